@@ -12,7 +12,7 @@ typedef enum { LP_ROWS_NONE, LP_ROWS_NEW, LP_ROWS_LAST } lp_rows;
 lp_rows lp_type_rows(const lp_module *module, lp_type type, int64_t *bytes);
 /* The rows of a value; LP_ROWS_NONE when its shape as an operand and its shape in memory have different rows. */
 lp_rows lp_value_rows(const lp_module *module, lp_value *value);
-/* Does each row of the results depend on one row of the operands only? */
+/* Tells whether each row of the results depends on only one row of the operands. */
 bool lp_op_is_joint(const lp_module *module, const lp_op *op);
 
 #endif

@@ -1,5 +1,5 @@
 /* Floats of eight and four bits, as ONNX defines them: decoded and encoded by their bits. Freestanding, all inline: the
- * compiler and the micro-kernels share it. Encoding rounds to nearest, ties to even (lp_e8m0_encode as it is told).
+ * compiler and the micro-kernels share it. Encoding rounds to nearest, ties to even (lp_e8m0_encode by its argument).
  *
  * Source: the OCP 8-bit floating point and microscaling (MX) specifications; for the "fnuz" forms, where the code 0x80
  * is the one NaN and zero has no sign, the ONNX technical note on float 8. */
@@ -17,7 +17,7 @@ typedef struct {
   uint32_t mantissa, bias; /* bits of the mantissa, bias of the exponent */
   uint32_t sign, largest;  /* code of the sign bit, of the largest finite magnitude */
   uint32_t over;           /* the code of a magnitude that is too large, unless it saturates */
-  bool fnuz, nan;          /* is 0x80 the NaN? has it any? */
+  bool fnuz, nan;          /* 0x80 is the only NaN; the type has a NaN */
 } lp_mini_form;
 
 static inline lp_mini_form lp_mini_form_of(lp_mini mini) {

@@ -1,21 +1,21 @@
-/* docs/protocol.md, "Halves that run apart", as a model for spin: exact mode, with every fault that a network, a worker
- * and a device can have.
+/* docs/protocol.md, "Halves that run independently", as a model for spin: exact mode, with every fault that a network,
+ * a worker and a device can have.
  *
- * Of a position's row only this matters: is it the true token's (RIGHT) or a refused draft's (WRONG)? Positions 0 to
- * `given` are certain. In a round the device drafts a token for position given + 1, right or wrong as it may be, and
- * asks behind it. The worker must never answer from a row that is wrong where the text is certain; the assertions say
- * so.
+ * Only this matters of a position's row: it is the true token's (RIGHT) or a refused draft's (WRONG). Positions 0 to
+ * `given` are certain. In a round the device drafts a token for position given + 1, which may be right or wrong, and
+ * asks after it. The worker must never answer from a row that is wrong where the text is certain; the assertions state
+ * this.
  *
  *   spin -a docs/protocol.pml && cc -O2 -DSAFETY -o pan pan.c && ./pan        (tests/docs/protocol.sh)
  *
- * -DNP and -l look for cycles without progress instead: the device never asks for ever without getting on. */
+ * -DNP and -l look for cycles without progress instead: the device never asks for ever without progress. */
 
 #ifndef TOKENS
 #define TOKENS 4 /* to be given out, after a prompt of one */
 #endif
 #define ROWS 7
 #ifndef FAULTS
-/* messages lost, doubled or late, crashes of either side, impatience of the device: so many, wherever they hurt most */
+/* messages lost, doubled or late, crashes of either side, impatience of the device: this many, at any point */
 #define FAULTS 3
 #endif
 
@@ -27,7 +27,7 @@
 mtype = { JOIN, ROW, ASK, ANSWER, LACK };
 
 /* Messages of both connections. `??` lets a kind of message overtake the others; the network makes any of them late. */
-/* kind; epoch; floor; position or question; row or position behind the draft */
+/* kind; epoch; floor; position or question; row or position after the draft */
 chan up = [4] of { mtype, byte, byte, byte, byte };
 chan down = [2] of { mtype, byte, byte };           /* kind; question; drafts that hold, or the position lacked */
 
@@ -148,7 +148,7 @@ inline send(kind, n, what) {
   fi
 }
 
-/* Another process goes on with what was kept. No message of an earlier one has its epoch, or one that is as new. */
+/* Another process continues from the session file. No message of an earlier one has its epoch or a newer one. */
 inline resume() {
   given = kept;
   floor = given;
@@ -162,7 +162,7 @@ active proctype device() {
   do
   :: given < TOKENS ->
 progress_round:
-     atomic { /* the certain token's row, and a draft's behind it */
+     atomic { /* the certain token's row, and a draft's after it */
        text[given] = RIGHT;
        if
        :: text[given + 1] = RIGHT

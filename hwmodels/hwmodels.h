@@ -72,7 +72,7 @@ void lp_hw_free(lp_machine *machine); /* NULL is allowed */
  * use. They are kept in llmpart/host-VERSION.yaml of the user's cache folder, so that later uses give the same
  * figures. */
 LP_MUST_USE lp_status lp_hw_host(lp_machine **out, lp_diag *diag);
-/* The same figures measured anew, and not kept. */
+/* Measures the same figures again, and does not keep them. */
 LP_NEVER_NULL lp_machine *lp_hw_measure_host(void);
 /* Keeps `machine`, a profile with measured operators, for later calls of lp_hw_host; false: it cannot be kept. */
 bool lp_hw_keep_host(const lp_machine *machine);
@@ -132,7 +132,7 @@ extern const lp_hw_predictor lp_hw_roofline;
 extern const lp_hw_predictor lp_hw_fitted;
 
 lp_prediction lp_hw_predict(const lp_machine *machine, const lp_op_facts *facts);
-/* Do its predictions depend on lp_op_facts.pass_bytes? */
+/* Tells whether its predictions depend on lp_op_facts.pass_bytes. */
 bool lp_hw_asks_pass_bytes(const lp_machine *machine);
 
 /* ---- measured operators ------------------------------------------------------------------------------------------ */
@@ -155,7 +155,7 @@ typedef enum {
 
 const char *lp_hw_op_name(lp_hw_op op); /* "gated_act" */
 LP_MUST_USE lp_status lp_hw_op_parse(const char *text, lp_hw_op *op, lp_diag *diag, lp_loc loc);
-/* Has the machine measurements of `op`? */
+/* Tells whether the machine has measurements of `op`. */
 bool lp_hw_has_measured(const lp_machine *machine, lp_hw_op op);
 /* The name that measurements give operators of this kind; LP_HW_ANY: none. */
 lp_hw_op lp_hw_op_of(lp_kind kind);

@@ -205,7 +205,7 @@ lp_status eval_op_REDUCE(const lp_eval *e) {
 
 /* ---- along an axis ---- */
 
-/* Is element b, which follows a, the better of the two? */
+/* Tells whether element b, which follows a, is the better of the two. */
 static bool is_better(const lp_array *in, int64_t a, int64_t b, bool min, bool last) {
   if (lp_dtype_is_float(in->dtype)) {
     double x = lp_array_f64(in, a), y = lp_array_f64(in, b);

@@ -160,7 +160,7 @@ bool lp_infer_sizes_integers(const lp_infer *c, lp_symbol symbol) {
   return false;
 }
 
-/* Is the symbol the first axis of an argument of the function? */
+/* Tells whether the symbol is the first axis of an argument of the function. */
 static bool leads_argument(const lp_infer *c, lp_symbol symbol) {
   const lp_block *block = function_of(c);
   for (int32_t i = 0; block && i < block->arg_count; i++)
@@ -168,7 +168,8 @@ static bool leads_argument(const lp_infer *c, lp_symbol symbol) {
   return false;
 }
 
-/* Is the symbol an axis of a float argument that is not its first: the length of a cache, as a rule? */
+/* Tells whether the symbol is an axis of a float argument other than its first; as a rule that is the length of a
+ * cache. */
 static bool sizes_floats(const lp_infer *c, lp_symbol symbol) {
   const lp_block *block = function_of(c);
   for (int32_t i = 0; block && i < block->arg_count; i++)

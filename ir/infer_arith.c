@@ -67,7 +67,7 @@ static poly least(const lp_infer *c, poly a, poly b) {
   return lp_poly_is_const(a, NULL) ? b : lp_poly_is_const(b, NULL) ? a : NULL;
 }
 
-/* Is it a number minus sizes of integer inputs: the rest of a table after the tokens? */
+/* Tells whether it is a number minus sizes of integer inputs, as the rest of a table after the tokens is. */
 static bool is_left_over(const lp_infer *c, poly a, int64_t *whole) {
   *whole = 0;
   for (int32_t i = 0; i < a->count; i++) {

@@ -58,7 +58,7 @@ LP_MUST_USE lp_status lp_infer_agree(lp_infer *c, const lp_poly *a, const lp_pol
 /* For a product of sizes that the batch does not divide, because exporters gave each input's axes names of their own:
  * makes the product's own batch, the first axis of an input, equal to it. Does nothing where there is none. */
 LP_MUST_USE lp_status lp_infer_one_batch(lp_infer *c, const lp_poly *product, const lp_poly *batch);
-/* Is the symbol an axis of an integer argument of the function: tokens, masks? */
+/* Tells whether the symbol is an axis of an integer argument of the function, such as tokens or masks. */
 bool lp_infer_sizes_integers(const lp_infer *c, lp_symbol symbol);
 /* Is the size at least 1 whenever the model runs? A batch and the tokens are; a past may be empty. */
 bool lp_infer_is_positive(const lp_infer *c, const lp_poly *size);

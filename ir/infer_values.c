@@ -124,7 +124,7 @@ static bool stand_in(const lp_infer *c, int32_t index, bool numbers, int64_t fir
   return true;
 }
 
-/* Do the operands from 1 on control the move (true), or are they moved themselves (Concat)? */
+/* Tells whether the operands from 1 on control the move (true) or are moved themselves (false, Concat). */
 static bool moves(lp_kind kind) {
   switch (kind) {
   case LP_ONNX_Gather:

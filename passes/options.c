@@ -27,7 +27,7 @@ const char *lp_pass_option(const lp_pass_context *context, const char *wanted) {
   return found;
 }
 
-/* Is `name` one of the words of `words`? */
+/* Tells whether `name` is one of the words of `words`. */
 static bool has_word(const char *words, const char *name, size_t size) {
   for (const char *at = words; at && *at;) {
     size_t length = strcspn(at, " ");

@@ -83,7 +83,7 @@ typedef struct lp_compile_request {
   int32_t exit_count;
   lp_exit_rates exit_rates;
   bool generation; /* bind the generation protocol and give the model KV caches; false: keep the graph's own inputs */
-  int64_t plans;   /* a family of up to so many plans, from which the runtime takes one for each request; 0, 1: one */
+  int64_t plans;   /* the most plans of a family, from which the runtime takes one for each request; 0, 1: one */
   int64_t cut;     /* scheduler "cut": layers [0, cut) on the device */
   /* Scheduler "cut", instead: the ONNX node that is last on the device, with all that it needs; "auto": half the
    * work. */
@@ -134,7 +134,7 @@ extern const char *const lp_pipeline_placed; /* -> communicating */
 extern const char *const lp_pipeline_full;   /* -> outlined */
 extern const char *const lp_pipeline_split;  /* placed -> outlined, for callers that look at the module in between */
 
-/* Is an onnx.* operator always replaced by others before it is lowered? */
+/* Tells whether an onnx.* operator is always replaced by others before it is lowered. */
 bool lp_kind_decomposes(lp_kind kind);
 
 /* insert-comm to outline, for code that reports when each operator begins. */

@@ -1,4 +1,4 @@
-/* What a command leaves when it is told to end: nothing half-written. */
+/* Lets a command that a signal ends leave no half-written output. */
 #include "base/temporary.h"
 #include "tools/tools.h"
 

@@ -59,7 +59,7 @@ static lp_status copy_file(bundle *b, const char *from, const char *name, lp_dia
 
 /* ---- sides ------------------------------------------------------------------------------------------------------- */
 
-/* Does the side run operators, or hold buffers or caches? */
+/* Tells whether the side runs operators, or holds buffers or caches. */
 static bool side_is_used(const lp_module *module, lp_side side) {
   LP_FOR_FUNCS(func, module) {
     const lp_attr *slots = lp_func_side_attr(func, "slot", side);

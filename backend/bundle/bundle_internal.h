@@ -27,7 +27,7 @@ typedef struct {
 typedef struct {
   LP_VEC(int64_t) stops; /* ids that end a generation */
   int64_t context;       /* 0: unknown */
-  bool samples;          /* are the next three given? */
+  bool samples;          /* the next three are given */
   double temperature, top_p;
   int64_t top_k;
 } bundle_settings;

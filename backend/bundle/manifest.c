@@ -60,7 +60,7 @@ static void put_sides(lp_json_writer *w, const bundle *b) {
 
 /* ---- states, inputs, outputs ------------------------------------------------------------------------------------- */
 
-/* Does a program append to the state on the side, or move it from or to there? */
+/* Tells whether a program appends to the state on the side, or moves it from or to there. */
 static bool state_on(const bundle *b, int64_t state, lp_side side) {
   LP_FOR_FUNCS(func, b->module) {
     LP_FOR_OPS(op, func->region) {

@@ -31,7 +31,7 @@ void cpu_code_free(cpu_code *code); /* NULL is allowed */
 static inline cpu_call *cpu_call_at(const lp_side_segment *segment, size_t index) {
   return (cpu_call *)segment->calls.data[index];
 }
-/* Is the address of the operand a parameter of the function that the call invokes? */
+/* Tells whether the address of the operand is a parameter of the function that the call invokes. */
 bool cpu_operand_passed(const cpu_call *call, int32_t index);
 
 #endif

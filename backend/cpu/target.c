@@ -80,7 +80,7 @@ static void set_family(cpu_target *target, family kind) {
   target->wide = kind == X86_V4 ? "512" : NULL;
 }
 
-/* Is `feature` on in a comma-separated list like "+sse2,-avx"? */
+/* Tells whether `feature` is on in a comma-separated list like "+sse2,-avx". */
 static bool has_feature(const char *features, const char *feature) {
   size_t length = strlen(feature);
   for (const char *at = features; (at = strstr(at, feature)); at += length)

@@ -18,7 +18,7 @@ typedef struct {
   const gpu_word *words; /* ends with NULL */
   const char *prologue;  /* a template: what all kernels need */
   const char *tensor;    /* a template: what kernels on tensor cores need; NULL: the dialect has none */
-  bool products;         /* may the runtime use a library of matrix products? */
+  bool products;         /* the runtime may use a library of matrix products */
 } gpu_dialect;
 
 /* The template of that name, or NULL. */

@@ -113,9 +113,9 @@ typedef struct {
   lp_module *module;
   lp_arena *arena;
   lp_diag *diag;
-  bool tensor;               /* may kernels use tensor cores? */
+  bool tensor;               /* kernels may use tensor cores */
   bool any_tensor;           /* does a kernel use them? */
-  bool products;             /* may a library compute products? */
+  bool products;             /* a library may compute products */
   lp_side_programs programs; /* of gpu_program */
   lp_constants constants;
   lp_map *kernels;      /* text -> gpu_kernel *, in order of first use */

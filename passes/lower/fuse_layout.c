@@ -22,7 +22,7 @@ static lp_type swapped(lp_module *module, lp_type type) {
 
 enum { MAX_DEPTH = 8 };
 
-/* Is `value` the result of a transpose, perhaps through last-axis operators that have no other reader? */
+/* Tells whether `value` is the result of a transpose, perhaps through last-axis operators that have no other reader. */
 static bool can_swap(const lp_value *value) {
   for (int depth = 0; depth < MAX_DEPTH; depth++) {
     const lp_op *op = value->def;

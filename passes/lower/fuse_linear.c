@@ -9,7 +9,7 @@ static bool has_epilogue(const lp_op *op) {
   return !lp_streq(lp_op_str(op, "epilogue", "none"), "none");
 }
 
-/* Has the linear operator nothing but a product and, perhaps, a bias? */
+/* Tells whether the linear operator has only a product and, perhaps, a bias. */
 static bool is_plain(const lp_op *op) {
   return lp_op_is(op, LP_OP_LINEAR) && !has_epilogue(op) && !lp_op_in(op, IN_RESIDUAL) && !lp_op_in(op, IN_GATE);
 }

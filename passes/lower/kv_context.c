@@ -19,7 +19,7 @@ static bool read_scalar(const lp_value *value, int64_t *out) {
   return true;
 }
 
-/* Is `last` the last position, p + s - 1, plus a number? */
+/* Tells whether `last` is the last position, p + s - 1, plus a number. */
 static bool offset_of(const context_search *c, const lp_poly *last, int64_t *offset) {
   lp_arena *arena = c->module->arena;
   const lp_poly *end = lp_poly_add(arena, lp_dim_symbol(c->module, "p"), lp_dim_symbol(c->module, "s"));

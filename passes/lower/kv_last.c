@@ -43,7 +43,7 @@ static bool keeps_rows(const last_pass *l, const lp_op *op) {
          lp_poly_equal(product(l, x, from + 1, x.rank), product(l, y, to + 1, y.rank));
 }
 
-/* Does a row of the result depend on one row of each operand? */
+/* Tells whether a row of the result depends on one row of each operand. */
 static bool is_rowwise(const last_pass *l, const lp_op *op) {
   switch (op->kind) {
   case LP_OP_ROTARY:

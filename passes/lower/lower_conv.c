@@ -28,7 +28,7 @@ static lp_value *pad_axes(const conv *c, lp_value *x) {
   return op->out[0];
 }
 
-/* Are the windows equal to x (kernels of one element, steps of one)? */
+/* Tells whether the windows equal x (kernels of one element, steps of one). */
 static bool is_pointwise(const conv *c) {
   for (int32_t i = 0; i < c->windows.count; i++)
     if (c->windows.window[i] != 1 || c->windows.steps[i] != 1) return false;

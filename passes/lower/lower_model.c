@@ -15,7 +15,7 @@ typedef struct {
   int64_t group; /* 0: one scale for the whole inner axis */
 } weight;
 
-/* Does the slice only cut off the end of an axis? */
+/* Tells whether the slice only cuts off the end of an axis. */
 static bool cuts_end(const lp_op *op) {
   const lp_attr *starts = lp_op_attr(op, "starts"), *steps = lp_op_attr(op, "steps");
   for (int32_t i = 0; i < starts->count; i++) {
@@ -25,7 +25,8 @@ static bool cuts_end(const lp_op *op) {
   return true;
 }
 
-/* Quantised along the axis that the product sums over, or with one scale for each of its columns? */
+/* Tells whether the weight is quantised along the axis that the product sums over, or has one scale for each of its
+ * columns. */
 static bool take_quantised(const lp_op *op, int64_t inner, weight *out) {
   lp_value *w = lp_op_in(op, 0), *scale = lp_op_in(op, 1), *zero = lp_op_in(op, 2);
   int64_t axis = lp_op_i64(op, "axis", 1), block = lp_op_i64(op, "block_size", 0), one, k = out->transposed ? 1 : 0;

@@ -21,7 +21,7 @@ void lp_plan_op_price(const lp_plan_sizes *sizes, const lp_cost *cost, lp_plan_o
 double lp_plan_value_bytes(const lp_plan_sizes *sizes, lp_type type);
 /* Bytes of a constant operand as the side stores it. */
 double lp_plan_weight_bytes(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand);
-/* Bytes of a KV cache (llmpart.state) that holds so many tokens. */
+/* Bytes of a KV cache (llmpart.state) that holds this number of tokens. */
 double lp_plan_state_bytes(const lp_module *module, const lp_compile_request *request, const lp_op *state,
                            double tokens, lp_arena *arena);
 /* Is this operand stored in the side's dtype? The matrices of op.linear are; tables and vectors stay as they are. */

@@ -31,7 +31,7 @@ static lp_status read_term(char *text, double factor[QUANTITY_COUNT], lp_diag *d
   return status;
 }
 
-/* Does the '+' at `at` belong to a number, as in 1e+3? */
+/* Tells whether the '+' at `at` belongs to a number, as in 1e+3. */
 static bool is_exponent(const char *text, const char *at) {
   return at > text + 1 && (at[-1] == 'e' || at[-1] == 'E') && at[-2] >= '0' && at[-2] <= '9';
 }

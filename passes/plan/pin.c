@@ -27,7 +27,7 @@ lp_status lp_plan_pin_check(const char *text, lp_diag *diag, lp_loc loc) {
   return status;
 }
 
-/* Does the glob match the operator's own name, or layer.N.KIND, which does not depend on the exporter? */
+/* Tells whether the glob matches the operator's own name, or layer.N.KIND, which does not depend on the exporter. */
 static bool is_named(const lp_plan_op *item, const char *glob) {
   const lp_op *op = item->op;
   const char *name = lp_op_str(op, "name", ""), *kind = lp_op_info_get(op->kind)->name;

@@ -150,7 +150,7 @@ static bool producer_is_free(const stage_lists *lists, int32_t producer) {
   return producer >= 0 && (size_t)producer < lists->ops.count && lists->ops.data[producer].free;
 }
 
-/* Does the consumer, the last one added, have an edge of this value already? */
+/* Tells whether the consumer, the last one added, has an edge of this value already. */
 static bool has_edge(const stage_lists *lists, int32_t value, int32_t consumer) {
   for (size_t i = lists->edges.count; i > 0; i--) {
     const lp_plan_edge *edge = &lists->edges.data[i - 1];

@@ -15,7 +15,7 @@ static bool is_integer_matrix(const lp_value *arg) {
   return arg->type.rank == 2 && (arg->type.dtype == LP_I64 || arg->type.dtype == LP_I32);
 }
 
-/* Does the value select rows of a matrix, directly or through casts and reshapes? */
+/* Tells whether the value selects rows of a matrix, directly or through casts and reshapes. */
 static bool chooses_rows(const lp_value *value, int depth) {
   for (const lp_use *use = value->uses; use && depth < 8; use = use->next) {
     const lp_op *op = use->owner;
@@ -44,7 +44,7 @@ static int32_t find_tokens(const lp_bind *b) {
 
 /* ---- logits ------------------------------------------------------------------------------------------------------ */
 
-/* Is the value [batch, positions, vocabulary] of the tokens' own batch and positions? */
+/* Tells whether the value is [batch, positions, vocabulary] of the tokens' own batch and positions. */
 static bool is_logits_type(const lp_bind *b, lp_type type) {
   lp_type tokens = b->block->arg[b->tokens]->type;
   int64_t vocabulary;

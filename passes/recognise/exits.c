@@ -36,7 +36,7 @@ static lp_value *find_result(const exits_pass *e, const char *role) {
   return NULL;
 }
 
-/* The model's own exit head after so many layers: its logits among the results of @main, or NULL. */
+/* The model's own exit head after this number of layers: its logits among the results of @main, or NULL. */
 static lp_value *find_exit(const exits_pass *e, int64_t layers) {
   const lp_attr *roles = lp_op_attr(e->func, "output_roles");
   const lp_op *end = lp_block_terminator(e->block);
@@ -65,7 +65,7 @@ static lp_value *stream_behind(const exits_pass *e, int64_t index) {
 
 /* ---- a head that is used again ----------------------------------------------------------------------------------- */
 
-/* Does the layer make the residual stream? */
+/* Tells whether the layer makes the residual stream. */
 static bool is_stream(const lp_op *layer) {
   return lp_op_has(layer, LP_DECODER_LAYER) || layer->kind == LP_LAYER_EMBEDDING;
 }

@@ -111,7 +111,7 @@ static bool keeps_elements(const lp_op *op) {
   }
 }
 
-/* Do all elements of the value equal one number, at any size? */
+/* Tells whether all elements of the value equal one number, at any size. */
 static bool is_uniform(const lp_value *value, int depth, double *out) {
   lp_tensor tensor;
   if (!value || !value->def || depth > MAX_DEPTH) return false;

@@ -1,9 +1,9 @@
 /* raise: groups the operators of @main into layers: attention and mlp, each with its residual add, norms, embedding,
  * heads; the others become layer.generic. Every operator ends in exactly one layer, and the layers are in an order
  * in which each needs only earlier ones. */
-#include "passes/recognise/raise_steps.h"
 #include "passes/build.h"
 #include "passes/passes.h"
+#include "passes/recognise/raise_steps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -145,7 +145,7 @@ static void group_tables(grouping *g) {
   }
 }
 
-/* Are the gathered rows floats, or do they become floats after the look-up? */
+/* Tells whether the gathered rows are floats, or become floats after the look-up. */
 static bool is_table_of_floats(const lp_op *gather) {
   const lp_use *use = gather->out[0]->uses;
   return lp_dtype_is_float(lp_op_in(gather, 0)->type.dtype) || (use && use->owner->kind == LP_ONNX_DequantizeLinear);

@@ -25,9 +25,9 @@ lp_op *lp_match_user(lp_value *value);
 lp_value *lp_match_other(const lp_op *op, lp_value *value);
 /* For a two-operand operator: its scalar constant operand and the other one, in any order. */
 bool lp_match_scalar(const lp_op *op, double *number, lp_value **rest);
-/* Is the last axis the only one of `axes` (a ReduceX operator)? */
+/* Tells whether the last axis is the only one of `axes` (a ReduceX operator). */
 bool lp_match_last_axis(const lp_op *reduce);
-/* Does the value depend on no function argument? */
+/* Tells whether the value depends on no function argument. */
 bool lp_match_input_free(lp_value *value);
 /* x[..., from : to] over the last axis only, by Slice or as a result of Split; sets x. */
 bool lp_match_last_slice(lp_value *value, lp_value **x, int64_t *from, int64_t *to);

@@ -24,7 +24,7 @@ typedef struct {
   int64_t longest;  /* the most keys that a row sees beginning with the first */
   int64_t heads;
   double *slope;
-  bool *sloped;           /* [heads] is the slope known? */
+  bool *sloped;           /* [heads] the slope is known */
   lp_array first;         /* the first sizes that could be evaluated */
   int64_t evaluated;      /* sizes */
   bool good;              /* it has a value at some sizes */

@@ -65,7 +65,7 @@ static bool equal_in_row(const lp_tensor *table, int64_t row, int64_t width, boo
   return true;
 }
 
-/* Are the halves, or the neighbours, of the last axis equal in a constant table? */
+/* Tells whether the halves, or the neighbours, of the last axis are equal in a constant table. */
 static bool constant_twins(lp_module *module, lp_value *value, bool pairs) {
   lp_tensor table;
   int64_t count, width;
@@ -77,7 +77,7 @@ static bool constant_twins(lp_module *module, lp_value *value, bool pairs) {
   return true;
 }
 
-/* Was every element of the last axis repeated: a new last axis, expanded to two, then joined? */
+/* Tells whether every element of the last axis was repeated: by a new last axis, expanded to two, then joined. */
 static bool repeats_each(const lp_op *reshape) {
   const lp_value *wide = lp_match_peel(lp_op_in(reshape, 0)), *narrow;
   int64_t two, width;

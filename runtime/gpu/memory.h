@@ -23,7 +23,7 @@ typedef struct {
 struct lp_gpu_memory {
   lp_gpu_queue *queue;
   bool busy; /* enqueued work may still be running */
-  /* [part][slot] by their addresses; made anew for each layout */
+  /* [part][slot] by their addresses; made again for each layout */
   LP_VEC(lp_gpu_shared) slots;
   lp_gpu_shared *state; /* [states] */
   char *arena;          /* on the GPU, if it has its own memory */

@@ -17,7 +17,7 @@
 #include "runtime/session/session_file.h"
 #include "runtime/session/walk.h"
 
-/* In threshold mode an exit can give the token, so the device waits for the cloud only so long. */
+/* In threshold mode an exit can give the token, so the device waits for the cloud only this long. */
 static const double threshold_timeout_ms = 10000;
 
 typedef struct {

@@ -21,7 +21,7 @@ LP_MUST_USE lp_status lp_keeper_check(const lp_session *session, const lp_keeper
 LP_MUST_USE lp_status lp_keeper_create(const lp_session *session, const lp_keeper_task *task, lp_generation *made,
                                        lp_keeper **out, lp_diag *diag);
 /* Call after each token, or after each step with its tokens [step][batch]; writes the file now and then. If writing
- * fails, the keeper warns once and generation goes on. */
+ * fails, the keeper warns once and generation continues. */
 void lp_keeper_note(lp_keeper *keeper, const lp_generation *made, lp_diag *diag);
 /* Writes the tokens that the file lacks. */
 void lp_keeper_finish(lp_keeper *keeper, const lp_generation *made, lp_diag *diag);

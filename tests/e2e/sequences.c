@@ -1,6 +1,6 @@
-/* sequences BUNDLE [ROWS [NEAR]]: several sequences in one pass against each alone, on the cloud's side of a compiled
- * bundle. Sequences begin at different rounds, have parts of different lengths and positions in each, miss some and
- * end; what the cloud makes of each must be the same: to the bit, or nearly so (NEAR, 1e-3) from its first pass of more
+/* sequences BUNDLE [ROWS [NEAR]]: compares several sequences in one pass with each by itself, on the cloud's side of a
+ * compiled bundle. Sequences begin at different rounds, have parts of different lengths and positions in each, miss
+ * some and end; the results of each must be the same: to the bit, or nearly so (NEAR, 1e-3) from its first pass of more
  * than ROWS rows on. Prints how many passes and parts were compared. */
 #include <math.h>
 #include <stdio.h>
@@ -166,7 +166,7 @@ static bool choose_part(run *r, sequence *s, bool first, int64_t *sym) {
   return true;
 }
 
-/* `first`: those that begin; else those that go on. Where both are the same code they run together. */
+/* `first`: those that begin; else those that continue. Where both are the same code they run together. */
 static void run_round(run *r, int32_t program, bool first, bool mixed) {
   lp_batch_member member[SEQUENCES];
   sequence *who[SEQUENCES];

@@ -10,7 +10,7 @@
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* What is wrong is told once, by certificate_load. */
+/* certificate_load reports an error once. */
 static bool read_number(const lp_json *object, const char *key, double *out) {
   lp_json at = lp_json_member(object, key);
   return lp_json_number(&at, -INFINITY, INFINITY, out, NULL) == LP_OK;

@@ -41,7 +41,7 @@ char *lp_compile_settings(const lp_compile *compile);
 char *lp_compile_tokenizer(const lp_compile *compile);
 void lp_compile_release(lp_compile *compile);
 
-/* Does this output need weights (a bundle, code), or only the graph? */
+/* Tells whether this output needs weights (a bundle, code) or only the graph. */
 bool lp_compile_reads_weights(const lp_compile *compile);
 /* From an imported module to what --emit names, and the reports (emit.c). */
 LP_MUST_USE lp_status lp_compile_emit(const lp_compile *compile, lp_module *module, lp_diag *diag);

@@ -139,8 +139,8 @@ static void keep_lesser(lp_hw_samples *out, lp_hw_sample sample) {
 
 static const double least_us = 0.01; /* no operator takes no time, whatever the clock shows */
 
-/* After the last attention only the last row of a prompt goes on, through weights that the prompt has driven from the
- * caches. Decode, which is measured more often, says what these operators take. */
+/* After the last attention only the last row of a prompt is computed, with weights that the prompt has evicted from the
+ * caches. The times of these operators are taken from decode, which is measured more often. */
 static bool is_picked(const lp_op_facts *facts, int64_t tokens) {
   return facts->m > 0 && facts->m < tokens;
 }

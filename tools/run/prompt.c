@@ -1,4 +1,4 @@
-/* From the flags of `llmpart run` to the tokens that it goes on from. */
+/* Turns the flags of `llmpart run` into the tokens from which it continues. */
 #include "tools/run/prompt.h"
 
 #include <stdlib.h>

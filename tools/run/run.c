@@ -193,8 +193,7 @@ static lp_status check_mode(const run_flags *flags, const lp_bundle *bundle, lp_
   return lp_error(diag, LP_LOC_FILE(flags->sides.bundle), "--mode=%s: %s", flags->mode, why);
 }
 
-/* A run that was killed before it had kept anything begins anew, so that the same command may be given again and
- * again. */
+/* A run that was killed before it wrote a session begins again, so that the same command can be repeated. */
 static lp_status read_session(run_flags *flags, lp_saved_session *out, bool *found, lp_diag *diag) {
   *found = flags->resume && lp_path_exists(flags->session);
   if (*found) return lp_saved_session_read(flags->session, out, diag);

@@ -1,4 +1,4 @@
-/* llmpart worker: serves the cloud side of a bundle until it is told to stop. */
+/* llmpart worker: serves the cloud side of a bundle until a signal ends it. */
 #include "tools/tools.h"
 
 #include <signal.h>

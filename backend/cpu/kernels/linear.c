@@ -266,7 +266,7 @@ typedef struct {
   int first, last; /* the group begins, ends with this stretch */
 } stretch;
 
-/* A tile of rows: the group's dot products go on in registers, and at its end into the sums, just as in the GEMV. */
+/* A tile of rows: the group's dot products stay in registers and are added to the sums at its end, as in the GEMV. */
 INLINE void group_tile(float *part, float *dot, const float *sums, const linear *l, int rows, int cols, int half,
                        const tile_operands *t, const stretch *s) {
   v16 acc[TILE_MAX];

@@ -84,7 +84,7 @@ INLINE int64_t line_key(const topk_line *l, int64_t i) {
   return key_at(l->x, l->first + i * l->step, l->min, l->dtype, l->natural);
 }
 
-/* Does element a come after element b? */
+/* Tells whether element a comes after element b. */
 INLINE int is_worse(const topk_line *l, int64_t a, int64_t b) {
   int64_t p = line_key(l, a), q = line_key(l, b);
   return p < q || (p == q && a > b);

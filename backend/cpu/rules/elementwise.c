@@ -20,7 +20,7 @@ static bool is_one(lp_type type, int32_t axis) {
   return lp_type_static_dim(type, axis, &extent) && extent == 1;
 }
 
-/* Does the operand repeat along the result's axis? */
+/* Tells whether the operand repeats along the result's axis. */
 static bool repeats(lp_type operand, lp_type result, int32_t axis) {
   int32_t own = axis - (result.rank - operand.rank);
   return own < 0 || (is_one(operand, own) && !is_one(result, axis));

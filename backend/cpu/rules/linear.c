@@ -124,7 +124,7 @@ const cpu_rule cpu_rule_linear = {
 
 enum { MATRIX_BATCH = 6 }; /* batch strides in lpk_matrix */
 
-/* Are all values of one type, for which there is a kernel of plain loops? */
+/* Tells whether all values are of one type, for which there is a kernel of plain loops. */
 static bool is_plain_product(const lp_op *op) {
   lp_dtype dtype = op->out[0]->type.dtype;
   bool has = dtype == LP_F64 || dtype == LP_I32 || dtype == LP_I64 || dtype == LP_U32 || dtype == LP_U64;

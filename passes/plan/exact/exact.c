@@ -38,7 +38,7 @@ typedef struct {
   lp_exact_watch watch; /* first, so that a pointer to it is a pointer to this */
   lp_exact x;
   lp_exact_graph graph[LP_STAGE_COUNT];
-  lp_exact_prices *prices, *alone, *fastest; /* alone: of stages that share nothing */
+  lp_exact_prices *prices, *alone, *fastest; /* alone: the stages share nothing */
   lp_side **side;                            /* the best so far */
   lp_plan_result result;
   int seen;
@@ -275,7 +275,7 @@ static bool has_graphs(solver *s) {
 
 /* ---- the chain --------------------------------------------------------------------------------------------------- */
 
-/* A placement that the chain search found: is it feasible? */
+/* Tells whether a placement of the chain search is feasible. */
 static bool see_chain(void *user, unsigned char *const side[LP_STAGE_COUNT]) {
   return consider_units(user, side);
 }
@@ -403,7 +403,7 @@ static bool search_graphs(solver *s, const lp_cut *cut, const lp_exact_duals *du
   return search_both(s);
 }
 
-/* Is a bound so close to the objective, as a share of it? */
+/* Tells whether a bound is within this share of the objective. */
 static bool is_proved(const solver *s, double lowest, double share) {
   double known = known_objective(s);
   return !isinf(known) && lowest >= known - share * fabs(known);

@@ -212,7 +212,7 @@ typedef struct {
  * `slack` above the least are left out; at most `points` are kept. Prices and times are rounded down, never up. */
 void lp_exact_fronts(const lp_exact *x, const lp_exact_graph *graph, lp_stage stage, const lp_exact_prices *prices,
                      double slack, int points, const bool *keep, lp_exact_front **front);
-/* The least price with so much time left; infinite when there is none. */
+/* The least price with this much time left; infinite: there is none. */
 double lp_exact_front_price(const lp_exact_front *front, double ms);
 
 /* ---- chains of segments (chain.c) -------------------------------------------------------------------------------- */

@@ -55,7 +55,7 @@ static size_t hash_of(const label *l) {
   return (size_t)lp_hash_bytes(key, sizeof key, 1);
 }
 
-/* Does `a` beat or equal `b` in all that can still matter? */
+/* Tells whether `a` is at least as good as `b` in everything that can still matter. */
 static bool beats(const searcher *s, const label *a, const label *b) {
   if (a->objective > b->objective) return false;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
@@ -112,7 +112,7 @@ static bool searches_both(const searcher *s) {
   return s->search->stages == 3;
 }
 
-/* Must a label remember which sides hold this between the first and the last of its users? */
+/* Tells whether a label must remember which sides hold this between the first and the last of its users. */
 static bool is_shared(const searcher *s, const lp_exact_holding *holding) {
   if (!searches_both(s) || holding->first_step == holding->last_step) return false;
   if (holding->is_state) return true;
@@ -215,7 +215,7 @@ static void close_slots(searcher *s, int32_t k, const lp_exact_unit *unit) {
 
 static const double rounding = 1e-13; /* the error of a sum of times in another order */
 
-/* Can the label still become a wanted placement? */
+/* Tells whether the label can still become a wanted placement. */
 static bool may_live(const searcher *s, const label *l) {
   double bound = l->price;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {

@@ -1,4 +1,4 @@
-/* The journal of a sweep holds its finished rows, so that a sweep that was interrupted goes on. */
+/* The journal of a sweep holds its finished rows, so that an interrupted sweep can continue. */
 #ifndef LP_SWEEP_JOURNAL_H
 #define LP_SWEEP_JOURNAL_H
 

@@ -221,7 +221,7 @@ static lp_status replace(standard *f, bool wants_scores) {
   return r->result[SCORES] ? LP_OK : LP_FAILED;
 }
 
-/* Does op.attention take the operator as it is? */
+/* Tells whether op.attention takes the operator as it is. */
 static bool is_plain(const standard *f, bool wants_scores) {
   bool windows = f->left >= 0 || f->right >= 0;
   bool aligned = lp_op_i64(f->op, "bottom_right", 0) || lp_poly_equal(f->s, f->fresh);

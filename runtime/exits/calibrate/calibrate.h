@@ -22,7 +22,8 @@ typedef struct {
   double confidence; /* in (0, 1): probability with which the share stays below the risk, usually 0.95 */
   lp_codec codec;    /* of the rows in threshold mode; AUTO: f16, as there */
   int64_t
-      generate; /* 0: judge the tokens of the documents; else judge so many tokens that the full model adds to each */
+      /* 0: judge the tokens of the documents; else judge this number of tokens that the full model adds to each */
+      generate;
   const double
       *at; /* [at_count] thetas to evaluate instead of a search: all documents are held out, the risk is unused */
   size_t at_count;                                       /* 0: search */

@@ -90,7 +90,7 @@ static bool is_request(const json_t *event) {
   return is_span(event) && (lp_streq(text(event, "name"), "ask") || lp_streq(text(event, "name"), "verify"));
 }
 
-/* Does it lie within a request? */
+/* Tells whether it lies within a request. */
 static bool is_asked_for(const trace_file *trace, const json_t *slice) {
   size_t i;
   json_t *event;

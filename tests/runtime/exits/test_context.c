@@ -240,8 +240,7 @@ LP_TEST(window_grows_with_rtt_and_chance) {
   ck_assert_int_ge(before, 30);
 }
 
-/* A device whose drafts are right with so much confidence on average, behind a link: a pass takes 1 ms, a row `row_ms`
- * on its way. */
+/* A device whose drafts have this average confidence, on a link: a pass takes 1 ms, a row `row_ms` on its way. */
 typedef struct {
   double confidence, rtt, row_ms;
 } drafting;

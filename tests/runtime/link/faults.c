@@ -83,7 +83,7 @@ typedef struct {
   int64_t prompt;
   lp_sampling sampling;
   bool exact;
-  /* The session file by which a killed device goes on; NULL: it goes on after the tokens that it has printed. */
+  /* The session file from which a killed device continues; NULL: it continues after the tokens that it has printed. */
   char *file;
   double likely; /* chance of a fault for a frame */
   int left;      /* faults */
@@ -168,7 +168,7 @@ static lp_status resume(const script *run, const int32_t *prompt, lp_generate_op
   return status;
 }
 
-/* Generates what is missing after the prompt and the tokens that exist, as a process that was killed goes on. */
+/* Generates the tokens that are missing after the prompt and the existing ones, as a resumed process does. */
 static lp_status generate(const script *run, const char *cloud, output *out, lp_diag *diag) {
   int32_t prompts[TOY_BATCH * TOY_PROMPT], text[TOY_PROMPT + MADE];
   int64_t made = out->made;

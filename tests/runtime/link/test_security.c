@@ -1,5 +1,5 @@
-/* Keys and certificates: which peers are refused, what is logged, that the others go on, and that nothing readable is
- * on the wire. */
+/* Keys and certificates: which peers are refused, what is logged, that other connections continue, and that nothing
+ * readable is on the wire. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>

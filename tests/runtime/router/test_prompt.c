@@ -51,7 +51,7 @@ LP_TEST(tokens_follow_the_training_format) {
   for (size_t i = 0; i < count; i++)
     ck_assert_int_eq(tokens[i], want[i]);
   (void)lp_prompt_tokens(&(lp_prompt){"chat", BOTH, examples, 3, true}, tokens);
-  ck_assert_int_eq(tokens[4], 101 + 3 * 6 + 1); /* of each keywords the best alone: of one, and of more */
+  ck_assert_int_eq(tokens[4], 101 + 3 * 6 + 1); /* only the best of each keywords: of one reward, and of more */
   ck_assert_int_eq(tokens[9], 101 + 3 * 8);
 }
 

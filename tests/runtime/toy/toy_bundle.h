@@ -13,7 +13,7 @@ typedef struct {
   uint32_t seed;                /* of the weights; 0: 1 */
   bool no_crc;                  /* files carry only their SHA-256 */
   bool input_there;             /* the cloud reads the tokens itself when the embedding is there */
-  int exits[TOY_EXITS];         /* early exits on the device after so many layers, ascending; 0: none */
+  int exits[TOY_EXITS];         /* early exits on the device after these numbers of layers, ascending; 0: none */
   bool nothing;                 /* the layers' segments do nothing */
 } toy_placement;
 

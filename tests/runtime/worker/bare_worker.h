@@ -16,7 +16,7 @@ typedef struct {
 /* `sent` is the transport that the worker sends by; only its `send` is called, and what a handshake needs. Aborts on
  * failure. `context_dir` NULL: contexts are not kept. */
 bare_worker *bare_worker_create(lp_bundle *bundle, const char *context_dir, const lp_transport *sent);
-/* Ends as a worker that is told to: contexts are kept. */
+/* Ends as a worker that receives SIGTERM: contexts are kept. */
 void bare_worker_free(bare_worker *bare);
 
 #endif

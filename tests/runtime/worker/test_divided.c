@@ -174,7 +174,7 @@ LP_LOOP_TEST(asked_again_between_its_passes, 0, PASSES) {
   ask(bare);
   send_rows(bare);
   expect_equal(want, answer_of(bare, PASSES - _i));
-  ask(bare); /* and once it was answered it is told again */
+  ask(bare); /* a repeated question gets the same answer */
   ck_assert_uint_eq(said.answers, 2);
   expect_equal(want, said.answer);
   bare_worker_free(bare);

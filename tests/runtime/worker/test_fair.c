@@ -132,8 +132,8 @@ LP_TEST(runs_that_do_not_fit) {
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 
-/* After a long prompt, three short ones have their answers with its first part, in the order in which they came;
- * it goes on. */
+/* After a long prompt, three short ones have their answers with its first part, in the order in which they came; then
+ * the long one continues. */
 LP_TEST(short_ones_pass_with_a_part_of_a_long_one) {
   for (uint32_t peer = 1; peer <= 4; peer++)
     open_session(peer);
