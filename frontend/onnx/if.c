@@ -51,9 +51,38 @@ lp_status lp_import_condition(lp_importer *im, lp_loc loc, lp_value **condition)
   return lp_import_built(im, lp_op_create(im->module, LP_ONNX_Reshape, loc, 2, in, 1, &unknown), condition);
 }
 
-/* Merged decoders choose between a branch with and one without a past by an input; the one with it serves both. */
+/* Merged decoders choose between a branch with and one without a past by an input. */
 static bool is_cache_switch(const lp_value *value) {
   return !value->def && value->name && lp_streq(value->name, "use_cache_branch");
+}
+
+static bool reads(const Onnx__GraphProto *graph, const char *name) {
+  for (size_t i = 0; i < graph->n_node; i++) {
+    const Onnx__NodeProto *node = graph->node[i];
+    for (size_t k = 0; k < node->n_input; k++)
+      if (lp_streq(lp_text(node->input[k]), name)) return true;
+    for (size_t k = 0; k < node->n_attribute; k++)
+      if (node->attribute[k]->g && reads(node->attribute[k]->g, name)) return true;
+  }
+  return false;
+}
+
+/* The branch with a past serves both when it reads all that the other reads: an empty past is none. That of an
+ * encoder-decoder model instead continues keys of the encoder's states, which only the other computes. */
+static lp_status check_cache_switch(lp_importer *im, const Onnx__NodeProto *node, const lp_call *call, lp_loc loc,
+                                    const lp_value *condition) {
+  const Onnx__AttributeProto *with = lp_attribute_find(node, call, "then_branch");
+  const Onnx__AttributeProto *without = lp_attribute_find(node, call, "else_branch");
+  if (!with || !with->g || !without || !without->g) return LP_OK; /* refused as a missing attribute */
+  for (size_t i = 0; i < im->model->graph->n_input; i++) {
+    const char *name = lp_text(im->model->graph->input[i]->name);
+    if (!reads(without->g, name) || reads(with->g, name)) continue;
+    lp_status status =
+        lp_error(im->diag, loc, "its branch with a past does not read input '%s', which the other reads", name);
+    lp_note_binding(im->diag, loc, condition);
+    return status;
+  }
+  return LP_OK;
 }
 
 static lp_status import_branch(lp_importer *im, const lp_scope *scope, const Onnx__NodeProto *node, const lp_call *call,
@@ -76,7 +105,8 @@ lp_status lp_import_if(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *
   if (!condition) return lp_error(im->diag, loc, "an If has one condition");
   lp_value **yes = LP_NEW_ARRAY(im->scratch, lp_value *, node->n_output + 1);
   lp_value **no = LP_NEW_ARRAY(im->scratch, lp_value *, node->n_output + 1);
-  bool known = is_cache_switch(condition) || lp_import_number(condition, &taken);
+  bool switches = is_cache_switch(condition), known = switches || lp_import_number(condition, &taken);
+  if (switches) LP_TRY(check_cache_switch(im, node, call, loc, condition));
   if (!known) LP_TRY(lp_import_condition(im, loc, &condition));
   if (!known || taken) LP_TRY(import_branch(im, scope, node, call, loc, "then_branch", yes));
   if (!known || !taken) LP_TRY(import_branch(im, scope, node, call, loc, "else_branch", no));

@@ -341,6 +341,22 @@ LP_TEST(refuses_conditions) {
   refuse(onnx_model(&graph, 17), "node 'choose' (If): error: its condition depends on the input, and a result's shape");
 }
 
+/* In an encoder-decoder model the branch with a past does not compute what the other does. */
+LP_TEST(refuses_a_cache_switch_between_different_inputs) {
+  lp_buf graph = {0}, yes = branch("Relu"), no = {0}, node = onnx_named("choose", "If", "use_cache_branch", "y");
+  onnx_add(&no, onnx_node("Add", "x states", "r"));
+  onnx_output(&no, "r", ONNX_F32, NULL);
+  onnx_attr_graph(&node, "then_branch", &yes);
+  onnx_attr_graph(&node, "else_branch", &no);
+  onnx_input(&graph, "x", ONNX_F32, "2 n");
+  onnx_input(&graph, "states", ONNX_F32, "2 n");
+  onnx_input(&graph, "use_cache_branch", ONNX_BOOL, "1");
+  onnx_add(&graph, node);
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  refuse(onnx_model(&graph, 17),
+         "node 'choose' (If): error: its branch with a past does not read input 'states', which");
+}
+
 /* A body that carries one value and scans it: its condition is `going`. */
 static lp_buf loop_body(const char *going, bool scans) {
   lp_buf graph = {0};
