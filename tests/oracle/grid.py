@@ -116,7 +116,7 @@ class Limits:
     """TTFT and TPOT of the cheapest and of the fastest plan, by case without its SLA."""
 
     def __init__(self, llmpart: str, folder: Path):
-        self.llmpart, self.folder, self.known = llmpart, folder, {}
+        self.llmpart, self.folder, self.known, self.faults = llmpart, folder, {}, []
 
     def options(self, case: Case, model: Path) -> list[str] | None:
         """The SLA's options; None when no plan is feasible."""
@@ -130,6 +130,8 @@ class Limits:
                 ends.append(read(self.folder / "end.json"))
             self.known[key] = [[end["plan"][what] for what in ("ttft_ms", "tpot_ms")] if end["feasible"] else None for end in ends]
         slow, fast = self.known[key]
+        if (slow is None) != (fast is None):
+            self.faults.append(f"{case}: only one of the cheapest and the fastest plan is found")
         if slow is None or fast is None:
             return None
         limits = [f * (max(s, f) / f) ** case.sla * (1 + 1e-6) for s, f in zip(slow, fast)]
@@ -191,7 +193,7 @@ def main() -> None:
         found = read(report)
         if options is None or not found["feasible"]:
             infeasible += 1
-            lines.append(f"| {case} | infeasible: {found['binding']} | | | {seconds:.2f} | | |")
+            lines.append(f"| {case} | infeasible: {found['binding'] or 'no fastest plan'} | | | {seconds:.2f} | | |")
             if options is not None and options:
                 faults.append(f"{case}: two plans meet the SLA, and no plan is found")
         else:
@@ -211,10 +213,10 @@ def main() -> None:
             f"| {' | '.join(head)} |", "|" + " - |" * len(head), *lines, ""]
     args.table.write_text("\n".join(text))
     print(summary(rows))
-    for fault in faults:
+    for fault in faults + limits.faults:
         print(f"grid: {fault}", file=sys.stderr)
     assert len(Counter(map(str, cases()))) == len(cases()) >= 200
-    sys.exit(1 if faults else 0)
+    sys.exit(1 if faults or limits.faults else 0)
 
 
 if __name__ == "__main__":
