@@ -6,4 +6,4 @@ if ! "$python" -c 'import highspy, onnx' 2>/dev/null; then
   exit 77
 fi
 mkdir -p "$LP_BUILD/grid"
-exec "$python" tests/oracle/grid.py "$LLMPART" "$LP_BUILD/grid/part.md" --models "$LP_BUILD/grid" --every 14 --judge 3 --seconds 20
+exec "$python" tests/oracle/grid.py "$LLMPART" "$LP_BUILD/grid/part.md" --models "$LP_BUILD/grid" --every 11 --judge 4 --seconds 20
