@@ -1,5 +1,6 @@
-/* frontend: turns an ONNX file into a module of onnx.* operators with types. It knows the file format, protobuf and
- * where weights lie; it knows nothing of layers, machines or code.
+/* frontend: turns a model into a module of onnx.* operators with types: an ONNX file, or a Hugging Face folder, of
+ * which it builds the graph that an exporter would write. It knows the file formats and where weights lie; it knows
+ * nothing of layers, machines or code.
  */
 #ifndef LP_FRONTEND_H
 #define LP_FRONTEND_H
@@ -29,6 +30,18 @@ typedef struct {
 } lp_import_options;
 LP_MUST_USE lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_module **out,
                                      lp_diag *diag);
+
+typedef enum {
+  LP_MODEL_ONNX,
+  LP_MODEL_HUGGINGFACE /* a folder with a config.json */
+} lp_model_form;
+lp_model_form lp_model_form_of(const char *path);
+
+/* Reads a model of any form. Only ONNX takes bindings and a subgraph. The module of another form has the same inputs
+ * and outputs as a decoder that optimum exports with a past, computes in f32, and refers to the weights in their
+ * files. */
+LP_MUST_USE lp_status lp_model_import(const char *path, const lp_import_options *options, lp_module **out,
+                                      lp_diag *diag);
 
 /* One kind of operator in a file, nodes of branches, loops and functions included (those of functions once). */
 typedef struct {

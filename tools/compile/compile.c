@@ -42,7 +42,7 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
                                     .binding_count = compile->bind.count,
                                     .subgraph = compile->subgraph,
                                     .frees_lengths = true};
-  lp_status imported = lp_onnx_import(compile->model, &import, &module, diag);
+  lp_status imported = lp_model_import(compile->model, &import, &module, diag);
   lp_bindings_free(bindings, compile->bind.count);
   if (imported != LP_OK) return imported;
   lp_status status = lp_compile_emit(compile, module, diag);
@@ -125,9 +125,11 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
       {"-o", LP_OPTION_TEXT, &c->output, "OUT", "write to OUT; '-' is stdout (MODEL.llmpart)", 0},
       LP_PASS_FLAG_OPTIONS(c->flags)};
   const lp_command command = {
-      .usage = "llmpart compile MODEL.onnx --device=HW [--cloud=HW] [--link=LINK] [options] -o OUT",
+      .usage = "llmpart compile MODEL --device=HW [--cloud=HW] [--link=LINK] [options] -o OUT",
       .summary = "Places every operator of a language model on the device or in the cloud at the least cost under the\n"
-                 "SLA, and writes a bundle with code and weights for both sides. Exit status 3: the SLA cannot be met.",
+                 "SLA, and writes a bundle with code and weights for both sides. MODEL is an ONNX file, or a Hugging "
+                 "Face folder\n"
+                 "(config.json and *.safetensors). Exit status 3: the SLA cannot be met.",
       .options = table,
       .count = LP_COUNT(table),
       .min_args = 1,

@@ -1,5 +1,6 @@
 /* From the options of `llmpart compile` to a request: machines loaded, contradictions named. */
 #include "base/path.h"
+#include "frontend/frontend.h"
 #include "passes/plan/plan.h"
 #include "tools/compile/compile.h"
 
@@ -134,7 +135,8 @@ char *lp_compile_output(const lp_compile *compile) {
 }
 
 char *lp_compile_find_beside(const lp_compile *compile, const char *name) {
-  char *dir = lp_path_dir(compile->model), *path = lp_path_join(dir, name);
+  bool folder = lp_model_form_of(compile->model) == LP_MODEL_HUGGINGFACE;
+  char *dir = folder ? lp_strdup(compile->model) : lp_path_dir(compile->model), *path = lp_path_join(dir, name);
   if (!lp_path_exists(path) && lp_streq(lp_path_base(dir), "onnx")) {
     char *up = lp_path_dir(dir);
     free(path);

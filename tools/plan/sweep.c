@@ -90,7 +90,7 @@ static lp_status load_model(const lp_sweep_spec *spec, lp_module **out, lp_diag 
   lp_status status = LP_OK;
   if (spec->model) {
     const lp_import_options import = {.weights_absent_ok = true, .frees_lengths = true};
-    LP_TRY(lp_onnx_import(spec->model, &import, out, diag));
+    LP_TRY(lp_model_import(spec->model, &import, out, diag));
     pipeline = lp_pipeline_ops;
   } else {
     *out = lp_decoder_create(&spec->decoder);

@@ -56,7 +56,7 @@ static lp_status attempt(const lp_verify_compilation *c, const binding_list *bin
   const lp_import_options import = {
       .bindings = bindings->data, .binding_count = bindings->count, .frees_lengths = c->options->against != NULL};
   lp_module *module = NULL;
-  LP_TRY(lp_onnx_import(c->model, &import, &module, diag));
+  LP_TRY(lp_model_import(c->model, &import, &module, diag));
   keep_types(module, c->graph);
   lp_status status = compile_module(module, c, diag);
   lp_module_free(module);

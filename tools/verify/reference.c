@@ -113,8 +113,8 @@ lp_status lp_reference_open(const char *model, const lp_import_options *import, 
   lp_reference *r = lp_alloc(sizeof *r);
   lp_module *copy = NULL;
   lp_diag *quiet = lp_diag_create(); /* compiling has said it */
-  lp_status status = lp_onnx_import(model, import, &r->module, quiet);
-  if (status == LP_OK) status = lp_onnx_import(model, import, &copy, quiet);
+  lp_status status = lp_model_import(model, import, &r->module, quiet);
+  if (status == LP_OK) status = lp_model_import(model, import, &copy, quiet);
   if (status == LP_OK) status = lp_passes_run(copy, "fold,bind-inputs", &request, &run, quiet);
   if (status == LP_OK) status = expand(r, quiet);
   if (status != LP_OK) lp_report_error(diag, LP_LOC_FILE(model), "has no generation protocol to compare steps of");

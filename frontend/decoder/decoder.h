@@ -1,0 +1,78 @@
+/* frontend/decoder: builds the graph of a decoder-only language model from a description of it, in the operators that
+ * the ONNX import would yield. The readers of Hugging Face folders and of GGUF files fill in the description; this
+ * folder knows neither format.
+ *
+ * The graph computes in f32. Its inputs are input_ids, position_ids and past_key_values.N.key and .value, its outputs
+ * logits and present.N.key and .value, as optimum names them. */
+#ifndef LP_DECODER_GRAPH_H
+#define LP_DECODER_GRAPH_H
+
+#include "frontend/decoder/weights.h"
+
+/* What a weight is for. The templates in lp_decoder.names have one name for each, without ".weight" and ".bias". */
+typedef enum {
+  LP_ROLE_EMBEDDING,
+  LP_ROLE_POSITIONS, /* learned positions */
+  LP_ROLE_FINAL_NORM,
+  LP_ROLE_HEAD,
+  /* of a layer: the name holds one %d */
+  LP_ROLE_ATTENTION_NORM, /* before attention */
+  LP_ROLE_Q,
+  LP_ROLE_K,
+  LP_ROLE_V,
+  LP_ROLE_QKV, /* instead of the three, packed in this order */
+  LP_ROLE_Q_NORM,
+  LP_ROLE_K_NORM,
+  LP_ROLE_O,
+  LP_ROLE_ATTENTION_END_NORM, /* of attention's result */
+  LP_ROLE_MLP_NORM,           /* before the MLP */
+  LP_ROLE_GATE,
+  LP_ROLE_UP,
+  LP_ROLE_GATE_UP, /* instead of the two, packed in this order */
+  LP_ROLE_DOWN,
+  LP_ROLE_MLP_END_NORM, /* of the MLP's result */
+  LP_ROLE_COUNT
+} lp_role;
+
+typedef enum {
+  LP_NORM_RMS,
+  LP_NORM_LAYER,      /* with a scale and perhaps a bias */
+  LP_NORM_LAYER_PLAIN /* with neither */
+} lp_norm_kind;
+
+/* Rotary positions: element i of a rotated pair turns by position * inverse[i]. */
+typedef struct {
+  int64_t dim;          /* rotated elements of a head, even */
+  const float *inverse; /* [dim / 2] */
+  double scale;         /* of cosines and sines; 1 without YaRN */
+} lp_rotary;
+
+typedef struct {
+  int64_t window; /* positions that a token attends to, itself included; 0: all */
+  int32_t rotary; /* index into lp_decoder.rotary; -1: none */
+} lp_decoder_layer;
+
+typedef struct {
+  const char *const *names; /* [LP_ROLE_COUNT]; NULL: the family has no such weight */
+  int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, positions /* learned; 0: none */;
+  const lp_decoder_layer *layer; /* [layers] */
+  const lp_rotary *rotary;
+  lp_norm_kind norm;
+  double epsilon, norm_offset; /* the offset is added to scales: 1 for Gemma */
+  const char *activation;      /* silu, gelu, gelu_tanh, relu, quick_gelu */
+  double embedding_scale, attention_scale;
+  double attention_softcap, logit_softcap, clip_qkv; /* 0: none */
+  double residual_scale, logit_scale;                /* 1: none */
+  bool parallel;                                     /* attention and MLP read one norm's result, and both are added */
+  bool norm_whole_heads;                             /* Q_NORM and K_NORM are over all heads together, not over each */
+  bool rotary_interleaved;                           /* pairs are neighbours, not half a head apart */
+  bool tied;                                         /* the head is the embedding's table where the file has no head */
+  bool transposed;                                   /* matrices of layers lie as [in][out] */
+} lp_decoder;
+
+/* Adds the function @main to `module`, whose weights are those of `weights`. Every weight of the file must have a role
+ * in the graph: one that has none would change the result. */
+LP_MUST_USE lp_status lp_decoder_build(lp_module *module, const lp_decoder *decoder, lp_weights *weights,
+                                       lp_diag *diag);
+
+#endif

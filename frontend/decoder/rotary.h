@@ -1,0 +1,24 @@
+/* The frequencies of rotary positions. */
+#ifndef LP_DECODER_ROTARY_H
+#define LP_DECODER_ROTARY_H
+
+#include "frontend/decoder/decoder.h"
+
+typedef enum { LP_ROPE_DEFAULT, LP_ROPE_LINEAR, LP_ROPE_LLAMA3, LP_ROPE_YARN } lp_rope_kind;
+
+/* How frequencies are scaled for longer contexts, with the names of transformers' rope_scaling. */
+typedef struct {
+  lp_rope_kind kind;
+  double theta, factor;
+  double low_freq_factor, high_freq_factor; /* LLAMA3 */
+  double beta_fast, beta_slow;              /* YARN */
+  bool truncate;                            /* YARN: bounds are whole numbers */
+  double attention_factor;                  /* YARN: of cosines and sines */
+  double original_context;                  /* LLAMA3, YARN */
+} lp_rope;
+
+/* Frequencies for `dim` rotated elements of a head, in `arena`. Each step rounds to f32 as transformers' does.
+ * Sources: Su et al., "RoFormer", eq. 15; Llama 3.1's apply_scaling; Peng et al., "YaRN", eq. 17 to 23. */
+lp_rotary lp_rotary_create(lp_arena *arena, int64_t dim, const lp_rope *rope);
+
+#endif

@@ -1,0 +1,128 @@
+/* The tensors of a folder's safetensors files. */
+#include "base/file.h"
+#include "base/json/reader.h"
+#include "base/json/safetensors.h"
+#include "base/path.h"
+#include "frontend/huggingface/huggingface.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+  const char *name;
+  lp_dtype dtype;
+} dtypes[] = {{"F32", LP_F32}, {"F16", LP_F16}, {"BF16", LP_BF16}, {"F64", LP_F64}, {"I64", LP_I64},
+              {"I32", LP_I32}, {"I16", LP_I16}, {"I8", LP_I8},     {"U8", LP_U8},   {"BOOL", LP_BOOL}};
+
+/* Buffers that older transformers saved; they follow from the configuration. */
+static bool is_buffer(const char *name) {
+  static const char *const endings[] = {".rotary_emb.inv_freq", ".attn.masked_bias", ".attn.bias"};
+  for (size_t i = 0; i < LP_COUNT(endings); i++)
+    if (lp_has_suffix(name, endings[i])) return true;
+  return false;
+}
+
+static const char *without_prefix(const char *name) {
+  static const char *const prefixes[] = {"model.", "transformer."};
+  for (size_t i = 0; i < LP_COUNT(prefixes); i++)
+    if (lp_has_prefix(name, prefixes[i])) return name + strlen(prefixes[i]);
+  return name;
+}
+
+static lp_status add_tensor(lp_weights *w, const char *path, const char *file, const lp_safetensor *t) {
+  lp_arena *arena = w->module->arena;
+  const char *name = without_prefix(t->name);
+  lp_stored *stored = LP_NEW(arena, lp_stored);
+  if (is_buffer(t->name)) return LP_OK;
+  *stored = (lp_stored){.name = lp_arena_strdup(arena, t->name),
+                        .file = file,
+                        .dtype = LP_DTYPE_COUNT,
+                        .rank = t->rank,
+                        .offset = (int64_t)t->offset,
+                        .bytes = (int64_t)t->bytes};
+  memcpy(stored->dim, t->dim, sizeof stored->dim);
+  for (size_t i = 0; i < LP_COUNT(dtypes); i++)
+    if (lp_streq(t->dtype, dtypes[i].name)) stored->dtype = dtypes[i].dtype;
+  if (stored->dtype == LP_DTYPE_COUNT)
+    return lp_error(w->diag, LP_LOC_FILE(path), "tensor '%s' is of type %s, which is not supported", t->name, t->dtype);
+  if (lp_map_put(w->tensors, name, stored))
+    return lp_error(w->diag, LP_LOC_FILE(path), "tensor '%s' is there twice", t->name);
+  return LP_OK;
+}
+
+static lp_status map_file(const lp_weights *w, const char *folder, const char *name, lp_mapping *out) {
+  const char *why = "";
+  switch (lp_file_map_beneath(folder, name, out, &why)) {
+  case LP_FILE_FOUND:
+    return LP_OK;
+  case LP_FILE_ABSENT:
+    return lp_error(w->diag, LP_LOC_FILE(folder), "its weight file '%s' is not there", name);
+  default:
+    return lp_error(w->diag, LP_LOC_FILE(folder), "its weight file '%s' %s", name, why);
+  }
+}
+
+static lp_status add_file(lp_weights *w, const char *folder, const char *name) {
+  lp_mapping mapping = {0};
+  lp_safetensors header;
+  if (lp_map_has(w->module->sources, name)) return LP_OK;
+  char *path = lp_path_join(folder, name);
+  lp_arena *scratch = lp_arena_create();
+  lp_status status = map_file(w, folder, name, &mapping);
+  if (status == LP_OK) status = lp_safetensors_read(path, mapping.data, mapping.size, 1, scratch, &header, w->diag);
+  if (status == LP_OK) {
+    lp_mapping *kept = LP_NEW(w->module->arena, lp_mapping);
+    *kept = mapping;
+    mapping = (lp_mapping){0};
+    name = lp_arena_strdup(w->module->arena, name);
+    lp_map_put(w->module->sources, name, kept);
+    for (size_t i = 0; i < header.count && status == LP_OK; i++)
+      status = add_tensor(w, path, name, &header.tensor[i]);
+  }
+  lp_file_unmap(&mapping);
+  lp_arena_free(scratch);
+  free(path);
+  return status;
+}
+
+static lp_status add_shards(lp_weights *w, const char *folder, const lp_json *root) {
+  lp_json map = lp_json_member(root, "weight_map");
+  LP_TRY(lp_json_object(&map, w->diag));
+  for (size_t i = 0; i < lp_json_count(&map); i++) {
+    lp_json entry = lp_json_entry(&map, i);
+    const char *file;
+    LP_TRY(lp_json_text(&entry, &file, w->diag));
+    if (!file[0] || strchr(file, '/')) return lp_json_error(&entry, w->diag, "'%.80s' is not the name of a file", file);
+    LP_TRY(add_file(w, folder, file));
+  }
+  return LP_OK;
+}
+
+static lp_status read_index(lp_weights *w, const char *folder, const char *path) {
+  char *text = NULL;
+  size_t size;
+  lp_json_document *document = NULL;
+  LP_TRY(lp_file_read(path, &text, &size, w->diag));
+  lp_status status = lp_json_parse(path, text, size, LP_JSON_REFUSE_NUL, &document, w->diag);
+  free(text);
+  if (status != LP_OK) return status;
+  lp_json root = lp_json_root(path, document);
+  status = add_shards(w, folder, &root);
+  lp_json_free(document);
+  return status;
+}
+
+lp_status lp_huggingface_checkpoint(const char *folder, lp_weights *weights, lp_diag *diag) {
+  char *single = lp_path_join(folder, "model.safetensors");
+  char *index = lp_path_join(folder, "model.safetensors.index.json");
+  lp_status status;
+  if (lp_path_exists(single))
+    status = add_file(weights, folder, lp_path_base(single));
+  else if (lp_path_exists(index))
+    status = read_index(weights, folder, index);
+  else
+    status = lp_error(diag, LP_LOC_FILE(folder), "has neither model.safetensors nor model.safetensors.index.json");
+  free(single);
+  free(index);
+  return status;
+}

@@ -1,0 +1,144 @@
+/* The table of families: see families.h. */
+#include "frontend/huggingface/families.h"
+
+/* Names of weights without their prefix "model." or "transformer.". */
+#define LAYER(name) "layers.%d." name
+#define LLAMA_TOP [LP_ROLE_EMBEDDING] = "embed_tokens", [LP_ROLE_FINAL_NORM] = "norm", [LP_ROLE_HEAD] = "lm_head"
+#define LLAMA_QKV                                                                                                      \
+  [LP_ROLE_Q] = LAYER("self_attn.q_proj"), [LP_ROLE_K] = LAYER("self_attn.k_proj"),                                    \
+  [LP_ROLE_V] = LAYER("self_attn.v_proj")
+#define LLAMA_O [LP_ROLE_O] = LAYER("self_attn.o_proj")
+#define LLAMA_MLP                                                                                                      \
+  [LP_ROLE_GATE] = LAYER("mlp.gate_proj"), [LP_ROLE_UP] = LAYER("mlp.up_proj"), [LP_ROLE_DOWN] = LAYER("mlp.down_proj")
+#define LLAMA_NORMS                                                                                                    \
+  [LP_ROLE_ATTENTION_NORM] = LAYER("input_layernorm"), [LP_ROLE_MLP_NORM] = LAYER("post_attention_layernorm")
+#define HEAD_NORMS [LP_ROLE_Q_NORM] = LAYER("self_attn.q_norm"), [LP_ROLE_K_NORM] = LAYER("self_attn.k_norm")
+#define GEMMA_NORMS                                                                                                    \
+  [LP_ROLE_ATTENTION_NORM] = LAYER("input_layernorm"),                                                                 \
+  [LP_ROLE_ATTENTION_END_NORM] = LAYER("post_attention_layernorm"),                                                    \
+  [LP_ROLE_MLP_NORM] = LAYER("pre_feedforward_layernorm"),                                                             \
+  [LP_ROLE_MLP_END_NORM] = LAYER("post_feedforward_layernorm")
+
+static const char *const llama_names[LP_ROLE_COUNT] = {LLAMA_TOP, LLAMA_NORMS, LLAMA_QKV, LLAMA_O, LLAMA_MLP};
+static const char *const qwen3_names[LP_ROLE_COUNT] = {LLAMA_TOP, LLAMA_NORMS, LLAMA_QKV,
+                                                       LLAMA_O,   LLAMA_MLP,   HEAD_NORMS};
+static const char *const gemma2_names[LP_ROLE_COUNT] = {LLAMA_TOP, GEMMA_NORMS, LLAMA_QKV, LLAMA_O, LLAMA_MLP};
+static const char *const gemma3_names[LP_ROLE_COUNT] = {LLAMA_TOP, GEMMA_NORMS, LLAMA_QKV,
+                                                        LLAMA_O,   LLAMA_MLP,   HEAD_NORMS};
+static const char *const olmo2_names[LP_ROLE_COUNT] = {LLAMA_TOP,
+                                                       LLAMA_QKV,
+                                                       LLAMA_O,
+                                                       LLAMA_MLP,
+                                                       HEAD_NORMS,
+                                                       [LP_ROLE_ATTENTION_END_NORM] = LAYER("post_attention_layernorm"),
+                                                       [LP_ROLE_MLP_END_NORM] = LAYER("post_feedforward_layernorm")};
+static const char *const phi_names[LP_ROLE_COUNT] = {[LP_ROLE_EMBEDDING] = "embed_tokens",
+                                                     [LP_ROLE_FINAL_NORM] = "final_layernorm",
+                                                     [LP_ROLE_HEAD] = "lm_head",
+                                                     [LP_ROLE_ATTENTION_NORM] = LAYER("input_layernorm"),
+                                                     LLAMA_QKV,
+                                                     [LP_ROLE_O] = LAYER("self_attn.dense"),
+                                                     [LP_ROLE_UP] = LAYER("mlp.fc1"),
+                                                     [LP_ROLE_DOWN] = LAYER("mlp.fc2")};
+static const char *const phi3_names[LP_ROLE_COUNT] = {LLAMA_TOP,
+                                                      LLAMA_NORMS,
+                                                      LLAMA_O,
+                                                      [LP_ROLE_QKV] = LAYER("self_attn.qkv_proj"),
+                                                      [LP_ROLE_GATE_UP] = LAYER("mlp.gate_up_proj"),
+                                                      [LP_ROLE_DOWN] = LAYER("mlp.down_proj")};
+static const char *const gpt2_names[LP_ROLE_COUNT] = {[LP_ROLE_EMBEDDING] = "wte",
+                                                      [LP_ROLE_POSITIONS] = "wpe",
+                                                      [LP_ROLE_FINAL_NORM] = "ln_f",
+                                                      [LP_ROLE_HEAD] = "lm_head",
+                                                      [LP_ROLE_ATTENTION_NORM] = "h.%d.ln_1",
+                                                      [LP_ROLE_QKV] = "h.%d.attn.c_attn",
+                                                      [LP_ROLE_O] = "h.%d.attn.c_proj",
+                                                      [LP_ROLE_MLP_NORM] = "h.%d.ln_2",
+                                                      [LP_ROLE_UP] = "h.%d.mlp.c_fc",
+                                                      [LP_ROLE_DOWN] = "h.%d.mlp.c_proj"};
+
+static const lp_size_keys usual_keys = {.hidden = "hidden_size",
+                                        .layers = "num_hidden_layers",
+                                        .heads = "num_attention_heads",
+                                        .ffn = "intermediate_size",
+                                        .context = "max_position_embeddings",
+                                        .activation = "hidden_act"};
+static const lp_size_keys gemma_keys = {.hidden = "hidden_size",
+                                        .layers = "num_hidden_layers",
+                                        .heads = "num_attention_heads",
+                                        .ffn = "intermediate_size",
+                                        .context = "max_position_embeddings",
+                                        .activation = "hidden_activation"};
+static const lp_size_keys gpt2_keys = {.hidden = "n_embd",
+                                       .layers = "n_layer",
+                                       .heads = "n_head",
+                                       .ffn = "n_inner",
+                                       .context = "n_positions",
+                                       .activation = "activation_function"};
+
+/* Root mean square norms, gated MLPs, and rotary positions over whole heads of the base `base`. */
+#define USUAL(type, weights, size_keys, small, base)                                                                   \
+  .model_type = (type), .names = (weights), .keys = (size_keys), .epsilon_key = "rms_norm_eps", .epsilon = (small),    \
+  .theta = (base), .partial = 1
+#define LLAMA(type, weights, small, base) USUAL(type, weights, &usual_keys, small, base), .activation = "silu"
+#define GEMMA(type, weights, size_keys, base)                                                                          \
+  USUAL(type, weights, size_keys, 1e-6, base), .activation = "gelu_pytorch_tanh", .norm_offset = 1, .head_dim = 256,   \
+      .tied = true, .scales_embedding = true
+
+static const lp_family families[] = {
+    {LLAMA("llama", llama_names, 1e-6, 1e4)},
+    {LLAMA("mistral", llama_names, 1e-6, 1e4), .kv_heads = 8, .windows = LP_WINDOW_ALL, .window = 4096},
+    {LLAMA("qwen2", llama_names, 1e-6, 1e4), .kv_heads = 32, .windows = LP_WINDOW_UPPER, .window = 4096},
+    {LLAMA("qwen3", qwen3_names, 1e-6, 1e4), .kv_heads = 32, .head_dim = 128, .windows = LP_WINDOW_UPPER,
+     .window = 4096},
+    {LLAMA("smollm3", llama_names, 1e-6, 2e6), .kv_heads = 4, .tied = true, .windows = LP_WINDOW_NO_ROPE,
+     .no_rope_interval = 4},
+    {GEMMA("gemma", llama_names, &usual_keys, 1e4), .kv_heads = 16},
+    {GEMMA("gemma2", gemma2_names, &gemma_keys, 1e4), .kv_heads = 4, .query_scalar = 256, .attention_softcap = 50,
+     .logit_softcap = 30, .windows = LP_WINDOW_PATTERN, .window = 4096, .pattern = 2},
+    {GEMMA("gemma3_text", gemma3_names, &gemma_keys, 1e6), .kv_heads = 4, .query_scalar = 256,
+     .windows = LP_WINDOW_PATTERN, .window = 4096, .pattern = 6, .two_bases = true},
+    {LLAMA("phi3", phi3_names, 1e-5, 1e4), .windows = LP_WINDOW_ALL},
+    {LLAMA("olmo2", olmo2_names, 1e-5, 1e4), .norm_whole_heads = true},
+    {.model_type = "olmo",
+     .names = llama_names,
+     .keys = &usual_keys,
+     .norm = LP_NORM_LAYER_PLAIN,
+     .epsilon = 1e-5,
+     .activation = "silu",
+     .theta = 1e4,
+     .partial = 1},
+    {.model_type = "phi",
+     .names = phi_names,
+     .keys = &usual_keys,
+     .norm = LP_NORM_LAYER,
+     .epsilon_key = "layer_norm_eps",
+     .epsilon = 1e-5,
+     .activation = "gelu_new",
+     .theta = 1e4,
+     .partial = 0.5,
+     .parallel = true},
+    {.model_type = "gpt2",
+     .names = gpt2_names,
+     .keys = &gpt2_keys,
+     .norm = LP_NORM_LAYER,
+     .epsilon_key = "layer_norm_epsilon",
+     .epsilon = 1e-5,
+     .activation = "gelu_new",
+     .tied = true,
+     .transposed = true},
+};
+
+const lp_family *lp_family_find(const char *model_type) {
+  for (size_t i = 0; i < LP_COUNT(families); i++)
+    if (lp_streq(families[i].model_type, model_type)) return &families[i];
+  return NULL;
+}
+
+void lp_family_note(lp_diag *diag, lp_loc loc) {
+  lp_buf text = {0};
+  for (size_t i = 0; i < LP_COUNT(families); i++)
+    lp_buf_printf(&text, "%s%s", i ? ", " : "", families[i].model_type);
+  lp_note(diag, loc, "supported: %s", lp_buf_text(&text));
+  lp_buf_free(&text);
+}

@@ -1,0 +1,27 @@
+/* Chooses the reader of a model: by its being a folder, or by the ending of its name. */
+#include "base/path.h"
+#include "frontend/frontend.h"
+#include "frontend/huggingface/huggingface.h"
+
+#include <stdlib.h>
+
+static bool has_config(const char *path) {
+  char *config = lp_path_join(path, "config.json");
+  bool found = lp_path_exists(config);
+  free(config);
+  return found;
+}
+
+lp_model_form lp_model_form_of(const char *path) {
+  return has_config(path) ? LP_MODEL_HUGGINGFACE : LP_MODEL_ONNX;
+}
+
+lp_status lp_model_import(const char *path, const lp_import_options *options, lp_module **out, lp_diag *diag) {
+  lp_model_form form = lp_model_form_of(path);
+  if (form == LP_MODEL_ONNX) return lp_onnx_import(path, options, out, diag);
+  if (options && options->binding_count > 0)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--bind"), "only an ONNX model has inputs to bind");
+  if (options && options->subgraph)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--subgraph"), "only an ONNX model has subgraphs");
+  return lp_huggingface_import(path, out, diag);
+}

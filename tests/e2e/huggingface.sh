@@ -1,0 +1,16 @@
+# huggingface.sh FOLDER: small models as transformers saved them, each in a folder of its own. Each compiles, and
+# generates the tokens that transformers does.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+
+for folder in "$1"/*/; do
+  family=$(basename "$folder")
+  case $family in mistral-*) part quick ;; *) part long ;; esac || continue
+  compile "$folder" "$work/$family.llmpart" -O1 || continue
+  for i in 1 2 3; do
+    want=$(row "$folder/tokens.json" tokens "$i")
+    same "$family, prompt $i" "$want" \
+      "$(tokens "$work/$family.llmpart" "$(row "$folder/tokens.json" prompts "$i")" "$(length "$want")")"
+  done
+done
+[ -n "${family:-}" ] || fail "there are no models in $1"
+finish

@@ -1,0 +1,180 @@
+/* Hugging Face folders: a small model becomes a graph, and what is wrong or not known is named. */
+#include "base/dir.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "frontend/frontend.h"
+#include "tests/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static char *folder;
+
+static void make_folder(void) {
+  ck_assert_int_eq(lp_dir_temporary("llmpart-huggingface", &folder, NULL), LP_OK);
+}
+
+static void remove_folder(void) {
+  lp_dir_abandon(folder);
+  free(folder);
+}
+
+LP_CASE(.setup = make_folder, .teardown = remove_folder);
+
+static void write_file(const char *name, const void *data, size_t size) {
+  char *path = lp_path_join(folder, name);
+  ck_assert_int_eq(lp_file_write(path, data, size, NULL), LP_OK);
+  free(path);
+}
+
+/* The tensors of a Llama of one layer: hidden 4, one head, MLP 6, vocabulary 5. */
+static const struct {
+  const char *name;
+  int64_t rows, columns; /* 0: a vector */
+} tensors[] = {{"model.embed_tokens.weight", 5, 4},
+               {"model.norm.weight", 0, 4},
+               {"model.layers.0.input_layernorm.weight", 0, 4},
+               {"model.layers.0.post_attention_layernorm.weight", 0, 4},
+               {"model.layers.0.self_attn.q_proj.weight", 4, 4},
+               {"model.layers.0.self_attn.k_proj.weight", 4, 4},
+               {"model.layers.0.self_attn.v_proj.weight", 4, 4},
+               {"model.layers.0.self_attn.o_proj.weight", 4, 4},
+               {"model.layers.0.mlp.gate_proj.weight", 6, 4},
+               {"model.layers.0.mlp.up_proj.weight", 6, 4},
+               {"model.layers.0.mlp.down_proj.weight", 4, 6}};
+
+/* A safetensors file of the tensors but `left_out`, with `extra` in the header, cut by `cut` bytes. */
+static void write_tensors(const char *file, const char *left_out, const char *extra, size_t cut) {
+  lp_buf header = {0}, out = {0};
+  size_t offset = 0;
+  lp_buf_puts(&header, "{");
+  for (size_t i = 0; i < LP_COUNT(tensors); i++) {
+    int64_t rows = tensors[i].rows, columns = tensors[i].columns;
+    size_t end = offset + 4 * (size_t)(rows ? rows * columns : columns);
+    if (left_out && strstr(tensors[i].name, left_out)) continue;
+    lp_buf_printf(&header, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[", header.size > 1 ? "," : "", tensors[i].name);
+    if (rows) lp_buf_printf(&header, "%" PRId64 ",", rows);
+    lp_buf_printf(&header, "%" PRId64 "],\"data_offsets\":[%zu,%zu]}", columns, offset, end);
+    offset = end;
+  }
+  lp_buf_printf(&header, "%s}", extra);
+  uint64_t size = header.size;
+  for (int i = 0; i < 8; i++)
+    lp_buf_append(&out, &(uint8_t){(uint8_t)(size >> (8 * i))}, 1);
+  lp_buf_append(&out, header.data, header.size);
+  for (size_t i = 0; i < offset / 4; i++)
+    lp_buf_append(&out, &(float){(float)(i % 7) - 3}, sizeof(float));
+  write_file(file, out.data, out.size - cut);
+  lp_buf_free(&header);
+  lp_buf_free(&out);
+}
+
+#define SIZES                                                                                                          \
+  "\"hidden_size\":4,\"intermediate_size\":6,\"num_hidden_layers\":1,\"num_attention_heads\":1,\"vocab_size\":5,"      \
+  "\"max_position_embeddings\":16,\"tie_word_embeddings\":true"
+
+/* Imports the folder; NULL: it is refused. */
+static lp_module *import(const char *config, lp_diag *diag) {
+  lp_module *module = NULL;
+  write_file("config.json", config, strlen(config));
+  lp_status status = lp_model_import(folder, NULL, &module, diag);
+  ck_assert_int_eq(status, module ? LP_OK : LP_FAILED);
+  if (module) ck_assert_int_eq(lp_module_verify(module, diag), LP_OK);
+  return module;
+}
+
+static void expect_refused(const char *config, const char *text) {
+  lp_diag *diag = lp_diag_create();
+  lp_module *module = import(config, diag);
+  ck_assert_msg(!module, "%s is not refused", config);
+  ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+  ck_assert_msg(strstr(lp_diag_get(diag, 0)->text, text), "found '%s', wanted '%s'", lp_diag_get(diag, 0)->text, text);
+  lp_diag_free(diag);
+}
+
+LP_TEST(a_folder_becomes_a_graph) {
+  lp_diag *diag = lp_diag_create();
+  write_tensors("model.safetensors", NULL, "", 0);
+  lp_module *module = import("{\"model_type\":\"llama\"," SIZES "}", diag);
+  ck_assert_msg(module, "%s", lp_diag_count(diag) ? lp_diag_get(diag, 0)->text : "");
+  const lp_op *func = lp_module_find_func(module, "main"), *end = lp_block_terminator(func->region);
+  ck_assert_int_eq(func->region->arg_count, 4);
+  ck_assert_int_eq(end->in_count, 3);
+  int64_t vocab;
+  ck_assert(lp_type_static_dim(lp_op_in(end, 0)->type, 2, &vocab));
+  ck_assert_int_eq(vocab, 5);
+  lp_module_free(module);
+  lp_diag_free(diag);
+}
+
+LP_TEST(shards_are_joined) {
+  static const char index[] = "{\"weight_map\":{\"a\":\"one.safetensors\",\"b\":\"two.safetensors\"}}";
+  lp_diag *diag = lp_diag_create();
+  write_tensors("one.safetensors", "layers.0", "", 0);
+  write_file("model.safetensors.index.json", index, strlen(index));
+  expect_refused("{\"model_type\":\"llama\"," SIZES "}", "its weight file 'two.safetensors' is not there");
+  static const char outside[] = "{\"weight_map\":{\"a\":\"../one.safetensors\"}}";
+  write_file("model.safetensors.index.json", outside, strlen(outside));
+  expect_refused("{\"model_type\":\"llama\"," SIZES "}", "is not the name of a file");
+  lp_diag_free(diag);
+}
+
+static const struct {
+  const char *config, *error;
+} configs[] = {
+    {"{", "not valid JSON"},
+    {"[]", "wanted an object"},
+    {"{}", "wanted a string"},
+    {"{\"model_type\":\"t5\"}", "models of type 't5' are not supported"},
+    {"{\"model_type\":\"llama\"}", "wanted"},
+    {"{\"model_type\":\"llama\",\"new_trick\":2," SIZES "}", "this key is not known"},
+    {"{\"model_type\":\"llama\",\"quantization_config\":{\"quant_method\":\"gptq\"}," SIZES "}",
+     "quantised weights ('gptq') are not supported"},
+    {"{\"model_type\":\"llama\",\"rope_scaling\":{\"rope_type\":\"longrope\"}," SIZES "}",
+     "positions of type 'longrope' are not supported"},
+    {"{\"model_type\":\"llama\",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2,\"more\":1}," SIZES "}",
+     "this key is not known"},
+    {"{\"model_type\":\"llama\",\"rope_scaling\":{\"type\":\"linear\"}," SIZES "}", "it lacks 'factor'"},
+    {"{\"model_type\":\"llama\",\"rope_scaling\":{\"type\":\"linear\",\"factor\":-1}," SIZES "}", "-1 is not positive"},
+    {"{\"model_type\":\"llama\",\"hidden_act\":\"tanh\"," SIZES "}", "activation 'tanh' is not supported"},
+    {"{\"model_type\":\"llama\",\"num_key_value_heads\":2," SIZES "}", "share 2 key heads"},
+    {"{\"model_type\":\"llama\",\"head_dim\":3," SIZES "}", "cannot rotate in pairs"},
+    {"{\"model_type\":\"llama\",\"architectures\":[\"LlamaForSequenceClassification\"]," SIZES "}",
+     "is not a model that generates text"},
+    {"{\"model_type\":\"llama\",\"head_dim\":8," SIZES "}", "8 x 4 is wanted"},
+    {"{\"model_type\":\"qwen3\",\"head_dim\":4,\"num_key_value_heads\":1," SIZES "}",
+     "there is no tensor 'layers.0.self_attn.q_norm.weight'"},
+};
+
+LP_LOOP_TEST(what_is_not_known_is_named, 0, LP_COUNT(configs)) {
+  write_tensors("model.safetensors", NULL, "", 0);
+  expect_refused(configs[_i].config, configs[_i].error);
+}
+
+static const struct {
+  const char *left_out, *extra;
+  size_t cut;
+  const char *error;
+} files[] = {
+    {"down_proj", "", 0, "there is no tensor 'layers.0.mlp.down_proj.weight'"},
+    {NULL, ",\"model.layers.0.adapter.weight\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}", 0,
+     "tensor 'model.layers.0.adapter.weight' has no place"},
+    {NULL, ",\"norm.weight\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}", 0, "is there twice"},
+    {"model.norm", ",\"model.norm.weight\":{\"dtype\":\"I8\",\"shape\":[4],\"data_offsets\":[0,4]}", 0,
+     "is of type i8; f32, f16 and bf16 are supported"},
+    {"model.norm", ",\"model.norm.weight\":{\"dtype\":\"F8_E4M3\",\"shape\":[4],\"data_offsets\":[0,4]}", 0,
+     "is of type F8_E4M3, which is not supported"},
+    {"model.norm", ",\"model.norm.weight\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[0,20]}", 0,
+     "one of 4 is wanted"},
+    {NULL, "", 8, "lies outside"},
+    {NULL, "", 880, "does not fit a file"},
+};
+
+LP_LOOP_TEST(damaged_files_are_refused, 0, LP_COUNT(files)) {
+  write_tensors("model.safetensors", files[_i].left_out, files[_i].extra, files[_i].cut);
+  expect_refused("{\"model_type\":\"llama\"," SIZES "}", files[_i].error);
+}
+
+LP_TEST(a_folder_without_weights_is_refused) {
+  expect_refused("{\"model_type\":\"llama\"," SIZES "}", "has neither model.safetensors nor");
+}

@@ -1,0 +1,126 @@
+"""Saves small random models of many families as Hugging Face folders, with the tokens that transformers gives.
+
+Usage: huggingface.py OUT [NAME ...]       all cases, or those that are named, into folders of OUT
+       huggingface.py --check LLMPART OUT  compiles each folder of OUT and compares its tokens; exit status 1: some differ
+
+OUT/NAME/ gets config.json, model.safetensors (or shards) and tokens.json: prompts, and for each the greedy tokens
+of the model in f32. The small set beside this file was chosen from them. Needs torch and transformers.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+VOCAB = 64
+PROMPTS = [[1, 5, 9, 33, 2, 61, 8, 8, 40], [3], [50, 60, 10, 20, 30, 1, 2, 3, 4, 5, 6, 7]]
+COUNT = 12
+
+
+def like_llama(**more: Any) -> dict[str, Any]:
+    return {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4,
+            "num_key_value_heads": 2, "max_position_embeddings": 128, "pad_token_id": 0} | more
+
+
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 32}
+# NAME: model type, configuration, type of the weights
+CASES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "llama": ("llama", like_llama(head_dim=10, num_attention_heads=6, num_key_value_heads=3, attention_bias=True,
+                                  mlp_bias=True), "float32"),
+    "llama3-bf16": ("llama", like_llama(rope_theta=500000.0, rope_scaling=LLAMA3, tie_word_embeddings=True), "bfloat16"),
+    "llama-linear-f16": ("llama", like_llama(rope_scaling={"rope_type": "linear", "factor": 3.0}), "float16"),
+    "llama-yarn": ("llama", like_llama(rope_scaling={"rope_type": "yarn", "factor": 4.0,
+                                                     "original_max_position_embeddings": 32}), "float32"),
+    "mistral-sharded": ("mistral", like_llama(sliding_window=5, head_dim=12), "float32"),
+    "mistral-full": ("mistral", like_llama(sliding_window=None), "float32"),
+    "qwen2": ("qwen2", like_llama(hidden_size=20, num_attention_heads=5, num_key_value_heads=1), "float32"),
+    "qwen2-window": ("qwen2", like_llama(use_sliding_window=True, sliding_window=4, max_window_layers=1), "float32"),
+    "qwen3": ("qwen3", like_llama(head_dim=8, num_attention_heads=6), "float32"),
+    "smollm3": ("smollm3", like_llama(no_rope_layers=[1, 0]), "float32"),
+    "smollm3-window": ("smollm3", like_llama(num_hidden_layers=4, no_rope_layer_interval=2, use_sliding_window=True,
+                                             sliding_window=4), "float32"),
+    "gemma": ("gemma", like_llama(head_dim=8, num_key_value_heads=1), "float32"),
+    "gemma2": ("gemma2", like_llama(head_dim=8, sliding_window=6, query_pre_attn_scalar=24, attn_logit_softcapping=4.0,
+                                    final_logit_softcapping=9.0), "float32"),
+    "gemma3": ("gemma3_text", like_llama(head_dim=8, sliding_window=6, query_pre_attn_scalar=20,
+                                         layer_types=["sliding_attention", "full_attention"]), "float32"),
+    "phi": ("phi", like_llama(num_key_value_heads=4, hidden_size=32), "float32"),
+    "phi3": ("phi3", like_llama(original_max_position_embeddings=128), "float32"),
+    "phi4": ("phi3", like_llama(hidden_size=32, partial_rotary_factor=0.75, sliding_window=7,
+                                original_max_position_embeddings=128), "float32"),
+    "olmo": ("olmo", like_llama(clip_qkv=0.02), "float32"),
+    "olmo2": ("olmo2", like_llama(), "float32"),
+    "gpt2": ("gpt2", {"n_embd": 25, "n_layer": 2, "n_head": 5, "n_positions": 128}, "float32"),
+}
+
+
+def save(name: str, folder: Path) -> None:
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    kind, config, dtype = CASES[name]
+    torch.manual_seed(3)
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, vocab_size=VOCAB, **config)).eval()
+    # Scales of norms lie around 1, which Gemma adds itself, and biases around 0. Tables are small, because a tied head
+    # would otherwise repeat the last token.
+    for key, value in model.named_parameters():
+        if value.dim() == 1:
+            centre = 0.0 if key.endswith("bias") or kind.startswith("gemma") else 1.0
+            value.data = centre + 0.3 * torch.randn_like(value)
+        else:
+            value.data = torch.randn_like(value) * (0.2 if "embed" in key else 2.0 / value.shape[-1] ** 0.5)
+    model.tie_weights()
+    model = model.to(getattr(torch, dtype))
+    model.save_pretrained(folder, **({"max_shard_size": "10KB"} if "sharded" in name else {}))
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    model = model.float()
+    tokens = []
+    with torch.no_grad():
+        for prompt in PROMPTS:
+            ids = list(prompt)
+            for _ in range(COUNT):
+                ids.append(int(model(torch.tensor([ids]), use_cache=False).logits[0, -1].argmax()))
+            tokens.append(ids[len(prompt):])
+    text = f'{{\n "prompts": {json.dumps(PROMPTS)},\n "tokens": {json.dumps(tokens)}\n}}\n'
+    (folder / "tokens.json").write_text(text)
+
+
+def check(llmpart: str, folder: Path, bundle: Path) -> str:
+    """What is wrong, or nothing."""
+    made = subprocess.run([llmpart, "compile", folder, "--device=jetson-nano", "-O", "1", "-o", bundle],
+                          capture_output=True, text=True)
+    if made.returncode:
+        return made.stderr.strip()
+    lists = json.loads((folder / "tokens.json").read_text())
+    for prompt, wanted in zip(lists["prompts"], lists["tokens"]):
+        run = subprocess.run([llmpart, "run", bundle, "--tokens=" + ",".join(map(str, prompt)), "-n", str(len(wanted)),
+                              "--ignore-eos", "--threads=1", "-o", "json"], capture_output=True, text=True)
+        found = json.loads(run.stdout)["tokens"] if run.returncode == 0 else run.stderr
+        if found != wanted:
+            return f"{found} instead of {wanted}"
+    return ""
+
+
+def main() -> int:
+    if len(sys.argv) == 4 and sys.argv[1] == "--check":
+        failed = False
+        with tempfile.TemporaryDirectory() as work:
+            for folder in sorted(Path(sys.argv[3]).iterdir()):
+                wrong = check(sys.argv[2], folder, Path(work) / "m.llmpart")
+                print(f"{folder.name}: {wrong or 'equal'}")
+                failed |= bool(wrong)
+        return int(failed)
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    for name in sys.argv[2:] or CASES:
+        save(name, Path(sys.argv[1]) / name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
