@@ -38,6 +38,16 @@ void lp_file_unmap(lp_mapping *mapping) {
   *mapping = (lp_mapping){0};
 }
 
+lp_status lp_memory_map(size_t size, lp_mapping *out, uint8_t **data, lp_diag *diag) {
+  *out = (lp_mapping){0};
+  void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    return lp_error(diag, LP_LOC_NONE, "cannot get %zu bytes of memory: %s", size, strerror(errno));
+  *data = memory;
+  *out = (lp_mapping){.data = memory, .size = size};
+  return LP_OK;
+}
+
 lp_status lp_file_read(const char *path, char **data, size_t *size, lp_diag *diag) {
   lp_loc loc = LP_LOC_FILE(path);
   bool is_stdin = lp_streq(path, "-");

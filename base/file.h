@@ -14,6 +14,9 @@ typedef struct {
 
 LP_MUST_USE lp_status lp_file_map(const char *path, lp_mapping *out, lp_diag *diag);
 void lp_file_unmap(lp_mapping *mapping); /* and clears it; an empty one is allowed */
+/* Memory of `size` > 0 bytes, zeroed, that is released like a file's mapping; `*data` is where to write. What is never
+ * written takes no memory. */
+LP_MUST_USE lp_status lp_memory_map(size_t size, lp_mapping *out, uint8_t **data, lp_diag *diag);
 
 typedef enum { LP_FILE_FOUND, LP_FILE_ABSENT, LP_FILE_REFUSED } lp_found;
 /* Maps the regular file `path` of the folder `root`, for paths from untrusted files. The path must be relative, without

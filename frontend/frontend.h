@@ -1,5 +1,5 @@
-/* frontend: turns a model into a module of onnx.* operators with types: an ONNX file, or a Hugging Face folder, of
- * which it builds the graph that an exporter would write. It knows the file formats and where weights lie; it knows
+/* frontend: turns a model into a module of onnx.* operators with types: an ONNX file, or a Hugging Face folder or
+ * GGUF file, of which it builds the graph that an exporter would write. It knows the file formats and where weights lie; it knows
  * nothing of layers, machines or code.
  */
 #ifndef LP_FRONTEND_H
@@ -33,15 +33,19 @@ LP_MUST_USE lp_status lp_onnx_import(const char *path, const lp_import_options *
 
 typedef enum {
   LP_MODEL_ONNX,
-  LP_MODEL_HUGGINGFACE /* a folder with a config.json */
+  LP_MODEL_HUGGINGFACE, /* a folder with a config.json */
+  LP_MODEL_GGUF         /* a name that ends in .gguf */
 } lp_model_form;
 lp_model_form lp_model_form_of(const char *path);
 
 /* Reads a model of any form. Only ONNX takes bindings and a subgraph. The module of another form has the same inputs
  * and outputs as a decoder that optimum exports with a past, computes in f32, and refers to the weights in their
- * files. */
+ * files; blocks of GGUF that the IR has no type for become f32 in memory. */
 LP_MUST_USE lp_status lp_model_import(const char *path, const lp_import_options *options, lp_module **out,
                                       lp_diag *diag);
+/* Writes what a GGUF file holds beside the graph as the files that stand beside other models: tokenizer.json,
+ * tokenizer_config.json and config.json. A tokenizer of a kind that is not supported is left out with a note. */
+LP_MUST_USE lp_status lp_gguf_write_beside(const char *path, const char *folder, lp_diag *diag);
 
 /* One kind of operator in a file, nodes of branches, loops and functions included (those of functions once). */
 typedef struct {

@@ -1,6 +1,7 @@
 /* Chooses the reader of a model: by its being a folder, or by the ending of its name. */
 #include "base/path.h"
 #include "frontend/frontend.h"
+#include "frontend/gguf/gguf.h"
 #include "frontend/huggingface/huggingface.h"
 
 #include <stdlib.h>
@@ -13,6 +14,7 @@ static bool has_config(const char *path) {
 }
 
 lp_model_form lp_model_form_of(const char *path) {
+  if (lp_has_suffix(path, ".gguf")) return LP_MODEL_GGUF;
   return has_config(path) ? LP_MODEL_HUGGINGFACE : LP_MODEL_ONNX;
 }
 
@@ -23,5 +25,6 @@ lp_status lp_model_import(const char *path, const lp_import_options *options, lp
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--bind"), "only an ONNX model has inputs to bind");
   if (options && options->subgraph)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--subgraph"), "only an ONNX model has subgraphs");
+  if (form == LP_MODEL_GGUF) return lp_gguf_import(path, options && options->weights_absent_ok, out, diag);
   return lp_huggingface_import(path, out, diag);
 }

@@ -1,5 +1,8 @@
-/* The tensors of a checkpoint: see weights.h. Weights stay where they are in the mapped file; only vectors are read. */
+/* The tensors of a checkpoint: see weights.h. Weights stay where they are in the mapped file; only vectors are read, and
+ * blocks of ggml are turned into what the IR has: codes with scales beside them where these have the same values, else
+ * f32. */
 #include "frontend/decoder/weights.h"
+#include "base/file.h"
 #include "frontend/decoder/graph.h"
 
 static lp_graph graph_at(const lp_weights *w, const char *name) {
@@ -14,11 +17,55 @@ lp_stored *lp_weights_find(const lp_weights *w, const char *name) {
   return lp_map_get(w->tensors, name);
 }
 
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+
+static const uint8_t *bytes_of(const lp_weights *w, const lp_stored *t) {
+  const lp_mapping *mapping = lp_map_get(w->module->sources, t->file);
+  return mapping->data + t->offset;
+}
+
+/* Memory that the module keeps, under a name of its own. */
+static lp_status add_source(lp_weights *w, lp_stored *t, size_t size, uint8_t **data) {
+  lp_arena *arena = w->module->arena;
+  lp_mapping *mapping = LP_NEW(arena, lp_mapping);
+  LP_TRY(lp_memory_map(size, mapping, data, w->diag));
+  t->file = lp_arena_format(arena, "%s#%s", t->file, t->name);
+  t->offset = 0;
+  lp_map_put(w->module->sources, t->file, mapping);
+  return LP_OK;
+}
+
+/* Turns the tensor's blocks into codes and scales, or into f32, once. */
+static lp_status unpack(lp_weights *w, lp_stored *t) {
+  const lp_block_form *form = t->form;
+  if (!form || t->scales > 0 || t->dtype == LP_F32) return LP_OK;
+  const uint8_t *from = bytes_of(w, t);
+  int64_t count = t->bytes / form->bytes, code_bytes = form->size * lp_dtype_bits(form->codes) / 8;
+  bool coded = form->codes != LP_F32;
+  uint8_t *data;
+  size_t size;
+  if (!lp_size_mul((size_t)count, (size_t)code_bytes + (coded ? sizeof(float) : 0), &size)) return LP_FAILED;
+  LP_TRY(add_source(w, t, size, &data));
+  t->dtype = form->codes;
+  t->scales = coded ? count * code_bytes : 0;
+  t->bytes = count * code_bytes;
+  for (int64_t i = 0; i < count && !w->absent_ok; i++) {
+    uint8_t *to = data + i * code_bytes;
+    if (coded)
+      lp_block_codes(form, from + i * form->bytes, to, (float *)(void *)(data + t->scales) + i);
+    else
+      form->decode(from + i * form->bytes, (float *)(void *)to);
+  }
+  return LP_OK;
+}
+
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
+
 static lp_status find(const lp_weights *w, const char *name, lp_stored **out) {
   *out = lp_weights_find(w, name);
   if (!*out) return lp_error(w->diag, LP_LOC_FILE(w->path), "there is no tensor '%s'", name);
   (*out)->used = true;
-  if (lp_dtype_is_float((*out)->dtype) && !lp_dtype_is_mini((*out)->dtype)) return LP_OK;
+  if ((*out)->form || (lp_dtype_is_float((*out)->dtype) && !lp_dtype_is_mini((*out)->dtype))) return LP_OK;
   return lp_error(w->diag, LP_LOC_FILE(w->path), "tensor '%s' is of type %s; f32, f16 and bf16 are supported", name,
                   lp_dtype_name((*out)->dtype));
 }
@@ -36,6 +83,7 @@ static lp_status find_matrix(const lp_weights *w, const char *name, int64_t rows
 static lp_value *weight(lp_graph *g, const lp_stored *t, int64_t first, int64_t rows) {
   int64_t dim[] = {rows, t->dim[1]}, row = t->bytes / (t->dim[0] > 0 ? t->dim[0] : 1);
   lp_loc loc = {.file = g->path, .node = g->node, .op = "weight"};
+  if (g->status != LP_OK) return NULL;
   lp_op *op = lp_weight_create(g->module, loc, lp_type_static(g->module, t->dtype, 2, dim), t->file,
                                t->offset + first * row, rows * row);
   lp_value *value = lp_graph_end(g, op);
@@ -43,15 +91,38 @@ static lp_value *weight(lp_graph *g, const lp_stored *t, int64_t first, int64_t 
   return value;
 }
 
+/* Their scales, one for each block; NULL: none. */
+static lp_value *scales(lp_graph *g, const lp_stored *t, int64_t first, int64_t rows) {
+  if (t->scales == 0 || g->status != LP_OK) return NULL;
+  int64_t dim[] = {rows, t->dim[1] / t->form->size}, row = dim[1] * (int64_t)sizeof(float);
+  lp_loc loc = {.file = g->path, .node = g->node, .op = "scales"};
+  lp_op *op = lp_weight_create(g->module, loc, lp_type_static(g->module, LP_F32, 2, dim), t->file,
+                               t->scales + first * row, rows * row);
+  return lp_graph_end(g, op);
+}
+
+/* Codes times scales, along the last axis; plain values become f32. */
+static lp_value *widened(lp_graph *g, const lp_stored *t, lp_value *x, lp_value *scale) {
+  if (!scale) return lp_graph_cast(g, x, LP_F32);
+  lp_value *in[] = {x, scale};
+  lp_op *op = lp_graph_begin(g, LP_ONNX_DequantizeLinear, 2, in, 1);
+  if (!op) return NULL;
+  lp_op_set_i64(g->module, op, "axis", x->type.rank - 1);
+  lp_op_set_i64(g->module, op, "block_size", t->form->size);
+  return lp_graph_end(g, op);
+}
+
 lp_status lp_weights_matrix(lp_weights *w, const char *name, lp_part part, lp_value **out) {
   lp_stored *t;
   lp_graph g = graph_at(w, name);
   if (part.transposed) {
     LP_TRY(find_matrix(w, name, part.columns, part.all, &t));
-    *out = lp_graph_cast(&g, weight(&g, t, 0, t->dim[0]), LP_F32);
+    LP_TRY(unpack(w, t));
+    *out = widened(&g, t, weight(&g, t, 0, t->dim[0]), scales(&g, t, 0, t->dim[0]));
   } else {
     LP_TRY(find_matrix(w, name, part.all, part.columns, &t));
-    lp_value *rows = lp_graph_cast(&g, weight(&g, t, part.first, part.rows), LP_F32);
+    LP_TRY(unpack(w, t));
+    lp_value *rows = widened(&g, t, weight(&g, t, part.first, part.rows), scales(&g, t, part.first, part.rows));
     *out = lp_graph_op1(&g, LP_ONNX_Transpose, rows);
   }
   return g.status;
@@ -65,6 +136,8 @@ lp_status lp_weights_vector(lp_weights *w, const char *name, int64_t first, int6
   if (t->rank != 1 || t->dim[0] != all)
     return lp_error(w->diag, LP_LOC_FILE(w->path), "tensor '%s' has %d axes, %" PRId64 "; one of %" PRId64 " is wanted",
                     name, t->rank, t->rank > 0 ? t->dim[0] : 1, all);
+  if (t->form)
+    return lp_error(w->diag, LP_LOC_FILE(w->path), "the vector '%s' is in blocks of %s", name, t->form->name);
   lp_tensor tensor;
   lp_loc loc = {.file = w->path, .node = g.node, .op = "weight"};
   lp_op *op =
@@ -83,7 +156,10 @@ lp_status lp_weights_rows(lp_weights *w, const char *name, int64_t rows, int64_t
   lp_stored *t;
   lp_graph g = graph_at(w, name);
   LP_TRY(find_matrix(w, name, rows, columns, &t));
-  *out = lp_graph_cast(&g, lp_graph_op2(&g, LP_ONNX_Gather, weight(&g, t, 0, rows), index), LP_F32);
+  LP_TRY(unpack(w, t));
+  lp_value *scale = scales(&g, t, 0, rows);
+  if (scale) scale = lp_graph_op2(&g, LP_ONNX_Gather, scale, index);
+  *out = widened(&g, t, lp_graph_op2(&g, LP_ONNX_Gather, weight(&g, t, 0, rows), index), scale);
   return g.status;
 }
 

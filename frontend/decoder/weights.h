@@ -2,6 +2,7 @@
 #ifndef LP_DECODER_WEIGHTS_H
 #define LP_DECODER_WEIGHTS_H
 
+#include "frontend/decoder/blocks.h"
 #include "ir/ir.h"
 
 /* One tensor as it lies in a file that module->sources has mapped. */
@@ -11,6 +12,8 @@ typedef struct {
   int32_t rank;
   int64_t dim[LP_MAX_RANK]; /* row-major, the fastest last */
   int64_t offset, bytes;
+  const lp_block_form *form; /* how blocks lie; NULL: elements of `dtype` */
+  int64_t scales;            /* after blocks were turned into codes: where their scales begin */
   bool used;
 } lp_stored;
 
@@ -19,6 +22,7 @@ typedef struct {
   lp_block *block; /* where operators are appended */
   lp_map *tensors; /* name -> lp_stored */
   const char *path;
+  bool absent_ok; /* only the graph is wanted: blocks are not decoded */
   lp_diag *diag;
 } lp_weights;
 

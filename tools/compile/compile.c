@@ -1,5 +1,6 @@
 /* llmpart compile: from an ONNX model and two machines to a bundle. */
 #include "tools/compile/compile.h"
+#include "base/dir.h"
 
 #include "frontend/frontend.h"
 
@@ -25,6 +26,13 @@ static void take_lengths(lp_compile *compile) {
   if (request->osl == 0) request->osl = 128;
 }
 
+/* A GGUF file holds its tokenizer and settings, which stand beside other models. */
+static lp_status take_beside(lp_compile *compile, lp_diag *diag) {
+  if (lp_model_form_of(compile->model) != LP_MODEL_GGUF) return LP_OK;
+  LP_TRY(lp_dir_temporary("llmpart-gguf", &compile->beside, diag));
+  return lp_gguf_write_beside(compile->model, compile->beside, diag);
+}
+
 static lp_status compile_model(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   lp_compile *compile = command->user;
   lp_module *module = NULL;
@@ -45,7 +53,8 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
   lp_status imported = lp_model_import(compile->model, &import, &module, diag);
   lp_bindings_free(bindings, compile->bind.count);
   if (imported != LP_OK) return imported;
-  lp_status status = lp_compile_emit(compile, module, diag);
+  lp_status status = take_beside(compile, diag);
+  if (status == LP_OK) status = lp_compile_emit(compile, module, diag);
   lp_module_free(module);
   return status;
 }

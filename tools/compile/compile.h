@@ -9,6 +9,7 @@ typedef struct {
   const char *device, *cloud, *link, *march, *tokenizer, *depfile, *subgraph;
   bool plan_only, table1, locations, profile;
   bool says_lengths; /* --isl or --osl was given */
+  char *beside; /* owned: a temporary folder of what a GGUF file holds beside the graph; NULL: none */
   lp_texts reports, bind, pins;
   int64_t private_layers; /* -1: not asked for */
   lp_numbers exits;

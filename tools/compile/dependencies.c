@@ -28,7 +28,7 @@ static void put_weight_files(lp_writer *writer, lp_map *seen, const lp_module *m
       const char *file = op->kind == LP_OP_WEIGHT ? lp_op_str(op, "file", "") : "";
       if (!file[0]) continue;
       char *path = file[0] == '/' ? lp_strdup(file) : lp_path_join(module->directory, file);
-      put_dependency(writer, seen, path);
+      if (lp_path_exists(path)) put_dependency(writer, seen, path); /* else made of another file's content */
       free(path);
     }
   }

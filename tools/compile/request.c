@@ -1,4 +1,5 @@
 /* From the options of `llmpart compile` to a request: machines loaded, contradictions named. */
+#include "base/dir.h"
 #include "base/path.h"
 #include "frontend/frontend.h"
 #include "passes/plan/plan.h"
@@ -126,7 +127,8 @@ char *lp_compile_output(const lp_compile *compile) {
   if (compile->output) return lp_strdup(compile->output);
   const char *base = lp_path_base(compile->model);
   lp_buf path = {0};
-  size_t length = lp_has_suffix(base, ".onnx") ? strlen(base) - 5 : strlen(base);
+  bool ends = lp_has_suffix(base, ".onnx") || lp_has_suffix(base, ".gguf");
+  size_t length = ends ? strlen(base) - 5 : strlen(base);
   lp_buf_printf(&path, "%.*s.%s", (int)length, base,
                 lp_streq(compile->emit, "onnx")   ? "halves"
                 : lp_streq(compile->emit, "cuda") ? "cuda"
@@ -134,9 +136,15 @@ char *lp_compile_output(const lp_compile *compile) {
   return path.data;
 }
 
+/* The folder in which files that belong to the model stand. */
+static char *folder_of(const lp_compile *compile) {
+  if (compile->beside) return lp_strdup(compile->beside);
+  bool is_folder = lp_model_form_of(compile->model) == LP_MODEL_HUGGINGFACE;
+  return is_folder ? lp_strdup(compile->model) : lp_path_dir(compile->model);
+}
+
 char *lp_compile_find_beside(const lp_compile *compile, const char *name) {
-  bool folder = lp_model_form_of(compile->model) == LP_MODEL_HUGGINGFACE;
-  char *dir = folder ? lp_strdup(compile->model) : lp_path_dir(compile->model), *path = lp_path_join(dir, name);
+  char *dir = folder_of(compile), *path = lp_path_join(dir, name);
   if (!lp_path_exists(path) && lp_streq(lp_path_base(dir), "onnx")) {
     char *up = lp_path_dir(dir);
     free(path);
@@ -175,6 +183,8 @@ void lp_compile_check_lengths(const lp_compile *compile, const lp_module *module
 }
 
 void lp_compile_release(lp_compile *compile) {
+  lp_dir_abandon(compile->beside);
+  free(compile->beside);
   lp_hw_free(compile->device_machine);
   lp_hw_free(compile->cloud_machine);
   lp_link_free(compile->link_model);

@@ -1,0 +1,243 @@
+/* GGUF files: a small model becomes a graph, blocks have ggml's values, and what is damaged or not known is named. */
+#include "base/dir.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "frontend/decoder/blocks.h"
+#include "frontend/frontend.h"
+#include "tests/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static char *folder;
+
+static void make_folder(void) {
+  ck_assert_int_eq(lp_dir_temporary("llmpart-gguf", &folder, NULL), LP_OK);
+}
+
+static void remove_folder(void) {
+  lp_dir_abandon(folder);
+  free(folder);
+}
+
+LP_CASE(.setup = make_folder, .teardown = remove_folder);
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static void put_number(lp_buf *out, uint64_t value, int width) {
+  for (int i = 0; i < width; i++)
+    lp_buf_append(out, &(uint8_t){(uint8_t)(value >> (8 * i))}, 1);
+}
+
+static void put_text(lp_buf *out, const char *text) {
+  put_number(out, strlen(text), 8);
+  lp_buf_append(out, text, strlen(text));
+}
+
+/* "key=u32", "key:text" or "key~f32" */
+static void put_value(lp_buf *out, const char *pair) {
+  size_t length = strcspn(pair, "=:~");
+  put_number(out, length, 8);
+  lp_buf_append(out, pair, length);
+  const char *value = pair + length + 1;
+  float number = strtof(value, NULL);
+  put_number(out, pair[length] == '=' ? 4 : pair[length] == '~' ? 6 : 8, 4);
+  if (pair[length] == '=') put_number(out, strtoull(value, NULL, 10), 4);
+  if (pair[length] == '~') lp_buf_append(out, &number, sizeof number);
+  if (pair[length] == ':') put_text(out, value);
+}
+
+typedef struct {
+  const char *name;
+  int64_t columns, rows; /* rows 0: a vector */
+  uint32_t type;         /* 0: f32; 2: Q4_0; 8: Q8_0 */
+} tensor;
+
+/* A Llama of one layer: hidden 32, one head, MLP 32, vocabulary 5. */
+static const tensor tensors[] = {
+    {"token_embd.weight", 32, 5, 8},     {"output_norm.weight", 32, 0, 0},        {"blk.0.attn_norm.weight", 32, 0, 0},
+    {"blk.0.ffn_norm.weight", 32, 0, 0}, {"blk.0.attn_q.weight", 32, 32, 2},      {"blk.0.attn_k.weight", 32, 32, 8},
+    {"blk.0.attn_v.weight", 32, 32, 3},  {"blk.0.attn_output.weight", 32, 32, 0}, {"blk.0.ffn_gate.weight", 32, 32, 1},
+    {"blk.0.ffn_up.weight", 32, 32, 0},  {"blk.0.ffn_down.weight", 32, 32, 0}};
+
+static const char *const values[] = {"general.architecture:llama",
+                                     "llama.block_count=1",
+                                     "llama.embedding_length=32",
+                                     "llama.feed_forward_length=32",
+                                     "llama.attention.head_count=1",
+                                     "llama.context_length=64",
+                                     "llama.attention.layer_norm_rms_epsilon~1e-5"};
+
+static size_t bytes_of(const tensor *t) {
+  size_t rows = t->rows ? (size_t)t->rows : 1, blocks = rows * (size_t)t->columns / 32;
+  switch (t->type) {
+  case 1:
+    return 2 * 32 * blocks;
+  case 2:
+    return 18 * blocks;
+  case 3:
+    return 20 * blocks;
+  case 8:
+    return 34 * blocks;
+  default:
+    return 4 * 32 * blocks;
+  }
+}
+
+/* What differs from the file that is right. */
+typedef struct {
+  const char *value;  /* instead of the one with the same key, or in addition */
+  const char *tensor; /* left out */
+  uint32_t type;      /* of blk.0.attn_output.weight */
+  size_t cut;         /* bytes less at the end */
+  const char *error;
+} change;
+
+static bool same_key(const char *a, const char *b) {
+  size_t length = strcspn(a, "=:~");
+  return b && length == strcspn(b, "=:~") && strncmp(a, b, length) == 0;
+}
+
+static void put_tensors(lp_buf *out, const change *c) {
+  size_t offset = 0;
+  for (size_t i = 0; i < LP_COUNT(tensors); i++) {
+    tensor t = tensors[i];
+    if (c->tensor && lp_streq(t.name, c->tensor)) continue;
+    if (lp_streq(t.name, "blk.0.attn_output.weight")) t.type = c->type;
+    put_text(out, t.name);
+    put_number(out, t.rows ? 2 : 1, 4);
+    put_number(out, (uint64_t)t.columns, 8);
+    if (t.rows) put_number(out, (uint64_t)t.rows, 8);
+    put_number(out, t.type, 4);
+    put_number(out, offset, 8);
+    offset += (bytes_of(&t) + 31) / 32 * 32;
+  }
+  while (out->size % 32 != 0)
+    put_number(out, 0, 1);
+  for (size_t i = 0; i < offset; i++)
+    put_number(out, i % 5 == 1 ? 60 : 0, 1);
+}
+
+static char *write_model(const change *c) {
+  lp_buf out = {0};
+  bool added = c->value != NULL;
+  for (size_t i = 0; i < LP_COUNT(values); i++)
+    if (same_key(values[i], c->value)) added = false;
+  lp_buf_puts(&out, "GGUF");
+  put_number(&out, 3, 4);
+  put_number(&out, LP_COUNT(tensors) - (c->tensor != NULL), 8);
+  put_number(&out, LP_COUNT(values) + added, 8);
+  for (size_t i = 0; i < LP_COUNT(values); i++)
+    put_value(&out, same_key(values[i], c->value) ? c->value : values[i]);
+  if (added) put_value(&out, c->value);
+  put_tensors(&out, c);
+  char *path = lp_path_join(folder, "m.gguf");
+  ck_assert_int_eq(lp_file_write(path, out.data, out.size - c->cut, NULL), LP_OK);
+  lp_buf_free(&out);
+  return path;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+LP_TEST(a_file_becomes_a_graph) {
+  lp_diag *diag = lp_diag_create();
+  lp_module *module = NULL;
+  char *path = write_model(&(change){0});
+  lp_status status = lp_model_import(path, NULL, &module, diag);
+  ck_assert_msg(status == LP_OK, "%s", lp_diag_count(diag) ? lp_diag_get(diag, 0)->text : "");
+  ck_assert_int_eq(lp_module_verify(module, diag), LP_OK);
+  int32_t scaled = 0;
+  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region)
+  scaled += op->kind == LP_ONNX_DequantizeLinear;
+  ck_assert_int_eq(scaled, 4); /* the table's rows, queries, keys, and the head, which is the table */
+  lp_module_free(module);
+  lp_diag_free(diag);
+  free(path);
+}
+
+static const change changes[] = {
+    {.value = "general.architecture:mamba", .error = "architecture 'mamba' are not supported"},
+    {.value = "llama.expert_count=4", .error = "the key 'llama.expert_count' is not known"},
+    {.value = "llama.rope.scaling.type:yarn", .error = "positions scaled by 'yarn' are not supported"},
+    {.value = "llama.rope.scaling.type:linear", .error = "cannot rotate by the base"},
+    {.value = "llama.rope.dimension_count=31", .error = "31 elements of a head cannot rotate"},
+    {.value = "llama.attention.sliding_window=8", .error = "a sliding window of 8 is not supported"},
+    {.value = "llama.attention.head_count_kv=2", .error = "2 key heads, are not supported"},
+    {.value = "llama.block_count=0", .error = "'llama.block_count' is no size"},
+    {.value = "llama.block_count=2", .error = "there is no tensor 'blk.1.attn_norm.weight'"},
+    {.value = "llama.embedding_length=64", .error = "is wanted"},
+    {.value = "llama.attention.layer_norm_rms_epsilon~0", .error = "the norms' epsilon is absent or not positive"},
+    {.tensor = "blk.0.ffn_down.weight", .error = "there is no tensor 'blk.0.ffn_down.weight'"},
+    {.tensor = "token_embd.weight", .error = "there is no matrix 'token_embd.weight'"},
+    {.type = 9, .error = "is of ggml's type 9"},
+    {.type = 14, .error = "not of whole blocks"},
+    {.cut = 64, .error = "does not fit the file, which may be cut off"},
+};
+
+LP_LOOP_TEST(what_is_wrong_is_named, 0, LP_COUNT(changes)) {
+  lp_diag *diag = lp_diag_create();
+  lp_module *module = NULL;
+  char *path = write_model(&changes[_i]);
+  ck_assert_int_eq(lp_model_import(path, NULL, &module, diag), LP_FAILED);
+  ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+  const char *found = lp_diag_get(diag, 0)->text;
+  ck_assert_msg(strstr(found, changes[_i].error), "found '%s', wanted '%s'", found, changes[_i].error);
+  lp_diag_free(diag);
+  free(path);
+}
+
+/* Every beginning of a file is refused once, without a crash. */
+LP_TEST(cut_files_are_refused) {
+  char *path = write_model(&(change){0}), *data;
+  size_t size;
+  ck_assert_int_eq(lp_file_read(path, &data, &size, NULL), LP_OK);
+  for (size_t length = 0; length < size - 64; length += length < 1200 ? 7 : 997) {
+    lp_diag *diag = lp_diag_create();
+    lp_module *module = NULL;
+    ck_assert_int_eq(lp_file_write(path, data, length, NULL), LP_OK);
+    ck_assert_int_eq(lp_model_import(path, NULL, &module, diag), LP_FAILED);
+    ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+    lp_diag_free(diag);
+  }
+  free(data);
+  free(path);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+
+/* Byte i of a block is 17 i + 5 (mod 256), and its f16 are 1.0 and 0.5; `at` are elements, `value` those that the Python
+ * package gguf 0.19 gives. */
+static const struct {
+  uint32_t ggml;
+  int d, m; /* where the f16 lie; -1: none */
+  int at[6];
+  float value[6];
+} blocks[] = {
+    {2, 0, -1, {0, 5, 17, 31, 20, 9}, {-1, 4, -5, -6, -2, -8}},
+    {3, 0, 2, {0, 5, 17, 31, 20, 9}, {9.5, 14.5, 5.5, 4.5, 8.5, 2.5}},
+    {8, 0, -1, {0, 5, 17, 31, 20, 9}, {39, 124, 72, 54, 123, -64}},
+    {12, 0, 2, {0, 37, 70, 101, 159, 251}, {38.5, 141, 449.5, 480, 45.5, 56}},
+    {14, 208, -1, {0, 37, 70, 101, 159, 251}, {649, -250, 54, 989, -2632, 780}},
+};
+
+LP_LOOP_TEST(blocks_have_their_values, 0, LP_COUNT(blocks)) {
+  const lp_block_form *form = lp_block_form_find(blocks[_i].ggml);
+  uint8_t block[256];
+  float out[256];
+  ck_assert_ptr_nonnull(form);
+  for (int i = 0; i < form->bytes; i++)
+    block[i] = (uint8_t)(17 * i + 5);
+  memcpy(block + blocks[_i].d, (uint8_t[]){0x00, 0x3c}, 2);
+  if (blocks[_i].m >= 0) memcpy(block + blocks[_i].m, (uint8_t[]){0x00, 0x38}, 2);
+  form->decode(block, out);
+  for (size_t k = 0; k < LP_COUNT(blocks[_i].at); k++)
+    ck_assert_msg(out[blocks[_i].at[k]] == blocks[_i].value[k], "%s[%d] is %g, wanted %g", form->name, blocks[_i].at[k],
+                  (double)out[blocks[_i].at[k]], (double)blocks[_i].value[k]);
+  if (form->codes == LP_F32) return;
+  uint8_t codes[32];
+  float scale;
+  lp_block_codes(form, block, codes, &scale);
+  lp_tensor coded = {.type = {.dtype = form->codes}, .data = codes};
+  for (int i = 0; i < 32; i++)
+    ck_assert(scale * (float)lp_tensor_i64(&coded, i) == out[i]);
+}
