@@ -1,6 +1,6 @@
-/* frontend: turns a model into a module of onnx.* operators with types: an ONNX file, or a Hugging Face folder or
- * GGUF file, of which it builds the graph that an exporter would write. It knows the file formats and where weights lie; it knows
- * nothing of layers, machines or code.
+/* frontend: turns a model into a module of onnx.* operators with types. The model is an ONNX file, or a Hugging Face
+ * folder or GGUF file, of which it builds the graph that an exporter would write. It knows the file formats and where
+ * weights lie; it knows nothing of layers, machines or code.
  */
 #ifndef LP_FRONTEND_H
 #define LP_FRONTEND_H

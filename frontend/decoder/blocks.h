@@ -1,5 +1,5 @@
 /* Weights in blocks of ggml: how they lie, and their values in f32.
- * Source: ggml-common.h and ggml-quants.c of https://github.com/ggml-org/ggml. */
+ * Source: the block_q* structs and the functions dequantize_row_q* of https://github.com/ggml-org/ggml. */
 #ifndef LP_DECODER_BLOCKS_H
 #define LP_DECODER_BLOCKS_H
 

@@ -1,6 +1,6 @@
-/* The tensors of a checkpoint: see weights.h. Weights stay where they are in the mapped file; only vectors are read, and
- * blocks of ggml are turned into what the IR has: codes with scales beside them where these have the same values, else
- * f32. */
+/* The tensors of a checkpoint: see weights.h. Weights stay where they are in the mapped file. Only vectors are read,
+ * and blocks of ggml are turned into what the IR has: codes with scales beside them where these have the same values,
+ * else f32. */
 #include "frontend/decoder/weights.h"
 #include "base/file.h"
 #include "frontend/decoder/graph.h"

@@ -205,8 +205,8 @@ LP_TEST(cut_files_are_refused) {
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
-/* Byte i of a block is 17 i + 5 (mod 256), and its f16 are 1.0 and 0.5; `at` are elements, `value` those that the Python
- * package gguf 0.19 gives. */
+/* Byte i of a block is 17 i + 5 (mod 256), and its f16 are 1.0 and 0.5; `at` are elements, `value` those that the
+ * Python package gguf 0.19 gives. */
 static const struct {
   uint32_t ggml;
   int d, m; /* where the f16 lie; -1: none */
