@@ -13,6 +13,7 @@
 typedef struct {
   lp_side side;
   const char *march; /* "native", "x86-64-v3", "znver4", "armv8-a", "sm_80", ...: see cpu/target.c, cuda/cuda.c */
+  const char *os;    /* of the object code that stands by itself: "macos" is Mach-O, others and NULL are ELF */
   int opt_level;     /* 0..3 */
 } lp_emit_options;
 
@@ -38,6 +39,7 @@ typedef struct {
 
 typedef struct {
   const char *triple, *march; /* "native" resolved */
+  const char *level; /* what a processor must have to run it: "x86-64-v3", "x86-64-v4"; NULL: the triple says it */
   int32_t program_count;
   const lp_code_program *program; /* in the module's order of functions */
   int64_t weight_bytes;           /* 0: no weights file is needed */
@@ -73,6 +75,7 @@ LP_MUST_USE lp_status lp_bundle_check_path(const char *path, lp_diag *diag);
 typedef struct {
   const lp_backend *backend[LP_SIDE_COUNT];
   lp_emit_options options[LP_SIDE_COUNT];
+  const char *machine[LP_SIDE_COUNT]; /* names of the machines, for the manifest; or NULL */
   const char *tokenizer;   /* path of tokenizer.json; tokenizer_config.json and chat_template.jinja beside it are copied
                               too; or NULL */
   const char *folder;      /* where config.json, generation_config.json and genai_config.json may be, or NULL */

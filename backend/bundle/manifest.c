@@ -53,6 +53,8 @@ static void put_sides(lp_json_writer *w, const bundle *b) {
     if (side->weights_path) lp_json_put_text(w, "weights", side->weights_path);
     lp_json_put_text(w, "triple", side->code.triple);
     lp_json_put_text(w, "march", side->code.march);
+    if (side->code.level) lp_json_put_text(w, "level", side->code.level);
+    if (b->request->machine[i]) lp_json_put_text(w, "machine", b->request->machine[i]);
     lp_json_put_end(w);
   }
   lp_json_put_end(w);

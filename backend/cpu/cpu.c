@@ -30,6 +30,7 @@ static lp_status with_code(lp_module *module, const lp_emit_options *options, co
 
 typedef struct {
   lp_emit_form form;
+  bool macos;
   int opt_level;
   lp_buf *out;
 } emission;
@@ -56,7 +57,10 @@ static lp_status write_form(cpu_codegen *gen, const emission *want, lp_diag *dia
 static lp_status emit_code(cpu_code *code, const cpu_target *target, void *user, lp_diag *diag) {
   const emission *want = user;
   cpu_codegen *gen;
-  LP_TRY(cpu_codegen_create(code, target, want->opt_level, diag, &gen));
+  cpu_target mine = *target;
+  if (want->macos && want->form != LP_EMIT_SHARED) /* libraries are linked as ELF */
+    mine.triple = mine.aarch64 ? "arm64-apple-macosx11.0.0" : "x86_64-apple-macosx11.0.0";
+  LP_TRY(cpu_codegen_create(code, &mine, want->opt_level, diag, &gen));
   lp_status status = cpu_codegen_run(gen);
   if (status == LP_OK) status = cpu_optimize(gen);
   if (status == LP_OK) status = write_form(gen, want, diag);
@@ -67,7 +71,7 @@ static lp_status emit_code(cpu_code *code, const cpu_target *target, void *user,
 static lp_status cpu_emit(lp_module *module, const lp_emit_options *options, lp_emit_form form, lp_buf *out,
                           lp_diag *diag) {
   if (form >= LP_EMIT_SOURCE) return lp_error(diag, LP_LOC_NONE, "the cpu backend emits no source code");
-  emission want = {form, options->opt_level, out};
+  emission want = {form, lp_streq(options->os, "macos"), options->opt_level, out};
   return with_code(module, options, emit_code, &want, diag);
 }
 
@@ -83,6 +87,7 @@ static lp_status describe_code(cpu_code *code, const cpu_target *target, void *u
   (void)diag;
   *d->out = (lp_code){.triple = lp_arena_strdup(d->arena, target->triple),
                       .march = lp_arena_strdup(d->arena, target->march),
+                      .level = target->level,
                       .weight_bytes = code->constants.bytes};
   lp_programs_describe(&code->programs, d->arena, d->out);
   return LP_OK;

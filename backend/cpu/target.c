@@ -71,6 +71,8 @@ static const processor processors[] = {
     {"neoverse-v2", "neoverse-v2", "+neon", ARM_V8},
     {"apple-m1", "apple-m1", "+neon", ARM_V8},
     {"apple-m2", "apple-m2", "+neon", ARM_V8},
+    {"apple-m3", "apple-m3", "+neon", ARM_V8},
+    {"apple-m4", "apple-m4", "+neon", ARM_V8},
 };
 
 static void set_family(cpu_target *target, family kind) {
@@ -78,6 +80,7 @@ static void set_family(cpu_target *target, family kind) {
   target->triple = target->aarch64 ? "aarch64-unknown-linux-gnu" : "x86_64-unknown-linux-gnu";
   target->isa = target->aarch64 ? LPK_ISA_NEON : kind == X86_V4 ? LPK_ISA_AVX512 : LPK_ISA_AVX2;
   target->wide = kind == X86_V4 ? "512" : NULL;
+  target->level = target->aarch64 ? NULL : kind == X86_V4 ? "x86-64-v4" : "x86-64-v3";
 }
 
 /* Tells whether `feature` is on in a comma-separated list like "+sse2,-avx". */

@@ -7,7 +7,8 @@
 typedef struct {
   const char *march; /* as reported: "native" has become the host's name */
   const char *triple, *cpu, *features;
-  const char *wide; /* value of "prefer-vector-width", or NULL */
+  const char *wide;  /* value of "prefer-vector-width", or NULL */
+  const char *level; /* the level of x86-64 that the code needs; NULL on aarch64 */
   bool aarch64;
   int isa; /* LPK_ISA_* */
 } cpu_target;

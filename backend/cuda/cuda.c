@@ -33,7 +33,7 @@ static const gpu_dialect dialect = {
 /* ---- architectures ----------------------------------------------------------------------------------------------- */
 
 static const char *const architectures[] = {"sm_53", "sm_60", "sm_61", "sm_70", "sm_72", "sm_75",
-                                            "sm_80", "sm_86", "sm_87", "sm_89", "sm_90"};
+                                            "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100"};
 static const char default_architecture[] = "sm_80", triple[] = "nvptx64-nvidia-cuda";
 
 static lp_status find_architecture(const char *march, int *sm, lp_diag *diag) {
@@ -46,7 +46,9 @@ static lp_status find_architecture(const char *march, int *sm, lp_diag *diag) {
   lp_status status =
       lp_error(diag, LP_LOC_FILE("--march"), "'%s' is no architecture of CUDA that llmpart knows", march);
   lp_note_near(diag, LP_LOC_NONE, march, architectures, LP_COUNT(architectures));
-  lp_note(diag, LP_LOC_NONE, "known: sm_53, sm_60, sm_61, sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90");
+  lp_note(diag, LP_LOC_NONE,
+          "known: sm_53, sm_60, sm_61, sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, "
+          "sm_100");
   return status;
 }
 

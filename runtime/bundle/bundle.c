@@ -92,23 +92,40 @@ static const char host_arch[] = "aarch64";
 static const char host_arch[] = "";
 #endif
 
-/* Tells whether this machine runs code for `march`. An unknown level passes: the operator chose it. */
-static bool cpu_runs(const char *march) {
+/* Does this processor run code that needs a level of x86-64? Older bundles name it by `march` only. */
+static bool cpu_runs(const char *level) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (lp_streq(march, "x86-64-v3")) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (lp_streq(march, "x86-64-v4")) return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+  if (lp_streq(level, "x86-64-v3")) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (lp_streq(level, "x86-64-v4")) return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
 #endif
-  (void)march;
+  (void)level;
   return true;
+}
+
+/* Says what the half was made for and what this machine is. */
+static lp_status wrong_machine(loader *load, lp_side side, const char *path, const char *lacks) {
+  const lp_side_desc *desc = &load->bundle->manifest.side[side];
+  bool named = desc->machine[0] != '\0';
+  lp_status status =
+      lp_error(load->diag, LP_LOC_FILE(path), "code for %.60s%s%.60s%s%.60s%s; this machine is %s%s", desc->triple,
+               desc->march[0] ? " (" : "", desc->march, named ? " of '" : "", desc->machine,
+               named && desc->march[0] ? "')"
+               : named                 ? "'"
+               : desc->march[0]        ? ")"
+                                       : "",
+               host_arch, lacks);
+  lp_note(load->diag, LP_LOC_FILE(path), "compile the %s's half for this machine: --march-%s=native",
+          lp_side_name(side), lp_side_name(side));
+  return status;
 }
 
 static lp_status check_machine(loader *load, lp_side side, const char *path) {
   const lp_side_desc *desc = &load->bundle->manifest.side[side];
   if (desc->triple[0] != '\0' && host_arch[0] != '\0' && !lp_has_prefix(desc->triple, host_arch))
-    return lp_error(load->diag, LP_LOC_FILE(path), "code for '%.60s'; this machine is %s", desc->triple, host_arch);
-  if (!cpu_runs(desc->march))
-    return lp_error(load->diag, LP_LOC_FILE(path), "code for '%.60s', which this processor is not", desc->march);
+    return wrong_machine(load, side, path, "");
+  if (!cpu_runs(desc->level[0] ? desc->level : desc->march))
+    return wrong_machine(load, side, path, " without the instructions that the code needs");
   return LP_OK;
 }
 
@@ -179,6 +196,9 @@ static lp_status load_gpu(loader *load, lp_side side) {
         .weight_bytes = code->data ? code->weights.size - (size_t)(code->data - (const char *)code->weights.data) : 0,
         .states = bundle->manifest.state_count};
     status = lp_gpu_create(&source, &code->gpu, load->diag);
+    if (status != LP_OK)
+      lp_note(load->diag, LP_LOC_FILE(path), "the %s's half was made for the GPU of '%.60s' (%.60s %.60s)",
+              lp_side_name(side), desc->machine, desc->triple, desc->march);
   }
   code->sequences = status == LP_OK && lp_gpu_runs_sequences(code->gpu);
   lp_file_unmap(&table);

@@ -134,14 +134,18 @@ static lp_status read_side(manifest_reader *reader, const lp_json *at, lp_side_d
   out->present = true;
   lp_json code = lp_json_member(at, "code"), weights = lp_json_member(at, "weights");
   lp_json kernels = lp_json_member(at, "kernels");
-  lp_json triple = lp_json_member(at, "triple"), march = lp_json_member(at, "march");
   if (lp_json_is_given(&code)) LP_TRY(find_file(reader, &code, &out->code));
   if (lp_json_is_given(&weights)) LP_TRY(find_file(reader, &weights, &out->weights));
   if (lp_json_is_given(&kernels)) LP_TRY(find_file(reader, &kernels, &out->kernels));
   if (out->kernels && !out->code) return lp_json_error(&kernels, reader->diag, "kernels without `code`");
-  out->triple = out->march = "";
-  if (lp_json_is_given(&triple)) LP_TRY(lp_manifest_text(reader, &triple, &out->triple));
-  if (lp_json_is_given(&march)) LP_TRY(lp_manifest_text(reader, &march, &out->march));
+  const struct {
+    const char *key, **to;
+  } texts[] = {{"triple", &out->triple}, {"march", &out->march}, {"level", &out->level}, {"machine", &out->machine}};
+  for (size_t i = 0; i < LP_COUNT(texts); i++) {
+    lp_json text = lp_json_member(at, texts[i].key);
+    *texts[i].to = "";
+    if (lp_json_is_given(&text)) LP_TRY(lp_manifest_text(reader, &text, texts[i].to));
+  }
   return LP_OK;
 }
 

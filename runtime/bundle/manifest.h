@@ -118,6 +118,8 @@ typedef struct {
   const lp_file_desc *weights; /* NULL: none */
   const lp_file_desc *kernels; /* source of a GPU's kernels (gpu/gpu.h); NULL: the code runs on a CPU */
   const char *triple, *march;
+  const char *level,
+      *machine; /* the level of x86-64 that the code needs; the machine that it was made for; "": unknown */
 } lp_side_desc;
 
 /* The requests that a plan serves: low <= value < high on each axis; 0 and infinity where the region is unbounded. */

@@ -84,7 +84,8 @@ static void write_weights(void) {
 static lp_status write_bundle(const char *weights, const char *name, const char *backend) {
   lp_module *module = parse(weights);
   lp_bundle_request request = {.backend = {lp_backend_find(backend), lp_backend_find(backend)},
-                               .options = {{LP_SIDE_DEVICE, "x86-64-v3", 3}, {LP_SIDE_CLOUD, "armv8-a", 3}},
+                               .options = {{.side = LP_SIDE_DEVICE, .march = "x86-64-v3", .opt_level = 3},
+                                           {.side = LP_SIDE_CLOUD, .march = "armv8-a", .opt_level = 3}},
                                .report_json = "{}\n",
                                .context = 128,
                                .vocab = 10};

@@ -26,7 +26,7 @@ static const lp_backend *cpu(void) {
 }
 
 static lp_status emit(harness *h, const char *march, lp_emit_form form, lp_buf *out) {
-  const lp_emit_options options = {LP_SIDE_DEVICE, march, 2};
+  const lp_emit_options options = {.side = LP_SIDE_DEVICE, .march = march, .opt_level = 2};
   return cpu()->emit(h->module, &options, form, out, h->diag);
 }
 

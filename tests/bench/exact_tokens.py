@@ -42,7 +42,7 @@ def main() -> int:
     draw = random.Random(1)
     with tempfile.TemporaryDirectory() as folder:
         bundle = Path(folder) / "exact.llmpart"
-        subprocess.run([args.llmpart, "compile", str(args.model), "--device=jetson-nano", "--cloud=v100s", "--link=lan",
+        subprocess.run([args.llmpart, "compile", str(args.model), "--device=jetson-nano", "--cloud=v100s", "--march=native", "--link=lan",
                         f"--exits={args.exits}", "-o", str(bundle)], check=True, capture_output=True)
         vocabulary = json.loads((bundle / "manifest.json").read_text())["vocab"]
         prompts = [[draw.randrange(vocabulary) for _ in range(draw.randint(1, 24))] for _ in range(args.prompts)]

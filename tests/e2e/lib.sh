@@ -41,13 +41,13 @@ found
   $3"
 }
 
-# Machines whose figures do not depend on where the test runs. Code is made for this machine all the same (--march).
-pair="--device=jetson-nano --cloud=v100s --link=lan"
+# Machines whose figures do not depend on where the test runs; the code is for the processor that it runs on.
+pair="--device=jetson-nano --cloud=v100s --link=lan --march=native"
 
 compile() { # compile MODEL OUT [option ...]: without --device and its like, a device alone
   model=$1 out=$2
   shift 2
-  case "$*" in *--device*) ;; *) set -- --device=jetson-nano "$@" ;; esac
+  case "$*" in *--device*) ;; *) set -- --device=jetson-nano --march=native "$@" ;; esac
   "$LLMPART" compile "$model" "$@" -o "$out" >"$work/out" 2>"$work/err" && return
   fail "compile $model $*: exit status $?: $(head -n 3 "$work/err")"
   return 1

@@ -4,9 +4,9 @@
 model=$LP_SOURCE/tests/models/llama/model.onnx
 slas="-O1 --device-memory=200kB --ttft=60ms --tpot=45ms --isl=16 --osl=8 --link=rtt=20ms,up=1Mbit/s,down=10Mbit/s"
 # shellcheck disable=SC2086 # lists of options
-compile "$model" "$work/one.llmpart" --device=jetson-nano --cloud=v100s $slas || finish
+compile "$model" "$work/one.llmpart" --device=jetson-nano --cloud=v100s --march=native $slas || finish
 # shellcheck disable=SC2086
-compile "$model" "$work/many.llmpart" --device=jetson-nano --cloud=v100s $slas --plans=3 || finish
+compile "$model" "$work/many.llmpart" --device=jetson-nano --cloud=v100s --march=native $slas --plans=3 || finish
 
 taken() { # taken: of the run whose JSON is in $work/json
   sed -n '/^  "plan": {/,/}/s/^ *"plan": \([0-9][0-9]*\).*/\1/p' "$work/json"

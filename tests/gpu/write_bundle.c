@@ -30,7 +30,8 @@ static lp_status write(char **argv, const lp_compile_request *request, lp_diag *
   lp_status status = lp_passes_run(module, lp_pipeline_full, request, &quiet, diag);
   if (status == LP_OK) {
     const lp_bundle_request bundle = {.backend = {lp_backend_find("cpu"), &cuda},
-                                      .options = {{LP_SIDE_DEVICE, "native", 2}, {LP_SIDE_CLOUD, "sm_80", 2}},
+                                      .options = {{.side = LP_SIDE_DEVICE, .march = "native", .opt_level = 2},
+                                                  {.side = LP_SIDE_CLOUD, .march = "sm_80", .opt_level = 2}},
                                       .vocab = vocab_of(module)};
     status = lp_bundle_write(module, &bundle, argv[2], diag);
   }

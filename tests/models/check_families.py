@@ -61,7 +61,7 @@ def opset(model: Path) -> str:
 def check(llmpart: str, folder: Path, work: Path) -> list[str]:
     """The columns behind the name; what falls short begins with '-'."""
     model, bundle = folder / "model.onnx", work / "m.llmpart"
-    made = run(llmpart, "compile", model, "--device=jetson-nano", "-O", "1", "-o", bundle)
+    made = run(llmpart, "compile", model, "--device=jetson-nano", "--march=native", "-O", "1", "-o", bundle)
     ir = run(llmpart, "compile", model, "--device=jetson-nano", "--emit=op-ir", "-o", "-")
     part, attentions = share(ir.stdout)
     columns = [opset(model), "compiled" if made.returncode == 0 else "-" + first_error(made.stderr),

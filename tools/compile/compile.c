@@ -105,8 +105,11 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
        0},
       {"--theta", LP_OPTION_F64, &c->theta, "T", "with --exit-mode=threshold: take tokens of this confidence (0.8)", 0},
       {"--march", LP_OPTION_TEXT, &c->march, "CPU",
-       "emit code for this processor: x86-64-v3, x86-64-v4, armv8-a, native, .. (native), or GPU: sm_80, .. (sm_80)",
+       "emit code of both halves for this processor: x86-64-v3, x86-64-v4, armv8-a, native (the one that llmpart runs "
+       "on), .., or of CUDA halves for this GPU: sm_80, .. (what the machines name)",
        0},
+      {"--march-device", LP_OPTION_TEXT, &c->march_side[LP_SIDE_DEVICE], "CPU", "emit the device's half for it", 0},
+      {"--march-cloud", LP_OPTION_TEXT, &c->march_side[LP_SIDE_CLOUD], "CPU", "emit the cloud's half for it", 0},
       LP_BIND_OPTION(c->bind),
       {"--subgraph", LP_OPTION_TEXT, &c->subgraph, "NAME", "take the graph that a node holds as attribute NAME instead",
        0},
@@ -118,10 +121,10 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
       {"--opset", LP_OPTION_I64, &c->opset, "17|21", "set the opset of the models that --emit=onnx writes (21)", 0},
       {"--side", LP_OPTION_CHOICE, &c->side, "device|cloud",
        "choose the side of llvm-ir, asm and obj (device), or of cuda and opencl (cloud)", 0},
-      {"--backend-device", LP_OPTION_CHOICE, &c->backend_device, "cpu|cuda|opencl",
-       "choose the backend of the device's half of a bundle (cpu)", 0},
-      {"--backend-cloud", LP_OPTION_CHOICE, &c->backend_cloud, "cpu|cuda|opencl",
-       "choose the backend of the cloud's half (cpu)", 0},
+      {"--backend-device", LP_OPTION_CHOICE, &c->backend[LP_SIDE_DEVICE], "cpu|cuda|opencl",
+       "choose the backend of the device's half (what the machine names; cpu with a CPU's --march)", 0},
+      {"--backend-cloud", LP_OPTION_CHOICE, &c->backend[LP_SIDE_CLOUD], "cpu|cuda|opencl",
+       "choose the backend of the cloud's half", 0},
       {"--report", LP_OPTION_TEXTS, &c->reports, "FILE", "also write a report: .txt, .json, .csv, .html; repeatable",
        0},
       {"--table1", LP_OPTION_FLAG, &c->table1, NULL, "add P1's Table I counting to reports", 0},
@@ -149,14 +152,7 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
 }
 
 int lp_tool_compile(int argc, char **argv) {
-  lp_compile compile = {.emit = "bundle",
-                        .backend_device = "cpu",
-                        .backend_cloud = "cpu",
-                        .march = "native",
-                        .opt_level = "3",
-                        .opset = 21,
-                        .private_layers = -1,
-                        .theta = 0.8};
+  lp_compile compile = {.emit = "bundle", .opt_level = "3", .opset = 21, .private_layers = -1, .theta = 0.8};
   compile.request = (lp_compile_request){.batch = 1, .cut = -1, .objective = "cost", .generation = true};
   lp_tool_tidy_when_interrupted();
   int status = read_and_compile(&compile, argc, argv);

@@ -2,11 +2,13 @@
 #ifndef LP_TOOLS_COMPILE_H
 #define LP_TOOLS_COMPILE_H
 
+#include "base/side.h"
 #include "tools/compile/pipeline.h"
 
 typedef struct {
-  const char *model, *output, *emit, *side, *backend_device, *backend_cloud;
-  const char *device, *cloud, *link, *march, *tokenizer, *depfile, *subgraph;
+  const char *model, *output, *emit, *side;
+  const char *device, *cloud, *link, *tokenizer, *depfile, *subgraph;
+  const char *march, *march_side[LP_SIDE_COUNT], *backend[LP_SIDE_COUNT]; /* as given; NULL: the machine's */
   bool plan_only, table1, locations, profile;
   bool says_lengths; /* --isl or --osl was given */
   char *beside; /* owned: a temporary folder of what a GGUF file holds beside the graph; NULL: none */
@@ -41,6 +43,20 @@ char *lp_compile_settings(const lp_compile *compile);
 /* The tokenizer that was asked for, or the one beside the model; NULL: there is none. Release with free(). */
 char *lp_compile_tokenizer(const lp_compile *compile);
 void lp_compile_release(lp_compile *compile);
+
+/* What one half is emitted for. */
+typedef struct {
+  const char *backend, *march; /* names of backend/backend.h */
+} lp_half_target;
+/* What the machine of the side runs, unless options say otherwise (target.c). Reports a --march-SIDE that the half's
+ * backend cannot emit code for. */
+LP_MUST_USE lp_status lp_compile_target(const lp_compile *compile, lp_side side, lp_half_target *out, lp_diag *diag);
+/* What a backend takes for the `march` of the side's code. */
+const char *lp_compile_march(const lp_compile *compile, lp_side side, const char *backend);
+/* The operating system of the side's machine; NULL: unknown, or options name another processor. */
+const char *lp_compile_os(const lp_compile *compile, lp_side side);
+/* Notes that the figures of the side's machine describe another processor than the one that its code is for. */
+void lp_compile_note_target(const lp_compile *compile, lp_side side, const lp_half_target *half, lp_diag *diag);
 
 /* Tells whether this output needs weights (a bundle, code) or only the graph. */
 bool lp_compile_reads_weights(const lp_compile *compile);

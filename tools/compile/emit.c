@@ -73,15 +73,15 @@ static lp_status write_reports(const lp_compile *compile, lp_module *module, lp_
 
 /* ---- code -------------------------------------------------------------------------------------------------------- */
 
-static lp_emit_options emit_options(const lp_compile *compile, lp_side side) {
-  return (lp_emit_options){.side = side, .march = compile->march, .opt_level = compile->opt_level[0] - '0'};
+static lp_emit_options emit_options(const lp_compile *compile, lp_side side, const char *march) {
+  return (lp_emit_options){
+      .side = side, .march = march, .os = lp_compile_os(compile, side), .opt_level = compile->opt_level[0] - '0'};
 }
 
-/* --march names a processor or a GPU; the half that it does not fit is emitted for "native". */
-static lp_emit_options half_options(const lp_compile *compile, lp_side side, const char *backend) {
-  lp_emit_options options = emit_options(compile, side);
-  if (lp_has_prefix(options.march, "sm_") != lp_streq(backend, "cuda")) options.march = "native";
-  return options;
+/* Of code that is written by itself: --march is for it, and a name that its backend does not know is an error. */
+static lp_emit_options code_options(const lp_compile *compile, lp_side side, const char *backend) {
+  const char *own = compile->march_side[side] ? compile->march_side[side] : compile->march;
+  return emit_options(compile, side, own ? own : lp_compile_march(compile, side, backend));
 }
 
 /* The side that --side names. */
@@ -95,7 +95,7 @@ static lp_status write_code(const lp_compile *compile, lp_module *module, lp_dia
   lp_emit_form form = emits(compile, "llvm-ir") ? LP_EMIT_LLVM_IR
                       : emits(compile, "asm")   ? LP_EMIT_ASM
                                                 : LP_EMIT_OBJECT;
-  lp_emit_options options = emit_options(compile, side_of(compile, LP_SIDE_DEVICE));
+  lp_emit_options options = code_options(compile, side_of(compile, LP_SIDE_DEVICE), "cpu");
   lp_buf code = {0};
   lp_status status = backend->emit(module, &options, form, &code, diag);
   const char *path = compile->output ? compile->output : form == LP_EMIT_OBJECT ? "model.o" : "-";
@@ -140,11 +140,32 @@ static lp_status find_tokenizer(const lp_compile *compile, int64_t vocab, char *
   return status;
 }
 
+static bool runs_on(const lp_module *module, lp_side side) {
+  LP_FOR_FUNCS(func, module) {
+    LP_FOR_OPS(op, func->region)
+    if (lp_op_attr(op, "segment") && lp_streq(lp_op_str(op, "side", ""), lp_side_name(side))) return true;
+  }
+  return false;
+}
+
+static lp_status choose_targets(const lp_compile *compile, const lp_module *module, lp_bundle_request *request,
+                                lp_diag *diag) {
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+    lp_half_target half;
+    LP_TRY(lp_compile_target(compile, (lp_side)i, &half, diag));
+    if (runs_on(module, (lp_side)i)) lp_compile_note_target(compile, (lp_side)i, &half, diag);
+    request->backend[i] = lp_backend_find(half.backend);
+    request->options[i] = emit_options(compile, (lp_side)i, half.march);
+    request->machine[i] =
+        i == LP_SIDE_CLOUD && compile->cloud_machine ? compile->cloud_machine->name : compile->device_machine->name;
+  }
+  return LP_OK;
+}
+
 static lp_status write_bundle(const lp_compile *compile, lp_module *module, const char *report_json, lp_diag *diag) {
   const lp_op *func = lp_module_find_func(module, "prefill");
   char *tokenizer;
   LP_TRY(find_tokenizer(compile, lp_tool_vocab(module), &tokenizer, diag));
-  const char *const backends[LP_SIDE_COUNT] = {compile->backend_device, compile->backend_cloud};
   char *folder = lp_compile_settings(compile);
   lp_bundle_request request = {.tokenizer = tokenizer,
                                .folder = folder,
@@ -152,12 +173,9 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
                                .context = func ? lp_op_i64(func, "context", 0) : 0,
                                .vocab = lp_tool_vocab(module),
                                .progress = isatty(STDERR_FILENO) ? show_progress : NULL};
-  for (int i = 0; i < LP_SIDE_COUNT; i++) {
-    request.backend[i] = lp_backend_find(backends[i]);
-    request.options[i] = half_options(compile, (lp_side)i, backends[i]);
-  }
   char *path = lp_compile_output(compile);
-  lp_status status = lp_bundle_write(module, &request, path, diag);
+  lp_status status = choose_targets(compile, module, &request, diag);
+  if (status == LP_OK) status = lp_bundle_write(module, &request, path, diag);
   free(path);
   free(tokenizer);
   free(folder);
@@ -174,14 +192,6 @@ static lp_status write_onnx(const lp_compile *compile, lp_module *module, lp_dia
   return status;
 }
 
-static bool runs_on(const lp_module *module, lp_side side) {
-  LP_FOR_FUNCS(func, module) {
-    LP_FOR_OPS(op, func->region)
-    if (lp_op_attr(op, "segment") && lp_streq(lp_op_str(op, "side", ""), lp_side_name(side))) return true;
-  }
-  return false;
-}
-
 static lp_status write_gpu_text(const lp_compile *compile, lp_module *module, const lp_emit_options *options,
                                 lp_diag *diag) {
   lp_buf text = {0};
@@ -196,7 +206,7 @@ static lp_status write_gpu_text(const lp_compile *compile, lp_module *module, co
 
 static lp_status write_gpu_code(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   const lp_side side = side_of(compile, LP_SIDE_CLOUD);
-  const lp_emit_options options = emit_options(compile, side);
+  const lp_emit_options options = code_options(compile, side, emits(compile, "opencl") ? "opencl" : "cuda");
   if (!runs_on(module, side)) {
     lp_status status =
         lp_error(diag, LP_LOC_FILE("--emit"), "nothing runs on the side '%s' in this plan", lp_side_name(side));

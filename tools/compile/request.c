@@ -110,6 +110,8 @@ lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
     LP_TRY(lp_hw_load(compile->cloud, &compile->cloud_machine, diag));
     LP_TRY(lp_link_load(compile->link ? compile->link : "lan", &compile->link_model, diag));
   }
+  for (int i = 0; i < LP_SIDE_COUNT; i++)
+    LP_TRY(lp_compile_target(compile, (lp_side)i, &(lp_half_target){0}, diag));
   request->device = compile->device_machine;
   request->cloud = compile->cloud_machine;
   request->link = compile->link_model;

@@ -1,0 +1,81 @@
+/* What each half is compiled for: its machine's target, unless options say otherwise. */
+#include "tools/compile/compile.h"
+
+#include "backend/backend.h"
+
+static bool names_gpu(const char *march) {
+  return lp_has_prefix(march, "sm_");
+}
+
+/* Does --march=`march` say something of code of this backend? OpenCL's code is compiled where it runs. */
+static bool fits(const char *march, const char *backend) {
+  return march && !lp_streq(backend, "opencl") && names_gpu(march) == lp_streq(backend, "cuda");
+}
+
+static const lp_machine *machine_of(const lp_compile *compile, lp_side side) {
+  return side == LP_SIDE_DEVICE || !compile->cloud_machine ? compile->device_machine : compile->cloud_machine;
+}
+
+/* The GPU of the machine if its figures describe it and there is a backend for it. */
+static const char *gpu_backend(const lp_machine *machine) {
+  const char *interface = machine->target.gpu_interface;
+  return machine->kind == LP_MACHINE_GPU && interface && lp_backend_find(interface) ? interface : NULL;
+}
+
+static const char *choose_backend(const lp_compile *compile, lp_side side) {
+  const char *own = compile->march_side[side], *gpu = gpu_backend(machine_of(compile, side));
+  if (compile->backend[side]) return compile->backend[side];
+  if (own) return names_gpu(own) ? "cuda" : "cpu";
+  return gpu && (!compile->march || names_gpu(compile->march)) ? gpu : "cpu";
+}
+
+const char *lp_compile_march(const lp_compile *compile, lp_side side, const char *backend) {
+  const lp_hw_target *target = &machine_of(compile, side)->target;
+  if (fits(compile->march_side[side], backend)) return compile->march_side[side];
+  if (fits(compile->march, backend)) return compile->march;
+  if (lp_streq(backend, "cpu") && target->cpu) return target->cpu;
+  return lp_streq(backend, "cuda") && lp_streq(target->gpu_interface, "cuda") ? target->gpu : "native";
+}
+
+const char *lp_compile_os(const lp_compile *compile, lp_side side) {
+  return compile->march || compile->march_side[side] ? NULL : machine_of(compile, side)->target.os;
+}
+
+lp_status lp_compile_target(const lp_compile *compile, lp_side side, lp_half_target *out, lp_diag *diag) {
+  const char *own = compile->march_side[side];
+  out->backend = choose_backend(compile, side);
+  out->march = lp_compile_march(compile, side, out->backend);
+  if (!own || fits(own, out->backend)) return LP_OK;
+  return lp_error_as(LP_USAGE, diag, LP_LOC_FILE(side == LP_SIDE_DEVICE ? "--march-device" : "--march-cloud"),
+                     "'%s' is nothing that the backend '%s' emits code for", own, out->backend);
+}
+
+/* Is the code for the processor that the machine's figures describe? */
+static bool is_described(const lp_machine *machine, const lp_half_target *half) {
+  const lp_hw_target *target = &machine->target;
+  if (machine->kind == LP_MACHINE_CPU) return lp_streq(half->backend, "cpu") && lp_streq(half->march, target->cpu);
+  if (!lp_streq(half->backend, target->gpu_interface)) return false;
+  return lp_streq(half->backend, "opencl") || lp_streq(half->march, target->gpu);
+}
+
+void lp_compile_note_target(const lp_compile *compile, lp_side side, const lp_half_target *half, lp_diag *diag) {
+  const lp_machine *machine = machine_of(compile, side);
+  const lp_hw_target *target = &machine->target;
+  const lp_loc loc = LP_LOC_FILE(lp_side_name(side));
+  if (!target->cpu) {
+    if (!compile->march && !compile->march_side[side] && !compile->backend[side])
+      lp_note(diag, loc, "the machine '%s' names no target, so its code is for the processor that llmpart runs on",
+              machine->name);
+    return;
+  }
+  if (is_described(machine, half)) return;
+  bool gpu = machine->kind == LP_MACHINE_GPU;
+  lp_note(diag, loc, "the code is for %s%s%s, and the figures of '%s' describe another processor: %s%s%s",
+          lp_streq(half->backend, "cpu") ? "the processor " : half->backend, lp_streq(half->backend, "cpu") ? "" : " ",
+          lp_streq(half->backend, "opencl") ? ""
+          : lp_streq(half->march, "native") ? "that llmpart runs on"
+                                            : half->march,
+          machine->name, gpu ? target->gpu_interface : target->isa, " ", gpu ? target->gpu : target->cpu);
+  if (lp_streq(lp_compile_os(compile, side), "macos"))
+    lp_note(diag, loc, "there is no runtime for macOS: the code is a library for Linux, and --emit=obj writes Mach-O");
+}
