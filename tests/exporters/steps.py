@@ -7,7 +7,9 @@ that the answers are those of the exporter's own graph.
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,22 @@ PROMPT, STEPS, SOURCE = 5, 10, 7
 Values = dict[str, np.ndarray]
 
 
+@contextlib.contextmanager
+def float_activations(path: Path) -> Iterator[Path]:
+    """A copy of the model in which MatMulNBits may not round activations to int8 (accuracy_level 4), which llmpart never does."""
+    model = onnx.load(path, load_external_data=False)
+    levels = [a for n in model.graph.node if n.op_type == "MatMulNBits" for a in n.attribute if a.name == "accuracy_level" and a.i]
+    if not levels:
+        yield path
+        return
+    for level in levels:
+        level.i = 0
+    copy = path.with_suffix(".exact")
+    onnx.save(model, copy)
+    yield copy
+    copy.unlink()
+
+
 class Decoder:
     """A model's session, and how the names and sizes of its inputs follow the protocol of a generation."""
 
@@ -29,7 +47,8 @@ class Decoder:
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level, options.intra_op_num_threads = 4, 1
-        self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        with float_activations(path) as exact:
+            self.session = onnxruntime.InferenceSession(str(exact), options, providers=["CPUExecutionProvider"])
         self.inputs = {i.name: i for i in self.session.get_inputs()}
         self.outputs = [o.name for o in self.session.get_outputs()]
         self.states = [name for name in self.inputs if name.startswith("past")]

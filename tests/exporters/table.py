@@ -150,7 +150,7 @@ class Check:
             return found
         found = self.sets()
         if "runs" in self.expected:
-            found |= self.tokens("split", ["--cloud=v100s", "--link=lan", "--scheduler=cut", "--cut=1"])
+            found |= self.tokens("split", ["--cloud=v100s", "--link=lan", "--scheduler=cut", "--cut=1", "--backend-cloud=cpu"])
             if not self.quick or worst([s for s, _ in found.values()]) != "equal":
                 found |= self.tokens("device", [])
         return found
