@@ -1,8 +1,9 @@
 /* llmpart compile: from an ONNX model and two machines to a bundle. */
 #include "tools/compile/compile.h"
-#include "base/dir.h"
 
+#include "base/dir.h"
 #include "frontend/frontend.h"
+#include "tools/equal/check.h"
 
 #include <stdlib.h>
 #ifdef __GLIBC__
@@ -33,6 +34,20 @@ static lp_status take_beside(lp_compile *compile, lp_diag *diag) {
   return lp_gguf_write_beside(compile->model, compile->beside, diag);
 }
 
+/* Compares the bundle with the model. One that differs, or cannot be compared, is removed. */
+static lp_status check_bundle(const lp_compile *compile, const lp_import_options *import, lp_diag *diag) {
+  const lp_compile_request *r = &compile->request;
+  const char *const types[] = {r->dtype_device, r->dtype_cloud, r->kv_dtype};
+  double limit = lp_check_limit(types, LP_COUNT(types));
+  char *folder = lp_compile_output(compile);
+  const lp_check_request check = {
+      .model = compile->model, .bundle = folder, .import = import, .limit = limit > 0 ? limit : 1e-3};
+  lp_status status = lp_check_compiled(&check, diag);
+  if (status != LP_OK) lp_dir_abandon(folder);
+  free(folder);
+  return status;
+}
+
 static lp_status compile_model(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   lp_compile *compile = command->user;
   lp_module *module = NULL;
@@ -41,6 +56,8 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
   if (compile->plan_only) compile->emit = "report";
   if (lp_streq(compile->emit, "report")) return_freed_memory();
   LP_TRY(lp_tool_check_pass(&compile->flags, diag));
+  if (compile->check && !lp_streq(compile->emit, "bundle"))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--check"), "only a bundle can be compared with its model");
   LP_TRY(lp_compile_prepare(compile, diag));
   LP_TRY(lp_compile_read_exits(compile, diag));
   lp_input_binding *bindings = NULL;
@@ -50,12 +67,14 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
                                     .binding_count = compile->bind.count,
                                     .subgraph = compile->subgraph,
                                     .frees_lengths = true};
-  lp_status imported = lp_model_import(compile->model, &import, &module, diag);
+  lp_status status = lp_model_import(compile->model, &import, &module, diag);
+  if (status == LP_OK) {
+    status = take_beside(compile, diag);
+    if (status == LP_OK) status = lp_compile_emit(compile, module, diag);
+    lp_module_free(module);
+  }
+  if (status == LP_OK && compile->check) status = check_bundle(compile, &import, diag);
   lp_bindings_free(bindings, compile->bind.count);
-  if (imported != LP_OK) return imported;
-  lp_status status = take_beside(compile, diag);
-  if (status == LP_OK) status = lp_compile_emit(compile, module, diag);
-  lp_module_free(module);
   return status;
 }
 
@@ -130,6 +149,8 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
       {"--table1", LP_OPTION_FLAG, &c->table1, NULL, "add P1's Table I counting to reports", 0},
       {"--plan-only", LP_OPTION_FLAG, &c->plan_only, NULL,
        "plan and report only, as --emit=report does; no weights are read", 0},
+      {"--check", LP_OPTION_FLAG, &c->check, NULL,
+       "compare steps of the bundle with an interpreter of the model, and remove a bundle that differs (status 4)", 0},
       {"--profile", LP_OPTION_FLAG, &c->profile, NULL,
        "emit code that notes when each operator begins, for `llmpart bench --profile`", 0},
       {"--locations", LP_OPTION_FLAG, &c->locations, NULL, "print the ONNX node of each operator in IR", 0},

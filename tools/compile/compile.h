@@ -9,9 +9,9 @@ typedef struct {
   const char *model, *output, *emit, *side;
   const char *device, *cloud, *link, *tokenizer, *depfile, *subgraph;
   const char *march, *march_side[LP_SIDE_COUNT], *backend[LP_SIDE_COUNT]; /* as given; NULL: the machine's */
-  bool plan_only, table1, locations, profile;
+  bool plan_only, table1, locations, profile, check;
   bool says_lengths; /* --isl or --osl was given */
-  char *beside; /* owned: a temporary folder of what a GGUF file holds beside the graph; NULL: none */
+  char *beside;      /* owned: a temporary folder of what a GGUF file holds beside the graph; NULL: none */
   lp_texts reports, bind, pins;
   int64_t private_layers; /* -1: not asked for */
   lp_numbers exits;

@@ -3,7 +3,7 @@
 #define LP_TOOLS_VERIFY_COMPARE_H
 
 #include "ir/ir.h"
-#include "tools/verify/run.h"
+#include "tools/equal/run.h"
 
 typedef struct {
   double rtol, atol;

@@ -1,6 +1,6 @@
 /* Verifying one model: compiles it for this machine, runs its ONNX test data and compares. */
 #include "base/path.h"
-#include "tools/verify/check.h"
+#include "tools/equal/check.h"
 #include "tools/verify/compile.h"
 
 #include "frontend/frontend.h"

@@ -1,14 +1,13 @@
 /* What the files of `llmpart verify` share.
  *
- * verify.c          options, and what is verified       model.c    one model and its data sets
+ * verify.c   options, and what is verified       model.c    one model and its data sets
  * suite.c    a folder of tests, in processes     report.c   results as text and json
- * compile.c  a model as it is, or bound          run.c      a bundle on arrays
- * compare.c  found against wanted               check.c    a bundle against its graph
- * reference.c  the graph on the steps of a generation
+ * compile.c  a model as it is, or bound          compare.c  found against wanted
  */
 #ifndef LP_TOOLS_VERIFY_H
 #define LP_TOOLS_VERIFY_H
 
+#include "tools/equal/results.h"
 #include "tools/tools.h"
 #include "tools/verify/compare.h"
 
@@ -20,22 +19,6 @@ typedef struct {
   lp_texts bind;        /* NAME=VALUE */
 } lp_verify_options;
 
-typedef enum { LP_VERIFY_PASSED, LP_VERIFY_FAILED, LP_VERIFY_UNSUPPORTED } lp_verify_status;
-
-/* How one data set, or one test of a suite, came out. */
-typedef struct {
-  char *name, *reason; /* reason NULL when passed */
-  char *bound;         /* names of inputs that had to be constants, separated by ", "; NULL: none */
-  lp_verify_status status;
-  double max_error; /* the greatest difference of a float that was compared; below 0: none was */
-} lp_verify_result;
-
-typedef LP_VEC(lp_verify_result) lp_verify_results;
-
-/* Copies the result and its texts. */
-void lp_verify_add(lp_verify_results *results, const lp_verify_result *result);
-void lp_verify_results_free(lp_verify_results *results);
-int64_t lp_verify_count(const lp_verify_results *results, lp_verify_status status);
 /* Prints on stdout in the form of options->output. */
 LP_MUST_USE lp_status lp_verify_report(const lp_verify_results *results, const char *output, lp_diag *diag);
 
@@ -44,7 +27,7 @@ LP_MUST_USE lp_status lp_verify_report(const lp_verify_results *results, const c
  * model that cannot be compiled is an error in `diag` and no result. */
 LP_MUST_USE lp_status lp_verify_model(const char *model, const char *test_data, const char *temporary,
                                       const lp_verify_options *options, lp_verify_results *results, lp_diag *diag);
-/* Compiles the model to generate and compares its steps with the graph's own (check.h): one result per step. */
+/* Compiles the model to generate and compares its steps with the graph's own (tools/equal/): one result per step. */
 LP_MUST_USE lp_status lp_verify_against(const char *model, const char *temporary, const lp_verify_options *options,
                                         lp_verify_results *results, lp_diag *diag);
 /* The text of the first error that came since `from`; release with free(). */

@@ -1,7 +1,7 @@
 /* A bundle against the graph it was compiled from: steps of a generation, in both. */
-#include "tools/verify/check.h"
+#include "tools/equal/check.h"
 #include "base/random.h"
-#include "tools/verify/reference.h"
+#include "tools/equal/reference.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,9 +20,16 @@ typedef struct {
   uint64_t drawn;
 } check;
 
-/* What the least precise type of the graph allows. */
-static double limit_of(lp_dtype dtype) {
-  return dtype == LP_F16 ? 2e-2 : dtype == LP_BF16 ? 1e-1 : 0;
+double lp_check_limit(const char *const *types, size_t count) {
+  static const struct {
+    const char *name;
+    double limit;
+  } known[] = {{"f16", 2e-2}, {"bf16", 1e-1}, {"int8", 2e-1}, {"int4", 1}};
+  double limit = 0;
+  for (size_t i = 0; i < count; i++)
+    for (size_t k = 0; k < LP_COUNT(known); k++)
+      if (types[i] && lp_streq(types[i], known[k].name)) limit = fmax(limit, known[k].limit);
+  return limit;
 }
 
 static double number(lp_dtype dtype, const void *data, int64_t i) {
@@ -132,9 +139,22 @@ lp_status lp_check_bundle(const lp_check_request *request, lp_verify_results *re
   check c = {.request = request, .results = results};
   LP_TRY(lp_reference_open(request->model, request->import, &c.reference, diag));
   lp_status status = lp_verify_open(request->bundle, request->threads, &c.bundle, diag);
-  c.limit = request->limit > 0 ? fmax(request->limit, limit_of(lp_reference_dtype(c.reference))) : 0;
+  const char *own = lp_dtype_name(lp_reference_dtype(c.reference));
+  c.limit = request->limit > 0 ? fmax(request->limit, lp_check_limit(&own, 1)) : 0;
   if (status == LP_OK) status = run_all(&c, diag);
   lp_verify_close(c.bundle);
   lp_reference_free(c.reference);
+  return status;
+}
+
+lp_status lp_check_compiled(const lp_check_request *request, lp_diag *diag) {
+  lp_verify_results results = {0};
+  lp_status status = lp_check_bundle(request, &results, diag);
+  for (size_t i = 0; i < results.count && status == LP_OK; i++)
+    if (results.data[i].status != LP_VERIFY_PASSED)
+      status = lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(request->model),
+                           "the bundle does not compute what the model does: %s: %s", results.data[i].name,
+                           results.data[i].reason);
+  lp_verify_results_free(&results);
   return status;
 }

@@ -1,7 +1,7 @@
 /* Running a bundle once on arrays. The runtime and the IR each have an array type of their own; this header has
  * neither, so that the comparison can include the IR and the run the runtime. */
-#ifndef LP_TOOLS_VERIFY_RUN_H
-#define LP_TOOLS_VERIFY_RUN_H
+#ifndef LP_TOOLS_EQUAL_RUN_H
+#define LP_TOOLS_EQUAL_RUN_H
 
 #include "base/base.h"
 

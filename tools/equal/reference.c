@@ -1,5 +1,5 @@
 /* The imported graph on the steps of a generation, by the reference interpreter. */
-#include "tools/verify/reference.h"
+#include "tools/equal/reference.h"
 #include "base/poly.h"
 #include "base/random.h"
 #include "passes/passes.h"

@@ -1,5 +1,5 @@
 /* Running a bundle once on arrays, through the runtime. */
-#include "tools/verify/run.h"
+#include "tools/equal/run.h"
 
 #include "runtime/runtime.h"
 

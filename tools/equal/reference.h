@@ -1,12 +1,12 @@
 /* The imported graph on the steps of a generation, by the reference interpreter of ir/: what a bundle is compared with.
  * Recognising and lowering have no part in it. It takes the names of tokens, logits, pasts and presents from
  * bind-inputs, on a second copy of the graph, and gives the graph masks and positions itself. */
-#ifndef LP_TOOLS_VERIFY_REFERENCE_H
-#define LP_TOOLS_VERIFY_REFERENCE_H
+#ifndef LP_TOOLS_EQUAL_REFERENCE_H
+#define LP_TOOLS_EQUAL_REFERENCE_H
 
 #include "frontend/frontend.h"
 #include "ir/ir.h"
-#include "tools/verify/run.h"
+#include "tools/equal/run.h"
 
 typedef struct lp_reference lp_reference;
 

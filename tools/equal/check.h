@@ -1,9 +1,9 @@
 /* A bundle against the graph it was compiled from, on the steps of a generation. */
-#ifndef LP_TOOLS_VERIFY_CHECK_H
-#define LP_TOOLS_VERIFY_CHECK_H
+#ifndef LP_TOOLS_EQUAL_CHECK_H
+#define LP_TOOLS_EQUAL_CHECK_H
 
 #include "frontend/frontend.h"
-#include "tools/verify/verify.h"
+#include "tools/equal/results.h"
 
 typedef struct {
   const char *model, *bundle;
@@ -16,5 +16,9 @@ typedef struct {
 /* Runs a prompt, one more token, several tokens after a past, and one more, at batch 1 and 2, as far as the model's
  * sizes and its context allow, and compares all logits with the reference interpreter's. One result per step. */
 LP_MUST_USE lp_status lp_check_bundle(const lp_check_request *request, lp_verify_results *results, lp_diag *diag);
+/* The same with the first difference as an error, LP_MISMATCH. */
+LP_MUST_USE lp_status lp_check_compiled(const lp_check_request *request, lp_diag *diag);
+/* What types of weights and caches ("int8"; NULL: as in the graph) allow for `limit`; 0: they allow nothing. */
+double lp_check_limit(const char *const *types, size_t count);
 
 #endif
