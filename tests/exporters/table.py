@@ -108,7 +108,7 @@ class Check:
     def tokens(self, kind: str, options: list[str]) -> dict[str, tuple[str, str]]:
         """A bundle's greedy tokens of one sequence and of two."""
         bundle = self.work / f"{kind}.llmpart"
-        done = run([self.llmpart, "compile", self.path, "--device=jetson-nano", "--backend-device=cpu", "-O0", *options, "-o", bundle], self.limit)
+        done = run([self.llmpart, "compile", self.path, "--device=jetson-nano", "--march=native", "-O0", *options, "-o", bundle], self.limit)
         if done.returncode:
             return {kind: self.failed(done)}
         found = {}
@@ -150,7 +150,7 @@ class Check:
             return found
         found = self.sets()
         if "runs" in self.expected:
-            found |= self.tokens("split", ["--cloud=v100s", "--link=lan", "--scheduler=cut", "--cut=1", "--backend-cloud=cpu"])
+            found |= self.tokens("split", ["--cloud=v100s", "--link=lan", "--scheduler=cut", "--cut=1"])
             if not self.quick or worst([s for s, _ in found.values()]) != "equal":
                 found |= self.tokens("device", [])
         return found
