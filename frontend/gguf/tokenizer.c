@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONTROL = 3, USER_DEFINED = 4 }; /* of tokenizer.ggml.token_type */
+static const double control_type = 3, user_defined_type = 4; /* of tokenizer.ggml.token_type */
 
 /* How text is cut before merging, by tokenizer.ggml.pre: the settings of the models' own tokenizer.json. */
 typedef struct {
@@ -65,14 +65,14 @@ static void put_added_tokens(const reader *r, lp_json_writer *w) {
   lp_json_put_array(w, "added_tokens");
   for (uint64_t i = 0; i < r->tokens->count; i++) {
     double type = lp_gguf_number(r->types, i);
-    if (type != CONTROL && type != USER_DEFINED) continue;
+    if (type != control_type && type != user_defined_type) continue;
     lp_json_put_object(w, NULL);
     lp_json_put_integer(w, "id", (int64_t)i);
     lp_json_put_text(w, "content", text_at(r, r->tokens, i));
     static const char *const off[] = {"single_word", "lstrip", "rstrip", "normalized"};
     for (size_t k = 0; k < LP_COUNT(off); k++)
       lp_json_put_bool(w, off[k], false);
-    lp_json_put_bool(w, "special", type == CONTROL);
+    lp_json_put_bool(w, "special", type == control_type);
     lp_json_put_end(w);
   }
   lp_json_put_end(w);

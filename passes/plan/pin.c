@@ -120,7 +120,7 @@ void lp_plan_settle_views(const lp_plan_problem *problem, lp_side *side) {
     if (view && (read_there || !reads[i])) side[i] = where;
     for (; edge > 0 && problem->edges[edge - 1].consumer == i; edge--) {
       int32_t producer = problem->edges[edge - 1].producer;
-      if (producer >= 0) reads[producer] |= view ? reads[i] : (unsigned char)(1U << side[i]);
+      if (producer >= 0) reads[producer] = (unsigned char)(reads[producer] | (view ? reads[i] : 1U << side[i]));
     }
   }
   free(reads);

@@ -7,7 +7,7 @@ agrees() { # agrees MODEL: the table's verdict, with its reason, is what compili
   want=runs
   grep -q '"runs": true' "$work/table" || want=$(sed -n 's/^  "reason": "\(.*\)",$/\1/p' "$work/table")
   found=runs
-  if ! "$LLMPART" compile "$1" --device=jetson-nano -O0 -o "$work/agrees.llmpart" >"$work/out" 2>"$work/err"; then
+  if ! "$LLMPART" compile "$1" --device=jetson-nano --march=native -O0 -o "$work/agrees.llmpart" >"$work/out" 2>"$work/err"; then
     grep -q '"compiles": false' "$work/table" || fail "$1: support says that it compiles: $(head -n 3 "$work/err")"
     found=$(sed -n 's/^.*error: //p' "$work/err" | head -n 1)
   elif ! "$LLMPART" run "$work/agrees.llmpart" --tokens=1 -n 1 --threads=1 >"$work/out" 2>"$work/err"; then

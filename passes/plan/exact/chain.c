@@ -545,7 +545,7 @@ static void forget_modes(lp_exact_chain *c) {
 
 void lp_exact_chain_run(lp_exact_chain *chain, const lp_exact_prices *prices, lp_exact_chain_search *search) {
   chain_searcher s = {.c = chain, .x = chain->x, .prices = prices, .search = search};
-  size_t count = chain->segment.count;
+  size_t count = chain->segment.count, candidates = MOST_CANDIDATES * search->width;
   search->lowest = search->most;
   search->work = 0;
   make_fronts(&s);
@@ -556,9 +556,11 @@ void lp_exact_chain_run(lp_exact_chain *chain, const lp_exact_prices *prices, lp
   search->least = start.bound = bound_of(&s, 0, &start.sum);
   lp_vec_push(&s.now, start);
   for (size_t i = 0; i < count; i++) {
-    for (size_t k = 0; k < s.now.count; k++)
+    for (size_t k = 0; k < s.now.count; k++) {
       extend(&s, i, (int32_t)k);
-    narrow(&s, &s.next, MOST_CANDIDATES * search->width);
+      if (s.next.count > 2 * candidates) narrow(&s, &s.next, candidates); /* which bounds the memory */
+    }
+    narrow(&s, &s.next, candidates);
     filter(&s);
     narrow(&s, &s.now, search->width);
     keep_traces(&s, i);

@@ -209,7 +209,7 @@ static void start_device(script *run) {
   for (int i = 0; i < 1000 && status != LP_OK; i++) {
     lp_diag_clear(diag);
     status = generate(run, cloud, run->out, diag);
-    if (strstr(toy_error(diag), "cannot reach") == NULL && strstr(toy_error(diag), "not asked") == NULL) break;
+    if (strstr(toy_error(diag), "cannot reach") == NULL && strstr(toy_error(diag), "unexpected answer") == NULL) break;
   }
   if (status != LP_OK) fprintf(stderr, "faults: seed %" PRIu64 ": device: %s\n", run->seed, toy_error(diag));
   _exit(status == LP_OK ? 0 : 5);
