@@ -1,5 +1,5 @@
-/* Finds the inputs of the graph from which a value is computed that has to be known. A user can bind them to
- * constants. */
+/* Finds the inputs of the graph on which a value depends that must be known at compile time. A user can bind these
+ * inputs to constants. */
 #include "ir/ir.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ typedef struct {
   LP_VEC(const lp_value *) found;
 } search;
 
-/* Sizes, axes, counts and choices are few elements; anything larger is data. */
+/* Sizes, axes, counts and choices have few elements. A larger value is data. */
 static bool is_small(lp_type type) {
   int64_t count;
   return lp_type_static_numel(type, &count) ? count <= MAX_ELEMENTS : type.rank == 1;
@@ -30,7 +30,7 @@ static void walk(search *s, const lp_value *value, int depth) {
     if (value->name && lp_op_is(value->block->parent, LP_OP_FUNC) && is_small(value->type)) add(s, value);
     return;
   }
-  /* it depends on the sizes of the operand, not on its data */
+  /* The value depends on the sizes of the operand, not on its data. */
   if (value->def->kind == LP_ONNX_Shape || value->def->kind == LP_ONNX_Size) return;
   for (int32_t i = 0; i < value->def->in_count; i++)
     walk(s, lp_op_in(value->def, i), depth + 1);

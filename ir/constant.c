@@ -1,4 +1,4 @@
-/* Constants and weights: small data is held, large data is referenced and mapped at the first use. */
+/* Constants and weights. Small data is held; large data stays in its file, which is mapped at the first use. */
 #include "base/file.h"
 #include "base/map.h"
 #include "base/number.h"
@@ -32,7 +32,8 @@ bool lp_value_constant(const lp_value *value, lp_tensor *out) {
   return true;
 }
 
-/* Files that the importer has not mapped must lie in the module's folder: text is not trusted more than a model. */
+/* Files that the importer has not mapped must lie in the module's folder. A module read from text has no more rights
+ * than a model. */
 static lp_status source_open(lp_module *module, lp_loc loc, const char *file, const lp_mapping **out, lp_diag *diag) {
   lp_mapping *mapping = lp_map_get(module->sources, file);
   if (!mapping) {

@@ -1,6 +1,6 @@
 /* Closed forms of what each op.* operator computes and moves, one function per cost column of ops.def.
  *
- * flops count a multiply-add as 2 and a transcendental or any other elementary function as 1. bytes are real: every
+ * A multiply-add counts as 2 flops, and a transcendental or any other elementary function as 1. bytes are real: every
  * operand read once, every result written once, in their dtypes. Views (reshape) are free. A KV cache is read by
  * attention and written by kv_append: only the appended rows move. */
 #include "base/poly.h"
@@ -94,7 +94,8 @@ static void cost_attention(const cost_context *c, lp_cost *cost) {
   if (!cost->flops) cost->flops = times(c, twice_pairs, per_pair); /* always divisible: the number of pairs is even */
 }
 
-/* Per token and KV head the state [d][dv] is decayed, searched and written, and read by each query head. */
+/* Per token and KV head the state [d][dv] is decayed, multiplied by the key and written, and each query head reads
+ * it. */
 static void cost_linear_attention(const cost_context *c, lp_cost *cost) {
   move_all(c, cost);
   lp_type q = lp_op_in(c->op, 0)->type, state = c->op->out[1]->type;

@@ -131,8 +131,8 @@ static bool picks(lp_kind kind) {
   return kind == LP_ONNX_Slice || kind == LP_ONNX_Gather || kind == LP_ONNX_GatherElements || kind == LP_ONNX_GatherND;
 }
 
-/* An upper estimate of the elements that an operator touches: where two operands are large, each element of one may
- * meet each of the other, as in a product. */
+/* An upper estimate of the elements that an operator touches. Where two operands are large, each element of one may
+ * meet each element of the other, as in a product. */
 static int64_t steps_of(const lp_module *module, const lp_op *op, const lp_array *const *in, const int64_t *sym) {
   const double small = 64;
   double read = 0, largest = 1, made = 0;
@@ -167,7 +167,7 @@ static lp_status run_op(lp_module *module, const lp_op *op, lp_eval_env *env, co
     if (!lp_op_in(op, i)) continue;
     const lp_array *found = env_get(env, lp_op_in(op, i));
     if (!found) return lp_error(diag, op->loc, "operand %d has no value", i);
-    lp_array *copy = LP_NEW(arena, lp_array); /* the environment moves when it grows */
+    lp_array *copy = LP_NEW(arena, lp_array); /* `env` moves when it grows, so the array is copied first. */
     *copy = *found;
     in[i] = copy;
   }
@@ -184,7 +184,7 @@ static lp_status run_op(lp_module *module, const lp_op *op, lp_eval_env *env, co
   return LP_OK;
 }
 
-/* ---- what a value needs ---- */
+/* ---- the operators that a value depends on ---- */
 
 typedef struct {
   const lp_op *op;
@@ -202,7 +202,7 @@ typedef struct {
   lp_arena *arena;
 } plan;
 
-/* A value known as polynomials needs no operands: it is their value at the sizes. */
+/* A value known as polynomials needs no operands: the polynomials at the sizes are its elements. */
 static bool put_known(const plan *p, const lp_value *value) {
   lp_array array = {.dtype = value->type.dtype, .rank = value->type.rank};
   if (!value->known || lp_value_is_constant(value)) return false;
@@ -257,7 +257,7 @@ static void order_ops(plan *p, const lp_value *value, op_list *order) {
   free(seen.slots);
 }
 
-/* Computes what the value needs and `env` lacks. */
+/* Computes those operators that the value needs and `env` lacks. */
 static lp_status run_needed(lp_module *module, lp_value *value, plan *p, lp_array *out, lp_diag *diag) {
   op_list order = {0};
   lp_status status = LP_OK;

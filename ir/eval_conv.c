@@ -29,7 +29,8 @@ static int64_t spatial_offset(const lp_windows *w, const int64_t *dim, int64_t o
 
 typedef struct {
   lp_windows windows;
-  int64_t out[LP_MAX_SPATIAL], per_group, maps, area, size, kernel; /* channels, maps; windows, elements of x, of w */
+  /* channels and maps; number of windows, of elements of x, of w */
+  int64_t out[LP_MAX_SPATIAL], per_group, maps, area, size, kernel;
   const double *x, *w;
 } convolution;
 

@@ -5,7 +5,7 @@
  * eval_math.c      products, softmax, norms         eval_model.c  attention, rotary, caches
  * eval_reduce.c    along an axis                    eval_quant.c  quantising and back
  * eval_conv.c      convolutions and windows         eval_scatter.c  scattered updates
- * eval_move.c      what moves elements              eval_shape.c  other shapes, repeated, padded, made */
+ * eval_move.c      operators that move elements              eval_shape.c  other shapes, repeated, padded, made */
 #ifndef LP_EVAL_INTERNAL_H
 #define LP_EVAL_INTERNAL_H
 
@@ -31,28 +31,28 @@ int64_t lp_array_numel(const lp_array *array);
 size_t lp_array_bytes(const lp_array *array);
 int64_t lp_array_i64(const lp_array *array, int64_t index);
 double lp_array_f64(const lp_array *array, int64_t index);
-/* A float of 8 or 4 bits; `saturate` as ONNX's attribute of Cast and QuantizeLinear, which lp_array_set_f64 takes as
- * 1. */
+/* Writes a float of 8 or 4 bits. `saturate` is the attribute of ONNX's Cast and QuantizeLinear; lp_array_set_f64 takes
+ * it as 1. */
 void lp_array_set_mini(lp_array *array, int64_t index, double value, bool saturate);
-void lp_array_copy(lp_array *to, int64_t at, const lp_array *from, int64_t index); /* of one dtype */
+void lp_array_copy(lp_array *to, int64_t at, const lp_array *from, int64_t index); /* both of one dtype */
 
 /* Operand `index`; NULL when absent. */
 const lp_array *lp_eval_in(const lp_eval *e, int32_t index);
 LP_MUST_USE lp_status lp_eval_need(const lp_eval *e, int32_t count);
-/* Allocates result `index`; nothing when there is no such result (then *out is scratch of that shape). */
+/* Allocates result `index`. An operator without that result gets scratch of the same shape. */
 LP_MUST_USE lp_status lp_eval_out(const lp_eval *e, int32_t index, lp_dtype dtype, int32_t rank, const int64_t *dim,
                                   lp_array **out);
-/* Result 0 with the shape of its type at the symbols' values. */
+/* Allocates result 0 with the shape of its type at the symbols' values. */
 LP_MUST_USE lp_status lp_eval_out_typed(const lp_eval *e, int32_t index, lp_array **out);
 /* The elements as doubles. */
 double *lp_eval_doubles(const lp_eval *e, const lp_array *array);
 LP_MUST_USE lp_status lp_eval_i64s(const lp_eval *e, int32_t index, int64_t *values, int32_t room, int32_t *count);
 LP_MUST_USE lp_status lp_eval_axis(const lp_eval *e, int64_t axis, int32_t rank, int32_t *out);
 
-/* Element `at` of an index into `size` elements, not negative. */
+/* Reads element `at` of an index tensor into an axis of `size` elements, and makes it non-negative. */
 LP_MUST_USE lp_status lp_eval_index(const lp_eval *e, const lp_array *index, int64_t at, int64_t size, int64_t *out);
 
-/* Operand `index` of op.linear, dequantised by its scale and zero point: the operands from `scales` on
+/* Dequantises operand `index` of op.linear by its scale and zero point, which are the operands from `scales` on
  * (eval_quant.c). */
 LP_MUST_USE lp_status lp_eval_weight(const lp_eval *e, int32_t index, int32_t scales, int64_t k, lp_array *out);
 
@@ -61,7 +61,7 @@ LP_MUST_USE lp_status lp_eval_broadcast(const lp_eval *e, int32_t *rank, int64_t
                                         const int64_t *with);
 /* The flat element of `array` that broadcasts to flat element `at` of a shape. */
 int64_t lp_broadcast_index(const lp_array *array, int64_t at, int32_t rank, const int64_t *dim);
-/* dim[0, axis), dim[axis], dim[axis + 1, rank) multiplied. */
+/* Splits the shape at an axis: the products of dim[0, axis), dim[axis] and dim[axis + 1, rank). */
 void lp_array_split(const lp_array *array, int32_t axis, int64_t *outer, int64_t *size, int64_t *inner);
 
 /* ---- rules ---- */
@@ -97,7 +97,7 @@ lp_eval_rule eval_onnx_reshape, eval_op_RESHAPE, eval_onnx_expand, eval_op_EXPAN
 /* eval_topk.c */
 lp_eval_rule eval_onnx_topk, eval_op_TOPK;
 
-/* An elementwise function of op.map by name, on one element. */
+/* Computes an elementwise function of op.map, given by name, on one element. */
 LP_MUST_USE lp_status lp_eval_function(const lp_eval *e, const char *fn, const lp_array *const *in, int32_t in_count,
                                        double alpha, double beta, lp_array *out);
 double lp_eval_epilogue(const char *fn, double x);

@@ -6,7 +6,7 @@
 enum { Q, K, V, STATE, DECAY, BETA };
 
 typedef struct {
-  const double *q, *k, *v, *decay, *beta; /* decay, beta: NULL without */
+  const double *q, *k, *v, *decay, *beta; /* decay and beta are NULL when absent */
   int64_t batch, rows, heads, kv_heads, d, dv;
   int64_t decays, betas; /* per token: kv_heads or kv_heads * d; kv_heads or 1 */
   double scale;

@@ -13,12 +13,12 @@ typedef struct {
 } heads_view;
 
 typedef struct {
-  heads_view q, k, v, past_k, past_v; /* the rows [0, past) of key and value come from past_* */
+  heads_view q, k, v, past_k, past_v; /* the first `past` rows of key and value come from past_* */
   int64_t batch, heads, kv_heads, rows, past, total, dim, value_dim;
   double scale, softcap;
   bool causal;
   int64_t offset;          /* query row i stands at position i + offset; with lengths, at i + length - rows */
-  int64_t left, right;     /* positions seen before and after its own; -1: all */
+  int64_t left, right;     /* positions seen before and after the query's own; -1: all */
   const lp_array *mask;    /* added, or bool; NULL: none */
   const lp_array *lengths; /* keys per batch; NULL: all */
   const lp_array *sinks;   /* per head, a score without a value; NULL: none */
@@ -33,7 +33,7 @@ static const double *row_of(const heads_view *new_rows, const heads_view *past, 
   return from->data + b * from->batch + h * from->head + row * from->step;
 }
 
-/* The summand of a score: the mask's element, or minus infinity where the mask forbids the key or has no column for
+/* The summand of a score: the mask's element. It is minus infinity where the mask forbids the key or has no column for
  * it. */
 static double mask_at(const attention *a, int64_t b, int64_t h, int64_t i, int64_t j) {
   int64_t length = a->lengths ? lp_array_i64(a->lengths, b) : a->total;
@@ -54,7 +54,7 @@ static void keep_score(const attention *a, int64_t at, int64_t mode, double valu
   if (a->scores && a->scores_mode == mode) lp_array_set_f64(a->scores, at, value);
 }
 
-/* The cap comes before the mask: capped after it, minus infinity would become finite, and masked keys visible. */
+/* The cap is applied before the mask. If it came after, minus infinity would become finite, and masked keys visible. */
 static double capped(const attention *a, double score) {
   return a->softcap > 0 ? a->softcap * tanh(score / a->softcap) : score;
 }

@@ -110,7 +110,7 @@ lp_status eval_onnx_gather_nd(const lp_eval *e) {
   return LP_OK;
 }
 
-/* The places of elements that are not zero: row d holds their indices on axis d. */
+/* The indices of the elements that are not zero: row d holds the indices on axis d. */
 lp_status eval_onnx_nonzero(const lp_eval *e) {
   LP_TRY(lp_eval_need(e, 1));
   const lp_array *x = e->in[0];

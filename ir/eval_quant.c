@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* How scales lie over x: x is [outer][size][inner], an element's scale is at outer * so + (a / group) * sa + inner *
- * si. */
+/* The layout of scales over x. x is [outer][size][inner]; the scale of element (o, a, i) is at o * so + (a / group) *
+ * sa + i * si. */
 typedef struct {
   int64_t size, inner, group, so, sa, si;
 } cover;
@@ -102,7 +102,7 @@ lp_status eval_op_DEQUANTIZE(const lp_eval *e) {
 
 /* ---- weights of op.linear ---- */
 
-/* The element of a scale or zero point for row k, column n of a weight: see ops.def. */
+/* The element of a scale or zero point for row k and column n of a weight: see ops.def. */
 static double group_at(const lp_array *scale, int64_t k, int64_t n, int64_t group, bool transpose) {
   if (!scale) return 0;
   if (lp_array_numel(scale) == 1) return lp_array_f64(scale, 0);

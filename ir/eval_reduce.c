@@ -39,7 +39,7 @@ static double reduce_end(reduction r, double total, double count) {
   return r == R_MEAN ? total / count : r == R_L2 ? sqrt(total) : r == R_LOGSUM ? log(total) : total;
 }
 
-/* The function on integers, which wraps around; NULL where its results are no integers. */
+/* The function on integers, which wraps around; NULL where its results are not integers. */
 typedef struct {
   int64_t start;
   int64_t (*step)(int64_t total, int64_t x);
@@ -70,7 +70,7 @@ static int64_t natural_min(int64_t a, int64_t b) {
   return (uint64_t)a < (uint64_t)b ? a : b;
 }
 
-/* The least and the greatest number of a type: the maximum and the minimum of no elements. */
+/* The least or the greatest number of a type: the maximum or the minimum of no elements. */
 static int64_t limit_of(lp_dtype dtype, bool greatest) {
   int32_t bits = dtype == LP_BOOL ? 1 : lp_dtype_bits(dtype);
   bool natural = dtype == LP_BOOL || dtype == LP_U64 || dtype == LP_U32 || dtype == LP_U16 || dtype == LP_U8 ||

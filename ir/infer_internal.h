@@ -1,7 +1,7 @@
 /* What the files of shape inference share: the context of one operator and the helpers of its rule.
  *
  * infer.c        entry points and the table                      infer_operand.c  operands, results, messages
- * infer_agree.c  dimensions that must agree, broadcasting        infer_values.c   what is known of results
+ * infer_agree.c  dimensions that must agree, broadcasting        infer_values.c   known elements of results
  * infer_math.c   elementwise, products, reductions, norms        infer_shape.c  operators that move or count
  * infer_quant.c  quantised operators                           infer_data.c   sizes that elements decide
  * infer_model.c  attention and the fused operators of com.microsoft   infer_known.c  values known as polynomials
@@ -18,12 +18,13 @@ typedef struct {
   lp_module *m;
   lp_op *op;
   lp_diag *diag;
-  bool again; /* a symbol was replaced everywhere, so the rule's operands have changed: run the rule again */
+  /* A symbol was replaced in the whole module, so the rule's operands have changed and the rule runs again. */
+  bool again;
 } lp_infer;
 
 typedef lp_status lp_infer_rule(lp_infer *c);
 
-/* A shape on its way. */
+/* A shape under construction. */
 typedef struct {
   int32_t rank;
   const lp_poly *dim[LP_MAX_RANK];
@@ -38,44 +39,45 @@ lp_shape lp_infer_shape(const lp_infer *c, int32_t index);
 LP_MUST_USE lp_status lp_infer_rank(const lp_infer *c, int32_t index, int32_t rank);
 LP_MUST_USE lp_status lp_infer_min_rank(const lp_infer *c, int32_t index, int32_t rank);
 LP_MUST_USE lp_status lp_infer_same_dtype(const lp_infer *c, int32_t first, int32_t second);
-/* Numpy's matrix product of operands `a` and `b`, whatever their types. */
+/* Sets the result to numpy's matrix product of operands `a` and `b`, whatever their dtypes are. */
 LP_MUST_USE lp_status lp_infer_product(lp_infer *c, int32_t a, int32_t b, lp_shape *out);
 LP_MUST_USE lp_status lp_infer_integer(const lp_infer *c, int32_t index);
 LP_MUST_USE lp_status lp_infer_index(const lp_infer *c, int32_t index);
 
-/* Sets a result's type; nothing when there is no such result. A NULL dimension is one that overflowed. */
+/* Sets a result's type; does nothing when the operator has no such result. A NULL dimension is one that overflowed. */
 LP_MUST_USE lp_status lp_infer_set(const lp_infer *c, int32_t index, lp_dtype dtype, const lp_shape *shape);
 LP_MUST_USE lp_status lp_infer_push(const lp_infer *c, lp_shape *shape, const lp_poly *dim);
 LP_MUST_USE lp_status lp_infer_fail(const lp_infer *c, const char *format, ...) LP_PRINTF(2, 3);
 const char *lp_infer_text(const lp_infer *c, const lp_poly *dim); /* in the module's arena, for messages */
 
-/* An axis in [-rank, rank) (with `end`: [-rank, rank]) made non-negative. */
+/* Makes an axis in [-rank, rank) (with `end`: [-rank, rank]) non-negative. */
 LP_MUST_USE lp_status lp_infer_axis(const lp_infer *c, int64_t axis, int32_t rank, bool end, int32_t *out);
 
 /* Requires two dimensions to be equal. Where they differ by a symbol that can have the other's value, the symbol is
  * replaced in the whole module. */
 LP_MUST_USE lp_status lp_infer_agree(lp_infer *c, const lp_poly *a, const lp_poly *b, const lp_poly **out);
-/* For a product of sizes that the batch does not divide, because exporters gave each input's axes names of their own:
- * makes the product's own batch, the first axis of an input, equal to it. Does nothing where there is none. */
+/* For a product of sizes that the batch does not divide: exporters may give the same axis of each input a name of its
+ * own. Sets the product's own batch, which is the first axis of an input, equal to `batch`. Does nothing where the
+ * product has none. */
 LP_MUST_USE lp_status lp_infer_one_batch(lp_infer *c, const lp_poly *product, const lp_poly *batch);
 /* Tells whether the symbol is an axis of an integer argument of the function, such as tokens or masks. */
 bool lp_infer_sizes_integers(const lp_infer *c, lp_symbol symbol);
-/* Is the size at least 1 whenever the model runs? A batch and the tokens are; a past may be empty. */
+/* Tells whether the size is at least 1 whenever the model runs. Batch and tokens are; a past may be empty. */
 bool lp_infer_is_positive(const lp_infer *c, const lp_poly *size);
 /* Numpy broadcasting of `with` into `shape`. */
 LP_MUST_USE lp_status lp_infer_broadcast(lp_infer *c, lp_shape *shape, const lp_shape *with);
 
 /* The elements of an operand known as polynomials: from inference, a constant, or a small computation on constants. */
 bool lp_infer_known(const lp_infer *c, int32_t index, const lp_poly *const **values, int32_t *count);
-/* The same; otherwise reports that the result's shape depends on data. */
+/* Like lp_infer_known; otherwise reports that the result's shape depends on data. */
 LP_MUST_USE lp_status lp_infer_need_known(const lp_infer *c, int32_t index, const lp_poly *const **values,
                                           int32_t *count);
-/* That message. */
+/* Reports that the result's shape depends on data. */
 LP_MUST_USE lp_status lp_infer_refuse_data(const lp_infer *c, int32_t index);
-/* All elements of an operand that is computed from constants only, into `arena`; false for anything else, or too
- * large. */
+/* Computes all elements of an operand that depends on constants only, in `arena`. False for any other operand, and for
+ * one that is too large. */
 bool lp_infer_evaluate(const lp_infer *c, int32_t index, lp_arena *arena, lp_array *out);
-/* Known and constant. `values` holds LP_MAX_KNOWN. */
+/* Reads an operand of which all elements are known numbers. `values` holds LP_MAX_KNOWN. */
 LP_MUST_USE lp_status lp_infer_need_i64s(const lp_infer *c, int32_t index, int64_t *values, int32_t *count);
 /* The known value of flat element `at` of an elementwise operator's result; NULL when it is not known
  * (infer_arith.c). */
@@ -83,7 +85,7 @@ const lp_poly *lp_infer_element(const lp_infer *c, int64_t at);
 /* Sets the known elements of the results, whose types are set. */
 void lp_infer_values(lp_infer *c);
 void lp_infer_constant_known(lp_module *module, lp_value *value);
-/* Element `index` as a whole number; false when it is none. */
+/* Reads element `index` as a whole number; false when it is not one. */
 bool lp_infer_whole(const lp_tensor *tensor, int64_t index, int64_t *out);
 /* The elements of a small tensor of whole numbers, in the module's arena; NULL for any other. */
 const lp_poly **lp_infer_tensor(lp_module *module, const lp_tensor *tensor, int32_t *count);

@@ -1,9 +1,10 @@
 /* ir: the one representation that every stage of the compiler reads and writes, at three levels: onnx.* operators as
- * the file has them, layer.* groups that name what a model is made of, op.* operators that are costed, placed and run.
+ * the file has them, layer.* groups that have a name in the field (attention, MLP), op.* operators that are costed,
+ * placed and run.
  *
  * A module is a list of functions; a function is one block of operators in execution order; an operator may hold one
- * region (a block) of its own: a layer holds the operators it groups. Values are in SSA form. Everything lives in the
- * module's arena and dies with it. Text is generic MLIR assembly (printer.c, parser.c).
+ * region (a block) of its own. A layer holds the operators that it groups. Values are in SSA form. Everything lives in
+ * the module's arena and dies with it. Text is generic MLIR assembly (printer.c, parser.c).
  *
  * This folder knows no file format, machine or backend. One module belongs to one thread at a time.
  */
@@ -46,28 +47,30 @@ typedef enum {
 
 const char *lp_dtype_name(lp_dtype dtype); /* "f32", "bf16", "i64", "u8", "bool" */
 bool lp_dtype_parse(const char *name, lp_dtype *out);
-int32_t lp_dtype_bits(lp_dtype dtype); /* bool is stored in 8 */
+int32_t lp_dtype_bits(lp_dtype dtype); /* of one element; a bool takes 8 */
 bool lp_dtype_is_float(lp_dtype dtype);
-bool lp_dtype_is_mini(lp_dtype dtype); /* a float of 8 or 4 bits: stored, never computed in */
-lp_mini lp_dtype_mini(lp_dtype dtype); /* of such a type */
-/* TensorProto.DataType as ONNX numbers it, 0 when it has none. */
+bool lp_dtype_is_mini(lp_dtype dtype); /* a float of 8 or 4 bits, which is stored but never computed in */
+lp_mini lp_dtype_mini(lp_dtype dtype); /* the format of such a type */
+/* The TensorProto.DataType number of ONNX; 0 when ONNX has no such type. */
 int32_t lp_dtype_onnx(lp_dtype dtype);
 bool lp_dtype_from_onnx(int64_t data_type, lp_dtype *out);
 
-/* How an op.linear's floats are stored where its attribute `weight_dtype` asks for less: "f32", "f16", "bf16", or codes
- * in groups of LP_WEIGHT_GROUP along k with one f16 scale: "int8", "int4" (symmetric). */
+/* How an op.linear's floats are stored where its attribute `weight_dtype` asks for fewer bits: as "f32", "f16" or
+ * "bf16", or as codes "int8" or "int4" (symmetric) in groups of LP_WEIGHT_GROUP along k, with one f16 scale for each
+ * group. */
 enum { LP_WEIGHT_GROUP = 32 };
 typedef struct {
   const char *name;
   lp_dtype dtype; /* of the elements or codes */
-  double bits;    /* of one weight with its part of the scale */
+  double bits;    /* bits of one weight, its share of the scale included */
 } lp_storage;
 bool lp_storage_find(const char *name, lp_storage *out);
 lp_storage lp_storage_of(lp_dtype own);
 
 enum { LP_MAX_RANK = 8 };
 
-/* A tensor's element type and shape; dims are polynomials over the module's symbols. rank -1: not known. */
+/* A tensor's element type and shape. Dimensions are polynomials over the module's symbols. The rank is -1 when it is
+ * not known. */
 typedef struct {
   lp_dtype dtype;
   int32_t rank;
@@ -79,13 +82,14 @@ typedef struct lp_op lp_op;
 typedef struct lp_value lp_value;
 typedef struct lp_block lp_block;
 
-lp_type lp_type_make(lp_module *module, lp_dtype dtype, int32_t rank, const lp_poly *const *dim); /* copies dim */
+lp_type lp_type_make(lp_module *module, lp_dtype dtype, int32_t rank, const lp_poly *const *dim); /* copies `dim` */
 lp_type lp_type_static(lp_module *module, lp_dtype dtype, int32_t rank, const int64_t *dim);
 lp_type lp_type_with_dtype(lp_type type, lp_dtype dtype);
 bool lp_type_equal(lp_type a, lp_type b);
-/* Number of elements, NULL when rank is unknown or it overflows. */
+/* The number of elements; NULL when the rank is unknown or the number overflows. */
 const lp_poly *lp_type_numel(lp_module *module, lp_type type);
-const lp_poly *lp_type_bytes(lp_module *module, lp_type type);     /* packed types round up per tensor when constant */
+/* The number of bytes. The total of a packed type is rounded up to whole bytes when it is constant. */
+const lp_poly *lp_type_bytes(lp_module *module, lp_type type);
 bool lp_type_static_dim(lp_type type, int32_t axis, int64_t *out); /* axis may be negative */
 bool lp_type_static_numel(lp_type type, int64_t *out);
 
@@ -135,7 +139,7 @@ typedef enum { LP_LEVEL_STRUCT, LP_LEVEL_ONNX, LP_LEVEL_LAYER, LP_LEVEL_OP } lp_
 
 enum {
   LP_PURE = 1 << 0,        /* no effect but its results: may be removed, merged, moved */
-  LP_ELEMENTWISE = 1 << 1, /* result element depends on the operands' elements at the same (broadcast) index */
+  LP_ELEMENTWISE = 1 << 1, /* a result element depends on the operands' elements at the same (broadcast) index only */
   LP_COMMUTES = 1 << 2,    /* two operands, in either order */
   LP_TERMINATOR = 1 << 3,
   LP_ALIAS = 1 << 4,     /* result is the first operand's memory under another type */
@@ -146,9 +150,9 @@ enum {
   LP_HAS_REGION = 1 << 9,
   LP_CONSTANT = 1 << 10,      /* no operands, value known at compile time or load time */
   LP_ROWWISE = 1 << 11,       /* last-axis operator: every leading position is computed on its own */
-  LP_NORM_OP = 1 << 12,       /* ONNX: a norm over the last axes, by a scale */
+  LP_NORM_OP = 1 << 12,       /* ONNX: a norm over the last axes, with a scale */
   LP_IN_ORDER = 1 << 13,      /* ONNX: the first operand's elements in their order, perhaps of another type or shape */
-  LP_DECODER_LAYER = 1 << 14, /* layer.*: what decoder layers are made of */
+  LP_DECODER_LAYER = 1 << 14, /* layer.*: a part of a decoder layer */
   LP_HEAD = 1 << 15           /* layer.*: the projection to the vocabulary */
 };
 
@@ -166,7 +170,7 @@ typedef struct {
   lp_kind kind;
   const char *name; /* "onnx.MatMul", "com.microsoft.FastGelu", "layer.attention", "op.linear" */
   lp_level level;
-  int16_t in_min, in_max, out_min, out_max; /* max -1: any number */
+  int16_t in_min, in_max, out_min, out_max; /* a maximum of -1 is any number */
   uint32_t traits;
   const char *attrs; /* "heads:i64 scale:f64 bias?:bool": the schema the verifier checks; "*" takes any */
 } lp_op_info;
@@ -226,53 +230,54 @@ struct lp_module {
   const char *name;
   lp_op *op;             /* builtin.module */
   lp_map *sources;       /* path -> lp_mapping*, opened when first asked for (lp_weight_data) */
-  const char *directory; /* that weight files' paths are relative to */
-  int64_t eval_steps;    /* what may still be evaluated at compile time: see LP_EVAL_STEPS */
+  const char *directory; /* paths of weight files are relative to it */
+  int64_t eval_steps;    /* steps left for evaluation at compile time: see LP_EVAL_STEPS */
 };
 
 lp_module *lp_module_create(const char *name);
 void lp_module_free(lp_module *module); /* unmaps the sources; NULL is allowed */
 lp_block *lp_module_body(const lp_module *module);
-/* A function `name` with `args` arguments (types set by the caller through block->arg). */
+/* Adds a function `name` with `arg_count` arguments of the given types and an empty block. */
 lp_op *lp_module_add_func(lp_module *module, const char *name, int32_t arg_count, const lp_type *arg_types);
 lp_op *lp_module_find_func(const lp_module *module, const char *name);
-/* The function's block; its terminator holds the results. */
+/* The terminator of a function's block; its operands are the function's results. */
 lp_op *lp_block_terminator(const lp_block *block);
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
-/* Creates a detached operator; operands may be NULL where optional; results get `types`. */
+/* Creates a detached operator. Optional operands may be NULL; the results get `out_types`. */
 lp_op *lp_op_create(lp_module *module, lp_kind kind, lp_loc loc, int32_t in_count, lp_value *const *in,
                     int32_t out_count, const lp_type *out_types);
 void lp_op_append(lp_block *block, lp_op *op);
 void lp_op_insert_before(lp_op *where, lp_op *op);
 void lp_op_insert_after(lp_op *where, lp_op *op);
-void lp_op_detach(lp_op *op); /* keeps operands */
-/* Detaches and drops its operands' uses; its results must have no uses left (asserted). */
+void lp_op_detach(lp_op *op); /* the operands stay */
+/* Detaches the operator and removes it from its operands' uses. Its results must have no uses (asserted). */
 void lp_op_erase(lp_op *op);
-/* A copy with the same operands (through `map` when not NULL: map(user, value)) and attributes, regions included;
- * detached. */
+/* Copies an operator with its attributes and regions; the copy is detached. The operands are the same ones, or
+ * map(user, value) of each when `map` is given. */
 typedef lp_value *lp_value_map(void *user, lp_value *value);
 lp_op *lp_op_clone(lp_module *module, const lp_op *op, lp_value_map *map, void *user);
 lp_block *lp_op_add_region(lp_module *module, lp_op *op, int32_t arg_count, const lp_type *arg_types);
 lp_value *lp_block_add_arg(lp_block *block, lp_type type);
 lp_value *lp_op_add_result(lp_module *module, lp_op *op, lp_type type);
 
-lp_value *lp_op_in(const lp_op *op, int32_t index); /* NULL past the end or absent */
+lp_value *lp_op_in(const lp_op *op, int32_t index); /* NULL when the operand is absent or `index` is past the end */
 lp_value *lp_op_out(const lp_op *op, int32_t index);
 void lp_op_set_in(lp_op *op, int32_t index, lp_value *value);
 void lp_op_set_ins(lp_module *module, lp_op *op, int32_t count, lp_value *const *in);
-void lp_value_replace(lp_value *old, lp_value *by); /* every use */
+void lp_value_replace(lp_value *old, lp_value *by); /* replaces every use */
 bool lp_value_has_one_use(const lp_value *value);
-void lp_block_renumber(lp_block *block);      /* sets op->order */
-bool lp_op_is(const lp_op *op, lp_kind kind); /* NULL is nothing */
+void lp_block_renumber(lp_block *block);      /* sets `order` of every operator */
+bool lp_op_is(const lp_op *op, lp_kind kind); /* false for NULL */
 bool lp_op_has(const lp_op *op, uint32_t traits);
 
 #define LP_FOR_OPS(op, block) for (lp_op *op = (block)->first; op; op = op->next)
 /* Each function of a module. */
 #define LP_FOR_FUNCS(func, module) LP_FOR_OPS(func, lp_module_body(module)) if (func->kind == LP_OP_FUNC)
 
-/* Attributes: set replaces; lists are copied into the arena; names must outlive the module (literals). */
+/* Attributes. A setter replaces the attribute and copies lists into the arena; names must outlive the module
+ * (literals). */
 const lp_attr *lp_op_attr(const lp_op *op, const char *name); /* NULL when absent */
 bool lp_op_bool(const lp_op *op, const char *name, bool otherwise);
 int64_t lp_op_i64(const lp_op *op, const char *name, int64_t otherwise);
@@ -292,15 +297,17 @@ void lp_op_set_tensor(lp_module *module, lp_op *op, const char *name, lp_tensor 
 void lp_op_set_attr(lp_module *module, lp_op *op, const lp_attr *attr);
 void lp_op_remove_attr(lp_op *op, const char *name);
 
-/* Constants. A small one (ir.constant) holds its data; a weight (ir.weight) is a reference: file, offset, length. */
+/* Constants. A small one (llmpart.constant) holds its data; a weight (llmpart.weight) refers to a file, an offset and a
+ * length. */
 lp_op *lp_constant_create(lp_module *module, lp_loc loc, lp_tensor tensor);
 lp_op *lp_weight_create(lp_module *module, lp_loc loc, lp_type type, const char *file, int64_t offset, int64_t length);
-bool lp_value_is_constant(const lp_value *value); /* ir.constant or ir.weight */
-/* The tensor of an ir.constant; false for anything else. */
+bool lp_value_is_constant(const lp_value *value); /* llmpart.constant or llmpart.weight */
+/* Sets `out` to the tensor of an llmpart.constant; false for any other value. */
 bool lp_value_constant(const lp_value *value, lp_tensor *out);
-/* The bytes of an ir.constant or ir.weight; maps the weight's file on first use and checks that it is long enough. */
+/* The bytes of an llmpart.constant or llmpart.weight, valid as long as the module. Maps the weight's file on first use
+ * and checks its length. */
 LP_MUST_USE lp_status lp_weight_data(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag);
-/* An element of a small constant as a number; index is flat. */
+/* An element of a small constant as a number. The index is flat. */
 int64_t lp_tensor_i64(const lp_tensor *tensor, int64_t index);
 double lp_tensor_f64(const lp_tensor *tensor, int64_t index);
 /* The bits of an element of a packed type (fewer than 8 bits; the first element lies in the low bits). */
@@ -314,17 +321,18 @@ const lp_poly *lp_dim_symbol(lp_module *module, const char *name);
 
 /* ---- what operators mean (infer*.c, eval*.c) --------------------------------------------------------------------- */
 
-/* Sets the types of an onnx.* operator's results, and the polynomials of integer results that are known, from its
- * operands. An operator whose result shape depends on data reports that by node and operator. */
+/* Sets the types of an onnx.* operator's results from its operands, and those elements of integer results that are
+ * known as polynomials. Where the shape of a result depends on data, the diagnostic names the node and the operator. */
 LP_MUST_USE lp_status lp_op_infer(lp_module *module, lp_op *op, lp_diag *diag);
-/* Replaces a symbol by what it equals in every type, known value and attribute; false when a size would overflow. */
+/* Replaces a symbol by an equal polynomial in every type, known value and attribute. False when a size would
+ * overflow. */
 LP_MUST_USE bool lp_module_substitute(lp_module *module, lp_symbol symbol, const lp_poly *by);
-/* The same in one operator's results, attributes and region. */
+/* Does the same in the results, attributes and region of one operator. */
 LP_MUST_USE bool lp_op_substitute(lp_module *module, lp_op *op, lp_symbol symbol, const lp_poly *by);
-/* After a refusal because `value` is not known before the program runs: a note for each small input of the graph that
- * it is computed from, with the option that makes that input a constant. */
+/* Call it after a refusal because `value` is not known before the program runs. It adds a note for each small input of
+ * the graph that `value` is computed from, with the option that makes that input a constant. */
 void lp_note_binding(lp_diag *diag, lp_loc loc, const lp_value *value);
-/* Every operator of the block in order, regions included. */
+/* Infers every operator of the block in order, those in regions included. */
 LP_MUST_USE lp_status lp_block_infer(lp_module *module, lp_block *block, lp_diag *diag);
 
 /* A dense array of actual numbers, row-major in its dtype. */
@@ -336,15 +344,17 @@ typedef struct {
 } lp_array;
 
 void lp_array_set_i64(lp_array *array, int64_t index, int64_t value);
-void lp_array_set_f64(lp_array *array, int64_t index, double value); /* integers: truncated, clamped */
+void lp_array_set_f64(lp_array *array, int64_t index, double value); /* integers are truncated and clamped */
 
-/* The reference interpreter: computes an onnx.* or op.* operator on given operands (absent ones NULL), floats in
- * double, results in `arena`. It is slow and plain; folding, recognising and the conformance tests rest on it. `sym`
- * [module->symbols.names.count] gives the values of the symbols in attributes and types. */
+/* The reference interpreter. It computes an onnx.* or op.* operator on given operands (absent ones are NULL), with
+ * floats in double, and allocates the results in `arena`. It is slow and plain; folding, recognising and the
+ * conformance tests rest on it. `sym` [module->symbols.names.count] gives the values of the symbols in attributes and
+ * types. */
 LP_MUST_USE lp_status lp_op_eval(lp_module *module, const lp_op *op, const lp_array *const *in, lp_array *out,
                                  const int64_t *sym, lp_arena *arena, lp_diag *diag);
-/* The function of op.map that an elementwise onnx.* operator computes (for variadic ones: of two operands). alpha and
- * beta come from its attributes, and are NaN where the function has none. false: it is no such operator. */
+/* The function of op.map that an elementwise onnx.* operator computes; a variadic operator applies it to two operands
+ * at a time. alpha and beta come from the operator's attributes and are NaN where the function has none. lp_op_function
+ * returns false for any other operator. */
 typedef struct {
   const char *fn;
   double alpha, beta;
@@ -357,8 +367,8 @@ typedef struct {
 lp_cast lp_op_cast(const lp_op *op);
 bool lp_op_function(const lp_op *op, lp_function *out);
 
-/* A module's share of evaluation at compile time, in elements computed: folding a hostile file's constants must end.
- * When it is used up, nothing more is known or folded. Real models take less than a hundredth. */
+/* The budget of a module for evaluation at compile time, in elements computed, so that folding the constants of a
+ * hostile file ends. When it is used up, nothing more is known or folded. Real models take less than a hundredth. */
 #define LP_EVAL_STEPS ((int64_t)1 << 27)
 
 /* The windows of a convolution: the effect of auto_pad, pads, strides and dilations on the spatial axes of x. */
@@ -367,41 +377,45 @@ typedef struct {
   int32_t count; /* spatial axes */
   int64_t window[LP_MAX_SPATIAL], steps[LP_MAX_SPATIAL], dilations[LP_MAX_SPATIAL];
   int64_t before[LP_MAX_SPATIAL], after[LP_MAX_SPATIAL]; /* padding */
-  const lp_poly *out[LP_MAX_SPATIAL];                    /* windows along each axis */
+  const lp_poly *out[LP_MAX_SPATIAL];                    /* number of windows along each axis */
 } lp_windows;
-/* `x` [n][c][spatial...] and `w` [m][c / group][kernel...] are the operands' types, the kernel's sizes constant. */
+/* Fills the windows. `x` [n][c][spatial...] and `w` [m][c / group][kernel...] are the operands' types; the kernel's
+ * sizes are constant. */
 LP_MUST_USE lp_status lp_op_windows(lp_module *module, const lp_op *op, lp_type x, lp_type w, lp_windows *out,
                                     lp_diag *diag);
-/* Evaluates `value` and what it needs, back to constants, values known as polynomials (taken at `sym`) and the given
- * bindings (value->array pairs), whose sizes must be those of `sym`.
- * LP_FAILED without a diagnostic when diag is NULL and it depends on something else. */
+/* Evaluates `value` and the operators that it depends on, back to constants, values known as polynomials (taken at
+ * `sym`) and the given bindings, which have the sizes of `sym`. When it depends on anything else it returns LP_FAILED,
+ * without a diagnostic when `diag` is NULL. */
 typedef struct {
   const lp_value *value;
   lp_array array;
 } lp_binding;
 LP_MUST_USE lp_status lp_value_eval(lp_module *module, lp_value *value, const lp_binding *bindings, size_t count,
                                     const int64_t *sym, lp_arena *arena, lp_array *out, lp_diag *diag);
-/* The same for several values, which share what they need: out[value_count]. */
+/* Does the same for several values, and computes what they share once: out[value_count]. */
 LP_MUST_USE lp_status lp_values_eval(lp_module *module, lp_value *const *values, size_t value_count,
                                      const lp_binding *bindings, size_t count, const int64_t *sym, lp_arena *arena,
                                      lp_array *out, lp_diag *diag);
 
 /* ---- text (printer.c, parser.c), checks (verifier.c), costs (cost.c) --------------------------------------------- */
 
-/* Generic MLIR assembly, accepted by `mlir-opt --allow-unregistered-dialect`. Deterministic; attributes sorted. */
+/* Prints generic MLIR assembly, which `mlir-opt --allow-unregistered-dialect` accepts. The text is deterministic;
+ * attributes are sorted. */
 void lp_module_print(const lp_module *module, bool with_locations, lp_buf *out);
-/* parse(print(m)) prints the same. */
+/* Parses a module, which the caller frees. Printing it gives the text again: print(parse(print(m))) = print(m). Errors
+ * are located in `file`. */
 LP_MUST_USE lp_status lp_module_parse(const char *file, const char *text, size_t size, lp_module **out, lp_diag *diag);
-/* Structure (dominance, terminators, arity, attribute schema), types and, where present, flops and bytes. */
+/* Checks structure (dominance, terminators, arity, attribute schema), types and, where present, flops and bytes.
+ * Reports the first fault. */
 LP_MUST_USE lp_status lp_module_verify(const lp_module *module, lp_diag *diag);
 
-/* What an op.* operator computes and moves, exact, in the symbols of its types. */
+/* An op.* operator's operations and traffic, exact, as polynomials in the symbols of its types. */
 typedef struct {
   const lp_poly *flops;           /* a multiply-add is 2 */
   const lp_poly *bytes_read;      /* operands in their dtypes, weights included */
   const lp_poly *bytes_written;   /* results */
   const lp_poly *weight_bytes;    /* the constants among bytes_read */
-  const lp_poly *macs, *elements; /* P1's own counting (Table I): multiply-adds; elements in and out */
+  const lp_poly *macs, *elements; /* as P1 counts them (Table I): multiply-adds; elements in and out */
 } lp_cost;
 lp_cost lp_op_cost(lp_module *module, const lp_op *op);
 

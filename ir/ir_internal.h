@@ -4,7 +4,7 @@
 
 #include "ir/ir.h"
 
-/* Only in text: which operands of an operator are present ("1101"). */
+/* An attribute that exists in text only: it says which operands of an operator are present ("1101"). */
 #define LP_MASK_ATTR "operand_mask"
 
 /* The MLIR name of an element type: "i1", "ui8"; an opaque type of llmpart where MLIR has none. */

@@ -13,7 +13,7 @@ typedef enum {
   LP_TOK_VALUE,  /* %name, %name#2: text without % */
   LP_TOK_BLOCK,  /* ^bb0 */
   LP_TOK_HASH,   /* #llmpart.poly: text without # */
-  LP_TOK_BAD     /* text says what is wrong */
+  LP_TOK_BAD     /* `word` says what is wrong */
 } lp_token_kind;
 
 typedef struct {
@@ -27,8 +27,9 @@ typedef struct {
 
 void lp_lexer_init(lp_lexer *lexer, const char *file, const char *text, size_t size, lp_arena *arena);
 void lp_lexer_next(lp_lexer *lexer);
-/* Inside tensor< >: reads "4x?x" style dimension lists, which are not tokens. Stands at the first character of the
- * element type afterwards. Returns false at a malformed list. dim -1 is '?', rank -1 is '*'. */
+/* Reads a dimension list such as "4x?x" inside tensor< >, because such lists are not tokens. Afterwards the lexer
+ * stands at the first character of the element type. Returns false at a malformed list. A dim of -1 is '?', a rank of
+ * -1 is '*'. */
 bool lp_lexer_dims(lp_lexer *lexer, int64_t *dims, int32_t max, int32_t *rank);
 
 #endif

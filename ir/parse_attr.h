@@ -16,16 +16,17 @@ typedef struct {
   lp_diag *diag;
 } lp_parser;
 
-/* at: is the current token this punctuation? accept also consumes it; expect reports any other token. */
+/* lp_parse_at tells whether the current token is this punctuation. lp_parse_accept also consumes it. lp_parse_expect
+ * reports any other token. */
 bool lp_parse_at(const lp_parser *p, const char *punct);
 bool lp_parse_accept(lp_parser *p, const char *punct);
 LP_MUST_USE lp_status lp_parse_expect(lp_parser *p, const char *punct);
-/* Reports the current token where `wanted` ("an operand") should be. */
+/* Reports the current token where `wanted` ("an operand") was expected. */
 LP_MUST_USE lp_status lp_parse_unexpected(lp_parser *p, const char *wanted);
 LP_MUST_USE lp_status lp_parse_type(lp_parser *p, lp_type *out);
 /* Fills everything but the name. */
 LP_MUST_USE lp_status lp_parse_attr(lp_parser *p, lp_attr *attr);
-/* Letters, digits and _, not beginning with a digit. */
+/* Tells whether the text has only letters, digits and _, and does not begin with a digit. */
 bool lp_parse_is_symbol(const char *text);
 
 #endif
