@@ -89,7 +89,7 @@ void *lp_arena_alloc(lp_arena *arena, size_t size) {
   rounded &= ~(size_t)(ALIGNMENT - 1);
   block *b = arena->newest;
   if (rounded > b->size - b->used) {
-    /* The oldest block stays oldest: reset keeps it, so a large request must not take its place. */
+    /* The oldest block stays the oldest. Reset keeps it, so a large request must not take its place. */
     if (rounded > arena->next_size / 4 && b->older) return alloc_large(arena, rounded);
     size_t block_size = rounded > arena->next_size ? rounded : arena->next_size;
     arena->newest = b = block_create(block_size, b);

@@ -1,10 +1,10 @@
-/* base: what every other folder stands on: memory, text, containers, status and diagnostics, units, polynomials, files.
+/* base: the ground of every other folder: memory, text, containers, status and diagnostics, units, polynomials, files.
  *
  * It knows nothing of models, machines or compilers and includes only libc.
  *
  * Allocation failure is not a status: out of memory prints one line and aborts, as in LLVM. Sizes that come from input
- * are checked (lp_size_mul, lp_size_add) before they reach an allocator.
- * Nothing here is shared between threads unless a function says so.
+ * are checked (lp_size_mul, lp_size_add) before they reach an allocator. Nothing here is shared between threads unless
+ * a function says so.
  */
 #ifndef LP_BASE_H
 #define LP_BASE_H
@@ -34,7 +34,7 @@
  * reported exactly one diagnostic for it. */
 typedef enum {
   LP_OK = 0,
-  LP_FAILED = 1,     /* bad input, or the outside world failed */
+  LP_FAILED = 1,     /* bad input, or a file, device or connection failed */
   LP_USAGE = 2,      /* the command line is wrong */
   LP_INFEASIBLE = 3, /* no plan meets the SLA */
   LP_MISMATCH = 4    /* a comparison failed */
@@ -127,14 +127,14 @@ uint64_t lp_hash_bytes(const void *data, size_t size, uint64_t seed); /* stable 
 
 /* ---- diagnostics ------------------------------------------------------------------------------------------------- */
 
-/* Where something went wrong; every member may be NULL or 0. Text is borrowed; a report copies it. */
+/* The location of a message; every member may be NULL or 0. Text is borrowed; a report copies it. */
 typedef struct {
   const char *file; /* "model.onnx" */
   int32_t line, col;
   const char *node;   /* ONNX node name: prints as  file: node 'NODE' (OP):  */
   const char *op;     /* ONNX operator type */
   const char *domain; /* of the operator; "" or "ai.onnx" is the standard's */
-  int64_t opset;      /* the domain's version; known: an error's text ends with  [DOMAIN, opset N] */
+  int64_t opset;      /* version of the domain, 0 unknown: an error's text then ends with  [DOMAIN, opset N] */
 } lp_loc;
 
 typedef enum { LP_NOTE, LP_WARNING, LP_ERROR } lp_severity;
@@ -159,7 +159,7 @@ const lp_diag_entry *lp_diag_get(const lp_diag *diag, size_t index);
 size_t lp_diag_error_count(const lp_diag *diag);
 void lp_diag_clear(lp_diag *diag);
 /* `file:line:col: error: text` or `file: node 'N' (Op): error: text [DOMAIN, opset N]`, without a newline. Control
- * characters show as \x0a, and what is very long is cut. */
+ * characters show as \x0a, and a very long text is cut. */
 void lp_diag_format(const lp_diag_entry *entry, lp_buf *out);
 
 /* Reports and gives the status to return: `return lp_error(diag, loc, "...")` LP_FAILED, lp_error_as(status, diag, loc,
@@ -170,7 +170,8 @@ void lp_diag_format(const lp_diag_entry *entry, lp_buf *out);
 void lp_report_error(lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(3, 4);
 void lp_warning(lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(3, 4);
 void lp_note(lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(3, 4);
-/* A note whose remedy is an option of the command, for programs that read the list to try it. */
+/* Adds a note that names the option of the command that would help, for programs that read the list and try the
+ * option. */
 void lp_note_option(lp_diag *diag, lp_loc loc, const char *option, const char *format, ...) LP_PRINTF(4, 5);
 /* Reports all that `from` has, in its order, to `to`. */
 void lp_diag_append(lp_diag *to, const lp_diag *from);

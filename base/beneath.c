@@ -70,7 +70,8 @@ static lp_found go_down(walker *w, int folder) {
   return LP_FILE_FOUND;
 }
 
-/* Opens a regular file in the folder that is held: the file that was examined, or none. */
+/* Opens a regular file in the folder that is held. It is the file that was examined, even when its name is reused
+ * meanwhile. */
 static lp_found open_file(walker *w, const char *name, const struct stat *seen, int *out) {
   struct stat info;
   if (!S_ISREG(seen->st_mode)) return refuse(w, "is not a regular file");

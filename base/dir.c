@@ -44,7 +44,7 @@ static char *begin_beside(const char *path) {
   char *dir = lp_path_dir(path), *made = NULL;
   lp_claim_remove_left(dir, lp_path_base(left.data));
   while ((made = make_beside(path, "temporary")) && !lp_claim(made)) {
-    lp_temporary_forget(made); /* another process took it for abandoned */
+    lp_temporary_forget(made); /* Another process took it for abandoned and removed it. */
     free(made);
   }
   lp_buf_free(&left);
@@ -109,7 +109,7 @@ static int swap(const char *temporary, const char *place) {
   if (rename(temporary, place) == 0) return 0; /* nothing, or an empty directory, was there */
   if (errno != ENOTEMPTY && errno != EEXIST) return -1;
   if (renameat2(AT_FDCWD, temporary, AT_FDCWD, place, RENAME_EXCHANGE) == 0) {
-    lp_temporary_note(temporary); /* it is the old one now */
+    lp_temporary_note(temporary); /* it now holds the old content */
     lp_dir_abandon(temporary);
     return 0;
   }

@@ -6,11 +6,12 @@
 
 #include "base/base.h"
 
-/* Makes an empty folder that lp_dir_commit will move to `path`. End with commit or abandon, then free(*temporary). */
+/* Makes an empty folder, which lp_dir_commit will move to `path`. End with lp_dir_commit or lp_dir_abandon, then
+ * free(*temporary). */
 LP_MUST_USE lp_status lp_dir_begin(const char *path, char **temporary, lp_diag *diag);
-/* Puts the folder in the place of `path`, where an old folder is replaced. Removes `temporary` when it fails. */
+/* Moves the folder to `path`, where it replaces an old folder. Removes `temporary` when that fails. */
 LP_MUST_USE lp_status lp_dir_commit(const char *temporary, const char *path, lp_diag *diag);
-/* Makes a private folder $TMPDIR/PREFIX-XXXXXX (default /tmp). End with abandon, then free(*temporary). */
+/* Makes a private folder $TMPDIR/PREFIX-XXXXXX (default /tmp). End with lp_dir_abandon, then free(*temporary). */
 LP_MUST_USE lp_status lp_dir_temporary(const char *prefix, char **temporary, lp_diag *diag);
 void lp_dir_abandon(const char *temporary); /* removes it and its content; NULL is allowed */
 

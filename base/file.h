@@ -13,9 +13,9 @@ typedef struct {
 } lp_mapping;
 
 LP_MUST_USE lp_status lp_file_map(const char *path, lp_mapping *out, lp_diag *diag);
-void lp_file_unmap(lp_mapping *mapping); /* and clears it; an empty one is allowed */
-/* Memory of `size` > 0 bytes, zeroed, that is released like a file's mapping; `*data` is where to write. What is never
- * written takes no memory. */
+void lp_file_unmap(lp_mapping *mapping); /* unmaps and clears; an empty mapping is allowed */
+/* Maps `size` > 0 bytes of zeroed memory, which are released like a file's mapping; the caller writes to `*data`. Pages
+ * that are never written take no memory. */
 LP_MUST_USE lp_status lp_memory_map(size_t size, lp_mapping *out, uint8_t **data, lp_diag *diag);
 
 typedef enum { LP_FILE_FOUND, LP_FILE_ABSENT, LP_FILE_REFUSED } lp_found;
@@ -35,7 +35,7 @@ LP_MUST_USE lp_status lp_writer_open(const char *path, lp_writer **out, lp_diag 
 /* The commit reports its errors. */
 void lp_writer_put(lp_writer *writer, const void *data, size_t size);
 uint64_t lp_writer_offset(const lp_writer *writer); /* bytes put so far */
-/* Both free the writer, commit also when it fails. */
+/* Both free the writer; commit does so also when it fails. */
 LP_MUST_USE lp_status lp_writer_commit(lp_writer *writer, lp_diag *diag);
 void lp_writer_abandon(lp_writer *writer); /* NULL is allowed */
 /* Opens, puts and commits. */

@@ -10,7 +10,7 @@ bool lp_library_load(const char *file, const lp_library_function *functions, siz
   bool all = true;
   for (size_t i = 0; i < count; i++) {
     void *address = dlsym(library, functions[i].name);
-    /* ISO C has no conversion from object to function pointers; POSIX promises that they are alike. */
+    /* ISO C has no conversion from object to function pointers; POSIX promises the same representation. */
     memcpy(functions[i].function, &address, sizeof address);
     all = all && address != NULL;
   }

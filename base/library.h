@@ -8,11 +8,11 @@
 
 typedef struct {
   const char *name;
-  void *function; /* where the pointer to the function is put */
+  void *function; /* the address of the function pointer to set */
 } lp_library_function;
 
-/* Loads `file` ("libcurl.so.4") and finds all functions; false when the library or one function is absent. It stays
- * loaded, because its exit handlers are its own code. Any thread. */
+/* Loads `file` ("libcurl.so.4") and finds all functions; false when the library or one function is absent. The library
+ * stays loaded, because its exit handlers are part of it. Any thread. */
 bool lp_library_load(const char *file, const lp_library_function *functions, size_t count);
 
 #endif

@@ -66,7 +66,7 @@ static inline float lp_mini_decode(uint32_t code, lp_mini mini) {
   return sign ? -value : value;
 }
 
-/* Not for E8M0. `saturate`: what is too large, infinity too, becomes the largest finite value. */
+/* Encodes to any format but E8M0. With `saturate`, too large values and infinity become the largest finite value. */
 static inline uint32_t lp_mini_encode(float value, lp_mini mini, bool saturate) {
   const lp_mini_form f = lp_mini_form_of(mini);
   uint32_t bits = lp_mini_bits(value), magnitude = bits & 0x7fffffffu, sign = bits >> 31 ? f.sign : 0, code;
@@ -86,7 +86,8 @@ static inline uint32_t lp_mini_encode(float value, lp_mini mini, bool saturate) 
   return f.fnuz && code == 0 ? 0 : sign | code;
 }
 
-/* A power of two; zero and what is too small become the least, 2^-127. A negative number has none: NaN. */
+/* Encodes to the nearest power of two. Zero and smaller values become the least, 2^-127; a negative number becomes
+ * NaN. */
 static inline uint32_t lp_e8m0_encode(float value, lp_e8m0_rounding rounding, bool saturate) {
   uint32_t bits = lp_mini_bits(value), exponent = bits >> 23, mantissa = bits & 0x7fffffu;
   if (bits > 0x7f800000u) return bits == 0x80000000u ? 0 : 0xff;

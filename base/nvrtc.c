@@ -30,7 +30,7 @@ struct lp_nvrtc {
 #undef MEMBER
 };
 
-/* CUDA 11 kept the name of 11.2 to its end. */
+/* All CUDA 11 releases from 11.2 on use the library name of 11.2. */
 static bool find_library(lp_nvrtc *n, int newest) {
 #define ENTRY(fn, parameters) {#fn, &n->fn},
   const lp_library_function functions[] = {FUNCTIONS(ENTRY)};

@@ -19,9 +19,11 @@ void lp_nvrtc_close(lp_nvrtc *nvrtc); /* NULL is allowed */
 LP_MUST_USE lp_status lp_nvrtc_report_absent(const char *file, int major, const char *advice, lp_diag *diag);
 
 void lp_nvrtc_version(const lp_nvrtc *nvrtc, int version[2]); /* major, minor */
-/* Fills in the architectures it compiles for (90: sm_90) and returns their number; 0: more than `most`, or unknown. */
+/* Fills in the architectures that NVRTC compiles for (90 is sm_90) and returns their number, or 0 when there are more
+ * than `most` or they are unknown. */
 int lp_nvrtc_architectures(const lp_nvrtc *nvrtc, int *known, int most);
-/* Appends the code; `ptx`: PTX text that ends in NUL. Reports the first line of the compiler's log when it fails. */
+/* Appends the code to `out`. With `ptx` that is PTX text that ends in NUL. When it fails, reports the first line of the
+ * compiler's log. */
 LP_MUST_USE lp_status lp_nvrtc_compile(const lp_nvrtc *nvrtc, const lp_nvrtc_source *source, const char *const *options,
                                        int option_count, bool ptx, lp_buf *out, lp_diag *diag);
 

@@ -1,4 +1,4 @@
-/* A run of bytes that somebody else owns. */
+/* A run of bytes that another object owns. */
 #ifndef LP_SPAN_H
 #define LP_SPAN_H
 

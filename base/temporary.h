@@ -18,8 +18,8 @@ int lp_temporary_private_folder(char *name);
  * removed. */
 void lp_temporary_note(const char *path);
 void lp_temporary_forget(const char *path);
-/* Removes every noted path. A process that is about to end by a signal calls it, but not in the handler itself. Every
- * later lp_temporary_note and lp_temporary_forget blocks for ever, so that no path is renamed into place while it is
+/* Removes every noted path. A process that is about to end by a signal calls it, but not in the handler itself. After
+ * it, lp_temporary_note and lp_temporary_forget block forever, so that no path is renamed into place while it is
  * removed. */
 void lp_temporaries_remove(void);
 

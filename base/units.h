@@ -4,15 +4,15 @@
 
 #include "base/base.h"
 
-/* Each function reads the whole of `text`, a finite number that is not negative, or reports at `loc` what it found and
- * which forms are allowed. */
+/* Each function reads the whole of `text`, which must be a finite number that is not negative. Otherwise it reports the
+ * text and the allowed forms at `loc`. */
 /* 400ms 0.1s 20us 2min; bare: ms */
 LP_MUST_USE lp_status lp_parse_time_ms(const char *text, double *ms, lp_diag *diag, lp_loc loc);
 /* 4GiB 512MB 1024; a fraction of a byte is rounded */
 LP_MUST_USE lp_status lp_parse_size(const char *text, int64_t *bytes, lp_diag *diag, lp_loc loc);
 /* 100Mbit/s 1Gbit/s 12MB/s; bare: bit/s */
 LP_MUST_USE lp_status lp_parse_rate_bps(const char *text, double *bps, lp_diag *diag, lp_loc loc);
-/* A number followed by one of `units`. `wanted` completes the message "'12 parsecs' is not ...": "a time such as
+/* Reads a number followed by one of `units`. `wanted` completes the message "'12 parsecs' is not ...": "a time such as
  * 400ms". */
 typedef struct {
   const char *name; /* "" for none */

@@ -1,4 +1,4 @@
-/* UTF-8 as text comes from outside: what is not UTF-8 is found, measured and replaced. */
+/* UTF-8 text from outside: finds, measures and replaces the parts that are not UTF-8. */
 #ifndef LP_UTF8_H
 #define LP_UTF8_H
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what cannot be ---- */
+/* ---- impossible samples ---- */
 
 bool lp_hw_is_possible(const lp_machine *machine, const lp_hw_sample *sample) {
   const double unknown_cache = 64 << 20;

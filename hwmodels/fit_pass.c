@@ -30,7 +30,7 @@ typedef struct {
   lp_fit_curve *curve; /* a knot for each bin */
 } pass_fit;
 
-/* ---- which samples tell ---- */
+/* ---- samples that determine the curve ---- */
 
 static int by_shape(const void *a, const void *b) {
   const reading *x = a, *y = b;
@@ -125,7 +125,7 @@ static double best_share(const pass_fit *p, size_t from, size_t end) {
   return (low + high) / 2;
 }
 
-/* A pass that reads more is never faster: neighbours that contradict this are averaged. */
+/* A pass that reads more is never faster. Neighbours that contradict this are averaged. */
 static void let_fall(lp_fit_curve *curve, double *weight) {
   for (int32_t i = 1; i < curve->count; i++) {
     int32_t from = i;

@@ -81,7 +81,7 @@ static uint64_t read_all(const words *data, size_t count) {
 typedef struct {
   words *data; /* [count] */
   size_t count;
-  double ms;     /* of the phase just run */
+  double ms;     /* time of the last phase */
   uint64_t sink; /* keeps the kernels from being removed */
 } worker;
 
@@ -107,8 +107,8 @@ static void *stream(void *user) {
   return NULL;
 }
 
-/* Runs one phase on all workers at once; this thread runs those that got no thread. Returns the time of the slowest,
- * ms. */
+/* Runs one phase on all workers at once. This thread runs the workers that got no thread. Returns the time of the
+ * slowest worker, ms. */
 static double run_phase(worker *workers, size_t count, void *(*phase)(void *)) {
   pthread_t *threads = lp_alloc(count * sizeof *threads);
   size_t started = 1;
@@ -146,7 +146,7 @@ static void measure(size_t cores, double *flops, double *bandwidth) {
     workers[i] = (worker){.data = mapped ? data + i * count : NULL, .count = count};
   double fma_per_worker = (double)FMA_ROUNDS * best_kernel().chains * 16;
   *flops = rounded(2e3 * fma_per_worker * (double)cores / run_phase(workers, cores, multiply_add));
-  *bandwidth = 1e9; /* where memory for the measurement is lacking */
+  *bandwidth = 1e9; /* used when there is no memory for the measurement */
   if (mapped) {
     run_phase(workers, cores, fill);
     double first = run_phase(workers, cores, stream), second = run_phase(workers, cores, stream);
@@ -156,7 +156,7 @@ static void measure(size_t cores, double *flops, double *bandwidth) {
   free(workers);
 }
 
-/* ---- what the system says ---- */
+/* ---- figures from the system ---- */
 
 static size_t core_count(void) {
   cpu_set_t set;
@@ -192,7 +192,7 @@ static double listed_cache_bytes(void) {
   return bytes;
 }
 
-/* In a virtual machine sysconf multiplies by the number of cores and may give ten times too much. */
+/* In a virtual machine sysconf multiplies the size by the number of cores and may give ten times too much. */
 static double cache_bytes(void) {
   double listed = listed_cache_bytes();
   if (listed > 0) return listed;
@@ -293,7 +293,7 @@ bool lp_hw_keep_host(const lp_machine *machine) {
   return kept_it;
 }
 
-/* Without figures. */
+/* Creates the machine without figures. */
 static lp_machine *create_host(size_t cores) {
   lp_machine *machine = lp_alloc(sizeof *machine);
   machine->arena = lp_arena_create();
@@ -323,7 +323,7 @@ lp_status lp_hw_host(lp_machine **out, lp_diag *diag) {
     machine->target = lp_target_host; /* files of older versions lack it */
   } else {
     fill_in(machine, cores);
-    (void)lp_hw_keep_host(machine); /* a folder that cannot be written is no error: the next use measures again */
+    (void)lp_hw_keep_host(machine); /* A folder that cannot be written is not an error: the next use measures again. */
   }
   free(path);
   *out = machine;

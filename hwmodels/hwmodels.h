@@ -1,4 +1,4 @@
-/* hwmodels: what is known of machines and links, and how long an operator or a message takes on them.
+/* hwmodels: figures of machines and links, and predictions of the time that an operator or a message takes on them.
  *
  * A machine or a link is one YAML file. Those of this folder are part of the library; a path to another file works
  * wherever a name does. Each figure carries its source. This folder knows operators only as the facts below
@@ -23,9 +23,9 @@ typedef enum {
   LP_HW_PEAK_BF16,
   LP_HW_PEAK_INT8,
   LP_HW_PEAK_INT4,
-  LP_HW_BANDWIDTH, /* of memory: byte/s */
-  LP_HW_MEMORY,    /* bytes */
-  LP_HW_CACHE,     /* the last level of cache, bytes: what fits there may move faster than `bandwidth`. 0: unknown */
+  LP_HW_BANDWIDTH,           /* of memory: byte/s */
+  LP_HW_MEMORY,              /* bytes */
+  LP_HW_CACHE,               /* last cache level, bytes: data that fits may move faster than `bandwidth`. 0: unknown */
   LP_HW_COMPUTE_UTILISATION, /* the share of the peak that large operators reach: (0, 1] */
   LP_HW_MEMORY_UTILISATION,  /* the share of the bandwidth that they reach: (0, 1] */
   LP_HW_LAUNCH,              /* the time of a launch, added to the time of each operator: ms */
@@ -37,14 +37,15 @@ typedef enum {
 enum { LP_HW_TYPES = LP_HW_PEAK_INT4 - LP_HW_PEAK_F32 + 1 };
 extern const char *const lp_hw_type_names[LP_HW_TYPES]; /* f32 f16 bf16 int8 int4 */
 
-/* What a machine runs. A file that lacks `target` leaves everything NULL or 0. */
+/* The operating system, instruction set and GPU that code for a machine needs. A file that lacks `target` leaves
+ * everything NULL or 0. */
 typedef struct {
   const char *os;             /* "linux", "android" or "macos" */
   const char *isa;            /* of the CPU: "x86-64" or "aarch64" */
   const char *cpu;            /* of the CPU, as --march names it: "cortex-a57", or "native" for this machine */
   const char *gpu_interface;  /* "cuda", "opencl" or "metal"; NULL: no GPU that can compute */
   const char *gpu;            /* the rest of its name: "sm_53", "3.0 adreno-750" */
-  bool has_type[LP_HW_TYPES]; /* the types that the described processor computes in, from LP_HW_PEAK_F32 on */
+  bool has_type[LP_HW_TYPES]; /* the types in which the processor of the figures computes, from LP_HW_PEAK_F32 on */
   bool shared_memory;         /* CPU and GPU use the same memory */
 } lp_hw_target;
 
@@ -104,8 +105,8 @@ typedef struct {
   int64_t q_len, kv_len; /* new and attended tokens per sequence */
   int64_t heads, kv_heads, head_dim;
   double
-      /* bytes of weights and caches that a whole pass reads on this machine, this operator's among them: they decide
-       * whether its operands are still in a processor's caches. 0: unknown, taken as more than a cache holds */
+      /* Bytes of weights and caches that a whole pass reads on this machine, this operator's included. They decide
+       * whether its operands are still in a cache. 0: unknown, and taken as larger than the cache. */
       pass_bytes;
 } lp_op_facts;
 
@@ -114,14 +115,15 @@ typedef struct {
   double low_ms, high_ms; /* the 90 % interval */
   /* the distance to the nearest measurement, as factors of two over all sizes; INFINITY without measurements */
   double distance;
-  double tick_ms; /* the tick of the measurements' clock where it was coarse compared with them; else 0 */
+  double tick_ms; /* the tick of the measurements' clock when the clock was coarse, else 0 */
 } lp_prediction;
 
-/* A way to predict. Pure: same facts, same answer. */
+/* A way to predict. It is pure: the same facts give the same answer. */
 typedef struct lp_hw_predictor {
   const char *name;
   lp_prediction (*predict)(const lp_machine *machine, const lp_op_facts *facts);
-  bool (*asks_pass_bytes)(const lp_machine *machine); /* does it depend on lp_op_facts.pass_bytes? NULL: never */
+  /* Tells whether it depends on lp_op_facts.pass_bytes; NULL: never. */
+  bool (*asks_pass_bytes)(const lp_machine *machine);
 } lp_hw_predictor;
 
 /* P1, Eq. 8, with a floor: max(flops / (peak x utilisation), bytes / (bandwidth x utilisation)) + launch. */
@@ -148,7 +150,7 @@ typedef enum {
   LP_HW_GATED_ACT,
   LP_HW_SOFTMAX,
   LP_HW_COPY,
-  LP_HW_SAMPLE, /* parts of a pass beside its operators: drawing a token from m rows of n logits, and the start */
+  LP_HW_SAMPLE, /* two parts of a pass that are not operators: drawing a token from m rows of n logits, and the start */
   LP_HW_ANY,    /* only in fits with a single curve */
   LP_HW_OP_COUNT
 } lp_hw_op;
@@ -157,7 +159,7 @@ const char *lp_hw_op_name(lp_hw_op op); /* "gated_act" */
 LP_MUST_USE lp_status lp_hw_op_parse(const char *text, lp_hw_op *op, lp_diag *diag, lp_loc loc);
 /* Tells whether the machine has measurements of `op`. */
 bool lp_hw_has_measured(const lp_machine *machine, lp_hw_op op);
-/* The name that measurements give operators of this kind; LP_HW_ANY: none. */
+/* The name under which measurements list operators of this kind; LP_HW_ANY: none. */
 lp_hw_op lp_hw_op_of(lp_kind kind);
 /* Fills kind, flops and bytes from the given sizes and dtype. FLOPs of attention: causal pairs, 4 d each. */
 void lp_hw_op_facts(lp_hw_op op, lp_op_facts *facts);
@@ -183,17 +185,17 @@ typedef LP_VEC(lp_hw_sample) lp_hw_samples; /* release with lp_vec_free */
 LP_MUST_USE lp_status lp_hw_samples_parse(const char *file, const char *text, size_t size, lp_hw_samples *out,
                                           lp_diag *diag);
 LP_MUST_USE lp_status lp_hw_samples_read(const char *path, lp_hw_samples *out, lp_diag *diag);
-/* As such a table. */
+/* Prints samples in the form that lp_hw_samples_parse reads. */
 void lp_hw_samples_print(const lp_hw_samples *samples, lp_buf *out);
 
 typedef struct {
-  int32_t knots;      /* at most, of each curve */
+  int32_t knots;      /* the most knots of a curve */
   bool single_curve;  /* P1's design, for comparison: one curve of utilisation over intensity for all operators */
   const char *source; /* the source of the measurements */
 } lp_hw_fit_options;
 
 typedef struct {
-  /* samples; impossible: those faster than the machine's peak or bandwidth allow, which are dropped */
+  /* number of samples; `impossible` ones are faster than the machine's peak or bandwidth allows and are dropped */
   size_t used, impossible;
   size_t curves, knots;
 } lp_hw_fit_result;
@@ -202,8 +204,8 @@ typedef struct {
  * impossible. */
 LP_MUST_USE lp_status lp_hw_fit(lp_machine *machine, const lp_hw_samples *samples, const lp_hw_fit_options *options,
                                 lp_hw_fit_result *result, lp_diag *diag);
-/* The machine that a fit of the table at `path` begins with: the one of the catalogue that is called like the file, or
- * one made of the samples. Release with lp_hw_free. */
+/* The machine with which a fit of the table at `path` begins: the catalogue's machine of the file's name, or one made
+ * from the samples. Release with lp_hw_free. */
 LP_MUST_USE lp_status lp_hw_for_table(const char *path, const lp_hw_samples *samples, lp_machine **out, lp_diag *diag);
 /* A machine of these names whose figures are the best rates in the samples. */
 lp_machine *lp_hw_from_samples(const char *name, const char *title, const lp_hw_samples *samples);
@@ -216,8 +218,8 @@ typedef struct {
   double coverage90;                    /* the share of samples inside the 90 % interval */
 } lp_hw_errors;
 
-/* Is the time possible? No operator is faster than the peak of the machine, or than its bandwidth for bytes beyond the
- * cache (64 MiB where its size is unknown). */
+/* Tells whether the time is possible. No operator is faster than the peak of the machine, or than its bandwidth for
+ * bytes beyond the cache (64 MiB where its size is unknown). */
 bool lp_hw_is_possible(const lp_machine *machine, const lp_hw_sample *sample);
 
 /* Fills one entry per kind that occurs; returns their number. Impossible samples are only counted. Where the fit's

@@ -1,4 +1,5 @@
-/* What the files of this folder share: a sheet of figures, read from YAML or from "name,key=value" and printed. */
+/* Declarations that only the files of hwmodels/ share: a sheet of figures, read from YAML or from "name,key=value" and
+ * printed. */
 #ifndef LP_HWMODELS_INTERNAL_H
 #define LP_HWMODELS_INTERNAL_H
 
@@ -27,11 +28,11 @@ typedef struct {
   const char *key;
   lp_figure_unit unit;
   double least, most; /* both allowed */
-  double otherwise;   /* the default; negative: the figure must be given */
+  double otherwise;   /* the default; negative: the file must give the figure */
   const char *meaning;
 } lp_figure_info;
 
-/* A nested part that a sheet may hold, and what reads it. */
+/* A nested part that a sheet may hold, and the function that reads it. */
 typedef struct {
   const char *key;
   lp_status (*read)(void *user, lp_yaml *yaml, const lp_yaml_node *node);
@@ -42,7 +43,7 @@ enum { LP_MOST_SECTIONS = 2 };
 /* A kind of sheet: "machine" or "link". */
 typedef struct {
   const char *what; /* also the key of the name */
-  bool has_kind;    /* `kind: gpu` or `cpu` is wanted */
+  bool has_kind;    /* whether the file must say `kind: gpu` or `kind: cpu` */
   const lp_figure_info *info;
   size_t count;
   const lp_embedded_table *embedded;
@@ -72,7 +73,7 @@ LP_MUST_USE lp_status lp_machine_change(lp_machine **machine, const char *change
 LP_MUST_USE lp_status lp_sheet_complete(lp_sheet *sheet, const bool *given, lp_diag *diag, lp_loc loc);
 /* Reads `text` as the figure `index` and checks its range. */
 LP_MUST_USE lp_status lp_sheet_set(lp_sheet *sheet, size_t index, const char *text, lp_diag *diag, lp_loc loc);
-/* "key=value,key=value" over figures that are there; errors name the argument `loc` that it is part of. */
+/* Applies "key=value,key=value" to figures of the sheet. Errors name the argument `loc` that the text is part of. */
 LP_MUST_USE lp_status lp_sheet_override(lp_sheet *sheet, const char *text, bool *given, lp_diag *diag, lp_loc loc);
 /* Index of the figure `key`, or form->count. */
 size_t lp_sheet_find(const lp_sheet_form *form, const char *key);
@@ -81,7 +82,7 @@ void lp_sheet_print(const lp_sheet *sheet, lp_buf *out);
 /* sheet_yaml.c */
 LP_MUST_USE lp_status lp_sheet_read_yaml(lp_sheet *sheet, const char *file, const void *text, size_t size,
                                          lp_diag *diag);
-/* Fills a sheet from what a command line names: see lp_hw_load. */
+/* Fills a sheet from a text of the command line: see lp_hw_load. */
 LP_MUST_USE lp_status lp_sheet_load(lp_sheet *sheet, const char *text, lp_diag *diag);
 
 /* ---- fits ---- */
@@ -108,7 +109,7 @@ typedef struct {
   lp_fit_curve pass;                     /* log of pass_bytes -> log of the share of bytes_per_us; no knots: 1 */
   double tick_us;                        /* the tick of the measurements' clock where it is coarse; else 0 */
   int64_t quantum;                       /* sizes are rounded up to whole ones: the tile of a kernel; 0: not rounded */
-  double unseen_spread, unseen_distance; /* for left-out shapes: half the interval, and their distance */
+  double unseen_spread, unseen_distance; /* for shapes that were left out: half the interval, and their distance */
   int32_t count;
   lp_fit_curve *curve;
 } lp_fit_family;

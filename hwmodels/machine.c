@@ -28,7 +28,7 @@ static bool is_beside_times(const char *key) {
   return false;
 }
 
-/* "predictor=roofline", and figures that only a roofline can follow. */
+/* Handles "predictor=roofline" and figures that only a roofline can use. */
 static lp_status change_predictor(void *user, const char *key, const char *value, bool *taken, lp_diag *diag) {
   lp_machine *machine = user;
   *taken = lp_streq(key, "predictor");

@@ -68,7 +68,7 @@ static bool read_code(reader *r, uint32_t *code) {
   return true;
 }
 
-/* An escape never takes less room than the character it stands for. */
+/* An escape is never shorter than the character it stands for. */
 static bool read_escape(reader *r, char *out, size_t *used) {
   static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
   char c = peek(r);

@@ -4,11 +4,11 @@
  * a million short texts, for which a tree of allocations costs more than the rest of loading. A document here is two
  * blocks: the unescaped texts, and the values, each container's items side by side.
  *
- * It reads hostile text too: what is not RFC 8259 in UTF-8, nests deeper than LP_JSON_MAX_NESTING, gives a key twice or
- * holds a number beyond the range of a double is refused, and no text takes more than n log n time.
+ * It reads hostile text too. It refuses text that is not RFC 8259 in UTF-8, nests deeper than LP_JSON_MAX_NESTING,
+ * gives a key twice or holds a number beyond the range of a double, and no text takes more than n log n time.
  *
- * A lp_json is a value together with the way to it, so that a report names the place:
- * `manifest.json: error: programs.decode.steps[3].buffer: ...`.
+ * An lp_json is a value together with the path to it, so that a report names the place: `manifest.json: error:
+ * programs.decode.steps[3].buffer: ...`.
  */
 #ifndef LP_JSON_READER_H
 #define LP_JSON_READER_H
@@ -43,7 +43,7 @@ typedef struct lp_json_document lp_json_document;
 
 enum { LP_JSON_MAX_NESTING = 128 }; /* containers around a value */
 
-/* What lp_json_parse accepts beyond RFC 8259 with unique keys, and what it refuses. */
+/* Options of lp_json_parse: text that it accepts beyond RFC 8259 with unique keys, and text that it refuses. */
 enum {
   LP_JSON_ALLOW_DUPLICATES = 1, /* the first member of a key counts */
   LP_JSON_REFUSE_NUL = 2        /* no text or key holds \u0000 */
@@ -66,7 +66,8 @@ typedef struct lp_json {
 } lp_json;
 
 lp_json lp_json_root(const char *file, const lp_json_document *document); /* `file` outlives it */
-/* The member of that key; absent where there is none, or `object` is not one. Takes time by the members before it. */
+/* The member with that key; absent when `object` has no such member or is not an object. Takes time in proportion to
+ * the members before it. */
 lp_json lp_json_member(const lp_json *object, const char *key);
 lp_json lp_json_entry(const lp_json *object, size_t index); /* the member at index < lp_json_count */
 lp_json lp_json_item(const lp_json *array, size_t index);   /* absent beyond the last item */
@@ -81,7 +82,8 @@ const char *lp_json_text_or(const lp_json *at, const char *otherwise);
 
 LP_MUST_USE lp_status lp_json_error(const lp_json *at, lp_diag *diag, const char *format, ...) LP_PRINTF(3, 4);
 
-/* Each reports the kind it wanted and the kind it found. Text is borrowed from the document. */
+/* Each function reads a value of one kind, and otherwise reports the kind that it wanted and the kind that it found.
+ * Text is borrowed from the document. */
 LP_MUST_USE lp_status lp_json_object(const lp_json *at, lp_diag *diag);
 LP_MUST_USE lp_status lp_json_array(const lp_json *at, lp_diag *diag);
 LP_MUST_USE lp_status lp_json_text(const lp_json *at, const char **out,
@@ -92,11 +94,11 @@ LP_MUST_USE lp_status lp_json_i64(const lp_json *at, int64_t min, int64_t max, i
 LP_MUST_USE lp_status lp_json_i32(const lp_json *at, int32_t min, int32_t max, int32_t *out, lp_diag *diag);
 /* An integer or a real number. */
 LP_MUST_USE lp_status lp_json_number(const lp_json *at, double min, double max, double *out, lp_diag *diag);
-/* One of `names`; adds "did you mean". */
+/* Reads one of `names` and sets its index; otherwise suggests the nearest name. */
 LP_MUST_USE lp_status lp_json_choice(const lp_json *at, const char *const *names, size_t count, int32_t *out,
                                      lp_diag *diag);
 
-/* A polynomial in symbols that the table has already. */
+/* Reads a polynomial in symbols that the table has already. */
 LP_MUST_USE lp_status lp_json_poly(const lp_json *at, lp_arena *arena, lp_symbols *symbols, const lp_poly **out,
                                    lp_diag *diag);
 

@@ -1,6 +1,6 @@
-/* The header of a safetensors file: an 8-byte length, a JSON object that says where each tensor lies, and the data.
- * The bundle's weights and Hugging Face's checkpoints have this form.
- * Source: https://github.com/huggingface/safetensors#format */
+/* The header of a safetensors file: an 8-byte length, a JSON object with the place of each tensor, and the data. The
+ * bundle's weights and Hugging Face's checkpoints have this form. Source:
+ * https://github.com/huggingface/safetensors#format */
 #ifndef LP_JSON_SAFETENSORS_H
 #define LP_JSON_SAFETENSORS_H
 

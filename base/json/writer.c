@@ -55,7 +55,7 @@ static void new_line(lp_json_writer *w) {
   lp_buf_printf(w->out, "\n%*s", w->style.indent * w->indent, "");
 }
 
-/* What comes before a key or an item. */
+/* Writes the separator that precedes a key or an item. */
 static void separate(lp_json_writer *w) {
   if (!w->first) lp_buf_puts(w->out, ",");
   if (w->depth > 0 && w->open[w->depth - 1].layout != LP_JSON_FLAT)
@@ -78,7 +78,7 @@ void lp_json_put_key(lp_json_writer *w, const char *key) {
     separate(w);
 }
 
-/* After its key. Within a container that is not broken only LP_JSON_LINES breaks lines again. */
+/* Opens a container after its key. Within a container that is not broken, only LP_JSON_LINES breaks lines again. */
 static void open_container(lp_json_writer *w, const char *brackets, lp_json_layout layout) {
   assert(w->depth < LP_JSON_MAX_DEPTH);
   bool inherits = layout == LP_JSON_BROKEN && w->depth > 0 && w->open[w->depth - 1].layout != LP_JSON_BROKEN;

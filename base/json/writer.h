@@ -18,9 +18,9 @@ typedef struct {
   bool has_no_space; /* "a":1,"b":2 */
 } lp_json_style;
 
-enum { LP_JSON_MAX_DEPTH = LP_JSON_MAX_NESTING + 32 }; /* so that what was read fits into what is written */
+enum { LP_JSON_MAX_DEPTH = LP_JSON_MAX_NESTING + 32 }; /* deep enough to write every document that was read */
 
-/* How the items of a container stand. */
+/* The layout of a container's items. */
 typedef enum {
   LP_JSON_BROKEN, /* each on a line, and so does the bracket that closes it */
   LP_JSON_LINES,  /* each on a line, the bracket after the last one */
@@ -30,8 +30,8 @@ typedef enum {
 typedef struct {
   lp_buf *out;
   lp_json_style style;
-  int depth;  /* open containers */
-  int indent; /* those of them that are not flat */
+  int depth;  /* number of open containers */
+  int indent; /* number of those open containers that are not flat */
   bool first; /* nothing precedes the next member in its container */
   struct {
     char close;
@@ -41,17 +41,17 @@ typedef struct {
 
 lp_json_writer lp_json_writer_begin(lp_buf *out, lp_json_style style);
 
-/* Open a container; lp_json_put_end closes the innermost one. The flat ones are written on one line, and so is
- * everything in them. */
+/* These open a container; lp_json_put_end closes the innermost one. A flat container is written on one line with
+ * everything in it. */
 void lp_json_put_object(lp_json_writer *writer, const char *key);
 void lp_json_put_array(lp_json_writer *writer, const char *key);
 void lp_json_put_flat_object(lp_json_writer *writer, const char *key);
 void lp_json_put_flat_array(lp_json_writer *writer, const char *key);
-/* A list whose items stand each on a line, also in a flat container. */
+/* Opens an array with each item on a line of its own, also inside a flat container. */
 void lp_json_put_lines(lp_json_writer *writer, const char *key);
 void lp_json_put_end(lp_json_writer *writer);
 
-void lp_json_put_text(lp_json_writer *writer, const char *key, const char *text);               /* NULL: null */
+void lp_json_put_text(lp_json_writer *writer, const char *key, const char *text); /* writes null for NULL */
 void lp_json_put_bytes(lp_json_writer *writer, const char *key, const char *text, size_t size); /* may hold NUL */
 void lp_json_put_number(lp_json_writer *writer, const char *key, double value);                 /* not finite: null */
 void lp_json_put_fixed(lp_json_writer *writer, const char *key, double value, int decimals);    /* "%.3f" */
@@ -60,9 +60,9 @@ void lp_json_put_bool(lp_json_writer *writer, const char *key, bool value);
 void lp_json_put_null(lp_json_writer *writer, const char *key);
 void lp_json_put_poly(lp_json_writer *writer, const char *key, const lp_poly *poly,
                       const lp_symbols *symbols); /* text */
-/* A value that was read, with all that is in it. */
+/* Writes a value that was read, with everything in it. */
 void lp_json_put_value(lp_json_writer *writer, const char *key, const lp_json_value *value);
-/* The key and what separates it; the caller then appends one value to the buffer. */
+/* Writes the key and its separators; the caller then appends one value to the buffer. */
 void lp_json_put_key(lp_json_writer *writer, const char *key);
 
 /* The text as a JSON string, quotes included; U+FFFD stands for each part that is not UTF-8. */

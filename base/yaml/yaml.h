@@ -61,11 +61,11 @@ typedef lp_status lp_yaml_entry_reader(lp_yaml *yaml, const lp_yaml_node *key, c
                                        const lp_yaml_node *value, void *user);
 LP_MUST_USE lp_status lp_yaml_each(lp_yaml *yaml, const lp_yaml_node *node, const char *what,
                                    lp_yaml_entry_reader *read, void *user);
-/* Reports the key that none of `keys` is, with the nearest one. */
+/* Reports an unknown key and suggests the nearest of `keys`. */
 LP_MUST_USE lp_status lp_yaml_unknown_key(const lp_yaml *yaml, const lp_yaml_node *node, const char *key,
                                           const char *const *keys, size_t count);
 
-/* A list of at least one. */
+/* Reads a list with at least one item. */
 LP_MUST_USE lp_status lp_yaml_list(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, int32_t *count);
 const lp_yaml_node *lp_yaml_item(const lp_yaml *yaml, const lp_yaml_node *list, int32_t index);
 /* A list of numbers from `least` to `most`; `ascending` ones if so wanted. */
@@ -89,11 +89,12 @@ typedef enum {
   LP_YAML_NODE,   /* const lp_yaml_node *: kept for the caller to read */
 } lp_yaml_kind;
 
-/* One key of a mapping and where its value goes in the struct it fills. What is not given keeps what it was. */
+/* One key of a mapping, and the member of the struct that its value sets. A member whose key is absent keeps its
+ * value. */
 typedef struct {
   const char *key;
   size_t offset;
-  double least, most; /* both allowed; of numbers, times and rates */
+  double least, most; /* bounds of numbers, times and rates; both are allowed values */
   const char *const *names;
   int32_t name_count;
   lp_yaml_kind kind;
@@ -125,7 +126,7 @@ typedef struct {
 } lp_embedded_table;
 
 /* Reads the YAML file at a path ('/' in it, or ending in ".yaml" or ".yml") or else the file of that name in the table.
- * `what` names what it is in messages: "machine". */
+ * `what` is the noun for messages: "machine". */
 LP_MUST_USE lp_status lp_embedded_load(const lp_embedded_table *table, const char *what, const char *name,
                                        lp_arena *arena, lp_yaml_reader *read, void *user, lp_diag *diag);
 
