@@ -175,7 +175,7 @@ lp_value *lp_build_reshape(lp_build *b, lp_value *x, lp_type type) {
   return constant ? constant : lp_build_typed(b, LP_OP_RESHAPE, 1, &x, type)->out[0];
 }
 
-/* The type of x after a permutation of its axes. */
+/* Returns the type of x after a permutation of its axes. */
 static lp_type permuted(lp_build *b, lp_type type, const int64_t *perm) {
   const lp_poly *dims[LP_MAX_RANK];
   for (int32_t i = 0; i < type.rank; i++)

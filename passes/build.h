@@ -21,19 +21,19 @@ lp_op *lp_build_typed(lp_build *b, lp_kind kind, int32_t in_count, lp_value *con
 lp_op *lp_build_onnx(lp_build *b, lp_kind kind, int32_t in_count, lp_value *const *in, int32_t out_count);
 /* Casts x by onnx.Cast when its dtype differs. Returns NULL when x is NULL. */
 lp_value *lp_build_cast(lp_build *b, lp_value *x, lp_dtype dtype);
-/* The first result of lp_build_onnx with one result; NULL also when an operand is NULL. */
-/* Inserts an operator that was created by hand and whose attributes are set, and infers its types. */
+/* Makes an onnx.* operator with one result and returns that result; NULL also when an operand is NULL. */
 lp_value *lp_build_value(lp_build *b, lp_kind kind, int32_t in_count, lp_value *const *in);
+/* Inserts an operator that the caller created, with its attributes set, and infers its types. */
 LP_MUST_USE lp_status lp_build_place(lp_build *b, lp_op *op);
 
 lp_value *lp_build_f32(lp_build *b, double value);                          /* scalar of f32 */
 lp_value *lp_build_float(lp_build *b, lp_dtype dtype, double value);        /* scalar of any float type */
 lp_value *lp_build_i64s(lp_build *b, const int64_t *values, int32_t count); /* vector of i64, with `known` */
 lp_value *lp_build_constant(lp_build *b, lp_dtype dtype, int32_t rank, const int64_t *dim, const void *data);
-/* A size as a scalar of i64, and the dims of a type as a vector, with `known`. */
+/* lp_build_size makes a size as a scalar of i64, lp_build_sizes the dims of a type as a vector; both set `known`. */
 lp_value *lp_build_size(lp_build *b, const lp_poly *size);
 lp_value *lp_build_sizes(lp_build *b, lp_type type);
-/* The same constant under another shape of as many elements; NULL when `value` is not a constant. */
+/* Makes a constant of the same elements in another shape; NULL when `value` is not a constant. */
 lp_value *lp_build_reshaped_constant(lp_build *b, lp_value *value, lp_type type);
 
 /* op.* forms that many rules need */
@@ -51,9 +51,9 @@ void lp_build_remove_dead(lp_block *block);
 /* Follows a matrix back through Transpose, Cast, Slice and DequantizeLinear to its constant; NULL when anything else
  * made it. */
 const lp_value *lp_weight_source(const lp_value *value);
-/* The number in a constant of one element, of any shape and of any float or integer type. */
+/* Reads the number in a constant of one element, of any shape and of any float or integer type. */
 bool lp_scalar_constant(const lp_value *value, double *out);
-/* Element `index` of the value's known integers, where it is a number. */
+/* Reads element `index` of the value's known integers; false when it is not a number. */
 bool lp_known_i64(const lp_value *value, int32_t index, int64_t *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* Builds the operator graph of a Llama of any size through the C API. Tests of planning and profiles of machines use
- * it, because it needs no file. */
+/* Builds the operator graph of a Llama of any size through the C API. It needs no file, so tests of planning and
+ * profiles of machines use it. */
 #include "passes/decoder.h"
 #include "base/poly.h"
 #include "passes/passes.h"

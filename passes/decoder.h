@@ -1,4 +1,4 @@
-/* A decoder made without a file: the model of capacity sweeps, of hardware measurements and of tests. */
+/* A decoder that is built without a file. Capacity sweeps, hardware measurements and tests use it as their model. */
 #ifndef LP_PASSES_DECODER_H
 #define LP_PASSES_DECODER_H
 

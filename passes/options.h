@@ -4,7 +4,8 @@
 
 #include "passes/passes.h"
 
-/* An error that names the pass's options when `text` ("a=1,b=2", or NULL) has one that the pass does not take. */
+/* Reports an option of `text` ("a=1,b=2", or NULL) that the pass does not take; the message names those that it
+ * takes. */
 LP_MUST_USE lp_status lp_pass_options_check(const lp_pass *pass, const char *text, lp_diag *diag);
 
 #endif

@@ -15,8 +15,8 @@
 /* A module in a state has what the earlier states promise, too. */
 typedef enum {
   /* @main of onnx.* operators, types known. bind-inputs then finds the roles of inputs and outputs, names past/present
-   * pairs, and replaces attention_mask and position_ids of the generation protocol by what they stand for; decompose
-   * and recognise replace idioms by onnx.RMSNormalization, onnx.Attention, ... */
+   * pairs, and replaces attention_mask and position_ids of the generation protocol by computed values; decompose and
+   * recognise replace idioms by onnx.RMSNormalization, onnx.Attention, ... */
   LP_STATE_IMPORTED,
   /* @main is layer.* groups. With early exits the function has `exits` (i64s), and their logits are its last
    * results. */
@@ -25,7 +25,7 @@ typedef enum {
    * llmpart.state and op.kv_append; fuse makes linear epilogues, op.add_norm and op.fused. */
   LP_STATE_LOWERED,
   /* Operators have `flops`, `bytes_read` and `bytes_written` (poly), unless one of them is beyond 64 bits. A function
-   * none of whose operators has them is `annotated`. */
+   * in which no operator has them carries the attribute `annotated`. */
   LP_STATE_ANNOTATED,
   /* @prefill and @decode replace @main. Each operator has `side`: "device", "cloud" or "both" (cheap operators of
    * positions only, copied to each side that needs them). An op.linear whose weights the side stores in another type
@@ -49,18 +49,18 @@ typedef enum { LP_STAGE_PREFILL, LP_STAGE_DECODE, LP_STAGE_COUNT } lp_stage;
 /* "prefill" and "decode": the functions that replace @main once a module is placed. */
 extern const char *const lp_stage_names[LP_STAGE_COUNT];
 
-/* How a plan with early exits generates, as `llmpart run --mode`. */
+/* How a plan with early exits generates tokens; `llmpart run --mode` names the same modes. */
 typedef enum { LP_EXITS_FULL, LP_EXITS_EXACT, LP_EXITS_THRESHOLD, LP_EXITS_STANDALONE, LP_EXITS_COUNT } lp_exits_mode;
 extern const char *const lp_exits_modes[LP_EXITS_COUNT]; /* "full", "exact", .. (plan/exits.c) */
 
-/* The mode that a plan is for, and what is known of its exits. LP_EXITS_FULL: the cloud is asked for every token. */
+/* The mode for which a plan is made, and the figures of its exits. LP_EXITS_FULL: the cloud computes every token. */
 typedef struct {
   lp_exits_mode mode;
   double rate;      /* exact: the chance that a draft is confirmed; threshold: the share of tokens taken at exits */
   double row_share; /* bytes of a row of hidden states on the link, as a share of the plan's own */
 } lp_exit_rates;
 
-/* What a compilation is asked for; text members are borrowed. Passes read what concerns them. */
+/* The request that a compilation serves. Text members are borrowed. Each pass reads the members that concern it. */
 typedef struct lp_compile_request {
   const struct lp_machine *device, *cloud; /* cloud NULL: everything on the device */
   const struct lp_link *link;
@@ -69,24 +69,26 @@ typedef struct lp_compile_request {
   int64_t sessions;        /* requests that the cloud decodes at a time, as one batch; 0: 1 */
   const char *scheduler;   /* a name of lp_scheduler_find */
   const char *objective;   /* cost, latency, energy or a sum like "cost+1e-6*latency"; NULL: cost */
-  const char *const *pins; /* "GLOB=device", "GLOB=cloud": operators by name; the last that fits counts */
+  const char *const *pins; /* "GLOB=device", "GLOB=cloud": operators by name; the last match counts */
   int32_t pin_count;
-  bool near_suffices;     /* no branch and bound where it would be needed: how the points of a family are planned */
-  bool feasible_suffices; /* any plan that meets the constraints will do: how fixes are found */
+  /* Skip branch and bound even where it would be needed; the points of a plan family are planned so. */
+  bool near_suffices;
+  bool feasible_suffices; /* stop at any plan that meets the constraints; fixes are found so */
   bool keep_private;      /* embeddings and layers [0, private_layers) stay on the device */
   int64_t private_layers;
-  int64_t device_memory;                      /* bytes; 0: the machine's own */
-  const char *dtype_device, *dtype_cloud;     /* weight dtype; NULL: as in the file. Planning takes no LP_DTYPE_AUTO */
-  bool chose_dtype_device, chose_dtype_cloud; /* lp_plan_choose_types did */
+  int64_t device_memory; /* bytes; 0: the machine's own */
+  /* Weight dtype; NULL: as in the file. Only lp_plan_choose_types accepts LP_DTYPE_AUTO. */
+  const char *dtype_device, *dtype_cloud;
+  bool chose_dtype_device, chose_dtype_cloud; /* lp_plan_choose_types chose the dtype */
   const char *kv_dtype;                       /* of KV caches: f32 f16 bf16; NULL: f32 */
   const int64_t *exits;                       /* layers whose exit heads are kept */
   int32_t exit_count;
   lp_exit_rates exit_rates;
   bool generation; /* bind the generation protocol and give the model KV caches; false: keep the graph's own inputs */
-  int64_t plans;   /* the most plans of a family, from which the runtime takes one for each request; 0, 1: one */
+  int64_t plans;   /* the most plans of a family; the runtime takes one of them for each request. 0 and 1: no family */
   int64_t cut;     /* scheduler "cut": layers [0, cut) on the device */
-  /* Scheduler "cut", instead: the ONNX node that is last on the device, with all that it needs; "auto": half the
-   * work. */
+  /* Scheduler "cut" without `cut`: the last ONNX node on the device, together with everything that it depends on.
+   * "auto" takes half of the work. */
   const char *cut_node;
 } lp_compile_request;
 
@@ -105,13 +107,13 @@ typedef struct {
   /* The earliest state that the pass may undo, so that the passes that made it must run again; LP_STATE_COUNT: none. A
    * pass that undoes another state has a fault, which the runner reports. */
   lp_module_state breaks;
-  const char *options; /* names of the options it takes, separated by spaces; NULL: none */
+  const char *options; /* names of the options that the pass takes, separated by spaces; NULL: none */
   lp_status (*run)(lp_module *module, lp_pass_context *context);
 } lp_pass;
 
 const lp_pass *lp_pass_find(const char *name); /* NULL when unknown */
 size_t lp_pass_list(const lp_pass *const **list);
-/* The value of option `name` in context->options ("a=1,b=2"), in scratch; NULL when it is not given. */
+/* The value of option `name` in context->options ("a=1,b=2"), in the scratch arena; NULL when it is absent. */
 const char *lp_pass_option(const lp_pass_context *context, const char *name);
 
 typedef struct {
@@ -123,11 +125,11 @@ typedef struct {
   void *user;
 } lp_run_options;
 
-/* Runs "pass,pass{option=value}" or a pipeline's name in order; stops at the first failure. */
+/* Runs "pass,pass{option=value}" or a named pipeline in order; stops at the first failure and returns its status. */
 LP_MUST_USE lp_status lp_passes_run(lp_module *module, const char *pipeline, const lp_compile_request *request,
                                     const lp_run_options *options, lp_diag *diag);
 
-/* The pipelines: from imported to each stop. */
+/* The pipelines. Each leads from the imported state to the state in its comment. */
 extern const char *const lp_pipeline_layers; /* -> raised */
 extern const char *const lp_pipeline_ops;    /* -> annotated */
 extern const char *const lp_pipeline_placed; /* -> communicating */
@@ -137,7 +139,7 @@ extern const char *const lp_pipeline_split;  /* placed -> outlined, for callers 
 /* Tells whether an onnx.* operator is always replaced by others before it is lowered. */
 bool lp_kind_decomposes(lp_kind kind);
 
-/* insert-comm to outline, for code that reports when each operator begins. */
+/* The pipeline from insert-comm to outline, for code that reports when each operator begins. */
 extern const char *const lp_pipeline_split_profiled;
 
 #endif

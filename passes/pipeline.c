@@ -1,4 +1,4 @@
-/* The pipelines: which passes lead from an imported module to each state. */
+/* The pipelines: the passes that lead from an imported module to each state. */
 #include "passes/passes.h"
 
 #define LAYERS "fold,bind-inputs,fold,decompose,fold,recognise,fold,raise,exits"

@@ -97,7 +97,7 @@ static lp_status needs_check(const lp_module *module, const lp_pass *pass, lp_mo
   return status;
 }
 
-/* The fault is the pass's, or that of text that it read. */
+/* The fault lies in the pass, or in the text that it read. */
 static lp_status makes_check(const lp_module *module, const lp_pass *pass, lp_module_state before, lp_diag *diag) {
   lp_module_state is = lp_module_state_of(module), least = before < pass->breaks ? before : pass->makes;
   if (least < pass->makes) least = pass->makes;

@@ -17,7 +17,7 @@ bool lp_op_on(const lp_op *op, lp_side side) {
   return lp_op_on_both(op) || lp_streq(lp_op_str(op, "side", NULL), lp_side_name(side));
 }
 
-/* ---- what a function shows of its state -------------------------------------------------------------------------- */
+/* ---- signs of a state in a function ------------------------------------------------------------------------------ */
 
 static bool has_level(const lp_op *func, lp_level level) {
   LP_FOR_OPS(op, func->region)
@@ -41,7 +41,7 @@ static bool is_lowered(const lp_op *func) {
   return !has_level(func, LP_LEVEL_LAYER);
 }
 
-/* Operators whose costs are beyond 64 bits have none. Where no operator has costs, the function's attribute tells. */
+/* Operators with costs beyond 64 bits have none. Where no operator has costs, the function's attribute tells. */
 static bool is_annotated(const lp_op *func) {
   LP_FOR_OPS(op, func->region)
   if (lp_op_attr(op, "flops")) return true;

@@ -1,4 +1,4 @@
-/* The states of a module, read from its content, and what a placed operator says of its side. */
+/* The states of a module, read from its content, and the side of a placed operator. */
 #ifndef LP_PASSES_STATE_H
 #define LP_PASSES_STATE_H
 
@@ -7,14 +7,14 @@
 /* The last state of passes.h that holds; LP_STATE_IMPORTED for a module without functions. */
 lp_module_state lp_module_state_of(const lp_module *module);
 const char *lp_module_state_name(lp_module_state state);
-/* What holds of a module in this state, in a line. */
+/* Describes a module in this state, in one line. */
 const char *lp_module_state_meaning(lp_module_state state);
 
 bool lp_op_is_placeable(const lp_op *op); /* op.* and no communication */
 /* The `side` of operators that every side computes: cheap ones that depend on positions only. */
 #define LP_SIDE_BOTH "both"
 bool lp_op_on_both(const lp_op *op);
-/* Does the operator run on the side? One whose side is "both" runs on each. */
+/* Tells whether the operator runs on the side. An operator with the side "both" runs on each. */
 bool lp_op_on(const lp_op *op, lp_side side);
 
 #endif

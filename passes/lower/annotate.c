@@ -1,4 +1,4 @@
-/* annotate: writes what each operator computes and moves on the operator, as closed forms in the module's symbols. The
+/* annotate: writes the flops and bytes of each operator on the operator, as closed forms in the module's symbols. The
  * verifier derives them again and compares. */
 #include "passes/passes.h"
 
@@ -12,7 +12,7 @@ static bool annotate_op(lp_module *module, lp_op *op) {
   return true;
 }
 
-/* Costs show that a function is annotated. One whose operators have none says so in an attribute. */
+/* Costs show that a function is annotated. When no operator has costs, an attribute of the function shows it. */
 static void annotate_func(lp_module *module, lp_op *func) {
   bool has_operators = false, has_costs = false;
   LP_FOR_OPS(op, func->region) {

@@ -1,4 +1,5 @@
-/* fuse: joins operators where that saves memory traffic. It never joins what a plan may want on different sides. */
+/* fuse: joins operators where that saves memory traffic. It never joins operators that a plan may want on different
+ * sides. */
 #include "passes/lower/fuse_steps.h"
 
 #include "passes/build.h"
@@ -24,7 +25,7 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
     lp_fuse_norm(module, block);
     lp_fuse_layout(module, block);
     lp_fuse_map(module, block);
-    hoist_constants(block); /* a step may have given a bias another shape */
+    hoist_constants(block); /* a step may have changed the shape of a bias */
     lp_build_remove_dead(block);
     lp_block_renumber(block);
   }

@@ -1,5 +1,5 @@
-/* Exporters transpose heads before positions in front of attention and transpose them back after it. Where everything
- * between the transpose and its consumer works on either layout, this step removes the transpose. */
+/* Exporters transpose heads before positions in front of attention and transpose them back after it. This step removes
+ * a transpose where every operator between it and its consumer works on either layout. */
 #include "base/poly.h"
 #include "passes/lower/fuse_steps.h"
 
@@ -22,7 +22,7 @@ static lp_type swapped(lp_module *module, lp_type type) {
 
 enum { MAX_DEPTH = 8 };
 
-/* Tells whether `value` is the result of a transpose, perhaps through last-axis operators that have no other reader. */
+/* Tells whether `value` is the result of a transpose, perhaps through last-axis operators that each have one reader. */
 static bool can_swap(const lp_value *value) {
   for (int depth = 0; depth < MAX_DEPTH; depth++) {
     const lp_op *op = value->def;
@@ -35,7 +35,7 @@ static bool can_swap(const lp_value *value) {
   return false;
 }
 
-/* The same data with positions before heads. */
+/* Returns the same data with positions before heads. */
 static lp_value *swap(lp_module *module, lp_value *value) {
   lp_op *op = value->def;
   if (op->kind == LP_OP_TRANSPOSE) return lp_op_in(op, 0);

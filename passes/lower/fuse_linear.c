@@ -9,7 +9,7 @@ static bool has_epilogue(const lp_op *op) {
   return !lp_streq(lp_op_str(op, "epilogue", "none"), "none");
 }
 
-/* Tells whether the linear operator has only a product and, perhaps, a bias. */
+/* Tells whether the linear operator has only a product and perhaps a bias. */
 static bool is_plain(const lp_op *op) {
   return lp_op_is(op, LP_OP_LINEAR) && !has_epilogue(op) && !lp_op_in(op, IN_RESIDUAL) && !lp_op_in(op, IN_GATE);
 }
@@ -73,13 +73,13 @@ static bool take_activation(lp_module *module, lp_op *linear, lp_op *reader) {
   return false;
 }
 
-/* Both absent, or of one type. */
+/* Tells whether both are absent, or both of one type. */
 static bool same_form(const lp_op *a, const lp_op *b, int32_t operand) {
   const lp_value *x = lp_op_in(a, operand), *y = lp_op_in(b, operand);
   return (!x && !y) || (x && y && lp_type_equal(x->type, y->type));
 }
 
-/* Absorbs mul(epilogue(x.w_gate), x.w + bias). The gate has absorbed its activation before. */
+/* Absorbs mul(epilogue(x.w_gate), x.w + bias). The gate has absorbed its activation earlier. */
 static bool take_gate(lp_module *module, lp_op *gate, lp_op *reader) {
   if (!lp_is_map(reader, "mul") || !has_epilogue(gate)) return false;
   if (lp_op_in(gate, IN_BIAS) || lp_op_in(gate, IN_RESIDUAL) || lp_op_in(gate, IN_GATE)) return false;

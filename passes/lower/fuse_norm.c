@@ -1,5 +1,5 @@
 /* Joins a norm with the scale that follows it and with the residual add before it: x + r and its norm in one pass over
- * the row. Adds that a linear operator absorbed as its residual are gone by now. */
+ * the row. Adds that a linear operator has absorbed as its residual no longer exist here. */
 #include "base/poly.h"
 #include "passes/lower/fuse_steps.h"
 
@@ -48,7 +48,8 @@ static bool is_whole(const lp_op *add, int32_t index) {
   return value && !lp_value_is_constant(value) && lp_type_equal(value->type, add->out[0]->type);
 }
 
-/* The program may leave the device after an exit. Only the sum should cross then, without its norm. */
+/* Tells whether the sum feeds an early exit. The program may leave the device after the exit; then only the sum should
+ * cross, without its norm. */
 static bool feeds_exit(const lp_value *sum) {
   for (const lp_use *use = sum->uses; use; use = use->next)
     if (lp_streq(lp_op_str(use->owner, "layer_kind", NULL), "exit_head")) return true;

@@ -14,7 +14,7 @@ void lp_fuse_layout(lp_module *module, lp_block *block);
 /* Joins trees of op.map into one op.fused (fuse_map.c). */
 void lp_fuse_map(lp_module *module, lp_block *block);
 
-/* The operator that reads `value`, when there is exactly one use; NULL otherwise. */
+/* Returns the operator that reads `value` when it has exactly one use, else NULL. */
 static inline lp_op *lp_only_reader(const lp_value *value) {
   return lp_value_has_one_use(value) ? value->uses->owner : NULL;
 }

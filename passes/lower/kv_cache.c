@@ -33,7 +33,7 @@ static bool is_past(const cache_pass *c, const lp_value *arg) {
   return !arg->def && arg->block == c->block && lp_has_prefix(role_at(c->func, "input_roles", arg->index), "past");
 }
 
-/* Is the value a view of a past input? A stacked past is sliced first. */
+/* Tells whether the value is a view of a past input. A stacked past is sliced first. */
 static bool views_past(const cache_pass *c, const lp_value *value) {
   while (value->def && (value->def->kind == LP_OP_RESHAPE || value->def->kind == LP_OP_SLICE ||
                         (value->def->kind == LP_OP_MAP && lp_streq(lp_op_str(value->def, "fn", ""), "cast"))))
@@ -55,7 +55,7 @@ static void declare_state(cache_pass *c, int64_t index, int64_t layer, bool valu
   lp_op_insert_before(c->func, state);
 }
 
-/* The new rows of keys or values, without the past before them; NULL when the graph has another form. */
+/* The new rows of keys or values, without the past rows before them; NULL when the graph has another form. */
 static lp_value *fresh_rows(const cache_pass *c, lp_value *value) {
   const lp_op *concat = value->def;
   if (!c->has_past) return value;
@@ -88,7 +88,7 @@ static lp_status cache_attention(cache_pass *c, lp_op *attention, int64_t layer)
   return cache_operand(c, attention, 2, layer);
 }
 
-/* ---- what attends to what ---------------------------------------------------------------------------------------- */
+/* ---- self-attentions --------------------------------------------------------------------------------------------- */
 
 /* Marks the values that depend on the tokens, in their scratch. */
 static void mark_tokens(const cache_pass *c, void *mark) {
@@ -173,7 +173,7 @@ static void count_by_iota(const cache_pass *c, lp_op *op) {
 }
 
 static lp_status shift_positions(const cache_pass *c) {
-  static char free_mark; /* this address means: depends on no input */
+  static char free_mark; /* the address of this mark means: the value depends on no input */
   lp_status status = LP_OK;
   LP_FOR_OPS(op, c->block)
   if (op->kind == LP_OP_CUMSUM && !lp_kv_is_mask(op)) count_by_iota(c, op);

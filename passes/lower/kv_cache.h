@@ -1,4 +1,4 @@
-/* What the files of kv-cache share. */
+/* Declarations that the files of the pass kv-cache share. */
 #ifndef LP_PASSES_KV_INTERNAL_H
 #define LP_PASSES_KV_INTERNAL_H
 
@@ -9,24 +9,25 @@
 typedef struct {
   lp_block *block;
   const lp_value *mask; /* the mask of the last call */
-  lp_value *longer;     /* the same over p + s keys, because layers share masks */
+  lp_value *longer;     /* the same mask over p + s keys, kept because layers share masks */
 } lp_kv_masks;
 
 /* Replaces the mask of an op.attention by the same mask over p + s keys, for the last s queries. */
 LP_MUST_USE lp_status lp_kv_lengthen_mask(lp_module *module, lp_kv_masks *masks, lp_op *attention, lp_diag *diag);
-/* Did lp_kv_lengthen_mask make the operator? Its positions count from 0. Marked in op->scratch. */
+/* Tells whether lp_kv_lengthen_mask made the operator, from a mark in op->scratch. The positions of such an operator
+ * count from 0. */
 bool lp_kv_is_mask(const lp_op *op);
 
-/* Does a row of the operator's result depend on other rows of the sequence (kv_rows.c)? Attention does not count: the
- * cache serves it. */
+/* Tells whether a row of the operator's result depends on other rows of the sequence (kv_rows.c). Attention does not
+ * count, because the cache serves it. */
 bool lp_kv_mixes_rows(lp_module *module, const lp_op *op);
 
 /* Computes the operators that lead only to the block's results for the last r of s rows (kv_last.c). Results of
  * other forms stay as they are. */
 void lp_kv_take_last_rows(lp_module *module, lp_block *block, lp_diag *diag);
 
-/* Sets the function's `context`: how many positions its tables of positions have rows for. Sets nothing where it has
- * no such table (kv_context.c). */
+/* Sets the function's `context`, the number of positions for which its position tables have rows. Sets nothing where it
+ * has no such table (kv_context.c). */
 void lp_kv_find_context(lp_module *module, lp_op *func);
 
 #endif

@@ -1,12 +1,12 @@
-/* Finds how many positions a model was made for: the rows of its tables of positions. An index beyond a table would
- * silently read another row. */
+/* Finds the number of positions for which a model was made, from the rows of its position tables. An index beyond a
+ * table would silently read another row. */
 #include "base/poly.h"
 #include "ir/ir.h"
 #include "passes/lower/kv_cache.h"
 
 typedef struct {
   lp_module *module;
-  int64_t least; /* the tables have rows for positions 0 .. least - 1; 0: no table was met */
+  int64_t least; /* the tables have rows for positions 0 .. least - 1; 0: no table was found */
 } context_search;
 
 /* The number that every element of `value` equals. */
@@ -71,8 +71,8 @@ static void take_rows(context_search *c, int64_t rows, int64_t offset) {
   if (rows - offset > 0 && (c->least == 0 || rows - offset < c->least)) c->least = rows - offset;
 }
 
-/* Is the same row of a longer table chosen where this table ends: one rotary table for short and one for long
- * sequences? */
+/* Tells whether the operator chooses the same row of a longer table when this table ends, as in models with one rotary
+ * table for short and one for long sequences. */
 static bool has_longer(const lp_op *op, int64_t rows) {
   const lp_op *choice = lp_value_has_one_use(op->out[0]) ? op->out[0]->uses->owner : NULL;
   if (!lp_op_is(choice, LP_OP_MAP) || !lp_streq(lp_op_str(choice, "fn", ""), "where")) return false;
@@ -93,7 +93,7 @@ static void look_at_gather(context_search *c, const lp_op *op) {
     take_rows(c, rows, offset);
 }
 
-/* Rows p .. p + s - 1 of a table. */
+/* Handles rows p .. p + s - 1 of a table. */
 static void look_at_slice(context_search *c, const lp_op *op) {
   const lp_attr *starts = lp_op_attr(op, "starts");
   const lp_value *table = lp_op_in(op, 0);

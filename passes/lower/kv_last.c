@@ -20,7 +20,7 @@ static bool is_long(const last_pass *l, const lp_poly *dim) {
   return lp_poly_has(dim, lp_symbols_find(&l->module->symbols, "s"));
 }
 
-/* The axis of `type` that counts new rows; -1: there is none, -2: there are several. */
+/* The axis of `type` that counts new rows; -1: none, -2: several. */
 static int32_t long_axis(const last_pass *l, lp_type type) {
   int32_t found = -1;
   for (int32_t i = 0; i < type.rank; i++)
@@ -35,7 +35,7 @@ static const lp_poly *product(const last_pass *l, lp_type type, int32_t first, i
   return all;
 }
 
-/* Does a reshape keep each row whole? It may join rows with axes before them. */
+/* Tells whether a reshape keeps each row whole. It may join rows with axes before them. */
 static bool keeps_rows(const last_pass *l, const lp_op *op) {
   const lp_type x = lp_op_in(op, 0)->type, y = op->out[0]->type;
   int32_t from = long_axis(l, x), to = long_axis(l, y);

@@ -1,5 +1,5 @@
-/* Which operators mix the rows of a sequence. A model without past inputs runs with a KV cache on s new rows after p
- * old ones. That is right only where each row depends on itself, and where rows meet only in attention. */
+/* Finds operators that mix the rows of a sequence. A model without past inputs runs with a KV cache on s new rows after
+ * p old ones. That is right only if each row depends on itself only and rows meet only in attention. */
 #include "base/poly.h"
 #include "passes/lower/kv_cache.h"
 
@@ -7,7 +7,7 @@ static bool is_long(lp_module *module, const lp_poly *dim) {
   return lp_poly_has(dim, lp_symbols_find(&module->symbols, "s"));
 }
 
-/* The axis of `type` that counts from its end when negative. */
+/* Tells whether an axis, negative when it counts from the end, counts rows of the sequence. */
 static bool axis_is_long(lp_module *module, lp_type type, int64_t axis) {
   if (axis < 0) axis += type.rank;
   return axis >= 0 && axis < type.rank && is_long(module, type.dim[axis]);
@@ -26,7 +26,8 @@ static bool reduces_rows(lp_module *module, const lp_op *op) {
   return false;
 }
 
-/* Does the slice take anything but all rows or the last one? Those two are independent of the rows before them. */
+/* Tells whether the slice takes anything but all rows or the last row. Those two do not depend on the rows before
+ * them. */
 static bool shifts_rows(lp_module *module, const lp_op *op) {
   const lp_type x = lp_op_in(op, 0)->type, y = op->out[0]->type;
   const lp_attr *starts = lp_op_attr(op, "starts"), *steps = lp_op_attr(op, "steps");
@@ -48,7 +49,8 @@ static bool pads_rows(lp_module *module, const lp_op *op) {
   return false;
 }
 
-/* Does the product sum over rows, or pair each row with all others? An outer product of one vector of rows does not. */
+/* Tells whether the product sums over rows, or pairs each row with all others. An outer product of one vector of rows
+ * does not. */
 static bool multiplies_rows(lp_module *module, const lp_op *op) {
   const lp_type x = lp_op_in(op, 0)->type, y = lp_op_in(op, 1)->type;
   int64_t inner = 0;

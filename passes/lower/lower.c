@@ -14,7 +14,7 @@ bool lp_kind_decomposes(lp_kind kind) {
   return rules[kind] == lp_lower_decomposed;
 }
 
-/* ---- layers dissolve --------------------------------------------------------------------------------------------- */
+/* ---- layers become attributes ------------------------------------------------------------------------------------ */
 
 static const char *layer_kind(const lp_op *layer) {
   return lp_op_info_get(layer->kind)->name + strlen("layer.");
@@ -59,9 +59,9 @@ static void lower_bit_casts(lp_module *module, lp_block *block, lp_diag *diag) {
   }
 }
 
-/* Can the operator read a constant in 16 bits as its operand `index`? Arithmetic can; products and norms can read
- * weights so, an embedding its table, and a view whatever its readers can. Operators that copy or compare elements
- * have one type. */
+/* Tells whether the operator can read a constant in 16 bits as its operand `index`. Arithmetic can. Products and norms
+ * can read weights so, an embedding its table, and a view whatever its readers can. Operators that copy or compare
+ * elements have one type. */
 static bool takes_half(const lp_op *op, int32_t index) {
   bool takes = true;
   switch (op->kind) {

@@ -1,4 +1,4 @@
-/* What the files of lowering share: one rule for each name in the `lower` column of ops.def. */
+/* Declarations that the files of lowering share: one rule for each name in the `lower` column of ops.def. */
 #ifndef LP_PASSES_LOWER_INTERNAL_H
 #define LP_PASSES_LOWER_INTERNAL_H
 
@@ -14,7 +14,7 @@ typedef struct {
 
 typedef lp_status lp_lower_rule(lp_lowering *l);
 
-/* Each implements a name of that column: lower_map.c, lower_move.c, lower_model.c, ... */
+/* Each rule implements a name of that column, in lower_map.c, lower_move.c, lower_model.c, ... */
 lp_lower_rule lp_lower_map, lp_lower_variadic_map, lp_lower_clip, lp_lower_cast_like, lp_lower_identity;
 lp_lower_rule lp_lower_matmul, lp_lower_gemm, lp_lower_softmax, lp_lower_norm, lp_lower_attention, lp_lower_rotary,
     lp_lower_linear_attention;
@@ -29,13 +29,13 @@ lp_lower_rule lp_lower_trilu, lp_lower_decomposed, lp_lower_scatter, lp_lower_no
 
 /* Reports `'Op' WHAT` at the operator's node. */
 LP_MUST_USE lp_status lp_lower_refuse(const lp_lowering *l, const char *what);
-/* The same for an operand that must be known before the program runs; notes how to bind it. */
+/* Reports `'Op' WHAT` for an operand that must be known before the program runs, and notes how to bind it. */
 LP_MUST_USE lp_status lp_lower_refuse_data(const lp_lowering *l, int32_t index, const char *what);
-/* The axis attribute, counted from 0; `otherwise` when it is absent. */
+/* The value of the axis attribute, made non-negative; `otherwise` when it is absent. */
 int64_t lp_lower_axis(const lp_lowering *l, const char *name, int64_t otherwise, int32_t rank);
-/* Moves `axis` to the end, or back. Returns x when it is there already. */
+/* Moves `axis` to the end, or back; returns x when the axis is there already. */
 lp_value *lp_lower_axis_last(lp_lowering *l, lp_value *x, int32_t axis, bool back);
-/* A size as a scalar of i64. */
+/* Makes a size a scalar of i64. */
 lp_value *lp_lower_size(lp_lowering *l, const lp_poly *size);
 /* op.slice of one axis. */
 lp_value *lp_lower_slice_axis(lp_lowering *l, lp_value *x, int32_t axis, const lp_poly *start, const lp_poly *size);

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-/* Does row `at` exist at every size? An axis holds at least one row; op.gather clamps indices outside. */
+/* Tells whether row `at` exists at every size. An axis holds at least one row; op.gather clamps indices outside. */
 static bool is_row(const lp_lowering *l, const lp_poly *size, int64_t at) {
   if (at == 0 || at == -1) return !lp_poly_equal(size, lp_dim_const(l->b.module, 0));
   if (at == INT64_MIN) return false;
@@ -46,7 +46,7 @@ lp_status lp_lower_gather_elements(lp_lowering *l) {
   return LP_OK;
 }
 
-/* Component i of indices[..., k], negative ones counted from the end of `size`. */
+/* Component i of indices[..., k]. A negative component counts from the end of `size`. */
 static lp_value *nd_component(lp_lowering *l, lp_value *index, int32_t i, const lp_poly *size) {
   lp_module *m = l->b.module;
   lp_value *part = lp_lower_slice_axis(l, index, index->type.rank - 1, lp_dim_const(m, i), lp_dim_const(m, 1));
@@ -56,7 +56,7 @@ static lp_value *nd_component(lp_lowering *l, lp_value *index, int32_t i, const 
   return lp_build_map(&l->b, "where", 3, in, part->type);
 }
 
-/* 0, 1, ... below `size`. */
+/* The vector 0, 1, ... below `size`. */
 static lp_value *count_to(lp_lowering *l, const lp_poly *size) {
   lp_module *m = l->b.module;
   lp_op *op = lp_build_typed(&l->b, LP_OP_IOTA, 0, NULL, lp_type_make(m, LP_I64, 1, &size));
@@ -93,7 +93,7 @@ lp_status lp_lower_gather_nd(lp_lowering *l) {
   }
   assert(flat); /* a component at least */
   lp_type rows = flat->type;
-  rows.rank--; /* the axis of components */
+  rows.rank--; /* drops the axis of components */
   const lp_poly *dims[LP_MAX_RANK] = {lp_dim_const(m, 1)};
   int32_t first = batch + (int32_t)depth;
   for (int32_t i = 0; i < first; i++)

@@ -26,7 +26,7 @@ static bool is_computed_in_f32(lp_dtype dtype) {
   return dtype == LP_F32 || dtype == LP_F16 || dtype == LP_BF16;
 }
 
-/* A cast between float types does nothing once 16-bit floats are computed in f32. */
+/* Tells whether the cast is between float types and so does nothing once 16-bit floats are computed in f32. */
 static bool is_void_cast(const lp_op *op) {
   lp_dtype from = lp_op_in(op, 0)->type.dtype, to = op->out[0]->type.dtype;
   return op->kind == LP_ONNX_Cast && (from == to || (is_computed_in_f32(from) && is_computed_in_f32(to)));
@@ -119,7 +119,7 @@ lp_status lp_lower_identity(lp_lowering *l) {
   return LP_OK;
 }
 
-/* Inference drops nothing. */
+/* Inference drops no elements. */
 lp_status lp_lower_dropout(lp_lowering *l) {
   l->result[0] = lp_op_in(l->op, 0);
   if (l->op->out_count < 2 || !l->op->out[1]->uses) return LP_OK;
@@ -129,7 +129,7 @@ lp_status lp_lower_dropout(lp_lowering *l) {
   return LP_OK;
 }
 
-/* Integers are reduced in 64 bits and cast back; results that are no integers are computed in f64. The greatest and
+/* Integers are reduced in 64 bits and cast back; results that are not integers are computed in f64. The greatest and
  * the least keep their type, because their initial values belong to it. */
 static lp_dtype reduced_in(lp_kind kind, lp_dtype dtype) {
   if (lp_dtype_is_float(dtype)) return dtype;

@@ -1,5 +1,4 @@
-/* Lowering of the operators that models consist of: products, attention, rotary positions. Norms and softmax:
- * lower_rows.c. */
+/* Lowering of products, attention and rotary positions. Norms and softmax are in lower_rows.c. */
 #include "base/poly.h"
 #include "passes/lower/lower.h"
 
@@ -103,7 +102,7 @@ static bool multiplies(lp_dtype dtype) {
   return dtype == LP_I32 || dtype == LP_I64 || dtype == LP_U32 || dtype == LP_U64;
 }
 
-/* A left operand of op.linear. */
+/* Tells whether the value can be the left operand of op.linear. */
 static bool is_computed_f32(const lp_value *value) {
   return lp_dtype_is_float(value->type.dtype) && value->type.dtype != LP_F64 && !lp_value_is_constant(value);
 }
@@ -158,7 +157,7 @@ lp_status lp_lower_gemm(lp_lowering *l) {
 
 /* ---- attention --------------------------------------------------------------------------------------------------- */
 
-/* [b, s, heads * d] as [b, s, heads, d]; a four-axis operand as it is ([b, heads, s, d]). */
+/* [b, s, heads * d] as [b, s, heads, d]. An operand with four axes stays as it is ([b, heads, s, d]). */
 static lp_value *split_heads(lp_lowering *l, lp_value *x, int64_t heads) {
   if (x->type.rank == 4) return x;
   const lp_poly *count = lp_dim_const(l->b.module, heads);

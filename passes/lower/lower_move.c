@@ -1,4 +1,4 @@
-/* Lowering of operators that move, view or make data. */
+/* Lowering of operators that move, view or create data. */
 #include "base/poly.h"
 #include "passes/lower/lower.h"
 
@@ -44,7 +44,7 @@ static const lp_poly *slice_number(const lp_lowering *l, int32_t index, const ch
   return attr && i < attr->count ? lp_dim_const(l->b.module, attr->is[i]) : NULL;
 }
 
-/* Where a slice begins. A negative start counts from the end; the start is clamped where the sizes decide it. */
+/* The start of a slice. A negative start counts from the end; the start is clamped where the sizes decide it. */
 static const lp_poly *slice_start(const lp_lowering *l, const lp_poly *start, const lp_poly *dim, int64_t step) {
   lp_arena *arena = l->b.module->arena;
   int64_t number, size;
@@ -179,7 +179,7 @@ lp_value *lp_lower_size(lp_lowering *l, const lp_poly *size) {
   return op->out[0];
 }
 
-/* ---- made data --------------------------------------------------------------------------------------------------- */
+/* ---- created data ------------------------------------------------------------------------------------------------ */
 
 /* This is reached only when sizes are unknown, which shape inference reports first. */
 lp_status lp_lower_dims(lp_lowering *l) {
@@ -198,7 +198,7 @@ lp_status lp_lower_fill(lp_lowering *l) {
   return LP_OK;
 }
 
-/* start and step are integers known at compile time, or floats that are whole numbers. */
+/* A start or step as an integer known at compile time, or as a float that is a whole number. */
 static const lp_poly *range_number(const lp_lowering *l, int32_t operand) {
   const lp_value *value = lp_op_in(l->op, operand);
   double number;

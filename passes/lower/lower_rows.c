@@ -105,8 +105,8 @@ lp_status lp_lower_hardmax(lp_lowering *l) {
 
 /* ---- norms ------------------------------------------------------------------------------------------------------- */
 
-/* Does op.norm compute this? It takes f32, returns no statistics, and has a scale and bias of exactly the normalised
- * axes. */
+/* Tells whether op.norm computes this norm. It takes f32, returns no statistics, and has a scale and bias of exactly
+ * the normalised axes. */
 static bool is_plain(const lp_lowering *l, lp_type rows, int32_t axis) {
   const lp_op *op = l->op;
   if (rows.dtype == LP_F64) return false;

@@ -1,4 +1,4 @@
-/* What the rules of lowering share: refusals and axes. */
+/* Functions that the rules of lowering share: refusals and axes. */
 #include "passes/lower/lower.h"
 
 lp_status lp_lower_refuse(const lp_lowering *l, const char *what) {

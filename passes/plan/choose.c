@@ -1,4 +1,4 @@
-/* Asks a scheduler, found by its name, for the sides of all operators. */
+/* Finds a scheduler by its name and asks it for the sides of all operators. */
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
 #include "passes/plan/pin.h"

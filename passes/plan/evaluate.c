@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The time of all messages of one direction: each pays half a round trip, and their bytes pay the bandwidth. */
+/* The time of all messages of one direction: each message costs half a round trip, and their bytes cost the
+ * bandwidth. */
 static double link_ms(const lp_compile_request *request, lp_side from, double messages, double bytes) {
   if (!request->link || messages <= 0) return 0;
   if (from == LP_SIDE_DEVICE)
@@ -166,7 +167,7 @@ double lp_plan_strain(const lp_plan_result *result, const lp_compile_request *re
   return worst;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- the evaluation ---------------------------------------------------------------------------------------------- */
 
 static double price(const struct lp_machine *machine) {
   return machine ? machine->figure[LP_HW_PRICE] : 0;
@@ -206,7 +207,7 @@ static void sum_request(const lp_plan_stage_sum sum[LP_STAGE_COUNT], const doubl
   out->e2e_ms = out->ttft_ms + steps * out->tpot_ms;
 }
 
-/* Adds the moves of KV caches: those of one direction travel as one message at the end of prefill, before the token. */
+/* Adds the moves of KV caches. The moves of one direction are one message at the end of prefill, before the token. */
 static void add_moves(const double bytes[LP_SIDE_COUNT], const lp_compile_request *request, lp_plan_result *out) {
   for (int side = 0; side < LP_SIDE_COUNT; side++)
     out->kv_move_ms += link_ms(request, (lp_side)side, bytes[side] > 0, bytes[side]);

@@ -1,4 +1,4 @@
-/* What a placement adds up to: turns, crossings, weights, caches, and the constraints. */
+/* The evaluation of a placement: turns, crossings, weights, caches, and the constraints. */
 #ifndef LP_PLAN_EVALUATE_H
 #define LP_PLAN_EVALUATE_H
 
@@ -7,8 +7,8 @@
 /* Fills turn[op_count] as in lp_plan_order; returns the number of turns. */
 int32_t lp_plan_turns(const lp_plan_problem *problem, const lp_side *side, int32_t *turn);
 
-/* What crosses the link in a stage: each value, marked at the first edge that carries it, the result's token, and the
- * number of messages that each side sends. */
+/* The transfers of a stage: each value that crosses the link, marked at the first edge that carries it, the result's
+ * token, and the number of messages that each side sends. */
 typedef struct {
   bool *edge; /* [edge_count] */
   bool result;
@@ -17,14 +17,14 @@ typedef struct {
 } lp_plan_crossings;
 void lp_plan_find_crossings(const lp_plan_problem *problem, const lp_side *side, lp_arena *arena,
                             lp_plan_crossings *out);
-/* The side of each group of caches in a stage. */
+/* Returns the side of each group of caches in a stage. */
 lp_side *lp_plan_state_sides(const lp_plan_problem *problem, const lp_side *side, lp_arena *arena);
 /* For each weight the sides that hold it: bit 1 << side. */
 unsigned char *lp_plan_mark_weights(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *const side[LP_STAGE_COUNT],
                                     lp_arena *arena);
 
-/* The sums of a placement, from which lp_plan_conclude computes times, cost and memory. By side; bytes by the side
- * that sends. */
+/* The sums of a placement, by side, from which lp_plan_conclude computes times, cost and memory. Bytes belong to the
+ * side that sends. */
 typedef struct {
   double busy_ms[LP_SIDE_COUNT], bytes[LP_SIDE_COUNT], messages[LP_SIDE_COUNT];
   int64_t crossings;

@@ -7,9 +7,9 @@ enum { MOST_DRAFTS = 64 };
 
 const char *const lp_exits_modes[LP_EXITS_COUNT] = {"full", "exact", "threshold", "standalone"};
 
-/* What a round of decode consists of, in ms. */
+/* The parts of a round of decode, in ms. */
 typedef struct {
-  double pass, step, row; /* of the device; of the cloud with one row, and for each further row */
+  double pass, step, row; /* time of the device; of the cloud with one row, and for each further row */
   double question;        /* both ways, without the rows' bytes */
   double upload;          /* of a row */
 } round_times;
@@ -38,7 +38,7 @@ static double time_of(const round_times *t, const token_share *s) {
   return s->passes * t->pass + s->cloud_ms + s->link_ms;
 }
 
-/* Adds the wait for rows where they take longer than everything else. */
+/* Adds the wait for rows when they take longer than everything else. */
 static token_share with_uploads(const round_times *t, token_share s) {
   s.link_ms += fmax(0, s.rows * t->upload - time_of(t, &s));
   return s;
@@ -74,7 +74,7 @@ static token_share share_threshold(const round_times *t, double rate) {
                                        .rows = 1});
 }
 
-/* Nothing but the device's half runs. */
+/* Sets the sums of a stage in which only the device runs. */
 static void leave_cloud(lp_plan_stage_sum *sum, double *link_ms) {
   *link_ms = sum->busy_ms[LP_SIDE_CLOUD] = 0;
   for (int side = 0; side < LP_SIDE_COUNT; side++)

@@ -1,4 +1,4 @@
-/* A placement in closed form: how many of each class are on each side and cross the link, and its evaluation. */
+/* A placement in closed form: the numbers of each class on each side and across the link, and its evaluation. */
 #include "base/side.h"
 #include "passes/plan/evaluate.h"
 #include "passes/plan/forms.h"

@@ -10,7 +10,7 @@
 
 /* ---- classes ----------------------------------------------------------------------------------------------------- */
 
-/* Classes being made: things with the same text are one class. */
+/* Classes under construction: things with the same text are one class. */
 typedef struct {
   lp_plan_classes *out;
   lp_map *known; /* text -> class + 1 */
@@ -24,7 +24,7 @@ static classifier classify_begin(lp_plan_classes *out, int32_t things, lp_arena 
   return (classifier){.out = out, .known = lp_map_create()};
 }
 
-/* Adds the thing that c->text describes. */
+/* Adds the thing that c->text describes to its class. */
 static void classify(classifier *c, int32_t thing) {
   uintptr_t known = (uintptr_t)lp_map_get(c->known, lp_buf_text(&c->text));
   if (!known) {
@@ -57,7 +57,8 @@ static void put_type(classifier *c, const lp_module *module, const lp_value *val
   lp_buf_puts(&c->text, "]|");
 }
 
-/* Everything that its numbers depend on: kind, types, closed forms, and the attributes of attention. */
+/* Writes everything that the operator's numbers depend on: kind, types, closed forms, and the attributes of
+ * attention. */
 static void describe_op(classifier *c, const lp_module *module, const lp_plan_op *item, const lp_cost *cost) {
   const lp_op *op = item->op;
   lp_buf_printf(&c->text, "%d %d %d %d %s %" PRId64 " %" PRId64 " %" PRId64 "|", (int)op->kind, item->free, item->draws,

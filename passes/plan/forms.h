@@ -1,13 +1,14 @@
-/* A model's plan problem in closed forms: priced at any sizes, on any machines, over any link, without reading the
- * module again. Operators, values, weights and KV caches that cost the same at all sizes form one class. A placement is
- * how many of each class are on each side, and its cost and latency are a sum over some dozens of classes. */
+/* A model's plan problem in closed forms, which can be priced at any sizes, on any machines and over any link without
+ * reading the module again. Operators, values, weights and KV caches that cost the same at all sizes form one class. A
+ * placement is the number of members of each class on each side, and its cost and latency are a sum over some dozens of
+ * classes. */
 #ifndef LP_PLAN_FORMS_H
 #define LP_PLAN_FORMS_H
 
 #include "base/side.h"
 #include "passes/plan/plan.h"
 
-/* Things in classes: class_of[thing], and the first thing of each class. */
+/* A partition into classes: class_of[thing], and the first thing of each class. */
 typedef struct {
   int32_t count, *class_of, *first;
 } lp_plan_classes;
@@ -16,7 +17,8 @@ typedef struct {
  * group. */
 typedef struct {
   const lp_module *module;
-  lp_plan_problem problem[LP_STAGE_COUNT]; /* the structure, with the numbers of the request that it was created for */
+  /* The structure, with the numbers of the request for which the forms were created. */
+  lp_plan_problem problem[LP_STAGE_COUNT];
   lp_plan_classes ops[LP_STAGE_COUNT], edges[LP_STAGE_COUNT], weights, states;
   lp_cost *cost[LP_STAGE_COUNT]; /* [class] */
   struct {
@@ -33,12 +35,12 @@ typedef struct {
 LP_MUST_USE lp_status lp_plan_forms_create(lp_module *module, const lp_compile_request *request, lp_arena *arena,
                                            lp_plan_forms **out, lp_diag *diag);
 
-/* The prices of each class at a request: its sizes, machines and types. Link, SLA and prices of machines do not matter
- * here. */
+/* The prices of each class at a request: its sizes, machines and types. They do not depend on the link, the SLA or the
+ * prices of machines. */
 typedef struct {
   lp_plan_op *op[LP_STAGE_COUNT];                    /* [class] */
   double *ms[LP_STAGE_COUNT][LP_SIDE_COUNT];         /* [class] the same numbers, contiguous */
-  double *activation[LP_STAGE_COUNT][LP_SIDE_COUNT]; /* [class] bytes of activations that it may need */
+  double *activation[LP_STAGE_COUNT][LP_SIDE_COUNT]; /* [class] bytes of activations that it needs at most */
   double *value[LP_STAGE_COUNT];                     /* [class of edges] bytes */
   double *weight[LP_SIDE_COUNT];                     /* [class] bytes */
   double *state, *state_prompt;                      /* [class] bytes at isl + osl tokens; at isl */
@@ -67,8 +69,8 @@ typedef struct {
 } lp_plan_form;
 void lp_plan_form_make(const lp_plan_forms *forms, lp_side *const side[LP_STAGE_COUNT], lp_arena *arena,
                        lp_plan_form *out);
-/* Computes what lp_plan_evaluate would at these prices; `request` gives link, sessions, SLA and limits. It takes about
- * a microsecond and may be called from any thread. */
+/* Computes the result of lp_plan_evaluate at these prices; `request` gives link, sessions, SLA and limits. It takes
+ * about a microsecond, and any thread may call it. */
 void lp_plan_form_evaluate(const lp_plan_form *form, const lp_plan_prices *prices, const lp_compile_request *request,
                            lp_plan_result *out);
 

@@ -142,7 +142,7 @@ static void pointwise_facts(const lp_plan_sizes *sizes, lp_side side, const lp_o
   facts->m = n > 0 ? whole(numel_at(sizes, side, op->out[0]->type) / n) : 0;
 }
 
-/* The type of the arithmetic: that of the weight as the side stores it, else that of the first operand. Integer
+/* The type of the arithmetic: the type in which the side stores the weight, else the type of the first operand. Integer
  * weights are widened to floats; the arithmetic is f16 where the machine is faster in it. */
 static lp_dtype arithmetic_dtype(const lp_compile_request *request, const lp_op *op, lp_side side) {
   if (op->kind == LP_OP_LINEAR) {
@@ -153,7 +153,7 @@ static lp_dtype arithmetic_dtype(const lp_compile_request *request, const lp_op 
   return first && lp_dtype_is_float(first->type.dtype) ? first->type.dtype : LP_F32;
 }
 
-/* The time of drawing one token for each sequence; 0 where the machine file has no such measurement. */
+/* The time to draw one token for each sequence; 0 where the machine file has no such measurement. */
 static double draw_ms(const lp_plan_sizes *sizes, lp_side side, const lp_machine *machine, const lp_op *op) {
   if (!lp_hw_has_measured(machine, LP_HW_SAMPLE)) return 0;
   lp_op_facts facts = {.dtype = LP_F32, .m = sizes->request->batch};

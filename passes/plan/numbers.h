@@ -24,7 +24,8 @@ double lp_plan_weight_bytes(const lp_compile_request *request, lp_side side, con
 /* Bytes of a KV cache (llmpart.state) that holds this number of tokens. */
 double lp_plan_state_bytes(const lp_module *module, const lp_compile_request *request, const lp_op *state,
                            double tokens, lp_arena *arena);
-/* Is this operand stored in the side's dtype? The matrices of op.linear are; tables and vectors stay as they are. */
+/* Tells whether this operand is stored in the side's dtype. The matrices of op.linear are; tables and vectors keep
+ * their type. */
 bool lp_plan_weight_converted(const lp_op *op, int32_t operand);
 
 #endif

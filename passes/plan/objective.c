@@ -1,4 +1,4 @@
-/* What a plan minimises: cost, latency or energy of the whole request, or a weighted sum of them. */
+/* The quantity that a plan minimises: cost, latency or energy of the whole request, or a weighted sum of them. */
 #include "passes/plan/objective.h"
 #include "base/side.h"
 #include "base/units.h"
@@ -60,7 +60,7 @@ lp_status lp_plan_objective_check(const char *text, lp_diag *diag, lp_loc loc) {
 static void get_factors(const lp_compile_request *request, double factor[QUANTITY_COUNT]) {
   memset(factor, 0, QUANTITY_COUNT * sizeof *factor);
   if (!request->objective || lp_streq(request->objective, names[COST])) {
-    factor[COST] = 1; /* the default, without parsing it each time */
+    factor[COST] = 1; /* the default objective, without parsing it each time */
     return;
   }
   if (read_objective(request->objective, factor, NULL, LP_LOC_NONE) != LP_OK) factor[COST] = 1;

@@ -1,4 +1,4 @@
-/* What a plan minimises, and how often a request runs each stage. */
+/* The quantity that a plan minimises, and the number of runs of each stage in a request. */
 #ifndef LP_PLAN_OBJECTIVE_H
 #define LP_PLAN_OBJECTIVE_H
 
@@ -10,11 +10,11 @@ typedef struct {
 } lp_plan_weights;
 void lp_plan_weights_get(const lp_compile_request *request, lp_plan_weights *out);
 double lp_plan_objective_value(const lp_plan_result *result, const lp_compile_request *request);
-/* Requests that share a side; each has its own KV caches. */
+/* The number of requests that share a side; each has its own KV caches. */
 double lp_plan_sessions(const lp_compile_request *request, lp_side side);
-/* Requests that one run of a stage serves on the side. */
+/* The number of requests that one run of a stage serves on the side. */
 double lp_plan_shared_runs(const lp_compile_request *request, lp_stage stage, lp_side side);
-/* Runs of a stage in a request. */
+/* The number of runs of a stage in a request. */
 double lp_plan_steps(const lp_compile_request *request, lp_stage stage);
 
 #endif

@@ -1,5 +1,5 @@
 /* The total order of a split program: turns, each as long as possible. Sides then change as rarely as the data flow
- * allows, and a value that the turn before made forces every change. */
+ * allows: every change is forced by a value of the turn before. */
 #include "base/side.h"
 #include "passes/plan/evaluate.h"
 #include "passes/plan/plan.h"

@@ -1,4 +1,4 @@
-/* Operators that must be on a side whatever that costs: pinned ones, private layers, and the users of a KV cache. */
+/* Operators that must be on a side at any cost: pinned ones, private layers, and the users of a KV cache. */
 #include "passes/plan/pin.h"
 #include "base/side.h"
 #include "passes/passes.h"
@@ -106,7 +106,8 @@ static void find_views(const lp_plan_problem *problem, int32_t *operand) {
   }
 }
 
-/* `reads[i]` collects the sides whose operators read operator i, views looked through; only later ones read it. */
+/* `reads[i]` collects the sides on which operator i is read, directly or through views; only later operators read
+ * it. */
 void lp_plan_settle_views(const lp_plan_problem *problem, lp_side *side) {
   int32_t *operand = lp_alloc(((size_t)problem->op_count + 1) * sizeof *operand);
   unsigned char *reads = lp_alloc((size_t)problem->op_count + 1);
@@ -127,7 +128,7 @@ void lp_plan_settle_views(const lp_plan_problem *problem, lp_side *side) {
   free(operand);
 }
 
-/* A cache is where op.kv_append is; its readers go there. */
+/* A cache is on the side of its op.kv_append; its readers go there. */
 void lp_plan_settle(const lp_plan_problem *problem, lp_side *side) {
   int8_t *of_state = lp_alloc((size_t)problem->state_count + 1); /* 0 unknown, else side + 1 */
   for (int32_t i = 0; i < problem->op_count; i++) {

@@ -1,4 +1,4 @@
-/* What must be on a side: pinned operators, private layers, the users of a KV cache. */
+/* Operators that must be on one side: pinned ones, private layers, the users of a KV cache. */
 #ifndef LP_PLAN_PIN_H
 #define LP_PLAN_PIN_H
 
@@ -6,10 +6,10 @@
 
 /* Sets each operator's `pin`; all users of a KV cache have the same. */
 void lp_plan_pin(lp_plan_problem *problem, const lp_compile_request *request);
-/* Moves views to where their operand's memory is, unless only the other side reads them. A view has no code, so without
- * this a side could receive a value only to send it back. No placement costs more after it. */
+/* Moves each view to the side of its operand's memory, unless only the other side reads the view. A view has no code,
+ * so without this a side could receive a value only to send it back. No placement costs more afterwards. */
 void lp_plan_settle_views(const lp_plan_problem *problem, lp_side *side);
-/* Moves pinned operators and the users of each KV cache to where they must be, then views. */
+/* Moves pinned operators and the users of each KV cache to their sides, then views. */
 void lp_plan_settle(const lp_plan_problem *problem, lp_side *side);
 
 #endif

@@ -1,7 +1,7 @@
-/* plan: where each operator runs. The public header of the planner: its problem, its schedulers, what a placement
- * costs, and the report. The planner reads a lowered module and machine models and includes no other pass; the pass
- * `place` writes what it decides into the module. Plan families are in plan/family/family.h, sweeps in
- * plan/sweep/sweep.h.
+/* plan: decides where each operator runs. This is the public header of the planner: the problem, the schedulers, the
+ * evaluation of a placement, and the report. The planner reads a lowered module and machine models and includes no
+ * other pass; the pass `place` writes the decision into the module. Plan families are in plan/family/family.h, sweeps
+ * in plan/sweep/sweep.h.
  *
  * A plan is a placement: one side for each operator of each stage. */
 #ifndef LP_PLAN_H
@@ -18,16 +18,17 @@ typedef struct {
   double macs, elements;                                                   /* as P1 counts them */
   double ms[LP_SIDE_COUNT], low_ms[LP_SIDE_COUNT], high_ms[LP_SIDE_COUNT]; /* with the 90 % interval */
   double draw_ms[LP_SIDE_COUNT]; /* part of `ms`: drawing a token, where `draws` and the machine file has that figure */
-  bool draws;                    /* the sampler draws a token from its result */
-  int32_t state;          /* group of KV caches that it reads or writes, -1 none: all of a group must be on one side */
+  bool draws;                    /* the sampler draws a token from this operator's result */
+  /* The group of KV caches that it reads or writes, -1 none; all users of a group must be on one side. */
+  int32_t state;
   int32_t layer;          /* -1 before the first layer, layer_count after the last */
-  bool free;              /* depends on positions only: each side that needs it computes it */
+  bool free;              /* depends on positions only, so each side that needs it computes it */
   int8_t pin;             /* the side that the request wants it on (lp_side), -1: any */
   const int32_t *weights; /* ids of the constants it reads, the same in both stages */
   int32_t weight_count;
 } lp_plan_op;
 
-/* A value that costs bytes when its producer and a consumer are on different sides. */
+/* A value that must cross the link when its producer and a consumer are on different sides. */
 typedef struct {
   int32_t producer; /* index in ops; -1: an input, on the device */
   int32_t consumer;
@@ -41,7 +42,9 @@ typedef struct {
 typedef struct {
   lp_stage stage;
   int32_t op_count, edge_count, value_count, layer_count, weight_count, state_count;
-  int32_t result; /* the operator whose side samples, -1 none: its token returns to the device, 4 bytes per sequence */
+  /* The operator with the logits, -1 none: its side samples, and the token returns to the device, 4 bytes per
+   * sequence. */
+  int32_t result;
   double result_bytes;
   lp_plan_op *ops;
   lp_plan_edge *edges;
@@ -56,7 +59,7 @@ lp_storage lp_plan_weight_storage(const lp_compile_request *request, lp_side sid
 /* Both stages of a module that is at least lowered, in `arena`: from @main, or from @prefill and @decode. */
 LP_MUST_USE lp_status lp_plan_build(lp_module *module, const lp_compile_request *request, lp_arena *arena,
                                     lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag);
-/* The same of plan `plan` of a placed module that has a family; plan 0 is the one that lp_plan_build builds. */
+/* The same for plan `plan` of a placed module that has a family; plan 0 is the one that lp_plan_build builds. */
 LP_MUST_USE lp_status lp_plan_build_of(lp_module *module, const lp_compile_request *request, int32_t plan,
                                        lp_arena *arena, lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag);
 /* Reads the sides of a placed module into side[stage][op_count], in `arena`. */
@@ -64,21 +67,22 @@ void lp_plan_sides(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *side[
 
 /* ---- the stages of a module (stages.c) --------------------------------------------------------------------------- */
 
-/* The block that a stage runs: that of the stage's function, else of @main; NULL when the module has neither. */
+/* The block that a stage runs: that of the stage's function, or of @main when there is none; NULL when the module has
+ * neither. */
 lp_block *lp_plan_stage_block(const lp_module *module, lp_stage stage);
-/* The plans of a placed module; 1 without a family. */
+/* The number of plans of a placed module; 1 without a family. */
 int32_t lp_plan_count(const lp_module *module);
 /* The function of a stage in plan `plan`; NULL when there is none. */
 lp_op *lp_plan_func(const lp_module *module, lp_stage stage, int32_t plan);
-/* Names the functions of `count` plans on @prefill. */
+/* Records the names of the functions of `count` plans on @prefill. */
 void lp_plan_func_names_set(lp_module *module, lp_op *prefill, lp_stage stage, const char *const *names, int32_t count);
 
 /* ---- schedulers (schedulers.c, choose.c) ------------------------------------------------------------------------- */
 
-/* What is known of a plan's distance from the best one, in units of the objective. The dual bound rests on prices of
- * the limits: per ms of a stage's bound and per byte of a side's memory, and on the share of a message that each read
- * is charged: the `way` of a minimum cut, in the scheduler's scratch arena or the module. `complete`: the search was
- * exhaustive, so the plan itself is the best one. */
+/* What the scheduler proved of a plan's distance from the best plan, in units of the objective. The dual bound rests on
+ * prices of the limits: per ms of a stage's bound and per byte of a side's memory, and on the share of a message that
+ * each read is charged: the `way` of a minimum cut, in the scheduler's scratch arena or the module. `complete`: the
+ * search was exhaustive, so the plan itself is the best one. */
 typedef struct {
   bool known, complete;
   double lower_bound, dual_bound;
@@ -87,14 +91,14 @@ typedef struct {
   int32_t way_count;
 } lp_plan_proof;
 
-/* As attributes of @prefill, and back; not `known` when there are none. */
+/* Writes the proof as attributes of @prefill, and reads it back; it is not `known` when there are none. */
 void lp_plan_proof_write(lp_module *module, lp_op *prefill, const lp_plan_proof *proof);
 lp_plan_proof lp_plan_proof_read(const lp_module *module);
 
 /* A scheduler fills side[stage][op_count] for both stages; the sides of free operators mean nothing. */
 typedef struct {
   const char *name, *summary;
-  bool ignores_link; /* plans as if communication took no time: its plan may miss the SLA by that */
+  bool ignores_link; /* plans as if communication took no time, so that its plan may miss the SLA by that time */
   /* `proof` may be NULL; a scheduler that proves nothing does not write to it. */
   lp_status (*place)(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
                      lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag);
@@ -102,7 +106,7 @@ typedef struct {
 const lp_scheduler *lp_scheduler_find(const char *name); /* exact greedy layer cloud-only device-only cut */
 size_t lp_scheduler_names(const char *const **names);
 extern const char *const lp_scheduler_default;
-/* An error that suggests names when there is none called `name`. */
+/* Finds the scheduler; reports an unknown name and suggests the nearest ones. */
 LP_MUST_USE lp_status lp_scheduler_get(const char *name, const lp_scheduler **out, lp_diag *diag);
 
 /* Asks the scheduler called `scheduler` for the sides, then puts all users of a KV cache on one side and views beside
@@ -112,24 +116,24 @@ LP_MUST_USE lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUN
                                      const lp_compile_request *request, lp_side *side[LP_STAGE_COUNT],
                                      lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag);
 
-/* An error for a pin that names no operator, and for more private layers than the model has (pin.c). */
+/* Reports a pin that matches no operator, and more private layers than the model has (pin.c). */
 LP_MUST_USE lp_status lp_plan_pin_used(const lp_plan_problem *problem, const lp_compile_request *request,
                                        lp_diag *diag);
-/* "GLOB=device" or "GLOB=cloud". */
+/* Checks the form of a pin: "GLOB=device" or "GLOB=cloud". */
 LP_MUST_USE lp_status lp_plan_pin_check(const char *text, lp_diag *diag, lp_loc loc);
-/* "cost", "latency", "energy", or a sum of those with factors (objective.c). */
+/* Checks the form of an objective: "cost", "latency", "energy", or a sum of those with factors (objective.c). */
 LP_MUST_USE lp_status lp_plan_objective_check(const char *text, lp_diag *diag, lp_loc loc);
 
-/* In a request's dtype: the planner chooses. */
+/* As a dtype of a request, it lets the planner choose. */
 #define LP_DTYPE_AUTO "auto"
 /* Replaces "auto" in the request by the most precise types that the machines have, at most as precise as the file's,
- * with which the request's scheduler meets the SLA and both memories. Among types of equal error those of the better
- * plan win; where none meets the constraints, those that come nearest. The module is annotated (types.c). */
+ * with which the request's scheduler meets the SLA and both memories. Among types of equal error it takes those of the
+ * better plan; where no types meet the constraints, those that come nearest. The module must be annotated (types.c). */
 LP_MUST_USE lp_status lp_plan_choose_types(lp_module *module, lp_compile_request *request, lp_diag *diag);
 
 /* ---- what a placement costs (evaluate.c) ------------------------------------------------------------------------- */
 
-/* The constraints of a request. Sweeps keep their numbers in journals: append new ones. */
+/* The constraints of a request. Sweeps keep their numbers in journals, so append new ones. */
 typedef enum {
   LP_LIMIT_NONE,
   LP_LIMIT_DEVICE_MEMORY,
@@ -141,9 +145,9 @@ typedef enum {
 extern const char *const lp_plan_limit_names[LP_LIMIT_COUNT]; /* "device_memory", ...; NULL for LP_LIMIT_NONE */
 
 /* True times, communication included, in ms; cost in USD for the whole request: `batch` sequences of isl + osl tokens.
- * A message costs rtt / 2 + 8 bytes / bandwidth; all that one side has ready when the other takes over travels as one
- * message. KV moves happen at the end of prefill and are part of TTFT. With sessions, one decode step of the cloud
- * serves all of them, and the request is charged its share: cloud_busy_ms. */
+ * A message costs rtt / 2 + 8 bytes / bandwidth; everything that one side has ready when the other takes over travels
+ * as one message. KV moves happen at the end of prefill and are part of TTFT. With sessions, one decode step of the
+ * cloud serves all of them, and the request is charged its share: cloud_busy_ms. */
 typedef struct {
   bool feasible;
   lp_plan_limit binding; /* the constraint that fails; LP_LIMIT_NONE when feasible */
@@ -167,13 +171,14 @@ void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_co
 int lp_plan_compare(const lp_plan_result *a, const lp_plan_result *b, const lp_compile_request *request);
 /* The gap between a plan's objective and its lower bound, as a share of the objective; NaN when no bound is known. */
 double lp_plan_gap(const lp_plan_proof *proof, const lp_plan_result *result, const lp_compile_request *request);
-/* The same for the part of the bound that the report's certificate proves. */
+/* Like lp_plan_gap, for the part of the bound that the report's certificate proves. */
 double lp_plan_proved_gap(const lp_plan_proof *proof, const lp_plan_result *result, const lp_compile_request *request);
 /* Bytes of memory that a side has; 0: not known. */
 double lp_plan_memory_limit(const lp_compile_request *request, lp_side side);
 
-/* A split program is one total order of operators in turns. The device begins; the side that has the turn runs all
- * that it can before the other takes over, and the values that the other then needs cross as one message (order.c). */
+/* A split program is one total order of operators in turns. The device begins. The side that has the turn runs every
+ * operator that it can before the other takes over; then the values that the other side needs cross as one message
+ * (order.c). */
 typedef struct {
   int32_t *op;   /* [count] indices of the problem's operators that are not free, in order */
   int32_t *turn; /* [op_count] by operator, -1 for free ones: even turns are the device's, odd ones the cloud's */

@@ -1,4 +1,5 @@
-/* Builds the plan problem: operators, values and KV caches of each stage. Their numbers at the workload: numbers.c. */
+/* Builds the plan problem: operators, values and KV caches of each stage. Their numbers at the workload are computed in
+ * numbers.c. */
 #include "base/map.h"
 #include "base/side.h"
 #include "passes/plan/family/family.h"
@@ -128,7 +129,7 @@ typedef struct {
   int32_t value_count;
 } stage_lists;
 
-/* The value before communication, as the module may have gone through insert-comm: a received value is the one that
+/* The value before communication. The module may have gone through insert-comm; a received value is then the one that
  * was sent. */
 static lp_value *behind_comm(lp_value *value) {
   while (value && lp_op_is(value->def, LP_OP_COMM_RECV)) {
@@ -150,7 +151,7 @@ static bool producer_is_free(const stage_lists *lists, int32_t producer) {
   return producer >= 0 && (size_t)producer < lists->ops.count && lists->ops.data[producer].free;
 }
 
-/* Tells whether the consumer, the last one added, has an edge of this value already. */
+/* Tells whether the consumer added last already has an edge of this value. */
 static bool has_edge(const stage_lists *lists, int32_t value, int32_t consumer) {
   for (size_t i = lists->edges.count; i > 0; i--) {
     const lp_plan_edge *edge = &lists->edges.data[i - 1];
@@ -201,7 +202,7 @@ static void add_op(builder *b, stage_lists *lists, lp_op *op, bool draws) {
 
 /* ---- stages ------------------------------------------------------------------------------------------------------ */
 
-/* An exit head belongs to the layer that it reads, wherever the exporter wrote it. */
+/* An exit head belongs to the layer that it reads, wherever the exporter placed it in the file. */
 static void settle_exit_heads(lp_plan_problem *problem) {
   for (int32_t i = 0; i < problem->edge_count;) {
     int32_t consumer = problem->edges[i].consumer, layer = -1;
@@ -214,7 +215,7 @@ static void settle_exit_heads(lp_plan_problem *problem) {
   }
 }
 
-/* Marks the operators that some layer's operator depends on. */
+/* Marks the operators that an operator of a layer depends on. */
 static void mark_read_by_layers(const lp_plan_problem *problem, bool *read) {
   for (int32_t i = problem->edge_count; i-- > 0;) { /* sorted by consumer: the readers of an operator come first */
     const lp_plan_edge *edge = &problem->edges[i];
@@ -223,8 +224,8 @@ static void mark_read_by_layers(const lp_plan_problem *problem, bool *read) {
   }
 }
 
-/* An operator outside the layers belongs to the last layer that it depends on if a layer depends on it. Others come
- * before the first layer or after the last. */
+/* An operator outside the layers belongs to the last layer that it depends on, if a layer depends on it. Other
+ * operators come before the first layer or after the last. */
 static void settle_layers(lp_plan_problem *problem) {
   int32_t count = 0, edge = 0;
   settle_exit_heads(problem);

@@ -1,4 +1,4 @@
-/* Keeps what is proved of a plan in the placed module, so that its report can state it. */
+/* Keeps the proof of a plan in the placed module, so that its report can state it. */
 #include "passes/plan/objective.h"
 #include "passes/plan/plan.h"
 

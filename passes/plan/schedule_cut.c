@@ -1,4 +1,4 @@
-/* The plain placements: all on one side, and a single cut between two layers that both stages share. */
+/* The simple placements: all operators on one side, and a single cut between two layers that both stages share. */
 #include "base/side.h"
 #include "passes/passes.h"
 #include "passes/plan/plan.h"
@@ -57,9 +57,9 @@ static lp_status place_layer(const lp_plan_problem problem[LP_STAGE_COUNT], cons
   return LP_OK;
 }
 
-/* ---- cut: where the request says --------------------------------------------------------------------------------- */
+/* ---- cut: a cut that the request gives --------------------------------------------------------------------------- */
 
-/* The operator that comes from ONNX node `node`; for "auto" the one by which half of the work is done; -1: none. */
+/* The operator that comes from ONNX node `node`; for "auto" the one after which half of the work is done; -1: none. */
 static int32_t find_node(const lp_plan_problem *problem, const char *node) {
   double total = 0, sum = 0;
   int32_t found = -1;

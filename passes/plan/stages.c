@@ -1,4 +1,4 @@
-/* The functions that a module's stages and plans run. */
+/* The functions of a module's stages and plans. */
 #include "passes/plan/plan.h"
 
 static const char *const attr_of[LP_STAGE_COUNT] = {"plan_prefill", "plan_decode"};

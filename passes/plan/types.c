@@ -6,11 +6,11 @@
 
 #include <math.h>
 
-/* A type in which a side may store its weights, with its largest error: half a step, as a share of a float weight's
- * own size, and of the largest weight in the group for integers. */
+/* A type in which a side may store its weights, with its largest error. For floats that is half a step, as a share of
+ * the weight itself; for integers, as a share of the largest weight in the group. */
 typedef struct {
   const char *name;
-  lp_hw_figure peak; /* LP_HW_FIGURE_COUNT: no figure is needed */
+  lp_hw_figure peak; /* the figure that a machine needs for it; LP_HW_FIGURE_COUNT: none */
   double bits, error;
 } weight_type;
 

@@ -1,4 +1,4 @@
-/* What the files of bind-inputs share: the function and the roles of its inputs and outputs. */
+/* Declarations that the files of bind-inputs share: the function and the roles of its inputs and outputs. */
 #ifndef LP_PASSES_BIND_INTERNAL_H
 #define LP_PASSES_BIND_INTERNAL_H
 
@@ -11,14 +11,14 @@ typedef struct {
   lp_diag *diag;
   lp_op *func;
   lp_block *block;
-  lp_op *end; /* its terminator: the outputs */
+  lp_op *end; /* the terminator; its operands are the outputs */
   int32_t tokens, logits;
   const char **input_role,
       **output_role; /* tokens past_key past_value past_kv data; logits exit_logits present_* data */
   int64_t *pair;     /* per input: the output that is its next state, or -1 */
 } lp_bind;
 
-/* Names in the ONNX file; "" when the function states none. */
+/* Returns the name of an input in the ONNX file; "" when the function has none. */
 const char *lp_bind_input(const lp_bind *b, int32_t index);
 const char *lp_bind_output(const lp_bind *b, int32_t index);
 
@@ -28,7 +28,7 @@ const char *lp_bind_output(const lp_bind *b, int32_t index);
  * last axis but one; one of four axes that grows along another is put into that order, and the function's attribute
  * `grows_NAME` states the axis. Fails on a past of a form that is not known. */
 LP_MUST_USE lp_status lp_bind_pair_pasts(lp_bind *b);
-/* Makes a cache that grows along `axis`, 1 or 3 of four, one that grows along axis 2 (bind_layout.c). */
+/* Makes a cache that grows along `axis` (1 or 3 of four axes) one that grows along axis 2 (bind_layout.c). */
 LP_MUST_USE lp_status lp_bind_order_axes(lp_bind *b, int32_t input, int32_t output, int32_t axis);
 bool lp_bind_is_past(const lp_bind *b, int32_t input);
 /* The past's length in the types, NULL for a model without past inputs. */
@@ -40,7 +40,7 @@ typedef enum {
   LP_FOLLOWS_NOTHING,
   LP_FOLLOWS_MASK,      /* ones [b, p + s] */
   LP_FOLLOWS_CAUSAL,    /* [b, 1, n, n] ones up to the diagonal; scores are multiplied or selected by them */
-  LP_FOLLOWS_VISIBLE,   /* [b, 1, s, p + s] which keys each query sees (bind_mask.c) */
+  LP_FOLLOWS_VISIBLE,   /* [b, 1, s, p + s] the keys that each query sees (bind_mask.c) */
   LP_FOLLOWS_POSITIONS, /* p + 0, 1, ... [b, s] or [s] */
   LP_FOLLOWS_TYPES,     /* zeros [b, s] */
   LP_FOLLOWS_SWITCH     /* use_cache_branch: true */
@@ -53,8 +53,8 @@ LP_MUST_USE lp_status lp_bind_followers(lp_bind *b);
 /* ---- masks of four axes (bind_mask.c) ---------------------------------------------------------------------------- */
 
 bool lp_bind_is_mask(const lp_value *arg, const char *name);
-/* The mask under which query i of s sees the keys up to p + i, in the input's type; NULL after a diagnostic. Sets the
- * function's attribute `mask_of_NAME`: "shows", "hides" or "added". */
+/* Builds the mask under which query i of s sees the keys up to p + i, in the input's type; NULL after a diagnostic.
+ * Sets the function's attribute `mask_of_NAME`: "shows", "hides" or "added". */
 lp_value *lp_bind_make_mask(lp_build *build, const lp_bind *b, const lp_value *arg);
 
 #endif

@@ -1,4 +1,5 @@
-/* Replaces inputs that follow from the sizes: without padding a mask is ones, and positions continue from the past. */
+/* Replaces inputs that follow from the sizes: without padding, a mask consists of ones, and positions continue after
+ * the past. */
 #include "passes/build.h"
 #include "passes/recognise/bind.h"
 
@@ -136,7 +137,7 @@ static lp_value *causal(lp_build *build, const lp_bind *b, const lp_value *arg) 
   return lp_build_cast(build, placed(build, lower), type.dtype);
 }
 
-/* One row stands for all queries: each sees the keys that are not padding. */
+/* One row stands for all queries: each query sees the keys that are not padding. */
 static lp_value *visible(lp_build *build, const lp_bind *b, const lp_value *arg) {
   lp_type type = arg->type, tokens = b->block->arg[b->tokens]->type;
   const lp_poly *past = lp_bind_past_length(b);

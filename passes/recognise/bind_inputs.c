@@ -36,7 +36,7 @@ static int32_t find_tokens(const lp_bind *b) {
     const char *name = lp_bind_input(b, i);
     bool other = strstr(name, "position") || strstr(name, "mask") || strstr(name, "type");
     if (other || !is_integer_matrix(b->block->arg[i]) || !chooses_rows(b->block->arg[i], 0)) continue;
-    if (found >= 0) return -1; /* there are two: neither can be chosen */
+    if (found >= 0) return -1; /* there are two, so neither can be chosen */
     found = i;
   }
   return found;
@@ -101,8 +101,8 @@ static lp_status rename_axis(const lp_bind *b, int32_t arg, int32_t axis, const 
                   lp_symbols_name(&b->module->symbols, symbol));
 }
 
-/* A generation begins with a prompt and goes on token by token, so that a length which constants of the graph fix is of
- * no use; one sequence at a time is usual. */
+/* Refuses a number of tokens that constants of the graph fix, because a generation begins with a prompt and continues
+ * token by token. Warns of a fixed batch, but not of the usual one of a single sequence. */
 static lp_status check_static(const lp_bind *b) {
   lp_type tokens = b->block->arg[b->tokens]->type;
   int64_t size;
@@ -116,7 +116,7 @@ static lp_status check_static(const lp_bind *b) {
   return LP_OK;
 }
 
-/* [b, 1, s, p + s]; where the axes have names. */
+/* Renames the axes of a mask [b, 1, s, p + s] where they have names. */
 static lp_status rename_mask(const lp_bind *b, int32_t arg, const lp_poly *total) {
   lp_type tokens = b->block->arg[b->tokens]->type;
   const lp_poly *sizes[] = {tokens.dim[0], lp_dim_const(b->module, 1), tokens.dim[1], total};
@@ -134,7 +134,7 @@ static lp_status rename_follower(const lp_bind *b, int32_t arg, lp_bind_follower
   return rename_axis(b, arg, last, kind == LP_FOLLOWS_MASK ? total : tokens.dim[1]);
 }
 
-/* Positions and types come before masks: the length of a mask may be a sum of theirs. */
+/* Positions and types come before masks, because the length of a mask may be a sum of theirs. */
 static lp_status rename_followers(const lp_bind *b, const lp_poly *total) {
   for (int turn = 0; turn < 2; turn++)
     for (int32_t i = 0; i < b->block->arg_count; i++) {

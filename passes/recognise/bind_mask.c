@@ -1,6 +1,7 @@
-/* Masks of four axes that are inputs: which keys each query sees, [b, 1, s, p + s]. What an element means is read from
- * its uses: a mask that is added holds zeros and large negative numbers, one that selects or multiplies shows where it
- * is not zero, one that selects the large negative numbers themselves hides there. */
+/* Masks of four axes that are inputs, [b, 1, s, p + s]: they say which keys each query sees. The uses of a mask
+ * determine the meaning of its elements. A mask that is added holds zeros and large negative numbers. One that selects
+ * or multiplies shows the keys where it is not zero. One that selects the large negative numbers hides the keys where
+ * it is not zero. */
 #include "passes/build.h"
 #include "passes/recognise/bind.h"
 
@@ -14,7 +15,7 @@ static meaning opposite(meaning m) {
   return m == SHOWS ? HIDES : m == HIDES ? SHOWS : m;
 }
 
-/* Of two uses: they must agree. */
+/* The meaning from two uses, which must agree. */
 static meaning both(meaning a, meaning b) {
   if (a == NO_USE || a == b) return b;
   return b == NO_USE ? a : UNKNOWN;
@@ -24,7 +25,7 @@ static bool is_number(const lp_value *value, double *out) {
   return value && lp_scalar_constant(value, out);
 }
 
-/* Where(mask, x, y): the branch of large negative numbers is hidden. */
+/* Where(mask, x, y): the branch with large negative numbers is hidden. */
 static meaning meaning_of_choice(const lp_op *where) {
   double yes = 0, no = 0;
   bool knows_yes = is_number(lp_op_in(where, 1), &yes), knows_no = is_number(lp_op_in(where, 2), &no);
@@ -38,7 +39,7 @@ static meaning meaning_of_product(const lp_op *op, const lp_value *mask) {
   return is_number(other, &factor) && factor <= -1e4 ? HIDES : SHOWS;
 }
 
-/* The operand of an attention operator that its mask or bias is. */
+/* The index of the operand of an attention operator that is its mask or bias. */
 static int32_t mask_operand(const lp_op *op) {
   switch (op->kind) {
   case LP_ONNX_Attention:

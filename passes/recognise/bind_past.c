@@ -1,6 +1,6 @@
-/* Finds the inputs that are past keys and values, and the outputs that continue them. Exporters agree on no names;
- * these are those of optimum ("past_key_values.0.key" -> "present.0.key"), of ONNX Runtime ("past_0" -> "present_0",
- * "past_key_self_0") and of transformers ("past_key_values_0_key"). */
+/* Finds the inputs that are past keys and values, and the outputs that continue them. Exporters use different names;
+ * the pass knows those of optimum ("past_key_values.0.key" -> "present.0.key"), of ONNX Runtime ("past_0" ->
+ * "present_0", "past_key_self_0") and of transformers ("past_key_values_0_key"). */
 #include "base/poly.h"
 #include "passes/recognise/bind.h"
 
@@ -39,7 +39,8 @@ static bool is_cache_type(lp_type type) {
   return type.rank == 4 || (type.rank == 5 && lp_type_static_dim(type, 0, &two) && two == 2);
 }
 
-/* Does `present` continue `past` along the axis? Their types are equal except for that axis, which is longer. */
+/* Tells whether `present` continues `past` along the axis: their types are equal except for that axis, which is
+ * longer. */
 static bool grows_along(const lp_bind *b, lp_type past, lp_type present, int32_t axis) {
   for (int32_t i = 0; i < past.rank; i++) {
     bool equal = lp_poly_equal(past.dim[i], present.dim[i]);
@@ -134,7 +135,8 @@ static lp_status set_pair(lp_bind *b, int32_t input, int32_t output, int32_t tur
   return lp_bind_order_axes(b, input, output, axis);
 }
 
-/* Is an input that no output continues a cache by its name? Caches of an encoder's states stay as they are. */
+/* Tells whether the input has the name of a cache that no output continues. Caches of an encoder's states stay as they
+ * are. */
 static bool is_unpaired_cache(const lp_bind *b, int32_t input) {
   const char *name = lp_bind_input(b, input), *rest = strstr(name, "past_key_values");
   bool cache = (strstr(name, "past") || strstr(name, "cache")) && !strstr(name, "encoder") && !strstr(name, "cross");

@@ -22,7 +22,7 @@ static lp_loc loc_of(const exits_pass *e) {
   return LP_LOC_FILE(e->module->name);
 }
 
-/* ---- what there is ----------------------------------------------------------------------------------------------- */
+/* ---- parts of the model ------------------------------------------------------------------------------------------ */
 
 static int64_t index_of(const lp_op *op) {
   return lp_op_i64(op, "index", -1);
@@ -70,7 +70,8 @@ static bool is_stream(const lp_op *layer) {
   return lp_op_has(layer, LP_DECODER_LAYER) || layer->kind == LP_LAYER_EMBEDDING;
 }
 
-/* Does the value depend on the tokens? What does not (weights, tables of positions) serves any head as it is. */
+/* Tells whether the value depends on the tokens. Other values (weights, tables of positions) serve any head
+ * unchanged. */
 static bool reads_text(const lp_value *value) {
   if (!value->def || lp_value_is_constant(value)) return false;
   if (is_stream(value->def)) return true;
@@ -97,7 +98,7 @@ static lp_value *mapped(void *user, lp_value *value) {
   return value->scratch ? value->scratch : value;
 }
 
-/* An operand of a head as the region of the new head sees it: a value of the region, or an argument of it. */
+/* Gives the region of the new head access to an operand: a value of the region, or an argument of it. */
 static void enter(lp_op *head, lp_value *value, lp_value **outside, int32_t *count) {
   for (int32_t i = 0; i < *count; i++)
     if (outside[i] == value) return;

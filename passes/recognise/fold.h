@@ -1,4 +1,4 @@
-/* What the files of fold share. */
+/* Declarations that the files of fold share. */
 #ifndef LP_PASSES_FOLD_INTERNAL_H
 #define LP_PASSES_FOLD_INTERNAL_H
 
@@ -12,8 +12,8 @@ typedef struct {
   bool changed;
 } lp_fold;
 
-/* An existing value that equals the operator's result (fold_simplify.c); NULL: there is none. May rewrite the
- * operator's operands and set `changed`. */
+/* Returns an existing value that equals the operator's result (fold_simplify.c), or NULL. May rewrite the operator's
+ * operands and set `changed`. */
 lp_value *lp_fold_simplify(lp_fold *f, lp_op *op);
 /* Merges equal constants, weights and pure operators of a block (fold_merge.c). */
 void lp_fold_merge(lp_fold *f, lp_block *block);

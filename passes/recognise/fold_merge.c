@@ -106,7 +106,7 @@ static uint64_t hash_op(const lp_op *op) {
   return op->out_count > 0 ? hash_type(hash, op->out[0]->type) : hash;
 }
 
-/* ---- values known as polynomials: equal ones are one, however they were computed --------------------------------- */
+/* ---- values known as polynomials: equal values are merged, however they were computed ---------------------------- */
 
 static uint64_t hash_known(const lp_value *value) {
   uint64_t hash = mix(1, &value->type.dtype, sizeof(value->type.dtype));
@@ -138,7 +138,7 @@ static void merge_known(lp_fold *f, lp_map *firsts, lp_value *value) {
   }
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------------- */
+/* ---- the merge --------------------------------------------------------------------------------------------------- */
 
 static void merge(lp_fold *f, lp_op *op, const lp_op *first) {
   for (int32_t i = 0; i < op->out_count; i++) {

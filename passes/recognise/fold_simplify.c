@@ -14,7 +14,7 @@ static lp_value *through_views(const lp_op *op) {
   return value;
 }
 
-/* A weight under another shape is a weight, however large: no data is read. */
+/* A weight under another shape is a weight of any size, because no data is read. */
 static lp_value *viewed_constant(const lp_fold *f, lp_op *op) {
   int64_t count;
   lp_value *x = lp_op_in(op, 0);
@@ -125,7 +125,7 @@ static bool is_uniform(const lp_value *value, int depth, double *out) {
   if (op->kind == LP_ONNX_Cast) {
     if (!is_uniform(lp_op_in(op, 0), depth + 1, out)) return false;
     if (value->type.dtype == LP_BOOL) *out = *out != 0;
-    return *out == 0 || *out == 1; /* every type holds these */
+    return *out == 0 || *out == 1; /* every type can represent 0 and 1 */
   }
   return keeps_elements(op) && is_uniform(lp_op_in(op, 0), depth + 1, out);
 }
@@ -135,7 +135,7 @@ static bool is_uniformly(const lp_value *value, double wanted) {
   return is_uniform(value, 0, &found) && found == wanted;
 }
 
-/* x when the other operand neither changes nor broadcasts it. */
+/* Returns x when the other operand neither changes nor broadcasts it. */
 static lp_value *beside_neutral(const lp_op *op, double neutral) {
   lp_value *x = lp_op_in(op, 0), *y = lp_op_in(op, 1);
   if (same_type(op, x) && is_uniformly(y, neutral)) return x;

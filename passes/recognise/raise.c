@@ -32,8 +32,8 @@ static bool is_residual(const grouping *g, const lp_op *op) {
          !is_free(g, lp_op_in(op, 1)) && lp_type_equal(lp_op_in(op, 0)->type, lp_op_in(op, 1)->type);
 }
 
-/* A norm of the residual stream: not one of queries and keys, and not one that closes a block. Between those and the
- * next add to the stream there is a projection or an attention. */
+/* A norm of the residual stream. A norm of queries and keys is not one, nor one that closes a block: between those and
+ * the next add to the stream there is a projection or an attention. */
 static bool is_stream_norm(const grouping *g, const lp_op *op) {
   enum { FAR = 16 };
   if (!lp_op_has(op, LP_NORM_OP)) return false;
@@ -56,9 +56,9 @@ static bool is_scale_of(const lp_op *op, const lp_value *norm) {
   return lp_value_is_constant(other) && other->type.rank == 1;
 }
 
-/* Separates several norms of one value, such as those of an exit and of the next layer. After folding they share
- * their arithmetic and differ by the scales that follow. Each becomes a norm of its own again, so that no norm
- * belongs to two layers. */
+/* Separates several norms of one value, such as those of an exit and of the next layer. After folding they share their
+ * arithmetic and differ in the scales that follow. Each gets its own norm again, so that no norm belongs to two
+ * layers. */
 static void part_norms(lp_module *module, lp_block *block) {
   LP_FOR_OPS(op, block) {
     if (!lp_op_has(op, LP_NORM_OP) || op->out_count != 1) continue;
@@ -96,7 +96,8 @@ static bool may_claim(const grouping *g, const lp_op *op, bool norms_too) {
   return !is_residual(g, op) && (norms_too || !is_stream_norm(g, op)) && op->kind != LP_ONNX_Attention;
 }
 
-/* Claims for `into` all operators that make `value`, back to stream norms, residual adds and claimed operators. */
+/* Claims for `into` all operators that `value` depends on, back to stream norms, residual adds and claimed
+ * operators. */
 static void claim_backward(const grouping *g, lp_value *value, lp_group *into, op_list *list) {
   if (!may_claim(g, value->def, into->needs_norm)) return;
   int32_t at = list->count;
@@ -202,7 +203,7 @@ static bool claim_branch(const grouping *g, lp_value *value, lp_group *into) {
   return found;
 }
 
-/* The mlp claims the add that ends it, also where attention runs beside it and both meet in that add. */
+/* Gives the mlp the add that ends it, also where attention runs in parallel and both meet in that add. */
 static void group_mlps(grouping *g) {
   LP_FOR_OPS(op, g->block) {
     if (!is_residual(g, op)) continue;
@@ -211,7 +212,7 @@ static void group_mlps(grouping *g) {
   }
 }
 
-/* Claims further adds to the stream (attention and mlp may be joined first) for the last layer that they add. */
+/* Gives further adds to the stream (attention and mlp may be joined first) to the last layer that they add. */
 static void group_adds(grouping *g) {
   LP_FOR_OPS(op, g->block) {
     if (lp_group_of(op) || !is_residual(g, op)) continue;

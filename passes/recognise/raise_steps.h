@@ -1,4 +1,4 @@
-/* What the files of raise share: the groups that become layers.
+/* Declarations that the files of raise share: the groups that become layers.
  *
  * raise.c       which operator belongs to which group
  * raise_order.c an order in which each group stands together      raise_wrap.c  groups made layers, and described */

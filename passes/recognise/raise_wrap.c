@@ -28,7 +28,7 @@ static void take_constants(lp_op *layer) {
     }
 }
 
-/* Makes values from outside operands and block arguments, and values that are used outside results. */
+/* Makes operands of the layer from values outside it, and results from values that are used outside. */
 static void close_layer(lp_module *module, lp_op *layer) {
   LP_VEC(lp_value *) in = {0};
   LP_VEC(lp_value *) out = {0};
@@ -85,7 +85,7 @@ static void set_heads(lp_module *module, lp_op *layer, const lp_op *attention, c
   if (operand == 0) lp_op_set_i64(module, layer, "head_dim", type.rank == 4 ? width : width / heads);
 }
 
-/* The activation's name as layer.mlp has it, or NULL. */
+/* The name of the activation in layer.mlp, or NULL. */
 static const char *activation_of(const lp_op *op) {
   static const struct {
     lp_kind kind;

@@ -1,4 +1,4 @@
-/* What the files of recognise share: matching through casts, and one function per idiom. */
+/* Declarations that the files of recognise share: matching through casts, and one function per idiom. */
 #ifndef LP_PASSES_RECOGNISE_INTERNAL_H
 #define LP_PASSES_RECOGNISE_INTERNAL_H
 
@@ -17,7 +17,7 @@ lp_idiom lp_recognise_masks;       /* recognise_mask.c: is_causal and window of 
 
 /* The value before casts between float types and Identity. */
 lp_value *lp_match_peel(lp_value *value);
-/* The operator of kind `kind` that makes the value (through casts), or NULL. */
+/* The operator of kind `kind` that makes the value (found through casts), or NULL. */
 lp_op *lp_match_def(lp_value *value, lp_kind kind);
 /* The only operator that uses the value (through casts that are used once), or NULL. */
 lp_op *lp_match_user(lp_value *value);

@@ -1,5 +1,5 @@
 /* Recognises activations by their values: evaluates a small cone of elementwise operators over one value at sample
- * points and compares it with the named activations. So no spelling of GELU needs a pattern of its own. */
+ * points and compares it with the named activations. No spelling of GELU needs its own pattern. */
 #include "passes/recognise/recognise.h"
 
 #include <math.h>
@@ -96,7 +96,7 @@ static int match_samples(const float *x, const float *y) {
   return -1;
 }
 
-/* The activation that `root` computes of `x`, or -1. The scratch arena holds the samples. */
+/* Identifies the activation that `root` computes of `x`; -1: none. The scratch arena holds the samples. */
 static int identify(lp_module *module, lp_op *root, lp_value *x, lp_arena *arena) {
   float *samples = LP_NEW_ARRAY(arena, float, SAMPLES);
   for (int i = 0; i < SAMPLES; i++)

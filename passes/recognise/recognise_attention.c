@@ -158,7 +158,7 @@ static lp_value *unrepeat(lp_value *value) {
   return same ? x : value;
 }
 
-/* The operator that multiplies the probabilities by v, found through casts, views, Dropout and a guard against NaN. */
+/* Finds the operator that multiplies the probabilities by v, through casts, views, Dropout and a guard against NaN. */
 static lp_op *match_context(lp_op *softmax, lp_value **probabilities) {
   lp_value *value = softmax->out[0];
   for (int step = 0; step < 6; step++) {
@@ -206,7 +206,7 @@ static bool match_attention(lp_build *b, lp_op *softmax, attention_match *m) {
   m->scale = scores.scale;
   if (m->mask && m->mask->type.rank > 2 && type.rank == 3) {
     m->mask = lp_poly_equal(m->mask->type.dim[0], type.dim[0]) ? split_first(b, m->mask) : NULL;
-    if (!m->mask) return false; /* which rows are heads is unknown */
+    if (!m->mask) return false; /* the rows that belong to each head are unknown */
   }
   m->q = with_heads(b, strip_scale(lp_op_in(scores.product, 0), &m->scale));
   lp_value *k_transposed = strip_scale(lp_op_in(scores.product, 1), &m->scale);
@@ -221,8 +221,9 @@ static bool match_attention(lp_build *b, lp_op *softmax, attention_match *m) {
          lp_poly_equal(m->q->type.dim[3], m->k->type.dim[3]);
 }
 
-/* Gives the result the product's type and form: batch and heads on one axis where the product has them so. The graph
- * may cast keys of f16 to compute scores and product in f32; the operator takes one type and computes in f32 itself. */
+/* Gives the result the product's type and form, with batch and heads on one axis where the product has them so. The
+ * graph may cast keys of f16 to compute scores and product in f32; the operator takes one type and computes in f32
+ * itself. */
 static lp_status replace(lp_build *b, const attention_match *m) {
   lp_dtype dtype = m->k->type.dtype;
   b->before = m->last;

@@ -1,7 +1,7 @@
-/* Recognises masks by evaluating them at several sizes. A mask that depends on sizes only may equal "key j is
- * visible to query i of the last s", in full or within a window, at every size; then it is removed. A mask that also
- * adds to visible scores is ALiBi when it falls evenly with the distance, or any other bias of two positions; the
- * attention is causal in both cases. */
+/* Recognises masks by evaluating them at several sizes. A mask that depends on sizes only may equal "key j is visible
+ * to query i of the last s", in full or within a window, at every size; then it is removed. A mask that also adds to
+ * visible scores is ALiBi when the addition falls evenly with the distance; otherwise it is a bias of two positions.
+ * The attention is causal in both cases. */
 #include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
@@ -16,19 +16,19 @@ static const int64_t sizes[][3] = {{1, 64, 0}, {1, 1, 61}, {1, 2, 29}, {1, 7, 2}
 enum { LEAST_SIZES = 3 };
 
 typedef struct {
-  bool all, causal; /* still possible */
+  bool all, causal; /* these forms are still possible */
   bool biased;      /* adds to visible scores */
   bool even;        /* the addition falls evenly with the distance, [heads] slopes */
-  bool steady;      /* the addition depends on positions only, up to an amount per row */
+  bool steady;      /* the addition depends on positions only, plus an amount per row */
   int64_t window;   /* 0: none found so far */
   int64_t longest;  /* the most keys that a row sees beginning with the first */
   int64_t heads;
   double *slope;
   bool *sloped;           /* [heads] the slope is known */
   lp_array first;         /* the first sizes that could be evaluated */
-  int64_t evaluated;      /* sizes */
+  int64_t evaluated;      /* number of sizes at which it was evaluated */
   bool good;              /* it has a value at some sizes */
-  const lp_value *mask;   /* the mask from which this was learnt */
+  const lp_value *mask;   /* the mask from which this kind was learnt */
   const lp_op *attention; /* and its attention */
 } mask_kind;
 

@@ -66,7 +66,7 @@ static const char is_free, is_bound;
 
 typedef LP_VEC(lp_value *) value_list;
 
-/* The answer for an operator whose operands need not be looked at: &is_free, &is_bound, or NULL. */
+/* The answer for an operator that is decided without its operands: &is_free, &is_bound, or NULL. */
 static const char *decided(const lp_op *op) {
   if (!op || op->out_count == 0 || lp_op_has(op, LP_STATEFUL)) return &is_bound;
   if (lp_op_has(op, LP_CONSTANT)) return &is_free;

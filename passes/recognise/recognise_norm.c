@@ -15,7 +15,7 @@ static lp_value *squared(lp_value *value) {
   return NULL;
 }
 
-/* Is it the product of `x` and `factor`? Others scale the inverse root itself, by a weight. */
+/* Tells whether it is the product of `x` and `factor`. Other products scale the inverse root itself, by a weight. */
 static bool is_product(const lp_op *op, lp_value *x, lp_value *factor) {
   return op && op->kind == LP_ONNX_Mul && lp_match_peel(lp_match_other(op, factor)) == x;
 }

@@ -1,7 +1,7 @@
-/* Reduces the operators between q.k^T and its softmax to what Attention takes: a scale, a soft cap, one mask.
- * Algebra follows scales, tanh, sums and selections. Other operators (masks that multiply, lower bounds) are
- * evaluated: they pass when each score comes out scaled and shifted by an amount that no score changes, or masked
- * whatever its value. */
+/* Reduces the operators between q.k^T and its softmax to the parameters of Attention: a scale, a soft cap, one mask.
+ * Algebra follows scales, tanh, sums and selections. Other operators (masks that multiply, lower bounds) are evaluated:
+ * they are accepted when each score is scaled and shifted by an amount that does not depend on any score, or is masked
+ * whatever its value is. */
 #include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
@@ -22,11 +22,11 @@ typedef struct {
   lp_op *product;
   lp_value *end;   /* the softmax's operand */
   int32_t masks;   /* steps that shift or mask */
-  int32_t deepest; /* the one of those that is nearest to the product */
+  int32_t deepest; /* the index of the mask step nearest to the product */
   bool unproven;   /* algebra does not suffice */
 } chain;
 
-/* ---- the way ----------------------------------------------------------------------------------------------------- */
+/* ---- the path from softmax to product ---------------------------------------------------------------------------- */
 
 /* The operands of an operator that scores may pass: [0, end). */
 static int32_t passable_operands(const lp_op *op) {
@@ -78,7 +78,7 @@ static bool find_chain(lp_value *scores, chain *c) {
   return false;
 }
 
-/* ---- what the steps do ------------------------------------------------------------------------------------------- */
+/* ---- scale and cap of the steps ---------------------------------------------------------------------------------- */
 
 static bool is_very_negative(const lp_value *value) {
   double number;
@@ -145,7 +145,7 @@ static lp_value *zeros(lp_build *b, lp_type type, bool all) {
   return op ? op->out[0] : NULL;
 }
 
-/* The mask to add: the value of the steps from the first mask on when all scores are zero. */
+/* Computes the mask to add: the value of the steps from the first mask on when all scores are zero. */
 static lp_value *mask_of_zeros(lp_build *b, const chain *c) {
   bool all = c->unproven;
   for (int32_t i = 0; i <= c->deepest; i++)

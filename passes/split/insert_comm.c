@@ -45,7 +45,7 @@ typedef struct {
   lp_side side;
 } resolver;
 
-/* The value as `side` reads it: itself, its copy, or what was received. */
+/* The value that `side` reads: the value itself, its copy, or the received value. */
 static lp_value *resolve(void *user, lp_value *value) {
   const resolver *r = user;
   if (!value || lp_value_is_constant(value)) return value;
@@ -192,7 +192,7 @@ static const char *append_side(const lp_op *func, int64_t state) {
   return NULL;
 }
 
-/* Sets the shape of what moves: the rows [0, p + s) of the cache instead of its capacity. */
+/* Sets the shape of a move: the rows [0, p + s) of the cache instead of its capacity. */
 static void set_moved_shape(lp_module *module, lp_op *move, const lp_op *state) {
   const lp_attr *shape = lp_op_attr(state, "shape");
   const lp_poly *dims[LP_MAX_RANK];
@@ -251,7 +251,7 @@ static lp_status check_free(const lp_plan_problem *problem, lp_diag *diag) {
   return LP_OK;
 }
 
-/* Views go to where their operand's memory is, so that no side receives a value only to send it back. */
+/* Moves views to the side of their operand's memory, so that no side receives a value only to send it back. */
 static void move_views(lp_module *module, const lp_plan_problem *problem, lp_side *side) {
   lp_plan_settle_views(problem, side);
   for (int32_t i = 0; i < problem->op_count; i++)

@@ -8,9 +8,10 @@
 #include "passes/plan/plan.h"
 #include "passes/state.h"
 
-/* ---- what an operator serves ------------------------------------------------------------------------------------- */
+/* ---- operators that only an exit needs
+ * ---------------------------------------------------------------------------- */
 
-enum { FOR_ALL = -1, FOR_NOBODY = -2 }; /* else the number of an exit */
+enum { FOR_ALL = -1, FOR_NOBODY = -2 }; /* other values are the number of an exit */
 
 /* While outlining, op->scratch is what the operator serves: FOR_NOBODY is 0. */
 static int served_by(const lp_op *op) {

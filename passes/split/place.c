@@ -67,13 +67,13 @@ static void release_request(place_request *request) {
   lp_link_free(request->link);
 }
 
-/* A device without a cloud leaves nothing to choose. */
+/* Without a cloud there is nothing to choose. */
 static const char *scheduler_name(const lp_compile_request *request) {
   if (request->device && !request->cloud) return "device-only";
   return request->scheduler ? request->scheduler : lp_scheduler_default;
 }
 
-/* ---- judging ----------------------------------------------------------------------------------------------------- */
+/* ---- feasibility ------------------------------------------------------------------------------------------------- */
 
 static void describe_memory(double needed, double limit, lp_side side, lp_buf *out) {
   char have[32], want[32];

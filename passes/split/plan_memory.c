@@ -110,8 +110,8 @@ static void find_lifetimes(side_memory *memory) {
 
 /* ---- slots ------------------------------------------------------------------------------------------------------- */
 
-/* Is free slot `i` better than free slot `best`? Of equal ones the slot that has been free for longest is better,
- * because threads need a barrier before they overwrite what others may still read. */
+/* Tells whether free slot `i` is better than free slot `best`. Of equal ones the slot that has been free for longest is
+ * better, because threads need a barrier before they overwrite memory that others may still read. */
 static bool is_better(const side_memory *memory, const buffer *wanted, size_t i, size_t best) {
   double bytes = memory->slot_bytes.data[i], best_bytes = memory->slot_bytes.data[best];
   bool fits = bytes >= wanted->bytes, best_fits = best_bytes >= wanted->bytes;

@@ -1,16 +1,16 @@
 /* Seeds of the exact scheduler: in each stage one block of layers on one side and all others on the other side. The
  * blocks of the two stages need not be the same: caches between them move. Pairs of blocks are compared by sums over
- * layers, which leave out what free operators take; the caller evaluates those that seem better. */
+ * layers, which leave out the time of free operators; the caller evaluates the pairs that seem better. */
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Borders of blocks that are tried in a stage at most. */
+/* The most borders of blocks that are tried in a stage. */
 enum { MOST_BORDERS = 42, DEVICE = LP_SIDE_DEVICE, CLOUD = LP_SIDE_CLOUD };
 
-/* Sums over the layers before each border; borders are numbered from 0, before what comes before the first layer. */
+/* Sums over the layers before each border. Border 0 precedes the operators before the first layer. */
 typedef struct {
   double *ms[LP_STAGE_COUNT][LP_SIDE_COUNT];         /* of operators */
   double *cross[LP_STAGE_COUNT][LP_SIDE_COUNT];      /* ms of a message at the border itself, by the side that sends */
@@ -69,7 +69,7 @@ static void add_caches(const lp_exact *x, layer_sums *s) {
   }
 }
 
-/* A value is sent at every border between its maker and its last reader. */
+/* A value is sent at every border between its producer and its last reader. */
 static void add_crossings(const lp_exact *x, lp_stage stage, layer_sums *s) {
   const lp_plan_problem *problem = &x->problem[stage];
   int32_t *last = LP_NEW_ARRAY(x->arena, int32_t, problem->value_count);
@@ -149,7 +149,7 @@ static void list_blocks(blocks *b, lp_stage stage) {
 
 /* ---- pairs ------------------------------------------------------------------------------------------------------- */
 
-/* What of a quantity is in the cloud in prefill, in decode, and in both. */
+/* The amount of a quantity in the cloud in prefill, in decode, and in both. */
 typedef struct {
   double prefill, decode, both, all;
 } division;
@@ -187,7 +187,7 @@ static double move_ms(const blocks *b, const block *prefill, const block *decode
   return ms;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- all pairs --------------------------------------------------------------------------------------------------- */
 
 void lp_exact_blocks(const lp_exact *x, double known, lp_exact_see_blocks see, void *user) {
   blocks b = {.x = x, .sums = sum_layers(x)};

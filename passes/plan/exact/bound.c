@@ -111,8 +111,8 @@ static void solve_stage(const lp_exact *x, const lp_exact_graph *graph, lp_stage
   }
 }
 
-/* Fills the sides along a shortest path; returns how far its time is above the stage's limit, which is the bound's
- * slope in the price of time. */
+/* Fills the sides along a shortest path. Returns the difference between its time and the stage's limit, which is the
+ * bound's slope in the price of time. */
 static double walk_stage(const lp_exact *x, const lp_exact_graph *graph, lp_stage stage, lp_exact_prices *prices) {
   int32_t at = 0;
   double ms = 0, objective = 0;

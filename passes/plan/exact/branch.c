@@ -9,7 +9,7 @@
 
 enum { ROOT_STEPS = 30, PART_STEPS = 8, MOST_PARTS = 20000 };
 
-/* Counts as reaching a bound: sums of times differ with the order of their terms. */
+/* A bound this close, as a share, counts as reached, because sums of times differ with the order of their terms. */
 static const double tolerance = 1e-11;
 
 /* A part of the placements: those of the parent that have `unit` on `side`. */
@@ -23,7 +23,7 @@ typedef struct {
 typedef struct {
   lp_cut *cut;
   lp_cut_search *search;
-  int8_t *pinned[LP_STAGE_COUNT]; /* [unit] as the caller had fixed them */
+  int8_t *pinned[LP_STAGE_COUNT]; /* [unit] the sides that the caller had fixed */
   double *best_way;
   double known, ceiling; /* ceiling: no placement has a greater objective */
   LP_VEC(part) parts;
@@ -54,7 +54,7 @@ static double find_ceiling(const lp_exact *x) {
   return sum + x->weights.move * moves;
 }
 
-/* The bound above which a part has no wanted placement. */
+/* The bound above which a part contains no wanted placement. */
 static double enough(const brancher *b) {
   return isinf(b->known) ? b->ceiling * (1 + 1e-6) : b->known - tolerance * fabs(b->known);
 }
@@ -69,8 +69,8 @@ static double *dual_of(lp_exact_duals *duals, int which) {
 
 enum { LIMITS = (int)LP_STAGE_COUNT + (int)LP_SIDE_COUNT };
 
-/* Raises the prices of limits that the last cut exceeds and lowers the others, by `part` of the step that would reach
- * `wanted` if the bound were a plane. A price counts in the objective as price times limit. */
+/* Raises the prices of limits that the last cut exceeds and lowers the others, by the share `part` of the step that
+ * would reach `wanted` if the bound were a plane. A price counts in the objective as price times limit. */
 static void move_prices(const lp_cut *cut, double missing, lp_exact_duals *duals) {
   lp_exact_duals excess = cut->excess;
   double slope[LIMITS], norm = 0;
@@ -85,7 +85,7 @@ static void move_prices(const lp_cut *cut, double missing, lp_exact_duals *duals
       *dual_of(duals, i) = fmax(0, *dual_of(duals, i) + missing / norm * slope[i] / limit_of(cut->x, i));
 }
 
-/* Searches for better prices from `duals`; keeps the best and returns their bound. Every cut that it meets is a
+/* Searches for better prices from `duals`, keeps the best and returns their bound. Every cut on the way is a
  * placement. */
 static double ascend(brancher *b, int steps, lp_exact_duals *duals) {
   lp_exact_duals at = *duals;
@@ -190,7 +190,7 @@ static void divide(brancher *b, int32_t index) {
   }
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- all parts --------------------------------------------------------------------------------------------------- */
 
 static brancher begin(lp_cut *cut, lp_cut_search *search) {
   const lp_exact *x = cut->x;

@@ -5,15 +5,15 @@
 #include "passes/plan/exact/cut.h"
 
 typedef struct lp_cut_search {
-  /* Called with each cut, at prices that prove `bound`; returns the least objective known so far, infinite when there
-   * is none. */
+  /* Called with each cut, at prices that prove `bound`. Returns the least objective known so far, or infinity when none
+   * is known. */
   double (*see)(struct lp_cut_search *search, unsigned char *const side[LP_STAGE_COUNT], double bound);
   double known;         /* the least objective, as `see` returns it */
-  double effort;        /* the arcs that the flows may look at in all */
+  double effort;        /* the number of arcs that all flows together may visit */
   bool complete;        /* out: no placement below `known` is left */
-  double bound;         /* out: what the prices prove */
-  double lowest;        /* out: what the search proves */
-  lp_exact_duals duals; /* the best prices; the way that belongs to them is the cut's */
+  double bound;         /* out: the bound that the prices prove */
+  double lowest;        /* out: the bound that the search proves */
+  lp_exact_duals duals; /* the best prices; the cut holds the way that belongs to them */
 } lp_cut_search;
 /* Searches for the best prices from `duals` on. Sets bound, duals, the cut's way and last flow. */
 void lp_cut_search_prices(lp_cut *cut, lp_cut_search *search);

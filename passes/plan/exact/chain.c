@@ -1,7 +1,7 @@
 /* The label search of the exact scheduler along a chain of segments: layers, or halves of layers, between two places
- * where few frontiers are possible. Equal segments share the list of their placements that are worth while, the modes.
- * Sums are exact, so that the same modes in another order are one label. A label's bound adds the fronts of both
- * stages. What is dropped is remembered by its bound, so that the search proves a bound in any case. */
+ * where few frontiers are possible. Equal segments share the list of their useful placements, the modes. Sums are
+ * exact, so that the same modes in another order are one label. A label's bound adds the fronts of both stages. The
+ * search keeps the least bound of the labels that it drops, so that it proves a bound in any case. */
 #include "base/map.h"
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
@@ -10,25 +10,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Frontiers of both stages where a segment may end; its steps, and where the search for its end gives up. */
+/* MOST_ENTRIES: the most pairs of frontiers of both stages where a segment may begin. MOST_STEPS: the most steps of a
+ * segment; with a longer one there is no chain. MOST_MODES: the most modes that are listed for one entry. */
 enum { MOST_ENTRIES = 64, MOST_STEPS = 64, MOST_MODES = 3000 };
 
-/* Points of fronts: to compare prices, and to search. */
+/* Points of a front: COARSE to compare prices, FINE to search. */
 enum { COARSE = 100, FINE = 400 };
 
-/* Counts as meeting a limit; what is found is evaluated. */
+/* A limit that is exceeded by less than this share counts as met; found placements are evaluated exactly. */
 static const double allowance = 1e-9;
 
-/* Placements that are evaluated at the end of a search. */
+/* The most placements that are evaluated at the end of a search. */
 enum { MOST_SEEN = 50 };
 
-/* Times the width: labels that are compared with one another. */
+/* The number of labels that are compared with one another, as a multiple of the width. */
 enum { MOST_CANDIDATES = 4 };
 
 /* The modes after one entry of one kind of segment. */
 typedef struct {
   lp_exact_modes_list list;
-  double rest; /* the least price, above the least of all placements, of those that it lacks */
+  double rest; /* the least price of the modes that the list lacks, above the least of all placements */
 } mode_list;
 
 typedef struct {
@@ -40,8 +41,8 @@ typedef struct {
 typedef struct {
   lp_exact_mode sum; /* `sides` is the number of the mode that led here */
   double bound;
-  double rank; /* the objective, rounded: of labels with one rank the faster ones come first */
-  double loss; /* what a label that this one stands for could be better by */
+  double rank; /* the objective, rounded; of labels with equal rank the faster ones come first */
+  double loss; /* the improvement that a dropped label which this one replaces could bring */
   int32_t parent;
 } chain_label;
 
@@ -60,7 +61,7 @@ struct lp_exact_chain {
   LP_VEC(place) place; /* before each segment */
   LP_VEC(mode_list *) lists;
   lp_map *kinds, *modes;
-  double slack; /* of the pass that made the modes */
+  double slack; /* the slack of the pass that made the modes */
 };
 
 /* ---- segments ---------------------------------------------------------------------------------------------------- */
@@ -69,7 +70,7 @@ static bool is_slotted(const lp_exact_chain *c, int32_t holding) {
   return c->slot_of[holding] >= 0;
 }
 
-/* May a segment begin before step `k`, after done[stage] units? */
+/* Tells whether a segment may begin before step `k`, after done[stage] units. */
 static bool may_begin(const lp_exact_chain *c, int32_t k, const int32_t done[LP_STAGE_COUNT]) {
   const lp_exact *x = c->x;
   if ((int64_t)c->graph[0].count[done[0]] * c->graph[1].count[done[1]] > MOST_ENTRIES) return false;
@@ -90,7 +91,7 @@ static void note_place(lp_exact_chain *c, int32_t k, const int32_t done[LP_STAGE
   lp_vec_push(&c->place, p);
 }
 
-/* The text of everything that the modes of a segment depend on, besides its entry. */
+/* Writes everything that the modes of a segment depend on, except its entry, as text. */
 static void describe(const lp_exact_chain *c, const lp_exact_segment *segment, lp_buf *out) {
   const lp_exact *x = c->x;
   for (int32_t k = segment->from; k < segment->to; k++) {
@@ -127,7 +128,7 @@ static double grid_of(double total) {
   return ldexp(1, exponent - 46);
 }
 
-/* A power of two that is small against a stage's time, and one against the objective. */
+/* Sets grids: a power of two that is small against a stage's time, and one that is small against the objective. */
 static void set_grids(const lp_exact *x, lp_exact_segment *segment) {
   double objective = 0;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
@@ -235,7 +236,7 @@ typedef struct {
   lp_exact_chain_search *search;
   lp_exact_front **front[LP_STAGE_COUNT];
   double offset;       /* prices times limits */
-  double least, slack; /* at the listing prices: the bound, and how far a placement's price may be above it */
+  double least, slack; /* at the listing prices: the bound, and the largest difference of a placement's price from it */
   chain_labels now, next;
   chain_trace **traces;
 } chain_searcher;
@@ -303,7 +304,8 @@ static double bound_of(const chain_searcher *s, size_t index, const lp_exact_mod
     if (limit > 0 && l->bytes[side] + 2 * l->activation[side] > limit) return INFINITY;
     bound += s->prices->duals.per_byte[side] * l->bytes[side];
   }
-  for (int32_t i = 0; i < p->live_count; i++) { /* the shares of these that a stage has not paid yet are in its front */
+  /* A stage's front contains the shares of these holdings that it has not paid yet. */
+  for (int32_t i = 0; i < p->live_count; i++) {
     unsigned mask = (unsigned)(l->shared >> (4 * s->c->slot_of[p->live[i]])) & 15;
     for (int side = 0; side < LP_SIDE_COUNT; side++)
       for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
@@ -366,7 +368,7 @@ static int compare_labels(const chain_label *a, const chain_label *b) {
   return order ? order : (a->sum.sides > b->sum.sides) - (a->sum.sides < b->sum.sides);
 }
 
-/* Does `a`, whose objective is hardly greater, beat or equal `b` in all that can still matter? */
+/* Tells whether `a`, with a hardly greater objective, beats or equals `b` in everything that can still matter. */
 static bool beats(const lp_exact *x, double slur, const lp_exact_mode *a, const lp_exact_mode *b) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     if (x->limit_ms[stage] > 0 && a->ms[stage] > b->ms[stage] + slur * x->limit_ms[stage]) return false;
@@ -408,7 +410,7 @@ static void narrow(chain_searcher *s, chain_labels *list, size_t width) {
   for (size_t i = 0; i < list->count; i++)
     bound[i] = list->data[i].bound;
   double most = select_number(bound, list->count, width);
-  size_t equal = 0, kept = 0; /* equal: of those that have just this bound, how many fit */
+  size_t equal = 0, kept = 0; /* `equal`: of the labels with just this bound, the number that fit */
   for (size_t i = 0; i < width; i++)
     equal += bound[i] >= most;
   free(bound);
@@ -427,7 +429,7 @@ static int compare_pointers(const void *left, const void *right) {
   return compare_labels(*a, *b);
 }
 
-/* Keeps the labels of `next` that no other of their group dominates, as `now`. */
+/* Moves to `now` the labels of `next` that no other label of their group dominates. */
 static void filter(chain_searcher *s) {
   const chain_label **order = lp_alloc((s->next.count + 1) * sizeof *order);
   for (size_t i = 0; i < s->next.count; i++)
@@ -456,7 +458,7 @@ static void keep_traces(chain_searcher *s, size_t index) {
     s->traces[index][i] = (chain_trace){s->now.data[i].parent, s->now.data[i].sum.sides};
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
 
 static void trace_back(const chain_searcher *s, int32_t label, unsigned char *const side[LP_STAGE_COUNT]) {
   for (size_t i = s->c->segment.count; i-- > 0;) {
@@ -470,7 +472,7 @@ static void trace_back(const chain_searcher *s, int32_t label, unsigned char *co
   }
 }
 
-/* Shows the placements found until one is what it promises. */
+/* Passes the placements found to `see` until one is feasible. */
 static void show_best(chain_searcher *s) {
   unsigned char *side[LP_STAGE_COUNT];
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
@@ -487,7 +489,7 @@ static void show_best(chain_searcher *s) {
   }
 }
 
-/* The limits at their prices. */
+/* The sum of the limits, each times its price. */
 static double offset_of(const lp_exact *x, const lp_exact_prices *prices) {
   double sum = 0;
   for (int i = 0; i < 2; i++)
@@ -495,7 +497,7 @@ static double offset_of(const lp_exact *x, const lp_exact_prices *prices) {
   return sum;
 }
 
-/* How far above the least price a wanted placement may be. */
+/* The largest difference between a wanted placement's price and the least price. */
 static double slack_of(const chain_searcher *s, const lp_exact_prices *prices) {
   return fmax(s->search->most - lp_exact_least(s->x, prices), 0) * (1 + 1e-6) + 1e-9 * fabs(s->search->most);
 }
@@ -532,7 +534,7 @@ double lp_exact_chain_bound(const lp_exact_chain *chain, const lp_exact_prices *
   return bound;
 }
 
-/* A pass that wants placements farther from the least price needs longer lists. */
+/* Drops the modes when a pass needs longer lists, because it wants placements farther from the least price. */
 static void forget_modes(lp_exact_chain *c) {
   for (size_t i = 0; i < c->lists.count; i++) {
     lp_vec_free(&c->lists.data[i]->list);

@@ -1,5 +1,6 @@
-/* The prices that couple the stages of the exact scheduler: that of a millisecond of prefill, and that of a cache's
- * residence. The prices that are best for minimum cuts are not best for fronts, which keep the limits by themselves. */
+/* The prices that couple the stages of the exact scheduler: the price of a millisecond of prefill and the price of a
+ * cache's residence. The prices that are best for minimum cuts are not best for fronts, which keep the limits by
+ * themselves. */
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
 
@@ -13,11 +14,11 @@ typedef struct {
   const lp_exact_graph *graph;
   lp_exact_prices *prices;
   double known;
-  double time, residence; /* the units of the scales; residence is signed */
+  double time, residence; /* the units of the two scales; the unit of residence has a sign */
   double best[2], best_bound;
 } coupling;
 
-/* Below this, on its scale, a cache's residence has no price. */
+/* Below this value on its scale, the price of residence is 0. */
 static const double no_residence = -20;
 
 static void set_coupling(const coupling *c, const double at[2]) {
@@ -31,7 +32,7 @@ static double bound_at(coupling *c, const double at[2]) {
   set_coupling(c, at);
   double least = lp_exact_least(c->x, c->prices), slack = isinf(c->known) ? 4 * fabs(least) : c->known - least;
   double bound = isinf(least) ? least : lp_exact_chain_bound(c->chain, c->prices, fmax(slack, 0));
-  if (isinf(bound)) bound = least + fmax(slack, 0); /* nothing within the slack */
+  if (isinf(bound)) bound = least + fmax(slack, 0); /* no placement lies within the slack */
   if (bound > c->best_bound) {
     c->best_bound = bound;
     memcpy(c->best, at, sizeof c->best);
@@ -39,7 +40,7 @@ static double bound_at(coupling *c, const double at[2]) {
   return bound;
 }
 
-/* The bound is concave in each price: golden sections. */
+/* Improves one price by a golden-section search, because the bound is concave in each price. */
 static void improve_price(coupling *c, int which, double low, double high, int steps) {
   const double ratio = 0.6180339887498949;
   double at[2] = {c->best[0], c->best[1]}, a = high - ratio * (high - low), b = low + ratio * (high - low);
@@ -64,7 +65,7 @@ static void improve_price(coupling *c, int which, double low, double high, int s
   }
 }
 
-/* The objective by cache that can move; in `own` the mean price of residence for minimum cuts. */
+/* The objective per cache that can move. `own` gets the mean price of residence for minimum cuts. */
 static double residence_unit(const coupling *c, double *own) {
   int states = 0;
   double sum = 0;

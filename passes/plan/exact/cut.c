@@ -1,4 +1,4 @@
-/* Both stages as one network whose cuts are placements: the source's side is the device's. */
+/* Both stages as one network with placements as cuts: the source's side is the device. */
 #include "passes/plan/exact/cut.h"
 #include "base/side.h"
 
@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The price that an edge's capacity is a multiple of. The entries of stages and sides follow one another. */
+/* The price by which an edge's amount is multiplied. The entries of stages and sides follow one another. */
 enum {
   PRICE_NONE,
-  PRICE_FOREVER, /* infinite: both ends are on one side, or in one order */
+  PRICE_FOREVER, /* infinite: both ends must be on one side, or in one order */
   PRICE_BUSY,    /* [stage][side] per ms of operators */
   PRICE_LINK = PRICE_BUSY + (int)LP_STAGE_COUNT * (int)LP_SIDE_COUNT, /* [stage] per ms of messages */
   PRICE_BYTES = PRICE_LINK + LP_STAGE_COUNT,                          /* [side] */
@@ -32,7 +32,7 @@ struct lp_cut_edge {
 
 typedef struct lp_cut_edge cut_edge;
 
-/* While the network is made. */
+/* State of the construction of the network. */
 typedef struct {
   lp_cut *cut;
   const lp_exact *x;
@@ -160,7 +160,7 @@ static void add_values(network *n, int stage) {
 
 /* ---- holdings ---------------------------------------------------------------------------------------------------- */
 
-/* An amount that is due once if any of the users is on the side. For memory, `holding` is the holding, else -1. */
+/* Charges an amount once if any of the users is on the side. For memory, `holding` is the holding, else -1. */
 static void charge(network *n, const users *list, int side, price_kind kind, double amount, int32_t holding) {
   if (!(amount > 0) || !list->count) return;
   user any = list->count == 1 ? list->data[0] : new_node(n);
@@ -175,7 +175,7 @@ static void charge(network *n, const users *list, int side, price_kind kind, dou
   }
 }
 
-/* One node for all users of a KV cache in a stage: they are on one side. */
+/* Makes one node for all users of a KV cache in a stage, because they are on one side. */
 static user tie(network *n, const users *list) {
   user all = new_node(n);
   all.stage = list->data[0].stage;
@@ -302,7 +302,7 @@ void lp_cut_mix_way(lp_cut *cut, double share) {
     mix_stage(cut, stage, share);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- the cut ----------------------------------------------------------------------------------------------------- */
 
 void lp_cut_create(const lp_exact *x, lp_cut *out) {
   *out = (lp_cut){.x = x};
@@ -371,7 +371,7 @@ static double set_capacities(lp_cut *cut, const double price[PRICE_COUNT]) {
   return paid;
 }
 
-/* Sums what the cut uses of each limited quantity. */
+/* Sums the amount of each limited quantity that the cut uses. */
 static void measure(lp_cut *cut) {
   const lp_exact *x = cut->x;
   double used[PRICE_COUNT] = {0};
@@ -406,7 +406,7 @@ double lp_cut_solve(lp_cut *cut, const lp_exact_duals *duals) {
   return bound;
 }
 
-/* Divides the price of memory among its users of both stages; where they pay less than its price, in the same
+/* Divides the price of memory among its users of both stages; where the users pay less than the price, in the same
  * proportion. */
 void lp_cut_divide(const lp_cut *cut, lp_exact_prices *prices) {
   const lp_exact *x = cut->x;

@@ -11,20 +11,20 @@
 #include "passes/plan/exact/exact.h"
 #include "passes/plan/exact/flow.h"
 
-/* The network. A unit's share of the bound is kept in slots: one for each value read, each value made, each holding,
- * and one for the returning token. */
+/* The network. A unit's share of the bound is kept in slots: one for each value that it reads, each value that it
+ * makes, each holding, and one for the returning token. */
 typedef struct {
   const lp_exact *x;
   lp_flow flow;
-  struct lp_cut_edge *edge; /* what the capacities are computed from */
+  struct lp_cut_edge *edge; /* the amounts and prices from which capacities are computed */
   int32_t *first_slot[LP_STAGE_COUNT], slot_count;
-  int32_t *maker[LP_STAGE_COUNT];      /* [value] unit, -1: an input, on the device */
+  int32_t *maker[LP_STAGE_COUNT];      /* [value] the unit that makes it; -1: an input, on the device */
   int32_t first_node[LP_STAGE_COUNT];  /* of units */
-  int32_t *unit_edge[LP_STAGE_COUNT];  /* from the source; the next one goes to the sink */
-  double *way;                         /* [slot] share of the paths that use a read, or the return */
-  int8_t *fixed[LP_STAGE_COUNT];       /* [unit] the side that it must have, -1: any */
-  unsigned char *side[LP_STAGE_COUNT]; /* [unit] of the cut found last */
-  lp_exact_duals excess;               /* how far that cut is above the limits */
+  int32_t *unit_edge[LP_STAGE_COUNT];  /* the edge from the source; the edge to the sink follows it */
+  double *way;                         /* [slot] share of the paths that use a read or the return */
+  int8_t *fixed[LP_STAGE_COUNT];       /* [unit] the side on which it is fixed, -1: any */
+  unsigned char *side[LP_STAGE_COUNT]; /* [unit] its side in the last cut */
+  lp_exact_duals excess;               /* amounts by which that cut exceeds the limits */
 } lp_cut;
 
 /* Creates the network, with each stage's longest path as its way. */
@@ -33,10 +33,11 @@ void lp_cut_create(const lp_exact *x, lp_cut *out);
 double lp_cut_solve(lp_cut *cut, const lp_exact_duals *duals);
 /* Mixes `share` of the path on which the last cut changes sides most often into each stage's way. */
 void lp_cut_mix_way(lp_cut *cut, double share);
-/* Divides the price of what both stages hold among them as the last flow does: shares and residence. */
+/* Divides the price of holdings that both stages use between the stages, as the last flow does: shares and
+ * residence. */
 void lp_cut_divide(const lp_cut *cut, lp_exact_prices *prices);
-/* By slot: the flow that the last solution moves between a unit and the slot's term. The minima of all terms, and of
- * the units after these transfers, add up to the flow's value: a proof that needs no flow. */
+/* Returns, by slot, the flow that the last solution moves between a unit and the slot's term. The minima of all terms,
+ * and of the units after these transfers, add up to the flow's value, which proves it without a flow. */
 double *lp_cut_splits(const lp_cut *cut);
 
 #endif

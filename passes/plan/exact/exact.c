@@ -3,10 +3,10 @@
  *
  * Minimum cuts at prices of the limits give a bound and near-optimal placements (cut.c, branch.c). Real decoders begin
  * with the best blocks of layers (blocks.c), and a label search along a chain of segments closes the gap (chain.c). For
- * smaller models one along the stages' frontiers does (search.c): each stage by itself where the stages share nothing,
- * else both together. It is complete unless it would keep more labels than its width, or the graph has too many
- * frontiers. Then branch and bound continues from the cuts as far as its effort allows, and the proved bound is
- * reported. */
+ * smaller models, a label search along the stages' frontiers closes it (search.c): for each stage separately where the
+ * stages share nothing, else for both together. That search is complete unless it would keep more labels than its
+ * width, or the graph has too many frontiers. Then branch and bound continues from the cuts as far as its effort
+ * allows, and the proved bound is reported. */
 #include "base/side.h"
 #include "passes/plan/exact/branch.h"
 #include "passes/plan/exact/cut.h"
@@ -16,42 +16,42 @@
 #include <math.h>
 #include <string.h>
 
-/* Labels that a search may make in all, and per step. A search through both stages with few labels finds nothing that
- * cuts do not find. */
+/* The most labels that a search may make, in total and per step. A search through both stages with few labels finds
+ * nothing that cuts do not find. */
 enum { EFFORT = 40000, NEAR_EFFORT = 4000, MOST_WIDTH = 4000, LEAST_WIDTH = 8, WIDTH_OF_BOTH = 20 };
 
-/* Arcs that flows may look at for the prices, and in all; an arc takes about 3 ns. Branch and bound is for few
- * units. */
+/* The most arcs that flows may visit, for the prices and in total; an arc takes about 3 ns. Branch and bound runs only
+ * with at most MOST_PARTED units. */
 static const double price_effort = 1e7, parts_effort = 6e7;
 enum { MOST_PARTED = 400 };
 
 /* Cuts whose bound is below this share of the best objective are too far off to mix. */
 static const double near_enough = 0.5;
 
-/* Placements on the way to the best prices that are evaluated. */
+/* MOST_SEEN: the most placements that are evaluated on the way to the best prices. */
 enum { MOST_CUTS = 16, MOST_SEEN = 60, MOST_MIXES = 12, HALVINGS = 8 };
 
-/* Counts as reaching a bound: sums of times differ with the order of their terms. */
+/* A bound this close, as a share, counts as reached, because sums of times differ with the order of their terms. */
 static const double tolerance = 1e-11;
 
 typedef struct {
   lp_exact_watch watch; /* first, so that a pointer to it is a pointer to this */
   lp_exact x;
   lp_exact_graph graph[LP_STAGE_COUNT];
-  lp_exact_prices *prices, *alone, *fastest; /* alone: the stages share nothing */
+  lp_exact_prices *prices, *alone, *fastest; /* alone: prices for stages that share nothing */
   lp_side **side;                            /* the best so far */
   lp_plan_result result;
   int seen;
   bool has_result, joint; /* joint: the stages share memory that can run out */
   lp_side *trial[LP_STAGE_COUNT];
   unsigned char *mixed[LP_STAGE_COUNT];
-  unsigned char *stage_side[LP_STAGE_COUNT]; /* the best of each stage alone that meets its bound */
+  unsigned char *stage_side[LP_STAGE_COUNT]; /* the best sides of each stage by itself that meet its bound */
   double stage_objective[LP_STAGE_COUNT];    /* infinite: none yet */
 } solver;
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
 
-/* Is it feasible? */
+/* Evaluates the trial placement, keeps it if it is the best so far, and tells whether it is feasible. */
 static bool consider_trial(solver *s) {
   lp_plan_result result;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
@@ -92,7 +92,8 @@ static void consider_cuts(solver *s) {
   }
 }
 
-/* One side between two cuts, the other before and after: all such placements, of at most MOST_CUTS cuts. */
+/* Tries placements with one side between two borders and the other side before and after them, for at most MOST_CUTS
+ * borders. */
 static void consider_blocks(solver *s) {
   int64_t layers = s->x.problem[0].layer_count, stride = layers / MOST_CUTS + 1;
   for (int64_t from = 0; from <= layers + 1; from += stride)
@@ -119,7 +120,7 @@ static double see_blocks(void *user, const lp_exact_block block[LP_STAGE_COUNT])
   return s->result.feasible ? lp_plan_objective_value(&s->result, s->x.request) : INFINITY;
 }
 
-/* Evaluates the shortest paths that the price search meets: they are placements too. */
+/* Evaluates the shortest paths that the price search finds, because each path is a placement. */
 static void see(lp_exact_watch *watch, const lp_exact_prices *prices) {
   solver *s = (solver *)watch;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
@@ -145,8 +146,8 @@ static double below(double value) {
   return isinf(value) ? value : value - tolerance * fabs(value);
 }
 
-/* Joins the best of each stage. True when nothing better exists: both are found, they agree on the caches or moving
- * them costs nothing, and no label was dropped. */
+/* Joins the best placements of each stage. Returns true when nothing better exists: both are found, they agree on the
+ * caches or moving them costs nothing, and no label was dropped. */
 static bool search_stages(solver *s) {
   bool complete = true;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
@@ -173,7 +174,7 @@ static bool search_both(solver *s) {
   return search.complete;
 }
 
-/* ---- what is proved ---------------------------------------------------------------------------------------------- */
+/* ---- proofs ------------------------------------------------------------------------------------------------------ */
 
 static bool meets_bounds(const solver *s) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
@@ -181,7 +182,7 @@ static bool meets_bounds(const solver *s) {
   return true;
 }
 
-/* Does everything fit on one side together? Each thing is on at least one side. */
+/* Tells whether everything fits on one side together. Each thing is on at least one side. */
 static bool has_room(const lp_exact *x) {
   if (x->limit_bytes[LP_SIDE_DEVICE] <= 0 || x->limit_bytes[LP_SIDE_CLOUD] <= 0) return true;
   double needed = 0;
@@ -210,9 +211,9 @@ static void gather_caches(solver *s, unsigned char *of_unit[LP_STAGE_COUNT]) {
     }
 }
 
-/* Mixes two placements: one up to a share of the units, the other after it, in the stages of `stages`; the other
- * stages stay as in the best. Layers are alike, so bisection finds the share that the limits allow. The placement that
- * breaks them comes first or last. */
+/* Mixes two placements in the stages of `stages`: the units up to a share have the sides of one, the units after it
+ * those of the other. The other stages keep the sides of `meets`. Layers are alike, so bisection finds the share that
+ * the limits allow. `breaks_first` says whether the placement that breaks the limits has the first units. */
 static void consider_between(solver *s, unsigned char *const meets[LP_STAGE_COUNT],
                              unsigned char *const breaks[LP_STAGE_COUNT], unsigned stages, bool breaks_first) {
   double low = 0, high = 1; /* share of the units of the placement that breaks the limits */
@@ -230,8 +231,8 @@ static void consider_between(solver *s, unsigned char *const meets[LP_STAGE_COUN
   }
 }
 
-/* Evaluates the cuts of a search: those that meet the limits as they are, the others mixed with the best that meets
- * them. */
+/* Evaluates the cuts of a search: those that meet the limits directly, the others mixed with the best placement that
+ * meets them. */
 typedef struct {
   lp_cut_search search; /* first, so that a pointer to it is a pointer to this */
   solver *solver;
@@ -251,7 +252,7 @@ static double see_cut(lp_cut_search *search, unsigned char *const side[LP_STAGE_
   return known_objective(s);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- the solver -------------------------------------------------------------------------------------------------- */
 
 static void prove(const solver *s, const lp_cut *cut, const lp_cut_search *search, bool complete,
                   lp_plan_proof *proof) {
@@ -280,26 +281,28 @@ static bool see_chain(void *user, unsigned char *const side[LP_STAGE_COUNT]) {
   return consider_units(user, side);
 }
 
-/* Passes of the chain search; labels kept per segment, at first, at most, and in the last pass. */
+/* The most passes of the chain search; the labels that a segment keeps in the first pass, at most, and in the last
+ * pass. */
 enum { MOST_PASSES = 16, FIRST_LABELS = 300, MOST_LABELS = 19200, LAST_LABELS = 4800 };
-/* Segments of a chain that gets a last pass without tolerance; steps of a model that is searched as a chain. */
+/* The most segments of a chain that gets a last pass without tolerance; the least steps of a model that is searched as
+ * a chain. */
 enum { MOST_EXACT = 45, LEAST_CHAINED = 200 };
-/* Labels made in all. */
+/* The most labels made in all passes; close_work holds once the gap is close. */
 static const double most_work = 1.2e7, close_work = 1e6;
 
-/* Shares of the objective: a proved gap after which no other search follows, one after which no pass follows; what a
- * pass need not look for; by how much labels that stand for one another may differ; how far above the bound the first
- * pass aims. */
+/* Shares of the objective. gap_close: a proved gap after which no other search follows; gap_wanted: one after which no
+ * pass follows; gap_ignored: improvements that a pass need not look for; label_step: the difference between labels of
+ * which one is kept; first_reach: the distance above the bound at which the first pass aims. */
 static const double gap_close = 1e-2, gap_wanted = 4e-3, gap_ignored = 5e-4, label_step = 2e-5, first_reach = 0.02;
 
-/* The gap that makes the search dive; the labels of a dive, by how much those that stand for one another may differ,
- * and how far above the bound its first pass aims. */
+/* gap_far: the gap from which on the search dives; DIVE_LABELS: the labels of a dive; dive_step: the difference between
+ * labels of which a dive keeps one; dive_reach: the distance above the bound at which its first pass aims. */
 enum { DIVE_LABELS = 100 };
 static const double gap_far = 0.05, dive_step = 3e-3, dive_reach = 0.1;
 
-/* How the passes went so far. */
+/* The results of the passes so far. */
 typedef struct {
-  double bound, lowest; /* what prices prove, what the search proves */
+  double bound, lowest; /* the bounds that the prices and the search prove */
   double reach, work;
   size_t width;
 } progress;
@@ -334,8 +337,8 @@ static bool note_pass(const solver *s, const lp_exact_chain_search *search, prog
   return false;
 }
 
-/* Passes with few labels, which stand for all that are nearly as good, and ever greater objectives: they find a
- * placement where the bound is far below all of them. They prove nothing. */
+/* Runs passes with few labels at ever greater objectives; one label replaces all that are nearly as good. They find a
+ * placement where the bound is far below all placements, and prove nothing. */
 static void dive(solver *s, lp_exact_chain *chain, const lp_exact_prices *coupled, progress p) {
   p.width = DIVE_LABELS;
   for (p.reach = dive_reach; p.reach < 1 && p.bound > 0; p.reach *= 2) {
@@ -409,7 +412,7 @@ static bool is_proved(const solver *s, double lowest, double share) {
   return !isinf(known) && lowest >= known - share * fabs(known);
 }
 
-/* Is a search of the chain worth its time? Smaller models are left to the label search. */
+/* Tells whether a search of the chain is worth its time. Smaller models are left to the label search. */
 static bool wants_chain(const solver *s, double bound) {
   if (s->x.request->feasible_suffices || s->x.request->near_suffices || s->x.step_count < LEAST_CHAINED) return false;
   return s->x.step_count <= MOST_PARTED || !is_proved(s, bound, gap_close);
@@ -471,8 +474,8 @@ static bool solve_request(const lp_plan_problem problem[LP_STAGE_COUNT], const l
   return s.result.feasible;
 }
 
-/* The searches aim at the objective, and where the limits are tight the placements that meet them are far from it. The
- * fastest placement then is where they begin. */
+/* Where the limits are tight, the placements that meet them are far from the objective at which the searches aim. The
+ * search then begins again from the fastest placement. */
 static lp_status place(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
                        lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
   (void)diag;

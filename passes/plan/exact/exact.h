@@ -1,10 +1,11 @@
 /* The exact scheduler's view of a planning problem.
  *
- * A stage is a row of units (operators that may as well run together) in program order. A frontier is the situation
- * between two units: for each value that is still to be read its turn and whether it has crossed, the turns whose
- * message is paid for, and the sides that hold what later units share. The frontiers of a stage and the two ways out
- * of each are its graph. A placement is a path through it, and the sums along the path are those that lp_plan_evaluate
- * computes. The two stages share holdings: weights, KV caches, memory. */
+ * A stage is a row of units (operators that lose nothing by running together) in program order. A frontier is the
+ * situation between two units: the turn of each value that is still to be read and whether it has crossed, the turns
+ * with a message that is paid for, and the sides that hold weights and caches of later units. A stage's graph consists
+ * of its frontiers and of two arcs from each, one for each side of the next unit. A placement is a path through it, and
+ * the sums along the path are those that lp_plan_evaluate computes. The two stages share holdings: weights, KV caches,
+ * memory. */
 #ifndef LP_PLAN_EXACT_H
 #define LP_PLAN_EXACT_H
 
@@ -14,21 +15,22 @@
 
 /* ---- units and holdings (units.c) -------------------------------------------------------------------------------- */
 
-/* A thing that a side holds as soon as one of its users runs there: a weight, a free operator's work, a group of KV
- * caches. Things with the same users are joined into one. */
+/* Something that a side holds as soon as one of its users runs there: a weight, the work of a free operator, a group of
+ * KV caches. Holdings with the same users are joined into one. */
 typedef struct {
   double bytes[LP_SIDE_COUNT];
-  double ms[LP_STAGE_COUNT][LP_SIDE_COUNT];            /* of free operators */
-  double move_bytes;                                   /* KV caches: bytes that move when the stages disagree */
-  bool is_state;                                       /* KV caches: all users of a stage are on one side */
-  int32_t first[LP_STAGE_COUNT], last[LP_STAGE_COUNT]; /* units that use it; first -1: none in that stage */
-  int32_t first_step, last_step;                       /* in the common order of both stages */
+  double ms[LP_STAGE_COUNT][LP_SIDE_COUNT]; /* of free operators */
+  double move_bytes;                        /* KV caches: bytes that move when the stages disagree */
+  bool is_state;                            /* KV caches: all users of a stage are on one side */
+  /* The first and last unit that uses it; first -1: no unit of that stage. */
+  int32_t first[LP_STAGE_COUNT], last[LP_STAGE_COUNT];
+  int32_t first_step, last_step; /* in the common order of both stages */
 } lp_exact_holding;
 
 typedef struct {
   double ms[LP_SIDE_COUNT];
   double activation[LP_SIDE_COUNT]; /* bytes */
-  int pin;                          /* the side that it must have, -1: any */
+  int pin;                          /* the side on which it is pinned, -1: any */
   int32_t *in, *out;                /* values read from other units; values made for other units */
   int32_t *hold;                    /* holdings */
   int32_t in_count, out_count, hold_count;
@@ -60,13 +62,13 @@ typedef struct {
   int32_t step_count;
   lp_plan_weights weights;                     /* of the objective */
   double limit_ms[LP_STAGE_COUNT];             /* 0: none */
-  double limit_bytes[LP_SIDE_COUNT];           /* 0: none, or so large that it cannot bind */
+  double limit_bytes[LP_SIDE_COUNT];           /* 0: no limit, or one so large that it cannot bind */
   double rtt_half, ms_per_byte[LP_SIDE_COUNT]; /* of messages, by the side that sends */
 } lp_exact;
 
-/* Puts each operator on the side of its unit's first one. */
+/* Puts each operator on the side of the first operator of its unit. */
 void lp_exact_join(const lp_exact *x, lp_stage stage, lp_side *side);
-/* The same for a placement that needs no lp_exact: views follow their producers. */
+/* Does the same for a placement without an lp_exact: views follow their producers. */
 void lp_exact_join_views(const lp_plan_problem *problem, lp_arena *scratch, lp_side *side);
 
 void lp_exact_build(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request, lp_arena *arena,
@@ -74,17 +76,17 @@ void lp_exact_build(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_comp
 
 /* ---- seeds (blocks.c) -------------------------------------------------------------------------------------------- */
 
-/* The layers [from, to) of a stage are on one side, in the cloud or on the device, and all others on the other side.
- * Layer -1 is what comes before the first layer. */
+/* In each stage, the layers [from, to) are on one side, in the cloud or on the device, and all others on the other
+ * side. Layer -1 stands for the operators before the first layer. */
 typedef struct {
   int32_t from, to;
   bool cloud;
 } lp_exact_block;
-/* Called with pairs of blocks, one for each stage, that seem to meet the limits and to have a smaller objective than
- * any known; returns the least objective known then. */
+/* Called with a pair of blocks, one for each stage, that seems to meet the limits and to have a smaller objective than
+ * any known one. Returns the least objective known after it. */
 typedef double (*lp_exact_see_blocks)(void *user, const lp_exact_block block[LP_STAGE_COUNT]);
-/* Shows pairs of blocks; `known` is the least objective known, or infinite. In models of more than 40 layers only every
- * second or third border is tried. */
+/* Calls back with pairs of blocks. `known` is the least objective known, or infinity. In models of more than 40 layers
+ * only every second or third border is tried. */
 void lp_exact_blocks(const lp_exact *x, double known, lp_exact_see_blocks see, void *user);
 
 /* ---- frontiers (graph.c) ----------------------------------------------------------------------------------------- */
@@ -93,7 +95,7 @@ void lp_exact_blocks(const lp_exact *x, double known, lp_exact_see_blocks see, v
 typedef struct {
   double link_ms;
   int32_t to;     /* the frontier after the unit, -1: not allowed */
-  uint32_t fresh; /* bit k: the unit's holding k was not on that side before */
+  uint32_t fresh; /* bit k: the side did not hold the unit's holding k before */
 } lp_exact_arc;
 
 typedef struct {
@@ -115,8 +117,10 @@ typedef struct {
 typedef struct {
   lp_exact_duals duals;
   double busy[LP_STAGE_COUNT][LP_SIDE_COUNT], link[LP_STAGE_COUNT]; /* per ms */
-  double *share[LP_STAGE_COUNT][LP_SIDE_COUNT]; /* [holding] the part that a stage pays; both stages' parts sum to 1 */
-  /* [holding] what prefill pays and decode gets for KV caches on the device, at most the cost of moving them */
+  /* [holding] the share of its price that each stage pays; the shares of both stages sum to 1. */
+  double *share[LP_STAGE_COUNT][LP_SIDE_COUNT];
+  /* [holding] the price that prefill pays and decode receives for KV caches on the device, at most the cost of moving
+   * them. */
   double *residence;
   double **potential[LP_STAGE_COUNT];                             /* [unit][frontier] least price to the end */
   unsigned char *side[LP_STAGE_COUNT];                            /* [unit] along the shortest path */
@@ -133,11 +137,11 @@ double lp_exact_arc_price(const lp_exact *x, lp_stage stage, const lp_exact_pric
                           int side, const lp_exact_arc *arc);
 /* The charge for a group of caches on the device: prefill pays it and decode gets it. */
 double lp_exact_residence(const lp_exact *x, const lp_exact_prices *prices, int32_t index);
-/* Sets potentials in ms: the least time from each frontier to the stage's end. False when pins contradict each
+/* Sets potentials to the least time, in ms, from each frontier to the stage's end. False when pins contradict each
  * other. */
 bool lp_exact_fastest(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_exact_prices *prices);
 
-/* The bound of all placements: the least price of both stages, less the limits at their prices. */
+/* The bound of all placements: the least price of both stages, minus the prices of the limits. */
 double lp_exact_least(const lp_exact *x, const lp_exact_prices *prices);
 /* Sets prices and potentials of both stages from the duals, shares and residence. */
 void lp_exact_solve_prices(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_exact_prices *prices);
@@ -157,7 +161,7 @@ void lp_exact_best_stage(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_
  * searches for a placement below `most`, writes it to side[stage][unit] and its objective to `objective`. */
 typedef struct {
   unsigned stages;
-  double most;   /* only placements with a smaller objective are wanted */
+  double most;   /* the search looks only for placements with a smaller objective */
   size_t width;  /* labels kept per step; those with the worst bound are dropped first */
   bool complete; /* out: no label was dropped */
   bool found;    /* out */
@@ -168,63 +172,66 @@ void lp_exact_search_run(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_
 
 /* ---- segments (search.c, chain.c) -------------------------------------------------------------------------------- */
 
-/* Holdings of both stages that can be live at once. */
+/* The most holdings of both stages that can be live at once. */
 enum { LP_EXACT_SHARED = 14 };
 
-/* Steps between two places where few frontiers are possible. */
+/* The steps between two places where few frontiers are possible. */
 typedef struct {
   int32_t from, to;       /* steps; at most 64 */
   const int32_t *slot_of; /* [holding] its bits in `shared`, -1: not live, or not of both stages */
   double grid_ms[LP_STAGE_COUNT], grid_objective; /* sums are multiples of these */
-  size_t most;                                    /* modes that are wanted at most */
-  /* Of the entry at hand: [stage][unit - first][frontier] the least price from there to the end of the stage, less that
-   * from the entry; modes whose price exceeds it by more than `slack` are not wanted. */
+  size_t most;                                    /* the most modes to list */
+  /* For the current entry: [stage][unit - first][frontier] the least price from there to the end of the stage, minus
+   * that of the entry. Modes with a price more than `slack` above it are not listed. */
   double **least[LP_STAGE_COUNT], slack;
   int32_t first[LP_STAGE_COUNT]; /* units before the segment */
 } lp_exact_segment;
 
-/* One placement of a segment's steps, between two frontiers: its sums. */
+/* One placement of a segment's steps, between two frontiers, as sums. */
 typedef struct {
   double objective, ms[LP_STAGE_COUNT], bytes[LP_SIDE_COUNT], activation[LP_SIDE_COUNT];
   int32_t at[LP_STAGE_COUNT]; /* frontiers after it */
-  uint64_t shared;            /* what sides hold after it: 4 bits for each slot, then the directions of moves */
+  uint64_t shared;            /* the sides' holdings after it: 4 bits for each slot, then the directions of moves */
   uint64_t sides;             /* bit k: the side of step from + k */
 } lp_exact_mode;
 typedef LP_VEC(lp_exact_mode) lp_exact_modes_list;
 
-/* Fills slot_of[holding]. Slots are used again by later holdings. False when there are not enough. */
+/* Fills slot_of[holding]. A slot serves several holdings, one after the other. False when there are not enough
+ * slots. */
 bool lp_exact_slots(const lp_exact *x, int32_t *slot_of);
-/* Appends the placements of a segment after the frontiers of `entry` that no other dominates. Returns the least price
- * above the least of those that were too many; infinite when there are none. */
+/* Appends the modes of a segment after the frontiers of `entry` that no other mode dominates. When there are too many,
+ * drops the rest and returns their least price, measured from the least of all; else returns infinity. */
 double lp_exact_modes(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], const lp_exact_prices *prices,
                       const lp_exact_segment *segment, const lp_exact_mode *entry, lp_exact_modes_list *out);
 
 /* ---- fronts (front.c) -------------------------------------------------------------------------------------------- */
 
-/* The least price to a stage's end by the time that is left: ms ascending, price descending. Stages without a limit
- * have one point. */
+/* The least price to a stage's end as a function of the remaining time: ms ascending, price descending. A stage without
+ * a limit has one point. */
 typedef struct {
   double *ms, *price;
   int32_t count;
 } lp_exact_front;
 
-/* Fills front[unit][frontier] for the units that `keep` has and for the stage's end. Points whose price is more than
- * `slack` above the least are left out; at most `points` are kept. Prices and times are rounded down, never up. */
+/* Fills front[unit][frontier] for the units that `keep` marks and for the stage's end. Drops points with a price more
+ * than `slack` above the least, and keeps at most `points`. Prices and times are rounded down, never up. */
 void lp_exact_fronts(const lp_exact *x, const lp_exact_graph *graph, lp_stage stage, const lp_exact_prices *prices,
                      double slack, int points, const bool *keep, lp_exact_front **front);
-/* The least price with this much time left; infinite: there is none. */
+/* The least price within this remaining time; infinity when there is none. */
 double lp_exact_front_price(const lp_exact_front *front, double ms);
 
 /* ---- chains of segments (chain.c) -------------------------------------------------------------------------------- */
 
 typedef struct {
-  double most;  /* only placements with a smaller objective are wanted */
-  double close; /* a share: what could be better by less than that is not looked for */
-  double step;  /* labels whose objectives differ by less stand for one another; 0: none */
-  double slur;  /* a share of each limit: labels whose times and bytes differ by less stand for one another, unproved */
-  size_t width; /* labels kept per segment */
-  const lp_exact_prices *listing; /* prices at which modes are listed; those of the run are for bounds */
-  /* Called with each placement found, the cheapest first, until it returns true: it is one. */
+  double most;  /* the search looks only for placements with a smaller objective */
+  double close; /* a share: an improvement of less than this is not looked for */
+  double step;  /* the search keeps one of labels with objectives that differ by less; 0: keeps all */
+  /* A share of each limit: the search keeps one of labels with times and bytes that differ by less, and then proves
+   * nothing. */
+  double slur;
+  size_t width;                   /* labels kept per segment */
+  const lp_exact_prices *listing; /* the prices at which modes are listed; those of the run are for bounds */
+  /* Called with each placement found, the cheapest first, until it returns true: that placement is feasible. */
   bool (*see)(void *user, unsigned char *const side[LP_STAGE_COUNT]);
   void *user;
   double work;   /* out: labels made */
@@ -233,23 +240,22 @@ typedef struct {
 } lp_exact_chain_search;
 
 typedef struct lp_exact_chain lp_exact_chain;
-/* The stages as a chain of segments; NULL when they do not form one. In the arena of `x`. */
+/* Makes the stages a chain of segments, in the arena of `x`; NULL when they do not form one. */
 lp_exact_chain *lp_exact_chain_create(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT]);
-/* Gives holdings that are alike the same shares and residence, so that equal segments have equal prices. */
+/* Gives equal shares and residence to holdings that are alike, so that equal segments have equal prices. */
 void lp_exact_chain_level(const lp_exact *x, lp_exact_prices *prices);
 void lp_exact_chain_free(lp_exact_chain *chain);
 const lp_exact *lp_exact_chain_problem(const lp_exact_chain *chain);
 const lp_exact_graph *lp_exact_chain_graph(const lp_exact_chain *chain); /* [LP_STAGE_COUNT] */
 size_t lp_exact_chain_length(const lp_exact_chain *chain);               /* in segments */
-/* The bound of all placements at these prices, with fronts. `slack`: how far above the least price of a stage it may
- * be. */
+/* The bound of all placements at these prices, with fronts. A stage's price may be at most `slack` above its least. */
 double lp_exact_chain_bound(const lp_exact_chain *chain, const lp_exact_prices *prices, double slack);
 void lp_exact_chain_run(lp_exact_chain *chain, const lp_exact_prices *prices, lp_exact_chain_search *search);
 
 /* ---- prices that couple the stages (couple.c) -------------------------------------------------------------------- */
 
-/* Changes the price of prefill's time and that of residence so that the bound of the fronts rises; returns the bound.
- * `known`: the least objective known, or infinite. */
+/* Changes the prices of prefill's time and of residence so that the bound of the fronts rises; returns the bound.
+ * `known` is the least objective known, or infinity. */
 double lp_exact_couple(const lp_exact_chain *chain, double known, lp_exact_prices *prices);
 
 #endif

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double rounding = 1e-14; /* as a share of the largest capacity: less counts as none */
+static const double rounding = 1e-14; /* a share of the largest capacity; a smaller rest counts as none */
 
 void lp_flow_index(lp_flow *flow, lp_arena *arena) {
   flow->first = LP_NEW_ARRAY(arena, int32_t, flow->node_count + 1);
@@ -46,7 +46,7 @@ static bool set_levels(lp_flow *flow, double least) {
   return flow->level[LP_FLOW_SINK] >= 0;
 }
 
-/* Fills the path of `length` arcs to the sink; returns how many of them still have room. */
+/* Fills the path of `length` arcs to the sink; returns the number of its arcs that still have room. */
 static int32_t push(lp_flow *flow, int32_t length, double least, double *value) {
   double amount = INFINITY;
   int32_t room = length;

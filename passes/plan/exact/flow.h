@@ -9,7 +9,7 @@ enum { LP_FLOW_SOURCE, LP_FLOW_SINK, LP_FLOW_FIRST };
 typedef struct {
   int32_t from, to;
   double capacity, back; /* from -> to, to -> from; infinite ones are allowed */
-  double flow;           /* found: the net flow, from -> to */
+  double flow;           /* out: the net flow, from -> to */
 } lp_flow_edge;
 
 /* An edge seen from one of its ends. */
@@ -25,7 +25,7 @@ typedef struct {
   lp_flow_arc *arc;
   int32_t *first;               /* [node + 1] arcs by the node that they leave */
   int32_t *level, *next, *path; /* level: not negative on the source's side of the cut that was found */
-  double work;                  /* arcs looked at so far */
+  double work;                  /* number of arcs visited so far */
 } lp_flow;
 
 /* Lists the arcs of each node. Call it once, when all edges are there. */

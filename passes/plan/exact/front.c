@@ -1,12 +1,12 @@
-/* Fronts of the exact scheduler: the least price of the rest of a stage for each time that it may take. Unlike a
- * price of time, a front counts each crossing in full: it does not mix placements. */
+/* Fronts of the exact scheduler: the least price of the rest of a stage for each time that it may take. Unlike a price
+ * of time, a front does not mix placements, so it counts each crossing in full. */
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Counts as meeting a limit; what is found is evaluated. */
+/* A limit that is exceeded by less than this share counts as met; found placements are evaluated exactly. */
 static const double allowance = 1e-9;
 
 typedef struct {

@@ -8,14 +8,14 @@
 
 enum { MOST_LIVE = 64, MOST_TURNS = 60, MOST_FRONTIERS = 6000, CROSSED = 0x80 };
 
-/* A frontier. Turns count from the oldest turn that matters, an even one. */
+/* A frontier. Turns count from the oldest turn that still matters, which is even. */
 typedef struct {
   unsigned char value[MOST_LIVE]; /* by position in the live list: turn, and CROSSED */
   unsigned char held[MOST_LIVE];  /* bit 1 << side */
   uint64_t paid;                  /* bit t: the message of turn t is paid for */
 } frontier;
 
-/* The frontiers that can be between two units, found by content. */
+/* The frontiers that can occur between two units, found by content. */
 typedef struct {
   int32_t value_count, hold_count;
   LP_VEC(frontier) list;
@@ -38,7 +38,7 @@ typedef struct {
 typedef struct {
   const lp_exact *x;
   lp_stage stage;
-  int32_t anchor; /* the last unit that reads nothing: until then turns keep their numbers */
+  int32_t anchor; /* the last unit that reads nothing; up to it, turns keep their numbers */
   LP_VEC(frontier_set) set;
   LP_VEC(known_step) step;
   lp_map *steps; /* the unit's form and the set before it -> step + 1 */
@@ -117,7 +117,7 @@ static void sort_set(frontier_set *set, int32_t *rank) {
   free(other);
 }
 
-/* The number of the set with these frontiers; takes ownership of it. */
+/* Returns the number of the set with these frontiers, and takes ownership of the set. */
 static int32_t intern(grapher *g, frontier_set *set) {
   for (size_t i = g->set.count; i-- > 0;) {
     const frontier_set *other = &g->set.data[i];
@@ -134,7 +134,7 @@ static int32_t intern(grapher *g, frontier_set *set) {
   return (int32_t)g->set.count - 1;
 }
 
-/* ---- what is live ------------------------------------------------------------------------------------------------ */
+/* ---- live values and holdings ------------------------------------------------------------------------------------ */
 
 static bool is_tracked(const lp_exact *x, lp_stage stage, const lp_exact_holding *holding) {
   if (holding->first[stage] == holding->last[stage]) return false;
@@ -143,7 +143,8 @@ static bool is_tracked(const lp_exact *x, lp_stage stage, const lp_exact_holding
   return holding->is_state;
 }
 
-/* Lists what is live after unit `index` of `before`: what its successors read or share. False when that is too much. */
+/* Lists the live values and holdings after unit `index` of `before`: those that its successors read or share. False
+ * when they are too many. */
 static bool list_live(const grapher *g, const boundary *before, int32_t index, boundary *out) {
   const lp_exact *x = g->x;
   const lp_exact_unit *unit = &x->unit[g->stage][index];
@@ -225,7 +226,7 @@ static void read_inputs(placing *p, lp_side side, lp_exact_arc *arc) {
   }
 }
 
-/* False when a KV cache is on the other side. */
+/* Makes the side hold what the unit holds; false when a KV cache is on the other side. */
 static bool hold_all(placing *p, lp_side side, unsigned char *held_new, lp_exact_arc *arc) {
   for (int32_t i = 0; i < p->unit->hold_count; i++) {
     int32_t at = place_of(p->before->hold, p->before->hold_count, p->unit->hold[i]);
@@ -237,7 +238,7 @@ static bool hold_all(placing *p, lp_side side, unsigned char *held_new, lp_exact
   return true;
 }
 
-/* The frontier of what is live after the unit, with turns counted anew. */
+/* Makes the frontier of everything that is live after the unit, with turns counted anew. */
 static bool settle(const placing *p, int turn, const unsigned char *held_new, frontier *out) {
   const boundary *before = p->before, *after = p->after;
   int oldest = MOST_TURNS + 2;
@@ -277,7 +278,7 @@ static bool place_unit(placing *p, const frontier *from, lp_side side, lp_exact_
 
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
 
-/* The text of everything that placing the unit depends on, except the frontiers before it. */
+/* Writes everything that placing the unit depends on, except the frontiers before it, as text. */
 static void describe(const placing *p, int32_t set, lp_buf *out) {
   const grapher *g = p->g;
   const lp_exact_unit *unit = p->unit;

@@ -15,7 +15,7 @@ typedef struct {
   int32_t at[LP_STAGE_COUNT]; /* frontiers */
   uint64_t shared; /* 4 bits for each live holding of both stages, then the directions that caches moved in */
   int32_t parent;  /* label of the step before */
-  int32_t next;    /* in its group; -1 ends */
+  int32_t next;    /* the next label of its group; -1 ends the list */
   uint64_t sides;  /* of the steps of a segment, bit by bit */
   unsigned char side;
   bool dropped;
@@ -23,7 +23,7 @@ typedef struct {
 
 typedef LP_VEC(label) labels;
 
-/* The part of a step that is kept once the next one is made. */
+/* The part of a step that is kept when the next step is made. */
 typedef struct {
   int32_t parent;
   unsigned char side;
@@ -40,7 +40,7 @@ typedef struct {
   int32_t *group; /* hash table of next: first label + 1 */
   size_t groups;
   trace **traces;
-  const lp_exact_segment *segment; /* when modes are listed */
+  const lp_exact_segment *segment; /* set while modes are listed */
   double rest;                     /* the least bound of a label beyond the width */
 } searcher;
 
@@ -106,13 +106,13 @@ static void add_label(searcher *s, label *l) {
   s->group[at] = (int32_t)s->next.count;
 }
 
-/* ---- what both stages hold --------------------------------------------------------------------------------------- */
+/* ---- holdings of both stages ------------------------------------------------------------------------------------- */
 
 static bool searches_both(const searcher *s) {
   return s->search->stages == 3;
 }
 
-/* Tells whether a label must remember which sides hold this between the first and the last of its users. */
+/* Tells whether a label must remember which sides have this holding between the first and the last of its users. */
 static bool is_shared(const searcher *s, const lp_exact_holding *holding) {
   if (!searches_both(s) || holding->first_step == holding->last_step) return false;
   if (holding->is_state) return true;
@@ -123,7 +123,7 @@ static bool is_shared(const searcher *s, const lp_exact_holding *holding) {
 
 /* Gives each holding that begins to live at step `k` a position; false when there is none left. */
 static bool open_slots(searcher *s, int32_t k, const lp_exact_unit *unit) {
-  if (s->segment) return true; /* they are known */
+  if (s->segment) return true; /* a segment has its slots already */
   for (int32_t i = 0; i < unit->hold_count; i++) {
     int32_t index = unit->hold[i];
     const lp_exact_holding *holding = &s->x->holding[index];
@@ -144,7 +144,7 @@ static unsigned mask_of(const label *l, int8_t slot) {
   return (unsigned)(l->shared >> (4 * slot)) & 15;
 }
 
-/* Sums of multiples of a power of two are exact, so that equal choices in another order have equal sums. */
+/* Sums of multiples of a power of two are exact, so equal choices in another order have equal sums. */
 static double on_grid(double value, double grid) {
   return grid > 0 ? nearbyint(value / grid) * grid : value;
 }
@@ -157,7 +157,8 @@ static double grid_objective(const searcher *s) {
   return s->segment ? s->segment->grid_objective : 0;
 }
 
-/* Adds the move of a group of caches whose two stages are now known to be on different sides, at the end of prefill. */
+/* Adds the move of a group of caches, at the end of prefill, as soon as its two stages are known to be on different
+ * sides. */
 static void move_caches(const searcher *s, int32_t index, unsigned mask, label *l) {
   const lp_exact_holding *holding = &s->x->holding[index];
   unsigned before = mask & 3, after = mask >> 2;
@@ -176,7 +177,8 @@ static void move_caches(const searcher *s, int32_t index, unsigned mask, label *
   l->price += (s->x->weights.move + s->prices->duals.per_ms[LP_STAGE_PREFILL]) * ms;
 }
 
-/* The bound divides the price of a holding among the stages. Where they disagree, it is due in full. */
+/* Completes the price of a holding: the bound divides it among the stages, but where they disagree it is due in
+ * full. */
 static void settle_price(const searcher *s, int32_t index, unsigned mask, label *l) {
   for (int side = 0; side < LP_SIDE_COUNT; side++) {
     double paid = 0, due = (mask | mask >> 2) & (1u << side) ? 1 : 0;
@@ -235,7 +237,7 @@ static bool may_live(const searcher *s, const label *l) {
   return bound < s->search->most;
 }
 
-/* The label's price in its segment, above the least. */
+/* The label's price in its segment, minus the least price. */
 static double excess_of(const searcher *s, const label *l) {
   double price = l->price;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
@@ -332,7 +334,7 @@ static bool do_step(searcher *s, int32_t k) {
   return true;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
 
 static void trace_back(const searcher *s, int32_t best, unsigned char *side[LP_STAGE_COUNT]) {
   for (int32_t k = s->x->step_count; k-- > 0;) {

@@ -1,4 +1,4 @@
-/* The exact scheduler's units, holdings and order: an lp_plan_problem reduced to what must be decided. */
+/* The exact scheduler's units, holdings and order: an lp_plan_problem reduced to its decisions. */
 #include "base/map.h"
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
@@ -155,7 +155,7 @@ static void fill_values(lp_exact *x, lp_stage stage, const stage_edges *e) {
 
 /* ---- holdings ---------------------------------------------------------------------------------------------------- */
 
-/* A thing that is held, before things with the same users are joined. */
+/* A thing that a side may hold, before things with the same users are joined. */
 typedef struct {
   numbers user[LP_STAGE_COUNT];
   lp_exact_holding holding;
@@ -169,7 +169,8 @@ typedef struct {
   numbers *unit_hold[LP_STAGE_COUNT];
 } holder;
 
-/* Lists what operator `op` of unit `unit` makes its side hold: its weights, and the free operators that it reads. */
+/* Lists the things that operator `op` of unit `unit` makes its side hold: its weights, and the free operators that it
+ * reads. */
 static void use(holder *h, const stage_edges *e, lp_stage stage, int32_t op, int32_t unit) {
   const lp_plan_op *item_op = &e->problem->ops[op];
   for (int32_t i = 0; i < item_op->weight_count; i++)

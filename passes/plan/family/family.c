@@ -11,7 +11,7 @@ typedef struct {
   int32_t plan[LP_FAMILY_MOST], count;
 } plan_set;
 
-/* How well a set serves the grid; compared member by member, smaller is better. */
+/* The quality of a set: smaller is better, compared member by member. */
 typedef struct {
   int32_t missed;
   double worst, sum;
@@ -49,8 +49,8 @@ static bool is_better(const set_score *a, const set_score *b) {
   return a->sum < b->sum - 1e-12;
 }
 
-/* Do all plans of the set fit? A bundle holds the weights of all plans, and a request runs one of them. Judged at the
- * request's own sizes. */
+/* Tells whether all plans of the set fit, at the request's own sizes. A bundle holds the weights of all plans, and a
+ * request runs one of them. */
 static bool fits(const lp_plan_grid *grid, const plan_set *set) {
   double working[LP_SIDE_COUNT] = {0}, weights[LP_SIDE_COUNT] = {0};
   lp_plan_prices prices;
@@ -98,7 +98,7 @@ static bool improve_at(const lp_plan_grid *grid, plan_set *set, int32_t at) {
 }
 
 static plan_set choose(const lp_plan_grid *grid, int32_t most) {
-  plan_set set = {.count = 1}; /* the request's own */
+  plan_set set = {.count = 1}; /* the request's own plan */
   while (set.count < most && improve_at(grid, &set, set.count))
     continue;
   for (bool changed = true; changed;) {

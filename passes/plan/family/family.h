@@ -11,14 +11,14 @@ typedef enum {
   LP_FAMILY_PROMPT,    /* tokens */
   LP_FAMILY_GENERATED, /* tokens */
   LP_FAMILY_RTT,       /* ms */
-  LP_FAMILY_UP,        /* bit/s, device to cloud; the other direction keeps its ratio to it */
+  LP_FAMILY_UP,        /* bit/s, device to cloud; the other direction keeps its ratio to this one */
   LP_FAMILY_AXES
 } lp_family_axis;
 extern const char *const lp_family_axis_names[LP_FAMILY_AXES]; /* with their units */
 
 enum { LP_FAMILY_KNOTS = 4, LP_FAMILY_MOST = 16 };
 
-/* From `low` to below `high` on each axis; 0 and infinity where it is open. */
+/* A box of requests, from `low` to below `high` on each axis; 0 and infinity where it is open. */
 typedef struct {
   int32_t plan;
   double low[LP_FAMILY_AXES], high[LP_FAMILY_AXES];
@@ -30,13 +30,13 @@ typedef struct {
 typedef struct {
   int32_t points, missed;
   double worst, mean;
-  int32_t alone_missed; /* the same of the first plan without the others */
+  int32_t alone_missed; /* the same for the first plan without the others */
   double alone_worst;
 } lp_family_regret;
 
 typedef struct {
   int32_t count;
-  lp_side *side[LP_FAMILY_MOST][LP_STAGE_COUNT]; /* the first is the request's own */
+  lp_side *side[LP_FAMILY_MOST][LP_STAGE_COUNT]; /* the first is the plan for the request itself */
   lp_family_region *region;
   int32_t region_count;
   lp_family_regret regret;

@@ -60,7 +60,7 @@ static void make_points(lp_plan_grid *grid, int64_t context) {
     point->request.isl = (int64_t)axis[LP_FAMILY_PROMPT].knot[workload / axis[LP_FAMILY_GENERATED].count];
     point->request.osl = (int64_t)axis[LP_FAMILY_GENERATED].knot[workload % axis[LP_FAMILY_GENERATED].count];
     if (context > 1 && point->request.isl + point->request.osl > context)
-      point->request.osl = context - point->request.isl; /* the most that a request of this cell comes to */
+      point->request.osl = context - point->request.isl; /* the most tokens that a request of this cell can have */
     point->link.figure[LP_LINK_RTT] = axis[LP_FAMILY_RTT].knot[link / axis[LP_FAMILY_UP].count];
     point->link.figure[LP_LINK_UP] = axis[LP_FAMILY_UP].knot[link % axis[LP_FAMILY_UP].count];
     point->link.figure[LP_LINK_DOWN] = ratio * point->link.figure[LP_LINK_UP];
@@ -151,7 +151,7 @@ static void make_plans(lp_plan_grid *grid, lp_side *const own[LP_STAGE_COUNT]) {
 
 /* ---- regret ------------------------------------------------------------------------------------------------------ */
 
-/* The cost of the cloud-only plan at a point: the scale of regrets. */
+/* The cost of the cloud-only plan at a point, which is the scale of regrets. */
 static double reference(const lp_plan_grid *grid, const lp_plan_form *cloud, const lp_grid_point *point) {
   lp_plan_result result;
   (void)grid;

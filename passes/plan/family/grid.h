@@ -1,4 +1,4 @@
-/* The grid of a plan family: its points priced, and every placement that is the best at one of them. */
+/* The grid of a plan family: its points with their prices, and every placement that is the best at one of them. */
 #ifndef LP_PLAN_GRID_H
 #define LP_PLAN_GRID_H
 
@@ -30,11 +30,11 @@ typedef struct {
   const lp_compile_request *request;
   lp_arena *arena;
   lp_grid_axis axis[LP_FAMILY_AXES];
-  lp_grid_point *point; /* [points], the last axis changing first */
+  lp_grid_point *point; /* [points], the last axis varies fastest */
   int32_t points;
   lp_grid_plan *plan; /* [plans], the request's own first, all different */
   int32_t plans;
-  double *regret; /* [plan][point]; infinite: the plan misses an SLA that can be met */
+  double *regret; /* [plan][point]; infinity: the plan misses an SLA that another plan meets */
 } lp_plan_grid;
 
 /* Fills the grid, in `arena` (grid.c). */

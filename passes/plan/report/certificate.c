@@ -1,10 +1,10 @@
 /* The certificate of a plan: the problem as the exact scheduler sees it, the plan, the plans it is compared with, and
  * the prices that prove the bound. `llmpart check-plan` confirms it by code of its own.
  *
- * Prices are those of the limits; they are 0 where the scheduler proves nothing, and then the bound is that of all
- * placements, whatever the limits. The bound is the least price of all placements, a minimum cut, less the prices of
- * the limits. Each unit states its charge for messages and what it exchanges with its values and holdings; after these
- * exchanges the separate minima add up to the bound. */
+ * The prices are those of the limits. They are 0 where the scheduler proves nothing; the bound then holds for all
+ * placements, also those that break a limit. The bound is the least price of all placements, a minimum cut, minus the
+ * prices of the limits. Each unit states its charge for messages and the amounts that it exchanges with its values and
+ * holdings; after these exchanges the separate minima add up to the bound. */
 #include "base/side.h"
 #include "passes/plan/exact/cut.h"
 #include "passes/plan/report/report.h"
@@ -78,7 +78,7 @@ static void put_slots(const lp_exact_unit *unit, const double *way, const double
   put_numbers(j, "split", split, count);
 }
 
-/* What the report says of a unit: the operators that it joins, as a list of rows of `operators`. */
+/* The report's rows for a unit: the operators that it joins, as a list of rows of `operators`. */
 typedef struct {
   int32_t *first; /* [unit] row; -1: none */
   int32_t *next;  /* [row] the next one of the same unit; -1: none */
@@ -159,7 +159,7 @@ static void put_sides(const lp_exact *x, const char *name, const lp_report_basel
   lp_json_put_end(j);
 }
 
-/* Where the units are in the plans that the report compares with. */
+/* Writes the sides of the units in the plans that the report compares with. */
 static void put_others(const lp_report *report, const lp_exact *x, lp_json_writer *j) {
   lp_json_put_object(j, "baselines");
   for (int32_t i = 0; i < report->baseline_count; i++)
@@ -171,7 +171,7 @@ static void put_others(const lp_report *report, const lp_exact *x, lp_json_write
 static void put_whole(const lp_report *report, const lp_cut *cut, double bound, lp_json_writer *j) {
   const lp_plan_proof *proof = &report->proof;
   const double *split = lp_cut_splits(cut);
-  lp_plan_result full; /* what early exits save is no sum over operators */
+  lp_plan_result full; /* the savings of early exits are not a sum over operators */
   lp_plan_evaluate(report->problem, &report->full, (lp_side *const *)report->side, &full);
   lp_json_put_object(j, "certificate");
   lp_json_put_number(j, "value", lp_plan_objective_value(&full, report->request));
@@ -188,14 +188,14 @@ static void put_whole(const lp_report *report, const lp_cut *cut, double bound, 
   lp_json_put_end(j);
 }
 
-/* Without a cloud there is nothing to choose. */
+/* Without a cloud every unit is on the device. */
 static void pin_to_device(lp_exact *x) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     for (int32_t i = 0; i < x->unit_count[stage]; i++)
       x->unit[stage][i].pin = LP_SIDE_DEVICE;
 }
 
-/* "null" where the proof belongs to another problem: the module changed after the scheduler ran. */
+/* "null" where the proof belongs to another problem, because the module changed after the scheduler ran. */
 void lp_report_certificate(const lp_report *report, lp_json_writer *json) {
   const lp_plan_proof *proof = &report->proof;
   lp_exact_duals duals = {.per_ms = {proof->per_ms[0], proof->per_ms[1]},

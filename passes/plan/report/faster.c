@@ -3,8 +3,8 @@
 #include "passes/plan/objective.h"
 #include "passes/plan/report/report.h"
 
-/* How much worse the faster plan may be, as a share of the objective; how many times as fast it must be: the whole
- * request, or the first token of a request that takes no longer. */
+/* little: the most that the faster plan may cost in addition, as a share of the objective. The others: how many times
+ * as fast it must be, for the whole request or for the first token of a request that takes no longer. */
 static const double little = 0.05, much_faster = 1.5, much_faster_start = 2;
 
 static bool is_much_faster(const lp_plan_result *plan, const lp_plan_result *other) {
@@ -23,7 +23,7 @@ static void consider(lp_report *report, const lp_report_baseline *other) {
   if (!report->faster.name || other->result.e2e_ms < report->faster.result.e2e_ms) report->faster = *other;
 }
 
-/* The best cut at an objective to which latency adds at most the share that a faster plan may cost. */
+/* Considers the best cut at an objective to which latency adds at most the share that a faster plan may cost. */
 static void consider_cut(lp_report *report) {
   const lp_compile_request *request = report->request;
   const double value = lp_plan_objective_value(&report->plan, request);

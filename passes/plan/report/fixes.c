@@ -18,7 +18,7 @@ typedef struct {
   const char *name;
   double (*get)(const lp_compile_request *request);
   void (*set)(changed_request *changed, double value);
-  double end; /* no fix is beyond it: 0 for figures that should be small */
+  double end; /* the end of the range of fixes: 0 for figures that should be small */
 } request_figure;
 
 static double get_ttft(const lp_compile_request *r) {
@@ -94,7 +94,7 @@ static bool feasible_with(const lp_plan_problem problem[LP_STAGE_COUNT], const c
   return is_feasible(problem, scheduler, &changed.request);
 }
 
-/* Bytes of all weights as a side would store them. */
+/* The bytes of all weights in the form in which a side would store them. */
 static double total_weights(const lp_plan_problem *problem, lp_side side) {
   double sum = 0;
   for (int32_t i = 0; i < problem->weight_count; i++)
@@ -127,8 +127,8 @@ static bool narrower_weights(lp_module *module, const lp_plan_problem problem[LP
   return false;
 }
 
-/* The least change of a figure that makes a plan feasible. Its end tells whether there is one. The factor of the change
- * is squared until a plan is feasible, and bisection then closes in. False when there is none. */
+/* Finds the least change of a figure that makes a plan feasible; false when there is none, which the end of its range
+ * tells. The factor of the change is squared until a plan is feasible, and bisection then closes in. */
 static bool find_change(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
                         const lp_compile_request *request, const request_figure *figure, double *out) {
   double bad = figure->get(request), good = figure->end;

@@ -73,7 +73,7 @@ static void put_request(lp_json_writer *j, const lp_compile_request *request) {
   lp_json_put_end(j);
 }
 
-/* Numbers that only this plan has. */
+/* The method that proved the lower bound; NULL when none is known. */
 static const char *proof_name(const lp_plan_proof *proof) {
   if (!proof->known) return NULL;
   if (proof->complete) return "complete search";
@@ -130,7 +130,7 @@ static void put_result(lp_json_writer *j, const char *name, const lp_plan_result
   lp_json_put_end(j);
 }
 
-/* A plan that is much faster and hardly worse, or null. */
+/* Writes a plan that is much faster and hardly worse, or null. */
 static void put_faster(lp_json_writer *j, const lp_report *report) {
   if (!report->faster.name) {
     lp_json_put_null(j, "faster");
@@ -143,7 +143,7 @@ static void put_faster(lp_json_writer *j, const lp_report *report) {
   lp_json_put_end(j);
 }
 
-/* What the plan's time per token with early exits rests on, or null. */
+/* Writes the assumptions of the plan's time per token with early exits, or null. */
 static void put_exits(lp_json_writer *j, const lp_report *report) {
   const lp_exit_rates *rates = &report->request->exit_rates;
   if (report->request->exit_count == 0) return;

@@ -1,4 +1,4 @@
-/* Summarises the placement: stretches of layers whose operators are placed alike. */
+/* Summarises the placement: runs of layers with equal placements of their operators. */
 #include "base/side.h"
 #include "passes/plan/report/report.h"
 
@@ -57,7 +57,7 @@ static void add_layer(const lp_report *report, lp_stage stage, int32_t layer, lp
   }
 }
 
-/* Operators before the first layer and after the last have ranges of their own. */
+/* Tells whether the layer has a range of its own: the operators before the first layer, or those after the last. */
 static bool stands_alone(const lp_report *report, lp_stage stage, int32_t layer) {
   return layer < 0 || layer >= report->problem[stage].layer_count;
 }

@@ -13,7 +13,7 @@ typedef struct {
   lp_plan_result result;
 } lp_report_baseline;
 
-/* A change that by itself makes an infeasible request feasible. */
+/* A change of one figure that makes an infeasible request feasible. */
 typedef struct {
   const char *name; /* "tpot_ms", "rtt_ms", "up_bps", "device_memory_bytes": the unit is in it */
   double from, to;
@@ -30,7 +30,8 @@ typedef struct {
 typedef struct {
   lp_module *module;
   const lp_compile_request *request;
-  lp_compile_request full; /* the same, and the cloud is asked for every token: of all plans but the one with exits */
+  /* The request without early exits: the cloud computes every token. It applies to all plans but the one with exits. */
+  lp_compile_request full;
   lp_arena *arena;
   bool table1;
   const char *scheduler, *name;
@@ -42,11 +43,11 @@ typedef struct {
   lp_plan_proof proof;
   lp_report_baseline baselines[4];
   int32_t baseline_count;
-  lp_report_baseline faster; /* much faster than the plan and hardly worse; no name: none was found */
+  lp_report_baseline faster; /* a plan that is much faster and hardly worse; without a name: none was found */
   lp_report_fix fixes[8];
   int32_t fix_count;
-  lp_plan_family family;   /* count 1: no family */
-  lp_plan_result *of_plan; /* [family.count] each at the request itself */
+  lp_plan_family family;   /* a count of 1 means no family */
+  lp_plan_result *of_plan; /* [family.count] the result of each plan for the request itself */
   double decrement;        /* 1 - cost / cost of cloud-only; NaN without such a plan */
   lp_report_operator *operators;
   int32_t operator_count;
@@ -58,7 +59,7 @@ typedef struct {
   int64_t k, n; /* of linear operators */
   double ops, elements;
 } lp_table1_row;
-/* Distinct rows, in program order (table1.c). Returns their number, at most `most`. */
+/* Fills the distinct rows, in program order (table1.c), and returns their number, at most `most`. */
 int32_t lp_table1_rows(const lp_report *report, lp_table1_row *rows, int32_t most);
 
 /* The smallest single changes that make the request feasible with its scheduler (fixes.c). */
@@ -67,22 +68,22 @@ int32_t lp_plan_fixes(lp_module *module, const lp_plan_problem problem[LP_STAGE_
 
 /* Sets report->faster from the plan and its baselines (faster.c). */
 void lp_report_find_faster(lp_report *report);
-/* What the plan saves over the faster one, as a share of that one's objective. */
+/* The share of the faster plan's objective that the plan saves. */
 double lp_report_saving(const lp_report *report);
 
-/* A stretch of layers whose operators are placed alike. */
+/* A run of layers with equal placements of their operators. */
 typedef struct {
   int32_t first, last; /* layers; -1 is before the first, layer_count after the last */
   int32_t device_ops, cloud_ops;
   double device_ms, cloud_ms;
-  const char *what; /* for mixed layers: which kinds run where; NULL otherwise */
+  const char *what; /* for mixed layers: the kinds on each side; NULL otherwise */
 } lp_report_range;
 /* Ranges of a stage, in order (ranges.c). */
 int32_t lp_report_ranges(const lp_report *report, lp_stage stage, lp_report_range **out);
 /* "embedding", "layers 0-11", "head" */
 const char *lp_report_range_name(const lp_report *report, const lp_report_range *range, char out[48]);
 
-/* The member `certificate`: the problem and the prices, enough to confirm the plan without the planner
+/* Writes the member `certificate`: the problem and the prices, which suffice to confirm the plan without the planner
  * (certificate.c). */
 void lp_report_certificate(const lp_report *report, lp_json_writer *json);
 

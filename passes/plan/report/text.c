@@ -32,7 +32,7 @@ static void put_bound(const char *name, double ms, lp_buf *out) {
     lp_buf_printf(out, "%s any", name);
 }
 
-/* A link without a name of its own is called after its figures, which the line states anyway. */
+/* A link without a name is named after its figures, which the line states anyway. */
 static const char *link_name(const lp_link *link) {
   return link->name && !strchr(link->name, '=') ? link->name : "";
 }

@@ -1,4 +1,4 @@
-/* The forms of a finished sweep. Each appends a whole document. */
+/* The output formats of a finished sweep. Each function appends a whole document. */
 #ifndef LP_SWEEP_FORMATS_H
 #define LP_SWEEP_FORMATS_H
 

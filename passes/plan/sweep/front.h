@@ -6,7 +6,7 @@
 
 /* Marks the rows of each workload that no other feasible row beats in both measures. */
 void lp_sweep_mark_fronts(const lp_sweep_spec *spec, lp_sweep_result *result);
-/* The rows of a front of a workload, cheapest first; returns how many. */
+/* Lists the rows of a workload's front, cheapest first; returns their number. */
 size_t lp_sweep_front(const lp_sweep_spec *spec, const lp_sweep_result *result, size_t workload, int which,
                       size_t *rows);
 

@@ -95,7 +95,7 @@ static bool is_of(const page *p, size_t row, size_t workload) {
   return at[LP_SWEEP_WORKLOADS] == workload && p->result->row[row].feasible;
 }
 
-/* Draws every which-th feasible row as a faint dot, so that the page stays small. */
+/* Draws only every n-th feasible row as a faint dot, so that the page stays small. */
 static void draw_rows(const page *p, const lp_chart *chart, size_t workload, lp_sweep_number time, size_t step) {
   size_t seen = 0;
   for (size_t i = 0; i < p->spec->rows; i++) {

@@ -23,7 +23,7 @@ void lp_sweep_journal_line(size_t index, const lp_sweep_row *row, lp_buf *out) {
   lp_buf_puts(out, " .\n");
 }
 
-/* Reads a whole line; false when it is not a journal's. */
+/* Reads a whole line; false when it is not a line of a journal. */
 static bool parse_row(const char *text, lp_sweep_row *rows, size_t count) {
   char *end;
   size_t index = strtoul(text, &end, 10);

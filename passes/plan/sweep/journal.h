@@ -4,11 +4,11 @@
 
 #include "passes/plan/sweep/sweep.h"
 
-/* Threads do not share it: the caller locks. */
+/* It is not thread-safe: the caller holds a lock. */
 typedef struct {
-  int fd; /* -1: none is kept */
+  int fd; /* -1: no journal is kept */
 } lp_sweep_journal;
-/* Opens or creates the journal and marks the rows that it has. `key` names everything that rows depend on. */
+/* Opens or creates the journal and marks the rows that it has. `key` identifies everything that rows depend on. */
 LP_MUST_USE lp_status lp_sweep_journal_open(const lp_sweep_options *options, const char *key, lp_sweep_row *rows,
                                             size_t count, size_t *resumed, lp_sweep_journal *out, lp_diag *diag);
 /* Writes a row as a line of the journal. Touches nothing but `out`. */

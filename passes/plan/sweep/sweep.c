@@ -39,7 +39,7 @@ typedef struct {
 typedef struct {
   sweep *s;
   lp_arena *arena; /* of the combination */
-  size_t priced;   /* which; SIZE_MAX: none */
+  size_t priced;   /* the combination that is priced; SIZE_MAX: none */
   lp_plan_prices prices;
   lp_plan_problem problem[LP_STAGE_COUNT]; /* made when a scheduler first needs it */
   bool has_problem;
@@ -53,7 +53,7 @@ typedef struct {
 static const lp_sweep_axis priced_axes[] = {LP_SWEEP_MACHINES, LP_SWEEP_WORKLOADS, LP_SWEEP_DTYPES, LP_SWEEP_SESSIONS};
 static const lp_sweep_axis other_axes[] = {LP_SWEEP_LINKS, LP_SWEEP_SLAS, LP_SWEEP_SCHEDULERS};
 
-/* The row that is computed in turn `turn`, and its combination. */
+/* The row at position `turn` of the order of work, and its combination. */
 static size_t row_of_turn(const lp_sweep_spec *spec, size_t turn, size_t *combination) {
   size_t at[LP_SWEEP_AXES], row = 0;
   for (size_t i = LP_COUNT(other_axes); i-- > 0; turn /= spec->count[other_axes[i]])
@@ -84,7 +84,7 @@ static lp_plan_result evaluate(worker *w, const lp_compile_request *request, int
   return result;
 }
 
-/* Does what the scheduler "layer" does: tries every cut; of equal ones takes the one that leaves most on the device. */
+/* Acts as the scheduler "layer": tries every cut, and of equal ones takes the one that leaves most on the device. */
 static lp_plan_result best_cut(worker *w, const lp_compile_request *request) {
   int64_t last = w->s->cuts - 2;
   lp_plan_result best = evaluate(w, request, last);
@@ -206,13 +206,13 @@ static void run_threads(sweep *s) {
   pthread_t *thread = lp_alloc((size_t)threads * sizeof *thread);
   while (started + 1 < threads && pthread_create(&thread[started], NULL, work, s) == 0)
     started++;
-  work(s); /* also works when no other thread can be started */
+  work(s); /* this thread works too, so the sweep runs even when no thread can be started */
   for (int32_t i = 0; i < started; i++)
     pthread_join(thread[i], NULL);
   free(thread);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- the sweep --------------------------------------------------------------------------------------------------- */
 
 static void make_cuts(sweep *s, lp_arena *arena) {
   const lp_plan_problem *problem = s->forms->problem;
@@ -229,7 +229,7 @@ static void make_cuts(sweep *s, lp_arena *arena) {
   }
 }
 
-/* A hash of everything that rows depend on: the graph, machines, links, and the axes. */
+/* Computes a hash of everything that rows depend on: the graph, machines, links, and the axes. */
 static void key_of(const lp_sweep_spec *spec, const lp_module *module, char out[65]) {
   lp_buf text = {0};
   lp_buf_puts(&text, LP_VERSION "\n");

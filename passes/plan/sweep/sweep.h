@@ -11,7 +11,7 @@
 #include "passes/decoder.h"
 #include "passes/plan/plan.h"
 
-/* ---- what is asked (spec.c) -------------------------------------------------------------------------------------- */
+/* ---- the specification (spec.c) ---------------------------------------------------------------------------------- */
 
 typedef struct {
   const char *name[LP_SIDE_COUNT]; /* as the file has them */
@@ -68,7 +68,7 @@ void lp_sweep_spec_free(lp_sweep_spec *spec);
 /* The request of a row; `at` gets its index on each axis. */
 lp_compile_request lp_sweep_request(const lp_sweep_spec *spec, size_t row, size_t at[LP_SWEEP_AXES]);
 
-/* ---- what comes out ---------------------------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------------------------- */
 
 /* Numbers of a row. */
 typedef enum {
@@ -78,7 +78,7 @@ typedef enum {
   LP_SWEEP_COST,
   LP_SWEEP_COST_PER_MTOK,
   LP_SWEEP_DECREMENT, /* 1 - cost / cost of cloud-only; NaN when that costs nothing */
-  LP_SWEEP_GAP,       /* between plan and lower bound; NaN when none is proved */
+  LP_SWEEP_GAP,       /* the gap between plan and lower bound; NaN when no bound is proved */
   LP_SWEEP_ENERGY,
   LP_SWEEP_CLOUD_BUSY,
   LP_SWEEP_DEVICE_BUSY,
@@ -102,17 +102,18 @@ typedef struct {
 
 typedef struct {
   lp_sweep_row *row; /* [spec->rows] */
-  size_t resumed;    /* rows that the journal had */
+  size_t resumed;    /* number of rows that the journal had */
   uint64_t evaluations;
-  double ms; /* the time of all threads together */
+  double ms; /* the times of all threads, added up */
 } lp_sweep_result;
 
 /* ---- running (sweep.c) ------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  int32_t threads;      /* 0: the machine's cores */
-  const char *journal;  /* finished rows are kept there and not computed again; NULL: nowhere */
-  bool journal_is_ours; /* a default name: when it cannot be written, that is a warning */
+  int32_t threads; /* 0: the machine's cores */
+  /* The journal's file: its rows are not computed again, finished rows are added; NULL: no journal. */
+  const char *journal;
+  bool journal_is_ours; /* the path is a default: when it cannot be written, that is a warning */
   /* Called about ten times a second, from one thread at a time. NULL: quiet. */
   void (*progress)(void *user, size_t done, size_t rows, uint64_t evaluations, double ms);
   void *user;

@@ -72,7 +72,7 @@ static lp_status rewrite_skip_norm(lp_rewrite *r) {
   return done(r);
 }
 
-/* The number of words in each sequence that the mask [b, s] admits; 0 without a mask. */
+/* The number of tokens of each sequence that the mask [b, s] admits; 0 without a mask. */
 static lp_value *mask_index(lp_rewrite *r, lp_value *ids, lp_value *mask) {
   lp_value *ones = mask ? mask : lp_rw_op(r, LP_ONNX_Mul, lp_rw_cast(r, ids, LP_I64), LP_RW_INTS(r, 0));
   ones = mask ? lp_rw_cast(r, lp_rw_op(r, LP_ONNX_Equal, lp_rw_cast(r, mask, LP_I64), LP_RW_INTS(r, 1)), LP_I64) : ones;

@@ -1,4 +1,5 @@
-/* What the files of decompose share: the operator that is rewritten, and functions that build standard operators.
+/* Declarations that the files of decompose share: the operator that is rewritten, and functions that build standard
+ * operators.
  *
  * decompose.c  the pass and its table; activations, norms with a skip connection, causal convolutions
  * build.c      building
@@ -49,7 +50,7 @@ typedef struct {
   int64_t value;
 } lp_rw_attr;
 lp_value *lp_rw_with(lp_rewrite *r, lp_kind kind, int32_t in_count, lp_value *const *in, lp_rw_attr attr);
-/* x + y; x when there is no y. */
+/* Returns x + y, or x when y is NULL. */
 lp_value *lp_rw_add(lp_rewrite *r, lp_value *x, lp_value *y);
 lp_value *lp_rw_ints(lp_rewrite *r, int32_t count, const int64_t *values);
 #define LP_RW_INTS(r, ...)                                                                                             \
@@ -63,10 +64,10 @@ lp_value *lp_rw_concat(lp_rewrite *r, int32_t count, lp_value *const *in, int64_
 lp_value *lp_rw_slice(lp_rewrite *r, lp_value *x, int64_t axis, lp_value *from, lp_value *to); /* vectors of one */
 lp_op *lp_rw_split(lp_rewrite *r, lp_value *x, int64_t axis, int32_t count, const int64_t *sizes);
 lp_value *lp_rw_pick(lp_rewrite *r, lp_value *x, int64_t axis, int64_t index); /* x[.., index, ..] without the axis */
-/* The size of an axis as a scalar; the vector 0, 1, ... below it. */
+/* lp_rw_size gives the size of an axis as a scalar, lp_rw_count the vector 0, 1, ... below it. */
 lp_value *lp_rw_size(lp_rewrite *r, lp_value *x, int64_t axis);
 lp_value *lp_rw_count(lp_rewrite *r, lp_value *size);
-/* [b, s, heads * d] as [b, heads, s, d] and back; operands of four axes are returned as they are. */
+/* Reshapes [b, s, heads * d] to [b, heads, s, d] and back; operands of four axes are returned as they are. */
 lp_value *lp_rw_split_heads(lp_rewrite *r, lp_value *x, int64_t heads);
 lp_value *lp_rw_join_heads(lp_rewrite *r, lp_value *x);
 /* Reports "'Op' WHAT" at the node. */

@@ -41,7 +41,7 @@ typedef struct {
   lp_value *positions;             /* [b, s] */
 } gqa;
 
-/* ---- what the operator says -------------------------------------------------------------------------------------- */
+/* ---- forms of the operator --------------------------------------------------------------------------------------- */
 
 static lp_status check_attributes(const lp_rewrite *r) {
   const lp_op *op = r->op;
@@ -92,7 +92,8 @@ static lp_status read_parts(gqa *g) {
 
 /* ---- lengths ----------------------------------------------------------------------------------------------------- */
 
-/* Is seqlens_k the number of past and new rows less one, at every size? Then it depends on sizes only. */
+/* Tells whether seqlens_k is the number of past and new rows minus one, at every size. Then it depends on sizes
+ * only. */
 static bool is_uniform(const gqa *g) {
   static const int64_t sizes[][3] = {{1, 1, 0}, {1, 1, 5}, {2, 3, 0}, {2, 3, 4}, {3, 7, 2}, {1, 64, 0}};
   lp_module *m = g->r->b.module;

@@ -1,13 +1,13 @@
 /* Rewrites com.microsoft's rotary positions by the standard's RotaryEmbedding. */
 #include "passes/recognise/decompose/decompose.h"
 
-/* Is the table one of two, chosen by one condition? */
+/* Tells whether the table is one of two that one condition selects. */
 static bool is_choice(const lp_value *table) {
   return lp_op_is(table->def, LP_ONNX_Where) && lp_op_in(table->def, 0)->type.rank == 0;
 }
 
-/* The rows of a table at the positions. Of two tables both rows are read: choosing between rows costs less than between
- * tables. Rows that lengthen the shorter table are never read. */
+/* The rows of a table at the positions. When a condition selects one of two tables, the rows of both are read and the
+ * condition selects between the rows, which costs less. Rows that lengthen the shorter table are never used. */
 static lp_value *rows_at(lp_rewrite *r, lp_value *table, lp_value *positions) {
   if (!is_choice(table)) {
     lp_value *whole = lp_op_is(table->def, LP_ONNX_Pad) ? lp_op_in(table->def, 0) : table;
@@ -39,7 +39,7 @@ lp_value *lp_rw_rotate(lp_rewrite *r, lp_value *x, lp_value *const tables[2], lp
   return lp_build_place(&r->b, op) == LP_OK ? op->out[0] : NULL;
 }
 
-/* One offset for all sequences, [1]: positions offset + i, [b, s]. */
+/* The positions offset + i, [b, s], from one offset for all sequences, [1]. */
 static lp_value *positions_from(lp_rewrite *r, lp_value *offset, lp_value *x) {
   lp_value *rows = lp_rw_count(r, lp_rw_size(r, x, x->type.rank == 4 ? 2 : 1)), *first = LP_RW_INTS(r, 0);
   lp_value *in[] = {lp_rw_unsqueeze(r, lp_rw_size(r, x, 0), first), LP_RW_INTS(r, 1)};

@@ -41,7 +41,7 @@ static lp_status read_form(lp_rewrite *r, standard *f) {
 
 /* ---- masks ------------------------------------------------------------------------------------------------------- */
 
-/* Missing columns of a mask forbid. */
+/* Missing columns of a mask hide their keys. */
 static lp_status widen_mask(standard *f) {
   lp_rewrite *r = f->r;
   int64_t width, total;
@@ -85,7 +85,7 @@ static lp_value *key_positions(standard *f) {
   return lp_rw_count(r, past ? lp_rw_add(r, total, lp_rw_size(r, past, 2)) : total);
 }
 
-/* Which keys each row may see, apart from the mask; *out NULL when it may see all. */
+/* Computes which keys each row may see, apart from the mask; *out is NULL when it may see all. */
 static lp_status visible(standard *f, lp_value **out) {
   lp_rewrite *r = f->r;
   lp_value *lengths = lp_op_in(f->op, LENGTHS), *may = NULL;
