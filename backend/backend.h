@@ -1,7 +1,7 @@
 /* backend: emits the code of each side of an outlined module (passes/passes.h), and a bundle of both. A backend is one
  * const table of functions; null is the template to copy. This folder knows the IR and machine models, and neither the
- * frontend, nor the passes, nor the runtime. base/abi.h is the contract of emitted code, docs/bundle.md that of
- * bundles.
+ * frontend, nor the passes, nor the runtime. base/abi.h is the contract of emitted code, docs/bundle.md is the contract
+ * of bundles.
  */
 #ifndef LP_BACKEND_H
 #define LP_BACKEND_H
@@ -13,7 +13,7 @@
 typedef struct {
   lp_side side;
   const char *march; /* "native", "x86-64-v3", "znver4", "armv8-a", "sm_80", ...: see cpu/target.c, cuda/cuda.c */
-  const char *os;    /* of the object code that stands by itself: "macos" is Mach-O, others and NULL are ELF */
+  const char *os;    /* of a stand-alone object file: "macos" is Mach-O, others and NULL are ELF */
   int opt_level;     /* 0..3 */
 } lp_emit_options;
 
@@ -39,7 +39,7 @@ typedef struct {
 
 typedef struct {
   const char *triple, *march; /* "native" resolved */
-  const char *level; /* what a processor must have to run it: "x86-64-v3", "x86-64-v4"; NULL: the triple says it */
+  const char *level; /* the processor level that the code needs: "x86-64-v3", "x86-64-v4"; NULL: the triple says it */
   int32_t program_count;
   const lp_code_program *program; /* in the module's order of functions */
   int64_t weight_bytes;           /* 0: no weights file is needed */
@@ -51,11 +51,11 @@ typedef struct lp_backend {
   /* The name of the kernels' file in a bundle, if the runtime compiles kernels and runs a launch list (docs/gpu.md);
    * NULL if it loads LP_EMIT_SHARED. */
   const char *kernels;
-  /* Can the backend run this op.* operator? If not, `why` (64 bytes) gets what is missing. */
+  /* Tells whether the backend can run this op.* operator. If not, `why` (64 bytes) gets the missing feature. */
   bool (*runs)(const lp_op *op, char why[64]);
   /* Emits the code of options->side in `form` into `out`. */
   lp_status (*emit)(lp_module *module, const lp_emit_options *options, lp_emit_form form, lp_buf *out, lp_diag *diag);
-  /* Fills `out` without generating code; emit with the same options uses these symbols. */
+  /* Fills `out` without generating code. emit with the same options uses the same symbols. */
   lp_status (*describe)(lp_module *module, const lp_emit_options *options, lp_arena *arena, lp_code *out,
                         lp_diag *diag);
   /* Writes the side's weights, packed for its kernels, as weights.safetensors at `path`. */
@@ -76,11 +76,12 @@ typedef struct {
   const lp_backend *backend[LP_SIDE_COUNT];
   lp_emit_options options[LP_SIDE_COUNT];
   const char *machine[LP_SIDE_COUNT]; /* names of the machines, for the manifest; or NULL */
-  const char *tokenizer;   /* path of tokenizer.json; tokenizer_config.json and chat_template.jinja beside it are copied
+  const char *tokenizer; /* path of tokenizer.json; tokenizer_config.json and chat_template.jinja beside it are copied
                               too; or NULL */
-  const char *folder;      /* where config.json, generation_config.json and genai_config.json may be, or NULL */
-  const char *report_json; /* text, or NULL */
-  int64_t context, vocab;  /* for the manifest */
+  /* The folder that may hold config.json, generation_config.json and genai_config.json, or NULL. */
+  const char *folder;
+  const char *report_json;                                     /* text, or NULL */
+  int64_t context, vocab;                                      /* for the manifest */
   void (*progress)(void *user, const char *what, double done); /* NULL: no reports of progress */
   void *user;
 } lp_bundle_request;

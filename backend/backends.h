@@ -1,4 +1,4 @@
-/* The tables of the backends, which backend.c lists. */
+/* The tables of the backends. backend.c lists them. */
 #ifndef LP_BACKENDS_H
 #define LP_BACKENDS_H
 

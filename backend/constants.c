@@ -84,7 +84,7 @@ static void put_header(lp_writer *writer, const lp_stored_constant *const *list,
 static int by_offset(const void *a, const void *b) {
   const lp_stored_constant *x = *(const lp_stored_constant *const *)a, *y = *(const lp_stored_constant *const *)b;
   if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
-  return (x->bytes > y->bytes) - (x->bytes < y->bytes); /* an empty one first */
+  return (x->bytes > y->bytes) - (x->bytes < y->bytes); /* an empty constant comes first */
 }
 
 lp_status lp_constants_write(const lp_constants *constants, const char *path, lp_constant_writer *write, void *user,

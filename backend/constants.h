@@ -1,4 +1,4 @@
-/* The constants that a side's code reads, each once, and the file that holds them. */
+/* The constants that a side's code reads, each stored once, and the file that holds them. */
 #ifndef LP_BACKEND_CONSTANTS_H
 #define LP_BACKEND_CONSTANTS_H
 
@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "ir/ir.h"
 
-/* A constant as it lies in weights.safetensors. A backend's constant is a struct that begins with this one. */
+/* A constant in the form of weights.safetensors. A backend's constant is a struct that begins with this one. */
 typedef struct {
   const char *name; /* unique in the file */
   lp_dtype dtype;   /* of the stored elements */
@@ -24,10 +24,10 @@ typedef struct {
 
 void lp_constants_init(lp_constants *constants, lp_arena *arena);
 void lp_constants_release(lp_constants *constants);
-/* "BASE" and the suffix, with a number after it when another constant has that name. */
+/* Returns "BASE" and the suffix, with a number after it when another constant has that name. */
 const char *lp_constants_name(lp_constants *constants, const char *base, const char *suffix);
-/* Sets every offset. safetensors allows no gaps, so alignment comes from the order: `rank_of` gives each constant a
- * class below `classes`, and those of a lower class come first. */
+/* Sets every offset. safetensors allows no gaps, so the order must give the alignment: `rank_of` gives each constant a
+ * class below `classes`, and constants of a lower class come first. */
 void lp_constants_place(lp_constants *constants, int (*rank_of)(const lp_stored_constant *stored), int classes);
 
 /* Writes the elements of one constant. */
@@ -36,11 +36,11 @@ typedef lp_status lp_constant_writer(void *user, lp_writer *writer, const lp_sto
 LP_MUST_USE lp_status lp_constants_write(const lp_constants *constants, const char *path, lp_constant_writer *write,
                                          void *user, lp_diag *diag);
 
-/* Appends what tells one constant's content from another's; reads no weight. */
+/* Appends a key of the constant's content, which differs for different content; reads no weight. */
 void lp_constant_identity(const lp_value *value, lp_buf *key);
 /* Maps the elements of a constant; fails unless all are there. */
 LP_MUST_USE lp_status lp_constant_data(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag);
-/* The sizes of a type [rank]; 0 for those that are not constant. */
+/* Fills the sizes of a type [rank]; 0 for sizes that are not constant. */
 void lp_static_shape(lp_type type, int64_t *dim);
 /* Writes `count` elements as f32, a slice at a time. */
 void lp_put_floats(lp_writer *writer, const lp_tensor *tensor, int64_t count);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what may be replaced ---------------------------------------------------------------------------------------- */
+/* ---- folders that may be replaced -------------------------------------------------------------------------------- */
 
 static bool is_dot(const char *name) {
   return lp_streq(name, ".") || lp_streq(name, "..");
@@ -58,7 +58,7 @@ static lp_map *own_files(const lp_json_document *manifest) {
   lp_json root = lp_json_root("manifest.json", manifest), files = lp_json_member(&root, "files");
   bool keyed = lp_json_is(&files, LP_JSON_OBJECT);
   lp_map_put(names, "manifest.json", names);
-  lp_map_put(names, "calibration.json", names); /* `llmpart calibrate` adds it */
+  lp_map_put(names, "calibration.json", names); /* `llmpart calibrate` adds this file */
   for (size_t i = 0; i < lp_json_count(&files); i++) {
     lp_json item = keyed ? lp_json_entry(&files, i) : lp_json_item(&files, i);
     const char *name = keyed ? item.key : lp_json_is(&item, LP_JSON_TEXT) ? item.value->text : NULL;
@@ -80,7 +80,7 @@ static void add_foreign(foreign_files *found, const char *name) {
   if (found->count++ < FOREIGN_SHOWN) lp_buf_printf(&found->shown, "%s'%s'", found->count > 1 ? ", " : "", name);
 }
 
-/* Looks through the folder root/under. An empty folder inside counts as a file: somebody made it. */
+/* Looks through the folder root/under. An empty folder inside counts as a file, because a user made it. */
 static void find_foreign(foreign_files *found, const char *under) {
   char *path = lp_path_join(found->root, under);
   DIR *dir = opendir(path);
@@ -111,7 +111,7 @@ static lp_status refuse(const char *path, const char *why, lp_diag *diag) {
   return status;
 }
 
-/* Refuses a bundle that holds more than its manifest lists. */
+/* Refuses a bundle with files that its manifest does not list. */
 static lp_status check_foreign(const char *path, const lp_json_document *manifest, lp_diag *diag) {
   lp_map *own = own_files(manifest);
   foreign_files found = {.root = path, .own = own};

@@ -63,7 +63,7 @@ void lp_program_add(const lp_side_programs *programs, lp_side_program *program, 
 
 /* ---- symbols ----------------------------------------------------------------------------------------------------- */
 
-/* The symbol that `key` has, or gets: the prefix and the next number. Clears the key. */
+/* The symbol of `key`: a known one, or the prefix and the next number. Clears the key. */
 static const char *symbol_for(const lp_side_programs *programs, lp_map *symbols, lp_buf *key, const char *prefix) {
   const char *symbol = lp_map_get(symbols, lp_buf_text(key));
   if (!symbol) {
@@ -129,7 +129,7 @@ static void add_value(const lp_side_programs *programs, const lp_side_program *p
   lp_sizes_add(&slots[program->slot[buffer]], lp_type_bytes(programs->module, value->type));
 }
 
-/* Arguments, the side's own results, and what the side receives. */
+/* Collects the sizes of arguments, the side's own results, and values that the side receives. */
 lp_sizes *lp_program_slot_sizes(const lp_side_programs *programs, const lp_side_program *program) {
   lp_sizes *slots = LP_NEW_ARRAY(programs->arena, lp_sizes, program->slot_count + 1);
   const lp_block *block = program->func->region;

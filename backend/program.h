@@ -1,5 +1,5 @@
-/* The program of one side, read from a module after the passes plan-memory and outline: for each function its buffers
- * and its segments of calls. The code of the CPU and the launch list of the GPU are both made from it. */
+/* The program of one side, read from a module after the passes plan-memory and outline: the buffers and segments of
+ * calls of each function. The CPU's code and the GPU's launch list are made from it. */
 #ifndef LP_BACKEND_PROGRAM_H
 #define LP_BACKEND_PROGRAM_H
 
@@ -22,7 +22,7 @@ typedef struct {
   lp_op *func;
   const char *name;                   /* "prefill" */
   LP_VEC(lp_side_segment *) segments; /* in order of first use */
-  int64_t buffer_count;               /* plan-memory's; the scratch region is one more */
+  int64_t buffer_count;               /* plan-memory's buffers; the scratch region is one more */
   const int64_t *slot;                /* [buffer_count] */
   int64_t slot_count;
   const char *layout; /* symbol, set by lp_programs_name */
@@ -46,7 +46,7 @@ void lp_programs_free(lp_side_programs *programs);
 /* Appends the call to the segment that its operator names; keeps the pointer. */
 void lp_program_add(const lp_side_programs *programs, lp_side_program *program, lp_side_call *call);
 
-/* Append a key: two layouts, or two segments, with equal keys have the same code. */
+/* Each appends a key: two layouts, or two segments, with equal keys have the same code. */
 typedef struct {
   void (*layout)(void *user, const lp_side_program *program, lp_buf *key);
   void (*segment)(void *user, const lp_side_program *program, const lp_side_segment *segment, lp_buf *key);

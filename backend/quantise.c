@@ -13,7 +13,7 @@ static float clamp(float x, float low, float high) {
 static float extreme(const float *w, int64_t count, int64_t step) {
   float most = 0;
   for (int64_t i = 0; i < count; i++)
-    if (isnan(w[i * step]) || fabsf(w[i * step]) > fabsf(most)) most = w[i * step]; /* nothing exceeds a NaN */
+    if (isnan(w[i * step]) || fabsf(w[i * step]) > fabsf(most)) most = w[i * step]; /* no number exceeds a NaN */
   return most;
 }
 
@@ -51,7 +51,7 @@ float lp_quantise(const float *w, int64_t count, int64_t step, lp_dtype codes, l
   bool wide = codes == LP_I8;
   float most = extreme(w, count, step), scale = 0;
   if (!isfinite(most))
-    scale = NAN; /* no code holds it: the group decodes to NaN */
+    scale = NAN; /* no code can represent it: the group decodes to NaN */
   else if (most != 0)
     scale = wide ? fabsf(most) / 127 : search_int4(w, count, step, most);
   scale = rounded(scale, scale_dtype);

@@ -7,7 +7,7 @@
 /* The number of leading axes that count rows, -1 when the type has no rows. They are b, then s or r, or one axis of
  * both; axes of 1 may stand among them. */
 static int32_t rows_lead(const lp_module *module, lp_type type, lp_rows *rows) {
-  lp_module *m = (lp_module *)(uintptr_t)module; /* its arena takes the polynomials */
+  lp_module *m = (lp_module *)(uintptr_t)module; /* the polynomials are allocated in its arena */
   const lp_poly *b = lp_dim_symbol(m, "b"), *one = lp_dim_const(m, 1), *lead = one;
   const lp_poly *all[] = {lp_poly_mul(m->arena, b, lp_dim_symbol(m, "s")),
                           lp_poly_mul(m->arena, b, lp_dim_symbol(m, "r"))};
@@ -40,7 +40,7 @@ lp_rows lp_type_rows(const lp_module *module, lp_type type, int64_t *bytes) {
   return rows;
 }
 
-/* The value's rows, if it has the same as it is read and in memory; `inner` is the number of axes of one row. */
+/* The value's rows, when they are the same for its readers and in memory; `inner` is the number of axes of one row. */
 static lp_rows read_rows(const lp_module *module, lp_value *value, int32_t *inner) {
   lp_rows rows;
   int64_t bytes = 0;

@@ -1,5 +1,5 @@
-/* Batched passes over several sequences (base/abi.h): which values have one row for each token, and which operators are
- * row-wise, and therefore run once per batch, over the rows of all sequences. */
+/* Batched passes over several sequences (base/abi.h): finds the values that have one row for each token, and the
+ * row-wise operators, which run once per batch over the rows of all sequences. */
 #ifndef LP_BACKEND_ROWS_H
 #define LP_BACKEND_ROWS_H
 
@@ -8,9 +8,9 @@
 /* The rows that a value has: none, one for each of the s new tokens, or one for each of the last r of them. */
 typedef enum { LP_ROWS_NONE, LP_ROWS_NEW, LP_ROWS_LAST } lp_rows;
 
-/* `bytes`: of one row. */
+/* The rows of a value of this type; `bytes` gets the bytes of one row. */
 lp_rows lp_type_rows(const lp_module *module, lp_type type, int64_t *bytes);
-/* The rows of a value; LP_ROWS_NONE when its shape as an operand and its shape in memory have different rows. */
+/* The rows of a value; LP_ROWS_NONE when its shape as an operand and its shape in memory differ in their rows. */
 lp_rows lp_value_rows(const lp_module *module, lp_value *value);
 /* Tells whether each row of the results depends on only one row of the operands. */
 bool lp_op_is_joint(const lp_module *module, const lp_op *op);

@@ -1,4 +1,4 @@
-/* Where plan-memory put the values of a module, and which side each operator is on. */
+/* The places that plan-memory gave the values of a module, and the side of each operator. */
 #include "backend/values.h"
 
 #include "base/side.h"

@@ -116,7 +116,7 @@ static lp_status write_side(bundle *b, bundle_side *side, double done, lp_diag *
   return write_weights(b, side, diag);
 }
 
-/* ---- the rest ---------------------------------------------------------------------------------------------------- */
+/* ---- report, plan, tokenizer ------------------------------------------------------------------------------------ */
 
 static lp_status write_plan(bundle *b, lp_diag *diag) {
   lp_buf text = {0};
@@ -162,7 +162,7 @@ static lp_status write_all(bundle *b, lp_diag *diag) {
   return write_manifest(b, diag);
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------------- */
+/* ---- the bundle -------------------------------------------------------------------------------------------------- */
 
 static lp_status fill_folder(void *user, const char *folder, lp_diag *diag) {
   bundle *b = user;

@@ -23,11 +23,11 @@ typedef struct {
   uint64_t bytes;
 } bundle_file;
 
-/* What the files beside the model say about generating with it (settings.c). */
+/* Settings of generation from the files beside the model (settings.c). */
 typedef struct {
   LP_VEC(int64_t) stops; /* ids that end a generation */
   int64_t context;       /* 0: unknown */
-  bool samples;          /* the next three are given */
+  bool samples;          /* the files give the next three */
   double temperature, top_p;
   int64_t top_k;
 } bundle_settings;

@@ -371,12 +371,12 @@ static lp_status put_programs(lp_json_writer *w, const bundle *b, lp_diag *diag)
 
 /* ---- plans of a family ------------------------------------------------------------------------------------------- */
 
-/* One region in the attribute plan_regions: the plan's number, then low and high along each axis. A high below 0 stands
- * for no limit. */
+/* One region in the attribute plan_regions: the plan's number, then low and high along each axis. A high below 0 means
+ * no limit. */
 static const char *const axes[] = {"prompt_tokens", "generated_tokens", "rtt_ms", "up_bps"};
 enum { AXES = LP_COUNT(axes), REGION_NUMBERS = 1 + 2 * AXES };
 
-/* The pass `place` left the attributes on the first prefill. */
+/* Finds an attribute that the pass `place` set on the first prefill. */
 static const lp_attr *find_attr(const bundle *b, const char *name, lp_attr_kind kind) {
   const lp_op *func = lp_module_find_func(b->module, "prefill");
   const lp_attr *attr = func ? lp_op_attr(func, name) : NULL;
@@ -435,8 +435,8 @@ static void put_symbols(lp_json_writer *w, const bundle *b) {
   lp_json_put_end(w);
 }
 
-/* The bound of the graph holds in any case. A model without one, as with rotary positions, has the bound that its files
- * give. */
+/* The context's bound by the graph holds in any case. A model without one, as with rotary positions, has the bound that
+ * its files give. */
 static int64_t context_of(const bundle *b) {
   int64_t graph = b->request->context, files = b->settings.context;
   return graph == 0 || (files > 0 && files < graph) ? files : graph;

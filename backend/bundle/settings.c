@@ -74,7 +74,7 @@ static void read_config(bundle_settings *out, const lp_json *root) {
   const lp_json *places[] = {root, &text};
   for (size_t i = 0; i < LP_COUNT(places); i++) {
     add_stops(out, places[i]);
-    /* T5 counts no positions: its n_positions is what it was trained with. */
+    /* T5 counts no positions; its n_positions is the length in training */
     for (size_t key = 0; key < LP_COUNT(keys) && !lp_json_equals(&type, "t5"); key++)
       bound_context(out, places[i], keys[key]);
   }

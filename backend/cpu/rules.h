@@ -9,16 +9,18 @@ typedef struct cpu_emitter cpu_emitter;
 
 struct cpu_rule {
   lp_kind kind;
-  /* Can the rule run this operator? If not, `why` (64 bytes) gets what is missing. NULL: always. */
+  /* Tells whether the rule can run this operator. If not, `why` (64 bytes) gets the missing feature. NULL: it always
+   * can. */
   bool (*runs)(const lp_op *op, char why[64]);
   /* The form in which the rule reads a constant operand. NULL: CPU_FORM_RAW. */
   cpu_form (*form)(const lp_op *op, int32_t index);
-  /* Bytes of scratch as a polynomial, or NULL: none. */
+  /* Returns the bytes of scratch as a polynomial, or NULL for none. A NULL pointer: the rule needs no scratch. */
   const lp_poly *(*scratch)(lp_module *module, const lp_op *op);
   void (*emit)(cpu_emitter *e);
   bool reads_packed; /* the rule takes values of types under 8 bits */
   bool reads_cache;  /* the rule reads results of op.kv_append; their heads are `c` rows apart */
-  /* The number of rows on which the use of scratch depends (cpu_call.scratch_rows). NULL: scratch is always used. */
+  /* Returns the number of rows on which the use of scratch depends (cpu_call.scratch_rows). NULL: scratch is always
+   * used. */
   const lp_poly *(*scratch_rows)(lp_module *module, const lp_op *op);
 };
 

@@ -1,11 +1,11 @@
-/* The processor that code is emitted for. */
+/* The processor for which code is emitted. */
 #ifndef LP_CPU_TARGET_H
 #define LP_CPU_TARGET_H
 
 #include "base/base.h"
 
 typedef struct {
-  const char *march; /* as reported: "native" has become the host's name */
+  const char *march; /* as reported: "native" is replaced by the host's name */
   const char *triple, *cpu, *features;
   const char *wide;  /* value of "prefer-vector-width", or NULL */
   const char *level; /* the level of x86-64 that the code needs; NULL on aarch64 */

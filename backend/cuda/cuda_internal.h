@@ -1,4 +1,4 @@
-/* cuda: a launch list as CUDA C++. What the files of backend/cuda/ share. */
+/* cuda: prints a launch list as CUDA C++. The files of backend/cuda/ share these declarations. */
 #ifndef LP_CUDA_INTERNAL_H
 #define LP_CUDA_INTERNAL_H
 

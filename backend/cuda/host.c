@@ -1,6 +1,6 @@
-/* The host's part of cloud.cu: how each kind of call is launched, layers as functions, segments as tables of the
- * memory that calls work on. Equal layers are one function; only the tables grow with the depth of a model. Kernels
- * do all products. */
+/* The host's part of cloud.cu: a function that launches each kind of call, layers as functions, segments as tables of
+ * the memory that calls use. Equal layers are one function; only the tables grow with the depth of a model. Kernels
+ * compute all products. */
 #include "backend/cuda/cuda_internal.h"
 
 #include "backend/gpu/print.h"
@@ -90,7 +90,7 @@ typedef LP_VEC(call_run) call_runs;
 
 enum { LONGEST_PERIOD = 1024 };
 
-/* How often the calls [first, first + period) follow one another. */
+/* Returns how many times the calls [first, first + period) repeat in a row. */
 static size_t repeats(const lp_side_segment *segment, size_t first, size_t period) {
   size_t equal = 0;
   while (first + period + equal < segment->calls.count &&
@@ -99,7 +99,7 @@ static size_t repeats(const lp_side_segment *segment, size_t first, size_t perio
   return 1 + equal / period;
 }
 
-/* The run from `first` that covers the most calls; among equals the one with the shortest period. */
+/* The run from `first` that covers the most calls; of equal ones the one with the shortest period. */
 static call_run longest_run(const lp_side_segment *segment, size_t first) {
   call_run best = {first, 1, 1};
   size_t left = segment->calls.count - first, most = left / 2 < LONGEST_PERIOD ? left / 2 : LONGEST_PERIOD;

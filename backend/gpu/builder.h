@@ -1,4 +1,4 @@
-/* Building the call of one operator: its refs, its kernels and their launches. */
+/* Builds the call of one operator: its refs, its kernels and their launches. */
 #ifndef LP_GPU_BUILDER_H
 #define LP_GPU_BUILDER_H
 
@@ -16,7 +16,8 @@ typedef struct {
 
 /* ---- refs (refs.c) ---- */
 
-/* The number of the call's ref for an operand or result; constants in `form`. -1: the operand is absent. */
+/* Returns the number of the call's ref for an operand or result; constants are stored in `form`. -1: the operand is
+ * absent. */
 int32_t gpu_ref_in(gpu_builder *b, int32_t operand, gpu_form form);
 int32_t gpu_ref_value(gpu_builder *b, lp_value *value, gpu_form form);
 int32_t gpu_ref_out(gpu_builder *b, int32_t result);

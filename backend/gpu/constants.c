@@ -1,5 +1,5 @@
-/* Constants in the forms that kernels read: the type that each is stored in, and which operands share one. Nothing here
- * reads a weight. */
+/* Constants in the forms that kernels read: finds the type in which each is stored, and the operands that share one.
+ * Nothing here reads a weight. */
 #include "backend/gpu/constants.h"
 
 #include "backend/constants.h"
@@ -68,7 +68,7 @@ const gpu_constant *gpu_constant_get(lp_constants *constants, const lp_op *op, l
   return add(constants, op, &c);
 }
 
-/* The type that the weight of a linear is stored in. f64 becomes f32, and so do integers with the scales of the
+/* The type in which the weight of a linear is stored. f64 becomes f32, and so do integers with the scales of the
  * model. */
 static lp_dtype weight_store(const lp_op *op, const lp_value *w, bool scaled, int64_t k) {
   lp_storage storage = lp_storage_of(w->type.dtype);

@@ -24,7 +24,7 @@ typedef struct {
 
 /* The constant of a value. Only gpu_weights_write reads weights. */
 const gpu_constant *gpu_constant_get(lp_constants *constants, const lp_op *op, lp_value *value, gpu_form form);
-/* The weight of an op.linear, or with `gate` that of its gate: its codes or floats, and its scales (NULL for
+/* Finds the weight of an op.linear, or with `gate` that of its gate: its codes or floats, and its scales (NULL for
  * floats). */
 void gpu_constant_weight(lp_constants *constants, const lp_op *op, bool gate, const gpu_constant **matrix,
                          const gpu_constant **scale);

@@ -16,8 +16,8 @@ typedef struct {
 typedef struct {
   const char *name;
   const gpu_word *words; /* ends with NULL */
-  const char *prologue;  /* a template: what all kernels need */
-  const char *tensor;    /* a template: what kernels on tensor cores need; NULL: the dialect has none */
+  const char *prologue;  /* a template: text that all kernels need */
+  const char *tensor;    /* a template: text that kernels on tensor cores need; NULL: the dialect has none */
   bool products;         /* the runtime may use a library of matrix products */
 } gpu_dialect;
 

@@ -28,7 +28,7 @@ static const char *find_param(const char *const *params, const char *text, size_
   return NULL;
 }
 
-/* Fills in parameters, except $NAME: the name of a kernel is chosen last. */
+/* Fills in all parameters except $NAME, because the name of a kernel is chosen last. */
 static void fill(const char *template, const char *const *params, lp_buf *out) {
   for (const char *at = template; *at;) {
     size_t length = *at == '$' ? word_length(at + 1) : 0;

@@ -37,7 +37,7 @@ typedef struct {
 
 enum { GPU_MOST_ARGS = 64 }; /* of a kernel */
 
-/* A product that a library computes in place of a kernel: y[rows][n] = epilogue(scale * x[rows][k] . w[n][k] + bias) +
+/* A product that a library computes instead of a kernel: y[rows][n] = epilogue(scale * x[rows][k] . w[n][k] + bias) +
  * add. The arguments of its launch are x, w, bias, add, y, rows, and the byte of y's memory at which the result
  * begins. */
 typedef struct {
@@ -47,7 +47,7 @@ typedef struct {
   const char *epilogue; /* "none" "relu" "gelu_tanh"; not with `add` */
 } gpu_gemm;
 
-/* Whether a launch depends on the library, which computes all products of a call or none. */
+/* Tells whether a launch depends on the library, which computes all products of a call or none. */
 typedef enum { GPU_BY_ANY, GPU_BY_LIBRARY, GPU_BY_KERNEL } gpu_by;
 
 /* One kernel over a grid of ceil(size / per) groups on each axis, or one product. It is launched only when `few`
@@ -63,7 +63,7 @@ struct gpu_launch {
   } grid[2];
   const lp_poly *few; /* NULL: always */
   int64_t least, most;
-  int32_t least_sm, most_sm; /* both 0: any */
+  int32_t least_sm, most_sm; /* both 0: any architecture */
   gpu_arg arg[GPU_MOST_ARGS];
   int32_t arg_count;
   bool spare;  /* the kernel allows more groups than the sizes need */
@@ -95,7 +95,7 @@ typedef struct {
   bool library; /* needed only if a library computes products */
 } gpu_scratch;
 
-/* Activations that were narrowed to 16 bits and lie at the beginning of the scratch, for products (rules/tensor.c). */
+/* Activations that were narrowed to 16 bits for products and lie at the beginning of the scratch (rules/tensor.c). */
 typedef struct {
   const lp_value *value; /* NULL: none */
   lp_dtype dtype;
@@ -114,7 +114,7 @@ typedef struct {
   lp_arena *arena;
   lp_diag *diag;
   bool tensor;               /* kernels may use tensor cores */
-  bool any_tensor;           /* does a kernel use them? */
+  bool any_tensor;           /* whether a kernel uses them */
   bool products;             /* a library may compute products */
   lp_side_programs programs; /* of gpu_program */
   lp_constants constants;
@@ -123,11 +123,11 @@ typedef struct {
   lp_map *launchers;    /* description -> gpu_launcher *, in order of first use */
 } gpu_launch_list;
 
-/* `dialect`: the language that the kernels will be printed in. */
+/* Creates the list; `dialect` is the language in which the kernels will be printed. */
 LP_MUST_USE lp_status gpu_launches_create(lp_module *module, lp_side side, const gpu_dialect *dialect, lp_arena *arena,
                                           gpu_launch_list **out, lp_diag *diag);
 void gpu_launches_free(gpu_launch_list *list); /* NULL is allowed */
-/* For the manifest; `arena` may outlive the list's. */
+/* Describes the list for the manifest; `arena` may outlive the list's. */
 void gpu_launches_describe(const gpu_launch_list *list, const char *triple, const char *march, lp_arena *arena,
                            lp_code *out);
 static inline const gpu_program *gpu_program_at(const gpu_launch_list *list, size_t index) {

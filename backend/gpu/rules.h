@@ -1,5 +1,5 @@
-/* The rules of GPUs: one for each kind of operator, in the file of gpu/rules/ that makes its launches. rules.c is their
- * table. */
+/* The rules of GPUs: one for each kind of operator, in the file of gpu/rules/ that makes its launches. rules.c holds
+ * the table. */
 #ifndef LP_GPU_RULES_H
 #define LP_GPU_RULES_H
 

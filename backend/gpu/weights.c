@@ -10,7 +10,7 @@
 
 /* ---- matrices ---------------------------------------------------------------------------------------------------- */
 
-/* The weight that rows are made from, and the scales and zero points of the model's own integers. */
+/* The weight from which rows are made, and the scales and zero points of the model's own integers. */
 typedef struct {
   const gpu_constant *c;
   lp_tensor w, scale, zero;

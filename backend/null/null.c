@@ -1,22 +1,23 @@
-/* null: a complete backend that does nothing. To write another one, copy the folder, rename the table, and add it to
+/* null: a complete backend that emits nothing. To write another one, copy the folder, rename the table, and add it to
  * backend/backends.h and to the list in backend.c; the conformance suite (tests/backend) then runs it. */
 #include "backend/backends.h"
 
-/* Refuse what you cannot compute; `why` says in at most 63 bytes what is missing. Placement asks this. */
+/* Refuses an operator that the backend cannot compute; `why` gets the missing feature in at most 63 bytes. Placement
+ * calls this. */
 static bool null_runs(const lp_op *op, char why[64]) {
   (void)op, (void)why;
   return true;
 }
 
-/* Append the code of options->side to `out`, as text or bytes, the same for the same module. What `runs` allows must
- * work; report anything else that you cannot emit at the operator's `loc`. */
+/* Appends the code of options->side to `out`, as text or bytes, the same for the same module. Every operator that
+ * `runs` allows must work; report any other one that you cannot emit at its `loc`. */
 static lp_status null_emit(lp_module *module, const lp_emit_options *options, lp_emit_form form, lp_buf *out,
                            lp_diag *diag) {
   (void)module, (void)options, (void)form, (void)out, (void)diag;
   return LP_OK;
 }
 
-/* Fill in what the manifest holds: symbols of layouts and segments, buffers, the target. Generate no code here. */
+/* Fills in the contents of the manifest: symbols of layouts and segments, buffers, the target. Generates no code. */
 static lp_status null_describe(lp_module *module, const lp_emit_options *options, lp_arena *arena, lp_code *out,
                                lp_diag *diag) {
   (void)module, (void)options, (void)arena, (void)diag;
@@ -24,9 +25,9 @@ static lp_status null_describe(lp_module *module, const lp_emit_options *options
   return LP_OK;
 }
 
-/* Write the constants of options->side in the form your kernels read, each once, to a safetensors file
- * (backend/constants.h). Stream them: a model does not fit in memory. Write through lp_writer, which leaves no file
- * when it fails. */
+/* Writes the constants of options->side in the form your kernels read, each once, to a safetensors file
+ * (backend/constants.h). Stream them, because a model does not fit in memory. Write through lp_writer, which leaves no
+ * file when it fails. */
 static lp_status null_write_weights(lp_module *module, const lp_emit_options *options, const char *path,
                                     lp_diag *diag) {
   (void)module, (void)options, (void)path, (void)diag;

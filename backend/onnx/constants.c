@@ -1,4 +1,5 @@
-/* Constants and operands by name: small constants lie in the model, others in the data file of the side, each once. */
+/* Constants and operands by name. Small constants lie in the model, others in the data file of the side, each stored
+ * once. */
 #include "backend/onnx/constants.h"
 
 #include "backend/constants.h"

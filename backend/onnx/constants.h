@@ -1,4 +1,5 @@
-/* Constants and operands by name. Small constants lie in the model, others in the data file of the side, each once. */
+/* Constants and operands by name. Small constants lie in the model, others in the data file of the side, each stored
+ * once. */
 #ifndef LP_ONNX_CONSTANTS_H
 #define LP_ONNX_CONSTANTS_H
 
@@ -12,16 +13,16 @@ typedef struct {
  * onnx_stored_end. */
 onnx_stored *onnx_stored_begin(onnx_graph *g, const char *key);
 void onnx_stored_end(const onnx_graph *g, onnx_stored *stored);
-/* The tensor's data are in the data file. */
+/* Says that the tensor's data lies in the data file. */
 void onnx_tensor_set_external(onnx_graph *g, Onnx__TensorProto *tensor, const onnx_stored *stored);
 const char *onnx_constant_name(const lp_value *value);
 
-/* The operand as it is, or with floats of another width cast to `dtype`; NULL when it is absent. */
+/* Returns the operand as it is, or with floats of another width cast to `dtype`; NULL when it is absent. */
 LP_MUST_USE lp_status onnx_operand(onnx_graph *g, int32_t index, onnx_name *out);
 LP_MUST_USE lp_status onnx_operand_as(onnx_graph *g, int32_t index, lp_dtype dtype, onnx_name *out);
 LP_MUST_USE lp_status onnx_value(onnx_graph *g, const lp_value *value, onnx_name *out);
 
-/* The weight of an op.linear, or with `gate` that of its gate, as the float tensor that MatMul takes, [k][n]
+/* Returns the weight of an op.linear, or with `gate` that of its gate, as the float tensor that MatMul takes, [k][n]
  * (weights.c). */
 LP_MUST_USE lp_status onnx_weight(onnx_graph *g, const lp_op *op, bool gate, onnx_name *out);
 

@@ -20,7 +20,7 @@ typedef struct {
   const char *folder;
   onnx_program program[PROGRAMS];
   onnx_store store[LP_SIDE_COUNT];
-  lp_map *files; /* the names of what was written, for the manifest */
+  lp_map *files; /* the names of the written files, for the manifest */
   lp_diag *diag;
 } halves;
 
@@ -111,7 +111,7 @@ static void close_stores(halves *h) {
   }
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------------- */
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
 
 static lp_status write_manifest(const halves *h) {
   const onnx_program *const programs[] = {&h->program[0], &h->program[1]};

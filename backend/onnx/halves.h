@@ -5,7 +5,7 @@
 #include "backend/onnx/graph.h"
 #include "base/map.h"
 
-/* The model of a part, into part->bytes (model.c). */
+/* Writes the model of a part into part->bytes (model.c). */
 LP_MUST_USE lp_status onnx_part_write(lp_module *module, onnx_part *part, onnx_store *store, int64_t opset,
                                       lp_diag *diag);
 /* Appends manifest.json; `files` has the names of the other files of the folder as keys (manifest.c). */

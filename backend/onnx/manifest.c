@@ -1,4 +1,4 @@
-/* manifest.json of the halves: which models a step runs, in which order, and their inputs and outputs. */
+/* manifest.json of the halves: the models that a step runs, their order, and their inputs and outputs. */
 #include "backend/onnx/halves.h"
 
 #include "base/json/writer.h"

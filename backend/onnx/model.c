@@ -82,7 +82,7 @@ static Onnx__ValueInfoProto **infos(const onnx_graph *g, const onnx_ports *ports
   return list;
 }
 
-/* Takes the names of ports before any other name is made. */
+/* Reserves the names of ports before any other name is made. */
 static void bind_ports(onnx_graph *g) {
   for (size_t i = 0; i < g->part->out.count; i++)
     lp_map_put(g->names, g->part->out.data[i].name, NULL);
@@ -138,7 +138,7 @@ static void pack(const onnx_graph *g, lp_buf *out) {
   opset.has_version = 1;
   opset.version = g->opset;
   model.has_ir_version = 1;
-  model.ir_version = g->opset >= 21 ? 10 : 8; /* the first that has the opset */
+  model.ir_version = g->opset >= 21 ? 10 : 8; /* the first version with this opset */
   model.producer_name = lp_arena_strdup(g->arena, "llmpart");
   model.n_opset_import = 1;
   model.opset_import = opsets;

@@ -22,7 +22,7 @@ static const char *key_of(const splitter *s, const void *thing) {
   return lp_arena_format(s->arena, "%p", thing);
 }
 
-/* The value on the side that computed it: looks through communication. */
+/* The value on the side that computed it, found through communication. */
 static const lp_value *origin(const splitter *s, const lp_value *value) {
   while (value->def && value->def->kind == LP_OP_COMM_RECV) {
     const char *tag = lp_arena_format(s->arena, "%" PRId64, lp_op_i64(value->def, "tag", -1));
@@ -134,7 +134,7 @@ static void read_value(const splitter *s, onnx_part *part, const lp_value *value
   if (owner) add_port(&owner->out, port);
 }
 
-/* The cache's rows before this step: where the result has p + s rows the past has p. */
+/* Adds the cache's rows before this step: where the result has p + s rows, the past has p. */
 static void add_cache(const splitter *s, onnx_part *part, const lp_op *op) {
   const lp_value *result = op->out[0];
   int64_t state = lp_op_i64(op, "state", 0);

@@ -1,10 +1,10 @@
-/* Sizes: polynomials over b, s, p become nodes that read them off the part's inputs. */
+/* Sizes: polynomials over b, s, p become nodes that compute them from the dimensions of the part's inputs. */
 #include "backend/onnx/graph.h"
 
 #include "base/map.h"
 #include "base/poly.h"
 
-/* A symbol as a vector of one element: read off an input that has it as a dimension, else an input itself. */
+/* A symbol as a vector of one element: read from an input that has it as a dimension, else an input itself. */
 static onnx_name symbol_size(onnx_graph *g, lp_symbol symbol) {
   const char *text = lp_symbols_name(&g->module->symbols, symbol);
   const lp_poly *wanted = lp_poly_symbol(g->module->arena, symbol);

@@ -1,4 +1,4 @@
-/* Weights of linear operators: stored as the placement asks, and widened in the graph. */
+/* Weights of linear operators: stored in the types of the placement, and widened in the graph. */
 #include "backend/onnx/constants.h"
 
 #include "backend/constants.h"
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* ---- in fewer bits ----------------------------------------------------------------------------------------------- */
+/* ---- narrower types ---------------------------------------------------------------------------------------------- */
 
 /* Writes the elements as another float type, through one slice. */
 static void put_narrowed(const onnx_graph *g, const lp_tensor *data, int64_t count, lp_dtype dtype) {

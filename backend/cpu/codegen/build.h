@@ -1,5 +1,4 @@
-/* Writing LLVM IR: the module of a side, the instance being written, and the few forms of IR that emitters use
- * (build.c). */
+/* Writes LLVM IR: the module of a side, the current instance, and the few forms of IR that emitters use (build.c). */
 #ifndef LP_CPU_BUILD_H
 #define LP_CPU_BUILD_H
 
@@ -26,7 +25,7 @@ typedef struct {
   lp_map *instances; /* key -> LLVMValueRef */
   LLVMValueRef wait; /* the barrier between operators */
   int opt_level;
-  bool failed; /* LLVM reported an error; the diagnostic is made */
+  bool failed; /* LLVM reported an error, which is in the diagnostics */
 } cpu_codegen;
 
 /* An instance being written: a function of frame, thread, the results' and the operands' addresses and scratch. */
@@ -39,7 +38,7 @@ struct cpu_emitter {
   LLVMValueRef function, frame, thread, threads;
   LLVMValueRef sym;       /* frame->sym */
   LLVMValueRef *out, *in; /* NULL where the operand is absent or has no address */
-  LLVMValueRef scratch;   /* NULL when the rule asks for none */
+  LLVMValueRef scratch;   /* NULL when the rule needs no scratch */
 };
 
 LLVMValueRef cpu_i64(const cpu_emitter *e, int64_t value);
@@ -49,16 +48,16 @@ LLVMValueRef cpu_null(const cpu_emitter *e);
 /* The value of a polynomial at the frame's symbols. */
 LLVMValueRef cpu_poly(cpu_emitter *e, const lp_poly *poly);
 LLVMValueRef cpu_poly_product(cpu_emitter *e, const lp_poly *const *dims, int32_t from, int32_t to);
-/* An i64 array on the stack. */
+/* Allocates an i64 array on the stack. */
 LLVMValueRef cpu_array(cpu_emitter *e, const LLVMValueRef *values, int32_t count);
-/* The sizes of a type as such an array. */
+/* Puts the sizes of a type into such an array. */
 LLVMValueRef cpu_sizes(cpu_emitter *e, lp_type type);
 LLVMValueRef cpu_offset_bytes(cpu_emitter *e, LLVMValueRef base, LLVMValueRef bytes);
 LLVMValueRef cpu_barrier(cpu_emitter *e); /* frame->barrier */
 /* Calls a kernel of kernels.h; arguments are checked against its prototype. */
 void cpu_kernel(cpu_emitter *e, const char *name, const LLVMValueRef *args, unsigned count);
 LLVMValueRef cpu_kernel_value(cpu_emitter *e, const char *name, const LLVMValueRef *args, unsigned count);
-void cpu_wait(cpu_emitter *e); /* a barrier inside an operator */
+void cpu_wait(cpu_emitter *e); /* emits a barrier inside an operator */
 /* An intrinsic of one overloaded type. */
 LLVMValueRef cpu_intrinsic(cpu_emitter *e, const char *name, LLVMTypeRef type, const LLVMValueRef *args,
                            unsigned count);

@@ -1,4 +1,4 @@
-/* From the code of a side to an object file. */
+/* Makes an object file from the code of a side. */
 #ifndef LP_CPU_CODEGEN_H
 #define LP_CPU_CODEGEN_H
 
@@ -10,12 +10,12 @@ void cpu_code_name(cpu_code *code);
 LP_MUST_USE lp_status cpu_codegen_create(cpu_code *code, const cpu_target *target, int opt_level, lp_diag *diag,
                                          cpu_codegen **out);
 void cpu_codegen_free(cpu_codegen *gen); /* NULL is allowed */
-/* Emits all layouts and segments: an unoptimised module. */
+/* Emits all layouts and segments as an unoptimised module. */
 LP_MUST_USE lp_status cpu_codegen_run(cpu_codegen *gen);
 
 /* ---- parts of the module (instance.c, layout.c, segment.c) ---- */
 
-/* The function for a call: one instance per distinct operator, so that equal layers share code. */
+/* Returns the function for a call. Equal operators have one instance, so that equal layers share code. */
 LLVMValueRef cpu_instance_get(cpu_codegen *gen, const cpu_call *call);
 /* Appends a key: two calls with equal keys have the same code. */
 void cpu_instance_key(const cpu_code *code, const cpu_call *call, lp_buf *key);

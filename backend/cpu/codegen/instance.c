@@ -68,8 +68,8 @@ static void key_attr(const lp_module *module, const lp_attr *attr, lp_buf *key) 
   }
 }
 
-/* Does the operator's schema in ops.def name the attribute? Annotations of passes (name, layer, buffer) do not
- * change code. */
+/* Tells whether the operator's schema in ops.def names the attribute. Annotations of passes (name, layer, buffer) do
+ * not change code. */
 static bool in_schema(const char *schema, const char *name) {
   size_t length = strlen(name);
   for (const char *at = schema; (at = strstr(at, name)); at += length)
@@ -110,7 +110,7 @@ static void key_operand(const cpu_call *call, int32_t index, lp_buf *key) {
   if (cpu_value_immediate(value, &tensor)) key_immediate(&tensor, key);
 }
 
-/* A region's operators by number: arguments first, then results in order. */
+/* Numbers a region's operators: arguments first, then results in order. */
 static void key_region(const lp_module *module, const lp_op *op, lp_buf *key) {
   const lp_block *block = op->region;
   LP_FOR_OPS(inner, block) {
@@ -147,7 +147,7 @@ void cpu_instance_key(const cpu_code *code, const cpu_call *call, lp_buf *key) {
 
 /* ---- the function ------------------------------------------------------------------------------------------------ */
 
-/* The name of an instance, which profilers show: "linear_silu_f16_1536x576". */
+/* Names an instance for profilers: "linear_silu_f16_1536x576". */
 static const char *instance_name(cpu_codegen *gen, const cpu_call *call) {
   static const char *const words[] = {"fn", "type", "epilogue", "layout"};
   lp_buf name = {0};

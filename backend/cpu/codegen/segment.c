@@ -14,16 +14,16 @@
 #include <llvm-c/Core.h>
 #include <string.h>
 
-/* ---- what an operator touches ------------------------------------------------------------------------------------ */
+/* ---- the memory that an operator touches ------------------------------------------------------------------------- */
 
-/* Memories are numbered: first the slots, then the KV caches. Scratch has no number, because its use may depend on the
- * number of rows. */
+/* Each memory has a number: first the slots, then the KV caches. Scratch has no number, because its use may depend on
+ * the number of rows. */
 typedef struct {
   lp_side side;
   const lp_side_program *program;
   unsigned char *touched;      /* [slots + states] READ, WRITTEN since the last barrier */
   bool scratch_used;           /* since the last barrier, at least for some numbers of rows */
-  const lp_poly *scratch_rows; /* of the calls that used it, when they agree; else NULL */
+  const lp_poly *scratch_rows; /* rows of the calls that used it, when they agree; else NULL */
 } hazards;
 
 enum { READ = 1, WRITTEN = 2 };
@@ -105,7 +105,7 @@ static LLVMValueRef state_address(cpu_emitter *e, LLVMValueRef frame, int64_t st
   return LLVMBuildLoad2(e->b, e->gen->types.ptr, at, "");
 }
 
-/* The address of a value for the sequence of `frame`: its rows among those of all sequences, or a buffer of its own. */
+/* The address of a value for the sequence of `frame`: its rows among those of all sequences, or its own buffer. */
 static LLVMValueRef value_address(cpu_emitter *e, LLVMValueRef frame, lp_value *value) {
   value = lp_value_base(value);
   const lp_op *cache = lp_value_cache(value);

@@ -1,5 +1,5 @@
-/* Constants in the forms that kernels read: the type that each is stored in, and which operands share one. Nothing here
- * reads a weight. */
+/* Constants in the forms that kernels read: finds the type in which each is stored, and the operands that share one.
+ * Nothing here reads a weight. */
 #include "backend/cpu/constants/constants.h"
 
 #include "backend/constants.h"

@@ -5,7 +5,7 @@
 
 #include "backend/constants.h"
 
-/* How a constant lies in weights.safetensors. */
+/* The layout of a constant in weights.safetensors. */
 typedef enum {
   CPU_FORM_NONE,   /* the operand is absent, an immediate, or stored as a part of another constant */
   CPU_FORM_RAW,    /* row-major, as in the module */
@@ -13,7 +13,7 @@ typedef enum {
   CPU_FORM_PANELS, /* a linear's weight: panels [ceil(n / 32)][k][32], zero padded */
   CPU_FORM_GROUPS, /* a linear's weight of 8, 4 or 2 bits: panels of groups (kernels/pack.h), [panels][bytes] */
   CPU_FORM_BIAS,   /* a linear's bias: f32 [ceil(n / 32)][32], zero padded */
-  CPU_FORM_TABLE   /* asked for by a rule: PANELS if a linear of the side reads the table in panels, else RAW */
+  CPU_FORM_TABLE   /* a rule wants it: PANELS if a linear of the side reads the table in panels, else RAW */
 } cpu_form;
 
 typedef struct {

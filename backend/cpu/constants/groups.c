@@ -35,7 +35,7 @@ static lp_dtype scale_dtype(lp_dtype own) {
   return own == LP_F16 || own == LP_BF16 ? own : LP_F32;
 }
 
-/* Does the kernel assume this zero point? Such zero points are not stored. */
+/* Tells whether the kernel assumes this zero point. Such zero points are not stored. */
 static bool is_implied(const lp_value *zero, lp_dtype codes, lp_dtype own) {
   lp_tensor tensor;
   int64_t count;

@@ -26,12 +26,12 @@ typedef struct {
   float *q;                 /* [ROWS][LPK_ROUND16(d)], scaled */
   float *s;                 /* [ROWS][KEYS] scores, then probabilities */
   float *o;                 /* [ROWS][LPK_ROUND16(dv)] */
-  float *max, *sum, *decay; /* [ROWS] of the online softmax; decay: what the new maximum leaves of o */
+  float *max, *sum, *decay; /* [ROWS] of the online softmax; decay: the share of o that remains at the new maximum */
   float *k, *v;             /* [KEYS][..] padded copies, where head sizes or a short block need them */
   float *kt;                /* [LPK_ROUND16(d)][KEYS] */
 } attention_work;
 
-/* A block of query rows; row r is position r / group of head r % group of the KV head's group. */
+/* A block of query rows. Row r belongs to position r / group and to head r % group of the KV head's group. */
 typedef struct {
   int64_t batch, kv_head, row, rows;
 } query_block;
@@ -63,7 +63,7 @@ INLINE int64_t group_size(const attention *a) {
   return a->heads / a->kv_heads;
 }
 
-/* `first`: no other chunk of the keys comes before; it takes the sinks in. */
+/* `first`: no other chunk of the keys precedes this one, so it adds the sinks. */
 INLINE void load_queries(const attention *a, const attention_work *w, const query_block *u, int first) {
   int64_t dp = LPK_ROUND16(a->d), group = group_size(a);
   int64_t padded = min64(ROWS, (u->rows + 11) / 12 * 12);
@@ -115,7 +115,7 @@ INLINE v16 dot_row(const float *q, const float *k, int64_t size) {
   return acc;
 }
 
-/* 16 dot products of q with rows of K, as many side by side as registers allow. */
+/* Sixteen dot products of q with rows of K, as many side by side as registers allow. */
 INLINE v16 dot_rows(const float *q, const float *k, int64_t size, int isa) {
   int count = isa == LPK_ISA_AVX512 ? 16 : 4;
   v16 dots[16];
@@ -131,7 +131,7 @@ INLINE v16 dot_rows(const float *q, const float *k, int64_t size, int isa) {
   return sum_lanes16(dots);
 }
 
-/* Scores of few rows: dot products with 16 rows of K at a time. The next come from memory meanwhile. */
+/* Scores of few rows: dot products with 16 rows of K at a time, while the next rows come from memory. */
 INLINE void score_few(const attention_work *w, int64_t rows, const float *k, int64_t size, int64_t keys, int isa) {
   for (int64_t t = 0; t < keys; t += LANES) {
     for (int64_t i = 0; i < size; i++)
@@ -158,7 +158,7 @@ INLINE void transpose_keys(float *kt, const float *k, int64_t size) {
     }
 }
 
-/* Keys of block t0 that the last of rows r .. r + height sees. */
+/* Number of keys of block t0 that the last of rows r .. r + height sees. */
 INLINE int64_t tile_keys(const attention *a, const query_block *u, int64_t r, int height, int64_t t0, int64_t keys) {
   int64_t row = u->row + min64(r + height, u->rows) - 1;
   return min64(keys, last_key(a, row / group_size(a)) - t0);
@@ -190,7 +190,8 @@ INLINE void add_mask(const attention *a, float *s, const query_block *u, int64_t
       s[i] += mask[i * step];
 }
 
-/* Row of scores to probabilities relative to the running maximum. lo, hi: the visible keys, counted from the block. */
+/* Turns a row of scores into probabilities relative to the running maximum. lo, hi: the visible keys, counted from the
+ * block. */
 INLINE void softmax_row(float *s, float *max, float *sum, float *decay, int64_t lo, int64_t hi) {
   static const v16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   v16 x[KEYS / LANES], top = splat(*max);
@@ -264,7 +265,7 @@ INLINE void attend_block(const attention *a, const attention_work *w, const quer
 
 /* ---- a stretch of keys ---- */
 
-/* Keys of a unit: blocks from key `lo` on, the last of which ends at `hi`. */
+/* The keys of a unit: blocks from key `lo` on; the last block ends at `hi`. */
 typedef struct {
   int64_t lo, hi, blocks, stretches;
 } key_range;
@@ -298,7 +299,7 @@ INLINE void write_partial(const attention *a, const attention_work *w, const que
   }
 }
 
-/* Adds a later stretch's row to that of those before it. */
+/* Adds a row of a later stretch to the sum of those before it. */
 INLINE void add_row(float *to, const float *o, float max, float sum, int64_t vp) {
   float most = max > to[vp] ? max : to[vp];
   float kept = scalar_exp_negative(to[vp] - most), weight = scalar_exp_negative(max - most);
@@ -362,14 +363,14 @@ INLINE division divide(const attention *a, int64_t threads) {
   return d;
 }
 
-/* The thread of a stretch. `before` is the number of blocks before the unit of the stretch. */
+/* The thread that computes a stretch. `before` is the number of blocks before the unit of the stretch. */
 INLINE int64_t thread_of(const division *d, int64_t before, const key_range *keys, int64_t stretch) {
   int64_t block = before + share(keys->blocks, stretch, keys->stretches);
   return d->blocks ? min64(d->threads - 1, block * d->threads / d->blocks) : 0;
 }
 
-/* Where a stretch's result waits if several threads have the unit: at the one that has its first. That is the last
- * unit of this thread, so no other one is there. */
+/* The place of a stretch's result if several threads share the unit: with the thread of the stretch's first block. It
+ * is the last unit of that thread, so no other result is there. */
 INLINE float *slot_of(const attention *a, float *partials, int64_t owner, int64_t stretch) {
   return partials + (owner * (LPK_ATTENTION_STRETCHES + 1) + stretch) * LPK_ATTENTION_PARTIAL_FLOATS(a->dv);
 }
@@ -393,7 +394,7 @@ INLINE void attend_unit(const attention *a, const attention_work *w, const divis
   if (whole) write_rows(a, w, &u, sums, several);
 }
 
-/* Row r of a unit that several threads had. */
+/* Combines row r of a unit that several threads computed. */
 INLINE void combine_row(const attention *a, const query_block *u, int64_t r, float *partial, int64_t stretches) {
   int64_t vp = LPK_ROUND16(a->dv), step = LPK_ATTENTION_PARTIAL_FLOATS(a->dv);
   float *to = partial + r * partial_row(a);
@@ -415,7 +416,8 @@ INLINE void combine(const attention *a, const division *d, float *partials, int6
 
 INLINE void attention_run(const attention *a, float *scratch, lp_barrier *barrier, int64_t thread, int64_t threads) {
   attention_work w = carve(a, scratch, thread);
-  float *partials = scratch + threads * LPK_ATTENTION_THREAD_FLOATS(a->d, a->dv); /* [thread][stretch, or own] */
+  /* [thread][stretch, or the thread's own] */
+  float *partials = scratch + threads * LPK_ATTENTION_THREAD_FLOATS(a->d, a->dv);
   division d = divide(a, threads);
   int64_t most = 1;
   for (int64_t i = 0, before = 0; i < d.units; i++) {

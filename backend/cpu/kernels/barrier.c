@@ -3,7 +3,7 @@
 
 int sched_yield(void);
 
-enum { SPINS = 1000 }; /* some 20 us */
+enum { SPINS = 1000 }; /* about 20 us */
 
 INLINE void relax(void) {
 #if defined(__x86_64__)
@@ -13,7 +13,7 @@ INLINE void relax(void) {
 #endif
 }
 
-/* Out of line so that each call site holds only the arrival. */
+/* Not inlined, so that each call site holds only the arrival. */
 static __attribute__((noinline)) void wait_phase(const int32_t *phase, int32_t old) {
   for (int64_t i = 0; __atomic_load_n(phase, __ATOMIC_ACQUIRE) == old; i++)
     if (i < SPINS)

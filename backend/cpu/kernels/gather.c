@@ -103,8 +103,8 @@ INLINE void update(void *y, int64_t at, const void *updates, int64_t from, int s
 #undef JOIN_AS
 }
 
-/* Updates meet only along the axis: each thread takes whole lines, so that the order of what meets is that of the
- * index. */
+/* Updates meet only along the axis. Each thread takes whole lines, so that updates of one element are applied in the
+ * order of the index. */
 KERNEL void lpk_scatter_elements(void *y, const void *x, const void *index, const void *updates, const int64_t *dims,
                                  const int64_t *xdims, int rank, int axis, int size, int itype, int reduction,
                                  int dtype, lp_barrier *barrier, int64_t thread, int64_t threads) {
@@ -121,7 +121,7 @@ KERNEL void lpk_scatter_elements(void *y, const void *x, const void *index, cons
   }
 }
 
-/* Each thread takes the rows of y that are its own, and of the updates those that go there. */
+/* Each thread takes its own rows of y, and of the updates those that go there. */
 KERNEL void lpk_scatter_nd(void *y, const void *x, const void *index, const void *updates, const int64_t *xdims,
                            int64_t count, int rank, int depth, int size, int itype, int reduction, int dtype,
                            int64_t thread, int64_t threads) {

@@ -1,4 +1,4 @@
-/* Weights of 8, 4 and 2 bits in groups: where they lie, and how they become floats. */
+/* Weights of 8, 4 and 2 bits in groups: their layout, and their conversion to floats. */
 #ifndef LP_KERNELS_GROUPS_H
 #define LP_KERNELS_GROUPS_H
 
@@ -22,7 +22,7 @@ INLINE int64_t scale_bytes(const groups *q) {
   return LPK_PANEL * dtype_bytes(q->scale);
 }
 
-/* Scales and zero points in front of a group's codes. */
+/* Bytes of the scales and zero points that precede a group's codes. */
 INLINE int64_t head_bytes(const groups *q) {
   return scale_bytes(q) * (q->zeros ? 2 : 1);
 }

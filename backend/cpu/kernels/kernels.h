@@ -16,7 +16,8 @@
  *   "prefer-vector-width"="512"       when the features include avx512f and avx512vl; otherwise leave it out
  *   "min-legal-vector-width"          must not be present: with a value below 512 LLVM splits the 512-bit vectors
  * Kernels carry "target-cpu"="x86-64" (aarch64: none) from their own compilation. Inlining needs only that the caller's
- * features include theirs. Externals must be made internal after linking, so that O3 drops what is not called.
+ * features include theirs. Externals must be made internal after linking, so that O3 drops the functions that nothing
+ * calls.
  *
  * Threads. Every thread calls with the same arguments except `thread`, and each does its share. Inputs must be complete
  * before (a barrier between operators), outputs are complete after the next barrier. Kernels with phases take
@@ -103,26 +104,25 @@ void lpk_mark(const lp_frame *frame, int64_t thread);
 #define LPK_MC 192
 #define LPK_LINEAR_THREAD_BYTES (4 * (LPK_KC * LPK_PANEL + 3 * LPK_MC * LPK_PANEL))
 
-/* Scratch bytes of lpk_linear; `m` the largest number of rows. They are packed, and summed for each group of k, of
- * which the least has 16. */
+/* Scratch bytes of lpk_linear; `m` is the largest number of rows. The scratch holds the packed rows and their sums for
+ * each group of k; a group has at least 16 elements. */
 #define LPK_LINEAR_SCRATCH(m, k, threads)                                                                              \
   (((m) + 16) * ((k) + (k) / 16 + 1) * 4 + 64 + (threads) * LPK_LINEAR_THREAD_BYTES)
 
 /* y[m][n] = residual + act(x[m][k] . W + bias), or gated: y = residual + act(x . G + bias_g) * (x . U + bias_u). w:
- * LPK_PANELS(n) packed panels; gated: 2 * LPK_PANELS(n), panel 2j of G, panel 2j + 1 of U. bias: NULL or f32 [panels
- * of w][LPK_PANEL], zero padded. residual: NULL or rows at stride ldy; may equal y. m = 1 .. 4 streams each panel
- * once (GEMV); above, packs x into scratch (one inner barrier) and runs a blocked GEMM. A row's result is the same
- * to the bit whatever the other rows are. `bias` and `residual` must be literal null where absent. x must not
- * overlap y. */
+ * LPK_PANELS(n) packed panels; gated: 2 * LPK_PANELS(n), panel 2j of G, panel 2j + 1 of U. bias: NULL or f32 [panels of
+ * w][LPK_PANEL], zero padded. residual: NULL or rows at stride ldy; may equal y. m = 1 .. 4 streams each panel once
+ * (GEMV); a larger m packs x into scratch (one inner barrier) and runs a blocked GEMM. A row's result does not depend
+ * on the other rows, to the bit. `bias` and `residual` must be literal null where absent. x must not overlap y. */
 void lpk_linear(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,
                 int64_t ldx, int64_t ldy,
                 /* const: */ int64_t n, int64_t k, int dtype, int act, int gated, int isa, void *scratch,
                 lp_barrier *barrier, int64_t thread, int64_t threads);
 
-/* The same with weights in groups: rows [g * group, (g + 1) * group) of a panel share a scale, and with `zeros` a zero
- * point, for each column. A panel is its groups in order (pack.h): scales [LPK_PANEL] of `scale` (LPK_F32, LPK_F16 or
- * LPK_BF16), zero points likewise, codes of `bits` (8, 4 or 2). A weight is (code - zero) * scale; without zero points
- * the zero is 0 for 8 bits, whose codes are signed, and the middle of the range for the others. */
+/* Like lpk_linear, with weights in groups: rows [g * group, (g + 1) * group) of a panel share a scale, and with `zeros`
+ * a zero point, for each column. A panel is its groups in order (pack.h): scales [LPK_PANEL] of `scale` (LPK_F32,
+ * LPK_F16 or LPK_BF16), zero points likewise, codes of `bits` (8, 4 or 2). A weight is (code - zero) * scale; without
+ * zero points the zero is 0 for 8 bits, whose codes are signed, and the middle of the range for the others. */
 void lpk_linear_groups(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,
                        int64_t ldx, int64_t ldy,
                        /* const: */ int64_t n, int64_t k, int bits, int64_t group, int scale, int zeros, int act,
@@ -130,8 +130,8 @@ void lpk_linear_groups(float *y, const float *x, const void *w, const float *bia
 
 /* ---- quantising -------------------------------------------------------------------------------------------------- */
 
-/* How scales lie over an array [outer][size][inner]: element (o, a, i) has the scale at o * so + a / group * sa + i
- * * si. */
+/* The layout of scales over an array [outer][size][inner]: the scale of element (o, a, i) is at o * so + a / group * sa
+ * + i * si. */
 typedef struct {
   int64_t total, size, inner, group, so, sa, si;
 } lpk_cover;
@@ -160,13 +160,13 @@ typedef struct {
   int64_t batch[6];
 } lpk_matrix;
 
-/* c[batch..][m][n] = alpha * a[batch..][m][k] . b[batch..][k][n]; transposition is a matter of strides. c's column
- * stride is 1. dims: [rank] batch sizes, rank 0 .. 6. */
+/* c[batch..][m][n] = alpha * a[batch..][m][k] . b[batch..][k][n]; strides express a transposition. c's column stride is
+ * 1. dims: [rank] batch sizes, rank 0 .. 6. */
 void lpk_matmul(float *c, const float *a, const float *b, const int64_t *dims, const lpk_matrix *cs,
                 const lpk_matrix *as, const lpk_matrix *bs, int64_t m, int64_t n, int64_t k,
                 /* const: */ int rank, float alpha, int isa, void *scratch, int64_t thread, int64_t threads);
 
-/* The same in another element type: LPK_I32, LPK_I64 (both wrap) or LPK_F64; plain loops. */
+/* Like lpk_matmul in another element type: LPK_I32, LPK_I64 (both wrap) or LPK_F64; plain loops. */
 void lpk_matmul_plain(void *c, const void *a, const void *b, const int64_t *dims, const lpk_matrix *cs,
                       const lpk_matrix *as, const lpk_matrix *bs, int64_t m, int64_t n, int64_t k,
                       /* const: */ int rank, int dtype, int64_t thread, int64_t threads);
@@ -178,11 +178,11 @@ void lpk_matmul_plain(void *c, const void *a, const void *b, const int64_t *dims
 #define LPK_ATTENTION_KEYS 64
 #define LPK_ROUND16(n) (((n) + 15) / 16 * 16)
 
-/* Stretches into which a block of rows' keys are cut at most. */
+/* The most stretches into which the keys of a block of rows are cut. */
 #define LPK_ATTENTION_STRETCHES 8
 
-/* Scratch bytes of lpk_attention: per thread Q, S, K, V, O, the rows' statistics, the results of a block's
- * stretches, and one to add them up in. */
+/* Scratch bytes of lpk_attention: for each thread Q, S, K, V, O, the rows' statistics, the results of a block's
+ * stretches, and one result that collects their sum. */
 #define LPK_ATTENTION_THREAD_FLOATS(d, dv)                                                                             \
   (LPK_ATTENTION_ROWS * (LPK_ROUND16(d) + LPK_ATTENTION_KEYS + LPK_ROUND16(dv) + 16) +                                 \
    LPK_ATTENTION_KEYS * (2 * LPK_ROUND16(d) + LPK_ROUND16(dv)))
@@ -254,8 +254,8 @@ void lpk_argmax(int64_t *y, const float *x, int64_t outer, int64_t n, int64_t in
                 int64_t thread, int64_t threads);
 
 /* y[outer][k][inner], place[outer][k][inner] = the k <= n greatest (min: least) elements of x[outer][n][inner] in
- * order, and where along n they lie. Of equal elements the first comes first; a NaN is greater than every number.
- * dtype: not a packed or mini one; natural: LPK_I64 is unsigned. */
+ * order, and their indices along n. Of equal elements the first comes first; a NaN is greater than every number. dtype:
+ * not a packed or mini one; natural: LPK_I64 is unsigned. */
 void lpk_topk(void *y, int64_t *place, const void *x, int64_t outer, int64_t n, int64_t inner, int64_t k,
               /* const: */ int min, int dtype, int natural, int64_t thread, int64_t threads);
 
@@ -265,7 +265,8 @@ void lpk_cumsum(void *y, const void *x, int64_t outer, int64_t n, int64_t inner,
 
 /* ---- moving data ------------------------------------------------------------------------------------------------- */
 
-/* Index operands are LPK_I64 or LPK_I32 (`itype`). A negative index counts from the end; one outside is clamped. */
+/* Index operands are LPK_I64 or LPK_I32 (`itype`). A negative index counts from the end; an index outside is
+ * clamped. */
 
 /* y[outer][count][inner_bytes] = x[outer][index of axis][inner_bytes]. */
 void lpk_gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t inner_bytes,
@@ -280,16 +281,16 @@ void lpk_embed(float *y, const void *table, const void *index, int64_t count, in
 void lpk_gather_elements(void *y, const void *x, const void *index, const int64_t *dims, const int64_t *xdims,
                          /* const: */ int rank, int axis, int size, int itype, int64_t thread, int64_t threads);
 
-/* ScatterElements: y = x, then updates y[.. index[dims] on axis ..] with updates[dims] in the order of the index.
- * dims are not larger than xdims except on `axis`. A reduction is made in dtype: LPK_F32, LPK_F64, LPK_I32, LPK_I64,
+/* ScatterElements: y = x, then updates y[.. index[dims] on axis ..] with updates[dims] in the order of the index. dims
+ * are not larger than xdims except on `axis`. A reduction is computed in dtype: LPK_F32, LPK_F64, LPK_I32, LPK_I64,
  * else u64; a NaN stays. */
 void lpk_scatter_elements(void *y, const void *x, const void *index, const void *updates, const int64_t *dims,
                           const int64_t *xdims,
                           /* const: */ int rank, int axis, int size, int itype, int reduction, int dtype,
                           lp_barrier *barrier, int64_t thread, int64_t threads);
 
-/* ScatterND: y = x (of sizes xdims), then the slice that each of `count` index tuples of `depth` values names meets
- * updates[i], likewise. */
+/* ScatterND: y = x (of sizes xdims), then each of `count` index tuples of `depth` values selects a slice of y, which
+ * updates[i] replaces or joins as in lpk_scatter_elements. */
 void lpk_scatter_nd(void *y, const void *x, const void *index, const void *updates, const int64_t *xdims, int64_t count,
                     /* const: */ int rank, int depth, int size, int itype, int reduction, int dtype, int64_t thread,
                     int64_t threads);
@@ -308,7 +309,7 @@ void lpk_range_i64(int64_t *y, int64_t count, int64_t start, int64_t step, int64
 
 /* ---- scalar functions for generated loops ------------------------------------------------------------------------ */
 
-/* Branch-free, so that the loop vectoriser takes them at full width. Within 2 ulp of the true value (tanh, sigmoid,
+/* They are branch-free, so that the loop vectoriser uses full width. Within 2 ulp of the true value (tanh, sigmoid,
  * gelu, silu, softplus, pow: 4), sin and cos for |x| <= 1e5; NaN and infinities as libm. */
 float lpk_exp(float x);
 float lpk_log(float x);
@@ -324,7 +325,8 @@ float lpk_sin(float x);
 float lpk_cos(float x);
 float lpk_pow(float x, float y);
 
-/* The same in double precision, within a few ulp, and those that only it needs; sin and cos for |x| <= 1e8. */
+/* The same functions in double precision, within a few ulp, and those that exist only in double; sin and cos for |x| <=
+ * 1e8. */
 double lpk_exp_f64(double x);
 double lpk_log_f64(double x);
 double lpk_tanh_f64(double x);
@@ -342,7 +344,7 @@ double lpk_expm1_f64(double x);
 double lpk_log1p_f64(double x);
 double lpk_atan_f64(double x);
 
-/* A float of 8 or 4 bits: value of a code, code of a value; `mini` and `saturate` of base/minifloat.h. */
+/* Decode and encode a float of 8 or 4 bits; `mini` and `saturate` are those of base/minifloat.h. */
 float lpk_mini_decode(uint32_t code, /* const: */ int mini);
 uint32_t lpk_mini_encode(float x, /* const: */ int mini, int saturate);
 uint32_t lpk_e8m0_encode(float x, /* const: */ int rounding, int saturate); /* mini_encode rounds it up */

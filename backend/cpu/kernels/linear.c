@@ -1,6 +1,6 @@
-/* Matrix product with a packed weight: GEMV for a few rows, blocked GEMM for many. A row's result is the same, to
- * the bit, whatever other rows are computed with it: each element is one sum along k in order, or one for each group
- * of k. */
+/* Matrix product with a packed weight: GEMV for a few rows, blocked GEMM for many. A row's result does not depend, to
+ * the bit, on the rows that are computed with it: each element is one sum along k in order, or one for each group of
+ * k. */
 #include "backend/cpu/kernels/groups.h"
 #include "backend/cpu/kernels/math/vector_math.h"
 #include "backend/cpu/kernels/tile.h"
@@ -14,7 +14,7 @@ typedef struct {
   const float *bias, *residual;
   int64_t m, ldx, ldy, n, k;
   int dtype, act, gated, isa;
-  groups q; /* bits 0: weights of `dtype` */
+  groups q; /* bits is 0 for weights of `dtype` */
 } linear;
 
 /* Writes columns col .. col + 16 of a row: value of panel column `at`, for a gated product of `at` (gate) and at +
@@ -35,8 +35,8 @@ INLINE void finish16(const linear *l, int64_t row, int64_t col, int64_t at, v16 
 
 /* ---- GEMV ---- */
 
-/* Panels of one row side by side, as registers allow: their sums are independent, which hides the latency of FMA.
- * Several rows have sums enough. */
+/* Number of panels that one row multiplies side by side, as registers allow: their sums are independent, which hides
+ * the latency of FMA. Several rows have enough independent sums. */
 INLINE int gemv_panels(int isa, int rows) {
   if (rows > 1) return 1;
   return isa == LPK_ISA_AVX512 ? 4 : 2;
@@ -80,9 +80,9 @@ INLINE void gemv_codes(v16 *part, const linear *l, int rows, int panels, const f
     gemv_code(part, l, rows, panels, x, codes, i);
 }
 
-/* The same of one row and codes of 4 bits, 16 rows of k at a time: nibble r of a word is left in its place, worth
- * 16^r, and x is divided by that instead. Both are exact, and it saves a shift for each nibble, which decoding is
- * bound by. */
+/* Does the same for one row and codes of 4 bits, 16 rows of k at a time. Nibble r of a word stays in its place, where
+ * it is worth 16^r, and x is divided by 16^r instead. Both are exact. This saves a shift for each nibble, and decoding
+ * is bound by shifts. */
 INLINE int64_t gemv_nibbles(v16 *part, int panels, const float *x, const char *const *codes, int64_t len) {
   static const v16 unit = {1, 0x1p-4f, 0x1p-8f, 0x1p-12f, 0x1p-16f, 0x1p-20f, 0x1p-24f, 1,
                            1, 0x1p-4f, 0x1p-8f, 0x1p-12f, 0x1p-16f, 0x1p-20f, 0x1p-24f, 1};
@@ -163,7 +163,7 @@ INLINE void gemv(const linear *l, int rows, int panels, int64_t row, int64_t pan
   }
 }
 
-/* Packed panels first .. last of some rows: as many side by side as go, then fewer. */
+/* Packed panels first .. last of some rows: as many side by side as possible, then fewer. */
 INLINE void gemv_rows(const linear *l, int rows, int64_t row, int64_t first, int64_t last) {
   int panels = gemv_panels(l->isa, rows), least = l->gated ? 2 : 1;
   if (panels < least) panels = least;
@@ -202,7 +202,8 @@ INLINE void linear_few(const linear *l, int64_t thread, int64_t threads) {
     gemv_rows(l, 1, 0, first, last);
     return;
   }
-  for (int64_t j = first; j < last; j += step) { /* pairs of rows: the panel comes from the cache the second time */
+  /* Pairs of rows, so that the panel comes from the cache for the second pair. */
+  for (int64_t j = first; j < last; j += step) {
     for (int64_t row = 0; row + 2 <= l->m; row += 2)
       gemv_rows(l, 2, row, j, j + step);
     if (l->m % 2) gemv_rows(l, 1, l->m - 1, j, j + step);
@@ -229,8 +230,8 @@ INLINE int64_t group_count(const linear *l) {
 }
 
 /* part[rows][LPK_PANEL] = packed rows . panel, over k in blocks that keep the panel's slice in L1. Meanwhile the
- * weights that follow, f32 a little ahead, narrower ones (which are widened first) the whole next slice, come from
- * memory. */
+ * following weights come from memory: f32 a little ahead, narrower types, which are widened first, a whole slice
+ * ahead. */
 INLINE void gemm_floats(float *part, const linear *l, const float *packed, int64_t rows, int64_t panel, float *wide) {
   int height = tile_rows(l->isa), cols = tile_cols(l->isa);
   int64_t blocks = (l->k + LPK_KC - 1) / LPK_KC, kc = (l->k + blocks - 1) / blocks;
@@ -263,10 +264,11 @@ INLINE void gemm_floats(float *part, const linear *l, const float *packed, int64
 typedef struct {
   const char *head;
   int64_t group;   /* its number */
-  int first, last; /* the group begins, ends with this stretch */
+  int first, last; /* whether the group begins, and ends, with this stretch */
 } stretch;
 
-/* A tile of rows: the group's dot products stay in registers and are added to the sums at its end, as in the GEMV. */
+/* Computes a tile of rows. The group's dot products stay in registers and are added to the sums at its end, as in the
+ * GEMV. */
 INLINE void group_tile(float *part, float *dot, const float *sums, const linear *l, int rows, int cols, int half,
                        const tile_operands *t, const stretch *s) {
   v16 acc[TILE_MAX];
@@ -334,7 +336,8 @@ INLINE void gemm_block(const linear *l, const packed_rows *packed, const gemm_wo
   }
 }
 
-/* Threads along n out of `threads`, the rest along m: the division with the least work for the busiest thread. */
+/* Returns the number of threads along n out of `threads`; the rest divide m. It is the division with the least work for
+ * the busiest thread. */
 INLINE int64_t split_columns(int64_t panels, int64_t tiles, int64_t threads) {
   int64_t best = threads, least = INT64_MAX;
   for (int64_t tn = threads; tn >= 1; tn--) {

@@ -37,7 +37,7 @@ INLINE copy_plan plan_copy(const int64_t *dims, const int64_t *ys, const int64_t
   return p;
 }
 
-/* Where the flat index over all axes but the last `inner` lies. */
+/* Computes the position of the flat index over all axes but the last `inner`. */
 INLINE void locate(const copy_plan *p, int inner, int64_t index, int64_t *y, int64_t *x) {
   *y = *x = 0;
   for (int i = p->rank - 1 - inner; i >= 0; i--) {
@@ -110,7 +110,7 @@ KERNEL void lpk_copy(void *y, const void *x, const int64_t *dims, const int64_t 
     }
     return;
   }
-  /* Shares are cut anywhere, also inside a run. */
+  /* A share may begin and end anywhere, also inside a run. */
   for (int64_t i = share(total, thread, threads), end = share(total, thread + 1, threads); i < end;) {
     int64_t in = i % run, count = min64(run - in, end - i);
     locate(&p, 1, i / run, &at_y, &at_x);

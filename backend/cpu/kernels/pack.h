@@ -1,5 +1,5 @@
-/* Packing of weights into the layout that lpk_linear reads; host code, run by the compiler while it writes a bundle. It
- * works panel by panel, so that no more than one panel of a weight is ever in memory twice. */
+/* Packs weights into the layout that lpk_linear reads. The compiler runs this host code while it writes a bundle. It
+ * works panel by panel, so that no more than one panel of a weight is in memory twice. */
 #ifndef LP_KERNELS_PACK_H
 #define LP_KERNELS_PACK_H
 
@@ -22,7 +22,7 @@ size_t lpk_panel_bytes(int64_t k, int dtype);
  * the up's. */
 void lpk_pack_panel(void *panel, int dtype, const lpk_weight *weight, int64_t first);
 
-/* All panels, `stride` panels apart (1; 2 for one half of a gated weight). */
+/* Fills all panels, `stride` panels apart (1; 2 for one half of a gated weight). */
 void lpk_pack_linear(void *packed, int dtype, const lpk_weight *weight, int64_t stride);
 
 /* ---- weights in groups (lpk_linear_groups) ---- */
@@ -31,7 +31,7 @@ typedef struct {
   int64_t n, k, group; /* group: k or less; a multiple of 16 unless it is k */
   int bits;            /* 8, 4 or 2 */
   int scale;           /* LPK_F32, LPK_F16 or LPK_BF16: of scales and zero points */
-  bool zeros;          /* zero points are stored */
+  bool zeros;          /* whether zero points are stored */
 } lpk_group_form;
 
 size_t lpk_group_panel_bytes(const lpk_group_form *form);

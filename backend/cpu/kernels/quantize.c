@@ -49,7 +49,7 @@ INLINE float real_at(const void *x, int64_t at, int dtype) {
   return lp_mini_decode(((const uint8_t *)x)[at], (lp_mini)(dtype - LPK_MINI));
 }
 
-/* Integers are subtracted as such: those of 32 bits need not fit a float. */
+/* Integers are subtracted as integers, because those of 32 bits need not fit a float. */
 INLINE float difference(const void *x, int64_t at, int dtype, const void *zero, int64_t zero_at, int zero_dtype) {
   if (!is_real(dtype) && zero && !is_real(zero_dtype))
     return (float)(integer_at(x, at, dtype) - integer_at(zero, zero_at, zero_dtype));
@@ -90,7 +90,7 @@ INLINE void store_code(void *y, int64_t at, int64_t code, int dtype) {
   case 32:
     ((uint32_t *)y)[at] = (uint32_t)code;
     return;
-  default: /* in order: what lies above in the byte comes later */
+  default: /* in order, because later elements lie above in the byte */
     shift = (int)(at % (8 / bits)) * bits;
     uint8_t *byte = (uint8_t *)y + at / (8 / bits);
     *byte = (uint8_t)((*byte & ((1 << shift) - 1)) | (int)(code & ((1 << bits) - 1)) << shift);

@@ -21,7 +21,7 @@ INLINE void store_columns(float *y, v16 v, int64_t count) {
     store_part(y, v, count);
 }
 
-/* S = exp(g) S; the columns that the key finds in it. */
+/* S = exp(g) S; returns the columns that the key selects in it. */
 INLINE v16 decay_and_find(const recurrence *r, float *state, const float *k, const float *decay, int64_t count) {
   v16 found = splat(0);
   float factor = decay && !r->per_key ? lpk_exp(decay[0]) : 1;

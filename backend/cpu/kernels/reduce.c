@@ -17,7 +17,7 @@ INLINE float start_f32(int kind) {
   }
 }
 
-/* A NaN, once met, stays. LOGSUMEXP: its first pass, the maximum. */
+/* Once a NaN occurs, the result is NaN. LOGSUMEXP: its first pass, the maximum. */
 #define STEP(kind, acc, x, abs_x)                                                                                      \
   ((kind) == LPK_REDUCE_MAX || (kind) == LPK_REDUCE_LOGSUMEXP ? ((acc) >= (x) || (acc) != (acc) ? (acc) : (x))         \
    : (kind) == LPK_REDUCE_MIN                                 ? ((acc) <= (x) || (acc) != (acc) ? (acc) : (x))         \
@@ -138,7 +138,7 @@ KERNEL void lpk_reduce(void *y, const void *x, int64_t outer, int64_t n, int64_t
 
 /* ---- arg-max ---- */
 
-/* First the extreme value at full width, then its place. */
+/* Finds the extreme value at full width, then its index. */
 INLINE int64_t argmax_row(const float *x, int64_t n, int min, int last) {
   float best = reduce_row(x, n, min ? LPK_REDUCE_MIN : LPK_REDUCE_MAX);
   for (int64_t i = 0; i < n; i++) {

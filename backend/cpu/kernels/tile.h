@@ -14,8 +14,8 @@ INLINE int tile_cols(int isa) {
   return isa == LPK_ISA_AVX512 ? 2 : 1;
 }
 
-/* Operands of a tile: a[rows][k] and b[k][16 cols], and the memory that is read next: each of the k prefetches
- * `step` bytes at `ahead` (a multiple of 64; 0: none). */
+/* Operands of a tile: a[rows][k] and b[k][16 cols], and the memory that is read after it: each of the k steps
+ * prefetches `step` bytes at `ahead` (a multiple of 64; 0: none). */
 typedef struct {
   const float *a;
   int64_t a_row, a_col;

@@ -8,7 +8,7 @@ INLINE int64_t float_key(int64_t bits, int64_t sign, int64_t infinity) {
   return size > infinity ? INT64_MAX : bits & sign ? -size : size;
 }
 
-/* Element i as an integer in the order wanted: the greatest comes first. */
+/* Element i as an integer in the wanted order: the greatest comes first. */
 INLINE int64_t key_at(const void *x, int64_t i, int min, int dtype, int natural) {
   int64_t key;
   switch (dtype) {
@@ -72,7 +72,7 @@ INLINE void copy_element(void *y, int64_t to, const void *x, int64_t from, int d
   }
 }
 
-/* A line of x and the places found of it; both lie `step` apart. */
+/* A line of x and the indices found so far; both lie `step` apart. */
 typedef struct {
   const void *x;
   int64_t *place;
@@ -90,7 +90,7 @@ INLINE int is_worse(const topk_line *l, int64_t a, int64_t b) {
   return p < q || (p == q && a > b);
 }
 
-/* Element i sinks from heap node `at` to where no child is worse. */
+/* Moves element i down from heap node `at` to a node with no worse child. */
 INLINE void sink(const topk_line *l, int64_t at, int64_t size, int64_t i) {
   for (int64_t child; (child = 2 * at + 1) < size; at = child) {
     if (child + 1 < size && is_worse(l, l->place[(child + 1) * l->step], l->place[child * l->step])) child++;
@@ -107,7 +107,7 @@ INLINE void find_best(const topk_line *l, int64_t n, int64_t k) {
     sink(l, i, k, l->place[i * l->step]);
   int64_t worst = line_key(l, l->place[0]);
   for (int64_t i = k; i < n; i++) {
-    if (line_key(l, i) <= worst) continue; /* of equal ones the earlier stays */
+    if (line_key(l, i) <= worst) continue; /* of equal elements the earlier one stays */
     sink(l, 0, k, i);
     worst = line_key(l, l->place[0]);
   }

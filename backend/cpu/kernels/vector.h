@@ -1,5 +1,5 @@
-/* Vectors of 16 floats and what every kernel needs around them. LLVM maps one to a 512-bit register, two of 256 or four
- * of 128 bits. All functions here vanish by inlining, so how an ISA would pass such a vector never matters. */
+/* Vectors of 16 floats, and functions on them that every kernel needs. LLVM maps one to a 512-bit register, two of 256
+ * or four of 128 bits. All functions here are inlined, so no ISA ever passes such a vector as an argument. */
 #ifndef LP_KERNELS_VECTOR_H
 #define LP_KERNELS_VECTOR_H
 
@@ -16,7 +16,7 @@ typedef int32_t v16i __attribute__((ext_vector_type(16)));
 typedef uint32_t v16w __attribute__((ext_vector_type(16)));
 typedef uint16_t v16s __attribute__((ext_vector_type(16)));
 typedef _Float16 v16h __attribute__((ext_vector_type(16)));
-/* The same at any element's address. */
+/* A vector at the address of any element. */
 typedef v16 v16_any __attribute__((aligned(4), may_alias));
 typedef float v8_any __attribute__((ext_vector_type(8), aligned(4), may_alias));
 typedef float v4_any __attribute__((ext_vector_type(4), aligned(4), may_alias));
@@ -48,7 +48,7 @@ INLINE void store16(float *y, v16 v) {
   *(v16_any *)y = v;
 }
 
-/* The first `count` lanes; the others of a loaded vector are zero. In pieces of 8, 4, 2 and 1: cheap for a constant. */
+/* Stores the first `count` lanes in pieces of 8, 4, 2 and 1, which is cheap for a constant. */
 INLINE void store_part(float *y, v16 v, int64_t count) {
   if (count & 16) store16(y, v);
   if (count & 8) {
@@ -69,6 +69,7 @@ INLINE void store_part(float *y, v16 v, int64_t count) {
   }
   if (count & 1) *y = v.s0;
 }
+/* Loads the first `count` lanes; the others are zero. */
 INLINE v16 load_part(const float *x, int64_t count) {
   float lanes[LANES] = {0};
   memcpy(lanes, x, (size_t)count * sizeof *x);

@@ -46,7 +46,7 @@ static bool is_index(lp_dtype dtype) {
   return dtype == LP_I64 || dtype == LP_I32;
 }
 
-/* Rows of a constant table, which keeps its dtype; the kernel converts the rows that it copies. */
+/* Gathers rows of a constant table, which keeps its dtype; the kernel converts the rows that it copies. */
 static bool is_embedding(const lp_op *op) {
   const lp_value *table = lp_op_in(op, 0);
   int64_t width;

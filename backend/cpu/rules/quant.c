@@ -50,7 +50,7 @@ static cpu_form quant_form(const lp_op *op, int32_t index) {
   return real ? CPU_FORM_F32 : CPU_FORM_RAW;
 }
 
-/* An lpk_cover on the stack: which elements of x share an element of the scale or zero point. */
+/* Builds an lpk_cover on the stack: it says which elements of x share an element of the scale or zero point. */
 static LLVMValueRef cover(cpu_emitter *e, const lp_value *scale) {
   const lp_type x = lp_op_in(e->op, X)->type;
   const int32_t axis = (int32_t)lp_op_i64(e->op, "axis", 0);

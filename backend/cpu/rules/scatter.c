@@ -17,7 +17,7 @@ static int reduction_of(const lp_op *op) {
   const char *name = lp_op_str(op, "reduction", "none");
   for (int i = 0; i < (int)LP_COUNT(names); i++)
     if (lp_streq(names[i], name)) return i;
-  return LPK_SCATTER_NONE; /* the verifier knows the names */
+  return LPK_SCATTER_NONE; /* the verifier accepts only these names */
 }
 
 static bool scatter_runs(const lp_op *op, char why[64]) {
@@ -29,7 +29,7 @@ static bool scatter_runs(const lp_op *op, char why[64]) {
   return true;
 }
 
-/* The kernels have to tell u64 from i64, which share the number LPK_I64. They join no values of 8 bits, so LPK_U8
+/* The kernels must distinguish u64 from i64, which share the number LPK_I64. They join no values of 8 bits, so LPK_U8
  * stands for u64. */
 static LLVMValueRef joined_in(const cpu_emitter *e, lp_dtype dtype) {
   return cpu_i32(e, dtype == LP_U64 ? LPK_U8 : cpu_kernel_dtype(dtype));

@@ -8,7 +8,7 @@
 
 /* ---- arithmetic -------------------------------------------------------------------------------------------------- */
 
-/* A divisor that never traps: 0 becomes 1, and so does -1, whose quotient the caller takes as -x. */
+/* A divisor that never traps: 0 becomes 1, and so does -1, for which the caller uses -x as the quotient. */
 static LLVMValueRef safe_divisor(const cpu_fn *a, LLVMValueRef y, LLVMValueRef *minus_one) {
   LLVMValueRef zero = LLVMBuildICmp(a->b, LLVMIntEQ, y, cpu_fn_number(a, 0), "");
   *minus_one =
@@ -123,7 +123,7 @@ static LLVMValueRef fn_not(const cpu_fn *a) {
   return LLVMBuildXor(a->b, a->x, cpu_fn_number(a, 1), "");
 }
 
-/* Bits that are shifted out are lost. A count below zero, or of the width or more, gives 0. */
+/* Bits that are shifted out are lost. A count below zero, or at least as large as the width, gives 0. */
 static LLVMValueRef in_range(const cpu_fn *a) {
   return LLVMBuildICmp(a->b, LLVMIntULT, a->y, cpu_fn_number(a, (double)LLVMGetIntTypeWidth(a->type)), "");
 }

@@ -29,7 +29,7 @@ const char *gpu_element_coordinate(gpu_element *e, int32_t axis);
 const char *gpu_element_index(gpu_element *e, lp_type from);
 /* The product of dims [from, to) as an expression. */
 const char *gpu_element_stride(gpu_element *e, const lp_poly *const *dim, int32_t from, int32_t to);
-/* The element of an operand at `index`, widened to the type that is computed in. */
+/* The element of an operand at `index`, widened to the type of the computation. */
 const char *gpu_element_load(gpu_element *e, const char *pointer, lp_dtype dtype, const char *index);
 void gpu_element_line(gpu_element *e, const char *format, ...) LP_PRINTF(2, 3);
 void gpu_element_store(gpu_element *e, const char *pointer, lp_dtype dtype, const char *index, const char *value);

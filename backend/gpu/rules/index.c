@@ -95,7 +95,7 @@ const char *gpu_element_stride(gpu_element *e, const lp_poly *const *dim, int32_
   return stride;
 }
 
-/* A variable that holds the expression. Equal expressions share one. */
+/* Returns a variable that holds the expression. Equal expressions share one. */
 static const char *variable(gpu_element *e, const char *expression) {
   const char *name = lp_map_get(e->lines, expression);
   if (name) return name;

@@ -177,7 +177,7 @@ static void lower_windows(gpu_builder *b) {
   lp_buf_free(&at);
 }
 
-/* ---- made -------------------------------------------------------------------------------------------------------- */
+/* ---- results without operands ------------------------------------------------------------------------------------ */
 
 static void make(gpu_builder *b, const char *stem, gpu_element *e, const char *value) {
   gpu_element_store(e, target(e), b->op->out[0]->type.dtype, "i", value);

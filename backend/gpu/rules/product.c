@@ -1,5 +1,5 @@
 /* Products of many rows by a library, if the runtime finds one. The library adds the bias, and the residual or the
- * activation of the operator if it has it. A kernel after it computes the rest, and the gate. */
+ * activation if the operator has one. A kernel that runs after it computes the rest, and the gate. */
 #include "backend/gpu/rules/product.h"
 
 #include "base/poly.h"
@@ -16,7 +16,7 @@ static bool library_has(const char *epilogue) {
   return lp_streq(epilogue, "none") || lp_streq(epilogue, "relu") || lp_streq(epilogue, "gelu_tanh");
 }
 
-/* The product x . w into y, or with `gate` x . gate into the scratch. */
+/* Launches the product x . w into y, or with `gate` x . gate into the scratch. */
 static gpu_launch *launch_product(gpu_builder *b, const gpu_linear *l, const gpu_product_form *form, bool gate,
                                   const char *epilogue) {
   gpu_gemm *product = LP_NEW(b->list->arena, gpu_gemm);

@@ -13,8 +13,8 @@ typedef struct {
 } gpu_linear;
 /* "gated_silu_": a part of the names of kernels for this operator. */
 const char *gpu_linear_tag(const gpu_builder *b);
-/* How a library computes the product: for more than `few` rows, on architectures from `sm` on. x is stored as `dtype`,
- * divided by `scale`. */
+/* The way a library computes the product: for more than `few` rows, on architectures from `sm` on. x is stored as
+ * `dtype`, divided by `scale`. */
 typedef struct {
   lp_dtype dtype;
   int32_t scale;

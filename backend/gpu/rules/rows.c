@@ -191,7 +191,7 @@ static void lower_softmax(gpu_builder *b) {
   gpu_arg_size(launch, x.dim[x.rank - 1]);
 }
 
-/* How a reduction begins, continues and ends. */
+/* The start, the step and the end of a reduction. */
 static const struct {
   const char *fn, *begin, *step, *end;
 } reductions[] = {{"sum", "0", "sum += v", "sum"},

@@ -1,4 +1,4 @@
-/* Products of many rows on tensor cores: activations are rounded to the type that the weight is multiplied in, sums
+/* Products of many rows on tensor cores. Activations are rounded to the type in which the weight is multiplied; sums
  * are f32. */
 #include "backend/gpu/rules/product.h"
 
@@ -8,8 +8,8 @@
 
 enum { THREADS = 256, TILE = 128, NARROW = 8 };
 
-/* The type that a weight is multiplied in, and the first architecture that does. Codes become f16, which holds their
- * product with the scale more precisely than bf16. */
+/* The type in which a weight is multiplied, and the first architecture that supports it. Codes become f16, which holds
+ * their product with the scale more precisely than bf16. */
 typedef struct {
   lp_dtype dtype;
   int32_t sm;
@@ -26,11 +26,11 @@ static void narrow(gpu_builder *b, const gpu_linear *l, const half *h, int64_t f
   gpu_launch_list *list = b->list;
   lp_arena *arena = list->module->arena;
   const gpu_narrowed *known = &b->program->narrowed;
-  const gpu_narrowed wanted = {
-      .value = lp_value_base(lp_op_in(b->op, 0)),
-      .dtype = h->dtype,
-      .segment = lp_op_i64(b->op, "segment", 0),
-      .jointly = lp_op_is_joint(list->module, b->op)}; /* if not joint, each sequence has its own scratch */
+  const gpu_narrowed wanted = {.value = lp_value_base(lp_op_in(b->op, 0)),
+                               .dtype = h->dtype,
+                               .segment = lp_op_i64(b->op, "segment", 0),
+                               /* An operator that is not joint has a scratch for each sequence. */
+                               .jointly = lp_op_is_joint(list->module, b->op)};
   if (known->value == wanted.value && known->dtype == wanted.dtype && known->segment == wanted.segment &&
       known->jointly == wanted.jointly)
     return;

@@ -89,7 +89,7 @@ static lp_status softmax_of(onnx_graph *g, const lp_op *op, const lp_poly *const
   if (lp_op_in(op, 4)) return softmax_with_sinks(g, op, dim, scores, out);
   *out = ONNX_NODE(g, "Softmax", scores);
   onnx_attr_i(g, "axis", -1);
-  if (lp_op_in(op, 3)) /* a row that sees nothing gives zeros */
+  if (lp_op_in(op, 3)) /* a row that sees no key gives zeros */
     *out = ONNX_NODE(g, "Where", ONNX_NODE(g, "IsNaN", *out), onnx_scalar(g, LP_F32, 0), *out);
   return LP_OK;
 }

@@ -140,7 +140,7 @@ lp_status onnx_lower_windows(onnx_graph *g, const lp_op *op, onnx_name *out) {
   return LP_OK;
 }
 
-/* ---- made -------------------------------------------------------------------------------------------------------- */
+/* ---- results without operands ------------------------------------------------------------------------------------ */
 
 lp_status onnx_lower_iota(onnx_graph *g, const lp_op *op, onnx_name *out) {
   lp_arena *arena = g->module->arena;

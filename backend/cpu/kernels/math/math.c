@@ -67,7 +67,7 @@ INLINE double log2_f64(double x) {
   return (double)(int32_t)e + p * z * 1.4426950408889634;
 }
 
-/* 2^x, x clamped to what a float can show. */
+/* 2^x, with x clamped to the range of a float. */
 INLINE double exp2_f64(double x) {
   x = x < -160 ? -160 : x;
   x = x > 140 ? 140 : x;
@@ -83,7 +83,7 @@ INLINE double exp2_f64(double x) {
   return p * bits_f64((bits_u64(t) + 1023) << 52);
 }
 
-/* Through doubles: the product y * log2(x) needs more than single precision. */
+/* Computes in double, because the product y * log2(x) needs more than single precision. */
 KERNEL float lpk_pow(float x, float y) {
   float a = scalar_fabs(x), inf = __builtin_inff();
   double e = (double)y * log2_f64((double)a);
@@ -94,7 +94,7 @@ KERNEL float lpk_pow(float x, float y) {
   float y_inf = (a > 1) == (y > 0) ? inf : 0;
   r = scalar_fabs(y) == inf ? y_inf : r;
   r = scalar_fabs(y) == inf && a == 1 ? 1 : r;
-  /* Integers below 2^24 have a parity; larger floats are even. */
+  /* Integers below 2^24 are odd or even; larger floats are even. */
   float rounded = scalar_fabs(y) < 0x1p23f ? scalar_copysign((scalar_fabs(y) + 0x1p23f) - 0x1p23f, y) : y;
   int whole = rounded == y,
       odd = whole && scalar_fabs(y) < 0x1p24f && ((int32_t)(scalar_fabs(y) < 0x1p24f ? y : 0) & 1);

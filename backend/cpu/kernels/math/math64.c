@@ -128,7 +128,7 @@ KERNEL double lpk_pow_f64(double x, double y) {
   r = a == inf ? (y < 0 ? 0 : inf) : r;
   r = magnitude(y) == inf ? ((a > 1) == (y > 0) ? inf : 0) : r;
   r = magnitude(y) == inf && a == 1 ? 1 : r;
-  /* Integers below 2^53 have a parity; larger doubles are even. */
+  /* Integers below 2^53 are odd or even; larger doubles are even. */
   double rounded = magnitude(y) < 0x1p52 ? with_sign((magnitude(y) + 0x1p52) - 0x1p52, y) : y;
   int whole = rounded == y;
   int odd = whole && magnitude(y) < 0x1p53 && ((int64_t)(magnitude(y) < 0x1p53 ? y : 0) & 1);
