@@ -1,6 +1,6 @@
-/* frontend: turns a model into a module of onnx.* operators with types. The model is an ONNX file, or a Hugging Face
- * folder or GGUF file, of which it builds the graph that an exporter would write. It knows the file formats and where
- * weights lie; it knows nothing of layers, machines or code.
+/* frontend: turns a model into a module of onnx.* operators with types. The model is an ONNX file, a Hugging Face
+ * folder or a GGUF file; for the latter two it builds the graph that an exporter would write. It knows the file formats
+ * and the places of weights; it knows nothing of layers, machines or code.
  */
 #ifndef LP_FRONTEND_H
 #define LP_FRONTEND_H
@@ -23,10 +23,11 @@ typedef struct lp_input_binding {
 
 typedef struct {
   bool weights_absent_ok;
-  const lp_input_binding *bindings; /* inputs of the graph that are constants of these values, and no inputs */
+  const lp_input_binding *bindings; /* inputs of the graph that become constants of these values */
   size_t binding_count;
-  bool frees_lengths;   /* constant lengths of tokens, masks and caches are labels where the graph computes any */
-  const char *subgraph; /* instead of the main graph, the one that a node of it holds as the attribute of this name */
+  /* Constant lengths of tokens, masks and caches become symbols if the graph can compute any length. */
+  bool frees_lengths;
+  const char *subgraph; /* imports the graph that a node of the main graph holds as the attribute of this name */
 } lp_import_options;
 LP_MUST_USE lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_module **out,
                                      lp_diag *diag);
@@ -43,28 +44,30 @@ lp_model_form lp_model_form_of(const char *path);
  * files; blocks of GGUF that the IR has no type for become f32 in memory. */
 LP_MUST_USE lp_status lp_model_import(const char *path, const lp_import_options *options, lp_module **out,
                                       lp_diag *diag);
-/* Writes what a GGUF file holds beside the graph as the files that stand beside other models: tokenizer.json,
- * tokenizer_config.json and config.json. A tokenizer of a kind that is not supported is left out with a note. */
+/* Writes the tokenizer and settings of a GGUF file as the files that accompany other models: tokenizer.json,
+ * tokenizer_config.json and config.json. A tokenizer of an unsupported kind is left out with a note. */
 LP_MUST_USE lp_status lp_gguf_write_beside(const char *path, const char *folder, lp_diag *diag);
 
-/* One kind of operator in a file, nodes of branches, loops and functions included (those of functions once). */
+/* One kind of operator in a file, with the number of its nodes, those of branches, loops and functions included (those
+ * of functions once). */
 typedef struct {
   const char *domain, *name; /* "ai.onnx", "MatMul" */
   int64_t opset, count;      /* opset 0: the file declares none for the domain */
-  bool is_function;          /* a function of the model: inlined */
-  bool is_built;             /* no operator of the IR: the importer builds others for it */
+  bool is_function;          /* a function of the model, which the importer inlines */
+  bool is_built;             /* the IR has no such operator, and the importer builds others for it */
   bool is_known;             /* `kind` is the operator of the IR */
   lp_kind kind;
 } lp_operator_count;
-/* In order of first appearance, in `arena`. */
+/* Lists the operators in order of first appearance, in `arena`. */
 LP_MUST_USE lp_status lp_onnx_census(const char *path, const lp_import_options *options, lp_arena *arena,
                                      lp_operator_count **out, size_t *count, lp_diag *diag);
 
-/* The names of the graph's inputs that are no initializers, in order, in `arena`. */
+/* Lists the names of the graph's inputs that are not initializers, in order, in `arena`. */
 LP_MUST_USE lp_status lp_onnx_input_names(const char *path, lp_arena *arena, const char *const **names, size_t *count,
                                           lp_diag *diag);
 
-/* An ONNX TensorProto file (test data `input_0.pb`); the array's data lives in `arena`; `name` may come back NULL. */
+/* Reads an ONNX TensorProto file (test data `input_0.pb`). The array's data lives in `arena`; `name` may become
+ * NULL. */
 LP_MUST_USE lp_status lp_onnx_read_tensor(const char *path, lp_arena *arena, lp_array *out, const char **name,
                                           lp_diag *diag);
 

@@ -1,4 +1,4 @@
-/* Chooses the reader of a model: by its being a folder, or by the ending of its name. */
+/* Chooses the reader of a model: a folder, or the ending of a file's name, decides. */
 #include "base/path.h"
 #include "frontend/frontend.h"
 #include "frontend/gguf/gguf.h"

@@ -1,4 +1,4 @@
-/* Lets a command that a signal ends leave no half-written output. */
+/* Removes half-written output when a signal ends a command. */
 #include "base/temporary.h"
 #include "tools/tools.h"
 
@@ -19,8 +19,8 @@ static void end_by(int number) {
   (void)kill(getpid(), number); /* not raise(): the caller may be a thread that takes no signals */
 }
 
-/* In a handler next to nothing is allowed, so a thread does the work. A child has no such thread, and nothing to
- * remove. */
+/* Almost nothing is allowed in a signal handler, so a thread does the work. A child process has no such thread, and
+ * nothing to remove. */
 static void on_signal(int number) {
   const int kept = errno;
   received = number;
@@ -36,7 +36,8 @@ static void *wait_for_signal(void *unused) {
   while (sem_wait(&wanted) != 0) {
   }
   int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  if (nowhere >= 0) (void)dup2(nowhere, STDERR_FILENO); /* others may find their files gone: nothing worth a message */
+  /* Other threads may report that their files are gone, which is of no interest now. */
+  if (nowhere >= 0) (void)dup2(nowhere, STDERR_FILENO);
   lp_temporaries_remove();
   end_by(received);
   return NULL;

@@ -1,4 +1,4 @@
-/* llmpart: finds the subcommand and hands over. */
+/* llmpart: finds the subcommand and calls it. */
 #include "tools/tools.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Options: one table per subcommand, read the same way everywhere. */
+/* Options: one table per subcommand, read in the same way for all of them. */
 #include "base/units.h"
 #include "tools/tools.h"
 
@@ -121,7 +121,7 @@ static bool is_long_with_one_dash(const char *text) {
   return letters > 2 && text[letters] == '=';
 }
 
-/* Finds the option that `text` names; *value is what is attached to it, or NULL. */
+/* Finds the option that `text` names; *value is the value attached to it, or NULL. */
 static const lp_option *find_option(const lp_command *command, const char *text, const char **value) {
   bool is_long = text[1] == '-';
   size_t length = is_long ? strcspn(text, "=") : 0;

@@ -1,4 +1,4 @@
-/* Where diagnostics and results go. */
+/* Prints diagnostics and results. */
 #include "base/file.h"
 #include "tools/tools.h"
 

@@ -2,7 +2,7 @@
  * exits.
  *
  * A subcommand reads its options with lp_options_read, works through the libraries and ends with the status as exit
- * status. stdout carries what was asked for; diagnostics go to stderr as they come (lp_tool_diag).
+ * status. stdout carries the result; diagnostics go to stderr as they occur (lp_tool_diag).
  */
 #ifndef LP_TOOLS_H
 #define LP_TOOLS_H
@@ -36,7 +36,7 @@ int lp_tool_simulate(int argc, char **argv);
 typedef LP_VEC(const char *) lp_texts;
 typedef LP_VEC(int64_t) lp_numbers;
 
-/* What an option's value is, and what `out` points to. */
+/* The type of an option's value, and the type that `out` points to. */
 typedef enum {
   LP_OPTION_FLAG,    /* bool: no value, sets true */
   LP_OPTION_TEXT,    /* const char * */
@@ -57,13 +57,13 @@ typedef struct {
   const char *name; /* with its dashes: "--device", "-o" */
   lp_option_kind kind;
   void *out;
-  const char *value; /* what stands for the value in the help: "FILE", "text|json" */
+  const char *value; /* the value's name in the help: "FILE", "text|json" */
   const char *help;
   int64_t min; /* LP_OPTION_I64, _COUNT, _SIZE */
 } lp_option;
 
 typedef struct lp_command lp_command;
-/* What a command does once its options are read; `args` are the arguments that are no options. */
+/* The work of a command after its options are read; `args` are the arguments that are not options. */
 typedef lp_status lp_tool_act(const lp_command *command, const lp_texts *args, lp_diag *diag);
 
 struct lp_command {
@@ -71,23 +71,23 @@ struct lp_command {
   const char *summary; /* sentences for --help */
   const lp_option *options;
   size_t count;
-  size_t min_args, max_args; /* arguments that are no options */
+  size_t min_args, max_args; /* numbers of arguments that are not options */
   lp_tool_act *act;
-  void *user; /* of act: what the options set */
+  void *user; /* argument of `act`: the struct that the options set */
 };
 
-/* The command's main: reads the options and acts, unless --help was asked for. Diagnostics go to stderr as they come.
- * Returns the exit status. */
+/* The main function of a command: reads the options and acts, unless --help is among them. Diagnostics go to stderr as
+ * they occur. Returns the exit status. */
 int lp_tool_main(const lp_command *command, int argc, char **argv);
 
-/* An action of a command that has several: its first argument names it. */
+/* An action of a command that has several; the first argument names it. */
 typedef struct {
   const char *name;
   lp_tool_act *act;
-  size_t args; /* after the name */
+  size_t args; /* number of arguments after the name */
 } lp_tool_action;
-/* Does the action that args[0] names. LP_USAGE with a diagnostic where there is none of that name, or it takes other
- * arguments. */
+/* Runs the action that args[0] names. LP_USAGE with a diagnostic when there is no such action, or it takes another
+ * number of arguments. */
 LP_MUST_USE lp_status lp_tool_choose(const lp_tool_action *actions, size_t count, const lp_command *command,
                                      const lp_texts *args, lp_diag *diag);
 
@@ -107,18 +107,17 @@ void lp_bindings_free(struct lp_input_binding *bindings, size_t count);
 
 /* ---- printing (print.c) ------------------------------------------------------------------------------------------ */
 
-/* A list of diagnostics that prints each one on stderr as it comes. Release with lp_diag_free. */
+/* A list of diagnostics that prints each one on stderr as it occurs. Release with lp_diag_free. */
 lp_diag *lp_tool_diag(void);
-/* From now on SIGINT, SIGTERM and SIGHUP end the process as ever, but remove its temporary files first
- * (interrupt.c). */
+/* After this call SIGINT, SIGTERM and SIGHUP remove the temporary files before they end the process (interrupt.c). */
 void lp_tool_tidy_when_interrupted(void);
 /* Writes text to a file or, for "-", stdout. */
 LP_MUST_USE lp_status lp_tool_write(const char *path, const char *text, size_t size, lp_diag *diag);
 /* A JSON document in the layout of the command: two spaces a level, numbers of `digits` digits that show a '.' or an
  * 'e' where they are real. */
 lp_json_writer lp_tool_json(lp_buf *out, int digits);
-/* For `-o FORM|FILE.FORM`: whether `out` (NULL: not given) asks for `form`; and writes to that file, or to stdout
- * when `out` is only a form. */
+/* For `-o FORM|FILE.FORM`: lp_tool_wants tells whether `out` (NULL: not given) asks for `form`; lp_tool_write_as writes
+ * to that file, or to stdout when `out` is only a form. */
 bool lp_tool_wants(const char *out, const char *form);
 LP_MUST_USE lp_status lp_tool_write_as(const char *out, const lp_buf *text, lp_diag *diag);
 

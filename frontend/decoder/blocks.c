@@ -91,7 +91,7 @@ void lp_block_codes(const lp_block_form *form, const uint8_t *block, uint8_t *co
     memcpy(codes, block + 2, (size_t)form->size);
     return;
   }
-  for (int64_t i = 0; i < form->size; i++) { /* q - 8 in two's complement is q with its top bit turned */
+  for (int64_t i = 0; i < form->size; i++) { /* q - 8 in two's complement is q with its top bit inverted */
     int nibble = i < 16 ? block[2 + i] & 15 : block[2 + i - 16] >> 4;
     lp_packed_set(codes, LP_I4, i, nibble ^ 8);
   }

@@ -1,4 +1,4 @@
-/* From the description of a decoder to its graph: see decoder.h. */
+/* Builds the graph of a decoder from its description: see decoder.h. */
 #include "frontend/decoder/decoder.h"
 #include "base/poly.h"
 #include "frontend/decoder/graph.h"
@@ -10,7 +10,7 @@ typedef struct {
   const lp_decoder *d;
   lp_weights *w;
   lp_value *ids, *positions;
-  lp_value *cosine[2], *sine[2]; /* [b, s, dim / 2] of each rotary, made when first asked for */
+  lp_value *cosine[2], *sine[2]; /* [b, s, dim / 2] of each rotary, made at the first use */
   int64_t index;                 /* of the layer; -1 outside of layers */
 } builder;
 
@@ -28,7 +28,7 @@ static bool has(const builder *b, lp_role role, const char *suffix) {
   return b->d->names[role] && lp_weights_find(b->w, name_of(b, role, suffix));
 }
 
-/* Operators that follow take the role's name as their node's. */
+/* Gives the role's name to the nodes of the operators that follow. */
 static void enter(builder *b, lp_role role) {
   b->g.node = name_of(b, role, "");
 }
@@ -65,7 +65,7 @@ static lp_value *whole(builder *b, lp_value *x, lp_role role, int64_t inputs, in
   return linear(b, x, role, inputs, (span){0, outputs, outputs});
 }
 
-/* Over the last axis, which has `size` elements. */
+/* Builds a norm over the last axis, which has `size` elements. */
 static lp_value *norm(builder *b, lp_value *x, lp_role role, int64_t size) {
   const lp_decoder *d = b->d;
   lp_value *in[] = {x, NULL, NULL};
@@ -142,7 +142,7 @@ static lp_value *rotated(builder *b, lp_value *x, int64_t heads) {
   return lp_graph_end(&b->g, op);
 }
 
-/* Queries or keys [b, s, heads * d], each head normed. */
+/* Queries or keys [b, s, heads * d] with a norm over each head. */
 static lp_value *normed_heads(builder *b, lp_value *x, lp_role role, int64_t heads) {
   int64_t d = b->d->head_dim, apart[] = {0, 0, heads, d}, joined[] = {0, 0, heads * d};
   if (!b->d->names[role]) return x;
@@ -245,7 +245,7 @@ static lp_value *mlp(builder *b, lp_value *x) {
   return whole(b, y, LP_ROLE_DOWN, d->ffn, d->hidden);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- the graph --------------------------------------------------------------------------------------------------- */
 
 static lp_value *embedded(builder *b) {
   const lp_decoder *d = b->d;
@@ -279,7 +279,7 @@ static lp_value *logits(builder *b, lp_value *x) {
   b->index = -1;
   x = norm_if_named(b, x, LP_ROLE_FINAL_NORM);
   bool own = has(b, LP_ROLE_HEAD, ".weight");
-  /* A file may hold a copy of the table that a tied head repeats. */
+  /* A file may hold a copy of the table that a tied head uses again. */
   if (own && d->tied) lp_weights_find(b->w, name_of(b, LP_ROLE_HEAD, ".weight"))->used = true;
   lp_role role = d->tied ? LP_ROLE_EMBEDDING : LP_ROLE_HEAD;
   x = scaled(b, whole(b, x, role, d->hidden, d->vocab), d->logit_scale);

@@ -9,7 +9,7 @@
 
 #include "frontend/decoder/weights.h"
 
-/* What a weight is for. The templates in lp_decoder.names have one name for each, without ".weight" and ".bias". */
+/* The use of a weight. The templates in lp_decoder.names have one name for each, without ".weight" and ".bias". */
 typedef enum {
   LP_ROLE_EMBEDDING,
   LP_ROLE_POSITIONS, /* learned positions */
@@ -24,13 +24,13 @@ typedef enum {
   LP_ROLE_Q_NORM,
   LP_ROLE_K_NORM,
   LP_ROLE_O,
-  LP_ROLE_ATTENTION_END_NORM, /* of attention's result */
+  LP_ROLE_ATTENTION_END_NORM, /* norm of attention's result */
   LP_ROLE_MLP_NORM,           /* before the MLP */
   LP_ROLE_GATE,
   LP_ROLE_UP,
   LP_ROLE_GATE_UP, /* instead of the two, packed in this order */
   LP_ROLE_DOWN,
-  LP_ROLE_MLP_END_NORM, /* of the MLP's result */
+  LP_ROLE_MLP_END_NORM, /* norm of the MLP's result */
   LP_ROLE_COUNT
 } lp_role;
 
@@ -66,12 +66,12 @@ typedef struct {
   bool parallel;                                     /* attention and MLP read one norm's result, and both are added */
   bool norm_whole_heads;                             /* Q_NORM and K_NORM are over all heads together, not over each */
   bool rotary_interleaved;                           /* pairs are neighbours, not half a head apart */
-  bool tied;                                         /* the head is the embedding's table where the file has no head */
-  bool transposed;                                   /* matrices of layers lie as [in][out] */
+  bool tied;                                         /* the head is the embedding's table when the file has no head */
+  bool transposed;                                   /* matrices of layers are stored as [in][out] */
 } lp_decoder;
 
-/* Adds the function @main to `module`, whose weights are those of `weights`. Every weight of the file must have a role
- * in the graph: one that has none would change the result. */
+/* Adds the function @main to `module`, with the weights of `weights`. Every weight of the file must have a role in the
+ * graph, because a weight without one would change the result. */
 LP_MUST_USE lp_status lp_decoder_build(lp_module *module, const lp_decoder *decoder, lp_weights *weights,
                                        lp_diag *diag);
 

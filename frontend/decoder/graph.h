@@ -4,7 +4,7 @@
 
 #include "ir/ir.h"
 
-/* After a failure every function returns NULL, and NULL operands flow through; `status` keeps the failure. */
+/* After a failure every function returns NULL, NULL operands give NULL results, and `status` keeps the failure. */
 typedef struct {
   lp_module *module;
   lp_block *block;
@@ -13,14 +13,14 @@ typedef struct {
   lp_status status;
 } lp_graph;
 
-/* An operator that is not placed yet, so that its attributes can be set; NULL when an operand is. */
+/* Creates an operator without placing it, so that its attributes can be set; NULL when an operand is NULL. */
 lp_op *lp_graph_begin(lp_graph *g, lp_kind kind, int32_t in_count, lp_value *const *in, int32_t out_count);
-/* Places it and infers its types; its first result. */
+/* Places the operator, infers its types and returns its first result. */
 lp_value *lp_graph_end(lp_graph *g, lp_op *op);
 /* Operators without attributes, of one and of two operands. */
 lp_value *lp_graph_op1(lp_graph *g, lp_kind kind, lp_value *x);
 lp_value *lp_graph_op2(lp_graph *g, lp_kind kind, lp_value *x, lp_value *y);
-lp_value *lp_graph_cast(lp_graph *g, lp_value *x, lp_dtype dtype); /* x itself where it has the type */
+lp_value *lp_graph_cast(lp_graph *g, lp_value *x, lp_dtype dtype); /* returns x itself when it has the type */
 /* Constants; the data is copied. */
 lp_value *lp_graph_floats(lp_graph *g, int32_t rank, const int64_t *dim, const float *data);
 lp_value *lp_graph_float(lp_graph *g, double value); /* scalar */

@@ -5,7 +5,7 @@
 
 static const double two_pi = 6.283185307179586;
 
-/* Long waves are stretched, short ones kept, and those between are blended. */
+/* Stretches long waves, keeps short ones and blends those between. */
 static float llama3(float inverse, const lp_rope *r) {
   double low = r->original_context / r->low_freq_factor, high = r->original_context / r->high_freq_factor;
   float wave = (float)two_pi / inverse, stretched = inverse / (float)r->factor;
@@ -16,7 +16,7 @@ static float llama3(float inverse, const lp_rope *r) {
   return (1 - smooth) * inverse / (float)r->factor + smooth * inverse;
 }
 
-/* The pair that turns `turns` times over the original context. */
+/* The index of the pair that makes `turns` turns over the original context. */
 static double pair_of(double turns, double dim, const lp_rope *r) {
   return dim * log(r->original_context / (turns * two_pi)) / (2 * log(r->theta));
 }

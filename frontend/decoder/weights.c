@@ -1,6 +1,5 @@
-/* The tensors of a checkpoint: see weights.h. Weights stay where they are in the mapped file. Only vectors are read,
- * and blocks of ggml are turned into what the IR has: codes with scales beside them where these have the same values,
- * else f32. */
+/* The tensors of a checkpoint: see weights.h. Weights stay in the mapped file. Only vectors are read, and blocks of
+ * ggml are converted to types of the IR: codes with separate scales where these have the same values, else f32. */
 #include "frontend/decoder/weights.h"
 #include "base/file.h"
 #include "frontend/decoder/graph.h"
@@ -24,7 +23,7 @@ static const uint8_t *bytes_of(const lp_weights *w, const lp_stored *t) {
   return mapping->data + t->offset;
 }
 
-/* Memory that the module keeps, under a name of its own. */
+/* Adds memory, under a fresh name, that lives as long as the module. */
 static lp_status add_source(lp_weights *w, lp_stored *t, size_t size, uint8_t **data) {
   lp_arena *arena = w->module->arena;
   lp_mapping *mapping = LP_NEW(arena, lp_mapping);
@@ -79,7 +78,7 @@ static lp_status find_matrix(const lp_weights *w, const char *name, int64_t rows
                   t->rank, t->rank > 0 ? t->dim[0] : 1, t->rank > 1 ? t->dim[1] : 1, rows, columns);
 }
 
-/* Rows [first, first + rows) of the stored matrix, by reference. */
+/* Refers to rows [first, first + rows) of the stored matrix. */
 static lp_value *weight(lp_graph *g, const lp_stored *t, int64_t first, int64_t rows) {
   int64_t dim[] = {rows, t->dim[1]}, row = t->bytes / (t->dim[0] > 0 ? t->dim[0] : 1);
   lp_loc loc = {.file = g->path, .node = g->node, .op = "weight"};
@@ -91,7 +90,7 @@ static lp_value *weight(lp_graph *g, const lp_stored *t, int64_t first, int64_t 
   return value;
 }
 
-/* Their scales, one for each block; NULL: none. */
+/* Refers to the scales of these rows, one for each block; NULL: none. */
 static lp_value *scales(lp_graph *g, const lp_stored *t, int64_t first, int64_t rows) {
   if (t->scales == 0 || g->status != LP_OK) return NULL;
   int64_t dim[] = {rows, t->dim[1] / t->form->size}, row = dim[1] * (int64_t)sizeof(float);

@@ -12,8 +12,8 @@ typedef struct {
   int32_t rank;
   int64_t dim[LP_MAX_RANK]; /* row-major, the fastest last */
   int64_t offset, bytes;
-  const lp_block_form *form; /* how blocks lie; NULL: elements of `dtype` */
-  int64_t scales;            /* after blocks were turned into codes: where their scales begin */
+  const lp_block_form *form; /* layout of the blocks; NULL: elements of `dtype` */
+  int64_t scales;            /* offset of the scales, once blocks are converted to codes */
   bool used;
 } lp_stored;
 
@@ -22,20 +22,20 @@ typedef struct {
   lp_block *block; /* where operators are appended */
   lp_map *tensors; /* name -> lp_stored */
   const char *path;
-  bool absent_ok; /* only the graph is wanted: blocks are not decoded */
+  bool absent_ok; /* builds only the graph: blocks are not decoded */
   lp_diag *diag;
 } lp_weights;
 
-/* Rows [first, first + rows) of the matrix `name`, of `all` rows and `columns` columns, as f32 [columns][rows]: what
- * x is multiplied by. With `transposed` the file has it as [columns][rows], and all rows are taken. */
+/* Rows [first, first + rows) of the matrix `name`, which has `all` rows and `columns` columns, as the right operand of
+ * a product: f32 [columns][rows]. With `transposed` the file stores it as [columns][rows], and all rows are taken. */
 typedef struct {
   int64_t first, rows, all, columns;
   bool transposed;
 } lp_part;
 
-/* NULL: the file has no such tensor. */
+/* Returns NULL when the file has no such tensor. */
 lp_stored *lp_weights_find(const lp_weights *w, const char *name);
-/* The others report what is wrong with the tensor's shape or type, and that there is none. */
+/* The functions below report a tensor that is absent, or has another shape or type. */
 LP_MUST_USE lp_status lp_weights_matrix(lp_weights *w, const char *name, lp_part part, lp_value **out);
 /* Elements [first, first + count) of the vector of `all` elements, in f32, each plus `offset`. */
 LP_MUST_USE lp_status lp_weights_vector(lp_weights *w, const char *name, int64_t first, int64_t count, int64_t all,
@@ -43,7 +43,7 @@ LP_MUST_USE lp_status lp_weights_vector(lp_weights *w, const char *name, int64_t
 /* Rows of the table [rows][columns] by `index`, in f32. */
 LP_MUST_USE lp_status lp_weights_rows(lp_weights *w, const char *name, int64_t rows, int64_t columns, lp_value *index,
                                       lp_value **out);
-/* Refuses the first tensor that no call has asked for. */
+/* Refuses the first tensor that no call has used. */
 LP_MUST_USE lp_status lp_weights_check_used(const lp_weights *w);
 
 #endif

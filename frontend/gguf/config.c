@@ -1,4 +1,4 @@
-/* The metadata of a GGUF file become the description of a decoder. */
+/* Turns the metadata of a GGUF file into the description of a decoder. */
 #include "frontend/gguf/gguf.h"
 
 #include <math.h>
@@ -23,17 +23,18 @@ static const char *const gemma2_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, M
 static const char *const gemma3_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, MLP, END_NORMS, HEAD_NORMS};
 static const char *const olmo2_names[LP_ROLE_COUNT] = {TOP, ATTENTION, MLP, END_NORMS, HEAD_NORMS};
 
-/* What llama.cpp's code of an architecture does and its metadata do not say. */
+/* Properties of an architecture that llama.cpp has in its code and not in the metadata. */
 typedef struct {
   const char *name;
   const char *const *names;
   const char *activation;
   bool neighbours; /* rotated pairs are neighbours */
   bool scales_embedding, norm_whole_heads;
-  int64_t pattern;   /* all but each such layer have the window; 0: none has */
-  double local_base; /* of rotary positions of layers with a window; 0: as the others */
-  int64_t wide;      /* a model of so many layers scales scores by the hidden size over heads: the 27B ones */
-  bool capped;       /* logits and scores have soft caps */
+  int64_t pattern;   /* every pattern-th layer has no window, all others have it; 0: no layer has it */
+  double local_base; /* base of rotary positions of layers with a window; 0: the same base as the others */
+  /* A model with this number of layers scales scores by the hidden size over heads (the 27B models). */
+  int64_t wide;
+  bool capped; /* logits and scores have soft caps */
 } architecture;
 
 static const architecture architectures[] = {
@@ -81,7 +82,7 @@ static double number_at(const reader *r, const char *name, double otherwise) {
   return lp_gguf_f64(r->file, key_of(r, name), otherwise);
 }
 
-/* Keys of the architecture that are read, or that say nothing about what is computed. */
+/* Checks that each key of the architecture is one that is read, or one that does not affect the computation. */
 static lp_status check_keys(const reader *r) {
   static const char *const known[] = {"block_count",
                                       "context_length",
@@ -137,7 +138,7 @@ static lp_status read_sizes(const reader *r) {
   return LP_OK;
 }
 
-/* rope_freqs.weight divides each frequency: the scaling of Llama 3.1. */
+/* Each frequency is divided by an element of rope_freqs.weight, which is the scaling of Llama 3.1. */
 static lp_status apply_factors(const reader *r, lp_rotary *rotary) {
   lp_stored *t = lp_weights_find(r->weights, "rope_freqs.weight");
   if (!t) return LP_OK;

@@ -76,7 +76,7 @@ static lp_status read_value(cursor *c) {
     LP_TRY(read_number(c, 8, &v->count));
   }
   if (type >= LP_GGUF_TYPE_COUNT || type == LP_GGUF_ARRAY) return damaged(c, "an unknown type of value");
-  /* Every element takes a byte at least, so that a small file cannot ask for much memory. */
+  /* Every element takes at least a byte, so that a small file cannot ask for much memory. */
   if (v->count > MOST_ELEMENTS || v->count > c->file->size - c->at) return damaged(c, "a list is too long");
   v->type = (lp_gguf_type)type;
   LP_TRY(read_elements(c, v));

@@ -43,7 +43,7 @@ enum { LP_GGUF_MAX_RANK = 4 };
 typedef struct {
   const char *name;
   int32_t rank;
-  int64_t dim[LP_GGUF_MAX_RANK]; /* the fastest last, contrary to the file */
+  int64_t dim[LP_GGUF_MAX_RANK]; /* the fastest axis last; the file has it first */
   uint32_t type;                 /* of ggml */
   uint64_t offset;               /* in the file */
 } lp_gguf_tensor;
@@ -63,13 +63,13 @@ LP_MUST_USE lp_status lp_gguf_read(lp_gguf *file, lp_diag *diag);
 void lp_gguf_release(lp_gguf *file);
 
 const lp_gguf_value *lp_gguf_find(const lp_gguf *file, const char *key); /* NULL: absent */
-/* `otherwise` where the key is absent or no such single value. */
+/* Returns `otherwise` when the key is absent or not a single value of this type. */
 int64_t lp_gguf_i64(const lp_gguf *file, const char *key, int64_t otherwise);
 double lp_gguf_f64(const lp_gguf *file, const char *key, double otherwise);
 bool lp_gguf_bool(const lp_gguf *file, const char *key, bool otherwise);
-/* In the arena; NULL where the key is absent, no single text, or holds NUL. */
+/* Returns the text in the arena; NULL when the key is absent, is not a single text, or holds NUL. */
 const char *lp_gguf_string(const lp_gguf *file, const char *key);
-/* Element `index` of an array, or the value itself at 0. */
+/* Returns element `index` of an array, or the value itself at 0. */
 double lp_gguf_number(const lp_gguf_value *value, uint64_t index);
 
 #endif

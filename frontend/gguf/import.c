@@ -1,4 +1,4 @@
-/* From a GGUF file to a module. */
+/* Imports a GGUF file into a module. */
 #include "base/file.h"
 #include "base/path.h"
 #include "frontend/frontend.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Types of ggml whose elements lie side by side. */
+/* Tells whether the type is one of ggml without blocks, and its type in the IR. */
 static bool plain_type(uint32_t ggml, lp_dtype *out) {
   static const struct {
     uint32_t ggml;

@@ -11,7 +11,8 @@
 
 static const double control_type = 3, user_defined_type = 4; /* of tokenizer.ggml.token_type */
 
-/* How text is cut before merging, by tokenizer.ggml.pre: the settings of the models' own tokenizer.json. */
+/* The rules by which text is split before merging, for each value of tokenizer.ggml.pre: the settings of the models'
+ * own tokenizer.json. */
 typedef struct {
   const char *name;
   const char *pattern; /* NULL: ByteLevel's own */
@@ -112,7 +113,7 @@ static void put_pre_tokenizer(const reader *r, lp_json_writer *w) {
   lp_json_put_end(w);
 }
 
-/* A token before every text, where the file asks for one. */
+/* Puts a token before every text when the file asks for one. */
 static void put_post_processor(const reader *r, lp_json_writer *w) {
   int64_t id = lp_gguf_i64(r->file, "tokenizer.ggml.bos_token_id", -1);
   bool first = lp_gguf_bool(r->file, "tokenizer.ggml.add_bos_token", false);

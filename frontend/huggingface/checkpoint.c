@@ -14,7 +14,7 @@ static const struct {
 } dtypes[] = {{"F32", LP_F32}, {"F16", LP_F16}, {"BF16", LP_BF16}, {"F64", LP_F64}, {"I64", LP_I64},
               {"I32", LP_I32}, {"I16", LP_I16}, {"I8", LP_I8},     {"U8", LP_U8},   {"BOOL", LP_BOOL}};
 
-/* Buffers that older transformers saved; they follow from the configuration. */
+/* Tells whether the tensor is a buffer that older versions of transformers saved; it follows from the configuration. */
 static bool is_buffer(const char *name) {
   static const char *const endings[] = {".rotary_emb.inv_freq", ".attn.masked_bias", ".attn.bias"};
   for (size_t i = 0; i < LP_COUNT(endings); i++)

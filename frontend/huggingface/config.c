@@ -1,4 +1,4 @@
-/* config.json becomes the description of a decoder. */
+/* Turns config.json into the description of a decoder. */
 #include "base/file.h"
 #include "base/json/reader.h"
 #include "frontend/huggingface/families.h"
@@ -22,7 +22,7 @@ typedef struct {
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-/* `otherwise` where the key is absent or null; a key without a default (-1) must be there. */
+/* Returns `otherwise` when the key is absent or null. A key without a default (-1) must be present. */
 static lp_status size_at(const reader *r, const char *key, int64_t otherwise, int64_t *out) {
   lp_json at = lp_json_member(r->root, key);
   *out = otherwise;
@@ -36,7 +36,7 @@ static lp_status number_at(const lp_json *object, const char *key, double otherw
   return lp_json_is_given(&at) ? lp_json_number(&at, -1e30, 1e30, out, diag) : LP_OK;
 }
 
-/* A number that something is divided by, or the logarithm taken of. */
+/* Reads a number that must be positive, because it is a divisor or its logarithm is taken. */
 static lp_status positive_at(const lp_json *object, const char *key, double otherwise, double *out, lp_diag *diag) {
   lp_json at = lp_json_member(object, key);
   LP_TRY(number_at(object, key, otherwise, out, diag));
@@ -52,7 +52,7 @@ static bool true_at(const reader *r, const char *key, bool otherwise) {
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
 
-/* Keys that are read, and keys that say nothing about what the model computes. */
+/* Keys that are read, and keys that do not affect the computation. */
 static const char *const known_keys[] = {"activation_function",
                                          "architectures",
                                          "attention_bias",
@@ -134,7 +134,7 @@ static const char *const known_keys[] = {"activation_function",
                                          "hidden_dropout",
                                          "chunk_size_feed_forward"};
 
-/* Is the value the one that a key has when it asks for nothing? */
+/* Tells whether the value is the one that turns the key's feature off. */
 static bool is_off(const lp_json *at) {
   if (!lp_json_is_given(at)) return true;
   if (lp_json_is(at, LP_JSON_BOOL)) return !lp_json_is_true(at);
@@ -163,7 +163,7 @@ static lp_status check_keys(const reader *r) {
   return LP_OK;
 }
 
-/* Values that the graph does not follow. */
+/* Refuses values that the graph does not implement. */
 static lp_status check_values(const reader *r) {
   lp_json scaled = lp_json_member(r->root, "scale_attn_weights");
   if (lp_json_is_given(&scaled) && !lp_json_is_true(&scaled))
@@ -221,7 +221,7 @@ static lp_status read_yarn(const reader *r, const lp_json *at, lp_rope *rope) {
   return positive_at(at, "attention_factor", own, &rope->attention_factor, r->diag);
 }
 
-/* From the object rope_scaling, or rope_parameters, which also has the base. */
+/* Reads the object rope_scaling, or rope_parameters, which also has the base. */
 static lp_status read_rope(const reader *r, const lp_json *at, lp_rope *rope) {
   static const char *const names[] = {
       [LP_ROPE_DEFAULT] = "default", [LP_ROPE_LINEAR] = "linear", [LP_ROPE_LLAMA3] = "llama3", [LP_ROPE_YARN] = "yarn"};
@@ -259,7 +259,7 @@ static lp_status rotated_size(const reader *r, const lp_json *parameters, int64_
                        r->out->head_dim);
 }
 
-/* The first is for all layers, or for those without a window; the second for those with one. */
+/* Fills one rotary for all layers or for those without a window, and a second for those with one. */
 static lp_status read_rotary(const reader *r) {
   lp_rotary *rotary = LP_NEW_ARRAY(r->arena, lp_rotary, 2);
   lp_rope rope[2] = {{.theta = r->family->theta}, {.theta = 10000}};
@@ -281,7 +281,7 @@ static lp_status read_rotary(const reader *r) {
 
 /* ---- layers ------------------------------------------------------------------------------------------------------ */
 
-/* Is rotation off in the layer? no_rope_layers has 1 for layers that rotate. */
+/* Tells whether the layer has rotary positions. no_rope_layers has 1 for layers that do. */
 static lp_status rotates(const reader *r, int64_t layer, bool *out) {
   int64_t interval, flag = 1;
   lp_json list = lp_json_member(r->root, "no_rope_layers"), at = lp_json_item(&list, (size_t)layer);
@@ -295,7 +295,7 @@ static lp_status rotates(const reader *r, int64_t layer, bool *out) {
   return LP_OK;
 }
 
-/* Has the layer a window, where no layer_types says so? */
+/* Tells whether the layer has a window, when the file has no layer_types. */
 static lp_status has_window(const reader *r, int64_t layer, bool rotary, bool *out) {
   lp_json upper = lp_json_member(r->root, "max_window_layers");
   bool used = true_at(r, "use_sliding_window", false);
@@ -393,7 +393,7 @@ static lp_status read_activation(const reader *r) {
   return r->out->activation ? LP_OK : lp_json_error(&at, r->diag, "activation '%.40s' is not supported", name);
 }
 
-/* Families without a default do not read the key; null turns the cap off. */
+/* Families without a default do not read the key; a value of null turns the cap off. */
 static lp_status read_cap(const reader *r, const char *key, double otherwise, double *out) {
   lp_json at = lp_json_member(r->root, key);
   if (r->family->query_scalar == 0 || lp_json_is(&at, LP_JSON_NULL)) return LP_OK;
@@ -417,7 +417,7 @@ static lp_status read_numbers(const reader *r) {
   return LP_OK;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- the description --------------------------------------------------------------------------------------------- */
 
 static lp_status read_config(reader *r) {
   lp_json type = lp_json_member(r->root, "model_type");

@@ -76,7 +76,7 @@ static const lp_size_keys gpt2_keys = {.hidden = "n_embd",
                                        .context = "n_positions",
                                        .activation = "activation_function"};
 
-/* Root mean square norms, gated MLPs, and rotary positions over whole heads of the base `base`. */
+/* The usual family: root mean square norms, gated MLPs, and rotary positions over whole heads with the base `base`. */
 #define USUAL(type, weights, size_keys, small, base)                                                                   \
   .model_type = (type), .names = (weights), .keys = (size_keys), .epsilon_key = "rms_norm_eps", .epsilon = (small),    \
   .theta = (base), .partial = 1

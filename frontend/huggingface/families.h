@@ -4,13 +4,13 @@
 
 #include "frontend/decoder/decoder.h"
 
-/* Which layers attend to a window of the last positions only. */
+/* The layers that attend to a window of the last positions only. */
 typedef enum {
   LP_WINDOW_NONE,
-  LP_WINDOW_ALL,     /* all, where sliding_window is given */
-  LP_WINDOW_UPPER,   /* with use_sliding_window those from max_window_layers on (Qwen) */
-  LP_WINDOW_PATTERN, /* all but each sliding_window_pattern-th (Gemma 2 and 3) */
-  LP_WINDOW_NO_ROPE  /* with use_sliding_window those without rotary positions (SmolLM3) */
+  LP_WINDOW_ALL,     /* all layers, when sliding_window is given */
+  LP_WINDOW_UPPER,   /* with use_sliding_window, the layers from max_window_layers on (Qwen) */
+  LP_WINDOW_PATTERN, /* all layers but each sliding_window_pattern-th (Gemma 2 and 3) */
+  LP_WINDOW_NO_ROPE  /* with use_sliding_window, the layers without rotary positions (SmolLM3) */
 } lp_window_kind;
 
 /* The keys of config.json that have two spellings. */
@@ -18,7 +18,8 @@ typedef struct {
   const char *hidden, *layers, *heads, *ffn, *context, *activation;
 } lp_size_keys;
 
-/* Defaults are those of transformers' configuration classes: a file that transformers saved leaves some out. */
+/* The defaults are those of transformers' configuration classes, because a file that transformers saved omits some
+ * keys. */
 typedef struct {
   const char *model_type;
   const char *const *names; /* [LP_ROLE_COUNT] */
@@ -27,21 +28,21 @@ typedef struct {
   const char *epsilon_key; /* NULL: not in the file */
   double epsilon, norm_offset;
   const char *activation;
-  int64_t head_dim, kv_heads; /* where the file has none; 0: hidden / heads, heads */
+  int64_t head_dim, kv_heads; /* defaults; 0: hidden / heads, heads */
   double theta, partial;      /* of rotary positions; theta 0: the positions are learned */
   double query_scalar;        /* query_pre_attn_scalar; 0: head_dim */
   double attention_softcap, logit_softcap;
   lp_window_kind windows;
   int64_t window, pattern;
-  int64_t no_rope_interval; /* each such layer has no rotary positions; 0: all have them */
+  int64_t no_rope_interval; /* every such layer has no rotary positions; 0: all layers have them */
   bool tied, parallel, transposed, norm_whole_heads;
-  bool scales_embedding; /* by the square root of the hidden size */
+  bool scales_embedding; /* scales by the square root of the hidden size */
   bool two_bases;        /* layers with a window rotate by rope_local_base_freq */
 } lp_family;
 
-/* NULL: unknown. */
+/* Returns NULL for an unknown type. */
 const lp_family *lp_family_find(const char *model_type);
-/* Adds a note of all model types. */
+/* Adds a note that lists all model types. */
 void lp_family_note(lp_diag *diag, lp_loc loc);
 
 #endif

@@ -1,19 +1,19 @@
-/* frontend/huggingface: reads a folder as transformers saves it, config.json and *.safetensors, into a module. It knows
- * the files and what their keys mean; the graph is frontend/decoder's. */
+/* frontend/huggingface: reads a folder that transformers saved (config.json and *.safetensors) into a module. It knows
+ * the files and the meaning of their keys; frontend/decoder builds the graph. */
 #ifndef LP_HUGGINGFACE_H
 #define LP_HUGGINGFACE_H
 
 #include "frontend/decoder/rotary.h"
 
-/* config.json as a description of the model, in `arena`. A key that may change what the model computes and is not
- * known is an error. */
+/* Reads config.json into a description of the model, in `arena`. An unknown key that may affect the computation is an
+ * error. */
 LP_MUST_USE lp_status lp_huggingface_config(const char *path, lp_arena *arena, lp_decoder *out, lp_diag *diag);
 
-/* The tensors of model.safetensors, or of the files that model.safetensors.index.json names; module->sources keeps the
- * files mapped. Names lose a prefix "model." or "transformer.". */
+/* Lists the tensors of model.safetensors, or of the files that model.safetensors.index.json names; module->sources
+ * keeps the files mapped. Names lose a prefix "model." or "transformer.". */
 LP_MUST_USE lp_status lp_huggingface_checkpoint(const char *folder, lp_weights *weights, lp_diag *diag);
 
-/* A new module of the model in `folder`. */
+/* Creates a module of the model in `folder`. */
 LP_MUST_USE lp_status lp_huggingface_import(const char *folder, lp_module **out, lp_diag *diag);
 
 #endif

@@ -1,4 +1,4 @@
-/* From a Hugging Face folder to a module. */
+/* Imports a Hugging Face folder into a module. */
 #include "base/path.h"
 #include "frontend/huggingface/huggingface.h"
 

@@ -37,7 +37,7 @@ static const char *type_name(Onnx__AttributeProto__AttributeType type) {
   return value ? value->name : "UNDEFINED";
 }
 
-/* Files before IR version 2 state no type. */
+/* Returns the attribute's type. Files before IR version 2 state none. */
 static Onnx__AttributeProto__AttributeType type_of(const Onnx__AttributeProto *a) {
   if (a->has_type && a->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED) return a->type;
   if (a->has_f) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;

@@ -4,7 +4,7 @@
 
 #include "frontend/onnx/importer.h"
 
-/* The attribute a node has or, in a function's body, refers to; NULL when absent. */
+/* The attribute of a node, or the one that a node in a function's body refers to; NULL when absent. */
 const Onnx__AttributeProto *lp_attribute_find(const Onnx__NodeProto *node, const lp_call *call, const char *name);
 /* Follows references of a function's body to the attributes of its call. */
 const Onnx__AttributeProto *lp_attribute_resolve(const Onnx__AttributeProto *attribute, const lp_call *call);

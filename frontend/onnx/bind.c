@@ -1,4 +1,5 @@
-/* Inputs of the graph that the user gives as constants: what a shape is computed from, an axis, a choice of branch. */
+/* Inputs of the graph that the user gives as constants: a size from which a shape is computed, an axis, a choice of
+ * branch. */
 #include "base/poly.h"
 #include "base/units.h"
 #include "frontend/onnx/graph.h"
@@ -93,7 +94,7 @@ static lp_status check_file(const lp_importer *im, const lp_input_binding *bindi
   return LP_OK;
 }
 
-/* A size of its own, a lone symbol, is now known everywhere. */
+/* Replaces a size that is a single symbol by its value in the whole module. */
 static lp_status fix_sizes(lp_importer *im, const lp_input_binding *binding, lp_type type, const lp_array *array) {
   for (int32_t i = 0; i < type.rank; i++) {
     const lp_poly *dim = type.dim[i];

@@ -1,4 +1,4 @@
-/* Operators that the importer makes itself, where no node stands for them. */
+/* Operators that the importer makes although the file has no node for them. */
 #include "frontend/onnx/build.h"
 #include "base/poly.h"
 #include "frontend/onnx/importer.h"

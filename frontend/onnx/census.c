@@ -1,4 +1,4 @@
-/* What a file is made of: its operators and how often each occurs, without importing anything. */
+/* Counts the operators of a file without importing anything. */
 #include "base/map.h"
 #include "frontend/onnx/graph.h"
 #include "frontend/onnx/identify.h"

@@ -1,6 +1,6 @@
-/* Einsum becomes the diagonals, the transposes and the one product that it stands for. Axes of both operands and the
- * result are the product's batch, axes of both that the result lacks are summed over by a MatMul; without a sum it is
- * an elementwise product. Double transposes that this leaves are for fold. */
+/* Einsum becomes diagonals, transposes and one product. Axes of both operands and the result are the product's batch. A
+ * MatMul sums over axes of both operands that the result lacks; without such axes the product is elementwise. The pass
+ * fold removes double transposes that this leaves. */
 #include "base/poly.h"
 #include "frontend/onnx/attr.h"
 #include "frontend/onnx/build.h"
@@ -42,7 +42,7 @@ static lp_status push(const einsum *e, labels *l, char label) {
   return LP_OK;
 }
 
-/* The first axis whose label comes again, or -1. */
+/* The first axis with a label that occurs again, or -1. */
 static int32_t repeated(const labels *l) {
   for (int32_t i = 0; i < l->count; i++)
     if (i + 1 < l->count && memchr(l->label + i + 1, l->label[i], (size_t)(l->count - i - 1))) return i;
@@ -159,7 +159,7 @@ static lp_status sum_alone(const einsum *e, lp_value **x, labels *own, const lab
   return lp_import_built(e->im, op, x);
 }
 
-/* What takes part in the product, by kind. */
+/* The labels of the product, by kind. */
 typedef struct {
   labels batch, left, right, summed;
 } plan;
@@ -200,14 +200,15 @@ static lp_status swap_last(const einsum *e, lp_value **x) {
   return arrange(e, x, &from, &to);
 }
 
-/* The last label, or `none` where there is none; the others go to `rest`. */
+/* Takes the last label, or `none` where there is none; the others go to `rest`. */
 static lp_status take_last(const einsum *e, const labels *from, char none, labels *last, labels *rest) {
   for (int32_t i = 0; i + 1 < from->count; i++)
     LP_TRY(push(e, rest, from->label[i]));
   return push(e, last, from->count > 0 ? from->label[from->count - 1] : none);
 }
 
-/* Rows and columns are one axis each: the operand's own last one, or one of size 1; its others broadcast as batch. */
+/* Rows and columns are one axis each: the operand's own last axis, or one of size 1. Its other axes broadcast as
+ * batch. */
 static lp_status matrix_product(const einsum *e, const plan *p, lp_value **in, lp_value **out) {
   labels lead = p->batch, row = {.count = 0}, column = {.count = 0};
   LP_TRY(take_last(e, &p->left, '#', &row, &lead));
@@ -233,14 +234,14 @@ static lp_status matrix_product(const einsum *e, const plan *p, lp_value **in, l
   return arrange(e, out, &result, &e->out);
 }
 
-/* Axes `first` and `second` of one size become one, the last: both go last, are joined, and every (n + 1)th is
- * taken. */
+/* Joins axes `first` and `second`, of one size n, into one that becomes the last: both move to the end and are joined,
+ * and every (n + 1)th element is taken. */
 static lp_status take_diagonal(einsum *e, lp_value **x, labels *own, int32_t first, int32_t second) {
   labels from = {.count = own->count}, to = {.count = 0}, kept = {.count = 0};
   const lp_poly *size = (*x)->type.dim[second];
   if (!lp_poly_equal((*x)->type.dim[first], size)) return refuse(e);
   for (int32_t i = 0; i < own->count; i++) {
-    from.label[i] = (char)('a' + i); /* each axis by itself */
+    from.label[i] = (char)('a' + i); /* one label for each axis */
     if (i == first || i == second) continue;
     LP_TRY(push(e, &to, from.label[i]));
     LP_TRY(push(e, &kept, own->label[i]));

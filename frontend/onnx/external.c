@@ -1,4 +1,4 @@
-/* Tensors whose data lies in other files. A model says which; it may only name files of its own folder. */
+/* Tensors with data in other files. A model names the file; it may only name files of its own folder. */
 #include "base/file.h"
 #include "base/map.h"
 #include "base/path.h"
@@ -16,7 +16,7 @@ typedef struct {
   const char *name;
 } place;
 
-/* The value of a key that may be there once: readers differ in which of two they take. */
+/* Returns the value of a key that may occur only once, because readers differ in which of two they take. */
 static lp_status find_entry(const place *p, const char *key, const char **out) {
   *out = NULL;
   for (size_t i = 0; i < p->tensor->n_external_data; i++) {
@@ -89,7 +89,7 @@ static int compare_regions(const void *a, const void *b) {
   return x->length < y->length ? -1 : x->length > y->length;
 }
 
-/* The same bytes twice are one tensor under two names, which is common. */
+/* Two tensors with the same bytes are one tensor under two names, which is common. */
 static bool overlaps(const lp_region *before, const lp_region *after) {
   bool same = before->offset == after->offset && before->length == after->length;
   return lp_streq(before->file, after->file) && after->offset - before->offset < before->length && !same;

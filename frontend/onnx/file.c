@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* protobuf-c allocates from the import's arena, so that whatever it drops on the way dies with the import. */
+/* protobuf-c allocates from the import's arena, so that all its allocations are freed with the import. */
 static void *arena_alloc(void *arena, size_t size) {
   return lp_arena_alloc(arena, size);
 }

@@ -37,7 +37,7 @@ static void scratch_free(void *arena, void *memory) {
   (void)memory;
 }
 
-/* The function's attributes that have a value of their own. */
+/* Reads the function's attributes that have a default value. */
 static void read_defaults(lp_importer *im, const Onnx__FunctionProto *function, lp_call *call) {
   ProtobufCAllocator allocator = {scratch_alloc, scratch_free, im->scratch};
   const ProtobufCMessage *base = &function->base;
@@ -45,7 +45,7 @@ static void read_defaults(lp_importer *im, const Onnx__FunctionProto *function, 
   for (unsigned i = 0; i < base->n_unknown_fields; i++) {
     const ProtobufCMessageUnknownField *field = &base->unknown_fields[i];
     if (field->tag != ATTRIBUTE_PROTO_FIELD || field->wire_type != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED) continue;
-    size_t header = 0; /* the field keeps its length in front */
+    size_t header = 0; /* the field's key and length precede it */
     while (header < field->len && (field->data[header] & 0x80))
       header++;
     if (++header > field->len) continue;

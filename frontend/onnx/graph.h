@@ -1,4 +1,4 @@
-/* The graph that is imported, its inputs that are given as constants, and the census of its operators. */
+/* The imported graph, the inputs that the user gives as constants, and the census of its operators. */
 #ifndef LP_ONNX_GRAPH_H
 #define LP_ONNX_GRAPH_H
 
@@ -6,15 +6,15 @@
 
 /* The graph to import: the main one, or the one that options->subgraph names. */
 LP_MUST_USE lp_status lp_model_graph(lp_importer *im, const Onnx__GraphProto **out);
-/* A note for each graph that the node holds, with the option that imports it. */
+/* Adds a note for each graph that the node holds, with the option that imports it. */
 void lp_note_subgraphs(const lp_importer *im, const Onnx__NodeProto *node, lp_loc loc);
-/* The default domain's opset; refusals name the first node of `graph` (or NULL) that it concerns. A graph whose own
- * nodes are all of other domains needs none: its functions' nodes are refused one by one. */
+/* Reads the default domain's opset. A refusal names the first node of `graph` (or NULL) to which it applies. A graph
+ * with only nodes of other domains needs no such opset; nodes of its functions are refused one by one. */
 LP_MUST_USE lp_status lp_read_opset(lp_importer *im, const Onnx__GraphProto *graph);
 /* Imports im->model into im->module. */
 LP_MUST_USE lp_status lp_import_model(lp_importer *im);
 
-/* The binding of input `name`, or NULL. */
+/* Returns the binding of input `name`, or NULL. */
 const lp_input_binding *lp_binding_find(const lp_importer *im, const char *name);
 /* Checks that every binding names an input of the graph, once. */
 LP_MUST_USE lp_status lp_bindings_check(lp_importer *im, const Onnx__GraphProto *graph);

@@ -1,4 +1,4 @@
-/* What a node is, and where: its domain, its opset, its operator and its location. */
+/* Identifies a node: its domain, its opset, its operator and its location. */
 #include "frontend/onnx/identify.h"
 #include "frontend/onnx/importer.h"
 

@@ -1,5 +1,5 @@
-/* If: branches are inlined. Where the condition is known one of them is; else both are, and Where picks from their
- * results. Operators have no side effects and none of them traps, so that this is exact. */
+/* If: inlines branches. With a known condition it inlines one of them; else it inlines both, and Where selects from
+ * their results. That is exact, because operators have no side effects and do not trap. */
 #include "frontend/onnx/attr.h"
 #include "frontend/onnx/build.h"
 #include "frontend/onnx/importer.h"
@@ -8,7 +8,7 @@
 #include "frontend/onnx/tensor.h"
 
 /* Appends rows of zeros to the shorter of two constant tables that differ only in their count: one rotary table for
- * short and one for long sequences. A row past the end of the table that the condition takes has no meaning. */
+ * short and one for long sequences. Rows past the end of the selected table are never used. */
 static lp_status lengthen_shorter(lp_importer *im, lp_loc loc, lp_value **yes, lp_value **no) {
   const lp_type a = (*yes)->type, b = (*no)->type;
   int64_t rows[2], columns[2];
@@ -51,7 +51,7 @@ lp_status lp_import_condition(lp_importer *im, lp_loc loc, lp_value **condition)
   return lp_import_built(im, lp_op_create(im->module, LP_ONNX_Reshape, loc, 2, in, 1, &unknown), condition);
 }
 
-/* Merged decoders choose between a branch with and one without a past by an input. */
+/* Tells whether the input selects between a branch with and one without a past, as in merged decoders. */
 static bool is_cache_switch(const lp_value *value) {
   return !value->def && value->name && lp_streq(value->name, "use_cache_branch");
 }
@@ -67,13 +67,14 @@ static bool reads(const Onnx__GraphProto *graph, const char *name) {
   return false;
 }
 
-/* The branch with a past serves both when it reads all that the other reads: an empty past is none. That of an
- * encoder-decoder model instead continues keys of the encoder's states, which only the other computes. */
+/* Checks that the branch with a past can serve both cases, with an empty past for the first step: it must read
+ * everything that the other branch reads. In an encoder-decoder model it does not, because it reuses keys of the
+ * encoder's states that only the other branch computes. */
 static lp_status check_cache_switch(lp_importer *im, const Onnx__NodeProto *node, const lp_call *call, lp_loc loc,
                                     const lp_value *condition) {
   const Onnx__AttributeProto *with = lp_attribute_find(node, call, "then_branch");
   const Onnx__AttributeProto *without = lp_attribute_find(node, call, "else_branch");
-  if (!with || !with->g || !without || !without->g) return LP_OK; /* refused as a missing attribute */
+  if (!with || !with->g || !without || !without->g) return LP_OK; /* the caller refuses it as a missing attribute */
   for (size_t i = 0; i < im->model->graph->n_input; i++) {
     const char *name = lp_text(im->model->graph->input[i]->name);
     if (!reads(without->g, name) || reads(with->g, name)) continue;

@@ -1,4 +1,4 @@
-/* A graph becomes a block: opsets, names, inputs and outputs. */
+/* Imports a graph into a block: opsets, names, inputs and outputs. */
 #include "base/map.h"
 #include "frontend/onnx/graph.h"
 #include "frontend/onnx/identify.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* The first node of the default domain, which its missing or ancient opset concerns; the file when there is none. */
+/* The first node of the default domain, as the location of a missing or too old opset; the file when there is none. */
 static lp_loc first_standard_loc(const lp_importer *im, const Onnx__GraphProto *graph) {
   for (size_t i = 0; graph && i < graph->n_node; i++)
     if (!lp_node_domain(graph->node[i])[0]) return lp_node_loc(im, graph->node[i], NULL);
@@ -24,7 +24,7 @@ lp_status lp_read_opset(lp_importer *im, const Onnx__GraphProto *graph) {
     if (!domain[0] || lp_streq(domain, "ai.onnx")) im->opset = set->version;
   }
   lp_loc loc = first_standard_loc(im, graph);
-  if (im->opset == 0) return loc.op ? lp_refuse_no_opset(im, loc) : LP_OK; /* other domains need none of it */
+  if (im->opset == 0) return loc.op ? lp_refuse_no_opset(im, loc) : LP_OK; /* a graph of other domains needs none */
   if (im->opset < LP_ONNX_OPSET_MIN)
     return lp_error(im->diag, loc, "opset %" PRId64 " of domain 'ai.onnx' is older than %d, the oldest supported",
                     im->opset, LP_ONNX_OPSET_MIN);
@@ -36,7 +36,7 @@ lp_status lp_read_opset(lp_importer *im, const Onnx__GraphProto *graph) {
 
 /* ---- names of dimensions ---- */
 
-/* What the names of an input's axes are, as far as vague ones are told by it. */
+/* The names of an input's axes, from which vague names are recognised. */
 typedef struct {
   const char *input;
   int32_t rank;
@@ -61,11 +61,11 @@ static axis_names names_of(const Onnx__ValueInfoProto *input) {
   names.is_float = lp_dtype_is_float(dtype);
   names.first = axis_name(shape, 0);
   names.second = axis_name(shape, 1);
-  names.rows = axis_name(shape, shape->n_dim - 2); /* of a vector: none */
+  names.rows = axis_name(shape, shape->n_dim - 2); /* a vector has no such axis */
   return names;
 }
 
-/* Is the input [sequences, tokens], and of the step's own tokens? A mask is of the past ones, too. */
+/* Tells whether the input is [sequences, tokens] of the step's own tokens. A mask covers the past tokens, too. */
 static bool is_of_tokens(const axis_names *names) {
   return names->rank == 2 && !names->is_float && !strstr(names->input, "mask");
 }
@@ -83,8 +83,9 @@ static void call_vague(lp_importer *im, const char *name, const char *why, const
           b ? " and '" : "", b ? b : "", b ? "'" : "");
 }
 
-/* Names that no generation allows say nothing, here or elsewhere: one name for the sequences and their tokens, or for
- * the tokens of a step and the past that it has, which some exporters give to every length. */
+/* Finds names that carry no information because no generation allows them: one name for the sequences and their tokens,
+ * or one for the tokens of a step and the past, which some exporters give to every length. Such a name is ignored in
+ * all inputs. */
 static void find_vague_names(lp_importer *im, const Onnx__GraphProto *graph) {
   bool has_past = false;
   for (size_t i = 0; i < graph->n_input; i++) {
@@ -106,7 +107,7 @@ static void find_vague_names(lp_importer *im, const Onnx__GraphProto *graph) {
 
 /* ---- inputs and outputs ---- */
 
-/* Inputs that are no initializers (which older files list among the inputs) become the function's arguments. */
+/* Turns inputs that are not initializers (which older files list among the inputs) into the function's arguments. */
 static lp_status import_inputs(lp_importer *im, lp_scope *scope, const Onnx__GraphProto *graph, lp_op **func) {
   size_t count = 0, bound = 0, room = graph->n_input + 1;
   lp_type *types = LP_NEW_ARRAY(im->scratch, lp_type, room);
@@ -155,7 +156,8 @@ static lp_status import_outputs(lp_importer *im, const lp_scope *scope, const On
   return LP_OK;
 }
 
-/* Exporters state the element types of outputs; one that differs from what was inferred tells of a misread operator. */
+/* Compares the element types that exporters state for outputs; a difference from the inferred type shows a misread
+ * operator. */
 static lp_status check_outputs(const lp_importer *im, const Onnx__GraphProto *graph) {
   const lp_op *end = lp_block_terminator(im->block);
   for (size_t i = 0; i < graph->n_output; i++) {

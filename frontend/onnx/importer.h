@@ -8,14 +8,14 @@
 #include "frontend/onnx/skeleton.h"
 #include "onnx.pb-c.h"
 
-/* A file of external data, looked for once. */
+/* A file of external data, which is looked up once. */
 typedef struct {
   lp_found found;
-  const char *why; /* it was refused */
+  const char *why; /* the reason of a refusal */
   lp_mapping mapping;
 } lp_external;
 
-/* Bytes of a file of external data that a tensor is. */
+/* The bytes of a tensor in a file of external data. */
 typedef struct {
   const char *file, *tensor;
   int64_t offset, length;
@@ -24,7 +24,7 @@ typedef struct {
 typedef struct lp_scope lp_scope; /* scope.h */
 typedef struct lp_importer lp_importer;
 
-/* What a function's body sees of its call: attributes by name, and the caller's own. */
+/* The call that a function's body sees: attributes by name, and the caller's own call. */
 typedef struct lp_call {
   const struct lp_call *outer;
   const Onnx__NodeProto *node;
@@ -41,34 +41,34 @@ typedef lp_status lp_import_nodes_fn(lp_importer *im, lp_scope *scope, Onnx__Nod
 struct lp_importer {
   lp_module *module;
   lp_diag *diag;
-  lp_arena *scratch;   /* the unpacked message, and all that only the import needs */
-  const char *path;    /* as given, for diagnostics of the file */
-  const char *file;    /* its last part: locations and weights refer to it */
+  lp_arena *scratch;   /* holds the unpacked message and everything else that only the import needs */
+  const char *path;    /* as the user gave it, for diagnostics of the file */
+  const char *file;    /* the last part of the path; locations and weights refer to it */
   const uint8_t *data; /* the mapped file */
   size_t size;
   const Onnx__ModelProto *model;
-  int64_t opset;             /* of the default domain, where the nodes at work come from */
+  int64_t opset;             /* the default domain's opset for the nodes that are imported now */
   lp_map *dims;              /* dim_param -> its symbol (const char *) */
-  lp_map *vague;             /* dim_params that name lengths which differ, and so say nothing */
+  lp_map *vague;             /* dim_params that name several different lengths and are therefore ignored */
   bool labelled;             /* some dimension has a name */
-  bool without_labels;       /* such names say nothing: each axis has a size of its own */
+  bool without_labels;       /* such names are ignored, and each axis has its own size */
   lp_map *functions;         /* "domain:name" -> Onnx__FunctionProto* */
   lp_map *external;          /* location -> lp_external* */
   LP_VEC(lp_map *) maps;     /* freed at the end */
   LP_VEC(lp_region) regions; /* of external data, in the order of the tensors */
   lp_block *block;
   const lp_import_options *options;
-  int32_t depth;      /* of the functions and branches that are being inlined */
-  int64_t node_count; /* operators made */
+  int32_t depth;      /* nesting of the functions and branches that are being inlined */
+  int64_t node_count; /* number of operators made */
   size_t unpacked;    /* bytes of `scratch` that the message itself takes */
   int64_t next_dim;   /* d0, d1, ... */
   bool frees_lengths; /* constant lengths of inputs become symbols (lengths.h) */
-  /* The nodes of a body (a function's, a branch's) are imported through this pointer. It breaks the circle: a node may
-   * hold a body, and a body holds nodes. */
+  /* The nodes of a body (a function's, a branch's) are imported through this pointer. It breaks a cycle of calls: a
+   * node may hold a body, and a body holds nodes. */
   lp_import_nodes_fn *import_nodes;
 };
 
-/* Limits: a few bytes can ask for many nodes, by functions that call functions. */
+/* Limits, because a few bytes can ask for many nodes through functions that call functions. */
 enum {
   LP_IMPORT_DEPTH = 64,
   LP_LOOP_TRIPS = 1024, /* of one Loop */
@@ -85,7 +85,7 @@ static inline const char *lp_text(const char *maybe) {
 /* Maps `path` into `mapping` and sets up an importer without a module. Release with lp_importer_close, which also
  * unmaps what is still in `mapping`. */
 LP_MUST_USE lp_status lp_importer_open(lp_importer *im, const char *path, lp_diag *diag, lp_mapping *mapping);
-/* The file's message without tensor data, in im->scratch. */
+/* Unpacks the file's message without tensor data, in im->scratch. */
 LP_MUST_USE lp_status lp_importer_unpack(lp_importer *im, const ProtobufCMessageDescriptor *descriptor, lp_message kind,
                                          ProtobufCMessage **out);
 void lp_importer_close(lp_importer *im, lp_mapping *mapping);

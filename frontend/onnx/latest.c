@@ -1,6 +1,6 @@
 /* Constant nodes of one graph that share an output name. ONNX forbids them, but optimizers of old exporters wrote them.
- * ONNX Runtime turns Constant nodes into initializers before it reads any other node, and the latest of a name wins
- * (onnxruntime/core/graph/graph.cc, "the model will use the latest encountered initializer"); it refuses other
+ * ONNX Runtime turns Constant nodes into initializers before it reads any other node, and the latest one with a name
+ * wins (onnxruntime/core/graph/graph.cc, "the model will use the latest encountered initializer"); it refuses other
  * types. */
 #include "base/map.h"
 #include "frontend/onnx/identify.h"

@@ -1,4 +1,4 @@
-/* Lengths that a file states as numbers and that the graph may not need. */
+/* Lengths that a file states as numbers although its graph may not need them. */
 #include "frontend/onnx/lengths.h"
 #include "base/poly.h"
 
@@ -14,7 +14,7 @@ static bool states_number(const Onnx__TypeProto__Tensor *tensor, int32_t axis, i
   return dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && dim->dim_value > 0;
 }
 
-/* Of four axes; the third must be stated. */
+/* Tells whether two types of four axes have the same sizes; the third must be stated. */
 static bool same_sizes(const Onnx__TypeProto__Tensor *a, const Onnx__TypeProto__Tensor *b) {
   if (!b || !b->shape || a->shape->n_dim != b->shape->n_dim) return false;
   for (size_t i = 0; i < a->shape->n_dim; i++) {
@@ -25,7 +25,7 @@ static bool same_sizes(const Onnx__TypeProto__Tensor *a, const Onnx__TypeProto__
   return true;
 }
 
-/* A cache that is as long after a step as before it is a buffer of that size. */
+/* Tells whether a cache is as long after a step as before it, which makes it a buffer of that size. */
 static bool is_buffer(const Onnx__GraphProto *graph, const Onnx__TypeProto__Tensor *tensor) {
   for (size_t i = 0; i < graph->n_output; i++) {
     const Onnx__TypeProto *type = graph->output[i]->type;
@@ -66,14 +66,14 @@ static bool is_open(lp_type type, int64_t axis) {
   return axis >= 0 && axis < type.rank && !lp_poly_is_const(type.dim[axis], NULL);
 }
 
-/* Is there a constant among the first `count` known integers that is greater than `most`? */
+/* Tells whether a constant among the first `count` known integers is greater than `most`. */
 static bool exceeds(const lp_value *value, int32_t i, int64_t most) {
   int64_t number;
   return value && value->known && i < value->known_count && lp_poly_is_const(value->known[i], &number) &&
          number > most && number < NO_LIMIT;
 }
 
-/* A constant start other than 0, or a constant end, along an axis of open size. */
+/* Tells whether the slice has a constant start other than 0, or a constant end, along an axis of open size. */
 static bool slices_at_number(const lp_op *op) {
   const lp_value *starts = lp_op_in(op, 1), *ends = lp_op_in(op, 2), *axes = lp_op_in(op, 3);
   for (int32_t i = 0; starts && i < starts->known_count; i++) {

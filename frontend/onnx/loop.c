@@ -1,6 +1,5 @@
-/* Loop: unrolled. The number of trips is known, or has a bound: where the condition is computed from the input, all
- * trips are made, and from the first one on whose condition fails the carried values stay as they are
- * (docs/adr/0018). */
+/* Loop: is unrolled. The number of trips must be known or have a bound. Where the condition depends on the input, all
+ * trips are made; from the first failing condition on, the carried values no longer change (docs/adr/0018). */
 #include "frontend/onnx/attr.h"
 #include "frontend/onnx/build.h"
 #include "frontend/onnx/importer.h"
@@ -12,13 +11,13 @@
 
 typedef struct {
   lp_importer *im;
-  const lp_scope *scope; /* around the node */
+  const lp_scope *scope; /* the scope around the node */
   const Onnx__NodeProto *node;
   const Onnx__GraphProto *body;
   lp_loc loc;
   int64_t trips, made; /* trips: INT64_MAX when no bound is known */
   bool ended;          /* no trip follows */
-  lp_value *going;     /* does this trip take place? NULL: it does */
+  lp_value *going;     /* the condition of this trip; NULL: it always takes place */
   size_t carried, scans;
   lp_value **value;        /* [carried] */
   LP_VEC(lp_value *) scan; /* [made][scans], each with an axis of one in front */
@@ -66,7 +65,7 @@ static lp_status keep_scans(loop *l, const lp_scope *body) {
   return LP_OK;
 }
 
-/* The trips that follow take place only where this condition, of the input, holds as well. */
+/* Makes the following trips depend on this condition of the input, too. */
 static lp_status go_on_if(loop *l, lp_value *condition) {
   if (l->trips == INT64_MAX)
     return refuse_unbounded(l, condition, "how often it runs depends on the input, and no trip count bounds it");
@@ -83,7 +82,7 @@ static lp_status go_on_if(loop *l, lp_value *condition) {
   return LP_OK;
 }
 
-/* What the body says of the next trip. */
+/* Reads the body's condition for the next trip. */
 static lp_status next_condition(loop *l, const lp_scope *body) {
   lp_value *condition;
   int64_t known;
@@ -92,7 +91,7 @@ static lp_status next_condition(loop *l, const lp_scope *body) {
     l->ended |= known == 0;
     return LP_OK;
   }
-  return l->made + 1 < l->trips ? go_on_if(l, condition) : LP_OK; /* after the last trip nothing reads it */
+  return l->made + 1 < l->trips ? go_on_if(l, condition) : LP_OK; /* nothing reads it after the last trip */
 }
 
 static lp_status make_trip(loop *l, const lp_call *call) {
@@ -130,7 +129,7 @@ static lp_status operand(const loop *l, size_t index, lp_value **out) {
               : lp_error(l->im->diag, l->loc, "input '%s' is made by no node, initializer or graph input", name);
 }
 
-/* Trip count and first condition. */
+/* Reads the trip count and the first condition. */
 static lp_status read_bounds(loop *l) {
   lp_value *count, *condition;
   int64_t known;
@@ -161,7 +160,8 @@ static lp_status read_body(loop *l, const lp_call *call) {
   return LP_OK;
 }
 
-/* All trips' values one below the other; none of them: of the declared type, which has to be without symbols. */
+/* Concatenates the values of all trips. Without any trip the result has the declared type, which must have no
+ * symbols. */
 static lp_status join_scan(const loop *l, size_t index, lp_value **out) {
   const Onnx__ValueInfoProto *declared = l->body->output[1 + l->carried + index];
   lp_type type, unknown = {.rank = -1};

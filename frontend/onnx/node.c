@@ -142,7 +142,7 @@ static lp_status import_node(lp_importer *im, lp_scope *scope, const Onnx__NodeP
 
 lp_status lp_import_nodes(lp_importer *im, lp_scope *scope, Onnx__NodeProto **nodes, size_t count,
                           const lp_call *call) {
-  if (!call && im->depth == 0) { /* the graph itself */
+  if (!call && im->depth == 0) { /* only nodes of the graph itself */
     Onnx__NodeProto **kept = LP_NEW_ARRAY(im->scratch, Onnx__NodeProto *, count);
     count = lp_keep_latest_constants(im, nodes, count, kept);
     nodes = kept;

@@ -1,5 +1,5 @@
 /* Older opsets: attributes that the newest opset takes as operands become constant operands, so that every later stage
- * sees one form. The form of each operator is the newest opset's; see ir/ops.def. */
+ * sees one form. The form of each operator is that of the newest opset; see ir/ops.def. */
 #include "base/number.h"
 #include "frontend/onnx/attr.h"
 #include "frontend/onnx/importer.h"
@@ -27,7 +27,7 @@ static lp_status set_operand(const normaliser *n, int32_t index, const char *nam
   return LP_OK;
 }
 
-/* Attribute `name` of integers becomes operand `index`, where it is given. */
+/* Turns the attribute `name` of integers into operand `index`, if it is given. */
 static lp_status ints_operand(const normaliser *n, const char *name, int32_t index) {
   const Onnx__AttributeProto *a = lp_attribute_find(n->node, n->call, name);
   if (!a) return LP_OK;
@@ -64,7 +64,7 @@ static lp_value *scalar_like(const normaliser *n, float number, lp_dtype dtype) 
   return lp_import_constant(n->im, n->loc, dtype, 0, NULL, &data, size);
 }
 
-/* Attribute `name`, a number, becomes a scalar operand of the first operand's type. */
+/* Turns the attribute `name`, a number, into a scalar operand of the first operand's type. */
 static lp_status float_operand(const normaliser *n, const char *name, int32_t index) {
   const Onnx__AttributeProto *a = lp_attribute_find(n->node, n->call, name);
   if (!a) return LP_OK;
@@ -120,8 +120,8 @@ static const Onnx__TensorShapeProto__Dimension *declared_dim(Onnx__ValueInfoProt
   return NULL;
 }
 
-/* Whether the present is as long as the past (a buffer for the longest sequence) or longer by the new rows is in no
- * attribute of the node: its declared types say it. */
+/* The present is as long as the past (a buffer for the longest sequence) or longer by the new rows. No attribute of the
+ * node says which, so its declared types decide. */
 static void group_query_form(const normaliser *n) {
   const Onnx__GraphProto *graph = n->im->model->graph;
   if (n->call || n->node->n_input < 4 || n->node->n_output < 2) return;
@@ -164,7 +164,7 @@ lp_status lp_normalise(lp_importer *im, const Onnx__NodeProto *node, const lp_ca
     return clip_form(&n);
   case LP_ONNX_PRelu:
     return prelu_form(&n);
-  case LP_ONNX_Dropout: /* the identity when it is not training, whatever its ratio */
+  case LP_ONNX_Dropout: /* the identity at inference, for every ratio */
     consume(&n, "ratio");
     return LP_OK;
   case LP_ONNX_MsGroupQueryAttention:

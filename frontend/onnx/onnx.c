@@ -1,4 +1,4 @@
-/* The entry points: a file to a module, to the census of its operators, to the names of its inputs. */
+/* The entry points: import a file into a module, count its operators, list its inputs. */
 #include "base/map.h"
 #include "base/path.h"
 #include "frontend/onnx/graph.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The module keeps what is mapped: its weights lie there, and no name is resolved a second time. */
+/* Hands the mapped files to the module, because its weights lie in them and no name must be resolved twice. */
 static void hand_over(lp_importer *im, const char *name, lp_mapping *mapping) {
   if (!mapping->data || lp_map_has(im->module->sources, name)) return;
   lp_mapping *kept = LP_NEW(im->module->arena, lp_mapping);
@@ -41,7 +41,7 @@ static lp_module *create_module(lp_importer *im) {
   return module;
 }
 
-/* How the sizes that the inputs state are read, and what was found. */
+/* The reading of the sizes that the inputs state, and the names and lengths that were found. */
 typedef struct {
   bool ignores_names, frees_lengths;
   bool has_names, has_lengths; /* found: names of dimensions; lengths stated as numbers */
@@ -86,7 +86,8 @@ static const lp_diag_entry *first_error(const lp_diag *diag) {
   return lp_diag_get(diag, i);
 }
 
-/* Names of dimensions are labels of the exporter. Where the graph contradicts them, it counts. */
+/* Imports with the names of dimensions as symbols. Names are labels of the exporter: where the graph contradicts them,
+ * the graph counts. */
 static lp_status import_named(const char *path, const lp_import_options *options, size_reading *reading,
                               lp_module **out, lp_diag *diag) {
   lp_diag *with = lp_diag_create(), *without = lp_diag_create();
@@ -103,7 +104,7 @@ static lp_status import_named(const char *path, const lp_import_options *options
   return better ? LP_OK : status;
 }
 
-/* The module with lengths as symbols where the graph computes any length; else NULL. */
+/* The module with lengths as symbols if the graph computes any length; else NULL. */
 static lp_module *import_freely(const char *path, const lp_import_options *options) {
   lp_diag *quiet = lp_diag_create();
   lp_module *module = NULL;

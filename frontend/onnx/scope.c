@@ -1,4 +1,4 @@
-/* Names and what they stand for: of a graph, of a function, of the body of a node. */
+/* Names of values in a graph, in a function, and in the body of a node. */
 #include "frontend/onnx/scope.h"
 #include "base/map.h"
 #include "frontend/onnx/identify.h"

@@ -1,28 +1,28 @@
-/* Names and what they stand for. */
+/* Names of values. */
 #ifndef LP_ONNX_SCOPE_H
 #define LP_ONNX_SCOPE_H
 
 #include "frontend/onnx/importer.h"
 
-/* Names visible at one place: a graph's, a function's or a branch's, then its parents'. */
+/* The names visible in one place: those of a graph, a function or a branch, then those of its parents. */
 struct lp_scope {
   const struct lp_scope *parent;
   lp_map *values;       /* name -> lp_value* */
   lp_map *initializers; /* name -> Onnx__TensorProto*, made into an operator when first used */
 };
 
-/* Opens a scope; its maps die with the importer. */
+/* Opens a scope; its maps are freed with the importer. */
 lp_scope lp_scope_open(lp_importer *im, const lp_scope *parent);
-/* The value of a name, its initializer made into an operator; NULL when nothing has that name. */
+/* Finds the value of a name, and makes an operator of its initializer; NULL when nothing has that name. */
 LP_MUST_USE lp_status lp_scope_find(lp_importer *im, const lp_scope *scope, const char *name, lp_value **out);
 /* Names a value; an error when the name is taken in this scope. */
 LP_MUST_USE lp_status lp_scope_define(lp_importer *im, lp_scope *scope, const char *name, lp_value *value, lp_loc loc);
 /* Adds the initializers of a graph after checking them; none becomes an operator yet. */
 LP_MUST_USE lp_status lp_scope_add_initializers(lp_importer *im, lp_scope *scope, const Onnx__GraphProto *graph);
-/* The value of a result's name; an error where nothing makes it. */
+/* Finds the value of a result's name; reports a name that no node produces. */
 LP_MUST_USE lp_status lp_scope_result(lp_importer *im, const lp_scope *body, const char *name, lp_loc loc,
                                       lp_value **out);
-/* Goes one level deeper into functions and bodies, at most LP_IMPORT_DEPTH; the caller leaves by im->depth--. */
+/* Enters one more level of functions and bodies, at most LP_IMPORT_DEPTH; the caller leaves it by im->depth--. */
 LP_MUST_USE lp_status lp_import_enter(lp_importer *im, lp_loc loc);
 /* Imports the graph that a node holds into `body`, a scope that may already hold the graph's inputs. */
 LP_MUST_USE lp_status lp_import_body(lp_importer *im, lp_scope *body, const Onnx__GraphProto *graph,

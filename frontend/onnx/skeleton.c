@@ -1,6 +1,6 @@
 /* Walks protobuf's wire format and writes the message again without the bytes of its tensors, so that a model of many
- * gigabytes unpacks as quickly as an empty one. Each `raw_data` becomes an lp_byte_range of where it lies in the file;
- * a float_data or double_data in one packed run is the same bytes and becomes one as well.
+ * gigabytes unpacks as quickly as an empty one. Each `raw_data` becomes an lp_byte_range with its place in the file; so
+ * does a float_data or double_data in one packed run, which has the same bytes.
  *
  * Wire format: https://protobuf.dev/programming-guides/encoding/ . Lengths of rewritten messages are padded to five
  * bytes, which every reader accepts. */
@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-/* A message of two bytes becomes a structure of a hundred: what a file can ask for is limited before it is unpacked. */
+/* A message of two bytes becomes a structure of a hundred bytes, so the number of messages is limited before the file
+ * is unpacked. */
 enum { MAX_NESTING = 100, LENGTH_BYTES = 5, MAX_MESSAGES = 4 << 20, MAX_BYTES = 256 << 20 };
 
 typedef enum {
@@ -27,7 +28,7 @@ typedef enum {
   MSG_OPSET,
   MSG_COUNT,
   MSG_COPY, /* a field that is kept as it is */
-  MSG_TEXT, /* a name: kept, and without NUL, where C would see another name than the file has */
+  MSG_TEXT, /* a name, which is kept. It must not hold NUL, because C would then see another name */
   MSG_DROP  /* a field that the importer never reads */
 } message_kind;
 
@@ -94,14 +95,14 @@ static const field_rule rules[MSG_COUNT][12] = {
 };
 
 typedef struct {
-  const uint8_t *base; /* start of the file: spans count from here */
+  const uint8_t *base; /* start of the file, from which spans count */
   lp_buf *out;
   lp_diag *diag;
   lp_loc loc;
   int depth;
-  size_t fields;   /* read so far at the top */
-  bool is_model;   /* one of them is a version, an operator set or a graph, which other files do not have */
-  size_t messages; /* in all */
+  size_t fields;   /* number of fields read at the top level */
+  bool is_model;   /* one of them is a version, an operator set or a graph, which only models have */
+  size_t messages; /* number of all messages */
 } walker;
 
 typedef struct {
@@ -191,7 +192,7 @@ static void put_span(walker *w, const uint8_t *payload, size_t length) {
   lp_buf_append(w->out, &span, sizeof(span));
 }
 
-/* What a tensor's fields say about where its data is. */
+/* The fields of a tensor that say where its data is. */
 typedef struct {
   uint64_t data_type;
   size_t raw_runs, float_runs, double_runs;
@@ -202,7 +203,7 @@ static lp_status read_tensor_facts(const walker *w, const uint8_t *at, const uin
   while (at < end) {
     field f;
     LP_TRY(read_field(w, at, end, &f));
-    /* A run that is not packed counts twice: it is never the only one. */
+    /* A field that is not packed holds one element, so the data has several ranges: it counts as two. */
     size_t runs = f.wire == 2 ? 1 : 2;
     if (f.number == 2 && f.wire == 0) facts->data_type = f.value;
     if (f.number == 9) facts->raw_runs += runs;
@@ -252,7 +253,7 @@ static lp_status walk_tensor(walker *w, const uint8_t *at, const uint8_t *end) {
 
 static lp_status walk(walker *w, message_kind message, const uint8_t *at, const uint8_t *end);
 
-/* A message within a message: its length is known only once it is written. */
+/* Copies a message within a message. Its length is known only after it is written. */
 static lp_status walk_nested(walker *w, message_kind kind, const field *f) {
   if (w->depth >= MAX_NESTING) return lp_error(w->diag, w->loc, "nested deeper than %d messages", MAX_NESTING);
   if (++w->messages > MAX_MESSAGES) return lp_error(w->diag, w->loc, "more than %d messages", MAX_MESSAGES);
@@ -268,7 +269,8 @@ static lp_status walk_nested(walker *w, message_kind kind, const field *f) {
   return LP_OK;
 }
 
-/* A model begins with its version, as a rule; anything else must at least be a field that models have. */
+/* Tells whether the field can begin a model. A model usually begins with its version; otherwise it must be a field that
+ * models have. */
 static bool begins_model(const field *f) {
   bool number = f->number == 1 || f->number == 5, other = f->number < 9 || f->number == 14;
   return number ? f->wire == 0 : (other || f->number == 20 || f->number == 25) && f->wire == 2;

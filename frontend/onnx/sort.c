@@ -1,6 +1,6 @@
-/* Topological order of a graph's nodes. Files should be sorted; those that are not are sorted here, depth first, so
- * that a sorted one keeps its order. Names that a branch takes from around it are dependencies of its node; names that
- * it makes itself are not, even where a node outside makes the same (optimum's merged decoders). */
+/* Topological order of a graph's nodes. Files should be sorted, but some are not. The sort is depth first, so that a
+ * sorted file keeps its order. Names that a branch reads from the graph around it are dependencies of its node. Names
+ * that the branch makes itself are not, even when a node outside makes the same name (optimum's merged decoders). */
 #include "base/map.h"
 #include "frontend/onnx/identify.h"
 #include "frontend/onnx/importer.h"
@@ -23,7 +23,7 @@ static void add_need(sorter *s, size_t node, const char *name) {
   if (producer) lp_vec_push(&s->needs[node], producer - 1);
 }
 
-/* The names that the graphs around a node's own inputs make: in a branch they hide those of the main graph. */
+/* Names that a branch and the graphs around it make: in the branch they hide those of the main graph. */
 typedef struct hidden {
   const struct hidden *outer;
   lp_map *names;
@@ -69,10 +69,10 @@ static void add_needs(sorter *s, size_t index, const Onnx__NodeProto *node, cons
 typedef enum { NEW, OPEN, DONE } visit_state;
 
 typedef struct {
-  size_t node, next; /* next: which need comes next */
+  size_t node, next; /* next: the index of the next need */
 } frame;
 
-/* Depth first from one node, on a stack of its own: graphs are as deep as models. */
+/* Visits depth first from one node with an explicit stack, because graphs are deep. */
 static lp_status visit(sorter *s, size_t root, visit_state *state, size_t *order, size_t *done) {
   LP_VEC(frame) stack = {0};
   frame first = {root, 0};

@@ -1,5 +1,5 @@
-/* Models that wrap a decoder into a search (com.microsoft.BeamSearch and its like) hold it as an attribute of a
- * node. */
+/* Models that wrap a decoder into a search (com.microsoft.BeamSearch and similar operators) hold it as an attribute of
+ * a node. */
 #include "frontend/onnx/graph.h"
 #include "frontend/onnx/identify.h"
 #include "frontend/onnx/importer.h"

@@ -1,11 +1,11 @@
-/* The size of a TensorProto, and its data where that lies in the model's own file. */
+/* The size of a TensorProto, and its data when that lies in the model file itself. */
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/tensor.h"
 
 #include <string.h>
 
-/* Up to these sizes a tensor is an llmpart.constant with its data: integers are shapes, indices and tables that folding
- * wants to read. */
+/* Up to these sizes a tensor is an llmpart.constant with its data. The limit for integers is higher, because they are
+ * shapes, indices and tables that fold reads. */
 enum { SMALL_BYTES = 4096, SMALL_INTEGER_BYTES = 65536 };
 
 typedef struct {
@@ -76,7 +76,7 @@ static lp_status check_span(const check *c) {
   return LP_OK;
 }
 
-/* Data in the fields of its type: narrow types lie one to an int32. */
+/* Reads data from the field of its type. Narrow types take one int32 for each element. */
 static lp_status check_fields(const check *c) {
   const Onnx__TensorProto *t = c->tensor;
   int32_t bits = lp_dtype_bits(c->out->dtype);

@@ -1,4 +1,4 @@
-/* Element types and shapes. A dimension's name becomes a symbol of its own, an expression of names a polynomial. */
+/* Element types and shapes. A dimension's name becomes a symbol, an expression of names a polynomial. */
 #include "base/abi.h"
 #include "base/map.h"
 #include "base/poly.h"
@@ -31,12 +31,14 @@ static bool is_name_char(char c) {
   return isalnum((unsigned char)c) || c == '_';
 }
 
-/* The symbols that every module begins with mean something to the compiler; bind-inputs hands them out. */
+/* Tells whether the name is not one of the symbols that every module begins with. Those have a meaning in the compiler,
+ * and bind-inputs assigns them. */
 static bool is_free(const lp_importer *im, const char *name) {
   return lp_symbols_find(&im->module->symbols, name) == 0;
 }
 
-/* The symbol of a dimension's name: itself where it reads as an identifier that is not taken, else made to. */
+/* Returns the symbol for a dimension's name: the name itself when it is an identifier that is not taken, else a changed
+ * name. */
 static const char *symbol_of(lp_importer *im, const char *name) {
   const char *known = lp_map_get(im->dims, name);
   if (known) return known;
@@ -73,7 +75,7 @@ static lp_status fresh_symbol(lp_importer *im, lp_loc loc, const lp_poly **out) 
 /* ---- expressions ---- */
 
 /* "past_sequence_length + 1": rewrites the names to symbols. A '-' without spaces or digits around it belongs to a name
- * ("seq-len"), so it makes the whole text one. */
+ * ("seq-len"); the whole text is then one name. */
 static bool rewrite_expression(lp_importer *im, const char *text, lp_buf *out) {
   bool has_operator = false;
   for (const char *c = text; *c;) {
@@ -96,7 +98,7 @@ static bool rewrite_expression(lp_importer *im, const char *text, lp_buf *out) {
   return has_operator;
 }
 
-/* Does the text read as an expression? Only then may its names become symbols. */
+/* Tells whether the text is an expression. Only then may its names become symbols. */
 static bool is_expression(const char *text) {
   int depth = 0;
   bool want_operand = true, operators = false;
@@ -120,7 +122,8 @@ static bool is_expression(const char *text) {
   return operators && !want_operand && depth == 0;
 }
 
-/* Is a number added to symbols? Older exporters wrote the one token of their example so: "past_sequence_length + 1". */
+/* Tells whether a number is added to symbols. Older exporters wrote the one token of their example so:
+ * "past_sequence_length + 1". */
 static bool adds_number(const lp_poly *size) {
   for (int32_t i = 0; i < size->count; i++)
     if (size->count > 1 && !size->term[i].symbol[0]) return true;
@@ -168,7 +171,7 @@ static lp_status import_dim(lp_importer *im, const Onnx__TensorShapeProto__Dimen
                             const char *name, const lp_poly **out) {
   lp_loc loc = LP_LOC_FILE(im->path);
   if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) {
-    if (dim->dim_value == -1) return fresh_symbol(im, loc, out); /* some exporters write an open size so */
+    if (dim->dim_value == -1) return fresh_symbol(im, loc, out); /* some exporters write -1 for an open size */
     if (dim->dim_value < 0)
       return lp_error(im->diag, loc, "%s '%s' has the negative dimension %" PRId64, what, name, dim->dim_value);
     *out = lp_dim_const(im->module, dim->dim_value);
@@ -178,7 +181,7 @@ static lp_status import_dim(lp_importer *im, const Onnx__TensorShapeProto__Dimen
   return named ? named_dim(im, lp_text(dim->dim_param), loc, out) : fresh_symbol(im, loc, out);
 }
 
-/* The constant dimensions' product must be a size that memory could have. */
+/* Tells whether the product of the constant dimensions is a size that memory could have. */
 static bool is_countable(const lp_poly *const *dim, int32_t rank) {
   int64_t product = 8;
   for (int32_t i = 0; i < rank; i++) {

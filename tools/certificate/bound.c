@@ -9,16 +9,15 @@
 
 #include <math.h>
 
-/* The cost of the reads of a value besides its bytes, net of the shifts. */
+/* The cost of the reads of a value, besides its bytes, after the shifts. */
 typedef struct {
-  double up;    /* made on the device: the readers that gain by it are in the cloud */
-  double all;   /* made in the cloud: all readers are there too */
-  double down;  /* made in the cloud: the readers that gain by it are on the device */
-  double maker; /* shifted to the value by the unit that makes it */
+  double up;    /* the value is made on the device, and the readers that save cost so are in the cloud */
+  double all;   /* the value is made in the cloud, and so are all readers */
+  double down;  /* the value is made in the cloud, and the readers that save cost so are on the device */
+  double maker; /* the cost that the maker shifts to the value */
 } reads;
 
-/* The cost shifted to a holding by its users, by stage: all of them in the cloud, or each on the side where it is
- * cheaper. */
+/* The cost that users shift to a holding, by stage: with all users in the cloud, or with each on its cheaper side. */
 typedef struct {
   double all[2], best[2];
 } uses;
@@ -54,7 +53,7 @@ static double stage_least(const certificate *c, int which, uses *used) {
       flow[i] -= u->way[k];
       *(s->maker[u->in[k]] < 0 ? &begun : &flow[s->maker[u->in[k]]]) += u->way[k];
     }
-    begun += fmax(flow[i], 0); /* its readers are done: the outflow beyond its inflow begins here */
+    begun += fmax(flow[i], 0); /* all readers have been visited, so the outflow beyond its inflow begins here */
     for (size_t k = 0; k < u->out_count; k++, split++) {
       gain += *split;
       read[u->out[k]].maker = *split;

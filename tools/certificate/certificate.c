@@ -10,7 +10,7 @@
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* certificate_load reports an error once. */
+/* Leaves the report of an error to certificate_load, which reports it once. */
 static bool read_number(const lp_json *object, const char *key, double *out) {
   lp_json at = lp_json_member(object, key);
   return lp_json_number(&at, -INFINITY, INFINITY, out, NULL) == LP_OK;
@@ -37,7 +37,7 @@ static bool read_pair_if(const lp_json *object, const char *key, double out[2]) 
   return !lp_json_member(object, key).value || read_pair(object, key, out);
 }
 
-/* Reads indices below `limit`; false when one is not, or when `key` is no list. */
+/* Reads indices below `limit`; false when one is not, or when `key` is not a list. */
 static bool read_indices(certificate *c, const lp_json *object, const char *key, size_t limit, int **out,
                          size_t *count) {
   lp_json list = lp_json_member(object, key);
@@ -88,7 +88,7 @@ static bool read_unit(certificate *c, const lp_json *json, const stage *s, unit 
          read_numbers(c, &split, out->in_count + out->out_count + out->hold_count, &out->split);
 }
 
-/* Notes the maker of each value and the first user of each holding; false when a value is read before it is made. */
+/* Records the maker of each value and the first user of each holding; false when a value is read before it is made. */
 static bool note_use(certificate *c, stage *s, int which, int index, bool *read) {
   const unit *u = &s->units[index];
   for (size_t k = 0; k < u->in_count; k++)

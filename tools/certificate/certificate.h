@@ -2,9 +2,9 @@
  * and the prices (Lagrange multipliers) of its limits.
  *
  * This room shares no code with the planner: it includes only base (tests/structure/includes.awk). It adds up the plan
- * from the definition (the times of operators, one message per turn, what each side holds), compares each figure of the
- * report with that, and derives the lower bound from the prices again. Arrays of two are indexed by lp_side, or by
- * stage: 0 prefill, 1 decode. Times are in ms. */
+ * from the definition (the times of operators, one message per turn, the holdings of each side), compares each figure
+ * of the report with that, and derives the lower bound from the prices again. Arrays of two are indexed by lp_side, or
+ * by stage: 0 prefill, 1 decode. Times are in ms. */
 #ifndef LP_TOOLS_CERTIFICATE_H
 #define LP_TOOLS_CERTIFICATE_H
 
@@ -18,7 +18,7 @@ typedef struct {
 } holding;
 
 typedef struct {
-  const char *name;                                    /* of its first operator; borrowed from the report */
+  const char *name;                                    /* the name of its first operator; borrowed from the report */
   double ms[LP_SIDE_COUNT], activation[LP_SIDE_COUNT]; /* activation: bytes */
   double result_bytes,
       return_way; /* result_bytes -1: no result; return_way: the share of a message that its return pays */
@@ -47,51 +47,54 @@ typedef struct {
 
 /* The totals of a placement. */
 typedef struct {
-  double ms[2], bytes[2], value;   /* by stage, with all messages; by side, all that it holds; the objective */
-  double busy[2][2], shared[2][2]; /* [stage][side] ms of operators; the part that is of holdings */
+  /* Times by stage, all messages included; bytes that each side holds; the objective. */
+  double ms[2], bytes[2], value;
+  double busy[2][2], shared[2][2]; /* [stage][side] ms of operators, and the part of it that belongs to holdings */
   double link_ms[2], messages[2], crossings[2], sent[2][2]; /* by stage; sent: bytes by the side that sends */
   double moved[2], move_ms, weights[2]; /* bytes of KV caches by the side that sends; bytes of weights by side */
-  bool pinned, caches;                  /* all pins are kept; all users of a cache are on one side */
+  /* Whether all pins are kept, and whether all users of each cache are on one side. */
+  bool pinned, caches;
 } totals;
 
 typedef struct {
   totals totals;
-  double value;          /* of the plan: its objective */
-  double bound;          /* the proved one, at most the value */
-  double claimed;        /* the one that the report states; NaN: none */
-  bool exits;            /* the plan's figures rest on rates of early exits */
-  const char *unchecked; /* figures that nothing here can confirm, as a list; in the certificate's arena */
+  double value;          /* the objective of the plan */
+  double bound;          /* the proved bound, at most the value */
+  double claimed;        /* the bound that the report states; NaN: none */
+  bool exits;            /* the plan's figures depend on rates of early exits */
+  const char *unchecked; /* a list of figures that the certificate cannot confirm, in its arena */
 } certificate_finding;
 
 /* Reads the certificate of a report. Release with certificate_free, also after a failure. */
 LP_MUST_USE lp_status certificate_load(const char *file, certificate *out, lp_diag *diag);
 void certificate_free(certificate *c);
-/* Puts the units where a member of the certificate's `baselines` has them; false when it does not fit. */
+/* Puts the units on the sides that a member of the certificate's `baselines` gives; false when the member does not
+ * fit. */
 bool certificate_place(certificate *c, const lp_json *sides);
-/* All that a side could hold. */
+/* The bytes of everything that a side could hold. */
 double certificate_most_bytes(const certificate *c, int side);
 /* Sums up the placement of a certificate. */
 totals certificate_add_up(const certificate *c);
 /* A lower bound on the cost of every placement, from the prices; NaN when the certificate proves none. */
 double certificate_bound(const certificate *c);
-/* Moves unit `index` of stage `which` to `side`, and with it every unit that shares a KV cache with it; how many
- * moved. */
+/* Moves unit `index` of stage `which` to `side`, with every unit that shares a KV cache with it; returns the number of
+ * moved units. */
 int certificate_move(certificate *c, int which, size_t index, int side);
-/* Compares the certificate with what the report claims. LP_MISMATCH with a diagnostic for each claim that does not
- * hold. */
+/* Compares the certificate with the claims of the report. Returns LP_MISMATCH, with a diagnostic for each claim that
+ * does not hold. */
 LP_MUST_USE lp_status certificate_check(certificate *c, const char *file, certificate_finding *out, lp_diag *diag);
 
 /* ---- parts of the comparison ------------------------------------------------------------------------------------- */
 
-/* Are they equal, but for the rounding to 12 digits and the order of sums? */
+/* Tells whether two numbers are equal, except for rounding to 12 digits and the order of sums. */
 bool certificate_near(double a, double b);
 
-/* What the report says of the request. Members without a value are 0. */
+/* The report's statements on the request. Members without a value are 0. */
 typedef struct {
   const char *file;
   double isl, osl, batch, sessions, sla_ms[2], memory_limit[2], price[2], power[2], rtt_ms, bps[2], loss;
   double factor[3];  /* of the objective: cost, latency, energy */
-  const char *exits; /* the mode of early exits that the plan is for; NULL: the cloud is asked for every token */
+  const char *exits; /* the mode of early exits of the plan; NULL: the cloud computes every token */
   double exit_rate, row_share, drafts;
   bool has_link, is_cost; /* is_cost: the objective is the cost by itself */
 } certificate_request;
@@ -99,13 +102,14 @@ typedef struct {
 /* Reads the request, and compares the certificate's objective, limits and link with it (request.c). */
 LP_MUST_USE lp_status certificate_request_check(const certificate *c, const char *file, certificate_request *out,
                                                 lp_diag *diag);
-/* Changes the sums of a plan to those of a token with early exits; returns the questions to the cloud per token
- * (exits.c). */
+/* Replaces the sums of a plan by those of a token with early exits; returns the number of questions to the cloud per
+ * token (exits.c). */
 double certificate_follow_exits(const certificate *c, const certificate_request *r, totals *t);
-/* Compares the operators' times with those of the units and holdings, whose sums the figures are (operators.c). */
+/* Compares the operators' times with those of the units and holdings, from which the figures are summed
+ * (operators.c). */
 LP_MUST_USE lp_status certificate_operators_check(const certificate *c, const char *file, lp_diag *diag);
-/* Compares each figure of the plan, of the plans beside it, and of its bound (figures.c). `bound` is the proved one.
- * Moves the units. */
+/* Compares each figure of the plan, of the plans that it is compared with, and of its bound (figures.c). `bound` is the
+ * proved one. Moves the units. */
 LP_MUST_USE lp_status certificate_figures_check(certificate *c, const certificate_request *r, double bound,
                                                 certificate_finding *out, lp_diag *diag);
 

@@ -1,4 +1,4 @@
-/* Whether a report keeps what its certificate promises: its value, its lower bound, its figures. */
+/* Checks that a report keeps the promises of its certificate: its value, its lower bound, its figures. */
 #include "base/side.h"
 #include "tools/certificate/certificate.h"
 
@@ -8,7 +8,7 @@ static lp_status refuse(const char *file, lp_diag *diag, const char *what) {
   return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "%s", what);
 }
 
-/* The plan keeps pins and caches, and comes to the value that the certificate states. */
+/* Checks that the plan keeps pins and caches and has the value that the certificate states. */
 static lp_status check_plan(const certificate *c, const totals *t, const char *file, lp_diag *diag) {
   if (!t->pinned) return refuse(file, diag, "a pinned operator is elsewhere");
   if (!t->caches) return refuse(file, diag, "a KV cache is used from both sides");
@@ -17,7 +17,7 @@ static lp_status check_plan(const certificate *c, const totals *t, const char *f
                      t->value, c->value);
 }
 
-/* The prices prove the bound that the certificate states: no more and no less. */
+/* Checks that the prices prove exactly the bound that the certificate states. */
 static lp_status check_bound(const certificate *c, double bound, const char *file, lp_diag *diag) {
   for (int i = 0; i < 2; i++)
     if (c->price_ms[i] < 0 || c->price_bytes[i] < 0)

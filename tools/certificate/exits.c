@@ -1,13 +1,14 @@
-/* A token with early exits, from the sums of a token for which the cloud is asked.
+/* Computes the sums of a token with early exits from those of a token that the cloud computes.
  *
  * exact: after `drafts` passes of the device, one question; drafts of chance p yield 1 + p + .. + p^drafts tokens.
- * threshold: a share of tokens is taken at exits. The cloud computes each row once, further ones at most at the price
- * of a prompt token. A token takes at least as long as its rows take to go up. standalone: the cloud does nothing. */
+ * threshold: a share of tokens is taken at exits. The cloud computes each row once, and further rows at most at the
+ * price of a prompt token. A token takes at least the time to send its rows. standalone: the cloud does nothing. */
 #include "tools/certificate/certificate.h"
 
 #include <math.h>
 
-/* Per token: passes of the device, questions, further rows that the cloud computes with those it is asked about. */
+/* Per token: passes of the device, questions, and further rows that the cloud computes together with those of the
+ * question. */
 typedef struct {
   double passes, questions, further;
 } shares;

@@ -64,7 +64,7 @@ static void add_costs(const certificate_request *r, figures *f) {
   add(f, "energy_j", 1e-3 * (busy[0] * r->power[0] + busy[1] * r->power[1]));
 }
 
-/* The limit that is exceeded most, in the order in which reports prefer them. */
+/* The limit that is exceeded most; of equal ones the first in the order of reports. */
 static const char *find_binding(const certificate_request *r, const totals *t) {
   const struct {
     const char *name;
@@ -104,7 +104,7 @@ static lp_status differs(const certificate_request *r, const char *name, const c
                      found, wanted);
 }
 
-/* Adds "NAME.KEY" to what is not checked. */
+/* Adds "NAME.KEY" to the figures that are not checked. */
 static void leave(const certificate *c, certificate_finding *out, const char *name, const char *key) {
   const char *before = out->unchecked;
   out->unchecked = lp_arena_format(c->arena, "%s%s%s%s%s", before ? before : "", before ? ", " : "", name,
@@ -121,12 +121,12 @@ static lp_status check_verdict(const certificate_request *r, const char *name, c
                      lp_json_is_true(&feasible) ? "feasible" : "infeasible", wanted ? wanted : "nothing");
 }
 
-/* A share of two numbers that are rounded has their error, not a share of it. */
+/* A share of two rounded numbers has the absolute error of these numbers. */
 static bool is_same(const char *key, double found, double wanted) {
   return strstr(key, "gap") ? fabs(found - wanted) <= 2e-11 : certificate_near(found, wanted);
 }
 
-/* Compares each number of the object `at` with the figure of that name; notes those that have none. */
+/* Compares each number of the object `at` with the figure of that name, and records those that have none. */
 static lp_status check_numbers(const certificate *c, const certificate_request *r, const char *name, const lp_json *at,
                                const figures *f, certificate_finding *out, lp_diag *diag) {
   size_t seen = 0;
@@ -145,7 +145,7 @@ static lp_status check_numbers(const certificate *c, const certificate_request *
   return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(r->file), "%s lacks %zu figures", name, f->count - seen);
 }
 
-/* Compares a plan whose sides the certificate states. */
+/* Compares a plan for which the certificate states the sides. */
 static lp_status check_other(certificate *c, const certificate_request *r, const char *name, const lp_json *sides,
                              const lp_json *at, certificate_finding *out, lp_diag *diag) {
   if (!certificate_place(c, sides)) {
@@ -174,7 +174,8 @@ static double gap_of(double bound, double value) {
   return value > 0 ? fmax(0, 1 - bound / value) : 0;
 }
 
-/* Adds what the plan states of its bound: the one that its scheduler found, and the one that the certificate proves. */
+/* Adds the plan's statements on its bound: the bound that the scheduler found, and the one that the certificate
+ * proves. */
 static lp_status add_bound(const certificate_request *r, const lp_json *plan, double value, double bound, figures *f,
                            double *claimed, lp_diag *diag) {
   lp_json at = lp_json_member(plan, "lower_bound");
@@ -220,7 +221,7 @@ static lp_status check_faster(certificate *c, const certificate_request *r, cons
   return check_share(r, "faster", &faster, "saving", its > 0 ? 1 - value / its : 0, diag);
 }
 
-/* The saving over the cloud alone, which only a feasible plan has. */
+/* Compares the saving over the cloud-only plan, which only a feasible plan has. */
 static lp_status check_decrement(const certificate_request *r, const lp_json *report, lp_diag *diag) {
   lp_json plan = lp_json_member(report, "plan"), all = lp_json_member(report, "baselines"),
           cloud = lp_json_member(&all, "cloud_only"), own = lp_json_member(&plan, "cost_usd"),

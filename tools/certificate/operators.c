@@ -6,14 +6,14 @@
 typedef struct {
   int stage, side;
   double ms[2];
-  bool taken; /* a unit has it; otherwise it depends on positions only and is a holding's */
+  bool taken; /* a unit contains it; otherwise it depends on positions only and belongs to a holding */
 } row;
 
 static lp_status bad_row(const char *file, size_t index, const char *what, lp_diag *diag) {
   return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "operators[%zu]: %s", index, what);
 }
 
-/* Reads a row, and checks its figures against each other. */
+/* Reads a row and compares its figures with each other. */
 static lp_status read_row(const lp_json *json, const char *file, size_t index, row *out, lp_diag *diag) {
   static const char *const keys[] = {"device_ms",     "cloud_ms",       "flops",        "bytes",        "ratio",
                                      "device_low_ms", "device_high_ms", "cloud_low_ms", "cloud_high_ms"};
@@ -38,7 +38,7 @@ static lp_status read_row(const lp_json *json, const char *file, size_t index, r
   return LP_OK;
 }
 
-/* A unit's time on each side is that of its operators, which are where the unit is. */
+/* Checks that a unit's time on each side is that of its operators, and that these are on the unit's side. */
 static lp_status check_unit(const unit *u, int which, const char *file, row *rows, size_t count, lp_diag *diag) {
   double ms[2] = {0, 0};
   for (size_t k = 0; k < u->row_count; k++) {
@@ -57,7 +57,7 @@ static lp_status check_unit(const unit *u, int which, const char *file, row *row
   return LP_OK;
 }
 
-/* Operators of no unit are those that sides compute for themselves: their times are the holdings'. */
+/* Checks the operators without a unit. Each side computes them itself, and their times are those of the holdings. */
 static lp_status check_shared(const certificate *c, const char *file, const row *rows, size_t count, lp_diag *diag) {
   totals t = certificate_add_up(c);
   double ms[2][2] = {{0, 0}, {0, 0}};

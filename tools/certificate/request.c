@@ -1,4 +1,4 @@
-/* Reads the request of a report, and compares with it what the certificate rests on: objective, limits, link. */
+/* Reads the request of a report, and compares it with the basis of the certificate: objective, limits, link. */
 #include "tools/certificate/certificate.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ static double number_of(const lp_json *object, const char *key) {
   return lp_json_number(&at, -INFINITY, INFINITY, &value, NULL) == LP_OK ? value : 0;
 }
 
-/* "cost", "latency" and "energy" in a sum like "cost+1e-6*latency". */
+/* Reads "cost", "latency" and "energy" from a sum like "cost+1e-6*latency". */
 static bool read_objective(const char *text, double factor[3]) {
   static const char *const names[] = {"cost", "latency", "energy"};
   for (;;) {
@@ -82,7 +82,7 @@ static lp_status check_objective(const certificate *c, const certificate_request
              : differ(r, diag, "the objective per ms of moving caches", c->move, r->factor[1]);
 }
 
-/* A limit of memory that all together does not reach may be left out. */
+/* A limit of memory that everything together does not reach may be absent. */
 static lp_status check_limits(const certificate *c, const certificate_request *r, lp_diag *diag) {
   for (int i = 0; i < 2; i++) {
     bool may_be_absent = r->memory_limit[i] <= 0 || certificate_most_bytes(c, i) <= r->memory_limit[i];

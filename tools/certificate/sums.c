@@ -1,16 +1,17 @@
-/* Adds up a placement from its definition: the times of operators, one message per turn, what each side holds. */
+/* Adds up a placement from its definition: the times of operators, one message per turn, the holdings of each side. */
 #include "tools/certificate/certificate.h"
 
 #include <math.h>
 
-/* Reports round figures to 12 digits, and sums are in another order here. */
+/* Reports round figures to 12 digits, and the order of sums differs here. */
 static const double rounding = 6e-12;
 
 bool certificate_near(double a, double b) {
   return fabs(a - b) <= rounding * fmax(fabs(a), fabs(b));
 }
 
-/* A unit runs in the first turn of its side that is not before the turns of what it reads. Returns the last turn. */
+/* A unit runs in the first turn of its side that is not before the turns of the values it reads. Returns the last
+ * turn. */
 static int count_turns(const stage *s, int *turn) {
   int last = 0;
   for (size_t i = 0; i < s->unit_count; i++) {
@@ -24,7 +25,7 @@ static int count_turns(const stage *s, int *turn) {
   return last;
 }
 
-/* The messages of a stage: what one side has made when the other takes over is one message. */
+/* Adds the messages of a stage: everything that one side has made when the other takes over is one message. */
 static void add_messages(const certificate *c, int which, totals *t) {
   const stage *s = &c->stages[which];
   int *turn = LP_NEW_ARRAY(c->arena, int, s->unit_count), last = count_turns(s, turn);
@@ -50,7 +51,7 @@ static void add_messages(const certificate *c, int which, totals *t) {
     t->link_ms[which] += t->sent[which][side] * c->ms_per_byte[side];
 }
 
-/* Notes on which sides each holding is used: bit 1 << side of held[2 * holding + stage]. */
+/* Records the sides on which each holding is used: bit 1 << side of held[2 * holding + stage]. */
 static unsigned char *mark_held(const certificate *c) {
   unsigned char *held = LP_NEW_ARRAY(c->arena, unsigned char, 2 * c->holding_count);
   for (size_t w = 0; w < 2; w++)
@@ -119,7 +120,7 @@ bool certificate_place(certificate *c, const lp_json *sides) {
   return true;
 }
 
-/* All that a side could hold. */
+/* The bytes of everything that a side could hold. */
 double certificate_most_bytes(const certificate *c, int side) {
   double all = 0, activation = 0;
   for (size_t i = 0; i < c->holding_count; i++)

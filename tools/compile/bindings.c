@@ -1,4 +1,4 @@
-/* --bind=NAME=VALUE: inputs given as constants. */
+/* --bind=NAME=VALUE: inputs that the user gives as constants. */
 #include "tools/tools.h"
 
 #include "frontend/frontend.h"

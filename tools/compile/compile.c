@@ -1,4 +1,4 @@
-/* llmpart compile: from an ONNX model and two machines to a bundle. */
+/* llmpart compile: compiles a model for two machines into a bundle. */
 #include "tools/compile/compile.h"
 
 #include "base/dir.h"
@@ -10,8 +10,8 @@
 #include <malloc.h>
 #endif
 
-/* Planning frees arenas of megabytes between its stages. glibc keeps such blocks once it has seen one freed; mapped one
- * by one they go back at once, and what is never written to costs nothing. */
+/* Planning frees arenas of megabytes between its stages. glibc keeps such blocks once it has seen one freed. Blocks
+ * that are mapped one by one return to the system at once, and pages that are never written cost nothing. */
 static void return_freed_memory(void) {
 #ifdef __GLIBC__
   (void)mallopt(M_MMAP_THRESHOLD, 64 << 10);
@@ -19,7 +19,7 @@ static void return_freed_memory(void) {
 #endif
 }
 
-/* Usual ones where none are given. */
+/* Sets the usual lengths when the user gives none. */
 static void take_lengths(lp_compile *compile) {
   lp_compile_request *request = &compile->request;
   compile->says_lengths = request->isl > 0 || request->osl > 0;
@@ -27,14 +27,14 @@ static void take_lengths(lp_compile *compile) {
   if (request->osl == 0) request->osl = 128;
 }
 
-/* A GGUF file holds its tokenizer and settings, which stand beside other models. */
+/* Writes the tokenizer and settings that a GGUF file holds as the files that accompany other models. */
 static lp_status take_beside(lp_compile *compile, lp_diag *diag) {
   if (lp_model_form_of(compile->model) != LP_MODEL_GGUF) return LP_OK;
   LP_TRY(lp_dir_temporary("llmpart-gguf", &compile->beside, diag));
   return lp_gguf_write_beside(compile->model, compile->beside, diag);
 }
 
-/* Compares the bundle with the model. One that differs, or cannot be compared, is removed. */
+/* Compares the bundle with the model. Removes a bundle that differs or cannot be compared. */
 static lp_status check_bundle(const lp_compile *compile, const lp_import_options *import, lp_diag *diag) {
   const lp_compile_request *r = &compile->request;
   const char *const types[] = {r->dtype_device, r->dtype_cloud, r->kv_dtype};

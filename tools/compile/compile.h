@@ -1,4 +1,4 @@
-/* What the files of `llmpart compile` share: its options as read, and the request they make. */
+/* Declarations that the files of `llmpart compile` share: its options, and the request that they form. */
 #ifndef LP_TOOLS_COMPILE_H
 #define LP_TOOLS_COMPILE_H
 
@@ -8,15 +8,16 @@
 typedef struct {
   const char *model, *output, *emit, *side;
   const char *device, *cloud, *link, *tokenizer, *depfile, *subgraph;
-  const char *march, *march_side[LP_SIDE_COUNT], *backend[LP_SIDE_COUNT]; /* as given; NULL: the machine's */
+  /* As the user gave it; NULL: that of the machine. */
+  const char *march, *march_side[LP_SIDE_COUNT], *backend[LP_SIDE_COUNT];
   bool plan_only, table1, locations, profile, check;
   bool says_lengths; /* --isl or --osl was given */
-  char *beside;      /* owned: a temporary folder of what a GGUF file holds beside the graph; NULL: none */
+  char *beside;      /* a temporary folder with the tokenizer and settings of a GGUF file, owned; NULL: none */
   lp_texts reports, bind, pins;
-  int64_t private_layers; /* -1: not asked for */
+  int64_t private_layers; /* -1: not given */
   lp_numbers exits;
   const char *exit_rates,
-      *exit_mode; /* a calibration; NULL: the one beside the model. NULL: exact where rates are known */
+      *exit_mode; /* a calibration, or NULL: the file next to the model; NULL: exact when rates are known */
   double theta;
   const char *opt_level; /* a digit */
   int64_t opset;
@@ -26,45 +27,47 @@ typedef struct {
   lp_link *link_model;                        /* owned */
 } lp_compile;
 
-/* Loads the machines and the link and checks what was asked for together (request.c). */
+/* Loads the machines and the link, and refuses options that contradict each other (request.c). */
 LP_MUST_USE lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag);
 /* Sets the request's mode and rates of early exits from --exit-mode and --exit-rates, after lp_compile_prepare
  * (exits.c). */
 LP_MUST_USE lp_status lp_compile_read_exits(lp_compile *compile, lp_diag *diag);
-/* Warns where the lengths that were asked for exceed the context of the model; its operators are there. */
+/* Warns when the lengths of the request exceed the context of the model. The module must have its operators. */
 void lp_compile_check_lengths(const lp_compile *compile, const lp_module *module, lp_diag *diag);
-/* Where the output goes: what -o says, or a name made of the model's. Release with free(). */
+/* The path of the output: the value of -o, or a name made from the model's. Release with free(). */
 char *lp_compile_output(const lp_compile *compile);
-/* Where a file that belongs to the model is: beside it, or a folder up where exporters put models into `onnx/`. NULL:
- * there is none. Release with free(). */
+/* The path of a file that belongs to the model: in its folder, or one folder up where exporters put models into
+ * `onnx/`. NULL: there is none. Release with free(). */
 char *lp_compile_find_beside(const lp_compile *compile, const char *name);
 /* The folder of the model's settings; NULL: there are none. Release with free(). */
 char *lp_compile_settings(const lp_compile *compile);
-/* The tokenizer that was asked for, or the one beside the model; NULL: there is none. Release with free(). */
+/* The tokenizer that the user gave, or the one in the model's folder; NULL: there is none. Release with free(). */
 char *lp_compile_tokenizer(const lp_compile *compile);
 void lp_compile_release(lp_compile *compile);
 
-/* What one half is emitted for. */
+/* The backend and processor of one half. */
 typedef struct {
   const char *backend, *march; /* names of backend/backend.h */
 } lp_half_target;
-/* What the machine of the side runs, unless options say otherwise (target.c). Reports a --march-SIDE that the half's
- * backend cannot emit code for. */
+/* Sets the target of the side's machine, unless options say otherwise (target.c). Reports a --march-SIDE for which the
+ * half's backend cannot emit code. */
 LP_MUST_USE lp_status lp_compile_target(const lp_compile *compile, lp_side side, lp_half_target *out, lp_diag *diag);
-/* What a backend takes for the `march` of the side's code. */
+/* The value that a backend takes for the `march` of the side's code. */
 const char *lp_compile_march(const lp_compile *compile, lp_side side, const char *backend);
-/* The operating system of the side's machine; NULL: unknown, or options name another processor. */
+/* The operating system of the side's machine; NULL when it is unknown, or when options name another processor. */
 const char *lp_compile_os(const lp_compile *compile, lp_side side);
-/* Notes that the figures of the side's machine describe another processor than the one that its code is for. */
+/* Notes that the figures of the side's machine describe another processor than the one for which its code is
+ * emitted. */
 void lp_compile_note_target(const lp_compile *compile, lp_side side, const lp_half_target *half, lp_diag *diag);
 
 /* Tells whether this output needs weights (a bundle, code) or only the graph. */
 bool lp_compile_reads_weights(const lp_compile *compile);
-/* From an imported module to what --emit names, and the reports (emit.c). */
+/* Runs the passes from an imported module to the form that --emit names, and writes the output and the reports
+ * (emit.c). */
 LP_MUST_USE lp_status lp_compile_emit(const lp_compile *compile, lp_module *module, lp_diag *diag);
 
-/* With -MD: a make rule, by which the output depends on the model, its data files and what else was read
- * (dependencies.c). */
+/* With -MD, writes a make rule by which the output depends on the model, its data files and all other files that were
+ * read (dependencies.c). */
 LP_MUST_USE lp_status lp_compile_write_dependencies(const lp_compile *compile, const lp_module *module, lp_diag *diag);
 
 #endif

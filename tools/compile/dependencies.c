@@ -1,4 +1,4 @@
-/* -MD: a make rule of what an output depends on. */
+/* -MD: a make rule with the files that an output depends on. */
 #include "base/file.h"
 #include "base/map.h"
 #include "base/path.h"
@@ -28,13 +28,14 @@ static void put_weight_files(lp_writer *writer, lp_map *seen, const lp_module *m
       const char *file = op->kind == LP_OP_WEIGHT ? lp_op_str(op, "file", "") : "";
       if (!file[0]) continue;
       char *path = file[0] == '/' ? lp_strdup(file) : lp_path_join(module->directory, file);
-      if (lp_path_exists(path)) put_dependency(writer, seen, path); /* else made of another file's content */
+      /* Other files are made from the content of a listed file. */
+      if (lp_path_exists(path)) put_dependency(writer, seen, path);
       free(path);
     }
   }
 }
 
-/* The tokenizer, what stands beside it, and the model's settings. */
+/* Adds the tokenizer, its companions, and the model's settings. */
 static void put_files_beside(const lp_compile *compile, lp_writer *writer, lp_map *seen) {
   static const char *const names[] = {"tokenizer_config.json", "chat_template.jinja", "config.json",
                                       "generation_config.json", "genai_config.json"};

@@ -1,4 +1,4 @@
-/* What `llmpart compile` writes: a bundle, one stage of the way to it, or reports. */
+/* The output of `llmpart compile`: a bundle, the module after one of the stages before it, or reports. */
 #include "base/file.h"
 #include "base/path.h"
 #include "passes/plan/plan.h"
@@ -16,14 +16,14 @@ static bool emits(const lp_compile *compile, const char *what) {
   return lp_streq(compile->emit, what);
 }
 
-/* One file of GPU code, not a folder with weights. */
+/* Tells whether the output is one file of GPU code and not a folder with weights. */
 static bool writes_gpu_text(const lp_compile *compile) {
   const char *to = compile->output;
   return emits(compile, "opencl") || emits(compile, "ptx") ||
          (emits(compile, "cuda") && to && (lp_streq(to, "-") || lp_has_suffix(to, ".cu")));
 }
 
-/* A folder of files, not one. */
+/* Tells whether the output is a folder and not one file. */
 static bool writes_folder(const lp_compile *compile) {
   return emits(compile, "bundle") || emits(compile, "onnx") || (emits(compile, "cuda") && !writes_gpu_text(compile));
 }
@@ -53,7 +53,7 @@ static const char *report_format(const char *path) {
   return dot && !strchr(dot, '/') ? dot + 1 : "txt";
 }
 
-/* --report files; with --emit=report also -o, or text on stdout when nothing else was asked for. */
+/* Writes the files of --report; with --emit=report also -o, or text on stdout when no file is named. */
 static lp_status write_reports(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   for (size_t i = 0; i < compile->reports.count; i++) {
     const char *path = compile->reports.data[i];
@@ -78,7 +78,8 @@ static lp_emit_options emit_options(const lp_compile *compile, lp_side side, con
       .side = side, .march = march, .os = lp_compile_os(compile, side), .opt_level = compile->opt_level[0] - '0'};
 }
 
-/* Of code that is written by itself: --march is for it, and a name that its backend does not know is an error. */
+/* The options for code that is written without a bundle: --march applies to it, and a name that its backend does not
+ * know is an error. */
 static lp_emit_options code_options(const lp_compile *compile, lp_side side, const char *backend) {
   const char *own = compile->march_side[side] ? compile->march_side[side] : compile->march;
   return emit_options(compile, side, own ? own : lp_compile_march(compile, side, backend));
@@ -111,7 +112,8 @@ static void show_progress(void *user, const char *what, double done) {
   fprintf(stderr, "\r%-24s %3.0f %%%s", what, 100 * done, done >= 1 ? "\n" : "");
 }
 
-/* It must read, and its ids must be ones that the model has; added tokens may lie beyond, as no text needs them. */
+/* Checks that the tokenizer can be read and that the model has its ids. Added tokens may lie beyond, because no text
+ * needs them. */
 static lp_status check_tokenizer(const char *path, int64_t vocab, lp_diag *diag) {
   lp_tokenizer *tokenizer = NULL;
   LP_TRY(lp_tokenizer_load(path, &tokenizer, diag));
@@ -123,8 +125,8 @@ static lp_status check_tokenizer(const char *path, int64_t vocab, lp_diag *diag)
   return status;
 }
 
-/* One that was asked for must be usable. One that only stands beside the model is left out when it is not: the bundle
- * takes ids. `*path` is released with free(). */
+/* A tokenizer that the user gave must be usable. One that is only in the model's folder is left out when it is not, and
+ * the bundle then takes ids. `*path` is released with free(). */
 static lp_status find_tokenizer(const lp_compile *compile, int64_t vocab, char **path, lp_diag *diag) {
   lp_diag *own = lp_diag_create();
   *path = lp_compile_tokenizer(compile);
@@ -220,14 +222,14 @@ static lp_status write_gpu_code(const lp_compile *compile, lp_module *module, lp
   return status;
 }
 
-/* ---- the way ----------------------------------------------------------------------------------------------------- */
+/* ---- from the module to the output ------------------------------------------------------------------------------- */
 
 static lp_status emit_module(const lp_compile *compile, lp_module *module, const char *pipeline, lp_diag *diag) {
   LP_TRY(run_passes(compile, module, pipeline, diag));
   return lp_tool_write_module(module, compile->locations, compile->output ? compile->output : "-", diag);
 }
 
-/* What is in the way of a bundle is said before the work, not after it. */
+/* Reports an output that cannot be replaced before the work begins. */
 static lp_status check_output(const lp_compile *compile, lp_diag *diag) {
   if (!writes_folder(compile)) return LP_OK;
   if (compile->output && lp_streq(compile->output, "-"))
@@ -239,7 +241,7 @@ static lp_status check_output(const lp_compile *compile, lp_diag *diag) {
   return status;
 }
 
-/* Reports are written even when no plan meets the SLA; nothing else is. */
+/* Writes the reports even when no plan meets the SLA, and nothing else then. */
 static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   lp_status planned = run_passes(compile, module, "place", diag);
   if (planned != LP_OK && planned != LP_INFEASIBLE) return planned;
@@ -262,7 +264,7 @@ static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_d
   return status;
 }
 
-/* Types that are left to the planner are chosen when the operators and their costs are known. */
+/* Types that are left to the planner are chosen after the operators and their costs are known. */
 static lp_status emit_placed(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   lp_compile chosen = *compile;
   LP_TRY(check_output(compile, diag));

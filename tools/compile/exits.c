@@ -1,4 +1,4 @@
-/* The rates of a model's early exits, from what `llmpart calibrate` measured. */
+/* Reads the rates of a model's early exits from the measurements of `llmpart calibrate`. */
 #include "base/file.h"
 #include "base/json/reader.h"
 #include "tools/compile/compile.h"
@@ -17,7 +17,7 @@ static lp_status read_share(const lp_json *object, const char *key, double *out,
   return lp_json_number(&at, 0, 1, out, diag);
 }
 
-/* The exit of layer `layer` in a calibration; an error when it has none. */
+/* Finds the exit of layer `layer` in a calibration; reports a missing one. */
 static lp_status find_exit(const lp_json *list, int64_t layer, size_t *index, lp_diag *diag) {
   LP_TRY(lp_json_array(list, diag));
   for (*index = 0; *index < lp_json_count(list); (*index)++) {
@@ -29,7 +29,7 @@ static lp_status find_exit(const lp_json *list, int64_t layer, size_t *index, lp
   return lp_json_error(list, diag, "no exit after layer %" PRId64 " was calibrated", layer);
 }
 
-/* The share of tokens of which an exit is sure at theta, between the thetas that were measured. */
+/* The share of tokens for which an exit is sure at theta, interpolated between the measured thetas. */
 static lp_status read_exit_rate(const lp_json *alone, double theta, double *out, lp_diag *diag) {
   double before = 0, rate_before = 1;
   *out = 0; /* beyond the last theta */
@@ -49,7 +49,7 @@ static lp_status read_exit_rate(const lp_json *alone, double theta, double *out,
   return LP_OK;
 }
 
-/* The share of the tokens that an exit gets right, sure or not: that of theta 0. */
+/* The share of tokens that an exit predicts correctly, sure or not, which is the share at theta 0. */
 static lp_status read_acceptance(const lp_json *alone, double *out, lp_diag *diag) {
   lp_json step = lp_json_item(alone, 0);
   double theta;
@@ -109,7 +109,7 @@ lp_status lp_compile_read_exits(lp_compile *compile, lp_diag *diag) {
   if (needs_rates && path) {
     const bool is_asked = compile->exit_rates || compile->exit_mode;
     status = load_rates(compile, path, rates, is_asked ? diag : NULL);
-    if (status != LP_OK && !is_asked) { /* the file beside the model knows other exits */
+    if (status != LP_OK && !is_asked) { /* the calibration in the model's folder has other exits */
       *rates = (lp_exit_rates){.mode = LP_EXITS_FULL, .row_share = 1};
       status = LP_OK;
     }

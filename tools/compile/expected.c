@@ -6,7 +6,7 @@
 
 typedef struct {
   lp_severity severity;
-  int32_t line;     /* where it should come; 0: anywhere without a line */
+  int32_t line;     /* the expected line; 0: any line, or none */
   int32_t written;  /* the line of the expectation */
   const char *text; /* part of the message, not terminated */
   size_t size;
@@ -56,7 +56,7 @@ static lp_status take(expectations *expected, const lp_diag_entry *entry, lp_dia
       expected->data[i].seen = true;
       return LP_OK;
     }
-  if (entry->severity == LP_NOTE) return LP_OK; /* notes may be left unsaid */
+  if (entry->severity == LP_NOTE) return LP_OK; /* notes need not be expected */
   return lp_error(diag, entry->loc, "unexpected: %s", entry->text);
 }
 

@@ -5,7 +5,8 @@
 
 #include "base/base.h"
 
-/* Reports on `diag` each message of `found` that the text does not expect and each expectation that did not come. */
+/* Reports on `diag` each message of `found` that the text does not expect, and each expectation that no message
+ * meets. */
 LP_MUST_USE lp_status lp_expected_check(const char *file, const char *text, size_t size, const lp_diag *found,
                                         lp_diag *diag);
 

@@ -1,4 +1,4 @@
-/* llmpart import: an ONNX model as IR text. */
+/* llmpart import: writes an ONNX model as IR text. */
 #include "tools/compile/pipeline.h"
 
 #include "frontend/frontend.h"

@@ -1,4 +1,4 @@
-/* llmpart opt: runs passes on IR text; what the pass tests are written with. */
+/* llmpart opt: runs passes on IR text. Tests of passes use it. */
 #include "base/file.h"
 #include "tools/compile/pipeline.h"
 
@@ -13,7 +13,7 @@ typedef struct {
   lp_pass_flags flags;
 } opt_options;
 
-/* One module of the input: parse, run, print. */
+/* Parses one module of the input, runs the passes and prints it. */
 static lp_status run_module(const char *file, const char *text, size_t size, const opt_options *options, lp_buf *out,
                             lp_diag *diag) {
   lp_module *module = NULL;
@@ -28,7 +28,7 @@ static lp_status run_module(const char *file, const char *text, size_t size, con
   return status;
 }
 
-/* With --verify-diagnostics the messages are compared with the text's expectations instead of printed. */
+/* With --verify-diagnostics, compares the messages with the text's expectations instead of printing them. */
 static lp_status run_chunk(const char *file, const char *text, size_t size, const opt_options *options, lp_buf *out,
                            lp_diag *diag) {
   if (!options->verify_diagnostics) return run_module(file, text, size, options, out, diag);
@@ -47,7 +47,7 @@ static const char *chunk_end(const char *at, const char *end) {
   return found ? found + 1 : end;
 }
 
-/* Each module is parsed after as many empty lines as precede it, so that line numbers are the file's. */
+/* Parses each module after as many empty lines as precede it, so that line numbers are those of the file. */
 static lp_status run_split(const char *file, const char *text, size_t size, const opt_options *options, lp_buf *out,
                            lp_diag *diag) {
   const char *end = text + size;

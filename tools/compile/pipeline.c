@@ -1,4 +1,4 @@
-/* What the subcommands that run passes share: their options, printing after passes, timing. */
+/* Code that the subcommands with passes share: their options, printing after passes, timing. */
 #include "tools/compile/pipeline.h"
 
 static void print_module(void *user, const char *pass, const lp_module *module) {

@@ -1,4 +1,4 @@
-/* What the subcommands that run passes share: their options, printing after passes, timing. */
+/* Declarations that the subcommands with passes share: their options, printing after passes, timing. */
 #ifndef LP_TOOLS_PIPELINE_H
 #define LP_TOOLS_PIPELINE_H
 

@@ -1,4 +1,4 @@
-/* From the options of `llmpart compile` to a request: machines loaded, contradictions named. */
+/* Turns the options of `llmpart compile` into a request: loads the machines and reports contradictions. */
 #include "base/dir.h"
 #include "base/path.h"
 #include "frontend/frontend.h"
@@ -80,8 +80,8 @@ static lp_status check_exits(const lp_compile *compile, lp_diag *diag) {
   return LP_OK;
 }
 
-/* A cut asks for the scheduler of that name. With exits the device's half ends at the last of them, unless a scheduler
- * or a cut is asked for. */
+/* A cut selects the scheduler of that name. With exits, the device's half ends at the last of them, unless the user
+ * gives a scheduler or a cut. */
 static lp_status choose_cut(lp_compile *compile, lp_diag *diag) {
   lp_compile_request *request = &compile->request;
   const lp_loc loc = LP_LOC_FILE("--cut");
@@ -138,7 +138,7 @@ char *lp_compile_output(const lp_compile *compile) {
   return path.data;
 }
 
-/* The folder in which files that belong to the model stand. */
+/* The folder with the files that belong to the model. */
 static char *folder_of(const lp_compile *compile) {
   if (compile->beside) return lp_strdup(compile->beside);
   bool is_folder = lp_model_form_of(compile->model) == LP_MODEL_HUGGINGFACE;

@@ -1,4 +1,5 @@
-/* llmpart support: what becomes of each operator of a model, and how much of it is recognised as layers. */
+/* llmpart support: reports for each operator of a model whether it runs, and the share of the model that is recognised
+ * as layers. */
 #include "base/dir.h"
 #include "base/path.h"
 #include "base/poly.h"
@@ -28,14 +29,15 @@ typedef struct {
   support_row *row;
   size_t count;
   bool compiles;
-  bool runs;                /* does `llmpart run` generate with the bundle? */
-  const char *reason;       /* why it does not compile or run, where that is no operator's; NULL otherwise */
+  bool runs; /* whether `llmpart run` generates with the bundle */
+  /* The reason why the model does not compile or run when no operator is the reason; NULL otherwise. */
+  const char *reason;
   double flops, recognised; /* at a prompt of 512 tokens; 0 when it cannot be compiled */
 } support_table;
 
 enum { PROMPT = 512 };
 
-/* ---- finding out ------------------------------------------------------------------------------------------------- */
+/* ---- the status of operators ------------------------------------------------------------------------------------- */
 
 static const char *status_of(const lp_operator_count *count) {
   if (count->is_function) return "inlined";
@@ -52,7 +54,7 @@ static support_row *find_row(const support_table *table, lp_loc loc) {
   return NULL;
 }
 
-/* The first reason stands. */
+/* Only the first reason is kept. */
 static void refuse(support_table *table, lp_loc loc, const char *why) {
   support_row *row = find_row(table, loc);
   if (!row && !table->reason) table->reason = lp_arena_strdup(table->arena, why);
@@ -78,7 +80,7 @@ static void check_code(support_table *table, const lp_module *module, bool *runs
   }
 }
 
-/* FLOPs of one prompt, all of it and that in layers that were recognised. */
+/* Counts the FLOPs of one prompt, in total and in recognised layers. */
 static void count_flops(support_table *table, const lp_module *module) {
   size_t count = module->symbols.names.count;
   int64_t *values = LP_NEW_ARRAY(table->arena, int64_t, count + 1);
@@ -111,8 +113,8 @@ static lp_status describe_code(lp_module *module, const lp_emit_options *options
   return LP_OK;
 }
 
-/* Writes the bundle that `llmpart compile` would, without code and weights, and asks the runtime, as every generation
- * does, whether it can generate. */
+/* Writes the bundle of `llmpart compile` without code and weights, and asks the runtime whether it can generate with
+ * it, as every generation does. */
 static lp_status check_bundle(lp_module *module, const char *folder, lp_diag *diag) {
   const lp_op *prefill = lp_module_find_func(module, "prefill");
   const lp_backend described = {.name = "cpu", .emits_code = true, .emit = emit_nothing, .describe = describe_code};

@@ -1,4 +1,4 @@
-/* What each half is compiled for: its machine's target, unless options say otherwise. */
+/* Determines the target of each half: that of its machine, unless options say otherwise. */
 #include "tools/compile/compile.h"
 
 #include "backend/backend.h"
@@ -7,7 +7,8 @@ static bool names_gpu(const char *march) {
   return lp_has_prefix(march, "sm_");
 }
 
-/* Does --march=`march` say something of code of this backend? OpenCL's code is compiled where it runs. */
+/* Tells whether --march=`march` applies to code of this backend. OpenCL's code is compiled on the machine that runs
+ * it. */
 static bool fits(const char *march, const char *backend) {
   return march && !lp_streq(backend, "opencl") && names_gpu(march) == lp_streq(backend, "cuda");
 }
@@ -50,7 +51,7 @@ lp_status lp_compile_target(const lp_compile *compile, lp_side side, lp_half_tar
                      "'%s' is nothing that the backend '%s' emits code for", own, out->backend);
 }
 
-/* Is the code for the processor that the machine's figures describe? */
+/* Tells whether the code is for the processor that the machine's figures describe. */
 static bool is_described(const lp_machine *machine, const lp_half_target *half) {
   const lp_hw_target *target = &machine->target;
   if (machine->kind == LP_MACHINE_CPU) return lp_streq(half->backend, "cpu") && lp_streq(half->march, target->cpu);

@@ -1,4 +1,4 @@
-/* A bundle against the graph it was compiled from: steps of a generation, in both. */
+/* Compares a bundle with the graph it was compiled from: runs the steps of a generation in both. */
 #include "tools/equal/check.h"
 #include "base/random.h"
 #include "tools/equal/reference.h"
@@ -47,7 +47,7 @@ static const lp_verify_array *find_logits(const lp_verify_array *found, size_t c
   return NULL;
 }
 
-/* The greatest difference, as a share of the greatest number wanted; infinite where one of them is no number. */
+/* The greatest difference, as a share of the greatest expected number; infinite when one of them is not a number. */
 static double difference(const lp_verify_array *found, const lp_array *wanted, lp_verify_result *result) {
   int64_t count = wanted->dim[0] * wanted->dim[1] * wanted->dim[2];
   lp_dtype dtype = lp_streq(found->dtype, "f16") ? LP_F16 : lp_streq(found->dtype, "bf16") ? LP_BF16 : LP_F32;
@@ -121,7 +121,7 @@ static lp_status run_batch(check *c, int64_t batch, lp_diag *diag) {
     int64_t count = fixed > 0 ? fixed : steps[i];
     if (count > MOST_STEP || (context > 0 && past + count > context)) break;
     LP_TRY(run_step(c, batch, past, count, diag));
-    if (!lp_verify_has_caches(c->bundle)) break; /* it encodes */
+    if (!lp_verify_has_caches(c->bundle)) break; /* the model is an encoder */
     past += count;
   }
   return LP_OK;

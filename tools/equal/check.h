@@ -1,4 +1,4 @@
-/* A bundle against the graph it was compiled from, on the steps of a generation. */
+/* Compares a bundle with the graph it was compiled from, on the steps of a generation. */
 #ifndef LP_TOOLS_EQUAL_CHECK_H
 #define LP_TOOLS_EQUAL_CHECK_H
 
@@ -7,7 +7,7 @@
 
 typedef struct {
   const char *model, *bundle;
-  const lp_import_options *import; /* as the model was imported to be compiled */
+  const lp_import_options *import; /* the options with which the model was imported for compilation */
   int64_t threads;
   double limit; /* the greatest difference, as a share of the greatest logit; more where the graph's own types give it,
                    unless it is 0 */
@@ -16,9 +16,9 @@ typedef struct {
 /* Runs a prompt, one more token, several tokens after a past, and one more, at batch 1 and 2, as far as the model's
  * sizes and its context allow, and compares all logits with the reference interpreter's. One result per step. */
 LP_MUST_USE lp_status lp_check_bundle(const lp_check_request *request, lp_verify_results *results, lp_diag *diag);
-/* The same with the first difference as an error, LP_MISMATCH. */
+/* Does the same and reports the first difference as LP_MISMATCH. */
 LP_MUST_USE lp_status lp_check_compiled(const lp_check_request *request, lp_diag *diag);
-/* What types of weights and caches ("int8"; NULL: as in the graph) allow for `limit`; 0: they allow nothing. */
+/* The difference that types of weights and caches ("int8"; NULL: as in the graph) allow, for `limit`; 0: none. */
 double lp_check_limit(const char *const *types, size_t count);
 
 #endif

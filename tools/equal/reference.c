@@ -1,4 +1,4 @@
-/* The imported graph on the steps of a generation, by the reference interpreter. */
+/* Runs the imported graph on the steps of a generation, by the reference interpreter. */
 #include "tools/equal/reference.h"
 #include "base/poly.h"
 #include "base/random.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPEN_SIZE = 6 }; /* of an axis that nothing decides: the length of an encoder's input */
+enum { OPEN_SIZE = 6 }; /* size of an axis that nothing determines, such as the length of an encoder's input */
 
 typedef enum { TOKENS, PAST, MASK, POSITIONS, ZEROS, SWITCH, DATA } input_kind;
 
@@ -35,7 +35,7 @@ struct lp_reference {
   LP_VEC(int64_t) history; /* [position][batch]: of a graph without caches */
 };
 
-/* ---- what inputs are --------------------------------------------------------------------------------------------- */
+/* ---- roles of inputs --------------------------------------------------------------------------------------------- */
 
 static int32_t find_text(const lp_attr *texts, const char *name) {
   for (int32_t i = 0; texts && i < texts->count; i++)
@@ -97,7 +97,8 @@ static lp_status learn(lp_reference *r, const lp_module *copy, lp_diag *diag) {
   return lp_error(diag, LP_LOC_FILE(r->module->name), "the model has no tokens or logits to compare");
 }
 
-/* The interpreter lacks what ONNX Runtime adds to ONNX; decompose says what it stands for. */
+/* Replaces operators that ONNX Runtime adds to ONNX by the standard's, with the pass decompose, because the interpreter
+ * lacks them. */
 static lp_status expand(lp_reference *r, lp_diag *diag) {
   const lp_compile_request request = {.generation = false};
   const lp_run_options run = {.verify_each = false};
@@ -112,7 +113,7 @@ lp_status lp_reference_open(const char *model, const lp_import_options *import, 
   const lp_run_options run = {.verify_each = false};
   lp_reference *r = lp_alloc(sizeof *r);
   lp_module *copy = NULL;
-  lp_diag *quiet = lp_diag_create(); /* compiling has said it */
+  lp_diag *quiet = lp_diag_create(); /* compilation has reported it already */
   lp_status status = lp_model_import(model, import, &r->module, quiet);
   if (status == LP_OK) status = lp_model_import(model, import, &copy, quiet);
   if (status == LP_OK) status = lp_passes_run(copy, "fold,bind-inputs", &request, &run, quiet);
@@ -120,7 +121,7 @@ lp_status lp_reference_open(const char *model, const lp_import_options *import, 
   if (status != LP_OK) lp_report_error(diag, LP_LOC_FILE(model), "has no generation protocol to compare steps of");
   if (status == LP_OK) status = learn(r, copy, diag);
   if (status == LP_OK) {
-    r->module->eval_steps = INT64_MAX; /* whole models */
+    r->module->eval_steps = INT64_MAX; /* the limit is not for whole models */
     r->sym = lp_alloc((r->module->symbols.names.count + 1) * sizeof *r->sym);
     r->bound = lp_alloc((r->module->symbols.names.count + 1) * sizeof *r->bound);
     r->arena = lp_arena_create();
@@ -181,7 +182,7 @@ static bool is_one(const graph_input *in, int32_t axis) {
   return lp_type_static_dim(in->value->type, axis, &size) && size == 1;
 }
 
-/* What an axis of an input is in a pass of `fresh` tokens after `past`; -1: whatever its symbol is. */
+/* The size of an axis of an input in a pass of `fresh` tokens after `past`; -1: the value of its symbol. */
 static int64_t wanted_size(const lp_reference *r, const graph_input *in, int32_t axis, int64_t past, int64_t fresh) {
   int32_t rank = in->value->type.rank;
   switch (in->kind) {
@@ -243,7 +244,8 @@ static size_t bytes_of(const lp_array *array) {
   return (size_t)(numel(array) * lp_dtype_bits(array->dtype) + 7) / 8;
 }
 
-/* A mask of four axes shows the keys of the past and those up to the diagonal; one row stands for all queries. */
+/* An element of a mask of four axes: it shows the keys of the past and those up to the diagonal. One row stands for all
+ * queries. */
 static double mask_element(const graph_input *in, int64_t i) {
   const lp_array *a = &in->array;
   int64_t keys = a->dim[3], row = i / keys % a->dim[2];
@@ -268,7 +270,7 @@ static double follower(const graph_input *in, int64_t i, int64_t past) {
   }
 }
 
-/* Small numbers around 0, other ones for each input and the same in every step of a sequence. */
+/* Small numbers around 0, which differ between inputs and are the same in every step of a sequence. */
 static double datum(const lp_reference *r, int32_t input, int64_t i) {
   double number = lp_random_uniform(r->drawn, (uint64_t)input, (uint64_t)i);
   return lp_dtype_is_float(r->input[input].array.dtype) ? 2 * number - 1 : 1;
@@ -284,7 +286,7 @@ static void put(lp_array *array, int64_t i, double number) {
 static void fill(lp_reference *r, int32_t index, const int64_t *tokens, int64_t past) {
   graph_input *in = &r->input[index];
   int64_t count = numel(&in->array);
-  if (in->kind == PAST && past > 0) return; /* the last step's present */
+  if (in->kind == PAST && past > 0) return; /* reads the last step's present */
   in->array.data = lp_arena_alloc(r->arena, bytes_of(&in->array) + 1);
   for (int64_t i = 0; i < count; i++) {
     if (in->kind == TOKENS)
@@ -305,7 +307,7 @@ lp_status lp_reference_begin(lp_reference *r, int64_t batch, lp_diag *diag) {
   return LP_OK;
 }
 
-/* One evaluation of the graph: logits, and the presents where there are pasts. */
+/* Evaluates the graph once: logits, and the presents when there are pasts. */
 static lp_status evaluate(lp_reference *r, const int64_t *tokens, int64_t past, int64_t count, lp_array *logits,
                           lp_diag *diag) {
   LP_TRY(take_sizes(r, past, count, diag));
@@ -341,7 +343,7 @@ static lp_array last_rows(lp_reference *r, const lp_array *all, int64_t count) {
 
 lp_status lp_reference_step(lp_reference *r, const int64_t *tokens, int64_t count, lp_array *logits, lp_diag *diag) {
   lp_arena_free(r->before);
-  r->before = r->arena; /* has the presents that this step reads */
+  r->before = r->arena; /* holds the presents that this step reads */
   r->arena = lp_arena_create();
   int64_t past = r->past;
   r->past += count;

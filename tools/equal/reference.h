@@ -1,5 +1,5 @@
-/* The imported graph on the steps of a generation, by the reference interpreter of ir/: what a bundle is compared with.
- * Recognising and lowering have no part in it. It takes the names of tokens, logits, pasts and presents from
+/* Runs the imported graph on the steps of a generation, by the reference interpreter of ir/; bundles are compared with
+ * it. Recognising and lowering have no part in it. It takes the names of tokens, logits, pasts and presents from
  * bind-inputs, on a second copy of the graph, and gives the graph masks and positions itself. */
 #ifndef LP_TOOLS_EQUAL_REFERENCE_H
 #define LP_TOOLS_EQUAL_REFERENCE_H
@@ -10,11 +10,11 @@
 
 typedef struct lp_reference lp_reference;
 
-/* Fails on a model without the generation protocol, and on an input whose content nothing says. */
+/* Fails on a model without the generation protocol, and on an input with unknown content. */
 LP_MUST_USE lp_status lp_reference_open(const char *model, const lp_import_options *import, lp_reference **out,
                                         lp_diag *diag);
 void lp_reference_free(lp_reference *reference); /* NULL is allowed */
-/* The constant sizes of the tokens' input, 0 where any size goes. */
+/* The constant sizes of the tokens' input; 0 where any size is allowed. */
 int64_t lp_reference_batch(const lp_reference *reference);
 int64_t lp_reference_length(const lp_reference *reference);
 int64_t lp_reference_vocab(const lp_reference *reference);
@@ -26,8 +26,8 @@ LP_MUST_USE lp_status lp_reference_begin(lp_reference *reference, int64_t batch,
 /* Continues with tokens[batch][count]. `logits` is borrowed until the next call: [batch][count][vocab]. */
 LP_MUST_USE lp_status lp_reference_step(lp_reference *reference, const int64_t *tokens, int64_t count, lp_array *logits,
                                         lp_diag *diag);
-/* How many inputs are neither tokens nor caches nor follow from the sizes, and these after a step, borrowed until the
- * next: the bundle takes the same. `out` may be NULL. */
+/* Returns the number of inputs that are neither tokens nor caches and do not follow from the sizes. After a step, `out`
+ * gets these inputs, which the bundle takes too; they are borrowed until the next step. `out` may be NULL. */
 size_t lp_reference_data(const lp_reference *reference, lp_verify_array *out);
 /* The tokens' input with tokens[batch][count] in its element type, borrowed until the next step. */
 lp_verify_array lp_reference_tokens(const lp_reference *reference);

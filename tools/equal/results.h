@@ -1,4 +1,4 @@
-/* How comparisons came out: one result for each data set, step or test. */
+/* Results of comparisons: one for each data set, step or test. */
 #ifndef LP_TOOLS_EQUAL_RESULTS_H
 #define LP_TOOLS_EQUAL_RESULTS_H
 
@@ -6,12 +6,12 @@
 
 typedef enum { LP_VERIFY_PASSED, LP_VERIFY_FAILED, LP_VERIFY_UNSUPPORTED } lp_verify_status;
 
-/* How one data set, or one test of a suite, came out. */
+/* The result of one data set, or of one test of a suite. */
 typedef struct {
   char *name, *reason; /* reason NULL when passed */
   char *bound;         /* names of inputs that had to be constants, separated by ", "; NULL: none */
   lp_verify_status status;
-  double max_error; /* the greatest difference of a float that was compared; below 0: none was */
+  double max_error; /* the greatest difference of a compared float; below 0: none was compared */
 } lp_verify_result;
 
 typedef LP_VEC(lp_verify_result) lp_verify_results;

@@ -1,4 +1,4 @@
-/* Running a bundle once on arrays, through the runtime. */
+/* Runs a bundle once on arrays, through the runtime. */
 #include "tools/equal/run.h"
 
 #include "runtime/runtime.h"

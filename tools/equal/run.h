@@ -1,5 +1,5 @@
-/* Running a bundle once on arrays. The runtime and the IR each have an array type of their own; this header has
- * neither, so that the comparison can include the IR and the run the runtime. */
+/* Runs a bundle once on arrays. The runtime and the IR have different array types. This header uses neither, so that
+ * the comparison can include the IR, and the implementation the runtime. */
 #ifndef LP_TOOLS_EQUAL_RUN_H
 #define LP_TOOLS_EQUAL_RUN_H
 
@@ -24,10 +24,10 @@ size_t lp_verify_output_count(const lp_verify_bundle *bundle);
 /* `outputs` has room for lp_verify_output_count; release their data with free() in every case (zero them first). */
 LP_MUST_USE lp_status lp_verify_run(lp_verify_bundle *bundle, const lp_verify_array *inputs, size_t count,
                                     lp_verify_array *outputs, lp_diag *diag);
-/* The same after `past` positions that earlier steps left in the KV caches. */
+/* Does the same after `past` positions that earlier steps left in the KV caches. */
 LP_MUST_USE lp_status lp_verify_step(lp_verify_bundle *bundle, int64_t past, const lp_verify_array *inputs,
                                      size_t count, lp_verify_array *outputs, lp_diag *diag);
-bool lp_verify_has_caches(const lp_verify_bundle *bundle); /* false: no step can follow another */
+bool lp_verify_has_caches(const lp_verify_bundle *bundle); /* false: the bundle cannot continue after a step */
 int64_t lp_verify_context(const lp_verify_bundle *bundle); /* the most positions; 0: unknown */
 
 #endif

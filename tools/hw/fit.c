@@ -1,4 +1,4 @@
-/* llmpart hw fit, eval: from tables of measured operators to machine models, and back to judge them. */
+/* llmpart hw fit, eval: makes machine models from tables of measured operators, and compares models with tables. */
 #include "base/path.h"
 #include "tools/hw/hw.h"
 

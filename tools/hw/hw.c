@@ -1,4 +1,4 @@
-/* llmpart hw: machine models: its options, and which action takes them. */
+/* llmpart hw: machine models. Its options, and the action that each belongs to. */
 #include "tools/hw/hw.h"
 
 static const lp_tool_action actions[] = {{"list", hw_list, 0}, {"show", hw_show, 1},       {"fit", hw_fit, 1},

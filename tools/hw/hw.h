@@ -1,4 +1,4 @@
-/* What the actions of `llmpart hw` share. */
+/* Declarations that the actions of `llmpart hw` share. */
 #ifndef LP_TOOLS_HW_H
 #define LP_TOOLS_HW_H
 
@@ -6,7 +6,7 @@
 #include "tools/tools.h"
 
 typedef struct {
-  const char *out;             /* a path, or text, yaml or json on stdout; NULL: the action's usual */
+  const char *out;             /* a path, or text, yaml or json for stdout; NULL: the action's default */
   const char *machine, *name;  /* fit, profile */
   const char *op, *dtype;      /* predict */
   int64_t size[LP_HW_SIZES];   /* predict; 0: not given */

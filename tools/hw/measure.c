@@ -1,5 +1,5 @@
-/* Compiles a decoder made up for the purpose, runs it through the runtime, and pairs the time of each part with the
- * sizes that the planner asks predictors about. */
+/* Compiles a synthetic decoder, runs it through the runtime, and pairs the time of each part with the sizes for which
+ * the planner asks predictors. */
 #include "tools/hw/measure.h"
 #include "base/dir.h"
 #include "base/file.h"
@@ -17,7 +17,7 @@
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
-/* Weights of zeros: kernels take as long as for any others. */
+/* The weights are zeros, because kernels take the same time for all values. */
 static lp_status write_weights(hw_bench *bench, lp_diag *diag) {
   char *path = lp_path_join(bench->folder, "weights.bin");
   lp_status status = lp_file_write(path, "", 0, diag);
@@ -80,11 +80,11 @@ void hw_bench_close(hw_bench *bench) {
 
 /* ---- pairing ----------------------------------------------------------------------------------------------------- */
 
-/* A machine whose predictor writes down what it is asked. */
+/* A machine with a predictor that records the facts it is asked about. */
 typedef LP_VEC(lp_op_facts) facts_list;
 
 typedef struct {
-  lp_machine machine; /* first: the predictor is handed its address */
+  lp_machine machine; /* first, because the predictor gets its address */
   facts_list *asked;
 } recorder;
 
@@ -99,7 +99,7 @@ static bool always(const lp_machine *machine) {
   return true;
 }
 
-/* What the planner asks of each operator of a pass, in the order they run. */
+/* Lists the facts that the planner asks about for each operator of a pass, in the order in which they run. */
 static lp_status list_facts(const hw_bench *bench, int64_t past, int64_t count, lp_op_facts **out, size_t *facts,
                             lp_diag *diag) {
   static const lp_hw_predictor predictor = {.name = "recorder", .predict = write_down, .asks_pass_bytes = always};
@@ -111,7 +111,7 @@ static lp_status list_facts(const hw_bench *bench, int64_t past, int64_t count, 
   lp_plan_problem problem[LP_STAGE_COUNT];
   lp_status status = lp_plan_build(bench->module, &request, arena, problem, diag);
   lp_arena_free(arena);
-  /* Prefill is asked first, then decode, in the same way. */
+  /* The planner asks about prefill first, then in the same way about decode. */
   size_t half = asked.count / 2;
   *facts = half;
   *out = lp_alloc((half + 1) * sizeof **out);
@@ -137,16 +137,16 @@ static void keep_lesser(lp_hw_samples *out, lp_hw_sample sample) {
   lp_vec_push(out, sample);
 }
 
-static const double least_us = 0.01; /* no operator takes no time, whatever the clock shows */
+static const double least_us = 0.01; /* every operator takes some time, even when the clock shows none */
 
-/* After the last attention only the last row of a prompt is computed, with weights that the prompt has evicted from the
- * caches. The times of these operators are taken from decode, which is measured more often. */
+/* After the last attention only the last row of a prompt is computed, and the prompt has evicted its weights from the
+ * caches. The times of these operators are therefore taken from decode, which is measured more often. */
 static bool is_picked(const lp_op_facts *facts, int64_t tokens) {
   return facts->m > 0 && facts->m < tokens;
 }
 
-/* One sample for each set of equal operators: the mean of their times, since equal sizes need not be equal work:
- * threads meet after the output projection, not after that of the queries. */
+/* Adds one sample for each set of equal operators, the mean of their times. Operators of equal size need not do equal
+ * work: threads meet after the output projection, but not after that of the queries. */
 static void add_samples(const lp_op_facts *facts, const lp_profile *profile, int64_t tokens, lp_hw_samples *out) {
   size_t count = profile->parts.count;
   bool *done = lp_alloc(count * sizeof *done + 1);

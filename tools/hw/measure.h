@@ -1,4 +1,4 @@
-/* Measuring the operators of a decoder on this machine, as `llmpart run` runs them. */
+/* Measures the operators of a decoder on this machine, run as `llmpart run` runs them. */
 #ifndef LP_TOOLS_HW_MEASURE_H
 #define LP_TOOLS_HW_MEASURE_H
 
@@ -16,14 +16,14 @@ typedef struct {
   int64_t vocab;
 } hw_bench;
 
-/* The bundle tells when each operator begins, and lies in a temporary folder until it is closed. */
+/* Compiles the decoder into a temporary folder, with code that reports when each operator begins. */
 LP_MUST_USE lp_status hw_bench_open(const lp_decoder_shape *shape, const lp_machine *host, int32_t threads,
                                     hw_bench *out, lp_diag *diag);
 void hw_bench_close(hw_bench *bench);
 
-/* One pass over `count` tokens after `past`: appends one sample for each different operator, the mean over the middle
- * repetitions and the layers that have it, and one for the rest of the pass. An operator that `out` holds already keeps
- * the lesser time, since other work on the machine can only slow it down. */
+/* Measures a pass over `count` tokens after `past`. Appends one sample for each different operator, the mean over the
+ * middle repetitions and over the layers that have it, and one for the rest of the pass. An operator that `out` holds
+ * already keeps the lesser time, because other work on the machine can only slow it down. */
 LP_MUST_USE lp_status hw_bench_measure(const hw_bench *bench, int64_t past, int64_t count, int64_t repetitions,
                                        lp_hw_samples *out, lp_diag *diag);
 

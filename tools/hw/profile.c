@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What is measured of a decoder made up for it. */
+/* A synthetic decoder and the passes that are measured of it. */
 typedef struct {
   lp_decoder_shape shape;
   int64_t most;    /* tokens of a pass */
-  bool decode_one; /* only one token after two lengths of past: shows the effect of the size of a pass */
+  bool decode_one; /* measures only one token, after two lengths of past, to show the effect of the size of a pass */
 } measured_shape;
 
-/* Widths of small and middling models. */
+/* Widths of small and medium models. */
 static const measured_shape shapes[] = {
     {{9, 128, 320, 4, 2, 1024, 4096, LP_F32, true}, 2048, false},
     {{6, 192, 512, 6, 2, 4096, 4096, LP_F32, true}, 1100, false},
@@ -23,8 +23,8 @@ static const measured_shape shapes[] = {
     {{2, 2048, 5632, 32, 4, 8192, 4096, LP_F32, true}, 256, false},
 };
 
-/* One width again in passes that read these shares of the last cache, from all in it to far beyond: two layers, and a
- * vocabulary for the rest. */
+/* One width again, in passes that read these shares of the last cache, from passes that fit it to far larger ones: two
+ * layers, and a vocabulary that takes the rest. */
 static const double cache_shares[] = {0, 0.4, 0.6, 0.8, 1, 1.25, 1.6, 2.2, 3};
 enum { SHAPES = LP_COUNT(shapes), PASSES = LP_COUNT(cache_shares) };
 
@@ -60,12 +60,12 @@ static void show_progress(profiler *p, const char *what) {
           (lp_now_ms() - p->begin_ms) / 1e3, what);
 }
 
-/* One pass is measured in any case. */
+/* At least one pass is always measured. */
 static bool has_time(const profiler *p) {
   return p->samples.count == 0 || lp_now_ms() - p->begin_ms < p->flags->budget_ms;
 }
 
-/* More often when it is short. */
+/* Short passes are repeated more often. */
 static int64_t repetitions(const measured_shape *m, int64_t count) {
   double work = (double)(m->shape.hidden * m->shape.hidden) * (double)count;
   return work < 4e6 ? 25 : work < 1e8 ? 11 : work < 4e8 ? 5 : 3;
@@ -81,7 +81,7 @@ static lp_status measure_pass(profiler *p, const hw_bench *bench, const measured
   return hw_bench_measure(bench, past, count, repetitions(m, count), &p->samples, p->diag);
 }
 
-/* Tokens twice, the second time a moment later. */
+/* Measures the passes over tokens twice, the second time a moment later. */
 static lp_status measure_passes(profiler *p, const hw_bench *bench, const measured_shape *m) {
   for (int visit = 0; visit < 2; visit++) {
     for (size_t i = 0; i < LP_COUNT(pasts); i++)
@@ -103,7 +103,8 @@ static lp_status measure_shape(profiler *p, const measured_shape *m) {
   return status;
 }
 
-/* The figures must allow what was measured: a machine that was busy when it was first looked at shows less. */
+/* Raises figures that are below the measurements. A machine that was busy when its figures were measured shows too low
+ * ones. */
 static void raise_figures(profiler *p) {
   double *figure = p->host->figure;
   for (size_t i = 0; i < p->samples.count; i++) {

@@ -1,4 +1,4 @@
-/* llmpart hw list, show, predict: what is known of a machine. */
+/* llmpart hw list, show, predict: the figures of a machine, and predictions from them. */
 #include "tools/hw/hw.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static void put_target(lp_json_writer *json, const lp_hw_target *target) {
   lp_json_put_end(json);
 }
 
-/* Under `key`; NULL: an item of a list. */
+/* Writes a machine under `key`; NULL: as an item of a list. */
 static void put_machine(lp_json_writer *json, const char *key, const lp_machine *m) {
   static const char *const keys[LP_HW_FIGURE_COUNT] = {"peak_f32_flops",
                                                        "peak_f16_flops",
@@ -64,7 +64,7 @@ static lp_status put_machines(lp_buf *out, lp_diag *diag) {
   lp_json_put_array(&json, "machines");
   for (size_t i = 0; i < count; i++) {
     lp_machine *machine = NULL;
-    if (lp_streq(names[i], "host")) continue; /* measured only when it is asked for */
+    if (lp_streq(names[i], "host")) continue; /* this machine is measured only on request */
     LP_TRY(lp_hw_load(names[i], &machine, diag));
     put_machine(&json, NULL, machine);
     lp_hw_free(machine);
@@ -156,7 +156,7 @@ static void put_prediction_json(const lp_machine *machine, const char *op, const
   lp_json_put_number(&json, "time_us", p->time_ms * 1e3);
   lp_json_put_number(&json, "low_us", p->low_ms * 1e3);
   lp_json_put_number(&json, "high_us", p->high_ms * 1e3);
-  lp_json_put_number(&json, "distance_octaves", p->distance); /* null: nothing measured */
+  lp_json_put_number(&json, "distance_octaves", p->distance); /* null when nothing was measured */
   lp_json_put_end(&json);
   lp_buf_puts(out, "\n");
 }

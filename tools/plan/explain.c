@@ -1,4 +1,4 @@
-/* llmpart explain: why an operator sits where it does: its times on either side, and what moving it would change. */
+/* llmpart explain: shows why an operator is on its side: its times on either side, and the effect of moving it. */
 #include "base/side.h"
 #include "tools/certificate/certificate.h"
 #include "tools/tools.h"

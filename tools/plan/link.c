@@ -1,4 +1,4 @@
-/* llmpart link: link models, as a table and as the YAML they are read from. */
+/* llmpart link: prints link models, as a table or as YAML. */
 #include "tools/tools.h"
 
 #include "hwmodels/hwmodels.h"

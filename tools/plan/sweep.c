@@ -1,4 +1,4 @@
-/* llmpart sweep: a capacity planner's table. */
+/* llmpart sweep: a table of plans for capacity planning. */
 #include "passes/plan/sweep/sweep.h"
 #include "frontend/frontend.h"
 #include "tools/tools.h"
@@ -14,11 +14,11 @@ typedef struct {
   bool stats;
 } sweep_flags;
 
-/* ---- what is written where --------------------------------------------------------------------------------------- */
+/* ---- outputs ----------------------------------------------------------------------------------------------------- */
 
 static const char *const formats[] = {"csv", "json", "html"};
 
-/* "csv" is csv on stdout, "FILE.csv" a file. NULL: neither. */
+/* "csv" means csv on stdout, "FILE.csv" a file. NULL: neither. */
 static const char *format_of(const char *output, const char **path) {
   *path = output;
   for (size_t i = 0; i < LP_COUNT(formats); i++) {
@@ -79,9 +79,9 @@ static void print_stats(const lp_sweep_spec *spec, const lp_sweep_result *result
           spec->rows, result->resumed, result->evaluations, result->ms * 1e-3, per_s(result->evaluations, result->ms));
 }
 
-/* ---- the way ----------------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------------------------------- */
 
-/* To the operator graph with its costs. */
+/* Imports the model and runs the passes up to the operator graph with its costs. */
 static lp_status load_model(const lp_sweep_spec *spec, lp_module **out, lp_diag *diag) {
   size_t at[LP_SWEEP_AXES];
   lp_compile_request request = lp_sweep_request(spec, 0, at);
@@ -115,7 +115,8 @@ static lp_status sweep(const sweep_flags *flags, const lp_sweep_spec *spec, lp_d
   lp_status status = lp_sweep_run(spec, module, &options, &result, diag);
   if (status == LP_OK && flags->stats) print_stats(spec, &result);
   if (status == LP_OK) status = write_outputs(flags, spec, &result, diag);
-  if (status == LP_OK && !flags->journal) (void)unlink(options.journal); /* nothing is left to take up */
+  /* The sweep is complete, so no later run needs the journal. */
+  if (status == LP_OK && !flags->journal) (void)unlink(options.journal);
   lp_sweep_result_free(&result);
   lp_buf_free(&beside);
   lp_module_free(module);

@@ -1,4 +1,5 @@
-/* llmpart radio pf, drop, list, show: what schedulers give to the users of a cell, users of a network, its profiles. */
+/* llmpart radio pf, drop, list, show: the shares that schedulers give to the users of a cell, random users of a
+ * network, and network profiles. */
 #include "base/csv.h"
 #include "tools/radio/radio.h"
 
@@ -13,7 +14,7 @@ typedef struct {
   const char *const *column;
   int32_t columns, rows;
   const double *value;                                        /* [rows][columns] */
-  void (*put_totals)(lp_json_writer *json, const void *user); /* members beside the rows */
+  void (*put_totals)(lp_json_writer *json, const void *user); /* writes further members next to the rows */
   const void *user;
 } table;
 

@@ -1,4 +1,4 @@
-/* llmpart radio: values of the radio model: its options, and which action takes them. */
+/* llmpart radio: values of the radio model. Its options, and the action that each belongs to. */
 #include "tools/radio/radio.h"
 
 #include <math.h>

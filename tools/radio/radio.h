@@ -1,4 +1,4 @@
-/* What the actions of `llmpart radio` share. */
+/* Declarations that the actions of `llmpart radio` share. */
 #ifndef LP_TOOLS_RADIO_H
 #define LP_TOOLS_RADIO_H
 
@@ -13,8 +13,8 @@ typedef struct {
   int64_t blocks, users, intervals, seed;
   const char *scheduler;
   double beta;
-  const char *csv; /* a table to add a column to */
-  const char *out; /* a path, or text, csv or json on stdout; NULL: text */
+  const char *csv; /* a table to which a column is added */
+  const char *out; /* a path, or text, csv or json for stdout; NULL: text */
 } radio_flags;
 
 /* `llmpart radio NAME ...`; the command's user: radio_flags. */

@@ -1,4 +1,4 @@
-/* llmpart radio pathloss, los, o2i, capacity: one value, or one more column of a table. */
+/* llmpart radio pathloss, los, o2i, capacity: computes one value, or adds a column to a table. */
 #include "base/csv.h"
 #include "tools/radio/radio.h"
 
@@ -23,10 +23,10 @@ static const input inputs[] = {
 };
 
 typedef struct {
-  const char *column; /* of the result */
-  const char *needs;  /* the input without a default */
+  const char *column; /* column of the result */
+  const char *needs;  /* the input that has no default */
   double (*value)(const radio_flags *flags, lp_radio_scenario scenario);
-  bool wants_los; /* --los, --nlos or a column `los` */
+  bool wants_los; /* needs --los, --nlos or a column `los` */
 } quantity;
 
 /* ---- values ---- */
@@ -104,7 +104,7 @@ static lp_status read_los(const lp_csv *csv, size_t row, int32_t column, radio_f
   return lp_error(diag, lp_csv_loc(csv, row, column), "'los' is '%s', neither 'los' nor 'nlos'", text);
 }
 
-/* The flags of one row: those of the command line with what the row says. */
+/* Sets the flags for one row: those of the command line, replaced by the row's columns. */
 static lp_status read_row(const lp_csv *csv, size_t row, radio_flags *flags, lp_diag *diag) {
   int32_t scenario = lp_csv_column(csv, "scenario"), los = lp_csv_column(csv, "los");
   if (scenario >= 0) flags->scenario = lp_csv_at(csv, row, scenario);

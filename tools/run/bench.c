@@ -1,4 +1,4 @@
-/* llmpart bench: speed of a bundle, in llama-bench's rows. */
+/* llmpart bench: measures the speed of a bundle, in the rows of llama-bench. */
 #include "base/path.h"
 #include "base/units.h"
 #include "runtime/runtime.h"
@@ -102,7 +102,7 @@ static void put_parts_md(const char *test, const lp_profile *profile, lp_buf *ou
   lp_buf_printf(out, "| all | %.1f | |\n\n", profile->total_ms * 1e3);
 }
 
-/* Measures a prompt, and a token in the middle of what would be generated; `json` is inside a list, or NULL. */
+/* Measures a prompt, and a token in the middle of a generation; `json` is inside a list, or NULL. */
 static lp_status profile_tests(const bench_flags *flags, lp_session *session, lp_json_writer *json, lp_buf *out,
                                lp_diag *diag) {
   const lp_bench_options *bench = &flags->bench;

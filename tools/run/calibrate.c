@@ -1,4 +1,4 @@
-/* llmpart calibrate: the smallest theta of a bundle's exits that keeps a risk. */
+/* llmpart calibrate: finds the smallest theta of a bundle's exits that keeps a risk. */
 #include "runtime/exits/calibrate/calibrate.h"
 #include "base/file.h"
 #include "base/path.h"
@@ -79,7 +79,7 @@ static lp_status calibrate(const calibrate_flags *flags, const thetas *at, lp_di
   lp_bundle_options load = {.load = LP_LOAD_DEVICE | LP_LOAD_CLOUD};
   lp_bundle *bundle = NULL;
   lp_calibration_report report = {0};
-  (void)lp_codec_parse(flags->codec, &options.codec); /* the option was checked */
+  (void)lp_codec_parse(flags->codec, &options.codec); /* the option was checked before */
   LP_TRY(lp_bundle_load(flags->bundle, &load, &bundle, diag));
   lp_status status = lp_calibrate(bundle, &options, &report, diag);
   if (status == LP_OK && flags->apply) status = apply(flags->bundle, &report, diag);

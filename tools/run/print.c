@@ -1,4 +1,4 @@
-/* Prints what `llmpart run` generated, as text or JSON, and its statistics. */
+/* Prints the result of `llmpart run` as text or JSON, and its statistics. */
 #include "tools/run/print.h"
 #include "base/side.h"
 #include "base/units.h"
@@ -106,10 +106,10 @@ void lp_run_print_json(const lp_bundle *bundle, const lp_generation *made, int64
   }
   lp_json_put_end(&json);
   put_totals(&json, made);
-  lp_json_put_object(&json, "plan"); /* which was taken, and what of the link it was chosen by */
+  lp_json_put_object(&json, "plan"); /* the chosen plan, and the link's figures that chose it */
   lp_json_put_integer(&json, "plan", made->plan);
   lp_json_put_integer(&json, "plans", made->plan_count);
-  lp_json_put_number(&json, "rtt_ms", made->rtt_ms); /* null: not measured */
+  lp_json_put_number(&json, "rtt_ms", made->rtt_ms); /* null when not measured */
   lp_json_put_number(&json, "up_bps", made->up_bps);
   lp_json_put_end(&json);
   lp_json_put_end(&json);

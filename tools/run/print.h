@@ -1,4 +1,4 @@
-/* How `run` prints what was generated. */
+/* Prints the results of `llmpart run`. */
 #ifndef LP_TOOLS_RUN_PRINT_H
 #define LP_TOOLS_RUN_PRINT_H
 
@@ -6,9 +6,9 @@
 
 /* JSON, schema llmpart.run/1. */
 void lp_run_print_json(const lp_bundle *bundle, const lp_generation *made, int64_t prompt_tokens, lp_buf *out);
-/* The text of a sequence; ids where the bundle has no tokenizer. */
+/* Prints the text of a sequence, or ids when the bundle has no tokenizer. */
 void lp_run_print_text(const lp_bundle *bundle, const lp_generation *made, int64_t sequence, lp_buf *out);
-/* Times, bytes and sides, for people. */
+/* Prints times, bytes and sides for people. */
 void lp_run_print_stats(const lp_generation *made, int64_t prompt_tokens, lp_buf *out);
 
 #endif

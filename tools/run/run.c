@@ -22,7 +22,7 @@ typedef struct {
   lp_link_security security;
 } run_flags;
 
-/* ---- what was not given ------------------------------------------------------------------------------------------ */
+/* ---- defaults ---------------------------------------------------------------------------------------------------- */
 
 static double or_else(double given, double otherwise) {
   return isnan(given) ? otherwise : given;
@@ -34,8 +34,8 @@ static void settle_sampling(run_flags *flags, const lp_sampling *from) {
   flags->top_p = or_else(flags->top_p, from->top_p);
 }
 
-/* A resumed run takes its session's values, any other the usual ones; its bundle says how it samples. What was given
- * stays: it is compared with the session's. */
+/* Sets the options that were not given: a resumed run takes the values of its session, any other run the defaults, with
+ * the bundle's settings of sampling. Given options stay and are compared with the session's. */
 static void settle(run_flags *flags, const lp_saved_session *saved) {
   const lp_saved_session usual = {.mode = LP_MODE_EXACT, .theta = 0.8, .codec = LP_CODEC_AUTO, .max_tokens = -1};
   const lp_saved_session *from = saved ? saved : &usual;
@@ -83,7 +83,7 @@ static lp_status print_made(const run_flags *flags, const lp_bundle *bundle, con
       lp_buf_puts(&out, "\n");
     }
   } else {
-    lp_buf_puts(&out, "\n"); /* the text was printed as it came */
+    lp_buf_puts(&out, "\n"); /* the text is on stdout already */
   }
   fflush(stdout);
   lp_status status = lp_tool_write("-", out.data, out.size, diag);
@@ -102,10 +102,10 @@ static int64_t tokens_to_make(const run_flags *flags, const lp_bundle *bundle, i
   return lp_bundle_context_length(bundle) > 0 && left < 128 ? (left > 0 ? left : 1) : 128;
 }
 
-/* --theta and --codec. The rows of a calibrated theta travel as they did when it was found. */
+/* Reads --theta and --codec. By default rows are sent in the codec with which a calibrated theta was found. */
 static lp_status read_exits(const run_flags *flags, const lp_bundle *bundle, lp_generate_options *out, lp_diag *diag) {
   lp_calibration found;
-  (void)lp_codec_parse(flags->codec, &out->codec); /* the option was checked */
+  (void)lp_codec_parse(flags->codec, &out->codec); /* the option was checked before */
   out->theta = flags->usual_theta;
   if (!flags->theta) return LP_OK;
   if (!lp_streq(flags->theta, "calibrated")) return lp_parse_double(flags->theta, &out->theta, NULL, LP_LOC_NONE);
@@ -120,7 +120,7 @@ static lp_status read_exits(const run_flags *flags, const lp_bundle *bundle, lp_
 
 static lp_mode mode_of(const run_flags *flags) {
   lp_mode mode = LP_MODE_FULL;
-  (void)lp_mode_parse(flags->mode, &mode); /* the option was checked */
+  (void)lp_mode_parse(flags->mode, &mode); /* the option was checked before */
   return mode;
 }
 
@@ -166,7 +166,7 @@ static lp_status generate(const run_flags *flags, const lp_saved_session *saved,
   }
   options.trace = flags->trace ? lp_trace_create() : NULL;
   lp_status status = generate_with(flags, &options, sides, prompt, diag);
-  /* Of a run that failed too: that is when one looks. */
+  /* The trace of a failed run is written, too, because it shows the failure. */
   lp_status written = flags->trace ? lp_trace_write(options.trace, flags->trace, diag) : LP_OK;
   lp_trace_free(options.trace);
   return status != LP_OK ? status : written;
@@ -193,7 +193,7 @@ static lp_status check_mode(const run_flags *flags, const lp_bundle *bundle, lp_
   return lp_error(diag, LP_LOC_FILE(flags->sides.bundle), "--mode=%s: %s", flags->mode, why);
 }
 
-/* A run that was killed before it wrote a session begins again, so that the same command can be repeated. */
+/* A run that was killed before it wrote a session starts over, so that the same command can be repeated. */
 static lp_status read_session(run_flags *flags, lp_saved_session *out, bool *found, lp_diag *diag) {
   *found = flags->resume && lp_path_exists(flags->session);
   if (*found) return lp_saved_session_read(flags->session, out, diag);
@@ -204,7 +204,8 @@ static lp_status read_session(run_flags *flags, lp_saved_session *out, bool *fou
   return LP_OK;
 }
 
-/* A temperature that was given counts, and the model's top-k and top-p belong to the model's own. */
+/* A given temperature replaces the model's; the model's top-k and top-p then do not apply, because they belong to the
+ * model's temperature. */
 static void settle_by_bundle(run_flags *flags, const lp_bundle *bundle) {
   const lp_sampling greedy = {.top_p = 1}, advised = lp_bundle_sampling(bundle);
   settle_sampling(flags, isnan(flags->temperature) ? &advised : &greedy);

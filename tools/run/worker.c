@@ -32,7 +32,7 @@ static void catch_signals(void) {
   sigaction(SIGTERM, &action, NULL);
 }
 
-/* To whoever started this worker, its port; to a person, its address. */
+/* Writes the port to the process that started this worker, or prints the address for people. */
 static void tell_address(void *user, const char *host, int port) {
   const worker_flags *flags = user;
   char line[16];
@@ -45,7 +45,7 @@ static void tell_address(void *user, const char *host, int port) {
     close((int)flags->ready_fd);
 }
 
-/* Figures to size --context-budget by, and to show that nothing stays. */
+/* Prints figures to choose --context-budget by, and to show that no memory is left in use. */
 static void tell_held(void *user, size_t open, size_t bytes) {
   (void)user;
   fprintf(stderr, "open %zu, bytes %zu\n", open, bytes);

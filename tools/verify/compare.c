@@ -1,4 +1,4 @@
-/* Comparing what a model gave with what its test data expects. */
+/* Compares the results of a model with those of its test data. */
 #include "tools/verify/compare.h"
 
 #include <math.h>
@@ -17,8 +17,8 @@ static bool same_shape(const lp_verify_array *found, const lp_array *wanted) {
   return true;
 }
 
-/* Neighbours among the numbers of 16 bits differ by up to this share: a result may be rounded to either. Of bfloat16,
- * whose expectations were computed step by step, ONNX's own runner allows two. */
+/* Neighbouring numbers of 16 bits differ by up to this share, and a result may be rounded to either. For bfloat16, with
+ * expectations that were computed step by step, ONNX's own runner allows twice as much. */
 static double spacing(lp_dtype dtype) {
   return dtype == LP_BF16 ? 0x1p-6 : dtype == LP_F16 ? 0x1p-10 : 0;
 }
@@ -38,7 +38,7 @@ static bool equal_at(const lp_tensor *found, const lp_tensor *wanted, int64_t in
 lp_status lp_verify_compare(const lp_verify_array *found, const lp_array *wanted, const lp_tolerance *tolerance,
                             lp_verify_outcome *outcome) {
   lp_buf *why = &outcome->why;
-  /* old test data keeps bf16 as the integers of its bits */
+  /* old test data stores bf16 as integers with its bits */
   lp_dtype dtype = wanted->dtype == LP_U16 && lp_streq(found->dtype, "bf16") ? LP_BF16 : wanted->dtype;
   if (!lp_streq(found->dtype, lp_dtype_name(dtype))) {
     lp_buf_printf(why, "'%s' is %s, expected %s", found->name, found->dtype, lp_dtype_name(wanted->dtype));

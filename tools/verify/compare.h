@@ -1,4 +1,4 @@
-/* Comparing what a model gave with what its test data expects. */
+/* Compares the results of a model with those of its test data. */
 #ifndef LP_TOOLS_VERIFY_COMPARE_H
 #define LP_TOOLS_VERIFY_COMPARE_H
 
@@ -9,8 +9,8 @@ typedef struct {
   double rtol, atol;
 } lp_tolerance;
 
-/* What comparing came to: a text of the first difference that is not tolerated, and the greatest difference of finite
- * floats, tolerated or not. */
+/* The outcome of a comparison: a text of the first difference that is not tolerated, and the greatest difference of
+ * finite floats, tolerated or not. */
 typedef struct {
   lp_buf why;
   double worst;

@@ -1,4 +1,5 @@
-/* Compiling a model to be verified: as it is or, where a size depends on inputs, with these as a data set has them. */
+/* Compiles a model for verification: unchanged or, where a size depends on inputs, with these inputs bound to the
+ * values of a data set. */
 #include "tools/verify/compile.h"
 #include "base/path.h"
 
@@ -42,7 +43,7 @@ static int32_t find_input(const lp_verify_graph *graph, const char *name) {
   return -1;
 }
 
-/* The types of the inputs that are left, for those test data that spells them otherwise. */
+/* Records the types of the remaining inputs, because some test data stores them in other types. */
 static void keep_types(const lp_module *module, lp_verify_graph *graph) {
   const lp_op *main = lp_module_find_func(module, "main");
   const lp_attr *inputs = main ? lp_op_attr(main, "inputs") : NULL;
@@ -71,7 +72,7 @@ static bool is_bound(const binding_list *bindings, const char *name) {
   return false;
 }
 
-/* Binds the inputs that notes in `diag` name to the set's values; how many are new. */
+/* Binds the inputs that notes in `diag` name to the set's values; returns the number of new bindings. */
 static size_t bind_needed(const lp_verify_compilation *c, const char *set, const lp_diag *diag,
                           binding_list *bindings) {
   size_t before = bindings->count;

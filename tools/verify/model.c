@@ -34,7 +34,7 @@ static lp_status list_sets(const char *dir, lp_texts *out, lp_diag *diag) {
 
 typedef LP_VEC(lp_array) arrays;
 
-/* KIND_0.pb, KIND_1.pb, ... as far as they go. */
+/* Reads KIND_0.pb, KIND_1.pb, ... up to the first that is absent. */
 static lp_status read_arrays(const char *dir, const char *kind, lp_arena *arena, arrays *out, lp_diag *diag) {
   for (int n = 0;; n++) {
     const char *path = lp_arena_format(arena, "%s/%s_%d.pb", dir, kind, n), *name;
@@ -45,7 +45,7 @@ static lp_status read_arrays(const char *dir, const char *kind, lp_arena *arena,
   }
 }
 
-/* Test data of an input. Old test data keeps bf16 as the integers of its bits. */
+/* Converts test data to an input. Old test data stores bf16 as integers with its bits. */
 static lp_verify_array as_input(const lp_array *array, const lp_verify_input *of) {
   bool bits = of && of->dtype == LP_BF16 && array->dtype == LP_U16;
   lp_verify_array input = {.name = of ? of->name : "",
@@ -118,10 +118,10 @@ char *lp_verify_first_error(const lp_diag *diag, size_t from) {
   return lp_strdup("failed");
 }
 
-/* "a, b": the inputs that had to be constants. */
+/* Writes "a, b": the inputs that had to be constants. */
 static void put_bound(const lp_verify_graph *graph, const lp_verify_options *options, lp_buf *out) {
   for (size_t i = 0; i < graph->count; i++) {
-    bool own = false; /* what the user bound needs no mention */
+    bool own = false; /* inputs that the user bound are not mentioned */
     for (size_t k = 0; k < options->bind.count; k++) {
       const char *text = options->bind.data[k];
       size_t length = strlen(graph->input[i].name);

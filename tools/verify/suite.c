@@ -1,5 +1,5 @@
-/* llmpart verify --suite: every folder that holds a model is a test. Each runs in a process of its own, so that one
- * that crashes or hangs takes no other with it. A child leaves what it found in a file; the parent only waits. */
+/* llmpart verify --suite: every folder that holds a model is a test. Each test runs in its own process, so that a crash
+ * or a hang does not affect the others. A child writes its result to a file; the parent only waits. */
 #include "base/clock.h"
 #include "base/dir.h"
 #include "base/file.h"
@@ -20,7 +20,7 @@
 
 enum { MAX_DEPTH = 16, MAX_LOG = 400 };
 
-/* A test under way: a slot of the pool. */
+/* A running test: a slot of the pool. */
 typedef struct {
   pid_t pid; /* 0: free */
   size_t test;
@@ -49,7 +49,7 @@ static bool is_wanted(const suite *s, const char *name) {
   return !glob || fnmatch(glob, name, 0) == 0 || fnmatch(glob, lp_path_base(name), 0) == 0;
 }
 
-/* A folder that is no link to one: links could lead around in circles. */
+/* Tells whether the path is a folder and not a link, because links could form cycles. */
 static bool is_folder(const char *path) {
   struct stat info;
   return lstat(path, &info) == 0 && S_ISDIR(info.st_mode);
@@ -79,7 +79,7 @@ static lp_status find_tests(suite *s, const char *below, int depth, lp_diag *dia
 
 /* ---- one test, in the child -------------------------------------------------------------------------------------- */
 
-/* A test with several data sets passes when all do; otherwise its reason is the first that did not. */
+/* A test with several data sets passes when all of them do; otherwise its reason is that of the first failure. */
 static lp_verify_result sum_up(const lp_verify_results *results) {
   for (size_t i = 0; i < results->count; i++)
     if (results->data[i].status != LP_VERIFY_PASSED) return results->data[i];
@@ -115,7 +115,7 @@ static void run_test(const suite *s, const char *name, const char *folder) {
   _exit(status == LP_OK ? 0 : 1);
 }
 
-/* What a child prints, such as a failed assertion, goes to a file: it explains a crash. */
+/* Redirects the child's output, such as a failed assertion, to a file, because it explains a crash. */
 static void redirect_output(const char *folder) {
   char *path = lp_path_join(folder, "log");
   int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -152,7 +152,7 @@ static lp_status start_test(suite *s, job *slot, lp_diag *diag) {
   return LP_OK;
 }
 
-/* The first line a crashed child left, such as an assertion's. */
+/* Writes the first line that a crashed child printed, such as an assertion's. */
 static void put_log(const char *folder, lp_buf *out) {
   char *path = lp_path_join(folder, "log"), *text = NULL;
   size_t size = 0;
@@ -164,7 +164,7 @@ static void put_log(const char *folder, lp_buf *out) {
   free(path);
 }
 
-/* Why a child left no result; NULL when it left one. Release with free(). */
+/* The reason why a child left no result; NULL when it left one. Release with free(). */
 static char *why_none(const suite *s, const job *slot, int wait_status) {
   lp_buf why = {0};
   if (slot->late) {
@@ -183,7 +183,7 @@ static void read_result(const suite *s, const job *slot, int wait_status, lp_ver
   char *path = lp_path_join(slot->folder, "result"), *text = NULL, *why = why_none(s, slot, wait_status);
   size_t size = 0;
   char *line = !why && lp_file_read(path, &text, &size, NULL) == LP_OK ? strchr(text, '\n') : NULL;
-  out->max_error = -1; /* the child does not hand it over */
+  out->max_error = -1; /* the child does not report it */
   if (line) {
     *line = '\0';
     out->status = (lp_verify_status)(text[0] - '0');
@@ -197,7 +197,7 @@ static void read_result(const suite *s, const job *slot, int wait_status, lp_ver
   free(path);
 }
 
-/* Takes in the children that have ended and kills those that are late. */
+/* Collects the children that have ended, and kills those that exceed the time limit. */
 static void reap(suite *s) {
   for (size_t i = 0; i < s->job_count; i++) {
     job *slot = &s->jobs[i];

@@ -13,7 +13,7 @@ static lp_status verify_one(const char *model, const lp_verify_options *options,
                                       : lp_verify_model(model, options->test_data, temporary, options, results, diag);
   lp_dir_abandon(temporary);
   free(temporary);
-  if (status != LP_OK && lp_streq(options->output, "json")) { /* a pipeline reads the refusal from the result */
+  if (status != LP_OK && lp_streq(options->output, "json")) { /* a script reads the refusal from the result */
     char *reason = lp_verify_first_error(diag, 0);
     char *name = lp_strdup(lp_path_base(model));
     lp_verify_add(
@@ -38,8 +38,8 @@ static lp_status check_usage(const lp_verify_options *options, const lp_texts *a
   return LP_OK;
 }
 
-/* A result that differs is a mismatch; a model of its own that cannot be compiled is a failure, one of a suite is
- * not. */
+/* A difference is a mismatch. A model that cannot be compiled is a failure when it is verified by itself, but not in a
+ * suite. */
 static lp_status verify(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   lp_verify_options *options = command->user;
   lp_verify_results results = {0};

@@ -1,4 +1,5 @@
-/* llmpart route: decides where one request goes, notes what came of it, and judges policies on what was noted. */
+/* llmpart route: decides where one request goes, records its outcome, and compares policies on the recorded
+ * outcomes. */
 #include "base/path.h"
 #include "tools/tools.h"
 
@@ -20,7 +21,7 @@ typedef struct {
 
 /* ---- printing ---------------------------------------------------------------------------------------------------- */
 
-/* Of the routes whose delay is known. */
+/* Writes the delays of the routes for which they are known. */
 static void put_delays(lp_json_writer *json, const lp_router_request *request) {
   bool any = false;
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
@@ -32,7 +33,7 @@ static void put_delays(lp_json_writer *json, const lp_router_request *request) {
   if (any) lp_json_put_end(json);
 }
 
-/* A decision, and its number in the pool; 0: it is not noted. `refused` may be "". */
+/* A decision, and its number in the pool; 0: it is not recorded. `refused` may be "". */
 typedef struct {
   const lp_router_request *request;
   const char *refused;
@@ -109,7 +110,7 @@ static void put_judgement_text(const route_flags *flags, const lp_judgement *fou
 
 /* ---- one decision ------------------------------------------------------------------------------------------------ */
 
-/* Learns from the pool, decides, notes the decision there. */
+/* Learns from the pool, decides, and records the decision there. */
 static lp_status decide_with(const route_flags *flags, const lp_router_request *request, lp_store *store,
                              lp_decision *decision, int64_t *id, lp_diag *diag) {
   lp_policy *policy = NULL;
@@ -131,7 +132,7 @@ static lp_status decide(const route_flags *flags, lp_store *store, lp_diag *diag
   return status;
 }
 
-/* ---- what is noted ----------------------------------------------------------------------------------------------- */
+/* ---- outcomes ---------------------------------------------------------------------------------------------------- */
 
 static lp_status explain(const route_flags *flags, lp_store *store, lp_diag *diag) {
   lp_arena *arena = lp_arena_create();

@@ -1,4 +1,4 @@
-/* Reads what a request to route is: see route_request.h. */
+/* Reads the request of `llmpart route`: see route_request.h. */
 #include "tools/world/route_request.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* llmpart service: pairs of models, and how long their answers take. */
+/* llmpart service: pairs of models, and the times of their answers. */
 #include "runtime/service/service.h"
 
 #include <math.h>
@@ -35,7 +35,7 @@ static void put_json(const lp_service *service, const service_flags *flags, lp_b
     lp_json_put_end(&json);
   }
   lp_json_put_number(&json, "slope_s", lp_service_slope_s(service, flags->tokens, backhaul, counting));
-  lp_json_put_number(&json, "break_even_tokens", even); /* null: none */
+  lp_json_put_number(&json, "break_even_tokens", even); /* null when there is none */
   lp_json_put_end(&json);
   lp_buf_puts(out, "\n");
 }

@@ -15,11 +15,11 @@ typedef struct {
   const char *figure;
   int64_t runs, seed;
 #ifdef LP_HAS_ROUTER
-  lp_policy_spec spec; /* of the decider */
+  lp_policy_spec spec; /* parameters of the decider */
 #endif
 } simulate_flags;
 
-/* "json", "csv", "html" or "svg", or the path of a file that ends so; NULL: neither. */
+/* "json", "csv", "html" or "svg", or the path of a file with that ending; NULL: neither. */
 static const char *form_of(const char *text) {
   static const char *const forms[] = {"json", "csv", "html", "svg"};
   const char *dot = strrchr(text, '.'), *form = dot ? dot + 1 : text;
@@ -68,7 +68,7 @@ static lp_status run(const char *path, const simulate_flags *flags, const lp_sim
 }
 
 #ifdef LP_HAS_ROUTER
-/* With the router's library also the policies that learn, and with its model the one that reads. */
+/* Adds the policies that learn when the router's library is present, and the one that reads text when its model is. */
 static lp_status run_with_learners(const char *path, simulate_flags *flags, size_t figure, lp_diag *diag) {
   char *model = lp_path_share("router-model.llmpart");
   lp_router_sim *learners = NULL;
