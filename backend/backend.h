@@ -76,8 +76,8 @@ typedef struct {
   const lp_backend *backend[LP_SIDE_COUNT];
   lp_emit_options options[LP_SIDE_COUNT];
   const char *machine[LP_SIDE_COUNT]; /* names of the machines, for the manifest; or NULL */
-  const char *tokenizer; /* path of tokenizer.json; tokenizer_config.json and chat_template.jinja beside it are copied
-                              too; or NULL */
+  /* Path of tokenizer.json, or NULL; tokenizer_config.json and chat_template.jinja of its folder are copied too. */
+  const char *tokenizer;
   /* The folder that may hold config.json, generation_config.json and genai_config.json, or NULL. */
   const char *folder;
   const char *report_json;                                     /* text, or NULL */

@@ -1,5 +1,5 @@
-/* Directories that appear whole: built beside their place and swapped in. When a process is killed, the next one that
- * builds the same directory removes what it left. */
+/* Directories that appear whole: they are built in the same parent and then exchanged with the old one. After a process
+ * was killed, the next one that builds the same directory removes its remains. */
 #include "base/dir.h"
 #include "base/base.h"
 #include "base/claim.h"
@@ -21,14 +21,14 @@ static char *trimmed(const char *path) {
   return out;
 }
 
-/* The name of a temporary directory beside `path`, without its random letters. */
+/* The name of a temporary directory in the parent of `path`, without its random letters. */
 static void name_beside(const char *path, const char *kind, lp_buf *out) {
   char *dir = lp_path_dir(path);
   lp_buf_printf(out, "%s/.%s.%s-", dir, lp_path_base(path), kind);
   free(dir);
 }
 
-/* A fresh empty directory beside `path`; NULL, with errno, when that cannot be. */
+/* Makes a fresh empty directory in the parent of `path`; NULL, with errno, on failure. */
 static char *make_beside(const char *path, const char *kind) {
   lp_buf name = {0};
   name_beside(path, kind, &name);

@@ -1,6 +1,7 @@
-/* Folders that appear whole: built under a temporary name beside their place and swapped in. Any thread.
+/* Folders that appear whole: they are built under a temporary name in the same parent and then moved into place. Any
+ * thread may call these functions.
  *
- * lp_dir_begin removes what a killed process left of building the same folder (claim.h). */
+ * lp_dir_begin removes the remains of a killed process that built the same folder (claim.h). */
 #ifndef LP_DIR_H
 #define LP_DIR_H
 

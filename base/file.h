@@ -28,8 +28,8 @@ LP_MUST_USE lp_found lp_file_map_beneath(const char *root, const char *path, lp_
 /* Reads the whole file ("-" is stdin) and ends it with a NUL that `size` does not count. Release with free(). */
 LP_MUST_USE lp_status lp_file_read(const char *path, char **data, size_t *size, lp_diag *diag);
 
-/* A file that is written under a temporary name beside `path` and renamed on commit; without a commit nothing remains.
- * A path that exists and is no regular file (/dev/null, a pipe) is written in place. */
+/* A file that is written under a temporary name in the folder of `path` and renamed on commit; without a commit nothing
+ * remains. A path that exists and is not a regular file (/dev/null, a pipe) is written in place. */
 typedef struct lp_writer lp_writer;
 LP_MUST_USE lp_status lp_writer_open(const char *path, lp_writer **out, lp_diag *diag); /* "-" is stdout */
 /* The commit reports its errors. */

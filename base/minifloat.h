@@ -75,7 +75,7 @@ static inline uint32_t lp_mini_encode(float value, lp_mini mini, bool saturate) 
   if (magnitude >= normal) {
     code = ((magnitude + ((1u << (shift - 1)) - 1) + ((magnitude >> shift) & 1)) >> shift) -
            ((127 - f.bias) << f.mantissa);
-  } else { /* adding a number whose last bit has the weight of the code's last bit rounds */
+  } else { /* adding a number rounds, when its last bit has the weight of the code's last bit */
     float unit = lp_mini_float((127 + 24 - f.bias - f.mantissa) << 23);
     code = lp_mini_bits(lp_mini_float(magnitude) + unit) - lp_mini_bits(unit);
   }

@@ -92,7 +92,7 @@ static int make_unnoted(char *name, int (*make)(const char *name)) {
   return made;
 }
 
-/* Holds the lock over both steps, so that a signal cannot end the process between them and leave the path behind. */
+/* Holds the lock over both steps, so that a signal cannot end the process between them and leave the path on disk. */
 static int make_fresh(char *name, int (*make)(const char *name)) {
   pthread_mutex_lock(&lock);
   int made = make_unnoted(name, make);

@@ -259,7 +259,7 @@ static void judge_unseen(fitter *f) {
 
 /* ---- tiles ---- */
 
-/* The mean error at left-out points. For attention, whose shapes lie on an axis, also at left-out curves. */
+/* The mean error at left-out points. For attention, with shapes along an axis, also at left-out curves. */
 static double error_at(fitter *f, int64_t quantum) {
   f->family->quantum = quantum;
   lp_fit_base_law(f->family, f->machine, &f->samples, f->launch_guess);

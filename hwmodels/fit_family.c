@@ -107,7 +107,7 @@ typedef struct {
   int32_t left_out;
 } query;
 
-/* The prediction of one curve whose shape is `away` from the operator's. */
+/* The prediction of one curve at the distance `away` from the operator's shape. */
 static lp_fit_blend ask(const query *q, const lp_fit_curve *curve, double away) {
   const lp_fit_family *family = q->family;
   double size = size_on(family, curve, q->facts), whole = lp_fit_whole_quanta(family, size);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { LAWS = 3, ROUNDS = 30, STEPS = 40 };
-static const double bin_width = 0.1;               /* passes whose bytes differ by up to a tenth count as equal */
+static const double bin_width = 0.1;               /* passes count as equal when their bytes differ by up to a tenth */
 static const double slowest = -2.5, fastest = 3.5; /* log of the share */
 static const double prior = 0.01;                  /* weight of a prior towards 1, which decides where samples do not */
 
@@ -88,7 +88,7 @@ static void list_readings(pass_fit *p, const lp_fit_samples *samples) {
 
 /* ---- the curve ---- */
 
-/* The residual of a sample whose pass reads at exp(y) of the base law's bandwidth. */
+/* The residual of a sample when its pass reads at exp(y) of the base law's bandwidth. */
 static double error_at(const pass_fit *p, const reading *r, double y) {
   lp_fit_family family = *p->family;
   family.pass.count = 0;

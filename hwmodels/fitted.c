@@ -27,7 +27,7 @@ static const lp_fit_family *find(const struct lp_hw_fit *fit, const lp_op_facts 
   return best;
 }
 
-/* The family whose rate stands for moves of data that were not measured: the first of `order` that was. */
+/* The family that gives the rate of data moves that were not measured: the first measured one of `order`. */
 static const lp_fit_family *find_mover(const struct lp_hw_fit *fit) {
   static const lp_hw_op order[] = {LP_HW_COPY, LP_HW_ADD, LP_HW_NORM, LP_HW_ROTARY, LP_HW_GATED_ACT, LP_HW_EMBEDDING};
   for (size_t i = 0; i < LP_COUNT(order); i++)

@@ -207,7 +207,7 @@ LP_MUST_USE lp_status lp_hw_fit(lp_machine *machine, const lp_hw_samples *sample
 /* The machine with which a fit of the table at `path` begins: the catalogue's machine of the file's name, or one made
  * from the samples. Release with lp_hw_free. */
 LP_MUST_USE lp_status lp_hw_for_table(const char *path, const lp_hw_samples *samples, lp_machine **out, lp_diag *diag);
-/* A machine of these names whose figures are the best rates in the samples. */
+/* Creates a machine with these names; its figures are the best rates in the samples. */
 lp_machine *lp_hw_from_samples(const char *name, const char *title, const lp_hw_samples *samples);
 
 /* Errors of predictions on samples of one kind. */

@@ -1,4 +1,4 @@
-/* What machines run: the `target` of their files. */
+/* The targets of machines: the `target` of their files. */
 #include "hwmodels/hwmodels_internal.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* What the files of the reference interpreter share.
+/* Declarations that the files of the reference interpreter share.
  *
  * eval.c           entry points and the table       eval_array.c  arrays: elements, results, broadcasting
  * eval_function.c  elementwise functions            eval_map.c    elementwise operators

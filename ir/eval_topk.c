@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Does element b, which follows element a, sort before it? A NaN is greater than every number. */
+/* Tells whether element b, which follows element a, sorts before it. A NaN is greater than every number. */
 static bool comes_first(const lp_array *in, int64_t a, int64_t b, bool min) {
   if (lp_dtype_is_float(in->dtype)) {
     double x = lp_array_f64(in, min ? b : a), y = lp_array_f64(in, min ? a : b);

@@ -1,8 +1,8 @@
-/* Shape rules of operators whose result's size depends on the elements of an operand, which have to be known. */
+/* Shape rules of operators with results whose size depends on the elements of an operand, which must be known. */
 #include "base/poly.h"
 #include "ir/infer_internal.h"
 
-/* The result for a vector of symbolic length whose elements are all nonzero or all zero: older exporters count
+/* The result for a vector of symbolic length with elements that are all nonzero or all zero. Older exporters count
  * positions by it. */
 static bool is_filled(const lp_value *value, bool *nonzero) {
   lp_tensor tensor;

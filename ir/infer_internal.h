@@ -1,4 +1,4 @@
-/* What the files of shape inference share: the context of one operator and the helpers of its rule.
+/* Declarations that the files of shape inference share: the context of one operator and the helpers of its rule.
  *
  * infer.c        entry points and the table                      infer_operand.c  operands, results, messages
  * infer_agree.c  dimensions that must agree, broadcasting        infer_values.c   known elements of results
@@ -82,7 +82,7 @@ LP_MUST_USE lp_status lp_infer_need_i64s(const lp_infer *c, int32_t index, int64
 /* The known value of flat element `at` of an elementwise operator's result; NULL when it is not known
  * (infer_arith.c). */
 const lp_poly *lp_infer_element(const lp_infer *c, int64_t at);
-/* Sets the known elements of the results, whose types are set. */
+/* Sets the known elements of the results. The types of the results are set. */
 void lp_infer_values(lp_infer *c);
 void lp_infer_constant_known(lp_module *module, lp_value *value);
 /* Reads element `index` as a whole number; false when it is not one. */

@@ -18,7 +18,7 @@ bool lp_infer_whole(const lp_tensor *tensor, int64_t index, int64_t *out) {
   return (double)*out == value;
 }
 
-/* The polynomials of small tensors whose elements are whole numbers. */
+/* The polynomials of small tensors of whole numbers. */
 poly *lp_infer_tensor(lp_module *module, const lp_tensor *tensor, int32_t *count) {
   int64_t numel, value;
   if (!lp_type_static_numel(tensor->type, &numel) || numel > LP_MAX_KNOWN) return NULL;
@@ -46,8 +46,8 @@ typedef struct {
   size_t count;
 } cone;
 
-/* Elements that are known constants, such as the constant sizes of a tensor whose data is an input's: the interpreter
- * takes them as they are. */
+/* Tells whether the elements are known constants, such as the constant sizes of a tensor of input data. The interpreter
+ * takes them unchanged. */
 static bool is_known_constant(const lp_value *value) {
   int64_t element;
   for (int32_t i = 0; value->known && i < value->known_count; i++)
@@ -55,7 +55,7 @@ static bool is_known_constant(const lp_value *value) {
   return value->known != NULL;
 }
 
-/* Is everything that the value needs constant and small? Collects it, each operator once. */
+/* Tells whether everything that the value needs is constant and small, and collects the operators, each once. */
 static bool is_constant_cone(const lp_value *value, cone *seen) {
   lp_op *op = value->def;
   int64_t numel;

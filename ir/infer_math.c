@@ -53,7 +53,7 @@ static lp_status set_like(const lp_infer *c, lp_dtype dtype) {
   return lp_infer_set(c, 0, dtype, &shape);
 }
 
-/* An axis attribute of an operator whose result is like its operand must still be one of its axes. */
+/* The axis attribute of an operator with a result like its operand must be one of the operand's axes. */
 static lp_status check_axis(const lp_infer *c) {
   const lp_attr *axis = lp_op_attr(c->op, "axis");
   int32_t ignored;

@@ -3,7 +3,7 @@
 #include "base/poly.h"
 #include "ir/infer_internal.h"
 
-/* One element? */
+/* Tells whether the type has one element. */
 static bool is_scalar(lp_type type) {
   int64_t count;
   return lp_type_static_numel(type, &count) && count == 1;

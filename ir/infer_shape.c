@@ -313,8 +313,9 @@ static bool is_symbol(const lp_poly *dim) {
   return dim->count == 1 && dim->term[0].coef == 1 && dim->term[0].symbol[0] && !dim->term[0].symbol[1];
 }
 
-/* Exporters give a size that several inputs share one name per input, and may reshape one input by another's name. A
- * size beside -1 that does not divide the elements is therefore made equal to the input's axis at its position. */
+/* Exporters give a size that several inputs share one name per input, and may reshape one input by another's name. When
+ * -1 is used and another size does not divide the elements, that size is therefore set equal to the input's axis at its
+ * position. */
 static bool agree_beside(lp_infer *c, const lp_shape *in, const lp_shape *out, int32_t rest) {
   for (int32_t i = 0; i < out->rank; i++) {
     int32_t from = i < rest ? i : in->rank - (out->rank - i);
@@ -326,7 +327,7 @@ static bool agree_beside(lp_infer *c, const lp_shape *in, const lp_shape *out, i
   return false;
 }
 
-/* Where sizes beside -1 do not divide the elements, tries again after their names agree with the input's. */
+/* Tries again, after the names agree with the input's, when the sizes other than -1 do not divide the elements. */
 static lp_status infer_undivided(lp_infer *c, const lp_shape *in, const lp_shape *out, int32_t rest) {
   const lp_poly *total = product(c, in->dim, 0, in->rank), *others = product(c, out->dim, 0, out->rank);
   if (!total || !others) return lp_infer_fail(c, "the number of its elements overflows");

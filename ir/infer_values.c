@@ -1,5 +1,6 @@
-/* Known elements of results, whose types are set: exporters leave arithmetic on shapes in a graph. Operators that move
- * elements run in the reference interpreter on the elements' indices; arithmetic is done on the polynomials. */
+/* Computes known elements of results with known types, because exporters leave arithmetic on shapes in a graph.
+ * Operators that move elements run in the reference interpreter on the elements' indices; arithmetic is done on the
+ * polynomials. */
 #include "base/poly.h"
 #include "ir/infer_internal.h"
 #include "ir/ir_internal.h"
@@ -71,7 +72,8 @@ static bool is_greater(poly a, poly b) {
   return lp_poly_is_const(a, &x) && lp_poly_is_const(b, &y) && x > y;
 }
 
-/* Is the operand ConstantOfShape of a constant size greater than 0? Then every reduction over it gives `fill`. */
+/* Tells whether the operand is ConstantOfShape of a constant size greater than 0. Every reduction over it then gives
+ * `fill`. */
 static bool is_fill(const lp_value *value, int64_t *fill) {
   int64_t numel;
   if (!lp_op_is(value->def, LP_ONNX_ConstantOfShape)) return false;

@@ -265,7 +265,7 @@ static lp_status rule_gather(const rule_context *c) {
   return out_type(c, 0).rank == x.rank + index.rank - 1 ? LP_OK : fail(c, "result has a wrong number of axes");
 }
 
-/* An index (i32 or i64) with the axes of x, beside `axis` not larger than x. */
+/* Checks an index (i32 or i64) with the axes of x. On all axes but `axis` it is not larger than x. */
 static lp_status check_index(const rule_context *c) {
   lp_type x = in_type(c, 0), index = in_type(c, 1);
   int64_t axis = lp_op_i64(c->op, "axis", -1);

@@ -17,7 +17,7 @@ lp_build lp_build_at(lp_module *module, lp_op *before, lp_diag *diag);
 
 /* Makes an operator with one result of the given type; returns the operator. */
 lp_op *lp_build_typed(lp_build *b, lp_kind kind, int32_t in_count, lp_value *const *in, lp_type type);
-/* Makes an onnx.* operator whose result types lp_op_infer finds; NULL after a diagnostic. */
+/* Makes an onnx.* operator and infers its result types by lp_op_infer; NULL after a diagnostic. */
 lp_op *lp_build_onnx(lp_build *b, lp_kind kind, int32_t in_count, lp_value *const *in, int32_t out_count);
 /* Casts x by onnx.Cast when its dtype differs. Returns NULL when x is NULL. */
 lp_value *lp_build_cast(lp_build *b, lp_value *x, lp_dtype dtype);
@@ -45,7 +45,7 @@ lp_value *lp_build_reshape(lp_build *b, lp_value *x, lp_type type); /* x itself 
 lp_value *lp_build_transpose(lp_build *b, lp_value *x, const int64_t *perm);
 lp_type lp_build_broadcast(lp_build *b, lp_type x, lp_type y, lp_dtype dtype);
 
-/* Erases pure operators whose results have no uses, last first. */
+/* Erases pure operators without uses of their results, last first. */
 void lp_build_remove_dead(lp_block *block);
 
 /* Follows a matrix back through Transpose, Cast, Slice and DequantizeLinear to its constant; NULL when anything else

@@ -28,8 +28,8 @@ typedef enum {
    * in which no operator has them carries the attribute `annotated`. */
   LP_STATE_ANNOTATED,
   /* @prefill and @decode replace @main. Each operator has `side`: "device", "cloud" or "both" (cheap operators of
-   * positions only, copied to each side that needs them). An op.linear whose weights the side stores in another type
-   * has `weight_dtype`. */
+   * positions only, copied to each side that needs them). An op.linear has `weight_dtype` when its side stores the
+   * weights in another type. */
   LP_STATE_PLACED,
   /* Each operator has one side and reads values of its own side only; comm.* move the others. The functions have
    * `communicating`. */
@@ -81,7 +81,7 @@ typedef struct lp_compile_request {
   const char *dtype_device, *dtype_cloud;
   bool chose_dtype_device, chose_dtype_cloud; /* lp_plan_choose_types chose the dtype */
   const char *kv_dtype;                       /* of KV caches: f32 f16 bf16; NULL: f32 */
-  const int64_t *exits;                       /* layers whose exit heads are kept */
+  const int64_t *exits;                       /* layers that keep their exit heads */
   int32_t exit_count;
   lp_exit_rates exit_rates;
   bool generation; /* bind the generation protocol and give the model KV caches; false: keep the graph's own inputs */

@@ -23,7 +23,7 @@ typedef struct {
   uint64_t bytes;
 } bundle_file;
 
-/* Settings of generation from the files beside the model (settings.c). */
+/* Settings of generation from the files in the model's folder (settings.c). */
 typedef struct {
   LP_VEC(int64_t) stops; /* ids that end a generation */
   int64_t context;       /* 0: unknown */

@@ -1,4 +1,4 @@
-/* Reads the settings of generation from the files beside the model: config.json, generation_config.json and
+/* Reads the settings of generation from files in the model's folder: config.json, generation_config.json and
  * genai_config.json. Each may be absent. A file that cannot be used is left out with a note; the model is compiled in
  * any case. */
 #include "backend/bundle/bundle_internal.h"

@@ -14,7 +14,7 @@ typedef const char *onnx_name; /* of a tensor; NULL: absent */
 typedef struct {
   const char *file; /* its name in the folder of the models */
   lp_writer *writer;
-  lp_map *stored; /* what it is -> onnx_stored * */
+  lp_map *stored; /* a key of the constant -> onnx_stored * */
 } onnx_store;
 
 typedef struct {

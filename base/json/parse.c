@@ -227,8 +227,8 @@ static bool has_equal_neighbours(const lp_json_value *items, uint32_t count) {
   return found;
 }
 
-/* Are two keys of the object equal? A table of slots, open addressing, by the keys' hashes. Keys that were chosen to
- * collide are sorted instead. */
+/* Tells whether two keys of the object are equal. It uses a table of slots with open addressing, by the keys' hashes.
+ * Keys that were chosen to collide are sorted instead. */
 static bool has_duplicate(reader *r, const lp_json_value *items, uint32_t count) {
   size_t slots = 16, steps = 64 + 16 * (size_t)count;
   while (slots < 2 * (size_t)count)

@@ -55,8 +55,8 @@ LP_MUST_USE lp_status lp_yaml_bool(const lp_yaml *yaml, const lp_yaml_node *node
 LP_MUST_USE lp_status lp_yaml_choice(const lp_yaml *yaml, const lp_yaml_node *node, const char *key,
                                      const char *const *names, size_t count, int32_t *out);
 
-/* Calls `read` for each entry of a mapping, whose value is `name`d; a key twice is an error. `what` names the mapping
- * ("a task"; "" is the whole file). */
+/* Calls `read` for each entry of a mapping; `name` is the text of its key. A key that occurs twice is an error. `what`
+ * names the mapping ("a task"; "" is the whole file). */
 typedef lp_status lp_yaml_entry_reader(lp_yaml *yaml, const lp_yaml_node *key, const char *name,
                                        const lp_yaml_node *value, void *user);
 LP_MUST_USE lp_status lp_yaml_each(lp_yaml *yaml, const lp_yaml_node *node, const char *what,
@@ -89,8 +89,8 @@ typedef enum {
   LP_YAML_NODE,   /* const lp_yaml_node *: kept for the caller to read */
 } lp_yaml_kind;
 
-/* One key of a mapping, and the member of the struct that its value sets. A member whose key is absent keeps its
- * value. */
+/* One key of a mapping, and the member of the struct that its value sets. The member keeps its value when the key is
+ * absent. */
 typedef struct {
   const char *key;
   size_t offset;

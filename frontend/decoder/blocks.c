@@ -15,7 +15,7 @@ static void decode_q8_0(const uint8_t *block, float *out) {
     out[i] = d * (float)(int8_t)block[2 + i];
 }
 
-/* f16 d, then 16 bytes, whose low nibbles are the first 16 elements q: d (q - 8) */
+/* f16 d, then 16 bytes; their low nibbles are the first 16 elements q: d (q - 8) */
 static void decode_q4_0(const uint8_t *block, float *out) {
   float d = half_at(block);
   for (int i = 0; i < 16; i++) {

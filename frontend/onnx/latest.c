@@ -14,7 +14,7 @@ typedef struct {
   int32_t data_type;
   size_t rank;
   const int64_t *dim; /* [rank] */
-  int64_t length;     /* of a list, whose `dim` points here */
+  int64_t length;     /* length of a list; `dim` then points here */
 } constant_type;
 
 static bool read_type(const Onnx__NodeProto *node, constant_type *out) {

@@ -1,5 +1,5 @@
-/* The steps of the pass `fuse`, in the order in which it takes them. Each works on one block of op.* operators whose
- * constants all stand at its beginning. */
+/* The steps of the pass `fuse`, in the order in which it takes them. Each works on one block of op.* operators, with
+ * all constants at its beginning. */
 #ifndef LP_PASSES_FUSE_STEPS_H
 #define LP_PASSES_FUSE_STEPS_H
 

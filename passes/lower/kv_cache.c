@@ -2,8 +2,8 @@
  * the cache where the model has them; where it has none, positions are counted from p instead of 0. The operators that
  * only the logits need are then computed for the last r rows (kv_last.c).
  *
- * Attention to anything but the model's own tokens (the states of an encoder) gets no cache. An encoder, whose tokens
- * see later ones, does not generate and is left unchanged. */
+ * Attention to anything but the model's own tokens (the states of an encoder) gets no cache. In an encoder tokens see
+ * later ones; it does not generate and stays unchanged. */
 #include "passes/lower/kv_cache.h"
 #include "base/poly.h"
 #include "passes/build.h"
@@ -117,7 +117,7 @@ static void find_self_attentions(const cache_pass *c, op_list *out) {
     op->out[i]->scratch = NULL;
 }
 
-/* The first attention whose tokens see later ones, as in an encoder; NULL for a model that generates. */
+/* The first attention in which tokens see later ones, as in an encoder; NULL for a model that generates. */
 static const lp_op *encoder_attention(const cache_pass *c, const op_list *attentions) {
   for (size_t i = 0; i < attentions->count; i++)
     if (c->has_past || lp_op_bool(attentions->data[i], "causal", false)) return NULL;

@@ -15,7 +15,7 @@ typedef struct {
 } lp_plan_sizes;
 void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_compile_request *request, lp_stage stage,
                        lp_arena *arena);
-/* Fills the numbers of item->op, whose closed forms are `cost`. */
+/* Fills the numbers of item->op from its closed forms `cost`. */
 void lp_plan_op_price(const lp_plan_sizes *sizes, const lp_cost *cost, lp_plan_op *item);
 /* Bytes of a value for one request. */
 double lp_plan_value_bytes(const lp_plan_sizes *sizes, lp_type type);

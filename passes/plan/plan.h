@@ -53,7 +53,7 @@ typedef struct {
   const double *state_prompt_size;          /* [state_count] bytes at isl tokens: what comm.kv_move carries */
 } lp_plan_problem;
 
-/* The dtype in which a side stores a linear operator's weight whose dtype in the file is `own`. */
+/* The form in which a side stores a linear operator's weight that has the dtype `own` in the file. */
 lp_storage lp_plan_weight_storage(const lp_compile_request *request, lp_side side, lp_dtype own);
 
 /* Both stages of a module that is at least lowered, in `arena`: from @main, or from @prefill and @decode. */
@@ -109,9 +109,8 @@ extern const char *const lp_scheduler_default;
 /* Finds the scheduler; reports an unknown name and suggests the nearest ones. */
 LP_MUST_USE lp_status lp_scheduler_get(const char *name, const lp_scheduler **out, lp_diag *diag);
 
-/* Asks the scheduler called `scheduler` for the sides, then puts all users of a KV cache on one side and views beside
- * what they view. Allocates
- * side[stage][op_count] in `scratch`. `proof` may be NULL. */
+/* Asks the scheduler called `scheduler` for the sides, then puts all users of a KV cache on one side and each view on
+ * the side of its operand. Allocates side[stage][op_count] in `scratch`. `proof` may be NULL. */
 LP_MUST_USE lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
                                      const lp_compile_request *request, lp_side *side[LP_STAGE_COUNT],
                                      lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag);

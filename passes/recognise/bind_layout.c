@@ -3,7 +3,7 @@
 #include "passes/build.h"
 #include "passes/recognise/bind.h"
 
-/* The permutation between [b, heads, p, d] and a layout whose axis `axis` grows; it is its own inverse. */
+/* The permutation between [b, heads, p, d] and a layout that grows along axis `axis`; it is its own inverse. */
 static const int64_t *permutation(int32_t axis) {
   static const int64_t tokens_first[] = {0, 2, 1, 3}, tokens_last[] = {0, 1, 3, 2};
   return axis == 1 ? tokens_first : tokens_last;

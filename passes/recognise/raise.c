@@ -26,7 +26,8 @@ static bool is_free(const grouping *g, const lp_value *value) {
   return !value->def || lp_op_has(value->def, LP_CONSTANT) ? value->def != NULL : lp_group_of(value->def) == g->tables;
 }
 
-/* An Add whose operands both depend on the input: it joins a block to the residual stream. */
+/* Tells whether the operator is an Add of two operands that depend on the input. It joins a block to the residual
+ * stream. */
 static bool is_residual(const grouping *g, const lp_op *op) {
   return op->kind == LP_ONNX_Add && op->out[0]->type.rank <= 3 && !is_free(g, lp_op_in(op, 0)) &&
          !is_free(g, lp_op_in(op, 1)) && lp_type_equal(lp_op_in(op, 0)->type, lp_op_in(op, 1)->type);

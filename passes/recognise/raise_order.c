@@ -6,8 +6,8 @@
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
-/* Gives every operand whose integers are known as polynomials an op.dims of its own, so that no shape arithmetic ties
- * one layer to another. They stay detached until the layers' order is found; each then stands before its user. */
+/* Gives every operand with integers known as polynomials its own op.dims, so that no shape arithmetic ties one layer to
+ * another. They stay detached until the layers' order is found; each then stands before its user. */
 void lp_raise_detach_sizes(lp_module *module, lp_block *block) {
   LP_FOR_OPS(op, block) {
     for (int32_t i = 0; i < op->in_count; i++) {

@@ -20,8 +20,8 @@ static inline lp_group *lp_group_of(const lp_op *op) {
 
 bool lp_raise_is_projection(const lp_op *op); /* a product with a weight */
 
-/* Gives every operand whose integers are known as polynomials an op.dims of its own, so that no shape arithmetic ties
- * one layer to another. They stay outside the block until lp_raise_order puts each before its user. */
+/* Gives every operand with integers known as polynomials its own op.dims, so that no shape arithmetic ties one layer to
+ * another. They stay outside the block until lp_raise_order puts each before its user. */
 void lp_raise_detach_sizes(lp_module *module, lp_block *block);
 /* Reorders the block's operators, all of which have a group. */
 void lp_raise_order(lp_block *block);

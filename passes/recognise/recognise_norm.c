@@ -39,7 +39,7 @@ static lp_op *quotient_of(lp_op *sum, lp_value *x) {
   return is_product(product, x, next->out[0]) ? product : NULL;
 }
 
-/* The x whose mean is subtracted in `centred`. */
+/* The x from which `centred` subtracts the mean. */
 static lp_value *centred_of(lp_value *centred) {
   lp_op *sub = lp_match_def(centred, LP_ONNX_Sub);
   lp_op *mean = sub ? lp_match_def(lp_op_in(sub, 1), LP_ONNX_ReduceMean) : NULL;

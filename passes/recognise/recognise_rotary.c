@@ -1,5 +1,5 @@
 /* Recognises x * cos + rotate(x) * sin as RotaryEmbedding: of halves or of neighbouring pairs (GPT-J, GLM, Cohere),
- * with heads or positions first, and a partial one whose remainder is concatenated after it. */
+ * with heads or positions first, and a partial one with a remainder that is concatenated after it. */
 #include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
@@ -88,8 +88,8 @@ static bool repeats_each(const lp_op *reshape) {
          lp_poly_is_const(reshape->out[0]->type.dim[narrow->type.rank - 1], &two) && two == 2 * width;
 }
 
-/* Are both halves (or pairs) of the last axis equal? Then the table was made from concat(f, f) or by repeating each
- * element, elementwise, or is such a constant. */
+/* Tells whether both halves (or pairs) of the last axis are equal: the table was made from concat(f, f) or by repeating
+ * each element, elementwise, or is such a constant. */
 static bool equal_twins(lp_module *module, lp_value *value, bool pairs) {
   double number;
   for (int step = 0; step < 32 && value; step++) {

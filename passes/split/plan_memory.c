@@ -48,7 +48,7 @@ static void read_value(side_memory *memory, const lp_value *value, int64_t posit
   if (value && value->scratch) memory->list.data[buffer_of(value)].last = position;
 }
 
-/* Does this side define the operator's results? comm.recv has `to` for a side. */
+/* Tells whether this side defines the operator's results. comm.recv has `to` for a side. */
 static bool defines_here(const lp_op *op, lp_side side) {
   if (op->kind == LP_OP_COMM_RECV) return lp_streq(lp_op_str(op, "to", NULL), lp_side_name(side));
   return lp_op_is_placeable(op) && lp_op_on(op, side);

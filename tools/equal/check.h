@@ -9,8 +9,9 @@ typedef struct {
   const char *model, *bundle;
   const lp_import_options *import; /* the options with which the model was imported for compilation */
   int64_t threads;
-  double limit; /* the greatest difference, as a share of the greatest logit; more where the graph's own types give it,
-                   unless it is 0 */
+  /* The greatest allowed difference, as a share of the greatest logit; less precise types of the graph raise it, unless
+   * it is 0. */
+  double limit;
 } lp_check_request;
 
 /* Runs a prompt, one more token, several tokens after a past, and one more, at batch 1 and 2, as far as the model's

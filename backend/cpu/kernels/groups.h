@@ -13,7 +13,7 @@ typedef struct {
   int64_t group;
 } groups;
 
-/* Rows of k whose codes share a 32-bit word of a column; one row of bytes for 8 bits. */
+/* The number of rows of k that share a 32-bit word of a column with their codes; one row of bytes for 8 bits. */
 INLINE int64_t word_rows(int bits) {
   return bits == 8 ? 1 : 32 / bits;
 }

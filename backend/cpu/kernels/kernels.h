@@ -122,7 +122,7 @@ void lpk_linear(float *y, const float *x, const void *w, const float *bias, cons
 /* Like lpk_linear, with weights in groups: rows [g * group, (g + 1) * group) of a panel share a scale, and with `zeros`
  * a zero point, for each column. A panel is its groups in order (pack.h): scales [LPK_PANEL] of `scale` (LPK_F32,
  * LPK_F16 or LPK_BF16), zero points likewise, codes of `bits` (8, 4 or 2). A weight is (code - zero) * scale; without
- * zero points the zero is 0 for 8 bits, whose codes are signed, and the middle of the range for the others. */
+ * zero points the zero is 0 for 8 bits, which have signed codes, and the middle of the range for the others. */
 void lpk_linear_groups(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,
                        int64_t ldx, int64_t ldy,
                        /* const: */ int64_t n, int64_t k, int bits, int64_t group, int scale, int zeros, int act,

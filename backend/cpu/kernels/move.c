@@ -75,7 +75,7 @@ INLINE void transpose_block(char *y, const char *x, int64_t y_row, int64_t x_col
       move(y + r * y_row + c * 4, x + r * 4 + c * x_col, 4);
 }
 
-/* Rows of y that are columns of x, in blocks whose lines stay in L1. */
+/* Copies rows of y that are columns of x, in blocks with lines that stay in L1. */
 INLINE void copy_transposed(char *y, const char *x, const copy_plan *p, int64_t row, int64_t rows, int size) {
   int64_t columns = p->dims[p->rank - 1], y_row = p->ys[p->rank - 2], x_col = p->xs[p->rank - 1];
   for (int64_t c = 0; c < columns; c += BLOCK)

@@ -26,7 +26,7 @@ struct lp_cut_edge {
   double amount[2];
   int32_t way;     /* slot of the share, -1: none */
   int32_t slot[2]; /* the slots of the units at `from` and `to` in this edge's term, -1: no unit */
-  int32_t holding; /* the holding whose memory the users pay for, or whose KV caches move; -1: none */
+  int32_t holding; /* the holding with memory that the users pay for, or with KV caches that move; -1: none */
   int8_t stage, side;
 };
 

@@ -25,7 +25,7 @@ enum { EFFORT = 40000, NEAR_EFFORT = 4000, MOST_WIDTH = 4000, LEAST_WIDTH = 8, W
 static const double price_effort = 1e7, parts_effort = 6e7;
 enum { MOST_PARTED = 400 };
 
-/* Cuts whose bound is below this share of the best objective are too far off to mix. */
+/* Cuts with a bound below this share of the best objective are too far off to mix. */
 static const double near_enough = 0.5;
 
 /* MOST_SEEN: the most placements that are evaluated on the way to the best prices. */

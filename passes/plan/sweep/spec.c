@@ -1,5 +1,5 @@
-/* Reads the specification of a sweep: a YAML file whose axes are lists. Every axis takes a value or a list of values,
- * and the sweep takes all combinations. */
+/* Reads the specification of a sweep: a YAML file of axes. Every axis takes a value or a list of values, and the sweep
+ * takes all combinations. */
 #include "base/map.h"
 #include "base/path.h"
 #include "base/side.h"

@@ -119,8 +119,8 @@ typedef struct {
   void *user;
 } lp_sweep_options;
 
-/* `module` is at least lowered. Rows in spec order; release with lp_sweep_result_free. A row whose SLA no plan meets
- * says so; it is no error. */
+/* `module` is at least lowered. Rows in spec order; release with lp_sweep_result_free. An SLA that no plan meets is
+ * marked in its row and is not an error. */
 LP_MUST_USE lp_status lp_sweep_run(const lp_sweep_spec *spec, lp_module *module, const lp_sweep_options *options,
                                    lp_sweep_result *out, lp_diag *diag);
 void lp_sweep_result_free(lp_sweep_result *result);
