@@ -107,7 +107,8 @@ static void find_foreign(foreign_files *found, const char *under) {
 
 static lp_status refuse(const char *path, const char *why, lp_diag *diag) {
   lp_status status = lp_error(diag, LP_LOC_FILE(path), "%s: it will not be replaced", why);
-  lp_note(diag, LP_LOC_FILE(path), "a bundle takes the place of another one, of an empty directory or of nothing");
+  lp_note(diag, LP_LOC_FILE(path),
+          "a bundle replaces only another bundle or an empty directory: give another path, or remove this one");
   return status;
 }
 

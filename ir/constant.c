@@ -40,7 +40,7 @@ static lp_status source_open(lp_module *module, lp_loc loc, const char *file, co
     const char *why;
     mapping = LP_NEW(module->arena, lp_mapping);
     lp_found found = lp_file_map_beneath(module->directory, file, mapping, &why);
-    if (found == LP_FILE_ABSENT) return lp_error(diag, loc, "its weight file '%s' is not there", file);
+    if (found == LP_FILE_ABSENT) return lp_error(diag, loc, "its weight file '%s' does not exist", file);
     if (found == LP_FILE_REFUSED) return lp_error(diag, loc, "its weight file '%s' %s", file, why);
     lp_map_put(module->sources, file, mapping);
   }
@@ -57,8 +57,8 @@ lp_status lp_weight_data(lp_module *module, const lp_value *value, lp_tensor *ou
   const lp_mapping *mapping;
   LP_TRY(source_open(module, op->loc, file[0] ? file : lp_path_base(module->name), &mapping, diag));
   if (!lp_i64_add(offset, length, &end) || offset < 0 || length < 0 || (uint64_t)end > mapping->size)
-    return lp_error(diag, op->loc, "weight wants %" PRId64 " bytes at %" PRId64 " of '%s', which has %zu", length,
-                    offset, file, mapping->size);
+    return lp_error(diag, op->loc, "the weight needs %" PRId64 " bytes at offset %" PRId64 " of '%s', which has %zu",
+                    length, offset, file, mapping->size);
   *out = (lp_tensor){value->type, mapping->data + offset, (size_t)length};
   return LP_OK;
 }

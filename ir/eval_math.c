@@ -85,7 +85,7 @@ static void store(lp_array *out, const double *values) {
 static lp_status product_of(const lp_eval *e, bool ta, bool tb) {
   LP_TRY(lp_eval_need(e, 2));
   lp_array a = *e->in[0], b = *e->in[1], *out;
-  if (a.rank < 1 || b.rank < 1) return lp_eval_fail(e, "a product of scalars");
+  if (a.rank < 1 || b.rank < 1) return lp_eval_fail(e, "its operands are scalars");
   bool row = a.rank == 1, column = b.rank == 1;
   if (row) a.dim[1] = a.dim[0], a.dim[0] = 1, a.rank = 2;
   if (column) b.dim[1] = 1, b.rank = 2;

@@ -132,7 +132,7 @@ static lp_status view_heads(const lp_eval *e, const lp_array *x, bool heads_firs
     *out = (sizes){x->dim[0], heads, x->dim[1], x->dim[2] / heads};
     heads_first = false;
   } else {
-    return lp_eval_fail(e, "an operand is no tensor of heads");
+    return lp_eval_fail(e, "an operand is not a tensor of heads");
   }
   view->data = lp_eval_doubles(e, x);
   view->batch = out->heads * out->rows * out->dim;

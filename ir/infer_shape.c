@@ -111,12 +111,12 @@ lp_status infer_tensor_scatter(lp_infer *c) {
   lp_shape past = lp_infer_shape(c, 0), update = lp_infer_shape(c, 1);
   int32_t axis;
   LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", -2), past.rank, false, &axis));
-  if (axis == 0) return lp_infer_fail(c, "its axis is that of the batch");
+  if (axis == 0) return lp_infer_fail(c, "its axis is the batch axis, which is not supported");
   LP_TRY(lp_infer_rank(c, 1, past.rank));
   for (int32_t i = 0; i < past.rank; i++)
     if (i != axis) LP_TRY(lp_infer_agree(c, past.dim[i], update.dim[i], &past.dim[i]));
   if (exceeds(update.dim[axis], past.dim[axis]))
-    return lp_infer_fail(c, "it writes %s rows into %s", lp_infer_text(c, update.dim[axis]),
+    return lp_infer_fail(c, "it writes %s rows into a cache of %s", lp_infer_text(c, update.dim[axis]),
                          lp_infer_text(c, past.dim[axis]));
   if (lp_infer_has(c, 2)) {
     const lp_poly *rows;
@@ -355,7 +355,7 @@ lp_status infer_reshape(lp_infer *c) {
   for (int32_t i = 0; i < count; i++) {
     const lp_poly *dim = values[i];
     if (lp_poly_is_i64(dim, -1)) {
-      if (rest >= 0) return lp_infer_fail(c, "two sizes are -1");
+      if (rest >= 0) return lp_infer_fail(c, "more than one size is -1");
       rest = i;
     } else if (lp_poly_is_i64(dim, 0) && !zero_is_zero) {
       if (i >= in.rank) return lp_infer_fail(c, "size %d is copied from an input with %d axes", i, in.rank);
@@ -426,7 +426,7 @@ lp_status infer_depth_to_space(lp_infer *c) {
   LP_TRY(lp_infer_rank(c, 0, 4));
   lp_shape shape = lp_infer_shape(c, 0);
   int64_t size = lp_op_i64(c->op, "blocksize", 0);
-  if (size < 1 || size > INT16_MAX) return lp_infer_fail(c, "blocks of %" PRId64, size);
+  if (size < 1 || size > INT16_MAX) return lp_infer_fail(c, "its blocksize is %" PRId64 ", at least 1 wanted", size);
   const bool back = c->op->kind == LP_ONNX_SpaceToDepth;
   const lp_poly *block = lp_dim_const(c->m, size), *area = lp_dim_const(c->m, size * size);
   for (int32_t i = 1; i < 4; i++) {
@@ -434,7 +434,7 @@ lp_status infer_depth_to_space(lp_infer *c) {
     bool grows = (i == 1) == back;
     shape.dim[i] = grows ? lp_poly_mul(c->m->arena, dim, factor) : lp_poly_div(c->m->arena, dim, factor);
     if (!shape.dim[i] && !grows)
-      return lp_infer_fail(c, "%s on axis %d does not divide by %s", lp_infer_text(c, dim), i,
+      return lp_infer_fail(c, "the size %s of axis %d is not divisible by %s", lp_infer_text(c, dim), i,
                            lp_infer_text(c, factor));
   }
   return lp_infer_set(c, 0, dtype_of(c, 0), &shape);

@@ -196,7 +196,8 @@ static lp_status store_element(lp_parser *p, lp_dtype dtype, const char *text, u
   uint64_t value = truth || strcmp(text, "false") == 0 ? truth
                    : text[0] == '-'                    ? (uint64_t)strtoll(text, &end, 0)
                                                        : strtoull(text, &end, 0);
-  if (errno || (end && *end)) return lp_error(p->diag, p->lexer.loc, "'%s' is no %s", text, lp_dtype_name(dtype));
+  if (errno || (end && *end))
+    return lp_error(p->diag, p->lexer.loc, "'%s' is not a number of type %s", text, lp_dtype_name(dtype));
   if (bits < 8)
     lp_packed_set(data, dtype, index, (int64_t)value);
   else

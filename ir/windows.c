@@ -20,7 +20,8 @@ static lp_status read_numbers(const context *c, const char *name, int32_t count,
   for (int32_t i = 0; i < count; i++) {
     out[i] = attr->is[i];
     if (out[i] < least || out[i] > INT32_MAX)
-      return lp_error(c->diag, c->op->loc, "'%s' has the number %" PRId64, name, out[i]);
+      return lp_error(c->diag, c->op->loc, "'%s' has the number %" PRId64 ", at least %" PRId64 " wanted", name, out[i],
+                      least);
   }
   return LP_OK;
 }
@@ -63,11 +64,11 @@ static lp_status place_axis(const context *c, const lp_poly *size, const char *m
   int64_t span = (w->window[axis] - 1) * w->dilations[axis] + 1, number;
   const lp_poly *room = lp_poly_add(c->m->arena, size, lp_dim_const(c->m, w->before[axis] + w->after[axis] - span));
   if (room && lp_poly_is_const(room, &number) && number < 0)
-    return lp_error(c->diag, c->op->loc, "its kernel spans %" PRId64 " elements, more than there are", span);
+    return lp_error(c->diag, c->op->loc, "its kernel spans %" PRId64 " elements, more than its padded input has", span);
   const lp_poly *steps = room ? floor_div(c, room, w->steps[axis]) : NULL;
   w->out[axis] = lp_poly_add(c->m->arena, steps, lp_dim_const(c->m, 1));
   if (w->out[axis]) return LP_OK;
-  return lp_error(c->diag, c->op->loc, "strides of %" PRId64 " need a size that they divide", w->steps[axis]);
+  return lp_error(c->diag, c->op->loc, "strides of %" PRId64 " need a size that is a multiple of them", w->steps[axis]);
 }
 
 lp_status lp_op_windows(lp_module *module, const lp_op *op, lp_type x, lp_type w, lp_windows *out, lp_diag *diag) {

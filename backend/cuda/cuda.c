@@ -44,7 +44,7 @@ static lp_status find_architecture(const char *march, int *sm, lp_diag *diag) {
       return LP_OK;
     }
   lp_status status =
-      lp_error(diag, LP_LOC_FILE("--march"), "'%s' is no architecture of CUDA that llmpart knows", march);
+      lp_error(diag, LP_LOC_FILE("--march"), "'%s' is not a CUDA architecture that llmpart knows", march);
   lp_note_near(diag, LP_LOC_NONE, march, architectures, LP_COUNT(architectures));
   lp_note(diag, LP_LOC_NONE,
           "known: sm_53, sm_60, sm_61, sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, "

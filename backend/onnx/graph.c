@@ -180,7 +180,7 @@ lp_dtype onnx_dtype(lp_dtype dtype) {
 }
 
 lp_status onnx_refuse(const onnx_graph *g, const char *why) {
-  return lp_error(g->diag, g->op->loc, "onnx cannot say '%s' in opset %" PRId64 ": %s",
+  return lp_error(g->diag, g->op->loc, "'%s' cannot be written in ONNX opset %" PRId64 ": %s",
                   lp_op_info_get(g->op->kind)->name, g->opset, why);
 }
 

@@ -97,7 +97,7 @@ static lp_status lower(onnx_graph *g, const lp_op *op) {
   onnx_rule *rule = rule_of(op->kind);
   onnx_name *out = LP_NEW_ARRAY(g->arena, onnx_name, op->out_count + 1);
   g->op = op;
-  if (!rule) return onnx_refuse(g, "there is no form of it in the standard's operators");
+  if (!rule) return onnx_refuse(g, "the standard has no operators for it");
   LP_TRY(rule(g, op, out));
   for (int32_t i = 0; i < op->out_count; i++)
     if (out[i]) onnx_bind(g, op->out[i], out[i]);

@@ -186,7 +186,7 @@ lp_status onnx_program_create(lp_module *module, const lp_op *func, lp_arena *ar
   split(&s);
   lp_status status = LP_OK;
   if (out->parts.count == 0)
-    status = lp_error(diag, func->loc, "'%s' computes nothing", out->name);
+    status = lp_error(diag, func->loc, "function '%s' computes nothing", out->name);
   else
     find_ports(&s);
   if (status == LP_OK) status = find_results(&s);

@@ -144,8 +144,9 @@ static lp_status dequantised(onnx_graph *g, const lp_op *op, bool gate, int64_t 
   onnx_name codes, s, z;
   if (group > 0 && g->opset < 21) return onnx_refuse(g, "weights in groups need --opset=21");
   if (lp_dtype_bits(w->type.dtype) < 8 && g->opset < 21) return onnx_refuse(g, "integers of 4 bits need --opset=21");
-  if (lp_dtype_bits(w->type.dtype) < 4) return onnx_refuse(g, "it has no integers of 2 bits");
-  if (zero && zero->type.dtype != w->type.dtype) return onnx_refuse(g, "zero points of another type than the codes");
+  if (lp_dtype_bits(w->type.dtype) < 4) return onnx_refuse(g, "ONNX has no integers of 2 bits");
+  if (zero && zero->type.dtype != w->type.dtype)
+    return onnx_refuse(g, "its zero points have another type than its codes");
   LP_TRY(onnx_operand(g, gate ? 4 : 1, &codes));
   LP_TRY(onnx_operand_as(g, scales, LP_F32, &s));
   LP_TRY(onnx_operand(g, scales + 1, &z));

@@ -62,7 +62,7 @@ static lp_status unpack(lp_weights *w, lp_stored *t) {
 
 static lp_status find(const lp_weights *w, const char *name, lp_stored **out) {
   *out = lp_weights_find(w, name);
-  if (!*out) return lp_error(w->diag, LP_LOC_FILE(w->path), "there is no tensor '%s'", name);
+  if (!*out) return lp_error(w->diag, LP_LOC_FILE(w->path), "tensor '%s' is missing", name);
   (*out)->used = true;
   if ((*out)->form || (lp_dtype_is_float((*out)->dtype) && !lp_dtype_is_mini((*out)->dtype))) return LP_OK;
   return lp_error(w->diag, LP_LOC_FILE(w->path), "tensor '%s' is of type %s; f32, f16 and bf16 are supported", name,
@@ -166,7 +166,8 @@ lp_status lp_weights_check_used(const lp_weights *w) {
   for (size_t i = 0; i < lp_map_count(w->tensors); i++) {
     const lp_stored *t = lp_map_value_at(w->tensors, i);
     if (!t->used)
-      return lp_error(w->diag, LP_LOC_FILE(w->path), "tensor '%s' has no place in this family of models", t->name);
+      return lp_error(w->diag, LP_LOC_FILE(w->path),
+                      "no operator of this family of models reads tensor '%s', so the result would be wrong", t->name);
   }
   return LP_OK;
 }

@@ -75,7 +75,8 @@ static lp_status size_at(const reader *r, const char *name, int64_t otherwise, i
   const char *key = key_of(r, name);
   *out = lp_gguf_i64(r->file, key, otherwise);
   if (*out >= 1 && *out <= MOST_SIZE) return LP_OK;
-  return lp_error(r->diag, LP_LOC_FILE(r->file->path), "'%s' is %s", key, *out < 0 ? "absent or no size" : "no size");
+  return lp_error(r->diag, LP_LOC_FILE(r->file->path), "'%s' is %s", key,
+                  *out < 0 ? "absent or not a valid size" : "not a valid size");
 }
 
 static double number_at(const reader *r, const char *name, double otherwise) {
@@ -111,8 +112,8 @@ static lp_status check_keys(const reader *r) {
     for (size_t k = 0; k < LP_COUNT(known) && !is_known; k++)
       is_known = lp_streq(key + length + 1, known[k]);
     if (!is_known)
-      return lp_error(r->diag, LP_LOC_FILE(r->file->path),
-                      "the key '%s' is not known, and it may change what the model computes", key);
+      return lp_error(r->diag, LP_LOC_FILE(r->file->path), "the key '%s' is unknown and may change the model's results",
+                      key);
   }
   return LP_OK;
 }
@@ -130,9 +131,10 @@ static lp_status read_sizes(const reader *r) {
   LP_TRY(size_at(r, "attention.value_length", d->head_dim, &value_length));
   lp_loc loc = LP_LOC_FILE(r->file->path);
   if (d->layers > MOST_LAYERS || d->heads % d->kv_heads != 0 || value_length != d->head_dim)
-    return lp_error(r->diag, loc, "%" PRId64 " layers of %" PRId64 " heads, %" PRId64 " key heads, are not supported",
+    return lp_error(r->diag, loc,
+                    "a model of %" PRId64 " layers with %" PRId64 " heads and %" PRId64 " key heads is not supported",
                     d->layers, d->heads, d->kv_heads);
-  if (!table || table->rank != 2) return lp_error(r->diag, loc, "there is no matrix 'token_embd.weight'");
+  if (!table || table->rank != 2) return lp_error(r->diag, loc, "the matrix 'token_embd.weight' is missing");
   d->vocab = table->dim[0];
   d->tied = !lp_weights_find(r->weights, "output.weight");
   return LP_OK;
@@ -144,8 +146,8 @@ static lp_status apply_factors(const reader *r, lp_rotary *rotary) {
   if (!t) return LP_OK;
   t->used = true;
   if (t->rank != 1 || t->dim[0] != rotary->dim / 2 || t->dtype != LP_F32)
-    return lp_error(r->diag, LP_LOC_FILE(r->file->path), "tensor '%s' is not f32 of %" PRId64 " elements", t->name,
-                    rotary->dim / 2);
+    return lp_error(r->diag, LP_LOC_FILE(r->file->path),
+                    "tensor '%s' is not a vector of %" PRId64 " elements of type f32", t->name, rotary->dim / 2);
   float *inverse = lp_arena_copy(r->arena, rotary->inverse, (size_t)(rotary->dim / 2) * sizeof *inverse), factor;
   for (int64_t i = 0; i < rotary->dim / 2; i++) {
     memcpy(&factor, r->file->data + t->offset + i * (int64_t)sizeof factor, sizeof factor);
@@ -166,10 +168,12 @@ static lp_status read_rotary(const reader *r) {
     rope.kind = LP_ROPE_LINEAR;
     rope.factor = number_at(r, "rope.scaling.factor", 0);
   } else if (scaling && !lp_streq(scaling, "none")) {
-    return lp_error(r->diag, loc, "positions scaled by '%.40s' are not supported", scaling);
+    return lp_error(r->diag, loc, "the scaling '%.40s' of positions is not supported", scaling);
   }
   if (rope.theta <= 0 || size % 2 != 0 || size > r->out->head_dim || (rope.kind == LP_ROPE_LINEAR && rope.factor <= 0))
-    return lp_error(r->diag, loc, "%" PRId64 " elements of a head cannot rotate by the base %g", size, rope.theta);
+    return lp_error(r->diag, loc,
+                    "rotary positions over %" PRId64 " elements of a head with the base %g are not supported", size,
+                    rope.theta);
   rotary[0] = lp_rotary_create(r->arena, size, &rope);
   rotary[1] = lp_rotary_create(r->arena, size, r->arch->local_base > 0 ? &local : &rope);
   r->out->rotary = rotary;
@@ -210,7 +214,8 @@ lp_status lp_gguf_config(const lp_gguf *file, lp_arena *arena, lp_weights *weigh
   LP_TRY(check_keys(&r));
   LP_TRY(read_sizes(&r));
   out->epsilon = number_at(&r, "attention.layer_norm_rms_epsilon", 0);
-  if (out->epsilon <= 0) return lp_error(diag, LP_LOC_FILE(file->path), "the norms' epsilon is absent or not positive");
+  if (out->epsilon <= 0)
+    return lp_error(diag, LP_LOC_FILE(file->path), "the epsilon of the norms is absent or not positive");
   int64_t size = r.arch->wide == out->layers ? out->hidden / out->heads : out->head_dim;
   out->attention_scale = 1 / sqrt((double)size);
   out->attention_softcap = number_at(&r, "attn_logit_softcapping", 0);

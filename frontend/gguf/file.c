@@ -75,12 +75,12 @@ static lp_status read_value(cursor *c) {
     LP_TRY(read_number(c, 4, &type));
     LP_TRY(read_number(c, 8, &v->count));
   }
-  if (type >= LP_GGUF_TYPE_COUNT || type == LP_GGUF_ARRAY) return damaged(c, "an unknown type of value");
+  if (type >= LP_GGUF_TYPE_COUNT || type == LP_GGUF_ARRAY) return damaged(c, "a value has an unknown type");
   /* Every element takes at least a byte, so that a small file cannot ask for much memory. */
   if (v->count > MOST_ELEMENTS || v->count > c->file->size - c->at) return damaged(c, "a list is too long");
   v->type = (lp_gguf_type)type;
   LP_TRY(read_elements(c, v));
-  if (lp_map_put(c->file->values, v->key, v)) return damaged(c, "a key is there twice");
+  if (lp_map_put(c->file->values, v->key, v)) return damaged(c, "a key occurs twice");
   return LP_OK;
 }
 
@@ -88,11 +88,11 @@ static lp_status read_tensor(cursor *c, lp_gguf_tensor *t) {
   uint64_t rank, dim, type;
   LP_TRY(read_name(c, &t->name));
   LP_TRY(read_number(c, 4, &rank));
-  if (rank > LP_GGUF_MAX_RANK) return damaged(c, "a tensor of too many axes");
+  if (rank > LP_GGUF_MAX_RANK) return damaged(c, "a tensor has too many axes");
   t->rank = (int32_t)rank;
   for (int32_t i = t->rank - 1; i >= 0; i--) {
     LP_TRY(read_number(c, 8, &dim));
-    if (dim > INT64_MAX / 8) return damaged(c, "a tensor that is too large");
+    if (dim > INT64_MAX / 8) return damaged(c, "a tensor is too large");
     t->dim[i] = (int64_t)dim;
   }
   LP_TRY(read_number(c, 4, &type));
@@ -118,7 +118,7 @@ static lp_status read_all(cursor *c) {
   for (; f->tensor_count < tensors; f->tensor_count++)
     LP_TRY(read_tensor(c, &f->tensor[f->tensor_count]));
   int64_t alignment = lp_gguf_i64(f, "general.alignment", DEFAULT_ALIGNMENT);
-  if (alignment < 1 || alignment > 1 << 20) return damaged(c, "an alignment that is no size");
+  if (alignment < 1 || alignment > 1 << 20) return damaged(c, "the alignment is not a valid size");
   uint64_t start = (c->at + (uint64_t)alignment - 1) / (uint64_t)alignment * (uint64_t)alignment;
   for (size_t i = 0; i < f->tensor_count; i++) {
     if (f->tensor[i].offset > f->size || start > f->size - f->tensor[i].offset)

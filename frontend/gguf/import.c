@@ -57,7 +57,7 @@ static lp_status add_tensors(const lp_gguf *file, lp_weights *w) {
     memcpy(stored->dim, t->dim, sizeof t->dim);
     LP_TRY(measure(file, t, stored, w->diag));
     if (lp_map_put(w->tensors, stored->name, stored))
-      return lp_error(w->diag, LP_LOC_FILE(w->path), "tensor '%s' is there twice", t->name);
+      return lp_error(w->diag, LP_LOC_FILE(w->path), "tensor '%s' occurs twice", t->name);
   }
   return LP_OK;
 }

@@ -51,13 +51,15 @@ static lp_status read_lists(reader *r) {
   r->types = lp_gguf_find(r->file, "tokenizer.ggml.token_type");
   r->merges = lp_gguf_find(r->file, "tokenizer.ggml.merges");
   if (!model || !lp_streq(model, "gpt2"))
-    return lp_error(r->diag, loc, "tokenizers of the kind '%.40s' are not supported", model ? model : "");
+    return lp_error(r->diag, loc, "tokenizers of the kind '%.40s' are not supported, only 'gpt2' (byte-level BPE)",
+                    model ? model : "");
   for (size_t i = 0; i < LP_COUNT(splitters) && pre; i++)
     if (lp_streq(splitters[i].name, pre)) r->split = &splitters[i];
-  if (!r->split) return lp_error(r->diag, loc, "tokenizers that cut text as '%.40s' are not supported", pre ? pre : "");
+  if (!r->split)
+    return lp_error(r->diag, loc, "tokenizers with the pre-tokenizer '%.40s' are not supported", pre ? pre : "");
   bool lists = r->tokens && r->tokens->text && r->merges && r->merges->text && r->types && r->types->data &&
                r->types->count == r->tokens->count;
-  return lists ? LP_OK : lp_error(r->diag, loc, "the tokenizer lacks its tokens, their types or merges");
+  return lists ? LP_OK : lp_error(r->diag, loc, "the tokenizer's list of tokens, types or merges is missing");
 }
 
 /* ---- tokenizer.json ---------------------------------------------------------------------------------------------- */
@@ -253,7 +255,7 @@ static lp_status write_files(const lp_gguf *file, const char *folder, lp_diag *d
   if (status == LP_OK)
     status = write_text(folder, "tokenizer.json", &text, diag);
   else
-    lp_note(diag, LP_LOC_FILE(file->path), "the tokenizer is left out, and 'run' takes --tokens: %s",
+    lp_note(diag, LP_LOC_FILE(file->path), "the bundle gets no tokenizer, so 'run' needs --tokens: %s",
             lp_diag_count(own) > 0 ? lp_diag_get(own, 0)->text : "it cannot be used");
   lp_buf_free(&text);
   lp_diag_free(own);

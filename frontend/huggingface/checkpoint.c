@@ -46,7 +46,7 @@ static lp_status add_tensor(lp_weights *w, const char *path, const char *file, c
   if (stored->dtype == LP_DTYPE_COUNT)
     return lp_error(w->diag, LP_LOC_FILE(path), "tensor '%s' is of type %s, which is not supported", t->name, t->dtype);
   if (lp_map_put(w->tensors, name, stored))
-    return lp_error(w->diag, LP_LOC_FILE(path), "tensor '%s' is there twice", t->name);
+    return lp_error(w->diag, LP_LOC_FILE(path), "tensor '%s' occurs twice", t->name);
   return LP_OK;
 }
 
@@ -56,7 +56,7 @@ static lp_status map_file(const lp_weights *w, const char *folder, const char *n
   case LP_FILE_FOUND:
     return LP_OK;
   case LP_FILE_ABSENT:
-    return lp_error(w->diag, LP_LOC_FILE(folder), "its weight file '%s' is not there", name);
+    return lp_error(w->diag, LP_LOC_FILE(folder), "its weight file '%s' does not exist", name);
   default:
     return lp_error(w->diag, LP_LOC_FILE(folder), "its weight file '%s' %s", name, why);
   }

@@ -42,7 +42,7 @@ static lp_status positive_at(const lp_json *object, const char *key, double othe
   LP_TRY(number_at(object, key, otherwise, out, diag));
   if (*out > 0) return LP_OK;
   return lp_json_is_given(&at) ? lp_json_error(&at, diag, "%g is not positive", *out)
-                               : lp_json_error(object, diag, "it lacks '%s'", key);
+                               : lp_json_error(object, diag, "the key '%s' is missing", key);
 }
 
 static bool true_at(const reader *r, const char *key, bool otherwise) {
@@ -148,7 +148,7 @@ static lp_status check_keys(const reader *r) {
   if (lp_json_is_given(&quantised)) {
     lp_json method = lp_json_member(&quantised, "quant_method");
     return lp_json_error(&quantised, r->diag, "quantised weights ('%s') are not supported",
-                         lp_json_text_or(&method, "of no method"));
+                         lp_json_text_or(&method, "unknown method"));
   }
   for (size_t i = 0; i < lp_json_count(r->root); i++) {
     lp_json at = lp_json_entry(r->root, i);
@@ -156,8 +156,8 @@ static lp_status check_keys(const reader *r) {
     for (size_t k = 0; k < LP_COUNT(known_keys) && !known; k++)
       known = lp_streq(at.key, known_keys[k]);
     if (known) continue;
-    lp_status status = lp_json_error(&at, r->diag, "this key is not known, and it may change what the model computes");
-    lp_note(r->diag, LP_LOC_FILE(r->path), "if it does not, remove it from the file");
+    lp_status status = lp_json_error(&at, r->diag, "this key is unknown and may change the model's results");
+    lp_note(r->diag, LP_LOC_FILE(r->path), "if it does not change them, remove it from the file");
     return status;
   }
   return LP_OK;
@@ -198,7 +198,7 @@ static lp_status check_rope_keys(const lp_json *at, lp_diag *diag) {
     bool is_known = is_off(&entry) && !lp_streq(entry.key, "truncate");
     for (size_t k = 0; k < LP_COUNT(known) && !is_known; k++)
       is_known = lp_streq(entry.key, known[k]);
-    if (!is_known) return lp_json_error(&entry, diag, "this key is not known");
+    if (!is_known) return lp_json_error(&entry, diag, "this key is unknown");
   }
   return LP_OK;
 }
@@ -255,8 +255,10 @@ static lp_status rotated_size(const reader *r, const lp_json *parameters, int64_
   LP_TRY(positive_at(parameters, "partial_rotary_factor", partial, &partial, r->diag));
   *out = (int64_t)((double)r->out->head_dim * partial);
   if (*out >= 2 && *out % 2 == 0 && *out <= r->out->head_dim) return LP_OK;
-  return lp_json_error(r->root, r->diag, "%" PRId64 " of %" PRId64 " elements of a head cannot rotate in pairs", *out,
-                       r->out->head_dim);
+  return lp_json_error(r->root, r->diag,
+                       "%" PRId64 " of the %" PRId64
+                       " elements of a head rotate; an even number of at least 2 is needed",
+                       *out, r->out->head_dim);
 }
 
 /* Fills one rotary for all layers or for those without a window, and a second for those with one. */
@@ -367,8 +369,9 @@ static lp_status read_sizes(reader *r) {
     return lp_json_error(r->root, r->diag, "%" PRId64 " layers; at most %d are supported", d->layers, MOST_LAYERS);
   if (d->heads % d->kv_heads != 0 || (d->head_dim == 0 && d->hidden % d->heads != 0))
     return lp_json_error(r->root, r->diag,
-                         "%" PRId64 " heads do not divide the hidden size %" PRId64 " or share %" PRId64 " key heads",
-                         d->heads, d->hidden, d->kv_heads);
+                         "the hidden size %" PRId64 " is not a multiple of %" PRId64
+                         " heads, or these are not a multiple of %" PRId64 " key heads",
+                         d->hidden, d->heads, d->kv_heads);
   if (d->head_dim == 0) d->head_dim = d->hidden / d->heads;
   if (d->names[LP_ROLE_POSITIONS]) d->positions = r->context;
   return LP_OK;

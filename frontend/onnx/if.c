@@ -30,7 +30,8 @@ lp_status lp_import_choice(lp_importer *im, lp_loc loc, lp_value *condition, lp_
   if (yes && no) LP_TRY(lengthen_shorter(im, loc, &yes, &no));
   if (!yes || !no || !lp_type_equal(yes->type, no->type)) {
     lp_status status =
-        lp_error(im->diag, loc, "its condition depends on the input, and a result's shape or type on it");
+        lp_error(im->diag, loc,
+                 "its condition depends on the input, and the shape or type of a result depends on the condition");
     lp_note_binding(im->diag, loc, condition);
     return status;
   }
@@ -79,7 +80,7 @@ static lp_status check_cache_switch(lp_importer *im, const Onnx__NodeProto *node
     const char *name = lp_text(im->model->graph->input[i]->name);
     if (!reads(without->g, name) || reads(with->g, name)) continue;
     lp_status status =
-        lp_error(im->diag, loc, "its branch with a past does not read input '%s', which the other reads", name);
+        lp_error(im->diag, loc, "its branch with a past does not read input '%s', which the other branch reads", name);
     lp_note_binding(im->diag, loc, condition);
     return status;
   }
@@ -103,7 +104,7 @@ lp_status lp_import_if(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *
   lp_value *condition = NULL;
   int64_t taken = 1;
   if (node->n_input == 1) LP_TRY(lp_scope_find(im, scope, lp_text(node->input[0]), &condition));
-  if (!condition) return lp_error(im->diag, loc, "an If has one condition");
+  if (!condition) return lp_error(im->diag, loc, "an If takes exactly one input, its condition");
   lp_value **yes = LP_NEW_ARRAY(im->scratch, lp_value *, node->n_output + 1);
   lp_value **no = LP_NEW_ARRAY(im->scratch, lp_value *, node->n_output + 1);
   bool switches = is_cache_switch(condition), known = switches || lp_import_number(condition, &taken);

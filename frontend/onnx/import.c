@@ -79,7 +79,7 @@ static const char *name_with_past(const axis_names *other) {
 static void call_vague(lp_importer *im, const char *name, const char *why, const char *a, const char *b) {
   if (lp_map_has(im->vague, name)) return;
   lp_map_put(im->vague, name, im);
-  lp_note(im->diag, LP_LOC_FILE(im->path), "the size '%s' is taken for a label: %s '%s'%s%s%s", name, why, a,
+  lp_note(im->diag, LP_LOC_FILE(im->path), "the name '%s' of a size is ignored: %s '%s'%s%s%s", name, why, a,
           b ? " and '" : "", b ? b : "", b ? "'" : "");
 }
 

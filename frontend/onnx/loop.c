@@ -68,9 +68,9 @@ static lp_status keep_scans(loop *l, const lp_scope *body) {
 /* Makes the following trips depend on this condition of the input, too. */
 static lp_status go_on_if(loop *l, lp_value *condition) {
   if (l->trips == INT64_MAX)
-    return refuse_unbounded(l, condition, "how often it runs depends on the input, and no trip count bounds it");
+    return refuse_unbounded(l, condition, "its number of trips depends on the input, and no trip count limits it");
   if (l->scans > 0)
-    return refuse_unbounded(l, condition, "how often it runs, and so a result's size, depends on the input");
+    return refuse_unbounded(l, condition, "its number of trips depends on the input, and so does the size of a result");
   LP_TRY(lp_import_condition(l->im, l->loc, &condition));
   if (l->going) {
     lp_value *both[] = {l->going, condition};
@@ -98,9 +98,9 @@ static lp_status make_trip(loop *l, const lp_call *call) {
   static const Onnx__NodeProto no_node = ONNX__NODE_PROTO__INIT;
   lp_importer *im = l->im;
   if (l->made == LP_LOOP_TRIPS)
-    return lp_error(im->diag, l->loc, "it runs more than %d times, and a loop is unrolled", LP_LOOP_TRIPS);
+    return lp_error(im->diag, l->loc, "it makes more than %d trips, the most that are unrolled", LP_LOOP_TRIPS);
   if (++im->node_count > LP_IMPORT_NODES)
-    return lp_error(im->diag, l->loc, "more than %d operators once loops are unrolled", LP_IMPORT_NODES);
+    return lp_error(im->diag, l->loc, "the graph has more than %d operators once loops are unrolled", LP_IMPORT_NODES);
   lp_call inner = call ? *call : (lp_call){.node = &no_node};
   inner.name = lp_arena_format(im->module->arena, "%s/%" PRId64, l->loc.node, l->made);
   lp_scope body = lp_scope_open(im, l->scope);
@@ -177,7 +177,7 @@ static lp_status join_scan(const loop *l, size_t index, lp_value **out) {
   LP_TRY(lp_import_type(l->im, l->body, declared->type, lp_text(declared->name), &type));
   for (int32_t i = 0; i < type.rank; i++)
     if (type.rank == LP_MAX_RANK || !lp_type_static_dim(type, i, &dim[i + 1]))
-      return lp_error(l->im->diag, l->loc, "it never runs, and the size of '%s' is not constant",
+      return lp_error(l->im->diag, l->loc, "it makes no trip, and the size of its result '%s' is not constant",
                       lp_text(declared->name));
   *out = lp_import_constant(l->im, l->loc, type.dtype, type.rank + 1, dim, NULL, 0);
   return LP_OK;

@@ -124,7 +124,7 @@ static lp_status import_operator(lp_importer *im, lp_scope *scope, const Onnx__N
 static lp_status import_node(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node, const lp_call *call) {
   lp_loc loc = lp_node_loc(im, node, call);
   if (++im->node_count > LP_IMPORT_NODES)
-    return lp_error(im->diag, loc, "more than %d operators once functions are inlined", LP_IMPORT_NODES);
+    return lp_error(im->diag, loc, "the graph has more than %d operators once functions are inlined", LP_IMPORT_NODES);
   if (lp_arena_bytes(im->module->arena) + lp_arena_bytes(im->scratch) - im->unpacked > LP_IMPORT_BYTES)
     return lp_error(im->diag, loc, "its names and attributes take more than %d MiB once functions are inlined",
                     LP_IMPORT_BYTES >> 20);

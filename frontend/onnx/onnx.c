@@ -122,7 +122,8 @@ lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_
   LP_TRY(import_named(path, options, &reading, out, diag));
   lp_module *freed = reading.has_lengths && options && options->frees_lengths ? import_freely(path, options) : NULL;
   if (!freed) return LP_OK;
-  lp_note(diag, LP_LOC_FILE(path), "the lengths that its inputs state are taken for labels: the graph computes any");
+  lp_note(diag, LP_LOC_FILE(path),
+          "the constant lengths of its inputs are ignored, because the graph can compute any length");
   lp_module_free(*out);
   *out = freed;
   return LP_OK;

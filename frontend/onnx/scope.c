@@ -69,7 +69,7 @@ lp_status lp_scope_result(lp_importer *im, const lp_scope *body, const char *nam
 
 lp_status lp_import_enter(lp_importer *im, lp_loc loc) {
   if (++im->depth > LP_IMPORT_DEPTH)
-    return lp_error(im->diag, loc, "functions and branches nested deeper than %d", LP_IMPORT_DEPTH);
+    return lp_error(im->diag, loc, "functions and branches nest deeper than %d levels", LP_IMPORT_DEPTH);
   return LP_OK;
 }
 

@@ -126,7 +126,7 @@ static const uint8_t *read_varint(const uint8_t *at, const uint8_t *end, uint64_
 
 static lp_status damaged(const walker *w, const uint8_t *at) {
   if (w->depth == 0 && !w->is_model)
-    return lp_error(w->diag, w->loc, "not an ONNX file: its bytes are no protobuf message");
+    return lp_error(w->diag, w->loc, "not an ONNX file: its bytes are not a protobuf message");
   return lp_error(w->diag, w->loc, "damaged: no valid protobuf field at offset %zu", (size_t)(at - w->base));
 }
 
@@ -227,7 +227,7 @@ static lp_status put_field(walker *w, message_kind message, const field *f) {
   }
   if (kind != MSG_DROP) lp_buf_append(w->out, f->start, (size_t)(f->end - f->start));
   if (w->out->size > MAX_BYTES)
-    return lp_error(w->diag, w->loc, "more than %d MiB outside of the tensors' data", MAX_BYTES >> 20);
+    return lp_error(w->diag, w->loc, "the file has more than %d MiB outside of its tensors' data", MAX_BYTES >> 20);
   return LP_OK;
 }
 
@@ -255,8 +255,9 @@ static lp_status walk(walker *w, message_kind message, const uint8_t *at, const 
 
 /* Copies a message within a message. Its length is known only after it is written. */
 static lp_status walk_nested(walker *w, message_kind kind, const field *f) {
-  if (w->depth >= MAX_NESTING) return lp_error(w->diag, w->loc, "nested deeper than %d messages", MAX_NESTING);
-  if (++w->messages > MAX_MESSAGES) return lp_error(w->diag, w->loc, "more than %d messages", MAX_MESSAGES);
+  if (w->depth >= MAX_NESTING) return lp_error(w->diag, w->loc, "its messages nest deeper than %d levels", MAX_NESTING);
+  if (++w->messages > MAX_MESSAGES)
+    return lp_error(w->diag, w->loc, "the file has more than %d messages", MAX_MESSAGES);
   put_varint(w->out, (uint64_t)f->number << 3 | 2);
   size_t start = w->out->size;
   lp_buf_append(w->out, "\0\0\0\0\0", LENGTH_BYTES);

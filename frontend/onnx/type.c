@@ -142,7 +142,7 @@ static lp_status named_dim(lp_importer *im, const char *name, lp_loc loc, const 
     }
     lp_buf_free(&text);
     if (*out && adds_number(*out)) {
-      lp_note(im->diag, loc, "the size '%s' is taken for a label: it may be any", name);
+      lp_note(im->diag, loc, "the size '%s' is treated as a new name, and may have any value", name);
       return fresh_symbol(im, loc, out);
     }
     if (*out) return LP_OK;

@@ -73,16 +73,17 @@ void lp_plan_pin(lp_plan_problem *problem, const lp_compile_request *request) {
 
 lp_status lp_plan_pin_used(const lp_plan_problem *problem, const lp_compile_request *request, lp_diag *diag) {
   if (request->keep_private && request->private_layers > problem->layer_count)
-    return lp_error(diag, LP_LOC_FILE("--private"), "%" PRId64 " layers: the model has %" PRId32,
-                    request->private_layers, problem->layer_count);
+    return lp_error(diag, LP_LOC_FILE("--private"),
+                    "%" PRId64 " layers should stay private, but the model has only %" PRId32, request->private_layers,
+                    problem->layer_count);
   for (int32_t i = 0; i < request->pin_count; i++) {
     lp_side side;
     int32_t at = 0;
     while (at < problem->op_count && !is_pinned(&problem->ops[at], request->pins[i], &side))
       at++;
     if (at < problem->op_count) continue;
-    lp_status status = lp_error(diag, LP_LOC_FILE("--pin"), "'%s' names no operator of the model", request->pins[i]);
-    lp_note(diag, LP_LOC_FILE("--pin"), "`--emit=report -o csv` lists them");
+    lp_status status = lp_error(diag, LP_LOC_FILE("--pin"), "'%s' matches no operator of the model", request->pins[i]);
+    lp_note(diag, LP_LOC_FILE("--pin"), "`--emit=report -o csv` lists the operators");
     return status;
   }
   return LP_OK;

@@ -94,7 +94,7 @@ static lp_status rename_axis(const lp_bind *b, int32_t arg, int32_t axis, const 
   lp_symbol symbol = lone_symbol(dim);
   if (lp_poly_equal(dim, size) || lp_poly_is_const(dim, NULL)) return LP_OK;
   if (!symbol)
-    return lp_error(b->diag, b->end->loc, "axis %d of input '%s' is a sum that does not fit the generation protocol",
+    return lp_error(b->diag, b->end->loc, "axis %d of input '%s' is a sum; the generation protocol needs a plain size",
                     axis, lp_bind_input(b, arg));
   if (lp_module_substitute(b->module, symbol, size)) return LP_OK;
   return lp_error(b->diag, b->end->loc, "a size overflows once '%s' is renamed",

@@ -127,7 +127,7 @@ lp_value *lp_bind_make_mask(lp_build *build, const lp_bind *b, const lp_value *a
   meaning means = meaning_of(arg, 0);
   if (means == UNKNOWN) {
     (void)lp_error(build->diag, build->loc,
-                   "it is unknown what its elements mean: they are neither added to scores "
+                   "the meaning of its elements is unknown: they are neither added to scores "
                    "nor select them");
     return NULL;
   }

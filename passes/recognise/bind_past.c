@@ -151,7 +151,7 @@ static lp_status check_unpaired(const lp_bind *b) {
     if (!is_unpaired_cache(b, i)) continue;
     lp_loc loc = {.file = b->end->loc.file, .node = lp_bind_input(b, i), .op = "input"};
     lp_status status =
-        lp_error(b->diag, loc, "no output continues this cache: its type with one axis longer is wanted");
+        lp_error(b->diag, loc, "no output continues this cache: an output of its type with one longer axis is needed");
     lp_note(b->diag, loc,
             "caches are [b, heads, p, d], [b, p, heads, d], [b, heads, d, p] or [2, b, heads, p, d], one or two for "
             "each layer; buffers of constant length and one tensor for all layers are not supported");

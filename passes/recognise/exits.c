@@ -84,8 +84,9 @@ static bool reads_text(const lp_value *value) {
 static lp_status mark_head(const exits_pass *e, lp_value *value, const lp_value *stream) {
   if (value == stream || !reads_text(value)) return LP_OK;
   if (is_stream(value->def))
-    return lp_error(e->diag, loc_of(e),
-                    "the model's head reads more than its last layer gives, so it cannot be used again after another");
+    return lp_error(
+        e->diag, loc_of(e),
+        "the model's head reads more than the result of its last layer, so it cannot be reused after another layer");
   if (value->def->scratch) return LP_OK;
   value->def->scratch = value->def;
   for (int32_t i = 0; i < value->def->in_count; i++)
@@ -173,7 +174,7 @@ static lp_status reuse_head(exits_pass *e, int64_t layers, lp_value **out) {
   lp_value *logits = find_result(e, "logits");
   lp_value *from = stream_behind(e, e->last_layer), *to = stream_behind(e, layers - 1);
   if (!logits || !from || !to || !lp_type_equal(from->type, to->type))
-    return lp_error(e->diag, loc_of(e), "the model's head cannot be used again after %" PRId64 " layers", layers);
+    return lp_error(e->diag, loc_of(e), "the model's head cannot be reused after %" PRId64 " layers", layers);
   lp_status status = mark_head(e, logits, from);
   if (status == LP_OK) {
     lp_op *head = lp_op_create(e->module, LP_LAYER_EXIT_HEAD, logits->def->loc, 0, NULL, 0, NULL);
@@ -244,7 +245,7 @@ static lp_status check_layer(const exits_pass *e, int64_t layers) {
                layers, e->last_layer + 1);
   if (e->last_layer >= 1) lp_note(e->diag, loc_of(e), "an exit can stand after 1 to %" PRId64 " layers", e->last_layer);
   for (int64_t have = 1; have <= e->last_layer; have++)
-    if (find_exit(e, have)) lp_note(e->diag, loc_of(e), "the model has an exit head of its own after %" PRId64, have);
+    if (find_exit(e, have)) lp_note(e->diag, loc_of(e), "the model has its own exit head after %" PRId64, have);
   return status;
 }
 

@@ -6,7 +6,7 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   static lp_idiom *const idioms[] = {lp_recognise_norms, lp_recognise_activations, lp_recognise_rotary,
                                      lp_recognise_attention, lp_recognise_masks};
   lp_op *func = lp_module_find_func(module, "main");
-  if (!func) return lp_error(context->diag, LP_LOC_FILE(module->name), "no function 'main' to look at");
+  if (!func) return lp_error(context->diag, LP_LOC_FILE(module->name), "no function 'main' to recognise");
   for (size_t i = 0; i < LP_COUNT(idioms); i++) {
     LP_TRY(idioms[i](module, func->region, context->diag));
     lp_build_remove_dead(func->region);

@@ -224,7 +224,7 @@ static void add_moves(lp_module *module, const lp_op *prefill, const lp_op *deco
 
 static lp_status check_stage(const lp_module *module, const lp_op *func, lp_diag *diag) {
   if (!func)
-    return lp_error(diag, LP_LOC_FILE(module->name), "a stage is missing: '@prefill' and '@decode' are wanted");
+    return lp_error(diag, LP_LOC_FILE(module->name), "a stage is missing: '@prefill' and '@decode' are needed");
   LP_FOR_OPS(op, func->region) {
     const char *name = lp_op_str(op, "side", NULL);
     lp_side side;

@@ -39,11 +39,11 @@ refuse 'an output below a file' "error: " --device=jetson-nano -o "$work/file/ou
 refuse 'an output that cannot be written' "error: " --device=jetson-nano -o /proc/out.llmpart
 refuse 'a report that cannot be written' "error: " --device=jetson-nano --report=/proc/report.txt -o "$made"
 refuse 'IR that cannot be written' "error: " --device=jetson-nano --emit=op-ir -o /proc/out.mlir
-refuse 'a processor where PTX is wanted' "'x86-64-v3' is no architecture of CUDA" --device=jetson-nano --side=device --emit=ptx --march=x86-64-v3 -o "$made"
+refuse 'a processor where PTX is wanted' "'x86-64-v3' is not a CUDA architecture" --device=jetson-nano --side=device --emit=ptx --march=x86-64-v3 -o "$made"
 refuse 'an unknown CPU' "error: .*z80" --device=jetson-nano --march=z80 -o "$made"
 refuse 'an exit after a layer that is not there' "error: .*99" --device=jetson-nano --exits=99 -o "$made"
-refuse 'a pin of nothing' "--pin: error: 'layer.9.*=device' names no operator" --device=jetson-nano --cloud=v100s '--pin=layer.9.*=device' -o "$made"
-refuse 'more private layers than there are' "--private: error: 99 layers: the model has" --device=jetson-nano --cloud=v100s --private=99 -o "$made"
+refuse 'a pin of nothing' "--pin: error: 'layer.9.*=device' matches no operator" --device=jetson-nano --cloud=v100s '--pin=layer.9.*=device' -o "$made"
+refuse 'more private layers than there are' "--private: error: 99 layers should stay private, but the model has only" --device=jetson-nano --cloud=v100s --private=99 -o "$made"
 refuse 'a loss above all' "error: 'loss' is '100%'" --device=jetson-nano --cloud=v100s --link=rtt=1ms,up=1Mbit/s,down=1Mbit/s,loss=100% -o "$made"
 
 wanted_status=2

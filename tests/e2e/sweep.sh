@@ -50,7 +50,7 @@ grep -q '160 rows, 40 of them from the journal' "$work/err" || fail "40 rows wer
 cmp "$work/one.csv" "$work/again.csv" || fail 'the sweep that went on says something else'
 sed 's/32/33/' "$work/spec.yaml" >"$work/other.yaml"
 sweep "$work/other.yaml" -o "$work/other.csv" --journal="$work/cut" --stats
-grep -q 'is of another sweep' "$work/err" && grep -q ' 0 of them from the journal' "$work/err" || fail 'another sweep took the rows up'
+grep -q 'is the journal of another sweep' "$work/err" && grep -q ' 0 of them from the journal' "$work/err" || fail 'another sweep took the rows up'
 
 # Killed in the middle, it goes on.
 cat >"$work/long.yaml" <<'END'
@@ -87,7 +87,7 @@ bad 'unknown machine' "3:36: error: 'cloud': unknown machine 'v100x'" 's/v100s/v
 bad 'no number' "5:20: error: 'isl' is 'sixteen'" 's/16,/sixteen,/'
 bad 'unknown scheduler' "7:21: error: 'schedulers' is 'layers'" 's/layer,/layers,/'
 bad 'nothing to sweep over' "8:11: error" 's/sessions: .*/sessions: []/'
-bad 'no model' "2:1: error: .*wanted 'model'" '1s/.*/ /'
+bad 'no model' "2:1: error: .*expected 'model'" '1s/.*/ /'
 refused 'a journal that is none' 'model.onnx: error: exists and is not the journal' "$LLMPART" sweep "$work/spec.yaml" --journal="$work/model.onnx" -o "$work/made/out.csv"
 wanted_status=2
 refused 'an unknown format' "'xml' is none of csv, json, html" "$LLMPART" sweep "$work/spec.yaml" -o xml

@@ -170,7 +170,7 @@ LP_TEST(functions_in_a_ring) {
   lp_buf model = with_y(graph);
   add_function(&model, "F", onnx_node("G", "a", "m"), onnx_node("Neg", "m", "b"));
   add_function(&model, "G", onnx_node("F", "a", "m"), onnx_node("Neg", "m", "b"));
-  expect(model, "functions and branches nested deeper than 64");
+  expect(model, "functions and branches nest deeper than 64 levels");
 }
 
 /* ---- sizes ---- */

@@ -112,7 +112,7 @@ LP_TEST(shards_are_joined) {
   lp_diag *diag = lp_diag_create();
   write_tensors("one.safetensors", "layers.0", "", 0);
   write_file("model.safetensors.index.json", index, strlen(index));
-  expect_refused("{\"model_type\":\"llama\"," SIZES "}", "its weight file 'two.safetensors' is not there");
+  expect_refused("{\"model_type\":\"llama\"," SIZES "}", "its weight file 'two.safetensors' does not exist");
   static const char outside[] = "{\"weight_map\":{\"a\":\"../one.safetensors\"}}";
   write_file("model.safetensors.index.json", outside, strlen(outside));
   expect_refused("{\"model_type\":\"llama\"," SIZES "}", "is not the name of a file");
@@ -127,23 +127,23 @@ static const struct {
     {"{}", "wanted a string"},
     {"{\"model_type\":\"t5\"}", "models of type 't5' are not supported"},
     {"{\"model_type\":\"llama\"}", "wanted"},
-    {"{\"model_type\":\"llama\",\"new_trick\":2," SIZES "}", "this key is not known"},
+    {"{\"model_type\":\"llama\",\"new_trick\":2," SIZES "}", "this key is unknown"},
     {"{\"model_type\":\"llama\",\"quantization_config\":{\"quant_method\":\"gptq\"}," SIZES "}",
      "quantised weights ('gptq') are not supported"},
     {"{\"model_type\":\"llama\",\"rope_scaling\":{\"rope_type\":\"longrope\"}," SIZES "}",
      "positions of type 'longrope' are not supported"},
     {"{\"model_type\":\"llama\",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2,\"more\":1}," SIZES "}",
-     "this key is not known"},
-    {"{\"model_type\":\"llama\",\"rope_scaling\":{\"type\":\"linear\"}," SIZES "}", "it lacks 'factor'"},
+     "this key is unknown"},
+    {"{\"model_type\":\"llama\",\"rope_scaling\":{\"type\":\"linear\"}," SIZES "}", "the key 'factor' is missing"},
     {"{\"model_type\":\"llama\",\"rope_scaling\":{\"type\":\"linear\",\"factor\":-1}," SIZES "}", "-1 is not positive"},
     {"{\"model_type\":\"llama\",\"hidden_act\":\"tanh\"," SIZES "}", "activation 'tanh' is not supported"},
-    {"{\"model_type\":\"llama\",\"num_key_value_heads\":2," SIZES "}", "share 2 key heads"},
-    {"{\"model_type\":\"llama\",\"head_dim\":3," SIZES "}", "cannot rotate in pairs"},
+    {"{\"model_type\":\"llama\",\"num_key_value_heads\":2," SIZES "}", "or these are not a multiple of 2 key heads"},
+    {"{\"model_type\":\"llama\",\"head_dim\":3," SIZES "}", "an even number of at least 2 is needed"},
     {"{\"model_type\":\"llama\",\"architectures\":[\"LlamaForSequenceClassification\"]," SIZES "}",
      "is not a model that generates text"},
     {"{\"model_type\":\"llama\",\"head_dim\":8," SIZES "}", "8 x 4 is wanted"},
     {"{\"model_type\":\"qwen3\",\"head_dim\":4,\"num_key_value_heads\":1," SIZES "}",
-     "there is no tensor 'layers.0.self_attn.q_norm.weight'"},
+     "tensor 'layers.0.self_attn.q_norm.weight' is missing"},
 };
 
 LP_LOOP_TEST(what_is_not_known_is_named, 0, LP_COUNT(configs)) {
@@ -156,10 +156,10 @@ static const struct {
   size_t cut;
   const char *error;
 } files[] = {
-    {"down_proj", "", 0, "there is no tensor 'layers.0.mlp.down_proj.weight'"},
+    {"down_proj", "", 0, "tensor 'layers.0.mlp.down_proj.weight' is missing"},
     {NULL, ",\"model.layers.0.adapter.weight\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}", 0,
      "tensor 'model.layers.0.adapter.weight' has no place"},
-    {NULL, ",\"norm.weight\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}", 0, "is there twice"},
+    {NULL, ",\"norm.weight\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}", 0, "occurs twice"},
     {"model.norm", ",\"model.norm.weight\":{\"dtype\":\"I8\",\"shape\":[4],\"data_offsets\":[0,4]}", 0,
      "is of type i8; f32, f16 and bf16 are supported"},
     {"model.norm", ",\"model.norm.weight\":{\"dtype\":\"F8_E4M3\",\"shape\":[4],\"data_offsets\":[0,4]}", 0,

@@ -137,7 +137,7 @@ LP_TEST(agrees_on_dimensions) {
 LP_TEST(a_number_in_a_name_is_no_size) {
   lp_module *module = masked_rows("batch seq", "batch past", "batch past+1");
   ck_assert_str_eq(onnx_type_text(module, onnx_result(module, 0)->out[0]), "f32[batch,seq + past]");
-  ck_assert_ptr_nonnull(strstr(onnx_message(diag, 0), "the size 'past+1' is taken for a label"));
+  ck_assert_ptr_nonnull(strstr(onnx_message(diag, 0), "the size 'past+1' is treated as a new name"));
   lp_module_free(module);
 }
 

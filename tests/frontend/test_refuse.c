@@ -91,7 +91,7 @@ LP_TEST(refuses_deep_nesting) {
     onnx_sub(&outer, 1, &node);
     graph = outer;
   }
-  refuse(onnx_model(&graph, 17), "nested deeper than 100 messages");
+  refuse(onnx_model(&graph, 17), "its messages nest deeper than 100 levels");
 }
 
 /* ---- graphs ---- */
@@ -338,7 +338,8 @@ LP_TEST(refuses_conditions) {
   onnx_input(&graph, "c", ONNX_BOOL, "");
   onnx_add(&graph, node);
   onnx_output(&graph, "y", ONNX_F32, NULL);
-  refuse(onnx_model(&graph, 17), "node 'choose' (If): error: its condition depends on the input, and a result's shape");
+  refuse(onnx_model(&graph, 17),
+         "node 'choose' (If): error: its condition depends on the input, and the shape or type of a result");
 }
 
 /* In an encoder-decoder model the branch with a past does not compute what the other does. */
@@ -387,10 +388,12 @@ static lp_buf looping(lp_buf body, const char *inputs, const char *outputs) {
 
 LP_TEST(refuses_loops) {
   refuse(looping(loop_body("k", false), "m - x", "y"), "(Loop): error: its trip count depends on the input");
-  refuse(looping(loop_body("c", false), "- - x", "y"), "depends on the input, and no trip count bounds it");
-  refuse(looping(loop_body("c", true), "three - x", "y s"), "and so a result's size, depends on the input");
-  refuse(looping(loop_body("k", false), "many - x", "y"), "it runs more than 1024 times, and a loop is unrolled");
-  refuse(looping(loop_body("k", false), "- - x", "y"), "it runs more than 1024 times, and a loop is unrolled");
+  refuse(looping(loop_body("c", false), "- - x", "y"),
+         "its number of trips depends on the input, and no trip count limits it");
+  refuse(looping(loop_body("c", true), "three - x", "y s"),
+         "its number of trips depends on the input, and so does the size of a result");
+  refuse(looping(loop_body("k", false), "many - x", "y"), "it makes more than 1024 trips, the most that are unrolled");
+  refuse(looping(loop_body("k", false), "- - x", "y"), "it makes more than 1024 trips, the most that are unrolled");
   refuse(looping(loop_body("k", false), "three - x x", "y"), "its body has 3 inputs, 4 wanted");
   refuse(looping(loop_body("k", false), "three - x", "y s"), "its body has 2 outputs, 3 wanted");
   refuse(looping(loop_body("x", false), "three - x", "y"), "its condition is not of type bool");
@@ -403,7 +406,7 @@ LP_TEST(refuses_recursion) {
   onnx_text(&function, 5, "b");
   onnx_sub(&function, 7, &node);
   onnx_function_field(&model, &function);
-  refuse(model, "functions and branches nested deeper than 64");
+  refuse(model, "functions and branches nest deeper than 64 levels");
 }
 
 /* f0 calls f1 twice, which calls f2 twice, ...: 2^30 nodes from a few bytes. */

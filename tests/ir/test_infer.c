@@ -166,7 +166,7 @@ LP_TEST(scatters) {
   refuses(NODE(GatherElements, f32("2,4"), i64("3,4")), "its index has 3 rows on axis 0, its data 2");
   refuses(NODE(ScatterND, f32("2,4"), i64("9,3"), f32("9")), "3 indices into 2 axes");
   refuses(NODE(ScatterND, f32("2,4"), i64("9,1"), f32("9,5")), "dimensions 5 and 4 must agree");
-  refuses(NODE(TensorScatter, f32("b,2,9,8"), f32("b,2,10,8")), "it writes 10 rows into 9");
+  refuses(NODE(TensorScatter, f32("b,2,9,8"), f32("b,2,10,8")), "it writes 10 rows into a cache of 9");
   with_i64("batch_dims", 1);
   gives(NODE(GatherND, f32("b,4,8"), i64("b,s,1")), "f32[b,s,8]");
   with_i64("batch_dims", 1);
@@ -176,7 +176,7 @@ LP_TEST(scatters) {
   with_i64("blocksize", 2);
   gives(NODE(SpaceToDepth, f32("b,2,4,6")), "f32[b,8,2,3]");
   with_i64("blocksize", 3);
-  refuses(NODE(DepthToSpace, f32("b,8,s,3")), "8 on axis 1 does not divide by 9");
+  refuses(NODE(DepthToSpace, f32("b,8,s,3")), "the size 8 of axis 1 is not divisible by 9");
   gives(NODE(ReverseSequence, f32("s,b,8"), i64("b")), "f32[s,b,8]");
   with_i64("time_axis", 2);
   refuses(NODE(ReverseSequence, f32("s,b,8"), i64("b")), "its batch_axis 1 and time_axis 2 are not 0 and 1");
@@ -278,14 +278,14 @@ LP_TEST(convolutions) {
   with_i64("group", 2);
   refuses(NODE(Conv, f32("b,4,s"), f32("3,2,1")), "its 3 maps are not divided by 2 groups");
   refuses(NODE(Conv, f32("b,4,s"), f32("8,3,1")), "dimensions 4 and 3 must agree");
-  refuses(NODE(Conv, f32("b,4,4"), f32("8,4,5")), "its kernel spans 5 elements, more than there are");
+  refuses(NODE(Conv, f32("b,4,4"), f32("8,4,5")), "its kernel spans 5 elements, more than its padded input has");
   refuses(NODE(Conv, f32("b,4,8"), f32("8,4,3,3")), "its weight has 4 axes, 3 wanted");
   with_str("auto_pad", "SOME");
   refuses(NODE(Conv, f32("b,4,8"), f32("8,4,3")), "auto_pad 'SOME' is not known");
   with_i64s("strides", 3, three);
   refuses(NODE(Conv, f32("b,4,8"), f32("8,4,3")), "'strides' has 3 numbers, 1 wanted");
   with_i64s("strides", 1, two);
-  refuses(NODE(Conv, f32("b,4,s"), f32("8,4,3")), "strides of 2 need a size that they divide");
+  refuses(NODE(Conv, f32("b,4,s"), f32("8,4,3")), "strides of 2 need a size that is a multiple of them");
 }
 
 /* ---- moves ---- */
@@ -385,7 +385,7 @@ LP_TEST(reshapes) {
   gives(NODE(Squeeze, f32("1,b,1")), "f32[b]");
   gives(NODE(Unsqueeze, x, INTS(0, -1)), "f32[1,b,s,12,1]");
   refuses(NODE(Reshape, x, INTS(-1, 7)), "do not divide by 7");
-  refuses(NODE(Reshape, x, INTS(-1, -1)), "two sizes are -1");
+  refuses(NODE(Reshape, x, INTS(-1, -1)), "more than one size is -1");
   refuses(NODE(Reshape, x, INTS(2, 6)), "12*b*s elements reshaped to 12");
   refuses(NODE(Reshape, x, INTS(1, 1, 1, 0)), "size 3 is copied from an input with 3 axes");
   refuses(NODE(Reshape, x, i64("2")), "depends on the data of input 1");

@@ -98,7 +98,8 @@ static lp_status run_linker(const workspace *w, lp_diag *diag) {
   int state;
   LP_TRY(spawn_linker(w, &pid, diag));
   while (waitpid(pid, &state, 0) < 0)
-    if (errno != EINTR) return lp_error(diag, LP_LOC_FILE("ld.lld-19"), "lost the linker: %s", strerror(errno));
+    if (errno != EINTR)
+      return lp_error(diag, LP_LOC_FILE("ld.lld-19"), "cannot wait for the linker: %s", strerror(errno));
   if (!WIFEXITED(state) || WEXITSTATUS(state) != 0)
     return lp_error(diag, LP_LOC_FILE("ld.lld-19"), "the linker failed with status %d",
                     WIFEXITED(state) ? WEXITSTATUS(state) : -1);

@@ -53,7 +53,8 @@ static bool attention_runs(const lp_op *op, char why[64]) {
     return snprintf(why, 64, "k and v that are not [b, heads, tokens, d]"), false;
   if (!lp_type_static_dim(lp_op_in(op, V)->type, 3, &d))
     return snprintf(why, 64, "a head size that is not constant"), false;
-  if (kv_heads <= 0 || heads % kv_heads != 0) return snprintf(why, 64, "heads no multiple of kv_heads"), false;
+  if (kv_heads <= 0 || heads % kv_heads != 0)
+    return snprintf(why, 64, "heads that are not a multiple of kv_heads"), false;
   if (!lp_op_bool(op, "causal", false) && lp_op_i64(op, "window", 0) > 0)
     return snprintf(why, 64, "a window without causal"), false;
   return true;

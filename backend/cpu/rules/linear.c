@@ -135,7 +135,7 @@ static bool matmul_runs(const lp_op *op, char why[64]) {
   if (!is_plain_product(op) && !lp_op_all_f32(op, why)) return false;
   if (op->out[0]->type.rank > MATRIX_BATCH + 2) return snprintf(why, 64, "more than 6 batch axes"), false;
   if (lp_op_in(op, 0)->type.rank < 2 || lp_op_in(op, 1)->type.rank < 2)
-    return snprintf(why, 64, "an operand that is no matrix"), false;
+    return snprintf(why, 64, "an operand that is not a matrix"), false;
   return true;
 }
 

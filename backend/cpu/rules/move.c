@@ -67,7 +67,7 @@ static int64_t row_bits(const lp_op *op) {
 static bool gather_runs(const lp_op *op, char why[64]) {
   const lp_dtype index = lp_op_in(op, 1)->type.dtype, dtype = lp_op_in(op, 0)->type.dtype;
   if (lp_dtype_bits(dtype) < 8 && (row_bits(op) == 0 || row_bits(op) % 8 != 0))
-    return snprintf(why, 64, "rows of %s that are no whole bytes", lp_dtype_name(dtype)), false;
+    return snprintf(why, 64, "rows of %s that are not whole bytes", lp_dtype_name(dtype)), false;
   if (!is_index(index)) return snprintf(why, 64, "an index of type %s", lp_dtype_name(index)), false;
   return is_embedding(op) || same_dtype(op, why);
 }
@@ -368,7 +368,8 @@ const cpu_rule cpu_rule_fill = {.kind = LP_OP_FILL, .emit = emit_fill};
 
 static bool pad_runs(const lp_op *op, char why[64]) {
   const lp_attr *before = lp_op_attr(op, "before");
-  if (!before || before->count != lp_op_in(op, 0)->type.rank) return snprintf(why, 64, "no `before` per axis"), false;
+  if (!before || before->count != lp_op_in(op, 0)->type.rank)
+    return snprintf(why, 64, "`before` without one entry per axis"), false;
   for (int32_t i = 0; i < before->count; i++)
     for (int32_t t = 0; t < before->polys[i]->count; t++)
       if (before->polys[i]->term[t].coef < 0) return snprintf(why, 64, "padding that may be negative"), false;

@@ -41,7 +41,8 @@ static bool attention_runs(const lp_op *op, char why[64]) {
     return snprintf(why, 64, "operands that are not of four axes"), false;
   if (!lp_type_static_dim(k->type, 3, &d) || !lp_type_static_dim(v->type, 3, &dv) || d > MOST_WIDTH || dv > MOST_WIDTH)
     return snprintf(why, 64, "heads wider than %d", MOST_WIDTH), false;
-  if (kv_heads <= 0 || heads % kv_heads != 0) return snprintf(why, 64, "heads no multiple of kv_heads"), false;
+  if (kv_heads <= 0 || heads % kv_heads != 0)
+    return snprintf(why, 64, "heads that are not a multiple of kv_heads"), false;
   return true;
 }
 

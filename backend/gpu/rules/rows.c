@@ -24,7 +24,7 @@ static bool linear_runs(const lp_op *op, char why[64]) {
   if (x != LP_F32 || y != LP_F32) return snprintf(why, 64, "it computes in f32, found %s", lp_dtype_name(x)), false;
   for (int32_t i = 1; i < 5; i += 3)
     if (lp_op_in(op, i) && !lp_value_is_constant(lp_value_base(lp_op_in(op, i))))
-      return snprintf(why, 64, "a weight that is no constant"), false;
+      return snprintf(why, 64, "a weight that is not a constant"), false;
   return any_static_last(op, why);
 }
 

@@ -59,7 +59,7 @@ static lp_status add_mask(onnx_graph *g, const lp_op *op, const lp_poly *total, 
   if (!mask) return LP_OK;
   const lp_poly *last = mask->type.rank > 0 ? mask->type.dim[mask->type.rank - 1] : NULL;
   if (last && !lp_poly_equal(last, total) && !(lp_poly_is_const(last, &width) && width == 1))
-    return onnx_refuse(g, "a mask narrower than the keys");
+    return onnx_refuse(g, "its mask is narrower than the keys");
   LP_TRY(onnx_operand(g, 3, &name));
   if (mask->type.dtype == LP_BOOL)
     *scores = ONNX_NODE(g, "Where", name, *scores, onnx_scalar(g, LP_F32, -INFINITY));
@@ -117,7 +117,7 @@ lp_status onnx_lower_attention(onnx_graph *g, const lp_op *op, onnx_name *out) {
   LP_TRY(onnx_operand_as(g, 1, LP_F32, &k));
   LP_TRY(onnx_operand_as(g, 2, LP_F32, &v));
   if (!lp_type_static_dim(keys, 3, &width) || !lp_type_static_dim(values, 3, &value_width))
-    return onnx_refuse(g, "heads whose size is not known");
+    return onnx_refuse(g, "the size of its heads is not known");
   if (!first) q = onnx_transpose(g, q, swap_heads, 4);
   k = repeat_heads(g, k, heads, kv_heads, width);
   v = repeat_heads(g, v, heads, kv_heads, value_width);
@@ -175,7 +175,7 @@ lp_status onnx_lower_rotary(onnx_graph *g, const lp_op *op, onnx_name *out) {
   LP_TRY(onnx_operand_as(g, 0, LP_F32, &x));
   LP_TRY(onnx_operand_as(g, 1, LP_F32, &cosine));
   LP_TRY(onnx_operand_as(g, 2, LP_F32, &sine));
-  if (!lp_type_static_dim(lp_op_in(op, 0)->type, -1, &dim)) return onnx_refuse(g, "heads whose size is not known");
+  if (!lp_type_static_dim(lp_op_in(op, 0)->type, -1, &dim)) return onnx_refuse(g, "the size of its heads is not known");
   cosine = ONNX_NODE(g, "Unsqueeze", cosine, onnx_i64s(g, &axis, 1));
   sine = ONNX_NODE(g, "Unsqueeze", sine, onnx_i64s(g, &axis, 1));
   onnx_name a = interleaved ? slice_last(g, x, 0, rotary, 2) : slice_last(g, x, 0, half, 1);

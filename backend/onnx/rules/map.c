@@ -163,7 +163,7 @@ lp_status onnx_function(onnx_graph *g, const lp_op *op, const char *fn, const on
     if (lp_streq(made[i].fn, fn)) return *out = made[i].make(&c), LP_OK;
   for (size_t i = 0; i < LP_COUNT(directs); i++)
     if (lp_streq(directs[i].fn, fn) && directs[i].since <= g->opset) return *out = direct_node(&c, &directs[i]), LP_OK;
-  return onnx_refuse(g, lp_arena_format(g->arena, "it has no function '%s'", fn));
+  return onnx_refuse(g, lp_arena_format(g->arena, "ONNX has no function '%s'", fn));
 }
 
 /* ---- operators --------------------------------------------------------------------------------------------------- */
@@ -181,7 +181,7 @@ static lp_status lower_cast(onnx_graph *g, const lp_op *op, onnx_name *out) {
   lp_dtype to = op->out[0]->type.dtype;
   onnx_name x;
   LP_TRY(onnx_operand(g, 0, &x));
-  if (lp_dtype_is_mini(to)) return onnx_refuse(g, "casts to floats of 8 bits are not written");
+  if (lp_dtype_is_mini(to)) return onnx_refuse(g, "casts to floats of 8 bits are not supported");
   out[0] = onnx_cast(g, x, to);
   return LP_OK;
 }

@@ -134,7 +134,7 @@ lp_status onnx_lower_topk(onnx_graph *g, const lp_op *op, onnx_name *out) {
 
 lp_status onnx_lower_cumsum(onnx_graph *g, const lp_op *op, onnx_name *out) {
   onnx_name x;
-  if (lp_op_bool(op, "product", false)) return onnx_refuse(g, "it has no running product");
+  if (lp_op_bool(op, "product", false)) return onnx_refuse(g, "ONNX has no running product");
   LP_TRY(onnx_operand(g, 0, &x));
   out[0] = ONNX_NODE(g, "CumSum", x, onnx_scalar(g, LP_I64, (double)lp_op_i64(op, "axis", 0)));
   onnx_attr_i(g, "exclusive", lp_op_bool(op, "exclusive", false));

@@ -44,7 +44,7 @@ static lp_status slice_end(const onnx_graph *g, const lp_poly *start, const lp_p
   int64_t end;
   *out = lp_poly_add(arena, start, lp_poly_scale(arena, size, step));
   if (step > 0) return LP_OK;
-  if (!lp_poly_is_const(*out, &end)) return onnx_refuse(g, "a slice backwards whose end is not known");
+  if (!lp_poly_is_const(*out, &end)) return onnx_refuse(g, "the end of a backward slice is not known");
   if (end < 0) *out = lp_dim_const(g->module, INT64_MIN + 1);
   return LP_OK;
 }
@@ -148,7 +148,7 @@ lp_status onnx_lower_iota(onnx_graph *g, const lp_op *op, onnx_name *out) {
   const lp_poly *start = lp_op_poly(op, "start"), *step = lp_op_poly(op, "step");
   const lp_poly *end = lp_poly_add(arena, start, lp_poly_mul(arena, step, type.dim[0]));
   int64_t constant;
-  if (!lp_poly_is_const(step, &constant) || constant == 0) return onnx_refuse(g, "a step that is not known");
+  if (!lp_poly_is_const(step, &constant) || constant == 0) return onnx_refuse(g, "its step is not known");
   out[0] = ONNX_NODE(g, "Range", ONNX_NODE(g, "Squeeze", onnx_size(g, start)),
                      ONNX_NODE(g, "Squeeze", onnx_size(g, end)), onnx_scalar(g, LP_I64, (double)constant));
   if (type.dtype != LP_I64) out[0] = onnx_cast(g, out[0], type.dtype);
@@ -166,7 +166,7 @@ lp_status onnx_lower_dims(onnx_graph *g, const lp_op *op, onnx_name *out) {
   onnx_attr_i(g, "axis", 0);
   if (type.rank == 1) return LP_OK;
   for (int32_t i = 0; i < type.rank; i++)
-    if (!lp_type_static_dim(type, i, &dim[i])) return onnx_refuse(g, "sizes of a shape that is not known");
+    if (!lp_type_static_dim(type, i, &dim[i])) return onnx_refuse(g, "the shape of its sizes is not known");
   out[0] = ONNX_NODE(g, "Reshape", out[0], onnx_i64s(g, dim, type.rank));
   return LP_OK;
 }

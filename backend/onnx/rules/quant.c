@@ -26,8 +26,8 @@ static void spread(onnx_graph *g, const lp_op *op, onnx_name scale, onnx_name *z
 
 static lp_status check(const onnx_graph *g, const lp_op *op, lp_dtype codes) {
   if (lp_op_i64(op, "block_size", 0) > 0 && g->opset < 21) return onnx_refuse(g, "scales of blocks need --opset=21");
-  if (lp_dtype_is_mini(codes)) return onnx_refuse(g, "floats of 8 bits are not written");
-  if (lp_dtype_bits(codes) < 4) return onnx_refuse(g, "it has no integers of 2 bits");
+  if (lp_dtype_is_mini(codes)) return onnx_refuse(g, "floats of 8 bits are not supported");
+  if (lp_dtype_bits(codes) < 4) return onnx_refuse(g, "ONNX has no integers of 2 bits");
   if (g->opset < 21 && codes != LP_I8 && codes != LP_U8 && codes != LP_I32)
     return onnx_refuse(g, "integers other than i8 and u8 need --opset=21");
   return LP_OK;

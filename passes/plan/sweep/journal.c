@@ -84,7 +84,7 @@ static lp_status take_up(lp_sweep_journal *journal, const lp_sweep_options *opti
   if (size && !ours) {
     status = lp_error(diag, LP_LOC_FILE(options->journal), "exists and is not the journal of a sweep");
   } else if (!same) {
-    if (size) lp_warning(diag, LP_LOC_FILE(options->journal), "is of another sweep, which it replaces");
+    if (size) lp_warning(diag, LP_LOC_FILE(options->journal), "is the journal of another sweep and is replaced");
     status = begin_anew(journal, key, options, diag);
   } else {
     size_t good = read_rows(text, size, rows, count, resumed);

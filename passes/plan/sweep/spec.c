@@ -168,7 +168,8 @@ static lp_status read_time(reader *r, const char *key, const char *text, const l
   if (lp_parse_time_ms(text, ms, inner, LP_LOC_NONE) != LP_OK) return relay(r, node, key, inner);
   lp_diag_free(inner);
   if (*ms > 0) return LP_OK;
-  return lp_error(r->yaml->diag, lp_yaml_loc(r->yaml, node), "'%s' is 0: no plan keeps it ('none' is no bound)", key);
+  return lp_error(r->yaml->diag, lp_yaml_loc(r->yaml, node), "'%s' is 0, which no plan can meet; 'none' sets no limit",
+                  key);
 }
 
 static lp_status add_sla(reader *r, const char *const *text, const lp_yaml_node *const *node) {
@@ -265,7 +266,7 @@ typedef struct {
 
 static lp_status read_model(reader *r, const file_parts *parts, const lp_yaml_node *root) {
   if (!parts->model_at == !parts->decoder)
-    return lp_error(r->yaml->diag, lp_yaml_loc(r->yaml, root), "wanted 'model', a file, or 'decoder', a shape%s",
+    return lp_error(r->yaml->diag, lp_yaml_loc(r->yaml, root), "expected 'model' (a file) or 'decoder' (a shape)%s",
                     parts->decoder ? ", and not both" : "");
   if (parts->decoder) return read_decoder(r, parts->decoder);
   const char *text;
@@ -290,7 +291,7 @@ static lp_status read_settings(reader *r, const file_parts *parts) {
   spec->kv_dtype = parts->kv_at ? kv[index] : NULL;
   if (parts->kv_at && parts->decoder)
     return lp_error(r->yaml->diag, lp_yaml_loc(r->yaml, parts->kv_at),
-                    "'kv_dtype' is for models: a decoder's KV caches are of its 'dtype'");
+                    "'kv_dtype' applies to models only; the KV caches of a decoder have its 'dtype'");
   if (!parts->memory_at) return LP_OK;
   const char *text;
   LP_TRY(lp_yaml_text(r->yaml, parts->memory_at, "device_memory", &text));
@@ -337,7 +338,8 @@ static lp_status count_rows(const reader *r, const lp_yaml_node *root) {
   for (int i = 0; i < LP_SWEEP_AXES; i++) {
     spec->count[i] = count[i];
     if (!lp_size_mul(spec->rows, count[i], &spec->rows) || spec->rows > MOST_ROWS)
-      return lp_error(r->yaml->diag, lp_yaml_loc(r->yaml, root), "the combinations are more than %d", MOST_ROWS);
+      return lp_error(r->yaml->diag, lp_yaml_loc(r->yaml, root), "the specification has more than %d combinations",
+                      MOST_ROWS);
   }
   return LP_OK;
 }

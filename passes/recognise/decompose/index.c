@@ -39,7 +39,7 @@ lp_status lp_rewrite_compress(lp_rewrite *r) {
   lp_tensor condition;
   int64_t count;
   if (!lp_value_constant(lp_op_in(r->op, 1), &condition) || !lp_type_static_numel(condition.type, &count))
-    return lp_rw_refuse(r, "has a condition with too many elements to be looked at at compile time");
+    return lp_rw_refuse(r, "has a condition with too many elements to evaluate at compile time");
   if (!axis) x = lp_rw_reshape(r, x, LP_RW_INTS(r, -1));
   int64_t most = 0, found = 0, *places = LP_NEW_ARRAY(r->b.module->arena, int64_t, count + 1);
   if (!x || !lp_type_static_dim(x->type, axis ? (int32_t)axis_of(r->op, 0, x->type.rank) : 0, &most)) return LP_FAILED;

@@ -135,7 +135,7 @@ lp_status lp_rewrite_mean_variance(lp_rewrite *r) {
 lp_status lp_rewrite_lp_norm(lp_rewrite *r) {
   lp_value *x = lp_op_in(r->op, 0);
   int64_t p = lp_op_i64(r->op, "p", 2), axis = lp_op_i64(r->op, "axis", -1);
-  if (p != 1 && p != 2) return lp_rw_refuse(r, "has another p than 1 and 2");
+  if (p != 1 && p != 2) return lp_rw_refuse(r, "has a p other than 1 and 2");
   lp_value *size = reduce(r, p == 1 ? LP_ONNX_ReduceL1 : LP_ONNX_ReduceL2, x, 1, &axis);
   lp_value *none = size ? two(r, LP_ONNX_Equal, size, number_like(r, x, 0)) : NULL;
   r->result[0] = two(r, LP_ONNX_Div, x, lp_rw_op3(r, LP_ONNX_Where, none, number_like(r, x, 1), size));

@@ -242,7 +242,7 @@ lp_status lp_rewrite_gather_block(lp_rewrite *r) {
   LP_TRY(need_constants(r, 0));
   if (rank != 2 || !lp_type_static_dim(data->type, 0, &rows) || !lp_type_static_dim(data->type, 1, &columns) ||
       !lp_value_is_constant(data))
-    return lp_error(r->b.diag, r->op->loc, "'%s' reads a table that is no constant matrix",
+    return lp_error(r->b.diag, r->op->loc, "'%s' reads a table that is not a constant matrix",
                     lp_op_info_get(r->op->kind)->name);
   if (data->type.dtype == LP_U8) { /* packed in bytes, as are the zero points */
     columns = columns * 8 / bits;

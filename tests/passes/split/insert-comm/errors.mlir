@@ -26,7 +26,7 @@
 
 // -----
 
-// expected-error@unknown {{a stage is missing: '@prefill' and '@decode' are wanted}}
+// expected-error@unknown {{a stage is missing: '@prefill' and '@decode' are needed}}
 "builtin.module"() ({
   "llmpart.func"() ({
   ^bb0(%x: tensor<?xf32, ["s"]>):
