@@ -117,7 +117,7 @@ LP_TEST(large_texts) {
   for (int i = 0; i < 257; i++)
     onnx_text(&node, 1, text);
   onnx_add(&graph, node);
-  expect(with_y(graph), "more than 256 MiB outside of the tensors' data");
+  expect(with_y(graph), "more than 256 MiB outside of its tensors' data");
 }
 
 LP_TEST(names_with_nul) {

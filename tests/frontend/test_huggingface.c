@@ -158,7 +158,7 @@ static const struct {
 } files[] = {
     {"down_proj", "", 0, "tensor 'layers.0.mlp.down_proj.weight' is missing"},
     {NULL, ",\"model.layers.0.adapter.weight\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}", 0,
-     "tensor 'model.layers.0.adapter.weight' has no place"},
+     "no operator of this family of models reads tensor 'model.layers.0.adapter.weight'"},
     {NULL, ",\"norm.weight\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}", 0, "occurs twice"},
     {"model.norm", ",\"model.norm.weight\":{\"dtype\":\"I8\",\"shape\":[4],\"data_offsets\":[0,4]}", 0,
      "is of type i8; f32, f16 and bf16 are supported"},
