@@ -20,7 +20,7 @@ Made by `python3 docs/make_operators.py` from `ir/ops.def` and `docs/suites.json
 operators of one model in the same way.
 
 An operator *runs*, or *decomposes* into others that do. A suite's column says how many of the tests that use the operator pass; a test
-that uses several operators counts for each. The other tests are refused, with node, operator, domain and opset, before anything runs.
+that uses several operators counts for each. llmpart refuses the models of the other tests before anything runs, with node, operator, domain and opset.
 
 Six tests of 1.21 differ: they expect results of `Attention` that ONNX has since corrected without a new opset. See
 [ADR 12](adr/0012-attention-follows-the-newest-text.md).
@@ -100,7 +100,7 @@ def main():
                      f"{suite['unsupported']} |")
     lines += ["", "## Supported", ""]
     lines += table(sorted(set(operators) | built), lambda name: operators.get(name, "decomposes"), suites)
-    lines += ["", "## Not supported", "", "Those that the suites use.", ""]
+    lines += ["", "## Not supported", "", "These are the operators that the suites use.", ""]
     lines += table(sorted(used - set(operators) - built), lambda name: "refused", suites)
     OUT.write_text("\n".join(lines) + "\n")
 
