@@ -4,7 +4,7 @@
  * search keeps the least bound of the labels that it drops, so that it proves a bound in any case. */
 #include "base/map.h"
 #include "base/side.h"
-#include "passes/plan/exact/exact.h"
+#include "passes/plan/exact/dominance.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -37,16 +37,6 @@ typedef struct {
   int32_t *live;                      /* shared holdings that are live before it */
   int32_t live_count;
 } place;
-
-typedef struct {
-  lp_exact_mode sum; /* `sides` is the number of the mode that led here */
-  double bound;
-  double rank; /* the objective, rounded; of labels with equal rank the faster ones come first */
-  double loss; /* the improvement that a dropped label which this one replaces could bring */
-  int32_t parent;
-} chain_label;
-
-typedef LP_VEC(chain_label) chain_labels;
 
 typedef struct {
   int32_t parent;
@@ -229,15 +219,24 @@ size_t lp_exact_chain_length(const lp_exact_chain *chain) {
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 
+/* The part of a label's bound that a mode adds, without the fronts after it. */
+typedef struct {
+  double price, ms[LP_STAGE_COUNT];
+  const lp_exact_front *front[LP_STAGE_COUNT];
+  double least; /* the least addition of this mode and the modes after it, with their fronts */
+} mode_price;
+
 typedef struct {
   lp_exact_chain *c;
   const lp_exact *x;
   const lp_exact_prices *prices;
   lp_exact_chain_search *search;
+  const mode_list *modes; /* of the label at hand, and their prices */
+  LP_VEC(mode_price) price;
   lp_exact_front **front[LP_STAGE_COUNT];
   double offset;       /* prices times limits */
   double least, slack; /* at the listing prices: the bound, and the largest difference of a placement's price from it */
-  chain_labels now, next;
+  lp_chain_labels now, next;
   chain_trace **traces;
 } chain_searcher;
 
@@ -288,168 +287,106 @@ static const mode_list *modes_after(chain_searcher *s, size_t index, const lp_ex
   return found;
 }
 
-/* The bound of a label before segment `index`; infinite when it cannot meet the limits. */
-static double bound_of(const chain_searcher *s, size_t index, const lp_exact_mode *l) {
+/* The price of a label's or a mode's sums. */
+static double price_of(const chain_searcher *s, const lp_exact_mode *l) {
+  double price = l->objective;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    price += s->prices->duals.per_ms[stage] * l->ms[stage];
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
+    price += s->prices->duals.per_byte[side] * l->bytes[side];
+  return price;
+}
+
+/* The price of the holdings that are live before segment `index` and that a stage has not paid yet. The stage's front
+ * contains it too. */
+static double paid_twice(const chain_searcher *s, size_t index, uint64_t shared) {
   const lp_exact *x = s->x;
   const place *p = &s->c->place.data[index];
-  double bound = l->objective - s->offset;
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    const lp_exact_front *front = &s->front[stage][p->done[stage]][l->at[stage]];
-    double limit = x->limit_ms[stage], left = limit > 0 ? limit * (1 + allowance) - l->ms[stage] : 1;
-    if (left < 0) return INFINITY;
-    bound += s->prices->duals.per_ms[stage] * l->ms[stage] + lp_exact_front_price(front, left);
-  }
-  for (int side = 0; side < LP_SIDE_COUNT; side++) {
-    double limit = x->limit_bytes[side];
-    if (limit > 0 && l->bytes[side] + 2 * l->activation[side] > limit) return INFINITY;
-    bound += s->prices->duals.per_byte[side] * l->bytes[side];
-  }
-  /* A stage's front contains the shares of these holdings that it has not paid yet. */
+  double price = 0;
   for (int32_t i = 0; i < p->live_count; i++) {
-    unsigned mask = (unsigned)(l->shared >> (4 * s->c->slot_of[p->live[i]])) & 15;
+    unsigned mask = (unsigned)(shared >> (4 * s->c->slot_of[p->live[i]])) & 15;
     for (int side = 0; side < LP_SIDE_COUNT; side++)
       for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
         if (((mask | mask >> 2) >> side & 1) && !(mask >> (2 * stage) >> side & 1))
-          bound -= s->prices->duals.per_byte[side] * s->prices->share[stage][side][p->live[i]] *
+          price += s->prices->duals.per_byte[side] * s->prices->share[stage][side][p->live[i]] *
                    x->holding[p->live[i]].bytes[side];
   }
-  return bound;
+  return price;
+}
+
+/* The part of a stage's limit that a label leaves. */
+static double time_left(const chain_searcher *s, int stage, const lp_exact_mode *l) {
+  double limit = s->x->limit_ms[stage];
+  return limit > 0 ? limit * (1 + allowance) - l->ms[stage] : 1;
+}
+
+/* Fills the prices of the modes after a label, which come before segment `index` + 1. */
+static void price_modes(chain_searcher *s, size_t index) {
+  const place *p = &s->c->place.data[index + 1];
+  double least = INFINITY;
+  s->price.count = 0;
+  for (size_t i = 0; i < s->modes->list.count; i++)
+    lp_vec_push(&s->price, ((mode_price){0}));
+  for (size_t i = s->modes->list.count; i-- > 0;) {
+    const lp_exact_mode *mode = &s->modes->list.data[i];
+    mode_price *price = &s->price.data[i];
+    price->price = price_of(s, mode) - paid_twice(s, index + 1, mode->shared);
+    double whole = price->price;
+    for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+      const lp_exact_front *front = price->front[stage] = &s->front[stage][p->done[stage]][mode->at[stage]];
+      price->ms[stage] = s->x->limit_ms[stage] > 0 ? mode->ms[stage] : 0;
+      whole += front->count ? front->price[front->count - 1] : INFINITY;
+    }
+    least = price->least = whole < least ? whole : least;
+  }
 }
 
 static void drop(chain_searcher *s, double bound) {
   if (bound < s->search->lowest) s->search->lowest = bound;
 }
 
-static void extend(chain_searcher *s, size_t index, int32_t parent) {
-  const lp_exact_mode from = s->now.data[parent].sum;
-  const mode_list *modes = modes_after(s, index, &from);
-  double wanted = s->search->most - s->search->close * fabs(s->search->most);
-  drop(s, s->least + modes->rest);
-  s->search->work += (double)modes->list.count;
-  for (size_t i = 0; i < modes->list.count; i++) {
-    const lp_exact_mode *mode = &modes->list.data[i];
-    chain_label l = {.sum = *mode, .parent = parent, .loss = s->now.data[parent].loss};
-    l.sum.objective += from.objective;
-    l.rank = s->search->step > 0 ? floor(l.sum.objective / s->search->step) : l.sum.objective;
-    for (int k = 0; k < 2; k++) {
-      l.sum.ms[k] += from.ms[k];
-      l.sum.bytes[k] += from.bytes[k];
-      l.sum.activation[k] = fmax(l.sum.activation[k], from.activation[k]);
-    }
-    l.bound = bound_of(s, index + 1, &l.sum);
-    if (l.bound >= wanted)
-      drop(s, l.bound - l.loss);
-    else
-      lp_vec_push(&s->next, l);
-  }
-}
-
-/* ---- dominance --------------------------------------------------------------------------------------------------- */
-
-static int compare_numbers(double a, double b) {
-  return (a > b) - (a < b);
-}
-
-static int compare_groups(const chain_label *a, const chain_label *b) {
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    if (a->sum.at[stage] != b->sum.at[stage]) return a->sum.at[stage] < b->sum.at[stage] ? -1 : 1;
-  return (a->sum.shared > b->sum.shared) - (a->sum.shared < b->sum.shared);
-}
-
-static int compare_labels(const chain_label *a, const chain_label *b) {
-  int order = compare_groups(a, b);
-  if (!order) order = compare_numbers(a->rank, b->rank);
-  for (int i = 0; i < LP_STAGE_COUNT && !order; i++)
-    order = compare_numbers(a->sum.ms[i], b->sum.ms[i]);
-  for (int i = 0; i < LP_SIDE_COUNT && !order; i++)
-    order = compare_numbers(a->sum.bytes[i], b->sum.bytes[i]);
-  if (!order) order = compare_numbers(a->sum.objective, b->sum.objective);
-  if (!order) order = (a->parent > b->parent) - (a->parent < b->parent);
-  return order ? order : (a->sum.sides > b->sum.sides) - (a->sum.sides < b->sum.sides);
-}
-
-/* Tells whether `a`, with a hardly greater objective, beats or equals `b` in everything that can still matter. */
-static bool beats(const lp_exact *x, double slur, const lp_exact_mode *a, const lp_exact_mode *b) {
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    if (x->limit_ms[stage] > 0 && a->ms[stage] > b->ms[stage] + slur * x->limit_ms[stage]) return false;
+/* Tells whether a label exceeds the memory of a side. */
+static bool is_too_large(const lp_exact *x, const lp_exact_mode *l) {
   for (int side = 0; side < LP_SIDE_COUNT; side++)
-    if (x->limit_bytes[side] > 0 &&
-        (a->bytes[side] > b->bytes[side] + slur * x->limit_bytes[side] || a->activation[side] > b->activation[side]))
-      return false;
-  return true;
+    if (x->limit_bytes[side] > 0 && l->bytes[side] + 2 * l->activation[side] > x->limit_bytes[side]) return true;
+  return false;
 }
 
-/* The number at `index` in ascending order (quickselect); reorders the list so that no greater one comes before it. */
-static double select_number(double *list, size_t count, size_t index) {
-  size_t low = 0, high = count - 1;
-  while (low < high) {
-    double pivot = list[low + (high - low) / 2];
-    size_t i = low, k = high;
-    for (;;) {
-      while (list[i] < pivot)
-        i++;
-      while (list[k] > pivot)
-        k--;
-      if (i >= k) break;
-      double swap = list[i];
-      list[i++] = list[k];
-      list[k--] = swap;
+/* Adds a mode to a label. */
+static void push_label(chain_searcher *s, const lp_chain_label *from, int32_t parent, const lp_exact_mode *mode,
+                       double bound) {
+  lp_chain_label l = {.sum = *mode, .parent = parent, .loss = from->loss, .bound = bound};
+  l.sum.objective += from->sum.objective;
+  for (int k = 0; k < 2; k++) {
+    l.sum.ms[k] += from->sum.ms[k];
+    l.sum.bytes[k] += from->sum.bytes[k];
+    l.sum.activation[k] = fmax(l.sum.activation[k], from->sum.activation[k]);
+  }
+  if (is_too_large(s->x, &l.sum)) return;
+  l.rank = s->search->step > 0 ? floor(l.sum.objective / s->search->step) : l.sum.objective;
+  lp_vec_push(&s->next, l);
+}
+
+static void extend(chain_searcher *s, int32_t parent) {
+  const lp_chain_label from = s->now.data[parent];
+  double wanted = s->search->most - s->search->close * fabs(s->search->most);
+  double price = price_of(s, &from.sum) - s->offset;
+  double left[] = {time_left(s, LP_STAGE_PREFILL, &from.sum), time_left(s, LP_STAGE_DECODE, &from.sum)};
+  s->search->work += (double)s->price.count;
+  for (size_t i = 0; i < s->price.count; i++) {
+    const mode_price *mode = &s->price.data[i];
+    if (price + mode->least >= wanted) { /* and so do all that follow */
+      drop(s, price + mode->least - from.loss);
+      return;
     }
-    if (index <= k)
-      high = k;
+    double bound = price + mode->price;
+    for (int stage = 0; stage < LP_STAGE_COUNT && bound < INFINITY; stage++)
+      bound += lp_exact_front_price(mode->front[stage], left[stage] - mode->ms[stage]);
+    if (bound < wanted)
+      push_label(s, &from, parent, &s->modes->list.data[i], bound);
     else
-      low = k + 1;
+      drop(s, bound - from.loss);
   }
-  return list[index];
-}
-
-/* Keeps at most `width` labels: those with the least bounds, in their order. */
-static void narrow(chain_searcher *s, chain_labels *list, size_t width) {
-  if (list->count <= width) return;
-  double *bound = lp_alloc(list->count * sizeof *bound);
-  for (size_t i = 0; i < list->count; i++)
-    bound[i] = list->data[i].bound;
-  double most = select_number(bound, list->count, width);
-  size_t equal = 0, kept = 0; /* `equal`: of the labels with just this bound, the number that fit */
-  for (size_t i = 0; i < width; i++)
-    equal += bound[i] >= most;
-  free(bound);
-  for (size_t i = 0; i < list->count; i++) {
-    const chain_label *l = &list->data[i];
-    if (l->bound < most || (l->bound <= most && equal && equal--))
-      list->data[kept++] = *l;
-    else
-      drop(s, l->bound - l->loss);
-  }
-  list->count = kept;
-}
-
-static int compare_pointers(const void *left, const void *right) {
-  const chain_label *const *a = left, *const *b = right;
-  return compare_labels(*a, *b);
-}
-
-/* Moves to `now` the labels of `next` that no other label of their group dominates. */
-static void filter(chain_searcher *s) {
-  const chain_label **order = lp_alloc((s->next.count + 1) * sizeof *order);
-  for (size_t i = 0; i < s->next.count; i++)
-    order[i] = &s->next.data[i];
-  qsort(order, s->next.count, sizeof *order, compare_pointers);
-  size_t begin = 0;
-  s->now.count = 0;
-  for (size_t i = 0; i < s->next.count; i++) {
-    const chain_label *l = order[i];
-    if (!s->now.count || compare_groups(&s->now.data[s->now.count - 1], l)) begin = s->now.count;
-    chain_label *other = NULL;
-    for (size_t k = s->now.count; k-- > begin && !other;)
-      if (beats(s->x, s->search->slur, &s->now.data[k].sum, &l->sum)) other = &s->now.data[k];
-    if (!other)
-      lp_vec_push(&s->now, *l);
-    else
-      other->loss = fmax(other->loss, l->loss + other->sum.objective - l->sum.objective);
-  }
-  s->next.count = 0;
-  free(order);
 }
 
 static void keep_traces(chain_searcher *s, size_t index) {
@@ -458,7 +395,24 @@ static void keep_traces(chain_searcher *s, size_t index) {
     s->traces[index][i] = (chain_trace){s->now.data[i].parent, s->now.data[i].sum.sides};
 }
 
-/* ---- the run ----------------------------------------------------------------------------------------------------- */
+static void narrow(chain_searcher *s, lp_chain_labels *list, size_t width) {
+  drop(s, lp_chain_narrow(list, width));
+}
+
+/* Extends all labels by the segment. They are sorted by groups, which have the same modes. */
+static void extend_all(chain_searcher *s, size_t index, size_t candidates) {
+  for (size_t k = 0; k < s->now.count; k++) {
+    if (!k || lp_chain_compare_groups(&s->now.data[k - 1], &s->now.data[k])) {
+      s->modes = modes_after(s, index, &s->now.data[k].sum);
+      drop(s, s->least + s->modes->rest);
+      price_modes(s, index);
+    }
+    extend(s, (int32_t)k);
+    if (s->next.count > 2 * candidates) narrow(s, &s->next, candidates); /* which bounds the memory */
+  }
+}
+
+/* ---- the run --------------------------------------------------------------------------------------------------- */
 
 static void trace_back(const chain_searcher *s, int32_t label, unsigned char *const side[LP_STAGE_COUNT]) {
   for (size_t i = s->c->segment.count; i-- > 0;) {
@@ -554,16 +508,16 @@ void lp_exact_chain_run(lp_exact_chain *chain, const lp_exact_prices *prices, lp
   if (s.slack > chain->slack) forget_modes(chain);
   chain->slack = s.slack;
   s.traces = lp_alloc((count + 1) * sizeof *s.traces);
-  chain_label start = {.parent = -1};
-  search->least = start.bound = bound_of(&s, 0, &start.sum);
+  lp_chain_label start = {.parent = -1};
+  start.bound = -s.offset;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    start.bound += lp_exact_front_price(&s.front[stage][0][0], time_left(&s, stage, &start.sum));
+  search->least = start.bound;
   lp_vec_push(&s.now, start);
   for (size_t i = 0; i < count; i++) {
-    for (size_t k = 0; k < s.now.count; k++) {
-      extend(&s, i, (int32_t)k);
-      if (s.next.count > 2 * candidates) narrow(&s, &s.next, candidates); /* which bounds the memory */
-    }
+    extend_all(&s, i, candidates);
     narrow(&s, &s.next, candidates);
-    filter(&s);
+    lp_chain_filter(s.x, search->slur, &s.next, &s.now);
     narrow(&s, &s.now, search->width);
     keep_traces(&s, i);
   }
@@ -573,6 +527,7 @@ void lp_exact_chain_run(lp_exact_chain *chain, const lp_exact_prices *prices, lp
   for (size_t i = 0; i < count; i++)
     free(s.traces[i]);
   free(s.traces);
+  lp_vec_free(&s.price);
   lp_vec_free(&s.now);
   lp_vec_free(&s.next);
 }

@@ -193,14 +193,15 @@ typedef struct {
   int32_t at[LP_STAGE_COUNT]; /* frontiers after it */
   uint64_t shared;            /* the sides' holdings after it: 4 bits for each slot, then the directions of moves */
   uint64_t sides;             /* bit k: the side of step from + k */
+  double excess;              /* of a listed mode: its price above the least */
 } lp_exact_mode;
 typedef LP_VEC(lp_exact_mode) lp_exact_modes_list;
 
 /* Fills slot_of[holding]. A slot serves several holdings, one after the other. False when there are not enough
  * slots. */
 bool lp_exact_slots(const lp_exact *x, int32_t *slot_of);
-/* Appends the modes of a segment after the frontiers of `entry` that no other mode dominates. When there are too many,
- * drops the rest and returns their least price, measured from the least of all; else returns infinity. */
+/* Appends the modes of a segment after the frontiers of `entry` that no other mode dominates, by excess. When there are
+ * too many, drops the rest and returns their least price, measured from the least of all; else returns infinity. */
 double lp_exact_modes(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], const lp_exact_prices *prices,
                       const lp_exact_segment *segment, const lp_exact_mode *entry, lp_exact_modes_list *out);
 
@@ -234,7 +235,7 @@ typedef struct {
   /* Called with each placement found, the cheapest first, until it returns true: that placement is feasible. */
   bool (*see)(void *user, unsigned char *const side[LP_STAGE_COUNT]);
   void *user;
-  double work;   /* out: labels made */
+  double work;   /* out: labels made, and those that a bound spared */
   double least;  /* out: the bound of all placements before the search */
   double lowest; /* out: no placement has a smaller objective than this */
 } lp_exact_chain_search;

@@ -80,6 +80,7 @@ void lp_exact_fronts(const lp_exact *x, const lp_exact_graph *graph, lp_stage st
                      double slack, int points, const bool *keep, lp_exact_front **front) {
   int32_t units = x->unit_count[stage];
   bool limited = x->limit_ms[stage] > 0;
+  if (!limited) points = 1;
   double most_ms = limited ? x->limit_ms[stage] * (1 + allowance) : INFINITY, width = slack / points;
   row next = {0}, now = {0};
   int32_t most = 0;
@@ -121,13 +122,13 @@ void lp_exact_fronts(const lp_exact *x, const lp_exact_graph *graph, lp_stage st
 }
 
 double lp_exact_front_price(const lp_exact_front *front, double ms) {
-  int32_t low = 0, high = front->count; /* the first point that takes longer */
-  while (low < high) {
-    int32_t middle = (low + high) / 2;
-    if (front->ms[middle] <= ms)
-      low = middle + 1;
-    else
-      high = middle;
+  const double *at = front->ms; /* finds the last point that takes no longer */
+  int32_t count = front->count;
+  if (!count || at[0] > ms) return INFINITY;
+  while (count > 1) {
+    int32_t half = count / 2;
+    at = at[half] <= ms ? at + half : at;
+    count -= half;
   }
-  return low ? front->price[low - 1] : INFINITY;
+  return front->price[at - front->ms];
 }

@@ -398,6 +398,12 @@ bool lp_exact_slots(const lp_exact *x, int32_t *slot_of) {
   return fits;
 }
 
+static int compare_modes(const void *left, const void *right) {
+  const lp_exact_mode *a = left, *b = right;
+  if (a->excess != b->excess) return a->excess < b->excess ? -1 : 1;
+  return (a->sides > b->sides) - (a->sides < b->sides);
+}
+
 double lp_exact_modes(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], const lp_exact_prices *prices,
                       const lp_exact_segment *segment, const lp_exact_mode *entry, lp_exact_modes_list *out) {
   searcher s = {.x = x,
@@ -422,13 +428,15 @@ double lp_exact_modes(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COU
   }
   for (size_t i = 0; i < s.now.count; i++) {
     const label *l = &s.now.data[i];
-    lp_exact_mode mode = {.objective = l->objective, .shared = l->shared, .sides = l->sides};
+    lp_exact_mode mode = {
+        .objective = l->objective, .shared = l->shared, .sides = l->sides, .excess = excess_of(&s, l)};
     memcpy(mode.ms, l->ms, sizeof mode.ms);
     memcpy(mode.bytes, l->bytes, sizeof mode.bytes);
     memcpy(mode.activation, l->activation, sizeof mode.activation);
     memcpy(mode.at, l->at, sizeof mode.at);
     lp_vec_push(out, mode);
   }
+  if (out->count) qsort(out->data, out->count, sizeof *out->data, compare_modes);
   free(s.slot);
   free(s.group);
   lp_vec_free(&s.now);
