@@ -21,12 +21,20 @@ typedef struct lp_input_binding {
   const char *value; /* "2,3,4" (numbers, true, false; "" is empty), or the path of a TensorProto that ends in .pb */
 } lp_input_binding;
 
+/* A LoRA adapter: a folder as PEFT saves it, with adapter_config.json and adapter_model.safetensors. */
+typedef struct lp_adapter {
+  const char *folder;
+  double scale; /* of what it adds, besides the adapter's own; 1: as it was trained */
+} lp_adapter;
+
 typedef struct {
   bool weights_absent_ok;
   const lp_input_binding *bindings; /* inputs of the graph that become constants of these values */
   size_t binding_count;
   /* Constant lengths of tokens, masks and caches become symbols if the graph can compute any length. */
   bool frees_lengths;
+  const lp_adapter *adapters; /* merged into the weights of a Hugging Face folder, in this order */
+  size_t adapter_count;
   const char *subgraph; /* imports the graph that a node of the main graph holds as the attribute of this name */
 } lp_import_options;
 LP_MUST_USE lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_module **out,
@@ -39,9 +47,9 @@ typedef enum {
 } lp_model_form;
 lp_model_form lp_model_form_of(const char *path);
 
-/* Reads a model of any form. Only ONNX takes bindings and a subgraph. The module of another form has the same inputs
- * and outputs as a decoder that optimum exports with a past, computes in f32, and refers to the weights in their
- * files; blocks of GGUF that the IR has no type for become f32 in memory. */
+/* Reads a model of any form. Only ONNX takes bindings and a subgraph, and only a Hugging Face folder takes adapters.
+ * The module of another form has the same inputs and outputs as a decoder that optimum exports with a past, computes in
+ * f32, and refers to the weights in their files; blocks of GGUF that the IR has no type for become f32 in memory. */
 LP_MUST_USE lp_status lp_model_import(const char *path, const lp_import_options *options, lp_module **out,
                                       lp_diag *diag);
 /* Writes the tokenizer and settings of a GGUF file as the files that accompany other models: tokenizer.json,

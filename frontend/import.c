@@ -18,13 +18,21 @@ lp_model_form lp_model_form_of(const char *path) {
   return has_config(path) ? LP_MODEL_HUGGINGFACE : LP_MODEL_ONNX;
 }
 
+static lp_status check_adapters(const char *path, lp_model_form form, const lp_import_options *options, lp_diag *diag) {
+  if (!options || options->adapter_count == 0 || form == LP_MODEL_HUGGINGFACE) return LP_OK;
+  return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--lora"),
+                     "an adapter names the weights of a Hugging Face folder, and '%s' is %s", path,
+                     form == LP_MODEL_GGUF ? "a GGUF file" : "an ONNX model");
+}
+
 lp_status lp_model_import(const char *path, const lp_import_options *options, lp_module **out, lp_diag *diag) {
   lp_model_form form = lp_model_form_of(path);
+  LP_TRY(check_adapters(path, form, options, diag));
   if (form == LP_MODEL_ONNX) return lp_onnx_import(path, options, out, diag);
   if (options && options->binding_count > 0)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--bind"), "only an ONNX model has inputs to bind");
   if (options && options->subgraph)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--subgraph"), "only an ONNX model has subgraphs");
   if (form == LP_MODEL_GGUF) return lp_gguf_import(path, options && options->weights_absent_ok, out, diag);
-  return lp_huggingface_import(path, out, diag);
+  return lp_huggingface_import(path, options ? options : &(lp_import_options){0}, out, diag);
 }

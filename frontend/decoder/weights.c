@@ -18,13 +18,12 @@ lp_stored *lp_weights_find(const lp_weights *w, const char *name) {
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
-static const uint8_t *bytes_of(const lp_weights *w, const lp_stored *t) {
+const uint8_t *lp_weights_bytes(const lp_weights *w, const lp_stored *t) {
   const lp_mapping *mapping = lp_map_get(w->module->sources, t->file);
   return mapping->data + t->offset;
 }
 
-/* Adds memory, under a fresh name, that lives as long as the module. */
-static lp_status add_source(lp_weights *w, lp_stored *t, size_t size, uint8_t **data) {
+lp_status lp_weights_move(lp_weights *w, lp_stored *t, size_t size, uint8_t **data) {
   lp_arena *arena = w->module->arena;
   lp_mapping *mapping = LP_NEW(arena, lp_mapping);
   LP_TRY(lp_memory_map(size, mapping, data, w->diag));
@@ -38,13 +37,13 @@ static lp_status add_source(lp_weights *w, lp_stored *t, size_t size, uint8_t **
 static lp_status unpack(lp_weights *w, lp_stored *t) {
   const lp_block_form *form = t->form;
   if (!form || t->scales > 0 || t->dtype == LP_F32) return LP_OK;
-  const uint8_t *from = bytes_of(w, t);
+  const uint8_t *from = lp_weights_bytes(w, t);
   int64_t count = t->bytes / form->bytes, code_bytes = form->size * lp_dtype_bits(form->codes) / 8;
   bool coded = form->codes != LP_F32;
   uint8_t *data;
   size_t size;
   if (!lp_size_mul((size_t)count, (size_t)code_bytes + (coded ? sizeof(float) : 0), &size)) return LP_FAILED;
-  LP_TRY(add_source(w, t, size, &data));
+  LP_TRY(lp_weights_move(w, t, size, &data));
   t->dtype = form->codes;
   t->scales = coded ? count * code_bytes : 0;
   t->bytes = count * code_bytes;

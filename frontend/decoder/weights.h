@@ -35,6 +35,11 @@ typedef struct {
 
 /* Returns NULL when the file has no such tensor. */
 lp_stored *lp_weights_find(const lp_weights *w, const char *name);
+/* The bytes of its elements or blocks, as long as the module lives. */
+const uint8_t *lp_weights_bytes(const lp_weights *w, const lp_stored *t);
+/* Moves the tensor to `size` bytes of memory that the module keeps under a name of its own; `*data` is where the caller
+ * writes them. */
+LP_MUST_USE lp_status lp_weights_move(lp_weights *w, lp_stored *t, size_t size, uint8_t **data);
 /* The functions below report a tensor that is absent, or has another shape or type. */
 LP_MUST_USE lp_status lp_weights_matrix(lp_weights *w, const char *name, lp_part part, lp_value **out);
 /* Elements [first, first + count) of the vector of `all` elements, in f32, each plus `offset`. */

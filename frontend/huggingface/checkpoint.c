@@ -22,8 +22,10 @@ static bool is_buffer(const char *name) {
   return false;
 }
 
+/* PEFT wraps the model once more. */
 static const char *without_prefix(const char *name) {
-  static const char *const prefixes[] = {"model.", "transformer."};
+  static const char *const prefixes[] = {"model.", "transformer."}, wrapped[] = "base_model.model.";
+  if (lp_has_prefix(name, wrapped)) name += sizeof wrapped - 1;
   for (size_t i = 0; i < LP_COUNT(prefixes); i++)
     if (lp_has_prefix(name, prefixes[i])) return name + strlen(prefixes[i]);
   return name;
@@ -62,10 +64,10 @@ static lp_status map_file(const lp_weights *w, const char *folder, const char *n
   }
 }
 
-static lp_status add_file(lp_weights *w, const char *folder, const char *name) {
+lp_status lp_huggingface_tensors(lp_weights *w, const char *folder, const char *name, const char *source) {
   lp_mapping mapping = {0};
   lp_safetensors header;
-  if (lp_map_has(w->module->sources, name)) return LP_OK;
+  if (lp_map_has(w->module->sources, source)) return LP_OK;
   char *path = lp_path_join(folder, name);
   lp_arena *scratch = lp_arena_create();
   lp_status status = map_file(w, folder, name, &mapping);
@@ -74,10 +76,10 @@ static lp_status add_file(lp_weights *w, const char *folder, const char *name) {
     lp_mapping *kept = LP_NEW(w->module->arena, lp_mapping);
     *kept = mapping;
     mapping = (lp_mapping){0};
-    name = lp_arena_strdup(w->module->arena, name);
-    lp_map_put(w->module->sources, name, kept);
+    source = lp_arena_strdup(w->module->arena, source);
+    lp_map_put(w->module->sources, source, kept);
     for (size_t i = 0; i < header.count && status == LP_OK; i++)
-      status = add_tensor(w, path, name, &header.tensor[i]);
+      status = add_tensor(w, path, source, &header.tensor[i]);
   }
   lp_file_unmap(&mapping);
   lp_arena_free(scratch);
@@ -93,7 +95,7 @@ static lp_status add_shards(lp_weights *w, const char *folder, const lp_json *ro
     const char *file;
     LP_TRY(lp_json_text(&entry, &file, w->diag));
     if (!file[0] || strchr(file, '/')) return lp_json_error(&entry, w->diag, "'%.80s' is not the name of a file", file);
-    LP_TRY(add_file(w, folder, file));
+    LP_TRY(lp_huggingface_tensors(w, folder, file, file));
   }
   return LP_OK;
 }
@@ -117,7 +119,7 @@ lp_status lp_huggingface_checkpoint(const char *folder, lp_weights *weights, lp_
   char *index = lp_path_join(folder, "model.safetensors.index.json");
   lp_status status;
   if (lp_path_exists(single))
-    status = add_file(weights, folder, lp_path_base(single));
+    status = lp_huggingface_tensors(weights, folder, lp_path_base(single), lp_path_base(single));
   else if (lp_path_exists(index))
     status = read_index(weights, folder, index);
   else

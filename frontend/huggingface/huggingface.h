@@ -4,6 +4,7 @@
 #define LP_HUGGINGFACE_H
 
 #include "frontend/decoder/rotary.h"
+#include "frontend/frontend.h"
 
 /* Reads config.json into a description of the model, in `arena`. An unknown key that may affect the computation is an
  * error. */
@@ -12,8 +13,17 @@ LP_MUST_USE lp_status lp_huggingface_config(const char *path, lp_arena *arena, l
 /* Lists the tensors of model.safetensors, or of the files that model.safetensors.index.json names; module->sources
  * keeps the files mapped. Names lose a prefix "model." or "transformer.". */
 LP_MUST_USE lp_status lp_huggingface_checkpoint(const char *folder, lp_weights *weights, lp_diag *diag);
+/* Adds the tensors of the file `name` in `folder`, which module->sources keeps mapped as `source`. */
+LP_MUST_USE lp_status lp_huggingface_tensors(lp_weights *w, const char *folder, const char *name, const char *source);
 
-/* Creates a module of the model in `folder`. */
-LP_MUST_USE lp_status lp_huggingface_import(const char *folder, lp_module **out, lp_diag *diag);
+/* Merges the adapter into `weights`, which hold the whole checkpoint of the model `decoder`: W + scale * B A. The sum
+ * keeps the type of W. Everything in the adapter is merged, or refused by name.
+ * Source: Hu et al., "LoRA", eq. 3; scales of Kalajdzievski, "Rank-stabilized LoRA"; files as PEFT 0.21 saves them. */
+LP_MUST_USE lp_status lp_huggingface_merge(const lp_adapter *adapter, const lp_decoder *decoder, lp_weights *weights,
+                                           lp_diag *diag);
+
+/* Creates a module of the model in `folder`, with the adapters of `options`. */
+LP_MUST_USE lp_status lp_huggingface_import(const char *folder, const lp_import_options *options, lp_module **out,
+                                            lp_diag *diag);
 
 #endif

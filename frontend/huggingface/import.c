@@ -13,24 +13,30 @@ static const char *name_of(lp_arena *arena, const char *folder) {
   return lp_path_base(lp_arena_strndup(arena, folder, size));
 }
 
-static lp_status fill(lp_module *module, const char *folder, lp_diag *diag) {
+static lp_status fill(lp_module *module, const char *folder, const lp_import_options *options, lp_diag *diag) {
   lp_decoder decoder;
-  lp_weights weights = {.module = module, .tensors = lp_map_create(), .path = module->directory, .diag = diag};
+  lp_weights weights = {.module = module,
+                        .tensors = lp_map_create(),
+                        .path = module->directory,
+                        .absent_ok = options->weights_absent_ok,
+                        .diag = diag};
   char *config = lp_path_join(folder, "config.json");
   lp_status status = lp_huggingface_config(config, module->arena, &decoder, diag);
   if (status == LP_OK) status = lp_huggingface_checkpoint(folder, &weights, diag);
+  for (size_t i = 0; i < options->adapter_count && status == LP_OK; i++)
+    status = lp_huggingface_merge(&options->adapters[i], &decoder, &weights, diag);
   if (status == LP_OK) status = lp_decoder_build(module, &decoder, &weights, diag);
   lp_map_free(weights.tensors);
   free(config);
   return status;
 }
 
-lp_status lp_huggingface_import(const char *folder, lp_module **out, lp_diag *diag) {
+lp_status lp_huggingface_import(const char *folder, const lp_import_options *options, lp_module **out, lp_diag *diag) {
   lp_arena *scratch = lp_arena_create();
   lp_module *module = lp_module_create(name_of(scratch, folder));
   lp_arena_free(scratch);
   module->directory = lp_arena_strdup(module->arena, folder);
-  lp_status status = fill(module, folder, diag);
+  lp_status status = fill(module, folder, options, diag);
   if (status == LP_OK)
     *out = module;
   else

@@ -2,10 +2,12 @@
 #include "tools/compile/compile.h"
 
 #include "base/dir.h"
+#include "base/units.h"
 #include "frontend/frontend.h"
 #include "tools/equal/check.h"
 
 #include <stdlib.h>
+#include <string.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -25,6 +27,29 @@ static void take_lengths(lp_compile *compile) {
   compile->says_lengths = request->isl > 0 || request->osl > 0;
   if (request->isl == 0) request->isl = 512;
   if (request->osl == 0) request->osl = 128;
+}
+
+/* --lora=FOLDER[,scale=S]; release with release_adapters(). */
+static lp_status read_adapters(const lp_texts *texts, lp_adapter **out, lp_diag *diag) {
+  static const char word[] = ",scale=";
+  lp_adapter *adapters = lp_alloc((texts->count + 1) * sizeof *adapters);
+  lp_status status = LP_OK;
+  for (size_t i = 0; i < texts->count; i++) {
+    char *folder = lp_strdup(texts->data[i]), *scale = strstr(folder, word);
+    adapters[i] = (lp_adapter){.folder = folder, .scale = 1};
+    if (!scale) continue;
+    *scale = '\0';
+    if (status == LP_OK && lp_parse_signed(scale + strlen(word), &adapters[i].scale, diag, LP_LOC_FILE("--lora")))
+      status = LP_USAGE;
+  }
+  *out = adapters;
+  return status;
+}
+
+static void release_adapters(lp_adapter *adapters, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    free((void *)(uintptr_t)adapters[i].folder);
+  free(adapters);
 }
 
 /* Writes the tokenizer and settings that a GGUF file holds as the files that accompany other models. */
@@ -48,9 +73,18 @@ static lp_status check_bundle(const lp_compile *compile, const lp_import_options
   return status;
 }
 
+static lp_status import_and_emit(lp_compile *compile, const lp_import_options *import, lp_diag *diag) {
+  lp_module *module = NULL;
+  LP_TRY(lp_model_import(compile->model, import, &module, diag));
+  lp_status status = take_beside(compile, diag);
+  if (status == LP_OK) status = lp_compile_emit(compile, module, diag);
+  lp_module_free(module);
+  if (status == LP_OK && compile->check) status = check_bundle(compile, import, diag);
+  return status;
+}
+
 static lp_status compile_model(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   lp_compile *compile = command->user;
-  lp_module *module = NULL;
   compile->model = args->data[0];
   take_lengths(compile);
   if (compile->plan_only) compile->emit = "report";
@@ -62,18 +96,17 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
   LP_TRY(lp_compile_read_exits(compile, diag));
   lp_input_binding *bindings = NULL;
   LP_TRY(lp_bindings_read(&compile->bind, &bindings, diag));
+  lp_adapter *adapters = NULL;
+  lp_status status = read_adapters(&compile->adapters, &adapters, diag);
   const lp_import_options import = {.weights_absent_ok = !lp_compile_reads_weights(compile),
                                     .bindings = bindings,
                                     .binding_count = compile->bind.count,
+                                    .adapters = adapters,
+                                    .adapter_count = compile->adapters.count,
                                     .subgraph = compile->subgraph,
                                     .frees_lengths = true};
-  lp_status status = lp_model_import(compile->model, &import, &module, diag);
-  if (status == LP_OK) {
-    status = take_beside(compile, diag);
-    if (status == LP_OK) status = lp_compile_emit(compile, module, diag);
-    lp_module_free(module);
-  }
-  if (status == LP_OK && compile->check) status = check_bundle(compile, &import, diag);
+  if (status == LP_OK) status = import_and_emit(compile, &import, diag);
+  release_adapters(adapters, compile->adapters.count);
   lp_bindings_free(bindings, compile->bind.count);
   return status;
 }
@@ -132,6 +165,8 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
       LP_BIND_OPTION(c->bind),
       {"--subgraph", LP_OPTION_TEXT, &c->subgraph, "NAME", "take the graph that a node holds as attribute NAME instead",
        0},
+      {"--lora", LP_OPTION_TEXTS, &c->adapters, "FOLDER[,scale=S]",
+       "merge this LoRA adapter, a folder as PEFT saves it, into a Hugging Face model; repeatable", 0},
       {"--tokenizer", LP_OPTION_TEXT, &c->tokenizer, "FILE",
        "put this tokenizer.json into the bundle (the one beside the model)", 0},
       {"-O", LP_OPTION_CHOICE, &c->opt_level, "0|1|2|3", "set how much code is optimised (3)", 0},
@@ -160,9 +195,9 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
   const lp_command command = {
       .usage = "llmpart compile MODEL --device=HW [--cloud=HW] [--link=LINK] [options] -o OUT",
       .summary = "Places every operator of a language model on the device or in the cloud at the least cost under the\n"
-                 "SLA, and writes a bundle with code and weights for both sides. MODEL is an ONNX file, or a Hugging "
+                 "SLA, and writes a bundle with code and weights for both sides. MODEL is an ONNX file, a Hugging "
                  "Face folder\n"
-                 "(config.json and *.safetensors). Exit status 3: the SLA cannot be met.",
+                 "(config.json and *.safetensors) or a GGUF file. Exit status 3: the SLA cannot be met.",
       .options = table,
       .count = LP_COUNT(table),
       .min_args = 1,

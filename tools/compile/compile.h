@@ -13,7 +13,7 @@ typedef struct {
   bool plan_only, table1, locations, profile, check;
   bool says_lengths; /* --isl or --osl was given */
   char *beside;      /* a temporary folder with the tokenizer and settings of a GGUF file, owned; NULL: none */
-  lp_texts reports, bind, pins;
+  lp_texts reports, bind, pins, adapters;
   int64_t private_layers; /* -1: not given */
   lp_numbers exits;
   const char *exit_rates,

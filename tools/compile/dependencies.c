@@ -5,6 +5,7 @@
 #include "tools/compile/compile.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void put_escaped(lp_writer *writer, const char *path) {
   for (; *path; path++) {
@@ -53,6 +54,20 @@ static void put_files_beside(const lp_compile *compile, lp_writer *writer, lp_ma
   free(tokenizer);
 }
 
+static void put_adapters(const lp_compile *compile, lp_writer *writer, lp_map *seen) {
+  static const char *const names[] = {"adapter_config.json", "adapter_model.safetensors"};
+  for (size_t i = 0; i < compile->adapters.count; i++) {
+    char *folder = lp_strdup(compile->adapters.data[i]), *scale = strstr(folder, ",scale=");
+    if (scale) *scale = '\0';
+    for (size_t k = 0; k < LP_COUNT(names); k++) {
+      char *path = lp_path_join(folder, names[k]);
+      put_dependency(writer, seen, path);
+      free(path);
+    }
+    free(folder);
+  }
+}
+
 lp_status lp_compile_write_dependencies(const lp_compile *compile, const lp_module *module, lp_diag *diag) {
   if (!compile->depfile) return LP_OK;
   lp_writer *writer = NULL;
@@ -63,6 +78,7 @@ lp_status lp_compile_write_dependencies(const lp_compile *compile, const lp_modu
   lp_writer_put(writer, ":", 1);
   put_dependency(writer, seen, compile->model);
   put_weight_files(writer, seen, module);
+  put_adapters(compile, writer, seen);
   if (lp_streq(compile->emit, "bundle")) put_files_beside(compile, writer, seen);
   const char *others[] = {compile->device, compile->cloud, compile->link};
   for (size_t i = 0; i < LP_COUNT(others); i++)

@@ -193,5 +193,6 @@ void lp_compile_release(lp_compile *compile) {
   lp_vec_free(&compile->reports);
   lp_vec_free(&compile->bind);
   lp_vec_free(&compile->pins);
+  lp_vec_free(&compile->adapters);
   lp_vec_free(&compile->exits);
 }

@@ -1,0 +1,192 @@
+/* Merges a LoRA adapter into the weights of its base model. */
+#include "frontend/huggingface/lora.h"
+#include "base/path.h"
+#include "frontend/decoder/low_rank.h"
+#include "frontend/huggingface/huggingface.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char file_name[] = "adapter_model.safetensors";
+
+typedef struct {
+  const lp_adapter *adapter;
+  const lp_decoder *decoder;
+  const lp_lora_config *config;
+  lp_weights *base;
+  lp_weights own; /* the adapter's tensors */
+  lp_diag *diag;
+} merger;
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+/* `name` without the ending, in `arena`; NULL: it ends in something else. */
+static const char *without(lp_arena *arena, const char *name, const char *ending) {
+  if (!lp_has_suffix(name, ending)) return NULL;
+  return lp_arena_strndup(arena, name, strlen(name) - strlen(ending));
+}
+
+/* A module's name in the model's class: PEFT wraps the model once more. */
+static const char *unwrapped(const char *name) {
+  static const char wrapper[] = "base_model.model.";
+  return lp_has_prefix(name, wrapper) ? name + sizeof wrapper - 1 : name;
+}
+
+static lp_status refuse(const merger *m, const lp_stored *t, const char *why) {
+  return lp_error(m->diag, LP_LOC_FILE(m->own.path), "tensor '%s' %s", t->name, why);
+}
+
+/* The weight that a tensor for `module` changes. With one matrix for the embedding and the head, PEFT's own merging
+ * changes both where training had changed one. */
+static lp_status find_weight(const merger *m, const lp_stored *t, const char *module, lp_stored **out) {
+  const lp_decoder *d = m->decoder;
+  *out = lp_weights_find(m->base, lp_arena_format(m->base->module->arena, "%s.weight", module));
+  if (d->tied && (lp_streq(module, d->names[LP_ROLE_EMBEDDING]) || lp_streq(module, d->names[LP_ROLE_HEAD])))
+    return refuse(m, t, "changes an embedding or a head that share one matrix, which is not supported");
+  return *out ? LP_OK : refuse(m, t, "belongs to no weight of the model");
+}
+
+/* ---- products ---------------------------------------------------------------------------------------------------- */
+
+static bool lies_transposed(const merger *m, const char *module, bool embedding) {
+  const char *layers = m->decoder->names[LP_ROLE_O]; /* "h.%d.attn.c_proj" */
+  return embedding || (m->decoder->transposed && strncmp(module, layers, strcspn(layers, "%")) == 0);
+}
+
+static lp_status add_product(const merger *m, const char *module, lp_stored *a, lp_stored *b, bool embedding) {
+  const char *path = unwrapped(a->name);
+  lp_stored *weight;
+  lp_low_rank update = {.a = a, .b = b, .transposed = lies_transposed(m, module, embedding)};
+  lp_json flag = lp_json_member(&m->config->root, "fan_in_fan_out");
+  LP_TRY(find_weight(m, a, module, &weight));
+  if (lp_json_is_true(&flag) && !m->decoder->transposed)
+    return lp_json_error(&flag, m->diag, "the matrices of this family lie as [out][in]");
+  path = lp_arena_strndup(m->base->module->arena, path,
+                          strlen(path) - strlen(embedding ? ".lora_embedding_A" : ".lora_A.weight"));
+  if (!lp_lora_targets(m->config, path)) return refuse(m, a, "is for a module that is not among target_modules");
+  LP_TRY(lp_lora_scale(m->config, path, a->dim[0], &update.scale, m->diag));
+  update.scale *= m->adapter->scale;
+  a->used = b->used = true;
+  return lp_weights_add_low_rank(m->base, weight, &update);
+}
+
+static lp_status add_products(const merger *m) {
+  static const char *const forms[][2] = {{".lora_A.weight", ".lora_B.weight"},
+                                         {".lora_embedding_A", ".lora_embedding_B"}};
+  lp_arena *arena = m->base->module->arena;
+  for (size_t i = 0; i < lp_map_count(m->own.tensors); i++) {
+    for (size_t form = 0; form < LP_COUNT(forms); form++) {
+      lp_stored *a = lp_map_value_at(m->own.tensors, i);
+      const char *module = without(arena, lp_map_key_at(m->own.tensors, i), forms[form][0]);
+      if (!module) continue;
+      lp_stored *b = lp_weights_find(&m->own, lp_arena_format(arena, "%s%s", module, forms[form][1]));
+      if (!b) return refuse(m, a, "has no second factor beside it");
+      LP_TRY(add_product(m, module, a, b, form == 1));
+    }
+  }
+  return LP_OK;
+}
+
+/* ---- whole weights ----------------------------------------------------------------------------------------------- */
+
+/* The tensor takes the weight's place: of modules_to_save, or the copy of a base layer that PEFT saves. */
+static lp_status replace(const merger *m, const char *module, lp_stored *t) {
+  lp_stored *weight;
+  LP_TRY(find_weight(m, t, module, &weight));
+  if (t->rank != weight->rank || memcmp(t->dim, weight->dim, (size_t)t->rank * sizeof *t->dim) != 0)
+    return refuse(m, t, "has another shape than the weight that it replaces");
+  const char *name = weight->name;
+  t->used = true;
+  *weight = *t;
+  weight->name = name;
+  weight->used = false;
+  return LP_OK;
+}
+
+static lp_status replace_weights(const merger *m) {
+  lp_arena *arena = m->base->module->arena;
+  for (size_t i = 0; i < lp_map_count(m->own.tensors); i++) {
+    lp_stored *t = lp_map_value_at(m->own.tensors, i);
+    const char *module = without(arena, lp_map_key_at(m->own.tensors, i), ".weight");
+    if (!module || strstr(module, ".lora_")) continue;
+    const char *inner = without(arena, module, ".base_layer");
+    LP_TRY(replace(m, inner ? inner : module, t));
+  }
+  return LP_OK;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+/* Has the adapter a tensor of a module that `name` names? */
+static bool has_tensor_of(const merger *m, const char *name) {
+  lp_arena *arena = m->base->module->arena;
+  for (size_t i = 0; i < lp_map_count(m->own.tensors); i++) {
+    const lp_stored *t = lp_map_value_at(m->own.tensors, i);
+    static const char *const endings[] = {".lora_A.weight", ".lora_embedding_A", ".base_layer.weight", ".weight"};
+    for (size_t k = 0; k < LP_COUNT(endings); k++) {
+      const char *module = without(arena, unwrapped(t->name), endings[k]);
+      if (module && lp_lora_names(module, name)) return true;
+    }
+  }
+  return false;
+}
+
+static bool model_has(const merger *m, const char *name) {
+  lp_arena *arena = m->base->module->arena;
+  for (size_t i = 0; i < lp_map_count(m->base->tensors); i++) {
+    const char *module = without(arena, lp_map_key_at(m->base->tensors, i), ".weight");
+    if (module && lp_lora_names(module, name)) return true;
+  }
+  return false;
+}
+
+/* Every module of the model that the list names has tensors; one that the model lacks is no part of any. */
+static lp_status check_list(const merger *m, const char *key) {
+  lp_json list = lp_json_member(&m->config->root, key);
+  for (size_t i = 0; lp_json_is(&list, LP_JSON_ARRAY) && i < lp_json_count(&list); i++) {
+    lp_json at = lp_json_item(&list, i);
+    const char *name;
+    LP_TRY(lp_json_text(&at, &name, m->diag));
+    if (model_has(m, name) && !has_tensor_of(m, name))
+      return lp_json_error(&at, m->diag, "%s has no tensor of '%.80s'", file_name, name);
+  }
+  return LP_OK;
+}
+
+static lp_status check_used(const merger *m) {
+  for (size_t i = 0; i < lp_map_count(m->own.tensors); i++) {
+    const lp_stored *t = lp_map_value_at(m->own.tensors, i);
+    if (!t->used) return refuse(m, t, "is of no kind that is merged");
+  }
+  return LP_OK;
+}
+
+static lp_status merge(merger *m) {
+  const char *folder = m->adapter->folder;
+  lp_module *module = m->base->module;
+  /* A source of its own, although one adapter may be given twice. */
+  const char *source = lp_arena_format(module->arena, "adapter %zu#%s", lp_map_count(module->sources), file_name);
+  LP_TRY(lp_huggingface_tensors(&m->own, folder, file_name, source));
+  if (lp_map_count(m->own.tensors) == 0) return lp_error(m->diag, LP_LOC_FILE(folder), "the adapter has no tensors");
+  LP_TRY(check_list(m, "target_modules"));
+  LP_TRY(check_list(m, "modules_to_save"));
+  LP_TRY(replace_weights(m));
+  LP_TRY(add_products(m));
+  return check_used(m);
+}
+
+lp_status lp_huggingface_merge(const lp_adapter *adapter, const lp_decoder *decoder, lp_weights *weights,
+                               lp_diag *diag) {
+  lp_lora_config config;
+  merger m = {.adapter = adapter, .decoder = decoder, .config = &config, .base = weights, .diag = diag};
+  char *path = lp_path_join(adapter->folder, "adapter_config.json");
+  lp_status status = lp_lora_config_load(path, &config, diag);
+  m.own = *weights;
+  m.own.path = adapter->folder;
+  m.own.tensors = lp_map_create();
+  if (status == LP_OK) status = merge(&m);
+  lp_map_free(m.own.tensors);
+  lp_lora_config_release(&config);
+  free(path);
+  return status;
+}

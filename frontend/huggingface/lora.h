@@ -1,0 +1,27 @@
+/* The configuration of a LoRA adapter, adapter_config.json. */
+#ifndef LP_HUGGINGFACE_LORA_H
+#define LP_HUGGINGFACE_LORA_H
+
+#include "base/json/reader.h"
+
+/* Names of modules are those of the model's class, as "model.layers.0.mlp.up_proj". */
+typedef struct {
+  const char *path;
+  lp_json_document *document;
+  lp_json root;
+} lp_lora_config;
+
+/* Refuses other adapters than LoRA, and every key that may change the result and is not followed. `path` outlives the
+ * configuration, which lp_lora_config_release releases in any case. */
+LP_MUST_USE lp_status lp_lora_config_load(const char *path, lp_lora_config *out, lp_diag *diag);
+void lp_lora_config_release(lp_lora_config *config);
+
+/* What the product of `rank` is multiplied by: alpha / rank or, with use_rslora, alpha / sqrt(rank). */
+LP_MUST_USE lp_status lp_lora_scale(const lp_lora_config *config, const char *module, int64_t rank, double *out,
+                                    lp_diag *diag);
+/* Is the module one of target_modules? A pattern counts as a match: PEFT saves only what it matched. */
+bool lp_lora_targets(const lp_lora_config *config, const char *module);
+/* Is the module `name`, or does its path end in it? */
+bool lp_lora_names(const char *module, const char *name);
+
+#endif

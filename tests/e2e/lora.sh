@@ -1,0 +1,32 @@
+# lora.sh FOLDER: small models with LoRA adapters, as tests/models/lora.py saved them. The merged model generates the
+# tokens of PEFT's merge_and_unload(), and the model without adapters others.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+
+for folder in "$1"/*/; do
+  case=$(basename "$folder")
+  compile "$folder/model" "$work/$case.llmpart" -O1 --lora="$folder/adapter0" || continue
+  for i in 1 2 3; do
+    want=$(row "$folder/tokens.json" tokens "$i")
+    same "$case, prompt $i" "$want" \
+      "$(tokens "$work/$case.llmpart" "$(row "$folder/tokens.json" prompts "$i")" "$(length "$want")")"
+  done
+done
+[ -n "${case:-}" ] || fail "there are no models in $1"
+
+refused() { # refused TEXT MODEL ADAPTER
+  "$LLMPART" compile "$2" --lora="$3" --device=host -o "$work/no.llmpart" 2>"$work/err" && fail "$1: compiled"
+  grep -q -- "$1" "$work/err" || fail "wanted '$1', found $(cat "$work/err")"
+}
+change() { # change SED: a copy of an adapter with another configuration
+  rm -rf "$work/adapter" && cp -r "$1/llama/adapter0" "$work/adapter"
+  sed -i "$2" "$work/adapter/adapter_config.json"
+}
+change "$1" 's/"use_dora": false/"use_dora": true/' && refused "DoRA" "$1/llama/model" "$work/adapter"
+change "$1" 's/"r": 4/"r": 5/' && refused "are of rank 4, the configuration says 5" "$1/llama/model" "$work/adapter"
+change "$1" 's/"bias": "none"/"bias": "all"/' && refused "trained biases" "$1/llama/model" "$work/adapter"
+change "$1" 's/"v_proj"/"up_proj"/' && refused "has no tensor of 'up_proj'" "$1/llama/model" "$work/adapter"
+change "$1" 's/"init_lora_weights": true/"init_lora_weights": "pissa"/'
+refused "change the base model's weights" "$1/llama/model" "$work/adapter"
+refused "do not fit\|belongs to no weight" "$1/llama/model" "$1/gpt2/adapter0"
+refused "an ONNX model" "$LP_SOURCE/tests/models/llama/model.onnx" "$1/llama/adapter0"
+finish
