@@ -31,7 +31,8 @@ typedef struct {
   bool weights_absent_ok;
   const lp_input_binding *bindings; /* inputs of the graph that become constants of these values */
   size_t binding_count;
-  /* Constant lengths of tokens, masks and caches become symbols if the graph can compute any length. */
+  /* The import is for a generation. Constant lengths of tokens, masks and caches become symbols if the graph can
+   * compute any length. An input num_logits_to_keep asks for all logits, or as an index for the last position's. */
   bool frees_lengths;
   const lp_adapter *adapters; /* merged into the weights of a Hugging Face folder, in this order */
   size_t adapter_count;

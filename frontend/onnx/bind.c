@@ -37,6 +37,34 @@ lp_status lp_bindings_check(lp_importer *im, const Onnx__GraphProto *graph) {
   return LP_OK;
 }
 
+/* ---- how many positions have logits ---- */
+
+/* Is the value an index of a Gather, as it is or under another type or shape? */
+static bool is_index(const Onnx__GraphProto *graph, const char *name, int depth) {
+  static const char *const views[] = {"Cast", "Unsqueeze", "Squeeze", "Reshape", "Identity"};
+  for (size_t i = 0; i < graph->n_node && depth < 4; i++) {
+    const Onnx__NodeProto *node = graph->node[i];
+    const char *kind = lp_text(node->op_type);
+    if (node->n_input > 1 && lp_streq(kind, "Gather") && lp_streq(lp_text(node->input[1]), name)) return true;
+    if (node->n_input < 1 || node->n_output != 1 || !lp_streq(lp_text(node->input[0]), name)) continue;
+    for (size_t k = 0; k < LP_COUNT(views); k++)
+      if (lp_streq(kind, views[k]) && is_index(graph, lp_text(node->output[0]), depth + 1)) return true;
+  }
+  return false;
+}
+
+/* 0 of transformers' argument means all positions; an index chooses one, which bind-inputs expects to be the last. */
+const lp_input_binding *lp_binding_of(const lp_importer *im, const Onnx__GraphProto *graph, const char *name,
+                                      lp_type type) {
+  static const lp_input_binding defaults[][2] = {{{"num_logits_to_keep", "0"}, {"num_logits_to_keep", "-1"}},
+                                                 {{"logits_to_keep", "0"}, {"logits_to_keep", "-1"}}};
+  const lp_input_binding *given = lp_binding_find(im, name);
+  bool counts = (type.dtype == LP_I64 || type.dtype == LP_I32) && type.rank <= 1;
+  for (size_t i = 0; i < LP_COUNT(defaults) && !given && counts && im->options->frees_lengths; i++)
+    if (lp_streq(defaults[i][0].name, name)) given = &defaults[i][is_index(graph, name, 0)];
+  return given;
+}
+
 /* ---- values ---- */
 
 static lp_status read_number(lp_array *array, int64_t index, const char *text, lp_diag *diag) {

@@ -120,7 +120,7 @@ static lp_status import_inputs(lp_importer *im, lp_scope *scope, const Onnx__Gra
     if (lp_map_has(scope->initializers, name)) continue;
     if (!name[0]) return lp_error(im->diag, LP_LOC_FILE(im->path), "an input has no name");
     LP_TRY(lp_import_type(im, graph, graph->input[i]->type, name, &types[count]));
-    bindings[bound] = lp_binding_find(im, name);
+    bindings[bound] = lp_binding_of(im, graph, name, types[count]);
     if (bindings[bound])
       bound_types[bound++] = types[count];
     else

@@ -34,6 +34,12 @@ bool lp_bind_is_past(const lp_bind *b, int32_t input);
 /* The past's length in the types, NULL for a model without past inputs. */
 const lp_poly *lp_bind_past_length(const lp_bind *b);
 
+/* ---- logits (bind_logits.c) -------------------------------------------------------------------------------------- */
+
+/* Sets `logits`, and the roles of logits and of exits' logits, all of which become f32. Logits of the last position
+ * only ([b, V] or [b, 1, V]) become those of all positions. Needs sizes with the protocol's names. */
+LP_MUST_USE lp_status lp_bind_find_logits(lp_bind *b);
+
 /* ---- inputs that follow from the sizes (bind_followers.c) -------------------------------------------------------- */
 
 typedef enum {

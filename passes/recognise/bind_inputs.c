@@ -42,45 +42,6 @@ static int32_t find_tokens(const lp_bind *b) {
   return found;
 }
 
-/* ---- logits ------------------------------------------------------------------------------------------------------ */
-
-/* Tells whether the value is [batch, positions, vocabulary] of the tokens' own batch and positions. */
-static bool is_logits_type(const lp_bind *b, lp_type type) {
-  lp_type tokens = b->block->arg[b->tokens]->type;
-  int64_t vocabulary;
-  return lp_dtype_is_float(type.dtype) && type.rank == 3 && lp_poly_equal(type.dim[0], tokens.dim[0]) &&
-         lp_poly_equal(type.dim[1], tokens.dim[1]) && lp_type_static_dim(type, 2, &vocabulary);
-}
-
-static int32_t find_logits(const lp_bind *b) {
-  int32_t first = -1;
-  for (int32_t i = 0; i < b->end->in_count; i++) {
-    bool fits = is_logits_type(b, lp_op_in(b->end, i)->type);
-    if (fits && lp_streq(lp_bind_output(b, i), "logits")) return i;
-    if (fits && first < 0) first = i;
-  }
-  return first;
-}
-
-static void mark_exits(const lp_bind *b) {
-  lp_type logits = lp_op_in(b->end, b->logits)->type;
-  for (int32_t i = 0; i < b->end->in_count; i++)
-    if (i != b->logits && lp_type_equal(lp_op_in(b->end, i)->type, logits) && !strstr(lp_bind_output(b, i), "hidden"))
-      b->output_role[i] = "exit_logits";
-}
-
-/* Sampling reads f32: narrower logits, which exporters for GPUs give, are widened. */
-static lp_status widen_logits(const lp_bind *b) {
-  lp_build build = lp_build_at(b->module, b->end, b->diag);
-  for (int32_t i = 0; i < b->end->in_count; i++) {
-    if (!lp_streq(b->output_role[i], "logits") && !lp_streq(b->output_role[i], "exit_logits")) continue;
-    lp_value *wide = lp_build_cast(&build, lp_op_in(b->end, i), LP_F32);
-    if (!wide) return LP_FAILED;
-    lp_op_set_in(b->end, i, wide);
-  }
-  return LP_OK;
-}
-
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
 static lp_symbol lone_symbol(const lp_poly *dim) {
@@ -188,12 +149,7 @@ static lp_status bind_generation(lp_bind *b) {
   b->input_role[b->tokens] = "tokens";
   LP_TRY(lp_bind_pair_pasts(b));
   LP_TRY(rename_sizes(b));
-  b->logits = find_logits(b);
-  if (b->logits < 0)
-    return lp_error(b->diag, b->end->loc, "the model has no logits output: floats [batch, positions, vocabulary]");
-  b->output_role[b->logits] = "logits";
-  mark_exits(b);
-  LP_TRY(widen_logits(b));
+  LP_TRY(lp_bind_find_logits(b));
   LP_TRY(lp_bind_followers(b));
   set_roles(b);
   return lp_block_infer(b->module, b->block, b->diag);

@@ -59,6 +59,10 @@ class Graph:
         return self.op("Shape", value, start=axis, end=axis + 1)
 
 
+def plain_head(g: Graph, x: str) -> str:
+    return g.op("MatMul", x, g.weight("head", WIDTH, VOCAB), out=g.prefix + "logits")
+
+
 @dataclass
 class Parts:
     """What forms replace: the additive mask of a step, and how a layer's keys or values join their past."""
@@ -66,6 +70,7 @@ class Parts:
     mask: Callable[[Graph], str]
     append: Callable[[Graph, int, str, str], tuple[str, str]]  # (layer, "key", new [b,h,s,d]) -> all of them, the present
     turn: Callable[[Graph, str], str] = lambda g, x: x  # rotary positions of queries and keys
+    head: Callable[[Graph, str], str] = plain_head  # hidden states -> "logits"
 
 
 def attention(g: Graph, x: str, layer: int, mask: str, parts: Parts) -> tuple[str, list[str]]:
@@ -98,7 +103,7 @@ def decoder(g: Graph, parts: Parts, absolute: bool = True) -> list[str]:
         inner = g.op("Relu", g.op("MatMul", norm(x, f"{layer}.middle"), g.weight(f"{layer}.up", WIDTH, 2 * WIDTH)))
         x = g.op("Add", x, g.op("MatMul", inner, g.weight(f"{layer}.down", 2 * WIDTH, WIDTH)))
         presents += both
-    return [g.op("MatMul", norm(x, "last"), g.weight("head", WIDTH, VOCAB), out=g.prefix + "logits"), *presents]
+    return [parts.head(g, norm(x, "last")), *presents]
 
 
 # ---- masks ---------------------------------------------------------------------------------------------------------
@@ -292,6 +297,58 @@ def cache_keys_transposed() -> Model:
     return with_layout(keys_transposed, {"key": ["batch", HEADS, HEAD, "rows"]})
 
 
+# ---- logits --------------------------------------------------------------------------------------------------------
+
+
+def with_head(head: Callable[[Graph, str], str], rows: Shape, **more: tuple[int, Shape]) -> Model:
+    """`rows` is the logits' shape; `more` are inputs that say how many positions are wanted."""
+    g = Graph()
+    decoder(g, Parts(own_mask, usual, head=head))
+    inputs, outputs = protocol((IDS, ["batch", "total"]))
+    outputs["logits"] = (FLOATS, rows)
+    wanted = {name: np.ones([1 for _ in shape], np.int64) for name, (_, shape) in more.items()}
+    return Model(inputs | more, outputs, g.nodes, g.initializers(), lambda past, new: ones(past, new) | wanted)
+
+
+def logits_pruned() -> Model:
+    """onnxruntime-genai's prune_lm_head: [b, 1, V]"""
+    last = lambda g, x: g.op("Unsqueeze", g.op("Gather", x, np.int64(-1), axis=1), [1])
+    return with_head(lambda g, x: plain_head(g, last(g, x)), ["batch", 1, VOCAB])
+
+
+def logits_vector() -> Model:
+    """[b, V], with a soft cap"""
+    def head(g: Graph, x: str) -> str:
+        x = g.op("Gather", x, np.int64(-1), axis=1)
+        x = g.op("Gemm", x, g.op("Transpose", g.weight("head", WIDTH, VOCAB), perm=[1, 0]), g.constant(np.zeros(VOCAB)), transB=1)
+        return g.op("Mul", g.op("Tanh", g.op("Div", x, np.float32(30))), np.float32(30), out="logits")
+
+    return with_head(head, ["batch", VOCAB])
+
+
+def logits_sliced() -> Model:
+    """The last of all logits."""
+    head = lambda g, x: g.op("MatMul", x, g.weight("head", WIDTH, VOCAB))
+    return with_head(lambda g, x: g.op("Slice", head(g, x), [-1], [2**63 - 1], [1], out="logits"), ["batch", 1, VOCAB])
+
+
+def logits_number() -> Model:
+    """x[:, -num_logits_to_keep:]"""
+    def head(g: Graph, x: str) -> str:
+        start = g.op("Unsqueeze", g.op("Neg", "num_logits_to_keep"), [0])
+        return plain_head(g, g.op("Slice", x, start, [2**63 - 1], [1]))
+
+    return with_head(head, ["batch", "kept", VOCAB], num_logits_to_keep=(IDS, []))
+
+
+def logits_indices() -> Model:
+    """x[:, logits_to_keep], of a vector of positions."""
+    model = with_head(lambda g, x: plain_head(g, g.op("Gather", x, "logits_to_keep", axis=1)), ["batch", "kept", VOCAB],
+                      logits_to_keep=(IDS, ["kept"]))
+    feed = lambda past, new: ones(past, new) | {"logits_to_keep": np.array([new - 1])}
+    return Model(model.inputs, model.outputs, model.nodes, model.initializers, feed)
+
+
 # ---- positions -----------------------------------------------------------------------------------------------------
 
 SHORT = 16  # positions of the shorter rotary table
@@ -322,7 +379,9 @@ def rope_if() -> Model:
 
 FORMS = {"merged": merged, "mask-added": mask_added, "mask-shows": mask_shows, "mask-hides": mask_hides,
          "mask-number": mask_number, "rope-if": rope_if, "sizes-open": sizes_open, "sizes-fixed": sizes_fixed,
-         "cache-tokens-first": cache_tokens_first, "cache-keys-transposed": cache_keys_transposed}
+         "cache-tokens-first": cache_tokens_first, "cache-keys-transposed": cache_keys_transposed,
+         "logits-pruned": logits_pruned, "logits-vector": logits_vector, "logits-sliced": logits_sliced,
+         "logits-number": logits_number, "logits-indices": logits_indices}
 
 # ---- answers -------------------------------------------------------------------------------------------------------
 
@@ -345,10 +404,11 @@ def greedy(model: Model, path: Path, prompt: list[int]) -> list[int]:
     for _ in range(STEPS):
         feeds = {"input_ids": np.array([ids], np.int64)} | model.feed(past, len(ids)) | cache
         out = dict(zip(model.outputs, session.run(list(model.outputs), feeds)))
-        last, second = np.sort(out["logits"][0, -1])[[-1, -2]]
+        logits = out["logits"].reshape(-1, VOCAB)[-1]
+        last, second = np.sort(logits)[[-1, -2]]
         assert last - second > 1e-4, "the tokens hang on rounding"
         past += len(ids)
-        tokens.append(int(out["logits"][0, -1].argmax()))
+        tokens.append(int(logits.argmax()))
         ids, cache = tokens[-1:], {name: out[name.replace("past_key_values", "present")] for name in caches}
     return tokens
 

@@ -326,6 +326,10 @@ static lp_status evaluate(lp_reference *r, const int64_t *tokens, int64_t past, 
   for (int32_t i = 0; i < r->count; i++)
     if (r->input[i].kind == PAST) r->input[i].array = found[wanted++];
   *logits = found[0];
+  if (logits->rank != 2) return LP_OK;
+  logits->rank = 3; /* of the last position only */
+  logits->dim[2] = logits->dim[1];
+  logits->dim[1] = 1;
   return LP_OK;
 }
 
@@ -356,6 +360,7 @@ lp_status lp_reference_step(lp_reference *r, const int64_t *tokens, int64_t coun
     for (int64_t i = 0; i < r->past; i++)
       whole[b * r->past + i] = r->history.data[i * r->batch + b];
   LP_TRY(evaluate(r, whole, 0, r->past, logits, diag));
+  if (logits->rank == 3 && logits->dim[1] == 1) return LP_OK;
   if (logits->rank != 3 || logits->dim[1] != r->past)
     return lp_error(diag, LP_LOC_FILE(r->module->name), "the logits are not of every position");
   *logits = last_rows(r, logits, count);

@@ -23,7 +23,8 @@ lp_dtype lp_reference_dtype(const lp_reference *reference);
 
 /* Begins `batch` new sequences, with new numbers in inputs that are neither tokens nor caches. */
 LP_MUST_USE lp_status lp_reference_begin(lp_reference *reference, int64_t batch, lp_diag *diag);
-/* Continues with tokens[batch][count]. `logits` is borrowed until the next call: [batch][count][vocab]. */
+/* Continues with tokens[batch][count]. `logits` is borrowed until the next call: [batch][count][vocab],
+ * or [batch][1][vocab] of a graph that gives those of the last position only. */
 LP_MUST_USE lp_status lp_reference_step(lp_reference *reference, const int64_t *tokens, int64_t count, lp_array *logits,
                                         lp_diag *diag);
 /* Returns the number of inputs that are neither tokens nor caches and do not follow from the sizes. After a step, `out`
