@@ -1,4 +1,4 @@
-/* One curve: piecewise linear, knots added where the error is largest, heights by least squares. */
+/* One curve: knots added where the error is largest, heights by least squares, and GSL's interpolation between them. */
 #include "hwmodels/hwmodels_internal.h"
 
 #include <gsl/gsl_linalg.h>
@@ -9,22 +9,37 @@
 /* Smaller errors are noise of repeated measurements; no knot is spent on them. */
 static const double small_error = 0.002;
 
-static double between(const double *x, const double *y, int32_t count, double at) {
+const char *const lp_curve_kind_names[LP_CURVE_KINDS] = {"linear", "steffen", "akima", "cubic"};
+
+static const gsl_interp_type *type_of(lp_curve_kind kind) {
+  const gsl_interp_type *const types[] = {gsl_interp_linear, gsl_interp_steffen, gsl_interp_akima, gsl_interp_cspline};
+  return types[kind];
+}
+
+/* `spline` holds the coefficients for x and y; NULL: linear, which has none. */
+static double between(const gsl_interp *spline, const double *x, const double *y, int32_t count, double at) {
   if (at <= x[0]) return y[0];
   if (at >= x[count - 1]) return y[count - 1];
-  int32_t low = 0, high = count - 1;
-  while (high - low > 1) {
-    int32_t middle = (low + high) / 2;
-    if (x[middle] <= at)
-      low = middle;
-    else
-      high = middle;
-  }
-  return y[low] + (y[high] - y[low]) * (at - x[low]) / (x[high] - x[low]);
+  gsl_interp linear = {.type = gsl_interp_linear, .xmin = x[0], .xmax = x[count - 1], .size = (size_t)count};
+  return gsl_interp_eval(spline ? spline : &linear, x, y, at, NULL);
 }
 
 double lp_fit_curve_at(const lp_fit_curve *curve, double x) {
-  return between(curve->x, curve->y, curve->count, x);
+  return between(curve->spline, curve->x, curve->y, curve->count, x);
+}
+
+void lp_fit_curve_straighten(lp_fit_curve *curve) {
+  if (curve->spline) gsl_interp_free(curve->spline);
+  curve->spline = NULL;
+  curve->kind = LP_CURVE_LINEAR;
+}
+
+void lp_fit_curve_bend(lp_fit_curve *curve, lp_curve_kind kind) {
+  lp_fit_curve_straighten(curve);
+  if (kind == LP_CURVE_LINEAR || (size_t)curve->count < gsl_interp_type_min_size(type_of(kind))) return;
+  curve->spline = gsl_interp_alloc(type_of(kind), (size_t)curve->count);
+  curve->kind = kind;
+  (void)gsl_interp_init(curve->spline, curve->x, curve->y, (size_t)curve->count);
 }
 
 /* The points of a curve, of different x. */
@@ -58,7 +73,7 @@ static int32_t place_knots(const points *p, int32_t most, int32_t *knot, double 
     int32_t worst = -1;
     double worst_error = 0;
     for (int32_t i = 0; i < p->count; i++) {
-      double error = fabs(between(kx, ky, knots, p->x[i]) - p->y[i]);
+      double error = fabs(between(NULL, kx, ky, knots, p->x[i]) - p->y[i]);
       if (error > fmax(worst_error, fmax(small_error, p->noise[i]))) worst = i, worst_error = error;
     }
     if (worst < 0) break;
@@ -117,4 +132,10 @@ void lp_fit_curve_make(lp_arena *arena, const double *x, const double *y, const 
   free(p.y);
   free(p.noise);
   free(knot);
+}
+
+void lp_fit_release(const struct lp_hw_fit *fit) {
+  for (int32_t f = 0; fit && f < fit->count; f++)
+    for (int32_t c = 0; c < fit->family[f].count; c++)
+      lp_fit_curve_straighten(&fit->family[f].curve[c]);
 }

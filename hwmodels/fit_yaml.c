@@ -32,12 +32,23 @@ static lp_status read_shape_entry(lp_yaml *yaml, const lp_yaml_node *key, const 
   return lp_yaml_unknown_key(yaml, key, name, names, count);
 }
 
+static lp_status read_kind(lp_yaml *yaml, const lp_yaml_node *node, lp_curve_kind *kind) {
+  const char *text = NULL;
+  LP_TRY(lp_yaml_text(yaml, node, "kind", &text));
+  for (*kind = LP_CURVE_LINEAR; *kind < LP_CURVE_KINDS; ++*kind)
+    if (lp_streq(text, lp_curve_kind_names[*kind])) return LP_OK;
+  lp_status status = lp_error(yaml->diag, lp_yaml_loc(yaml, node), "there is no kind of curve '%s'", text);
+  lp_note_near(yaml->diag, lp_yaml_loc(yaml, node), text, lp_curve_kind_names, LP_CURVE_KINDS);
+  return status;
+}
+
 static lp_status read_curve_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
                                   void *user) {
-  static const char *const keys[] = {"shape", "spread", "size", "factor", "measured"};
+  static const char *const keys[] = {"shape", "kind", "spread", "size", "factor", "measured"};
   curve_reader *r = user;
   lp_fit_curve *curve = r->curve;
   if (lp_streq(name, "shape")) return lp_yaml_each(yaml, value, "'shape'", read_shape_entry, r);
+  if (lp_streq(name, "kind")) return read_kind(yaml, value, &curve->kind);
   if (lp_streq(name, "spread")) return lp_yaml_number(yaml, value, name, 0, 10, &curve->spread);
   if (lp_streq(name, "size")) return lp_yaml_numbers(yaml, value, name, &ascending, &curve->x, &curve->count);
   if (lp_streq(name, "factor")) return lp_yaml_numbers(yaml, value, name, &positive, &curve->y, &r->factors);
@@ -182,6 +193,9 @@ lp_status lp_fit_read(void *user, lp_yaml *yaml, const lp_yaml_node *node) {
   struct lp_hw_fit *fit = LP_NEW(machine->arena, struct lp_hw_fit);
   LP_TRY(lp_yaml_each(yaml, node, "'measured'", read_fit_entry, fit));
   if (fit->count == 0) return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'measured' lacks 'families'");
+  for (int32_t f = 0; f < fit->count; f++)
+    for (int32_t c = 0; c < fit->family[f].count; c++)
+      lp_fit_curve_bend(&fit->family[f].curve[c], fit->family[f].curve[c].kind);
   machine->fit = fit;
   machine->predictor = &lp_hw_fitted;
   return LP_OK;
@@ -212,7 +226,8 @@ static void print_curve(const lp_fit_family *family, const lp_fit_curve *curve, 
   lp_buf_puts(out, "        - shape: {");
   for (size_t i = 0; i < count; i++)
     lp_buf_printf(out, "%s %s: %" PRId64, i > 0 ? "," : "", names[i], curve->key[i]);
-  lp_buf_printf(out, " }\n          spread: %.3g\n", curve->spread);
+  lp_buf_printf(out, " }\n          kind: %s\n          spread: %.3g\n", lp_curve_kind_names[curve->kind],
+                curve->spread);
   print_list("size", curve->x, curve->count, "size", true, out);
   print_list("factor", curve->y, curve->count, "factor", true, out);
   print_list("measured", curve->measured, curve->measured_count, "size", false, out);

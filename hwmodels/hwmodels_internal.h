@@ -6,6 +6,8 @@
 #include "base/yaml/yaml.h"
 #include "hwmodels/hwmodels.h"
 
+#include <gsl/gsl_interp.h>
+
 /* ---- embedded files (generated) ---- */
 
 extern const lp_embedded_table lp_embedded_machines, lp_embedded_links;
@@ -89,11 +91,18 @@ LP_MUST_USE lp_status lp_sheet_load(lp_sheet *sheet, const char *text, lp_diag *
 
 enum { LP_FIT_KEYS = 5 };
 
+/* How a curve runs between its knots: GSL's interpolation of that name, in log-log. Steffen's keeps monotone data
+ * monotone, Akima's follows sudden changes, cubic is the natural spline. */
+typedef enum { LP_CURVE_LINEAR, LP_CURVE_STEFFEN, LP_CURVE_AKIMA, LP_CURVE_CUBIC, LP_CURVE_KINDS } lp_curve_kind;
+extern const char *const lp_curve_kind_names[LP_CURVE_KINDS];
+
 /* A measured factor over the base law along one size, for one shape. */
 typedef struct {
   int64_t key[LP_FIT_KEYS]; /* linear: n, k; attention: q_len, batch, heads, kv_heads, head_dim; others: n */
   int32_t count;
   double *x, *y; /* [count] log of the size, in whole quanta, ascending; log of the factor */
+  lp_curve_kind kind;
+  gsl_interp *spline; /* the coefficients of the kind, from lp_fit_curve_bend; NULL: linear */
   int32_t measured_count;
   double *measured; /* [measured_count] sizes, ascending */
   double spread;    /* half the 90 % interval, in log time */
@@ -135,11 +144,19 @@ typedef struct {
 } lp_fit_blend;
 /* Uses all curves except `left_out` (-1: all). There must be at least one. */
 lp_fit_blend lp_fit_combine(const lp_fit_family *family, const lp_op_facts *facts, int32_t left_out);
-double lp_fit_curve_at(const lp_fit_curve *curve, double x);
 
-/* fit_curve.c: fits `count` points of ascending x (equal ones are averaged) by a piecewise linear curve of at most
- * `knots` knots. Knots are placed where the error is largest; their heights are least squares. Errors up to a point's
- * `noise` get no knot. */
+/* fit_curve.c */
+/* The curve's value at x; beyond its ends, the value of the nearest end. Threads may share the curve. */
+double lp_fit_curve_at(const lp_fit_curve *curve, double x);
+/* Makes the curve run between its knots as `kind` does; it is linear where it has fewer knots than the kind needs. The
+ * coefficients are released by lp_fit_curve_straighten, which makes the curve linear again. */
+void lp_fit_curve_bend(lp_fit_curve *curve, lp_curve_kind kind);
+void lp_fit_curve_straighten(lp_fit_curve *curve);
+/* Makes all curves linear and so releases their coefficients; the rest lies in the machine's arena. NULL is allowed. */
+void lp_fit_release(const struct lp_hw_fit *fit);
+/* Fits `count` points of ascending x (equal ones are averaged) by a piecewise linear curve of at most `knots` knots.
+ * Knots are placed where the error is largest; their heights are least squares. Errors up to a point's `noise` get no
+ * knot. */
 void lp_fit_curve_make(lp_arena *arena, const double *x, const double *y, const double *noise, int32_t count,
                        int32_t knots, lp_fit_curve *out);
 

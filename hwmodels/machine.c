@@ -67,6 +67,7 @@ static lp_machine *machine_create(void) {
 
 void lp_hw_free(lp_machine *machine) {
   if (!machine) return;
+  lp_fit_release(machine->fit);
   lp_arena_free(machine->arena);
   free(machine);
 }

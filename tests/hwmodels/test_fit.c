@@ -3,6 +3,7 @@
 #include "tests/suite.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Uniform in [-1, 1], the same on every machine. */
 static double noise(uint64_t *state) {
@@ -114,6 +115,64 @@ LP_TEST(impossible_points_go) {
   lp_machine *machine = fit("a100", &csv, &result);
   ck_assert_uint_eq(result.impossible, 3); /* 440 us are 312.4 TFLOP/s */
   lp_hw_free(machine);
+  lp_buf_free(&csv);
+}
+
+/* A norm with a bend that no base law has: smooth in the size, with a little noise. */
+static double bent_us(double m) {
+  return exp(3 + log(m / 64) + 0.6 * sin(1.5 * log(m / 64)));
+}
+
+static void make_bent(bool smooth, lp_buf *csv) {
+  uint64_t state = 3;
+  lp_buf_puts(csv, header);
+  for (int64_t i = 0; i < 24; i++) {
+    double m = ceil(64 * pow(1.35, (double)i)), factor = 1 + 0.0005 * noise(&state);
+    if (!smooth) factor = 1 + 0.2 * noise(&state);
+    lp_buf_printf(csv, "norm,%.0f,4096,,,,,,,,f16,%.5f\n", m, bent_us(m) * factor);
+  }
+}
+
+/* The kind of the only curve, as a machine's file names it. */
+static const char *kind_of(const lp_machine *machine, lp_buf *yaml) {
+  lp_hw_print(machine, yaml);
+  const char *at = strstr(yaml->data, "          kind: ");
+  ck_assert_ptr_nonnull(at);
+  return at + strlen("          kind: ");
+}
+
+LP_TEST(a_smooth_curve_is_a_spline) {
+  lp_buf csv = {0}, yaml = {0};
+  make_bent(true, &csv);
+  lp_hw_fit_result result;
+  lp_machine *machine = fit("a100", &csv, &result), *back = NULL;
+  const char *kind = kind_of(machine, &yaml);
+  ck_assert_msg(strncmp(kind, "linear", 6) != 0, "%.8s", kind);
+  ck_assert_int_eq(lp_hw_parse("printed", yaml.data, yaml.size, &back, NULL), LP_OK);
+  double error = 0, points = 0;
+  for (int64_t m = 100; m < 40000; m += m / 7) {
+    lp_op_facts facts = {.m = m, .n = 4096, .dtype = LP_F16};
+    lp_hw_op_facts(LP_HW_NORM, &facts);
+    double us = lp_hw_predict(machine, &facts).time_ms * 1e3;
+    error += fabs(us / bent_us((double)m) - 1);
+    points++;
+    ck_assert_double_eq_tol(lp_hw_predict(back, &facts).time_ms * 1e3 / us, 1, 2e-3);
+  }
+  ck_assert_double_lt(error / points, 0.006); /* by lines: 0.0084 */
+  lp_hw_free(back);
+  lp_hw_free(machine);
+  lp_buf_free(&yaml);
+  lp_buf_free(&csv);
+}
+
+LP_TEST(a_noisy_curve_stays_linear) {
+  lp_buf csv = {0}, yaml = {0};
+  make_bent(false, &csv);
+  lp_hw_fit_result result;
+  lp_machine *machine = fit("a100", &csv, &result);
+  ck_assert_int_eq(strncmp(kind_of(machine, &yaml), "linear", 6), 0);
+  lp_hw_free(machine);
+  lp_buf_free(&yaml);
   lp_buf_free(&csv);
 }
 
