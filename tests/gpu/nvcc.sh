@@ -95,7 +95,7 @@ if "$onnx" -c 'import onnx' 2>/dev/null; then
   wide 256 bf16 bf16
 fi
 
-refused 'an architecture' "sm_99.*no architecture" "$LLMPART" compile "$1" --device=jetson-nano --side=device --emit=cuda \
+refused 'an architecture' "sm_99.*not a CUDA architecture" "$LLMPART" compile "$1" --device=jetson-nano --side=device --emit=cuda \
   --march=sm_99 -o "$work/made/x"
 refused 'an empty side' "nothing runs on the side 'cloud'" "$LLMPART" compile "$1" --device=jetson-nano --emit=cuda -o "$work/made/x"
 finish
