@@ -35,6 +35,13 @@ static bool count_nonzero(const lp_infer *c, int32_t index, int64_t most, int64_
   return known;
 }
 
+/* The number of places that the result's type already gives as a symbol: whoever made the operator bounds it later. */
+static const lp_poly *given_count(const lp_infer *c) {
+  const lp_value *out = lp_op_out(c->op, 0);
+  bool given = out && out->type.rank == 2 && out->type.dim[1] && !lp_poly_is_const(out->type.dim[1], NULL);
+  return given ? out->type.dim[1] : NULL;
+}
+
 /* One row of places for each axis. */
 lp_status infer_nonzero(lp_infer *c) {
   LP_TRY(lp_infer_need(c, 1));
@@ -46,6 +53,8 @@ lp_status infer_nonzero(lp_infer *c) {
     out.dim[1] = lp_dim_const(c->m, count);
   else if (is_filled(lp_op_in(c->op, 0), &nonzero))
     out.dim[1] = nonzero ? x.dim[0] : lp_dim_const(c->m, 0);
+  else if (given_count(c))
+    out.dim[1] = given_count(c);
   else
     return lp_infer_refuse_data(c, 0);
   return lp_infer_set(c, 0, LP_I64, &out);

@@ -4,6 +4,7 @@
 #include "frontend/onnx/identify.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/node.h"
+#include "frontend/onnx/rows.h"
 #include "frontend/onnx/scope.h"
 #include "frontend/onnx/tensor.h"
 
@@ -191,6 +192,7 @@ lp_status lp_import_model(lp_importer *im) {
   LP_TRY(import_inputs(im, &scope, graph, &func));
   LP_TRY(lp_import_nodes(im, &scope, graph->node, graph->n_node, NULL));
   LP_TRY(import_outputs(im, &scope, graph, func));
+  LP_TRY(lp_nonzero_bound(im));
   lp_external_report_overlaps(im);
   return check_outputs(im, graph);
 }

@@ -62,6 +62,7 @@ struct lp_importer {
   int64_t node_count; /* number of operators made */
   size_t unpacked;    /* bytes of `scratch` that the message itself takes */
   int64_t next_dim;   /* d0, d1, ... */
+  int64_t unbounded;  /* operators NonZero whose number of rows depends on data (rows.h) */
   bool frees_lengths; /* constant lengths of inputs become symbols (lengths.h) */
   /* The nodes of a body (a function's, a branch's) are imported through this pointer. It breaks a cycle of calls: a
    * node may hold a body, and a body holds nodes. */

@@ -5,6 +5,7 @@
 #include "frontend/onnx/graph.h"
 #include "frontend/onnx/identify.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/rows.h"
 #include "frontend/onnx/scope.h"
 #include "frontend/onnx/tensor.h"
 
@@ -110,7 +111,7 @@ static lp_status import_operator(lp_importer *im, lp_scope *scope, const Onnx__N
   LP_TRY(check_count(im, loc, "inputs", form.in_count, info->in_min, info->in_max));
   lp_type *types = LP_NEW_ARRAY(im->scratch, lp_type, out_count);
   for (int32_t i = 0; i < out_count; i++)
-    types[i] = (lp_type){.rank = -1};
+    types[i] = form.kind == LP_ONNX_NonZero ? lp_nonzero_type(im, form.in[0]) : (lp_type){.rank = -1};
   lp_op *op = lp_op_create(im->module, form.kind, loc, form.in_count, form.in, out_count, types);
   LP_TRY(lp_import_attributes(im, op, node, call, form.consumed));
   if (form.has_axis) lp_op_set_i64(im->module, op, "axis", form.axis);
@@ -118,6 +119,7 @@ static lp_status import_operator(lp_importer *im, lp_scope *scope, const Onnx__N
   if (form.shares_buffer) lp_op_set_i64(im->module, op, "past_present_share_buffer", 1);
   lp_op_append(im->block, op);
   LP_TRY(lp_op_infer(im->module, op, im->diag));
+  lp_nonzero_count(im, op);
   return name_results(im, scope, node, op);
 }
 

@@ -681,3 +681,96 @@ LP_TEST(reads_tensor_files) {
   ck_assert_ptr_nonnull(strstr(onnx_message(diag, 1), "tensor 'ids': its file 'nowhere.bin' does not exist"));
   lp_arena_free(arena);
 }
+
+/* ---- rows that data decides ---- */
+
+/* Rows of x [n, 2] whose flag is not zero, doubled, negated and added at their places. */
+static lp_buf chosen_rows(void) {
+  static const int64_t axes[] = {0}, last[] = {1};
+  lp_buf graph = {0}, sum;
+  onnx_input(&graph, "x", ONNX_F32, "n 2");
+  onnx_input(&graph, "flags", ONNX_I64, "n");
+  onnx_initializer(&graph, onnx_tensor("zero", ONNX_I64, "1", axes, sizeof axes));
+  onnx_initializer(&graph, onnx_tensor("one", ONNX_I64, "1", last, sizeof last));
+  onnx_add(&graph, onnx_node("NonZero", "flags", "places"));
+  onnx_add(&graph, onnx_node("Squeeze", "places zero", "rows"));
+  onnx_add(&graph, onnx_node("Gather", "x rows", "taken"));
+  onnx_add(&graph, onnx_node("Add", "taken taken", "doubled"));
+  onnx_add(&graph, onnx_node("Neg", "doubled", "made"));
+  onnx_add(&graph, onnx_node("Unsqueeze", "rows one", "index"));
+  sum = onnx_node("ScatterND", "x index made", "y");
+  onnx_attr_s(&sum, "reduction", "add");
+  onnx_add(&graph, sum);
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  return onnx_model(&graph, 18);
+}
+
+LP_TEST(bounds_chosen_rows) {
+  lp_buf model = chosen_rows();
+  lp_module *module = onnx_import(&model, diag);
+  ck_assert_msg(module, "%s", onnx_message(diag, 0));
+  ck_assert_int_eq(lp_module_verify(module, diag), LP_OK);
+  ck_assert_int_eq(count_ops(module, LP_ONNX_NonZero), 0);
+  ck_assert_int_eq(count_ops(module, LP_ONNX_Where), 1);
+  ck_assert_str_eq(onnx_type_text(module, onnx_result(module, 0)->out[0]), "f32[n,2]");
+  const lp_block *main = lp_module_find_func(module, "main")->region;
+  float x[] = {1, 2, 3, 4, 5, 6}, wanted[] = {1, 2, -3, -4, 5, 6};
+  int64_t flags[] = {0, 7, 0}, sym[64];
+  for (size_t i = 0; i < 64; i++)
+    sym[i] = 3;
+  lp_binding bindings[] = {{main->arg[0], {LP_F32, 2, {3, 2}, x}}, {main->arg[1], {LP_I64, 1, {3}, flags}}};
+  lp_arena *arena = lp_arena_create();
+  lp_array out;
+  ck_assert_int_eq(lp_value_eval(module, onnx_result(module, 0)->out[0], bindings, 2, sym, arena, &out, diag), LP_OK);
+  for (int i = 0; i < 6; i++)
+    ck_assert_float_eq(((const float *)out.data)[i], wanted[i]);
+  lp_arena_free(arena);
+  lp_module_free(module);
+}
+
+static void refuses_rows(lp_buf model) {
+  lp_module *module = onnx_import(&model, diag);
+  ck_assert(!module);
+  ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+  ck_assert_ptr_nonnull(strstr(onnx_message(diag, 0), "depends on the data of input 0 ('flags')"));
+}
+
+LP_TEST(refuses_rows_that_meet) {
+  static const int64_t axes[] = {0};
+  lp_buf graph = {0}, sum = onnx_node("ReduceSum", "taken zero", "y");
+  onnx_input(&graph, "x", ONNX_F32, "n 2");
+  onnx_input(&graph, "flags", ONNX_I64, "n");
+  onnx_initializer(&graph, onnx_tensor("zero", ONNX_I64, "1", axes, sizeof axes));
+  onnx_add(&graph, onnx_node("NonZero", "flags", "places"));
+  onnx_add(&graph, onnx_node("Squeeze", "places zero", "rows"));
+  onnx_add(&graph, onnx_node("Gather", "x rows", "taken"));
+  onnx_add(&graph, sum);
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  refuses_rows(onnx_model(&graph, 18));
+}
+
+LP_TEST(refuses_rows_as_result) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "flags", ONNX_I64, "n");
+  onnx_add(&graph, onnx_node("NonZero", "flags", "y"));
+  onnx_output(&graph, "y", ONNX_I64, NULL);
+  refuses_rows(onnx_model(&graph, 18));
+}
+
+/* A mask whose two axes may both hold several elements. */
+LP_TEST(refuses_rows_of_any_matrix) {
+  static const int64_t axes[] = {0};
+  lp_buf graph = {0}, pick = onnx_node("Gather", "places zero", "first"), sum;
+  onnx_input(&graph, "x", ONNX_F32, "n");
+  onnx_input(&graph, "flags", ONNX_I64, "n 2");
+  onnx_initializer(&graph, onnx_tensor("zero", ONNX_I64, "1", axes, sizeof axes));
+  onnx_add(&graph, onnx_node("NonZero", "flags", "places"));
+  onnx_add(&graph, pick);
+  onnx_add(&graph, onnx_node("Squeeze", "first zero", "rows"));
+  onnx_add(&graph, onnx_node("Gather", "x rows", "taken"));
+  sum = onnx_node("ScatterElements", "x rows taken", "y");
+  onnx_attr_s(&sum, "reduction", "add");
+  onnx_add(&graph, sum);
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  refuses_rows(onnx_model(&graph, 18));
+}

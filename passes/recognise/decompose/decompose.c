@@ -155,6 +155,8 @@ static const struct {
                 {LP_ONNX_MsDecoderMaskedMultiHeadAttention, lp_rewrite_decoder_masked},
                 {LP_ONNX_MsGroupQueryAttention, lp_rewrite_group_query},
                 {LP_ONNX_MsRotaryEmbedding, lp_rewrite_ms_rotary},
+                {LP_ONNX_MsMoE, lp_rewrite_mixture},
+                {LP_ONNX_MsQMoE, lp_rewrite_mixture},
                 {LP_ONNX_CausalConvWithState, rewrite_causal_conv},
                 {LP_ONNX_Attention, lp_rewrite_standard_attention},
                 {LP_ONNX_OneHot, lp_rewrite_one_hot},

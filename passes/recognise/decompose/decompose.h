@@ -8,6 +8,7 @@
  * mask.c       com.microsoft: forms of masks
  * rotary.c     com.microsoft: RotaryEmbedding
  * quant.c      quantised products and tables
+ * moe.c        com.microsoft: MoE, QMoE
  * norm.c       norms of the standard
  * index.c      OneHot, Compress, TensorScatter and others that move elements by an index
  * scores.c     the standard's Attention, where op.attention has no such form */
@@ -27,11 +28,20 @@ typedef lp_status lp_rewrite_rule(lp_rewrite *r);
 
 lp_rewrite_rule lp_rewrite_ms_attention, lp_rewrite_multi_head, lp_rewrite_decoder_masked, lp_rewrite_group_query,
     lp_rewrite_ms_rotary, lp_rewrite_standard_attention, lp_rewrite_one_hot, lp_rewrite_eye_like, lp_rewrite_compress,
-    lp_rewrite_tensor_scatter, lp_rewrite_reverse_sequence, lp_rewrite_depth_to_space;
+    lp_rewrite_tensor_scatter, lp_rewrite_reverse_sequence, lp_rewrite_depth_to_space, lp_rewrite_mixture;
 /* quant.c: products of integers, weights that are packed */
 lp_rewrite_rule lp_rewrite_dynamic_quantize, lp_rewrite_matmul_integer, lp_rewrite_qlinear_matmul,
     lp_rewrite_ms_quantize, lp_rewrite_matmul_nbits, lp_rewrite_dynamic_matmul, lp_rewrite_matmul_to_float,
     lp_rewrite_gather_block;
+/* A matrix of packed codes, in blocks of columns that share a scale and a zero point. All are constants. */
+typedef struct {
+  lp_value *weight, *scale, *zero; /* zero NULL: the middle of the range */
+  bool zeros_adjoin;               /* one zero point for each row, and no row begins a new byte */
+  int64_t rows, columns, bits, block;
+  lp_dtype result;
+} lp_rw_packed;
+/* The matrix [rows, columns] in the type `result`. */
+lp_value *lp_rw_unpacked(lp_rewrite *r, const lp_rw_packed *p);
 /* Tells the user, in one note, that products with accuracy_level = 4 are computed with f32 activations (quant.c). */
 void lp_note_activations(const lp_block *block, lp_diag *diag);
 

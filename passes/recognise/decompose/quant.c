@@ -184,6 +184,16 @@ static lp_value *zero_points(lp_rewrite *r, lp_value *given, int64_t bits, int64
   return lp_build_constant(&r->b, LP_U8, 2, dim, codes);
 }
 
+lp_value *lp_rw_unpacked(lp_rewrite *r, const lp_rw_packed *p) {
+  int64_t blocks = (p->columns + p->block - 1) / p->block;
+  lp_value *w = as_matrix(r, p->weight, packed_dtype(p->bits), p->rows, blocks * p->block);
+  lp_value *scale = as_matrix(r, p->scale, p->scale->type.dtype, p->rows, blocks);
+  lp_value *zero = p->zeros_adjoin ? as_matrix(r, p->zero, packed_dtype(p->bits), p->rows, 1)
+                                   : zero_points(r, p->zero, p->bits, p->rows, blocks);
+  if (!zero) return NULL;
+  return cut_columns(r, with_scale(r, LP_ONNX_DequantizeLinear, w, scale, zero, 1, p->block, p->result), p->columns);
+}
+
 /* The weight, then its scales and zero points. */
 static lp_status need_constants(const lp_rewrite *r, int32_t weight) {
   const int32_t all[] = {weight, 2, 3};
@@ -199,7 +209,8 @@ void lp_note_activations(const lp_block *block, lp_diag *diag) {
   const lp_op *first = NULL;
   int64_t count = 0;
   LP_FOR_OPS(op, block) {
-    if (op->kind != LP_ONNX_MsMatMulNBits || lp_op_i64(op, "accuracy_level", 0) != 4) continue;
+    bool packed = op->kind == LP_ONNX_MsMatMulNBits || op->kind == LP_ONNX_MsQMoE;
+    if (!packed || lp_op_i64(op, "accuracy_level", 0) != 4) continue;
     if (!first) first = op;
     count++;
   }
@@ -213,16 +224,15 @@ void lp_note_activations(const lp_block *block, lp_diag *diag) {
 
 lp_status lp_rewrite_matmul_nbits(lp_rewrite *r) {
   static const int64_t swap[] = {1, 0};
-  int64_t k = lp_op_i64(r->op, "K", 0), n = lp_op_i64(r->op, "N", 0), bits = lp_op_i64(r->op, "bits", 4);
-  int64_t block = lp_op_i64(r->op, "block_size", 0), blocks = (k + block - 1) / block;
+  lp_value *x = lp_op_in(r->op, 0), *bias = lp_op_in(r->op, 5);
+  lp_rw_packed p = {.weight = lp_op_in(r->op, 1), .scale = lp_op_in(r->op, 2), .zero = lp_op_in(r->op, 3)};
+  p.rows = lp_op_i64(r->op, "N", 0);
+  p.columns = lp_op_i64(r->op, "K", 0);
+  p.bits = lp_op_i64(r->op, "bits", 4);
+  p.block = lp_op_i64(r->op, "block_size", 0);
+  p.result = x->type.dtype;
   LP_TRY(need_constants(r, 1));
-  lp_value *x = lp_op_in(r->op, 0), *scale = lp_op_in(r->op, 2), *bias = lp_op_in(r->op, 5);
-  lp_value *w = as_matrix(r, lp_op_in(r->op, 1), packed_dtype(bits), n, blocks * block);
-  lp_value *zero = zero_points(r, lp_op_in(r->op, 3), bits, n, blocks);
-  if (!zero) return LP_FAILED;
-  lp_value *real = with_scale(r, LP_ONNX_DequantizeLinear, w, as_matrix(r, scale, scale->type.dtype, n, blocks), zero,
-                              1, block, x->type.dtype);
-  real = cut_columns(r, real, k);
+  lp_value *real = lp_rw_unpacked(r, &p);
   lp_type unknown = {LP_F32, -1, NULL};
   if (!real) return LP_FAILED;
   lp_op *transpose = lp_op_create(r->b.module, LP_ONNX_Transpose, r->b.loc, 1, &real, 1, &unknown);

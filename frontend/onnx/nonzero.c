@@ -1,0 +1,354 @@
+/* Bounds the rows of a NonZero. In a mixture of experts as exporters write it, the NonZero of an expert's mask gives
+ * the tokens that chose it; their rows are gathered, go through the expert, and are added to the result at their
+ * places. Here the expert computes every token, and a row is left out, where rows are added, if its token did not
+ * choose the expert. This needs no count of rows, and gives the same numbers, if every operator between computes each
+ * row on its own (rows.c) and a token occurs once (experts.c). */
+#include "frontend/onnx/build.h"
+#include "frontend/onnx/rows.h"
+#include "frontend/onnx/tensor.h"
+
+#include <stdlib.h>
+
+/* What is known of a value with rows: all its elements in row i are a coordinate of element i that is not zero, or it
+ * holds all coordinates along an axis. -1: neither. */
+typedef struct {
+  int32_t coordinate, matrix_axis;
+} place;
+
+typedef struct {
+  lp_importer *im;
+  lp_op *source; /* the NonZero */
+  lp_symbol rows;
+  const lp_poly *count; /* the bound: the size of the mask's axis of tokens */
+  int32_t token_axis;
+  LP_VEC(lp_op *) users;                  /* of the rows, in order */
+  lp_value *chosen, *token, *coordinates; /* bool [count], 0..count-1, and all coordinates [rank, count] */
+  lp_op *where;                           /* new operators are put before it */
+} bound;
+
+static const char rows_name[] = "#rows"; /* no label of a file: these have no such sign in them */
+
+void lp_nonzero_count(lp_importer *im, const lp_op *op) {
+  lp_symbol rows = lp_symbols_find(&im->module->symbols, rows_name);
+  if (rows && op->kind == LP_ONNX_NonZero && lp_rows_axis(op->out[0], rows) == 1) im->unbounded++;
+}
+
+lp_type lp_nonzero_type(lp_importer *im, const lp_value *x) {
+  lp_type type = {.dtype = LP_I64, .rank = -1};
+  const lp_poly *dim[] = {lp_dim_const(im->module, x ? x->type.rank : 0), lp_dim_symbol(im->module, rows_name)};
+  return x && x->type.rank > 0 ? lp_type_make(im->module, LP_I64, 2, dim) : type;
+}
+
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
+
+static lp_status refuse(const bound *b) {
+  const lp_value *x = lp_op_in(b->source, 0);
+  return lp_error(b->im->diag, b->source->loc,
+                  "its result's shape depends on the data of input 0 ('%s'), which is not known before it runs",
+                  x->name ? x->name : "");
+}
+
+static lp_status refuse_use(const bound *b, const lp_op *user) {
+  lp_status status = refuse(b);
+  lp_note(b->im->diag, user->loc,
+          "its rows are used by '%s', and only rows that are computed one by one and added at "
+          "their places can be bounded",
+          lp_op_info_get(user->kind)->name);
+  return status;
+}
+
+/* ---- the operators between --------------------------------------------------------------------------------------- */
+
+static bool is_sum(lp_kind kind) {
+  return kind == LP_ONNX_ScatterElements || kind == LP_ONNX_ScatterND;
+}
+
+static int by_order(const void *a, const void *b) {
+  const lp_op *const *x = a, *const *y = b;
+  return ((*x)->order > (*y)->order) - ((*x)->order < (*y)->order);
+}
+
+/* Collects what depends on the rows or their number, each operator once, marked by its scratch pointer. */
+static void collect_users(bound *b) {
+  lp_vec_push(&b->users, b->source);
+  b->source->scratch = b;
+  for (size_t i = 0; i < b->users.count; i++)
+    for (int32_t k = 0; k < b->users.data[i]->out_count; k++) {
+      const lp_value *value = b->users.data[i]->out[k];
+      for (const lp_use *use = lp_rows_in(value, b->rows) ? value->uses : NULL; use; use = use->next) {
+        if (use->owner->scratch == b) continue;
+        use->owner->scratch = b;
+        lp_vec_push(&b->users, use->owner);
+      }
+    }
+  qsort(b->users.data, b->users.count, sizeof *b->users.data, by_order);
+}
+
+static bool are_own_rows(const bound *b, const lp_op *op) {
+  for (int32_t i = 0; i < op->in_count; i++) {
+    const lp_value *x = lp_op_in(op, i);
+    if (lp_rows_in(x, b->rows) && !(x->def && x->def->scratch == b)) return false;
+  }
+  return true;
+}
+
+/* data without rows, index and updates with rows on the axis that the index speaks of. */
+static bool is_own_sum(const bound *b, const lp_op *op) {
+  const lp_value *data = lp_op_in(op, 0), *index = lp_op_in(op, 1), *updates = lp_op_in(op, 2);
+  int64_t axis = op->kind == LP_ONNX_ScatterND ? 0 : lp_op_i64(op, "axis", 0);
+  if (axis < 0) axis += data->type.rank;
+  return !lp_rows_in(data, b->rows) && lp_rows_axis(index, b->rows) == axis && lp_rows_axis(updates, b->rows) == axis;
+}
+
+static lp_status check_users(const bound *b) {
+  for (size_t i = 0; i < b->users.count; i++) {
+    const lp_op *op = b->users.data[i];
+    bool good = is_sum(op->kind) ? is_own_sum(b, op) : lp_rows_kept(op, b->rows);
+    if (op != b->source && !(good && are_own_rows(b, op))) return refuse_use(b, op);
+  }
+  return LP_OK;
+}
+
+/* ---- what the rows' coordinates become --------------------------------------------------------------------------- */
+
+static const place nowhere = {-1, -1};
+
+static place place_of(const lp_value *value) {
+  return value && value->scratch ? *(const place *)value->scratch : nowhere;
+}
+
+/* One coordinate of each row, from a value that holds all of them. */
+static place picked(const lp_op *op, place from, const lp_value *index, int32_t rank) {
+  lp_tensor tensor;
+  int64_t count, axis = lp_op_i64(op, "axis", 0);
+  if (axis < 0) axis += lp_op_in(op, 0)->type.rank;
+  if (axis != from.matrix_axis || !lp_value_constant(index, &tensor)) return nowhere;
+  if (!lp_type_static_numel(tensor.type, &count) || count != 1) return nowhere;
+  int64_t at = lp_tensor_i64(&tensor, 0);
+  return (place){(int32_t)(at < 0 ? at + rank : at), -1};
+}
+
+static place place_of_result(const bound *b, const lp_op *op, int32_t index) {
+  place from = place_of(lp_op_in(op, 0));
+  int32_t rank = lp_op_in(b->source, 0)->type.rank;
+  const lp_attr *perm = lp_op_attr(op, "perm");
+  switch (op->kind) {
+  case LP_ONNX_NonZero:
+    return rank == 1 ? (place){0, -1} : (place){-1, 0};
+  case LP_ONNX_Identity:
+    return from;
+  case LP_ONNX_Transpose:
+    if (from.matrix_axis >= 0) from.matrix_axis = perm && perm->is[0] == 0 ? from.matrix_axis : 1 - from.matrix_axis;
+    return from;
+  case LP_ONNX_Split:
+    if (from.matrix_axis >= 0 && op->out_count == rank) from = (place){index, -1};
+    return from;
+  case LP_ONNX_Gather:
+    return from.matrix_axis >= 0 ? picked(op, from, lp_op_in(op, 1), rank) : nowhere;
+  case LP_ONNX_Cast:
+    return lp_op_i64(op, "to", 0) == lp_dtype_onnx(LP_I64) ? from : nowhere;
+  case LP_ONNX_Squeeze:
+  case LP_ONNX_Unsqueeze:
+  case LP_ONNX_Reshape:
+  case LP_ONNX_Expand:
+    return from.coordinate >= 0 ? from : nowhere;
+  default:
+    return nowhere;
+  }
+}
+
+static void find_places(const bound *b) {
+  for (size_t i = 0; i < b->users.count; i++)
+    for (int32_t k = 0; k < b->users.data[i]->out_count; k++) {
+      lp_value *value = b->users.data[i]->out[k];
+      if (!lp_rows_in_shape(value, b->rows)) continue;
+      place *at = LP_NEW(b->im->scratch, place);
+      *at = place_of_result(b, b->users.data[i], k);
+      value->scratch = at;
+    }
+}
+
+/* ---- building ---------------------------------------------------------------------------------------------------- */
+
+/* NULL after a diagnostic; NULL operands flow through. */
+static lp_value *make(const bound *b, lp_kind kind, int32_t count, lp_value *const *in, const char *attr,
+                      int64_t number) {
+  lp_type unknown = {.rank = -1};
+  for (int32_t i = 0; i < count; i++)
+    if (!in[i]) return NULL;
+  lp_op *op = lp_op_create(b->im->module, kind, b->source->loc, count, in, 1, &unknown);
+  if (attr) lp_op_set_i64(b->im->module, op, attr, number);
+  lp_op_insert_before(b->where, op);
+  b->im->node_count++;
+  return lp_op_infer(b->im->module, op, b->im->diag) == LP_OK ? op->out[0] : NULL;
+}
+
+static lp_value *make2(const bound *b, lp_kind kind, lp_value *x, lp_value *y) {
+  return make(b, kind, 2, (lp_value *[]){x, y}, NULL, 0);
+}
+
+static lp_value *numbers(const bound *b, lp_dtype dtype, int32_t rank, int64_t count, const int64_t *values) {
+  int64_t *copy = LP_NEW_ARRAY(b->im->module->arena, int64_t, count + 1);
+  for (int64_t i = 0; i < count; i++)
+    copy[i] = values[i];
+  lp_tensor tensor = {.type = lp_type_static(b->im->module, dtype, rank, &count), .data = copy};
+  tensor.bytes = (size_t)count * (size_t)lp_dtype_bits(dtype) / 8;
+  lp_op *op = lp_constant_create(b->im->module, b->source->loc, tensor);
+  lp_op_insert_before(b->where, op);
+  return lp_op_infer(b->im->module, op, b->im->diag) == LP_OK ? op->out[0] : NULL;
+}
+
+static lp_value *number(const bound *b, lp_dtype dtype, int64_t value) {
+  return numbers(b, dtype, 0, 1, &value);
+}
+
+static lp_value *axes(const bound *b, int64_t axis) {
+  return numbers(b, LP_I64, 1, 1, &axis);
+}
+
+static lp_value *cast(const bound *b, lp_value *x, lp_dtype dtype) {
+  return make(b, LP_ONNX_Cast, 1, &x, "to", lp_dtype_onnx(dtype));
+}
+
+/* 0, 1, ... up to the bound. */
+static lp_value *count_up(const bound *b, lp_value *mask) {
+  lp_value *shape = make(b, LP_ONNX_Shape, 1, &mask, NULL, 0);
+  lp_value *size = make(b, LP_ONNX_Gather, 2, (lp_value *[]){shape, number(b, LP_I64, b->token_axis)}, "axis", 0);
+  lp_value *in[] = {number(b, LP_I64, 0), size, number(b, LP_I64, 1)};
+  return make(b, LP_ONNX_Range, 3, in, NULL, 0);
+}
+
+/* For each token: is it chosen, and by which of its choices (or the first one)? */
+static lp_status make_coordinates(bound *b) {
+  lp_value *mask = lp_op_in(b->source, 0), *parts[2];
+  b->where = b->source;
+  lp_value *flags = b->chosen = cast(b, mask, LP_BOOL);
+  b->token = count_up(b, mask);
+  parts[b->token_axis] = make2(b, LP_ONNX_Unsqueeze, b->token, axes(b, 0));
+  b->coordinates = parts[b->token_axis];
+  if (mask->type.rank == 2) {
+    int32_t axis = 1 - b->token_axis;
+    lp_value *ones = cast(b, flags, LP_F32), *in[] = {ones, axes(b, axis)};
+    b->chosen = cast(b, make(b, LP_ONNX_ReduceMax, 2, in, "keepdims", 0), LP_BOOL);
+    lp_value *choice = make(b, LP_ONNX_ArgMax, 1, &ones, "axis", axis); /* keeps the axis */
+    parts[axis] = make2(b, LP_ONNX_Reshape, choice, numbers(b, LP_I64, 1, 2, (int64_t[]){1, -1}));
+    b->coordinates = make(b, LP_ONNX_Concat, 2, parts, "axis", 0);
+  }
+  return b->chosen && b->coordinates ? LP_OK : LP_FAILED;
+}
+
+/* x where the row's token is chosen, `otherwise` elsewhere; rows are axis `axis` of x. */
+static lp_value *where_chosen(const bound *b, lp_value *x, int32_t axis, lp_value *otherwise) {
+  int64_t others[LP_MAX_RANK], count = 0;
+  for (int32_t i = 0; i < x->type.rank; i++)
+    if (i != axis) others[count++] = i;
+  lp_value *flags = count ? make2(b, LP_ONNX_Unsqueeze, b->chosen, numbers(b, LP_I64, 1, count, others)) : b->chosen;
+  return make(b, LP_ONNX_Where, 3, (lp_value *[]){flags, x, otherwise}, NULL, 0);
+}
+
+/* ---- rewriting --------------------------------------------------------------------------------------------------- */
+
+static bool is_token(const bound *b, const lp_value *value) {
+  return value == b->token || place_of(value).coordinate == b->token_axis;
+}
+
+static bool same_shape(const lp_value *x, const lp_value *y) {
+  bool same = x->type.rank == y->type.rank;
+  for (int32_t i = 0; same && i < x->type.rank; i++)
+    same = lp_poly_equal(x->type.dim[i], y->type.dim[i]);
+  return same;
+}
+
+/* Rows of every token in order are the tokens' own rows: a sum needs no index, and a gather no copy. */
+static lp_status rewrite_sum(bound *b, lp_op *op) {
+  lp_value *data = lp_op_in(op, 0), *updates = lp_op_in(op, 2), *made;
+  const char *reduction = lp_op_str(op, "reduction", "none");
+  int32_t axis = op->kind == LP_ONNX_ScatterND ? 0 : (int32_t)lp_op_i64(op, "axis", 0);
+  bool adds = lp_streq(reduction, "add"), in_place = is_token(b, lp_op_in(op, 1)) && same_shape(data, updates);
+  if (axis < 0) axis += data->type.rank;
+  if (!adds && !(in_place && lp_streq(reduction, "none"))) return refuse_use(b, op);
+  b->where = op;
+  made = where_chosen(b, updates, axis, adds ? number(b, updates->type.dtype, 0) : data);
+  if (adds && in_place) made = make2(b, LP_ONNX_Add, data, made);
+  if (!made) return LP_FAILED;
+  if (in_place)
+    lp_value_replace(op->out[0], made);
+  else
+    lp_op_set_in(op, 2, made);
+  return LP_OK;
+}
+
+static void rewrite_gather(bound *b, lp_op *op) {
+  lp_value *data = lp_op_in(op, 0), *index = lp_op_in(op, 1);
+  if (index->type.rank == 1 && is_token(b, index) && same_shape(data, op->out[0])) lp_value_replace(op->out[0], data);
+}
+
+static lp_status rewrite_users(bound *b) {
+  LP_TRY(make_coordinates(b));
+  for (size_t i = 0; i < b->users.count; i++)
+    if (!lp_op_substitute(b->im->module, b->users.data[i], b->rows, b->count)) return refuse(b);
+  for (size_t i = 0; i < b->users.count; i++) {
+    lp_op *op = b->users.data[i];
+    if (is_sum(op->kind)) LP_TRY(rewrite_sum(b, op));
+    if (op->kind == LP_ONNX_Gather) rewrite_gather(b, op);
+    for (int32_t k = 0; k < op->out_count && op != b->source; k++)
+      if (op->out[k]->type.rank == 1 && is_token(b, op->out[k])) lp_value_replace(op->out[k], b->token);
+  }
+  lp_value_replace(b->source->out[0], b->coordinates);
+  return LP_OK;
+}
+
+/* ---- driver ------------------------------------------------------------------------------------------------------ */
+
+static lp_status find_bound(bound *b) {
+  const lp_value *mask = lp_op_in(b->source, 0);
+  int32_t choice = mask->type.rank == 1 ? 1 : lp_choice_axis(mask);
+  if (choice < 0) {
+    lp_status status = refuse(b);
+    lp_note(b->im->diag, b->source->loc, "its operand is not a vector, and no mask of the tokens that chose an expert");
+    return status;
+  }
+  b->token_axis = 1 - choice;
+  b->count = mask->type.dim[b->token_axis];
+  return LP_OK;
+}
+
+static void forget(bound *b) {
+  for (size_t i = 0; i < b->users.count; i++) {
+    b->users.data[i]->scratch = NULL;
+    for (int32_t k = 0; k < b->users.data[i]->out_count; k++)
+      b->users.data[i]->out[k]->scratch = NULL;
+  }
+  lp_vec_free(&b->users);
+}
+
+static lp_status bound_one(lp_importer *im, lp_op *source, lp_symbol rows) {
+  bound b = {.im = im, .source = source, .rows = rows};
+  bool used = source->out[0]->uses != NULL;
+  collect_users(&b);
+  lp_status status = used ? check_users(&b) : LP_OK;
+  if (used && status == LP_OK) status = find_bound(&b);
+  if (used && status == LP_OK) {
+    find_places(&b);
+    status = rewrite_users(&b);
+  }
+  forget(&b);
+  if (status == LP_OK) lp_op_erase(source);
+  return status;
+}
+
+lp_status lp_nonzero_bound(lp_importer *im) {
+  lp_symbol rows = lp_symbols_find(&im->module->symbols, rows_name);
+  int64_t left = im->unbounded;
+  lp_block_renumber(im->block);
+  for (lp_op *op = im->block->first, *next; op && im->unbounded > 0; op = next) {
+    next = op->next;
+    if (op->kind != LP_ONNX_NonZero || lp_rows_axis(op->out[0], rows) != 1) continue;
+    LP_TRY(bound_one(im, op, rows));
+    left--;
+  }
+  lp_block_renumber(im->block);
+  if (left == 0) return LP_OK;
+  return lp_error(im->diag, LP_LOC_FILE(im->path),
+                  "the number of rows of a NonZero, which depends on data, would have to equal another size");
+}

@@ -1,0 +1,252 @@
+/* Rewrites com.microsoft: MoE, QMoE (ContribOperators.md). The IR has no branches: each expert computes every token,
+ * and its result counts with the weight that the router gave it, and as nothing where the token did not choose it. */
+#include "passes/recognise/decompose/decompose.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Where the operands stand: weights, scales (QMoE), bias, and zero points (QMoE) of each of three products. */
+typedef struct {
+  int32_t weight[3], scale[3], bias[3], zero[3];
+} operand_places;
+
+static const operand_places float_places = {{2, 4, 6}, {-1, -1, -1}, {3, 5, 7}, {-1, -1, -1}};
+static const operand_places quantised_places = {{2, 5, 8}, {3, 6, 9}, {4, 7, 10}, {11, 12, 13}};
+enum { X, ROUTER, ROUTER_WEIGHTS = 14, GLOBAL_SCALES = 15 };
+
+typedef struct {
+  lp_rewrite *r;
+  bool quantised, swiglu, interleaved, fused;
+  int64_t experts, hidden, inter, rows[3], columns[3]; /* of each product's weight */
+  operand_places at;
+  lp_value *x;     /* [tokens, hidden] */
+  lp_value *share; /* [tokens, experts]: the weight of each expert, 0 where not chosen */
+} mixture;
+
+/* ---- what the operator says -------------------------------------------------------------------------------------- */
+
+static lp_status check_attributes(const mixture *m) {
+  static const char *const activations[] = {"relu", "gelu", "silu", "identity", "swiglu"};
+  const lp_rewrite *r = m->r;
+  const char *activation = lp_op_str(r->op, "activation_type", "relu");
+  bool known = false;
+  for (size_t i = 0; i < LP_COUNT(activations); i++)
+    known |= lp_streq(activation, activations[i]);
+  if (!known) return lp_rw_refuse(r, "has an activation_type that is not known");
+  if (lp_op_i64(r->op, "use_sparse_mixer", 0)) return lp_rw_refuse(r, "with use_sparse_mixer is not supported");
+  if (!lp_streq(lp_op_str(r->op, "quant_type", "int"), "int"))
+    return lp_rw_refuse(r, "with another quant_type than int is not supported");
+  if (lp_op_i64(r->op, "weights_prepacked", -1) == 1) return lp_rw_refuse(r, "with prepacked weights is not supported");
+  for (int32_t i = GLOBAL_SCALES; i < r->op->in_count; i++)
+    if (lp_op_in(r->op, i)) return lp_rw_refuse(r, "with global or activation scales is not supported");
+  bool normalised = lp_op_i64(r->op, "normalize_routing_weights", 0) || lp_op_in(r->op, ROUTER_WEIGHTS);
+  if (m->quantised && !normalised)
+    return lp_rw_refuse(r, "without normalize_routing_weights, where ONNX Runtime's devices differ, is not supported");
+  return LP_OK;
+}
+
+static int64_t bits_of(const mixture *m, int which) {
+  static const char *const own[] = {"fc1_expert_weight_bits", "fc2_expert_weight_bits", "fc3_expert_weight_bits"};
+  return m->quantised ? lp_op_i64(m->r->op, own[which], lp_op_i64(m->r->op, "expert_weight_bits", 4)) : 0;
+}
+
+/* The weights are [experts, rows, columns], with several columns to a byte when quantised. */
+static lp_status check_weight(mixture *m, int which) {
+  const lp_value *w = lp_op_in(m->r->op, m->at.weight[which]);
+  int64_t experts, rows, columns, bits = bits_of(m, which);
+  if (!w) return which == 2 ? LP_OK : lp_rw_refuse(m->r, "lacks weights");
+  if (!lp_value_is_constant(w)) return lp_rw_refuse(m->r, "has a weight that is not a constant");
+  if (m->quantised && bits != 2 && bits != 4 && bits != 8)
+    return lp_rw_refuse(m->r, "has weights of other than 2, 4 or 8 bits");
+  if (w->type.rank != 3 || !lp_type_static_dim(w->type, 0, &experts) || !lp_type_static_dim(w->type, 1, &rows) ||
+      !lp_type_static_dim(w->type, 2, &columns))
+    return lp_rw_refuse(m->r, "has weights of another shape than [experts, rows, columns]");
+  if (m->quantised) columns = columns * 8 / bits;
+  if (experts != m->experts || rows != m->rows[which] || columns != m->columns[which])
+    return lp_rw_refuse(m->r, "has weights that do not fit its hidden size and its experts");
+  return LP_OK;
+}
+
+static lp_status read_sizes(mixture *m) {
+  const lp_rewrite *r = m->r;
+  const lp_value *x = lp_op_in(r->op, X), *router = lp_op_in(r->op, ROUTER), *down = lp_op_in(r->op, m->at.weight[1]);
+  int64_t k = lp_op_i64(r->op, "k", 1);
+  if (!down || down->type.rank != 3 || !lp_type_static_dim(x->type, -1, &m->hidden) || router->type.rank != 2 ||
+      !lp_type_static_dim(router->type, 1, &m->experts) || !lp_type_static_dim(down->type, 2, &m->inter))
+    return lp_rw_refuse(r, "has no constant number of experts or no constant hidden size");
+  if (m->quantised) m->inter = m->inter * 8 / bits_of(m, 1);
+  if (k < 1 || k > m->experts) return lp_rw_refuse(r, "chooses more experts than there are");
+  m->rows[0] = m->fused ? 2 * m->inter : m->inter;
+  m->rows[1] = m->columns[0] = m->columns[2] = m->hidden;
+  m->columns[1] = m->rows[2] = m->inter;
+  if (m->swiglu && !m->fused && !lp_op_in(r->op, m->at.weight[2])) return lp_rw_refuse(r, "with swiglu lacks a gate");
+  if (m->fused && lp_op_in(r->op, m->at.weight[2])) return lp_rw_refuse(r, "has a third weight beside a fused one");
+  if (!m->swiglu && lp_op_in(r->op, m->at.weight[2]))
+    return lp_rw_refuse(r, "with a third weight and another activation_type than swiglu is not supported");
+  for (int i = 0; i < 3; i++)
+    LP_TRY(check_weight(m, i));
+  return LP_OK;
+}
+
+/* ---- the router -------------------------------------------------------------------------------------------------- */
+
+static lp_value *reduce_last(lp_rewrite *r, lp_value *x) {
+  lp_value *in[] = {x, LP_RW_INTS(r, -1)};
+  return lp_rw_with(r, LP_ONNX_ReduceSum, 2, in, (lp_rw_attr){"keepdims", 1});
+}
+
+/* The weights of the chosen experts in the columns of all experts. */
+static lp_status share_out(mixture *m) {
+  lp_rewrite *r = m->r;
+  lp_type unknown = {.rank = -1};
+  lp_value *router = lp_rw_cast(r, lp_op_in(r->op, ROUTER), LP_F32), *given = lp_op_in(r->op, ROUTER_WEIGHTS);
+  if (!m->quantised) given = NULL;
+  if (router && !given) router = lp_rw_with(r, LP_ONNX_Softmax, 1, &router, (lp_rw_attr){"axis", -1});
+  lp_value *in[] = {router, LP_RW_INTS(r, lp_op_i64(r->op, "k", 1))};
+  if (!router) return LP_FAILED;
+  lp_op *top = lp_op_create(r->b.module, LP_ONNX_TopK, r->b.loc, 2, in, 2, (lp_type[]){unknown, unknown});
+  LP_TRY(lp_build_place(&r->b, top));
+  lp_value *weights = top->out[0], *chosen = top->out[1];
+  if (given) {
+    lp_value *pick[] = {lp_rw_cast(r, given, LP_F32), chosen};
+    weights = lp_rw_with(r, LP_ONNX_GatherElements, 2, pick, (lp_rw_attr){"axis", 1});
+  }
+  if (weights && lp_op_i64(r->op, "normalize_routing_weights", 0))
+    weights = lp_rw_op(r, LP_ONNX_Div, weights, reduce_last(r, weights));
+  lp_value *none = lp_rw_op(r, LP_ONNX_Mul, router, lp_build_f32(&r->b, 0));
+  lp_value *put[] = {none, chosen, weights};
+  m->share = lp_rw_with(r, LP_ONNX_ScatterElements, 3, put, (lp_rw_attr){"axis", 1});
+  return m->share ? LP_OK : LP_FAILED;
+}
+
+/* ---- one expert -------------------------------------------------------------------------------------------------- */
+
+/* Expert `e` of an operand [experts, ...] in a type of its own; NULL where there is none. */
+static lp_value *part(mixture *m, int32_t index, int64_t e, lp_dtype dtype, int32_t rank, const int64_t *dim) {
+  lp_value *all = index < 0 ? NULL : lp_op_in(m->r->op, index);
+  if (!all) return NULL;
+  return lp_build_constant_part(&m->r->b, all, e, m->experts, lp_type_static(m->r->b.module, dtype, rank, dim));
+}
+
+static lp_value *float_weight(mixture *m, int which, int64_t e) {
+  int64_t dim[] = {m->rows[which], m->columns[which]};
+  return part(m, m->at.weight[which], e, lp_op_in(m->r->op, m->at.weight[which])->type.dtype, 2, dim);
+}
+
+/* One scale for each row, or one for each block of it. */
+static lp_value *quantised_weight(mixture *m, int which, int64_t e) {
+  lp_rewrite *r = m->r;
+  const lp_value *scale = lp_op_in(r->op, m->at.scale[which]), *zero = lp_op_in(r->op, m->at.zero[which]);
+  int64_t rows = m->rows[which], columns = m->columns[which], bits = bits_of(m, which), size;
+  int64_t block = scale && scale->type.rank == 3 ? lp_op_i64(r->op, "block_size", 0) : columns;
+  if (!scale || !lp_value_is_constant(scale) || (zero && !lp_value_is_constant(zero)) || block < 1 || columns % block) {
+    (void)lp_rw_refuse(r, "has scales or zero points that do not fit its weights");
+    return NULL;
+  }
+  int64_t blocks = columns / block, stored = (blocks * bits + 7) / 8, scale_dim[] = {rows, blocks};
+  bool by_row = zero && zero->type.rank == 2;
+  int64_t zero_dim[] = {rows, stored}, row_dim[] = {(rows * bits + 7) / 8}, weight_dim[] = {rows, columns * bits / 8};
+  if (!lp_type_static_numel(scale->type, &size) || size != m->experts * rows * blocks || (by_row && blocks > 1) ||
+      (zero &&
+       (!lp_type_static_numel(zero->type, &size) || size != m->experts * (by_row ? row_dim[0] : rows * stored)))) {
+    (void)lp_rw_refuse(r, "has scales or zero points that do not fit its weights");
+    return NULL;
+  }
+  lp_rw_packed p = {.rows = rows, .columns = columns, .bits = bits, .block = block, .result = m->x->type.dtype};
+  p.weight = part(m, m->at.weight[which], e, LP_U8, 2, weight_dim);
+  p.scale = part(m, m->at.scale[which], e, scale->type.dtype, 2, scale_dim);
+  if (zero) p.zero = part(m, m->at.zero[which], e, LP_U8, by_row ? 1 : 2, by_row ? row_dim : zero_dim);
+  p.zeros_adjoin = by_row;
+  return zero && !p.zero ? NULL : lp_rw_unpacked(r, &p);
+}
+
+/* x [tokens, columns] times the transposed weight, and the bias. */
+static lp_value *product(mixture *m, int which, int64_t e, lp_value *x) {
+  static const int64_t swap[] = {1, 0};
+  lp_rewrite *r = m->r;
+  lp_value *w = m->quantised ? quantised_weight(m, which, e) : float_weight(m, which, e);
+  w = lp_rw_transpose(r, w, 2, swap);
+  lp_value *y = x && w ? lp_rw_op(r, LP_ONNX_MatMul, x, w) : NULL;
+  const lp_value *bias = lp_op_in(r->op, m->at.bias[which]);
+  if (!bias || !y) return y;
+  if (!lp_value_is_constant(bias)) {
+    (void)lp_rw_refuse(r, "has a bias that is not a constant");
+    return NULL;
+  }
+  lp_value *own = part(m, m->at.bias[which], e, bias->type.dtype, 1, &m->rows[which]);
+  return own ? lp_rw_op(r, LP_ONNX_Add, y, own) : NULL;
+}
+
+static lp_value *number(mixture *m, double value) {
+  return lp_build_float(&m->r->b, m->x->type.dtype, value);
+}
+
+/* Half `which` of a fused product: every other column, or the first or second half. */
+static lp_value *half(mixture *m, lp_value *both, int64_t which) {
+  lp_rewrite *r = m->r;
+  int64_t n = m->inter;
+  if (!both || !m->interleaved)
+    return lp_rw_slice(r, both, 1, LP_RW_INTS(r, which * n), LP_RW_INTS(r, (which + 1) * n));
+  return lp_rw_pick(r, lp_rw_reshape(r, both, LP_RW_INTS(r, -1, n, 2)), 2, which);
+}
+
+/* g sigmoid(alpha g) (l + beta), both clamped by the limit. */
+static lp_value *swiglu(mixture *m, lp_value *g, lp_value *l) {
+  lp_rewrite *r = m->r;
+  double beta = lp_op_f64(r->op, "activation_beta", 0), limit = lp_op_f64(r->op, "swiglu_limit", INFINITY);
+  if (!g || !l) return NULL;
+  if (isfinite(limit)) {
+    g = lp_rw_op(r, LP_ONNX_Min, g, number(m, limit));
+    l = lp_rw_op3(r, LP_ONNX_Clip, l, number(m, -limit), number(m, limit));
+  }
+  lp_value *gate = lp_rw_op(r, LP_ONNX_Swish, g, NULL);
+  if (!gate || !l) return NULL;
+  lp_op_set_f64(r->b.module, gate->def, "alpha", lp_op_f64(r->op, "activation_alpha", 1));
+  if (beta != 0) l = lp_rw_op(r, LP_ONNX_Add, l, number(m, beta));
+  return l ? lp_rw_op(r, LP_ONNX_Mul, gate, l) : NULL;
+}
+
+static lp_value *activated(mixture *m, int64_t e, lp_value *y) {
+  lp_rewrite *r = m->r;
+  const char *activation = lp_op_str(r->op, "activation_type", "relu");
+  if (m->swiglu && m->fused) return swiglu(m, half(m, y, 0), half(m, y, 1));
+  if (m->swiglu) return swiglu(m, y, product(m, 2, e, m->x));
+  if (lp_streq(activation, "relu")) return lp_rw_op(r, LP_ONNX_Relu, y, NULL);
+  if (lp_streq(activation, "silu")) return lp_rw_op(r, LP_ONNX_Swish, y, NULL);
+  if (lp_streq(activation, "identity")) return y;
+  lp_value *gelu = lp_rw_op(r, LP_ONNX_Gelu, y, NULL);
+  if (gelu) lp_op_set_str(r->b.module, gelu->def, "approximate", "tanh");
+  return gelu;
+}
+
+/* Not 0 times the result, which may be infinite where the expert was not meant to be used. */
+static lp_value *shared(mixture *m, int64_t e, lp_value *y) {
+  lp_rewrite *r = m->r;
+  lp_value *share = lp_rw_slice(r, m->share, 1, LP_RW_INTS(r, e), LP_RW_INTS(r, e + 1));
+  y = lp_rw_cast(r, y, LP_F32);
+  if (!share || !y) return NULL;
+  lp_value *none = lp_build_f32(&r->b, 0), *unused = lp_rw_op(r, LP_ONNX_Equal, share, none);
+  return lp_rw_op3(r, LP_ONNX_Where, unused, none, lp_rw_op(r, LP_ONNX_Mul, y, share));
+}
+
+lp_status lp_rewrite_mixture(lp_rewrite *r) {
+  mixture m = {.r = r, .quantised = r->op->kind == LP_ONNX_MsQMoE};
+  int64_t fusion = lp_op_i64(r->op, "swiglu_fusion", 0);
+  lp_value *sum = NULL;
+  m.at = m.quantised ? quantised_places : float_places;
+  m.swiglu = lp_streq(lp_op_str(r->op, "activation_type", "relu"), "swiglu");
+  m.fused = m.swiglu && fusion != 0;
+  m.interleaved = fusion == 1;
+  LP_TRY(check_attributes(&m));
+  LP_TRY(read_sizes(&m));
+  m.x = lp_rw_reshape(r, lp_op_in(r->op, X), LP_RW_INTS(r, -1, m.hidden));
+  LP_TRY(share_out(&m));
+  for (int64_t e = 0; e < m.experts && m.x; e++) {
+    lp_value *y = shared(&m, e, product(&m, 1, e, activated(&m, e, product(&m, 0, e, m.x))));
+    if (!y) return LP_FAILED;
+    sum = sum ? lp_rw_op(r, LP_ONNX_Add, sum, y) : y;
+  }
+  sum = sum ? lp_rw_cast(r, sum, lp_op_in(r->op, X)->type.dtype) : NULL;
+  r->result[0] = sum ? lp_rw_reshape(r, sum, lp_rw_op(r, LP_ONNX_Shape, lp_op_in(r->op, X), NULL)) : NULL;
+  return r->result[0] ? LP_OK : LP_FAILED;
+}
