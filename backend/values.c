@@ -37,6 +37,14 @@ const lp_op *lp_value_cache(const lp_value *value) {
   return value && lp_op_is(value->def, LP_OP_KV_APPEND) ? value->def : NULL;
 }
 
+const lp_poly *lp_cache_rows(lp_module *module, const lp_op *append) {
+  return lp_op_bool(append, "once", false) ? append->out[0]->type.dim[2] : lp_dim_symbol(module, "c");
+}
+
+bool lp_op_only_reads(const lp_op *op) {
+  return op->kind == LP_OP_KV_APPEND && !lp_op_in(op, 0);
+}
+
 bool lp_op_is_run(const lp_op *op) {
   return !lp_op_has(op, LP_CONSTANT) && !lp_op_has(op, LP_COMM) && !lp_op_has(op, LP_TERMINATOR) &&
          op->kind != LP_OP_STATE && op->kind != LP_OP_FUNC;

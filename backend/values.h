@@ -13,6 +13,10 @@ const lp_attr *lp_func_side_attr(const lp_op *func, const char *name, lp_side si
 lp_value *lp_value_base(lp_value *value);
 /* The op.kv_append that produces `value`, or NULL. */
 const lp_op *lp_value_cache(const lp_value *value);
+/* The rows of a cache from one head to the next: its capacity `c`, or those of a cache that is filled once. */
+const lp_poly *lp_cache_rows(lp_module *module, const lp_op *append);
+/* Tells whether the operator is an op.kv_append without rows to append, which reads a full cache. It emits nothing. */
+bool lp_op_only_reads(const lp_op *op);
 /* Tells whether a backend computes the operator. Constants, communication, terminators and declarations are not
  * computed. */
 bool lp_op_is_run(const lp_op *op);

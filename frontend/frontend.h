@@ -37,6 +37,10 @@ typedef struct {
   const lp_adapter *adapters; /* merged into the weights of a Hugging Face folder, in this order */
   size_t adapter_count;
   const char *subgraph; /* imports the graph that a node of the main graph holds as the attribute of this name */
+  /* The ONNX file of the encoder that computes the decoder's `encoder_hidden_states`, in the same folder; NULL: none.
+   * The module computes both: @main takes the encoder's inputs as well (`encoder_input_ids` and
+   * `encoder_attention_mask`, or `input_features`), and the decoder starts without a past. */
+  const char *encoder;
 } lp_import_options;
 LP_MUST_USE lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_module **out,
                                      lp_diag *diag);
@@ -47,6 +51,10 @@ typedef enum {
   LP_MODEL_GGUF         /* a name that ends in .gguf */
 } lp_model_form;
 lp_model_form lp_model_form_of(const char *path);
+
+/* The files of an encoder-decoder model as exporters name them. `path` is a folder, or the decoder's file. Sets
+ * `*decoder` and `*encoder` to paths that the caller frees; false: there are no such files, and both are NULL. */
+bool lp_model_find_encoder(const char *path, char **decoder, char **encoder);
 
 /* Reads a model of any form. Only ONNX takes bindings and a subgraph, and only a Hugging Face folder takes adapters.
  * The module of another form has the same inputs and outputs as a decoder that optimum exports with a past, computes in

@@ -5,12 +5,51 @@
 #include "frontend/huggingface/huggingface.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static bool has_config(const char *path) {
   char *config = lp_path_join(path, "config.json");
   bool found = lp_path_exists(config);
   free(config);
   return found;
+}
+
+static char *existing(const char *folder, const char *name) {
+  char *path = lp_path_join(folder, name);
+  if (lp_path_exists(path)) return path;
+  free(path);
+  return NULL;
+}
+
+/* The first of these names in the folder: quantised files stand beside the full ones under names of their own. */
+static char *find_decoder(const char *folder) {
+  char *found = existing(folder, "decoder_model_merged.onnx");
+  return found ? found : existing(folder, "decoder_model.onnx");
+}
+
+bool lp_model_find_encoder(const char *path, char **decoder, char **encoder) {
+  bool is_file = lp_has_suffix(path, ".onnx");
+  char *folder = is_file ? lp_path_dir(path) : lp_strdup(path);
+  const char *base = lp_path_base(path), *rest = NULL;
+  *decoder = *encoder = NULL;
+  if (!is_file) {
+    *decoder = find_decoder(folder);
+    *encoder = existing(folder, "encoder_model.onnx");
+  } else if (lp_has_prefix(base, "decoder_model")) { /* decoder_model_merged_quantized.onnx: the same ending */
+    rest = base + strlen("decoder_model");
+    if (lp_has_prefix(rest, "_merged")) rest += strlen("_merged");
+    lp_buf name = {0};
+    lp_buf_printf(&name, "encoder_model%s", rest);
+    *decoder = lp_strdup(path);
+    *encoder = existing(folder, lp_buf_text(&name));
+    lp_buf_free(&name);
+  }
+  free(folder);
+  if (*decoder && *encoder) return true;
+  free(*decoder);
+  free(*encoder);
+  *decoder = *encoder = NULL;
+  return false;
 }
 
 lp_model_form lp_model_form_of(const char *path) {

@@ -109,6 +109,7 @@ static void cost_linear_attention(const cost_context *c, lp_cost *cost) {
 
 static void cost_kv_append(const cost_context *c, lp_cost *cost) {
   const lp_value *in = lp_op_in(c->op, 0);
+  if (!in) return; /* the cache is full */
   cost->bytes_read = bytes_of(c, in);
   cost->bytes_written = lp_poly_scale(c->m->arena, numel(c, in), lp_dtype_bits(c->op->out[0]->type.dtype) / 8);
   cost->elements = lp_poly_scale(c->m->arena, numel(c, in), 2);

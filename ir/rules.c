@@ -170,9 +170,14 @@ static lp_status rule_linear_attention(const rule_context *c) {
 
 static lp_status rule_kv_append(const rule_context *c) {
   bool bshd;
+  bool once = lp_op_bool(c->op, "once", false);
   LP_TRY(check_layout(c, &bshd));
-  lp_type x = in_type(c, 0), y = out_type(c, 0);
-  if (x.rank != 4 || y.rank != 4) return fail(c, "operands need four axes");
+  lp_type y = out_type(c, 0);
+  if (y.rank != 4) return fail(c, "operands need four axes");
+  if (!lp_op_in(c->op, 0)) return once ? LP_OK : fail(c, "the rows to append are missing");
+  lp_type x = in_type(c, 0);
+  if (x.rank != 4) return fail(c, "operands need four axes");
+  if (once) LP_TRY(same_dim(c, "rows", y.dim[2], x.dim[bshd ? 1 : 2]));
   LP_TRY(same_dim(c, "heads", y.dim[1], x.dim[bshd ? 2 : 1]));
   return same_dim(c, "head size", y.dim[3], x.dim[3]);
 }

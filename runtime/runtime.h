@@ -105,8 +105,15 @@ int32_t lp_bundle_vocab(const lp_bundle *bundle);
 /* Tells whether this token ends a generation. The model's files and its tokenizer name such tokens. */
 bool lp_bundle_is_stop(const lp_bundle *bundle, int32_t token);
 int64_t lp_bundle_context_length(const lp_bundle *bundle); /* the most positions that the model supports; 0: unknown */
-bool lp_bundle_has_caches(const lp_bundle *bundle);        /* false: no pass can continue another */
-size_t lp_bundle_output_count(const lp_bundle *bundle);    /* outputs of the model */
+/* Does a model with an encoder read a source (lp_source), beside the tokens that its decoder continues? And is that
+ * features instead of tokens? */
+bool lp_bundle_reads_source(const lp_bundle *bundle);
+bool lp_bundle_reads_features(const lp_bundle *bundle);
+/* The tokens that the decoder of such a model begins with; their number, 0 when the model's files name none.
+ * Borrowed. */
+size_t lp_bundle_start(const lp_bundle *bundle, const int32_t **tokens);
+bool lp_bundle_has_caches(const lp_bundle *bundle);     /* false: no pass can continue another */
+size_t lp_bundle_output_count(const lp_bundle *bundle); /* outputs of the model */
 /* Fails, with the reason, when no generation can run: an input is neither tokens nor made by the runtime, or programs,
  * tokens or logits are missing. Every generation begins with this check. */
 LP_MUST_USE lp_status lp_bundle_check_generates(const lp_bundle *bundle, lp_diag *diag);
@@ -239,6 +246,14 @@ typedef struct {
 /* the sampling that the model's files state; greedy when they state none */
 lp_sampling lp_bundle_sampling(const lp_bundle *bundle);
 
+/* What the encoder of a model reads: tokens, or features of another kind. */
+typedef struct {
+  const int32_t *tokens;  /* one sequence after the other */
+  const int64_t *lengths; /* [batch] the tokens of each sequence; shorter ones are padded and masked */
+  const float *features;  /* [batch] times the input's own shape, such as [80][3000] */
+  size_t feature_count;   /* in all */
+} lp_source;
+
 typedef struct lp_saved_session lp_saved_session;
 typedef struct lp_trace lp_trace;
 
@@ -263,6 +278,7 @@ typedef struct {
   lp_link_security security;
   const char *session_file; /* where the generation is saved while it proceeds, so that another process can resume it */
   lp_trace *trace;          /* events are recorded here */
+  const lp_source *source;  /* what the encoder reads, for a bundle with lp_bundle_reads_source */
   const lp_saved_session *resume; /* the generation to continue, under the same options and with the same prompts */
 } lp_generate_options;
 

@@ -179,6 +179,7 @@ lp_status lp_bundle_write(lp_module *module, const lp_bundle_request *request, c
   lp_status status = lp_folder_write(path, fill_folder, &b, diag);
   if (status == LP_OK) report_progress(&b, "bundle", 1.0);
   lp_vec_free(&b.settings.stops);
+  lp_vec_free(&b.settings.start);
   lp_arena_free(b.arena);
   return status;
 }

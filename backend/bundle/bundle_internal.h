@@ -30,6 +30,8 @@ typedef struct {
   bool samples;          /* the files give the next three */
   double temperature, top_p;
   int64_t top_k;
+  LP_VEC(int64_t) start; /* of a decoder with an encoder: the tokens that it begins with */
+  int64_t pad;           /* the token that fills up a text; 0: unknown */
 } bundle_settings;
 
 typedef struct {
@@ -44,7 +46,7 @@ typedef struct {
   bundle_settings settings;
 } bundle;
 
-/* Reads the files in `folder`, which may be NULL; the caller frees out->stops. */
+/* Reads the files in `folder`, which may be NULL; the caller frees out->stops and out->start. */
 void lp_bundle_read_settings(const char *folder, bundle_settings *out, lp_diag *diag);
 /* Appends the text of manifest.json. */
 LP_MUST_USE lp_status lp_bundle_manifest(const bundle *b, lp_buf *out, lp_diag *diag);

@@ -220,7 +220,7 @@ static void put_parts(const program *p, const lp_op *op, lp_side side, int64_t s
   for (; op; op = op->next) {
     if (!lp_op_is_run(op) || lp_op_side(op) != side) continue;
     if (lp_op_i64(op, "segment", 0) != segment) break;
-    if (lp_op_has(op, LP_ALIAS)) continue;
+    if (lp_op_has(op, LP_ALIAS) || lp_op_only_reads(op)) continue;
     lp_json_put_text(p->w, NULL,
                      lp_arena_format(p->b->arena, "%s %s", lp_op_info_get(op->kind)->name, lp_op_str(op, "name", "")));
   }
@@ -458,6 +458,22 @@ static void put_settings(lp_json_writer *w, const bundle_settings *settings) {
   }
 }
 
+/* Only a model with an encoder has a decoder that begins by itself. */
+static void put_decoder(lp_json_writer *w, const bundle *b, const lp_op *func) {
+  bool has_source = false;
+  for (int32_t i = 0; i < func->region->arg_count; i++)
+    has_source |= lp_has_prefix(text_at(func, "input_roles", i, "data"), "source");
+  if (!has_source) return;
+  lp_json_put_object(w, "decoder");
+  lp_json_put_array(w, "start");
+  for (size_t i = 0; i < b->settings.start.count; i++)
+    lp_json_put_integer(w, NULL, b->settings.start.data[i]);
+  lp_json_put_end(w);
+  lp_json_put_integer(w, "pad", b->settings.pad);
+  lp_json_put_integer(w, "source_context", lp_op_i64(func, "source_context", 0));
+  lp_json_put_end(w);
+}
+
 lp_status lp_bundle_manifest(const bundle *b, lp_buf *out, lp_diag *diag) {
   const lp_op *func = model_func(b);
   if (!func) return lp_error(diag, LP_LOC_NONE, "the module has no function");
@@ -471,6 +487,7 @@ lp_status lp_bundle_manifest(const bundle *b, lp_buf *out, lp_diag *diag) {
   lp_json_put_integer(&w, "vocab", b->request->vocab);
   lp_json_put_text(&w, "tokenizer", b->has_tokenizer ? "tokenizer.json" : NULL);
   put_settings(&w, &b->settings);
+  put_decoder(&w, b, func);
   put_files(&w, b);
   put_sides(&w, b);
   LP_TRY(put_states(&w, b, func, diag));

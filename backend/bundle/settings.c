@@ -66,6 +66,31 @@ static void read_sampling(bundle_settings *out, const lp_json *object) {
   (void)read_positive(&top_k, INT32_MAX, &out->top_k);
 }
 
+/* Whisper's [[1, 50259], [2, 50359], ..]: tokens by position, up to one that is left to the model. */
+static void add_forced(bundle_settings *out, const lp_json *object) {
+  lp_json list = lp_json_member(object, "forced_decoder_ids");
+  for (size_t i = 0; lp_json_is(&list, LP_JSON_ARRAY) && i < lp_json_count(&list); i++) {
+    lp_json pair = lp_json_item(&list, i);
+    lp_json place = lp_json_item(&pair, 0), token = lp_json_item(&pair, 1);
+    int64_t position = 0, id = 0;
+    if (!read_positive(&place, MOST_TOKEN, &position) || !read_positive(&token, MOST_TOKEN, &id)) return;
+    if (position != (int64_t)out->start.count) return;
+    lp_vec_push(&out->start, id);
+  }
+}
+
+/* What a decoder begins with. The first file that names it counts. */
+static void read_start(bundle_settings *out, const lp_json *object) {
+  lp_json first = lp_json_member(object, "decoder_start_token_id");
+  lp_json forced = lp_json_member(object, "forced_bos_token_id"), pad = lp_json_member(object, "pad_token_id");
+  int64_t id = 0;
+  if (out->pad == 0) (void)read_positive(&pad, MOST_TOKEN, &out->pad);
+  if (out->start.count > 0 || !read_positive(&first, MOST_TOKEN, &id)) return;
+  lp_vec_push(&out->start, id);
+  if (read_positive(&forced, MOST_TOKEN, &id)) lp_vec_push(&out->start, id);
+  add_forced(out, object);
+}
+
 /* config.json; models of text and images keep the text's values in text_config. */
 static void read_config(bundle_settings *out, const lp_json *root) {
   static const char *const keys[] = {"max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length",
@@ -74,6 +99,7 @@ static void read_config(bundle_settings *out, const lp_json *root) {
   const lp_json *places[] = {root, &text};
   for (size_t i = 0; i < LP_COUNT(places); i++) {
     add_stops(out, places[i]);
+    read_start(out, places[i]);
     /* T5 counts no positions; its n_positions is the length in training */
     for (size_t key = 0; key < LP_COUNT(keys) && !lp_json_equals(&type, "t5"); key++)
       bound_context(out, places[i], keys[key]);
@@ -82,6 +108,7 @@ static void read_config(bundle_settings *out, const lp_json *root) {
 
 static void read_generation(bundle_settings *out, const lp_json *root) {
   add_stops(out, root);
+  read_start(out, root);
   read_sampling(out, root);
 }
 

@@ -55,7 +55,7 @@ static lp_status make_call(void *user, lp_side_program *program, lp_op *op, lp_d
   char why[64] = "";
   if (!cpu_op_runs(op, why))
     return lp_error(diag, op->loc, "cpu cannot run '%s': %s", lp_op_info_get(op->kind)->name, why);
-  if (lp_op_has(op, LP_ALIAS)) return LP_OK;
+  if (lp_op_has(op, LP_ALIAS) || lp_op_only_reads(op)) return LP_OK;
   LP_TRY(check_results(code, program, op, diag));
   LP_TRY(check_operands(code, program, op, diag));
   cpu_call *call = LP_NEW(code->arena, cpu_call);

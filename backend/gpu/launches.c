@@ -74,7 +74,7 @@ static lp_status make_call(void *user, lp_side_program *program, lp_op *op, lp_d
   char why[64] = "";
   if (!gpu_op_runs(op, why))
     return lp_error(diag, op->loc, "no GPU kernel can run '%s': %s", lp_op_info_get(op->kind)->name, why);
-  if (lp_op_has(op, LP_ALIAS)) return LP_OK;
+  if (lp_op_has(op, LP_ALIAS) || lp_op_only_reads(op)) return LP_OK;
   gpu_builder b = {.list = list, .program = (gpu_program *)program, .op = op};
   gpu_rule_find(op->kind)->lower(&b);
   if (b.status == LP_OK) {

@@ -108,7 +108,10 @@ lp_status lp_import_if(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *
   lp_value **yes = LP_NEW_ARRAY(im->scratch, lp_value *, node->n_output + 1);
   lp_value **no = LP_NEW_ARRAY(im->scratch, lp_value *, node->n_output + 1);
   bool switches = is_cache_switch(condition), known = switches || lp_import_number(condition, &taken);
-  if (switches) LP_TRY(check_cache_switch(im, node, call, loc, condition));
+  if (switches && im->options->encoder)
+    taken = 0; /* the branch without a past, which computes the keys of the encoder's states */
+  else if (switches)
+    LP_TRY(check_cache_switch(im, node, call, loc, condition));
   if (!known) LP_TRY(lp_import_condition(im, loc, &condition));
   if (!known || taken) LP_TRY(import_branch(im, scope, node, call, loc, "then_branch", yes));
   if (!known || !taken) LP_TRY(import_branch(im, scope, node, call, loc, "else_branch", no));

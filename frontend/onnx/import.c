@@ -127,7 +127,7 @@ static lp_status import_inputs(lp_importer *im, lp_scope *scope, const Onnx__Gra
     else
       names[count++] = lp_arena_strdup(im->module->arena, name);
   }
-  *func = lp_module_add_func(im->module, "main", (int32_t)count, types);
+  *func = lp_module_add_func(im->module, im->func, (int32_t)count, types);
   im->block = (*func)->region;
   for (size_t i = 0; i < count; i++)
     LP_TRY(lp_scope_define(im, scope, names[i], im->block->arg[i], LP_LOC_FILE(im->path)));

@@ -1,6 +1,7 @@
 /* The entry points: import a file into a module, count its operators, list its inputs. */
 #include "base/map.h"
 #include "base/path.h"
+#include "frontend/onnx/encoder.h"
 #include "frontend/onnx/graph.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/lengths.h"
@@ -47,6 +48,46 @@ typedef struct {
   bool has_names, has_lengths; /* found: names of dimensions; lengths stated as numbers */
 } size_reading;
 
+static void prepare(lp_importer *im, const ProtobufCMessage *message, const size_reading *reading) {
+  im->model = (const Onnx__ModelProto *)message;
+  im->unpacked = lp_arena_bytes(im->scratch);
+  im->functions = lp_map_create();
+  im->dims = lp_map_create();
+  im->vague = lp_map_create();
+  im->without_labels = reading->ignores_names;
+  im->frees_lengths = reading->frees_lengths;
+}
+
+/* Imports the encoder as function @encoder of the decoder's module. */
+static lp_status import_encoder(lp_importer *decoder, const char *path, size_reading *reading) {
+  lp_importer im;
+  lp_mapping mapping = {0};
+  LP_TRY(lp_importer_open(&im, path, decoder->diag, &mapping));
+  ProtobufCMessage *message = NULL;
+  lp_status status = lp_importer_unpack(&im, &onnx__model_proto__descriptor, LP_MESSAGE_MODEL, &message);
+  if (status == LP_OK) {
+    prepare(&im, message, reading);
+    im.module = decoder->module;
+    im.func = LP_ENCODER_FUNC;
+    im.file = lp_arena_strdup(im.module->arena, im.file);
+    status = lp_import_model(&im);
+    reading->has_names |= im.labelled;
+  }
+  if (status == LP_OK) hand_over_all(&im, &mapping);
+  lp_importer_close(&im, &mapping);
+  return status;
+}
+
+static lp_status import_all(lp_importer *im, size_reading *reading) {
+  const char *encoder = im->options->encoder;
+  if (encoder) LP_TRY(lp_encoder_check(im, encoder));
+  if (encoder) LP_TRY(import_encoder(im, encoder, reading));
+  lp_status status = lp_import_model(im);
+  reading->has_names |= im->labelled;
+  if (status == LP_OK && encoder) status = lp_encoder_join(im->module, im->diag);
+  return status;
+}
+
 static lp_status import_once(const char *path, const lp_import_options *options, size_reading *reading, lp_module **out,
                              lp_diag *diag) {
   lp_importer im;
@@ -55,17 +96,11 @@ static lp_status import_once(const char *path, const lp_import_options *options,
   ProtobufCMessage *message = NULL;
   lp_status status = lp_importer_unpack(&im, &onnx__model_proto__descriptor, LP_MESSAGE_MODEL, &message);
   if (status == LP_OK) {
-    im.model = (const Onnx__ModelProto *)message;
-    im.unpacked = lp_arena_bytes(im.scratch);
+    prepare(&im, message, reading);
     if (options) im.options = options;
     im.module = create_module(&im);
-    im.functions = lp_map_create();
-    im.dims = lp_map_create();
-    im.vague = lp_map_create();
-    im.without_labels = reading->ignores_names;
-    im.frees_lengths = reading->frees_lengths;
-    status = lp_import_model(&im);
-    reading->has_names = im.labelled;
+    im.func = "main";
+    status = import_all(&im, reading);
     reading->has_lengths = lp_has_constant_length(im.model->graph);
     if (status == LP_OK) {
       hand_over_all(&im, &mapping);

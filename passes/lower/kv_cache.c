@@ -2,8 +2,9 @@
  * the cache where the model has them; where it has none, positions are counted from p instead of 0. The operators that
  * only the logits need are then computed for the last r rows (kv_last.c).
  *
- * Attention to anything but the model's own tokens (the states of an encoder) gets no cache. In an encoder tokens see
- * later ones; it does not generate and stays unchanged. */
+ * Keys and values that a decoder computes from an encoder's states do not change during a generation: @prefill writes
+ * them to caches once. In an encoder without a decoder tokens see later ones; it does not generate and stays
+ * unchanged. */
 #include "passes/lower/kv_cache.h"
 #include "base/poly.h"
 #include "passes/build.h"
@@ -43,15 +44,19 @@ static bool views_past(const cache_pass *c, const lp_value *value) {
 
 /* ---- caches ------------------------------------------------------------------------------------------------------ */
 
-static void declare_state(cache_pass *c, int64_t index, int64_t layer, bool values, lp_type rows) {
+/* Declares the cache that `append` writes. `name` says of what, such as "layer.0". */
+static void declare_state(cache_pass *c, lp_op *append, const char *name, bool values) {
   lp_module *m = c->module;
+  bool once = lp_op_bool(append, "once", false);
+  lp_type type = append->out[0]->type;
   lp_op *state = lp_op_create(m, LP_OP_STATE, LP_LOC_NONE, 0, NULL, 0, NULL);
-  const lp_poly *shape[] = {rows.dim[0], rows.dim[1], lp_dim_symbol(m, "c"), rows.dim[3]};
-  lp_op_set_i64(m, state, "index", index);
-  lp_op_set_str(m, state, "name", lp_arena_format(m->arena, "layer.%" PRId64 ".%s", layer, values ? "v" : "k"));
+  const lp_poly *shape[] = {type.dim[0], type.dim[1], once ? type.dim[2] : lp_dim_symbol(m, "c"), type.dim[3]};
+  lp_op_set_i64(m, append, "state", c->states);
+  lp_op_set_i64(m, state, "index", c->states++);
+  lp_op_set_str(m, state, "name", lp_arena_format(m->arena, "%s.%s", name, values ? "v" : "k"));
   lp_op_set_str(m, state, "dtype", lp_dtype_name(c->dtype));
   lp_op_set_polys(m, state, "shape", shape, 4);
-  lp_op_set_i64(m, state, "append_axis", 2);
+  lp_op_set_i64(m, state, "append_axis", once ? -1 : 2);
   lp_op_insert_before(c->func, state);
 }
 
@@ -70,12 +75,10 @@ static lp_status cache_operand(cache_pass *c, lp_op *attention, int32_t operand,
     return lp_error(c->diag, attention->loc, "attention does not append to a past input, so it can keep no KV cache");
   const lp_poly *total = lp_poly_add(m->arena, lp_dim_symbol(m, "p"), rows->type.dim[2]);
   const lp_poly *dims[] = {rows->type.dim[0], rows->type.dim[1], total, rows->type.dim[3]};
-  int64_t state = c->states++;
   lp_build b = lp_build_at(m, attention, c->diag);
   lp_op *append = lp_build_typed(&b, LP_OP_KV_APPEND, 1, &rows, lp_type_make(m, c->dtype, 4, dims));
-  lp_op_set_i64(m, append, "state", state);
   lp_op_set_str(m, append, "layout", "bhsd");
-  declare_state(c, state, layer, operand == 2, rows->type);
+  declare_state(c, append, lp_arena_format(m->arena, "layer.%" PRId64, layer), operand == 2);
   lp_op_set_in(attention, operand, append->out[0]);
   return LP_OK;
 }
@@ -86,6 +89,19 @@ static lp_status cache_attention(cache_pass *c, lp_op *attention, int64_t layer)
   if (!c->has_past) LP_TRY(lp_kv_lengthen_mask(c->module, &c->masks, attention, c->diag));
   LP_TRY(cache_operand(c, attention, 1, layer));
   return cache_operand(c, attention, 2, layer);
+}
+
+/* ---- attention to an encoder's states ---------------------------------------------------------------------------- */
+
+static void keep_operand(cache_pass *c, lp_op *attention, int32_t operand, int64_t layer) {
+  lp_module *m = c->module;
+  lp_value *rows = lp_op_in(attention, operand);
+  lp_build b = lp_build_at(m, attention, c->diag);
+  lp_op *append = lp_build_typed(&b, LP_OP_KV_APPEND, 1, &rows, lp_type_with_dtype(rows->type, c->dtype));
+  lp_op_set_str(m, append, "layout", "bhsd");
+  lp_op_set_bool(m, append, "once", true);
+  declare_state(c, append, lp_arena_format(m->arena, "layer.%" PRId64 ".encoder", layer), operand == 2);
+  lp_op_set_in(attention, operand, append->out[0]);
 }
 
 /* ---- self-attentions --------------------------------------------------------------------------------------------- */
@@ -105,16 +121,29 @@ static void mark_tokens(const cache_pass *c, void *mark) {
 
 typedef LP_VEC(lp_op *) op_list;
 
-/* The attentions of the model's tokens to themselves. */
-static void find_self_attentions(const cache_pass *c, op_list *out) {
+/* The attentions of the model's tokens to themselves, and to an encoder's states. */
+static void find_attentions(const cache_pass *c, op_list *self, op_list *cross) {
   static char token;
   mark_tokens(c, &token);
-  LP_FOR_OPS(op, c->block)
-  if (op->kind == LP_OP_ATTENTION && lp_op_in(op, 1)->scratch) lp_vec_push(out, op);
+  LP_FOR_OPS(op, c->block) {
+    if (op->kind != LP_OP_ATTENTION) continue;
+    bool asks = lp_op_in(op, 0)->scratch, own = lp_op_in(op, 1)->scratch;
+    if (own)
+      lp_vec_push(self, op);
+    else if (asks && !lp_value_is_constant(lp_op_in(op, 1)))
+      lp_vec_push(cross, op);
+  }
   mark_tokens(c, NULL);
   LP_FOR_OPS(op, c->block)
   for (int32_t i = 0; i < op->out_count; i++)
     op->out[i]->scratch = NULL;
+}
+
+/* Tells whether the function computes the states itself. If they are an input, the caller gives them in each step. */
+static bool has_encoder(const cache_pass *c) {
+  for (int32_t i = 0; i < c->block->arg_count; i++)
+    if (lp_has_prefix(role_at(c->func, "input_roles", i), "source")) return true;
+  return false;
 }
 
 /* The first attention in which tokens see later ones, as in an encoder; NULL for a model that generates. */
@@ -253,9 +282,13 @@ static lp_status drop_arguments(const cache_pass *c) {
 
 /* ---- driver ------------------------------------------------------------------------------------------------------ */
 
-static lp_status cache_all(cache_pass *c, const op_list *attentions) {
+static lp_status cache_all(cache_pass *c, const op_list *attentions, const op_list *cross) {
   for (size_t i = 0; i < attentions->count; i++)
     LP_TRY(cache_attention(c, attentions->data[i], (int64_t)i));
+  for (size_t i = 0; i < cross->count && has_encoder(c); i++) {
+    keep_operand(c, cross->data[i], 1, (int64_t)i);
+    keep_operand(c, cross->data[i], 2, (int64_t)i);
+  }
   drop_results(c);
   lp_build_remove_dead(c->block);
   if (!c->has_past) LP_TRY(shift_positions(c));
@@ -284,15 +317,16 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   c.masks.block = c.block;
   for (int32_t i = 0; i < c.block->arg_count; i++)
     c.has_past |= is_past(&c, c.block->arg[i]);
-  op_list attentions = {0};
-  find_self_attentions(&c, &attentions);
+  op_list attentions = {0}, cross = {0};
+  find_attentions(&c, &attentions, &cross);
   lp_status status = LP_OK;
   const lp_op *encoder = encoder_attention(&c, &attentions);
   if (encoder)
     lp_warning(c.diag, encoder->loc, "tokens attend to later ones: the model encodes and does not generate");
   else
-    status = cache_all(&c, &attentions);
+    status = cache_all(&c, &attentions, &cross);
   lp_vec_free(&attentions);
+  lp_vec_free(&cross);
   return status;
 }
 

@@ -26,8 +26,8 @@ bool lp_kv_mixes_rows(lp_module *module, const lp_op *op);
  * other forms stay as they are. */
 void lp_kv_take_last_rows(lp_module *module, lp_block *block, lp_diag *diag);
 
-/* Sets the function's `context`, the number of positions for which its position tables have rows. Sets nothing where it
- * has no such table (kv_context.c). */
+/* Sets the function's `context`, the number of positions for which its position tables have rows, and `source_context`,
+ * the same for the text of an encoder. Sets nothing where it has no such table (kv_context.c). */
 void lp_kv_find_context(lp_module *module, lp_op *func);
 
 #endif

@@ -6,7 +6,8 @@
 
 typedef struct {
   lp_module *module;
-  int64_t least; /* the tables have rows for positions 0 .. least - 1; 0: no table was found */
+  const lp_poly *end; /* the number of positions: p + s, or the length of an encoder's text */
+  int64_t least;      /* the tables have rows for positions 0 .. least - 1; 0: no table was found */
 } context_search;
 
 /* The number that every element of `value` equals. */
@@ -19,12 +20,11 @@ static bool read_scalar(const lp_value *value, int64_t *out) {
   return true;
 }
 
-/* Tells whether `last` is the last position, p + s - 1, plus a number. */
+/* Tells whether `last` is the last position, end - 1, plus a number. */
 static bool offset_of(const context_search *c, const lp_poly *last, int64_t *offset) {
   lp_arena *arena = c->module->arena;
-  const lp_poly *end = lp_poly_add(arena, lp_dim_symbol(c->module, "p"), lp_dim_symbol(c->module, "s"));
   return last &&
-         lp_poly_is_const(lp_poly_sub(arena, lp_poly_add(arena, last, lp_dim_const(c->module, 1)), end), offset);
+         lp_poly_is_const(lp_poly_sub(arena, lp_poly_add(arena, last, lp_dim_const(c->module, 1)), c->end), offset);
 }
 
 static bool offset_of_index(const context_search *c, const lp_value *value, int64_t *offset);
@@ -107,11 +107,20 @@ static void look_at_slice(context_search *c, const lp_op *op) {
   }
 }
 
-void lp_kv_find_context(lp_module *module, lp_op *func) {
-  context_search c = {.module = module};
+static void find_rows(lp_module *module, lp_op *func, const lp_poly *end, const char *name) {
+  context_search c = {.module = module, .end = end};
   LP_FOR_OPS(op, func->region) {
     if (op->kind == LP_OP_GATHER || op->kind == LP_OP_GATHER_ELEMENTS) look_at_gather(&c, op);
     if (op->kind == LP_OP_SLICE) look_at_slice(&c, op);
   }
-  if (c.least > 0) lp_op_set_i64(module, func, "context", c.least);
+  if (c.least > 0) lp_op_set_i64(module, func, name, c.least);
+}
+
+void lp_kv_find_context(lp_module *module, lp_op *func) {
+  const lp_poly *p = lp_dim_symbol(module, "p"), *s = lp_dim_symbol(module, "s");
+  find_rows(module, func, lp_poly_add(module->arena, p, s), "context");
+  const lp_attr *roles = lp_op_attr(func, "input_roles");
+  for (int32_t i = 0; roles && i < roles->count; i++)
+    if (lp_streq(roles->ss[i], "source_tokens"))
+      find_rows(module, func, func->region->arg[i]->type.dim[1], "source_context");
 }

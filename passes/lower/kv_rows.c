@@ -55,7 +55,8 @@ static bool multiplies_rows(lp_module *module, const lp_op *op) {
   const lp_type x = lp_op_in(op, 0)->type, y = lp_op_in(op, 1)->type;
   int64_t inner = 0;
   bool outer = lp_type_static_dim(x, lp_op_bool(op, "transpose_a", false) ? -2 : -1, &inner) && inner == 1;
-  return !outer || (any_is_long(module, x, 0, x.rank) && any_is_long(module, y, 0, y.rank));
+  bool x_long = any_is_long(module, x, 0, x.rank), y_long = any_is_long(module, y, 0, y.rank);
+  return outer ? x_long && y_long : x_long || y_long;
 }
 
 bool lp_kv_mixes_rows(lp_module *module, const lp_op *op) {

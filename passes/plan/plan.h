@@ -21,10 +21,12 @@ typedef struct {
   bool draws;                    /* the sampler draws a token from this operator's result */
   /* The group of KV caches that it reads or writes, -1 none; all users of a group must be on one side. */
   int32_t state;
-  int32_t layer;          /* -1 before the first layer, layer_count after the last */
-  bool free;              /* depends on positions only, so each side that needs it computes it */
+  int32_t layer; /* -1 before the first layer, layer_count after the last */
+  /* Depends on positions only, so each side that needs it computes it. In @decode also an operator of @main that only
+   * @prefill has: an encoder's, which @decode replaces by caches. */
+  bool free;
   int8_t pin;             /* the side that the request wants it on (lp_side), -1: any */
-  const int32_t *weights; /* ids of the constants it reads, the same in both stages */
+  const int32_t *weights; /* ids of the constants it reads, of one numbering for both stages */
   int32_t weight_count;
 } lp_plan_op;
 

@@ -21,6 +21,7 @@ typedef struct {
   int32_t *group;    /* [state] -> representative state (union-find) */
   int32_t *group_id; /* [state] -> dense id of its group, by representative */
   int32_t state_count, group_count;
+  bool fills_once;     /* a cache is filled by @prefill and only read by @decode */
   lp_plan_sizes sizes; /* of the stage being built */
 } builder;
 
@@ -95,6 +96,7 @@ static void count_states(builder *b) {
   LP_FOR_OPS(op, lp_module_body(b->module)) {
     int64_t index = op->kind == LP_OP_STATE ? lp_op_i64(op, "index", -1) : -1;
     if (index >= b->state_count && index < INT32_MAX) b->state_count = (int32_t)index + 1;
+    if (index >= 0 && lp_op_i64(op, "append_axis", 0) < 0) b->fills_once = true;
   }
   b->group = LP_NEW_ARRAY(b->arena, int32_t, b->state_count);
   b->group_id = LP_NEW_ARRAY(b->arena, int32_t, b->state_count);
@@ -127,6 +129,7 @@ typedef struct {
   LP_VEC(lp_plan_op) ops;
   LP_VEC(lp_plan_edge) edges;
   int32_t value_count;
+  bool is_decode;
 } stage_lists;
 
 /* The value before communication. The module may have gone through insert-comm; a received value is then the one that
@@ -181,23 +184,50 @@ static bool is_free(const stage_lists *lists, const lp_op *op) {
   return true;
 }
 
+/* An operator that only @prefill has costs nothing in @decode and needs nothing there. */
+static void add_absent_op(builder *b, stage_lists *lists, lp_op *op) {
+  lp_plan_op item = {.op = op, .state = -1, .layer = (int32_t)lp_op_i64(op, "layer", -1), .free = true};
+  item.weights = LP_NEW_ARRAY(b->arena, int32_t, 1);
+  lp_vec_push(&lists->ops, item);
+  op->scratch = (void *)(intptr_t)lists->ops.count;
+}
+
 static void add_op(builder *b, stage_lists *lists, lp_op *op, bool draws) {
   lp_plan_op item = {.op = op, .draws = draws, .state = -1, .layer = (int32_t)lp_op_i64(op, "layer", -1)};
   int32_t state = join_states(b, op);
   if (state >= 0) item.state = b->group_id[find_group(b, state)];
   item.free = is_free(lists, op);
   lp_arena_mark before = lp_arena_here(b->module->arena); /* evaluates the closed forms */
-  lp_cost cost = lp_op_cost(b->module, op);
+  const lp_poly *zero = lp_dim_const(b->module, 0);
+  bool reads_only = lists->is_decode && lp_op_bool(op, "once", false);
+  lp_cost cost = reads_only ? (lp_cost){zero, zero, zero, zero, zero, zero} : lp_op_cost(b->module, op);
   lp_plan_op_price(&b->sizes, &cost, &item);
   fill_weights(b, &item);
   if (b->arena != b->module->arena) lp_arena_rewind(b->module->arena, before);
   int32_t index = (int32_t)lists->ops.count;
   lp_vec_push(&lists->ops, item);
   op->scratch = (void *)(intptr_t)(index + 1);
-  for (int32_t i = 0; i < op->in_count; i++) {
+  for (int32_t i = 0; i < op->in_count && !reads_only; i++) {
     lp_value *value = behind_comm(op->in[i].value);
     if (value && !lp_value_is_constant(value)) add_edge(b, lists, value, index);
   }
+}
+
+static bool is_needed(const lp_op *op, const bool *absent) {
+  if (lp_op_has(op, LP_TERMINATOR) || lp_op_has(op, LP_STATEFUL)) return true;
+  for (int32_t i = 0; i < op->out_count; i++)
+    for (const lp_use *use = op->out[i]->uses; use; use = use->next)
+      if (!absent[use->owner->order] && !lp_op_bool(use->owner, "once", false)) return true;
+  return false;
+}
+
+/* Operators by order that only caches filled once need: @decode reads those. */
+static bool *find_absent(lp_block *block, lp_arena *arena) {
+  lp_block_renumber(block);
+  bool *absent = LP_NEW_ARRAY(arena, bool, block->last ? block->last->order + 1 : 1);
+  for (const lp_op *op = block->last; op; op = op->prev)
+    absent[op->order] = lp_op_is_placeable(op) && !is_needed(op, absent);
+  return absent;
 }
 
 /* ---- stages ------------------------------------------------------------------------------------------------------ */
@@ -262,14 +292,20 @@ static void clear_scratch(lp_block *block) {
 
 static void build_stage(builder *b, lp_stage stage, lp_block *block, lp_plan_problem *out) {
   lp_plan_sizes_set(&b->sizes, b->module, b->request, stage, b->arena);
-  stage_lists lists = {0};
+  stage_lists lists = {.is_decode = stage == LP_STAGE_DECODE};
   const lp_op *end = lp_block_terminator(block);
   lp_value *result = end && b->request->generation ? behind_comm(lp_op_in(end, 0)) : NULL;
   const lp_op *drawn = result ? result->def : NULL;
   while (drawn && lp_op_has(drawn, LP_ALIAS))
     drawn = drawn->in[0].value->def;
-  LP_FOR_OPS(op, block)
-  if (lp_op_is_placeable(op)) add_op(b, &lists, op, op == drawn);
+  const bool *absent = lists.is_decode && b->fills_once ? find_absent(block, b->arena) : NULL;
+  LP_FOR_OPS(op, block) {
+    if (!lp_op_is_placeable(op)) continue;
+    if (absent && absent[op->order])
+      add_absent_op(b, &lists, op);
+    else
+      add_op(b, &lists, op, op == drawn);
+  }
   *out = (lp_plan_problem){.stage = stage, .result = -1, .result_bytes = 4 * (double)b->request->batch};
   if (result) out->result = index_of(result->def);
   out->op_count = (int32_t)lists.ops.count;

@@ -124,6 +124,28 @@ static lp_status rename_sizes(const lp_bind *b) {
   return rename_followers(b, total);
 }
 
+/* ---- the encoder's inputs ---------------------------------------------------------------------------------------- */
+
+static const struct {
+  const char *name, *role;
+} sources[] = {{"encoder_input_ids", "source_tokens"},
+               {"encoder_attention_mask", "source_mask"},
+               {"input_features", "source_features"}};
+
+/* Gives the inputs of an encoder that the function computes their roles. A decoder by itself has its states as an
+ * input. */
+static lp_status bind_sources(const lp_bind *b) {
+  for (int32_t i = 0; i < b->block->arg_count; i++)
+    if (lp_streq(lp_bind_input(b, i), "encoder_hidden_states")) return LP_OK;
+  for (int32_t i = 0; i < b->block->arg_count; i++)
+    for (size_t k = 0; k < LP_COUNT(sources); k++) {
+      if (!lp_streq(lp_bind_input(b, i), sources[k].name)) continue;
+      b->input_role[i] = sources[k].role;
+      LP_TRY(rename_axis(b, i, 0, lp_dim_symbol(b->module, "b")));
+    }
+  return LP_OK;
+}
+
 /* ---- roles ------------------------------------------------------------------------------------------------------- */
 
 static void set_roles(const lp_bind *b) {
@@ -149,6 +171,7 @@ static lp_status bind_generation(lp_bind *b) {
   b->input_role[b->tokens] = "tokens";
   LP_TRY(lp_bind_pair_pasts(b));
   LP_TRY(rename_sizes(b));
+  LP_TRY(bind_sources(b));
   LP_TRY(lp_bind_find_logits(b));
   LP_TRY(lp_bind_followers(b));
   set_roles(b);

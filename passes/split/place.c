@@ -3,6 +3,7 @@
  * LP_INFEASIBLE. */
 #include "base/side.h"
 #include "base/units.h"
+#include "passes/build.h"
 #include "passes/plan/family/family.h"
 #include "passes/plan/plan.h"
 #include "passes/state.h"
@@ -150,6 +151,19 @@ static lp_op *add_stage(lp_module *module, const lp_op *from, lp_stage stage, co
   return func;
 }
 
+/* Caches that are filled once keep what @prefill wrote: removes the rows, and all that only they need. */
+static void drop_once(lp_module *module, lp_op *decode) {
+  bool any = false;
+  LP_FOR_OPS(op, decode->region) {
+    if (!lp_op_bool(op, "once", false)) continue;
+    lp_op_set_ins(module, op, 0, NULL);
+    for (const char *const *name = (const char *const[]){"flops", "bytes_read", "bytes_written", NULL}; *name; name++)
+      if (lp_op_attr(op, *name)) lp_op_set_poly(module, op, *name, lp_dim_const(module, 0));
+    any = true;
+  }
+  if (any) lp_build_remove_dead(decode->region);
+}
+
 /* A copy of @main in which operator i of the problem has side[i]. */
 static void write_stage(lp_module *module, const lp_op *from, const lp_plan_problem *problem, const lp_side *side,
                         const lp_compile_request *request, const char *name) {
@@ -164,6 +178,7 @@ static void write_stage(lp_module *module, const lp_op *from, const lp_plan_prob
     annotate_op(module, copy, &problem->ops[index], side[index], request);
     index++;
   }
+  if (problem->stage == LP_STAGE_DECODE) drop_once(module, func);
   LP_FOR_OPS(op, from->region)
   for (int32_t i = 0; i < op->out_count; i++)
     op->out[i]->scratch = NULL;

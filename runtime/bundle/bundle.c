@@ -331,6 +331,20 @@ int64_t lp_bundle_context_length(const lp_bundle *bundle) {
   return bundle->manifest.context_length;
 }
 
+static bool has_input(const lp_bundle *bundle, lp_role role) {
+  return lp_manifest_input(&bundle->manifest, role) >= 0;
+}
+bool lp_bundle_reads_source(const lp_bundle *bundle) {
+  return has_input(bundle, LP_ROLE_SOURCE_TOKENS) || lp_bundle_reads_features(bundle);
+}
+bool lp_bundle_reads_features(const lp_bundle *bundle) {
+  return has_input(bundle, LP_ROLE_SOURCE_FEATURES);
+}
+size_t lp_bundle_start(const lp_bundle *bundle, const int32_t **tokens) {
+  *tokens = bundle->manifest.start;
+  return (size_t)bundle->manifest.start_count;
+}
+
 lp_status lp_bundle_await_check(const lp_bundle *bundle, lp_diag *diag) {
   return bundle->verifier ? lp_verifier_await(bundle->verifier, diag) : LP_OK;
 }
@@ -342,7 +356,7 @@ lp_status lp_bundle_check_generates(const lp_bundle *bundle, lp_diag *diag) {
     return lp_error(diag, loc, "no program '%s', so the bundle cannot generate text",
                     lp_manifest_program(manifest, "prefill") < 0 ? "prefill" : "decode");
   for (int32_t i = 0; i < manifest->input_count; i++)
-    if (manifest->inputs[i].role != LP_ROLE_TOKENS)
+    if (manifest->inputs[i].role == LP_ROLE_DATA || manifest->inputs[i].role == LP_ROLE_LOGITS)
       return lp_error(diag, loc,
                       "input '%.80s' is neither tokens nor made by the runtime, so the bundle "
                       "cannot generate text",

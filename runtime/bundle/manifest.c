@@ -171,15 +171,18 @@ static lp_status read_state(manifest_reader *reader, const lp_json *at, lp_state
   LP_TRY(lp_json_object(at, reader->diag));
   LP_TRY(lp_manifest_tensor(reader, at, &out->tensor));
   lp_json axis = lp_json_member(at, "append_axis");
-  LP_TRY(lp_json_i32(&axis, 0, LP_MAX_RANK, &out->append_axis, reader->diag));
+  LP_TRY(lp_json_i32(&axis, -1, LP_MAX_RANK, &out->append_axis, reader->diag));
   const lp_poly *capacity = lp_poly_symbol(reader->arena, LP_SYM_C + 1);
-  if (out->append_axis >= out->tensor.rank || !lp_poly_equal(out->tensor.shape[out->append_axis], capacity))
+  bool stays = out->append_axis < 0;
+  if (!stays && (out->append_axis >= out->tensor.rank || !lp_poly_equal(out->tensor.shape[out->append_axis], capacity)))
     return lp_json_error(&axis, reader->diag, "axis %d is not the one of size 'c'", out->append_axis);
   for (int32_t i = 0; i < out->tensor.rank; i++) {
     for (int symbol = 0; symbol < reader->out->symbol_count; symbol++) {
-      bool allowed = symbol == LP_SYM_B || (symbol == LP_SYM_C && i == out->append_axis);
+      bool allowed =
+          symbol == LP_SYM_B || (symbol == LP_SYM_C && i == out->append_axis) || (stays && symbol >= LP_SYM_COUNT);
       if (!allowed && lp_poly_has(out->tensor.shape[i], (lp_symbol)(symbol + 1)))
-        return lp_json_error(at, reader->diag, "axis %d of a state may depend on 'b' only", i);
+        return lp_json_error(at, reader->diag, "axis %d of a state may depend on 'b'%s only", i,
+                             stays ? " and the model's own sizes" : "");
     }
   }
   lp_json sides = lp_json_member(at, "sides");
@@ -207,9 +210,17 @@ static lp_status read_states(manifest_reader *reader, const lp_json *root) {
   return LP_OK;
 }
 
+static const char *const role_names[LP_ROLE_COUNT] = {[LP_ROLE_DATA] = "data",
+                                                      [LP_ROLE_TOKENS] = "tokens",
+                                                      [LP_ROLE_LOGITS] = "logits",
+                                                      [LP_ROLE_SOURCE_TOKENS] = "source_tokens",
+                                                      [LP_ROLE_SOURCE_MASK] = "source_mask",
+                                                      [LP_ROLE_SOURCE_FEATURES] = "source_features"};
+
 static lp_status check_role(manifest_reader *reader, const lp_json *at, const lp_port *port) {
   lp_element dtype = port->tensor.dtype;
-  if (port->role == LP_ROLE_TOKENS && dtype != LP_DT_I64 && dtype != LP_DT_I32)
+  bool integers = port->role == LP_ROLE_TOKENS || port->role == LP_ROLE_SOURCE_TOKENS;
+  if (integers && dtype != LP_DT_I64 && dtype != LP_DT_I32)
     return lp_json_error(at, reader->diag, "tokens are i64 or i32, not %s", lp_element_name(dtype));
   if (port->role == LP_ROLE_LOGITS && dtype != LP_DT_F32)
     return lp_json_error(at, reader->diag, "logits are f32, not %s", lp_element_name(dtype));
@@ -231,8 +242,29 @@ static lp_status read_ports(manifest_reader *reader, const lp_json *root, const 
     lp_json role = lp_json_member(&item, "role");
     const char *text = NULL;
     LP_TRY(lp_json_text(&role, &text, reader->diag));
-    port->role = lp_streq(text, "tokens") ? LP_ROLE_TOKENS : lp_streq(text, "logits") ? LP_ROLE_LOGITS : LP_ROLE_DATA;
+    for (int role_id = 0; role_id < LP_ROLE_COUNT; role_id++)
+      if (lp_streq(text, role_names[role_id])) port->role = (lp_role)role_id;
     LP_TRY(check_role(reader, &item, port));
+  }
+  return LP_OK;
+}
+
+/* May be absent: only a model with an encoder has it. */
+static lp_status read_decoder(manifest_reader *reader, const lp_json *root) {
+  lp_manifest *out = reader->out;
+  lp_json decoder = lp_json_member(root, "decoder");
+  if (!decoder.value) return LP_OK;
+  LP_TRY(lp_json_object(&decoder, reader->diag));
+  lp_json start = lp_json_member(&decoder, "start"), pad = lp_json_member(&decoder, "pad");
+  lp_json context = lp_json_member(&decoder, "source_context");
+  LP_TRY(lp_json_array(&start, reader->diag));
+  LP_TRY(lp_json_i32(&pad, 0, INT32_MAX, &out->pad, reader->diag));
+  LP_TRY(lp_json_i64(&context, 0, INT64_C(1) << 32, &out->source_context, reader->diag));
+  size_t count = lp_json_count(&start);
+  out->start = LP_NEW_ARRAY(reader->arena, int32_t, count + 1);
+  for (; out->start_count < (int32_t)count; out->start_count++) {
+    lp_json item = lp_json_item(&start, (size_t)out->start_count);
+    LP_TRY(lp_json_i32(&item, 0, INT32_MAX, &out->start[out->start_count], reader->diag));
   }
   return LP_OK;
 }
@@ -271,6 +303,7 @@ static lp_status read_root(manifest_reader *reader, const lp_json *root) {
   LP_TRY(read_states(reader, root));
   LP_TRY(read_ports(reader, root, "inputs", &reader->out->inputs, &reader->out->input_count));
   LP_TRY(read_ports(reader, root, "outputs", &reader->out->outputs, &reader->out->output_count));
+  LP_TRY(read_decoder(reader, root));
   LP_TRY(read_exits(reader, root));
   LP_TRY(lp_manifest_programs(reader, root));
   return lp_manifest_plans(reader, root);

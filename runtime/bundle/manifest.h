@@ -47,11 +47,20 @@ typedef struct {
 
 typedef struct {
   lp_tensor_desc tensor;
-  int32_t append_axis; /* the axis of the capacity `c` */
+  int32_t append_axis; /* the axis of the capacity `c`; -1: prefill fills the whole state, and it stays */
   bool on[LP_SIDE_COUNT];
 } lp_state_desc;
 
-typedef enum { LP_ROLE_DATA, LP_ROLE_TOKENS, LP_ROLE_LOGITS } lp_role;
+/* The sources are what an encoder reads: tokens and their mask, or features of another kind. */
+typedef enum {
+  LP_ROLE_DATA,
+  LP_ROLE_TOKENS,
+  LP_ROLE_LOGITS,
+  LP_ROLE_SOURCE_TOKENS,
+  LP_ROLE_SOURCE_MASK,
+  LP_ROLE_SOURCE_FEATURES,
+  LP_ROLE_COUNT
+} lp_role;
 
 typedef struct {
   lp_tensor_desc tensor;
@@ -148,6 +157,10 @@ typedef struct {
   int32_t stop_count;
   int32_t *stops;       /* tokens that end a generation, beside the tokenizer's */
   lp_sampling sampling; /* what the model's files ask for */
+  int32_t start_count;
+  int32_t *start;         /* with an encoder: the tokens that its decoder begins with */
+  int32_t pad;            /* with an encoder: the token that fills up a source */
+  int64_t source_context; /* the longest source that the encoder takes; 0: unknown */
   int32_t file_count, state_count, input_count, output_count, exit_count, program_count, plan_count;
   lp_file_desc *files;
   lp_side_desc side[LP_SIDE_COUNT];

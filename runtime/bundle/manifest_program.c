@@ -39,7 +39,8 @@ static lp_status read_input(manifest_reader *reader, const lp_json *at, const lp
   LP_TRY(read_side(reader, at, "side", &step->side));
   LP_TRY(read_index(reader, at, "input", reader->out->input_count, &step->port));
   step->tensor = reader->out->inputs[step->port].tensor;
-  step->carries_tokens = reader->out->inputs[step->port].role == LP_ROLE_TOKENS;
+  step->carries_tokens = reader->out->inputs[step->port].role == LP_ROLE_TOKENS ||
+                         reader->out->inputs[step->port].role == LP_ROLE_SOURCE_TOKENS;
   return read_index(reader, at, "buffer", program->buffers[step->side], &step->buffer);
 }
 

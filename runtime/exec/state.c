@@ -12,7 +12,7 @@
 
 enum { STATE_ALIGNMENT = 64 };
 
-/* The shape of a state around its append axis: outer x capacity x inner bytes. */
+/* The shape of a state around its append axis: outer x capacity x inner bytes. A state without one is a single row. */
 typedef struct {
   size_t outer, capacity, inner;
 } state_extent;
@@ -20,7 +20,7 @@ typedef struct {
 static bool extent_of(const lp_states *states, int32_t state, const int64_t *sym, state_extent *out) {
   const lp_state_desc *desc = &states->manifest->states[state];
   size_t count = (size_t)states->manifest->symbol_count;
-  *out = (state_extent){.outer = 1, .inner = lp_element_size(desc->tensor.dtype)};
+  *out = (state_extent){.outer = 1, .capacity = 1, .inner = lp_element_size(desc->tensor.dtype)};
   for (int32_t i = 0; i < desc->tensor.rank; i++) {
     int64_t dim = lp_poly_eval(desc->tensor.shape[i], sym, count);
     if (dim < 0) return false;
@@ -31,6 +31,10 @@ static bool extent_of(const lp_states *states, int32_t state, const int64_t *sym
       return false;
   }
   return true;
+}
+
+static bool stays(const lp_states *states, int32_t state) {
+  return states->manifest->states[state].append_axis < 0;
 }
 
 static bool extent_bytes(state_extent extent, size_t rows, size_t *bytes) {
@@ -112,6 +116,10 @@ static lp_status lay_out(lp_states *states, const int64_t *sym, char *region, lp
     (void)fits;
     size_t rows = (size_t)sym[LP_SYM_P], old = (size_t)states->capacity;
     if (rows > old) rows = old;
+    if (stays(states, i)) {
+      rows = rows > 0 && states->bytes[i] == size;
+      old = 1;
+    }
     if (keep && rows > 0)
       LP_TRY(
           copy_rows(states, LP_GPU_WITHIN, region + at, extent.capacity, states->pointer[i], old, rows, extent, diag));
@@ -132,8 +140,22 @@ static lp_status make_region(const lp_states *states, const int64_t *sym, size_t
   return LP_OK;
 }
 
+/* Have the states that stay the sizes that the symbols ask for? Theirs depend on neither the capacity nor on what the
+ * session did before. */
+static bool sizes_fit(const lp_states *states, const int64_t *sym) {
+  for (int32_t i = 0; i < states->manifest->state_count; i++) {
+    state_extent extent;
+    size_t size = 0;
+    if (!stays(states, i) || !states->manifest->states[i].on[states->side]) continue;
+    if (!extent_of(states, i, sym, &extent) || !extent_bytes(extent, 1, &size) || size != states->bytes[i])
+      return false;
+  }
+  return true;
+}
+
 lp_status lp_states_reserve(lp_states *states, const int64_t *sym, lp_diag *diag) {
-  if (states->region && states->batch == sym[LP_SYM_B] && states->capacity == sym[LP_SYM_C]) return LP_OK;
+  bool same = states->region && states->batch == sym[LP_SYM_B] && states->capacity == sym[LP_SYM_C];
+  if (same && sizes_fit(states, sym)) return LP_OK;
   size_t bytes = 0;
   lp_loc loc = LP_LOC_FILE(states->manifest->file);
   if (!lp_states_bytes(states, sym, &bytes))
@@ -151,13 +173,13 @@ lp_status lp_states_reserve(lp_states *states, const int64_t *sym, lp_diag *diag
   return status;
 }
 
-static size_t rows_of(const int64_t *sym) {
-  return (size_t)(sym[LP_SYM_P] + sym[LP_SYM_S]);
+static size_t rows_of(const lp_states *states, int32_t state, const int64_t *sym) {
+  return stays(states, state) ? 1 : (size_t)(sym[LP_SYM_P] + sym[LP_SYM_S]);
 }
 
 bool lp_states_rows_bytes(const lp_states *states, int32_t state, const int64_t *sym, size_t *bytes) {
   state_extent extent;
-  return extent_of(states, state, sym, &extent) && extent_bytes(extent, rows_of(sym), bytes);
+  return extent_of(states, state, sym, &extent) && extent_bytes(extent, rows_of(states, state, sym), bytes);
 }
 
 static lp_status report_extent(const lp_states *states, lp_diag *diag) {
@@ -167,15 +189,15 @@ static lp_status report_extent(const lp_states *states, lp_diag *diag) {
 lp_status lp_states_pack(const lp_states *states, int32_t state, const int64_t *sym, void *out, lp_diag *diag) {
   state_extent extent;
   if (!extent_of(states, state, sym, &extent)) return report_extent(states, diag);
-  return copy_rows(states, LP_GPU_TO_HOST, out, rows_of(sym), states->pointer[state], extent.capacity, rows_of(sym),
-                   extent, diag);
+  size_t rows = rows_of(states, state, sym);
+  return copy_rows(states, LP_GPU_TO_HOST, out, rows, states->pointer[state], extent.capacity, rows, extent, diag);
 }
 
 lp_status lp_states_unpack(const lp_states *states, int32_t state, const int64_t *sym, const void *in, lp_diag *diag) {
   state_extent extent;
   if (!extent_of(states, state, sym, &extent)) return report_extent(states, diag);
-  return copy_rows(states, LP_GPU_FROM_HOST, states->pointer[state], extent.capacity, in, rows_of(sym), rows_of(sym),
-                   extent, diag);
+  size_t rows = rows_of(states, state, sym);
+  return copy_rows(states, LP_GPU_FROM_HOST, states->pointer[state], extent.capacity, in, rows, rows, extent, diag);
 }
 
 /* Two GPUs exchange data through the host. */
@@ -195,7 +217,7 @@ lp_status lp_states_copy(const lp_states *from, const lp_states *to, int32_t sta
   if (from->apart && to->apart) return copy_by_host(from, to, state, sym, diag);
   if (!extent_of(from, state, sym, &extent)) return report_extent(from, diag);
   return copy_rows(from->apart ? from : to, from->apart ? LP_GPU_TO_HOST : LP_GPU_FROM_HOST, to->pointer[state],
-                   extent.capacity, from->pointer[state], extent.capacity, rows_of(sym), extent, diag);
+                   extent.capacity, from->pointer[state], extent.capacity, rows_of(from, state, sym), extent, diag);
 }
 
 /* ---- activations ------------------------------------------------------------------------------------------------- */

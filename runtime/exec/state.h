@@ -28,12 +28,12 @@ void lp_states_free(lp_states *states);
 /* Computes the bytes of a region for batch sym[b] and capacity sym[c]; false: they overflow. */
 bool lp_states_bytes(const lp_states *states, const int64_t *sym, size_t *bytes);
 /* Makes room for batch sym[b] and capacity sym[c]. Keeps the rows of positions [0, sym[p]) when the batch is
- * unchanged. */
+ * unchanged; of a state without an append axis all of it, unless sym[p] is 0 or its size changes. */
 LP_MUST_USE lp_status lp_states_reserve(lp_states *states, const int64_t *sym, lp_diag *diag);
 
 /* Rows of positions [0, sym[p] + sym[s]) of one state, packed as [outer][rows][inner], where `outer` and `inner` are
- * the axes before and after the append axis. Bytes: false when they overflow. Pack reads the state, unpack writes it;
- * both wait for a GPU. */
+ * the axes before and after the append axis; a state without that axis is one row. Bytes: false when they overflow.
+ * Pack reads the state, unpack writes it; both wait for a GPU. */
 bool lp_states_rows_bytes(const lp_states *states, int32_t state, const int64_t *sym, size_t *bytes);
 LP_MUST_USE lp_status lp_states_pack(const lp_states *states, int32_t state, const int64_t *sym, void *out,
                                      lp_diag *diag);

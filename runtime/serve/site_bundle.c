@@ -104,6 +104,8 @@ static void close_bundle(lp_site_server *site) {
 
 static lp_status open_bundle(bundle_site *self, const char *path, lp_diag *diag) {
   LP_TRY(lp_sides_open(&(lp_sides_options){.bundle = path, .threads = self->threads}, &self->sides, diag));
+  if (lp_bundle_reads_source(self->sides.bundle))
+    return lp_error(diag, LP_LOC_FILE(path), "the model has an encoder, which cannot be served; use 'llmpart run'");
   if (lp_bundle_tokenizer(self->sides.bundle)) return LP_OK;
   return lp_error(diag, LP_LOC_FILE(path), "the bundle has no tokenizer; compile it with --tokenizer=FILE");
 }

@@ -15,6 +15,7 @@
 #include "runtime/runtime.h"
 #include "runtime/session/session.h"
 #include "runtime/session/session_file.h"
+#include "runtime/session/source.h"
 #include "runtime/session/walk.h"
 
 /* In threshold mode an exit can give the token, so the device waits for the cloud only this long. */
@@ -30,10 +31,11 @@ typedef struct {
   lp_keeper *keeper;
   lp_diag *diag;
   int32_t prefill, decode, tokens_input;
-  lp_sample *sample; /* [batch]: of the last walk */
-  bool *ended;       /* [batch] */
-  void *ids;         /* the content of the tokens input, in its dtype */
-  lp_span *input;    /* [inputs]: `ids` for each, since a bundle that generates has only inputs of tokens */
+  lp_sample *sample;       /* [batch]: of the last walk */
+  bool *ended;             /* [batch] */
+  void *ids;               /* the content of the tokens input, in its dtype */
+  lp_source_inputs source; /* the content of the encoder's inputs */
+  lp_span *input;          /* [inputs] */
   double started_ms, last_ms;
 } generation_run;
 
@@ -50,6 +52,8 @@ static lp_status check_model(generation_run *run) {
   if (run->session->options.fixes_plan && (plan < 0 || plan >= manifest->plan_count))
     return lp_error(run->diag, loc_of(run), "there is no plan %" PRId32 "; the last one is plan %" PRId32, plan,
                     manifest->plan_count - 1);
+  if (lp_bundle_reads_source(run->session->bundle) && run->session->options.session_file)
+    return lp_error(run->diag, loc_of(run), "a generation of a model with an encoder cannot be saved to be resumed");
   run->tokens_input = lp_manifest_input(manifest, LP_ROLE_TOKENS);
   return LP_OK;
 }
@@ -98,8 +102,10 @@ static lp_status compute(generation_run *run, int32_t program, int64_t past, int
   grow_capacity(run, past + count);
   size_t width = lp_element_size(session->bundle->manifest.inputs[run->tokens_input].tensor.dtype);
   for (int32_t i = 0; i < session->bundle->manifest.input_count; i++)
-    run->input[i] = (lp_span){.data = run->ids, .size = (size_t)(run->batch * count) * width};
+    run->input[i] = run->source.input[i];
+  run->input[run->tokens_input] = (lp_span){.data = run->ids, .size = (size_t)(run->batch * count) * width};
   lp_walk walk = {.program = program, .input = run->input, .sample = run->sample};
+  memcpy(walk.sym, run->source.sym, sizeof walk.sym);
   walk.sym[LP_SYM_B] = run->batch;
   walk.sym[LP_SYM_S] = count;
   walk.sym[LP_SYM_P] = past;
@@ -327,7 +333,8 @@ static lp_status generate_step_by_step(generation_run *run) {
   run->input = lp_alloc(((size_t)session->bundle->manifest.input_count + 1) * sizeof *run->input);
   run->started_ms = run->last_ms = lp_now_ms();
   run->out->batch = run->batch;
-  lp_status status = choose_programs(run);
+  lp_status status = lp_source_read(session, run->batch, &run->source, run->diag);
+  if (status == LP_OK) status = choose_programs(run);
   if (status == LP_OK) status = make_all_tokens(run);
   lp_keeper_finish(run->keeper, run->out, run->diag);
   transpose(run->out);
@@ -336,6 +343,7 @@ static lp_status generate_step_by_step(generation_run *run) {
   free(run->ended);
   free(run->ids);
   free(run->input);
+  lp_source_inputs_free(&run->source);
   return status;
 }
 

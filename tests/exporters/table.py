@@ -108,7 +108,7 @@ class Check:
     def tokens(self, kind: str, options: list[str]) -> dict[str, tuple[str, str]]:
         """A bundle's greedy tokens of one sequence and of two."""
         bundle = self.work / f"{kind}.llmpart"
-        done = run([self.llmpart, "compile", self.path, "--device=jetson-nano", "--march=native", "-O0", *options, "-o", bundle], self.limit)
+        done = run([self.llmpart, "compile", self.path, "--device=jetson-nano", "--march=native", "-O0", "--encoder=none", *options, "-o", bundle], self.limit)
         if done.returncode:
             return {kind: self.failed(done)}
         found = {}

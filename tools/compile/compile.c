@@ -85,7 +85,7 @@ static lp_status import_and_emit(lp_compile *compile, const lp_import_options *i
 
 static lp_status compile_model(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   lp_compile *compile = command->user;
-  compile->model = args->data[0];
+  LP_TRY(lp_compile_find_model(compile, args->data[0], diag));
   take_lengths(compile);
   if (compile->plan_only) compile->emit = "report";
   if (lp_streq(compile->emit, "report")) return_freed_memory();
@@ -104,6 +104,7 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
                                     .adapters = adapters,
                                     .adapter_count = compile->adapters.count,
                                     .subgraph = compile->subgraph,
+                                    .encoder = compile->encoder,
                                     .frees_lengths = true};
   if (status == LP_OK) status = import_and_emit(compile, &import, diag);
   release_adapters(adapters, compile->adapters.count);
@@ -167,6 +168,8 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
        0},
       {"--lora", LP_OPTION_TEXTS, &c->adapters, "FOLDER[,scale=S]",
        "merge this LoRA adapter, a folder as PEFT saves it, into a Hugging Face model; repeatable", 0},
+      {"--encoder", LP_OPTION_TEXT, &c->encoder, "FILE|none",
+       "compile this encoder with the decoder (encoder_model.onnx beside decoder_model.onnx)", 0},
       {"--tokenizer", LP_OPTION_TEXT, &c->tokenizer, "FILE",
        "put this tokenizer.json into the bundle (the one beside the model)", 0},
       {"-O", LP_OPTION_CHOICE, &c->opt_level, "0|1|2|3", "set how much code is optimised (3)", 0},
@@ -197,7 +200,10 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
       .summary = "Places every operator of a language model on the device or in the cloud at the least cost under the\n"
                  "SLA, and writes a bundle with code and weights for both sides. MODEL is an ONNX file, a Hugging "
                  "Face folder\n"
-                 "(config.json and *.safetensors) or a GGUF file. Exit status 3: the SLA cannot be met.",
+                 "(config.json and *.safetensors), a GGUF file, or a folder of decoder_model.onnx and "
+                 "encoder_model.onnx. Exit "
+                 "status 3: the\n"
+                 "SLA cannot be met.",
       .options = table,
       .count = LP_COUNT(table),
       .min_args = 1,

@@ -6,7 +6,10 @@
 #include "tools/compile/pipeline.h"
 
 typedef struct {
-  const char *model, *output, *emit, *side;
+  const char *given;                   /* the model as named: a file, or a folder */
+  const char *model, *encoder;         /* its file; the file of its encoder, NULL: none */
+  char *found_decoder, *found_encoder; /* owned: what `model` and `encoder` may point to */
+  const char *output, *emit, *side;
   const char *device, *cloud, *link, *tokenizer, *depfile, *subgraph;
   /* As the user gave it; NULL: that of the machine. */
   const char *march, *march_side[LP_SIDE_COUNT], *backend[LP_SIDE_COUNT];
@@ -32,6 +35,9 @@ LP_MUST_USE lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag);
 /* Sets the request's mode and rates of early exits from --exit-mode and --exit-rates, after lp_compile_prepare
  * (exits.c). */
 LP_MUST_USE lp_status lp_compile_read_exits(lp_compile *compile, lp_diag *diag);
+/* Sets the model's file, and its encoder unless --encoder names one: the one that stands beside a decoder
+ * (request.c). */
+LP_MUST_USE lp_status lp_compile_find_model(lp_compile *compile, const char *given, lp_diag *diag);
 /* Warns when the lengths of the request exceed the context of the model. The module must have its operators. */
 void lp_compile_check_lengths(const lp_compile *compile, const lp_module *module, lp_diag *diag);
 /* The path of the output: the value of -o, or a name made from the model's. Release with free(). */

@@ -77,6 +77,7 @@ lp_status lp_compile_write_dependencies(const lp_compile *compile, const lp_modu
   put_escaped(writer, output);
   lp_writer_put(writer, ":", 1);
   put_dependency(writer, seen, compile->model);
+  if (compile->encoder) put_dependency(writer, seen, compile->encoder);
   put_weight_files(writer, seen, module);
   put_adapters(compile, writer, seen);
   if (lp_streq(compile->emit, "bundle")) put_files_beside(compile, writer, seen);

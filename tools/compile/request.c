@@ -127,7 +127,7 @@ lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
 
 char *lp_compile_output(const lp_compile *compile) {
   if (compile->output) return lp_strdup(compile->output);
-  const char *base = lp_path_base(compile->model);
+  const char *base = lp_path_base(compile->given);
   lp_buf path = {0};
   bool ends = lp_has_suffix(base, ".onnx") || lp_has_suffix(base, ".gguf");
   size_t length = ends ? strlen(base) - 5 : strlen(base);
@@ -184,7 +184,29 @@ void lp_compile_check_lengths(const lp_compile *compile, const lp_module *module
                request->isl, request->osl, context);
 }
 
+lp_status lp_compile_find_model(lp_compile *compile, const char *given, lp_diag *diag) {
+  compile->given = compile->model = given;
+  bool found = lp_model_find_encoder(given, &compile->found_decoder, &compile->found_encoder);
+  if (found) compile->model = compile->found_decoder;
+  if (!compile->encoder)
+    compile->encoder = compile->found_encoder;
+  else if (lp_streq(compile->encoder, "none"))
+    compile->encoder = NULL;
+  if (!compile->encoder) return LP_OK;
+  if (!lp_has_suffix(compile->model, ".onnx"))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--encoder"),
+                       "only a decoder in ONNX has its encoder in another file");
+  if (compile->exits.count > 0)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--exits"), "a decoder with an encoder has no early exits");
+  if (compile->check)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--check"),
+                       "a decoder can be compared with its model only without its encoder: --encoder=none");
+  return LP_OK;
+}
+
 void lp_compile_release(lp_compile *compile) {
+  free(compile->found_decoder);
+  free(compile->found_encoder);
   lp_dir_abandon(compile->beside);
   free(compile->beside);
   lp_hw_free(compile->device_machine);

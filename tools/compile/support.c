@@ -14,7 +14,7 @@
 #include <string.h>
 
 typedef struct {
-  const char *output, *subgraph;
+  const char *output, *subgraph, *encoder;
   lp_texts bind;
 } support_options;
 
@@ -180,9 +180,33 @@ static int compare_rows(const void *a, const void *b) {
   return order ? order : strcmp(x->name, y->name);
 }
 
+/* Adds the operators of the encoder's file; one that the decoder has too gets one row. */
+static lp_status add_encoder(support_table *table, const lp_import_options *import, lp_operator_count **counts,
+                             lp_diag *diag) {
+  const lp_import_options whole = {.weights_absent_ok = true};
+  lp_operator_count *own = NULL;
+  size_t count = 0;
+  LP_TRY(lp_onnx_census(import->encoder, &whole, table->arena, &own, &count, diag));
+  lp_operator_count *all = LP_NEW_ARRAY(table->arena, lp_operator_count, table->count + count + 1);
+  for (size_t i = 0; i < table->count; i++)
+    all[i] = (*counts)[i];
+  for (size_t i = 0; i < count; i++) {
+    size_t k = 0;
+    while (k < table->count && !(lp_streq(all[k].name, own[i].name) && lp_streq(all[k].domain, own[i].domain)))
+      k++;
+    if (k < table->count)
+      all[k].count += own[i].count;
+    else
+      all[table->count++] = own[i];
+  }
+  *counts = all;
+  return LP_OK;
+}
+
 static lp_status make_table(support_table *table, const char *path, const lp_import_options *import, lp_diag *diag) {
   lp_operator_count *counts = NULL;
   LP_TRY(lp_onnx_census(path, import, table->arena, &counts, &table->count, diag));
+  if (import->encoder) LP_TRY(add_encoder(table, import, &counts, diag));
   table->row = LP_NEW_ARRAY(table->arena, support_row, table->count + 1);
   for (size_t i = 0; i < table->count; i++) {
     table->row[i] = (support_row){.count = counts[i], .status = status_of(&counts[i])};
@@ -242,14 +266,18 @@ static void put_json(const support_table *table, lp_buf *out) {
 static lp_status support(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   const support_options *options = command->user;
   lp_input_binding *bindings = NULL;
+  char *decoder = NULL, *encoder = NULL;
   LP_TRY(lp_bindings_read(&options->bind, &bindings, diag));
+  (void)lp_model_find_encoder(args->data[0], &decoder, &encoder);
+  const char *used = lp_streq(options->encoder, "none") ? NULL : options->encoder ? options->encoder : encoder;
   const lp_import_options import = {.weights_absent_ok = true,
                                     .bindings = bindings,
                                     .binding_count = options->bind.count,
                                     .subgraph = options->subgraph,
+                                    .encoder = used,
                                     .frees_lengths = true};
   support_table table = {.arena = lp_arena_create()};
-  lp_status status = make_table(&table, args->data[0], &import, diag);
+  lp_status status = make_table(&table, decoder ? decoder : args->data[0], &import, diag);
   if (status == LP_OK) {
     lp_buf out = {0};
     if (lp_streq(options->output, "json"))
@@ -260,6 +288,8 @@ static lp_status support(const lp_command *command, const lp_texts *args, lp_dia
     lp_buf_free(&out);
   }
   lp_bindings_free(bindings, options->bind.count);
+  free(decoder);
+  free(encoder);
   lp_arena_free(table.arena);
   return status;
 }
@@ -270,9 +300,11 @@ int lp_tool_support(int argc, char **argv) {
       LP_BIND_OPTION(options.bind),
       {"--subgraph", LP_OPTION_TEXT, &options.subgraph, "NAME",
        "take the graph that a node holds as attribute NAME instead", 0},
+      {"--encoder", LP_OPTION_TEXT, &options.encoder, "FILE|none",
+       "take this encoder with the decoder (encoder_model.onnx beside decoder_model.onnx)", 0},
       {"-o", LP_OPTION_CHOICE, &options.output, "text|json", "choose the form of the table (text)", 0}};
   const lp_command command = {
-      .usage = "llmpart support MODEL.onnx [--subgraph=NAME] [-o text|json]",
+      .usage = "llmpart support MODEL.onnx [--encoder=FILE|none] [--subgraph=NAME] [-o text|json]",
       .summary = "Lists every operator of a model with its count: it runs, decomposes into others, is inlined, or is\n"
                  "refused and why; whether it compiles, and whether `llmpart run` generates with it; and the share of "
                  "FLOPs in\n"

@@ -7,12 +7,16 @@
 #include "base/units.h"
 
 int lp_prompts_given(const lp_prompt_flags *flags) {
-  return (flags->text != NULL) + (flags->chat != NULL) + (flags->tokens != NULL);
+  return (flags->text != NULL) + (flags->chat != NULL) + (flags->tokens != NULL) + (flags->features != NULL);
 }
 
-/* "1,2,3;4,5,6": a row for each sequence of the batch. */
-static lp_status read_rows(const char *text, lp_run_prompt *out, lp_diag *diag) {
-  lp_loc loc = LP_LOC_FILE("--tokens");
+void lp_run_prompt_free(lp_run_prompt *prompt) {
+  lp_vec_free(&prompt->ids);
+  lp_vec_free(&prompt->lengths);
+}
+
+lp_status lp_prompt_read_rows(const char *text, const char *option, lp_run_prompt *out, lp_diag *diag) {
+  lp_loc loc = LP_LOC_FILE(option);
   char *copy = lp_strdup(text), *rest = NULL;
   lp_status status = LP_OK;
   for (char *row = strtok_r(copy, ";", &rest); row && status == LP_OK; row = strtok_r(NULL, ";", &rest)) {
@@ -23,14 +27,12 @@ static lp_status read_rows(const char *text, lp_run_prompt *out, lp_diag *diag) 
       status = lp_parse_i64(at, 0, INT32_MAX, &id, diag, loc);
       lp_vec_push(&out->ids, (int32_t)id);
     }
-    int64_t length = (int64_t)(out->ids.count - before);
-    if (status == LP_OK && out->batch > 0 && length != out->length)
-      status = lp_error(diag, loc, "rows of %" PRId64 " and %" PRId64 " tokens; a batch takes equal ones", out->length,
-                        length);
-    out->length = length;
+    lp_vec_push(&out->lengths, (int64_t)(out->ids.count - before));
     out->batch++;
   }
   free(copy);
+  if (status == LP_OK && out->batch == 0) return lp_error(diag, loc, "there are no tokens");
+  out->length = out->batch > 0 ? out->lengths.data[0] : 0;
   return status;
 }
 
@@ -50,7 +52,8 @@ static lp_status encode_chat(const lp_prompt_flags *flags, const lp_tokenizer *t
 
 static lp_status encode_prompt(const lp_prompt_flags *flags, const lp_bundle *bundle, lp_run_prompt *out,
                                lp_diag *diag) {
-  if (flags->tokens) return read_rows(flags->tokens, out, diag);
+  if (flags->features) return LP_OK;
+  if (flags->tokens) return lp_prompt_read_rows(flags->tokens, "--tokens", out, diag);
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(bundle);
   lp_loc loc = LP_LOC_FILE(flags->file);
   if (!tokenizer) return lp_error(diag, loc, "the bundle has no tokenizer: give the prompt as --tokens=1,2,3");
@@ -65,6 +68,7 @@ static lp_status encode_prompt(const lp_prompt_flags *flags, const lp_bundle *bu
                                  : lp_tokenizer_encode_typed(tokenizer, flags->text, size, true, &out->ids, diag));
   }
   out->length = (int64_t)out->ids.count;
+  lp_vec_push(&out->lengths, out->length);
   return LP_OK;
 }
 
@@ -78,13 +82,15 @@ lp_status lp_prompt_read(const lp_prompt_flags *flags, const lp_saved_session *s
     return LP_OK;
   }
   LP_TRY(encode_prompt(flags, bundle, out, diag));
-  if (flags->batch <= 1) return LP_OK;
+  if (flags->batch <= 1 || flags->features) return LP_OK;
   if (out->batch > 1 && out->batch != flags->batch)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--batch=%" PRId64 ", but --tokens has %" PRId64 " rows",
                        flags->batch, out->batch);
   size_t row = out->ids.count;
-  for (; out->batch < flags->batch; out->batch++)
+  for (; out->batch < flags->batch; out->batch++) {
+    lp_vec_push(&out->lengths, (int64_t)row);
     for (size_t i = 0; i < row; i++)
       lp_vec_push(&out->ids, out->ids.data[i]);
+  }
   return LP_OK;
 }

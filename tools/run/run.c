@@ -9,6 +9,7 @@
 
 #include "tools/run/print.h"
 #include "tools/run/prompt.h"
+#include "tools/run/source.h"
 
 typedef struct {
   lp_sides_options sides;
@@ -141,7 +142,7 @@ static lp_status generate_with(const run_flags *flags, const lp_generate_options
 }
 
 static lp_status generate(const run_flags *flags, const lp_saved_session *saved, const lp_sides *sides,
-                          const lp_run_prompt *prompt, lp_diag *diag) {
+                          const lp_run_prompt *prompt, const lp_source *source, lp_diag *diag) {
   lp_generate_options options = {.cloud = sides->cloud,
                                  .mode = mode_of(flags),
                                  .sampling = {.temperature = flags->temperature,
@@ -157,6 +158,7 @@ static lp_status generate(const run_flags *flags, const lp_saved_session *saved,
                                  .security = flags->security,
                                  .cloud_timeout_ms = flags->cloud_timeout_ms,
                                  .session_file = flags->session,
+                                 .source = source,
                                  .resume = saved};
   LP_TRY(read_exits(flags, sides->bundle, &options, diag));
   lp_link_shape shape;
@@ -174,7 +176,7 @@ static lp_status generate(const run_flags *flags, const lp_saved_session *saved,
 
 static lp_status check_flags(const run_flags *flags, lp_diag *diag) {
   if (lp_prompts_given(&flags->prompt) != 1 && !(flags->resume && lp_prompts_given(&flags->prompt) == 0))
-    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "wanted one of --prompt, --chat and --tokens");
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "wanted one of --prompt, --chat, --tokens and --features");
   double theta = 0;
   if (flags->theta && !lp_streq(flags->theta, "calibrated") &&
       lp_parse_double(flags->theta, &theta, diag, LP_LOC_FILE("--theta")) != LP_OK)
@@ -217,12 +219,18 @@ static lp_status run_from(run_flags *flags, const lp_saved_session *saved, lp_di
   flags->sides.device_only = lp_streq(flags->mode, "standalone");
   lp_sides sides;
   lp_run_prompt prompt = {0};
+  lp_run_source source = {0};
   lp_status status = lp_sides_open(&flags->sides, &sides, diag);
   if (status == LP_OK) status = check_mode(flags, sides.bundle, diag);
   if (status == LP_OK) settle_by_bundle(flags, sides.bundle);
   if (status == LP_OK) status = lp_prompt_read(&flags->prompt, saved, sides.bundle, &prompt, diag);
-  if (status == LP_OK) status = generate(flags, saved, &sides, &prompt, diag);
-  lp_vec_free(&prompt.ids);
+  if (status == LP_OK) status = lp_run_source_make(&flags->prompt, sides.bundle, &prompt, &source, diag);
+  if (status == LP_OK) {
+    bool reads = lp_bundle_reads_source(sides.bundle);
+    status = generate(flags, saved, &sides, &prompt, reads ? &source.source : NULL, diag);
+  }
+  lp_run_prompt_free(&prompt);
+  lp_run_source_free(&source);
   lp_sides_close(&sides);
   return status;
 }
@@ -262,6 +270,10 @@ int lp_tool_run(int argc, char **argv) {
        "read control tokens such as <|im_end|> in the prompt as such, not as text", 0},
       {"--tokens", LP_OPTION_TEXT, &flags.prompt.tokens, "1,2,3[;4,5,6]",
        "continue these token ids; each row is a sequence", 0},
+      {"--features", LP_OPTION_TEXT, &flags.prompt.features, "FILE",
+       "give the encoder these numbers (.npy or raw float32), as Whisper's input_features", 0},
+      {"--decoder-tokens", LP_OPTION_TEXT, &flags.prompt.decoder_tokens, "1,2,3",
+       "with an encoder: begin the decoder with these token ids (those that the model's files name)", 0},
       {"--batch", LP_OPTION_COUNT, &flags.prompt.batch, "N", "run N copies of the prompt at once (1)", 1},
       {"-n", LP_OPTION_COUNT, &flags.count, "N", "generate at most N tokens (128, or what the context leaves)", 0},
       {"--temperature", LP_OPTION_F64, &flags.temperature, "T", "0 takes the likeliest token (0)", 0},

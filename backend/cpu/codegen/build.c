@@ -159,12 +159,12 @@ void cpu_share(cpu_emitter *e, LLVMValueRef count, LLVMValueRef *from, LLVMValue
 
 void cpu_strides(cpu_emitter *e, const lp_value *value, LLVMValueRef *strides) {
   const lp_type type = value->type;
-  const bool cache = lp_value_cache(value) != NULL; /* [b][heads][rows of c][d] */
+  const lp_op *cache = lp_value_cache(value); /* [b][heads][its rows][d] */
   LLVMValueRef stride = cpu_i64(e, 1);
   for (int32_t i = type.rank - 1; i >= 0; i--) {
     strides[i] = stride;
     const lp_poly *extent = type.dim[i];
-    if (cache && i == type.rank - 2) extent = lp_dim_symbol(e->module, "c");
+    if (cache && i == type.rank - 2) extent = lp_cache_rows(e->module, cache);
     stride = LLVMBuildNSWMul(e->b, stride, cpu_poly(e, extent), "");
   }
 }

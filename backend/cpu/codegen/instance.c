@@ -99,7 +99,8 @@ static void key_operand(const cpu_call *call, int32_t index, lp_buf *key) {
   const cpu_constant *constant = call->constant[index];
   lp_tensor tensor;
   if (!value) return;
-  if (lp_value_cache(value)) lp_buf_puts(key, " cache");
+  const lp_op *cache = lp_value_cache(value);
+  if (cache) lp_buf_puts(key, lp_op_bool(cache, "once", false) ? " cache once" : " cache");
   if (constant)
     lp_buf_printf(key, " const %d %s%s", (int)constant->form, lp_dtype_name(constant->stored.dtype),
                   constant->gated ? " gated" : "");

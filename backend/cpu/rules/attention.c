@@ -129,7 +129,8 @@ static void emit_attention(cpu_emitter *e) {
   const int64_t heads = lp_op_i64(op, "heads", 0), d = lp_op_i64(op, "head_dim", 0), dv = value_dim(op);
   const lp_poly *s = tokens(op, q), *total = k.dim[2];
   const lp_poly *past = lp_poly_sub(e->module->arena, total, s);
-  const lp_poly *capacity = lp_value_cache(lp_op_in(op, K)) ? lp_dim_symbol(e->module, "c") : total;
+  const lp_op *cache = lp_value_cache(lp_op_in(op, K));
+  const lp_poly *capacity = cache ? lp_cache_rows(e->module, cache) : total;
   LLVMValueRef mask = e->in[MASK] ? e->in[MASK] : cpu_null(e), scratch = e->scratch;
   if (has_bool_mask(op)) scratch = convert_mask(e, &mask);
   LLVMValueRef args[] = {e->out[0],
@@ -176,7 +177,8 @@ const cpu_rule cpu_rule_attention = {
 static bool kv_append_runs(const lp_op *op, char why[64]) {
   int64_t heads, d;
   const lp_type type = op->out[0]->type;
-  if (lp_op_in(op, 0)->type.dtype != LP_F32 || !is_cache_dtype(type.dtype))
+  const lp_value *x = lp_op_in(op, 0);
+  if ((x && x->type.dtype != LP_F32) || !is_cache_dtype(type.dtype))
     return snprintf(why, 64, "a cache of type %s", lp_dtype_name(type.dtype)), false;
   if (type.rank != 4 || !lp_type_static_dim(type, 1, &heads) || !lp_type_static_dim(type, 3, &d))
     return snprintf(why, 64, "a cache that is not [b, heads, tokens, d]"), false;
@@ -200,7 +202,7 @@ static void emit_kv_append(cpu_emitter *e) {
                          cpu_poly(e, x.dim[0]),
                          cpu_poly(e, s),
                          cpu_poly(e, lp_poly_sub(e->module->arena, cache.dim[2], s)),
-                         cpu_poly(e, lp_dim_symbol(e->module, "c")),
+                         cpu_poly(e, lp_cache_rows(e->module, e->op)),
                          cpu_i64(e, heads),
                          cpu_i64(e, d),
                          cpu_i64(e, 0),

@@ -63,8 +63,8 @@ static const char *seen(gpu_launch_list *list, const lp_op *op) {
 
 /* The number of rows from one head to the next: the capacity of a cache, or all rows of another tensor. */
 static const lp_poly *rows_apart(const attention *a, int32_t operand) {
-  lp_value *value = lp_value_base(lp_op_in(a->op, operand));
-  return lp_value_cache(value) ? lp_dim_symbol(a->b->list->module, "c") : a->total;
+  const lp_op *cache = lp_value_cache(lp_value_base(lp_op_in(a->op, operand)));
+  return cache ? lp_cache_rows(a->b->list->module, cache) : a->total;
 }
 
 /* Strides of batch, head, row and key in the mask; 0 where the mask is broadcast. */
@@ -215,6 +215,7 @@ static void lower_attention(gpu_builder *b) {
 /* ---- caches ------------------------------------------------------------------------------------------------------ */
 
 static bool append_runs(const lp_op *op, char why[64]) {
+  if (lp_op_only_reads(op)) return true;
   if (lp_op_in(op, 0)->type.dtype != LP_F32 || !is_store(op->out[0]->type.dtype))
     return snprintf(why, 64, "rows of type %s", lp_dtype_name(lp_op_in(op, 0)->type.dtype)), false;
   return true;
@@ -230,8 +231,9 @@ static void lower_kv_append(gpu_builder *b) {
   const char *cache = gpu_element_pointer(&e, gpu_ref_state(b, lp_op_i64(b->op, "state", 0)), store, true);
   int32_t head = heads_first(b->op) ? 1 : 2, row = 3 - head;
   const char *width = gpu_element_size(&e, x.dim[3]), *heads = gpu_element_size(&e, x.dim[head]);
-  const char *past = gpu_element_size(&e, lp_dim_symbol(m, "p")),
-             *capacity = gpu_element_size(&e, lp_dim_symbol(m, "c"));
+  bool once = lp_op_bool(b->op, "once", false);
+  const char *past = gpu_element_size(&e, once ? lp_dim_const(m, 0) : lp_dim_symbol(m, "p")),
+             *capacity = gpu_element_size(&e, lp_cache_rows(m, b->op));
   const char *c[] = {gpu_element_coordinate(&e, 0), gpu_element_coordinate(&e, head), gpu_element_coordinate(&e, row),
                      gpu_element_coordinate(&e, 3)};
   gpu_element_line(&e, "const long to = ((%s * %s + %s) * %s + %s + %s) * %s + %s;", c[0], heads, c[1], capacity, past,

@@ -72,7 +72,7 @@ print "$LLMPART" bench "$dir/whole" -p 8 -n 0 -b 3 -r 2 -t 1 -o csv | grep -q '^
 expect 1 "2000000000 sequences of 9 tokens are too many" "$LLMPART" bench "$dir/whole" -p 8 -n 8 -b 2000000000
 
 # Usage
-expect 2 "wanted one of --prompt, --chat and --tokens" "$LLMPART" run "$dir/whole"
+expect 2 "wanted one of --prompt, --chat, --tokens and --features" "$LLMPART" run "$dir/whole"
 expect 1 "the bundle has no early exits" "$LLMPART" run "$dir/whole" --tokens=1 --mode=threshold
 expect 2 "found 'fast', wanted one of" "$LLMPART" run "$dir/whole" --tokens=1 --mode=fast
 expect 2 "exclude each other" "$LLMPART" run "$dir/whole" --tokens=1 --in-process --cloud=127.0.0.1:1
