@@ -14,6 +14,7 @@ static const int64_t steps[] = {5, 1, 3, 1};
 typedef struct {
   const lp_check_request *request;
   lp_reference *reference;
+  lp_onnxruntime *runtime; /* NULL: the interpreter is the reference */
   lp_verify_bundle *bundle;
   lp_verify_results *results;
   double limit;
@@ -80,13 +81,32 @@ static void compare(const check *c, const char *name, const lp_verify_array *fou
   lp_buf_free(&why);
 }
 
-static lp_status run_step(check *c, int64_t batch, int64_t past, int64_t count, lp_diag *diag) {
-  int64_t tokens[2 * MOST_STEP], vocab = lp_reference_vocab(c->reference);
-  for (int64_t i = 0; i < batch * count; i++)
-    tokens[i] = vocab > 1 ? 1 + (int64_t)(lp_random_bits(3, 0, c->drawn++) % (uint64_t)(vocab - 1)) : 0;
-  lp_array wanted;
-  LP_TRY(lp_reference_step(c->reference, tokens, count, &wanted, diag));
-  if (wanted.rank != 3) return lp_error(diag, LP_LOC_FILE(c->request->model), "its logits do not have three axes");
+/* A step that ONNX Runtime refuses after others (as GroupQueryAttention does several tokens of two sequences after a
+ * past) leaves the others valid: it becomes a result, and sets *refused. */
+static lp_status run_reference(check *c, const char *name, const int64_t *tokens, int64_t count, lp_array *wanted,
+                               bool *refused, lp_diag *diag) {
+  lp_diag *own = lp_diag_create();
+  lp_status status = lp_reference_step(c->reference, tokens, count, wanted, own);
+  *refused = status != LP_OK && lp_onnxruntime_refused(c->runtime) && c->results->count > 0;
+  if (*refused) {
+    lp_verify_add(c->results, &(lp_verify_result){.name = (char *)(uintptr_t)name,
+                                                  .reason = (char *)(uintptr_t)lp_diag_get(own, 0)->text,
+                                                  .status = LP_VERIFY_UNSUPPORTED,
+                                                  .max_error = -1});
+    status = LP_OK;
+  } else {
+    lp_diag_append(diag, own);
+  }
+  lp_diag_free(own);
+  if (status == LP_OK && !*refused && wanted->rank != 3)
+    return lp_error(diag, LP_LOC_FILE(c->request->model), "its logits do not have three axes");
+  return status;
+}
+
+/* Runs the bundle on the same tokens and compares. */
+static lp_status run_bundle(const check *c, const char *name, int64_t batch, int64_t past, int64_t *tokens,
+                            const lp_array *wanted, lp_diag *diag) {
+  int64_t count = wanted->dim[1];
   size_t inputs = lp_reference_data(c->reference, NULL) + 1, outputs = lp_verify_output_count(c->bundle);
   lp_verify_array *in = lp_alloc(inputs * sizeof *in), *found = lp_alloc((outputs + 1) * sizeof *found);
   (void)lp_reference_data(c->reference, in + 1);
@@ -103,15 +123,24 @@ static lp_status run_step(check *c, int64_t batch, int64_t past, int64_t count, 
     in[0].size /= 2;
   }
   lp_status status = lp_verify_step(c->bundle, past, in, inputs, found, diag);
-  lp_buf name = {0};
-  lp_buf_printf(&name, "batch %" PRId64 ", %" PRId64 " after %" PRId64, batch, count, past);
-  if (status == LP_OK) compare(c, lp_buf_text(&name), found, outputs, &wanted);
-  lp_buf_free(&name);
+  if (status == LP_OK) compare(c, name, found, outputs, wanted);
   for (size_t i = 0; i < outputs; i++)
     free(found[i].data);
   free(found);
   free(in);
   return status;
+}
+
+/* *ends: the batch ends with this step. */
+static lp_status run_step(check *c, int64_t batch, int64_t past, int64_t count, bool *ends, lp_diag *diag) {
+  int64_t tokens[2 * MOST_STEP], vocab = lp_reference_vocab(c->reference);
+  for (int64_t i = 0; i < batch * count; i++)
+    tokens[i] = vocab > 1 ? 1 + (int64_t)(lp_random_bits(3, 0, c->drawn++) % (uint64_t)(vocab - 1)) : 0;
+  char name[96];
+  (void)snprintf(name, sizeof name, "batch %" PRId64 ", %" PRId64 " after %" PRId64, batch, count, past);
+  lp_array wanted;
+  LP_TRY(run_reference(c, name, tokens, count, &wanted, ends, diag));
+  return *ends ? LP_OK : run_bundle(c, name, batch, past, tokens, &wanted, diag);
 }
 
 static lp_status run_batch(check *c, int64_t batch, lp_diag *diag) {
@@ -120,8 +149,9 @@ static lp_status run_batch(check *c, int64_t batch, lp_diag *diag) {
   for (size_t i = 0; i < LP_COUNT(steps); i++) {
     int64_t count = fixed > 0 ? fixed : steps[i];
     if (count > MOST_STEP || (context > 0 && past + count > context)) break;
-    LP_TRY(run_step(c, batch, past, count, diag));
-    if (!lp_verify_has_caches(c->bundle)) break; /* the model is an encoder */
+    bool ends;
+    LP_TRY(run_step(c, batch, past, count, &ends, diag));
+    if (ends || !lp_verify_has_caches(c->bundle)) break; /* without caches the model is an encoder */
     past += count;
   }
   return LP_OK;
@@ -135,15 +165,26 @@ static lp_status run_all(check *c, lp_diag *diag) {
   return lp_error(diag, LP_LOC_FILE(c->request->model), "its constant sizes leave no step to compare");
 }
 
+static lp_status open_reference(check *c, lp_diag *diag) {
+  const lp_check_request *request = c->request;
+  if (request->onnxruntime && lp_model_form_of(request->model) != LP_MODEL_ONNX)
+    return lp_error(diag, LP_LOC_FILE(request->model), "is no ONNX file, which ONNX Runtime could run");
+  if (request->onnxruntime) LP_TRY(lp_onnxruntime_open(request->model, request->threads, &c->runtime, diag));
+  return lp_reference_open(request->model, request->import, c->runtime, &c->reference, diag);
+}
+
 lp_status lp_check_bundle(const lp_check_request *request, lp_verify_results *results, lp_diag *diag) {
   check c = {.request = request, .results = results};
-  LP_TRY(lp_reference_open(request->model, request->import, &c.reference, diag));
-  lp_status status = lp_verify_open(request->bundle, request->threads, &c.bundle, diag);
-  const char *own = lp_dtype_name(lp_reference_dtype(c.reference));
-  c.limit = request->limit > 0 ? fmax(request->limit, lp_check_limit(&own, 1)) : 0;
-  if (status == LP_OK) status = run_all(&c, diag);
+  lp_status status = open_reference(&c, diag);
+  if (status == LP_OK) status = lp_verify_open(request->bundle, request->threads, &c.bundle, diag);
+  if (status == LP_OK) {
+    const char *own = lp_dtype_name(lp_reference_dtype(c.reference));
+    c.limit = request->limit > 0 ? fmax(request->limit, lp_check_limit(&own, 1)) : 0;
+    status = run_all(&c, diag);
+  }
   lp_verify_close(c.bundle);
   lp_reference_free(c.reference);
+  lp_onnxruntime_close(c.runtime);
   return status;
 }
 

@@ -208,6 +208,7 @@ lp_status lp_verify_against(const char *model, const char *temporary, const lp_v
                                   .bundle = bundle,
                                   .import = &import,
                                   .threads = options->threads,
+                                  .onnxruntime = lp_streq(options->against, "onnxruntime"),
                                   .limit = options->tolerance.rtol};
   if (status == LP_OK) status = lp_check_bundle(&check, results, diag);
   lp_bindings_free(bindings, options->bind.count);

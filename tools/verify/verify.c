@@ -5,12 +5,23 @@
 
 #include <stdlib.h>
 
-static lp_status verify_one(const char *model, const lp_verify_options *options, lp_verify_results *results,
-                            lp_diag *diag) {
+/* Test data lies where --test-data says, or with --against=expected beside the model. */
+static lp_status verify_in(const char *model, const char *temporary, lp_verify_options *options,
+                           lp_verify_results *results, lp_diag *diag) {
+  if (options->against && !lp_streq(options->against, "expected"))
+    return lp_verify_against(model, temporary, options, results, diag);
+  char *beside = lp_path_dir(model);
+  options->against = NULL;
+  lp_status status =
+      lp_verify_model(model, options->test_data ? options->test_data : beside, temporary, options, results, diag);
+  free(beside);
+  return status;
+}
+
+static lp_status verify_one(const char *model, lp_verify_options *options, lp_verify_results *results, lp_diag *diag) {
   char *temporary = NULL;
   LP_TRY(lp_dir_temporary("llmpart-verify", &temporary, diag));
-  lp_status status = options->against ? lp_verify_against(model, temporary, options, results, diag)
-                                      : lp_verify_model(model, options->test_data, temporary, options, results, diag);
+  lp_status status = verify_in(model, temporary, options, results, diag);
   lp_dir_abandon(temporary);
   free(temporary);
   if (status != LP_OK && lp_streq(options->output, "json")) { /* a script reads the refusal from the result */
@@ -33,6 +44,8 @@ static lp_status check_usage(const lp_verify_options *options, const lp_texts *a
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--against takes no --suite, --test-data or --split");
   if (!options->suite && !options->test_data && !options->against)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no test data is given: --test-data=DIR");
+  if (options->against && lp_streq(options->against, "onnxruntime") && options->bind.count)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--against=onnxruntime takes no --bind");
   if (!options->suite && options->tests)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--tests chooses from a suite: --suite=DIR");
   return LP_OK;
@@ -59,8 +72,10 @@ static lp_status verify(const lp_command *command, const lp_texts *args, lp_diag
 int lp_tool_verify(int argc, char **argv) {
   lp_verify_options options = {.march = "native", .output = "text", .tolerance = {1e-3, 1e-5}, .time_limit_ms = 60000};
   const lp_option table[] = {
-      {"--against", LP_OPTION_CHOICE, &options.against, "reference",
-       "instead of test data, compare steps of a generation with an interpreter of the graph", 0},
+      {"--against", LP_OPTION_CHOICE, &options.against, "reference|onnxruntime|expected",
+       "compare steps of a generation with an interpreter of the graph, or with ONNX Runtime (by $LLMPART_PYTHON, or "
+       "python3), or compare with the test data beside the model",
+       0},
       {"--test-data", LP_OPTION_TEXT, &options.test_data, "DIR",
        "read input_N.pb and output_N.pb of DIR, or of its folders test_data_set_N", 0},
       {"--suite", LP_OPTION_TEXT, &options.suite, "DIR",
@@ -79,7 +94,7 @@ int lp_tool_verify(int argc, char **argv) {
       {"-o", LP_OPTION_CHOICE, &options.output, "text|json", "choose the form of the result (text)", 0}};
   const lp_command command = {
       .usage = "llmpart verify MODEL.onnx --test-data=DIR [--split=auto|NODE] [-o text|json]\n"
-               "       llmpart verify MODEL.onnx --against=reference [-o text|json]\n"
+               "       llmpart verify MODEL.onnx --against=reference|onnxruntime|expected [-o text|json]\n"
                "       llmpart verify --suite=DIR [--tests=GLOB] [--jobs=N] [-o text|json]",
       .summary =
           "Compiles models for this machine, runs ONNX test data and compares. A suite's tests run in processes of\n"

@@ -1,0 +1,119 @@
+"""Runs an ONNX model for `llmpart verify --against=onnxruntime`, which passes this text to Python with -c.
+
+Arguments: the model's path and a number of threads (0: all). Requests come through the socket that is descriptor 0, and
+answers go back through it, both in native 8-byte integers ("words") and raw bytes:
+
+  request  words: inputs, outputs; for each input words: type, rank, sizes, length of the name, bytes of data, then the
+           name and the data; for each output a word, the length of its name, and the name
+  answer   word 0, then for each output words: type, rank, sizes, bytes of data, then the data; or
+           word 1 (it failed) or 2 (there is no onnxruntime), a length and a text
+  first    an answer of no outputs: the model is loaded
+
+A type is a number of ONNX's TensorProto.DataType. An array is row-major.
+"""
+import ctypes
+import os
+import signal
+import struct
+import sys
+
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # llmpart ends, and with it the socket
+stream = os.fdopen(0, "r+b", buffering=0)
+
+
+def read(size):
+    data = bytearray()
+    while len(data) < size:
+        part = stream.read(size - len(data))
+        if not part:
+            sys.exit(0)
+        data += part
+    return bytes(data)
+
+
+def words(count):
+    return struct.unpack("=%dq" % count, read(8 * count))
+
+
+def write(data):
+    view = memoryview(data)
+    while len(view):
+        view = view[stream.write(view):]
+
+
+def put(*numbers):
+    write(struct.pack("=%dq" % len(numbers), *numbers))
+
+
+def fail(status, error):
+    text = " ".join(str(error).split()).encode("utf-8", "replace")
+    put(status, len(text))
+    write(text)
+
+
+try:
+    import numpy
+    import onnxruntime
+except ImportError as error:
+    fail(2, error)
+    sys.exit(0)
+
+# bf16 has no type in numpy: its bits travel as u16.
+TYPES = {1: numpy.float32, 2: numpy.uint8, 3: numpy.int8, 4: numpy.uint16, 5: numpy.int16, 6: numpy.int32, 7: numpy.int64,
+         9: numpy.bool_, 10: numpy.float16, 11: numpy.float64, 12: numpy.uint32, 13: numpy.uint64, 16: numpy.uint16}
+NAMES = {"float": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10,
+         "double": 11, "uint32": 12, "uint64": 13, "bfloat16": 16}
+
+
+def load(path, threads):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = threads
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def read_input():
+    kind, rank = words(2)
+    *shape, name, size = words(rank + 2)
+    name = read(name).decode()
+    array = numpy.frombuffer(read(size), TYPES[kind]).reshape(shape)
+    if kind == 16:
+        return name, onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(array, kind)
+    return name, onnxruntime.OrtValue.ortvalue_from_numpy(array)
+
+
+def read_request():
+    inputs, outputs = words(2)
+    given = dict(read_input() for _ in range(inputs))
+    return given, [read(words(1)[0]).decode() for _ in range(outputs)]
+
+
+def write_output(value):
+    kind = NAMES[value.data_type()[len("tensor("):-1]]
+    shape = value.shape()
+    size = numpy.dtype(TYPES[kind]).itemsize
+    for extent in shape:
+        size *= extent
+    put(kind, len(shape), *shape, size)
+    write(ctypes.string_at(value.data_ptr(), size) if size else b"")
+
+
+def main():
+    try:
+        session = load(sys.argv[1], int(sys.argv[2]))
+    except Exception as error:  # whatever ONNX Runtime raises
+        return fail(1, error)
+    put(0)
+    while True:
+        given, wanted = read_request()
+        try:
+            found = session.run_with_ort_values(wanted, given)
+        except Exception as error:
+            fail(1, error)
+            continue
+        put(0)
+        for value in found:
+            write_output(value)
+
+
+main()
