@@ -90,12 +90,12 @@ typedef struct lp_bundle lp_bundle;
 enum { LP_LOAD_DEVICE = 1 << LP_SIDE_DEVICE, LP_LOAD_CLOUD = 1 << LP_SIDE_CLOUD };
 
 typedef struct {
-  unsigned load;     /* LP_LOAD_*: the sides whose weights are mapped and whose code is opened */
+  unsigned load;     /* LP_LOAD_*: the sides of which weights are mapped and code is opened */
   bool check_hashes; /* compare the SHA-256 of every file before lp_bundle_load returns */
 } lp_bundle_options;
 /* Loads the manifest and the sides that `options` names; with the device's side also the tokenizer. Always checks
- * sizes, structure and content (by CRC-32C); the content of weights is checked on a thread of its own, whose result
- * every session awaits before its first token (docs/bundle.md). */
+ * sizes, structure and content (by CRC-32C). A thread of its own checks the content of weights, and every session
+ * awaits its result before the first token (docs/bundle.md). */
 LP_MUST_USE lp_status lp_bundle_load(const char *path, const lp_bundle_options *options, lp_bundle **out,
                                      lp_diag *diag);
 void lp_bundle_free(lp_bundle *bundle);                           /* NULL is allowed */
@@ -105,12 +105,12 @@ int32_t lp_bundle_vocab(const lp_bundle *bundle);
 /* Tells whether this token ends a generation. The model's files and its tokenizer name such tokens. */
 bool lp_bundle_is_stop(const lp_bundle *bundle, int32_t token);
 int64_t lp_bundle_context_length(const lp_bundle *bundle); /* the most positions that the model supports; 0: unknown */
-/* Does a model with an encoder read a source (lp_source), beside the tokens that its decoder continues? And is that
- * features instead of tokens? */
+/* The first tells whether the model has an encoder, which reads a source (lp_source) in addition to the tokens that its
+ * decoder continues; the second whether that source is features instead of tokens. */
 bool lp_bundle_reads_source(const lp_bundle *bundle);
 bool lp_bundle_reads_features(const lp_bundle *bundle);
-/* The tokens that the decoder of such a model begins with; their number, 0 when the model's files name none.
- * Borrowed. */
+/* Gives the tokens with which the decoder of such a model begins, borrowed, and returns their number: 0 when the
+ * model's files name none. */
 size_t lp_bundle_start(const lp_bundle *bundle, const int32_t **tokens);
 bool lp_bundle_has_caches(const lp_bundle *bundle);     /* false: no pass can continue another */
 size_t lp_bundle_output_count(const lp_bundle *bundle); /* outputs of the model */
@@ -120,11 +120,11 @@ LP_MUST_USE lp_status lp_bundle_check_generates(const lp_bundle *bundle, lp_diag
 
 /* ---- early exits (exits/) ---------------------------------------------------------------------------------------- */
 
-/* How a generation uses the early exits of its bundle (docs/exits.md). */
+/* The ways to use the early exits of a bundle in a generation (docs/exits.md). */
 typedef enum {
   LP_MODE_FULL,      /* the full model gives every token, one after the other */
   LP_MODE_EXACT,     /* the last exit drafts and the cloud verifies; the tokens are the full model's */
-  LP_MODE_THRESHOLD, /* the first exit whose confidence reaches theta gives the token, else the cloud */
+  LP_MODE_THRESHOLD, /* the first exit with a confidence of at least theta gives the token, else the cloud */
   LP_MODE_STANDALONE /* the last exit gives every token; nothing is sent */
 } lp_mode;
 const char *lp_mode_name(lp_mode mode); /* "exact"; static text */
@@ -246,7 +246,7 @@ typedef struct {
 /* the sampling that the model's files state; greedy when they state none */
 lp_sampling lp_bundle_sampling(const lp_bundle *bundle);
 
-/* What the encoder of a model reads: tokens, or features of another kind. */
+/* The input of a model's encoder: tokens, or features of another kind. */
 typedef struct {
   const int32_t *tokens;  /* one sequence after the other */
   const int64_t *lengths; /* [batch] the tokens of each sequence; shorter ones are padded and masked */
@@ -276,15 +276,15 @@ typedef struct {
   const lp_link_shape *link; /* emulated between this process and the worker */
   lp_patience patience;
   lp_link_security security;
-  const char *session_file; /* where the generation is saved while it proceeds, so that another process can resume it */
+  const char *session_file; /* the file that keeps the generation, so that another process can resume it; NULL: none */
   lp_trace *trace;          /* events are recorded here */
-  const lp_source *source;  /* what the encoder reads, for a bundle with lp_bundle_reads_source */
+  const lp_source *source;  /* the encoder's input, for a bundle with lp_bundle_reads_source */
   const lp_saved_session *resume; /* the generation to continue, under the same options and with the same prompts */
 } lp_generate_options;
 
 typedef struct {
   int32_t token;      /* -1: the sequence has ended */
-  lp_side side;       /* where the logits were computed */
+  lp_side side;       /* the side that computed the logits */
   int32_t exit_layer; /* the layer of the exit that gave it; -1: the full model */
   double confidence;  /* the greatest softmax probability of the logits, at temperature 1 (P2) */
   double ms;          /* since the previous token, or since the start */
@@ -340,7 +340,7 @@ struct lp_saved_session {
   LP_VEC(lp_generated) tokens; /* [generated][batch]; token -1 after the end of a sequence */
   int32_t plan;
   uint64_t context;     /* number of the cloud's context, with early exits */
-  uint32_t incarnation; /* how often the generation was resumed */
+  uint32_t incarnation; /* number of times that the generation was resumed */
 };
 /* Fails on a file that is no session file, damaged, or of another version. The caller frees `out` with
  * lp_saved_session_free. */
@@ -364,8 +364,8 @@ typedef struct {
  * data with free(), also after a failure. */
 LP_MUST_USE lp_status lp_session_run(lp_session *session, const char *program, const lp_data *inputs, size_t count,
                                      lp_data *outputs, lp_diag *diag);
-/* The same at positions from `past` on, whose predecessors earlier calls put into the KV caches; the batch stays what
- * it was. `program` NULL: "decode" after a past. */
+/* Does the same at positions from `past` on. Earlier calls, with the same batch, have put the positions before them
+ * into the KV caches. `program` NULL: "decode" after a past. */
 LP_MUST_USE lp_status lp_session_step(lp_session *session, const char *program, int64_t past, const lp_data *inputs,
                                       size_t count, lp_data *outputs, lp_diag *diag);
 
@@ -382,7 +382,7 @@ typedef struct {
   char name[48];                  /* "pp512", "tg128 @ d1024" */
   int64_t tokens;                 /* of all sequences */
   double tokens_per_s, deviation; /* mean and standard deviation over the repetitions */
-  double gbytes_per_s; /* weights read, on all sides; 0 for prompts, whose passes read them once for many tokens */
+  double gbytes_per_s; /* weights read, on all sides; 0 for prompts: one pass reads the weights for many tokens */
 } lp_bench_row;
 
 typedef struct {

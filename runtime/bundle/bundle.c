@@ -92,7 +92,8 @@ static const char host_arch[] = "aarch64";
 static const char host_arch[] = "";
 #endif
 
-/* Does this processor run code that needs a level of x86-64? Older bundles name it by `march` only. */
+/* Tells whether this processor runs code that needs the level of x86-64. Older bundles name the level by `march`
+ * only. */
 static bool cpu_runs(const char *level) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
@@ -103,7 +104,7 @@ static bool cpu_runs(const char *level) {
   return true;
 }
 
-/* Says what the half was made for and what this machine is. */
+/* Reports the machine for which the half was compiled, and this one. */
 static lp_status wrong_machine(loader *load, lp_side side, const char *path, const char *lacks) {
   const lp_side_desc *desc = &load->bundle->manifest.side[side];
   bool named = desc->machine[0] != '\0';
@@ -250,9 +251,9 @@ static lp_status load_tokenizer(loader *load) {
   const lp_file_desc *want = bundle->manifest.tokenizer;
   if (!want) return LP_OK;
   for (int32_t i = 0; i < bundle->manifest.file_count; i++) {
-    const lp_file_desc *beside = &bundle->manifest.files[i]; /* the tokenizer opens it without asking */
-    if (lp_streq(beside->path, "tokenizer_config.json") || lp_streq(beside->path, "chat_template.jinja"))
-      LP_TRY(check_file(load, beside, file_path(bundle, beside->path)));
+    const lp_file_desc *file = &bundle->manifest.files[i]; /* the tokenizer opens it by its path */
+    if (lp_streq(file->path, "tokenizer_config.json") || lp_streq(file->path, "chat_template.jinja"))
+      LP_TRY(check_file(load, file, file_path(bundle, file->path)));
   }
   const char *path = file_path(bundle, want->path);
   LP_TRY(check_file(load, want, path));

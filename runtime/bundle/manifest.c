@@ -52,7 +52,7 @@ static lp_status read_header(manifest_reader *reader, const lp_json *root) {
   return lp_json_i32(&at, 0, INT32_MAX, &out->vocab, reader->diag);
 }
 
-/* Both may be absent: which tokens end a generation, and how the next one is drawn. */
+/* Reads the tokens that end a generation, and the sampling. Both may be absent. */
 static lp_status read_settings(manifest_reader *reader, const lp_json *root) {
   lp_manifest *out = reader->out;
   lp_json stops = lp_json_member(root, "stops"), sampling = lp_json_member(root, "sampling");
@@ -249,7 +249,7 @@ static lp_status read_ports(manifest_reader *reader, const lp_json *root, const 
   return LP_OK;
 }
 
-/* May be absent: only a model with an encoder has it. */
+/* Reads `decoder`, which only a model with an encoder has. */
 static lp_status read_decoder(manifest_reader *reader, const lp_json *root) {
   lp_manifest *out = reader->out;
   lp_json decoder = lp_json_member(root, "decoder");

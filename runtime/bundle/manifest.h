@@ -51,7 +51,7 @@ typedef struct {
   bool on[LP_SIDE_COUNT];
 } lp_state_desc;
 
-/* The sources are what an encoder reads: tokens and their mask, or features of another kind. */
+/* The roles LP_ROLE_SOURCE_* are the inputs of an encoder: tokens and their mask, or features of another kind. */
 typedef enum {
   LP_ROLE_DATA,
   LP_ROLE_TOKENS,
@@ -78,7 +78,7 @@ typedef struct {
 typedef enum {
   LP_ROWS_NONE, /* the buffer is not shared: each sequence has its own */
   LP_ROWS_NEW,  /* the `s` new tokens of each sequence */
-  LP_ROWS_LAST  /* the last `r` of them, whose logits are computed */
+  LP_ROWS_LAST  /* the last `r` of them: their logits are computed */
 } lp_row_count;
 
 typedef enum { LP_STEP_INPUT, LP_STEP_RUN, LP_STEP_SEND, LP_STEP_MOVE, LP_STEP_OUTPUT } lp_step_kind;
@@ -96,7 +96,7 @@ typedef struct {
   bool carries_tokens;   /* input and send: the tensor holds token ids, which are checked before use */
   lp_tensor_desc tensor; /* input, output, send */
   const char *segment;   /* run: name of the function */
-  int32_t part_count;    /* run: operators whose start it marks; 0 unless compiled to be profiled, and on a GPU */
+  int32_t part_count;    /* run: operators that the code marks; 0 on a GPU, or unless compiled with --profile */
   const char **part;     /* [part_count] "op.linear /layers.0/q" */
   lp_segment_fn *run;    /* run: set when the code of a CPU side is loaded */
   int32_t gpu_segment;   /* run: set when the code of a GPU side is loaded */
@@ -155,8 +155,8 @@ typedef struct {
   int32_t vocab;
   const lp_file_desc *tokenizer; /* NULL: none */
   int32_t stop_count;
-  int32_t *stops;       /* tokens that end a generation, beside the tokenizer's */
-  lp_sampling sampling; /* what the model's files ask for */
+  int32_t *stops;       /* tokens that end a generation, in addition to the tokenizer's */
+  lp_sampling sampling; /* the sampling that the model's files state */
   int32_t start_count;
   int32_t *start;         /* with an encoder: the tokens that its decoder begins with */
   int32_t pad;            /* with an encoder: the token that fills up a source */

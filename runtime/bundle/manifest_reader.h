@@ -1,6 +1,6 @@
-/* What the readers of manifest.json share. manifest.c reads the whole and calls manifest_program.c and
- * manifest_plans.c for theirs; all of them use manifest_tensor.c. Errors are reported at the JSON value that is
- * wrong. */
+/* Declarations that the readers of manifest.json share. manifest.c reads the file and calls manifest_program.c for the
+ * programs and manifest_plans.c for the plans; all of them use manifest_tensor.c. Errors are reported at the JSON value
+ * that is wrong. */
 #ifndef LP_MANIFEST_READER_H
 #define LP_MANIFEST_READER_H
 

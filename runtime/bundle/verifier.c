@@ -1,4 +1,4 @@
-/* Compares the content of a bundle's files with what the manifest says of them.
+/* Compares the content of a bundle's files with the manifest.
  *
  * Weights are large: reading all of them first would take longer than the rest of loading. A thread of its own reads
  * them instead, which also brings their pages into memory while the first run begins. The runtime awaits the result

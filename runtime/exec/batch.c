@@ -42,7 +42,7 @@ struct lp_batch {
   size_t count, room;
 };
 
-/* ---- which programs are the same code ---------------------------------------------------------------------------- */
+/* ---- programs with the same code --------------------------------------------------------------------------------- */
 
 static bool same_step(const lp_step *a, const lp_step *b, lp_side side) {
   bool ends = a->kind == b->kind && a->side == b->side && a->to == b->to && a->port == b->port && a->state == b->state;

@@ -22,7 +22,7 @@ typedef struct {
 } lp_batch_member;
 
 /* The memory of passes. The results of a sequence are bit-identical to those of a pass without the others. Belongs to
- * one thread. A pass is: begin; for each step fill and bring, run, fetch or find_top; end. */
+ * one thread. A pass calls begin, then for each step bring, run, fetch or find_top, and at last end. */
 typedef struct lp_batch lp_batch;
 /* NULL: the code of the side runs one sequence at a time. */
 lp_batch *lp_batch_create(const lp_bundle *bundle, lp_side side, lp_pool *pool);
@@ -51,7 +51,7 @@ LP_MUST_USE lp_status lp_batch_run(lp_batch *batch, const lp_step *step, lp_diag
 /* Waits until the pass is complete. Only then may its sequences run elsewhere or be freed. */
 LP_MUST_USE lp_status lp_batch_end(lp_batch *batch, lp_diag *diag);
 lp_gpu_memory *lp_batch_gpu_memory(lp_batch *batch); /* NULL: a CPU runs the code */
-/* The first program whose code on this side is the same, step by step. Sequences of such programs share a pass. */
+/* Finds the first program with the same code on this side, step by step. Sequences of such programs share a pass. */
 int32_t lp_program_code(const lp_bundle *bundle, lp_side side, int32_t program);
 
 #endif

@@ -23,10 +23,10 @@ typedef struct lp_executor {
   size_t layout_bytes; /* size of the layout in force */
   int64_t sym[LP_MAX_SYMBOLS];
   int64_t *offset; /* [most buffers of any program] */
-  int32_t program; /* the program whose layout is in force; -1: none */
+  int32_t program; /* the program that the arena is laid out for; -1: none */
   lp_frame frame;
   lp_gpu_memory *gpu_memory; /* NULL: a CPU runs the code */
-  bool apart;                /* the GPU computes in its own memory; `arena` holds copies of what is read from it */
+  bool apart;                /* the GPU computes in its own memory; `arena` holds copies of the buffers that are read */
 } lp_executor;
 
 lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side side, lp_pool *pool);

@@ -7,7 +7,8 @@
 /* The calling thread is thread 0; the pool starts the other `threads` - 1, which spin briefly after a segment and then
  * sleep. One thread at a time may use a pool. */
 typedef struct lp_pool lp_pool;
-/* 0 threads: as many as the process has cores. The pool may have fewer than asked for when the system refuses some. */
+/* 0 threads: one for each core of the process. The pool has fewer threads than requested when the system refuses
+ * some. */
 lp_pool *lp_pool_create(int32_t threads);
 void lp_pool_free(lp_pool *pool); /* NULL is allowed */
 int32_t lp_pool_threads(const lp_pool *pool);

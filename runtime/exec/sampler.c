@@ -175,8 +175,8 @@ static double sum_weights(const candidate *all, size_t count) {
   return sum;
 }
 
-/* Keeps the `top_k` greatest, then the fewest of those whose share reaches `top_p`, and moves them to the end of `all`.
- * Returns their number. Sorts only what it keeps. */
+/* Keeps the `top_k` greatest candidates, and of these the fewest with a share of at least `top_p`. Moves them to the
+ * end of `all` and returns their number. Sorts only the candidates that it keeps. */
 static size_t restrict_candidates(candidate *all, size_t count, const lp_sampling *sampling) {
   bool by_k = sampling->top_k > 0 && (size_t)sampling->top_k < count, by_p = sampling->top_p < 1;
   if (!by_k && !by_p) return count;

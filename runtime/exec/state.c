@@ -140,8 +140,8 @@ static lp_status make_region(const lp_states *states, const int64_t *sym, size_t
   return LP_OK;
 }
 
-/* Have the states that stay the sizes that the symbols ask for? Theirs depend on neither the capacity nor on what the
- * session did before. */
+/* Tells whether the states without an append axis have the sizes for these symbols. Their sizes depend neither on the
+ * capacity nor on earlier passes. */
 static bool sizes_fit(const lp_states *states, const int64_t *sym) {
   for (int32_t i = 0; i < states->manifest->state_count; i++) {
     state_extent extent;

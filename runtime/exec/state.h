@@ -27,8 +27,8 @@ void lp_states_drop(lp_states *states); /* frees the region; lp_states_reserve m
 void lp_states_free(lp_states *states);
 /* Computes the bytes of a region for batch sym[b] and capacity sym[c]; false: they overflow. */
 bool lp_states_bytes(const lp_states *states, const int64_t *sym, size_t *bytes);
-/* Makes room for batch sym[b] and capacity sym[c]. Keeps the rows of positions [0, sym[p]) when the batch is
- * unchanged; of a state without an append axis all of it, unless sym[p] is 0 or its size changes. */
+/* Makes room for batch sym[b] and capacity sym[c]. Keeps the rows of positions [0, sym[p]) when the batch is unchanged.
+ * A state without an append axis keeps its whole content, unless sym[p] is 0 or its size changes. */
 LP_MUST_USE lp_status lp_states_reserve(lp_states *states, const int64_t *sym, lp_diag *diag);
 
 /* Rows of positions [0, sym[p] + sym[s]) of one state, packed as [outer][rows][inner], where `outer` and `inner` are
@@ -45,7 +45,7 @@ LP_MUST_USE lp_status lp_states_copy(const lp_states *from, const lp_states *to,
 
 /* ---- activations ------------------------------------------------------------------------------------------------- */
 
-/* Memory for the activations of one pass, whose content does not outlive the pass. Zero it first. */
+/* Memory for the activations of one pass. The content does not outlive the pass. Zero it first. */
 typedef struct {
   char *data;
   size_t bytes; /* mapped */

@@ -133,7 +133,7 @@ static void put_event(lp_json_writer *w, const lp_trace *trace, const event *wha
   lp_json_put_end(w);
 }
 
-/* What viewers call a process or lane, and where they show it: an event of kind "M" with one argument. */
+/* Begins an event of kind "M" with one argument: the name under which viewers show a process or lane, or its place. */
 static void begin_metadata(lp_json_writer *w, const char *name, int lane) {
   lp_json_put_flat_object(w, NULL);
   lp_json_put_text(w, "name", name);

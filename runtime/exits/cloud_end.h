@@ -32,8 +32,8 @@ typedef struct {
 typedef struct lp_cloud_end lp_cloud_end;
 /* Opens the context of one generation. Fails when the worker cannot be reached or refuses. */
 LP_MUST_USE lp_status lp_cloud_end_open(const lp_cloud_end_options *options, lp_cloud_end **out, lp_diag *diag);
-/* Hands over rows[count][width] of the positions [first, first + count), which are copied, and returns at once. They
- * replace what was uploaded for positions from `first` on. */
+/* Copies rows[count][width] of the positions [first, first + count), and returns at once. They replace all rows that
+ * were uploaded for positions from `first` on. */
 LP_MUST_USE lp_status lp_cloud_end_upload(lp_cloud_end *end, int64_t first, int64_t count, const float *rows,
                                           lp_diag *diag);
 /* Asks a question and waits for the answer, at most `timeout_ms`. When the connection breaks, it dials again until

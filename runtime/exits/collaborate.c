@@ -157,8 +157,8 @@ static lp_status run_threshold(collaboration *run) {
 
 typedef LP_VEC(lp_sample) drafts;
 
-/* Drafts tokens after those that are certain, as long as a draft is worth its time. The device runs each draft, so
- * that the cloud can verify it and continue after it. One token of each round comes from the cloud. */
+/* Drafts tokens after those that are certain, while a draft is worth its time. The device runs each draft, so that the
+ * cloud can verify it and continue after it. One token of each round comes from the cloud. */
 static lp_status make_drafts(collaboration *run, drafts *made) {
   int64_t most = run->task->most - (run->count - run->task->length) - 1;
   double chance = lp_window_chance(&run->window, run->sample.confidence);

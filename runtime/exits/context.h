@@ -14,8 +14,8 @@ typedef struct {
   int64_t capacity; /* the most positions */
 } lp_context_options;
 
-/* Where a message belongs in the life of a context. The epoch grows whenever drafts may have been dropped. The rows
- * of an epoch equal those of earlier epochs below its floor, and replace them from there on. */
+/* The time of a message in the life of a context. The epoch grows whenever drafts may have been dropped. The rows of an
+ * epoch equal those of earlier epochs below its floor, and replace them from there on. */
 typedef struct {
   uint64_t epoch;
   int64_t floor;
@@ -29,7 +29,7 @@ typedef struct {
 } lp_question;
 
 typedef struct {
-  int64_t accepted; /* how many drafts, from the first on, are the full model's tokens */
+  int64_t accepted; /* number of drafts, from the first on, that are the full model's tokens */
   lp_sample sample; /* the token that follows them */
   double busy_ms;   /* time that the cloud computed */
 } lp_answer;
@@ -53,7 +53,7 @@ lp_context *lp_context_create(const lp_halves *halves, const lp_context_options 
 void lp_context_free(lp_context *context); /* NULL is allowed */
 /* Frees the KV cache, the rows and the samples. The device must send all rows again. */
 void lp_context_drop(lp_context *context);
-size_t lp_context_bytes(const lp_context *context); /* what it holds now */
+size_t lp_context_bytes(const lp_context *context); /* the bytes that it holds now */
 /* Computes the most bytes that it can come to hold, for admission; false: they overflow. */
 bool lp_context_bytes_wanted(const lp_context *context, size_t *bytes);
 /* Takes the encoded rows data[size] of the positions [first, first + count). Uploads may be repeated, late or out of

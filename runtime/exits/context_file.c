@@ -1,5 +1,5 @@
-/* Saves and restores a context: its KV rows, its rows of hidden states, and the last answer. The file holds no
- * samples: a sample that is still needed follows a row that was not run yet, or is part of the last answer. */
+/* Saves and restores a context: its KV rows, its rows of hidden states, and the last answer. The file holds no samples,
+ * since each sample that a later question needs comes from a row that was not run yet, or is in the last answer. */
 #include "runtime/exits/context_file.h"
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
@@ -99,7 +99,7 @@ static lp_status pack_payload(const lp_context *context, int64_t consumed, int64
 
 lp_status lp_context_save(const lp_context *context, const lp_context_record *record, const char *path, lp_diag *diag) {
   int64_t consumed = context->consumed, held = context->held > consumed ? context->held : consumed;
-  /* Of a pending question that was computed in part, the device must send the rows again, for their samples. */
+  /* A pending question that was computed in part needs its samples, so the device must send its rows again. */
   if (record->asked >= 0 && record->asked < consumed) consumed = held = record->asked;
   size_t bytes = 0;
   lp_buf head = {0}, payload = {0};

@@ -11,7 +11,8 @@
 
 enum { LP_MOST_EXITS = 32 };
 
-/* A bundle whose device half ends in the rows with which its cloud half begins; the cloud sends back only tokens. */
+/* A bundle in which the cloud's half begins with the rows that the device's half ends in. The cloud sends back only
+ * tokens. */
 typedef struct {
   const lp_bundle *bundle; /* borrowed */
   int32_t prefill, decode; /* programs */

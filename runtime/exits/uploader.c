@@ -27,7 +27,7 @@ struct lp_uploader {
   uint8_t *row;             /* [room][row_bytes], every row of the generation */
   int64_t room, have, sent; /* numbers of rows: that fit, were put, and were sent */
   lp_context_time time;
-  int64_t skips;  /* the cloud already holds the rows below */
+  int64_t skips;  /* number of first rows that the cloud already holds */
   int64_t lacked; /* the row that the cloud last requested; -1: none since the connection was made */
   bool anew;      /* the thread must make a new connection */
   bool down;      /* the last attempt to connect failed */

@@ -28,8 +28,8 @@ void lp_uploader_put(lp_uploader *uploader, lp_context_time time, int64_t positi
 /* Call before the first row is put: the cloud already holds the rows below `count`, which are sent only if it loses
  * them. */
 void lp_uploader_skip(lp_uploader *uploader, int64_t count);
-/* The cloud lacks the rows from `from` on. If it says so twice for the same row, the uploader makes a new connection.
- */
+/* Call when the cloud reports that it lacks the rows from `from` on. After a second report for the same row the
+ * uploader makes a new connection. */
 void lp_uploader_send_again(lp_uploader *uploader, int64_t from);
 /* False from a failed attempt to connect until one succeeds. */
 bool lp_uploader_reaches(lp_uploader *uploader);

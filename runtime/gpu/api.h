@@ -65,7 +65,8 @@ typedef struct {
   /* Kernels can read arguments on the GPU, and grids have a third axis. Implies `apart`. */
   bool spreads;
 
-  /* Finds a GPU and compiles the kernels. Reports what is missing, and how to get it. */
+  /* Finds a GPU and compiles the kernels. If a driver or library is missing, reports which one, and how to install
+   * it. */
   lp_status (*open)(const lp_gpu_text *text, lp_gpu_device **out, lp_diag *diag);
   void (*close)(lp_gpu_device *device);                    /* NULL is allowed */
   const char *(*device_name)(const lp_gpu_device *device); /* "NVIDIA H200" */

@@ -14,7 +14,7 @@
 enum { MOST_BYTES = 256 << 20, SUM_BYTES = 32 };
 static const char ending[] = ".cubin";
 
-/* ---- where ------------------------------------------------------------------------------------------------------- */
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
 
 /* mkdir -p, readable by the user only. */
 static bool make_folder(char *path) {

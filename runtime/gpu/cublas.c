@@ -1,5 +1,5 @@
-/* Calls cuBLASLt, whose matrices are column-major: y[rows][n] is its D of n x rows, w[n][k] its A of k x n,
- * transposed, and x[rows][k] its B of k x rows. */
+/* Calls cuBLASLt. Its matrices are column-major: y[rows][n] is its D of n x rows, w[n][k] its A of k x n, transposed,
+ * and x[rows][k] its B of k x rows. */
 #include "runtime/gpu/cublas.h"
 
 #include "base/library.h"
@@ -12,8 +12,8 @@
 
 enum { MOST_PLANS = 1024, MOST_ALIGNMENT = 256, BIAS_ALIGNMENT = 16, NEWEST = 13, OLDEST = 11 };
 
-/* How cuBLASLt does products of one shape, number of rows and alignment. The descriptor holds the bias of the latest
- * product. */
+/* The algorithm and the descriptors of products of one shape, number of rows and alignment. The descriptor `desc` holds
+ * the bias of the latest product. */
 typedef struct {
   bool found;
   void *desc, *a, *b, *d;

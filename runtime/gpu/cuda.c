@@ -69,7 +69,7 @@ struct lp_gpu_queue {
   int error;   /* the first error since `finish` */
   int product; /* the first error of cuBLASLt since `finish` */
   bool recording;
-  char text[160]; /* what `finish` reported */
+  char text[160]; /* the message of the last `finish` */
 };
 
 static bool note(lp_gpu_queue *queue, int status) {

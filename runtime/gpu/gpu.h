@@ -1,6 +1,6 @@
-/* A side whose code runs on a GPU: kernels in source, which are compiled when they are loaded, and launches.json, the
- * launch list (docs/gpu.md). They take the place of a shared object's layout and segment functions. Arena, weights and
- * KV caches lie in host memory that the GPU shares, or in the GPU's own memory, depending on its interface
+/* The code of a side that runs on a GPU: kernels in source, which are compiled when they are loaded, and launches.json,
+ * the launch list (docs/gpu.md). They take the place of a shared object's layout and segment functions. Arena, weights
+ * and KV caches lie in host memory that the GPU shares, or in the GPU's own memory, depending on its interface
  * (lp_gpu_api.apart). */
 #ifndef LP_RUNTIME_GPU_H
 #define LP_RUNTIME_GPU_H

@@ -59,7 +59,7 @@ struct lp_gpu_queue {
   lp_gpu_device *cl;
   void *native;
   int32_t error; /* the first error since `finish` */
-  char text[96]; /* what `finish` reported */
+  char text[96]; /* the message of the last `finish` */
 };
 
 static bool note(lp_gpu_queue *queue, int32_t status) {

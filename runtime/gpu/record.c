@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* ---- what can be recorded ---------------------------------------------------------------------------------------- */
+/* ---- segments that can be recorded ------------------------------------------------------------------------------- */
 
 static bool launch_repeats(const lp_gpu_launch *launch) {
   if (launch->product) { /* products do not read sizes from memory */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { SLOT_ALIGNMENT = 4096 }; /* so that a GPU can share them in place */
+enum { SLOT_ALIGNMENT = 4096 }; /* a GPU can share memory with this alignment in place */
 enum { GRAIN = 256 };           /* tokens */
 
 void lp_gpu_grain(const lp_gpu *gpu, const int64_t *sym, int64_t past, int64_t out[LP_MAX_NAMED_SYMBOLS]) {

@@ -18,6 +18,6 @@ int64_t lp_gpu_end_of(int64_t begin, int64_t bytes);
 /* Contexts are grouped into grains of past tokens. `out` is `sym` with the most past tokens of the grain of `past`:
  * sizes for it hold for all contexts of the grain. */
 void lp_gpu_grain(const lp_gpu *gpu, const int64_t *sym, int64_t past, int64_t out[LP_MAX_NAMED_SYMBOLS]);
-bool lp_gpu_grows(const lp_poly *size); /* with the context */
+bool lp_gpu_grows(const lp_poly *size); /* tells whether the size grows with the context */
 
 #endif

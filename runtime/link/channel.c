@@ -237,7 +237,7 @@ static void meet_deadlines(lp_channel *channel) {
   if (full) take_connections(channel);
 }
 
-/* The time for which the attendant sleeps, which depends on what the caller is doing. */
+/* The time for which the attendant sleeps. It depends on whether the caller is in receive. */
 static double attend_for(lp_channel *channel) {
   double now = lp_now_ms(), care = care_ms - (now - channel->left_ms);
   channel->sleeping = channel->receiving;

@@ -14,9 +14,9 @@
 typedef struct {
   uint32_t id, events; /* `events` that epoll reports; 0: none, not even an end */
   bool permitted;
-  bool finishing;   /* is to be closed when its queue has been sent */
-  bool news;        /* is in the channel's `news` */
-  double since_ms;  /* when the time began in which a stranger must be permitted */
+  bool finishing;   /* the connection is closed when its queue has been sent */
+  bool news;        /* the peer is in the channel's `news` */
+  double since_ms;  /* a stranger must be permitted within stranger_ms of this time */
   double queued_ms; /* when its news began to wait for the caller; a stranger's time stops meanwhile */
   lp_sockaddr at;
   lp_conn conn;
@@ -42,7 +42,7 @@ struct lp_channel {
   bool closing;
   double left_ms; /* when the caller left receive */
   bool full;      /* connections cannot be accepted for lack of descriptors */
-  bool tells;     /* this is to be reported */
+  bool tells;     /* the next receive reports this */
   double told_ms; /* when it was last reported */
   /* Of a device: */
   lp_patience patience;

@@ -200,7 +200,7 @@ static lp_conn_progress use_ahead(lp_conn *conn) {
     conn->size = (size_t)length;
     conn->asked |= length == 0;
     if (length == 0) continue;
-    conn->frame = malloc(conn->size); /* as much as the peer says */
+    conn->frame = malloc(conn->size); /* the peer gives the size */
     if (conn->frame) break;
     (void)fail(conn, "no memory for its frame");
     return LP_CONN_BROKEN;

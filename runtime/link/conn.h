@@ -17,7 +17,7 @@ typedef struct {
   struct ssl_st *tls;          /* NULL: plain */
   struct bio_method_st *quiet; /* of `tls`: writes without SIGPIPE */
   bool broken;
-  char why[160]; /* why the connection is broken */
+  char why[160]; /* the reason why the connection is broken */
 
   /* Receiving. Bytes are read into `ahead`, so that a small frame costs one read; the rest of a large frame is read
    * directly into the frame. */

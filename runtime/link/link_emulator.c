@@ -1,4 +1,4 @@
-/* The relay between the two ends holds bytes for as long as the emulated link would take. See link_emulator.h. */
+/* The relay between the two ends holds bytes for the time that the emulated link would take. See link_emulator.h. */
 #include "runtime/link/link_emulator.h"
 
 #include <arpa/inet.h>

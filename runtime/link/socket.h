@@ -13,7 +13,7 @@ typedef struct {
 } lp_sockaddr;
 
 /* Looks up the socket addresses to connect to, or to listen on ("*" is every interface). Returns the number stored, at
- * most `most`; after 0, `why` gives the reason. Looking up a name blocks as long as the system's resolver takes. */
+ * most `most`; after 0, `why` gives the reason. Looking up a name blocks until the system's resolver answers. */
 size_t lp_address_resolve(const char *address, bool listens, lp_sockaddr *out, size_t most, const char **why);
 /* "10.0.0.7:51234", "[::1]:51234", or "a process of this machine" for a Unix socket. */
 void lp_sockaddr_print(const lp_sockaddr *from, char out[64]);
@@ -28,8 +28,8 @@ typedef struct {
   char *path;       /* path of a Unix socket; NULL: TCP */
   uint64_t file[2]; /* device and inode of that file, so that only the listener's own file is removed */
 } lp_socket_listener;
-/* Listens on an address. Replaces a Unix socket whose process has ended. False: it failed, and `why` gives the
- * reason. */
+/* Listens on an address. Replaces the file of a Unix socket if its process has ended. False: it failed, and `why` gives
+ * the reason. */
 bool lp_socket_listen(const char *address, lp_socket_listener *out, const char **why);
 /* Closes the socket, and removes a Unix socket's file. */
 void lp_socket_listener_close(lp_socket_listener *listener);

@@ -1,4 +1,4 @@
-/* From powers to bits. */
+/* Computes noise, SINR and Shannon capacity. */
 #include "runtime/radio/radio.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* runtime/radio: how fast the wireless link between users and base stations is.
+/* runtime/radio: the rates of the wireless links between users and base stations.
  *
  * Path loss, line of sight, penetration and shadowing of 3GPP TR 38.901 (16.1), a layout of sites with sector antennas,
  * signal to interference and noise per resource block, Shannon capacity and the schedulers that share a cell. It knows
@@ -46,7 +46,7 @@ double lp_radio_path_loss_db(const lp_radio_path *path);
 double lp_radio_breakpoint(const lp_radio_path *path);
 /* The usual antenna heights of a scenario: Table 7.2-1 to 7.2-3. */
 void lp_radio_usual_heights(lp_radio_scenario scenario, double *h_bs, double *h_ut);
-/* Why the table does not cover the path ("the distance is outside of 10 m to 5 km"), or NULL. */
+/* Returns the reason why the table does not cover the path ("the distance is outside of 10 m to 5 km"), or NULL. */
 const char *lp_radio_path_outside(const lp_radio_path *path);
 /* Standard deviation of shadowing: Table 7.4.1-1, and for users indoors ("O2I") Table 7.5-6. */
 double lp_radio_shadow_db(const lp_radio_path *path, bool o2i);
@@ -63,7 +63,7 @@ double lp_radio_o2i_deviation_db(bool high_loss);
 double lp_radio_db(double linear);
 double lp_radio_linear(double db);
 
-/* How much less than Shannon's capacity a real modem reaches. */
+/* The loss of a real modem relative to Shannon's capacity. */
 typedef struct {
   double gap_db; /* the loss of SINR; 0: none */
   double cap;    /* most bit/s/Hz (7.4063 for 256QAM at 948/1024); 0: none */
@@ -187,7 +187,7 @@ void lp_radio_rates(const lp_radio_network *network, lp_radio_direction directio
 
 /* ---- schedulers (scheduler.c) ------------------------------------------------------------------------------------ */
 
-/* One cell whose users always have data. */
+/* One cell. Its users always have data. */
 typedef struct {
   int32_t users, blocks;
   double block_hz;

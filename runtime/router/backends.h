@@ -1,4 +1,4 @@
-/* The backends of the routes: which requests each may take, and how long it will take for them. Times in s. */
+/* The backends of the routes: their constraints on requests, and estimates of their delays. Times in s. */
 #ifndef LP_ROUTER_BACKENDS_H
 #define LP_ROUTER_BACKENDS_H
 
@@ -70,8 +70,8 @@ void lp_estimator_end(lp_estimator *estimator, const lp_backends *backends, cons
                       double at_s, double observed_s);
 
 /* Prepares a request for the decision while `busy` others are at the edge: removes from request->offered the routes
- * whose backend does not admit it, sets request->delay_s, and appends the keyword of the edge's queue to `keywords`.
- * `why` is that of lp_backends_admit. */
+ * with a backend that does not admit it, sets request->delay_s, and appends the keyword of the edge's queue to
+ * `keywords`. `why` is that of lp_backends_admit. */
 void lp_backends_weigh(const lp_backends *backends, const lp_demand *demand, int64_t busy, lp_router_request *request,
                        lp_buf *keywords, lp_buf *why);
 

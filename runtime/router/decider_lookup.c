@@ -61,7 +61,7 @@ static lp_status score(lp_decider *self, const lp_prompt *prompt, double probabi
 }
 
 static void close_lookup(lp_decider *self) {
-  (void)self; /* it holds nothing */
+  (void)self; /* the decider has no state */
 }
 
 lp_decider *lp_decider_lookup(void) {

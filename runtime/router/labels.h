@@ -1,4 +1,4 @@
-/* How a language model's first token names a route. */
+/* The names of routes as first tokens of a language model. */
 #ifndef LP_ROUTER_LABELS_H
 #define LP_ROUTER_LABELS_H
 
@@ -8,8 +8,8 @@ enum { LP_LABEL_SPELLINGS = 6 };
 /* The n-th spelling of a route's name: "edge", " edge", "Edge", " Edge", "EDGE", " EDGE". Returns `out`. */
 const char *lp_label_spelling(lp_route route, int n, char out[16]);
 
-/* The offered route whose name begins with the token's text, if no other offered route's name does; LP_ROUTE_COUNT:
- * none. Ignores case and leading blanks. */
+/* Finds the only offered route with a name that begins with the token's text; LP_ROUTE_COUNT: there is none, or there
+ * are several. Ignores case and leading blanks. */
 lp_route lp_label_of_token(const char *text, unsigned offered);
 
 /* Computes the probabilities of Eq. (6) from the mass of each route. Fails when no offered route has any. */

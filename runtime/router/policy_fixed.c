@@ -1,4 +1,4 @@
-/* Policies that never learn, with which the learners are compared. */
+/* Policies that never learn. The learners are compared with them. */
 #include <stdlib.h>
 
 #include "base/random.h"

@@ -1,8 +1,8 @@
 /* Q-learning of one step. The next request does not depend on this decision, so Q is a mean reward.
  *
- * "q-table" keeps it in a table. "dqn" is a network whose inputs are hashed keywords, with one hidden layer and the
- * reward of each route as outputs. Adam trains it on a memory of the latest outcomes. Rewards are divided by their
- * running deviation, so that their unit does not matter. */
+ * "q-table" keeps it in a table. "dqn" is a network with hashed keywords as inputs, one hidden layer and the reward of
+ * each route as outputs. Adam trains it on a memory of the latest outcomes. Rewards are divided by their running
+ * deviation, so that their unit does not matter. */
 #include <gsl/gsl_cblas.h>
 #include <math.h>
 #include <stdlib.h>

@@ -129,7 +129,7 @@ static void keep_nearest(candidate *nearest, size_t *count, size_t most, candida
   nearest[at] = c;
 }
 
-static uint64_t rewards_behind(const lp_replay *replay, const candidate *c) {
+static uint64_t rewards_of(const lp_replay *replay, const candidate *c) {
   switch (replay->mode) {
   case LP_REPLAY_EMA:
     return (uint64_t)c->of->of[c->route].count;
@@ -155,7 +155,7 @@ size_t lp_replay_select(const lp_replay *replay, const char *keywords, size_t mo
   for (size_t i = 0; i < count; i++) {
     const candidate *c = &nearest[count - 1 - i];
     const memory *m = &c->of->of[c->route];
-    out[i] = (lp_experience){c->of->keywords, c->route, m->reward, m->good, rewards_behind(replay, c)};
+    out[i] = (lp_experience){c->of->keywords, c->route, m->reward, m->good, rewards_of(replay, c)};
   }
   free(nearest);
   return count;

@@ -1,4 +1,4 @@
-/* The words of a request's keywords: "code, long answer" has two. */
+/* The words of a request's keywords, separated by commas: "code, long answer" has two. */
 #ifndef LP_ROUTER_WORDS_H
 #define LP_ROUTER_WORDS_H
 

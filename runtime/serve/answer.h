@@ -18,7 +18,7 @@ char *lp_answer_chunk_usage(const lp_completion *request, const char *id, const 
 char *lp_answer_error(const char *type, const char *text);
 char *lp_answer_status(const char *status); /* {"status":"ok"} */
 char *lp_answer_models(const lp_serve_config *config);
-/* Why an answer ended, in the API's terms; static text. */
+/* The reason why an answer ended, in the API's terms; static text. */
 const char *lp_answer_finish(const lp_usage *usage);
 
 #endif

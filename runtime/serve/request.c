@@ -51,13 +51,13 @@ static lp_status read_messages(const lp_json *body, lp_completion *out, lp_diag 
   return LP_OK;
 }
 
-/* Is it this number? */
+/* Tells whether the value is this number. */
 static bool is_number(const lp_json *at, double wanted) {
   double found = 0;
   return lp_json_number(at, wanted, wanted, &found, NULL) == LP_OK;
 }
 
-/* Tells whether a value requests nothing: clients send some keys with their defaults. */
+/* Tells whether a value is the default of its key, since some clients send defaults. */
 static bool is_usual(const char *key, const lp_json *at) {
   if (!lp_json_is_given(at) || (lp_json_is(at, LP_JSON_BOOL) && !lp_json_is_true(at))) return true;
   if (lp_has_suffix(key, "_penalty")) return is_number(at, 0);

@@ -8,7 +8,7 @@
 /* Handles a body of `size` bytes: a request for a decision (`decides`), or the outcome of one. */
 LP_MUST_USE lp_status lp_router_post(lp_dispatcher *dispatcher, bool decides, const char *body, size_t size, char **out,
                                      lp_diag *diag);
-/* Explains the decision whose number is in the text. */
+/* Explains the decision with the number in the text. */
 LP_MUST_USE lp_status lp_router_explain(lp_dispatcher *dispatcher, const char *number, char **out, lp_diag *diag);
 
 #endif

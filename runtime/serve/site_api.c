@@ -1,5 +1,5 @@
-/* The cloud's site: another OpenAI-compatible API. Every request to it asks for a stream, whose text is passed on at
- * once. */
+/* The cloud's site: another OpenAI-compatible API. Every request to it asks for a stream, and the site passes each
+ * piece of text on at once. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

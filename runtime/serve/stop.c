@@ -12,7 +12,7 @@ static bool hand_on(lp_stopper *self, size_t size) {
   return more;
 }
 
-/* Where the first stop sequence begins; -1: there is none. */
+/* Returns the byte at which the first stop sequence begins; -1: there is none. */
 static ptrdiff_t find_stop(const lp_stopper *self) {
   const char *first = NULL;
   for (size_t i = 0; i < self->request->stop_count; i++) {

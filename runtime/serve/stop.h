@@ -12,7 +12,7 @@ typedef struct {
   bool stopped; /* the answer has ended, or the client has disconnected */
 } lp_stopper;
 
-/* An lp_piece_sink, whose user is a stopper. */
+/* An lp_piece_sink; its `user` is an lp_stopper. */
 bool lp_stopper_put(void *stopper, const char *text);
 /* Passes held text on if the answer is complete, and frees it. */
 void lp_stopper_end(lp_stopper *stopper, bool whole);

@@ -23,7 +23,7 @@ typedef struct {
   const char *source; /* the source of the figures */
 } lp_service_model;
 
-/* How the tokens of an answer are counted: LP_COUNT_PAPER adds n TPOT to TTFT for n tokens, as the paper does, and so
+/* Two ways to count the tokens of an answer. LP_COUNT_PAPER adds n TPOT to TTFT for n tokens, as the paper does, and so
  * counts the first token twice. */
 typedef enum { LP_COUNT_ONCE, LP_COUNT_PAPER, LP_COUNTINGS } lp_counting;
 extern const char *const lp_counting_names[LP_COUNTINGS]; /* "once", "paper" */
@@ -54,8 +54,8 @@ void lp_service_free(lp_service *service); /* NULL is allowed */
 size_t lp_service_names(const char *const **names);
 void lp_service_print(const lp_service *service, lp_buf *out); /* YAML that is read back */
 
-/* How much longer the cloud takes for n tokens, backhaul included. The mean delay grows by this with the share of tasks
- * that go there. */
+/* The time that the cloud takes longer for n tokens, backhaul included. If a further share x of tasks goes to the
+ * cloud, the mean delay grows by x times this. */
 double lp_service_slope_s(const lp_service *service, double tokens, double backhaul_s, lp_counting counting);
 /* The length of answer at which the penalty for the edge's lower quality equals the cloud's longer delay; for shorter
  * answers the cloud is better. INFINITY when the cloud is no slower per token. */

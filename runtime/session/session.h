@@ -27,7 +27,7 @@ struct lp_session {
   uint64_t bytes_up, bytes_down; /* over connections that are closed */
   uint64_t told_up, told_down;   /* bytes over all connections that earlier generations have reported */
   uint64_t waits;                /* times that the device waited for the cloud */
-  double wait_ms;                /* how long it waited in all */
+  double wait_ms;                /* the sum of these waits */
   double cloud_ms;               /* the part of wait_ms in which the cloud computed */
   lp_buf scratch, rows;
   struct lp_stopwatch *watch; /* times the walks in this process (walk.h); NULL: nothing is timed */
@@ -40,7 +40,7 @@ void lp_session_disconnect(lp_session *session);
 double lp_session_timeout_ms(const lp_session *session); /* the longest wait for one answer of the worker */
 
 /* Chooses the plan for prompts of `length` tokens with at most `most` to generate, and sets `plan`, `rtt_ms` and
- * `up_bps` of `out`: the plan that the options fix, or else the plan whose regions contain the request and the
+ * `up_bps` of `out`: the plan that the options fix, or else the plan with a region that contains the request and the
  * measured link. A remote session must be connected. */
 LP_MUST_USE lp_status lp_session_choose_plan(lp_session *session, int64_t length, int64_t most, lp_generation *out,
                                              lp_diag *diag);

@@ -49,7 +49,7 @@ static const lp_data *find_input(const data_run *run, const char *name) {
 
 /* ---- symbols from shapes ----------------------------------------------------------------------------------------- */
 
-/* If the polynomial is a single symbol, its index in `sym`; else -1. */
+/* Returns the index in `sym` of a polynomial that is a single symbol; -1 for any other. */
 static int32_t lone_symbol(const lp_poly *poly) {
   bool lone =
       poly->count == 1 && poly->term[0].coef == 1 && poly->term[0].symbol[0] != 0 && poly->term[0].symbol[1] == 0;

@@ -5,7 +5,7 @@
 #include "runtime/exits/cloud_end.h"
 #include "runtime/runtime.h"
 
-/* What is generated; borrowed. */
+/* The generation that is kept; borrowed. */
 typedef struct {
   const int32_t *prompts; /* [batch][length] */
   int64_t batch, length;
@@ -16,8 +16,8 @@ typedef struct lp_keeper lp_keeper;
 
 /* Fails when options->resume is a session of another bundle, other options or another prompt. */
 LP_MUST_USE lp_status lp_keeper_check(const lp_session *session, const lp_keeper_task *task, lp_diag *diag);
-/* Writes the file for the first time, and puts the tokens of options->resume, which was checked, into `made`. *out is
- * NULL when the session's options name no file. */
+/* Writes the file for the first time, and puts the tokens of options->resume into `made`; lp_keeper_check has checked
+ * it. *out is NULL when the session's options name no file. */
 LP_MUST_USE lp_status lp_keeper_create(const lp_session *session, const lp_keeper_task *task, lp_generation *made,
                                        lp_keeper **out, lp_diag *diag);
 /* Call after each token, or after each step with its tokens [step][batch]; writes the file now and then. If writing

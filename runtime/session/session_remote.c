@@ -1,4 +1,4 @@
-/* Walks over a program whose cloud side a worker has, and connects to that worker. */
+/* Walks over a program when a worker has the cloud's side, and connects to that worker. */
 #include "base/clock.h"
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
@@ -235,7 +235,7 @@ static lp_status device_step(remote_walk *remote, int32_t index, const lp_step *
   return LP_OK;
 }
 
-/* Does the device's part of a step of the cloud: sends its input or receives its result. */
+/* Handles the device's part of a step of the cloud: sends its input or receives its result. */
 static lp_status cloud_step(remote_walk *remote, int32_t index, const lp_step *step) {
   switch (step->kind) {
   case LP_STEP_INPUT: {
@@ -299,7 +299,7 @@ void lp_session_disconnect(lp_session *session) {
   message.kind_case = LP__WIRE__MESSAGE__KIND_CLOSE;
   message.close = &close;
   const char *why = "";
-  /* If it fails, the end of the connection tells the worker the same. */
+  /* If sending fails, the end of the connection closes the worker's session too. */
   (void)lp_wire_send(session->wire, LP_ONLY_PEER, &message, NULL, 0, &why);
   session->bytes_up += session->wire->bytes_sent;
   session->bytes_down += session->wire->bytes_received;

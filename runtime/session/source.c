@@ -11,7 +11,7 @@
 typedef struct {
   const lp_manifest *manifest;
   const lp_source *source;
-  int64_t batch, longest; /* longest: tokens of a sequence, 0 for features */
+  int64_t batch, longest; /* longest: tokens of the longest sequence; 0 for features */
   lp_source_inputs *out;
   lp_diag *diag;
 } reading;
@@ -73,7 +73,7 @@ static bool takes_numbers(lp_element dtype) {
   return dtype == LP_DT_I64 || dtype == LP_DT_I32 || dtype == LP_DT_F32 || lp_element_size(dtype) == 1;
 }
 
-/* The tokens of each sequence and what fills it up, or 1 and 0. */
+/* Writes the tokens of each sequence and pads it to the longest; for a mask 1 for each token and 0 for padding. */
 static void put_rows(const reading *r, const lp_port *port, void *data) {
   bool mask = port->role == LP_ROLE_SOURCE_MASK;
   const int32_t *token = r->source->tokens;
@@ -86,14 +86,15 @@ static void put_rows(const reading *r, const lp_port *port, void *data) {
     }
 }
 
-/* The index of a size that is a symbol by itself; -1 for others. */
+/* Returns the index in `sym` of a size that is a single symbol; -1 for any other size. */
 static int32_t lone_symbol(const lp_poly *size) {
   bool lone =
       size->count == 1 && size->term[0].coef == 1 && size->term[0].symbol[0] != 0 && size->term[0].symbol[1] == 0;
   return lone ? (int32_t)size->term[0].symbol[0] - 1 : -1;
 }
 
-/* Sets the sizes of [batch, longest], and checks that the bytes are those that the input has then. */
+/* Sets the symbol of the second axis of [batch, longest], and checks that the input takes `bytes` bytes at these
+ * sizes. */
 static lp_status settle_sizes(reading *r, const lp_port *port, size_t bytes) {
   int64_t sym[LP_MAX_SYMBOLS];
   const lp_tensor_desc *tensor = &port->tensor;

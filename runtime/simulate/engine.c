@@ -28,7 +28,7 @@ typedef struct {
   lp_sim_histogram *histogram;
 } engine;
 
-/* ---- random numbers -------------------------------------------------------------------------------------------- */
+/* ---- random numbers ---------------------------------------------------------------------------------------------- */
 
 /* The stream of one purpose in one run. Release with gsl_rng_free. */
 static gsl_rng *stream_create(const lp_sim_scenario *scenario, int64_t run, const char *purpose) {
@@ -59,12 +59,12 @@ static double draw_tokens(gsl_rng *random, const lp_sim_lengths *lengths) {
   return fmax(round(draw_length(random, lengths)), lengths->least);
 }
 
-/* As it is for a request. */
+/* Returns the scenario of a request, which depends on the drift. */
 static const lp_sim_scenario *scenario_of(const engine *e, int64_t index) {
   return e->scenario->drift_after > 0 && index >= e->scenario->drift_after ? &e->drifted : e->scenario;
 }
 
-/* ---- arrivals ---- */
+/* ---- arrivals ---------------------------------------------------------------------------------------------------- */
 
 static void plan_arrival(engine *e) {
   const lp_sim_scenario *s = e->scenario;
@@ -107,7 +107,7 @@ static drawn draw_request(engine *e) {
   return d;
 }
 
-/* ---- deciding ---- */
+/* ---- deciding ---------------------------------------------------------------------------------------------------- */
 
 static double generation_s(const lp_sim_scenario *s, lp_site site, double prompt, double tokens) {
   return lp_generation_s(&s->service->at[site], prompt, tokens, (lp_counting)s->counting);
@@ -148,7 +148,7 @@ static lp_sim_request view_of(const engine *e, const drawn *d) {
   return request;
 }
 
-/* ---- requests ---- */
+/* ---- requests ---------------------------------------------------------------------------------------------------- */
 
 static uint32_t new_job(engine *e) {
   if (e->free.count > 0) return e->free.data[--e->free.count];
@@ -232,7 +232,7 @@ static void arrive(engine *e) {
   plan_arrival(e);
 }
 
-/* ---- the run ---- */
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
 
 /* The earliest event. At equal times ends come before arrivals, so that an arrival finds the freed slots. */
 static bool step(engine *e) {

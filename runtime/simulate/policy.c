@@ -1,9 +1,9 @@
-/* The plain rules. */
+/* The policies that do not learn: by class, by queue, fixed, random, and the oracle. */
 #include "runtime/simulate/simulate.h"
 
 #include <gsl/gsl_rng.h>
 
-/* ---- without state ---- */
+/* ---- without state ----------------------------------------------------------------------------------------------- */
 
 static lp_site to_edge(void *state, const lp_sim_request *request) {
   (void)state;
@@ -38,7 +38,7 @@ static lp_site by_oracle(void *state, const lp_sim_request *request) {
                                                                                           : LP_SITE_EDGE;
 }
 
-/* ---- random ---- */
+/* ---- random ------------------------------------------------------------------------------------------------------ */
 
 static void *coin_create(const void *context, uint64_t seed) {
   (void)context;

@@ -166,7 +166,7 @@ typedef struct {
   const char *service, *policy;
   double value; /* of the axis */
   int64_t requests, rejected, overflowed;
-  /* quality: among requests that required it, the share whose answers met it */
+  /* quality: among requests that required it, the share with answers that met it */
   lp_sim_estimate delay_s, reward, quality;
   /* regret: the reward that the better site, as judged on arrival, would have given in addition */
   lp_sim_estimate regret;

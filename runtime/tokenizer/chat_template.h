@@ -18,7 +18,7 @@ typedef struct {
   const lp_chat_message *messages;
   size_t count;
   bool add_generation_prompt;
-  /* an object whose members, such as messages and tools, take precedence over those above; NULL: none */
+  /* an object; its members, such as messages and tools, take precedence over those above; NULL: none */
   const lp_json_value *variables;
 } lp_chat_input;
 

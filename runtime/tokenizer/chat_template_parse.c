@@ -118,7 +118,7 @@ static lp_status parse_group(parser *p, const lp_chat_token *token, lp_chat_node
   return parse_items(p, ")", false, &list->b->next);
 }
 
-/* After "{". */
+/* Parses the members of a mapping, after "{". */
 static lp_status parse_dict(parser *p, const lp_chat_token *token, lp_chat_node **out) {
   *out = make(p, LP_CHAT_IS_DICT, token);
   lp_chat_node **end = &(*out)->b;
@@ -363,7 +363,7 @@ static lp_status parse_otherwise(parser *p, const lp_chat_token *start, lp_chat_
   return expect_end(p, "endif", start);
 }
 
-/* After `if` or `elif`. */
+/* Parses the condition, the body and all branches after it, after `if` or `elif`. */
 static lp_status parse_if(parser *p, const lp_chat_token *start, lp_chat_node **out) {
   if (++p->depth > MAX_DEPTH) return lp_chat_error(p->chat, start->at, "nested too deeply");
   *out = make(p, LP_CHAT_DO_IF, start);
@@ -405,7 +405,7 @@ static lp_status parse_for(parser *p, const lp_chat_token *start, lp_chat_node *
   return expect_end(p, "endfor", start);
 }
 
-/* Parses a block whose text is captured: filters may follow the name; the body ends at `end`. */
+/* Parses a block that captures its text. Filters may follow the name; the body ends at `end`. */
 static lp_status parse_capture(parser *p, const lp_chat_token *start, const char *end, lp_chat_node *node) {
   node->a = make(p, LP_CHAT_IS_CAPTURED, start);
   LP_TRY(parse_filters(p, &node->a));

@@ -31,7 +31,8 @@ static lp_status replace_each(const lp_tokenizer_step *step, const char *text, s
 
 /* ---- characters -------------------------------------------------------------------------------------------------- */
 
-/* U+0130 is the only character whose lower case has two characters in every context (Unicode's SpecialCasing.txt). */
+/* U+0130 is the only character that has two characters as its lower case in every context (Unicode's
+ * SpecialCasing.txt). */
 static void lowercase(const lp_tokenizer_step *step, uint32_t code, lp_buf *out) {
   (void)step;
   if (code == 0x130)

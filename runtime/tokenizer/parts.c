@@ -61,7 +61,7 @@ static lp_status load_part(lp_loader *loader, const lp_json *at, const part_fami
   return refuse(loader, at, family, type);
 }
 
-/* ---- what several parts need ------------------------------------------------------------------------------------- */
+/* ---- helpers of several parts ------------------------------------------------------------------------------------ */
 
 static lp_status compile(lp_loader *loader, const lp_json *at, const char *text, size_t size, bool literal,
                          lp_pattern **out) {

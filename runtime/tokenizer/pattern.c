@@ -163,7 +163,7 @@ static const char *translate_operands(translator *t, int depth, bool negated, lp
   return why;
 }
 
-/* At "[". */
+/* Translates the class that begins with the "[" here. */
 static const char *translate_class(translator *t, int depth, lp_buf *out) {
   if (depth > MAX_NESTING) return "nests character classes too deeply";
   bool negated = next_is(t, "[^");
@@ -203,7 +203,7 @@ static const char *translate_outside(translator *t) {
   return NULL;
 }
 
-/* NULL or what is wrong. */
+/* Translates the pattern. Returns NULL, or the reason why it cannot be translated. */
 static const char *translate(translator *t) {
   while (t->at < t->size) {
     const char *why = t->text[t->at] == '\\' ? translate_escape(t, false, &t->out) : translate_outside(t);

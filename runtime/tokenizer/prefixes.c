@@ -25,8 +25,8 @@ void lp_prefixes_free(lp_prefixes *set) {
   lp_vec_free(&set->list);
 }
 
-/* The first of data[low, high) whose byte at `depth` is at least `byte`. All have the same bytes before `depth` and are
- * longer. */
+/* Finds the first of data[low, high) with a byte of at least `byte` at `depth`. All have the same bytes before `depth`
+ * and are longer. */
 static size_t lower_bound(const lp_prefix *data, size_t low, size_t high, size_t depth, unsigned byte) {
   while (low < high) {
     size_t middle = low + (high - low) / 2;

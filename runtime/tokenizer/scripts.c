@@ -1,4 +1,4 @@
-/* The pre-tokenizer UnicodeScripts: a pattern whose matches are the runs of one script. */
+/* The pre-tokenizer UnicodeScripts: a pattern that matches the runs of one script. */
 #include <string.h>
 
 #include "runtime/tokenizer/pattern.h"

@@ -89,7 +89,7 @@ lp_step_fn lp_step_part_cjk;    /* BERT's: a ' ' on both sides of an ideograph *
 lp_step_fn lp_step_nmt;         /* SentencePiece's nmt rules */
 lp_step_fn lp_step_charsmap;    /* charsmap (charsmap.c) */
 
-/* Reads SentencePiece's compiled rules, whose bytes must outlive the map; NULL: they are damaged. */
+/* Reads SentencePiece's compiled rules from data[size], which must outlive the map; NULL: they are damaged. */
 const lp_charsmap *lp_charsmap_create(lp_arena *arena, const char *data, size_t size);
 
 /* Rewrites every piece that is still text; `rewrite` appends the new text to `next`. */

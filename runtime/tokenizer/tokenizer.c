@@ -51,7 +51,7 @@ lp_status lp_tokenizer_parse(const char *file, const char *data, size_t size, lp
   return status;
 }
 
-/* Without a tokenizer_config.json it looks for the usual names. */
+/* Finds the first of the usual names in the vocabulary, for a tokenizer without a tokenizer_config.json. */
 static const char *usual_name(const lp_tokenizer *tokenizer, const char *const *names, size_t count) {
   for (size_t i = 0; i < count; i++) {
     int32_t id = lp_tokenizer_token_id(tokenizer, names[i]);

@@ -11,7 +11,7 @@ LP_MUST_USE lp_status lp_word_level_encode(const lp_vocab *vocab, const char *wo
 /* WordPiece: repeatedly the longest token; the whole word is unknown if a part of it is. */
 LP_MUST_USE lp_status lp_wordpiece_encode(const lp_vocab *vocab, const char *word, size_t size, lp_tokens *out,
                                           lp_diag *diag);
-/* Unigram: the tokens whose scores have the largest sum. */
+/* Unigram: the tokens with the largest sum of scores. */
 LP_MUST_USE lp_status lp_unigram_encode(const lp_vocab *vocab, const char *text, size_t size, lp_tokens *out,
                                         lp_diag *diag);
 

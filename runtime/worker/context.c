@@ -203,7 +203,7 @@ void worker_context_finish(lp_worker *worker, worker_context *context) {
   lp_diag_free(diag);
 }
 
-/* Puts a question whose rows are here into the queue, or answers it at once when there are no batched passes. */
+/* Puts a question into the queue once all its rows are here, or answers it at once when there are no batched passes. */
 static void answer_if_ready(lp_worker *worker, worker_context *context) {
   if (!context->question.waits || !lp_context_is_ready(context->context, context->question.end)) return;
   if (worker->batch) {

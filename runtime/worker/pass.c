@@ -159,7 +159,7 @@ static lp_status fill(pass *p, size_t i, const lp_step *step, lp_diag *diag) {
   return LP_OK;
 }
 
-/* What part of a step's result an entry needs. */
+/* The part of a step's result that an entry needs. */
 typedef enum { NOTHING, DRAWN, WHOLE } share;
 
 static share share_of(const pass *p, size_t i, const lp_step *step) {
@@ -174,7 +174,7 @@ static share share_of(const pass *p, size_t i, const lp_step *step) {
   return worker_session_sends(e->session, step) ? WHOLE : NOTHING;
 }
 
-/* How many of the greatest logits an entry draws from; 0: from all of them. */
+/* The number of greatest logits from which an entry draws; 0: it draws from all logits. */
 static int32_t draws_from(const pass *p, size_t i) {
   const entry *e = &p->all.data[i];
   const lp_sampling *sampling = e->session ? &e->session->sampling : &e->context->context->options.sampling;

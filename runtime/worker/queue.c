@@ -87,7 +87,8 @@ static bool goes_on(const lp_worker *worker, int32_t program) {
   return decode >= 0 && worker->code[decode] == worker->code[program];
 }
 
-/* Tells whether the run can be divided: one sequence that gives one token, and whose payloads have a row per token. */
+/* Tells whether the run can be divided: it has one sequence and gives one token, and its payloads have a row per
+ * token. */
 static bool divides(const lp_worker *worker, const worker_session *session) {
   const int64_t *sym = session->queued.sym;
   const lp_program *program = program_of(worker, session->program);

@@ -19,7 +19,7 @@ typedef struct {
   bool waits;      /* all payloads are here: it waits for a pass */
   uint64_t ticket; /* its place in the queue */
   int64_t sym[LP_MAX_SYMBOLS];
-  int64_t done;    /* how many of its s tokens earlier passes have run */
+  int64_t done;    /* number of its s tokens that earlier passes have run */
   double asked_ms; /* when the last payload came */
   double busy_ms;  /* time that earlier passes took */
   lp_buf payload;  /* the payloads of all steps, one after the other */
@@ -38,7 +38,7 @@ typedef struct {
   bool dropped;     /* its KV cache was dropped; the next run must begin at position 0 */
   int64_t position; /* tokens in the KV cache */
   double used_ms;   /* time of the last message */
-  double busy_from; /* since when the next reply is computed */
+  double busy_from; /* when the computation of the next reply began */
   bool times;       /* replies carry times */
   worker_queued_run queued;
 } worker_session;
@@ -83,7 +83,7 @@ typedef struct {
   LP_VEC(worker_session *) sessions;
   LP_VEC(worker_context *) contexts;
   lp_halves halves;
-  const char *whole;         /* why the bundle has no halves that run apart; NULL: it has */
+  const char *whole;         /* the reason why the bundle has no halves that run independently; NULL: it has */
   LP_VEC(worker_peer) peers; /* peers that have sent a message */
   lp_security security;
   lp_endpoint self; /* this side of a handshake */

@@ -38,7 +38,7 @@ static void propose(thetas *out, double theta) {
   if (out->count == 0 || theta < out->data[out->count - 1]) lp_vec_push(out, theta);
 }
 
-/* Begins at 1 and ends at 0. */
+/* Proposes thetas in descending order, from 1 to 0. */
 static void propose_all(const lp_judged_part *part, thetas *out) {
   size_t count = 0;
   double *of = thetas_of_tokens(part, &count);

@@ -1,5 +1,5 @@
-/* runtime/exits/calibrate: finds the smallest theta of threshold mode whose disagreement with the full model stays
- * below a given risk.
+/* runtime/exits/calibrate: finds the smallest theta with which threshold mode differs from the full model in less than
+ * a given share of tokens, the risk.
  *
  * Both halves of a bundle run over the user's text in this process. After each token the predictions of the exits are
  * compared with that of the full model, and the search for theta uses the result. This library stands above session/

@@ -1,4 +1,4 @@
-/* What the files of this library share: documents, opinions about their tokens, and figures over opinions. */
+/* Types that the files of this library share: documents, opinions about their tokens, and figures over opinions. */
 #ifndef LP_CALIBRATE_INTERNAL_H
 #define LP_CALIBRATE_INTERNAL_H
 
@@ -9,7 +9,7 @@
 
 typedef struct {
   lp_tokens ids;
-  int64_t judged; /* how many positions, the last ones, are judged */
+  int64_t judged; /* number of positions that are judged: the last ones */
   int32_t line;   /* in the file, from 1 */
   char digest[65];
 } lp_corpus_document;

@@ -94,8 +94,8 @@ static lp_status read_ids(const document_reader *reader, const lp_json *at, lp_c
   return LP_OK;
 }
 
-/* Reads tokens whose first `prompt` are given. The predictions after the last of those and after all later tokens are
- * judged. */
+/* Reads tokens, of which the first `prompt` are given. The predictions after the last given token and after all later
+ * ones are judged. */
 static lp_status read_answer(const document_reader *reader, const lp_json *root, const lp_json *tokens,
                              lp_corpus_document *out) {
   lp_json prompt = lp_json_member(root, "prompt");

@@ -17,7 +17,8 @@ static const lp_opinion *opinions_at(const lp_judged *judged, size_t position) {
   return judged->opinion.data + position * ((size_t)judged->exits + 1);
 }
 
-/* The head that gives the token: the first confident exit, else the cloud, whose index is `exits`. */
+/* Returns the index of the head that gives the token: the first confident exit, else the cloud, which has the index
+ * `exits`. */
 static int32_t head_at(const lp_judged *judged, size_t position, double theta) {
   const lp_opinion *opinion = opinions_at(judged, position);
   int32_t exit = 0;
