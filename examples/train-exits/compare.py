@@ -26,8 +26,8 @@ def tables(before: dict, after: dict) -> list[str]:
     tokens, documents = after["held_out"]["tokens"], after["held_out"]["documents"]
     assert before["held_out"] == after["held_out"] and before["data_sha256"] == after["data_sha256"]
     thetas = [step["theta"] for step in after["exits"][0]["alone"]]
-    lines = [f"{documents} held-out conversations, {tokens} tokens of answers. Each exit alone, % of tokens of which it is at least so sure / % of those that are the full "
-             "model's:", "", "| exit | " + " | ".join(f"theta {theta:g}" for theta in thetas) + " |", "| --- " * (len(thetas) + 1) + "|"]
+    lines = [f"{documents} held-out conversations, {tokens} tokens of answers. Each exit by itself: % of tokens with at least this confidence / % of these "
+             "that equal the full model's:", "", "| exit | " + " | ".join(f"theta {theta:g}" for theta in thetas) + " |", "| --- " * (len(thetas) + 1) + "|"]
     for exit in after["exits"]:
         for name, found in (("before", before), ("after", after)):
             lines.append(f"| {exit['layer']}, {name} | " + " | ".join(cell(step) for step in alone(found, exit["layer"])) + " |")
