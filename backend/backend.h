@@ -65,9 +65,8 @@ typedef struct lp_backend {
 const lp_backend *lp_backend_find(const char *name); /* "cpu", "cuda", "opencl", "null"; NULL when unknown */
 size_t lp_backend_list(const lp_backend *const **list);
 
-/* Fails unless a bundle may replace what is at `path`. It may replace nothing, an empty directory, or a directory with
- * a manifest.json of llmpart that lists every other file in it. The error names up to five files that are not
- * listed. */
+/* Fails unless a bundle may be written to `path`. The path may be free, an empty directory, or a directory with a
+ * manifest.json of llmpart that lists every other file in it. The error names up to five files that are not listed. */
 LP_MUST_USE lp_status lp_bundle_check_path(const char *path, lp_diag *diag);
 
 /* Writes the bundle folder at `path`, atomically, if lp_bundle_check_path allows: code and weights of each side that

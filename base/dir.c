@@ -22,28 +22,28 @@ static char *trimmed(const char *path) {
 }
 
 /* The name of a temporary directory in the parent of `path`, without its random letters. */
-static void name_beside(const char *path, const char *kind, lp_buf *out) {
+static void name_sibling(const char *path, const char *kind, lp_buf *out) {
   char *dir = lp_path_dir(path);
   lp_buf_printf(out, "%s/.%s.%s-", dir, lp_path_base(path), kind);
   free(dir);
 }
 
 /* Makes a fresh empty directory in the parent of `path`; NULL, with errno, on failure. */
-static char *make_beside(const char *path, const char *kind) {
+static char *make_sibling(const char *path, const char *kind) {
   lp_buf name = {0};
-  name_beside(path, kind, &name);
+  name_sibling(path, kind, &name);
   lp_buf_puts(&name, "XXXXXX");
   if (lp_temporary_folder(name.data) == 0) return name.data;
   lp_buf_free(&name);
   return NULL;
 }
 
-static char *begin_beside(const char *path) {
+static char *begin_sibling(const char *path) {
   lp_buf left = {0};
-  name_beside(path, "temporary", &left);
+  name_sibling(path, "temporary", &left);
   char *dir = lp_path_dir(path), *made = NULL;
   lp_claim_remove_left(dir, lp_path_base(left.data));
-  while ((made = make_beside(path, "temporary")) && !lp_claim(made)) {
+  while ((made = make_sibling(path, "temporary")) && !lp_claim(made)) {
     lp_temporary_forget(made); /* Another process took it for abandoned and removed it. */
     free(made);
   }
@@ -74,7 +74,7 @@ lp_status lp_dir_begin(const char *path, char **temporary, lp_diag *diag) {
     status = lp_error(diag, loc, "cannot be replaced by a new directory: it has no name of its own");
   } else if (lstat(place, &info) == 0 && !S_ISDIR(info.st_mode)) {
     status = lp_error(diag, loc, "cannot be replaced by a directory: it is not one");
-  } else if (!(*temporary = begin_beside(place))) {
+  } else if (!(*temporary = begin_sibling(place))) {
     status = lp_error(diag, loc, "cannot create a directory: %s", strerror(errno));
   }
   free(place);
@@ -91,7 +91,7 @@ void lp_dir_abandon(const char *temporary) {
 /* For file systems that cannot exchange two directories: renames the old one first, and back again when the new one
  * cannot take its place. */
 static int swap_in_steps(const char *temporary, const char *place) {
-  char *aside = make_beside(place, "old");
+  char *aside = make_sibling(place, "old");
   if (!aside) return -1;
   lp_temporary_forget(aside);        /* it may become the only copy */
   int result = rename(place, aside); /* replaces the empty directory */

@@ -73,7 +73,7 @@ lp_status lp_file_read(const char *path, char **data, size_t *size, lp_diag *dia
 /* ---- writing ---- */
 
 struct lp_writer {
-  char *path;      /* what it becomes on commit */
+  char *path;      /* the file's name after commit */
   char *temporary; /* NULL when written in place */
   FILE *stream;
   uint64_t offset;

@@ -52,8 +52,9 @@ typedef enum {
 } lp_model_form;
 lp_model_form lp_model_form_of(const char *path);
 
-/* The files of an encoder-decoder model as exporters name them. `path` is a folder, or the decoder's file. Sets
- * `*decoder` and `*encoder` to paths that the caller frees; false: there are no such files, and both are NULL. */
+/* Finds the files of an encoder-decoder model by the names that exporters give them. `path` is a folder, or the
+ * decoder's file. Sets `*decoder` and `*encoder` to paths that the caller frees; false: there are no such files, and
+ * both are NULL. */
 bool lp_model_find_encoder(const char *path, char **decoder, char **encoder);
 
 /* Reads a model of any form. Only ONNX takes bindings and a subgraph, and only a Hugging Face folder takes adapters.
@@ -63,7 +64,7 @@ LP_MUST_USE lp_status lp_model_import(const char *path, const lp_import_options 
                                       lp_diag *diag);
 /* Writes the tokenizer and settings of a GGUF file as the files that accompany other models: tokenizer.json,
  * tokenizer_config.json and config.json. A tokenizer of an unsupported kind is left out with a note. */
-LP_MUST_USE lp_status lp_gguf_write_beside(const char *path, const char *folder, lp_diag *diag);
+LP_MUST_USE lp_status lp_gguf_write_companions(const char *path, const char *folder, lp_diag *diag);
 
 /* One kind of operator in a file, with the number of its nodes, those of branches, loops and functions included (those
  * of functions once). */

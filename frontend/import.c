@@ -21,7 +21,8 @@ static char *existing(const char *folder, const char *name) {
   return NULL;
 }
 
-/* The first of these names in the folder: quantised files stand beside the full ones under names of their own. */
+/* Finds the first of these names in the folder. Quantised files lie in the same folder as the full ones, under other
+ * names. */
 static char *find_decoder(const char *folder) {
   char *found = existing(folder, "decoder_model_merged.onnx");
   return found ? found : existing(folder, "decoder_model.onnx");

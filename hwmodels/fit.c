@@ -199,7 +199,7 @@ static void cross_validate(fitter *f, size_t folds) {
 
 /* ---- kinds of curves ---- */
 
-/* How much smaller the errors `b` are than `a`, in standard errors of the mean of their differences; 0 with too few
+/* Returns the mean amount by which `b` has smaller errors than `a`, in standard errors of that mean; 0 with too few
  * points to tell. Both hold `count` residuals, NAN at the same places. */
 static double advantage(const double *a, const double *b, size_t count) {
   const double few = 20;

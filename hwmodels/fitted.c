@@ -7,8 +7,8 @@ static bool is_decode(const lp_op_facts *facts) {
   return facts->kind == LP_OP_ATTENTION && facts->q_len <= 1;
 }
 
-/* How well a family that was measured in another dtype represents `dtype`: the same number of bits first, then the
- * nearest; 0 is best. */
+/* Rates how well a family that was measured in another dtype represents `dtype`: the same number of bits first, then
+ * the nearest; 0 is best. */
 static int dtype_penalty(lp_dtype family, lp_dtype dtype) {
   if (family == dtype) return 0;
   int difference = lp_dtype_bits(family) - lp_dtype_bits(dtype);

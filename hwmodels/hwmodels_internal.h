@@ -91,7 +91,7 @@ LP_MUST_USE lp_status lp_sheet_load(lp_sheet *sheet, const char *text, lp_diag *
 
 enum { LP_FIT_KEYS = 5 };
 
-/* How a curve runs between its knots: GSL's interpolation of that name, in log-log. Steffen's keeps monotone data
+/* The interpolation of a curve between its knots: GSL's method of that name, in log-log. Steffen's keeps monotone data
  * monotone, Akima's follows sudden changes, cubic is the natural spline. */
 typedef enum { LP_CURVE_LINEAR, LP_CURVE_STEFFEN, LP_CURVE_AKIMA, LP_CURVE_CUBIC, LP_CURVE_KINDS } lp_curve_kind;
 extern const char *const lp_curve_kind_names[LP_CURVE_KINDS];

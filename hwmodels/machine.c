@@ -21,10 +21,10 @@ static const lp_figure_info infos[LP_HW_FIGURE_COUNT] = {
 };
 
 /* Figures that measured times do not depend on. */
-static bool is_beside_times(const char *key) {
-  static const lp_hw_figure beside[] = {LP_HW_MEMORY, LP_HW_CACHE, LP_HW_PRICE, LP_HW_POWER};
-  for (size_t i = 0; i < LP_COUNT(beside); i++)
-    if (lp_streq(key, infos[beside[i]].key)) return true;
+static bool is_independent_of_times(const char *key) {
+  static const lp_hw_figure independent[] = {LP_HW_MEMORY, LP_HW_CACHE, LP_HW_PRICE, LP_HW_POWER};
+  for (size_t i = 0; i < LP_COUNT(independent); i++)
+    if (lp_streq(key, infos[independent[i]].key)) return true;
   return false;
 }
 
@@ -36,7 +36,7 @@ static lp_status change_predictor(void *user, const char *key, const char *value
     bool known = false;
     for (size_t i = 0; i < LP_COUNT(infos); i++)
       known = known || lp_streq(key, infos[i].key);
-    if (known && !is_beside_times(key)) machine->predictor = &lp_hw_roofline;
+    if (known && !is_independent_of_times(key)) machine->predictor = &lp_hw_roofline;
     return LP_OK;
   }
   if (lp_streq(value, "roofline")) {

@@ -1,4 +1,4 @@
-/* Shape rules of operators with results whose size depends on the elements of an operand, which must be known. */
+/* Shape rules of operators with results of a size that depends on the elements of an operand, which must be known. */
 #include "base/poly.h"
 #include "ir/infer_internal.h"
 
@@ -18,7 +18,7 @@ static bool is_filled(const lp_value *value, bool *nonzero) {
   return count == 1;
 }
 
-/* How many of the first `most` elements are not zero. */
+/* Counts the elements among the first `most` that are not zero. */
 static bool count_nonzero(const lp_infer *c, int32_t index, int64_t most, int64_t *count) {
   lp_arena *arena = lp_arena_create();
   lp_array array;
@@ -35,7 +35,7 @@ static bool count_nonzero(const lp_infer *c, int32_t index, int64_t most, int64_
   return known;
 }
 
-/* The number of places that the result's type already gives as a symbol: whoever made the operator bounds it later. */
+/* The number of places, if the result's type already gives it as a symbol. The importer bounds that symbol later. */
 static const lp_poly *given_count(const lp_infer *c) {
   const lp_value *out = lp_op_out(c->op, 0);
   bool given = out && out->type.rank == 2 && out->type.dim[1] && !lp_poly_is_const(out->type.dim[1], NULL);

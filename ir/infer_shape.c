@@ -31,7 +31,7 @@ static bool exceeds(const lp_poly *size, const lp_poly *most) {
   return lp_poly_is_const(size, &found) && lp_poly_is_const(most, &limit) && found > limit;
 }
 
-static lp_status fits_beside(const lp_infer *c, const lp_shape *index, const lp_shape *data, int32_t axis) {
+static lp_status fits_other_axes(const lp_infer *c, const lp_shape *index, const lp_shape *data, int32_t axis) {
   for (int32_t i = 0; i < data->rank; i++)
     if (i != axis && exceeds(index->dim[i], data->dim[i]))
       return lp_infer_fail(c, "its index has %s rows on axis %d, its data %s", lp_infer_text(c, index->dim[i]), i,
@@ -46,7 +46,7 @@ lp_status infer_gather_elements(lp_infer *c) {
   int32_t axis;
   LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", 0), lp_infer_in(c, 0).rank, false, &axis));
   lp_shape index = lp_infer_shape(c, 1), data = lp_infer_shape(c, 0);
-  LP_TRY(fits_beside(c, &index, &data, axis));
+  LP_TRY(fits_other_axes(c, &index, &data, axis));
   return lp_infer_set(c, 0, dtype_of(c, 0), &index);
 }
 
@@ -76,7 +76,7 @@ static lp_status infer_scatter_elements(lp_infer *c, const lp_shape *data) {
   LP_TRY(lp_infer_rank(c, 2, data->rank));
   for (int32_t i = 0; i < data->rank; i++)
     LP_TRY(lp_infer_agree(c, updates.dim[i], index.dim[i], &index.dim[i]));
-  return fits_beside(c, &index, data, axis);
+  return fits_other_axes(c, &index, data, axis);
 }
 
 static lp_status infer_scatter_nd(lp_infer *c, const lp_shape *data) {
@@ -316,7 +316,7 @@ static bool is_symbol(const lp_poly *dim) {
 /* Exporters give a size that several inputs share one name per input, and may reshape one input by another's name. When
  * -1 is used and another size does not divide the elements, that size is therefore set equal to the input's axis at its
  * position. */
-static bool agree_beside(lp_infer *c, const lp_shape *in, const lp_shape *out, int32_t rest) {
+static bool agree_by_position(lp_infer *c, const lp_shape *in, const lp_shape *out, int32_t rest) {
   for (int32_t i = 0; i < out->rank; i++) {
     int32_t from = i < rest ? i : in->rank - (out->rank - i);
     if (i == rest || from < 0 || from >= in->rank || !is_symbol(out->dim[i]) || !is_symbol(in->dim[from])) continue;
@@ -331,9 +331,9 @@ static bool agree_beside(lp_infer *c, const lp_shape *in, const lp_shape *out, i
 static lp_status infer_undivided(lp_infer *c, const lp_shape *in, const lp_shape *out, int32_t rest) {
   const lp_poly *total = product(c, in->dim, 0, in->rank), *others = product(c, out->dim, 0, out->rank);
   if (!total || !others) return lp_infer_fail(c, "the number of its elements overflows");
-  if (agree_beside(c, in, out, rest)) return infer_reshape(c);
-  return lp_infer_fail(c, "%s elements do not divide by %s, what the sizes beside -1 take", lp_infer_text(c, total),
-                       lp_infer_text(c, others));
+  if (agree_by_position(c, in, out, rest)) return infer_reshape(c);
+  return lp_infer_fail(c, "%s elements do not divide by %s, the product of the sizes other than -1",
+                       lp_infer_text(c, total), lp_infer_text(c, others));
 }
 
 /* The dimension of -1 is the number of elements divided by the other dimensions. */

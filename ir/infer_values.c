@@ -105,7 +105,7 @@ static poly *known_extreme(const lp_infer *c, int64_t count) {
   return known;
 }
 
-/* ---- what moves elements ---- */
+/* ---- operators that move elements ---- */
 
 /* An operand for the interpreter: indices that stand for its elements, from `first` on, or its constant elements. */
 static bool stand_in(const lp_infer *c, int32_t index, bool numbers, int64_t first, lp_arena *arena, lp_array *out) {

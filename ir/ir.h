@@ -210,7 +210,7 @@ struct lp_op {
   int32_t out_room; /* of `out`, kept by lp_op_add_result */
   lp_attr *attr;    /* sorted by name */
   lp_block *region; /* NULL without LP_HAS_REGION */
-  lp_block *block;  /* where it stands; NULL when detached */
+  lp_block *block;  /* the block that holds it; NULL when detached */
   lp_op *next, *prev;
   int64_t order; /* increases along the block; renumbered by lp_block_renumber */
   void *scratch;
@@ -319,7 +319,7 @@ void lp_packed_set(void *data, lp_dtype dtype, int64_t index, int64_t bits);
 const lp_poly *lp_dim_const(lp_module *module, int64_t value);
 const lp_poly *lp_dim_symbol(lp_module *module, const char *name);
 
-/* ---- what operators mean (infer*.c, eval*.c) --------------------------------------------------------------------- */
+/* ---- types and values of operators (infer*.c, eval*.c) ----------------------------------------------------------- */
 
 /* Sets the types of an onnx.* operator's results from its operands, and those elements of integer results that are
  * known as polynomials. Where the shape of a result depends on data, the diagnostic names the node and the operator. */

@@ -13,7 +13,7 @@ typedef enum {
   LP_TOK_VALUE,  /* %name, %name#2: text without % */
   LP_TOK_BLOCK,  /* ^bb0 */
   LP_TOK_HASH,   /* #llmpart.poly: text without # */
-  LP_TOK_BAD     /* `word` says what is wrong */
+  LP_TOK_BAD     /* `word` is the reason */
 } lp_token_kind;
 
 typedef struct {

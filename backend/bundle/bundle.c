@@ -131,12 +131,12 @@ static lp_status write_tokenizer(bundle *b, lp_diag *diag) {
   if (!from) return LP_OK;
   LP_TRY(copy_file(b, from, "tokenizer.json", diag));
   b->has_tokenizer = true;
-  static const char *const beside[] = {"tokenizer_config.json", "chat_template.jinja"};
+  static const char *const companions[] = {"tokenizer_config.json", "chat_template.jinja"};
   char *folder = lp_path_dir(from);
   lp_status status = LP_OK;
-  for (size_t i = 0; i < LP_COUNT(beside) && status == LP_OK; i++) {
-    char *path = lp_path_join(folder, beside[i]);
-    if (lp_path_exists(path)) status = copy_file(b, path, beside[i], diag);
+  for (size_t i = 0; i < LP_COUNT(companions) && status == LP_OK; i++) {
+    char *path = lp_path_join(folder, companions[i]);
+    if (lp_path_exists(path)) status = copy_file(b, path, companions[i], diag);
     free(path);
   }
   free(folder);

@@ -79,7 +79,7 @@ static void add_forced(bundle_settings *out, const lp_json *object) {
   }
 }
 
-/* What a decoder begins with. The first file that names it counts. */
+/* Reads the tokens with which a decoder begins. The first file that names them counts. */
 static void read_start(bundle_settings *out, const lp_json *object) {
   lp_json first = lp_json_member(object, "decoder_start_token_id");
   lp_json forced = lp_json_member(object, "forced_bos_token_id"), pad = lp_json_member(object, "pad_token_id");

@@ -15,7 +15,7 @@ typedef struct {
   const char *data;
   size_t size, at, text_used;
   unsigned options;
-  const char *problem; /* what went wrong at `at`; NULL: nothing yet */
+  const char *problem; /* the error at `at`; NULL: none yet */
   LP_VEC(lp_json_value) stack;
   LP_VEC(uint32_t) slots; /* of find_duplicate, reused */
 } reader;

@@ -198,7 +198,7 @@ void lp_json_put_poly(lp_json_writer *w, const char *key, const lp_poly *poly, c
   lp_buf_free(&text);
 }
 
-/* ---- what was read ----------------------------------------------------------------------------------------------- */
+/* ---- values that were read --------------------------------------------------------------------------------------- */
 
 static void put_read(lp_json_writer *w, const lp_json_value *value);
 

@@ -8,7 +8,7 @@ static bool is_path(const char *text) {
 }
 
 const char *lp_yaml_named(const lp_yaml *yaml, const char *text) {
-  return is_path(text) ? lp_yaml_beside(yaml, text) : text;
+  return is_path(text) ? lp_yaml_relative(yaml, text) : text;
 }
 
 static const lp_embedded *find(const lp_embedded_table *table, const char *name) {

@@ -51,7 +51,7 @@ lp_status lp_yaml_load(const char *path, lp_arena *arena, lp_yaml_reader *read, 
   return status;
 }
 
-const char *lp_yaml_beside(const lp_yaml *yaml, const char *path) {
+const char *lp_yaml_relative(const lp_yaml *yaml, const char *path) {
   if (*path == '/') return path;
   char *folder = lp_path_dir(yaml->file), *whole = lp_path_join(folder, path);
   const char *copy = lp_arena_strdup(yaml->arena, whole);

@@ -1,6 +1,6 @@
 /* base/yaml: YAML documents read against a form, where every fault is reported with file, line and column.
  *
- * It knows the form of YAML, not the meaning of what it reads. It is a target of its own, because base/ needs only libc
+ * It knows the form of YAML, not the meaning of the values. It is a target of its own, because base/ needs only libc
  * and this needs libyaml; its callers need no header of libyaml.
  *
  * Nodes live as long as the document, texts as long as the arena. Not shared between threads.
@@ -31,7 +31,7 @@ LP_MUST_USE lp_status lp_yaml_parse(const char *file, const void *text, size_t s
 LP_MUST_USE lp_status lp_yaml_load(const char *path, lp_arena *arena, lp_yaml_reader *read, void *user, lp_diag *diag);
 
 /* A path that the document gives, relative to the folder of its file; in the arena. */
-const char *lp_yaml_beside(const lp_yaml *yaml, const char *path);
+const char *lp_yaml_relative(const lp_yaml *yaml, const char *path);
 /* The same, unless it is a name and no path: see lp_embedded_load. */
 const char *lp_yaml_named(const lp_yaml *yaml, const char *text);
 

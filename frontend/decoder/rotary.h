@@ -6,7 +6,7 @@
 
 typedef enum { LP_ROPE_DEFAULT, LP_ROPE_LINEAR, LP_ROPE_LLAMA3, LP_ROPE_YARN } lp_rope_kind;
 
-/* How frequencies are scaled for longer contexts, with the names of transformers' rope_scaling. */
+/* The scaling of frequencies for longer contexts, with the names of transformers' rope_scaling. */
 typedef struct {
   lp_rope_kind kind;
   double theta, factor;

@@ -263,7 +263,7 @@ static lp_status write_files(const lp_gguf *file, const char *folder, lp_diag *d
   return write_settings(file, folder, diag);
 }
 
-lp_status lp_gguf_write_beside(const char *path, const char *folder, lp_diag *diag) {
+lp_status lp_gguf_write_companions(const char *path, const char *folder, lp_diag *diag) {
   lp_mapping mapping = {0};
   LP_TRY(lp_file_map(path, &mapping, diag));
   lp_gguf file = {.path = path, .data = mapping.data, .size = mapping.size, .arena = lp_arena_create()};

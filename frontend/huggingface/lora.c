@@ -80,7 +80,7 @@ static lp_status add_products(const merger *m) {
       const char *module = without(arena, lp_map_key_at(m->own.tensors, i), forms[form][0]);
       if (!module) continue;
       lp_stored *b = lp_weights_find(&m->own, lp_arena_format(arena, "%s%s", module, forms[form][1]));
-      if (!b) return refuse(m, a, "has no second factor beside it");
+      if (!b) return refuse(m, a, "has no second factor");
       LP_TRY(add_product(m, module, a, b, form == 1));
     }
   }
@@ -117,7 +117,7 @@ static lp_status replace_weights(const merger *m) {
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-/* Has the adapter a tensor of a module that `name` names? */
+/* Tells whether the adapter has a tensor of a module that `name` names. */
 static bool has_tensor_of(const merger *m, const char *name) {
   lp_arena *arena = m->base->module->arena;
   for (size_t i = 0; i < lp_map_count(m->own.tensors); i++) {

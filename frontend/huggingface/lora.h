@@ -16,12 +16,13 @@ typedef struct {
 LP_MUST_USE lp_status lp_lora_config_load(const char *path, lp_lora_config *out, lp_diag *diag);
 void lp_lora_config_release(lp_lora_config *config);
 
-/* What the product of `rank` is multiplied by: alpha / rank or, with use_rslora, alpha / sqrt(rank). */
+/* Gives the factor of a product of `rank`: alpha / rank or, with use_rslora, alpha / sqrt(rank). */
 LP_MUST_USE lp_status lp_lora_scale(const lp_lora_config *config, const char *module, int64_t rank, double *out,
                                     lp_diag *diag);
-/* Is the module one of target_modules? A pattern counts as a match: PEFT saves only what it matched. */
+/* Tells whether the module is one of target_modules. A pattern counts as a match, since PEFT saves only modules that it
+ * matches. */
 bool lp_lora_targets(const lp_lora_config *config, const char *module);
-/* Is the module `name`, or does its path end in it? */
+/* Tells whether the module is `name`, or its path ends in it. */
 bool lp_lora_names(const char *module, const char *name);
 
 #endif

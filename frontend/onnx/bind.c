@@ -37,9 +37,9 @@ lp_status lp_bindings_check(lp_importer *im, const Onnx__GraphProto *graph) {
   return LP_OK;
 }
 
-/* ---- how many positions have logits ---- */
+/* ---- inputs that select positions with logits ---- */
 
-/* Is the value an index of a Gather, as it is or under another type or shape? */
+/* Tells whether the value is an index of a Gather, as it is or under another type or shape. */
 static bool is_index(const Onnx__GraphProto *graph, const char *name, int depth) {
   static const char *const views[] = {"Cast", "Unsqueeze", "Squeeze", "Reshape", "Identity"};
   for (size_t i = 0; i < graph->n_node && depth < 4; i++) {

@@ -1,4 +1,4 @@
-/* Joins an encoder to its decoder: one function that computes both. */
+/* Joins the functions of an encoder and its decoder into one. */
 #include "frontend/onnx/encoder.h"
 #include "base/path.h"
 #include "base/poly.h"
@@ -18,7 +18,7 @@ static bool is_same(const char *a, const char *b) {
   return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* The module finds weights by their file's name in its folder. */
+/* The module has one folder and finds files of weights in it by their names, so the encoder must lie there too. */
 static lp_status check_folder(const lp_importer *decoder, const char *path) {
   char *own = lp_path_dir(decoder->path), *other = lp_path_dir(path);
   lp_status status = LP_OK;
@@ -59,7 +59,7 @@ static lp_symbol lone_symbol(const lp_poly *dim) {
   return lone ? dim->term[0].symbol[0] : 0;
 }
 
-/* Makes the sizes of two values equal: a size with a name of its own becomes the other's. */
+/* Makes the sizes of two values equal: replaces a size that is a single symbol by the other's size. */
 static lp_status unify(lp_module *module, const lp_value *a, const lp_value *b, lp_diag *diag) {
   bool fits = a->type.dtype == b->type.dtype && a->type.rank == b->type.rank;
   for (int32_t i = 0; fits && i < a->type.rank; i++) {
@@ -78,8 +78,8 @@ static lp_status unify(lp_module *module, const lp_value *a, const lp_value *b, 
                   a->name ? a->name : "?", b->name ? b->name : "?");
 }
 
-/* The decoder's argument that the encoder reads, too: "attention_mask" is its "encoder_attention_mask". A new one
- * where it has none. */
+/* Replaces an argument of the encoder by the argument of the joined function: "input_ids" becomes "encoder_input_ids",
+ * "attention_mask" "encoder_attention_mask", which the decoder may have already. Adds the argument if it is missing. */
 static lp_status take_argument(lp_module *module, lp_block *main, lp_value *own, lp_diag *diag) {
   bool common = lp_streq(own->name, "input_ids") || lp_streq(own->name, "attention_mask");
   const char *name = common ? lp_arena_format(module->arena, "encoder_%s", own->name) : own->name;
@@ -91,8 +91,8 @@ static lp_status take_argument(lp_module *module, lp_block *main, lp_value *own,
   return LP_OK;
 }
 
-/* The states that the encoder computed replace those that the decoder took; what nothing reads now goes: the states,
- * and the past of a merged decoder. */
+/* Removes the arguments that no operator reads once the encoder computes the states: the states, and the past of a
+ * merged decoder. */
 static void drop_arguments(lp_module *module, lp_op *func) {
   lp_block *block = func->region;
   const char **names = LP_NEW_ARRAY(module->arena, const char *, block->arg_count + 1);
@@ -118,7 +118,7 @@ static void move_operators(lp_block *from, lp_block *to) {
   }
 }
 
-/* The output of that name, or the first. */
+/* Returns the output "last_hidden_state", or the first. */
 static lp_value *encoder_states(const lp_op *func, const lp_op *end) {
   const lp_attr *names = lp_op_attr(func, "outputs");
   for (int32_t i = 0; names && i < names->count && i < end->in_count; i++)

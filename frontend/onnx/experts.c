@@ -1,15 +1,15 @@
-/* Finds out which axis of a mask holds one choice of experts: exporters compare TopK's indices with an expert's number,
- * by OneHot or Equal, and no token chooses an expert twice. */
+/* Finds the axis of an expert's mask that counts a token's choices. Exporters compare the indices of a TopK with the
+ * expert's number, by OneHot or Equal, so that a token chooses each expert at most once. */
 #include "frontend/onnx/rows.h"
 
 #include <stdlib.h>
 
-/* The two axes of the mask as axes of a value that it is made from. */
+/* The two axes of the mask, followed back to a value from which it is computed. */
 typedef struct {
   const lp_value *value;
   int32_t axis[2];
-  bool compared;          /* below the comparison with an expert's number */
-  const lp_value *number; /* what Equal compares with, and the mask's axes there, from the right; NULL: OneHot */
+  bool compared;          /* the value is an operand of the comparison, or before it */
+  const lp_value *number; /* Equal's other operand, and the mask's axes in it, from the right; NULL: OneHot */
   int32_t number_axis[2];
 } trace;
 
@@ -41,7 +41,7 @@ static bool through_transpose(trace *t, const lp_op *op) {
   return true;
 }
 
-/* One element of an axis, which the result lacks or keeps with size 1. */
+/* Follows a Gather of one element of an axis, which the result lacks or keeps with size 1. */
 static bool through_gather(trace *t, const lp_op *op) {
   const lp_value *index = lp_op_in(op, 1);
   int32_t axis = axis_of(op, 0, lp_op_in(op, 0)->type.rank);
@@ -81,7 +81,7 @@ static bool through_unsqueeze(trace *t, const lp_op *op) {
   return true;
 }
 
-/* The axis of classes has to have been reduced to one class. */
+/* The mask must be that of one class: a Gather or Slice has reduced the axis of classes before. */
 static bool through_one_hot(trace *t, const lp_op *op) {
   lp_tensor values;
   int32_t axis = axis_of(op, -1, op->out[0]->type.rank);
@@ -135,7 +135,7 @@ static bool go_back(trace *t) {
   }
 }
 
-/* The same number is compared with all choices of a token. */
+/* Tells whether all choices of a token are compared with the same number. */
 static bool is_one_number(const trace *t, int32_t choice) {
   int32_t axis = t->number ? t->number->type.rank - t->number_axis[choice] : -1;
   int64_t size;

@@ -80,8 +80,8 @@ static const char *name_with_past(const axis_names *other) {
 static void call_vague(lp_importer *im, const char *name, const char *why, const char *a, const char *b) {
   if (lp_map_has(im->vague, name)) return;
   lp_map_put(im->vague, name, im);
-  lp_note(im->diag, LP_LOC_FILE(im->path), "the name '%s' of a size is ignored: %s '%s'%s%s%s", name, why, a,
-          b ? " and '" : "", b ? b : "", b ? "'" : "");
+  lp_note(im->diag, LP_LOC_FILE(im->path), "the dimension name '%s' is ignored, because it stands for %s '%s'%s%s%s",
+          name, why, a, b ? " and '" : "", b ? b : "", b ? "'" : "");
 }
 
 /* Finds names that carry no information because no generation allows them: one name for the sequences and their tokens,
@@ -96,12 +96,11 @@ static void find_vague_names(lp_importer *im, const Onnx__GraphProto *graph) {
   for (size_t i = 0; i < graph->n_input; i++) {
     axis_names tokens = names_of(graph->input[i]);
     if (!is_of_tokens(&tokens) || !tokens.second[0]) continue;
-    if (lp_streq(tokens.first, tokens.second))
-      call_vague(im, tokens.first, "it names both axes of", tokens.input, NULL);
+    if (lp_streq(tokens.first, tokens.second)) call_vague(im, tokens.first, "both axes of", tokens.input, NULL);
     for (size_t k = 0; k < graph->n_input && has_past; k++) {
       axis_names other = names_of(graph->input[k]);
       if (lp_streq(name_with_past(&other), tokens.second))
-        call_vague(im, tokens.second, "it names lengths of", tokens.input, other.input);
+        call_vague(im, tokens.second, "different lengths of", tokens.input, other.input);
     }
   }
 }

@@ -63,7 +63,7 @@ struct lp_importer {
   int64_t node_count; /* number of operators made */
   size_t unpacked;    /* bytes of `scratch` that the message itself takes */
   int64_t next_dim;   /* d0, d1, ... */
-  int64_t unbounded;  /* operators NonZero whose number of rows depends on data (rows.h) */
+  int64_t unbounded;  /* number of operators NonZero with a number of rows that depends on data (rows.h) */
   bool frees_lengths; /* constant lengths of inputs become symbols (lengths.h) */
   /* The nodes of a body (a function's, a branch's) are imported through this pointer. It breaks a cycle of calls: a
    * node may hold a body, and a body holds nodes. */
@@ -85,7 +85,7 @@ static inline const char *lp_text(const char *maybe) {
 }
 
 /* Maps `path` into `mapping` and sets up an importer without a module. Release with lp_importer_close, which also
- * unmaps what is still in `mapping`. */
+ * unmaps a file that is still in `mapping`. */
 LP_MUST_USE lp_status lp_importer_open(lp_importer *im, const char *path, lp_diag *diag, lp_mapping *mapping);
 /* Unpacks the file's message without tensor data, in im->scratch. */
 LP_MUST_USE lp_status lp_importer_unpack(lp_importer *im, const ProtobufCMessageDescriptor *descriptor, lp_message kind,

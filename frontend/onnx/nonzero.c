@@ -1,16 +1,18 @@
-/* Bounds the rows of a NonZero. In a mixture of experts as exporters write it, the NonZero of an expert's mask gives
- * the tokens that chose it; their rows are gathered, go through the expert, and are added to the result at their
- * places. Here the expert computes every token, and a row is left out, where rows are added, if its token did not
- * choose the expert. This needs no count of rows, and gives the same numbers, if every operator between computes each
- * row on its own (rows.c) and a token occurs once (experts.c). */
+/* Bounds the number of rows of a NonZero. Exporters write a mixture of experts as follows: NonZero of an expert's mask
+ * gives the tokens that chose it; a Gather takes their rows, the expert computes them, and a ScatterElements or
+ * ScatterND adds the results at the tokens' places. This file rewrites the expert to compute every token. The sum then
+ * takes 0 for a token that did not choose the expert. The number of rows becomes the number of tokens. The results are
+ * the same if every operator from NonZero to the sum computes each row independently (rows.c), and each token occurs
+ * once (experts.c). */
 #include "frontend/onnx/build.h"
 #include "frontend/onnx/rows.h"
 #include "frontend/onnx/tensor.h"
 
 #include <stdlib.h>
 
-/* What is known of a value with rows: all its elements in row i are a coordinate of element i that is not zero, or it
- * holds all coordinates along an axis. -1: neither. */
+/* The relation of a value with rows to the coordinates that NonZero gives. `coordinate`: row i of the value holds only
+ * this coordinate of the i-th element that is not zero. `matrix_axis`: the value holds all coordinates, along this
+ * axis. -1: it does not. */
 typedef struct {
   int32_t coordinate, matrix_axis;
 } place;
@@ -21,12 +23,12 @@ typedef struct {
   lp_symbol rows;
   const lp_poly *count; /* the bound: the size of the mask's axis of tokens */
   int32_t token_axis;
-  LP_VEC(lp_op *) users;                  /* of the rows, in order */
-  lp_value *chosen, *token, *coordinates; /* bool [count], 0..count-1, and all coordinates [rank, count] */
-  lp_op *where;                           /* new operators are put before it */
+  LP_VEC(lp_op *) users;                  /* operators that use the rows, in order */
+  lp_value *chosen, *token, *coordinates; /* bool [count]; 0 .. count - 1; all coordinates [rank, count] */
+  lp_op *where;                           /* new operators are inserted before this one */
 } bound;
 
-static const char rows_name[] = "#rows"; /* no label of a file: these have no such sign in them */
+static const char rows_name[] = "#rows"; /* dimension names of a file contain no '#' */
 
 void lp_nonzero_count(lp_importer *im, const lp_op *op) {
   lp_symbol rows = lp_symbols_find(&im->module->symbols, rows_name);
@@ -57,7 +59,7 @@ static lp_status refuse_use(const bound *b, const lp_op *user) {
   return status;
 }
 
-/* ---- the operators between --------------------------------------------------------------------------------------- */
+/* ---- operators from NonZero to the sum --------------------------------------------------------------------------- */
 
 static bool is_sum(lp_kind kind) {
   return kind == LP_ONNX_ScatterElements || kind == LP_ONNX_ScatterND;
@@ -68,7 +70,8 @@ static int by_order(const void *a, const void *b) {
   return ((*x)->order > (*y)->order) - ((*x)->order < (*y)->order);
 }
 
-/* Collects what depends on the rows or their number, each operator once, marked by its scratch pointer. */
+/* Collects the operators that depend on the rows or their number. Marks each by its scratch pointer, so that it is
+ * collected once. */
 static void collect_users(bound *b) {
   lp_vec_push(&b->users, b->source);
   b->source->scratch = b;
@@ -92,7 +95,7 @@ static bool are_own_rows(const bound *b, const lp_op *op) {
   return true;
 }
 
-/* data without rows, index and updates with rows on the axis that the index speaks of. */
+/* Tells whether `data` has no rows, and `index` and `updates` have rows on the axis that the operator indexes. */
 static bool is_own_sum(const bound *b, const lp_op *op) {
   const lp_value *data = lp_op_in(op, 0), *index = lp_op_in(op, 1), *updates = lp_op_in(op, 2);
   int64_t axis = op->kind == LP_ONNX_ScatterND ? 0 : lp_op_i64(op, "axis", 0);
@@ -109,7 +112,7 @@ static lp_status check_users(const bound *b) {
   return LP_OK;
 }
 
-/* ---- what the rows' coordinates become --------------------------------------------------------------------------- */
+/* ---- coordinates of rows ----------------------------------------------------------------------------------------- */
 
 static const place nowhere = {-1, -1};
 
@@ -117,7 +120,7 @@ static place place_of(const lp_value *value) {
   return value && value->scratch ? *(const place *)value->scratch : nowhere;
 }
 
-/* One coordinate of each row, from a value that holds all of them. */
+/* The place of a Gather that takes one coordinate of each row from a value with all coordinates. */
 static place picked(const lp_op *op, place from, const lp_value *index, int32_t rank) {
   lp_tensor tensor;
   int64_t count, axis = lp_op_i64(op, "axis", 0);
@@ -218,7 +221,8 @@ static lp_value *count_up(const bound *b, lp_value *mask) {
   return make(b, LP_ONNX_Range, 3, in, NULL, 0);
 }
 
-/* For each token: is it chosen, and by which of its choices (or the first one)? */
+/* Computes for each token whether it chose the expert, and with which of its choices; for a token that did not choose
+ * it, the first. */
 static lp_status make_coordinates(bound *b) {
   lp_value *mask = lp_op_in(b->source, 0), *parts[2];
   b->where = b->source;
@@ -237,7 +241,8 @@ static lp_status make_coordinates(bound *b) {
   return b->chosen && b->coordinates ? LP_OK : LP_FAILED;
 }
 
-/* x where the row's token is chosen, `otherwise` elsewhere; rows are axis `axis` of x. */
+/* Returns x in rows of tokens that chose the expert, and `otherwise` in all other rows. Axis `axis` of x counts
+ * rows. */
 static lp_value *where_chosen(const bound *b, lp_value *x, int32_t axis, lp_value *otherwise) {
   int64_t others[LP_MAX_RANK], count = 0;
   for (int32_t i = 0; i < x->type.rank; i++)
@@ -259,7 +264,8 @@ static bool same_shape(const lp_value *x, const lp_value *y) {
   return same;
 }
 
-/* Rows of every token in order are the tokens' own rows: a sum needs no index, and a gather no copy. */
+/* Once every token has a row, in order, a row's index is its token: the sum becomes an addition without an index, and
+ * the Gather of the rows is its operand itself. */
 static lp_status rewrite_sum(bound *b, lp_op *op) {
   lp_value *data = lp_op_in(op, 0), *updates = lp_op_in(op, 2), *made;
   const char *reduction = lp_op_str(op, "reduction", "none");

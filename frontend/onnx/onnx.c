@@ -131,7 +131,7 @@ static lp_status import_named(const char *path, const lp_import_options *options
   bool better = status == LP_FAILED && reading->has_names && import_once(path, options, &again, out, without) == LP_OK;
   if (better) {
     const lp_diag_entry *why = first_error(with);
-    lp_note(diag, why->loc, "names of dimensions contradict the graph and are ignored: %s", why->text);
+    lp_note(diag, why->loc, "dimension names contradict the graph and are ignored: %s", why->text);
   }
   lp_diag_append(diag, better ? without : with);
   lp_diag_free(with);

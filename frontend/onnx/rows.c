@@ -1,4 +1,4 @@
-/* Tells which operators keep rows apart. */
+/* Tells whether an operator computes rows independently of each other. */
 #include "frontend/onnx/rows.h"
 
 static bool any_has(const lp_poly *const *list, int32_t count, lp_symbol rows) {
@@ -29,7 +29,7 @@ int32_t lp_rows_axis(const lp_value *value, lp_symbol rows) {
 
 /* ---- one operator ------------------------------------------------------------------------------------------------ */
 
-/* An operator's operands and first result: their axes of rows, -1 where there is none. */
+/* An operator, the symbol for the number of rows, and the axis of its first result that counts them. */
 typedef struct {
   const lp_op *op;
   lp_symbol rows;
@@ -50,7 +50,7 @@ static int32_t axis_of(const step *s, int64_t otherwise, int32_t rank) {
   return (int32_t)(axis < 0 ? axis + rank : axis);
 }
 
-/* Axes from the right: broadcasting aligns these. */
+/* The axis that counts the rows, counted from the right, as broadcasting aligns axes. */
 static int32_t from_right(const step *s, int32_t index) {
   return in_rank(s, index) - in_axis(s, index);
 }
@@ -81,7 +81,8 @@ static bool reshapes_rows(const step *s) {
   return in_axis(s, 0) >= 0 && lp_poly_equal(leading(s, x, in_axis(s, 0)), leading(s, s->op->out[0], s->out));
 }
 
-/* Rows of a table by an index that has the rows; or another axis of what has them. */
+/* Tells whether the operator takes rows of a table by an index with rows, or elements along another axis of data with
+ * rows. */
 static bool gathers(const step *s) {
   bool data = lp_rows_in_shape(lp_op_in(s->op, 0), s->rows), index = lp_rows_in_shape(lp_op_in(s->op, 1), s->rows);
   int32_t axis = axis_of(s, 0, in_rank(s, 0));
@@ -92,7 +93,7 @@ static bool gathers(const step *s) {
   return data != index && (index || in_axis(s, 0) != axis);
 }
 
-/* A product whose sum does not run over rows. */
+/* Tells whether the product does not sum over rows. */
 static bool multiplies(const step *s) {
   bool second = lp_rows_in_shape(lp_op_in(s->op, 1), s->rows);
   if (lp_rows_in_shape(lp_op_in(s->op, 0), s->rows) && from_right(s, 0) == 1) return false;
@@ -120,7 +121,7 @@ static bool concatenates_others(const step *s) {
   return s->out != axis_of(s, 0, s->op->out[0]->type.rank);
 }
 
-/* What the axes from `axis` on are normalised over. */
+/* Tells whether the rows lie before the axes that the norm runs over, those from the attribute `axis` on. */
 static bool before_axis(const step *s, int64_t otherwise) {
   return only_first_has_rows(s) && in_axis(s, 0) < axis_of(s, otherwise, in_rank(s, 0));
 }
@@ -186,7 +187,7 @@ static bool keeps(const step *s) {
   }
 }
 
-/* An operand that is a size: a shape to be given, not a number to be computed with. */
+/* Tells whether the operand is a shape of the result, and not data. */
 static bool is_shape_operand(lp_kind kind, int32_t index) {
   return (kind == LP_ONNX_ConstantOfShape && index == 0) ||
          (index == 1 && (kind == LP_ONNX_Reshape || kind == LP_ONNX_Expand)) || (kind == LP_ONNX_Slice && index == 2);

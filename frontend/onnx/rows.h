@@ -1,35 +1,39 @@
-/* Rows that the data decides: NonZero gives as many as elements of its operand are not zero. Where nothing but sums
- * over rows leaves them, as in the experts of a mixture, they are bounded: every row is computed, and those that were
- * not chosen are left out at the end. */
+/* Bounds numbers of rows that depend on data. NonZero gives one row for each element of its operand that is not zero.
+ * If the rows are only summed in the end, as in a mixture of experts, the importer computes every possible row and adds
+ * only those that NonZero would give. */
 #ifndef LP_ONNX_ROWS_H
 #define LP_ONNX_ROWS_H
 
 #include "base/poly.h"
 #include "frontend/onnx/importer.h"
 
-/* ---- rows.c: which operators keep rows apart. `rows` is the symbol that stands for their number ------------------ */
+/* ---- operators that compute rows independently (rows.c) ---------------------------------------------------------- */
 
-/* Does the number of rows occur in the value's shape; in its shape or its known elements? */
+/* Tell whether the number of rows, the symbol `rows`, occurs in the value's shape; in its shape or its known
+ * elements. */
 bool lp_rows_in_shape(const lp_value *value, lp_symbol rows);
 bool lp_rows_in(const lp_value *value, lp_symbol rows);
-/* The only axis of the value that has the rows, or -1. */
+/* Returns the only axis that counts the rows, or -1. */
 int32_t lp_rows_axis(const lp_value *value, lp_symbol rows);
-/* Does row i of each result depend on row i of the operands only? Results that are known sizes do not count. */
+/* Tells whether row i of each result depends only on row i of the operands. Results that are known sizes do not
+ * count. */
 bool lp_rows_kept(const lp_op *op, lp_symbol rows);
 
 /* ---- experts.c --------------------------------------------------------------------------------------------------- */
 
-/* The axis of a matrix that counts the experts which a token chose, if at most one element along it is not zero:
- * where the matrix tells which of TopK's indices are one expert's. -1: it is not known to be so. */
+/* Returns the axis of an expert's mask [tokens, choices] or [choices, tokens] that counts a token's choices, if the
+ * mask compares the indices of a TopK with one expert's number, so that at most one element along the axis is not zero.
+ * -1: the mask has another form. */
 int32_t lp_choice_axis(const lp_value *mask);
 
 /* ---- nonzero.c --------------------------------------------------------------------------------------------------- */
 
-/* The type of a NonZero of x, to be set before its own rule runs: its number of rows is a symbol. */
+/* Returns the type of NonZero(x), with a symbol for its number of rows. The importer sets it before the operator's own
+ * shape rule runs. */
 lp_type lp_nonzero_type(lp_importer *im, const lp_value *x);
-/* Counts the operator if it is a NonZero whose number of rows is still that symbol. */
+/* Counts the operator if it is a NonZero that still has this symbol as its number of rows. */
 void lp_nonzero_count(lp_importer *im, const lp_op *op);
-/* Bounds the rows of every NonZero in the finished block; reports one whose rows are used in another way. */
+/* Bounds the rows of every NonZero in the finished block; reports the first that cannot be bounded. */
 LP_MUST_USE lp_status lp_nonzero_bound(lp_importer *im);
 
 #endif

@@ -142,7 +142,8 @@ static lp_status named_dim(lp_importer *im, const char *name, lp_loc loc, const 
     }
     lp_buf_free(&text);
     if (*out && adds_number(*out)) {
-      lp_note(im->diag, loc, "the size '%s' is treated as a new name, and may have any value", name);
+      lp_note(im->diag, loc,
+              "the dimension '%s' adds a number, so it is read as a single name, which may have any value", name);
       return fresh_symbol(im, loc, out);
     }
     if (*out) return LP_OK;

@@ -44,7 +44,7 @@ static bool views_past(const cache_pass *c, const lp_value *value) {
 
 /* ---- caches ------------------------------------------------------------------------------------------------------ */
 
-/* Declares the cache that `append` writes. `name` says of what, such as "layer.0". */
+/* Declares the cache that `append` writes, for the layer `name`, such as "layer.0". */
 static void declare_state(cache_pass *c, lp_op *append, const char *name, bool values) {
   lp_module *m = c->module;
   bool once = lp_op_bool(append, "once", false);
@@ -121,7 +121,7 @@ static void mark_tokens(const cache_pass *c, void *mark) {
 
 typedef LP_VEC(lp_op *) op_list;
 
-/* The attentions of the model's tokens to themselves, and to an encoder's states. */
+/* Finds the self-attentions of the model's tokens, and their attentions to an encoder's states. */
 static void find_attentions(const cache_pass *c, op_list *self, op_list *cross) {
   static char token;
   mark_tokens(c, &token);

@@ -1,5 +1,5 @@
-/* Finds the number of positions for which a model was made, from the rows of its position tables. An index beyond a
- * table would silently read another row. */
+/* Finds the number of positions that a model supports, from the rows of its position tables. An index beyond a table
+ * would silently read another row. */
 #include "base/poly.h"
 #include "ir/ir.h"
 #include "passes/lower/kv_cache.h"

@@ -81,7 +81,7 @@ void lp_plan_func_names_set(lp_module *module, lp_op *prefill, lp_stage stage, c
 
 /* ---- schedulers (schedulers.c, choose.c) ------------------------------------------------------------------------- */
 
-/* What the scheduler proved of a plan's distance from the best plan, in units of the objective. The dual bound rests on
+/* The scheduler's proof of a plan's distance from the best plan, in units of the objective. The dual bound rests on
  * prices of the limits: per ms of a stage's bound and per byte of a side's memory, and on the share of a message that
  * each read is charged: the `way` of a minimum cut, in the scheduler's scratch arena or the module. `complete`: the
  * search was exhaustive, so the plan itself is the best one. */
@@ -132,7 +132,7 @@ LP_MUST_USE lp_status lp_plan_objective_check(const char *text, lp_diag *diag, l
  * better plan; where no types meet the constraints, those that come nearest. The module must be annotated (types.c). */
 LP_MUST_USE lp_status lp_plan_choose_types(lp_module *module, lp_compile_request *request, lp_diag *diag);
 
-/* ---- what a placement costs (evaluate.c) ------------------------------------------------------------------------- */
+/* ---- times and cost of a placement (evaluate.c) ------------------------------------------------------------------ */
 
 /* The constraints of a request. Sweeps keep their numbers in journals, so append new ones. */
 typedef enum {

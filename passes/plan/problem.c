@@ -132,9 +132,9 @@ typedef struct {
   bool is_decode;
 } stage_lists;
 
-/* The value before communication. The module may have gone through insert-comm; a received value is then the one that
- * was sent. */
-static lp_value *behind_comm(lp_value *value) {
+/* Returns the value itself, or the value that was sent if it was received: the module may have gone through
+ * insert-comm. */
+static lp_value *sent_value(lp_value *value) {
   while (value && lp_op_is(value->def, LP_OP_COMM_RECV)) {
     int64_t tag = lp_op_i64(value->def, "tag", -1);
     const lp_op *send = value->def->prev;
@@ -177,7 +177,7 @@ static void add_edge(builder *b, stage_lists *lists, lp_value *value, int32_t co
 static bool is_free(const stage_lists *lists, const lp_op *op) {
   if (lp_op_has(op, LP_STATEFUL)) return false;
   for (int32_t i = 0; i < op->in_count; i++) {
-    lp_value *value = behind_comm(op->in[i].value);
+    lp_value *value = sent_value(op->in[i].value);
     if (!value || lp_value_is_constant(value)) continue;
     if (!producer_is_free(lists, index_of(value->def))) return false;
   }
@@ -208,7 +208,7 @@ static void add_op(builder *b, stage_lists *lists, lp_op *op, bool draws) {
   lp_vec_push(&lists->ops, item);
   op->scratch = (void *)(intptr_t)(index + 1);
   for (int32_t i = 0; i < op->in_count && !reads_only; i++) {
-    lp_value *value = behind_comm(op->in[i].value);
+    lp_value *value = sent_value(op->in[i].value);
     if (value && !lp_value_is_constant(value)) add_edge(b, lists, value, index);
   }
 }
@@ -221,7 +221,7 @@ static bool is_needed(const lp_op *op, const bool *absent) {
   return false;
 }
 
-/* Operators by order that only caches filled once need: @decode reads those. */
+/* Marks, by order, the operators that only caches filled once need. @decode reads these caches instead. */
 static bool *find_absent(lp_block *block, lp_arena *arena) {
   lp_block_renumber(block);
   bool *absent = LP_NEW_ARRAY(arena, bool, block->last ? block->last->order + 1 : 1);
@@ -294,7 +294,7 @@ static void build_stage(builder *b, lp_stage stage, lp_block *block, lp_plan_pro
   lp_plan_sizes_set(&b->sizes, b->module, b->request, stage, b->arena);
   stage_lists lists = {.is_decode = stage == LP_STAGE_DECODE};
   const lp_op *end = lp_block_terminator(block);
-  lp_value *result = end && b->request->generation ? behind_comm(lp_op_in(end, 0)) : NULL;
+  lp_value *result = end && b->request->generation ? sent_value(lp_op_in(end, 0)) : NULL;
   const lp_op *drawn = result ? result->def : NULL;
   while (drawn && lp_op_has(drawn, LP_ALIAS))
     drawn = drawn->in[0].value->def;

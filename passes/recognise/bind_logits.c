@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- which output ------------------------------------------------------------------------------------------------ */
+/* ---- the output with logits -------------------------------------------------------------------------------------- */
 
 /* Tells whether the value is [batch, positions, vocabulary] of the tokens' own batch and positions. */
 static bool is_logits_type(const lp_bind *b, lp_type type) {
@@ -46,7 +46,7 @@ typedef struct {
   const lp_bind *b;
   LP_VEC(lp_op *) op;
   LP_VEC(lp_op *) choice;
-  const lp_op *other; /* what keeps the search from its end */
+  const lp_op *other; /* an operator that the search cannot pass; NULL: none */
 } head;
 
 static bool is_in(const head *h, const lp_op *op) {
@@ -110,7 +110,8 @@ static bool is_of_head(const lp_bind *b, lp_value *value) {
   return rows && value->def && lp_poly_equal(type.dim[0], b->block->arg[b->tokens]->type.dim[0]);
 }
 
-/* Does each row of the result depend on the same row of operand 0, and would it under an axis more? */
+/* Tells whether each row of the result depends only on the same row of operand 0, also when the operand has one more
+ * axis. */
 static bool is_rowwise(const lp_op *op) {
   lp_type weight = op->in_count > 1 && lp_op_in(op, 1) ? lp_op_in(op, 1)->type : (lp_type){0};
   switch (op->kind) {

@@ -50,7 +50,7 @@ static lp_value *find_exit(const exits_pass *e, int64_t layers) {
 }
 
 /* The output of layer `index`: its last result that another layer reads. */
-static lp_value *stream_behind(const exits_pass *e, int64_t index) {
+static lp_value *stream_after(const exits_pass *e, int64_t index) {
   lp_value *found = NULL;
   LP_FOR_OPS(op, e->block) {
     if (!lp_op_has(op, LP_DECODER_LAYER) || index_of(op) != index) continue;
@@ -172,7 +172,7 @@ static void describe(lp_module *module, lp_op *head, const lp_op *like, int64_t 
 
 static lp_status reuse_head(exits_pass *e, int64_t layers, lp_value **out) {
   lp_value *logits = find_result(e, "logits");
-  lp_value *from = stream_behind(e, e->last_layer), *to = stream_behind(e, layers - 1);
+  lp_value *from = stream_after(e, e->last_layer), *to = stream_after(e, layers - 1);
   if (!logits || !from || !to || !lp_type_equal(from->type, to->type))
     return lp_error(e->diag, loc_of(e), "the model's head cannot be reused after %" PRId64 " layers", layers);
   lp_status status = mark_head(e, logits, from);

@@ -136,7 +136,7 @@ static bool is_uniformly(const lp_value *value, double wanted) {
 }
 
 /* Returns x when the other operand neither changes nor broadcasts it. */
-static lp_value *beside_neutral(const lp_op *op, double neutral) {
+static lp_value *without_neutral(const lp_op *op, double neutral) {
   lp_value *x = lp_op_in(op, 0), *y = lp_op_in(op, 1);
   if (same_type(op, x) && is_uniformly(y, neutral)) return x;
   return lp_op_has(op, LP_COMMUTES) && same_type(op, y) && is_uniformly(x, neutral) ? y : NULL;
@@ -156,12 +156,12 @@ static lp_value *neutral_rules(const lp_op *op) {
   case LP_ONNX_Add:
   case LP_ONNX_Or:
   case LP_ONNX_Sub:
-    return beside_neutral(op, 0);
+    return without_neutral(op, 0);
   case LP_ONNX_Mul:
   case LP_ONNX_And:
   case LP_ONNX_Div:
   case LP_ONNX_Pow:
-    return beside_neutral(op, 1);
+    return without_neutral(op, 1);
   case LP_ONNX_Where:
     return selected(op);
   default:

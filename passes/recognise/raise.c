@@ -229,7 +229,7 @@ static void group_adds(grouping *g) {
 
 /* The number of attentions that the operator depends on, less one, because exporters write heads anywhere in the file.
  * The loop goes back over the block, where every operator comes after its operands. */
-static int64_t layer_behind(grouping *g, lp_op *op) {
+static int64_t last_layer_before(grouping *g, lp_op *op) {
   lp_block_renumber(g->block);
   bool *needed = LP_NEW_ARRAY(g->arena, bool, op->order + 1);
   int64_t count = -1;
@@ -253,8 +253,8 @@ static void group_heads(grouping *g, const lp_op *func) {
     bool exit_head = strcmp(role, "exit_logits") == 0;
     lp_value *value = lp_op_in(last, i);
     if ((!exit_head && strcmp(role, "logits") != 0) || !value->def) continue;
-    lp_group *into =
-        new_group(g, exit_head ? LP_LAYER_EXIT_HEAD : LP_LAYER_LM_HEAD, exit_head ? layer_behind(g, value->def) : -1);
+    lp_group *into = new_group(g, exit_head ? LP_LAYER_EXIT_HEAD : LP_LAYER_LM_HEAD,
+                               exit_head ? last_layer_before(g, value->def) : -1);
     op_list list = {0};
     into->needs_norm = exit_head;
     claim_backward(g, value, into, &list);

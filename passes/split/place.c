@@ -151,7 +151,7 @@ static lp_op *add_stage(lp_module *module, const lp_op *from, lp_stage stage, co
   return func;
 }
 
-/* Caches that are filled once keep what @prefill wrote: removes the rows, and all that only they need. */
+/* Removes from @decode the rows of caches that @prefill fills once, and all operators that only these rows need. */
 static void drop_once(lp_module *module, lp_op *decode) {
   bool any = false;
   LP_FOR_OPS(op, decode->region) {

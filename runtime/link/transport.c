@@ -92,7 +92,8 @@ static lp_status dial(const lp_endpoint *endpoint, double timeout_ms, lp_channel
   if (connect_channel(*out, endpoint, timeout_ms, &why)) return LP_OK;
   lp_status status = lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", endpoint->address, why);
   if ((*out)->peers.count > 0 && security->key && !security->proves)
-    lp_note(diag, LP_LOC_NONE, "it may hold another key, or none, or want certificates beside the key: --ca");
+    lp_note(diag, LP_LOC_NONE,
+            "it may hold another key, or none, or require certificates in addition to the key: --ca");
   close_channel(*out);
   *out = NULL;
   return status;

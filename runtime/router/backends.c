@@ -72,7 +72,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   LP_TRY(lp_yaml_fields(yaml, root, "the backends", file_fields, LP_COUNT(file_fields), &file));
   LP_TRY(read_service(yaml, file.service, out));
   if (file.split) {
-    LP_TRY(lp_service_from_split(lp_yaml_beside(yaml, file.split), out->arena, &out->of[LP_ROUTE_SPLIT].model,
+    LP_TRY(lp_service_from_split(lp_yaml_relative(yaml, file.split), out->arena, &out->of[LP_ROUTE_SPLIT].model,
                                  yaml->diag));
     out->of[LP_ROUTE_SPLIT].there = true;
   }

@@ -67,7 +67,7 @@ static lp_status read_router(lp_yaml *yaml, serve_file *file) {
   if (file->rule && (!lp_route_parse(file->rule, &config->rule) || config->rule == LP_ROUTE_SPLIT))
     return lp_error(yaml->diag, lp_yaml_loc(yaml, file->router), "'rule' is '%s', neither %s nor %s", file->rule,
                     lp_route_name(LP_ROUTE_EDGE), lp_route_name(LP_ROUTE_CLOUD));
-  if (config->pool) config->pool = lp_yaml_beside(yaml, config->pool);
+  if (config->pool) config->pool = lp_yaml_relative(yaml, config->pool);
   return LP_OK;
 }
 
@@ -80,7 +80,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
     return lp_error(yaml->diag, lp_yaml_loc(yaml, root), "the server requires 'edge', 'cloud' or both");
   if (file.edge) {
     LP_TRY(lp_yaml_fields(yaml, file.edge, "'edge'", edge_fields, LP_COUNT(edge_fields), &file));
-    file.config.bundle = lp_yaml_beside(yaml, file.config.bundle);
+    file.config.bundle = lp_yaml_relative(yaml, file.config.bundle);
   }
   if (file.cloud) LP_TRY(read_cloud(yaml, &file));
   if (file.router) LP_TRY(read_router(yaml, &file));

@@ -36,8 +36,9 @@ static lp_status read_site(lp_yaml *yaml, const lp_yaml_node *node, lp_site site
   bool given = file.model.ttft_s >= 0 || file.model.tpot_s >= 0 || file.tokens_per_s > 0 || file.model.prompt_s > 0;
   if ((file.bench != NULL) + (file.report != NULL) + given != 1)
     return lp_error(yaml->diag, loc, "'%s' wants one of 'bench', 'report', or figures ('ttft' and 'tpot')", what);
-  if (file.bench) return lp_service_from_bench(lp_yaml_beside(yaml, file.bench), yaml->arena, out, yaml->diag);
-  if (file.report) return lp_service_from_report(lp_yaml_beside(yaml, file.report), site, yaml->arena, out, yaml->diag);
+  if (file.bench) return lp_service_from_bench(lp_yaml_relative(yaml, file.bench), yaml->arena, out, yaml->diag);
+  if (file.report)
+    return lp_service_from_report(lp_yaml_relative(yaml, file.report), site, yaml->arena, out, yaml->diag);
   if ((file.model.tpot_s >= 0) == (file.tokens_per_s > 0))
     return lp_error(yaml->diag, loc, "'%s' wants one of 'tpot' and 'tokens_per_s'", what);
   if (file.model.ttft_s < 0) return lp_error(yaml->diag, loc, "'%s' lacks 'ttft'", what);

@@ -167,7 +167,7 @@ static lp_status read_arrivals(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_s
   scenario->rate = file.poisson;
   scenario->every_s = file.every_s;
   if (!file.trace) return LP_OK;
-  LP_TRY(named(yaml, node, "trace", read_trace(lp_yaml_beside(yaml, file.trace), scenario, yaml->diag)));
+  LP_TRY(named(yaml, node, "trace", read_trace(lp_yaml_relative(yaml, file.trace), scenario, yaml->diag)));
   if (scenario->requests == 0 || scenario->requests > scenario->trace_count) scenario->requests = scenario->trace_count;
   return LP_OK;
 }

@@ -186,8 +186,8 @@ lp_status lp_load_config(lp_loader *loader, const char *dir) {
   lp_status status = LP_OK;
   for (size_t i = 0; i < LP_COUNT(files) && status == LP_OK; i++) {
     char *path = lp_path_join(dir, files[i].name);
-    lp_loader beside = {.tokenizer = loader->tokenizer, .file = path, .diag = loader->diag};
-    if (lp_path_exists(path)) status = files[i].load(&beside);
+    lp_loader part = {.tokenizer = loader->tokenizer, .file = path, .diag = loader->diag};
+    if (lp_path_exists(path)) status = files[i].load(&part);
     free(path);
   }
   return status;

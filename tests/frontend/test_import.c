@@ -137,7 +137,7 @@ LP_TEST(agrees_on_dimensions) {
 LP_TEST(a_number_in_a_name_is_no_size) {
   lp_module *module = masked_rows("batch seq", "batch past", "batch past+1");
   ck_assert_str_eq(onnx_type_text(module, onnx_result(module, 0)->out[0]), "f32[batch,seq + past]");
-  ck_assert_ptr_nonnull(strstr(onnx_message(diag, 0), "the size 'past+1' is treated as a new name"));
+  ck_assert_ptr_nonnull(strstr(onnx_message(diag, 0), "the dimension 'past+1' adds a number"));
   lp_module_free(module);
 }
 
@@ -148,7 +148,7 @@ LP_TEST(the_graph_outweighs_names) {
   ck_assert_str_eq(onnx_type_text(module, mul->out[0]), "f32[d0,d1 + d3]");
   ck_assert_str_eq(onnx_type_text(module, lp_op_in(mul, 1)), "f32[d0,d1 + d3]");
   ck_assert_uint_eq(lp_diag_count(diag), 1);
-  ck_assert_ptr_nonnull(strstr(onnx_message(diag, 0), "note: names of dimensions contradict the graph and are ignored: "
+  ck_assert_ptr_nonnull(strstr(onnx_message(diag, 0), "note: dimension names contradict the graph and are ignored: "
                                                       "dimensions 2*width and width must agree"));
   lp_module_free(module);
 }

@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   lp_module_free(module);
   lp_diag_clear(diag);
-  fuzz_check_reported(lp_gguf_write_beside(path, folder, diag), diag);
+  fuzz_check_reported(lp_gguf_write_companions(path, folder, diag), diag);
   lp_diag_free(diag);
   lp_dir_abandon(folder);
   free(folder);

@@ -53,10 +53,10 @@ static void release_adapters(lp_adapter *adapters, size_t count) {
 }
 
 /* Writes the tokenizer and settings that a GGUF file holds as the files that accompany other models. */
-static lp_status take_beside(lp_compile *compile, lp_diag *diag) {
+static lp_status write_gguf_companions(lp_compile *compile, lp_diag *diag) {
   if (lp_model_form_of(compile->model) != LP_MODEL_GGUF) return LP_OK;
-  LP_TRY(lp_dir_temporary("llmpart-gguf", &compile->beside, diag));
-  return lp_gguf_write_beside(compile->model, compile->beside, diag);
+  LP_TRY(lp_dir_temporary("llmpart-gguf", &compile->gguf_companions, diag));
+  return lp_gguf_write_companions(compile->model, compile->gguf_companions, diag);
 }
 
 /* Compares the bundle with the model. Removes a bundle that differs or cannot be compared. */
@@ -76,7 +76,7 @@ static lp_status check_bundle(const lp_compile *compile, const lp_import_options
 static lp_status import_and_emit(lp_compile *compile, const lp_import_options *import, lp_diag *diag) {
   lp_module *module = NULL;
   LP_TRY(lp_model_import(compile->model, import, &module, diag));
-  lp_status status = take_beside(compile, diag);
+  lp_status status = write_gguf_companions(compile, diag);
   if (status == LP_OK) status = lp_compile_emit(compile, module, diag);
   lp_module_free(module);
   if (status == LP_OK && compile->check) status = check_bundle(compile, import, diag);

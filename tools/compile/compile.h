@@ -8,14 +8,14 @@
 typedef struct {
   const char *given;                   /* the model as named: a file, or a folder */
   const char *model, *encoder;         /* its file; the file of its encoder, NULL: none */
-  char *found_decoder, *found_encoder; /* owned: what `model` and `encoder` may point to */
+  char *found_decoder, *found_encoder; /* owned; `model` and `encoder` may point to them */
   const char *output, *emit, *side;
   const char *device, *cloud, *link, *tokenizer, *depfile, *subgraph;
   /* As the user gave it; NULL: that of the machine. */
   const char *march, *march_side[LP_SIDE_COUNT], *backend[LP_SIDE_COUNT];
   bool plan_only, table1, locations, profile, check;
-  bool says_lengths; /* --isl or --osl was given */
-  char *beside;      /* a temporary folder with the tokenizer and settings of a GGUF file, owned; NULL: none */
+  bool says_lengths;     /* --isl or --osl was given */
+  char *gguf_companions; /* a temporary folder with the tokenizer and settings of a GGUF file, owned; NULL: none */
   lp_texts reports, bind, pins, adapters;
   int64_t private_layers; /* -1: not given */
   lp_numbers exits;
@@ -35,7 +35,7 @@ LP_MUST_USE lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag);
 /* Sets the request's mode and rates of early exits from --exit-mode and --exit-rates, after lp_compile_prepare
  * (exits.c). */
 LP_MUST_USE lp_status lp_compile_read_exits(lp_compile *compile, lp_diag *diag);
-/* Sets the model's file, and its encoder unless --encoder names one: the one that stands beside a decoder
+/* Sets the model's file, and its encoder: the file that --encoder names, or else the encoder in the decoder's folder
  * (request.c). */
 LP_MUST_USE lp_status lp_compile_find_model(lp_compile *compile, const char *given, lp_diag *diag);
 /* Warns when the lengths of the request exceed the context of the model. The module must have its operators. */
@@ -44,7 +44,7 @@ void lp_compile_check_lengths(const lp_compile *compile, const lp_module *module
 char *lp_compile_output(const lp_compile *compile);
 /* The path of a file that belongs to the model: in its folder, or one folder up where exporters put models into
  * `onnx/`. NULL: there is none. Release with free(). */
-char *lp_compile_find_beside(const lp_compile *compile, const char *name);
+char *lp_compile_find_companion(const lp_compile *compile, const char *name);
 /* The folder of the model's settings; NULL: there are none. Release with free(). */
 char *lp_compile_settings(const lp_compile *compile);
 /* The tokenizer that the user gave, or the one in the model's folder; NULL: there is none. Release with free(). */

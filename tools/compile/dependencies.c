@@ -37,14 +37,14 @@ static void put_weight_files(lp_writer *writer, lp_map *seen, const lp_module *m
 }
 
 /* Adds the tokenizer, its companions, and the model's settings. */
-static void put_files_beside(const lp_compile *compile, lp_writer *writer, lp_map *seen) {
+static void put_companions(const lp_compile *compile, lp_writer *writer, lp_map *seen) {
   static const char *const names[] = {"tokenizer_config.json", "chat_template.jinja", "config.json",
                                       "generation_config.json", "genai_config.json"};
   char *tokenizer = lp_compile_tokenizer(compile), *folder = tokenizer ? lp_path_dir(tokenizer) : NULL;
   if (tokenizer && lp_path_exists(tokenizer)) put_dependency(writer, seen, tokenizer);
   for (size_t i = 0; i < LP_COUNT(names); i++) {
     bool with_tokenizer = i < 2;
-    char *path = !with_tokenizer ? lp_compile_find_beside(compile, names[i])
+    char *path = !with_tokenizer ? lp_compile_find_companion(compile, names[i])
                  : folder        ? lp_path_join(folder, names[i])
                                  : NULL;
     if (path && lp_path_exists(path)) put_dependency(writer, seen, path);
@@ -80,7 +80,7 @@ lp_status lp_compile_write_dependencies(const lp_compile *compile, const lp_modu
   if (compile->encoder) put_dependency(writer, seen, compile->encoder);
   put_weight_files(writer, seen, module);
   put_adapters(compile, writer, seen);
-  if (lp_streq(compile->emit, "bundle")) put_files_beside(compile, writer, seen);
+  if (lp_streq(compile->emit, "bundle")) put_companions(compile, writer, seen);
   const char *others[] = {compile->device, compile->cloud, compile->link};
   for (size_t i = 0; i < LP_COUNT(others); i++)
     if (others[i] && lp_path_exists(others[i])) put_dependency(writer, seen, others[i]);

@@ -101,7 +101,7 @@ lp_status lp_compile_read_exits(lp_compile *compile, lp_diag *diag) {
                        "this is for --exits with --cloud and a device's half that ends at the last exit");
   if (!at_exit) return LP_OK;
   char *path =
-      compile->exit_rates ? lp_strdup(compile->exit_rates) : lp_compile_find_beside(compile, "calibration.json");
+      compile->exit_rates ? lp_strdup(compile->exit_rates) : lp_compile_find_companion(compile, "calibration.json");
   *rates = (lp_exit_rates){.mode = path ? LP_EXITS_EXACT : LP_EXITS_FULL, .row_share = 1};
   if (compile->exit_mode) rates->mode = mode_of(compile->exit_mode);
   lp_status status = LP_OK;

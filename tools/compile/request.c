@@ -140,12 +140,12 @@ char *lp_compile_output(const lp_compile *compile) {
 
 /* The folder with the files that belong to the model. */
 static char *folder_of(const lp_compile *compile) {
-  if (compile->beside) return lp_strdup(compile->beside);
+  if (compile->gguf_companions) return lp_strdup(compile->gguf_companions);
   bool is_folder = lp_model_form_of(compile->model) == LP_MODEL_HUGGINGFACE;
   return is_folder ? lp_strdup(compile->model) : lp_path_dir(compile->model);
 }
 
-char *lp_compile_find_beside(const lp_compile *compile, const char *name) {
+char *lp_compile_find_companion(const lp_compile *compile, const char *name) {
   char *dir = folder_of(compile), *path = lp_path_join(dir, name);
   if (!lp_path_exists(path) && lp_streq(lp_path_base(dir), "onnx")) {
     char *up = lp_path_dir(dir);
@@ -163,14 +163,14 @@ char *lp_compile_settings(const lp_compile *compile) {
   static const char *const names[] = {"config.json", "generation_config.json", "genai_config.json"};
   char *found = NULL;
   for (size_t i = 0; i < LP_COUNT(names) && !found; i++)
-    found = lp_compile_find_beside(compile, names[i]);
+    found = lp_compile_find_companion(compile, names[i]);
   char *folder = found ? lp_path_dir(found) : NULL;
   free(found);
   return folder;
 }
 
 char *lp_compile_tokenizer(const lp_compile *compile) {
-  return compile->tokenizer ? lp_strdup(compile->tokenizer) : lp_compile_find_beside(compile, "tokenizer.json");
+  return compile->tokenizer ? lp_strdup(compile->tokenizer) : lp_compile_find_companion(compile, "tokenizer.json");
 }
 
 void lp_compile_check_lengths(const lp_compile *compile, const lp_module *module, lp_diag *diag) {
@@ -207,8 +207,8 @@ lp_status lp_compile_find_model(lp_compile *compile, const char *given, lp_diag 
 void lp_compile_release(lp_compile *compile) {
   free(compile->found_decoder);
   free(compile->found_encoder);
-  lp_dir_abandon(compile->beside);
-  free(compile->beside);
+  lp_dir_abandon(compile->gguf_companions);
+  free(compile->gguf_companions);
   lp_hw_free(compile->device_machine);
   lp_hw_free(compile->cloud_machine);
   lp_link_free(compile->link_model);

@@ -21,7 +21,7 @@ typedef struct {
 typedef struct {
   lp_operator_count count;
   const char *status; /* runs, decomposes, inlined, refused */
-  const char *reason; /* why refused; NULL otherwise */
+  const char *reason; /* the reason of a refusal; NULL otherwise */
 } support_row;
 
 typedef struct {
@@ -180,7 +180,7 @@ static int compare_rows(const void *a, const void *b) {
   return order ? order : strcmp(x->name, y->name);
 }
 
-/* Adds the operators of the encoder's file; one that the decoder has too gets one row. */
+/* Adds the operators of the encoder's file. An operator that the decoder has too gets one row. */
 static lp_status add_encoder(support_table *table, const lp_import_options *import, lp_operator_count **counts,
                              lp_diag *diag) {
   const lp_import_options whole = {.weights_absent_ok = true};

@@ -38,7 +38,7 @@ static double number(lp_dtype dtype, const void *data, int64_t i) {
   return lp_tensor_f64(&tensor, i);
 }
 
-/* The bundle gives logits of all positions, the graph perhaps of the last one only. */
+/* Finds the bundle's logits. They are those of all positions, while the graph may give only the last position's. */
 static const lp_verify_array *find_logits(const lp_verify_array *found, size_t count, const lp_array *wanted) {
   for (size_t i = 0; i < count; i++)
     if (found[i].rank == 3 && found[i].dim[0] == wanted->dim[0] && found[i].dim[2] == wanted->dim[2] &&
@@ -81,8 +81,9 @@ static void compare(const check *c, const char *name, const lp_verify_array *fou
   lp_buf_free(&why);
 }
 
-/* A step that ONNX Runtime refuses after others (as GroupQueryAttention does several tokens of two sequences after a
- * past) leaves the others valid: it becomes a result, and sets *refused. */
+/* Runs a step of the reference. If ONNX Runtime refuses a step after others, the others stay valid, so the refusal
+ * becomes a result and sets *refused. For example, GroupQueryAttention refuses several tokens of two sequences after a
+ * past. */
 static lp_status run_reference(check *c, const char *name, const int64_t *tokens, int64_t count, lp_array *wanted,
                                bool *refused, lp_diag *diag) {
   lp_diag *own = lp_diag_create();
@@ -131,7 +132,7 @@ static lp_status run_bundle(const check *c, const char *name, int64_t batch, int
   return status;
 }
 
-/* *ends: the batch ends with this step. */
+/* Sets *ends if this is the last step of the batch. */
 static lp_status run_step(check *c, int64_t batch, int64_t past, int64_t count, bool *ends, lp_diag *diag) {
   int64_t tokens[2 * MOST_STEP], vocab = lp_reference_vocab(c->reference);
   for (int64_t i = 0; i < batch * count; i++)

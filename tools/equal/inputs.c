@@ -103,7 +103,7 @@ static double follower(const lp_step_input *in, int64_t i, int64_t past) {
   }
 }
 
-/* Small numbers around 0, which differ between inputs and are the same in every step of a sequence. */
+/* Draws a small number around 0. The numbers differ between inputs, and are the same in every step of a sequence. */
 static double datum(const lp_step_inputs *r, int32_t input, int64_t i) {
   double number = lp_random_uniform(r->drawn, (uint64_t)input, (uint64_t)i);
   return lp_dtype_is_float(r->input[input].array.dtype) ? 2 * number - 1 : 1;

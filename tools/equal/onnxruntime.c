@@ -29,7 +29,7 @@ static const char *python(void) {
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
-/* A Python that ended is an error and no SIGPIPE. */
+/* If Python has ended, the write fails, without a SIGPIPE. */
 static lp_status put(const lp_onnxruntime *r, const void *data, size_t size, lp_diag *diag) {
   for (const char *at = data; size > 0;) {
     ssize_t sent = send(r->socket, at, size, MSG_NOSIGNAL);
@@ -60,7 +60,7 @@ static lp_status put_text(const lp_onnxruntime *r, const char *text, lp_diag *di
   return put(r, text, strlen(text), diag);
 }
 
-/* The status word of an answer; where it is not 0, its text becomes the diagnostic. */
+/* Reads the status word of an answer. If it is not 0, a text follows, which becomes the diagnostic. */
 static lp_status get_status(lp_onnxruntime *r, lp_diag *diag) {
   int64_t status, length;
   r->refused = false;
@@ -83,7 +83,7 @@ static lp_status get_status(lp_onnxruntime *r, lp_diag *diag) {
 
 /* ---- the process ------------------------------------------------------------------------------------------------- */
 
-/* Its end of the socket is descriptor 0; what it prints goes to stderr. */
+/* Starts Python with its end of the socket as descriptor 0 and with stderr as its output. */
 static int spawn(lp_onnxruntime *r, int its_end, int64_t threads) {
   char count[24];
   (void)snprintf(count, sizeof count, "%" PRId64, threads);
@@ -125,7 +125,7 @@ lp_status lp_onnxruntime_open(const char *model, int64_t threads, lp_onnxruntime
 
 void lp_onnxruntime_close(lp_onnxruntime *r) {
   if (!r) return;
-  if (r->socket >= 0) (void)close(r->socket); /* it ends when nothing more can come */
+  if (r->socket >= 0) (void)close(r->socket); /* Python ends when it reads the end of the socket */
   while (r->pid > 0 && waitpid(r->pid, NULL, 0) < 0 && errno == EINTR) {
   }
   free(r);

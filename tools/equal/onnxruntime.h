@@ -1,5 +1,5 @@
-/* ONNX Runtime in a process of its own: Python runs onnxruntime.py, whose text is part of this program, with PyPI's
- * onnxruntime. Nothing but `llmpart verify --against=onnxruntime` needs it. */
+/* ONNX Runtime in a child process: Python runs onnxruntime.py, which is part of this program, with PyPI's onnxruntime.
+ * Only `llmpart verify --against=onnxruntime` needs it. */
 #ifndef LP_TOOLS_EQUAL_ONNXRUNTIME_H
 #define LP_TOOLS_EQUAL_ONNXRUNTIME_H
 
@@ -12,11 +12,11 @@ typedef struct {
   lp_array array;
 } lp_named_array;
 
-/* Loads an ONNX model. Python is $LLMPART_PYTHON or `python3`. Fails when Python, the package or the model cannot be
- * had. `threads` 0: all cores. */
+/* Loads an ONNX model. Python is $LLMPART_PYTHON or `python3`. Fails when Python cannot be started, or cannot load the
+ * package or the model. `threads` 0: all cores. */
 LP_MUST_USE lp_status lp_onnxruntime_open(const char *model, int64_t threads, lp_onnxruntime **out, lp_diag *diag);
 void lp_onnxruntime_close(lp_onnxruntime *runtime); /* NULL is allowed */
-/* Tells whether the last failure was ONNX Runtime's own: it does not run the model on such inputs. */
+/* Tells whether ONNX Runtime itself caused the last failure, because it cannot run the model on such inputs. */
 bool lp_onnxruntime_refused(const lp_onnxruntime *runtime);
 /* Runs the model once: found[wanted_count] receives the outputs of these names, their data in `arena`. */
 LP_MUST_USE lp_status lp_onnxruntime_run(lp_onnxruntime *runtime, const lp_named_array *inputs, size_t count,

@@ -29,8 +29,9 @@ LP_MUST_USE lp_status lp_reference_begin(lp_reference *reference, int64_t batch,
  * or [batch][1][vocab] of a graph that gives those of the last position only. */
 LP_MUST_USE lp_status lp_reference_step(lp_reference *reference, const int64_t *tokens, int64_t count, lp_array *logits,
                                         lp_diag *diag);
-/* How many inputs are neither tokens nor caches nor follow from the sizes, and these after a step, borrowed until the
- * next: the bundle takes the same. `out` may be NULL. */
+/* Returns the number of inputs that are neither tokens nor caches and do not follow from the sizes. `out` (NULL is
+ * allowed) receives them as they were in the last step, borrowed until the next, so that the bundle gets the same
+ * data. */
 size_t lp_reference_data(const lp_reference *reference, lp_verify_array *out);
 /* The tokens' input with tokens[batch][count] in its element type, borrowed until the next step. */
 lp_verify_array lp_reference_tokens(const lp_reference *reference);

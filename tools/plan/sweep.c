@@ -105,10 +105,10 @@ static lp_status load_model(const lp_sweep_spec *spec, lp_module **out, lp_diag 
 static lp_status sweep(const sweep_flags *flags, const lp_sweep_spec *spec, lp_diag *diag) {
   lp_module *module = NULL;
   LP_TRY(load_model(spec, &module, diag));
-  lp_buf beside = {0};
-  lp_buf_printf(&beside, "%s.journal", spec->path);
+  lp_buf journal = {0};
+  lp_buf_printf(&journal, "%s.journal", spec->path);
   const lp_sweep_options options = {.threads = (int32_t)flags->threads,
-                                    .journal = flags->journal ? flags->journal : lp_buf_text(&beside),
+                                    .journal = flags->journal ? flags->journal : lp_buf_text(&journal),
                                     .journal_is_ours = !flags->journal,
                                     .progress = isatty(STDERR_FILENO) ? show_progress : NULL};
   lp_sweep_result result;
@@ -118,7 +118,7 @@ static lp_status sweep(const sweep_flags *flags, const lp_sweep_spec *spec, lp_d
   /* The sweep is complete, so no later run needs the journal. */
   if (status == LP_OK && !flags->journal) (void)unlink(options.journal);
   lp_sweep_result_free(&result);
-  lp_buf_free(&beside);
+  lp_buf_free(&journal);
   lp_module_free(module);
   return status;
 }

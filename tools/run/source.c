@@ -1,4 +1,4 @@
-/* The source of an encoder: the prompt's tokens, or features from a file. */
+/* Makes the source of an encoder: the prompt's tokens, or features from a file. */
 #include "tools/run/source.h"
 
 #include "base/file.h"
@@ -10,7 +10,8 @@
 
 enum { NPY_HEAD = 10 }; /* magic, version, and the length of the header in two bytes */
 
-/* The data of a .npy file of little-endian f32 in C order; other files are such data without a header. */
+/* Finds the data of a .npy file, which must be little-endian f32 in C order. A file without its magic number is such
+ * data from byte 0 on. */
 static lp_status find_data(const char *path, const char *data, size_t size, size_t *begin, lp_diag *diag) {
   *begin = 0;
   if (size < NPY_HEAD || memcmp(data, "\x93NUMPY", 6) != 0) return LP_OK;
@@ -59,7 +60,7 @@ static lp_status check_lengths(const lp_run_prompt *prompt, lp_diag *diag) {
   return LP_OK;
 }
 
-/* A row for each sequence, or one row for all. */
+/* Reads a row for each sequence, or one row for all sequences. */
 static lp_status read_decoder_tokens(const lp_prompt_flags *flags, int64_t batch, lp_run_prompt *out, lp_diag *diag) {
   LP_TRY(lp_prompt_read_rows(flags->decoder_tokens, "--decoder-tokens", out, diag));
   LP_TRY(check_lengths(out, diag));

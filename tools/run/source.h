@@ -1,4 +1,4 @@
-/* What the encoder of a model reads, from the flags of `llmpart run`. */
+/* The source of a model's encoder, from the flags of `llmpart run`. */
 #ifndef LP_TOOLS_RUN_SOURCE_H
 #define LP_TOOLS_RUN_SOURCE_H
 
@@ -8,12 +8,13 @@
 typedef struct {
   lp_source source;       /* borrows from the members below */
   lp_run_prompt text;     /* the prompt, which the encoder reads */
-  LP_VEC(float) features; /* those of one sequence for each of the batch */
+  LP_VEC(float) features; /* [batch] times the features of one sequence */
 } lp_run_source;
 
-/* For a bundle with an encoder: makes the prompt, or the file of features that `flags` names, the encoder's source, and
- * replaces `prompt` by what the decoder begins with: the tokens that `flags` gives, or the model's own. For any other
- * bundle checks that the prompt's rows are of one length. `out` is zeroed first; release it also after a failure. */
+/* For a bundle with an encoder: moves the prompt into the encoder's source, or reads the file of features that `flags`
+ * names, and replaces `prompt` by the tokens with which the decoder begins: those that `flags` gives, or the model's
+ * own. For any other bundle it checks that the prompt's rows have one length. The function zeroes `out` first; the
+ * caller releases it with lp_run_source_free, also after a failure. */
 LP_MUST_USE lp_status lp_run_source_make(const lp_prompt_flags *flags, const lp_bundle *bundle, lp_run_prompt *prompt,
                                          lp_run_source *out, lp_diag *diag);
 void lp_run_source_free(lp_run_source *source);

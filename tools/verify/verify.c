@@ -5,16 +5,16 @@
 
 #include <stdlib.h>
 
-/* Test data lies where --test-data says, or with --against=expected beside the model. */
+/* Verifies with test data from the folder that --test-data names or, for --against=expected, from the model's. */
 static lp_status verify_in(const char *model, const char *temporary, lp_verify_options *options,
                            lp_verify_results *results, lp_diag *diag) {
   if (options->against && !lp_streq(options->against, "expected"))
     return lp_verify_against(model, temporary, options, results, diag);
-  char *beside = lp_path_dir(model);
+  char *folder = lp_path_dir(model);
   options->against = NULL;
   lp_status status =
-      lp_verify_model(model, options->test_data ? options->test_data : beside, temporary, options, results, diag);
-  free(beside);
+      lp_verify_model(model, options->test_data ? options->test_data : folder, temporary, options, results, diag);
+  free(folder);
   return status;
 }
 

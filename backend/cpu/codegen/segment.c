@@ -28,7 +28,7 @@ typedef struct {
 
 enum { READ = 1, WRITTEN = 2 };
 
-/* How a call depends on the calls since the last barrier. */
+/* The dependence of a call on the calls since the last barrier. */
 typedef enum { INDEPENDENT, DEPENDS_ON_ROWS, DEPENDENT } dependence;
 
 static int64_t value_memory(const hazards *h, lp_value *value) {

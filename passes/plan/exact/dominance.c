@@ -120,7 +120,7 @@ static stair make_stair(const lp_exact *x) {
   stair s = {.first = -1, .second = -1, .is_all = true};
   for (int i = 0; i < (int)LP_STAGE_COUNT + (int)LP_SIDE_COUNT; i++) {
     if (!(limit_of(x, i) > 0)) continue;
-    if (s.second >= 0 || i >= LP_STAGE_COUNT) s.is_all = false; /* what is active counts besides bytes */
+    if (s.second >= 0 || i >= LP_STAGE_COUNT) s.is_all = false; /* with a limit on bytes, the active set counts too */
     if (s.first < 0)
       s.first = i;
     else if (s.second < 0)
@@ -129,7 +129,7 @@ static stair make_stair(const lp_exact *x) {
   return s;
 }
 
-/* The number of steps whose first quantity is at most `most`. */
+/* Returns the number of steps with a first quantity of at most `most`. */
 static size_t steps_up_to(const stair *s, double most) {
   size_t low = 0, high = s->step.count;
   while (low < high) {

@@ -103,8 +103,8 @@ static lp_status read_axis(reader *r, const axis_form *form, const char *key, co
 
 /* ---- machines and links ------------------------------------------------------------------------------------------ */
 
-/* A path in the file is relative to the file's folder. */
-static const char *beside_spec(const reader *r, const char *text) {
+/* Resolves a path in the file, which is relative to the file's folder. */
+static const char *relative_to_spec(const reader *r, const char *text) {
   size_t length = strcspn(text, ",");
   const char *name = lp_arena_strndup(r->spec->arena, text, length);
   bool path = strchr(name, '/') || lp_has_suffix(name, ".yaml") || lp_has_suffix(name, ".yml");
@@ -121,7 +121,7 @@ static lp_status load_machine(reader *r, const char *key, const char *text, cons
   *out = lp_map_get(r->machines, text);
   if (*out) return LP_OK;
   lp_diag *inner = lp_diag_create();
-  if (lp_hw_load(beside_spec(r, text), out, inner) != LP_OK) return relay(r, node, key, inner);
+  if (lp_hw_load(relative_to_spec(r, text), out, inner) != LP_OK) return relay(r, node, key, inner);
   lp_diag_free(inner);
   lp_map_put(r->machines, text, *out);
   return LP_OK;
@@ -140,7 +140,7 @@ static lp_status add_machines(reader *r, const char *const *text, const lp_yaml_
 static lp_status add_link(reader *r, const char *text, const lp_yaml_node *node) {
   lp_sweep_link link = {.name = text};
   lp_diag *inner = lp_diag_create();
-  if (lp_link_load(beside_spec(r, text), &link.link, inner) != LP_OK) return relay(r, node, "links", inner);
+  if (lp_link_load(relative_to_spec(r, text), &link.link, inner) != LP_OK) return relay(r, node, "links", inner);
   lp_diag_free(inner);
   lp_vec_push(&r->spec->links, link);
   return LP_OK;

@@ -33,14 +33,15 @@ lp_rewrite_rule lp_rewrite_ms_attention, lp_rewrite_multi_head, lp_rewrite_decod
 lp_rewrite_rule lp_rewrite_dynamic_quantize, lp_rewrite_matmul_integer, lp_rewrite_qlinear_matmul,
     lp_rewrite_ms_quantize, lp_rewrite_matmul_nbits, lp_rewrite_dynamic_matmul, lp_rewrite_matmul_to_float,
     lp_rewrite_gather_block;
-/* A matrix of packed codes, in blocks of columns that share a scale and a zero point. All are constants. */
+/* A matrix of packed codes, in blocks of columns that share a scale and a zero point. All three values are
+ * constants. */
 typedef struct {
   lp_value *weight, *scale, *zero; /* zero NULL: the middle of the range */
-  bool zeros_adjoin;               /* one zero point for each row, and no row begins a new byte */
+  bool zeros_adjoin;               /* there is one zero point for each row, and rows do not begin at a new byte */
   int64_t rows, columns, bits, block;
   lp_dtype result;
 } lp_rw_packed;
-/* The matrix [rows, columns] in the type `result`. */
+/* Returns the matrix [rows, columns] in the type `result`. */
 lp_value *lp_rw_unpacked(lp_rewrite *r, const lp_rw_packed *p);
 /* Tells the user, in one note, that products with accuracy_level = 4 are computed with f32 activations (quant.c). */
 void lp_note_activations(const lp_block *block, lp_diag *diag);

@@ -1,11 +1,12 @@
-/* Rewrites com.microsoft: MoE, QMoE (ContribOperators.md). The IR has no branches: each expert computes every token,
- * and its result counts with the weight that the router gave it, and as nothing where the token did not choose it. */
+/* Rewrites com.microsoft: MoE, QMoE (ContribOperators.md). The IR has no branches, so each expert computes every token.
+ * The result of a token is the sum over the experts that it chose, each times the weight that the router gave it. */
 #include "passes/recognise/decompose/decompose.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Where the operands stand: weights, scales (QMoE), bias, and zero points (QMoE) of each of three products. */
+/* Indices of the operands of the three products: weights, scales (QMoE), bias and zero points (QMoE); -1: the operator
+ * has no such operand. */
 typedef struct {
   int32_t weight[3], scale[3], bias[3], zero[3];
 } operand_places;
@@ -20,10 +21,10 @@ typedef struct {
   int64_t experts, hidden, inter, rows[3], columns[3]; /* of each product's weight */
   operand_places at;
   lp_value *x;     /* [tokens, hidden] */
-  lp_value *share; /* [tokens, experts]: the weight of each expert, 0 where not chosen */
+  lp_value *share; /* [tokens, experts]: the router's weights; 0 for an expert that the token did not choose */
 } mixture;
 
-/* ---- what the operator says -------------------------------------------------------------------------------------- */
+/* ---- attributes and sizes ---------------------------------------------------------------------------------------- */
 
 static lp_status check_attributes(const mixture *m) {
   static const char *const activations[] = {"relu", "gelu", "silu", "identity", "swiglu"};
@@ -80,7 +81,8 @@ static lp_status read_sizes(mixture *m) {
   m->rows[1] = m->columns[0] = m->columns[2] = m->hidden;
   m->columns[1] = m->rows[2] = m->inter;
   if (m->swiglu && !m->fused && !lp_op_in(r->op, m->at.weight[2])) return lp_rw_refuse(r, "with swiglu lacks a gate");
-  if (m->fused && lp_op_in(r->op, m->at.weight[2])) return lp_rw_refuse(r, "has a third weight beside a fused one");
+  if (m->fused && lp_op_in(r->op, m->at.weight[2]))
+    return lp_rw_refuse(r, "has a third weight, although swiglu_fusion is set");
   if (!m->swiglu && lp_op_in(r->op, m->at.weight[2]))
     return lp_rw_refuse(r, "with a third weight and another activation_type than swiglu is not supported");
   for (int i = 0; i < 3; i++)
@@ -95,7 +97,7 @@ static lp_value *reduce_last(lp_rewrite *r, lp_value *x) {
   return lp_rw_with(r, LP_ONNX_ReduceSum, 2, in, (lp_rw_attr){"keepdims", 1});
 }
 
-/* The weights of the chosen experts in the columns of all experts. */
+/* Computes `share`: scatters the weights of the chosen experts into the columns of all experts. */
 static lp_status share_out(mixture *m) {
   lp_rewrite *r = m->r;
   lp_type unknown = {.rank = -1};
@@ -121,7 +123,7 @@ static lp_status share_out(mixture *m) {
 
 /* ---- one expert -------------------------------------------------------------------------------------------------- */
 
-/* Expert `e` of an operand [experts, ...] in a type of its own; NULL where there is none. */
+/* Returns the part of expert `e` of an operand [experts, ...], with these sizes; NULL if the operand is absent. */
 static lp_value *part(mixture *m, int32_t index, int64_t e, lp_dtype dtype, int32_t rank, const int64_t *dim) {
   lp_value *all = index < 0 ? NULL : lp_op_in(m->r->op, index);
   if (!all) return NULL;
@@ -160,7 +162,7 @@ static lp_value *quantised_weight(mixture *m, int which, int64_t e) {
   return zero && !p.zero ? NULL : lp_rw_unpacked(r, &p);
 }
 
-/* x [tokens, columns] times the transposed weight, and the bias. */
+/* Returns x [tokens, columns] times the transposed weight, plus the bias. */
 static lp_value *product(mixture *m, int which, int64_t e, lp_value *x) {
   static const int64_t swap[] = {1, 0};
   lp_rewrite *r = m->r;
@@ -181,7 +183,8 @@ static lp_value *number(mixture *m, double value) {
   return lp_build_float(&m->r->b, m->x->type.dtype, value);
 }
 
-/* Half `which` of a fused product: every other column, or the first or second half. */
+/* Returns half `which` of a fused product: its even or odd columns if they are interleaved, else the first or second
+ * half of its columns. */
 static lp_value *half(mixture *m, lp_value *both, int64_t which) {
   lp_rewrite *r = m->r;
   int64_t n = m->inter;
@@ -190,7 +193,7 @@ static lp_value *half(mixture *m, lp_value *both, int64_t which) {
   return lp_rw_pick(r, lp_rw_reshape(r, both, LP_RW_INTS(r, -1, n, 2)), 2, which);
 }
 
-/* g sigmoid(alpha g) (l + beta), both clamped by the limit. */
+/* Returns g sigmoid(alpha g) (l + beta), with g and l clamped to the limit. */
 static lp_value *swiglu(mixture *m, lp_value *g, lp_value *l) {
   lp_rewrite *r = m->r;
   double beta = lp_op_f64(r->op, "activation_beta", 0), limit = lp_op_f64(r->op, "swiglu_limit", INFINITY);
@@ -219,7 +222,8 @@ static lp_value *activated(mixture *m, int64_t e, lp_value *y) {
   return gelu;
 }
 
-/* Not 0 times the result, which may be infinite where the expert was not meant to be used. */
+/* Returns the expert's result times its weight, and 0 for tokens that did not choose it. A product with 0 is not
+ * enough: the result of such a token may be infinite. */
 static lp_value *shared(mixture *m, int64_t e, lp_value *y) {
   lp_rewrite *r = m->r;
   lp_value *share = lp_rw_slice(r, m->share, 1, LP_RW_INTS(r, e), LP_RW_INTS(r, e + 1));
