@@ -252,7 +252,7 @@ static void find_ends(const harness *h, int64_t *end) {
     end[buffer_of(h->result[i])] = INT64_MAX;
 }
 
-/* Buffers take the first slot whose last buffer is no longer read, as in plan-memory. */
+/* Each buffer takes the first slot with a last buffer that is no longer read, as in plan-memory. */
 static void plan_slots(harness *h) {
   int64_t end[2 * HARNESS_MOST_VALUES] = {0}, slot[2 * HARNESS_MOST_VALUES], free_after[2 * HARNESS_MOST_VALUES] = {0};
   find_ends(h, end);
@@ -292,7 +292,7 @@ void harness_finish(harness *h) {
 
 /* ---- reference --------------------------------------------------------------------------------------------------- */
 
-/* Rows [0, p) of the cache as it was, then x, by the reference's own append on an empty past. */
+/* Appends rows [0, p) of the cache's initial content, and then x, to an empty past, by the reference's own append. */
 static lp_array cache_array(harness *h, const harness_state *state, lp_binding *bindings, size_t count) {
   const lp_op *op = state->result->def;
   lp_array x, out = {.dtype = LP_F32, .rank = 4};
@@ -326,7 +326,7 @@ static int64_t array_count(const lp_array *array) {
   return count;
 }
 
-/* The reference keeps a half-precision table's type where op.gather widens. */
+/* Widens a table of half precision: op.gather widens its rows, while the reference keeps their type. */
 static void widen_to(harness *h, lp_dtype dtype, lp_array *array) {
   if (array->dtype == dtype) return;
   lp_array wide = *array;

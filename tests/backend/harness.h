@@ -15,7 +15,7 @@ typedef struct {
   lp_value *result; /* of op.kv_append */
   int64_t bytes;
   float *values;       /* [b][heads][c][d] at the start */
-  void *before, *data; /* the same in the cache's type; as the code left it */
+  void *before, *data; /* the initial content in the cache's type; the content after the run */
 } harness_state;
 
 typedef struct {
@@ -25,7 +25,7 @@ typedef struct {
   lp_diag *diag;
   lp_arena *arena;
   int64_t sym[LP_SYM_COUNT];
-  uint64_t random, constant_random; /* apart, so that constants do not depend on the sizes of inputs */
+  uint64_t random, constant_random; /* two seeds, so that constants do not depend on the sizes of inputs */
   lp_value *input[HARNESS_MOST_VALUES];
   lp_array array[HARNESS_MOST_VALUES]; /* of the inputs */
   int32_t input_count;
@@ -71,10 +71,10 @@ void harness_finish(harness *h);
 
 /* Runs and compares, unless the suite is on a GPU. Fails the test with the operator's text. */
 void harness_check(harness *h, const char *backend, const char *march, int64_t threads);
-/* Under every runnable backend: native with 1, 2 and 3 threads; in the long part x86-64-v3, and aarch64 under an
- * emulator if there is one; with
- * LP_TEST_GPU in the environment instead: "cuda" as CUDA code with its own launches, compiled for the CPU (tests/gpu);
- * "opencl" or "driver" (CUDA) by the runtime, on whatever GPU there is. */
+/* Runs and compares under every runnable backend: native with 1, 2 and 3 threads; in the long part x86-64-v3, and
+ * aarch64 under an emulator if there is one; with LP_TEST_GPU in the environment instead: "cuda" as CUDA code with its
+ * own launches, compiled for the CPU (tests/gpu); "opencl" or "driver" (CUDA) by the runtime, on whatever GPU there
+ * is. */
 void harness_check_all(harness *h);
 
 /* ---- parts (harness_run.c, harness_foreign.c) ---- */
@@ -87,7 +87,7 @@ bool harness_run_foreign(harness *h, const lp_backend *backend, const lp_emit_op
 /* Runs on a GPU by the runtime; the results can be recorded afterwards. */
 void harness_run_gpu(harness *h, const lp_backend *backend, const lp_emit_options *options, runner_job *job);
 void harness_record(harness *h, const lp_backend *backend, const lp_emit_options *options, const runner_job *job);
-/* Tells whether there is a device. If not, `why` (256 bytes) receives what is missing. */
+/* Tells whether there is a device. If not, `why` (256 bytes) receives the reason. */
 bool harness_has_gpu(const char *language, char why[256]);
 /* The data section of the side's weights; `file` owns it. */
 const char *harness_weights(harness *h, const lp_backend *backend, const lp_emit_options *options, lp_buf *file);

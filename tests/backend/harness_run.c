@@ -22,7 +22,7 @@ const char *harness_weights(harness *h, const lp_backend *backend, const lp_emit
   memcpy(&header, data, sizeof header);
   ck_assert_uint_eq((header + 8) % 64, 0);
   size_t bytes = size - 8 - header;
-  file->data = aligned_alloc(64, (bytes + 64) / 64 * 64); /* exactly sized but for alignment: strays show under ASan */
+  file->data = aligned_alloc(64, (bytes + 64) / 64 * 64); /* no slack, so that ASan finds stray accesses */
   memcpy(file->data, data + 8 + header, bytes);
   file->size = bytes;
   free(data);

@@ -30,7 +30,7 @@ static const attention_case attentions[] = {
     {4, 2, 64, "bhsd", NULL, 0, 0, LP_F32, false, false, LP_F32},
     {4, 4, 33, "bshd", "b,1,1,11", 0, 0, LP_BOOL, false, false, LP_F32},
 };
-/* Keys and values of 16 bits: on tensor cores where there are any, with weights of as many. */
+/* Keys and values of 16 bits. Where there are tensor cores, they compute these, with probabilities of 16 bits. */
 static const attention_case halves[] = {
     {8, 2, 64, "bshd", NULL, 0, 0, LP_F32, true, true, LP_F16},
     {4, 2, 128, "bhsd", NULL, 40, 0, LP_F32, true, true, LP_BF16},
@@ -43,7 +43,7 @@ static const attention_case halves[] = {
     {2, 1, 33, "bshd", NULL, 0, 0, LP_F32, true, true, LP_F16},
 };
 
-/* q; k and v through caches, or of 11 tokens of their own. */
+/* Adds the attention of q to k and v, which come from caches, or have 11 tokens of their own. */
 static lp_value *add_attention(harness *h, const attention_case *c, lp_value *const in[4]) {
   lp_value *operands[4] = {in[0], in[1], in[2], in[3]};
   for (int i = 1; i <= 2 && c->cache; i++)

@@ -169,7 +169,8 @@ LP_TEST(manifest_describes_the_bundle) {
   json_decref(root);
 }
 
-/* Data from a multiple of 64 on, tensors side by side without gap or overlap, each as large as its shape says. */
+/* Data begins at a multiple of 64; tensors follow each other without gap or overlap, and each has the size of its
+ * shape. */
 LP_TEST(weights_are_valid_safetensors) {
   write_weights();
   ck_assert_int_eq(write_bundle("w.bin", "a.llmpart", "cpu"), LP_OK);

@@ -1,5 +1,5 @@
-/* Whole decoder layers: operators that wait for each other, share slots and scratch, and append to caches, with as many
- * threads as would show a missing barrier. */
+/* Whole decoder layers: operators that wait for each other, share slots and scratch, and append to caches, with enough
+ * threads to show a missing barrier. */
 #include "base/poly.h"
 #include "harness.h"
 #include "tests/suite.h"

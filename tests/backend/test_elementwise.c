@@ -61,7 +61,7 @@ LP_TEST(double_functions) {
   harness_free(h);
 }
 
-/* Bits, and shifts by fewer, as many and more of them than there are. */
+/* Bits, and shifts by less than the width, by the width, and by more. */
 LP_TEST(bits) {
   static const lp_dtype dtypes[] = {LP_U8, LP_I8, LP_U16, LP_I16, LP_I32, LP_U32, LP_I64, LP_U64};
   static const char *const fns[] = {"bitand", "bitor", "bitxor", "shl", "shr"};

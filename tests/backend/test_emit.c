@@ -1,4 +1,4 @@
-/* Properties of emission besides results: forms, determinism, targets, refusals. */
+/* Properties of emission other than results: forms, determinism, targets, refusals. */
 #include "harness.h"
 #include "tests/suite.h"
 
@@ -70,7 +70,7 @@ LP_TEST(forms_are_what_they_say) {
   harness_free(h);
 }
 
-/* Vectors as wide as the processor has them, and fused multiply-adds. */
+/* The code uses the widest vectors of the processor, and fused multiply-adds. */
 LP_LOOP_TEST(target_is_used, 0, 3) {
   static const struct {
     const char *march, *must, *must_not;

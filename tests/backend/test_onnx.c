@@ -1,6 +1,6 @@
-/* The halves of `--emit=onnx`: imported again and run one after the other by the reference interpreter, they give what
- * another runtime gave for the whole model (tests/models). tests/e2e/onnx.sh runs them in ONNX Runtime where it is
- * there. */
+/* The halves of `--emit=onnx`: imported again and run one after the other by the reference interpreter, they give the
+ * outputs that another runtime gave for the whole model (tests/models). tests/e2e/onnx.sh runs them in ONNX Runtime if
+ * it is installed. */
 #include "backend/backend.h"
 #include "base/dir.h"
 #include "base/poly.h"
@@ -94,7 +94,7 @@ static void bind_symbols(int64_t *sym, const lp_type *type, const lp_array *arra
   }
 }
 
-/* A size that is an input decides shapes: it is bound before. */
+/* An input that is a size decides shapes, so it is bound to a number first. */
 static lp_module *import(bench *b, const char *file) {
   lp_module *module;
   lp_import_options options = {0};

@@ -79,8 +79,8 @@ LP_TEST(linear_narrowed) {
   check_linears(1, 7, LP_F16);
 }
 
-/* Operands that 16 bits hold, so that tensor cores and the reference multiply the same; integer weights are but for
- * their scales. */
+/* Operands that 16 bits represent exactly, so that tensor cores and the reference multiply the same numbers. Of integer
+ * weights the codes are exact, not the scales. */
 static const linear_case halves[] = {
     {"b,s", 33, 8, "none", NULL, LP_F16, false, true, false, false},
     {"b,s", 200, 136, "gelu", NULL, LP_F16, true, true, true, false},

@@ -16,7 +16,7 @@ typedef struct {
   int64_t n, k, stored, group; /* stored: rows of w in memory, more than k with padding */
   lp_dtype codes, scale, zero; /* zero LP_BOOL: none */
   bool transposed, gated;
-  const char *single; /* the shape of scale and zero point where it is not one for each group */
+  const char *single; /* the shape of scale and zero point, unless there is one of each for each group */
 } linear_case;
 
 static const linear_case linears[] = {
@@ -93,8 +93,8 @@ LP_TEST(linear_in_groups) {
     check_linears(rows[i][0], rows[i][1]);
 }
 
-/* Quantised by us: the reference multiplies by the weight as the file has it. int8 is within 1/254 of a group's largest
- * weight, int4 within 1/14. */
+/* llmpart quantises the weight; the reference multiplies by the weight in the file. int8 is within 1/254 of a group's
+ * largest weight, int4 within 1/14. */
 static void check_stored(const char *store, double error) {
   static const int64_t rows[] = {1, 7};
   for (size_t i = 0; i < LP_COUNT(rows); i++) {
@@ -167,7 +167,7 @@ LP_TEST(quantize_and_back) {
   check_forms(23);
 }
 
-/* No code holds an infinity or a NaN: their groups have no scale, and codes that are defined all the same. */
+/* No code stands for an infinity or a NaN. A group with one has no scale, but its codes are still defined. */
 LP_TEST(what_is_no_number) {
   const float groups[][4] = {{1, NAN, 2, 3}, {NAN, 5, 1, 0}, {1, -INFINITY, 2, 3}, {INFINITY, NAN, 0, 0}};
   const lp_dtype scales[] = {LP_F32, LP_F16, LP_BF16};

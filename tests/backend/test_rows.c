@@ -129,7 +129,7 @@ LP_TEST(axis_types) {
   harness_free(h);
 }
 
-/* Many ties, places among one, few and all, every element type that there is. */
+/* Many ties, few to all places, and every element type. */
 LP_TEST(greatest) {
   static const lp_dtype dtypes[] = {LP_F32, LP_F64, LP_F16, LP_BF16, LP_I64, LP_U64,
                                     LP_I32, LP_U32, LP_I16, LP_U16,  LP_I8,  LP_U8};

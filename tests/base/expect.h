@@ -15,7 +15,7 @@
     if (!(condition)) ck_abort_msg("%s", #condition);                                                                  \
   } while (0)
 
-/* What the entry `index` of `diag` looks like; release with free(). */
+/* Returns the entry `index` of `diag` as a user sees it; release with free(). */
 char *formatted(const lp_diag *diag, size_t index);
 
 #endif

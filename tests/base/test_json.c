@@ -1,5 +1,5 @@
-/* The JSON reader and writer: what the reader accepts and refuses, how it names places, and that it reads what is
- * written. */
+/* The JSON reader and writer: texts that the reader accepts and refuses, the locations of its errors, and round
+ * trips. */
 #include <stdlib.h>
 #include <string.h>
 

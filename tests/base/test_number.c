@@ -76,7 +76,7 @@ LP_TEST(every_bf16_reads_exactly_and_rounds) {
     expect_true(lp_f32_to_bf16(float_of(bits << 16 | 0x7fff)) == bits);
     expect_true(lp_f32_to_bf16(float_of(bits << 16 | 0x8001)) == (bits + 1));
   }
-  ck_assert_uint_eq(lp_f32_to_bf16(float_of(0x7f800001)) & 0x7fff, 0x7fc0); /* a NaN whose payload is cut off */
+  ck_assert_uint_eq(lp_f32_to_bf16(float_of(0x7f800001)) & 0x7fff, 0x7fc0); /* a NaN that loses its payload */
 }
 
 static void digest(const char *text, size_t repeat, size_t step, const char *wanted) {

@@ -4,7 +4,8 @@
  *
  *     link_floor [KIB_OF_DEVICE KIB_OF_WORKER [ROW_BYTES TOKEN_BYTES]]
  *
- * link_overhead.py measures the real thing; its default model has 2800 and 3300 KiB, frames of 555 and 47 bytes. */
+ * link_overhead.py measures llmpart's own link. With its default model the sides read 2800 and 3300 KiB, and frames
+ * have 555 and 47 bytes. */
 #include <fcntl.h>
 #include <math.h>
 #include <netinet/in.h>
@@ -25,7 +26,7 @@ enum { TURNS = 2000, ROUNDS = 9, MOST = 1 << 14 };
 
 typedef struct {
   uint64_t *words[2];
-  size_t count[2], bytes[2]; /* of memory; of what is sent: by the device, by the worker */
+  size_t count[2], bytes[2]; /* of memory; of the messages: by the device, by the worker */
   volatile uint64_t sum;
 } load;
 

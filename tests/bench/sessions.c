@@ -1,4 +1,4 @@
-/* sessions LLMPART BUNDLE [SESSIONS [TOKENS [PROMPT [THREADS [SHORTEST]]]]]: what a worker gains by serving sessions
+/* sessions LLMPART BUNDLE [SESSIONS [TOKENS [PROMPT [THREADS [SHORTEST]]]]]: measures the gain of serving sessions
  * together. Starts one worker (LLMPART is the command), lets SESSIONS (64) devices generate TOKENS (32) each after
  * PROMPT (16) tokens of their own (or from SHORTEST up to that), first one after the other and then all at once, and
  * prints tokens per second of both, their ratio, the longest wait for a token, and the worker's greatest memory. Exit

@@ -1,6 +1,6 @@
 /* Generates tokens with the code of a bundle that is not split, through base/abi.h only: no runtime, no library but
- * libc. It is small enough to be built for another processor and run under an emulator.  foreign_run STEPS model.so
- * weights.safetensors COUNT ID... : STEPS is what flatten.awk makes of the manifest. */
+ * libc. It is small enough to be built for another processor and run under an emulator. foreign_run STEPS model.so
+ * weights.safetensors COUNT ID... : STEPS is the output of flatten.awk for the manifest. */
 #include "base/abi.h"
 
 #include <dlfcn.h>

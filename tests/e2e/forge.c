@@ -2,8 +2,8 @@
  * to refuse each. Prints what it accepts.
  *
  * Figures are all numbers of `plan`, `baselines`, `faster`, `decrement` and `sla`, those of the machines, the link and
- * the workload that they are computed from (the prompt is in the operators' times), the operators' times, and what the
- * certificate rests them on. */
+ * the workload from which they are computed (the prompt is in the operators' times), the operators' times, and the
+ * numbers of the certificate. */
 #include "base/file.h"
 #include "tools/certificate/certificate.h"
 
@@ -13,7 +13,7 @@
 
 enum { MOST_DEPTH = 32, PATH_SIZE = 512 };
 
-/* Where a scan of the text is: the keys of the containers around it. */
+/* The place of a scan in the text: the keys of the containers around it. */
 typedef struct {
   char key[MOST_DEPTH][64]; /* of the container at each depth, as it is called in its parent */
   int depth;
@@ -29,7 +29,7 @@ static void path_of(const place *p, char *out) {
   strcat(out, p->name);
 }
 
-/* The path of a figure that must be checked begins with one of these. */
+/* Tells whether the path is that of a figure that must be checked. */
 static bool is_figure(const char *path) {
   static const char *const checked[] = {"exits.rate",
                                         "exits.row_share",

@@ -1,7 +1,7 @@
-/* invariants BUNDLE CODEC 1,2,3: what the invariants of early exits say about a bundle's two halves, on the rows that
- * its device makes of these tokens. The fifth: rows in CODEC move the cloud's logits; prints by how much at most,
- * relative to the greatest logit. The eighth: rows that come twice, late and in any order leave every answer as it is,
- * to the bit. Exit status 1 when they do not. */
+/* invariants BUNDLE CODEC 1,2,3: checks two invariants of early exits on a bundle's halves, with the rows that its
+ * device computes from these tokens. The fifth: rows in CODEC change the cloud's logits; prints the greatest change,
+ * relative to the greatest logit. The eighth: rows that come twice, late and in any order do not change any answer by a
+ * bit; exit status 1 when they do. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,8 +119,8 @@ static void upload(const setting *s, lp_context *context, uint64_t epoch, int64_
   must(s, lp_context_upload(context, (lp_context_time){.epoch = epoch}, first, count, data, size, s->diag));
 }
 
-/* A block of rows; before it the same of an epoch that has passed, after it twice what is wrong: neither may be
- * taken. */
+/* Uploads a block of rows. Before it come the same rows of an earlier epoch, after it wrong rows, twice; the context
+ * must ignore both. */
 static void upload_some(setting *s, lp_context *context, const float *wrong) {
   int64_t first = draw(s, s->count), count = 1 + draw(s, s->count - first);
   upload(s, context, 2, first, count, wrong);

@@ -1,7 +1,7 @@
 /* sequences BUNDLE [ROWS [NEAR]]: compares several sequences in one pass with each by itself, on the cloud's side of a
- * compiled bundle. Sequences begin at different rounds, have parts of different lengths and positions in each, miss
- * some and end; the results of each must be the same: to the bit, or nearly so (NEAR, 1e-3) from its first pass of more
- * than ROWS rows on. Prints how many passes and parts were compared. */
+ * compiled bundle. Sequences begin and end in different rounds, miss some, and have parts of different lengths and
+ * positions. The results of each must be equal to the bit, or within NEAR (1e-3) from its first pass of more than ROWS
+ * rows on. Prints the number of passes and parts that were compared. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ typedef struct {
   lp_batch *batch;
   sequence all[SEQUENCES];
   uint64_t random;    /* numbers drawn */
-  int64_t exact_rows; /* the most rows of a pass whose results must be equal to the bit */
+  int64_t exact_rows; /* the most rows of a pass that must give results equal to the bit */
   float near;         /* absolute and relative tolerance in larger passes */
   bool small;         /* the most rows of a pass */
   lp_diag *diag;
@@ -166,7 +166,8 @@ static bool choose_part(run *r, sequence *s, bool first, int64_t *sym) {
   return true;
 }
 
-/* `first`: those that begin; else those that continue. Where both are the same code they run together. */
+/* Runs the sequences that begin (`first`), or those that continue. If both programs have the same code, they run
+ * together (`mixed`). */
 static void run_round(run *r, int32_t program, bool first, bool mixed) {
   lp_batch_member member[SEQUENCES];
   sequence *who[SEQUENCES];

@@ -266,7 +266,7 @@ lp_module *onnx_import(lp_buf *model, lp_diag *diag) {
   return onnx_import_with(model, false, diag);
 }
 
-/* ---- what came of it ---- */
+/* ---- imported results ---- */
 
 lp_op *onnx_result(const lp_module *module, int32_t index) {
   const lp_op *func = lp_module_find_func(module, "main");

@@ -27,7 +27,8 @@ static lp_buf located(const char *location) {
   return with_weight(onnx_external("w", ONNX_F32, "2", location, "0", "8"));
 }
 
-/* Imports; NULL: read, and it is 3 4; else the only error holds `text`. The folder stays. */
+/* Imports the model. `text` NULL: expects the weight 3 4; else expects one error that contains `text`. The folder
+ * stays. */
 static void expect(lp_buf model, const char *text) {
   lp_diag *diag = lp_diag_create();
   lp_module *module = onnx_import(&model, diag);
@@ -48,7 +49,7 @@ static void link_to(const char *target, const char *name) {
   ck_assert_int_eq(symlink(target, onnx_path(name)), 0);
 }
 
-/* A file beside the test's folder, its name in a buffer that lives on. */
+/* The path of a file next to the test's folder, in a buffer that the next call overwrites. */
 static const char *outside(void) {
   static char path[512];
   snprintf(path, sizeof(path), "%s.outside", onnx_folder());
@@ -166,7 +167,7 @@ LP_TEST(beyond_four_gigabytes) {
   onnx_cleanup();
 }
 
-/* The file that is named is trusted, wherever a link leads; its neighbours are those of the name. */
+/* The named file is trusted, also if it is a link; external data lies in the folder of the link, not of its target. */
 LP_TEST(a_model_behind_a_link) {
   lp_buf model = with_weight(onnx_tensor("w", ONNX_F32, "2", numbers, sizeof(numbers)));
   ck_assert_int_eq(mkdir(onnx_path("blobs"), 0777), 0);

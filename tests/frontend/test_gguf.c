@@ -1,4 +1,5 @@
-/* GGUF files: a small model becomes a graph, blocks have ggml's values, and what is damaged or not known is named. */
+/* GGUF files: a small model becomes a graph, blocks have ggml's values, and errors name the part that is damaged or
+ * unknown. */
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/path.h"
@@ -84,7 +85,7 @@ static size_t bytes_of(const tensor *t) {
   }
 }
 
-/* What differs from the file that is right. */
+/* The differences from the valid file. */
 typedef struct {
   const char *value;  /* instead of the one with the same key, or in addition */
   const char *tensor; /* left out */
@@ -210,7 +211,7 @@ LP_TEST(cut_files_are_refused) {
  * Python package gguf 0.19 gives. */
 static const struct {
   uint32_t ggml;
-  int d, m; /* where the f16 lie; -1: none */
+  int d, m; /* the offsets of the f16; -1: none */
   int at[6];
   float value[6];
 } blocks[] = {

@@ -9,7 +9,7 @@
 #include "tests/frontend/onnx_writer.h"
 #include "tests/suite.h"
 
-/* For a large graph: far more than it takes, far less than a quadratic algorithm would. */
+/* The time for a large graph: far more than it takes, and far less than a quadratic algorithm would take. */
 static const double most_s = 10;
 
 static int many; /* nodes of a large graph */
@@ -175,7 +175,7 @@ LP_TEST(functions_in_a_ring) {
 
 /* ---- sizes ---- */
 
-/* y = x + max(what `op` makes of `inputs`), where "n" holds the given numbers. */
+/* y = x + max(op(inputs)), where the input "n" holds the given numbers. */
 static lp_buf added(const char *op, const char *inputs, int count, const int64_t *n) {
   lp_buf graph = with_x();
   add_i64s(&graph, "n", count, n);

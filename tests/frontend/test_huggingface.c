@@ -1,4 +1,4 @@
-/* Hugging Face folders: a small model becomes a graph, and what is wrong or not known is named. */
+/* Hugging Face folders: a small model becomes a graph, and errors name the part that is wrong or unknown. */
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/path.h"

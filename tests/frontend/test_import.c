@@ -111,7 +111,7 @@ LP_TEST(names_dimensions) {
   lp_module_free(module);
 }
 
-/* y = (past, x) * mask, of matrices whose axes have these names. */
+/* y = (past, x) * mask, of matrices with these names of axes. */
 static lp_module *masked_rows(const char *x, const char *past, const char *mask) {
   lp_buf graph = {0};
   onnx_input(&graph, "x", ONNX_F32, x);
@@ -133,7 +133,8 @@ LP_TEST(agrees_on_dimensions) {
   lp_module_free(module);
 }
 
-/* Older exporters name the axis of a mask after the one token of their example: the name says nothing about others. */
+/* Older exporters name the axis of a mask after the one token of their example, as "past+1". For other numbers of
+ * tokens the name is wrong. */
 LP_TEST(a_number_in_a_name_is_no_size) {
   lp_module *module = masked_rows("batch seq", "batch past", "batch past+1");
   ck_assert_str_eq(onnx_type_text(module, onnx_result(module, 0)->out[0]), "f32[batch,seq + past]");
@@ -141,7 +142,7 @@ LP_TEST(a_number_in_a_name_is_no_size) {
   lp_module_free(module);
 }
 
-/* The graph says that a cache is longer by the step's rows: labels that deny it are ignored, with a note. */
+/* In the graph a cache grows by the step's rows. Dimension names that contradict this are ignored, with a note. */
 LP_TEST(the_graph_outweighs_names) {
   lp_module *module = masked_rows("batch width", "batch width", "batch width");
   const lp_op *mul = onnx_result(module, 0);
@@ -153,7 +154,7 @@ LP_TEST(the_graph_outweighs_names) {
   lp_module_free(module);
 }
 
-/* A refusal that names have no part in is the first one, once. */
+/* A refusal that does not depend on dimension names is reported once, as in the first import. */
 LP_TEST(names_excuse_no_other_fault) {
   lp_buf graph = {0};
   onnx_input(&graph, "x", ONNX_F32, "batch 3");
@@ -166,7 +167,7 @@ LP_TEST(names_excuse_no_other_fault) {
   ck_assert_ptr_nonnull(strstr(onnx_message(diag, 0), "error: dimensions 3 and 4 must agree"));
 }
 
-/* One name for all lengths, of an input `tokens` [first, second], a mask and a cache. */
+/* A model with these dimension names for the inputs `ids`, `mask` and `past`. */
 static lp_module *named_alike(const char *tokens, const char *mask, const char *past) {
   lp_buf graph = {0};
   onnx_input(&graph, "ids", ONNX_I64, tokens);
@@ -684,7 +685,8 @@ LP_TEST(reads_tensor_files) {
 
 /* ---- rows that data decides ---- */
 
-/* Rows of x [n, 2] whose flag is not zero, doubled, negated and added at their places. */
+/* Takes the rows of x [n, 2] that have a flag other than zero, doubles and negates them, and adds them at their
+ * places. */
 static lp_buf chosen_rows(void) {
   static const int64_t axes[] = {0}, last[] = {1};
   lp_buf graph = {0}, sum;
@@ -757,7 +759,7 @@ LP_TEST(refuses_rows_as_result) {
   refuses_rows(onnx_model(&graph, 18));
 }
 
-/* A mask whose two axes may both hold several elements. */
+/* A mask that may have several elements along each of its two axes. */
 LP_TEST(refuses_rows_of_any_matrix) {
   static const int64_t axes[] = {0};
   lp_buf graph = {0}, pick = onnx_node("Gather", "places zero", "first"), sum;

@@ -1,7 +1,7 @@
 /* Whole models through reader, shape inference, folding and the reference interpreter, against the outputs that another
  * runtime gave: every test_data_set of tests/models, and, where they exist, those of ../shared/models,
- * ../shared/onnx-node-* and Debian's libonnx-testdata. A model that is refused for what it asks, or whose operators a
- * later pass decomposes, is skipped; each wrong number fails. */
+ * ../shared/onnx-node-* and Debian's libonnx-testdata. A model that the importer refuses as unsupported is skipped, and
+ * so is one with operators that a later pass decomposes; each wrong number fails. */
 #include <glob.h>
 #include <math.h>
 #include <stdio.h>

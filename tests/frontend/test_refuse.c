@@ -342,7 +342,8 @@ LP_TEST(refuses_conditions) {
          "node 'choose' (If): error: its condition depends on the input, and the shape or type of a result");
 }
 
-/* In an encoder-decoder model the branch with a past does not compute what the other does. */
+/* In an encoder-decoder model the branch with a past does not compute the keys of the encoder's states, as the other
+ * branch does. */
 LP_TEST(refuses_a_cache_switch_between_different_inputs) {
   lp_buf graph = {0}, yes = branch("Relu"), no = {0}, node = onnx_named("choose", "If", "use_cache_branch", "y");
   onnx_add(&no, onnx_node("Add", "x states", "r"));

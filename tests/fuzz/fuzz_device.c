@@ -42,7 +42,7 @@ static bool hear(lp_channel *channel, uint32_t peer, const void *head, size_t he
                  size_t body_size, const char **why) {
   (void)peer, (void)body, (void)body_size;
   Lp__Wire__Message *message = lp__wire__message__unpack(NULL, head_size - 4, (const uint8_t *)head + 4);
-  if (message == NULL) abort(); /* what a device says is well-formed */
+  if (message == NULL) abort(); /* a device sends only well-formed messages */
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_STEP) {
     Lp__Wire__Step *before = channel->asked;
     channel->asked = message->step;
@@ -54,7 +54,7 @@ static bool hear(lp_channel *channel, uint32_t peer, const void *head, size_t he
   return fuzz_byte(&channel->bytes) != 0xff;
 }
 
-/* The step after the one asked for that gives something back, and how much. */
+/* Finds the next step after the requested one that returns a result to the device, and its bytes. */
 static int32_t next_given(const lp_channel *channel, size_t *bytes) {
   const Lp__Wire__Step *asked = channel->asked;
   const lp_manifest *manifest = &channel->bundle->manifest;

@@ -1,5 +1,5 @@
-/* libFuzzer: any bytes as a GGUF file. What is imported must verify and become operators without a crash; all else must
- * be reported exactly once. Its tokenizer is written where the header can be read. */
+/* libFuzzer: any bytes as a GGUF file. An imported module must verify and become operators without a crash; every other
+ * file must give exactly one error. If the header can be read, the tokenizer is written too. */
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/path.h"

@@ -1,5 +1,5 @@
-/* libFuzzer: any bytes as config.json and, after a NUL, as model.safetensors. What is imported must verify and become
- * operators without a crash; all else must be reported exactly once. */
+/* libFuzzer: any bytes as config.json and, after a NUL, as model.safetensors. An imported module must verify and become
+ * operators without a crash; every other input must give exactly one error. */
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/path.h"

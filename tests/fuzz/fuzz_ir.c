@@ -1,4 +1,5 @@
-/* libFuzzer: the IR parser. What parses is verified, printed and parsed again; the second text must equal the first. */
+/* libFuzzer: the IR parser. A text that parses is verified, printed and parsed again; the second printed text must
+ * equal the first. */
 #include <stdlib.h>
 #include <string.h>
 

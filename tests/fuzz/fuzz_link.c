@@ -43,7 +43,8 @@ static void take_apart(const uint8_t *data, size_t size) {
   lp_inbound_release(&in);
 }
 
-/* A frame of a message; what is left of the bytes says which of the frame's are changed, and is its payload. */
+/* Makes a frame of a message. The remaining bytes choose the bytes of the frame that are changed, and then are its
+ * payload. */
 static void make_frame(fuzz_bytes *from, lp_buf *out) {
   lp_arena *arena = lp_arena_create();
   Lp__Wire__Message message;

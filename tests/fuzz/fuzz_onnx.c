@@ -1,5 +1,5 @@
-/* libFuzzer: any bytes as an ONNX model and as a tensor file. What is imported must verify and go through every pass,
- * from raising to outlining and the report, without a crash; all else must be reported exactly once. */
+/* libFuzzer: any bytes as an ONNX model and as a tensor file. An imported module must verify and go through every pass,
+ * from raising to outlining and the report, without a crash; every other input must give exactly one error. */
 #include "frontend/frontend.h"
 #include "tests/fuzz/fuzz_passes.h"
 

@@ -1,6 +1,6 @@
-/* libFuzzer: `llmpart opt` on any text. The first line is the pipeline, the rest the module. What verifies must go
- * through the passes without a crash, and what comes out must verify and read back. Pipelines that name machines are
- * left out: those are files, or a measurement of this one. */
+/* libFuzzer: `llmpart opt` on any text. The first line is the pipeline, the rest the module. A module that verifies
+ * must go through the passes without a crash, and the result must verify and parse again. Pipelines that name machines
+ * are left out: those are files, or a measurement of this one. */
 #include "tests/fuzz/fuzz_passes.h"
 
 #include <stdlib.h>

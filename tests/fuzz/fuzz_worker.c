@@ -74,7 +74,7 @@ static void greet(lp_worker *worker, uint32_t peer) {
   worker_handle(worker, &(lp_inbound){.message = &message, .packet.peer = peer});
 }
 
-/* ---- what a device would say ------------------------------------------------------------------------------------- */
+/* ---- messages of an honest device -------------------------------------------------------------------------------- */
 
 /* Random fields are mostly refused at the door. Each bit sets some of them as an honest device would. */
 enum { RIGHT_NAME = 1, RIGHT_TIME = 2, RIGHT_PLACE = 4, RIGHT_SIZE = 8 };
@@ -148,7 +148,7 @@ static void correct(const lp_worker *worker, uint32_t peer, unsigned right, lp_a
   }
 }
 
-/* What the step takes; 0 where there is no such step. */
+/* The bytes of the payload that the step takes; 0 if there is no such step. */
 static size_t step_payload(const lp_worker *worker, const Lp__Wire__Step *step) {
   const lp_manifest *manifest = &worker->bundle->manifest;
   if (step->program >= (uint32_t)manifest->program_count || (int32_t)step->n_symbols != manifest->symbol_count)

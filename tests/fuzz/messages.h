@@ -14,7 +14,7 @@ typedef struct {
 uint8_t fuzz_byte(fuzz_bytes *from); /* 0 when there are none left */
 /* Mostly small; at times the edge of a type, or any 64 bits. */
 uint64_t fuzz_number(fuzz_bytes *from);
-/* What it points to is the arena's. */
+/* The arena owns all that `out` points to. */
 void fuzz_message(fuzz_bytes *from, lp_arena *arena, Lp__Wire__Message *out);
 
 #endif

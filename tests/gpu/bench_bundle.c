@@ -27,7 +27,7 @@ static void show(void *user, const lp_diag_entry *entry) {
   lp_buf_free(&text);
 }
 
-/* The best of a few rounds of copies of a quarter of what is free, at most 4 GiB. */
+/* Measures the best of a few rounds of copies. A copy has a quarter of the free memory, at most 4 GiB. */
 static int measure_copy(lp_diag *diag) {
   enum { ROUNDS = 5, COPIES = 8 };
   const lp_gpu_api *api = &lp_gpu_cuda;

@@ -1,8 +1,8 @@
-/* bench_steps BUNDLE SESSIONS GENERATE DEPTH REPETITIONS: tokens of so many sessions after DEPTH tokens of context
- * each, as a worker makes them: a pass over all for each token, from tokens brought to the GPU to greedy tokens drawn.
- * Prints tokens/s of all and its deviation. For one session also which share of a step is not the GPU's: its time
- * against that of the step's recorded kernels replayed one after the other without waiting. Caches hold zeros, since
- * their content does not affect the time. */
+/* bench_steps BUNDLE SESSIONS GENERATE DEPTH REPETITIONS: measures tokens of SESSIONS sessions after DEPTH tokens of
+ * context each, as a worker generates them: one pass over all sessions for each token, from copying tokens to the GPU
+ * to drawing greedy tokens. Prints tokens/s of all sessions and the deviation. For one session it also prints the share
+ * of a step that the GPU does not take: it compares the step's time with that of its recorded kernels, replayed one
+ * after the other without waiting. Caches hold zeros, since their content does not affect the time. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

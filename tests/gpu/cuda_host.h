@@ -96,7 +96,7 @@ enum { STACK = 128 << 10, MOST_THREADS = 1024, WARP = 32 };
 
 struct Fiber {
   State state;
-  bool odd; // which of the two rows of shuffled values is next
+  bool odd; // selects the next of the two rows of shuffled values
 #if defined(__x86_64__)
   void *stack_pointer;
 #else

@@ -1,5 +1,5 @@
-/* One segment of GPU code run by the runtime on a runner's job: for the conformance suite and for what was recorded of
- * it. */
+/* Runs one segment of GPU code by the runtime on a runner's job, for the conformance suite and for its recorded
+ * cases. */
 #ifndef LP_TEST_GPU_JOB_H
 #define LP_TEST_GPU_JOB_H
 

@@ -307,7 +307,7 @@ LP_TEST(a_coarse_clock_is_known) {
   ck_assert_double_eq_tol(p.time_ms * 1e3, 2 + 0.03 * 26, 0.25);
   lp_hw_errors errors[LP_HW_ERRORS];
   size_t impossible, count = lp_hw_evaluate(machine, &samples, errors, &impossible);
-  ck_assert_double_lt(find(errors, count, "norm")->mape_pct, 3); /* 5 % beside times that were not rounded */
+  ck_assert_double_lt(find(errors, count, "norm")->mape_pct, 3); /* 5 % if the times are not rounded */
   lp_buf text = {0};
   lp_hw_print(machine, &text);
   ck_assert_ptr_nonnull(strstr(lp_buf_text(&text), "tick_us: 1\n"));

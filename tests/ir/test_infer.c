@@ -395,7 +395,7 @@ LP_TEST(reshapes) {
   refuses(NODE(Unsqueeze, x, INTS(0, 1, 2, 3, 4, 5)), "its result has more than 8 axes");
 }
 
-/* Inputs whose sizes are named apart: one is viewed by the other's name. */
+/* Inputs with different names for one size: one is viewed by the other's name. */
 LP_TEST(views_agree) {
   lp_value *positions = i64("rows,width"), *tokens = i64("n,length");
   with_i64("start", 1);
@@ -466,7 +466,7 @@ LP_TEST(comparisons_are_decided) {
   knows(NODE(Min, of(NODE(Shape, f32("s"))), of(NODE(Shape, f32("p")))), "?");
 }
 
-/* Each input's axes are named apart: what a product of one input leaves of another's batch is its length. */
+/* Each input has its own names of axes. The elements of one input divided by another's batch are its length. */
 LP_TEST(batches_divide) {
   lp_value *mask = i64("rows,total");
   lp_value *shape = of(NODE(Shape, i64("batch,length"))), *size = of(NODE(Size, mask));

@@ -72,7 +72,7 @@ static void check_row(const call *a, int64_t batch, int64_t i, int64_t head, int
   }
 }
 
-/* `count` floats in `dtype`; `x` becomes what was kept of them. */
+/* Returns `count` floats in `dtype`, and rounds `x` to that type. */
 static void *stored(float *x, int64_t count, int dtype) {
   float *memory = kernel_alloc((size_t)count * sizeof *x);
   kernel_half *halves = (kernel_half *)memory;

@@ -103,7 +103,7 @@ static void check_rows(const call *c, float *const *weights, int64_t threads) {
   }
 }
 
-/* A row is the same, to the bit, whatever rows are computed with it. */
+/* A row is the same, to the bit, regardless of the rows that are computed with it. */
 static void check_alone(const call *c, int64_t threads) {
   if (KERNEL_INSTRUMENTED) return;
   call one = *c;

@@ -28,7 +28,7 @@ typedef struct {
   const char *name;
   math_fn *run;
   double (*reference)(double);
-  float from, to;  /* where accuracy is claimed */
+  float from, to;  /* the range in which accuracy is claimed */
   double ulps;     /* relative to the result ... */
   double absolute; /* ... but an error below this is always allowed (cancellation, results near denormal) */
 } function;

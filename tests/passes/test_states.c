@@ -103,7 +103,7 @@ LP_LOOP_TEST(a_pass_makes_the_state_that_it_declares, 0, LP_COUNT(steps)) {
   lp_module_free(module);
 }
 
-/* The last step after which the module is still less than what the pass needs. */
+/* The last step after which the module still lacks the state that the pass needs. */
 LP_LOOP_TEST(a_pass_is_refused_before_its_state, 0, LP_COUNT(steps)) {
   const lp_pass *pass = pass_of(steps[_i]);
   size_t count = 0;
@@ -134,7 +134,7 @@ LP_LOOP_TEST(passes_of_main_refuse_a_placed_module, 0, LP_COUNT(steps)) {
   lp_module_free(module);
 }
 
-/* A pass whose `breaks` does not name the state that it undoes. */
+/* A pass with a `breaks` that does not name the state that it undoes. */
 LP_TEST(a_pass_that_undoes_a_state_is_reported) {
   lp_module *module = after(7); /* lowered */
   lp_diag *diag = lp_diag_create();

@@ -1,4 +1,4 @@
-/* Speed of the kernels beside the machine's limits, measured in the same run: bench_kernels [threads
+/* Compares the speed of the kernels with the machine's limits, measured in the same run: bench_kernels [threads
  * [linear|attention|rest]]. Best of several rounds, limits and kernels alternating, so that a slow phase of the machine
  * meets both. */
 #include "bench_variants.h"

@@ -1,6 +1,6 @@
-/* bench_router [FOLDER [MODEL]]: what a decision takes, by policy, with 32 examples in the prompt (MODEL, a bundle,
- * adds the embedded decider), and how many durable decisions a second a store in FOLDER (.) takes from 1, 8 and 32
- * threads.
+/* bench_router [FOLDER [MODEL]]: measures the time of a decision by each policy, with 32 examples in the prompt (MODEL,
+ * a bundle, adds the embedded decider), and the durable decisions per second that a store in FOLDER (.) takes from 1, 8
+ * and 32 threads.
  *
  *   ninja -C build/release bench_router && build/release/tests/runtime/router/bench/bench_router /var/tmp
  */

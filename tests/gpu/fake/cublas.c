@@ -1,6 +1,6 @@
-/* A stand-in for NVIDIA's cuBLASLt beside fake/cuda.c: products on this processor, enqueued on its streams. It refuses
- * what the library has no algorithm for, holds memory, alignments and workspace against what the heuristic was told,
- * and writes over all of the workspace. What it pretends to is set by the environment:
+/* A stand-in for NVIDIA's cuBLASLt that works with fake/cuda.c: it computes products on this processor, enqueued on its
+ * streams. It refuses products for which the library has no algorithm, compares memory, alignments and workspace with
+ * the preferences given to the heuristic, and overwrites the whole workspace. The environment sets its behaviour:
  *   LP_FAKE_CUBLAS      absent: there is no handle;  none: the heuristic finds nothing;  plain: only without epilogue;
  *   fail: products
  *                       fail;  recorded: those that are recorded do
@@ -36,7 +36,7 @@ typedef struct {
   uint32_t alignment[4]; /* A, B, C, D */
 } preference;
 
-/* What the heuristic was told: 64 bytes. */
+/* The preferences given to the heuristic: 64 bytes. */
 typedef struct {
   uint64_t m, n, k, workspace;
   uint32_t alignment[4], epilogue, type;

@@ -1,6 +1,6 @@
-/* A stand-in for NVIDIA's driver: kernels that fake/nvrtc.c made run on this processor. It is as unlike the host as a
- * GPU is: its memory can be read and written only by kernels and copies, and what is enqueued happens when the stream
- * is waited for. What it pretends to is set by the environment:
+/* A stand-in for NVIDIA's driver, which runs kernels of fake/nvrtc.c on this processor. Like a GPU it keeps host and
+ * device apart: only kernels and copies can read and write its memory, and enqueued work runs when the host waits for
+ * the stream. The environment sets its behaviour:
  *   LP_FAKE_CUDA_GPUS    how many there are (1)
  *   LP_FAKE_CUDA_SM      compute capability: 53 (80)
  *   LP_FAKE_CUDA_MEMORY  bytes (1 GiB)
@@ -363,7 +363,7 @@ int cuLaunchKernel(kernel *k, unsigned x, unsigned y, unsigned z, unsigned threa
   return SUCCESS;
 }
 
-/* ---- what other libraries enqueue (fake/cublas.c) ---- */
+/* ---- work that other libraries enqueue (fake/cublas.c) ---- */
 
 EXPORT void lp_fake_enqueue(stream *s, void (*run)(const void *data), const void *data, size_t bytes);
 void lp_fake_enqueue(stream *s, void (*run)(const void *data), const void *data, size_t bytes) {
@@ -384,7 +384,7 @@ int lp_fake_is_recorded(const stream *s) {
   return s->recorded != NULL;
 }
 
-/* ---- graphs: what is recorded is also what is launched ---- */
+/* ---- graphs: a launch runs the recorded work ---- */
 
 EXPORT int cuStreamBeginCapture_v2(stream *s, int mode);
 int cuStreamBeginCapture_v2(stream *s, int mode) {

@@ -1,5 +1,5 @@
 /* A stand-in for NVIDIA's run-time compiler: kernels are compiled for this processor against cuda_host.h, each with an
- * entry that fake/cuda.c calls. What it pretends to is set by the environment:
+ * entry that fake/cuda.c calls. The environment sets its behaviour:
  *   LP_FAKE_NVRTC_ARCHS  the GPUs it knows: "80,90" (50 to 90)
  *   LP_FAKE_NVRTC_TENSOR 1: kernels use tensor cores, which cuda_host.h imitates, slowly
  *   LP_FAKE_NVRTC_LOG    a file that gets the options of each compilation, a line each
@@ -117,7 +117,7 @@ static void note_compilation(int count, const char *const *options) {
   fclose(file);
 }
 
-/* An entry per kernel: what its parameters measure, and how it is launched. */
+/* Writes an entry for each kernel: the sizes of its parameters, and a function that launches it. */
 static void write_entries(FILE *file, const char *source) {
   static const char head[] = "extern \"C\" __global__ void ";
   if (strstr(source, head) == NULL) return;

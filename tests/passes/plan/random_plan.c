@@ -64,7 +64,7 @@ static int32_t add_op(form *f, int32_t left, int32_t right) {
   return f->count++;
 }
 
-/* One operator whose result all branches read, the branches side by side, and pairs that join them. */
+/* One operator, parallel branches that all read its result, and operators that join the branches in pairs. */
 static form wide_form(random_plan *plan, int32_t branches, int32_t depth) {
   form f = {0};
   int32_t end[MOST_OPS], ends = branches, shared = add_op(&f, -1, -1);

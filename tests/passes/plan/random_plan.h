@@ -15,7 +15,7 @@ typedef struct {
 
 /* `seed` names the problem; at most `most` operators per stage. Release with random_plan_free. */
 random_plan *random_plan_create(uint64_t seed, int32_t most);
-/* So many branches side by side, each of `depth` operators; at most 96 operators in all. */
+/* A graph of `branches` parallel branches, each of `depth` operators; at most 96 operators in all. */
 random_plan *random_plan_create_wide(uint64_t seed, int32_t branches, int32_t depth);
 void random_plan_free(random_plan *plan);
 double random_plan_number(random_plan *plan); /* [0, 1) */

@@ -111,8 +111,8 @@ LP_TEST(decrement_has_its_closed_form) {
   study_close(&s);
 }
 
-/* What the paper leaves out: at 10 ms and 100 Mbit/s its plan needs a round trip for each of 28 layers and one around
- * them, 58 messages. SPEC-planner has 494 ms, which is what a round trip for each of all 32 layers comes to; see
+/* The paper leaves out communication: at 10 ms and 100 Mbit/s its plan needs a round trip for each of 28 layers and one
+ * around them, 58 messages. SPEC-planner has 494 ms, the time of a round trip for each of all 32 layers; see
  * docs/measurements.md. */
 LP_TEST(greedy_pays_for_its_round_trips) {
   study s = study_open(&llama2_7b, "jetson-nano", "v100s", study_link, 512);
@@ -191,7 +191,7 @@ LP_TEST(memory_binds) {
   lp_plan_result result = plan(&s, "device-only");
   ck_assert(!result.feasible);
   ck_assert_int_eq(result.binding, LP_LIMIT_DEVICE_MEMORY);
-  double embedding = 32000.0 * 4096 * 2, norms = 65 * 4096 * 2, tables = 2 * 4096 * 64 * 2; /* beside the matrices */
+  double embedding = 32000.0 * 4096 * 2, norms = 65 * 4096 * 2, tables = 2 * 4096 * 64 * 2; /* not matrices */
   ck_assert_double_eq(result.device_weight_bytes, 13214154752 + norms + embedding + tables);
   s.request.device_memory = (int64_t)32 << 30;
   ck_assert(plan(&s, "device-only").feasible);

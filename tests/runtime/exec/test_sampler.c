@@ -30,7 +30,7 @@ static void count_draws(const lp_sampling *sampling, const float *logits, int32_
   lp_buf_free(&scratch);
 }
 
-/* Within five standard deviations of what the probability says. */
+/* Expects a count within five standard deviations of the probability's. */
 static void expect_share(int count, double probability) {
   double deviation = sqrt(DRAWS * probability * (1 - probability));
   ck_assert_double_le(fabs(count - DRAWS * probability), 5 * deviation + 0.5);
@@ -49,7 +49,8 @@ LP_TEST(greedy_takes_the_lowest_of_equals) {
   ck_assert_int_eq(draw(&sampling, logits, 5, 0).token, 1);
 }
 
-/* The vectors of a vocabulary: every remainder, the greatest anywhere, NaN and far logits between. */
+/* Vocabularies with every remainder modulo the vector's width, with the greatest logit anywhere, and NaN and small
+ * logits between. */
 LP_TEST(long_vocabularies_are_looked_at_whole) {
   enum { MOST = 2100 };
   static float logits[MOST];

@@ -1,5 +1,5 @@
-/* Traces: JSON that Chrome and Perfetto read, whose spans nest on each lane, and whose cloud lies within the requests
- * once the clocks are compared. */
+/* Traces: they are JSON that Chrome and Perfetto read, spans nest on each lane, and the cloud's spans lie within the
+ * requests once the clocks are compared. */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void teardown(void) {
 
 LP_CASE(.setup = setup, .teardown = teardown);
 
-/* ---- what a trace must be ---------------------------------------------------------------------------------------- */
+/* ---- checks of a trace ------------------------------------------------------------------------------------------- */
 
 typedef struct {
   json_t *root, *events;
@@ -192,7 +192,7 @@ LP_LOOP_TEST(runs_are_traced, 0, LP_COUNT(runs)) {
 
 /* ---- of clocks that differ --------------------------------------------------------------------------------------- */
 
-/* Requests of a worker whose clock is an hour off, over ways of different length there and back. */
+/* Requests to a worker with a clock that is an hour off, over a link with different delays up and down. */
 LP_LOOP_TEST(clocks_are_compared, 0, 6) {
   const double off = 3600e3 * (_i % 2 == 0 ? 1 : -1);
   uint32_t state = (uint32_t)_i + 1;
@@ -223,7 +223,7 @@ LP_LOOP_TEST(clocks_are_compared, 0, 6) {
   json_decref(written.root);
 }
 
-/* Times of a worker that are none are left out. */
+/* The trace omits a worker's times that are not numbers. */
 LP_TEST(senseless_times) {
   const lp_cloud_times bad[] = {{NAN, 1, 2}, {1, 2, NAN}, {3, 2, 1}, {1, INFINITY, INFINITY}, {1, NAN, 2}};
   lp_trace *trace = lp_trace_create();

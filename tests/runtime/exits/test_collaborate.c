@@ -230,7 +230,7 @@ LP_LOOP_TEST(exact_survives_a_restart, 0, 6) {
   free(path);
 }
 
-/* A context that does not fit the budget beside another is dropped, and rebuilt when its device asks. */
+/* When two contexts do not fit the budget together, one is dropped, and rebuilt when its device asks. */
 LP_TEST(exact_survives_eviction) {
   char *path, budget[32];
   lp_bundle *bundle = load(&placements[0], "toy", &path);
@@ -314,7 +314,7 @@ LP_TEST(threshold_goes_on_alone) {
   free(path);
 }
 
-/* ---- what is refused --------------------------------------------------------------------------------------------- */
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
 LP_LOOP_TEST(modes_want_exits, 0, 4) {
   static const struct {

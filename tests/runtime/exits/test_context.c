@@ -70,7 +70,7 @@ static int32_t token_behind(lp_context *context, int64_t end) {
   return answer.sample.token;
 }
 
-/* The token after every position, asked one by one. */
+/* Asks for the token after every position, one by one. */
 static void learn(int text, int32_t out[POSITIONS]) {
   lp_context *context = create();
   upload(context, (lp_context_time){0}, text, 0, POSITIONS);
@@ -94,7 +94,7 @@ LP_LOOP_TEST(uploads_in_any_order, 0, 40) {
     upload(context, now, 1, first, count); /* rows that are present are not overwritten */
   }
   ck_assert_int_eq(token_behind(context, end), want[end - 1]);
-  upload(context, now, 1, 0, end); /* nor what was consumed */
+  upload(context, now, 1, 0, end); /* nor consumed positions */
   ck_assert_int_eq(token_behind(context, end), want[end - 1]);
   lp_context_drop(context);
   ck_assert_uint_eq(lp_context_bytes(context), 0);
@@ -240,7 +240,7 @@ LP_TEST(window_grows_with_rtt_and_chance) {
   ck_assert_int_ge(before, 30);
 }
 
-/* A device whose drafts have this average confidence, on a link: a pass takes 1 ms, a row `row_ms` on its way. */
+/* A device with this average confidence of drafts, on a link: a pass takes 1 ms, the transfer of a row `row_ms`. */
 typedef struct {
   double confidence, rtt, row_ms;
 } drafting;

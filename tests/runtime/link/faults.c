@@ -51,7 +51,7 @@ typedef enum {
 static const char *const fault_name[FAULTS] = {"deliver", "delay",   "drop",        "twice",       "later", "truncate",
                                                "cut",     "swallow", "kill worker", "kill device", "hold"};
 
-/* ---- what the processes share ------------------------------------------------------------------------------------ */
+/* ---- state that the processes share ------------------------------------------------------------------------------ */
 
 typedef struct {
   int64_t made; /* tokens given out; atomic */
@@ -66,7 +66,7 @@ typedef struct {
 
 typedef struct {
   int from, to;
-  uint8_t *buffer; /* what came and is no whole frame yet */
+  uint8_t *buffer; /* received bytes that are not a complete frame yet */
   size_t have;
   frame queue[MOST_FRAMES];
   int waiting, passed; /* frames in the queue; frames that came so far */

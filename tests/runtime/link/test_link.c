@@ -164,7 +164,7 @@ LP_LOOP_TEST(a_silent_worker, 0, 2) {
   tear_down(&here);
 }
 
-/* Where exits can give a token, the device does not wait for a lost cloud; it asks again once the cloud is back. */
+/* If exits can give a token, the device does not wait for a lost cloud; it asks again once the cloud is back. */
 LP_TEST(threshold_goes_on_at_once) {
   place here = set_up(&apart);
   fate state = {.here = &here, .left = 5, .silent = true};

@@ -1,4 +1,4 @@
-/* Keys and certificates: which peers are refused, what is logged, that other connections continue, and that nothing
+/* Keys and certificates: the worker refuses the right peers and logs it, other connections continue, and nothing
  * readable is on the wire. */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -70,7 +70,7 @@ LP_CASE(.setup = setup, .teardown = teardown);
 
 /* ---- workers ----------------------------------------------------------------------------------------------------- */
 
-/* With a key and TLS or without; what it logs goes to `log_file`. */
+/* Starts a worker with or without a key and TLS. Its log goes to `log_file`. */
 static toy_worker start_worker(bool with_key, bool with_tls, const char *listen) {
   if (with_key) setenv("LP_TOY_KEY", key, 1);
   if (with_tls) setenv("LP_TOY_CERT", certificate[0], 1);
@@ -160,7 +160,7 @@ LP_LOOP_TEST(a_slow_link, 0, 4) {
   toy_worker_stop(&worker);
 }
 
-/* The prompt's rows are longer than what a stranger may send, and come right after the proof of the key. */
+/* The prompt's rows are longer than a stranger's limit, and come right after the proof of the key. */
 LP_LOOP_TEST(a_long_prompt, 0, 4) {
   enum { LONG = 90 };
   int32_t prompt[LONG];
@@ -213,7 +213,7 @@ static void expect_refused(const char *cloud, lp_link_security security, const c
   lp_diag_free(diag);
 }
 
-/* ---- who is let in ----------------------------------------------------------------------------------------------- */
+/* ---- admission --------------------------------------------------------------------------------------------------- */
 
 LP_LOOP_TEST(key_and_tls, 0, 3) {
   bool with_key = _i != 1, with_tls = _i != 2;
@@ -316,7 +316,7 @@ LP_TEST(strangers) {
   toy_worker_stop(&worker);
 }
 
-/* A device that does not read what it is sent delays no other. */
+/* A device that does not read its messages does not delay other devices. */
 LP_TEST(deaf_device) {
   toy_worker worker = start_worker(false, false, "127.0.0.1:0");
   int fd = toy_connect(worker.address);

@@ -276,7 +276,7 @@ LP_LOOP_TEST(others_shake_hands_meanwhile, 0, 2) {
   close_both(&made);
 }
 
-/* A device gives up a silent worker and one whose certificate it does not know, and its message says which. */
+/* A device gives up a silent worker, and one with an unknown certificate, and its message tells them apart. */
 LP_LOOP_TEST(a_device_gives_up, 0, 2) {
   both made = {0};
   char address[128];

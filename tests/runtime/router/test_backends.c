@@ -78,7 +78,7 @@ LP_TEST(experience_corrects_the_figures_and_is_forgotten) {
   lp_delay_estimate(&backends, &estimator, &plain, 10, wait, delay);
   ck_assert_double_eq_tol(delay[LP_ROUTE_EDGE], 3.6, 1e-4);
   lp_delay_estimate(&backends, &estimator, &plain, 110, wait, delay);
-  ck_assert_double_eq_tol(delay[LP_ROUTE_EDGE], 2.4, 1e-4); /* half of what was too much */
+  ck_assert_double_eq_tol(delay[LP_ROUTE_EDGE], 2.4, 1e-4); /* half of the excess */
   lp_delay_estimate(&backends, &estimator, &plain, 2010, wait, delay);
   ck_assert_double_eq_tol(delay[LP_ROUTE_EDGE], 1.2, 1e-4);
   lp_estimator_begin(&estimator, &backends, &plain, LP_ROUTE_CLOUD);

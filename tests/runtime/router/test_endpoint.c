@@ -15,8 +15,8 @@ enum { BOTH = 1u << LP_ROUTE_EDGE | 1u << LP_ROUTE_CLOUD };
 
 static int listener;
 static char url[64];
-static const char *answer; /* what the server sends; NULL: nothing, for ever */
-static char asked[8192];   /* what the client sent */
+static const char *answer; /* the server's answer; NULL: it never answers */
+static char asked[8192];   /* the client's request */
 static pthread_t thread;
 static volatile int stopping; /* atomic */
 

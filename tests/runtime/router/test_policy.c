@@ -10,7 +10,7 @@
 
 enum { BOTH = 1u << LP_ROUTE_EDGE | 1u << LP_ROUTE_CLOUD };
 
-/* Kinds of requests and what each route is worth; the better one differs. */
+/* Kinds of requests and the reward of each route; the better route differs between kinds. */
 static const struct {
   const char *keywords;
   double mean[LP_ROUTE_COUNT];
@@ -26,7 +26,8 @@ static lp_router_request request_of(size_t kind) {
       .keywords = kinds[kind].keywords, .offered = BOTH, .rule = LP_ROUTE_CLOUD, .mean_reward = kinds[kind].mean};
 }
 
-/* Runs `count` requests; the share of the last quarter in which the policy's estimate names the better route. */
+/* Runs `count` requests. Returns the share of the last quarter in which the policy's estimate names the better
+ * route. */
 static double run(lp_policy *policy, int count) {
   int right = 0, judged = 0;
   for (int i = 0; i < count; i++) {

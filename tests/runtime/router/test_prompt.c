@@ -115,7 +115,8 @@ static void compare_prompt(const written_group *groups, int count) {
                   tokens[1 + i], groups[i / 5].tokens[i % 5]);
 }
 
-/* prompts.txt: what examples/router-model/tasks.py, which the model is trained on, makes of the same groups. */
+/* prompts.txt has the tokens that examples/router-model/tasks.py, the source of the model's training, gives for the
+ * same groups. */
 LP_TEST(tokens_are_those_of_the_training) {
   FILE *file = fopen(LP_TEST_DIR "/prompts.txt", "r");
   ck_assert_ptr_nonnull(file);

@@ -1,4 +1,4 @@
-/* The experience pool: what each replay mode keeps, and which examples a prompt gets. */
+/* The experience pool: the experiences that each replay mode keeps, and the examples of a prompt. */
 #include <stdlib.h>
 
 #include "runtime/router/router.h"

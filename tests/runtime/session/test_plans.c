@@ -1,5 +1,5 @@
-/* Bundles of several plans: the one in whose region a request lies is taken, and the link is measured where a region
- * asks. */
+/* Bundles of several plans: the runtime takes the plan with a region that contains the request, and measures the link
+ * if a region depends on it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -123,7 +123,7 @@ static const life lives[] = {{&apart, LP_MODE_EXACT, 1, false},      {&apart, LP
                              {&apart, LP_MODE_STANDALONE, 1, false}, {&whole, LP_MODE_FULL, 1, false},
                              {&whole, LP_MODE_FULL, 4, true}};
 
-/* Of three lives the last ends as it should. */
+/* Kills two processes; the third completes the generation. */
 static void live(const life *how, lp_sampling sampling) {
   char *path;
   lp_bundle *bundle = load(how->placement, &path);
@@ -165,7 +165,7 @@ LP_LOOP_TEST(warm_lives, 0, LP_COUNT(lives)) {
   live(&lives[_i], warm);
 }
 
-/* ---- files that are not to be gone on with ----------------------------------------------------------------------- */
+/* ---- files that cannot be resumed -------------------------------------------------------------------------------- */
 
 static void expect_no_resumption(const run *asked, const char *text) {
   lp_diag *diag = lp_diag_create();

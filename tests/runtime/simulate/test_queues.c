@@ -1,4 +1,4 @@
-/* The simulator beside queueing theory. The mean service time is 1 s. */
+/* Compares the simulator with queueing theory. The mean service time is 1 s. */
 #include "tests/runtime/simulate/scenarios.h"
 #include "tests/suite.h"
 
@@ -95,8 +95,8 @@ LP_TEST(losses_overflow) {
   lp_sim_scenario_free(scenario);
 }
 
-/* A server that all share equally (slowdown 1, any number at a time) holds a request 1 / (1 - load) s in the mean,
- * whatever the distribution of lengths. */
+/* A server that all requests share equally (slowdown 1, any number at a time) holds a request for 1 / (1 - load) s in
+ * the mean, for any distribution of lengths. */
 LP_TEST(sharing_one_server) {
   static const char *const tokens[] = {"{ exponential: 1000 }", "1000", "{ uniform: [0, 2000] }"};
   for (size_t i = 0; i < LP_COUNT(tokens); i++) {

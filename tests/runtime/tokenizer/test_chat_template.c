@@ -1,4 +1,5 @@
-/* Chat templates: as Jinja renders them (golden files of tokenizer/render_chat.py), and what is refused. */
+/* Chat templates: they render as in Jinja (golden files of tokenizer/render_chat.py), and unsupported ones are
+ * refused. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -474,7 +474,7 @@ LP_TEST(long_texts_take_linear_time) {
   }
 }
 
-/* ---- what a user typed ------------------------------------------------------------------------------------------- */
+/* ---- typed text -------------------------------------------------------------------------------------------------- */
 
 static void expect_typed(const lp_tokenizer *tokenizer, const char *text, const char *expected) {
   lp_tokens ids = {0};

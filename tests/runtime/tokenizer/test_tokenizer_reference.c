@@ -1,5 +1,5 @@
-/* Equality with PyPI `tokenizers`: hashes of what it made of 10,000 texts (tokenizer/compare.py --write), and the texts
- * made again here as tokenizer/strings.py makes them. */
+/* Equality with PyPI `tokenizers`: compares with hashes of its results for 10,000 texts (tokenizer/compare.py --write).
+ * The texts are generated here as in tokenizer/strings.py. */
 #include <stdlib.h>
 #include <string.h>
 

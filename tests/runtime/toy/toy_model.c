@@ -1,10 +1,12 @@
-/* The code of a hand-made bundle: a small model with KV caches whose next token depends on every token before it.
+/* The code of a hand-made bundle: a small model with KV caches, in which the next token depends on every token before
+ * it.
  *
  *   h = E[token];  per layer: append h to the cache, h = tanh(W (h + a mixture of the cache's rows up to here));
  *   logits of token t = E[(7 t + 3) mod V] h
  *
- * One segment per layer, all working in place on buffer 1, so that any layer can be put on either side. Of several
- * sequences each has its rows of tokens, hidden states and logits among those of all, and the rest for itself. */
+ * One segment per layer, all working in place on buffer 1, so that any layer can be put on either side. In a pass of
+ * several sequences the rows of tokens, hidden states and logits of all sequences are in one buffer; everything else
+ * belongs to one sequence. */
 #include <math.h>
 #include <sched.h>
 #include <stddef.h>
@@ -146,7 +148,7 @@ void lp_segment_head(const lp_frame *all, int64_t thread) {
     run_head(all, frame, thread);
 }
 
-/* Does nothing: what is left is the runtime's own time. */
+/* Does nothing, so that only the runtime's own time remains. */
 void lp_segment_nothing(const lp_frame *frame, int64_t thread);
 void lp_segment_nothing(const lp_frame *frame, int64_t thread) {
   (void)frame, (void)thread;

@@ -1,6 +1,6 @@
-/* A question over more positions than a pass takes, interrupted between two of its passes: kept on disk when the worker
- * ends and gone on with by the next one, or asked once more. Each position passes once, and the answer is that of a
- * worker that nothing disturbed, to the bit. */
+/* A question over more positions than a pass takes is interrupted between two of its passes: the worker ends, saves it
+ * to disk and the next worker continues it, or the device asks again. Each position passes once, and the answer equals
+ * that of an undisturbed worker to the bit. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static char *dir, *kept;
 static lp_bundle *bundle;
 static lp_transport notes;
 
-/* What the worker sent last. */
+/* The worker's last message. */
 static struct {
   int64_t have;
   size_t answers;

@@ -166,8 +166,7 @@ LP_TEST(a_full_pass_makes_way) {
   worker_pass_run(worker);
   ck_assert(answers == 1 && answered[0] == 3);
   ck_assert_int_eq(session_of(1)->queued.done, 2 * LP_PASS_ROWS);
-  ck_assert_int_eq(session_of(2)->queued.done,
-                   LP_PASS_ROWS); /* no room beside the others: it is the first of the next */
+  ck_assert_int_eq(session_of(2)->queued.done, LP_PASS_ROWS); /* no room with the others: it is the first of the next */
   worker_pass_run(worker);
   ck_assert_int_eq(session_of(2)->queued.done, 2 * LP_PASS_ROWS);
 }
@@ -208,8 +207,8 @@ LP_TEST(nobody_starves) {
   ck_assert_int_le(passes, LONG * PROMPT / LP_PASS_ROWS); /* and the prompts get on: a part in each at least */
 }
 
-/* As many as a pass takes, and as many again: each has an answer in the first pass or the second, first come first
- * served. */
+/* Twice as many questions as a pass takes: each is answered in the first pass or the second, in the order of
+ * arrival. */
 LP_TEST(more_than_a_pass_takes) {
   enum { SEQUENCES = 64 };
   for (uint32_t peer = 1; peer <= SEQUENCES + 10; peer++) {

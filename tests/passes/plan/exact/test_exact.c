@@ -64,8 +64,8 @@ LP_TEST(is_never_worse_than_any_other) {
   }
 }
 
-/* Algorithm 1 made feasible: told a smaller TTFT and TPOT, in steps down to nothing, until its plan keeps the true ones
- * with communication and memory; the cheapest of these. At the end of the way everything it places is in the cloud. */
+/* Makes Algorithm 1 feasible: gives it limits of TTFT and TPOT in steps up to the true ones, and takes the cheapest of
+ * its plans and cloud-only that meets the true limits with communication and memory. */
 static bool greedy_made_feasible(random_plan *plan, double *cost) {
   enum { STEPS = 50 };
   lp_plan_result best = plan_with(plan, "cloud-only", NULL);

@@ -31,8 +31,8 @@ LP_TEST(least_sample_is_just_enough) {
   }
 }
 
-/* All in one cluster of ten is ten times the variance; spread evenly it is none, and counts as that of independent
- * tokens. */
+/* Disagreements that are all in one of ten clusters have about ten times the variance. Spread evenly they have none,
+ * which counts as that of independent tokens. */
 LP_TEST(design_effect_tells_clusters) {
   int64_t of[10], together[10] = {10}, apart[10];
   for (int i = 0; i < 10; i++)
@@ -50,7 +50,7 @@ LP_TEST(design_effect_tells_clusters) {
   ck_assert_double_eq(lp_cluster_bound(&one, 0.95), 1);
 }
 
-/* Documents whose own shares differ: the bound must lie above the true share in 95 of 100 samples or more. */
+/* Documents with different shares: the bound must lie above the true share in 95 of 100 samples or more. */
 LP_TEST(bound_covers_clustered_tokens) {
   enum { DRAWS = 2000, CLUSTERS = 60, TOKENS = 50 };
   static const double shares[] = {0.002, 0.04}; /* half of the documents each */

@@ -179,7 +179,7 @@ LP_TEST(generated_tokens_are_judged) {
       .data = data, .risk = 0.99999, .confidence = 0.95, .codec = LP_CODEC_F32, .generate = 5, .threads = 1};
   ck_assert_msg(lp_calibrate(bundle, &options, &report, diag) == LP_OK, "%s", toy_error(diag));
   ck_assert_int_eq(report.tokens[1], HELD_OUT * 5);
-  /* By hand, at theta 0: the first exit against the full model, after each beginning of what the full model writes. */
+  /* By hand, at theta 0: compares the first exit with the full model after each prefix of the full model's text. */
   lp_session *full = open_session(bundle, LP_MODE_FULL, 0, LP_CODEC_AUTO);
   lp_session *early = open_session(bundle, LP_MODE_THRESHOLD, 0, LP_CODEC_F32);
   int64_t disagreements = 0;
@@ -283,7 +283,7 @@ LP_TEST(no_theta_is_an_error) {
   lp_calibration_report_free(&report);
   ck_assert_int_eq(calibrate(bundle, data, 0.04, LP_CODEC_INT4, &report), LP_FAILED);
   ck_assert_msg(strstr(toy_error(diag), "no theta keeps the disagreement below 0.04"), "%s", toy_error(diag));
-  ck_assert_uint_eq(lp_diag_count(diag), 3); /* how much there is, and that it is the codec's */
+  ck_assert_uint_eq(lp_diag_count(diag), 3); /* notes: the disagreement at theta 1, and that the codec causes it */
   lp_calibration_report_free(&report);
   lp_bundle_free(bundle);
   free(data);
