@@ -55,7 +55,7 @@ struct lp_hw_fit;
 typedef struct lp_machine {
   lp_arena *arena; /* owns the texts below */
   const char *name, *title;
-  lp_machine_kind kind; /* which of its processors the figures describe */
+  lp_machine_kind kind; /* the processor that the figures describe */
   lp_hw_target target;
   double figure[LP_HW_FIGURE_COUNT];
   const char *source[LP_HW_FIGURE_COUNT]; /* the source of the figure and its date; NULL when it was not given */

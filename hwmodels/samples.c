@@ -18,9 +18,9 @@ typedef struct {
   const char *file;
   lp_diag *diag;
   int32_t line;              /* of the row being read */
-  int32_t field_of[COLUMNS]; /* which field holds the column; -1: none */
+  int32_t field_of[COLUMNS]; /* the field that holds the column; -1: none */
   char *field[MOST_FIELDS];  /* of the row */
-  int32_t col[MOST_FIELDS];  /* where they begin */
+  int32_t col[MOST_FIELDS];  /* of the first character of each */
   int32_t field_count, header_count;
 } table;
 

@@ -56,8 +56,8 @@ static poly logic(lp_arena *arena, lp_kind kind, poly a, poly b) {
   return truth(arena, kind == LP_ONNX_And ? x && y : kind == LP_ONNX_Or ? x || y : !x != !y);
 }
 
-/* Where a size cannot be compared with a number, which is the length of a table, the size is assumed to be smaller, as
- * the bounds of slices are. This does not hold for 1, because a batch may have any size. */
+/* If a size cannot be compared with a number, the number is the length of a table, and the size is assumed to be
+ * smaller, as the bounds of slices are. This does not hold for 1, because a batch may have any size. */
 static poly least(const lp_infer *c, poly a, poly b) {
   lp_arena *arena = c->m->arena;
   if (lp_poly_ge(arena, b, a)) return a;

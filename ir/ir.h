@@ -55,7 +55,7 @@ lp_mini lp_dtype_mini(lp_dtype dtype); /* the format of such a type */
 int32_t lp_dtype_onnx(lp_dtype dtype);
 bool lp_dtype_from_onnx(int64_t data_type, lp_dtype *out);
 
-/* How an op.linear's floats are stored where its attribute `weight_dtype` asks for fewer bits: as "f32", "f16" or
+/* The stored types of an op.linear's floats, if its attribute `weight_dtype` asks for fewer bits: as "f32", "f16" or
  * "bf16", or as codes "int8" or "int4" (symmetric) in groups of LP_WEIGHT_GROUP along k, with one f16 scale for each
  * group. */
 enum { LP_WEIGHT_GROUP = 32 };
@@ -191,7 +191,7 @@ struct lp_value {
   lp_type type;
   lp_op *def;       /* NULL for a block argument */
   lp_block *block;  /* of the definition or the argument */
-  int32_t index;    /* which result or argument */
+  int32_t index;    /* of the result or argument */
   const char *name; /* the ONNX value's name, or NULL */
   lp_use *uses;
   /* Integer elements known as polynomials (shape arithmetic), row-major; NULL when not known. Set by lp_op_infer, not

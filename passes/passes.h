@@ -49,7 +49,7 @@ typedef enum { LP_STAGE_PREFILL, LP_STAGE_DECODE, LP_STAGE_COUNT } lp_stage;
 /* "prefill" and "decode": the functions that replace @main once a module is placed. */
 extern const char *const lp_stage_names[LP_STAGE_COUNT];
 
-/* How a plan with early exits generates tokens; `llmpart run --mode` names the same modes. */
+/* The modes in which a plan with early exits generates tokens; `llmpart run --mode` names the same ones. */
 typedef enum { LP_EXITS_FULL, LP_EXITS_EXACT, LP_EXITS_THRESHOLD, LP_EXITS_STANDALONE, LP_EXITS_COUNT } lp_exits_mode;
 extern const char *const lp_exits_modes[LP_EXITS_COUNT]; /* "full", "exact", .. (plan/exits.c) */
 

@@ -31,7 +31,7 @@ typedef struct {
 typedef enum { GPU_ARG_REF, GPU_ARG_NULL, GPU_ARG_SIZE, GPU_ARG_SCRATCH } gpu_arg_kind;
 typedef struct {
   gpu_arg_kind kind;
-  int32_t ref;         /* which of the call's */
+  int32_t ref;         /* the index of the call's operand */
   const lp_poly *size; /* a long */
 } gpu_arg;
 

@@ -17,7 +17,7 @@ typedef struct {
 } lp_safetensor;
 
 typedef struct {
-  size_t data_offset; /* where the data section begins */
+  size_t data_offset; /* the offset of the data section */
   size_t count;
   lp_safetensor *tensor; /* [count], in the order of the header */
 } lp_safetensors;

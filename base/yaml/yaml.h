@@ -16,7 +16,7 @@ typedef struct yaml_node_s lp_yaml_node;
 /* A document while it is read. */
 typedef struct {
   const char *file;
-  lp_arena *arena; /* where texts and arrays go */
+  lp_arena *arena; /* receives texts and arrays */
   struct yaml_document_s *document;
   lp_diag *diag;
 } lp_yaml;

@@ -19,7 +19,7 @@ typedef struct {
 
 typedef struct {
   lp_module *module;
-  lp_block *block; /* where operators are appended */
+  lp_block *block; /* the block to which operators are appended */
   lp_map *tensors; /* name -> lp_stored */
   const char *path;
   bool absent_ok; /* builds only the graph: blocks are not decoded */

@@ -72,10 +72,10 @@ static lp_value *map2(lp_lowering *l, const char *fn, lp_value *x, lp_value *y) 
   return lp_build_map2(&l->b, fn, x, y, LP_I64);
 }
 
-/* Where the elements of a padded axis come from. With q = position - before and n = size:
- * edge     min(max(q, 0), n - 1)
- * wrap     q mod n
- * reflect  (n - 1) - |q mod 2 (n - 1) - (n - 1)| */
+/* The sources of the elements of a padded axis. With q = position - before and n = size:
+ *   edge     min(max(q, 0), n - 1)
+ *   wrap     q mod n
+ *   reflect  (n - 1) - |q mod 2 (n - 1) - (n - 1)| */
 static lp_value *source_index(lp_lowering *l, const char *mode, const lp_poly *size, const lp_poly *before,
                               const lp_poly *padded) {
   lp_module *m = l->b.module;

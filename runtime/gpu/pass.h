@@ -6,7 +6,7 @@
 
 bool lp_gpu_launch_all(lp_gpu_pass *pass, const lp_gpu_segment *segment);
 
-/* Finds the segments whose launches are the same for all contexts of a grain. */
+/* Finds the segments with launches that are the same for all contexts of a grain. */
 void lp_gpu_find_repeats(lp_gpu *gpu);
 /* As lp_gpu_launch_all, but replays a recording when the segment ran before with the same sizes and memory. */
 bool lp_gpu_launch_recorded(lp_gpu_pass *pass, int32_t segment);

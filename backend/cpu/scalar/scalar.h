@@ -40,7 +40,7 @@ typedef enum {
   CPU_FN_REAL,    /* the type of the result, as a float */
   CPU_FN_COMPARE, /* the operands' common one; gives a bit */
   CPU_FN_LOGIC,   /* bool; gives an i8 of 0 or 1 */
-  CPU_FN_SELECT,  /* where */
+  CPU_FN_SELECT,  /* the operator Where */
   CPU_FN_CAST,
   CPU_FN_BITS /* bitcast */
 } cpu_fn_domain;

@@ -408,7 +408,7 @@ static void extend_all(chain_searcher *s, size_t index, size_t candidates) {
       price_modes(s, index);
     }
     extend(s, (int32_t)k);
-    if (s->next.count > 2 * candidates) narrow(s, &s->next, candidates); /* which bounds the memory */
+    if (s->next.count > 2 * candidates) narrow(s, &s->next, candidates); /* this bounds the memory */
   }
 }
 

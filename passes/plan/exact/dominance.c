@@ -156,7 +156,7 @@ static void add_step(stair *s, const lp_exact_mode *l, size_t label) {
   if (at && s->step.data[at - 1].first >= own.first) at--;
   while (end < s->step.count && s->step.data[end].second >= own.second)
     end++;
-  if (at == end) lp_vec_push(&s->step, own); /* which makes room */
+  if (at == end) lp_vec_push(&s->step, own); /* this makes room */
   size_t moved = (at == end ? s->step.count - 1 : s->step.count) - end, to = at + 1;
   memmove(&s->step.data[to], &s->step.data[end], moved * sizeof own);
   s->step.data[at] = own;

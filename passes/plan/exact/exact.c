@@ -38,8 +38,8 @@ typedef struct {
   lp_exact_watch watch; /* first, so that a pointer to it is a pointer to this */
   lp_exact x;
   lp_exact_graph graph[LP_STAGE_COUNT];
-  lp_exact_prices *prices, *alone, *fastest; /* alone: prices for stages that share nothing */
-  lp_side **side;                            /* the best so far */
+  lp_exact_prices *prices, *separate, *fastest; /* separate: prices for stages that share nothing */
+  lp_side **side;                               /* the best so far */
   lp_plan_result result;
   int seen;
   bool has_result, joint; /* joint: the stages share memory that can run out */
@@ -152,7 +152,7 @@ static bool search_stages(solver *s) {
   bool complete = true;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     lp_exact_search search = {.stages = 1u << stage, .most = below(s->stage_objective[stage]), .width = width(s)};
-    lp_exact_search_run(&s->x, s->graph, s->alone, s->fastest, &search, s->stage_side);
+    lp_exact_search_run(&s->x, s->graph, s->separate, s->fastest, &search, s->stage_side);
     complete = complete && search.complete;
     if (search.found) s->stage_objective[stage] = search.objective;
     if (isinf(s->stage_objective[stage])) return false;
@@ -394,11 +394,11 @@ static bool is_done(const solver *s) {
 /* Runs the stages' label searches; true when nothing better exists. */
 static bool search_graphs(solver *s, const lp_cut *cut, const lp_exact_duals *duals) {
   s->prices = lp_exact_prices_create(&s->x);
-  s->alone = lp_exact_prices_create(&s->x);
-  s->prices->duals = s->alone->duals = *duals;
+  s->separate = lp_exact_prices_create(&s->x);
+  s->prices->duals = s->separate->duals = *duals;
   lp_cut_divide(cut, s->prices);
   for (int stage = 0; stage < LP_STAGE_COUNT && !s->joint; stage++)
-    lp_exact_best_stage(&s->x, s->graph, (lp_stage)stage, &s->watch, s->alone);
+    lp_exact_best_stage(&s->x, s->graph, (lp_stage)stage, &s->watch, s->separate);
   if (!s->joint && search_stages(s)) return true;
   if (width(s) < WIDTH_OF_BOTH) return false;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
@@ -474,7 +474,7 @@ static bool solve_request(const lp_plan_problem problem[LP_STAGE_COUNT], const l
   return s.result.feasible;
 }
 
-/* Where the limits are tight, the placements that meet them are far from the objective at which the searches aim. The
+/* If the limits are tight, the placements that meet them are far from the objective at which the searches aim. The
  * search then begins again from the fastest placement. */
 static lp_status place(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
                        lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {

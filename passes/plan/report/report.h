@@ -17,7 +17,7 @@ typedef struct {
 typedef struct {
   const char *name; /* "tpot_ms", "rtt_ms", "up_bps", "device_memory_bytes": the unit is in it */
   double from, to;
-  const char *from_text, *to_text; /* where the figure is not a number: "dtype_device" */
+  const char *from_text, *to_text; /* the text of a figure that is not a number: "dtype_device" */
 } lp_report_fix;
 
 /* One operator as it runs; a free one appears once for each side that computes it. */

@@ -131,7 +131,7 @@ lp_status lp_rewrite_mean_variance(lp_rewrite *r) {
   return done(r);
 }
 
-/* Where the norm is zero, so is every element that it divides. */
+/* If the norm is zero, so is every element that it divides. */
 lp_status lp_rewrite_lp_norm(lp_rewrite *r) {
   lp_value *x = lp_op_in(r->op, 0);
   int64_t p = lp_op_i64(r->op, "p", 2), axis = lp_op_i64(r->op, "axis", -1);

@@ -1,7 +1,7 @@
 /* Random fault scripts: a device and a worker in processes of their own, and between them a network that follows a
  * script drawn from a seed. It delays, drops, doubles, reorders, truncates and swallows messages, cuts connections,
- * kills either side with SIGKILL, and holds everything for so long that contexts are given up. Then it behaves, and the
- * generation must end: without a crash, in time, and in exact mode with the tokens of an undisturbed run.
+ * kills either side with SIGKILL, and holds everything until contexts are given up. Then it behaves, and the generation
+ * must end: without a crash, in time, and in exact mode with the tokens of an undisturbed run.
  *
  *   faults [SCRIPTS [FIRST_SEED [JOBS]]]      e.g. faults 10000
  *
