@@ -70,7 +70,8 @@ size_t lp_backend_list(const lp_backend *const **list);
 LP_MUST_USE lp_status lp_bundle_check_path(const char *path, lp_diag *diag);
 
 /* Writes the bundle folder at `path`, atomically, if lp_bundle_check_path allows: code and weights of each side that
- * has operators, the manifest, the plan's IR, the report and tokenizer files given. */
+ * has operators, the manifest, the plan's IR, the report and tokenizer files given. Leaves `path` as it was when it
+ * fails. */
 typedef struct {
   const lp_backend *backend[LP_SIDE_COUNT];
   lp_emit_options options[LP_SIDE_COUNT];
@@ -83,6 +84,10 @@ typedef struct {
   int64_t context, vocab;                                      /* for the manifest */
   void (*progress)(void *user, const char *what, double done); /* NULL: no reports of progress */
   void *user;
+  /* Judges the complete bundle in `folder` before it moves to its path; its failure is that of lp_bundle_write. NULL:
+   * there is no check. */
+  lp_status (*check)(const void *checked, const char *folder, lp_diag *diag);
+  const void *checked;
 } lp_bundle_request;
 LP_MUST_USE lp_status lp_bundle_write(lp_module *module, const lp_bundle_request *request, const char *path,
                                       lp_diag *diag);

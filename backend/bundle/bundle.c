@@ -167,7 +167,8 @@ static lp_status write_all(bundle *b, lp_diag *diag) {
 static lp_status fill_folder(void *user, const char *folder, lp_diag *diag) {
   bundle *b = user;
   b->folder = folder;
-  return write_all(b, diag);
+  LP_TRY(write_all(b, diag));
+  return b->request->check ? b->request->check(b->request->checked, folder, diag) : LP_OK;
 }
 
 lp_status lp_bundle_write(lp_module *module, const lp_bundle_request *request, const char *path, lp_diag *diag) {

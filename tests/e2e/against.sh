@@ -1,6 +1,6 @@
-# Every model of the project against the interpreter of its graph, ONNX Runtime, and the test data beside it: equal, or
-# refused for the reason that against.txt names. Models of ../shared/models take part where they are. ONNX Runtime is
-# PyPI's package, of $LLMPART_PYTHON or python3.
+# Every ONNX model of the project against the interpreter of its graph, ONNX Runtime, and the test data beside it:
+# equal, or refused for the reason that against.txt names. Models of ../shared/models take part where they are. ONNX
+# Runtime is PyPI's package, of $LLMPART_PYTHON or python3.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 shared=${LP_SHARED_MODELS:-$LP_SOURCE/../shared/models}
 table=$LP_SOURCE/tests/e2e/against.txt
@@ -55,6 +55,12 @@ if part quick; then
     LLMPART_PYTHON=$work/python "$LLMPART" verify "$small" --against=onnxruntime >"$work/out" 2>"$work/err"
     same 'the exit status of other results' 4 $?
     grep -q 'failed: logits differ by' "$work/out" || fail "other results: $(cat "$work/out" "$work/err")"
+    # So is a model with one other weight.
+    change_onnx "$small" "/^ *raw_data: \"\($one_f32\)*\"\$/s/$one_f32/\\\\000\\\\000\\\\000@/" "$work/mutant.onnx"
+    printf '#!/bin/sh\nexec "%s" -c "$2" "%s" "$4"\n' "$(command -v "$python")" "$work/mutant.onnx" >"$work/python"
+    LLMPART_PYTHON=$work/python "$LLMPART" verify "$small" --against=onnxruntime >"$work/out" 2>"$work/err"
+    same 'the exit status of another weight' 4 $?
+    grep -q ', 8 failed' "$work/out" || fail "another weight: $(cat "$work/out" "$work/err")"
   }
 fi
 if part long; then

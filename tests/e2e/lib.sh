@@ -143,4 +143,8 @@ onnx() { # onnx FILE: encodes the ModelProto in text form on stdin
   protoc --encode=onnx.ModelProto --proto_path="$onnx_proto" onnx/onnx.proto >"$1" 2>"$work/err" ||
     fail "protoc: $(head -n 2 "$work/err")"
 }
+change_onnx() { # change_onnx FILE SED OUT: changes the text form of an ONNX file
+  protoc --decode=onnx.ModelProto --proto_path="$onnx_proto" onnx/onnx.proto <"$1" 2>"$work/err" | sed "$2" | onnx "$3"
+}
 onnx_proto=${ONNX_PROTO:-/usr/include}
+one_f32='\\000\\000\\200?' # the bytes of 1.0 in the text form, as a pattern

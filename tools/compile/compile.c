@@ -4,7 +4,6 @@
 #include "base/dir.h"
 #include "base/units.h"
 #include "frontend/frontend.h"
-#include "tools/equal/check.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,27 +58,13 @@ static lp_status write_gguf_companions(lp_compile *compile, lp_diag *diag) {
   return lp_gguf_write_companions(compile->model, compile->gguf_companions, diag);
 }
 
-/* Compares the bundle with the model. Removes a bundle that differs or cannot be compared. */
-static lp_status check_bundle(const lp_compile *compile, const lp_import_options *import, lp_diag *diag) {
-  const lp_compile_request *r = &compile->request;
-  const char *const types[] = {r->dtype_device, r->dtype_cloud, r->kv_dtype};
-  double limit = lp_check_limit(types, LP_COUNT(types));
-  char *folder = lp_compile_output(compile);
-  const lp_check_request check = {
-      .model = compile->model, .bundle = folder, .import = import, .limit = limit > 0 ? limit : 1e-3};
-  lp_status status = lp_check_compiled(&check, diag);
-  if (status != LP_OK) lp_dir_abandon(folder);
-  free(folder);
-  return status;
-}
-
 static lp_status import_and_emit(lp_compile *compile, const lp_import_options *import, lp_diag *diag) {
   lp_module *module = NULL;
+  compile->import = import;
   LP_TRY(lp_model_import(compile->model, import, &module, diag));
   lp_status status = write_gguf_companions(compile, diag);
   if (status == LP_OK) status = lp_compile_emit(compile, module, diag);
   lp_module_free(module);
-  if (status == LP_OK && compile->check) status = check_bundle(compile, import, diag);
   return status;
 }
 
@@ -188,7 +173,8 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
       {"--plan-only", LP_OPTION_FLAG, &c->plan_only, NULL,
        "plan and report only, as --emit=report does; no weights are read", 0},
       {"--check", LP_OPTION_FLAG, &c->check, NULL,
-       "compare steps of the bundle with an interpreter of the model, and remove a bundle that differs (status 4)", 0},
+       "compare steps of the bundle with an interpreter of the model, and write nothing when they differ (status 4)",
+       0},
       {"--profile", LP_OPTION_FLAG, &c->profile, NULL,
        "emit code that notes when each operator begins, for `llmpart bench --profile`", 0},
       {"--locations", LP_OPTION_FLAG, &c->locations, NULL, "print the ONNX node of each operator in IR", 0},

@@ -3,6 +3,7 @@
 #define LP_TOOLS_COMPILE_H
 
 #include "base/side.h"
+#include "frontend/frontend.h"
 #include "tools/compile/pipeline.h"
 
 typedef struct {
@@ -17,7 +18,8 @@ typedef struct {
   bool says_lengths;     /* --isl or --osl was given */
   char *gguf_companions; /* a temporary folder with the tokenizer and settings of a GGUF file, owned; NULL: none */
   lp_texts reports, bind, pins, adapters;
-  int64_t private_layers; /* -1: not given */
+  const lp_import_options *import; /* of the model, which --check imports again */
+  int64_t private_layers;          /* -1: not given */
   lp_numbers exits;
   const char *exit_rates,
       *exit_mode; /* a calibration, or NULL: the file next to the model; NULL: exact when rates are known */

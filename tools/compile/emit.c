@@ -3,6 +3,7 @@
 #include "base/path.h"
 #include "passes/plan/plan.h"
 #include "tools/compile/compile.h"
+#include "tools/equal/check.h"
 
 #include "backend/backend.h"
 #include "base/side.h"
@@ -53,13 +54,23 @@ static const char *report_format(const char *path) {
   return dot && !strchr(dot, '/') ? dot + 1 : "txt";
 }
 
-/* Writes the files of --report; with --emit=report also -o, or text on stdout when no file is named. */
-static lp_status write_reports(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+/* Makes the texts of --report, one for each: later passes change the module. */
+static lp_status make_reports(const lp_compile *compile, lp_module *module, lp_buf *texts, lp_diag *diag) {
   for (size_t i = 0; i < compile->reports.count; i++) {
-    const char *path = compile->reports.data[i];
-    LP_TRY(write_report(compile, module, report_format(path), path, diag));
+    const char *format = report_format(compile->reports.data[i]);
+    LP_TRY(lp_report_write(module, &compile->request, format, compile->table1, &texts[i], diag));
   }
-  if (!emits(compile, "report")) return LP_OK;
+  return LP_OK;
+}
+
+static lp_status put_reports(const lp_compile *compile, const lp_buf *texts, lp_diag *diag) {
+  for (size_t i = 0; i < compile->reports.count; i++)
+    LP_TRY(lp_tool_write(compile->reports.data[i], lp_buf_text(&texts[i]), texts[i].size, diag));
+  return LP_OK;
+}
+
+/* Writes the output of --emit=report: to -o, or text to stdout when neither -o nor --report names a file. */
+static lp_status write_output_report(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   if (compile->output) {
     static const char *const formats[] = {"txt", "json", "csv", "html"};
     if (lp_streq(compile->output, "text")) return write_report(compile, module, "txt", "-", diag);
@@ -164,6 +175,17 @@ static lp_status choose_targets(const lp_compile *compile, const lp_module *modu
   return LP_OK;
 }
 
+/* Compares the bundle in `folder` with the model. */
+static lp_status check_bundle(const void *user, const char *folder, lp_diag *diag) {
+  const lp_compile *compile = user;
+  const lp_compile_request *r = &compile->request;
+  const char *const types[] = {r->dtype_device, r->dtype_cloud, r->kv_dtype};
+  double limit = lp_check_limit(types, LP_COUNT(types));
+  const lp_check_request check = {
+      .model = compile->model, .bundle = folder, .import = compile->import, .limit = limit > 0 ? limit : 1e-3};
+  return lp_check_compiled(&check, diag);
+}
+
 static lp_status write_bundle(const lp_compile *compile, lp_module *module, const char *report_json, lp_diag *diag) {
   const lp_op *func = lp_module_find_func(module, "prefill");
   char *tokenizer;
@@ -174,7 +196,9 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
                                .report_json = report_json,
                                .context = func ? lp_op_i64(func, "context", 0) : 0,
                                .vocab = lp_tool_vocab(module),
-                               .progress = isatty(STDERR_FILENO) ? show_progress : NULL};
+                               .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
+                               .check = compile->check ? check_bundle : NULL,
+                               .checked = compile};
   char *path = lp_compile_output(compile);
   lp_status status = choose_targets(compile, module, &request, diag);
   if (status == LP_OK) status = lp_bundle_write(module, &request, path, diag);
@@ -241,12 +265,7 @@ static lp_status check_output(const lp_compile *compile, lp_diag *diag) {
   return status;
 }
 
-/* Writes the reports even when no plan meets the SLA, and nothing else then. */
-static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_diag *diag) {
-  lp_status planned = run_passes(compile, module, "place", diag);
-  if (planned != LP_OK && planned != LP_INFEASIBLE) return planned;
-  LP_TRY(write_reports(compile, module, diag));
-  if (planned != LP_OK || emits(compile, "report")) return planned;
+static lp_status emit_split(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   lp_buf report = {0};
   lp_status status = LP_OK;
   if (emits(compile, "bundle")) status = lp_report_write(module, &compile->request, "json", false, &report, diag);
@@ -261,6 +280,33 @@ static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_d
   else if (status == LP_OK)
     status = write_code(compile, module, diag);
   lp_buf_free(&report);
+  return status;
+}
+
+/* Writes the reports, even when no plan meets the SLA, and the output only when one does. With --check the reports
+ * follow the bundle: a bundle that differs leaves no file. */
+static lp_status emit_with_reports(const lp_compile *compile, lp_module *module, lp_status planned, lp_buf *texts,
+                                   lp_diag *diag) {
+  bool late = planned == LP_OK && compile->check;
+  LP_TRY(make_reports(compile, module, texts, diag));
+  if (!late) LP_TRY(put_reports(compile, texts, diag));
+  if (emits(compile, "report")) LP_TRY(write_output_report(compile, module, diag));
+  if (planned != LP_OK || emits(compile, "report")) return planned;
+  LP_TRY(emit_split(compile, module, diag));
+  return late ? put_reports(compile, texts, diag) : LP_OK;
+}
+
+static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+  lp_status planned = run_passes(compile, module, "place", diag);
+  if (planned != LP_OK && planned != LP_INFEASIBLE) return planned;
+  size_t count = compile->reports.count;
+  lp_buf *texts = lp_alloc((count + 1) * sizeof *texts);
+  for (size_t i = 0; i < count; i++)
+    texts[i] = (lp_buf){0};
+  lp_status status = emit_with_reports(compile, module, planned, texts, diag);
+  for (size_t i = 0; i < count; i++)
+    lp_buf_free(&texts[i]);
+  free(texts);
   return status;
 }
 
