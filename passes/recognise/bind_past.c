@@ -50,9 +50,33 @@ static bool grows_along(const lp_bind *b, lp_type past, lp_type present, int32_t
   return grown && lp_poly_ge(b->module->arena, grown, lp_dim_const(b->module, 0));
 }
 
+static bool widens(const lp_op *op, lp_dtype wide) {
+  return op->kind == LP_ONNX_Cast && op->out[0]->type.dtype == wide;
+}
+
+/* Tells whether the graph widens the whole past to `wide` before anything else reads it. Exporters of half-precision
+ * models leave such casts where a layer computes its keys in f32. */
+static bool is_widened(const lp_value *past, lp_dtype wide) {
+  if (!lp_dtype_is_float(wide) || lp_dtype_bits(wide) <= lp_dtype_bits(past->type.dtype)) return false;
+  for (const lp_use *use = past->uses; use; use = use->next)
+    if (!widens(use->owner, wide) && use->owner->kind != LP_ONNX_Shape) return false;
+  return true;
+}
+
+/* Gives the past the type of its present, so that no row loses precision between steps. */
+static void widen(lp_value *past, lp_dtype wide) {
+  past->type.dtype = wide;
+  for (const lp_use *use = past->uses, *next; use; use = next) {
+    next = use->next;
+    if (widens(use->owner, wide)) lp_value_replace(use->owner->out[0], past);
+  }
+}
+
 /* The axis along which `present` continues `past`, or -1: the last but one, as a rule. */
-static int32_t growing_axis(const lp_bind *b, lp_type past, lp_type present) {
-  if (past.rank != present.rank || past.dtype != present.dtype) return -1;
+static int32_t growing_axis(const lp_bind *b, const lp_value *from, lp_type present) {
+  lp_type past = from->type;
+  if (past.rank != present.rank) return -1;
+  if (past.dtype != present.dtype && !is_widened(from, present.dtype)) return -1;
   const int32_t axes[] = {past.rank - 2, 1, 3};
   for (size_t i = 0; i < (past.rank == 4 ? LP_COUNT(axes) : 1); i++)
     if (grows_along(b, past, present, axes[i])) return axes[i];
@@ -61,8 +85,8 @@ static int32_t growing_axis(const lp_bind *b, lp_type past, lp_type present) {
 
 static bool is_pair(const lp_bind *b, int32_t input, int32_t output) {
   if (!lp_streq(b->output_role[output], "data")) return false;
-  lp_type past = b->block->arg[input]->type;
-  return is_cache_type(past) && growing_axis(b, past, lp_op_in(b->end, output)->type) >= 0;
+  const lp_value *past = b->block->arg[input];
+  return is_cache_type(past->type) && growing_axis(b, past, lp_op_in(b->end, output)->type) >= 0;
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
@@ -125,12 +149,14 @@ static size_t role_of(const lp_bind *b, int32_t input, int32_t turn) {
 
 static lp_status set_pair(lp_bind *b, int32_t input, int32_t output, int32_t turn) {
   size_t role = role_of(b, input, turn);
-  lp_type past = b->block->arg[input]->type;
-  int32_t axis = growing_axis(b, past, lp_op_in(b->end, output)->type);
+  lp_value *past = b->block->arg[input];
+  lp_type present = lp_op_in(b->end, output)->type;
+  int32_t axis = growing_axis(b, past, present);
   b->input_role[input] = roles[role].past;
   b->output_role[output] = roles[role].present;
   b->pair[input] = output;
-  if (axis == past.rank - 2) return LP_OK;
+  if (past->type.dtype != present.dtype) widen(past, present.dtype);
+  if (axis == past->type.rank - 2) return LP_OK;
   lp_op_set_i64(b->module, b->func, lp_arena_format(b->module->arena, "grows_%s", lp_bind_input(b, input)), axis);
   return lp_bind_order_axes(b, input, output, axis);
 }

@@ -297,6 +297,18 @@ def cache_keys_transposed() -> Model:
     return with_layout(keys_transposed, {"key": ["batch", HEADS, HEAD, "rows"]})
 
 
+def cache_widened() -> Model:
+    """optimum's fp16 models with layers in f32: a past in f16 is widened to the type of its present."""
+    def append(g: Graph, layer: int, part: str, new: str) -> tuple[str, str]:
+        past = g.op("Cast", past_name(layer, part), to=FLOATS)
+        joined = g.op("Concat", past, new, axis=2, out=f"present.{layer}.{part}")
+        return joined, joined
+
+    model = with_layout(append, {})
+    model.inputs |= {name: (TensorProto.FLOAT16, shape) for name, (_, shape) in model.inputs.items() if name.startswith("past")}
+    return model
+
+
 # ---- logits --------------------------------------------------------------------------------------------------------
 
 
@@ -379,7 +391,7 @@ def rope_if() -> Model:
 
 FORMS = {"merged": merged, "mask-added": mask_added, "mask-shows": mask_shows, "mask-hides": mask_hides,
          "mask-number": mask_number, "rope-if": rope_if, "sizes-open": sizes_open, "sizes-fixed": sizes_fixed,
-         "cache-tokens-first": cache_tokens_first, "cache-keys-transposed": cache_keys_transposed,
+         "cache-tokens-first": cache_tokens_first, "cache-keys-transposed": cache_keys_transposed, "cache-widened": cache_widened,
          "logits-pruned": logits_pruned, "logits-vector": logits_vector, "logits-sliced": logits_sliced,
          "logits-number": logits_number, "logits-indices": logits_indices}
 
@@ -399,7 +411,7 @@ def greedy(model: Model, path: Path, prompt: list[int]) -> list[int]:
     cache = {}
     for name in caches:
         shape = [1 if d == "batch" else 0 if d == "past" else d for d in model.inputs[name][1]]
-        cache[name] = np.zeros(shape, np.float32)
+        cache[name] = np.zeros(shape, helper.tensor_dtype_to_np_dtype(model.inputs[name][0]))
     ids, tokens, past = list(prompt), [], 0
     for _ in range(STEPS):
         feeds = {"input_ids": np.array([ids], np.int64)} | model.feed(past, len(ids)) | cache
@@ -409,7 +421,7 @@ def greedy(model: Model, path: Path, prompt: list[int]) -> list[int]:
         assert last - second > 1e-4, "the tokens hang on rounding"
         past += len(ids)
         tokens.append(int(logits.argmax()))
-        ids, cache = tokens[-1:], {name: out[name.replace("past_key_values", "present")] for name in caches}
+        ids, cache = tokens[-1:], {name: out[name.replace("past_key_values", "present")].astype(cache[name].dtype) for name in caches}
     return tokens
 
 

@@ -197,6 +197,20 @@ static lp_status ask_runtime(lp_reference *r, const int32_t *outputs, size_t cou
   return lp_onnxruntime_run(r->runtime, inputs, (size_t)r->in.count, names, count, r->arena, found, diag);
 }
 
+/* Keeps a present for the next step. A past of a narrower type gets it rounded, as a caller of the graph has to do. */
+static void keep_present(lp_reference *r, lp_step_input *in, const lp_array *present) {
+  lp_array kept = *present;
+  kept.dtype = in->value->type.dtype;
+  if (kept.dtype != present->dtype) {
+    int64_t count = (int64_t)lp_step_array_bytes(present) * 8 / lp_dtype_bits(present->dtype);
+    kept.data = lp_arena_alloc(r->arena, lp_step_array_bytes(&kept) + 1);
+    const lp_tensor wide = {.type = {.dtype = present->dtype}, .data = present->data};
+    for (int64_t i = 0; i < count; i++)
+      lp_array_set_f64(&kept, i, lp_tensor_f64(&wide, i));
+  }
+  in->array = kept;
+}
+
 /* Evaluates the graph once: logits, and the presents when there are pasts. */
 static lp_status evaluate(lp_reference *r, const int64_t *tokens, int64_t past, int64_t count, lp_array *logits,
                           lp_diag *diag) {
@@ -211,7 +225,7 @@ static lp_status evaluate(lp_reference *r, const int64_t *tokens, int64_t past, 
   LP_TRY(r->runtime ? ask_runtime(r, outputs, wanted, found, diag) : interpret(r, outputs, wanted, found, diag));
   wanted = 1;
   for (int32_t i = 0; i < r->in.count; i++)
-    if (r->in.input[i].kind == LP_STEP_PAST) r->in.input[i].array = found[wanted++];
+    if (r->in.input[i].kind == LP_STEP_PAST) keep_present(r, &r->in.input[i], &found[wanted++]);
   *logits = found[0];
   if (logits->rank != 2) return LP_OK;
   logits->rank = 3; /* of the last position only */
