@@ -5,6 +5,7 @@
  *   lp_abi                   uint32_t, equals LP_ABI_VERSION
  *   lp_layout                lp_layout_fn: where every buffer lies for given symbol values
  *   lp_segment_0, _1, ...    lp_segment_fn: one straight run of operators between two communications
+ *   lp_contract              char [], LP_CONTRACT_MARK and 64 hex digits: see below; absent in code without a bundle
  *   lp_sequences             uint32_t, 1: segments run several sequences at once; absent: one at a time
  *
  * Symbols: every size in the code is a polynomial over a fixed vector of run-time values, `sym`. The first LP_SYM_COUNT
@@ -21,6 +22,10 @@
  * lie in the sequences' own arenas. Row-wise operators run once per batch; the others (attention, caches, positions)
  * run once per sequence.
  *
+ * Contract: the code of a bundle carries the SHA-256 of the part of its manifest that says how to run it. A runtime
+ * looks for the mark in the file before it opens the code, and refuses code that another manifest describes. A launch
+ * list of a GPU has the same text as a member `contract`.
+ *
  * Time: in code that is compiled for profiling, thread 0 calls `clock`, if it is set, at the start of each operator.
  */
 #ifndef LP_ABI_H
@@ -29,6 +34,7 @@
 #include <stdint.h>
 
 #define LP_ABI_VERSION 3u
+#define LP_CONTRACT_MARK "llmpart contract "
 
 enum {
   LP_SYM_B, /* b: batch */

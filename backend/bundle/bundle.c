@@ -72,38 +72,48 @@ static bool side_is_used(const lp_module *module, lp_side side) {
   return false;
 }
 
-static lp_status write_form(bundle *b, const bundle_side *side, lp_emit_form form, const char *file, const char **path,
-                            lp_diag *diag) {
+static const char *name_file(const bundle *b, const bundle_side *side, const char *file) {
+  return lp_arena_format(b->arena, "%s/%s", lp_side_name(side->side), file);
+}
+
+/* Describes the code and names the files, before any of them is written. */
+static lp_status describe_side(bundle *b, bundle_side *side, lp_diag *diag) {
+  if (!side->present) return LP_OK;
+  const lp_backend *backend = side->backend;
+  LP_TRY(backend->describe(b->module, &side->options, b->arena, &side->code, diag));
+  if (!backend->emits_code) return LP_OK;
+  side->code_path = name_file(b, side, backend->kernels ? "launches.json" : "model.so");
+  if (backend->kernels) side->kernels_path = name_file(b, side, backend->kernels);
+  if (side->code.weight_bytes > 0) side->weights_path = name_file(b, side, "weights.safetensors");
+  return LP_OK;
+}
+
+static lp_status write_form(bundle *b, const bundle_side *side, lp_emit_form form, const char *name, lp_diag *diag) {
   lp_buf code = {0};
-  lp_status status = side->backend->emit(b->module, side->options, form, &code, diag);
-  const char *name = lp_arena_format(b->arena, "%s/%s", lp_side_name(side->side), file);
+  lp_status status = side->backend->emit(b->module, &side->options, form, &code, diag);
   if (status == LP_OK) status = write_text(b, name, lp_buf_text(&code), code.size, diag);
-  if (status == LP_OK) *path = name;
   lp_buf_free(&code);
   return status;
 }
 
-static lp_status write_code(bundle *b, bundle_side *side, lp_diag *diag) {
-  if (!side->backend->kernels) return write_form(b, side, LP_EMIT_SHARED, "model.so", &side->code_path, diag);
-  LP_TRY(write_form(b, side, LP_EMIT_KERNELS, side->backend->kernels, &side->kernels_path, diag));
-  return write_form(b, side, LP_EMIT_LAUNCHES, "launches.json", &side->code_path, diag);
+static lp_status write_code(bundle *b, const bundle_side *side, lp_diag *diag) {
+  if (!side->kernels_path) return write_form(b, side, LP_EMIT_SHARED, side->code_path, diag);
+  LP_TRY(write_form(b, side, LP_EMIT_KERNELS, side->kernels_path, diag));
+  return write_form(b, side, LP_EMIT_LAUNCHES, side->code_path, diag);
 }
 
-static lp_status write_weights(bundle *b, bundle_side *side, lp_diag *diag) {
-  if (side->code.weight_bytes == 0) return LP_OK;
-  const char *name = lp_arena_format(b->arena, "%s/weights.safetensors", lp_side_name(side->side));
-  char *path = path_in(b, name);
-  lp_status status = side->backend->write_weights(b->module, side->options, path, diag);
+static lp_status write_weights(bundle *b, const bundle_side *side, lp_diag *diag) {
+  if (!side->weights_path) return LP_OK;
+  char *path = path_in(b, side->weights_path);
+  lp_status status = side->backend->write_weights(b->module, &side->options, path, diag);
   free(path);
   LP_TRY(status);
-  side->weights_path = name;
-  return add_file(b, name, diag);
+  return add_file(b, side->weights_path, diag);
 }
 
 static lp_status write_side(bundle *b, bundle_side *side, double done, lp_diag *diag) {
-  if (!side->present) return LP_OK;
-  LP_TRY(side->backend->describe(b->module, side->options, b->arena, &side->code, diag));
-  if (!side->backend->emits_code) return LP_OK;
+  if (!side->code_path) return LP_OK;
+  side->options.contract = b->contract;
   char *folder = path_in(b, lp_side_name(side->side));
   lp_status status = LP_OK;
   if (mkdir(folder, 0777) != 0)
@@ -130,7 +140,6 @@ static lp_status write_tokenizer(bundle *b, lp_diag *diag) {
   const char *from = b->request->tokenizer;
   if (!from) return LP_OK;
   LP_TRY(copy_file(b, from, "tokenizer.json", diag));
-  b->has_tokenizer = true;
   static const char *const companions[] = {"tokenizer_config.json", "chat_template.jinja"};
   char *folder = lp_path_dir(from);
   lp_status status = LP_OK;
@@ -143,23 +152,19 @@ static lp_status write_tokenizer(bundle *b, lp_diag *diag) {
   return status;
 }
 
-static lp_status write_manifest(bundle *b, lp_diag *diag) {
-  lp_buf text = {0};
-  lp_status status = lp_bundle_manifest(b, &text, diag);
-  if (status == LP_OK) status = lp_folder_put(b->folder, "manifest.json", lp_buf_text(&text), text.size, diag);
-  lp_buf_free(&text);
-  return status;
-}
-
 static lp_status write_all(bundle *b, lp_diag *diag) {
+  lp_bundle_read_settings(b->request->folder, &b->settings, diag);
+  for (int i = 0; i < LP_SIDE_COUNT; i++)
+    LP_TRY(describe_side(b, &b->side[i], diag));
+  LP_TRY(lp_bundle_manifest_begin(b, diag));
   for (int i = 0; i < LP_SIDE_COUNT; i++)
     LP_TRY(write_side(b, &b->side[i], 0.5 * i, diag));
   LP_TRY(write_plan(b, diag));
   if (b->request->report_json)
     LP_TRY(write_text(b, "report.json", b->request->report_json, strlen(b->request->report_json), diag));
   LP_TRY(write_tokenizer(b, diag));
-  lp_bundle_read_settings(b->request->folder, &b->settings, diag);
-  return write_manifest(b, diag);
+  lp_bundle_manifest_end(b);
+  return lp_folder_put(b->folder, "manifest.json", b->manifest.data, b->manifest.size, diag);
 }
 
 /* ---- the bundle -------------------------------------------------------------------------------------------------- */
@@ -174,13 +179,14 @@ static lp_status fill_folder(void *user, const char *folder, lp_diag *diag) {
 lp_status lp_bundle_write(lp_module *module, const lp_bundle_request *request, const char *path, lp_diag *diag) {
   bundle b = {.module = module, .request = request, .arena = lp_arena_create()};
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
-    b.side[i] = (bundle_side){.side = (lp_side)i, .backend = request->backend[i], .options = &request->options[i]};
+    b.side[i] = (bundle_side){.side = (lp_side)i, .backend = request->backend[i], .options = request->options[i]};
     b.side[i].present = b.side[i].backend && side_is_used(module, b.side[i].side);
   }
   lp_status status = lp_folder_write(path, fill_folder, &b, diag);
   if (status == LP_OK) report_progress(&b, "bundle", 1.0);
   lp_vec_free(&b.settings.stops);
   lp_vec_free(&b.settings.start);
+  lp_buf_free(&b.manifest);
   lp_arena_free(b.arena);
   return status;
 }

@@ -10,7 +10,7 @@ enum { LP_BUNDLE_MOST_FILES = 16 };
 typedef struct {
   lp_side side;
   const lp_backend *backend;
-  const lp_emit_options *options;
+  lp_emit_options options;
   bool present; /* the side has operators, buffers or caches */
   lp_code code;
   const char *code_path, *kernels_path, *weights_path; /* in the bundle; NULL: absent */
@@ -42,13 +42,17 @@ typedef struct {
   bundle_side side[LP_SIDE_COUNT];
   bundle_file file[LP_BUNDLE_MOST_FILES];
   int32_t file_count;
-  bool has_tokenizer;
   bundle_settings settings;
+  lp_buf manifest;   /* its text; lp_bundle_manifest_end completes it */
+  char contract[65]; /* SHA-256 of what lp_bundle_manifest_begin wrote */
 } bundle;
 
 /* Reads the files in `folder`, which may be NULL; the caller frees out->stops and out->start. */
 void lp_bundle_read_settings(const char *folder, bundle_settings *out, lp_diag *diag);
-/* Appends the text of manifest.json. */
-LP_MUST_USE lp_status lp_bundle_manifest(const bundle *b, lp_buf *out, lp_diag *diag);
+/* Writes the first part of manifest.json, which says how to run the code: everything except `files` and the seal. The
+ * sides are described already. Sets b->contract. */
+LP_MUST_USE lp_status lp_bundle_manifest_begin(bundle *b, lp_diag *diag);
+/* Adds `files`, which are all written, and the seal. */
+void lp_bundle_manifest_end(bundle *b);
 
 #endif

@@ -1,13 +1,15 @@
-/* Writes manifest.json, as docs/bundle.md describes it: files, sides, states, the steps of each program, and the plans
- * of a family. */
+/* Writes manifest.json, as docs/bundle.md describes it: sides, states, the steps of each program, the plans of a
+ * family, and files. */
 #include "backend/bundle/bundle_internal.h"
 
 #include "backend/rows.h"
 #include "backend/values.h"
 #include "base/abi.h"
+#include "base/digest.h"
 #include "base/json/writer.h"
 #include "base/path.h"
 #include "base/poly.h"
+#include "base/seal.h"
 #include "base/side.h"
 
 #include <string.h>
@@ -51,6 +53,7 @@ static void put_sides(lp_json_writer *w, const bundle *b) {
     if (side->code_path) lp_json_put_text(w, "code", side->code_path);
     if (side->kernels_path) lp_json_put_text(w, "kernels", side->kernels_path);
     if (side->weights_path) lp_json_put_text(w, "weights", side->weights_path);
+    if (side->weights_path) lp_json_put_integer(w, "weight_bytes", side->code.weight_bytes);
     lp_json_put_text(w, "triple", side->code.triple);
     lp_json_put_text(w, "march", side->code.march);
     if (side->code.level) lp_json_put_text(w, "level", side->code.level);
@@ -474,10 +477,13 @@ static void put_decoder(lp_json_writer *w, const bundle *b, const lp_op *func) {
   lp_json_put_end(w);
 }
 
-lp_status lp_bundle_manifest(const bundle *b, lp_buf *out, lp_diag *diag) {
+static const lp_json_style style = {.indent = 1, .marks_reals = true};
+
+/* What follows must be the last members: the runtime takes the text before `files` for the contract. */
+lp_status lp_bundle_manifest_begin(bundle *b, lp_diag *diag) {
   const lp_op *func = model_func(b);
   if (!func) return lp_error(diag, LP_LOC_NONE, "the module has no function");
-  lp_json_writer w = lp_json_writer_begin(out, (lp_json_style){.indent = 1, .marks_reals = true});
+  lp_json_writer w = lp_json_writer_begin(&b->manifest, style);
   lp_json_put_object(&w, NULL);
   lp_json_put_text(&w, "schema", "llmpart.bundle/1");
   lp_json_put_text(&w, "name", model_name(b));
@@ -485,10 +491,9 @@ lp_status lp_bundle_manifest(const bundle *b, lp_buf *out, lp_diag *diag) {
   put_symbols(&w, b);
   lp_json_put_integer(&w, "context", context_of(b));
   lp_json_put_integer(&w, "vocab", b->request->vocab);
-  lp_json_put_text(&w, "tokenizer", b->has_tokenizer ? "tokenizer.json" : NULL);
+  lp_json_put_text(&w, "tokenizer", b->request->tokenizer ? "tokenizer.json" : NULL);
   put_settings(&w, &b->settings);
   put_decoder(&w, b, func);
-  put_files(&w, b);
   put_sides(&w, b);
   LP_TRY(put_states(&w, b, func, diag));
   put_inputs(&w, b, func);
@@ -496,7 +501,20 @@ lp_status lp_bundle_manifest(const bundle *b, lp_buf *out, lp_diag *diag) {
   put_exits(&w, func);
   LP_TRY(put_programs(&w, b, diag));
   put_plans(&w, b);
-  lp_json_put_end(&w);
-  lp_buf_puts(out, "\n");
+  lp_sha256 sha;
+  lp_sha256_init(&sha);
+  lp_sha256_update(&sha, b->manifest.data, b->manifest.size);
+  lp_sha256_hex(&sha, b->contract);
   return LP_OK;
+}
+
+void lp_bundle_manifest_end(bundle *b) {
+  lp_buf files = {0}, *out = &b->manifest;
+  lp_json_writer w = lp_json_writer_begin(&files, style);
+  lp_json_put_object(&w, NULL);
+  put_files(&w, b);
+  lp_buf_puts(out, ",");
+  lp_buf_append(out, files.data + 1, files.size - 1); /* without its opening brace */
+  lp_buf_free(&files);
+  lp_seal_put(out);
 }

@@ -23,6 +23,7 @@ typedef struct {
   lp_arena *arena;
   lp_side_programs programs;
   lp_constants constants;
+  const char *contract; /* that the code keeps; NULL: none */
 } cpu_code;
 
 LP_MUST_USE lp_status cpu_code_create(lp_module *module, lp_side side, lp_arena *arena, cpu_code **out, lp_diag *diag);

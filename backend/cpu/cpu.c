@@ -19,6 +19,7 @@ static lp_status with_code(lp_module *module, const lp_emit_options *options, co
   if (status == LP_OK) status = cpu_code_create(module, options->side, arena, &code, diag);
   if (status == LP_OK) {
     cpu_code_name(code);
+    code->contract = options->contract;
     status = work(code, &target, user, diag);
   }
   cpu_code_free(code);

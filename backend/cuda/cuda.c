@@ -63,7 +63,10 @@ static lp_status with_list(lp_module *module, const lp_emit_options *options, li
   int sm = 0;
   lp_status status = find_architecture(options->march, &sm, diag);
   if (status == LP_OK) status = gpu_launches_create(module, options->side, &dialect, arena, &list, diag);
-  if (status == LP_OK) status = work(list, sm, user, diag);
+  if (status == LP_OK) {
+    list->contract = options->contract;
+    status = work(list, sm, user, diag);
+  }
   gpu_launches_free(list);
   lp_arena_free(arena);
   return status;

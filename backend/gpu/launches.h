@@ -113,6 +113,7 @@ typedef struct {
   lp_module *module;
   lp_arena *arena;
   lp_diag *diag;
+  const char *contract;      /* of the bundle (base/abi.h); NULL: none */
   bool tensor;               /* kernels may use tensor cores */
   bool any_tensor;           /* whether a kernel uses them */
   bool products;             /* a library may compute products */

@@ -4,6 +4,7 @@
 #include "backend/gpu/builder.h"
 #include "backend/program.h"
 #include "backend/rows.h"
+#include "base/abi.h"
 #include "base/json/writer.h"
 #include "base/map.h"
 #include "base/poly.h"
@@ -221,6 +222,10 @@ void gpu_print_table(const gpu_launch_list *list, const gpu_dialect *dialect, lp
       .list = list, .symbols = &list->module->symbols, .json = lp_json_writer_begin(out, (lp_json_style){.indent = 1})};
   lp_json_put_object(&t.json, NULL);
   lp_json_put_text(&t.json, "schema", "llmpart.launches/1");
+  if (list->contract) {
+    lp_json_put_key(&t.json, "contract");
+    lp_buf_printf(out, "\"" LP_CONTRACT_MARK "%s\"", list->contract);
+  }
   lp_json_put_text(&t.json, "language", dialect->name);
   lp_json_put_flat_array(&t.json, "symbols");
   for (size_t i = 0; i < t.symbols->names.count; i++)

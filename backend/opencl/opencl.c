@@ -22,11 +22,15 @@ static const gpu_dialect dialect = {.name = "opencl", .words = words, .prologue 
 
 typedef lp_status list_work(const gpu_launch_list *list, void *user, lp_diag *diag);
 
-static lp_status with_list(lp_module *module, lp_side side, list_work *work, void *user, lp_diag *diag) {
+static lp_status with_list(lp_module *module, const lp_emit_options *options, list_work *work, void *user,
+                           lp_diag *diag) {
   lp_arena *arena = lp_arena_create();
   gpu_launch_list *list = NULL;
-  lp_status status = gpu_launches_create(module, side, &dialect, arena, &list, diag);
-  if (status == LP_OK) status = work(list, user, diag);
+  lp_status status = gpu_launches_create(module, options->side, &dialect, arena, &list, diag);
+  if (status == LP_OK) {
+    list->contract = options->contract;
+    status = work(list, user, diag);
+  }
   gpu_launches_free(list);
   lp_arena_free(arena);
   return status;
@@ -46,9 +50,8 @@ static lp_status emit_launches(const gpu_launch_list *list, void *user, lp_diag 
 
 static lp_status opencl_emit(lp_module *module, const lp_emit_options *options, lp_emit_form form, lp_buf *out,
                              lp_diag *diag) {
-  if (form == LP_EMIT_SOURCE || form == LP_EMIT_KERNELS)
-    return with_list(module, options->side, emit_kernels, out, diag);
-  if (form == LP_EMIT_LAUNCHES) return with_list(module, options->side, emit_launches, out, diag);
+  if (form == LP_EMIT_SOURCE || form == LP_EMIT_KERNELS) return with_list(module, options, emit_kernels, out, diag);
+  if (form == LP_EMIT_LAUNCHES) return with_list(module, options, emit_launches, out, diag);
   return lp_error(diag, LP_LOC_NONE, "the opencl backend emits source code and launches only");
 }
 
@@ -67,7 +70,7 @@ static lp_status describe_list(const gpu_launch_list *list, void *user, lp_diag 
 static lp_status opencl_describe(lp_module *module, const lp_emit_options *options, lp_arena *arena, lp_code *out,
                                  lp_diag *diag) {
   description d = {arena, out};
-  return with_list(module, options->side, describe_list, &d, diag);
+  return with_list(module, options, describe_list, &d, diag);
 }
 
 static lp_status write_list(const gpu_launch_list *list, void *user, lp_diag *diag) {
@@ -76,7 +79,7 @@ static lp_status write_list(const gpu_launch_list *list, void *user, lp_diag *di
 
 static lp_status opencl_write_weights(lp_module *module, const lp_emit_options *options, const char *path,
                                       lp_diag *diag) {
-  return with_list(module, options->side, write_list, (void *)(uintptr_t)path, diag);
+  return with_list(module, options, write_list, (void *)(uintptr_t)path, diag);
 }
 
 const lp_backend lp_backend_opencl = {

@@ -6,16 +6,16 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/seal.h"
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
+#include "runtime/bundle/bundle_file.h"
+#include "runtime/bundle/contract.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/bundle/safetensors.h"
 #include "runtime/bundle/verifier.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/runtime.h"
-
-/* Files without a CRC-32C are compared by SHA-256: up to this many bytes always, larger ones only with check_hashes. */
-enum { SHA_AT_LOAD = 64 << 20 };
 
 typedef struct {
   lp_bundle *bundle;
@@ -27,38 +27,33 @@ static const char *file_path(lp_bundle *bundle, const char *relative) {
   return lp_arena_format(bundle->arena, "%s/%s", bundle->path, relative);
 }
 
+static lp_status parse_manifest(loader *load, const char *path, const lp_mapping *text) {
+  const char *data = (const char *)text->data;
+  lp_manifest *out = &load->bundle->manifest;
+  LP_TRY(lp_manifest_parse(path, data ? data : "", text->size, load->bundle->arena, out, load->diag));
+  if (lp_seal_holds(data, text->size)) return LP_OK;
+  lp_status status = lp_error(load->diag, LP_LOC_FILE(path), "the seal is not that of this text");
+  lp_note(load->diag, LP_LOC_FILE(path), "the file was changed after `llmpart compile`; compile the model again");
+  return status;
+}
+
 static lp_status load_manifest(loader *load) {
-  lp_bundle *bundle = load->bundle;
-  const char *path = file_path(bundle, "manifest.json");
-  char *text = NULL;
-  size_t size = 0;
-  LP_TRY(lp_file_read(path, &text, &size, load->diag));
-  lp_status status = lp_manifest_parse(path, text, size, bundle->arena, &bundle->manifest, load->diag);
-  free(text);
+  const char *path = file_path(load->bundle, "manifest.json");
+  lp_mapping text;
+  LP_TRY(lp_bundle_file_map(load->bundle->path, "manifest.json", path, &text, load->diag));
+  lp_status status = parse_manifest(load, path, &text);
+  lp_file_unmap(&text);
   return status;
 }
 
-/* Maps a file, which must have the size that the manifest gives. */
-static lp_status map_file(loader *load, const lp_file_desc *want, const char *path, lp_mapping *out) {
-  LP_TRY(lp_file_map(path, out, load->diag));
-  if (out->size == (size_t)want->bytes) return LP_OK;
-  lp_status status =
-      lp_error(load->diag, LP_LOC_FILE(path), "%zu bytes; the manifest says %" PRId64, out->size, want->bytes);
-  lp_file_unmap(out);
-  return status;
-}
-
-static bool checks_at_load(const loader *load, const lp_file_desc *want) {
-  return load->options->check_hashes || want->has_crc || want->bytes <= SHA_AT_LOAD;
+static lp_status map_checked(loader *load, const lp_file_desc *want, const char *path, lp_mapping *out) {
+  return lp_bundle_file_load(load->bundle->path, want, path, load->options->check_hashes, out, load->diag);
 }
 
 /* Checks a small file that another reader opens later by its path. */
 static lp_status check_file(loader *load, const lp_file_desc *want, const char *path) {
-  lp_mapping mapping;
-  LP_TRY(map_file(load, want, path, &mapping));
-  lp_status status = LP_OK;
-  if (checks_at_load(load, want))
-    status = lp_file_verify(path, want, mapping.data, mapping.size, load->options->check_hashes, load->diag);
+  lp_mapping mapping = {0};
+  lp_status status = map_checked(load, want, path, &mapping);
   lp_file_unmap(&mapping);
   return status;
 }
@@ -69,16 +64,19 @@ static lp_status load_weights(loader *load, lp_side side) {
   if (!want) return LP_OK;
   const char *path = file_path(bundle, want->path);
   lp_mapping *weights = &bundle->side[side].weights;
-  LP_TRY(map_file(load, want, path, weights));
+  LP_TRY(lp_bundle_file_open(bundle->path, want, path, weights, load->diag));
   size_t offset = 0;
   LP_TRY(lp_safetensors_check(path, weights, &offset, load->diag));
+  if (weights->size - offset < (size_t)bundle->manifest.side[side].weight_bytes)
+    return lp_error(load->diag, LP_LOC_FILE(path), "%zu bytes of weights; the code reads %" PRId64,
+                    weights->size - offset, bundle->manifest.side[side].weight_bytes);
   bundle->side[side].data = (const char *)weights->data + offset;
   if (want->has_crc && !load->options->check_hashes) {
     if (!bundle->verifier) bundle->verifier = lp_verifier_create();
     lp_verifier_add(bundle->verifier, path, want, weights);
     return LP_OK;
   }
-  if (!checks_at_load(load, want)) return LP_OK;
+  if (!lp_bundle_file_checks_at_load(want, load->options->check_hashes)) return LP_OK;
   return lp_file_verify(path, want, weights->data, weights->size, load->options->check_hashes, load->diag);
 }
 
@@ -170,13 +168,6 @@ static lp_status resolve_gpu(loader *load, lp_side side, const char *path, lp_pr
   return LP_OK;
 }
 
-static lp_status map_checked(loader *load, const lp_file_desc *want, const char *path, lp_mapping *out) {
-  LP_TRY(map_file(load, want, path, out));
-  return checks_at_load(load, want)
-             ? lp_file_verify(path, want, out->data, out->size, load->options->check_hashes, load->diag)
-             : LP_OK;
-}
-
 static lp_status load_gpu(loader *load, lp_side side) {
   lp_bundle *bundle = load->bundle;
   const lp_side_desc *desc = &bundle->manifest.side[side];
@@ -184,6 +175,7 @@ static lp_status load_gpu(loader *load, lp_side side) {
   lp_side_code *code = &bundle->side[side];
   lp_mapping table = {0}, kernels = {0};
   lp_status status = map_checked(load, desc->code, path, &table);
+  if (status == LP_OK) status = lp_contract_check(&bundle->manifest, path, &table, load->diag);
   if (status == LP_OK) status = map_checked(load, desc->kernels, kernels_path, &kernels);
   if (status == LP_OK) {
     const lp_gpu_source source = {
@@ -211,13 +203,22 @@ static lp_status load_gpu(loader *load, lp_side side) {
 
 /* ---- code for this processor ------------------------------------------------------------------------------------- */
 
+/* Checks the file, and that it is the code that the manifest describes. */
+static lp_status check_code(loader *load, const lp_file_desc *want, const char *path) {
+  lp_mapping code = {0};
+  lp_status status = map_checked(load, want, path, &code);
+  if (status == LP_OK) status = lp_contract_check(&load->bundle->manifest, path, &code, load->diag);
+  lp_file_unmap(&code);
+  return status;
+}
+
 static lp_status load_code(loader *load, lp_side side) {
   lp_bundle *bundle = load->bundle;
   const lp_file_desc *want = bundle->manifest.side[side].code;
   if (!want) return LP_OK;
   if (bundle->manifest.side[side].kernels) return load_gpu(load, side);
   const char *path = file_path(bundle, want->path);
-  LP_TRY(check_file(load, want, path));
+  LP_TRY(check_code(load, want, path));
   LP_TRY(check_machine(load, side, path));
   /* dlopen searches for a name without a slash; a path keeps it from doing so. */
   const char *direct = strchr(path, '/') ? path : lp_arena_format(bundle->arena, "./%s", path);
@@ -246,15 +247,22 @@ static lp_status load_side(loader *load, lp_side side) {
 
 /* ---- tokenizer; the whole ---------------------------------------------------------------------------------------- */
 
+/* Checks a file that the tokenizer opens if it exists: the manifest must list it. */
+static lp_status check_companion(loader *load, const char *name) {
+  const lp_manifest *manifest = &load->bundle->manifest;
+  const char *path = file_path(load->bundle, name);
+  for (int32_t i = 0; i < manifest->file_count; i++)
+    if (lp_streq(manifest->files[i].path, name)) return check_file(load, &manifest->files[i], path);
+  return lp_path_exists(path) ? lp_error(load->diag, LP_LOC_FILE(path), "the manifest does not list this file") : LP_OK;
+}
+
 static lp_status load_tokenizer(loader *load) {
   lp_bundle *bundle = load->bundle;
   const lp_file_desc *want = bundle->manifest.tokenizer;
   if (!want) return LP_OK;
-  for (int32_t i = 0; i < bundle->manifest.file_count; i++) {
-    const lp_file_desc *file = &bundle->manifest.files[i]; /* the tokenizer opens it by its path */
-    if (lp_streq(file->path, "tokenizer_config.json") || lp_streq(file->path, "chat_template.jinja"))
-      LP_TRY(check_file(load, file, file_path(bundle, file->path)));
-  }
+  static const char *const companion[] = {"tokenizer_config.json", "chat_template.jinja"};
+  for (size_t i = 0; i < LP_COUNT(companion); i++)
+    LP_TRY(check_companion(load, companion[i]));
   const char *path = file_path(bundle, want->path);
   LP_TRY(check_file(load, want, path));
   LP_TRY(lp_tokenizer_load(path, &bundle->tokenizer, load->diag));

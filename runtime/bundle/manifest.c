@@ -4,6 +4,7 @@
 #include "base/digest.h"
 #include "base/poly.h"
 #include "base/side.h"
+#include "runtime/bundle/contract.h"
 #include "runtime/bundle/manifest_reader.h"
 
 #include <stdlib.h>
@@ -137,6 +138,9 @@ static lp_status read_side(manifest_reader *reader, const lp_json *at, lp_side_d
   if (lp_json_is_given(&code)) LP_TRY(find_file(reader, &code, &out->code));
   if (lp_json_is_given(&weights)) LP_TRY(find_file(reader, &weights, &out->weights));
   if (lp_json_is_given(&kernels)) LP_TRY(find_file(reader, &kernels, &out->kernels));
+  lp_json least = lp_json_member(at, "weight_bytes");
+  if (lp_json_is_given(&least)) LP_TRY(lp_json_i64(&least, 0, INT64_MAX, &out->weight_bytes, reader->diag));
+  if (out->weight_bytes > 0 && !out->weights) return lp_json_error(&least, reader->diag, "wanted `weights` for them");
   if (out->kernels && !out->code) return lp_json_error(&kernels, reader->diag, "kernels without `code`");
   const struct {
     const char *key, **to;
@@ -306,7 +310,8 @@ static lp_status read_root(manifest_reader *reader, const lp_json *root) {
   LP_TRY(read_decoder(reader, root));
   LP_TRY(read_exits(reader, root));
   LP_TRY(lp_manifest_programs(reader, root));
-  return lp_manifest_plans(reader, root);
+  LP_TRY(lp_manifest_plans(reader, root));
+  return lp_manifest_check(reader);
 }
 
 lp_status lp_manifest_parse(const char *file, const char *text, size_t size, lp_arena *arena, lp_manifest *out,
@@ -318,6 +323,7 @@ lp_status lp_manifest_parse(const char *file, const char *text, size_t size, lp_
   lp_sha256_init(&sha);
   lp_sha256_update(&sha, text, size);
   lp_sha256_hex(&sha, out->hash);
+  lp_contract_compute(text, size, out->contract);
   lp_json_document *document = NULL;
   LP_TRY(lp_json_parse(out->file, text, size, 0, &document, diag));
   manifest_reader reader = {.arena = arena, .diag = diag, .out = out};

@@ -125,6 +125,7 @@ typedef struct {
   bool present;
   const lp_file_desc *code;    /* a shared object, or launches.json of a GPU; NULL: the side only moves data */
   const lp_file_desc *weights; /* NULL: none */
+  int64_t weight_bytes;        /* of the weights' data section, at least; 0: unknown */
   const lp_file_desc *kernels; /* source of a GPU's kernels (gpu/gpu.h); NULL: the code runs on a CPU */
   const char *triple, *march;
   const char *level,
@@ -146,8 +147,9 @@ typedef struct {
 
 /* manifest.json. All of it lives in the arena that it was parsed into. */
 typedef struct {
-  const char *file;             /* path of the manifest, for messages */
-  char hash[LP_SHA256_HEX + 1]; /* SHA-256 of its text: both sides of a link must hold the same one */
+  const char *file;                 /* path of the manifest, for messages */
+  char hash[LP_SHA256_HEX + 1];     /* SHA-256 of its text: both sides of a link must hold the same one */
+  char contract[LP_SHA256_HEX + 1]; /* what the code must carry (contract.h); "": no code has it */
   const char *name;
   lp_symbols symbols;
   int32_t symbol_count;

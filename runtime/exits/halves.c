@@ -8,6 +8,7 @@
 #include "base/poly.h"
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
+#include "runtime/bundle/bundle_file.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exits/halves.h"
 #include "runtime/runtime.h"
@@ -136,22 +137,22 @@ static lp_status read_fields(const lp_bundle *bundle, const lp_json *root, lp_ca
 }
 
 lp_status lp_calibration_read(const lp_bundle *bundle, lp_calibration *out, lp_diag *diag) {
-  char *path = lp_path_join(bundle->path, LP_CALIBRATION_FILE), *text = NULL;
-  size_t size = 0;
+  char *path = lp_path_join(bundle->path, LP_CALIBRATION_FILE);
+  lp_mapping text = {0};
   lp_json_document *document = NULL;
   lp_status status = LP_OK;
   if (!lp_path_exists(path)) {
     status = lp_error(diag, LP_LOC_FILE(bundle->path), "the bundle carries no calibration");
     lp_note(diag, LP_LOC_FILE(bundle->path), "`llmpart calibrate %s --data=FILE --apply` gives it one", bundle->path);
   }
-  if (status == LP_OK) status = lp_file_read(path, &text, &size, diag);
-  if (status == LP_OK) status = lp_json_parse(path, text, size, 0, &document, diag);
+  if (status == LP_OK) status = lp_bundle_file_map(bundle->path, LP_CALIBRATION_FILE, path, &text, diag);
+  if (status == LP_OK) status = lp_json_parse(path, (const char *)text.data, text.size, 0, &document, diag);
   if (status == LP_OK) {
     lp_json root = lp_json_root(path, document);
     status = read_fields(bundle, &root, out, diag);
   }
   lp_json_free(document);
-  free(text);
+  lp_file_unmap(&text);
   free(path);
   return status;
 }

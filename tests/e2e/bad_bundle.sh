@@ -20,6 +20,7 @@ edit() { # edit SED-SCRIPT: of the manifest
   sed "$1" "$bad/manifest.json" >"$work/manifest.json"
   cmp -s "$work/manifest.json" "$bad/manifest.json" && fail "'$1' changes nothing in the manifest"
   cp "$work/manifest.json" "$bad/manifest.json"
+  seal "$bad"
 }
 
 refuse() { # refuse WHAT PATTERN
@@ -41,13 +42,35 @@ refuse 'a schema of the future' 'manifest.json:.*error: .*llmpart.bundle/9'
 edit 's/"abi": *[0-9]*/"abi": 7/'
 refuse 'another ABI' 'error: .*(ABI|abi)'
 edit 's/lp_segment_0/lp_segment_9999/'
-refuse 'a segment that is not there' 'error: .*lp_segment_9999'
+refuse 'a manifest that the code was not compiled for' 'device/model.so: error: the code was compiled for another manifest'
+edit 's/"march": "/&x/'
+cp "$work/manifest.json" "$bad/manifest.json"
+refuse 'a manifest that was changed' 'manifest.json: error: the seal is not that of this text'
 edit 's/"op": *"run"/"op": "walk"/'
 refuse 'an unknown step' 'manifest.json:.*error: .*walk'
 edit 's/"states": */"estates": /'
 refuse 'a missing member' 'manifest.json:.*error: .*states'
 edit 's/"buffer": *[0-9]*/"buffer": 4000000/'
 refuse 'a buffer that is not there' 'manifest.json:.*error: .*buffer'
+
+
+# Everything in the folder is a regular file that stays in it.
+for file in manifest.json device/model.so device/weights.safetensors cloud/model.so; do
+  spoil
+  rm "$bad/$file"
+  mkfifo "$bad/$file"
+  refuse "a pipe as $file" "$file: error: the path is not a regular file"
+  rm "$bad/$file"
+  ln -s /dev/zero "$bad/$file"
+  refuse "a device as $file" "$file: error: the path leads out of the folder through a symbolic link"
+  rm "$bad/$file"
+  ln -s "$work/good.llmpart/$file" "$bad/$file"
+  refuse "a link out as $file" "$file: error: the path leads out of the folder through a symbolic link"
+done
+spoil
+mv "$bad/device/model.so" "$bad/device/code.so"
+ln -s code.so "$bad/device/model.so"
+same 'a link within the folder' "$(tokens "$work/good.llmpart" 1,2,3 2 --in-process)" "$(tokens "$bad" 1,2,3 2 --in-process)"
 
 for side in device cloud; do
   for file in weights.safetensors model.so; do

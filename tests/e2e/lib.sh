@@ -53,6 +53,11 @@ compile() { # compile MODEL OUT [option ...]: without --device and its like, a d
   return 1
 }
 
+seal() { # seal BUNDLE: renews the seal of a manifest whose lines were changed
+  sed '/^ "seal": /,$d' "$1/manifest.json" >"$work/unsealed"
+  printf ' "seal": "%s"\n}\n' "$(sha256sum <"$work/unsealed" | cut -d ' ' -f 1)" | cat "$work/unsealed" - >"$1/manifest.json"
+}
+
 tokens() { # tokens BUNDLE IDS COUNT [option ...]: the ids that are generated, a line 1,2,3 per sequence
   bundle=$1 ids=$2 count=$3
   shift 3

@@ -36,6 +36,7 @@ spoil() { # spoil WHAT FILE SED PATTERN: the sum in the manifest is that of the 
     ours && /"crc32c"/ { next }
     ours && /"bytes"/ { sub(/[0-9]+/, bytes); ours = 0 } { print }' "$work/spoilt.llmpart/manifest.json" >"$work/manifest"
   mv "$work/manifest" "$work/spoilt.llmpart/manifest.json"
+  seal "$work/spoilt.llmpart"
   refused "$1" "$4" "$LLMPART" run "$work/spoilt.llmpart" --tokens=1 -n 1 --in-process
   rm -rf "$work/spoilt.llmpart"
 }

@@ -94,7 +94,8 @@ for bundle in "$pack"/bundles/*.llmpart; do
   bytes=$(cat "$bundle/cloud/weights.bytes")
   "$pack/bin/bench_bundle" --weights "$work/bundle/cloud/weights.safetensors" "$bundle/cloud/weights.head" "$bytes"
   sum=$(sha256sum "$work/bundle/cloud/weights.safetensors" | cut -d ' ' -f 1)
-  sed "s/SUM/$sum/" "$bundle/manifest.json" >"$work/bundle/manifest.json"
+  sed "s/SUM/$sum/; /^ \"seal\": /,\$d" "$bundle/manifest.json" >"$work/unsealed"
+  printf ' "seal": "%s"\n}\n' "$(sha256sum <"$work/unsealed" | cut -d ' ' -f 1)" | cat "$work/unsealed" - >"$work/bundle/manifest.json"
   measure bench_bundle 0 "$steps" "$depth" 1 3
   rate=$(column 2) part=$(share "$(column 4)" "$copy")
   [ "$name" = int4 ] && wanted=70 || wanted=85

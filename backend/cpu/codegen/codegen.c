@@ -141,6 +141,13 @@ static void emit_number(const cpu_codegen *gen, const char *name, uint32_t value
   LLVMSetGlobalConstant(number, 1);
 }
 
+static void emit_text(const cpu_codegen *gen, const char *name, const char *text) {
+  LLVMValueRef value = LLVMConstStringInContext(gen->context, text, (unsigned)strlen(text), 0);
+  LLVMValueRef global = LLVMAddGlobal(gen->llvm, LLVMTypeOf(value), name);
+  LLVMSetInitializer(global, value);
+  LLVMSetGlobalConstant(global, 1);
+}
+
 void cpu_code_name(cpu_code *code) {
   const lp_program_keys keys = {.layout = cpu_layout_key, .segment = cpu_segment_key, .user = code};
   lp_programs_name(&code->programs, &keys);
@@ -186,6 +193,8 @@ lp_status cpu_codegen_run(cpu_codegen *gen) {
   const lp_side_programs *programs = &gen->code->programs;
   emit_number(gen, "lp_abi", LP_ABI_VERSION);
   emit_number(gen, "lp_sequences", 1);
+  if (gen->code->contract)
+    emit_text(gen, "lp_contract", lp_arena_format(gen->arena, LP_CONTRACT_MARK "%s", gen->code->contract));
   emit_wait(gen);
   for (size_t i = 0; i < programs->list.count; i++) {
     const lp_side_program *program = programs->list.data[i];

@@ -95,6 +95,24 @@ static const struct {
     {"\"programs\": {", PLAN_OF("[{\"prompt_tokens\": [-1, null]}]"), "prompt_tokens[0]: -1 is outside of the range"},
     {"\"programs\": {", PLAN_OF("[{\"prompt_tokens\": [1, null]}]"),
      "generated_tokens: wanted an array, found nothing"},
+    {"\"vocab\": 61", "\"vocab\": 60", "the last axis of the logits 'logits' is not the vocabulary of 60"},
+    {"\"weights\": \"device/weights.safetensors\"", "\"weights\": \"device/model.so\"",
+     "one file of the device is both code and data"},
+    {"\"weights\": \"device/weights.safetensors\"", "\"weight_bytes\": 7",
+     "sides.device.weight_bytes: wanted `weights` for them"},
+    {"\"lp_segment_embed\"", "\"abort\"", "programs.prefill.steps[1]: its segment is no 'lp_segment_...'"},
+    {"\"layout\": {\"device\": \"lp_layout_0\"", "\"layout\": {\"device\": \"abort\"",
+     "programs.prefill.layout: 'abort' is no 'lp_layout_...'"},
+    {"\"op\": \"input\", \"side\": \"device\", \"input\": 0, \"buffer\": 0, \"rows\": \"s\"}",
+     "\"op\": \"output\", \"side\": \"device\", \"output\": 0, \"buffer\": 0}",
+     "programs.prefill.steps[0]: no step before it fills its buffer"},
+    {"{\"op\": \"input\"", "{\"op\": \"input\", \"side\": \"device\", \"input\": 0, \"buffer\": 1}, {\"op\": \"input\"",
+     "programs.prefill.steps[1]: its side has read this input already"},
+    {"{\"op\": \"output\"",
+     "{\"op\": \"output\", \"side\": \"device\", \"output\": 0, \"buffer\": 1}, {\"op\": \"output\"",
+     "this output is made already"},
+    {"{\"op\": \"input\", \"side\": \"device\", \"input\": 0, \"buffer\": 0, \"rows\": \"s\"},", "",
+     "program 'prefill' does not read the tokens"},
     {"\"name\": \"toy\"", "\"name\": \"toy\", \"name\": \"toy\"",
      "not valid JSON: an object with two members of one name"},
 };
@@ -118,6 +136,34 @@ LP_LOOP_TEST(changed_manifest_is_refused, 0, LP_COUNT(changes)) {
   expect_refused(path, false, in_code ? "device/model.so" : "manifest.json", changes[_i].error);
   free(text);
   free(changed);
+  free(path);
+}
+
+/* One byte that changes no field that is checked otherwise. */
+LP_TEST(unsealed_manifest_is_refused) {
+  char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "ddccdd"});
+  char *text = toy_manifest_read(path), *changed = replace_once(text, "\"name\": \"toy\"", "\"name\": \"coy\"");
+  char *file = lp_path_join(path, "manifest.json");
+  ck_assert_int_eq(lp_file_write(file, changed, strlen(changed), NULL), LP_OK);
+  expect_refused(path, false, "manifest.json", "the seal is not that of this text");
+  ck_assert_int_eq(lp_file_write(file, text, strlen(text) - 1, NULL), LP_OK);
+  expect_refused(path, false, "manifest.json", "the seal is not that of this text");
+  ck_assert_int_eq(lp_file_write(file, text, strlen(text), NULL), LP_OK);
+  lp_bundle_free(toy_bundle_load(path, LP_LOAD_DEVICE));
+  free(file);
+  free(changed);
+  free(text);
+  free(path);
+}
+
+LP_TEST(weights_that_are_too_short_are_refused) {
+  char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "ddccdd"});
+  char *text = toy_manifest_read(path);
+  char *changed = replace_once(text, "\"code\": \"device", "\"weight_bytes\": 99999, \"code\": \"device");
+  toy_manifest_write(path, changed);
+  expect_refused(path, false, "device/weights.safetensors", "bytes of weights; the code reads 99999");
+  free(changed);
+  free(text);
   free(path);
 }
 

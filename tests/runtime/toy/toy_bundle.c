@@ -3,6 +3,7 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/seal.h"
 
 #include <assert.h>
 #include <math.h>
@@ -215,8 +216,22 @@ char *toy_manifest_read(const char *bundle) {
   return text;
 }
 
+/* Where the last member ends: before the seal, or before the closing brace. */
+static size_t unsealed_size(const char *text) {
+  const char *seal = NULL;
+  for (const char *at = text; (at = strstr(at, ",\n \"seal\": \"")); at++)
+    seal = at;
+  size_t size = seal ? (size_t)(seal - text) : strlen(text);
+  if (!seal && lp_has_suffix(text, "}\n")) size -= strlen("}\n");
+  return size;
+}
+
 void toy_manifest_write(const char *bundle, const char *text) {
   char *path = lp_path_join(bundle, "manifest.json");
-  must(lp_file_write(path, text, strlen(text), NULL));
+  lp_buf sealed = {0};
+  lp_buf_append(&sealed, text, unsealed_size(text));
+  lp_seal_put(&sealed);
+  must(lp_file_write(path, sealed.data, sealed.size, NULL));
+  lp_buf_free(&sealed);
   free(path);
 }

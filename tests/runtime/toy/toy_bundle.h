@@ -22,7 +22,7 @@ char *toy_dir_create(void);
 void toy_dir_remove(char *dir);
 /* Writes DIR/NAME and returns its path (free it). Aborts when that fails. */
 char *toy_bundle_write(const char *dir, const char *name, const toy_placement *placement);
-/* The manifest as text, for tests that damage it. */
+/* The manifest as text, for tests that damage it; writing it renews its seal. */
 char *toy_manifest_read(const char *bundle);
 void toy_manifest_write(const char *bundle, const char *text);
 

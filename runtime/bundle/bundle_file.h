@@ -1,0 +1,21 @@
+/* Files of a bundle: regular files that lie in its folder and are as its manifest says. */
+#ifndef LP_BUNDLE_FILE_H
+#define LP_BUNDLE_FILE_H
+
+#include "runtime/bundle/manifest.h"
+
+/* Maps the file `relative` of the folder `root`. A symbolic link may not lead out of the folder; pipes and devices are
+ * refused. `path` is for messages. */
+LP_MUST_USE lp_status lp_bundle_file_map(const char *root, const char *relative, const char *path, lp_mapping *out,
+                                         lp_diag *diag);
+/* Maps a file, which must have the size that the manifest gives. */
+LP_MUST_USE lp_status lp_bundle_file_open(const char *root, const lp_file_desc *want, const char *path, lp_mapping *out,
+                                          lp_diag *diag);
+/* Tells whether the content is compared when the file is loaded: files without a CRC-32C and beyond 64 MiB are
+ * compared only when `thorough`. */
+bool lp_bundle_file_checks_at_load(const lp_file_desc *want, bool thorough);
+/* Maps a file and compares its content if lp_bundle_file_checks_at_load; by SHA-256 when `thorough`. */
+LP_MUST_USE lp_status lp_bundle_file_load(const char *root, const lp_file_desc *want, const char *path, bool thorough,
+                                          lp_mapping *out, lp_diag *diag);
+
+#endif

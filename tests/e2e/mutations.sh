@@ -1,0 +1,27 @@
+# Changed manifests with a seal that fits: each run refuses the bundle, or gives the text of the unchanged one. $1: the
+# program that changes and runs them; MUTATIONS: how many of each bundle.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+mutations=$1
+
+mutate() { # mutate NAME SEED COUNT
+  cp -r "$work/$1.llmpart" "$work/changed.llmpart"
+  "$mutations" "$work/changed.llmpart" "$2" "${MUTATIONS:-$3}" 6 >"$work/found" 2>&1 || fail "$1, seed $2: $(tail -n 12 "$work/found")"
+  echo "$1, seed $2: $(tail -n 1 "$work/found")"
+  rm -rf "$work/changed.llmpart"
+}
+
+models=$LP_SOURCE/tests/models
+# shellcheck disable=SC2086 # a list of options
+compile "$models/llama/model.onnx" "$work/split.llmpart" $pair --scheduler=cut --cut=1
+if part quick; then
+  mutate split 1 300
+fi
+if part long; then
+  compile "$models/gpt2/model.onnx" "$work/device.llmpart"
+  # shellcheck disable=SC2086 # a list of options
+  compile "$models/llama/model.onnx" "$work/exits.llmpart" $pair --scheduler=cut --cut=2 --exits=1
+  mutate split 2 1500
+  mutate device 3 1500
+  mutate exits 4 1500
+fi
+finish
