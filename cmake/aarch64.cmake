@@ -2,7 +2,7 @@
 #   sh tools/sysroot-aarch64.sh build/sysroot-aarch64
 #   cmake -S . -B build/aarch64 -G Ninja -DCMAKE_TOOLCHAIN_FILE=cmake/aarch64.cmake \
 #         -DLP_SYSROOT=build/sysroot-aarch64 -DLP_FOLDERS="base;runtime;tools" -DBUILD_TESTING=OFF
-# What it builds runs under `qemu-aarch64 -L /usr/aarch64-linux-gnu` with LD_LIBRARY_PATH at the sysroot's libraries.
+# The programs run under `qemu-aarch64 -L /usr/aarch64-linux-gnu` with LD_LIBRARY_PATH at the sysroot's libraries.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

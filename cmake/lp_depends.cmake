@@ -1,5 +1,5 @@
-# Libraries from Debian, as imported targets PkgConfig::NAME. Each folder links the ones it uses; LLVM is
-# looked for by backend/ alone.
+# Libraries from Debian, as imported targets PkgConfig::NAME. Each folder links the ones it uses; only backend/ looks
+# for LLVM.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(GSL REQUIRED IMPORTED_TARGET gsl)

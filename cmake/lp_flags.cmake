@@ -1,4 +1,4 @@
-# What every target is compiled with. Optimisation comes from the build type; RelWithDebInfo, the default, keeps
+# The flags of every target. Optimisation comes from the build type; RelWithDebInfo, the default, keeps
 # assertions, Release drops them.
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE RelWithDebInfo)
@@ -26,7 +26,7 @@ target_compile_options(lp_flags INTERFACE
   $<$<CONFIG:Release>:-Wno-unused-function> $<$<CONFIG:Release>:-Wno-unused-parameter>)
 target_link_libraries(lp_flags INTERFACE m)
 
-# What sanitizers insert keeps gcc from seeing ranges and initialisations; the other presets warn.
+# The code that sanitizers insert hides ranges and initialisations from gcc; the other presets warn.
 if(LP_SANITIZE OR LP_THREAD_SANITIZE)
   target_compile_options(lp_flags INTERFACE
     $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation> $<$<C_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)

@@ -1,6 +1,7 @@
 #!/bin/sh
-# programs.sh BUILD REGEX: the programs in the configured folder BUILD that the tests run whose names match the extended
-# REGEX, as targets of its build: a word each. They are what add_test's command and LLMPART in its environment name.
+# programs.sh BUILD REGEX: the programs in the configured folder BUILD that tests run, if the tests' names match the
+# extended REGEX, as targets of its build: a word each. They are what add_test's command and LLMPART in its environment
+# name.
 set -eu
 find "$1" -name CTestTestfile.cmake -exec cat {} + | awk -v build="$(cd "$1" && pwd)/" -v regex="$2" '
   /^(add_test|set_tests_properties)\(\[=\[/ {

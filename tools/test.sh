@@ -53,7 +53,7 @@ step() {
   [ -z "$ended" ]
 }
 
-# Packages from PyPI for the tests that use some, in build/venv-tests; a test whose packages are not there is skipped.
+# Packages from PyPI for the tests that use some, in build/venv-tests; a test is skipped if its packages are missing.
 install_packages() {
   python3 -m venv build/venv-tests || return 0
   for list in tests/gpu/requirements.txt tests/oracle/requirements.txt examples/smollm2/requirements.txt; do
@@ -63,7 +63,7 @@ install_packages() {
     echo "test: note: SmolLM2 cannot be exported" >&2
 }
 
-build() { # build PRESET [REGEX]: everything, or what the tests need whose names match
+build() { # build PRESET [REGEX]: everything, or the programs of the tests with matching names
   case $1 in
   release) cmake --preset release -DBUILD_TESTING=ON >/dev/null || return 1 ;; # the demo builds there without
   *) cmake --preset "$1" >/dev/null || return 1 ;;

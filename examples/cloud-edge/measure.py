@@ -119,7 +119,7 @@ class Runner:
         return Figures(got.cloud_s + comm, 0, got.cloud_s, comm, 0, up, down, 1, got.tokens)
 
     def agreement(self, bundle: Path, out: Path, texts: list[tuple[list[int], list[int]]], theta: float | None) -> float:
-        """Share of tokens that the full model too would say behind the same text; theta None: the last exit alone."""
+        """Share of tokens that the full model would give after the same text; theta None: tokens of the last exit only."""
         lines = [json.dumps({"tokens": prompt + made[:-1], "prompt": len(prompt)}) for prompt, made in texts]
         path = out / "texts.jsonl"
         path.write_text("\n".join(lines) + "\n")

@@ -1,4 +1,4 @@
-"""What "CE-CoLLM: Efficient and Adaptive LLMs Through Cloud-Edge Collaboration" reports, and its byte counts by formula."""
+"""The figures of "CE-CoLLM: Efficient and Adaptive LLMs Through Cloud-Edge Collaboration", and its byte counts by formula."""
 
 from __future__ import annotations
 

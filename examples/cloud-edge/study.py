@@ -3,7 +3,7 @@
 Usage: study.py --llmpart PATH [--out DIR] [--smollm2 MODEL.onnx] [--only default|smollm2] [--tokens N] [--prompts N] [--links NAME,...]
                 [--threads N] [--card README.md]
 
-For each model and each emulated link: seconds by part, bytes, how often the cloud is asked, and how many tokens are the full model's, of
+For each model and each emulated link: seconds by part, bytes, and the shares of tokens that ask the cloud and that equal the full model's, of
 cloud-only, the naive and the incremental split, standalone, threshold over theta, and exact. Writes DIR/tables.md, DIR/study.json and the
 figures. With --only and --links the other rows are taken from DIR/study.json, from an earlier run with as many tokens and prompts; --card puts the tables into a page between its `<!-- tables -->` and `<!-- end -->`. Uses only the standard library.
 """
@@ -115,7 +115,7 @@ class Study:
         return rows
 
     def check_bytes(self, model: Model, prompts: list[list[int]], rows: list[Row]) -> None:
-        """What went up is the rows by formula, and framing: the same for every theta."""
+        """Checks that the bytes sent up are the rows by formula, and framing: the same for every theta."""
         length = sum(map(len, prompts)) / len(prompts)
         rows_f16 = paper.incremental_bytes(model.width, length, self.runner.tokens, 2)
         for row in rows:

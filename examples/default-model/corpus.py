@@ -16,7 +16,7 @@ from story import Story
 
 
 def make_story(seed: int, index: int) -> str:
-    """Each story has a random source of its own, so that any of them can be made alone."""
+    """Each story has a random source of its own, so that each can be made without the others."""
     story = Story(random.Random(f"{seed}:{index}"))
     tell(story)
     if story.rng.random() < 0.15:

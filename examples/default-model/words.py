@@ -47,7 +47,7 @@ HIDING_PLACES = (
     ("in the basket", "a ball of wool"), ("next to the well", "a green frog"),
 )
 
-# Who took a lost thing and why: place where it was, and the cause.
+# Lost things: the place where each was, and the cause.
 THIEVES = (
     ("in the nest of a bird", "A bird had used it to make the nest pretty"),
     ("in the dog's bed", "The dog had carried it away because it smelled like home"),

@@ -73,7 +73,7 @@ class Study:
                 self.values(name, points, "delay_s" if figure == "delay" else figure)
 
     def learning(self, name: str, points: list[dict]) -> None:
-        """Means over the first fifth (200 of 1000 requests), the last half, and under drift the part behind it."""
+        """Means over the first fifth (200 of 1000 requests), the last half, and under drift the part after it."""
         rows = []
         for point in points:
             parts = point["learning"]
@@ -137,7 +137,7 @@ class Study:
 
 
 def auc(questions: list[dict], feature) -> float:
-    """How often a question that only the strong model answers has the greater feature than one where that is not so."""
+    """The probability that a question which only the strong model answers has a greater feature than another question."""
     needs = [feature(q["prompt"]) for q in questions if (q["weak_correct"], q["strong_correct"]) == ("0", "1")]
     other = [feature(q["prompt"]) for q in questions if (q["weak_correct"], q["strong_correct"]) != ("0", "1")]
     above = sum((a > b) + 0.5 * (a == b) for a in needs for b in other)

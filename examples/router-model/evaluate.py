@@ -1,9 +1,9 @@
-"""What the router's model loses on tasks it was not trained on, beside a lookup of mean rewards, as Markdown.
+"""Compares the regret of the router's model with that of a lookup of mean rewards, on tasks outside of its training, as Markdown.
 
 Usage: evaluate.py MODEL.onnx
 
-Regret of the last decision of a prompt (the worth of what it teaches included), as a share of what a uniform guess loses, by
-how many examples stand before it.
+Regret of the last decision of a prompt (further decisions included), as a share of the regret of a uniform guess, by the
+number of examples before it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def lookup(met: np.ndarray, action: np.ndarray, rank: np.ndarray, offered: np.nd
 
 
 def choices(session: onnxruntime.InferenceSession, ids: np.ndarray) -> np.ndarray:
-    """The model's logits of the actions behind the last query [batch][actions]."""
+    """The model's logits of the actions after the last query [batch][actions]."""
     feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "position_ids": np.arange(ids.shape[1])[None].repeat(len(ids), 0)}
     for value in session.get_inputs():
         if value.name.startswith("past"):

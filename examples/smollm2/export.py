@@ -127,7 +127,7 @@ def example(config: LlamaConfig, batch: int, new: int, past: int) -> list[Tensor
 
 
 def export(wrapped: Wrapped, out: Path, exporter: str, exits: Sequence[str] = ()) -> None:
-    """`exits`: names of further logits that the module gives behind the others."""
+    """`exits`: names of further logits that the module gives after the others."""
     config = wrapped.model.config
     past = [f"past_key_values.{i}.{kind}" for i in range(config.num_hidden_layers) for kind in ("key", "value")]
     inputs = ["input_ids", "attention_mask", "position_ids", *past]

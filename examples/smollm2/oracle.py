@@ -1,4 +1,4 @@
-"""Writes tokens.json: what ONNX Runtime answers, greedily and up to the end token, to a few chat prompts.
+"""Writes tokens.json: ONNX Runtime's greedy answers to a few chat prompts, up to the end token.
 
 Usage: oracle.py --model DIR [--out tokens.json] [--steps N]     (DIR as export.py wrote it)
 """

@@ -20,7 +20,7 @@ from heads import make_exits  # noqa: E402
 
 
 class WithExits(smollm2.Wrapped):
-    """Logits behind layers, in ascending order, as further outputs."""
+    """Logits after layers, in ascending order, as further outputs."""
 
     def __init__(self, model: LlamaForCausalLM, exits: nn.ModuleDict):
         super().__init__(model)

@@ -1,4 +1,4 @@
-"""What training brought, from what `llmpart calibrate --at=... -o json` said before and after, as tables in a page.
+"""Writes the effect of training as tables in a page, from the output of `llmpart calibrate --at=... -o json` before and after it.
 
 Usage: compare.py --before FILE --after FILE [--card README.md]
 

@@ -1,4 +1,4 @@
-"""Writes conversations that the model holds with itself: what exits are trained on, and what they are judged on.
+"""Writes conversations that the model holds with itself, for training exits and for judging them.
 
 Usage: generate.py --out DIR [--train N] [--held-out N] [--seed S]
 
@@ -27,7 +27,7 @@ BATCH, QUESTION, ANSWER = 96, 40, 120
 
 
 def go_on(model: LlamaForCausalLM, rows: list[list[int]], new: int, end: int, **how) -> list[list[int]]:
-    """What the model adds to each row, up to and with the end token."""
+    """The tokens that the model adds to each row, up to and including the end token."""
     longest = max(map(len, rows))
     ids = torch.tensor([[end] * (longest - len(row)) + row for row in rows])
     mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])

@@ -11,7 +11,7 @@ from transformers.models.llama.modeling_llama import LlamaRMSNorm
 class Exit(nn.Module):
     """An adapter and a norm before the model's own head: norm(P [h; silu(U norm(h))]).
 
-    It is made as the model's final norm alone (P = [1 0]), which is what `llmpart compile --exits` puts behind a layer when the model has no
+    It begins as the model's final norm only (P = [1 0]), which `llmpart compile --exits` puts after a layer when the model has no
     exit there; `fit` is where training begins. The first part of P is an affine map of the stream (a "tuned lens", Belrose et al. 2023); the second lets it bend.
     """
 

@@ -1,8 +1,8 @@
-"""Trains exit heads by distillation: each learns to say what the full model says behind the same text.
+"""Trains exit heads by distillation: each learns to predict the tokens that the full model gives after the same text.
 
 Usage: train.py --text DIR --out exits.pt [--layers 10,20] [--minutes M] [--begin exits.pt] [--threads N]
 
-The model is frozen. It runs once over DIR/train.jsonl; the stream behind each exit's layer, and the likeliest tokens of the full model with their
+The model is frozen. It runs once over DIR/train.jsonl; the stream after each exit's layer, and the likeliest tokens of the full model with their
 probabilities, are kept. Adapters begin as the least squares of the full model's last stream, in closed form, and are then trained on cross-entropy
 against those tokens, through the model's own head, which stays as it is.
 """
@@ -50,7 +50,7 @@ class HeadLoss(torch.autograd.Function):
 
 @torch.inference_mode()
 def cache(model: LlamaForCausalLM, path: Path, layers: list[int]) -> Cached:
-    """Of each position of the text: the stream behind the layers, the last one as normed, and the full model's likeliest tokens. In bf16: half the time, and
+    """Of each position of the text: the stream after the layers, the last one as normed, and the full model's likeliest tokens. In bf16: half the time, and
     far less noise than there is between one text and another."""
     model = copy.deepcopy(model).to(torch.bfloat16)
     streams: dict[int, list[Tensor]] = {layer: [] for layer in layers}
@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--layers", default="10,20")
     parser.add_argument("--wide", type=int, default=1152, help="width of the part of an adapter that bends")
-    parser.add_argument("--minutes", type=float, default=10, help="of training, behind the pass over the text")
+    parser.add_argument("--minutes", type=float, default=10, help="of training, after the pass over the text")
     parser.add_argument("--begin", type=Path, help="exits of an earlier training to go on from")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()

@@ -53,7 +53,7 @@ class Peer:
         return token, [v for n, v in values.items() if n.startswith("present")]
 
     def measure(self, prompt: int, tokens: int) -> Speeds:
-        """Tokens per second of prefill and of decode behind 128 tokens, as `llmpart bench` counts them."""
+        """Tokens per second of prefill and of decode after 128 tokens, as `llmpart bench` counts them."""
         ids = (np.arange(prompt, dtype=np.int64) * 7919 % 997)[None]
         self.step(ids[:, :8], 0, self.empty_cache())
         start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What the link costs on one machine: ms per token of one process, of two over loopback, and of two with TLS and a key.
+"""Measures the cost of the link on one machine: ms per token of one process, of two over loopback, and of two with TLS and a key.
 
     python3 tests/bench/link_overhead.py LLMPART MODEL.onnx|BUNDLE [--cut=N] [--tokens=96] [--rounds=7] [--threads=1]
 

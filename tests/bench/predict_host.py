@@ -2,9 +2,9 @@
 
     python tests/bench/predict_host.py --llmpart build/release/tools/llmpart [MODEL.onnx ...] [--no-profile] [--operators]
 
-Without models: the default model. TTFT of 512 tokens and TPOT behind 512 tokens and 32 as the planner gives them, beside what
-`llmpart bench --profile` measures: the mean of the middle half of the passes, of the round in which it is least, as what
-else runs on a machine only slows. One round is before the profile, the rest behind it. Then the mean absolute error over
+Without models: the default model. TTFT of 512 tokens and TPOT after 512 tokens and 32 as the planner predicts them, compared with
+`llmpart bench --profile`: the mean of the middle half of the passes, of the round in which it is least, since other work
+on the machine only slows it. One round is before the profile, the rest after it. Then the mean absolute error over
 operators that take 1 % of their stage or more (those that the planner cannot tell apart, equal sizes in all layers, count
 once, by the mean of their times), and over all of them weighted by time. The machine should be idle.
 """

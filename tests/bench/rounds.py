@@ -1,4 +1,4 @@
-"""What the comparisons with other runtimes share: `llmpart bench` as one measurement, interleaved rounds, one table."""
+"""Functions of the comparisons with other runtimes: `llmpart bench` as one measurement, interleaved rounds, one table."""
 
 import json
 import statistics

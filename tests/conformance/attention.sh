@@ -1,4 +1,4 @@
-# Every case of attention.py that is kept here gives what ONNX Runtime gives.
+# Every stored case of attention.py gives ONNX Runtime's results.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 "$LLMPART" verify --suite="$LP_SOURCE/tests/conformance/attention" --jobs=2 >"$work/out" 2>&1 ||
   fail "exit status $?: $(grep -v ' passed$' "$work/out")"

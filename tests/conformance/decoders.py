@@ -1,4 +1,4 @@
-"""Small decoders whose attention is one operator, with the tokens that ONNX Runtime generates greedily:
+"""Small decoders with attention as one operator, with the tokens that ONNX Runtime generates greedily:
 
     python3 tests/conformance/decoders.py tests/conformance/decoders
 

@@ -1,5 +1,5 @@
-# A decoder whose attention is one operator keeps KV caches, has nothing of attention left but op.attention, and
-# generates what ONNX Runtime does.
+# A decoder with attention as one operator keeps KV caches, has op.attention as its only attention, and generates the
+# tokens that ONNX Runtime does.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 for model in "$LP_SOURCE"/tests/conformance/decoders/*.onnx; do
   what=$(basename "$model" .onnx)

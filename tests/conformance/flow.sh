@@ -1,4 +1,4 @@
-# Every case of flow.py that is kept here gives what ONNX Runtime gives.
+# Every stored case of flow.py gives ONNX Runtime's results.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 "$LLMPART" verify --suite="$LP_SOURCE/tests/conformance/flow" --jobs=2 >"$work/out" 2>&1 ||
   fail "exit status $?: $(grep -v ' passed$' "$work/out")"

@@ -1,6 +1,6 @@
-# What documents refer to exists: relative links and their anchors; paths in backquotes with a slash, whether of a file
-# or of a folder; files of this project that are named without their folder; scripts that code blocks run.
-# docs/architecture.md lists every decision of docs/adr/.
+# The targets of references in documents exist: relative links and their anchors; paths in backquotes with a slash,
+# whether of a file or of a folder; files of this project that are named without their folder; scripts that code blocks
+# run. docs/architecture.md lists every decision of docs/adr/.
 set -eu
 cd "$LP_SOURCE"
 work=$(mktemp -d)

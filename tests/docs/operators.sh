@@ -1,4 +1,4 @@
-# docs/operators.md is what docs/make_operators.py makes of ir/ops.def and docs/suites.json.
+# docs/operators.md equals the output of docs/make_operators.py for ir/ops.def and docs/suites.json.
 set -eu
 command -v python3 >/dev/null || { echo 'operators: skipped: there is no python3'; exit 77; }
 work=$(mktemp -d)

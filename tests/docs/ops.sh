@@ -1,4 +1,4 @@
-# docs/ops.md is what docs/make_ir_ops.awk makes of ir/ops.def, and names every operator of it.
+# docs/ops.md equals the output of docs/make_ir_ops.awk for ir/ops.def, and names every operator of it.
 set -eu
 cd "$LP_SOURCE"
 work=$(mktemp -d)

@@ -1,6 +1,6 @@
-# Every ONNX model of the project against the interpreter of its graph, ONNX Runtime, and the test data beside it:
-# equal, or refused for the reason that against.txt names. Models of ../shared/models take part where they are. ONNX
-# Runtime is PyPI's package, of $LLMPART_PYTHON or python3.
+# Compares every ONNX model of the project with the interpreter of its graph, with ONNX Runtime, and with the test data
+# in its folder: the results are equal, or refused for the reason that against.txt names. Models of ../shared/models are
+# included if they exist. ONNX Runtime is PyPI's package for $LLMPART_PYTHON or python3.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 shared=${LP_SHARED_MODELS:-$LP_SOURCE/../shared/models}
 table=$LP_SOURCE/tests/e2e/against.txt

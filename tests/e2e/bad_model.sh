@@ -1,4 +1,4 @@
-# Models that cannot be compiled: each is refused with one located message and leaves nothing behind.
+# Models that cannot be compiled: each is refused with one located message, and no file is left.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 command -v protoc >/dev/null || skip 'there is no protoc'
 good=$LP_SOURCE/tests/models/llama/model.onnx

@@ -1,4 +1,4 @@
-# What is asked for and cannot be: unknown names, impossible values, outputs that cannot be written.
+# Invalid options: unknown names, impossible values, outputs that cannot be written.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$LP_SOURCE/tests/models/llama/model.onnx
 

@@ -1,5 +1,5 @@
-# What stands beside a model: its end tokens, its context and its sampling are obeyed, its chat template goes along, and
-# none of it keeps the model from being compiled.
+# Files in the model's folder: the bundle obeys their end tokens, context and sampling and includes the chat template,
+# and none of them prevents the compilation.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 mkdir -p "$work/m/onnx"
 cp "$LP_SOURCE/tests/models/llama/model.onnx" "$work/m/onnx/model.onnx"

@@ -1,4 +1,5 @@
-# An input that a size depends on: refused with the option that helps, bound by it, bound by verify from the data set.
+# An input that decides a size: it is refused with the option that helps, bound by that option, and bound by verify to
+# the values of the data set.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 command -v protoc >/dev/null || skip 'there is no protoc'
 

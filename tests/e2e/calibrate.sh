@@ -1,5 +1,5 @@
-# calibrate.sh: llmpart calibrate on the default model. The threshold that it finds keeps its risk on text it never saw;
-# it goes into the bundle only on request, and `run --theta=calibrated` takes it from there; what cannot be is refused.
+# calibrate.sh: llmpart calibrate on the default model. The threshold that it finds keeps its risk on held-out text; it
+# goes into the bundle only on request, and `run --theta=calibrated` takes it from there; invalid requests are refused.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 bundle=$work/default.llmpart
 # shellcheck disable=SC2086 # a list of options

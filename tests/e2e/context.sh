@@ -1,4 +1,4 @@
-# A model with a table of positions (128 rows) generates up to its end, and says so where more is asked for.
+# A model with a table of positions (128 rows) generates up to its end, and refuses a longer text with a message.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 ids() { seq "$1" | sed 's/.*/1/' | paste -sd, -; } # ids COUNT
 for which in gpt2 gpt2-nopast; do

@@ -1,6 +1,6 @@
-# exits.sh: early exits of compiled models. --exits at compile time: The full model's tokens do not change with exits; a
-# model without exit heads uses its own again; one value crosses the link, from the device; what cannot be is refused.
-# In all modes the invariants of P2 hold.
+# exits.sh: early exits of compiled models. With --exits the full model's tokens do not change; a model without exit
+# heads reuses its own head; one value crosses the link, from the device; invalid exits are refused. The invariants of
+# P2 hold in all modes.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 models=$LP_SOURCE/tests/models
 

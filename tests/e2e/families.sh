@@ -1,6 +1,6 @@
 # families.sh FOLDER: models of other families, each in a folder of its own. Each compiles, gives the results of its
-# test data within 1e-3, has nearly all its work in layers that have a name, and where its tokens are listed generates
-# them.
+# test data within 1e-3, and has nearly all its work in recognised layers. Where a model has a list of tokens, it
+# generates these.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 
 # share_in_layers IR: per cent of FLOPs in layers that have a name, for one sequence of 8 new tokens after 8. FLOPs

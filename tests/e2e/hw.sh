@@ -1,5 +1,5 @@
-# Machine models through the command: a table is fitted, judged, asked and drawn; bad tables and files are refused where
-# they are wrong.
+# Machine models through the command: a table is fitted, evaluated, queried and drawn; bad tables and files are refused
+# at the place of the error.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 cd "$work" || exit 1
 

@@ -1,5 +1,5 @@
-# This machine is profiled, `host` predicts with what was measured, and a bundle of `compile --profile` says what each
-# operator took.
+# This machine is profiled, `host` predicts from the measurements, and a bundle of `compile --profile` reports the time
+# of each operator.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 export XDG_CACHE_HOME="$work/cache"
 mkdir "$XDG_CACHE_HOME"

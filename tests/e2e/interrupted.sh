@@ -1,4 +1,4 @@
-# A compilation that is told to end leaves neither its output nor what it was made of; what was there stays.
+# A compilation that is told to end leaves neither its output nor temporary files, and does not change existing ones.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$LP_SOURCE/examples/default-model/model.onnx
 place=$work/place TMPDIR=$work/tmp

@@ -1,4 +1,4 @@
-# What the end-to-end tests share; each begins with `. "$LP_SOURCE/tests/e2e/lib.sh"` and ends with `finish`.
+# Functions of the end-to-end tests; each test begins with `. "$LP_SOURCE/tests/e2e/lib.sh"` and ends with `finish`.
 set -u
 : "${LP_SOURCE:?is set by ctest}" "${LLMPART:?is set by ctest}"
 name=$(basename "$0" .sh)

@@ -1,7 +1,7 @@
-# netns.sh: device and worker in network namespaces of their own, with a cable between them: with key and TLS, as two
+# netns.sh: device and worker in network namespaces of their own, with a cable between them, with key and TLS: as two
 # machines. The cable is narrow (tc tbf), slow and lossy (tc netem), and pulled out in the middle; exact mode's tokens
-# stay the full model's. What the machine has not is left out: namespaces need user namespaces or root, and netem a
-# module of the kernel.
+# stay the full model's. The test leaves out what the machine does not support: namespaces need user namespaces or root,
+# and netem a module of the kernel.
 if [ "${1:-}" != inside ]; then
   why=$(unshare -rn true 2>&1) || { echo "netns: skipped: no network namespaces here: $why"; exit 77; }
   command -v tc >/dev/null && command -v nsenter >/dev/null || { echo 'netns: skipped: tc (iproute2) or nsenter is missing'; exit 77; }

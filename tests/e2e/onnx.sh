@@ -1,6 +1,6 @@
 # onnx.sh MODEL.onnx ...: --emit=onnx: the halves pass onnx.checker and give the whole model's logits in ONNX Runtime,
-# at three cuts and interleaved; they are deterministic; what cannot be is refused. Numbers need Python with onnxruntime
-# (LP_PYTHON).
+# at three cuts and interleaved; they are deterministic; unsupported models are refused. The comparison of logits needs
+# Python with onnxruntime (LP_PYTHON).
 . "$LP_SOURCE/tests/e2e/lib.sh"
 python=${LP_PYTHON:-$LP_SOURCE/../venv/bin/python}
 command -v "$python" >/dev/null || python=python3

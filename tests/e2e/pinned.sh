@@ -1,4 +1,4 @@
-# What the user pins stays, whatever it costs; several sessions share what the cloud reads.
+# Operators that the user pins stay on their side at any cost; several sessions share the cloud's reads.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$LP_SOURCE/tests/models/llama/model.onnx
 

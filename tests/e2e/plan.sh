@@ -1,5 +1,5 @@
-# A model of LLaMA2-7B's shape whose weights are absent is planned in seconds of CPU time and 100 MB of memory; with
-# the weights there (a sparse file of 13 GB), no step up to the code copies them.
+# A model of LLaMA2-7B's shape without its weights is planned in seconds of CPU time and 100 MB of memory; with the
+# weights (a sparse file of 13 GB), no step up to the code copies them.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 command -v protoc >/dev/null || skip 'there is no protoc'
 awk -f "$LP_SOURCE/tests/e2e/llama7b.awk" | onnx "$work/model.onnx"

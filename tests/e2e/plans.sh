@@ -1,5 +1,5 @@
-# A bundle of several plans: short and long prompts take different ones, all say what the bundle of one plan says, and
-# it takes a plan by the link as measured.
+# A bundle of several plans: short and long prompts take different ones, all give the tokens of a bundle with one plan,
+# and the measured link decides too.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$LP_SOURCE/tests/models/llama/model.onnx
 slas="-O1 --device-memory=200kB --ttft=60ms --tpot=45ms --isl=16 --osl=8 --link=rtt=20ms,up=1Mbit/s,down=10Mbit/s"

@@ -1,6 +1,6 @@
-# resume.sh: `llmpart run --session` is killed with SIGKILL at random moments and gone on with by --resume until it is
-# done. The tokens are those of an undisturbed run, in every mode, with a worker that stays and with one of its own.
-# Session files that are not to be gone on with are refused.
+# resume.sh: `llmpart run --session` is killed with SIGKILL at random moments and continued by --resume until it is
+# complete. The tokens are those of an undisturbed run, in every mode, with a worker that stays and with one of its own.
+# Session files that cannot be resumed are refused.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 lists=$LP_SOURCE/tests/models/default/tokens.json
 bundle=$work/default.llmpart kept=$work/kept.session

@@ -1,4 +1,4 @@
-# Several sequences in one pass are what each is alone, to the bit: models with grouped heads and exits, learned
+# Several sequences in one pass equal each by itself, to the bit: models with grouped heads and exits, learned
 # positions, ALiBi, a sliding window; weights and caches of several types.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 check=$1 devices=$2

@@ -1,4 +1,4 @@
-# A part of ONNX's own node tests: what moves data. None may give a wrong result.
+# The part of ONNX's own node tests that moves data. None may give a wrong result.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 suite=${LP_ONNX_NODE:-/usr/share/libonnx-testdata/data/node}
 [ -d "$suite" ] || skip "there is no $suite"

@@ -1,5 +1,5 @@
-# What becomes of each operator; decoders that are wrapped into a search, and the option that reaches them; and what
-# `support` says is what `compile` and `run` then do.
+# `support` reports each operator; it handles decoders that are wrapped into a search, and the option that selects them;
+# and its answers agree with `compile` and `run`.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 
 agrees() { # agrees MODEL: the table's verdict, with its reason, is what compiling and running come to

@@ -1,4 +1,5 @@
-# A sweep says what `compile` says of each combination, the same whatever the threads, and goes on where it was killed.
+# A sweep reports the figures that `compile` reports for each combination, for any number of threads, and continues
+# after it was killed.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$LP_SOURCE/tests/models/llama/model.onnx
 cp "$model" "$work/model.onnx"

@@ -1,5 +1,6 @@
-# tokens.sh MODEL.onnx TOKENS.json: greedy tokens are those of ONNX Runtime, wherever the operators run: in one process,
-# at every layer cut, where the greedy scheduler puts them, across two processes, alone and four at once.
+# tokens.sh MODEL.onnx TOKENS.json: greedy tokens are those of ONNX Runtime, for any placement of the operators: in one
+# process, at every layer cut, as the greedy scheduler places them, across two processes, with one run and with four at
+# once.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$1 lists=$2
 prompts=$(rows "$lists" prompts | wc -l)

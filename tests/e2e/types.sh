@@ -1,4 +1,4 @@
-# --dtype-device=auto: the most precise type with which the SLA is met; nothing more precise would do.
+# --dtype-device=auto chooses the most precise type with which the SLA is met; a more precise one would miss it.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$LP_SOURCE/examples/default-model/model.onnx
 pair="--device=jetson-nano --cloud=v100s --link=wifi --isl=64 --osl=32 --march=native"

@@ -1,4 +1,4 @@
-# The worker as a user meets it: several devices at once, another bundle, a port that is taken, its death in the middle.
+# The worker from a user's view: several devices at once, another bundle, a port in use, its death during a generation.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$LP_SOURCE/tests/models/llama/model.onnx
 lists=$LP_SOURCE/tests/models/llama/tokens.json

@@ -1,10 +1,10 @@
-"""Exports cases and notes what ONNX Runtime says each model does.
+"""Exports cases and records each model's results in ONNX Runtime.
 
 Usage: make.py FOLDER CASE ...
 
 A case is ARCHITECTURE.EXPORTER.PRECISION. FOLDER/CASE/ gets the exporter's files and, for each ONNX file, FILE.d/ with
 test_data_set_N/ (ONNX test data) and expected.json. exported.json says which files there are, or why there are none. Each
-case runs in a process of its own, since exporters leave much behind, with a limit of time and memory; what is common, the
+case runs in a process of its own, since exporters do not release all they allocate, with a limit of time and memory; what is common, the
 import of PyTorch and transformers, is done once before.
 """
 

@@ -1,4 +1,4 @@
-"""What ONNX Runtime says a model does: greedy tokens, and ONNX test data of the steps of a generation.
+"""Records a model's results in ONNX Runtime: greedy tokens, and ONNX test data of the steps of a generation.
 
 A decoder is asked for a prompt of two sequences, one more token, several more tokens, a prompt with padding on the left, and
 greedy tokens of one sequence and of two. Any other model gets one set of inputs. Optimisations of the graph are off, so

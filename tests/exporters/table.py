@@ -1,10 +1,10 @@
-"""Exports small random models of many architectures with every exporter, and says what llmpart makes of each.
+"""Exports small random models of many architectures with every exporter, and reports the result of llmpart for each.
 
 Usage: table.py LLMPART FOLDER [CASE ...] [--python5 PYTHON] [--again STATE] [--markdown FILE] [--expect FILE]
                 [--limit SECONDS] [--quick]
 
-A case is ARCHITECTURE.EXPORTER.PRECISION; CASE may be a pattern such as 'qwen*' or '*.genai.*'. FOLDER/CASE/ keeps what make.py
-exported and what ONNX Runtime said; FOLDER/results.jsonl gets a line per case, and a case that has a line is skipped unless
+A case is ARCHITECTURE.EXPORTER.PRECISION; CASE may be a pattern such as 'qwen*' or '*.genai.*'. FOLDER/CASE/ keeps make.py's
+exports and ONNX Runtime's results; FOLDER/results.jsonl gets a line per case, and a case that has a line is skipped unless
 --again names its state ("refused", "WRONG", "all"). The exporters of `genai`, `script` and `dynamo` run under --python5, which has
 transformers 5, the others under this interpreter (requirements.txt and requirements5.txt). Exit status 1 when a case is WRONG, or with --expect
 when its state is another.

@@ -1,4 +1,4 @@
-# Reports as they were when someone last read them: golden.sh compares, golden.sh --write rewrites.
+# Golden reports, each read by a person when it was written: golden.sh compares, golden.sh --write rewrites.
 # By hand: LP_SOURCE=. LLMPART=build/dev/tools/llmpart sh tests/golden/golden.sh --write
 set -eu
 here=$LP_SOURCE/tests/golden

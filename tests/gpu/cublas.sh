@@ -1,6 +1,5 @@
-# cublas.sh CHECK_CUBLAS: what the runtime takes cuBLASLt for is what it is: its numbers against cublasLt.h, its calls
-# against the library, where the Python of LP_PYTHON has PyPI's nvidia-cublas-cu12 and nvidia-cuda-runtime-cu12. Needs
-# no GPU.
+# cublas.sh CHECK_CUBLAS: compares the runtime's constants of cuBLASLt with cublasLt.h, and its calls with the library,
+# if the Python of LP_PYTHON has PyPI's nvidia-cublas-cu12 and nvidia-cuda-runtime-cu12. Needs no GPU.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 packages=$("${LP_PYTHON:-$LP_SOURCE/../venv/bin/python}" -c 'import nvidia; print("\n".join(nvidia.__path__))' 2>/dev/null | head -n 1)
 found=$(ls "$packages"/cublas/lib/libcublasLt.so.* 2>/dev/null | head -n 1)

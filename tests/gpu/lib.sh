@@ -1,4 +1,4 @@
-# What the tests of GPU halves share; they set $model and $lists.
+# Functions of the tests of GPU halves; they set $model and $lists.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 
 split() { # split OUT CUT [option ...]

@@ -1,7 +1,7 @@
-# library.sh MODELS FAKE LIBRARY SEQUENCES: prompts' products by cuBLASLt: tokens are those of the cpu backend where it
-# is there, missing, forbidden, without a handle, or refuses some or all of the products; what fails is said. FAKE holds
-# stand-ins for NVIDIA's driver and compiler, LIBRARY one for its library of products. SEQUENCES runs several sessions
-# in one pass.
+# library.sh MODELS FAKE LIBRARY SEQUENCES: computes prompts' products by cuBLASLt. Tokens are those of the cpu backend
+# if the library is there, is missing, is forbidden, has no handle, or refuses some or all products; failures are
+# reported. FAKE holds stand-ins for NVIDIA's driver and compiler, LIBRARY one for its library of products. SEQUENCES
+# runs several sessions in one pass.
 . "$LP_SOURCE/tests/gpu/lib.sh"
 models=$1 fake=$2 library=$3 together=$4 cut=0
 export XDG_CACHE_HOME="$work/cache" LD_LIBRARY_PATH="$library:$fake${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" LP_FAKE_CUBLAS_LOG="$work/log"

@@ -1,7 +1,6 @@
 # nvcc.sh MODEL.onnx ...: emitted CUDA code compiles, warnings as errors, for every architecture; no kernel spills
-# registers on sm_80 and sm_90; emission is deterministic. The compiler is LP_NVCC or nvcc; architectures that it lacks
-# are left to NVIDIA's run-time compiler in the Python of LP_PYTHON (requirements.txt), which compiles the kernels
-# alone.
+# registers on sm_80 and sm_90; emission is deterministic. The compiler is LP_NVCC or nvcc. For architectures that it
+# lacks, NVIDIA's run-time compiler in the Python of LP_PYTHON (requirements.txt) compiles only the kernels.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 nvcc=${LP_NVCC:-nvcc}
 command -v "$nvcc" >/dev/null || nvcc=

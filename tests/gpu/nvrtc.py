@@ -1,6 +1,6 @@
 """nvrtc.py --find, or nvrtc.py SOURCE.cuh sm_NN ...: compiles kernels with NVIDIA's run-time compiler from PyPI (requirements.txt),
 which knows GPUs that newer toolkits have dropped. Prints what ptxas says of each kernel; any other word, a warning, fails.
---find: is it there?
+--find: tells whether it is installed.
 """
 import ctypes
 import pathlib

@@ -1,11 +1,11 @@
 #!/bin/sh
 # run.sh [PACK]: on a machine with an NVIDIA GPU, runs the conformance suite's recorded cases (some of them once more
 # under compute-sanitizer where it is there and works), measures the bundles, copies, and PyTorch where there is one,
-# and prints one table. PACK is a folder that pack.sh made, this script's own unless said. Needs the driver and NVRTC;
-# no compiler, no network. Without a GPU it says so and ends with exit status 77.
-# Prompts are measured with cuBLASLt where it is there (the CUDA toolkit's, or PyTorch's), and with the toolkit's own
-# kernels alone; rows say whose products they were.
-# Each figure with a target is held against it: exit status 1 when one misses its own, or anything fails.
+# and prints one table. PACK is a folder that pack.sh made; the default is this script's own. Needs the driver and
+# NVRTC, but no compiler and no network. Without a GPU it says so and ends with exit status 77.
+# Prompts are measured with cuBLASLt if it is there (the CUDA toolkit's, or PyTorch's), and with llmpart's own kernels
+# only; rows say which of them computed the products.
+# Each figure with a target is compared with it: exit status 1 when one misses its target, or anything fails.
 #   LP_PROMPT, LP_STEPS, LP_BATCH, LP_DEPTH   of the measurements (2048, 64, 32, 512)
 #   LP_BASELINES  options of baselines.py; "no": leave it out
 set -u

@@ -1,6 +1,6 @@
-# sequences.sh SEQUENCES DEVICES BACKEND [FAKE STEPS]: several sequences in one pass on a GPU are what each is alone: to
+# sequences.sh SEQUENCES DEVICES BACKEND [FAKE STEPS]: several sequences in one pass on a GPU equal each by itself: to
 # the bit in passes of up to ROWS rows, and nearly so in larger ones. BACKEND is opencl, or cuda with the stand-ins for
-# NVIDIA's driver and compiler in FAKE. There a step takes as many launches for many sessions as for few (STEPS is
+# NVIDIA's driver and compiler in FAKE. There a step of many sessions takes no more launches than one of few (STEPS is
 # bench_steps), and is recorded.
 . "$LP_SOURCE/tests/gpu/lib.sh"
 check=$1 devices=$2 backend=$3 steps=${5:-} rows=64

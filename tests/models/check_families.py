@@ -5,7 +5,7 @@ Usage: check_families.py LLMPART FOLDER [CASE ...]      a line each
 
 Columns: the case; its opset; whether it compiles; whether `verify` finds ONNX Runtime's results within 1e-3, and the greatest
 difference; the share of FLOPs in recognised layers (at 8 new tokens after 8); attentions that are recognised; whether the
-greedy tokens are equal. What falls short begins with '-': the share must be 99 %. Exit status 1 when anything does.
+greedy tokens are equal. A result that falls short begins with '-': the share must be 99 %. Exit status 1 when anything does.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python check_quant.py LLMPART [--seed=1] [--count=60]
 
-Each model is one operator, or a weight behind DequantizeLinear and what multiplies by it, with random sizes, types, block sizes
+Each model is one operator, or a weight after DequantizeLinear and its product, with random sizes, types, block sizes
 and zero points. Prints what differs; the exit status is 1 if anything does or is refused.
 """
 

@@ -1,6 +1,6 @@
 """Exports small random models of many families, each from its own Hugging Face implementation.
 
-Usage: families.py OUT [NAME ...]       all cases, or those whose names begin so, into folders of OUT
+Usage: families.py OUT [NAME ...]       all cases, or those with names that begin with NAME, into folders of OUT
        families.py --list
 
 A case is FAMILY-EXPORTER[-past]: "gemma2-script-past" is Gemma 2 by the TorchScript exporter with past_key_values. Opsets 13 to

@@ -1,4 +1,4 @@
-"""What ONNX Runtime says a model does: greedy tokens, first logits, and ONNX test data.
+"""Records a model's results in ONNX Runtime: greedy tokens, first logits, and ONNX test data.
 
 Optimisations of the graph are off, so that the answers are those of the exporter's own graph.
 """

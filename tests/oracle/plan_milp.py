@@ -85,7 +85,7 @@ def link_ms(p: Problem, stage: int, sides: list) -> float:
 
 
 def add_up(p: Problem, sides: list) -> Totals:
-    """What a placement costs, from the definition."""
+    """The cost of a placement, from the definition."""
     t, moved = Totals(), [0.0, 0.0]
     for stage, units in enumerate(p.units):
         busy = [0.0, 0.0]

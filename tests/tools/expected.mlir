@@ -1,6 +1,6 @@
 // RUN: not llmpart opt %s --split-input-file --verify-diagnostics 2>%t
 // RUN: FileCheck %s < %t
-// What --verify-diagnostics itself says when expectation and message differ.
+// The messages of --verify-diagnostics itself when expectation and message differ.
 
 "builtin.module"() ({
   "llmpart.func"() ({

@@ -68,7 +68,7 @@
   }) {inputs = ["q", "k", "v"], outputs = ["y"], sym_name = "main"} : () -> ()
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
 // -----
-// Another bias that positions decide stays as it is; what it hides says that attention is causal.
+// Another bias that depends on positions stays as it is. It hides later keys, so the attention is causal.
 
 // CHECK-LABEL: "builtin.module"
 // CHECK: %[[HIDDEN:.*]] = "onnx.Where"

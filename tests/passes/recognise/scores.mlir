@@ -41,7 +41,7 @@
   }) {inputs = ["q", "k", "v", "mask"], outputs = ["y"], sym_name = "main"} : () -> ()
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
 // -----
-// Batch and heads on one axis: Attention has four axes, what is around it three.
+// Batch and heads on one axis: Attention has four axes, the operators around it three.
 
 // CHECK: %[[Q:.*]] = "onnx.Reshape"(%0, {{.*}} -> tensor<?x3x?x4xf32, ["b", "s"]>
 // CHECK: %[[Y:.*]] = "onnx.Attention"(%[[Q]], {{.*}} -> tensor<?x3x?x4xf32, ["b", "s"]>
@@ -57,7 +57,7 @@
   }) {inputs = ["q", "k", "v"], outputs = ["y"], sym_name = "main"} : () -> ()
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
 // -----
-// Attention is computed in f32: what is asked for in f64 stays a softmax between products.
+// Attention is computed in f32, so attention in f64 stays a softmax between products.
 
 // CHECK-NOT: "onnx.Attention"
 // CHECK: "onnx.Softmax"

@@ -1,4 +1,4 @@
-# llmpart route: decisions, constraints, the pool, fallbacks of an API that is away, replay of a log, faults.
+# llmpart route: decisions, constraints, the pool, fallbacks when an API does not answer, replay of a log, faults.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 route() { "$LLMPART" route "$@" 2>"$work/err" || echo "route $*: $(head -n 2 "$work/err")"; }
 word() { head -n 1 | cut -d' ' -f1; }

@@ -1,4 +1,4 @@
-# The embedded model decides tasks of words that its training never contained: it learns them only from the pool.
+# The embedded model decides tasks with words that its training never contained: it learns them only from the pool.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 if ! "$LLMPART" route --keywords=a --model=embedded --epsilon=0 >"$work/out" 2>&1; then
   echo "skipped: no embedded model was built: $(cat "$work/out")"

@@ -1,4 +1,5 @@
-# What examples/edge-cloud-6g/ says of the policies, with fewer runs: who comes where, and by how much.
+# Checks the statements of examples/edge-cloud-6g/ about the policies with fewer runs: their order, and their
+# differences.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 examples=$LP_SOURCE/examples/edge-cloud-6g
 

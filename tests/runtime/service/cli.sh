@@ -1,4 +1,4 @@
-# llmpart service: published pairs, and pairs made of what bench and compile say.
+# llmpart service: published pairs, and pairs made from the output of bench and compile.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 "$LLMPART" service show llama3 --counting=paper -o json >"$work/s.json"
 same slope 18.2066666667 "$(number "$work/s.json" slope_s)"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes chat/NAME.golden: what Jinja, set up as transformers does, makes of every conversation with chat/NAME.jinja."""
+"""Writes chat/NAME.golden: the text of every conversation with chat/NAME.jinja, from Jinja with transformers' settings."""
 import pathlib
 
 from transformers.utils.chat_template_utils import _compile_jinja_template as compile_template

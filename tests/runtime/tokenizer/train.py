@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Trains the small tokenizers of the tests on the texts of strings.py: one in SentencePiece's style with byte fallback
-(Llama 2), one byte-level behind Llama 3's pattern with a template and added tokens of every kind."""
+(Llama 2), one byte-level after Llama 3's pattern with a template and added tokens of every kind."""
 import json
 import pathlib
 

@@ -1,5 +1,5 @@
 // RUN: llmpart opt %s --verify-diagnostics
-// Costs that the types do not give are an error, wherever they come from.
+// Costs that differ from those of the types are an error in any input.
 
 "builtin.module"() ({
   "llmpart.func"() ({

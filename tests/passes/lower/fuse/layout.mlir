@@ -1,6 +1,6 @@
 // RUN: llmpart opt %s -p fuse --verify-each | FileCheck %s
-// The transposes around attention vanish into its layout, also through rotary positions; a transpose that someone else
-// reads stays for them.
+// The transposes around attention vanish into its layout, also through rotary positions; a transpose that another
+// operator reads stays.
 
 "builtin.module"() ({
   "llmpart.state"() {append_axis = 2 : i64, dtype = "f32", index = 0 : i64, name = "k", shape = #llmpart.polys<"b, 2, c, 4">} : () -> ()

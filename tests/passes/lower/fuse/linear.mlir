@@ -49,7 +49,7 @@
     "llmpart.return"(%m) : (tensor<?x8xf32, ["s"]>) -> ()
   }) {sym_name = "gate"} : () -> ()
 
-  // What another operator also reads stays: the activation cannot go in.
+  // A result that another operator also reads stays, so the activation is not fused.
   // CHECK: "op.linear"
   // CHECK-NEXT: "op.map"
   // CHECK-NEXT: "llmpart.return"

@@ -1,6 +1,6 @@
 // RUN: llmpart opt %s -p kv-cache --verify-each | FileCheck %s
-// A model without past inputs makes a bias for s queries over s keys. With its cache there are p + s keys: what makes the
-// bias is copied at that length and its last s rows are taken. Attention to an encoder's states has no cache.
+// A model without past inputs makes a bias for s queries over s keys. With its cache there are p + s keys, so the operators
+// of the bias are copied at that length, and its last s rows are taken. Attention to an encoder's states has no cache.
 
 // CHECK-DAG: "llmpart.state"() {append_axis = 2 : i64, dtype = "f32", index = 0 : i64, name = "layer.0.k"
 // CHECK-DAG: "llmpart.state"() {append_axis = 2 : i64, dtype = "f32", index = 1 : i64, name = "layer.0.v"
@@ -11,7 +11,7 @@
 // CHECK: %[[LAST:.*]] = "op.slice"(%[[SQUARE]]) {starts = #llmpart.polys<"p, 0">, steps = array<i64: 1, 1>} : {{.*}} -> tensor<?x?xf32, ["s", "s + p"]>
 // CHECK: %[[K:.*]] = "op.kv_append"
 // CHECK: %[[V:.*]] = "op.kv_append"
-// What only the logits need is computed for the last r rows: here all but keys and values.
+// Operators that only the logits need are computed for the last r rows: here all but keys and values.
 // CHECK: %[[Q:.*]] = "op.slice"(%[[ALL:.*]]) {starts = #llmpart.polys<"0, 0, s - r, 0">
 // CHECK: %[[ROWS:.*]] = "op.slice"(%[[LAST]]) {starts = #llmpart.polys<"s - r, 0">
 // CHECK: "op.attention"(%[[Q]], %[[K]], %[[V]], %[[ROWS]])

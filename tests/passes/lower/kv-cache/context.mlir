@@ -1,5 +1,5 @@
 // RUN: llmpart opt %s -p kv-cache --split-input-file --verify-each | FileCheck %s
-// A table of positions says how long a text the model was made for: here 32 rows for positions from 2 on.
+// A table of positions gives the model's context length: here 32 rows for positions from 2 on.
 
 // CHECK: context = 30 : i64
 "builtin.module"() ({

@@ -58,7 +58,7 @@
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
 
 // -----
-// the last row is made of itself whatever stood before it
+// the last row depends only on itself, not on the rows before it
 "builtin.module"() ({
   "llmpart.func"() ({
   ^bb0(%ids: tensor<?x?xi64, ["b", "s"]>):

@@ -1,6 +1,6 @@
 // RUN: llmpart opt %s -p bind-inputs --verify-each | FileCheck %s
 // The sizes take their names b, s and p; mask and positions are computed and no longer inputs; the past is paired with
-// what it becomes, also where names and order differ; a further output like the logits is an exit's.
+// its present output, also where names and order differ; a further output like the logits is an exit's.
 
 "builtin.module"() ({
   // CHECK: ^bb0(%[[IDS:.*]]: tensor<?x?xi64, ["b", "s"]>, %[[V:.*]]: tensor<?x2x?x4xf32, ["b", "p"]>, %[[K:.*]]: tensor<?x2x?x4xf32, ["b", "p"]>):

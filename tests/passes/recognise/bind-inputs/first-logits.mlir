@@ -1,5 +1,5 @@
 // RUN: llmpart opt %s -p bind-inputs --verify-each | FileCheck %s
-// Where no output is called "logits", the first one of their type and the tokens' own sizes is taken; a later one is an
+// If no output is called "logits", the first one of their type and the tokens' own sizes is taken; a later one is an
 // exit's. Outputs of integers, of other sizes, and of a vocabulary that varies are data.
 
 // CHECK: output_roles = ["data", "data", "logits", "exit_logits"]

@@ -1,5 +1,5 @@
 // RUN: llmpart opt %s -p fold,bind-inputs --verify-each | FileCheck %s
-// Logits of the last position become those of all: the choice goes, and the head is of three axes.
+// Logits of the last position become those of all: the Gather of the position is removed, and the head has three axes.
 
 // CHECK: %[[H:.*]] = "onnx.Gather"({{.*}}) {axis = 0 : i64} : {{.*}} -> tensor<?x?x8xf32, ["b", "s"]>
 // CHECK-NOT: "onnx.Gather"

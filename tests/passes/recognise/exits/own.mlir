@@ -1,6 +1,6 @@
 // RUN: llmpart opt %s -p 'raise,exits{layers=1}' --verify-each | FileCheck %s
-// The model has an exit head of its own after the first layer, whose norm shares its arithmetic with the next layer's. It
-// keeps its head and its name, is parted from the next layer, and comes last.
+// The model has an exit head of its own after the first layer. Its norm shares operators with the next layer's. The
+// pass keeps the head and its name, separates it from the next layer, and moves it to the end.
 
 // CHECK: %[[STREAM:.*]] = "layer.mlp"
 // CHECK: index = 0 : i64

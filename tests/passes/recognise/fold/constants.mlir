@@ -1,7 +1,7 @@
 // RUN: llmpart opt %s -p fold --verify-each | FileCheck %s
 // RUN: llmpart opt %s -p fold | mlir-opt --allow-unregistered-dialect -o /dev/null
-// What needs no input is computed; what is known of a shape and constant becomes a constant; large results and weights
-// stay operators.
+// Operators without inputs are computed; known elements of shapes become constants; large results and weights stay
+// operators.
 
 "builtin.module"() ({
   // CHECK: ^bb0(%[[X:.*]]: tensor<?x4xf32, ["s"]>):

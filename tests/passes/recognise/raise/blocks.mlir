@@ -1,5 +1,5 @@
 // RUN: llmpart opt %s -p raise --split-input-file --verify-each | FileCheck %s
-// Attention beside the mlp: one norm feeds both, and the mlp takes the adds that join them to the stream.
+// Attention in parallel with the mlp: one norm feeds both, and the mlp takes the adds that join them to the stream.
 
 // CHECK-LABEL: "builtin.module"
 // CHECK-NOT: "layer.generic"

@@ -1,7 +1,7 @@
 // RUN: llmpart opt %s -p insert-comm --verify-each | FileCheck %s
 // RUN: llmpart opt %s -p insert-comm,insert-comm | FileCheck %s
 // RUN: llmpart opt %s -p insert-comm | mlir-opt --allow-unregistered-dialect -o /dev/null
-// A value crosses once however many read it; what both sides compute is copied to each; turns are as long as can be.
+// A value crosses once for any number of readers; operators of both sides are copied to each; turns are maximal.
 
 // CHECK: ^bb0(%[[T:.*]]: tensor<?xi64, ["s"]>):
 // CHECK: %[[TABLE:.*]] = "llmpart.weight"

@@ -32,7 +32,7 @@
 
 // -----
 
-// Nobody reads the view but the caller, so it stays where its operand is.
+// Only the caller reads the view, so it stays on its operand's side.
 // CHECK: ^bb0(%[[X:.*]]: tensor<?x4xf32, ["s"]>):
 // CHECK-NEXT: %[[A:.*]] = "op.map"(%[[X]]) {{.*}}side = "device"
 // CHECK-NEXT: %[[V:.*]] = "op.reshape"(%[[A]]) {{.*}}side = "device"

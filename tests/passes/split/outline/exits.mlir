@@ -1,5 +1,5 @@
 // RUN: llmpart opt %s -p plan-memory,outline --verify-each | FileCheck %s
-// What only an exit needs is a run of its own; what others need too is not.
+// Operators that only one exit needs are a segment of their own; those that others need too are not in it.
 
 // CHECK: name = "stream"{{.*}}segment = 0
 // CHECK: exit = 0 : i64{{.*}}name = "early"{{.*}}segment = 1
