@@ -17,7 +17,7 @@ static int degree_of(const lp_term *t) {
   return degree;
 }
 
-/* Negative when the monomial of `a` comes first. */
+/* Compares the monomials of two terms; negative when that of `a` comes first. */
 static int compare_monomials(const void *a_term, const void *b_term) {
   const lp_term *a = a_term, *b = b_term;
   int by_degree = degree_of(b) - degree_of(a);

@@ -17,7 +17,7 @@ static inline uint64_t lp_random_bits(uint64_t seed, uint64_t sequence, uint64_t
   return lp_random_mix(lp_random_mix(lp_random_mix(seed + step) + sequence + step) + position + step);
 }
 
-/* In [0, 1), 53 bits. */
+/* Draws a number in [0, 1) from 53 random bits. */
 static inline double lp_random_uniform(uint64_t seed, uint64_t sequence, uint64_t position) {
   return (double)(lp_random_bits(seed, sequence, position) >> 11) * 0x1p-53;
 }

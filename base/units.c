@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads digits, fraction and exponent; unlike strtod neither hex, infinities, signs nor leading space. The rest of the
- * text goes to `rest`. */
+/* Reads digits, fraction and exponent; unlike strtod it reads no hex, infinities, signs or leading space. `rest`
+ * receives the rest of the text. */
 static bool read_number(const char *text, double *value, const char **rest) {
   const char *p = text;
   size_t digits = strspn(p, "0123456789");

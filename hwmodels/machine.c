@@ -1,4 +1,4 @@
-/* Machines: their sheet, read, changed and printed, and what they predict. */
+/* Reads, changes and prints the sheets of machines, and predicts times from them. */
 #include "hwmodels/hwmodels_internal.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Rooflines drawn: attainable FLOP/s over FLOP/byte on logarithmic axes, with dots for what measurements reach. */
+/* Draws rooflines: attainable FLOP/s over FLOP/byte on logarithmic axes, with dots for measured operators. */
 #include "hwmodels/hwmodels_internal.h"
 
 #include "base/chart.h"

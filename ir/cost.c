@@ -1,4 +1,4 @@
-/* Closed forms of what each op.* operator computes and moves, one function per cost column of ops.def.
+/* Closed forms of the operations and bytes of each op.* operator, one function per cost column of ops.def.
  *
  * A multiply-add counts as 2 flops, and a transcendental or any other elementary function as 1. bytes are real: every
  * operand read once, every result written once, in their dtypes. Views (reshape) are free. A KV cache is read by

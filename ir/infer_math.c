@@ -127,7 +127,7 @@ static lp_status refuse_unknown(const lp_infer *c, int32_t index, const char *wh
   return status;
 }
 
-/* Training draws what to drop, except at a ratio of 0. */
+/* Training drops random elements, except at a ratio of 0. */
 static lp_status check_dropout(lp_infer *c) {
   double training = 0, ratio = 0.5;
   if (!lp_infer_has(c, 2)) return LP_OK;

@@ -92,7 +92,7 @@ static void print_type(printer *p, lp_type type) {
   lp_buf_puts(p->out, ">");
 }
 
-/* `digits` is what makes the text exact for the type: 9 for f32, 17 for f64. */
+/* `digits` is the number of digits that makes the text exact for the type: 9 for f32, 17 for f64. */
 static void print_float(double value, int digits, lp_buf *out) {
   char text[40] = "";
   for (int used = 1; used <= digits; used++) {

@@ -51,7 +51,7 @@ typedef LP_VEC(int32_t) lp_tokens;
  * tokens in the text are recognised. `add_special` applies the post-processor's template (bos). */
 LP_MUST_USE lp_status lp_tokenizer_encode(const lp_tokenizer *tokenizer, const char *text, size_t size,
                                           bool add_special, lp_tokens *out, lp_diag *diag);
-/* The same for what a user typed: special tokens in it are text. */
+/* Does the same for text that a user typed: special tokens in it are text. */
 LP_MUST_USE lp_status lp_tokenizer_encode_typed(const lp_tokenizer *tokenizer, const char *text, size_t size,
                                                 bool add_special, lp_tokens *out, lp_diag *diag);
 /* Appends the text of ids[count], without special tokens when `skip_special`. Unknown ids are skipped. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Keys that are read, and keys that say nothing about what a trained adapter adds. */
+/* Keys that are read, and keys that do not affect the product of a trained adapter. */
 static const char *const known_keys[] = {
     "alpha_pattern",       "auto_mapping",      "base_model_name_or_path", "bias",
     "ensure_weight_tying", "eva_config",        "exclude_modules",         "fan_in_fan_out",

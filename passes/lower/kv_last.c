@@ -13,7 +13,7 @@ typedef struct {
   const lp_poly *s, *r;
 } last_pass;
 
-/* In op->scratch. */
+/* Marks in op->scratch. */
 static char narrowed, barred;
 
 static bool is_long(const last_pass *l, const lp_poly *dim) {

@@ -161,7 +161,7 @@ static bool visit(head *h, lp_value *value, int depth) {
   return single ? is_of_head(h->b, first) && visit(h, first, depth + 1) : visit_operands(h, op, depth + 1);
 }
 
-/* Nothing but the head and the output uses what will have all positions. */
+/* Tells whether only the head and the output use the values that will have all positions. */
 static bool is_closed(const head *h) {
   for (size_t i = 0; i < h->op.count; i++)
     for (const lp_use *use = h->op.data[i]->out[0]->uses; use; use = use->next)

@@ -8,20 +8,20 @@
 #include "passes/plan/plan.h"
 #include "passes/state.h"
 
-/* ---- operators that only an exit needs
- * ---------------------------------------------------------------------------- */
+/* ---- operators that only an exit needs --------------------------------------------------------------------------- */
 
-enum { FOR_ALL = -1, FOR_NOBODY = -2 }; /* other values are the number of an exit */
+enum { FOR_ALL = -1, FOR_NONE = -2 }; /* other values are the number of an exit */
 
-/* While outlining, op->scratch is what the operator serves: FOR_NOBODY is 0. */
+/* While outlining, op->scratch is the number of the exit that the operator serves, minus FOR_NONE, so that NULL stands
+ * for FOR_NONE. */
 static int served_by(const lp_op *op) {
-  return (int)(intptr_t)op->scratch + FOR_NOBODY;
+  return (int)(intptr_t)op->scratch + FOR_NONE;
 }
 
 static void serve(lp_op *op, int served) {
   int before = served_by(op);
-  if (before != FOR_NOBODY && before != served) served = FOR_ALL;
-  op->scratch = (void *)(intptr_t)(served - FOR_NOBODY);
+  if (before != FOR_NONE && before != served) served = FOR_ALL;
+  op->scratch = (void *)(intptr_t)(served - FOR_NONE);
 }
 
 static void find_exit_ops(const lp_op *func) {
@@ -35,7 +35,7 @@ static void find_exit_ops(const lp_op *func) {
       lp_value *in = lp_op_in(op, i);
       bool is_exit = ends && roles && i < roles->count && lp_streq(roles->ss[i], "exit_logits");
       int served = is_exit ? exits++ : ends ? FOR_ALL : served_by(op);
-      if (in && in->def && served != FOR_NOBODY) serve(in->def, served);
+      if (in && in->def && served != FOR_NONE) serve(in->def, served);
     }
   }
 }

@@ -1,5 +1,5 @@
-/* Loads a bundle: parses the manifest, maps the weights, opens the code with dlopen or hands it to gpu/, and checks
- * what it loads against the checksums of the manifest. */
+/* Loads a bundle: parses the manifest, maps the weights, opens the code with dlopen or hands it to gpu/, and compares
+ * every file that it loads with the checksums of the manifest. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Reads the programs of manifest.json: the steps of each side in order, and what crosses the link. */
+/* Reads the programs of manifest.json: the steps of each side in order, and the tensors that cross the link. */
 #include "base/side.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/bundle/manifest_reader.h"

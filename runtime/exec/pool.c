@@ -26,7 +26,7 @@ typedef struct {
 } pool_worker;
 
 struct lp_pool {
-  /* `round` and what a worker reads next share a cache line. */
+  /* `round` and the members that a worker reads next share a cache line. */
   _Alignas(64) uint32_t round; /* number of segments started; a change wakes the workers */
   int32_t threads;
   lp_segment_fn *segment;

@@ -185,7 +185,7 @@ static reply take_reply(lp_cloud_end *end, const lp_question *question, const Lp
   return REPLY_ANSWER;
 }
 
-/* Waits once for a message. LP_FAILED, without a diagnostic: the connection must be given up, and `why` says why.
+/* Waits once for a message. LP_FAILED, without a diagnostic: the connection is broken, for the reason in `why`.
  * `refusal` receives the text of a worker that refuses. */
 static lp_status await_reply(lp_cloud_end *end, const lp_question *question, double left_ms, lp_answer *out,
                              bool *answered, lp_buf *refusal, const char **why) {

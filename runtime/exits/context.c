@@ -1,5 +1,5 @@
-/* The cloud's memory of one generation. Messages may be repeated, late and out of order; only their (epoch, floor)
- * and the positions of their rows decide what they change. */
+/* The cloud's memory of one generation. Messages may be repeated, late and out of order; only their (epoch, floor) and
+ * the positions of their rows decide their effect. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -54,7 +54,7 @@ void lp_context_free(lp_context *context); /* NULL is allowed */
 /* Frees the KV cache, the rows and the samples. The device must send all rows again. */
 void lp_context_drop(lp_context *context);
 size_t lp_context_bytes(const lp_context *context); /* the bytes that it holds now */
-/* Computes the most bytes that it can come to hold, for admission; false: they overflow. */
+/* Computes the most bytes that it may hold later, for admission; false: they overflow. */
 bool lp_context_bytes_wanted(const lp_context *context, size_t *bytes);
 /* Takes the encoded rows data[size] of the positions [first, first + count). Uploads may be repeated, late or out of
  * order: rows of an older epoch are ignored, and rows that are here already are not written again. Fails on a wrong

@@ -1,5 +1,5 @@
-/* Tells what early exits a bundle supports: whether it splits into two halves, which modes it allows, and its
- * calibration. */
+/* Determines the support of a bundle for early exits: whether it splits into two halves, the modes that it allows, and
+ * its calibration. */
 #include <stdlib.h>
 
 #include "base/file.h"
@@ -13,8 +13,7 @@
 #include "runtime/exits/halves.h"
 #include "runtime/runtime.h"
 
-/* ---- the halves of a bundle ---------------------------------------------------------------------------------------
- */
+/* ---- the halves of a bundle -------------------------------------------------------------------------------------- */
 
 static bool is_symbol(const lp_poly *poly, lp_symbol symbol) {
   return poly->count == 1 && poly->term[0].coef == 1 && poly->term[0].symbol[0] == symbol &&

@@ -50,14 +50,14 @@ static void note_deadline(lp_channel *channel, double due_ms) {
   if (channel->attending) lp_channel_wake_attendant(channel);
 }
 
-/* Of a listener's peer. */
+/* The time at which the connection of a listener's peer is closed, unless it makes progress. */
 static double deadline_of(const lp_peer *of) {
   double due = INFINITY;
   if (!of->permitted && !of->news) due = of->since_ms + stranger_ms;
   return of->conn.queue.size > 0 ? fmin(due, of->conn.moved_ms + send_ms) : due;
 }
 
-/* Tells epoll what to report: `input` is EPOLLIN or 0. */
+/* Sets the events that epoll reports: `input` is EPOLLIN or 0. */
 static void watch(lp_channel *channel, lp_peer *of, uint32_t input) {
   uint32_t events = input | (lp_conn_wants_room(&of->conn) ? EPOLLOUT : 0u);
   if (of->conn.fd < 0 || events == of->events) return;

@@ -34,7 +34,7 @@ static const lp_http_library *http; /* before the first request */
 
 /* ---- one answer -------------------------------------------------------------------------------------------------- */
 
-/* A request's body while it comes, then its answer. Two threads own it while the answer streams. */
+/* A request's body while it is received, then its answer. Two threads own it while the answer streams. */
 typedef struct {
   server *server;
   lp_buf body;

@@ -15,7 +15,7 @@ typedef struct {
   const lp_serve_config *config;
 } api_site;
 
-/* One answer as it comes. */
+/* One answer while it is received. */
 typedef struct {
   lp_buf line;
   lp_piece_sink *sink;

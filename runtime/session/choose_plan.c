@@ -1,7 +1,7 @@
 /* Chooses the plan of a bundle that serves a request, and measures the link when the choice depends on it.
  *
- * The round-trip time is the shortest of a few messages without content. The bandwidth is what longer messages take
- * beyond it. */
+ * The round-trip time is the shortest of a few messages without content. The bandwidth follows from the time that
+ * longer messages take in addition. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -117,7 +117,8 @@ static double highest_bound(const lp_manifest *manifest, int axis) {
   return highest;
 }
 
-/* Measures what the plans depend on. When both sides are in this process, nothing crosses a link. */
+/* Measures the figures of the link on which the choice depends. When both sides are in this process, nothing crosses a
+ * link. */
 static lp_status measure(lp_session *session, link_figures *out, lp_diag *diag) {
   const lp_manifest *manifest = &session->bundle->manifest;
   double rtt = highest_bound(manifest, LP_PLAN_RTT_MS), up = highest_bound(manifest, LP_PLAN_UP_BPS);

@@ -171,7 +171,7 @@ static bool is_stop(const generation_run *run, int32_t token) {
   return !run->session->options.ignore_eos && lp_bundle_is_stop(run->session->bundle, token);
 }
 
-/* Makes one token of each sequence: runs the program and hands on what it sampled. */
+/* Makes one token of each sequence: runs the program and hands on the sampled tokens. */
 static lp_status make_tokens(generation_run *run, int32_t program, int64_t past, int64_t count) {
   lp_session *session = run->session;
   lp_side sampled_on = LP_SIDE_DEVICE;

@@ -198,7 +198,8 @@ bool lp_chat_equals(const lp_chat_value *a, const lp_chat_value *b);
 /* Compares two values: `order` is < 0, 0 or > 0. False: the values have no order. */
 bool lp_chat_order(const lp_chat_value *a, const lp_chat_value *b, int *out);
 const char *lp_chat_kind_name(const lp_chat_value *value);
-/* Lists what a loop over the value visits: characters, keys or items. False: the value cannot be iterated. */
+/* Lists the items that a loop over the value visits: characters, keys or elements. False: the value cannot be
+ * iterated. */
 bool lp_chat_iterate(const lp_chat *chat, const lp_chat_value *value, lp_chat_value *out);
 /* Appends the text that {{ value }} prints; a value that cannot be printed is reported at `at`. */
 LP_MUST_USE lp_status lp_chat_print(const lp_chat *chat, size_t at, const lp_chat_value *value, lp_buf *out);

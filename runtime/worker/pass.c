@@ -185,7 +185,7 @@ static bool draws_from_top(const pass *p, size_t i, const lp_step *step) {
   return share_of(p, i, step) == DRAWN && lp_batch_finds_top(p->worker->batch, step) && draws_from(p, i) > 0;
 }
 
-/* Fetches from the result of the step what the entries need: the greatest logits, or all of the result. */
+/* Fetches the part of the step's result that the entries need: the greatest logits, or the whole result. */
 static lp_status fetch(pass *p, const lp_step *step, lp_diag *diag) {
   bool selected[MOST_SEQUENCES], any = false;
   int32_t most = 0;

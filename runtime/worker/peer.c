@@ -36,7 +36,7 @@ static void admit(lp_worker *worker, worker_peer *peer) {
   worker->wire->transport->permit(worker->wire->channel, peer->id, most_frame);
 }
 
-/* The worker always answers with its own hello, so that the device can say what differs. */
+/* The worker always answers with its own hello, so that the device can report the difference. */
 static void take_hello(lp_worker *worker, worker_peer *peer, const Lp__Wire__Hello *hello) {
   const char *why = "";
   bool right = hello->protocol == LP_WIRE_PROTOCOL && lp_streq(hello->bundle, worker->self.bundle_hash);

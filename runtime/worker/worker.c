@@ -113,7 +113,7 @@ static bool take_message(lp_worker *worker, double wait_ms) {
   return true;
 }
 
-/* Takes the messages that have come before it runs a pass, so that the pass can serve all that wait. */
+/* Takes the messages that have come before it runs a pass, so that the pass serves all waiting requests. */
 static void serve(lp_worker *worker, const volatile int *stop) {
   int taken = 0;
   while (!lp_flag_get(stop)) {

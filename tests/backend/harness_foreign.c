@@ -23,7 +23,7 @@ static void put_number(lp_buf *out, int64_t number) {
   lp_buf_append(out, &number, sizeof number);
 }
 
-/* In the order in which driver.c reads. */
+/* Writes the job in the order in which driver.c reads it. */
 static void write_job(harness *h, const runner_job *job, const lp_buf *weights, const char *path) {
   lp_buf out = {0};
   put_number(&out, job->sym_count);

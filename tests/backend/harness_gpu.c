@@ -1,5 +1,5 @@
-/* Running as the runtime does: OpenCL or CUDA kernels and the table of launches, on whatever device there is. With
- * LP_TEST_RECORD each case is also written to that folder (tests/gpu/case.h). */
+/* Running as the runtime does: OpenCL or CUDA kernels and the table of launches, on the device that the runtime finds.
+ * With LP_TEST_RECORD each case is also written to that folder (tests/gpu/case.h). */
 #include "base/file.h"
 #include "harness.h"
 

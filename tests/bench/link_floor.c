@@ -30,7 +30,7 @@ typedef struct {
   volatile uint64_t sum;
 } load;
 
-/* In eight streams, as a product of a matrix and a vector reads rows. */
+/* Reads memory in eight streams, as a product of a matrix and a vector reads rows. */
 static void work(load *at, int side) {
   enum { STREAMS = 8 };
   uint64_t sum[STREAMS] = {0};

@@ -1,5 +1,5 @@
-/* Hostile files. A small generator writes each; it is imported and, if it is a model after all, goes through every
- * pass: in bounded time and memory, and with the expected message or none. */
+/* Hostile files. A small generator writes each; it is imported and, if the import succeeds, goes through every pass: in
+ * bounded time and memory, and with the expected message or none. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

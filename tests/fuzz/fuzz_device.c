@@ -133,7 +133,7 @@ static lp_session *open_remote(lp_channel *channel) {
   return session;
 }
 
-/* Tokens: a prompt and what follows it. */
+/* Generates tokens after a prompt. */
 static void generate(lp_session *session) {
   int32_t prompt[] = {3, 1, 4};
   lp_generation totals = {0};

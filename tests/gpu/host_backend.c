@@ -46,7 +46,7 @@ static lp_status emit(lp_module *module, const lp_emit_options *options, lp_emit
   return status;
 }
 
-/* It runs here, whatever the GPU. */
+/* The code runs on this processor, for any GPU. */
 static lp_status describe(lp_module *module, const lp_emit_options *options, lp_arena *arena, lp_code *out,
                           lp_diag *diag) {
   LP_TRY(lp_backend_find("cuda")->describe(module, options, arena, out, diag));

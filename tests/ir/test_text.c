@@ -67,7 +67,7 @@ LP_TEST(round_trip_is_the_identity) {
   lp_diag_free(diag);
 }
 
-/* Each case: a text of `sample`, what replaces it, and what the message must say. */
+/* Each case: a text of `sample`, its replacement, and the expected message. */
 static const struct {
   const char *from, *to, *message;
 } refusals[] = {

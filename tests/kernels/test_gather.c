@@ -159,7 +159,7 @@ static void test_scatter_nd(int reduction, int64_t threads) {
   kernel_free(updates);
 }
 
-/* A NaN, old or new, is what min and max give. */
+/* min and max give a NaN if the old or the new element is one. */
 static void test_scatter_nan(void) {
   static const int64_t xdims[3] = {1, 1, 4}, index[4] = {0, 0, 0, 0};
   const float x[4] = {NAN, 1, NAN, 2}, updates[4] = {1, NAN, NAN, 1};

@@ -1,4 +1,4 @@
-/* lpk_linear_groups against sums in double precision over what its packed codes stand for. */
+/* Compares lpk_linear_groups with sums in double precision over the values of its packed codes. */
 #include "backend/cpu/kernels/pack.h"
 #include "kernel_test.h"
 
@@ -26,7 +26,7 @@ static void body(void *context, int64_t thread, int64_t threads, lp_barrier *bar
   c->v->run(c->y, c->x, c->w, c->bias, NULL, c->m, c->v->form.k, c->v->form.n, c->scratch, barrier, thread, threads);
 }
 
-/* Random codes, scales and zero points of one panel; real[k][LPK_PANEL] is what they stand for. */
+/* Random codes, scales and zero points of one panel; real[k][LPK_PANEL] receives their values. */
 static void fill_panel(const lpk_group_form *f, void *panel, double *real) {
   int64_t groups = (f->k + f->group - 1) / f->group, count = f->k * LPK_PANEL;
   uint8_t *codes = kernel_alloc((size_t)count);

@@ -1,5 +1,5 @@
-/* Runs a sweep on all cores. Threads take rows in the order of what prices depend on, so that a thread prices the
- * model once for all links, SLAs and schedulers of a combination. */
+/* Runs a sweep on all cores. Threads take rows in the order of the settings on which prices depend, so that a thread
+ * prices the model once for all links, SLAs and schedulers of a combination. */
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/side.h"

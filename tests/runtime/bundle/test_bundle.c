@@ -214,7 +214,7 @@ LP_LOOP_TEST(whole_bundle_loads, 0, 2) {
   free(path);
 }
 
-/* In the middle of the weights, with and without CRC, checked lightly and thoroughly. */
+/* Damages a byte in the middle of the weights. Loads with and without CRC, and with and without check_hashes. */
 LP_LOOP_TEST(damaged_weight_is_refused, 0, 4) {
   char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "ddccdd", .no_crc = (_i & 1) != 0});
   char *weights = inside(path, "cloud/weights.safetensors");

@@ -16,7 +16,7 @@ typedef struct {
   int64_t shared;
 } counts;
 
-/* As emitted code waits. */
+/* Waits as emitted code does. */
 static void wait_all(const lp_frame *frame) {
   lp_barrier *barrier = frame->barrier;
   int32_t phase = __atomic_load_n(&barrier->phase, __ATOMIC_ACQUIRE);

@@ -64,7 +64,7 @@ static double end_of(const json_t *event) {
   return number(event, "ts") + number(event, "dur");
 }
 
-/* In the order of time; on a lane a slice ends before the one that it lies in. */
+/* Expects events in the order of time. On a lane a slice must end before the slice around it. */
 static void expect_order(const trace_file *trace) {
   double last = 0, open[LP_LANE_COUNT][MOST_DEPTH];
   int depth[LP_LANE_COUNT] = {0};

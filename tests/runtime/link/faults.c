@@ -144,7 +144,7 @@ static void put_token(void *user, int64_t index, const lp_generated *token) {
   __atomic_store_n(&out->made, at + 1, __ATOMIC_RELEASE);
 }
 
-/* By its session file, if it has written one: the tokens in it come first. */
+/* Resumes from the session file, if one was written. The tokens in it come first. */
 static lp_status resume(const script *run, const int32_t *prompt, lp_generate_options options, output *out,
                         lp_diag *diag) {
   lp_saved_session saved = {0};
@@ -355,7 +355,7 @@ static bool take_bytes(script *run, connection *pipe, flow *way) {
   return true;
 }
 
-/* In order, but for those that are marked to come later (due below 0). */
+/* Delivers frames in order, except those that are marked to come later (due below 0). */
 static bool give_frames(script *run, flow *way) {
   double now = lp_now_ms();
   if (now < run->held_until_ms) return true;

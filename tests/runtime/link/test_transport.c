@@ -397,8 +397,8 @@ static void *end_idleness(void *user) {
   return NULL;
 }
 
-/* In two seconds. A thread that polls every 20 ms wakes up 100 times; a busy machine and ThreadSanitizer's own thread
- * cause some wakes too. */
+/* The most wakes and CPU time in two seconds. A thread that polls every 20 ms wakes up 100 times; a busy machine and
+ * ThreadSanitizer's own thread cause some wakes too. */
 #ifdef __SANITIZE_THREAD__
 enum { MOST_WAKES = 200, MOST_CPU_US = 200000 };
 #else

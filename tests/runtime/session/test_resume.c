@@ -61,7 +61,7 @@ static lp_status generate(const run *asked, lp_token_sink *sink, void *user, lp_
   return status;
 }
 
-/* As in the command, the session file decides. */
+/* Resumes as the command does: with the settings of the session file. */
 static lp_status go_on(run asked, lp_token_sink *sink, void *user, lp_generation *out, lp_diag *diag) {
   lp_saved_session saved;
   LP_TRY(lp_saved_session_read(file, &saved, diag));

@@ -94,7 +94,7 @@ LP_TEST(sampling_is_the_same_on_both_sides) {
   free(path);
 }
 
-/* A batch gives what its sequences give one by one. */
+/* A batch gives the tokens that its sequences give one by one. */
 LP_TEST(batch_equals_single) {
   char *path = toy_bundle_write(dir, "split", &(toy_placement){.prefill = "ddccdd"});
   lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
@@ -106,7 +106,7 @@ LP_TEST(batch_equals_single) {
   free(path);
 }
 
-/* Tokens across the link cost what link.proto says, and not more. */
+/* Tokens across the link cost the bytes of link.proto's messages, and no more. */
 LP_TEST(bytes_are_counted) {
   char *path = toy_bundle_write(dir, "split", &(toy_placement){.prefill = "dddccc"});
   toy_worker worker = toy_worker_start(path, NULL, NULL);

@@ -10,7 +10,7 @@
 
 #include "tests/suite.h"
 
-/* Of text with the plain policies; an error fails the test. */
+/* Loads a scenario from text, with the plain policies; an error fails the test. */
 lp_sim_scenario *scenario_of(const char *text);
 /* Answers of n tokens take n ms on either side. */
 void make_unit_service(lp_sim_scenario *scenario);

@@ -89,7 +89,7 @@ static void add_send(lp_buf *out, int from, int buffer, const char *name, const 
                 side_name[from], side_name[1 - from], buffer, buffer, name, dtype, shape);
 }
 
-/* An exit after the layers that have run: the head over what they made. */
+/* Adds an exit after the layers that have run: the head over their result. */
 static void add_exit(lp_buf *out, const toy_placement *placement, int layers) {
   for (int i = 0; i < TOY_EXITS; i++)
     if (placement->exits[i] > 0 && placement->exits[i] == layers)

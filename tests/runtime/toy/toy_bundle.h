@@ -7,7 +7,8 @@
 
 enum { TOY_STAGES = TOY_LAYERS + 2, TOY_EXITS = 2 }; /* embed, layers, head */
 
-/* "ddccdd": where embed, the layers and the head run, 'd' or 'c'; 'e' goes to the cloud, which has no segment there. */
+/* "ddccdd": the sides of embed, the layers and the head, 'd' or 'c'; 'e' goes to the cloud, which has no segment
+ * there. */
 typedef struct {
   const char *prefill, *decode; /* decode NULL: as prefill */
   uint32_t seed;                /* of the weights; 0: 1 */

@@ -21,7 +21,7 @@ const uint32_t lp_abi = LP_ABI_VERSION;
 extern const uint32_t lp_sequences;
 const uint32_t lp_sequences = 1;
 
-/* As emitted code does it: see lp_barrier. */
+/* Waits as emitted code does: see lp_barrier. */
 static void wait_all(const lp_frame *frame) {
   lp_barrier *barrier = frame->barrier;
   int32_t phase = __atomic_load_n(&barrier->phase, __ATOMIC_ACQUIRE);

@@ -56,7 +56,7 @@ static char *write_file(const char *name, const char *text) {
   return path;
 }
 
-/* In the given order, each `times` times. */
+/* Writes the texts in their order or backwards, and the whole list `times` times. */
 static char *write_texts(const toy_text *texts, bool backwards, int times) {
   lp_buf lines = {0};
   for (int i = 0; i < DOCUMENTS * times; i++) {
