@@ -114,8 +114,8 @@ bool lp_bundle_reads_features(const lp_bundle *bundle);
 size_t lp_bundle_start(const lp_bundle *bundle, const int32_t **tokens);
 bool lp_bundle_has_caches(const lp_bundle *bundle);     /* false: no pass can continue another */
 size_t lp_bundle_output_count(const lp_bundle *bundle); /* outputs of the model */
-/* Fails, with the reason, when no generation can run: an input is neither tokens nor made by the runtime, or programs,
- * tokens or logits are missing. Every generation begins with this check. */
+/* Fails, with the reason, when no generation can run: an input is neither tokens nor made by the runtime, programs,
+ * tokens or logits are missing, or the model encodes. Every generation begins with this check. */
 LP_MUST_USE lp_status lp_bundle_check_generates(const lp_bundle *bundle, lp_diag *diag);
 
 /* ---- early exits (exits/) ---------------------------------------------------------------------------------------- */

@@ -358,6 +358,15 @@ lp_status lp_bundle_await_check(const lp_bundle *bundle, lp_diag *diag) {
   return bundle->verifier ? lp_verifier_await(bundle->verifier, diag) : LP_OK;
 }
 
+/* Tells whether a pass computes the logits of every position. Only a model without KV caches does: its tokens attend to
+ * later ones, so a token that is added changes the rows before it. */
+static bool encodes(const lp_manifest *manifest) {
+  const lp_tensor_desc *logits = &manifest->outputs[lp_manifest_output(manifest, LP_ROLE_LOGITS)].tensor;
+  for (int32_t i = 0; i < logits->rank; i++)
+    if (lp_poly_has(logits->shape[i], LP_SYM_S + 1)) return true;
+  return false;
+}
+
 lp_status lp_bundle_check_generates(const lp_bundle *bundle, lp_diag *diag) {
   const lp_manifest *manifest = &bundle->manifest;
   const lp_loc loc = LP_LOC_FILE(manifest->file);
@@ -374,5 +383,9 @@ lp_status lp_bundle_check_generates(const lp_bundle *bundle, lp_diag *diag) {
   if (!reads || lp_manifest_output(manifest, LP_ROLE_LOGITS) < 0)
     return lp_error(diag, loc, "no %s, so the bundle cannot generate text",
                     reads ? "logits among the outputs" : "tokens among the inputs");
+  if (encodes(manifest))
+    return lp_error(diag, loc,
+                    "the tokens attend to later ones, so the model encodes and cannot generate text; `llmpart verify` "
+                    "computes its outputs");
   return LP_OK;
 }

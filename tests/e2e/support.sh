@@ -20,6 +20,8 @@ agrees() { # agrees MODEL: the table's verdict, with its reason, is what compili
 if part quick; then
   agrees "$LP_SOURCE/tests/models/plain-mlp/model.onnx"
   agrees "$LP_SOURCE/tests/models/families/whisper-decoder-script-past/model.onnx"
+  agrees "$LP_SOURCE/tests/models/families/bert-script/model.onnx"
+  case $found in "the tokens attend to later ones, so the model encodes and cannot generate text"*) ;; *) fail "an encoder: $found" ;; esac
 fi
 if part long; then
   for model in "$LP_SOURCE"/tests/models/*/model.onnx "$LP_SOURCE"/tests/models/families/*/model.onnx; do
