@@ -479,7 +479,7 @@ static void put_decoder(lp_json_writer *w, const bundle *b, const lp_op *func) {
 
 static const lp_json_style style = {.indent = 1, .marks_reals = true};
 
-/* What follows must be the last members: the runtime takes the text before `files` for the contract. */
+/* `files` and the seal must be the last members: the runtime computes the contract from the text before `files`. */
 lp_status lp_bundle_manifest_begin(bundle *b, lp_diag *diag) {
   const lp_op *func = model_func(b);
   if (!func) return lp_error(diag, LP_LOC_NONE, "the module has no function");

@@ -48,7 +48,7 @@ static lp_status check_files(manifest_reader *reader) {
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-/* What the steps before one have done. */
+/* The effects of the steps before the one that is checked. */
 typedef struct {
   manifest_reader *reader;
   const lp_program *program;

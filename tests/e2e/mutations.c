@@ -19,7 +19,7 @@
 
 enum { MAX_TOKENS = 64, PROMPT = 5, CPU_SECONDS = 20, WALL_SECONDS = 120 };
 
-/* How a run ended. */
+/* The ways in which a run ends. */
 typedef enum { REFUSED, SAME, WRONG, SILENT, CRASHED, HUNG, ENDS } ending;
 static const char *const ending_name[ENDS] = {"refused", "same text", "wrong text", "no message", "crashed", "hung"};
 

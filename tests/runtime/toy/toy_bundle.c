@@ -216,7 +216,7 @@ char *toy_manifest_read(const char *bundle) {
   return text;
 }
 
-/* Where the last member ends: before the seal, or before the closing brace. */
+/* Finds the end of the last member: before the seal, or before the closing brace. */
 static size_t unsealed_size(const char *text) {
   const char *seal = NULL;
   for (const char *at = text; (at = strstr(at, ",\n \"seal\": \"")); at++)
