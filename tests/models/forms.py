@@ -59,6 +59,11 @@ class Graph:
         return self.op("Shape", value, start=axis, end=axis + 1)
 
 
+def plain_mlp(g: Graph, x: str, layer: int) -> str:
+    inner = g.op("Relu", g.op("MatMul", x, g.weight(f"{layer}.up", WIDTH, 2 * WIDTH)))
+    return g.op("MatMul", inner, g.weight(f"{layer}.down", 2 * WIDTH, WIDTH))
+
+
 def plain_head(g: Graph, x: str) -> str:
     return g.op("MatMul", x, g.weight("head", WIDTH, VOCAB), out=g.prefix + "logits")
 
@@ -71,6 +76,7 @@ class Parts:
     append: Callable[[Graph, int, str, str], tuple[str, str]]  # (layer, "key", new [b,h,s,d]) -> all of them, the present
     turn: Callable[[Graph, str], str] = lambda g, x: x  # rotary positions of queries and keys
     head: Callable[[Graph, str], str] = plain_head  # hidden states -> "logits"
+    mlp: Callable[[Graph, str, int], str] = plain_mlp
 
 
 def attention(g: Graph, x: str, layer: int, mask: str, parts: Parts) -> tuple[str, list[str]]:
@@ -100,8 +106,7 @@ def decoder(g: Graph, parts: Parts, absolute: bool = True) -> list[str]:
     for layer in range(LAYERS):
         attended, both = attention(g, norm(x, f"{layer}.before"), layer, mask, parts)
         x = g.op("Add", x, attended)
-        inner = g.op("Relu", g.op("MatMul", norm(x, f"{layer}.middle"), g.weight(f"{layer}.up", WIDTH, 2 * WIDTH)))
-        x = g.op("Add", x, g.op("MatMul", inner, g.weight(f"{layer}.down", 2 * WIDTH, WIDTH)))
+        x = g.op("Add", x, parts.mlp(g, norm(x, f"{layer}.middle"), layer))
         presents += both
     return [parts.head(g, norm(x, "last")), *presents]
 

@@ -105,9 +105,9 @@ static lp_status run_reference(check *c, const char *name, const int64_t *tokens
 }
 
 /* Runs the bundle on the same tokens and compares. */
-static lp_status run_bundle(const check *c, const char *name, int64_t batch, int64_t past, int64_t *tokens,
+static lp_status run_bundle(const check *c, const char *name, int64_t past, int64_t *tokens, int64_t count,
                             const lp_array *wanted, lp_diag *diag) {
-  int64_t count = wanted->dim[1];
+  int64_t batch = wanted->dim[0];
   size_t inputs = lp_reference_data(c->reference, NULL) + 1, outputs = lp_verify_output_count(c->bundle);
   lp_verify_array *in = lp_alloc(inputs * sizeof *in), *found = lp_alloc((outputs + 1) * sizeof *found);
   (void)lp_reference_data(c->reference, in + 1);
@@ -141,7 +141,7 @@ static lp_status run_step(check *c, int64_t batch, int64_t past, int64_t count, 
   (void)snprintf(name, sizeof name, "batch %" PRId64 ", %" PRId64 " after %" PRId64, batch, count, past);
   lp_array wanted;
   LP_TRY(run_reference(c, name, tokens, count, &wanted, ends, diag));
-  return *ends ? LP_OK : run_bundle(c, name, batch, past, tokens, &wanted, diag);
+  return *ends ? LP_OK : run_bundle(c, name, past, tokens, count, &wanted, diag);
 }
 
 static lp_status run_batch(check *c, int64_t batch, lp_diag *diag) {

@@ -85,13 +85,22 @@ static lp_status learn(lp_reference *r, const lp_module *copy, lp_diag *diag) {
   return lp_error(diag, LP_LOC_FILE(r->module->name), "the model has no tokens or logits to compare");
 }
 
-/* Replaces operators that ONNX Runtime adds to ONNX by the standard's, with the pass decompose, because the interpreter
- * lacks them. */
+/* Tells whether the interpreter leaves the operator to the pass decompose. */
+static bool is_decomposed(const lp_op *op) {
+  static const char *const rule[LP_OP_COUNT] = {
+#define LP_ONNX(id, name, imin, imax, omin, omax, traits, attrs, infer, eval) [LP_ONNX_##id] = #eval,
+#include "ir/ops.def"
+  };
+  return rule[op->kind] && lp_streq(rule[op->kind], "decomposed");
+}
+
+/* Replaces operators that the interpreter lacks (all that ONNX Runtime adds to ONNX, and some of the standard's) by
+ * others, with the pass decompose. */
 static lp_status expand(lp_reference *r, lp_diag *diag) {
   const lp_compile_request request = {.generation = false};
   const lp_run_options run = {.verify_each = false};
   LP_FOR_OPS(op, lp_module_find_func(r->module, "main")->region)
-  if (lp_has_prefix(lp_op_info_get(op->kind)->name, "com.microsoft"))
+  if (is_decomposed(op) || lp_has_prefix(lp_op_info_get(op->kind)->name, "com.microsoft"))
     return lp_passes_run(r->module, "decompose", &request, &run, diag);
   return LP_OK;
 }

@@ -1,0 +1,155 @@
+"""Writes small decoders with mixtures of experts: com.microsoft's MoE and QMoE, and what exporters write.
+
+Usage: experts.py [NAME ...]       all, or those named, into experts/NAME beside this file
+
+The decoder is that of forms.py, with a mixture in place of its MLP; qwen3-moe is transformers' model as optimum exports it, with
+a NonZero for each expert. Each folder gets model.onnx and tokens.json: ONNX Runtime's greedy tokens. Needs requirements.txt, and
+qwen3-moe that of ../exporters.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+import forms
+from forms import HEADS, IDS, LAYERS, PROMPTS, VOCAB, Graph, Model, Parts, decoder, greedy, ones, own_mask, protocol, usual
+
+EXPERTS, INNER = 4, 16
+WIDTH, HEAD = 32, 32 // HEADS  # blocks of 16 quantised weights fit
+forms.WIDTH, forms.HEAD = WIDTH, HEAD
+
+
+def draw(name: str, *shape: int) -> np.ndarray:
+    seed = sum(ord(c) * (i + 1) for i, c in enumerate(name))
+    return np.random.default_rng(seed).normal(0, 0.35, shape).astype(np.float32)
+
+
+def cast(g: Graph, x: str, half: bool, to: int) -> str:
+    return g.op("Cast", x, to=to) if half else x
+
+
+def rows(g: Graph, x: str, layer: int) -> tuple[str, str]:
+    """Tokens [n, WIDTH], and what the router says of them [n, EXPERTS]."""
+    flat = g.op("Reshape", x, [-1, WIDTH])
+    return flat, g.op("MatMul", flat, g.weight(f"{layer}.router", WIDTH, EXPERTS))
+
+
+def mixture(half: bool = False, bias: bool = True, **attributes: Any):
+    """MoE in f32, or in f16."""
+    first = INNER * (2 if attributes.get("swiglu_fusion") else 1)
+
+    def mlp(g: Graph, x: str, layer: int) -> str:
+        dtype = np.float16 if half else np.float32
+
+        def weight(name: str, *shape: int) -> str:
+            g.constants[f"{layer}.{name}"] = draw(f"{layer}.{name}", *shape).astype(dtype)
+            return f"{layer}.{name}"
+
+        flat, router = rows(g, x, layer)
+        inputs = [cast(g, flat, half, TensorProto.FLOAT16), cast(g, router, half, TensorProto.FLOAT16),
+                  weight("fc1", EXPERTS, first, WIDTH), weight("fc1_bias", EXPERTS, first) if bias else "",
+                  weight("fc2", EXPERTS, WIDTH, INNER), weight("fc2_bias", EXPERTS, WIDTH) if bias else ""]
+        mixed = g.op("MoE", *inputs, domain="com.microsoft", **attributes)
+        return g.op("Reshape", cast(g, mixed, half, TensorProto.FLOAT), g.op("Shape", x))
+
+    return mlp
+
+
+def packed(values: np.ndarray, bits: int) -> np.ndarray:
+    """Numbers of 4 bits two to a byte, the lower half first."""
+    return values if bits == 8 else values[..., 0::2] | values[..., 1::2] << 4
+
+
+def quantised(bits: int, block: int = 0, **attributes: Any):
+    """QMoE: symmetric weights of 4 or 8 bits, with a scale for each row or block."""
+    first = INNER * (2 if attributes.get("swiglu_fusion") else 1)
+
+    def mlp(g: Graph, x: str, layer: int) -> str:
+        def weight(name: str, n: int, k: int) -> list[str]:
+            values = draw(f"{layer}.{name}", EXPERTS, n, k // (block or k), block or k)
+            most = 2 ** (bits - 1) - 1
+            scale = np.abs(values).max(-1, keepdims=True) / most
+            whole = (np.clip(np.round(values / scale), -most, most) + most + 1).astype(np.uint8)
+            g.constants[f"{layer}.{name}"] = packed(whole.reshape(EXPERTS, n, k), bits)
+            g.constants[f"{layer}.{name}_scale"] = scale.reshape([EXPERTS, n, k // block] if block else [EXPERTS, n]).astype(np.float32)
+            return [f"{layer}.{name}", f"{layer}.{name}_scale", ""]
+
+        flat, router = rows(g, x, layer)
+        sizes = {"block_size": block} if block else {}
+        mixed = g.op("QMoE", flat, router, *weight("fc1", first, WIDTH), *weight("fc2", WIDTH, INNER), domain="com.microsoft",
+                     expert_weight_bits=bits, **sizes, **attributes)
+        return g.op("Reshape", mixed, g.op("Shape", x))
+
+    return mlp
+
+
+SWIGLU = {"activation_type": "swiglu", "swiglu_fusion": 1, "k": 2, "normalize_routing_weights": 1}
+GPT_OSS = SWIGLU | {"activation_alpha": 1.702, "activation_beta": 1.0, "swiglu_limit": 0.75}
+SILU = {"activation_type": "silu", "k": 2, "normalize_routing_weights": 1}
+MODELS = {
+    "relu": mixture(activation_type="relu", k=1),
+    "gelu": mixture(activation_type="gelu", k=2, bias=False),
+    "silu": mixture(**SILU),
+    "identity": mixture(activation_type="identity", k=3),
+    "swiglu": mixture(**GPT_OSS),
+    "silu-f16": mixture(half=True, **SILU),
+    "swiglu-f16": mixture(half=True, **GPT_OSS),
+    "int4": quantised(4, **SWIGLU),
+    "int8": quantised(8, **SILU),
+    "int4-blocks": quantised(4, block=16, **SWIGLU),
+}
+
+
+CACHES = [["batch", HEADS, rows, HEAD] for rows in ("past", "total")]
+
+
+def write(name: str, path: Path) -> Model:
+    g = Graph()
+    decoder(g, Parts(own_mask, usual, mlp=MODELS[name]))
+    model = Model(*protocol((IDS, ["batch", "total"]), *CACHES), g.nodes, g.initializers(), ones)
+    model.save(path)
+    return model
+
+
+def export(path: Path) -> Model:
+    """qwen3-moe, without the names of its nodes' lines of code."""
+    import torch
+    from optimum.exporters.onnx import main_export
+    from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
+
+    torch.manual_seed(1)
+    config = Qwen3MoeConfig(
+        vocab_size=VOCAB, hidden_size=WIDTH, intermediate_size=WIDTH, moe_intermediate_size=INNER, num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS, num_key_value_heads=HEADS, head_dim=HEAD, num_experts=EXPERTS, num_experts_per_tok=2,
+        norm_topk_prob=True, max_position_embeddings=64, initializer_range=0.35)
+    with tempfile.TemporaryDirectory() as folder:
+        Qwen3MoeForCausalLM(config).save_pretrained(folder)
+        main_export(folder, folder, task="text-generation-with-past", device="cpu", do_validation=False)
+        exported = onnx.load(Path(folder) / "model.onnx")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for node in exported.graph.node:
+        node.doc_string = ""
+    onnx.save(exported, path)
+    return Model(*protocol((IDS, ["batch", "total"]), *CACHES), [], [], ones)
+
+
+def main(names: list[str]) -> None:
+    for name in names or [*MODELS, "qwen3-moe"]:
+        path = Path(__file__).parent / "experts" / name / "model.onnx"
+        model = export(path) if name == "qwen3-moe" else write(name, path)
+        lists = {"prompts": PROMPTS, "tokens": [greedy(model, path, list(p)) for p in PROMPTS]}
+        lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in lists.items()]
+        (path.parent / "tokens.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        print(name, lists["tokens"])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
