@@ -274,14 +274,26 @@ static lp_value *layer(builder *b, lp_value *x, lp_value **present) {
   return added(b, middle, branch);
 }
 
+/* Tells whether the head is the embedding's table. A file with another head than the configuration states keeps its
+ * own, as in transformers 5 (PreTrainedModel.tie_weights). */
+static bool shares_table(builder *b) {
+  if (!b->d->tied) return false;
+  lp_stored *head = lp_weights_find(b->w, name_of(b, LP_ROLE_HEAD, ".weight"));
+  const lp_stored *table = lp_weights_find(b->w, name_of(b, LP_ROLE_EMBEDDING, ".weight"));
+  if (!head || !table) return true;
+  head->used = head->dtype == table->dtype && head->bytes == table->bytes &&
+               memcmp(lp_weights_bytes(b->w, head), lp_weights_bytes(b->w, table), (size_t)head->bytes) == 0;
+  if (!head->used)
+    lp_warning(b->g.diag, LP_LOC_FILE(b->g.path),
+               "'%s' is not the embedding, although tie_word_embeddings is true: it is used as it is", head->name);
+  return head->used;
+}
+
 static lp_value *logits(builder *b, lp_value *x) {
   const lp_decoder *d = b->d;
   b->index = -1;
   x = norm_if_named(b, x, LP_ROLE_FINAL_NORM);
-  bool own = has(b, LP_ROLE_HEAD, ".weight");
-  /* A file may hold a copy of the table that a tied head uses again. */
-  if (own && d->tied) lp_weights_find(b->w, name_of(b, LP_ROLE_HEAD, ".weight"))->used = true;
-  lp_role role = d->tied ? LP_ROLE_EMBEDDING : LP_ROLE_HEAD;
+  lp_role role = shares_table(b) ? LP_ROLE_EMBEDDING : LP_ROLE_HEAD;
   x = scaled(b, whole(b, x, role, d->hidden, d->vocab), d->logit_scale);
   return soft_capped(b, x, d->logit_softcap);
 }

@@ -4,7 +4,7 @@
 
 for folder in "$1"/*/; do
   family=$(basename "$folder")
-  case $family in mistral-*) part quick ;; *) part long ;; esac || continue
+  case $family in mistral-* | *-own-head) part quick ;; *) part long ;; esac || continue
   compile "$folder" "$work/$family.llmpart" -O1 || continue
   for i in 1 2 3; do
     want=$(row "$folder/tokens.json" tokens "$i")

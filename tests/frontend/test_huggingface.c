@@ -119,6 +119,27 @@ LP_TEST(shards_are_joined) {
   lp_diag_free(diag);
 }
 
+#define HEAD_AT(begin, end)                                                                                            \
+  ",\"lm_head.weight\":{\"dtype\":\"F32\",\"shape\":[5,4],\"data_offsets\":[" #begin "," #end "]}"
+
+/* The configuration says that both are one. A copy is the embedding; other values are a head, as in transformers. */
+LP_TEST(a_head_that_is_not_the_embedding_is_kept) {
+  static const struct {
+    const char *head;
+    size_t warnings;
+  } cases[] = {{"", 0}, {HEAD_AT(0, 80), 0}, {HEAD_AT(4, 84), 1}};
+  for (size_t i = 0; i < LP_COUNT(cases); i++) {
+    lp_diag *diag = lp_diag_create();
+    write_tensors("model.safetensors", NULL, cases[i].head, 0);
+    lp_module *module = import("{\"model_type\":\"llama\"," SIZES "}", diag);
+    ck_assert_msg(module, "%s", lp_diag_count(diag) ? lp_diag_get(diag, 0)->text : "");
+    ck_assert_uint_eq(lp_diag_count(diag), cases[i].warnings);
+    if (cases[i].warnings) ck_assert_ptr_nonnull(strstr(lp_diag_get(diag, 0)->text, "'lm_head.weight' is not the"));
+    lp_module_free(module);
+    lp_diag_free(diag);
+  }
+}
+
 static const struct {
   const char *config, *error;
 } configs[] = {
@@ -128,6 +149,8 @@ static const struct {
     {"{\"model_type\":\"t5\"}", "models of type 't5' are not supported"},
     {"{\"model_type\":\"llama\"}", "wanted"},
     {"{\"model_type\":\"llama\",\"new_trick\":2," SIZES "}", "this key is unknown"},
+    {"{\"model_type\":\"llama\",\"text_config\":{\"hidden_size\":4}}", "this key is unknown"},
+    {"{\"model_type\":\"gemma3\",\"text_config\":{" SIZES "}}", "models of type 'gemma3' are not supported"},
     {"{\"model_type\":\"llama\",\"quantization_config\":{\"quant_method\":\"gptq\"}," SIZES "}",
      "quantised weights ('gptq') are not supported"},
     {"{\"model_type\":\"llama\",\"rope_scaling\":{\"rope_type\":\"longrope\"}," SIZES "}",

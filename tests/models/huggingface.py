@@ -55,6 +55,8 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
                                 original_max_position_embeddings=128), "float32"),
     "olmo": ("olmo", like_llama(clip_qkv=0.02), "float32"),
     "olmo2": ("olmo2", like_llama(), "float32"),
+    # The file has a head of its own, which transformers takes although the configuration says that it is the embedding.
+    "llama-own-head": ("llama", like_llama(num_hidden_layers=1, tie_word_embeddings=False), "float32"),
     "gpt2": ("gpt2", {"n_embd": 25, "n_layer": 2, "n_head": 5, "n_positions": 128}, "float32"),
 }
 
@@ -78,6 +80,10 @@ def save(name: str, folder: Path) -> None:
     model = model.to(getattr(torch, dtype))
     model.save_pretrained(folder, **({"max_shard_size": "10KB"} if "sharded" in name else {}))
     (folder / "generation_config.json").unlink(missing_ok=True)
+    if name.endswith("own-head"):
+        path = folder / "config.json"
+        path.write_text(path.read_text().replace('"tie_word_embeddings": false', '"tie_word_embeddings": true'))
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     model = model.float()
     model.set_attn_implementation("eager")  # others leave out the soft cap of scores
     tokens = []
