@@ -267,11 +267,16 @@ typedef struct {
   int64_t max_tokens; /* the most to generate, per sequence */
   bool ignore_eos;
   const volatile int *stop; /* when set, generation ends after the current token (not with early exits) */
-  int32_t threads;          /* 0: the machine's cores */
-  int64_t capacity;         /* initial KV cache in tokens; doubles when too small; 0: prompt + max_tokens */
-  bool fixes_plan;          /* use the bundle's plan number `plan`, from 0; else the one that suits the request */
-  int32_t plan;             /* with fixes_plan */
-  double cloud_timeout_ms;  /* longest wait for one answer of the worker, reconnecting included; 0: two minutes, or 10 s
+  /* Asked before each part of a prompt and each token, on the generating thread; true ends the generation like `stop`.
+   * NULL: nothing asks. */
+  bool (*is_abandoned)(void *user);
+  void *abandon_user;
+  int64_t prompt_part;     /* a longer prompt runs in parts of as many tokens where the plan allows that; 0: 1024 */
+  int32_t threads;         /* 0: the machine's cores */
+  int64_t capacity;        /* initial KV cache in tokens; doubles when too small; 0: prompt + max_tokens */
+  bool fixes_plan;         /* use the bundle's plan number `plan`, from 0; else the one that suits the request */
+  int32_t plan;            /* with fixes_plan */
+  double cloud_timeout_ms; /* longest wait for one answer of the worker, reconnecting included; 0: two minutes, or 10 s
                                 in threshold mode */
   const lp_link_shape *link; /* emulated between this process and the worker */
   lp_patience patience;

@@ -18,6 +18,7 @@ typedef struct {
   int64_t max_tokens;
   lp_sampling sampling;
   const char *keywords; /* for the router */
+  int client;           /* the client's socket, which the server owns; a negative number: unknown */
 } lp_completion;
 
 /* Reads a body of `size` bytes; any bytes are safe input. The diagnostic's text is for the client. Release with

@@ -266,6 +266,8 @@ static enum MHD_Result complete(struct MHD_Connection *connection, answer *a, bo
   if (status != LP_OK) result = reply_error(connection, MHD_HTTP_BAD_REQUEST, lp_diag_get(diag, 0)->text);
   lp_diag_free(diag);
   if (status != LP_OK) return result;
+  const union MHD_ConnectionInfo *info = http->get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+  a->request.client = info ? info->connect_fd : -1;
   return a->request.stream ? answer_stream(connection, a, taken) : answer_whole(connection, a);
 }
 
@@ -473,6 +475,7 @@ static const lp_http_library *load_library(void) {
                                            {"MHD_get_daemon_info", &library.get_daemon_info},
                                            {"MHD_quiesce_daemon", &library.quiesce_daemon},
                                            {"MHD_stop_daemon", &library.stop_daemon},
+                                           {"MHD_get_connection_info", &library.get_connection_info},
                                            {"MHD_lookup_connection_value", &library.lookup_connection_value},
                                            {"MHD_create_response_from_buffer", &library.create_response_from_buffer},
                                            {"MHD_create_response_from_pipe", &library.create_response_from_pipe},

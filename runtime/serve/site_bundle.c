@@ -1,4 +1,5 @@
 /* The edge's site: a bundle in this process. It answers one request at a time; a limited number may wait. */
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ typedef struct {
 } bundle_site;
 
 typedef struct {
+  const lp_completion *request;
   const lp_tokenizer *tokenizer;
   lp_text_stream text;
   lp_piece_sink *sink;
@@ -35,6 +37,13 @@ static void hand_on(void *user, int64_t index, const lp_generated *token) {
   lp_buf_free(&piece);
 }
 
+/* Has the client disconnected, or does the server end? Asked while a prompt runs, before there is a piece. */
+static bool is_abandoned(void *user) {
+  const listener *to = user;
+  struct pollfd client = {.fd = to->request->client, .events = POLLRDHUP};
+  return lp_flag_get(to->stop) || (poll(&client, 1, 0) > 0 && (client.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0);
+}
+
 static lp_status encode(const bundle_site *self, const lp_completion *request, lp_tokens *out, lp_diag *diag) {
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(self->sides.bundle);
   if (!request->chat) return lp_tokenizer_encode(tokenizer, request->prompt, strlen(request->prompt), true, out, diag);
@@ -49,7 +58,9 @@ static lp_status generate(const bundle_site *self, const lp_completion *request,
                                  .sampling = request->sampling,
                                  .max_tokens = most,
                                  .threads = self->threads,
-                                 .stop = &to->enough};
+                                 .stop = &to->enough,
+                                 .is_abandoned = is_abandoned,
+                                 .abandon_user = to};
   lp_session *session = NULL;
   lp_generation made = {0};
   LP_TRY(lp_session_open(self->sides.bundle, &options, &session, diag));
@@ -66,7 +77,11 @@ static lp_status answer(bundle_site *self, const lp_completion *request, const v
                         void *user, lp_usage *usage, lp_diag *diag) {
   lp_tokens ids = {0};
   int64_t context = lp_bundle_context_length(self->sides.bundle), most = request->max_tokens;
-  listener to = {.tokenizer = lp_bundle_tokenizer(self->sides.bundle), .sink = sink, .user = user, .stop = stop};
+  listener to = {.request = request,
+                 .tokenizer = lp_bundle_tokenizer(self->sides.bundle),
+                 .sink = sink,
+                 .user = user,
+                 .stop = stop};
   lp_status status = encode(self, request, &ids, diag) == LP_OK ? LP_OK : LP_USAGE;
   if (status == LP_OK && ids.count == 0) status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "the prompt has no tokens");
   if (status == LP_OK && context > 0 && (int64_t)ids.count >= context)
@@ -74,7 +89,7 @@ static lp_status answer(bundle_site *self, const lp_completion *request, const v
   if (context > 0 && most > context - (int64_t)ids.count) most = context - (int64_t)ids.count;
   if (status == LP_OK) {
     (void)pthread_mutex_lock(&self->turn);
-    if (!lp_flag_get(stop)) status = generate(self, request, &ids, most, &to, usage, diag);
+    if (!is_abandoned(&to)) status = generate(self, request, &ids, most, &to, usage, diag);
     (void)pthread_mutex_unlock(&self->turn);
   }
   lp_text_stream_free(&to.text);

@@ -142,3 +142,36 @@ lp_status lp_session_choose_plan(lp_session *session, int64_t length, int64_t mo
   out->plan = lp_manifest_plan(manifest, at);
   return LP_OK;
 }
+
+/* ---- prompts in parts -------------------------------------------------------------------------------------------- */
+
+enum { PROMPT_PART = 1024 };
+
+/* Gives the next step from `*at` on in which something crosses; NULL: there is none. */
+static const lp_step *next_crossing(const lp_program *program, int32_t *at) {
+  for (; *at < program->step_count; (*at)++) {
+    const lp_step *step = &program->step[*at];
+    if (step->kind == LP_STEP_SEND || step->kind == LP_STEP_MOVE) return &program->step[(*at)++];
+  }
+  return NULL;
+}
+
+/* Tells whether decode runs the layers where prefill does, so that it may run the later parts of a prompt. A prefill
+ * that leaves caches on another side than decode has them ends with moves. */
+static bool places_alike(const lp_program *prefill, const lp_program *decode) {
+  int32_t at = 0, there = 0;
+  const lp_step *a, *b;
+  do {
+    a = next_crossing(prefill, &at);
+    b = next_crossing(decode, &there);
+    if (a && (!b || a->kind != LP_STEP_SEND || b->kind != LP_STEP_SEND || a->side != b->side)) return false;
+  } while (a);
+  return !b;
+}
+
+int64_t lp_session_prompt_part(const lp_session *session, int32_t prefill, int32_t decode) {
+  const lp_program *programs = session->bundle->manifest.programs;
+  if (lp_bundle_reads_source(session->bundle) || !places_alike(&programs[prefill], &programs[decode])) return INT64_MAX;
+  int64_t part = session->options.prompt_part;
+  return part > 0 ? part : PROMPT_PART;
+}

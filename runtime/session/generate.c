@@ -111,7 +111,7 @@ static lp_status compute(generation_run *run, int32_t program, int64_t past, int
   walk.sym[LP_SYM_P] = past;
   walk.sym[LP_SYM_R] = 1;
   walk.sym[LP_SYM_C] = run->capacity;
-  if (past == 0 && run->out->generated == 0) walk.logits = &run->out->first_logits;
+  if (run->out->generated == 0) walk.logits = &run->out->first_logits; /* of the prompt's last part in the end */
   LP_TRY(lp_session_walk(session, &walk, diag));
   *sampled_on = walk.sampled_on;
   return LP_OK;
@@ -119,25 +119,26 @@ static lp_status compute(generation_run *run, int32_t program, int64_t past, int
 
 /* ---- after the loss of the worker, or of an earlier process ------------------------------------------------------ */
 
-/* Puts the whole text of every sequence into `ids` as one prompt. Tokens after the end of a sequence do not matter. */
-static void put_everything(generation_run *run) {
-  int64_t made = run->out->generated, length = run->length + made;
-  run->ids = lp_realloc(run->ids, (size_t)(run->batch * length) * sizeof(int64_t));
-  for (int64_t i = 0; i < run->batch; i++) {
-    for (int64_t k = 0; k < run->length; k++)
-      put_id(run, (size_t)(i * length + k), run->prompts[i * run->length + k]);
-    for (int64_t k = 0; k < made; k++) {
-      int32_t token = run->out->tokens.data[k * run->batch + i].token;
-      put_id(run, (size_t)(i * length + run->length + k), token >= 0 ? token : 0);
-    }
-  }
+/* The token at a position of the whole text. Tokens after the end of a sequence do not matter. */
+static int32_t token_at(const generation_run *run, int64_t sequence, int64_t position) {
+  if (position < run->length) return run->prompts[sequence * run->length + position];
+  int32_t token = run->out->tokens.data[(position - run->length) * run->batch + sequence].token;
+  return token >= 0 ? token : 0;
+}
+
+/* Puts `count` tokens of every sequence into `ids`, from the position `from` of the whole text. */
+static void put_part(generation_run *run, int64_t from, int64_t count) {
+  run->ids = lp_realloc(run->ids, (size_t)(run->batch * count) * sizeof(int64_t));
+  for (int64_t i = 0; i < run->batch; i++)
+    for (int64_t k = 0; k < count; k++)
+      put_id(run, (size_t)(i * count + k), token_at(run, i, from + k));
 }
 
 /* Makes one attempt: connects again, and runs both sides over the whole text, which restores their KV caches. */
 static lp_status rebuild(generation_run *run, lp_side *sampled_on, lp_diag *diag) {
   lp_session_disconnect(run->session);
   LP_TRY(lp_session_connect(run->session, diag));
-  put_everything(run);
+  put_part(run, 0, run->length + run->out->generated);
   return compute(run, run->prefill, 0, run->length + run->out->generated, sampled_on, diag);
 }
 
@@ -176,7 +177,7 @@ static lp_status make_tokens(generation_run *run, int32_t program, int64_t past,
   lp_session *session = run->session;
   lp_side sampled_on = LP_SIDE_DEVICE;
   LP_TRY(compute_or_persist(run, program, past, count, &sampled_on));
-  if (past == 0) LP_TRY(lp_bundle_await_check(session->bundle, run->diag));
+  if (run->out->generated == run->out->resumed) LP_TRY(lp_bundle_await_check(session->bundle, run->diag));
   double now = lp_now_ms();
   for (int64_t i = 0; i < run->batch; i++) {
     lp_generated token = {.token = run->ended[i] ? -1 : run->sample[i].token,
@@ -217,8 +218,9 @@ static bool all_ended(const generation_run *run) {
 }
 
 static bool is_stopped(const generation_run *run) {
-  const volatile int *stop = run->session->options.stop;
-  return stop && lp_flag_get(stop);
+  const lp_generate_options *options = &run->session->options;
+  if (options->stop && lp_flag_get(options->stop)) return true;
+  return options->is_abandoned && options->is_abandoned(options->abandon_user);
 }
 
 /* Marks the sequences that ended before this process began. */
@@ -229,12 +231,27 @@ static void note_ended(generation_run *run) {
   }
 }
 
+/* Runs all parts of the text except the last one, which is then in `ids`. Sets *past to the positions that ran; leaves
+ * early when the generation is stopped. */
+static lp_status run_parts(generation_run *run, int64_t *past) {
+  int64_t length = run->length + run->out->resumed,
+          part = lp_session_prompt_part(run->session, run->prefill, run->decode);
+  lp_side sampled_on;
+  for (*past = 0; length - *past > part && !is_stopped(run); *past += part) {
+    put_part(run, *past, part);
+    LP_TRY(compute_or_persist(run, *past == 0 ? run->prefill : run->decode, *past, part, &sampled_on));
+  }
+  put_part(run, *past, length - *past);
+  return LP_OK;
+}
+
 static lp_status make_all_tokens(generation_run *run) {
-  int64_t most = run->session->options.max_tokens, before = run->out->resumed;
+  int64_t most = run->session->options.max_tokens, before = run->out->resumed, past = 0;
   note_ended(run);
   if (before >= most || all_ended(run)) return LP_OK;
-  put_everything(run);
-  LP_TRY(make_tokens(run, run->prefill, 0, run->length + before));
+  LP_TRY(run_parts(run, &past));
+  if (is_stopped(run)) return LP_OK;
+  LP_TRY(make_tokens(run, past == 0 ? run->prefill : run->decode, past, run->length + before - past));
   run->out->ttft_ms = run->last_ms - run->started_ms;
   for (int64_t made = before + 1; made < most && !all_ended(run) && !is_stopped(run); made++) {
     for (int64_t i = 0; i < run->batch; i++)

@@ -106,6 +106,83 @@ LP_TEST(batch_equals_single) {
   free(path);
 }
 
+/* ---- prompts in parts -------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  int asked, most; /* the generation ends when it is asked more often; 0: never */
+} patience;
+
+static bool runs_out(void *user) {
+  patience *of = user;
+  return ++of->asked > of->most && of->most > 0;
+}
+
+/* Generates from the test's prompts in parts of `part` tokens. */
+static size_t generate_in_parts(const lp_bundle *bundle, const char *cloud, int64_t part, patience *of, int32_t *out) {
+  int32_t prompts[TOY_BATCH * TOY_PROMPT];
+  toy_prompts(prompts);
+  lp_generate_options options = {.cloud = cloud,
+                                 .sampling = greedy,
+                                 .max_tokens = TOY_MADE,
+                                 .ignore_eos = true,
+                                 .is_abandoned = runs_out,
+                                 .abandon_user = of,
+                                 .prompt_part = part,
+                                 .threads = 1};
+  lp_session *session = NULL;
+  lp_generation made = {0};
+  ck_assert_int_eq(lp_session_open(bundle, &options, &session, NULL), LP_OK);
+  ck_assert_int_eq(lp_session_generate(session, prompts, TOY_BATCH, TOY_PROMPT, NULL, NULL, &made, NULL), LP_OK);
+  size_t count = made.tokens.count;
+  for (size_t i = 0; i < count; i++)
+    out[i] = made.tokens.data[i].token;
+  if (count > 0) ck_assert_uint_eq(made.first_logits.size, cloud ? 0 : TOY_VOCAB * sizeof(float));
+  lp_generation_free(&made);
+  lp_session_close(session);
+  return count;
+}
+
+/* Parts of every size give the tokens of the whole, wherever the layers run. */
+LP_LOOP_TEST(prompt_in_parts, 0, LP_COUNT(placements)) {
+  char *path = toy_bundle_write(dir, "split", &placements[_i]);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  int32_t whole[TOY_BATCH * TOY_MADE], found[TOY_BATCH * TOY_MADE];
+  toy_generate(bundle, NULL, TOY_BATCH, greedy, whole, NULL);
+  for (int64_t part = 1; part <= TOY_PROMPT; part++) {
+    ck_assert_uint_eq(generate_in_parts(bundle, NULL, part, &(patience){0}, found), LP_COUNT(found));
+    ck_assert_mem_eq(found, whole, sizeof whole);
+  }
+  lp_bundle_free(bundle);
+  free(path);
+}
+
+LP_TEST(prompt_in_parts_with_a_worker) {
+  char *path = toy_bundle_write(dir, "split", &(toy_placement){.prefill = "dddccc"});
+  toy_worker worker = toy_worker_start(path, NULL, NULL);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE);
+  int32_t whole[TOY_BATCH * TOY_MADE], found[TOY_BATCH * TOY_MADE];
+  toy_generate(bundle, worker.address, TOY_BATCH, greedy, whole, NULL);
+  ck_assert_uint_eq(generate_in_parts(bundle, worker.address, 2, &(patience){0}, found), LP_COUNT(found));
+  ck_assert_mem_eq(found, whole, sizeof whole);
+  toy_worker_stop(&worker);
+  lp_bundle_free(bundle);
+  free(path);
+}
+
+/* A prompt that is abandoned runs no further part: 7 tokens in parts of 2 ask four times before the first token. */
+LP_TEST(abandoned_prompt_ends_after_its_part) {
+  char *path = toy_bundle_write(dir, "device", &(toy_placement){.prefill = "dddddd"});
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE);
+  int32_t found[TOY_BATCH * TOY_MADE];
+  for (int most = 1; most <= 3; most++) {
+    patience of = {.most = most};
+    ck_assert_uint_eq(generate_in_parts(bundle, NULL, 2, &of, found), 0);
+    ck_assert_int_le(of.asked, most + 2);
+  }
+  lp_bundle_free(bundle);
+  free(path);
+}
+
 /* Tokens across the link cost the bytes of link.proto's messages, and no more. */
 LP_TEST(bytes_are_counted) {
   char *path = toy_bundle_write(dir, "split", &(toy_placement){.prefill = "dddccc"});
