@@ -35,6 +35,61 @@ static bool is_buffer(const Onnx__GraphProto *graph, const Onnx__TypeProto__Tens
   return false;
 }
 
+/* The number of nodes' inputs with this name. */
+static int32_t count_uses(const Onnx__GraphProto *graph, const char *name) {
+  int32_t count = 0;
+  for (size_t i = 0; i < graph->n_node; i++)
+    for (size_t k = 0; k < graph->node[i]->n_input; k++)
+      count += lp_streq(lp_text(graph->node[i]->input[k]), name);
+  return count;
+}
+
+static bool is_output(const Onnx__GraphProto *graph, const char *name) {
+  for (size_t i = 0; i < graph->n_output; i++)
+    if (lp_streq(lp_text(graph->output[i]->name), name)) return true;
+  return false;
+}
+
+/* Tells whether the graph has an input of the form of tokens. */
+static bool takes_tokens(const Onnx__GraphProto *graph) {
+  for (size_t i = 0; i < graph->n_input; i++) {
+    const Onnx__TypeProto *type = graph->input[i]->type;
+    const Onnx__TypeProto__Tensor *tensor =
+        type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? type->tensor_type : NULL;
+    if (tensor && tensor->shape && tensor->shape->n_dim == 2 &&
+        (tensor->elem_type == ONNX__TENSOR_PROTO__DATA_TYPE__INT64 ||
+         tensor->elem_type == ONNX__TENSOR_PROTO__DATA_TYPE__INT32))
+      return true;
+  }
+  return false;
+}
+
+static bool rolls(const Onnx__NodeProto *node) {
+  for (size_t i = 0; i < node->n_attribute; i++)
+    if (lp_streq(lp_text(node->attribute[i]->name), "sliding_window_cache") && node->attribute[i]->i != 0) return true;
+  return false;
+}
+
+bool lp_is_open_buffer(const Onnx__GraphProto *graph, const Onnx__NodeProto *node) {
+  if (!lp_streq(lp_text(node->op_type), "GroupQueryAttention") || node->n_input < 5 || node->n_output < 3) return false;
+  if (rolls(node) || !takes_tokens(graph)) return false;
+  for (size_t i = 3; i < 5; i++) {
+    const char *past = lp_text(node->input[i]), *present = lp_text(node->output[i - 2]);
+    if (count_uses(graph, past) != 1 || count_uses(graph, present) != 0 || !is_output(graph, present)) return false;
+  }
+  return true;
+}
+
+/* Tells whether the input is a past of such a node. */
+static bool is_open_past(const Onnx__GraphProto *graph, const char *name) {
+  for (size_t i = 0; i < graph->n_node; i++) {
+    const Onnx__NodeProto *node = graph->node[i];
+    for (size_t k = 3; k < node->n_input && k < 5; k++)
+      if (lp_streq(lp_text(node->input[k]), name)) return lp_is_open_buffer(graph, node);
+  }
+  return false;
+}
+
 bool lp_is_constant_length(const Onnx__GraphProto *graph, const Onnx__TypeProto__Tensor *tensor, const char *name,
                            int32_t axis) {
   int64_t number;
@@ -45,7 +100,8 @@ bool lp_is_constant_length(const Onnx__GraphProto *graph, const Onnx__TypeProto_
   if (rank == 2) return whole && axis == 1;
   if (rank == 1) return whole && strstr(name, "position");
   if (rank == 4 && strstr(name, "mask")) return axis >= 2 && number > 1;
-  return rank == 4 && axis == 2 && !whole && strstr(name, "past") && !is_buffer(graph, tensor);
+  if (rank != 4 || axis != 2 || whole || !strstr(name, "past")) return false;
+  return !is_buffer(graph, tensor) || is_open_past(graph, name);
 }
 
 bool lp_has_constant_length(const Onnx__GraphProto *graph) {

@@ -7,9 +7,14 @@
 
 /* Tells whether axis `axis` of the input is a count of tokens that the file states as a number. Element type, rank and
  * name decide: tokens, masks and positions are integers; a past is a float tensor of four axes with a longer
- * present. */
+ * present, or an open buffer. */
 bool lp_is_constant_length(const Onnx__GraphProto *graph, const Onnx__TypeProto__Tensor *tensor, const char *name,
                            int32_t axis);
+/* Tells whether a GroupQueryAttention may grow its caches although the file declares presents as long as pasts. The
+ * operator reads as many rows of a buffer as its lengths say and writes the new rows after them, so a generation
+ * computes the same with buffers and with caches that grow. Only the node may read pasts and presents, the graph must
+ * take tokens, and the cache must not be one of a window. */
+bool lp_is_open_buffer(const Onnx__GraphProto *graph, const Onnx__NodeProto *node);
 /* Tells whether an input of the graph has such an axis. */
 bool lp_has_constant_length(const Onnx__GraphProto *graph);
 /* Tells whether the module, imported with those lengths as symbols, is correct for other lengths: the lengths of the

@@ -3,6 +3,7 @@
 #include "base/number.h"
 #include "frontend/onnx/attr.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/lengths.h"
 #include "frontend/onnx/node.h"
 #include "frontend/onnx/tensor.h"
 
@@ -121,7 +122,8 @@ static const Onnx__TensorShapeProto__Dimension *declared_dim(Onnx__ValueInfoProt
 }
 
 /* The present is as long as the past (a buffer for the longest sequence) or longer by the new rows. No attribute of the
- * node says which, so its declared types decide. */
+ * node says which, so its declared types decide. The names of their sizes are labels, which a generation ignores, as it
+ * does constant lengths where they are free. */
 static void group_query_form(const normaliser *n) {
   const Onnx__GraphProto *graph = n->im->model->graph;
   if (n->call || n->node->n_input < 4 || n->node->n_output < 2) return;
@@ -129,10 +131,11 @@ static void group_query_form(const normaliser *n) {
   const Onnx__TensorShapeProto__Dimension *past = declared_dim(graph->input, graph->n_input, past_name, 2);
   const Onnx__TensorShapeProto__Dimension *present = declared_dim(graph->output, graph->n_output, present_name, 2);
   if (!past || !present || past->value_case != present->value_case) return;
+  bool generates = n->im->options && n->im->options->frees_lengths, open = lp_is_open_buffer(graph, n->node);
   if (past->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
-    n->form->shares_buffer = past->dim_value == present->dim_value;
+    n->form->shares_buffer = past->dim_value == present->dim_value && !(n->im->frees_lengths && open);
   if (past->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM)
-    n->form->shares_buffer = lp_streq(lp_text(past->dim_param), lp_text(present->dim_param));
+    n->form->shares_buffer = lp_streq(lp_text(past->dim_param), lp_text(present->dim_param)) && !(generates && open);
 }
 
 /* Before opset 7 a slope per channel belonged to axis 1, and did not broadcast from the last axis. */

@@ -49,6 +49,8 @@ typedef enum {
   LP_FOLLOWS_VISIBLE,   /* [b, 1, s, p + s] the keys that each query sees (bind_mask.c) */
   LP_FOLLOWS_POSITIONS, /* p + 0, 1, ... [b, s] or [s] */
   LP_FOLLOWS_TYPES,     /* zeros [b, s] */
+  LP_FOLLOWS_LAST,      /* p + s - 1 [b]: the last position of each sequence, as GroupQueryAttention's seqlens_k */
+  LP_FOLLOWS_TOTAL,     /* p + s, [] or [1] */
   LP_FOLLOWS_SWITCH     /* use_cache_branch: true */
 } lp_bind_follower;
 

@@ -17,7 +17,10 @@ static const struct {
                  {"positions", LP_FOLLOWS_POSITIONS, 2},
                  {"position_ids", LP_FOLLOWS_POSITIONS, 1},
                  {"cache_position", LP_FOLLOWS_POSITIONS, 1},
-                 {"token_type_ids", LP_FOLLOWS_TYPES, 2}};
+                 {"token_type_ids", LP_FOLLOWS_TYPES, 2},
+                 {"seqlens_k", LP_FOLLOWS_LAST, 1},
+                 {"total_sequence_length", LP_FOLLOWS_TOTAL, 0},
+                 {"total_sequence_length", LP_FOLLOWS_TOTAL, 1}};
 
 /* A square mask over a constant length that is not added to anything: exporters cut the rows and columns of a step
  * from it. A mask that is added holds large negative numbers of the caller's choice. */
@@ -172,6 +175,22 @@ static lp_value *positions(lp_build *build, const lp_bind *b, const lp_value *ar
   return lp_build_cast(build, one(build, LP_ONNX_Expand, 2, in), type.dtype);
 }
 
+static lp_value *last_position(lp_build *build, const lp_bind *b, const lp_value *arg) {
+  static const int64_t number = 1;
+  lp_type type = arg->type;
+  int64_t batch;
+  bool fixed = lp_type_static_dim(type, 0, &batch);
+  lp_value *minus[] = {total_size(build, b), lp_build_i64s(build, &number, 1)};
+  lp_value *in[] = {one(build, LP_ONNX_Sub, 2, minus),
+                    fixed ? lp_build_i64s(build, &batch, 1) : size_of(build, b->block->arg[b->tokens], 0)};
+  return lp_build_cast(build, one(build, LP_ONNX_Expand, 2, in), type.dtype);
+}
+
+static lp_value *total(lp_build *build, const lp_bind *b, const lp_value *arg) {
+  lp_value *size = total_size(build, b);
+  return lp_build_cast(build, arg->type.rank == 0 ? scalar(build, size) : size, arg->type.dtype);
+}
+
 static lp_value *yes(lp_build *build, const lp_bind *b, const lp_value *arg) {
   lp_type type = arg->type;
   (void)b;
@@ -207,9 +226,9 @@ static void remove_argument(lp_bind *b, int32_t index) {
 
 lp_status lp_bind_followers(lp_bind *b) {
   static lp_value *(*const makers[])(lp_build *, const lp_bind *, const lp_value *) = {
-      [LP_FOLLOWS_NOTHING] = NULL,   [LP_FOLLOWS_MASK] = ones,           [LP_FOLLOWS_CAUSAL] = causal,
-      [LP_FOLLOWS_TYPES] = zeros,    [LP_FOLLOWS_POSITIONS] = positions, [LP_FOLLOWS_SWITCH] = yes,
-      [LP_FOLLOWS_VISIBLE] = visible};
+      [LP_FOLLOWS_NOTHING] = NULL,    [LP_FOLLOWS_MASK] = ones,           [LP_FOLLOWS_CAUSAL] = causal,
+      [LP_FOLLOWS_TYPES] = zeros,     [LP_FOLLOWS_POSITIONS] = positions, [LP_FOLLOWS_SWITCH] = yes,
+      [LP_FOLLOWS_VISIBLE] = visible, [LP_FOLLOWS_LAST] = last_position,  [LP_FOLLOWS_TOTAL] = total};
   if (!b->block->first) return LP_OK;
   for (int32_t i = 0; i < b->block->arg_count;) {
     lp_value *arg = b->block->arg[i], *by = NULL;

@@ -91,6 +91,8 @@ static lp_status rename_follower(const lp_bind *b, int32_t arg, lp_bind_follower
   int32_t last = b->block->arg[arg]->type.rank - 1;
   if (kind == LP_FOLLOWS_CAUSAL) return rename_axis(b, arg, 0, tokens.dim[0]);
   if (kind == LP_FOLLOWS_VISIBLE) return rename_mask(b, arg, total);
+  if (kind == LP_FOLLOWS_LAST) return rename_axis(b, arg, 0, tokens.dim[0]);
+  if (kind == LP_FOLLOWS_TOTAL) return last < 0 ? LP_OK : rename_axis(b, arg, 0, lp_dim_const(b->module, 1));
   if (last == 1) LP_TRY(rename_axis(b, arg, 0, tokens.dim[0]));
   return rename_axis(b, arg, last, kind == LP_FOLLOWS_MASK ? total : tokens.dim[1]);
 }

@@ -32,11 +32,14 @@ const lp_poly *lp_bind_past_length(const lp_bind *b) {
 
 /* ---- types ------------------------------------------------------------------------------------------------------- */
 
-/* [b, heads, p, d], or keys and values stacked [2, b, heads, p, d] */
+/* [b, heads, p, d], or several stacked: keys and values [2, b, heads, p, d], layers [layers, b, heads, p, d], or both
+ * [layers, 2, b, heads, p, d] */
 static bool is_cache_type(lp_type type) {
-  int64_t two;
-  if (!lp_dtype_is_float(type.dtype)) return false;
-  return type.rank == 4 || (type.rank == 5 && lp_type_static_dim(type, 0, &two) && two == 2);
+  int64_t stacked;
+  if (!lp_dtype_is_float(type.dtype) || type.rank < 4 || type.rank > 6) return false;
+  for (int32_t i = 0; i < type.rank - 4; i++)
+    if (!lp_type_static_dim(type, i, &stacked)) return false;
+  return true;
 }
 
 /* Tells whether `present` continues `past` along the axis: their types are equal except for that axis, which is
@@ -139,7 +142,7 @@ static const struct {
 /* Pairs stacked caches by rank, others by name, and those without a name by their order: a layer's keys come before its
  * values. */
 static size_t role_of(const lp_bind *b, int32_t input, int32_t turn) {
-  if (b->block->arg[input]->type.rank == 5) return 2;
+  if (b->block->arg[input]->type.rank > 4) return 2;
   const char *name = lp_bind_input(b, input), *rest = strstr(name, "past_key_values");
   name = rest ? rest + strlen("past_key_values") : name;
   if (strstr(name, "value") || strstr(name, "_v")) return 1;
@@ -179,8 +182,9 @@ static lp_status check_unpaired(const lp_bind *b) {
     lp_status status =
         lp_error(b->diag, loc, "no output continues this cache: an output of its type with one longer axis is needed");
     lp_note(b->diag, loc,
-            "caches are [b, heads, p, d], [b, p, heads, d], [b, heads, d, p] or [2, b, heads, p, d], one or two for "
-            "each layer; buffers of constant length and one tensor for all layers are not supported");
+            "caches are [b, heads, p, d], [b, p, heads, d], [b, heads, d, p], or [b, heads, p, d] stacked: [2, ...], "
+            "[layers, ...] or [layers, 2, ...]; a buffer of constant length is supported only as the past of "
+            "GroupQueryAttention, so export the model with a cache that grows (a DynamicCache of transformers)");
     return status;
   }
   return LP_OK;

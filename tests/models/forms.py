@@ -2,8 +2,9 @@
 
 Usage: forms.py [NAME ...]      all forms, or those named, into forms/NAME beside this file
 
-All forms compute the same logits: they have the same weights and differ in masks, caches, sizes and control flow. Each folder
-gets model.onnx and tokens.json: ONNX Runtime's greedy tokens, fed as the form's users feed it. Needs requirements.txt.
+Forms with two layers of plain attention compute the same logits: they have the same weights and differ in masks, caches, sizes
+and control flow. Stacked caches have three layers, and buffers belong to GroupQueryAttention. Each
+folder gets model.onnx and tokens.json: ONNX Runtime's greedy tokens, fed as the form's users feed it. Needs requirements.txt.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ class Parts:
     turn: Callable[[Graph, str], str] = lambda g, x: x  # rotary positions of queries and keys
     head: Callable[[Graph, str], str] = plain_head  # hidden states -> "logits"
     mlp: Callable[[Graph, str, int], str] = plain_mlp
+    layers: int = LAYERS
 
 
 def attention(g: Graph, x: str, layer: int, mask: str, parts: Parts) -> tuple[str, list[str]]:
@@ -103,7 +105,7 @@ def decoder(g: Graph, parts: Parts, absolute: bool = True) -> list[str]:
     if absolute:
         x = g.op("Add", x, g.op("Gather", g.weight("places", PLACES, WIDTH), "position_ids"))
     mask, presents = parts.mask(g), []
-    for layer in range(LAYERS):
+    for layer in range(parts.layers):
         attended, both = attention(g, norm(x, f"{layer}.before"), layer, mask, parts)
         x = g.op("Add", x, attended)
         x = g.op("Add", x, parts.mlp(g, norm(x, f"{layer}.middle"), layer))
@@ -314,6 +316,121 @@ def cache_widened() -> Model:
     return model
 
 
+def with_stack(entries: dict[str, list[str]], view: Callable[[Graph, int, str], str]) -> Model:
+    """One tensor for several caches. `entries` has the caches that each past input stacks, as "layer.part", in the order of
+    its leading axes; `view` takes the past of a layer's keys or values."""
+    def append(g: Graph, layer: int, part: str, new: str) -> tuple[str, str]:
+        joined = g.op("Concat", view(g, layer, part), new, axis=2, out=f"joined.{layer}.{part}")
+        return joined, joined
+
+    g, layers = Graph(), 1 + max(int(name[0]) for names in entries.values() for name in names)
+    decoder(g, Parts(own_mask, append, layers=layers))
+    inputs, outputs = protocol((IDS, ["batch", "total"]))
+    inputs = {name: kind for name, kind in inputs.items() if not name.startswith("past")}
+    outputs = {"logits": outputs["logits"]}
+    for past, names in entries.items():
+        both = len({name[2:] for name in names}) > 1  # [..., 2, b, h, p, d]
+        deep = [2] if len(names) == 2 and both else [layers, 2] if both else [layers]
+        stacked = g.op("Concat", *(g.op("Unsqueeze", f"joined.{name}", [0]) for name in names), axis=0)
+        present = past.replace("past", "present")
+        g.op("Reshape", stacked, g.op("Concat", deep, g.op("Shape", f"joined.{names[0]}"), axis=0), out=present)
+        inputs[past], outputs[present] = (FLOATS, [*deep, *CACHE]), (FLOATS, [*deep, *GROWN])
+    return Model(inputs, outputs, g.nodes, g.initializers(), ones)
+
+
+def part_number(part: str) -> np.int64:
+    return np.int64(("key", "value").index(part))
+
+
+def cache_pairs() -> Model:
+    """ONNX Runtime's GPT-2: [2, b, h, p, d] for each layer"""
+    view = lambda g, layer, part: g.op("Gather", f"past_{layer}", part_number(part), axis=0)
+    return with_stack({f"past_{layer}": [f"{layer}.key", f"{layer}.value"] for layer in range(LAYERS)}, view)
+
+
+def cache_layers() -> Model:
+    """All layers' keys [layers, b, h, p, d], and all values"""
+    view = lambda g, layer, part: g.op("Gather", f"past_{part}s", np.int64(layer), axis=0)
+    return with_stack({f"past_{part}s": [f"{layer}.{part}" for layer in range(3)] for part in ("key", "value")}, view)
+
+
+def cache_whole() -> Model:
+    """[layers, 2, b, h, p, d]"""
+    view = lambda g, layer, part: g.op("Gather", g.op("Gather", "past_key_values", np.int64(layer), axis=0), part_number(part), axis=0)
+    return with_stack({"past_key_values": [f"{layer}.{part}" for layer in range(3) for part in ("key", "value")]}, view)
+
+
+# ---- buffers -------------------------------------------------------------------------------------------------------
+
+WIDE, BUFFER = 16, 32  # the head size that GroupQueryAttention's rotary positions need; the positions of a buffer
+
+
+def lengths_of_mask(g: Graph) -> list[str]:
+    """seqlens_k and total_sequence_length, as onnxruntime-genai's builder computes them"""
+    counts = g.op("Sub", g.op("ReduceSum", "attention_mask", [1], keepdims=0), np.int64(1))
+    total = g.op("Gather", g.op("Shape", "attention_mask"), np.int64(1))
+    return [g.op("Cast", size, to=TensorProto.INT32) for size in (counts, total)]
+
+
+def group_query(before: int | str, after: int | str, lengths: Callable[[Graph], list[str]] = lengths_of_mask, **fixed: int) -> Model:
+    """A decoder of GroupQueryAttention. `before` and `after` are the lengths that the file declares for pasts and presents,
+    `fixed` has the sizes of other inputs."""
+    g, tables = Graph(), rotary_table(PLACES, 50.0, WIDE)
+    cos_sin = [g.constant(tables["cos"]), g.constant(tables["sin"])]
+    x, sizes = g.op("Gather", g.weight("embedding", VOCAB, WIDTH), "input_ids"), lengths(g)
+    for layer in range(LAYERS):
+        heads = [g.op("MatMul", x, g.weight(f"{layer}.{part}", WIDTH, HEADS * WIDE)) for part in ("query", "key", "value")]
+        caches = [past_name(layer, part) for part in ("key", "value")]
+        results = [f"attended.{layer}", *(name.replace("past_key_values", "present") for name in caches)]
+        g.nodes.append(helper.make_node("GroupQueryAttention", [*heads, *caches, *sizes, *cos_sin], results, domain="com.microsoft",
+                                        num_heads=HEADS, kv_num_heads=HEADS, do_rotary=1, name=results[0]))
+        x = g.op("Add", x, g.op("MatMul", results[0], g.weight(f"{layer}.out", HEADS * WIDE, WIDTH)))
+        x = g.op("LayerNormalization", x, g.weight(f"{layer}.gain", WIDTH), g.weight(f"{layer}.bias", WIDTH), axis=-1)
+    plain_head(g, x)
+    inputs, outputs = protocol((IDS, ["batch", "total"]), ["batch", HEADS, before, WIDE], ["batch", HEADS, after, WIDE])
+    del inputs["position_ids"]
+    if lengths is not lengths_of_mask:
+        del inputs["attention_mask"]
+        inputs |= {"seqlens_k": (TensorProto.INT32, ["batch"]), "total_sequence_length": (TensorProto.INT32, [])}
+    inputs = {name: (kind, [fixed.get(d, d) for d in shape]) for name, (kind, shape) in inputs.items()}
+
+    def feed(past: int, new: int) -> dict[str, np.ndarray]:
+        every = {"attention_mask": np.ones((1, past + new), np.int64), "seqlens_k": np.array([past + new - 1], np.int32),
+                 "total_sequence_length": np.array(past + new, np.int32)}
+        return {name: every[name] for name in inputs if name in every}
+
+    return Model(inputs, outputs, g.nodes, g.initializers(), feed)
+
+
+def growing() -> Model:
+    return group_query("past", "grown")
+
+
+def buffer_labels() -> Model:
+    """The label of the present's length is that of the past's."""
+    model = group_query("max_sequence_length", "max_sequence_length")
+    model.judge = growing()
+    return model
+
+
+def buffer_constant() -> Model:
+    model = group_query(BUFFER, BUFFER)
+    model.judge = growing()
+    return model
+
+
+def buffer_fixed() -> Model:
+    """All sizes are numbers."""
+    model = group_query(BUFFER, BUFFER, batch=1, new=1, total=BUFFER)
+    model.judge = growing()
+    return model
+
+
+def buffer_lengths() -> Model:
+    """The lengths are inputs."""
+    return group_query("past", "grown", lambda g: ["seqlens_k", "total_sequence_length"])
+
+
 # ---- logits --------------------------------------------------------------------------------------------------------
 
 
@@ -371,8 +488,8 @@ def logits_indices() -> Model:
 SHORT = 16  # positions of the shorter rotary table
 
 
-def rotary_table(rows: int, base: float) -> dict[str, np.ndarray]:
-    angles = np.outer(np.arange(rows), base ** (-np.arange(HEAD // 2) / (HEAD // 2)))
+def rotary_table(rows: int, base: float, head: int = HEAD) -> dict[str, np.ndarray]:
+    angles = np.outer(np.arange(rows), base ** (-np.arange(head // 2) / (head // 2)))
     return {"cos": np.cos(angles).astype(np.float32), "sin": np.sin(angles).astype(np.float32)}
 
 
@@ -397,10 +514,18 @@ def rope_if() -> Model:
 FORMS = {"merged": merged, "mask-added": mask_added, "mask-shows": mask_shows, "mask-hides": mask_hides,
          "mask-number": mask_number, "rope-if": rope_if, "sizes-open": sizes_open, "sizes-fixed": sizes_fixed,
          "cache-tokens-first": cache_tokens_first, "cache-keys-transposed": cache_keys_transposed, "cache-widened": cache_widened,
+         "cache-tokens-first": cache_tokens_first, "cache-keys-transposed": cache_keys_transposed,
+         "cache-pairs": cache_pairs, "cache-layers": cache_layers, "cache-whole": cache_whole, "buffer-labels": buffer_labels,
+         "buffer-constant": buffer_constant, "buffer-fixed": buffer_fixed, "buffer-lengths": buffer_lengths,
          "logits-pruned": logits_pruned, "logits-vector": logits_vector, "logits-sliced": logits_sliced,
          "logits-number": logits_number, "logits-indices": logits_indices}
 
 # ---- answers -------------------------------------------------------------------------------------------------------
+
+
+def present_of(past: str, outputs: dict[str, np.ndarray]) -> str:
+    short = past.replace("past_key_values", "present")
+    return short if short in outputs else past.replace("past", "present")
 
 
 def greedy(model: Model, path: Path, prompt: list[int]) -> list[int]:
@@ -426,7 +551,7 @@ def greedy(model: Model, path: Path, prompt: list[int]) -> list[int]:
         assert last - second > 1e-4, "the tokens hang on rounding"
         past += len(ids)
         tokens.append(int(logits.argmax()))
-        ids, cache = tokens[-1:], {name: out[name.replace("past_key_values", "present")].astype(cache[name].dtype) for name in caches}
+        ids, cache = tokens[-1:], {name: out[present_of(name, out)].astype(cache[name].dtype) for name in caches}
     return tokens
 
 

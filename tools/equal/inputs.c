@@ -30,6 +30,10 @@ static int64_t wanted_size(const lp_step_inputs *r, const lp_step_input *in, int
     return axis == 0 ? r->batch : axis == 3 ? past + fresh : is_one(in, axis) ? 1 : fresh;
   case LP_STEP_POSITIONS:
     return axis == rank - 1 ? fresh : r->batch;
+  case LP_STEP_LAST:
+    return r->batch;
+  case LP_STEP_TOTAL:
+    return 1;
   default:
     return -1;
   }
@@ -87,8 +91,8 @@ static double mask_element(const lp_step_input *in, int64_t i) {
   return sees != (in->means && lp_streq(in->means, "hides"));
 }
 
-/* Element `i` of an input that follows from the sizes. */
-static double follower(const lp_step_input *in, int64_t i, int64_t past) {
+/* Element `i` of an input that follows from the sizes; `total` counts the past and the new tokens. */
+static double follower(const lp_step_input *in, int64_t i, int64_t past, int64_t total) {
   const lp_array *a = &in->array;
   int64_t last = a->rank > 0 ? a->dim[a->rank - 1] : 1;
   switch (in->kind) {
@@ -98,6 +102,10 @@ static double follower(const lp_step_input *in, int64_t i, int64_t past) {
     return (double)(past + i % last);
   case LP_STEP_SWITCH:
     return 1;
+  case LP_STEP_LAST:
+    return (double)(total - 1);
+  case LP_STEP_TOTAL:
+    return (double)total;
   default:
     return 0;
   }
@@ -118,14 +126,14 @@ static void put(lp_array *array, int64_t i, double number) {
 
 static void fill(lp_step_inputs *r, int32_t index, const int64_t *tokens, int64_t past, lp_arena *arena) {
   lp_step_input *in = &r->input[index];
-  int64_t count = numel(&in->array);
+  int64_t count = numel(&in->array), total = past + r->input[r->tokens].array.dim[1];
   if (in->kind == LP_STEP_PAST && past > 0) return; /* reads the last step's present */
   in->array.data = lp_arena_alloc(arena, lp_step_array_bytes(&in->array) + 1);
   for (int64_t i = 0; i < count; i++) {
     if (in->kind == LP_STEP_TOKENS)
       lp_array_set_i64(&in->array, i, tokens[i]);
     else
-      put(&in->array, i, in->kind == LP_STEP_DATA ? datum(r, index, i) : follower(in, i, past));
+      put(&in->array, i, in->kind == LP_STEP_DATA ? datum(r, index, i) : follower(in, i, past, total));
   }
 }
 

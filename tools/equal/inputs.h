@@ -12,6 +12,8 @@ typedef enum {
   LP_STEP_POSITIONS,
   LP_STEP_ZEROS,
   LP_STEP_SWITCH, /* use_cache_branch */
+  LP_STEP_LAST,   /* the last position, for each sequence */
+  LP_STEP_TOTAL,  /* the number of positions */
   LP_STEP_DATA    /* any other input: random numbers */
 } lp_step_kind;
 

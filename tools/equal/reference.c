@@ -31,10 +31,9 @@ static bool follower_kind(const char *name, lp_step_kind *out) {
   static const struct {
     const char *part;
     lp_step_kind kind;
-  } parts[] = {{"use_cache", LP_STEP_SWITCH},
-               {"token_type", LP_STEP_ZEROS},
-               {"mask", LP_STEP_MASK},
-               {"position", LP_STEP_POSITIONS}};
+  } parts[] = {{"use_cache", LP_STEP_SWITCH}, {"token_type", LP_STEP_ZEROS},
+               {"seqlens_k", LP_STEP_LAST},   {"total_sequence_length", LP_STEP_TOTAL},
+               {"mask", LP_STEP_MASK},        {"position", LP_STEP_POSITIONS}};
   for (size_t i = 0; i < LP_COUNT(parts); i++)
     if (strstr(name, parts[i].part)) {
       *out = parts[i].kind;
