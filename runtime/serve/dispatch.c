@@ -128,9 +128,19 @@ static void conclude(lp_dispatcher *self, const lp_router_request *request, lp_r
                      bool good) {
   double reward = good ? self->config->target_s - delay_s : -self->config->target_s;
   learn_of(self, request, route, reward, good);
-  lp_diag *quiet =
-      lp_diag_create(); /* the answer has been sent; if the pool cannot be written, only the experience is lost */
-  if (id > 0 && lp_store_outcome(self->store, id, reward, good, quiet) != LP_OK) lp_diag_clear(quiet);
+  if (id <= 0) return;
+  lp_diag *quiet = lp_diag_create(); /* if the pool cannot be written, only the experience is lost */
+  lp_metrics_keep(&self->metrics, lp_store_outcome(self->store, id, reward, good, quiet) == LP_OK);
+  lp_diag_free(quiet);
+}
+
+/* Decides. A request is answered even if the pool, as on a full disk, does not take the decision, which then has the
+ * number 0. */
+static void decide(lp_dispatcher *self, lp_router_request *request, lp_decision *decision, int64_t *id) {
+  lp_diag *quiet = lp_diag_create();
+  bool kept = lp_dispatcher_decide(self, request, decision, id, quiet) == LP_OK;
+  if (!kept) *id = 0;
+  if (self->store) lp_metrics_keep(&self->metrics, kept);
   lp_diag_free(quiet);
 }
 
@@ -156,7 +166,7 @@ lp_status lp_dispatch(lp_dispatcher *self, const lp_completion *asked, const vol
   counted to = {sink, user, false};
   *id = 0;
   LP_TRY(offer(self, asked, &request, diag));
-  LP_TRY(lp_dispatcher_decide(self, &request, &decision, id, diag));
+  decide(self, &request, &decision, id);
   *route = decision.route;
   double begun = lp_now_ms();
   lp_metrics_begin(&self->metrics);

@@ -20,6 +20,20 @@ void lp_metrics_end(lp_metrics *metrics, lp_route route, const lp_usage *usage, 
   (void)pthread_mutex_unlock(&metrics->lock);
 }
 
+void lp_metrics_keep(lp_metrics *metrics, bool kept) {
+  (void)pthread_mutex_lock(&metrics->lock);
+  metrics->degraded = !kept;
+  metrics->not_kept += !kept;
+  (void)pthread_mutex_unlock(&metrics->lock);
+}
+
+bool lp_metrics_degraded(lp_metrics *metrics) {
+  (void)pthread_mutex_lock(&metrics->lock);
+  bool degraded = metrics->degraded;
+  (void)pthread_mutex_unlock(&metrics->lock);
+  return degraded;
+}
+
 static void head(lp_buf *out, const char *name, const char *type, const char *help) {
   lp_buf_printf(out, "# HELP llmpart_%s %s\n# TYPE llmpart_%s %s\n", name, help, name, type);
 }
@@ -49,6 +63,8 @@ void lp_metrics_print(lp_metrics *metrics, lp_buf *out) {
                   metrics->answers[route][0] + metrics->answers[route][1]);
   head(out, "fallbacks_total", "counter", "Requests that another place took over.");
   lp_buf_printf(out, "llmpart_fallbacks_total %" PRIu64 "\n", metrics->fallbacks);
+  head(out, "not_kept_total", "counter", "Decisions and outcomes that the pool could not keep.");
+  lp_buf_printf(out, "llmpart_not_kept_total %" PRIu64 "\n", metrics->not_kept);
   head(out, "requests_in_flight", "gauge", "Requests that are being answered or wait.");
   lp_buf_printf(out, "llmpart_requests_in_flight %" PRId64 "\n", metrics->in_flight);
   (void)pthread_mutex_unlock(&metrics->lock);

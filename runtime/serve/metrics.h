@@ -10,12 +10,16 @@ typedef struct {
   pthread_mutex_t lock; /* guards all members; the owner initialises and destroys it */
   int64_t in_flight;
   uint64_t answers[LP_ROUTE_COUNT][2], tokens[LP_ROUTE_COUNT], prompt_tokens[LP_ROUTE_COUNT], fallbacks;
+  uint64_t not_kept; /* decisions and outcomes that the pool did not take */
+  bool degraded;     /* the pool did not take the last one */
   double seconds[LP_ROUTE_COUNT];
 } lp_metrics;
 
 void lp_metrics_begin(lp_metrics *metrics);
 void lp_metrics_end(lp_metrics *metrics, lp_route route, const lp_usage *usage, bool good, bool fell_back,
                     double seconds);
+void lp_metrics_keep(lp_metrics *metrics, bool kept); /* a decision or an outcome was written to the pool, or not */
+bool lp_metrics_degraded(lp_metrics *metrics);
 void lp_metrics_print(lp_metrics *metrics, lp_buf *out);
 
 #endif

@@ -294,7 +294,8 @@ static enum MHD_Result tell_health(struct MHD_Connection *connection, answer *a,
 static enum MHD_Result tell_ready(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
   (void)rest, (void)taken;
   if (lp_flag_get(&a->server->stop)) return reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
-  return reply(connection, MHD_HTTP_OK, lp_answer_status("ready"));
+  bool degraded = lp_metrics_degraded(lp_dispatcher_metrics(a->server->dispatcher));
+  return reply(connection, MHD_HTTP_OK, lp_answer_status(degraded ? "degraded" : "ready"));
 }
 
 static enum MHD_Result tell_metrics(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {

@@ -134,6 +134,26 @@ same 'after one that left' "$wanted" "$(post /v1/completions "{\"model\":\"edge\
 kill -TERM "$pid"
 wait "$pid" || fail "the server ends with $?"
 
+# A pool that can grow no further: every request is answered, and the server says that it keeps no decisions.
+printf 'edge: { bundle: story.llmpart, threads: 1 }\nrouter: { policy: edge, pool: full.db }\n' >"$work/full.yaml"
+mkfifo "$work/full.fifo"
+cat "$work/full.fifo" >"$work/full.log" &
+(ulimit -f 160 && trap '' XFSZ && exec "$LLMPART" serve "$work/full.yaml" --listen=127.0.0.1:0) 2>"$work/full.fifo" &
+pid=$! started="$started $!"
+await listens "$work/full.log" || fail "with little room: $(cat "$work/full.log")"
+same 'a pool with room' '{"status":"ready"}' "$(curl -sS "$url/readyz")"
+ready='' answered=0
+while [ "$answered" -lt 60 ] && [ "$ready" != '{"status":"degraded"}' ]; do
+  post /v1/completions '{"model":"auto","prompt":"Once","max_tokens":1}' >"$work/answer"
+  [ "$(cat "$work/status")" = 200 ] || { fail "the pool is full: $(cat "$work/answer")"; break; }
+  answered=$((answered + 1)) ready=$(curl -sS "$url/readyz")
+done
+same 'a full pool' '{"status":"degraded"}' "$ready"
+same 'by the edge, with a full pool' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
+curl -sS "$url/metrics" | grep -q '^llmpart_not_kept_total [1-9]' || fail 'what is not kept is not counted'
+kill -TERM "$pid"
+wait "$pid" || fail "the server ends with $?"
+
 # Keys.
 printf 'key_env: SERVE_KEY\nedge: { bundle: story.llmpart, threads: 1 }\n' >"$work/key.yaml"
 SERVE_KEY=secret
