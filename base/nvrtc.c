@@ -12,47 +12,65 @@ enum { NVRTC_SUCCESS = 0 };
 /* name, parameters; all return a status */
 #define FUNCTIONS(X)                                                                                                   \
   X(nvrtcVersion, (int *, int *))                                                                                      \
-  X(nvrtcGetNumSupportedArchs, (int *))                                                                                \
-  X(nvrtcGetSupportedArchs, (int *))                                                                                   \
   X(nvrtcCreateProgram, (void **, const char *, const char *, int, const char *const *, const char *const *))          \
   X(nvrtcCompileProgram, (void *, int, const char *const *))                                                           \
   X(nvrtcGetProgramLogSize, (void *, size_t *))                                                                        \
   X(nvrtcGetProgramLog, (void *, char *))                                                                              \
-  X(nvrtcGetCUBINSize, (void *, size_t *))                                                                             \
-  X(nvrtcGetCUBIN, (void *, char *))                                                                                   \
   X(nvrtcGetPTXSize, (void *, size_t *))                                                                               \
   X(nvrtcGetPTX, (void *, char *))                                                                                     \
   X(nvrtcDestroyProgram, (void **))
 
+/* since CUDA 11.2; NULL in older libraries */
+#define NEWER_FUNCTIONS(X)                                                                                             \
+  X(nvrtcGetNumSupportedArchs, (int *))                                                                                \
+  X(nvrtcGetSupportedArchs, (int *))                                                                                   \
+  X(nvrtcGetCUBINSize, (void *, size_t *))                                                                             \
+  X(nvrtcGetCUBIN, (void *, char *))
+
 struct lp_nvrtc {
 #define MEMBER(name, parameters) int(*name) parameters;
   FUNCTIONS(MEMBER)
+  NEWER_FUNCTIONS(MEMBER)
 #undef MEMBER
 };
 
-/* All CUDA 11 releases from 11.2 on use the library name of 11.2. */
-static bool find_library(lp_nvrtc *n, int newest) {
+static bool load(lp_nvrtc *n, const char *name) {
 #define ENTRY(fn, parameters) {#fn, &n->fn},
-  const lp_library_function functions[] = {FUNCTIONS(ENTRY)};
+  const lp_library_function functions[] = {FUNCTIONS(ENTRY)}, newer[] = {NEWER_FUNCTIONS(ENTRY)};
 #undef ENTRY
+  if (!lp_library_load(name, functions, LP_COUNT(functions))) return false;
+  (void)lp_library_load(name, newer, LP_COUNT(newer));
+  return true;
+}
+
+/* All CUDA 11 releases from 11.2 on use the library name of 11.2. The last CUDA of a Jetson Nano is 10.2. */
+static bool find_library(lp_nvrtc *n, int newest) {
+  static const struct {
+    int major;
+    const char *name;
+  } others[] = {{11, "libnvrtc.so.11.2"}, {11, "libnvrtc.so.11.1"}, {11, "libnvrtc.so.11.0"},
+                {10, "libnvrtc.so.10.2"}, {0, "libnvrtc.so"},       {0, "/usr/local/cuda/lib64/libnvrtc.so"}};
   for (int major = newest; major >= 12; major--) {
     char name[32];
     snprintf(name, sizeof name, "libnvrtc.so.%d", major);
-    if (lp_library_load(name, functions, LP_COUNT(functions))) return true;
+    if (load(n, name)) return true;
   }
-  static const char *const others[] = {"libnvrtc.so.11.2", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so"};
   for (size_t i = 0; i < LP_COUNT(others); i++)
-    if (lp_library_load(others[i], functions, LP_COUNT(functions))) return true;
+    if (others[i].major <= newest && load(n, others[i].name)) return true;
   return false;
 }
 
 lp_status lp_nvrtc_report_absent(const char *file, int major, const char *advice, lp_diag *diag) {
-  lp_status status =
-      lp_error(diag, LP_LOC_FILE(file), "code for CUDA, and there is no NVRTC (libnvrtc.so.%d) to compile it", major);
-  lp_note(diag, LP_LOC_NONE,
-          "install it (Debian: libnvrtc%d or the CUDA toolkit; PyPI: nvidia-cuda-nvrtc-cu%d, with its folder in "
-          "LD_LIBRARY_PATH), or %s",
-          major, major, advice);
+  const char *minor = major >= 12 ? "" : ".2"; /* the last of CUDA 10, and the name of CUDA 11's */
+  lp_status status = lp_error(diag, LP_LOC_FILE(file),
+                              "code for CUDA, and there is no NVRTC (libnvrtc.so.%d%s) to compile it", major, minor);
+  if (major < 11)
+    lp_note(diag, LP_LOC_NONE, "install the toolkit of CUDA %d%s, or %s", major, minor, advice);
+  else
+    lp_note(diag, LP_LOC_NONE,
+            "install it (Debian: libnvrtc%d or the CUDA toolkit; PyPI: nvidia-cuda-nvrtc-cu%d, with its folder in "
+            "LD_LIBRARY_PATH), or %s",
+            major, major, advice);
   return status;
 }
 
@@ -75,6 +93,7 @@ void lp_nvrtc_version(const lp_nvrtc *n, int version[2]) {
 
 int lp_nvrtc_architectures(const lp_nvrtc *n, int *known, int most) {
   int count = 0;
+  if (!n->nvrtcGetNumSupportedArchs || !n->nvrtcGetSupportedArchs) return 0;
   if (n->nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS || count <= 0 || count > most ||
       n->nvrtcGetSupportedArchs(known) != NVRTC_SUCCESS)
     return 0;
@@ -98,6 +117,7 @@ static lp_status report_refused(const lp_nvrtc *n, void *program, const lp_nvrtc
 
 static bool take_code(const lp_nvrtc *n, void *program, bool ptx, lp_buf *out) {
   size_t size = 0;
+  if (!ptx && (!n->nvrtcGetCUBINSize || !n->nvrtcGetCUBIN)) return false;
   if ((ptx ? n->nvrtcGetPTXSize : n->nvrtcGetCUBINSize)(program, &size) != NVRTC_SUCCESS || size == 0) return false;
   char *code = lp_alloc(size);
   bool taken = (ptx ? n->nvrtcGetPTX : n->nvrtcGetCUBIN)(program, code) == NVRTC_SUCCESS;

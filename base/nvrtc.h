@@ -19,8 +19,8 @@ void lp_nvrtc_close(lp_nvrtc *nvrtc); /* NULL is allowed */
 LP_MUST_USE lp_status lp_nvrtc_report_absent(const char *file, int major, const char *advice, lp_diag *diag);
 
 void lp_nvrtc_version(const lp_nvrtc *nvrtc, int version[2]); /* major, minor */
-/* Fills in the architectures that NVRTC compiles for (90 is sm_90) and returns their number, or 0 when there are more
- * than `most` or they are unknown. */
+/* Fills in the architectures that NVRTC compiles for (90 is sm_90) and returns their number. Returns 0 when there are
+ * more than `most`, or when NVRTC is older than CUDA 11.2: it cannot tell them, and it compiles to PTX only. */
 int lp_nvrtc_architectures(const lp_nvrtc *nvrtc, int *known, int most);
 /* Appends the code to `out`. With `ptx` that is PTX text that ends in NUL. When it fails, reports the first line of the
  * compiler's log. */

@@ -105,7 +105,7 @@ static lp_status emit_ptx(gpu_launch_list *list, int sm, void *user, lp_diag *di
                                   "emit the source with --emit=cuda, and compile it where NVRTC is", diag);
   lp_buf text = {0}, *out = user;
   lp_status status = emit_kernels(list, sm, &text, diag);
-  const char *const options[] = {gpu_format(list, "--gpu-architecture=compute_%d", sm), "--std=c++17"};
+  const char *const options[] = {gpu_format(list, "--gpu-architecture=compute_%d", sm), "--std=c++14"};
   const lp_nvrtc_source source = {"--emit", text.data, text.size};
   if (status == LP_OK) status = lp_nvrtc_compile(nvrtc, &source, options, LP_COUNT(options), true, out, diag);
   if (out->size > 0 && out->data[out->size - 1] == '\0') out->size--; /* NVRTC counts the end of the text */

@@ -1,4 +1,4 @@
-/* CUDA through the driver's interface, opened at run time: the calls and constants of CUDA 11.4 and newer that it
+/* CUDA through the driver's interface, opened at run time: the calls and constants of CUDA 10.2 and newer that it
  * uses. */
 #include "base/library.h"
 #include "runtime/gpu/cublas.h"
@@ -47,15 +47,20 @@ enum {
   X(copy_within, cuMemcpyDtoDAsync_v2, (uint64_t, uint64_t, size_t, void *))                                           \
   X(record, cuStreamBeginCapture_v2, (void *, int))                                                                    \
   X(recorded, cuStreamEndCapture, (void *, void **))                                                                   \
-  X(graph_make, cuGraphInstantiateWithFlags, (void **, void *, unsigned long long))                                    \
   X(graph_free, cuGraphDestroy, (void *))                                                                              \
   X(graph_launch, cuGraphLaunch, (void *, void *))                                                                     \
   X(graph_made_free, cuGraphExecDestroy, (void *))                                                                     \
   X(error_text, cuGetErrorString, (int, const char **))
 
+/* A driver has the second since CUDA 11.4. The first stays in newer ones for older programs. */
+#define GRAPH_FUNCTIONS(X)                                                                                             \
+  X(graph_make_old, cuGraphInstantiate, (void **, void *, void **, char *, size_t))                                    \
+  X(graph_make, cuGraphInstantiateWithFlags, (void **, void *, unsigned long long))
+
 struct lp_gpu_device {
 #define MEMBER(name, symbol, parameters) int(*name) parameters;
   FUNCTIONS(MEMBER)
+  GRAPH_FUNCTIONS(MEMBER)
 #undef MEMBER
   int device, sm; /* sm: the architecture that the kernels are compiled for */
   void *context, *module;
@@ -106,13 +111,19 @@ static lp_status report_absent(const char *file, const char *what, const char *r
   return status;
 }
 
-static lp_status find_device(lp_gpu_device *cuda, const char *file, lp_diag *diag) {
+static bool load_driver(lp_gpu_device *cuda) {
 #define ENTRY(name, symbol, parameters) {#symbol, &cuda->name},
-  const lp_library_function functions[] = {FUNCTIONS(ENTRY)};
+  const lp_library_function functions[] = {FUNCTIONS(ENTRY)}, graphs[] = {GRAPH_FUNCTIONS(ENTRY)};
 #undef ENTRY
+  if (!lp_library_load("libcuda.so.1", functions, LP_COUNT(functions))) return false;
+  (void)lp_library_load("libcuda.so.1", graphs, LP_COUNT(graphs));
+  return cuda->graph_make || cuda->graph_make_old;
+}
+
+static lp_status find_device(lp_gpu_device *cuda, const char *file, lp_diag *diag) {
   int count = 0;
-  if (!lp_library_load("libcuda.so.1", functions, LP_COUNT(functions)))
-    return report_absent(file, "NVIDIA driver (libcuda.so.1 of CUDA 11.4 or newer)", "install the driver", diag);
+  if (!load_driver(cuda))
+    return report_absent(file, "NVIDIA driver (libcuda.so.1 of CUDA 10.2 or newer)", "install the driver", diag);
   int status = cuda->init(0);
   if (status == CUDA_SUCCESS) status = cuda->device_count(&count);
   if (status == CUDA_ERROR_NO_DEVICE || (status == CUDA_SUCCESS && count == 0))
@@ -246,12 +257,16 @@ static bool record(lp_gpu_queue *queue) {
   return queue->recording;
 }
 
+static int make_graph(const lp_gpu_device *cuda, void *graph, void **out) {
+  return cuda->graph_make ? cuda->graph_make(out, graph, 0) : cuda->graph_make_old(out, graph, NULL, NULL, 0);
+}
+
 static void *recorded(lp_gpu_queue *queue) {
   lp_gpu_device *cuda = queue->cuda;
   void *graph = NULL, *made = NULL;
   queue->recording = false;
   int status = cuda->recorded(queue->stream, &graph);
-  if (status == CUDA_SUCCESS) status = cuda->graph_make(&made, graph, 0);
+  if (status == CUDA_SUCCESS) status = make_graph(cuda, graph, &made);
   if (graph) (void)cuda->graph_free(graph);
   return status == CUDA_SUCCESS ? made : NULL; /* the caller launches one by one instead */
 }

@@ -12,7 +12,7 @@ static const char on_a_processor[] = "compile this side with --backend-device=cp
 /* ---- the architecture -------------------------------------------------------------------------------------------- */
 
 /* The target: the GPU's architecture if NVRTC knows it. For a newer GPU it is PTX of the newest architecture that NVRTC
- * knows, which the driver compiles further. */
+ * knows, and from an NVRTC that does not tell which it knows PTX of the GPU's own; the driver compiles PTX further. */
 typedef struct {
   bool ptx;
   int sm;
@@ -30,12 +30,10 @@ static lp_status report_old(const lp_gpu_text *text, const lp_cuda_target *targe
 static lp_status choose(const lp_nvrtc *n, const lp_gpu_text *text, const lp_cuda_target *target, const int version[2],
                         architecture *out, lp_diag *diag) {
   enum { MOST = 128 };
-  int known[MOST], oldest = 0, newest = 0, count = lp_nvrtc_architectures(n, known, MOST);
-  if (count == 0)
-    return lp_error(diag, LP_LOC_FILE(text->file), "NVRTC %d.%d does not say which GPUs it knows", version[0],
-                    version[1]);
-  *out = (architecture){.sm = target->sm};
-  oldest = newest = known[0];
+  int known[MOST], count = lp_nvrtc_architectures(n, known, MOST);
+  *out = (architecture){.ptx = count == 0, .sm = target->sm};
+  if (count == 0) return LP_OK;
+  int oldest = known[0], newest = known[0];
   for (int i = 0; i < count; i++) {
     if (known[i] == target->sm) return LP_OK;
     if (known[i] < oldest) oldest = known[i];
@@ -69,7 +67,7 @@ static lp_status compile(const lp_nvrtc *n, const lp_gpu_text *text, const lp_cu
   *sm = arch.sm;
   char option[48];
   snprintf(option, sizeof option, "--gpu-architecture=%s_%d", arch.ptx ? "compute" : "sm", arch.sm);
-  const char *const options[OPTIONS] = {option, "--std=c++17"};
+  const char *const options[OPTIONS] = {option, "--std=c++14"};
   lp_cache_key key;
   key_of(options, version, text, &key);
   if (lp_cache_read(&key, out)) return LP_OK;

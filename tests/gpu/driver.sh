@@ -79,6 +79,14 @@ LP_FAKE_CUDA_SM=120 compilations 'a GPU newer than the compiler' 3
 grep -q -- '--gpu-architecture=compute_90' "$log" || fail "no PTX: $(cat "$log")"
 XDG_CACHE_HOME=/dev/null/nowhere compilations 'no place for kept code' 4
 
+# The driver and the compiler of a Jetson Nano are of CUDA 10.2.
+old() { # old COMMAND ...
+  LD_LIBRARY_PATH="${fake}_old" LP_FAKE_CUDA_SM=53 LP_FAKE_NVRTC_LOG=$work/old.log "$@"
+}
+ids=$(row "$lists" prompts 2)
+same 'CUDA 10.2' "$(tokens "$work/mixed.llmpart" "$ids" 6 --in-process)" "$(old tokens "$work/mixed.llmpart" "$ids" 6 --in-process)"
+grep -q -- '--gpu-architecture=compute_53 --std=c++14' "$work/old.log" || fail "not PTX for sm_53: $(cat "$work/old.log")"
+
 # What is missing.
 run="$LLMPART run $work/mixed.llmpart --tokens=1 -n 1 --in-process"
 mkdir "$work/driver" && ln -s "$fake/libcuda.so.1" "$work/driver"

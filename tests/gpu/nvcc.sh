@@ -1,11 +1,12 @@
 # nvcc.sh MODEL.onnx ...: emitted CUDA code compiles, warnings as errors, for every architecture; no kernel spills
 # registers on sm_80 and sm_90; emission is deterministic. The compiler is LP_NVCC or nvcc. For architectures that it
-# lacks, NVIDIA's run-time compiler in the Python of LP_PYTHON (requirements.txt) compiles only the kernels.
+# lacks, NVIDIA's run-time compilers of CUDA 11 and 12 in the Python of LP_PYTHON (requirements.txt) compile only the
+# kernels.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 nvcc=${LP_NVCC:-nvcc}
 command -v "$nvcc" >/dev/null || nvcc=
 python=${LP_PYTHON:-$LP_SOURCE/../venv/bin/python}
-"$python" "$LP_SOURCE/tests/gpu/nvrtc.py" --find 2>/dev/null || python=
+"$python" "$LP_SOURCE/tests/gpu/nvrtc.py" --find >"$work/found" 2>/dev/null || python=
 [ -n "$nvcc$python" ] || skip 'there is no nvcc (LP_NVCC) and no Python with NVRTC (LP_PYTHON): the code is not compiled'
 known=
 [ -z "$nvcc" ] || known=$("$nvcc" --list-gpu-arch | sed 's/compute/sm/' | tr '\n' ' ')
@@ -36,7 +37,7 @@ build() { # build FOLDER ARCHITECTURE ...: with what compiles for each of them
   done
   : >"$work/said"
   # shellcheck disable=SC2086 # lists of words
-  [ -z "$codes" ] || "$nvcc" -std=c++17 -O3 --threads 2 $codes -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror,-fPIC \
+  [ -z "$codes" ] || "$nvcc" -std=c++14 -O3 --threads 2 $codes -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror,-fPIC \
     -Xptxas -v -c "$folder/cloud.cu" -o "$work/cloud.o" >"$work/said" 2>&1 ||
     fail "nvcc $codes: $(grep -E 'error|warning' "$work/said" | head -n 5)"
   if [ -n "$rest" ] && [ -z "$python" ]; then

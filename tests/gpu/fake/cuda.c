@@ -18,6 +18,11 @@
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
+#ifdef LP_FAKE_OLD /* as of CUDA 10.2 */
+#define NEWER __attribute__((visibility("hidden")))
+#else
+#define NEWER EXPORT
+#endif
 enum {
   SUCCESS = 0,
   INVALID_VALUE = 1,
@@ -403,13 +408,19 @@ int cuStreamEndCapture(stream *s, graph **out) {
   return SUCCESS;
 }
 
-EXPORT int cuGraphInstantiateWithFlags(graph **out, graph *from, unsigned long long flags);
-int cuGraphInstantiateWithFlags(graph **out, graph *from, unsigned long long flags) {
-  (void)flags;
+EXPORT int cuGraphInstantiate(graph **out, graph *from, void **problem, char *log, size_t size);
+int cuGraphInstantiate(graph **out, graph *from, void **problem, char *log, size_t size) {
+  (void)problem, (void)log, (void)size;
   *out = calloc(1, sizeof **out);
   (*out)->first = from->first;
   from->first = NULL;
   return SUCCESS;
+}
+
+NEWER int cuGraphInstantiateWithFlags(graph **out, graph *from, unsigned long long flags);
+int cuGraphInstantiateWithFlags(graph **out, graph *from, unsigned long long flags) {
+  (void)flags;
+  return cuGraphInstantiate(out, from, NULL, NULL, 0);
 }
 
 EXPORT int cuGraphDestroy(graph *g);

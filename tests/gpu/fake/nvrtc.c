@@ -12,6 +12,13 @@
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
+#ifdef LP_FAKE_OLD /* as of CUDA 10.2 */
+#define NEWER __attribute__((visibility("hidden")))
+enum { MAJOR = 10 };
+#else
+#define NEWER EXPORT
+enum { MAJOR = 12 };
+#endif
 enum { NVRTC_SUCCESS = 0, NVRTC_ERROR_INVALID_OPTION = 5, NVRTC_ERROR_COMPILATION = 6, MOST_ARCHS = 64 };
 
 typedef struct {
@@ -20,15 +27,15 @@ typedef struct {
 } program;
 
 EXPORT int nvrtcVersion(int *major, int *minor);
-EXPORT int nvrtcGetNumSupportedArchs(int *count);
-EXPORT int nvrtcGetSupportedArchs(int *archs);
+NEWER int nvrtcGetNumSupportedArchs(int *count);
+NEWER int nvrtcGetSupportedArchs(int *archs);
 EXPORT int nvrtcCreateProgram(program **out, const char *source, const char *name, int headers,
                               const char *const *texts, const char *const *names);
 EXPORT int nvrtcCompileProgram(program *p, int count, const char *const *options);
 EXPORT int nvrtcGetProgramLogSize(program *p, size_t *size);
 EXPORT int nvrtcGetProgramLog(program *p, char *log);
-EXPORT int nvrtcGetCUBINSize(program *p, size_t *size);
-EXPORT int nvrtcGetCUBIN(program *p, char *code);
+NEWER int nvrtcGetCUBINSize(program *p, size_t *size);
+NEWER int nvrtcGetCUBIN(program *p, char *code);
 EXPORT int nvrtcGetPTXSize(program *p, size_t *size);
 EXPORT int nvrtcGetPTX(program *p, char *code);
 EXPORT int nvrtcDestroyProgram(program **p);
@@ -58,7 +65,7 @@ int nvrtcVersion(int *major, int *minor) {
   for (size_t i = 0; i < size; i++)
     sum = sum * 31 + (unsigned char)header[i];
   free(header);
-  *major = 12;
+  *major = MAJOR;
   *minor = 100 + (int)(sum % 1000000) * 2 + has_tensor();
   return NVRTC_SUCCESS;
 }
@@ -166,7 +173,7 @@ static int compile_in(program *p, const char *folder) {
   fclose(file);
   snprintf(command, sizeof command,
            LP_TEST_CXX
-           " -std=c++17 -O1 -Wall -Werror -Wno-unknown-pragmas -Wno-unused-function -fno-strict-aliasing -fPIC "
+           " -std=c++14 -O1 -Wall -Werror -Wno-unknown-pragmas -Wno-unused-function -fno-strict-aliasing -fPIC "
            "-shared -DLP_TENSOR=%d -DLP_CUDA_HOST='\"" LP_TEST_DIR "/cuda_host.h\"' %s -o %s 2>%s",
            has_tensor(), from, to, said);
   size_t size = 0;
