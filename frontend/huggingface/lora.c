@@ -63,7 +63,8 @@ static lp_status add_product(const merger *m, const char *module, lp_stored *a, 
     return lp_json_error(&flag, m->diag, "the matrices of this family lie as [out][in]");
   path = lp_arena_strndup(m->base->module->arena, path,
                           strlen(path) - strlen(embedding ? ".lora_embedding_A" : ".lora_A.weight"));
-  if (!lp_lora_targets(m->config, path)) return refuse(m, a, "is for a module that is not among target_modules");
+  if (!lp_lora_targets(m->config, path))
+    return refuse(m, a, "is for a module that target_modules, exclude_modules or layers_to_transform leave out");
   LP_TRY(lp_lora_scale(m->config, path, a->dim[0], &update.scale, m->diag));
   update.scale *= m->adapter->scale;
   a->used = b->used = true;

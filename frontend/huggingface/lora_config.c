@@ -109,12 +109,61 @@ lp_status lp_lora_scale(const lp_lora_config *config, const char *module, int64_
   return LP_OK;
 }
 
-bool lp_lora_targets(const lp_lora_config *config, const char *module) {
-  lp_json list = lp_json_member(&config->root, "target_modules");
-  if (!lp_json_is(&list, LP_JSON_ARRAY)) return true;
-  for (size_t i = 0; i < lp_json_count(&list); i++) {
-    lp_json at = lp_json_item(&list, i);
+/* Tells whether an item of the list names the module. */
+static bool lists(const lp_json *list, const char *module) {
+  for (size_t i = 0; i < lp_json_count(list); i++) {
+    lp_json at = lp_json_item(list, i);
     if (lp_lora_names(module, lp_json_text_or(&at, ""))) return true;
   }
   return false;
+}
+
+static bool is_number(const char *text, size_t size) {
+  return size > 0 && strspn(text, "0123456789") >= size;
+}
+
+/* The number of the module's layer: its first part that is a number, after one that is named `pattern` (NULL: after
+ * any) and before another. Returns -1 when there is none. */
+static int64_t layer_of(const char *module, const char *pattern) {
+  const char *before = module;
+  for (const char *dot; (dot = strchr(before, '.')); before = dot + 1) {
+    size_t size = strcspn(dot + 1, ".");
+    bool named = pattern ? strlen(pattern) == (size_t)(dot - before) && strncmp(before, pattern, strlen(pattern)) == 0
+                         : before > module;
+    if (named && dot[1 + size] == '.' && is_number(dot + 1, size)) return strtoll(dot + 1, NULL, 10);
+  }
+  return -1;
+}
+
+/* The layer's number by layers_pattern: a name, or a list of names. */
+static int64_t layer_by_patterns(const lp_json *patterns, const char *module) {
+  bool list = lp_json_is(patterns, LP_JSON_ARRAY);
+  if (is_off(patterns)) return layer_of(module, NULL);
+  int64_t layer = list ? -1 : layer_of(module, lp_json_text_or(patterns, ""));
+  for (size_t i = 0; list && i < lp_json_count(patterns) && layer < 0; i++) {
+    lp_json at = lp_json_item(patterns, i);
+    layer = layer_of(module, lp_json_text_or(&at, ""));
+  }
+  return layer;
+}
+
+/* Tells whether layers_to_transform, one number or a list, has the module's layer. */
+static bool is_in_layers(const lp_lora_config *config, const char *module) {
+  lp_json layers = lp_json_member(&config->root, "layers_to_transform");
+  lp_json patterns = lp_json_member(&config->root, "layers_pattern");
+  if (is_off(&layers)) return true;
+  int64_t layer = layer_by_patterns(&patterns, module);
+  if (lp_json_is(&layers, LP_JSON_INTEGER)) return layer >= 0 && layer == layers.value->integer;
+  for (size_t i = 0; i < lp_json_count(&layers); i++) {
+    lp_json at = lp_json_item(&layers, i);
+    if (layer >= 0 && lp_json_is(&at, LP_JSON_INTEGER) && at.value->integer == layer) return true;
+  }
+  return false;
+}
+
+bool lp_lora_targets(const lp_lora_config *config, const char *module) {
+  lp_json list = lp_json_member(&config->root, "target_modules");
+  lp_json excluded = lp_json_member(&config->root, "exclude_modules");
+  if (lp_json_is(&excluded, LP_JSON_ARRAY) && lists(&excluded, module)) return false;
+  return !lp_json_is(&list, LP_JSON_ARRAY) || (lists(&list, module) && is_in_layers(config, module));
 }

@@ -27,6 +27,25 @@ change "$1" 's/"bias": "none"/"bias": "all"/' && refused "trained biases" "$1/ll
 change "$1" 's/"v_proj"/"up_proj"/' && refused "has no tensor of 'up_proj'" "$1/llama/model" "$work/adapter"
 change "$1" 's/"init_lora_weights": true/"init_lora_weights": "pissa"/'
 refused "change the base model's weights" "$1/llama/model" "$work/adapter"
+leave_out="leave out"
+change "$1" 's/"exclude_modules": null/"exclude_modules": ["layers.1.self_attn.q_proj"]/'
+refused "layers.1.self_attn.q_proj.* $leave_out" "$1/llama/model" "$work/adapter"
+change "$1" 's/"layers_to_transform": null/"layers_to_transform": 0/'
+refused "layers.1.self_attn.*$leave_out" "$1/llama/model" "$work/adapter"
+change "$1" 's/"layers_to_transform": null/"layers_to_transform": [1, 2]/'
+refused "layers.0.self_attn.*$leave_out" "$1/llama/model" "$work/adapter"
+change "$1" 's/"layers_to_transform": null/"layers_to_transform": [0, 1]/; s/"layers_pattern": null/"layers_pattern": ["h", "block"]/'
+refused "$leave_out" "$1/llama/model" "$work/adapter"
+change "$1" 's/"v_proj"/"up_proj"/; s/"q_proj"/"down_proj"/' && refused "has no tensor of" "$1/llama/model" "$work/adapter"
+change "$1" 's/"LORA"/"IA3"/' && refused "adapters of type 'IA3' are not supported" "$1/llama/model" "$work/adapter"
+change "$1" 's/"use_qalora": false/"use_qalora": true/' && refused "this key is not supported" "$1/llama/model" "$work/adapter"
+change "$1" 's/"rank_pattern": {}/"rank_pattern": {"q_.*": 4}/'
+refused "names that are regular expressions are not supported" "$1/llama/model" "$work/adapter"
+change "$1" 's/"fan_in_fan_out": false/"fan_in_fan_out": true/' && refused "lie as \[out\]\[in\]" "$1/llama/model" "$work/adapter"
 refused "do not fit\|belongs to no weight" "$1/llama/model" "$1/gpt2/adapter0"
+# Lists that name what the adapter has change nothing.
+change "$1" 's/"layers_to_transform": null/"layers_to_transform": [0, 1]/; s/"layers_pattern": null/"layers_pattern": "layers"/; s/"exclude_modules": null/"exclude_modules": ["k_proj"]/'
+compile "$1/llama/model" "$work/same.llmpart" -O1 --lora="$work/adapter" && compile "$1/llama/model" "$work/plain.llmpart" -O1 --lora="$1/llama/adapter0" &&
+  { cmp "$work/same.llmpart/device/weights.safetensors" "$work/plain.llmpart/device/weights.safetensors" || fail "lists that leave nothing out change the weights"; }
 refused "an ONNX model" "$LP_SOURCE/tests/models/llama/model.onnx" "$1/llama/adapter0"
 finish
