@@ -3,7 +3,7 @@
 Usage: lora.py OUT [NAME ...]       all cases, or those that are named, into folders of OUT
 
 OUT/NAME/ gets model/ (config.json, model.safetensors), a folder for each adapter, and tokens.json: `lora` has the values
-of --lora, `prompts` the prompts, and `tokens` for each the greedy tokens of merge_and_unload() in f32; `base` are those
+of --lora, `prompts` the prompts, and `tokens` for each the greedy tokens of merge_and_unload(), computed in f32; `base` are those
 without adapters. Needs torch, transformers and peft.
 """
 
@@ -22,6 +22,8 @@ GPT2 = {"n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 64}
 # NAME: model type, configuration, and for each adapter: settings of LoraConfig, the scale of --lora
 CASES: dict[str, tuple[str, dict[str, Any], list[tuple[dict[str, Any], float]]]] = {
     "llama": ("llama", like_llama(), [({"r": 4, "lora_alpha": 8, "target_modules": ATTENTION}, 1.0)]),
+    "f16": ("llama", like_llama(num_hidden_layers=1), [({"r": 4, "lora_alpha": 8, "target_modules": ALL}, 1.0)]),
+    "bf16": ("llama", like_llama(num_hidden_layers=1), [({"r": 4, "lora_alpha": 8, "target_modules": ALL}, 1.0)]),
     "two": ("llama", like_llama(), [({"r": 4, "lora_alpha": 8, "target_modules": ALL}, 0.5),
                                     ({"r": 2, "lora_alpha": 3, "target_modules": ["o_proj"]}, -1.0)]),
     "rslora": ("mistral", like_llama(sliding_window=None),
@@ -38,6 +40,8 @@ CASES: dict[str, tuple[str, dict[str, Any], list[tuple[dict[str, Any], float]]]]
     "phi3": ("phi3", like_llama(original_max_position_embeddings=128),
              [({"r": 4, "lora_alpha": 8, "target_modules": "all-linear"}, 1.0)]),
 }
+# The types of base weights that are not f32; a sum is rounded to the type, and PEFT keeps adapters in f32.
+TYPES = {"f16": "float16", "bf16": "bfloat16"}
 
 
 def fill(model: Any, kind: str, trained: bool) -> None:
@@ -78,7 +82,8 @@ def save(name: str, folder: Path) -> None:
     torch.manual_seed(7)
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, vocab_size=VOCAB, **config)).eval()
     fill(model, kind, trained=False)
-    model.save_pretrained(folder / "model")
+    dtype = getattr(torch, TYPES.get(name, "float32"))
+    model.to(dtype).save_pretrained(folder / "model")
     (folder / "model/generation_config.json").unlink(missing_ok=True)
     texts = []
     for i, (settings, scale) in enumerate(adapters):
@@ -90,18 +95,18 @@ def save(name: str, folder: Path) -> None:
         texts.append(f"adapter{i}" + ("" if scale == 1 else f",scale={scale}"))
 
     def load() -> Any:
-        loaded = AutoModelForCausalLM.from_pretrained(folder / "model", dtype=torch.float32).eval()
+        loaded = AutoModelForCausalLM.from_pretrained(folder / "model", dtype=dtype).eval()
         loaded.set_attn_implementation("eager")
         return loaded
 
-    base, merged = greedy(load()), load()
+    base, merged = greedy(load().float()), load()
     for i, (_, scale) in enumerate(adapters):
         merged = PeftModel.from_pretrained(merged, folder / f"adapter{i}")
         for module in merged.modules():
             if isinstance(getattr(module, "scaling", None), dict):
                 module.scaling = {key: value * scale for key, value in module.scaling.items()}
         merged = merged.merge_and_unload()
-    tokens = greedy(merged)
+    tokens = greedy(merged.float())
     assert tokens != base, "the adapter changes nothing"
     text = ",\n ".join(f'"{key}": {json.dumps(value)}' for key, value in
                        (("lora", texts), ("prompts", PROMPTS), ("tokens", tokens), ("base", base)))
