@@ -474,19 +474,31 @@ static bool solve_request(const lp_plan_problem problem[LP_STAGE_COUNT], const l
   return s.result.feasible;
 }
 
-/* If the limits are tight, the placements that meet them are far from the objective at which the searches aim. The
- * search then begins again from the fastest placement. */
-static lp_status place(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
-                       lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
-  (void)diag;
-  if (solve_request(problem, request, NULL, side, proof, scratch) || request->feasible_suffices) return LP_OK;
-  lp_compile_request fastest = *request;
-  fastest.objective = "latency";
+/* Solves for another objective and then for the request's, beginning with that placement. Returns whether one was
+ * found. */
+static bool solve_from(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                       const char *objective, lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch) {
+  lp_compile_request other = *request;
+  other.objective = objective;
   lp_side *seed[LP_STAGE_COUNT];
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     seed[stage] = LP_NEW_ARRAY(scratch, lp_side, problem[stage].op_count);
-  if (solve_request(problem, &fastest, NULL, seed, NULL, scratch))
-    (void)solve_request(problem, request, seed, side, proof, scratch);
+  if (!solve_request(problem, &other, NULL, seed, NULL, scratch)) return false;
+  (void)solve_request(problem, request, seed, side, proof, scratch);
+  return true;
+}
+
+/* If the limits are tight, the placements that meet them are far from the objective at which the searches aim. The
+ * search then begins again from the fastest placement or, if memory is tight, from the cheapest. */
+static lp_status place(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                       lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+  static const char *const others[] = {"latency", "cost"};
+  (void)diag;
+  if (solve_request(problem, request, NULL, side, proof, scratch) || request->feasible_suffices) return LP_OK;
+  for (size_t i = 0; i < LP_COUNT(others); i++)
+    if (!lp_streq(request->objective ? request->objective : "cost", others[i]) &&
+        solve_from(problem, request, others[i], side, proof, scratch))
+      break;
   return LP_OK;
 }
 
