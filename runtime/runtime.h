@@ -211,6 +211,12 @@ typedef struct {
  * as a line to that descriptor. `program` NULL: the program of this process. */
 LP_MUST_USE lp_status lp_worker_spawn(const char *program, const char *bundle, int32_t threads, lp_worker_process *out,
                                       lp_diag *diag);
+/* Tells whether the worker has ended, or was never started; then no zombie of it is left. Any thread may ask, one at a
+ * time. */
+bool lp_worker_has_ended(lp_worker_process *process);
+/* Starts a worker that has ended again, at the same address, and awaits it. The new worker ends with the calling thread
+ * at the latest. */
+LP_MUST_USE lp_status lp_worker_revive(const char *bundle, int32_t threads, lp_worker_process *process, lp_diag *diag);
 /* Waits until the worker listens, for 30 s at most. */
 LP_MUST_USE lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag);
 void lp_worker_stop(

@@ -24,6 +24,15 @@ unsigned lp_dispatcher_offered(const lp_dispatcher *self) {
   return routes;
 }
 
+unsigned lp_dispatcher_up(const lp_dispatcher *self) {
+  unsigned routes = lp_dispatcher_offered(self);
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
+    const lp_site_server *site = self->site[route];
+    if (site && site->is_up && !site->is_up(site)) routes &= ~(1u << route);
+  }
+  return routes;
+}
+
 static lp_status open_router(lp_dispatcher *self, lp_diag *diag) {
   if (self->config->pool) LP_TRY(lp_store_open(self->config->pool, &self->store, diag));
   return lp_policy_open_taught(&self->config->policy, self->store, 0, &self->policy, diag);

@@ -21,6 +21,7 @@ lp_metrics *lp_dispatcher_metrics(lp_dispatcher *dispatcher); /* borrowed */
 /* Only the decision, or only the outcome, for clients that send their requests themselves. LP_USAGE: the request is
  * wrong. */
 unsigned lp_dispatcher_offered(const lp_dispatcher *dispatcher); /* a bit for each route */
+unsigned lp_dispatcher_up(const lp_dispatcher *dispatcher);      /* the offered routes with a site that is up */
 LP_MUST_USE lp_status lp_dispatcher_decide(lp_dispatcher *dispatcher, lp_router_request *request, lp_decision *decision,
                                            int64_t *id, lp_diag *diag); /* id 0: there is no pool */
 LP_MUST_USE lp_status lp_dispatcher_outcome(lp_dispatcher *dispatcher, int64_t id, double reward, bool good,

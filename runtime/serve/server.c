@@ -294,7 +294,10 @@ static enum MHD_Result tell_health(struct MHD_Connection *connection, answer *a,
 static enum MHD_Result tell_ready(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
   (void)rest, (void)taken;
   if (lp_flag_get(&a->server->stop)) return reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
-  bool degraded = lp_metrics_degraded(lp_dispatcher_metrics(a->server->dispatcher));
+  unsigned up = lp_dispatcher_up(a->server->dispatcher);
+  if (up == 0) return reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "the worker is being started again");
+  bool degraded = up != lp_dispatcher_offered(a->server->dispatcher) ||
+                  lp_metrics_degraded(lp_dispatcher_metrics(a->server->dispatcher));
   return reply(connection, MHD_HTTP_OK, lp_answer_status(degraded ? "degraded" : "ready"));
 }
 

@@ -18,6 +18,7 @@ struct lp_site_server {
    * site would take it. */
   lp_status (*complete)(lp_site_server *self, const lp_completion *request, const volatile int *stop,
                         lp_piece_sink *sink, void *user, lp_usage *usage, lp_diag *diag);
+  bool (*is_up)(const lp_site_server *self); /* any thread may ask; NULL: always, as far as is known */
   void (*close)(lp_site_server *self);
 };
 

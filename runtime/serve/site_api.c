@@ -171,7 +171,7 @@ static void close_api(lp_site_server *site) {
 lp_status lp_site_api(const lp_serve_config *config, lp_site_server **out, lp_diag *diag) {
   if (!lp_curl_library_get()) return lp_error(diag, LP_LOC_FILE(config->url), "libcurl.so.4 is not there");
   api_site *self = lp_alloc(sizeof *self);
-  *self = (api_site){.site = {complete, close_api}, .config = config};
+  *self = (api_site){.site = {.complete = complete, .close = close_api}, .config = config};
   *out = &self->site;
   return LP_OK;
 }

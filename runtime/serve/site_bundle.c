@@ -7,10 +7,12 @@
 
 #include "base/clock.h"
 #include "runtime/serve/site.h"
+#include "runtime/serve/supervise.h"
 
 typedef struct {
   lp_site_server site;
   lp_sides sides;
+  lp_supervisor supervisor; /* of the worker that `sides` started */
   int32_t threads;
   int64_t queue;
   pthread_mutex_t turn;
@@ -112,6 +114,7 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
 
 static void close_bundle(lp_site_server *site) {
   bundle_site *self = (bundle_site *)site;
+  lp_supervisor_end(&self->supervisor);
   lp_sides_close(&self->sides);
   (void)pthread_mutex_destroy(&self->turn);
   free(self);
@@ -121,13 +124,21 @@ static lp_status open_bundle(bundle_site *self, const char *path, lp_diag *diag)
   LP_TRY(lp_sides_open(&(lp_sides_options){.bundle = path, .threads = self->threads}, &self->sides, diag));
   if (lp_bundle_reads_source(self->sides.bundle))
     return lp_error(diag, LP_LOC_FILE(path), "the model has an encoder, which cannot be served; use 'llmpart run'");
-  if (lp_bundle_tokenizer(self->sides.bundle)) return LP_OK;
-  return lp_error(diag, LP_LOC_FILE(path), "the bundle has no tokenizer; compile it with --tokenizer=FILE");
+  if (!lp_bundle_tokenizer(self->sides.bundle))
+    return lp_error(diag, LP_LOC_FILE(path), "the bundle has no tokenizer; compile it with --tokenizer=FILE");
+  if (self->sides.worker.pid > 0) lp_supervisor_start(&self->supervisor, &self->sides.worker, path, self->threads);
+  return LP_OK;
+}
+
+static bool is_up(const lp_site_server *site) {
+  return lp_supervisor_is_up(&((const bundle_site *)site)->supervisor);
 }
 
 lp_status lp_site_bundle(const lp_serve_config *config, lp_site_server **out, lp_diag *diag) {
   bundle_site *self = lp_alloc(sizeof *self);
-  *self = (bundle_site){.site = {complete, close_bundle}, .threads = (int32_t)config->threads, .queue = config->queue};
+  *self = (bundle_site){.site = {.complete = complete, .is_up = is_up, .close = close_bundle},
+                        .threads = (int32_t)config->threads,
+                        .queue = config->queue};
   (void)pthread_mutex_init(&self->turn, NULL);
   lp_status status = open_bundle(self, config->bundle, diag);
   if (status == LP_OK)

@@ -34,9 +34,11 @@ static lp_status own_program(char *out, size_t size, lp_diag *diag) {
   return LP_OK;
 }
 
-lp_status lp_worker_spawn(const char *program, const char *bundle, int32_t threads, lp_worker_process *out,
-                          lp_diag *diag) {
-  char own[4096], ready[32], with_threads[32];
+/* Starts a worker that listens on `address`. */
+static lp_status start(const char *program, const char *bundle, int32_t threads, const char *address,
+                       lp_worker_process *out, lp_diag *diag) {
+  char own[4096], ready[32], with_threads[32], listen[64];
+  snprintf(listen, sizeof listen, "--listen=%s", address);
   *out = (lp_worker_process){.ready_fd = -1};
   if (!program) LP_TRY(own_program(own, sizeof own, diag));
   if (!program) program = own;
@@ -46,13 +48,7 @@ lp_status lp_worker_spawn(const char *program, const char *bundle, int32_t threa
   (void)fcntl(ends[1], F_SETFD, 0);
   snprintf(ready, sizeof ready, "--ready-fd=%d", ends[1]);
   snprintf(with_threads, sizeof with_threads, "--threads=%d", threads);
-  char *argv[] = {(char *)(uintptr_t)program,
-                  "worker",
-                  (char *)(uintptr_t)bundle,
-                  "--listen=127.0.0.1:0",
-                  ready,
-                  with_threads,
-                  NULL};
+  char *argv[] = {(char *)(uintptr_t)program, "worker", (char *)(uintptr_t)bundle, listen, ready, with_threads, NULL};
   pid_t parent = getpid(), pid = fork();
   if (pid == 0) become_worker(program, argv, parent);
   int problem = errno;
@@ -64,6 +60,19 @@ lp_status lp_worker_spawn(const char *program, const char *bundle, int32_t threa
   out->pid = pid;
   out->ready_fd = ends[0];
   return LP_OK;
+}
+
+lp_status lp_worker_spawn(const char *program, const char *bundle, int32_t threads, lp_worker_process *out,
+                          lp_diag *diag) {
+  return start(program, bundle, threads, "127.0.0.1:0", out, diag);
+}
+
+bool lp_worker_has_ended(lp_worker_process *process) {
+  if (process->pid > 0 && waitpid(process->pid, NULL, WNOHANG) == 0) return false;
+  if (process->ready_fd >= 0) close(process->ready_fd);
+  process->ready_fd = -1;
+  process->pid = 0;
+  return true;
 }
 
 lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag) {
@@ -85,6 +94,14 @@ lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag) {
     return lp_error(diag, LP_LOC_NONE, "the worker did not start to listen");
   snprintf(process->address, sizeof process->address, "127.0.0.1:%d", port);
   return LP_OK;
+}
+
+lp_status lp_worker_revive(const char *bundle, int32_t threads, lp_worker_process *process, lp_diag *diag) {
+  lp_worker_process fresh;
+  LP_TRY(start(NULL, bundle, threads, process->address, &fresh, diag));
+  process->pid = fresh.pid;
+  process->ready_fd = fresh.ready_fd;
+  return lp_worker_await(&fresh, diag); /* others read the address of `process`, which stays */
 }
 
 void lp_worker_stop(lp_worker_process *process) {

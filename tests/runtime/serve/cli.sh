@@ -154,6 +154,26 @@ curl -sS "$url/metrics" | grep -q '^llmpart_not_kept_total [1-9]' || fail 'what 
 kill -TERM "$pid"
 wait "$pid" || fail "the server ends with $?"
 
+# A worker that is killed comes back, and leaves no zombie; the server tells when it takes requests.
+compile "$default/model.onnx" "$work/split.llmpart" --tokenizer="$default/tokenizer.json" --device=jetson-nano --cloud=v100s --link=lan \
+  --march=native --scheduler=cut --cut=1
+printf 'edge: { bundle: split.llmpart, threads: 1 }\n' >"$work/split.yaml"
+serve split
+children() { cat /proc/"$pid"/task/*/children; }
+is_ready() { [ "$(curl -sS "$url/readyz")" = '{"status":"ready"}' ]; }
+other_child() { case " $(children) " in *" $first "* | '  ') false ;; esac; }
+same 'split' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
+for _ in 1 2; do
+  first=$(children | tr -d ' ')
+  kill -9 "$first"
+  await other_child || fail "no worker comes after $first: $(children)"
+  await is_ready || fail "after a killed worker: $(curl -sS "$url/readyz")"
+  same 'with another worker' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
+  same 'one worker' 1 "$(children | wc -w | tr -d ' ')"
+done
+kill -TERM "$pid"
+wait "$pid" || fail "the server ends with $?"
+
 # Keys.
 printf 'key_env: SERVE_KEY\nedge: { bundle: story.llmpart, threads: 1 }\n' >"$work/key.yaml"
 SERVE_KEY=secret

@@ -1,0 +1,64 @@
+/* Watches a worker from a thread of its own: a worker ends with the thread that started it. */
+#include "runtime/serve/supervise.h"
+
+#include <time.h>
+
+#include "base/clock.h"
+
+static const double look_ms = 50, longest_pause_ms = 10000, steady_ms = 30000;
+
+/* Waits; false: the watch ends. */
+static bool wait_for(lp_supervisor *self, double ms) {
+  struct timespec until;
+  (void)clock_gettime(CLOCK_REALTIME, &until);
+  int64_t ns = until.tv_nsec + (int64_t)(ms * 1e6);
+  until.tv_sec += (time_t)(ns / 1000000000);
+  until.tv_nsec = (long)(ns % 1000000000);
+  (void)pthread_mutex_lock(&self->lock);
+  while (!self->ends)
+    if (pthread_cond_timedwait(&self->changed, &self->lock, &until) != 0) break;
+  bool ends = self->ends;
+  (void)pthread_mutex_unlock(&self->lock);
+  return !ends;
+}
+
+/* Each start that does not last doubles the pause before the next one. */
+static void *watch(void *user) {
+  lp_supervisor *self = user;
+  double pause_ms = look_ms, started_ms = lp_now_ms();
+  while (wait_for(self, look_ms)) {
+    if (!lp_worker_has_ended(self->worker)) continue;
+    atomic_store(&self->down, true);
+    if (lp_now_ms() - started_ms > steady_ms) pause_ms = look_ms;
+    if (!wait_for(self, pause_ms)) break;
+    pause_ms = pause_ms * 2 < longest_pause_ms ? pause_ms * 2 : longest_pause_ms;
+    lp_diag *quiet = lp_diag_create();
+    started_ms = lp_now_ms();
+    bool up = lp_worker_revive(self->bundle, self->threads, self->worker, quiet) == LP_OK;
+    lp_diag_free(quiet);
+    if (up) atomic_store(&self->down, false);
+  }
+  return NULL;
+}
+
+void lp_supervisor_start(lp_supervisor *self, lp_worker_process *worker, const char *bundle, int32_t threads) {
+  *self = (lp_supervisor){.worker = worker, .bundle = bundle, .threads = threads};
+  (void)pthread_mutex_init(&self->lock, NULL);
+  (void)pthread_cond_init(&self->changed, NULL);
+  self->runs = pthread_create(&self->thread, NULL, watch, self) == 0;
+}
+
+bool lp_supervisor_is_up(const lp_supervisor *self) {
+  return !atomic_load(&self->down);
+}
+
+void lp_supervisor_end(lp_supervisor *self) {
+  if (!self->runs) return;
+  (void)pthread_mutex_lock(&self->lock);
+  self->ends = true;
+  (void)pthread_cond_broadcast(&self->changed);
+  (void)pthread_mutex_unlock(&self->lock);
+  (void)pthread_join(self->thread, NULL);
+  (void)pthread_cond_destroy(&self->changed);
+  (void)pthread_mutex_destroy(&self->lock);
+}
