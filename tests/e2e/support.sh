@@ -20,6 +20,15 @@ agrees() { # agrees MODEL: the table's verdict, with its reason, is what compili
 if part quick; then
   agrees "$LP_SOURCE/tests/models/plain-mlp/model.onnx"
   agrees "$LP_SOURCE/tests/models/families/whisper-decoder-script-past/model.onnx"
+  folder=$LP_SOURCE/tests/models/huggingface/llama-own-head
+  agrees "$folder"
+  mkdir "$work/quantised"
+  cp "$folder/model.safetensors" "$work/quantised"
+  sed '1s/{/{"quantization_config": {"quant_method": "gptq"},/' "$folder/config.json" >"$work/quantised/config.json"
+  agrees "$work/quantised"
+  same 'a quantised folder' "quantization_config: quantised weights ('gptq') are not supported" "$found"
+  "$LLMPART" verify "$folder" --against=reference >"$work/out" 2>&1 || fail "verify of a folder: $(tail -n 3 "$work/out")"
+  refused 'verify of a folder by ONNX Runtime' 'is no ONNX model' "$LLMPART" verify "$folder" --against=onnxruntime
   agrees "$LP_SOURCE/tests/models/families/bert-script/model.onnx"
   case $found in "the tokens attend to later ones, so the model encodes and cannot generate text"*) ;; *) fail "an encoder: $found" ;; esac
 fi

@@ -203,8 +203,14 @@ static lp_status add_encoder(support_table *table, const lp_import_options *impo
   return LP_OK;
 }
 
+/* A Hugging Face folder and a GGUF file hold no operators: llmpart builds the graph, and the table says what becomes of
+ * it. */
 static lp_status make_table(support_table *table, const char *path, const lp_import_options *import, lp_diag *diag) {
   lp_operator_count *counts = NULL;
+  if (lp_model_form_of(path) != LP_MODEL_ONNX) {
+    try_compiling(table, path, import);
+    return LP_OK;
+  }
   LP_TRY(lp_onnx_census(path, import, table->arena, &counts, &table->count, diag));
   if (import->encoder) LP_TRY(add_encoder(table, import, &counts, diag));
   table->row = LP_NEW_ARRAY(table->arena, support_row, table->count + 1);
@@ -225,7 +231,7 @@ static double share(const support_table *table) {
 }
 
 static void put_text(const support_table *table, lp_buf *out) {
-  lp_buf_printf(out, "%-40s %6s %8s  %s\n", "operator", "opset", "count", "status");
+  if (table->count > 0) lp_buf_printf(out, "%-40s %6s %8s  %s\n", "operator", "opset", "count", "status");
   for (size_t i = 0; i < table->count; i++) {
     const support_row *row = &table->row[i];
     char name[128];
@@ -304,7 +310,7 @@ int lp_tool_support(int argc, char **argv) {
        "take this encoder with the decoder (encoder_model.onnx beside decoder_model.onnx)", 0},
       {"-o", LP_OPTION_CHOICE, &options.output, "text|json", "choose the form of the table (text)", 0}};
   const lp_command command = {
-      .usage = "llmpart support MODEL.onnx [--encoder=FILE|none] [--subgraph=NAME] [-o text|json]",
+      .usage = "llmpart support MODEL [--encoder=FILE|none] [--subgraph=NAME] [-o text|json]",
       .summary = "Lists every operator of a model with its count: it runs, decomposes into others, is inlined, or is\n"
                  "refused and why; whether it compiles, and whether `llmpart run` generates with it; and the share of "
                  "FLOPs in\n"

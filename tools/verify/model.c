@@ -193,6 +193,15 @@ lp_status lp_verify_model(const char *model, const char *test_data, const char *
   return status;
 }
 
+/* Only ONNX files have inputs to bind, and only they can be run by ONNX Runtime. */
+static lp_status read_compared_graph(const char *model, const lp_verify_options *options, lp_arena *arena,
+                                     lp_verify_graph *out, lp_diag *diag) {
+  if (lp_model_form_of(model) == LP_MODEL_ONNX) return lp_verify_read_graph(model, arena, out, diag);
+  out->arena = arena;
+  if (!lp_streq(options->against, "onnxruntime")) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(model), "is no ONNX model, so ONNX Runtime cannot run it: use --against=reference");
+}
+
 lp_status lp_verify_against(const char *model, const char *temporary, const lp_verify_options *options,
                             lp_verify_results *results, lp_diag *diag) {
   lp_arena *arena = lp_arena_create();
@@ -200,7 +209,7 @@ lp_status lp_verify_against(const char *model, const char *temporary, const lp_v
   lp_input_binding *bindings = NULL;
   char *bundle = lp_path_join(temporary, "model.llmpart");
   const lp_verify_compilation c = {.model = model, .bundle = bundle, .options = options, .graph = &graph};
-  lp_status status = lp_verify_read_graph(model, arena, &graph, diag);
+  lp_status status = read_compared_graph(model, options, arena, &graph, diag);
   if (status == LP_OK) status = lp_verify_compile(&c, NULL, NULL, diag);
   if (status == LP_OK) status = lp_bindings_read(&options->bind, &bindings, diag);
   const lp_import_options import = {.bindings = bindings, .binding_count = options->bind.count, .frees_lengths = true};

@@ -94,7 +94,7 @@ int lp_tool_verify(int argc, char **argv) {
       {"-o", LP_OPTION_CHOICE, &options.output, "text|json", "choose the form of the result (text)", 0}};
   const lp_command command = {
       .usage = "llmpart verify MODEL.onnx --test-data=DIR [--split=auto|NODE] [-o text|json]\n"
-               "       llmpart verify MODEL.onnx --against=reference|onnxruntime|expected [-o text|json]\n"
+               "       llmpart verify MODEL --against=reference|onnxruntime|expected [-o text|json]\n"
                "       llmpart verify --suite=DIR [--tests=GLOB] [--jobs=N] [-o text|json]",
       .summary =
           "Compiles models for this machine, runs ONNX test data and compares. A suite's tests run in processes of\n"
