@@ -1,9 +1,10 @@
 """Makes seed corpora for the fuzz targets from the models and IR texts of the tests, and a dictionary of their words.
 
-Usage: seeds.py --out DIR [--nodes /usr/share/libonnx-testdata]    (needs the Python package onnx)
+Usage: seeds.py --out DIR [--nodes /usr/share/libonnx-testdata]    (needs the Python packages onnx and gguf)
 
 DIR/onnx: the models of tests/models and of the node tests, weights moved to an absent file, so that seeds are small.
-DIR/ir: the texts of tests/**/*.mlir. DIR/opt: the same after the pipelines of their RUN lines. DIR/words.dict: names of
+DIR/gguf: a small model of each architecture, with the tokenizers and block types that the reader knows. DIR/huggingface: the
+folders of tests/models with one file of weights: config.json, NUL, model.safetensors. DIR/ir: the texts of tests/**/*.mlir. DIR/opt: the same after the pipelines of their RUN lines. DIR/words.dict: names of
 operators and attributes from ir/ops.def.
 """
 
@@ -13,10 +14,13 @@ import argparse
 import re
 from pathlib import Path
 
+import gguf
+import numpy as np
 import onnx
 
 SOURCE = Path(__file__).resolve().parents[2]
 LARGEST = 65536
+BLOCKS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1")
 
 
 def strip(tensor: onnx.TensorProto) -> None:
@@ -76,6 +80,58 @@ def onnx_seeds(out: Path, nodes: Path) -> int:
     return count
 
 
+def huggingface_seeds(out: Path) -> int:
+    count = 0
+    for path in sorted(SOURCE.glob("tests/models/**/model.safetensors")):
+        data = (path.parent / "config.json").read_bytes() + b"\0" + path.read_bytes()
+        count += write(out, "-".join(path.parts[-3:-1]), data)
+    return count
+
+
+def gguf_model(path: Path, architecture: str, tokenizer: str) -> None:
+    """A layer of width 32, its weights in the block types in turn."""
+    width, vocab, random = 32, 260, np.random.default_rng(1)
+    file = gguf.GGUFWriter(path, architecture)
+    file.add_context_length(32)
+    file.add_embedding_length(width)
+    file.add_feed_forward_length(width)
+    file.add_block_count(1)
+    file.add_head_count(2)
+    file.add_head_count_kv(1)
+    file.add_layer_norm_rms_eps(1e-5)
+    file.add_rope_freq_base(1e4)
+    file.add_tokenizer_model(tokenizer)
+    file.add_token_list([b"<unk>", b"<s>", b"</s>", *(f"<0x{i:02X}>".encode() for i in range(vocab - 3))])
+    file.add_token_types([2, 3, 3, *[6] * (vocab - 3)])
+    if tokenizer == "llama":
+        file.add_token_scores([0.0] * vocab)
+    else:
+        file.add_tokenizer_pre("gpt-2")
+        file.add_token_merges(["a b", "c d"])
+    file.add_bos_token_id(1)
+    file.add_eos_token_id(2)
+    file.add_chat_template("{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}")
+    for name in ("output_norm", "blk.0.attn_norm", "blk.0.ffn_norm"):
+        file.add_tensor(f"{name}.weight", np.ones(width, np.float32))
+    rows = {"token_embd": vocab, "blk.0.attn_k": width // 2, "blk.0.attn_v": width // 2}
+    for i, name in enumerate([*rows, *(f"blk.0.{n}" for n in ("attn_q", "attn_output", "ffn_gate", "ffn_up", "ffn_down"))]):
+        kind = gguf.GGMLQuantizationType[BLOCKS[i % len(BLOCKS)]]
+        weight = random.standard_normal((rows.get(name, width), width)).astype(np.float32)
+        file.add_tensor(f"{name}.weight", gguf.quants.quantize(weight, kind), raw_dtype=kind)
+    file.write_header_to_file()
+    file.write_kv_data_to_file()
+    file.write_tensors_to_file()
+    file.close()
+
+
+def gguf_seeds(out: Path) -> int:
+    out.mkdir(parents=True, exist_ok=True)
+    names = [(a, t) for a in ("llama", "qwen2", "qwen3", "gemma", "gemma2", "phi3", "gpt2", "olmo") for t in ("gpt2", "llama")]
+    for architecture, tokenizer in names:
+        gguf_model(out / f"{architecture}-{tokenizer}", architecture, tokenizer)
+    return len(names)
+
+
 def modules(path: Path) -> tuple[list[str], list[str]]:
     """The pipelines of a test's RUN lines and its modules."""
     text = path.read_text()
@@ -108,6 +164,7 @@ def main() -> None:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     count = onnx_seeds(options.out / "onnx", options.nodes) + ir_seeds(options.out)
+    count += huggingface_seeds(options.out / "huggingface") + gguf_seeds(options.out / "gguf")
     (options.out / "words.dict").write_text(dictionary())
     print(f"{count} seeds in {options.out}")
 
