@@ -3,9 +3,9 @@
 #   sh tools/test.sh [ctest option ...]   the quick tests: at most 8 minutes on 2 cores, with the build
 #   sh tools/test.sh --all [PART ...]     all parts, or the named ones: quick, long, asan, tsan; 45 minutes at most
 # A part that fails does not keep the others from running. A test that fails runs once more, because many tests talk
-# over sockets under time limits and the machine may be busy with other work. At the end stand the minutes of each part,
-# the tests that failed at first, and the tests that were skipped, each with its reason. Everything it makes goes to
-# build/.
+# over sockets under time limits and the machine may be busy with other work. Three run at a time on 2 cores, because
+# some wait for sockets and timers. At the end stand the minutes of each part, the tests that failed at first, and the
+# tests that were skipped, each with its reason. Everything it makes goes to build/.
 set -eu
 cd "$(dirname "$0")/.."
 # Compiling a model under a sanitizer takes minutes: units and the runtime's commands run there, the backends' suites do
@@ -80,7 +80,7 @@ build() { # build PRESET [REGEX]: everything, or the programs of the tests with 
 tests() {
   preset=$1 build=$2 status=0
   shift 2
-  ctest --preset "$preset" --parallel 2 --no-tests=error --repeat until-pass:2 "$@" || status=1
+  ctest --preset "$preset" --parallel 3 --no-tests=error --repeat until-pass:2 "$@" || status=1
   log="$build/Testing/Temporary/LastTest.log"
   sh tests/skipped.sh "$log" >>build/skipped.txt
   awk '/^[0-9]+\/[0-9]+ Testing: / { name = $3 } /^Test (Failed|Timeout)/ { print name }' "$log" >>build/failed.txt

@@ -35,7 +35,8 @@ typedef struct {
   int32_t state_count;
   int64_t buffer_count;
   double rtol, atol;
-  double step; /* later operands are multiples of it; 0: any values */
+  double step;    /* later operands are multiples of it; 0: any values */
+  bool only_long; /* the quick part leaves this case out, so the long part also runs it as code for this processor */
 } harness;
 
 /* Symbols: b batch, s new tokens, p past tokens; capacity is p + s + 3, r is 1. */

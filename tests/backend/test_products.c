@@ -45,8 +45,9 @@ static void add_linear(harness *h, const linear_case *c, lp_value *x, lp_value *
   harness_keep(h, out);
 }
 
-static void check_linears(int64_t b, int64_t s, lp_dtype stored) {
+static void check_linears(int64_t b, int64_t s, lp_dtype stored, bool only_long) {
   harness *h = harness_create(b, s, 0);
+  h->only_long = only_long;
   lp_value *x[LP_COUNT(linears)], *residual[LP_COUNT(linears)] = {NULL};
   for (size_t i = 0; i < LP_COUNT(linears); i++) {
     char dims[64];
@@ -68,15 +69,17 @@ static void check_linears(int64_t b, int64_t s, lp_dtype stored) {
   harness_free(h);
 }
 
-static const int64_t row_counts[][2] = {{1, 1}, {1, 3}, {2, 2}, {1, 5}, {1, 13}, {3, 19}, {1, 211}};
-
+/* The operators are compiled again for each count, so the quick part has one row, some, and more than a tile. */
 LP_TEST(linear) {
-  for (size_t i = 0; i < LP_COUNT(row_counts); i++)
-    check_linears(row_counts[i][0], row_counts[i][1], LP_F32);
+  static const int64_t counts[][2] = {{1, 1}, {1, 5}, {3, 19}}, others[][2] = {{1, 3}, {2, 2}, {1, 13}, {1, 211}};
+  for (size_t i = 0; i < LP_COUNT(counts); i++)
+    check_linears(counts[i][0], counts[i][1], LP_F32, false);
+  for (size_t i = 0; lp_part("long") && i < LP_COUNT(others); i++)
+    check_linears(others[i][0], others[i][1], LP_F32, true);
 }
 
 LP_TEST(linear_narrowed) {
-  check_linears(1, 7, LP_F16);
+  check_linears(1, 7, LP_F16, false);
 }
 
 /* Operands that 16 bits represent exactly, so that tensor cores and the reference multiply the same numbers. Of integer
@@ -98,8 +101,10 @@ static const linear_case coded[] = {
     {"b,s", 130, 64, "gelu_tanh", "int4", LP_F32, true, true, false, true},
 };
 
-static void check_narrow_operands(const linear_case *cases, size_t count, int64_t b, int64_t s, double step) {
+static void check_narrow_operands(const linear_case *cases, size_t count, int64_t b, int64_t s, double step,
+                                  bool only_long) {
   harness *h = harness_create(b, s, 0);
+  h->only_long = only_long;
   lp_value *x[LP_COUNT(halves)], *residual[LP_COUNT(halves)] = {NULL};
   h->step = 1.0 / 64;
   for (size_t i = 0; i < count; i++) {
@@ -120,9 +125,9 @@ static void check_narrow_operands(const linear_case *cases, size_t count, int64_
 
 LP_TEST(linear_of_many_rows) {
   static const int64_t rows[][2] = {{1, 17}, {2, 32}, {1, 129}, {3, 90}};
-  for (size_t i = 0; i < LP_COUNT(rows); i++) {
-    check_narrow_operands(halves, LP_COUNT(halves), rows[i][0], rows[i][1], 0);
-    check_narrow_operands(coded, LP_COUNT(coded), rows[i][0], rows[i][1], 0.5);
+  for (size_t i = 0; i < (lp_part("long") ? LP_COUNT(rows) : 1); i++) {
+    check_narrow_operands(halves, LP_COUNT(halves), rows[i][0], rows[i][1], 0, i > 0);
+    check_narrow_operands(coded, LP_COUNT(coded), rows[i][0], rows[i][1], 0.5, i > 0);
   }
 }
 

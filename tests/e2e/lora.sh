@@ -4,6 +4,7 @@
 
 for folder in "$1"/*/; do
   case=$(basename "$folder")
+  case $case in llama) part quick ;; *) part long ;; esac || continue
   compile "$folder/model" "$work/$case.llmpart" -O1 --lora="$folder/adapter0" || continue
   for i in 1 2 3; do
     want=$(row "$folder/tokens.json" tokens "$i")
@@ -12,6 +13,7 @@ for folder in "$1"/*/; do
   done
 done
 [ -n "${case:-}" ] || fail "there are no models in $1"
+part quick || finish
 
 refused() { # refused TEXT MODEL ADAPTER
   "$LLMPART" compile "$2" --lora="$3" --device=host -o "$work/no.llmpart" 2>"$work/err" && fail "$1: compiled"
