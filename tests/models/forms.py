@@ -24,7 +24,7 @@ from onnx import TensorProto, helper, numpy_helper
 VOCAB, WIDTH, HEADS, LAYERS, PLACES = 40, 24, 2, 2, 64
 HEAD = WIDTH // HEADS
 LOWEST = float(np.finfo(np.float32).min)
-PROMPTS, STEPS = ([7], [3, 1, 4, 1, 5], [2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4]), 12
+PROMPTS, STEPS = ([7], [3, 1, 4, 1, 5], [2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4], [30, 12, 25, 6, 33]), 12
 
 
 @dataclass
