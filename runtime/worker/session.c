@@ -21,6 +21,8 @@
 
 /* Limits on the requests of a device; the memory available sets tighter ones. */
 enum { MOST_BATCH = 1 << 16, MOST_TOKENS = 1 << 24 };
+/* The sessions that one connection may have, so that it does not take those of the other devices. */
+enum { MOST_OF_PEER = 64 };
 
 /* ---- sessions ---------------------------------------------------------------------------------------------------- */
 
@@ -32,10 +34,19 @@ worker_session *worker_session_find(const lp_worker *worker, uint32_t peer, uint
   return NULL;
 }
 
+static lp_status admit_peer(const lp_worker *worker, uint32_t peer, lp_diag *diag) {
+  int open = 0;
+  for (size_t i = 0; i < worker->sessions.count; i++)
+    open += worker->sessions.data[i]->peer == peer;
+  if (open < MOST_OF_PEER) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "the connection has %d open sessions, and may have no more", open);
+}
+
 lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open, lp_diag *diag) {
   worker_session *session = worker_session_find(worker, peer, open->session);
   if (!session) {
     LP_TRY(worker_admit(worker, diag));
+    LP_TRY(admit_peer(worker, peer, diag));
     session = lp_alloc(sizeof *session);
     session->executor = lp_executor_create(worker->bundle, LP_SIDE_CLOUD, worker->pool);
     lp_vec_push(&worker->sessions, session);

@@ -109,6 +109,25 @@ static bool got_answer(uint32_t peer, size_t from) {
   return false;
 }
 
+static lp_status open_numbered(uint32_t peer, uint64_t number, lp_diag *diag) {
+  Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
+  open.session = number;
+  return worker_session_open(worker, peer, &open, diag);
+}
+
+/* A connection that opens session after session leaves room for the others. */
+LP_TEST(sessions_of_a_connection_are_limited) {
+  enum { MOST = 64 };
+  for (uint64_t number = 0; number < MOST; number++)
+    ck_assert_int_eq(open_numbered(1, number, NULL), LP_OK);
+  lp_diag *diag = lp_diag_create();
+  ck_assert_int_eq(open_numbered(1, MOST, diag), LP_FAILED);
+  ck_assert_ptr_nonnull(strstr(toy_error(diag), "the connection has 64 open sessions"));
+  ck_assert_int_eq(open_numbered(1, MOST - 1, NULL), LP_OK); /* opened anew */
+  ck_assert_int_eq(open_numbered(2, 0, NULL), LP_OK);
+  lp_diag_free(diag);
+}
+
 /* A run that no device of ours requests. After a run from position 0 that failed, the old cache is not continued. */
 LP_TEST(runs_that_do_not_fit) {
   open_session(1);
