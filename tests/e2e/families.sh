@@ -42,11 +42,7 @@ for folder in "$1"/*/; do
   share_in_layers "$work/ir" | awk '{ exit !($1 >= 99) }' ||
     fail "$family: $(share_in_layers "$work/ir") % of the work is in layers that have a name, wanted 99 %"
   [ -f "$folder/tokens.json" ] || continue
-  for i in 1 2 3; do
-    want=$(row "$folder/tokens.json" tokens "$i")
-    same "$family, prompt $i" "$want" \
-      "$(tokens "$work/$family.llmpart" "$(row "$folder/tokens.json" prompts "$i")" "$(length "$want")")"
-  done
+  same_lists "$family" "$folder/tokens.json"
 done
 [ -n "${family:-}" ] || fail "there are no models in $1"
 finish

@@ -6,11 +6,7 @@ for folder in "$1"/*/; do
   family=$(basename "$folder")
   case $family in mistral-* | *-own-head) part quick ;; *) part long ;; esac || continue
   compile "$folder" "$work/$family.llmpart" -O1 || continue
-  for i in 1 2 3; do
-    want=$(row "$folder/tokens.json" tokens "$i")
-    same "$family, prompt $i" "$want" \
-      "$(tokens "$work/$family.llmpart" "$(row "$folder/tokens.json" prompts "$i")" "$(length "$want")")"
-  done
+  same_lists "$family" "$folder/tokens.json"
 done
 [ -n "${family:-}" ] || fail "there are no models in $1"
 finish

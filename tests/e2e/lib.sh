@@ -110,6 +110,13 @@ rows() { # rows FILE KEY: the lists of tokens.json's KEY, a line each: 1,2,3
 
 row() { rows "$1" "$2" | sed -n "$3p"; } # row FILE KEY NUMBER
 
+same_lists() { # same_lists NAME TOKENS.json: $work/NAME.llmpart generates the lists of the first three prompts
+  for i in 1 2 3; do
+    want=$(row "$2" tokens "$i")
+    same "$1, prompt $i" "$want" "$(tokens "$work/$1.llmpart" "$(row "$2" prompts "$i")" "$(length "$want")")"
+  done
+}
+
 length() { echo "$1" | awk -F, '{ print NF }'; } # length 1,2,3
 
 number() { # number FILE KEY: the first value of "KEY": in a JSON file

@@ -6,11 +6,7 @@ for folder in "$1"/*/; do
   case=$(basename "$folder")
   case $case in llama) part quick ;; *) part long ;; esac || continue
   compile "$folder/model" "$work/$case.llmpart" -O1 --lora="$folder/adapter0" || continue
-  for i in 1 2 3; do
-    want=$(row "$folder/tokens.json" tokens "$i")
-    same "$case, prompt $i" "$want" \
-      "$(tokens "$work/$case.llmpart" "$(row "$folder/tokens.json" prompts "$i")" "$(length "$want")")"
-  done
+  same_lists "$case" "$folder/tokens.json"
 done
 [ -n "${case:-}" ] || fail "there are no models in $1"
 part quick || finish
