@@ -44,8 +44,9 @@ double lp_session_timeout_ms(const lp_session *session); /* the longest wait for
  * measured link. A remote session must be connected. */
 LP_MUST_USE lp_status lp_session_choose_plan(lp_session *session, int64_t length, int64_t most, lp_generation *out,
                                              lp_diag *diag);
-/* The tokens of a part of a prompt, at whose end a generation can be stopped: prefill runs the first part, decode the
- * others. INT64_MAX: the prompt runs at once, since decode runs layers elsewhere or the model has an encoder. */
+/* The number of tokens in each part of a long prompt. A generation can be stopped after each part. Prefill runs the
+ * first part, decode the others. INT64_MAX: the prompt runs in one part, because decode runs some layers on another
+ * side than prefill, or because the model has an encoder. */
 int64_t lp_session_prompt_part(const lp_session *session, int32_t prefill, int32_t decode);
 
 #endif

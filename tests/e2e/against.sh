@@ -49,13 +49,13 @@ if part quick; then
   check_row tests/models/plain-mlp expected '1 passed, 0 failed'
   [ -n "$has_runtime" ] && {
     check_row tests/models/llama onnxruntime '8 passed, 0 failed, 0 unsupported'
-    # A runtime whose results are zeros is a difference.
+    # A runtime that returns zeros must be reported as different.
     printf '#!/bin/sh\nexec "%s" -c "$(printf %%s "$2" | sed "s/write(ctypes.string_at.*/write(bytes(size))/")" "$3" "$4"\n' \
       "$(command -v "$python")" >"$work/python"
     LLMPART_PYTHON=$work/python "$LLMPART" verify "$small" --against=onnxruntime >"$work/out" 2>"$work/err"
     same 'the exit status of other results' 4 $?
     grep -q 'failed: logits differ by' "$work/out" || fail "other results: $(cat "$work/out" "$work/err")"
-    # So is a model with one other weight.
+    # A model with one changed weight, too.
     change_onnx "$small" "/^ *raw_data: \"\($one_f32\)*\"\$/s/$one_f32/\\\\000\\\\000\\\\000@/" "$work/mutant.onnx"
     printf '#!/bin/sh\nexec "%s" -c "$2" "%s" "$4"\n' "$(command -v "$python")" "$work/mutant.onnx" >"$work/python"
     LLMPART_PYTHON=$work/python "$LLMPART" verify "$small" --against=onnxruntime >"$work/out" 2>"$work/err"

@@ -53,7 +53,7 @@ compile() { # compile MODEL OUT [option ...]: without --device and its like, a d
   return 1
 }
 
-seal() { # seal BUNDLE: renews the seal of a manifest whose lines were changed
+seal() { # seal BUNDLE: computes the seal again after a test has changed lines of the manifest
   sed '/^ "seal": /,$d' "$1/manifest.json" >"$work/unsealed"
   printf ' "seal": "%s"\n}\n' "$(sha256sum <"$work/unsealed" | cut -d ' ' -f 1)" | cat "$work/unsealed" - >"$1/manifest.json"
 }
