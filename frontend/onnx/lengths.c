@@ -64,15 +64,20 @@ static bool takes_tokens(const Onnx__GraphProto *graph) {
   return false;
 }
 
-static bool rolls(const Onnx__NodeProto *node) {
+static int64_t number_of(const Onnx__NodeProto *node, const char *name) {
   for (size_t i = 0; i < node->n_attribute; i++)
-    if (lp_streq(lp_text(node->attribute[i]->name), "sliding_window_cache") && node->attribute[i]->i != 0) return true;
-  return false;
+    if (lp_streq(lp_text(node->attribute[i]->name), name)) return node->attribute[i]->i;
+  return 0;
+}
+
+/* Tells whether the operator evicts rows from its cache that its window may still show; it needs a window to evict. */
+static bool evicts_seen_rows(const Onnx__NodeProto *node) {
+  return number_of(node, "sliding_window_cache") && number_of(node, "local_window_size") < 1;
 }
 
 bool lp_is_open_buffer(const Onnx__GraphProto *graph, const Onnx__NodeProto *node) {
   if (!lp_streq(lp_text(node->op_type), "GroupQueryAttention") || node->n_input < 5 || node->n_output < 3) return false;
-  if (rolls(node) || !takes_tokens(graph)) return false;
+  if (evicts_seen_rows(node) || !takes_tokens(graph)) return false;
   for (size_t i = 3; i < 5; i++) {
     const char *past = lp_text(node->input[i]), *present = lp_text(node->output[i - 2]);
     if (count_uses(graph, past) != 1 || count_uses(graph, present) != 0 || !is_output(graph, present)) return false;

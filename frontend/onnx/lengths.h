@@ -12,8 +12,9 @@ bool lp_is_constant_length(const Onnx__GraphProto *graph, const Onnx__TypeProto_
                            int32_t axis);
 /* Tells whether a GroupQueryAttention may grow its caches although the file declares presents as long as pasts. The
  * operator reads as many rows of a buffer as its lengths say and writes the new rows after them, so a generation
- * computes the same with buffers and with caches that grow. Only the node may read pasts and presents, the graph must
- * take tokens, and the cache must not be one of a window. */
+ * computes the same with buffers and with caches that grow. The same is true of a buffer as long as the node's window
+ * (sliding_window_cache), which keeps all rows that the window shows. Only the node may read pasts and presents, and
+ * the graph must take tokens. */
 bool lp_is_open_buffer(const Onnx__GraphProto *graph, const Onnx__NodeProto *node);
 /* Tells whether an input of the graph has such an axis. */
 bool lp_has_constant_length(const Onnx__GraphProto *graph);

@@ -132,10 +132,13 @@ static void group_query_form(const normaliser *n) {
   const Onnx__TensorShapeProto__Dimension *present = declared_dim(graph->output, graph->n_output, present_name, 2);
   if (!past || !present || past->value_case != present->value_case) return;
   bool generates = n->im->options && n->im->options->frees_lengths, open = lp_is_open_buffer(graph, n->node);
-  if (past->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
-    n->form->shares_buffer = past->dim_value == present->dim_value && !(n->im->frees_lengths && open);
-  if (past->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM)
-    n->form->shares_buffer = lp_streq(lp_text(past->dim_param), lp_text(present->dim_param)) && !(generates && open);
+  bool constant = past->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+  bool grows = open && (constant ? n->im->frees_lengths : generates);
+  if (grows) consume(n, "sliding_window_cache");
+  if (constant)
+    n->form->shares_buffer = past->dim_value == present->dim_value && !grows;
+  else if (past->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM)
+    n->form->shares_buffer = lp_streq(lp_text(past->dim_param), lp_text(present->dim_param)) && !grows;
 }
 
 /* Before opset 7 a slope per channel belonged to axis 1, and did not broadcast from the last axis. */

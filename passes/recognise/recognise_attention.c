@@ -1,5 +1,5 @@
 /* Recognises softmax(scores of q.k^T) . v as Attention. It handles scales before the product, batch and heads on one
- * axis, keys that are transposed before or after they join the past, repeated key and value heads (GQA), and
+ * axis, keys that are transposed before or after they join the past, repeated key and value heads (GQA), sinks, and
  * probabilities guarded against empty rows. recognise_scores.c handles the operators between product and softmax. */
 #include "base/poly.h"
 #include "passes/recognise/recognise.h"
@@ -10,6 +10,7 @@
 typedef struct {
   lp_value *q, *k, *v; /* [b, heads, s, d], [b, kv_heads, t, d] */
   lp_value *mask;      /* additive or bool, or NULL */
+  lp_value *sinks;     /* f32 [heads], or NULL */
   double scale, softcap;
   lp_op *last; /* the product that Attention replaces */
 } attention_match;
@@ -159,8 +160,7 @@ static lp_value *unrepeat(lp_value *value) {
 }
 
 /* Finds the operator that multiplies the probabilities by v, through casts, views, Dropout and a guard against NaN. */
-static lp_op *match_context(lp_op *softmax, lp_value **probabilities) {
-  lp_value *value = softmax->out[0];
+static lp_op *match_context(lp_value *value, lp_value **probabilities) {
   for (int step = 0; step < 6; step++) {
     lp_op *product = NULL, *guard = NULL, *through = NULL;
     for (const lp_use *use = value->uses; use; use = use->next) {
@@ -181,6 +181,74 @@ static lp_op *match_context(lp_op *softmax, lp_value **probabilities) {
   return NULL;
 }
 
+/* ---- sinks ------------------------------------------------------------------------------------------------------- */
+
+/* A sink is a logit of a head that takes part in the softmax and has no value: softmax(concat(scores, sinks))[:-1]. */
+typedef struct {
+  lp_value *scores;  /* before the sinks join them */
+  lp_value *weights; /* without those of the sinks */
+  lp_value *sinks;   /* f32 [heads]; NULL: none */
+} sink_match;
+
+/* x of x - max(x): a shift that leaves the softmax as it is. */
+static lp_value *unshifted(lp_value *x) {
+  lp_op *sub = lp_match_def(x, LP_ONNX_Sub);
+  lp_op *max = sub ? lp_match_def(lp_op_in(sub, 1), LP_ONNX_ReduceMax) : NULL;
+  bool same = max && lp_match_last_axis(max) && lp_match_peel(lp_op_in(max, 0)) == lp_match_peel(lp_op_in(sub, 0));
+  return same ? lp_op_in(sub, 0) : x;
+}
+
+/* The logits of [b, heads, s, 1] that are equal for all sequences and rows, as f32 [heads]; NULL for another form. */
+static lp_value *head_logits(lp_build *b, lp_value *column) {
+  int64_t heads, width, own, size;
+  lp_type type = column->type;
+  if (!lp_type_static_dim(type, 1, &heads) || !lp_type_static_dim(type, 3, &width) || width != 1) return NULL;
+  lp_value *x = lp_match_peel(column);
+  while (lp_op_is(x->def, LP_ONNX_Expand))
+    x = lp_match_peel(lp_op_in(x->def, 0));
+  if (x->type.rank < 3 || !lp_type_static_dim(x->type, -3, &own) || own != heads) return NULL;
+  if (!lp_type_static_numel(x->type, &size) || size != heads || !lp_match_input_free(x)) return NULL;
+  lp_value *in[] = {x, lp_build_i64s(b, &heads, 1)};
+  return lp_build_cast(b, lp_build_value(b, LP_ONNX_Reshape, 2, in), LP_F32);
+}
+
+static bool all_known(const lp_value *value, int64_t wanted) {
+  int64_t number;
+  for (int32_t i = 0; i < value->known_count; i++)
+    if (!lp_known_i64(value, i, &number) || number != wanted) return false;
+  return value->known_count > 0;
+}
+
+static bool same_shape(lp_type a, lp_type b) {
+  bool same = a.rank == b.rank;
+  for (int32_t i = 0; i < a.rank && same; i++)
+    same = lp_poly_equal(a.dim[i], b.dim[i]);
+  return same;
+}
+
+/* The leading part of the softmax that has the shape of the scores; NULL when the graph takes another. */
+static lp_value *weights_of_keys(lp_op *softmax, const lp_value *scores) {
+  lp_op *slice = lp_match_user(softmax->out[0]);
+  if (!lp_op_is(slice, LP_ONNX_Slice) || !same_shape(slice->out[0]->type, scores->type)) return NULL;
+  bool ahead = slice->in_count < 5 || !lp_op_in(slice, 4) || all_known(lp_op_in(slice, 4), 1);
+  return ahead && all_known(lp_op_in(slice, 1), 0) ? slice->out[0] : NULL;
+}
+
+/* Fails when logits join the scores that are not sinks. */
+static bool match_sinks(lp_build *b, lp_op *softmax, sink_match *m) {
+  lp_op *concat = lp_match_def(unshifted(lp_op_in(softmax, 0)), LP_ONNX_Concat);
+  *m = (sink_match){.scores = lp_op_in(softmax, 0), .weights = softmax->out[0]};
+  if (!concat) return true;
+  int64_t axis = lp_op_i64(concat, "axis", 0);
+  if (concat->in_count != 2 || concat->out[0]->type.rank != 4 || (axis != 3 && axis != -1)) return false;
+  m->scores = lp_op_in(concat, 0);
+  m->weights = weights_of_keys(softmax, m->scores);
+  m->sinks = m->weights ? head_logits(b, lp_op_in(concat, 1)) : NULL;
+  return m->sinks != NULL;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
 /* [b, h, s, t] or, with batch and heads on one axis, [b * h, s, t] of the same sizes. */
 static bool same_rows(lp_type scores, lp_type product) {
   for (int32_t i = 1; i <= 2; i++)
@@ -193,11 +261,15 @@ static bool match_attention(lp_build *b, lp_op *softmax, attention_match *m) {
   int64_t axis = lp_op_i64(softmax, "axis", -1);
   lp_type type = softmax->out[0]->type;
   lp_scores scores;
+  sink_match sink;
   if (type.dtype == LP_F64) return false; /* attention is computed in f32 */
   if (type.rank < 3 || type.rank > 4 || (axis != -1 && axis != type.rank - 1)) return false;
-  m->last = match_context(softmax, &probabilities);
+  if (!match_sinks(b, softmax, &sink)) return false;
+  type = sink.weights->type;
+  m->sinks = sink.sinks;
+  m->last = match_context(sink.weights, &probabilities);
   if (!m->last || lp_op_in(m->last, 0) != probabilities || !same_rows(type, probabilities->type)) return false;
-  if (!lp_match_scores(b, lp_op_in(softmax, 0), &scores)) return false;
+  if (!lp_match_scores(b, sink.scores, &scores)) return false;
   lp_type product = scores.product->out[0]->type;
   if (product.rank < 3 || product.rank > 4 || !same_rows(type, product)) return false;
   if (scores.mask && scores.mask->type.rank == 0) return false;
@@ -227,12 +299,13 @@ static bool match_attention(lp_build *b, lp_op *softmax, attention_match *m) {
 static lp_status replace(lp_build *b, const attention_match *m) {
   lp_dtype dtype = m->k->type.dtype;
   b->before = m->last;
-  lp_value *in[] = {lp_build_cast(b, m->q, dtype), m->k, lp_build_cast(b, m->v, dtype), m->mask},
-           *old = m->last->out[0];
+  lp_value *in[] = {
+      lp_build_cast(b, m->q, dtype), m->k, lp_build_cast(b, m->v, dtype), m->mask, NULL, NULL, NULL, m->sinks};
+  lp_value *old = m->last->out[0];
   if (!in[0] || !in[2]) return LP_FAILED;
   const lp_poly *dims[] = {m->q->type.dim[0], m->q->type.dim[1], m->q->type.dim[2], m->v->type.dim[3]};
   lp_type type = lp_type_make(b->module, dtype, 4, old->type.rank == 4 ? old->type.dim : dims);
-  lp_op *op = lp_op_create(b->module, LP_ONNX_Attention, b->loc, m->mask ? 4 : 3, in, 1, &type);
+  lp_op *op = lp_op_create(b->module, LP_ONNX_Attention, b->loc, m->sinks ? 8 : m->mask ? 4 : 3, in, 1, &type);
   lp_op_set_f64(b->module, op, "scale", m->scale);
   lp_op_set_i64(b->module, op, "is_causal", 0);
   if (m->softcap != 0) lp_op_set_f64(b->module, op, "softcap", fabs(m->softcap));

@@ -40,6 +40,16 @@ def float_activations(path: Path) -> Iterator[Path]:
     copy.unlink()
 
 
+def windows(nodes: Any) -> dict[str, int]:
+    """The caches that keep only a window, and its size."""
+    sizes = {}
+    for node in nodes:
+        values = {a.name: a.i for a in node.attribute}
+        if node.op_type == "GroupQueryAttention" and values.get("sliding_window_cache"):
+            sizes |= dict.fromkeys(node.input[3:5], values["local_window_size"])
+    return sizes
+
+
 class Decoder:
     """A model's session, and how the names and sizes of its inputs follow the protocol of a generation."""
 
@@ -56,6 +66,7 @@ class Decoder:
         self.rng = np.random.default_rng(5)
         nodes = onnx.load(path, load_external_data=False).graph.node
         self.packs = any(node.op_type == "GroupQueryAttention" for node in nodes)  # it takes a mask for lengths: padding on the right
+        self.windows = windows(nodes)
 
     @property
     def crosses(self) -> bool:
@@ -86,7 +97,7 @@ class Decoder:
         if sizes[-1] is None:
             heads = self.size("num_attention_heads", "n_head", "n_heads", "num_heads")
             sizes[-1] = self.config.get("head_dim") or self.size("hidden_size", "n_embd", "d_model") // heads
-        length = SOURCE if "encoder" in name or "cross" in name else past
+        length = self.windows.get(name, SOURCE if "encoder" in name or "cross" in name else past)
         return np.zeros([length if n is None else n for n in sizes], self.kind(name))
 
     def feeds(self, ids: np.ndarray, mask: np.ndarray, states: Values) -> Values:

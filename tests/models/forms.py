@@ -78,6 +78,7 @@ class Parts:
     turn: Callable[[Graph, str], str] = lambda g, x: x  # rotary positions of queries and keys
     head: Callable[[Graph, str], str] = plain_head  # hidden states -> "logits"
     mlp: Callable[[Graph, str, int], str] = plain_mlp
+    weigh: Callable[[Graph, str, int], str] = lambda g, scores, layer: g.op("Softmax", scores, axis=-1)
     layers: int = LAYERS
 
 
@@ -91,7 +92,7 @@ def attention(g: Graph, x: str, layer: int, mask: str, parts: Parts) -> tuple[st
     values, present_value = parts.append(g, layer, "value", heads["value"])
     scores = g.op("MatMul", heads["query"], g.op("Transpose", keys, perm=[0, 1, 3, 2]))
     scores = g.op("Add", g.op("Mul", scores, np.float32(HEAD**-0.5)), mask)
-    rows = g.op("Transpose", g.op("MatMul", g.op("Softmax", scores, axis=-1), values), perm=[0, 2, 1, 3])
+    rows = g.op("Transpose", g.op("MatMul", parts.weigh(g, scores, layer), values), perm=[0, 2, 1, 3])
     out = g.op("MatMul", g.op("Reshape", rows, [0, 0, WIDTH]), g.weight(f"{layer}.out", WIDTH, WIDTH))
     return out, [present_key, present_value]
 
@@ -160,6 +161,18 @@ def keys_transposed(g: Graph, layer: int, part: str, new: str) -> tuple[str, str
     return g.op("Transpose", joined, perm=[0, 1, 3, 2]), joined
 
 
+# ---- sinks ---------------------------------------------------------------------------------------------------------
+
+
+def weights_with_sinks(g: Graph, scores: str, layer: int) -> str:
+    """transformers' gpt-oss: a logit of each head joins the softmax, and its weight is dropped."""
+    sizes = g.op("Concat", g.size("input_ids", 0), [1], g.size("input_ids", 1), [1], axis=0)
+    sinks = g.op("Expand", g.op("Reshape", g.weight(f"{layer}.sinks", HEADS), [1, HEADS, 1, 1]), sizes)
+    both = g.op("Concat", scores, sinks, axis=-1)
+    weights = g.op("Softmax", g.op("Sub", both, g.op("ReduceMax", both, axes=[-1], keepdims=1)), axis=-1)
+    return g.op("Slice", weights, [0], [-1], [3])
+
+
 # ---- models --------------------------------------------------------------------------------------------------------
 
 Shape = list[int | str | None]
@@ -203,6 +216,13 @@ def positions(past: int, new: int) -> dict[str, np.ndarray]:
 
 def ones(past: int, new: int) -> dict[str, np.ndarray]:
     return positions(past, new) | {"attention_mask": np.ones((1, past + new), np.int64)}
+
+
+def sinks() -> Model:
+    g = Graph()
+    decoder(g, Parts(own_mask, usual, weigh=weights_with_sinks))
+    inputs, outputs = protocol((IDS, ["batch", "total"]))
+    return Model(inputs, outputs, g.nodes, g.initializers(), ones)
 
 
 def merged() -> Model:
@@ -363,6 +383,7 @@ def cache_whole() -> Model:
 # ---- buffers -------------------------------------------------------------------------------------------------------
 
 WIDE, BUFFER = 16, 32  # the head size that GroupQueryAttention's rotary positions need; the positions of a buffer
+WINDOW = 4
 
 
 def lengths_of_mask(g: Graph) -> list[str]:
@@ -372,9 +393,10 @@ def lengths_of_mask(g: Graph) -> list[str]:
     return [g.op("Cast", size, to=TensorProto.INT32) for size in (counts, total)]
 
 
-def group_query(before: int | str, after: int | str, lengths: Callable[[Graph], list[str]] = lengths_of_mask, **fixed: int) -> Model:
+def group_query(before: int | str, after: int | str, lengths: Callable[[Graph], list[str]] = lengths_of_mask, window: int = 0,
+                **fixed: int) -> Model:
     """A decoder of GroupQueryAttention. `before` and `after` are the lengths that the file declares for pasts and presents,
-    `fixed` has the sizes of other inputs."""
+    `fixed` has the sizes of other inputs. The first layer may keep only a window, and has sinks then."""
     g, tables = Graph(), rotary_table(PLACES, 50.0, WIDE)
     cos_sin = [g.constant(tables["cos"]), g.constant(tables["sin"])]
     x, sizes = g.op("Gather", g.weight("embedding", VOCAB, WIDTH), "input_ids"), lengths(g)
@@ -382,8 +404,10 @@ def group_query(before: int | str, after: int | str, lengths: Callable[[Graph], 
         heads = [g.op("MatMul", x, g.weight(f"{layer}.{part}", WIDTH, HEADS * WIDE)) for part in ("query", "key", "value")]
         caches = [past_name(layer, part) for part in ("key", "value")]
         results = [f"attended.{layer}", *(name.replace("past_key_values", "present") for name in caches)]
-        g.nodes.append(helper.make_node("GroupQueryAttention", [*heads, *caches, *sizes, *cos_sin], results, domain="com.microsoft",
-                                        num_heads=HEADS, kv_num_heads=HEADS, do_rotary=1, name=results[0]))
+        more = {"local_window_size": window, "sliding_window_cache": 1} if window and layer == 0 else {}
+        last = ["", "", g.weight(f"{layer}.sinks", HEADS)] if more else []
+        g.nodes.append(helper.make_node("GroupQueryAttention", [*heads, *caches, *sizes, *cos_sin, *last], results, domain="com.microsoft",
+                                        num_heads=HEADS, kv_num_heads=HEADS, do_rotary=1, name=results[0], **more))
         x = g.op("Add", x, g.op("MatMul", results[0], g.weight(f"{layer}.out", HEADS * WIDE, WIDTH)))
         x = g.op("LayerNormalization", x, g.weight(f"{layer}.gain", WIDTH), g.weight(f"{layer}.bias", WIDTH), axis=-1)
     plain_head(g, x)
@@ -429,6 +453,14 @@ def buffer_fixed() -> Model:
 def buffer_lengths() -> Model:
     """The lengths are inputs."""
     return group_query("past", "grown", lambda g: ["seqlens_k", "total_sequence_length"])
+
+
+def buffer_window() -> Model:
+    """onnxruntime-genai's models with sliding windows: the first layer's cache has only the rows of its window."""
+    model = group_query("past", "grown", window=WINDOW)
+    for entries, rows in ((model.inputs, "window"), (model.outputs, "window after")):
+        entries |= {name: (FLOATS, ["batch", HEADS, rows, WIDE]) for name in entries if ".0." in name}
+    return model
 
 
 # ---- logits --------------------------------------------------------------------------------------------------------
@@ -511,7 +543,7 @@ def rope_if() -> Model:
     return Model(inputs, dict(zip(results, outputs.values())), g.nodes, g.initializers(), ones)
 
 
-FORMS = {"merged": merged, "mask-added": mask_added, "mask-shows": mask_shows, "mask-hides": mask_hides,
+FORMS = {"merged": merged, "sinks": sinks, "buffer-window": buffer_window, "mask-added": mask_added, "mask-shows": mask_shows, "mask-hides": mask_hides,
          "mask-number": mask_number, "rope-if": rope_if, "sizes-open": sizes_open, "sizes-fixed": sizes_fixed,
          "cache-tokens-first": cache_tokens_first, "cache-keys-transposed": cache_keys_transposed, "cache-widened": cache_widened,
          "cache-tokens-first": cache_tokens_first, "cache-keys-transposed": cache_keys_transposed,
@@ -540,7 +572,7 @@ def greedy(model: Model, path: Path, prompt: list[int]) -> list[int]:
     caches = [name for name in model.inputs if name.startswith("past")]
     cache = {}
     for name in caches:
-        shape = [1 if d == "batch" else 0 if d == "past" else d for d in model.inputs[name][1]]
+        shape = [{"batch": 1, "past": 0, "window": WINDOW}.get(d, d) for d in model.inputs[name][1]]
         cache[name] = np.zeros(shape, helper.tensor_dtype_to_np_dtype(model.inputs[name][0]))
     ids, tokens, past = list(prompt), [], 0
     for _ in range(STEPS):

@@ -1,0 +1,81 @@
+// RUN: llmpart opt %s -p fold,recognise --split-input-file --verify-each | FileCheck %s
+// A logit of each head that joins the softmax and has no value is an operand of Attention.
+
+// CHECK: %[[SINKS:.*]] = "onnx.Reshape"(%{{.*}}, %{{.*}}) {{.*}} -> tensor<2xf32>
+// CHECK: "onnx.Attention"(%{{.*}}, %{{.*}}, %{{.*}}, %[[SINKS]]) {is_causal = 0 : i64, operand_mask = "11100001", scale = 1.0e+00 : f64}
+// CHECK-NOT: "onnx.Softmax"
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%q: tensor<?x2x?x4xf32, ["b", "s"]>, %k: tensor<?x2x?x4xf32, ["b", "s"]>, %v: tensor<?x2x?x4xf32, ["b", "s"]>):
+    %logits = "llmpart.constant"() {value = dense<[[[[0.5]], [[-2.0]]]]> : tensor<1x2x1x1xf32>} : () -> tensor<1x2x1x1xf32>
+    %start = "llmpart.constant"() {value = dense<0> : tensor<1xi64>} : () -> tensor<1xi64>
+    %end = "llmpart.constant"() {value = dense<-1> : tensor<1xi64>} : () -> tensor<1xi64>
+    %axis = "llmpart.constant"() {value = dense<3> : tensor<1xi64>} : () -> tensor<1xi64>
+    %kt = "onnx.Transpose"(%k) {perm = array<i64: 0, 1, 3, 2>} : (tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x4x?xf32, ["b", "s"]>
+    %x = "onnx.MatMul"(%q, %kt) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x4x?xf32, ["b", "s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "s"]>
+    %rows = "onnx.ReduceMax"(%x, %axis) {keepdims = 1 : i64} : (tensor<?x2x?x?xf32, ["b", "s", "s"]>, tensor<1xi64>) -> tensor<?x2x?x1xf32, ["b", "s"]>
+    %sizes = "onnx.Shape"(%rows) : (tensor<?x2x?x1xf32, ["b", "s"]>) -> tensor<4xi64>
+    %sinks = "onnx.Expand"(%logits, %sizes) : (tensor<1x2x1x1xf32>, tensor<4xi64>) -> tensor<?x2x?x1xf32, ["b", "s"]>
+    %both = "onnx.Concat"(%x, %sinks) {axis = -1 : i64} : (tensor<?x2x?x?xf32, ["b", "s", "s"]>, tensor<?x2x?x1xf32, ["b", "s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "1+s"]>
+    %max = "onnx.ReduceMax"(%both, %axis) {keepdims = 1 : i64} : (tensor<?x2x?x?xf32, ["b", "s", "1+s"]>, tensor<1xi64>) -> tensor<?x2x?x1xf32, ["b", "s"]>
+    %less = "onnx.Sub"(%both, %max) : (tensor<?x2x?x?xf32, ["b", "s", "1+s"]>, tensor<?x2x?x1xf32, ["b", "s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "1+s"]>
+    %p = "onnx.Softmax"(%less) {axis = -1 : i64} : (tensor<?x2x?x?xf32, ["b", "s", "1+s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "1+s"]>
+    %w = "onnx.Slice"(%p, %start, %end, %axis) : (tensor<?x2x?x?xf32, ["b", "s", "1+s"]>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x2x?x?xf32, ["b", "s", "s"]>
+    %y = "onnx.MatMul"(%w, %v) : (tensor<?x2x?x?xf32, ["b", "s", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    "llmpart.return"(%y) : (tensor<?x2x?x4xf32, ["b", "s"]>) -> ()
+  }) {inputs = ["q", "k", "v"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+// -----
+// The weights without the first key's are not those of the keys.
+
+// CHECK-NOT: "onnx.Attention"
+// CHECK: "onnx.Softmax"
+// CHECK-NOT: "onnx.Attention"
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%q: tensor<?x2x?x4xf32, ["b", "s"]>, %k: tensor<?x2x?x4xf32, ["b", "s"]>, %v: tensor<?x2x?x4xf32, ["b", "s"]>):
+    %logits = "llmpart.constant"() {value = dense<[[[[0.5]], [[-2.0]]]]> : tensor<1x2x1x1xf32>} : () -> tensor<1x2x1x1xf32>
+    %start = "llmpart.constant"() {value = dense<1> : tensor<1xi64>} : () -> tensor<1xi64>
+    %end = "llmpart.constant"() {value = dense<9223372036854775807> : tensor<1xi64>} : () -> tensor<1xi64>
+    %axis = "llmpart.constant"() {value = dense<3> : tensor<1xi64>} : () -> tensor<1xi64>
+    %kt = "onnx.Transpose"(%k) {perm = array<i64: 0, 1, 3, 2>} : (tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x4x?xf32, ["b", "s"]>
+    %x = "onnx.MatMul"(%q, %kt) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x4x?xf32, ["b", "s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "s"]>
+    %rows = "onnx.ReduceMax"(%x, %axis) {keepdims = 1 : i64} : (tensor<?x2x?x?xf32, ["b", "s", "s"]>, tensor<1xi64>) -> tensor<?x2x?x1xf32, ["b", "s"]>
+    %sizes = "onnx.Shape"(%rows) : (tensor<?x2x?x1xf32, ["b", "s"]>) -> tensor<4xi64>
+    %sinks = "onnx.Expand"(%logits, %sizes) : (tensor<1x2x1x1xf32>, tensor<4xi64>) -> tensor<?x2x?x1xf32, ["b", "s"]>
+    %both = "onnx.Concat"(%x, %sinks) {axis = -1 : i64} : (tensor<?x2x?x?xf32, ["b", "s", "s"]>, tensor<?x2x?x1xf32, ["b", "s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "1+s"]>
+    %max = "onnx.ReduceMax"(%both, %axis) {keepdims = 1 : i64} : (tensor<?x2x?x?xf32, ["b", "s", "1+s"]>, tensor<1xi64>) -> tensor<?x2x?x1xf32, ["b", "s"]>
+    %less = "onnx.Sub"(%both, %max) : (tensor<?x2x?x?xf32, ["b", "s", "1+s"]>, tensor<?x2x?x1xf32, ["b", "s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "1+s"]>
+    %p = "onnx.Softmax"(%less) {axis = -1 : i64} : (tensor<?x2x?x?xf32, ["b", "s", "1+s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "1+s"]>
+    %w = "onnx.Slice"(%p, %start, %end, %axis) : (tensor<?x2x?x?xf32, ["b", "s", "1+s"]>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x2x?x?xf32, ["b", "s", "s"]>
+    %y = "onnx.MatMul"(%w, %v) : (tensor<?x2x?x?xf32, ["b", "s", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    "llmpart.return"(%y) : (tensor<?x2x?x4xf32, ["b", "s"]>) -> ()
+  }) {inputs = ["q", "k", "v"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+// -----
+// A logit of all heads is no sink of each.
+
+// CHECK-NOT: "onnx.Attention"
+// CHECK: "onnx.Softmax"
+// CHECK-NOT: "onnx.Attention"
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%q: tensor<?x2x?x4xf32, ["b", "s"]>, %k: tensor<?x2x?x4xf32, ["b", "s"]>, %v: tensor<?x2x?x4xf32, ["b", "s"]>):
+    %logits = "llmpart.constant"() {value = dense<0.5> : tensor<1x1x1x1xf32>} : () -> tensor<1x1x1x1xf32>
+    %start = "llmpart.constant"() {value = dense<0> : tensor<1xi64>} : () -> tensor<1xi64>
+    %end = "llmpart.constant"() {value = dense<-1> : tensor<1xi64>} : () -> tensor<1xi64>
+    %axis = "llmpart.constant"() {value = dense<3> : tensor<1xi64>} : () -> tensor<1xi64>
+    %kt = "onnx.Transpose"(%k) {perm = array<i64: 0, 1, 3, 2>} : (tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x4x?xf32, ["b", "s"]>
+    %x = "onnx.MatMul"(%q, %kt) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x4x?xf32, ["b", "s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "s"]>
+    %rows = "onnx.ReduceMax"(%x, %axis) {keepdims = 1 : i64} : (tensor<?x2x?x?xf32, ["b", "s", "s"]>, tensor<1xi64>) -> tensor<?x2x?x1xf32, ["b", "s"]>
+    %sizes = "onnx.Shape"(%rows) : (tensor<?x2x?x1xf32, ["b", "s"]>) -> tensor<4xi64>
+    %sinks = "onnx.Expand"(%logits, %sizes) : (tensor<1x1x1x1xf32>, tensor<4xi64>) -> tensor<?x2x?x1xf32, ["b", "s"]>
+    %both = "onnx.Concat"(%x, %sinks) {axis = -1 : i64} : (tensor<?x2x?x?xf32, ["b", "s", "s"]>, tensor<?x2x?x1xf32, ["b", "s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "1+s"]>
+    %max = "onnx.ReduceMax"(%both, %axis) {keepdims = 1 : i64} : (tensor<?x2x?x?xf32, ["b", "s", "1+s"]>, tensor<1xi64>) -> tensor<?x2x?x1xf32, ["b", "s"]>
+    %less = "onnx.Sub"(%both, %max) : (tensor<?x2x?x?xf32, ["b", "s", "1+s"]>, tensor<?x2x?x1xf32, ["b", "s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "1+s"]>
+    %p = "onnx.Softmax"(%less) {axis = -1 : i64} : (tensor<?x2x?x?xf32, ["b", "s", "1+s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "1+s"]>
+    %w = "onnx.Slice"(%p, %start, %end, %axis) : (tensor<?x2x?x?xf32, ["b", "s", "1+s"]>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x2x?x?xf32, ["b", "s", "s"]>
+    %y = "onnx.MatMul"(%w, %v) : (tensor<?x2x?x?xf32, ["b", "s", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    "llmpart.return"(%y) : (tensor<?x2x?x4xf32, ["b", "s"]>) -> ()
+  }) {inputs = ["q", "k", "v"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
