@@ -168,6 +168,14 @@ static lp_status resolve_gpu(loader *load, lp_side side, const char *path, lp_pr
   return LP_OK;
 }
 
+/* Notes the GPU for which the half was compiled. Older bundles do not name its machine. */
+static void note_gpu(loader *load, lp_side side, const char *path) {
+  const lp_side_desc *desc = &load->bundle->manifest.side[side];
+  const bool named = desc->machine[0] != '\0';
+  lp_note(load->diag, LP_LOC_FILE(path), "the %s's half was made for %s%.60s%s%.60s %.60s%s", lp_side_name(side),
+          named ? "the GPU of '" : "", desc->machine, named ? "' (" : "", desc->triple, desc->march, named ? ")" : "");
+}
+
 static lp_status load_gpu(loader *load, lp_side side) {
   lp_bundle *bundle = load->bundle;
   const lp_side_desc *desc = &bundle->manifest.side[side];
@@ -189,9 +197,7 @@ static lp_status load_gpu(loader *load, lp_side side) {
         .weight_bytes = code->data ? code->weights.size - (size_t)(code->data - (const char *)code->weights.data) : 0,
         .states = bundle->manifest.state_count};
     status = lp_gpu_create(&source, &code->gpu, load->diag);
-    if (status != LP_OK)
-      lp_note(load->diag, LP_LOC_FILE(path), "the %s's half was made for the GPU of '%.60s' (%.60s %.60s)",
-              lp_side_name(side), desc->machine, desc->triple, desc->march);
+    if (status != LP_OK) note_gpu(load, side, path);
   }
   code->sequences = status == LP_OK && lp_gpu_runs_sequences(code->gpu);
   lp_file_unmap(&table);

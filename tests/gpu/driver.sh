@@ -95,6 +95,7 @@ export XDG_CACHE_HOME="$work/empty"
 {
   [ -n "$(ldconfig -p 2>/dev/null | grep libcuda.so.1)" ] || refused 'no driver' 'no NVIDIA driver \(libcuda' env LD_LIBRARY_PATH= $run
   refused 'no GPU' 'there is no NVIDIA GPU' env LP_FAKE_CUDA_GPUS=0 $run
+  grep -q "note: the cloud's half was made for the GPU of 'v100s' (nvptx64-nvidia-cuda sm_70)" "$work/err" || fail "no target: $(cat "$work/err")"
   [ -n "$(ldconfig -p 2>/dev/null | grep libnvrtc)" ] || [ -e /usr/local/cuda ] ||
     refused 'no compiler' 'there is no NVRTC \(libnvrtc.so.12\)' env LD_LIBRARY_PATH="$work/driver" $run
   refused 'an architecture that it lacks' "NVRTC 12.[0-9]* has no sm_53, which 'Fake GPU' is; its oldest is sm_80" env LP_FAKE_CUDA_SM=53 LP_FAKE_NVRTC_ARCHS=80,90 $run
@@ -115,6 +116,15 @@ ptx="$LLMPART compile $model --device=jetson-nano --cloud=v100s --scheduler=clou
     refused 'no compiler for PTX' 'there is no NVRTC' env LD_LIBRARY_PATH="$work/driver" $ptx -o "$work/none.ptx"
 }
 [ ! -e "$work/none.ptx" ] || fail 'PTX without a compiler'
+
+# An older bundle names no machine.
+cp -r "$work/gpu.llmpart" "$work/older.llmpart"
+sed -i 's/"machine": "[^"]*"/"older": true/' "$work/older.llmpart/manifest.json"
+awk '/^ "files": /{ exit } { if (NR > 1) printf "\n"; printf "%s", held; held = $0 } END { sub(/,$/, "", held); printf "\n%s", held }' \
+  "$work/older.llmpart/manifest.json" | tail -n +2 >"$work/described"
+amend "$work/older.llmpart" device/launches.json "s/\(llmpart contract \)[0-9a-f]*/\1$(sha256sum <"$work/described" | cut -d ' ' -f 1)/"
+refused 'an older bundle' 'there is no NVIDIA GPU' env LP_FAKE_CUDA_GPUS=0 "$LLMPART" run "$work/older.llmpart" --tokens=1 -n 1 --in-process
+grep -q "note: the device's half was made for nvptx64-nvidia-cuda sm_53$" "$work/err" || fail "no target: $(cat "$work/err")"
 
 # The worker says the same, and the device's half does without it.
 refused 'a worker without a GPU' 'there is no NVIDIA GPU' env LP_FAKE_CUDA_GPUS=0 "$LLMPART" worker "$work/mixed.llmpart" --listen=127.0.0.1:0

@@ -12,8 +12,8 @@ begin() { # begin MODEL DTYPE: bundles of it, a prompt of 80 tokens, and the tok
   ids=$(row "$models/$1/tokens.json" prompts 1)
   while [ "$(length "$ids")" -lt 80 ]; do ids=$ids,$ids; done
   ids=$(echo "$ids" | cut -d , -f -80)
-  split cpu $cut --dtype-cloud="$2" --kv-dtype=f16
-  split gpu $cut --backend-cloud=cuda --dtype-cloud="$2" --kv-dtype=f16
+  split cpu $cut --cloud=a100 --dtype-cloud="$2" --kv-dtype=f16
+  split gpu $cut --cloud=a100 --backend-cloud=cuda --dtype-cloud="$2" --kv-dtype=f16
   want=$(tokens "$work/cpu.llmpart" "$ids" 3 --in-process)
 }
 

@@ -27,16 +27,7 @@ done
 # A kernel that does not compile, a table that does not fit.
 spoil() { # spoil WHAT FILE SED PATTERN: the sum in the manifest is that of the spoilt file
   cp -r "$work/mixed.llmpart" "$work/spoilt.llmpart"
-  old=$(sha256sum "$work/spoilt.llmpart/$2" | cut -d ' ' -f 1)
-  sed -i "$3" "$work/spoilt.llmpart/$2"
-  new=$(sha256sum "$work/spoilt.llmpart/$2" | cut -d ' ' -f 1)
-  [ "$old" != "$new" ] || fail "$1: nothing was spoilt"
-  bytes=$(wc -c <"$work/spoilt.llmpart/$2")
-  awk -v old="$old" -v new="$new" -v bytes="$bytes" '$0 ~ old { sub(old, new); ours = 1 }
-    ours && /"crc32c"/ { next }
-    ours && /"bytes"/ { sub(/[0-9]+/, bytes); ours = 0 } { print }' "$work/spoilt.llmpart/manifest.json" >"$work/manifest"
-  mv "$work/manifest" "$work/spoilt.llmpart/manifest.json"
-  seal "$work/spoilt.llmpart"
+  amend "$work/spoilt.llmpart" "$2" "$3"
   refused "$1" "$4" "$LLMPART" run "$work/spoilt.llmpart" --tokens=1 -n 1 --in-process
   rm -rf "$work/spoilt.llmpart"
 }

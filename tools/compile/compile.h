@@ -68,6 +68,16 @@ const char *lp_compile_os(const lp_compile *compile, lp_side side);
  * emitted. */
 void lp_compile_note_target(const lp_compile *compile, lp_side side, const lp_half_target *half, lp_diag *diag);
 
+/* Tells whether the side computes the operator of an outlined module. */
+bool lp_compile_runs_op(const lp_op *op, lp_side side);
+/* Refuses --dtype-SIDE=bf16 for a half on a GPU that does not compute in bf16, and names the nearest type. */
+LP_MUST_USE lp_status lp_compile_check_dtype(const lp_compile *compile, lp_side side, const lp_half_target *half,
+                                             lp_diag *diag);
+/* The same, and --kv-dtype=bf16, for a half that runs operators of the outlined module; notes that weights which are
+ * bf16 in the model's file are widened there. */
+LP_MUST_USE lp_status lp_compile_check_types(const lp_compile *compile, const lp_module *module, lp_side side,
+                                             const lp_half_target *half, lp_diag *diag);
+
 /* Tells whether this output needs weights (a bundle, code) or only the graph. */
 bool lp_compile_reads_weights(const lp_compile *compile);
 /* Runs the passes from an imported module to the form that --emit names, and writes the output and the reports

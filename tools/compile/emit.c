@@ -156,7 +156,7 @@ static lp_status find_tokenizer(const lp_compile *compile, int64_t vocab, char *
 static bool runs_on(const lp_module *module, lp_side side) {
   LP_FOR_FUNCS(func, module) {
     LP_FOR_OPS(op, func->region)
-    if (lp_op_attr(op, "segment") && lp_streq(lp_op_str(op, "side", ""), lp_side_name(side))) return true;
+    if (lp_compile_runs_op(op, side)) return true;
   }
   return false;
 }
@@ -166,7 +166,10 @@ static lp_status choose_targets(const lp_compile *compile, const lp_module *modu
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     lp_half_target half;
     LP_TRY(lp_compile_target(compile, (lp_side)i, &half, diag));
-    if (runs_on(module, (lp_side)i)) lp_compile_note_target(compile, (lp_side)i, &half, diag);
+    if (runs_on(module, (lp_side)i)) {
+      LP_TRY(lp_compile_check_types(compile, module, (lp_side)i, &half, diag));
+      lp_compile_note_target(compile, (lp_side)i, &half, diag);
+    }
     request->backend[i] = lp_backend_find(half.backend);
     request->options[i] = emit_options(compile, (lp_side)i, half.march);
     request->machine[i] =
@@ -232,13 +235,15 @@ static lp_status write_gpu_text(const lp_compile *compile, lp_module *module, co
 
 static lp_status write_gpu_code(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   const lp_side side = side_of(compile, LP_SIDE_CLOUD);
-  const lp_emit_options options = code_options(compile, side, emits(compile, "opencl") ? "opencl" : "cuda");
+  const char *backend = emits(compile, "opencl") ? "opencl" : "cuda";
+  const lp_emit_options options = code_options(compile, side, backend);
   if (!runs_on(module, side)) {
     lp_status status =
         lp_error(diag, LP_LOC_FILE("--emit"), "nothing runs on the side '%s' in this plan", lp_side_name(side));
     lp_note(diag, LP_LOC_NONE, "--scheduler=cloud-only puts everything into the cloud, --side=device names the device");
     return status;
   }
+  LP_TRY(lp_compile_check_types(compile, module, side, &(lp_half_target){backend, options.march}, diag));
   if (writes_gpu_text(compile)) return write_gpu_text(compile, module, &options, diag);
   char *path = lp_compile_output(compile);
   lp_status status = lp_cuda_write(module, &options, path, diag);

@@ -100,6 +100,18 @@ static lp_status choose_cut(lp_compile *compile, lp_diag *diag) {
   return LP_OK;
 }
 
+/* The machines limit what a bundle and its report are made of. The other outputs depend on --emit, too. */
+static lp_status check_targets(const lp_compile *compile, lp_diag *diag) {
+  const bool bundle = lp_streq(compile->emit, "bundle") || lp_streq(compile->emit, "report");
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+    lp_half_target half;
+    LP_TRY(lp_compile_target(compile, (lp_side)i, &half, diag));
+    if (bundle && (i == LP_SIDE_DEVICE || compile->cloud))
+      LP_TRY(lp_compile_check_dtype(compile, (lp_side)i, &half, diag));
+  }
+  return LP_OK;
+}
+
 lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
   lp_compile_request *request = &compile->request;
   LP_TRY(check_options(compile, diag));
@@ -110,8 +122,7 @@ lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
     LP_TRY(lp_hw_load(compile->cloud, &compile->cloud_machine, diag));
     LP_TRY(lp_link_load(compile->link ? compile->link : "lan", &compile->link_model, diag));
   }
-  for (int i = 0; i < LP_SIDE_COUNT; i++)
-    LP_TRY(lp_compile_target(compile, (lp_side)i, &(lp_half_target){0}, diag));
+  LP_TRY(check_targets(compile, diag));
   request->device = compile->device_machine;
   request->cloud = compile->cloud_machine;
   request->link = compile->link_model;

@@ -2,6 +2,10 @@
 #include "tools/compile/compile.h"
 
 #include "backend/backend.h"
+#include "ir/ir.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 static bool names_gpu(const char *march) {
   return lp_has_prefix(march, "sm_");
@@ -79,4 +83,63 @@ void lp_compile_note_target(const lp_compile *compile, lp_side side, const lp_ha
           machine->name, gpu ? target->gpu_interface : target->isa, " ", gpu ? target->gpu : target->cpu);
   if (lp_streq(lp_compile_os(compile, side), "macos"))
     lp_note(diag, loc, "there is no runtime for macOS: the code is a library for Linux, and --emit=obj writes Mach-O");
+}
+
+/* ---- types ------------------------------------------------------------------------------------------------------- */
+
+/* Tells whether the GPU of the half computes in bf16: CUDA's do from sm_80 on, others where their machine's file says
+ * so. Processors widen bf16 at no cost. */
+static bool has_bf16(const lp_machine *machine, const lp_half_target *half) {
+  const lp_hw_target *target = &machine->target;
+  if (lp_streq(half->backend, "cuda")) return !names_gpu(half->march) || atoi(half->march + strlen("sm_")) >= 80;
+  return !lp_streq(half->backend, target->gpu_interface) || target->has_type[LP_HW_PEAK_BF16 - LP_HW_PEAK_F32];
+}
+
+static const char *gpu_text(const lp_machine *machine, const lp_half_target *half) {
+  return lp_streq(half->backend, "cuda") ? half->march : machine->target.gpu;
+}
+
+static lp_status refuse_bf16(const lp_machine *machine, const lp_half_target *half, const char *option, lp_diag *diag) {
+  lp_status status =
+      lp_error_as(LP_USAGE, diag, LP_LOC_FILE(option), "'bf16' is nothing that the GPU of '%s' (%s %s) computes in",
+                  machine->name, half->backend, gpu_text(machine, half));
+  lp_note(diag, LP_LOC_FILE(option), "the nearest type that it computes in is f16");
+  return status;
+}
+
+lp_status lp_compile_check_dtype(const lp_compile *compile, lp_side side, const lp_half_target *half, lp_diag *diag) {
+  const bool device = side == LP_SIDE_DEVICE;
+  const char *dtype = device ? compile->request.dtype_device : compile->request.dtype_cloud;
+  const lp_machine *machine = machine_of(compile, side);
+  if (!lp_streq(dtype, "bf16") || has_bf16(machine, half)) return LP_OK;
+  return refuse_bf16(machine, half, device ? "--dtype-device" : "--dtype-cloud", diag);
+}
+
+bool lp_compile_runs_op(const lp_op *op, lp_side side) {
+  return lp_op_attr(op, "segment") && lp_streq(lp_op_str(op, "side", ""), lp_side_name(side));
+}
+
+static bool reads_bf16(const lp_module *module, lp_side side) {
+  LP_FOR_FUNCS(func, module) {
+    LP_FOR_OPS(op, func->region) {
+      if (!lp_compile_runs_op(op, side)) continue;
+      for (int32_t i = 0; i < op->in_count; i++)
+        if (lp_value_is_constant(lp_op_in(op, i)) && lp_op_in(op, i)->type.dtype == LP_BF16) return true;
+    }
+  }
+  return false;
+}
+
+lp_status lp_compile_check_types(const lp_compile *compile, const lp_module *module, lp_side side,
+                                 const lp_half_target *half, lp_diag *diag) {
+  const lp_machine *machine = machine_of(compile, side);
+  if (has_bf16(machine, half)) return LP_OK;
+  if (lp_streq(compile->request.kv_dtype, "bf16")) return refuse_bf16(machine, half, "--kv-dtype", diag);
+  LP_TRY(lp_compile_check_dtype(compile, side, half, diag));
+  if (reads_bf16(module, side))
+    lp_note(diag, LP_LOC_FILE(lp_side_name(side)),
+            "the weights are bf16, which %s %s lacks: each is widened to f32 when it is read; --dtype-%s=f16 stores "
+            "them in a type that '%s' computes in",
+            half->backend, gpu_text(machine, half), lp_side_name(side), machine->name);
+  return LP_OK;
 }
