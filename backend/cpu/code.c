@@ -60,6 +60,7 @@ static lp_status make_call(void *user, lp_side_program *program, lp_op *op, lp_d
   LP_TRY(check_operands(code, program, op, diag));
   cpu_call *call = LP_NEW(code->arena, cpu_call);
   *call = (cpu_call){.base = {op, lp_op_is_joint(code->module, op)}, .rule = cpu_rule_find(op->kind)};
+  call->last_rows = call->base.joint && lp_value_rows(code->module, op->out[0]) == LP_ROWS_LAST;
   if (call->rule->scratch) call->scratch = call->rule->scratch(code->module, op);
   if (call->rule->scratch_rows && call->base.joint) call->scratch_rows = call->rule->scratch_rows(code->module, op);
   call->constant = LP_NEW_ARRAY(code->arena, const cpu_constant *, op->in_count);

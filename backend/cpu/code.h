@@ -14,6 +14,7 @@ typedef struct {
   lp_side_call base; /* first: see lp_side_program */
   const cpu_rule *rule;
   const cpu_constant **constant; /* [in_count]; NULL where the operand is not a constant */
+  bool last_rows;                /* it is row-wise, runs on the last r rows, and its sizes depend on b and r only */
   const lp_poly *scratch;        /* NULL: none */
   const lp_poly *scratch_rows;   /* the call uses scratch only when this exceeds CPU_FEW_ROWS; NULL: always */
 } cpu_call;

@@ -171,6 +171,18 @@ lp_value *harness_i64(harness *h, lp_value *value, const char *name, int64_t num
   return value;
 }
 
+lp_value *harness_last_rows(harness *h, lp_value *x) {
+  const lp_poly *zero = lp_dim_const(h->module, 0), *first = harness_type(h, LP_I64, "s - r").dim[0];
+  int64_t n;
+  char dims[32];
+  if (!lp_type_static_dim(x->type, 2, &n)) harness_fail(h, "the size of a row is not constant");
+  snprintf(dims, sizeof dims, "b,r,%" PRId64, n);
+  lp_value *last = HARNESS_OP(h, LP_OP_SLICE, harness_type(h, x->type.dtype, dims), x);
+  lp_op_set_polys(h->module, last->def, "starts", (const lp_poly *[]){zero, first, zero}, 3);
+  lp_op_set_i64s(h->module, last->def, "steps", (int64_t[]){1, 1, 1}, 3);
+  return last;
+}
+
 lp_value *harness_bool(harness *h, lp_value *value, const char *name, bool on) {
   lp_op_set_bool(h->module, value->def, name, on);
   return value;

@@ -63,6 +63,8 @@ lp_value *harness_str(harness *h, lp_value *value, const char *name, const char 
 lp_value *harness_i64(harness *h, lp_value *value, const char *name, int64_t number);
 lp_value *harness_bool(harness *h, lp_value *value, const char *name, bool on);
 void harness_keep(harness *h, lp_value *value);
+/* The last r rows of x, which is [b, s, n]. */
+lp_value *harness_last_rows(harness *h, lp_value *x);
 /* Appends x to a new cache. */
 lp_value *harness_append(harness *h, lp_value *x, const char *layout, int64_t heads, int64_t d);
 lp_value *harness_append_as(harness *h, lp_dtype dtype, lp_value *x, const char *layout, int64_t heads, int64_t d);

@@ -126,6 +126,18 @@ LP_TEST(unfit_operator_is_named) {
   expect_error(h, "cpu cannot run 'op.softmax'");
 }
 
+static int count_linears(harness *h) {
+  lp_buf text = {0};
+  ck_assert_int_eq(emit(h, "x86-64-v3", LP_EMIT_LLVM_IR, &text), LP_OK);
+  int found = 0;
+  for (const char *at = text.data; (at = strstr(at, "define ")); at += 7) {
+    const char *end = strchr(at, '\n'), *name = strstr(at, "@linear_");
+    found += name && name < end;
+  }
+  lp_buf_free(&text);
+  return found;
+}
+
 /* Equal operators are one function, however often they occur. */
 LP_TEST(equal_operators_share_code) {
   harness *h = harness_create(1, 3, 0);
@@ -134,15 +146,21 @@ LP_TEST(equal_operators_share_code) {
     x = HARNESS_OP(h, LP_OP_LINEAR, x->type, x, harness_constant(h, LP_F32, "64,64", -0.2, 0.2));
   harness_keep(h, x);
   harness_finish(h);
-  lp_buf text = {0};
-  ck_assert_int_eq(emit(h, "x86-64-v3", LP_EMIT_LLVM_IR, &text), LP_OK);
-  int found = 0;
-  for (const char *at = text.data; (at = strstr(at, "define ")); at += 7) {
-    const char *end = strchr(at, '\n'), *name = strstr(at, "@linear_");
-    found += name && name < end;
-  }
-  ck_assert_int_eq(found, 1);
-  lp_buf_free(&text);
+  ck_assert_int_eq(count_linears(h), 1);
+  harness_check(h, "cpu", "native", 2);
+  harness_free(h);
+}
+
+/* The last layers run on the rows with logits. They share the functions of the others, and give the right values. */
+LP_LOOP_TEST(last_rows_share_code, 1, 3) {
+  harness *h = harness_create(_i, 7, 4);
+  lp_value *x = harness_input(h, LP_F32, "b,s,64", -1, 1);
+  lp_value *y = HARNESS_OP(h, LP_OP_LINEAR, x->type, x, harness_constant(h, LP_F32, "64,64", -0.2, 0.2));
+  lp_value *last = harness_last_rows(h, y);
+  harness_keep(h, y);
+  harness_keep(h, HARNESS_OP(h, LP_OP_LINEAR, last->type, last, harness_constant(h, LP_F32, "64,64", -0.2, 0.2)));
+  harness_finish(h);
+  ck_assert_int_eq(count_linears(h), 1);
   harness_check(h, "cpu", "native", 2);
   harness_free(h);
 }

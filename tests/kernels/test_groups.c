@@ -1,4 +1,4 @@
-/* Compares lpk_linear_groups with sums in double precision over the values of its packed codes. */
+/* Compares lpk_linear of weights in groups with sums in double precision over the values of its packed codes. */
 #include "backend/cpu/kernels/pack.h"
 #include "kernel_test.h"
 

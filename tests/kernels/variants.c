@@ -7,8 +7,9 @@
                         int64_t ldx, int64_t ldy, void *scratch, lp_barrier *barrier, int64_t thread,                  \
                         int64_t threads) {                                                                             \
     (void)bias, (void)residual;                                                                                        \
-    lpk_linear(y, x, w, (has_bias) ? bias : 0, (has_residual) ? residual : 0, m, ldx, ldy, n, k, dtype, act, gated,    \
-               TEST_ISA, scratch, barrier, thread, threads);                                                           \
+    static const lpk_linear_form form = {n, k, dtype, act, gated, TEST_ISA, {0, LPK_F32, 0, 1}};                       \
+    lpk_linear(y, x, w, (has_bias) ? bias : 0, (has_residual) ? residual : 0, m, ldx, ldy, &form, scratch, barrier,    \
+               thread, threads);                                                                                       \
   }
 LINEAR_VARIANTS(LINEAR)
 
@@ -17,8 +18,9 @@ LINEAR_VARIANTS(LINEAR)
                         int64_t ldx, int64_t ldy, void *scratch, lp_barrier *barrier, int64_t thread,                  \
                         int64_t threads) {                                                                             \
     (void)residual;                                                                                                    \
-    lpk_linear_groups(y, x, w, bias, 0, m, ldx, ldy, n, k, bits, group, scale, zeros,                                  \
-                      (gated) ? LPK_ACT_SILU : LPK_ACT_NONE, gated, TEST_ISA, scratch, barrier, thread, threads);      \
+    static const lpk_linear_form form = {                                                                              \
+        n, k, LPK_U8, (gated) ? LPK_ACT_SILU : LPK_ACT_NONE, gated, TEST_ISA, {bits, scale, zeros, group}};            \
+    lpk_linear(y, x, w, bias, 0, m, ldx, ldy, &form, scratch, barrier, thread, threads);                               \
   }
 GROUP_VARIANTS(GROUPS)
 

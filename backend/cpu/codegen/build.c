@@ -32,7 +32,10 @@ static LLVMValueRef invariant(const cpu_emitter *e, LLVMValueRef load) {
   return load;
 }
 
-static LLVMValueRef symbol_load(cpu_emitter *e, lp_symbol symbol) {
+LLVMValueRef cpu_symbol(cpu_emitter *e, lp_symbol symbol) {
+  bool last_rows = e->call && e->call->last_rows;
+  assert((!last_rows || symbol <= LP_SYM_COUNT) && "row-wise operators have no further symbols");
+  if (last_rows && symbol == LP_SYM_R + 1) symbol = LP_SYM_S + 1;
   LLVMTypeRef i64 = e->gen->types.i64;
   LLVMValueRef index = cpu_i64(e, symbol - 1);
   LLVMValueRef address = LLVMBuildInBoundsGEP2(e->b, i64, e->sym, &index, 1, "");
@@ -45,7 +48,7 @@ LLVMValueRef cpu_poly(cpu_emitter *e, const lp_poly *poly) {
   for (int32_t t = 0; t < poly->count; t++) {
     LLVMValueRef product = cpu_i64(e, poly->term[t].coef);
     for (int32_t k = 0; k < LP_POLY_DEGREE && poly->term[t].symbol[k]; k++)
-      product = LLVMBuildNSWMul(e->b, product, symbol_load(e, poly->term[t].symbol[k]), "");
+      product = LLVMBuildNSWMul(e->b, product, cpu_symbol(e, poly->term[t].symbol[k]), "");
     sum = LLVMBuildNSWAdd(e->b, sum, product, "");
   }
   return sum;
@@ -86,6 +89,18 @@ LLVMValueRef cpu_sizes(cpu_emitter *e, lp_type type) {
   for (int32_t i = 0; i < type.rank; i++)
     dims[i] = cpu_poly(e, type.dim[i]);
   return cpu_array(e, dims, type.rank);
+}
+
+LLVMValueRef cpu_record(const cpu_emitter *e, LLVMValueRef *members, unsigned count) {
+  return LLVMConstStructInContext(e->gen->context, members, count, 0);
+}
+
+LLVMValueRef cpu_constant_data(const cpu_emitter *e, LLVMValueRef value) {
+  LLVMValueRef global = LLVMAddGlobal(e->gen->llvm, LLVMTypeOf(value), "constants");
+  LLVMSetInitializer(global, value);
+  LLVMSetGlobalConstant(global, 1);
+  LLVMSetLinkage(global, LLVMPrivateLinkage);
+  return global;
 }
 
 LLVMValueRef cpu_offset_bytes(cpu_emitter *e, LLVMValueRef base, LLVMValueRef bytes) {

@@ -28,7 +28,8 @@ typedef struct {
   bool failed; /* LLVM reported an error, which is in the diagnostics */
 } cpu_codegen;
 
-/* An instance being written: a function of frame, thread, the results' and the operands' addresses and scratch. */
+/* An instance being written: a function of the frame, the values of symbols, the thread, the addresses of results and
+ * operands, and scratch. */
 struct cpu_emitter {
   cpu_codegen *gen;
   lp_module *module;
@@ -36,7 +37,8 @@ struct cpu_emitter {
   const cpu_call *call;
   LLVMBuilderRef b;
   LLVMValueRef function, frame, thread, threads;
-  LLVMValueRef sym;       /* frame->sym */
+  LLVMValueRef sym;       /* the values of symbols */
+  LLVMValueRef last_sym;  /* of a segment: values with r in the place of s, for operators on the last rows */
   LLVMValueRef *out, *in; /* NULL where the operand is absent or has no address */
   LLVMValueRef scratch;   /* NULL when the rule needs no scratch */
 };
@@ -45,13 +47,17 @@ LLVMValueRef cpu_i64(const cpu_emitter *e, int64_t value);
 LLVMValueRef cpu_i32(const cpu_emitter *e, int64_t value);
 LLVMValueRef cpu_f32(const cpu_emitter *e, double value);
 LLVMValueRef cpu_null(const cpu_emitter *e);
-/* The value of a polynomial at the frame's symbols. */
+/* The value of a symbol, and of a polynomial. */
+LLVMValueRef cpu_symbol(cpu_emitter *e, lp_symbol symbol);
 LLVMValueRef cpu_poly(cpu_emitter *e, const lp_poly *poly);
 LLVMValueRef cpu_poly_product(cpu_emitter *e, const lp_poly *const *dims, int32_t from, int32_t to);
 /* Allocates an i64 array on the stack. */
 LLVMValueRef cpu_array(cpu_emitter *e, const LLVMValueRef *values, int32_t count);
 /* Puts the sizes of a type into such an array. */
 LLVMValueRef cpu_sizes(cpu_emitter *e, lp_type type);
+/* A constant structure of constant members, laid out as in C, and the address of a constant of the module. */
+LLVMValueRef cpu_record(const cpu_emitter *e, LLVMValueRef *members, unsigned count);
+LLVMValueRef cpu_constant_data(const cpu_emitter *e, LLVMValueRef value);
 LLVMValueRef cpu_offset_bytes(cpu_emitter *e, LLVMValueRef base, LLVMValueRef bytes);
 LLVMValueRef cpu_barrier(cpu_emitter *e); /* frame->barrier */
 /* Calls a kernel of kernels.h; arguments are checked against its prototype. */

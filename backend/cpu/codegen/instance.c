@@ -1,5 +1,6 @@
 /* Instances: one internal function for each distinct operator. Two operators share an instance when their kinds,
- * attributes, types and forms of constants are equal; addresses are parameters. */
+ * attributes, types and forms of constants are equal; addresses and the values of symbols are parameters. A row-wise
+ * operator on the last r rows shares the instance of the operator on all s rows: it gets r as the value of s. */
 #include "backend/cpu/codegen/codegen.h"
 
 #include "backend/cpu/operands.h"
@@ -13,11 +14,23 @@
 
 /* ---- the key ----------------------------------------------------------------------------------------------------- */
 
-static void key_type(const lp_module *module, lp_type type, lp_buf *key) {
+typedef struct {
+  lp_module *module;
+  bool last_rows; /* of the call */
+} cpu_keyed;
+
+static void key_poly(const cpu_keyed *keyed, const lp_poly *poly, lp_buf *key) {
+  lp_module *module = keyed->module;
+  if (keyed->last_rows)
+    poly = lp_poly_subst(module->arena, poly, LP_SYM_R + 1, lp_poly_symbol(module->arena, LP_SYM_S + 1));
+  lp_poly_print(poly, &module->symbols, key);
+}
+
+static void key_type(const cpu_keyed *keyed, lp_type type, lp_buf *key) {
   lp_buf_puts(key, lp_dtype_name(type.dtype));
   for (int32_t i = 0; i < type.rank; i++) {
     lp_buf_puts(key, i ? "," : "[");
-    lp_poly_print(type.dim[i], &module->symbols, key);
+    key_poly(keyed, type.dim[i], key);
   }
   lp_buf_puts(key, "]");
 }
@@ -26,7 +39,7 @@ static void key_number(double value, lp_buf *key) {
   lp_buf_printf(key, "%a ", value);
 }
 
-static void key_attr(const lp_module *module, const lp_attr *attr, lp_buf *key) {
+static void key_attr(const cpu_keyed *keyed, const lp_attr *attr, lp_buf *key) {
   lp_buf_printf(key, " %s=", attr->name);
   switch (attr->kind) {
   case LP_ATTR_BOOL:
@@ -42,7 +55,7 @@ static void key_attr(const lp_module *module, const lp_attr *attr, lp_buf *key) 
     lp_buf_puts(key, attr->s);
     break;
   case LP_ATTR_POLY:
-    lp_poly_print(attr->poly, &module->symbols, key);
+    key_poly(keyed, attr->poly, key);
     break;
   case LP_ATTR_I64S:
     for (int32_t i = 0; i < attr->count; i++)
@@ -58,7 +71,7 @@ static void key_attr(const lp_module *module, const lp_attr *attr, lp_buf *key) 
     break;
   case LP_ATTR_POLYS:
     for (int32_t i = 0; i < attr->count; i++) {
-      lp_poly_print(attr->polys[i], &module->symbols, key);
+      key_poly(keyed, attr->polys[i], key);
       lp_buf_puts(key, ",");
     }
     break;
@@ -77,15 +90,15 @@ static bool in_schema(const char *schema, const char *name) {
   return false;
 }
 
-static void key_op(const lp_module *module, const lp_op *op, lp_buf *key) {
+static void key_op(const cpu_keyed *keyed, const lp_op *op, lp_buf *key) {
   const lp_op_info *info = lp_op_info_get(op->kind);
   lp_buf_puts(key, info->name);
   for (int32_t i = 0; i < op->attr_count; i++)
     if (in_schema(info->attrs, op->attr[i].name) && !lp_streq(op->attr[i].name, "state"))
-      key_attr(module, &op->attr[i], key);
+      key_attr(keyed, &op->attr[i], key);
   lp_buf_puts(key, " ->");
   for (int32_t i = 0; i < op->out_count; i++)
-    key_type(module, op->out[i]->type, key);
+    key_type(keyed, op->out[i]->type, key);
 }
 
 static void key_immediate(const lp_tensor *tensor, lp_buf *key) {
@@ -112,12 +125,12 @@ static void key_operand(const cpu_call *call, int32_t index, lp_buf *key) {
 }
 
 /* Numbers a region's operators: arguments first, then results in order. */
-static void key_region(const lp_module *module, const lp_op *op, lp_buf *key) {
+static void key_region(const cpu_keyed *keyed, const lp_op *op, lp_buf *key) {
   const lp_block *block = op->region;
   LP_FOR_OPS(inner, block) {
     lp_tensor tensor;
     lp_buf_puts(key, "\n  ");
-    key_op(module, inner, key);
+    key_op(keyed, inner, key);
     if (inner->out_count == 1 && cpu_value_immediate(inner->out[0], &tensor)) key_immediate(&tensor, key);
     for (int32_t i = 0; i < inner->in_count; i++) {
       const lp_value *value = lp_op_in(inner, i);
@@ -137,13 +150,14 @@ static void key_region(const lp_module *module, const lp_op *op, lp_buf *key) {
 
 void cpu_instance_key(const cpu_code *code, const cpu_call *call, lp_buf *key) {
   const lp_op *op = call->base.op;
-  key_op(code->module, op, key);
+  const cpu_keyed keyed = {code->module, call->last_rows};
+  key_op(&keyed, op, key);
   for (int32_t i = 0; i < op->in_count; i++) {
     lp_buf_puts(key, " ,");
     key_operand(call, i, key);
-    if (lp_op_in(op, i)) key_type(code->module, lp_op_in(op, i)->type, key);
+    if (lp_op_in(op, i)) key_type(&keyed, lp_op_in(op, i)->type, key);
   }
-  if (op->region) key_region(code->module, op, key);
+  if (op->region) key_region(&keyed, op, key);
 }
 
 /* ---- the function ------------------------------------------------------------------------------------------------ */
@@ -192,10 +206,12 @@ static bool is_aligned(const cpu_call *call, int32_t index) {
 /* Names the parameters and hands them to the emitter. */
 static void bind_params(cpu_emitter *e, const cpu_call *call) {
   const lp_op *op = call->base.op;
-  unsigned at = 2;
+  unsigned at = 3;
   e->frame = LLVMGetParam(e->function, 0);
-  e->thread = LLVMGetParam(e->function, 1);
+  e->sym = LLVMGetParam(e->function, 1);
+  e->thread = LLVMGetParam(e->function, 2);
   LLVMSetValueName2(e->frame, "frame", 5);
+  LLVMSetValueName2(e->sym, "sym", 3);
   LLVMSetValueName2(e->thread, "thread", 6);
   e->out = LP_NEW_ARRAY(e->gen->arena, LLVMValueRef, op->out_count + 1);
   e->in = LP_NEW_ARRAY(e->gen->arena, LLVMValueRef, op->in_count + 1);
@@ -220,9 +236,10 @@ static void bind_params(cpu_emitter *e, const cpu_call *call) {
 
 static LLVMTypeRef instance_type(cpu_codegen *gen, const cpu_call *call) {
   const cpu_types *t = &gen->types;
-  int32_t most = 3 + call->base.op->out_count + call->base.op->in_count;
+  int32_t most = 4 + call->base.op->out_count + call->base.op->in_count;
   LLVMTypeRef *params = LP_NEW_ARRAY(gen->arena, LLVMTypeRef, most);
   unsigned count = 0;
+  params[count++] = t->ptr;
   params[count++] = t->ptr;
   params[count++] = t->i64;
   for (int32_t i = 0; i < call->base.op->out_count; i++)
@@ -244,7 +261,6 @@ LLVMValueRef cpu_instance_get(cpu_codegen *gen, const cpu_call *call) {
     bind_params(&e, call);
     e.b = LLVMCreateBuilderInContext(gen->context);
     LLVMPositionBuilderAtEnd(e.b, LLVMAppendBasicBlockInContext(gen->context, e.function, "entry"));
-    e.sym = cpu_frame_member(&e, e.frame, offsetof(lp_frame, sym), gen->types.ptr, "sym");
     e.threads = cpu_frame_member(&e, e.frame, offsetof(lp_frame, threads), gen->types.i64, "threads");
     call->rule->emit(&e);
     LLVMBuildRetVoid(e.b);

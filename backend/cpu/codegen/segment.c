@@ -121,9 +121,10 @@ static LLVMValueRef value_address(cpu_emitter *e, LLVMValueRef frame, lp_value *
 static void emit_call_of(cpu_emitter *e, LLVMValueRef frame, const lp_side_program *program, const cpu_call *call) {
   const lp_op *op = call->base.op;
   LLVMValueRef instance = cpu_instance_get(e->gen, call);
-  LLVMValueRef *args = LP_NEW_ARRAY(e->gen->arena, LLVMValueRef, 3 + op->out_count + op->in_count);
+  LLVMValueRef *args = LP_NEW_ARRAY(e->gen->arena, LLVMValueRef, 4 + op->out_count + op->in_count);
   unsigned count = 0;
   args[count++] = frame;
+  args[count++] = call->last_rows ? e->last_sym : frame_pointer(e, frame, offsetof(lp_frame, sym), "");
   args[count++] = e->thread;
   for (int32_t i = 0; i < op->out_count; i++)
     args[count++] = value_address(e, frame, op->out[i]);
@@ -197,6 +198,14 @@ static void emit_calls(cpu_emitter *e, const lp_side_program *program, const lp_
   }
 }
 
+/* The symbols of row-wise operators on the last rows. Their types have the symbols of the ABI and no others. */
+static LLVMValueRef last_symbols(cpu_emitter *e) {
+  LLVMValueRef values[LP_SYM_COUNT];
+  for (int32_t i = 0; i < LP_SYM_COUNT; i++)
+    values[i] = cpu_symbol(e, (lp_symbol)((i == LP_SYM_S ? LP_SYM_R : i) + 1));
+  return cpu_array(e, values, LP_SYM_COUNT);
+}
+
 void cpu_segment_emit(cpu_codegen *gen, const lp_side_program *program, const lp_side_segment *segment) {
   LLVMTypeRef params[] = {gen->types.ptr, gen->types.i64};
   cpu_emitter e = {.gen = gen, .module = gen->code->module};
@@ -210,6 +219,7 @@ void cpu_segment_emit(cpu_codegen *gen, const lp_side_program *program, const lp
   LLVMPositionBuilderAtEnd(e.b, LLVMAppendBasicBlockInContext(gen->context, e.function, "entry"));
   e.threads = cpu_frame_member(&e, e.frame, offsetof(lp_frame, threads), gen->types.i64, "threads");
   e.sym = frame_pointer(&e, e.frame, offsetof(lp_frame, sym), "sym");
+  e.last_sym = last_symbols(&e);
   emit_calls(&e, program, segment);
   LLVMBuildRetVoid(e.b);
   LLVMDisposeBuilder(e.b);
@@ -235,7 +245,7 @@ void cpu_segment_key(void *user, const lp_side_program *program, const lp_side_s
   lp_buf_printf(key, "%" PRId64, program->buffer_count);
   for (size_t k = 0; k < segment->calls.count; k++) {
     const cpu_call *call = cpu_call_at(segment, k);
-    lp_buf_puts(key, call->base.joint ? "\njoint " : "\n");
+    lp_buf_puts(key, call->last_rows ? "\njoint last " : call->base.joint ? "\njoint " : "\n");
     cpu_instance_key(code, call, key);
     for (int32_t i = 0; i < call->base.op->out_count; i++)
       key_memory(code, program, call->base.op->out[i], key);

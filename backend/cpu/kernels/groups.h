@@ -8,10 +8,7 @@ typedef int8_t v16c __attribute__((ext_vector_type(16)));
 typedef v16c v16c_any __attribute__((aligned(1), may_alias));
 typedef v16w v16w_any __attribute__((aligned(4), may_alias));
 
-typedef struct {
-  int bits, scale, zeros;
-  int64_t group;
-} groups;
+typedef lpk_groups groups;
 
 /* The number of rows of k that share a 32-bit word of a column with their codes; one row of bytes for 8 bits. */
 INLINE int64_t word_rows(int bits) {

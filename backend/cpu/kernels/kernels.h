@@ -109,24 +109,32 @@ void lpk_mark(const lp_frame *frame, int64_t thread);
 #define LPK_LINEAR_SCRATCH(m, k, threads)                                                                              \
   (((m) + 16) * ((k) + (k) / 16 + 1) * 4 + 64 + (threads) * LPK_LINEAR_THREAD_BYTES)
 
+/* Weights in groups: rows [g * group, (g + 1) * group) of a panel share a scale, and with `zeros` a zero point, for
+ * each column. A panel is its groups in order (pack.h): scales [LPK_PANEL] of type `scale` (LPK_F32, LPK_F16 or
+ * LPK_BF16), zero points likewise, codes of `bits` (8, 4 or 2; 0: the weights are not in groups). A weight is (code -
+ * zero) * scale; without zero points the zero is 0 for 8 bits, which have signed codes, and the middle of the range for
+ * the others. */
+typedef struct {
+  int bits, scale, zeros;
+  int64_t group;
+} lpk_groups;
+
+/* What is constant in a linear: its sizes, the type of its weights (LPK_U8 in groups), and what follows the product. */
+typedef struct {
+  int64_t n, k;
+  int dtype, act, gated, isa;
+  lpk_groups q;
+} lpk_linear_form;
+
 /* y[m][n] = residual + act(x[m][k] . W + bias), or gated: y = residual + act(x . G + bias_g) * (x . U + bias_u). w:
  * LPK_PANELS(n) packed panels; gated: 2 * LPK_PANELS(n), panel 2j of G, panel 2j + 1 of U. bias: NULL or f32 [panels of
  * w][LPK_PANEL], zero padded. residual: NULL or rows at stride ldy; may equal y. m = 1 .. 4 streams each panel once
  * (GEMV); a larger m packs x into scratch (one inner barrier) and runs a blocked GEMM. A row's result does not depend
- * on the other rows, to the bit. `bias` and `residual` must be literal null where absent. x must not overlap y. */
+ * on the other rows, to the bit. `bias` and `residual` must be literal null where absent, and `form` must point to a
+ * constant. x must not overlap y. */
 void lpk_linear(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,
-                int64_t ldx, int64_t ldy,
-                /* const: */ int64_t n, int64_t k, int dtype, int act, int gated, int isa, void *scratch,
-                lp_barrier *barrier, int64_t thread, int64_t threads);
-
-/* Like lpk_linear, with weights in groups: rows [g * group, (g + 1) * group) of a panel share a scale, and with `zeros`
- * a zero point, for each column. A panel is its groups in order (pack.h): scales [LPK_PANEL] of `scale` (LPK_F32,
- * LPK_F16 or LPK_BF16), zero points likewise, codes of `bits` (8, 4 or 2). A weight is (code - zero) * scale; without
- * zero points the zero is 0 for 8 bits, which have signed codes, and the middle of the range for the others. */
-void lpk_linear_groups(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,
-                       int64_t ldx, int64_t ldy,
-                       /* const: */ int64_t n, int64_t k, int bits, int64_t group, int scale, int zeros, int act,
-                       int gated, int isa, void *scratch, lp_barrier *barrier, int64_t thread, int64_t threads);
+                int64_t ldx, int64_t ldy, const lpk_linear_form *form, void *scratch, lp_barrier *barrier,
+                int64_t thread, int64_t threads);
 
 /* ---- quantising -------------------------------------------------------------------------------------------------- */
 

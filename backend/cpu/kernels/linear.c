@@ -7,28 +7,30 @@
 
 enum { GEMV_ROWS = 4, PREFETCH_BYTES = 2048 };
 
+typedef lpk_linear_form form;
+
+/* The arguments of a call. Its form is an argument of each function instead of a member: a constant argument lets LLVM
+ * drop the branches of other forms while it inlines, but what is stored in a structure it follows only later. */
 typedef struct {
   float *y;
   const float *x;
   const void *w;
   const float *bias, *residual;
-  int64_t m, ldx, ldy, n, k;
-  int dtype, act, gated, isa;
-  groups q; /* bits is 0 for weights of `dtype` */
+  int64_t m, ldx, ldy;
 } linear;
 
 /* Writes columns col .. col + 16 of a row: value of panel column `at`, for a gated product of `at` (gate) and at +
  * 32. */
-INLINE void finish16(const linear *l, int64_t row, int64_t col, int64_t at, v16 value, v16 up) {
+INLINE void finish16(const linear *l, const form *f, int64_t row, int64_t col, int64_t at, v16 value, v16 up) {
   if (l->bias) value += load16(l->bias + at);
-  value = activate(value, l->act);
-  if (l->gated) value *= l->bias ? up + load16(l->bias + at + LPK_PANEL) : up;
+  value = activate(value, f->act);
+  if (f->gated) value *= l->bias ? up + load16(l->bias + at + LPK_PANEL) : up;
   float *y = l->y + row * l->ldy + col;
   const float *residual = l->residual ? l->residual + row * l->ldy + col : 0;
-  if (l->n % LPK_PANEL == 0 || col + LANES <= l->n) {
+  if (f->n % LPK_PANEL == 0 || col + LANES <= f->n) {
     store16(y, residual ? value + load16(residual) : value);
-  } else if (l->n % LANES && col < l->n) {
-    int64_t part = l->n % LANES;
+  } else if (f->n % LANES && col < f->n) {
+    int64_t part = f->n % LANES;
     store_part(y, residual ? value + load_part(residual, part) : value, part);
   }
 }
@@ -43,41 +45,42 @@ INLINE int gemv_panels(int isa, int rows) {
 }
 
 /* acc[panels][rows][2] = x[rows] . panels from `panel` on. Along k each sum is taken in order, as in the GEMM. */
-INLINE void gemv_floats(v16 *acc, const linear *l, int rows, int panels, const float *restrict x, int64_t panel) {
-  int64_t size = l->k * LPK_PANEL, at = panel * size, bytes = LPK_PANEL * dtype_bytes(l->dtype);
-  const char *ahead = (const char *)l->w + panel * l->k * bytes + PREFETCH_BYTES;
-  for (int64_t i = 0; i < l->k; i++) {
+INLINE void gemv_floats(v16 *acc, const linear *l, const form *f, int rows, int panels, const float *restrict x,
+                        int64_t panel) {
+  int64_t size = f->k * LPK_PANEL, at = panel * size, bytes = LPK_PANEL * dtype_bytes(f->dtype);
+  const char *ahead = (const char *)l->w + panel * f->k * bytes + PREFETCH_BYTES;
+  for (int64_t i = 0; i < f->k; i++) {
     v16 xv[GEMV_ROWS];
     UNROLL for (int r = 0; r < rows; r++) xv[r] = splat(x[r * l->ldx + i]);
     UNROLL for (int p = 0; p < panels; p++) {
-      UNROLL for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(ahead + (p * l->k + i) * bytes + b);
+      UNROLL for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(ahead + (p * f->k + i) * bytes + b);
       UNROLL for (int h = 0; h < 2; h++) {
-        v16 w = load_weight(l->w, at + p * size + i * LPK_PANEL + h * LANES, l->dtype);
+        v16 w = load_weight(l->w, at + p * size + i * LPK_PANEL + h * LANES, f->dtype);
         UNROLL for (int r = 0; r < rows; r++) acc[(p * rows + r) * 2 + h] += xv[r] * w;
       }
     }
   }
 }
 
-INLINE void gemv_code(v16 *part, const linear *l, int rows, int panels, const float *x, const char *const *codes,
-                      int64_t i) {
+INLINE void gemv_code(v16 *part, const linear *l, const form *f, int rows, int panels, const float *x,
+                      const char *const *codes, int64_t i) {
   UNROLL for (int p = 0; p < panels; p++) {
-    __builtin_prefetch(codes[p] + i * LPK_PANEL * l->q.bits / 8 + PREFETCH_BYTES);
+    __builtin_prefetch(codes[p] + i * LPK_PANEL * f->q.bits / 8 + PREFETCH_BYTES);
     UNROLL for (int h = 0; h < 2; h++) {
-      v16 w = load_codes(codes[p], i, h, l->q.bits);
+      v16 w = load_codes(codes[p], i, h, f->q.bits);
       UNROLL for (int r = 0; r < rows; r++) part[(p * rows + r) * 2 + h] += splat(x[r * l->ldx + i]) * w;
     }
   }
 }
 
 /* part[panels][rows][2] += x . codes of rows i .. len of a group. */
-INLINE void gemv_codes(v16 *part, const linear *l, int rows, int panels, const float *x, const char *const *codes,
-                       int64_t i, int64_t len) {
-  int64_t step = word_rows(l->q.bits);
+INLINE void gemv_codes(v16 *part, const linear *l, const form *f, int rows, int panels, const float *x,
+                       const char *const *codes, int64_t i, int64_t len) {
+  int64_t step = word_rows(f->q.bits);
   for (; i + step <= len; i += step)
-    UNROLL for (int64_t c = 0; c < step; c++) gemv_code(part, l, rows, panels, x, codes, i + c);
+    UNROLL for (int64_t c = 0; c < step; c++) gemv_code(part, l, f, rows, panels, x, codes, i + c);
   for (; i < len; i++)
-    gemv_code(part, l, rows, panels, x, codes, i);
+    gemv_code(part, l, f, rows, panels, x, codes, i);
 }
 
 /* Does the same for one row and codes of 4 bits, 16 rows of k at a time. Nibble r of a word stays in its place, where
@@ -120,93 +123,93 @@ INLINE v16 add_group(v16 before, v16 dot, v16 zero, float sum, v16 scale, const 
   return before + dot * scale;
 }
 
-INLINE void gemv_groups(v16 *acc, const linear *l, int rows, int panels, const float *x, int64_t panel) {
+INLINE void gemv_groups(v16 *acc, const linear *l, const form *f, int rows, int panels, const float *x, int64_t panel) {
   const char *at[4], *codes[4];
-  UNROLL for (int p = 0; p < panels; p++) at[p] = (const char *)l->w + (panel + p) * panel_bytes(&l->q, l->k);
-  for (int64_t k0 = 0; k0 < l->k; k0 += l->q.group) {
-    int64_t len = min64(l->q.group, l->k - k0), done = 0;
+  UNROLL for (int p = 0; p < panels; p++) at[p] = (const char *)l->w + (panel + p) * panel_bytes(&f->q, f->k);
+  for (int64_t k0 = 0; k0 < f->k; k0 += f->q.group) {
+    int64_t len = min64(f->q.group, f->k - k0), done = 0;
     v16 part[16];
     UNROLL for (int j = 0; j < panels * rows * 2; j++) part[j] = splat(0);
-    UNROLL for (int p = 0; p < panels; p++) codes[p] = at[p] + head_bytes(&l->q);
-    if (rows == 1 && l->q.bits == 4) done = gemv_nibbles(part, panels, x + k0, codes, len);
-    gemv_codes(part, l, rows, panels, x + k0, codes, done, len);
+    UNROLL for (int p = 0; p < panels; p++) codes[p] = at[p] + head_bytes(&f->q);
+    if (rows == 1 && f->q.bits == 4) done = gemv_nibbles(part, panels, x + k0, codes, len);
+    gemv_codes(part, l, f, rows, panels, x + k0, codes, done, len);
     UNROLL for (int r = 0; r < rows; r++) {
-      float sum = has_zero(&l->q) ? sum_of(x + r * l->ldx + k0, len) : 0;
+      float sum = has_zero(&f->q) ? sum_of(x + r * l->ldx + k0, len) : 0;
       UNROLL for (int p = 0; p < panels; p++) UNROLL for (int h = 0; h < 2; h++) {
         int j = (p * rows + r) * 2 + h;
-        acc[j] = add_group(acc[j], part[j], load_zero(&l->q, at[p], h), sum, load_weight(at[p], h * LANES, l->q.scale),
-                           &l->q);
+        acc[j] = add_group(acc[j], part[j], load_zero(&f->q, at[p], h), sum, load_weight(at[p], h * LANES, f->q.scale),
+                           &f->q);
       }
     }
-    UNROLL for (int p = 0; p < panels; p++) at[p] += group_bytes(&l->q);
+    UNROLL for (int p = 0; p < panels; p++) at[p] += group_bytes(&f->q);
   }
 }
 
 /* Rows row .. row + rows of packed panels panel .. panel + panels; pairs of them when gated. */
-INLINE void gemv(const linear *l, int rows, int panels, int64_t row, int64_t panel) {
+INLINE void gemv(const linear *l, const form *f, int rows, int panels, int64_t row, int64_t panel) {
   v16 acc[16];
   const float *x = l->x + row * l->ldx;
-  int side = gemv_panels(l->isa, rows) < panels ? gemv_panels(l->isa, rows) : panels;
+  int side = gemv_panels(f->isa, rows) < panels ? gemv_panels(f->isa, rows) : panels;
   UNROLL for (int j = 0; j < panels * rows * 2; j++) acc[j] = splat(0);
   UNROLL for (int p = 0; p < panels; p += side) {
-    if (l->q.bits)
-      gemv_groups(acc + p * rows * 2, l, rows, side, x, panel + p);
+    if (f->q.bits)
+      gemv_groups(acc + p * rows * 2, l, f, rows, side, x, panel + p);
     else
-      gemv_floats(acc + p * rows * 2, l, rows, side, x, panel + p);
+      gemv_floats(acc + p * rows * 2, l, f, rows, side, x, panel + p);
   }
-  int step = l->gated ? 2 : 1;
+  int step = f->gated ? 2 : 1;
   UNROLL for (int p = 0; p < panels; p += step) UNROLL for (int r = 0; r < rows; r++)
       UNROLL for (int h = 0; h < 2; h++) {
     int j = (p * rows + r) * 2 + h;
-    finish16(l, row + r, (panel + p) / step * LPK_PANEL + h * LANES, (panel + p) * LPK_PANEL + h * LANES, acc[j],
-             l->gated ? acc[j + rows * 2] : splat(0));
+    finish16(l, f, row + r, (panel + p) / step * LPK_PANEL + h * LANES, (panel + p) * LPK_PANEL + h * LANES, acc[j],
+             f->gated ? acc[j + rows * 2] : splat(0));
   }
 }
 
 /* Packed panels first .. last of some rows: as many side by side as possible, then fewer. */
-INLINE void gemv_rows(const linear *l, int rows, int64_t row, int64_t first, int64_t last) {
-  int panels = gemv_panels(l->isa, rows), least = l->gated ? 2 : 1;
+INLINE void gemv_rows(const linear *l, const form *f, int rows, int64_t row, int64_t first, int64_t last) {
+  int panels = gemv_panels(f->isa, rows), least = f->gated ? 2 : 1;
   if (panels < least) panels = least;
   int64_t at = first;
   for (; at + panels <= last; at += panels)
-    gemv(l, rows, panels, row, at);
+    gemv(l, f, rows, panels, row, at);
   if (panels == 4 && at + 2 <= last) {
-    gemv(l, rows, 2, row, at);
+    gemv(l, f, rows, 2, row, at);
     at += 2;
   }
   for (; least == 1 && at < last; at++)
-    gemv(l, rows, 1, row, at);
+    gemv(l, f, rows, 1, row, at);
 }
 
-INLINE void linear_few(const linear *l, int64_t thread, int64_t threads) {
-  int64_t panels = LPK_PANELS(l->n), step = l->gated ? 2 : 1;
+INLINE void linear_few(const linear *l, const form *f, int64_t thread, int64_t threads) {
+  int64_t panels = LPK_PANELS(f->n), step = f->gated ? 2 : 1;
   int64_t first = share(panels, thread, threads) * step, last = share(panels, thread + 1, threads) * step;
-  if (l->isa == LPK_ISA_AVX512) {
+  if (f->isa == LPK_ISA_AVX512) {
     switch (l->m) {
     case 1:
-      gemv_rows(l, 1, 0, first, last);
+      gemv_rows(l, f, 1, 0, first, last);
       break;
     case 2:
-      gemv_rows(l, 2, 0, first, last);
+      gemv_rows(l, f, 2, 0, first, last);
       break;
     case 3:
-      gemv_rows(l, 3, 0, first, last);
+      gemv_rows(l, f, 3, 0, first, last);
       break;
     case 4:
-      gemv_rows(l, 4, 0, first, last);
+      gemv_rows(l, f, 4, 0, first, last);
       break;
     }
     return;
   }
   if (l->m == 1) {
-    gemv_rows(l, 1, 0, first, last);
+    gemv_rows(l, f, 1, 0, first, last);
     return;
   }
   /* Pairs of rows, so that the panel comes from the cache for the second pair. */
   for (int64_t j = first; j < last; j += step) {
     for (int64_t row = 0; row + 2 <= l->m; row += 2)
-      gemv_rows(l, 2, row, j, j + step);
-    if (l->m % 2) gemv_rows(l, 1, l->m - 1, j, j + step);
+      gemv_rows(l, f, 2, row, j, j + step);
+    if (l->m % 2) gemv_rows(l, f, 1, l->m - 1, j, j + step);
   }
 }
 
@@ -225,28 +228,29 @@ typedef struct {
   float *sums; /* [row][groups] of x, needed by zero points */
 } packed_rows;
 
-INLINE int64_t group_count(const linear *l) {
-  return (l->k + l->q.group - 1) / l->q.group;
+INLINE int64_t group_count(const form *f) {
+  return (f->k + f->q.group - 1) / f->q.group;
 }
 
 /* part[rows][LPK_PANEL] = packed rows . panel, over k in blocks that keep the panel's slice in L1. Meanwhile the
  * following weights come from memory: f32 a little ahead, narrower types, which are widened first, a whole slice
  * ahead. */
-INLINE void gemm_floats(float *part, const linear *l, const float *packed, int64_t rows, int64_t panel, float *wide) {
-  int height = tile_rows(l->isa), cols = tile_cols(l->isa);
-  int64_t blocks = (l->k + LPK_KC - 1) / LPK_KC, kc = (l->k + blocks - 1) / blocks;
-  int64_t step = LPK_PANEL * dtype_bytes(l->dtype);
-  for (int64_t k0 = 0; k0 < l->k; k0 += kc) {
-    int64_t len = min64(kc, l->k - k0), at = (panel * l->k + k0) * LPK_PANEL;
+INLINE void gemm_floats(float *part, const linear *l, const form *f, const float *packed, int64_t rows, int64_t panel,
+                        float *wide) {
+  int height = tile_rows(f->isa), cols = tile_cols(f->isa);
+  int64_t blocks = (f->k + LPK_KC - 1) / LPK_KC, kc = (f->k + blocks - 1) / blocks;
+  int64_t step = LPK_PANEL * dtype_bytes(f->dtype);
+  for (int64_t k0 = 0; k0 < f->k; k0 += kc) {
+    int64_t len = min64(kc, f->k - k0), at = (panel * f->k + k0) * LPK_PANEL;
     tile_operands t = {0, 1, height, (const float *)l->w + at, LPK_PANEL, len, 0, step};
-    t.ahead = (const char *)l->w + (panel * l->k + k0) * step + (l->dtype == LPK_F32 ? PREFETCH_BYTES : len * step);
-    if (l->dtype != LPK_F32) {
+    t.ahead = (const char *)l->w + (panel * f->k + k0) * step + (f->dtype == LPK_F32 ? PREFETCH_BYTES : len * step);
+    if (f->dtype != LPK_F32) {
       for (int64_t i = 0; i < len * LPK_PANEL; i += LANES)
-        store16(wide + i, load_weight(l->w, at + i, l->dtype));
+        store16(wide + i, load_weight(l->w, at + i, f->dtype));
       t.b = wide;
     }
     for (int64_t r = 0; r < rows; r += height) {
-      t.a = packed + r * l->k + k0 * height;
+      t.a = packed + r * f->k + k0 * height;
       for (int c = 0; c < LPK_PANEL; c += cols * LANES) {
         tile_operands half = t;
         half.b += c;
@@ -269,7 +273,7 @@ typedef struct {
 
 /* Computes a tile of rows. The group's dot products stay in registers and are added to the sums at its end, as in the
  * GEMV. */
-INLINE void group_tile(float *part, float *dot, const float *sums, const linear *l, int rows, int cols, int half,
+INLINE void group_tile(float *part, float *dot, const float *sums, const form *f, int rows, int cols, int half,
                        const tile_operands *t, const stretch *s) {
   v16 acc[TILE_MAX];
   UNROLL for (int r = 0; r < rows; r++) UNROLL for (int j = 0; j < cols; j++) acc[r * cols + j] =
@@ -281,57 +285,57 @@ INLINE void group_tile(float *part, float *dot, const float *sums, const linear 
     return;
   }
   UNROLL for (int j = 0; j < cols; j++) {
-    v16 zero = load_zero(&l->q, s->head, half + j), scale = load_weight(s->head, (half + j) * LANES, l->q.scale);
+    v16 zero = load_zero(&f->q, s->head, half + j), scale = load_weight(s->head, (half + j) * LANES, f->q.scale);
     UNROLL for (int r = 0; r < rows; r++) {
       float *to = part + r * LPK_PANEL + j * LANES;
       v16 before = s->group ? load16(to) : splat(0);
       store16(to,
-              add_group(before, acc[r * cols + j], zero, has_zero(&l->q) ? sums[r * group_count(l)] : 0, scale, &l->q));
+              add_group(before, acc[r * cols + j], zero, has_zero(&f->q) ? sums[r * group_count(f)] : 0, scale, &f->q));
     }
   }
 }
 
 /* part[rows][LPK_PANEL] = packed rows . panel of groups. `sums`: of the rows. */
-INLINE void gemm_groups(const gemm_work *work, float *part, const linear *l, const float *packed, const float *sums,
-                        int64_t rows, int64_t panel) {
-  int height = tile_rows(l->isa), cols = tile_cols(l->isa);
-  const char *at = (const char *)l->w + panel * panel_bytes(&l->q, l->k);
-  for (int64_t k0 = 0, len; k0 < l->k; k0 += len) {
-    int64_t group = k0 / l->q.group, in_group = k0 % l->q.group, end = min64(l->k, (group + 1) * l->q.group);
+INLINE void gemm_groups(const gemm_work *work, float *part, const linear *l, const form *f, const float *packed,
+                        const float *sums, int64_t rows, int64_t panel) {
+  int height = tile_rows(f->isa), cols = tile_cols(f->isa);
+  const char *at = (const char *)l->w + panel * panel_bytes(&f->q, f->k);
+  for (int64_t k0 = 0, len; k0 < f->k; k0 += len) {
+    int64_t group = k0 / f->q.group, in_group = k0 % f->q.group, end = min64(f->k, (group + 1) * f->q.group);
     len = min64(LPK_KC, end - k0);
-    stretch s = {at + group * group_bytes(&l->q), group, in_group == 0, k0 + len == end};
-    widen_codes(work->b, &l->q, s.head + head_bytes(&l->q), in_group, len);
+    stretch s = {at + group * group_bytes(&f->q), group, in_group == 0, k0 + len == end};
+    widen_codes(work->b, &f->q, s.head + head_bytes(&f->q), in_group, len);
     for (int64_t r = 0; r < rows; r += height)
       for (int c = 0; c < LPK_PANEL; c += cols * LANES) {
-        tile_operands t = {packed + r * l->k + k0 * height, 1, height, work->b + c, LPK_PANEL, len, 0, 0};
+        tile_operands t = {packed + r * f->k + k0 * height, 1, height, work->b + c, LPK_PANEL, len, 0, 0};
         float *to = part + r * LPK_PANEL + c, *dot = work->dot + r * LPK_PANEL + c;
-        const float *row_sums = sums + r * group_count(l) + group;
+        const float *row_sums = sums + r * group_count(f) + group;
         if (rows - r > height / 2)
-          group_tile(to, dot, row_sums, l, height, cols, c / LANES, &t, &s);
+          group_tile(to, dot, row_sums, f, height, cols, c / LANES, &t, &s);
         else
-          group_tile(to, dot, row_sums, l, height / 2, cols, c / LANES, &t, &s);
+          group_tile(to, dot, row_sums, f, height / 2, cols, c / LANES, &t, &s);
       }
   }
 }
 
 /* Rows row .. row + rows (at most LPK_MC, from a tile's start) of panels first .. last. */
-INLINE void gemm_block(const linear *l, const packed_rows *packed, const gemm_work *work, int64_t row, int64_t rows,
-                       int64_t first, int64_t last) {
+INLINE void gemm_block(const linear *l, const form *f, const packed_rows *packed, const gemm_work *work, int64_t row,
+                       int64_t rows, int64_t first, int64_t last) {
   for (int64_t j = first; j < last; j++) {
-    int64_t panels = l->gated ? 2 : 1;
+    int64_t panels = f->gated ? 2 : 1;
     for (int64_t i = 0; i < panels; i++) {
       float *part = work->part + i * LPK_MC * LPK_PANEL;
-      const float *x = packed->x + row * l->k;
-      if (l->q.bits)
-        gemm_groups(work, part, l, x, packed->sums + row * group_count(l), rows, panels * j + i);
+      const float *x = packed->x + row * f->k;
+      if (f->q.bits)
+        gemm_groups(work, part, l, f, x, packed->sums + row * group_count(f), rows, panels * j + i);
       else
-        gemm_floats(part, l, x, rows, panels * j + i, work->b);
+        gemm_floats(part, l, f, x, rows, panels * j + i, work->b);
     }
     for (int64_t r = 0; r < rows; r++)
       UNROLL for (int h = 0; h < 2; h++) {
         const float *sum = work->part + r * LPK_PANEL + h * LANES;
-        finish16(l, row + r, j * LPK_PANEL + h * LANES, panels * j * LPK_PANEL + h * LANES, load16(sum),
-                 l->gated ? load16(sum + LPK_MC * LPK_PANEL) : splat(0));
+        finish16(l, f, row + r, j * LPK_PANEL + h * LANES, panels * j * LPK_PANEL + h * LANES, load16(sum),
+                 f->gated ? load16(sum + LPK_MC * LPK_PANEL) : splat(0));
       }
   }
 }
@@ -351,54 +355,43 @@ INLINE int64_t split_columns(int64_t panels, int64_t tiles, int64_t threads) {
 }
 
 /* Tiles `first` .. `last` of the rows, and the sums of their groups. */
-INLINE void pack_rows(const packed_rows *to, const linear *l, int height, int64_t first, int64_t last) {
+INLINE void pack_rows(const packed_rows *to, const linear *l, const form *f, int height, int64_t first, int64_t last) {
   for (int64_t t = first; t < last; t++)
-    pack_tile(to->x + t * height * l->k, height, l->x + t * height * l->ldx, l->ldx, 1,
-              min64(height, l->m - t * height), l->k);
-  if (!l->q.bits || !has_zero(&l->q)) return;
+    pack_tile(to->x + t * height * f->k, height, l->x + t * height * l->ldx, l->ldx, 1,
+              min64(height, l->m - t * height), f->k);
+  if (!f->q.bits || !has_zero(&f->q)) return;
   for (int64_t r = first * height; r < min64(l->m, last * height); r++)
-    for (int64_t g = 0; g < group_count(l); g++)
-      to->sums[r * group_count(l) + g] =
-          sum_of(l->x + r * l->ldx + g * l->q.group, min64(l->q.group, l->k - g * l->q.group));
+    for (int64_t g = 0; g < group_count(f); g++)
+      to->sums[r * group_count(f) + g] =
+          sum_of(l->x + r * l->ldx + g * f->q.group, min64(f->q.group, f->k - g * f->q.group));
 }
 
-INLINE void linear_many(const linear *l, float *scratch, lp_barrier *barrier, int64_t thread, int64_t threads) {
-  int height = tile_rows(l->isa);
-  int64_t tiles = (l->m + height - 1) / height, panels = LPK_PANELS(l->n);
+INLINE void linear_many(const linear *l, const form *f, float *scratch, lp_barrier *barrier, int64_t thread,
+                        int64_t threads) {
+  int height = tile_rows(f->isa);
+  int64_t tiles = (l->m + height - 1) / height, panels = LPK_PANELS(f->n);
   int64_t thread_floats = LPK_LINEAR_THREAD_BYTES / 4;
   gemm_work work = {.b = scratch + thread * thread_floats};
   work.part = work.b + LPK_KC * LPK_PANEL;
   work.dot = work.part + 2 * LPK_MC * LPK_PANEL;
   packed_rows packed = {.x = scratch + threads * thread_floats};
-  packed.sums = packed.x + tiles * height * l->k;
-  pack_rows(&packed, l, height, share(tiles, thread, threads), share(tiles, thread + 1, threads));
+  packed.sums = packed.x + tiles * height * f->k;
+  pack_rows(&packed, l, f, height, share(tiles, thread, threads), share(tiles, thread + 1, threads));
   lpk_barrier(barrier, threads);
   int64_t tn = split_columns(panels, tiles, threads), tm = threads / tn, column = thread % tn, band = thread / tn;
   if (band >= tm) return;
   int64_t end = min64(l->m, share(tiles, band + 1, tm) * height);
   for (int64_t row = share(tiles, band, tm) * height; row < end; row += LPK_MC)
-    gemm_block(l, &packed, &work, row, min64(LPK_MC, end - row), share(panels, column, tn),
+    gemm_block(l, f, &packed, &work, row, min64(LPK_MC, end - row), share(panels, column, tn),
                share(panels, column + 1, tn));
 }
 
-INLINE void run(const linear *l, void *scratch, lp_barrier *barrier, int64_t thread, int64_t threads) {
-  if (l->m <= GEMV_ROWS)
-    linear_few(l, thread, threads);
-  else
-    linear_many(l, scratch, barrier, thread, threads);
-}
-
 KERNEL void lpk_linear(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,
-                       int64_t ldx, int64_t ldy, int64_t n, int64_t k, int dtype, int act, int gated, int isa,
-                       void *scratch, lp_barrier *barrier, int64_t thread, int64_t threads) {
-  linear l = {y, x, w, bias, residual, m, ldx, ldy, n, k, dtype, act, gated, isa, {0, LPK_F32, 0, 1}};
-  run(&l, scratch, barrier, thread, threads);
-}
-
-KERNEL void lpk_linear_groups(float *y, const float *x, const void *w, const float *bias, const float *residual,
-                              int64_t m, int64_t ldx, int64_t ldy, int64_t n, int64_t k, int bits, int64_t group,
-                              int scale, int zeros, int act, int gated, int isa, void *scratch, lp_barrier *barrier,
-                              int64_t thread, int64_t threads) {
-  linear l = {y, x, w, bias, residual, m, ldx, ldy, n, k, LPK_U8, act, gated, isa, {bits, scale, zeros, group}};
-  run(&l, scratch, barrier, thread, threads);
+                       int64_t ldx, int64_t ldy, const lpk_linear_form *f, void *scratch, lp_barrier *barrier,
+                       int64_t thread, int64_t threads) {
+  linear l = {y, x, w, bias, residual, m, ldx, ldy};
+  if (m <= GEMV_ROWS)
+    linear_few(&l, f, thread, threads);
+  else
+    linear_many(&l, f, scratch, barrier, thread, threads);
 }

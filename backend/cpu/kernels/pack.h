@@ -25,7 +25,7 @@ void lpk_pack_panel(void *panel, int dtype, const lpk_weight *weight, int64_t fi
 /* Fills all panels, `stride` panels apart (1; 2 for one half of a gated weight). */
 void lpk_pack_linear(void *packed, int dtype, const lpk_weight *weight, int64_t stride);
 
-/* ---- weights in groups (lpk_linear_groups) ---- */
+/* ---- weights in groups (lpk_groups) ---- */
 
 typedef struct {
   int64_t n, k, group; /* group: k or less; a multiple of 16 unless it is k */

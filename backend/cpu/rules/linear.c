@@ -79,35 +79,40 @@ static const lp_poly *linear_scratch(lp_module *module, const lp_op *op) {
   return lp_poly_add(module->arena, affine(module, rows, row, rest), lp_poly_scale(module->arena, threads, thread));
 }
 
-/* The arguments that tell the kernel the layout of the weight. */
-static int32_t weight_args(const cpu_emitter *e, const cpu_constant *w, LLVMValueRef *args) {
-  if (w->form == CPU_FORM_PANELS) {
-    args[0] = cpu_i32(e, cpu_kernel_dtype(w->stored.dtype));
-    return 1;
-  }
-  args[0] = cpu_i32(e, lp_dtype_bits(w->codes));
-  args[1] = cpu_i64(e, w->group);
-  args[2] = cpu_i32(e, cpu_kernel_dtype(w->scale_dtype));
-  args[3] = cpu_i32(e, w->zeros);
-  return 4;
+/* The lpk_linear_form of the operator, as a constant of the module. */
+static LLVMValueRef linear_constants(cpu_emitter *e, const cpu_constant *w) {
+  bool grouped = w->form == CPU_FORM_GROUPS;
+  LLVMValueRef q[] = {cpu_i32(e, grouped ? lp_dtype_bits(w->codes) : 0),
+                      cpu_i32(e, grouped ? cpu_kernel_dtype(w->scale_dtype) : LPK_F32), cpu_i32(e, grouped && w->zeros),
+                      cpu_i64(e, grouped ? w->group : 1)};
+  LLVMValueRef form[] = {cpu_i64(e, w->n),
+                         cpu_i64(e, w->k),
+                         cpu_i32(e, grouped ? LPK_U8 : cpu_kernel_dtype(w->stored.dtype)),
+                         cpu_i32(e, find_epilogue(e->op)->act),
+                         cpu_i32(e, w->gated),
+                         cpu_i32(e, cpu_kernel_isa(e)),
+                         cpu_record(e, q, LP_COUNT(q))};
+  return cpu_constant_data(e, cpu_record(e, form, LP_COUNT(form)));
 }
 
 static void emit_linear(cpu_emitter *e) {
   const cpu_constant *w = e->call->constant[W];
-  LLVMValueRef rows = cpu_poly(e, linear_rows(e->module, e->op)), n = cpu_i64(e, w->n), k = cpu_i64(e, w->k);
   LLVMValueRef bias = e->in[BIAS] ? e->in[BIAS] : cpu_null(e);
   LLVMValueRef residual = e->in[RESIDUAL] ? e->in[RESIDUAL] : cpu_null(e);
-  LLVMValueRef args[21] = {e->out[0], e->in[X], e->in[W], bias, residual, rows, k, n, n, k};
-  unsigned count = 10;
-  count += (unsigned)weight_args(e, w, args + count);
-  args[count++] = cpu_i32(e, find_epilogue(e->op)->act);
-  args[count++] = cpu_i32(e, w->gated);
-  args[count++] = cpu_i32(e, cpu_kernel_isa(e));
-  args[count++] = e->scratch;
-  args[count++] = cpu_barrier(e);
-  args[count++] = e->thread;
-  args[count++] = e->threads;
-  cpu_kernel(e, w->form == CPU_FORM_GROUPS ? "lpk_linear_groups" : "lpk_linear", args, count);
+  LLVMValueRef args[] = {e->out[0],
+                         e->in[X],
+                         e->in[W],
+                         bias,
+                         residual,
+                         cpu_poly(e, linear_rows(e->module, e->op)),
+                         cpu_i64(e, w->k),
+                         cpu_i64(e, w->n),
+                         linear_constants(e, w),
+                         e->scratch,
+                         cpu_barrier(e),
+                         e->thread,
+                         e->threads};
+  cpu_kernel(e, "lpk_linear", args, LP_COUNT(args));
 }
 
 const cpu_rule cpu_rule_linear = {
