@@ -27,7 +27,7 @@ END
 tpot_of() { # tpot_of STATUS [option ...]: of the default model over LTE within 20 ms; the plan goes to $work/exits.json
   wanted=$1
   shift
-  "$LLMPART" compile "$LP_SOURCE/examples/default-model/model.onnx" --device=jetson-nano --cloud=v100s --link=lte --exits=3,6 --tpot=20ms \
+  "$LLMPART" compile "$LP_SOURCE/examples/default-model/model.onnx" --device=jetson-nano-p1 --cloud=v100s-p1 --link=lte --exits=3,6 --tpot=20ms \
     --plan-only --report="$work/exits.json" "$@" 2>/dev/null
   same "$*: exit status" "$wanted" $?
   "$LLMPART" check-plan "$work/exits.json" >"$work/out" || fail "$*: an honest plan is refused"
@@ -52,7 +52,7 @@ below "$tpot" 1 'TPOT without the cloud'
 wanted_status=1
 sed 's/"layer": 6/"layer": 5/' "$work/rates.json" >"$work/others.json"
 refused 'rates of other exits' 'no exit after layer 6 was calibrated' "$LLMPART" compile "$LP_SOURCE/examples/default-model/model.onnx" \
-  --device=jetson-nano --cloud=v100s --exits=3,6 --exit-rates="$work/others.json" --plan-only -o "$work/made/out.json"
+  --device=jetson-nano-p1 --cloud=v100s-p1 --exits=3,6 --exit-rates="$work/others.json" --plan-only -o "$work/made/out.json"
 wanted_status=2
 refused 'rates without exits' 'exit-rates: error: this is for --exits' "$LLMPART" compile "$model" $pair --exit-rates="$work/rates.json" --plan-only -o "$work/made/out.json"
 finish

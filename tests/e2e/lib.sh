@@ -42,7 +42,7 @@ found
 }
 
 # Machines whose figures do not depend on where the test runs; the code is for the processor that it runs on.
-pair="--device=jetson-nano --cloud=v100s --link=lan --march=native"
+pair="--device=jetson-nano-p1 --cloud=v100s-p1 --link=lan --march=native"
 
 compile() { # compile MODEL OUT [option ...]: without --device and its like, a device alone
   model=$1 out=$2

@@ -24,7 +24,7 @@ golden() {
   fi
 }
 
-nano="--device=jetson-nano --cloud=v100s --link=wifi --isl=64 --osl=16"
+nano="--device=jetson-nano-p1 --cloud=v100s-p1 --link=wifi --isl=64 --osl=16"
 golden device.txt 0 llama $nano
 golden device.json 0 llama $nano
 golden device.csv 0 llama $nano
@@ -37,6 +37,6 @@ golden greedy.txt 3 llama $nano --scheduler=greedy --ttft=0.01ms --tpot=0.005ms
 golden memory.txt 0 llama $nano --device-memory=100kB
 golden infeasible.txt 3 llama $nano --device-memory=100kB --tpot=2ms
 golden infeasible.json 3 llama $nano --scheduler=cloud-only --tpot=2ms
-golden types.txt 3 llama --device=jetson-nano --cloud=v100s,memory=300kB --link=wifi --isl=64 --osl=16 --scheduler=cloud-only
-golden alone.txt 0 llama --device=snapdragon-8s-gen3 --dtype-device=f16
+golden types.txt 3 llama --device=jetson-nano-p1 --cloud=v100s-p1,memory=300kB --link=wifi --isl=64 --osl=16 --scheduler=cloud-only
+golden alone.txt 0 llama --device=snapdragon-8s-gen3-p1 --dtype-device=f16
 [ "$failures" -eq 0 ]

@@ -14,10 +14,10 @@ LP_TEST(machines_of_the_study) {
   static const struct {
     const char *name;
     double f16, bandwidth, price;
-  } rows[] = {{"v100s", 130e12, 1134e9, 1.5e-5},
-              {"a100", 312e12, 2039e9, 4e-5},
-              {"jetson-nano", 0.47e12, 25.6e9, 0},
-              {"snapdragon-8s-gen3", 8.5e12, 76.6e9, 0}};
+  } rows[] = {{"v100s-p1", 130e12, 1134e9, 1.5e-5},
+              {"a100-p1", 312e12, 2039e9, 4e-5},
+              {"jetson-nano-p1", 0.47e12, 25.6e9, 0},
+              {"snapdragon-8s-gen3-p1", 8.5e12, 76.6e9, 0}};
   for (size_t i = 0; i < LP_COUNT(rows); i++) {
     lp_machine *m = load(rows[i].name);
     ck_assert_double_eq(lp_hw_peak(m, LP_F16), rows[i].f16);
@@ -29,6 +29,55 @@ LP_TEST(machines_of_the_study) {
   ck_assert_double_eq(nano->figure[LP_HW_MEMORY], 4294967296.0);
   lp_hw_free(nano);
   lp_hw_free(NULL);
+}
+
+static double price_of(const char *name) {
+  lp_machine *m = load(name);
+  const double price = m->figure[LP_HW_PRICE];
+  lp_hw_free(m);
+  return price;
+}
+
+static bool is_of_the_study(const char *name) {
+  return lp_has_suffix(name, "-p1");
+}
+
+/* Prices of GPUs come from one list of one date, so that plans compare them. The study's machines keep its prices. */
+LP_TEST(prices_of_gpus_have_one_provenance) {
+  const char *const *names = NULL;
+  size_t count = lp_hw_names(&names), priced = 0;
+  for (size_t i = 0; i < count; i++) {
+    lp_machine *m = load(names[i]);
+    if (m->kind == LP_MACHINE_GPU && m->figure[LP_HW_PRICE] > 0) {
+      const char *wanted =
+          is_of_the_study(names[i]) ? "P1, 2024" : "docs.runpod.io/serverless/pricing, read in November 2026";
+      ck_assert_msg(strstr(m->source[LP_HW_PRICE], wanted), "%s: %s", names[i], m->source[LP_HW_PRICE]);
+      priced++;
+    }
+    lp_hw_free(m);
+  }
+  ck_assert_uint_ge(priced, 12);
+  ck_assert_double_gt(price_of("a100"), price_of("l4"));
+  ck_assert_double_gt(price_of("h100"), price_of("a100"));
+}
+
+/* Only the study's machines reach their peak without a launch. */
+LP_TEST(shipped_machines_reach_a_share_of_their_peak) {
+  const char *const *names = NULL;
+  size_t count = lp_hw_names(&names);
+  for (size_t i = 0; i < count; i++) {
+    lp_machine *m = load(names[i]);
+    const double *figure = m->figure;
+    const bool ideal =
+        figure[LP_HW_COMPUTE_UTILISATION] == 1 || figure[LP_HW_MEMORY_UTILISATION] == 1 || figure[LP_HW_LAUNCH] == 0;
+    ck_assert_msg(ideal == is_of_the_study(names[i]), "%s", names[i]);
+    lp_hw_free(m);
+  }
+  lp_machine *nano = load("jetson-nano");
+  ck_assert_double_eq(nano->figure[LP_HW_COMPUTE_UTILISATION], 0.52);
+  ck_assert_double_eq(nano->figure[LP_HW_MEMORY_UTILISATION], 0.82);
+  ck_assert_double_eq_tol(nano->figure[LP_HW_LAUNCH], 0.03277, 1e-12);
+  lp_hw_free(nano);
 }
 
 LP_TEST(every_figure_has_a_source) {
@@ -179,7 +228,7 @@ LP_TEST(types_without_a_rate_of_their_own) {
 
 /* P1's all-cloud decode: LLaMA2-7B reads 13,214,154,752 bytes of weights a token: 11.65 ms at 1134 GB/s. */
 LP_TEST(the_roofline) {
-  lp_machine *m = load("v100s");
+  lp_machine *m = load("v100s-p1");
   lp_prediction memory =
       lp_hw_predict(m, &(lp_op_facts){.flops = 2 * 6607077376.0, .bytes = 13214154752.0, .dtype = LP_F16});
   ck_assert_double_eq_tol(memory.time_ms, 11.65269, 1e-4);
@@ -187,7 +236,7 @@ LP_TEST(the_roofline) {
   lp_prediction compute = lp_hw_predict(m, &(lp_op_facts){.flops = 130e9, .bytes = 1, .dtype = LP_F16});
   ck_assert_double_eq_tol(compute.time_ms, 1, 1e-12);
   lp_hw_free(m);
-  m = load("v100s,memory_utilisation=0.5,launch=3ms");
+  m = load("v100s-p1,memory_utilisation=0.5,launch=3ms");
   lp_prediction slow = lp_hw_predict(m, &(lp_op_facts){.bytes = 1134e6, .dtype = LP_F16});
   ck_assert_double_eq_tol(slow.time_ms, 2 + 3, 1e-12);
   lp_hw_free(m);

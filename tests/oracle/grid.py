@@ -36,13 +36,13 @@ MODELS = {
     "70b": (80, "--hidden 8192 --ffn 28672 --heads 64 --kv-heads 8"),
 }
 PAIRS = {
-    "default": ["jetson-nano v100s", "raspberry-pi-5 epyc-9654", "snapdragon-8s-gen3 a100"],
-    "smollm2": ["jetson-nano v100s", "raspberry-pi-5 l4", "snapdragon-8s-gen3 a100"],
-    "m": ["jetson-nano v100s", "raspberry-pi-5 l4", "snapdragon-8s-gen3 a100"],
-    "7b": ["snapdragon-8s-gen3 a100", "snapdragon-8s-gen3,memory=12GiB a100", "jetson-orin h100", "jetson-nano v100s",
-           "apple-m3 l4", "snapdragon-8s-gen3,memory=24GiB a100"],
-    "13b": ["snapdragon-8s-gen3 a100", "jetson-orin h100", "apple-m4 a100"],
-    "70b": ["jetson-orin b200", "apple-m4,memory=192GB b200", "jetson-nano v100s,memory=192GiB"],
+    "default": ["jetson-nano-p1 v100s-p1", "raspberry-pi-5 epyc-9654", "snapdragon-8s-gen3-p1 a100"],
+    "smollm2": ["jetson-nano-p1 v100s-p1", "raspberry-pi-5 l4", "snapdragon-8s-gen3-p1 a100"],
+    "m": ["jetson-nano-p1 v100s-p1", "raspberry-pi-5 l4", "snapdragon-8s-gen3-p1 a100"],
+    "7b": ["snapdragon-8s-gen3-p1 a100", "snapdragon-8s-gen3-p1,memory=12GiB a100", "jetson-orin h100", "jetson-nano-p1 v100s-p1",
+           "apple-m3 l4", "snapdragon-8s-gen3-p1,memory=24GiB a100"],
+    "13b": ["snapdragon-8s-gen3-p1 a100", "jetson-orin h100", "apple-m4 a100"],
+    "70b": ["jetson-orin b200", "apple-m4,memory=192GB b200", "jetson-nano-p1 v100s-p1,memory=192GiB"],
 }
 LINKS = ["loopback", "lan", "wifi", "5g", "lte"]
 PROMPTS = [128, 512, 2048, 8192]

@@ -8,5 +8,5 @@ if ! "$python" -c 'import highspy, onnx' 2>/dev/null; then
 fi
 mkdir -p "$LP_BUILD/grid"
 "$python" tests/oracle/grid.py "$LLMPART" "$LP_BUILD/grid/part.md" --models "$LP_BUILD/grid" --every 11 --judge 4 --seconds 20
-"$LLMPART" compile "$LP_BUILD/grid/13b/model.onnx" --device=snapdragon-8s-gen3 --cloud=a100 --link=5g --isl=2048 --sessions=64 \
+"$LLMPART" compile "$LP_BUILD/grid/13b/model.onnx" --device=snapdragon-8s-gen3-p1 --cloud=a100 --link=5g --isl=2048 --sessions=64 \
   --objective=latency --plan-only --report="$LP_BUILD/grid/fastest.json" >/dev/null

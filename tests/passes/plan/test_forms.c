@@ -39,7 +39,8 @@ static fixture open(void) {
   const lp_run_options quiet = {.verify_each = true};
   lp_compile_request none = {.generation = true, .isl = 1, .osl = 1, .batch = 1};
   ck_assert_int_eq(lp_passes_run(f.module, "fuse,annotate", &none, &quiet, NULL), LP_OK);
-  static const char *const devices[] = {"jetson-nano", "snapdragon-8s-gen3"}, *const clouds[] = {"v100s", "a100"},
+  static const char *const devices[] = {"jetson-nano-p1", "snapdragon-8s-gen3-p1"},
+                           *const clouds[] = {"v100s-p1", "a100-p1"},
                            *const links[] = {"wifi", "rtt=20ms,up=10Mbit/s,down=90Mbit/s"};
   for (int i = 0; i < 2; i++) {
     ck_assert_int_eq(lp_hw_load(devices[i], &f.device[i], NULL), LP_OK);

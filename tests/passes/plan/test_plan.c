@@ -74,14 +74,14 @@ static const char study_link[] = "rtt=10ms,up=100Mbit/s,down=100Mbit/s";
 /* llmpart counts the 5 operations per score of softmax, which SPEC-planner's figures leave out: 2.86 ms of the Nano's
  * prefill, 0.02 % of all-device and 0.8 % of greedy. */
 LP_TEST(algorithm_1_reproduces_group_l) {
-  study s = study_open(&llama2_7b, "jetson-nano", "v100s", study_link, 512);
+  study s = study_open(&llama2_7b, "jetson-nano-p1", "v100s-p1", study_link, 512);
   check_reproduction(&s, LP_STAGE_PREFILL, 400, (const double[]){14412, 52.3, 353.7}, 0.0085);
   check_reproduction(&s, LP_STAGE_DECODE, 100, (const double[]){527, 11.89, 97.5}, 0.0005);
   study_close(&s);
 }
 
 LP_TEST(algorithm_1_reproduces_group_h) {
-  study s = study_open(&llama2_7b, "snapdragon-8s-gen3", "a100-p1", study_link, 512);
+  study s = study_open(&llama2_7b, "snapdragon-8s-gen3-p1", "a100-p1", study_link, 512);
   check_reproduction(&s, LP_STAGE_PREFILL, 400, (const double[]){800, 21.8, 396.6}, 0.0015);
   check_reproduction(&s, LP_STAGE_DECODE, 100, (const double[]){176, 6.62, 99.8}, 0.001);
   study_close(&s);
@@ -89,7 +89,7 @@ LP_TEST(algorithm_1_reproduces_group_h) {
 
 /* Without its 5 operations per score the device's prefill is the figure to the millisecond. */
 LP_TEST(softmax_is_what_prefill_differs_by) {
-  study s = study_open(&llama2_7b, "jetson-nano", "v100s", study_link, 512);
+  study s = study_open(&llama2_7b, "jetson-nano-p1", "v100s-p1", study_link, 512);
   double softmax_ms = 5.0 * 512 * 512 * 32 * 32 / 0.47e12 * 1e3;
   ck_assert_double_eq_tol(greedy_ms(&s, LP_STAGE_PREFILL, 0) - softmax_ms, 14412, 0.5);
   ck_assert_double_eq_tol(greedy_ms(&s, LP_STAGE_PREFILL, 400) - softmax_ms, 353.7, 0.05);
@@ -98,7 +98,7 @@ LP_TEST(softmax_is_what_prefill_differs_by) {
 
 /* decrement ~ (tau - Tc) / (Td - Tc): the share of cloud time that the device takes over. */
 LP_TEST(decrement_has_its_closed_form) {
-  study s = study_open(&llama2_7b, "jetson-nano", "v100s", study_link, 512);
+  study s = study_open(&llama2_7b, "jetson-nano-p1", "v100s-p1", study_link, 512);
   lp_side *side = LP_NEW_ARRAY(s.arena, lp_side, s.problem[1].op_count);
   double device = greedy_ms(&s, LP_STAGE_DECODE, 0), cloud = greedy_ms(&s, LP_STAGE_DECODE, 1e-9), busy = 0;
   (void)lp_greedy_place_stage(&s.problem[1], 100, side);
@@ -115,7 +115,7 @@ LP_TEST(decrement_has_its_closed_form) {
  * around them, 58 messages. SPEC-planner has 494 ms, the time of a round trip for each of all 32 layers; see
  * docs/measurements.md. */
 LP_TEST(greedy_pays_for_its_round_trips) {
-  study s = study_open(&llama2_7b, "jetson-nano", "v100s", study_link, 512);
+  study s = study_open(&llama2_7b, "jetson-nano-p1", "v100s-p1", study_link, 512);
   s.request.ttft_ms = 400;
   s.request.tpot_ms = 100;
   lp_plan_result greedy = plan(&s, "greedy");
@@ -130,7 +130,7 @@ LP_TEST(greedy_pays_for_its_round_trips) {
 static const char slow_link[] = "rtt=20ms,up=1Mbit/s,down=2Mbit/s";
 
 LP_TEST(cloud_only_sends_tokens_up_and_one_down) {
-  study s = study_open(&llama_tiny, "jetson-nano", "v100s", slow_link, 16);
+  study s = study_open(&llama_tiny, "jetson-nano-p1", "v100s-p1", slow_link, 16);
   lp_plan_result result = plan(&s, "cloud-only");
   ck_assert_int_eq(result.crossings_prefill, 2);
   ck_assert_int_eq(result.messages_decode, 2);
@@ -141,7 +141,7 @@ LP_TEST(cloud_only_sends_tokens_up_and_one_down) {
 }
 
 LP_TEST(device_only_has_no_messages_and_no_cost) {
-  study s = study_open(&llama_tiny, "jetson-nano", "v100s", slow_link, 16);
+  study s = study_open(&llama_tiny, "jetson-nano-p1", "v100s-p1", slow_link, 16);
   lp_plan_result result = plan(&s, "device-only");
   ck_assert_int_eq(result.crossings_prefill + result.crossings_decode, 0);
   ck_assert_double_eq(result.cost_usd, 0);
@@ -152,7 +152,7 @@ LP_TEST(device_only_has_no_messages_and_no_cost) {
 
 /* A cut ships the residual stream once, though three operators of the next layer read it. */
 LP_TEST(a_value_crosses_once) {
-  study s = study_open(&llama_tiny, "jetson-nano", "v100s", slow_link, 16);
+  study s = study_open(&llama_tiny, "jetson-nano-p1", "v100s-p1", slow_link, 16);
   s.request.cut = 1;
   lp_plan_result result = plan(&s, "cut");
   ck_assert_int_eq(result.crossings_prefill, 2);
@@ -161,7 +161,7 @@ LP_TEST(a_value_crosses_once) {
 }
 
 LP_TEST(batch_multiplies_what_is_sent) {
-  study s = study_open(&llama_tiny, "jetson-nano", "v100s", slow_link, 16);
+  study s = study_open(&llama_tiny, "jetson-nano-p1", "v100s-p1", slow_link, 16);
   s.request.batch = 3;
   ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
   lp_plan_result result = plan(&s, "cloud-only");
@@ -172,7 +172,7 @@ LP_TEST(batch_multiplies_what_is_sent) {
 
 /* Prefill in the cloud, decode on the device: both caches of both layers move, at the prompt's length. */
 LP_TEST(stages_that_disagree_move_their_caches) {
-  study s = study_open(&llama_tiny, "jetson-nano", "v100s", slow_link, 16);
+  study s = study_open(&llama_tiny, "jetson-nano-p1", "v100s-p1", slow_link, 16);
   lp_side *side[LP_STAGE_COUNT];
   lp_plan_result result;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
@@ -187,7 +187,7 @@ LP_TEST(stages_that_disagree_move_their_caches) {
 
 /* Weights of each side, once each; KV at isl + osl; the fp16 model does not fit a 4 GB Nano. */
 LP_TEST(memory_binds) {
-  study s = study_open(&llama2_7b, "jetson-nano", "v100s", study_link, 512);
+  study s = study_open(&llama2_7b, "jetson-nano-p1", "v100s-p1", study_link, 512);
   lp_plan_result result = plan(&s, "device-only");
   ck_assert(!result.feasible);
   ck_assert_int_eq(result.binding, LP_LIMIT_DEVICE_MEMORY);
@@ -199,7 +199,7 @@ LP_TEST(memory_binds) {
 }
 
 LP_TEST(weights_take_the_sides_dtype) {
-  study s = study_open(&llama_tiny, "jetson-nano", "v100s", slow_link, 16);
+  study s = study_open(&llama_tiny, "jetson-nano-p1", "v100s-p1", slow_link, 16);
   double full = plan(&s, "device-only").device_weight_bytes;
   s.request.dtype_device = "f16";
   ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
@@ -210,7 +210,7 @@ LP_TEST(weights_take_the_sides_dtype) {
 
 /* Operators that read only positions cost nothing where no operator needs them, and cross no link. */
 LP_TEST(positions_are_free) {
-  study s = study_open(&llama_tiny, "jetson-nano", "v100s", slow_link, 16);
+  study s = study_open(&llama_tiny, "jetson-nano-p1", "v100s-p1", slow_link, 16);
   int32_t count = 0;
   for (int32_t i = 0; i < s.problem[0].op_count; i++) {
     const lp_plan_op *op = &s.problem[0].ops[i];
@@ -226,7 +226,7 @@ LP_TEST(positions_are_free) {
 
 LP_TEST(layer_is_the_best_of_all_cuts) {
   const double bounds[] = {0, 1e-3, 0.05, 30, 60};
-  study s = study_open(&llama2_7b, "snapdragon-8s-gen3", "a100-p1", "rtt=1ms,up=100Mbit/s,down=100Mbit/s", 64);
+  study s = study_open(&llama2_7b, "snapdragon-8s-gen3-p1", "a100-p1", "rtt=1ms,up=100Mbit/s,down=100Mbit/s", 64);
   for (size_t i = 0; i < LP_COUNT(bounds); i++) {
     s.request.tpot_ms = bounds[i];
     lp_plan_result best = plan(&s, "layer");
@@ -243,13 +243,13 @@ LP_TEST(layer_is_the_best_of_all_cuts) {
 }
 
 LP_TEST(without_an_sla_everything_stays_on_the_device) {
-  study s = study_open(&llama_tiny, "jetson-nano", "v100s", slow_link, 16);
+  study s = study_open(&llama_tiny, "jetson-nano-p1", "v100s-p1", slow_link, 16);
   ck_assert_double_eq(plan(&s, "layer").cost_usd, 0);
   study_close(&s);
 }
 
 LP_TEST(objective_latency_takes_the_faster_side) {
-  study s = study_open(&llama2_7b, "jetson-nano", "v100s", "rtt=0ms,up=100Gbit/s,down=100Gbit/s", 64);
+  study s = study_open(&llama2_7b, "jetson-nano-p1", "v100s-p1", "rtt=0ms,up=100Gbit/s,down=100Gbit/s", 64);
   s.request.objective = "latency";
   s.request.device_memory = (int64_t)64 << 30;
   ck_assert_double_eq(plan(&s, "layer").e2e_ms, plan(&s, "cloud-only").e2e_ms);
@@ -257,7 +257,7 @@ LP_TEST(objective_latency_takes_the_faster_side) {
 }
 
 LP_TEST(an_unknown_cut_is_refused) {
-  study s = study_open(&llama_tiny, "jetson-nano", "v100s", slow_link, 16);
+  study s = study_open(&llama_tiny, "jetson-nano-p1", "v100s-p1", slow_link, 16);
   lp_diag *diag = lp_diag_create();
   lp_side *side[LP_STAGE_COUNT];
   s.request.cut = 3;
@@ -271,7 +271,7 @@ LP_TEST(an_unknown_cut_is_refused) {
 
 /* Any sides give an order in which every value is there before it is read; turns alternate. */
 LP_LOOP_TEST(any_placement_has_an_order, 0, 50) {
-  study s = study_open(&llama_tiny, "jetson-nano", "v100s", slow_link, 16);
+  study s = study_open(&llama_tiny, "jetson-nano-p1", "v100s-p1", slow_link, 16);
   const lp_plan_problem *problem = &s.problem[_i % LP_STAGE_COUNT];
   lp_side *side = LP_NEW_ARRAY(s.arena, lp_side, problem->op_count);
   int32_t *position = LP_NEW_ARRAY(s.arena, int32_t, problem->op_count);

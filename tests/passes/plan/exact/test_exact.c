@@ -152,8 +152,8 @@ static void study_close(llama_study *s) {
 /* The check value of the planner's goals counts only linear and attention operators. */
 LP_TEST(reaches_the_check_value) {
   llama_study s =
-      study_open(2, "snapdragon-8s-gen3,compute_utilisation=0.39,memory_utilisation=0.39",
-                 "a100,compute_utilisation=0.8,memory_utilisation=0.8", "rtt=0,up=100Mbit/s,down=100Mbit/s");
+      study_open(2, "snapdragon-8s-gen3-p1,compute_utilisation=0.39,memory_utilisation=0.39",
+                 "a100-p1,compute_utilisation=0.8,memory_utilisation=0.8", "rtt=0,up=100Mbit/s,down=100Mbit/s");
   s.request.tpot_ms = 20;
   s.request.osl = 1; /* kv 512 in decode */
   ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
@@ -175,7 +175,7 @@ LP_TEST(reaches_the_check_value) {
 }
 
 LP_TEST(plans_80_layers) {
-  llama_study s = study_open(80, "snapdragon-8s-gen3", "a100", "lan");
+  llama_study s = study_open(80, "snapdragon-8s-gen3-p1", "a100,price_usd_per_s=4e-5", "lan");
   s.request.ttft_ms = 400;
   s.request.tpot_ms = 100;
   lp_side *side[LP_STAGE_COUNT];
@@ -191,7 +191,7 @@ LP_TEST(plans_80_layers) {
 /* The TTFT limit is a hundredth of the way from the fastest plan's to the cheapest's: plans that are good at the
  * search's prices break it. */
 LP_TEST(finds_a_plan_where_limits_are_tight) {
-  llama_study s = study_open(32, "snapdragon-8s-gen3,memory=24GiB", "a100", "loopback");
+  llama_study s = study_open(32, "snapdragon-8s-gen3-p1,memory=24GiB", "a100,price_usd_per_s=4e-5", "loopback");
   s.request.isl = 2048;
   s.request.osl = 128;
   s.request.sessions = 64;
@@ -256,7 +256,7 @@ static int32_t list_blocks(int32_t layers, lp_exact_block *out) {
 /* The pairs shown have the best of all pairs among them, although few are shown. */
 static void check_blocks(double ttft_ms, double tpot_ms, double device_memory) {
   enum { LAYERS = 5 };
-  llama_study s = study_open(LAYERS, "snapdragon-8s-gen3", "a100", "lan");
+  llama_study s = study_open(LAYERS, "snapdragon-8s-gen3-p1", "a100,price_usd_per_s=4e-5", "lan");
   s.request.osl = 128;
   s.request.ttft_ms = ttft_ms;
   s.request.tpot_ms = tpot_ms;

@@ -1,7 +1,7 @@
 // RUN: llmpart opt %s -p 'place{scheduler=cut,cut=1}' --verify-each | FileCheck %s
 // RUN: llmpart opt %s -p 'place{scheduler=cut,cut=1}' | mlir-opt --allow-unregistered-dialect -o /dev/null
 // RUN: llmpart opt %s -p 'place{scheduler=cloud-only}' | FileCheck %s --check-prefix=CLOUD
-// RUN: llmpart opt %s -p 'place{device=jetson-nano,isl=4,osl=4}' | FileCheck %s --check-prefix=DEVICE
+// RUN: llmpart opt %s -p 'place{device=jetson-nano-p1,isl=4,osl=4}' | FileCheck %s --check-prefix=DEVICE
 // @main becomes @prefill and @decode; every operator has a side and its times at the workload, positions have both.
 
 // CHECK-NOT: sym_name = "main"
