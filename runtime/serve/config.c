@@ -7,13 +7,15 @@
 typedef struct {
   lp_serve_config config;
   const char *key_env, *rule;
-  const lp_yaml_node *edge, *cloud, *router;
+  const lp_yaml_node *edge, *cloud, *router, *hosts, *origins;
 } serve_file;
 
 #define TOP(of, key, member, ...) LP_YAML_FIELD(of, key, serve_file, config.member, __VA_ARGS__)
 static const lp_yaml_field top_fields[] = {
     TOP(LP_YAML_TEXT, "listen", listen, .least = 0),
     LP_YAML_FIELD(LP_YAML_TEXT, "key_env", serve_file, key_env, .least = 0),
+    LP_YAML_FIELD(LP_YAML_NODE, "hosts", serve_file, hosts, .least = 0),
+    LP_YAML_FIELD(LP_YAML_NODE, "origins", serve_file, origins, .least = 0),
     TOP(LP_YAML_I64, "max_body", max_body, .least = 1024, .most = 1 << 30),
     TOP(LP_YAML_I64, "max_tokens", max_tokens, .least = 1, .most = 1 << 20),
     LP_YAML_FIELD(LP_YAML_NODE, "edge", serve_file, edge, .least = 0),
@@ -50,6 +52,16 @@ static lp_status read_key(lp_yaml *yaml, const lp_yaml_node *node, const char *v
   return LP_OK;
 }
 
+static lp_status read_texts(lp_yaml *yaml, const lp_yaml_node *node, const char *key, lp_serve_texts *out) {
+  int32_t count;
+  if (!node) return LP_OK;
+  LP_TRY(lp_yaml_list(yaml, node, key, &count));
+  out->texts = LP_NEW_ARRAY(yaml->arena, const char *, count);
+  for (; out->count < (size_t)count; out->count++)
+    LP_TRY(lp_yaml_text(yaml, lp_yaml_item(yaml, node, (int32_t)out->count), key, &out->texts[out->count]));
+  return LP_OK;
+}
+
 static lp_status read_cloud(lp_yaml *yaml, serve_file *file) {
   file->key_env = NULL;
   file->config.timeout_ms /= 1000;
@@ -76,6 +88,8 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   serve_file file = {.config = *config};
   LP_TRY(lp_yaml_fields(yaml, root, "the server", top_fields, LP_COUNT(top_fields), &file));
   LP_TRY(read_key(yaml, root, file.key_env, &file.config.key));
+  LP_TRY(read_texts(yaml, file.hosts, "hosts", &file.config.hosts));
+  LP_TRY(read_texts(yaml, file.origins, "origins", &file.config.origins));
   if (!file.edge && !file.cloud)
     return lp_error(yaml->diag, lp_yaml_loc(yaml, root), "the server requires 'edge', 'cloud' or both");
   if (file.edge) {

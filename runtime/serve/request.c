@@ -16,6 +16,16 @@ static lp_status read_number(const lp_json *body, const char *key, double least,
   return lp_error(diag, LP_LOC_NONE, "'%s' must be a number from %g to %g", key, least, most);
 }
 
+/* As read_number, for a whole number from 1 on. */
+static lp_status read_count(const lp_json *body, const char *key, int64_t most, int64_t *out, lp_diag *diag) {
+  double count = (double)*out;
+  lp_status status = read_number(body, key, 1, (double)most, &count, diag);
+  if (status == LP_OK && count != floor(count))
+    return lp_error(diag, LP_LOC_NONE, "'%s' must be a whole number from 1 to %" PRId64, key, most);
+  *out = (int64_t)count;
+  return status;
+}
+
 /* Reads a text, or a list of parts that are texts. NULL: it is neither. */
 static const char *read_content(const lp_json *content, lp_completion *out) {
   if (!lp_json_is(content, LP_JSON_ARRAY)) return lp_json_text_or(content, NULL);
@@ -112,13 +122,13 @@ static lp_status read_stream(const lp_json *body, lp_completion *out, lp_diag *d
 }
 
 static lp_status read_settings(const lp_serve_config *config, const lp_json *body, lp_completion *out, lp_diag *diag) {
-  double most = (double)config->max_tokens, temperature = 1, top_p = 1, seed = 0;
-  LP_TRY(read_number(body, "max_tokens", 1, (double)config->max_tokens, &most, diag));
-  LP_TRY(read_number(body, "max_completion_tokens", 1, (double)config->max_tokens, &most, diag));
+  double temperature = 1, top_p = 1, seed = 0;
+  out->max_tokens = config->max_tokens;
+  LP_TRY(read_count(body, "max_tokens", config->max_tokens, &out->max_tokens, diag));
+  LP_TRY(read_count(body, "max_completion_tokens", config->max_tokens, &out->max_tokens, diag));
   LP_TRY(read_number(body, "temperature", 0, 2, &temperature, diag));
   LP_TRY(read_number(body, "top_p", 1e-6, 1, &top_p, diag));
   LP_TRY(read_number(body, "seed", -9007199254740992.0, 9007199254740992.0, &seed, diag));
-  out->max_tokens = (int64_t)most;
   out->sampling = (lp_sampling){.temperature = temperature, .top_p = top_p, .seed = (uint64_t)(int64_t)seed};
   LP_TRY(read_stop(body, out, diag));
   return read_stream(body, out, diag);

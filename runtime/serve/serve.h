@@ -11,9 +11,17 @@
 #include "runtime/router/router.h"
 
 typedef struct {
+  const char **texts;
+  size_t count;
+} lp_serve_texts;
+
+typedef struct {
   lp_arena *arena;    /* owns the texts */
   const char *listen; /* HOST:PORT; port 0 takes a free one */
   const char *key;    /* bearer token that requests must carry; NULL: none */
+  /* Names of this machine in the requests' header Host beside the loopback addresses, without a port; needed only
+   * without a key. Origins of web pages (https://app.example) that may send requests; "*": any. */
+  lp_serve_texts hosts, origins;
   int64_t max_body;   /* bytes of a request */
   int64_t max_tokens; /* tokens of an answer: the most that a request may ask for, and the default */
   /* The bundle of the edge; NULL: there is none. */

@@ -15,6 +15,7 @@
 #include "runtime/link/address.h"
 #include "runtime/serve/answer.h"
 #include "runtime/serve/dispatch.h"
+#include "runtime/serve/guard.h"
 #include "runtime/serve/http_library.h"
 #include "runtime/serve/router_api.h"
 
@@ -48,13 +49,14 @@ typedef struct {
   lp_usage usage;
   bool begun, seen, ended; /* guarded by server->lock; seen: the connection has seen that the answer began */
   lp_status status;
-  char error[512];
+  char *error; /* NULL: none */
 } answer;
 
 static void answer_free(answer *a) {
   lp_completion_free(&a->request);
   lp_buf_free(&a->body);
   lp_buf_free(&a->text);
+  free(a->error);
   free(a);
 }
 
@@ -101,9 +103,9 @@ static void make_answer(answer *a) {
   const lp_diag_entry *why = lp_diag_get(diag, 0);
   if (a->status == LP_OK && lp_flag_get(&a->server->stop)) {
     a->status = LP_FAILED;
-    (void)snprintf(a->error, sizeof a->error, "the server ends");
+    a->error = lp_strdup("the server ends");
   } else if (a->status != LP_OK) {
-    (void)snprintf(a->error, sizeof a->error, "%s", why ? why->text : "no answer");
+    a->error = lp_strdup(why ? why->text : "no answer");
   }
   lp_diag_free(diag);
 }
@@ -143,25 +145,38 @@ static void *stream_answer(void *user) {
 
 /* ---- responses --------------------------------------------------------------------------------------------------- */
 
+/* The client of a request. */
+typedef struct {
+  struct MHD_Connection *connection;
+  const char *origin; /* of the web page that may read the answer; NULL: no page, or one of this server */
+} peer;
+
+static void share_with(const char *origin, struct MHD_Response *response) {
+  (void)http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+  (void)http->add_response_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ORIGIN);
+  (void)http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_EXPOSE_HEADERS,
+                                  "X-Llmpart-Route, X-Llmpart-Decision");
+}
+
 /* Takes `response`. */
-static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status, const char *type,
-                             struct MHD_Response *response) {
+static enum MHD_Result queue(const peer *to, unsigned status, const char *type, struct MHD_Response *response) {
   if (!response) return MHD_NO;
   (void)http->add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-  enum MHD_Result result = http->queue_response(connection, status, response);
+  if (to->origin) share_with(to->origin, response);
+  enum MHD_Result result = http->queue_response(to->connection, status, response);
   http->destroy_response(response);
   return result;
 }
 
 /* Takes `json`. */
-static enum MHD_Result reply(struct MHD_Connection *connection, unsigned status, char *json) {
-  return queue(connection, status, "application/json",
+static enum MHD_Result reply(const peer *to, unsigned status, char *json) {
+  return queue(to, status, "application/json",
                http->create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE));
 }
 
-static enum MHD_Result reply_error(struct MHD_Connection *connection, unsigned status, const char *text) {
+static enum MHD_Result reply_error(const peer *to, unsigned status, const char *text) {
   const char *type = status < 500 ? "invalid_request_error" : "server_error";
-  return reply(connection, status, lp_answer_error(type, text));
+  return reply(to, status, lp_answer_error(type, text));
 }
 
 static void add_route(struct MHD_Response *response, const answer *a) {
@@ -172,17 +187,17 @@ static void add_route(struct MHD_Response *response, const answer *a) {
   (void)http->add_response_header(response, "X-Llmpart-Decision", id);
 }
 
-static enum MHD_Result reply_failure(struct MHD_Connection *connection, const answer *a) {
-  return reply_error(connection, a->status == LP_USAGE ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_SERVICE_UNAVAILABLE, a->error);
+static enum MHD_Result reply_failure(const peer *to, const answer *a) {
+  return reply_error(to, a->status == LP_USAGE ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_SERVICE_UNAVAILABLE, a->error);
 }
 
-static enum MHD_Result answer_whole(struct MHD_Connection *connection, answer *a) {
+static enum MHD_Result answer_whole(const peer *to, answer *a) {
   make_answer(a);
-  if (a->status != LP_OK) return reply_failure(connection, a);
+  if (a->status != LP_OK) return reply_failure(to, a);
   char *json = lp_answer_whole(&a->request, a->id, lp_route_name(a->route), lp_buf_text(&a->text), &a->usage);
   struct MHD_Response *response = http->create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE);
   if (response) add_route(response, a);
-  return queue(connection, MHD_HTTP_OK, "application/json", response);
+  return queue(to, MHD_HTTP_OK, "application/json", response);
 }
 
 static bool begin_stream(answer *a, int *reads) {
@@ -204,10 +219,10 @@ static bool begin_stream(answer *a, int *reads) {
 }
 
 /* *taken: the thread that makes the answer owns it. */
-static enum MHD_Result answer_stream(struct MHD_Connection *connection, answer *a, bool *taken) {
+static enum MHD_Result answer_stream(const peer *to, answer *a, bool *taken) {
   int reads = -1;
   server *of = a->server;
-  if (!begin_stream(a, &reads)) return reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "no thread is left");
+  if (!begin_stream(a, &reads)) return reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "no thread is left");
   char route[16], decision[24];
   (void)pthread_mutex_lock(&of->lock);
   while (!a->begun && !a->ended)
@@ -222,7 +237,7 @@ static enum MHD_Result answer_stream(struct MHD_Connection *connection, answer *
   (void)pthread_mutex_unlock(&of->lock);
   if (!*taken) {
     (void)close(reads);
-    return reply_failure(connection, a);
+    return reply_failure(to, a);
   }
   struct MHD_Response *response = http->create_response_from_pipe(reads);
   if (!response) {
@@ -232,14 +247,14 @@ static enum MHD_Result answer_stream(struct MHD_Connection *connection, answer *
   (void)http->add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
   (void)http->add_response_header(response, "X-Llmpart-Route", route);
   if (!lp_streq(decision, "0")) (void)http->add_response_header(response, "X-Llmpart-Decision", decision);
-  return queue(connection, MHD_HTTP_OK, "text/event-stream", response);
+  return queue(to, MHD_HTTP_OK, "text/event-stream", response);
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
 
 /* Compares keys in a time that does not depend on their content. */
-static bool is_allowed(struct MHD_Connection *connection, const char *key) {
-  const char *given = http->lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+static bool is_allowed(const peer *to, const char *key) {
+  const char *given = http->lookup_connection_value(to->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
   if (!key) return true;
   if (!given || !lp_has_prefix(given, "Bearer ")) return false;
   given += 7;
@@ -250,107 +265,107 @@ static bool is_allowed(struct MHD_Connection *connection, const char *key) {
   return differs == 0;
 }
 
-static enum MHD_Result reply_too_long(struct MHD_Connection *connection, const answer *a) {
+static enum MHD_Result reply_too_long(const peer *to, const answer *a) {
   char limit[96];
   (void)snprintf(limit, sizeof limit, "the request is longer than %" PRId64 " bytes", a->server->config->max_body);
-  return reply_error(connection, MHD_HTTP_CONTENT_TOO_LARGE, limit);
+  return reply_error(to, MHD_HTTP_CONTENT_TOO_LARGE, limit);
 }
 
 /* ---- paths: *taken: the answer belongs to the thread that makes it ----------------------------------------------- */
 
-static enum MHD_Result complete(struct MHD_Connection *connection, answer *a, bool chat, bool *taken) {
+static enum MHD_Result complete(const peer *to, answer *a, bool chat, bool *taken) {
   lp_diag *diag = lp_diag_create();
   lp_status status =
       lp_completion_read(a->server->config, chat, lp_buf_text(&a->body), a->body.size, &a->request, diag);
   enum MHD_Result result = MHD_NO;
-  if (status != LP_OK) result = reply_error(connection, MHD_HTTP_BAD_REQUEST, lp_diag_get(diag, 0)->text);
+  if (status != LP_OK) result = reply_error(to, MHD_HTTP_BAD_REQUEST, lp_diag_get(diag, 0)->text);
   lp_diag_free(diag);
   if (status != LP_OK) return result;
-  const union MHD_ConnectionInfo *info = http->get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+  const union MHD_ConnectionInfo *info = http->get_connection_info(to->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
   a->request.client = info ? info->connect_fd : -1;
-  return a->request.stream ? answer_stream(connection, a, taken) : answer_whole(connection, a);
+  return a->request.stream ? answer_stream(to, a, taken) : answer_whole(to, a);
 }
 
-static enum MHD_Result complete_text(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
+static enum MHD_Result complete_text(const peer *to, answer *a, const char *rest, bool *taken) {
   (void)rest;
-  return complete(connection, a, false, taken);
+  return complete(to, a, false, taken);
 }
 
-static enum MHD_Result complete_chat(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
+static enum MHD_Result complete_chat(const peer *to, answer *a, const char *rest, bool *taken) {
   (void)rest;
-  return complete(connection, a, true, taken);
+  return complete(to, a, true, taken);
 }
 
-static enum MHD_Result list_models(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
+static enum MHD_Result list_models(const peer *to, answer *a, const char *rest, bool *taken) {
   (void)rest, (void)taken;
-  return reply(connection, MHD_HTTP_OK, lp_answer_models(a->server->config));
+  return reply(to, MHD_HTTP_OK, lp_answer_models(a->server->config));
 }
 
-static enum MHD_Result tell_health(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
+static enum MHD_Result tell_health(const peer *to, answer *a, const char *rest, bool *taken) {
   (void)a, (void)rest, (void)taken;
-  return reply(connection, MHD_HTTP_OK, lp_answer_status("ok"));
+  return reply(to, MHD_HTTP_OK, lp_answer_status("ok"));
 }
 
-static enum MHD_Result tell_ready(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
+static enum MHD_Result tell_ready(const peer *to, answer *a, const char *rest, bool *taken) {
   (void)rest, (void)taken;
-  if (lp_flag_get(&a->server->stop)) return reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
+  if (lp_flag_get(&a->server->stop)) return reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
   unsigned up = lp_dispatcher_up(a->server->dispatcher);
-  if (up == 0) return reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "the worker is being started again");
+  if (up == 0) return reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "the worker is being started again");
   bool degraded = up != lp_dispatcher_offered(a->server->dispatcher) ||
                   lp_metrics_degraded(lp_dispatcher_metrics(a->server->dispatcher));
-  return reply(connection, MHD_HTTP_OK, lp_answer_status(degraded ? "degraded" : "ready"));
+  return reply(to, MHD_HTTP_OK, lp_answer_status(degraded ? "degraded" : "ready"));
 }
 
-static enum MHD_Result tell_metrics(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
+static enum MHD_Result tell_metrics(const peer *to, answer *a, const char *rest, bool *taken) {
   (void)rest, (void)taken;
   lp_buf text = {0};
   lp_metrics_print(lp_dispatcher_metrics(a->server->dispatcher), &text);
-  return queue(connection, MHD_HTTP_OK, "text/plain; version=0.0.4",
+  return queue(to, MHD_HTTP_OK, "text/plain; version=0.0.4",
                http->create_response_from_buffer(text.size, text.data, MHD_RESPMEM_MUST_FREE));
 }
 
 /* Takes `json` and `diag`. */
-static enum MHD_Result reply_router(struct MHD_Connection *connection, lp_status status, char *json, lp_diag *diag) {
+static enum MHD_Result reply_router(const peer *to, lp_status status, char *json, lp_diag *diag) {
   enum MHD_Result result = MHD_NO;
   if (status == LP_OK)
-    result = reply(connection, MHD_HTTP_OK, json);
+    result = reply(to, MHD_HTTP_OK, json);
   else
-    result = reply_error(connection, status == LP_USAGE ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_SERVICE_UNAVAILABLE,
+    result = reply_error(to, status == LP_USAGE ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_SERVICE_UNAVAILABLE,
                          lp_diag_get(diag, 0)->text);
   lp_diag_free(diag);
   return result;
 }
 
-static enum MHD_Result ask_router(struct MHD_Connection *connection, answer *a, bool decides) {
+static enum MHD_Result ask_router(const peer *to, answer *a, bool decides) {
   lp_diag *diag = lp_diag_create();
   char *json = NULL;
   lp_status status = lp_router_post(a->server->dispatcher, decides, lp_buf_text(&a->body), a->body.size, &json, diag);
-  return reply_router(connection, status, json, diag);
+  return reply_router(to, status, json, diag);
 }
 
-static enum MHD_Result router_decide(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
+static enum MHD_Result router_decide(const peer *to, answer *a, const char *rest, bool *taken) {
   (void)rest, (void)taken;
-  return ask_router(connection, a, true);
+  return ask_router(to, a, true);
 }
 
-static enum MHD_Result router_outcome(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
+static enum MHD_Result router_outcome(const peer *to, answer *a, const char *rest, bool *taken) {
   (void)rest, (void)taken;
-  return ask_router(connection, a, false);
+  return ask_router(to, a, false);
 }
 
-static enum MHD_Result router_explain(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
+static enum MHD_Result router_explain(const peer *to, answer *a, const char *rest, bool *taken) {
   (void)taken;
   lp_diag *diag = lp_diag_create();
   char *json = NULL;
   lp_status status = lp_router_explain(a->server->dispatcher, rest, &json, diag);
-  return reply_router(connection, status, json, diag);
+  return reply_router(to, status, json, diag);
 }
 
 /* A path that ends in '/' takes the rest of the URL. */
 typedef struct {
   const char *url, *method;
   bool open; /* needs no key */
-  enum MHD_Result (*act)(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken);
+  enum MHD_Result (*act)(const peer *to, answer *a, const char *rest, bool *taken);
 } path;
 
 static const path paths[] = {{"/v1/completions", "POST", false, complete_text},
@@ -363,20 +378,54 @@ static const path paths[] = {{"/v1/completions", "POST", false, complete_text},
                              {"/healthz", "GET", true, tell_health},
                              {"/readyz", "GET", true, tell_ready}};
 
+static const path *find_path(const char *url) {
+  for (size_t i = 0; i < LP_COUNT(paths); i++)
+    if (lp_has_suffix(paths[i].url, "/") ? lp_has_prefix(url, paths[i].url) : lp_streq(url, paths[i].url))
+      return &paths[i];
+  return NULL;
+}
+
+static enum MHD_Result reply_wrong_method(const peer *to, const path *at) {
+  char *json = lp_answer_error("invalid_request_error", lp_streq(at->method, "POST") ? "wanted POST" : "wanted GET");
+  struct MHD_Response *response = http->create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE);
+  if (response) (void)http->add_response_header(response, MHD_HTTP_HEADER_ALLOW, at->method);
+  return queue(to, MHD_HTTP_METHOD_NOT_ALLOWED, "application/json", response);
+}
+
+/* A browser asks with OPTIONS whether a page of another site may send a request with a key or a body of JSON. */
+static enum MHD_Result reply_preflight(const peer *to, const path *at) {
+  struct MHD_Response *response = http->create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+  if (!response) return MHD_NO;
+  (void)http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_METHODS, at->method);
+  (void)http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_HEADERS,
+                                  "Authorization, Content-Type");
+  (void)http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_MAX_AGE, "600");
+  return queue(to, MHD_HTTP_NO_CONTENT, "text/plain", response);
+}
+
+static lp_guard_request read_headers(struct MHD_Connection *connection, const char *method) {
+  return (lp_guard_request){method, http->lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST),
+                            http->lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ORIGIN),
+                            http->lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_TYPE)};
+}
+
 static enum MHD_Result dispatch(struct MHD_Connection *connection, const char *url, const char *method, answer *a,
                                 bool *taken) {
-  const path *found = NULL;
-  for (size_t i = 0; i < LP_COUNT(paths) && !found; i++)
-    if (lp_has_suffix(paths[i].url, "/") ? lp_has_prefix(url, paths[i].url) : lp_streq(url, paths[i].url))
-      found = &paths[i];
-  if (!found) return reply_error(connection, MHD_HTTP_NOT_FOUND, "there is no such path");
-  if (!lp_streq(method, found->method))
-    return reply_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
-                       lp_streq(found->method, "POST") ? "wanted POST" : "wanted GET");
-  if (!found->open && !is_allowed(connection, a->server->config->key))
-    return reply_error(connection, MHD_HTTP_UNAUTHORIZED, "the key is missing or wrong");
-  if (a->too_long) return reply_too_long(connection, a);
-  return found->act(connection, a, url + strlen(found->url), taken);
+  const lp_serve_config *config = a->server->config;
+  const lp_guard_request request = read_headers(connection, method);
+  const bool is_shared = request.origin && lp_guard_shares(config, request.origin);
+  const peer to = {connection, is_shared ? request.origin : NULL};
+  const char *why = NULL;
+  const path *found = find_path(url);
+  if (!found) return reply_error(&to, MHD_HTTP_NOT_FOUND, "there is no such path");
+  if (is_shared && lp_streq(method, "OPTIONS")) return reply_preflight(&to, found);
+  if (!lp_streq(method, found->method)) return reply_wrong_method(&to, found);
+  unsigned refusal = found->open ? 0 : lp_guard_refuses(config, &request, &why);
+  if (refusal) return reply_error(&to, refusal, why);
+  if (!found->open && !is_allowed(&to, config->key))
+    return reply_error(&to, MHD_HTTP_UNAUTHORIZED, "the key is missing or wrong");
+  if (a->too_long) return reply_too_long(&to, a);
+  return found->act(&to, a, url + strlen(found->url), taken);
 }
 
 static answer *answer_create(server *of) {

@@ -15,10 +15,12 @@ serve() { # serve NAME: the server of $work/NAME.yaml; sets $url and $pid
   await listens "$work/$1.log" && return
   fail "$1 does not start: $(head -n 3 "$work/$1.log")"
 }
+type=application/json
 post() { # post PATH BODY [option ...]: the answer's body; its status is in $work/status, its head in $work/head
   path=$1 body=$2
   shift 2
-  curl -sS --max-time 60 -D "$work/head" -o "$work/body" -w '%{http_code}' -d "$body" "$@" "$url$path" >"$work/status"
+  curl -sS --max-time 60 -D "$work/head" -o "$work/body" -w '%{http_code}' \
+    -H "Content-Type: $type" -d "$body" "$@" "$url$path" >"$work/status"
   cat "$work/body"
 }
 text() { sed -n 's/.*"text":"\([^"]*\)".*/\1/p' | tr -d '\n'; }
@@ -93,14 +95,33 @@ rejected picture 400 "'messages\\[0\\]' must have" /v1/chat/completions '{"model
 rejected long 413 'longer than 4096 bytes' /v1/completions "{\"prompt\":\"$(head -c 5000 /dev/zero | tr '\0' a)\"}"
 rejected path 404 'no such path' /v1/embeddings '{}'
 rejected method 405 'wanted GET' /v1/models '{}'
+grep -q '^Allow: GET' "$work/head" || fail "405 without Allow: $(cat "$work/head")"
+rejected 'half a token' 400 "'max_tokens' must be a whole number" /v1/completions '{"model":"edge","prompt":"a","max_tokens":1.5}'
+# Web pages: of another host name with this address, of another site, and what they may send without asking.
+rejected 'another host' 403 'another host' /v1/completions "{\"model\":\"edge\",$ask}" -H 'Host: evil.example:80'
+rejected 'another site' 403 "'origins' does not list" /v1/completions "{\"model\":\"edge\",$ask}" -H 'Origin: https://evil.example'
+type=text/plain
+rejected 'plain text' 415 'application/json' /v1/completions "{\"model\":\"edge\",$ask}"
+type=application/json
+same 'its own page' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" -H "Origin: $url" | text)"
+same 'asks first' 405 "$(curl -sS -o "$work/body" -w '%{http_code}' -X OPTIONS -H 'Origin: https://evil.example' "$url/v1/completions")"
+same 'the health of any host' '{"status":"ok"}' "$(curl -sS -H 'Host: evil.example' "$url/healthz")"
 
 # The cloud is that server; the router sends everything there.
-echo "cloud: { url: $edge/v1, model: edge }
+echo "origins: [https://app.example]
+hosts: [server.example]
+cloud: { url: $edge/v1, model: edge }
 router: { policy: cloud, pool: pool.db }" >"$work/cloud.yaml"
 echo "edge: { bundle: story.llmpart, threads: 1 }" >>"$work/cloud.yaml"
 serve cloud
 same 'by the cloud' "$wanted" "$(post /v1/completions "{\"model\":\"auto\",$ask,\"keywords\":\"story\"}" | text)"
 same 'route' cloud "$(route)"
+same 'a page that is listed, and a host' "$wanted" \
+  "$(post /v1/completions "{\"model\":\"auto\",$ask}" -H 'Origin: https://app.example' -H 'Host: server.example:80' | text)"
+grep -q '^Access-Control-Allow-Origin: https://app.example' "$work/head" || fail "the page may not read: $(cat "$work/head")"
+curl -sS -X OPTIONS -D "$work/head" -H 'Origin: https://app.example' "$url/v1/completions"
+grep -q ' 204 ' "$work/head" && grep -q '^Access-Control-Allow-Headers: .*Content-Type' "$work/head" ||
+  fail "the page may not send: $(cat "$work/head")"
 same 'by the cloud, streamed' "$wanted" "$(post /v1/completions "{\"model\":\"cloud\",$ask,\"stream\":true}" | text)"
 same 'by the edge' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
 same 'its route' edge "$(route)"
@@ -129,7 +150,7 @@ curl -sS "$url/metrics" | grep -q '^llmpart_fallbacks_total 1$' || fail 'the fal
 
 # A client that leaves ends its answer.
 long='{"model":"edge","prompt":"Once upon a time","max_tokens":1000,"stream":true,"temperature":1}'
-curl -sS --max-time 0.3 -d "$long" "$url/v1/completions" >"$work/cut" 2>/dev/null || :
+curl -sS --max-time 0.3 --json "$long" "$url/v1/completions" >"$work/cut" 2>/dev/null || :
 same 'after one that left' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
 kill -TERM "$pid"
 wait "$pid" || fail "the server ends with $?"

@@ -1,0 +1,64 @@
+#include "runtime/serve/guard.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+#include <strings.h>
+
+static bool is_listed(const lp_serve_texts *list, const char *text) {
+  for (size_t i = 0; i < list->count; i++)
+    if (lp_streq(list->texts[i], "*") || strcasecmp(list->texts[i], text) == 0) return true;
+  return false;
+}
+
+/* The length of a host without its port: "localhost:8080", "[::1]:8080". */
+static size_t host_length(const char *host) {
+  const char *end = host[0] == '[' ? strchr(host, ']') : NULL;
+  return end ? (size_t)(end - host) + 1 : strcspn(host, ":");
+}
+
+static bool is_loopback(const char *name) {
+  struct in_addr address;
+  if (strcasecmp(name, "localhost") == 0 || lp_streq(name, "[::1]")) return true;
+  return inet_pton(AF_INET, name, &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
+}
+
+static bool is_own_host(const lp_serve_config *config, const char *host) {
+  lp_buf name = {0};
+  lp_buf_append(&name, host, host_length(host));
+  bool own = is_loopback(lp_buf_text(&name)) || is_listed(&config->hosts, lp_buf_text(&name));
+  lp_buf_free(&name);
+  return own;
+}
+
+/* Tells whether the page came from this server: "http://HOST" with the host of the request. */
+static bool is_same_site(const char *origin, const char *host) {
+  const char *at = strstr(origin, "://");
+  return at && host && strcasecmp(at + 3, host) == 0;
+}
+
+static bool is_json(const char *type) {
+  static const char json[] = "application/json";
+  if (!type || strncasecmp(type, json, strlen(json)) != 0) return false;
+  return strchr("; \t", type[strlen(json)]) != NULL; /* the end, or parameters */
+}
+
+unsigned lp_guard_refuses(const lp_serve_config *config, const lp_guard_request *request, const char **why) {
+  if (!config->key && request->host && !is_own_host(config, request->host)) {
+    *why = "the request is for another host: a server without a key is for this machine only; 'hosts' lists other "
+           "names of it";
+    return 403;
+  }
+  if (request->origin && !is_same_site(request->origin, request->host) && !lp_guard_shares(config, request->origin)) {
+    *why = "the request comes from a web page of another site, which 'origins' does not list";
+    return 403;
+  }
+  if (lp_streq(request->method, "POST") && !is_json(request->content_type)) {
+    *why = "the body must be JSON: Content-Type: application/json";
+    return 415;
+  }
+  return 0;
+}
+
+bool lp_guard_shares(const lp_serve_config *config, const char *origin) {
+  return is_listed(&config->origins, origin);
+}
