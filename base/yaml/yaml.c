@@ -20,11 +20,35 @@ static lp_status syntax_error(const char *file, const yaml_parser_t *parser, lp_
   return lp_error(diag, loc, "is not YAML: %s", problem);
 }
 
+/* Refuses collections inside more collections than any file of this project has: libyaml takes a time that grows with
+ * the square of the depth. Leaves errors of syntax to the parser of the document. */
+static lp_status check_depth(const char *file, const void *text, size_t size, lp_diag *diag) {
+  enum { MOST = 64 };
+  yaml_parser_t parser;
+  yaml_event_t event;
+  lp_status status = LP_OK;
+  if (!yaml_parser_initialize(&parser)) return lp_error(diag, LP_LOC_FILE(file), "cannot start the YAML parser");
+  yaml_parser_set_input_string(&parser, text, size);
+  for (int depth = 0; status == LP_OK && yaml_parser_parse(&parser, &event);) {
+    bool is_end = event.type == YAML_STREAM_END_EVENT;
+    depth += event.type == YAML_SEQUENCE_START_EVENT || event.type == YAML_MAPPING_START_EVENT;
+    depth -= event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT;
+    lp_loc loc = {
+        .file = file, .line = (int32_t)event.start_mark.line + 1, .col = (int32_t)event.start_mark.column + 1};
+    if (depth > MOST) status = lp_error(diag, loc, "more than %d lists and mappings are inside one another", MOST);
+    yaml_event_delete(&event);
+    if (is_end) break;
+  }
+  yaml_parser_delete(&parser);
+  return status;
+}
+
 lp_status lp_yaml_parse(const char *file, const void *text, size_t size, lp_arena *arena, lp_yaml_reader *read,
                         void *user, lp_diag *diag) {
   yaml_document_t document;
   lp_yaml yaml = {.file = file, .arena = arena, .document = &document, .diag = diag};
   yaml_parser_t parser;
+  LP_TRY(check_depth(file, text, size, diag));
   if (!yaml_parser_initialize(&parser)) return lp_error(diag, LP_LOC_FILE(file), "cannot start the YAML parser");
   yaml_parser_set_input_string(&parser, text, size);
   lp_status status = LP_OK;

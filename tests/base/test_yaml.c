@@ -58,6 +58,38 @@ LP_TEST(mappings_are_read_by_table) {
   lp_arena_free(arena);
 }
 
+/* "rate: 1", and `depth` lists inside one another under the top mapping. */
+static lp_status parse_lists(size_t depth, lp_diag *diag) {
+  lp_buf text = {0};
+  lp_buf_puts(&text, "rate: 1\nrest: ");
+  for (size_t i = 0; i < depth; i++)
+    lp_buf_puts(&text, "[");
+  for (size_t i = 0; i < depth; i++)
+    lp_buf_puts(&text, "]");
+  settings s;
+  lp_arena *arena = lp_arena_create();
+  lp_status status = parse(text.data, &s, arena, diag);
+  lp_arena_free(arena);
+  lp_buf_free(&text);
+  return status;
+}
+
+LP_TEST(depth_is_limited) {
+  static const size_t depths[] = {64, 40000};
+  for (size_t i = 0; i < LP_COUNT(depths); i++) {
+    lp_diag *diag = lp_diag_create();
+    ck_assert_int_eq(parse_lists(depths[i], diag), LP_FAILED);
+    char *found = formatted(diag, 0);
+    ck_assert_str_eq(found, "f.yaml:2:70: error: more than 64 lists and mappings are inside one another");
+    free(found);
+    lp_diag_free(diag);
+  }
+  lp_diag *diag = lp_diag_create();
+  ck_assert_int_eq(parse_lists(63, diag), LP_FAILED); /* read, and no list of numbers */
+  ck_assert_ptr_nonnull(strstr(lp_diag_get(diag, 0)->text, "'rest'"));
+  lp_diag_free(diag);
+}
+
 LP_TEST(faults_have_their_place) {
   static const struct {
     const char *text, *wanted, *note;
