@@ -44,8 +44,8 @@ static bool views_past(const cache_pass *c, const lp_value *value) {
 
 /* ---- caches ------------------------------------------------------------------------------------------------------ */
 
-/* Declares the cache that `append` writes, for the layer `name`, such as "layer.0". */
-static void declare_state(cache_pass *c, lp_op *append, const char *name, bool values) {
+/* Declares the cache that `append` writes, with a name such as "layer.0.k". */
+static void declare_state(cache_pass *c, lp_op *append, const char *name) {
   lp_module *m = c->module;
   bool once = lp_op_bool(append, "once", false);
   lp_type type = append->out[0]->type;
@@ -53,7 +53,7 @@ static void declare_state(cache_pass *c, lp_op *append, const char *name, bool v
   const lp_poly *shape[] = {type.dim[0], type.dim[1], once ? type.dim[2] : lp_dim_symbol(m, "c"), type.dim[3]};
   lp_op_set_i64(m, append, "state", c->states);
   lp_op_set_i64(m, state, "index", c->states++);
-  lp_op_set_str(m, state, "name", lp_arena_format(m->arena, "%s.%s", name, values ? "v" : "k"));
+  lp_op_set_str(m, state, "name", name);
   lp_op_set_str(m, state, "dtype", lp_dtype_name(c->dtype));
   lp_op_set_polys(m, state, "shape", shape, 4);
   lp_op_set_i64(m, state, "append_axis", once ? -1 : 2);
@@ -78,7 +78,7 @@ static lp_status cache_operand(cache_pass *c, lp_op *attention, int32_t operand,
   lp_build b = lp_build_at(m, attention, c->diag);
   lp_op *append = lp_build_typed(&b, LP_OP_KV_APPEND, 1, &rows, lp_type_make(m, c->dtype, 4, dims));
   lp_op_set_str(m, append, "layout", "bhsd");
-  declare_state(c, append, lp_arena_format(m->arena, "layer.%" PRId64, layer), operand == 2);
+  declare_state(c, append, lp_arena_format(m->arena, "layer.%" PRId64 ".%s", layer, operand == 2 ? "v" : "k"));
   lp_op_set_in(attention, operand, append->out[0]);
   return LP_OK;
 }
@@ -100,8 +100,27 @@ static void keep_operand(cache_pass *c, lp_op *attention, int32_t operand, int64
   lp_op *append = lp_build_typed(&b, LP_OP_KV_APPEND, 1, &rows, lp_type_with_dtype(rows->type, c->dtype));
   lp_op_set_str(m, append, "layout", "bhsd");
   lp_op_set_bool(m, append, "once", true);
-  declare_state(c, append, lp_arena_format(m->arena, "layer.%" PRId64 ".encoder", layer), operand == 2);
+  const char *kind = operand == 2 ? "v" : "k";
+  declare_state(c, append, lp_arena_format(m->arena, "layer.%" PRId64 ".encoder.%s", layer, kind));
   lp_op_set_in(attention, operand, append->out[0]);
+}
+
+/* ---- convolutions ------------------------------------------------------------------------------------------------ */
+
+static lp_status cache_convolutions(cache_pass *c) {
+  int64_t count = 0;
+  for (int32_t i = 0; i < c->block->arg_count; i++) {
+    const lp_value *arg = c->block->arg[i];
+    if (!lp_streq(role_at(c->func, "input_roles", i), "conv_past") || !arg->uses) continue;
+    lp_loc loc = arg->uses->owner->loc;
+    lp_op *append = lp_kv_keep_columns(c->module, arg, c->dtype, c->diag);
+    if (!append)
+      return lp_error(c->diag, loc, "past input '%s' is used by more than the convolution that continues it",
+                      role_at(c->func, "inputs", i));
+    declare_state(c, append, lp_arena_format(c->module->arena, "conv.%" PRId64 ".x", count++));
+  }
+  lp_build_remove_dead(c->block);
+  return LP_OK;
 }
 
 /* ---- self-attentions --------------------------------------------------------------------------------------------- */
@@ -291,6 +310,7 @@ static lp_status cache_all(cache_pass *c, const op_list *attentions, const op_li
   }
   drop_results(c);
   lp_build_remove_dead(c->block);
+  LP_TRY(cache_convolutions(c));
   if (!c->has_past) LP_TRY(shift_positions(c));
   LP_TRY(drop_arguments(c));
   lp_kv_find_context(c->module, c->func);

@@ -22,6 +22,11 @@ bool lp_kv_is_mask(const lp_op *op);
  * count, because the cache serves it. */
 bool lp_kv_mixes_rows(lp_module *module, const lp_op *op);
 
+/* Replaces the concatenation of `past`, the last columns of a causal convolution's input, and the new columns by those
+ * of a cache of type `dtype` [b, 1, p + s, channels] (kv_columns.c). Returns the op.kv_append; the caller declares its
+ * state. Returns NULL when anything else reads the past. */
+lp_op *lp_kv_keep_columns(lp_module *module, const lp_value *past, lp_dtype dtype, lp_diag *diag);
+
 /* Computes the operators that lead only to the block's results for the last r of s rows (kv_last.c). Results of
  * other forms stay as they are. */
 void lp_kv_take_last_rows(lp_module *module, lp_block *block, lp_diag *diag);

@@ -13,9 +13,9 @@ typedef struct {
   lp_block *block;
   lp_op *end; /* the terminator; its operands are the outputs */
   int32_t tokens, logits;
-  const char **input_role,
-      **output_role; /* tokens past_key past_value past_kv data; logits exit_logits present_* data */
-  int64_t *pair;     /* per input: the output that is its next state, or -1 */
+  /* tokens past_key past_value past_kv conv_past data; logits exit_logits present_* conv_present data */
+  const char **input_role, **output_role;
+  int64_t *pair; /* per input: the output that is its next state, or -1 */
 } lp_bind;
 
 /* Returns the name of an input in the ONNX file; "" when the function has none. */
@@ -24,7 +24,8 @@ const char *lp_bind_output(const lp_bind *b, int32_t index);
 
 /* ---- caches (bind_past.c) ---------------------------------------------------------------------------------------- */
 
-/* Finds the roles of past inputs and their present outputs: by name, then by order and type. A past grows along its
+/* Finds the roles of past inputs and their present outputs: by name, then by order and type; the columns that a causal
+ * convolution continues by the operator. A past grows along its
  * last axis but one; one of four axes that grows along another is put into that order, and the function's attribute
  * `grows_NAME` states the axis. Fails on a past of a form that is not known. */
 LP_MUST_USE lp_status lp_bind_pair_pasts(lp_bind *b);

@@ -190,6 +190,36 @@ static lp_status check_unpaired(const lp_bind *b) {
   return LP_OK;
 }
 
+/* ---- convolutions ------------------------------------------------------------------------------------------------ */
+
+/* The result of a causal convolution that continues the columns `past`, the only use of which is the convolution's;
+ * NULL for anything else. */
+static const lp_value *next_columns(const lp_value *past) {
+  const lp_op *op = lp_value_has_one_use(past) ? past->uses->owner : NULL;
+  bool convolves = lp_op_is(op, LP_ONNX_CausalConvWithState) || lp_op_is(op, LP_ONNX_MsCausalConvWithState);
+  return convolves && lp_op_in(op, 3) == past ? lp_op_out(op, 1) : NULL;
+}
+
+/* Finds the columns of causal convolutions. They have no axis that counts positions, so another past must count
+ * them. */
+static lp_status pair_columns(lp_bind *b) {
+  for (int32_t i = 0; i < b->block->arg_count; i++) {
+    const lp_value *past = b->block->arg[i], *next = next_columns(past);
+    int32_t output = 0;
+    while (output < b->end->in_count && lp_op_in(b->end, output) != next)
+      output++;
+    if (!next || output == b->end->in_count || past->type.dtype != next->type.dtype) continue;
+    if (!lp_bind_past_length(b))
+      return lp_error(b->diag, b->end->loc,
+                      "input '%s' continues a convolution, but no keys and values of past positions count its columns",
+                      lp_bind_input(b, i));
+    b->input_role[i] = "conv_past";
+    b->output_role[output] = "conv_present";
+    b->pair[i] = output;
+  }
+  return LP_OK;
+}
+
 lp_status lp_bind_pair_pasts(lp_bind *b) {
   int32_t turn = 0;
   for (int32_t i = 0; i < b->block->arg_count; i++) {
@@ -200,5 +230,6 @@ lp_status lp_bind_pair_pasts(lp_bind *b) {
     int32_t output = i == b->tokens || lp_bind_is_past(b, i) ? -1 : pair_by_order(b, i);
     if (output >= 0) LP_TRY(set_pair(b, i, output, turn++));
   }
-  return check_unpaired(b);
+  LP_TRY(check_unpaired(b));
+  return pair_columns(b);
 }

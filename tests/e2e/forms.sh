@@ -1,5 +1,5 @@
 # forms.sh FOLDER: one decoder in the forms in which exporters wrap the generation protocol (tests/models/forms.py),
-# each in a folder of its own. Each generates ONNX Runtime's tokens; the quick part has five of them. The long part also
+# each in a folder of its own. Each generates ONNX Runtime's tokens; the quick part has six of them. The long part also
 # splits them and compares their logits with the interpreter of their graph.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 
@@ -23,7 +23,7 @@ $(row "$folder/tokens.json" tokens 4)"
 
 for folder in "$1"/*/; do
   model=$folder/model.onnx form=$(basename "$folder")
-  case $form in buffer-window | cache-tokens-first | logits-pruned | merged | mask-number) whole=quick ;; *) whole=long ;; esac
+  case $form in buffer-window | cache-tokens-first | conv-state | logits-pruned | merged | mask-number) whole=quick ;; *) whole=long ;; esac
   part $whole && {
     compile "$model" "$work/$form.llmpart" -O1 || continue
     same_tokens "$form.llmpart" 2 3

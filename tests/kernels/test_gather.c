@@ -23,20 +23,26 @@ static int64_t clamp(int64_t i, int64_t size) {
 static void gather_body(void *context, int64_t thread, int64_t threads, lp_barrier *barrier) {
   (void)barrier;
   call *c = context;
-  gather(c->y, c->x, c->index, D0, D1, D2 * 4, c->count, c->type, thread, threads);
+  gather(c->y, c->x, c->index, D0, c->width, D1, D2 * 4, c->count, c->type, thread, threads);
 }
 
-static void test_plain(int64_t threads) {
+/* The first `axis` of D1 rows, as of a cache that has room for more. */
+static void test_plain(int64_t axis, int64_t threads) {
   int64_t wide[7] = {0, 4, -1, -5, 2, 99, -99};
   int32_t narrow[7] = {0, 4, -1, -5, 2, 99, -99};
   float *x = random_floats(SIZE), *y = kernel_alloc(D0 * 7 * D2 * 4);
   for (int type = LPK_I64; type <= LPK_I32; type++) {
     memset(y, 0, D0 * 7 * D2 * 4);
-    call c = {.y = y, .x = x, .index = type == LPK_I64 ? (void *)wide : (void *)narrow, .count = 7, .type = type};
+    call c = {.y = y,
+              .x = x,
+              .index = type == LPK_I64 ? (void *)wide : (void *)narrow,
+              .count = 7,
+              .width = axis,
+              .type = type};
     kernel_run(gather_body, &c, threads);
     for (int o = 0; o < D0; o++)
       for (int i = 0; i < 7; i++)
-        EXPECT(memcmp(y + (o * 7 + i) * D2, x + (o * D1 + clamp(wide[i], D1)) * D2, D2 * 4) == 0);
+        EXPECT(memcmp(y + (o * 7 + i) * D2, x + (o * D1 + clamp(wide[i], axis)) * D2, D2 * 4) == 0);
   }
   kernel_free(x);
   kernel_free(y);
@@ -174,7 +180,8 @@ static void test_scatter_nan(void) {
 
 void test_gather(void) {
   for (int64_t threads = 1; threads <= 3; threads++) {
-    test_plain(threads);
+    test_plain(D1, threads);
+    test_plain(D1 - 2, threads);
     test_embed(48, threads);
     test_embed(7, threads);
     for (int axis = 0; axis < 3; axis++)

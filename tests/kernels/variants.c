@@ -138,12 +138,12 @@ OUTER void embed(float *y, const void *table, const void *index, int64_t count, 
   else
     lpk_embed(y, table, index, count, vocab, width, LPK_F32, LPK_I64, thread, threads);
 }
-OUTER void gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t inner_bytes,
-                  int64_t count, int itype, int64_t thread, int64_t threads) {
+OUTER void gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t rows,
+                  int64_t inner_bytes, int64_t count, int itype, int64_t thread, int64_t threads) {
   if (itype == LPK_I64)
-    lpk_gather(y, x, index, outer, axis, inner_bytes, count, LPK_I64, thread, threads);
+    lpk_gather(y, x, index, outer, axis, rows, inner_bytes, count, LPK_I64, thread, threads);
   else
-    lpk_gather(y, x, index, outer, axis, inner_bytes, count, LPK_I32, thread, threads);
+    lpk_gather(y, x, index, outer, axis, rows, inner_bytes, count, LPK_I32, thread, threads);
 }
 OUTER void gather_elements(void *y, const void *x, const void *index, const int64_t *dims, const int64_t *xdims,
                            int axis, int64_t thread, int64_t threads) {

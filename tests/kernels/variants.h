@@ -108,8 +108,8 @@ void matmul(float *c, const float *a, const float *b, const int64_t *dims, const
             int64_t threads);
 void embed(float *y, const void *table, const void *index, int64_t count, int64_t vocab, int64_t width, int dtype,
            int64_t thread, int64_t threads);
-void gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t inner_bytes, int64_t count,
-            int itype, int64_t thread, int64_t threads);
+void gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t rows, int64_t inner_bytes,
+            int64_t count, int itype, int64_t thread, int64_t threads);
 void gather_elements(void *y, const void *x, const void *index, const int64_t *dims, const int64_t *xdims, int axis,
                      int64_t thread, int64_t threads); /* rank 3, f32, i64 */
 void scatter_elements(void *y, const void *x, const void *index, const void *updates, const int64_t *dims,

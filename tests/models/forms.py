@@ -463,6 +463,30 @@ def buffer_window() -> Model:
     return model
 
 
+# ---- convolutions --------------------------------------------------------------------------------------------------
+
+TAPS = 3
+
+
+def conv_mlp(g: Graph, x: str, layer: int) -> str:
+    """LFM2's layers as onnxruntime-genai writes them: a convolution, with columns that the next step continues."""
+    columns = g.op("Transpose", g.op("MatMul", x, g.weight(f"{layer}.conv.in", WIDTH, WIDTH)), perm=[0, 2, 1])
+    mixed, weights = f"mixed.{layer}", [g.weight(f"{layer}.conv.taps", WIDTH, 1, TAPS), g.weight(f"{layer}.conv.bias", WIDTH)]
+    g.nodes.append(helper.make_node("CausalConvWithState", [columns, *weights, f"past.{layer}.conv"], [mixed, f"present.{layer}.conv"],
+                                    domain="com.microsoft", activation="silu" if layer else "none", name=mixed))
+    rows = g.op("MatMul", g.op("Transpose", mixed, perm=[0, 2, 1]), g.weight(f"{layer}.conv.back", WIDTH, WIDTH))
+    return g.op("Add", rows, plain_mlp(g, x, layer))
+
+
+def conv_state() -> Model:
+    g = Graph()
+    decoder(g, Parts(own_mask, usual, mlp=conv_mlp))
+    inputs, outputs = protocol((IDS, ["batch", "total"]))
+    for layer in range(LAYERS):
+        inputs[f"past.{layer}.conv"] = outputs[f"present.{layer}.conv"] = (FLOATS, ["batch", WIDTH, TAPS - 1])
+    return Model(inputs, outputs, g.nodes, g.initializers(), ones)
+
+
 # ---- logits --------------------------------------------------------------------------------------------------------
 
 
@@ -543,7 +567,7 @@ def rope_if() -> Model:
     return Model(inputs, dict(zip(results, outputs.values())), g.nodes, g.initializers(), ones)
 
 
-FORMS = {"merged": merged, "sinks": sinks, "buffer-window": buffer_window, "mask-added": mask_added, "mask-shows": mask_shows, "mask-hides": mask_hides,
+FORMS = {"merged": merged, "sinks": sinks, "buffer-window": buffer_window, "conv-state": conv_state, "mask-added": mask_added, "mask-shows": mask_shows, "mask-hides": mask_hides,
          "mask-number": mask_number, "rope-if": rope_if, "sizes-open": sizes_open, "sizes-fixed": sizes_fixed,
          "cache-tokens-first": cache_tokens_first, "cache-keys-transposed": cache_keys_transposed, "cache-widened": cache_widened,
          "cache-tokens-first": cache_tokens_first, "cache-keys-transposed": cache_keys_transposed,

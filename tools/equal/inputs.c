@@ -23,6 +23,7 @@ static int64_t wanted_size(const lp_step_inputs *r, const lp_step_input *in, int
   case LP_STEP_ZEROS:
     return axis == 0 ? r->batch : fresh;
   case LP_STEP_PAST:
+    if (in->grows < 0) return axis == 0 ? r->batch : -1;
     return axis == rank - 4 ? r->batch : axis == in->grows ? past : -1;
   case LP_STEP_MASK:
     if (rank == 2) return axis == 0 ? r->batch : past + fresh;

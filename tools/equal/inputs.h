@@ -22,7 +22,7 @@ typedef struct {
   lp_value *value;
   lp_step_kind kind;
   int32_t present;   /* of a past: the output that continues it */
-  int32_t grows;     /* of a past: its axis of positions */
+  int32_t grows;     /* of a past: its axis of positions, -1 if it has none */
   const char *means; /* of a mask of four axes: "shows", "hides", "added" (bind-inputs); else NULL */
   lp_array array;    /* at the last step; of a past after it: the present */
 } lp_step_input;

@@ -62,6 +62,10 @@ static lp_status learn_input(lp_reference *r, const lp_op *bound, int32_t index,
     in->present = (int32_t)pairs->is[at];
     in->grows = (int32_t)lp_op_i64(bound, lp_arena_format(r->module->arena, "grows_%s", in->name), rank - 2);
     r->has_past = true;
+  } else if (lp_streq(roles->ss[at], "conv_past")) {
+    in->kind = LP_STEP_PAST;
+    in->present = (int32_t)pairs->is[at];
+    in->grows = -1;
   }
   return LP_OK;
 }

@@ -14,11 +14,11 @@ INLINE int64_t product(const int64_t *dims, int from, int to) {
   return p;
 }
 
-KERNEL void lpk_gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t inner_bytes,
-                       int64_t count, int itype, int64_t thread, int64_t threads) {
+KERNEL void lpk_gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t rows,
+                       int64_t inner_bytes, int64_t count, int itype, int64_t thread, int64_t threads) {
   if (axis == 0) return;
   for (int64_t i = share(outer * count, thread, threads); i < share(outer * count, thread + 1, threads); i++) {
-    int64_t from = i / count * axis + index_at(index, i % count, itype, axis);
+    int64_t from = i / count * rows + index_at(index, i % count, itype, axis);
     memcpy((char *)y + i * inner_bytes, (const char *)x + from * inner_bytes, (size_t)inner_bytes);
   }
 }

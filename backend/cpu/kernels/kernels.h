@@ -276,9 +276,9 @@ void lpk_cumsum(void *y, const void *x, int64_t outer, int64_t n, int64_t inner,
 /* Index operands are LPK_I64 or LPK_I32 (`itype`). A negative index counts from the end; an index outside is
  * clamped. */
 
-/* y[outer][count][inner_bytes] = x[outer][index of axis][inner_bytes]. */
-void lpk_gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t inner_bytes,
-                int64_t count,
+/* y[outer][count][inner_bytes] = x[outer][index of axis][inner_bytes]; x has room for `rows` >= axis of these. */
+void lpk_gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t rows,
+                int64_t inner_bytes, int64_t count,
                 /* const: */ int itype, int64_t thread, int64_t threads);
 
 /* y[count][width] = f32(table[index][width]); table of dtype f32, f16 or bf16. */

@@ -3,6 +3,7 @@
 
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/operands.h"
+#include "backend/values.h"
 #include "base/number.h"
 
 #include <llvm-c/Core.h>
@@ -69,6 +70,8 @@ static bool gather_runs(const lp_op *op, char why[64]) {
   if (lp_dtype_bits(dtype) < 8 && (row_bits(op) == 0 || row_bits(op) % 8 != 0))
     return snprintf(why, 64, "rows of %s that are not whole bytes", lp_dtype_name(dtype)), false;
   if (!is_index(index)) return snprintf(why, 64, "an index of type %s", lp_dtype_name(index)), false;
+  if (lp_value_cache(lp_op_in(op, 0)) && axis_of(op) != lp_op_in(op, 0)->type.rank - 2)
+    return snprintf(why, 64, "it reads a KV cache along another axis than its rows"), false;
   return is_embedding(op) || same_dtype(op, why);
 }
 
@@ -134,6 +137,8 @@ static void emit_gather(cpu_emitter *e) {
   }
   const lp_type x = lp_op_in(e->op, 0)->type, index = lp_op_in(e->op, 1)->type;
   const int32_t axis = axis_of(e->op);
+  const lp_op *cache = lp_value_cache(lp_op_in(e->op, 0));
+  const lp_poly *rows = cache ? lp_cache_rows(e->module, cache) : x.dim[axis];
   LLVMValueRef inner = cpu_poly_product(e, x.dim, axis + 1, x.rank);
   LLVMValueRef bytes = lp_dtype_bits(x.dtype) < 8
                            ? cpu_i64(e, row_bits(e->op) / 8)
@@ -143,6 +148,7 @@ static void emit_gather(cpu_emitter *e) {
                          e->in[1],
                          cpu_poly_product(e, x.dim, 0, axis),
                          cpu_poly(e, x.dim[axis]),
+                         cpu_poly(e, rows),
                          bytes,
                          cpu_poly_product(e, index.dim, 0, index.rank),
                          cpu_i32(e, cpu_kernel_dtype(index.dtype)),
@@ -152,7 +158,13 @@ static void emit_gather(cpu_emitter *e) {
 }
 
 const cpu_rule cpu_rule_gather = {
-    .kind = LP_OP_GATHER, .runs = gather_runs, .form = gather_form, .emit = emit_gather, .reads_packed = true};
+    .kind = LP_OP_GATHER,
+    .runs = gather_runs,
+    .form = gather_form,
+    .emit = emit_gather,
+    .reads_packed = true,
+    .reads_cache = true,
+};
 
 static bool gather_elements_runs(const lp_op *op, char why[64]) {
   const lp_dtype index = lp_op_in(op, 1)->type.dtype;

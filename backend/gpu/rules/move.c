@@ -3,6 +3,7 @@
 #include "backend/gpu/rules/element.h"
 
 #include "backend/gpu/rules.h"
+#include "backend/values.h"
 #include "base/poly.h"
 
 #include <stdio.h>
@@ -36,16 +37,26 @@ static void copy(gpu_element *e, const char *x, const char *from, const char *to
 
 /* ---- by index ---------------------------------------------------------------------------------------------------- */
 
+/* The heads of a cache are as many rows apart as it has room for. */
+static bool gather_runs(const lp_op *op, char why[64]) {
+  const lp_value *x = lp_op_in(op, 0);
+  if (lp_value_cache(x) && lp_op_i64(op, "axis", 0) != x->type.rank - 2)
+    return snprintf(why, 64, "a KV cache read along another axis than its rows"), false;
+  return moves(op, why);
+}
+
 static void lower_gather(gpu_builder *b) {
   const lp_type data = lp_op_in(b->op, 0)->type, index = lp_op_in(b->op, 1)->type;
   int32_t axis = (int32_t)lp_op_i64(b->op, "axis", 0);
+  const lp_op *cache = lp_value_cache(lp_op_in(b->op, 0));
   gpu_element e;
   gpu_element_begin(&e, b, b->op->out[0]->type);
   const char *x = source(&e, 0), *at = source(&e, 1), *size = gpu_element_size(&e, data.dim[axis]);
+  const char *rows = cache ? gpu_element_size(&e, lp_cache_rows(b->list->module, cache)) : size;
   gpu_element_line(&e, "const long inner = %s, each = %s;", gpu_element_stride(&e, data.dim, axis + 1, data.rank),
                    gpu_element_stride(&e, index.dim, 0, index.rank));
   gpu_element_line(&e, "const long row = from_end(%s[i / inner %% each], %s);", at, size);
-  gpu_element_line(&e, "const long from = (i / inner / each * %s + row) * inner + i %% inner;", size);
+  gpu_element_line(&e, "const long from = (i / inner / each * %s + row) * inner + i %% inner;", rows);
   copy(&e, x, "from", "i");
   gpu_element_end(&e, "gather");
 }
@@ -214,7 +225,7 @@ static void lower_reshape(gpu_builder *b) {
   (void)b;
 }
 
-const gpu_rule gpu_rule_gather = {LP_OP_GATHER, moves, lower_gather};
+const gpu_rule gpu_rule_gather = {LP_OP_GATHER, gather_runs, lower_gather};
 const gpu_rule gpu_rule_gather_elements = {LP_OP_GATHER_ELEMENTS, moves, lower_gather_elements};
 const gpu_rule gpu_rule_concat = {LP_OP_CONCAT, moves, lower_concat};
 const gpu_rule gpu_rule_slice = {LP_OP_SLICE, moves, lower_slice};

@@ -107,11 +107,25 @@ static lp_value *padded(lp_rewrite *r, int64_t taps) {
   return lp_rw_op(r, LP_ONNX_Pad, x, LP_RW_INTS(r, 0, 0, taps - 1, 0, 0, 0));
 }
 
+/* Attributes that only com.microsoft's operator has. */
+static lp_status check_causal_conv(const lp_rewrite *r) {
+  static const struct {
+    const char *name;
+    int64_t usual;
+  } attributes[] = {{"ndim", 1}, {"dilation", 1}, {"channels_last", 0}, {"state_window", 0}};
+  for (size_t i = 0; i < LP_COUNT(attributes); i++)
+    if (lp_op_i64(r->op, attributes[i].name, attributes[i].usual) != attributes[i].usual)
+      return lp_rw_refuse(r, lp_arena_format(r->b.module->arena, "with another %s than %" PRId64 " is not supported",
+                                             attributes[i].name, attributes[i].usual));
+  return LP_OK;
+}
+
 static lp_status rewrite_causal_conv(lp_rewrite *r) {
   const char *activation = lp_op_str(r->op, "activation", "none");
   bool silu = lp_streq(activation, "silu") || lp_streq(activation, "swish");
   int64_t taps;
   lp_value *x = lp_op_in(r->op, X), *bias = lp_op_in(r->op, BIAS), *sum = NULL;
+  LP_TRY(check_causal_conv(r));
   if (!silu && !lp_streq(activation, "none")) return lp_rw_refuse(r, "has an activation that is not known");
   if (!lp_type_static_dim(lp_op_in(r->op, WEIGHT)->type, 2, &taps) || taps < 1 || taps > MOST_TAPS)
     return lp_rw_refuse(r, "needs a kernel of a constant width up to 64");
@@ -158,6 +172,7 @@ static const struct {
                 {LP_ONNX_MsMoE, lp_rewrite_mixture},
                 {LP_ONNX_MsQMoE, lp_rewrite_mixture},
                 {LP_ONNX_CausalConvWithState, rewrite_causal_conv},
+                {LP_ONNX_MsCausalConvWithState, rewrite_causal_conv},
                 {LP_ONNX_Attention, lp_rewrite_standard_attention},
                 {LP_ONNX_OneHot, lp_rewrite_one_hot},
                 {LP_ONNX_ReverseSequence, lp_rewrite_reverse_sequence},
