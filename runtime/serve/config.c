@@ -32,6 +32,7 @@ static const lp_yaml_field cloud_fields[] = {
     TOP(LP_YAML_TEXT, "model", model, .required = true),
     LP_YAML_FIELD(LP_YAML_TEXT, "key_env", serve_file, key_env, .least = 0),
     TOP(LP_YAML_TIME_S, "timeout", timeout_ms, .least = 1e-3, .most = 1e6),
+    TOP(LP_YAML_TIME_S, "total", total_ms, .least = 1e-3, .most = 1e6),
 };
 static const lp_yaml_field router_fields[] = {
     TOP(LP_YAML_TEXT, "policy", policy.policy, .least = 0),
@@ -64,9 +65,11 @@ static lp_status read_texts(lp_yaml *yaml, const lp_yaml_node *node, const char 
 
 static lp_status read_cloud(lp_yaml *yaml, serve_file *file) {
   file->key_env = NULL;
-  file->config.timeout_ms /= 1000;
+  file->config.timeout_ms /= 1000; /* the table reads seconds */
+  file->config.total_ms /= 1000;
   LP_TRY(lp_yaml_fields(yaml, file->cloud, "'cloud'", cloud_fields, LP_COUNT(cloud_fields), file));
   file->config.timeout_ms *= 1000;
+  file->config.total_ms *= 1000;
   if (!lp_has_prefix(file->config.url, "http://") && !lp_has_prefix(file->config.url, "https://"))
     return lp_error(yaml->diag, lp_yaml_loc(yaml, file->cloud),
                     "'url' is '%s', which begins neither with http:// nor https://", file->config.url);
@@ -110,6 +113,7 @@ lp_status lp_serve_config_load(const char *path, lp_serve_config **out, lp_diag 
                               .max_tokens = 1024,
                               .queue = 16,
                               .timeout_ms = 30000,
+                              .total_ms = 600000,
                               .policy = {.policy = "router", .model = "lookup"},
                               .rule = LP_ROUTE_EDGE,
                               .target_s = 60};

@@ -29,7 +29,8 @@ typedef struct {
   int64_t threads, queue; /* requests that may wait for it */
   /* The base of the cloud's API; NULL: there is none. */
   const char *url, *model, *cloud_key;
-  double timeout_ms;     /* until its first byte */
+  double timeout_ms;     /* the longest time that its answer may make no progress, from the beginning on */
+  double total_ms;       /* the longest time that a whole answer may take */
   lp_policy_spec policy; /* for "auto", if there are two sites */
   lp_route rule;         /* the route if the model cannot decide: LP_ROUTE_EDGE or _CLOUD */
   const char *pool;      /* an SQLite file; NULL: experience is lost when the server ends */

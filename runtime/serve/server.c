@@ -15,11 +15,12 @@
 #include "runtime/link/address.h"
 #include "runtime/serve/answer.h"
 #include "runtime/serve/dispatch.h"
+#include "runtime/serve/events.h"
 #include "runtime/serve/guard.h"
 #include "runtime/serve/http_library.h"
 #include "runtime/serve/router_api.h"
 
-enum { POLL_MS = 50, MOST_CONNECTIONS = 256, IDLE_S = 120 };
+enum { POLL_MS = 50, MOST_CONNECTIONS = 256, IDLE_S = 120, END_MS = 3000 };
 
 typedef struct {
   const lp_serve_config *config;
@@ -27,7 +28,8 @@ typedef struct {
   volatile int stop; /* answers end at the next piece */
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  int answers; /* threads that stream */
+  int answers;  /* threads that stream */
+  int requests; /* that are not answered to their last byte */
   uint64_t count;
 } server;
 
@@ -60,24 +62,6 @@ static void answer_free(answer *a) {
   free(a);
 }
 
-static bool write_all(int fd, const char *text, size_t size) {
-  for (size_t at = 0; at < size;) {
-    ssize_t wrote = write(fd, text + at, size - at); /* SIGPIPE is ignored */
-    if (wrote <= 0) return false;
-    at += (size_t)wrote;
-  }
-  return true;
-}
-
-static bool write_event(int fd, char *json) {
-  lp_buf event = {0};
-  lp_buf_printf(&event, "data: %s\n\n", json);
-  free(json);
-  bool wrote = write_all(fd, event.data, event.size);
-  lp_buf_free(&event);
-  return wrote;
-}
-
 static void set_begun(answer *a) {
   (void)pthread_mutex_lock(&a->server->lock);
   a->begun = true;
@@ -93,7 +77,8 @@ static bool take_piece(void *user, const char *text) {
   }
   bool first = !a->begun;
   if (first) set_begun(a);
-  return write_event(a->pipe, lp_answer_chunk(&a->request, a->id, lp_route_name(a->route), text, first, NULL));
+  return lp_events_write(a->pipe, &a->server->stop,
+                         lp_answer_chunk(&a->request, a->id, lp_route_name(a->route), text, first, NULL));
 }
 
 static void make_answer(answer *a) {
@@ -114,12 +99,13 @@ static void make_answer(answer *a) {
 static void write_end(answer *a) {
   if (a->status == LP_OK) {
     const char *finish = lp_answer_finish(&a->usage), *model = lp_route_name(a->route);
-    bool wrote = write_event(a->pipe, lp_answer_chunk(&a->request, a->id, model, "", false, finish));
+    bool wrote =
+        lp_events_write(a->pipe, &a->server->stop, lp_answer_chunk(&a->request, a->id, model, "", false, finish));
     if (wrote && a->request.stream_usage)
-      wrote = write_event(a->pipe, lp_answer_chunk_usage(&a->request, a->id, model, &a->usage));
-    if (wrote) (void)write_event(a->pipe, lp_strdup("[DONE]"));
+      wrote = lp_events_write(a->pipe, &a->server->stop, lp_answer_chunk_usage(&a->request, a->id, model, &a->usage));
+    if (wrote) (void)lp_events_write(a->pipe, &a->server->stop, lp_strdup("[DONE]"));
   } else if (a->begun) {
-    (void)write_event(a->pipe, lp_answer_error("server_error", a->error));
+    (void)lp_events_write(a->pipe, &a->server->stop, lp_answer_error("server_error", a->error));
   }
 }
 
@@ -204,6 +190,7 @@ static bool begin_stream(answer *a, int *reads) {
   int ends[2];
   pthread_t thread;
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  (void)fcntl(ends[1], F_SETFL, O_NONBLOCK); /* for await_reader */
   a->pipe = ends[1];
   *reads = ends[0];
   (void)pthread_mutex_lock(&a->server->lock);
@@ -433,6 +420,7 @@ static answer *answer_create(server *of) {
   *a = (answer){.server = of, .pipe = -1};
   (void)pthread_mutex_lock(&of->lock);
   (void)snprintf(a->id, sizeof a->id, "%" PRIu64, of->count++);
+  of->requests++;
   (void)pthread_mutex_unlock(&of->lock);
   return a;
 }
@@ -461,7 +449,11 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
 
 static void forget(void *user, struct MHD_Connection *connection, void **context,
                    enum MHD_RequestTerminationCode code) {
-  (void)user, (void)connection, (void)code;
+  server *of = user;
+  (void)connection, (void)code;
+  (void)pthread_mutex_lock(&of->lock);
+  of->requests--;
+  (void)pthread_mutex_unlock(&of->lock);
   if (*context) answer_free(*context);
   *context = NULL;
 }
@@ -485,12 +477,20 @@ static lp_status find_address(const lp_serve_config *config, struct sockaddr_in 
 
 static struct MHD_Daemon *start(server *of, const struct sockaddr_in *address) {
   return http->start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_THREAD_PER_CONNECTION, 0, NULL, NULL, handle, of,
-                            MHD_OPTION_SOCK_ADDR, address, MHD_OPTION_NOTIFY_COMPLETED, forget, NULL,
+                            MHD_OPTION_SOCK_ADDR, address, MHD_OPTION_NOTIFY_COMPLETED, forget, of,
                             MHD_OPTION_CONNECTION_LIMIT, (unsigned)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
                             (unsigned)IDLE_S, MHD_OPTION_END);
 }
 
-/* Ends the current answers; streams end with an error event. */
+static int open_requests(server *of) {
+  (void)pthread_mutex_lock(&of->lock);
+  int requests = of->requests;
+  (void)pthread_mutex_unlock(&of->lock);
+  return requests;
+}
+
+/* Ends the current answers; streams end with an error event, which clients that read get before their connection
+ * ends. */
 static void wait_for_end(server *of, struct MHD_Daemon *daemon, const volatile int *stop) {
   while (!lp_flag_get(stop))
     (void)usleep(POLL_MS * 1000);
@@ -501,6 +501,8 @@ static void wait_for_end(server *of, struct MHD_Daemon *daemon, const volatile i
   while (of->answers > 0)
     (void)pthread_cond_wait(&of->changed, &of->lock);
   (void)pthread_mutex_unlock(&of->lock);
+  for (double since_ms = lp_now_ms(); open_requests(of) > 0 && lp_now_ms() - since_ms < END_MS;)
+    (void)usleep(POLL_MS * 1000);
 }
 
 static lp_status serve(server *of, const volatile int *stop, lp_serve_ready *ready, void *user, lp_diag *diag) {

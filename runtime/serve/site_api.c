@@ -8,7 +8,8 @@
 #include "runtime/router/curl_library.h"
 #include "runtime/serve/answer.h"
 
-enum { MOST_LINE = 1 << 20 };
+/* Bytes: of an event, of an error's body, and of an answer beside those for each token that was asked for. */
+enum { MOST_LINE = 1 << 20, MOST_ERROR = 1 << 16, MOST_REST = 1 << 20, MOST_TOKEN = 1 << 12 };
 
 typedef struct {
   lp_site_server site;
@@ -23,7 +24,10 @@ typedef struct {
   const volatile int *stop;
   lp_usage *usage;
   CURL *curl;
-  bool done, aborted; /* done: [DONE] was seen */
+  const lp_serve_config *config;
+  int64_t bytes, most_bytes;
+  double begun_ms, heard_ms; /* heard: the last event; comments do not count */
+  bool done, aborted;        /* done: [DONE] was seen */
   char error[160];
 } stream;
 
@@ -61,25 +65,43 @@ static bool take_event(stream *s, const char *data, size_t size) {
   return more;
 }
 
+/* Tells whether the answer is longer than it may be. */
+static bool is_too_long(stream *s, long http, size_t size) {
+  int64_t most = http == 200 ? s->most_bytes : MOST_ERROR;
+  s->bytes += (int64_t)size;
+  if (s->bytes <= most && s->line.size < MOST_LINE) return false;
+  (void)snprintf(s->error, sizeof s->error, "the answer is too long (HTTP status %ld)", http);
+  return true;
+}
+
 static size_t receive(char *data, size_t size, size_t count, void *user) {
   stream *s = user;
   long http = 0;
   (void)lp_curl_library_get()->easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &http);
+  if (is_too_long(s, http, size * count)) return 0;
   for (size_t i = 0; i < size * count; i++) {
     if (data[i] != '\n' && s->line.size < MOST_LINE) lp_buf_append(&s->line, &data[i], 1);
     if (data[i] != '\n' || http != 200) continue; /* the body of an error is kept unchanged */
     if (s->line.size > 0 && s->line.data[s->line.size - 1] == '\r') s->line.data[--s->line.size] = 0;
     bool is_data = s->line.size > 0 && lp_has_prefix(s->line.data, "data: ");
+    if (is_data) s->heard_ms = lp_now_ms();
     if (is_data && !take_event(s, s->line.data + 6, s->line.size - 6)) return 0;
     lp_buf_clear(&s->line);
   }
   return size * count;
 }
 
-/* Ends the transfer when the server ends. */
+/* Ends the transfer when the server ends, and at the limits of time. libcurl calls this at least once a second. */
 static int watch(void *user, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up) {
+  stream *s = user;
+  const lp_serve_config *config = s->config;
+  double now_ms = lp_now_ms();
   (void)total, (void)now, (void)up_total, (void)up;
-  return lp_flag_get(((stream *)user)->stop);
+  if (now_ms - s->heard_ms > config->timeout_ms)
+    (void)snprintf(s->error, sizeof s->error, "the answer has made no progress for %g s", config->timeout_ms / 1000);
+  else if (now_ms - s->begun_ms > config->total_ms)
+    (void)snprintf(s->error, sizeof s->error, "the answer has taken more than %g s", config->total_ms / 1000);
+  return s->error[0] != 0 || lp_flag_get(s->stop);
 }
 
 static struct curl_slist *headers_of(const lp_serve_config *config) {
@@ -132,7 +154,15 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
                           lp_piece_sink *sink, void *user, lp_usage *usage, lp_diag *diag) {
   api_site *self = (api_site *)site;
   *usage = (lp_usage){.prompt_tokens = -1};
-  stream s = {.sink = sink, .user = user, .stop = stop, .usage = usage, .curl = lp_curl_library_get()->easy_init()};
+  stream s = {.sink = sink,
+              .user = user,
+              .stop = stop,
+              .usage = usage,
+              .curl = lp_curl_library_get()->easy_init(),
+              .config = self->config,
+              .most_bytes = MOST_REST + MOST_TOKEN * request->max_tokens,
+              .begun_ms = lp_now_ms(),
+              .heard_ms = lp_now_ms()};
   if (!s.curl) return lp_error(diag, LP_LOC_FILE(self->config->url), "libcurl does not start");
   char error[CURL_ERROR_SIZE] = "", *body = body_of(self, request);
   struct curl_slist *headers = headers_of(self->config);
@@ -146,9 +176,6 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
   (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
   (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_ERRORBUFFER, error);
   (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_CONNECTTIMEOUT_MS, (long)ceil(self->config->timeout_ms));
-  /* Gives up after `timeout` with less than one byte a second. */
-  (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_LOW_SPEED_TIME, (long)ceil(self->config->timeout_ms / 1000));
   (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_WRITEFUNCTION, receive);
   (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_WRITEDATA, &s);
   (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_XFERINFOFUNCTION, watch);

@@ -155,6 +155,54 @@ same 'after one that left' "$wanted" "$(post /v1/completions "{\"model\":\"edge\
 kill -TERM "$pid"
 wait "$pid" || fail "the server ends with $?"
 
+# Clouds without an end: of comments, of one line, of events, of an error. Each has its limit, and clients that do not
+# read do not keep the server from its end.
+cat >"$work/cloud.pl" <<'END'
+use IO::Socket::INET;
+$SIG{PIPE} = 'IGNORE';
+my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 8) or die;
+open my $port, '>', $ARGV[1]; print $port $listener->sockport, "\n"; close $port;
+my %piece = (comments => ": wait\n\n", line => 'x' x 4096, error => 'x' x 4096,
+  events => "data: {\"choices\":[{\"text\":\"word \"}]}\n\n" x 64);
+while (my $client = $listener->accept) {
+  next if fork;
+  $client->autoflush(1);
+  sysread $client, my $request, 65536;
+  print $client 'HTTP/1.1 ', $ARGV[0] eq 'error' ? 500 : 200, " Words\r\nConnection: close\r\n\r\n";
+  while (print $client $piece{$ARGV[0]}) { select undef, undef, undef, 0.1 if $ARGV[0] eq 'comments' }
+  exit;
+}
+END
+endless() { # endless KIND: a cloud that answers so, and a server that asks it
+  rm -f "$work/port"
+  perl "$work/cloud.pl" "$1" "$work/port" &
+  cloud=$! started="$started $!"
+  await [ -s "$work/port" ]
+  printf 'cloud: { url: "http://127.0.0.1:%s/v1", model: m, timeout: 1s }\n' "$(cat "$work/port")" >"$work/endless.yaml"
+  serve endless
+}
+for kind in 'comments made no progress for 1 s' 'line is too long \(HTTP status 200' 'events is too long \(HTTP status 200' \
+  'error is too long \(HTTP status 500'; do
+  endless "${kind%% *}"
+  rejected "endless ${kind%% *}" 503 "${kind#* }" /v1/completions '{"model":"cloud","prompt":"a","max_tokens":8}'
+  if [ "${kind%% *}" = events ]; then # two clients that do not read when the server is told to end, and one that does
+    for client in 1 2; do
+      curl -sS --json '{"model":"cloud","prompt":"a","max_tokens":1024,"stream":true}' "$url/v1/completions" |
+        { head -c 1 >"$work/first$client"; exec sleep 30; } &
+      started="$started $!"
+    done
+    curl -sS --limit-rate 2M --json '{"model":"cloud","prompt":"a","max_tokens":1024,"stream":true}' "$url/v1/completions" >"$work/slow" &
+    reader=$!
+    await [ -s "$work/first1" ] && await [ -s "$work/first2" ] && await [ -s "$work/slow" ]
+  fi
+  kill -TERM "$pid"
+  await eval '! kill -0 "$pid" 2>/dev/null' || fail "endless ${kind%% *}: the server does not end"
+  wait "$pid" || fail "endless ${kind%% *}: the server ends with $?"
+  kill "$cloud"
+done
+wait "$reader"
+grep -q '"the server ends"' "$work/slow" || fail "the slow client's stream ends with $(tail -c 100 "$work/slow")"
+
 # A pool that can grow no further: every request is answered, and the server says that it keeps no decisions.
 printf 'edge: { bundle: story.llmpart, threads: 1 }\nrouter: { policy: edge, pool: full.db }\n' >"$work/full.yaml"
 mkfifo "$work/full.fifo"
