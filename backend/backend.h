@@ -77,6 +77,9 @@ LP_MUST_USE lp_status lp_bundle_check_path(const char *path, lp_diag *diag);
 typedef struct {
   const lp_backend *backend[LP_SIDE_COUNT];
   lp_emit_options options[LP_SIDE_COUNT];
+  /* For a half with kernels, the options of its code by the cpu backend, which runs where the GPU is absent; all zero:
+   * none. */
+  lp_emit_options fallback[LP_SIDE_COUNT];
   const char *machine[LP_SIDE_COUNT]; /* names of the machines, for the manifest; or NULL */
   /* Path of tokenizer.json, or NULL; tokenizer_config.json and chat_template.jinja of its folder are copied too. */
   const char *tokenizer;

@@ -76,6 +76,19 @@ static const char *name_file(const bundle *b, const bundle_side *side, const cha
   return lp_arena_format(b->arena, "%s/%s", lp_side_name(side->side), file);
 }
 
+/* Describes the other form of a half with kernels: code for a processor. */
+static lp_status describe_fallback(bundle *b, bundle_side *side, lp_diag *diag) {
+  const lp_emit_options *options = &b->request->fallback[side->side];
+  if (!side->kernels_path || !options->march) return LP_OK;
+  bundle_side *other = LP_NEW_ARRAY(b->arena, bundle_side, 1);
+  *other = (bundle_side){.side = side->side, .backend = lp_backend_find("cpu"), .options = *options, .present = true};
+  LP_TRY(other->backend->describe(b->module, &other->options, b->arena, &other->code, diag));
+  other->code_path = name_file(b, side, "fallback.so");
+  if (other->code.weight_bytes > 0) other->weights_path = name_file(b, side, "fallback.safetensors");
+  side->fallback = other;
+  return LP_OK;
+}
+
 /* Describes the code and names the files, before any of them is written. */
 static lp_status describe_side(bundle *b, bundle_side *side, lp_diag *diag) {
   if (!side->present) return LP_OK;
@@ -85,7 +98,7 @@ static lp_status describe_side(bundle *b, bundle_side *side, lp_diag *diag) {
   side->code_path = name_file(b, side, backend->kernels ? "launches.json" : "model.so");
   if (backend->kernels) side->kernels_path = name_file(b, side, backend->kernels);
   if (side->code.weight_bytes > 0) side->weights_path = name_file(b, side, "weights.safetensors");
-  return LP_OK;
+  return describe_fallback(b, side, diag);
 }
 
 static lp_status write_form(bundle *b, const bundle_side *side, lp_emit_form form, const char *name, lp_diag *diag) {
@@ -111,6 +124,13 @@ static lp_status write_weights(bundle *b, const bundle_side *side, lp_diag *diag
   return add_file(b, side->weights_path, diag);
 }
 
+static lp_status write_fallback(bundle *b, bundle_side *other, lp_diag *diag) {
+  if (!other) return LP_OK;
+  other->options.contract = b->contract;
+  LP_TRY(write_code(b, other, diag));
+  return write_weights(b, other, diag);
+}
+
 static lp_status write_side(bundle *b, bundle_side *side, double done, lp_diag *diag) {
   if (!side->code_path) return LP_OK;
   side->options.contract = b->contract;
@@ -123,7 +143,8 @@ static lp_status write_side(bundle *b, bundle_side *side, double done, lp_diag *
   report_progress(b, lp_arena_format(b->arena, "%s code", lp_side_name(side->side)), done);
   LP_TRY(write_code(b, side, diag));
   report_progress(b, lp_arena_format(b->arena, "%s weights", lp_side_name(side->side)), done + 0.2);
-  return write_weights(b, side, diag);
+  LP_TRY(write_weights(b, side, diag));
+  return write_fallback(b, side->fallback, diag);
 }
 
 /* ---- report, plan, tokenizer ------------------------------------------------------------------------------------ */

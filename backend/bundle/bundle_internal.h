@@ -7,13 +7,14 @@
 enum { LP_BUNDLE_MOST_FILES = 16 };
 
 /* One side of a bundle. */
-typedef struct {
+typedef struct bundle_side {
   lp_side side;
   const lp_backend *backend;
   lp_emit_options options;
   bool present; /* the side has operators, buffers or caches */
   lp_code code;
   const char *code_path, *kernels_path, *weights_path; /* in the bundle; NULL: absent */
+  struct bundle_side *fallback;                        /* the same half as code for a processor; NULL: none */
 } bundle_side;
 
 typedef struct {

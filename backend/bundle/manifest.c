@@ -44,20 +44,29 @@ static void put_files(lp_json_writer *w, const bundle *b) {
   lp_json_put_end(w);
 }
 
+static void put_half(lp_json_writer *w, const bundle_side *side) {
+  if (side->code_path) lp_json_put_text(w, "code", side->code_path);
+  if (side->kernels_path) lp_json_put_text(w, "kernels", side->kernels_path);
+  if (side->weights_path) lp_json_put_text(w, "weights", side->weights_path);
+  if (side->weights_path) lp_json_put_integer(w, "weight_bytes", side->code.weight_bytes);
+  lp_json_put_text(w, "triple", side->code.triple);
+  lp_json_put_text(w, "march", side->code.march);
+  if (side->code.level) lp_json_put_text(w, "level", side->code.level);
+}
+
 static void put_sides(lp_json_writer *w, const bundle *b) {
   lp_json_put_object(w, "sides");
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     const bundle_side *side = &b->side[i];
     if (!side->present) continue;
     lp_json_put_object(w, lp_side_name(side->side));
-    if (side->code_path) lp_json_put_text(w, "code", side->code_path);
-    if (side->kernels_path) lp_json_put_text(w, "kernels", side->kernels_path);
-    if (side->weights_path) lp_json_put_text(w, "weights", side->weights_path);
-    if (side->weights_path) lp_json_put_integer(w, "weight_bytes", side->code.weight_bytes);
-    lp_json_put_text(w, "triple", side->code.triple);
-    lp_json_put_text(w, "march", side->code.march);
-    if (side->code.level) lp_json_put_text(w, "level", side->code.level);
+    put_half(w, side);
     if (b->request->machine[i]) lp_json_put_text(w, "machine", b->request->machine[i]);
+    if (side->fallback) {
+      lp_json_put_object(w, "fallback");
+      put_half(w, side->fallback);
+      lp_json_put_end(w);
+    }
     lp_json_put_end(w);
   }
   lp_json_put_end(w);
@@ -184,8 +193,9 @@ typedef struct {
   lp_json_writer *w;
   const bundle *b;
   const lp_op *func;
-  const lp_code_program *code[LP_SIDE_COUNT]; /* NULL: the side runs nothing */
-  int64_t ran[LP_SIDE_COUNT];                 /* the segment of the last `run` step written; -1: none */
+  const lp_code_program *code[LP_SIDE_COUNT];     /* NULL: the side runs nothing */
+  const lp_code_program *fallback[LP_SIDE_COUNT]; /* NULL: the side has none */
+  int64_t ran[LP_SIDE_COUNT];                     /* the segment of the last `run` step written; -1: none */
   lp_diag *diag;
 } program;
 
@@ -241,6 +251,7 @@ static void put_run_step(program *p, const lp_op *op) {
   begin_step(p, "run");
   lp_json_put_text(p->w, "side", lp_side_name(side));
   lp_json_put_text(p->w, "segment", code->segment[segment]);
+  if (p->fallback[side]) lp_json_put_text(p->w, "fallback", p->fallback[side]->segment[segment]);
   if (lp_op_attr(op, "exit")) lp_json_put_integer(p->w, "exit", lp_op_i64(op, "exit", 0));
   if (lp_op_bool(p->func, "profiled", false)) put_parts(p, op, side, segment);
   lp_json_put_end(p->w);
@@ -343,12 +354,22 @@ static const lp_code_program *find_code(const bundle_side *side, const char *nam
   return NULL;
 }
 
+/* The layouts of the sides' other forms. Their buffers are the same. */
+static void put_fallbacks(const program *p) {
+  if (!p->fallback[LP_SIDE_DEVICE] && !p->fallback[LP_SIDE_CLOUD]) return;
+  lp_json_put_object(p->w, "fallback");
+  for (int s = 0; s < LP_SIDE_COUNT; s++)
+    if (p->fallback[s]) lp_json_put_text(p->w, lp_side_name((lp_side)s), p->fallback[s]->layout);
+  lp_json_put_end(p->w);
+}
+
 static lp_status put_program(lp_json_writer *w, const bundle *b, const lp_op *func, lp_diag *diag) {
   const char *name = lp_op_str(func, "sym_name", "main");
   program p = {.w = w, .b = b, .func = func, .diag = diag};
   for (int s = 0; s < LP_SIDE_COUNT; s++) {
     p.ran[s] = -1;
     p.code[s] = find_code(&b->side[s], name);
+    if (b->side[s].fallback) p.fallback[s] = find_code(b->side[s].fallback, name);
   }
   lp_json_put_object(w, name);
   lp_json_put_object(w, "layout");
@@ -359,6 +380,7 @@ static lp_status put_program(lp_json_writer *w, const bundle *b, const lp_op *fu
   for (int s = 0; s < LP_SIDE_COUNT; s++)
     if (p.code[s]) lp_json_put_integer(w, lp_side_name((lp_side)s), p.code[s]->buffers);
   lp_json_put_end(w);
+  put_fallbacks(&p);
   LP_TRY(put_steps(&p));
   lp_json_put_end(w);
   return LP_OK;

@@ -130,7 +130,7 @@ static lp_status find_file(manifest_reader *reader, const lp_json *at, const lp_
   return lp_json_error(at, reader->diag, "`files` does not list '%.120s'", path);
 }
 
-static lp_status read_side(manifest_reader *reader, const lp_json *at, lp_side_desc *out) {
+static lp_status read_half(manifest_reader *reader, const lp_json *at, lp_side_desc *out) {
   LP_TRY(lp_json_object(at, reader->diag));
   out->present = true;
   lp_json code = lp_json_member(at, "code"), weights = lp_json_member(at, "weights");
@@ -150,6 +150,20 @@ static lp_status read_side(manifest_reader *reader, const lp_json *at, lp_side_d
     *texts[i].to = "";
     if (lp_json_is_given(&text)) LP_TRY(lp_manifest_text(reader, &text, texts[i].to));
   }
+  return LP_OK;
+}
+
+/* A half for a GPU may have a `fallback`: the same half as code for the machine's processor. */
+static lp_status read_side(manifest_reader *reader, const lp_json *at, lp_side_desc *out) {
+  LP_TRY(read_half(reader, at, out));
+  lp_json fallback = lp_json_member(at, "fallback");
+  if (!lp_json_is_given(&fallback)) return LP_OK;
+  lp_side_desc *other = LP_NEW_ARRAY(reader->arena, lp_side_desc, 1);
+  LP_TRY(read_half(reader, &fallback, other));
+  if (!out->kernels || !other->code || other->kernels)
+    return lp_json_error(&fallback, reader->diag, "wanted code for a processor, beside kernels");
+  other->machine = out->machine;
+  out->fallback = other;
   return LP_OK;
 }
 

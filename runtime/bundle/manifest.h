@@ -96,6 +96,7 @@ typedef struct {
   bool carries_tokens;   /* input and send: the tensor holds token ids, which are checked before use */
   lp_tensor_desc tensor; /* input, output, send */
   const char *segment;   /* run: name of the function */
+  const char *fallback;  /* run: its name in the side's `fallback`, or NULL */
   int32_t part_count;    /* run: operators that the code marks; 0 on a GPU, or unless compiled with --profile */
   const char **part;     /* [part_count] "op.linear /layers.0/q" */
   lp_segment_fn *run;    /* run: set when the code of a CPU side is loaded */
@@ -105,6 +106,7 @@ typedef struct {
 typedef struct {
   const char *name;
   const char *layout_name[LP_SIDE_COUNT]; /* NULL: the side has no code in this program */
+  const char *fallback[LP_SIDE_COUNT];    /* the layout's name in the side's `fallback`, or NULL */
   lp_layout_fn *layout[LP_SIDE_COUNT];    /* set when the code of a CPU side is loaded */
   int32_t gpu_layout[LP_SIDE_COUNT];      /* set when the code of a GPU side is loaded */
   int32_t buffers[LP_SIDE_COUNT];
@@ -121,7 +123,7 @@ typedef struct {
   uint32_t crc32c;
 } lp_file_desc;
 
-typedef struct {
+typedef struct lp_side_desc {
   bool present;
   const lp_file_desc *code;    /* a shared object, or launches.json of a GPU; NULL: the side only moves data */
   const lp_file_desc *weights; /* NULL: none */
@@ -130,6 +132,7 @@ typedef struct {
   const char *triple, *march;
   const char *level,
       *machine; /* the level of x86-64 that the code needs; the machine that it was made for; "": unknown */
+  const struct lp_side_desc *fallback; /* the same half as code for the machine's processor, or NULL */
 } lp_side_desc;
 
 /* The requests that a plan serves: low <= value < high on each axis; 0 and infinity where the region is unbounded. */
@@ -178,6 +181,9 @@ typedef struct {
 LP_MUST_USE lp_status lp_manifest_parse(const char *file, const char *text, size_t size, lp_arena *arena,
                                         lp_manifest *out, lp_diag *diag);
 void lp_manifest_clear(lp_manifest *manifest);
+
+/* Puts the `fallback` of a side, which has one, into the place of its code, weights, layouts and segments. */
+void lp_manifest_fall_back(lp_manifest *manifest, lp_side side);
 
 /* Bytes of an element, rounded up to whole bytes. */
 size_t lp_element_size(lp_element dtype);

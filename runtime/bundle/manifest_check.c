@@ -35,11 +35,17 @@ static lp_status check_ports(manifest_reader *reader) {
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
+static bool shares_code(const lp_side_desc *side) {
+  const lp_side_desc *other = side->fallback;
+  return other->code == other->weights || other->code == side->code || other->code == side->kernels ||
+         other->code == side->weights;
+}
+
 static lp_status check_files(manifest_reader *reader) {
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     const lp_side_desc *side = &reader->out->side[i];
     bool twice = (side->code && (side->code == side->weights || side->code == side->kernels)) ||
-                 (side->weights && side->weights == side->kernels);
+                 (side->weights && side->weights == side->kernels) || (side->fallback && shares_code(side));
     if (twice)
       return lp_error(reader->diag, loc_of(reader), "one file of the %s is both code and data", lp_side_names[i]);
   }
@@ -70,6 +76,10 @@ static lp_status check_source(const progress *p, int32_t index) {
   return complain(p, index, "no step before it fills its buffer");
 }
 
+static bool is_segment(const char *name) {
+  return lp_has_prefix(name, "lp_segment_");
+}
+
 static lp_status check_step(progress *p, int32_t index) {
   const lp_step *step = &p->program->step[index];
   switch (step->kind) {
@@ -79,8 +89,9 @@ static lp_status check_step(progress *p, int32_t index) {
     return LP_OK;
   case LP_STEP_RUN:
     p->ran[step->side] = true;
-    return lp_has_prefix(step->segment, "lp_segment_") ? LP_OK
-                                                       : complain(p, index, "its segment is no 'lp_segment_...'");
+    return is_segment(step->segment) && (!step->fallback || is_segment(step->fallback))
+               ? LP_OK
+               : complain(p, index, "its segment is no 'lp_segment_...'");
   case LP_STEP_SEND:
     LP_TRY(check_source(p, index));
     p->written[step->to][step->to_buffer] = true;
@@ -96,12 +107,16 @@ static lp_status check_step(progress *p, int32_t index) {
   return LP_OK;
 }
 
+static lp_status check_layout(const progress *p, const char *layout) {
+  if (!layout || lp_has_prefix(layout, "lp_layout_")) return LP_OK;
+  return lp_error(p->reader->diag, loc_of(p->reader), "programs.%.60s.layout: '%.60s' is no 'lp_layout_...'",
+                  p->program->name, layout);
+}
+
 static lp_status check_steps(progress *p) {
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
-    const char *layout = p->program->layout_name[i];
-    if (layout && !lp_has_prefix(layout, "lp_layout_"))
-      return lp_error(p->reader->diag, loc_of(p->reader), "programs.%.60s.layout: '%.60s' is no 'lp_layout_...'",
-                      p->program->name, layout);
+    LP_TRY(check_layout(p, p->program->layout_name[i]));
+    LP_TRY(check_layout(p, p->program->fallback[i]));
   }
   for (int32_t i = 0; i < p->program->step_count; i++)
     LP_TRY(check_step(p, i));

@@ -39,3 +39,14 @@ int32_t lp_manifest_plan(const lp_manifest *manifest, const double at[LP_PLAN_AX
       if (is_inside(&manifest->plans[i].region[k], at)) return i;
   return 0;
 }
+
+void lp_manifest_fall_back(lp_manifest *manifest, lp_side side) {
+  manifest->side[side] = *manifest->side[side].fallback;
+  for (int32_t i = 0; i < manifest->program_count; i++) {
+    lp_program *program = &manifest->programs[i];
+    program->layout_name[side] = program->fallback[side];
+    for (int32_t k = 0; k < program->step_count; k++)
+      if (program->step[k].kind == LP_STEP_RUN && program->step[k].side == side)
+        program->step[k].segment = program->step[k].fallback;
+  }
+}

@@ -66,6 +66,11 @@ static lp_status read_run(manifest_reader *reader, const lp_json *at, lp_step *s
   if (!reader->out->side[step->side].code)
     return lp_json_error(&segment, reader->diag, "side '%s' has no code", lp_side_name(step->side));
   step->segment = lp_arena_strdup(reader->arena, step->segment);
+  if (reader->out->side[step->side].fallback) {
+    lp_json fallback = lp_json_member(at, "fallback");
+    LP_TRY(lp_json_text(&fallback, &step->fallback, reader->diag));
+    step->fallback = lp_arena_strdup(reader->arena, step->fallback);
+  }
   lp_json exit = lp_json_member(at, "exit");
   if (exit.value) LP_TRY(read_index(reader, at, "exit", reader->out->exit_count, &step->exit));
   return read_parts(reader, at, step);
@@ -134,6 +139,18 @@ static lp_status read_step(manifest_reader *reader, const lp_json *at, const lp_
   return status;
 }
 
+static lp_status read_fallbacks(manifest_reader *reader, const lp_json *at, lp_program *program) {
+  lp_json names = lp_json_member(at, "fallback");
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+    if (!reader->out->side[i].fallback || !program->layout_name[i]) continue;
+    LP_TRY(lp_json_object(&names, reader->diag));
+    lp_json name = lp_json_member(&names, lp_side_name((lp_side)i));
+    LP_TRY(lp_json_text(&name, &program->fallback[i], reader->diag));
+    program->fallback[i] = lp_arena_strdup(reader->arena, program->fallback[i]);
+  }
+  return LP_OK;
+}
+
 static lp_status read_layouts(manifest_reader *reader, const lp_json *at, lp_program *program) {
   lp_json layout = lp_json_member(at, "layout"), buffers = lp_json_member(at, "buffers");
   LP_TRY(lp_json_object(&layout, reader->diag));
@@ -156,6 +173,7 @@ static lp_status read_program(manifest_reader *reader, const lp_json *at, lp_pro
   LP_TRY(lp_json_object(at, reader->diag));
   program->name = lp_arena_strdup(reader->arena, at->key);
   LP_TRY(read_layouts(reader, at, program));
+  LP_TRY(read_fallbacks(reader, at, program));
   lp_json steps = lp_json_member(at, "steps");
   LP_TRY(lp_json_array(&steps, reader->diag));
   size_t count = lp_json_count(&steps);

@@ -95,7 +95,7 @@ export XDG_CACHE_HOME="$work/empty"
 {
   [ -n "$(ldconfig -p 2>/dev/null | grep libcuda.so.1)" ] || refused 'no driver' 'no NVIDIA driver \(libcuda' env LD_LIBRARY_PATH= $run
   refused 'no GPU' 'there is no NVIDIA GPU' env LP_FAKE_CUDA_GPUS=0 $run
-  grep -q "note: the cloud's half was made for the GPU of 'v100s' (nvptx64-nvidia-cuda sm_70)" "$work/err" || fail "no target: $(cat "$work/err")"
+  grep -q "note: the cloud's half was made for the GPU of 'v100s[^']*' (nvptx64-nvidia-cuda sm_70)" "$work/err" || fail "no target: $(cat "$work/err")"
   [ -n "$(ldconfig -p 2>/dev/null | grep libnvrtc)" ] || [ -e /usr/local/cuda ] ||
     refused 'no compiler' 'there is no NVRTC \(libnvrtc.so.12\)' env LD_LIBRARY_PATH="$work/driver" $run
   refused 'an architecture that it lacks' "NVRTC 12.[0-9]* has no sm_53, which 'Fake GPU' is; its oldest is sm_80" env LP_FAKE_CUDA_SM=53 LP_FAKE_NVRTC_ARCHS=80,90 $run
@@ -125,6 +125,18 @@ awk '/^ "files": /{ exit } { if (NR > 1) printf "\n"; printf "%s", held; held = 
 amend "$work/older.llmpart" device/launches.json "s/\(llmpart contract \)[0-9a-f]*/\1$(sha256sum <"$work/described" | cut -d ' ' -f 1)/"
 refused 'an older bundle' 'there is no NVIDIA GPU' env LP_FAKE_CUDA_GPUS=0 "$LLMPART" run "$work/older.llmpart" --tokens=1 -n 1 --in-process
 grep -q "note: the device's half was made for nvptx64-nvidia-cuda sm_53$" "$work/err" || fail "no target: $(cat "$work/err")"
+
+# A half that also has code for the processor runs without the GPU, by itself and at a worker, and says so.
+split both 1 --backend-cloud=cuda --fallback=cpu -O1
+check both 2 3 --in-process
+LP_FAKE_CUDA_GPUS=0 check both 2 3
+LP_FAKE_CUDA_GPUS=0 check both 2 3 --in-process
+grep -q "kernels.cu: warning: code for CUDA, and there is no NVIDIA GPU; the cloud's half runs on the processor instead" "$work/err" ||
+  fail "nothing is said of the processor: $(cat "$work/err")"
+LP_FAKE_CUDA_GPUS=0 "$LLMPART" run "$work/both.llmpart" --tokens=1 -n 1 --in-process --check >"$work/out" 2>"$work/err" || fail "--check: $(cat "$work/err")"
+# Its code is not taken for that of another form.
+amend "$work/both.llmpart" cloud/launches.json 's/llmpart contract [0-9a-f]/llmpart contract x/'
+refused 'code of another manifest' 'the code was compiled for another manifest' env LP_FAKE_CUDA_GPUS=0 "$LLMPART" run "$work/both.llmpart" --tokens=1 -n 1 --in-process
 
 # The worker says the same, and the device's half does without it.
 refused 'a worker without a GPU' 'there is no NVIDIA GPU' env LP_FAKE_CUDA_GPUS=0 "$LLMPART" worker "$work/mixed.llmpart" --listen=127.0.0.1:0

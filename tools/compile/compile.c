@@ -167,6 +167,10 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
        "choose the backend of the device's half (what the machine names; cpu with a CPU's --march)", 0},
       {"--backend-cloud", LP_OPTION_CHOICE, &c->backend[LP_SIDE_CLOUD], "cpu|cuda|opencl",
        "choose the backend of the cloud's half", 0},
+      {"--fallback", LP_OPTION_CHOICE, &c->fallback, "cpu",
+       "add code for its machine's processor to each half for a GPU, which `llmpart run` and `worker` take where the "
+       "GPU cannot run the half",
+       0},
       {"--report", LP_OPTION_TEXTS, &c->reports, "FILE", "also write a report: .txt, .json, .csv, .html; repeatable",
        0},
       {"--table1", LP_OPTION_FLAG, &c->table1, NULL, "add P1's Table I counting to reports", 0},

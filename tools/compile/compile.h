@@ -14,6 +14,7 @@ typedef struct {
   const char *device, *cloud, *link, *tokenizer, *depfile, *subgraph;
   /* As the user gave it; NULL: that of the machine. */
   const char *march, *march_side[LP_SIDE_COUNT], *backend[LP_SIDE_COUNT];
+  const char *fallback; /* "cpu": halves for GPUs also get code for their machine's processor; NULL: no */
   bool plan_only, table1, locations, profile, check;
   bool says_lengths;     /* --isl or --osl was given */
   char *gguf_companions; /* a temporary folder with the tokenizer and settings of a GGUF file, owned; NULL: none */

@@ -172,6 +172,8 @@ static lp_status choose_targets(const lp_compile *compile, const lp_module *modu
     }
     request->backend[i] = lp_backend_find(half.backend);
     request->options[i] = emit_options(compile, (lp_side)i, half.march);
+    if (compile->fallback && request->backend[i]->kernels)
+      request->fallback[i] = emit_options(compile, (lp_side)i, lp_compile_march(compile, (lp_side)i, "cpu"));
     request->machine[i] =
         i == LP_SIDE_CLOUD && compile->cloud_machine ? compile->cloud_machine->name : compile->device_machine->name;
   }

@@ -46,6 +46,8 @@ static lp_status check_scheduler(const lp_compile *compile, lp_diag *diag) {
 static lp_status check_emit(const lp_compile *compile, lp_diag *diag) {
   if (compile->opset != 17 && compile->opset != 21)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--opset"), "should be 17 or 21, found %" PRId64, compile->opset);
+  if (compile->fallback && !lp_streq(compile->emit, "bundle") && !lp_streq(compile->emit, "report"))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--fallback"), "only a bundle has it, not --emit=%s", compile->emit);
   return LP_OK;
 }
 

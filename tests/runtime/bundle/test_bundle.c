@@ -43,6 +43,8 @@ static void expect_refused(const char *bundle, bool check, const char *file, con
 #define PLAN_OF(regions)                                                                                               \
   "\"plans\": [{\"prefill\": \"prefill\", \"decode\": \"decode\", \"regions\": " regions "}], \"programs\": {"
 
+#define FALLBACK "\"code\": \"device/model.so\", \"fallback\": {\"code\": \"cloud/model.so\"}, "
+
 static const struct {
   const char *from, *to, *error;
 } changes[] = {
@@ -100,6 +102,10 @@ static const struct {
      "one file of the device is both code and data"},
     {"\"weights\": \"device/weights.safetensors\"", "\"weight_bytes\": 7",
      "sides.device.weight_bytes: wanted `weights` for them"},
+    {"\"code\": \"device/model.so\"", "\"fallback\": {\"code\": \"device/model.so\"}, \"code\": \"device/model.so\"",
+     "sides.device.fallback: wanted code for a processor, beside kernels"},
+    {"\"code\": \"device/model.so\"", FALLBACK "\"kernels\": \"device/weights.safetensors\"",
+     "programs.prefill.fallback: wanted an object, found nothing"},
     {"\"lp_segment_embed\"", "\"abort\"", "programs.prefill.steps[1]: its segment is no 'lp_segment_...'"},
     {"\"layout\": {\"device\": \"lp_layout_0\"", "\"layout\": {\"device\": \"abort\"",
      "programs.prefill.layout: 'abort' is no 'lp_layout_...'"},
@@ -137,6 +143,43 @@ LP_LOOP_TEST(changed_manifest_is_refused, 0, LP_COUNT(changes)) {
   free(text);
   free(changed);
   free(path);
+}
+
+static char *replace_all(const char *text, const char *from, const char *to) {
+  lp_buf out = {0};
+  for (const char *at; (at = strstr(text, from)); text = at + strlen(from)) {
+    lp_buf_append(&out, text, (size_t)(at - text));
+    lp_buf_puts(&out, to);
+  }
+  lp_buf_puts(&out, text);
+  return out.data;
+}
+
+/* The names of a half's other form are checked as those of its first: they are looked up in a shared object. */
+static void expect_fallback_refused(const char *layout, const char *segment, const char *error) {
+  char *path = toy_bundle_write(dir, layout, &(toy_placement){.prefill = "ddccdd"});
+  char *text = toy_manifest_read(path);
+  char *sides = replace_once(text, "\"code\": \"device/model.so\", \"weights\": \"device/weights.safetensors\"",
+                             FALLBACK "\"kernels\": \"device/weights.safetensors\"");
+  lp_buf to = {0};
+  lp_buf_printf(&to, "\"fallback\": {\"device\": \"%s\"}, \"layout\": {", layout);
+  char *programs = replace_all(sides, "\"layout\": {", lp_buf_text(&to));
+  lp_buf_clear(&to);
+  lp_buf_printf(&to, "\"op\": \"run\", \"fallback\": \"%s\"", segment);
+  char *steps = replace_all(programs, "\"op\": \"run\"", lp_buf_text(&to));
+  toy_manifest_write(path, steps);
+  expect_refused(path, false, "manifest.json", error);
+  lp_buf_free(&to);
+  free(steps);
+  free(programs);
+  free(sides);
+  free(text);
+  free(path);
+}
+
+LP_TEST(fallbacks_that_are_none_are_refused) {
+  expect_fallback_refused("abort", "lp_segment_0", "programs.prefill.layout: 'abort' is no 'lp_layout_...'");
+  expect_fallback_refused("lp_layout_0", "abort", "programs.prefill.steps[1]: its segment is no 'lp_segment_...'");
 }
 
 /* One byte that changes no field that is checked otherwise. */

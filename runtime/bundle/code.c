@@ -1,0 +1,197 @@
+/* Loads the code of a side: opens a shared object with dlopen, or hands kernels to gpu/. A half for a GPU that is not
+ * there has another form where it was compiled with --fallback=cpu. */
+#include "runtime/bundle/code.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "base/side.h"
+#include "runtime/bundle/bundle_file.h"
+#include "runtime/bundle/contract.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/gpu/gpu.h"
+
+const char *lp_loader_path(const lp_loader *load, const char *relative) {
+  return lp_arena_format(load->bundle->arena, "%s/%s", load->bundle->path, relative);
+}
+
+lp_status lp_loader_map(const lp_loader *load, const lp_file_desc *want, const char *path, lp_mapping *out) {
+  return lp_bundle_file_load(load->bundle->path, want, path, load->options->check_hashes, out, load->diag);
+}
+
+/* ---- the machine ------------------------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+static const char host_arch[] = "x86_64";
+#elif defined(__aarch64__)
+static const char host_arch[] = "aarch64";
+#else
+static const char host_arch[] = "";
+#endif
+
+/* Tells whether this processor runs code that needs the level of x86-64. Older bundles name the level by `march`
+ * only. */
+static bool cpu_runs(const char *level) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (lp_streq(level, "x86-64-v3")) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (lp_streq(level, "x86-64-v4")) return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+#endif
+  (void)level;
+  return true;
+}
+
+/* Reports the machine for which the half was compiled, and this one. */
+static lp_status wrong_machine(const lp_loader *load, lp_side side, const char *path, const char *lacks) {
+  const lp_side_desc *desc = &load->bundle->manifest.side[side];
+  bool named = desc->machine[0] != '\0';
+  lp_status status =
+      lp_error(load->diag, LP_LOC_FILE(path), "code for %.60s%s%.60s%s%.60s%s; this machine is %s%s", desc->triple,
+               desc->march[0] ? " (" : "", desc->march, named ? " of '" : "", desc->machine,
+               named && desc->march[0] ? "')"
+               : named                 ? "'"
+               : desc->march[0]        ? ")"
+                                       : "",
+               host_arch, lacks);
+  lp_note(load->diag, LP_LOC_FILE(path), "compile the %s's half for this machine: --march-%s=native",
+          lp_side_name(side), lp_side_name(side));
+  return status;
+}
+
+static lp_status check_machine(const lp_loader *load, lp_side side, const char *path) {
+  const lp_side_desc *desc = &load->bundle->manifest.side[side];
+  if (desc->triple[0] != '\0' && host_arch[0] != '\0' && !lp_has_prefix(desc->triple, host_arch))
+    return wrong_machine(load, side, path, "");
+  if (!cpu_runs(desc->level[0] ? desc->level : desc->march))
+    return wrong_machine(load, side, path, " without the instructions that the code needs");
+  return LP_OK;
+}
+
+/* ISO C has no conversion from object to function pointers; POSIX guarantees the same representation. */
+static lp_status find_symbol(const lp_loader *load, lp_side side, const char *path, const char *name, void *out) {
+  void *symbol = dlsym(load->bundle->side[side].code, name);
+  if (!symbol) return lp_error(load->diag, LP_LOC_FILE(path), "the code has no symbol '%.80s'", name);
+  memcpy(out, &symbol, sizeof symbol);
+  return LP_OK;
+}
+
+static lp_status resolve_program(const lp_loader *load, lp_side side, const char *path, lp_program *program) {
+  if (program->layout_name[side])
+    LP_TRY(find_symbol(load, side, path, program->layout_name[side], &program->layout[side]));
+  for (int32_t i = 0; i < program->step_count; i++) {
+    lp_step *step = &program->step[i];
+    if (step->kind == LP_STEP_RUN && step->side == side)
+      LP_TRY(find_symbol(load, side, path, step->segment, &step->run));
+  }
+  return LP_OK;
+}
+
+/* ---- code for a GPU ---------------------------------------------------------------------------------------------- */
+
+static lp_status resolve_gpu(const lp_loader *load, lp_side side, const char *path, lp_program *program) {
+  const lp_gpu *gpu = load->bundle->side[side].gpu;
+  if (!program->layout_name[side]) return LP_OK;
+  int32_t layout = program->gpu_layout[side] = lp_gpu_find_layout(gpu, program->layout_name[side]);
+  if (layout < 0 || lp_gpu_buffers(gpu, layout) != program->buffers[side])
+    return lp_error(load->diag, LP_LOC_FILE(path), "there is no '%.80s' of %d buffers", program->layout_name[side],
+                    program->buffers[side]);
+  for (int32_t i = 0; i < program->step_count; i++) {
+    lp_step *step = &program->step[i];
+    if (step->kind != LP_STEP_RUN || step->side != side) continue;
+    step->gpu_segment = lp_gpu_find_segment(gpu, step->segment, layout);
+    step->part_count = 0; /* kernels mark no parts: the host does not see when one begins */
+    if (step->gpu_segment < 0)
+      return lp_error(load->diag, LP_LOC_FILE(path), "there is no '%.80s', or it does not fit the layout",
+                      step->segment);
+  }
+  return LP_OK;
+}
+
+/* Notes the GPU for which the half was compiled. Older bundles do not name its machine. */
+static void note_gpu(const lp_loader *load, lp_side side, const char *path) {
+  const lp_side_desc *desc = &load->bundle->manifest.side[side];
+  const bool named = desc->machine[0] != '\0';
+  lp_note(load->diag, LP_LOC_FILE(path), "the %s's half was made for %s%.60s%s%.60s %.60s%s", lp_side_name(side),
+          named ? "the GPU of '" : "", desc->machine, named ? "' (" : "", desc->triple, desc->march, named ? ")" : "");
+}
+
+/* With another form of the half, a GPU that cannot run this one is a warning. */
+static lp_status create_gpu(const lp_loader *load, lp_side side, const lp_gpu_source *source, bool *falls_back) {
+  lp_gpu **gpu = &load->bundle->side[side].gpu;
+  if (!load->bundle->manifest.side[side].fallback) return lp_gpu_create(source, gpu, load->diag);
+  lp_diag *own = lp_diag_create();
+  *falls_back = lp_gpu_create(source, gpu, own) != LP_OK;
+  if (*falls_back)
+    lp_warning(load->diag, LP_LOC_FILE(source->kernels_file), "%s; the %s's half runs on the processor instead",
+               lp_diag_count(own) > 0 ? lp_diag_get(own, 0)->text : "the GPU cannot run the code", lp_side_name(side));
+  lp_diag_free(own);
+  return LP_OK;
+}
+
+static lp_status load_gpu(const lp_loader *load, lp_side side, bool *falls_back) {
+  lp_bundle *bundle = load->bundle;
+  const lp_side_desc *desc = &bundle->manifest.side[side];
+  const char *path = lp_loader_path(load, desc->code->path), *kernels_path = lp_loader_path(load, desc->kernels->path);
+  lp_side_code *code = &bundle->side[side];
+  lp_mapping table = {0}, kernels = {0};
+  lp_status status = lp_loader_map(load, desc->code, path, &table);
+  if (status == LP_OK) status = lp_contract_check(&bundle->manifest, path, &table, load->diag);
+  if (status == LP_OK) status = lp_loader_map(load, desc->kernels, kernels_path, &kernels);
+  if (status == LP_OK) {
+    const lp_gpu_source source = {
+        .kernels_file = kernels_path,
+        .kernels = (const char *)kernels.data,
+        .kernels_size = kernels.size,
+        .table_file = path,
+        .table = (const char *)table.data,
+        .table_size = table.size,
+        .weights = code->data,
+        .weight_bytes = code->data ? code->weights.size - (size_t)(code->data - (const char *)code->weights.data) : 0,
+        .states = bundle->manifest.state_count};
+    status = create_gpu(load, side, &source, falls_back);
+    if (status != LP_OK) note_gpu(load, side, path);
+  }
+  code->sequences = code->gpu && lp_gpu_runs_sequences(code->gpu);
+  lp_file_unmap(&table);
+  lp_file_unmap(&kernels);
+  for (int32_t i = 0; i < bundle->manifest.program_count && status == LP_OK && code->gpu; i++)
+    status = resolve_gpu(load, side, path, &bundle->manifest.programs[i]);
+  return status;
+}
+
+/* ---- code for this processor ------------------------------------------------------------------------------------- */
+
+/* Checks the file, and that it is the code that the manifest describes. */
+static lp_status check_code(const lp_loader *load, const lp_file_desc *want, const char *path) {
+  lp_mapping code = {0};
+  lp_status status = lp_loader_map(load, want, path, &code);
+  if (status == LP_OK) status = lp_contract_check(&load->bundle->manifest, path, &code, load->diag);
+  lp_file_unmap(&code);
+  return status;
+}
+
+lp_status lp_loader_load_code(const lp_loader *load, lp_side side, bool *falls_back) {
+  lp_bundle *bundle = load->bundle;
+  const lp_file_desc *want = bundle->manifest.side[side].code;
+  *falls_back = false;
+  if (!want) return LP_OK;
+  if (bundle->manifest.side[side].kernels) return load_gpu(load, side, falls_back);
+  const char *path = lp_loader_path(load, want->path);
+  LP_TRY(check_code(load, want, path));
+  LP_TRY(check_machine(load, side, path));
+  /* dlopen searches for a name without a slash; a path keeps it from doing so. */
+  const char *direct = strchr(path, '/') ? path : lp_arena_format(bundle->arena, "./%s", path);
+  bundle->side[side].code = dlopen(direct, RTLD_NOW | RTLD_LOCAL);
+  if (!bundle->side[side].code)
+    return lp_error(load->diag, LP_LOC_FILE(path), "the code cannot be loaded: %s", dlerror());
+  const uint32_t *abi = NULL;
+  LP_TRY(find_symbol(load, side, path, "lp_abi", &abi));
+  if (*abi != LP_ABI_VERSION)
+    return lp_error(load->diag, LP_LOC_FILE(path), "code of ABI %" PRIu32 "; this runtime runs ABI %u", *abi,
+                    LP_ABI_VERSION);
+  const uint32_t *sequences = dlsym(bundle->side[side].code, "lp_sequences");
+  bundle->side[side].sequences = sequences && *sequences != 0;
+  for (int32_t i = 0; i < bundle->manifest.program_count; i++)
+    LP_TRY(resolve_program(load, side, path, &bundle->manifest.programs[i]));
+  return LP_OK;
+}
