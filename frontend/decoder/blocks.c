@@ -8,28 +8,86 @@ static float half_at(const uint8_t *at) {
   return lp_f16_to_f32((uint16_t)(at[0] | at[1] << 8));
 }
 
-/* f16 d, then 32 signed bytes q: d q */
-static void decode_q8_0(const uint8_t *block, float *out) {
-  float d = half_at(block);
-  for (int i = 0; i < 32; i++)
-    out[i] = d * (float)(int8_t)block[2 + i];
+/* Element `i` of 32 nibbles in 16 bytes: the low nibbles are the first 16 elements. */
+static int nibble_at(const uint8_t *bytes, int i) {
+  return i < 16 ? bytes[i] & 15 : bytes[i - 16] >> 4;
 }
 
-/* f16 d, then 16 bytes; their low nibbles are the first 16 elements q: d (q - 8) */
-static void decode_q4_0(const uint8_t *block, float *out) {
-  float d = half_at(block);
-  for (int i = 0; i < 16; i++) {
-    out[i] = d * (float)((block[2 + i] & 15) - 8);
-    out[16 + i] = d * (float)((block[2 + i] >> 4) - 8);
-  }
+/* ---- forms with codes -------------------------------------------------------------------------------------------- */
+
+enum { CODED = 32 }; /* the elements of a block */
+
+/* f16 d, then 32 signed bytes q: d q */
+static void codes_q8_0(const uint8_t *block, int8_t *out) {
+  memcpy(out, block + 2, CODED);
 }
+
+/* f16 d, then 32 nibbles q: d (q - 8) */
+static void codes_q4_0(const uint8_t *block, int8_t *out) {
+  for (int i = 0; i < CODED; i++)
+    out[i] = (int8_t)(nibble_at(block + 2, i) - 8);
+}
+
+/* The element with 4 bits in `nibbles` and the fifth in the 32 bits of `high`. */
+static int five_bits(const uint8_t *high, const uint8_t *nibbles, int i) {
+  return nibble_at(nibbles, i) | (high[i / 8] >> (i % 8) & 1) << 4;
+}
+
+/* f16 d, 32 high bits, then 32 nibbles: d (q - 16) */
+static void codes_q5_0(const uint8_t *block, int8_t *out) {
+  for (int i = 0; i < CODED; i++)
+    out[i] = (int8_t)(five_bits(block + 2, block + 6, i) - 16);
+}
+
+/* The values of the codes of IQ4_NL and IQ4_XS: ggml's kvalues_iq4nl. */
+static const int8_t uneven[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+/* f16 d, then 32 nibbles q: d uneven[q] */
+static void codes_iq4_nl(const uint8_t *block, int8_t *out) {
+  for (int i = 0; i < CODED; i++)
+    out[i] = uneven[nibble_at(block + 2, i)];
+}
+
+/* ---- other forms ------------------------------------------------------------------------------------------------- */
 
 /* f16 d, f16 m, then nibbles as above: d q + m */
 static void decode_q4_1(const uint8_t *block, float *out) {
   float d = half_at(block), m = half_at(block + 2);
-  for (int i = 0; i < 16; i++) {
-    out[i] = d * (float)(block[4 + i] & 15) + m;
-    out[16 + i] = d * (float)(block[4 + i] >> 4) + m;
+  for (int i = 0; i < 32; i++)
+    out[i] = d * (float)nibble_at(block + 4, i) + m;
+}
+
+/* f16 d, f16 m, 32 high bits, then 32 nibbles: d q + m */
+static void decode_q5_1(const uint8_t *block, float *out) {
+  float d = half_at(block), m = half_at(block + 2);
+  for (int i = 0; i < 32; i++)
+    out[i] = d * (float)five_bits(block + 4, block + 8, i) + m;
+}
+
+/* The two bits of element `i` of 256: runs of 32 elements share 32 bytes, four runs to a half. */
+static int two_bits(const uint8_t *bytes, int i) {
+  return bytes[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
+}
+
+/* 16 bytes with a scale and a minimum of four bits each, 64 bytes of two bits, f16 d, f16 m: d scale q - m min */
+static void decode_q2_k(const uint8_t *block, float *out) {
+  float d = half_at(block + 80), m = half_at(block + 82);
+  for (int i = 0; i < 256; i++) {
+    int packed = block[i / 16];
+    out[i] = d * (float)(packed & 15) * (float)two_bits(block + 16, i) - m * (float)(packed >> 4);
+  }
+}
+
+/* 32 bytes of high bits, bit `run` of byte `at` for element 32 run + at; 64 bytes of two bits; 16 scales, of which 8
+ * bytes have four bits each and 4 bytes two; f16 d: d (scale - 32) (q - 4), where the high bit counts 4. */
+static void decode_q3_k(const uint8_t *block, float *out) {
+  const uint8_t *scales = block + 96;
+  float d = half_at(block + 108);
+  for (int i = 0; i < 256; i++) {
+    int part = i / 16, low = part < 8 ? scales[part] & 15 : scales[part - 8] >> 4;
+    int scale = low | (scales[8 + part % 4] >> (part / 4 * 2) & 3) << 4;
+    int q = two_bits(block + 32, i) | (block[i % 32] >> (i / 32) & 1) << 2;
+    out[i] = d * (float)(scale - 32) * (float)(q - 4);
   }
 }
 
@@ -44,19 +102,27 @@ static void scale_and_min(const uint8_t *packed, int j, int *scale, int *min) {
   }
 }
 
-/* f16 d, f16 m, 12 bytes of scales, 128 bytes: pairs of parts of 32 share bytes, the first in the low nibbles. */
-static void decode_q4_k(const uint8_t *block, float *out) {
+/* f16 d, f16 m, 12 bytes of scales, then `nibbles`: pairs of parts of 32 share bytes, the first in the low nibbles.
+ * Part j has its fifth bits, if any, in bit j of 32 bytes. */
+static void decode_parts(const uint8_t *block, const uint8_t *high, const uint8_t *nibbles, float *out) {
   float d = half_at(block), m = half_at(block + 2);
-  const uint8_t *nibbles = block + 16;
   for (int j = 0; j < 8; j++) {
     int scale, min;
     scale_and_min(block + 4, j, &scale, &min);
     float own = d * (float)scale, less = m * (float)min;
     for (int i = 0; i < 32; i++) {
-      int byte = nibbles[j / 2 * 32 + i];
-      out[32 * j + i] = own * (float)(j % 2 ? byte >> 4 : byte & 15) - less;
+      int byte = nibbles[j / 2 * 32 + i], fifth = high ? (high[i] >> j & 1) << 4 : 0;
+      out[32 * j + i] = own * (float)((j % 2 ? byte >> 4 : byte & 15) | fifth) - less;
     }
   }
+}
+
+static void decode_q4_k(const uint8_t *block, float *out) {
+  decode_parts(block, NULL, block + 16, out);
+}
+
+static void decode_q5_k(const uint8_t *block, float *out) {
+  decode_parts(block, block + 16, block + 48, out);
 }
 
 /* 128 bytes of low nibbles, 64 bytes of two high bits, 16 signed scales, f16 d: d scale (q - 32). In each half of 128
@@ -73,11 +139,27 @@ static void decode_q6_k(const uint8_t *block, float *out) {
   }
 }
 
-static const lp_block_form forms[] = {{"Q4_0", 2, 32, 18, LP_I4, decode_q4_0},
-                                      {"Q4_1", 3, 32, 20, LP_F32, decode_q4_1},
-                                      {"Q8_0", 8, 32, 34, LP_I8, decode_q8_0},
-                                      {"Q4_K", 12, 256, 144, LP_F32, decode_q4_k},
-                                      {"Q6_K", 14, 256, 210, LP_F32, decode_q6_k}};
+/* f16 d, 8 scales of 6 bits, their two high bits first, in 2 bytes, then the four low bits in 4 bytes; 8 parts of 32
+ * nibbles: d (scale - 32) uneven[q] */
+static void decode_iq4_xs(const uint8_t *block, float *out) {
+  float d = half_at(block);
+  for (int j = 0; j < 8; j++) {
+    int low = block[4 + j / 2] >> (j % 2 * 4) & 15, high = block[2 + j / 4] >> (j % 4 * 2) & 3;
+    float own = d * (float)((low | high << 4) - 32);
+    for (int i = 0; i < 32; i++)
+      out[32 * j + i] = own * (float)uneven[nibble_at(block + 8 + 16 * j, i)];
+  }
+}
+
+/* ---- all forms --------------------------------------------------------------------------------------------------- */
+
+static const lp_block_form forms[] = {
+    {"Q4_0", 2, CODED, 18, LP_I4, codes_q4_0, NULL},      {"Q4_1", 3, 32, 20, LP_F32, NULL, decode_q4_1},
+    {"Q5_0", 6, CODED, 22, LP_I8, codes_q5_0, NULL},      {"Q5_1", 7, 32, 24, LP_F32, NULL, decode_q5_1},
+    {"Q8_0", 8, CODED, 34, LP_I8, codes_q8_0, NULL},      {"Q2_K", 10, 256, 84, LP_F32, NULL, decode_q2_k},
+    {"Q3_K", 11, 256, 110, LP_F32, NULL, decode_q3_k},    {"Q4_K", 12, 256, 144, LP_F32, NULL, decode_q4_k},
+    {"Q5_K", 13, 256, 176, LP_F32, NULL, decode_q5_k},    {"Q6_K", 14, 256, 210, LP_F32, NULL, decode_q6_k},
+    {"IQ4_NL", 20, CODED, 18, LP_I8, codes_iq4_nl, NULL}, {"IQ4_XS", 23, 256, 136, LP_F32, NULL, decode_iq4_xs}};
 
 const lp_block_form *lp_block_form_find(uint32_t ggml) {
   for (size_t i = 0; i < LP_COUNT(forms); i++)
@@ -85,14 +167,32 @@ const lp_block_form *lp_block_form_find(uint32_t ggml) {
   return NULL;
 }
 
-void lp_block_codes(const lp_block_form *form, const uint8_t *block, uint8_t *codes, float *scale) {
-  *scale = half_at(block);
-  if (form->codes == LP_I8) {
-    memcpy(codes, block + 2, (size_t)form->size);
+const char *lp_block_form_names(lp_arena *arena) {
+  const char *names = "";
+  for (size_t i = 0; i < LP_COUNT(forms); i++)
+    names = lp_arena_format(arena, "%s%s%s", names, i ? ", " : "", forms[i].name);
+  return names;
+}
+
+void lp_block_decode(const lp_block_form *form, const uint8_t *block, float *out) {
+  int8_t codes[CODED];
+  if (form->decode) {
+    form->decode(block, out);
     return;
   }
-  for (int64_t i = 0; i < form->size; i++) { /* q - 8 in two's complement is q with its top bit inverted */
-    int nibble = i < 16 ? block[2 + i] & 15 : block[2 + i - 16] >> 4;
-    lp_packed_set(codes, LP_I4, i, nibble ^ 8);
+  form->read_codes(block, codes);
+  for (int i = 0; i < CODED; i++)
+    out[i] = half_at(block) * (float)codes[i];
+}
+
+void lp_block_codes(const lp_block_form *form, const uint8_t *block, uint8_t *codes, float *scale) {
+  int8_t each[CODED];
+  *scale = half_at(block);
+  form->read_codes(block, each);
+  if (form->codes == LP_I8) {
+    memcpy(codes, each, CODED);
+    return;
   }
+  for (int i = 0; i < CODED; i++)
+    lp_packed_set(codes, form->codes, i, each[i] & 15);
 }

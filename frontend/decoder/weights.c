@@ -52,7 +52,7 @@ static lp_status unpack(lp_weights *w, lp_stored *t) {
     if (coded)
       lp_block_codes(form, from + i * form->bytes, to, (float *)(void *)(data + t->scales) + i);
     else
-      form->decode(from + i * form->bytes, (float *)(void *)to);
+      lp_block_decode(form, from + i * form->bytes, (float *)(void *)to);
   }
   return LP_OK;
 }

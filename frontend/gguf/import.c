@@ -28,10 +28,8 @@ static lp_status measure(const lp_gguf *file, const lp_gguf_tensor *t, lp_stored
   size_t bytes;
   out->form = lp_block_form_find(t->type);
   if (!out->form && !plain_type(t->type, &out->dtype))
-    return lp_error(diag, loc,
-                    "tensor '%s' is of ggml's type %u; f32, f16, bf16, Q8_0, Q4_0, Q4_1, Q4_K and Q6_K are "
-                    "supported",
-                    t->name, t->type);
+    return lp_error(diag, loc, "tensor '%s' is of ggml's type %u; supported: F32, F16, BF16, %s", t->name, t->type,
+                    lp_block_form_names(file->arena));
   if (out->form && last % out->form->size != 0)
     return lp_error(diag, loc, "tensor '%s' has rows of %" PRId64 " elements, not of whole blocks", t->name, last);
   bytes = out->form ? (size_t)(last / out->form->size) : (size_t)last;

@@ -20,7 +20,7 @@ import onnx
 
 SOURCE = Path(__file__).resolve().parents[2]
 LARGEST = 65536
-BLOCKS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1")
+BLOCKS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1")
 
 
 def strip(tensor: onnx.TensorProto) -> None:
