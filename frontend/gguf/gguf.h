@@ -11,7 +11,8 @@ LP_MUST_USE lp_status lp_gguf_config(const lp_gguf *file, lp_arena *arena, lp_we
                                      lp_diag *diag);
 /* Creates a module of the model in the file `path`; with `absent_ok` blocks are not decoded. */
 LP_MUST_USE lp_status lp_gguf_import(const char *path, bool absent_ok, lp_module **out, lp_diag *diag);
-/* Writes the text of tokenizer.json. Reports LP_FAILED when the file has no tokenizer of a supported kind. */
+/* Writes the text of tokenizer.json. Reports LP_FAILED when the file has no tokenizer of a supported kind; `out` then
+ * holds part of a text. */
 LP_MUST_USE lp_status lp_gguf_tokenizer(const lp_gguf *file, lp_buf *out, lp_diag *diag);
 
 #endif

@@ -1,40 +1,46 @@
-/* The tokenizer of a GGUF file as the files that Hugging Face has: tokenizer.json, tokenizer_config.json and
- * config.json. Byte-level BPE is supported, which GGUF calls "gpt2". */
-#include "base/file.h"
+/* The tokenizer of a GGUF file as the text of tokenizer.json. Two kinds are supported: byte-level BPE, which GGUF calls
+ * "gpt2", and SentencePiece's BPE with scores, which it calls "llama". */
 #include "base/json/writer.h"
-#include "base/path.h"
-#include "frontend/frontend.h"
 #include "frontend/gguf/gguf.h"
+#include "frontend/gguf/merges.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const double control_type = 3, user_defined_type = 4; /* of tokenizer.ggml.token_type */
+/* Of tokenizer.ggml.token_type. */
+static const double unknown_type = 2, control_type = 3, user_defined_type = 4, byte_type = 6;
 
 /* The rules by which text is split before merging, for each value of tokenizer.ggml.pre: the settings of the models'
  * own tokenizer.json. */
 typedef struct {
-  const char *name;
+  const char *names;   /* with a space before and after each */
   const char *pattern; /* NULL: ByteLevel's own */
   bool digits, nfc, ignore_merges;
+  bool begins; /* a text begins with the first token unless the file says otherwise, as in llama.cpp */
 } splitter;
 
+#define CONTRACTION "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define REST "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define CL100K(digits) CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" digits REST
+#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define O200K(ending, digits)                                                                                          \
+  "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" ending "|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*" ending             \
+  "|\\p{N}" digits "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
 static const splitter splitters[] = {
-    {.name = "gpt-2"},
-    {.name = "smollm", .digits = true},
-    {.name = "qwen2",
-     .pattern = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|"
-                "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
-     .nfc = true},
-    {.name = "llama-bpe",
-     .pattern = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|"
-                "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
-     .ignore_merges = true}};
+    {.names = " gpt-2 phi-2 "},
+    {.names = " smollm starcoder refact ", .digits = true},
+    {.names = " qwen2 deepseek-r1-qwen stablelm2 ", .pattern = CL100K(""), .nfc = true},
+    {.names = " llama-bpe llama3 llama-v3 ", .pattern = CL100K("{1,3}"), .ignore_merges = true, .begins = true},
+    {.names = " dbrx smaug-bpe ", .pattern = CL100K("{1,3}")},
+    {.names = " gpt-4o llama4 ", .pattern = O200K(CONTRACTION "?", "{1,3}")},
+    {.names = " tekken ", .pattern = O200K("", ""), .ignore_merges = true, .begins = true}};
 
 typedef struct {
   const lp_gguf *file;
-  const lp_gguf_value *tokens, *types, *merges;
-  const splitter *split;
+  const lp_gguf_value *tokens, *types, *merges, *scores;
+  const splitter *split; /* NULL: SentencePiece */
   lp_arena *arena;
   lp_diag *diag;
 } reader;
@@ -43,39 +49,85 @@ static const char *text_at(const reader *r, const lp_gguf_value *list, uint64_t 
   return lp_arena_strndup(r->arena, list->text[index].data, list->text[index].size);
 }
 
-static lp_status read_lists(reader *r) {
-  lp_loc loc = LP_LOC_FILE(r->file->path);
-  const char *model = lp_gguf_string(r->file, "tokenizer.ggml.model");
+/* SentencePiece marks a space with U+2581. Tokens that users defined hold it in some files and the space in others. */
+static const char *token_at(const reader *r, uint64_t index) {
+  static const char mark[] = "\xE2\x96\x81";
+  const char *text = text_at(r, r->tokens, index), *found;
+  if (r->split || lp_gguf_number(r->types, index) != user_defined_type) return text;
+  while ((found = strstr(text, mark)))
+    text = lp_arena_format(r->arena, "%.*s %s", (int)(found - text), text, found + strlen(mark));
+  return text;
+}
+
+static lp_status missing(const reader *r, const char *what) {
+  return lp_error(r->diag, LP_LOC_FILE(r->file->path), "the tokenizer's list of %s is missing or damaged", what);
+}
+
+static lp_status find_splitter(reader *r) {
   const char *pre = lp_gguf_string(r->file, "tokenizer.ggml.pre");
+  const char *name = lp_arena_format(r->arena, " %s ", pre ? pre : "");
+  for (size_t i = 0; i < LP_COUNT(splitters); i++)
+    if (strstr(splitters[i].names, name)) r->split = &splitters[i];
+  if (r->split && pre && !strchr(pre, ' ')) return LP_OK;
+  return lp_error(r->diag, LP_LOC_FILE(r->file->path), "tokenizers with the pre-tokenizer '%.40s' are not supported",
+                  pre ? pre : "");
+}
+
+/* Refuses the settings of SentencePiece that change the text before it is split. */
+static lp_status check_sentencepiece(const reader *r) {
+  static const char *const keys[] = {"tokenizer.ggml.remove_extra_whitespaces", "tokenizer.ggml.precompiled_charsmap"};
+  for (size_t i = 0; i < LP_COUNT(keys); i++) {
+    const lp_gguf_value *value = lp_gguf_find(r->file, keys[i]);
+    if (value && (value->is_array ? value->count > 0 : lp_gguf_bool(r->file, keys[i], true)))
+      return lp_error(r->diag, LP_LOC_FILE(r->file->path), "a tokenizer with '%s' is not supported", keys[i]);
+  }
+  return LP_OK;
+}
+
+static bool is_list(const reader *r, const lp_gguf_value *list) {
+  return list && list->is_array && list->data && list->count == r->tokens->count;
+}
+
+static lp_status read_lists(reader *r) {
+  const char *model = lp_gguf_string(r->file, "tokenizer.ggml.model");
   r->tokens = lp_gguf_find(r->file, "tokenizer.ggml.tokens");
   r->types = lp_gguf_find(r->file, "tokenizer.ggml.token_type");
   r->merges = lp_gguf_find(r->file, "tokenizer.ggml.merges");
-  if (!model || !lp_streq(model, "gpt2"))
-    return lp_error(r->diag, loc, "tokenizers of the kind '%.40s' are not supported, only 'gpt2' (byte-level BPE)",
+  r->scores = lp_gguf_find(r->file, "tokenizer.ggml.scores");
+  bool pieces = model && lp_streq(model, "llama");
+  if (!pieces && (!model || !lp_streq(model, "gpt2")))
+    return lp_error(r->diag, LP_LOC_FILE(r->file->path),
+                    "tokenizers of the kind '%.40s' are not supported, only 'gpt2' (byte-level BPE) and 'llama' "
+                    "(SentencePiece)",
                     model ? model : "");
-  for (size_t i = 0; i < LP_COUNT(splitters) && pre; i++)
-    if (lp_streq(splitters[i].name, pre)) r->split = &splitters[i];
-  if (!r->split)
-    return lp_error(r->diag, loc, "tokenizers with the pre-tokenizer '%.40s' are not supported", pre ? pre : "");
-  bool lists = r->tokens && r->tokens->text && r->merges && r->merges->text && r->types && r->types->data &&
-               r->types->count == r->tokens->count;
-  return lists ? LP_OK : lp_error(r->diag, loc, "the tokenizer's list of tokens, types or merges is missing");
+  LP_TRY(pieces ? check_sentencepiece(r) : find_splitter(r));
+  if (!r->tokens || !r->tokens->text) return missing(r, "tokens");
+  if (!is_list(r, r->types)) return missing(r, "types");
+  if (pieces) return is_list(r, r->scores) ? LP_OK : missing(r, "scores");
+  return r->merges && r->merges->text ? LP_OK : missing(r, "merges");
 }
 
 /* ---- tokenizer.json ---------------------------------------------------------------------------------------------- */
+
+/* A mark stands before every text. */
+static bool has_prefix(const reader *r) {
+  return lp_gguf_bool(r->file, "tokenizer.ggml.add_space_prefix", true);
+}
 
 static void put_added_tokens(const reader *r, lp_json_writer *w) {
   lp_json_put_array(w, "added_tokens");
   for (uint64_t i = 0; i < r->tokens->count; i++) {
     double type = lp_gguf_number(r->types, i);
-    if (type != control_type && type != user_defined_type) continue;
+    if (type != control_type && type != user_defined_type && (r->split || type != unknown_type)) continue;
     lp_json_put_object(w, NULL);
     lp_json_put_integer(w, "id", (int64_t)i);
-    lp_json_put_text(w, "content", text_at(r, r->tokens, i));
-    static const char *const off[] = {"single_word", "lstrip", "rstrip", "normalized"};
+    lp_json_put_text(w, "content", token_at(r, i));
+    static const char *const off[] = {"single_word", "lstrip", "rstrip"};
     for (size_t k = 0; k < LP_COUNT(off); k++)
       lp_json_put_bool(w, off[k], false);
-    lp_json_put_bool(w, "special", type == control_type);
+    /* SentencePiece looks for them in the text with marks, where no mark stands before the token's own text. */
+    lp_json_put_bool(w, "normalized", !r->split && type == user_defined_type && !has_prefix(r));
+    lp_json_put_bool(w, "special", type != user_defined_type);
     lp_json_put_end(w);
   }
   lp_json_put_end(w);
@@ -115,65 +167,173 @@ static void put_pre_tokenizer(const reader *r, lp_json_writer *w) {
   lp_json_put_end(w);
 }
 
-/* Puts a token before every text when the file asks for one. */
-static void put_post_processor(const reader *r, lp_json_writer *w) {
-  int64_t id = lp_gguf_i64(r->file, "tokenizer.ggml.bos_token_id", -1);
-  bool first = lp_gguf_bool(r->file, "tokenizer.ggml.add_bos_token", false);
-  if (!first || id < 0 || (uint64_t)id >= r->tokens->count) {
-    put_byte_level(w, "post_processor", true);
-    return;
-  }
-  const char *token = text_at(r, r->tokens, (uint64_t)id);
-  lp_json_put_object(w, "post_processor");
-  lp_json_put_text(w, "type", "TemplateProcessing");
-  static const char *const forms[] = {"single", "pair"}, *const names[] = {"A", "B"};
-  for (size_t form = 0; form < 2; form++) {
-    lp_json_put_array(w, forms[form]);
-    for (size_t i = 0; i <= form; i++) {
-      lp_json_put_object(w, NULL);
-      lp_json_put_object(w, "SpecialToken");
-      lp_json_put_text(w, "id", token);
-      lp_json_put_integer(w, "type_id", (int64_t)i);
-      lp_json_put_end(w);
-      lp_json_put_end(w);
-      lp_json_put_object(w, NULL);
-      lp_json_put_object(w, "Sequence");
-      lp_json_put_text(w, "id", names[i]);
-      lp_json_put_integer(w, "type_id", (int64_t)i);
-      lp_json_put_end(w);
-      lp_json_put_end(w);
-    }
-    lp_json_put_end(w);
-  }
-  lp_json_put_object(w, "special_tokens");
-  lp_json_put_object(w, token);
-  lp_json_put_text(w, "id", token);
-  lp_json_put_array(w, "ids");
-  lp_json_put_integer(w, NULL, id);
-  lp_json_put_end(w);
-  lp_json_put_array(w, "tokens");
-  lp_json_put_text(w, NULL, token);
-  lp_json_put_end(w);
-  lp_json_put_end(w);
+/* A token that stands before or after every text; -1: none. */
+static int64_t end_of(const reader *r, const char *asks, bool otherwise, const char *key) {
+  int64_t id = lp_gguf_i64(r->file, key, -1);
+  bool valid = id >= 0 && (uint64_t)id < r->tokens->count;
+  return valid && lp_gguf_bool(r->file, asks, otherwise) ? id : -1;
+}
+
+static void put_template_token(const reader *r, lp_json_writer *w, int64_t id, int64_t type) {
+  if (id < 0) return;
+  lp_json_put_object(w, NULL);
+  lp_json_put_object(w, "SpecialToken");
+  lp_json_put_text(w, "id", token_at(r, (uint64_t)id));
+  lp_json_put_integer(w, "type_id", type);
   lp_json_put_end(w);
   lp_json_put_end(w);
 }
 
-static void put_model(const reader *r, lp_json_writer *w) {
+static void put_template(const reader *r, lp_json_writer *w, const char *key, const int64_t ends[2]) {
+  static const char *const names[] = {"A", "B"};
+  lp_json_put_array(w, key);
+  for (int64_t i = 0; i < (lp_streq(key, "pair") ? 2 : 1); i++) {
+    put_template_token(r, w, ends[0], i);
+    lp_json_put_object(w, NULL);
+    lp_json_put_object(w, "Sequence");
+    lp_json_put_text(w, "id", names[i]);
+    lp_json_put_integer(w, "type_id", i);
+    lp_json_put_end(w);
+    lp_json_put_end(w);
+    put_template_token(r, w, ends[1], i);
+  }
+  lp_json_put_end(w);
+}
+
+static void put_special_tokens(const reader *r, lp_json_writer *w, const int64_t ends[2]) {
+  lp_json_put_object(w, "special_tokens");
+  for (int i = 0; i < 2; i++) {
+    if (ends[i] < 0 || (i == 1 && ends[1] == ends[0])) continue;
+    const char *token = token_at(r, (uint64_t)ends[i]);
+    lp_json_put_object(w, token);
+    lp_json_put_text(w, "id", token);
+    lp_json_put_array(w, "ids");
+    lp_json_put_integer(w, NULL, ends[i]);
+    lp_json_put_end(w);
+    lp_json_put_array(w, "tokens");
+    lp_json_put_text(w, NULL, token);
+    lp_json_put_end(w);
+    lp_json_put_end(w);
+  }
+  lp_json_put_end(w);
+}
+
+/* Puts the tokens at both ends of every text, where the file asks for them. */
+static void put_post_processor(const reader *r, lp_json_writer *w) {
+  bool begins = r->split ? r->split->begins : true;
+  const int64_t ends[] = {end_of(r, "tokenizer.ggml.add_bos_token", begins, "tokenizer.ggml.bos_token_id"),
+                          end_of(r, "tokenizer.ggml.add_eos_token", false, "tokenizer.ggml.eos_token_id")};
+  if (ends[0] < 0 && ends[1] < 0) {
+    if (r->split) put_byte_level(w, "post_processor", true);
+    return;
+  }
+  lp_json_put_object(w, "post_processor");
+  lp_json_put_text(w, "type", "TemplateProcessing");
+  put_template(r, w, "single", ends);
+  put_template(r, w, "pair", ends);
+  put_special_tokens(r, w, ends);
+  lp_json_put_end(w);
+}
+
+/* ---- SentencePiece ----------------------------------------------------------------------------------------------- */
+
+static void put_replace(lp_json_writer *w, const char *from, const char *to) {
+  lp_json_put_object(w, NULL);
+  lp_json_put_text(w, "type", "Replace");
+  lp_json_put_object(w, "pattern");
+  lp_json_put_text(w, "String", from);
+  lp_json_put_end(w);
+  lp_json_put_text(w, "content", to);
+  lp_json_put_end(w);
+}
+
+static void put_step(lp_json_writer *w, const char *type) {
+  lp_json_put_object(w, NULL);
+  lp_json_put_text(w, "type", type);
+  lp_json_put_end(w);
+}
+
+/* Puts the normalizer and the decoder: a space becomes the mark, one stands before the text, and bytes are text. */
+static void put_sentencepiece(const reader *r, lp_json_writer *w) {
+  static const char mark[] = "\xE2\x96\x81";
+  bool prefix = has_prefix(r);
+  lp_json_put_object(w, "normalizer");
+  lp_json_put_text(w, "type", "Sequence");
+  lp_json_put_array(w, "normalizers");
+  if (prefix) {
+    lp_json_put_object(w, NULL);
+    lp_json_put_text(w, "type", "Prepend");
+    lp_json_put_text(w, "prepend", mark);
+    lp_json_put_end(w);
+  }
+  put_replace(w, " ", mark);
+  lp_json_put_end(w);
+  lp_json_put_end(w);
+  lp_json_put_object(w, "decoder");
+  lp_json_put_text(w, "type", "Sequence");
+  lp_json_put_array(w, "decoders");
+  put_replace(w, mark, " ");
+  put_step(w, "ByteFallback");
+  put_step(w, "Fuse");
+  if (prefix) {
+    lp_json_put_object(w, NULL);
+    lp_json_put_text(w, "type", "Strip");
+    lp_json_put_text(w, "content", " ");
+    lp_json_put_integer(w, "start", 1);
+    lp_json_put_integer(w, "stop", 0);
+    lp_json_put_end(w);
+  }
+  lp_json_put_end(w);
+  lp_json_put_end(w);
+}
+
+/* ---- the model --------------------------------------------------------------------------------------------------- */
+
+static lp_status put_score_merges(const reader *r, lp_json_writer *w) {
+  lp_gguf_merges merges = {0};
+  lp_gguf_pieces pieces = {r->tokens, r->types, r->scores};
+  LP_TRY(lp_gguf_merges_find(r->file, &pieces, &merges, r->diag));
+  for (size_t i = 0; i < merges.count; i++) {
+    lp_json_put_flat_array(w, NULL);
+    lp_json_put_text(w, NULL, text_at(r, r->tokens, merges.data[i].left));
+    lp_json_put_text(w, NULL, text_at(r, r->tokens, merges.data[i].right));
+    lp_json_put_end(w);
+  }
+  lp_vec_free(&merges);
+  return LP_OK;
+}
+
+/* The unknown token of the vocabulary; NULL: none. */
+static const char *unknown_token(const reader *r) {
+  for (uint64_t i = 0; i < r->tokens->count && !r->split; i++)
+    if (lp_gguf_number(r->types, i) == unknown_type) return token_at(r, i);
+  return NULL;
+}
+
+static bool has_bytes(const reader *r) {
+  for (uint64_t i = 0; i < r->tokens->count && !r->split; i++)
+    if (lp_gguf_number(r->types, i) == byte_type) return true;
+  return false;
+}
+
+static lp_status put_model(const reader *r, lp_json_writer *w) {
   lp_json_put_object(w, "model");
   lp_json_put_text(w, "type", "BPE");
-  lp_json_put_bool(w, "fuse_unk", false);
-  lp_json_put_bool(w, "byte_fallback", false);
-  lp_json_put_bool(w, "ignore_merges", r->split->ignore_merges);
+  lp_json_put_text(w, "unk_token", unknown_token(r));
+  lp_json_put_bool(w, "fuse_unk", r->split == NULL);
+  lp_json_put_bool(w, "byte_fallback", has_bytes(r));
+  lp_json_put_bool(w, "ignore_merges", r->split && r->split->ignore_merges);
   lp_json_put_object(w, "vocab");
   for (uint64_t i = 0; i < r->tokens->count; i++)
-    lp_json_put_integer(w, text_at(r, r->tokens, i), (int64_t)i);
+    lp_json_put_integer(w, token_at(r, i), (int64_t)i);
   lp_json_put_end(w);
   lp_json_put_array(w, "merges");
-  for (uint64_t i = 0; i < r->merges->count; i++)
+  if (!r->split) LP_TRY(put_score_merges(r, w));
+  for (uint64_t i = 0; r->split && i < r->merges->count; i++)
     lp_json_put_text(w, NULL, text_at(r, r->merges, i));
   lp_json_put_end(w);
   lp_json_put_end(w);
+  return LP_OK;
 }
 
 lp_status lp_gguf_tokenizer(const lp_gguf *file, lp_buf *out, lp_diag *diag) {
@@ -183,94 +343,19 @@ lp_status lp_gguf_tokenizer(const lp_gguf *file, lp_buf *out, lp_diag *diag) {
   lp_json_put_object(&w, NULL);
   lp_json_put_text(&w, "version", "1.0");
   put_added_tokens(&r, &w);
-  if (r.split->nfc) {
+  if (r.split && r.split->nfc) {
     lp_json_put_object(&w, "normalizer");
     lp_json_put_text(&w, "type", "NFC");
     lp_json_put_end(&w);
   }
-  put_pre_tokenizer(&r, &w);
+  if (r.split) {
+    put_pre_tokenizer(&r, &w);
+    put_byte_level(&w, "decoder", true);
+  } else {
+    put_sentencepiece(&r, &w);
+  }
   put_post_processor(&r, &w);
-  put_byte_level(&w, "decoder", true);
-  put_model(&r, &w);
+  LP_TRY(put_model(&r, &w));
   lp_json_put_end(&w);
   return LP_OK;
-}
-
-/* ---- the files --------------------------------------------------------------------------------------------------- */
-
-static lp_status write_text(const char *folder, const char *name, const lp_buf *text, lp_diag *diag) {
-  char *path = lp_path_join(folder, name);
-  lp_status status = lp_file_write(path, lp_buf_text(text), text->size, diag);
-  free(path);
-  return status;
-}
-
-static void put_token(const lp_gguf *file, lp_json_writer *w, const char *key, const char *of) {
-  const lp_gguf_value *tokens = lp_gguf_find(file, "tokenizer.ggml.tokens");
-  int64_t id = lp_gguf_i64(file, of, -1);
-  if (!tokens || !tokens->text || id < 0 || (uint64_t)id >= tokens->count) return;
-  lp_json_put_bytes(w, key, tokens->text[id].data, tokens->text[id].size);
-}
-
-static lp_status write_tokenizer_config(const lp_gguf *file, const char *folder, lp_diag *diag) {
-  lp_buf text = {0};
-  lp_json_writer w = lp_json_writer_begin(&text, (lp_json_style){0});
-  const char *chat = lp_gguf_string(file, "tokenizer.chat_template");
-  lp_json_put_object(&w, NULL);
-  put_token(file, &w, "bos_token", "tokenizer.ggml.bos_token_id");
-  put_token(file, &w, "eos_token", "tokenizer.ggml.eos_token_id");
-  put_token(file, &w, "unk_token", "tokenizer.ggml.unknown_token_id");
-  put_token(file, &w, "pad_token", "tokenizer.ggml.padding_token_id");
-  if (chat) lp_json_put_text(&w, "chat_template", chat);
-  lp_json_put_end(&w);
-  lp_status status = write_text(folder, "tokenizer_config.json", &text, diag);
-  lp_buf_free(&text);
-  return status;
-}
-
-/* The context, and all tokens that end a generation. */
-static lp_status write_settings(const lp_gguf *file, const char *folder, lp_diag *diag) {
-  static const char *const ends[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
-                                     "tokenizer.ggml.eom_token_id"};
-  const char *name = lp_gguf_string(file, "general.architecture");
-  lp_buf text = {0};
-  lp_json_writer w = lp_json_writer_begin(&text, (lp_json_style){0});
-  int64_t context = name ? lp_gguf_i64(file, lp_arena_format(file->arena, "%s.context_length", name), 0) : 0;
-  lp_json_put_object(&w, NULL);
-  if (context > 0) lp_json_put_integer(&w, "max_position_embeddings", context);
-  lp_json_put_array(&w, "eos_token_id");
-  for (size_t i = 0; i < LP_COUNT(ends); i++)
-    if (lp_gguf_i64(file, ends[i], -1) >= 0) lp_json_put_integer(&w, NULL, lp_gguf_i64(file, ends[i], -1));
-  lp_json_put_end(&w);
-  lp_json_put_end(&w);
-  lp_status status = write_text(folder, "config.json", &text, diag);
-  lp_buf_free(&text);
-  return status;
-}
-
-static lp_status write_files(const lp_gguf *file, const char *folder, lp_diag *diag) {
-  lp_diag *own = lp_diag_create();
-  lp_buf text = {0};
-  lp_status status = lp_gguf_tokenizer(file, &text, own);
-  if (status == LP_OK)
-    status = write_text(folder, "tokenizer.json", &text, diag);
-  else
-    lp_note(diag, LP_LOC_FILE(file->path), "the bundle gets no tokenizer, so 'run' needs --tokens: %s",
-            lp_diag_count(own) > 0 ? lp_diag_get(own, 0)->text : "it cannot be used");
-  lp_buf_free(&text);
-  lp_diag_free(own);
-  LP_TRY(write_tokenizer_config(file, folder, diag));
-  return write_settings(file, folder, diag);
-}
-
-lp_status lp_gguf_write_companions(const char *path, const char *folder, lp_diag *diag) {
-  lp_mapping mapping = {0};
-  LP_TRY(lp_file_map(path, &mapping, diag));
-  lp_gguf file = {.path = path, .data = mapping.data, .size = mapping.size, .arena = lp_arena_create()};
-  lp_status status = lp_gguf_read(&file, diag);
-  if (status == LP_OK) status = write_files(&file, folder, diag);
-  lp_gguf_release(&file);
-  lp_arena_free(file.arena);
-  lp_file_unmap(&mapping);
-  return status;
 }

@@ -1,0 +1,86 @@
+/* The files that stand beside a model in a Hugging Face folder, from the metadata of a GGUF file: tokenizer.json,
+ * tokenizer_config.json and config.json. */
+#include "base/file.h"
+#include "base/json/writer.h"
+#include "base/path.h"
+#include "frontend/frontend.h"
+#include "frontend/gguf/gguf.h"
+
+#include <stdlib.h>
+
+static lp_status write_text(const char *folder, const char *name, const lp_buf *text, lp_diag *diag) {
+  char *path = lp_path_join(folder, name);
+  lp_status status = lp_file_write(path, lp_buf_text(text), text->size, diag);
+  free(path);
+  return status;
+}
+
+static void put_token(const lp_gguf *file, lp_json_writer *w, const char *key, const char *of) {
+  const lp_gguf_value *tokens = lp_gguf_find(file, "tokenizer.ggml.tokens");
+  int64_t id = lp_gguf_i64(file, of, -1);
+  if (!tokens || !tokens->text || id < 0 || (uint64_t)id >= tokens->count) return;
+  lp_json_put_bytes(w, key, tokens->text[id].data, tokens->text[id].size);
+}
+
+static lp_status write_tokenizer_config(const lp_gguf *file, const char *folder, lp_diag *diag) {
+  lp_buf text = {0};
+  lp_json_writer w = lp_json_writer_begin(&text, (lp_json_style){0});
+  const char *chat = lp_gguf_string(file, "tokenizer.chat_template");
+  lp_json_put_object(&w, NULL);
+  put_token(file, &w, "bos_token", "tokenizer.ggml.bos_token_id");
+  put_token(file, &w, "eos_token", "tokenizer.ggml.eos_token_id");
+  put_token(file, &w, "unk_token", "tokenizer.ggml.unknown_token_id");
+  put_token(file, &w, "pad_token", "tokenizer.ggml.padding_token_id");
+  if (chat) lp_json_put_text(&w, "chat_template", chat);
+  lp_json_put_end(&w);
+  lp_status status = write_text(folder, "tokenizer_config.json", &text, diag);
+  lp_buf_free(&text);
+  return status;
+}
+
+/* The context, and all tokens that end a generation. */
+static lp_status write_settings(const lp_gguf *file, const char *folder, lp_diag *diag) {
+  static const char *const ends[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                                     "tokenizer.ggml.eom_token_id"};
+  const char *name = lp_gguf_string(file, "general.architecture");
+  lp_buf text = {0};
+  lp_json_writer w = lp_json_writer_begin(&text, (lp_json_style){0});
+  int64_t context = name ? lp_gguf_i64(file, lp_arena_format(file->arena, "%s.context_length", name), 0) : 0;
+  lp_json_put_object(&w, NULL);
+  if (context > 0) lp_json_put_integer(&w, "max_position_embeddings", context);
+  lp_json_put_array(&w, "eos_token_id");
+  for (size_t i = 0; i < LP_COUNT(ends); i++)
+    if (lp_gguf_i64(file, ends[i], -1) >= 0) lp_json_put_integer(&w, NULL, lp_gguf_i64(file, ends[i], -1));
+  lp_json_put_end(&w);
+  lp_json_put_end(&w);
+  lp_status status = write_text(folder, "config.json", &text, diag);
+  lp_buf_free(&text);
+  return status;
+}
+
+static lp_status write_files(const lp_gguf *file, const char *folder, lp_diag *diag) {
+  lp_diag *own = lp_diag_create();
+  lp_buf text = {0};
+  lp_status status = lp_gguf_tokenizer(file, &text, own);
+  if (status == LP_OK)
+    status = write_text(folder, "tokenizer.json", &text, diag);
+  else
+    lp_note(diag, LP_LOC_FILE(file->path), "the bundle gets no tokenizer, so 'run' needs --tokens: %s",
+            lp_diag_count(own) > 0 ? lp_diag_get(own, 0)->text : "it cannot be used");
+  lp_buf_free(&text);
+  lp_diag_free(own);
+  LP_TRY(write_tokenizer_config(file, folder, diag));
+  return write_settings(file, folder, diag);
+}
+
+lp_status lp_gguf_write_companions(const char *path, const char *folder, lp_diag *diag) {
+  lp_mapping mapping = {0};
+  LP_TRY(lp_file_map(path, &mapping, diag));
+  lp_gguf file = {.path = path, .data = mapping.data, .size = mapping.size, .arena = lp_arena_create()};
+  lp_status status = lp_gguf_read(&file, diag);
+  if (status == LP_OK) status = write_files(&file, folder, diag);
+  lp_gguf_release(&file);
+  lp_arena_free(file.arena);
+  lp_file_unmap(&mapping);
+  return status;
+}
