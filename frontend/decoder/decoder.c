@@ -113,6 +113,20 @@ static lp_value *clipped(builder *b, lp_value *x, double limit) {
 
 /* ---- attention --------------------------------------------------------------------------------------------------- */
 
+/* The frequencies [1, 1, dim / 2]: those beyond the limit when a position of any sequence reaches it, as in
+ * transformers' longrope_frequency_update. */
+static lp_value *frequencies(builder *b, const lp_rotary *r) {
+  const int64_t dim[] = {1, 1, r->dim / 2}, last = r->limit - 1;
+  lp_value *near = lp_graph_floats(&b->g, 3, dim, r->inverse);
+  if (!r->beyond) return near;
+  lp_op *highest = lp_graph_begin(&b->g, LP_ONNX_ReduceMax, 1, &b->positions, 1);
+  if (highest) lp_op_set_i64(b->g.module, highest, "keepdims", 0);
+  lp_value *in[] = {lp_graph_op2(&b->g, LP_ONNX_Greater, lp_graph_end(&b->g, highest), lp_graph_ints(&b->g, 1, &last)),
+                    lp_graph_floats(&b->g, 3, dim, r->beyond), near};
+  if (!in[0] || !in[1] || !in[2]) return NULL;
+  return lp_graph_end(&b->g, lp_graph_begin(&b->g, LP_ONNX_Where, 3, in, 1));
+}
+
 /* Cosines and sines of the positions, in f32. */
 static void make_tables(builder *b, int32_t rotary) {
   static const int64_t last = 2;
@@ -121,8 +135,7 @@ static void make_tables(builder *b, int32_t rotary) {
   b->g.node = lp_arena_format(b->g.module->arena, "rotary_emb%s", rotary ? "_local" : "");
   lp_value *positions = lp_graph_cast(&b->g, b->positions, LP_F32);
   lp_value *column = lp_graph_op2(&b->g, LP_ONNX_Unsqueeze, positions, lp_graph_ints(&b->g, 1, &last));
-  int64_t dim[] = {1, 1, r->dim / 2};
-  lp_value *angles = lp_graph_op2(&b->g, LP_ONNX_Mul, column, lp_graph_floats(&b->g, 3, dim, r->inverse));
+  lp_value *angles = lp_graph_op2(&b->g, LP_ONNX_Mul, column, frequencies(b, r));
   b->cosine[rotary] = scaled(b, lp_graph_op1(&b->g, LP_ONNX_Cos, angles), r->scale);
   b->sine[rotary] = scaled(b, lp_graph_op1(&b->g, LP_ONNX_Sin, angles), r->scale);
 }

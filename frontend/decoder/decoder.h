@@ -44,7 +44,10 @@ typedef enum {
 typedef struct {
   int64_t dim;          /* rotated elements of a head, even */
   const float *inverse; /* [dim / 2] */
-  double scale;         /* of cosines and sines; 1 without YaRN */
+  double scale;         /* of cosines and sines; 1 without YaRN and LongRoPE */
+  /* Instead of `inverse` when the highest position is at least `limit`; NULL: none. */
+  const float *beyond;
+  int64_t limit;
 } lp_rotary;
 
 typedef struct {

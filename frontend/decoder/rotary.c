@@ -33,7 +33,29 @@ static float yarn(float power, int64_t pair, int64_t dim, const lp_rope *r) {
   return 1 / ((float)r->factor * power) * (1 - kept) + 1 / power * kept;
 }
 
+double lp_rotary_yarn_scale(double factor, double mscale) {
+  return factor <= 1 ? 1 : 0.1 * mscale * log(factor) + 1;
+}
+
+double lp_rotary_long_scale(double factor, double original_context) {
+  return factor <= 1 ? 1 : sqrt(1 + log(factor) / log(original_context));
+}
+
+/* 1 / (factor base^(2 i / dim)) */
+static const float *divided(lp_arena *arena, int64_t dim, double theta, const float *factor) {
+  float *inverse = LP_NEW_ARRAY(arena, float, dim / 2 + 1);
+  for (int64_t i = 0; i < dim / 2; i++)
+    inverse[i] = 1 / (factor[i] * powf((float)theta, (float)(2 * i) / (float)dim));
+  return inverse;
+}
+
 lp_rotary lp_rotary_create(lp_arena *arena, int64_t dim, const lp_rope *rope) {
+  if (rope->kind == LP_ROPE_LONG)
+    return (lp_rotary){.dim = dim,
+                       .inverse = divided(arena, dim, rope->theta, rope->short_factor),
+                       .scale = rope->attention_factor,
+                       .beyond = divided(arena, dim, rope->theta, rope->long_factor),
+                       .limit = (int64_t)rope->original_context};
   float *inverse = LP_NEW_ARRAY(arena, float, dim / 2 + 1);
   for (int64_t i = 0; i < dim / 2; i++) {
     float power = powf((float)rope->theta, (float)(2 * i) / (float)dim);

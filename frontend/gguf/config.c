@@ -17,7 +17,19 @@ enum { MOST_LAYERS = 1 << 12, MOST_SIZE = 1 << 28 };
 #define END_NORMS                                                                                                      \
   [LP_ROLE_ATTENTION_END_NORM] = BLOCK("post_attention_norm"), [LP_ROLE_MLP_END_NORM] = BLOCK("post_ffw_norm")
 
+#define PLAIN_MLP [LP_ROLE_UP] = BLOCK("ffn_up"), [LP_ROLE_DOWN] = BLOCK("ffn_down")
+#define PACKED_ATTENTION [LP_ROLE_QKV] = BLOCK("attn_qkv"), [LP_ROLE_O] = BLOCK("attn_output")
+
 static const char *const llama_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, MLP};
+static const char *const starcoder2_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, PLAIN_MLP};
+static const char *const phi2_names[LP_ROLE_COUNT] = {TOP, [LP_ROLE_ATTENTION_NORM] = BLOCK("attn_norm"),
+                                                      PACKED_ATTENTION, PLAIN_MLP};
+static const char *const phi2_apart_names[LP_ROLE_COUNT] = {TOP, [LP_ROLE_ATTENTION_NORM] = BLOCK("attn_norm"),
+                                                            ATTENTION, PLAIN_MLP};
+static const char *const phi3_names[LP_ROLE_COUNT] = {
+    TOP, NORMS, PACKED_ATTENTION, [LP_ROLE_GATE_UP] = BLOCK("ffn_up"), [LP_ROLE_DOWN] = BLOCK("ffn_down")};
+static const char *const gpt2_names[LP_ROLE_COUNT] = {TOP, NORMS, PACKED_ATTENTION,
+                                                      PLAIN_MLP, [LP_ROLE_POSITIONS] = "position_embd"};
 static const char *const qwen3_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, MLP, HEAD_NORMS};
 static const char *const gemma2_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, MLP, END_NORMS};
 static const char *const gemma3_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, MLP, END_NORMS, HEAD_NORMS};
@@ -27,9 +39,15 @@ static const char *const olmo2_names[LP_ROLE_COUNT] = {TOP, ATTENTION, MLP, END_
 typedef struct {
   const char *name;
   const char *const *names;
+  const char *const *apart; /* instead, in files without attn_qkv; NULL: always `names` */
   const char *activation;
+  lp_norm_kind norm;
   bool neighbours; /* rotated pairs are neighbours */
   bool scales_embedding, norm_whole_heads;
+  bool parallel;     /* attention and MLP read one norm's result */
+  bool multiplies;   /* the file has factors of embeddings, scores, branches and logits */
+  bool windows;      /* all layers have a window when the file states one */
+  int64_t no_rope;   /* every such layer has no rotary positions; 0: all have them */
   int64_t pattern;   /* every pattern-th layer has no window, all others have it; 0: no layer has it */
   double local_base; /* base of rotary positions of layers with a window; 0: the same base as the others */
   /* A model with this number of layers scales scores by the hidden size over heads (the 27B models). */
@@ -56,7 +74,24 @@ static const architecture architectures[] = {
      .pattern = 6,
      .local_base = 10000,
      .wide = 62},
-    {.name = "olmo2", .names = olmo2_names, .activation = "silu", .norm_whole_heads = true}};
+    {.name = "olmo2", .names = olmo2_names, .activation = "silu", .norm_whole_heads = true},
+    {.name = "olmo", .names = llama_names, .activation = "silu", .norm = LP_NORM_LAYER_PLAIN, .neighbours = true},
+    {.name = "granite", .names = llama_names, .activation = "silu", .neighbours = true, .multiplies = true},
+    {.name = "smollm3", .names = llama_names, .activation = "silu", .neighbours = true, .no_rope = 4},
+    {.name = "stablelm", .names = llama_names, .activation = "silu", .norm = LP_NORM_LAYER},
+    {.name = "starcoder2",
+     .names = starcoder2_names,
+     .activation = "gelu_tanh",
+     .norm = LP_NORM_LAYER,
+     .windows = true},
+    {.name = "gpt2", .names = gpt2_names, .activation = "gelu_tanh", .norm = LP_NORM_LAYER},
+    {.name = "phi2",
+     .names = phi2_names,
+     .apart = phi2_apart_names,
+     .activation = "gelu_tanh",
+     .norm = LP_NORM_LAYER,
+     .parallel = true},
+    {.name = "phi3", .names = phi3_names, .activation = "silu", .windows = true}};
 
 typedef struct {
   const lp_gguf *file;
@@ -94,6 +129,8 @@ static lp_status check_keys(const reader *r) {
                                       "attention.key_length",
                                       "attention.value_length",
                                       "attention.layer_norm_rms_epsilon",
+                                      "attention.layer_norm_epsilon",
+                                      "attention.clamp_kqv",
                                       "attention.sliding_window",
                                       "attn_logit_softcapping",
                                       "final_logit_softcapping",
@@ -103,14 +140,21 @@ static lp_status check_keys(const reader *r) {
                                       "rope.scaling.factor",
                                       "rope.scaling.original_context_length",
                                       "rope.scaling.finetuned",
+                                      "rope.scaling.attn_factor",
+                                      "rope.scaling.yarn_beta_fast",
+                                      "rope.scaling.yarn_beta_slow",
+                                      "use_parallel_residual",
                                       "vocab_size",
                                       "tensor_data_layout"};
+  static const char *const factors[] = {"embedding_scale", "residual_scale", "logit_scale", "attention.scale"};
   size_t length = strlen(r->arch->name);
   for (size_t i = 0; i < lp_map_count(r->file->values); i++) {
     const char *key = lp_map_key_at(r->file->values, i);
     bool is_known = !lp_has_prefix(key, r->arch->name) || key[length] != '.';
     for (size_t k = 0; k < LP_COUNT(known) && !is_known; k++)
       is_known = lp_streq(key + length + 1, known[k]);
+    for (size_t k = 0; k < LP_COUNT(factors) && r->arch->multiplies && !is_known; k++)
+      is_known = lp_streq(key + length + 1, factors[k]);
     if (!is_known)
       return lp_error(r->diag, LP_LOC_FILE(r->file->path), "the key '%s' is unknown and may change the model's results",
                       key);
@@ -137,43 +181,95 @@ static lp_status read_sizes(const reader *r) {
   if (!table || table->rank != 2) return lp_error(r->diag, loc, "the matrix 'token_embd.weight' is missing");
   d->vocab = table->dim[0];
   d->tied = !lp_weights_find(r->weights, "output.weight");
+  if (!d->names[LP_ROLE_POSITIONS]) return LP_OK;
+  table = lp_weights_find(r->weights, "position_embd.weight");
+  if (!table || table->rank != 2) return lp_error(r->diag, loc, "the matrix 'position_embd.weight' is missing");
+  d->positions = table->dim[0];
+  return LP_OK;
+}
+
+/* Finds a vector with a number for each rotated pair; NULL in *out: the file has none. */
+static lp_status find_factors(const reader *r, const char *name, int64_t size, const float **out) {
+  lp_stored *t = lp_weights_find(r->weights, name);
+  *out = NULL;
+  if (!t) return LP_OK;
+  t->used = true;
+  if (t->form || t->dtype != LP_F32 || t->rank != 1 || t->dim[0] != size / 2)
+    return lp_error(r->diag, LP_LOC_FILE(r->file->path),
+                    "tensor '%s' is not a vector of %" PRId64 " elements of type f32", t->name, size / 2);
+  float *factors = LP_NEW_ARRAY(r->arena, float, size / 2 + 1);
+  memcpy(factors, r->file->data + t->offset, (size_t)(size / 2) * sizeof *factors);
+  *out = factors;
   return LP_OK;
 }
 
 /* Each frequency is divided by an element of rope_freqs.weight, which is the scaling of Llama 3.1. */
 static lp_status apply_factors(const reader *r, lp_rotary *rotary) {
-  lp_stored *t = lp_weights_find(r->weights, "rope_freqs.weight");
-  if (!t) return LP_OK;
-  t->used = true;
-  if (t->rank != 1 || t->dim[0] != rotary->dim / 2 || t->dtype != LP_F32)
-    return lp_error(r->diag, LP_LOC_FILE(r->file->path),
-                    "tensor '%s' is not a vector of %" PRId64 " elements of type f32", t->name, rotary->dim / 2);
-  float *inverse = lp_arena_copy(r->arena, rotary->inverse, (size_t)(rotary->dim / 2) * sizeof *inverse), factor;
-  for (int64_t i = 0; i < rotary->dim / 2; i++) {
-    memcpy(&factor, r->file->data + t->offset + i * (int64_t)sizeof factor, sizeof factor);
-    inverse[i] /= factor;
-  }
+  const float *factors;
+  LP_TRY(find_factors(r, "rope_freqs.weight", rotary->dim, &factors));
+  if (!factors) return LP_OK;
+  float *inverse = lp_arena_copy(r->arena, rotary->inverse, (size_t)(rotary->dim / 2) * sizeof *inverse);
+  for (int64_t i = 0; i < rotary->dim / 2; i++)
+    inverse[i] /= factors[i];
   rotary->inverse = inverse;
+  return LP_OK;
+}
+
+/* Reads the scaling by the two lists of LongRoPE, which need no type: llama.cpp's converter writes none. */
+static lp_status read_longrope(const reader *r, int64_t size, lp_rope *rope) {
+  LP_TRY(find_factors(r, "rope_factors_short.weight", size, &rope->short_factor));
+  LP_TRY(find_factors(r, "rope_factors_long.weight", size, &rope->long_factor));
+  if (!rope->short_factor && !rope->long_factor) return LP_OK;
+  rope->kind = LP_ROPE_LONG;
+  rope->attention_factor = number_at(r, "rope.scaling.attn_factor", 1);
+  rope->original_context = number_at(r, "rope.scaling.original_context_length", 0);
+  bool valid = rope->short_factor && rope->long_factor && rope->attention_factor > 0 && rope->original_context >= 1 &&
+               rope->original_context <= (double)MOST_SIZE;
+  return valid ? LP_OK
+               : lp_error(r->diag, LP_LOC_FILE(r->file->path),
+                          "the lists of longrope's factors or the original context are missing");
+}
+
+static lp_status read_yarn(const reader *r, lp_rope *rope) {
+  rope->kind = LP_ROPE_YARN;
+  rope->truncate = true;
+  rope->factor = number_at(r, "rope.scaling.factor", 0);
+  rope->beta_fast = number_at(r, "rope.scaling.yarn_beta_fast", 32);
+  rope->beta_slow = number_at(r, "rope.scaling.yarn_beta_slow", 1);
+  rope->original_context = number_at(r, "rope.scaling.original_context_length", number_at(r, "context_length", 0));
+  rope->attention_factor = number_at(r, "rope.scaling.attn_factor", 1) * lp_rotary_yarn_scale(rope->factor, 1);
+  bool valid = rope->factor > 0 && rope->beta_fast > 0 && rope->beta_slow > 0 && rope->original_context > 0 &&
+               rope->attention_factor > 0;
+  return valid ? LP_OK : lp_error(r->diag, LP_LOC_FILE(r->file->path), "the numbers of yarn are missing or not valid");
+}
+
+static lp_status read_scaling(const reader *r, int64_t size, lp_rope *rope) {
+  const char *scaling = lp_gguf_string(r->file, key_of(r, "rope.scaling.type"));
+  lp_loc loc = LP_LOC_FILE(r->file->path);
+  if (scaling && lp_streq(scaling, "yarn")) return read_yarn(r, rope);
+  if (scaling && lp_streq(scaling, "linear")) {
+    rope->kind = LP_ROPE_LINEAR;
+    rope->factor = number_at(r, "rope.scaling.factor", 0);
+    return rope->factor > 0 ? LP_OK : lp_error(r->diag, loc, "the factor of linear scaling is absent or not positive");
+  }
+  if (scaling && !lp_streq(scaling, "none") && !lp_streq(scaling, "longrope"))
+    return lp_error(r->diag, loc, "the scaling '%.40s' of positions is not supported", scaling);
+  LP_TRY(read_longrope(r, size, rope));
+  if (rope->kind == LP_ROPE_DEFAULT && scaling && lp_streq(scaling, "longrope"))
+    return lp_error(r->diag, loc, "the lists of longrope's factors or the original context are missing");
   return LP_OK;
 }
 
 static lp_status read_rotary(const reader *r) {
   lp_rotary *rotary = LP_NEW_ARRAY(r->arena, lp_rotary, 2);
   lp_rope rope = {.theta = number_at(r, "rope.freq_base", 10000)}, local = {.theta = r->arch->local_base};
-  const char *scaling = lp_gguf_string(r->file, key_of(r, "rope.scaling.type"));
-  lp_loc loc = LP_LOC_FILE(r->file->path);
   int64_t size;
   LP_TRY(size_at(r, "rope.dimension_count", r->out->head_dim, &size));
-  if (scaling && lp_streq(scaling, "linear")) {
-    rope.kind = LP_ROPE_LINEAR;
-    rope.factor = number_at(r, "rope.scaling.factor", 0);
-  } else if (scaling && !lp_streq(scaling, "none")) {
-    return lp_error(r->diag, loc, "the scaling '%.40s' of positions is not supported", scaling);
-  }
-  if (rope.theta <= 0 || size % 2 != 0 || size > r->out->head_dim || (rope.kind == LP_ROPE_LINEAR && rope.factor <= 0))
-    return lp_error(r->diag, loc,
+  if (rope.theta <= 0 || size % 2 != 0 || size > r->out->head_dim)
+    return lp_error(r->diag, LP_LOC_FILE(r->file->path),
                     "rotary positions over %" PRId64 " elements of a head with the base %g are not supported", size,
                     rope.theta);
+  LP_TRY(read_scaling(r, size, &rope));
   rotary[0] = lp_rotary_create(r->arena, size, &rope);
   rotary[1] = lp_rotary_create(r->arena, size, r->arch->local_base > 0 ? &local : &rope);
   r->out->rotary = rotary;
@@ -183,15 +279,53 @@ static lp_status read_rotary(const reader *r) {
 static lp_status read_layers(const reader *r) {
   lp_decoder_layer *layer = LP_NEW_ARRAY(r->arena, lp_decoder_layer, r->out->layers);
   int64_t window = lp_gguf_i64(r->file, key_of(r, "attention.sliding_window"), 0), pattern = r->arch->pattern;
-  if (window < 0 || window > MOST_SIZE || (window > 0) != (pattern > 0))
+  bool wanted = pattern > 0, allowed = wanted || r->arch->windows;
+  if (window < 0 || window > MOST_SIZE || (window > 0 ? !allowed : wanted))
     return lp_error(r->diag, LP_LOC_FILE(r->file->path), "a sliding window of %" PRId64 " is not supported for '%s'",
                     window, r->arch->name);
   for (int64_t i = 0; i < r->out->layers; i++) {
-    bool windowed = pattern > 0 && (i + 1) % pattern != 0;
-    layer[i] = (lp_decoder_layer){.window = windowed ? window : 0, .rotary = windowed && r->arch->local_base > 0};
+    bool windowed = r->arch->windows || (pattern > 0 && (i + 1) % pattern != 0);
+    bool rotates = !r->out->positions && (r->arch->no_rope == 0 || (i + 1) % r->arch->no_rope != 0);
+    layer[i] = (lp_decoder_layer){.window = windowed ? window : 0,
+                                  .rotary = !rotates ? -1 : windowed && r->arch->local_base > 0};
   }
   r->out->layer = layer;
   return LP_OK;
+}
+
+/* Reads the epsilon of the norms and the factors and caps of scores and logits. */
+static lp_status read_numbers(const reader *r) {
+  lp_decoder *d = r->out;
+  lp_loc loc = LP_LOC_FILE(r->file->path);
+  d->epsilon =
+      number_at(r, d->norm == LP_NORM_RMS ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon", 0);
+  if (d->epsilon <= 0) return lp_error(r->diag, loc, "the epsilon of the norms is absent or not positive");
+  int64_t size = r->arch->wide == d->layers ? d->hidden / d->heads : d->head_dim;
+  d->attention_scale = 1 / sqrt((double)size);
+  d->attention_softcap = number_at(r, "attn_logit_softcapping", 0);
+  d->logit_softcap = number_at(r, "final_logit_softcapping", 0);
+  d->clip_qkv = number_at(r, "attention.clamp_kqv", 0);
+  if (d->attention_softcap < 0 || d->logit_softcap < 0 || d->clip_qkv < 0 ||
+      (r->arch->capped && (d->attention_softcap == 0 || d->logit_softcap == 0)))
+    return lp_error(r->diag, loc, "the soft caps of scores and logits are absent or negative");
+  if (r->arch->scales_embedding) d->embedding_scale = sqrt((double)d->hidden);
+  if (!r->arch->multiplies) return LP_OK;
+  if (!lp_gguf_bool(r->file, key_of(r, "rope.scaling.finetuned"), true)) /* llama.cpp: granite without rotation */
+    return lp_error(r->diag, loc, "a model without rotary positions is not supported for '%s'", r->arch->name);
+  d->embedding_scale = number_at(r, "embedding_scale", 1);
+  d->residual_scale = number_at(r, "residual_scale", 1);
+  d->attention_scale = number_at(r, "attention.scale", d->attention_scale);
+  d->logit_scale = 1 / number_at(r, "logit_scale", 1);
+  bool valid = d->embedding_scale > 0 && d->residual_scale > 0 && d->attention_scale > 0 && d->logit_scale > 0 &&
+               isfinite(d->logit_scale);
+  return valid ? LP_OK : lp_error(r->diag, loc, "a factor of embeddings, scores, branches or logits is not positive");
+}
+
+static const char *architecture_names(lp_arena *arena) {
+  const char *names = "";
+  for (size_t i = 0; i < LP_COUNT(architectures); i++)
+    names = lp_arena_format(arena, "%s%s%s", names, i ? ", " : "", architectures[i].name);
+  return names;
 }
 
 lp_status lp_gguf_config(const lp_gguf *file, lp_arena *arena, lp_weights *weights, lp_decoder *out, lp_diag *diag) {
@@ -200,30 +334,22 @@ lp_status lp_gguf_config(const lp_gguf *file, lp_arena *arena, lp_weights *weigh
   for (size_t i = 0; i < LP_COUNT(architectures) && name; i++)
     if (lp_streq(architectures[i].name, name)) r.arch = &architectures[i];
   if (!r.arch)
-    return lp_error(diag, LP_LOC_FILE(file->path),
-                    "models of architecture '%.40s' are not supported: llama, qwen2, "
-                    "qwen3, gemma, gemma2, gemma3, olmo2",
-                    name ? name : "");
-  *out = (lp_decoder){.names = r.arch->names,
+    return lp_error(diag, LP_LOC_FILE(file->path), "models of architecture '%.40s' are not supported: %s",
+                    name ? name : "", architecture_names(arena));
+  bool packed = !r.arch->apart || lp_weights_find(weights, "blk.0.attn_qkv.weight");
+  *out = (lp_decoder){.names = packed ? r.arch->names : r.arch->apart,
                       .activation = r.arch->activation,
+                      .norm = r.arch->norm,
                       .embedding_scale = 1,
                       .residual_scale = 1,
                       .logit_scale = 1,
+                      .parallel = r.arch->parallel,
                       .norm_whole_heads = r.arch->norm_whole_heads,
                       .rotary_interleaved = r.arch->neighbours};
   LP_TRY(check_keys(&r));
   LP_TRY(read_sizes(&r));
-  out->epsilon = number_at(&r, "attention.layer_norm_rms_epsilon", 0);
-  if (out->epsilon <= 0)
-    return lp_error(diag, LP_LOC_FILE(file->path), "the epsilon of the norms is absent or not positive");
-  int64_t size = r.arch->wide == out->layers ? out->hidden / out->heads : out->head_dim;
-  out->attention_scale = 1 / sqrt((double)size);
-  out->attention_softcap = number_at(&r, "attn_logit_softcapping", 0);
-  out->logit_softcap = number_at(&r, "final_logit_softcapping", 0);
-  if (out->attention_softcap < 0 || out->logit_softcap < 0 ||
-      (r.arch->capped && (out->attention_softcap == 0 || out->logit_softcap == 0)))
-    return lp_error(diag, LP_LOC_FILE(file->path), "the soft caps of scores and logits are absent or negative");
-  if (r.arch->scales_embedding) out->embedding_scale = sqrt((double)out->hidden);
-  LP_TRY(read_rotary(&r));
+  LP_TRY(read_numbers(&r));
+  if (lp_gguf_bool(file, key_of(&r, "use_parallel_residual"), false)) out->parallel = true;
+  if (out->positions == 0) LP_TRY(read_rotary(&r));
   return read_layers(&r);
 }

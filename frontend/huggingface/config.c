@@ -192,7 +192,9 @@ static lp_status check_rope_keys(const lp_json *at, lp_diag *diag) {
                                       "mscale_all_dim",
                                       "truncate",
                                       "partial_rotary_factor",
-                                      "finetuned"};
+                                      "finetuned",
+                                      "short_factor",
+                                      "long_factor"};
   for (size_t i = 0; i < lp_json_count(at); i++) {
     lp_json entry = lp_json_entry(at, i);
     bool is_known = is_off(&entry) && !lp_streq(entry.key, "truncate");
@@ -203,10 +205,6 @@ static lp_status check_rope_keys(const lp_json *at, lp_diag *diag) {
   return LP_OK;
 }
 
-static double yarn_scale(double factor, double mscale) {
-  return factor <= 1 ? 1 : 0.1 * mscale * log(factor) + 1;
-}
-
 static lp_status read_yarn(const reader *r, const lp_json *at, lp_rope *rope) {
   double mscale, of_all;
   lp_json truncate = lp_json_member(at, "truncate");
@@ -215,31 +213,77 @@ static lp_status read_yarn(const reader *r, const lp_json *at, lp_rope *rope) {
   LP_TRY(positive_at(at, "beta_slow", 1, &rope->beta_slow, r->diag));
   LP_TRY(number_at(at, "mscale", 0, &mscale, r->diag));
   LP_TRY(number_at(at, "mscale_all_dim", 0, &of_all, r->diag));
-  double own = mscale != 0 && of_all != 0 ? yarn_scale(rope->factor, mscale) / yarn_scale(rope->factor, of_all)
-                                          : yarn_scale(rope->factor, 1);
+  double own = mscale != 0 && of_all != 0
+                   ? lp_rotary_yarn_scale(rope->factor, mscale) / lp_rotary_yarn_scale(rope->factor, of_all)
+                   : lp_rotary_yarn_scale(rope->factor, 1);
   LP_TRY(positive_at(at, "original_max_position_embeddings", (double)r->context, &rope->original_context, r->diag));
   return positive_at(at, "attention_factor", own, &rope->attention_factor, r->diag);
 }
 
+/* Reads a list with a number for each rotated pair. */
+static lp_status read_factors(const reader *r, const lp_json *at, const char *key, int64_t count, const float **out) {
+  lp_json list = lp_json_member(at, key);
+  float *factors = LP_NEW_ARRAY(r->arena, float, count + 1);
+  LP_TRY(lp_json_array(&list, r->diag));
+  if (lp_json_count(&list) != (size_t)count)
+    return lp_json_error(&list, r->diag, "%zu numbers instead of %" PRId64, lp_json_count(&list), count);
+  for (int64_t i = 0; i < count; i++) {
+    lp_json item = lp_json_item(&list, (size_t)i);
+    double number;
+    LP_TRY(lp_json_number(&item, -1e30, 1e30, &number, r->diag));
+    if (number <= 0) return lp_json_error(&item, r->diag, "%g is not positive", number);
+    factors[i] = (float)number;
+  }
+  *out = factors;
+  return LP_OK;
+}
+
+/* With the original context given, the factor follows from it, as in transformers' _compute_longrope_parameters. */
+static lp_status read_longrope(const reader *r, const lp_json *at, int64_t pairs, lp_rope *rope) {
+  lp_json original = lp_json_member(r->root, "original_max_position_embeddings");
+  double context = (double)r->context, factor = 1;
+  LP_TRY(positive_at(r->root, "original_max_position_embeddings", context, &rope->original_context, r->diag));
+  if (!lp_json_is_given(&original)) {
+    LP_TRY(positive_at(at, "original_max_position_embeddings", context, &rope->original_context, r->diag));
+    original = lp_json_member(at, "original_max_position_embeddings");
+  }
+  LP_TRY(positive_at(at, "factor", 1, &factor, r->diag));
+  if (lp_json_is_given(&original)) factor = context / rope->original_context;
+  if (rope->original_context <= 1 || rope->original_context > (double)MOST_SIZE)
+    return lp_json_error(at, r->diag, "an original context of %g positions is not supported", rope->original_context);
+  double own = lp_rotary_long_scale(factor, rope->original_context);
+  LP_TRY(positive_at(at, "attention_factor", own, &rope->attention_factor, r->diag));
+  LP_TRY(read_factors(r, at, "short_factor", pairs, &rope->short_factor));
+  return read_factors(r, at, "long_factor", pairs, &rope->long_factor);
+}
+
 /* Reads the object rope_scaling, or rope_parameters, which also has the base. */
-static lp_status read_rope(const reader *r, const lp_json *at, lp_rope *rope) {
-  static const char *const names[] = {
-      [LP_ROPE_DEFAULT] = "default", [LP_ROPE_LINEAR] = "linear", [LP_ROPE_LLAMA3] = "llama3", [LP_ROPE_YARN] = "yarn"};
+static lp_status read_rope(const reader *r, const lp_json *at, int64_t size, lp_rope *rope) {
+  static const char *const names[] = {[LP_ROPE_DEFAULT] = "default",
+                                      [LP_ROPE_LINEAR] = "linear",
+                                      [LP_ROPE_LLAMA3] = "llama3",
+                                      [LP_ROPE_YARN] = "yarn",
+                                      [LP_ROPE_LONG] = "longrope"};
   if (!lp_json_is_given(at)) return LP_OK;
   LP_TRY(lp_json_object(at, r->diag));
   LP_TRY(check_rope_keys(at, r->diag));
   lp_json type = lp_json_member(at, "rope_type");
   if (!lp_json_is_given(&type)) type = lp_json_member(at, "type");
   const char *name = lp_json_text_or(&type, lp_json_is_given(&type) ? "" : "default");
+  lp_json factors = lp_json_member(at, "short_factor");
+  if (lp_streq(name, "su")) name = "longrope"; /* its first name */
   size_t kind = 0;
   while (kind < LP_COUNT(names) && !lp_streq(names[kind], name))
     kind++;
   if (kind == LP_COUNT(names))
-    return lp_json_error(at, r->diag, "positions of type '%.40s' are not supported: default, linear, llama3, yarn",
-                         name);
+    return lp_json_error(at, r->diag,
+                         "positions of type '%.40s' are not supported: default, linear, llama3, yarn, longrope", name);
+  if (kind != LP_ROPE_LONG && lp_json_is_given(&factors))
+    return lp_json_error(&factors, r->diag, "positions of type '%s' have no such key", name);
   rope->kind = (lp_rope_kind)kind;
   LP_TRY(positive_at(at, "rope_theta", rope->theta, &rope->theta, r->diag));
   if (rope->kind == LP_ROPE_DEFAULT) return LP_OK;
+  if (rope->kind == LP_ROPE_LONG) return read_longrope(r, at, size / 2, rope);
   LP_TRY(positive_at(at, "factor", 0, &rope->factor, r->diag));
   if (rope->kind == LP_ROPE_YARN) return read_yarn(r, at, rope);
   if (rope->kind != LP_ROPE_LLAMA3) return LP_OK;
@@ -272,9 +316,9 @@ static lp_status read_rotary(const reader *r) {
   int64_t size;
   LP_TRY(positive_at(r->root, "rope_theta", rope[0].theta, &rope[0].theta, r->diag));
   LP_TRY(positive_at(r->root, "rope_local_base_freq", rope[1].theta, &rope[1].theta, r->diag));
-  LP_TRY(read_rope(r, &shared, &rope[0]));
-  if (apart) LP_TRY(read_rope(r, &local, &rope[1]));
   LP_TRY(rotated_size(r, &shared, &size));
+  LP_TRY(read_rope(r, &shared, size, &rope[0]));
+  if (apart) LP_TRY(read_rope(r, &local, size, &rope[1]));
   for (int i = 0; i < 2; i++)
     rotary[i] = lp_rotary_create(r->arena, size, &rope[i]);
   r->out->rotary = rotary;

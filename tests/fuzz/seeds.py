@@ -126,7 +126,7 @@ def gguf_model(path: Path, architecture: str, tokenizer: str) -> None:
 
 def gguf_seeds(out: Path) -> int:
     out.mkdir(parents=True, exist_ok=True)
-    names = [(a, t) for a in ("llama", "qwen2", "qwen3", "gemma", "gemma2", "phi3", "gpt2", "olmo") for t in ("gpt2", "llama")]
+    names = [(a, t) for a in ("llama", "qwen2", "qwen3", "gemma", "gemma2", "granite", "phi2", "phi3", "gpt2", "olmo", "starcoder2") for t in ("gpt2", "llama")]
     for architecture, tokenizer in names:
         gguf_model(out / f"{architecture}-{tokenizer}", architecture, tokenizer)
     return len(names)
@@ -166,6 +166,7 @@ def main() -> None:
     count = onnx_seeds(options.out / "onnx", options.nodes) + ir_seeds(options.out)
     count += huggingface_seeds(options.out / "huggingface") + gguf_seeds(options.out / "gguf")
     (options.out / "words.dict").write_text(dictionary())
+    count += sum(write(options.out / "gguf", path.name, path.read_bytes()) for path in sorted(SOURCE.glob("tests/models/gguf/*/*.gguf")))
     print(f"{count} seeds in {options.out}")
 
 

@@ -28,6 +28,7 @@ def like_llama(**more: Any) -> dict[str, Any]:
 
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 32}
+LONGROPE = {"rope_type": "longrope", "short_factor": [1.0, 1.1, 1.3], "long_factor": [1.5, 2.5, 4.0]}
 # NAME: model type, configuration, type of the weights
 CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "llama": ("llama", like_llama(head_dim=10, num_attention_heads=6, num_key_value_heads=3, attention_bias=True,
@@ -51,6 +52,9 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
                                          layer_types=["sliding_attention", "full_attention"]), "float32"),
     "phi": ("phi", like_llama(num_key_value_heads=4, hidden_size=32), "float32"),
     "phi3": ("phi3", like_llama(original_max_position_embeddings=128), "float32"),
+    # Prompts of 9 and 12 tokens are beyond the original context, and one token grows beyond it.
+    "phi3-long": ("phi3", like_llama(max_position_embeddings=64, original_max_position_embeddings=8, rope_scaling=LONGROPE),
+                  "float32"),
     "phi4": ("phi3", like_llama(hidden_size=32, partial_rotary_factor=0.75, sliding_window=7,
                                 original_max_position_embeddings=128), "float32"),
     "olmo": ("olmo", like_llama(clip_qkv=0.02), "float32"),
@@ -61,11 +65,11 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
-def save(name: str, folder: Path) -> None:
+def make(kind: str, config: dict[str, Any]) -> Any:
+    """A model of random weights."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    kind, config, dtype = CASES[name]
     torch.manual_seed(3)
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, vocab_size=VOCAB, **config)).eval()
     # Scales of norms lie around 1, which Gemma adds itself, and biases around 0. Tables are small, because a tied head
@@ -77,29 +81,48 @@ def save(name: str, folder: Path) -> None:
         else:
             value.data = torch.randn_like(value) * (0.2 if "embed" in key else 2.0 / value.shape[-1] ** 0.5)
     model.tie_weights()
-    model = model.to(getattr(torch, dtype))
+    return model
+
+
+def write_tokens(model: Any, folder: Path, cached: bool) -> None:
+    """Writes the greedy tokens of the model in f32. `cached`: keys of earlier steps keep the frequencies of their step."""
+    import torch
+
+    model = model.float()
+    model.set_attn_implementation("eager")  # others leave out the soft cap of scores
+    tokens = []
+    with torch.no_grad():
+        for prompt in PROMPTS:
+            ids, past = list(prompt), None
+            for _ in range(COUNT):
+                known = past.get_seq_length() if past else 0
+                out = model(torch.tensor([ids[known:]]), past_key_values=past, use_cache=cached)
+                past = out.past_key_values
+                ids.append(int(out.logits[0, -1].argmax()))
+            tokens.append(ids[len(prompt):])
+    text = f'{{\n "prompts": {json.dumps(PROMPTS)},\n "tokens": {json.dumps(tokens)}\n}}\n'
+    (folder / "tokens.json").write_text(text)
+
+
+def save(name: str, folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    kind, config, dtype = CASES[name]
+    model = make(kind, config).to(getattr(torch, dtype))
     model.save_pretrained(folder, **({"max_shard_size": "10KB"} if "sharded" in name else {}))
     (folder / "generation_config.json").unlink(missing_ok=True)
     if name.endswith("own-head"):
         path = folder / "config.json"
         path.write_text(path.read_text().replace('"tie_word_embeddings": false', '"tie_word_embeddings": true'))
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    model = model.float()
-    model.set_attn_implementation("eager")  # others leave out the soft cap of scores
-    tokens = []
-    with torch.no_grad():
-        for prompt in PROMPTS:
-            ids = list(prompt)
-            for _ in range(COUNT):
-                ids.append(int(model(torch.tensor([ids]), use_cache=False).logits[0, -1].argmax()))
-            tokens.append(ids[len(prompt):])
-    text = f'{{\n "prompts": {json.dumps(PROMPTS)},\n "tokens": {json.dumps(tokens)}\n}}\n'
-    (folder / "tokens.json").write_text(text)
+    write_tokens(model, folder, name.endswith("long"))
 
 
 def check(llmpart: str, folder: Path, bundle: Path) -> str:
     """What is wrong, or nothing."""
-    made = subprocess.run([llmpart, "compile", folder, "--device=host", "-O", "1", "-o", bundle],
+    model = next(folder.glob("*.gguf"), folder)
+    made = subprocess.run([llmpart, "compile", model, "--device=host", "-O", "1", "-o", bundle],
                           capture_output=True, text=True)
     if made.returncode:
         return made.stderr.strip()
@@ -113,15 +136,19 @@ def check(llmpart: str, folder: Path, bundle: Path) -> str:
     return ""
 
 
+def check_all(llmpart: str, folders: Path) -> int:
+    failed = False
+    with tempfile.TemporaryDirectory() as work:
+        for folder in sorted(folders.iterdir()):
+            wrong = check(llmpart, folder, Path(work) / "m.llmpart")
+            print(f"{folder.name}: {wrong or 'equal'}")
+            failed |= bool(wrong)
+    return int(failed)
+
+
 def main() -> int:
     if len(sys.argv) == 4 and sys.argv[1] == "--check":
-        failed = False
-        with tempfile.TemporaryDirectory() as work:
-            for folder in sorted(Path(sys.argv[3]).iterdir()):
-                wrong = check(sys.argv[2], folder, Path(work) / "m.llmpart")
-                print(f"{folder.name}: {wrong or 'equal'}")
-                failed |= bool(wrong)
-        return int(failed)
+        return check_all(sys.argv[2], Path(sys.argv[3]))
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     for name in sys.argv[2:] or CASES:

@@ -1,0 +1,12 @@
+# gguf.sh FOLDER: small models as GGUF files, each in a folder of its own with the tokens that transformers gives
+# (tests/models/gguf_files.py). Each compiles and generates these tokens.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+
+for folder in "$1"/*/; do
+  name=$(basename "$folder")
+  case $name in llama-blocks | phi3-long) part quick ;; *) part long ;; esac || continue
+  compile "$folder/$name.gguf" "$work/$name.llmpart" -O1 || continue
+  same_lists "$name" "$folder/tokens.json"
+done
+[ -n "${name:-}" ] || fail "there are no models in $1"
+finish

@@ -1,0 +1,194 @@
+"""Saves small random models of many architectures as GGUF files, with the tokens that transformers gives.
+
+Usage: gguf_files.py OUT [NAME ...]         all cases, or those that are named, into folders of OUT
+       gguf_files.py --check LLMPART OUT    compiles each folder of OUT and compares its tokens; exit status 1: some differ
+
+OUT/NAME/ gets NAME.gguf and tokens.json, as huggingface.py writes them. The weights are named and laid out as llama.cpp's
+convert_hf_to_gguf.py does. Needs torch, transformers and gguf.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+
+import huggingface
+from huggingface import LLAMA3, LONGROPE, like_llama
+
+# The architecture in GGUF, then model type, configuration and type of the weights as in huggingface.CASES
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
+CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
+    "llama": ("llama", "llama", like_llama(rope_scaling=LLAMA3), "float32"),
+    "llama-blocks": ("llama", "llama", like_llama(hidden_size=64, intermediate_size=96, num_hidden_layers=1), "blocks"),
+    "qwen2-yarn": ("qwen2", "qwen2", like_llama(rope_scaling=YARN), "float32"),
+    "qwen3": ("qwen3", "qwen3", like_llama(head_dim=8, num_attention_heads=6), "float16"),
+    "gemma": ("gemma", "gemma", like_llama(head_dim=8, num_key_value_heads=1), "float32"),
+    "gemma2": ("gemma2", "gemma2", like_llama(head_dim=8, sliding_window=6, query_pre_attn_scalar=8,
+                                              attn_logit_softcapping=4.0, final_logit_softcapping=9.0), "float32"),
+    "gemma3": ("gemma3", "gemma3_text", like_llama(head_dim=8, sliding_window=6, query_pre_attn_scalar=8, num_hidden_layers=6,
+                                                   rope_theta=1e6), "float32"),
+    "olmo": ("olmo", "olmo", like_llama(clip_qkv=0.02), "float32"),
+    "olmo2": ("olmo2", "olmo2", like_llama(), "float32"),
+    "granite": ("granite", "granite", like_llama(embedding_multiplier=6.0, attention_multiplier=0.3, residual_multiplier=0.4,
+                                                 logits_scaling=4.0), "float32"),
+    "smollm3": ("smollm3", "smollm3", like_llama(num_hidden_layers=4), "float32"),
+    "stablelm": ("stablelm", "stablelm", like_llama(hidden_size=32, partial_rotary_factor=0.25), "float32"),
+    "stablelm-parallel": ("stablelm", "stablelm", like_llama(hidden_size=32, use_parallel_residual=True), "float32"),
+    "starcoder2": ("starcoder2", "starcoder2", like_llama(sliding_window=6), "float32"),
+    "gpt2": ("gpt2", "gpt2", {"n_embd": 25, "n_layer": 2, "n_head": 5, "n_positions": 64}, "float32"),
+    "phi2": ("phi2", "phi", like_llama(num_key_value_heads=4, hidden_size=32), "float32"),
+    "phi3": ("phi3", "phi3", like_llama(sliding_window=7, original_max_position_embeddings=128), "float32"),
+    "phi3-long": ("phi3", "phi3", like_llama(max_position_embeddings=64, original_max_position_embeddings=8,
+                                             rope_scaling=LONGROPE), "float32"),
+}
+# Rotated pairs are neighbours in these architectures, half a head apart in transformers.
+PERMUTED = ("llama", "olmo", "granite", "smollm3")
+BLOCKS = ("Q8_0", "Q5_0", "Q4_0", "Q5_1", "Q4_1", "BF16", "F16")
+
+
+def permuted(weight: np.ndarray, heads: int) -> np.ndarray:
+    return weight.reshape(heads, 2, -1, *weight.shape[1:]).swapaxes(1, 2).reshape(weight.shape)
+
+
+def add_settings(file: gguf.GGUFWriter, config: Any) -> None:
+    """The keys that convert_hf_to_gguf.py writes."""
+    heads, kind = config.num_attention_heads, config.model_type
+    size = getattr(config, "head_dim", None) or config.hidden_size // heads
+    ffn = getattr(config, "intermediate_size", None) or 4 * config.hidden_size
+    rope = getattr(config, "rope_parameters", None) or {}
+    if "full_attention" in rope:
+        rope = rope["full_attention"]
+    file.add_context_length(config.max_position_embeddings)
+    file.add_embedding_length(config.hidden_size)
+    file.add_feed_forward_length(ffn)
+    file.add_block_count(config.num_hidden_layers)
+    file.add_head_count(heads)
+    file.add_head_count_kv(getattr(config, "num_key_value_heads", None) or heads)
+    if size * heads != config.hidden_size:
+        file.add_key_length(size)
+        file.add_value_length(size)
+    if epsilon := getattr(config, "rms_norm_eps", None):
+        file.add_layer_norm_rms_eps(epsilon)
+    else:
+        file.add_layer_norm_eps(next((v for k in ("layer_norm_eps", "norm_epsilon", "layer_norm_epsilon")
+                                      if (v := getattr(config, k, None))), 1e-5))
+    if kind != "gpt2":
+        file.add_rope_freq_base(rope["rope_theta"])
+        file.add_rope_dimension_count(int(size * rope.get("partial_rotary_factor", 1.0)))
+    if rope.get("rope_type") == "yarn":
+        file.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        file.add_rope_scaling_factor(rope["factor"])
+        file.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    if rope.get("rope_type") == "longrope":
+        factor = config.max_position_embeddings / config.original_max_position_embeddings
+        file.add_rope_scaling_orig_ctx_len(config.original_max_position_embeddings)
+        file.add_rope_scaling_attn_factors((1 + np.log(factor) / np.log(config.original_max_position_embeddings)) ** 0.5)
+    window = getattr(config, "sliding_window", None)
+    if window and kind in ("gemma2", "gemma3_text", "phi3", "starcoder2"):
+        file.add_sliding_window(window)
+    for key, add in (("attn_logit_softcapping", file.add_attn_logit_softcapping), ("clip_qkv", file.add_clamp_kqv),
+                     ("final_logit_softcapping", file.add_final_logit_softcapping),
+                     ("embedding_multiplier", file.add_embedding_scale), ("attention_multiplier", file.add_attention_scale),
+                     ("residual_multiplier", file.add_residual_scale), ("logits_scaling", file.add_logit_scale)):
+        if getattr(config, key, None):
+            add(getattr(config, key))
+    if kind == "stablelm":
+        file.add_parallel_residual(config.use_parallel_residual)
+
+
+def llama3_factors(config: Any, rope: dict[str, Any]) -> np.ndarray:
+    """What each frequency is divided by: convert_hf_to_gguf.py's rope_freqs."""
+    size = config.hidden_size // config.num_attention_heads
+    waves = 2 * np.pi * rope["rope_theta"] ** (np.arange(0, size, 2) / size)
+    low, high, old = rope["low_freq_factor"], rope["high_freq_factor"], rope["original_max_position_embeddings"]
+    smooth = (old / waves - low) / (high - low)
+    between = 1 / ((1 - smooth) / rope["factor"] + smooth)
+    return np.where(waves < old / high, 1, np.where(waves > old / low, rope["factor"], between)).astype(np.float32)
+
+
+def stored(name: str, value: np.ndarray, config: Any, architecture: str) -> np.ndarray:
+    if architecture in PERMUTED and ".q_proj." in name:
+        return permuted(value, config.num_attention_heads)
+    if architecture in PERMUTED and ".k_proj." in name:
+        return permuted(value, config.num_key_value_heads)
+    if architecture.startswith("gemma") and "norm" in name:
+        return value + 1
+    if architecture == "gpt2" and name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
+        return value.T
+    return value
+
+
+def write(path: Path, model: Any, architecture: str, dtype: str) -> None:
+    config = model.config
+    file = gguf.GGUFWriter(path, architecture)
+    add_settings(file, config)
+    kinds = {v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}
+    names = gguf.get_tensor_name_map(kinds[architecture], config.num_hidden_layers)
+    done = set()
+    for i, (name, value) in enumerate(model.state_dict().items()):
+        target = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        if target is None or (name == "lm_head.weight" and config.tie_word_embeddings) or target in done:
+            continue
+        done.add(target)
+        data = np.ascontiguousarray(stored(name, value.float().numpy(), config, architecture))
+        kind = gguf.GGMLQuantizationType.F32
+        if data.ndim == 2 and dtype != "float32":
+            kind = gguf.GGMLQuantizationType[BLOCKS[i % len(BLOCKS)] if dtype == "blocks" else "F16"]
+            data = gguf.quants.quantize(data, kind)
+        file.add_tensor(target, data, raw_dtype=kind)
+    rope = getattr(config, "rope_parameters", None) or {}
+    if rope.get("rope_type") == "llama3":
+        file.add_tensor("rope_freqs.weight", llama3_factors(config, rope))
+    for part in ("short", "long"):
+        if rope.get("rope_type") == "longrope":
+            file.add_tensor(f"rope_factors_{part}.weight", np.array(rope[f"{part}_factor"], np.float32))
+    file.write_header_to_file()
+    file.write_kv_data_to_file()
+    file.write_tensors_to_file()
+    file.close()
+
+
+def rounded(model: Any) -> None:
+    """Gives the model the values that its blocks store."""
+    import torch
+
+    for i, (name, value) in enumerate(model.state_dict().items()):
+        if value.dim() == 2:
+            kind = gguf.GGMLQuantizationType[BLOCKS[i % len(BLOCKS)]]
+            data = stored(name, value.numpy(), model.config, "llama")
+            data = gguf.quants.dequantize(gguf.quants.quantize(data, kind), kind)
+            heads = {".q_proj.": model.config.num_attention_heads, ".k_proj.": model.config.num_key_value_heads}
+            for part, count in heads.items():
+                if part in name:
+                    data = data.reshape(count, -1, 2, data.shape[1]).swapaxes(1, 2).reshape(data.shape)
+            value.copy_(torch.from_numpy(np.ascontiguousarray(data)))
+
+
+def save(name: str, folder: Path) -> None:
+    architecture, kind, config, dtype = CASES[name]
+    folder.mkdir(parents=True, exist_ok=True)
+    model = huggingface.make(kind, config)
+    if dtype == "blocks":
+        rounded(model)
+    else:
+        model = model.to(getattr(__import__("torch"), dtype)).float()
+    write(folder / f"{name}.gguf", model, architecture, dtype)
+    huggingface.write_tokens(model, folder, name.endswith("long"))
+
+
+def main() -> int:
+    if len(sys.argv) == 4 and sys.argv[1] == "--check":
+        return huggingface.check_all(sys.argv[2], Path(sys.argv[3]))
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    for name in sys.argv[2:] or CASES:
+        save(name, Path(sys.argv[1]) / name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
