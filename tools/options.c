@@ -77,6 +77,8 @@ static lp_status read_value(const lp_option *option, const char *text, lp_diag *
     return lp_parse_i64(text, option->min, INT64_MAX, option->out, diag, loc);
   case LP_OPTION_F64:
     return lp_parse_double(text, option->out, diag, loc);
+  case LP_OPTION_SHARE:
+    return lp_parse_share(text, option->out, diag, loc);
   case LP_OPTION_SIGNED:
     return lp_parse_signed(text, option->out, diag, loc);
   case LP_OPTION_COUNT:

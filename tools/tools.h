@@ -44,6 +44,7 @@ typedef enum {
   LP_OPTION_I64,     /* int64_t, at least `min` */
   LP_OPTION_COUNT,   /* int64_t, at least `min`, at most INT32_MAX: so that sums and products of counts fit */
   LP_OPTION_F64,     /* double, not negative */
+  LP_OPTION_SHARE,   /* double, not negative: "0.01", "1%" */
   LP_OPTION_SIGNED,  /* double */
   LP_OPTION_TIME,    /* double, ms: "400ms", "0.1s" */
   LP_OPTION_LIMIT,   /* double, ms, above 0 */

@@ -84,18 +84,27 @@ void lp_plan_func_names_set(lp_module *module, lp_op *prefill, lp_stage stage, c
 /* The scheduler's proof of a plan's distance from the best plan, in units of the objective. The dual bound rests on
  * prices of the limits: per ms of a stage's bound and per byte of a side's memory, and on the share of a message that
  * each read is charged: the `way` of a minimum cut, in the scheduler's scratch arena or the module. `complete`: the
- * search was exhaustive, so the plan itself is the best one. */
+ * search was exhaustive, so the plan itself is the best one, or `cheapest` is. */
 typedef struct {
   bool known, complete;
   double lower_bound, dual_bound;
   double per_ms[LP_STAGE_COUNT], per_byte[LP_SIDE_COUNT];
   const double *way;
   int32_t way_count;
+  /* [op_count] the plan of the least objective that was found, where the tolerance made the scheduler take a faster
+   * one; NULL: the plan itself. Owned as `way` is. */
+  lp_side *cheapest[LP_STAGE_COUNT];
 } lp_plan_proof;
 
-/* Writes the proof as attributes of @prefill, and reads it back; it is not `known` when there are none. */
+/* Writes the proof as attributes of @prefill, and reads it back; it is not `known` when there are none. `cheapest` is
+ * written by operators, and lp_plan_cheapest_read reads it. */
 void lp_plan_proof_write(lp_module *module, lp_op *prefill, const lp_plan_proof *proof);
 lp_plan_proof lp_plan_proof_read(const lp_module *module);
+/* Records that an operator of the placed module is on this side in the cheapest plan, and on the other in the plan. */
+void lp_plan_cheapest_write(lp_module *module, lp_op *op, lp_side side);
+/* Fills side[stage][op_count], in `arena`, with the cheapest plan of the proof. False when that is the plan itself. */
+bool lp_plan_cheapest_read(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *side[LP_STAGE_COUNT],
+                           lp_arena *arena);
 
 /* A scheduler fills side[stage][op_count] for both stages; the sides of free operators mean nothing. */
 typedef struct {

@@ -1,4 +1,5 @@
 /* Keeps the proof of a plan in the placed module, so that its report can state it. */
+#include "base/side.h"
 #include "passes/plan/objective.h"
 #include "passes/plan/plan.h"
 
@@ -33,6 +34,22 @@ lp_plan_proof lp_plan_proof_read(const lp_module *module) {
                          .per_byte = {price[2], price[3]},
                          .way = way->fs,
                          .way_count = way->count};
+}
+
+static const char cheapest_side[] = "cheapest_side";
+
+void lp_plan_cheapest_write(lp_module *module, lp_op *op, lp_side side) {
+  lp_op_set_str(module, op, cheapest_side, lp_side_name(side));
+}
+
+bool lp_plan_cheapest_read(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *side[LP_STAGE_COUNT],
+                           lp_arena *arena) {
+  bool differs = false;
+  lp_plan_sides(problem, side, arena);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    for (int32_t i = 0; i < problem[stage].op_count; i++)
+      if (lp_side_find(lp_op_str(problem[stage].ops[i].op, cheapest_side, NULL), &side[stage][i])) differs = true;
+  return differs;
 }
 
 static double gap_of(double bound, const lp_plan_result *result, const lp_compile_request *request) {

@@ -90,8 +90,10 @@ static lp_status plan(lp_module *module, const lp_compile_request *request, lp_p
   lp_plan_problem problem[LP_STAGE_COUNT];
   lp_side *side[LP_STAGE_COUNT];
   const char *scheduler = request->scheduler ? request->scheduler : lp_scheduler_default;
+  lp_compile_request strict = *request; /* types are compared by their best plans */
+  strict.tolerance = 0;
   lp_status status = lp_plan_build(module, request, scratch, problem, diag);
-  if (status == LP_OK) status = lp_plan_choose(problem, scheduler, request, side, NULL, scratch, diag);
+  if (status == LP_OK) status = lp_plan_choose(problem, scheduler, &strict, side, NULL, scratch, diag);
   if (status == LP_INFEASIBLE) status = LP_OK;
   if (status == LP_OK) lp_plan_evaluate(problem, request, side, out);
   lp_arena_free(scratch);

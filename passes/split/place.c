@@ -28,6 +28,11 @@ static lp_status read_time(const lp_pass_context *context, const char *name, dou
   return text ? lp_parse_time_ms(text, out, context->diag, LP_LOC_FILE(name)) : LP_OK;
 }
 
+static lp_status read_share(const lp_pass_context *context, const char *name, double *out) {
+  const char *text = lp_pass_option(context, name);
+  return text ? lp_parse_share(text, out, context->diag, LP_LOC_FILE(name)) : LP_OK;
+}
+
 static void read_text(const lp_pass_context *context, const char *name, const char **out) {
   const char *text = lp_pass_option(context, name);
   if (text) *out = text;
@@ -52,6 +57,7 @@ static lp_status read_request(const lp_pass_context *context, place_request *out
   LP_TRY(read_count(context, "osl", 0, &request->osl));
   LP_TRY(read_count(context, "batch", 1, &request->batch));
   LP_TRY(read_count(context, "cut", 0, &request->cut));
+  LP_TRY(read_share(context, "tolerance", &request->tolerance));
   LP_TRY(read_time(context, "ttft", &request->ttft_ms));
   LP_TRY(read_time(context, "tpot", &request->tpot_ms));
   read_text(context, "scheduler", &request->scheduler);
@@ -123,9 +129,20 @@ static lp_value *mapped(void *user, lp_value *value) {
   return value->scratch;
 }
 
-static void annotate_op(lp_module *module, lp_op *op, const lp_plan_op *item, lp_side where,
+/* One stage of a plan. */
+typedef struct {
+  const lp_plan_problem *problem;
+  const lp_side *side, *cheapest; /* [op_count]; cheapest: of the proof, NULL: none */
+  const char *name;               /* of its function */
+} stage_plan;
+
+static void annotate_op(lp_module *module, lp_op *op, const stage_plan *plan, int32_t index,
                         const lp_compile_request *request) {
+  const lp_plan_op *item = &plan->problem->ops[index];
+  const lp_side where = plan->side[index];
   lp_op_set_str(module, op, "side", item->free ? LP_SIDE_BOTH : lp_side_name(where));
+  if (plan->cheapest && !item->free && plan->cheapest[index] != where)
+    lp_plan_cheapest_write(module, op, plan->cheapest[index]);
   lp_op_set_f64(module, op, "device_ms", item->ms[LP_SIDE_DEVICE]);
   lp_op_set_f64(module, op, "cloud_ms", item->ms[LP_SIDE_CLOUD]);
   double bytes = item->bytes[where];
@@ -164,10 +181,11 @@ static void drop_once(lp_module *module, lp_op *decode) {
   if (any) lp_build_remove_dead(decode->region);
 }
 
-/* A copy of @main in which operator i of the problem has side[i]. */
-static void write_stage(lp_module *module, const lp_op *from, const lp_plan_problem *problem, const lp_side *side,
-                        const lp_compile_request *request, const char *name) {
-  lp_op *func = add_stage(module, from, problem->stage, name);
+/* Writes a copy of @main in which operator i of the problem has plan->side[i]. */
+static void write_stage(lp_module *module, const lp_op *from, const stage_plan *plan,
+                        const lp_compile_request *request) {
+  const lp_plan_problem *problem = plan->problem;
+  lp_op *func = add_stage(module, from, problem->stage, plan->name);
   int32_t index = 0;
   LP_FOR_OPS(op, from->region) {
     lp_op *copy = lp_op_clone(module, op, mapped, NULL);
@@ -175,7 +193,7 @@ static void write_stage(lp_module *module, const lp_op *from, const lp_plan_prob
     for (int32_t i = 0; i < op->out_count; i++)
       op->out[i]->scratch = copy->out[i];
     if (index >= problem->op_count || problem->ops[index].op != op) continue;
-    annotate_op(module, copy, &problem->ops[index], side[index], request);
+    annotate_op(module, copy, plan, index, request);
     index++;
   }
   if (problem->stage == LP_STAGE_DECODE) drop_once(module, func);
@@ -190,7 +208,7 @@ static void write_stage(lp_module *module, const lp_op *from, const lp_plan_prob
  * with the moves of caches that its decode needs, so it is shared only together with its decode. */
 static void write_plan(lp_module *module, const lp_op *from, const lp_plan_problem problem[LP_STAGE_COUNT],
                        const lp_plan_family *family, int32_t plan, const lp_compile_request *request,
-                       const char *name[LP_STAGE_COUNT][LP_FAMILY_MOST]) {
+                       lp_side *const cheapest[LP_STAGE_COUNT], const char *name[LP_STAGE_COUNT][LP_FAMILY_MOST]) {
   int32_t decode = plan;
   for (int32_t i = plan; i-- > 0;)
     if (memcmp(family->side[i][LP_STAGE_DECODE], family->side[plan][LP_STAGE_DECODE],
@@ -201,15 +219,20 @@ static void write_plan(lp_module *module, const lp_op *from, const lp_plan_probl
     name[stage][plan] = shared ? name[stage][decode]
                         : plan ? lp_arena_format(module->arena, "%s_%" PRId32, lp_stage_names[stage], plan)
                                : lp_stage_names[stage];
-    if (!shared) write_stage(module, from, &problem[stage], family->side[plan][stage], request, name[stage][plan]);
+    const stage_plan own = {.problem = &problem[stage],
+                            .side = family->side[plan][stage],
+                            .cheapest = plan ? NULL : cheapest[stage],
+                            .name = name[stage][plan]};
+    if (!shared) write_stage(module, from, &own, request);
   }
 }
 
 static void write_family(lp_module *module, const lp_op *from, const lp_plan_problem problem[LP_STAGE_COUNT],
-                         const lp_plan_family *family, const lp_compile_request *request) {
+                         const lp_plan_family *family, const lp_compile_request *request,
+                         lp_side *const cheapest[LP_STAGE_COUNT]) {
   const char *name[LP_STAGE_COUNT][LP_FAMILY_MOST];
   for (int32_t plan = 0; plan < family->count; plan++)
-    write_plan(module, from, problem, family, plan, request, name);
+    write_plan(module, from, problem, family, plan, request, cheapest, name);
   if (family->regret.points)
     lp_plan_family_write(module, lp_module_find_func(module, lp_stage_names[LP_STAGE_PREFILL]), family, name);
 }
@@ -240,7 +263,7 @@ static lp_status place(lp_module *module, const lp_compile_request *request, lp_
   if (request->plans > 1 && request->cloud && status == LP_OK)
     LP_TRY(
         lp_plan_family_find(module, request, (int32_t)request->plans, side, context->scratch, &family, context->diag));
-  write_family(module, from, problem, &family, request);
+  write_family(module, from, problem, &family, request, proof.cheapest);
   lp_plan_proof_write(module, lp_module_find_func(module, lp_stage_names[LP_STAGE_PREFILL]), &proof);
   erase_main(from);
   return status;
@@ -260,6 +283,7 @@ const lp_pass lp_pass_place = {
     .needs = LP_STATE_LOWERED,
     .makes = LP_STATE_PLACED,
     .breaks = LP_STATE_COUNT,
-    .options = "device cloud link scheduler objective cut node isl osl batch ttft tpot dtype-device dtype-cloud",
+    .options =
+        "device cloud link scheduler objective tolerance cut node isl osl batch ttft tpot dtype-device dtype-cloud",
     .run = run,
 };

@@ -38,6 +38,7 @@ static bool is_figure(const char *path) {
                                         "plan.",
                                         "baselines.",
                                         "faster.",
+                                        "cheapest.",
                                         "decrement",
                                         "sla.",
                                         "link.",

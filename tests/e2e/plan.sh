@@ -34,8 +34,16 @@ for scheduler in exact layer cloud-only; do
   held=$(sed -n '/^  "plan": {/,/^  }/p' "$work/report.json" | number /dev/stdin device_memory_bytes)
   awk -v held="${held:-none}" 'BEGIN { exit !(held + 0 <= 4 * 2 ^ 30 && held != "none") }' || fail "$scheduler puts $held bytes on a Nano"
 done
-# A saving of next to nothing is not kept quiet: a much faster plan stands beside it.
-plan "$work/model.onnx" "$work/report.txt" --device=jetson-orin --device-memory=100kB --cloud=a100 --link=wifi
+# Of plans that cost next to the same the faster one is taken, and the cheapest stands beside it.
+small="--device=jetson-orin --device-memory=100kB --cloud=a100 --link=wifi"
+# shellcheck disable=SC2086 # a list of options
+plan "$work/model.onnx" "$work/report.txt" $small
+grep -q '^  the cheapest ' "$work/report.txt" || fail 'the cheapest plan has no row'
+grep -q '^within the tolerance of 1 % it is faster: 0.* above the least cost' "$work/report.txt" ||
+  fail "it does not say what the plan costs more: $(tail -n 4 "$work/report.txt")"
+# Without a tolerance it warns of a saving of next to nothing, and shows a much faster plan.
+# shellcheck disable=SC2086 # a list of options
+plan "$work/model.onnx" "$work/report.txt" $small --tolerance=0
 grep -q '^warning: it saves only 0.* over cloud_only' "$work/report.txt" || fail "no faster plan is shown: $(tail -n 4 "$work/report.txt")"
 grep -q '^  a faster plan ' "$work/report.txt" || fail 'the faster plan has no row'
 wanted_status=3

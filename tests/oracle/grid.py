@@ -5,7 +5,7 @@
 Each case is a model, a pair of machines, a link, a number of sessions, a prompt length and an SLA. Models are shapes: their
 weights are absent. For each case without an SLA two plans are made first, the cheapest and the one of least latency. An SLA
 is a share of the way from the latter's TTFT and TPOT to the former's, on a logarithmic scale: 0.01 is the tightest, 0.8 the
-loosest; `none` sets none. TABLE.md gets a row for each case. Time is CPU time of the whole command on one thread: import,
+loosest; `none` sets none. The tolerance is 0, so plans are judged by their cost. TABLE.md gets a row for each case. Time is CPU time of the whole command on one thread: import,
 plan and report.
 
 `--every N` takes every Nth case. `--judge M` gives every Mth of those to plan_milp.py for S seconds. Exit status 1: the oracle
@@ -95,7 +95,7 @@ def plan(llmpart: str, model: Path, case: Case, report: Path, *options: str) -> 
     """Writes the report; returns CPU seconds. An infeasible plan exits with 3 and leaves a report as well."""
     device, cloud = case.pair.split()
     command = [llmpart, "compile", model, f"--device={device}", f"--cloud={cloud}", f"--link={case.link}", f"--isl={case.prompt}",
-               f"--sessions={case.sessions}", "--plan-only", f"--report={report}", *options]
+               f"--sessions={case.sessions}", "--tolerance=0", "--plan-only", f"--report={report}", *options]
     report.unlink(missing_ok=True)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     error = process.stderr.read().decode()

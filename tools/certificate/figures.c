@@ -221,6 +221,27 @@ static lp_status check_faster(certificate *c, const certificate_request *r, cons
   return check_share(r, "faster", &faster, "saving", its > 0 ? 1 - value / its : 0, diag);
 }
 
+/* Compares `cheapest`, the plan of the least objective that was found, and checks that the plan is within the tolerance
+ * of it and faster. `value` is the plan's objective. */
+static lp_status check_cheapest(certificate *c, const certificate_request *r, const lp_json *report,
+                                const lp_json *sides, double value, certificate_finding *out, lp_diag *diag) {
+  lp_json cheapest = lp_json_member(report, "cheapest"), other = lp_json_member(sides, "cheapest"),
+          at = lp_json_member(report, "tolerance");
+  double share = 0;
+  if (!lp_json_is_given(&cheapest)) return LP_OK;
+  LP_TRY(lp_json_number(&at, 0, INFINITY, &share, diag));
+  LP_TRY(check_other(c, r, "cheapest", &other, &cheapest, out, diag));
+  const totals t = certificate_add_up(c);
+  const double steps = r->osl > 1 ? r->osl - 1 : 0, ms = t.ms[0] + steps * t.ms[1];
+  if (t.value > value * (1 + 1e-11)) return differs(r, "cheapest", "objective", t.value, value, diag);
+  if (value > t.value * (1 + share) * (1 + 1e-11))
+    return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(r->file),
+                       "the plan comes to %.12g, more than the tolerance of %.6g above the cheapest, %.12g", value,
+                       share, t.value);
+  if (out->totals.ms[0] + steps * out->totals.ms[1] <= ms * (1 + 1e-11)) return LP_OK;
+  return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(r->file), "the plan is slower than the cheapest one");
+}
+
 /* Compares the saving over the cloud-only plan, which only a feasible plan has. */
 static lp_status check_decrement(const certificate_request *r, const lp_json *report, lp_diag *diag) {
   lp_json plan = lp_json_member(report, "plan"), all = lp_json_member(report, "baselines"),
@@ -244,5 +265,6 @@ lp_status certificate_figures_check(certificate *c, const certificate_request *r
     LP_TRY(check_other(c, r, entry.key, &other, &entry, out, diag));
   }
   if (plans.value) leave(c, out, "plans", NULL);
+  LP_TRY(check_cheapest(c, r, &report, &own, out->value, out, diag));
   return check_faster(c, r, &report, &own, out->value, out, diag);
 }

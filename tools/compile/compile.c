@@ -120,6 +120,8 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
       {"--cut", LP_OPTION_COUNT, &r->cut, "N", "put layers 0 to N-1 on the device; implies --scheduler=cut", 0},
       {"--objective", LP_OPTION_TEXT, &r->objective, "cost|latency|energy",
        "choose the objective of the plan (cost); a sum is allowed: cost+1e-6*latency (USD, ms, J)", 0},
+      {"--tolerance", LP_OPTION_SHARE, &r->tolerance, "SHARE",
+       "take the fastest plan among those that cost at most this much more than the cheapest (1%)", 0},
       {"--pin", LP_OPTION_TEXTS, &c->pins, "GLOB=SIDE", "keep operators on a side: 'layer.0.*=device'; repeatable", 0},
       {"--private", LP_OPTION_COUNT, &c->private_layers, "N", "keep embeddings and the first N layers on the device",
        0},
@@ -205,7 +207,8 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
 
 int lp_tool_compile(int argc, char **argv) {
   lp_compile compile = {.emit = "bundle", .opt_level = "3", .opset = 21, .private_layers = -1, .theta = 0.8};
-  compile.request = (lp_compile_request){.batch = 1, .cut = -1, .objective = "cost", .generation = true};
+  compile.request =
+      (lp_compile_request){.batch = 1, .cut = -1, .objective = "cost", .tolerance = 0.01, .generation = true};
   lp_tool_tidy_when_interrupted();
   int status = read_and_compile(&compile, argc, argv);
   lp_compile_release(&compile);

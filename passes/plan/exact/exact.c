@@ -10,6 +10,7 @@
 #include "base/side.h"
 #include "passes/plan/exact/branch.h"
 #include "passes/plan/exact/cut.h"
+#include "passes/plan/exact/solve.h"
 #include "passes/plan/pin.h"
 #include "passes/plan/schedulers.h"
 
@@ -41,6 +42,8 @@ typedef struct {
   lp_exact_prices *prices, *separate, *fastest; /* separate: prices for stages that share nothing */
   lp_side **side;                               /* the best so far */
   lp_plan_result result;
+  lp_exact_kept *kept; /* NULL: none */
+  bool again;          /* an earlier search has tried the seeds that are the same for all objectives */
   int seen;
   bool has_result, joint; /* joint: the stages share memory that can run out */
   lp_side *trial[LP_STAGE_COUNT];
@@ -59,6 +62,7 @@ static bool consider_trial(solver *s) {
     lp_exact_join(&s->x, (lp_stage)stage, s->trial[stage]);
   }
   lp_plan_evaluate(s->x.problem, s->x.request, s->trial, &result);
+  if (s->kept) (void)lp_exact_keep(s->kept, s->x.problem, s->trial, &result);
   if (s->has_result && lp_plan_compare(&result, &s->result, s->x.request) >= 0) return result.feasible;
   s->has_result = true;
   s->result = result;
@@ -350,11 +354,15 @@ static void dive(solver *s, lp_exact_chain *chain, const lp_exact_prices *couple
   }
 }
 
+static void try_blocks(solver *s) {
+  if (!s->again) consider_blocks(s);
+  lp_exact_blocks(&s->x, known_objective(s), see_blocks, s);
+}
+
 /* Searches the chain of segments; returns what it proves. */
 static double search_chain(solver *s, lp_exact_chain *chain, const lp_cut *cut, const lp_exact_duals *duals,
                            double lowest) {
-  consider_blocks(s);
-  lp_exact_blocks(&s->x, known_objective(s), see_blocks, s);
+  try_blocks(s);
   s->prices = lp_exact_prices_create(&s->x);
   s->prices->duals = *duals;
   lp_cut_divide(cut, s->prices);
@@ -419,7 +427,7 @@ static bool wants_chain(const solver *s, double bound) {
 }
 
 static void solve(solver *s, lp_plan_proof *proof) {
-  consider_cuts(s);
+  if (!s->again) consider_cuts(s);
   if (!has_room(&s->x) || is_done(s)) return;
   bool has_graph = has_graphs(s);
   s->fastest = lp_exact_prices_create(&s->x);
@@ -435,6 +443,7 @@ static void solve(solver *s, lp_plan_proof *proof) {
   lp_cut_create(&s->x, &cut);
   lp_cut_search_prices(&cut, &own.search);
   if (is_done(s)) return;
+  if (s->kept) try_blocks(s);
   bool complete = own.search.complete;
   double lowest = -INFINITY;
   lp_exact_chain *chain = NULL;
@@ -454,53 +463,19 @@ static void solve(solver *s, lp_plan_proof *proof) {
   prove(s, &cut, &own.search, complete || own.search.complete, proof);
 }
 
-/* Solves for one request, beginning with a placement that is known, if `seed` is not NULL. Returns whether a feasible
- * one was found, which `side` then holds. */
-static bool solve_request(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
-                          lp_side *const seed[LP_STAGE_COUNT], lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof,
-                          lp_arena *scratch) {
-  solver s = {.watch = {see}, .side = side};
-  lp_exact_build(problem, request, scratch, &s.x);
+bool lp_exact_solve(const lp_exact_task *task, lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch) {
+  const lp_plan_problem *problem = task->problem;
+  solver s = {.watch = {see}, .side = side, .kept = task->kept, .again = task->again};
+  lp_exact_build(problem, task->request, scratch, &s.x);
   s.joint = s.x.limit_bytes[LP_SIDE_DEVICE] > 0 || s.x.limit_bytes[LP_SIDE_CLOUD] > 0;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     s.trial[stage] = LP_NEW_ARRAY(scratch, lp_side, problem[stage].op_count);
     s.stage_side[stage] = LP_NEW_ARRAY(scratch, unsigned char, s.x.unit_count[stage]);
     s.mixed[stage] = LP_NEW_ARRAY(scratch, unsigned char, s.x.unit_count[stage]);
     s.stage_objective[stage] = INFINITY;
-    if (seed) memcpy(s.trial[stage], seed[stage], (size_t)problem[stage].op_count * sizeof **seed);
+    if (task->seed) memcpy(s.trial[stage], task->seed[stage], (size_t)problem[stage].op_count * sizeof **task->seed);
   }
-  if (seed) (void)consider_trial(&s);
+  if (task->seed) (void)consider_trial(&s);
   solve(&s, proof);
   return s.result.feasible;
 }
-
-/* Solves for another objective and then for the request's, beginning with that placement. Returns whether one was
- * found. */
-static bool solve_from(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
-                       const char *objective, lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch) {
-  lp_compile_request other = *request;
-  other.objective = objective;
-  lp_side *seed[LP_STAGE_COUNT];
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    seed[stage] = LP_NEW_ARRAY(scratch, lp_side, problem[stage].op_count);
-  if (!solve_request(problem, &other, NULL, seed, NULL, scratch)) return false;
-  (void)solve_request(problem, request, seed, side, proof, scratch);
-  return true;
-}
-
-/* If the limits are tight, the placements that meet them are far from the objective at which the searches aim. The
- * search then begins again from the fastest placement or, if memory is tight, from the cheapest. */
-static lp_status place(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
-                       lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
-  static const char *const others[] = {"latency", "cost"};
-  (void)diag;
-  if (solve_request(problem, request, NULL, side, proof, scratch) || request->feasible_suffices) return LP_OK;
-  for (size_t i = 0; i < LP_COUNT(others); i++)
-    if (!lp_streq(request->objective ? request->objective : "cost", others[i]) &&
-        solve_from(problem, request, others[i], side, proof, scratch))
-      break;
-  return LP_OK;
-}
-
-const lp_scheduler lp_scheduler_exact = {
-    .name = "exact", .summary = "the best of all placements, operator by operator, with a proof", .place = place};

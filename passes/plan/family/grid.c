@@ -56,6 +56,7 @@ static void make_points(lp_plan_grid *grid, int64_t context) {
     int32_t workload = i / links, link = i % links;
     point->request = *grid->request;
     point->request.near_suffices = true;
+    point->request.tolerance = 0;
     point->link = *grid->request->link;
     point->request.isl = (int64_t)axis[LP_FAMILY_PROMPT].knot[workload / axis[LP_FAMILY_GENERATED].count];
     point->request.osl = (int64_t)axis[LP_FAMILY_GENERATED].knot[workload % axis[LP_FAMILY_GENERATED].count];

@@ -166,6 +166,7 @@ static void put_others(const lp_report *report, const lp_exact *x, lp_json_write
     put_sides(x, report->baselines[i].name, &report->baselines[i], j);
   lp_json_put_end(j);
   if (report->faster.name) put_sides(x, "faster", &report->faster, j);
+  if (report->cheapest.name) put_sides(x, "cheapest", &report->cheapest, j);
 }
 
 static void put_whole(const lp_report *report, const lp_cut *cut, double bound, lp_json_writer *j) {

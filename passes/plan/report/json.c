@@ -143,6 +143,15 @@ static void put_faster(lp_json_writer *j, const lp_report *report) {
   lp_json_put_end(j);
 }
 
+/* Writes the plan of the least objective found, or null where the plan itself is that one. */
+static void put_cheapest(lp_json_writer *j, const lp_report *report) {
+  lp_json_put_number(j, "tolerance", report->request->tolerance);
+  if (report->cheapest.name)
+    put_result(j, "cheapest", &report->cheapest.result, NULL);
+  else
+    lp_json_put_null(j, "cheapest");
+}
+
 /* Writes the assumptions of the plan's time per token with early exits, or null. */
 static void put_exits(lp_json_writer *j, const lp_report *report) {
   const lp_exit_rates *rates = &report->request->exit_rates;
@@ -283,6 +292,7 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
     put_result(&j, report->baselines[i].name, &report->baselines[i].result, NULL);
   lp_json_put_end(&j);
   lp_json_put_number(&j, "decrement", report->decrement);
+  put_cheapest(&j, report);
   put_faster(&j, report);
   if (report->family.count > 1) put_plans(&j, report);
   if (report->table1) put_table1(&j, report);

@@ -89,6 +89,13 @@ static void evaluate_baselines(lp_report *report) {
   }
 }
 
+static void find_cheapest(lp_report *report) {
+  lp_report_baseline *best = &report->cheapest;
+  if (!lp_plan_cheapest_read(report->problem, best->side, report->arena)) return;
+  best->name = "cheapest";
+  lp_plan_evaluate(report->problem, report->request, best->side, &best->result);
+}
+
 /* Evaluates each plan of a family at the request's own sizes and link. */
 static lp_status evaluate_family(lp_report *report, lp_diag *diag) {
   lp_plan_family_read(report->module, report->arena, &report->family);
@@ -116,6 +123,7 @@ static lp_status gather(lp_report *report, lp_diag *diag) {
   report->proof = lp_plan_proof_read(report->module);
   LP_TRY(evaluate_family(report, diag));
   evaluate_baselines(report);
+  find_cheapest(report);
   lp_report_find_faster(report);
   if (!report->plan.feasible)
     report->fix_count = lp_plan_fixes(report->module, report->problem, report->scheduler, request, report->fixes,

@@ -1,5 +1,6 @@
 /* The report for people. */
 #include "base/units.h"
+#include "passes/plan/objective.h"
 #include "passes/plan/report/report.h"
 
 #include <math.h>
@@ -42,7 +43,7 @@ static void put_gap(const lp_report *report, lp_buf *out) {
   const lp_plan_proof *proof = &report->proof;
   const double proved = 100 * lp_plan_proved_gap(proof, &report->plan, report->request);
   if (!proof->known) return;
-  if (proof->complete)
+  if (proof->complete && !report->cheapest.name)
     lp_buf_puts(out, ", and no plan is better");
   else
     lp_buf_printf(out, ", gap %.2g %%", 100 * lp_plan_gap(proof, &report->plan, report->request));
@@ -168,6 +169,19 @@ static void put_plan_row(const char *name, const lp_plan_result *result, lp_buf 
                 result->feasible ? "yes" : lp_plan_limit_names[result->binding]);
 }
 
+/* Says what the plan costs more than the cheapest one, and the time that this saves. */
+static void put_tolerance(const lp_report *report, lp_buf *out) {
+  const lp_plan_result *plan = &report->plan, *best = &report->cheapest.result;
+  const lp_compile_request *request = report->request;
+  if (!report->cheapest.name) return;
+  double more = lp_plan_objective_value(plan, request) / lp_plan_objective_value(best, request) - 1;
+  lp_buf_printf(out,
+                "within the tolerance of %.3g %% it is faster: %.2g %% above the least %s, %.4g ms instead of %.4g ms "
+                "to the first token, %.4g ms instead of %.4g ms in all\n",
+                100 * request->tolerance, 100 * more, request->objective ? request->objective : "cost", plan->ttft_ms,
+                best->ttft_ms, plan->e2e_ms, best->e2e_ms);
+}
+
 static void put_warning(const lp_report *report, lp_buf *out) {
   const lp_plan_result *other = &report->faster.result;
   const double saving = lp_report_saving(report);
@@ -188,9 +202,11 @@ static void put_comparison(const lp_report *report, lp_buf *out) {
   put_plan_row("this plan", &report->plan, out);
   for (int32_t i = 0; i < report->baseline_count; i++)
     put_plan_row(report->baselines[i].name, &report->baselines[i].result, out);
+  if (report->cheapest.name) put_plan_row("the cheapest", &report->cheapest.result, out);
   if (report->faster.name) put_plan_row("a faster plan", &report->faster.result, out);
   if (report->plan.feasible && !isnan(report->decrement))
     lp_buf_printf(out, "this plan costs %.1f %% less than the cloud alone\n", 100 * report->decrement);
+  put_tolerance(report, out);
   put_warning(report, out);
 }
 

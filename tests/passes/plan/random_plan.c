@@ -1,6 +1,8 @@
 #include "tests/passes/plan/random_plan.h"
 #include "base/side.h"
+#include "passes/plan/objective.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 double random_plan_number(random_plan *plan) {
@@ -253,7 +255,18 @@ static bool fill(const lp_plan_problem *problem, const int32_t choice[], uint64_
   return true;
 }
 
-lp_plan_result random_plan_try_all(random_plan *plan) {
+static bool is_within(const lp_plan_result *result, const random_plan *plan, double most) {
+  return result->feasible && lp_plan_objective_value(result, &plan->request) <= most;
+}
+
+/* Tells whether a placement is wanted instead of the best one so far. An infinite `most` asks for the best one. */
+static bool is_better(const lp_plan_result *result, const lp_plan_result *best, const random_plan *plan, double most) {
+  if (isinf(most)) return lp_plan_compare(result, best, &plan->request) < 0;
+  if (!is_within(result, plan, most)) return false;
+  return !is_within(best, plan, most) || result->e2e_ms < best->e2e_ms;
+}
+
+static lp_plan_result try_all(random_plan *plan, double most) {
   lp_side *side[LP_STAGE_COUNT];
   int32_t choice[LP_STAGE_COUNT][16], count[LP_STAGE_COUNT];
   lp_plan_result best = {0};
@@ -267,9 +280,17 @@ lp_plan_result random_plan_try_all(random_plan *plan) {
     if (!fill(&plan->problem[0], choice[0], bits, side[0])) continue;
     if (!fill(&plan->problem[1], choice[1], bits >> count[0], side[1])) continue;
     lp_plan_evaluate(plan->problem, &plan->request, side, &result);
-    if (any && lp_plan_compare(&result, &best, &plan->request) >= 0) continue;
+    if (any && !is_better(&result, &best, plan, most)) continue;
     any = true;
     best = result;
   }
   return best;
+}
+
+lp_plan_result random_plan_try_all(random_plan *plan) {
+  return try_all(plan, INFINITY);
+}
+
+lp_plan_result random_plan_try_fastest(random_plan *plan, double most) {
+  return try_all(plan, most);
 }

@@ -22,5 +22,7 @@ double random_plan_number(random_plan *plan); /* [0, 1) */
 
 /* The best of all placements, each evaluated by lp_plan_evaluate. */
 lp_plan_result random_plan_try_all(random_plan *plan);
+/* The feasible placement of least latency with an objective of at most `most`, of all placements. */
+lp_plan_result random_plan_try_fastest(random_plan *plan, double most);
 
 #endif
