@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "runtime/link/socket.h"
 
-enum { RECORD = SSL3_RT_MAX_PLAIN_LENGTH, PARTS = 3, MOST_DRAINED = 64, LAST_READS = 8 };
+enum { RECORD = SSL3_RT_MAX_PLAIN_LENGTH, PARTS = 3, MOST_DRAINED = 64, LAST_READS = 8, FIRST_ROOM = 1 << 20 };
 static const size_t most_queued = (size_t)1 << 32;
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
@@ -189,6 +189,21 @@ static bool fill(lp_conn *conn, uint8_t *target, size_t wanted) {
   return conn->have == wanted;
 }
 
+/* Gives a frame its first memory, or twice as much. The peer announces the size, so the memory follows the bytes that
+ * come. */
+static bool grow(lp_conn *conn) {
+  size_t room = conn->room ? 2 * conn->room : FIRST_ROOM;
+  if (room > conn->size) room = conn->size;
+  uint8_t *frame = realloc(conn->frame, room);
+  if (frame) {
+    conn->frame = frame;
+    conn->room = room;
+  } else {
+    (void)fail(conn, "no memory for its frame");
+  }
+  return frame != NULL;
+}
+
 static lp_conn_progress use_ahead(lp_conn *conn) {
   while (!conn->frame) {
     if (!fill(conn, conn->length, LP_FRAME_LENGTH)) return LP_CONN_MORE;
@@ -200,12 +215,14 @@ static lp_conn_progress use_ahead(lp_conn *conn) {
     conn->size = (size_t)length;
     conn->asked |= length == 0;
     if (length == 0) continue;
-    conn->frame = malloc(conn->size); /* the peer gives the size */
-    if (conn->frame) break;
-    (void)fail(conn, "no memory for its frame");
-    return LP_CONN_BROKEN;
+    conn->room = 0;
+    if (!grow(conn)) return LP_CONN_BROKEN;
   }
-  return fill(conn, conn->frame, conn->size) ? LP_CONN_FRAME : LP_CONN_MORE;
+  while (fill(conn, conn->frame, conn->room)) {
+    if (conn->room == conn->size) return LP_CONN_FRAME;
+    if (!grow(conn)) return LP_CONN_BROKEN;
+  }
+  return LP_CONN_MORE;
 }
 
 lp_conn_progress lp_conn_read(lp_conn *conn, bool socket) {
@@ -215,7 +232,7 @@ lp_conn_progress lp_conn_read(lp_conn *conn, bool socket) {
     if (conn->broken) return LP_CONN_BROKEN;
     if (!socket && !(conn->tls && SSL_has_pending(conn->tls))) return LP_CONN_MORE;
     bool into_place = conn->frame != NULL;
-    ssize_t got = into_place ? read_some(conn, conn->frame + conn->have, conn->size - conn->have)
+    ssize_t got = into_place ? read_some(conn, conn->frame + conn->have, conn->room - conn->have)
                              : read_some(conn, conn->ahead, LP_READ_AHEAD);
     if (got <= 0) return got < 0 ? LP_CONN_BROKEN : LP_CONN_MORE;
     conn->have += into_place ? (size_t)got : 0;

@@ -24,6 +24,7 @@ typedef struct {
   uint64_t most;     /* the longest frame that is accepted */
   uint8_t *frame;    /* being filled, or whole */
   size_t size, have; /* `have`: bytes of the length that have come while `frame` is NULL, then bytes of the frame */
+  size_t room;       /* bytes that `frame` has memory for */
   bool asked;        /* a sign of life came; the code that reads the flag clears it */
   size_t begin, end; /* of the bytes in `ahead` */
   uint8_t length[LP_FRAME_LENGTH], ahead[LP_READ_AHEAD];

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/side.h"
+#include "runtime/link/conn.h"
 #include "runtime/link/link.h"
 #include "runtime/link/security.h"
 #include "runtime/link/socket.h"
@@ -242,6 +243,35 @@ LP_LOOP_TEST(large_frames, 0, WAYS) {
   free(got);
   free(data);
   close_both(&made);
+}
+
+/* A peer that announces 3 GiB gets memory only for the bytes that it sends. */
+LP_TEST(memory_follows_bytes) {
+  static const uint8_t length[LP_FRAME_LENGTH] = {0, 0, 0, 192};
+  uint8_t *piece = lp_alloc(1 << 20);
+  memset(piece, 7, 1 << 20);
+  int ends[2];
+  lp_conn conn;
+  ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+  ck_assert(lp_conn_open(&conn, ends[0], NULL, true));
+  conn.most = UINT64_C(1) << 32;
+  ck_assert_int_eq(send(ends[1], length, sizeof length, 0), sizeof length);
+  ck_assert_int_eq(lp_conn_read(&conn, true), LP_CONN_MORE);
+  ck_assert_uint_eq(conn.size, 3u << 30);
+  ck_assert_uint_le(conn.room, 1 << 20);
+  for (size_t sent = 0; sent < 5u << 20;) {
+    ssize_t some = send(ends[1], piece, 1 << 20, 0);
+    if (some > 0) sent += (size_t)some;
+    ck_assert_int_eq(lp_conn_read(&conn, true), LP_CONN_MORE);
+    ck_assert_uint_gt(conn.room, conn.have);
+    ck_assert_uint_le(conn.room, 2 * conn.have + (1 << 20));
+  }
+  for (size_t i = 0; i < conn.have; i++)
+    ck_assert_uint_eq(conn.frame[i], 7);
+  lp_conn_close(&conn, "end");
+  lp_conn_release(&conn);
+  close(ends[1]);
+  free(piece);
 }
 
 /* ---- handshakes of TLS ------------------------------------------------------------------------------------------- */
