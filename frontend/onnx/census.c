@@ -26,7 +26,8 @@ static void add_node(census *c, const Onnx__NodeProto *node) {
     entry->opset = lp_domain_opset(c->im, domain);
     entry->is_function = lp_function_find(c->im, node) != NULL;
     entry->is_known = lp_kind_find(c->im, node, &entry->kind);
-    entry->is_built = !domain[0] && (lp_streq(name, "If") || lp_streq(name, "Loop") || lp_streq(name, "Einsum"));
+    entry->is_built = !domain[0] && (lp_streq(name, "If") || lp_streq(name, "Loop") || lp_streq(name, "Einsum") ||
+                                     lp_is_sequence_operator(name));
     lp_map_put(c->index, key, entry);
     lp_vec_push(&c->list, entry);
   }

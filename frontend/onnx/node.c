@@ -31,6 +31,8 @@ static lp_status find_operands(lp_importer *im, const lp_scope *scope, const Onn
     const lp_scope *at = scope;
     while (at && !lp_map_has(at->values, name))
       at = at->parent;
+    if (!at && lp_scope_find_list(scope, name))
+      return lp_error(im->diag, loc, "input '%s' is a sequence, a tensor is wanted", name);
     if (!at) return lp_error(im->diag, loc, "input '%s' is made by no node, initializer or graph input", name);
   }
   form->in_count = (int32_t)node->n_input;
@@ -139,6 +141,8 @@ static lp_status import_node(lp_importer *im, lp_scope *scope, const Onnx__NodeP
     return lp_import_einsum(im, scope, node, call, loc);
   if (!lp_node_domain(node)[0] && lp_streq(node->op_type, "If")) return lp_import_if(im, scope, node, call, loc);
   if (!lp_node_domain(node)[0] && lp_streq(node->op_type, "Loop")) return lp_import_loop(im, scope, node, call, loc);
+  if (!lp_node_domain(node)[0] && lp_is_sequence_operator(lp_text(node->op_type)))
+    return lp_import_sequence(im, scope, node, call, loc);
   return import_operator(im, scope, node, call, loc);
 }
 

@@ -55,6 +55,12 @@ LP_MUST_USE lp_status lp_import_choice(lp_importer *im, lp_loc loc, lp_value *co
 /* Imports a Loop by unrolling it; refuses one without a bound on its trips that is known at compile time. */
 LP_MUST_USE lp_status lp_import_loop(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node, const lp_call *call,
                                      lp_loc loc);
+/* Tells whether the standard's operator of this name makes or reads a sequence of tensors. */
+bool lp_is_sequence_operator(const char *name);
+/* Imports such an operator: a sequence is a list of values, and refused unless its length and the indices into it are
+ * constants. */
+LP_MUST_USE lp_status lp_import_sequence(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node,
+                                         const lp_call *call, lp_loc loc);
 /* Imports an Einsum as other operators. */
 LP_MUST_USE lp_status lp_import_einsum(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node,
                                        const lp_call *call, lp_loc loc);

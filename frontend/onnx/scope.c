@@ -6,9 +6,11 @@
 #include "frontend/onnx/tensor.h"
 
 lp_scope lp_scope_open(lp_importer *im, const lp_scope *parent) {
-  lp_scope scope = {.parent = parent, .values = lp_map_create(), .initializers = lp_map_create()};
+  lp_scope scope = {
+      .parent = parent, .values = lp_map_create(), .initializers = lp_map_create(), .lists = lp_map_create()};
   lp_vec_push(&im->maps, scope.values);
   lp_vec_push(&im->maps, scope.initializers);
+  lp_vec_push(&im->maps, scope.lists);
   return scope;
 }
 
@@ -29,8 +31,14 @@ lp_status lp_scope_find(lp_importer *im, const lp_scope *scope, const char *name
   return LP_OK;
 }
 
+const lp_list *lp_scope_find_list(const lp_scope *scope, const char *name) {
+  for (; scope; scope = scope->parent)
+    if (lp_map_has(scope->lists, name)) return lp_map_get(scope->lists, name);
+  return NULL;
+}
+
 lp_status lp_scope_define(lp_importer *im, lp_scope *scope, const char *name, lp_value *value, lp_loc loc) {
-  if (lp_map_has(scope->values, name) || lp_map_has(scope->initializers, name))
+  if (lp_map_has(scope->values, name) || lp_map_has(scope->initializers, name) || lp_map_has(scope->lists, name))
     return lp_error(im->diag, loc, "value '%s' is defined twice", name);
   lp_map_put(scope->values, name, value);
   if (value && !value->name) value->name = lp_arena_strdup(im->module->arena, name);
@@ -64,7 +72,10 @@ lp_status lp_scope_add_initializers(lp_importer *im, lp_scope *scope, const Onnx
 
 lp_status lp_scope_result(lp_importer *im, const lp_scope *body, const char *name, lp_loc loc, lp_value **out) {
   LP_TRY(lp_scope_find(im, body, name, out));
-  return *out ? LP_OK : lp_error(im->diag, loc, "output '%s' is made by no node", name);
+  if (*out) return LP_OK;
+  if (lp_scope_find_list(body, name))
+    return lp_error(im->diag, loc, "output '%s' is a sequence, which is not supported as a result", name);
+  return lp_error(im->diag, loc, "output '%s' is made by no node", name);
 }
 
 lp_status lp_import_enter(lp_importer *im, lp_loc loc) {

@@ -174,9 +174,28 @@ def fused(out, rng):
           [value("y")], {"v": v})
 
 
+def sequences(out, rng):
+    """Sequences of constant lengths, as older exporters write torch.split: pieces taken at constant indices."""
+    x = rng.standard_normal((2, 7)).astype(np.float32)
+    taken = lambda index, result: node("SequenceAt", f"parts {index}", result)
+    last, sizes, second = np.int64(-1), np.array([3, 4]), np.int64(1)
+    write(out, "sequence_of_size", [node("SplitToSequence", "x each", "parts", axis=1), taken("last", "a"), taken("second", "b"),
+                                    node("Concat", "b a", "y", axis=1)], {"x": x}, [value("y")],
+          {"each": np.int64(3), "last": last, "second": second})
+    write(out, "sequence_of_sizes", [node("SplitToSequence", "x sizes", "parts", axis=-1), taken("last", "y")], {"x": x}, [value("y")],
+          {"sizes": sizes, "last": last})
+    write(out, "sequence_without_axis", [node("SplitToSequence", "x", "parts", axis=0, keepdims=0), taken("second", "y")], {"x": x},
+          [value("y")], {"second": second})
+    write(out, "sequence_joined", [node("SequenceConstruct", "x x", "both"), node("ConcatFromSequence", "both", "y", axis=1, new_axis=1)],
+          {"x": x}, [value("y")])
+    write(out, "sequence_length", [node("SplitToSequence", "x each", "parts", axis=1), node("SequenceLength", "parts", "n"),
+                                   node("ConcatFromSequence", "parts", "all", axis=1), node("Cast", "n", "f", to=F32),
+                                   node("Mul", "all f", "y")], {"x": x}, [value("y")], {"each": np.int64(2)})
+
+
 def main():
     out, rng = pathlib.Path(sys.argv[1]), np.random.default_rng(5)
-    for make in (branches, loops, scatters, picks, halves, fused):
+    for make in (branches, loops, scatters, picks, halves, fused, sequences):
         make(out, rng)
 
 

@@ -427,3 +427,33 @@ LP_TEST(refuses_expansion) {
   }
   refuse(model, "more than 300000 operators once functions are inlined");
 }
+
+/* ---- sequences ---- */
+
+/* y of a sequence of x's rows, f32[2,n], and `at`, an i64 scalar. */
+static lp_buf with_sequence(lp_buf last, int64_t axis, int64_t at) {
+  lp_buf graph = {0}, split = onnx_named("s", "SplitToSequence", "x", "rows");
+  onnx_attr_i(&split, "axis", axis);
+  onnx_input(&graph, "x", ONNX_F32, "2 n");
+  onnx_input(&graph, "given", ONNX_I64, "1");
+  onnx_initializer(&graph, onnx_tensor("at", ONNX_I64, "", &at, sizeof at));
+  onnx_add(&graph, split);
+  onnx_add(&graph, last);
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  return onnx_model(&graph, 17);
+}
+
+LP_TEST(refuses_sequences) {
+  refuse(with_sequence(onnx_named("a", "SequenceAt", "rows at", "y"), 1, 0),
+         "node 's' (SplitToSequence): error: the length of the sequence is not constant");
+  refuse(with_sequence(onnx_named("a", "SequenceAt", "rows at", "y"), 2, 0), "axis 2 of a tensor of rank 2");
+  refuse(with_sequence(onnx_named("a", "SequenceAt", "rows at", "y"), 0, 2), "index 2 into a sequence of 2");
+  refuse(with_sequence(onnx_named("a", "SequenceAt", "rows at", "y"), 0, -3), "index -3 into a sequence of 2");
+  refuse(with_sequence(onnx_named("a", "SequenceAt", "rows given", "y"), 0, 0),
+         "node 'a' (SequenceAt): error: the index into the sequence is not constant");
+  refuse(with_sequence(onnx_named("a", "SequenceAt", "x at", "y"), 0, 0),
+         "input 'x' is no sequence of constant length that SplitToSequence or SequenceConstruct makes");
+  refuse(with_sequence(onnx_named("a", "Relu", "rows", "y"), 0, 0), "input 'rows' is a sequence, a tensor is wanted");
+  refuse(with_sequence(onnx_named("a", "SequenceConstruct", "x rows", "y"), 0, 0),
+         "input 'rows' is no tensor that a node, an initializer or an input makes");
+}
