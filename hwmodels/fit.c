@@ -450,6 +450,7 @@ lp_status lp_hw_fit(lp_machine *machine, const lp_hw_samples *samples, const lp_
   enum { MOST_FAMILIES = (LP_HW_OP_COUNT + 1) * LP_DTYPE_COUNT };
   fit->family = LP_NEW_ARRAY(machine->arena, lp_fit_family, MOST_FAMILIES);
   fit->source = options->source ? lp_arena_strdup(machine->arena, options->source) : NULL;
+  fit->kernels = options->kernels ? lp_arena_strdup(machine->arena, options->kernels) : NULL;
   list_families(fit, &good, options->single_curve);
   const lp_hw_sample **of = lp_alloc(good.count * sizeof *of);
   for (int32_t i = 0; i < fit->count; i++) {

@@ -177,9 +177,10 @@ static lp_status read_family(lp_yaml *yaml, const lp_yaml_node *node, lp_fit_fam
 
 static lp_status read_fit_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
                                 void *user) {
-  static const char *const keys[] = {"source", "families"};
+  static const char *const keys[] = {"source", "kernels", "families"};
   struct lp_hw_fit *fit = user;
   if (lp_streq(name, "source")) return lp_yaml_text(yaml, value, name, &fit->source);
+  if (lp_streq(name, "kernels")) return lp_yaml_text(yaml, value, name, &fit->kernels);
   if (!lp_streq(name, "families")) return lp_yaml_unknown_key(yaml, key, name, keys, LP_COUNT(keys));
   LP_TRY(lp_yaml_list(yaml, value, name, &fit->count));
   fit->family = LP_NEW_ARRAY(yaml->arena, lp_fit_family, fit->count);
@@ -240,6 +241,7 @@ void lp_fit_print(const struct lp_hw_fit *fit, lp_buf *out) {
     lp_yaml_print_quoted(fit->source, out);
     lp_buf_puts(out, "\n");
   }
+  if (fit->kernels) lp_buf_printf(out, "  kernels: %s\n", fit->kernels);
   lp_buf_puts(out, "  families:\n");
   for (int32_t i = 0; i < fit->count; i++) {
     const lp_fit_family *family = &fit->family[i];

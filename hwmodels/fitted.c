@@ -45,6 +45,15 @@ static double dtype_ratio(const lp_machine *machine, const lp_fit_family *family
   return family->op == LP_HW_ANY ? 1 : lp_hw_peak(machine, dtype) / lp_hw_peak(machine, family->dtype);
 }
 
+const char *lp_hw_measured_source(const lp_machine *machine) {
+  if (machine->predictor != &lp_hw_fitted) return NULL;
+  return machine->fit->source ? machine->fit->source : "";
+}
+
+const char *lp_hw_measured_kernels(const lp_machine *machine) {
+  return machine->predictor == &lp_hw_fitted ? machine->fit->kernels : NULL;
+}
+
 bool lp_hw_has_measured(const lp_machine *machine, lp_hw_op op) {
   for (int32_t i = 0; machine->predictor == &lp_hw_fitted && i < machine->fit->count; i++)
     if (machine->fit->family[i].op == op) return true;

@@ -159,6 +159,10 @@ const char *lp_hw_op_name(lp_hw_op op); /* "gated_act" */
 LP_MUST_USE lp_status lp_hw_op_parse(const char *text, lp_hw_op *op, lp_diag *diag, lp_loc loc);
 /* Tells whether the machine has measurements of `op`. */
 bool lp_hw_has_measured(const lp_machine *machine, lp_hw_op op);
+/* The source of the machine's measurements; NULL: it has none. */
+const char *lp_hw_measured_source(const lp_machine *machine);
+/* The backend of llmpart ("cpu") with the kernels that were measured; NULL: those of another library. */
+const char *lp_hw_measured_kernels(const lp_machine *machine);
 /* The name under which measurements list operators of this kind; LP_HW_ANY: none. */
 lp_hw_op lp_hw_op_of(lp_kind kind);
 /* Fills kind, flops and bytes from the given sizes and dtype. FLOPs of attention: causal pairs, 4 d each. */
@@ -189,9 +193,10 @@ LP_MUST_USE lp_status lp_hw_samples_read(const char *path, lp_hw_samples *out, l
 void lp_hw_samples_print(const lp_hw_samples *samples, lp_buf *out);
 
 typedef struct {
-  int32_t knots;      /* the most knots of a curve */
-  bool single_curve;  /* P1's design, for comparison: one curve of utilisation over intensity for all operators */
-  const char *source; /* the source of the measurements */
+  int32_t knots;       /* the most knots of a curve */
+  bool single_curve;   /* P1's design, for comparison: one curve of utilisation over intensity for all operators */
+  const char *source;  /* the source of the measurements */
+  const char *kernels; /* the backend of llmpart with the kernels that were measured; NULL: another library's */
 } lp_hw_fit_options;
 
 typedef struct {

@@ -125,6 +125,7 @@ typedef struct {
 
 typedef struct lp_hw_fit {
   const char *source;
+  const char *kernels; /* the backend of llmpart with the kernels that were measured; NULL: another library's */
   int32_t count;
   lp_fit_family *family;
 } lp_hw_fit_data;

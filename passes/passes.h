@@ -83,8 +83,12 @@ typedef struct lp_compile_request {
   /* Weight dtype; NULL: as in the file. Only lp_plan_choose_types accepts LP_DTYPE_AUTO. */
   const char *dtype_device, *dtype_cloud;
   bool chose_dtype_device, chose_dtype_cloud; /* lp_plan_choose_types chose the dtype */
-  const char *kv_dtype;                       /* of KV caches: f32 f16 bf16; NULL: f32 */
-  const int64_t *exits;                       /* layers that keep their exit heads */
+  /* The code of each side, for reports: "cuda sm_53"; NULL: unknown. It may be for another processor than the one that
+   * the machine's figures describe. */
+  const char *code[LP_SIDE_COUNT];
+  bool code_is_other[LP_SIDE_COUNT];
+  const char *kv_dtype; /* of KV caches: f32 f16 bf16; NULL: f32 */
+  const int64_t *exits; /* layers that keep their exit heads */
   int32_t exit_count;
   lp_exit_rates exit_rates;
   bool generation; /* bind the generation protocol and give the model KV caches; false: keep the graph's own inputs */

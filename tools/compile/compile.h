@@ -16,7 +16,8 @@ typedef struct {
   const char *march, *march_side[LP_SIDE_COUNT], *backend[LP_SIDE_COUNT];
   const char *fallback; /* "cpu": halves for GPUs also get code for their machine's processor; NULL: no */
   bool plan_only, table1, locations, profile, check;
-  bool says_lengths;     /* --isl or --osl was given */
+  char code[LP_SIDE_COUNT][96]; /* the texts of request.code */
+  bool says_lengths;            /* --isl or --osl was given */
   char *gguf_companions; /* a temporary folder with the tokenizer and settings of a GGUF file, owned; NULL: none */
   lp_texts reports, bind, pins, adapters;
   const lp_import_options *import; /* of the model, which --check imports again */
@@ -61,6 +62,8 @@ typedef struct {
 /* Sets the target of the side's machine, unless options say otherwise (target.c). Reports a --march-SIDE for which the
  * half's backend cannot emit code. */
 LP_MUST_USE lp_status lp_compile_target(const lp_compile *compile, lp_side side, lp_half_target *out, lp_diag *diag);
+/* Describes the half's code for the report, as request.code and request.code_is_other. */
+void lp_compile_describe_target(lp_compile *compile, lp_side side, const lp_half_target *half);
 /* The value that a backend takes for the `march` of the side's code. */
 const char *lp_compile_march(const lp_compile *compile, lp_side side, const char *backend);
 /* The operating system of the side's machine; NULL when it is unknown, or when options name another processor. */

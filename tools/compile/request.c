@@ -103,13 +103,14 @@ static lp_status choose_cut(lp_compile *compile, lp_diag *diag) {
 }
 
 /* The machines limit what a bundle and its report are made of. The other outputs depend on --emit, too. */
-static lp_status check_targets(const lp_compile *compile, lp_diag *diag) {
+static lp_status check_targets(lp_compile *compile, lp_diag *diag) {
   const bool bundle = lp_streq(compile->emit, "bundle") || lp_streq(compile->emit, "report");
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     lp_half_target half;
     LP_TRY(lp_compile_target(compile, (lp_side)i, &half, diag));
-    if (bundle && (i == LP_SIDE_DEVICE || compile->cloud))
-      LP_TRY(lp_compile_check_dtype(compile, (lp_side)i, &half, diag));
+    if (!bundle || (i == LP_SIDE_CLOUD && !compile->cloud)) continue;
+    LP_TRY(lp_compile_check_dtype(compile, (lp_side)i, &half, diag));
+    lp_compile_describe_target(compile, (lp_side)i, &half);
   }
   return LP_OK;
 }

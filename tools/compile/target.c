@@ -4,6 +4,7 @@
 #include "backend/backend.h"
 #include "ir/ir.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,6 +62,15 @@ static bool is_described(const lp_machine *machine, const lp_half_target *half) 
   if (machine->kind == LP_MACHINE_CPU) return lp_streq(half->backend, "cpu") && lp_streq(half->march, target->cpu);
   if (!lp_streq(half->backend, target->gpu_interface)) return false;
   return lp_streq(half->backend, "opencl") || lp_streq(half->march, target->gpu);
+}
+
+void lp_compile_describe_target(lp_compile *compile, lp_side side, const lp_half_target *half) {
+  const lp_machine *machine = machine_of(compile, side);
+  const bool opencl = lp_streq(half->backend, "opencl");
+  (void)snprintf(compile->code[side], sizeof compile->code[side], "%s%s%.80s", half->backend, opencl ? "" : " ",
+                 opencl ? "" : half->march);
+  compile->request.code[side] = compile->code[side];
+  compile->request.code_is_other[side] = machine->target.cpu && !is_described(machine, half);
 }
 
 void lp_compile_note_target(const lp_compile *compile, lp_side side, const lp_half_target *half, lp_diag *diag) {

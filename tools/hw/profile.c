@@ -118,7 +118,8 @@ static void raise_figures(profiler *p) {
 }
 
 static lp_status fit_and_keep(profiler *p) {
-  lp_hw_fit_options options = {.knots = (int32_t)p->flags->knots, .source = "llmpart hw profile, on this machine"};
+  lp_hw_fit_options options = {
+      .knots = (int32_t)p->flags->knots, .source = "llmpart hw profile, on this machine", .kernels = "cpu"};
   lp_hw_fit_result result;
   raise_figures(p);
   LP_TRY(lp_hw_fit(p->host, &p->samples, &options, &result, p->diag));

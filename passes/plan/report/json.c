@@ -43,6 +43,25 @@ static void put_machine(lp_json_writer *j, const char *role, const lp_machine *m
   lp_json_put_number(j, "memory_limit_bytes", memory_limit > 0 ? memory_limit : NAN);
   lp_json_put_text(j, "weight_dtype", dtype ? dtype : "model");
   lp_json_put_bool(j, "weight_dtype_chosen", chosen);
+}
+
+/* The origin of a side's times, and the code that is emitted for it. */
+static void put_origin(lp_json_writer *j, const lp_report *report, lp_side side) {
+  const lp_compile_request *request = report->request;
+  const lp_machine *machine = side == LP_SIDE_DEVICE ? request->device : request->cloud;
+  if (!machine) return;
+  const char *source = lp_hw_measured_source(machine), *kernels = lp_hw_measured_kernels(machine);
+  lp_json_put_object(j, "times");
+  lp_json_put_number(j, "measured_share", source ? lp_report_measured_share(report, side) : 0);
+  if (source) {
+    lp_json_put_text(j, "source", source);
+    lp_json_put_text(j, "kernels", kernels ? kernels : "another library");
+  }
+  lp_json_put_end(j);
+  if (request->code[side]) {
+    lp_json_put_text(j, "code", request->code[side]);
+    lp_json_put_bool(j, "code_is_described", !request->code_is_other[side]);
+  }
   lp_json_put_end(j);
 }
 
@@ -276,8 +295,10 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   put_model(&j, report);
   put_machine(&j, lp_side_name(LP_SIDE_DEVICE), request->device, lp_plan_memory_limit(request, LP_SIDE_DEVICE),
               request->dtype_device, request->chose_dtype_device);
+  put_origin(&j, report, LP_SIDE_DEVICE);
   put_machine(&j, lp_side_name(LP_SIDE_CLOUD), request->cloud, lp_plan_memory_limit(request, LP_SIDE_CLOUD),
               request->dtype_cloud, request->chose_dtype_cloud);
+  put_origin(&j, report, LP_SIDE_CLOUD);
   put_link(&j, request->link);
   put_request(&j, request);
   lp_json_put_text(&j, "scheduler", report->scheduler);

@@ -1,4 +1,4 @@
-/* Summarises the placement: runs of layers with equal placements of their operators. */
+/* Summarises the placement: runs of layers with equal placements of their operators, and shares of a side. */
 #include "base/side.h"
 #include "passes/plan/report/report.h"
 
@@ -93,4 +93,18 @@ const char *lp_report_range_name(const lp_report *report, const lp_report_range 
   else
     (void)snprintf(out, 48, "layers %" PRId32 "-%" PRId32, range->first, range->last);
   return out;
+}
+
+double lp_report_measured_share(const lp_report *report, lp_side side) {
+  const lp_compile_request *request = report->request;
+  const lp_machine *machine = side == LP_SIDE_DEVICE ? request->device : request->cloud;
+  double measured = 0, all = 0;
+  for (int32_t i = 0; i < report->operator_count; i++) {
+    const lp_report_operator *at = &report->operators[i];
+    if (at->side != side) continue;
+    double ms = at->op->ms[side] * (at->stage == LP_STAGE_DECODE ? (double)request->osl : 1);
+    all += ms;
+    if (lp_hw_has_measured(machine, lp_hw_op_of(at->op->op->kind))) measured += ms;
+  }
+  return measured / all;
 }

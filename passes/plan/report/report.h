@@ -54,6 +54,10 @@ typedef struct {
   int32_t operator_count;
 } lp_report;
 
+/* The share of a side's time in the request that comes from measured operators; the rest is the roofline's. NaN: the
+ * side computes nothing. */
+double lp_report_measured_share(const lp_report *report, lp_side side);
+
 /* One row of P1's Table I at the workload. */
 typedef struct {
   const char *name, *stage;

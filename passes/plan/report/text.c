@@ -26,6 +26,23 @@ static void put_machine(const char *role, const lp_machine *machine, lp_buf *out
   lp_buf_puts(out, "\n");
 }
 
+/* The origin of a side's times, and the code that is emitted for it. */
+static void put_origin(const lp_report *report, lp_side side, lp_buf *out) {
+  const lp_compile_request *request = report->request;
+  const lp_machine *machine = side == LP_SIDE_DEVICE ? request->device : request->cloud;
+  if (!machine) return;
+  const char *source = lp_hw_measured_source(machine);
+  double share = source ? lp_report_measured_share(report, side) : 0;
+  lp_buf_printf(out, "%-12stimes: ", "");
+  if (share > 0)
+    lp_buf_printf(out, "%.3g %% from measured operators of %s, else ", 100 * share,
+                  lp_hw_measured_kernels(machine) ? "llmpart's kernels" : "another library's kernels");
+  lp_buf_puts(out, "the roofline");
+  if (request->code[side]) lp_buf_printf(out, "; code: %s", request->code[side]);
+  if (request->code_is_other[side]) lp_buf_puts(out, ", another processor than that of the figures");
+  lp_buf_puts(out, "\n");
+}
+
 static void put_bound(const char *name, double ms, lp_buf *out) {
   if (ms > 0)
     lp_buf_printf(out, "%s %.4g ms", name, ms);
@@ -72,7 +89,9 @@ static void put_head(const lp_report *report, lp_buf *out) {
                 format_count((double)report->params, count), report->problem[0].layer_count,
                 lp_format_bytes(report->weight_bytes, bytes));
   put_machine(lp_side_name(LP_SIDE_DEVICE), request->device, out);
+  put_origin(report, LP_SIDE_DEVICE, out);
   put_machine(lp_side_name(LP_SIDE_CLOUD), request->cloud, out);
+  put_origin(report, LP_SIDE_CLOUD, out);
   if (request->link)
     lp_buf_printf(out, "%-12s%s%srtt %.4g ms, up %s, down %s\n", "link", link_name(request->link),
                   link_name(request->link)[0] ? ": " : "", request->link->figure[LP_LINK_RTT],
