@@ -1,11 +1,12 @@
 # Compares every ONNX model of the project with the interpreter of its graph, with ONNX Runtime, and with the test data
 # in its folder: the results are equal, or refused for the reason that against.txt names. Models of ../shared/models are
-# included if they exist. ONNX Runtime is PyPI's package for $LLMPART_PYTHON or python3.
+# included if they exist. ONNX Runtime is PyPI's package for $LLMPART_PYTHON, $LP_PYTHON or python3.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 shared=${LP_SHARED_MODELS:-$LP_SOURCE/../shared/models}
 table=$LP_SOURCE/tests/e2e/against.txt
 small=$LP_SOURCE/tests/conformance/decoders/attention.onnx
-python=${LLMPART_PYTHON:-python3}
+export LLMPART_PYTHON="${LLMPART_PYTHON:-${LP_PYTHON:-python3}}"
+python=$LLMPART_PYTHON
 
 file_of() { # file_of MODEL: its path
   case $1 in
