@@ -247,17 +247,47 @@ typedef enum {
   LP_LINK_FIGURE_COUNT
 } lp_link_figure;
 
+/* One state of a link, as it was measured or simulated. */
+typedef struct {
+  double rtt_ms, up_bps, down_bps; /* a bandwidth of 0: nothing passes */
+} lp_link_state;
+
 typedef struct lp_link {
   lp_arena *arena;
   const char *name, *title;
   double figure[LP_LINK_FIGURE_COUNT];
   const char *source[LP_LINK_FIGURE_COUNT];
+  /* The distribution of a link that varies: states of equal probability, in the arena. `figure` is then the state for
+   * which plans are made: a share `quantile` of the states is at least as good. 0 states: a link that does not vary. */
+  const lp_link_state *state;
+  int32_t state_count;
+  double quantile;
 } lp_link;
 
 /* `text` is a name or a path, followed by changed figures or not ("lan,rtt=1ms"), or only figures:
- * "rtt=10ms,up=50Mbit/s,down=200Mbit/s[,loss=0.01]". Release with lp_link_free. */
+ * "rtt=10ms,up=50Mbit/s,down=200Mbit/s[,loss=0.01]". A path that ends in ".csv" is a trace: a table with the columns
+ * rtt_ms, up_bps and down_bps among others, each row a state of the link. Release with lp_link_free. */
 LP_MUST_USE lp_status lp_link_load(const char *text, lp_link **out, lp_diag *diag);
 void lp_link_free(lp_link *link); /* NULL is allowed */
+
+/* ---- links that vary (link_states.c) ---- */
+
+/* A quantile of 0.95, for which loaded links with states are planned. */
+extern const double lp_link_quantile_default;
+/* Creates a link of `count` > 0 states, which are copied, planned for the default quantile. `source` says where they
+ * come from. Returns NULL when more than a share 1 - lp_link_quantile_default of them passes nothing. */
+lp_link *lp_link_from_states(const char *name, const char *title, const char *source, const lp_link_state *states,
+                             int32_t count);
+/* Sets the figures to a state for which a share of at least `quantile`, (0, 1], of the states has no longer round trip
+ * and no less bandwidth either way. With such figures an SLA that a plan meets holds with that probability. Returns
+ * false, and changes nothing, when that state passes nothing. */
+bool lp_link_plan_for(lp_link *link, double quantile);
+/* The link in state `index`: no states, the figures are those of the state. It borrows from `link`. */
+lp_link lp_link_in_state(const lp_link *link, int32_t index);
+/* The value at a share of the sorted values of one figure over the states, for LP_LINK_RTT, LP_LINK_UP and
+ * LP_LINK_DOWN: at share 0 the least, at 1 the largest. */
+double lp_link_state_quantile(const lp_link *link, lp_link_figure figure, double share);
+
 void lp_link_list(lp_buf *out);
 void lp_link_print(const lp_link *link, lp_buf *out);
 

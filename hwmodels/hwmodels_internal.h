@@ -87,6 +87,12 @@ LP_MUST_USE lp_status lp_sheet_read_yaml(lp_sheet *sheet, const char *file, cons
 /* Fills a sheet from a text of the command line: see lp_hw_load. */
 LP_MUST_USE lp_status lp_sheet_load(lp_sheet *sheet, const char *text, lp_diag *diag);
 
+/* ---- links (link_states.c) ---- */
+
+lp_link *lp_link_create(void); /* without figures */
+/* Reads a trace: see lp_link_load. */
+LP_MUST_USE lp_status lp_link_load_trace(const char *path, lp_link **out, lp_diag *diag);
+
 /* ---- fits ---- */
 
 enum { LP_FIT_KEYS = 5 };

@@ -3,7 +3,6 @@
 #include "hwmodels/hwmodels_internal.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const lp_figure_info infos[LP_LINK_FIGURE_COUNT] = {
@@ -15,18 +14,6 @@ static const lp_figure_info infos[LP_LINK_FIGURE_COUNT] = {
 
 static const lp_sheet_form form = {
     .what = "link", .info = infos, .count = LP_LINK_FIGURE_COUNT, .embedded = &lp_embedded_links};
-
-static lp_link *link_create(void) {
-  lp_link *link = lp_alloc(sizeof *link);
-  link->arena = lp_arena_create();
-  return link;
-}
-
-void lp_link_free(lp_link *link) {
-  if (!link) return;
-  lp_arena_free(link->arena);
-  free(link);
-}
 
 static lp_sheet sheet_of(lp_link *link) {
   return (lp_sheet){.form = &form,
@@ -59,7 +46,8 @@ static lp_status load_figures(lp_sheet *sheet, const char *text, lp_diag *diag) 
 }
 
 lp_status lp_link_load(const char *text, lp_link **out, lp_diag *diag) {
-  lp_link *link = link_create();
+  if (lp_has_suffix(text, ".csv")) return lp_link_load_trace(text, out, diag);
+  lp_link *link = lp_link_create();
   lp_sheet sheet = sheet_of(link);
   bool figures_alone = strcspn(text, "=") < strcspn(text, ",/");
   lp_status status = figures_alone ? load_figures(&sheet, text, diag) : lp_sheet_load(&sheet, text, diag);

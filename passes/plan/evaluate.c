@@ -241,8 +241,7 @@ void lp_plan_conclude(const lp_plan_sums *sums, const lp_compile_request *reques
   out->binding = out->feasible ? LP_LIMIT_NONE : binding;
 }
 
-void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
-                      lp_side *const side[LP_STAGE_COUNT], lp_plan_result *out) {
+static lp_plan_sums sum_up(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *const side[LP_STAGE_COUNT]) {
   lp_arena *arena = lp_arena_create();
   lp_plan_sums sums = {0};
   unsigned char *held = LP_NEW_ARRAY(arena, unsigned char, problem[0].weight_count);
@@ -255,8 +254,31 @@ void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_co
   }
   sum_moves(&problem[0], state_side[0], state_side[1], &sums);
   sum_memory(problem, held, state_side, &sums);
-  lp_plan_conclude(&sums, request, out);
   lp_arena_free(arena);
+  return sums;
+}
+
+void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                      lp_side *const side[LP_STAGE_COUNT], lp_plan_result *out) {
+  const lp_plan_sums sums = sum_up(problem, side);
+  lp_plan_conclude(&sums, request, out);
+}
+
+double lp_plan_probability(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                           lp_side *const side[LP_STAGE_COUNT]) {
+  if (!request->link || request->link->state_count == 0) return NAN;
+  const lp_plan_sums sums = sum_up(problem, side);
+  lp_compile_request changed = *request;
+  int32_t met = 0;
+  for (int32_t i = 0; i < request->link->state_count; i++) {
+    const lp_link link = lp_link_in_state(request->link, i);
+    lp_plan_result result;
+    changed.link = &link;
+    lp_plan_conclude(&sums, &changed, &result);
+    met += !(request->ttft_ms > 0 && !(result.ttft_ms <= request->ttft_ms * (1 + 1e-9))) &&
+           !(request->tpot_ms > 0 && !(result.tpot_ms <= request->tpot_ms * (1 + 1e-9)));
+  }
+  return (double)met / (double)request->link->state_count;
 }
 
 static int compare_numbers(double a, double b) {

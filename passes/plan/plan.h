@@ -176,6 +176,10 @@ typedef struct {
 
 void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
                       lp_side *const side[LP_STAGE_COUNT], lp_plan_result *out);
+/* The probability that TTFT and TPOT are within the SLA: the share of the states of a link that varies; NaN for other
+ * links. */
+double lp_plan_probability(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                           lp_side *const side[LP_STAGE_COUNT]);
 /* Orders two results by the objective, the better one first: < 0, 0, > 0. A feasible plan is better than any infeasible
  * one; of two infeasible plans the one nearer to its constraints is better. */
 int lp_plan_compare(const lp_plan_result *a, const lp_plan_result *b, const lp_compile_request *request);

@@ -16,6 +16,38 @@ sed 's/"way": \[[0-9.e-]*/"way": [2/' "$work/plan.json" >"$work/forged.json"
 refused 'more than one message a change' 'more than one message' "$LLMPART" check-plan "$work/forged.json"
 grep -H '#include "\(passes\|hwmodels\|ir\)/' "$LP_SOURCE"/tools/certificate/*.[ch] && fail 'the checker shares code with the planner'
 "$LLMPART" check-plan --timing "$work/plan.json" 2>&1 | grep -q 'checked in [0-9.]* ms' || fail 'it does not say how long it took'
+# A link that varies: the SLA holds with a probability, which is recomputed.
+{
+  echo 'time_s,rtt_ms,up_bps,down_bps'
+  for i in 1 2 3 4 5 6 7 8 9 10; do echo "$i,$((4 * i)),$((11 - i))000000,$((22 - 2 * i))000000"; done
+} >"$work/trace.csv"
+varying() { # varying QUANTILE [option ...]
+  quantile=$1
+  shift
+  "$LLMPART" compile "$model" --device=jetson-nano-p1 --cloud=v100s-p1 --link="$work/trace.csv" --device-memory=200kB --isl=64 --osl=16 --tpot=30ms \
+    --sla-quantile="$quantile" --plan-only --report="$work/varying.json" "$@" 2>"$work/err"
+}
+varying 0.5 || fail "no plan for half of the states: $(cat "$work/err")"
+"$LLMPART" check-plan "$work/varying.json" >"$work/out" || fail 'a probability of an honest plan is refused'
+same 'the round trip of the quantile' 20 "$(number "$work/varying.json" rtt_ms)"
+awk -v p="$(number "$work/varying.json" sla_probability)" 'BEGIN { exit !(p >= 0.5 && p < 1) }' || fail 'the probability is not that of some states'
+wanted_status=4
+sed 's/"sla_probability": [0-9.]*/"sla_probability": 0.99/' "$work/varying.json" >"$work/forged.json"
+refused 'a probability that is not so' 'plan.sla_probability is 0.99, the certificate gives' "$LLMPART" check-plan "$work/forged.json"
+sed 's/"quantile": 0.5/"quantile": 0.9/' "$work/varying.json" >"$work/forged.json"
+refused 'figures of another quantile' 'states are as good as its figures, the quantile is 0.9' "$LLMPART" check-plan "$work/forged.json"
+varying 1
+same 'an SLA that some states miss' 3 $?
+varying 0.5 --plans=3 || fail "no family for half of the states: $(cat "$work/err")"
+wanted_status=2
+refused 'a link that does not vary' "sla-quantile: error: 'lan' does not vary" "$LLMPART" compile "$model" $pair --sla-quantile=0.9 --plan-only -o "$work/made/x"
+refused 'no probability' 'sla-quantile: error: a probability should be above 0' "$LLMPART" compile "$model" $pair --sla-quantile=2 --plan-only -o "$work/made/x"
+"$LLMPART" compile "$model" --device=jetson-nano-p1 --cloud=v100s-p1 --link=two-cell,rtt=20ms --tpot=1s --plan-only --report="$work/radio.json" ||
+  fail 'a radio profile is no link'
+same 'the round trip of a radio link' 20 "$(number "$work/radio.json" rtt_ms)"
+wanted_status=1
+refused 'another change' "'up=1' is no change of a radio profile" "$LLMPART" compile "$model" --device=jetson-nano-p1 --cloud=v100s-p1 --link=two-cell,up=1 --plan-only -o "$work/made/x"
+
 wanted_status=1
 echo '{}' >"$work/empty.json"
 refused 'no certificate' 'there is no certificate' "$LLMPART" check-plan "$work/empty.json"

@@ -96,6 +96,7 @@ typedef struct {
   double factor[3];  /* of the objective: cost, latency, energy */
   const char *exits; /* the mode of early exits of the plan; NULL: the cloud computes every token */
   double exit_rate, row_share, drafts;
+  double quantile;        /* of the link's states; 0: the link does not vary */
   bool has_link, is_cost; /* is_cost: the objective is the cost by itself */
 } certificate_request;
 
@@ -105,6 +106,11 @@ LP_MUST_USE lp_status certificate_request_check(const certificate *c, const char
 /* Replaces the sums of a plan by those of a token with early exits; returns the number of questions to the cloud per
  * token (exits.c). */
 double certificate_follow_exits(const certificate *c, const certificate_request *r, totals *t);
+/* Checks that a share `quantile` of the states of a link that varies is at least as good as the link for which the plan
+ * is made. Sets the share of them in which the placement is within the SLA; NaN when the link does not vary
+ * (states.c). */
+LP_MUST_USE lp_status certificate_states_check(certificate *c, const certificate_request *r, double *share,
+                                               lp_diag *diag);
 /* Compares the operators' times with those of the units and holdings, from which the figures are summed
  * (operators.c). */
 LP_MUST_USE lp_status certificate_operators_check(const certificate *c, const char *file, lp_diag *diag);

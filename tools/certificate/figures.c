@@ -191,8 +191,10 @@ static lp_status add_bound(const certificate_request *r, const lp_json *plan, do
   return LP_OK;
 }
 
-static lp_status check_plan(const certificate *c, const certificate_request *r, double bound, certificate_finding *out,
+static lp_status check_plan(certificate *c, const certificate_request *r, double bound, certificate_finding *out,
                             lp_diag *diag) {
+  double share = NAN;
+  LP_TRY(certificate_states_check(c, r, &share, diag));
   lp_json report = lp_json_root(r->file, c->report), plan = lp_json_member(&report, "plan");
   out->totals = certificate_add_up(c);
   totals t = out->totals;
@@ -207,6 +209,7 @@ static lp_status check_plan(const certificate *c, const certificate_request *r, 
   LP_TRY(check_verdict(r, "plan", &plan, f.binding, diag));
   LP_TRY(check_verdict(r, "the report", &report, f.binding, diag));
   LP_TRY(add_bound(r, &plan, out->value, bound, &f, &out->claimed, diag));
+  if (!isnan(share)) add(&f, "sla_probability", share);
   return check_numbers(c, r, "plan", &plan, &f, out, diag);
 }
 

@@ -52,6 +52,7 @@ static void read_request(const lp_json *report, certificate_request *r) {
   r->bps[0] = number_of(&link, "up_bps");
   r->bps[1] = number_of(&link, "down_bps");
   r->loss = number_of(&link, "loss");
+  r->quantile = number_of(&link, "quantile");
   for (int side = 0; side < 2; side++) {
     lp_json machine = lp_json_member(report, sides[side]);
     r->price[side] = number_of(&machine, "price_usd_per_s");

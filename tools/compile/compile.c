@@ -106,9 +106,11 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
       {"--cloud", LP_OPTION_TEXT, &c->cloud, "HW", "set the cloud machine; without it everything runs on the device",
        0},
       {"--link", LP_OPTION_TEXT, &c->link, "LINK",
-       "set the link between them: a name, a file or rtt=..,up=..,down=.. (lan)", 0},
+       "set the link between them: a name, a file, a trace (.csv), a radio profile or rtt=..,up=..,down=.. (lan)", 0},
       {"--ttft", LP_OPTION_LIMIT, &r->ttft_ms, "TIME", "require the first token within this time", 0},
       {"--tpot", LP_OPTION_LIMIT, &r->tpot_ms, "TIME", "require each further token within this time", 0},
+      {"--sla-quantile", LP_OPTION_F64, &c->sla_quantile, "Q",
+       "with a trace or a radio profile: meet the SLA with this probability (0.95)", 0},
       {"--isl", LP_OPTION_COUNT, &r->isl, "N", "plan for N prompt tokens (512)", 1},
       {"--osl", LP_OPTION_COUNT, &r->osl, "N", "plan for N generated tokens (128)", 1},
       {"--batch", LP_OPTION_COUNT, &r->batch, "N", "plan for N sequences at once (1)", 1},
@@ -206,7 +208,8 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
 }
 
 int lp_tool_compile(int argc, char **argv) {
-  lp_compile compile = {.emit = "bundle", .opt_level = "3", .opset = 21, .private_layers = -1, .theta = 0.8};
+  lp_compile compile = {
+      .emit = "bundle", .opt_level = "3", .opset = 21, .private_layers = -1, .sla_quantile = -1, .theta = 0.8};
   compile.request =
       (lp_compile_request){.batch = 1, .cut = -1, .objective = "cost", .tolerance = 0.01, .generation = true};
   lp_tool_tidy_when_interrupted();

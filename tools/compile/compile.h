@@ -11,6 +11,7 @@ typedef struct {
   const char *model, *encoder;         /* its file; the file of its encoder, NULL: none */
   char *found_decoder, *found_encoder; /* owned; `model` and `encoder` may point to them */
   const char *output, *emit, *side;
+  double sla_quantile; /* -1: not given */
   const char *device, *cloud, *link, *tokenizer, *depfile, *subgraph;
   /* As the user gave it; NULL: that of the machine. */
   const char *march, *march_side[LP_SIDE_COUNT], *backend[LP_SIDE_COUNT];
@@ -36,6 +37,9 @@ typedef struct {
 
 /* Loads the machines and the link, and refuses options that contradict each other (request.c). */
 LP_MUST_USE lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag);
+/* Loads the link: one of hwmodels, or the users of a radio profile of runtime/radio ("uma-3gpp,rtt=20ms"), which are
+ * the states of a link that varies. Plans it for the quantile; -1 means the default (radio_link.c). */
+LP_MUST_USE lp_status lp_compile_load_link(const char *text, double quantile, lp_link **out, lp_diag *diag);
 /* Sets the request's mode and rates of early exits from --exit-mode and --exit-rates, after lp_compile_prepare
  * (exits.c). */
 LP_MUST_USE lp_status lp_compile_read_exits(lp_compile *compile, lp_diag *diag);

@@ -69,6 +69,10 @@ static lp_status check_options(const lp_compile *compile, lp_diag *diag) {
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--plans"), "halves in ONNX are of one plan");
   if (compile->link && !compile->cloud)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--link"), "a link needs a cloud machine: --cloud=HW");
+  if (compile->sla_quantile >= 0 && !compile->cloud)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--sla-quantile"), "a link needs a cloud machine: --cloud=HW");
+  if (compile->sla_quantile == 0 || compile->sla_quantile > 1)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--sla-quantile"), "a probability should be above 0 and at most 1");
   return LP_OK;
 }
 
@@ -123,7 +127,8 @@ lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
   LP_TRY(lp_hw_load(compile->device, &compile->device_machine, diag));
   if (compile->cloud) {
     LP_TRY(lp_hw_load(compile->cloud, &compile->cloud_machine, diag));
-    LP_TRY(lp_link_load(compile->link ? compile->link : "lan", &compile->link_model, diag));
+    LP_TRY(
+        lp_compile_load_link(compile->link ? compile->link : "lan", compile->sla_quantile, &compile->link_model, diag));
   }
   LP_TRY(check_targets(compile, diag));
   request->device = compile->device_machine;

@@ -31,12 +31,23 @@ static void scaled_axis(lp_grid_axis *axis, double own, const double factor[LP_F
     add_knot(axis, own * factor[i]);
 }
 
+/* Knots in the middle of shares of equal probability. */
+static void states_axis(lp_grid_axis *axis, const lp_link *link, lp_link_figure figure) {
+  for (int i = 0; i < LP_FAMILY_KNOTS; i++)
+    add_knot(axis, fmax(1e-3, lp_link_state_quantile(link, figure, (i + 0.5) / LP_FAMILY_KNOTS)));
+}
+
 static void make_axes(lp_plan_grid *grid, int64_t context) {
   static const double tokens[LP_FAMILY_KNOTS] = {1.0 / 16, 1.0 / 4, 1, 4}, rtts[LP_FAMILY_KNOTS] = {1.0 / 4, 1, 4, 16};
   const lp_compile_request *request = grid->request;
   double room = context > 1 ? (double)context : INFINITY, rtt = request->link->figure[LP_LINK_RTT];
   tokens_axis(&grid->axis[LP_FAMILY_PROMPT], (double)request->isl, room - 1, tokens);
   tokens_axis(&grid->axis[LP_FAMILY_GENERATED], (double)request->osl, room - 1, tokens);
+  if (request->link->state_count > 0) {
+    states_axis(&grid->axis[LP_FAMILY_RTT], request->link, LP_LINK_RTT);
+    states_axis(&grid->axis[LP_FAMILY_UP], request->link, LP_LINK_UP);
+    return;
+  }
   scaled_axis(&grid->axis[LP_FAMILY_RTT], rtt > 0 ? rtt : 1, rtts);
   scaled_axis(&grid->axis[LP_FAMILY_UP], request->link->figure[LP_LINK_UP], tokens);
 }

@@ -65,6 +65,21 @@ static void put_origin(lp_json_writer *j, const lp_report *report, lp_side side)
   lp_json_put_end(j);
 }
 
+/* Writes the distribution of a link that varies, one row for each state. */
+static void put_states(lp_json_writer *j, const lp_link *link) {
+  lp_json_put_number(j, "quantile", link->quantile);
+  lp_json_put_array(j, "states_rtt_ms_up_bps_down_bps");
+  for (int32_t i = 0; i < link->state_count; i++) {
+    const lp_link_state *state = &link->state[i];
+    lp_json_put_flat_array(j, NULL);
+    lp_json_put_number(j, NULL, state->rtt_ms);
+    lp_json_put_number(j, NULL, state->up_bps);
+    lp_json_put_number(j, NULL, state->down_bps);
+    lp_json_put_end(j);
+  }
+  lp_json_put_end(j);
+}
+
 static void put_link(lp_json_writer *j, const lp_link *link) {
   if (!link) {
     lp_json_put_null(j, "link");
@@ -76,6 +91,7 @@ static void put_link(lp_json_writer *j, const lp_link *link) {
   lp_json_put_number(j, "up_bps", link->figure[LP_LINK_UP]);
   lp_json_put_number(j, "down_bps", link->figure[LP_LINK_DOWN]);
   lp_json_put_number(j, "loss", link->figure[LP_LINK_LOSS]);
+  if (link->state_count > 0) put_states(j, link);
   lp_json_put_end(j);
 }
 
@@ -145,6 +161,7 @@ static void put_result(lp_json_writer *j, const char *name, const lp_plan_result
   lp_json_put_text(j, "binding", lp_plan_limit_names[r->binding]);
   for (size_t i = 0; i < LP_COUNT(numbers); i++)
     lp_json_put_number(j, numbers[i].name, numbers[i].value);
+  if (proved && !isnan(proved->probability)) lp_json_put_number(j, "sla_probability", proved->probability);
   if (proved) put_proof(j, proved);
   lp_json_put_end(j);
 }

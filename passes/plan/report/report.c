@@ -120,6 +120,7 @@ static lp_status gather(lp_report *report, lp_diag *diag) {
   LP_TRY(lp_plan_build(report->module, request, report->arena, report->problem, diag));
   lp_plan_sides(report->problem, report->side, report->arena);
   lp_plan_evaluate(report->problem, request, report->side, &report->plan);
+  report->probability = lp_plan_probability(report->problem, request, report->side);
   report->proof = lp_plan_proof_read(report->module);
   LP_TRY(evaluate_family(report, diag));
   evaluate_baselines(report);

@@ -40,6 +40,7 @@ typedef struct {
   lp_plan_problem problem[LP_STAGE_COUNT];
   lp_side *side[LP_STAGE_COUNT];
   lp_plan_result plan;
+  double probability; /* that the plan meets the SLA, over the states of the link; NaN: the link does not vary */
   lp_plan_proof proof;
   lp_report_baseline baselines[4];
   int32_t baseline_count;

@@ -82,6 +82,18 @@ static void put_types(const lp_compile_request *request, lp_buf *out) {
   lp_buf_puts(out, "\n");
 }
 
+static void put_states(const lp_link *link, lp_buf *out) {
+  if (!link || link->state_count == 0) return;
+  lp_buf_printf(out, "%-12sat least this good in %.4g %% of %" PRId32 " states\n", "", 100 * link->quantile,
+                link->state_count);
+}
+
+static void put_probability(const lp_report *report, lp_buf *out) {
+  if (isnan(report->probability)) return;
+  lp_buf_printf(out, ", wanted with a probability of %.4g, met with %.4g", report->request->link->quantile,
+                report->probability);
+}
+
 static void put_head(const lp_report *report, lp_buf *out) {
   const lp_compile_request *request = report->request;
   char count[32], bytes[32], up[32], down[32];
@@ -97,12 +109,14 @@ static void put_head(const lp_report *report, lp_buf *out) {
                   link_name(request->link)[0] ? ": " : "", request->link->figure[LP_LINK_RTT],
                   lp_format_rate(request->link->figure[LP_LINK_UP], up),
                   lp_format_rate(request->link->figure[LP_LINK_DOWN], down));
+  put_states(request->link, out);
   lp_buf_printf(out, "%-12s%" PRId64 " prompt tokens, %" PRId64 " generated, batch %" PRId64 "\n", "workload",
                 request->isl, request->osl, request->batch);
   put_types(request, out);
   lp_buf_printf(out, "%-12s", "SLA");
   put_bound("TTFT", request->ttft_ms, out);
   put_bound(", TPOT", request->tpot_ms, out);
+  put_probability(report, out);
   lp_buf_printf(out, "\n%-12s%s, least %s: %s", "scheduler", report->scheduler,
                 request->objective ? request->objective : "cost",
                 report->plan.feasible ? "feasible" : "INFEASIBLE, bound by ");
