@@ -66,6 +66,20 @@ static void read_sampling(bundle_settings *out, const lp_json *object) {
   (void)read_positive(&top_k, INT32_MAX, &out->top_k);
 }
 
+/* Notes settings that change the tokens and are not followed, unless they have the value that turns them off. */
+static void note_unused(const char *path, const lp_json *object, lp_diag *diag) {
+  static const struct {
+    const char *key;
+    double off;
+  } keys[] = {{"repetition_penalty", 1}, {"no_repeat_ngram_size", 0}, {"min_p", 0}, {"typical_p", 1}};
+  for (size_t i = 0; i < LP_COUNT(keys); i++) {
+    lp_json at = lp_json_member(object, keys[i].key);
+    double value;
+    if (read_real(&at, &value) && value != keys[i].off)
+      lp_note(diag, LP_LOC_FILE(path), "'%s' is %g, which is not followed", keys[i].key, value);
+  }
+}
+
 /* Whisper's [[1, 50259], [2, 50359], ..]: tokens by position, up to one that is left to the model. */
 static void add_forced(bundle_settings *out, const lp_json *object) {
   lp_json list = lp_json_member(object, "forced_decoder_ids");
@@ -129,7 +143,10 @@ static void read_file(const char *path, bundle_settings *out, void (*read)(bundl
   if (status == LP_OK) status = lp_json_parse(path, data, size, LP_JSON_ALLOW_DUPLICATES, &document, own);
   if (status == LP_OK) {
     lp_json root = lp_json_root(path, document);
+    lp_json search = lp_json_member(&root, "search");
     read(out, &root);
+    note_unused(path, &root, diag);
+    note_unused(path, &search, diag);
   } else {
     lp_note(diag, LP_LOC_FILE(path), "not used: %s", lp_diag_count(own) > 0 ? lp_diag_get(own, 0)->text : "");
   }

@@ -70,7 +70,8 @@ static bool is_number(const lp_json *at, double wanted) {
 /* Tells whether a value is the default of its key, since some clients send defaults. */
 static bool is_usual(const char *key, const lp_json *at) {
   if (!lp_json_is_given(at) || (lp_json_is(at, LP_JSON_BOOL) && !lp_json_is_true(at))) return true;
-  if (lp_has_suffix(key, "_penalty")) return is_number(at, 0);
+  if (lp_streq(key, "repetition_penalty")) return is_number(at, 1);
+  if (lp_has_suffix(key, "_penalty") || lp_streq(key, "min_p")) return is_number(at, 0);
   if (lp_streq(key, "n") || lp_streq(key, "best_of")) return lp_json_is(at, LP_JSON_INTEGER) && is_number(at, 1);
   if (lp_streq(key, "response_format")) {
     lp_json type = lp_json_member(at, "type");
@@ -81,9 +82,20 @@ static bool is_usual(const char *key, const lp_json *at) {
 
 /* Refuses members for features that other servers have and this one lacks. */
 static lp_status refuse_unknown(const lp_json *body, lp_diag *diag) {
-  static const char *const keys[] = {"tools",           "functions",  "logprobs",          "suffix",
-                                     "response_format", "logit_bias", "frequency_penalty", "presence_penalty",
-                                     "best_of",         "echo",       "top_logprobs",      "n"};
+  static const char *const keys[] = {"tools",
+                                     "functions",
+                                     "logprobs",
+                                     "suffix",
+                                     "response_format",
+                                     "logit_bias",
+                                     "frequency_penalty",
+                                     "presence_penalty",
+                                     "best_of",
+                                     "echo",
+                                     "top_logprobs",
+                                     "n",
+                                     "repetition_penalty",
+                                     "min_p"};
   for (size_t i = 0; i < LP_COUNT(keys); i++) {
     lp_json at = lp_json_member(body, keys[i]);
     if (!is_usual(keys[i], &at))
@@ -122,14 +134,20 @@ static lp_status read_stream(const lp_json *body, lp_completion *out, lp_diag *d
 }
 
 static lp_status read_settings(const lp_serve_config *config, const lp_json *body, lp_completion *out, lp_diag *diag) {
-  double temperature = 1, top_p = 1, seed = 0;
+  double temperature = NAN, top_p = NAN, top_k = -1, seed = 0;
   out->max_tokens = config->max_tokens;
   LP_TRY(read_count(body, "max_tokens", config->max_tokens, &out->max_tokens, diag));
   LP_TRY(read_count(body, "max_completion_tokens", config->max_tokens, &out->max_tokens, diag));
   LP_TRY(read_number(body, "temperature", 0, 2, &temperature, diag));
   LP_TRY(read_number(body, "top_p", 1e-6, 1, &top_p, diag));
+  LP_TRY(read_number(body, "top_k", -1, INT32_MAX, &top_k, diag));
   LP_TRY(read_number(body, "seed", -9007199254740992.0, 9007199254740992.0, &seed, diag));
-  out->sampling = (lp_sampling){.temperature = temperature, .top_p = top_p, .seed = (uint64_t)(int64_t)seed};
+  lp_json k = lp_json_member(body, "top_k");
+  if (top_k != floor(top_k)) return lp_error(diag, LP_LOC_NONE, "'top_k' must be a whole number");
+  out->sampling.temperature = temperature;
+  out->sampling.top_p = top_p;
+  out->sampling.top_k = lp_json_is_given(&k) && top_k < 0 ? 0 : (int64_t)top_k; /* others say -1 for "off" */
+  out->sampling.seed = (uint64_t)(int64_t)seed;
   LP_TRY(read_stop(body, out, diag));
   return read_stream(body, out, diag);
 }

@@ -16,7 +16,11 @@ typedef struct {
   size_t stop_count;
   LP_VEC(char *) joined; /* owned: contents that were joined from parts */
   int64_t max_tokens;
-  lp_sampling sampling;
+  struct {
+    double temperature, top_p; /* NaN: not given */
+    int64_t top_k;             /* -1: not given, 0: off */
+    uint64_t seed;
+  } sampling;
   const char *keywords; /* for the router */
   int client;           /* the client's socket, which the server owns; a negative number: unknown */
 } lp_completion;

@@ -1,4 +1,5 @@
 /* The edge's site: a bundle in this process. It answers one request at a time; a limited number may wait. */
+#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -54,10 +55,25 @@ static lp_status encode(const bundle_site *self, const lp_completion *request, l
   return lp_tokenizer_encode_chat(tokenizer, request->messages, request->count, out, diag);
 }
 
+/* The request's own values count. Where it has no temperature, those that the model's files state apply, and without
+ * these the API's default temperature of 1. The model's top_k and top_p belong to its temperature, as in `llmpart
+ * run`. */
+static lp_sampling sampling_of(const lp_bundle *bundle, const lp_completion *request) {
+  lp_sampling sampling = lp_bundle_sampling(bundle);
+  if (!isnan(request->sampling.temperature))
+    sampling = (lp_sampling){.temperature = request->sampling.temperature, .top_p = 1};
+  else if (sampling.temperature == 0)
+    sampling = (lp_sampling){.temperature = 1, .top_p = 1};
+  if (!isnan(request->sampling.top_p)) sampling.top_p = request->sampling.top_p;
+  if (request->sampling.top_k >= 0) sampling.top_k = (int32_t)request->sampling.top_k;
+  sampling.seed = request->sampling.seed;
+  return sampling;
+}
+
 static lp_status generate(const bundle_site *self, const lp_completion *request, const lp_tokens *ids, int64_t most,
                           listener *to, lp_usage *usage, lp_diag *diag) {
   lp_generate_options options = {.cloud = self->sides.cloud,
-                                 .sampling = request->sampling,
+                                 .sampling = sampling_of(self->sides.bundle, request),
                                  .max_tokens = most,
                                  .threads = self->threads,
                                  .stop = &to->enough,

@@ -53,6 +53,10 @@ same 'stopped, streamed' "${wanted%%little girl*}" \
 grep -q '"choices":\[\],"usage":{"prompt_tokens":4,' "$work/body" || fail "no usage in the stream: $(cat "$work/body")"
 same 'not stopped' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask,\"stop\":\"little boy\"}" | text)"
 same 'a list of one prompt' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",\"prompt\":[\"Once upon a time\"],\"max_tokens\":12,\"temperature\":0}" | text)"
+# The likeliest token is the only one of top_k 1, at any temperature.
+warm='"model":"edge","prompt":"Once upon a time","max_tokens":12,"temperature":1.5,"seed":5'
+same 'top_k' "$wanted" "$(post /v1/completions "{$warm,\"top_k\":1}" | text)"
+[ "$(post /v1/completions "{$warm,\"top_k\":-1}" | text)" != "$wanted" ] || fail 'the temperature is not followed'
 # A story that ends with the last token asked for was not cut off.
 ending='{"model":"edge","prompt":"So they all went home and were happy.","temperature":0,"max_tokens":'
 for end in 15:length 16:stop 17:stop; do
@@ -60,8 +64,8 @@ for end in 15:length 16:stop 17:stop; do
 done
 same ready '{"status":"ready"}' "$(curl -sS "$url/readyz")"
 curl -sS "$url/metrics" >"$work/metrics"
-grep -q '^llmpart_requests_total{route="edge",outcome="answered"} 9$' "$work/metrics" || fail "metrics: $(cat "$work/metrics")"
-grep -q '^llmpart_prompt_tokens_total{route="edge"} 51$' "$work/metrics" || fail "metrics: $(cat "$work/metrics")"
+grep -q '^llmpart_requests_total{route="edge",outcome="answered"} 11$' "$work/metrics" || fail "metrics: $(cat "$work/metrics")"
+grep -q '^llmpart_prompt_tokens_total{route="edge"} 59$' "$work/metrics" || fail "metrics: $(cat "$work/metrics")"
 rejected 'no pool' 400 'the server has no pool' /v1/router/outcome '{"id":1,"reward":1}'
 same models 'auto edge' "$(curl -sS "$url/v1/models" | grep -o '"id":"[a-z]*"' | cut -d'"' -f4 | tr '\n' ' ' | sed 's/ $//')"
 same health '{"status":"ok"}' "$(curl -sS "$url/healthz")"
@@ -86,6 +90,8 @@ rejected 'no template' 400 'no chat template' /v1/chat/completions '{"model":"ed
 rejected 'no template, streamed' 400 'no chat template' /v1/chat/completions '{"model":"edge","stream":true,"messages":[{"role":"user","content":"a"}]}'
 rejected limit 400 "'max_tokens' must be a number from 1 to 64" /v1/completions '{"model":"edge","prompt":"a","max_tokens":65}'
 rejected temperature 400 "'temperature'" /v1/completions '{"model":"edge","prompt":"a","temperature":"hot"}'
+rejected top_k 400 "'top_k' must be a whole number" /v1/completions '{"model":"edge","prompt":"a","top_k":1.5}'
+rejected repetition 400 "'repetition_penalty' is not supported" /v1/completions '{"model":"edge","prompt":"a","repetition_penalty":1.1}'
 rejected n 400 "'n' must be 1" /v1/completions '{"model":"edge","prompt":"a","n":2}'
 rejected tools 400 "'tools' is not supported" /v1/completions '{"model":"edge","prompt":"a","tools":[{}]}'
 rejected stop 400 "'stop' must be text" /v1/completions '{"model":"edge","prompt":"a","stop":[7]}'
@@ -152,6 +158,19 @@ curl -sS "$url/metrics" | grep -q '^llmpart_fallbacks_total 1$' || fail 'the fal
 long='{"model":"edge","prompt":"Once upon a time","max_tokens":1000,"stream":true,"temperature":1}'
 curl -sS --max-time 0.3 --json "$long" "$url/v1/completions" >"$work/cut" 2>/dev/null || :
 same 'after one that left' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
+kill -TERM "$pid"
+wait "$pid" || fail "the server ends with $?"
+
+# The sampling of the model's files, which takes the likeliest token only, applies to requests without a temperature.
+mkdir "$work/m"
+ln -s "$default"/* "$work/m"
+echo '{"do_sample": true, "temperature": 1.5, "top_k": 1, "repetition_penalty": 1.1}' >"$work/m/generation_config.json"
+compile "$work/m/model.onnx" "$work/advised.llmpart" -O1
+grep -q "generation_config.json: note: 'repetition_penalty' is 1.1, which is not followed" "$work/err" || fail "no note: $(cat "$work/err")"
+echo 'edge: { bundle: advised.llmpart, threads: 1 }' >"$work/advised.yaml"
+serve advised
+same 'as the files say' "$wanted" "$(post /v1/completions '{"model":"edge","prompt":"Once upon a time","max_tokens":12}' | text)"
+[ "$(post /v1/completions "{$warm}" | text)" != "$wanted" ] || fail 'a given temperature does not count'
 kill -TERM "$pid"
 wait "$pid" || fail "the server ends with $?"
 
