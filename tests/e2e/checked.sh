@@ -44,8 +44,8 @@ if part quick; then
   diff -r "$work/before" "$work/after" >"$work/out" || fail "a difference changed files: $(head -n 3 "$work/out")"
 fi
 if part long; then
-  for model in "$LP_SOURCE"/tests/models/huggingface/* "$LP_SOURCE"/tests/models/lora/*/model \
-    "$LP_SOURCE"/tests/models/encoder-decoder/*; do
+  for model in "$LP_SOURCE"/tests/models/huggingface/* "$LP_SOURCE"/tests/models/gguf/*/*.gguf \
+    "$LP_SOURCE"/tests/models/lora/*/model "$LP_SOURCE"/tests/models/encoder-decoder/*; do
     grep -q "^${model#"$LP_SOURCE/"} " "$table" || fail "${model#"$LP_SOURCE/"} is not in checked.txt"
   done
   grep -v '^#' "$table" >"$work/rows"
