@@ -1,0 +1,38 @@
+# spirv.sh MODEL.onnx ...: emitted OpenCL code compiles, warnings as errors, with clang for SPIR-V of 32 and 64 bits,
+# without any extension: neither halves (cl_khr_fp16), nor doubles, nor subgroups. All models share helpers, of which a
+# kernel may use none. The compiler is LP_CLANG or clang-19.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+clang=${LP_CLANG:-clang-19}
+command -v "$clang" >/dev/null || skip "there is no $clang (LP_CLANG): the OpenCL code is not compiled"
+
+spirv() { # spirv FILE: compiles it for both address sizes
+  for target in spir spir64; do
+    "$clang" -x cl -cl-std=CL1.2 --target=$target -Xclang -cl-ext=-all -Wall -Wextra -Wno-unused-parameter -Wno-unused-function -Wno-self-assign -Werror -O2 -S -emit-llvm \
+      -o "$work/code.ll" "$1" 2>"$work/said" || return 1
+  done
+}
+
+# The compiler refuses code that needs an extension.
+echo '__kernel void twice(__global half *x) { x[0] = x[0] + x[0]; }' >"$work/half.cl"
+spirv "$work/half.cl" && fail 'cl_khr_fp16 is on'
+grep -q 'cl_khr_fp16' "$work/said" || fail "another refusal: $(head -n 3 "$work/said")"
+
+compiles() { # compiles MODEL [option ...]
+  what=$*
+  compile "$@" || return
+  spirv "$2" || fail "$what: $(head -n 3 "$work/said")"
+  grep -q 'spir_kernel void' "$work/code.ll" || fail "$what: there is no kernel"
+}
+
+device="--device=snapdragon-8s-gen3 --side=device --emit=opencl"
+# shellcheck disable=SC2086 # lists of options
+{
+  part quick && compiles "$1" "$work/device.cl" $device --dtype-device=int4 --kv-dtype=f16
+  part long || finish
+  for model in "$@"; do
+    for types in '--dtype-device=f32' '--dtype-device=f16 --kv-dtype=f16' '--dtype-device=int8'; do
+      compiles "$model" "$work/device.cl" $device $types
+    done
+  done
+}
+finish
