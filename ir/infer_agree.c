@@ -168,6 +168,16 @@ static bool leads_argument(const lp_infer *c, lp_symbol symbol) {
   return false;
 }
 
+/* Tells whether the symbol is an axis of an integer argument other than its first; as a rule that is the number of
+ * tokens. */
+static bool counts_tokens(const lp_infer *c, lp_symbol symbol) {
+  const lp_block *block = function_of(c);
+  for (int32_t i = 0; block && i < block->arg_count; i++)
+    for (int32_t axis = 1; !lp_dtype_is_float(block->arg[i]->type.dtype) && axis < block->arg[i]->type.rank; axis++)
+      if (lone_symbol(block->arg[i]->type.dim[axis]) == symbol) return true;
+  return false;
+}
+
 /* Tells whether the symbol is an axis of a float argument other than its first; as a rule that is the length of a
  * cache. */
 static bool sizes_floats(const lp_infer *c, lp_symbol symbol) {
@@ -193,7 +203,7 @@ bool lp_infer_is_positive(const lp_infer *c, const lp_poly *size) {
 static lp_symbol batch_between(const lp_infer *c, const lp_poly *a, const lp_poly *b) {
   lp_symbol x = lone_symbol(a), y = lone_symbol(b);
   if (x && y) {
-    bool x_leads = leads_argument(c, x), y_leads = leads_argument(c, y);
+    bool x_leads = leads_argument(c, x) && !counts_tokens(c, x), y_leads = leads_argument(c, y) && !counts_tokens(c, y);
     return x_leads == y_leads ? 0 : x_leads ? x : y;
   }
   const lp_poly *factor = lp_poly_div(c->m->arena, a, b);

@@ -47,7 +47,7 @@ typedef enum {
   LP_FOLLOWS_NOTHING,
   LP_FOLLOWS_MASK,      /* ones [b, p + s] */
   LP_FOLLOWS_CAUSAL,    /* [b, 1, n, n] ones up to the diagonal; scores are multiplied or selected by them */
-  LP_FOLLOWS_VISIBLE,   /* [b, 1, s, p + s] the keys that each query sees (bind_mask.c) */
+  LP_FOLLOWS_VISIBLE,   /* [b, 1, s, p + s] or [s, p + s] the keys that each query sees (bind_mask.c) */
   LP_FOLLOWS_POSITIONS, /* p + 0, 1, ... [b, s] or [s] */
   LP_FOLLOWS_TYPES,     /* zeros [b, s] */
   LP_FOLLOWS_LAST,      /* p + s - 1 [b]: the last position of each sequence, as GroupQueryAttention's seqlens_k */
@@ -59,9 +59,10 @@ lp_bind_follower lp_bind_follower_of(const lp_bind *b, int32_t input);
 /* Replaces the inputs that follow from others by computed values and removes them from the function. */
 LP_MUST_USE lp_status lp_bind_followers(lp_bind *b);
 
-/* ---- masks of four axes (bind_mask.c) ---------------------------------------------------------------------------- */
+/* ---- masks with rows of queries (bind_mask.c) -------------------------------------------------------------------- */
 
-bool lp_bind_is_mask(const lp_value *arg, const char *name);
+/* Tells whether an input with rows of queries and this name is a mask. */
+bool lp_bind_is_mask(const char *name);
 /* Builds the mask under which query i of s sees the keys up to p + i, in the input's type; NULL after a diagnostic.
  * Sets the function's attribute `mask_of_NAME`: "shows", "hides" or "added". */
 lp_value *lp_bind_make_mask(lp_build *build, const lp_bind *b, const lp_value *arg);

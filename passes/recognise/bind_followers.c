@@ -36,19 +36,27 @@ static bool is_causal_mask(const lp_value *mask, int depth) {
   return square || depth > 0;
 }
 
+/* Tells whether a mask of two axes is [s, p + s] instead of [b, p + s]. */
+static bool has_query_rows(const lp_bind *b, lp_type mask) {
+  lp_type tokens = b->block->arg[b->tokens]->type;
+  return mask.rank == 2 && lp_poly_equal(mask.dim[0], tokens.dim[1]) && !lp_poly_equal(mask.dim[0], tokens.dim[0]);
+}
+
 lp_bind_follower lp_bind_follower_of(const lp_bind *b, int32_t input) {
   const char *name = lp_bind_input(b, input);
   lp_type type = b->block->arg[input]->type;
   bool integer = !lp_dtype_is_float(type.dtype) && type.dtype != LP_BOOL;
   if (input == b->tokens || lp_bind_is_past(b, input)) return LP_FOLLOWS_NOTHING;
   if (lp_streq(name, "use_cache_branch")) return LP_FOLLOWS_SWITCH;
+  bool may_be_mask = type.rank == 4 || has_query_rows(b, type);
+  if (type.rank == 2 && may_be_mask && lp_bind_is_mask(name)) return LP_FOLLOWS_VISIBLE;
   for (size_t i = 0; i < LP_COUNT(followers); i++) {
     bool fits = type.rank == followers[i].rank &&
                 (integer || followers[i].kind == LP_FOLLOWS_MASK || followers[i].kind == LP_FOLLOWS_CAUSAL);
     if (followers[i].kind == LP_FOLLOWS_CAUSAL) fits = fits && is_causal_mask(b->block->arg[input], 0);
     if (fits && lp_streq(name, followers[i].name)) return followers[i].kind;
   }
-  return lp_bind_is_mask(b->block->arg[input], name) ? LP_FOLLOWS_VISIBLE : LP_FOLLOWS_NOTHING;
+  return may_be_mask && lp_bind_is_mask(name) ? LP_FOLLOWS_VISIBLE : LP_FOLLOWS_NOTHING;
 }
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
@@ -146,8 +154,9 @@ static lp_value *visible(lp_build *build, const lp_bind *b, const lp_value *arg)
   const lp_poly *past = lp_bind_past_length(b);
   const lp_poly *total = past ? lp_poly_add(b->module->arena, past, tokens.dim[1]) : tokens.dim[1];
   int64_t rows;
-  bool one_row = lp_type_static_dim(type, 2, &rows) && rows == 1;
-  if ((one_row || lp_poly_equal(type.dim[2], tokens.dim[1])) && lp_poly_equal(type.dim[3], total))
+  const lp_poly *const *last = type.dim + type.rank - 2;
+  bool one_row = lp_poly_is_const(last[0], &rows) && rows == 1;
+  if ((one_row || lp_poly_equal(last[0], tokens.dim[1])) && lp_poly_equal(last[1], total))
     return lp_bind_make_mask(build, b, arg);
   (void)lp_error(b->diag, build->loc, "its shape is not that of the generation protocol");
   return NULL;

@@ -77,12 +77,13 @@ static lp_status check_static(const lp_bind *b) {
   return LP_OK;
 }
 
-/* Renames the axes of a mask [b, 1, s, p + s] where they have names. */
+/* Renames the axes of a mask [b, 1, s, p + s] or [s, p + s] where they have names. */
 static lp_status rename_mask(const lp_bind *b, int32_t arg, const lp_poly *total) {
   lp_type tokens = b->block->arg[b->tokens]->type;
   const lp_poly *sizes[] = {tokens.dim[0], lp_dim_const(b->module, 1), tokens.dim[1], total};
-  for (int32_t axis = 0; axis < 4; axis++)
-    LP_TRY(rename_axis(b, arg, axis, sizes[axis]));
+  int32_t rank = b->block->arg[arg]->type.rank;
+  for (int32_t axis = 0; axis < rank; axis++)
+    LP_TRY(rename_axis(b, arg, axis, sizes[4 - rank + axis]));
   return LP_OK;
 }
 

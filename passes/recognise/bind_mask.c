@@ -1,4 +1,4 @@
-/* Masks of four axes that are inputs, [b, 1, s, p + s]: they say which keys each query sees. The uses of a mask
+/* Masks that are inputs, [b, 1, s, p + s] or [s, p + s]: they say which keys each query sees. The uses of a mask
  * determine the meaning of its elements. A mask that is added holds zeros and large negative numbers. One that selects
  * or multiplies shows the keys where it is not zero. One that selects the large negative numbers hides the keys where
  * it is not zero. */
@@ -99,11 +99,11 @@ static meaning meaning_of(const lp_value *value, int depth) {
   return all;
 }
 
-bool lp_bind_is_mask(const lp_value *arg, const char *name) {
+bool lp_bind_is_mask(const char *name) {
   static const char *const names[] = {"attention_mask", "causal_mask",    "mask",
                                       "attn_mask",      "attention_bias", "causal_attention_mask"};
   for (size_t i = 0; i < LP_COUNT(names); i++)
-    if (arg->type.rank == 4 && lp_streq(name, names[i])) return true;
+    if (lp_streq(name, names[i])) return true;
   return false;
 }
 
@@ -133,9 +133,10 @@ lp_value *lp_bind_make_mask(lp_build *build, const lp_bind *b, const lp_value *a
   }
   const char *attribute = lp_arena_format(b->module->arena, "mask_of_%s", build->loc.node);
   lp_op_set_str(b->module, b->func, attribute, names[means == NO_USE ? SHOWS : means]);
-  const lp_poly *before = lp_poly_sub(build->module->arena, type.dim[3], type.dim[2]);
-  lp_value *keys = counted(build, lp_dim_const(build->module, 0), type.dim[3]);
-  lp_value *row[] = {counted(build, before, type.dim[3]), lp_build_i64s(build, &last, 1)};
+  const lp_poly *total = type.dim[type.rank - 1];
+  const lp_poly *before = lp_poly_sub(build->module->arena, total, type.dim[type.rank - 2]);
+  lp_value *keys = counted(build, lp_dim_const(build->module, 0), total);
+  lp_value *row[] = {counted(build, before, total), lp_build_i64s(build, &last, 1)};
   lp_value *pair[] = {keys, placed(build, LP_ONNX_Unsqueeze, 2, row)};
   lp_value *mask = placed(build, means == HIDES ? LP_ONNX_Greater : LP_ONNX_LessOrEqual, 2, pair);
   if (means == ADDED && mask) {

@@ -65,6 +65,15 @@ LP_TEST(traced_batch_becomes_one) {
   ck_assert_str_eq(lp_diag_get(test_diag, 0)->text, "'batch' is taken to be 1: 'batch' broadcasts to 'targets'");
 }
 
+/* A mask [new, total] begins with the number of tokens, which is no batch. */
+LP_TEST(tokens_are_no_batch) {
+  lp_value *ids = i64("batch,new"), *mask = f32("new,total");
+  gives(NODE(Add, f32("batch,2,new,new"), mask), "f32[batch,2,new,new]");
+  gives(NODE(Relu, mask), "f32[new,new]");
+  gives(NODE(Neg, ids), "i64[batch,new]");
+  ck_assert_uint_eq(lp_diag_count(test_diag), 0);
+}
+
 /* The exporter reshaped [batch, length] to [1, batch * length] and compares it with a row of positions. */
 LP_TEST(traced_batch_in_a_product_becomes_one) {
   lp_value *x = f32("batch,length");

@@ -288,6 +288,12 @@ def mask_shows() -> Model:
     return single(lambda g: added(g, "attention_mask"), (BOOLS, FOUR), feed)
 
 
+def mask_square() -> Model:
+    """One mask [s, p + s] for all sequences."""
+    feed = lambda p, s: positions(p, s) | {"attention_mask": seen(p, s)}
+    return single(lambda g: added(g, "attention_mask"), (BOOLS, ["new", "total"]), feed)
+
+
 def mask_hides() -> Model:
     """masked_fill(mask, lowest)"""
     feed = lambda p, s: positions(p, s) | {"attention_mask": ~seen(p, s)[None, None]}
@@ -567,7 +573,7 @@ def rope_if() -> Model:
     return Model(inputs, dict(zip(results, outputs.values())), g.nodes, g.initializers(), ones)
 
 
-FORMS = {"merged": merged, "sinks": sinks, "buffer-window": buffer_window, "conv-state": conv_state, "mask-added": mask_added, "mask-shows": mask_shows, "mask-hides": mask_hides,
+FORMS = {"merged": merged, "sinks": sinks, "buffer-window": buffer_window, "conv-state": conv_state, "mask-added": mask_added, "mask-shows": mask_shows, "mask-hides": mask_hides, "mask-square": mask_square,
          "mask-number": mask_number, "rope-if": rope_if, "sizes-open": sizes_open, "sizes-fixed": sizes_fixed,
          "cache-tokens-first": cache_tokens_first, "cache-keys-transposed": cache_keys_transposed, "cache-widened": cache_widened,
          "cache-tokens-first": cache_tokens_first, "cache-keys-transposed": cache_keys_transposed,

@@ -26,9 +26,9 @@ static int64_t wanted_size(const lp_step_inputs *r, const lp_step_input *in, int
     if (in->grows < 0) return axis == 0 ? r->batch : -1;
     return axis == rank - 4 ? r->batch : axis == in->grows ? past : -1;
   case LP_STEP_MASK:
-    if (rank == 2) return axis == 0 ? r->batch : past + fresh;
-    if (!in->means || axis == 1) return -1;
-    return axis == 0 ? r->batch : axis == 3 ? past + fresh : is_one(in, axis) ? 1 : fresh;
+    if (rank == 2 && !in->means) return axis == 0 ? r->batch : past + fresh;
+    if (!in->means || axis == rank - 3) return -1;
+    return axis == rank - 4 ? r->batch : axis == rank - 1 ? past + fresh : is_one(in, axis) ? 1 : fresh;
   case LP_STEP_POSITIONS:
     return axis == rank - 1 ? fresh : r->batch;
   case LP_STEP_LAST:
@@ -82,12 +82,12 @@ size_t lp_step_array_bytes(const lp_array *array) {
   return (size_t)(numel(array) * lp_dtype_bits(array->dtype) + 7) / 8;
 }
 
-/* An element of a mask of four axes: it shows the keys of the past and those up to the diagonal. One row stands for all
- * queries. */
+/* An element of a mask with rows of queries: it shows the keys of the past and those up to the diagonal. One row stands
+ * for all queries. */
 static double mask_element(const lp_step_input *in, int64_t i) {
   const lp_array *a = &in->array;
-  int64_t keys = a->dim[3], row = i / keys % a->dim[2];
-  bool sees = i % keys <= row + (in->means ? keys - a->dim[2] : 0);
+  int64_t keys = a->dim[a->rank - 1], rows = a->dim[a->rank - 2], row = i / keys % rows;
+  bool sees = i % keys <= row + (in->means ? keys - rows : 0);
   if (in->means && lp_streq(in->means, "added")) return sees ? 0 : a->dtype == LP_F16 ? -65504.0 : -3e38;
   return sees != (in->means && lp_streq(in->means, "hides"));
 }
@@ -98,7 +98,7 @@ static double follower(const lp_step_input *in, int64_t i, int64_t past, int64_t
   int64_t last = a->rank > 0 ? a->dim[a->rank - 1] : 1;
   switch (in->kind) {
   case LP_STEP_MASK:
-    return a->rank < 4 ? 1 : mask_element(in, i);
+    return a->rank < 4 && !in->means ? 1 : mask_element(in, i);
   case LP_STEP_POSITIONS:
     return (double)(past + i % last);
   case LP_STEP_SWITCH:
