@@ -175,12 +175,35 @@ static bool is_unpaired_cache(const lp_bind *b, int32_t input) {
          (!rest[0] || strstr(rest, "key") || strstr(rest, "value"));
 }
 
+/* Tells whether the graph writes rows into the value, in whichever order its axes are. */
+static bool is_written(const lp_value *value, int depth) {
+  for (const lp_use *use = value->uses; use && depth < 4; use = use->next) {
+    const lp_op *op = use->owner;
+    bool writes =
+        op->kind == LP_ONNX_ScatterElements || op->kind == LP_ONNX_ScatterND || op->kind == LP_ONNX_TensorScatter;
+    bool turns = op->kind == LP_ONNX_Transpose || lp_op_has(op, LP_IN_ORDER);
+    if (use->value != lp_op_in(op, 0)) continue;
+    if (writes || (turns && is_written(op->out[0], depth + 1))) return true;
+  }
+  return false;
+}
+
+/* Tells whether the input is a buffer of constant length, into which the graph writes new rows. */
+static bool is_buffer(const lp_bind *b, int32_t input) {
+  const lp_value *arg = b->block->arg[input];
+  return !lp_bind_is_past(b, input) && lp_dtype_is_float(arg->type.dtype) && arg->type.rank >= 3 && is_written(arg, 0);
+}
+
 static lp_status check_unpaired(const lp_bind *b) {
   for (int32_t i = 0; i < b->block->arg_count; i++) {
-    if (!is_unpaired_cache(b, i)) continue;
+    bool buffer = is_buffer(b, i);
+    if (!buffer && !is_unpaired_cache(b, i)) continue;
     lp_loc loc = {.file = b->end->loc.file, .node = lp_bind_input(b, i), .op = "input"};
     lp_status status =
-        lp_error(b->diag, loc, "no output continues this cache: an output of its type with one longer axis is needed");
+        lp_error(b->diag, loc, "%s",
+                 buffer ? "the graph writes new rows into this cache, a buffer of constant length: a cache that grows "
+                          "is needed"
+                        : "no output continues this cache: an output of its type with one longer axis is needed");
     lp_note(b->diag, loc,
             "caches are [b, heads, p, d], [b, p, heads, d], [b, heads, d, p], or [b, heads, p, d] stacked: [2, ...], "
             "[layers, ...] or [layers, 2, ...]; a buffer of constant length is supported only as the past of "
