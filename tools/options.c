@@ -28,7 +28,7 @@ static void print_help(const lp_command *command) {
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-static lp_status read_numbers(const char *text, lp_numbers *out, lp_diag *diag, lp_loc loc) {
+lp_status lp_tool_read_numbers(const char *text, lp_numbers *out, lp_diag *diag, lp_loc loc) {
   char *copy = lp_strdup(text), *rest = NULL;
   lp_status status = LP_OK;
   for (char *at = strtok_r(copy, ",", &rest); at && status == LP_OK; at = strtok_r(NULL, ",", &rest)) {
@@ -90,7 +90,7 @@ static lp_status read_value(const lp_option *option, const char *text, lp_diag *
   case LP_OPTION_SIZE:
     return read_size(option, text, diag, loc);
   case LP_OPTION_NUMBERS:
-    return read_numbers(text, option->out, diag, loc);
+    return lp_tool_read_numbers(text, option->out, diag, loc);
   case LP_OPTION_CHOICE:
     return read_choice(option, text, diag, loc);
   }

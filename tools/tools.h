@@ -35,6 +35,8 @@ int lp_tool_simulate(int argc, char **argv);
 
 typedef LP_VEC(const char *) lp_texts;
 typedef LP_VEC(int64_t) lp_numbers;
+/* Appends the numbers of "1,2,3". Release `out` with lp_vec_free, also after a failure. */
+LP_MUST_USE lp_status lp_tool_read_numbers(const char *text, lp_numbers *out, lp_diag *diag, lp_loc loc);
 
 /* The type of an option's value, and the type that `out` points to. */
 typedef enum {

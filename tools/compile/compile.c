@@ -91,6 +91,7 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
                                     .subgraph = compile->subgraph,
                                     .encoder = compile->encoder,
                                     .frees_lengths = true};
+  if (status == LP_OK && compile->exits_auto) status = lp_compile_choose_exits(compile, &import, diag);
   if (status == LP_OK) status = import_and_emit(compile, &import, diag);
   release_adapters(adapters, compile->adapters.count);
   lp_bindings_free(bindings, compile->bind.count);
@@ -136,8 +137,9 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
       {"--dtype-cloud", LP_OPTION_TEXT, &r->dtype_cloud, "DTYPE", "store the cloud's weights in one of the same types",
        0},
       {"--kv-dtype", LP_OPTION_CHOICE, &r->kv_dtype, "f32|f16|bf16", "store KV caches in this type (f32)", 0},
-      {"--exits", LP_OPTION_NUMBERS, &c->exits, "LAYER,..",
-       "add early exits after these layers; the device's half ends at the last one unless --scheduler says otherwise",
+      {"--exits", LP_OPTION_TEXT, &c->exits_text, "LAYER,..|auto",
+       "add early exits after these layers, or after those of a calibration that plan best; the device's half ends at "
+       "the last one unless --scheduler says otherwise",
        0},
       {"--exit-mode", LP_OPTION_CHOICE, &c->exit_mode, "full|exact|threshold|standalone",
        "plan for this mode of `llmpart run` (exact where the exits' rates are known, else full)", 0},
@@ -209,7 +211,7 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
 
 int lp_tool_compile(int argc, char **argv) {
   lp_compile compile = {
-      .emit = "bundle", .opt_level = "3", .opset = 21, .private_layers = -1, .sla_quantile = -1, .theta = 0.8};
+      .emit = "bundle", .opt_level = "3", .opset = 21, .private_layers = -1, .sla_quantile = -1, .theta = -1};
   compile.request =
       (lp_compile_request){.batch = 1, .cut = -1, .objective = "cost", .tolerance = 0.01, .generation = true};
   lp_tool_tidy_when_interrupted();

@@ -2,6 +2,7 @@
 #ifndef LP_TOOLS_COMPILE_H
 #define LP_TOOLS_COMPILE_H
 
+#include "base/json/reader.h"
 #include "base/side.h"
 #include "frontend/frontend.h"
 #include "tools/compile/pipeline.h"
@@ -23,10 +24,12 @@ typedef struct {
   lp_texts reports, bind, pins, adapters;
   const lp_import_options *import; /* of the model, which --check imports again */
   int64_t private_layers;          /* -1: not given */
+  const char *exits_text;          /* as the user gave them */
+  bool exits_auto;                 /* --exits=auto: `exits` is chosen from a calibration */
   lp_numbers exits;
   const char *exit_rates,
-      *exit_mode; /* a calibration, or NULL: the file next to the model; NULL: exact when rates are known */
-  double theta;
+      *exit_mode;        /* a calibration, or NULL: the file next to the model; NULL: exact when rates are known */
+  double theta;          /* -1: not given, 0.8 */
   const char *opt_level; /* a digit */
   int64_t opset;
   lp_pass_flags flags;
@@ -43,6 +46,34 @@ LP_MUST_USE lp_status lp_compile_load_link(const char *text, double quantile, lp
 /* Sets the request's mode and rates of early exits from --exit-mode and --exit-rates, after lp_compile_prepare
  * (exits.c). */
 LP_MUST_USE lp_status lp_compile_read_exits(lp_compile *compile, lp_diag *diag);
+
+/* The mode that --exit-mode names; `otherwise` without one. */
+lp_exits_mode lp_compile_exits_mode(const lp_compile *compile, lp_exits_mode otherwise);
+
+/* A calibration that is open for reading: the figures of `llmpart calibrate` (exits.c). */
+typedef struct {
+  char *path;
+  lp_json_document *document;
+  lp_json root;
+} lp_calibration_file;
+/* Opens --exit-rates, or calibration.json beside the model; `path` stays NULL when there is neither. Release with
+ * lp_calibration_file_close, also after a failure. */
+LP_MUST_USE lp_status lp_calibration_file_open(const lp_compile *compile, lp_calibration_file *out, lp_diag *diag);
+void lp_calibration_file_close(lp_calibration_file *file);
+/* Appends the layers of its exits, in ascending order. */
+LP_MUST_USE lp_status lp_calibration_file_layers(const lp_calibration_file *file, lp_numbers *out, lp_diag *diag);
+/* Reads the rates for the last of compile->exits in out->mode, at compile->theta. */
+LP_MUST_USE lp_status lp_calibration_file_rates(const lp_calibration_file *file, const lp_compile *compile,
+                                                lp_exit_rates *out, lp_diag *diag);
+/* The least of its thetas with which the exit after `layer` differs from the full model in at most the calibration's
+ * risk, as a share of all tokens. Reports that there is none. */
+LP_MUST_USE lp_status lp_calibration_file_theta(const lp_calibration_file *file, int64_t layer, double *out,
+                                                lp_diag *diag);
+
+/* For --exits=auto: plans with each exit of the calibration as the last one, and sets the exits, the cut and the rates
+ * to those of the best plan (choose_exits.c). In threshold mode also theta, when the user gave none. Notes the
+ * choice. */
+LP_MUST_USE lp_status lp_compile_choose_exits(lp_compile *compile, const lp_import_options *import, lp_diag *diag);
 /* Sets the model's file, and its encoder: the file that --encoder names, or else the encoder in the decoder's folder
  * (request.c). */
 LP_MUST_USE lp_status lp_compile_find_model(lp_compile *compile, const char *given, lp_diag *diag);

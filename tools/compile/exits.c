@@ -29,6 +29,14 @@ static lp_status find_exit(const lp_json *list, int64_t layer, size_t *index, lp
   return lp_json_error(list, diag, "no exit after layer %" PRId64 " was calibrated", layer);
 }
 
+/* The codec's name as the reports' own text. */
+static const char *codec_of(const char *name) {
+  static const char *const names[] = {"f32", "f16", "int8", "int4"};
+  for (size_t i = 0; i < LP_COUNT(names); i++)
+    if (lp_streq(names[i], name)) return names[i];
+  return "f32";
+}
+
 /* The share of tokens for which an exit is sure at theta, interpolated between the measured thetas. */
 static lp_status read_exit_rate(const lp_json *alone, double theta, double *out, lp_diag *diag) {
   double before = 0, rate_before = 1;
@@ -58,66 +66,122 @@ static lp_status read_acceptance(const lp_json *alone, double *out, lp_diag *dia
   return read_share(&step, "agreement", out, diag);
 }
 
-static lp_status read_rates(const lp_compile *compile, const lp_json *root, lp_exit_rates *out, lp_diag *diag) {
-  lp_json schema = lp_json_member(root, "schema"), list = lp_json_member(root, "exits"),
-          codec = lp_json_member(root, "codec");
-  if (!lp_json_equals(&schema, "llmpart.calibration/1"))
-    return lp_json_error(root, diag, "this is no calibration: wanted schema llmpart.calibration/1");
-  size_t index;
-  LP_TRY(find_exit(&list, compile->exits.data[compile->exits.count - 1], &index, diag));
-  lp_json exit = lp_json_item(&list, index), alone = lp_json_member(&exit, "alone");
-  if (out->mode == LP_EXITS_EXACT) return read_acceptance(&alone, &out->rate, diag);
-  out->row_share = row_share(lp_json_text_or(&codec, "f16"));
-  return read_exit_rate(&alone, compile->theta, &out->rate, diag);
-}
-
-static lp_status load_rates(const lp_compile *compile, const char *path, lp_exit_rates *out, lp_diag *diag) {
+lp_status lp_calibration_file_open(const lp_compile *compile, lp_calibration_file *out, lp_diag *diag) {
   char *text = NULL;
   size_t size = 0;
-  lp_json_document *document = NULL;
-  LP_TRY(lp_file_read(path, &text, &size, diag));
-  lp_status status = lp_json_parse(path, text, size, 0, &document, diag);
+  *out = (lp_calibration_file){0};
+  out->path =
+      compile->exit_rates ? lp_strdup(compile->exit_rates) : lp_compile_find_companion(compile, "calibration.json");
+  if (!out->path) return LP_OK;
+  LP_TRY(lp_file_read(out->path, &text, &size, diag));
+  lp_status status = lp_json_parse(out->path, text, size, 0, &out->document, diag);
   free(text);
-  if (status != LP_OK) return status;
-  lp_json root = lp_json_root(path, document);
-  status = read_rates(compile, &root, out, diag);
-  lp_json_free(document);
-  return status;
+  LP_TRY(status);
+  out->root = lp_json_root(out->path, out->document);
+  lp_json schema = lp_json_member(&out->root, "schema");
+  if (lp_json_equals(&schema, "llmpart.calibration/1")) return LP_OK;
+  return lp_json_error(&out->root, diag, "this is no calibration: wanted schema llmpart.calibration/1");
 }
 
-static lp_exits_mode mode_of(const char *name) {
+void lp_calibration_file_close(lp_calibration_file *file) {
+  lp_json_free(file->document);
+  free(file->path);
+  *file = (lp_calibration_file){0};
+}
+
+lp_status lp_calibration_file_layers(const lp_calibration_file *file, lp_numbers *out, lp_diag *diag) {
+  lp_json list = lp_json_member(&file->root, "exits");
+  LP_TRY(lp_json_array(&list, diag));
+  for (size_t i = 0; i < lp_json_count(&list); i++) {
+    lp_json exit = lp_json_item(&list, i), at = lp_json_member(&exit, "layer");
+    int64_t layer = 0;
+    LP_TRY(lp_json_i64(&at, 1, INT32_MAX, &layer, diag));
+    if (i > 0 && layer <= out->data[i - 1]) return lp_json_error(&at, diag, "layers should be ascending");
+    lp_vec_push(out, layer);
+  }
+  return LP_OK;
+}
+
+/* The figures of an exit, by theta, and the members that they are in: a member points to the one around it. */
+typedef struct {
+  lp_json list, exit, alone;
+} exit_figures;
+
+static lp_status find_figures(const lp_calibration_file *file, int64_t layer, exit_figures *out, lp_diag *diag) {
+  size_t index;
+  out->list = lp_json_member(&file->root, "exits");
+  LP_TRY(find_exit(&out->list, layer, &index, diag));
+  out->exit = lp_json_item(&out->list, index);
+  out->alone = lp_json_member(&out->exit, "alone");
+  return lp_json_array(&out->alone, diag);
+}
+
+lp_status lp_calibration_file_theta(const lp_calibration_file *file, int64_t layer, double *out, lp_diag *diag) {
+  exit_figures figures;
+  lp_json risk_at = lp_json_member(&file->root, "risk");
+  double risk;
+  LP_TRY(find_figures(file, layer, &figures, diag));
+  LP_TRY(lp_json_number(&risk_at, 0, 1, &risk, diag));
+  for (size_t i = 0; i < lp_json_count(&figures.alone); i++) {
+    lp_json step = lp_json_item(&figures.alone, i);
+    double sure, right = 1;
+    LP_TRY(read_share(&step, "exit_rate", &sure, diag));
+    if (sure > 0) LP_TRY(read_share(&step, "agreement", &right, diag));
+    if (sure * (1 - right) <= risk) return read_share(&step, "theta", out, diag);
+  }
+  return lp_json_error(&figures.alone, diag, "no theta keeps the calibration's risk of %g after layer %" PRId64, risk,
+                       layer);
+}
+
+lp_status lp_calibration_file_rates(const lp_calibration_file *file, const lp_compile *compile, lp_exit_rates *out,
+                                    lp_diag *diag) {
+  exit_figures figures;
+  lp_json codec = lp_json_member(&file->root, "codec");
+  LP_TRY(find_figures(file, compile->exits.data[compile->exits.count - 1], &figures, diag));
+  if (out->mode == LP_EXITS_EXACT) return read_acceptance(&figures.alone, &out->rate, diag);
+  out->codec = codec_of(lp_json_text_or(&codec, "f16"));
+  out->row_share = row_share(out->codec);
+  out->theta = compile->theta;
+  return read_exit_rate(&figures.alone, compile->theta, &out->rate, diag);
+}
+
+lp_exits_mode lp_compile_exits_mode(const lp_compile *compile, lp_exits_mode otherwise) {
+  if (!compile->exit_mode) return otherwise;
   int mode = LP_EXITS_FULL;
   for (int i = 0; i < LP_EXITS_COUNT; i++)
-    if (lp_streq(name, lp_exits_modes[i])) mode = i;
+    if (lp_streq(compile->exit_mode, lp_exits_modes[i])) mode = i;
   return (lp_exits_mode)mode;
 }
 
-lp_status lp_compile_read_exits(lp_compile *compile, lp_diag *diag) {
-  lp_exit_rates *rates = &compile->request.exit_rates;
-  const bool at_exit =
-      compile->exits.count > 0 && compile->request.cut == compile->exits.data[compile->exits.count - 1];
-  if ((compile->exit_rates || compile->exit_mode) && !at_exit)
-    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE(compile->exit_rates ? "--exit-rates" : "--exit-mode"),
-                       "this is for --exits with --cloud and a device's half that ends at the last exit");
-  if (!at_exit) return LP_OK;
-  char *path =
-      compile->exit_rates ? lp_strdup(compile->exit_rates) : lp_compile_find_companion(compile, "calibration.json");
-  *rates = (lp_exit_rates){.mode = path ? LP_EXITS_EXACT : LP_EXITS_FULL, .row_share = 1};
-  if (compile->exit_mode) rates->mode = mode_of(compile->exit_mode);
-  lp_status status = LP_OK;
-  bool needs_rates = rates->mode == LP_EXITS_EXACT || rates->mode == LP_EXITS_THRESHOLD;
-  if (needs_rates && path) {
-    const bool is_asked = compile->exit_rates || compile->exit_mode;
-    status = load_rates(compile, path, rates, is_asked ? diag : NULL);
-    if (status != LP_OK && !is_asked) { /* the calibration in the model's folder has other exits */
-      *rates = (lp_exit_rates){.mode = LP_EXITS_FULL, .row_share = 1};
-      status = LP_OK;
-    }
-  } else if (needs_rates) {
+/* Takes the rates of a calibration. One that is merely in the model's folder may have other exits; the plan is then for
+ * `full`. */
+static lp_status take_rates(const lp_compile *compile, lp_exit_rates *rates, lp_diag *diag) {
+  const bool is_asked = compile->exit_rates || compile->exit_mode;
+  lp_diag *reports = is_asked ? diag : NULL;
+  lp_calibration_file file;
+  *rates = (lp_exit_rates){.row_share = 1, .codec = "f32"};
+  lp_status status = lp_calibration_file_open(compile, &file, reports);
+  rates->mode = lp_compile_exits_mode(compile, file.path ? LP_EXITS_EXACT : LP_EXITS_FULL);
+  const bool needs_rates = rates->mode == LP_EXITS_EXACT || rates->mode == LP_EXITS_THRESHOLD;
+  if (status == LP_OK && needs_rates && !file.path)
     status = lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--exit-mode"),
                          "'%s' needs the exits' rates: --exit-rates=FILE of `llmpart calibrate -o json`",
                          lp_exits_modes[rates->mode]);
-  }
-  free(path);
-  return status;
+  else if (status == LP_OK && needs_rates)
+    status = lp_calibration_file_rates(&file, compile, rates, reports);
+  lp_calibration_file_close(&file);
+  if (status == LP_OK || is_asked) return status;
+  *rates = (lp_exit_rates){.mode = LP_EXITS_FULL, .row_share = 1, .codec = "f32"};
+  return LP_OK;
+}
+
+lp_status lp_compile_read_exits(lp_compile *compile, lp_diag *diag) {
+  const bool at_exit =
+      compile->exits.count > 0 && compile->request.cut == compile->exits.data[compile->exits.count - 1];
+  if (compile->exits_auto) return LP_OK;
+  if (compile->theta < 0) compile->theta = 0.8;
+  if ((compile->exit_rates || compile->exit_mode) && !at_exit)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE(compile->exit_rates ? "--exit-rates" : "--exit-mode"),
+                       "this is for --exits with --cloud and a device's half that ends at the last exit");
+  return at_exit ? take_rates(compile, &compile->request.exit_rates, diag) : LP_OK;
 }

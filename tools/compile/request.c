@@ -76,11 +76,24 @@ static lp_status check_options(const lp_compile *compile, lp_diag *diag) {
   return LP_OK;
 }
 
-static lp_status check_exits(const lp_compile *compile, lp_diag *diag) {
+static lp_status check_auto(const lp_compile *compile, lp_diag *diag) {
+  const lp_loc loc = LP_LOC_FILE("--exits");
+  if (!compile->cloud) return lp_error_as(LP_USAGE, diag, loc, "'auto' needs a cloud machine: --cloud=HW");
+  if (compile->request.scheduler || compile->request.cut >= 0)
+    return lp_error_as(LP_USAGE, diag, loc, "'auto' chooses the cut: leave out --scheduler and --cut");
+  return LP_OK;
+}
+
+static lp_status check_exits(lp_compile *compile, lp_diag *diag) {
+  compile->exits_auto = lp_streq(compile->exits_text, "auto");
+  if (compile->exits_text && !compile->exits_auto &&
+      lp_tool_read_numbers(compile->exits_text, &compile->exits, diag, LP_LOC_FILE("--exits")) != LP_OK)
+    return LP_USAGE;
+  if (compile->exits_auto) LP_TRY(check_auto(compile, diag));
   for (size_t i = 0; i < compile->exits.count; i++)
     if (compile->exits.data[i] < 1 || (i && compile->exits.data[i] <= compile->exits.data[i - 1]))
       return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--exits"), "layers should be ascending, and 1 or more");
-  if (compile->exits.count && compile->request.plans > 1)
+  if (compile->exits_text && compile->request.plans > 1)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--plans"),
                        "with --exits there is one plan: its halves run independently");
   return LP_OK;
@@ -215,7 +228,7 @@ lp_status lp_compile_find_model(lp_compile *compile, const char *given, lp_diag 
   if (!lp_has_suffix(compile->model, ".onnx"))
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--encoder"),
                        "only a decoder in ONNX has its encoder in another file");
-  if (compile->exits.count > 0)
+  if (compile->exits_text)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--exits"), "a decoder with an encoder has no early exits");
   if (compile->check)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--check"),

@@ -151,12 +151,16 @@ static void put_range(const lp_report *report, const lp_report_range *range, lp_
 static void put_exits(const lp_report *report, lp_buf *out) {
   const lp_exit_rates *rates = &report->request->exit_rates;
   if (report->request->exit_count == 0) return;
-  lp_buf_printf(out, "%-12smode %s", "exits", lp_exits_modes[rates->mode]);
+  lp_buf_printf(out, "%-12s", "exits");
+  for (int32_t i = 0; i < report->request->exit_count; i++)
+    lp_buf_printf(out, "%s%" PRId64, i ? ", " : "after layers ", report->request->exits[i]);
+  lp_buf_printf(out, ", mode %s", lp_exits_modes[rates->mode]);
   if (rates->mode == LP_EXITS_EXACT)
     lp_buf_printf(out, ", %.3g %% of drafts are confirmed: %" PRId64 " drafts and %.3g tokens a round trip",
                   100 * rates->rate, report->plan.drafts, report->plan.questions > 0 ? 1 / report->plan.questions : 0);
   if (rates->mode == LP_EXITS_THRESHOLD)
-    lp_buf_printf(out, ", %.3g %% of tokens are taken at exits", 100 * rates->rate);
+    lp_buf_printf(out, ", %.3g %% of tokens are taken at exits with theta %.3g, rows in %s", 100 * rates->rate,
+                  rates->theta, rates->codec);
   if (rates->mode == LP_EXITS_FULL) lp_buf_puts(out, ": the cloud is asked for every token");
   lp_buf_puts(out, "\n");
 }
