@@ -49,7 +49,7 @@ for side in device cloud; do
   [ "$many" -le "$whole" ] || fail "the weights of all plans are $many bytes on the $side, the model's $whole"
 done
 # shellcheck disable=SC2086
-"$LLMPART" compile "$model" --device=jetson-nano --cloud=v100s $slas --plans=3 --plan-only -o "$work/again.json"
+"$LLMPART" compile "$model" --device=jetson-nano --cloud=v100s $slas --plans=3 --plan-only --march=native -o "$work/again.json"
 cmp "$work/many.llmpart/report.json" "$work/again.json" || fail 'planned again, the plans are others'
 
 refused 'a plan that is not there' 'manifest.json: error: there is no plan 3; the last one is plan 2' \

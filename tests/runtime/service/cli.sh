@@ -11,10 +11,10 @@ printf 'service: mine\nedge: { bench: bench.json }\ncloud: { report: report.json
 if "$LLMPART" --help | grep -q '^  compile '; then
   "$LLMPART" compile "$LP_SOURCE/tests/models/llama/model.onnx" --device=jetson-nano --cloud=v100s --link=wifi --isl=64 --emit=report -o json >"$work/report.json"
   "$LLMPART" service show "$work/mine.yaml" --tokens=101 --prompt=100 -o json >"$work/mine.json" || fail "mine: $?"
-  # 100 / 400 + 100 / 20 s at the edge; in the cloud milliseconds, without the link
+  # 100 / 400 + 100 / 20 s at the edge; in the cloud tens of milliseconds, without the link
   same edge 5.25 "$(sed -n 's/.*"generation_s": \(.*\)/\1/p' "$work/mine.json" | head -n 1)"
   cloud=$(sed -n 's/.*"generation_s": \(.*\)/\1/p' "$work/mine.json" | tail -n 1)
-  awk -v c="$cloud" 'BEGIN { exit !(c > 0 && c < 0.001) }' || fail "cloud: $cloud s"
+  awk -v c="$cloud" 'BEGIN { exit !(c > 0 && c < 0.1) }' || fail "cloud: $cloud s"
 fi
 printf '{"schema": "llmpart.run/1"}' >"$work/bench.json"
 refused 'not a bench' "bench.json: error: schema: is 'llmpart.run/1', wanted 'llmpart.bench/1'" "$LLMPART" service show "$work/mine.yaml"
