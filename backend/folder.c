@@ -58,6 +58,7 @@ static lp_map *own_files(const lp_json_document *manifest) {
   lp_json root = lp_json_root("manifest.json", manifest), files = lp_json_member(&root, "files");
   bool keyed = lp_json_is(&files, LP_JSON_OBJECT);
   lp_map_put(names, "manifest.json", names);
+  lp_map_put(names, "manifest.sig", names);
   lp_map_put(names, "calibration.json", names); /* `llmpart calibrate` adds this file */
   for (size_t i = 0; i < lp_json_count(&files); i++) {
     lp_json item = keyed ? lp_json_entry(&files, i) : lp_json_item(&files, i);

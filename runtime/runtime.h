@@ -92,12 +92,19 @@ enum { LP_LOAD_DEVICE = 1 << LP_SIDE_DEVICE, LP_LOAD_CLOUD = 1 << LP_SIDE_CLOUD 
 typedef struct {
   unsigned load;     /* LP_LOAD_*: the sides of which weights are mapped and code is opened */
   bool check_hashes; /* compare the SHA-256 of every file before lp_bundle_load returns */
+  /* The file of an Ed25519 public key (PEM): the bundle must be signed with it, and every file is compared by SHA-256.
+   * NULL: signatures are not checked. */
+  const char *trust;
 } lp_bundle_options;
 /* Loads the manifest and the sides that `options` names; with the device's side also the tokenizer. Always checks
  * sizes, structure and content (by CRC-32C). A thread of its own checks the content of weights, and every session
  * awaits its result before the first token (docs/bundle.md). */
 LP_MUST_USE lp_status lp_bundle_load(const char *path, const lp_bundle_options *options, lp_bundle **out,
                                      lp_diag *diag);
+/* Signs the bundle in `folder` with an Ed25519 private key, which is a PEM file without a password
+ * (bundle/signature.c). The second fails when no such key can be read. */
+LP_MUST_USE lp_status lp_bundle_sign(const char *folder, const char *key_path, lp_diag *diag);
+LP_MUST_USE lp_status lp_bundle_check_key(const char *key_path, lp_diag *diag);
 void lp_bundle_free(lp_bundle *bundle);                           /* NULL is allowed */
 bool lp_bundle_is_split(const lp_bundle *bundle);                 /* tells whether any program crosses the link */
 const lp_tokenizer *lp_bundle_tokenizer(const lp_bundle *bundle); /* borrowed; NULL: none was loaded */
@@ -207,16 +214,20 @@ typedef struct {
   int ready_fd;
   char address[32]; /* HOST:PORT, set by lp_worker_await */
 } lp_worker_process;
-/* Runs `PROGRAM worker BUNDLE --listen=127.0.0.1:0 --ready-fd=N --threads=N`. The worker writes the port that it took
- * as a line to that descriptor. `program` NULL: the program of this process. */
-LP_MUST_USE lp_status lp_worker_spawn(const char *program, const char *bundle, int32_t threads, lp_worker_process *out,
+typedef struct {
+  const char *bundle, *trust; /* trust: as in lp_bundle_options */
+  int32_t threads;            /* 0: the machine's cores */
+} lp_worker_request;
+/* Runs `PROGRAM worker BUNDLE --listen=127.0.0.1:0 --ready-fd=N --threads=N [--trust=KEY]`. The worker writes the port
+ * that it took as a line to that descriptor. `program` NULL: the program of this process. */
+LP_MUST_USE lp_status lp_worker_spawn(const char *program, const lp_worker_request *request, lp_worker_process *out,
                                       lp_diag *diag);
 /* Tells whether the worker has ended, or was never started; then no zombie of it is left. Any thread may ask, one at a
  * time. */
 bool lp_worker_has_ended(lp_worker_process *process);
 /* Starts a worker that has ended again, at the same address, and awaits it. The new worker ends with the calling thread
  * at the latest. */
-LP_MUST_USE lp_status lp_worker_revive(const char *bundle, int32_t threads, lp_worker_process *process, lp_diag *diag);
+LP_MUST_USE lp_status lp_worker_revive(const lp_worker_request *request, lp_worker_process *process, lp_diag *diag);
 /* Waits until the worker listens, for 30 s at most. */
 LP_MUST_USE lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag);
 void lp_worker_stop(
@@ -228,7 +239,8 @@ typedef struct {
   bool in_process;            /* both sides run in this process */
   bool device_only;           /* the cloud side is not used */
   bool check_hashes;
-  int32_t threads; /* of the worker; 0: the machine's cores */
+  const char *trust; /* as in lp_bundle_options; also the worker's */
+  int32_t threads;   /* of the worker; 0: the machine's cores */
 } lp_sides_options;
 typedef struct {
   lp_bundle *bundle;

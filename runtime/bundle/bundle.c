@@ -13,6 +13,7 @@
 #include "runtime/bundle/code.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/bundle/safetensors.h"
+#include "runtime/bundle/signature.h"
 #include "runtime/bundle/verifier.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/runtime.h"
@@ -31,7 +32,12 @@ static lp_status load_manifest(const lp_loader *load) {
   const char *path = lp_loader_path(load, "manifest.json");
   lp_mapping text;
   LP_TRY(lp_bundle_file_map(load->bundle->path, "manifest.json", path, &text, load->diag));
-  lp_status status = parse_manifest(load, path, &text);
+  lp_status status = LP_OK;
+  if (load->options->trust)
+    status = lp_signature_check(load->bundle->path, load->options->trust, &text, load->diag);
+  else
+    lp_signature_warn(path, load->diag);
+  if (status == LP_OK) status = parse_manifest(load, path, &text);
   lp_file_unmap(&text);
   return status;
 }
@@ -140,7 +146,9 @@ lp_status lp_bundle_load(const char *path, const lp_bundle_options *options, lp_
   size_t length = strlen(bundle->path);
   while (length > 1 && bundle->path[length - 1] == '/')
     bundle->path[--length] = '\0';
-  const lp_loader load = {.bundle = bundle, .options = options, .diag = diag};
+  lp_bundle_options checks = *options;
+  checks.check_hashes |= options->trust != NULL; /* a CRC-32C can be made to fit */
+  const lp_loader load = {.bundle = bundle, .options = &checks, .diag = diag};
   lp_status status;
   if (lp_has_suffix(bundle->path, ".onnx") && lp_path_exists(bundle->path))
     status = lp_error(diag, LP_LOC_FILE(path), "a model, not a bundle: compile it first");

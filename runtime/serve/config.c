@@ -24,6 +24,7 @@ static const lp_yaml_field top_fields[] = {
 };
 static const lp_yaml_field edge_fields[] = {
     TOP(LP_YAML_TEXT, "bundle", bundle, .required = true),
+    TOP(LP_YAML_TEXT, "trust", trust, .least = 0),
     TOP(LP_YAML_I64, "threads", threads, .least = 1, .most = 1024),
     TOP(LP_YAML_I64, "queue", queue, .least = 0, .most = 1e6),
 };
@@ -98,6 +99,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   if (file.edge) {
     LP_TRY(lp_yaml_fields(yaml, file.edge, "'edge'", edge_fields, LP_COUNT(edge_fields), &file));
     file.config.bundle = lp_yaml_relative(yaml, file.config.bundle);
+    if (file.config.trust) file.config.trust = lp_yaml_relative(yaml, file.config.trust);
   }
   if (file.cloud) LP_TRY(read_cloud(yaml, &file));
   if (file.router) LP_TRY(read_router(yaml, &file));

@@ -25,8 +25,8 @@ typedef struct {
   int64_t max_body;   /* bytes of a request */
   int64_t max_tokens; /* tokens of an answer: the most that a request may ask for, and the default */
   /* The bundle of the edge; NULL: there is none. */
-  const char *bundle;
-  int64_t threads, queue; /* requests that may wait for it */
+  const char *bundle, *trust; /* trust: the public key that it must be signed with, as in lp_bundle_options */
+  int64_t threads, queue;     /* requests that may wait for it */
   /* The base of the cloud's API; NULL: there is none. */
   const char *url, *model, *cloud_key;
   double timeout_ms;     /* the longest time that its answer may make no progress, from the beginning on */

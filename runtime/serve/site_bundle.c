@@ -136,13 +136,15 @@ static void close_bundle(lp_site_server *site) {
   free(self);
 }
 
-static lp_status open_bundle(bundle_site *self, const char *path, lp_diag *diag) {
-  LP_TRY(lp_sides_open(&(lp_sides_options){.bundle = path, .threads = self->threads}, &self->sides, diag));
+static lp_status open_bundle(bundle_site *self, const char *path, const char *trust, lp_diag *diag) {
+  LP_TRY(
+      lp_sides_open(&(lp_sides_options){.bundle = path, .trust = trust, .threads = self->threads}, &self->sides, diag));
   if (lp_bundle_reads_source(self->sides.bundle))
     return lp_error(diag, LP_LOC_FILE(path), "the model has an encoder, which cannot be served; use 'llmpart run'");
   if (!lp_bundle_tokenizer(self->sides.bundle))
     return lp_error(diag, LP_LOC_FILE(path), "the bundle has no tokenizer; compile it with --tokenizer=FILE");
-  if (self->sides.worker.pid > 0) lp_supervisor_start(&self->supervisor, &self->sides.worker, path, self->threads);
+  if (self->sides.worker.pid > 0)
+    lp_supervisor_start(&self->supervisor, &self->sides.worker, &(lp_worker_request){path, trust, self->threads});
   return LP_OK;
 }
 
@@ -156,7 +158,7 @@ lp_status lp_site_bundle(const lp_serve_config *config, lp_site_server **out, lp
                         .threads = (int32_t)config->threads,
                         .queue = config->queue};
   (void)pthread_mutex_init(&self->turn, NULL);
-  lp_status status = open_bundle(self, config->bundle, diag);
+  lp_status status = open_bundle(self, config->bundle, config->trust, diag);
   if (status == LP_OK)
     *out = &self->site;
   else

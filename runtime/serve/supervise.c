@@ -34,15 +34,15 @@ static void *watch(void *user) {
     pause_ms = pause_ms * 2 < longest_pause_ms ? pause_ms * 2 : longest_pause_ms;
     lp_diag *quiet = lp_diag_create();
     started_ms = lp_now_ms();
-    bool up = lp_worker_revive(self->bundle, self->threads, self->worker, quiet) == LP_OK;
+    bool up = lp_worker_revive(&self->request, self->worker, quiet) == LP_OK;
     lp_diag_free(quiet);
     if (up) atomic_store(&self->down, false);
   }
   return NULL;
 }
 
-void lp_supervisor_start(lp_supervisor *self, lp_worker_process *worker, const char *bundle, int32_t threads) {
-  *self = (lp_supervisor){.worker = worker, .bundle = bundle, .threads = threads};
+void lp_supervisor_start(lp_supervisor *self, lp_worker_process *worker, const lp_worker_request *request) {
+  *self = (lp_supervisor){.worker = worker, .request = *request};
   (void)pthread_mutex_init(&self->lock, NULL);
   (void)pthread_cond_init(&self->changed, NULL);
   self->runs = pthread_create(&self->thread, NULL, watch, self) == 0;

@@ -9,8 +9,7 @@
 
 typedef struct {
   lp_worker_process *worker; /* the supervisor's only, until lp_supervisor_end; its address never changes */
-  const char *bundle;
-  int32_t threads;
+  lp_worker_request request;
   pthread_t thread;
   pthread_mutex_t lock; /* guards `ends` */
   pthread_cond_t changed;
@@ -19,7 +18,7 @@ typedef struct {
 } lp_supervisor;
 
 /* Watches the worker, which listens already. It borrows everything. Without a thread the worker is only not watched. */
-void lp_supervisor_start(lp_supervisor *supervisor, lp_worker_process *worker, const char *bundle, int32_t threads);
+void lp_supervisor_start(lp_supervisor *supervisor, lp_worker_process *worker, const lp_worker_request *request);
 /* Tells whether the worker listens, as far as is known. Any thread may ask. */
 bool lp_supervisor_is_up(const lp_supervisor *supervisor);
 /* Ends the watch, not the worker. A supervisor of zeros is allowed. */

@@ -35,9 +35,10 @@ static lp_status own_program(char *out, size_t size, lp_diag *diag) {
 }
 
 /* Starts a worker that listens on `address`. */
-static lp_status start(const char *program, const char *bundle, int32_t threads, const char *address,
+static lp_status start(const char *program, const lp_worker_request *request, const char *address,
                        lp_worker_process *out, lp_diag *diag) {
   char own[4096], ready[32], with_threads[32], listen[64];
+  lp_buf trust = {0};
   snprintf(listen, sizeof listen, "--listen=%s", address);
   *out = (lp_worker_process){.ready_fd = -1};
   if (!program) LP_TRY(own_program(own, sizeof own, diag));
@@ -47,11 +48,20 @@ static lp_status start(const char *program, const char *bundle, int32_t threads,
   /* Of all descriptors of this process, only the worker's end stays open across exec. */
   (void)fcntl(ends[1], F_SETFD, 0);
   snprintf(ready, sizeof ready, "--ready-fd=%d", ends[1]);
-  snprintf(with_threads, sizeof with_threads, "--threads=%d", threads);
-  char *argv[] = {(char *)(uintptr_t)program, "worker", (char *)(uintptr_t)bundle, listen, ready, with_threads, NULL};
+  snprintf(with_threads, sizeof with_threads, "--threads=%d", request->threads);
+  if (request->trust) lp_buf_printf(&trust, "--trust=%s", request->trust);
+  char *argv[] = {(char *)(uintptr_t)program,
+                  "worker",
+                  (char *)(uintptr_t)request->bundle,
+                  listen,
+                  ready,
+                  with_threads,
+                  trust.data,
+                  NULL};
   pid_t parent = getpid(), pid = fork();
   if (pid == 0) become_worker(program, argv, parent);
   int problem = errno;
+  lp_buf_free(&trust);
   close(ends[1]);
   if (pid < 0) {
     close(ends[0]);
@@ -62,9 +72,9 @@ static lp_status start(const char *program, const char *bundle, int32_t threads,
   return LP_OK;
 }
 
-lp_status lp_worker_spawn(const char *program, const char *bundle, int32_t threads, lp_worker_process *out,
+lp_status lp_worker_spawn(const char *program, const lp_worker_request *request, lp_worker_process *out,
                           lp_diag *diag) {
-  return start(program, bundle, threads, "127.0.0.1:0", out, diag);
+  return start(program, request, "127.0.0.1:0", out, diag);
 }
 
 bool lp_worker_has_ended(lp_worker_process *process) {
@@ -96,9 +106,9 @@ lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag) {
   return LP_OK;
 }
 
-lp_status lp_worker_revive(const char *bundle, int32_t threads, lp_worker_process *process, lp_diag *diag) {
+lp_status lp_worker_revive(const lp_worker_request *request, lp_worker_process *process, lp_diag *diag) {
   lp_worker_process fresh;
-  LP_TRY(start(NULL, bundle, threads, process->address, &fresh, diag));
+  LP_TRY(start(NULL, request, process->address, &fresh, diag));
   process->pid = fresh.pid;
   process->ready_fd = fresh.ready_fd;
   return lp_worker_await(&fresh, diag); /* others read the address of `process`, which stays */
@@ -120,7 +130,7 @@ void lp_worker_stop(lp_worker_process *process) {
 
 lp_status lp_sides_open(const lp_sides_options *options, lp_sides *out, lp_diag *diag) {
   *out = (lp_sides){.worker = {.ready_fd = -1}, .cloud = options->cloud};
-  lp_bundle_options load = {.load = LP_LOAD_DEVICE, .check_hashes = options->check_hashes};
+  lp_bundle_options load = {.load = LP_LOAD_DEVICE, .check_hashes = options->check_hashes, .trust = options->trust};
   if (options->in_process) load.load |= LP_LOAD_CLOUD;
   double begin = lp_now_ms();
   LP_TRY(lp_bundle_load(options->bundle, &load, &out->bundle, diag));
@@ -129,7 +139,8 @@ lp_status lp_sides_open(const lp_sides_options *options, lp_sides *out, lp_diag 
     return lp_error(diag, LP_LOC_FILE(options->bundle),
                     "the bundle is not split, so that no part of it runs on the worker at %s", options->cloud);
   if (options->in_process || options->device_only || options->cloud || !lp_bundle_is_split(out->bundle)) return LP_OK;
-  LP_TRY(lp_worker_spawn(NULL, options->bundle, options->threads, &out->worker, diag));
+  const lp_worker_request request = {options->bundle, options->trust, options->threads};
+  LP_TRY(lp_worker_spawn(NULL, &request, &out->worker, diag));
   LP_TRY(lp_worker_await(&out->worker, diag));
   out->cloud = out->worker.address;
   return LP_OK;

@@ -4,6 +4,7 @@
 #include "base/dir.h"
 #include "base/units.h"
 #include "frontend/frontend.h"
+#include "runtime/runtime.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,9 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
   LP_TRY(lp_tool_check_pass(&compile->flags, diag));
   if (compile->check && !lp_streq(compile->emit, "bundle"))
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--check"), "only a bundle can be compared with its model");
+  if (compile->sign && !lp_streq(compile->emit, "bundle"))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--sign"), "only a bundle can be signed");
+  if (compile->sign) LP_TRY(lp_bundle_check_key(compile->sign, diag));
   LP_TRY(lp_compile_prepare(compile, diag));
   LP_TRY(lp_compile_read_exits(compile, diag));
   lp_input_binding *bindings = NULL;
@@ -185,6 +189,8 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
       {"--check", LP_OPTION_FLAG, &c->check, NULL,
        "compare steps of the bundle with an interpreter of the model, and write nothing when they differ (status 4)",
        0},
+      {"--sign", LP_OPTION_TEXT, &c->sign, "FILE",
+       "sign the bundle with this private key (Ed25519, PEM), for --trust of run, worker and serve", 0},
       {"--profile", LP_OPTION_FLAG, &c->profile, NULL,
        "emit code that notes when each operator begins, for `llmpart bench --profile`", 0},
       {"--locations", LP_OPTION_FLAG, &c->locations, NULL, "print the ONNX node of each operator in IR", 0},

@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "passes/plan/plan.h"
+#include "runtime/runtime.h"
 #include "tools/compile/compile.h"
 #include "tools/equal/check.h"
 
@@ -181,14 +182,20 @@ static lp_status choose_targets(const lp_compile *compile, const lp_module *modu
 }
 
 /* Compares the bundle in `folder` with the model. */
-static lp_status check_bundle(const void *user, const char *folder, lp_diag *diag) {
-  const lp_compile *compile = user;
+static lp_status compare_bundle(const lp_compile *compile, const char *folder, lp_diag *diag) {
   const lp_compile_request *r = &compile->request;
   const char *const types[] = {r->dtype_device, r->dtype_cloud, r->kv_dtype};
   double limit = lp_check_limit(types, LP_COUNT(types));
   const lp_check_request check = {
       .model = compile->model, .bundle = folder, .import = compile->import, .limit = limit > 0 ? limit : 1e-3};
   return lp_check_compiled(&check, diag);
+}
+
+/* Compares and signs the bundle in `folder`, as the options say, before it is in its place. */
+static lp_status check_bundle(const void *user, const char *folder, lp_diag *diag) {
+  const lp_compile *compile = user;
+  if (compile->check) LP_TRY(compare_bundle(compile, folder, diag));
+  return compile->sign ? lp_bundle_sign(folder, compile->sign, diag) : LP_OK;
 }
 
 static lp_status write_bundle(const lp_compile *compile, lp_module *module, const char *report_json, lp_diag *diag) {
@@ -202,7 +209,7 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
                                .context = func ? lp_op_i64(func, "context", 0) : 0,
                                .vocab = lp_tool_vocab(module),
                                .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
-                               .check = compile->check ? check_bundle : NULL,
+                               .check = check_bundle,
                                .checked = compile};
   char *path = lp_compile_output(compile);
   lp_status status = choose_targets(compile, module, &request, diag);

@@ -315,6 +315,8 @@ int lp_tool_run(int argc, char **argv) {
       {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
       {"--check", LP_OPTION_FLAG, &flags.sides.check_hashes, NULL, "compare the SHA-256 of every file before the start",
        0},
+      {"--trust", LP_OPTION_TEXT, &flags.sides.trust, "FILE",
+       "run only a bundle that the owner of this public key signed (Ed25519, PEM); implies --check", 0},
       {"--trace", LP_OPTION_TEXT, &flags.trace, "F.json", "write a timeline for chrome://tracing and Perfetto", 0},
       {"--stats", LP_OPTION_FLAG, &flags.stats, NULL, "print times and bytes on stderr", 0},
       {"-o", LP_OPTION_CHOICE, &flags.format, "text|json", "choose the output (text, printed as it is generated)", 0},

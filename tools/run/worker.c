@@ -9,7 +9,7 @@
 #include "runtime/runtime.h"
 
 typedef struct {
-  const char *listen, *context_dir;
+  const char *listen, *context_dir, *trust;
   lp_link_security security;
   int64_t budget, context_dir_bytes, sessions, threads, ready_fd;
   double idle_ms;
@@ -54,7 +54,7 @@ static void tell_held(void *user, size_t open, size_t bytes) {
 static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   const worker_flags *flags = command->user;
   catch_signals();
-  lp_bundle_options load = {.load = LP_LOAD_CLOUD, .check_hashes = flags->check};
+  lp_bundle_options load = {.load = LP_LOAD_CLOUD, .check_hashes = flags->check, .trust = flags->trust};
   lp_bundle *bundle = NULL;
   LP_TRY(lp_bundle_load(args->data[0], &load, &bundle, diag));
   lp_worker_options options = {.listen = flags->listen,
@@ -98,6 +98,8 @@ int lp_tool_worker(int argc, char **argv) {
       {"--client-ca", LP_OPTION_TEXT, &flags.security.client_ca_file, "FILE",
        "admit devices that show one of these certificates or one that they signed (PEM); may replace the key", 0},
       {"--check", LP_OPTION_FLAG, &flags.check, NULL, "compare the SHA-256 of every file before the start", 0},
+      {"--trust", LP_OPTION_TEXT, &flags.trust, "FILE",
+       "serve only a bundle that the owner of this public key signed (Ed25519, PEM); implies --check", 0},
       {"--stats", LP_OPTION_FLAG, &flags.stats, NULL,
        "print on stderr how many sessions are open and how many bytes they hold, at each change", 0},
       {"--ready-fd", LP_OPTION_COUNT, &flags.ready_fd, "FD", "write the port to this descriptor when ready", 0},

@@ -6,6 +6,10 @@
 #include "runtime/serve/serve.h"
 #include "tools/tools.h"
 
+typedef struct {
+  const char *listen, *trust;
+} serve_flags;
+
 static volatile int stop_wanted;
 
 static void stop_serving(int number) {
@@ -19,25 +23,28 @@ static void tell_address(void *user, const char *host, int port) {
 }
 
 static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag *diag) {
-  const char *const *listen = command->user;
+  const serve_flags *flags = command->user;
   struct sigaction action = {.sa_handler = stop_serving};
   (void)sigaction(SIGINT, &action, NULL);
   (void)sigaction(SIGTERM, &action, NULL);
   lp_serve_config *config = NULL;
   LP_TRY(lp_serve_config_load(args->data[0], &config, diag));
-  if (*listen) config->listen = *listen;
+  if (flags->listen) config->listen = flags->listen;
+  if (flags->trust) config->trust = flags->trust;
   lp_status status = lp_serve(config, &stop_wanted, tell_address, NULL, diag);
   lp_serve_config_free(config);
   return status;
 }
 
 int lp_tool_serve(int argc, char **argv) {
-  const char *listen = NULL;
+  serve_flags flags = {0};
   const lp_option options[] = {
-      {"--listen", LP_OPTION_TEXT, &listen, "HOST:PORT", "listen here, whatever the file says; port 0 takes a free one",
-       0},
+      {"--listen", LP_OPTION_TEXT, &flags.listen, "HOST:PORT",
+       "listen here, whatever the file says; port 0 takes a free one", 0},
+      {"--trust", LP_OPTION_TEXT, &flags.trust, "FILE",
+       "serve only a bundle that the owner of this public key signed (Ed25519, PEM)", 0},
   };
-  const lp_command command = {.usage = "llmpart serve CONFIG.yaml [--listen=HOST:PORT]",
+  const lp_command command = {.usage = "llmpart serve CONFIG.yaml [options]",
                               .summary =
                                   "Serves an OpenAI-compatible HTTP API over a bundle at the edge and another API "
                                   "in the cloud, with the\nrouter between them, until SIGINT or SIGTERM.",
@@ -46,6 +53,6 @@ int lp_tool_serve(int argc, char **argv) {
                               .min_args = 1,
                               .max_args = 1,
                               .act = serve,
-                              .user = &listen};
+                              .user = &flags};
   return lp_tool_main(&command, argc, argv);
 }
