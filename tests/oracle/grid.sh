@@ -11,6 +11,6 @@ mkdir -p "$LP_BUILD/grid"
 "$python" tests/oracle/grid.py "$LLMPART" "$LP_BUILD/grid/part.md" --models "$LP_BUILD/grid" --every 11 --judge 4 --seconds 20
 "$LLMPART" compile "$LP_BUILD/grid/13b/model.onnx" --device=snapdragon-8s-gen3-p1 --cloud=a100 --link=5g --isl=2048 --sessions=64 \
   --objective=latency --plan-only --report="$LP_BUILD/grid/fastest.json" >/dev/null
-"$LLMPART" compile "$LP_BUILD/grid/7b/model.onnx" --device=snapdragon-8s-gen3-p1 --cloud=a100 --link=wifi --ttft=3s --plan-only \
+"$LLMPART" compile "$LP_BUILD/grid/7b/model.onnx" --device=snapdragon-8s-gen3-p1 --cloud=a100-p1 --link=wifi --ttft=3s --plan-only \
   --report="$LP_BUILD/grid/within.json" >/dev/null
 "$python" tests/oracle/plan_milp.py "$LP_BUILD/grid/within.json" --fastest --worst 1.01 --seconds 20

@@ -192,17 +192,17 @@ while (my $client = $listener->accept) {
   exit;
 }
 END
-endless() { # endless KIND: a cloud that answers so, and a server that asks it
+endless() { # endless KIND TIMEOUT: a cloud that answers so, and a server that asks it
   rm -f "$work/port"
   perl "$work/cloud.pl" "$1" "$work/port" &
   cloud=$! started="$started $!"
   await [ -s "$work/port" ]
-  printf 'cloud: { url: "http://127.0.0.1:%s/v1", model: m, timeout: 1s }\n' "$(cat "$work/port")" >"$work/endless.yaml"
+  printf 'cloud: { url: "http://127.0.0.1:%s/v1", model: m, timeout: %s }\n' "$(cat "$work/port")" "$2" >"$work/endless.yaml"
   serve endless
 }
 for kind in 'comments made no progress for 1 s' 'line is too long \(HTTP status 200' 'events is too long \(HTTP status 200' \
   'error is too long \(HTTP status 500'; do
-  endless "${kind%% *}"
+  case $kind in comments*) endless comments 1s ;; *) endless "${kind%% *}" 60s ;; esac
   rejected "endless ${kind%% *}" 503 "${kind#* }" /v1/completions '{"model":"cloud","prompt":"a","max_tokens":8}'
   if [ "${kind%% *}" = events ]; then # two clients that do not read when the server is told to end, and one that does
     for client in 1 2; do
