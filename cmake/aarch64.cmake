@@ -1,8 +1,8 @@
 # Toolchain file: the device side of the project (base, runtime, tools) for 64-bit ARM Linux, on any Debian machine.
 #   sh tools/sysroot-aarch64.sh build/sysroot-aarch64
-#   cmake -S . -B build/aarch64 -G Ninja -DCMAKE_TOOLCHAIN_FILE=cmake/aarch64.cmake \
-#         -DLP_SYSROOT=build/sysroot-aarch64 -DLP_FOLDERS="base;runtime;tools" -DBUILD_TESTING=OFF
-# The programs run under `qemu-aarch64 -L /usr/aarch64-linux-gnu` with LD_LIBRARY_PATH at the sysroot's libraries.
+#   cmake --preset device-aarch64 && cmake --build --preset device-aarch64      # one static program
+# Without LP_STATIC=ON the program needs the sysroot's libraries: it runs under `qemu-aarch64 -L /usr/aarch64-linux-gnu`
+# with LD_LIBRARY_PATH at them, and opens GPUs' drivers, which a static program cannot.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

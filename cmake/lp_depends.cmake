@@ -1,5 +1,8 @@
 # Libraries from Debian, as imported targets PkgConfig::NAME. Each folder links the ones it uses; only backend/ looks
 # for LLVM.
+if(LP_STATIC)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
+endif()
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(GSL REQUIRED IMPORTED_TARGET gsl)

@@ -14,6 +14,11 @@ if(LP_SANITIZE OR LP_THREAD_SANITIZE)
   set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O1 -g") # compiles in little more than half the time of -O2
 endif()
 
+if(LP_STATIC) # small, and without what no function of the program uses
+  set(CMAKE_C_FLAGS_RELEASE "-Os -DNDEBUG -ffunction-sections -fdata-sections")
+  set(CMAKE_EXE_LINKER_FLAGS "${CMAKE_EXE_LINKER_FLAGS} -static -Wl,--gc-sections -s")
+endif()
+
 add_library(lp_flags INTERFACE)
 target_include_directories(lp_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 target_compile_definitions(lp_flags INTERFACE _GNU_SOURCE LP_VERSION="${PROJECT_VERSION}")
@@ -25,6 +30,9 @@ target_compile_options(lp_flags INTERFACE
   $<$<AND:$<CONFIG:Release>,$<C_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>
   $<$<CONFIG:Release>:-Wno-unused-function> $<$<CONFIG:Release>:-Wno-unused-parameter>)
 target_link_libraries(lp_flags INTERFACE m)
+if(LP_STATIC)
+  target_compile_definitions(lp_flags INTERFACE LP_STATIC)
+endif()
 
 # The code that sanitizers insert hides ranges and initialisations from gcc; the other presets warn.
 if(LP_SANITIZE OR LP_THREAD_SANITIZE)

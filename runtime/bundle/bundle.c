@@ -1,6 +1,5 @@
 /* Loads a bundle: parses the manifest, maps the weights, loads the code (code.c), and compares every file that it loads
  * with the checksums of the manifest. */
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,7 +165,7 @@ void lp_bundle_free(lp_bundle *bundle) {
   if (!bundle) return;
   lp_verifier_free(bundle->verifier);
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
-    if (bundle->side[i].code) dlclose(bundle->side[i].code);
+    lp_loader_close_code(bundle->side[i].code);
     lp_gpu_free(bundle->side[i].gpu);
     lp_file_unmap(&bundle->side[i].weights);
   }

@@ -1,14 +1,17 @@
-/* Loads the code of a side: opens a shared object with dlopen, or hands kernels to gpu/. A half for a GPU that is not
+/* Loads the code of a side: opens a shared object, or hands kernels to gpu/. A half for a GPU that is not
  * there has another form where it was compiled with --fallback=cpu. */
 #include "runtime/bundle/code.h"
 
+#ifndef LP_STATIC
 #include <dlfcn.h>
+#endif
 #include <string.h>
 
 #include "base/side.h"
 #include "runtime/bundle/bundle_file.h"
 #include "runtime/bundle/contract.h"
 #include "runtime/bundle/manifest.h"
+#include "runtime/bundle/object.h"
 #include "runtime/gpu/gpu.h"
 
 const char *lp_loader_path(const lp_loader *load, const char *relative) {
@@ -67,9 +70,44 @@ static lp_status check_machine(const lp_loader *load, lp_side side, const char *
   return LP_OK;
 }
 
+/* ---- shared objects ---------------------------------------------------------------------------------------------- */
+
+#ifdef LP_STATIC
+static lp_status open_object(const lp_loader *load, const char *path, const lp_mapping *file, void **out) {
+  lp_object *object = NULL;
+  lp_status status = lp_object_open(path, file->data, file->size, &object, load->diag);
+  *out = object;
+  return status;
+}
+
+static void *find_in_object(void *code, const char *name) {
+  return lp_object_find(code, name);
+}
+
+void lp_loader_close_code(void *code) {
+  lp_object_close(code);
+}
+#else
+static lp_status open_object(const lp_loader *load, const char *path, const lp_mapping *file, void **out) {
+  (void)file;
+  /* dlopen searches for a name without a slash; a path keeps it from doing so. */
+  *out = dlopen(strchr(path, '/') ? path : lp_arena_format(load->bundle->arena, "./%s", path), RTLD_NOW | RTLD_LOCAL);
+  if (*out) return LP_OK;
+  return lp_error(load->diag, LP_LOC_FILE(path), "the code cannot be loaded: %s", dlerror());
+}
+
+static void *find_in_object(void *code, const char *name) {
+  return dlsym(code, name);
+}
+
+void lp_loader_close_code(void *code) {
+  if (code) dlclose(code);
+}
+#endif
+
 /* ISO C has no conversion from object to function pointers; POSIX guarantees the same representation. */
 static lp_status find_symbol(const lp_loader *load, lp_side side, const char *path, const char *name, void *out) {
-  void *symbol = dlsym(load->bundle->side[side].code, name);
+  void *symbol = find_in_object(load->bundle->side[side].code, name);
   if (!symbol) return lp_error(load->diag, LP_LOC_FILE(path), "the code has no symbol '%.80s'", name);
   memcpy(out, &symbol, sizeof symbol);
   return LP_OK;
@@ -161,11 +199,14 @@ static lp_status load_gpu(const lp_loader *load, lp_side side, bool *falls_back)
 
 /* ---- code for this processor ------------------------------------------------------------------------------------- */
 
-/* Checks the file, and that it is the code that the manifest describes. */
-static lp_status check_code(const lp_loader *load, const lp_file_desc *want, const char *path) {
+/* Opens the code, once the file is known to be what the manifest describes, and this machine to run it. */
+static lp_status open_code(const lp_loader *load, lp_side side, const char *path) {
+  const lp_file_desc *want = load->bundle->manifest.side[side].code;
   lp_mapping code = {0};
   lp_status status = lp_loader_map(load, want, path, &code);
   if (status == LP_OK) status = lp_contract_check(&load->bundle->manifest, path, &code, load->diag);
+  if (status == LP_OK) status = check_machine(load, side, path);
+  if (status == LP_OK) status = open_object(load, path, &code, &load->bundle->side[side].code);
   lp_file_unmap(&code);
   return status;
 }
@@ -177,19 +218,13 @@ lp_status lp_loader_load_code(const lp_loader *load, lp_side side, bool *falls_b
   if (!want) return LP_OK;
   if (bundle->manifest.side[side].kernels) return load_gpu(load, side, falls_back);
   const char *path = lp_loader_path(load, want->path);
-  LP_TRY(check_code(load, want, path));
-  LP_TRY(check_machine(load, side, path));
-  /* dlopen searches for a name without a slash; a path keeps it from doing so. */
-  const char *direct = strchr(path, '/') ? path : lp_arena_format(bundle->arena, "./%s", path);
-  bundle->side[side].code = dlopen(direct, RTLD_NOW | RTLD_LOCAL);
-  if (!bundle->side[side].code)
-    return lp_error(load->diag, LP_LOC_FILE(path), "the code cannot be loaded: %s", dlerror());
+  LP_TRY(open_code(load, side, path));
   const uint32_t *abi = NULL;
   LP_TRY(find_symbol(load, side, path, "lp_abi", &abi));
   if (*abi != LP_ABI_VERSION)
     return lp_error(load->diag, LP_LOC_FILE(path), "code of ABI %" PRIu32 "; this runtime runs ABI %u", *abi,
                     LP_ABI_VERSION);
-  const uint32_t *sequences = dlsym(bundle->side[side].code, "lp_sequences");
+  const uint32_t *sequences = find_in_object(bundle->side[side].code, "lp_sequences");
   bundle->side[side].sequences = sequences && *sequences != 0;
   for (int32_t i = 0; i < bundle->manifest.program_count; i++)
     LP_TRY(resolve_program(load, side, path, &bundle->manifest.programs[i]));
