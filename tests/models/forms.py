@@ -4,7 +4,8 @@ Usage: forms.py [NAME ...]      all forms, or those named, into forms/NAME besid
 
 Forms with two layers of plain attention compute the same logits: they have the same weights and differ in masks, caches, sizes
 and control flow. Stacked caches have three layers, and buffers belong to GroupQueryAttention. Each
-folder gets model.onnx and tokens.json: ONNX Runtime's greedy tokens, fed as the form's users feed it. Needs requirements.txt.
+folder gets model.onnx and tokens.json: ONNX Runtime's greedy tokens, fed as the form's users feed it; those with the last logits only
+also a padded prompt (test_data_set_0). Needs requirements.txt.
 """
 
 from __future__ import annotations
@@ -617,11 +618,29 @@ def greedy(model: Model, path: Path, prompt: list[int]) -> list[int]:
     return tokens
 
 
+def write_padded(model: Model, folder: Path) -> None:
+    """A prompt of two sequences, the first of which begins with two positions of padding, and ONNX Runtime's logits."""
+    mask = np.ones((2, 5), np.int64)
+    mask[0, :2] = 0
+    feeds = {"input_ids": np.array([[0, 0, 3, 1, 4], [30, 12, 25, 6, 33]]), **model.feed(0, 5), "attention_mask": mask,
+             "position_ids": np.tile(np.arange(5), (2, 1))}
+    feeds |= {n: np.zeros((2, HEADS, 0, HEAD), np.float32) for n in model.inputs if n.startswith("past")}
+    session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
+    data = folder / "test_data_set_0"
+    data.mkdir(exist_ok=True)
+    for i, name in enumerate(model.inputs):
+        onnx.save_tensor(numpy_helper.from_array(feeds[name], name), data / f"input_{i}.pb")
+    for i, (name, array) in enumerate(zip(model.outputs, session.run(list(model.outputs), feeds))):
+        onnx.save_tensor(numpy_helper.from_array(array, name), data / f"output_{i}.pb")
+
+
 def main(names: list[str]) -> None:
     for name in names or FORMS:
         folder = Path(__file__).parent / "forms" / name
         model = FORMS[name]()
         model.save(folder / "model.onnx")
+        if name.startswith("logits"):
+            write_padded(model, folder)
         lists = {"prompts": PROMPTS, "tokens": [greedy(model, folder / "model.onnx", prompt) for prompt in PROMPTS]}
         lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in lists.items()]
         (folder / "tokens.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
