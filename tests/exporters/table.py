@@ -240,13 +240,17 @@ def markdown(results: dict[str, dict[str, Any]]) -> str:
 BEGIN, END = "<!-- table.py writes what follows -->\n", "<!-- table.py wrote what precedes -->\n"
 
 
-def write(path: Path, text: str) -> None:
+def write_marked(path: Path, begin: str, end: str, text: str) -> None:
     """The whole file, or what stands between its marks."""
     old = path.read_text() if path.exists() else ""
-    if BEGIN in old:
-        head, rest = old.split(BEGIN)
-        text = f"{head}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}"
+    if begin in old:
+        head, rest = old.split(begin)
+        text = f"{head}{begin}\n{text}\n{end}{rest.split(end)[1]}"
     path.write_text(text)
+
+
+def write(path: Path, text: str) -> None:
+    write_marked(path, BEGIN, END, text)
 
 
 def expected(path: Path) -> dict[str, str]:
