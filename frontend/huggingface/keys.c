@@ -1,0 +1,118 @@
+/* The keys of config.json that are known: see config.h. */
+#include "frontend/huggingface/config.h"
+
+#include <string.h>
+
+/* Keys that are read, and keys that do not affect the computation. */
+static const char *const known_keys[] = {"activation_function",
+                                         "architectures",
+                                         "attention_bias",
+                                         "attention_dropout",
+                                         "attn_logit_softcapping",
+                                         "attn_pdrop",
+                                         "auto_map",
+                                         "bos_token_id",
+                                         "cache_implementation",
+                                         "clip_qkv",
+                                         "dtype",
+                                         "embd_pdrop",
+                                         "eos_token_id",
+                                         "final_logit_softcapping",
+                                         "head_dim",
+                                         "hidden_act",
+                                         "hidden_activation",
+                                         "hidden_size",
+                                         "id2label",
+                                         "initializer_range",
+                                         "intermediate_size",
+                                         "label2id",
+                                         "layer_norm_eps",
+                                         "layer_norm_epsilon",
+                                         "layer_types",
+                                         "max_position_embeddings",
+                                         "max_window_layers",
+                                         "mlp_bias",
+                                         "model_type",
+                                         "n_ctx",
+                                         "n_embd",
+                                         "n_head",
+                                         "n_inner",
+                                         "n_layer",
+                                         "n_positions",
+                                         "no_rope_layer_interval",
+                                         "no_rope_layers",
+                                         "num_attention_heads",
+                                         "num_hidden_layers",
+                                         "num_key_value_heads",
+                                         "num_logits_to_keep",
+                                         "original_max_position_embeddings",
+                                         "pad_token_id",
+                                         "partial_rotary_factor",
+                                         "pretraining_tp",
+                                         "query_pre_attn_scalar",
+                                         "resid_pdrop",
+                                         "rms_norm_eps",
+                                         "rope_local_base_freq",
+                                         "rope_parameters",
+                                         "rope_scaling",
+                                         "rope_theta",
+                                         "scale_attn_weights",
+                                         "sliding_window",
+                                         "sliding_window_pattern",
+                                         "summary_activation",
+                                         "summary_first_dropout",
+                                         "summary_proj_to_labels",
+                                         "summary_type",
+                                         "summary_use_proj",
+                                         "task_specific_params",
+                                         "tie_word_embeddings",
+                                         "tokenizer_class",
+                                         "torch_dtype",
+                                         "transformers.js_config",
+                                         "transformers_version",
+                                         "unk_token_id",
+                                         "use_cache",
+                                         "use_sliding_window",
+                                         "vocab_size",
+                                         "is_llama_config",
+                                         "unsloth_fixed",
+                                         "unsloth_version",
+                                         "max_length",
+                                         "reorder_and_upcast_attn",
+                                         "output_attentions",
+                                         "output_hidden_states",
+                                         "return_dict",
+                                         "hidden_dropout",
+                                         "chunk_size_feed_forward"};
+
+lp_status lp_config_check_keys(const lp_config *r) {
+  lp_json quantised = lp_json_member(r->root, "quantization_config");
+  if (lp_json_is_given(&quantised)) {
+    lp_json method = lp_json_member(&quantised, "quant_method");
+    return lp_json_error(&quantised, r->diag, "quantised weights ('%s') are not supported",
+                         lp_json_text_or(&method, "unknown method"));
+  }
+  for (size_t i = 0; i < lp_json_count(r->root); i++) {
+    lp_json at = lp_json_entry(r->root, i);
+    bool known = at.key[0] == '_' || lp_config_is_off(&at);
+    for (size_t k = 0; k < LP_COUNT(known_keys) && !known; k++)
+      known = lp_streq(at.key, known_keys[k]);
+    if (known) continue;
+    lp_status status = lp_json_error(&at, r->diag, "this key is unknown and may change the model's results");
+    lp_note(r->diag, LP_LOC_FILE(r->path), "if it does not change them, remove it from the file");
+    return status;
+  }
+  return LP_OK;
+}
+
+/* Refuses values that the graph does not implement. */
+lp_status lp_config_check_values(const lp_config *r) {
+  lp_json scaled = lp_json_member(r->root, "scale_attn_weights");
+  if (lp_json_is_given(&scaled) && !lp_json_is_true(&scaled))
+    return lp_json_error(&scaled, r->diag, "attention without a scale is not supported");
+  lp_json kinds = lp_json_member(r->root, "architectures"), kind = lp_json_item(&kinds, 0);
+  const char *name = lp_json_text_or(&kind, "ForCausalLM");
+  if (!lp_has_suffix(name, "ForCausalLM") && !lp_has_suffix(name, "LMHeadModel"))
+    return lp_json_error(&kind, r->diag, "'%.60s' is not a model that generates text", name);
+  return LP_OK;
+}
