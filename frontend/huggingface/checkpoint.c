@@ -22,13 +22,33 @@ static bool is_buffer(const char *name) {
   return false;
 }
 
-/* PEFT wraps the model once more. */
+/* PEFT wraps the model once more, and models of images and text have the text's model within. */
 static const char *without_prefix(const char *name) {
-  static const char *const prefixes[] = {"model.", "transformer."}, wrapped[] = "base_model.model.";
-  if (lp_has_prefix(name, wrapped)) name += sizeof wrapped - 1;
-  for (size_t i = 0; i < LP_COUNT(prefixes); i++)
-    if (lp_has_prefix(name, prefixes[i])) return name + strlen(prefixes[i]);
+  static const char *const prefixes[][5] = {
+      {"base_model.model.", NULL},
+      {"language_model.model.", "model.language_model.", "model.text_model.", "language_model.", NULL},
+      {"model.", "transformer.", NULL}};
+  for (size_t level = 0; level < LP_COUNT(prefixes); level++)
+    for (size_t i = 0; prefixes[level][i]; i++) {
+      if (!lp_has_prefix(name, prefixes[level][i])) continue;
+      name += strlen(prefixes[level][i]);
+      break;
+    }
   return name;
+}
+
+void lp_huggingface_leave_out_images(lp_weights *weights) {
+  static const char *const parts[] = {"vision_tower.", "vision_model.", "multi_modal_projector.", "connector."};
+  size_t count = 0;
+  for (size_t i = 0; i < lp_map_count(weights->tensors); i++) {
+    const char *name = lp_map_key_at(weights->tensors, i);
+    lp_stored *tensor = lp_map_value_at(weights->tensors, i);
+    for (size_t k = 0; k < LP_COUNT(parts); k++)
+      if (lp_has_prefix(name, parts[k])) tensor->used = true;
+    count += tensor->used;
+  }
+  lp_note(weights->diag, LP_LOC_FILE(weights->path),
+          "only the model of text is compiled: %zu tensors of images are left out", count);
 }
 
 static lp_status add_tensor(lp_weights *w, const char *path, const char *file, const lp_safetensor *t) {

@@ -79,15 +79,20 @@ static lp_status read_layers(const lp_config *r) {
 
 /* ---- sizes and numbers ------------------------------------------------------------------------------------------- */
 
+/* A size without a default must be given. */
+static int64_t or_needed(int64_t size) {
+  return size > 0 ? size : -1;
+}
+
 static lp_status read_sizes(lp_config *r) {
   const lp_size_keys *keys = r->family->keys;
   lp_decoder *d = r->out;
   LP_TRY(lp_config_size(r, keys->layers, -1, &d->layers));
   LP_TRY(lp_config_size(r, keys->hidden, -1, &d->hidden));
-  LP_TRY(lp_config_size(r, keys->heads, -1, &d->heads));
+  LP_TRY(lp_config_size(r, keys->heads, or_needed(r->family->usual_heads), &d->heads));
   LP_TRY(lp_config_size(r, keys->ffn, lp_streq(keys->ffn, "n_inner") ? 4 * d->hidden : -1, &d->ffn));
-  LP_TRY(lp_config_size(r, "vocab_size", -1, &d->vocab));
-  LP_TRY(lp_config_size(r, keys->context, -1, &r->context));
+  LP_TRY(lp_config_size(r, "vocab_size", or_needed(r->family->vocab), &d->vocab));
+  LP_TRY(lp_config_size(r, keys->context, or_needed(r->family->context), &r->context));
   LP_TRY(lp_config_size(r, "num_key_value_heads", r->family->kv_heads ? r->family->kv_heads : d->heads, &d->kv_heads));
   LP_TRY(lp_config_size(r, "head_dim", r->family->head_dim, &d->head_dim));
   if (d->layers > LP_CONFIG_MOST_LAYERS)
@@ -129,6 +134,17 @@ static lp_status read_cap(const lp_config *r, const char *key, double otherwise,
   return lp_config_positive(r->root, key, otherwise, out, r->diag);
 }
 
+/* Reads the factors of Granite, which are 1 when they are absent, that of scores as well. */
+static lp_status read_factors(const lp_config *r) {
+  lp_decoder *d = r->out;
+  LP_TRY(lp_config_positive(r->root, "embedding_multiplier", 1, &d->embedding_scale, r->diag));
+  LP_TRY(lp_config_positive(r->root, "attention_multiplier", 1, &d->attention_scale, r->diag));
+  LP_TRY(lp_config_positive(r->root, "residual_multiplier", 1, &d->residual_scale, r->diag));
+  LP_TRY(lp_config_positive(r->root, "logits_scaling", 1, &d->logit_scale, r->diag));
+  d->logit_scale = 1 / d->logit_scale;
+  return LP_OK;
+}
+
 static lp_status read_numbers(const lp_config *r) {
   const lp_family *f = r->family;
   lp_decoder *d = r->out;
@@ -143,22 +159,35 @@ static lp_status read_numbers(const lp_config *r) {
   LP_TRY(read_cap(r, "final_logit_softcapping", f->logit_softcap, &d->logit_softcap));
   if (f->norm == LP_NORM_LAYER_PLAIN) LP_TRY(lp_config_number(r->root, "clip_qkv", 0, &d->clip_qkv, r->diag));
   if (f->scales_embedding) d->embedding_scale = sqrt((double)d->hidden);
-  return LP_OK;
+  return f->multiplies ? read_factors(r) : LP_OK;
 }
 
 /* ---- the description --------------------------------------------------------------------------------------------- */
 
-static lp_status read_config(lp_config *r) {
+static lp_status find_family(lp_config *r) {
   lp_json type = lp_json_member(r->root, "model_type");
   const char *name = NULL;
   LP_TRY(lp_json_object(r->root, r->diag));
   LP_TRY(lp_json_text(&type, &name, r->diag));
   r->family = lp_family_find(name);
-  if (!r->family) {
-    lp_status status = lp_json_error(&type, r->diag, "models of type '%.60s' are not supported", name);
-    lp_family_note(r->diag, LP_LOC_FILE(r->path));
-    return status;
-  }
+  if (r->family) return LP_OK;
+  lp_status status = lp_json_error(&type, r->diag, "models of type '%.60s' are not supported", name);
+  lp_family_note(r->diag, LP_LOC_FILE(r->path));
+  return status;
+}
+
+/* The model of text within a model of images and text: `text`, of the file's object `whole`. */
+static bool is_text_part(const lp_json *whole, const lp_json *text) {
+  static const char *const types[] = {"gemma3", "mistral3", "llava", "idefics3", "smolvlm"};
+  lp_json type = lp_json_member(whole, "model_type");
+  for (size_t i = 0; i < LP_COUNT(types); i++)
+    if (lp_json_equals(&type, types[i])) return lp_json_is(text, LP_JSON_OBJECT);
+  return false;
+}
+
+static lp_status read_config(lp_config *r) {
+  lp_json tied = lp_json_member(r->whole, "tie_word_embeddings");
+  LP_TRY(find_family(r));
   LP_TRY(lp_config_check_keys(r));
   LP_TRY(lp_config_check_values(r));
   *r->out = (lp_decoder){.names = r->family->names,
@@ -168,10 +197,11 @@ static lp_status read_config(lp_config *r) {
                          .embedding_scale = 1,
                          .residual_scale = 1,
                          .logit_scale = 1,
-                         .parallel = r->family->parallel,
+                         .parallel = r->family->parallel || lp_config_is_true(r, "use_parallel_residual", false),
                          .norm_whole_heads = r->family->norm_whole_heads,
                          .tied = lp_config_is_true(r, "tie_word_embeddings", r->family->tied),
                          .transposed = r->family->transposed};
+  if (lp_json_is_given(&tied)) r->out->tied = lp_json_is_true(&tied);
   LP_TRY(read_sizes(r));
   LP_TRY(read_activation(r));
   LP_TRY(read_numbers(r));
@@ -179,16 +209,18 @@ static lp_status read_config(lp_config *r) {
   return read_layers(r);
 }
 
-lp_status lp_huggingface_config(const char *path, lp_arena *arena, lp_decoder *out, lp_diag *diag) {
-  char *text = NULL;
+lp_status lp_huggingface_config(const char *path, lp_arena *arena, lp_decoder *out, bool *is_part, lp_diag *diag) {
+  char *data = NULL;
   size_t size;
   lp_json_document *document = NULL;
-  LP_TRY(lp_file_read(path, &text, &size, diag));
-  lp_status status = lp_json_parse(path, text, size, LP_JSON_REFUSE_NUL, &document, diag);
-  free(text);
+  LP_TRY(lp_file_read(path, &data, &size, diag));
+  lp_status status = lp_json_parse(path, data, size, LP_JSON_REFUSE_NUL, &document, diag);
+  free(data);
   if (status != LP_OK) return status;
-  lp_json root = lp_json_root(path, document);
-  lp_config r = {.root = &root, .path = path, .arena = arena, .diag = diag, .out = out};
+  lp_json whole = lp_json_root(path, document), text = lp_json_member(&whole, "text_config");
+  *is_part = is_text_part(&whole, &text);
+  lp_config r = {
+      .root = *is_part ? &text : &whole, .whole = &whole, .path = path, .arena = arena, .diag = diag, .out = out};
   status = read_config(&r);
   lp_json_free(document);
   return status;

@@ -34,7 +34,10 @@ typedef struct {
   double attention_softcap, logit_softcap;
   lp_window_kind windows;
   int64_t window, pattern;
-  int64_t no_rope_interval; /* every such layer has no rotary positions; 0: all layers have them */
+  int64_t no_rope_interval;            /* every such layer has no rotary positions; 0: all layers have them */
+  int64_t usual_heads, vocab, context; /* defaults of sizes that some files omit; 0: they must be given */
+  const char *own_keys; /* other keys that the family reads, or that do not affect it; spaces around each */
+  bool multiplies;      /* factors of embeddings, scores, branches and logits */
   bool tied, parallel, transposed, norm_whole_heads;
   bool scales_embedding; /* scales by the square root of the hidden size */
   bool two_bases;        /* layers with a window rotate by rope_local_base_freq */

@@ -7,12 +7,16 @@
 #include "frontend/frontend.h"
 
 /* Reads config.json into a description of the model, in `arena`. An unknown key that may affect the computation is an
- * error. */
-LP_MUST_USE lp_status lp_huggingface_config(const char *path, lp_arena *arena, lp_decoder *out, lp_diag *diag);
+ * error. `*is_part` tells whether it is the text model of a model of images and text. */
+LP_MUST_USE lp_status lp_huggingface_config(const char *path, lp_arena *arena, lp_decoder *out, bool *is_part,
+                                            lp_diag *diag);
 
 /* Lists the tensors of model.safetensors, or of the files that model.safetensors.index.json names; module->sources
- * keeps the files mapped. Names lose a prefix "model." or "transformer.". */
+ * keeps the files mapped. Names lose a prefix "model." or "transformer.", and those of a text model within a larger one
+ * also "language_model." or "text_model.". */
 LP_MUST_USE lp_status lp_huggingface_checkpoint(const char *folder, lp_weights *weights, lp_diag *diag);
+/* Marks the tensors of the images' encoder as used, and tells the user that they are left out. */
+void lp_huggingface_leave_out_images(lp_weights *weights);
 /* Adds the tensors of the file `name` in `folder`, which module->sources keeps mapped as `source`. */
 LP_MUST_USE lp_status lp_huggingface_tensors(lp_weights *w, const char *folder, const char *name, const char *source);
 

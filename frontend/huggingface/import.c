@@ -21,8 +21,10 @@ static lp_status fill(lp_module *module, const char *folder, const lp_import_opt
                         .absent_ok = options->weights_absent_ok,
                         .diag = diag};
   char *config = lp_path_join(folder, "config.json");
-  lp_status status = lp_huggingface_config(config, module->arena, &decoder, diag);
+  bool is_part = false;
+  lp_status status = lp_huggingface_config(config, module->arena, &decoder, &is_part, diag);
   if (status == LP_OK) status = lp_huggingface_checkpoint(folder, &weights, diag);
+  if (status == LP_OK && is_part) lp_huggingface_leave_out_images(&weights);
   for (size_t i = 0; i < options->adapter_count && status == LP_OK; i++)
     status = lp_huggingface_merge(&options->adapters[i], &decoder, &weights, diag);
   if (status == LP_OK) status = lp_decoder_build(module, &decoder, &weights, diag);

@@ -85,8 +85,15 @@ static const char *const known_keys[] = {"activation_function",
                                          "hidden_dropout",
                                          "chunk_size_feed_forward"};
 
+static bool is_known(const lp_config *r, const char *key) {
+  const char *own = r->family->own_keys;
+  for (size_t k = 0; k < LP_COUNT(known_keys); k++)
+    if (lp_streq(key, known_keys[k])) return true;
+  return own && !strchr(key, ' ') && strstr(own, lp_arena_format(r->arena, " %s ", key));
+}
+
 lp_status lp_config_check_keys(const lp_config *r) {
-  lp_json quantised = lp_json_member(r->root, "quantization_config");
+  lp_json quantised = lp_json_member(r->whole, "quantization_config");
   if (lp_json_is_given(&quantised)) {
     lp_json method = lp_json_member(&quantised, "quant_method");
     return lp_json_error(&quantised, r->diag, "quantised weights ('%s') are not supported",
@@ -94,9 +101,7 @@ lp_status lp_config_check_keys(const lp_config *r) {
   }
   for (size_t i = 0; i < lp_json_count(r->root); i++) {
     lp_json at = lp_json_entry(r->root, i);
-    bool known = at.key[0] == '_' || lp_config_is_off(&at);
-    for (size_t k = 0; k < LP_COUNT(known_keys) && !known; k++)
-      known = lp_streq(at.key, known_keys[k]);
+    bool known = at.key[0] == '_' || lp_config_is_off(&at) || is_known(r, at.key);
     if (known) continue;
     lp_status status = lp_json_error(&at, r->diag, "this key is unknown and may change the model's results");
     lp_note(r->diag, LP_LOC_FILE(r->path), "if it does not change them, remove it from the file");
@@ -110,9 +115,16 @@ lp_status lp_config_check_values(const lp_config *r) {
   lp_json scaled = lp_json_member(r->root, "scale_attn_weights");
   if (lp_json_is_given(&scaled) && !lp_json_is_true(&scaled))
     return lp_json_error(&scaled, r->diag, "attention without a scale is not supported");
-  lp_json kinds = lp_json_member(r->root, "architectures"), kind = lp_json_item(&kinds, 0);
+  static const char *const same[][2] = {{"mlp_type", "default"}, {"norm_type", "layer_norm"}};
+  for (size_t i = 0; i < LP_COUNT(same); i++) {
+    lp_json at = lp_json_member(r->root, same[i][0]);
+    if (lp_json_is_given(&at) && !lp_json_equals(&at, same[i][1]))
+      return lp_json_error(&at, r->diag, "only '%s' is supported", same[i][1]);
+  }
+  lp_json kinds = lp_json_member(r->whole, "architectures"), kind = lp_json_item(&kinds, 0);
   const char *name = lp_json_text_or(&kind, "ForCausalLM");
-  if (!lp_has_suffix(name, "ForCausalLM") && !lp_has_suffix(name, "LMHeadModel"))
+  bool is_part = r->whole != r->root && lp_has_suffix(name, "ForConditionalGeneration");
+  if (!is_part && !lp_has_suffix(name, "ForCausalLM") && !lp_has_suffix(name, "LMHeadModel"))
     return lp_json_error(&kind, r->diag, "'%.60s' is not a model that generates text", name);
   return LP_OK;
 }

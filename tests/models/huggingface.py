@@ -29,6 +29,8 @@ def like_llama(**more: Any) -> dict[str, Any]:
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 32}
 LONGROPE = {"rope_type": "longrope", "short_factor": [1.0, 1.1, 1.3], "long_factor": [1.5, 2.5, 4.0]}
+IMAGES = {"vision_config": {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+                            "image_size": 28, "patch_size": 14}, "mm_tokens_per_image": 4}
 # NAME: model type, configuration, type of the weights
 CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "llama": ("llama", like_llama(head_dim=10, num_attention_heads=6, num_key_value_heads=3, attention_bias=True,
@@ -59,6 +61,13 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
                                 original_max_position_embeddings=128), "float32"),
     "olmo": ("olmo", like_llama(clip_qkv=0.02), "float32"),
     "olmo2": ("olmo2", like_llama(), "float32"),
+    "granite": ("granite", like_llama(embedding_multiplier=6.0, attention_multiplier=0.3, residual_multiplier=0.4,
+                                      logits_scaling=4.0), "float32"),
+    "starcoder2": ("starcoder2", like_llama(sliding_window=6), "float32"),
+    "stablelm": ("stablelm", like_llama(hidden_size=32, use_qkv_bias=True), "float32"),
+    "stablelm-parallel": ("stablelm", like_llama(hidden_size=32, use_parallel_residual=True), "float32"),
+    "gemma3-images": ("gemma3", {"text_config": like_llama(vocab_size=VOCAB, head_dim=8, sliding_window=6,
+                                                           query_pre_attn_scalar=20), **IMAGES}, "float32"),
     # The file has a head of its own, which transformers takes although the configuration says that it is the embedding.
     "llama-own-head": ("llama", like_llama(num_hidden_layers=1, tie_word_embeddings=False), "float32"),
     "gpt2": ("gpt2", {"n_embd": 25, "n_layer": 2, "n_head": 5, "n_positions": 128}, "float32"),
@@ -68,10 +77,13 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
 def make(kind: str, config: dict[str, Any]) -> Any:
     """A model of random weights."""
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
     torch.manual_seed(3)
-    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, vocab_size=VOCAB, **config)).eval()
+    if "vision_config" in config:
+        model = AutoModelForImageTextToText.from_config(AutoConfig.for_model(kind, **config)).eval()
+    else:
+        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, vocab_size=VOCAB, **config)).eval()
     # Scales of norms lie around 1, which Gemma adds itself, and biases around 0. Tables are small, because a tied head
     # would otherwise repeat the last token.
     for key, value in model.named_parameters():
