@@ -501,7 +501,7 @@ static void wait_for_end(server *of, struct MHD_Daemon *daemon, const volatile i
   while (of->answers > 0)
     (void)pthread_cond_wait(&of->changed, &of->lock);
   (void)pthread_mutex_unlock(&of->lock);
-  for (double since_ms = lp_now_ms(); open_requests(of) > 0 && lp_now_ms() - since_ms < END_MS;)
+  for (double since_ms = lp_now_ms(); open_requests(of) > 0 && lp_now_ms() - since_ms < (double)END_MS;)
     (void)usleep(POLL_MS * 1000);
 }
 

@@ -34,7 +34,7 @@ static void scaled_axis(lp_grid_axis *axis, double own, const double factor[LP_F
 /* Knots in the middle of shares of equal probability. */
 static void states_axis(lp_grid_axis *axis, const lp_link *link, lp_link_figure figure) {
   for (int i = 0; i < LP_FAMILY_KNOTS; i++)
-    add_knot(axis, fmax(1e-3, lp_link_state_quantile(link, figure, (i + 0.5) / LP_FAMILY_KNOTS)));
+    add_knot(axis, fmax(1e-3, lp_link_state_quantile(link, figure, (i + 0.5) / (double)LP_FAMILY_KNOTS)));
 }
 
 static void make_axes(lp_plan_grid *grid, int64_t context) {
