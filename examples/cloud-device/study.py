@@ -2,7 +2,7 @@
 
 Usage: study.py LLMPART OUT   (study.sh makes OUT/llama2-7b.onnx first)
 
-Writes OUT/study.csv, OUT/times.svg (their Fig. 6) and OUT/decrement.svg (their Fig. 7), and prints the averages. Then
+Writes OUT/study.csv, OUT/times.svg and OUT/decrement.svg, and prints the averages. Then
 whole requests: OUT/requests.csv and OUT/requests.svg, the saving of each of the 64 pairs of prompt and output length.
 """
 
@@ -220,8 +220,8 @@ def main() -> None:
         for p in found:
             writer.writerow([p.group, p.utilisation, p.size, p.stage, p.way, f"{p.ms:.6g}", f"{p.decrement:.6g}", int(p.feasible)])
     fitted = {group: u for group, (_, _, u) in GROUPS.items()}
-    draw(out / "times.svg", "TTFT and TPOT (Fig. 6), device utilisation 0.73 and 0.39", found, fitted, "ms")
-    draw(out / "decrement.svg", "Cost decrement against the cloud alone (Fig. 7)", found, fitted, "decrement")
+    draw(out / "times.svg", "TTFT and TPOT, device utilisation 0.73 and 0.39", found, fitted, "ms")
+    draw(out / "decrement.svg", "Cost decrement against the cloud alone", found, fitted, "decrement")
     summarise(found)
     study_requests(llmpart, out)
 

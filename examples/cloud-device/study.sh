@@ -12,3 +12,4 @@ mkdir -p "$out"
 awk -f "$root/tests/e2e/llama7b.awk" |
   protoc --encode=onnx.ModelProto --proto_path="${ONNX_PROTO:-/usr/include}" onnx/onnx.proto >"$out/llama2-7b.onnx"
 python3 "$here/study.py" "$llmpart" "$out"
+python3 "$here/figures.py" "$llmpart" "$out"

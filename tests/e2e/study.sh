@@ -10,7 +10,12 @@ same 'Group-H at 0.39, published, decode' '20.4%' "$(awk '$1 == "H" && $2 == "0.
 awk '$3 == "requests" { off = $4 - ($1 == "L" ? 11.6 : 20.7); if (off < -0.5 || off > 0.5) bad = 1; rows++ } END { exit bad || rows != 2 }' "$work/out" ||
   fail "the means over whole requests: $(grep requests "$work/out")"
 [ "$(wc -l <"$work/study/requests.csv")" = 129 ] || fail 'there are not 64 pairs of each group'
-for figure in times decrement requests; do
+# By the paper's count, products and attention, they are the paper's, and so are its times and its Table I.
+grep -q 'figure 3: within .*e-.* % of Table I' "$work/out" || fail "Figure 3: $(grep 'figure 3' "$work/out")"
+awk '$1 == "figure" && $2 == "6:" && $4 < 4 { met = 1 } END { exit !met }' "$work/out" || fail "Figure 6: $(grep 'figure 6' "$work/out")"
+awk '$1 == "figure" && $2 == "7:" { off = $5 - $9; if (off < -0.15 || off > 0.15) bad = 1; rows++ } END { exit bad || rows != 2 }' "$work/out" ||
+  fail "Figure 7: $(grep 'figure 7' "$work/out")"
+for figure in times decrement requests figure3 figure4 figure6 figure7; do
   [ -s "$work/study/$figure.svg" ] || fail "there is no $figure.svg"
 done
 finish
