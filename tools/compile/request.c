@@ -230,9 +230,6 @@ lp_status lp_compile_find_model(lp_compile *compile, const char *given, lp_diag 
                        "only a decoder in ONNX has its encoder in another file");
   if (compile->exits_text)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--exits"), "a decoder with an encoder has no early exits");
-  if (compile->check)
-    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--check"),
-                       "a decoder can be compared with its model only without its encoder: --encoder=none");
   return LP_OK;
 }
 

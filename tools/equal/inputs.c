@@ -5,7 +5,11 @@
 
 #include <string.h>
 
-enum { OPEN_SIZE = 6 }; /* size of an axis that nothing determines, such as the length of an encoder's input */
+enum {
+  OPEN_SIZE = 6,    /* size of an axis that nothing determines, such as the length of an encoder's input */
+  PADDING = 2,      /* positions that a shorter sequence of the encoder lacks */
+  SOURCE_TOKENS = 8 /* different tokens that the encoder reads */
+};
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
@@ -57,7 +61,7 @@ static lp_status take_axis(lp_step_inputs *r, lp_step_input *in, int32_t axis, i
 
 lp_status lp_step_inputs_size(lp_step_inputs *r, int64_t past, int64_t fresh, lp_diag *diag) {
   memset(r->bound, 0, r->module->symbols.names.count * sizeof *r->bound);
-  for (int turn = LP_STEP_TOKENS; turn <= LP_STEP_DATA; turn++)
+  for (int turn = LP_STEP_TOKENS; turn <= LP_STEP_SOURCE_MASK; turn++)
     for (int32_t i = 0; i < r->count; i++) {
       lp_step_input *in = &r->input[i];
       if ((int)in->kind != turn) continue;
@@ -118,6 +122,16 @@ static double datum(const lp_step_inputs *r, int32_t input, int64_t i) {
   return lp_dtype_is_float(r->input[input].array.dtype) ? 2 * number - 1 : 1;
 }
 
+/* Element `i` of an encoder's tokens, which are at least 2, or of their mask. */
+static double source(const lp_step_inputs *r, int32_t input, int64_t i) {
+  const lp_step_input *in = &r->input[input];
+  int64_t last = in->array.rank > 0 ? in->array.dim[in->array.rank - 1] : 1;
+  if (in->kind == LP_STEP_SOURCE)
+    return 2 + (double)(lp_random_bits(r->drawn, (uint64_t)input, (uint64_t)i) % SOURCE_TOKENS);
+  bool shorter = i / last % 2 == 1 && last > PADDING;
+  return !shorter || i % last < last - PADDING;
+}
+
 static void put(lp_array *array, int64_t i, double number) {
   if (lp_dtype_is_float(array->dtype))
     lp_array_set_f64(array, i, number);
@@ -133,6 +147,8 @@ static void fill(lp_step_inputs *r, int32_t index, const int64_t *tokens, int64_
   for (int64_t i = 0; i < count; i++) {
     if (in->kind == LP_STEP_TOKENS)
       lp_array_set_i64(&in->array, i, tokens[i]);
+    else if (in->kind >= LP_STEP_SOURCE)
+      put(&in->array, i, source(r, index, i));
     else
       put(&in->array, i, in->kind == LP_STEP_DATA ? datum(r, index, i) : follower(in, i, past, total));
   }

@@ -14,7 +14,10 @@ typedef enum {
   LP_STEP_SWITCH, /* use_cache_branch */
   LP_STEP_LAST,   /* the last position, for each sequence */
   LP_STEP_TOTAL,  /* the number of positions */
-  LP_STEP_DATA    /* any other input: random numbers */
+  LP_STEP_DATA,   /* any other input: random numbers */
+  /* The inputs of an encoder: they are data as well. */
+  LP_STEP_SOURCE,
+  LP_STEP_SOURCE_MASK /* every second sequence is shorter than the others */
 } lp_step_kind;
 
 typedef struct {

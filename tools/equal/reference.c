@@ -62,6 +62,10 @@ static lp_status learn_input(lp_reference *r, const lp_op *bound, int32_t index,
     in->present = (int32_t)pairs->is[at];
     in->grows = (int32_t)lp_op_i64(bound, lp_arena_format(r->module->arena, "grows_%s", in->name), rank - 2);
     r->has_past = true;
+  } else if (lp_streq(roles->ss[at], "source_tokens")) {
+    in->kind = LP_STEP_SOURCE;
+  } else if (lp_streq(roles->ss[at], "source_mask")) {
+    in->kind = LP_STEP_SOURCE_MASK;
   } else if (lp_streq(roles->ss[at], "conv_past")) {
     in->kind = LP_STEP_PAST;
     in->present = (int32_t)pairs->is[at];
@@ -293,7 +297,7 @@ static lp_verify_array as_verify(const lp_step_input *in) {
 size_t lp_reference_data(const lp_reference *r, lp_verify_array *out) {
   size_t count = 0;
   for (int32_t i = 0; i < r->in.count; i++) {
-    if (r->in.input[i].kind != LP_STEP_DATA) continue;
+    if (r->in.input[i].kind < LP_STEP_DATA) continue;
     if (out) out[count] = as_verify(&r->in.input[i]);
     count++;
   }

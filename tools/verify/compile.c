@@ -54,8 +54,10 @@ static void keep_types(const lp_module *module, lp_verify_graph *graph) {
 }
 
 static lp_status attempt(const lp_verify_compilation *c, const binding_list *bindings, lp_diag *diag) {
-  const lp_import_options import = {
-      .bindings = bindings->data, .binding_count = bindings->count, .frees_lengths = c->options->against != NULL};
+  const lp_import_options import = {.bindings = bindings->data,
+                                    .binding_count = bindings->count,
+                                    .encoder = c->encoder,
+                                    .frees_lengths = c->options->against != NULL};
   lp_module *module = NULL;
   LP_TRY(lp_model_import(c->model, &import, &module, diag));
   keep_types(module, c->graph);

@@ -23,6 +23,7 @@ LP_MUST_USE lp_status lp_verify_read_graph(const char *model, lp_arena *arena, l
 
 typedef struct {
   const char *model, *bundle; /* the path of the model, and that of the bundle to write */
+  const char *encoder;        /* the file of the encoder to join to the model; NULL: none */
   const lp_verify_options *options;
   lp_verify_graph *graph; /* `dtype` and `bound` are set */
 } lp_verify_compilation;

@@ -181,7 +181,7 @@ lp_status lp_verify_model(const char *model, const char *test_data, const char *
   lp_arena *arena = lp_arena_create();
   char *bundle = lp_path_join(temporary, "model.llmpart");
   lp_verify_graph graph = {0};
-  const lp_verify_compilation compilation = {model, bundle, options, &graph};
+  const lp_verify_compilation compilation = {.model = model, .bundle = bundle, .options = options, .graph = &graph};
   lp_status status = list_sets(test_data, &sets, diag);
   if (status == LP_OK) status = lp_verify_read_graph(model, arena, &graph, diag);
   if (status == LP_OK) status = run_model(&compilation, &sets, results, diag);
@@ -202,17 +202,20 @@ static lp_status read_compared_graph(const char *model, const lp_verify_options 
   return lp_error(diag, LP_LOC_FILE(model), "is no ONNX model, so ONNX Runtime cannot run it: use --against=reference");
 }
 
-lp_status lp_verify_against(const char *model, const char *temporary, const lp_verify_options *options,
-                            lp_verify_results *results, lp_diag *diag) {
+/* Compares the model with `encoder` (NULL: none), which is in another file. */
+static lp_status against(const char *model, const char *encoder, const char *temporary,
+                         const lp_verify_options *options, lp_verify_results *results, lp_diag *diag) {
   lp_arena *arena = lp_arena_create();
   lp_verify_graph graph = {0};
   lp_input_binding *bindings = NULL;
   char *bundle = lp_path_join(temporary, "model.llmpart");
-  const lp_verify_compilation c = {.model = model, .bundle = bundle, .options = options, .graph = &graph};
+  const lp_verify_compilation c = {
+      .model = model, .bundle = bundle, .encoder = encoder, .options = options, .graph = &graph};
   lp_status status = read_compared_graph(model, options, arena, &graph, diag);
   if (status == LP_OK) status = lp_verify_compile(&c, NULL, NULL, diag);
   if (status == LP_OK) status = lp_bindings_read(&options->bind, &bindings, diag);
-  const lp_import_options import = {.bindings = bindings, .binding_count = options->bind.count, .frees_lengths = true};
+  const lp_import_options import = {
+      .bindings = bindings, .binding_count = options->bind.count, .encoder = encoder, .frees_lengths = true};
   const lp_check_request check = {.model = model,
                                   .bundle = bundle,
                                   .import = &import,
@@ -223,5 +226,17 @@ lp_status lp_verify_against(const char *model, const char *temporary, const lp_v
   lp_bindings_free(bindings, options->bind.count);
   free(bundle);
   lp_arena_free(arena);
+  return status;
+}
+
+/* ONNX Runtime runs one file, so it is compared with the decoder by itself. */
+lp_status lp_verify_against(const char *model, const char *temporary, const lp_verify_options *options,
+                            lp_verify_results *results, lp_diag *diag) {
+  char *decoder = NULL, *encoder = NULL;
+  bool joined = lp_model_find_encoder(model, &decoder, &encoder);
+  lp_status status = against(joined ? decoder : model, lp_streq(options->against, "onnxruntime") ? NULL : encoder,
+                             temporary, options, results, diag);
+  free(decoder);
+  free(encoder);
   return status;
 }
