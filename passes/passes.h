@@ -71,8 +71,8 @@ typedef struct lp_compile_request {
   int64_t sessions;        /* requests that the cloud decodes at a time, as one batch; 0: 1 */
   const char *scheduler;   /* a name of lp_scheduler_find */
   const char *objective;   /* cost, latency, energy or a sum like "cost+1e-6*latency"; NULL: cost */
-  /* A share: of the plans whose objective is at most this much above the least one found, the one of least latency is
-   * taken. 0: the one of least objective. The scheduler "exact" reads it. */
+  /* The scheduler "exact" takes the plan of least latency that it finds with an objective of at most (1 + tolerance)
+   * times the least one. 0: it takes the plan of least objective. */
   double tolerance;
   const char *const *pins; /* "GLOB=device", "GLOB=cloud": operators by name; the last match counts */
   int32_t pin_count;

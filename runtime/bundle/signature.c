@@ -1,3 +1,4 @@
+/* Signs bundles, and checks their signatures, with Ed25519 of OpenSSL. */
 #include "runtime/bundle/signature.h"
 
 #include <openssl/evp.h>

@@ -1,3 +1,4 @@
+/* Writes events of streams to pipes, and waits for readers. */
 #include "runtime/serve/events.h"
 
 #include <errno.h>

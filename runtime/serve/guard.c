@@ -1,3 +1,4 @@
+/* Decides which requests of browsers the server takes. */
 #include "runtime/serve/guard.h"
 
 #include <arpa/inet.h>

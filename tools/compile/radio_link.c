@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Users in each sector, all of whom always send and receive; the intervals over which their rates are means. */
+/* The drop that is simulated: users in each sector, which always send and receive, and the number of intervals that a
+ * user's rate is averaged over. */
 enum { USERS_OF_SECTOR = 4, INTERVALS = 100, SEED = 1 };
 static const double rtt_default_ms = 10; /* as the link 5g: over the air, and to a server at the edge */
 

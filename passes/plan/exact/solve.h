@@ -15,7 +15,8 @@ typedef struct {
 void lp_exact_placement_set(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *const side[LP_STAGE_COUNT],
                             const lp_plan_result *result, lp_exact_placement *to);
 
-/* The fastest placement met so far whose objective is at most `most`, and the one of the least objective. */
+/* Two of the placements that were evaluated: the fastest one with an objective of at most `most`, and the one with the
+ * least objective. */
 typedef struct {
   const lp_compile_request *request; /* its objective is the one that `most` limits */
   double most;
@@ -38,9 +39,9 @@ typedef struct {
  * `side` holds the placement that comes nearest. `proof` may be NULL. */
 bool lp_exact_solve(const lp_exact_task *task, lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch);
 
-/* Replaces the best placement by the fastest one found whose objective is at most request->tolerance above it, and
- * records the best one as proof->cheapest. If the search meets a better one, that takes its place. `proof` may be
- * NULL. */
+/* Searches for a faster placement with an objective of at most (1 + request->tolerance) times that of the best one.
+ * `side` gets the fastest placement found, and proof->cheapest the best one. A placement with a lower objective that
+ * the search meets becomes the best one. `proof` may be NULL. */
 void lp_exact_hasten(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
                      lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch);
 

@@ -1,10 +1,11 @@
-/* The fastest plan among those whose objective is nearly the least.
+/* Searches for the fastest plan with an objective within the tolerance of the least one.
  *
  * The request's objective plus mu times the latency is an objective of the same form, for which the scheduler has a
  * search. A greater mu gives a faster and dearer plan. The search for mu is that of Handler and Zang (1980) for the
  * shortest path under a limit: the line through two plans, one within the tolerance and one beyond it, gives the next
- * mu, and ends where no plan lies below that line. Every placement that a search evaluates may be the one. Layers are
- * alike, so at last the two plans are mixed: the operators up to some place from one, the others from the other. */
+ * mu, and ends where no plan lies below that line. Every placement that a search evaluates is a candidate. At the
+ * end the two plans are mixed, because layers are alike: the operators up to some place come from one plan, the others
+ * from the other. */
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
 #include "passes/plan/exact/solve.h"
@@ -16,7 +17,7 @@
 
 /* MOST_STARTS: the search begins again when it meets a plan of a lower objective than the best one known. */
 enum { MOST_SOLVES = 3, HALVINGS = 9, MOST_STARTS = 3 };
-/* The most operators of both stages of a model whose plan is improved by moving single operators. */
+/* Plans of models with at most MOST_MOVED operators in both stages are improved by moving single operators. */
 enum { MOST_MOVED = 120, MOST_ROUNDS = 4 };
 
 /* A difference of this share is one of rounding. */
