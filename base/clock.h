@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-double lp_now_ms(void); /* ms since some fixed moment; monotonic; any thread */
+double lp_now_ms(void);        /* ms since some fixed moment; monotonic; any thread */
+double lp_thread_cpu_ms(void); /* ms that the calling thread has run on a core */
 
 /* A flag that another thread or a signal handler sets: a `volatile sig_atomic_t`, which is int. No memory ordering. */
 static inline bool lp_flag_get(const volatile int *flag) {

@@ -1,12 +1,22 @@
-/* Counts the cores that this process may use. */
+/* Counts cores, and leaves them to others (cores.h). */
 #include <sched.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cores.h"
 
-int32_t lp_machine_threads(void) {
+static int32_t count_cores(void) {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return (int32_t)CPU_COUNT(&set);
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   return cores > 0 ? (int32_t)cores : 1;
+}
+
+int32_t lp_machine_threads(void) {
+  int32_t cores = count_cores(), quota = lp_cgroup_threads("/proc/self/cgroup", "/sys/fs/cgroup");
+  return quota < cores ? quota : cores;
+}
+
+void lp_give_way(void) {
+  (void)nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL); /* the kernel adds its timer slack, by default 50 us */
 }

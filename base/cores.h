@@ -1,9 +1,19 @@
-/* The cores that this process may use. */
+/* The cores that this process may use, and leaving one to others. */
 #ifndef LP_CORES_H
 #define LP_CORES_H
 
 #include <stdint.h>
 
-int32_t lp_machine_threads(void); /* at least 1; respects the affinity of the process */
+/* At least 1; respects the affinity of the process and the quota of its control groups. */
+int32_t lp_machine_threads(void);
+/* Cores' worth of time, rounded up, that the control groups listed in the file `membership` (/proc/self/cgroup) allow;
+ * INT32_MAX: they set no quota. `root` is where control groups are mounted: version 2, or a folder for each controller
+ * of version 1. */
+int32_t lp_cgroup_threads(const char *membership, const char *root);
+
+/* Leaves the core to others for about 70 us, while the caller waits for another thread; call it after polling for a
+ * while. It replaces sched_yield, with which a thread loses several ms on a busy machine: Linux 6.18 and later take the
+ * rest of the caller's time slice even if nobody else wants the core at that moment. */
+void lp_give_way(void);
 
 #endif

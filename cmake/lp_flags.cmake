@@ -14,9 +14,9 @@ if(LP_SANITIZE OR LP_THREAD_SANITIZE)
   set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O1 -g") # compiles in little more than half the time of -O2
 endif()
 
-if(LP_STATIC) # small, and without what no function of the program uses
+if(LP_STATIC) # small, and without what no function of the program uses, nor tables to unwind stacks
   set(CMAKE_C_FLAGS_RELEASE "-Os -DNDEBUG -ffunction-sections -fdata-sections")
-  set(CMAKE_EXE_LINKER_FLAGS "${CMAKE_EXE_LINKER_FLAGS} -static -Wl,--gc-sections -s")
+  set(CMAKE_EXE_LINKER_FLAGS "${CMAKE_EXE_LINKER_FLAGS} -static -Wl,--gc-sections -Wl,-T,${PROJECT_SOURCE_DIR}/cmake/no_unwind.ld -s")
 endif()
 
 add_library(lp_flags INTERFACE)

@@ -21,10 +21,12 @@ endfunction()
 
 # lp_shell_test(name script.sh [argument ...]): a script that fails by its exit status. It runs in the source root with
 # LP_SOURCE, LP_BUILD and, when tools/ is built, LLMPART (the command) in its environment; exit status 77 skips it.
+# LLMPART_HOST has the figures of `host`, so that no test measures the machine, except those that unset it.
 function(lp_shell_test name script)
   cmake_path(ABSOLUTE_PATH script BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   add_test(NAME ${name} COMMAND sh ${script} ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set(environment LP_SOURCE=${PROJECT_SOURCE_DIR} LP_BUILD=${PROJECT_BINARY_DIR})
+  set(environment LP_SOURCE=${PROJECT_SOURCE_DIR} LP_BUILD=${PROJECT_BINARY_DIR}
+      LLMPART_HOST=${PROJECT_SOURCE_DIR}/tests/models/host.yaml)
   if(TARGET llmpart)
     list(APPEND environment LLMPART=$<TARGET_FILE:llmpart>)
   endif()

@@ -32,7 +32,9 @@ typedef struct {
   const lp_input_binding *bindings; /* inputs of the graph that become constants of these values */
   size_t binding_count;
   /* The import is for a generation. Constant lengths of tokens, masks and caches become symbols if the graph can
-   * compute any length. An input num_logits_to_keep asks for all logits, or as an index for the last position's. */
+   * compute any length. An input num_logits_to_keep asks for all logits, or as an index for the last position's. A
+   * decoder that takes `inputs_embeds` instead of `input_ids` is joined to its embedding (lp_onnx_find_embedding), and
+   * then takes `input_ids`. */
   bool frees_lengths;
   const lp_adapter *adapters; /* merged into the weights of a Hugging Face folder, in this order */
   size_t adapter_count;
@@ -44,6 +46,14 @@ typedef struct {
 } lp_import_options;
 LP_MUST_USE lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_module **out,
                                      lp_diag *diag);
+
+/* Finds the file of the embedding of a decoder that takes `inputs_embeds`, by the names that exporters give it in the
+ * decoder's folder: embed_tokens_q4.onnx of decoder_model_merged_q4.onnx, embed_tokens.onnx, embedding.onnx,
+ * embeddings.onnx. The caller frees it; NULL: there is none. */
+char *lp_onnx_find_embedding(const char *decoder);
+/* The ending that "decoder_model_merged_q4.onnx" has in common with the other files of its precision: "_q4.onnx".
+ * `base` begins with "decoder_model". */
+const char *lp_onnx_decoder_ending(const char *base);
 
 typedef enum {
   LP_MODEL_ONNX,

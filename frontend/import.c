@@ -31,16 +31,14 @@ static char *find_decoder(const char *folder) {
 bool lp_model_find_encoder(const char *path, char **decoder, char **encoder) {
   bool is_file = lp_has_suffix(path, ".onnx");
   char *folder = is_file ? lp_path_dir(path) : lp_strdup(path);
-  const char *base = lp_path_base(path), *rest = NULL;
+  const char *base = lp_path_base(path);
   *decoder = *encoder = NULL;
   if (!is_file) {
     *decoder = find_decoder(folder);
     *encoder = existing(folder, "encoder_model.onnx");
   } else if (lp_has_prefix(base, "decoder_model")) { /* decoder_model_merged_quantized.onnx: the same ending */
-    rest = base + strlen("decoder_model");
-    if (lp_has_prefix(rest, "_merged")) rest += strlen("_merged");
     lp_buf name = {0};
-    lp_buf_printf(&name, "encoder_model%s", rest);
+    lp_buf_printf(&name, "encoder_model%s", lp_onnx_decoder_ending(base));
     *decoder = lp_strdup(path);
     *encoder = existing(folder, lp_buf_text(&name));
     lp_buf_free(&name);

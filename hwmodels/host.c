@@ -1,160 +1,16 @@
-/* The machine that llmpart runs on: measured once, then read back from the user's cache folder, so that two
- * compilations on one machine give the same plan. The measurement runs on all cores at once: a chain of multiply-adds,
- * and a read of more memory than the caches hold. */
-#include "base/clock.h"
+/* The machine that llmpart runs on: measured once (host_measure.c), then read back from the user's cache folder, so
+ * that two compilations on one machine give the same plan. */
 #include "base/file.h"
 #include "base/path.h"
 #include "hwmodels/hwmodels_internal.h"
 
+#include <ctype.h>
 #include <math.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* ---- kernels ---- */
-
-typedef float floats __attribute__((vector_size(64)));
-typedef uint64_t words __attribute__((vector_size(64)));
-
-enum { MOST_CHAINS = 12, FMA_ROUNDS = 2 << 20 };
-
-/* `rounds` multiply-adds in each of `chains` independent vectors: enough of them to hide the latency of one. */
-static inline __attribute__((always_inline)) float fma_chains(int64_t rounds, int chains) {
-  floats sum[MOST_CHAINS], scale, step;
-  for (int i = 0; i < 16; i++)
-    scale[i] = 0.999f, step[i] = 0.001f;
-#pragma GCC unroll 12
-  for (int i = 0; i < chains; i++) /* different starts: a compiler merges equal chains */
-    sum[i] = step * (float)i;
-  for (int64_t r = 0; r < rounds; r++) {
-#pragma GCC unroll 12
-    for (int i = 0; i < chains; i++)
-      sum[i] = sum[i] * scale + step;
-  }
-  float total = 0;
-  for (int i = 0; i < chains; i++)
-    total += sum[i][i];
-  return total;
-}
-
-typedef struct {
-  float (*run)(int64_t rounds);
-  int chains;
-} fma_kernel;
-
-static float fma_baseline(int64_t rounds) {
-  return fma_chains(rounds, 3);
-}
-
-#if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) static float fma_avx2(int64_t rounds) {
-  return fma_chains(rounds, 6);
-}
-__attribute__((target("avx512f"))) static float fma_avx512(int64_t rounds) {
-  return fma_chains(rounds, 12);
-}
-#endif
-
-static fma_kernel best_kernel(void) {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return (fma_kernel){fma_avx512, 12};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return (fma_kernel){fma_avx2, 6};
-#endif
-  return (fma_kernel){fma_baseline, 3};
-}
-
-static uint64_t read_all(const words *data, size_t count) {
-  words sum[4] = {{0}};
-  for (size_t i = 0; i + 4 <= count; i += 4)
-    for (size_t j = 0; j < 4; j++)
-      sum[j] += data[i + j];
-  words total = sum[0] + sum[1] + sum[2] + sum[3];
-  return total[0] + total[7];
-}
-
-/* ---- all cores ---- */
-
-typedef struct {
-  words *data; /* [count] */
-  size_t count;
-  double ms;     /* time of the last phase */
-  uint64_t sink; /* keeps the kernels from being removed */
-} worker;
-
-static void *fill(void *user) {
-  worker *w = user;
-  memset(w->data, 1, w->count * sizeof *w->data);
-  return NULL;
-}
-
-static void *multiply_add(void *user) {
-  worker *w = user;
-  double start = lp_now_ms();
-  w->sink += best_kernel().run(FMA_ROUNDS) > 0;
-  w->ms = lp_now_ms() - start;
-  return NULL;
-}
-
-static void *stream(void *user) {
-  worker *w = user;
-  double start = lp_now_ms();
-  w->sink += read_all(w->data, w->count);
-  w->ms = lp_now_ms() - start;
-  return NULL;
-}
-
-/* Runs one phase on all workers at once. This thread runs the workers that got no thread. Returns the time of the
- * slowest worker, ms. */
-static double run_phase(worker *workers, size_t count, void *(*phase)(void *)) {
-  pthread_t *threads = lp_alloc(count * sizeof *threads);
-  size_t started = 1;
-  while (started < count && pthread_create(&threads[started], NULL, phase, &workers[started]) == 0)
-    started++;
-  phase(&workers[0]);
-  for (size_t i = started; i < count; i++)
-    phase(&workers[i]);
-  double slowest = 1e-3;
-  for (size_t i = 0; i < count; i++) {
-    if (i > 0 && i < started) pthread_join(threads[i], NULL);
-    slowest = fmax(slowest, workers[i].ms);
-  }
-  free(threads);
-  return slowest;
-}
-
-/* Rounds `value` to three digits; further ones would be noise. */
-static double rounded(double value) {
-  char text[32];
-  snprintf(text, sizeof text, "%.3g", value);
-  return strtod(text, NULL);
-}
-
-static void measure(size_t cores, double *flops, double *bandwidth) {
-  enum { ALL_BYTES = 160 << 20, LEAST_BYTES = 8 << 20 };
-  size_t share = ALL_BYTES / cores > LEAST_BYTES ? ALL_BYTES / cores : LEAST_BYTES;
-  size_t count = share / sizeof(words) & ~(size_t)63;
-  worker *workers = lp_alloc(cores * sizeof *workers);
-  size_t bytes = cores * count * sizeof(words);
-  words *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  bool mapped = data != MAP_FAILED;
-  if (mapped) madvise(data, bytes, MADV_HUGEPAGE);
-  for (size_t i = 0; i < cores; i++)
-    workers[i] = (worker){.data = mapped ? data + i * count : NULL, .count = count};
-  double fma_per_worker = (double)FMA_ROUNDS * best_kernel().chains * 16;
-  *flops = rounded(2e3 * fma_per_worker * (double)cores / run_phase(workers, cores, multiply_add));
-  *bandwidth = 1e9; /* used when there is no memory for the measurement */
-  if (mapped) {
-    run_phase(workers, cores, fill);
-    double first = run_phase(workers, cores, stream), second = run_phase(workers, cores, stream);
-    *bandwidth = rounded(1e3 * (double)bytes / fmin(first, second));
-    munmap(data, bytes);
-  }
-  free(workers);
-}
 
 /* ---- figures from the system ---- */
 
@@ -212,9 +68,17 @@ static const char *cpu_name(lp_arena *arena) {
   return name;
 }
 
+/* Rounds `value` to three digits; further ones would be noise. */
+static double rounded(double value) {
+  char text[32];
+  snprintf(text, sizeof text, "%.3g", value);
+  return strtod(text, NULL);
+}
+
 static void fill_in(lp_machine *m, size_t cores) {
-  double flops = 0, bandwidth = 0;
-  measure(cores, &flops, &bandwidth);
+  const double cache = cache_bytes();
+  const lp_host_rates rates = lp_host_measure(cores, cache);
+  const double flops = rounded(rates.flops);
   m->kind = LP_MACHINE_CPU;
   static const char *const measured = "measured here, all cores at once";
   static const char *const widened = "as f32, which f16 and bf16 are widened to";
@@ -226,9 +90,10 @@ static void fill_in(lp_machine *m, size_t cores) {
       {LP_HW_PEAK_F32, flops, measured},
       {LP_HW_PEAK_F16, flops, widened},
       {LP_HW_PEAK_BF16, flops, widened},
-      {LP_HW_BANDWIDTH, bandwidth, measured},
+      {LP_HW_BANDWIDTH, rounded(rates.bandwidth), measured},
       {LP_HW_MEMORY, memory_bytes(), "sysconf, or the control group's limit"},
-      {LP_HW_CACHE, cache_bytes(), "the last level, as the system lists it"},
+      {LP_HW_CACHE, cache, "the last level, as the system lists it"},
+      {LP_HW_CACHE_BANDWIDTH, rounded(rates.cache_bandwidth), measured},
       {LP_HW_COMPUTE_UTILISATION, 0.8, "assumed: the share of the multiply-add rate that a blocked GEMM reaches"},
       {LP_HW_MEMORY_UTILISATION, 0.9, "assumed: the share of the read rate that a GEMV reaches"},
       {LP_HW_LAUNCH, 0.002, "assumed: one barrier and the loop around it"},
@@ -246,25 +111,39 @@ static void fill_in(lp_machine *m, size_t cores) {
 
 /* A sanitizer slows the measurement many times, so such a build keeps a file of its own. */
 #if defined(__SANITIZE_ADDRESS__)
-#define CACHE_NAME "host-" LP_VERSION "-sanitized.yaml"
+#define BUILD "-sanitized"
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define CACHE_NAME "host-" LP_VERSION "-sanitized.yaml"
+#define BUILD "-sanitized"
 #endif
 #endif
-#if !defined(CACHE_NAME)
-#define CACHE_NAME "host-" LP_VERSION ".yaml"
+#if !defined(BUILD)
+#define BUILD ""
 #endif
 
-/* NULL when there is no cache folder. */
-static char *cache_path(void) {
+/* Appends the letters and digits of a title in small letters, with one '-' for what is between them. */
+static void put_plain(const char *title, lp_buf *out) {
+  for (const char *c = title; *c; c++)
+    if (isalnum((unsigned char)*c))
+      lp_buf_printf(out, "%c", tolower((unsigned char)*c));
+    else if (out->size > 0 && out->data[out->size - 1] != '-')
+      lp_buf_puts(out, "-");
+}
+
+/* The file for a machine of this title, so that machines may share the folder; NULL when there is no cache folder. */
+static char *cache_path(const char *title) {
   const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   if (!(cache && *cache == '/') && !(home && *home == '/')) return NULL;
   char *root = cache && *cache == '/' ? lp_strdup(cache) : lp_path_join(home, ".cache");
   char *folder = lp_path_join(root, "llmpart");
   mkdir(root, 0777);
   mkdir(folder, 0777);
-  char *path = lp_path_join(folder, CACHE_NAME);
+  lp_buf name = {0};
+  lp_buf_puts(&name, "host-" LP_VERSION BUILD "-");
+  put_plain(title, &name);
+  lp_buf_puts(&name, ".yaml");
+  char *path = lp_path_join(folder, lp_buf_text(&name));
+  lp_buf_free(&name);
   free(root);
   free(folder);
   return path;
@@ -284,7 +163,7 @@ static lp_machine *kept(const char *path, const char *title) {
 }
 
 bool lp_hw_keep_host(const lp_machine *machine) {
-  char *path = cache_path();
+  char *path = cache_path(machine->title);
   lp_buf text = {0};
   lp_hw_print(machine, &text);
   bool kept_it = path && lp_file_write(path, text.data, text.size, NULL) == LP_OK;
@@ -311,11 +190,41 @@ lp_machine *lp_hw_measure_host(void) {
   return machine;
 }
 
+/* The file that the environment names in place of a measurement; NULL: none. */
+static const char *given_file(void) {
+  const char *path = getenv("LLMPART_HOST");
+  return path && *path ? path : NULL;
+}
+
+static lp_status load_given(const char *path, lp_machine **out, lp_diag *diag) {
+  char *text = NULL;
+  size_t size = 0;
+  LP_TRY(lp_file_read(path, &text, &size, diag));
+  lp_status status = lp_hw_parse(path, text, size, out, diag);
+  free(text);
+  if (status != LP_OK) return status;
+  (*out)->name = "host";
+  (*out)->target = lp_target_host;
+  return LP_OK;
+}
+
+bool lp_hw_host_is_given(void) {
+  return given_file() != NULL;
+}
+
+char *lp_hw_host_path(void) {
+  lp_machine *machine = create_host(core_count());
+  char *path = cache_path(machine->title);
+  lp_hw_free(machine);
+  return path;
+}
+
 lp_status lp_hw_host(lp_machine **out, lp_diag *diag) {
-  (void)diag;
+  *out = NULL;
+  if (given_file()) return load_given(given_file(), out, diag);
   size_t cores = core_count();
   lp_machine *machine = create_host(cores);
-  char *path = cache_path();
+  char *path = cache_path(machine->title);
   lp_machine *old = path ? kept(path, machine->title) : NULL;
   if (old) {
     lp_hw_free(machine);

@@ -26,6 +26,8 @@ typedef enum {
   LP_HW_BANDWIDTH,           /* of memory: byte/s */
   LP_HW_MEMORY,              /* bytes */
   LP_HW_CACHE,               /* last cache level, bytes: data that fits may move faster than `bandwidth`. 0: unknown */
+  LP_HW_CACHE_BANDWIDTH,     /* of the last cache level: byte/s. 0: unknown */
+  LP_HW_LOAD_BANDWIDTH,      /* at which weights come from storage at the first use: byte/s. 0: unknown */
   LP_HW_COMPUTE_UTILISATION, /* the share of the peak that large operators reach: (0, 1] */
   LP_HW_MEMORY_UTILISATION,  /* the share of the bandwidth that they reach: (0, 1] */
   LP_HW_LAUNCH,              /* the time of a launch, added to the time of each operator: ms */
@@ -69,10 +71,17 @@ typedef struct lp_machine {
  * figures. Release with lp_hw_free. */
 LP_MUST_USE lp_status lp_hw_load(const char *text, lp_machine **out, lp_diag *diag);
 void lp_hw_free(lp_machine *machine); /* NULL is allowed */
-/* This machine. Cores, memory, read bandwidth and f32 rate are measured on all cores, in less than 0.3 s, at the first
- * use. They are kept in llmpart/host-VERSION.yaml of the user's cache folder, so that later uses give the same
- * figures. */
+/* This machine. Cores, memory, read bandwidths and f32 rate are measured on all cores, in less than 0.3 s, at the first
+ * use. They are kept in llmpart/host-VERSION-PROCESSOR.yaml of the user's cache folder, so that later uses give the
+ * same figures. The environment's LLMPART_HOST names a machine file that is taken instead, so that figures depend on no
+ * measurement. */
 LP_MUST_USE lp_status lp_hw_host(lp_machine **out, lp_diag *diag);
+bool lp_hw_host_is_given(void); /* whether LLMPART_HOST is set */
+/* The path of the file in which this machine's figures are kept, for free(); NULL: there is no cache folder. */
+char *lp_hw_host_path(void);
+/* Measures LP_HW_LOAD_BANDWIDTH: the rate at which a file of 64 MiB beside `path` that is not in memory is mapped and
+ * read, as a bundle's weights are. Some seconds on a slow disk. 0: no file can be written there (host_load.c). */
+double lp_hw_measure_load(const char *path);
 /* Measures the same figures again, and does not keep them. */
 LP_NEVER_NULL lp_machine *lp_hw_measure_host(void);
 /* Keeps `machine`, a profile with measured operators, for later calls of lp_hw_host; false: it cannot be kept. */
@@ -126,7 +135,10 @@ typedef struct lp_hw_predictor {
   bool (*asks_pass_bytes)(const lp_machine *machine);
 } lp_hw_predictor;
 
-/* P1, Eq. 8, with a floor: max(flops / (peak x utilisation), bytes / (bandwidth x utilisation)) + launch. */
+/* P1, Eq. 8, with a floor: max(flops / (peak x utilisation), bytes / (bandwidth x utilisation)) + launch. On a machine
+ * with `cache_bandwidth`, the share of the bytes that the cache holds moves at that bandwidth: all of them while they
+ * fit it, none when they are twice its size, linear between the two. For operators that read weights or KV caches these
+ * are the bytes of the whole pass, which come round once a pass; for others their own, which were just written. */
 extern const lp_hw_predictor lp_hw_roofline;
 
 /* Predicts from measured operators: a base law of three figures times the factor of measurements near these sizes

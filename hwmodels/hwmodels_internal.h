@@ -179,6 +179,15 @@ void lp_fit_base_law(lp_fit_family *family, const lp_machine *machine, const lp_
 void lp_fit_pass_law(lp_fit_family *family, const lp_machine *machine, const lp_fit_samples *samples,
                      double launch_us_guess);
 
+/* host_measure.c */
+/* The rates of all cores together. */
+typedef struct {
+  double flops, bandwidth; /* f32 FLOP/s; byte/s of reads from memory, 1e9 when there was no memory to measure with */
+  double cache_bandwidth;  /* of reads from the last cache, byte/s; 0: unknown */
+} lp_host_rates;
+/* Measures this machine with one thread per core. `cache`: bytes of the last cache; 0: unknown. */
+lp_host_rates lp_host_measure(size_t cores, double cache);
+
 /* target.c */
 LP_MUST_USE lp_status lp_target_read(void *machine, lp_yaml *yaml, const lp_yaml_node *node);
 void lp_target_print(const lp_hw_target *target, lp_buf *out); /* the YAML that lp_target_read reads; "" if unknown */

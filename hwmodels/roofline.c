@@ -46,11 +46,37 @@ double lp_hw_peak(const lp_machine *machine, lp_dtype dtype) {
   return f32;
 }
 
+static bool knows_cache(const lp_machine *machine) {
+  return machine->figure[LP_HW_CACHE] > 0 && machine->figure[LP_HW_CACHE_BANDWIDTH] > 0;
+}
+
+/* Weights and KV caches are read once a pass; other operands were written just before by the operators that precede. */
+static bool reads_once_a_pass(lp_kind kind) {
+  lp_hw_op op = lp_hw_op_of(kind);
+  return op == LP_HW_LINEAR || op == LP_HW_ATTENTION || op == LP_HW_EMBEDDING || op == LP_HW_ANY;
+}
+
+/* The share of an operator's bytes that the cache holds. A pass reads its weights in the same order each time, so once
+ * they exceed the cache, each byte evicts one that is needed sooner. */
+static double cached_share(const lp_machine *machine, const lp_op_facts *facts) {
+  bool once = reads_once_a_pass(facts->kind);
+  if (!knows_cache(machine) || (once && facts->pass_bytes <= 0)) return 0;
+  double share = 2 - (once ? facts->pass_bytes : facts->bytes) / machine->figure[LP_HW_CACHE];
+  return share < 0 ? 0 : share > 1 ? 1 : share;
+}
+
+static double memory_ms_of(const lp_machine *machine, const lp_op_facts *facts) {
+  const double *figure = machine->figure;
+  double share = cached_share(machine, facts), used = figure[LP_HW_MEMORY_UTILISATION];
+  double ms = facts->bytes * (1 - share) / (figure[LP_HW_BANDWIDTH] * used) * 1e3;
+  if (share > 0) ms += facts->bytes * share / (figure[LP_HW_CACHE_BANDWIDTH] * used) * 1e3;
+  return ms;
+}
+
 static lp_prediction predict(const lp_machine *machine, const lp_op_facts *facts) {
   const double *figure = machine->figure;
   double rate = lp_hw_peak(machine, facts->dtype) * figure[LP_HW_COMPUTE_UTILISATION];
-  double bandwidth = figure[LP_HW_BANDWIDTH] * figure[LP_HW_MEMORY_UTILISATION];
-  double compute_ms = facts->flops / rate * 1e3, memory_ms = facts->bytes / bandwidth * 1e3;
+  double compute_ms = facts->flops / rate * 1e3, memory_ms = memory_ms_of(machine, facts);
   double busy_ms = compute_ms > memory_ms ? compute_ms : memory_ms;
   double launch_ms = figure[LP_HW_LAUNCH];
   return (lp_prediction){.time_ms = busy_ms + launch_ms,
@@ -59,4 +85,4 @@ static lp_prediction predict(const lp_machine *machine, const lp_op_facts *facts
                          .distance = INFINITY};
 }
 
-const lp_hw_predictor lp_hw_roofline = {.name = "roofline", .predict = predict};
+const lp_hw_predictor lp_hw_roofline = {.name = "roofline", .predict = predict, .asks_pass_bytes = knows_cache};

@@ -337,7 +337,7 @@ lp_status infer_ms_gqa(lp_infer *c) {
   a.batch = q.dim[0];
   a.query = a.total = q.dim[1];
   if (lp_infer_has(c, 3)) {
-    bool shared = lp_op_i64(c->op, "past_present_share_buffer", 0) != 0;
+    bool shared = lp_op_i64(c->op, "past_present_share_buffer", 0) || lp_op_i64(c->op, "sliding_window_cache", 0);
     a.value_head = a.head;
     LP_TRY(agree_caches(c, 3, &a, &a.total));
     if (!shared) a.total = lp_poly_add(c->m->arena, a.total, a.query);

@@ -14,8 +14,8 @@
  *   gpu/          code on a GPU       tokenizer/   text and tokens       link/   messages between device and worker
  *
  * worker/ and session/ do not know each other, and link/ knows no bundle. exits/calibrate/ is a library of its own
- * above session/. The rooms of the world around a bundle (radio/, service/, simulate/, router/, serve/) use this
- * header and no other of the rooms above.
+ * above session/; library/ is the shared library for other programs, with a public header of its own. The rooms of the
+ * world around a bundle (radio/, service/, simulate/, router/, serve/) use this header and no other of the rooms above.
  *
  * This header declares all that code outside of runtime/ may use of these rooms. Unless a comment says otherwise:
  * strings and structs that a caller passes are borrowed for the call; a function that returns LP_OK has set its
@@ -195,6 +195,12 @@ typedef struct {
   const char *context_dir;   /* folder for contexts that are dropped, and for all of them at the end; NULL: none */
   int64_t context_dir_bytes; /* the most bytes in that folder; 0: 4 GiB */
   int64_t most_sessions;     /* the most sessions and contexts; 0: 4096 */
+  /* Quotas of a connection. A connection beyond them is refused; others are served. */
+  struct {
+    int64_t sessions; /* the most sessions and contexts; 0: 64 */
+    int64_t rows;     /* the most rows (sequences times tokens) of runs that wait; 0: 262144 */
+    int64_t bytes;    /* the most bytes of KV caches and of payloads that wait; 0: no limit but context_budget */
+  } connection;
   int32_t threads;           /* 0: the machine's cores */
   lp_link_security security;
   /* Called once, when devices can connect; may be NULL. */
@@ -225,6 +231,9 @@ LP_MUST_USE lp_status lp_worker_spawn(const char *program, const lp_worker_reque
 /* Tells whether the worker has ended, or was never started; then no zombie of it is left. Any thread may ask, one at a
  * time. */
 bool lp_worker_has_ended(lp_worker_process *process);
+/* Tells whether the worker gives a sign of life within the time. A worker that computes does; one that is stopped or
+ * hangs does not. Any thread may ask, once lp_worker_await has returned. */
+bool lp_worker_answers(const lp_worker_process *process, double timeout_ms);
 /* Starts a worker that has ended again, at the same address, and awaits it. The new worker ends with the calling thread
  * at the latest. */
 LP_MUST_USE lp_status lp_worker_revive(const lp_worker_request *request, lp_worker_process *process, lp_diag *diag);
@@ -284,7 +293,7 @@ typedef struct {
   lp_sampling sampling;
   int64_t max_tokens; /* the most to generate, per sequence */
   bool ignore_eos;
-  const volatile int *stop; /* when set, generation ends after the current token (not with early exits) */
+  const volatile int *stop; /* when set, generation ends after the current token */
   /* Asked before each part of a prompt and each token, on the generating thread; true ends the generation like `stop`.
    * NULL: nothing asks. */
   bool (*is_abandoned)(void *user);
@@ -433,6 +442,29 @@ typedef struct {
  * repetitions take consecutive positions around `past`. Both sides must be in this process. */
 LP_MUST_USE lp_status lp_session_profile(lp_session *session, int64_t past, int64_t count, int64_t repetitions,
                                          lp_profile *out, lp_diag *diag);
+
+/* ---- measuring another machine (profile/) ------------------------------------------------------------------------ */
+
+/* Serves devices that measure bundles which were compiled to be profiled, until `*stop` is set. A device names one of
+ * the bundles in its handshake. With its first measurement the bundle is loaded, with both sides in this process, in
+ * place of the one before. Of `options` it uses listen, threads, security and on_listening; of `load`, the checks. */
+LP_MUST_USE lp_status lp_profile_serve(const char *const *paths, size_t count, const lp_bundle_options *load,
+                                       const lp_worker_options *options, const volatile int *stop, lp_diag *diag);
+
+/* A connection to such a worker. */
+typedef struct lp_remote_profiler lp_remote_profiler;
+typedef struct {
+  const char *address, *bundle; /* the worker's HOST:PORT; the path of a bundle that the worker has too */
+  lp_link_security security;
+  double timeout_ms; /* the longest wait for a measurement; 0: 10 minutes */
+} lp_remote_profiler_options;
+/* Connects; `options` are borrowed until the connection is closed. */
+LP_MUST_USE lp_status lp_remote_profiler_open(const lp_remote_profiler_options *options, lp_remote_profiler **out,
+                                              lp_diag *diag);
+/* As lp_session_profile, on the worker's machine. The parts of `out` have no names. */
+LP_MUST_USE lp_status lp_remote_profiler_measure(lp_remote_profiler *profiler, int64_t past, int64_t count,
+                                                 int64_t repetitions, lp_profile *out, lp_diag *diag);
+void lp_remote_profiler_close(lp_remote_profiler *profiler); /* NULL is allowed */
 
 /* ---- trace (exec/trace.c) ---------------------------------------------------------------------------------------- */
 

@@ -24,4 +24,5 @@ config.environment["PATH"] = os.pathsep.join(tools + [os.environ.get("PATH", "/u
 for name in ("HOME", "XDG_CACHE_HOME", "ASAN_OPTIONS", "UBSAN_OPTIONS"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
+config.environment["LLMPART_HOST"] = os.path.join(config.test_source_root, "models", "host.yaml")
 config.substitutions.append(("%root", os.path.dirname(config.test_source_root)))

@@ -83,13 +83,27 @@ typedef struct {
   lp_code *out;
 } description;
 
+static bool has_integer_products(const cpu_code *code) {
+  for (size_t i = 0; i < code->programs.list.count; i++) {
+    const lp_side_program *program = code->programs.list.data[i];
+    for (size_t k = 0; k < program->segments.count; k++)
+      for (size_t c = 0; c < program->segments.data[k]->calls.count; c++) {
+        const lp_op *op = program->segments.data[k]->calls.data[c]->op;
+        if (op->kind == LP_OP_LINEAR && cpu_linear_is_integer(op)) return true;
+      }
+  }
+  return false;
+}
+
 static lp_status describe_code(cpu_code *code, const cpu_target *target, void *user, lp_diag *diag) {
   const description *d = user;
   (void)diag;
   *d->out = (lp_code){.triple = lp_arena_strdup(d->arena, target->triple),
                       .march = lp_arena_strdup(d->arena, target->march),
                       .level = target->level,
-                      .weight_bytes = code->constants.bytes};
+                      .weight_bytes = code->constants.bytes,
+                      .integer_products = has_integer_products(code)};
+  if (d->out->integer_products) d->out->feature = target->dot_feature;
   lp_programs_describe(&code->programs, d->arena, d->out);
   return LP_OK;
 }

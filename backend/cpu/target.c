@@ -18,6 +18,8 @@ typedef struct {
  * never has fewer. */
 #define V3 "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe,+popcnt"
 #define V4 V3 ",+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
+#define VNNI ",+avx512vnni"
+#define AVX_VNNI ",+avxvnni"
 
 static const processor processors[] = {
     {"x86-64-v2", NULL, NULL, X86_NONE},
@@ -27,61 +29,53 @@ static const processor processors[] = {
     {"haswell", "haswell", V3, X86_V3},
     {"broadwell", "broadwell", V3, X86_V3},
     {"skylake", "skylake", V3, X86_V3},
-    {"alderlake", "alderlake", V3, X86_V3},
-    {"raptorlake", "raptorlake", V3, X86_V3},
-    {"meteorlake", "meteorlake", V3, X86_V3},
+    {"alderlake", "alderlake", V3 AVX_VNNI, X86_V3},
+    {"raptorlake", "raptorlake", V3 AVX_VNNI, X86_V3},
+    {"meteorlake", "meteorlake", V3 AVX_VNNI, X86_V3},
     {"znver1", "znver1", V3, X86_V3},
     {"znver2", "znver2", V3, X86_V3},
     {"znver3", "znver3", V3, X86_V3},
     {"skylake-avx512", "skylake-avx512", V4, X86_V4},
-    {"cascadelake", "cascadelake", V4, X86_V4},
-    {"cooperlake", "cooperlake", V4, X86_V4},
-    {"icelake-client", "icelake-client", V4, X86_V4},
-    {"icelake-server", "icelake-server", V4, X86_V4},
-    {"tigerlake", "tigerlake", V4, X86_V4},
-    {"rocketlake", "rocketlake", V4, X86_V4},
-    {"sapphirerapids", "sapphirerapids", V4, X86_V4},
-    {"emeraldrapids", "emeraldrapids", V4, X86_V4},
-    {"graniterapids", "graniterapids", V4, X86_V4},
-    {"znver4", "znver4", V4, X86_V4},
-    {"znver5", "znver5", V4, X86_V4},
+    {"cascadelake", "cascadelake", V4 VNNI, X86_V4},
+    {"cooperlake", "cooperlake", V4 VNNI, X86_V4},
+    {"icelake-client", "icelake-client", V4 VNNI, X86_V4},
+    {"icelake-server", "icelake-server", V4 VNNI, X86_V4},
+    {"tigerlake", "tigerlake", V4 VNNI, X86_V4},
+    {"rocketlake", "rocketlake", V4 VNNI, X86_V4},
+    {"sapphirerapids", "sapphirerapids", V4 VNNI, X86_V4},
+    {"emeraldrapids", "emeraldrapids", V4 VNNI, X86_V4},
+    {"graniterapids", "graniterapids", V4 VNNI, X86_V4},
+    {"znver4", "znver4", V4 VNNI, X86_V4},
+    {"znver5", "znver5", V4 VNNI, X86_V4},
     {"aarch64", "generic", "+neon", ARM_V8},
     {"armv8-a", "generic", "+v8a,+neon", ARM_V8},
     {"armv8.2-a", "generic", "+v8.2a,+neon,+fullfp16,+dotprod", ARM_V8},
-    {"armv9-a", "generic", "+v9a,+neon", ARM_V8},
+    {"armv9-a", "generic", "+v9a,+neon,+dotprod", ARM_V8},
     {"cortex-a53", "cortex-a53", "+neon", ARM_V8},
-    {"cortex-a55", "cortex-a55", "+neon", ARM_V8},
+    {"cortex-a55", "cortex-a55", "+neon,+dotprod", ARM_V8},
     {"cortex-a57", "cortex-a57", "+neon", ARM_V8},
     {"cortex-a72", "cortex-a72", "+neon", ARM_V8},
     {"cortex-a73", "cortex-a73", "+neon", ARM_V8},
-    {"cortex-a75", "cortex-a75", "+neon", ARM_V8},
-    {"cortex-a76", "cortex-a76", "+neon", ARM_V8},
-    {"cortex-a77", "cortex-a77", "+neon", ARM_V8},
-    {"cortex-a78", "cortex-a78", "+neon", ARM_V8},
-    {"cortex-a520", "cortex-a520", "+neon", ARM_V8},
-    {"cortex-a710", "cortex-a710", "+neon", ARM_V8},
-    {"cortex-a720", "cortex-a720", "+neon", ARM_V8},
-    {"cortex-x1", "cortex-x1", "+neon", ARM_V8},
-    {"cortex-x2", "cortex-x2", "+neon", ARM_V8},
-    {"cortex-x3", "cortex-x3", "+neon", ARM_V8},
-    {"cortex-x4", "cortex-x4", "+neon", ARM_V8},
-    {"neoverse-n1", "neoverse-n1", "+neon", ARM_V8},
-    {"neoverse-n2", "neoverse-n2", "+neon", ARM_V8},
-    {"neoverse-v1", "neoverse-v1", "+neon", ARM_V8},
-    {"neoverse-v2", "neoverse-v2", "+neon", ARM_V8},
-    {"apple-m1", "apple-m1", "+neon", ARM_V8},
-    {"apple-m2", "apple-m2", "+neon", ARM_V8},
-    {"apple-m3", "apple-m3", "+neon", ARM_V8},
-    {"apple-m4", "apple-m4", "+neon", ARM_V8},
+    {"cortex-a75", "cortex-a75", "+neon,+dotprod", ARM_V8},
+    {"cortex-a76", "cortex-a76", "+neon,+dotprod", ARM_V8},
+    {"cortex-a77", "cortex-a77", "+neon,+dotprod", ARM_V8},
+    {"cortex-a78", "cortex-a78", "+neon,+dotprod", ARM_V8},
+    {"cortex-a520", "cortex-a520", "+neon,+dotprod", ARM_V8},
+    {"cortex-a710", "cortex-a710", "+neon,+dotprod", ARM_V8},
+    {"cortex-a720", "cortex-a720", "+neon,+dotprod", ARM_V8},
+    {"cortex-x1", "cortex-x1", "+neon,+dotprod", ARM_V8},
+    {"cortex-x2", "cortex-x2", "+neon,+dotprod", ARM_V8},
+    {"cortex-x3", "cortex-x3", "+neon,+dotprod", ARM_V8},
+    {"cortex-x4", "cortex-x4", "+neon,+dotprod", ARM_V8},
+    {"neoverse-n1", "neoverse-n1", "+neon,+dotprod", ARM_V8},
+    {"neoverse-n2", "neoverse-n2", "+neon,+dotprod", ARM_V8},
+    {"neoverse-v1", "neoverse-v1", "+neon,+dotprod", ARM_V8},
+    {"neoverse-v2", "neoverse-v2", "+neon,+dotprod", ARM_V8},
+    {"apple-m1", "apple-m1", "+neon,+dotprod", ARM_V8},
+    {"apple-m2", "apple-m2", "+neon,+dotprod", ARM_V8},
+    {"apple-m3", "apple-m3", "+neon,+dotprod", ARM_V8},
+    {"apple-m4", "apple-m4", "+neon,+dotprod", ARM_V8},
 };
-
-static void set_family(cpu_target *target, family kind) {
-  target->aarch64 = kind == ARM_V8;
-  target->triple = target->aarch64 ? "aarch64-unknown-linux-gnu" : "x86_64-unknown-linux-gnu";
-  target->isa = target->aarch64 ? LPK_ISA_NEON : kind == X86_V4 ? LPK_ISA_AVX512 : LPK_ISA_AVX2;
-  target->wide = kind == X86_V4 ? "512" : NULL;
-  target->level = target->aarch64 ? NULL : kind == X86_V4 ? "x86-64-v4" : "x86-64-v3";
-}
 
 /* Tells whether `feature` is on in a comma-separated list like "+sse2,-avx". */
 static bool has_feature(const char *features, const char *feature) {
@@ -89,6 +83,32 @@ static bool has_feature(const char *features, const char *feature) {
   for (const char *at = features; (at = strstr(at, feature)); at += length)
     if (at > features && at[-1] == '+' && (at[length] == ',' || at[length] == '\0')) return true;
   return false;
+}
+
+/* The best integer products of the target's features. */
+static void set_dot(cpu_target *target) {
+  static const struct {
+    const char *feature;
+    int isa, dot;
+  } found[] = {{"dotprod", LPK_ISA_NEON, LPK_DOT_SDOT},
+               {"avx512vnni", LPK_ISA_AVX512, LPK_DOT_VNNI512},
+               {"avxvnni", LPK_ISA_AVX2, LPK_DOT_VNNI256}};
+  target->dot = target->aarch64 ? LPK_DOT_SMULL : LPK_DOT_AVX2;
+  for (size_t i = 0; i < LP_COUNT(found); i++)
+    if (found[i].isa == target->isa && has_feature(target->features, found[i].feature)) {
+      target->dot = found[i].dot;
+      target->dot_feature = found[i].feature;
+    }
+}
+
+/* `target` has its features. */
+static void set_family(cpu_target *target, family kind) {
+  target->aarch64 = kind == ARM_V8;
+  target->triple = target->aarch64 ? "aarch64-unknown-linux-gnu" : "x86_64-unknown-linux-gnu";
+  target->isa = target->aarch64 ? LPK_ISA_NEON : kind == X86_V4 ? LPK_ISA_AVX512 : LPK_ISA_AVX2;
+  target->wide = kind == X86_V4 ? "512" : NULL;
+  target->level = target->aarch64 ? NULL : kind == X86_V4 ? "x86-64-v4" : "x86-64-v3";
+  set_dot(target);
 }
 
 static bool has_all(const char *features, const char *const *wanted, size_t count) {

@@ -10,7 +10,7 @@
 static void settle(gpu_constant *c) {
   if (c->form == GPU_FORM_MATRIX && c->transpose && c->k == c->k_stored && !c->scale &&
       c->stored.dtype == c->value->type.dtype)
-    c->form = GPU_FORM_RAW;
+    *c = (gpu_constant){.value = c->value, .form = GPU_FORM_RAW};
   if (c->form == GPU_FORM_F32 && c->value->type.dtype == LP_F32) c->form = GPU_FORM_RAW;
 }
 

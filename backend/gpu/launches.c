@@ -42,7 +42,7 @@ static void describe(const gpu_launch_list *list, const gpu_builder *b, lp_buf *
       lp_buf_printf(key, " %" PRId64 "..%" PRId64 " ", launch->least, launch->most);
       lp_poly_print(launch->few, &list->module->symbols, key);
     }
-    lp_buf_printf(key, " sm %d", launch->least_sm);
+    lp_buf_printf(key, " sm %d..%d", launch->least_sm, launch->most_sm);
     for (int32_t k = 0; k < launch->arg_count; k++) {
       lp_buf_printf(key, " %d:%d ", launch->arg[k].kind, launch->arg[k].ref);
       if (launch->arg[k].size) lp_poly_print(launch->arg[k].size, &list->module->symbols, key);

@@ -217,6 +217,13 @@ static void put_segments(table *t) {
 
 /* ---- the document ------------------------------------------------------------------------------------------------ */
 
+/* The pass that outlines segments marks all functions or none. */
+static bool is_profiled(const lp_module *module) {
+  LP_FOR_FUNCS(func, module)
+  if (lp_op_bool(func, "profiled", false)) return true;
+  return false;
+}
+
 void gpu_print_table(const gpu_launch_list *list, const gpu_dialect *dialect, lp_buf *out) {
   table t = {
       .list = list, .symbols = &list->module->symbols, .json = lp_json_writer_begin(out, (lp_json_style){.indent = 1})};
@@ -232,6 +239,7 @@ void gpu_print_table(const gpu_launch_list *list, const gpu_dialect *dialect, lp
     lp_json_put_text(&t.json, NULL, t.symbols->names.data[i]);
   lp_json_put_end(&t.json);
   lp_json_put_bool(&t.json, "sequences", true);
+  if (is_profiled(list->module)) lp_json_put_bool(&t.json, "profiled", true);
   put_launchers(&t);
   put_layouts(&t);
   put_segments(&t);

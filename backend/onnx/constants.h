@@ -25,5 +25,7 @@ LP_MUST_USE lp_status onnx_value(onnx_graph *g, const lp_value *value, onnx_name
 /* Returns the weight of an op.linear, or with `gate` that of its gate, as the float tensor that MatMul takes, [k][n]
  * (weights.c). */
 LP_MUST_USE lp_status onnx_weight(onnx_graph *g, const lp_op *op, bool gate, onnx_name *out);
+/* The table of an op.gather that has a `weight_dtype`, with the numbers that it stands for. */
+LP_MUST_USE lp_status onnx_table(onnx_graph *g, const lp_op *op, onnx_name *out);
 
 #endif

@@ -164,23 +164,33 @@ static lp_status dequantised(onnx_graph *g, const lp_op *op, bool gate, int64_t 
   return LP_OK;
 }
 
+/* A matrix of floats in the type of `weight_dtype`, widened again to f32 where that is another than its own. */
+static lp_status in_storage(onnx_graph *g, const lp_op *op, int32_t operand, int64_t k_axis, onnx_name *out) {
+  const lp_value *w = lp_op_in(op, operand);
+  lp_storage storage = lp_storage_of(w->type.dtype);
+  const char *asked = lp_op_str(op, "weight_dtype", NULL);
+  if (asked && lp_dtype_is_float(w->type.dtype) && !lp_storage_find(asked, &storage)) storage.dtype = w->type.dtype;
+  if (!lp_dtype_is_float(storage.dtype)) return quantised(g, w, storage.dtype == LP_I8 ? LP_I8 : LP_I4, k_axis, out);
+  if (storage.dtype != w->type.dtype)
+    LP_TRY(narrowed(g, w, storage.dtype, out));
+  else
+    LP_TRY(onnx_operand(g, operand, out));
+  if (storage.dtype != LP_F32) *out = onnx_cast(g, *out, LP_F32);
+  return LP_OK;
+}
+
+lp_status onnx_table(onnx_graph *g, const lp_op *op, onnx_name *out) {
+  return in_storage(g, op, 0, 1, out);
+}
+
 lp_status onnx_weight(onnx_graph *g, const lp_op *op, bool gate, onnx_name *out) {
   const lp_value *w = lp_op_in(op, gate ? 4 : 1);
   bool transpose = lp_op_bool(op, "transpose_b", false);
   int64_t k_axis = transpose ? 1 : 0, stored_k = 0, k = 0;
-  const char *asked = lp_op_str(op, "weight_dtype", NULL);
-  lp_storage storage = lp_storage_of(w->type.dtype);
-  if (asked && lp_dtype_is_float(w->type.dtype) && !lp_storage_find(asked, &storage)) storage.dtype = w->type.dtype;
   if (lp_op_in(op, gate ? 7 : 5))
     LP_TRY(dequantised(g, op, gate, k_axis, out));
-  else if (!lp_dtype_is_float(storage.dtype))
-    LP_TRY(quantised(g, w, storage.dtype == LP_I8 ? LP_I8 : LP_I4, k_axis, out));
-  else if (storage.dtype != w->type.dtype)
-    LP_TRY(narrowed(g, w, storage.dtype, out));
   else
-    LP_TRY(onnx_operand(g, gate ? 4 : 1, out));
-  if (lp_dtype_is_float(storage.dtype) && storage.dtype != LP_F32 && !lp_op_in(op, gate ? 7 : 5))
-    *out = onnx_cast(g, *out, LP_F32);
+    LP_TRY(in_storage(g, op, gate ? 4 : 1, k_axis, out));
   if (lp_type_static_dim(w->type, (int32_t)k_axis, &stored_k) && lp_type_static_dim(lp_op_in(op, 0)->type, -1, &k) &&
       stored_k > k) {
     const int64_t zero = 0;

@@ -57,7 +57,7 @@ struct lp_importer {
   LP_VEC(lp_map *) maps;     /* freed at the end */
   LP_VEC(lp_region) regions; /* of external data, in the order of the tensors */
   lp_block *block;
-  const char *func; /* the name of the function that is made: "main", "encoder" */
+  const char *func; /* the name of the function that is made: "main", "encoder", "embedding" */
   const lp_import_options *options;
   int32_t depth;      /* nesting of the functions and branches that are being inlined */
   int64_t node_count; /* number of operators made */

@@ -1,9 +1,9 @@
 /* The entry points: import a file into a module, count its operators, list its inputs. */
 #include "base/map.h"
 #include "base/path.h"
-#include "frontend/onnx/encoder.h"
 #include "frontend/onnx/graph.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/join.h"
 #include "frontend/onnx/lengths.h"
 #include "frontend/onnx/node.h"
 
@@ -58,8 +58,8 @@ static void prepare(lp_importer *im, const ProtobufCMessage *message, const size
   im->frees_lengths = reading->frees_lengths;
 }
 
-/* Imports the encoder as function @encoder of the decoder's module. */
-static lp_status import_encoder(lp_importer *decoder, const char *path, size_reading *reading) {
+/* Imports another file as function `func` of the decoder's module. */
+static lp_status import_part(lp_importer *decoder, const char *path, const char *func, size_reading *reading) {
   lp_importer im;
   lp_mapping mapping = {0};
   LP_TRY(lp_importer_open(&im, path, decoder->diag, &mapping));
@@ -68,7 +68,7 @@ static lp_status import_encoder(lp_importer *decoder, const char *path, size_rea
   if (status == LP_OK) {
     prepare(&im, message, reading);
     im.module = decoder->module;
-    im.func = LP_ENCODER_FUNC;
+    im.func = func;
     im.file = lp_arena_strdup(im.module->arena, im.file);
     status = lp_import_model(&im);
     reading->has_names |= im.labelled;
@@ -78,12 +78,24 @@ static lp_status import_encoder(lp_importer *decoder, const char *path, size_rea
   return status;
 }
 
+/* Imports the embedding if the decoder needs one and its file is there; else *found is false. */
+static lp_status import_embedding(lp_importer *decoder, size_reading *reading, bool *found) {
+  char *path = lp_embedding_is_needed(decoder) ? lp_onnx_find_embedding(decoder->path) : NULL;
+  lp_status status = path ? import_part(decoder, path, LP_EMBEDDING_FUNC, reading) : LP_OK;
+  *found = path;
+  free(path);
+  return status;
+}
+
 static lp_status import_all(lp_importer *im, size_reading *reading) {
   const char *encoder = im->options->encoder;
+  bool embeds;
   if (encoder) LP_TRY(lp_encoder_check(im, encoder));
-  if (encoder) LP_TRY(import_encoder(im, encoder, reading));
+  if (encoder) LP_TRY(import_part(im, encoder, LP_ENCODER_FUNC, reading));
+  LP_TRY(import_embedding(im, reading, &embeds));
   lp_status status = lp_import_model(im);
   reading->has_names |= im->labelled;
+  if (status == LP_OK && embeds) status = lp_embedding_join(im->module, im->diag);
   if (status == LP_OK && encoder) status = lp_encoder_join(im->module, im->diag);
   return status;
 }

@@ -108,7 +108,7 @@ static void look_at_slice(context_search *c, const lp_op *op) {
 }
 
 static void find_rows(lp_module *module, lp_op *func, const lp_poly *end, const char *name) {
-  context_search c = {.module = module, .end = end};
+  context_search c = {.module = module, .end = end, .least = lp_op_i64(func, name, 0)};
   LP_FOR_OPS(op, func->region) {
     if (op->kind == LP_OP_GATHER || op->kind == LP_OP_GATHER_ELEMENTS) look_at_gather(&c, op);
     if (op->kind == LP_OP_SLICE) look_at_slice(&c, op);

@@ -102,18 +102,26 @@ static void classify_edges(lp_plan_forms *forms, lp_stage stage, lp_arena *arena
 
 /* ---- weights and KV caches --------------------------------------------------------------------------------------- */
 
+/* Notes the operator at its weights, which are in the order of its operands and their forms. */
+static void find_weights_of(lp_plan_forms *forms, const lp_plan_op *item) {
+  const int32_t *weight = item->weights;
+  for (int32_t operand = 0; operand < item->op->in_count; operand++) {
+    if (!lp_value_is_constant(item->op->in[operand].value)) continue;
+    lp_weight_form form[LP_WEIGHT_FORMS];
+    int32_t count = lp_plan_weight_forms(item->op, operand, form);
+    for (int32_t k = 0; k < count; k++) {
+      forms->weight_at[*weight].op = item->op;
+      forms->weight_at[*weight].operand = operand;
+      forms->weight_at[*weight++].form = form[k];
+    }
+  }
+}
+
 static void find_weights(lp_plan_forms *forms, lp_arena *arena) {
   forms->weight_at = lp_arena_array(arena, (size_t)forms->problem[0].weight_count, sizeof *forms->weight_at);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    for (int32_t i = 0; i < forms->problem[stage].op_count; i++) {
-      const lp_plan_op *item = &forms->problem[stage].ops[i];
-      for (int32_t k = 0, operand = 0; k < item->weight_count; k++, operand++) {
-        while (!lp_value_is_constant(item->op->in[operand].value))
-          operand++;
-        forms->weight_at[item->weights[k]].op = item->op;
-        forms->weight_at[item->weights[k]].operand = operand;
-      }
-    }
+    for (int32_t i = 0; i < forms->problem[stage].op_count; i++)
+      find_weights_of(forms, &forms->problem[stage].ops[i]);
 }
 
 static void classify_weights(lp_plan_forms *forms, lp_arena *arena) {
@@ -122,9 +130,8 @@ static void classify_weights(lp_plan_forms *forms, lp_arena *arena) {
   classifier c = classify_begin(&forms->weights, count, arena);
   for (int32_t i = 0; i < count; i++) {
     const lp_op *op = forms->weight_at[i].op;
-    int32_t operand = forms->weight_at[i].operand;
-    lp_buf_printf(&c.text, "%d ", op && lp_plan_weight_converted(op, operand));
-    if (op) put_type(&c, forms->module, op->in[operand].value);
+    lp_buf_printf(&c.text, "%d ", op ? (int)forms->weight_at[i].form : -1);
+    if (op) put_type(&c, forms->module, op->in[forms->weight_at[i].operand].value);
     classify(&c, i);
   }
   classify_end(&c);
@@ -232,8 +239,8 @@ void lp_plan_forms_price(const lp_plan_forms *forms, const lp_compile_request *r
     for (int32_t i = 0; i < forms->weights.count; i++) {
       int32_t weight = forms->weights.first[i];
       if (forms->weight_at[weight].op)
-        out->weight[side][i] =
-            lp_plan_weight_bytes(request, (lp_side)side, forms->weight_at[weight].op, forms->weight_at[weight].operand);
+        out->weight[side][i] = lp_plan_weight_bytes(request, (lp_side)side, forms->weight_at[weight].op,
+                                                    forms->weight_at[weight].operand, forms->weight_at[weight].form);
     }
   }
   out->state = LP_NEW_ARRAY(arena, double, forms->states.count);

@@ -6,6 +6,7 @@
 #define LP_PLAN_FORMS_H
 
 #include "base/side.h"
+#include "passes/plan/numbers.h"
 #include "passes/plan/plan.h"
 
 /* A partition into classes: class_of[thing], and the first thing of each class. */
@@ -24,7 +25,8 @@ typedef struct {
   struct {
     const lp_op *op;
     int32_t operand;
-  } *weight_at; /* [weight] an operator that reads it, and as which operand */
+    lp_weight_form form;
+  } *weight_at; /* [weight] an operator that reads it, as which operand and in which form */
   struct {
     const lp_op **op;
     int32_t count;

@@ -38,6 +38,16 @@ static double numel_at(const lp_plan_sizes *sizes, lp_side side, lp_type type) {
   return product;
 }
 
+/* The bytes of a constant operand as the side stores it. */
+static double operand_bytes(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand) {
+  lp_weight_form forms[LP_WEIGHT_FORMS];
+  int32_t count = lp_plan_weight_forms(op, operand, forms);
+  double sum = 0;
+  for (int32_t i = 0; i < count; i++)
+    sum += lp_plan_weight_bytes(request, side, op, operand, forms[i]);
+  return sum;
+}
+
 /* The bytes that every pass over the model reads: matrices, keys and values. */
 static double pass_bytes(const lp_plan_sizes *sizes, lp_side side, const lp_block *block) {
   double sum = 0;
@@ -47,7 +57,7 @@ static double pass_bytes(const lp_plan_sizes *sizes, lp_side side, const lp_bloc
       sum += numel_at(sizes, side, type) * lp_dtype_bits(type.dtype) / 8;
     }
     for (int32_t i = 0; op->kind == LP_OP_LINEAR && i < op->in_count; i++)
-      if (lp_value_is_constant(op->in[i].value)) sum += lp_plan_weight_bytes(sizes->request, side, op, i);
+      if (lp_value_is_constant(op->in[i].value)) sum += operand_bytes(sizes->request, side, op, i);
   }
   return sum;
 }
@@ -87,17 +97,86 @@ lp_storage lp_plan_weight_storage(const lp_compile_request *request, lp_side sid
   return lp_dtype_is_float(own) && lp_storage_find(name, &asked) ? asked : lp_storage_of(own);
 }
 
-bool lp_plan_weight_converted(const lp_op *op, int32_t operand) {
-  return op->kind == LP_OP_LINEAR && (operand == 1 || operand == 4);
+/* Tells whether the operator reads the constant as rows of an embedding's table, of a float type that products read. */
+static bool embeds(const lp_op *op, int32_t operand) {
+  const lp_value *table = op->in[operand].value;
+  lp_dtype dtype = table->type.dtype;
+  return op->kind == LP_OP_GATHER && operand == 0 && lp_op_i64(op, "axis", 0) == 0 && table->type.rank == 2 &&
+         lp_value_is_constant(table) && (dtype == LP_F32 || dtype == LP_F16 || dtype == LP_BF16) &&
+         op->out[0]->type.dtype == LP_F32;
 }
 
-double lp_plan_weight_bytes(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand) {
-  lp_type type = op->in[operand].value->type;
+/* Tells whether the operator reads the constant as the matrix of a product; `alone`: stored by rows, without a gate. */
+static bool multiplies(const lp_op *op, int32_t operand, bool alone) {
+  if (op->kind != LP_OP_LINEAR || (operand != 1 && operand != 4)) return false;
+  return !alone || (lp_op_bool(op, "transpose_b", false) && !lp_op_in(op, 4) && !lp_op_in(op, 5));
+}
+
+static lp_weight_form form_of(const lp_op *op, int32_t operand) {
+  bool table = false, matrix = false;
+  for (const lp_use *use = op->in[operand].value->uses; use; use = use->next) {
+    int32_t index = (int32_t)(use - use->owner->in);
+    table |= embeds(use->owner, index);
+    matrix |= multiplies(use->owner, index, true);
+  }
+  if (table && matrix && (embeds(op, operand) || multiplies(op, operand, true))) return LP_WEIGHT_TIED;
+  if (embeds(op, operand)) return LP_WEIGHT_TABLE;
+  return multiplies(op, operand, false) ? LP_WEIGHT_MATRIX : LP_WEIGHT_RAW;
+}
+
+int32_t lp_plan_weight_forms(const lp_op *op, int32_t operand, lp_weight_form forms[LP_WEIGHT_FORMS]) {
+  forms[0] = form_of(op, operand);
+  if (forms[0] != LP_WEIGHT_TIED) return 1;
+  forms[1] = embeds(op, operand) ? LP_WEIGHT_TIED_ROWS : LP_WEIGHT_TIED_MATRIX;
+  return 2;
+}
+
+static bool converts_tables(const lp_compile_request *request, lp_side side) {
+  const lp_machine *machine = side == LP_SIDE_CLOUD ? request->cloud : request->device;
+  return machine && machine->kind == LP_MACHINE_CPU;
+}
+
+lp_storage lp_plan_operand_storage(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand) {
+  lp_storage stored = lp_plan_weight_storage(request, side, op->in[operand].value->type.dtype), wide;
+  lp_weight_form form = form_of(op, operand);
+  bool table = form == LP_WEIGHT_TABLE || form == LP_WEIGHT_TIED;
+  return table && lp_streq(stored.name, "int4") && lp_storage_find("int8", &wide) ? wide : stored;
+}
+
+int32_t lp_plan_converted_operand(const lp_compile_request *request, lp_side side, const lp_op *op) {
+  if (op->kind == LP_OP_LINEAR) return 1;
+  return converts_tables(request, side) && op->in_count > 0 && lp_op_in(op, 0) && embeds(op, 0) ? 0 : -1;
+}
+
+/* The bits of an element of a weight in this form; 0 if the side does not store the form. */
+static double stored_bits(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand,
+                          lp_weight_form form) {
+  lp_dtype dtype = op->in[operand].value->type.dtype;
+  lp_storage stored = lp_plan_operand_storage(request, side, op, operand);
+  double own = lp_dtype_bits(dtype);
+  bool tables = converts_tables(request, side), once = tables || stored.dtype == dtype;
+  switch (form) {
+  case LP_WEIGHT_RAW:
+    return own;
+  case LP_WEIGHT_MATRIX:
+    return stored.bits;
+  case LP_WEIGHT_TABLE:
+    return tables ? stored.bits : own;
+  case LP_WEIGHT_TIED:
+    return once ? stored.bits : 0;
+  case LP_WEIGHT_TIED_ROWS:
+    return once ? 0 : own;
+  case LP_WEIGHT_TIED_MATRIX:
+    return once ? 0 : stored.bits;
+  }
+  return own;
+}
+
+double lp_plan_weight_bytes(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand,
+                            lp_weight_form form) {
   int64_t count;
-  if (!lp_type_static_numel(type, &count)) return 0;
-  double bits = lp_dtype_bits(type.dtype);
-  if (lp_plan_weight_converted(op, operand)) bits = lp_plan_weight_storage(request, side, type.dtype).bits;
-  return (double)count * bits / 8;
+  if (!lp_type_static_numel(op->in[operand].value->type, &count)) return 0;
+  return (double)count * stored_bits(request, side, op, operand, form) / 8;
 }
 
 double lp_plan_state_bytes(const lp_module *module, const lp_compile_request *request, const lp_op *state,
@@ -189,14 +268,16 @@ void lp_plan_op_price(const lp_plan_sizes *sizes, const lp_cost *cost, lp_plan_o
   item->elements = size_at(sizes, LP_SIDE_DEVICE, cost->elements);
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     lp_side side = (lp_side)i;
-    double weight = size_at(sizes, side, cost->weight_bytes), scale = 1;
+    double weight = size_at(sizes, side, cost->weight_bytes), scale = 1, read = 1;
     double bytes = size_at(sizes, side, cost->bytes_read) + size_at(sizes, side, cost->bytes_written);
-    if (op->kind == LP_OP_LINEAR) {
-      lp_dtype own = op->in[1].value->type.dtype;
-      scale = lp_plan_weight_storage(sizes->request, side, own).bits / lp_dtype_bits(own);
+    int32_t operand = lp_plan_converted_operand(sizes->request, side, op);
+    if (operand >= 0) {
+      lp_dtype own = op->in[operand].value->type.dtype;
+      scale = lp_plan_operand_storage(sizes->request, side, op, operand).bits / lp_dtype_bits(own);
     }
+    if (op->kind == LP_OP_LINEAR) read = scale; /* an embedding reads a few rows only */
     item->weight_bytes[side] = weight * scale;
-    item->bytes[side] = bytes - weight + weight * scale;
+    item->bytes[side] = bytes - weight + weight * read;
     if (machines[side] && !lp_op_has(op, LP_ALIAS)) predict(sizes, side, machines[side], cost, item);
   }
 }

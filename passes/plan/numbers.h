@@ -19,13 +19,26 @@ void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_c
 void lp_plan_op_price(const lp_plan_sizes *sizes, const lp_cost *cost, lp_plan_op *item);
 /* Bytes of a value for one request. */
 double lp_plan_value_bytes(const lp_plan_sizes *sizes, lp_type type);
-/* Bytes of a constant operand as the side stores it. */
-double lp_plan_weight_bytes(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand);
 /* Bytes of a KV cache (llmpart.state) that holds this number of tokens. */
 double lp_plan_state_bytes(const lp_module *module, const lp_compile_request *request, const lp_op *state,
                            double tokens, lp_arena *arena);
-/* Tells whether this operand is stored in the side's dtype. The matrices of op.linear are; tables and vectors keep
- * their type. */
-bool lp_plan_weight_converted(const lp_op *op, int32_t operand);
+/* How a constant operand is stored: as it is; as the matrix of a product, in the side's dtype; as the table of an
+ * embedding; or as a table that is also the matrix of a product. Code for processors stores tables in the side's dtype
+ * too, and a tied one once. Code for GPUs keeps the type of a table: where the side's dtype is another one, it stores
+ * rows and matrix of a tied table apart, as the last two forms. */
+typedef enum {
+  LP_WEIGHT_RAW,
+  LP_WEIGHT_MATRIX,
+  LP_WEIGHT_TABLE,
+  LP_WEIGHT_TIED,
+  LP_WEIGHT_TIED_ROWS,
+  LP_WEIGHT_TIED_MATRIX
+} lp_weight_form;
+enum { LP_WEIGHT_FORMS = 2 };
+/* The forms in which a side may store a constant operand, of which it stores one; returns their number. */
+int32_t lp_plan_weight_forms(const lp_op *op, int32_t operand, lp_weight_form forms[LP_WEIGHT_FORMS]);
+/* Bytes of a constant operand in one of its forms; 0 if the side stores it in another form. */
+double lp_plan_weight_bytes(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand,
+                            lp_weight_form form);
 
 #endif

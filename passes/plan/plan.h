@@ -57,6 +57,12 @@ typedef struct {
 
 /* The form in which a side stores a linear operator's weight that has the dtype `own` in the file. */
 lp_storage lp_plan_weight_storage(const lp_compile_request *request, lp_side side, lp_dtype own);
+/* The same for one operand: with int4, tables of embeddings and tied heads are int8, because rows of a table are read
+ * as they are, and a head decides the token. */
+lp_storage lp_plan_operand_storage(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand);
+/* The operand that an operator reads in that form when it runs on `side`: the weight of a product, or an embedding's
+ * table in code for a processor. -1: none. */
+int32_t lp_plan_converted_operand(const lp_compile_request *request, lp_side side, const lp_op *op);
 
 /* Both stages of a module that is at least lowered, in `arena`: from @main, or from @prefill and @decode. */
 LP_MUST_USE lp_status lp_plan_build(lp_module *module, const lp_compile_request *request, lp_arena *arena,

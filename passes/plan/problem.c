@@ -27,25 +27,24 @@ typedef struct {
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
-/* The identity of a weight, by content and form: a table that is read both by rows and as a matrix is stored twice. */
-static void weight_key(const lp_op *op, int32_t operand, lp_buf *key) {
+/* The identity of a weight, by content and form. */
+static void weight_key(const lp_op *op, int32_t operand, lp_weight_form form, lp_buf *key) {
   const lp_op *def = op->in[operand].value->def;
-  const char *form = lp_plan_weight_converted(op, operand) ? "linear" : "raw";
   if (def->kind == LP_OP_WEIGHT)
-    lp_buf_printf(key, "%s %s@%" PRId64, form, lp_op_str(def, "file", ""), lp_op_i64(def, "offset", 0));
+    lp_buf_printf(key, "%d %s@%" PRId64, (int)form, lp_op_str(def, "file", ""), lp_op_i64(def, "offset", 0));
   else
-    lp_buf_printf(key, "%s %p", form, lp_op_attr(def, "value")->tensor.data);
+    lp_buf_printf(key, "%d %p", (int)form, lp_op_attr(def, "value")->tensor.data);
 }
 
-static int32_t weight_id(builder *b, const lp_op *op, int32_t operand) {
+static int32_t weight_id(builder *b, const lp_op *op, int32_t operand, lp_weight_form form) {
   lp_buf key = {0};
-  weight_key(op, operand, &key);
+  weight_key(op, operand, form, &key);
   size_t known = (size_t)(uintptr_t)lp_map_get(b->weights, lp_buf_text(&key));
   if (!known) {
     known = lp_map_count(b->weights) + 1;
     lp_map_put(b->weights, lp_buf_text(&key), (void *)(uintptr_t)known);
     for (int side = 0; side < LP_SIDE_COUNT; side++)
-      lp_vec_push(&b->weight_size[side], lp_plan_weight_bytes(b->request, (lp_side)side, op, operand));
+      lp_vec_push(&b->weight_size[side], lp_plan_weight_bytes(b->request, (lp_side)side, op, operand, form));
   }
   lp_buf_free(&key);
   return (int32_t)known - 1;
@@ -53,9 +52,14 @@ static int32_t weight_id(builder *b, const lp_op *op, int32_t operand) {
 
 static void fill_weights(builder *b, lp_plan_op *item) {
   const lp_op *op = item->op;
-  int32_t *ids = LP_NEW_ARRAY(b->arena, int32_t, op->in_count), count = 0;
-  for (int32_t i = 0; i < op->in_count; i++)
-    if (lp_value_is_constant(op->in[i].value)) ids[count++] = weight_id(b, op, i);
+  int32_t *ids = LP_NEW_ARRAY(b->arena, int32_t, LP_WEIGHT_FORMS * op->in_count), count = 0;
+  for (int32_t i = 0; i < op->in_count; i++) {
+    if (!lp_value_is_constant(op->in[i].value)) continue;
+    lp_weight_form forms[LP_WEIGHT_FORMS];
+    int32_t form_count = lp_plan_weight_forms(op, i, forms);
+    for (int32_t k = 0; k < form_count; k++)
+      ids[count++] = weight_id(b, op, i, forms[k]);
+  }
   item->weights = ids;
   item->weight_count = count;
 }

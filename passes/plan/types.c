@@ -52,15 +52,23 @@ static void add_choice(choices *c, const char *name, double error) {
   c->error[c->count++] = error;
 }
 
+/* Tells whether the machine has the type, and the processor that the code is for, which may be another one. */
+static bool has_type(const lp_compile_request *request, lp_side side, const weight_type *type) {
+  const lp_machine *machine = side == LP_SIDE_DEVICE ? request->device : request->cloud;
+  if (type->peak == LP_HW_PEAK_BF16 && request->code_lacks_bf16[side]) return false;
+  return type->peak == LP_HW_FIGURE_COUNT || machine->figure[type->peak] > 0;
+}
+
 /* Lists the file's own type and the narrower ones; or only the type that the request names. */
-static void find_choices(const char *asked, const lp_machine *machine, double bits, choices *out) {
+static void find_choices(const lp_compile_request *request, lp_side side, double bits, choices *out) {
   *out = (choices){.count = 0};
-  bool is_auto = lp_streq(asked, LP_DTYPE_AUTO);
+  const bool device = side == LP_SIDE_DEVICE;
+  const char *asked = device ? request->dtype_device : request->dtype_cloud;
+  const lp_machine *machine = device ? request->device : request->cloud;
+  const bool is_auto = lp_streq(asked, LP_DTYPE_AUTO);
   add_choice(out, is_auto ? NULL : asked, 0);
-  for (size_t i = 0; i < TYPES && is_auto && machine; i++) {
-    bool has = types[i].peak == LP_HW_FIGURE_COUNT || machine->figure[types[i].peak] > 0;
-    if (has && types[i].bits < bits) add_choice(out, types[i].name, types[i].error);
-  }
+  for (size_t i = 0; i < TYPES && is_auto && machine; i++)
+    if (types[i].bits < bits && has_type(request, side, &types[i])) add_choice(out, types[i].name, types[i].error);
 }
 
 /* Pairs of types, sorted by error; pairs of equal error keep the order in which they are made. */
@@ -105,8 +113,8 @@ lp_status lp_plan_choose_types(lp_module *module, lp_compile_request *request, l
   if (!device && !cloud) return LP_OK;
   choices of[LP_SIDE_COUNT];
   double bits = file_bits(module);
-  find_choices(request->dtype_device, request->device, bits, &of[LP_SIDE_DEVICE]);
-  find_choices(request->dtype_cloud, request->cloud, bits, &of[LP_SIDE_CLOUD]);
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
+    find_choices(request, (lp_side)side, bits, &of[side]);
   pair pairs[MOST_PAIRS] = {{.error = 0}};
   int count = make_pairs(of, pairs), best = 0;
   lp_plan_result least = {0};

@@ -29,6 +29,9 @@ const char *lp_bind_output(const lp_bind *b, int32_t index);
  * last axis but one; one of four axes that grows along another is put into that order, and the function's attribute
  * `grows_NAME` states the axis. Fails on a past of a form that is not known. */
 LP_MUST_USE lp_status lp_bind_pair_pasts(lp_bind *b);
+/* Makes caches of buffers of constant length, before lp_bind_pair_pasts (bind_buffer.c). The function's attribute
+ * `context` becomes the length of the shortest. */
+LP_MUST_USE lp_status lp_bind_open_buffers(lp_bind *b);
 /* Makes a cache that grows along `axis` (1 or 3 of four axes) one that grows along axis 2 (bind_layout.c). */
 LP_MUST_USE lp_status lp_bind_order_axes(lp_bind *b, int32_t input, int32_t output, int32_t axis);
 bool lp_bind_is_past(const lp_bind *b, int32_t input);

@@ -167,13 +167,15 @@ static lp_status bind_generation(lp_bind *b) {
                                 "choose rows of an embedding");
     for (int32_t i = 0; i < b->block->arg_count; i++)
       if (lp_streq(lp_bind_input(b, i), "inputs_embeds"))
-        lp_note(b->diag, b->end->loc,
-                "it takes rows of an embedding as 'inputs_embeds', whose table is in another file: export the model "
-                "with its embedding, so that it takes input_ids");
+        lp_note(
+            b->diag, b->end->loc,
+            "it takes rows of an embedding as 'inputs_embeds': put the embedding beside it (embed_tokens.onnx, which "
+            "makes inputs_embeds from input_ids), or export the model with its embedding");
     lp_note(b->diag, b->end->loc, "a graph that is no language model compiles without generation");
     return status;
   }
   b->input_role[b->tokens] = "tokens";
+  LP_TRY(lp_bind_open_buffers(b));
   LP_TRY(lp_bind_pair_pasts(b));
   LP_TRY(rename_sizes(b));
   LP_TRY(bind_sources(b));

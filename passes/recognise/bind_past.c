@@ -111,17 +111,24 @@ static int32_t find_output(const lp_bind *b, const char *name) {
   return -1;
 }
 
+/* The names of the output that continues an input: the first text of a form is replaced by the second. */
+static const char *const forms[][2] = {{"past_key_values", "present"},
+                                       {"past_key_values", "present_key_values"},
+                                       {"past_key_values", "new_key_values"},
+                                       {"past", "present"},
+                                       {"past", "new"},
+                                       {"cache", "new_cache"}};
+
+static int32_t named_by(const lp_bind *b, int32_t input, size_t form) {
+  char *name = replaced(lp_bind_input(b, input), forms[form][0], forms[form][1]);
+  int32_t output = name ? find_output(b, name) : -1;
+  free(name);
+  return output;
+}
+
 static int32_t pair_by_name(const lp_bind *b, int32_t input) {
-  static const char *const forms[][2] = {{"past_key_values", "present"},
-                                         {"past_key_values", "present_key_values"},
-                                         {"past_key_values", "new_key_values"},
-                                         {"past", "present"},
-                                         {"past", "new"},
-                                         {"cache", "new_cache"}};
   for (size_t i = 0; i < LP_COUNT(forms); i++) {
-    char *name = replaced(lp_bind_input(b, input), forms[i][0], forms[i][1]);
-    int32_t output = name ? find_output(b, name) : -1;
-    free(name);
+    int32_t output = named_by(b, input, i);
     if (output >= 0 && is_pair(b, input, output)) return output;
   }
   return -1;
@@ -194,20 +201,44 @@ static bool is_buffer(const lp_bind *b, int32_t input) {
   return !lp_bind_is_past(b, input) && lp_dtype_is_float(arg->type.dtype) && arg->type.rank >= 3 && is_written(arg, 0);
 }
 
+/* The output that continues the input by its name; NULL: none has such a name. */
+static const lp_value *continues_by_name(const lp_bind *b, int32_t input) {
+  for (size_t i = 0; i < LP_COUNT(forms); i++) {
+    int32_t output = named_by(b, input, i);
+    if (output >= 0 && lp_streq(b->output_role[output], "data")) return lp_op_in(b->end, output);
+  }
+  return NULL;
+}
+
+static bool has_same_sizes(lp_type a, lp_type b) {
+  for (int32_t i = 0; i < a.rank && a.rank == b.rank; i++)
+    if (!lp_poly_equal(a.dim[i], b.dim[i])) return false;
+  return a.rank == b.rank;
+}
+
+static const char *why_unpaired(const lp_bind *b, int32_t input) {
+  const lp_value *past = b->block->arg[input], *next = continues_by_name(b, input);
+  if (is_buffer(b, input))
+    return "the graph writes new rows into this cache, a buffer of constant length: a cache that grows is needed";
+  if (next && has_same_sizes(past->type, next->type))
+    return "the output that continues this cache is as long as it, because old rows leave it or the graph writes into "
+           "it: a cache that grows is needed";
+  if (next)
+    return "the output that continues this cache does not hold all its rows and the new ones: a cache that grows is "
+           "needed";
+  return "no output continues this cache: an output of its type with one longer axis is needed";
+}
+
 static lp_status check_unpaired(const lp_bind *b) {
   for (int32_t i = 0; i < b->block->arg_count; i++) {
-    bool buffer = is_buffer(b, i);
-    if (!buffer && !is_unpaired_cache(b, i)) continue;
+    if (!is_buffer(b, i) && !is_unpaired_cache(b, i)) continue;
     lp_loc loc = {.file = b->end->loc.file, .node = lp_bind_input(b, i), .op = "input"};
-    lp_status status =
-        lp_error(b->diag, loc, "%s",
-                 buffer ? "the graph writes new rows into this cache, a buffer of constant length: a cache that grows "
-                          "is needed"
-                        : "no output continues this cache: an output of its type with one longer axis is needed");
+    lp_status status = lp_error(b->diag, loc, "%s", why_unpaired(b, i));
     lp_note(b->diag, loc,
             "caches are [b, heads, p, d], [b, p, heads, d], [b, heads, d, p], or [b, heads, p, d] stacked: [2, ...], "
-            "[layers, ...] or [layers, 2, ...]; a buffer of constant length is supported only as the past of "
-            "GroupQueryAttention, so export the model with a cache that grows (a DynamicCache of transformers)");
+            "[layers, ...] or [layers, 2, ...]; buffers of constant length are supported where GroupQueryAttention, or "
+            "ScatterND or ScatterElements at the positions after the past, writes the new rows of four axes: otherwise "
+            "export the model with a cache that grows (a DynamicCache of transformers)");
     return status;
   }
   return LP_OK;

@@ -3,8 +3,8 @@
 #include "passes/recognise/recognise.h"
 
 static lp_status run(lp_module *module, lp_pass_context *context) {
-  static lp_idiom *const idioms[] = {lp_recognise_norms, lp_recognise_activations, lp_recognise_rotary,
-                                     lp_recognise_attention, lp_recognise_masks};
+  static lp_idiom *const idioms[] = {lp_recognise_norms,     lp_recognise_activations, lp_recognise_rotary,
+                                     lp_recognise_attention, lp_recognise_buffers,     lp_recognise_masks};
   lp_op *func = lp_module_find_func(module, "main");
   if (!func) return lp_error(context->diag, LP_LOC_FILE(module->name), "no function 'main' to recognise");
   for (size_t i = 0; i < LP_COUNT(idioms); i++) {

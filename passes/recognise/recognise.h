@@ -11,6 +11,7 @@ lp_idiom lp_recognise_norms;       /* recognise_norm.c: RMSNormalization, LayerN
 lp_idiom lp_recognise_activations; /* recognise_activation.c: Gelu, Swish, by evaluating them */
 lp_idiom lp_recognise_rotary;      /* recognise_rotary.c: RotaryEmbedding */
 lp_idiom lp_recognise_attention;   /* recognise_attention.c: Attention, from softmax(q.k^T).v */
+lp_idiom lp_recognise_buffers;     /* recognise_buffer.c: caches that grow, from buffers of constant length */
 lp_idiom lp_recognise_masks;       /* recognise_mask.c: is_causal and window of Attention, by evaluating the mask */
 
 /* ---- matching ---------------------------------------------------------------------------------------------------- */
@@ -31,6 +32,11 @@ bool lp_match_last_axis(const lp_op *reduce);
 bool lp_match_input_free(lp_value *value);
 /* x[..., from : to] over the last axis only, by Slice or as a result of Split; sets x. */
 bool lp_match_last_slice(lp_value *value, lp_value **x, int64_t *from, int64_t *to);
+
+/* ---- masks (recognise_mask.c) ------------------------------------------------------------------------------------ */
+
+/* The number that element `index` of a mask adds to a score: 0 or -infinity for a bool. */
+double lp_match_mask_element(const lp_array *mask, int64_t index);
 
 /* ---- scores (recognise_scores.c) --------------------------------------------------------------------------------- */
 

@@ -64,11 +64,14 @@ static lp_value *transposed(lp_build *b, lp_value *x, const int64_t *perm) {
 
 /* k of k^T that a transpose makes, which may also put heads first. */
 static lp_value *untransposed(lp_build *b, lp_value *value) {
-  static const int64_t last_two[] = {0, 1, 3, 2}, from_bshd[] = {0, 2, 3, 1}, heads_first[] = {0, 2, 1, 3};
+  static const int64_t last_two[] = {0, 1, 3, 2};
   lp_op *transpose = lp_match_def(value, LP_ONNX_Transpose);
+  const lp_attr *perm = transpose ? lp_op_attr(transpose, "perm") : NULL;
   if (!transpose) return unfold_transpose(value);
   if (is_perm(transpose, last_two)) return lp_match_peel(lp_op_in(transpose, 0));
-  return is_perm(transpose, from_bshd) ? transposed(b, lp_op_in(transpose, 0), heads_first) : NULL;
+  if (!perm || perm->count != 4) return NULL;
+  const int64_t order[] = {perm->is[0], perm->is[1], perm->is[3], perm->is[2]};
+  return transposed(b, lp_op_in(transpose, 0), order);
 }
 
 /* k of k^T = concat(past^T, new^T): transposed keys joined along their last axis. */

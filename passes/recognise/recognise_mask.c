@@ -32,7 +32,7 @@ typedef struct {
   const lp_op *attention; /* and its attention */
 } mask_kind;
 
-static double element(const lp_array *mask, int64_t index) {
+double lp_match_mask_element(const lp_array *mask, int64_t index) {
   lp_tensor tensor = {.type = {mask->dtype, 0, NULL}, .data = mask->data};
   if (mask->dtype == LP_BOOL) return lp_tensor_i64(&tensor, index) != 0 ? 0 : -INFINITY;
   return lp_tensor_f64(&tensor, index);
@@ -56,14 +56,15 @@ typedef struct {
 
 /* The amount by which a bias falls per position of distance. */
 static void learn_slope(const lp_array *mask, const mask_row *row, mask_kind *kind) {
-  double own = element(mask, row->at + row->last);
+  double own = lp_match_mask_element(mask, row->at + row->last);
   int64_t far = row->last - row->first;
   if (far < 1) return;
-  double slope = (own - element(mask, row->at + row->first)) / (double)far;
+  double slope = (own - lp_match_mask_element(mask, row->at + row->first)) / (double)far;
   if (!kind->sloped[row->head]) kind->slope[row->head] = slope;
   kind->sloped[row->head] = true;
   for (int64_t j = row->first; j <= row->last && kind->even; j++)
-    kind->even = close_to(element(mask, row->at + j), own + kind->slope[row->head] * (double)(j - row->last));
+    kind->even =
+        close_to(lp_match_mask_element(mask, row->at + j), own + kind->slope[row->head] * (double)(j - row->last));
 }
 
 /* Compares a row with the row of the same query position at the first sizes. */
@@ -72,16 +73,16 @@ static void compare_row(const lp_array *mask, const mask_row *row, mask_kind *ki
   int64_t keys = first->dim[first->rank - 1], rows = first->rank > 1 ? first->dim[first->rank - 2] : 1;
   if (rows == 1 || row->position >= rows) return;
   int64_t at = (row->head * rows + row->position) * keys;
-  double shift = element(first, at + row->last) - element(mask, row->at + row->last);
+  double shift = lp_match_mask_element(first, at + row->last) - lp_match_mask_element(mask, row->at + row->last);
   for (int64_t j = row->first; j <= row->last && kind->steady; j++)
-    kind->steady = close_to(element(first, at + j), element(mask, row->at + j) + shift);
+    kind->steady = close_to(lp_match_mask_element(first, at + j), lp_match_mask_element(mask, row->at + j) + shift);
 }
 
 static bool learn_row(const lp_array *mask, mask_row *row, mask_kind *kind) {
   int64_t count = 0;
   row->first = row->keys;
   for (int64_t j = 0; j < row->keys; j++) {
-    double value = element(mask, row->at + j);
+    double value = lp_match_mask_element(mask, row->at + j);
     if (!may_attend(value)) continue;
     kind->biased |= value != 0;
     if (row->first == row->keys) row->first = j;

@@ -65,6 +65,7 @@ static lp_status read_request(const lp_pass_context *context, place_request *out
   read_text(context, "node", &request->cut_node);
   read_text(context, "dtype-device", &request->dtype_device);
   read_text(context, "dtype-cloud", &request->dtype_cloud);
+  read_text(context, "activations", &request->activations);
   return read_machines(context, out);
 }
 
@@ -147,10 +148,13 @@ static void annotate_op(lp_module *module, lp_op *op, const stage_plan *plan, in
   lp_op_set_f64(module, op, "cloud_ms", item->ms[LP_SIDE_CLOUD]);
   double bytes = item->bytes[where];
   lp_op_set_f64(module, op, "ratio", bytes > 0 ? item->flops / bytes : 0);
-  if (op->kind != LP_OP_LINEAR) return;
-  lp_dtype own = op->in[1].value->type.dtype;
-  lp_storage stored = lp_plan_weight_storage(request, where, own);
+  int32_t operand = lp_plan_converted_operand(request, where, item->op);
+  if (operand < 0) return;
+  lp_dtype own = op->in[operand].value->type.dtype;
+  lp_storage stored = lp_plan_operand_storage(request, where, item->op, operand);
   if (stored.dtype != own) lp_op_set_str(module, op, "weight_dtype", stored.name);
+  if (op->kind == LP_OP_LINEAR && !lp_dtype_is_float(stored.dtype) && lp_streq(request->activations, "auto"))
+    lp_op_set_str(module, op, "activations", "int8");
 }
 
 static lp_op *add_stage(lp_module *module, const lp_op *from, lp_stage stage, const char *name) {
@@ -284,6 +288,7 @@ const lp_pass lp_pass_place = {
     .makes = LP_STATE_PLACED,
     .breaks = LP_STATE_COUNT,
     .options =
-        "device cloud link scheduler objective tolerance cut node isl osl batch ttft tpot dtype-device dtype-cloud",
+        "device cloud link scheduler objective tolerance cut node isl osl batch ttft tpot dtype-device dtype-cloud "
+        "activations",
     .run = run,
 };

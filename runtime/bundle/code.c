@@ -6,6 +6,9 @@
 #include <dlfcn.h>
 #endif
 #include <string.h>
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
 #include "base/side.h"
 #include "runtime/bundle/bundle_file.h"
@@ -44,6 +47,19 @@ static bool cpu_runs(const char *level) {
   return true;
 }
 
+/* Tells whether this processor has an instruction set; one that is not known here is assumed absent. */
+static bool cpu_has(const char *feature) {
+#if defined(__x86_64__)
+  if (lp_streq(feature, "avx512vnni")) return __builtin_cpu_supports("avx512vnni");
+  if (lp_streq(feature, "avxvnni")) return __builtin_cpu_supports("avxvnni");
+#elif defined(__aarch64__) && defined(__linux__)
+  if (lp_streq(feature, "dotprod")) return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#elif defined(__aarch64__)
+  if (lp_streq(feature, "dotprod")) return true; /* every processor of Apple's */
+#endif
+  return feature[0] == '\0';
+}
+
 /* Reports the machine for which the half was compiled, and this one. */
 static lp_status wrong_machine(const lp_loader *load, lp_side side, const char *path, const char *lacks) {
   const lp_side_desc *desc = &load->bundle->manifest.side[side];
@@ -65,7 +81,7 @@ static lp_status check_machine(const lp_loader *load, lp_side side, const char *
   const lp_side_desc *desc = &load->bundle->manifest.side[side];
   if (desc->triple[0] != '\0' && host_arch[0] != '\0' && !lp_has_prefix(desc->triple, host_arch))
     return wrong_machine(load, side, path, "");
-  if (!cpu_runs(desc->level[0] ? desc->level : desc->march))
+  if (!cpu_runs(desc->level[0] ? desc->level : desc->march) || !cpu_has(desc->feature))
     return wrong_machine(load, side, path, " without the instructions that the code needs");
   return LP_OK;
 }
@@ -137,7 +153,7 @@ static lp_status resolve_gpu(const lp_loader *load, lp_side side, const char *pa
     lp_step *step = &program->step[i];
     if (step->kind != LP_STEP_RUN || step->side != side) continue;
     step->gpu_segment = lp_gpu_find_segment(gpu, step->segment, layout);
-    step->part_count = 0; /* kernels mark no parts: the host does not see when one begins */
+    if (!lp_gpu_is_profiled(gpu)) step->part_count = 0; /* its run marks no parts */
     if (step->gpu_segment < 0)
       return lp_error(load->diag, LP_LOC_FILE(path), "there is no '%.80s', or it does not fit the layout",
                       step->segment);

@@ -144,7 +144,11 @@ static lp_status read_half(manifest_reader *reader, const lp_json *at, lp_side_d
   if (out->kernels && !out->code) return lp_json_error(&kernels, reader->diag, "kernels without `code`");
   const struct {
     const char *key, **to;
-  } texts[] = {{"triple", &out->triple}, {"march", &out->march}, {"level", &out->level}, {"machine", &out->machine}};
+  } texts[] = {{"triple", &out->triple},
+               {"march", &out->march},
+               {"level", &out->level},
+               {"feature", &out->feature},
+               {"machine", &out->machine}};
   for (size_t i = 0; i < LP_COUNT(texts); i++) {
     lp_json text = lp_json_member(at, texts[i].key);
     *texts[i].to = "";

@@ -130,8 +130,9 @@ typedef struct lp_side_desc {
   int64_t weight_bytes;        /* of the weights' data section, at least; 0: unknown */
   const lp_file_desc *kernels; /* source of a GPU's kernels (gpu/gpu.h); NULL: the code runs on a CPU */
   const char *triple, *march;
-  const char *level,
-      *machine; /* the level of x86-64 that the code needs; the machine that it was made for; "": unknown */
+  /* The level of x86-64 that the code needs, an instruction set beyond it, and the machine that it was made for; "":
+   * unknown, or none. */
+  const char *level, *feature, *machine;
   const struct lp_side_desc *fallback; /* the same half as code for the machine's processor, or NULL */
 } lp_side_desc;
 

@@ -3,11 +3,12 @@
 #include "runtime/bundle/object.h"
 
 #include <elf.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "base/cores.h"
 
 #if defined(__aarch64__)
 enum { MACHINE = EM_AARCH64, R_BASE = R_AARCH64_RELATIVE, R_DATA = R_AARCH64_GLOB_DAT };
@@ -90,6 +91,12 @@ void *lp_object_find(const lp_object *object, const char *name) {
   return NULL;
 }
 
+/* Barriers call sched_yield after a long spin. */
+static int give_way(void) {
+  lp_give_way();
+  return 0;
+}
+
 typedef void any_function(void);
 static const struct {
   const char *name;
@@ -98,7 +105,7 @@ static const struct {
                {"memmove", (any_function *)memmove},
                {"memset", (any_function *)memset},
                {"memcmp", (any_function *)memcmp},
-               {"sched_yield", (any_function *)sched_yield}};
+               {"sched_yield", (any_function *)give_way}};
 
 /* The address that a relocation by a symbol means. */
 static lp_status resolve(const lp_object *object, uint64_t index, uint64_t *out) {

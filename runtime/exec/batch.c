@@ -37,6 +37,7 @@ struct lp_batch {
   lp_frame frame;      /* of all sequences */
   lp_frame *one;       /* [room] of each sequence */
   lp_gpu_owner *owner; /* [room] */
+  void **place;        /* [room][states]: of members that are some of the sequences of their states */
   float *found;        /* [rows][1 + 2 * wanted]: the result of lp_gpu_find_top */
   int64_t wanted;
   size_t count, room;
@@ -95,6 +96,7 @@ void lp_batch_free(lp_batch *batch) {
   free(batch->part);
   free(batch->one);
   free(batch->owner);
+  free(batch->place);
   free(batch->found);
   lp_activations_free(&batch->arena);
   free(batch);
@@ -107,6 +109,8 @@ static void make_parts(lp_batch *batch, size_t count) {
   batch->part = lp_realloc(batch->part, (count + 1) * sizeof *batch->part);
   batch->one = lp_realloc(batch->one, count * sizeof *batch->one);
   batch->owner = lp_realloc(batch->owner, count * sizeof *batch->owner);
+  size_t states = (size_t)batch->bundle->manifest.state_count + 1;
+  batch->place = lp_realloc(batch->place, count * states * sizeof *batch->place);
   for (size_t i = had; i <= count; i++)
     batch->part[i] = (part){.offset = lp_alloc(buffers * sizeof(int64_t))};
   batch->room = count;
@@ -174,11 +178,47 @@ static void set_frame(const lp_batch *batch, lp_frame *frame, const part *p, voi
   frame->state = state;
 }
 
+static bool is_symbol(const lp_poly *poly, lp_symbol symbol) {
+  return poly->count == 1 && poly->term[0].coef == 1 && poly->term[0].symbol[0] == symbol &&
+         poly->term[0].symbol[1] == 0;
+}
+
+bool lp_batch_takes_part(const lp_batch *batch) {
+  const lp_manifest *manifest = &batch->bundle->manifest;
+  for (int32_t i = 0; i < manifest->state_count; i++) {
+    const lp_state_desc *desc = &manifest->states[i];
+    if (!desc->on[batch->side]) continue;
+    if (desc->tensor.rank < 1 || desc->append_axis == 0 || !is_symbol(desc->tensor.shape[0], LP_SYM_B + 1))
+      return false;
+  }
+  return !batch->gpu;
+}
+
+static lp_status reserve(const lp_batch_member *member, lp_diag *diag) {
+  int64_t sym[LP_MAX_SYMBOLS];
+  memcpy(sym, member->sym, sizeof sym);
+  if (member->of > 0) sym[LP_SYM_B] = member->of;
+  return lp_states_reserve(member->states, sym, diag);
+}
+
+/* The states of a member: the sequences before its first are skipped in each. */
+static void *const *places(const lp_batch *batch, size_t i, const lp_batch_member *member) {
+  const lp_states *states = member->states;
+  size_t count = (size_t)batch->bundle->manifest.state_count;
+  void **place = batch->place + i * (count + 1);
+  if (member->of == 0) return states->pointer;
+  for (size_t k = 0; k < count; k++)
+    place[k] = states->pointer[k]
+                   ? (char *)states->pointer[k] + states->bytes[k] / (size_t)member->of * (size_t)member->first
+                   : NULL;
+  return place;
+}
+
 lp_status lp_batch_begin(lp_batch *batch, int32_t program, const lp_batch_member *member, size_t count, lp_diag *diag) {
   batch->count = 0;
   make_parts(batch, count);
   for (size_t i = 0; i < count; i++)
-    LP_TRY(lp_states_reserve(member[i].states, member[i].sym, diag));
+    LP_TRY(reserve(&member[i], diag));
   for (size_t i = 0; i < count && batch->gpu; i++) {
     batch->owner[i] = (lp_gpu_owner){member[i].states->gpu_memory, member[i].states->bytes};
     LP_TRY(lp_gpu_wait(batch->gpu, member[i].states->gpu_memory, diag)); /* for runs outside of passes */
@@ -194,7 +234,7 @@ lp_status lp_batch_begin(lp_batch *batch, int32_t program, const lp_batch_member
   batch->frame = (lp_frame){.sequences = (int64_t)count, .sequence = batch->one};
   set_frame(batch, &batch->frame, &batch->part[0], NULL);
   for (size_t i = 0; i < count; i++)
-    set_frame(batch, &batch->one[i], &batch->part[i + 1], member[i].states->pointer);
+    set_frame(batch, &batch->one[i], &batch->part[i + 1], places(batch, i, &member[i]));
   return LP_OK;
 }
 

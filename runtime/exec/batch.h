@@ -15,10 +15,13 @@
  */
 enum { LP_PASS_ROWS = 128 };
 
-/* One sequence of a pass. */
+/* One sequence of a pass, or several that have the same symbols. */
 typedef struct {
   lp_states *states; /* its KV caches, which the pass reserves; borrowed until the pass has ended */
   int64_t sym[LP_MAX_SYMBOLS];
+  /* The states hold `of` sequences, and the member is those of [first, first + sym[b]); `of` 0: it is all of them. Only
+   * for states with lp_batch_takes_part. */
+  int64_t first, of;
 } lp_batch_member;
 
 /* The memory of passes. The results of a sequence are bit-identical to those of a pass without the others. Belongs to
@@ -27,6 +30,9 @@ typedef struct lp_batch lp_batch;
 /* NULL: the code of the side runs one sequence at a time. */
 lp_batch *lp_batch_create(const lp_bundle *bundle, lp_side side, lp_pool *pool);
 void lp_batch_free(lp_batch *batch); /* NULL is allowed */
+/* Tells whether a member may be some of the sequences of its states: a CPU runs the code, and every state of the side
+ * begins with the axis of sequences. */
+bool lp_batch_takes_part(const lp_batch *batch);
 /* Prepares a pass of the program over member[count]. Sequences are numbered in that order. */
 LP_MUST_USE lp_status lp_batch_begin(lp_batch *batch, int32_t program, const lp_batch_member *member, size_t count,
                                      lp_diag *diag);

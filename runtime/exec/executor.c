@@ -209,6 +209,6 @@ lp_status lp_executor_sample(lp_executor *executor, const lp_step *step, const l
   lp_logits logits;
   LP_TRY(lp_executor_buffer(executor, step->buffer, &step->tensor, &span, diag));
   LP_TRY(lp_logits_read(&executor->bundle->manifest, executor->sym, &span, &logits, diag));
-  lp_logits_sample(&logits, executor->sym, sampling, out, scratch);
+  lp_logits_sample(&logits, executor->sym, 0, sampling, out, scratch);
   return LP_OK;
 }

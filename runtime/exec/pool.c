@@ -4,7 +4,6 @@
  * cheap: workers spin for a moment after each segment before they sleep, and the thread that starts a segment makes a
  * system call only when a worker sleeps. */
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -15,9 +14,17 @@
 
 enum {
   MAX_THREADS = 1024,
-  SPINS = 64 /* times that a thread reads `round`, about 3 us, before it yields its core */
+  SPINS = 64,          /* times that a worker reads `round`, about 3 us, between two looks at the clock */
+  PATIENT_SPINS = 2500 /* times that the caller reads `running`, about 50 us, before it leaves its core to others */
 };
 static const double grace_ms = 0.2; /* a worker spins for this long: longer than drawing a token takes */
+
+/* On a busy machine the threads of a segment wait at each barrier until the kernel has given a core to the last of
+ * them, which may take a hundred times the computation. After a segment that took longer than the caller would have
+ * taken by itself, the caller runs FEWEST_ALONE segments by itself, and twice as many after each further attempt that
+ * fails. Segments shorter than late_ms are not judged. */
+enum { FEWEST_ALONE = 16, MOST_ALONE = 1024 };
+static const double late_ms = 0.3;
 
 typedef struct {
   lp_pool *pool;
@@ -35,6 +42,7 @@ struct lp_pool {
   pthread_mutex_t mutex;
   pthread_cond_t wake;
   bool stop;
+  int32_t alone, next_alone;     /* segments that the caller still runs by itself; the number after the next late one */
   _Alignas(64) int32_t running;  /* workers that have not finished the segment */
   _Alignas(64) int32_t sleeping; /* workers that wait on `wake` */
   lp_barrier barrier;
@@ -64,7 +72,6 @@ static void await_round(lp_pool *pool, uint32_t seen) {
       if (__atomic_load_n(&pool->round, __ATOMIC_ACQUIRE) != seen) return;
       relax();
     }
-    sched_yield();
   } while (lp_now_ms() < until);
   sleep_until_round(pool, seen);
 }
@@ -88,24 +95,52 @@ static void start_round(lp_pool *pool) {
   pthread_mutex_unlock(&pool->mutex);
 }
 
-void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame) {
+static void set_threads(lp_pool *pool, lp_frame *frame, int32_t threads) {
   frame->barrier = &pool->barrier;
-  frame->threads = pool->threads;
+  frame->threads = threads;
   for (int64_t i = 0; i < frame->sequences; i++) {
     frame->sequence[i].barrier = &pool->barrier;
-    frame->sequence[i].threads = pool->threads;
+    frame->sequence[i].threads = threads;
   }
-  if (pool->threads > 1) {
-    pool->segment = segment;
-    pool->frame = frame;
-    pool->running = pool->threads - 1;
-    start_round(pool);
-  }
+}
+
+static void run_together(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame) {
+  pool->segment = segment;
+  pool->frame = frame;
+  pool->running = pool->threads - 1;
+  start_round(pool);
   segment(frame, 0);
-  for (unsigned i = 1; __atomic_load_n(&pool->running, __ATOMIC_ACQUIRE) != 0; i++) {
-    relax();
-    if (i % SPINS == 0) sched_yield();
+  for (int i = 0; __atomic_load_n(&pool->running, __ATOMIC_ACQUIRE) != 0;)
+    if (i < PATIENT_SPINS) {
+      relax();
+      i++;
+    } else {
+      lp_give_way();
+    }
+}
+
+/* Judges a segment that took `ms` while the caller computed for `cpu_ms`: by itself it would take that for each thread,
+ * or less, because it also counts some of its waiting as computation. */
+static void judge(lp_pool *pool, double ms, double cpu_ms) {
+  if (ms <= late_ms || ms <= cpu_ms * pool->threads) {
+    if (pool->next_alone > FEWEST_ALONE) pool->next_alone /= 2;
+    return;
   }
+  pool->alone = pool->next_alone;
+  if (pool->next_alone < MOST_ALONE) pool->next_alone *= 2;
+}
+
+void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame) {
+  bool alone = pool->threads == 1 || pool->alone > 0;
+  set_threads(pool, frame, alone ? 1 : pool->threads);
+  if (alone) {
+    if (pool->alone > 0) pool->alone--;
+    segment(frame, 0);
+    return;
+  }
+  double begin = lp_now_ms(), cpu_begin = lp_thread_cpu_ms();
+  run_together(pool, segment, frame);
+  judge(pool, lp_now_ms() - begin, lp_thread_cpu_ms() - cpu_begin);
 }
 
 lp_pool *lp_pool_create(int32_t threads) {
@@ -114,7 +149,7 @@ lp_pool *lp_pool_create(int32_t threads) {
   /* lp_alloc aligns to 16 bytes only. */
   lp_pool *pool = aligned_alloc(64, sizeof *pool);
   if (!pool) abort();
-  *pool = (lp_pool){.threads = 1};
+  *pool = (lp_pool){.threads = 1, .next_alone = FEWEST_ALONE};
   pthread_mutex_init(&pool->mutex, NULL);
   pthread_cond_init(&pool->wake, NULL);
   pool->worker = lp_alloc(sizeof(pool_worker) * (size_t)threads);

@@ -12,8 +12,9 @@ typedef struct lp_pool lp_pool;
 lp_pool *lp_pool_create(int32_t threads);
 void lp_pool_free(lp_pool *pool); /* NULL is allowed */
 int32_t lp_pool_threads(const lp_pool *pool);
-/* Runs segment(frame, thread) on every thread and returns when all have returned. Sets `barrier` and `threads` of the
- * frame and of its sequences. */
+/* Runs segment(frame, thread) on every thread and returns when all have returned. Where the machine is so busy that the
+ * threads wait for each other longer than they compute, the caller runs some segments by itself. Sets `barrier` and
+ * `threads` of the frame and of its sequences. */
 void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame);
 
 #endif

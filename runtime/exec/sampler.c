@@ -297,9 +297,9 @@ lp_status lp_logits_read(const lp_manifest *manifest, const int64_t *sym, const 
   return LP_OK;
 }
 
-void lp_logits_sample(const lp_logits *logits, const int64_t *sym, const lp_sampling *sampling, lp_sample *out,
-                      lp_buf *scratch) {
+void lp_logits_sample(const lp_logits *logits, const int64_t *sym, int64_t first, const lp_sampling *sampling,
+                      lp_sample *out, lp_buf *scratch) {
   uint64_t position = (uint64_t)(sym[LP_SYM_P] + sym[LP_SYM_S]);
   for (int64_t i = 0; i < sym[LP_SYM_B]; i++)
-    out[i] = lp_logits_draw(logits, (i + 1) * sym[LP_SYM_R] - 1, sampling, (uint64_t)i, position, scratch);
+    out[i] = lp_logits_draw(logits, (i + 1) * sym[LP_SYM_R] - 1, sampling, (uint64_t)(first + i), position, scratch);
 }

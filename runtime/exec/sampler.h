@@ -45,8 +45,8 @@ LP_MUST_USE lp_status lp_logits_read(const lp_manifest *manifest, const int64_t 
 /* Draws the token that follows a row. `position` is that of the token in its sequence. */
 lp_sample lp_logits_draw(const lp_logits *logits, int64_t row, const lp_sampling *sampling, uint64_t sequence,
                          uint64_t position, lp_buf *scratch);
-/* Draws one token per sequence, from the last of its r rows: out[b]. */
-void lp_logits_sample(const lp_logits *logits, const int64_t *sym, const lp_sampling *sampling, lp_sample *out,
-                      lp_buf *scratch);
+/* Draws one token per sequence, from the last of its r rows: out[b]. The sequences are numbered from `first` on. */
+void lp_logits_sample(const lp_logits *logits, const int64_t *sym, int64_t first, const lp_sampling *sampling,
+                      lp_sample *out, lp_buf *scratch);
 
 #endif

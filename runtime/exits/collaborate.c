@@ -93,6 +93,11 @@ static bool is_stop(const collaboration *run, int32_t token) {
   return !run->task->options->ignore_eos && lp_bundle_is_stop(run->halves->bundle, token);
 }
 
+bool lp_generation_is_stopped(const lp_generate_options *options) {
+  if (options->stop && lp_flag_get(options->stop)) return true;
+  return options->is_abandoned && options->is_abandoned(options->abandon_user);
+}
+
 static void emit(collaboration *run, const lp_sample *sample, int32_t exit) {
   double now = lp_now_ms();
   const lp_manifest *manifest = &run->halves->bundle->manifest;
@@ -108,7 +113,8 @@ static void emit(collaboration *run, const lp_sample *sample, int32_t exit) {
   lp_vec_push(&run->task->out->tokens, token);
   lp_trace_token(run->task->options->trace, now, &token);
   if (run->task->sink) run->task->sink(run->task->user, 0, &token);
-  run->ended = is_stop(run, sample->token) || run->count - run->task->length >= run->task->most;
+  run->ended = is_stop(run, sample->token) || run->count - run->task->length >= run->task->most ||
+               lp_generation_is_stopped(run->task->options);
 }
 
 static lp_status ask(collaboration *run, const lp_question *question, lp_answer *out, lp_diag *diag) {

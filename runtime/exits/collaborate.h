@@ -36,5 +36,7 @@ typedef struct {
 /* Generates one sequence in the mode of the options, which the bundle allows. Tokens made before a failure stay in
  * `out`. */
 LP_MUST_USE lp_status lp_collaborate(const lp_collaboration *task, lp_diag *diag);
+/* Tells whether the caller of a generation, with or without early exits, wants it to end. */
+bool lp_generation_is_stopped(const lp_generate_options *options);
 
 #endif

@@ -187,10 +187,10 @@ static lp_status check_question(const lp_context *context, const lp_question *qu
                   question->count, question->end, context->held);
 }
 
-bool lp_context_next(const lp_context *context, const lp_question *question, lp_cloud_pass *out) {
+bool lp_context_next(const lp_context *context, const lp_question *question, int64_t most, lp_cloud_pass *out) {
   int64_t past = context->consumed, first = first_asked(question), count = question->end - past;
   if (count <= 0) return false;
-  if (count > LP_PASS_ROWS) count = LP_PASS_ROWS;
+  if (count > most) count = most;
   int64_t wanted = past + count - (first > past ? first : past);
   *out = (lp_cloud_pass){.rows = context->rows,
                          .past = past,
@@ -225,7 +225,7 @@ lp_status lp_context_judge(lp_context *context, const lp_question *question, lp_
 
 lp_status lp_context_ask(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag) {
   LP_TRY(check_question(context, question, diag));
-  for (lp_cloud_pass pass; lp_context_next(context, question, &pass); lp_context_passed(context, &pass))
+  for (lp_cloud_pass pass; lp_context_next(context, question, LP_PASS_ROWS, &pass); lp_context_passed(context, &pass))
     LP_TRY(lp_halves_run_cloud(context->halves, context->executor, &pass, &context->options.sampling,
                                lp_context_samples(context, &pass), &context->scratch, diag));
   return lp_context_judge(context, question, out, diag);

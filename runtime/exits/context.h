@@ -74,9 +74,9 @@ bool lp_context_is_ready(const lp_context *context, int64_t end);
 LP_MUST_USE lp_status lp_context_ask(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag);
 
 /* The parts of lp_context_ask, for a caller that runs passes of several contexts at once. The rows of all positions
- * below the question's end must be here. As long as lp_context_next gives a pass (of at most LP_PASS_ROWS rows), run
- * it, write its samples and call lp_context_passed; then call lp_context_judge. */
-bool lp_context_next(const lp_context *context, const lp_question *question, lp_cloud_pass *out);
+ * below the question's end must be here. As long as lp_context_next gives a pass (of at most `most` rows), run it,
+ * write its samples and call lp_context_passed; then call lp_context_judge. */
+bool lp_context_next(const lp_context *context, const lp_question *question, int64_t most, lp_cloud_pass *out);
 lp_sample *lp_context_samples(lp_context *context, const lp_cloud_pass *pass); /* [wanted] */
 void lp_context_passed(lp_context *context, const lp_cloud_pass *pass);
 LP_MUST_USE lp_status lp_context_judge(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag);

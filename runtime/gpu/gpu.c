@@ -124,6 +124,10 @@ bool lp_gpu_runs_sequences(const lp_gpu *gpu) {
   return gpu->table.sequences;
 }
 
+bool lp_gpu_is_profiled(const lp_gpu *gpu) {
+  return gpu->table.profiled;
+}
+
 static bool ref_fits(const lp_gpu *gpu, const lp_gpu_layout *layout, const lp_gpu_ref *ref) {
   if (ref->place == LP_GPU_BUFFER) return ref->index < layout->buffers;
   if (ref->place == LP_GPU_STATE) return ref->index < gpu->states;

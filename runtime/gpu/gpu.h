@@ -97,6 +97,7 @@ typedef struct {
   const char *language; /* of the kernels, as lp_gpu_api_find takes it */
   lp_symbols symbols;
   bool sequences; /* the table has the entries that batched passes need; older tables lack them */
+  bool profiled;  /* each call is a part of a pass that can be timed (docs/gpu.md) */
   int32_t launcher_count, layout_count, segment_count;
   lp_gpu_launcher *launcher;
   lp_gpu_layout *layout;
@@ -140,6 +141,7 @@ int32_t lp_gpu_buffers(const lp_gpu *gpu, int32_t layout); /* number of buffers,
 /* The library that has done products, as "cuBLASLt 12.9.1"; NULL: only the code's kernels have done products. */
 const char *lp_gpu_library_used(lp_gpu *gpu);
 bool lp_gpu_runs_sequences(const lp_gpu *gpu); /* tells whether one pass can run several sequences */
+bool lp_gpu_is_profiled(const lp_gpu *gpu);    /* tells whether a timed run marks each part of a segment */
 
 /* The memory that one executor, or one batch of sequences, has on the GPU. One thread at a time may use it. */
 typedef struct lp_gpu_memory lp_gpu_memory;

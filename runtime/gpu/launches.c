@@ -318,6 +318,7 @@ static lp_status read_root(reader *r, const lp_json *root) {
       return lp_json_error(&item, r->diag, "'%.40s' is listed twice, or one too many", text);
   }
   r->out->sequences = member_is_true(root, "sequences");
+  r->out->profiled = member_is_true(root, "profiled");
   LP_TRY(read_launchers(r, root));
   LP_TRY(read_layouts(r, root));
   return read_segments(r, root);

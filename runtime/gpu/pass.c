@@ -185,15 +185,29 @@ static bool launch_shared(lp_gpu_pass *pass, const lp_gpu_call *call) {
   return true;
 }
 
+/* An operator of a profiled segment begins when all earlier ones have ended. */
+static bool mark(const lp_gpu_pass *pass) {
+  lp_clock *clock = pass->frame->clock;
+  bool done = pass->gpu->api->finish(pass->memory->queue);
+  clock->mark(clock);
+  return done;
+}
+
+bool lp_gpu_is_timed(const lp_gpu_pass *pass) {
+  return pass->gpu->table.profiled && pass->frame->clock;
+}
+
 bool lp_gpu_launch_all(lp_gpu_pass *pass, const lp_gpu_segment *segment) {
   const lp_gpu_part all = lp_gpu_part_of(pass, 0);
+  const bool timed = lp_gpu_is_timed(pass);
   bool done = true;
   for (int32_t i = 0; i < segment->count && done; i++) {
     const lp_gpu_call *call = &segment->call[i];
+    if (timed && !mark(pass)) return false;
     if (pass->frame->sequences == 0 || call->joint)
       done = launch_call(pass, &all, call);
     else
       done = pass->gpu->api->apart ? launch_apart(pass, call) : launch_shared(pass, call);
   }
-  return done;
+  return timed ? pass->gpu->api->finish(pass->memory->queue) && done : done;
 }

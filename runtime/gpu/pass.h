@@ -5,6 +5,9 @@
 #include "runtime/gpu/memory.h"
 
 bool lp_gpu_launch_all(lp_gpu_pass *pass, const lp_gpu_segment *segment);
+/* Tells whether the run's frame has a clock and the code was compiled to be profiled: then each operator waits for the
+ * one before it, and nothing is recorded. */
+bool lp_gpu_is_timed(const lp_gpu_pass *pass);
 
 /* Finds the segments with launches that are the same for all contexts of a grain. */
 void lp_gpu_find_repeats(lp_gpu *gpu);

@@ -101,7 +101,8 @@ static bool launch_first(lp_gpu_pass *pass, const lp_gpu_segment *segment, lp_gp
 bool lp_gpu_launch_recorded(lp_gpu_pass *pass, int32_t index) {
   const lp_gpu_segment *segment = &pass->gpu->table.segment[index];
   const lp_gpu_api *api = pass->gpu->api;
-  bool repeats = api->record && segment->repeats, several = api->spreads && pass->frame->sequences > 0;
+  bool repeats = api->record && segment->repeats && !lp_gpu_is_timed(pass),
+       several = api->spreads && pass->frame->sequences > 0;
   if ((repeats || several) && !lp_gpu_bring_tables(pass)) return false;
   if (!repeats) return lp_gpu_launch_all(pass, segment);
   lp_gpu_recording *recording = recording_of(pass->memory, index);

@@ -6,7 +6,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,7 +15,7 @@
 #include "base/clock.h"
 #include "runtime/link/address.h"
 
-enum { MOST_ADDRESSES = 8, BACKLOG = 128, LOOKS = 8 /* reads of a socket before the thread yields its core */ };
+enum { MOST_ADDRESSES = 8, BACKLOG = 128 };
 /* A shorter wait counts as brief; a thread polls for no longer than this. */
 static const double brief_ms = 0.3;
 
@@ -141,9 +140,7 @@ bool lp_spin_until(const lp_spin *spin, double timeout_ms, bool (*arrived)(void 
   if (!spin->pays || !spin->brief || timeout_ms <= 0) return false;
   double until = lp_now_ms() + (timeout_ms < brief_ms ? timeout_ms : brief_ms);
   do {
-    for (int i = 0; i < LOOKS; i++)
-      if (arrived(user)) return true;
-    sched_yield();
+    if (arrived(user)) return true;
   } while (lp_now_ms() < until);
   return false;
 }

@@ -27,6 +27,7 @@ static const lp_yaml_field edge_fields[] = {
     TOP(LP_YAML_TEXT, "trust", trust, .least = 0),
     TOP(LP_YAML_I64, "threads", threads, .least = 1, .most = 1024),
     TOP(LP_YAML_I64, "queue", queue, .least = 0, .most = 1e6),
+    TOP(LP_YAML_TIME_S, "total", edge_total_ms, .least = 1e-3, .most = 1e6),
 };
 static const lp_yaml_field cloud_fields[] = {
     TOP(LP_YAML_TEXT, "url", url, .required = true),
@@ -64,6 +65,16 @@ static lp_status read_texts(lp_yaml *yaml, const lp_yaml_node *node, const char 
   return LP_OK;
 }
 
+static lp_status read_edge(lp_yaml *yaml, serve_file *file) {
+  lp_serve_config *config = &file->config;
+  config->edge_total_ms /= 1000; /* the table reads seconds */
+  LP_TRY(lp_yaml_fields(yaml, file->edge, "'edge'", edge_fields, LP_COUNT(edge_fields), file));
+  config->edge_total_ms *= 1000;
+  config->bundle = lp_yaml_relative(yaml, config->bundle);
+  if (config->trust) config->trust = lp_yaml_relative(yaml, config->trust);
+  return LP_OK;
+}
+
 static lp_status read_cloud(lp_yaml *yaml, serve_file *file) {
   file->key_env = NULL;
   file->config.timeout_ms /= 1000; /* the table reads seconds */
@@ -96,11 +107,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   LP_TRY(read_texts(yaml, file.origins, "origins", &file.config.origins));
   if (!file.edge && !file.cloud)
     return lp_error(yaml->diag, lp_yaml_loc(yaml, root), "the server requires 'edge', 'cloud' or both");
-  if (file.edge) {
-    LP_TRY(lp_yaml_fields(yaml, file.edge, "'edge'", edge_fields, LP_COUNT(edge_fields), &file));
-    file.config.bundle = lp_yaml_relative(yaml, file.config.bundle);
-    if (file.config.trust) file.config.trust = lp_yaml_relative(yaml, file.config.trust);
-  }
+  if (file.edge) LP_TRY(read_edge(yaml, &file));
   if (file.cloud) LP_TRY(read_cloud(yaml, &file));
   if (file.router) LP_TRY(read_router(yaml, &file));
   *config = file.config;
@@ -116,6 +123,7 @@ lp_status lp_serve_config_load(const char *path, lp_serve_config **out, lp_diag 
                               .queue = 16,
                               .timeout_ms = 30000,
                               .total_ms = 600000,
+                              .edge_total_ms = 600000,
                               .policy = {.policy = "router", .model = "lookup"},
                               .rule = LP_ROUTE_EDGE,
                               .target_s = 60};

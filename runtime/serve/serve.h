@@ -27,6 +27,7 @@ typedef struct {
   /* The bundle of the edge; NULL: there is none. */
   const char *bundle, *trust; /* trust: the public key that it must be signed with, as in lp_bundle_options */
   int64_t threads, queue;     /* requests that may wait for it */
+  double edge_total_ms;       /* the longest time that its whole answer may take, waiting included */
   /* The base of the cloud's API; NULL: there is none. */
   const char *url, *model, *cloud_key;
   double timeout_ms;     /* the longest time that its answer may make no progress, from the beginning on */

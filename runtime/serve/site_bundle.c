@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "runtime/serve/site.h"
@@ -16,6 +17,7 @@ typedef struct {
   lp_supervisor supervisor; /* of the worker that `sides` started */
   int32_t threads;
   int64_t queue;
+  double total_ms; /* the longest time of an answer, waiting included */
   pthread_mutex_t turn;
   atomic_int here;
 } bundle_site;
@@ -28,6 +30,8 @@ typedef struct {
   void *user;
   const volatile int *stop;
   volatile int enough; /* the client has disconnected, or the server ends */
+  double until_ms;     /* the answer's deadline */
+  bool late;           /* it has passed before the answer was complete */
 } listener;
 
 static void hand_on(void *user, int64_t index, const lp_generated *token) {
@@ -40,11 +44,14 @@ static void hand_on(void *user, int64_t index, const lp_generated *token) {
   lp_buf_free(&piece);
 }
 
-/* Has the client disconnected, or does the server end? Asked while a prompt runs, before there is a piece. */
+/* Tells whether the client has disconnected, the server ends, or the deadline has passed. It is called before each part
+ * of a prompt and each token. */
 static bool is_abandoned(void *user) {
-  const listener *to = user;
+  listener *to = user;
   struct pollfd client = {.fd = to->request->client, .events = POLLRDHUP};
-  return lp_flag_get(to->stop) || (poll(&client, 1, 0) > 0 && (client.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0);
+  to->late |= lp_now_ms() >= to->until_ms;
+  return lp_flag_get(to->stop) || to->late ||
+         (poll(&client, 1, 0) > 0 && (client.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0);
 }
 
 static lp_status encode(const bundle_site *self, const lp_completion *request, lp_tokens *out, lp_diag *diag) {
@@ -91,6 +98,29 @@ static lp_status generate(const bundle_site *self, const lp_completion *request,
   return status;
 }
 
+/* Waits for the requests before this one. False: the deadline has passed. */
+static bool await_turn(bundle_site *self, const listener *to) {
+  double left_ms = to->until_ms - lp_now_ms();
+  struct timespec until;
+  (void)clock_gettime(CLOCK_REALTIME, &until);
+  int64_t ns = until.tv_nsec + (int64_t)(left_ms > 0 ? left_ms * 1e6 : 0);
+  until.tv_sec += (time_t)(ns / 1000000000);
+  until.tv_nsec = (long)(ns % 1000000000);
+  return pthread_mutex_timedlock(&self->turn, &until) == 0;
+}
+
+static lp_status take_turn(bundle_site *self, const lp_completion *request, const lp_tokens *ids, int64_t most,
+                           listener *to, lp_usage *usage, lp_diag *diag) {
+  lp_status status = LP_OK;
+  to->late = !await_turn(self, to);
+  if (!to->late) {
+    if (!is_abandoned(to)) status = generate(self, request, ids, most, to, usage, diag);
+    (void)pthread_mutex_unlock(&self->turn);
+  }
+  if (status != LP_OK || !to->late) return status;
+  return lp_error(diag, LP_LOC_NONE, "the answer has taken more than %g s", self->total_ms / 1000);
+}
+
 static lp_status answer(bundle_site *self, const lp_completion *request, const volatile int *stop, lp_piece_sink *sink,
                         void *user, lp_usage *usage, lp_diag *diag) {
   lp_tokens ids = {0};
@@ -99,17 +129,14 @@ static lp_status answer(bundle_site *self, const lp_completion *request, const v
                  .tokenizer = lp_bundle_tokenizer(self->sides.bundle),
                  .sink = sink,
                  .user = user,
-                 .stop = stop};
+                 .stop = stop,
+                 .until_ms = lp_now_ms() + self->total_ms};
   lp_status status = encode(self, request, &ids, diag) == LP_OK ? LP_OK : LP_USAGE;
   if (status == LP_OK && ids.count == 0) status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "the prompt has no tokens");
   if (status == LP_OK && context > 0 && (int64_t)ids.count >= context)
     status = lp_error(diag, LP_LOC_NONE, "the prompt has %zu tokens, the model's context %" PRId64, ids.count, context);
   if (context > 0 && most > context - (int64_t)ids.count) most = context - (int64_t)ids.count;
-  if (status == LP_OK) {
-    (void)pthread_mutex_lock(&self->turn);
-    if (!is_abandoned(&to)) status = generate(self, request, &ids, most, &to, usage, diag);
-    (void)pthread_mutex_unlock(&self->turn);
-  }
+  if (status == LP_OK) status = take_turn(self, request, &ids, most, &to, usage, diag);
   lp_text_stream_free(&to.text);
   lp_vec_free(&ids);
   return status;
@@ -122,6 +149,8 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
   lp_status status = LP_FAILED;
   if (before > self->queue)
     lp_report_error(diag, LP_LOC_NONE, "the edge is saturated: it has %d requests", before);
+  else if (!lp_supervisor_is_up(&self->supervisor))
+    lp_report_error(diag, LP_LOC_NONE, "the worker does not answer; another one is started if it stays silent");
   else
     status = answer(self, request, stop, sink, user, usage, diag);
   (void)atomic_fetch_sub(&self->here, 1);
@@ -156,7 +185,8 @@ lp_status lp_site_bundle(const lp_serve_config *config, lp_site_server **out, lp
   bundle_site *self = lp_alloc(sizeof *self);
   *self = (bundle_site){.site = {.complete = complete, .is_up = is_up, .close = close_bundle},
                         .threads = (int32_t)config->threads,
-                        .queue = config->queue};
+                        .queue = config->queue,
+                        .total_ms = config->edge_total_ms};
   (void)pthread_mutex_init(&self->turn, NULL);
   lp_status status = open_bundle(self, config->bundle, config->trust, diag);
   if (status == LP_OK)

@@ -1,11 +1,15 @@
 /* Watches a worker from a thread of its own: a worker ends with the thread that started it. */
 #include "runtime/serve/supervise.h"
 
+#include <signal.h>
 #include <time.h>
 
 #include "base/clock.h"
 
 static const double look_ms = 50, longest_pause_ms = 10000, steady_ms = 30000;
+/* A worker is asked for a sign of life every ask_ms. One that gives none within answer_ms is down, until it gives one;
+ * after hung_ms without any it is killed, and another one is started. */
+static const double ask_ms = 500, answer_ms = 1500, hung_ms = 10000;
 
 /* Waits; false: the watch ends. */
 static bool wait_for(lp_supervisor *self, double ms) {
@@ -22,12 +26,27 @@ static bool wait_for(lp_supervisor *self, double ms) {
   return !ends;
 }
 
+/* Asks the worker for a sign of life when it is time. A worker that is stopped or hangs is marked down, and killed in
+ * the end. */
+static void ask(lp_supervisor *self) {
+  if (lp_now_ms() - self->asked_ms < ask_ms) return;
+  bool up = lp_worker_answers(self->worker, answer_ms);
+  self->asked_ms = lp_now_ms();
+  if (up) self->heard_ms = self->asked_ms;
+  atomic_store(&self->down, !up);
+  if (self->asked_ms - self->heard_ms > hung_ms) (void)kill(self->worker->pid, SIGKILL);
+}
+
 /* Each start that does not last doubles the pause before the next one. */
 static void *watch(void *user) {
   lp_supervisor *self = user;
   double pause_ms = look_ms, started_ms = lp_now_ms();
+  self->heard_ms = self->asked_ms = started_ms;
   while (wait_for(self, look_ms)) {
-    if (!lp_worker_has_ended(self->worker)) continue;
+    if (!lp_worker_has_ended(self->worker)) {
+      ask(self);
+      continue;
+    }
     atomic_store(&self->down, true);
     if (lp_now_ms() - started_ms > steady_ms) pause_ms = look_ms;
     if (!wait_for(self, pause_ms)) break;
@@ -36,6 +55,7 @@ static void *watch(void *user) {
     started_ms = lp_now_ms();
     bool up = lp_worker_revive(&self->request, self->worker, quiet) == LP_OK;
     lp_diag_free(quiet);
+    self->heard_ms = self->asked_ms = lp_now_ms();
     if (up) atomic_store(&self->down, false);
   }
   return NULL;

@@ -1,4 +1,5 @@
-/* Keeps a worker that this process started: starts it again, at its address, when it has ended. */
+/* Keeps a worker that this process started: starts it again, at its address, when it has ended, and replaces one that
+ * gives no sign of life. */
 #ifndef LP_SERVE_SUPERVISE_H
 #define LP_SERVE_SUPERVISE_H
 
@@ -14,7 +15,8 @@ typedef struct {
   pthread_mutex_t lock; /* guards `ends` */
   pthread_cond_t changed;
   bool runs, ends;
-  atomic_bool down; /* the worker has ended, and no other one listens yet */
+  atomic_bool down;          /* the worker has ended or gives no sign of life, and no other one listens yet */
+  double asked_ms, heard_ms; /* of the watching thread: when it last asked for a sign of life, and got one */
 } lp_supervisor;
 
 /* Watches the worker, which listens already. It borrows everything. Without a thread the worker is only not watched. */

@@ -218,9 +218,7 @@ static bool all_ended(const generation_run *run) {
 }
 
 static bool is_stopped(const generation_run *run) {
-  const lp_generate_options *options = &run->session->options;
-  if (options->stop && lp_flag_get(options->stop)) return true;
-  return options->is_abandoned && options->is_abandoned(options->abandon_user);
+  return lp_generation_is_stopped(&run->session->options);
 }
 
 /* Marks the sequences that ended before this process began. */

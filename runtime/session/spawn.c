@@ -1,11 +1,14 @@
 /* Starts, awaits and stops a worker as a child process. */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -104,6 +107,24 @@ lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag) {
     return lp_error(diag, LP_LOC_NONE, "the worker did not start to listen");
   snprintf(process->address, sizeof process->address, "127.0.0.1:%d", port);
   return LP_OK;
+}
+
+/* An empty frame, a length of 0, asks for a sign of life: another empty frame (docs/protocol.md). */
+bool lp_worker_answers(const lp_worker_process *process, double timeout_ms) {
+  const struct timeval limit = {.tv_sec = (time_t)(timeout_ms / 1000),
+                                .tv_usec = (suseconds_t)((int64_t)(timeout_ms * 1000) % 1000000)};
+  const char *port = strrchr(process->address, ':');
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  at.sin_port = htons((uint16_t)(port ? atoi(port + 1) : 0));
+  char frame[8] = {0};
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  bool good = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) == 0 &&
+              setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0 &&
+              connect(fd, (const struct sockaddr *)&at, sizeof at) == 0 &&
+              send(fd, frame, sizeof frame, MSG_NOSIGNAL) == (ssize_t)sizeof frame &&
+              recv(fd, frame, sizeof frame, MSG_WAITALL) == (ssize_t)sizeof frame;
+  if (fd >= 0) close(fd);
+  return good;
 }
 
 lp_status lp_worker_revive(const lp_worker_request *request, lp_worker_process *process, lp_diag *diag) {

@@ -6,11 +6,19 @@
 #include "runtime/tokenizer/steps.h"
 #include "runtime/tokenizer/vocab.h"
 
+/* How a token decodes that the normalizer changes. */
+typedef struct {
+  const char *text; /* NULL: as the vocabulary has it */
+  size_t size;
+  bool special; /* skip_special leaves it out: the text is that of a special token */
+} lp_decoded;
+
 struct lp_tokenizer {
   lp_arena *arena;
   lp_vocab vocab;
   lp_added_set raw, normalized; /* added tokens: found before and after the normalizer */
-  LP_VEC(bool) special;         /* [id] set for tokens that skip_special leaves out */
+  LP_VEC(bool) special;         /* [id] set for special tokens */
+  LP_VEC(lp_decoded) decoded;   /* [id] */
   lp_steps normalizer, pre_tokenizer, decoder;
   bool has_decoder;             /* if there is none, tokens are joined with spaces */
   lp_tokens before, after;      /* the post-processor's special tokens around the text */

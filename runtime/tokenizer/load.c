@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "runtime/runtime.h"
 #include "runtime/tokenizer/added.h"
 #include "runtime/tokenizer/internal.h"
@@ -270,6 +271,13 @@ static lp_status assign_id(lp_loader *loader, const lp_json *at, lp_added *token
   return LP_OK;
 }
 
+/* An added token that is found after the normalizer decodes to its normalized text (tokenizers 0.23). */
+static void set_decoded(lp_tokenizer *tokenizer, const lp_added *token) {
+  while (tokenizer->decoded.count <= (size_t)token->id)
+    lp_vec_push(&tokenizer->decoded, (lp_decoded){0});
+  tokenizer->decoded.data[token->id] = (lp_decoded){.text = token->text, .size = token->size};
+}
+
 static lp_status load_added_token(lp_loader *loader, const lp_json *at) {
   lp_tokenizer *tokenizer = loader->tokenizer;
   lp_added token = {0};
@@ -285,7 +293,10 @@ static lp_status load_added_token(lp_loader *loader, const lp_json *at) {
   while (tokenizer->special.count < tokenizer->vocab.tokens.count)
     lp_vec_push(&tokenizer->special, false);
   if (token.special) tokenizer->special.data[token.id] = true;
-  if (token.normalized) LP_TRY(normalize_added(loader, &token));
+  if (token.normalized) {
+    LP_TRY(normalize_added(loader, &token));
+    set_decoded(tokenizer, &token);
+  }
   if (token.size == 0) return LP_OK;
   if (token.normalized)
     lp_vec_push(&tokenizer->normalized.list, token);
@@ -305,6 +316,19 @@ static void mark_equal_texts(lp_tokenizer *tokenizer) {
   }
 }
 
+/* Marks the normalized texts that are those of special tokens. */
+static void mark_special_texts(lp_tokenizer *tokenizer) {
+  lp_map *texts = lp_map_create();
+  size_t size;
+  for (size_t id = 0; id < tokenizer->special.count; id++)
+    if (tokenizer->special.data[id]) lp_map_put(texts, lp_vocab_text(&tokenizer->vocab, (int32_t)id, &size), NULL);
+  for (size_t id = 0; id < tokenizer->decoded.count; id++) {
+    lp_decoded *decoded = &tokenizer->decoded.data[id];
+    decoded->special = decoded->text && lp_map_has(texts, decoded->text);
+  }
+  lp_map_free(texts);
+}
+
 lp_status lp_load_added(lp_loader *loader, const lp_json *at) {
   lp_tokenizer *tokenizer = loader->tokenizer;
   if (lp_json_is_given(at)) LP_TRY(lp_json_array(at, loader->diag));
@@ -315,6 +339,7 @@ lp_status lp_load_added(lp_loader *loader, const lp_json *at) {
   while (tokenizer->special.count < tokenizer->vocab.tokens.count)
     lp_vec_push(&tokenizer->special, false);
   mark_equal_texts(tokenizer);
+  mark_special_texts(tokenizer);
   lp_added_complete(&tokenizer->raw);
   lp_added_complete(&tokenizer->normalized);
   return LP_OK;

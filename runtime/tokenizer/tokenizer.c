@@ -94,6 +94,7 @@ void lp_tokenizer_free(lp_tokenizer *tokenizer) {
   lp_added_free(&tokenizer->raw);
   lp_added_free(&tokenizer->normalized);
   lp_vec_free(&tokenizer->special);
+  lp_vec_free(&tokenizer->decoded);
   lp_steps_free(&tokenizer->normalizer);
   lp_steps_free(&tokenizer->pre_tokenizer);
   lp_steps_free(&tokenizer->decoder);
@@ -302,15 +303,24 @@ lp_status lp_tokenizer_encode_chat(const lp_tokenizer *tokenizer, const lp_chat_
 
 /* ---- decoding ---------------------------------------------------------------------------------------------------- */
 
+static lp_decoded decode_id(const lp_tokenizer *tokenizer, int32_t id) {
+  lp_decoded found = {0};
+  found.text = lp_vocab_text(&tokenizer->vocab, id, &found.size);
+  if (!found.text) return found;
+  found.special = tokenizer->special.data[id];
+  bool changed = (size_t)id < tokenizer->decoded.count && tokenizer->decoded.data[id].text;
+  return changed ? tokenizer->decoded.data[id] : found;
+}
+
 void lp_tokenizer_decode(const lp_tokenizer *tokenizer, const int32_t *ids, size_t count, bool skip_special,
                          lp_buf *out) {
   lp_work work = {.keep_empty = true};
   lp_work_begin(&work);
   for (size_t i = 0; i < count; i++) {
-    size_t size, start = work.next.text.size;
-    const char *text = lp_vocab_text(&tokenizer->vocab, ids[i], &size);
-    if (!text || (skip_special && tokenizer->special.data[ids[i]])) continue;
-    lp_buf_append(&work.next.text, text, size);
+    size_t start = work.next.text.size;
+    const lp_decoded token = decode_id(tokenizer, ids[i]);
+    if (!token.text || (skip_special && token.special)) continue;
+    lp_buf_append(&work.next.text, token.text, token.size);
     lp_work_add(&work, start, -1, false);
   }
   lp_work_swap(&work);

@@ -1,5 +1,6 @@
 /* Admission: how many sessions and contexts the worker holds, and how many bytes they take. To make room it drops the
- * one unused for longest; one that waits for rows or for a pass counts as used. */
+ * one unused for longest. It keeps one that waits for rows or for a pass, and a session that was used within the last
+ * second, because it generates. */
 #ifndef LP_WORKER_BUDGET_H
 #define LP_WORKER_BUDGET_H
 
@@ -8,10 +9,18 @@
 /* Tells whether the worker has as many sessions and contexts as its options allow. */
 bool worker_is_full(const lp_worker *worker);
 LP_MUST_USE lp_status worker_admit(const lp_worker *worker, lp_diag *diag); /* fails when it is full */
+/* Fails when the connection has as many sessions and contexts as its quota allows. */
+LP_MUST_USE lp_status worker_admit_peer(const lp_worker *worker, uint32_t peer, lp_diag *diag);
+/* Fails when a run of `rows` rows, with `payload` bytes to wait for a pass and `cache` bytes of KV caches, exceeds the
+ * quotas of the session's connection. */
+LP_MUST_USE lp_status worker_admit_run(const lp_worker *worker, const worker_session *session, int64_t rows,
+                                       size_t payload, size_t cache, lp_diag *diag);
+/* The same for a context with `cache` bytes that the connection opens. */
+LP_MUST_USE lp_status worker_admit_context(const lp_worker *worker, uint32_t peer, size_t cache, lp_diag *diag);
 /* Bytes that all sessions and contexts hold, without the session or context `except`; NULL excepts none. */
 size_t worker_bytes_held(const lp_worker *worker, const void *except);
-/* Drops sessions and contexts, but not `keep`, until `wanted` bytes for `keep` fit the budget. Fails when they
- * cannot. */
+/* Drops sessions and contexts, but not `keep`, until `wanted` bytes for `keep` fit the budget. Fails, and may
+ * have dropped some, when the sessions and contexts in use leave too little. */
 LP_MUST_USE lp_status worker_make_room(lp_worker *worker, size_t wanted, const void *keep, lp_diag *diag);
 /* Calls options->on_held if the number of sessions and contexts, or their bytes, have changed. */
 void worker_tell_held(lp_worker *worker);

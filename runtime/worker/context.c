@@ -12,6 +12,7 @@
 #include "runtime/worker/context.h"
 #include "runtime/worker/held.h"
 #include "runtime/worker/reply.h"
+#include "runtime/worker/share.h"
 #include "runtime/worker/store.h"
 
 /* An idle context is dropped after one idle time and closed after FORGET_AFTER of them. */
@@ -59,8 +60,11 @@ static worker_context *find(lp_worker *worker, uint64_t id) {
 }
 
 void worker_context_forget_peer(lp_worker *worker, uint32_t peer) {
-  for (size_t i = 0; i < worker->contexts.count; i++)
-    if (worker->contexts.data[i]->question.peer == peer) worker->contexts.data[i]->question.waits = false;
+  for (size_t i = 0; i < worker->contexts.count; i++) {
+    worker_context *context = worker->contexts.data[i];
+    if (context->question.peer == peer) context->question.waits = false;
+    if (context->peer == peer) context->peer = 0;
+  }
 }
 
 /* ---- joining and leaving ----------------------------------------------------------------------------------------- */
@@ -75,7 +79,8 @@ static lp_status check_join(const lp_worker *worker, const Lp__Wire__Join *join,
   return lp_error(diag, LP_LOC_NONE, "a context of %" PRId64 " positions; wanted 1 to %" PRId64, join->capacity, most);
 }
 
-static lp_status create(lp_worker *worker, const Lp__Wire__Join *join, worker_context **out, lp_diag *diag) {
+static lp_status create(lp_worker *worker, uint32_t peer, const Lp__Wire__Join *join, worker_context **out,
+                        lp_diag *diag) {
   LP_TRY(check_join(worker, join, diag));
   lp_context_options options = {
       .sampling = {.temperature = join->temperature, .top_k = join->top_k, .top_p = join->top_p, .seed = join->seed},
@@ -91,6 +96,7 @@ static lp_status create(lp_worker *worker, const Lp__Wire__Join *join, worker_co
   if (status == LP_OK && budget > 0 && wanted > (size_t)budget)
     status =
         lp_error(diag, LP_LOC_NONE, "a context of %zu bytes exceeds the context budget of %" PRId64, wanted, budget);
+  if (status == LP_OK) status = worker_admit_context(worker, peer, wanted, diag);
   if (status != LP_OK) worker_context_close(worker, made);
   *out = made;
   return status;
@@ -107,11 +113,12 @@ static lp_status check_same(const worker_context *context, const Lp__Wire__Join 
 static void handle_join(lp_worker *worker, uint32_t peer, const Lp__Wire__Join *join) {
   worker_context *context = find(worker, join->context);
   lp_diag *diag = lp_diag_create();
-  lp_status status = !context ? create(worker, join, &context, diag) : check_same(context, join, diag);
+  lp_status status = !context ? create(worker, peer, join, &context, diag) : check_same(context, join, diag);
   if (status != LP_OK) {
     worker_refuse_with(worker, peer, 0, diag);
   } else {
     context->used_ms = lp_now_ms();
+    context->peer = peer;
     (void)lp_context_enter(context->context, (lp_context_time){join->epoch, join->floor});
     Lp__Wire__Joined joined = LP__WIRE__JOINED__INIT;
     Lp__Wire__Times times = LP__WIRE__TIMES__INIT;
@@ -207,7 +214,9 @@ void worker_context_finish(lp_worker *worker, worker_context *context) {
 static void answer_if_ready(lp_worker *worker, worker_context *context) {
   if (!context->question.waits || !lp_context_is_ready(context->context, context->question.end)) return;
   if (worker->batch) {
-    if (context->question.ticket == 0) context->question.ticket = ++worker->ticket;
+    if (context->question.ticket != 0) return;
+    context->question.ticket = ++worker->ticket;
+    worker_share_enter(worker, context->question.peer);
     return;
   }
   lp_diag *diag = lp_diag_create();

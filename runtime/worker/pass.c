@@ -1,7 +1,7 @@
-/* Runs passes. Requests (runs and questions) wait in one queue; tickets, numbered in order, are their places. A pass
- * takes the first request and others with the same code, up to MOST_ROWS rows. A request that the pass did not finish
- * takes a new ticket at the end of the queue, so that a long prompt delays others by no more than a pass. A pass never
- * waits for further requests. */
+/* Runs passes. Requests (runs and questions) wait in one queue: first those of the peer that was served least
+ * (share.h), then by tickets, which are numbered in order. A pass takes the first request and others with the same
+ * code, up to MOST_ROWS rows. A request that the pass did not finish takes a new ticket, so that a long prompt delays
+ * others by no more than a pass. A pass never waits for further requests. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,15 +21,22 @@
 #include "runtime/worker/pass.h"
 #include "runtime/worker/queue.h"
 #include "runtime/worker/session.h"
+#include "runtime/worker/share.h"
 
 /* Limits of a pass. A run that cannot be divided may have more rows; then it is the only one. */
 enum { MOST_SEQUENCES = 64, MOST_ROWS = 256 };
+
+static int64_t rows_of(const lp_batch_member *part) {
+  return part->sym[LP_SYM_B] * part->sym[LP_SYM_S];
+}
 
 /* A queued run of a session, or the question of a context. The other pointer is NULL. */
 typedef struct {
   worker_session *session;
   worker_context *context;
+  uint32_t peer;
   uint64_t ticket;
+  int64_t served; /* rows that passes have run for the peer */
   int32_t program;
   lp_cloud_pass part; /* of a context: the rows that this pass runs */
   size_t taken;       /* taken by earlier steps: bytes of a session's payload, or floats of each row of a context */
@@ -61,25 +68,33 @@ bool worker_pass_is_due(const lp_worker *worker) {
   return false;
 }
 
-static int by_ticket(const void *a, const void *b) {
-  uint64_t x = ((const entry *)a)->ticket, y = ((const entry *)b)->ticket;
-  return x < y ? -1 : x > y;
+static int by_turn(const void *a, const void *b) {
+  const entry *x = a, *y = b;
+  if (x->served != y->served) return x->served < y->served ? -1 : 1;
+  return x->ticket < y->ticket ? -1 : x->ticket > y->ticket;
+}
+
+static void append(pass *p, entry found) {
+  found.served = worker_share_served(p->worker, found.peer);
+  lp_vec_push(&p->all, found);
 }
 
 static void collect(pass *p) {
   lp_worker *worker = p->worker;
   for (size_t i = 0; i < worker->sessions.count; i++) {
     worker_session *session = worker->sessions.data[i];
-    entry found = {.session = session, .ticket = session->queued.ticket, .program = session->program};
-    if (session->queued.waits) lp_vec_push(&p->all, found);
+    entry found = {.session = session, .peer = session->peer};
+    found.ticket = session->queued.ticket;
+    found.program = session->program;
+    if (session->queued.waits) append(p, found);
   }
   for (size_t i = 0; i < worker->contexts.count; i++) {
     worker_context *context = worker->contexts.data[i];
-    entry found = {.context = context, .ticket = context->question.ticket};
+    entry found = {.context = context, .peer = context->question.peer, .ticket = context->question.ticket};
     found.program = lp_halves_program(&worker->halves, context->context->consumed);
-    if (context_waits(worker, context)) lp_vec_push(&p->all, found);
+    if (context_waits(worker, context)) append(p, found);
   }
-  if (p->all.count > 1) qsort(p->all.data, p->all.count, sizeof(entry), by_ticket);
+  if (p->all.count > 1) qsort(p->all.data, p->all.count, sizeof(entry), by_turn);
 }
 
 static void fail(pass *p, entry *e, const lp_diag *diag) {
@@ -94,9 +109,11 @@ static lp_states *states_of(const entry *e) {
   return e->session ? &e->session->executor->states : &e->context->context->executor->states;
 }
 
-/* Reserves the KV cache of an entry under the budget. Sessions and contexts in the queue are never dropped for it. */
-static lp_status make_room(pass *p, const entry *e, const int64_t *sym, lp_diag *diag) {
+/* Reserves the KV cache of an entry under the budget: that of the whole run, of which the pass may run a part.
+ * Sessions and contexts in the queue are never dropped for it. */
+static lp_status make_room(pass *p, const entry *e, const lp_batch_member *part, lp_diag *diag) {
   size_t wanted = 0;
+  const int64_t *sym = e->session ? e->session->queued.sym : part->sym;
   bool known =
       e->session ? lp_states_bytes(states_of(e), sym, &wanted) : lp_context_bytes_wanted(e->context->context, &wanted);
   if (!known) return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
@@ -105,35 +122,46 @@ static lp_status make_room(pass *p, const entry *e, const int64_t *sym, lp_diag 
   return lp_states_reserve(states_of(e), sym, diag);
 }
 
-/* Gives the symbols of an entry's part of this pass; false: there is nothing left to run. */
-static bool next_part(const pass *p, entry *e, int64_t sym[LP_MAX_SYMBOLS]) {
+/* Gives an entry's part of this pass, of at most `most` rows if it can be divided; false: there is nothing left to
+ * run. */
+static bool next_part(const pass *p, entry *e, int64_t most, lp_batch_member *part) {
+  *part = (lp_batch_member){0};
   if (e->session) {
-    worker_queue_part(p->worker, e->session, sym);
+    worker_queue_part(p->worker, e->session, most, part);
     return true;
   }
   lp_question question = worker_context_question(e->context);
-  if (!lp_context_next(e->context->context, &question, &e->part)) {
+  if (!lp_context_next(e->context->context, &question, most, &e->part)) {
     worker_context_finish(p->worker, e->context); /* an earlier question has computed the samples */
     return false;
   }
-  lp_cloud_pass_symbols(&e->part, sym);
+  lp_cloud_pass_symbols(&e->part, part->sym);
   return true;
 }
 
-/* Chooses the entries that take part and moves them to the front of `all`. */
-static void choose(pass *p) {
+/* The rows that the entries chosen so far have of the peer. */
+static int64_t rows_of_peer(const pass *p, uint32_t peer) {
+  int64_t rows = 0;
+  for (size_t i = 0; i < p->count; i++)
+    if (p->all.data[i].peer == peer) rows += rows_of(&p->member[i]);
+  return rows;
+}
+
+/* Chooses the entries that take part, moves them to the front of `all`, and returns their rows. */
+static int64_t choose(pass *p) {
   lp_diag *diag = lp_diag_create();
   int32_t code = p->worker->code[p->all.data[0].program];
-  int64_t rows = 0;
+  int64_t rows = 0, share = worker_share_most(p->worker, lp_now_ms());
+  p->worker->turn = p->all.data[0].served;
   for (size_t i = 0; i < p->all.count && p->count < MOST_SEQUENCES; i++) {
     entry e = p->all.data[i];
     lp_batch_member *member = &p->member[p->count];
-    *member = (lp_batch_member){0};
-    if (p->worker->code[e.program] != code || !next_part(p, &e, member->sym)) continue;
-    int64_t more = member->sym[LP_SYM_B] * member->sym[LP_SYM_S];
+    int64_t left = share - rows_of_peer(p, e.peer), most = left < LP_PASS_ROWS ? left : LP_PASS_ROWS;
+    if (p->worker->code[e.program] != code || most <= 0 || !next_part(p, &e, most, member)) continue;
+    int64_t more = rows_of(member);
     if (p->count > 0 && rows + more > MOST_ROWS) continue;
     lp_diag_clear(diag);
-    if (make_room(p, &e, member->sym, diag) != LP_OK) {
+    if (make_room(p, &e, member, diag) != LP_OK) {
       fail(p, &e, diag);
       continue;
     }
@@ -142,6 +170,7 @@ static void choose(pass *p) {
     p->all.data[p->count++] = e; /* p->count <= i */
   }
   lp_diag_free(diag);
+  return rows;
 }
 
 /* ---- the program ------------------------------------------------------------------------------------------------- */
@@ -154,7 +183,7 @@ static lp_status fill(pass *p, size_t i, const lp_step *step, lp_diag *diag) {
   entry *e = &p->all.data[i];
   lp_span to;
   LP_TRY(lp_batch_buffer(p->worker->batch, i, buffer_of(step), step, &to, diag));
-  if (e->session) return worker_queue_fill(p->worker, e->session, step, p->member[i].sym, &e->taken, to, diag);
+  if (e->session) return worker_queue_fill(p->worker, e->session, step, &p->member[i], &e->taken, to, diag);
   (void)lp_cloud_pass_fill(&p->worker->halves, &e->part, step, &e->taken, to.data);
   return LP_OK;
 }
@@ -169,9 +198,9 @@ static share share_of(const pass *p, size_t i, const lp_step *step) {
   if (!e->session)
     return e->part.wanted > 0 && step->port == lp_manifest_output(&worker->bundle->manifest, LP_ROLE_LOGITS) ? DRAWN
                                                                                                              : NOTHING;
-  if (!worker_queue_ends(e->session, p->member[i].sym)) return NOTHING;
-  if (worker_session_draws(worker, e->session, step)) return DRAWN;
-  return worker_session_sends(e->session, step) ? WHOLE : NOTHING;
+  bool last = worker_queue_has_last(e->session, &p->member[i]);
+  if (worker_session_draws(worker, e->session, step)) return last ? DRAWN : NOTHING;
+  return worker_session_sends(e->session, step) && (last || step->rows == LP_ROWS_NEW) ? WHOLE : NOTHING;
 }
 
 /* The number of greatest logits from which an entry draws; 0: it draws from all logits. */
@@ -210,10 +239,10 @@ static lp_status emit(pass *p, size_t i, int32_t index, double begin, lp_diag *d
   if (e->session) e->session->busy_from = begin - e->session->queued.busy_ms;
   if (wants == WHOLE) {
     LP_TRY(lp_batch_buffer(worker->batch, i, step->buffer, step, &made, diag));
-    return worker_session_emit(worker, e->session, index, &made, diag);
+    return worker_session_emit(worker, e->session, index, &p->member[i], &made, diag);
   }
   LP_TRY(lp_batch_logits(worker->batch, i, step, draws_from_top(p, i, step), &logits, diag));
-  if (e->session) return worker_session_draw(worker, e->session, index, p->member[i].sym, &logits, diag);
+  if (e->session) return worker_session_draw(worker, e->session, index, &p->member[i], &logits, diag);
   lp_context *context = e->context->context;
   lp_cloud_pass_sample(&e->part, &context->options.sampling, &logits, lp_context_samples(context, &e->part),
                        &context->scratch);
@@ -262,16 +291,18 @@ static bool run_steps(pass *p, double begin, lp_diag *diag) {
 
 static void finish(pass *p, size_t i, double ms) {
   entry *e = &p->all.data[i];
+  worker_share_charge(p->worker, e->peer, rows_of(&p->member[i]));
   if (e->failed) return;
   if (e->session) {
-    worker_queue_passed(p->worker, e->session, p->member[i].sym, ms);
+    worker_queue_passed(p->worker, e->session, &p->member[i], ms);
     return;
   }
   lp_context_passed(e->context->context, &e->part);
   e->context->question.busy_ms += ms;
   e->context->question.ticket = ++p->worker->ticket;
   lp_question question = worker_context_question(e->context);
-  if (!lp_context_next(e->context->context, &question, &e->part)) worker_context_finish(p->worker, e->context);
+  if (!lp_context_next(e->context->context, &question, LP_PASS_ROWS, &e->part))
+    worker_context_finish(p->worker, e->context);
 }
 
 static void run(pass *p) {
@@ -289,14 +320,16 @@ static void run(pass *p) {
   lp_diag_free(diag);
 }
 
-void worker_pass_run(lp_worker *worker) {
+int64_t worker_pass_run(lp_worker *worker) {
+  int64_t rows = 0;
   if (!worker->pass) worker->pass = lp_alloc(sizeof *worker->pass);
   pass *p = worker->pass;
   p->worker = worker;
   p->count = p->all.count = 0;
   collect(p);
-  if (p->all.count > 0) choose(p);
+  if (p->all.count > 0) rows = choose(p);
   if (p->count > 0) run(p);
+  return rows;
 }
 
 void worker_pass_free(lp_worker *worker) {

@@ -7,7 +7,7 @@
 /* The most bytes of a message after the handshake: tensors and KV rows. */
 static const uint64_t most_frame = UINT64_C(1) << 32;
 
-static worker_peer *peer_of(lp_worker *worker, uint32_t id) {
+worker_peer *worker_peer_of(lp_worker *worker, uint32_t id) {
   for (size_t i = 0; i < worker->peers.count; i++)
     if (worker->peers.data[i].id == id) return &worker->peers.data[i];
   worker_peer fresh = {.id = id};
@@ -21,7 +21,7 @@ void worker_peer_forget(lp_worker *worker, uint32_t peer) {
 }
 
 void worker_peer_reject(lp_worker *worker, uint32_t id, const char *why) {
-  worker_peer *peer = peer_of(worker, id);
+  worker_peer *peer = worker_peer_of(worker, id);
   char where[64];
   if (peer->refused) return;
   peer->refused = true;
@@ -57,7 +57,7 @@ static void take_proof(lp_worker *worker, worker_peer *peer, const Lp__Wire__Pro
 }
 
 bool worker_peer_admits(lp_worker *worker, const lp_inbound *in) {
-  worker_peer *peer = peer_of(worker, in->packet.peer);
+  worker_peer *peer = worker_peer_of(worker, in->packet.peer);
   const Lp__Wire__Message *message = in->message;
   if (peer->refused) return false;
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_HELLO)

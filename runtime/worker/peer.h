@@ -9,6 +9,8 @@
 bool worker_peer_admits(lp_worker *worker, const lp_inbound *in);
 /* Refuses the peer, which has sent something that is no message. */
 void worker_peer_reject(lp_worker *worker, uint32_t peer, const char *why);
+/* The peer's entry, which is made if there is none. Valid until another is made. */
+worker_peer *worker_peer_of(lp_worker *worker, uint32_t id);
 void worker_peer_forget(lp_worker *worker, uint32_t peer); /* it has disconnected */
 
 #endif

@@ -10,6 +10,7 @@
 #include "runtime/exec/executor.h"
 #include "runtime/link/link.h"
 #include "runtime/worker/queue.h"
+#include "runtime/worker/share.h"
 
 bool worker_step_takes_payload(const lp_step *step) {
   if (step->to != LP_SIDE_CLOUD) return false;
@@ -34,8 +35,14 @@ bool worker_queue_fits(const lp_worker *worker, int32_t program) {
 }
 
 void worker_queue_drop(worker_session *session) {
-  session->queued.gathers = session->queued.waits = false;
-  lp_buf_free(&session->queued.payload);
+  worker_queued_run *run = &session->queued;
+  run->gathers = run->waits = false;
+  lp_buf_free(&run->payload);
+  for (int32_t i = 0; i < run->result_count; i++)
+    lp_buf_free(&run->result[i]);
+  free(run->result);
+  run->result = NULL;
+  run->result_count = 0;
 }
 
 /* Finds the next step that takes a payload, from step `from` on. After the last payload the run enters the queue. */
@@ -46,6 +53,7 @@ static void advance(lp_worker *worker, worker_session *session, int32_t from) {
   session->next = from < program->step_count ? from : -1;
   if (session->next >= 0) return;
   session->queued.waits = true;
+  worker_share_enter(worker, session->peer);
   session->queued.ticket = ++worker->ticket;
   session->queued.asked_ms = lp_now_ms();
 }
@@ -76,7 +84,7 @@ lp_status worker_queue_take(lp_worker *worker, worker_session *session, const lp
   return LP_OK;
 }
 
-/* ---- parts of a long prompt -------------------------------------------------------------------------------------- */
+/* ---- parts of a run ---------------------------------------------------------------------------------------------- */
 
 /* Tells whether the program has the same code as a program for decoding, which can begin at any position. */
 static bool goes_on(const lp_worker *worker, int32_t program) {
@@ -87,51 +95,82 @@ static bool goes_on(const lp_worker *worker, int32_t program) {
   return decode >= 0 && worker->code[decode] == worker->code[program];
 }
 
-/* Tells whether the run can be divided: it has one sequence and gives one token, and its payloads have a row per
- * token. */
-static bool divides(const lp_worker *worker, const worker_session *session) {
-  const int64_t *sym = session->queued.sym;
+/* Tells whether the payloads have a row per token, and what the device wants has rows of tokens. */
+static bool is_row_wise(const lp_worker *worker, const worker_session *session) {
   const lp_program *program = program_of(worker, session->program);
-  if (sym[LP_SYM_B] != 1 || sym[LP_SYM_R] != 1 || session->want_outputs) return false;
   for (int32_t i = 0; i < program->step_count; i++) {
     const lp_step *step = &program->step[i];
     if (worker_step_takes_payload(step) && step->rows != LP_ROWS_NEW) return false;
-    if (step->side == LP_SIDE_CLOUD && step->kind == LP_STEP_SEND) return false;
+    bool gives = step->kind == LP_STEP_SEND || (step->kind == LP_STEP_OUTPUT && session->want_outputs);
+    if (step->side == LP_SIDE_CLOUD && gives && step->rows == LP_ROWS_NONE) return false;
   }
-  return goes_on(worker, session->program);
+  return true;
 }
 
-void worker_queue_part(const lp_worker *worker, const worker_session *session, int64_t sym[LP_MAX_SYMBOLS]) {
+/* Tells whether the tokens of a sequence may pass one after the other: the run gives one row of logits for each. */
+static bool divides_tokens(const lp_worker *worker, const worker_session *session) {
+  return session->queued.sym[LP_SYM_R] == 1 && goes_on(worker, session->program);
+}
+
+void worker_queue_part(const lp_worker *worker, const worker_session *session, int64_t most, lp_batch_member *part) {
   const worker_queued_run *run = &session->queued;
-  memcpy(sym, run->sym, sizeof run->sym);
-  int64_t left = run->sym[LP_SYM_S] - run->done;
-  sym[LP_SYM_P] += run->done;
-  sym[LP_SYM_S] = left > LP_PASS_ROWS && divides(worker, session) ? LP_PASS_ROWS : left;
+  int64_t batch = run->sym[LP_SYM_B], length = run->sym[LP_SYM_S];
+  int64_t sequence = run->done / length, token = run->done % length, tokens = length - token;
+  bool some = is_row_wise(worker, session) && (batch == 1 || lp_batch_takes_part(worker->batch));
+  *part = (lp_batch_member){0};
+  memcpy(part->sym, run->sym, sizeof run->sym);
+  if (!some || (run->done == 0 && batch * length <= most)) return;
+  int64_t sequences = token > 0 ? 1 : batch - sequence;
+  if (sequences * tokens > most) sequences = tokens < most ? most / tokens : 1;
+  if (tokens > most && divides_tokens(worker, session)) tokens = most;
+  part->first = sequence;
+  part->of = batch > 1 ? batch : 0;
+  part->sym[LP_SYM_B] = sequences;
+  part->sym[LP_SYM_P] += token;
+  part->sym[LP_SYM_S] = tokens;
+}
+
+static int64_t rows_of(const int64_t *sym) {
+  return sym[LP_SYM_B] * sym[LP_SYM_S];
 }
 
 lp_status worker_queue_fill(const lp_worker *worker, const worker_session *session, const lp_step *step,
-                            const int64_t *sym, size_t *at, lp_span to, lp_diag *diag) {
+                            const lp_batch_member *part, size_t *at, lp_span to, lp_diag *diag) {
   const worker_queued_run *run = &session->queued;
   size_t all = 0;
   bool known = payload_bytes(worker, step, run->sym, &all);
-  size_t row = known && run->sym[LP_SYM_S] > 0 ? all / (size_t)run->sym[LP_SYM_S] : 0;
+  size_t row = known && rows_of(run->sym) > 0 ? all / (size_t)rows_of(run->sym) : 0;
   size_t first = *at + row * (size_t)run->done;
-  bool part = sym[LP_SYM_S] != run->sym[LP_SYM_S];
-  if (!known || to.size != (part ? row * (size_t)sym[LP_SYM_S] : all) || first + to.size > run->payload.size)
+  bool some = rows_of(part->sym) != rows_of(run->sym);
+  if (!known || to.size != (some ? row * (size_t)rows_of(part->sym) : all) || first + to.size > run->payload.size)
     return lp_error(diag, LP_LOC_NONE, "'%.80s' is not what its buffer takes", step->tensor.name);
   if (to.size > 0) memcpy(to.data, run->payload.data + first, to.size);
   *at += all;
   return LP_OK;
 }
 
-bool worker_queue_ends(const worker_session *session, const int64_t *sym) {
-  return session->queued.done + sym[LP_SYM_S] == session->queued.sym[LP_SYM_S];
+bool worker_queue_has_last(const worker_session *session, const lp_batch_member *part) {
+  const int64_t *whole = session->queued.sym;
+  return part->sym[LP_SYM_P] + part->sym[LP_SYM_S] == whole[LP_SYM_P] + whole[LP_SYM_S];
 }
 
-void worker_queue_passed(lp_worker *worker, worker_session *session, const int64_t *sym, double ms) {
+bool worker_queue_ends(const worker_session *session, const lp_batch_member *part) {
+  return session->queued.done + rows_of(part->sym) == rows_of(session->queued.sym);
+}
+
+lp_buf *worker_queue_result(const lp_worker *worker, worker_session *session, int32_t index) {
   worker_queued_run *run = &session->queued;
-  bool ends = worker_queue_ends(session, sym);
-  run->done += sym[LP_SYM_S];
+  if (!run->result) {
+    run->result_count = program_of(worker, session->program)->step_count;
+    run->result = lp_alloc((size_t)run->result_count * sizeof *run->result);
+  }
+  return &run->result[index];
+}
+
+void worker_queue_passed(lp_worker *worker, worker_session *session, const lp_batch_member *part, double ms) {
+  worker_queued_run *run = &session->queued;
+  bool ends = worker_queue_ends(session, part);
+  run->done += rows_of(part->sym);
   run->busy_ms += ms;
   run->ticket = ++worker->ticket;
   session->used_ms = lp_now_ms();

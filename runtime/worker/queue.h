@@ -1,5 +1,5 @@
 /* Queued runs: runs of sessions that wait for a batched pass (pass.h). A run qualifies when the cloud takes all
- * payloads before it computes. A long prompt is divided over several passes. */
+ * payloads before it computes. A long prompt and a large batch are divided over several passes. */
 #ifndef LP_WORKER_QUEUE_H
 #define LP_WORKER_QUEUE_H
 
@@ -16,15 +16,18 @@ LP_MUST_USE lp_status worker_queue_take(lp_worker *worker, worker_session *sessi
                                         const lp_inbound *in, lp_diag *diag);
 void worker_queue_drop(worker_session *session); /* forgets the run, if there is one */
 
-/* The symbols of the tokens to run next: at most LP_PASS_ROWS where the run can be divided, else all of them. */
-void worker_queue_part(const lp_worker *worker, const worker_session *session, int64_t sym[LP_MAX_SYMBOLS]);
-/* Copies the payload that a step takes for the tokens of `sym`. `at` counts the bytes of the payloads of earlier
- * steps. */
+/* Sets `part` to the rows to run next: at most `most` where the run can be divided, else all of them. Rows are divided
+ * between sequences, and the tokens of one sequence when it has more than `most`. */
+void worker_queue_part(const lp_worker *worker, const worker_session *session, int64_t most, lp_batch_member *part);
+/* Copies the payload that a step takes for a part. `at` counts the bytes of the payloads of earlier steps. */
 LP_MUST_USE lp_status worker_queue_fill(const lp_worker *worker, const worker_session *session, const lp_step *step,
-                                        const int64_t *sym, size_t *at, lp_span to, lp_diag *diag);
-/* Tells whether the run ends with the tokens of `sym`. */
-bool worker_queue_ends(const worker_session *session, const int64_t *sym);
-/* Notes that a pass has run these tokens in `ms`. The run ends, or enters the queue again. */
-void worker_queue_passed(lp_worker *worker, worker_session *session, const int64_t *sym, double ms);
+                                        const lp_batch_member *part, size_t *at, lp_span to, lp_diag *diag);
+/* Tells whether a part has the last token of its sequences, and whether the run ends with it. */
+bool worker_queue_has_last(const worker_session *session, const lp_batch_member *part);
+bool worker_queue_ends(const worker_session *session, const lp_batch_member *part);
+/* The results of step `index` that earlier parts gave; a part appends its own. Lives until the run ends. */
+lp_buf *worker_queue_result(const lp_worker *worker, worker_session *session, int32_t index);
+/* Notes that a pass has run this part in `ms`. The run ends, or enters the queue again. */
+void worker_queue_passed(lp_worker *worker, worker_session *session, const lp_batch_member *part, double ms);
 
 #endif

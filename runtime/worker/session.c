@@ -21,8 +21,6 @@
 
 /* Limits on the requests of a device; the memory available sets tighter ones. */
 enum { MOST_BATCH = 1 << 16, MOST_TOKENS = 1 << 24 };
-/* The sessions that one connection may have, so that it does not take those of the other devices. */
-enum { MOST_OF_PEER = 64 };
 
 /* ---- sessions ---------------------------------------------------------------------------------------------------- */
 
@@ -34,19 +32,11 @@ worker_session *worker_session_find(const lp_worker *worker, uint32_t peer, uint
   return NULL;
 }
 
-static lp_status admit_peer(const lp_worker *worker, uint32_t peer, lp_diag *diag) {
-  int open = 0;
-  for (size_t i = 0; i < worker->sessions.count; i++)
-    open += worker->sessions.data[i]->peer == peer;
-  if (open < MOST_OF_PEER) return LP_OK;
-  return lp_error(diag, LP_LOC_NONE, "the connection has %d open sessions, and may have no more", open);
-}
-
 lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open, lp_diag *diag) {
   worker_session *session = worker_session_find(worker, peer, open->session);
   if (!session) {
     LP_TRY(worker_admit(worker, diag));
-    LP_TRY(admit_peer(worker, peer, diag));
+    LP_TRY(worker_admit_peer(worker, peer, diag));
     session = lp_alloc(sizeof *session);
     session->executor = lp_executor_create(worker->bundle, LP_SIDE_CLOUD, worker->pool);
     lp_vec_push(&worker->sessions, session);
@@ -144,8 +134,8 @@ static lp_sample *room_for_samples(lp_worker *worker, size_t batch) {
   return worker->sample;
 }
 
-/* Sends the first `batch` samples of worker->sample. */
-static lp_status post_tokens(lp_worker *worker, worker_session *session, int32_t index, size_t batch, lp_diag *diag) {
+static lp_status post_tokens(lp_worker *worker, worker_session *session, int32_t index, const lp_sample *sample,
+                             size_t batch, lp_diag *diag) {
   Lp__Wire__Tokens tokens = LP__WIRE__TOKENS__INIT;
   tokens.session = session->id;
   tokens.step = index;
@@ -156,8 +146,8 @@ static lp_status post_tokens(lp_worker *worker, worker_session *session, int32_t
   tokens.token = lp_alloc(batch * sizeof *tokens.token);
   tokens.confidence = lp_alloc(batch * sizeof *tokens.confidence);
   for (size_t i = 0; i < batch; i++) {
-    tokens.token[i] = worker->sample[i].token;
-    tokens.confidence[i] = worker->sample[i].confidence;
+    tokens.token[i] = sample[i].token;
+    tokens.confidence[i] = sample[i].confidence;
   }
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_TOKENS;
@@ -183,16 +173,29 @@ bool worker_session_sends(const worker_session *session, const lp_step *step) {
   return step->kind != LP_STEP_OUTPUT || session->want_outputs;
 }
 
-lp_status worker_session_emit(lp_worker *worker, worker_session *session, int32_t index, const lp_span *made,
-                              lp_diag *diag) {
-  return post_result(worker, session, index, made->data, made->size, diag);
+static bool is_whole(const worker_session *session, const lp_batch_member *part) {
+  return session->queued.done == 0 && worker_queue_ends(session, part);
 }
 
-lp_status worker_session_draw(lp_worker *worker, worker_session *session, int32_t index, const int64_t *sym,
+lp_status worker_session_emit(lp_worker *worker, worker_session *session, int32_t index, const lp_batch_member *part,
+                              const lp_span *made, lp_diag *diag) {
+  if (is_whole(session, part)) return post_result(worker, session, index, made->data, made->size, diag);
+  lp_buf *all = worker_queue_result(worker, session, index);
+  if (made->size > 0) lp_buf_append(all, made->data, made->size);
+  return worker_queue_ends(session, part) ? post_result(worker, session, index, all->data, all->size, diag) : LP_OK;
+}
+
+lp_status worker_session_draw(lp_worker *worker, worker_session *session, int32_t index, const lp_batch_member *part,
                               const lp_logits *logits, lp_diag *diag) {
-  size_t batch = (size_t)sym[LP_SYM_B];
-  lp_logits_sample(logits, sym, &session->sampling, room_for_samples(worker, batch), &worker->scratch);
-  return post_tokens(worker, session, index, batch, diag);
+  size_t batch = (size_t)part->sym[LP_SYM_B];
+  lp_sample *sample = room_for_samples(worker, batch);
+  lp_logits_sample(logits, part->sym, part->first, &session->sampling, sample, &worker->scratch);
+  if (is_whole(session, part)) return post_tokens(worker, session, index, sample, batch, diag);
+  lp_buf *all = worker_queue_result(worker, session, index);
+  lp_buf_append(all, (const char *)sample, batch * sizeof *sample);
+  if (!worker_queue_ends(session, part)) return LP_OK;
+  return post_tokens(worker, session, index, (const lp_sample *)(const void *)all->data, all->size / sizeof *sample,
+                     diag);
 }
 
 static lp_status emit_own(lp_worker *worker, worker_session *session, int32_t index, lp_diag *diag) {
@@ -202,11 +205,11 @@ static lp_status emit_own(lp_worker *worker, worker_session *session, int32_t in
     size_t batch = (size_t)session->executor->sym[LP_SYM_B];
     LP_TRY(lp_executor_sample(session->executor, step, &session->sampling, room_for_samples(worker, batch),
                               &worker->scratch, diag));
-    return post_tokens(worker, session, index, batch, diag);
+    return post_tokens(worker, session, index, worker->sample, batch, diag);
   }
   if (!worker_session_sends(session, step)) return LP_OK;
   LP_TRY(lp_executor_buffer(session->executor, step->buffer, &step->tensor, &span, diag));
-  return worker_session_emit(worker, session, index, &span, diag);
+  return post_result(worker, session, index, span.data, span.size, diag);
 }
 
 void worker_session_fail(lp_worker *worker, worker_session *session, const lp_diag *diag) {
@@ -289,12 +292,27 @@ static lp_status check_position(const lp_worker *worker, const worker_session *s
                   session->position);
 }
 
+static lp_status check_quotas(const lp_worker *worker, const worker_session *session, const Lp__Wire__Step *step,
+                              lp_diag *diag) {
+  const lp_manifest *manifest = &worker->bundle->manifest;
+  const lp_program *program = &manifest->programs[step->program];
+  size_t payload = 0, cache = 0, more = 0;
+  bool known = lp_states_bytes(&session->executor->states, step->symbols, &cache);
+  for (int32_t i = 0; known && i < program->step_count; i++)
+    if (worker_step_takes_payload(&program->step[i]) && program->step[i].kind != LP_STEP_MOVE)
+      known = lp_tensor_bytes(&program->step[i].tensor, step->symbols, manifest->symbol_count, &more) &&
+              lp_size_add(payload, more, &payload);
+  if (!known) return lp_error(diag, LP_LOC_NONE, "the KV cache or the payload asked for is too large");
+  return worker_admit_run(worker, session, step->symbols[LP_SYM_B] * step->symbols[LP_SYM_S], payload, cache, diag);
+}
+
 static lp_status begin(lp_worker *worker, worker_session *session, const Lp__Wire__Step *step, lp_diag *diag) {
   LP_TRY(check_symbols(worker, step, diag));
   LP_TRY(check_position(worker, session, step, diag));
   if (!worker->bundle->manifest.programs[step->program].takes_part[LP_SIDE_CLOUD])
     return lp_error(diag, LP_LOC_NONE, "the cloud has no part in program '%s'",
                     worker->bundle->manifest.programs[step->program].name);
+  LP_TRY(check_quotas(worker, session, step, diag));
   session->program = (int32_t)step->program;
   session->want_outputs = step->want_outputs != 0;
   session->dropped = false;

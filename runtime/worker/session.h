@@ -20,12 +20,13 @@ double worker_session_drop_idle(lp_worker *worker);
 bool worker_session_draws(const lp_worker *worker, const worker_session *session, const lp_step *step);
 /* Tells whether the device wants the result of a send or output step itself. */
 bool worker_session_sends(const worker_session *session, const lp_step *step);
-/* Sends the result of step `index`. */
+/* Adds a part's share to the result of step `index`, and sends the result when the run ends with this part. */
 LP_MUST_USE lp_status worker_session_emit(lp_worker *worker, worker_session *session, int32_t index,
-                                          const lp_span *made, lp_diag *diag);
-/* Draws tokens from the logits of step `index`, and sends them. */
-LP_MUST_USE lp_status worker_session_draw(lp_worker *worker, worker_session *session, int32_t index, const int64_t *sym,
-                                          const lp_logits *logits, lp_diag *diag);
+                                          const lp_batch_member *part, const lp_span *made, lp_diag *diag);
+/* Draws the tokens of the part's sequences from the logits of step `index`, and sends those of all sequences when the
+ * run ends with this part. */
+LP_MUST_USE lp_status worker_session_draw(lp_worker *worker, worker_session *session, int32_t index,
+                                          const lp_batch_member *part, const lp_logits *logits, lp_diag *diag);
 /* Ends the session's run and tells the device why. */
 void worker_session_fail(lp_worker *worker, worker_session *session, const lp_diag *diag);
 

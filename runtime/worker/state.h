@@ -19,10 +19,12 @@ typedef struct {
   bool waits;      /* all payloads are here: it waits for a pass */
   uint64_t ticket; /* its place in the queue */
   int64_t sym[LP_MAX_SYMBOLS];
-  int64_t done;    /* number of its s tokens that earlier passes have run */
+  int64_t done;    /* number of its b * s rows that earlier passes have run */
   double asked_ms; /* when the last payload came */
   double busy_ms;  /* time that earlier passes took */
   lp_buf payload;  /* the payloads of all steps, one after the other */
+  lp_buf *result;  /* [result_count] of each step, what earlier passes gave: rows or samples; NULL: nothing yet */
+  int32_t result_count;
 } worker_queued_run;
 
 /* A session of a device. It runs the cloud's part of a program as payloads come in; between two messages it waits at
@@ -46,6 +48,7 @@ typedef struct {
 /* A context of early exits (exits/context.h), and the question that it waits to answer, if any. */
 typedef struct {
   uint64_t id;
+  uint32_t peer; /* the connection that joined it last; 0: it has ended */
   lp_context *context;
   double used_ms; /* time of the last message */
   bool lost;      /* its content was dropped; the device learns it with its next question */
@@ -70,10 +73,17 @@ typedef struct {
 /* A connection, and the state of its handshake. */
 typedef struct {
   uint32_t id;
-  bool hello;   /* its hello was accepted: same protocol, same bundle */
-  bool greeted; /* it has also proved the key: the worker takes its messages */
-  bool refused; /* the handshake failed; the peer is being disconnected */
+  bool hello;       /* its hello was accepted: same protocol, same bundle */
+  bool greeted;     /* it has also proved the key: the worker takes its messages */
+  bool refused;     /* the handshake failed; the peer is being disconnected */
+  int64_t served;   /* rows that passes have run for it, or more: see share.h */
+  double queued_ms; /* when a request of it was last in the queue; 0: never */
 } worker_peer;
+
+/* The time that passes take, as a straight line over their rows: weighted sums of the last passes. */
+typedef struct {
+  double weight, rows, ms, rows_rows, rows_ms;
+} worker_pace;
 
 typedef struct {
   const lp_bundle *bundle;          /* borrowed */
@@ -91,9 +101,11 @@ typedef struct {
   lp_buf scratch, rows;
   lp_sample *sample; /* [sample_count] */
   size_t sample_count;
-  struct worker_pass *pass;     /* memory of passes; NULL: none was run yet */
-  lp_batch *batch;              /* NULL: the code runs one session at a time, when its message comes */
-  uint64_t ticket;              /* the last ticket of the queue */
+  struct worker_pass *pass; /* memory of passes; NULL: none was run yet */
+  lp_batch *batch;          /* NULL: the code runs one session at a time, when its message comes */
+  uint64_t ticket;          /* the last ticket of the queue */
+  int64_t turn;             /* the least that a peer in the queue was served, when the last pass began */
+  worker_pace pace;
   int32_t *code;                /* [programs] the first program with the same code */
   size_t told_open, told_bytes; /* the figures last given to options->on_held */
 } lp_worker;

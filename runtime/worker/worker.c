@@ -17,6 +17,7 @@
 #include "runtime/worker/peer.h"
 #include "runtime/worker/reply.h"
 #include "runtime/worker/session.h"
+#include "runtime/worker/share.h"
 #include "runtime/worker/store.h"
 #include "runtime/worker/worker.h"
 
@@ -123,7 +124,9 @@ static void serve(lp_worker *worker, const volatile int *stop) {
     bool news = take_message(worker, due ? 0 : fmax(0, fmin(next, stop_ms)));
     taken = news ? taken + 1 : 0;
     if (!due || (news && taken < MOST_MESSAGES)) continue;
-    worker_pass_run(worker);
+    double begin = lp_now_ms();
+    int64_t rows = worker_pass_run(worker);
+    if (rows > 0) worker_pace_note(&worker->pace, rows, lp_now_ms() - begin);
     taken = 0;
   }
 }

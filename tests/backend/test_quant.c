@@ -51,7 +51,7 @@ static double least(lp_dtype codes) {
   return codes == LP_I8 || codes == LP_I4 || codes == LP_I2 ? -greatest(codes) : 0;
 }
 
-static void add_linear(harness *h, const linear_case *c, lp_value *x) {
+static void add_linear(harness *h, const linear_case *c, lp_value *x, const char *activations) {
   char w[64], groups[64], y[64];
   int64_t count = c->group ? (c->k + c->group - 1) / c->group : 1;
   snprintf(w, sizeof w, "%d,%d", (int)(c->transposed ? c->n : c->k), (int)(c->transposed ? c->stored : c->n));
@@ -68,10 +68,11 @@ static void add_linear(harness *h, const linear_case *c, lp_value *x) {
   if (c->transposed) harness_bool(h, out, "transpose_b", true);
   if (c->gated) harness_str(h, out, "epilogue", "silu");
   harness_i64(h, out, "group", c->group);
+  if (activations) harness_str(h, out, "activations", activations);
   harness_keep(h, out);
 }
 
-static void check_linears(int64_t b, int64_t s) {
+static void check_linears(int64_t b, int64_t s, const char *activations) {
   harness *h = harness_create(b, s, 0);
   lp_value *x[LP_COUNT(linears)];
   for (size_t i = 0; i < LP_COUNT(linears); i++) {
@@ -80,8 +81,9 @@ static void check_linears(int64_t b, int64_t s) {
     x[i] = harness_input(h, LP_F32, dims, -1, 1);
   }
   for (size_t i = 0; i < LP_COUNT(linears); i++)
-    add_linear(h, &linears[i], x[i]);
+    if (!activations || !linears[i].gated) add_linear(h, &linears[i], x[i], activations); /* a gate multiplies errors */
   h->atol = 2e-4, h->rtol = 2e-5; /* 8-bit codes of up to 255 * 0.05 in sums of 128 */
+  if (activations) h->atol = 128 * 255 * 0.05 / 254, h->rtol = 0.05;
   harness_finish(h);
   harness_check_all(h);
   harness_free(h);
@@ -90,12 +92,12 @@ static void check_linears(int64_t b, int64_t s) {
 LP_TEST(linear_in_groups) {
   static const int64_t rows[][2] = {{1, 1}, {1, 2}, {1, 3}, {2, 2}, {1, 5}, {1, 13}, {3, 19}};
   for (size_t i = 0; i < LP_COUNT(rows); i++)
-    check_linears(rows[i][0], rows[i][1]);
+    check_linears(rows[i][0], rows[i][1], NULL);
 }
 
 /* llmpart quantises the weight; the reference multiplies by the weight in the file. int8 is within 1/254 of a group's
  * largest weight, int4 within 1/14. */
-static void check_stored(const char *store, double error) {
+static void check_stored(const char *store, const char *activations, double error) {
   static const int64_t rows[] = {1, 7};
   for (size_t i = 0; i < LP_COUNT(rows); i++) {
     harness *h = harness_create(1, rows[i], 0);
@@ -105,6 +107,7 @@ static void check_stored(const char *store, double error) {
     for (int gated = 0; gated < 2; gated++) {
       lp_value *y = harness_op1(h, LP_OP_LINEAR, gated ? 5 : 2, in, harness_type(h, LP_F32, "b,s,48"));
       harness_str(h, y, "weight_dtype", store);
+      if (activations) harness_str(h, y, "activations", activations);
       harness_keep(h, y);
     }
     h->atol = 80 * error, h->rtol = 0;
@@ -115,8 +118,20 @@ static void check_stored(const char *store, double error) {
 }
 
 LP_TEST(linear_quantised) {
-  check_stored("int8", 0.5 / 254);
-  check_stored("int4", 0.5 / 14);
+  check_stored("int8", NULL, 0.5 / 254);
+  check_stored("int4", NULL, 0.5 / 14);
+}
+
+/* Activations of at most 1 that are rounded to 8 bits are within 1/254 of themselves. */
+LP_TEST(linear_of_integers) {
+  check_stored("int8", "int8", 0.5 / 254 + 0.5 / 254);
+  check_stored("int4", "int8", 0.5 / 14 + 0.5 / 254);
+}
+
+/* Models' own groups: those of whole blocks are computed in integers, the others in floats. */
+LP_TEST(linear_in_groups_of_integers) {
+  check_linears(1, 1, "int8");
+  check_linears(1, 13, "int8");
 }
 
 /* ---- op.quantize, op.dequantize ---- */

@@ -1,7 +1,10 @@
-"""Measures llmpart beside ONNX Runtime in one run, as ratios: prefill and decode of a KV-cache export, f32, batch 1.
+"""Measures llmpart beside ONNX Runtime in one run, as ratios: prefill and decode of a KV-cache export, batch 1.
 
     python tests/bench/compare_ort.py --llmpart build/release/tools/llmpart --model MODEL.onnx [--bundle B.llmpart]
-        [--threads 1,2] [--prompt 512] [--tokens 64] [--rounds 3]
+        [--threads 1,2] [--prompt 512] [--tokens 64] [--rounds 3] [--int8]
+
+With --int8 ONNX Runtime runs its own dynamic quantisation of the graph (int8 weights, activations rounded for each
+product), and llmpart, unless a bundle is given, int8 weights with --activations=auto.
 
 Needs PyPI's onnxruntime and numpy. Rounds alternate A B A B, one fresh process of llmpart each; the table shows medians.
 ONNX Runtime runs the exporter's graph with all its optimisations; its caches go from output to input without a copy.
@@ -66,6 +69,15 @@ class Peer:
         return prefill, tokens / (time.perf_counter() - start)
 
 
+def quantised(model: Path, path: Path) -> Path:
+    """The graph with dynamic quantisation, one scale for each column of a weight."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic  # imports onnx, which only this needs
+
+    quantize_dynamic(str(model), str(path), weight_type=QuantType.QInt8, per_channel=True,
+                     use_external_data_format=model.with_suffix(".onnx.data").exists())
+    return path
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--llmpart", required=True)
@@ -75,14 +87,18 @@ def main() -> None:
     parser.add_argument("--prompt", type=int, default=512)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--int8", action="store_true")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bundle = args.bundle or Path(folder) / "model.llmpart"
         if not args.bundle:
-            subprocess.run([args.llmpart, "compile", str(args.model), "--device=host", "-o", str(bundle)], check=True)
+            options = ["--dtype-device=int8", "--activations=auto"] if args.int8 else []
+            subprocess.run([args.llmpart, "compile", str(args.model), "--device=host", *options, "-o", str(bundle)],
+                           check=True)
+        model = quantised(args.model, Path(folder) / "int8.onnx") if args.int8 else args.model
         compare("onnxruntime", args.prompt, args.tokens, [int(t) for t in args.threads.split(",")], args.rounds,
                 lambda threads: bench_command(args.llmpart, bundle, args.prompt, args.tokens, threads),
-                lambda threads: functools.partial(Peer(args.model, threads).measure, args.prompt, args.tokens))
+                lambda threads: functools.partial(Peer(model, threads).measure, args.prompt, args.tokens))
 
 
 if __name__ == "__main__":

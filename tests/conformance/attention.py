@@ -6,7 +6,7 @@ ONNX Runtime gives, in the folders that `llmpart verify --suite` reads:
 
 Every attribute and optional operand is drawn at random. A combination that ONNX Runtime refuses is left out and counted.
 With --cover only cases are written that show something new: tests/conformance/attention/ has those of
-`--cases 400 --seed 3 --cover`. Needs onnx 1.23, onnxruntime 1.30, numpy.
+`--cases 400 --seed 3 --cover`, and some of --only WindowedGroupQuery. Needs onnx 1.23, onnxruntime 1.30, numpy.
 """
 import argparse
 import collections
@@ -359,6 +359,42 @@ def linear(rng):
     return c
 
 
+def resident(tokens, window, capacity):
+    """The rows of a window's cache that mean something after so many tokens."""
+    group = capacity - window + 1
+    return tokens if tokens <= capacity else tokens - group * -(-(tokens - capacity) // group)
+
+
+def windowed(rng):
+    """GroupQueryAttention with a cache that keeps only its window."""
+    c = Case(rng, "GroupQueryAttention", "com.microsoft", 17)
+    kv_heads, group, d = c.pick(1, 2), c.pick(1, 2), 16
+    window = c.pick(2, 4)
+    capacity = window + c.pick(0, 0, 1, 3)
+    rows = c.pick(1, 1, 3, 9)
+    batch = c.pick(1, 3) if rows == 1 else 1
+    before = np.array([c.pick(0, 1, 3, 5, 8, 12) for _ in range(batch)]) if rows > 1 else c.rng.integers(1, 14, batch)
+    lengths = before + rows
+    c.set(num_heads=kv_heads * group, kv_num_heads=kv_heads, local_window_size=window, sliding_window_cache=1)
+    for name, heads in (("q", kv_heads * group), ("k", kv_heads), ("v", kv_heads)):
+        c.add(name, c.floats(batch, rows, heads * d))
+    for name in ("past_k", "past_v"):
+        c.add(name, c.floats(batch, kv_heads, capacity, d))
+    c.add("seqlens_k", (lengths - 1).astype(np.int32))
+    c.add("total", np.array(lengths.max(), np.int32))
+    if c.maybe():
+        c.set(do_rotary=1)
+        c.add("cos", c.floats(32, d // 2)), c.add("sin", c.floats(32, d // 2))
+    else:
+        c.skip("cos"), c.skip("sin")
+    c.skip("positions"), c.skip("bias")
+    if c.maybe():
+        c.add("sinks", c.floats(kv_heads * group))
+    c.results = ["y", "present_k", "present_v"]
+    c.resident = [resident(n, window, capacity) for n in lengths]
+    return c
+
+
 def convolution(rng):
     c = Case(rng, "CausalConvWithState", "", 27)
     batch, channels, rows, taps = c.pick(1, 2), c.pick(1, 6), c.pick(1, 2, 7), c.pick(1, 2, 4)
@@ -374,7 +410,8 @@ def convolution(rng):
 
 MAKERS = collections.OrderedDict(Attention=attention, MultiHeadAttention=multi_head, GroupQueryAttention=group_query,
                                  DecoderMaskedMultiHeadAttention=decoder_masked, RotaryEmbedding=rotary,
-                                 StandardAttention=standard, LinearAttention=linear, CausalConvWithState=convolution)
+                                 StandardAttention=standard, LinearAttention=linear, CausalConvWithState=convolution,
+                                 WindowedGroupQuery=windowed)
 
 
 def run(case):
@@ -385,6 +422,9 @@ def run(case):
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(case.model().SerializeToString(), options, providers=["CPUExecutionProvider"])
     outputs = dict(zip([n for n in case.results if n], session.run(None, case.feed())))
+    for b, rows in enumerate(getattr(case, "resident", ())):
+        for name in ("present_k", "present_v"):
+            outputs[name][b, :, rows:] = 0
     if "scores" in outputs:  # where the standard has minus infinity, ONNX Runtime has the lowest number
         scores = outputs["scores"]
         scores[scores <= np.finfo(scores.dtype).min] = -np.inf

@@ -1,10 +1,10 @@
-# docs/targets.md has each machine of `llmpart hw list` once, with its target, and no other machine.
+# The first table of docs/targets.md has each machine of `llmpart hw list` once, with its target, and no other machine.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$LLMPART" hw list >"$work/list"
 awk 'NR > 1 { print $1 }' "$work/list" | sort >"$work/names"
-sed -n 's/^| \([a-z][^|]*\) | \([^|]*\) |.*/\1|\2/p' "$LP_SOURCE/docs/targets.md" | grep -v '^machines|' |
+sed -n '/^## /q; s/^| \([a-z][^|]*\) | \([^|]*\) |.*/\1|\2/p' "$LP_SOURCE/docs/targets.md" | grep -v '^machines|' |
   awk -F '|' '{ count = split($1, name, ", "); for (i = 1; i <= count; i++) print name[i] "|" $2 }' >"$work/rows"
 cut -d '|' -f 1 "$work/rows" | sort >"$work/there"
 status=0

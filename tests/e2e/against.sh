@@ -44,13 +44,14 @@ wanted_status=2 refused 'a bound input' 'takes no --bind' "$LLMPART" verify "$sm
 refused 'a folder' 'error: ' "$LLMPART" verify "$LP_SOURCE/tests/models/huggingface/phi" --against=onnxruntime
 
 has_runtime=yes
-"$python" -c 'import onnxruntime' 2>/dev/null || has_runtime=
+"$python" -c 'import onnx, onnxruntime' 2>/dev/null || has_runtime=
 if part quick; then
   check_row tests/models/plain-mlp reference 'refused: the model has no token input'
   check_row tests/models/plain-mlp expected '1 passed, 0 failed'
   check_row tests/models/forms/logits-pruned expected '1 passed, 0 failed' # a padded prompt
   [ -n "$has_runtime" ] && {
     check_row tests/models/llama onnxruntime '8 passed, 0 failed, 0 unsupported'
+    check_row tests/models/forms/sizes-fixed onnxruntime '4 passed, 0 failed, 0 unsupported' # the file states 8 tokens
     # A runtime that returns zeros must be reported as different.
     printf '#!/bin/sh\nexec "%s" -c "$(printf %%s "$2" | sed "s/write(ctypes.string_at.*/write(bytes(size))/")" "$3" "$4"\n' \
       "$(command -v "$python")" >"$work/python"
@@ -83,5 +84,5 @@ if part long; then
   done <"$work/rows"
   [ -d "$shared" ] || echo "skipped: there is no $shared"
 fi
-[ -n "$has_runtime" ] || echo "skipped: $python has no onnxruntime"
+[ -n "$has_runtime" ] || echo "skipped: $python has no onnx and onnxruntime"
 finish

@@ -1,6 +1,6 @@
 # forms.sh FOLDER: one decoder in the forms in which exporters wrap the generation protocol (tests/models/forms.py),
-# each in a folder of its own. Each generates ONNX Runtime's tokens; the quick part has six of them. The long part also
-# splits them and compares their logits with the interpreter of their graph.
+# each in a folder of its own. Each generates ONNX Runtime's tokens; the quick part has five of them. The long part
+# also splits them and compares their logits with the interpreter of their graph.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 
 same_tokens() { # same_tokens BUNDLE PROMPT ...
@@ -23,7 +23,7 @@ $(row "$folder/tokens.json" tokens 4)"
 
 for folder in "$1"/*/; do
   model=$folder/model.onnx form=$(basename "$folder")
-  case $form in buffer-window | cache-tokens-first | conv-state | logits-pruned | merged | mask-number) whole=quick ;; *) whole=long ;; esac
+  case $form in buffer-scattered | buffer-window | embeds | merged | mask-number) whole=quick ;; *) whole=long ;; esac
   part $whole && {
     compile "$model" "$work/$form.llmpart" -O1 || continue
     same_tokens "$form.llmpart" 2 3
@@ -37,5 +37,24 @@ for folder in "$1"/*/; do
   "$LLMPART" verify "$model" --against=reference >"$work/out" 2>&1 ||
     fail "$form: verify --against=reference: exit status $?: $(tail -n 10 "$work/out")"
 done
+# A decoder without its embedding is refused, and an embedding that takes features or gives another type.
+part quick && {
+  cp "$1/embeds/model.onnx" "$work/rows.onnx"
+  refused 'no embedding' 'it takes rows of an embedding as' "$LLMPART" compile "$work/rows.onnx" --device=host -o "$work/rows"
+  change_onnx "$1/embeds/embed_tokens.onnx" 's/"input_ids"/"features"/' "$work/embed_tokens.onnx"
+  refused 'features' "the embedding takes 'features' as well" "$LLMPART" compile "$work/rows.onnx" --device=host -o "$work/rows"
+  change_onnx "$1/embeds/embed_tokens.onnx" 's/"Identity"/"IsNaN"/;s/elem_type: 1$/elem_type: 9/' "$work/embed_tokens.onnx"
+  refused 'another type' "'inputs_embeds' of the embedding has not the type" "$LLMPART" compile "$work/rows.onnx" --device=host -o "$work/rows"
+}
+# A buffer that rows are not proved to follow in, or in which attention sees rows that are not written yet.
+part quick && {
+  written=$1/buffer-scattered/model.onnx
+  change_onnx "$written" 's/"LessOrEqual"/"GreaterOrEqual"/' "$work/seen.onnx"
+  refused 'rows that are seen' 'attention is not proved to hide its rows that are not written yet' "$LLMPART" compile "$work/seen.onnx" --device=host -o "$work/seen"
+  change_onnx "$written" 's/"Identity"/"Neg"/' "$work/elsewhere.onnx"
+  refused 'rows elsewhere' 'it is not proved to write the new rows after the past ones' "$LLMPART" compile "$work/elsewhere.onnx" --device=host -o "$work/elsewhere"
+  "$LLMPART" run "$work/buffer-scattered.llmpart" --tokens=1,2,3 -n 40 >"$work/out" 2>&1 && fail 'a buffer took more rows than it has'
+  grep -q 'exceed the model.s context of 32' "$work/out" || fail "a full buffer: $(cat "$work/out")"
+}
 [ -n "${form:-}" ] || fail "there are no models in $1"
 finish

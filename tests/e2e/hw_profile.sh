@@ -2,6 +2,7 @@
 # of each operator.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 export XDG_CACHE_HOME="$work/cache"
+unset LLMPART_HOST
 mkdir "$XDG_CACHE_HOME"
 
 "$LLMPART" hw profile --budget=0ms --threads=1 -o "$work/host.yaml" 2>"$work/err" || fail "profile: $(head -n 3 "$work/err")"

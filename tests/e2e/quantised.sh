@@ -22,7 +22,52 @@ for dtype in $dtypes; do
     fail "$dtype: the report counts $planned bytes of weights, the file has $file"
 done
 
-# Half of a byte and an eighth for scales, against four bytes; the embedding's table stays as it is.
+# Activations rounded to int8: threads, a cut and code that is not optimised change no token, and the manifest says so.
+part quick && dtype=int8 || dtype=int4
+compile "$model" "$work/rounded.llmpart" --dtype-device=$dtype --activations=auto && {
+  all=$(tokens "$work/rounded.llmpart" "$ids" 24)
+  same "$dtype, rounded activations" "$want" "$(echo "$all" | cut -d, -f1-8)"
+  grep -q '"activations": "int8"' "$work/rounded.llmpart/manifest.json" || fail "the manifest does not state activations"
+  same "$dtype, rounded activations, two threads" "$all" "$("$LLMPART" run "$work/rounded.llmpart" --tokens="$ids" -n 24 \
+    --threads=2 --ignore-eos -o json 2>/dev/null >"$work/json" && sequences "$work/json")"
+  # shellcheck disable=SC2086 # a list of options
+  compile "$model" "$work/cut.llmpart" $pair --scheduler=cut --cut=2 --dtype-device=$dtype --dtype-cloud=$dtype -O0 \
+    --activations=auto &&
+    same "$dtype, rounded activations, two processes" "$all" "$(tokens "$work/cut.llmpart" "$ids" 24)"
+}
+
+# On a processor the embedding's table has the type of the weights, and a tied one is stored once, as the report counts
+# it; a cut changes no token.
+cpu="--device=epyc-9654 --march=native"
+part quick && dtypes=int8 || dtypes="bf16 int4"
+for dtype in $dtypes; do
+  # shellcheck disable=SC2086 # a list of options
+  compile "$model" "$work/table.llmpart" $cpu --dtype-device=$dtype --report="$work/table.json" || continue
+  all=$(tokens "$work/table.llmpart" "$ids" 24)
+  same "$dtype, table" "$want" "$(echo "$all" | cut -d, -f1-8)"
+  same "$dtype, table, two threads" "$all" "$("$LLMPART" run "$work/table.llmpart" --tokens="$ids" -n 24 --threads=2 \
+    --ignore-eos -o json 2>/dev/null >"$work/json" && sequences "$work/json")"
+  # shellcheck disable=SC2086 # a list of options
+  compile "$model" "$work/cut.llmpart" $cpu --cloud=epyc-9654 --link=lan --scheduler=cut --cut=2 --dtype-device=$dtype \
+    --dtype-cloud=$dtype && same "$dtype, table, two processes" "$all" "$(tokens "$work/cut.llmpart" "$ids" 24)"
+  file=$(wc -c <"$work/table.llmpart/device/weights.safetensors")
+  planned=$(number "$work/table.json" device_weight_bytes)
+  awk -v file="$file" -v planned="$planned" 'BEGIN { exit !(planned > 0.95 * file && planned < 1.05 * file) }' ||
+    fail "$dtype, table: the report counts $planned bytes of weights, the file has $file"
+done
+
+# Code for a GPU keeps the type of a table, and stores a tied one once if the product has the same type.
+part quick && dtypes="f32 f16" || dtypes=
+for dtype in $dtypes; do
+  compile "$LP_SOURCE/tests/models/gpt2/model.onnx" "$work/gpu.llmpart" --device=jetson-nano-p1 --dtype-device=$dtype \
+    --report="$work/gpu.json" || continue
+  file=$(wc -c <"$work/gpu.llmpart/device/weights.safetensors")
+  planned=$(number "$work/gpu.json" device_weight_bytes)
+  awk -v file="$file" -v planned="$planned" 'BEGIN { exit !(planned > 0.95 * file && planned < 1.05 * file) }' ||
+    fail "$dtype, GPU: the report counts $planned bytes of weights, the file has $file"
+done
+
+# Half of a byte and an eighth for scales, against four bytes; this machine is a GPU, so the embedding's table stays.
 part quick && compile "$model" "$work/f32.llmpart" && {
   full=$(wc -c <"$work/f32.llmpart/device/weights.safetensors")
   small=$(wc -c <"$work/int4.llmpart/device/weights.safetensors")

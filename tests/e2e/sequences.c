@@ -169,7 +169,7 @@ static bool choose_part(run *r, sequence *s, bool first, int64_t *sym) {
 /* Runs the sequences that begin (`first`), or those that continue. If both programs have the same code, they run
  * together (`mixed`). */
 static void run_round(run *r, int32_t program, bool first, bool mixed) {
-  lp_batch_member member[SEQUENCES];
+  lp_batch_member member[SEQUENCES] = {0};
   sequence *who[SEQUENCES];
   lp_span *io[SEQUENCES];
   size_t count = 0, steps = (size_t)r->bundle->manifest.programs[program].step_count;

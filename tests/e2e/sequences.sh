@@ -17,10 +17,12 @@ same_together() { # same_together MODEL [option ...]
 if part quick; then
   same_together "$models/llama/model.onnx" --scheduler=cut --cut=1 --exits=1
   same_together "$models/gpt2/model.onnx" --scheduler=cloud-only --dtype-cloud=f16
+  same_together "$models/llama/model.onnx" --scheduler=cloud-only --dtype-cloud=int8 --activations=auto
 fi
 part long || finish
 same_together "$default" --scheduler=cut --cut=4 --exits=2,4
 same_together "$default" --scheduler=cloud-only --dtype-cloud=int4 --kv-dtype=f16 --march=x86-64-v3
+same_together "$default" --scheduler=cloud-only --dtype-cloud=int4 --activations=auto
 for family in bloom-script gemma2-script-past; do
   same_together "$models/families/$family/model.onnx" --scheduler=cloud-only
 done

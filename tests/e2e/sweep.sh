@@ -36,11 +36,26 @@ compared() {
     same "$pattern: $key" "$(number "$work/plan.json" "$key")" "$(echo "$row" | sed -n "s/^.*, \"$key\": \([^,]*\),.*\$/\1/p")"
   done
 }
-of='"cloud": "a100", "link": "wifi", "isl": 64, "osl": 32, "batch": 1, "sla_ttft_ms": '
+of='"cloud": "a100", "link": "wifi", "sla_quantile": null, "isl": 64, "osl": 32, "batch": 1, "sla_ttft_ms": '
 for scheduler in exact layer greedy cloud-only device-only; do
   compared "$of"'null, .*"scheduler": "'$scheduler'", "sessions": 8' --link=wifi --scheduler=$scheduler --sessions=8
 done
 compared "$of"'500, .*"scheduler": "exact", "sessions": 1,.*"feasible": false' --link=wifi --ttft=500ms --tpot=0.001ms
+
+# Links that vary are planned for a quantile of their states, as `compile --sla-quantile` does.
+mkdir "$work/traces"
+awk 'BEGIN { print "rtt_ms,up_bps,down_bps"; for (i = 1; i <= 20; i++) printf "%d,%d,%d\n", i, 1e6 * (21 - i), 2e6 * (21 - i) }' >"$work/traces/trace.csv"
+sed 's|model: model.onnx|model: ../model.onnx|; s|^links: .*|links: [trace.csv, "uma-3gpp,rtt=20ms", wifi]|; $a sla_quantile: 0.8' "$work/spec.yaml" >"$work/traces/vary.yaml"
+sweep "$work/traces/vary.yaml" -o "$work/one.json"
+of='"cloud": "a100", "link": "trace.csv", "sla_quantile": 0.8[0-9]*, "isl": 64, "osl": 32, "batch": 1, "sla_ttft_ms": '
+compared "$of"'null, .*"scheduler": "exact", "sessions": 8' --link="$work/traces/trace.csv" --sla-quantile=0.8 --sessions=8
+of='"cloud": "a100", "link": "uma-3gpp,rtt=20ms", "sla_quantile": 0.8[0-9]*, "isl": 64, "osl": 32, "batch": 1, "sla_ttft_ms": '
+compared "$of"'null, .*"scheduler": "exact", "sessions": 8' --link=uma-3gpp,rtt=20ms --sla-quantile=0.8 --sessions=8
+same 'rows of a link that does not vary' 80 "$(grep -c '"link": "wifi", "sla_quantile": null' "$work/one.json")"
+sed 's|^links: .*|links: [wifi]|' "$work/traces/vary.yaml" >"$work/traces/fixed.yaml"
+refused 'a quantile of links that do not vary' "fixed.yaml:[0-9]+:15: error: 'sla_quantile' is for links that vary" "$LLMPART" sweep "$work/traces/fixed.yaml"
+sed 's|: 0.8|: 1.5|' "$work/traces/vary.yaml" >"$work/traces/above.yaml"
+refused 'a probability above 1' "above.yaml:[0-9]+:15: error: .*sla_quantile" "$LLMPART" sweep "$work/traces/above.yaml"
 
 # A journal that ends within a line: the whole lines are kept.
 sweep "$work/spec.yaml" -o "$work/kept.csv" --journal="$work/journal"

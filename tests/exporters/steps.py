@@ -173,7 +173,10 @@ def decoder_sets(decoder: Decoder) -> dict[str, tuple[Values, Values]]:
 
     def step(new: int, mask: np.ndarray, states: Values) -> tuple[Values, Values]:
         feeds = decoder.feeds(rng.integers(3, 99, (len(mask), new)), mask, states)
-        return feeds, decoder.run(feeds)
+        out = decoder.run(feeds)
+        for name in decoder.windows:  # rows after those of the sequence mean nothing
+            out[decoder.present(name)][:, :, mask.shape[1] :] = 0
+        return feeds, out
 
     sets = {"prompt": step(PROMPT, np.ones((2, PROMPT), np.int64), {})}
     if decoder.states:

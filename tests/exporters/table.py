@@ -1,13 +1,17 @@
 """Exports small random models of many architectures with every exporter, and reports the result of llmpart for each.
 
 Usage: table.py LLMPART FOLDER [CASE ...] [--python5 PYTHON] [--again STATE] [--markdown FILE] [--expect FILE]
-                [--limit SECONDS] [--quick]
+                [--limit SECONDS] [--quick] [--pairs FOLDER]
 
 A case is ARCHITECTURE.EXPORTER.PRECISION; CASE may be a pattern such as 'qwen*' or '*.genai.*'. FOLDER/CASE/ keeps make.py's
 exports and ONNX Runtime's results; FOLDER/results.jsonl gets a line per case, and a case that has a line is skipped unless
 --again names its state ("refused", "WRONG", "all"). The exporters of `genai`, `script` and `dynamo` run under --python5, which has
 transformers 5, the others under this interpreter (requirements.txt and requirements5.txt). Exit status 1 when a case is WRONG, or with --expect
 when its state is another.
+
+--pairs: instead of these checks, halves for GPUs generate one sequence, for both pairs of the cloud-device study: code for a Jetson
+Nano and a V100S, and for a Snapdragon 8s Gen 3 and an A100. FOLDER holds the stand-ins of NVIDIA's driver and compiler (BUILD/tests/gpu/fake);
+OpenCL code runs on the device that there is. Results go to FOLDER/pairs.jsonl of the exports.
 
 States: equal; refused (the reason is llmpart's own); WRONG; `not exported`; `not run` by ONNX Runtime.
 """
@@ -39,6 +43,9 @@ TRANSFORMERS_5 = {"genai", "script", "dynamo"}
 # What rounding may change, as a share of the greatest value of an output. Integer activations round a value to another
 # step where the floats of two runtimes differ in their last bits.
 TOLERANCE = {"f32": 1e-4, "O2": 1e-4, "f16": 2e-2, "f16-gpu": 2e-2, "int4": 3e-2, "int4-gpu": 3e-2, "int8": 3e-2}
+PAIRS = {"nano-v100s": ["--device=jetson-nano", "--cloud=v100s"], "snapdragon-a100": ["--device=snapdragon-8s-gen3", "--cloud=a100"]}
+# The stand-in for the driver is of one architecture for both processes; sm_53 and sm_70 launch the same kernels.
+SM = {"nano-v100s": "70", "snapdragon-a100": "80"}
 RANK = ("WRONG", "refused", "not run", "not exported", "equal")
 
 
@@ -53,13 +60,13 @@ def cases(patterns: list[str]) -> Iterator[str]:
                     yield case
 
 
-def run(command: list[object], limit: float) -> subprocess.CompletedProcess[str]:
-    """With a bound of time and memory, and with one thread."""
+def run(command: list[object], limit: float, more: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """With a bound of time and memory, and with one thread. `more`: variables of its environment."""
     def bound() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
     text = [str(c) for c in command]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"} | (more or {})
     process = subprocess.Popen(text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", preexec_fn=bound,
                                env=environment, start_new_session=True)
     try:
@@ -105,18 +112,29 @@ class Check:
         ended_well = done.returncode in (1, 2, 3)
         return ("refused" if ended_well and "error:" in done.stderr else "WRONG", first_error(done))
 
-    def tokens(self, kind: str, options: list[str]) -> dict[str, tuple[str, str]]:
-        """A bundle's greedy tokens of one sequence and of two."""
+    def pairs(self, fake: Path) -> dict[str, tuple[str, str]]:
+        """Greedy tokens of halves for the GPUs of both pairs."""
+        found = {}
+        for kind, machines in PAIRS.items():
+            path = f"{fake}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")
+            environment = {"LD_LIBRARY_PATH": path, "LP_FAKE_CUDA_SM": SM[kind]}
+            options = [*machines, "--link=lan", "--scheduler=cut", "--cut=1"]
+            found |= self.tokens(kind, options, self.expected["runs"][:1], ["--in-process"], environment)
+        return found
+
+    def tokens(self, kind: str, options: list[str], runs: list[dict[str, Any]], how: list[str] | None = None,
+               environment: dict[str, str] | None = None) -> dict[str, tuple[str, str]]:
+        """A bundle's greedy tokens in each of the runs."""
         bundle = self.work / f"{kind}.llmpart"
-        done = run([self.llmpart, "compile", self.path, "--device=jetson-nano", "--march=native", "-O0", "--encoder=none", *options, "-o", bundle], self.limit)
+        done = run([self.llmpart, "compile", self.path, "-O0", "--encoder=none", *options, "-o", bundle], self.limit)
         if done.returncode:
             return {kind: self.failed(done)}
         found = {}
-        for wanted in self.expected["runs"]:
+        for wanted in runs:
             rows = ";".join(",".join(map(str, row)) for row in wanted["prompt"])
             count = len(wanted["tokens"][0])
-            done = run([self.llmpart, "run", bundle, f"--tokens={rows}", "-n", count, "--ignore-eos", "--threads=1", "-o", "json"],
-                       self.limit)
+            done = run([self.llmpart, "run", bundle, f"--tokens={rows}", "-n", count, "--ignore-eos", "--threads=1", "-o", "json",
+                        *(how or [])], self.limit, environment)
             name = f"{kind}-{len(wanted['prompt'])}"
             found[name] = self.compare(wanted, json.loads(done.stdout)) if done.returncode == 0 else self.failed(done)
         return found
@@ -150,9 +168,10 @@ class Check:
             return found
         found = self.sets()
         if "runs" in self.expected:
-            found |= self.tokens("split", ["--cloud=v100s", "--link=lan", "--scheduler=cut", "--cut=1"])
+            here, runs = ["--device=jetson-nano", "--march=native"], self.expected["runs"]
+            found |= self.tokens("split", [*here, "--cloud=v100s", "--link=lan", "--scheduler=cut", "--cut=1"], runs)
             if not self.quick or worst([s for s, _ in found.values()]) != "equal":
-                found |= self.tokens("device", [])
+                found |= self.tokens("device", here, runs)
         return found
 
 
@@ -173,7 +192,9 @@ def check(case: str, options: argparse.Namespace) -> dict[str, Any]:
             line["files"][name] = {"onnxruntime": ("not run", ran)}
         else:
             with tempfile.TemporaryDirectory() as work:
-                line["files"][name] = Check(options.folder / case / name, case.split(".")[2], options, Path(work)).all()
+                one = Check(options.folder / case / name, case.split(".")[2], options, Path(work))
+                line["files"][name] = one.all() if not options.pairs else one.pairs(options.pairs) if "runs" in one.expected else {
+                    "pairs": ("not run", "it generates no tokens")}
         states.append(worst([s for s, _ in line["files"][name].values()]))
     line["state"] = worst(states)
     line["reason"] = next(f"{name}: {kind}: {text}" for name, found in line["files"].items() for kind, (state, text) in found.items()
@@ -270,9 +291,10 @@ def main() -> int:
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--expect", type=Path, help="a file with the table that --markdown writes: states should be as there")
     parser.add_argument("--quick", action="store_true", help="one side is run only where the split is not equal")
+    parser.add_argument("--pairs", type=Path, metavar="FOLDER", help="run halves for GPUs, with the stand-ins in this folder")
     parser.add_argument("--limit", type=float, default=180)
     args = parser.parse_intermixed_args()
-    path = args.folder / "results.jsonl"
+    path = args.folder / ("pairs.jsonl" if args.pairs else "results.jsonl")
     args.folder.mkdir(parents=True, exist_ok=True)
     done = read(path)
     todo = [c for c in cases(args.cases) if c not in done or args.again in (done[c]["state"], "all")]

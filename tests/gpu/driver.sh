@@ -55,6 +55,37 @@ if part long; then
       same "drawn with $how $way" "$(tokens "$work/host.llmpart" "$ids" 8 $how --in-process)" "$(tokens "$work/mixed.llmpart" "$ids" 8 $how $way)"
     done
   done
+
+  # The driver and the compiler of a Jetson Nano are of CUDA 10.2.
+  old() { # old COMMAND ...
+    LD_LIBRARY_PATH="${fake}_old" LP_FAKE_CUDA_SM=53 LP_FAKE_NVRTC_LOG=$work/old.log "$@"
+  }
+  ids=$(row "$lists" prompts 2)
+  same 'CUDA 10.2' "$(tokens "$work/mixed.llmpart" "$ids" 6 --in-process)" "$(old tokens "$work/mixed.llmpart" "$ids" 6 --in-process)"
+  grep -q -- '--gpu-architecture=compute_53 --std=c++14' "$work/old.log" || fail "not PTX for sm_53: $(cat "$work/old.log")"
+
+  # An older bundle names no machine.
+  # shellcheck disable=SC2086 # a list of options
+  split gpu 1 $gpu
+  cp -r "$work/gpu.llmpart" "$work/older.llmpart"
+  sed -i 's/"machine": "[^"]*"/"older": true/' "$work/older.llmpart/manifest.json"
+  awk '/^ "files": /{ exit } { if (NR > 1) printf "\n"; printf "%s", held; held = $0 } END { sub(/,$/, "", held); printf "\n%s", held }' \
+    "$work/older.llmpart/manifest.json" | tail -n +2 >"$work/described"
+  amend "$work/older.llmpart" device/launches.json "s/\(llmpart contract \)[0-9a-f]*/\1$(sha256sum <"$work/described" | cut -d ' ' -f 1)/"
+  refused 'an older bundle' 'there is no NVIDIA GPU' env LP_FAKE_CUDA_GPUS=0 "$LLMPART" run "$work/older.llmpart" --tokens=1 -n 1 --in-process
+  grep -q "note: the device's half was made for nvptx64-nvidia-cuda sm_53$" "$work/err" || fail "no target: $(cat "$work/err")"
+
+  # A half that also has code for the processor runs without the GPU, by itself and at a worker, and says so.
+  split both 1 --backend-cloud=cuda --fallback=cpu -O1
+  check both 2 3 --in-process
+  LP_FAKE_CUDA_GPUS=0 check both 2 3
+  LP_FAKE_CUDA_GPUS=0 check both 2 3 --in-process
+  grep -q "kernels.cu: warning: code for CUDA, and there is no NVIDIA GPU; the cloud's half runs on the processor instead" "$work/err" ||
+    fail "nothing is said of the processor: $(cat "$work/err")"
+  LP_FAKE_CUDA_GPUS=0 "$LLMPART" run "$work/both.llmpart" --tokens=1 -n 1 --in-process --check >"$work/out" 2>"$work/err" || fail "--check: $(cat "$work/err")"
+  # Its code is not taken for that of another form.
+  amend "$work/both.llmpart" cloud/launches.json 's/llmpart contract [0-9a-f]/llmpart contract x/'
+  refused 'code of another manifest' 'the code was compiled for another manifest' env LP_FAKE_CUDA_GPUS=0 "$LLMPART" run "$work/both.llmpart" --tokens=1 -n 1 --in-process
 fi
 part quick || finish
 
@@ -78,14 +109,6 @@ grep -q -- '--gpu-architecture=sm_90' "$log" || fail "not for sm_90: $(cat "$log
 LP_FAKE_CUDA_SM=120 compilations 'a GPU newer than the compiler' 3
 grep -q -- '--gpu-architecture=compute_90' "$log" || fail "no PTX: $(cat "$log")"
 XDG_CACHE_HOME=/dev/null/nowhere compilations 'no place for kept code' 4
-
-# The driver and the compiler of a Jetson Nano are of CUDA 10.2.
-old() { # old COMMAND ...
-  LD_LIBRARY_PATH="${fake}_old" LP_FAKE_CUDA_SM=53 LP_FAKE_NVRTC_LOG=$work/old.log "$@"
-}
-ids=$(row "$lists" prompts 2)
-same 'CUDA 10.2' "$(tokens "$work/mixed.llmpart" "$ids" 6 --in-process)" "$(old tokens "$work/mixed.llmpart" "$ids" 6 --in-process)"
-grep -q -- '--gpu-architecture=compute_53 --std=c++14' "$work/old.log" || fail "not PTX for sm_53: $(cat "$work/old.log")"
 
 # What is missing.
 run="$LLMPART run $work/mixed.llmpart --tokens=1 -n 1 --in-process"
@@ -116,27 +139,6 @@ ptx="$LLMPART compile $model --device=jetson-nano --cloud=v100s --scheduler=clou
     refused 'no compiler for PTX' 'there is no NVRTC' env LD_LIBRARY_PATH="$work/driver" $ptx -o "$work/none.ptx"
 }
 [ ! -e "$work/none.ptx" ] || fail 'PTX without a compiler'
-
-# An older bundle names no machine.
-cp -r "$work/gpu.llmpart" "$work/older.llmpart"
-sed -i 's/"machine": "[^"]*"/"older": true/' "$work/older.llmpart/manifest.json"
-awk '/^ "files": /{ exit } { if (NR > 1) printf "\n"; printf "%s", held; held = $0 } END { sub(/,$/, "", held); printf "\n%s", held }' \
-  "$work/older.llmpart/manifest.json" | tail -n +2 >"$work/described"
-amend "$work/older.llmpart" device/launches.json "s/\(llmpart contract \)[0-9a-f]*/\1$(sha256sum <"$work/described" | cut -d ' ' -f 1)/"
-refused 'an older bundle' 'there is no NVIDIA GPU' env LP_FAKE_CUDA_GPUS=0 "$LLMPART" run "$work/older.llmpart" --tokens=1 -n 1 --in-process
-grep -q "note: the device's half was made for nvptx64-nvidia-cuda sm_53$" "$work/err" || fail "no target: $(cat "$work/err")"
-
-# A half that also has code for the processor runs without the GPU, by itself and at a worker, and says so.
-split both 1 --backend-cloud=cuda --fallback=cpu -O1
-check both 2 3 --in-process
-LP_FAKE_CUDA_GPUS=0 check both 2 3
-LP_FAKE_CUDA_GPUS=0 check both 2 3 --in-process
-grep -q "kernels.cu: warning: code for CUDA, and there is no NVIDIA GPU; the cloud's half runs on the processor instead" "$work/err" ||
-  fail "nothing is said of the processor: $(cat "$work/err")"
-LP_FAKE_CUDA_GPUS=0 "$LLMPART" run "$work/both.llmpart" --tokens=1 -n 1 --in-process --check >"$work/out" 2>"$work/err" || fail "--check: $(cat "$work/err")"
-# Its code is not taken for that of another form.
-amend "$work/both.llmpart" cloud/launches.json 's/llmpart contract [0-9a-f]/llmpart contract x/'
-refused 'code of another manifest' 'the code was compiled for another manifest' env LP_FAKE_CUDA_GPUS=0 "$LLMPART" run "$work/both.llmpart" --tokens=1 -n 1 --in-process
 
 # The worker says the same, and the device's half does without it.
 refused 'a worker without a GPU' 'there is no NVIDIA GPU' env LP_FAKE_CUDA_GPUS=0 "$LLMPART" worker "$work/mixed.llmpart" --listen=127.0.0.1:0

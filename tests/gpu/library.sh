@@ -38,6 +38,10 @@ fi
 part quick || finish
 begin gpt2 f16
 check_prompt 'gpt2, f16' "$all"
+check_prompt 'f16 on sm_70, by tensor cores that only the library uses' "$all" LP_FAKE_CUDA_SM=70
+check_prompt 'f16 on sm_70, some refused' 'refused [1-9]' LP_FAKE_CUDA_SM=70 LP_FAKE_CUBLAS=plain
+check_prompt 'f16 on sm_70 without the library' '' LP_FAKE_CUDA_SM=70 LLMPART_CUBLAS=off
+check_prompt 'f16 on sm_61, which has no tensor cores' 'products 0 ' LP_FAKE_CUDA_SM=61
 check_prompt 'only without epilogue' 'refused [1-9]' LP_FAKE_CUBLAS=plain
 check_prompt 'nothing found' 'products 0 choices \([1-9][0-9]*\) refused \1' LP_FAKE_CUBLAS=none
 check_prompt 'no handle' '' LP_FAKE_CUBLAS=absent

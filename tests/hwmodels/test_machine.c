@@ -197,6 +197,10 @@ LP_TEST(the_host_is_measured_once) {
   ck_assert_int_eq(first->kind, LP_MACHINE_CPU);
   ck_assert_double_gt(first->figure[LP_HW_PEAK_F32], 1e8);
   ck_assert_double_gt(first->figure[LP_HW_BANDWIDTH], 1e8);
+  /* Multiply-adds in registers, and not of values in memory. */
+  ck_assert_double_gt(first->figure[LP_HW_PEAK_F32], first->figure[LP_HW_BANDWIDTH]);
+  if (first->figure[LP_HW_CACHE] > 0)
+    ck_assert_double_ge(first->figure[LP_HW_CACHE_BANDWIDTH], first->figure[LP_HW_BANDWIDTH]);
   lp_hw_free(first);
   lp_hw_free(second);
 }
@@ -223,6 +227,30 @@ LP_TEST(types_without_a_rate_of_their_own) {
   lp_hw_free(m);
   m = load("jetson-nano");
   ck_assert_double_eq(lp_hw_peak(m, LP_I8), lp_hw_peak(m, LP_F16));
+  lp_hw_free(m);
+}
+
+static double ms_of(const lp_machine *m, lp_op_facts facts, double pass_bytes) {
+  facts.pass_bytes = pass_bytes;
+  return lp_hw_predict(m, &facts).time_ms;
+}
+
+/* A cache of 10 MB at 100 GB/s, memory at 10 GB/s: 1 MB takes 10 or 100 us. */
+LP_TEST(the_roofline_knows_the_cache) {
+  lp_machine *m = load("jetson-nano,memory_bandwidth=10GB/s,memory_utilisation=1,launch=0us,cache=10MB,"
+                       "cache_bandwidth=100GB/s");
+  const lp_op_facts weights = {.kind = LP_OP_LINEAR, .flops = 1, .bytes = 1e6, .dtype = LP_F32};
+  const lp_op_facts sums = {.kind = LP_OP_MAP, .flops = 1, .bytes = 1e6, .dtype = LP_F32};
+  ck_assert(lp_hw_asks_pass_bytes(m));
+  ck_assert_double_eq_tol(ms_of(m, weights, 10e6), 0.010, 1e-9);
+  ck_assert_double_eq_tol(ms_of(m, weights, 15e6), 0.055, 1e-9);
+  ck_assert_double_eq_tol(ms_of(m, weights, 20e6), 0.100, 1e-9);
+  ck_assert_double_eq_tol(ms_of(m, weights, 0), 0.100, 1e-9); /* unknown: as a large pass */
+  ck_assert_double_eq_tol(ms_of(m, sums, 80e6), 0.010, 1e-9); /* operands of the operator before */
+  lp_hw_free(m);
+  m = load("jetson-nano");
+  ck_assert(!lp_hw_asks_pass_bytes(m));
+  ck_assert_double_eq(ms_of(m, weights, 1e6), ms_of(m, weights, 1e9));
   lp_hw_free(m);
 }
 

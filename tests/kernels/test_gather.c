@@ -1,4 +1,5 @@
 /* Kernels that read or write at computed indices. */
+#include "backend/cpu/kernels/pack.h"
 #include "kernel_test.h"
 
 #include <math.h>
@@ -77,6 +78,44 @@ static void test_embed(int64_t width, int64_t threads) {
   kernel_free(brain);
   kernel_free(single);
   kernel_free(y);
+}
+
+static void embed_groups_body(void *context, int64_t thread, int64_t threads, lp_barrier *barrier) {
+  (void)barrier;
+  call *c = context;
+  embed_groups(c->y, c->table, c->index, c->count, 40, c->width, 32, c->type, thread, threads);
+}
+
+/* Rows of a table of 40, packed as columns of a linear's weight. */
+static void test_embed_groups(int64_t width, int bits, int64_t threads) {
+  enum { ROWS = 40, GROUP = 32 };
+  int64_t index[5] = {39, 0, -1, 31, 32}, per_row = (width + GROUP - 1) / GROUP;
+  lpk_group_form form = {.n = ROWS, .k = width, .group = GROUP, .bits = bits, .scale = LPK_F16};
+  size_t bytes = lpk_group_panel_bytes(&form);
+  char *table = kernel_alloc(LPK_PANELS(ROWS) * bytes);
+  uint8_t *codes = kernel_alloc((size_t)(width * LPK_PANEL));
+  float *scale = kernel_alloc((size_t)(per_row * LPK_PANEL) * 4), *y = kernel_alloc((size_t)(5 * width) * 4);
+  float *want = kernel_alloc((size_t)(ROWS * width) * 4);
+  for (int64_t panel = 0; panel < LPK_PANELS(ROWS); panel++) {
+    for (int64_t i = 0; i < per_row * LPK_PANEL; i++)
+      scale[i] = (float)(1 + (i + panel) % 7) / 8;
+    for (int64_t i = 0; i < width * LPK_PANEL; i++) {
+      int64_t row = panel * LPK_PANEL + i % LPK_PANEL, k = i / LPK_PANEL;
+      int code = (int)((i * 31 + panel * 17) % (1 << bits)), middle = 1 << (bits - 1);
+      codes[i] = (uint8_t)(bits == 8 ? code - middle : code);
+      if (row < ROWS) want[row * width + k] = (float)(code - middle) * scale[k / GROUP * LPK_PANEL + i % LPK_PANEL];
+    }
+    lpk_pack_group_panel(table + (size_t)panel * bytes, &form, codes, scale, NULL);
+  }
+  call c = {.y = y, .table = table, .index = index, .count = 5, .width = width, .type = bits};
+  kernel_run(embed_groups_body, &c, threads);
+  for (int64_t i = 0; i < 5 * width; i++)
+    EXPECT(y[i] == want[clamp(index[i / width], ROWS) * width + i % width]);
+  kernel_free(table);
+  kernel_free(codes);
+  kernel_free(scale);
+  kernel_free(y);
+  kernel_free(want);
 }
 
 /* Flat offset into [D0][D1][D2] of the element of [dims] at flat index i, with `at` on `axis`. */
@@ -184,6 +223,9 @@ void test_gather(void) {
     test_plain(D1 - 2, threads);
     test_embed(48, threads);
     test_embed(7, threads);
+    test_embed_groups(96, 8, threads);
+    test_embed_groups(96, 4, threads);
+    test_embed_groups(40, 8, threads);
     for (int axis = 0; axis < 3; axis++)
       test_elements(axis, threads);
     for (int reduction = LPK_SCATTER_NONE; reduction <= LPK_SCATTER_MAX; reduction++)

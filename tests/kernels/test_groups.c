@@ -1,4 +1,5 @@
-/* Compares lpk_linear of weights in groups with sums in double precision over the values of its packed codes. */
+/* Compares the products with weights in groups with sums in double precision over the values of the packed codes, and
+ * for lpk_linear_integer over the activations that the test rounds itself. */
 #include "backend/cpu/kernels/pack.h"
 #include "kernel_test.h"
 
@@ -7,16 +8,22 @@
 
 typedef struct {
   linear_fn *run;
+  const char *name;
   int gated;
   lpk_group_form form;
+  int rounds; /* activations to 8 bits */
 } variant;
 
-#define ENTRY(i, n, k, bits, group, scale, zeros, gated) {groups_##i, gated, {n, k, group, bits, scale, zeros}},
-static const variant variants[] = {GROUP_VARIANTS(ENTRY)};
+#define ENTRY(name, i, n, k, bits, group, scale, zeros, gated, rounds)                                                 \
+  {name##_##i, #name "_" #i, gated, {n, k, group, bits, scale, zeros}, rounds},
+#define FLOATS(i, ...) ENTRY(groups, i, __VA_ARGS__, 0)
+#define INTEGERS(i, ...) ENTRY(integer, i, __VA_ARGS__, 1)
+static const variant variants[] = {GROUP_VARIANTS(FLOATS) INTEGER_VARIANTS(INTEGERS)};
 
 typedef struct {
   const variant *v;
   float *y, *x, *bias;
+  double *exact; /* the x that is multiplied */
   void *w, *scratch;
   int64_t m;
 } call;
@@ -41,6 +48,9 @@ static void fill_panel(const lpk_group_form *f, void *panel, double *real) {
     int code = (int)floorf((random[i] * 0.5f + 0.5f) * (float)(2 * middle - 1)) - (f->bits == 8 ? middle : 0);
     int64_t at = i / LPK_PANEL / f->group * LPK_PANEL + i % LPK_PANEL;
     double none = f->bits == 8 ? 0 : middle;
+    if (i % LPK_PANEL < 2)
+      code = i % LPK_PANEL ? 2 * middle - 1 : 0; /* the extremes of a code, whose sums are largest */
+    if (i % LPK_PANEL < 2 && f->bits == 8) code -= middle;
     codes[i] = (uint8_t)code;
     real[i] = (code - (f->zeros ? (double)zero[at] : none)) * (double)scale[at];
   }
@@ -51,12 +61,35 @@ static void fill_panel(const lpk_group_form *f, void *panel, double *real) {
   kernel_free(random);
 }
 
+/* Rows of random numbers; the second and third have only the extremes, which round to 127 and -127. */
+static void fill_rows(call *c) {
+  int64_t k = c->v->form.k;
+  c->x = random_floats((size_t)(c->m * k));
+  for (int64_t i = k; i < 3 * k && i < c->m * k; i++)
+    c->x[i] = i < 2 * k || i % 2 ? 1 : -1;
+  c->exact = kernel_alloc((size_t)(c->m * k) * sizeof *c->exact);
+  for (int64_t i = 0; i < c->m * k; i++)
+    c->exact[i] = (double)c->x[i];
+}
+
+static void round_rows(call *c) {
+  int64_t k = c->v->form.k;
+  for (int64_t row = 0; row < c->m; row++)
+    for (int64_t k0 = 0; k0 < k; k0 += 32) {
+      float most = 0;
+      for (int64_t i = k0; i < k && i < k0 + 32; i++)
+        most = fmaxf(most, fabsf(c->x[row * k + i]));
+      for (int64_t i = k0; i < k && i < k0 + 32; i++)
+        c->exact[row * k + i] = (double)rintf(c->x[row * k + i] * (127 / most)) * (double)(most / 127);
+    }
+}
+
 static double product(const call *c, const double *real, int64_t row, int64_t column, int64_t panel,
                       double *magnitude) {
   const lpk_group_form *f = &c->v->form;
   double sum = (double)c->bias[panel * LPK_PANEL + column];
   for (int64_t i = 0; i < f->k; i++) {
-    double term = (double)c->x[row * f->k + i] * real[(panel * f->k + i) * LPK_PANEL + column];
+    double term = c->exact[row * f->k + i] * real[(panel * f->k + i) * LPK_PANEL + column];
     sum += term;
     *magnitude += fabs(term) * 8; /* codes and zero points are summed apart */
   }
@@ -72,8 +105,8 @@ static void check(const call *c, const double *real, int64_t threads) {
       if (v->gated) want = want / (1 + exp(-want)) * product(c, real, r, column, panel + 1, &more);
       double got = (double)c->y[r * v->form.n + j];
       if (near(got, want, magnitude * more, 1e-6)) continue;
-      kernel_fail("groups_%d m %d threads %d: y[%d][%d] is %g, not %g", (int)(v - variants), (int)c->m, (int)threads,
-                  (int)r, (int)j, got, want);
+      kernel_fail("%s m %d threads %d: y[%d][%d] is %g, not %g", v->name, (int)c->m, (int)threads, (int)r, (int)j, got,
+                  want);
       return;
     }
 }
@@ -87,9 +120,14 @@ static void check_alone(const call *c, int64_t threads) {
     one.x = c->x + r * c->v->form.k;
     kernel_run(body, &one, threads);
     if (memcmp(one.y, c->y + r * c->v->form.n, (size_t)c->v->form.n * 4) != 0)
-      kernel_fail("groups_%d: row %d of %d is another when it is alone", (int)(c->v - variants), (int)r, (int)c->m);
+      kernel_fail("%s: row %d of %d is another when it is alone", c->v->name, (int)r, (int)c->m);
   }
   kernel_free(one.y);
+}
+
+static size_t scratch_bytes(const variant *v, int64_t m, int64_t threads) {
+  int64_t k = v->form.k;
+  return (size_t)(v->rounds ? LPK_INTEGER_SCRATCH(m, k, threads) : LPK_LINEAR_SCRATCH(m, k, threads));
 }
 
 static void test_variant(const variant *v) {
@@ -105,14 +143,16 @@ static void test_variant(const variant *v) {
     for (int64_t threads = 1; threads <= 3; threads++) {
       call c = {.v = v, .w = packed, .m = rows[i]};
       c.bias = random_floats((size_t)(panels * LPK_PANEL));
-      c.x = random_floats((size_t)(c.m * f->k));
+      fill_rows(&c);
+      if (v->rounds) round_rows(&c);
       c.y = kernel_alloc((size_t)(c.m * f->n) * 4);
-      c.scratch = kernel_alloc((size_t)LPK_LINEAR_SCRATCH(c.m, f->k, threads));
+      c.scratch = kernel_alloc(scratch_bytes(v, c.m, threads));
       kernel_run(body, &c, threads);
       check(&c, real, threads);
       check_alone(&c, threads);
       kernel_free(c.bias);
       kernel_free(c.x);
+      kernel_free(c.exact);
       kernel_free(c.y);
       kernel_free(c.scratch);
     }
@@ -120,7 +160,31 @@ static void test_variant(const variant *v) {
   kernel_free(real);
 }
 
+/* A row with a NaN or an infinity must not become a row of numbers. */
+static void test_not_finite(const variant *v) {
+  const lpk_group_form *f = &v->form;
+  int64_t panels = LPK_PANELS(f->n) * (v->gated ? 2 : 1), bad = 0;
+  call c = {.v = v, .w = kernel_alloc((size_t)panels * lpk_group_panel_bytes(f)), .m = 2};
+  c.bias = random_floats((size_t)(panels * LPK_PANEL));
+  c.x = random_floats((size_t)(c.m * f->k));
+  c.y = kernel_alloc((size_t)(c.m * f->n) * 4);
+  c.scratch = kernel_alloc(scratch_bytes(v, c.m, 1));
+  memset(c.w, 0, (size_t)panels * lpk_group_panel_bytes(f));
+  c.x[f->k - 1] = NAN, c.x[f->k] = INFINITY;
+  kernel_run(body, &c, 1);
+  for (int64_t i = 0; i < c.m * f->n; i++)
+    bad += !isnan(c.y[i]);
+  if (bad) kernel_fail("%s: %d results of rows that are not finite are numbers", v->name, (int)bad);
+  kernel_free(c.w);
+  kernel_free(c.bias);
+  kernel_free(c.x);
+  kernel_free(c.y);
+  kernel_free(c.scratch);
+}
+
 void test_groups(void) {
   for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
     test_variant(&variants[i]);
+  for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
+    if (variants[i].rounds) test_not_finite(&variants[i]);
 }

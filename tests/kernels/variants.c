@@ -7,22 +7,24 @@
                         int64_t ldx, int64_t ldy, void *scratch, lp_barrier *barrier, int64_t thread,                  \
                         int64_t threads) {                                                                             \
     (void)bias, (void)residual;                                                                                        \
-    static const lpk_linear_form form = {n, k, dtype, act, gated, TEST_ISA, {0, LPK_F32, 0, 1}};                       \
+    static const lpk_linear_form form = {n, k, dtype, act, gated, TEST_ISA, TEST_DOT, {0, LPK_F32, 0, 1}};             \
     lpk_linear(y, x, w, (has_bias) ? bias : 0, (has_residual) ? residual : 0, m, ldx, ldy, &form, scratch, barrier,    \
                thread, threads);                                                                                       \
   }
 LINEAR_VARIANTS(LINEAR)
 
-#define GROUPS(i, n, k, bits, group, scale, zeros, gated)                                                              \
-  OUTER void groups_##i(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,  \
-                        int64_t ldx, int64_t ldy, void *scratch, lp_barrier *barrier, int64_t thread,                  \
-                        int64_t threads) {                                                                             \
+#define IN_GROUPS(name, kernel, n, k, bits, group, scale, zeros, gated)                                                \
+  OUTER void name(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,        \
+                  int64_t ldx, int64_t ldy, void *scratch, lp_barrier *barrier, int64_t thread, int64_t threads) {     \
     (void)residual;                                                                                                    \
-    static const lpk_linear_form form = {                                                                              \
-        n, k, LPK_U8, (gated) ? LPK_ACT_SILU : LPK_ACT_NONE, gated, TEST_ISA, {bits, scale, zeros, group}};            \
-    lpk_linear(y, x, w, bias, 0, m, ldx, ldy, &form, scratch, barrier, thread, threads);                               \
+    static const lpk_linear_form form = {n,     k,        LPK_U8,   (gated) ? LPK_ACT_SILU : 0,                        \
+                                         gated, TEST_ISA, TEST_DOT, {bits, scale, zeros, group}};                      \
+    kernel(y, x, w, bias, 0, m, ldx, ldy, &form, scratch, barrier, thread, threads);                                   \
   }
+#define GROUPS(i, ...) IN_GROUPS(groups_##i, lpk_linear, __VA_ARGS__)
+#define INTEGER(i, ...) IN_GROUPS(integer_##i, lpk_linear_integer, __VA_ARGS__)
 GROUP_VARIANTS(GROUPS)
+INTEGER_VARIANTS(INTEGER)
 
 #define ATTENTION(i, heads, kv_heads, d, dv, cap, causal, window, has_mask, has_sinks, dtype)                          \
   OUTER void attention_##i(float *y, const float *q, const void *k, const void *v, const float *mask,                  \
@@ -137,6 +139,13 @@ OUTER void embed(float *y, const void *table, const void *index, int64_t count, 
     lpk_embed(y, table, index, count, vocab, width, LPK_BF16, LPK_I64, thread, threads);
   else
     lpk_embed(y, table, index, count, vocab, width, LPK_F32, LPK_I64, thread, threads);
+}
+OUTER void embed_groups(float *y, const void *table, const void *index, int64_t count, int64_t vocab, int64_t width,
+                        int64_t group, int bits, int64_t thread, int64_t threads) {
+  if (bits == 8)
+    lpk_embed_groups(y, table, index, count, vocab, width, group, 8, LPK_F16, LPK_I64, thread, threads);
+  else
+    lpk_embed_groups(y, table, index, count, vocab, width, group, 4, LPK_F16, LPK_I64, thread, threads);
 }
 OUTER void gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t rows,
                   int64_t inner_bytes, int64_t count, int itype, int64_t thread, int64_t threads) {

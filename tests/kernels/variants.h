@@ -25,7 +25,16 @@
   V(2, 64, 300, 4, 64, LPK_F32, 1, 0)                                                                                  \
   V(3, 40, 100, 8, 16, LPK_BF16, 1, 1)                                                                                 \
   V(4, 31, 50, 2, 16, LPK_F32, 0, 0)                                                                                   \
-  V(5, 70, 515, 4, 515, LPK_F32, 0, 0)
+  INTEGER_VARIANTS(V)
+
+/* Those that lpk_linear_integer takes too. */
+#define INTEGER_VARIANTS(V)                                                                                            \
+  V(5, 70, 515, 4, 515, LPK_F32, 0, 0)                                                                                 \
+  V(6, 96, 352, 8, 32, LPK_F16, 0, 0)                                                                                  \
+  V(7, 33, 328, 4, 32, LPK_F16, 0, 1)                                                                                  \
+  V(8, 64, 300, 4, 64, LPK_F32, 1, 0)                                                                                  \
+  V(9, 40, 103, 8, 103, LPK_BF16, 1, 1)                                                                                \
+  V(10, 50, 164, 2, 32, LPK_F16, 0, 0)
 
 /*                 heads kv d   dv   cap causal window mask sinks cache */
 #define ATTENTION_VARIANTS(V)                                                                                          \
@@ -79,6 +88,7 @@ typedef void copy_fn(void *y, const void *x, const int64_t *dims, const int64_t 
 
 #define DECLARE_LINEAR(i, ...) linear_fn linear_##i;
 #define DECLARE_GROUPS(i, ...) linear_fn groups_##i;
+#define DECLARE_INTEGER(i, ...) linear_fn integer_##i;
 #define DECLARE_ATTENTION(i, ...) attention_fn attention_##i;
 #define DECLARE_ROTARY(i, ...)                                                                                         \
   rotary_fn rotary_##i;                                                                                                \
@@ -87,6 +97,7 @@ typedef void copy_fn(void *y, const void *x, const int64_t *dims, const int64_t 
 #define DECLARE_MATH(f) math_fn math_##f;
 LINEAR_VARIANTS(DECLARE_LINEAR)
 GROUP_VARIANTS(DECLARE_GROUPS)
+INTEGER_VARIANTS(DECLARE_INTEGER)
 ATTENTION_VARIANTS(DECLARE_ATTENTION)
 ROTARY_VARIANTS(DECLARE_ROTARY)
 NORM_VARIANTS(DECLARE_NORM)
@@ -108,6 +119,8 @@ void matmul(float *c, const float *a, const float *b, const int64_t *dims, const
             int64_t threads);
 void embed(float *y, const void *table, const void *index, int64_t count, int64_t vocab, int64_t width, int dtype,
            int64_t thread, int64_t threads);
+void embed_groups(float *y, const void *table, const void *index, int64_t count, int64_t vocab, int64_t width,
+                  int64_t group, int bits, int64_t thread, int64_t threads); /* scales of f16, i64 */
 void gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t rows, int64_t inner_bytes,
             int64_t count, int itype, int64_t thread, int64_t threads);
 void gather_elements(void *y, const void *x, const void *index, const int64_t *dims, const int64_t *xdims, int axis,

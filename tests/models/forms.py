@@ -3,7 +3,7 @@
 Usage: forms.py [NAME ...]      all forms, or those named, into forms/NAME beside this file
 
 Forms with two layers of plain attention compute the same logits: they have the same weights and differ in masks, caches, sizes
-and control flow. Stacked caches have three layers, and buffers belong to GroupQueryAttention. Each
+and control flow. Stacked caches have three layers; buffers belong to GroupQueryAttention, or the graph writes their rows. Each
 folder gets model.onnx and tokens.json: ONNX Runtime's greedy tokens, fed as the form's users feed it; those with the last logits only
 also a padded prompt (test_data_set_0). Needs requirements.txt.
 """
@@ -70,6 +70,10 @@ def plain_head(g: Graph, x: str) -> str:
     return g.op("MatMul", x, g.weight("head", WIDTH, VOCAB), out=g.prefix + "logits")
 
 
+def plain_embedding(g: Graph) -> str:
+    return g.op("Gather", g.weight("embedding", VOCAB, WIDTH), "input_ids")
+
+
 @dataclass
 class Parts:
     """What forms replace: the additive mask of a step, and how a layer's keys or values join their past."""
@@ -81,6 +85,7 @@ class Parts:
     mlp: Callable[[Graph, str, int], str] = plain_mlp
     weigh: Callable[[Graph, str, int], str] = lambda g, scores, layer: g.op("Softmax", scores, axis=-1)
     layers: int = LAYERS
+    embed: Callable[[Graph], str] = plain_embedding  # -> [b,s,WIDTH]
 
 
 def attention(g: Graph, x: str, layer: int, mask: str, parts: Parts) -> tuple[str, list[str]]:
@@ -103,7 +108,7 @@ def decoder(g: Graph, parts: Parts, absolute: bool = True) -> list[str]:
     def norm(x: str, name: str) -> str:
         return g.op("LayerNormalization", x, g.weight(f"{name}.gain", WIDTH), g.weight(f"{name}.bias", WIDTH), axis=-1)
 
-    x = g.op("Gather", g.weight("embedding", VOCAB, WIDTH), "input_ids")
+    x = parts.embed(g)
     if absolute:
         x = g.op("Add", x, g.op("Gather", g.weight("places", PLACES, WIDTH), "position_ids"))
     mask, presents = parts.mask(g), []
@@ -188,12 +193,15 @@ class Model:
     nodes: list[onnx.NodeProto]
     initializers: list[onnx.TensorProto]
     feed: Callable[[int, int], dict[str, np.ndarray]]  # (past, new) -> what is neither tokens nor a cache
-    judge: Model | None = None  # answers instead, where ONNX Runtime takes only the sizes that the file states
+    judge: Model | None = None  # answers instead, where ONNX Runtime takes only the sizes or inputs that the file states
+    beside: dict[str, Model] = field(default_factory=dict)  # other files of the model
 
     def save(self, path: Path) -> None:
         info = lambda entry: [helper.make_tensor_value_info(name, *kind) for name, kind in entry.items()]
         graph = helper.make_graph(self.nodes, "main_graph", info(self.inputs), info(self.outputs), self.initializers)
         path.parent.mkdir(parents=True, exist_ok=True)
+        for name, model in self.beside.items():
+            model.save(path.with_name(name))
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)], ir_version=8), path)
 
 
@@ -246,6 +254,18 @@ def merged() -> Model:
     inputs["use_cache_branch"] = (BOOLS, [1])
     feed = lambda past, new: ones(past, new) | {"use_cache_branch": np.array([past > 0])}
     return Model(inputs, outputs, main.nodes, main.initializers(), feed)
+
+
+def embeds() -> Model:
+    """A decoder that takes the rows of its embedding, which is another file, as transformers.js splits models of images."""
+    g, table = Graph(), Graph()
+    decoder(g, Parts(own_mask, usual, embed=lambda g: "inputs_embeds"))
+    inputs, outputs = protocol((IDS, ["batch", "total"]))
+    ids, rows = {"input_ids": inputs.pop("input_ids")}, {"inputs_embeds": (FLOATS, ["batch", "new", WIDTH])}
+    table.nodes.append(helper.make_node("Identity", [plain_embedding(table)], ["inputs_embeds"]))
+    embedding = Model(ids, rows, table.nodes, table.initializers(), ones)
+    return Model(rows | inputs, outputs, g.nodes, g.initializers(), ones, judge=single(own_mask, (IDS, ["batch", "total"]), ones),
+                 beside={"embed_tokens.onnx": embedding})
 
 
 def single(mask: Callable[[Graph], str], kind: tuple[int, Shape], feed: Callable, append: Callable = usual) -> Model:
@@ -546,6 +566,49 @@ def logits_indices() -> Model:
     return Model(model.inputs, model.outputs, model.nodes, model.initializers, feed)
 
 
+# ---- buffers that the graph writes itself --------------------------------------------------------------------------
+
+ROWS = 32  # of a buffer
+
+
+def visible_in_buffer(g: Graph) -> str:
+    """[s, ROWS]: transformers compares the columns of a StaticCache with the positions."""
+    rows = g.op("Unsqueeze", g.op("Gather", "position_ids", np.int64(0)), [1])
+    return added(g, g.op("LessOrEqual", np.arange(ROWS), rows))
+
+
+def scattered(g: Graph, layer: int, part: str, new: str) -> tuple[str, str]:
+    """index_copy_ as torch.export writes it: ScatterND into [ROWS, b, h, d]"""
+    at = g.op("Unsqueeze", g.op("Identity", g.op("Gather", "position_ids", np.int64(0))), [1])
+    rows = [g.op("Transpose", x, perm=[2, 0, 1, 3]) for x in (past_name(layer, part), new)]
+    whole = g.op("Transpose", g.op("ScatterND", rows[0], at, rows[1]), perm=[1, 2, 0, 3], out=f"present.{layer}.{part}")
+    return whole, whole
+
+
+def scattered_elements(g: Graph, layer: int, part: str, new: str) -> tuple[str, str]:
+    """[b, ROWS, h, d]"""
+    rows = g.op("Transpose", new, perm=[0, 2, 1, 3])
+    at = g.op("Unsqueeze", g.op("Gather", "position_ids", np.int64(0)), [0, 2, 3])
+    at = g.op("Expand", at, g.op("Shape", rows))
+    whole = g.op("ScatterElements", past_name(layer, part), at, rows, axis=1, out=f"present.{layer}.{part}")
+    return g.op("Transpose", whole, perm=[0, 2, 1, 3]), whole
+
+
+def written_buffer(append: Callable, cache: Shape) -> Model:
+    g = Graph()
+    decoder(g, Parts(visible_in_buffer, append))
+    inputs, outputs = protocol(None, cache, cache)
+    return Model(inputs, outputs, g.nodes, g.initializers(), positions)
+
+
+def buffer_scattered() -> Model:
+    return written_buffer(scattered, ["batch", HEADS, ROWS, HEAD])
+
+
+def buffer_elements() -> Model:
+    return written_buffer(scattered_elements, ["batch", ROWS, HEADS, HEAD])
+
+
 # ---- positions -----------------------------------------------------------------------------------------------------
 
 SHORT = 16  # positions of the shorter rotary table
@@ -574,12 +637,13 @@ def rope_if() -> Model:
     return Model(inputs, dict(zip(results, outputs.values())), g.nodes, g.initializers(), ones)
 
 
-FORMS = {"merged": merged, "sinks": sinks, "buffer-window": buffer_window, "conv-state": conv_state, "mask-added": mask_added, "mask-shows": mask_shows, "mask-hides": mask_hides, "mask-square": mask_square,
+FORMS = {"merged": merged, "embeds": embeds, "sinks": sinks, "buffer-window": buffer_window, "conv-state": conv_state, "mask-added": mask_added, "mask-shows": mask_shows, "mask-hides": mask_hides, "mask-square": mask_square,
          "mask-number": mask_number, "rope-if": rope_if, "sizes-open": sizes_open, "sizes-fixed": sizes_fixed,
          "cache-tokens-first": cache_tokens_first, "cache-keys-transposed": cache_keys_transposed, "cache-widened": cache_widened,
          "cache-tokens-first": cache_tokens_first, "cache-keys-transposed": cache_keys_transposed,
          "cache-pairs": cache_pairs, "cache-layers": cache_layers, "cache-whole": cache_whole, "buffer-labels": buffer_labels,
          "buffer-constant": buffer_constant, "buffer-fixed": buffer_fixed, "buffer-lengths": buffer_lengths,
+         "buffer-scattered": buffer_scattered, "buffer-elements": buffer_elements,
          "logits-pruned": logits_pruned, "logits-vector": logits_vector, "logits-sliced": logits_sliced,
          "logits-number": logits_number, "logits-indices": logits_indices}
 

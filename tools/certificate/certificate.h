@@ -49,7 +49,9 @@ typedef struct {
 typedef struct {
   /* Times by stage, all messages included; bytes that each side holds; the objective. */
   double ms[2], bytes[2], value;
-  double busy[2][2], shared[2][2]; /* [stage][side] ms of operators, and the part of it that belongs to holdings */
+  /* [stage][side] ms of operators, the part of it that belongs to holdings, and the time that these would take on the
+   * other side. */
+  double busy[2][2], shared[2][2], elsewhere[2][2];
   double link_ms[2], messages[2], crossings[2], sent[2][2]; /* by stage; sent: bytes by the side that sends */
   double moved[2], move_ms, weights[2]; /* bytes of KV caches by the side that sends; bytes of weights by side */
   /* Whether all pins are kept, and whether all users of each cache are on one side. */
@@ -92,11 +94,13 @@ bool certificate_near(double a, double b);
 /* The report's statements on the request. Members without a value are 0. */
 typedef struct {
   const char *file;
-  double isl, osl, batch, sessions, sla_ms[2], memory_limit[2], price[2], power[2], rtt_ms, bps[2], loss;
+  double isl, osl, batch, sessions, sla_ms[2], memory[2], memory_limit[2], price[2], power[2], rtt_ms, bps[2], loss;
+  double load[2];    /* bytes of weights a second */
   double factor[3];  /* of the objective: cost, latency, energy */
   const char *exits; /* the mode of early exits of the plan; NULL: the cloud computes every token */
   double exit_rate, row_share, drafts;
   double quantile;        /* of the link's states; 0: the link does not vary */
+  bool is_gpu[2];         /* known only beside `load` */
   bool has_link, is_cost; /* is_cost: the objective is the cost by itself */
 } certificate_request;
 

@@ -22,6 +22,9 @@ static lp_status check_bound(const certificate *c, double bound, const char *fil
   for (int i = 0; i < 2; i++)
     if (c->price_ms[i] < 0 || c->price_bytes[i] < 0)
       return refuse(file, diag, "a price is negative: it proves nothing");
+  for (int i = 0; i < 2; i++)
+    if ((c->price_ms[i] > 0 && c->limit_ms[i] <= 0) || (c->price_bytes[i] > 0 && c->limit_bytes[i] <= 0))
+      return refuse(file, diag, "a price belongs to no limit: it proves nothing");
   if (isnan(bound))
     return refuse(file, diag, "the bound is not proved: reads are charged more than one message along a path");
   if (fabs(bound - c->bound) <= 1e-9 * fmax(fabs(c->bound), fabs(c->value))) return LP_OK;

@@ -10,7 +10,7 @@ typedef struct {
   double value;
 } figure;
 
-enum { MOST_FIGURES = 32 };
+enum { MOST_FIGURES = 40 };
 typedef struct {
   figure list[MOST_FIGURES];
   size_t count;
@@ -81,6 +81,22 @@ static const char *find_binding(const certificate_request *r, const totals *t) {
     name = all[i].name;
   }
   return name;
+}
+
+/* Adds the TTFT of a request for which weights load, if each machine that has weights states its rate of loading. A GPU
+ * computes after its weights came, a processor while they come. */
+static void add_cold(const certificate_request *r, const totals *t, figures *f) {
+  double before = 0, beside = 0;
+  for (int side = 0; side < 2; side++) {
+    if (t->weights[side] <= 0) continue;
+    if (r->load[side] <= 0) return;
+    double ms = 1e3 * t->weights[side] / r->load[side];
+    if (r->is_gpu[side])
+      before = fmax(before, ms);
+    else
+      beside = fmax(beside, ms);
+  }
+  add(f, "cold_ttft_ms", fmax(before + t->ms[0], beside));
 }
 
 static figures figures_of(const certificate_request *r, const totals *t) {
@@ -210,6 +226,7 @@ static lp_status check_plan(certificate *c, const certificate_request *r, double
   LP_TRY(check_verdict(r, "the report", &report, f.binding, diag));
   LP_TRY(add_bound(r, &plan, out->value, bound, &f, &out->claimed, diag));
   if (!isnan(share)) add(&f, "sla_probability", share);
+  add_cold(r, &t, &f);
   return check_numbers(c, r, "plan", &plan, &f, out, diag);
 }
 

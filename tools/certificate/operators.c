@@ -30,7 +30,7 @@ static lp_status read_row(const lp_json *json, const char *file, size_t index, r
     return bad_row(file, index, "the stage or the side is none", diag);
   out->ms[0] = v[0];
   out->ms[1] = v[1];
-  if (!certificate_near(v[4] * v[3], v[3] > 0 ? v[2] : 0))
+  if (v[3] > 0 ? !certificate_near(v[4] * v[3], v[2]) : v[4] != 0)
     return bad_row(file, index, "the ratio is not that of FLOPs and bytes", diag);
   for (int i = 0; i < 2; i++)
     if (v[5 + 2 * i] > v[i] * (1 + 1e-11) || v[6 + 2 * i] < v[i] * (1 - 1e-11))
@@ -60,12 +60,20 @@ static lp_status check_unit(const unit *u, int which, const char *file, row *row
 /* Checks the operators without a unit. Each side computes them itself, and their times are those of the holdings. */
 static lp_status check_shared(const certificate *c, const char *file, const row *rows, size_t count, lp_diag *diag) {
   totals t = certificate_add_up(c);
-  double ms[2][2] = {{0, 0}, {0, 0}};
-  for (size_t i = 0; i < count; i++)
-    if (!rows[i].taken) ms[rows[i].stage][rows[i].side] += rows[i].ms[rows[i].side];
+  double ms[2][2] = {{0, 0}, {0, 0}}, elsewhere[2][2] = {{0, 0}, {0, 0}};
+  for (size_t i = 0; i < count; i++) {
+    if (rows[i].taken) continue;
+    ms[rows[i].stage][rows[i].side] += rows[i].ms[rows[i].side];
+    elsewhere[rows[i].stage][rows[i].side] += rows[i].ms[!rows[i].side];
+  }
   for (int w = 0; w < 2; w++)
     for (int side = 0; side < 2; side++)
-      if (!certificate_near(t.shared[w][side], ms[w][side]))
+      if (!certificate_near(t.elsewhere[w][side], elsewhere[w][side]))
+        return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file),
+                           "operators of positions on the %s take %.12g ms on the other side, the certificate says "
+                           "%.12g ms",
+                           lp_side_name((lp_side)side), elsewhere[w][side], t.elsewhere[w][side]);
+      else if (!certificate_near(t.shared[w][side], ms[w][side]))
         return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file),
                            "operators of positions take %.12g ms on the %s, the certificate says %.12g ms", ms[w][side],
                            lp_side_name((lp_side)side), t.shared[w][side]);

@@ -54,10 +54,13 @@ static void read_request(const lp_json *report, certificate_request *r) {
   r->loss = number_of(&link, "loss");
   r->quantile = number_of(&link, "quantile");
   for (int side = 0; side < 2; side++) {
-    lp_json machine = lp_json_member(report, sides[side]);
+    lp_json machine = lp_json_member(report, sides[side]), kind = lp_json_member(&machine, "kind");
     r->price[side] = number_of(&machine, "price_usd_per_s");
     r->power[side] = number_of(&machine, "power_w");
+    r->memory[side] = number_of(&machine, "memory_bytes");
     r->memory_limit[side] = number_of(&machine, "memory_limit_bytes");
+    r->load[side] = number_of(&machine, "load_bandwidth_bytes_per_s");
+    r->is_gpu[side] = lp_json_equals(&kind, "gpu");
   }
 }
 
@@ -83,8 +86,11 @@ static lp_status check_objective(const certificate *c, const certificate_request
              : differ(r, diag, "the objective per ms of moving caches", c->move, r->factor[1]);
 }
 
-/* A limit of memory that everything together does not reach may be absent. */
+/* A limit of memory that everything together does not reach may be absent. Only the device's limit can be another than
+ * its memory. */
 static lp_status check_limits(const certificate *c, const certificate_request *r, lp_diag *diag) {
+  if (!certificate_near(r->memory_limit[1], r->memory[1]))
+    return differ(r, diag, "the cloud's limit of memory", r->memory_limit[1], r->memory[1]);
   for (int i = 0; i < 2; i++) {
     bool may_be_absent = r->memory_limit[i] <= 0 || certificate_most_bytes(c, i) <= r->memory_limit[i];
     if (!certificate_near(c->limit_ms[i], r->sla_ms[i]))

@@ -71,7 +71,10 @@ static void add_holdings(const certificate *c, totals *t) {
       if (any) t->bytes[side] += h->bytes[side];
       if (any && !h->cache) t->weights[side] += h->bytes[side];
       for (int w = 0; w < 2; w++)
-        if (on[w] >> side & 1) t->shared[w][side] += h->ms[w][side];
+        if (on[w] >> side & 1) {
+          t->shared[w][side] += h->ms[w][side];
+          t->elsewhere[w][side] += h->ms[w][!side];
+        }
     }
     if (!h->cache) continue;
     if (on[0] == 3 || on[1] == 3) t->caches = false;

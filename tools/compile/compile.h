@@ -41,9 +41,6 @@ typedef struct {
 
 /* Loads the machines and the link, and refuses options that contradict each other (request.c). */
 LP_MUST_USE lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag);
-/* Loads the link: one of hwmodels, or the users of a radio profile of runtime/radio ("uma-3gpp,rtt=20ms"), which are
- * the states of a link that varies. Plans it for the quantile; -1 means the default (radio_link.c). */
-LP_MUST_USE lp_status lp_compile_load_link(const char *text, double quantile, lp_link **out, lp_diag *diag);
 /* Sets the request's mode and rates of early exits from --exit-mode and --exit-rates, after lp_compile_prepare
  * (exits.c). */
 LP_MUST_USE lp_status lp_compile_read_exits(lp_compile *compile, lp_diag *diag);
@@ -98,6 +95,8 @@ typedef struct {
 /* Sets the target of the side's machine, unless options say otherwise (target.c). Reports a --march-SIDE for which the
  * half's backend cannot emit code. */
 LP_MUST_USE lp_status lp_compile_target(const lp_compile *compile, lp_side side, lp_half_target *out, lp_diag *diag);
+/* Tells whether the processor that the half's code is for computes in bf16. */
+bool lp_compile_has_bf16(const lp_compile *compile, lp_side side, const lp_half_target *half);
 /* Describes the half's code for the report, as request.code and request.code_is_other. */
 void lp_compile_describe_target(lp_compile *compile, lp_side side, const lp_half_target *half);
 /* The value that a backend takes for the `march` of the side's code. */

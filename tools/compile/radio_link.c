@@ -1,8 +1,8 @@
-/* The link of `llmpart compile`: for a radio profile, the users of one drop are its states. */
+/* The link of a plan: for a radio profile, the users of one drop are its states. */
 #include "base/path.h"
 #include "base/units.h"
 #include "runtime/radio/radio.h"
-#include "tools/compile/compile.h"
+#include "tools/compile/link.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,15 +67,8 @@ static lp_status load_radio(const char *text, lp_link **out, lp_diag *diag) {
   return status;
 }
 
-lp_status lp_compile_load_link(const char *text, double quantile, lp_link **out, lp_diag *diag) {
+lp_status lp_tool_load_link(const char *text, lp_link **out, lp_diag *diag) {
   *out = NULL;
   LP_TRY(load_radio(text, out, diag));
-  if (!*out) LP_TRY(lp_link_load(text, out, diag));
-  if (quantile < 0) return LP_OK;
-  if ((*out)->state_count == 0)
-    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--sla-quantile"),
-                       "'%s' does not vary: give a trace (.csv) or a radio profile", text);
-  if (lp_link_plan_for(*out, quantile)) return LP_OK;
-  return lp_error(diag, LP_LOC_FILE("--sla-quantile"), "nothing passes in a state for which %g %% are at least as good",
-                  100 * quantile);
+  return *out ? LP_OK : lp_link_load(text, out, diag);
 }

@@ -4,6 +4,8 @@
 #include "frontend/frontend.h"
 #include "passes/plan/plan.h"
 #include "tools/compile/compile.h"
+#include "tools/compile/link.h"
+#include "tools/hw/profile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +127,7 @@ static lp_status check_targets(lp_compile *compile, lp_diag *diag) {
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     lp_half_target half;
     LP_TRY(lp_compile_target(compile, (lp_side)i, &half, diag));
+    compile->request.code_lacks_bf16[i] = !lp_compile_has_bf16(compile, (lp_side)i, &half);
     if (!bundle || (i == LP_SIDE_CLOUD && !compile->cloud)) continue;
     LP_TRY(lp_compile_check_dtype(compile, (lp_side)i, &half, diag));
     lp_compile_describe_target(compile, (lp_side)i, &half);
@@ -132,16 +135,29 @@ static lp_status check_targets(lp_compile *compile, lp_diag *diag) {
   return LP_OK;
 }
 
+/* Loads the link and plans it for the quantile. */
+static lp_status load_link(lp_compile *compile, lp_diag *diag) {
+  const char *text = compile->link ? compile->link : "lan";
+  LP_TRY(lp_tool_load_link(text, &compile->link_model, diag));
+  if (compile->sla_quantile < 0) return LP_OK;
+  if (compile->link_model->state_count == 0)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--sla-quantile"),
+                       "'%s' does not vary: give a trace (.csv) or a radio profile", text);
+  if (lp_link_plan_for(compile->link_model, compile->sla_quantile)) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE("--sla-quantile"), "nothing passes in a state for which %g %% are at least as good",
+                  100 * compile->sla_quantile);
+}
+
 lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
   lp_compile_request *request = &compile->request;
   LP_TRY(check_options(compile, diag));
   LP_TRY(check_exits(compile, diag));
   LP_TRY(choose_cut(compile, diag));
+  LP_TRY(hw_profile_first_use(compile->device, compile->cloud, diag));
   LP_TRY(lp_hw_load(compile->device, &compile->device_machine, diag));
   if (compile->cloud) {
     LP_TRY(lp_hw_load(compile->cloud, &compile->cloud_machine, diag));
-    LP_TRY(
-        lp_compile_load_link(compile->link ? compile->link : "lan", compile->sla_quantile, &compile->link_model, diag));
+    LP_TRY(load_link(compile, diag));
   }
   LP_TRY(check_targets(compile, diag));
   request->device = compile->device_machine;

@@ -105,6 +105,10 @@ static bool has_bf16(const lp_machine *machine, const lp_half_target *half) {
   return !lp_streq(half->backend, target->gpu_interface) || target->has_type[LP_HW_PEAK_BF16 - LP_HW_PEAK_F32];
 }
 
+bool lp_compile_has_bf16(const lp_compile *compile, lp_side side, const lp_half_target *half) {
+  return has_bf16(machine_of(compile, side), half);
+}
+
 static const char *gpu_text(const lp_machine *machine, const lp_half_target *half) {
   return lp_streq(half->backend, "cuda") ? half->march : machine->target.gpu;
 }

@@ -18,6 +18,11 @@ static bool is_one(const lp_step_input *in, int32_t axis) {
   return lp_type_static_dim(in->value->type, axis, &size) && size == 1;
 }
 
+/* Tells whether the size is a number, as that of a buffer for all positions. */
+static bool is_constant(const lp_step_input *in, int32_t axis) {
+  return lp_poly_is_const(in->value->type.dim[axis], NULL);
+}
+
 /* The size of an axis of an input in a pass of `fresh` tokens after `past`; -1: the value of its symbol. */
 static int64_t wanted_size(const lp_step_inputs *r, const lp_step_input *in, int32_t axis, int64_t past,
                            int64_t fresh) {
@@ -28,7 +33,7 @@ static int64_t wanted_size(const lp_step_inputs *r, const lp_step_input *in, int
     return axis == 0 ? r->batch : fresh;
   case LP_STEP_PAST:
     if (in->grows < 0) return axis == 0 ? r->batch : -1;
-    return axis == rank - 4 ? r->batch : axis == in->grows ? past : -1;
+    return axis == rank - 4 ? r->batch : axis == in->grows && !is_constant(in, axis) ? past : -1;
   case LP_STEP_MASK:
     if (rank == 2 && !in->means) return axis == 0 ? r->batch : past + fresh;
     if (!in->means || axis == rank - 3) return -1;

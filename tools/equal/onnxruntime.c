@@ -1,5 +1,6 @@
 /* Python with ONNX Runtime as a child process; onnxruntime.py describes the messages. */
 #include "tools/equal/onnxruntime.h"
+#include "frontend/frontend.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@ enum { NO_PACKAGE = 2, MOST_TEXT = 1 << 16 };
 
 struct lp_onnxruntime {
   const char *model; /* borrowed */
+  char *embedding;   /* owned; NULL: there is no such file beside the model */
   pid_t pid;
   int socket;
   bool refused;
@@ -87,7 +89,7 @@ static lp_status get_status(lp_onnxruntime *r, lp_diag *diag) {
 static int spawn(lp_onnxruntime *r, int its_end, int64_t threads) {
   char count[24];
   (void)snprintf(count, sizeof count, "%" PRId64, threads);
-  const char *argv[] = {python(), "-c", lp_onnxruntime_script, r->model, count, NULL};
+  const char *argv[] = {python(), "-c", lp_onnxruntime_script, r->model, count, r->embedding, NULL};
   posix_spawn_file_actions_t actions;
   int failure = posix_spawn_file_actions_init(&actions);
   if (failure != 0) return failure;
@@ -114,7 +116,7 @@ static lp_status start(lp_onnxruntime *r, int64_t threads, lp_diag *diag) {
 
 lp_status lp_onnxruntime_open(const char *model, int64_t threads, lp_onnxruntime **out, lp_diag *diag) {
   lp_onnxruntime *r = lp_alloc(sizeof *r);
-  *r = (lp_onnxruntime){.model = model, .socket = -1};
+  *r = (lp_onnxruntime){.model = model, .embedding = lp_onnx_find_embedding(model), .socket = -1};
   lp_status status = start(r, threads, diag);
   if (status == LP_OK)
     *out = r;
@@ -128,6 +130,7 @@ void lp_onnxruntime_close(lp_onnxruntime *r) {
   if (r->socket >= 0) (void)close(r->socket); /* Python ends when it reads the end of the socket */
   while (r->pid > 0 && waitpid(r->pid, NULL, 0) < 0 && errno == EINTR) {
   }
+  free(r->embedding);
   free(r);
 }
 

@@ -12,8 +12,9 @@ typedef struct {
   lp_array array;
 } lp_named_array;
 
-/* Loads an ONNX model. Python is $LLMPART_PYTHON or `python3`. Fails when Python cannot be started, or cannot load the
- * package or the model. `threads` 0: all cores. */
+/* Loads an ONNX model, and the embedding beside it if it takes `inputs_embeds` instead of `input_ids`. Python is
+ * $LLMPART_PYTHON or `python3`. Fails when Python cannot be started, or cannot load the package or the model. `threads`
+ * 0: all cores. */
 LP_MUST_USE lp_status lp_onnxruntime_open(const char *model, int64_t threads, lp_onnxruntime **out, lp_diag *diag);
 void lp_onnxruntime_close(lp_onnxruntime *runtime); /* NULL is allowed */
 /* Tells whether ONNX Runtime itself caused the last failure, because it cannot run the model on such inputs. */

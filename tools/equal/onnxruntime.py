@@ -1,6 +1,7 @@
 """Runs an ONNX model for `llmpart verify --against=onnxruntime`, which passes this text to Python with -c.
 
-Arguments: the model's path and a number of threads (0: all). Requests come through the socket that is descriptor 0, and
+Arguments: the model's path, a number of threads (0: all), and perhaps the path of the embedding that computes the model's
+`inputs_embeds` from the `input_ids` of a request. Requests come through the socket that is descriptor 0, and
 answers go back through it, both in native 8-byte integers ("words") and raw bytes:
 
   request  words: inputs, outputs; for each input words: type, rank, sizes, length of the name, bytes of data, then the
@@ -65,11 +66,58 @@ NAMES = {"float": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6,
          "double": 11, "uint32": 12, "uint64": 13, "bfloat16": 16}
 
 
-def load(path, threads):
+def load(path, threads, contents=None):
+    """`contents`: what the file at `path` would hold."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = threads
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    if contents:
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", os.path.dirname(os.path.abspath(path)))
+    return onnxruntime.InferenceSession(contents or path, options, providers=["CPUExecutionProvider"])
+
+
+def without_lengths(path):
+    """The model without the constant sizes of its inputs, outputs and values: ONNX Runtime insists on those that the graph
+    does not need. llmpart has checked that the graph computes any length."""
+    import onnx
+
+    model = onnx.load(path, load_external_data=False)
+    del model.graph.value_info[:]
+    for value in (*model.graph.input, *model.graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            dim.Clear()
+    return model.SerializeToString()
+
+
+class Session:
+    """The model, after its embedding if it has one; after its first refusal of a size, the model without constant sizes."""
+
+    def __init__(self, path, threads, embedding):
+        self.path, self.threads, self.freed = path, threads, False
+        self.session = load(path, threads)
+        self.embedding = None
+        if embedding and "input_ids" not in [i.name for i in self.session.get_inputs()]:
+            self.embedding = load(embedding, threads)
+
+    def run(self, wanted, given):
+        if self.embedding:
+            names = [o.name for o in self.embedding.get_outputs()]
+            made = "inputs_embeds" if "inputs_embeds" in names else names[0]
+            given["inputs_embeds"] = self.embedding.run_with_ort_values([made], {"input_ids": given.pop("input_ids")})[0]
+        try:
+            return self.session.run_with_ort_values(wanted, given)
+        except Exception as error:
+            if self.freed or "invalid dimensions" not in str(error):
+                raise
+            self.free(error)
+            return self.session.run_with_ort_values(wanted, given)
+
+    def free(self, error):
+        self.freed = True
+        try:
+            self.session = load(self.path, self.threads, without_lengths(self.path))
+        except ImportError:
+            raise RuntimeError(f"{error} (with PyPI's package 'onnx' the file's constant sizes would be ignored)") from error
 
 
 def read_input():
@@ -100,14 +148,14 @@ def write_output(value):
 
 def main():
     try:
-        session = load(sys.argv[1], int(sys.argv[2]))
+        session = Session(sys.argv[1], int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else None)
     except Exception as error:  # whatever ONNX Runtime raises
         return fail(1, error)
     put(0)
     while True:
         given, wanted = read_request()
         try:
-            found = session.run_with_ort_values(wanted, given)
+            found = session.run(wanted, given)
         except Exception as error:
             fail(1, error)
             continue

@@ -3,6 +3,7 @@
 #define LP_TOOLS_HW_H
 
 #include "hwmodels/hwmodels.h"
+#include "runtime/runtime.h"
 #include "tools/tools.h"
 
 typedef struct {
@@ -15,6 +16,11 @@ typedef struct {
   const char *design, *source; /* fit */
   int64_t threads;             /* profile */
   double budget_ms;            /* profile */
+  bool quick;                  /* profile: the shapes of the first use */
+  /* profile of another machine */
+  const char *over, *bundles, *backend, *march;
+  int64_t widths; /* of the decoders; 0: all */
+  lp_link_security security;
 } hw_flags;
 
 /* `llmpart hw NAME ...`; the command's user: hw_flags. */

@@ -36,40 +36,62 @@ static lp_compile_request request_of(const lp_machine *device, int64_t past, int
                               .objective = "latency"};
 }
 
-static lp_status compile(hw_bench *bench, const lp_decoder_shape *shape, lp_diag *diag) {
+/* Writes the bundle to `path`. */
+static lp_status compile(hw_bench *bench, const lp_decoder_shape *shape, const hw_subject *subject, const char *path,
+                         lp_diag *diag) {
   static const char *const tokens[] = {"tokens"}, *const logits[] = {"logits"};
   lp_op *func = lp_module_find_func(bench->module, "main");
   lp_op_set_strs(bench->module, func, "input_roles", tokens, 1);
   lp_op_set_strs(bench->module, func, "output_roles", logits, 1);
-  lp_compile_request request = request_of(bench->host, 0, shape->context / 2);
+  lp_compile_request request = request_of(bench->machine, 0, shape->context / 2);
   LP_TRY(lp_passes_run(bench->module, "fuse,annotate,place", &request, NULL, diag));
   LP_TRY(lp_passes_run(bench->module, lp_pipeline_split_profiled, &request, NULL, diag));
   lp_bundle_request bundle = {.context = shape->context, .vocab = shape->vocab};
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
-    bundle.backend[i] = lp_backend_find("cpu");
-    bundle.options[i] = (lp_emit_options){.side = (lp_side)i, .march = "native", .opt_level = 3};
+    bundle.backend[i] = lp_backend_find(subject->backend);
+    bundle.options[i] = (lp_emit_options){.side = (lp_side)i, .march = subject->march, .opt_level = 3};
   }
-  char *path = lp_path_join(bench->folder, "bundle.llmpart");
-  lp_status status = lp_bundle_write(bench->module, &bundle, path, diag);
-  if (status == LP_OK)
-    status = lp_bundle_load(path, &(lp_bundle_options){.load = LP_LOAD_DEVICE}, &bench->bundle, diag);
+  return lp_bundle_write(bench->module, &bundle, path, diag);
+}
+
+static lp_status create(const lp_decoder_shape *shape, const hw_subject *subject, hw_bench *out, lp_diag *diag) {
+  *out = (hw_bench){.machine = subject->machine, .vocab = shape->vocab};
+  LP_TRY(lp_dir_temporary("llmpart-profile", &out->folder, diag));
+  out->module = lp_decoder_create(shape);
+  out->module->directory = lp_arena_strdup(out->module->arena, out->folder);
+  return write_weights(out, diag);
+}
+
+static lp_status load(hw_bench *bench, const hw_subject *subject, const char *path, lp_diag *diag) {
+  if (subject->over) {
+    const lp_remote_profiler_options options = {
+        .address = subject->over, .bundle = path, .security = subject->security};
+    return lp_remote_profiler_open(&options, &bench->profiler, diag);
+  }
+  LP_TRY(lp_bundle_load(path, &(lp_bundle_options){.load = LP_LOAD_DEVICE}, &bench->bundle, diag));
+  lp_generate_options options = {.sampling = {.top_p = 1}, .ignore_eos = true, .threads = subject->threads};
+  return lp_session_open(bench->bundle, &options, &bench->session, diag);
+}
+
+lp_status hw_bench_open(const lp_decoder_shape *shape, const hw_subject *subject, hw_bench *out, lp_diag *diag) {
+  LP_TRY(create(shape, subject, out, diag));
+  char *path = lp_path_join(out->folder, "bundle.llmpart");
+  lp_status status = compile(out, shape, subject, path, diag);
+  if (status == LP_OK) status = load(out, subject, path, diag);
   free(path);
   return status;
 }
 
-lp_status hw_bench_open(const lp_decoder_shape *shape, const lp_machine *host, int32_t threads, hw_bench *out,
-                        lp_diag *diag) {
-  *out = (hw_bench){.host = host, .vocab = shape->vocab};
-  LP_TRY(lp_dir_temporary("llmpart-profile", &out->folder, diag));
-  out->module = lp_decoder_create(shape);
-  out->module->directory = lp_arena_strdup(out->module->arena, out->folder);
-  LP_TRY(write_weights(out, diag));
-  LP_TRY(compile(out, shape, diag));
-  lp_generate_options options = {.sampling = {.top_p = 1}, .ignore_eos = true, .threads = threads};
-  return lp_session_open(out->bundle, &options, &out->session, diag);
+lp_status hw_bench_write(const lp_decoder_shape *shape, const hw_subject *subject, const char *path, lp_diag *diag) {
+  hw_bench bench;
+  lp_status status = create(shape, subject, &bench, diag);
+  if (status == LP_OK) status = compile(&bench, shape, subject, path, diag);
+  hw_bench_close(&bench);
+  return status;
 }
 
 void hw_bench_close(hw_bench *bench) {
+  lp_remote_profiler_close(bench->profiler);
   lp_session_close(bench->session);
   lp_bundle_free(bench->bundle);
   lp_module_free(bench->module);
@@ -104,7 +126,7 @@ static lp_status list_facts(const hw_bench *bench, int64_t past, int64_t count, 
                             lp_diag *diag) {
   static const lp_hw_predictor predictor = {.name = "recorder", .predict = write_down, .asks_pass_bytes = always};
   facts_list asked = {0};
-  recorder r = {.machine = *bench->host, .asked = &asked};
+  recorder r = {.machine = *bench->machine, .asked = &asked};
   r.machine.predictor = &predictor;
   lp_compile_request request = request_of(&r.machine, past, count);
   lp_arena *arena = lp_arena_create();
@@ -176,7 +198,9 @@ lp_status hw_bench_measure(const hw_bench *bench, int64_t past, int64_t count, i
   lp_profile profile = {0};
   lp_op_facts *facts = NULL;
   size_t fact_count = 0;
-  lp_status status = lp_session_profile(bench->session, past, count, repetitions, &profile, diag);
+  lp_status status = bench->profiler
+                         ? lp_remote_profiler_measure(bench->profiler, past, count, repetitions, &profile, diag)
+                         : lp_session_profile(bench->session, past, count, repetitions, &profile, diag);
   if (status == LP_OK) status = list_facts(bench, past, count, &facts, &fact_count, diag);
   if (status == LP_OK && fact_count != profile.parts.count)
     status =

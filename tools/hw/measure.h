@@ -1,4 +1,4 @@
-/* Measures the operators of a decoder on this machine, run as `llmpart run` runs them. */
+/* Measures the operators of a decoder, run as `llmpart run` runs them, on this machine or another. */
 #ifndef LP_TOOLS_HW_MEASURE_H
 #define LP_TOOLS_HW_MEASURE_H
 
@@ -6,20 +6,35 @@
 #include "passes/passes.h"
 #include "runtime/runtime.h"
 
-/* A decoder compiled for this machine and loaded. Release with hw_bench_close, also after a failure. */
+/* The machine that is measured, and the code that it runs. */
+typedef struct {
+  const lp_machine *machine;
+  const char *backend, *march; /* as in lp_emit_options */
+  int32_t threads;             /* of this machine */
+  const char *over;            /* HOST:PORT of a worker with --profile on that machine; NULL: this machine */
+  lp_link_security security;   /* of the connection to it */
+} hw_subject;
+
+/* A decoder that is compiled for the machine, and loaded here or by the worker. Release with hw_bench_close, also after
+ * a failure. */
 typedef struct {
   lp_module *module;
   char *folder;
   lp_bundle *bundle;
   lp_session *session;
-  const lp_machine *host;
+  lp_remote_profiler *profiler; /* NULL: `session` runs here */
+  const lp_machine *machine;
   int64_t vocab;
 } hw_bench;
 
 /* Compiles the decoder into a temporary folder, with code that reports when each operator begins. */
-LP_MUST_USE lp_status hw_bench_open(const lp_decoder_shape *shape, const lp_machine *host, int32_t threads,
-                                    hw_bench *out, lp_diag *diag);
+LP_MUST_USE lp_status hw_bench_open(const lp_decoder_shape *shape, const hw_subject *subject, hw_bench *out,
+                                    lp_diag *diag);
 void hw_bench_close(hw_bench *bench);
+/* Writes the decoder's bundle to `path`, for a worker with --profile. The same shape and subject give the same
+ * bundle. */
+LP_MUST_USE lp_status hw_bench_write(const lp_decoder_shape *shape, const hw_subject *subject, const char *path,
+                                     lp_diag *diag);
 
 /* Measures a pass over `count` tokens after `past`. Appends one sample for each different operator, the mean over the
  * middle repetitions and over the layers that have it, and one for the rest of the pass. An operator that `out` holds

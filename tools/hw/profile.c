@@ -1,10 +1,18 @@
-/* llmpart hw profile: measures this machine's operators and fits them. */
+/* llmpart hw profile: measures the operators of this machine, or of one with a worker, and fits them. The short profile
+ * of this machine for its first use. */
+#include "tools/hw/profile.h"
 #include "base/clock.h"
+#include "base/path.h"
 #include "tools/hw/hw.h"
 #include "tools/hw/measure.h"
 
+#include "backend/backend.h"
+
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A synthetic decoder and the passes that are measured of it. */
@@ -23,19 +31,31 @@ static const measured_shape shapes[] = {
     {{2, 2048, 5632, 32, 4, 8192, 4096, LP_F32, true}, 256, false},
 };
 
+/* Of the short profile: a pass that the caches hold and one that exceeds them. A third takes two thirds of the last
+ * cache. */
+static const measured_shape quick_shapes[] = {
+    {{9, 128, 320, 4, 2, 4096, 4096, LP_F32, true}, 520, false},
+    {{2, 768, 2048, 12, 12, 16000, 4096, LP_F32, true}, 260, false},
+};
+static const double quick_share = 0.65;
+
 /* One width again, in passes that read these shares of the last cache, from passes that fit it to far larger ones: two
  * layers, and a vocabulary that takes the rest. */
 static const double cache_shares[] = {0, 0.4, 0.6, 0.8, 1, 1.25, 1.6, 2.2, 3};
-enum { SHAPES = LP_COUNT(shapes), PASSES = LP_COUNT(cache_shares) };
+enum { SHAPES = LP_COUNT(shapes), PASSES = LP_COUNT(cache_shares), QUICK_SHAPES = LP_COUNT(quick_shapes) };
 
-static measured_shape shape_at(const lp_machine *host, size_t index) {
-  if (index < SHAPES) return shapes[index];
-  measured_shape m = {{2, 256, 688, 8, 8, 1024, 4096, LP_F32, true}, 600, index > SHAPES};
-  double cache = host->figure[LP_HW_CACHE] > 0 ? host->figure[LP_HW_CACHE] : 32 << 20;
+static measured_shape cache_shape(const lp_machine *machine, double share, bool decode_one) {
+  measured_shape m = {{2, 256, 688, 8, 8, 1024, 4096, LP_F32, true}, 600, decode_one};
+  double cache = machine->figure[LP_HW_CACHE] > 0 ? machine->figure[LP_HW_CACHE] : 32 << 20;
   double row = 4 * 256, layers = 4.0 * 2 * (4 * 256 * 256 + 3 * 256 * 688);
-  double vocab = (fmin(cache_shares[index - SHAPES] * cache, 512 << 20) - layers) / row;
+  double vocab = (fmin(share * cache, 512 << 20) - layers) / row;
   m.shape.vocab = vocab > 1024 ? (int64_t)vocab : 1024;
   return m;
+}
+
+static measured_shape shape_at(const hw_flags *flags, const lp_machine *machine, size_t index) {
+  if (flags->quick) return index < QUICK_SHAPES ? quick_shapes[index] : cache_shape(machine, quick_share, true);
+  return index < SHAPES ? shapes[index] : cache_shape(machine, cache_shares[index - SHAPES], index > SHAPES);
 }
 
 static const int64_t prompts[] = {2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048};
@@ -43,7 +63,8 @@ static const int64_t pasts[] = {16, 64, 128, 256, 512, 1024, 2047};
 
 typedef struct {
   const hw_flags *flags;
-  lp_machine *host;
+  lp_machine *machine;
+  hw_subject subject;
   lp_hw_samples samples;
   double begin_ms;
   size_t done;
@@ -97,7 +118,7 @@ static lp_status measure_shape(profiler *p, const measured_shape *m) {
   show_progress(p, "compiling");
   p->done += 3;
   if (!has_time(p)) return LP_OK;
-  lp_status status = hw_bench_open(&m->shape, p->host, (int32_t)p->flags->threads, &bench, p->diag);
+  lp_status status = hw_bench_open(&m->shape, &p->subject, &bench, p->diag);
   if (status == LP_OK) status = measure_passes(p, &bench, m);
   hw_bench_close(&bench);
   return status;
@@ -106,7 +127,7 @@ static lp_status measure_shape(profiler *p, const measured_shape *m) {
 /* Raises figures that are below the measurements. A machine that was busy when its figures were measured shows too low
  * ones. */
 static void raise_figures(profiler *p) {
-  double *figure = p->host->figure;
+  double *figure = p->machine->figure;
   for (size_t i = 0; i < p->samples.count; i++) {
     const lp_hw_sample *sample = &p->samples.data[i];
     double seconds = sample->time_us * 1e-6;
@@ -117,40 +138,166 @@ static void raise_figures(profiler *p) {
   figure[LP_HW_PEAK_F16] = figure[LP_HW_PEAK_BF16] = figure[LP_HW_PEAK_F32];
 }
 
-static lp_status fit_and_keep(profiler *p) {
+/* This machine's profile is kept for `host`. */
+static void tell(const profiler *p, const lp_hw_fit_result *result) {
+  const bool host = !p->flags->over;
+  if (host && !lp_hw_keep_host(p->machine))
+    lp_warning(p->diag, LP_LOC_NONE, "the profile cannot be kept for 'host': there is no cache folder to write to");
+  fprintf(stderr, "%zu measurements in %.0f s, fitted by %zu curves%s\n", result->used,
+          (lp_now_ms() - p->begin_ms) / 1e3, result->curves, host ? "; 'host' uses them from now on" : "");
+  if (result->impossible > 0)
+    fprintf(stderr, "%zu measurements were faster than the machine can be by its figures, and are left out\n",
+            result->impossible);
+}
+
+static lp_status fit(profiler *p, lp_hw_fit_result *result) {
+  lp_buf source = {0};
+  if (p->flags->over)
+    lp_buf_printf(&source, "llmpart hw profile, over %s", p->flags->over);
+  else
+    lp_buf_puts(&source, "llmpart hw profile, on this machine");
   lp_hw_fit_options options = {
-      .knots = (int32_t)p->flags->knots, .source = "llmpart hw profile, on this machine", .kernels = "cpu"};
+      .knots = (int32_t)p->flags->knots, .source = lp_buf_text(&source), .kernels = p->subject.backend};
+  if (!p->flags->over) raise_figures(p);
+  lp_status status = lp_hw_fit(p->machine, &p->samples, &options, result, p->diag);
+  lp_buf_free(&source);
+  return status;
+}
+
+static lp_status fit_and_keep(profiler *p) {
   lp_hw_fit_result result;
-  raise_figures(p);
-  LP_TRY(lp_hw_fit(p->host, &p->samples, &options, &result, p->diag));
+  LP_TRY(fit(p, &result));
   lp_buf text = {0};
   if (lp_tool_wants(p->flags->out, "csv"))
     lp_hw_samples_print(&p->samples, &text);
   else
-    lp_hw_print(p->host, &text);
+    lp_hw_print(p->machine, &text);
   lp_status status = lp_tool_write_as(p->flags->out, &text, p->diag);
+  if (status == LP_OK) tell(p, &result);
   lp_buf_free(&text);
-  if (status == LP_OK && !lp_hw_keep_host(p->host))
-    lp_warning(p->diag, LP_LOC_NONE, "the profile cannot be kept for 'host': there is no cache folder to write to");
-  if (status == LP_OK)
-    fprintf(stderr, "%zu measurements in %.0f s, fitted by %zu curves; 'host' uses them from now on\n", result.used,
-            (lp_now_ms() - p->begin_ms) / 1e3, result.curves);
   return status;
+}
+
+/* ---- another machine --------------------------------------------------------------------------------------------- */
+
+/* The machine and its code: what the options name, else this machine, or what the machine's file names. */
+static lp_status choose_subject(profiler *p, lp_diag *diag) {
+  const hw_flags *flags = p->flags;
+  const bool other = flags->over || flags->bundles;
+  if (!other && (flags->machine || flags->backend || flags->march))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
+                       "only a profile of another machine, with --over or --bundles, takes --machine, --backend and "
+                       "--march");
+  if (flags->quick && (other || flags->widths > 0))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--quick"), "it is for this machine, and has widths of its own");
+  if (other && !flags->machine)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE(flags->over ? "--over" : "--bundles"),
+                       "--machine=NAME has to name the machine that is measured");
+  if (other)
+    LP_TRY(lp_hw_load(flags->machine, &p->machine, diag));
+  else
+    p->machine = lp_hw_measure_host();
+  const lp_hw_target *target = &p->machine->target;
+  const bool gpu = other && p->machine->kind == LP_MACHINE_GPU && target->gpu_interface;
+  p->subject = (hw_subject){.machine = p->machine,
+                            .backend = flags->backend ? flags->backend
+                                       : gpu          ? target->gpu_interface
+                                                      : "cpu",
+                            .march = "native",
+                            .threads = (int32_t)flags->threads,
+                            .over = flags->over,
+                            .security = flags->security};
+  if (!lp_backend_find(p->subject.backend))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--machine"),
+                       "there is no backend for the %s GPU of '%s': --backend=cpu measures its processor",
+                       p->subject.backend, p->machine->name);
+  if (flags->march)
+    p->subject.march = flags->march;
+  else if (lp_streq(p->subject.backend, "cuda") && lp_streq(target->gpu_interface, "cuda"))
+    p->subject.march = target->gpu;
+  else if (other && lp_streq(p->subject.backend, "cpu") && target->cpu)
+    p->subject.march = target->cpu;
+  return LP_OK;
+}
+
+static size_t widths(const profiler *p) {
+  const int64_t wanted = p->flags->widths;
+  return wanted > 0 && wanted < SHAPES ? (size_t)wanted : SHAPES;
+}
+
+/* Widths name the bundles; each is its own. */
+static lp_status write_bundles(profiler *p) {
+  lp_status status = LP_OK;
+  if (mkdir(p->flags->bundles, 0777) != 0 && errno != EEXIST)
+    return lp_error(p->diag, LP_LOC_FILE(p->flags->bundles), "cannot create the folder: %s", strerror(errno));
+  for (size_t i = 0; i < widths(p) && status == LP_OK; i++) {
+    lp_buf name = {0};
+    lp_buf_printf(&name, "width-%" PRId64 ".llmpart", shapes[i].shape.hidden);
+    char *path = lp_path_join(p->flags->bundles, lp_buf_text(&name));
+    show_progress(p, lp_buf_text(&name));
+    status = hw_bench_write(&shapes[i].shape, &p->subject, path, p->diag);
+    free(path);
+    lp_buf_free(&name);
+  }
+  return status;
+}
+
+/* A worker has only bundles of the first shapes: the others are for the caches of this machine. */
+static lp_status measure_shapes(profiler *p) {
+  const size_t all = p->flags->quick ? QUICK_SHAPES + 1 : SHAPES + PASSES;
+  const size_t count = p->flags->over || p->flags->widths > 0 ? widths(p) : all;
+  lp_status status = LP_OK;
+  for (size_t i = 0; i < count && status == LP_OK; i++) {
+    measured_shape m = shape_at(p->flags, p->machine, i);
+    status = measure_shape(p, &m);
+  }
+  return status;
+}
+
+/* Weights of this machine come from the storage that has the user's cache folder. */
+static void measure_load(profiler *p) {
+  if (p->flags->over || p->flags->bundles) return;
+  char *path = lp_hw_host_path();
+  show_progress(p, "loading weights");
+  p->machine->figure[LP_HW_LOAD_BANDWIDTH] = path ? lp_hw_measure_load(path) : 0;
+  if (p->machine->figure[LP_HW_LOAD_BANDWIDTH] > 0)
+    p->machine->source[LP_HW_LOAD_BANDWIDTH] = "measured here: a file of 64 MiB that is not in memory, mapped and read";
+  free(path);
+}
+
+/* Measures what the flags ask for, or writes the bundles for it. */
+static lp_status measure(profiler *p) {
+  p->begin_ms = lp_now_ms();
+  p->shows = isatty(STDERR_FILENO);
+  LP_TRY(choose_subject(p, p->diag));
+  lp_status status = p->flags->bundles ? write_bundles(p) : measure_shapes(p);
+  measure_load(p);
+  if (p->shows) fprintf(stderr, "\r%-80s\r", "");
+  return status;
+}
+
+static void end_profile(profiler *p) {
+  lp_vec_free(&p->samples);
+  lp_hw_free(p->machine);
 }
 
 lp_status hw_profile(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   const hw_flags *flags = command->user;
   (void)args;
-  profiler p = {.flags = flags, .begin_ms = lp_now_ms(), .shows = isatty(STDERR_FILENO), .diag = diag};
-  p.host = lp_hw_measure_host();
-  lp_status status = LP_OK;
-  for (size_t i = 0; i < SHAPES + PASSES && status == LP_OK; i++) {
-    measured_shape m = shape_at(p.host, i);
-    status = measure_shape(&p, &m);
-  }
-  if (p.shows) fprintf(stderr, "\r%-80s\r", "");
-  if (status == LP_OK) status = fit_and_keep(&p);
-  lp_vec_free(&p.samples);
-  lp_hw_free(p.host);
+  profiler p = {.flags = flags, .diag = diag};
+  lp_status status = measure(&p);
+  if (status == LP_OK && !flags->bundles) status = fit_and_keep(&p);
+  end_profile(&p);
+  return status;
+}
+
+lp_status hw_profile_quickly(bool *kept, lp_diag *diag) {
+  static const hw_flags flags = {.knots = 32, .budget_ms = 15000, .quick = true};
+  profiler p = {.flags = &flags, .diag = diag};
+  lp_hw_fit_result result;
+  lp_status status = measure(&p);
+  if (status == LP_OK) status = fit(&p, &result);
+  *kept = status == LP_OK && lp_hw_keep_host(p.machine);
+  end_profile(&p);
   return status;
 }

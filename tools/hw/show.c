@@ -25,19 +25,23 @@ static void put_target(lp_json_writer *json, const lp_hw_target *target) {
 
 /* Writes a machine under `key`; NULL: as an item of a list. */
 static void put_machine(lp_json_writer *json, const char *key, const lp_machine *m) {
-  static const char *const keys[LP_HW_FIGURE_COUNT] = {"peak_f32_flops",
-                                                       "peak_f16_flops",
-                                                       "peak_bf16_flops",
-                                                       "peak_int8_flops",
-                                                       "peak_int4_flops",
-                                                       "bandwidth_bytes_per_s",
-                                                       "memory_bytes",
-                                                       "cache_bytes",
-                                                       "compute_utilisation",
-                                                       "memory_utilisation",
-                                                       "launch_ms",
-                                                       "price_usd_per_s",
-                                                       "power_w"};
+  static const char *const keys[LP_HW_FIGURE_COUNT] = {
+      [LP_HW_PEAK_F32] = "peak_f32_flops",
+      [LP_HW_PEAK_F16] = "peak_f16_flops",
+      [LP_HW_PEAK_BF16] = "peak_bf16_flops",
+      [LP_HW_PEAK_INT8] = "peak_int8_flops",
+      [LP_HW_PEAK_INT4] = "peak_int4_flops",
+      [LP_HW_BANDWIDTH] = "bandwidth_bytes_per_s",
+      [LP_HW_MEMORY] = "memory_bytes",
+      [LP_HW_CACHE] = "cache_bytes",
+      [LP_HW_CACHE_BANDWIDTH] = "cache_bandwidth_bytes_per_s",
+      [LP_HW_LOAD_BANDWIDTH] = "load_bandwidth_bytes_per_s",
+      [LP_HW_COMPUTE_UTILISATION] = "compute_utilisation",
+      [LP_HW_MEMORY_UTILISATION] = "memory_utilisation",
+      [LP_HW_LAUNCH] = "launch_ms",
+      [LP_HW_PRICE] = "price_usd_per_s",
+      [LP_HW_POWER] = "power_w",
+  };
   lp_json_put_object(json, key);
   lp_json_put_text(json, "name", m->name);
   lp_json_put_text(json, "title", m->title);

@@ -1,6 +1,7 @@
 /* llmpart sweep: a table of plans for capacity planning. */
 #include "passes/plan/sweep/sweep.h"
 #include "frontend/frontend.h"
+#include "tools/compile/link.h"
 #include "tools/tools.h"
 
 #include <stdlib.h>
@@ -128,7 +129,7 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
   lp_sweep_spec spec;
   if (!flags->outputs.count) lp_vec_push(&flags->outputs, "csv");
   LP_TRY(check_outputs(flags, diag));
-  lp_status status = lp_sweep_spec_read(args->data[0], &spec, diag);
+  lp_status status = lp_sweep_spec_read(args->data[0], lp_tool_load_link, &spec, diag);
   if (status == LP_OK) status = sweep(flags, &spec, diag);
   lp_sweep_spec_free(&spec);
   return status;

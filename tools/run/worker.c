@@ -8,12 +8,15 @@
 
 #include "runtime/runtime.h"
 
+enum { MOST_BUNDLES = 256 }; /* only with --profile more than one */
+
 typedef struct {
   const char *listen, *context_dir, *trust;
   lp_link_security security;
   int64_t budget, context_dir_bytes, sessions, threads, ready_fd;
+  int64_t connection_sessions, connection_rows, connection_bytes;
   double idle_ms;
-  bool check, stats;
+  bool check, stats, profile;
 } worker_flags;
 
 /* Only a signal sets it. */
@@ -51,23 +54,35 @@ static void tell_held(void *user, size_t open, size_t bytes) {
   fprintf(stderr, "open %zu, bytes %zu\n", open, bytes);
 }
 
+static lp_worker_options options_of(const worker_flags *flags) {
+  return (lp_worker_options){.listen = flags->listen,
+                             .context_budget = flags->budget,
+                             .idle_ms = flags->idle_ms,
+                             .context_dir = flags->context_dir,
+                             .context_dir_bytes = flags->context_dir_bytes,
+                             .most_sessions = flags->sessions,
+                             .connection = {.sessions = flags->connection_sessions,
+                                            .rows = flags->connection_rows,
+                                            .bytes = flags->connection_bytes},
+                             .threads = (int32_t)flags->threads,
+                             .security = flags->security,
+                             .on_listening = tell_address,
+                             .on_held = flags->stats ? tell_held : NULL,
+                             .user = (void *)(uintptr_t)flags};
+}
+
 static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   const worker_flags *flags = command->user;
-  catch_signals();
+  const lp_worker_options options = options_of(flags);
   lp_bundle_options load = {.load = LP_LOAD_CLOUD, .check_hashes = flags->check, .trust = flags->trust};
   lp_bundle *bundle = NULL;
+  catch_signals();
+  if (flags->profile)
+    return lp_profile_serve((const char *const *)args->data, args->count, &load, &options, &stop_wanted, diag);
+  if (args->count > 1)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE(args->data[1]),
+                       "only a worker with --profile takes several bundles");
   LP_TRY(lp_bundle_load(args->data[0], &load, &bundle, diag));
-  lp_worker_options options = {.listen = flags->listen,
-                               .context_budget = flags->budget,
-                               .idle_ms = flags->idle_ms,
-                               .context_dir = flags->context_dir,
-                               .context_dir_bytes = flags->context_dir_bytes,
-                               .most_sessions = flags->sessions,
-                               .threads = (int32_t)flags->threads,
-                               .security = flags->security,
-                               .on_listening = tell_address,
-                               .on_held = flags->stats ? tell_held : NULL,
-                               .user = (void *)(uintptr_t)flags};
   lp_status status = lp_worker_serve(bundle, &options, &stop_wanted, diag);
   lp_bundle_free(bundle);
   return status;
@@ -87,6 +102,12 @@ int lp_tool_worker(int argc, char **argv) {
       {"--context-dir-size", LP_OPTION_SIZE, &flags.context_dir_bytes, "SIZE",
        "limit the size of that folder; the oldest files are removed first (4GiB)", 0},
       {"--max-sessions", LP_OPTION_COUNT, &flags.sessions, "N", "refuse sessions beyond N (4096)", 0},
+      {"--connection-sessions", LP_OPTION_COUNT, &flags.connection_sessions, "N",
+       "refuse a connection sessions beyond N (64)", 0},
+      {"--connection-rows", LP_OPTION_COUNT, &flags.connection_rows, "N",
+       "refuse a connection runs while N rows (sequences times tokens) of it wait (262144)", 0},
+      {"--connection-memory", LP_OPTION_SIZE, &flags.connection_bytes, "SIZE",
+       "limit the KV caches and waiting payloads of a connection (no limit but --context-budget)", 0},
       {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
       {"--key-file", LP_OPTION_TEXT, &flags.security.key_file, "FILE",
        "read the key that devices must hold, for TLS and, with --cert, above it; off loopback this or --client-ca is "
@@ -102,15 +123,18 @@ int lp_tool_worker(int argc, char **argv) {
        "serve only a bundle that the owner of this public key signed (Ed25519, PEM); implies --check", 0},
       {"--stats", LP_OPTION_FLAG, &flags.stats, NULL,
        "print on stderr how many sessions are open and how many bytes they hold, at each change", 0},
+      {"--profile", LP_OPTION_FLAG, &flags.profile, NULL,
+       "time the operators of these bundles for `llmpart hw profile --over`, and serve nothing else", 0},
       {"--ready-fd", LP_OPTION_COUNT, &flags.ready_fd, "FD", "write the port to this descriptor when ready", 0},
   };
-  const lp_command command = {.usage = "llmpart worker BUNDLE [--listen=ADDRESS] [options]",
+  const lp_command command = {.usage =
+                                  "llmpart worker BUNDLE [--listen=ADDRESS] [options], or worker BUNDLE.. --profile",
                               .summary = "Serves the cloud side of a bundle to devices that run the same bundle, until "
                                          "SIGINT or SIGTERM.",
                               .options = options,
                               .count = LP_COUNT(options),
                               .min_args = 1,
-                              .max_args = 1,
+                              .max_args = MOST_BUNDLES,
                               .act = serve,
                               .user = &flags};
   return lp_tool_main(&command, argc, argv);

@@ -188,6 +188,10 @@ int cpu_kernel_isa(const cpu_emitter *e) {
   return e->gen->target->isa;
 }
 
+int cpu_kernel_dot(const cpu_emitter *e) {
+  return e->gen->target->dot;
+}
+
 void cpu_function_flags(const cpu_codegen *gen, LLVMValueRef function, bool keep) {
   static const char *const flags[] = {"nounwind", "noinline"};
   for (size_t i = 0; i < (keep ? 2 : 1); i++) {

@@ -49,12 +49,30 @@ static lp_dtype weight_dtype(const lp_op *op, lp_dtype own) {
   return dtype == LP_F16 || dtype == LP_BF16 ? dtype : LP_F32;
 }
 
+/* A table of an embedding in a form of a linear's weight: rows of the table are columns. */
+static void describe_table(const lp_op *op, cpu_constant *constant) {
+  lp_type type = constant->value->type;
+  constant->transpose = true;
+  lp_type_static_dim(type, 0, &constant->n);
+  lp_type_static_dim(type, 1, &constant->k);
+  constant->stored.dtype = weight_dtype(op, type.dtype);
+  if (constant->form == CPU_FORM_GROUPS) {
+    cpu_describe_groups(op, constant);
+    constant->stored.dtype = LP_U8;
+  }
+  packed_shape(constant);
+}
+
 static void describe(const lp_op *op, int32_t index, cpu_constant *constant) {
   lp_value *value = constant->value;
   switch (constant->form) {
   case CPU_FORM_PANELS:
   case CPU_FORM_GROUPS:
   case CPU_FORM_BIAS: {
+    if (op->kind == LP_OP_GATHER) {
+      describe_table(op, constant);
+      break;
+    }
     lp_value *w = lp_value_base(lp_op_in(op, 1)), *gate = lp_op_in(op, 4);
     constant->transpose = lp_op_bool(op, "transpose_b", false);
     lp_type_static_dim(lp_op_in(op, 0)->type, -1, &constant->k);

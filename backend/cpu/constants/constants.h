@@ -39,6 +39,9 @@ LP_MUST_USE lp_status cpu_constant_get(lp_constants *constants, const lp_op *op,
 void cpu_constants_place(lp_constants *constants);
 /* The form of the weight of an op.linear: GROUPS for integers and where `weight_dtype` asks for them. */
 cpu_form cpu_linear_weight_form(const lp_op *op);
+/* Tells whether an op.linear is computed with activations of 8 bits: `activations` asks for it, and the groups of its
+ * weight are whole blocks of the kernel. */
+bool cpu_linear_is_integer(const lp_op *op);
 /* Fills the fields of `constant` for groups and integer weights. The caller has set n, k and transpose (groups.c). */
 void cpu_describe_groups(const lp_op *op, cpu_constant *constant);
 

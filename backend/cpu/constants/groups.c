@@ -4,7 +4,8 @@
 #include "backend/values.h"
 
 enum { W = 1, SCALE = 5, ZERO, GATE_SCALE, GATE_ZERO };
-enum { WORD_ROWS = 16 }; /* the size of a group is a multiple of it */
+enum { WORD_ROWS = 16 };  /* the size of a group is a multiple of it */
+enum { BLOCK_ROWS = 32 }; /* of activations that share a scale */
 
 /* The type that `weight_dtype` asks for, if it is an integer type. */
 static bool asked_codes(const lp_op *op, lp_dtype *codes) {
@@ -24,6 +25,13 @@ cpu_form cpu_linear_weight_form(const lp_op *op) {
   if (!lp_op_in(op, SCALE)) return asked_codes(op, &codes) ? CPU_FORM_GROUPS : CPU_FORM_PANELS;
   int64_t group = lp_op_i64(op, "group", 0);
   return group % WORD_ROWS == 0 || group >= inner_size(op) ? CPU_FORM_GROUPS : CPU_FORM_PANELS;
+}
+
+bool cpu_linear_is_integer(const lp_op *op) {
+  if (!lp_streq(lp_op_str(op, "activations", NULL), "int8") || cpu_linear_weight_form(op) != CPU_FORM_GROUPS)
+    return false;
+  int64_t group = lp_op_in(op, SCALE) ? lp_op_i64(op, "group", 0) : LP_WEIGHT_GROUP;
+  return group % BLOCK_ROWS == 0 || group >= inner_size(op);
 }
 
 static lp_dtype code_dtype(lp_dtype own) {

@@ -1,9 +1,9 @@
 /* The barrier between operators: sense-reversing, one cache line for arrivals and one for the phase. */
 #include "backend/cpu/kernels/vector.h"
 
-int sched_yield(void);
+int sched_yield(void); /* the runtime answers it with a short sleep (lp_give_way in base/cores.h) */
 
-enum { SPINS = 1000 }; /* about 20 us */
+enum { SPINS = 2500 }; /* about 50 us */
 
 INLINE void relax(void) {
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
 /* Reading and writing at indices that the model computes. */
-#include "backend/cpu/kernels/vector.h"
+#include "backend/cpu/kernels/groups.h"
 
 /* Index `i`, counted from the end if negative, clamped into 0 .. size - 1. */
 INLINE int64_t index_at(const void *index, int64_t i, int itype, int64_t size) {
@@ -42,6 +42,30 @@ KERNEL void lpk_embed(float *y, const void *table, const void *index, int64_t co
       store16(y + i * width + j, load_weight(table, from + j, dtype));
     for (; j < width; j++)
       y[i * width + j] = widen(table, from + j, dtype);
+  }
+}
+
+/* The code of element `k` of a group, in column `column` of a panel. */
+INLINE int32_t code_at(const char *codes, int64_t k, int64_t column, int bits) {
+  int64_t words = word_rows(bits);
+  uint32_t word;
+  memcpy(&word, codes + (k / words * LPK_PANEL + column) * 4, sizeof word);
+  word >>= (uint32_t)(k % words * bits);
+  return bits == 8 ? (int8_t)(word & 0xff) : (int32_t)(word & ((1u << bits) - 1)) - (1 << (bits - 1));
+}
+
+KERNEL void lpk_embed_groups(float *y, const void *table, const void *index, int64_t count, int64_t vocab,
+                             int64_t width, int64_t group, int bits, int scale, int itype, int64_t thread,
+                             int64_t threads) {
+  groups q = {.bits = bits, .scale = scale, .group = group};
+  int64_t per_row = (width + group - 1) / group, end = share(count * per_row, thread + 1, threads);
+  for (int64_t i = share(count * per_row, thread, threads); i < end; i++) {
+    int64_t row = index_at(index, i / per_row, itype, vocab), first = i % per_row * group, column = row % LPK_PANEL;
+    const char *head = (const char *)table + row / LPK_PANEL * panel_bytes(&q, width) + i % per_row * group_bytes(&q);
+    float of_group = widen(head, column, scale);
+    float *to = y + i / per_row * width + first;
+    for (int64_t k = 0; k < min64(group, width - first); k++)
+      to[k] = (float)code_at(head + head_bytes(&q), k, column, bits) * of_group;
   }
 }
 

@@ -4,15 +4,13 @@
 
 #include "backend/cpu/kernels/vector.h"
 
-typedef int8_t v16c __attribute__((ext_vector_type(16)));
-typedef v16c v16c_any __attribute__((aligned(1), may_alias));
 typedef v16w v16w_any __attribute__((aligned(4), may_alias));
 
 typedef lpk_groups groups;
 
-/* The number of rows of k that share a 32-bit word of a column with their codes; one row of bytes for 8 bits. */
+/* The number of rows of k that share a 32-bit word of a column with their codes. */
 INLINE int64_t word_rows(int bits) {
-  return bits == 8 ? 1 : 32 / bits;
+  return 32 / bits;
 }
 
 INLINE int64_t scale_bytes(const groups *q) {
@@ -40,10 +38,11 @@ INLINE int64_t panel_bytes(const groups *q, int64_t k) {
 
 /* Codes of `row` of a group, columns 16 h .. 16 h + 15, as floats: the code itself, signed only for 8 bits. */
 INLINE v16 load_codes(const char *codes, int64_t row, int h, int bits) {
-  if (bits == 8) return __builtin_convertvector(*(const v16c_any *)(codes + row * LPK_PANEL + h * LANES), v16);
   int64_t words = word_rows(bits);
   v16w word = *(const v16w_any *)(codes + (row / words * LPK_PANEL + h * LANES) * 4);
-  v16w code = (word >> (uint32_t)(row % words * bits)) & ((1u << bits) - 1);
+  uint32_t shift = (uint32_t)(row % words * bits);
+  if (bits == 8) return __builtin_convertvector((v16i)(word << (24 - shift)) >> 24, v16);
+  v16w code = (word >> shift) & ((1u << bits) - 1);
   return __builtin_convertvector((v16i)code, v16);
 }
 

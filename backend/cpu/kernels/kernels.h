@@ -58,6 +58,9 @@ enum {
 /* Register tiles: AVX-512 12x32, AVX2 6x16, NEON 6x16. */
 enum { LPK_ISA_AVX512, LPK_ISA_AVX2, LPK_ISA_NEON };
 
+/* Integer dot products: vpmaddwd and vpmaddubsw of AVX2, vpdpbusd of 256 or 512 bits, smull of any NEON, sdot. */
+enum { LPK_DOT_AVX2, LPK_DOT_VNNI256, LPK_DOT_VNNI512, LPK_DOT_SMULL, LPK_DOT_SDOT };
+
 /* Activations. Quick GELU is x * sigmoid(1.702 x). */
 enum {
   LPK_ACT_NONE,
@@ -113,7 +116,7 @@ void lpk_mark(const lp_frame *frame, int64_t thread);
  * each column. A panel is its groups in order (pack.h): scales [LPK_PANEL] of type `scale` (LPK_F32, LPK_F16 or
  * LPK_BF16), zero points likewise, codes of `bits` (8, 4 or 2; 0: the weights are not in groups). A weight is (code -
  * zero) * scale; without zero points the zero is 0 for 8 bits, which have signed codes, and the middle of the range for
- * the others. */
+ * the others. 32 / bits rows of a column share a word of 32 bits. */
 typedef struct {
   int bits, scale, zeros;
   int64_t group;
@@ -123,6 +126,7 @@ typedef struct {
 typedef struct {
   int64_t n, k;
   int dtype, act, gated, isa;
+  int dot; /* LPK_DOT_*, for lpk_linear_integer */
   lpk_groups q;
 } lpk_linear_form;
 
@@ -135,6 +139,20 @@ typedef struct {
 void lpk_linear(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,
                 int64_t ldx, int64_t ldy, const lpk_linear_form *form, void *scratch, lp_barrier *barrier,
                 int64_t thread, int64_t threads);
+
+/* Like lpk_linear, with weights in groups and integer products: x is rounded to 8 bits with a scale for each row and
+ * block of 32 elements. A group has a multiple of 32 rows, or all k. Also uses scratch for m = 1 .. 4. */
+void lpk_linear_integer(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,
+                        int64_t ldx, int64_t ldy, const lpk_linear_form *form, void *scratch, lp_barrier *barrier,
+                        int64_t thread, int64_t threads);
+
+/* Bytes of a row of rounded activations: codes of up to 16 bits, and the scale and sum of each block. */
+#define LPK_INTEGER_ROW_BYTES(k) (((k) + 31) / 32 * 72)
+/* Scratch bytes: for each thread decoded weights, sums, and two rows; a tile more than m rows. */
+#define LPK_INTEGER_THREAD_BYTES(k)                                                                                    \
+  (4 * (LPK_KC / 2 * LPK_PANEL + 2 * LPK_MC * LPK_PANEL) + (2 * LPK_INTEGER_ROW_BYTES(k) + 63) / 64 * 64)
+#define LPK_INTEGER_SCRATCH(m, k, threads)                                                                             \
+  (((m) + 12) * LPK_INTEGER_ROW_BYTES(k) + (threads) * LPK_INTEGER_THREAD_BYTES(k))
 
 /* ---- quantising -------------------------------------------------------------------------------------------------- */
 
@@ -284,6 +302,12 @@ void lpk_gather(void *y, const void *x, const void *index, int64_t outer, int64_
 /* y[count][width] = f32(table[index][width]); table of dtype f32, f16 or bf16. */
 void lpk_embed(float *y, const void *table, const void *index, int64_t count, int64_t vocab,
                /* const: */ int64_t width, int dtype, int itype, int64_t thread, int64_t threads);
+
+/* The same of a table in groups (lpk_groups): row i is column i of its panels, as in a linear whose weight the table
+ * is. */
+void lpk_embed_groups(float *y, const void *table, const void *index, int64_t count, int64_t vocab,
+                      /* const: */ int64_t width, int64_t group, int bits, int scale, int itype, int64_t thread,
+                      int64_t threads);
 
 /* GatherElements: y[dims] = x[.. index[dims] on `axis` ..]; y and index contiguous, x of sizes xdims, contiguous. */
 void lpk_gather_elements(void *y, const void *x, const void *index, const int64_t *dims, const int64_t *xdims,

@@ -104,7 +104,7 @@ void lpk_pack_linear(void *packed, int dtype, const lpk_weight *weight, int64_t 
 /* ---- weights in groups ---- */
 
 static int64_t stored_rows(const lpk_group_form *form, int64_t rows) {
-  int64_t words = form->bits == 8 ? 1 : 32 / form->bits;
+  int64_t words = 32 / form->bits;
   return (rows + words - 1) / words * words;
 }
 
@@ -117,10 +117,6 @@ size_t lpk_group_panel_bytes(const lpk_group_form *form) {
 }
 
 static void pack_codes(uint8_t *to, const lpk_group_form *form, const uint8_t *codes, int64_t rows) {
-  if (form->bits == 8) {
-    memcpy(to, codes, (size_t)rows * LPK_PANEL);
-    return;
-  }
   int64_t words = 32 / form->bits;
   for (int64_t i = 0; i < stored_rows(form, rows); i += words)
     for (int64_t j = 0; j < LPK_PANEL; j++) {

@@ -74,8 +74,10 @@ static const lp_poly *linear_scratch(lp_module *module, const lp_op *op) {
   int64_t k;
   if (!lp_type_static_dim(lp_op_in(op, X)->type, -1, &k)) return NULL;
   const lp_poly *rows = linear_rows(module, op), *threads = lp_dim_symbol(module, "t");
-  int64_t rest = LPK_LINEAR_SCRATCH(0, k, 0), row = LPK_LINEAR_SCRATCH(1, k, 0) - rest;
-  int64_t thread = LPK_LINEAR_SCRATCH(0, k, 1) - rest;
+  bool integer = cpu_linear_is_integer(op);
+  int64_t rest = integer ? LPK_INTEGER_SCRATCH(0, k, 0) : LPK_LINEAR_SCRATCH(0, k, 0);
+  int64_t row = (integer ? LPK_INTEGER_SCRATCH(1, k, 0) : LPK_LINEAR_SCRATCH(1, k, 0)) - rest;
+  int64_t thread = (integer ? LPK_INTEGER_SCRATCH(0, k, 1) : LPK_LINEAR_SCRATCH(0, k, 1)) - rest;
   return lp_poly_add(module->arena, affine(module, rows, row, rest), lp_poly_scale(module->arena, threads, thread));
 }
 
@@ -91,6 +93,7 @@ static LLVMValueRef linear_constants(cpu_emitter *e, const cpu_constant *w) {
                          cpu_i32(e, find_epilogue(e->op)->act),
                          cpu_i32(e, w->gated),
                          cpu_i32(e, cpu_kernel_isa(e)),
+                         cpu_i32(e, cpu_kernel_dot(e)),
                          cpu_record(e, q, LP_COUNT(q))};
   return cpu_constant_data(e, cpu_record(e, form, LP_COUNT(form)));
 }
@@ -112,7 +115,12 @@ static void emit_linear(cpu_emitter *e) {
                          cpu_barrier(e),
                          e->thread,
                          e->threads};
-  cpu_kernel(e, "lpk_linear", args, LP_COUNT(args));
+  cpu_kernel(e, cpu_linear_is_integer(e->op) ? "lpk_linear_integer" : "lpk_linear", args, LP_COUNT(args));
+}
+
+/* The rows on which the use of scratch depends: integer products of any number of rows use it. */
+static const lp_poly *scratch_rows(lp_module *module, const lp_op *op) {
+  return cpu_linear_is_integer(op) ? NULL : linear_rows(module, op);
 }
 
 const cpu_rule cpu_rule_linear = {
@@ -121,7 +129,7 @@ const cpu_rule cpu_rule_linear = {
     .form = linear_form,
     .scratch = linear_scratch,
     .emit = emit_linear,
-    .scratch_rows = linear_rows,
+    .scratch_rows = scratch_rows,
     .reads_packed = true,
 };
 

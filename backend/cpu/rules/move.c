@@ -122,13 +122,39 @@ static void emit_panel_embedding(cpu_emitter *e) {
   cpu_loop_end(e, &loop);
 }
 
+/* The table is in groups, as the weight of a linear: row i is column i. */
+static void emit_group_embedding(cpu_emitter *e) {
+  const cpu_constant *table = e->call->constant[0];
+  const lp_type index = lp_op_in(e->op, 1)->type;
+  LLVMValueRef args[] = {e->out[0],
+                         e->in[0],
+                         e->in[1],
+                         cpu_poly_product(e, index.dim, 0, index.rank),
+                         cpu_i64(e, table->n),
+                         cpu_i64(e, table->k),
+                         cpu_i64(e, table->group),
+                         cpu_i32(e, lp_dtype_bits(table->codes)),
+                         cpu_i32(e, cpu_kernel_dtype(table->scale_dtype)),
+                         cpu_i32(e, cpu_kernel_dtype(index.dtype)),
+                         e->thread,
+                         e->threads};
+  cpu_kernel(e, "lpk_embed_groups", args, LP_COUNT(args));
+}
+
 static cpu_form gather_form(const lp_op *op, int32_t index) {
-  return index == 0 && is_embedding(op) ? CPU_FORM_TABLE : CPU_FORM_RAW;
+  if (index != 0 || !is_embedding(op)) return CPU_FORM_RAW;
+  lp_storage asked;
+  if (!lp_storage_find(lp_op_str(op, "weight_dtype", NULL), &asked)) return CPU_FORM_TABLE;
+  return lp_dtype_is_float(asked.dtype) ? CPU_FORM_PANELS : CPU_FORM_GROUPS;
 }
 
 static void emit_gather(cpu_emitter *e) {
   if (e->call->constant[0] && e->call->constant[0]->form == CPU_FORM_PANELS) {
     emit_panel_embedding(e);
+    return;
+  }
+  if (e->call->constant[0] && e->call->constant[0]->form == CPU_FORM_GROUPS) {
+    emit_group_embedding(e);
     return;
   }
   if (is_embedding(e->op)) {

@@ -24,8 +24,12 @@ typedef struct {
 } gpu_product_form;
 /* Adds the product. The caller launches kernels for the same rows GPU_BY_KERNEL. false: the dialect has no library. */
 bool gpu_linear_product(gpu_builder *b, const gpu_linear *l, const gpu_product_form *form);
-/* Adds a launch on tensor cores for more than `few` rows. Returns the first architecture that has them for the weight's
- * type, 0 when none has. */
-int32_t gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t few);
+/* Who computes a product of more than `few` rows. */
+typedef struct {
+  int32_t sm;   /* the first architecture with tensor cores for the weight's type; 0: none has them */
+  bool library; /* a library may compute it, also on some architectures before that */
+} gpu_tensor_use;
+/* Adds a launch on tensor cores for more than `few` rows, and one by a library. */
+gpu_tensor_use gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t few);
 
 #endif

@@ -79,12 +79,12 @@ static void lower_linear(gpu_builder *b) {
   gpu_launch_when(linear_launch(b, &l, "linear_few", "one", ONE, THREADS, 16, rows), rows, 0, ONE);
   gpu_launch_when(linear_launch(b, &l, "linear_few", "some", SOME, THREADS, 16, rows), rows, ONE + 1, SOME);
   gpu_launch_when(linear_launch(b, &l, "linear_few", "few", AT_ONCE, THREADS, 32, rows), rows, SOME + 1, FEW_ROWS);
-  const int32_t tensor = gpu_linear_tensor(b, &l, FEW_ROWS);
+  const gpu_tensor_use tensor = gpu_linear_tensor(b, &l, FEW_ROWS);
   const gpu_product_form form = {.dtype = LP_F32, .scale = 1, .x = l.x, .few = FEW_ROWS};
-  const bool library = l.matrix->stored.dtype == LP_F32 && gpu_linear_product(b, &l, &form);
+  const bool library = tensor.library || (l.matrix->stored.dtype == LP_F32 && gpu_linear_product(b, &l, &form));
   gpu_launch *many = linear_launch(b, &l, "linear_many", "many", TILE, THREADS, TILE, rows);
   gpu_launch_when(many, rows, FEW_ROWS + 1, INT64_MAX);
-  if (tensor > 0) gpu_launch_on(many, 0, tensor - 1);
+  if (tensor.sm > 0) gpu_launch_on(many, 0, tensor.sm - 1);
   if (library) many->by = GPU_BY_KERNEL;
 }
 

@@ -8,44 +8,52 @@
 
 enum { THREADS = 256, TILE = 128, NARROW = 8 };
 
-/* The type in which a weight is multiplied, and the first architecture that supports it. Codes become f16, which holds
- * their product with the scale more precisely than bf16. */
+/* The type in which a weight is multiplied, and the first architecture on which our kernel and a library multiply in
+ * it. Codes become f16, which holds their product with the scale more precisely than bf16. */
 typedef struct {
   lp_dtype dtype;
-  int32_t sm;
+  int32_t sm, library_sm;
   int32_t range; /* activations are divided by it, so that those of models trained in bf16 fit into f16 */
 } half;
 
 static half half_of(lp_dtype store) {
-  if (store == LP_BF16) return (half){LP_BF16, 80, 1};
-  return (half){LP_F16, 75, 16};
+  if (store == LP_BF16) return (half){LP_BF16, 80, 80, 1};
+  return (half){LP_F16, 75, 70, 16};
 }
 
-/* Narrows x to 16 bits in the scratch, unless an earlier operator has left it there. */
-static void narrow(gpu_builder *b, const gpu_linear *l, const half *h, int64_t few) {
+/* Narrows x to 16 bits in the scratch on architectures in [least, most]. */
+static gpu_launch *add_narrow(gpu_builder *b, const gpu_linear *l, const half *h, int64_t few, int32_t least,
+                              int32_t most) {
   gpu_launch_list *list = b->list;
-  lp_arena *arena = list->module->arena;
+  const char *store = gpu_store_name(h->dtype);
+  const char *const params[] = {"STORE", store, "RANGE", gpu_format(list, "%" PRId32, h->range), NULL};
+  const gpu_kernel *kernel = gpu_kernel_get(list, "narrow", gpu_format(list, "narrow_%s", store), params);
+  const lp_poly *count = lp_poly_scale(list->module->arena, l->rows, l->k);
+  gpu_launch *launch = gpu_launch_add(b, kernel, THREADS, count, THREADS * NARROW);
+  gpu_launch_when(launch, l->rows, few + 1, INT64_MAX);
+  gpu_launch_on(launch, least, most);
+  gpu_arg_ref(launch, l->x);
+  gpu_arg_scratch(launch);
+  gpu_arg_size(launch, count);
+  launch->spare = true;
+  return launch;
+}
+
+/* Narrows x for our kernel, and for a library on the same architectures, unless an earlier operator has left it in the
+ * scratch. */
+static void narrow(gpu_builder *b, const gpu_linear *l, const half *h, int64_t few) {
+  const lp_module *module = b->list->module;
   const gpu_narrowed *known = &b->program->narrowed;
   const gpu_narrowed wanted = {.value = lp_value_base(lp_op_in(b->op, 0)),
                                .dtype = h->dtype,
                                .segment = lp_op_i64(b->op, "segment", 0),
                                /* An operator that is not joint has a scratch for each sequence. */
-                               .jointly = lp_op_is_joint(list->module, b->op)};
+                               .jointly = lp_op_is_joint(module, b->op)};
   if (known->value == wanted.value && known->dtype == wanted.dtype && known->segment == wanted.segment &&
       known->jointly == wanted.jointly)
     return;
-  const char *store = gpu_store_name(h->dtype);
-  const char *const params[] = {"STORE", store, "RANGE", gpu_format(list, "%" PRId32, h->range), NULL};
-  const gpu_kernel *kernel = gpu_kernel_get(list, "narrow", gpu_format(list, "narrow_%s", store), params);
-  const lp_poly *count = lp_poly_scale(arena, l->rows, l->k);
-  gpu_launch *launch = gpu_launch_add(b, kernel, THREADS, count, THREADS * NARROW);
-  gpu_launch_when(launch, l->rows, few + 1, INT64_MAX);
-  gpu_launch_on(launch, h->sm, GPU_MOST_SM);
-  gpu_arg_ref(launch, l->x);
-  gpu_arg_scratch(launch);
-  gpu_arg_size(launch, count);
-  launch->spare = true;
-  gpu_add_scratch(b, lp_poly_scale(arena, count, 2), l->rows, INT64_MAX);
+  (void)add_narrow(b, l, h, few, h->sm, GPU_MOST_SM);
+  gpu_add_scratch(b, lp_poly_scale(module->arena, l->rows, 2 * l->k), l->rows, INT64_MAX);
   b->program->narrowed = wanted;
 }
 
@@ -69,13 +77,22 @@ static const gpu_kernel *kernel_of(gpu_builder *b, const gpu_linear *l, const ha
   return gpu_kernel_get(list, "linear_tensor", stem, params);
 }
 
-int32_t gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t few) {
+/* Adds the product by a library. On architectures without our kernel each operator narrows its own activations, because
+ * it does so only where the library computes its products. */
+static bool add_library(gpu_builder *b, const gpu_linear *l, const half *h, int64_t few) {
+  const gpu_product_form form = {.dtype = h->dtype, .scale = h->range, .x = -1, .sm = h->library_sm, .few = few};
+  if (l->matrix->stored.dtype != h->dtype || !b->list->products) return false;
+  if (h->library_sm < h->sm) add_narrow(b, l, h, few, h->library_sm, h->sm - 1)->by = GPU_BY_LIBRARY;
+  return gpu_linear_product(b, l, &form);
+}
+
+gpu_tensor_use gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t few) {
   const lp_dtype store = l->matrix->stored.dtype;
   const half h = half_of(store);
-  if (!b->list->tensor || store == LP_F32 || l->k % NARROW != 0) return 0; /* rows begin at multiples of 16 bytes */
+  if (!b->list->tensor || store == LP_F32 || l->k % NARROW != 0)
+    return (gpu_tensor_use){0}; /* rows begin at multiples of 16 bytes */
   narrow(b, l, &h, few);
-  const gpu_product_form form = {.dtype = h.dtype, .scale = h.range, .x = -1, .sm = h.sm, .few = few};
-  const bool library = store == h.dtype && gpu_linear_product(b, l, &form);
+  const bool library = add_library(b, l, &h, few);
   gpu_launch *launch = gpu_launch_add(b, kernel_of(b, l, &h), THREADS, lp_dim_const(b->list->module, l->n),
                                       l->gate >= 0 ? TILE / 2 : TILE);
   gpu_launch_rows(launch, l->rows, TILE);
@@ -89,5 +106,5 @@ int32_t gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t few) {
   gpu_arg_size(launch, l->rows);
   launch->spare = true;
   b->list->any_tensor = true;
-  return h.sm;
+  return (gpu_tensor_use){.sm = h.sm, .library = library};
 }

@@ -9,7 +9,12 @@
 static lp_status gather(onnx_graph *g, const lp_op *op, const char *type, onnx_name *out) {
   lp_dtype from = lp_op_in(op, 0)->type.dtype, to = op->out[0]->type.dtype;
   onnx_name x, index;
-  LP_TRY(onnx_operand_as(g, 0, onnx_dtype(from), &x));
+  if (lp_op_str(op, "weight_dtype", NULL)) {
+    LP_TRY(onnx_table(g, op, &x));
+    from = LP_F32;
+  } else {
+    LP_TRY(onnx_operand_as(g, 0, onnx_dtype(from), &x));
+  }
   LP_TRY(onnx_operand(g, 1, &index));
   out[0] = ONNX_NODE(g, type, x, index);
   onnx_attr_i(g, "axis", lp_op_i64(op, "axis", 0));

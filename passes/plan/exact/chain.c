@@ -12,10 +12,10 @@
 
 /* MOST_ENTRIES: the most pairs of frontiers of both stages where a segment may begin. MOST_STEPS: the most steps of a
  * segment; with a longer one there is no chain. MOST_MODES: the most modes that are listed for one entry. */
-enum { MOST_ENTRIES = 64, MOST_STEPS = 64, MOST_MODES = 3000 };
+enum { MOST_ENTRIES = 64, MOST_STEPS = 64, MOST_MODES = 40000 };
 
 /* Points of a front: COARSE to compare prices, FINE to search. */
-enum { COARSE = 100, FINE = 400 };
+enum { COARSE = 100, FINE = 2000 };
 
 /* A limit that is exceeded by less than this share counts as met; found placements are evaluated exactly. */
 static const double allowance = 1e-9;
@@ -52,6 +52,9 @@ struct lp_exact_chain {
   LP_VEC(mode_list *) lists;
   lp_map *kinds, *modes;
   double slack; /* the slack of the pass that made the modes */
+  lp_exact_front **front[LP_STAGE_COUNT];
+  const lp_exact_prices *front_prices; /* of the fronts; NULL: there are none */
+  double front_slack;
 };
 
 /* ---- segments ---------------------------------------------------------------------------------------------------- */
@@ -456,22 +459,43 @@ static double slack_of(const chain_searcher *s, const lp_exact_prices *prices) {
   return fmax(s->search->most - lp_exact_least(s->x, prices), 0) * (1 + 1e-6) + 1e-9 * fabs(s->search->most);
 }
 
-static void make_fronts(chain_searcher *s) {
+/* Makes the fronts of all places. Later passes with the same prices use them again. */
+static void make_fronts(chain_searcher *s, double slack) {
+  const lp_exact *x = s->x;
+  lp_exact_chain *c = s->c;
+  c->front_prices = s->prices;
+  c->front_slack = slack;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    bool *keep = LP_NEW_ARRAY(x->arena, bool, x->unit_count[stage] + 1);
+    for (size_t i = 0; i < c->place.count; i++)
+      keep[c->place.data[i].done[stage]] = true;
+    c->front[stage] = LP_NEW_ARRAY(x->arena, lp_exact_front *, x->unit_count[stage] + 1);
+    lp_exact_fronts(&(lp_exact_front_task){.x = x,
+                                           .graph = &c->graph[stage],
+                                           .stage = (lp_stage)stage,
+                                           .prices = s->prices,
+                                           .pruning = s->search->pruning,
+                                           .slack = slack,
+                                           .points = FINE,
+                                           .keep = keep},
+                    c->front[stage]);
+  }
+}
+
+static void set_bounds(chain_searcher *s) {
   const lp_exact *x = s->x;
   s->offset = offset_of(x, s->prices);
   s->slack = slack_of(s, s->search->listing);
   s->least = lp_exact_least(x, s->search->listing);
-  double slack = slack_of(s, s->prices);
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    bool *keep = LP_NEW_ARRAY(x->arena, bool, x->unit_count[stage] + 1);
-    for (size_t i = 0; i < s->c->place.count; i++)
-      keep[s->c->place.data[i].done[stage]] = true;
-    s->front[stage] = LP_NEW_ARRAY(x->arena, lp_exact_front *, x->unit_count[stage] + 1);
-    lp_exact_fronts(x, &s->c->graph[stage], (lp_stage)stage, s->prices, slack, FINE, keep, s->front[stage]);
-  }
+  double slack = fmax(s->search->greatest - lp_exact_least(x, s->search->pruning), 0) * (1 + 1e-6) +
+                 1e-9 * fabs(s->search->greatest);
+  if (s->c->front_prices != s->prices || slack > s->c->front_slack) make_fronts(s, slack);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    s->front[stage] = s->c->front[stage];
 }
 
-double lp_exact_chain_bound(const lp_exact_chain *chain, const lp_exact_prices *prices, double slack) {
+double lp_exact_chain_bound(const lp_exact_chain *chain, const lp_exact_prices *prices, const lp_exact_prices *pruning,
+                            double slack, double *work) {
   const lp_exact *x = chain->x;
   double bound = 0;
   for (int side = 0; side < LP_SIDE_COUNT; side++)
@@ -481,7 +505,16 @@ double lp_exact_chain_bound(const lp_exact_chain *chain, const lp_exact_prices *
     bool *keep = LP_NEW_ARRAY(x->arena, bool, x->unit_count[stage] + 1);
     lp_exact_front **front = LP_NEW_ARRAY(x->arena, lp_exact_front *, x->unit_count[stage] + 1);
     keep[0] = true;
-    lp_exact_fronts(x, &chain->graph[stage], (lp_stage)stage, prices, slack, COARSE, keep, front);
+    lp_exact_fronts(&(lp_exact_front_task){.x = x,
+                                           .graph = &chain->graph[stage],
+                                           .stage = (lp_stage)stage,
+                                           .prices = prices,
+                                           .pruning = pruning,
+                                           .slack = slack,
+                                           .points = COARSE,
+                                           .keep = keep,
+                                           .work = work},
+                    front);
     bound += lp_exact_front_price(&front[0][0], limit > 0 ? limit * (1 + allowance) : 1) -
              prices->duals.per_ms[stage] * limit;
   }
@@ -504,7 +537,7 @@ void lp_exact_chain_run(lp_exact_chain *chain, const lp_exact_prices *prices, lp
   size_t count = chain->segment.count, candidates = MOST_CANDIDATES * search->width;
   search->lowest = search->most;
   search->work = 0;
-  make_fronts(&s);
+  set_bounds(&s);
   if (s.slack > chain->slack) forget_modes(chain);
   chain->slack = s.slack;
   s.traces = lp_alloc((count + 1) * sizeof *s.traces);

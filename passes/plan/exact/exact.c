@@ -40,6 +40,7 @@ typedef struct {
   lp_exact x;
   lp_exact_graph graph[LP_STAGE_COUNT];
   lp_exact_prices *prices, *separate, *fastest; /* separate: prices for stages that share nothing */
+  lp_exact_prices *pruning;                     /* of fronts */
   lp_side **side;                               /* the best so far */
   lp_plan_result result;
   lp_exact_kept *kept; /* NULL: none */
@@ -315,10 +316,12 @@ static lp_exact_chain_search next_search(solver *s, const progress *p) {
   double known = known_objective(s), scale = fmax(fabs(p->bound), isinf(known) ? 0 : 1e-3 * fabs(known));
   double aim = fmin(known, p->bound + p->reach * scale);
   return (lp_exact_chain_search){.most = aim,
+                                 .greatest = isinf(known) ? aim : known,
                                  .close = gap_ignored,
                                  .step = label_step * fabs(aim),
                                  .width = p->width,
                                  .listing = s->prices,
+                                 .pruning = s->pruning,
                                  .see = see_chain,
                                  .user = s};
 }
@@ -366,12 +369,13 @@ static double search_chain(solver *s, lp_exact_chain *chain, const lp_cut *cut, 
   s->prices = lp_exact_prices_create(&s->x);
   s->prices->duals = *duals;
   lp_cut_divide(cut, s->prices);
+  lp_exact_prices *coupled = lp_exact_prices_create(&s->x);
+  lp_exact_prices_copy(&s->x, s->prices, coupled);
   lp_exact_chain_level(&s->x, s->prices);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     lp_exact_best_stage(&s->x, s->graph, (lp_stage)stage, &s->watch, s->prices);
-  lp_exact_prices *coupled = lp_exact_prices_create(&s->x);
-  lp_exact_prices_copy(&s->x, s->prices, coupled);
-  progress p = {.bound = lp_exact_couple(chain, known_objective(s), coupled),
+  s->pruning = lp_exact_prices_create(&s->x);
+  progress p = {.bound = lp_exact_couple(chain, known_objective(s), duals, coupled, s->pruning),
                 .lowest = lowest,
                 .reach = first_reach,
                 .width = FIRST_LABELS};

@@ -214,24 +214,38 @@ typedef struct {
   int32_t count;
 } lp_exact_front;
 
-/* Fills front[unit][frontier] for the units that `keep` marks and for the stage's end. Drops points with a price more
- * than `slack` above the least, and keeps at most `points`. Prices and times are rounded down, never up. */
-void lp_exact_fronts(const lp_exact *x, const lp_exact_graph *graph, lp_stage stage, const lp_exact_prices *prices,
-                     double slack, int points, const bool *keep, lp_exact_front **front);
+/* The fronts to make. `pruning` differs from `prices` in the prices of time only, which are not lower, and has
+ * potentials: points with a price at these more than `slack` above the least are dropped. A front has at most `points`;
+ * where it has more, some are joined, with prices and times rounded down, never up. */
+typedef struct {
+  const lp_exact *x;
+  const lp_exact_graph *graph; /* of the stage */
+  lp_stage stage;
+  const lp_exact_prices *prices, *pruning;
+  double slack;
+  int points;
+  const bool *keep; /* [unit] */
+  double *work;     /* out: the points merged are added; NULL: not wanted */
+} lp_exact_front_task;
+
+/* Fills front[unit][frontier] for the units that `keep` marks and for the stage's end. */
+void lp_exact_fronts(const lp_exact_front_task *task, lp_exact_front **front);
 /* The least price within this remaining time; infinity when there is none. */
 double lp_exact_front_price(const lp_exact_front *front, double ms);
 
 /* ---- chains of segments (chain.c) -------------------------------------------------------------------------------- */
 
 typedef struct {
-  double most;  /* the search looks only for placements with a smaller objective */
-  double close; /* a share: an improvement of less than this is not looked for */
-  double step;  /* the search keeps one of labels with objectives that differ by less; 0: keeps all */
+  double most;     /* the search looks only for placements with a smaller objective */
+  double greatest; /* the greatest `most` of later searches with these prices, as far as it is known */
+  double close;    /* a share: an improvement of less than this is not looked for */
+  double step;     /* the search keeps one of labels with objectives that differ by less; 0: keeps all */
   /* A share of each limit: the search keeps one of labels with times and bytes that differ by less, and then proves
    * nothing. */
   double slur;
-  size_t width;                   /* labels kept per segment */
-  const lp_exact_prices *listing; /* the prices at which modes are listed; those of the run are for bounds */
+  size_t width; /* labels kept per segment */
+  /* Modes are listed at the first prices, points of fronts dropped at the second; those of the run are for bounds. */
+  const lp_exact_prices *listing, *pruning;
   /* Called with each placement found, the cheapest first, until it returns true: that placement is feasible. */
   bool (*see)(void *user, unsigned char *const side[LP_STAGE_COUNT]);
   void *user;
@@ -249,14 +263,18 @@ void lp_exact_chain_free(lp_exact_chain *chain);
 const lp_exact *lp_exact_chain_problem(const lp_exact_chain *chain);
 const lp_exact_graph *lp_exact_chain_graph(const lp_exact_chain *chain); /* [LP_STAGE_COUNT] */
 size_t lp_exact_chain_length(const lp_exact_chain *chain);               /* in segments */
-/* The bound of all placements at these prices, with fronts. A stage's price may be at most `slack` above its least. */
-double lp_exact_chain_bound(const lp_exact_chain *chain, const lp_exact_prices *prices, double slack);
+/* The bound of all placements at these prices, with fronts. At the pruning prices, a stage's price may be at most
+ * `slack` above its least. Adds the points merged to `work`. */
+double lp_exact_chain_bound(const lp_exact_chain *chain, const lp_exact_prices *prices, const lp_exact_prices *pruning,
+                            double slack, double *work);
 void lp_exact_chain_run(lp_exact_chain *chain, const lp_exact_prices *prices, lp_exact_chain_search *search);
 
 /* ---- prices that couple the stages (couple.c) -------------------------------------------------------------------- */
 
-/* Changes the prices of prefill's time and of residence so that the bound of the fronts rises; returns the bound.
- * `known` is the least objective known, or infinity. */
-double lp_exact_couple(const lp_exact_chain *chain, double known, lp_exact_prices *prices);
+/* Changes the prices of prefill's time and of residence so that the bound of the fronts rises; returns the bound. Sets
+ * `pruning` to prices by which points of these fronts may be dropped. `known` is the least objective known, or
+ * infinity; `cut` are the prices that are best for minimum cuts. */
+double lp_exact_couple(const lp_exact_chain *chain, double known, const lp_exact_duals *cut, lp_exact_prices *prices,
+                       lp_exact_prices *pruning);
 
 #endif

@@ -5,120 +5,192 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A limit that is exceeded by less than this share counts as met; found placements are evaluated exactly. */
 static const double allowance = 1e-9;
 
+/* The points of a front. */
 typedef struct {
-  double ms, price;
-} point;
+  double *ms, *price;
+  int32_t count;
+} point_list;
 
-/* One point for each range of prices. */
+/* A front that is a row's next one after an arc. */
 typedef struct {
-  point *at; /* ms infinite: none */
-  int count;
-} buckets;
+  const lp_exact_front *front;
+  double ms, price; /* of the arc */
+  int32_t at;       /* the next point */
+} shifted_front;
 
-static void add_points(const lp_exact_front *next, double ms, double price, double least, double width, double most_ms,
-                       buckets *out) {
-  for (int32_t i = next->count; i-- > 0;) { /* from the least price up */
-    double total = next->price[i] + price, time = next->ms[i] + ms;
-    double index = width > 0 ? (total - least) / width : 0;
-    if (index >= out->count) return;
-    if (time > most_ms) continue;
-    point *p = &out->at[index > 0 ? (int)index : 0];
-    if (total < p->price) p->price = total;
-    if (time < p->ms) p->ms = time;
+/* What a point must keep: a time of at most most_ms, and a price at the pruning prices of at most `most`. */
+typedef struct {
+  double most_ms, per_ms, most; /* per_ms: the pruning price of time, less that of the fronts */
+} point_limits;
+
+static double next_ms(const shifted_front *f) {
+  return f->front && f->at < f->front->count ? f->front->ms[f->at] + f->ms : INFINITY;
+}
+
+static double next_price(const shifted_front *f) {
+  return f->front->price[f->at] + f->price;
+}
+
+/* Merges two fronts; keeps the points that no faster one beats. */
+static void merge_fronts(shifted_front from[LP_SIDE_COUNT], const point_limits *limits, point_list *out) {
+  out->count = 0;
+  double least = INFINITY;
+  for (;;) {
+    double ms[] = {next_ms(&from[0]), next_ms(&from[1])};
+    shifted_front *first = &from[ms[1] < ms[0]];
+    double own = fmin(ms[0], ms[1]);
+    if (!(own <= limits->most_ms)) return;
+    double price = next_price(first);
+    first->at++;
+    if (!(price < least) || price + limits->per_ms * own > limits->most) continue;
+    least = price;
+    int32_t at = out->count && !(out->ms[out->count - 1] < own) ? out->count - 1 : out->count;
+    out->ms[at] = own;
+    out->price[at] = price;
+    out->count = at + 1;
   }
 }
 
-static void keep_points(const buckets *all, lp_exact_front *out, double *ms, double *price) {
+/* Joins neighbours with about the same price until at most `points` are left. The joined point is as fast as the first
+ * and as cheap as the last. */
+static void thin_out(point_list *list, int points) {
+  if (list->count <= points) return;
+  double width = (list->price[0] - list->price[list->count - 1]) / (points / 2);
   int32_t count = 0;
-  double fastest = INFINITY;
-  for (int i = 0; i < all->count; i++) {
-    if (!(all->at[i].ms < fastest)) continue;
-    fastest = all->at[i].ms;
-    ms[count] = fastest;
-    price[count++] = all->at[i].price;
+  for (int32_t i = 0; i < list->count; count++) {
+    double ms = list->ms[i], least = list->price[i] - width;
+    while (i + 1 < list->count && list->price[i + 1] >= least)
+      i++;
+    list->ms[count] = ms;
+    list->price[count] = list->price[i++];
   }
-  for (int32_t i = 0; i < count / 2; i++) {
-    int32_t other = count - 1 - i;
-    double swap = ms[i];
-    ms[i] = ms[other];
-    ms[other] = swap;
-    swap = price[i];
-    price[i] = price[other];
-    price[other] = swap;
-  }
-  *out = (lp_exact_front){.ms = ms, .price = price, .count = count};
+  list->count = count;
 }
 
-/* The fronts of one place; their points follow one another. */
+/* The fronts of one place. The points of each follow one another: times, then prices. */
 typedef struct {
   lp_exact_front *front;
-  double *point;
+  LP_VEC(double) point;
 } row;
 
-static void make_row(row *r, int32_t count, int points) {
-  r->front = lp_alloc(((size_t)count + 1) * sizeof *r->front);
-  r->point = lp_alloc(((size_t)count + 1) * 2 * (size_t)points * sizeof *r->point);
+static void add_front(row *r, const point_list *from, int32_t index) {
+  r->front[index].count = from->count;
+  for (int32_t i = 0; i < from->count; i++)
+    lp_vec_push(&r->point, from->ms[i]);
+  for (int32_t i = 0; i < from->count; i++)
+    lp_vec_push(&r->point, from->price[i]);
+}
+
+/* Sets the pointers of `count` fronts into points. */
+static void point_fronts(lp_exact_front *front, int32_t count, double *points) {
+  for (int32_t i = 0; i < count; i++) {
+    front[i].ms = points;
+    front[i].price = points + front[i].count;
+    points += 2 * front[i].count;
+  }
 }
 
 static lp_exact_front *keep_row(const lp_exact *x, const row *r, int32_t count) {
   lp_exact_front *out = LP_NEW_ARRAY(x->arena, lp_exact_front, count);
-  for (int32_t i = 0; i < count; i++) {
-    size_t points = (size_t)r->front[i].count;
-    out[i].count = r->front[i].count;
-    if (!points) continue;
-    out[i].ms = lp_arena_copy(x->arena, r->front[i].ms, points * sizeof(double));
-    out[i].price = lp_arena_copy(x->arena, r->front[i].price, points * sizeof(double));
-  }
+  memcpy(out, r->front, (size_t)count * sizeof *out);
+  if (r->point.count) point_fronts(out, count, lp_arena_copy(x->arena, r->point.data, r->point.count * sizeof(double)));
   return out;
 }
 
-void lp_exact_fronts(const lp_exact *x, const lp_exact_graph *graph, lp_stage stage, const lp_exact_prices *prices,
-                     double slack, int points, const bool *keep, lp_exact_front **front) {
-  int32_t units = x->unit_count[stage];
-  bool limited = x->limit_ms[stage] > 0;
-  if (!limited) points = 1;
-  double most_ms = limited ? x->limit_ms[stage] * (1 + allowance) : INFINITY, width = slack / points;
-  row next = {0}, now = {0};
-  int32_t most = 0;
+static void free_row(row *r) {
+  free(r->front);
+  lp_vec_free(&r->point);
+}
+
+/* The least pruning price from the stage's start to each frontier; infinite: none leads there. The caller frees it. */
+static double **find_before(const lp_exact_front_task *task) {
+  const lp_exact *x = task->x;
+  int32_t units = x->unit_count[task->stage];
+  size_t total = 0;
+  for (int32_t i = 0; i <= units; i++)
+    total += (size_t)task->graph->count[i];
+  double **before = lp_alloc(((size_t)units + 1) * sizeof *before), *own = lp_alloc((total + 1) * sizeof *own);
+  for (size_t i = 0; i < total; i++)
+    own[i] = i ? INFINITY : 0;
+  for (int32_t i = 0; i <= units; i++) {
+    before[i] = own;
+    own += task->graph->count[i];
+  }
+  for (int32_t i = 0; i < units; i++)
+    for (int32_t f = 0; f < task->graph->count[i]; f++)
+      for (int side = 0; side < LP_SIDE_COUNT; side++) {
+        const lp_exact_arc *arc = &task->graph->arc[i][f][side];
+        if (arc->to < 0 || isinf(before[i][f])) continue;
+        double price = lp_exact_arc_price(x, task->stage, task->pruning, &x->unit[task->stage][i], side, arc);
+        before[i + 1][arc->to] = fmin(before[i + 1][arc->to], before[i][f] + price);
+      }
+  return before;
+}
+
+/* Merges the fronts after both arcs of a frontier. `most` is the greatest pruning price from there to the end. */
+static void make_front(const lp_exact_front_task *task, int32_t index, int32_t frontier, double most,
+                       const lp_exact_front *next, point_list *out) {
+  const lp_exact *x = task->x;
+  const lp_exact_unit *unit = &x->unit[task->stage][index];
+  bool limited = x->limit_ms[task->stage] > 0;
+  double per_ms = task->pruning->duals.per_ms[task->stage] - task->prices->duals.per_ms[task->stage];
+  point_limits limits = {.most_ms = limited ? x->limit_ms[task->stage] * (1 + allowance) : 0,
+                         .per_ms = limited ? per_ms : 0,
+                         .most = most};
+  shifted_front from[LP_SIDE_COUNT] = {{0}};
+  for (int side = 0; side < LP_SIDE_COUNT; side++) {
+    const lp_exact_arc *arc = &task->graph->arc[index][frontier][side];
+    if (arc->to < 0) continue;
+    from[side].front = &next[arc->to];
+    if (limited) from[side].ms = lp_exact_arc_ms(x, task->stage, unit, side, arc->fresh) + arc->link_ms;
+    from[side].price = lp_exact_arc_price(x, task->stage, task->prices, unit, side, arc);
+  }
+  merge_fronts(from, &limits, out);
+  if (task->work) *task->work += from[0].at + from[1].at + 1;
+  thin_out(out, task->points);
+}
+
+void lp_exact_fronts(const lp_exact_front_task *task, lp_exact_front **front) {
+  const lp_exact *x = task->x;
+  const lp_exact_graph *graph = task->graph;
+  int32_t units = x->unit_count[task->stage], most = 0;
   for (int32_t i = 0; i <= units; i++)
     if (graph->count[i] > most) most = graph->count[i];
-  make_row(&next, most, points);
-  make_row(&now, most, points);
-  buckets all = {.at = lp_alloc((size_t)points * sizeof *all.at), .count = points};
-  for (int32_t f = 0; f < graph->count[units]; f++) {
-    next.point[2 * f] = next.point[2 * f + 1] = 0;
-    next.front[f] = (lp_exact_front){.ms = &next.point[2 * f], .price = &next.point[2 * f + 1], .count = 1};
-  }
+  row next = {.front = lp_alloc(((size_t)most + 1) * sizeof *next.front)};
+  row now = {.front = lp_alloc(((size_t)most + 1) * sizeof *now.front)};
+  point_list merged = {lp_alloc(2 * (size_t)task->points * sizeof(double)),
+                       lp_alloc(2 * (size_t)task->points * sizeof(double)), 0};
+  for (int32_t f = 0; f < graph->count[units]; f++)
+    add_front(&next, &(point_list){(double[]){0}, (double[]){0}, 1}, f);
+  point_fronts(next.front, graph->count[units], next.point.data);
   front[units] = keep_row(x, &next, graph->count[units]);
+  double **before = find_before(task), *const *after = task->pruning->potential[task->stage];
+  double most_price = after[0][0] + task->slack;
   for (int32_t i = units; i-- > 0;) {
-    const lp_exact_unit *unit = &x->unit[stage][i];
+    now.point.count = 0;
     for (int32_t f = 0; f < graph->count[i]; f++) {
-      for (int k = 0; k < points; k++)
-        all.at[k] = (point){INFINITY, INFINITY};
-      for (int side = 0; side < LP_SIDE_COUNT; side++) {
-        const lp_exact_arc *arc = &graph->arc[i][f][side];
-        if (arc->to < 0 || isinf(prices->potential[stage][i][f])) continue;
-        double ms = limited ? lp_exact_arc_ms(x, stage, unit, side, arc->fresh) + arc->link_ms : 0;
-        double price = lp_exact_arc_price(x, stage, prices, unit, side, arc);
-        add_points(&next.front[arc->to], ms, price, prices->potential[stage][i][f], width, most_ms, &all);
-      }
-      keep_points(&all, &now.front[f], &now.point[(size_t)f * 2 * (size_t)points],
-                  &now.point[((size_t)f * 2 + 1) * (size_t)points]);
+      merged.count = 0;
+      if (before[i][f] + after[i][f] <= most_price)
+        make_front(task, i, f, most_price - before[i][f], next.front, &merged);
+      add_front(&now, &merged, f);
     }
-    if (keep[i]) front[i] = keep_row(x, &now, graph->count[i]);
+    point_fronts(now.front, graph->count[i], now.point.data);
+    if (task->keep[i]) front[i] = keep_row(x, &now, graph->count[i]);
     row swap = now;
     now = next;
     next = swap;
   }
-  free(all.at);
-  free(now.front);
-  free(now.point);
-  free(next.front);
-  free(next.point);
+  free(before[0]);
+  free(before);
+  free(merged.ms);
+  free(merged.price);
+  free_row(&now);
+  free_row(&next);
 }
 
 double lp_exact_front_price(const lp_exact_front *front, double ms) {

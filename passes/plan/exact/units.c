@@ -241,6 +241,14 @@ static void join(holder *h, item *it) {
   free_item(it);
 }
 
+/* A form of a weight that neither side stores is no holding. */
+static void join_weight(holder *h, item *it) {
+  if (it->holding.bytes[0] > 0 || it->holding.bytes[1] > 0)
+    join(h, it);
+  else
+    free_item(it);
+}
+
 static void size_items(holder *h) {
   const lp_plan_problem *problem = h->x->problem;
   for (int32_t i = 0; i < problem->weight_count; i++)
@@ -278,7 +286,7 @@ static void build_holdings(lp_exact *x, const stage_edges edges[LP_STAGE_COUNT])
   }
   size_items(&h);
   for (int32_t i = 0; i < problem->weight_count; i++)
-    join(&h, &h.weight[i]);
+    join_weight(&h, &h.weight[i]);
   for (int32_t i = 0; i < problem->state_count; i++)
     join(&h, &h.state[i]);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)

@@ -1,11 +1,16 @@
 /* Finds fixes where no plan is feasible: for each figure of the request the smallest change that by itself makes a
- * plan feasible. Feasibility is monotone in each figure, so bisection finds it by planning again. */
+ * plan feasible. Feasibility is monotone in each figure, so bisection finds it by planning again. The report shows few
+ * digits, so the figure is rounded to them and planned once more. */
 #include "base/side.h"
 #include "passes/plan/report/report.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 
-enum { STEPS = 24, FIRST_FACTOR = 8 };
+/* STEPS: of the bisection; DIGITS: significant digits of a suggested figure, as the report prints it; MOST_ROUNDINGS:
+ * coarser roundings that are tried where the first one is not feasible. */
+enum { STEPS = 24, FIRST_FACTOR = 8, DIGITS = 6, MOST_ROUNDINGS = 4 };
 static const double NO_LIMIT = 1e100;
 
 /* A request with one figure changed. */
@@ -127,6 +132,28 @@ static bool narrower_weights(lp_module *module, const lp_plan_problem problem[LP
   return false;
 }
 
+/* Rounds a figure to so many significant digits, up or down, and returns the number that its text stands for. */
+static double round_figure(double value, int digits, bool up) {
+  if (!(value > 0)) return value;
+  double unit = pow(10, floor(log10(value)) - (digits - 1));
+  char text[32];
+  (void)snprintf(text, sizeof text, "%.*g", digits, (up ? ceil(value / unit) : floor(value / unit)) * unit);
+  return strtod(text, NULL);
+}
+
+/* Rounds a feasible figure away from an infeasible one, to as many of the digits that a report prints as leave a plan
+ * feasible. Returns false where none do. */
+static bool round_feasible(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
+                           const lp_compile_request *request, const request_figure *figure, double bad, double *good) {
+  for (int i = 0; i <= MOST_ROUNDINGS; i++) {
+    double rounded = round_figure(*good, DIGITS - i, *good > bad);
+    if (!feasible_with(problem, scheduler, request, figure, rounded)) continue;
+    *good = rounded;
+    return true;
+  }
+  return false;
+}
+
 /* Finds the least change of a figure that makes a plan feasible; false when there is none, which the end of its range
  * tells. The factor of the change is squared until a plan is feasible, and bisection then closes in. */
 static bool find_change(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
@@ -147,7 +174,7 @@ static bool find_change(const lp_plan_problem problem[LP_STAGE_COUNT], const cha
       bad = middle;
   }
   *out = good;
-  return true;
+  return round_feasible(problem, scheduler, request, figure, bad, out);
 }
 
 int32_t lp_plan_fixes(lp_module *module, const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,

@@ -40,6 +40,10 @@ static void put_machine(lp_json_writer *j, const char *role, const lp_machine *m
   lp_json_put_text(j, "title", machine->title);
   for (size_t i = 0; i < LP_COUNT(figures); i++)
     lp_json_put_number(j, figures[i].name, machine->figure[figures[i].figure]);
+  if (machine->figure[LP_HW_LOAD_BANDWIDTH] > 0) {
+    lp_json_put_text(j, "kind", machine->kind == LP_MACHINE_GPU ? "gpu" : "cpu");
+    lp_json_put_number(j, "load_bandwidth_bytes_per_s", machine->figure[LP_HW_LOAD_BANDWIDTH]);
+  }
   lp_json_put_number(j, "memory_limit_bytes", memory_limit > 0 ? memory_limit : NAN);
   lp_json_put_text(j, "weight_dtype", dtype ? dtype : "model");
   lp_json_put_bool(j, "weight_dtype_chosen", chosen);
@@ -162,6 +166,7 @@ static void put_result(lp_json_writer *j, const char *name, const lp_plan_result
   for (size_t i = 0; i < LP_COUNT(numbers); i++)
     lp_json_put_number(j, numbers[i].name, numbers[i].value);
   if (proved && !isnan(proved->probability)) lp_json_put_number(j, "sla_probability", proved->probability);
+  if (proved && !isnan(lp_report_cold_ttft(proved))) lp_json_put_number(j, "cold_ttft_ms", lp_report_cold_ttft(proved));
   if (proved) put_proof(j, proved);
   lp_json_put_end(j);
 }
@@ -320,6 +325,7 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   put_origin(&j, report, LP_SIDE_CLOUD);
   put_link(&j, request->link);
   put_request(&j, request);
+  if (lp_streq(request->activations, "auto")) lp_json_put_text(&j, "activations", request->activations);
   lp_json_put_text(&j, "scheduler", report->scheduler);
   lp_json_put_text(&j, "objective", request->objective ? request->objective : "cost");
   lp_json_put_bool(&j, "feasible", report->plan.feasible);

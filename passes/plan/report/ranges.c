@@ -1,7 +1,9 @@
-/* Summarises the placement: runs of layers with equal placements of their operators, and shares of a side. */
+/* Summarises the placement: runs of layers with equal placements of their operators, shares of a side, and the time in
+ * which weights load. */
 #include "base/side.h"
 #include "passes/plan/report/report.h"
 
+#include <math.h>
 #include <string.h>
 
 /* The placement of a layer as text: one letter for the side of each operator that is not free, or a single letter when
@@ -107,4 +109,18 @@ double lp_report_measured_share(const lp_report *report, lp_side side) {
     if (lp_hw_has_measured(machine, lp_hw_op_of(at->op->op->kind))) measured += ms;
   }
   return measured / all;
+}
+
+double lp_report_cold_ttft(const lp_report *report) {
+  const lp_machine *machine[LP_SIDE_COUNT] = {report->request->device, report->request->cloud};
+  const double bytes[LP_SIDE_COUNT] = {report->plan.device_weight_bytes, report->plan.cloud_weight_bytes};
+  double before = 0, beside = 0; /* the pass begins, while it runs */
+  for (int side = 0; side < LP_SIDE_COUNT; side++) {
+    if (bytes[side] <= 0) continue;
+    const double rate = machine[side]->figure[LP_HW_LOAD_BANDWIDTH];
+    double *most = machine[side]->kind == LP_MACHINE_GPU ? &before : &beside;
+    if (rate <= 0) return NAN;
+    *most = fmax(*most, 1e3 * bytes[side] / rate);
+  }
+  return fmax(before + report->plan.ttft_ms, beside);
 }

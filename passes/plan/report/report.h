@@ -59,6 +59,12 @@ typedef struct {
  * side computes nothing. */
 double lp_report_measured_share(const lp_report *report, lp_side side);
 
+/* The time to the first token of a request that comes when both sides begin, with their weights in storage (LP_HW_LOAD_
+ * BANDWIDTH). Sides load at the same time. A processor computes while its weights come, because pages of a mapped file
+ * load when they are read, and its first token waits for the last of them (the runtime compares checksums); a GPU
+ * computes after they came. NaN: a machine that has weights lacks the figure. */
+double lp_report_cold_ttft(const lp_report *report);
+
 /* One row of P1's Table I at the workload. */
 typedef struct {
   const char *name, *stage;

@@ -82,6 +82,11 @@ static void put_types(const lp_compile_request *request, lp_buf *out) {
   lp_buf_puts(out, "\n");
 }
 
+static void put_activations(const lp_compile_request *request, lp_buf *out) {
+  if (lp_streq(request->activations, "auto"))
+    lp_buf_printf(out, "%-12srounded to int8 for int8 and int4 weights on CPUs\n", "activations");
+}
+
 static void put_states(const lp_link *link, lp_buf *out) {
   if (!link || link->state_count == 0) return;
   lp_buf_printf(out, "%-12sat least this good in %.4g %% of %" PRId32 " states\n", "", 100 * link->quantile,
@@ -113,6 +118,7 @@ static void put_head(const lp_report *report, lp_buf *out) {
   lp_buf_printf(out, "%-12s%" PRId64 " prompt tokens, %" PRId64 " generated, batch %" PRId64 "\n", "workload",
                 request->isl, request->osl, request->batch);
   put_types(request, out);
+  put_activations(request, out);
   lp_buf_printf(out, "%-12s", "SLA");
   put_bound("TTFT", request->ttft_ms, out);
   put_bound(", TPOT", request->tpot_ms, out);
@@ -187,6 +193,9 @@ static void put_times(const lp_report *report, lp_buf *out) {
   lp_buf_printf(out, "\n%-12s%14s%14s\n", "ms", "TTFT", "TPOT");
   for (size_t i = 0; i < LP_COUNT(rows); i++)
     lp_buf_printf(out, "  %-10s%14.4f%14.4f\n", rows[i].name, rows[i].prefill, rows[i].decode);
+  const double cold_ms = lp_report_cold_ttft(report);
+  if (!isnan(cold_ms))
+    lp_buf_printf(out, "  %-10s%14.4f%14s   of a first request, for which the weights load\n", "cold", cold_ms, "");
   lp_buf_printf(out, "%-12s%14" PRId64 "%14" PRId64 "   tensors, in %" PRId64 " and %" PRId64 " messages\n",
                 "crossings", plan->crossings_prefill, plan->crossings_decode, plan->messages_prefill,
                 plan->messages_decode);

@@ -17,6 +17,7 @@ enum { MOST_COLUMNS = 3, MOST_ROWS = 10000000 };
 typedef struct {
   lp_sweep_spec *spec;
   lp_yaml *yaml;
+  lp_sweep_link_loader *load_link;
   lp_map *machines; /* text -> machine: each is loaded once */
 } reader;
 
@@ -107,7 +108,8 @@ static lp_status read_axis(reader *r, const axis_form *form, const char *key, co
 static const char *relative_to_spec(const reader *r, const char *text) {
   size_t length = strcspn(text, ",");
   const char *name = lp_arena_strndup(r->spec->arena, text, length);
-  bool path = strchr(name, '/') || lp_has_suffix(name, ".yaml") || lp_has_suffix(name, ".yml");
+  bool path =
+      strchr(name, '/') || lp_has_suffix(name, ".yaml") || lp_has_suffix(name, ".yml") || lp_has_suffix(name, ".csv");
   if (!path || text[0] == '/' || strcspn(text, "=") < length) return text;
   char *folder = lp_path_dir(r->spec->path), *joined = lp_path_join(folder, text);
   const char *out = lp_arena_strdup(r->spec->arena, joined);
@@ -137,13 +139,21 @@ static lp_status add_machines(reader *r, const char *const *text, const lp_yaml_
   return LP_OK;
 }
 
+/* Links that do not vary are planned as they are. */
+static lp_status plan_for_quantile(const reader *r, const char *text, const lp_yaml_node *node, lp_link *link) {
+  double quantile = r->spec->sla_quantile;
+  if (quantile == 0 || link->state_count == 0 || lp_link_plan_for(link, quantile)) return LP_OK;
+  return lp_error(r->yaml->diag, lp_yaml_loc(r->yaml, node),
+                  "nothing passes over '%s' in a state for which %g %% are at least as good", text, 100 * quantile);
+}
+
 static lp_status add_link(reader *r, const char *text, const lp_yaml_node *node) {
   lp_sweep_link link = {.name = text};
   lp_diag *inner = lp_diag_create();
-  if (lp_link_load(relative_to_spec(r, text), &link.link, inner) != LP_OK) return relay(r, node, "links", inner);
+  if (r->load_link(relative_to_spec(r, text), &link.link, inner) != LP_OK) return relay(r, node, "links", inner);
   lp_diag_free(inner);
   lp_vec_push(&r->spec->links, link);
-  return LP_OK;
+  return plan_for_quantile(r, text, node, link.link);
 }
 
 /* ---- the other axes ---------------------------------------------------------------------------------------------- */
@@ -261,7 +271,7 @@ static lp_status read_decoder(reader *r, const lp_yaml_node *node) {
 
 typedef struct {
   const lp_yaml_node *model_at, *decoder, *machines, *links, *workloads, *slas, *dtypes, *schedulers, *sessions,
-      *objective_at, *memory_at, *kv_at;
+      *objective_at, *memory_at, *kv_at, *quantile_at;
 } file_parts;
 
 static lp_status read_model(reader *r, const file_parts *parts, const lp_yaml_node *root) {
@@ -278,6 +288,17 @@ static lp_status read_model(reader *r, const file_parts *parts, const lp_yaml_no
   return LP_OK;
 }
 
+/* A quantile is for links that vary. */
+static lp_status check_quantile(const reader *r, const file_parts *parts) {
+  bool varies = false;
+  for (size_t i = 0; i < r->spec->links.count; i++)
+    varies = varies || r->spec->links.data[i].link->state_count > 0;
+  if (varies || !parts->quantile_at) return LP_OK;
+  return lp_error(r->yaml->diag, lp_yaml_loc(r->yaml, parts->quantile_at),
+                  "'sla_quantile' is for links that vary, and none of 'links' does: give a trace (.csv) or a radio "
+                  "profile");
+}
+
 static lp_status read_settings(reader *r, const file_parts *parts) {
   static const char *const kv[] = {"f32", "f16", "bf16"};
   lp_sweep_spec *spec = r->spec;
@@ -292,6 +313,8 @@ static lp_status read_settings(reader *r, const file_parts *parts) {
   if (parts->kv_at && parts->decoder)
     return lp_error(r->yaml->diag, lp_yaml_loc(r->yaml, parts->kv_at),
                     "'kv_dtype' applies to models only; the KV caches of a decoder have its 'dtype'");
+  if (parts->quantile_at)
+    LP_TRY(lp_yaml_number(r->yaml, parts->quantile_at, "sla_quantile", 1e-9, 1, &spec->sla_quantile));
   if (!parts->memory_at) return LP_OK;
   const char *text;
   LP_TRY(lp_yaml_text(r->yaml, parts->memory_at, "device_memory", &text));
@@ -344,8 +367,11 @@ static lp_status count_rows(const reader *r, const lp_yaml_node *root) {
   return LP_OK;
 }
 
+/* `user`: a reader without its document. */
 static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
-  reader r = {.spec = user, .yaml = yaml, .machines = lp_map_create()};
+  reader r = *(const reader *)user;
+  r.yaml = yaml;
+  r.machines = lp_map_create();
   file_parts parts = {0};
 #define PART(name, member, needed) LP_YAML_FIELD(LP_YAML_NODE, name, file_parts, member, .required = (needed))
   const lp_yaml_field fields[] = {PART("model", model_at, false),          PART("decoder", decoder, false),
@@ -353,12 +379,14 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
                                   PART("workloads", workloads, true),      PART("slas", slas, false),
                                   PART("dtypes", dtypes, false),           PART("schedulers", schedulers, false),
                                   PART("sessions", sessions, false),       PART("objective", objective_at, false),
-                                  PART("device_memory", memory_at, false), PART("kv_dtype", kv_at, false)};
+                                  PART("device_memory", memory_at, false), PART("kv_dtype", kv_at, false),
+                                  PART("sla_quantile", quantile_at, false)};
 #undef PART
   lp_status status = lp_yaml_fields(yaml, root, "a sweep", fields, LP_COUNT(fields), &parts);
   if (status == LP_OK) status = read_model(&r, &parts, root);
   if (status == LP_OK) status = read_settings(&r, &parts);
   if (status == LP_OK) status = read_axes(&r, &parts);
+  if (status == LP_OK) status = check_quantile(&r, &parts);
   if (status == LP_OK) status = count_rows(&r, root);
   for (size_t i = 0; i < lp_map_count(r.machines); i++)
     lp_vec_push(&r.spec->loaded, lp_map_value_at(r.machines, i));
@@ -366,10 +394,11 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   return status;
 }
 
-lp_status lp_sweep_spec_read(const char *path, lp_sweep_spec *out, lp_diag *diag) {
+lp_status lp_sweep_spec_read(const char *path, lp_sweep_link_loader *load_link, lp_sweep_spec *out, lp_diag *diag) {
+  reader r = {.spec = out, .load_link = load_link ? load_link : lp_link_load};
   *out = (lp_sweep_spec){.arena = lp_arena_create()};
   out->path = lp_arena_strdup(out->arena, path);
-  return lp_yaml_load(out->path, out->arena, read_root, out, diag);
+  return lp_yaml_load(out->path, out->arena, read_root, &r, diag);
 }
 
 void lp_sweep_spec_free(lp_sweep_spec *spec) {

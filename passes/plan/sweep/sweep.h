@@ -59,11 +59,16 @@ typedef struct {
   LP_VEC(lp_machine *) loaded; /* all machines, owned */
   const char *objective, *kv_dtype;
   int64_t device_memory; /* 0: the machine's */
+  double sla_quantile;   /* for which links that vary are planned; 0: lp_link_quantile_default */
 } lp_sweep_spec;
 
-/* Paths in the file are relative to its folder. Errors name file, line and column. Release the specification in every
- * case. */
-LP_MUST_USE lp_status lp_sweep_spec_read(const char *path, lp_sweep_spec *out, lp_diag *diag);
+/* Loads the link of a text, as lp_link_load does. */
+typedef lp_status lp_sweep_link_loader(const char *text, lp_link **out, lp_diag *diag);
+
+/* Paths in the file are relative to its folder. `load_link` loads its links; NULL: lp_link_load. Errors name file, line
+ * and column. Release the specification in every case. */
+LP_MUST_USE lp_status lp_sweep_spec_read(const char *path, lp_sweep_link_loader *load_link, lp_sweep_spec *out,
+                                         lp_diag *diag);
 void lp_sweep_spec_free(lp_sweep_spec *spec);
 /* The request of a row; `at` gets its index on each axis. */
 lp_compile_request lp_sweep_request(const lp_sweep_spec *spec, size_t row, size_t at[LP_SWEEP_AXES]);

@@ -34,15 +34,17 @@ typedef struct {
   double number;           /* NaN: none */
 } label;
 
-enum { LABELS = 12 };
+enum { LABELS = 13 };
 
 static void label_row(const lp_sweep_spec *spec, size_t row, label out[LABELS]) {
   size_t at[LP_SWEEP_AXES];
   lp_compile_request request = lp_sweep_request(spec, row, at);
   const lp_sweep_machines *machines = &spec->machines.data[at[LP_SWEEP_MACHINES]];
+  const lp_link *link = spec->links.data[at[LP_SWEEP_LINKS]].link;
   const label all[LABELS] = {{lp_side_name(LP_SIDE_DEVICE), machines->name[LP_SIDE_DEVICE], 0},
                              {lp_side_name(LP_SIDE_CLOUD), machines->name[LP_SIDE_CLOUD], 0},
                              {"link", spec->links.data[at[LP_SWEEP_LINKS]].name, 0},
+                             {"sla_quantile", NULL, link->state_count ? link->quantile : NAN},
                              {"isl", NULL, (double)request.isl},
                              {"osl", NULL, (double)request.osl},
                              {"batch", NULL, (double)request.batch},

@@ -5,6 +5,7 @@
  * build.c      building
  * attention.c  com.microsoft: Attention, MultiHeadAttention
  * gqa.c        com.microsoft: GroupQueryAttention
+ * gqa_window.c its caches that keep only the rows of a window
  * mask.c       com.microsoft: forms of masks
  * rotary.c     com.microsoft: RotaryEmbedding
  * quant.c      quantised products and tables
@@ -43,7 +44,7 @@ typedef struct {
 } lp_rw_packed;
 /* Returns the matrix [rows, columns] in the type `result`. */
 lp_value *lp_rw_unpacked(lp_rewrite *r, const lp_rw_packed *p);
-/* Tells the user, in one note, that products with accuracy_level = 4 are computed with f32 activations (quant.c). */
+/* Tells the user, in one note, that products with accuracy_level = 4 keep f32 activations by default (quant.c). */
 void lp_note_activations(const lp_block *block, lp_diag *diag);
 
 /* norm.c */
@@ -97,6 +98,17 @@ typedef struct {
 
 /* Inserts the Attention. Results: y [b, s, heads * d], keys, values, scores (NULL without `want_scores`). */
 LP_MUST_USE lp_status lp_rw_attend(lp_rewrite *r, const lp_rw_attention *a, bool want_scores);
+
+/* A cache of GroupQueryAttention that keeps only the rows of a window (gqa_window.c). */
+typedef struct {
+  lp_rewrite *r;
+  int64_t window;
+  lp_value *past[2], *fresh[2];     /* keys and values: [b, kv_heads, C, d], [b, kv_heads, s, d] */
+  lp_value *before, *after;         /* the tokens of each sequence without the new ones, and with them: [b, 1] */
+  lp_value *joined[2], *present[2]; /* results: past and new rows, and the next past */
+  lp_value *position;               /* result: of each joined row, [b, 1, 1, C + s] */
+} lp_rw_window;
+LP_MUST_USE lp_status lp_rw_join_window(lp_rw_window *w);
 
 /* mask_index or key_padding_mask as bool that broadcasts to [b, heads, s, total] (true: visible); NULL: no mask. */
 LP_MUST_USE lp_status lp_rw_padding_mask(lp_rewrite *r, lp_value *mask, lp_value *query, lp_value *total,

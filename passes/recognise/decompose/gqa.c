@@ -39,9 +39,23 @@ typedef struct {
   lp_value *length, *past;         /* of each sequence: [b, 1] */
   lp_value *prompt;                /* bool scalar: there is no past */
   lp_value *positions;             /* [b, s] */
+  lp_value *present[2];            /* of a window's cache; otherwise those of Attention */
 } gqa;
 
 /* ---- forms of the operator --------------------------------------------------------------------------------------- */
+
+static bool keeps_window(const lp_op *op) {
+  return lp_op_i64(op, "sliding_window_cache", 0) != 0;
+}
+
+static lp_status check_window(const lp_rewrite *r) {
+  const lp_op *op = r->op;
+  if (!lp_op_in(op, PAST_K) || lp_op_i64(op, "local_window_size", -1) < 1)
+    return lp_rw_refuse(r, "with sliding_window_cache lacks a past or a window");
+  bool scores = lp_op_out(op, 3) && lp_op_out(op, 3)->uses;
+  if (lp_op_in(op, BIAS) || scores) return lp_rw_refuse(r, "with sliding_window_cache has a bias or gives scores");
+  return LP_OK;
+}
 
 static lp_status check_attributes(const lp_rewrite *r) {
   const lp_op *op = r->op;
@@ -50,7 +64,7 @@ static lp_status check_attributes(const lp_rewrite *r) {
     if (!lp_streq(lp_op_str(op, quantised[i], "NONE"), "NONE"))
       return lp_rw_refuse(r, "with a quantised cache is not supported");
   if (lp_op_in(op, K_SCALE) || lp_op_in(op, V_SCALE)) return lp_rw_refuse(r, "with a quantised cache is not supported");
-  if (lp_op_i64(op, "sliding_window_cache", 0)) return lp_rw_refuse(r, "with sliding_window_cache is not supported");
+  if (keeps_window(op)) LP_TRY(check_window(r));
   if (!lp_op_in(op, SEQLENS)) return lp_rw_refuse(r, "lacks seqlens_k");
   if (!lp_op_in(op, PAST_K) != !lp_op_in(op, PAST_V)) return lp_rw_refuse(r, "has past keys without values");
   if (lp_op_i64(op, "do_rotary", 0) && (!lp_op_in(op, COS) || !lp_op_in(op, SIN)))
@@ -235,6 +249,25 @@ static lp_value *fit_bias(gqa *g, lp_value *bias, lp_value *keys) {
   return pads ? lp_rw_op(r, LP_ONNX_Pad, bias, pads) : NULL;
 }
 
+static lp_status attend_window(gqa *g, lp_rw_attention *a, lp_value **may) {
+  lp_rw_window w = {.r = g->r, .window = g->window, .before = g->past, .after = g->length};
+  w.past[0] = a->past_k;
+  w.past[1] = a->past_v;
+  w.fresh[0] = g->k;
+  w.fresh[1] = g->v;
+  LP_TRY(lp_rw_join_window(&w));
+  a->k = w.joined[0];
+  a->v = w.joined[1];
+  g->present[0] = w.present[0];
+  g->present[1] = w.present[1];
+  *may = visible(g, w.position);
+  a->causal = false;
+  a->window = 0;
+  a->past_k = a->past_v = NULL;
+  a->mask = *may;
+  return *may ? LP_OK : LP_FAILED;
+}
+
 static lp_status attend_ragged(gqa *g, lp_rw_attention *a, lp_value **may) {
   lp_rewrite *r = g->r;
   lp_value *past_k = lp_op_in(r->op, PAST_K), *past_v = lp_op_in(r->op, PAST_V), *total = g->s;
@@ -276,7 +309,7 @@ lp_status lp_rewrite_group_query(lp_rewrite *r) {
   lp_value *may = NULL;
   LP_TRY(check_attributes(r));
   g.window = window > 0 ? window : 0;
-  g.uniform = is_uniform(&g);
+  g.uniform = !keeps_window(r->op) && is_uniform(&g);
   g.s = lp_rw_size(r, lp_op_in(r->op, QUERY), 1);
   LP_TRY(read_parts(&g));
   assert(g.q && g.k && g.v);
@@ -289,10 +322,12 @@ lp_status lp_rewrite_group_query(lp_rewrite *r) {
   a.sinks = sinks(&g);
   a.scale = lp_op_f64(r->op, "scale", 0);
   a.softcap = lp_op_f64(r->op, "softcap", 0);
-  if (!g.uniform) LP_TRY(attend_ragged(&g, &a, &may));
+  if (!g.uniform) LP_TRY(keeps_window(r->op) ? attend_window(&g, &a, &may) : attend_ragged(&g, &a, &may));
   bool want_scores = lp_op_out(r->op, 3) && lp_op_out(r->op, 3)->uses && kind != 0;
   a.scores = kind == 2 ? 3 : 2;
   LP_TRY(lp_rw_attend(r, &a, want_scores));
+  for (int i = 0; i < 2; i++)
+    if (g.present[i]) r->result[1 + i] = g.present[i];
   if (want_scores && kind == 1 && may) /* invisible keys score 0 */
     r->result[3] = lp_rw_op3(r, LP_ONNX_Where, may, r->result[3], lp_build_float(&r->b, g.q->type.dtype, 0));
   return want_scores && !r->result[3] ? LP_FAILED : LP_OK;

@@ -217,7 +217,7 @@ void lp_note_activations(const lp_block *block, lp_diag *diag) {
   if (!first) return;
   lp_note(diag, first->loc,
           "this and %" PRId64
-          " further products allow int8 activations (accuracy_level = 4); here activations stay f32, "
+          " further products allow int8 activations (accuracy_level = 4); without --activations=auto they stay f32, "
           "so the results differ from ONNX Runtime's by its rounding",
           count - 1);
 }

@@ -7,7 +7,7 @@
 #define LINEAR(name, n, k, dtype, act, gated)                                                                          \
   OUTER void linear_##name(float *y, const float *x, const void *w, int64_t m, void *scratch, lp_barrier *barrier,     \
                            int64_t thread, int64_t threads) {                                                          \
-    static const lpk_linear_form form = {n, k, dtype, act, gated, TEST_ISA, {0, LPK_F32, 0, 1}};                       \
+    static const lpk_linear_form form = {n, k, dtype, act, gated, TEST_ISA, TEST_DOT, {0, LPK_F32, 0, 1}};             \
     lpk_linear(y, x, w, 0, 0, m, k, n, &form, scratch, barrier, thread, threads);                                      \
   }
 LINEAR_VARIANTS(LINEAR)

@@ -313,6 +313,17 @@ LP_TEST(other_machines_code_is_refused) {
   free(path);
 }
 
+LP_TEST(code_of_absent_instructions_is_refused) {
+  char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "dddddd"});
+  char *text = toy_manifest_read(path);
+  char *changed = replace_once(text, "\"code\"", "\"feature\": \"no-such-instructions\", \"code\"");
+  toy_manifest_write(path, changed);
+  expect_refused(path, false, "device/model.so", "without the instructions that the code needs");
+  free(changed);
+  free(text);
+  free(path);
+}
+
 LP_TEST(missing_bundle_is_refused) {
   char *path = lp_path_join(dir, "nothing.llmpart");
   expect_refused(path, false, "nothing.llmpart/manifest.json", "cannot open");

@@ -259,6 +259,29 @@ for _ in 1 2; do
   same 'with another worker' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
   same 'one worker' 1 "$(children | wc -w | tr -d ' ')"
 done
+
+# Requests do not wait for a stopped worker. It serves again when it continues; one that stays silent is replaced.
+first=$(children | tr -d ' ')
+is_down() { [ "$(curl -sS "$url/readyz")" != '{"status":"ready"}' ]; }
+kill -STOP "$first"
+await is_down || fail "with a stopped worker: $(curl -sS "$url/readyz")"
+rejected 'a stopped worker' 503 'the worker does not answer' /v1/completions "{\"model\":\"edge\",$ask}"
+kill -CONT "$first"
+await is_ready || fail "after a stopped worker: $(curl -sS "$url/readyz")"
+same 'by a worker that continues' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
+kill -STOP "$first"
+await other_child || fail "no worker replaces $first: $(children)"
+await is_ready || fail "after a worker that hung: $(curl -sS "$url/readyz")"
+same 'by its successor' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
+kill -TERM "$pid"
+wait "$pid" || fail "the server ends with $?"
+
+# An answer that takes longer than it may fails; a stream ends with an error event.
+printf 'edge: { bundle: story.llmpart, threads: 1, total: 5ms }\n' >"$work/brief.yaml"
+serve brief
+rejected 'too slow' 503 'the answer has taken more than 0.005 s' /v1/completions '{"model":"edge","prompt":"Once","max_tokens":1000}'
+post /v1/completions '{"model":"edge","prompt":"Once","max_tokens":1000,"stream":true}' >"$work/answer"
+grep -q 'the answer has taken more than 0.005 s' "$work/answer" || fail "a stream without end: $(cat "$work/answer")"
 kill -TERM "$pid"
 wait "$pid" || fail "the server ends with $?"
 

@@ -83,15 +83,19 @@ static lp_status send_rows(worker_session *session, int64_t sym[], int64_t count
   return status;
 }
 
-/* Rows of `count` further tokens of the peer's text. */
-static void ask(uint32_t peer, int64_t count) {
-  worker_session *session = worker_session_find(worker, peer, 0);
+/* Rows of `count` further tokens of the session's text. */
+static void ask_numbered(uint32_t peer, uint64_t number, int64_t count) {
+  worker_session *session = worker_session_find(worker, peer, number);
   int64_t sym[LP_SYM_COUNT] = {[LP_SYM_B] = 1, [LP_SYM_S] = count, [LP_SYM_P] = session->position, [LP_SYM_R] = 1};
   sym[LP_SYM_C] = 2 * PROMPT;
   lp_diag *diag = lp_diag_create();
   lp_status status = send_rows(session, sym, count, diag);
   ck_assert_msg(status == LP_OK && session->queued.waits, "%s", toy_error(diag));
   lp_diag_free(diag);
+}
+
+static void ask(uint32_t peer, int64_t count) {
+  ask_numbered(peer, 0, count);
 }
 
 static void expect_refused(uint32_t peer, const int64_t sizes[LP_SYM_COUNT], int64_t count, const char *why) {
@@ -126,6 +130,39 @@ LP_TEST(sessions_of_a_connection_are_limited) {
   ck_assert_int_eq(open_numbered(1, MOST - 1, NULL), LP_OK); /* opened anew */
   ck_assert_int_eq(open_numbered(2, 0, NULL), LP_OK);
   lp_diag_free(diag);
+}
+
+/* Quotas of a connection refuse its further runs, and no other connection's. */
+LP_TEST(rows_of_a_connection_are_limited) {
+  const int64_t sym[LP_SYM_COUNT] = {1, 5, 0, 1, 2 * PROMPT};
+  bare->options.connection.rows = 12;
+  ck_assert_int_eq(open_numbered(1, 1, NULL), LP_OK);
+  open_session(1);
+  open_session(2);
+  ask_numbered(1, 1, 8);
+  expect_refused(1, sym, 5, "5 rows asked for and 8 waiting; the connection may have 12");
+  ask(2, 12);
+  worker_pass_run(worker);
+  ask(1, 5); /* the others are done */
+}
+
+LP_TEST(memory_of_a_connection_is_limited) {
+  const int64_t sym[LP_SYM_COUNT] = {1, 5, 0, 1, 2 * PROMPT};
+  open_session(2);
+  ask(2, 5);
+  worker_pass_run(worker);
+  size_t cache = session_of(2)->executor->states.region_bytes, payload = 5 * TOY_WIDTH * sizeof(float);
+  ck_assert_uint_gt(cache, 0);
+  ck_assert_int_eq(open_numbered(1, 1, NULL), LP_OK);
+  open_session(1);
+  bare->options.connection.bytes = (int64_t)(2 * cache + payload);
+  ask_numbered(1, 1, 5);
+  worker_pass_run(worker);
+  ask(1, 5); /* the first one's payload is gone, its caches stay */
+  worker_pass_run(worker);
+  bare->options.connection.bytes--;
+  expect_refused(1, sym, 5, "the connection's sessions would take more than");
+  ask(2, 5);
 }
 
 /* A run that no device of ours requests. After a run from position 0 that failed, the old cache is not continued. */
@@ -224,6 +261,23 @@ LP_TEST(nobody_starves) {
   ck_assert_int_le(longest, BOUND);
   ck_assert_int_ge(tokens, QUICK * passes / BOUND);
   ck_assert_int_le(passes, LONG * PROMPT / LP_PASS_ROWS); /* and the prompts get on: a part in each at least */
+}
+
+/* One connection with eight sessions that each have a long prompt: another one waits for its own pass only. */
+LP_TEST(sessions_of_one_connection_share_its_turn) {
+  enum { SESSIONS = 8, TOKENS = 10 };
+  for (uint64_t number = 0; number < SESSIONS; number++) {
+    ck_assert_int_eq(open_numbered(1, number, NULL), LP_OK);
+    ask_numbered(1, number, PROMPT);
+  }
+  open_session(2);
+  for (int token = 0; token < TOKENS; token++) {
+    size_t before = answers;
+    ask(2, 1);
+    worker_pass_run(worker);
+    if (token == 0) worker_pass_run(worker); /* the first sessions came before it */
+    ck_assert_msg(got_answer(2, before), "token %d waits", token);
+  }
 }
 
 /* Twice as many questions as a pass takes: each is answered in the first pass or the second, in the order of

@@ -73,7 +73,7 @@ static void *run_device(void *user) {
     if (!done) {
       d->refused++;
       snprintf(d->text, sizeof d->text, "%s", toy_error(diag));
-      if (d->insists) i--;
+      if (d->insists) i -= usleep(1000) == 0;
     }
     lp_generation_free(&out);
     lp_diag_free(diag);

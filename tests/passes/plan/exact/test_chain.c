@@ -32,8 +32,17 @@ static bool see(void *user, unsigned char *const of_unit[LP_STAGE_COUNT]) {
   return result.feasible;
 }
 
-/* Runs the chain search at the prices of a minimum cut; false when the graph is no chain. */
-static bool run_chain(random_plan *plan, double most, double step, size_t width, watcher *w, double *lowest) {
+/* How to search. `couples`: at the prices that couple the stages, which are found first; else at those of a cut.
+ * `known`: the objective known before those are found. */
+typedef struct {
+  double most, known, step;
+  size_t width;
+  bool couples;
+} way;
+
+/* Runs the chain search; false when the graph is no chain. `lowest` gets the greater of the bounds that the prices and
+ * the search prove. */
+static bool run_chain(random_plan *plan, const way *how, watcher *w, double *lowest) {
   lp_exact *x = LP_NEW(plan->arena, lp_exact);
   lp_exact_graph graph[LP_STAGE_COUNT];
   lp_exact_duals duals = {0};
@@ -54,10 +63,20 @@ static bool run_chain(random_plan *plan, double most, double step, size_t width,
   lp_exact_solve_prices(x, graph, prices);
   lp_exact_chain *chain = lp_exact_chain_create(x, graph);
   if (!chain) return false;
-  lp_exact_chain_search search = {
-      .most = most, .close = 1e-12, .step = step, .width = width, .listing = prices, .see = see, .user = w};
-  lp_exact_chain_run(chain, prices, &search);
-  *lowest = search.lowest;
+  lp_exact_prices *coupled = lp_exact_prices_create(x), *pruning = lp_exact_prices_create(x);
+  lp_exact_prices_copy(x, prices, coupled);
+  double bound = how->couples ? lp_exact_couple(chain, how->known, &duals, coupled, pruning) : -INFINITY;
+  lp_exact_chain_search search = {.most = how->most,
+                                  .greatest = how->most,
+                                  .close = 1e-12,
+                                  .step = how->step,
+                                  .width = how->width,
+                                  .listing = prices,
+                                  .pruning = how->couples ? pruning : prices,
+                                  .see = see,
+                                  .user = w};
+  lp_exact_chain_run(chain, how->couples ? coupled : prices, &search);
+  *lowest = fmax(search.lowest, fmin(bound, how->most));
   lp_exact_chain_free(chain);
   return true;
 }
@@ -67,6 +86,11 @@ enum { GRAPHS = 300, MOST_OPS = 7 };
 /* The limit of the search is a little above the best placement's cost, so that the search finds that placement. */
 static const double margin = 1.5;
 
+/* At first, no placement may be known. */
+static double known_first(uint64_t seed, double most) {
+  return seed % 4 == 1 ? INFINITY : most;
+}
+
 LP_TEST(finds_the_best_of_all) {
   int chains = 0;
   for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
@@ -74,7 +98,9 @@ LP_TEST(finds_the_best_of_all) {
     lp_plan_result best = random_plan_try_all(plan);
     double wanted = lp_plan_objective_value(&best, &plan->request), lowest = 0;
     watcher w;
-    if (best.feasible && wanted > 0 && run_chain(plan, margin * wanted, 0, SIZE_MAX, &w, &lowest)) {
+    way how = {
+        .most = margin * wanted, .known = known_first(seed, margin * wanted), .width = SIZE_MAX, .couples = seed % 2};
+    if (best.feasible && wanted > 0 && run_chain(plan, &how, &w, &lowest)) {
       chains++;
       ck_assert_msg(fabs(w.best - wanted) <= 1e-9 * wanted, "seed %d: %.12g, wanted %.12g", (int)seed, w.best, wanted);
       ck_assert_msg(fabs(lowest - wanted) <= 1e-8 * wanted, "seed %d: proves %.12g of %.12g", (int)seed, lowest,
@@ -93,8 +119,12 @@ LP_TEST(proves_nothing_wrong) {
     lp_plan_result best = random_plan_try_all(plan);
     double wanted = lp_plan_objective_value(&best, &plan->request), lowest = 0;
     watcher w;
-    size_t width = 1 + (size_t)(8 * random_plan_number(plan));
-    if (best.feasible && wanted > 0 && run_chain(plan, margin * wanted, 0.02 * wanted, width, &w, &lowest)) {
+    way how = {.most = margin * wanted,
+               .known = known_first(seed, margin * wanted),
+               .step = 0.02 * wanted,
+               .width = 1 + (size_t)(8 * random_plan_number(plan)),
+               .couples = seed % 2};
+    if (best.feasible && wanted > 0 && run_chain(plan, &how, &w, &lowest)) {
       chains++;
       ck_assert_msg(lowest <= wanted * (1 + 1e-9), "seed %d: proves %.12g of %.12g", (int)seed, lowest, wanted);
       ck_assert_msg(w.best >= wanted * (1 - 1e-9), "seed %d: %.12g, wanted %.12g", (int)seed, w.best, wanted);

@@ -1,0 +1,140 @@
+/* Dot products of integers, by the instructions of each target. The codes of a weight and the signed codes of an
+ * activation are multiplied, four or two of one column in each lane of 32 bits, and summed exactly.
+ *
+ * A block is 32 rows of k. It is read in steps: in one step each lane holds the codes of four rows of its column, or of
+ * two rows in 16 bits (DOT_PAIRS). A word of a packed weight holds 32 / bits rows, the first in its low bits, so step s
+ * of a word takes rows s, s + 8 / bits, ... of it: a shift and a mask decode them. The activations are stored in the
+ * same order (round_row). */
+#ifndef LP_KERNELS_DOT_H
+#define LP_KERNELS_DOT_H
+
+#include "backend/cpu/kernels/vector.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+enum { BLOCK = 32 };
+
+/* How one step is multiplied and added. */
+enum {
+  DOT_PAIRS, /* vpmaddwd: both operands are widened to 16 bits before */
+  DOT_SIGNS, /* vpmaddubsw of |w| and x with the sign of w: two products of 127 * 128 fit 16 bits */
+  DOT_SMALL, /* vpmaddubsw of codes below 16, and sums of 16 bits: eight steps reach 8 * 2 * 15 * 127 */
+  DOT_VNNI,  /* vpdpbusd; codes of 8 bits are read as unsigned, 128 above their value */
+  DOT_SDOT,  /* sdot */
+  DOT_SMULL  /* smull, addp, sadalp */
+};
+
+/* `many`: for tiles of rows, which use each weight many times, so that widening it pays. */
+INLINE int dot_kind(int dot, int bits, int many) {
+  return dot == LPK_DOT_VNNI512 || dot == LPK_DOT_VNNI256 ? DOT_VNNI
+         : dot == LPK_DOT_SDOT                            ? DOT_SDOT
+         : dot == LPK_DOT_SMULL                           ? DOT_SMULL
+         : bits < 8                                       ? DOT_SMALL
+         : many                                           ? DOT_PAIRS
+                                                          : DOT_SIGNS;
+}
+
+INLINE int block_steps(int kind) {
+  return kind == DOT_PAIRS ? BLOCK / 2 : BLOCK / 4;
+}
+
+/* The number of steps in a word of a weight's codes. */
+INLINE int word_steps(int kind, int bits) {
+  return kind == DOT_PAIRS ? 2 : 8 / bits;
+}
+
+/* What dot_step's codes exceed those of the weight by. */
+INLINE float code_offset(int kind, int bits) {
+  return kind == DOT_VNNI && bits == 8 ? 128 : 0;
+}
+
+/* The bytes of each word as 16 bits: step 0 has the even ones, step 1 the odd ones. */
+INLINE v16w widen_bytes(v16w word, int step) {
+  typedef int16_t v32s __attribute__((ext_vector_type(32)));
+  v32s pairs = (v32s)word;
+  return (v16w)(step ? pairs >> 8 : (v32s)(pairs << 8) >> 8);
+}
+
+/* The operand of step `step` of a word. */
+INLINE v16w step_codes(v16w word, int step, int kind, int bits) {
+  if (kind == DOT_PAIRS) return widen_bytes(word, step);
+  if (bits == 8) return kind == DOT_VNNI ? word ^ 0x80808080u : word;
+  return word >> (uint32_t)(step * bits) & (bits == 4 ? 0x0f0f0f0fu : 0x03030303u);
+}
+
+#if defined(__AVX2__)
+typedef int32_t v8i __attribute__((ext_vector_type(8)));
+
+INLINE v8i add_signs(v8i sum, v8i w, v8i x) {
+  __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8((__m256i)w), _mm256_sign_epi8((__m256i)x, (__m256i)w));
+  return sum + (v8i)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+INLINE v8i add_pairs(v8i sum, v8i w, v8i x) {
+  return sum + (v8i)_mm256_madd_epi16((__m256i)w, (__m256i)x);
+}
+INLINE v8i add_small(v8i sum, v8i w, v8i x) {
+  return (v8i)_mm256_add_epi16((__m256i)sum, _mm256_maddubs_epi16((__m256i)w, (__m256i)x));
+}
+INLINE v8i sum_small(v8i sum) {
+  return (v8i)_mm256_madd_epi16((__m256i)sum, _mm256_set1_epi16(1));
+}
+INLINE v16i join8(v8i lo, v8i hi) {
+  return __builtin_shufflevector(lo, hi, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+
+/* sum + the products of one step; x: the activations of the step in each lane. A sum of DOT_SMALL has 16 bits a
+ * product. */
+INLINE v16i dot_add(v16i sum, v16i w, v16i x, int kind, int dot) {
+  if (kind == DOT_SIGNS) return join8(add_signs(sum.lo, w.lo, x.lo), add_signs(sum.hi, w.hi, x.hi));
+  if (kind == DOT_PAIRS) return join8(add_pairs(sum.lo, w.lo, x.lo), add_pairs(sum.hi, w.hi, x.hi));
+  if (kind == DOT_SMALL) return join8(add_small(sum.lo, w.lo, x.lo), add_small(sum.hi, w.hi, x.hi));
+#if defined(__AVX512VNNI__)
+  if (dot == LPK_DOT_VNNI512) return (v16i)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, (__m512i)x);
+  return join8((v8i)_mm256_dpbusd_epi32((__m256i)sum.lo, (__m256i)w.lo, (__m256i)x.lo),
+               (v8i)_mm256_dpbusd_epi32((__m256i)sum.hi, (__m256i)w.hi, (__m256i)x.hi));
+#else
+  (void)dot;
+  return sum;
+#endif
+}
+
+/* The sum of a block as integers of 32 bits. */
+INLINE v16i dot_sum(v16i sum, int kind) {
+  return kind == DOT_SMALL ? join8(sum_small(sum.lo), sum_small(sum.hi)) : sum;
+}
+
+#elif defined(__ARM_NEON)
+typedef int32_t v4i __attribute__((ext_vector_type(4)));
+
+INLINE v4i add_smull(v4i sum, v4i w, v4i x) {
+  int8x16_t a = (int8x16_t)w, b = (int8x16_t)x;
+  int16x8_t pairs = vpaddq_s16(vmull_s8(vget_low_s8(a), vget_low_s8(b)), vmull_high_s8(a, b));
+  return (v4i)vpadalq_s16((int32x4_t)sum, pairs);
+}
+INLINE v4i add_sdot(v4i sum, v4i w, v4i x) {
+  return (v4i)vdotq_s32((int32x4_t)sum, (int8x16_t)w, (int8x16_t)x);
+}
+INLINE v4i add_quarter(v4i sum, v4i w, v4i x, int kind) {
+  return kind == DOT_SDOT ? add_sdot(sum, w, x) : add_smull(sum, w, x);
+}
+
+INLINE v16i dot_add(v16i sum, v16i w, v16i x, int kind, int dot) {
+  (void)dot;
+  v4i part[4] = {add_quarter(sum.lo.lo, w.lo.lo, x.lo.lo, kind), add_quarter(sum.lo.hi, w.lo.hi, x.lo.hi, kind),
+                 add_quarter(sum.hi.lo, w.hi.lo, x.hi.lo, kind), add_quarter(sum.hi.hi, w.hi.hi, x.hi.hi, kind)};
+  v16i all;
+  all.lo.lo = part[0], all.lo.hi = part[1], all.hi.lo = part[2], all.hi.hi = part[3];
+  return all;
+}
+
+INLINE v16i dot_sum(v16i sum, int kind) {
+  (void)kind;
+  return sum;
+}
+#endif
+
+#endif

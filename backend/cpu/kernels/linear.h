@@ -1,0 +1,51 @@
+/* What the products with f32 and with integer activations share: the call, the end of a row, the division of work. */
+#ifndef LP_KERNELS_LINEAR_H
+#define LP_KERNELS_LINEAR_H
+
+#include "backend/cpu/kernels/math/vector_math.h"
+
+enum { GEMV_ROWS = 4, PREFETCH_BYTES = 2048 };
+
+typedef lpk_linear_form form;
+
+/* The arguments of a call. Its form is an argument of each function instead of a member: a constant argument lets LLVM
+ * drop the branches of other forms while it inlines, but what is stored in a structure it follows only later. */
+typedef struct {
+  float *y;
+  const float *x;
+  const void *w;
+  const float *bias, *residual;
+  int64_t m, ldx, ldy;
+} linear;
+
+/* Writes columns col .. col + 16 of a row: value of panel column `at`, for a gated product of `at` (gate) and at +
+ * 32. */
+INLINE void finish16(const linear *l, const form *f, int64_t row, int64_t col, int64_t at, v16 value, v16 up) {
+  if (l->bias) value += load16(l->bias + at);
+  value = activate(value, f->act);
+  if (f->gated) value *= l->bias ? up + load16(l->bias + at + LPK_PANEL) : up;
+  float *y = l->y + row * l->ldy + col;
+  const float *residual = l->residual ? l->residual + row * l->ldy + col : 0;
+  if (f->n % LPK_PANEL == 0 || col + LANES <= f->n) {
+    store16(y, residual ? value + load16(residual) : value);
+  } else if (f->n % LANES && col < f->n) {
+    int64_t part = f->n % LANES;
+    store_part(y, residual ? value + load_part(residual, part) : value, part);
+  }
+}
+
+/* Returns the number of threads along n out of `threads`; the rest divide m. It is the division with the least work for
+ * the busiest thread. */
+INLINE int64_t split_columns(int64_t panels, int64_t tiles, int64_t threads) {
+  int64_t best = threads, least = INT64_MAX;
+  for (int64_t tn = threads; tn >= 1; tn--) {
+    int64_t tm = threads / tn, work = ((panels + tn - 1) / tn) * ((tiles + tm - 1) / tm);
+    if (work < least) {
+      least = work;
+      best = tn;
+    }
+  }
+  return best;
+}
+
+#endif

@@ -1,0 +1,103 @@
+/* Activations of 8 bits: each block of 32 elements of a row is rounded to codes of -127 to 127 with a scale of its own,
+ * so that what becomes of a row depends on this row only. */
+#ifndef LP_KERNELS_ROUNDED_H
+#define LP_KERNELS_ROUNDED_H
+
+#include "backend/cpu/kernels/dot.h"
+
+typedef int8_t v32c __attribute__((ext_vector_type(32)));
+typedef int8_t v16c __attribute__((ext_vector_type(16)));
+
+/* Rows in tiles of `height` (a missing row is zero). For each block of k: the operands of its steps [steps][height],
+ * and the scales and the sums of the codes [height]. */
+typedef struct {
+  int32_t *codes;
+  float *scales, *sums;
+} rounded_rows;
+
+INLINE int64_t block_count(int64_t k) {
+  return (k + BLOCK - 1) / BLOCK;
+}
+
+/* Elements of each array that one row takes. */
+INLINE rounded_rows rounded_at(void *memory, int64_t rows, int64_t k, int kind) {
+  rounded_rows out = {.codes = memory};
+  out.scales = (float *)(out.codes + rows * block_count(k) * block_steps(kind));
+  out.sums = out.scales + rows * block_count(k);
+  return out;
+}
+
+INLINE rounded_rows rounded_tile(const rounded_rows *all, int64_t row, int64_t k, int kind) {
+  int64_t blocks = row * block_count(k);
+  return (rounded_rows){all->codes + blocks * block_steps(kind), all->scales + blocks, all->sums + blocks};
+}
+
+/* x in units of 1 / inverse as codes. NaN becomes 0; its block's scale is NaN. */
+INLINE v16i round_codes(v16 x, float inverse) {
+  v16 code = __builtin_elementwise_roundeven(x * splat(inverse));
+  return __builtin_convertvector(code == code ? code : splat(0), v16i);
+}
+
+/* The codes in the order of the steps (dot.h). */
+INLINE v32c in_step_order(v32c c, int bits) {
+  if (bits == 4)
+    return __builtin_shufflevector(c, c, 0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15, 16, 18, 20, 22, 17, 19,
+                                   21, 23, 24, 26, 28, 30, 25, 27, 29, 31);
+  if (bits == 2)
+    return __builtin_shufflevector(c, c, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 16, 20, 24, 28, 17, 21,
+                                   25, 29, 18, 22, 26, 30, 19, 23, 27, 31);
+  return c;
+}
+
+INLINE void store_steps(int32_t *to, int64_t height, v32c codes, int kind, int bits) {
+  typedef int32_t v8_words __attribute__((ext_vector_type(8)));
+  v8_words words = (v8_words)in_step_order(codes, bits);
+  UNROLL for (int i = 0; i < BLOCK / 4; i++) {
+    if (kind == DOT_PAIRS)
+      UNROLL for (int e = 0; e < 2; e++) to[(2 * i + e) * height] = ((v16i)widen_bytes((v16w)(uint32_t)words[i], e)).s0;
+    else
+      to[i * height] = words[i];
+  }
+}
+
+/* Rounds a block, of which `count` elements exist, into one row of a tile. A block with an infinity or a NaN gets the
+ * scale NaN; one of numbers too small for a reciprocal becomes zeros. */
+INLINE void round_block(const rounded_rows *to, int64_t block, int64_t height, const float *x, int64_t count, int kind,
+                        int bits) {
+  v16 lo = count >= LANES ? load16(x) : load_part(x, count);
+  v16 hi = count >= BLOCK ? load16(x + LANES) : count > LANES ? load_part(x + LANES, count - LANES) : splat(0);
+  float most = max_lanes(max16(__builtin_elementwise_abs(lo), __builtin_elementwise_abs(hi)));
+  float bad = sum_lanes((lo - lo) + (hi - hi));
+  v16i a = round_codes(lo, most > 0x1p-100f ? 127 / most : 0), b = round_codes(hi, most > 0x1p-100f ? 127 / most : 0);
+  v16c ca = __builtin_convertvector(a, v16c), cb = __builtin_convertvector(b, v16c);
+  store_steps(to->codes + block * block_steps(kind) * height, height,
+              __builtin_shufflevector(ca, cb, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
+                                      21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31),
+              kind, bits);
+  to->scales[block * height] = most / 127 + bad;
+  to->sums[block * height] = (float)__builtin_reduce_add(a + b);
+}
+
+INLINE void round_row(const rounded_rows *to, int64_t height, const float *x, int64_t k, int kind, int bits) {
+  for (int64_t i = 0; i < k / BLOCK; i++)
+    round_block(to, i, height, x + i * BLOCK, BLOCK, kind, bits);
+  if (k % BLOCK) round_block(to, k / BLOCK, height, x + k / BLOCK * BLOCK, k % BLOCK, kind, bits);
+}
+
+/* Rounds `rows` rows, ldx apart, as one tile. */
+INLINE void round_tile(const rounded_rows *to, int64_t height, const float *x, int64_t ldx, int64_t rows, int64_t k,
+                       int kind, int bits) {
+  for (int64_t r = 0; r < height; r++) {
+    rounded_rows row = {to->codes + r, to->scales + r, to->sums + r};
+    if (r < rows)
+      round_row(&row, height, x + r * ldx, k, kind, bits);
+    else
+      for (int64_t b = 0; b < block_count(k); b++) {
+        row.scales[b * height] = row.sums[b * height] = 0;
+        for (int s = 0; s < block_steps(kind); s++)
+          row.codes[(b * block_steps(kind) + s) * height] = 0;
+      }
+  }
+}
+
+#endif

@@ -1,0 +1,59 @@
+/* Sessions that generate keep their caches when memory is short; idle ones give theirs up, the longest idle first. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "runtime/worker/budget.h"
+#include "tests/runtime/toy/toy_run.h"
+#include "tests/suite.h"
+
+enum { SESSIONS = 3, BYTES = 100, BUDGET = 350 };
+
+static lp_worker_options options = {.context_budget = BUDGET};
+static lp_worker worker;
+static worker_session sessions[SESSIONS];
+static lp_executor executors[SESSIONS];
+static lp_manifest manifest; /* without states */
+static worker_session *listed[SESSIONS];
+
+/* A session holds BYTES and was last used `ago_ms` ago; a negative time keeps it active for as long as a test takes. */
+static void hold(size_t i, double ago_ms) {
+  executors[i] = (lp_executor){.states = {.manifest = &manifest, .region_bytes = BYTES}};
+  sessions[i] = (worker_session){.id = i, .executor = &executors[i], .used_ms = lp_now_ms() - ago_ms, .next = -1};
+  listed[i] = &sessions[i];
+}
+
+static void setup(void) {
+  worker = (lp_worker){.options = &options};
+  worker.sessions.data = listed;
+  worker.sessions.count = SESSIONS;
+}
+
+LP_CASE(.setup = setup);
+
+LP_TEST(sessions_that_generate_stay) {
+  lp_diag *diag = lp_diag_create();
+  for (size_t i = 0; i < SESSIONS; i++)
+    hold(i, -1e6);
+  ck_assert_int_eq(worker_make_room(&worker, BUDGET - SESSIONS * BYTES, NULL, diag), LP_OK);
+  ck_assert_int_eq(worker_make_room(&worker, BUDGET - SESSIONS * BYTES + 1, NULL, diag), LP_FAILED);
+  ck_assert_msg(strstr(toy_error(diag), "the context budget of 350 bytes is in use"), "%s", toy_error(diag));
+  for (size_t i = 0; i < SESSIONS; i++)
+    ck_assert(!sessions[i].dropped);
+  lp_diag_free(diag);
+}
+
+LP_TEST(the_longest_idle_goes) {
+  hold(0, 2e6);
+  hold(1, 3e6);
+  hold(2, 1e6);
+  ck_assert_int_eq(worker_make_room(&worker, BYTES, NULL, NULL), LP_OK);
+  ck_assert(!sessions[0].dropped && sessions[1].dropped && !sessions[2].dropped);
+}
+
+LP_TEST(what_waits_for_a_pass_stays) {
+  for (size_t i = 0; i < SESSIONS; i++)
+    hold(i, 1e6 * (double)(SESSIONS - i));
+  sessions[0].queued.waits = true;
+  ck_assert_int_eq(worker_make_room(&worker, BYTES, NULL, NULL), LP_OK);
+  ck_assert(!sessions[0].dropped && sessions[1].dropped && !sessions[2].dropped);
+}

@@ -1,0 +1,198 @@
+/* Runs of several sequences are divided among passes: another device is served in between, and the results equal those
+ * of one pass to the bit. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/bundle/bundle.h"
+#include "runtime/exec/batch.h"
+#include "runtime/link/link.pb-c.h"
+#include "runtime/worker/pass.h"
+#include "runtime/worker/queue.h"
+#include "runtime/worker/session.h"
+#include "runtime/worker/share.h"
+#include "tests/runtime/toy/toy_run.h"
+#include "tests/runtime/worker/bare_worker.h"
+#include "tests/suite.h"
+
+enum { MOST_BATCH = 300, CAPACITY = 4 * LP_PASS_ROWS, MOST_RESULTS = 4 };
+
+/* The results that a worker has sent to peer 1, as bytes: tokens and confidences, or a payload. */
+static struct {
+  lp_buf result[MOST_RESULTS];
+  size_t count, others;
+} sent;
+
+static char *dir;
+static lp_bundle *bundle;
+
+static bool note(lp_channel *channel, uint32_t peer, const void *head, size_t head_size, const void *body,
+                 size_t body_size, const char **why) {
+  (void)channel, (void)why;
+  if (peer != 1) {
+    sent.others++;
+    return true;
+  }
+  ck_assert_uint_lt(sent.count, MOST_RESULTS);
+  lp_buf *to = &sent.result[sent.count++];
+  Lp__Wire__Message *message = lp__wire__message__unpack(NULL, head_size - 4, (const uint8_t *)head + 4);
+  ck_assert_ptr_nonnull(message);
+  if (message->kind_case == LP__WIRE__MESSAGE__KIND_TOKENS) {
+    lp_buf_append(to, (const char *)message->tokens->token, message->tokens->n_token * sizeof(int32_t));
+    lp_buf_append(to, (const char *)message->tokens->confidence, message->tokens->n_confidence * sizeof(double));
+  } else {
+    ck_assert_int_eq(message->kind_case, LP__WIRE__MESSAGE__KIND_RESULT);
+    lp_buf_append(to, body, body_size);
+  }
+  lp__wire__message__free_unpacked(message, NULL);
+  return true;
+}
+
+static const lp_transport notes = {.name = "notes", .send = note};
+
+static void load(const char *prefill) {
+  char *path = toy_bundle_write(dir, prefill, &(toy_placement){.prefill = prefill});
+  bundle = toy_bundle_load(path, LP_LOAD_CLOUD);
+  free(path);
+  bundle->manifest.context_length = CAPACITY; /* the toy's own is shorter than a pass */
+}
+
+static void setup(void) {
+  dir = toy_dir_create();
+  bundle = NULL;
+  memset(&sent, 0, sizeof sent);
+}
+
+static void forget_results(void) {
+  for (size_t i = 0; i < MOST_RESULTS; i++)
+    lp_buf_free(&sent.result[i]);
+  memset(&sent, 0, sizeof sent);
+}
+
+static void teardown(void) {
+  forget_results();
+  lp_bundle_free(bundle);
+  toy_dir_remove(dir);
+}
+
+LP_CASE(.setup = setup, .teardown = teardown);
+
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
+
+/* A worker with two sessions. */
+static bare_worker *begin(void) {
+  Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
+  bare_worker *bare = bare_worker_create(bundle, NULL, &notes);
+  open.temperature = 1;
+  open.top_p = 1;
+  open.seed = 5;
+  for (uint32_t peer = 1; peer <= 2; peer++)
+    ck_assert_int_eq(worker_session_open(&bare->worker, peer, &open, NULL), LP_OK);
+  return bare;
+}
+
+/* Rows that differ in every sequence and position. */
+static void ask(bare_worker *bare, uint32_t peer, int64_t batch, int64_t count, bool outputs) {
+  const lp_manifest *manifest = &bundle->manifest;
+  worker_session *session = worker_session_find(&bare->worker, peer, 0);
+  int64_t past = session->position;
+  int64_t sym[LP_SYM_COUNT] = {
+      [LP_SYM_B] = batch, [LP_SYM_S] = count, [LP_SYM_P] = past, [LP_SYM_R] = 1, [LP_SYM_C] = CAPACITY};
+  Lp__Wire__Step step = LP__WIRE__STEP__INIT;
+  step.program = (uint32_t)lp_manifest_program(manifest, past == 0 ? "prefill" : "decode");
+  step.n_symbols = (size_t)manifest->symbol_count;
+  step.symbols = sym;
+  step.want_outputs = outputs;
+  while (!worker_step_takes_payload(&manifest->programs[step.program].step[step.step]))
+    step.step++;
+  size_t floats = (size_t)(batch * count) * TOY_WIDTH;
+  float *row = lp_alloc(floats * sizeof *row);
+  for (size_t i = 0; i < floats; i++)
+    row[i] = (float)((i + (size_t)past) * 37 % 1009) / 500 - 1;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_STEP;
+  message.step = &step;
+  lp_inbound in = {.message = &message, .payload = row, .payload_size = floats * sizeof *row};
+  lp_diag *diag = lp_diag_create();
+  lp_status status = worker_session_step(&bare->worker, session, &in, diag);
+  ck_assert_msg(status == LP_OK, "%s", toy_error(diag));
+  lp_diag_free(diag);
+  free(row);
+}
+
+typedef struct {
+  const char *placement;
+  int64_t batch, prompt;
+  bool outputs;
+} kind;
+
+static const kind kinds[] = {{"dccccc", MOST_BATCH, 1, false}, {"dccccc", 50, 7, false},
+                             {"dccccc", 3, 300, false},        {"dccccc", MOST_BATCH, 2, true},
+                             {"dccccd", 40, 9, false},         {"dccccd", 2, 2 * LP_PASS_ROWS, false},
+                             {"dccccd", 1, 300, false}};
+
+/* Without batched passes the worker runs each step on its own, whole. */
+static void run_whole(const kind *k, lp_buf want[MOST_RESULTS]) {
+  bare_worker *bare = begin();
+  lp_batch_free(bare->worker.batch);
+  bare->worker.batch = NULL;
+  ask(bare, 1, k->batch, k->prompt, k->outputs);
+  ask(bare, 1, k->batch, 1, k->outputs);
+  memcpy(want, sent.result, sizeof sent.result);
+  ck_assert_uint_ge(sent.count, 2);
+  memset(&sent, 0, sizeof sent);
+  bare_worker_free(bare);
+}
+
+/* Runs passes until the first session's run has ended. The other device asks again and again, and has its answer after
+ * each pass. */
+static void run_divided(bare_worker *bare, int64_t rows) {
+  for (int64_t passes = 0; worker_session_find(&bare->worker, 1, 0)->queued.waits; passes++) {
+    size_t before = sent.others;
+    ask(bare, 2, 1, 1, false);
+    ck_assert_int_le(worker_pass_run(&bare->worker), LP_PASS_ROWS + 1);
+    ck_assert_uint_eq(sent.others, before + 1);
+    ck_assert_int_le(passes, 2 * rows / LP_PASS_ROWS + 2);
+  }
+}
+
+LP_LOOP_TEST(divided_runs_equal_whole_ones, 0, (int)LP_COUNT(kinds)) {
+  const kind *k = &kinds[_i];
+  lp_buf want[MOST_RESULTS];
+  load(k->placement);
+  run_whole(k, want);
+  bare_worker *bare = begin();
+  ask(bare, 1, k->batch, k->prompt, k->outputs);
+  run_divided(bare, k->batch * k->prompt);
+  ask(bare, 1, k->batch, 1, k->outputs);
+  run_divided(bare, k->batch);
+  bare_worker_free(bare);
+  for (size_t i = 0; i < MOST_RESULTS; i++) {
+    ck_assert_uint_eq(sent.result[i].size, want[i].size);
+    if (want[i].size > 0) ck_assert_mem_eq(sent.result[i].data, want[i].data, want[i].size);
+    lp_buf_free(&want[i]);
+  }
+}
+
+/* ---- the time of passes ------------------------------------------------------------------------------------------ */
+
+/* A pass takes 6 ms and 2 for each row: 3.4 rows take 12.8, 1.6 times as long as one. */
+LP_TEST(rows_that_lengthen_a_pass) {
+  worker_pace pace = {0};
+  ck_assert_int_eq(worker_pace_rows(&pace), 8);
+  worker_pace_note(&pace, 1, 8);
+  worker_pace_note(&pace, 1, 8);
+  ck_assert_int_eq(worker_pace_rows(&pace), 8); /* nothing is known of more rows */
+  worker_pace_note(&pace, 11, 28);
+  ck_assert_int_eq(worker_pace_rows(&pace), 3);
+  for (int i = 0; i < 1000; i++) /* another model is served since: 40.2 ms and 0.5 for each row */
+    worker_pace_note(&pace, i % 2 == 0 ? 1 : 100, i % 2 == 0 ? 40.7 : 90.2);
+  ck_assert_int_eq(worker_pace_rows(&pace), 49);
+}
+
+/* One row costs next to all: a pass takes as many as without other devices. */
+LP_TEST(rows_that_cost_nothing) {
+  worker_pace pace = {0};
+  for (int i = 0; i < 10; i++)
+    worker_pace_note(&pace, i, 5);
+  ck_assert_int_ge(worker_pace_rows(&pace), LP_PASS_ROWS);
+}
