@@ -1,6 +1,7 @@
 # Functions of the end-to-end tests; each test begins with `. "$LP_SOURCE/tests/e2e/lib.sh"` and ends with `finish`.
 set -u
 : "${LP_SOURCE:?is set by ctest}" "${LLMPART:?is set by ctest}"
+export LLMPART_HOST="${LLMPART_HOST-$LP_SOURCE/tests/models/host.yaml}" # the figures of `host`
 name=$(basename "$0" .sh)
 work=$(mktemp -d)
 started="" # processes to end
@@ -44,12 +45,14 @@ found
 # Machines whose figures do not depend on where the test runs; the code is for the processor that it runs on.
 pair="--device=jetson-nano-p1 --cloud=v100s-p1 --link=lan --march=native"
 
-compile() { # compile MODEL OUT [option ...]: without --device and its like, a device alone
-  model=$1 out=$2
+# compile MODEL OUT [option ...]: without --device and its like, a device alone. A function's variables are the script's
+# own, so these have names that no script uses.
+compile() {
+  lib_model=$1 lib_out=$2
   shift 2
   case "$*" in *--device*) ;; *) set -- --device=jetson-nano --march=native "$@" ;; esac
-  "$LLMPART" compile "$model" "$@" -o "$out" >"$work/out" 2>"$work/err" && return
-  fail "compile $model $*: exit status $?: $(head -n 3 "$work/err")"
+  "$LLMPART" compile "$lib_model" "$@" -o "$lib_out" >"$work/out" 2>"$work/err" && return
+  fail "compile $lib_model $*: exit status $?: $(head -n 3 "$work/err")"
   return 1
 }
 
