@@ -7,25 +7,6 @@
 
 static const lp_loc command_line = {0};
 
-/* ---- help -------------------------------------------------------------------------------------------------------- */
-
-static void print_help(const lp_command *command) {
-  printf("usage: %s\n\n%s\n", command->usage, command->summary);
-  if (command->count) printf("\noptions:\n");
-  for (size_t i = 0; i < command->count; i++) {
-    const lp_option *option = &command->options[i];
-    char left[128];
-    const char *equals = option->kind == LP_OPTION_FLAG ? "" : option->name[1] == '-' ? "=" : " ";
-    (void)snprintf(left, sizeof left, "%s%s%s", option->name, equals,
-                   option->kind == LP_OPTION_FLAG ? "" : option->value);
-    if (strlen(left) > 30)
-      printf("  %s\n  %-30s %s\n", left, "", option->help);
-    else
-      printf("  %-30s %s\n", left, option->help);
-  }
-  printf("  %-30s %s\n", "--help", "print this help");
-}
-
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
 lp_status lp_tool_read_numbers(const char *text, lp_numbers *out, lp_diag *diag, lp_loc loc) {
@@ -185,8 +166,7 @@ static lp_status read_options(const lp_command *command, int argc, char **argv, 
       only_args = true;
       continue;
     }
-    if (lp_streq(text, "--help") || lp_streq(text, "-h")) {
-      print_help(command);
+    if (lp_tool_help(command, text)) {
       *done = true;
       return LP_OK;
     }

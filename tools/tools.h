@@ -11,25 +11,11 @@
 
 /* ---- subcommands: argv[0] is the subcommand's name --------------------------------------------------------------- */
 
-int lp_tool_compile(int argc, char **argv);
-int lp_tool_explain(int argc, char **argv);
-int lp_tool_check_plan(int argc, char **argv);
-int lp_tool_sweep(int argc, char **argv);
-int lp_tool_import(int argc, char **argv);
-int lp_tool_support(int argc, char **argv);
-int lp_tool_opt(int argc, char **argv);
-int lp_tool_hw(int argc, char **argv);
-int lp_tool_link(int argc, char **argv);
-int lp_tool_verify(int argc, char **argv);
-int lp_tool_run(int argc, char **argv);
-int lp_tool_worker(int argc, char **argv);
-int lp_tool_bench(int argc, char **argv);
-int lp_tool_calibrate(int argc, char **argv);
-int lp_tool_radio(int argc, char **argv);
-int lp_tool_service(int argc, char **argv);
-int lp_tool_route(int argc, char **argv);
-int lp_tool_serve(int argc, char **argv);
-int lp_tool_simulate(int argc, char **argv);
+#define LP_GROUP(title)
+#define LP_SUBCOMMAND(function, name, summary, example) int lp_tool_##function(int argc, char **argv);
+#include "tools/subcommands.def"
+#undef LP_GROUP
+#undef LP_SUBCOMMAND
 
 /* ---- options (options.c) ----------------------------------------------------------------------------------------- */
 
@@ -82,6 +68,16 @@ struct lp_command {
 /* The main function of a command: reads the options and acts, unless --help is among them. Diagnostics go to stderr as
  * they occur. Returns the exit status. */
 int lp_tool_main(const lp_command *command, int argc, char **argv);
+
+/* ---- help (help.c) ----------------------------------------------------------------------------------------------- */
+
+/* Prints the help that `text` asks for, and tells whether it is such an option: --help and -h; --help=man, a manual
+ * page in troff; --help=words, the options one a line with the words of choices, for the completion of shells. */
+bool lp_tool_help(const lp_command *command, const char *text);
+void lp_tool_print_help(FILE *out);    /* the subcommands in their groups */
+void lp_tool_print_man(FILE *out);     /* the same as a manual page */
+void lp_tool_print_names(FILE *out);   /* the subcommands, one a line */
+void lp_tool_print_version(FILE *out); /* the version, and what the command was built with */
 
 /* An action of a command that has several; the first argument names it. */
 typedef struct {

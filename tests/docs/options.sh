@@ -7,14 +7,23 @@ set -eu
 cd "$LP_SOURCE"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-"$LLMPART" --help | sed -n '/^subcommands:/,/^$/s/^  \([a-z-]*\) .*/\1/p' >"$work/subcommands"
-[ -s "$work/subcommands" ] || { echo "llmpart --help lists no subcommands"; exit 1; }
+"$LLMPART" help --words >"$work/subcommands"
+[ -s "$work/subcommands" ] || { echo "llmpart help --words lists no subcommands"; exit 1; }
 while read -r name; do "$LLMPART" "$name" --help | tr -c 'A-Za-z0-9_-' '\n' | grep '^-' | sort -u >"$work/help-$name"; done <"$work/subcommands"
+# The example in each subcommand's own help is held to the same rule.
+{
+  echo '```'
+  while read -r name; do "$LLMPART" help "$name" | sed -n '/^example:/,/^$/p' | grep "^  llmpart $name" || echo "llmpart $name --no-example"; done <"$work/subcommands"
+  echo '```'
+} >"$work/help.md"
 
 # Prints "PAGE:LINE SUBCOMMAND OPTION..." for every command. Lines that end with a backslash are joined; a command ends
 # at a comment, pipe or redirection. Quoted text holds no options.
 [ $# != 0 ] || set -- README.md CONTRIBUTING.md docs examples
-find "$@" -name '*.md' ! -path '*/build/*' | sort | xargs awk '
+{
+  find "$@" -name '*.md' ! -path '*/build/*' | sort
+  echo "$work/help.md"
+} | xargs awk '
   function command(text, words, count, i, line) {
     gsub(/"[^"]*"|'\''[^'\'']*'\''/, "X", text)
     sub(/[ \t]#.*/, "", text)

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "frontend/frontend.h"
 #include "runtime/runtime.h"
+#include "tools/gate/gate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,8 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
   if (compile->sign && !lp_streq(compile->emit, "bundle"))
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--sign"), "only a bundle can be signed");
   if (compile->sign) LP_TRY(lp_bundle_check_key(compile->sign, diag));
+  for (size_t i = 0; i < compile->fail_if.count; i++)
+    LP_TRY(lp_limit_check_syntax("--fail-if", compile->fail_if.data[i], diag));
   LP_TRY(lp_compile_prepare(compile, diag));
   LP_TRY(lp_compile_read_exits(compile, diag));
   lp_input_binding *bindings = NULL;
@@ -185,6 +188,8 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
        0},
       {"--report", LP_OPTION_TEXTS, &c->reports, "FILE", "also write a report: .txt, .json, .csv, .html; repeatable",
        0},
+      {"--fail-if", LP_OPTION_TEXTS, &c->fail_if, "EXPRESSION",
+       "fail with status 4 if the plan's figures satisfy it: 'tpot_ms > 40 or cost_per_mtok_usd > 0.5'; repeatable", 0},
       {"--table1", LP_OPTION_FLAG, &c->table1, NULL, "add P1's Table I counting to reports", 0},
       {"--plan-only", LP_OPTION_FLAG, &c->plan_only, NULL,
        "plan and report only, as --emit=report does; no weights are read", 0},

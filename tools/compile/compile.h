@@ -22,7 +22,7 @@ typedef struct {
   char code[LP_SIDE_COUNT][96]; /* the texts of request.code */
   bool says_lengths;            /* --isl or --osl was given */
   char *gguf_companions; /* a temporary folder with the tokenizer and settings of a GGUF file, owned; NULL: none */
-  lp_texts reports, bind, pins, adapters;
+  lp_texts reports, bind, pins, adapters, fail_if;
   const lp_import_options *import; /* of the model, which --check imports again */
   int64_t private_layers;          /* -1: not given */
   const char *exits_text;          /* as the user gave them */

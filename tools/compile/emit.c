@@ -5,6 +5,7 @@
 #include "runtime/runtime.h"
 #include "tools/compile/compile.h"
 #include "tools/equal/check.h"
+#include "tools/gate/gate.h"
 
 #include "backend/backend.h"
 #include "base/side.h"
@@ -81,6 +82,20 @@ static lp_status write_output_report(const lp_compile *compile, lp_module *modul
     return write_report(compile, module, format, compile->output, diag);
   }
   return compile->reports.count ? LP_OK : write_report(compile, module, "txt", "-", diag);
+}
+
+/* Compares the figures of the plan with the expressions of --fail-if. */
+static lp_status check_limits(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+  if (compile->fail_if.count == 0) return LP_OK;
+  lp_buf text = {0};
+  lp_gate_report report = {0};
+  lp_status status = lp_report_write(module, &compile->request, "json", false, &text, diag);
+  if (status == LP_OK) status = lp_gate_report_read("the plan", lp_buf_text(&text), text.size, &report, diag);
+  for (size_t i = 0; i < compile->fail_if.count && status == LP_OK; i++)
+    status = lp_limit_check("--fail-if", compile->fail_if.data[i], &report, diag);
+  lp_gate_report_free(&report);
+  lp_buf_free(&text);
+  return status;
 }
 
 /* ---- code -------------------------------------------------------------------------------------------------------- */
@@ -298,12 +313,14 @@ static lp_status emit_split(const lp_compile *compile, lp_module *module, lp_dia
   return status;
 }
 
-/* Writes the reports, even when no plan meets the SLA, and the output only when one does. With --check the reports
- * follow the bundle: a bundle that differs leaves no file. */
+/* Writes the reports, even when no plan meets the SLA or a limit of --fail-if, and the output only when one does. With
+ * --check the reports follow the bundle: a bundle that differs leaves no file. */
 static lp_status emit_with_reports(const lp_compile *compile, lp_module *module, lp_status planned, lp_buf *texts,
                                    lp_diag *diag) {
-  bool late = planned == LP_OK && compile->check;
   LP_TRY(make_reports(compile, module, texts, diag));
+  if (planned == LP_OK) planned = check_limits(compile, module, diag);
+  if (planned == LP_USAGE) return planned;
+  bool late = planned == LP_OK && compile->check;
   if (!late) LP_TRY(put_reports(compile, texts, diag));
   if (emits(compile, "report")) LP_TRY(write_output_report(compile, module, diag));
   if (planned != LP_OK || emits(compile, "report")) return planned;

@@ -261,5 +261,6 @@ void lp_compile_release(lp_compile *compile) {
   lp_vec_free(&compile->bind);
   lp_vec_free(&compile->pins);
   lp_vec_free(&compile->adapters);
+  lp_vec_free(&compile->fail_if);
   lp_vec_free(&compile->exits);
 }

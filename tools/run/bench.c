@@ -2,6 +2,7 @@
 #include "base/path.h"
 #include "base/units.h"
 #include "runtime/runtime.h"
+#include "tools/gate/gate.h"
 #include "tools/tools.h"
 
 #include <stdlib.h>
@@ -10,7 +11,8 @@ typedef struct {
   lp_sides_options sides;
   int64_t threads;
   lp_bench_options bench;
-  const char *format;
+  const char *format, *baseline;
+  double regression;
   bool profile;
 } bench_flags;
 
@@ -164,9 +166,41 @@ static lp_status measure(const bench_flags *flags, const lp_sides *sides, bench_
   return status;
 }
 
+/* ---- baseline ---------------------------------------------------------------------------------------------------- */
+
+static lp_status report_worse(const lp_changes *changes, const bench_flags *flags, lp_diag *diag) {
+  for (size_t i = 0; i < changes->figures.count; i++) {
+    const lp_figure_change *change = &changes->figures.data[i];
+    if (change->is_worse)
+      lp_report_error(diag, LP_LOC_FILE(flags->baseline), "%s was %.6g and is %.6g, %+.2f %%; %.4g %% is allowed",
+                      change->name, change->old_value, change->new_value, 100 * change->change,
+                      100 * flags->regression);
+  }
+  return changes->is_worse ? LP_MISMATCH : LP_OK;
+}
+
+/* Compares the measurement with that of --baseline. */
+static lp_status compare_baseline(const bench_flags *flags, const bench_report *report, lp_diag *diag) {
+  lp_buf text = {0};
+  lp_gate_report before = {0}, after = {0};
+  lp_changes changes = {0};
+  print_json(report, &text);
+  lp_status status = lp_gate_report_load(flags->baseline, &before, diag);
+  if (status == LP_OK) status = lp_gate_report_read("the measurement", lp_buf_text(&text), text.size, &after, diag);
+  if (status == LP_OK) status = lp_gate_compare(&before, &after, flags->regression, &changes, diag);
+  if (status == LP_OK) status = report_worse(&changes, flags, diag);
+  lp_changes_free(&changes);
+  lp_gate_report_free(&before);
+  lp_gate_report_free(&after);
+  lp_buf_free(&text);
+  return status;
+}
+
 static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   bench_flags *flags = command->user;
   flags->sides.bundle = args->data[0];
+  if (flags->baseline && flags->profile)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--baseline"), "a profile is not compared: leave --profile out");
   flags->sides.threads = (int32_t)flags->threads;
   if (flags->profile) flags->sides.in_process = true;
   lp_sides sides;
@@ -184,13 +218,14 @@ static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag 
       print_md(&report, &out);
   }
   if (status == LP_OK) status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
+  if (status == LP_OK && flags->baseline) status = compare_baseline(flags, &report, diag);
   lp_buf_free(&out);
   lp_sides_close(&sides);
   return status;
 }
 
 int lp_tool_bench(int argc, char **argv) {
-  bench_flags flags = {.bench = {.prompt = 512, .generate = 128, .repetitions = 5}, .format = "md"};
+  bench_flags flags = {.bench = {.prompt = 512, .generate = 128, .repetitions = 5}, .format = "md", .regression = 0.05};
   const lp_option options[] = {
       {"-p", LP_OPTION_COUNT, &flags.bench.prompt, "N", "measure a prompt of N tokens (512); 0 leaves it out", 0},
       {"-n", LP_OPTION_COUNT, &flags.bench.generate, "N", "measure the generation of N tokens (128); 0 leaves it out",
@@ -200,6 +235,10 @@ int lp_tool_bench(int argc, char **argv) {
       {"-r", LP_OPTION_COUNT, &flags.bench.repetitions, "N", "repeat each test N times (5)", 1},
       {"-t", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
       {"-o", LP_OPTION_CHOICE, &flags.format, "md|json|csv", "choose the format (md)", 0},
+      {"--baseline", LP_OPTION_TEXT, &flags.baseline, "FILE.json",
+       "compare with an earlier measurement (-o json); exit status 4 when a figure is worse", 0},
+      {"--max-regression", LP_OPTION_SHARE, &flags.regression, "SHARE",
+       "with --baseline: allow figures to become worse by this share (5%)", 0},
       {"--cloud", LP_OPTION_TEXT, &flags.sides.cloud, "HOST:PORT", "use this worker, which serves the same bundle", 0},
       {"--profile", LP_OPTION_FLAG, &flags.profile, NULL,
        "print the time of each operator (of a bundle of `compile --profile`) or segment", 0},

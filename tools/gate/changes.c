@@ -1,0 +1,196 @@
+/* Compares two reports: their figures, their settings, and the sides of their operators. */
+#include "base/json/writer.h"
+#include "base/map.h"
+#include "tools/gate/gate.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- figures ----------------------------------------------------------------------------------------------------- */
+
+/* What rounding may change in a figure that is computed twice. */
+static const double rounding = 1e-9;
+
+static lp_figure_change compare_figure(const lp_figure *figure, double old_value, double regression) {
+  const double value = figure->value, sign = figure->better == LP_GATE_MORE ? -1 : 1;
+  lp_figure_change out = {
+      .name = figure->name, .old_value = old_value, .new_value = value, .is_judged = figure->better != LP_GATE_INFO};
+  if (isnan(old_value) || isnan(value)) {
+    out.change = NAN;
+    out.is_worse = out.is_judged && !isnan(old_value);
+    return out;
+  }
+  const double moved = value - old_value;
+  out.change = moved == 0 ? 0 : old_value == 0 ? copysign(INFINITY, moved) : moved / fabs(old_value);
+  out.is_worse = out.is_judged && sign * moved > (regression + rounding) * fabs(old_value);
+  return out;
+}
+
+/* Appends the figures of the new report, then those that only the old one has. */
+static void compare_figures(const lp_gate_report *old_report, const lp_gate_report *new_report, double regression,
+                            lp_changes *out) {
+  for (size_t i = 0; i < new_report->figures.count; i++) {
+    const lp_figure *figure = &new_report->figures.data[i], *old_figure = lp_gate_find(old_report, figure->name);
+    lp_vec_push(&out->figures, compare_figure(figure, old_figure ? old_figure->value : NAN, regression));
+  }
+  for (size_t i = 0; i < old_report->figures.count; i++) {
+    lp_figure figure = old_report->figures.data[i];
+    double old_value = figure.value;
+    figure.value = NAN;
+    if (!lp_gate_find(new_report, figure.name))
+      lp_vec_push(&out->figures, compare_figure(&figure, old_value, regression));
+  }
+}
+
+/* ---- settings ---------------------------------------------------------------------------------------------------- */
+
+/* Members that hold results, and not what was asked for. */
+static bool is_result(const char *key) {
+  static const char *const keys[] = {"plan",   "baselines", "operators",  "certificate", "fixes",       "plans",
+                                     "faster", "cheapest",  "decrement",  "table1",      "plan_family", "times",
+                                     "tests",  "load_ms",   "peak_bytes", "feasible",    "binding"};
+  for (size_t i = 0; i < LP_COUNT(keys); i++)
+    if (lp_streq(key, keys[i])) return true;
+  return false;
+}
+
+/* The value as one line of JSON, a text without its quotes; "-" for an absent one. */
+static const char *text_of(const lp_json *at, lp_arena *arena) {
+  if (!lp_json_is_given(at)) return "-";
+  const char *text = lp_json_text_or(at, NULL);
+  if (text) return lp_arena_strdup(arena, text);
+  lp_buf out = {0};
+  lp_json_writer writer = lp_json_writer_begin(&out, (lp_json_style){.digits = 12});
+  lp_json_put_value(&writer, NULL, at->value);
+  const char *copy = lp_arena_strdup(arena, lp_buf_text(&out));
+  lp_buf_free(&out);
+  return copy;
+}
+
+static void compare_value(const char *name, const lp_json *old_at, const lp_json *new_at, lp_arena *arena,
+                          lp_changes *out);
+
+static const char *joined(const char *name, const char *key, lp_arena *arena) {
+  return name[0] ? lp_arena_format(arena, "%s.%s", name, key) : key;
+}
+
+static void compare_objects(const char *name, const lp_json *old_at, const lp_json *new_at, lp_arena *arena,
+                            lp_changes *out) {
+  for (size_t i = 0; i < lp_json_count(new_at); i++) {
+    lp_json member = lp_json_entry(new_at, i), other = lp_json_member(old_at, member.key);
+    if (!is_result(member.key)) compare_value(joined(name, member.key, arena), &other, &member, arena, out);
+  }
+  for (size_t i = 0; i < lp_json_count(old_at); i++) {
+    lp_json member = lp_json_entry(old_at, i), other = lp_json_member(new_at, member.key);
+    if (!other.value && !is_result(member.key))
+      compare_value(joined(name, member.key, arena), &member, &other, arena, out);
+  }
+}
+
+static void compare_value(const char *name, const lp_json *old_at, const lp_json *new_at, lp_arena *arena,
+                          lp_changes *out) {
+  if (lp_json_is(old_at, LP_JSON_OBJECT) && lp_json_is(new_at, LP_JSON_OBJECT)) {
+    compare_objects(name, old_at, new_at, arena, out);
+    return;
+  }
+  const lp_setting_change change = {name, text_of(old_at, arena), text_of(new_at, arena)};
+  if (!lp_streq(change.old_text, change.new_text)) lp_vec_push(&out->settings, change);
+}
+
+/* ---- operators --------------------------------------------------------------------------------------------------- */
+
+/* Where an operator runs: an operator that both sides compute stands in a report once for each. */
+typedef struct {
+  const char *name, *stage;
+  int64_t layer;
+  const char *side;
+} placed;
+
+static lp_status read_operator(const lp_json *at, placed *out, lp_diag *diag) {
+  const char **const texts[] = {&out->name, &out->stage, &out->side};
+  static const char *const keys[] = {"name", "stage", "side"};
+  for (size_t i = 0; i < LP_COUNT(texts); i++) {
+    lp_json member = lp_json_member(at, keys[i]);
+    LP_TRY(lp_json_text(&member, texts[i], diag));
+  }
+  lp_json layer = lp_json_member(at, "layer");
+  return lp_json_i64(&layer, -1, INT32_MAX, &out->layer, diag);
+}
+
+static lp_status place_operators(const lp_gate_report *report, lp_arena *arena, lp_map *map, lp_diag *diag) {
+  lp_json operators = lp_json_member(&report->root, "operators");
+  LP_TRY(lp_json_array(&operators, diag));
+  for (size_t i = 0; i < lp_json_count(&operators); i++) {
+    lp_json item = lp_json_item(&operators, i);
+    placed *op = LP_NEW(arena, placed);
+    LP_TRY(read_operator(&item, op, diag));
+    const char *key = lp_arena_format(arena, "%s %s", op->stage, op->name);
+    const placed *before = lp_map_get(map, key);
+    if (before && !lp_streq(before->side, op->side)) op->side = "both";
+    (void)lp_map_put(map, key, op);
+  }
+  return LP_OK;
+}
+
+static void count_move(const placed *from, const placed *to, lp_changes *out) {
+  for (size_t i = 0; i < out->moved.count; i++) {
+    lp_moved *moved = &out->moved.data[i];
+    if (moved->layer != to->layer || !lp_streq(moved->stage, to->stage)) continue;
+    if (!lp_streq(moved->old_side, from->side) || !lp_streq(moved->new_side, to->side)) continue;
+    moved->count++;
+    return;
+  }
+  const lp_moved moved = {to->layer, to->stage, from->side, to->side, 1};
+  lp_vec_push(&out->moved, moved);
+}
+
+static lp_status compare_operators(const lp_gate_report *old_report, lp_gate_report *new_report, lp_changes *out,
+                                   lp_diag *diag) {
+  lp_map *before = lp_map_create(), *after = lp_map_create();
+  lp_status status = place_operators(old_report, new_report->arena, before, diag);
+  if (status == LP_OK) status = place_operators(new_report, new_report->arena, after, diag);
+  for (size_t i = 0; i < lp_map_count(after) && status == LP_OK; i++) {
+    const placed *to = lp_map_value_at(after, i), *from = lp_map_get(before, lp_map_key_at(after, i));
+    if (from && !lp_streq(from->side, to->side)) count_move(from, to, out);
+  }
+  lp_map_free(before);
+  lp_map_free(after);
+  return status;
+}
+
+/* ---- both -------------------------------------------------------------------------------------------------------- */
+
+/* Notes that a plan which met its SLA no longer does. */
+static void compare_feasible(const lp_gate_report *old_report, const lp_gate_report *new_report, lp_changes *out) {
+  lp_json old_at = lp_json_member(&old_report->root, "feasible"),
+          new_at = lp_json_member(&new_report->root, "feasible");
+  if (!old_at.value || !new_at.value) return;
+  const lp_figure_change change = {.name = "feasible",
+                                   .old_value = lp_json_is_true(&old_at),
+                                   .new_value = lp_json_is_true(&new_at),
+                                   .change = NAN,
+                                   .is_judged = true,
+                                   .is_worse = lp_json_is_true(&old_at) && !lp_json_is_true(&new_at)};
+  lp_vec_push(&out->figures, change);
+}
+
+lp_status lp_gate_compare(const lp_gate_report *old_report, lp_gate_report *new_report, double regression,
+                          lp_changes *out, lp_diag *diag) {
+  *out = (lp_changes){0};
+  if (!lp_streq(old_report->schema, new_report->schema))
+    return lp_error(diag, LP_LOC_FILE(new_report->path), "found the schema '%s', wanted '%s' as in '%s'",
+                    new_report->schema, old_report->schema, old_report->path);
+  compare_feasible(old_report, new_report, out);
+  compare_figures(old_report, new_report, regression, out);
+  for (size_t i = 0; i < out->figures.count; i++)
+    out->is_worse |= out->figures.data[i].is_worse;
+  compare_objects("", &old_report->root, &new_report->root, new_report->arena, out);
+  return lp_streq(new_report->schema, "llmpart.report/1") ? compare_operators(old_report, new_report, out, diag)
+                                                          : LP_OK;
+}
+
+void lp_changes_free(lp_changes *changes) {
+  lp_vec_free(&changes->figures);
+  lp_vec_free(&changes->settings);
+  lp_vec_free(&changes->moved);
+}
