@@ -2,8 +2,10 @@
  *
  * A decode step of a small model takes a few hundred microseconds and consists of several segments, so waking must be
  * cheap: workers spin for a moment after each segment before they sleep, and the thread that starts a segment makes a
- * system call only when a worker sleeps. */
+ * system call only when a worker sleeps. While they spin they yield to other threads: the two sides of a program on one
+ * machine compute in turns, on the same cores. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -72,6 +74,7 @@ static void await_round(lp_pool *pool, uint32_t seen) {
       if (__atomic_load_n(&pool->round, __ATOMIC_ACQUIRE) != seen) return;
       relax();
     }
+    (void)sched_yield();
   } while (lp_now_ms() < until);
   sleep_until_round(pool, seen);
 }

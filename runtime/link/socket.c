@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -141,6 +142,7 @@ bool lp_spin_until(const lp_spin *spin, double timeout_ms, bool (*arrived)(void 
   double until = lp_now_ms() + (timeout_ms < brief_ms ? timeout_ms : brief_ms);
   do {
     if (arrived(user)) return true;
+    (void)sched_yield();
   } while (lp_now_ms() < until);
   return false;
 }

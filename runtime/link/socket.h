@@ -46,7 +46,8 @@ typedef struct {
   bool pays;  /* there are other cores */
   bool brief; /* the last wait was */
 } lp_spin;
-/* Polls until `arrived` returns true, for a fraction of a millisecond at most. False: nothing arrived, or polling does
+/* Polls until `arrived` returns true, for a fraction of a millisecond at most, and yields the core to threads that want
+ * it, such as the peer's. False: nothing arrived, or polling does
  * not pay. */
 bool lp_spin_until(const lp_spin *spin, double timeout_ms, bool (*arrived)(void *user), void *user);
 void lp_spin_note(lp_spin *spin, double waited_ms);
