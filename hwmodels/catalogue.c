@@ -5,10 +5,13 @@
 #include <assert.h>
 #include <string.h>
 
+bool lp_hw_is_host(const char *text) {
+  return text && lp_has_prefix(text, "host") && (text[4] == 0 || text[4] == ',');
+}
+
 lp_status lp_hw_load(const char *text, lp_machine **out, lp_diag *diag) {
   *out = NULL;
-  bool is_host = lp_has_prefix(text, "host") && (text[4] == 0 || text[4] == ',');
-  if (!is_host) return lp_machine_load_sheet(text, out, diag);
+  if (!lp_hw_is_host(text)) return lp_machine_load_sheet(text, out, diag);
   const char *changes = strchr(text, ',');
   LP_TRY(lp_hw_host(out, diag));
   return changes ? lp_machine_change(out, changes + 1, diag, LP_LOC_FILE(text)) : LP_OK;

@@ -68,8 +68,7 @@ static const char *cpu_name(lp_arena *arena) {
   return name;
 }
 
-/* Rounds `value` to three digits; further ones would be noise. */
-static double rounded(double value) {
+double lp_hw_rounded(double value) {
   char text[32];
   snprintf(text, sizeof text, "%.3g", value);
   return strtod(text, NULL);
@@ -78,7 +77,7 @@ static double rounded(double value) {
 static void fill_in(lp_machine *m, size_t cores) {
   const double cache = cache_bytes();
   const lp_host_rates rates = lp_host_measure(cores, cache);
-  const double flops = rounded(rates.flops);
+  const double flops = lp_hw_rounded(rates.flops);
   m->kind = LP_MACHINE_CPU;
   static const char *const measured = "measured here, all cores at once";
   static const char *const widened = "as f32, which f16 and bf16 are widened to";
@@ -90,14 +89,14 @@ static void fill_in(lp_machine *m, size_t cores) {
       {LP_HW_PEAK_F32, flops, measured},
       {LP_HW_PEAK_F16, flops, widened},
       {LP_HW_PEAK_BF16, flops, widened},
-      {LP_HW_BANDWIDTH, rounded(rates.bandwidth), measured},
+      {LP_HW_BANDWIDTH, lp_hw_rounded(rates.bandwidth), measured},
       {LP_HW_MEMORY, memory_bytes(), "sysconf, or the control group's limit"},
       {LP_HW_CACHE, cache, "the last level, as the system lists it"},
-      {LP_HW_CACHE_BANDWIDTH, rounded(rates.cache_bandwidth), measured},
+      {LP_HW_CACHE_BANDWIDTH, lp_hw_rounded(rates.cache_bandwidth), measured},
       {LP_HW_COMPUTE_UTILISATION, 0.8, "assumed: the share of the multiply-add rate that a blocked GEMM reaches"},
       {LP_HW_MEMORY_UTILISATION, 0.9, "assumed: the share of the read rate that a GEMV reaches"},
       {LP_HW_LAUNCH, 0.002, "assumed: one barrier and the loop around it"},
-      {LP_HW_PRICE, rounded((double)cores * 0.0446 / 3600),
+      {LP_HW_PRICE, lp_hw_rounded((double)cores * 0.0446 / 3600),
        "USD 0.0446 per vCPU and hour: AWS c7i on demand, us-east-1, 2024"},
       {LP_HW_POWER, (double)cores * 5, "assumed: 5 W per core"},
   };

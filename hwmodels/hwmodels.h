@@ -28,6 +28,8 @@ typedef enum {
   LP_HW_CACHE,               /* last cache level, bytes: data that fits may move faster than `bandwidth`. 0: unknown */
   LP_HW_CACHE_BANDWIDTH,     /* of the last cache level: byte/s. 0: unknown */
   LP_HW_LOAD_BANDWIDTH,      /* at which weights come from storage at the first use: byte/s. 0: unknown */
+  LP_HW_MESSAGE,             /* between two processes of the machine, besides its bytes: ms. 0: unknown */
+  LP_HW_MESSAGE_BANDWIDTH,   /* of large messages between them: byte/s. 0: unknown */
   LP_HW_COMPUTE_UTILISATION, /* the share of the peak that large operators reach: (0, 1] */
   LP_HW_MEMORY_UTILISATION,  /* the share of the bandwidth that they reach: (0, 1] */
   LP_HW_LAUNCH,              /* the time of a launch, added to the time of each operator: ms */
@@ -70,6 +72,7 @@ typedef struct lp_machine {
  * them; "a100,predictor=roofline", or any change of a figure that the roofline rests on, makes it a roofline of its
  * figures. Release with lp_hw_free. */
 LP_MUST_USE lp_status lp_hw_load(const char *text, lp_machine **out, lp_diag *diag);
+bool lp_hw_is_host(const char *text); /* tells whether lp_hw_load gives this machine; NULL is allowed */
 void lp_hw_free(lp_machine *machine); /* NULL is allowed */
 /* This machine. Cores, memory, read bandwidths and f32 rate are measured on all cores, in less than 0.3 s, at the first
  * use. They are kept in llmpart/host-VERSION-PROCESSOR.yaml of the user's cache folder, so that later uses give the
@@ -79,6 +82,7 @@ LP_MUST_USE lp_status lp_hw_host(lp_machine **out, lp_diag *diag);
 bool lp_hw_host_is_given(void); /* whether LLMPART_HOST is set */
 /* The path of the file in which this machine's figures are kept, for free(); NULL: there is no cache folder. */
 char *lp_hw_host_path(void);
+double lp_hw_rounded(double value); /* to three digits, since further ones of a measurement are noise */
 /* Measures LP_HW_LOAD_BANDWIDTH: the rate at which a file of 64 MiB beside `path` that is not in memory is mapped and
  * read, as a bundle's weights are. Some seconds on a slow disk. 0: no file can be written there (host_load.c). */
 double lp_hw_measure_load(const char *path);
@@ -281,6 +285,8 @@ typedef struct lp_link {
  * rtt_ms, up_bps and down_bps among others, each row a state of the link. Release with lp_link_free. */
 LP_MUST_USE lp_status lp_link_load(const char *text, lp_link **out, lp_diag *diag);
 void lp_link_free(lp_link *link); /* NULL is allowed */
+/* Gives the link the figures of messages that a profile of the machine measured; without them it stays as it is. */
+void lp_link_measured_on(lp_link *link, const lp_machine *machine);
 
 /* ---- links that vary (link_states.c) ---- */
 

@@ -54,6 +54,15 @@ lp_status lp_link_load(const char *text, lp_link **out, lp_diag *diag) {
   return finish(status, link, &sheet, out);
 }
 
+void lp_link_measured_on(lp_link *link, const lp_machine *machine) {
+  static const char measured[] = "measured by the profile of this machine";
+  const double message_ms = machine->figure[LP_HW_MESSAGE], rate = machine->figure[LP_HW_MESSAGE_BANDWIDTH];
+  if (message_ms <= 0 || rate <= 0) return;
+  link->figure[LP_LINK_RTT] = 2 * message_ms;
+  link->figure[LP_LINK_UP] = link->figure[LP_LINK_DOWN] = 8 * rate;
+  link->source[LP_LINK_RTT] = link->source[LP_LINK_UP] = link->source[LP_LINK_DOWN] = measured;
+}
+
 static double message_ms(const lp_link *link, double bytes, double bps) {
   double goodput = bps * (1 - link->figure[LP_LINK_LOSS]);
   return link->figure[LP_LINK_RTT] / 2 + 8 * bytes / goodput * 1e3;

@@ -15,6 +15,8 @@ static const lp_figure_info infos[LP_HW_FIGURE_COUNT] = {
     [LP_HW_CACHE] = {"cache", LP_IN_BYTES, 0, 1e18, 0, "the size of the last level of cache"},
     [LP_HW_CACHE_BANDWIDTH] = {"cache_bandwidth", LP_IN_BYTES_PER_S, 0, 1e18, 0, "the bandwidth of the last cache"},
     [LP_HW_LOAD_BANDWIDTH] = {"load_bandwidth", LP_IN_BYTES_PER_S, 0, 1e18, 0, "the rate of loading weights"},
+    [LP_HW_MESSAGE] = {"message", LP_IN_MS, 0, 1e6, 0, "the time of a message between two processes"},
+    [LP_HW_MESSAGE_BANDWIDTH] = {"message_bandwidth", LP_IN_BYTES_PER_S, 0, 1e18, 0, "the rate of large messages"},
     [LP_HW_COMPUTE_UTILISATION] = {"compute_utilisation", LP_IN_SHARE, 1e-6, 1, 1, "the share of the peak reached"},
     [LP_HW_MEMORY_UTILISATION] = {"memory_utilisation", LP_IN_SHARE, 1e-6, 1, 1, "the share of the bandwidth reached"},
     [LP_HW_LAUNCH] = {"launch", LP_IN_MS, 0, 1e6, 0, "the time that starting an operator takes"},
@@ -24,7 +26,9 @@ static const lp_figure_info infos[LP_HW_FIGURE_COUNT] = {
 
 /* Figures that measured times do not depend on. */
 static bool is_independent_of_times(const char *key) {
-  static const lp_hw_figure independent[] = {LP_HW_MEMORY, LP_HW_CACHE, LP_HW_LOAD_BANDWIDTH, LP_HW_PRICE, LP_HW_POWER};
+  static const lp_hw_figure independent[] = {
+      LP_HW_MEMORY, LP_HW_CACHE, LP_HW_LOAD_BANDWIDTH, LP_HW_MESSAGE, LP_HW_MESSAGE_BANDWIDTH,
+      LP_HW_PRICE,  LP_HW_POWER};
   for (size_t i = 0; i < LP_COUNT(independent); i++)
     if (lp_streq(key, infos[independent[i]].key)) return true;
   return false;

@@ -48,19 +48,27 @@ compile() { # compile MODEL.onnx TOKENIZER DEVICE-MEMORY PROMPT-TOKENS OUT: this
   du -sh "$out.llmpart/device" "$out.llmpart/cloud"
 }
 
-total() { awk '$1 == "total" { printf "%10.2f ms%10.2f ms\n", $2, $3 }' "$1"; } # total REPORT
+total() { awk '$1 == "total" { printf "%10.3f ms%10.3f ms\n", $2, $3 }' "$1"; } # total REPORT
+measured() { # measured CSV PROMPT-TOKENS: of tokens per second, milliseconds of a prompt and of a token
+  awk -F, -v tokens="$2" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+    $at["test"] != "test" { ms[++rows] = 1e3 / $at["tokens_per_s"] }
+    END { printf "%10.3f ms%10.3f ms\n", ms[1] * tokens, ms[2] }' "$1"
+}
 
-generate() { # generate OUT OPTION TEXT: runs both sides, then sets prediction and measurement side by side
+generate() { # generate OUT OPTION TEXT PROMPT-TOKENS: runs both sides, then sets prediction and measurement side by side
   begin "run: this process is the device, a second one is the cloud; they talk over a socket"
   printf '%s' "$3"
   "$llmpart" run "$1.llmpart" "$2" -n 160 --stats 2>"$1.stats" || { cat "$1.stats" >&2; exit 1; }
+  begin "bench: the same two processes again, without the first use of the weights"
+  "$llmpart" bench "$1.llmpart" -p "$4" -n 0 -r 60 -o csv >"$1.csv"
+  "$llmpart" bench "$1.llmpart" -p 0 -n 160 -o csv >>"$1.csv"
   say "what it took"
   cat "$1.stats"
   echo
   printf '%-26s%13s%13s\n' '' TTFT TPOT
   printf '%-26s%s\n' 'predicted over Wi-Fi' "$(total "$1.txt")"
   printf '%-26s%s\n' 'predicted over loopback' "$(total "$1-loopback.txt")"
-  printf '%-26s%s\n' 'measured over loopback' "$(sed -n 's/^TTFT \(.*\) ms, TPOT \(.*\) ms, .*/total \1 \2/p' "$1.stats" | total -)"
+  printf '%-26s%s\n' 'measured over loopback' "$(measured "$1.csv" "$4")"
 }
 
 plan_elsewhere() { # plan_elsewhere MODEL.onnx TTFT: the same model on hardware that is not here
@@ -72,7 +80,7 @@ story() { # story PROMPT
   model=examples/default-model
   build
   compile "$model/model.onnx" "$model/tokenizer.json" 6MiB 14 build/story
-  generate build/story --prompt="$1" "$1"
+  generate build/story --prompt="$1" "$1" 14
   plan_elsewhere "$model/model.onnx" 9ms
 }
 
@@ -87,7 +95,7 @@ smollm2() { # smollm2 QUESTION
     build/venv-smollm2/bin/python examples/smollm2/export.py --out "$model"
   fi
   compile "$model/model.onnx" "$model/tokenizer.json" 400MiB 44 build/smollm2-chat
-  generate build/smollm2-chat --chat="$1" "$1$newline"
+  generate build/smollm2-chat --chat="$1" "$1$newline" 44
   plan_elsewhere "$model/model.onnx" 500ms
 }
 

@@ -36,6 +36,19 @@ done
 wanted_status=1
 "$LLMPART" compile "$model" --device=host --plan-only --emit=report -o "$work/report.txt"
 grep -Eq '^  cold +[0-9.]+ +of a first request' "$work/report.txt" || fail 'the text has no cold TTFT'
+
+# The loopback of this machine has the figures that the profile measured; other links have their own.
+sed '$a message: { value: 20 us }\nmessage_bandwidth: { value: 500 MB/s }' "$LP_SOURCE/tests/models/host.yaml" >"$work/messages.yaml"
+LLMPART_HOST=$work/messages.yaml
+link_of() { # link_of DEVICE CLOUD LINK: its round trip time and rates
+  "$LLMPART" compile "$model" --device="$1" --cloud="$2" --link="$3" --plan-only --report="$work/plan.json" 2>"$work/err" || fail "no plan: $(head -n 3 "$work/err")"
+  sed -n '/^  "link": {/,/^  }/p' "$work/plan.json" | sed -n 's/^ *"\(rtt_ms\|up_bps\|down_bps\)": *\([^,]*\),*$/\2/p' | tr '\n' ' '
+}
+same 'the loopback of a profile' '0.04 4000000000 4000000000 ' "$(link_of host host,price_usd_per_s=1e-4 loopback)"
+known=$(link_of jetson-nano a100 loopback)
+same 'loopback elsewhere' "$known" "$(link_of jetson-nano host loopback)"
+same 'loopback with changes' "1 ${known#* }" "$(link_of host host loopback,rtt=1ms)"
+same 'lan' "$(link_of jetson-nano a100 lan)" "$(link_of host host lan)"
 LLMPART_HOST=$work/nosuch.yaml
 refused 'no file' 'nosuch.yaml: error: cannot open' "$LLMPART" compile "$model" --device=host --plan-only -o "$work/made/x.json"
 LLMPART_HOST=$model
@@ -63,6 +76,8 @@ plan
 grep -q "host: note: this machine was measured for its first use .* kept in '$XDG_CACHE_HOME/llmpart/host-" "$work/err" || fail "the first use: $(cat "$work/err")"
 grep -q '"kernels": "cpu"' "$work/plan.json" || fail 'no measured times'
 grep -q '"cold_ttft_ms"' "$work/plan.json" || fail 'no measured rate of loading'
+grep -q '^message: .*measured here' "$XDG_CACHE_HOME"/llmpart/host-*.yaml || fail 'no measured time of a message'
+grep -q '^message_bandwidth: .*measured here' "$XDG_CACHE_HOME"/llmpart/host-*.yaml || fail 'no measured rate of messages'
 [ -z "$(find "$XDG_CACHE_HOME" -name '*.load')" ] || fail 'a file of the measurement is left'
 device_times >"$work/first"
 cp "$XDG_CACHE_HOME"/llmpart/host-*.yaml "$work/kept.yaml"

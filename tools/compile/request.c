@@ -135,10 +135,12 @@ static lp_status check_targets(lp_compile *compile, lp_diag *diag) {
   return LP_OK;
 }
 
-/* Loads the link and plans it for the quantile. */
+/* Loads the link and plans it for the quantile. The loopback of this machine is as its profile measured it. */
 static lp_status load_link(lp_compile *compile, lp_diag *diag) {
   const char *text = compile->link ? compile->link : "lan";
   LP_TRY(lp_tool_load_link(text, &compile->link_model, diag));
+  if (lp_streq(text, "loopback") && lp_hw_is_host(compile->device) && lp_hw_is_host(compile->cloud))
+    lp_link_measured_on(compile->link_model, compile->device_machine);
   if (compile->sla_quantile < 0) return LP_OK;
   if (compile->link_model->state_count == 0)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--sla-quantile"),

@@ -7,10 +7,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-static bool is_host(const char *name) {
-  return name && lp_has_prefix(name, "host") && (name[4] == 0 || name[4] == ',');
-}
-
 /* Other work slows the measurements down. */
 static void note_load(double load, lp_diag *diag) {
   double cores = (double)sysconf(_SC_NPROCESSORS_ONLN);
@@ -85,7 +81,7 @@ static int open_lock(const char *path) {
 
 lp_status hw_profile_first_use(const char *device, const char *cloud, lp_diag *diag) {
   bool measured = false;
-  if ((!is_host(device) && !is_host(cloud)) || lp_hw_host_is_given()) return LP_OK;
+  if ((!lp_hw_is_host(device) && !lp_hw_is_host(cloud)) || lp_hw_host_is_given()) return LP_OK;
   LP_TRY(is_measured(&measured, diag));
   if (measured) return LP_OK;
   char *path = lp_hw_host_path();

@@ -44,8 +44,19 @@ static lp_status compile(hw_bench *bench, const lp_decoder_shape *shape, const h
   lp_op_set_strs(bench->module, func, "input_roles", tokens, 1);
   lp_op_set_strs(bench->module, func, "output_roles", logits, 1);
   lp_compile_request request = request_of(bench->machine, 0, shape->context / 2);
-  LP_TRY(lp_passes_run(bench->module, "fuse,annotate,place", &request, NULL, diag));
-  LP_TRY(lp_passes_run(bench->module, lp_pipeline_split_profiled, &request, NULL, diag));
+  lp_link *link = NULL;
+  LP_TRY(lp_link_load("loopback", &link, diag));
+  if (subject->cut > 0) {
+    request.cloud = bench->machine;
+    request.link = link;
+    request.scheduler = "cut";
+    request.cut = subject->cut;
+  }
+  lp_status status = lp_passes_run(bench->module, "fuse,annotate,place", &request, NULL, diag);
+  const char *split = subject->cut > 0 ? lp_pipeline_split : lp_pipeline_split_profiled;
+  if (status == LP_OK) status = lp_passes_run(bench->module, split, &request, NULL, diag);
+  lp_link_free(link);
+  if (status != LP_OK) return status;
   lp_bundle_request bundle = {.context = shape->context, .vocab = shape->vocab};
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     bundle.backend[i] = lp_backend_find(subject->backend);

@@ -10,9 +10,11 @@
 typedef struct {
   const lp_machine *machine;
   const char *backend, *march; /* as in lp_emit_options */
-  int32_t threads;             /* of this machine */
-  const char *over;            /* HOST:PORT of a worker with --profile on that machine; NULL: this machine */
-  lp_link_security security;   /* of the connection to it */
+  int64_t cut;               /* the decoder's layers from this one on are the cloud's, and the code does not report when
+                                * operators begin; 0: all are the device's */
+  int32_t threads;           /* of this machine */
+  const char *over;          /* HOST:PORT of a worker with --profile on that machine; NULL: this machine */
+  lp_link_security security; /* of the connection to it */
 } hw_subject;
 
 /* A decoder that is compiled for the machine, and loaded here or by the worker. Release with hw_bench_close, also after
@@ -41,5 +43,9 @@ LP_MUST_USE lp_status hw_bench_write(const lp_decoder_shape *shape, const hw_sub
  * already keeps the lesser time, because other work on the machine can only slow it down. */
 LP_MUST_USE lp_status hw_bench_measure(const hw_bench *bench, int64_t past, int64_t count, int64_t repetitions,
                                        lp_hw_samples *out, lp_diag *diag);
+
+/* Measures messages between two processes of this machine: LP_HW_MESSAGE and LP_HW_MESSAGE_BANDWIDTH of `machine`. The
+ * second process is a worker of this program (messages.c). */
+LP_MUST_USE lp_status hw_measure_messages(const hw_subject *subject, lp_machine *machine, lp_diag *diag);
 
 #endif

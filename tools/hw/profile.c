@@ -265,11 +265,18 @@ static void measure_load(profiler *p) {
   free(path);
 }
 
+static lp_status measure_messages(profiler *p) {
+  if (p->flags->over || p->flags->bundles) return LP_OK;
+  show_progress(p, "messages");
+  return hw_measure_messages(&p->subject, p->machine, p->diag);
+}
+
 /* Measures what the flags ask for, or writes the bundles for it. */
 static lp_status measure(profiler *p) {
   p->begin_ms = lp_now_ms();
   p->shows = isatty(STDERR_FILENO);
   LP_TRY(choose_subject(p, p->diag));
+  LP_TRY(measure_messages(p));
   lp_status status = p->flags->bundles ? write_bundles(p) : measure_shapes(p);
   measure_load(p);
   if (p->shows) fprintf(stderr, "\r%-80s\r", "");

@@ -36,6 +36,8 @@ static void put_machine(lp_json_writer *json, const char *key, const lp_machine 
       [LP_HW_CACHE] = "cache_bytes",
       [LP_HW_CACHE_BANDWIDTH] = "cache_bandwidth_bytes_per_s",
       [LP_HW_LOAD_BANDWIDTH] = "load_bandwidth_bytes_per_s",
+      [LP_HW_MESSAGE] = "message_ms",
+      [LP_HW_MESSAGE_BANDWIDTH] = "message_bandwidth_bytes_per_s",
       [LP_HW_COMPUTE_UTILISATION] = "compute_utilisation",
       [LP_HW_MEMORY_UTILISATION] = "memory_utilisation",
       [LP_HW_LAUNCH] = "launch_ms",
