@@ -41,7 +41,7 @@ static lp_status add_pairs(const finder *f, uint32_t merged, lp_gguf_merges *out
     at += length;
     const uint32_t *left = at < text->size ? id_of(f, text->data, at) : NULL;
     const uint32_t *right = at < text->size ? id_of(f, text->data + at, text->size - at) : NULL;
-    if (left && right) lp_vec_push(out, ((lp_gguf_merge){*left, *right, merged}));
+    if (left && right) lp_vec_push(out, ((lp_gguf_merge){*left, *right, merged, 0}));
   }
   return LP_OK;
 }
@@ -60,21 +60,17 @@ static int by_score(const void *a, const void *b) {
   return x->merge.right < y->merge.right ? -1 : x->merge.right > y->merge.right;
 }
 
-/* Of pairs with the same score SentencePiece merges the leftmost, which ranks cannot express for two pieces. */
-static lp_status sort(const finder *f, lp_gguf_merges *merges) {
+/* Orders the merges by score and numbers the scores. */
+static void rank(const finder *f, lp_gguf_merges *merges) {
   ranked *list = LP_NEW_ARRAY(f->arena, ranked, (int64_t)merges->count + 1);
   for (size_t i = 0; i < merges->count; i++)
     list[i] = (ranked){lp_gguf_number(f->pieces->scores, merges->data[i].merged), merges->data[i]};
   if (merges->count > 1) qsort(list, merges->count, sizeof *list, by_score);
-  for (size_t i = 0; i < merges->count; i++) {
+  for (size_t i = 0, number = 0; i < merges->count; i++) {
+    if (i > 0 && list[i].score != list[i - 1].score) number++;
     merges->data[i] = list[i].merge;
-    if (i == 0 || list[i].score != list[i - 1].score || list[i].merge.merged == list[i - 1].merge.merged) continue;
-    const lp_gguf_text *text = f->pieces->tokens->text;
-    const lp_gguf_text *one = &text[list[i - 1].merge.merged], *other = &text[list[i].merge.merged];
-    return lp_error(f->diag, LP_LOC_FILE(f->file->path), "the tokenizer's pieces '%.*s' and '%.*s' have the same score",
-                    (int)one->size, one->data, (int)other->size, other->data);
+    merges->data[i].rank = (uint32_t)number;
   }
-  return LP_OK;
 }
 
 lp_status lp_gguf_merges_find(const lp_gguf *file, const lp_gguf_pieces *pieces, lp_gguf_merges *out, lp_diag *diag) {
@@ -85,8 +81,10 @@ lp_status lp_gguf_merges_find(const lp_gguf *file, const lp_gguf_pieces *pieces,
     const uint32_t *id = lp_map_value_at(f.ids, i);
     status = add_pairs(&f, *id, out);
   }
-  if (status == LP_OK) status = sort(&f, out);
-  if (status != LP_OK) lp_vec_free(out);
+  if (status == LP_OK)
+    rank(&f, out);
+  else
+    lp_vec_free(out);
   lp_map_free(f.ids);
   lp_arena_free(f.arena);
   return status;

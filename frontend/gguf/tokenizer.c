@@ -13,8 +13,8 @@ static const double unknown_type = 2, control_type = 3, user_defined_type = 4, b
 /* The rules by which text is split before merging, for each value of tokenizer.ggml.pre: the settings of the models'
  * own tokenizer.json. */
 typedef struct {
-  const char *names;   /* with a space before and after each */
-  const char *pattern; /* NULL: ByteLevel's own */
+  const char *names;       /* with a space before and after each */
+  const char *patterns[4]; /* one after the other, up to the first NULL; none: ByteLevel's own */
   bool digits, nfc, ignore_merges;
   bool begins; /* a text begins with the first token unless the file says otherwise, as in llama.cpp */
 } splitter;
@@ -29,13 +29,20 @@ typedef struct {
   "|\\p{N}" digits "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
 static const splitter splitters[] = {
-    {.names = " gpt-2 phi-2 "},
-    {.names = " smollm starcoder refact ", .digits = true},
-    {.names = " qwen2 deepseek-r1-qwen stablelm2 ", .pattern = CL100K(""), .nfc = true},
-    {.names = " llama-bpe llama3 llama-v3 ", .pattern = CL100K("{1,3}"), .ignore_merges = true, .begins = true},
-    {.names = " dbrx smaug-bpe ", .pattern = CL100K("{1,3}")},
-    {.names = " gpt-4o llama4 ", .pattern = O200K(CONTRACTION "?", "{1,3}")},
-    {.names = " tekken ", .pattern = O200K("", ""), .ignore_merges = true, .begins = true}};
+    {.names = " gpt-2 phi-2 a.x-4.0 mellum "},
+    {.names = " olmo mpt ", .nfc = true},
+    {.names = " smollm starcoder refact minerva-7b ", .digits = true},
+    {.names = " qwen2 deepseek-r1-qwen stablelm2 megrez ", .patterns = {CL100K("")}, .nfc = true},
+    {.names = " llama-bpe llama3 llama-v3 falcon3 pixtral midm-2.0 ",
+     .patterns = {CL100K("{1,3}")},
+     .ignore_merges = true,
+     .begins = true},
+    {.names = " dbrx smaug-bpe ", .patterns = {CL100K("{1,3}")}},
+    {.names = " gpt-4o llama4 ", .patterns = {O200K(CONTRACTION "?", "{1,3}")}},
+    {.names = " deepseek-coder ",
+     .patterns = {"[\r\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", "[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+"},
+     .digits = true},
+    {.names = " tekken ", .patterns = {O200K("", "")}, .ignore_merges = true, .begins = true}};
 
 typedef struct {
   const lp_gguf *file;
@@ -142,27 +149,33 @@ static void put_byte_level(lp_json_writer *w, const char *key, bool own_pattern)
   lp_json_put_end(w);
 }
 
+static void put_split(lp_json_writer *w, const char *pattern) {
+  lp_json_put_object(w, NULL);
+  lp_json_put_text(w, "type", "Split");
+  lp_json_put_object(w, "pattern");
+  lp_json_put_text(w, "Regex", pattern);
+  lp_json_put_end(w);
+  lp_json_put_text(w, "behavior", "Isolated");
+  lp_json_put_bool(w, "invert", false);
+  lp_json_put_end(w);
+}
+
+static void put_digits(lp_json_writer *w) {
+  lp_json_put_object(w, NULL);
+  lp_json_put_text(w, "type", "Digits");
+  lp_json_put_bool(w, "individual_digits", true);
+  lp_json_put_end(w);
+}
+
 static void put_pre_tokenizer(const reader *r, lp_json_writer *w) {
+  const char *const *patterns = r->split->patterns;
   lp_json_put_object(w, "pre_tokenizer");
   lp_json_put_text(w, "type", "Sequence");
   lp_json_put_array(w, "pretokenizers");
-  if (r->split->digits) {
-    lp_json_put_object(w, NULL);
-    lp_json_put_text(w, "type", "Digits");
-    lp_json_put_bool(w, "individual_digits", true);
-    lp_json_put_end(w);
-  }
-  if (r->split->pattern) {
-    lp_json_put_object(w, NULL);
-    lp_json_put_text(w, "type", "Split");
-    lp_json_put_object(w, "pattern");
-    lp_json_put_text(w, "Regex", r->split->pattern);
-    lp_json_put_end(w);
-    lp_json_put_text(w, "behavior", "Isolated");
-    lp_json_put_bool(w, "invert", false);
-    lp_json_put_end(w);
-  }
-  put_byte_level(w, NULL, !r->split->pattern);
+  for (size_t i = 0; i < LP_COUNT(r->split->patterns) && patterns[i]; i++)
+    put_split(w, patterns[i]);
+  if (r->split->digits) put_digits(w);
+  put_byte_level(w, NULL, !patterns[0]);
   lp_json_put_end(w);
   lp_json_put_end(w);
 }
@@ -289,18 +302,33 @@ static void put_sentencepiece(const reader *r, lp_json_writer *w) {
 
 /* ---- the model --------------------------------------------------------------------------------------------------- */
 
+/* Puts the merges that the scores of pieces mean, and their ranks, a key of llmpart's own: pieces of one score merge
+ * from the left to the right, which the order of the merges cannot say. */
 static lp_status put_score_merges(const reader *r, lp_json_writer *w) {
   lp_gguf_merges merges = {0};
   lp_gguf_pieces pieces = {r->tokens, r->types, r->scores};
   LP_TRY(lp_gguf_merges_find(r->file, &pieces, &merges, r->diag));
+  lp_json_put_array(w, "merges");
   for (size_t i = 0; i < merges.count; i++) {
     lp_json_put_flat_array(w, NULL);
     lp_json_put_text(w, NULL, text_at(r, r->tokens, merges.data[i].left));
     lp_json_put_text(w, NULL, text_at(r, r->tokens, merges.data[i].right));
     lp_json_put_end(w);
   }
+  lp_json_put_end(w);
+  lp_json_put_flat_array(w, "merge_ranks");
+  for (size_t i = 0; i < merges.count; i++)
+    lp_json_put_integer(w, NULL, merges.data[i].rank);
+  lp_json_put_end(w);
   lp_vec_free(&merges);
   return LP_OK;
+}
+
+static void put_listed_merges(const reader *r, lp_json_writer *w) {
+  lp_json_put_array(w, "merges");
+  for (uint64_t i = 0; i < r->merges->count; i++)
+    lp_json_put_text(w, NULL, text_at(r, r->merges, i));
+  lp_json_put_end(w);
 }
 
 /* The unknown token of the vocabulary; NULL: none. */
@@ -327,11 +355,10 @@ static lp_status put_model(const reader *r, lp_json_writer *w) {
   for (uint64_t i = 0; i < r->tokens->count; i++)
     lp_json_put_integer(w, token_at(r, i), (int64_t)i);
   lp_json_put_end(w);
-  lp_json_put_array(w, "merges");
-  if (!r->split) LP_TRY(put_score_merges(r, w));
-  for (uint64_t i = 0; r->split && i < r->merges->count; i++)
-    lp_json_put_text(w, NULL, text_at(r, r->merges, i));
-  lp_json_put_end(w);
+  if (r->split)
+    put_listed_merges(r, w);
+  else
+    LP_TRY(put_score_merges(r, w));
   lp_json_put_end(w);
   return LP_OK;
 }

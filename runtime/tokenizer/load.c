@@ -104,17 +104,32 @@ static lp_status add_merge(lp_loader *loader, const lp_json *at, slice pair[2], 
   return LP_OK;
 }
 
-static lp_status load_merges(lp_loader *loader, const lp_json *at) {
+/* Reads the rank of merge `index` from merge_ranks; without that list the ranks are the merges' order. */
+static lp_status read_rank(lp_loader *loader, const lp_json *ranks, size_t index, uint32_t *rank) {
+  int64_t number = *rank;
+  if (lp_json_is_given(ranks)) {
+    lp_json item = lp_json_item(ranks, index);
+    LP_TRY(lp_json_i64(&item, 0, UINT32_MAX, &number, loader->diag));
+  }
+  *rank = (uint32_t)number;
+  return LP_OK;
+}
+
+static lp_status load_merges(lp_loader *loader, const lp_json *at, const lp_json *ranks) {
   lp_buf scratch = {0};
   lp_status status = lp_json_array(at, loader->diag);
-  uint32_t rank = 0;
+  uint32_t made = 0;
   lp_vocab_reserve_merges(&loader->tokenizer->vocab, lp_json_count(at));
   for (size_t i = 0; status == LP_OK && i < lp_json_count(at); i++) {
     lp_json item = lp_json_item(at, i);
     slice pair[2];
+    uint32_t rank = made;
     if (lp_json_is(&item, LP_JSON_TEXT) && lp_has_prefix(item.value->text, "#version")) continue;
+    made++;
+    status = read_rank(loader, ranks, i, &rank);
+    if (status != LP_OK) break;
     if (read_merge(item.value, pair))
-      status = add_merge(loader, &item, pair, rank++, &scratch);
+      status = add_merge(loader, &item, pair, rank, &scratch);
     else
       status = lp_json_error(&item, loader->diag, "wanted \"a b\" or [\"a\", \"b\"]");
   }
@@ -160,10 +175,11 @@ static lp_status load_unknown(lp_loader *loader, const lp_json *model) {
 }
 
 static lp_status load_bpe(lp_loader *loader, const lp_json *model) {
-  lp_json tokens = lp_json_member(model, "vocab"), merges = lp_json_member(model, "merges");
+  lp_json tokens = lp_json_member(model, "vocab"), merges = lp_json_member(model, "merges"),
+          ranks = lp_json_member(model, "merge_ranks"); /* of bundles: llmpart's reader of GGUF files writes it */
   LP_TRY(load_model_options(loader, model));
   LP_TRY(load_vocab(loader, &tokens));
-  LP_TRY(load_merges(loader, &merges));
+  LP_TRY(load_merges(loader, &merges, &ranks));
   return load_unknown(loader, model);
 }
 

@@ -23,10 +23,13 @@ import compare  # noqa: E402
 import gguf  # noqa: E402
 import kinds  # noqa: E402
 import sentencepiece  # noqa: E402
+from sentencepiece import sentencepiece_model_pb2  # noqa: E402
 import strings  # noqa: E402
 
-# A space before every text and no others of the user's tokens, as Llama 2; no space and such tokens, as Gemma.
-KINDS = {"spaced": {"add_dummy_prefix": True}, "plain": {"add_dummy_prefix": False, "user_defined_symbols": ["\n\n", "▁▁▁", "<x>"]}}
+# A space before every text and no others of the user's tokens, as Llama 2; no space and such tokens, as Gemma. In "ties"
+# many pieces have the same score, as the runs of spaces of Llama 2 do.
+KINDS = {"spaced": {"add_dummy_prefix": True}, "plain": {"add_dummy_prefix": False, "user_defined_symbols": ["\n\n", "▁▁▁", "<x>"]},
+         "ties": {"add_dummy_prefix": True}}
 
 
 def trained(name: str) -> sentencepiece.SentencePieceProcessor:
@@ -35,7 +38,16 @@ def trained(name: str) -> sentencepiece.SentencePieceProcessor:
             sentence_iterator=iter(text.replace("\n", " ") for text in kinds.corpus()), vocab_size=700, model_type="bpe",
             model_prefix=f"{folder}/m", byte_fallback=True, character_coverage=0.9995, normalization_rule_name="identity",
             remove_extra_whitespaces=False, split_digits=True, allow_whitespace_only_pieces=True, minloglevel=3, **KINDS[name])
-        return sentencepiece.SentencePieceProcessor(f"{folder}/m.model")
+        return tied(Path(folder) / "m.model") if name == "ties" else sentencepiece.SentencePieceProcessor(f"{folder}/m.model")
+
+
+def tied(path: Path) -> sentencepiece.SentencePieceProcessor:
+    """The model with eight scores instead of one for each piece, and one for all runs of spaces."""
+    model = sentencepiece_model_pb2.ModelProto.FromString(path.read_bytes())
+    for piece in model.pieces:
+        if piece.type == piece.NORMAL and len(piece.piece) > 1:
+            piece.score = -1e9 if set(piece.piece) == {"▁"} else -float(-piece.score // 50)
+    return sentencepiece.SentencePieceProcessor(model_proto=model.SerializeToString())
 
 
 def type_of(model: sentencepiece.SentencePieceProcessor, piece: int, user: list[str]) -> gguf.TokenType:
