@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes sure that the Debian packages are there which building and testing need: as root it installs what is missing,
 # otherwise it says what to install and fails. Quick when nothing is missing.
+#   sh tools/setup.sh [--all]   --all: also those that only long tests need
 set -eu
 packages="
   build-essential cmake ninja-build pkg-config git python3 python3-venv
@@ -11,16 +12,18 @@ packages="
   libgsl-dev libyaml-dev libssl-dev libpcre2-dev libutf8proc-dev
   check libjansson-dev spin qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 "
-missing=""
+missing="" optional=""
+[ "${1-}" != --all ] || optional="debootstrap lintian chromium fonts-dejavu-core"
 for package in $packages; do
   state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
   [ "$state" = installed ] || missing="$missing $package"
 done
 
-# Without these some tests are skipped (OpenCL code, ONNX's own node tests, namespaces), which is no reason to fail.
+# Without these some tests are skipped (OpenCL code, ONNX's own node tests, namespaces, packages), which is no reason to
+# fail.
 install_optional() {
   [ "$(id -u)" = 0 ] || return 0
-  for package in ocl-icd-libopencl1 pocl-opencl-icd libonnx-testdata iproute2; do
+  for package in ocl-icd-libopencl1 pocl-opencl-icd libonnx-testdata iproute2 $optional; do
     dpkg-query -W "$package" >/dev/null 2>&1 && continue
     install="apt-get install -y -qq --no-install-recommends $package"
     DEBIAN_FRONTEND=noninteractive $install >/dev/null 2>&1 || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive $install; } >/dev/null 2>&1 ||

@@ -91,7 +91,7 @@ mkdir -p build
 : >build/skipped.txt
 : >build/failed.txt
 trap report EXIT
-step 'set up' sh tools/setup.sh
+case $parts in *long*) step 'set up' sh tools/setup.sh --all ;; *) step 'set up' sh tools/setup.sh ;; esac
 case $parts in
 *long*)
   export LP_PYTHON="$PWD/build/venv-tests/bin/python"

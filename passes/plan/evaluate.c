@@ -241,7 +241,7 @@ void lp_plan_conclude(const lp_plan_sums *sums, const lp_compile_request *reques
   out->binding = out->feasible ? LP_LIMIT_NONE : binding;
 }
 
-static lp_plan_sums sum_up(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *const side[LP_STAGE_COUNT]) {
+lp_plan_sums lp_plan_sum_up(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *const side[LP_STAGE_COUNT]) {
   lp_arena *arena = lp_arena_create();
   lp_plan_sums sums = {0};
   unsigned char *held = LP_NEW_ARRAY(arena, unsigned char, problem[0].weight_count);
@@ -260,14 +260,14 @@ static lp_plan_sums sum_up(const lp_plan_problem problem[LP_STAGE_COUNT], lp_sid
 
 void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
                       lp_side *const side[LP_STAGE_COUNT], lp_plan_result *out) {
-  const lp_plan_sums sums = sum_up(problem, side);
+  const lp_plan_sums sums = lp_plan_sum_up(problem, side);
   lp_plan_conclude(&sums, request, out);
 }
 
 double lp_plan_probability(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
                            lp_side *const side[LP_STAGE_COUNT]) {
   if (!request->link || request->link->state_count == 0) return NAN;
-  const lp_plan_sums sums = sum_up(problem, side);
+  const lp_plan_sums sums = lp_plan_sum_up(problem, side);
   lp_compile_request changed = *request;
   int32_t met = 0;
   for (int32_t i = 0; i < request->link->state_count; i++) {

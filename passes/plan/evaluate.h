@@ -34,6 +34,7 @@ typedef struct {
   double move_bytes[LP_SIDE_COUNT]; /* of KV caches, at the end of prefill */
   double weight_bytes[LP_SIDE_COUNT], activation_bytes[LP_SIDE_COUNT], cache_bytes[LP_SIDE_COUNT];
 } lp_plan_sums;
+lp_plan_sums lp_plan_sum_up(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *const side[LP_STAGE_COUNT]);
 void lp_plan_conclude(const lp_plan_sums *sums, const lp_compile_request *request, lp_plan_result *out);
 /* The largest value / limit over all constraints, at most 1 when feasible; `out` gets the constraint. */
 double lp_plan_strain(const lp_plan_result *result, const lp_compile_request *request, lp_plan_limit *out);

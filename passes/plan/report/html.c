@@ -1,58 +1,249 @@
-/* The report as one self-contained page: the text, and the operators as a table with their sides in colour. */
+/* The report as one self-contained page. This file writes the data; page/page.js draws it and page/page.css is its
+ * style. The page needs no network, and shows the text of the report where scripts are off. */
+#include "base/chart.h"
 #include "base/side.h"
+#include "passes/plan/evaluate.h"
+#include "passes/plan/objective.h"
 #include "passes/plan/report/report.h"
 
-#include "base/chart.h"
+#include <stdlib.h>
 
-static const char head[] =
-    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>llmpart report</title>\n<style>\n"
-    "body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 76em; padding: 0 1em; color: #1b1f24; "
-    "background: #fff; }\n"
-    "pre { background: #f6f8fa; padding: 1em; overflow-x: auto; }\n"
-    "table { border-collapse: collapse; width: 100%; }\n"
-    "th, td { text-align: right; padding: 2px 10px; border-bottom: 1px solid #d9dee3; }\n"
-    "th { position: sticky; top: 0; background: #fff; }\n"
-    "th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; }\n"
-    ".cloud { background: #e7f0fd; }\n.device { background: #fdf3e2; }\n"
-    "@media (prefers-color-scheme: dark) { body, th { background: #14171a; color: #e4e7ea; } pre { background: "
-    "#1e2327; } "
-    "th, td { border-color: #343b42; } .cloud { background: #17304f; } .device { background: #4a3413; } }\n"
-    "</style>\n</head>\n<body>\n";
+extern const char lp_report_page_css[], lp_report_page_js[];
 
-static void put_operators(const lp_report *report, lp_stage stage, lp_buf *out) {
-  lp_buf_printf(out,
-                "<h2>%s</h2>\n<table>\n<tr><th>operator</th><th>kind</th><th>layer</th><th>side</th><th>MFLOP</th>"
-                "<th>kB</th><th>FLOP/B</th><th>device &micro;s</th><th>cloud &micro;s</th></tr>\n",
-                lp_stage_names[stage]);
+static void put_sides(lp_json_writer *j, const char *name, const double values[LP_SIDE_COUNT]) {
+  lp_json_put_flat_array(j, name);
+  for (int i = 0; i < LP_SIDE_COUNT; i++)
+    lp_json_put_number(j, NULL, values[i]);
+  lp_json_put_end(j);
+}
+
+/* ---- plans ------------------------------------------------------------------------------------------------------- */
+
+static void put_plan(lp_json_writer *j, const char *name, const lp_report *report, lp_side *const side[LP_STAGE_COUNT],
+                     const lp_plan_result *result) {
+  const lp_plan_sums sums = lp_plan_sum_up(report->problem, side);
+  lp_json_put_object(j, NULL);
+  lp_json_put_text(j, "name", name);
+  lp_json_put_array(j, "stages");
+  for (int i = 0; i < LP_STAGE_COUNT; i++) {
+    lp_json_put_flat_object(j, NULL);
+    put_sides(j, "busy_ms", sums.stage[i].busy_ms);
+    put_sides(j, "messages", sums.stage[i].messages);
+    put_sides(j, "bytes", sums.stage[i].bytes);
+    lp_json_put_end(j);
+  }
+  lp_json_put_end(j);
+  put_sides(j, "move_bytes", sums.move_bytes);
+  put_sides(j, "memory_bytes", (const double[]){result->device_memory_bytes, result->cloud_memory_bytes});
+  lp_json_put_end(j);
+}
+
+static void put_plans(lp_json_writer *j, const lp_report *report) {
+  lp_json_put_array(j, "plans");
+  put_plan(j, "this plan", report, report->side, &report->plan);
+  for (int32_t i = 0; i < report->baseline_count; i++)
+    put_plan(j, report->baselines[i].name, report, report->baselines[i].side, &report->baselines[i].result);
+  lp_json_put_end(j);
+}
+
+/* ---- stages ------------------------------------------------------------------------------------------------------ */
+
+static void put_ranges(lp_json_writer *j, const lp_report *report, lp_stage stage) {
+  lp_report_range *ranges;
+  const int32_t count = lp_report_ranges(report, stage, &ranges);
+  lp_json_put_array(j, "ranges");
+  for (int32_t i = 0; i < count; i++) {
+    char name[48];
+    lp_json_put_flat_object(j, NULL);
+    lp_json_put_text(j, "name", lp_report_range_name(report, &ranges[i], name));
+    lp_json_put_integer(j, "first", ranges[i].first);
+    lp_json_put_integer(j, "last", ranges[i].last);
+    put_sides(j, "ops", (const double[]){ranges[i].device_ops, ranges[i].cloud_ops});
+    put_sides(j, "ms", (const double[]){ranges[i].device_ms, ranges[i].cloud_ms});
+    lp_json_put_text(j, "what", ranges[i].what);
+    lp_json_put_end(j);
+  }
+  lp_json_put_end(j);
+}
+
+typedef struct {
+  int32_t to;   /* the layer that reads the tensors; beyond the last one: the token returns */
+  lp_side side; /* which sends */
+  double bytes;
+  int64_t count;
+} crossing;
+
+static void put_crossings(lp_json_writer *j, const lp_report *report, lp_stage stage) {
+  const lp_plan_problem *problem = &report->problem[stage];
+  const lp_side *side = report->side[stage];
+  lp_plan_crossings found;
+  lp_plan_find_crossings(problem, side, report->arena, &found);
+  LP_VEC(crossing) list = {0};
+  for (int32_t i = 0; i <= problem->edge_count; i++) {
+    const lp_plan_edge *edge = i < problem->edge_count ? &problem->edges[i] : NULL;
+    if (edge ? !found.edge[i] : !found.result) continue;
+    const crossing one = {
+        .to = edge ? problem->ops[edge->consumer].layer : problem->layer_count + 1,
+        .side = !edge                ? LP_SIDE_CLOUD
+                : edge->producer < 0 ? LP_SIDE_DEVICE
+                                     : side[edge->producer],
+        .bytes = edge ? edge->bytes : problem->result_bytes,
+        .count = 1,
+    };
+    crossing *last = list.count ? &list.data[list.count - 1] : NULL;
+    if (last && last->to == one.to && last->side == one.side) {
+      last->bytes += one.bytes;
+      last->count++;
+    } else {
+      lp_vec_push(&list, one);
+    }
+  }
+  lp_json_put_array(j, "crossings");
+  for (size_t i = 0; i < list.count; i++) {
+    lp_json_put_flat_object(j, NULL);
+    lp_json_put_integer(j, "to", list.data[i].to);
+    lp_json_put_integer(j, "side", list.data[i].side);
+    lp_json_put_number(j, "bytes", list.data[i].bytes);
+    lp_json_put_integer(j, "count", list.data[i].count);
+    lp_json_put_end(j);
+  }
+  lp_json_put_end(j);
+  lp_vec_free(&list);
+}
+
+static void put_stages(lp_json_writer *j, const lp_report *report) {
+  lp_json_put_array(j, "stages");
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    lp_json_put_object(j, NULL);
+    lp_json_put_text(j, "name", lp_stage_names[stage]);
+    put_ranges(j, report, (lp_stage)stage);
+    put_crossings(j, report, (lp_stage)stage);
+    lp_json_put_end(j);
+  }
+  lp_json_put_end(j);
+}
+
+/* One row for each operator that its side computes: name, kind, layer, stage, side, FLOP, bytes, ms on either side. */
+static void put_operators(lp_json_writer *j, const lp_report *report) {
+  lp_json_put_array(j, "operators");
   for (int32_t i = 0; i < report->operator_count; i++) {
     const lp_report_operator *item = &report->operators[i];
-    if (item->stage != stage) continue;
     const lp_plan_op *op = item->op;
-    double bytes = op->bytes[item->side];
-    lp_buf_printf(out, "<tr class=\"%s\"><td>", lp_side_name(item->side));
-    lp_markup_text(lp_op_str(op->op, "name", ""), out);
-    lp_buf_printf(out,
-                  "</td><td>%s</td><td>%" PRId64 "</td><td>%s</td><td>%.4g</td><td>%.4g</td><td>%.3g</td><td>%.4g</td>"
-                  "<td>%.4g</td></tr>\n",
-                  lp_op_info_get(op->op->kind)->name, lp_op_i64(op->op, "layer", -1), lp_side_name(item->side),
-                  op->flops * 1e-6, bytes * 1e-3, bytes > 0 ? op->flops / bytes : 0, op->ms[LP_SIDE_DEVICE] * 1e3,
-                  op->ms[LP_SIDE_CLOUD] * 1e3);
+    lp_json_put_flat_array(j, NULL);
+    lp_json_put_text(j, NULL, lp_op_str(op->op, "name", ""));
+    lp_json_put_text(j, NULL, lp_op_info_get(op->op->kind)->name);
+    lp_json_put_integer(j, NULL, lp_op_i64(op->op, "layer", -1));
+    lp_json_put_integer(j, NULL, item->stage);
+    lp_json_put_integer(j, NULL, item->side);
+    lp_json_put_number(j, NULL, op->flops);
+    lp_json_put_number(j, NULL, op->bytes[item->side]);
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
+      lp_json_put_number(j, NULL, op->ms[side]);
+    lp_json_put_end(j);
   }
-  lp_buf_puts(out, "</table>\n");
+  lp_json_put_end(j);
+}
+
+/* ---- the request ------------------------------------------------------------------------------------------------- */
+
+static void put_verdict(lp_json_writer *j, const lp_report *report) {
+  lp_buf text = {0};
+  const char *binding = lp_plan_limit_names[report->plan.binding];
+  if (!report->plan.feasible)
+    lp_buf_printf(&text, "No plan was found that meets the limit on %s.", binding ? binding : "a resource");
+  else if (report->decrement > 0)
+    lp_buf_printf(&text, "The plan costs %.3g %% less than the cloud alone.", 100 * report->decrement);
+  else
+    lp_buf_puts(&text, "The plan costs no less than the cloud alone.");
+  lp_json_put_text(j, "verdict", lp_buf_text(&text));
+  lp_buf_free(&text);
+}
+
+static void put_link(lp_json_writer *j, const lp_link *link) {
+  if (!link) {
+    lp_json_put_null(j, "link");
+    return;
+  }
+  lp_json_put_flat_object(j, "link");
+  lp_json_put_text(j, "name", link->name);
+  lp_json_put_number(j, "rtt_ms", link->figure[LP_LINK_RTT]);
+  lp_json_put_number(j, "up_bps", link->figure[LP_LINK_UP]);
+  lp_json_put_number(j, "down_bps", link->figure[LP_LINK_DOWN]);
+  lp_json_put_end(j);
+}
+
+static void put_request(lp_json_writer *j, const lp_report *report) {
+  const lp_compile_request *request = report->request;
+  const lp_machine *machine[LP_SIDE_COUNT] = {request->device, request->cloud};
+  double price[LP_SIDE_COUNT] = {0}, memory[LP_SIDE_COUNT];
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+    lp_json_put_text(j, lp_side_name((lp_side)i), machine[i] ? machine[i]->name : NULL);
+    if (machine[i]) price[i] = machine[i]->figure[LP_HW_PRICE];
+    memory[i] = lp_plan_memory_limit(request, (lp_side)i);
+  }
+  put_sides(j, "price", price);
+  put_sides(j, "memory_limit", memory);
+  put_link(j, request->link);
+  lp_json_put_number(j, "link_share", request->link ? 1 / (1 - request->link->figure[LP_LINK_LOSS]) : 1);
+  lp_json_put_integer(j, "isl", request->isl);
+  lp_json_put_integer(j, "osl", request->osl);
+  lp_json_put_number(j, "steps", lp_plan_steps(request, LP_STAGE_DECODE));
+  lp_json_put_number(j, "shared", lp_plan_shared_runs(request, LP_STAGE_DECODE, LP_SIDE_CLOUD));
+  lp_json_put_number(j, "tokens", (double)request->batch * (double)(request->osl > 0 ? request->osl : 1));
+  put_sides(j, "sla", (const double[]){request->ttft_ms, request->tpot_ms});
+}
+
+static void put_data(const lp_report *report, const char *text, lp_buf *out) {
+  lp_json_writer j = lp_json_writer_begin(out, (lp_json_style){.digits = 6, .has_no_space = true});
+  lp_json_put_object(&j, NULL);
+  lp_json_put_text(&j, "name", report->name);
+  lp_json_put_integer(&j, "params", report->params);
+  lp_json_put_integer(&j, "layers", report->problem[0].layer_count);
+  lp_json_put_number(&j, "weight_bytes", report->weight_bytes);
+  lp_json_put_bool(&j, "feasible", report->plan.feasible);
+  put_verdict(&j, report);
+  lp_json_put_object(&j, "figures");
+  lp_json_put_number(&j, "ttft_ms", report->plan.ttft_ms);
+  lp_json_put_number(&j, "tpot_ms", report->plan.tpot_ms);
+  lp_json_put_number(&j, "mtok", report->plan.cost_per_mtok_usd);
+  lp_json_put_number(&j, "bytes_up", report->plan.bytes_up);
+  lp_json_put_number(&j, "bytes_down", report->plan.bytes_down);
+  lp_json_put_end(&j);
+  put_request(&j, report);
+  /* Without early exits the times of a placement are sums, which the page computes again. */
+  lp_json_put_bool(&j, "exact_forms", report->request->exit_count == 0);
+  put_plans(&j, report);
+  put_stages(&j, report);
+  put_operators(&j, report);
+  lp_json_put_text(&j, "text", text);
+  lp_json_put_end(&j);
+}
+
+/* Inside a script element nothing may look like its end; '<' stands only in texts. */
+static void put_escaped(const char *json, lp_buf *out) {
+  for (; *json; json++)
+    if (*json == '<')
+      lp_buf_puts(out, "\\u003c");
+    else
+      lp_buf_append(out, json, 1);
 }
 
 void lp_report_html(const lp_report *report, lp_buf *out) {
-  lp_buf text = {0};
+  lp_buf text = {0}, data = {0};
   lp_report_text(report, &text);
-  lp_buf_puts(out, head);
-  lp_buf_puts(out, "<h1>");
+  put_data(report, lp_buf_text(&text), &data);
+  lp_buf_puts(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>");
   lp_markup_text(report->name, out);
-  lp_buf_puts(out, "</h1>\n<pre>");
+  lp_buf_puts(out, ": llmpart report</title>\n<style>\n");
+  lp_buf_puts(out, lp_report_page_css);
+  lp_buf_puts(out, "</style>\n</head>\n<body>\n<main id=\"page\"></main>\n<noscript><pre>");
   lp_markup_text(lp_buf_text(&text), out);
-  lp_buf_puts(out, "</pre>\n");
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    put_operators(report, (lp_stage)stage, out);
-  lp_buf_puts(out, "</body>\n</html>\n");
+  lp_buf_puts(out, "</pre></noscript>\n<script type=\"application/json\" id=\"data\">");
+  put_escaped(lp_buf_text(&data), out);
+  lp_buf_puts(out, "</script>\n<script>\n");
+  lp_buf_puts(out, lp_report_page_js);
+  lp_buf_puts(out, "</script>\n</body>\n</html>\n");
   lp_buf_free(&text);
+  lp_buf_free(&data);
 }
