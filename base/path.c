@@ -32,7 +32,7 @@ bool lp_path_exists(const char *path) {
   return stat(path, &info) == 0;
 }
 
-char *lp_path_share(const char *name) {
+char *lp_path_library(const char *name) {
   char self[PATH_MAX];
   ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
   self[size > 0 ? size : 0] = '\0';
@@ -41,6 +41,6 @@ char *lp_path_share(const char *name) {
     if (slash) *slash = '\0';
   }
   lp_buf path = {0};
-  lp_buf_printf(&path, "%s/share/llmpart/%s", self, name);
+  lp_buf_printf(&path, "%s/lib/llmpart/%s", self, name);
   return path.data;
 }

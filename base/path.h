@@ -1,4 +1,4 @@
-/* Paths as text. Only lp_path_exists and lp_path_share look at the file system. Any thread. */
+/* Paths as text. Only lp_path_exists and lp_path_library look at the file system. Any thread. */
 #ifndef LP_PATH_H
 #define LP_PATH_H
 
@@ -12,8 +12,8 @@ LP_NEVER_NULL char *lp_path_dir(const char *path);
 LP_NEVER_NULL const char *lp_path_base(const char *path);
 /* Links are followed. */
 bool lp_path_exists(const char *path);
-/* PREFIX/share/llmpart/NAME, where the program that runs is PREFIX/bin/PROGRAM or PREFIX/tools/PROGRAM. Release with
+/* PREFIX/lib/llmpart/NAME, where the program that runs is PREFIX/bin/PROGRAM or PREFIX/tools/PROGRAM. Release with
  * free(). */
-LP_NEVER_NULL char *lp_path_share(const char *name);
+LP_NEVER_NULL char *lp_path_library(const char *name);
 
 #endif

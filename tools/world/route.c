@@ -186,7 +186,7 @@ static lp_status route(const lp_command *command, const lp_texts *args, lp_diag 
   (void)args;
   route_flags *flags = command->user;
   LP_TRY(check_flags(flags, diag));
-  char *embedded = lp_path_share("router-model.llmpart");
+  char *embedded = lp_path_library("router-model.llmpart");
   flags->spec.embedded = embedded;
   flags->spec.key = getenv("LLMPART_ROUTER_KEY");
   lp_store *store = NULL;

@@ -70,7 +70,7 @@ static lp_status run(const char *path, const simulate_flags *flags, const lp_sim
 #ifdef LP_HAS_ROUTER
 /* Adds the policies that learn when the router's library is present, and the one that reads text when its model is. */
 static lp_status run_with_learners(const char *path, simulate_flags *flags, size_t figure, lp_diag *diag) {
-  char *model = lp_path_share("router-model.llmpart");
+  char *model = lp_path_library("router-model.llmpart");
   lp_router_sim *learners = NULL;
   bool there = lp_path_exists(model) || lp_streq(flags->spec.model, "embedded");
   flags->spec.embedded = there ? model : NULL;

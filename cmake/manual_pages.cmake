@@ -1,0 +1,13 @@
+# cmake -DLLMPART=COMMAND -DOUT=FOLDER -P manual_pages.cmake: writes the command's manual pages, compressed.
+file(REMOVE_RECURSE ${OUT})
+file(MAKE_DIRECTORY ${OUT})
+function(page name)
+  execute_process(COMMAND ${LLMPART} ${ARGN} --help=man OUTPUT_FILE ${OUT}/${name}.1 COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND gzip -9n ${OUT}/${name}.1 COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+page(llmpart)
+execute_process(COMMAND ${LLMPART} help --words OUTPUT_VARIABLE names COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "[^\n]+" names "${names}")
+foreach(name ${names})
+  page(llmpart-${name} ${name})
+endforeach()

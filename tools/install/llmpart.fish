@@ -1,0 +1,10 @@
+# Completion of llmpart for fish, from the command's own tables.
+function __llmpart_words
+    set -l words (commandline -opc)
+    if test (count $words) -lt 2
+        llmpart help --words 2>/dev/null
+    else
+        llmpart $words[2] --help=words 2>/dev/null
+    end
+end
+complete -c llmpart -a '(__llmpart_words)'
