@@ -7,7 +7,8 @@ report() { # report OUT RTT
   "$LLMPART" compile "$model" --device=jetson-nano-p1 --cloud=v100s-p1 --link="rtt=$2,up=20Mbit/s,down=80Mbit/s" --isl=64 --osl=16 \
     --scheduler=cut --cut=2 --ttft=40ms --plan-only --report="$1"
 }
-# open_page PAGE SCRIPT: the document after the script has run, in one line for each element; messages of the console are failures.
+# open_page PAGE SCRIPT: the document after the script has run, elements on lines of their own; messages of the console
+# are failures.
 open_page() {
   awk -v script="$2" '{ if (!sub(/<\/body>/, "<script>" script "</script></body>")) print; else print }' "$1" >"$work/shown.html"
   timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \

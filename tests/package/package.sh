@@ -1,5 +1,6 @@
-# The packages of tools/package.sh: lintian accepts them, and they install and work in a clean Debian 12 (debootstrap), where
-# the command compiles and runs a model, its manual and completions are in place, and a C program is built against the library.
+# The packages of tools/package.sh: lintian accepts them, and they install and work in a clean Debian 12 (debootstrap).
+# There the command compiles and runs a model, its manual and completions are in place, and a C program is built against
+# the library.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 [ "$(id -u)" = 0 ] || skip 'debootstrap needs root'
 for program in debootstrap lintian; do command -v "$program" >/dev/null || skip "the Debian package '$program' is not installed"; done
