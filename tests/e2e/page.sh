@@ -1,5 +1,5 @@
-# The page of a report in headless Chromium: it draws without an error, its sliders give what the planner computes for the
-# same placement over that link, its operators fold, sort and filter, and hostile names in a model stay text.
+# The page of a report in headless Chromium: it draws without an error, its sliders give what the planner computes for
+# the same placement over that link, its operators fold, sort and filter, and hostile names in a model stay text.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 browser=$(command -v chromium) || skip "the Debian package 'chromium' is not installed"
 model=$LP_SOURCE/tests/models/llama/model.onnx

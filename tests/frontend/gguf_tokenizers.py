@@ -26,8 +26,8 @@ import sentencepiece  # noqa: E402
 from sentencepiece import sentencepiece_model_pb2  # noqa: E402
 import strings  # noqa: E402
 
-# A space before every text and no others of the user's tokens, as Llama 2; no space and such tokens, as Gemma. In "ties"
-# many pieces have the same score, as the runs of spaces of Llama 2 do.
+# A space before every text and no others of the user's tokens, as Llama 2; no space and such tokens, as Gemma. In
+# "ties" many pieces have the same score, as the runs of spaces of Llama 2 do.
 KINDS = {"spaced": {"add_dummy_prefix": True}, "plain": {"add_dummy_prefix": False, "user_defined_symbols": ["\n\n", "▁▁▁", "<x>"]},
          "ties": {"add_dummy_prefix": True}}
 
