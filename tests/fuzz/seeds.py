@@ -4,7 +4,8 @@ Usage: seeds.py --out DIR [--nodes /usr/share/libonnx-testdata]    (needs the Py
 
 DIR/onnx: the models of tests/models and of the node tests, weights moved to an absent file, so that seeds are small.
 DIR/gguf: a small model of each architecture, with the tokenizers and block types that the reader knows. DIR/huggingface: the
-folders of tests/models with one file of weights: config.json, NUL, model.safetensors. DIR/ir: the texts of tests/**/*.mlir. DIR/opt: the same after the pipelines of their RUN lines. DIR/words.dict: names of
+folders of tests/models with one file of weights: config.json, NUL, model.safetensors. DIR/tokenizer: tokenizer.json, NUL, a
+chat template, of each kind that the tests of tokenizers have. DIR/ir: the texts of tests/**/*.mlir. DIR/opt: the same after the pipelines of their RUN lines. DIR/words.dict: names of
 operators and attributes from ir/ops.def.
 """
 
@@ -88,6 +89,15 @@ def huggingface_seeds(out: Path) -> int:
     return count
 
 
+def tokenizer_seeds(out: Path) -> int:
+    """Each tokenizer with a template, and each template with the smallest tokenizer."""
+    folder = SOURCE / "tests/runtime/tokenizer"
+    kinds, templates = sorted(folder.glob("**/*.json"), key=lambda p: p.stat().st_size), sorted(folder.glob("**/*.jinja"))
+    pairs = {(kind, templates[i % len(templates)]) for i, kind in enumerate(kinds)} | {(kinds[0], t) for t in templates}
+    return sum(write(out, f"{kind.stem}-{template.stem}", kind.read_bytes() + b"\0" + template.read_bytes())
+               for kind, template in sorted(pairs))
+
+
 def gguf_model(path: Path, architecture: str, tokenizer: str) -> None:
     """A layer of width 32, its weights in the block types in turn."""
     width, vocab, random = 32, 260, np.random.default_rng(1)
@@ -164,7 +174,7 @@ def main() -> None:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     count = onnx_seeds(options.out / "onnx", options.nodes) + ir_seeds(options.out)
-    count += huggingface_seeds(options.out / "huggingface") + gguf_seeds(options.out / "gguf")
+    count += huggingface_seeds(options.out / "huggingface") + gguf_seeds(options.out / "gguf") + tokenizer_seeds(options.out / "tokenizer")
     (options.out / "words.dict").write_text(dictionary())
     count += sum(write(options.out / "gguf", path.name, path.read_bytes()) for path in sorted(SOURCE.glob("tests/models/gguf/*/*.gguf")))
     print(f"{count} seeds in {options.out}")
