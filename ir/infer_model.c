@@ -342,6 +342,11 @@ lp_status infer_ms_gqa(lp_infer *c) {
     LP_TRY(agree_caches(c, 3, &a, &a.total));
     if (!shared) a.total = lp_poly_add(c->m->arena, a.total, a.query);
   }
+  if (lp_infer_has(c, 11)) { /* head_sink */
+    const lp_poly *heads;
+    LP_TRY(lp_infer_rank(c, 11, 1));
+    LP_TRY(lp_infer_agree(c, lp_infer_in(c, 11).dim[0], lp_dim_const(c->m, a.heads), &heads));
+  }
   lp_dtype dtype = lp_infer_in(c, 0).dtype;
   lp_shape out = {.rank = 3, .dim = {a.batch, a.query, lp_poly_mul(c->m->arena, lp_dim_const(c->m, a.heads), a.head)}};
   lp_shape cache = cache_shape(c, &a, a.head);

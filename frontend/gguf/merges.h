@@ -8,8 +8,7 @@ typedef struct {
   const lp_gguf_value *tokens, *types, *scores; /* equally long */
 } lp_gguf_pieces;
 
-/* The tokens `left` and `right` become `merged`; the pair of the lowest rank merges first, of equal ones the leftmost.
- */
+/* The tokens `left` and `right` become `merged`. The lowest rank merges first, and of equal ones the leftmost pair. */
 typedef struct {
   uint32_t left, right, merged, rank;
 } lp_gguf_merge;

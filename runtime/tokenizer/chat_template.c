@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MAX_DEPTH = 400, MAX_STEPS = 1000 * 1000, MAX_OUTPUT = 1 << 26 };
 
@@ -11,7 +10,7 @@ typedef struct {
   const lp_chat *chat;
   lp_chat_variable *scope; /* the innermost first */
   lp_buf *out;
-  int depth;
+  int depth, macros; /* `macros` are running */
   int64_t steps;
   lp_chat_variable *globals; /* the scope of the template's own level, while a loop or macro runs; else NULL */
   lp_chat_value captured;    /* the text of the innermost finished block */
@@ -45,6 +44,8 @@ static lp_status evaluate_name(const renderer *r, const lp_chat_node *node, lp_c
     *out = (lp_chat_value){.kind = LP_CHAT_NONE};
   else
     *out = find_variable(r, name);
+  if (out->kind == LP_CHAT_UNDEFINED && r->macros > 0 && (lp_streq(name, "varargs") || lp_streq(name, "kwargs")))
+    return lp_chat_error(r->chat, node->at, "'%s' of macros is not supported", name);
   return LP_OK;
 }
 
@@ -100,64 +101,6 @@ static lp_status evaluate_slice(renderer *r, const lp_chat_node *node, lp_chat_v
   return lp_chat_slice(r->chat, node, &object, bounds, out);
 }
 
-static lp_status make_namespace(renderer *r, const lp_chat_node *args, lp_chat_value *out) {
-  lp_chat_variable **space = LP_NEW(r->chat->arena, lp_chat_variable *);
-  for (const lp_chat_node *arg = args; arg; arg = arg->next) {
-    if (arg->kind != LP_CHAT_IS_KEYWORD)
-      return lp_chat_error(r->chat, arg->at, "'namespace' takes keyword arguments only");
-    lp_chat_variable *variable = LP_NEW(r->chat->arena, lp_chat_variable);
-    variable->name = arg->text;
-    LP_TRY(evaluate(r, arg->a, &variable->value));
-    variable->next = *space;
-    *space = variable;
-  }
-  *out = (lp_chat_value){.kind = LP_CHAT_SPACE, .space = space};
-  return LP_OK;
-}
-
-/* dict(a=1) makes a mapping of the named arguments. */
-static lp_chat_value make_dict(renderer *r, const lp_chat_args *args) {
-  lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, 2 * args->count);
-  for (size_t i = 0; i < args->count; i++) {
-    const char *name = args->name[i] ? args->name[i] : "";
-    items[2 * i] = lp_chat_text(name, strlen(name));
-    items[2 * i + 1] = args->value[i];
-  }
-  return (lp_chat_value){.kind = LP_CHAT_DICT, .size = args->count, .items = items};
-}
-
-enum { MOST_RANGE = 100 * 1000 };
-
-static lp_status make_range(renderer *r, const lp_chat_node *node, const lp_chat_args *args, lp_chat_value *out) {
-  int64_t numbers[3] = {0, 0, 1};
-  for (size_t i = 0; i < args->count && i < 3; i++) {
-    if (!lp_chat_is_integral(&args->value[i])) return lp_chat_error(r->chat, node->at, "'range' takes whole numbers");
-    numbers[i] = args->value[i].integer;
-  }
-  int64_t from = args->count > 1 ? numbers[0] : 0, to = args->count > 1 ? numbers[1] : numbers[0], step = numbers[2];
-  bool small = from > -INT32_MAX && from < INT32_MAX && to > -INT32_MAX && to < INT32_MAX && step > -INT32_MAX &&
-               step < INT32_MAX && step != 0;
-  int64_t count = !small ? MOST_RANGE + 1 : step > 0 ? (to - from + step - 1) / step : (from - to - step - 1) / -step;
-  if (count < 0) count = 0;
-  if (count > MOST_RANGE) return lp_chat_error(r->chat, node->at, "the range is too long");
-  lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, count);
-  for (int64_t i = 0; i < count; i++)
-    items[i] = lp_chat_number(from + i * step);
-  *out = lp_chat_list(items, (size_t)count);
-  return LP_OK;
-}
-
-static lp_status format_now(renderer *r, const lp_chat_node *node, const lp_chat_args *args, lp_chat_value *out) {
-  char text[256];
-  time_t now = time(NULL);
-  struct tm parts;
-  if (args->count != 1 || args->value[0].kind != LP_CHAT_STRING || !localtime_r(&now, &parts))
-    return lp_chat_error(r->chat, node->at, "'strftime_now' takes a format");
-  size_t size = strftime(text, sizeof text, args->value[0].text, &parts);
-  *out = lp_chat_text(lp_arena_strndup(r->chat->arena, text, size), size);
-  return LP_OK;
-}
-
 /* Runs the body with its parameters and the template's own variables. The value is the text that it prints. */
 static lp_status call_macro(renderer *r, const lp_chat_node *node, const lp_chat_node *macro, const lp_chat_args *args,
                             lp_chat_value *out) {
@@ -165,6 +108,8 @@ static lp_status call_macro(renderer *r, const lp_chat_node *node, const lp_chat
   lp_buf text = {0}, *before = r->out;
   size_t index = 0;
   if (++r->depth > MAX_DEPTH) return lp_chat_error(r->chat, node->at, "nested too deeply");
+  if (args->count > count_nodes(macro->targets))
+    return lp_chat_error(r->chat, node->at, "too many arguments of the macro '%s'", macro->text);
   if (globals)
     r->scope = globals;
   else
@@ -179,7 +124,9 @@ static lp_status call_macro(renderer *r, const lp_chat_node *node, const lp_chat
     declare(r, p->text, value);
   }
   r->out = &text;
+  r->macros++;
   lp_status status = render(r, macro->b);
+  r->macros--;
   r->out = before;
   r->scope = outer;
   r->globals = globals;
@@ -190,25 +137,16 @@ static lp_status call_macro(renderer *r, const lp_chat_node *node, const lp_chat
 }
 
 static lp_status call_function(renderer *r, const lp_chat_node *node, const lp_chat_args *args, lp_chat_value *out) {
-  const char *name = node->a->text;
-  lp_chat_value callee = find_variable(r, name);
+  lp_chat_value callee = find_variable(r, node->a->text);
   if (callee.kind == LP_CHAT_MACRO) return call_macro(r, node, callee.macro, args, out);
-  if (lp_streq(name, "raise_exception") && args->count == 1 && args->value[0].kind == LP_CHAT_STRING)
-    return lp_chat_error(r->chat, node->a->at, "the template refuses these messages: %s", args->value[0].text);
-  if (lp_streq(name, "range") && args->count >= 1 && args->count <= 3) return make_range(r, node, args, out);
-  if (lp_streq(name, "strftime_now")) return format_now(r, node, args, out);
-  if (lp_streq(name, "dict")) {
-    *out = make_dict(r, args);
-    return LP_OK;
-  }
-  return lp_chat_error(r->chat, node->a->at, "the function '%s' is not supported", name);
+  if (callee.kind == LP_CHAT_FUNCTION) return lp_chat_call(r->chat, node->a, callee.text, args, out);
+  return lp_chat_error(r->chat, node->a->at, "the function '%s' is not supported", node->a->text);
 }
 
 static lp_status evaluate_call(renderer *r, const lp_chat_node *node, lp_chat_value *out) {
   const lp_chat_node *callee = node->a;
   lp_chat_args args;
   lp_chat_value object;
-  if (callee->kind == LP_CHAT_IS_NAME && lp_streq(callee->text, "namespace")) return make_namespace(r, node->b, out);
   LP_TRY(evaluate_args(r, node->b, &args));
   if (callee->kind == LP_CHAT_IS_MEMBER) {
     LP_TRY(evaluate(r, callee->a, &object));
@@ -238,6 +176,9 @@ static lp_status evaluate_binary(renderer *r, const lp_chat_node *node, lp_chat_
   if (is_or || is_and) return lp_chat_is_true(out) == is_or ? LP_OK : evaluate(r, node->b, out);
   LP_TRY(evaluate(r, node->b, &right));
   lp_chat_value left = *out;
+  bool formats = left.kind == LP_CHAT_STRING && lp_streq(node->text, "%"), several = right.kind == LP_CHAT_LIST;
+  if (formats && several && right.tuple) return lp_chat_format(r->chat, node, &left, right.items, right.size, out);
+  if (formats && !several) return lp_chat_format(r->chat, node, &left, &right, 1, out);
   return lp_chat_binary(r->chat, node, node->text, &left, &right, out);
 }
 
@@ -268,7 +209,9 @@ static lp_status apply(renderer *r, const lp_chat_node *node, const lp_chat_valu
   bool truth;
   switch (node->kind) {
   case LP_CHAT_IS_MEMBER:
-    return lp_chat_member(r->chat, node, value, node->text, out);
+    if (!lp_chat_has_method(value, node->text)) return lp_chat_member(r->chat, node, value, node->text, out);
+    *out = (lp_chat_value){.kind = LP_CHAT_FUNCTION, .text = node->text}; /* before a mapping's member of that name */
+    return LP_OK;
   case LP_CHAT_IS_INDEX:
     LP_TRY(evaluate(r, node->b, &key));
     return lp_chat_index(r->chat, node, value, &key, out);
@@ -471,6 +414,8 @@ static lp_chat_value message_value(const renderer *r, const lp_chat_message *mes
 
 static void declare_inputs(renderer *r) {
   const lp_chat_input *input = r->chat->input;
+  for (const char *const *name = lp_chat_functions; *name; name++)
+    declare(r, *name, (lp_chat_value){.kind = LP_CHAT_FUNCTION, .text = *name});
   lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, input->count);
   for (size_t i = 0; i < input->count; i++)
     items[i] = message_value(r, &input->messages[i]);

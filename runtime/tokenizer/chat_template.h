@@ -122,23 +122,27 @@ LP_MUST_USE lp_status lp_chat_parse(const lp_chat *chat, const lp_chat_tokens *t
 typedef enum {
   LP_CHAT_UNDEFINED,
   LP_CHAT_NONE,
-  LP_CHAT_BOOL,   /* integer 0 or 1 */
-  LP_CHAT_NUMBER, /* integer */
-  LP_CHAT_REAL,   /* real */
-  LP_CHAT_STRING, /* text, size bytes */
-  LP_CHAT_LIST,   /* items[size]; also a tuple */
-  LP_CHAT_DICT,   /* items: alternating keys and values, `size` pairs */
-  LP_CHAT_LOOP,   /* loop */
-  LP_CHAT_SPACE,  /* `space`: the result of namespace() */
-  LP_CHAT_MACRO   /* macro: an LP_CHAT_DO_MACRO */
+  LP_CHAT_BOOL,     /* integer 0 or 1 */
+  LP_CHAT_NUMBER,   /* integer */
+  LP_CHAT_REAL,     /* real */
+  LP_CHAT_STRING,   /* text, size bytes */
+  LP_CHAT_LIST,     /* items[size]; also a tuple */
+  LP_CHAT_DICT,     /* items: alternating keys and values, `size` pairs */
+  LP_CHAT_LOOP,     /* loop */
+  LP_CHAT_SPACE,    /* `space`: the result of namespace() */
+  LP_CHAT_MACRO,    /* macro: an LP_CHAT_DO_MACRO */
+  LP_CHAT_FUNCTION, /* text: the name of a function of Jinja, or of a method that is not called */
+  LP_CHAT_ITERATOR  /* iterator: a Python generator; it has no length, is true, and gives each item once */
 } lp_chat_value_kind;
 
 struct lp_chat_variable;
 struct lp_chat_loop;
+struct lp_chat_iterator;
 
 typedef struct lp_chat_value {
   lp_chat_value_kind kind;
   bool tuple; /* the list was written in parentheses and prints with them */
+  bool safe;  /* the text is HTML; a text that joins it is escaped */
   size_t size;
   union {
     int64_t integer;
@@ -148,8 +152,14 @@ typedef struct lp_chat_value {
     const struct lp_chat_loop *loop;
     struct lp_chat_variable **space;
     const lp_chat_node *macro;
+    struct lp_chat_iterator *iterator;
   };
 } lp_chat_value;
+
+typedef struct lp_chat_iterator {
+  const lp_chat_value *items;
+  size_t size, at; /* `at` items have been given */
+} lp_chat_iterator;
 
 typedef struct lp_chat_loop {
   size_t index;
@@ -195,14 +205,18 @@ const char *lp_chat_find(const lp_chat_value *in, const lp_chat_value *what, siz
 const lp_chat_value *lp_chat_entry(const lp_chat_value *dict, const char *key);
 bool lp_chat_is_true(const lp_chat_value *value);
 bool lp_chat_equals(const lp_chat_value *a, const lp_chat_value *b);
-/* Compares two values: `order` is < 0, 0 or > 0. False: the values have no order. */
+/* Compares two values, lists item by item: `order` is < 0, 0 or > 0. False: the values have no order. */
 bool lp_chat_order(const lp_chat_value *a, const lp_chat_value *b, int *out);
 const char *lp_chat_kind_name(const lp_chat_value *value);
-/* Lists the items that a loop over the value visits: characters, keys or elements. False: the value cannot be
- * iterated. */
+lp_chat_value lp_chat_iterator_over(const lp_chat *chat, const lp_chat_value *items, size_t size);
+/* Lists the items that a loop over the value visits: characters, keys or elements. An iterator is empty afterwards.
+ * False: the value cannot be iterated. */
 bool lp_chat_iterate(const lp_chat *chat, const lp_chat_value *value, lp_chat_value *out);
 /* Appends the text that {{ value }} prints; a value that cannot be printed is reported at `at`. */
 LP_MUST_USE lp_status lp_chat_print(const lp_chat *chat, size_t at, const lp_chat_value *value, lp_buf *out);
+lp_chat_value lp_chat_escape(const lp_chat *chat, const lp_chat_value *text); /* as HTML, once */
+/* A text or mapping has a method of that name, which a template may call. */
+bool lp_chat_has_method(const lp_chat_value *object, const char *name);
 /* Operations. Each reports at node->at if the values do not support it. */
 LP_MUST_USE lp_status lp_chat_binary(const lp_chat *chat, const lp_chat_node *node, const char *op,
                                      const lp_chat_value *a, const lp_chat_value *b, lp_chat_value *out);
@@ -223,11 +237,40 @@ void lp_chat_print_real(double value, lp_buf *out); /* as Python's repr */
 /* Appends Python's repr of the value, with which containers print their items. */
 LP_MUST_USE bool lp_chat_repr(const lp_chat_value *value, lp_buf *out);
 
+/* ---- functions (chat_template_function.c) ------------------------------------------------------------------------ */
+
+extern const char *const lp_chat_functions[]; /* the names of Jinja's and transformers' functions, then NULL */
+/* Calls the function of that name. */
+LP_MUST_USE lp_status lp_chat_call(const lp_chat *chat, const lp_chat_node *node, const char *name,
+                                   const lp_chat_args *args, lp_chat_value *out);
+
 /* ---- filters, tests and methods ---------------------------------------------------------------------------------- */
 
 /* Calls a method of a text; *known is false when there is no method of that name (chat_template_text.c). */
 LP_MUST_USE lp_status lp_chat_text_method(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
                                           const char *name, const lp_chat_args *args, bool *known, lp_chat_value *out);
+/* Jinja's filter `title`, which begins words elsewhere than Python's method. */
+LP_MUST_USE lp_status lp_chat_title(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *value,
+                                    lp_chat_value *out);
+LP_MUST_USE lp_status lp_chat_lower(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *value,
+                                    lp_chat_value *out);
+/* Python's text % values. */
+LP_MUST_USE lp_status lp_chat_format(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *text,
+                                     const lp_chat_value *values, size_t count, lp_chat_value *out);
+/* Applies a filter to the items of `value` (chat_template_list.c). */
+LP_MUST_USE lp_status lp_chat_list_filter(const lp_chat *chat, const lp_chat_node *node, const char *name,
+                                          const lp_chat_value *value, const lp_chat_args *args, lp_chat_value *out);
+/* The member of that dotted name, in which numbers are indices. */
+LP_MUST_USE lp_status lp_chat_attribute(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *item,
+                                        const lp_chat_value *name, lp_chat_value *out);
+LP_MUST_USE lp_status lp_chat_join(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *list,
+                                   const lp_chat_args *args, lp_chat_value *out);
+/* The pairs of a mapping, each a tuple; dictsort(case_sensitive, by, reverse) when `args` is given. */
+LP_MUST_USE lp_status lp_chat_pairs(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *dict,
+                                    const lp_chat_args *args, lp_chat_value *out);
+/* Reports that the filter or method does not take these values. */
+LP_MUST_USE lp_status lp_chat_unsupported(const lp_chat *chat, const lp_chat_node *node, const char *what,
+                                          const char *name, const lp_chat_value *value);
 LP_MUST_USE lp_status lp_chat_filter(const lp_chat *chat, const lp_chat_node *node, const char *name,
                                      const lp_chat_value *value, const lp_chat_args *args, lp_chat_value *out);
 LP_MUST_USE lp_status lp_chat_test(const lp_chat *chat, const lp_chat_node *node, const char *name,

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utf8proc.h>
 
 #include "base/utf8.h"
 #include "runtime/tokenizer/chat_template.h"
@@ -162,20 +163,41 @@ bool lp_chat_to_json(const lp_chat_value *value, int64_t indent, bool ascii, lp_
 
 /* ---- as Python prints -------------------------------------------------------------------------------------------- */
 
+static bool is_printable(uint32_t code) {
+  switch (utf8proc_category((utf8proc_int32_t)code)) {
+  case UTF8PROC_CATEGORY_CC:
+  case UTF8PROC_CATEGORY_CF:
+  case UTF8PROC_CATEGORY_CS:
+  case UTF8PROC_CATEGORY_CO:
+  case UTF8PROC_CATEGORY_CN:
+  case UTF8PROC_CATEGORY_ZL:
+  case UTF8PROC_CATEGORY_ZP:
+    return false;
+  case UTF8PROC_CATEGORY_ZS:
+    return code == ' ';
+  default:
+    return true;
+  }
+}
+
 static void repr_text(const lp_chat_value *value, lp_buf *out) {
   bool single = memchr(value->text, '\'', value->size), twice = memchr(value->text, '"', value->size);
   char quote = single && !twice ? '"' : '\'';
   lp_buf_append(out, &quote, 1);
-  for (size_t i = 0; i < value->size; i++) {
+  for (size_t i = 0, length, bad; i < value->size; i += length) {
+    length = lp_utf8_length(value->text + i, value->size - i, &bad);
+    bool valid = length > 0;
+    if (!valid) length = bad;
     char c = value->text[i];
+    uint32_t code = valid ? lp_utf8_read(value->text + i, length) : 0;
     if (c == '\n' || c == '\r' || c == '\t')
       lp_buf_puts(out, c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t");
     else if (c == '\\' || c == quote)
       lp_buf_printf(out, "\\%c", c);
-    else if ((uint8_t)c < 0x20 || c == 0x7F)
-      lp_buf_printf(out, "\\x%02x", (unsigned)(uint8_t)c);
+    else if (valid && !is_printable(code))
+      lp_buf_printf(out, code < 0x100 ? "\\x%02x" : code < 0x10000 ? "\\u%04x" : "\\U%08x", code);
     else
-      lp_buf_append(out, &c, 1);
+      lp_buf_append(out, value->text + i, length);
   }
   lp_buf_append(out, &quote, 1);
 }

@@ -1,28 +1,80 @@
-/* Methods of texts in chat templates, with Python's behaviour. Methods that change the case of letters refuse letters
- * beyond ASCII. */
+/* Methods of texts in chat templates, with Python's behaviour. */
 #include <stdlib.h>
 #include <string.h>
+#include <utf8proc.h>
 
 #include "base/utf8.h"
 #include "runtime/tokenizer/chat_template.h"
 
-typedef enum { LOWER, UPPER, CAPITALIZE, TITLE } letter_case;
+/* ---- the case of letters ----------------------------------------------------------------------------------------- */
+
+typedef enum { LOWER, UPPER, CAPITALIZE, TITLE, TITLE_FILTER } letter_case;
+
+/* The characters that become several in capital letters (Unicode's SpecialCasing.txt), first and last of each range. */
+static bool has_long_capital(uint32_t code) {
+  static const uint16_t ranges[][2] = {
+      {0x149, 0x149},   {0x1F0, 0x1F0},   {0x390, 0x390},   {0x3B0, 0x3B0},   {0x587, 0x587},   {0x1E96, 0x1E9A},
+      {0x1F50, 0x1F56}, {0x1F80, 0x1FAF}, {0x1FB2, 0x1FB7}, {0x1FBC, 0x1FBC}, {0x1FC2, 0x1FC7}, {0x1FCC, 0x1FCC},
+      {0x1FD2, 0x1FD7}, {0x1FE2, 0x1FE7}, {0x1FF2, 0x1FF7}, {0x1FFC, 0x1FFC}, {0xFB00, 0xFB17}};
+  for (size_t i = 0; i < LP_COUNT(ranges); i++)
+    if (code >= ranges[i][0] && code <= ranges[i][1]) return true;
+  return false;
+}
+
+static bool is_cased(uint32_t code) {
+  utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
+  return category == UTF8PROC_CATEGORY_LU || category == UTF8PROC_CATEGORY_LL || category == UTF8PROC_CATEGORY_LT;
+}
+
+/* Appends the letter; false: Unicode's rules for it are more than a table of letters (final sigma, ligatures). */
+static bool write_case(uint32_t code, bool upper, bool title, lp_buf *out) {
+  utf8proc_int32_t letter = (utf8proc_int32_t)code;
+  if (upper && code == 0xDF) {
+    lp_buf_puts(out, title ? "Ss" : "SS");
+    return true;
+  }
+  if (upper ? has_long_capital(code) : code == 0x3A3 || code == 0x130) return false;
+  lp_utf8_write((uint32_t)(!upper  ? utf8proc_tolower(letter)
+                           : title ? utf8proc_totitle(letter)
+                                   : utf8proc_toupper(letter)),
+                out);
+  return true;
+}
+
+/* Tells whether the filter `title` begins a word after the character. */
+static bool ends_word(uint32_t code) {
+  return lp_utf8_is_space(code) || (code < 0x80 && strchr("-({[<", (int)code));
+}
 
 static lp_status change_case(const lp_chat *chat, const lp_chat_node *node, const char *name,
                              const lp_chat_value *value, letter_case how, lp_chat_value *out) {
-  char *text = lp_arena_strndup(chat->arena, value->text, value->size);
-  bool in_word = false;
-  for (size_t i = 0; i < value->size; i++) {
-    char c = text[i];
-    if ((uint8_t)c >= 0x80) return lp_chat_error(chat, node->at, "'%s' is supported for ASCII text only", name);
-    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    bool upper = how == UPPER || (how == CAPITALIZE && i == 0) || (how == TITLE && !in_word);
-    if (letter) text[i] = (char)(upper ? c & ~0x20 : c | 0x20);
-    in_word = letter;
+  lp_buf text = {0};
+  bool in_word = false, done = true;
+  for (size_t i = 0, length, bad; i < value->size && done; i += length) {
+    length = lp_utf8_length(value->text + i, value->size - i, &bad);
+    bool valid = length > 0;
+    if (!valid) length = bad;
+    uint32_t code = valid ? lp_utf8_read(value->text + i, length) : 0;
+    bool begins = (how == CAPITALIZE && i == 0) || ((how == TITLE || how == TITLE_FILTER) && !in_word);
+    if (valid)
+      done = write_case(code, how == UPPER || begins, how != UPPER && how != TITLE_FILTER, &text);
+    else
+      lp_buf_append(&text, value->text + i, length);
+    in_word = how == TITLE_FILTER ? !ends_word(code) : is_cased(code);
   }
-  *out = lp_chat_text(text, value->size);
-  return LP_OK;
+  *out = lp_chat_keep(chat, &text);
+  return done ? LP_OK : lp_chat_error(chat, node->at, "'%s' does not support all letters of this text", name);
 }
+
+lp_status lp_chat_title(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *value, lp_chat_value *out) {
+  return change_case(chat, node, "title", value, TITLE_FILTER, out);
+}
+
+lp_status lp_chat_lower(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *value, lp_chat_value *out) {
+  return change_case(chat, node, "lower", value, LOWER, out);
+}
+
+/* ---- white space, parts and hits --------------------------------------------------------------------------------- */
 
 static bool is_in_set(const char *text, size_t length, const lp_chat_value *set) {
   uint32_t code = lp_utf8_read(text, length);
@@ -115,8 +167,8 @@ static lp_chat_value split_from_right(const lp_chat *chat, const lp_chat_value *
   return keep_list(chat, &parts);
 }
 
-/* Splits the text at white space. */
-static lp_chat_value split_words(const lp_chat *chat, const lp_chat_value *value) {
+/* Splits the text at white space, `most` times at most; < 0: everywhere. */
+static lp_chat_value split_words(const lp_chat *chat, const lp_chat_value *value, int64_t most) {
   value_list parts = {0};
   size_t start = 0, at = 0, length;
   for (; at < value->size; at += length) {
@@ -126,6 +178,9 @@ static lp_chat_value split_words(const lp_chat *chat, const lp_chat_value *value
     } else if (is_in_set(value->text + at, length, NULL)) {
       if (at > start) push_part(chat, &parts, value->text + start, at - start);
       start = at + length;
+    } else if (most >= 0 && at == start && parts.count == (size_t)most) {
+      at = value->size;
+      break;
     }
   }
   if (at > start) push_part(chat, &parts, value->text + start, at - start);
@@ -183,6 +238,66 @@ static lp_chat_value count_hits(const lp_chat_value *value, const lp_chat_value 
   return lp_chat_number(count);
 }
 
+/* ---- formats ----------------------------------------------------------------------------------------------------- */
+
+/* The argument that a field of str.format names: by position, by number or by name; NULL: none. */
+static const lp_chat_value *field_of(const lp_chat_args *args, const char *name, size_t *next) {
+  if (*name == '\0') {
+    size_t index = (*next)++;
+    return index < args->count && !args->name[index] ? &args->value[index] : NULL;
+  }
+  if (name[strspn(name, "0123456789")] != '\0') return lp_chat_arg(args, LP_CHAT_MOST_ARGS, name);
+  size_t index = strtoul(name, NULL, 10);
+  return index < args->count && !args->name[index] ? &args->value[index] : NULL;
+}
+
+/* str.format with fields that have neither conversion nor format. */
+static lp_status format_fields(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
+                               const lp_chat_args *args, lp_chat_value *out) {
+  lp_buf text = {0};
+  lp_status status = LP_OK;
+  size_t next = 0;
+  for (size_t i = 0; i < object->size && status == LP_OK; i++) {
+    const char *at = object->text + i, *end = memchr(at, '}', object->size - i);
+    if (*at != '{' && *at != '}') {
+      lp_buf_append(&text, at, 1);
+    } else if (i + 1 < object->size && at[1] == *at) {
+      lp_buf_append(&text, at, 1);
+      i++;
+    } else {
+      const char *name = *at == '{' && end ? lp_arena_strndup(chat->arena, at + 1, (size_t)(end - at) - 1) : "!";
+      const lp_chat_value *value = strpbrk(name, "!:.[{") ? NULL : field_of(args, name, &next);
+      status = value ? lp_chat_print(chat, node->at, value, &text)
+                     : lp_chat_unsupported(chat, node, "method", "format", object);
+      i = value ? (size_t)(end - object->text) : i;
+    }
+  }
+  *out = lp_chat_keep(chat, &text);
+  return status;
+}
+
+lp_status lp_chat_format(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *format,
+                         const lp_chat_value *values, size_t count, lp_chat_value *out) {
+  lp_buf text = {0};
+  lp_status status = LP_OK;
+  size_t next = 0;
+  for (size_t i = 0; i < format->size && status == LP_OK; i++) {
+    char c = format->text[i], kind = c == '%' && i + 1 < format->size ? format->text[++i] : '\0';
+    bool number = kind == 'd' && next < count && lp_chat_is_integral(&values[next]);
+    if (c != '%' || kind == '%')
+      lp_buf_append(&text, &c, 1);
+    else if (number)
+      lp_buf_printf(&text, "%" PRId64, values[next++].integer);
+    else if (kind == 's' && next < count)
+      status = lp_chat_print(chat, node->at, &values[next++], &text);
+    else
+      status = lp_chat_error(chat, node->at, "this format is not supported");
+  }
+  *out = lp_chat_keep(chat, &text);
+  if (status == LP_OK && next < count) return lp_chat_error(chat, node->at, "the format has too many values");
+  return status;
+}
+
 /* ---- by name ----------------------------------------------------------------------------------------------------- */
 
 static lp_status strip_method(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
@@ -224,8 +339,8 @@ static bool split_method(const lp_chat *chat, const lp_chat_value *object, const
   bool words = !by || by->kind == LP_CHAT_NONE;
   if (lp_streq(name, "splitlines") && args->count == 0)
     *out = split_lines(chat, object);
-  else if (words && !limit && (lp_streq(name, "split") || lp_streq(name, "rsplit")))
-    *out = split_words(chat, object);
+  else if (words && (lp_streq(name, "split") || (most < 0 && lp_streq(name, "rsplit"))))
+    *out = split_words(chat, object, most);
   else if (!words && by->kind == LP_CHAT_STRING && by->size > 0 && lp_streq(name, "split"))
     *out = split_at(chat, object, by, most);
   else if (!words && by->kind == LP_CHAT_STRING && by->size > 0 && lp_streq(name, "rsplit"))
@@ -257,6 +372,7 @@ lp_status lp_chat_text_method(const lp_chat *chat, const lp_chat_node *node, con
     *out = replace(chat, object, first, second, third && third->kind == LP_CHAT_NUMBER ? third->integer : -1);
     return LP_OK;
   }
+  if (lp_streq(name, "format")) return format_fields(chat, node, object, args, out);
   if (args->count == 0 && lp_streq(name, "isdigit")) {
     *out = lp_chat_bool(is_digits(object));
     return LP_OK;

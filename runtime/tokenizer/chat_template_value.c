@@ -22,6 +22,8 @@ bool lp_chat_is_true(const lp_chat_value *value) {
   case LP_CHAT_LOOP:
   case LP_CHAT_SPACE:
   case LP_CHAT_MACRO:
+  case LP_CHAT_FUNCTION:
+  case LP_CHAT_ITERATOR:
     return true;
   }
   return false;
@@ -29,9 +31,15 @@ bool lp_chat_is_true(const lp_chat_value *value) {
 
 const char *lp_chat_kind_name(const lp_chat_value *value) {
   static const char *const names[] = {
-      "an undefined value", "none",   "a boolean",   "a number", "a real number", "a text", "a list",
-      "a mapping",          "a loop", "a namespace", "a macro"};
+      "an undefined value", "none",   "a boolean",   "a number", "a real number", "a text",     "a list",
+      "a mapping",          "a loop", "a namespace", "a macro",  "a function",    "an iterator"};
   return names[value->kind];
+}
+
+lp_status lp_chat_unsupported(const lp_chat *chat, const lp_chat_node *node, const char *what, const char *name,
+                              const lp_chat_value *value) {
+  return lp_chat_error(chat, node->at, "the %s '%s' of %s with these arguments is not supported", what, name,
+                       lp_chat_kind_name(value));
 }
 
 bool lp_chat_is_integral(const lp_chat_value *value) {
@@ -92,9 +100,21 @@ static lp_chat_value characters(const lp_chat *chat, const lp_chat_value *text) 
   return lp_chat_list(items, count);
 }
 
+lp_chat_value lp_chat_iterator_over(const lp_chat *chat, const lp_chat_value *items, size_t size) {
+  lp_chat_iterator *iterator = LP_NEW(chat->arena, lp_chat_iterator);
+  *iterator = (lp_chat_iterator){.items = items, .size = size};
+  return (lp_chat_value){.kind = LP_CHAT_ITERATOR, .iterator = iterator};
+}
+
 bool lp_chat_iterate(const lp_chat *chat, const lp_chat_value *value, lp_chat_value *out) {
   *out = lp_chat_list(NULL, 0);
   if (value->kind == LP_CHAT_UNDEFINED) return true;
+  if (value->kind == LP_CHAT_ITERATOR) {
+    lp_chat_iterator *from = value->iterator;
+    *out = lp_chat_list(from->items + from->at, from->size - from->at);
+    from->at = from->size;
+    return true;
+  }
   if (value->kind == LP_CHAT_LIST) *out = *value;
   if (value->kind == LP_CHAT_STRING) *out = characters(chat, value);
   if (value->kind == LP_CHAT_DICT) {
@@ -133,7 +153,17 @@ bool lp_chat_equals(const lp_chat_value *a, const lp_chat_value *b) {
   return same;
 }
 
+static bool order_lists(const lp_chat_value *a, const lp_chat_value *b, int *out) {
+  for (size_t i = 0; i < a->size && i < b->size; i++) {
+    if (lp_chat_equals(&a->items[i], &b->items[i])) continue;
+    return lp_chat_order(&a->items[i], &b->items[i], out);
+  }
+  *out = a->size < b->size ? -1 : a->size > b->size;
+  return true;
+}
+
 bool lp_chat_order(const lp_chat_value *a, const lp_chat_value *b, int *out) {
+  if (a->kind == LP_CHAT_LIST && b->kind == LP_CHAT_LIST && a->tuple == b->tuple) return order_lists(a, b, out);
   if (lp_chat_is_integral(a) && lp_chat_is_integral(b)) {
     *out = a->integer < b->integer ? -1 : a->integer > b->integer;
   } else if (is_numeric(a) && is_numeric(b)) {
@@ -154,12 +184,40 @@ static lp_status mismatch(const lp_chat *chat, const lp_chat_node *node, const c
                        lp_chat_kind_name(b));
 }
 
+lp_chat_value lp_chat_escape(const lp_chat *chat, const lp_chat_value *value) {
+  static const char from[] = "&<>'\"";
+  static const char *const to[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
+  lp_buf text = {0};
+  if (value->safe) return *value;
+  for (size_t i = 0; i < value->size; i++) {
+    const char *hit = value->text[i] ? strchr(from, value->text[i]) : NULL;
+    if (hit)
+      lp_buf_puts(&text, to[hit - from]);
+    else
+      lp_buf_append(&text, value->text + i, 1);
+  }
+  lp_chat_value out = lp_chat_keep(chat, &text);
+  out.safe = true;
+  return out;
+}
+
+/* A text beside one that is safe is escaped. */
 static lp_status concatenate(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *a,
                              const lp_chat_value *b, lp_chat_value *out) {
+  const lp_chat_value *parts[] = {a, b};
+  bool safe = a->safe || b->safe;
   lp_buf text = {0};
-  lp_status status = lp_chat_print(chat, node->at, a, &text);
-  if (status == LP_OK) status = lp_chat_print(chat, node->at, b, &text);
+  lp_status status = LP_OK;
+  for (int i = 0; i < 2 && status == LP_OK; i++) {
+    lp_buf printed = {0};
+    status = lp_chat_print(chat, node->at, parts[i], &printed);
+    lp_chat_value part = lp_chat_keep(chat, &printed);
+    part.safe = parts[i]->safe;
+    if (safe) part = lp_chat_escape(chat, &part);
+    lp_buf_append(&text, part.text, part.size);
+  }
   *out = lp_chat_keep(chat, &text);
+  out->safe = safe;
   return status;
 }
 
@@ -225,6 +283,12 @@ static lp_status contains(const lp_chat *chat, const lp_chat_node *node, const c
                           const lp_chat_value *in, bool *out) {
   *out = false;
   if (in->kind == LP_CHAT_UNDEFINED) return LP_OK;
+  if (in->kind == LP_CHAT_ITERATOR) {
+    lp_chat_iterator *from = in->iterator;
+    while (from->at < from->size && !*out)
+      *out = lp_chat_equals(item, &from->items[from->at++]);
+    return LP_OK;
+  }
   if (in->kind == LP_CHAT_LIST || in->kind == LP_CHAT_DICT) {
     size_t step = in->kind == LP_CHAT_DICT ? 2 : 1;
     for (size_t i = 0; i < in->size && !*out; i++)
@@ -286,6 +350,8 @@ lp_status lp_chat_binary(const lp_chat *chat, const lp_chat_node *node, const ch
   }
   if (lp_streq(op, "*") && a->kind == LP_CHAT_STRING && lp_chat_is_integral(b))
     return repeat(chat, node, a, b->integer, out);
+  if (lp_streq(op, "*") && b->kind == LP_CHAT_STRING && lp_chat_is_integral(a))
+    return repeat(chat, node, b, a->integer, out);
   if (!is_numeric(a) || !is_numeric(b)) return mismatch(chat, node, op, a, b);
   if (lp_chat_is_integral(a) && lp_chat_is_integral(b) && !lp_streq(op, "/"))
     return calculate(chat, node, op, a->integer, b->integer, out);
@@ -325,6 +391,24 @@ static lp_status loop_member(const lp_chat *chat, const lp_chat_node *node, cons
   return LP_OK;
 }
 
+bool lp_chat_has_method(const lp_chat_value *object, const char *name) {
+  static const char texts[] =
+      " capitalize casefold center count encode endswith expandtabs find format format_map index isalnum isalpha "
+      "isascii "
+      "isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper join ljust lower lstrip "
+      "maketrans partition removeprefix removesuffix replace rfind rindex rjust rpartition rsplit rstrip split "
+      "splitlines startswith strip swapcase title translate upper zfill ";
+  static const char mappings[] = " copy fromkeys get items keys values ", lists[] = " copy count index ";
+  const char *names = object->kind == LP_CHAT_STRING ? texts
+                      : object->kind == LP_CHAT_DICT ? mappings
+                      : object->kind == LP_CHAT_LIST ? lists
+                                                     : "";
+  size_t size = strlen(name);
+  for (const char *at = names; (at = strstr(at, name)); at++)
+    if (at > names && size > 0 && at[-1] == ' ' && at[size] == ' ') return true;
+  return false;
+}
+
 lp_status lp_chat_member(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object, const char *name,
                          lp_chat_value *out) {
   const lp_chat_value *entry;
@@ -353,8 +437,14 @@ lp_status lp_chat_member(const lp_chat *chat, const lp_chat_node *node, const lp
 lp_status lp_chat_index(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
                         const lp_chat_value *key, lp_chat_value *out) {
   lp_chat_value list;
-  if (key->kind == LP_CHAT_STRING) return lp_chat_member(chat, node, object, key->text, out);
+  if (key->kind == LP_CHAT_STRING) {
+    LP_TRY(lp_chat_member(chat, node, object, key->text, out));
+    if (out->kind == LP_CHAT_UNDEFINED && lp_chat_has_method(object, key->text))
+      *out = (lp_chat_value){.kind = LP_CHAT_FUNCTION, .text = key->text};
+    return LP_OK;
+  }
   *out = (lp_chat_value){0};
+  if (object->kind == LP_CHAT_ITERATOR) return LP_OK; /* undefined, as in Jinja */
   if (object->kind == LP_CHAT_DICT) {
     for (size_t i = 0; i < object->size; i++)
       if (lp_chat_equals(&object->items[2 * i], key)) *out = object->items[2 * i + 1];

@@ -572,6 +572,11 @@ LP_TEST(fused_operators) {
   with_i64("kv_num_heads", 2);
   refuses(NODES(MsGroupQueryAttention, 3, f32("b,s,64"), f32("b,s,32"), f32("b,s,32"), f32("b,2,p,8"), f32("b,2,p,8")),
           "dimensions 16 and 8 must agree");
+  with_i64("num_heads", 4);
+  with_i64("kv_num_heads", 2);
+  refuses(NODES(MsGroupQueryAttention, 1, f32("b,s,64"), f32("b,s,32"), f32("b,s,32"), NULL, NULL, NULL, NULL, NULL,
+                NULL, NULL, NULL, f32("3")),
+          "dimensions 3 and 4 must agree"); /* sinks */
   with_i64("num_heads", 2);
   op = NODES(MsMultiHeadAttention, 2, f32("b,s,8"), f32("b,2,l,4"), f32("b,2,l,4"));
   gives(op, "f32[b,s,8]");

@@ -4,8 +4,9 @@
     chat_conversations.py --driver BUILD/tests/runtime/tokenizer/tokenize [--count 1000] [--show] [FILE.jinja ...]
     chat_conversations.py --write   what test_chat_template.c expects: families/conversations.jsonl and NAME.expected
 
-Without files it takes families/, templates of our own in the style of the families that name them. A conversation that
-the template itself refuses (raise_exception, a missing member) counts as equal when both refuse it.
+Without files it takes families/, templates of our own in the style of the families that name them; published_templates.py
+writes published ones. It draws conversations until transformers has rendered as many as asked, at most 20 times as many.
+Those that the template itself refuses (raise_exception, a missing member) must be refused here as well.
 """
 import argparse
 import json
@@ -99,15 +100,24 @@ def found(driver, path, all_variables):
     return texts
 
 
+def drawn(template, count):
+    """Conversations with what transformers makes of them."""
+    pairs, rendered = [], 0
+    while rendered < count and len(pairs) < 20 * count:
+        variables = conversation(len(pairs))
+        pairs.append((variables, wanted(template, variables)))
+        rendered += pairs[-1][1][0] == "o"
+    return pairs
+
+
 def judge(path, driver, count, show):
-    all_variables = [conversation(i) for i in range(count)]
-    template = compile_template(path.read_text(encoding="utf-8"))
-    pairs = list(zip(all_variables, [wanted(template, v) for v in all_variables], found(driver, path, all_variables)))
+    pairs = drawn(compile_template(path.read_text(encoding="utf-8")), count)
+    pairs = [(v, w, f) for (v, w), f in zip(pairs, found(driver, path, [v for v, _ in pairs]))]
     both = sum(w[0] == "e" and f[0] == "e" for _, w, f in pairs)
     bad = [(v, w, f) for v, w, f in pairs if w != f and not (w[0] == "e" and f[0] == "e")]
     refused = sum(f[0] == "e" for _, _, f in bad)
-    print(f"{path.stem:12} {count - len(bad) - both} equal, {both} refused by both, {refused} refused here, "
-          f"{len(bad) - refused} different")
+    print(f"{path.stem:45} {len(pairs) - len(bad) - both} equal, {both} refused by both, {refused} refused here, "
+          f"{len(bad) - refused} different", flush=True)
     for v, w, f in bad[: 3 if show else 0]:
         at = next((i for i, (a, b) in enumerate(zip(w, f)) if a != b), min(len(w), len(f)))
         print(f"  wanted {w[max(0, at - 60):at + 120]!r}\n  found  {f[max(0, at - 60):at + 120]!r}")
