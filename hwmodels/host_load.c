@@ -54,5 +54,5 @@ double lp_hw_measure_load(const char *path) {
   if (fd >= 0) (void)unlink(lp_buf_text(&name));
   lp_buf_free(&name);
   qsort(ms, RUNS, sizeof *ms, by_size);
-  return ms[RUNS / 2] > 0 ? lp_hw_rounded((double)CHUNK * CHUNKS / (1e-3 * ms[RUNS / 2])) : 0;
+  return ms[RUNS / 2] > 0 ? lp_hw_rounded((double)CHUNK * (double)CHUNKS / (1e-3 * ms[RUNS / 2])) : 0;
 }

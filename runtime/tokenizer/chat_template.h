@@ -142,7 +142,7 @@ struct lp_chat_iterator;
 typedef struct lp_chat_value {
   lp_chat_value_kind kind;
   bool tuple; /* the list was written in parentheses and prints with them */
-  bool safe;  /* the text is HTML; a text that joins it is escaped */
+  bool safe;  /* the text is HTML: a text that is added to it is escaped */
   size_t size;
   union {
     int64_t integer;

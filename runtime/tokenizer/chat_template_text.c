@@ -306,6 +306,7 @@ static lp_status strip_method(const lp_chat *chat, const lp_chat_node *node, con
   if (set && set->kind != LP_CHAT_STRING)
     return lp_chat_error(chat, node->at, "'%s' by %s is not supported", name, lp_chat_kind_name(set));
   *out = strip(chat, object, set, name[0] != 'r', name[0] != 'l');
+  out->safe = object->safe;
   return LP_OK;
 }
 

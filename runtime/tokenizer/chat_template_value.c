@@ -201,24 +201,23 @@ lp_chat_value lp_chat_escape(const lp_chat *chat, const lp_chat_value *value) {
   return out;
 }
 
-/* A text beside one that is safe is escaped. */
 static lp_status concatenate(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *a,
                              const lp_chat_value *b, lp_chat_value *out) {
-  const lp_chat_value *parts[] = {a, b};
-  bool safe = a->safe || b->safe;
   lp_buf text = {0};
-  lp_status status = LP_OK;
-  for (int i = 0; i < 2 && status == LP_OK; i++) {
-    lp_buf printed = {0};
-    status = lp_chat_print(chat, node->at, parts[i], &printed);
-    lp_chat_value part = lp_chat_keep(chat, &printed);
-    part.safe = parts[i]->safe;
-    if (safe) part = lp_chat_escape(chat, &part);
-    lp_buf_append(&text, part.text, part.size);
-  }
+  lp_status status = lp_chat_print(chat, node->at, a, &text);
+  if (status == LP_OK) status = lp_chat_print(chat, node->at, b, &text);
   *out = lp_chat_keep(chat, &text);
-  out->safe = safe;
   return status;
+}
+
+/* The sum of two texts, of which one that is safe escapes the other. */
+static lp_status add_texts(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *a,
+                           const lp_chat_value *b, lp_chat_value *out) {
+  if (!a->safe && !b->safe) return concatenate(chat, node, a, b, out);
+  lp_chat_value left = lp_chat_escape(chat, a), right = lp_chat_escape(chat, b);
+  LP_TRY(concatenate(chat, node, &left, &right, out));
+  out->safe = true;
+  return LP_OK;
 }
 
 /* Python's // and % round towards minus infinity. */
@@ -343,7 +342,7 @@ lp_status lp_chat_binary(const lp_chat *chat, const lp_chat_node *node, const ch
   }
   if (op[0] == '<' || op[0] == '>') return compare(chat, node, op, a, b, out);
   if (lp_streq(op, "~")) return concatenate(chat, node, a, b, out);
-  if (plus && a->kind == LP_CHAT_STRING && b->kind == LP_CHAT_STRING) return concatenate(chat, node, a, b, out);
+  if (plus && a->kind == LP_CHAT_STRING && b->kind == LP_CHAT_STRING) return add_texts(chat, node, a, b, out);
   if (plus && a->kind == LP_CHAT_LIST && b->kind == LP_CHAT_LIST) {
     *out = join_lists(chat, a, b);
     return LP_OK;

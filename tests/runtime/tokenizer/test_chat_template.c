@@ -267,7 +267,9 @@ static const struct {
     {"{{ [{'v': 1}, {'v': 2}] | sum(attribute='v') }}{{ ['b', 'A', 'C'] | max }}{{ [(1, 2), (1, 1)] | min }}",
      "3C(1, 1)"},
     {"{{ [[1, 2]] | map(attribute='1') | list }}{{ messages | map(attribute='content.0') | list }}", "[2]['x']"},
-    {"{{ '<'|safe + '<' ~ 1 }}{{ '<' ~ ('<' | e) }}{{ '<' | e | e }}{{ '<' | safe }}", "<&lt;1&lt;&lt;&lt;<"},
+    {"{% set a = '<' %}{{ a | safe + a ~ 1 }}{{ a ~ (a | e) }}{{ a | e | e }}{{ (a | safe).strip() + a }}{{ a | safe ~ "
+     "a }}",
+     "<&lt;1<&lt;&lt;<&lt;<<"},
     /* formats and the case of letters */
     {"{{ '{} {1} {a} {{}}'.format('x', 2, a=none) }}{{ '%s-%d%%' % ('a', 7) }}{{ '%s' | format(1.5) }}",
      "x 2 None {}a-7%1.5"},
