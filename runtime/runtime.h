@@ -8,14 +8,16 @@
  * The rooms stand above each other. A room includes and calls rooms further down only; a test checks the calls.
  *
  *   worker/       the cloud side, which serves devices        session/     the device's end of a bundle
+ *   engine/       requests of many threads in batched passes, with a public header of its own
  *   exits/        early exits: halves, contexts, uploads, the loop of each mode
  *   exec/         runs programs: executors, batched passes, KV caches, thread pool, sampler, trace
  *   bundle/       a bundle in memory: manifest, weights, code
  *   gpu/          code on a GPU       tokenizer/   text and tokens       link/   messages between device and worker
  *
- * worker/ and session/ do not know each other, and link/ knows no bundle. exits/calibrate/ is a library of its own
- * above session/; library/ is the shared library for other programs, with a public header of its own. The rooms of the
- * world around a bundle (radio/, service/, simulate/, router/, serve/) use this header and no other of the rooms above.
+ * worker/, session/ and engine/ do not know each other, and link/ knows no bundle. exits/calibrate/ is a library of its
+ * own above session/; library/ is the shared library for other programs, with a public header of its own. The rooms of
+ * the world around a bundle (radio/, service/, simulate/, router/, serve/) use this header, serve/ also
+ * engine/engine.h, and no other of the rooms above.
  *
  * This header declares all that code outside of runtime/ may use of these rooms. Unless a comment says otherwise:
  * strings and structs that a caller passes are borrowed for the call; a function that returns LP_OK has set its
@@ -58,6 +60,10 @@ LP_MUST_USE lp_status lp_tokenizer_encode_typed(const lp_tokenizer *tokenizer, c
 void lp_tokenizer_decode(const lp_tokenizer *tokenizer, const int32_t *ids, size_t count, bool skip_special,
                          lp_buf *out);
 
+/* Appends the bytes that a token in the middle of a text stands for, which need not be whole characters; of a special
+ * token, its name. */
+void lp_tokenizer_token_bytes(const lp_tokenizer *tokenizer, int32_t id, lp_buf *out, bool *special);
+
 typedef struct {
   const char *role, *content;
 } lp_chat_message;
@@ -71,6 +77,12 @@ LP_MUST_USE lp_status lp_tokenizer_chat(const lp_tokenizer *tokenizer, const lp_
  * template are special. */
 LP_MUST_USE lp_status lp_tokenizer_encode_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages,
                                                size_t count, lp_tokens *ids, lp_diag *diag);
+
+/* Does the same for a list of messages in the JSON of OpenAI's API, with calls of tools, and for the list of tools that
+ * the template offers; `tools` NULL: none. */
+struct lp_json_value;
+LP_MUST_USE lp_status lp_tokenizer_encode_chat_json(const lp_tokenizer *tokenizer, const struct lp_json_value *messages,
+                                                    const struct lp_json_value *tools, lp_tokens *ids, lp_diag *diag);
 
 /* Turns a stream of tokens into text, in whole characters. Zero it first. */
 typedef struct {
@@ -106,6 +118,7 @@ LP_MUST_USE lp_status lp_bundle_load(const char *path, const lp_bundle_options *
 LP_MUST_USE lp_status lp_bundle_sign(const char *folder, const char *key_path, lp_diag *diag);
 LP_MUST_USE lp_status lp_bundle_check_key(const char *key_path, lp_diag *diag);
 void lp_bundle_free(lp_bundle *bundle);                           /* NULL is allowed */
+const char *lp_bundle_name(const lp_bundle *bundle);              /* of the model, from its file; borrowed */
 bool lp_bundle_is_split(const lp_bundle *bundle);                 /* tells whether any program crosses the link */
 const lp_tokenizer *lp_bundle_tokenizer(const lp_bundle *bundle); /* borrowed; NULL: none was loaded */
 int32_t lp_bundle_vocab(const lp_bundle *bundle);
@@ -201,7 +214,7 @@ typedef struct {
     int64_t rows;     /* the most rows (sequences times tokens) of runs that wait; 0: 262144 */
     int64_t bytes;    /* the most bytes of KV caches and of payloads that wait; 0: no limit but context_budget */
   } connection;
-  int32_t threads;           /* 0: the machine's cores */
+  int32_t threads; /* 0: the machine's cores */
   lp_link_security security;
   /* Called once, when devices can connect; may be NULL. */
   void (*on_listening)(void *user, const char *host, int port);

@@ -14,7 +14,7 @@ asan='^(base|ir_|hwmodels|frontend_|passes_|runtime_|router_|serve_|kernels_asan
 # router_embedded needs a model that is compiled.
 asan_not='^router_embedded$'
 # Those of the runtime that start threads.
-tsan='^(runtime_(bundle|pool|trace|session|resume|plans|collaborate|context|calibrate|link|transport|security|faults|worker|together)|'
+tsan='^(runtime_(bundle|engine|pool|trace|session|resume|plans|collaborate|context|calibrate|link|transport|security|faults|worker|together)|'
 tsan="$tsan"'runtime_(store|fair|divided)|router_(store|endpoint|backends))'
 parts=quick failed="" minutes=""
 if [ "${1-}" = --all ]; then
@@ -56,7 +56,8 @@ step() {
 # Packages from PyPI for the tests that use some, in build/venv-tests; a test is skipped if its packages are missing.
 install_packages() {
   python3 -m venv build/venv-tests || return 0
-  for list in tests/gpu/requirements.txt tests/oracle/requirements.txt examples/smollm2/requirements.txt; do
+  for list in tests/gpu/requirements.txt tests/oracle/requirements.txt tests/runtime/serve/requirements.txt \
+    examples/smollm2/requirements.txt; do
     "$LP_PYTHON" -m pip install -q --disable-pip-version-check -r $list || echo "test: note: pip cannot install what $list names" >&2
   done
   [ -e build/smollm2/model.onnx ] || "$LP_PYTHON" examples/smollm2/export.py --out build/smollm2 ||

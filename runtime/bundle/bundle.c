@@ -188,6 +188,10 @@ const lp_tokenizer *lp_bundle_tokenizer(const lp_bundle *bundle) {
 int32_t lp_bundle_vocab(const lp_bundle *bundle) {
   return bundle->manifest.vocab;
 }
+const char *lp_bundle_name(const lp_bundle *bundle) {
+  return bundle->manifest.name;
+}
+
 bool lp_bundle_is_stop(const lp_bundle *bundle, int32_t token) {
   for (int32_t i = 0; i < bundle->manifest.stop_count; i++)
     if (bundle->manifest.stops[i] == token) return true;

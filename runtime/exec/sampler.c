@@ -159,11 +159,13 @@ static void take_greatest(candidate *all, size_t count, size_t taken) {
   sift_down(all, count - taken - 1, 0);
 }
 
-static size_t fill(candidate *all, const float *logits, int32_t vocab, float greatest, double temperature) {
+/* `least`: the least weight of a candidate. */
+static size_t fill(candidate *all, const float *logits, int32_t vocab, float greatest, double temperature,
+                   double least) {
   size_t count = 0;
   for (int32_t i = 0; i < vocab; i++) {
     double weight = exp(difference(clean(logits[i]), greatest) / temperature);
-    if (weight > 0) all[count++] = (candidate){.weight = weight, .id = i};
+    if (weight > 0 && weight >= least) all[count++] = (candidate){.weight = weight, .id = i};
   }
   return count;
 }
@@ -215,12 +217,17 @@ static void *reserve(lp_buf *scratch, size_t bytes) {
 
 lp_sample lp_sampler_draw(const lp_sampling *sampling, const float *logits, int32_t vocab, uint64_t sequence,
                           uint64_t position, lp_buf *scratch) {
+  return lp_sampler_draw_likely(sampling, 0, logits, vocab, sequence, position, scratch);
+}
+
+lp_sample lp_sampler_draw_likely(const lp_sampling *sampling, double min_p, const float *logits, int32_t vocab,
+                                 uint64_t sequence, uint64_t position, lp_buf *scratch) {
   assert(vocab > 0);
   lp_sample sample = look_best(logits, vocab);
   if (!(sampling->temperature > 0)) return sample;
   float greatest = clean(logits[sample.token]);
   candidate *all = reserve(scratch, (size_t)vocab * sizeof *all);
-  size_t count = fill(all, logits, vocab, greatest, sampling->temperature);
+  size_t count = fill(all, logits, vocab, greatest, sampling->temperature, min_p);
   size_t kept = restrict_candidates(all, count, sampling);
   sample.token = draw(all + count - kept, kept, lp_random_uniform(sampling->seed, sequence, position));
   return sample;

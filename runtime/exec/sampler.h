@@ -17,6 +17,10 @@ typedef struct {
 lp_sample lp_sampler_draw(const lp_sampling *sampling, const float *logits, int32_t vocab, uint64_t sequence,
                           uint64_t position, lp_buf *scratch);
 
+/* Does the same over the tokens with at least `min_p` times the greatest probability. */
+lp_sample lp_sampler_draw_likely(const lp_sampling *sampling, double min_p, const float *logits, int32_t vocab,
+                                 uint64_t sequence, uint64_t position, lp_buf *scratch);
+
 /* Returns the number of greatest logits on which a draw depends; 0: it depends on all logits. */
 int32_t lp_sampler_wants(const lp_sampling *sampling, int32_t vocab);
 /* The greatest logits in descending order; equal ones by ascending id. */

@@ -1,27 +1,25 @@
 #include "runtime/serve/answer.h"
 
 #include <stdlib.h>
-#include <time.h>
 
-lp_json_writer lp_answer_begin(lp_buf *out) {
-  return lp_json_writer_begin(out, (lp_json_style){.has_no_space = true, .marks_reals = true});
-}
-
-const char *lp_answer_finish(const lp_usage *usage) {
-  return usage->cut ? "length" : "stop";
+static const char *finish_name(lp_finish finish) {
+  static const char *const names[] = {[LP_FINISH_STOP] = "stop",
+                                      [LP_FINISH_LENGTH] = "length",
+                                      [LP_FINISH_TOOLS] = "tool_calls",
+                                      [LP_FINISH_FILTER] = "content_filter"};
+  return names[finish];
 }
 
 /* Opens the object; the caller closes it. */
-static lp_json_writer begin(const lp_completion *request, const char *object, const char *id, const char *model,
-                            lp_buf *out) {
+static lp_json_writer begin(const lp_answer_head *head, const char *object, lp_buf *out) {
   lp_buf whole_id = {0};
   lp_json_writer json = lp_answer_begin(out);
-  lp_buf_printf(&whole_id, "%s%s", request->chat ? "chatcmpl-" : "cmpl-", id);
+  lp_buf_printf(&whole_id, "%s%s", head->request->chat ? "chatcmpl-" : "cmpl-", head->id);
   lp_json_put_object(&json, NULL);
   lp_json_put_text(&json, "id", whole_id.data);
   lp_json_put_text(&json, "object", object);
-  lp_json_put_integer(&json, "created", (int64_t)time(NULL));
-  lp_json_put_text(&json, "model", model);
+  lp_json_put_integer(&json, "created", head->created);
+  lp_json_put_text(&json, "model", head->model);
   lp_buf_free(&whole_id);
   return json;
 }
@@ -34,39 +32,72 @@ static void put_usage(lp_json_writer *json, const lp_usage *usage) {
   lp_json_put_end(json);
 }
 
-char *lp_answer_whole(const lp_completion *request, const char *id, const char *model, const char *text,
-                      const lp_usage *usage) {
-  lp_buf out = {0};
-  lp_json_writer json = begin(request, request->chat ? "chat.completion" : "text_completion", id, model, &out);
-  lp_json_put_array(&json, "choices");
-  lp_json_put_object(&json, NULL);
-  lp_json_put_integer(&json, "index", 0);
-  lp_json_put_null(&json, "logprobs");
-  lp_json_put_text(&json, "finish_reason", lp_answer_finish(usage));
-  if (request->chat) {
-    lp_json_put_object(&json, "message");
-    lp_json_put_text(&json, "role", "assistant");
-    lp_json_put_text(&json, "content", text);
-    lp_json_put_end(&json);
-  } else {
-    lp_json_put_text(&json, "text", text);
+/* `index` < 0: without that member. A call's later parts have neither id nor name. */
+static void put_call(lp_json_writer *json, int64_t index, const char *id, const char *name, const char *arguments) {
+  lp_json_put_object(json, NULL);
+  if (index >= 0) lp_json_put_integer(json, "index", index);
+  if (id) lp_json_put_text(json, "id", id);
+  if (name) lp_json_put_text(json, "type", "function");
+  lp_json_put_object(json, "function");
+  if (name) lp_json_put_text(json, "name", name);
+  lp_json_put_text(json, "arguments", arguments);
+  lp_json_put_end(json);
+  lp_json_put_end(json);
+}
+
+static void put_message(lp_json_writer *json, const lp_whole_choice *choice) {
+  lp_json_put_object(json, "message");
+  lp_json_put_text(json, "role", "assistant");
+  if (choice->calls.count > 0 && choice->text.size == 0)
+    lp_json_put_null(json, "content");
+  else
+    lp_json_put_text(json, "content", lp_buf_text(&choice->text));
+  if (choice->calls.count > 0) {
+    lp_json_put_array(json, "tool_calls");
+    for (size_t i = 0; i < choice->calls.count; i++) {
+      const lp_whole_call *call = &choice->calls.data[i];
+      put_call(json, -1, lp_buf_text(&call->id), lp_buf_text(&call->name), lp_buf_text(&call->arguments));
+    }
+    lp_json_put_end(json);
   }
-  lp_json_put_end(&json);
+  lp_json_put_end(json);
+}
+
+char *lp_answer_whole(const lp_answer_head *head, const lp_whole *whole, const lp_usage *usage) {
+  lp_buf out = {0};
+  bool chat = head->request->chat;
+  lp_json_writer json = begin(head, chat ? "chat.completion" : "text_completion", &out);
+  lp_json_put_array(&json, "choices");
+  for (int32_t i = 0; i < head->request->choices; i++) {
+    const lp_whole_choice *choice = &whole->choice[i];
+    lp_json_put_object(&json, NULL);
+    lp_json_put_integer(&json, "index", i);
+    if (head->request->decoding.top_logprobs >= 0)
+      lp_told_write(&json, choice->told.data, choice->told.count, chat, 0);
+    else
+      lp_json_put_null(&json, "logprobs");
+    lp_json_put_text(&json, "finish_reason", finish_name(usage->finish[i]));
+    if (chat)
+      put_message(&json, choice);
+    else
+      lp_json_put_text(&json, "text", lp_buf_text(&choice->text));
+    lp_json_put_end(&json);
+  }
   lp_json_put_end(&json);
   if (usage->prompt_tokens >= 0) put_usage(&json, usage);
   lp_json_put_end(&json);
   return out.data;
 }
 
-static lp_json_writer begin_chunk(const lp_completion *request, const char *id, const char *model, lp_buf *out) {
-  lp_json_writer json = begin(request, request->chat ? "chat.completion.chunk" : "text_completion", id, model, out);
+static lp_json_writer begin_chunk(const lp_answer_head *head, lp_buf *out) {
+  lp_json_writer json = begin(head, head->request->chat ? "chat.completion.chunk" : "text_completion", out);
   lp_json_put_array(&json, "choices");
   return json;
 }
 
-char *lp_answer_chunk_usage(const lp_completion *request, const char *id, const char *model, const lp_usage *usage) {
+char *lp_answer_chunk_usage(const lp_answer_head *head, const lp_usage *usage) {
   lp_buf out = {0};
-  lp_json_writer json = begin_chunk(request, id, model, &out);
+  lp_json_writer json = begin_chunk(head, &out);
   lp_json_put_end(&json);
   if (usage->prompt_tokens >= 0)
     put_usage(&json, usage);
@@ -76,25 +107,50 @@ char *lp_answer_chunk_usage(const lp_completion *request, const char *id, const 
   return out.data;
 }
 
-char *lp_answer_chunk(const lp_completion *request, const char *id, const char *model, const char *text, bool first,
-                      const char *finish) {
+static void put_delta(lp_json_writer *json, const lp_piece *piece, bool first) {
+  lp_json_put_object(json, "delta");
+  if (first) lp_json_put_text(json, "role", "assistant");
+  if (piece->text[0] || piece->call_count == 0) lp_json_put_text(json, "content", piece->text);
+  if (piece->call_count > 0) {
+    lp_json_put_array(json, "tool_calls");
+    for (size_t i = 0; i < piece->call_count; i++)
+      put_call(json, piece->calls[i].index, piece->calls[i].id, piece->calls[i].name, piece->calls[i].arguments);
+    lp_json_put_end(json);
+  }
+  lp_json_put_end(json);
+}
+
+/* `finish` NULL: not the last chunk of the choice. */
+static char *write_chunk(const lp_answer_head *head, const lp_piece *piece, bool first, size_t characters,
+                         const char *finish) {
   lp_buf out = {0};
-  lp_json_writer json = begin_chunk(request, id, model, &out);
+  lp_json_writer json = begin_chunk(head, &out);
   lp_json_put_object(&json, NULL);
-  lp_json_put_integer(&json, "index", 0);
+  lp_json_put_integer(&json, "index", piece->choice);
   lp_json_put_text(&json, "finish_reason", finish);
-  if (request->chat) {
+  if (head->request->decoding.top_logprobs >= 0 && !finish)
+    lp_told_write(&json, piece->told, piece->told_count, head->request->chat, characters);
+  if (!head->request->chat) {
+    lp_json_put_text(&json, "text", piece->text);
+  } else if (finish) {
     lp_json_put_object(&json, "delta");
-    if (!finish && first) lp_json_put_text(&json, "role", "assistant");
-    if (!finish) lp_json_put_text(&json, "content", text);
     lp_json_put_end(&json);
   } else {
-    lp_json_put_text(&json, "text", text);
+    put_delta(&json, piece, first);
   }
   lp_json_put_end(&json);
   lp_json_put_end(&json);
   lp_json_put_end(&json);
   return out.data;
+}
+
+char *lp_answer_chunk(const lp_answer_head *head, const lp_piece *piece, bool first, size_t characters) {
+  return write_chunk(head, piece, first, characters, NULL);
+}
+
+char *lp_answer_chunk_end(const lp_answer_head *head, int32_t choice, lp_finish finish) {
+  const lp_piece piece = {.choice = choice, .text = ""};
+  return write_chunk(head, &piece, false, 0, finish_name(finish));
 }
 
 char *lp_answer_error(const char *type, const char *text) {
@@ -120,23 +176,30 @@ char *lp_answer_status(const char *status) {
   return out.data;
 }
 
-char *lp_answer_models(const lp_serve_config *config) {
-  const char *const names[] = {"auto", config->bundle ? lp_route_name(LP_ROUTE_EDGE) : NULL,
-                               config->url ? lp_route_name(LP_ROUTE_CLOUD) : NULL};
+static void put_model(lp_json_writer *json, const char *id) {
+  lp_json_put_object(json, NULL);
+  lp_json_put_text(json, "id", id);
+  lp_json_put_text(json, "object", "model");
+  lp_json_put_integer(json, "created", 0);
+  lp_json_put_text(json, "owned_by", "llmpart");
+  lp_json_put_end(json);
+}
+
+char *lp_answer_models(const char *const model[LP_ROUTE_COUNT]) {
   lp_buf out = {0};
   lp_json_writer json = lp_answer_begin(&out);
   lp_json_put_object(&json, NULL);
   lp_json_put_text(&json, "object", "list");
   lp_json_put_array(&json, "data");
-  for (size_t i = 0; i < LP_COUNT(names); i++) {
-    if (!names[i]) continue;
-    lp_json_put_object(&json, NULL);
-    lp_json_put_text(&json, "id", names[i]);
-    lp_json_put_text(&json, "object", "model");
-    lp_json_put_integer(&json, "created", 0);
-    lp_json_put_text(&json, "owned_by", "llmpart");
-    lp_json_put_end(&json);
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
+    bool before = false;
+    for (lp_route other = 0; other < route; other++)
+      before |= model[other] && lp_streq(model[route], model[other]);
+    if (model[route] && !before) put_model(&json, model[route]);
   }
+  put_model(&json, "auto");
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    if (model[route]) put_model(&json, lp_route_name(route));
   lp_json_put_end(&json);
   lp_json_put_end(&json);
   return out.data;

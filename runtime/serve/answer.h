@@ -3,22 +3,26 @@
 #define LP_SERVE_ANSWER_H
 
 #include "base/json/writer.h"
-#include "runtime/serve/site.h"
+#include "runtime/serve/collect.h"
 
-/* The layout of all answers: compact, with numbers that parse to the same double. */
-lp_json_writer lp_answer_begin(lp_buf *out);
+/* The members of an answer that are the same in all of its parts. */
+typedef struct {
+  const lp_completion *request;
+  const char *id, *model;
+  int64_t created; /* Unix time */
+} lp_answer_head;
 
-char *lp_answer_whole(const lp_completion *request, const char *id, const char *model, const char *text,
-                      const lp_usage *usage);
-/* A chunk of a stream; `finish` NULL: not the last one. The first chunk of a chat names the role. */
-char *lp_answer_chunk(const lp_completion *request, const char *id, const char *model, const char *text, bool first,
-                      const char *finish);
+char *lp_answer_whole(const lp_answer_head *head, const lp_whole *whole, const lp_usage *usage);
+/* A chunk of a stream. The first chunk of a chat's choice names the role. `characters`: of the choice's tokens before
+ * it. */
+char *lp_answer_chunk(const lp_answer_head *head, const lp_piece *piece, bool first, size_t characters);
+/* The last chunk of a choice. */
+char *lp_answer_chunk_end(const lp_answer_head *head, int32_t choice, lp_finish finish);
 /* The chunk after the last one, with the token counts, for clients that request it. */
-char *lp_answer_chunk_usage(const lp_completion *request, const char *id, const char *model, const lp_usage *usage);
+char *lp_answer_chunk_usage(const lp_answer_head *head, const lp_usage *usage);
 char *lp_answer_error(const char *type, const char *text);
 char *lp_answer_status(const char *status); /* {"status":"ok"} */
-char *lp_answer_models(const lp_serve_config *config);
-/* The reason why an answer ended, in the API's terms; static text. */
-const char *lp_answer_finish(const lp_usage *usage);
+/* The places and their models; `model[route]` NULL: there is no such place. */
+char *lp_answer_models(const char *const model[LP_ROUTE_COUNT]);
 
 #endif

@@ -1,13 +1,14 @@
 /* The server's file. */
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "base/yaml/yaml.h"
 #include "runtime/serve/serve.h"
 
 typedef struct {
   lp_serve_config config;
   const char *key_env, *rule;
-  const lp_yaml_node *edge, *cloud, *router, *hosts, *origins;
+  const lp_yaml_node *edge, *split, *cloud, *router, *hosts, *origins;
 } serve_file;
 
 #define TOP(of, key, member, ...) LP_YAML_FIELD(of, key, serve_file, config.member, __VA_ARGS__)
@@ -19,15 +20,34 @@ static const lp_yaml_field top_fields[] = {
     TOP(LP_YAML_I64, "max_body", max_body, .least = 1024, .most = 1 << 30),
     TOP(LP_YAML_I64, "max_tokens", max_tokens, .least = 1, .most = 1 << 20),
     LP_YAML_FIELD(LP_YAML_NODE, "edge", serve_file, edge, .least = 0),
+    LP_YAML_FIELD(LP_YAML_NODE, "split", serve_file, split, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "cloud", serve_file, cloud, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "router", serve_file, router, .least = 0),
 };
-static const lp_yaml_field edge_fields[] = {
-    TOP(LP_YAML_TEXT, "bundle", bundle, .required = true),
-    TOP(LP_YAML_TEXT, "trust", trust, .least = 0),
-    TOP(LP_YAML_I64, "threads", threads, .least = 1, .most = 1024),
-    TOP(LP_YAML_I64, "queue", queue, .least = 0, .most = 1e6),
-    TOP(LP_YAML_TIME_S, "total", edge_total_ms, .least = 1e-3, .most = 1e6),
+
+/* A place with a bundle. */
+typedef struct {
+  lp_serve_bundle place;
+  const lp_yaml_node *workers;
+  const char *kv_cache;
+  double total_s;
+} bundle_file;
+#define PLACE(of, key, member, ...) LP_YAML_FIELD(of, key, bundle_file, place.member, __VA_ARGS__)
+static const lp_yaml_field bundle_fields[] = {
+    PLACE(LP_YAML_TEXT, "bundle", bundle, .required = true),
+    PLACE(LP_YAML_TEXT, "model", model, .least = 0),
+    PLACE(LP_YAML_TEXT, "trust", trust, .least = 0),
+    LP_YAML_FIELD(LP_YAML_NODE, "workers", bundle_file, workers, .least = 0),
+    PLACE(LP_YAML_TEXT, "key_file", security.key_file, .least = 0),
+    PLACE(LP_YAML_TEXT, "ca", security.ca_file, .least = 0),
+    PLACE(LP_YAML_TEXT, "cert", security.cert_file, .least = 0),
+    PLACE(LP_YAML_TEXT, "cert_key", security.cert_key_file, .least = 0),
+    PLACE(LP_YAML_TEXT, "server_name", security.server_name, .least = 0),
+    PLACE(LP_YAML_I64, "threads", threads, .least = 1, .most = 1024),
+    PLACE(LP_YAML_I64, "parallel", parallel, .least = 1, .most = 4096),
+    PLACE(LP_YAML_I64, "queue", queue, .least = 0, .most = 1e6),
+    LP_YAML_FIELD(LP_YAML_TEXT, "kv_cache", bundle_file, kv_cache, .least = 0),
+    LP_YAML_FIELD(LP_YAML_TIME_S, "total", bundle_file, total_s, .least = 1e-3, .most = 1e6),
 };
 static const lp_yaml_field cloud_fields[] = {
     TOP(LP_YAML_TEXT, "url", url, .required = true),
@@ -65,13 +85,34 @@ static lp_status read_texts(lp_yaml *yaml, const lp_yaml_node *node, const char 
   return LP_OK;
 }
 
-static lp_status read_edge(lp_yaml *yaml, serve_file *file) {
-  lp_serve_config *config = &file->config;
-  config->edge_total_ms /= 1000; /* the table reads seconds */
-  LP_TRY(lp_yaml_fields(yaml, file->edge, "'edge'", edge_fields, LP_COUNT(edge_fields), file));
-  config->edge_total_ms *= 1000;
-  config->bundle = lp_yaml_relative(yaml, config->bundle);
-  if (config->trust) config->trust = lp_yaml_relative(yaml, config->trust);
+static const char *relative(lp_yaml *yaml, const char *path) {
+  return path ? lp_yaml_relative(yaml, path) : NULL;
+}
+
+enum { MOST_WORKERS = 64 };
+
+/* `of`: "'edge'" or "'split'". */
+static lp_status read_bundle(lp_yaml *yaml, const lp_yaml_node *node, const char *of, lp_serve_bundle *out) {
+  bundle_file file = {.place = {.parallel = 64, .queue = 64}, .total_s = 600};
+  if (!node) return LP_OK;
+  LP_TRY(lp_yaml_fields(yaml, node, of, bundle_fields, LP_COUNT(bundle_fields), &file));
+  if (file.workers) LP_TRY(read_texts(yaml, file.workers, "workers", &file.place.workers));
+  lp_link_security *security = &file.place.security;
+  bool secured = security->key_file || security->ca_file || security->cert_file || security->cert_key_file ||
+                 security->server_name;
+  if (file.place.workers.count > MOST_WORKERS)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "%s has more than %d workers", of, MOST_WORKERS);
+  if (secured && file.place.workers.count == 0)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "%s secures the link to 'workers', and names none", of);
+  file.place.bundle = relative(yaml, file.place.bundle);
+  file.place.trust = relative(yaml, file.place.trust);
+  security->key_file = relative(yaml, security->key_file);
+  security->ca_file = relative(yaml, security->ca_file);
+  security->cert_file = relative(yaml, security->cert_file);
+  security->cert_key_file = relative(yaml, security->cert_key_file);
+  file.place.total_ms = file.total_s * 1000;
+  if (file.kv_cache) LP_TRY(lp_parse_size(file.kv_cache, &file.place.kv_bytes, yaml->diag, lp_yaml_loc(yaml, node)));
+  *out = file.place;
   return LP_OK;
 }
 
@@ -91,9 +132,9 @@ static lp_status read_cloud(lp_yaml *yaml, serve_file *file) {
 static lp_status read_router(lp_yaml *yaml, serve_file *file) {
   lp_serve_config *config = &file->config;
   LP_TRY(lp_yaml_fields(yaml, file->router, "'router'", router_fields, LP_COUNT(router_fields), file));
-  if (file->rule && (!lp_route_parse(file->rule, &config->rule) || config->rule == LP_ROUTE_SPLIT))
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, file->router), "'rule' is '%s', neither %s nor %s", file->rule,
-                    lp_route_name(LP_ROUTE_EDGE), lp_route_name(LP_ROUTE_CLOUD));
+  if (file->rule && !lp_route_parse(file->rule, &config->rule))
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, file->router), "'rule' is '%s', not %s, %s or %s", file->rule,
+                    lp_route_name(LP_ROUTE_EDGE), lp_route_name(LP_ROUTE_CLOUD), lp_route_name(LP_ROUTE_SPLIT));
   if (config->pool) config->pool = lp_yaml_relative(yaml, config->pool);
   return LP_OK;
 }
@@ -105,9 +146,10 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   LP_TRY(read_key(yaml, root, file.key_env, &file.config.key));
   LP_TRY(read_texts(yaml, file.hosts, "hosts", &file.config.hosts));
   LP_TRY(read_texts(yaml, file.origins, "origins", &file.config.origins));
-  if (!file.edge && !file.cloud)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, root), "the server requires 'edge', 'cloud' or both");
-  if (file.edge) LP_TRY(read_edge(yaml, &file));
+  if (!file.edge && !file.split && !file.cloud)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, root), "the server requires a place: 'edge', 'split' or 'cloud'");
+  LP_TRY(read_bundle(yaml, file.edge, "'edge'", &file.config.edge));
+  LP_TRY(read_bundle(yaml, file.split, "'split'", &file.config.split));
   if (file.cloud) LP_TRY(read_cloud(yaml, &file));
   if (file.router) LP_TRY(read_router(yaml, &file));
   *config = file.config;
@@ -120,10 +162,8 @@ lp_status lp_serve_config_load(const char *path, lp_serve_config **out, lp_diag 
                               .listen = "127.0.0.1:8080",
                               .max_body = 1 << 20,
                               .max_tokens = 1024,
-                              .queue = 16,
                               .timeout_ms = 30000,
                               .total_ms = 600000,
-                              .edge_total_ms = 600000,
                               .policy = {.policy = "router", .model = "lookup"},
                               .rule = LP_ROUTE_EDGE,
                               .target_s = 60};

@@ -1,16 +1,20 @@
 #include "runtime/serve/dispatch.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "runtime/router/judge.h"
+#include "runtime/serve/breaker.h"
 #include "runtime/serve/stop.h"
+#include "runtime/serve/tools.h"
 
 struct lp_dispatcher {
   const lp_serve_config *config;
   lp_site_server *site[LP_ROUTE_COUNT]; /* NULL: there is none */
+  lp_breaker breaker[LP_ROUTE_COUNT];
   lp_policy *policy;
   lp_store *store;      /* NULL: none */
   pthread_mutex_t lock; /* of the policy */
@@ -24,13 +28,18 @@ unsigned lp_dispatcher_offered(const lp_dispatcher *self) {
   return routes;
 }
 
-unsigned lp_dispatcher_up(const lp_dispatcher *self) {
+unsigned lp_dispatcher_up(lp_dispatcher *self) {
   unsigned routes = lp_dispatcher_offered(self);
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
     const lp_site_server *site = self->site[route];
-    if (site && site->is_up && !site->is_up(site)) routes &= ~(1u << route);
+    bool down = site && ((site->is_up && !site->is_up(site)) || lp_breaker_is_open(&self->breaker[route]));
+    if (down) routes &= ~(1u << route);
   }
   return routes;
+}
+
+const char *lp_dispatcher_model(const lp_dispatcher *self, lp_route route) {
+  return self->site[route] ? self->site[route]->model : NULL;
 }
 
 static lp_status open_router(lp_dispatcher *self, lp_diag *diag) {
@@ -44,7 +53,11 @@ lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out,
   (void)pthread_mutex_init(&self->lock, NULL);
   (void)pthread_mutex_init(&self->metrics.lock, NULL);
   lp_status status = LP_OK;
-  if (config->bundle) status = lp_site_bundle(config, &self->site[LP_ROUTE_EDGE], diag);
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    lp_breaker_init(&self->breaker[route]);
+  if (config->edge.bundle) status = lp_site_bundle(&config->edge, LP_ROUTE_EDGE, &self->site[LP_ROUTE_EDGE], diag);
+  if (status == LP_OK && config->split.bundle)
+    status = lp_site_bundle(&config->split, LP_ROUTE_SPLIT, &self->site[LP_ROUTE_SPLIT], diag);
   if (status == LP_OK && config->url) status = lp_site_api(config, &self->site[LP_ROUTE_CLOUD], diag);
   if (status == LP_OK) status = open_router(self, diag);
   if (status == LP_OK)
@@ -57,6 +70,8 @@ lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out,
 void lp_dispatcher_close(lp_dispatcher *self) {
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (self->site[route]) self->site[route]->close(self->site[route]);
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    lp_breaker_destroy(&self->breaker[route]);
   if (self->policy) self->policy->close(self->policy);
   lp_store_close(self->store);
   (void)pthread_mutex_destroy(&self->lock);
@@ -103,31 +118,35 @@ lp_status lp_dispatcher_outcome(lp_dispatcher *self, int64_t id, double reward, 
 
 /* ---- one request ------------------------------------------------------------------------------------------------- */
 
-/* Notes that a piece was passed on: after the first one, the other site may not answer. */
+/* Notes the first piece that was passed on: after it, no other place may answer. */
 typedef struct {
   lp_piece_sink *sink;
   void *user;
-  bool begun;
+  double first_ms; /* 0: none was passed on */
 } counted;
 
-static bool hand_on(void *user, const char *text) {
+static bool hand_on(void *user, const lp_piece *piece) {
   counted *to = user;
-  to->begun = true;
-  return to->sink(to->user, text);
+  if (to->first_ms == 0) to->first_ms = lp_now_ms();
+  return to->sink(to->user, piece);
 }
 
 /* Sets the route that the request names, or the routes from which the router may choose. */
-static lp_status offer(const lp_dispatcher *self, const lp_completion *asked, lp_router_request *request,
-                       lp_diag *diag) {
+static lp_status offer(lp_dispatcher *self, const lp_completion *asked, lp_router_request *request, lp_diag *diag) {
   lp_route named;
-  *request = (lp_router_request){.keywords = asked->keywords, .offered = lp_dispatcher_offered(self)};
+  unsigned all = lp_dispatcher_offered(self), up = lp_dispatcher_up(self), of_model = 0;
+  *request = (lp_router_request){.keywords = asked->keywords, .offered = up ? up : all};
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    if (lp_route_offered(all, route) && lp_streq(self->site[route]->model, asked->model)) of_model |= 1u << route;
   if (lp_route_parse(asked->model, &named)) {
-    if (!lp_route_offered(request->offered, named))
+    if (!lp_route_offered(all, named))
       return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "the server has no '%s'", asked->model);
     request->offered = 1u << named;
+  } else if (of_model != 0) {
+    request->offered = of_model & up ? of_model & up : of_model;
   } else if (!lp_streq(asked->model, "auto")) {
-    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "there is no model '%.80s': wanted %s, %s or auto", asked->model,
-                       lp_route_name(LP_ROUTE_EDGE), lp_route_name(LP_ROUTE_CLOUD));
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "there is no model '%.80s': wanted auto, %s or the name of a model",
+                       asked->model, "edge, split, cloud");
   }
   return LP_OK;
 }
@@ -145,53 +164,95 @@ static void conclude(lp_dispatcher *self, const lp_router_request *request, lp_r
 
 /* Decides. A request is answered even if the pool, as on a full disk, does not take the decision, which then has the
  * number 0. */
-static void decide(lp_dispatcher *self, lp_router_request *request, lp_decision *decision, int64_t *id) {
+static void decide(lp_dispatcher *self, lp_router_request *request, lp_dispatched *out) {
   lp_diag *quiet = lp_diag_create();
-  bool kept = lp_dispatcher_decide(self, request, decision, id, quiet) == LP_OK;
-  if (!kept) *id = 0;
+  double begun_ms = lp_now_ms();
+  bool kept = lp_dispatcher_decide(self, request, &out->decided, &out->decision, quiet) == LP_OK;
+  if (!kept) out->decision = 0;
   if (self->store) lp_metrics_keep(&self->metrics, kept);
   lp_diag_free(quiet);
-}
-
-static lp_route other_of(lp_route route) {
-  return route == LP_ROUTE_EDGE ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
+  out->seconds[LP_TIME_DECISION] = (lp_now_ms() - begun_ms) / 1000;
 }
 
 /* Lets one site answer, up to a stop sequence. */
-static lp_status ask(lp_dispatcher *self, lp_route route, const lp_completion *asked, const volatile int *stop,
-                     counted *to, lp_usage *usage, lp_diag *diag) {
-  lp_site_server *site = self->site[route];
-  lp_stopper stopper = {.request = asked, .sink = hand_on, .user = to};
+static lp_status ask_site(lp_site_server *site, const lp_completion *asked, const volatile int *stop, counted *to,
+                          lp_usage *usage, lp_diag *diag) {
+  lp_tool_reader reader = {.request = asked, .sink = hand_on, .user = to, .usage = usage};
+  lp_stopper stopper = {.request = asked, .sink = lp_tool_reader_put, .user = &reader};
   lp_status status = site->complete(site, asked, stop, lp_stopper_put, &stopper, usage, diag);
-  if (stopper.stopped) usage->cut = false;
+  for (int32_t i = 0; i < asked->choices; i++)
+    if (stopper.choice[i].stopped) usage->finish[i] = LP_FINISH_STOP;
   lp_stopper_end(&stopper, status == LP_OK);
+  lp_tool_reader_end(&reader, status == LP_OK);
   return status;
 }
 
+/* Asks the place of a route, unless its circuit breaker is open. */
+static lp_status ask(lp_dispatcher *self, lp_route route, const lp_completion *asked, const volatile int *stop,
+                     counted *to, lp_dispatched *out, lp_diag *diag) {
+  out->route = route;
+  out->model = self->site[route]->model;
+  out->usage = (lp_usage){.prompt_tokens = -1};
+  if (!lp_breaker_admits(&self->breaker[route]))
+    return lp_error(diag, LP_LOC_NONE, "it has failed several times, and is asked again soon");
+  lp_status status = ask_site(self->site[route], asked, stop, to, &out->usage, diag);
+  bool unknown = status == LP_USAGE || out->usage.is_busy || lp_flag_get(stop);
+  lp_breaker_note(&self->breaker[route], unknown           ? LP_OUTCOME_UNKNOWN
+                                         : status == LP_OK ? LP_OUTCOME_GOOD
+                                                           : LP_OUTCOME_FAILED);
+  return status;
+}
+
+/* The next place to ask after others have failed: one that is up, if there is one. */
+static bool next_route(lp_dispatcher *self, unsigned left, lp_route *out) {
+  unsigned up = left & lp_dispatcher_up(self);
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    if (lp_route_offered(up ? up : left, route)) {
+      *out = route;
+      return true;
+    }
+  return false;
+}
+
+static void measure(const counted *to, double begun_ms, lp_dispatched *out) {
+  double now_ms = lp_now_ms();
+  out->seconds[LP_TIME_TOTAL] = (now_ms - begun_ms) / 1000;
+  out->seconds[LP_TIME_QUEUE] = out->usage.queue_ms / 1000;
+  if (to->first_ms == 0) return;
+  out->seconds[LP_TIME_TTFT] = (to->first_ms - begun_ms) / 1000;
+  if (out->usage.tokens > 1)
+    out->seconds[LP_TIME_TPOT] = (now_ms - to->first_ms) / 1000 / (double)(out->usage.tokens - 1);
+}
+
 lp_status lp_dispatch(lp_dispatcher *self, const lp_completion *asked, const volatile int *stop, lp_piece_sink *sink,
-                      void *user, lp_route *route, int64_t *id, lp_usage *usage, lp_diag *diag) {
+                      void *user, lp_dispatched *out, lp_diag *diag) {
   lp_router_request request;
-  lp_decision decision;
-  counted to = {sink, user, false};
-  *id = 0;
+  counted to = {sink, user, 0};
+  double begun_ms = lp_now_ms();
+  *out = (lp_dispatched){.decision = 0};
+  for (lp_time time = 0; time < LP_TIME_COUNT; time++)
+    out->seconds[time] = NAN;
   LP_TRY(offer(self, asked, &request, diag));
-  decide(self, &request, &decision, id);
-  *route = decision.route;
-  double begun = lp_now_ms();
+  decide(self, &request, out);
   lp_metrics_begin(&self->metrics);
-  lp_diag *first = lp_diag_create();
-  lp_status status = ask(self, *route, asked, stop, &to, usage, first);
+  lp_diag *why = lp_diag_create();
+  lp_route route = out->decided.route;
+  unsigned left = request.offered & ~(1u << route);
+  lp_status status = ask(self, route, asked, stop, &to, out, why);
   if (status != LP_USAGE && !lp_flag_get(stop))
-    conclude(self, &request, decision.route, *id, (lp_now_ms() - begun) / 1000, status == LP_OK);
-  const lp_diag_entry *why = lp_diag_get(first, 0);
-  if (status == LP_FAILED && !to.begun && !lp_flag_get(stop) && lp_route_offered(request.offered, other_of(*route))) {
-    *route = other_of(*route);
-    status = ask(self, *route, asked, stop, &to, usage, diag);
-  } else if (status != LP_OK) {
-    status = lp_error_as(status, diag, LP_LOC_NONE, "%s: %s", lp_route_name(*route), why ? why->text : "no answer");
+    conclude(self, &request, route, out->decision, (lp_now_ms() - begun_ms) / 1000, status == LP_OK);
+  while (status == LP_FAILED && to.first_ms == 0 && !lp_flag_get(stop) && next_route(self, left, &route)) {
+    lp_diag_clear(why);
+    left &= ~(1u << route);
+    out->fell_back = true;
+    status = ask(self, route, asked, stop, &to, out, why);
   }
-  lp_diag_free(first);
-  lp_metrics_end(&self->metrics, *route, usage, status == LP_OK, *route != decision.route,
-                 (lp_now_ms() - begun) / 1000);
+  const lp_diag_entry *entry = lp_diag_get(why, 0);
+  if (status != LP_OK)
+    status =
+        lp_error_as(status, diag, LP_LOC_NONE, "%s: %s", lp_route_name(out->route), entry ? entry->text : "no answer");
+  lp_diag_free(why);
+  measure(&to, begun_ms, out);
+  lp_metrics_end(&self->metrics, out->route, &out->usage, status == LP_OK, out->fell_back, out->seconds);
   return status;
 }

@@ -11,17 +11,28 @@ typedef struct lp_dispatcher lp_dispatcher;
 /* Opens the sites, the pool and the policy of the configuration, which must outlive the dispatcher. */
 LP_MUST_USE lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out, lp_diag *diag);
 void lp_dispatcher_close(lp_dispatcher *dispatcher);
-/* Answers a request. Sets `route` and `decision` (0: none is stored) before the first piece. LP_USAGE: the request is
- * wrong. */
+/* The course of a request. `route`, `model` and `decision` are set before the first piece. */
+typedef struct {
+  lp_route route;      /* that answered, or failed last */
+  const char *model;   /* of its place; borrowed from the dispatcher */
+  int64_t decision;    /* the number in the pool; 0: none is kept */
+  lp_decision decided; /* with the first route */
+  bool fell_back;
+  double seconds[LP_TIME_COUNT]; /* NaN: there is none */
+  lp_usage usage;
+} lp_dispatched;
+
+/* Answers a request. LP_USAGE: the request is wrong. */
 LP_MUST_USE lp_status lp_dispatch(lp_dispatcher *dispatcher, const lp_completion *request, const volatile int *stop,
-                                  lp_piece_sink *sink, void *user, lp_route *route, int64_t *decision, lp_usage *usage,
-                                  lp_diag *diag);
+                                  lp_piece_sink *sink, void *user, lp_dispatched *out, lp_diag *diag);
+/* The model of a route's place; NULL: there is no such place. */
+const char *lp_dispatcher_model(const lp_dispatcher *dispatcher, lp_route route);
 lp_metrics *lp_dispatcher_metrics(lp_dispatcher *dispatcher); /* borrowed */
 
 /* Only the decision, or only the outcome, for clients that send their requests themselves. LP_USAGE: the request is
  * wrong. */
 unsigned lp_dispatcher_offered(const lp_dispatcher *dispatcher); /* a bit for each route */
-unsigned lp_dispatcher_up(const lp_dispatcher *dispatcher);      /* the offered routes with a site that is up */
+unsigned lp_dispatcher_up(lp_dispatcher *dispatcher);            /* the offered routes with a site that is up */
 LP_MUST_USE lp_status lp_dispatcher_decide(lp_dispatcher *dispatcher, lp_router_request *request, lp_decision *decision,
                                            int64_t *id, lp_diag *diag); /* id 0: there is no pool */
 LP_MUST_USE lp_status lp_dispatcher_outcome(lp_dispatcher *dispatcher, int64_t id, double reward, bool good,

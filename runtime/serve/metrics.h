@@ -1,4 +1,4 @@
-/* Counts of requests and answers, in the format of Prometheus. Any number of threads may use them. */
+/* Counts and times of requests, in the format of Prometheus. Any number of threads may use them. */
 #ifndef LP_SERVE_METRICS_H
 #define LP_SERVE_METRICS_H
 
@@ -6,20 +6,29 @@
 
 #include "runtime/serve/site.h"
 
+/* The times of a request. NaN: there is none. */
+typedef enum { LP_TIME_TTFT, LP_TIME_TPOT, LP_TIME_QUEUE, LP_TIME_DECISION, LP_TIME_TOTAL, LP_TIME_COUNT } lp_time;
+enum { LP_HISTOGRAM_BOUNDS = 16 };
+typedef struct {
+  uint64_t below[LP_HISTOGRAM_BOUNDS + 1]; /* observations in each bucket, the last one without a bound */
+  double sum_s;
+} lp_histogram;
+
 typedef struct {
   pthread_mutex_t lock; /* guards all members; the owner initialises and destroys it */
   int64_t in_flight;
   uint64_t answers[LP_ROUTE_COUNT][2], tokens[LP_ROUTE_COUNT], prompt_tokens[LP_ROUTE_COUNT], fallbacks;
   uint64_t not_kept; /* decisions and outcomes that the pool did not take */
   bool degraded;     /* the pool did not take the last one */
-  double seconds[LP_ROUTE_COUNT];
+  lp_histogram time[LP_ROUTE_COUNT][LP_TIME_COUNT];
 } lp_metrics;
 
 void lp_metrics_begin(lp_metrics *metrics);
 void lp_metrics_end(lp_metrics *metrics, lp_route route, const lp_usage *usage, bool good, bool fell_back,
-                    double seconds);
+                    const double seconds[LP_TIME_COUNT]);
 void lp_metrics_keep(lp_metrics *metrics, bool kept); /* a decision or an outcome was written to the pool, or not */
 bool lp_metrics_degraded(lp_metrics *metrics);
-void lp_metrics_print(lp_metrics *metrics, lp_buf *out);
+/* `offered`, `up`: a bit for each route. */
+void lp_metrics_print(lp_metrics *metrics, unsigned offered, unsigned up, lp_buf *out);
 
 #endif

@@ -8,24 +8,6 @@
 
 static const char source[] = "the request"; /* the name of the body in diagnostics; clients see only their text */
 
-/* Leaves *out unchanged if the body lacks the member. */
-static lp_status read_number(const lp_json *body, const char *key, double least, double most, double *out,
-                             lp_diag *diag) {
-  lp_json at = lp_json_member(body, key);
-  if (!lp_json_is_given(&at) || lp_json_number(&at, least, most, out, NULL) == LP_OK) return LP_OK;
-  return lp_error(diag, LP_LOC_NONE, "'%s' must be a number from %g to %g", key, least, most);
-}
-
-/* As read_number, for a whole number from 1 on. */
-static lp_status read_count(const lp_json *body, const char *key, int64_t most, int64_t *out, lp_diag *diag) {
-  double count = (double)*out;
-  lp_status status = read_number(body, key, 1, (double)most, &count, diag);
-  if (status == LP_OK && count != floor(count))
-    return lp_error(diag, LP_LOC_NONE, "'%s' must be a whole number from 1 to %" PRId64, key, most);
-  *out = (int64_t)count;
-  return status;
-}
-
 /* Reads a text, or a list of parts that are texts. NULL: it is neither. */
 static const char *read_content(const lp_json *content, lp_completion *out) {
   if (!lp_json_is(content, LP_JSON_ARRAY)) return lp_json_text_or(content, NULL);
@@ -45,6 +27,12 @@ static const char *read_content(const lp_json *content, lp_completion *out) {
   return whole;
 }
 
+/* Messages of tools and calls of them have members that a template reads from the body. */
+static bool has_role_of_tools(const lp_json *message) {
+  lp_json role = lp_json_member(message, "role"), calls = lp_json_member(message, "tool_calls");
+  return lp_json_equals(&role, "tool") || lp_json_count(&calls) > 0;
+}
+
 static lp_status read_messages(const lp_json *body, lp_completion *out, lp_diag *diag) {
   lp_json list = lp_json_member(body, "messages");
   size_t count = lp_json_is(&list, LP_JSON_ARRAY) ? lp_json_count(&list) : 0;
@@ -52,9 +40,15 @@ static lp_status read_messages(const lp_json *body, lp_completion *out, lp_diag 
   out->messages = lp_alloc(count * sizeof *out->messages);
   for (; out->count < count; out->count++) {
     lp_json message = lp_json_item(&list, out->count), role = lp_json_member(&message, "role"),
-            content = lp_json_member(&message, "content");
+            content = lp_json_member(&message, "content"), call = lp_json_member(&message, "function_call");
     lp_chat_message *to = &out->messages[out->count];
+    bool of_tools = has_role_of_tools(&message);
     *to = (lp_chat_message){lp_json_text_or(&role, NULL), read_content(&content, out)};
+    if (of_tools && !lp_json_is_given(&content)) to->content = "";
+    out->has_roles |= of_tools;
+    if (lp_json_is_given(&call))
+      return lp_error(diag, LP_LOC_NONE, "'messages[%zu].function_call' is not supported: use 'tool_calls'",
+                      out->count);
     if (!to->role || !to->content)
       return lp_error(diag, LP_LOC_NONE, "'messages[%zu]' must have 'role' and 'content', both text", out->count);
   }
@@ -70,36 +64,48 @@ static bool is_number(const lp_json *at, double wanted) {
 /* Tells whether a value is the default of its key, since some clients send defaults. */
 static bool is_usual(const char *key, const lp_json *at) {
   if (!lp_json_is_given(at) || (lp_json_is(at, LP_JSON_BOOL) && !lp_json_is_true(at))) return true;
-  if (lp_streq(key, "repetition_penalty")) return is_number(at, 1);
-  if (lp_has_suffix(key, "_penalty") || lp_streq(key, "min_p")) return is_number(at, 0);
-  if (lp_streq(key, "n") || lp_streq(key, "best_of")) return lp_json_is(at, LP_JSON_INTEGER) && is_number(at, 1);
-  if (lp_streq(key, "response_format")) {
-    lp_json type = lp_json_member(at, "type");
-    return lp_json_equals(&type, "text");
-  }
+  if (lp_streq(key, "best_of") || lp_streq(key, "num_beams"))
+    return lp_json_is(at, LP_JSON_INTEGER) && is_number(at, 1);
+  if (lp_streq(key, "typical_p") || lp_streq(key, "length_penalty")) return is_number(at, 1);
+  if (lp_streq(key, "min_tokens") || lp_streq(key, "mirostat") || lp_has_prefix(key, "dry_") ||
+      lp_has_prefix(key, "xtc_"))
+    return is_number(at, 0);
   return (lp_json_is(at, LP_JSON_ARRAY) || lp_json_is(at, LP_JSON_OBJECT)) && lp_json_count(at) == 0;
 }
 
 /* Refuses members for features that other servers have and this one lacks. */
 static lp_status refuse_unknown(const lp_json *body, lp_diag *diag) {
-  static const char *const keys[] = {"tools",
-                                     "functions",
-                                     "logprobs",
+  static const char *const keys[] = {"functions",
+                                     "function_call",
                                      "suffix",
-                                     "response_format",
-                                     "logit_bias",
-                                     "frequency_penalty",
-                                     "presence_penalty",
                                      "best_of",
                                      "echo",
-                                     "top_logprobs",
-                                     "n",
-                                     "repetition_penalty",
-                                     "min_p"};
+                                     "audio",
+                                     "prediction",
+                                     "web_search_options",
+                                     "guided_json",
+                                     "guided_regex",
+                                     "guided_choice",
+                                     "guided_grammar",
+                                     "grammar",
+                                     "structured_outputs",
+                                     "bad_words",
+                                     "min_tokens",
+                                     "ignore_eos",
+                                     "stop_token_ids",
+                                     "logits_processors",
+                                     "use_beam_search",
+                                     "num_beams",
+                                     "length_penalty",
+                                     "prompt_logprobs",
+                                     "typical_p",
+                                     "mirostat",
+                                     "dry_multiplier",
+                                     "xtc_probability",
+                                     "continue_final_message"};
   for (size_t i = 0; i < LP_COUNT(keys); i++) {
     lp_json at = lp_json_member(body, keys[i]);
-    if (!is_usual(keys[i], &at))
-      return lp_error(diag, LP_LOC_NONE, lp_streq(keys[i], "n") ? "'%s' must be 1" : "'%s' is not supported", keys[i]);
+    if (!is_usual(keys[i], &at)) return lp_error(diag, LP_LOC_NONE, "'%s' is not supported", keys[i]);
   }
   return LP_OK;
 }
@@ -134,20 +140,10 @@ static lp_status read_stream(const lp_json *body, lp_completion *out, lp_diag *d
 }
 
 static lp_status read_settings(const lp_serve_config *config, const lp_json *body, lp_completion *out, lp_diag *diag) {
-  double temperature = NAN, top_p = NAN, top_k = -1, seed = 0;
   out->max_tokens = config->max_tokens;
-  LP_TRY(read_count(body, "max_tokens", config->max_tokens, &out->max_tokens, diag));
-  LP_TRY(read_count(body, "max_completion_tokens", config->max_tokens, &out->max_tokens, diag));
-  LP_TRY(read_number(body, "temperature", 0, 2, &temperature, diag));
-  LP_TRY(read_number(body, "top_p", 1e-6, 1, &top_p, diag));
-  LP_TRY(read_number(body, "top_k", -1, INT32_MAX, &top_k, diag));
-  LP_TRY(read_number(body, "seed", -9007199254740992.0, 9007199254740992.0, &seed, diag));
-  lp_json k = lp_json_member(body, "top_k");
-  if (top_k != floor(top_k)) return lp_error(diag, LP_LOC_NONE, "'top_k' must be a whole number");
-  out->sampling.temperature = temperature;
-  out->sampling.top_p = top_p;
-  out->sampling.top_k = lp_json_is_given(&k) && top_k < 0 ? 0 : (int64_t)top_k; /* others say -1 for "off" */
-  out->sampling.seed = (uint64_t)(int64_t)seed;
+  LP_TRY(lp_request_count(body, "max_tokens", 1, config->max_tokens, &out->max_tokens, diag));
+  LP_TRY(lp_request_count(body, "max_completion_tokens", 1, config->max_tokens, &out->max_tokens, diag));
+  LP_TRY(lp_request_options(body, out, diag));
   LP_TRY(read_stop(body, out, diag));
   return read_stream(body, out, diag);
 }
@@ -204,6 +200,7 @@ void lp_completion_free(lp_completion *completion) {
   lp_json_free(completion->document);
   free(completion->messages);
   free(completion->stop);
+  free(completion->bias);
   for (size_t i = 0; i < completion->joined.count; i++)
     free(completion->joined.data[i]);
   lp_vec_free(&completion->joined);

@@ -3,8 +3,14 @@
 #define LP_SERVE_REQUEST_H
 
 #include "base/json/reader.h"
+#include "runtime/engine/engine.h"
 #include "runtime/runtime.h"
 #include "runtime/serve/serve.h"
+
+enum { LP_MOST_CHOICES = 16 };
+
+typedef enum { LP_FORMAT_TEXT, LP_FORMAT_OBJECT, LP_FORMAT_SCHEMA } lp_format;
+typedef enum { LP_TOOLS_NONE, LP_TOOLS_AUTO, LP_TOOLS_REQUIRED } lp_tools;
 
 typedef struct {
   lp_json_document *document; /* owned: the body, an object */
@@ -16,13 +22,26 @@ typedef struct {
   size_t stop_count;
   LP_VEC(char *) joined; /* owned: contents that were joined from parts */
   int64_t max_tokens;
+  int32_t choices;
   struct {
     double temperature, top_p; /* NaN: not given */
     int64_t top_k;             /* -1: not given, 0: off */
-    uint64_t seed;
+    uint64_t seed;             /* drawn at random if the request has none */
   } sampling;
-  const char *keywords; /* for the router */
-  int client;           /* the client's socket, which the server owns; a negative number: unknown */
+  /* Ways to draw that lp_sampling lacks, and log probabilities: `top_logprobs` -1: none. Without its sampling and its
+   * grammar. */
+  lp_decoding decoding;
+  lp_logit_bias *bias; /* owned: [decoding.bias_count] */
+  lp_format format;
+  const lp_json_value *schema; /* with LP_FORMAT_SCHEMA */
+  lp_tools tools;              /* the ways in which the answer may call functions of the body's member `tools` */
+  bool one_call;               /* only the first call of an answer counts */
+  const char *tool;            /* the function that it must call; NULL: any */
+  bool has_roles;              /* messages of tools, or that call them: the template gets the body's messages */
+  const char *only_engine;     /* a member that only passes of the engine support (site_bundle.c); NULL: none */
+  const char *keywords;        /* for the router */
+  uint64_t client_id;          /* requests with the same number come from one client */
+  int client;                  /* the client's socket, which the server owns; a negative number: unknown */
 } lp_completion;
 
 /* Reads a body of `size` bytes; any bytes are safe input. The diagnostic's text is for the client. Release with
@@ -34,5 +53,14 @@ void lp_completion_free(lp_completion *completion);
 /* Parses a body, which must be a JSON object in UTF-8, without duplicate keys and without \u0000 in a text. The
  * diagnostic gives line and column. */
 LP_MUST_USE lp_status lp_body_parse(const char *body, size_t size, lp_json_document **out, lp_diag *diag);
+
+/* ---- members that change how tokens are drawn, and their format (request_options.c) ----------------------------- */
+
+/* Leaves *out unchanged if the body lacks the member. */
+LP_MUST_USE lp_status lp_request_number(const lp_json *body, const char *key, double least, double most, double *out,
+                                        lp_diag *diag);
+LP_MUST_USE lp_status lp_request_count(const lp_json *body, const char *key, int64_t least, int64_t most, int64_t *out,
+                                       lp_diag *diag);
+LP_MUST_USE lp_status lp_request_options(const lp_json *body, lp_completion *out, lp_diag *diag);
 
 #endif

@@ -1,19 +1,33 @@
-/* runtime/serve: an OpenAI-compatible HTTP API over a compiled bundle at the edge and another API in the cloud, with
- * the router between them.
+/* runtime/serve: an OpenAI-compatible HTTP API over places: a compiled bundle at the edge, a bundle that is split
+ * between this machine and workers, and another API in the cloud, with the router between them.
  *
  * POST /v1/chat/completions and /v1/completions (streamed or not), GET /v1/models; /v1/router/... for clients that only
- * ask where a request should go; /metrics, /healthz, /readyz. A request's `model` is "edge", "cloud" or "auto", with
- * which the router decides. If the chosen site cannot answer and no piece of the answer has been sent, the other site
- * answers. Each connection has a thread; the bundle answers one request at a time, and the others wait. */
+ * ask where a request should go; /metrics, /healthz, /readyz. A request's `model` names a place ("edge", "split",
+ * "cloud"), the model of a place, or is "auto", with which the router decides. If the chosen place cannot answer and no
+ * piece of the answer has been sent, another place answers. Each connection has a thread; requests run at the same
+ * time, at the edge in batched passes (engine/). */
 #ifndef LP_SERVE_H
 #define LP_SERVE_H
 
 #include "runtime/router/router.h"
+#include "runtime/runtime.h"
 
 typedef struct {
   const char **texts;
   size_t count;
 } lp_serve_texts;
+
+/* A bundle that this process runs, with or without workers. */
+typedef struct {
+  const char *bundle, *trust; /* bundle NULL: there is no such place; trust: as in lp_bundle_options */
+  const char *model;          /* the name in the API; NULL: the bundle's */
+  lp_serve_texts workers;     /* HOST:PORT of each; none: one is started if the bundle is split */
+  lp_link_security security;  /* of the connections to these workers */
+  int64_t threads;            /* 0: the machine's cores */
+  int64_t parallel, queue;    /* requests that run at a time; that may wait beyond these */
+  int64_t kv_bytes;           /* the budget of KV caches; 0: none */
+  double total_ms;            /* the longest time that a whole answer may take, waiting included */
+} lp_serve_bundle;
 
 typedef struct {
   lp_arena *arena;    /* owns the texts */
@@ -24,16 +38,13 @@ typedef struct {
   lp_serve_texts hosts, origins;
   int64_t max_body;   /* bytes of a request */
   int64_t max_tokens; /* tokens of an answer: the most that a request may ask for, and the default */
-  /* The bundle of the edge; NULL: there is none. */
-  const char *bundle, *trust; /* trust: the public key that it must be signed with, as in lp_bundle_options */
-  int64_t threads, queue;     /* requests that may wait for it */
-  double edge_total_ms;       /* the longest time that its whole answer may take, waiting included */
+  lp_serve_bundle edge, split;
   /* The base of the cloud's API; NULL: there is none. */
   const char *url, *model, *cloud_key;
   double timeout_ms;     /* the longest time that its answer may make no progress, from the beginning on */
   double total_ms;       /* the longest time that a whole answer may take */
-  lp_policy_spec policy; /* for "auto", if there are two sites */
-  lp_route rule;         /* the route if the model cannot decide: LP_ROUTE_EDGE or _CLOUD */
+  lp_policy_spec policy; /* for "auto", if there are several places */
+  lp_route rule;         /* the route if the model cannot decide */
   const char *pool;      /* an SQLite file; NULL: experience is lost when the server ends */
   double target_s;       /* reward: target - delay */
 } lp_serve_config;

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -44,11 +45,11 @@ typedef struct {
   bool too_long;
   lp_completion request;
   char id[24];
-  lp_route route;
-  int64_t decision;
-  int pipe; /* the pipe of the stream; -1: the answer is not streamed */
-  lp_buf text;
-  lp_usage usage;
+  int64_t created; /* Unix time */
+  lp_dispatched course;
+  int pipe;       /* the pipe of the stream; -1: the answer is not streamed */
+  lp_whole whole; /* of a stream only the characters are counted */
+  bool has_role[LP_MOST_CHOICES];
   bool begun, seen, ended; /* guarded by server->lock; seen: the connection has seen that the answer began */
   lp_status status;
   char *error; /* NULL: none */
@@ -57,7 +58,7 @@ typedef struct {
 static void answer_free(answer *a) {
   lp_completion_free(&a->request);
   lp_buf_free(&a->body);
-  lp_buf_free(&a->text);
+  lp_whole_free(&a->whole);
   free(a->error);
   free(a);
 }
@@ -69,22 +70,30 @@ static void set_begun(answer *a) {
   (void)pthread_mutex_unlock(&a->server->lock);
 }
 
-static bool take_piece(void *user, const char *text) {
+static lp_answer_head head_of(const answer *a) {
+  return (lp_answer_head){&a->request, a->id, a->course.model, a->created};
+}
+
+static bool take_piece(void *user, const lp_piece *piece) {
   answer *a = user;
   if (a->pipe < 0) {
-    lp_buf_puts(&a->text, text);
+    lp_whole_put(&a->whole, piece);
     return true;
   }
-  bool first = !a->begun;
-  if (first) set_begun(a);
-  return lp_events_write(a->pipe, &a->server->stop,
-                         lp_answer_chunk(&a->request, a->id, lp_route_name(a->route), text, first, NULL));
+  if (!a->begun) set_begun(a);
+  bool *has_role = &a->has_role[piece->choice];
+  size_t *characters = &a->whole.choice[piece->choice].characters;
+  const lp_answer_head head = head_of(a);
+  bool wrote = lp_events_write(a->pipe, &a->server->stop, lp_answer_chunk(&head, piece, !*has_role, *characters));
+  *has_role = true;
+  for (size_t i = 0; i < piece->told_count; i++)
+    *characters += piece->told[i].characters;
+  return wrote;
 }
 
 static void make_answer(answer *a) {
   lp_diag *diag = lp_diag_create();
-  a->status = lp_dispatch(a->server->dispatcher, &a->request, &a->server->stop, take_piece, a, &a->route, &a->decision,
-                          &a->usage, diag);
+  a->status = lp_dispatch(a->server->dispatcher, &a->request, &a->server->stop, take_piece, a, &a->course, diag);
   const lp_diag_entry *why = lp_diag_get(diag, 0);
   if (a->status == LP_OK && lp_flag_get(&a->server->stop)) {
     a->status = LP_FAILED;
@@ -95,18 +104,23 @@ static void make_answer(answer *a) {
   lp_diag_free(diag);
 }
 
+static void write_ends(answer *a) {
+  const volatile int *stop = &a->server->stop;
+  const lp_answer_head head = head_of(a);
+  bool wrote = true;
+  for (int32_t i = 0; wrote && i < a->request.choices; i++)
+    wrote = lp_events_write(a->pipe, stop, lp_answer_chunk_end(&head, i, a->course.usage.finish[i]));
+  if (wrote && a->request.stream_usage)
+    wrote = lp_events_write(a->pipe, stop, lp_answer_chunk_usage(&head, &a->course.usage));
+  if (wrote) (void)lp_events_write(a->pipe, stop, lp_strdup("[DONE]"));
+}
+
 /* Ends a stream. A stream that fails in its middle ends with an error event and without [DONE]. */
 static void write_end(answer *a) {
-  if (a->status == LP_OK) {
-    const char *finish = lp_answer_finish(&a->usage), *model = lp_route_name(a->route);
-    bool wrote =
-        lp_events_write(a->pipe, &a->server->stop, lp_answer_chunk(&a->request, a->id, model, "", false, finish));
-    if (wrote && a->request.stream_usage)
-      wrote = lp_events_write(a->pipe, &a->server->stop, lp_answer_chunk_usage(&a->request, a->id, model, &a->usage));
-    if (wrote) (void)lp_events_write(a->pipe, &a->server->stop, lp_strdup("[DONE]"));
-  } else if (a->begun) {
+  if (a->status == LP_OK)
+    write_ends(a);
+  else if (a->begun)
     (void)lp_events_write(a->pipe, &a->server->stop, lp_answer_error("server_error", a->error));
-  }
 }
 
 /* The thread of an answer. It owns the answer once that has begun; until then the connection's thread waits for it. */
@@ -167,9 +181,9 @@ static enum MHD_Result reply_error(const peer *to, unsigned status, const char *
 
 static void add_route(struct MHD_Response *response, const answer *a) {
   char id[24];
-  (void)http->add_response_header(response, "X-Llmpart-Route", lp_route_name(a->route));
-  if (a->decision == 0) return;
-  (void)snprintf(id, sizeof id, "%" PRId64, a->decision);
+  (void)http->add_response_header(response, "X-Llmpart-Route", lp_route_name(a->course.route));
+  if (a->course.decision == 0) return;
+  (void)snprintf(id, sizeof id, "%" PRId64, a->course.decision);
   (void)http->add_response_header(response, "X-Llmpart-Decision", id);
 }
 
@@ -180,7 +194,8 @@ static enum MHD_Result reply_failure(const peer *to, const answer *a) {
 static enum MHD_Result answer_whole(const peer *to, answer *a) {
   make_answer(a);
   if (a->status != LP_OK) return reply_failure(to, a);
-  char *json = lp_answer_whole(&a->request, a->id, lp_route_name(a->route), lp_buf_text(&a->text), &a->usage);
+  const lp_answer_head head = head_of(a);
+  char *json = lp_answer_whole(&head, &a->whole, &a->course.usage);
   struct MHD_Response *response = http->create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE);
   if (response) add_route(response, a);
   return queue(to, MHD_HTTP_OK, "application/json", response);
@@ -216,8 +231,8 @@ static enum MHD_Result answer_stream(const peer *to, answer *a, bool *taken) {
     (void)pthread_cond_wait(&of->changed, &of->lock);
   *taken = a->begun;
   if (*taken) {
-    (void)snprintf(route, sizeof route, "%s", lp_route_name(a->route));
-    (void)snprintf(decision, sizeof decision, "%" PRId64, a->decision);
+    (void)snprintf(route, sizeof route, "%s", lp_route_name(a->course.route));
+    (void)snprintf(decision, sizeof decision, "%" PRId64, a->course.decision);
     a->seen = true; /* the answer may be freed from here on */
     (void)pthread_cond_broadcast(&of->changed);
   }
@@ -258,6 +273,17 @@ static enum MHD_Result reply_too_long(const peer *to, const answer *a) {
   return reply_error(to, MHD_HTTP_CONTENT_TOO_LARGE, limit);
 }
 
+/* A number for the client: its address, and the `user` of the request. */
+static uint64_t client_of(const peer *to, const lp_completion *request) {
+  const union MHD_ConnectionInfo *info = http->get_connection_info(to->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+  const struct sockaddr_in *address = info ? (const struct sockaddr_in *)(const void *)info->client_addr : NULL;
+  lp_json root = lp_json_root("the request", request->document), user = lp_json_member(&root, "user");
+  const char *name = lp_json_text_or(&user, "");
+  uint64_t id = lp_hash_bytes(name, strlen(name), 0);
+  if (address && address->sin_family == AF_INET) id = lp_hash_bytes(&address->sin_addr, sizeof address->sin_addr, id);
+  return id;
+}
+
 /* ---- paths: *taken: the answer belongs to the thread that makes it ----------------------------------------------- */
 
 static enum MHD_Result complete(const peer *to, answer *a, bool chat, bool *taken) {
@@ -270,6 +296,7 @@ static enum MHD_Result complete(const peer *to, answer *a, bool chat, bool *take
   if (status != LP_OK) return result;
   const union MHD_ConnectionInfo *info = http->get_connection_info(to->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
   a->request.client = info ? info->connect_fd : -1;
+  a->request.client_id = client_of(to, &a->request);
   return a->request.stream ? answer_stream(to, a, taken) : answer_whole(to, a);
 }
 
@@ -285,7 +312,10 @@ static enum MHD_Result complete_chat(const peer *to, answer *a, const char *rest
 
 static enum MHD_Result list_models(const peer *to, answer *a, const char *rest, bool *taken) {
   (void)rest, (void)taken;
-  return reply(to, MHD_HTTP_OK, lp_answer_models(a->server->config));
+  const char *model[LP_ROUTE_COUNT];
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    model[route] = lp_dispatcher_model(a->server->dispatcher, route);
+  return reply(to, MHD_HTTP_OK, lp_answer_models(model));
 }
 
 static enum MHD_Result tell_health(const peer *to, answer *a, const char *rest, bool *taken) {
@@ -306,7 +336,9 @@ static enum MHD_Result tell_ready(const peer *to, answer *a, const char *rest, b
 static enum MHD_Result tell_metrics(const peer *to, answer *a, const char *rest, bool *taken) {
   (void)rest, (void)taken;
   lp_buf text = {0};
-  lp_metrics_print(lp_dispatcher_metrics(a->server->dispatcher), &text);
+  lp_dispatcher *dispatcher = a->server->dispatcher;
+  lp_metrics_print(lp_dispatcher_metrics(dispatcher), lp_dispatcher_offered(dispatcher), lp_dispatcher_up(dispatcher),
+                   &text);
   return queue(to, MHD_HTTP_OK, "text/plain; version=0.0.4",
                http->create_response_from_buffer(text.size, text.data, MHD_RESPMEM_MUST_FREE));
 }
@@ -417,7 +449,7 @@ static enum MHD_Result dispatch(struct MHD_Connection *connection, const char *u
 
 static answer *answer_create(server *of) {
   answer *a = lp_alloc(sizeof *a);
-  *a = (answer){.server = of, .pipe = -1};
+  *a = (answer){.server = of, .created = (int64_t)time(NULL), .pipe = -1};
   (void)pthread_mutex_lock(&of->lock);
   (void)snprintf(a->id, sizeof a->id, "%" PRIu64, of->count++);
   of->requests++;

@@ -4,16 +4,45 @@
 
 #include "runtime/serve/request.h"
 
-/* Takes a piece of an answer's text; false: the client wants no more. */
-typedef bool lp_piece_sink(void *user, const char *text);
+/* A token of an answer with its log probability, as JSON in the API's format. Owned; see told.h. */
+typedef struct {
+  char *token, *logprob, *top; /* top: the likeliest tokens, an array in chats and an object elsewhere */
+  char *bytes;                 /* an array; NULL outside of chats */
+  size_t size, characters;     /* of the token's text */
+} lp_told_token;
+
+/* A call of a tool, or a part of one: parts with the same index belong together. Borrowed. */
+typedef struct {
+  int64_t index;
+  const char *id, *name; /* NULL in later parts */
+  const char *arguments;
+} lp_tool_call;
+
+/* A piece of an answer. Borrowed for the call. */
+typedef struct {
+  int32_t choice; /* below the request's `choices` */
+  const char *text;
+  const lp_told_token *told; /* [told_count] the tokens, if the request wants their probabilities */
+  size_t told_count;
+  const lp_tool_call *calls; /* [call_count] */
+  size_t call_count;
+} lp_piece;
+
+/* Takes a piece of an answer; false: the choice ends here, or the client wants no more. */
+typedef bool lp_piece_sink(void *user, const lp_piece *piece);
+
+typedef enum { LP_FINISH_STOP, LP_FINISH_LENGTH, LP_FINISH_TOOLS, LP_FINISH_FILTER } lp_finish;
 
 typedef struct {
   int64_t prompt_tokens, tokens; /* prompt_tokens -1: unknown */
-  bool cut;                      /* by max_tokens */
+  lp_finish finish[LP_MOST_CHOICES];
+  double queue_ms; /* the time before the site began to work on the request */
+  bool is_busy;    /* the site failed because it has too many requests */
 } lp_usage;
 
 typedef struct lp_site_server lp_site_server;
 struct lp_site_server {
+  const char *name, *model; /* of its route, and of what it serves; borrowed */
   /* Any number of threads may call this. Another thread may set `stop`. LP_USAGE: the request is wrong, and no other
    * site would take it. */
   lp_status (*complete)(lp_site_server *self, const lp_completion *request, const volatile int *stop,
@@ -22,9 +51,10 @@ struct lp_site_server {
   void (*close)(lp_site_server *self);
 };
 
-/* The configuration's bundle, run in this process (site_bundle.c), and its API (site_api.c). The configuration must
+/* A bundle of the configuration, run in this process (site_bundle.c), and its API (site_api.c). The configuration must
  * outlive the site. */
-LP_MUST_USE lp_status lp_site_bundle(const lp_serve_config *config, lp_site_server **out, lp_diag *diag);
+LP_MUST_USE lp_status lp_site_bundle(const lp_serve_bundle *config, lp_route route, lp_site_server **out,
+                                     lp_diag *diag);
 LP_MUST_USE lp_status lp_site_api(const lp_serve_config *config, lp_site_server **out, lp_diag *diag);
 
 #endif

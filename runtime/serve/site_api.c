@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "runtime/router/curl_library.h"
 #include "runtime/serve/answer.h"
+#include "runtime/serve/told.h"
 
 /* Bytes: of an event, of an error's body, and of an answer beside those for each token that was asked for. */
 enum { MOST_LINE = 1 << 20, MOST_ERROR = 1 << 16, MOST_REST = 1 << 20, MOST_TOKEN = 1 << 12 };
@@ -18,6 +19,7 @@ typedef struct {
 
 /* One answer while it is received. */
 typedef struct {
+  const lp_completion *request;
   lp_buf line;
   lp_piece_sink *sink;
   void *user;
@@ -27,25 +29,91 @@ typedef struct {
   const lp_serve_config *config;
   int64_t bytes, most_bytes;
   double begun_ms, heard_ms; /* heard: the last event; comments do not count */
+  int64_t pieces;            /* events with text; the tokens of an answer unless it tells their number */
   bool done, aborted;        /* done: [DONE] was seen */
+  bool counted, ended[LP_MOST_CHOICES];
   char error[160];
 } stream;
 
-/* Reads an event of a stream: {"choices":[{"delta":{"content":"..."}}]}, or with "text". */
-static bool take_json(stream *s, const lp_json *root) {
-  lp_json choices = lp_json_member(root, "choices"), choice = lp_json_item(&choices, 0),
-          delta = lp_json_member(&choice, "delta"), content = lp_json_member(&delta, "content"),
-          plain = lp_json_member(&choice, "text"), finish_at = lp_json_member(&choice, "finish_reason"),
-          error = lp_json_member(root, "error"), message = lp_json_member(&error, "message");
-  const char *text = lp_json_text_or(&content, lp_json_text_or(&plain, "")), *failed = lp_json_text_or(&message, NULL);
-  const char *finish = lp_json_text_or(&finish_at, NULL);
-  if (failed) (void)snprintf(s->error, sizeof s->error, "%.150s", failed);
-  if (finish) s->usage->cut = lp_streq(finish, "length");
-  if (text[0]) {
-    s->usage->tokens++;
-    s->aborted = !s->sink(s->user, text);
+enum { MOST_CALLS = 64 };
+
+/* Calls of tools, in parts: [{"index":0,"id":"...","function":{"name":"...","arguments":"..."}}]. */
+static size_t read_calls(const lp_json *list, lp_tool_call calls[MOST_CALLS]) {
+  size_t count = 0;
+  for (; count < lp_json_count(list) && count < MOST_CALLS; count++) {
+    lp_json call = lp_json_item(list, count), function = lp_json_member(&call, "function"),
+            index = lp_json_member(&call, "index"), id = lp_json_member(&call, "id"),
+            name = lp_json_member(&function, "name"), arguments = lp_json_member(&function, "arguments");
+    calls[count] = (lp_tool_call){.index = (int64_t)count,
+                                  .id = lp_json_text_or(&id, NULL),
+                                  .name = lp_json_text_or(&name, NULL),
+                                  .arguments = lp_json_text_or(&arguments, "")};
+    if (lp_json_is_given(&index) && lp_json_i64(&index, 0, INT32_MAX, &calls[count].index, NULL) != LP_OK) break;
   }
-  return !s->aborted && !failed;
+  return count;
+}
+
+static lp_finish finish_of(const char *reason) {
+  return lp_streq(reason, "length")           ? LP_FINISH_LENGTH
+         : lp_streq(reason, "tool_calls")     ? LP_FINISH_TOOLS
+         : lp_streq(reason, "content_filter") ? LP_FINISH_FILTER
+                                              : LP_FINISH_STOP;
+}
+
+/* A choice of an event: {"index":0,"delta":{"content":"..."}}, or with "text". */
+static void take_choice(stream *s, const lp_json *choice) {
+  lp_json delta = lp_json_member(choice, "delta"), content = lp_json_member(&delta, "content"),
+          plain = lp_json_member(choice, "text"), finish_at = lp_json_member(choice, "finish_reason"),
+          index_at = lp_json_member(choice, "index"), told_at = lp_json_member(choice, "logprobs"),
+          calls_at = lp_json_member(&delta, "tool_calls");
+  const char *finish = lp_json_text_or(&finish_at, NULL);
+  lp_tool_call calls[MOST_CALLS];
+  lp_told told = {0};
+  int32_t index = 0;
+  if (lp_json_is_given(&index_at) && lp_json_i32(&index_at, 0, s->request->choices - 1, &index, NULL) != LP_OK) {
+    (void)snprintf(s->error, sizeof s->error, "the answer has a choice that was not asked for");
+    return;
+  }
+  if (finish) s->usage->finish[index] = finish_of(finish);
+  lp_told_read(&told_at, s->request->chat, &told);
+  const lp_piece piece = {.choice = index,
+                          .text = lp_json_text_or(&content, lp_json_text_or(&plain, "")),
+                          .told = told.data,
+                          .told_count = told.count,
+                          .calls = calls,
+                          .call_count = read_calls(&calls_at, calls)};
+  if (piece.text[0] || piece.told_count > 0 || piece.call_count > 0) {
+    s->pieces++;
+    if (!s->ended[index] && !s->sink(s->user, &piece)) s->ended[index] = true;
+  }
+  lp_told_free(&told);
+}
+
+static void take_usage(stream *s, const lp_json *usage) {
+  lp_json prompt = lp_json_member(usage, "prompt_tokens"), tokens = lp_json_member(usage, "completion_tokens");
+  if (lp_json_is_given(&prompt)) (void)!lp_json_i64(&prompt, 0, INT64_MAX, &s->usage->prompt_tokens, NULL);
+  if (lp_json_is_given(&tokens) && lp_json_i64(&tokens, 0, INT64_MAX, &s->usage->tokens, NULL) == LP_OK)
+    s->counted = true;
+}
+
+static bool all_ended(const stream *s) {
+  for (int32_t i = 0; i < s->request->choices; i++)
+    if (!s->ended[i]) return false;
+  return true;
+}
+
+static bool take_json(stream *s, const lp_json *root) {
+  lp_json choices = lp_json_member(root, "choices"), error = lp_json_member(root, "error"),
+          message = lp_json_member(&error, "message"), usage = lp_json_member(root, "usage");
+  const char *failed = lp_json_text_or(&message, NULL);
+  if (failed) (void)snprintf(s->error, sizeof s->error, "%.150s", failed);
+  for (size_t i = 0; i < lp_json_count(&choices) && s->error[0] == 0; i++) {
+    lp_json choice = lp_json_item(&choices, i);
+    take_choice(s, &choice);
+  }
+  take_usage(s, &usage);
+  s->aborted = all_ended(s);
+  return !s->aborted && s->error[0] == 0;
 }
 
 /* The text after "data: "; false: the answer ends here. */
@@ -83,9 +151,10 @@ static size_t receive(char *data, size_t size, size_t count, void *user) {
     if (data[i] != '\n' && s->line.size < MOST_LINE) lp_buf_append(&s->line, &data[i], 1);
     if (data[i] != '\n' || http != 200) continue; /* the body of an error is kept unchanged */
     if (s->line.size > 0 && s->line.data[s->line.size - 1] == '\r') s->line.data[--s->line.size] = 0;
-    bool is_data = s->line.size > 0 && lp_has_prefix(s->line.data, "data: ");
+    bool is_data = s->line.size > 0 && lp_has_prefix(s->line.data, "data:");
+    size_t skip = is_data && s->line.data[5] == ' ' ? 6 : 5;
     if (is_data) s->heard_ms = lp_now_ms();
-    if (is_data && !take_event(s, s->line.data + 6, s->line.size - 6)) return 0;
+    if (is_data && !take_event(s, s->line.data + skip, s->line.size - skip)) return 0;
     lp_buf_clear(&s->line);
   }
   return size * count;
@@ -116,7 +185,8 @@ static struct curl_slist *headers_of(const lp_serve_config *config) {
 
 /* The request as it came, except for the members that this site sets. Release with free(). */
 static char *body_of(const api_site *self, const lp_completion *request) {
-  static const char *const ours[] = {"model", "stream", "max_tokens", "max_completion_tokens", "keywords"};
+  static const char *const ours[] = {"model",          "stream",  "max_tokens", "max_completion_tokens",
+                                     "stream_options", "keywords"};
   lp_json root = lp_json_root("the request", request->document);
   lp_buf out = {0};
   lp_json_writer json = lp_answer_begin(&out);
@@ -130,6 +200,9 @@ static char *body_of(const api_site *self, const lp_completion *request) {
     if (!is_ours) lp_json_put_value(&json, member.key, member.value);
   }
   lp_json_put_bool(&json, "stream", true);
+  lp_json_put_object(&json, "stream_options");
+  lp_json_put_bool(&json, "include_usage", true);
+  lp_json_put_end(&json);
   lp_json_put_integer(&json, "max_tokens", request->max_tokens);
   lp_json_put_end(&json);
   return out.data;
@@ -150,17 +223,24 @@ static lp_status judge(const api_site *self, const stream *s, CURLcode code, con
   return LP_OK;
 }
 
+/* The most bytes of events for each token; each of its likely alternatives takes some more. */
+static int64_t most_token(const lp_completion *request) {
+  int32_t top = request->decoding.top_logprobs;
+  return MOST_TOKEN + (top > 0 ? top * 512 : 0);
+}
+
 static lp_status complete(lp_site_server *site, const lp_completion *request, const volatile int *stop,
                           lp_piece_sink *sink, void *user, lp_usage *usage, lp_diag *diag) {
   api_site *self = (api_site *)site;
   *usage = (lp_usage){.prompt_tokens = -1};
-  stream s = {.sink = sink,
+  stream s = {.request = request,
+              .sink = sink,
               .user = user,
               .stop = stop,
               .usage = usage,
               .curl = lp_curl_library_get()->easy_init(),
               .config = self->config,
-              .most_bytes = MOST_REST + MOST_TOKEN * request->max_tokens,
+              .most_bytes = MOST_REST + most_token(request) * request->max_tokens * request->choices,
               .begun_ms = lp_now_ms(),
               .heard_ms = lp_now_ms()};
   if (!s.curl) return lp_error(diag, LP_LOC_FILE(self->config->url), "libcurl does not start");
@@ -183,6 +263,7 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
   (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_NOPROGRESS, 0L);
   CURLcode code = lp_curl_library_get()->easy_perform(s.curl);
   lp_status status = judge(self, &s, code, error, diag);
+  if (!s.counted) usage->tokens = s.pieces;
   lp_curl_library_get()->easy_cleanup(s.curl);
   lp_curl_library_get()->slist_free_all(headers);
   free(body);
@@ -198,7 +279,9 @@ static void close_api(lp_site_server *site) {
 lp_status lp_site_api(const lp_serve_config *config, lp_site_server **out, lp_diag *diag) {
   if (!lp_curl_library_get()) return lp_error(diag, LP_LOC_FILE(config->url), "libcurl.so.4 is not there");
   api_site *self = lp_alloc(sizeof *self);
-  *self = (api_site){.site = {.complete = complete, .close = close_api}, .config = config};
+  *self = (api_site){
+      .site = {.name = lp_route_name(LP_ROUTE_CLOUD), .model = config->model, .complete = complete, .close = close_api},
+      .config = config};
   *out = &self->site;
   return LP_OK;
 }

@@ -1,47 +1,82 @@
-/* The edge's site: a bundle in this process. It answers one request at a time; a limited number may wait. */
+/* A bundle in this process. If all of its layers run here, an engine answers in batched passes; if some run on workers,
+ * each request has a session of its own, and the worker batches. */
+#include <errno.h>
 #include <math.h>
 #include <poll.h>
-#include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "runtime/engine/grammar.h"
+#include "runtime/serve/breaker.h"
 #include "runtime/serve/site.h"
 #include "runtime/serve/supervise.h"
+#include "runtime/serve/told.h"
+
+/* A worker of the configuration. */
+typedef struct {
+  const char *address;
+  lp_breaker breaker;
+  atomic_int here; /* requests that it answers */
+} remote_worker;
 
 typedef struct {
   lp_site_server site;
+  const lp_serve_bundle *config;
   lp_sides sides;
+  lp_engine *engine;        /* NULL: requests have sessions */
+  const char *why;          /* the reason for that */
   lp_supervisor supervisor; /* of the worker that `sides` started */
-  int32_t threads;
-  int64_t queue;
-  double total_ms; /* the longest time of an answer, waiting included */
-  pthread_mutex_t turn;
+  remote_worker *worker;    /* [config->workers.count] */
+  sem_t turns;              /* requests that may still run */
   atomic_int here;
 } bundle_site;
 
+/* One request. */
 typedef struct {
+  const bundle_site *site;
   const lp_completion *request;
-  const lp_tokenizer *tokenizer;
-  lp_text_stream text;
+  lp_text_stream text[LP_MOST_CHOICES];
   lp_piece_sink *sink;
   void *user;
   const volatile int *stop;
   volatile int enough; /* the client has disconnected, or the server ends */
   double until_ms;     /* the answer's deadline */
   bool late;           /* it has passed before the answer was complete */
+  bool begun;          /* a token was made */
+  lp_tokens ids;       /* the prompt */
+  int64_t most;        /* tokens of the answer */
 } listener;
 
-static void hand_on(void *user, int64_t index, const lp_generated *token) {
+/* Hands a token's text on; false: the choice ends. */
+static bool hand_on(listener *to, int32_t choice, int32_t token, const lp_drawn *drawn) {
+  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(to->site->sides.bundle);
+  lp_buf text = {0};
+  lp_told_token told = {0};
+  to->begun = true;
+  lp_text_stream_put(&to->text[choice], tokenizer, token, &text);
+  lp_piece piece = {.choice = choice, .text = lp_buf_text(&text)};
+  if (drawn && to->request->decoding.top_logprobs >= 0) {
+    told = lp_told_of_drawn(tokenizer, drawn, to->request->chat);
+    piece.told = &told;
+    piece.told_count = 1;
+  }
+  bool more = (text.size == 0 && piece.told_count == 0) || to->sink(to->user, &piece);
+  lp_told_token_free(&told);
+  lp_buf_free(&text);
+  return more && !lp_flag_get(to->stop);
+}
+
+static bool take_drawn(void *user, int32_t choice, const lp_drawn *drawn) {
+  return hand_on(user, choice, drawn->token, drawn);
+}
+
+static void take_generated(void *user, int64_t index, const lp_generated *token) {
   listener *to = user;
-  lp_buf piece = {0};
-  if (index != 0) return;
-  lp_text_stream_put(&to->text, to->tokenizer, token->token, &piece);
-  if (piece.size > 0 && !to->sink(to->user, piece.data)) to->enough = 1;
-  if (lp_flag_get(to->stop)) lp_flag_set(&to->enough);
-  lp_buf_free(&piece);
+  if (index == 0 && !hand_on(to, 0, token->token, NULL)) lp_flag_set(&to->enough);
 }
 
 /* Tells whether the client has disconnected, the server ends, or the deadline has passed. It is called before each part
@@ -54,12 +89,19 @@ static bool is_abandoned(void *user) {
          (poll(&client, 1, 0) > 0 && (client.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0);
 }
 
+/* ---- prompts and sampling ---------------------------------------------------------------------------------------- */
+
 static lp_status encode(const bundle_site *self, const lp_completion *request, lp_tokens *out, lp_diag *diag) {
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(self->sides.bundle);
   if (!request->chat) return lp_tokenizer_encode(tokenizer, request->prompt, strlen(request->prompt), true, out, diag);
   if (!lp_tokenizer_has_chat_template(tokenizer))
     return lp_error(diag, LP_LOC_NONE, "the model has no chat template: use /v1/completions");
-  return lp_tokenizer_encode_chat(tokenizer, request->messages, request->count, out, diag);
+  lp_json root = lp_json_root("the request", request->document), messages = lp_json_member(&root, "messages"),
+          tools = lp_json_member(&root, "tools");
+  if (request->tools == LP_TOOLS_NONE && !request->has_roles)
+    return lp_tokenizer_encode_chat(tokenizer, request->messages, request->count, out, diag);
+  return lp_tokenizer_encode_chat_json(tokenizer, messages.value, request->tools == LP_TOOLS_NONE ? NULL : tools.value,
+                                       out, diag);
 }
 
 /* The request's own values count. Where it has no temperature, those that the model's files state apply, and without
@@ -77,28 +119,123 @@ static lp_sampling sampling_of(const lp_bundle *bundle, const lp_completion *req
   return sampling;
 }
 
-static lp_status generate(const bundle_site *self, const lp_completion *request, const lp_tokens *ids, int64_t most,
-                          listener *to, lp_usage *usage, lp_diag *diag) {
-  lp_generate_options options = {.cloud = self->sides.cloud,
-                                 .sampling = sampling_of(self->sides.bundle, request),
-                                 .max_tokens = most,
-                                 .threads = self->threads,
+static lp_status make_grammar(const lp_completion *request, lp_grammar **out, lp_diag *diag) {
+  const lp_json schema = {.value = request->schema};
+  lp_json root = lp_json_root("the request", request->document), tools = lp_json_member(&root, "tools");
+  if (request->tools == LP_TOOLS_REQUIRED) return lp_grammar_of_tools(&tools, request->tool, out, diag);
+  return request->format == LP_FORMAT_TEXT ? LP_OK : lp_grammar_of_schema(&schema, out, diag);
+}
+
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
+
+static lp_status check_bias(const bundle_site *self, const lp_completion *request, lp_diag *diag) {
+  int32_t vocab = lp_bundle_vocab(self->sides.bundle);
+  for (size_t i = 0; i < request->decoding.bias_count; i++)
+    if (request->bias[i].token >= vocab)
+      return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'logit_bias' has token %" PRId32 ", and the vocabulary %" PRId32,
+                         request->bias[i].token, vocab);
+  return LP_OK;
+}
+
+static lp_status generate_in_passes(bundle_site *self, listener *to, lp_usage *usage, lp_diag *diag) {
+  const lp_completion *asked = to->request;
+  lp_engine_outcome outcome[LP_MOST_CHOICES] = {{0}};
+  lp_grammar *grammar = NULL;
+  LP_TRY(check_bias(self, asked, diag));
+  if (make_grammar(asked, &grammar, diag) != LP_OK) return LP_USAGE;
+  lp_engine_request request = {.prompt = to->ids.data,
+                               .length = to->ids.count,
+                               .max_tokens = to->most,
+                               .choices = asked->choices,
+                               .client = asked->client_id,
+                               .decoding = asked->decoding,
+                               .sink = take_drawn,
+                               .is_abandoned = is_abandoned,
+                               .user = to};
+  request.decoding.sampling = sampling_of(self->sides.bundle, asked);
+  request.decoding.grammar = grammar;
+  double queue_ms = 0;
+  lp_status status = lp_engine_generate(self->engine, &request, outcome, &queue_ms, diag);
+  usage->queue_ms += queue_ms;
+  for (int32_t i = 0; i < asked->choices; i++) {
+    usage->tokens += outcome[i].tokens;
+    usage->finish[i] = outcome[i].cut ? LP_FINISH_LENGTH : LP_FINISH_STOP;
+  }
+  lp_grammar_free(grammar);
+  return status;
+}
+
+static lp_status generate_in_session(const bundle_site *self, const char *cloud, listener *to, lp_usage *usage,
+                                     lp_diag *diag) {
+  lp_generate_options options = {.cloud = cloud,
+                                 .sampling = sampling_of(self->sides.bundle, to->request),
+                                 .max_tokens = to->most,
+                                 .threads = (int32_t)self->config->threads,
+                                 .security = self->config->security,
                                  .stop = &to->enough,
                                  .is_abandoned = is_abandoned,
                                  .abandon_user = to};
   lp_session *session = NULL;
   lp_generation made = {0};
+  if (self->config->workers.count > 0) options.cloud_timeout_ms = 10000; /* another worker, or place, may answer */
   LP_TRY(lp_session_open(self->sides.bundle, &options, &session, diag));
-  lp_status status = lp_session_generate(session, ids->data, 1, (int64_t)ids->count, hand_on, to, &made, diag);
+  lp_status status =
+      lp_session_generate(session, to->ids.data, 1, (int64_t)to->ids.count, take_generated, to, &made, diag);
   size_t count = made.tokens.count;
   bool ended = count > 0 && lp_bundle_is_stop(self->sides.bundle, made.tokens.data[count - 1].token);
-  *usage = (lp_usage){(int64_t)ids->count, (int64_t)count, (int64_t)count >= most && !ended};
+  usage->tokens = (int64_t)count;
+  usage->finish[0] = (int64_t)count >= to->most && !ended ? LP_FINISH_LENGTH : LP_FINISH_STOP;
   lp_generation_free(&made);
   lp_session_close(session);
   return status;
 }
 
-/* Waits for the requests before this one. False: the deadline has passed. */
+/* The worker with the fewest requests among those that are not given up; `tried`: a bit for each that failed. */
+static remote_worker *choose_worker(bundle_site *self, uint64_t tried, size_t *index) {
+  remote_worker *best = NULL;
+  for (size_t i = 0; i < self->config->workers.count; i++) {
+    remote_worker *worker = &self->worker[i];
+    if (tried >> i & 1 || (best && atomic_load(&worker->here) >= atomic_load(&best->here))) continue;
+    if (!lp_breaker_admits(&worker->breaker)) continue;
+    if (best) lp_breaker_note(&best->breaker, LP_OUTCOME_UNKNOWN);
+    best = worker;
+    *index = i;
+  }
+  return best;
+}
+
+/* Asks workers one after the other until one begins to answer. */
+static lp_status generate_on_workers(bundle_site *self, listener *to, lp_usage *usage, lp_diag *diag) {
+  uint64_t tried = 0;
+  size_t index = 0;
+  lp_diag *why = lp_diag_create();
+  lp_status status = LP_FAILED;
+  for (remote_worker *worker; status == LP_FAILED && !to->begun && (worker = choose_worker(self, tried, &index));) {
+    tried |= UINT64_C(1) << index;
+    lp_diag_clear(why);
+    (void)atomic_fetch_add(&worker->here, 1);
+    status = generate_in_session(self, worker->address, to, usage, why);
+    (void)atomic_fetch_sub(&worker->here, 1);
+    lp_breaker_note(&worker->breaker, status == LP_OK ? LP_OUTCOME_GOOD : LP_OUTCOME_FAILED);
+    if (is_abandoned(to)) break;
+  }
+  const lp_diag_entry *entry = lp_diag_get(why, 0);
+  if (status != LP_OK)
+    status = lp_error(diag, LP_LOC_NONE, "%s", entry ? entry->text : "no worker answers; they are asked again soon");
+  lp_diag_free(why);
+  return status;
+}
+
+static lp_status generate(bundle_site *self, listener *to, lp_usage *usage, lp_diag *diag) {
+  if (self->engine) return generate_in_passes(self, to, usage, diag);
+  if (to->request->only_engine)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'%s' is not supported here: %s", to->request->only_engine,
+                       self->why);
+  if (self->config->workers.count > 0) return generate_on_workers(self, to, usage, diag);
+  return generate_in_session(self, self->sides.cloud, to, usage, diag);
+}
+
+/* Waits until a request may run. False: the deadline has passed. */
 static bool await_turn(bundle_site *self, const listener *to) {
   double left_ms = to->until_ms - lp_now_ms();
   struct timespec until;
@@ -106,89 +243,127 @@ static bool await_turn(bundle_site *self, const listener *to) {
   int64_t ns = until.tv_nsec + (int64_t)(left_ms > 0 ? left_ms * 1e6 : 0);
   until.tv_sec += (time_t)(ns / 1000000000);
   until.tv_nsec = (long)(ns % 1000000000);
-  return pthread_mutex_timedlock(&self->turn, &until) == 0;
+  int result;
+  do
+    result = sem_timedwait(&self->turns, &until);
+  while (result != 0 && errno == EINTR);
+  return result == 0;
 }
 
-static lp_status take_turn(bundle_site *self, const lp_completion *request, const lp_tokens *ids, int64_t most,
-                           listener *to, lp_usage *usage, lp_diag *diag) {
+static lp_status take_turn(bundle_site *self, listener *to, lp_usage *usage, lp_diag *diag) {
   lp_status status = LP_OK;
+  double began_ms = lp_now_ms();
   to->late = !await_turn(self, to);
+  usage->queue_ms = lp_now_ms() - began_ms;
   if (!to->late) {
-    if (!is_abandoned(to)) status = generate(self, request, ids, most, to, usage, diag);
-    (void)pthread_mutex_unlock(&self->turn);
+    if (!is_abandoned(to)) status = generate(self, to, usage, diag);
+    (void)sem_post(&self->turns);
   }
   if (status != LP_OK || !to->late) return status;
-  return lp_error(diag, LP_LOC_NONE, "the answer has taken more than %g s", self->total_ms / 1000);
+  return lp_error(diag, LP_LOC_NONE, "the answer has taken more than %g s", self->config->total_ms / 1000);
 }
 
-static lp_status answer(bundle_site *self, const lp_completion *request, const volatile int *stop, lp_piece_sink *sink,
-                        void *user, lp_usage *usage, lp_diag *diag) {
-  lp_tokens ids = {0};
-  int64_t context = lp_bundle_context_length(self->sides.bundle), most = request->max_tokens;
-  listener to = {.request = request,
-                 .tokenizer = lp_bundle_tokenizer(self->sides.bundle),
-                 .sink = sink,
-                 .user = user,
-                 .stop = stop,
-                 .until_ms = lp_now_ms() + self->total_ms};
-  lp_status status = encode(self, request, &ids, diag) == LP_OK ? LP_OK : LP_USAGE;
-  if (status == LP_OK && ids.count == 0) status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "the prompt has no tokens");
-  if (status == LP_OK && context > 0 && (int64_t)ids.count >= context)
-    status = lp_error(diag, LP_LOC_NONE, "the prompt has %zu tokens, the model's context %" PRId64, ids.count, context);
-  if (context > 0 && most > context - (int64_t)ids.count) most = context - (int64_t)ids.count;
-  if (status == LP_OK) status = take_turn(self, request, &ids, most, &to, usage, diag);
-  lp_text_stream_free(&to.text);
-  lp_vec_free(&ids);
-  return status;
+static lp_status answer(bundle_site *self, listener *to, lp_usage *usage, lp_diag *diag) {
+  int64_t context = lp_bundle_context_length(self->sides.bundle);
+  if (encode(self, to->request, &to->ids, diag) != LP_OK) return LP_USAGE;
+  int64_t length = (int64_t)to->ids.count;
+  if (length == 0) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "the prompt has no tokens");
+  if (context > 0 && length >= context)
+    return lp_error(diag, LP_LOC_NONE, "the prompt has %" PRId64 " tokens, the model's context %" PRId64, length,
+                    context);
+  if (context > 0 && to->most > context - length) to->most = context - length;
+  usage->prompt_tokens = length;
+  return take_turn(self, to, usage, diag);
 }
 
 static lp_status complete(lp_site_server *site, const lp_completion *request, const volatile int *stop,
                           lp_piece_sink *sink, void *user, lp_usage *usage, lp_diag *diag) {
   bundle_site *self = (bundle_site *)site;
+  const lp_serve_bundle *config = self->config;
   int before = atomic_fetch_add(&self->here, 1);
   lp_status status = LP_FAILED;
-  if (before > self->queue)
-    lp_report_error(diag, LP_LOC_NONE, "the edge is saturated: it has %d requests", before);
-  else if (!lp_supervisor_is_up(&self->supervisor))
+  *usage = (lp_usage){.prompt_tokens = -1};
+  if (before >= config->parallel + config->queue) {
+    usage->is_busy = true;
+    lp_report_error(diag, LP_LOC_NONE, "the %s is saturated: it has %d requests", site->name, before);
+  } else if (!lp_supervisor_is_up(&self->supervisor)) {
     lp_report_error(diag, LP_LOC_NONE, "the worker does not answer; another one is started if it stays silent");
-  else
-    status = answer(self, request, stop, sink, user, usage, diag);
+  } else {
+    listener to = {.site = self,
+                   .request = request,
+                   .sink = sink,
+                   .user = user,
+                   .stop = stop,
+                   .until_ms = lp_now_ms() + config->total_ms,
+                   .most = request->max_tokens};
+    status = answer(self, &to, usage, diag);
+    for (int32_t i = 0; i < request->choices; i++)
+      lp_text_stream_free(&to.text[i]);
+    lp_vec_free(&to.ids);
+  }
   (void)atomic_fetch_sub(&self->here, 1);
   return status;
 }
 
+/* ---- the site ---------------------------------------------------------------------------------------------------- */
+
 static void close_bundle(lp_site_server *site) {
   bundle_site *self = (bundle_site *)site;
+  lp_engine_close(self->engine);
   lp_supervisor_end(&self->supervisor);
   lp_sides_close(&self->sides);
-  (void)pthread_mutex_destroy(&self->turn);
+  for (size_t i = 0; self->worker && i < self->config->workers.count; i++)
+    lp_breaker_destroy(&self->worker[i].breaker);
+  free(self->worker);
+  (void)sem_destroy(&self->turns);
   free(self);
 }
 
-static lp_status open_bundle(bundle_site *self, const char *path, const char *trust, lp_diag *diag) {
-  LP_TRY(
-      lp_sides_open(&(lp_sides_options){.bundle = path, .trust = trust, .threads = self->threads}, &self->sides, diag));
+static void add_workers(bundle_site *self) {
+  const lp_serve_texts *workers = &self->config->workers;
+  self->worker = lp_alloc((workers->count + 1) * sizeof *self->worker);
+  for (size_t i = 0; i < workers->count; i++) {
+    self->worker[i].address = workers->texts[i];
+    lp_breaker_init(&self->worker[i].breaker);
+  }
+}
+
+static lp_status open_bundle(bundle_site *self, lp_diag *diag) {
+  const lp_serve_bundle *config = self->config;
+  const char *first = config->workers.count > 0 ? config->workers.texts[0] : NULL;
+  lp_sides_options options = {
+      .bundle = config->bundle, .cloud = first, .trust = config->trust, .threads = (int32_t)config->threads};
+  add_workers(self);
+  LP_TRY(lp_sides_open(&options, &self->sides, diag));
+  lp_loc loc = LP_LOC_FILE(config->bundle);
   if (lp_bundle_reads_source(self->sides.bundle))
-    return lp_error(diag, LP_LOC_FILE(path), "the model has an encoder, which cannot be served; use 'llmpart run'");
+    return lp_error(diag, loc, "the model has an encoder, which cannot be served; use 'llmpart run'");
   if (!lp_bundle_tokenizer(self->sides.bundle))
-    return lp_error(diag, LP_LOC_FILE(path), "the bundle has no tokenizer; compile it with --tokenizer=FILE");
+    return lp_error(diag, loc, "the bundle has no tokenizer; compile it with --tokenizer=FILE");
+  self->site.model = config->model ? config->model : lp_bundle_name(self->sides.bundle);
   if (self->sides.worker.pid > 0)
-    lp_supervisor_start(&self->supervisor, &self->sides.worker, &(lp_worker_request){path, trust, self->threads});
-  return LP_OK;
+    lp_supervisor_start(&self->supervisor, &self->sides.worker,
+                        &(lp_worker_request){config->bundle, config->trust, (int32_t)config->threads});
+  if (!lp_engine_fits(self->sides.bundle, &self->why)) return LP_OK;
+  return lp_engine_open(self->sides.bundle, &(lp_engine_options){(int32_t)config->threads, config->kv_bytes},
+                        &self->engine, diag);
 }
 
 static bool is_up(const lp_site_server *site) {
-  return lp_supervisor_is_up(&((const bundle_site *)site)->supervisor);
+  const bundle_site *self = (const bundle_site *)site;
+  size_t workers = self->config->workers.count, open = 0;
+  for (size_t i = 0; i < workers; i++)
+    open += lp_breaker_is_open(&self->worker[i].breaker);
+  return lp_supervisor_is_up(&self->supervisor) && (workers == 0 || open < workers);
 }
 
-lp_status lp_site_bundle(const lp_serve_config *config, lp_site_server **out, lp_diag *diag) {
+lp_status lp_site_bundle(const lp_serve_bundle *config, lp_route route, lp_site_server **out, lp_diag *diag) {
   bundle_site *self = lp_alloc(sizeof *self);
-  *self = (bundle_site){.site = {.complete = complete, .is_up = is_up, .close = close_bundle},
-                        .threads = (int32_t)config->threads,
-                        .queue = config->queue,
-                        .total_ms = config->edge_total_ms};
-  (void)pthread_mutex_init(&self->turn, NULL);
-  lp_status status = open_bundle(self, config->bundle, config->trust, diag);
+  *self =
+      (bundle_site){.site = {.name = lp_route_name(route), .complete = complete, .is_up = is_up, .close = close_bundle},
+                    .config = config};
+  (void)sem_init(&self->turns, 0, (unsigned)config->parallel);
+  lp_status status = open_bundle(self, diag);
   if (status == LP_OK)
     *out = &self->site;
   else

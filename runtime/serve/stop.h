@@ -1,19 +1,25 @@
-/* Stop sequences: a sink that passes the text before the first one on to another sink. */
+/* Stop sequences: a sink that passes the text before the first one of each choice on to another sink. */
 #ifndef LP_SERVE_STOP_H
 #define LP_SERVE_STOP_H
 
 #include "runtime/serve/site.h"
+#include "runtime/serve/told.h"
 
 typedef struct {
   const lp_completion *request;
   lp_piece_sink *sink;
   void *user;
-  lp_buf held;
-  bool stopped; /* the answer has ended, or the client has disconnected */
+  struct {
+    lp_buf held;
+    lp_told told;        /* of tokens that were not passed on */
+    size_t passed, seen; /* bytes of text that were passed on; bytes of the tokens that were passed on */
+    bool stopped;        /* the choice has ended before a stop sequence */
+  } choice[LP_MOST_CHOICES];
+  bool ended; /* the client wants no more */
 } lp_stopper;
 
 /* An lp_piece_sink; its `user` is an lp_stopper. */
-bool lp_stopper_put(void *stopper, const char *text);
+bool lp_stopper_put(void *stopper, const lp_piece *piece);
 /* Passes held text on if the answer is complete, and frees it. */
 void lp_stopper_end(lp_stopper *stopper, bool whole);
 

@@ -95,6 +95,23 @@ static int fallback_byte(const char *text, size_t size) {
   return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
+void lp_step_take_bytes(lp_buf *piece) {
+  lp_buf bytes = {0};
+  if (append_bytes(lp_buf_text(piece), piece->size, &bytes)) {
+    lp_buf_clear(piece);
+    lp_buf_append(piece, lp_buf_text(&bytes), bytes.size);
+  }
+  lp_buf_free(&bytes);
+}
+
+void lp_step_take_fallback(lp_buf *piece) {
+  int byte = fallback_byte(lp_buf_text(piece), piece->size);
+  char c = (char)byte;
+  if (byte < 0) return;
+  lp_buf_clear(piece);
+  lp_buf_append(piece, &c, 1);
+}
+
 static void flush_bytes(lp_buf *bytes, lp_work *work) {
   size_t start = work->next.text.size;
   if (bytes->size == 0) return;

@@ -31,4 +31,11 @@ struct lp_tokenizer {
 LP_MUST_USE lp_status lp_tokenizer_parse(const char *file, const char *data, size_t size, lp_tokenizer **out,
                                          lp_diag *diag);
 
+/* A mark is a noncharacter that none of the texts contains. It is put after the first character of every special token
+ * that a text spells, so that it stays text, and lp_tokenizer_encode_marked drops it. */
+void lp_tokenizer_choose_mark(const lp_chat_message *messages, size_t count, lp_buf *out);
+void lp_tokenizer_mark(const lp_tokenizer *tokenizer, const char *text, size_t size, const char *mark, lp_buf *out);
+LP_MUST_USE lp_status lp_tokenizer_encode_marked(const lp_tokenizer *tokenizer, const lp_buf *text, const char *mark,
+                                                 lp_tokens *out, lp_diag *diag);
+
 #endif

@@ -106,6 +106,10 @@ lp_step_fn lp_step_suffix;        /* text to ' ', to nothing in the last piece *
 lp_step_fn lp_step_unwordpiece;   /* a ' ' before pieces after the first, or their prefix `text` off; left: cleans */
 lp_step_fn lp_step_ctc;           /* equal neighbours to one, `text` off; left: cleans, `second` to ' ' */
 
+/* The work of unbytes and of byte_fallback on a single piece: puts the bytes for which it stands in its place. */
+void lp_step_take_bytes(lp_buf *piece);
+void lp_step_take_fallback(lp_buf *piece);
+
 /* GPT-2's printable stand-in for a byte, and back; -1 when `code` stands for none. */
 uint32_t lp_byte_char(uint8_t byte);
 int lp_char_byte(uint32_t code);

@@ -183,7 +183,7 @@ static lp_status cut_pieces(const lp_tokenizer *tokenizer, const char *mark, lp_
 }
 
 /* Appends the text with the mark after the first character of every special token. */
-static void mark_specials(const lp_tokenizer *tokenizer, const char *text, size_t size, const char *mark, lp_buf *out) {
+void lp_tokenizer_mark(const lp_tokenizer *tokenizer, const char *text, size_t size, const char *mark, lp_buf *out) {
   for (size_t at = 0, bad; at < size;) {
     bool special = lp_added_begins(&tokenizer->raw, text + at, size - at) ||
                    lp_added_begins(&tokenizer->normalized, text + at, size - at);
@@ -196,7 +196,7 @@ static void mark_specials(const lp_tokenizer *tokenizer, const char *text, size_
 }
 
 /* The first noncharacter that none of the texts contains. */
-static void choose_mark(const lp_chat_message *messages, size_t count, lp_buf *out) {
+void lp_tokenizer_choose_mark(const lp_chat_message *messages, size_t count, lp_buf *out) {
   for (uint32_t code = FIRST_MARK; code <= LAST_MARK; code++) {
     bool taken = false;
     lp_buf_clear(out);
@@ -259,6 +259,11 @@ static lp_status encode(const lp_tokenizer *tokenizer, const char *text, size_t 
   return status;
 }
 
+lp_status lp_tokenizer_encode_marked(const lp_tokenizer *tokenizer, const lp_buf *text, const char *mark,
+                                     lp_tokens *out, lp_diag *diag) {
+  return encode(tokenizer, lp_buf_text(text), text->size, mark, false, out, diag);
+}
+
 lp_status lp_tokenizer_encode(const lp_tokenizer *tokenizer, const char *text, size_t size, bool add_special,
                               lp_tokens *out, lp_diag *diag) {
   return encode(tokenizer, text, size, NULL, add_special, out, diag);
@@ -269,8 +274,8 @@ lp_status lp_tokenizer_encode_typed(const lp_tokenizer *tokenizer, const char *t
   lp_buf copy = {0}, mark = {0}, marked = {0};
   lp_buf_append(&copy, text, size); /* a copy that ends in a NUL, which the text need not */
   const lp_chat_message message = {.role = "", .content = lp_buf_text(&copy)};
-  choose_mark(&message, 1, &mark);
-  mark_specials(tokenizer, text, size, mark.data, &marked);
+  lp_tokenizer_choose_mark(&message, 1, &mark);
+  lp_tokenizer_mark(tokenizer, text, size, mark.data, &marked);
   lp_status status = encode(tokenizer, lp_buf_text(&marked), marked.size, mark.data, add_special, out, diag);
   lp_buf_free(&copy);
   lp_buf_free(&mark);
@@ -283,17 +288,17 @@ lp_status lp_tokenizer_encode_chat(const lp_tokenizer *tokenizer, const lp_chat_
   lp_chat_message *marked = lp_alloc((count + 1) * sizeof *marked);
   lp_arena *arena = lp_arena_create();
   lp_buf mark = {0}, text = {0};
-  choose_mark(messages, count, &mark);
+  lp_tokenizer_choose_mark(messages, count, &mark);
   for (size_t i = 0; i < count; i++) {
     lp_buf content = {0};
     marked[i] = messages[i];
     if (!messages[i].content) continue;
-    mark_specials(tokenizer, messages[i].content, strlen(messages[i].content), mark.data, &content);
+    lp_tokenizer_mark(tokenizer, messages[i].content, strlen(messages[i].content), mark.data, &content);
     marked[i].content = lp_arena_strndup(arena, lp_buf_text(&content), content.size);
     lp_buf_free(&content);
   }
   lp_status status = lp_tokenizer_chat(tokenizer, marked, count, true, &text, diag);
-  if (status == LP_OK) status = encode(tokenizer, lp_buf_text(&text), text.size, mark.data, false, ids, diag);
+  if (status == LP_OK) status = lp_tokenizer_encode_marked(tokenizer, &text, mark.data, ids, diag);
   lp_buf_free(&mark);
   lp_buf_free(&text);
   lp_arena_free(arena);

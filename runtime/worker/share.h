@@ -16,10 +16,4 @@ void worker_share_charge(lp_worker *worker, uint32_t peer, int64_t rows);
 /* The most rows of one peer in the next pass. */
 int64_t worker_share_most(const lp_worker *worker, double now_ms);
 
-/* Notes that a pass over `rows` rows took `ms`. */
-void worker_pace_note(worker_pace *pace, int64_t rows, double ms);
-/* The rows with which a pass lasts about 1.6 times as long as with one; INT64_MAX: rows take no time. While
- * nothing is known, a few. */
-int64_t worker_pace_rows(const worker_pace *pace);
-
 #endif

@@ -6,6 +6,7 @@
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/batch.h"
 #include "runtime/exec/executor.h"
+#include "runtime/exec/pace.h"
 #include "runtime/exec/pool.h"
 #include "runtime/exits/context.h"
 #include "runtime/exits/halves.h"
@@ -80,11 +81,6 @@ typedef struct {
   double queued_ms; /* when a request of it was last in the queue; 0: never */
 } worker_peer;
 
-/* The time that passes take, as a straight line over their rows: weighted sums of the last passes. */
-typedef struct {
-  double weight, rows, ms, rows_rows, rows_ms;
-} worker_pace;
-
 typedef struct {
   const lp_bundle *bundle;          /* borrowed */
   const lp_worker_options *options; /* borrowed */
@@ -105,7 +101,7 @@ typedef struct {
   lp_batch *batch;          /* NULL: the code runs one session at a time, when its message comes */
   uint64_t ticket;          /* the last ticket of the queue */
   int64_t turn;             /* the least that a peer in the queue was served, when the last pass began */
-  worker_pace pace;
+  lp_pace pace;
   int32_t *code;                /* [programs] the first program with the same code */
   size_t told_open, told_bytes; /* the figures last given to options->on_held */
 } lp_worker;

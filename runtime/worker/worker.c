@@ -126,7 +126,7 @@ static void serve(lp_worker *worker, const volatile int *stop) {
     if (!due || (news && taken < MOST_MESSAGES)) continue;
     double begin = lp_now_ms();
     int64_t rows = worker_pass_run(worker);
-    if (rows > 0) worker_pace_note(&worker->pace, rows, lp_now_ms() - begin);
+    if (rows > 0) lp_pace_note(&worker->pace, rows, lp_now_ms() - begin);
     taken = 0;
   }
 }

@@ -30,7 +30,7 @@ static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag 
   lp_serve_config *config = NULL;
   LP_TRY(lp_serve_config_load(args->data[0], &config, diag));
   if (flags->listen) config->listen = flags->listen;
-  if (flags->trust) config->trust = flags->trust;
+  if (flags->trust) config->edge.trust = config->split.trust = flags->trust;
   lp_status status = lp_serve(config, &stop_wanted, tell_address, NULL, diag);
   lp_serve_config_free(config);
   return status;

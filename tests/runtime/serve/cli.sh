@@ -1,37 +1,8 @@
 # llmpart serve: answers whole and streamed, another server as the cloud, the router's fallback, limits, faults, the
 # end.
 . "$LP_SOURCE/tests/e2e/lib.sh"
-command -v curl >/dev/null || skip 'curl is not there'
-default=$LP_SOURCE/examples/default-model
+. "$LP_SOURCE/tests/runtime/serve/lib.sh"
 compile "$default/model.onnx" "$work/story.llmpart" --tokenizer="$default/tokenizer.json" --device=host || finish
-
-listens() { # listens LOG
-  url=$(sed -n 's/^listening on /http:\/\//p' "$1")
-  [ -n "$url" ]
-}
-serve() { # serve NAME: the server of $work/NAME.yaml; sets $url and $pid
-  "$LLMPART" serve "$work/$1.yaml" --listen=127.0.0.1:0 2>"$work/$1.log" &
-  pid=$! started="$started $!"
-  await listens "$work/$1.log" && return
-  fail "$1 does not start: $(head -n 3 "$work/$1.log")"
-}
-type=application/json
-post() { # post PATH BODY [option ...]: the answer's body; its status is in $work/status, its head in $work/head
-  path=$1 body=$2
-  shift 2
-  curl -sS --max-time 60 -D "$work/head" -o "$work/body" -w '%{http_code}' \
-    -H "Content-Type: $type" -d "$body" "$@" "$url$path" >"$work/status"
-  cat "$work/body"
-}
-text() { sed -n 's/.*"text":"\([^"]*\)".*/\1/p' | tr -d '\n'; }
-rejected() { # rejected WHAT STATUS PATTERN PATH BODY [option ...]
-  what=$1 code=$2 pattern=$3
-  shift 3
-  post "$@" >"$work/answer"
-  same "$what: status" "$code" "$(cat "$work/status")"
-  grep -Eq "\"message\":\"[^\"]*$pattern" "$work/answer" || fail "$what: $(cat "$work/answer")"
-}
-route() { sed -n 's/^X-Llmpart-Route: \([a-z]*\).*/\1/p' "$work/head"; }
 
 echo 'edge: { bundle: story.llmpart, threads: 1, queue: 0 }
 max_body: 4096
@@ -67,7 +38,7 @@ curl -sS "$url/metrics" >"$work/metrics"
 grep -q '^llmpart_requests_total{route="edge",outcome="answered"} 11$' "$work/metrics" || fail "metrics: $(cat "$work/metrics")"
 grep -q '^llmpart_prompt_tokens_total{route="edge"} 59$' "$work/metrics" || fail "metrics: $(cat "$work/metrics")"
 rejected 'no pool' 400 'the server has no pool' /v1/router/outcome '{"id":1,"reward":1}'
-same models 'auto edge' "$(curl -sS "$url/v1/models" | grep -o '"id":"[a-z]*"' | cut -d'"' -f4 | tr '\n' ' ' | sed 's/ $//')"
+same models 'model auto edge' "$(curl -sS "$url/v1/models" | grep -o '"id":"[a-z]*"' | cut -d'"' -f4 | tr '\n' ' ' | sed 's/ $//')"
 same health '{"status":"ok"}' "$(curl -sS "$url/healthz")"
 
 rejected json 400 'line 1, column 2: not valid JSON: it ends too early' /v1/completions '{'
@@ -91,12 +62,19 @@ rejected 'no template, streamed' 400 'no chat template' /v1/chat/completions '{"
 rejected limit 400 "'max_tokens' must be a number from 1 to 64" /v1/completions '{"model":"edge","prompt":"a","max_tokens":65}'
 rejected temperature 400 "'temperature'" /v1/completions '{"model":"edge","prompt":"a","temperature":"hot"}'
 rejected top_k 400 "'top_k' must be a whole number" /v1/completions '{"model":"edge","prompt":"a","top_k":1.5}'
-rejected repetition 400 "'repetition_penalty' is not supported" /v1/completions '{"model":"edge","prompt":"a","repetition_penalty":1.1}'
-rejected n 400 "'n' must be 1" /v1/completions '{"model":"edge","prompt":"a","n":2}'
-rejected tools 400 "'tools' is not supported" /v1/completions '{"model":"edge","prompt":"a","tools":[{}]}'
+rejected repetition 400 "'repetition_penalty' must be a number" /v1/completions '{"model":"edge","prompt":"a","repetition_penalty":0}'
+rejected n 400 "'n' must be a number from 1 to 16" /v1/completions '{"model":"edge","prompt":"a","n":17}'
+rejected tools 400 "'tools' belongs to chats" /v1/completions '{"model":"edge","prompt":"a","tools":[{}]}'
+rejected 'a tool' 400 "'tools\\[0\\]' must have" /v1/chat/completions '{"model":"edge","messages":[{"role":"user","content":"a"}],"tools":[{}]}'
+rejected 'no tools' 400 "'tool_choice' requires 'tools'" /v1/completions '{"model":"edge","prompt":"a","tool_choice":"required"}'
+rejected format 400 "'response_format' must have" /v1/completions '{"model":"edge","prompt":"a","response_format":{"type":"xml"}}'
+rejected schema 400 "'minimum' is not supported" /v1/completions \
+  '{"model":"edge","prompt":"a","response_format":{"type":"json_schema","json_schema":{"schema":{"type":"integer","minimum":3}}}}'
+rejected logprobs 400 "'logprobs' must be a number from 0 to 20" /v1/completions '{"model":"edge","prompt":"a","logprobs":21}'
+rejected echo 400 "'echo' is not supported" /v1/completions '{"model":"edge","prompt":"a","echo":true}'
 rejected stop 400 "'stop' must be text" /v1/completions '{"model":"edge","prompt":"a","stop":[7]}'
-rejected penalty 400 "'frequency_penalty' is not supported" /v1/completions '{"model":"edge","prompt":"a","frequency_penalty":1}'
-rejected bias 400 "'logit_bias' is not supported" /v1/completions '{"model":"edge","prompt":"a","logit_bias":{"5":100}}'
+rejected penalty 400 "'frequency_penalty' must be a number" /v1/completions '{"model":"edge","prompt":"a","frequency_penalty":3}'
+rejected bias 400 "'logit_bias' has token 99999" /v1/completions '{"model":"edge","prompt":"a","logit_bias":{"99999":100}}'
 rejected picture 400 "'messages\\[0\\]' must have" /v1/chat/completions '{"model":"edge","messages":[{"role":"user","content":[{"type":"image_url"}]}]}'
 rejected long 413 'longer than 4096 bytes' /v1/completions "{\"prompt\":\"$(head -c 5000 /dev/zero | tr '\0' a)\"}"
 rejected path 404 'no such path' /v1/embeddings '{}'
@@ -298,7 +276,7 @@ unset SERVE_KEY
 # Faults of the file.
 config() { printf '%b' "$1" >"$work/bad.yaml"; }
 config 'listen: 127.0.0.1:0\n'
-refused 'no place' "bad.yaml:1:1: error: the server requires 'edge', 'cloud' or both" "$LLMPART" serve "$work/bad.yaml"
+refused 'no place' "bad.yaml:1:1: error: the server requires a place: 'edge', 'split' or 'cloud'" "$LLMPART" serve "$work/bad.yaml"
 config 'edge: { bundl: x }\n'
 refused 'key' "bad.yaml:1:9: error: unknown key 'bundl'" "$LLMPART" serve "$work/bad.yaml"
 config 'edge: { bundle: none.llmpart }\n'

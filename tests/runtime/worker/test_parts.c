@@ -177,22 +177,22 @@ LP_LOOP_TEST(divided_runs_equal_whole_ones, 0, (int)LP_COUNT(kinds)) {
 
 /* A pass takes 6 ms and 2 for each row: 3.4 rows take 12.8, 1.6 times as long as one. */
 LP_TEST(rows_that_lengthen_a_pass) {
-  worker_pace pace = {0};
-  ck_assert_int_eq(worker_pace_rows(&pace), 8);
-  worker_pace_note(&pace, 1, 8);
-  worker_pace_note(&pace, 1, 8);
-  ck_assert_int_eq(worker_pace_rows(&pace), 8); /* nothing is known of more rows */
-  worker_pace_note(&pace, 11, 28);
-  ck_assert_int_eq(worker_pace_rows(&pace), 3);
+  lp_pace pace = {0};
+  ck_assert_int_eq(lp_pace_rows(&pace), 8);
+  lp_pace_note(&pace, 1, 8);
+  lp_pace_note(&pace, 1, 8);
+  ck_assert_int_eq(lp_pace_rows(&pace), 8); /* nothing is known of more rows */
+  lp_pace_note(&pace, 11, 28);
+  ck_assert_int_eq(lp_pace_rows(&pace), 3);
   for (int i = 0; i < 1000; i++) /* another model is served since: 40.2 ms and 0.5 for each row */
-    worker_pace_note(&pace, i % 2 == 0 ? 1 : 100, i % 2 == 0 ? 40.7 : 90.2);
-  ck_assert_int_eq(worker_pace_rows(&pace), 49);
+    lp_pace_note(&pace, i % 2 == 0 ? 1 : 100, i % 2 == 0 ? 40.7 : 90.2);
+  ck_assert_int_eq(lp_pace_rows(&pace), 49);
 }
 
 /* One row costs next to all: a pass takes as many as without other devices. */
 LP_TEST(rows_that_cost_nothing) {
-  worker_pace pace = {0};
+  lp_pace pace = {0};
   for (int i = 0; i < 10; i++)
-    worker_pace_note(&pace, i, 5);
-  ck_assert_int_ge(worker_pace_rows(&pace), LP_PASS_ROWS);
+    lp_pace_note(&pace, i, 5);
+  ck_assert_int_ge(lp_pace_rows(&pace), LP_PASS_ROWS);
 }

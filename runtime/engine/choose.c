@@ -1,0 +1,117 @@
+/* Chooses the sequences of the next pass. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "runtime/bundle/bundle.h"
+#include "runtime/engine/job.h"
+
+/* Limits of a pass. While prompts wait, sequences that generate leave PROMPT_SEQUENCES places to them; PROMPT_ROWS is
+ * the least number of rows that prompts may have beside them. */
+enum { MOST_SEQUENCES = 64, MOST_ROWS = 256, PROMPT_SEQUENCES = 8, PROMPT_ROWS = 16 };
+
+static int64_t waiting_rows(const engine_job *job) {
+  return (int64_t)job->text.count - job->done;
+}
+
+static int by_turn(const void *a, const void *b) {
+  const engine_job *x = *(engine_job *const *)a, *y = *(engine_job *const *)b;
+  if (x->served != y->served) return x->served < y->served ? -1 : 1;
+  return x->ticket < y->ticket ? -1 : x->ticket > y->ticket;
+}
+
+/* Sorts the jobs by their turn, and notes the turn: a client that comes back after a pause begins there. */
+static void sort(lp_engine *engine) {
+  engine->turn = INT64_MAX;
+  for (size_t i = 0; i < engine->clients.count; i++)
+    if (engine->clients.data[i].served < engine->turn) engine->turn = engine->clients.data[i].served;
+  if (engine->clients.count == 0) engine->turn = 0;
+  for (size_t i = 0; i < engine->jobs.count; i++) {
+    engine_job *job = engine->jobs.data[i];
+    job->served = engine_client_of(engine, job->call->request->client)->served;
+  }
+  if (engine->jobs.count > 1) qsort(engine->jobs.data, engine->jobs.count, sizeof(engine_job *), by_turn);
+}
+
+static void drop_cancelled(lp_engine *engine) {
+  for (size_t i = engine->jobs.count; i-- > 0;)
+    if (engine->jobs.data[i]->cancelled) engine_job_end(engine, engine->jobs.data[i]);
+}
+
+/* Admits jobs in their turn. One that does not fit keeps later ones waiting, so that a large one has its turn. */
+static void admit(lp_engine *engine) {
+  for (size_t i = 0; i < engine->jobs.count; i++) {
+    engine_job *job = engine->jobs.data[i];
+    if (job->admitted) continue;
+    size_t bytes = job->call->bytes;
+    if (engine->kv_bytes > 0 && (bytes > (size_t)engine->kv_bytes || engine->held > (size_t)engine->kv_bytes - bytes))
+      return;
+    engine->held += bytes;
+    job->admitted = true;
+    job->executor = lp_executor_create(engine->bundle, LP_SIDE_DEVICE, engine->pool);
+  }
+}
+
+static int32_t program_of(const engine_job *job) {
+  return job->done == 0 ? job->call->prefill : job->call->decode;
+}
+
+static void take(lp_engine *engine, engine_job *job, int64_t rows) {
+  lp_batch_member member = {.states = &job->executor->states};
+  member.sym[LP_SYM_B] = 1;
+  member.sym[LP_SYM_S] = rows;
+  member.sym[LP_SYM_P] = job->done;
+  member.sym[LP_SYM_R] = 1;
+  member.sym[LP_SYM_C] = job->call->capacity;
+  job->rows = rows;
+  lp_vec_push(&engine->chosen, job);
+  lp_vec_push(&engine->member, member);
+}
+
+/* The code that the next pass runs: that of the first job. -1: there is no job. */
+static int32_t code_of_pass(const lp_engine *engine, uint64_t *prompts) {
+  int32_t code = -1;
+  uint64_t first = UINT64_MAX;
+  for (size_t i = 0; i < engine->jobs.count; i++) {
+    const engine_job *job = engine->jobs.data[i];
+    if (!job->admitted) continue;
+    *prompts += waiting_rows(job) > 1;
+    if (job->ticket < first) first = job->ticket, code = engine->code[program_of(job)];
+  }
+  return code;
+}
+
+static bool is_candidate(const lp_engine *engine, const engine_job *job, int32_t code, bool prompt) {
+  return job->admitted && (waiting_rows(job) > 1) == prompt && engine->code[program_of(job)] == code;
+}
+
+static void take_prompts(lp_engine *engine, int32_t code) {
+  int64_t decoders = (int64_t)engine->chosen.count, left = MOST_ROWS - decoders;
+  if (decoders > 0) {
+    int64_t paced = lp_pace_rows(&engine->pace), least = decoders > PROMPT_ROWS ? decoders : PROMPT_ROWS;
+    if (paced < least) paced = least;
+    if (left > paced) left = paced;
+  }
+  for (size_t i = 0; i < engine->jobs.count && left > 0 && engine->chosen.count < MOST_SEQUENCES; i++) {
+    engine_job *job = engine->jobs.data[i];
+    if (!is_candidate(engine, job, code, true)) continue;
+    int64_t rows = waiting_rows(job);
+    if (rows > LP_PASS_ROWS) rows = LP_PASS_ROWS;
+    if (rows > left) rows = left;
+    take(engine, job, rows);
+    left -= rows;
+  }
+}
+
+bool engine_choose(lp_engine *engine) {
+  engine->chosen.count = engine->member.count = 0;
+  drop_cancelled(engine);
+  sort(engine);
+  admit(engine);
+  uint64_t prompts = 0;
+  int32_t code = code_of_pass(engine, &prompts);
+  size_t most = prompts > 0 ? MOST_SEQUENCES - PROMPT_SEQUENCES : MOST_SEQUENCES;
+  for (size_t i = 0; i < engine->jobs.count && engine->chosen.count < most; i++)
+    if (is_candidate(engine, engine->jobs.data[i], code, false)) take(engine, engine->jobs.data[i], 1);
+  take_prompts(engine, code);
+  return engine->chosen.count > 0;
+}

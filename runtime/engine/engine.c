@@ -1,0 +1,290 @@
+/* The thread that runs passes, and the threads that wait for tokens. */
+#include "runtime/engine/engine.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/engine/job.h"
+
+enum { ASK_MS = 100 };
+
+bool lp_engine_fits(const lp_bundle *bundle, const char **why) {
+  *why = lp_bundle_is_split(bundle)                ? "some layers run on a worker"
+         : lp_bundle_reads_source(bundle)          ? "the model has an encoder"
+         : !lp_bundle_has_caches(bundle)           ? "the model has no KV caches"
+         : !bundle->side[LP_SIDE_DEVICE].sequences ? "the code runs one sequence at a time"
+                                                   : NULL;
+  return *why == NULL;
+}
+
+/* ---- the engine's thread ----------------------------------------------------------------------------------------- */
+
+/* Hands the result of a pass to the job's thread. With the lock held. */
+static void publish(lp_engine *engine, engine_job *job) {
+  const lp_engine_request *request = job->call->request;
+  engine_client_of(engine, request->client)->served += job->rows;
+  job->done += job->failed ? 0 : job->rows;
+  job->ticket = ++engine->ticket;
+  if (job->failed || job->is_complete) {
+    engine_job_end(engine, job);
+  } else if (job->has_drawn) {
+    lp_vec_push(&job->text, job->drawn.token);
+    lp_vec_push(&job->out, job->drawn);
+    bool stops = lp_bundle_is_stop(engine->bundle, job->drawn.token);
+    bool full = (int64_t)(job->text.count - request->length) >= request->max_tokens;
+    job->cut = full && !stops;
+    if (stops || full)
+      engine_job_end(engine, job);
+    else
+      (void)pthread_cond_signal(&job->call->changed);
+  }
+}
+
+static void *work(void *user) {
+  lp_engine *engine = user;
+  (void)pthread_mutex_lock(&engine->lock);
+  while (!engine->ends) {
+    if (!engine_choose(engine)) {
+      (void)pthread_cond_wait(&engine->work, &engine->lock);
+      continue;
+    }
+    (void)pthread_mutex_unlock(&engine->lock);
+    engine_pass_run(engine);
+    (void)pthread_mutex_lock(&engine->lock);
+    for (size_t i = 0; i < engine->chosen.count; i++)
+      publish(engine, engine->chosen.data[i]);
+  }
+  (void)pthread_mutex_unlock(&engine->lock);
+  return NULL;
+}
+
+lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *options, lp_engine **out, lp_diag *diag) {
+  const char *why;
+  if (!lp_engine_fits(bundle, &why)) return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "no passes: %s", why);
+  LP_TRY(lp_bundle_check_generates(bundle, diag));
+  lp_engine *engine = lp_alloc(sizeof *engine);
+  engine->bundle = bundle;
+  engine->kv_bytes = options->kv_bytes;
+  engine->pool = lp_pool_create(options->threads);
+  engine->batch = lp_batch_create(bundle, LP_SIDE_DEVICE, engine->pool);
+  engine->code = lp_alloc((size_t)bundle->manifest.program_count * sizeof *engine->code);
+  for (int32_t i = 0; i < bundle->manifest.program_count; i++)
+    engine->code[i] = lp_program_code(bundle, LP_SIDE_DEVICE, i);
+  (void)pthread_mutex_init(&engine->lock, NULL);
+  (void)pthread_cond_init(&engine->work, NULL);
+  bool runs = pthread_create(&engine->thread, NULL, work, engine) == 0;
+  engine->ends = !runs;
+  *out = engine;
+  if (runs) return LP_OK;
+  lp_engine_close(engine);
+  *out = NULL;
+  return lp_error(diag, LP_LOC_NONE, "the system starts no thread");
+}
+
+void lp_engine_close(lp_engine *engine) {
+  if (!engine) return;
+  (void)pthread_mutex_lock(&engine->lock);
+  bool runs = !engine->ends;
+  engine->ends = true;
+  (void)pthread_cond_signal(&engine->work);
+  (void)pthread_mutex_unlock(&engine->lock);
+  if (runs) (void)pthread_join(engine->thread, NULL);
+  lp_batch_free(engine->batch);
+  lp_pool_free(engine->pool);
+  free(engine->code);
+  lp_vec_free(&engine->chosen);
+  lp_vec_free(&engine->member);
+  lp_vec_free(&engine->jobs);
+  lp_vec_free(&engine->clients);
+  engine_texts_free(engine->texts);
+  (void)pthread_cond_destroy(&engine->work);
+  (void)pthread_mutex_destroy(&engine->lock);
+  free(engine);
+}
+
+lp_engine_load lp_engine_now(lp_engine *engine) {
+  lp_engine_load load = {0};
+  (void)pthread_mutex_lock(&engine->lock);
+  for (size_t i = 0; i < engine->jobs.count; i++)
+    *(engine->jobs.data[i]->admitted ? &load.running : &load.waiting) += 1;
+  load.kv_bytes = (int64_t)engine->held;
+  (void)pthread_mutex_unlock(&engine->lock);
+  return load;
+}
+
+/* ---- a request --------------------------------------------------------------------------------------------------- */
+
+static lp_status check(const lp_engine *engine, const lp_engine_request *request, lp_diag *diag) {
+  const lp_manifest *manifest = &engine->bundle->manifest;
+  int64_t limit = manifest->context_length > 0 ? manifest->context_length : INT64_C(1) << 40;
+  if (request->length < 1) return lp_error(diag, LP_LOC_NONE, "the prompt is empty");
+  if (request->max_tokens < 1 || request->choices < 1)
+    return lp_error(diag, LP_LOC_NONE, "%" PRId64 " tokens of %" PRId32 " sequences", request->max_tokens,
+                    request->choices);
+  if ((int64_t)request->length > limit || request->max_tokens > limit - (int64_t)request->length)
+    return lp_error(diag, LP_LOC_NONE,
+                    "a prompt of %zu tokens and %" PRId64 " to generate exceed the model's context of %" PRId64,
+                    request->length, request->max_tokens, limit);
+  for (size_t i = 0; i < request->length; i++)
+    if (request->prompt[i] < 0 || request->prompt[i] >= manifest->vocab)
+      return lp_error(diag, LP_LOC_NONE, "token %" PRId32 " lies outside of the vocabulary of %" PRId32,
+                      request->prompt[i], manifest->vocab);
+  return LP_OK;
+}
+
+/* Chooses the plan and computes the size of the KV cache of each job. */
+static lp_status size_up(const lp_engine *engine, engine_call *call, lp_diag *diag) {
+  const lp_engine_request *request = call->request;
+  const lp_manifest *manifest = &engine->bundle->manifest;
+  const double at[LP_PLAN_AXES] = {
+      [LP_PLAN_PROMPT] = (double)request->length, [LP_PLAN_GENERATED] = (double)request->max_tokens};
+  const lp_plan_desc *plan = &manifest->plans[manifest->plan_count > 1 ? lp_manifest_plan(manifest, at) : 0];
+  lp_states states;
+  int64_t sym[LP_MAX_SYMBOLS] = {0};
+  call->prefill = plan->prefill;
+  call->decode = plan->decode;
+  call->capacity = sym[LP_SYM_C] = (int64_t)request->length + request->max_tokens;
+  sym[LP_SYM_B] = 1;
+  lp_states_init(&states, manifest, LP_SIDE_DEVICE);
+  bool known = lp_states_bytes(&states, sym, &call->bytes);
+  lp_states_free(&states);
+  if (!known) return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
+  if (engine->kv_bytes > 0 && call->bytes > (size_t)engine->kv_bytes)
+    return lp_error(diag, LP_LOC_NONE, "a KV cache for %" PRId64 " tokens takes %zu bytes, and the budget is %" PRId64,
+                    call->capacity, call->bytes, engine->kv_bytes);
+  return LP_OK;
+}
+
+static void init_job(const lp_engine *engine, engine_call *call, int32_t choice) {
+  const lp_engine_request *request = call->request;
+  engine_job *job = &call->job[choice];
+  job->call = call;
+  for (size_t i = 0; i < request->length; i++)
+    lp_vec_push(&job->text, request->prompt[i]);
+  job->decoder = (engine_decoder){.how = &request->decoding,
+                                  .bundle = engine->bundle,
+                                  .texts = engine->texts,
+                                  .vocab = engine->bundle->manifest.vocab,
+                                  .choice = choice};
+  engine_decoder_init(&job->decoder, request->prompt, request->length);
+}
+
+/* Makes the table of the tokens' bytes for the first request with a grammar. */
+static lp_status need_texts(lp_engine *engine, lp_diag *diag) {
+  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(engine->bundle);
+  if (!tokenizer) return lp_error(diag, LP_LOC_NONE, "the bundle has no tokenizer, which a grammar needs");
+  (void)pthread_mutex_lock(&engine->lock);
+  if (!engine->texts) engine->texts = engine_texts_create(tokenizer, engine->bundle->manifest.vocab);
+  (void)pthread_mutex_unlock(&engine->lock);
+  return LP_OK;
+}
+
+static void submit(lp_engine *engine, engine_call *call) {
+  (void)pthread_mutex_lock(&engine->lock);
+  engine_client_enter(engine, call->request->client, call->request->choices);
+  for (int32_t i = 0; i < call->request->choices; i++) {
+    engine_job *job = &call->job[i];
+    job->ticket = ++engine->ticket;
+    lp_vec_push(&engine->jobs, job);
+  }
+  (void)pthread_cond_signal(&engine->work);
+  (void)pthread_mutex_unlock(&engine->lock);
+}
+
+/* Cancels a job, or with choice -1 all of them. With the lock held. */
+static void cancel(lp_engine *engine, engine_call *call, int32_t choice) {
+  for (int32_t i = 0; i < call->request->choices; i++)
+    if (choice < 0 || choice == i) call->job[i].cancelled = true;
+  (void)pthread_cond_signal(&engine->work);
+}
+
+/* Takes a job's tokens that are there, and releases the lock while it hands them on. */
+static void hand_on(lp_engine *engine, engine_call *call, int32_t choice) {
+  engine_job *job = &call->job[choice];
+  for (size_t i = 0; i < job->out.count && !job->cancelled; i++) {
+    lp_drawn drawn = job->out.data[i];
+    (void)pthread_mutex_unlock(&engine->lock);
+    bool more = call->request->sink(call->request->user, choice, &drawn);
+    (void)pthread_mutex_lock(&engine->lock);
+    if (!more) cancel(engine, call, choice);
+  }
+  job->out.count = 0;
+}
+
+/* Hands tokens on. With the lock held; tells whether all jobs have ended. */
+static bool take_news(lp_engine *engine, engine_call *call) {
+  bool all = true;
+  for (int32_t i = 0; i < call->request->choices; i++) {
+    if (call->job[i].out.count > 0) hand_on(engine, call, i);
+    all &= call->job[i].ended && call->job[i].out.count == 0;
+  }
+  return all;
+}
+
+static void await_news(lp_engine *engine, engine_call *call) {
+  struct timespec until;
+  (void)clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += ASK_MS * 1000000L;
+  until.tv_sec += until.tv_nsec / 1000000000L;
+  until.tv_nsec %= 1000000000L;
+  (void)pthread_cond_timedwait(&call->changed, &engine->lock, &until);
+}
+
+static bool has_news(const engine_call *call) {
+  for (int32_t i = 0; i < call->request->choices; i++)
+    if (call->job[i].out.count > 0) return true;
+  return false;
+}
+
+static void attend(lp_engine *engine, engine_call *call) {
+  const lp_engine_request *request = call->request;
+  (void)pthread_mutex_lock(&engine->lock);
+  while (!take_news(engine, call)) {
+    if (!has_news(call)) await_news(engine, call);
+    (void)pthread_mutex_unlock(&engine->lock);
+    bool abandoned = request->is_abandoned && request->is_abandoned(request->user);
+    (void)pthread_mutex_lock(&engine->lock);
+    if (abandoned) cancel(engine, call, -1);
+  }
+  (void)pthread_mutex_unlock(&engine->lock);
+}
+
+static lp_status conclude(engine_call *call, lp_engine_outcome *outcome, lp_diag *diag) {
+  lp_status status = LP_OK;
+  for (int32_t i = 0; i < call->request->choices; i++) {
+    engine_job *job = &call->job[i];
+    outcome[i] = (lp_engine_outcome){(int64_t)(job->text.count - call->request->length), job->cut};
+    if (job->error && status == LP_OK) status = lp_error(diag, LP_LOC_NONE, "%s", job->error);
+    free(job->error);
+    engine_decoder_free(&job->decoder);
+    lp_vec_free(&job->text);
+    lp_vec_free(&job->out);
+  }
+  return status;
+}
+
+lp_status lp_engine_generate(lp_engine *engine, const lp_engine_request *request, lp_engine_outcome *outcome,
+                             double *queue_ms, lp_diag *diag) {
+  engine_call call = {.request = request};
+  LP_TRY(check(engine, request, diag));
+  LP_TRY(size_up(engine, &call, diag));
+  if (request->decoding.grammar) LP_TRY(need_texts(engine, diag));
+  LP_TRY(lp_bundle_await_check(engine->bundle, diag)); /* no token may leave before that */
+  double submitted_ms = lp_now_ms();
+  (void)pthread_cond_init(&call.changed, NULL);
+  call.job = lp_alloc((size_t)request->choices * sizeof *call.job);
+  for (int32_t i = 0; i < request->choices; i++)
+    init_job(engine, &call, i);
+  submit(engine, &call);
+  attend(engine, &call);
+  *queue_ms = (call.begun_ms > 0 ? call.begun_ms : lp_now_ms()) - submitted_ms;
+  lp_status status = conclude(&call, outcome, diag);
+  free(call.job);
+  (void)pthread_cond_destroy(&call.changed);
+  return status;
+}

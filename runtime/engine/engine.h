@@ -1,0 +1,97 @@
+/* runtime/engine: continuous batching. An engine runs the requests of any number of threads over one bundle, whose
+ * layers all run in this process, in batched passes: each pass takes the next token of every sequence that generates,
+ * and parts of the prompts that wait. A request joins at the next pass and leaves when it ends.
+ *
+ * A pass never waits for further requests. Clients share passes by rows (start-time fair queueing: Goyal, Vin and
+ * Cheng, 1996), and while sequences generate, parts of prompts lengthen a pass by a bounded factor (exec/pace.h).
+ *
+ * The room knows bundles, passes and the bytes of tokens, but no link. */
+#ifndef LP_ENGINE_H
+#define LP_ENGINE_H
+
+#include "runtime/runtime.h"
+
+typedef struct lp_engine lp_engine;
+typedef struct lp_grammar lp_grammar; /* grammar.h */
+
+typedef struct {
+  int32_t threads;  /* 0: the machine's cores */
+  int64_t kv_bytes; /* the most bytes of KV caches; requests beyond them wait; 0: no limit */
+} lp_engine_options;
+
+typedef struct {
+  int32_t token;
+  float amount; /* added to its logit; -INFINITY: the token is never drawn */
+} lp_logit_bias;
+
+/* The way from logits to a token: repetition penalty, presence and frequency penalties, bias, then the grammar, the
+ * temperature, min_p, top_k and top_p, in the order of vLLM. Pointers are borrowed. */
+typedef struct {
+  lp_sampling sampling;
+  double min_p; /* 0: off. Tokens with less than this share of the greatest probability are not drawn */
+  /* 1: off. Positive logits of tokens of the prompt and the answer are divided by it, negative ones multiplied (Keskar
+   * et al., "CTRL", 2019, equation 1). */
+  double repetition_penalty;
+  /* 0: off. Subtracted from the logits of tokens of the answer, once, and once for each time that they are there. */
+  double presence_penalty, frequency_penalty;
+  const lp_logit_bias *bias;
+  size_t bias_count;
+  const lp_grammar *grammar; /* the answer is a text of this grammar; NULL: any */
+  int32_t top_logprobs;      /* the likeliest tokens that are told with each, up to LP_MOST_TOP; -1: no probabilities */
+} lp_decoding;
+
+enum { LP_MOST_TOP = 20 };
+typedef struct {
+  int32_t token;
+  float logprob;
+} lp_token_logprob;
+
+/* A token, and its natural log probability in the model's own distribution, before penalties and at temperature 1. */
+typedef struct {
+  int32_t token;
+  float logprob; /* NaN: not asked for */
+  int32_t top_count;
+  lp_token_logprob top[LP_MOST_TOP]; /* in descending order */
+} lp_drawn;
+
+/* Takes a token of a sequence, on the thread that generates; false: the sequence ends here. */
+typedef bool lp_drawn_sink(void *user, int32_t choice, const lp_drawn *drawn);
+
+typedef struct {
+  const int32_t *prompt; /* [length] */
+  size_t length;
+  int64_t max_tokens;
+  int32_t choices; /* sequences that continue the prompt, numbered from 0; each draws with numbers of its own */
+  uint64_t client; /* requests with the same number share the passes of one client */
+  lp_decoding decoding;
+  lp_drawn_sink *sink;
+  /* Asked before each token and ten times a second while none comes, on the thread that generates; true ends the
+   * request. NULL: nothing asks. */
+  bool (*is_abandoned)(void *user);
+  void *user;
+} lp_engine_request;
+
+typedef struct {
+  int64_t tokens;
+  bool cut; /* by max_tokens */
+} lp_engine_outcome;
+
+/* Tells whether an engine can run the bundle; if not, `why` receives the reason, as static text. */
+bool lp_engine_fits(const lp_bundle *bundle, const char **why);
+/* The bundle, with lp_engine_fits and a device side that is loaded, is borrowed until the engine is closed. */
+LP_MUST_USE lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *options, lp_engine **out,
+                                     lp_diag *diag);
+void lp_engine_close(lp_engine *engine); /* NULL is allowed; no thread may be in lp_engine_generate */
+
+/* Generates, and returns when all choices have ended. Any number of threads may call it. `queue_ms` receives the time
+ * until the first pass over the prompt began. */
+LP_MUST_USE lp_status lp_engine_generate(lp_engine *engine, const lp_engine_request *request,
+                                         lp_engine_outcome *outcome, double *queue_ms, lp_diag *diag);
+
+typedef struct {
+  int32_t running, waiting; /* sequences with KV caches, and those that wait for room */
+  int64_t kv_bytes;
+} lp_engine_load;
+lp_engine_load lp_engine_now(lp_engine *engine);
+
+#endif

@@ -1,0 +1,58 @@
+/* Grammars of answers, over bytes: a graph of nodes with calls, as a pushdown automaton that follows all possibilities
+ * at once. schema.c makes them of JSON schemas. */
+#ifndef LP_ENGINE_GRAMMAR_H
+#define LP_ENGINE_GRAMMAR_H
+
+#include "base/json/reader.h"
+#include "runtime/engine/engine.h"
+
+/* ---- making (schema.c) ------------------------------------------------------------------------------------------- */
+
+/* A grammar is immutable, and any number of threads may use it. Release it with lp_grammar_free.
+ *
+ * The texts of the first are JSON values that the schema accepts. An absent `schema` accepts every object. The grammar
+ * may have fewer texts than the schema: objects have the listed properties, in their order, and white space is short.
+ * A keyword that restricts values and that it cannot follow is refused by name. */
+LP_MUST_USE lp_status lp_grammar_of_schema(const lp_json *schema, lp_grammar **out, lp_diag *diag);
+/* The texts are {"name": NAME, "arguments": ARGUMENTS} for the functions of a list of tools as in OpenAI's API; `name`
+ * NULL: any of them. */
+LP_MUST_USE lp_status lp_grammar_of_tools(const lp_json *tools, const char *name, lp_grammar **out, lp_diag *diag);
+void lp_grammar_free(lp_grammar *grammar); /* NULL is allowed */
+
+/* ---- building (grammar.c) ---------------------------------------------------------------------------------------- */
+
+typedef enum { LP_NODE_BYTE, LP_NODE_CALL, LP_NODE_SPLIT, LP_NODE_RETURN } lp_node_kind;
+typedef struct {
+  lp_node_kind kind;
+  uint8_t low, high; /* byte: the range that it takes */
+  int32_t to;        /* call: the node that it calls */
+  int32_t next;      /* byte, call: what follows; split: one way */
+  int32_t other;     /* split: the other way */
+} lp_node;
+
+struct lp_grammar {
+  LP_VEC(lp_node) nodes;
+  int32_t root;
+};
+
+enum { LP_GRAMMAR_MOST_NODES = 1 << 20 };
+/* Each appends a node and returns its number. Graphs are built from their ends: `next` exists already. */
+int32_t lp_grammar_byte(lp_grammar *grammar, uint8_t low, uint8_t high, int32_t next);
+int32_t lp_grammar_call(lp_grammar *grammar, int32_t to, int32_t next);
+int32_t lp_grammar_split(lp_grammar *grammar, int32_t next, int32_t other);
+int32_t lp_grammar_return(lp_grammar *grammar);
+int32_t lp_grammar_text(lp_grammar *grammar, const char *text, size_t size, int32_t next);
+
+/* ---- following --------------------------------------------------------------------------------------------------- */
+
+typedef struct lp_grammar_state lp_grammar_state;
+lp_grammar_state *lp_grammar_begin(const lp_grammar *grammar);
+void lp_grammar_state_free(lp_grammar_state *state); /* NULL is allowed */
+/* Tells whether some text of the grammar continues with these bytes. */
+bool lp_grammar_allows(lp_grammar_state *state, const char *bytes, size_t size);
+void lp_grammar_take(lp_grammar_state *state, const char *bytes, size_t size); /* bytes that it allows */
+bool lp_grammar_can_end(const lp_grammar_state *state);                        /* the bytes so far are a text of it */
+/* Sets the bytes with which the text may continue. */
+void lp_grammar_first_bytes(const lp_grammar_state *state, bool out[256]);
+
+#endif

@@ -1,0 +1,37 @@
+/* Jobs and the clients that they belong to. */
+#include "runtime/engine/job.h"
+
+#include <string.h>
+
+engine_client *engine_client_of(lp_engine *engine, uint64_t id) {
+  for (size_t i = 0; i < engine->clients.count; i++)
+    if (engine->clients.data[i].id == id) return &engine->clients.data[i];
+  return NULL;
+}
+
+void engine_client_enter(lp_engine *engine, uint64_t id, int32_t jobs) {
+  engine_client *found = engine_client_of(engine, id), fresh = {.id = id, .served = engine->turn};
+  if (!found) {
+    lp_vec_push(&engine->clients, fresh);
+    found = &engine->clients.data[engine->clients.count - 1];
+  }
+  found->jobs += jobs;
+}
+
+static void leave_client(lp_engine *engine, uint64_t id) {
+  engine_client *found = engine_client_of(engine, id);
+  if (--found->jobs == 0) *found = engine->clients.data[--engine->clients.count];
+}
+
+void engine_job_end(lp_engine *engine, engine_job *job) {
+  size_t at = 0;
+  while (engine->jobs.data[at] != job)
+    at++;
+  memmove(&engine->jobs.data[at], &engine->jobs.data[at + 1], (--engine->jobs.count - at) * sizeof *engine->jobs.data);
+  lp_executor_free(job->executor);
+  job->executor = NULL;
+  if (job->admitted) engine->held -= job->call->bytes;
+  leave_client(engine, job->call->request->client);
+  job->ended = true;
+  (void)pthread_cond_signal(&job->call->changed);
+}

@@ -1,0 +1,86 @@
+/* The sequences of an engine, and the passes over them. Private to engine/. */
+#ifndef LP_ENGINE_JOB_H
+#define LP_ENGINE_JOB_H
+
+#include <pthread.h>
+
+#include "runtime/engine/decoder.h"
+#include "runtime/exec/batch.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/pace.h"
+#include "runtime/exec/pool.h"
+
+typedef struct engine_job engine_job;
+
+/* One request, on the stack of the thread that made it. */
+typedef struct {
+  const lp_engine_request *request;
+  pthread_cond_t changed; /* a job has another token or has ended */
+  engine_job *job;        /* [choices] */
+  int64_t capacity;       /* of the KV cache of each job, in tokens */
+  size_t bytes;           /* of it */
+  int32_t prefill, decode;
+  double begun_ms; /* the first pass; 0: none has begun */
+} engine_call;
+
+/* One sequence. The engine's thread owns the first group of members from the time that the job is in `jobs` until it
+ * has ended; the lock guards the others. */
+struct engine_job {
+  engine_call *call;
+  lp_tokens text;        /* the prompt and the answer */
+  int64_t done;          /* tokens of it that passes have run */
+  lp_executor *executor; /* holds the KV cache; NULL until the job is admitted */
+  engine_decoder decoder;
+  uint64_t ticket;
+  int64_t served; /* rows of its client, while passes are chosen */
+  int64_t rows;   /* in the current pass */
+  lp_drawn drawn; /* in the current pass */
+  bool has_drawn, is_complete, failed;
+
+  bool admitted;  /* its KV cache is within the budget */
+  bool cancelled; /* its caller wants no more */
+  bool ended, cut;
+  char *error; /* NULL: none */
+  LP_VEC(lp_drawn) out;
+};
+
+typedef struct {
+  uint64_t id;
+  int64_t served; /* rows that passes have run for it, or more: see engine.h */
+  int32_t jobs;
+} engine_client;
+
+struct lp_engine {
+  const lp_bundle *bundle;
+  int64_t kv_bytes; /* the budget; 0: none */
+  lp_pool *pool;
+  lp_batch *batch;
+  int32_t *code; /* [programs] the first program with the same code */
+  lp_pace pace;
+  uint64_t ticket;
+  LP_VEC(engine_job *) chosen; /* of the current pass */
+  LP_VEC(lp_batch_member) member;
+
+  pthread_mutex_t lock; /* guards what follows */
+  pthread_cond_t work;
+  pthread_t thread;
+  bool ends;
+  LP_VEC(engine_job *) jobs;
+  LP_VEC(engine_client) clients;
+  int64_t turn;        /* the least that a client with jobs was served, when the last pass was chosen */
+  engine_texts *texts; /* NULL: no grammar has needed them yet; then they never change */
+  size_t held;         /* bytes of KV caches of admitted jobs */
+};
+
+/* With the lock held. */
+engine_client *engine_client_of(lp_engine *engine, uint64_t id); /* NULL: it has no jobs */
+void engine_client_enter(lp_engine *engine, uint64_t id, int32_t jobs);
+/* Ends jobs that nobody wants, admits others, and chooses those of the next pass. With the lock held. False: there is
+ * nothing to run. */
+bool engine_choose(lp_engine *engine);
+/* Runs the pass over the chosen jobs and draws their tokens. Without the lock. */
+void engine_pass_run(lp_engine *engine);
+/* Marks the job as ended and releases its KV cache. With the lock held, on the engine's thread. */
+void engine_job_end(lp_engine *engine, engine_job *job);
+
+#endif

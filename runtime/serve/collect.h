@@ -1,0 +1,26 @@
+/* Collects the pieces of an answer that is not streamed. */
+#ifndef LP_SERVE_COLLECT_H
+#define LP_SERVE_COLLECT_H
+
+#include "runtime/serve/told.h"
+
+typedef struct {
+  int64_t index;
+  lp_buf id, name, arguments;
+} lp_whole_call;
+
+typedef struct {
+  lp_buf text;
+  lp_told told;
+  LP_VEC(lp_whole_call) calls;
+  size_t characters; /* of the tokens that were streamed */
+} lp_whole_choice;
+
+typedef struct {
+  lp_whole_choice choice[LP_MOST_CHOICES];
+} lp_whole;
+
+void lp_whole_put(lp_whole *whole, const lp_piece *piece);
+void lp_whole_free(lp_whole *whole);
+
+#endif

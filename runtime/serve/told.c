@@ -1,0 +1,185 @@
+#include "runtime/serve/told.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+lp_json_writer lp_answer_begin(lp_buf *out) {
+  return lp_json_writer_begin(out, (lp_json_style){.has_no_space = true, .marks_reals = true});
+}
+
+/* ---- tokens of this process -------------------------------------------------------------------------------------- */
+
+/* The text of a token: its bytes, with U+FFFD in place of those that are no whole character. */
+static void put_text(lp_json_writer *json, const char *key, const lp_buf *bytes) {
+  lp_json_put_key(json, key);
+  lp_json_quote(lp_buf_text(bytes), json->out);
+}
+
+static void put_byte_list(lp_json_writer *json, const char *key, const lp_buf *bytes) {
+  lp_json_put_array(json, key);
+  for (size_t i = 0; i < bytes->size; i++)
+    lp_json_put_integer(json, NULL, (uint8_t)bytes->data[i]);
+  lp_json_put_end(json);
+}
+
+static void read_bytes(const lp_tokenizer *tokenizer, int32_t token, lp_buf *out) {
+  bool special;
+  lp_buf_clear(out);
+  lp_tokenizer_token_bytes(tokenizer, token, out, &special);
+}
+
+static char *list_top(const lp_tokenizer *tokenizer, const lp_drawn *drawn, bool chat) {
+  lp_buf out = {0}, bytes = {0};
+  lp_json_writer json = lp_answer_begin(&out);
+  if (chat)
+    lp_json_put_array(&json, NULL);
+  else
+    lp_json_put_object(&json, NULL);
+  for (int32_t i = 0; i < drawn->top_count; i++) {
+    read_bytes(tokenizer, drawn->top[i].token, &bytes);
+    if (!chat) {
+      lp_json_put_number(&json, lp_buf_text(&bytes), (double)drawn->top[i].logprob);
+      continue;
+    }
+    lp_json_put_object(&json, NULL);
+    put_text(&json, "token", &bytes);
+    lp_json_put_number(&json, "logprob", (double)drawn->top[i].logprob);
+    put_byte_list(&json, "bytes", &bytes);
+    lp_json_put_end(&json);
+  }
+  lp_json_put_end(&json);
+  lp_buf_free(&bytes);
+  return out.data;
+}
+
+/* Characters of UTF-8: the bytes that do not continue one. */
+static size_t count_characters(const char *text, size_t size) {
+  size_t count = 0;
+  for (size_t i = 0; i < size; i++)
+    count += ((uint8_t)text[i] & 0xC0) != 0x80;
+  return count;
+}
+
+lp_told_token lp_told_of_drawn(const lp_tokenizer *tokenizer, const lp_drawn *drawn, bool chat) {
+  lp_buf bytes = {0}, text = {0}, number = {0}, list = {0};
+  lp_json_writer json = lp_answer_begin(&number), list_json = lp_answer_begin(&list);
+  read_bytes(tokenizer, drawn->token, &bytes);
+  lp_json_quote(lp_buf_text(&bytes), &text);
+  lp_json_put_number(&json, NULL, (double)drawn->logprob);
+  if (chat) put_byte_list(&list_json, NULL, &bytes);
+  lp_told_token told = {.token = text.data,
+                        .logprob = number.data,
+                        .top = list_top(tokenizer, drawn, chat),
+                        .bytes = list.data,
+                        .size = bytes.size,
+                        .characters = count_characters(lp_buf_text(&bytes), bytes.size)};
+  lp_buf_free(&bytes);
+  return told;
+}
+
+/* ---- tokens of another server ------------------------------------------------------------------------------------ */
+
+static char *copy_json(const lp_json *at, const char *otherwise) {
+  if (!at->value) return lp_strdup(otherwise);
+  lp_buf out = {0};
+  lp_json_writer json = lp_answer_begin(&out);
+  lp_json_put_value(&json, NULL, at->value);
+  return out.data;
+}
+
+static void add(const lp_json *token, const lp_json *logprob, const lp_json *top, const lp_json *bytes, bool chat,
+                lp_told *out) {
+  const char *text = lp_json_text_or(token, "");
+  const lp_told_token told = {.token = copy_json(token, "\"\""),
+                              .logprob = copy_json(logprob, "null"),
+                              .top = copy_json(top, chat ? "[]" : "null"),
+                              .bytes = chat ? copy_json(bytes, "null") : NULL,
+                              .size = strlen(text),
+                              .characters = count_characters(text, strlen(text))};
+  lp_vec_push(out, told);
+}
+
+void lp_told_read(const lp_json *logprobs, bool chat, lp_told *out) {
+  lp_json content = lp_json_member(logprobs, "content"), tokens = lp_json_member(logprobs, "tokens"),
+          numbers = lp_json_member(logprobs, "token_logprobs"), tops = lp_json_member(logprobs, "top_logprobs");
+  for (size_t i = 0; chat && i < lp_json_count(&content); i++) {
+    lp_json item = lp_json_item(&content, i), token = lp_json_member(&item, "token"),
+            number = lp_json_member(&item, "logprob"), top = lp_json_member(&item, "top_logprobs"),
+            bytes = lp_json_member(&item, "bytes");
+    add(&token, &number, &top, &bytes, chat, out);
+  }
+  for (size_t i = 0; !chat && i < lp_json_count(&tokens); i++) {
+    lp_json token = lp_json_item(&tokens, i), number = lp_json_item(&numbers, i), top = lp_json_item(&tops, i),
+            none = {0};
+    add(&token, &number, &top, &none, chat, out);
+  }
+}
+
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
+
+lp_told_token lp_told_copy(const lp_told_token *token) {
+  lp_told_token copy = *token;
+  copy.token = lp_strdup(token->token);
+  copy.logprob = lp_strdup(token->logprob);
+  copy.top = lp_strdup(token->top);
+  copy.bytes = token->bytes ? lp_strdup(token->bytes) : NULL;
+  return copy;
+}
+
+void lp_told_token_free(lp_told_token *token) {
+  free(token->token);
+  free(token->logprob);
+  free(token->top);
+  free(token->bytes);
+}
+
+void lp_told_free(lp_told *told) {
+  for (size_t i = 0; i < told->count; i++)
+    lp_told_token_free(&told->data[i]);
+  lp_vec_free(told);
+}
+
+static void put_raw(lp_json_writer *json, const char *key, const char *value) {
+  lp_json_put_key(json, key);
+  lp_buf_puts(json->out, value);
+}
+
+static void write_chat(lp_json_writer *json, const lp_told_token *told, size_t count) {
+  lp_json_put_array(json, "content");
+  for (size_t i = 0; i < count; i++) {
+    lp_json_put_object(json, NULL);
+    put_raw(json, "token", told[i].token);
+    put_raw(json, "logprob", told[i].logprob);
+    put_raw(json, "bytes", told[i].bytes);
+    put_raw(json, "top_logprobs", told[i].top);
+    lp_json_put_end(json);
+  }
+  lp_json_put_end(json);
+  lp_json_put_null(json, "refusal");
+}
+
+void lp_told_write(lp_json_writer *json, const lp_told_token *told, size_t count, bool chat, size_t characters) {
+  lp_json_put_object(json, "logprobs");
+  if (chat) {
+    write_chat(json, told, count);
+    lp_json_put_end(json);
+    return;
+  }
+  lp_json_put_array(json, "tokens");
+  for (size_t i = 0; i < count; i++)
+    put_raw(json, NULL, told[i].token);
+  lp_json_put_end(json);
+  lp_json_put_array(json, "token_logprobs");
+  for (size_t i = 0; i < count; i++)
+    put_raw(json, NULL, told[i].logprob);
+  lp_json_put_end(json);
+  lp_json_put_array(json, "top_logprobs");
+  for (size_t i = 0; i < count; i++)
+    put_raw(json, NULL, told[i].top);
+  lp_json_put_end(json);
+  lp_json_put_array(json, "text_offset");
+  for (size_t i = 0; i < count; characters += told[i++].characters)
+    lp_json_put_integer(json, NULL, (int64_t)characters);
+  lp_json_put_end(json);
+  lp_json_put_end(json);
+}

@@ -1,0 +1,158 @@
+/* Chats with tools: messages and tools as JSON, which the chat template reads as its variables. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json/writer.h"
+#include "runtime/tokenizer/chat_template.h"
+#include "runtime/tokenizer/internal.h"
+
+typedef struct {
+  const lp_tokenizer *tokenizer;
+  const char *mark; /* inserted into special tokens that the texts spell; NULL: texts are copied */
+  lp_json_writer json;
+} copier;
+
+static void put_text(copier *c, const char *key, const char *text, size_t size) {
+  lp_buf marked = {0};
+  if (c->mark)
+    lp_tokenizer_mark(c->tokenizer, text, size, c->mark, &marked);
+  else
+    lp_buf_append(&marked, text, size);
+  lp_json_put_bytes(&c->json, key, lp_buf_text(&marked), marked.size);
+  lp_buf_free(&marked);
+}
+
+static void copy(copier *c, const char *key, const lp_json *at) {
+  const lp_json_value *value = at->value;
+  if (value->kind == LP_JSON_TEXT) {
+    put_text(c, key, value->text, value->size);
+  } else if (value->kind == LP_JSON_ARRAY) {
+    lp_json_put_array(&c->json, key);
+    for (size_t i = 0; i < lp_json_count(at); i++) {
+      lp_json item = lp_json_item(at, i);
+      copy(c, NULL, &item);
+    }
+    lp_json_put_end(&c->json);
+  } else if (value->kind == LP_JSON_OBJECT) {
+    lp_json_put_object(&c->json, key);
+    for (size_t i = 0; i < lp_json_count(at); i++) {
+      lp_json member = lp_json_entry(at, i);
+      copy(c, member.key, &member);
+    }
+    lp_json_put_end(&c->json);
+  } else {
+    lp_json_put_value(&c->json, key, value);
+  }
+}
+
+/* A content as one text: templates expect that of parts that are texts. */
+static void copy_content(copier *c, const lp_json *content) {
+  lp_buf text = {0};
+  if (!lp_json_is(content, LP_JSON_ARRAY)) {
+    copy(c, "content", content);
+    return;
+  }
+  for (size_t i = 0; i < lp_json_count(content); i++) {
+    lp_json part = lp_json_item(content, i), at = lp_json_member(&part, "text");
+    lp_buf_puts(&text, lp_json_text_or(&at, ""));
+  }
+  put_text(c, "content", lp_buf_text(&text), text.size);
+  lp_buf_free(&text);
+}
+
+/* The arguments of a call are a text of JSON in the API and a value in templates. Text that is no JSON stays. */
+static void copy_arguments(copier *c, const lp_json *arguments) {
+  const char *text = lp_json_text_or(arguments, NULL);
+  lp_json_document *document = NULL;
+  if (!text || lp_json_parse("arguments", text, strlen(text), LP_JSON_REFUSE_NUL, &document, NULL) != LP_OK) {
+    copy(c, "arguments", arguments);
+    return;
+  }
+  lp_json root = lp_json_root("arguments", document);
+  copy(c, "arguments", &root);
+  lp_json_free(document);
+}
+
+static void copy_calls(copier *c, const lp_json *calls) {
+  lp_json_put_array(&c->json, "tool_calls");
+  for (size_t i = 0; i < lp_json_count(calls); i++) {
+    lp_json call = lp_json_item(calls, i);
+    lp_json_put_object(&c->json, NULL);
+    for (size_t k = 0; k < lp_json_count(&call); k++) {
+      lp_json member = lp_json_entry(&call, k);
+      if (!lp_streq(member.key, "function")) {
+        copy(c, member.key, &member);
+        continue;
+      }
+      lp_json_put_object(&c->json, "function");
+      for (size_t m = 0; m < lp_json_count(&member); m++) {
+        lp_json part = lp_json_entry(&member, m);
+        if (lp_streq(part.key, "arguments"))
+          copy_arguments(c, &part);
+        else
+          copy(c, part.key, &part);
+      }
+      lp_json_put_end(&c->json);
+    }
+    lp_json_put_end(&c->json);
+  }
+  lp_json_put_end(&c->json);
+}
+
+static void copy_message(copier *c, const lp_json *message) {
+  lp_json_put_object(&c->json, NULL);
+  for (size_t i = 0; i < lp_json_count(message); i++) {
+    lp_json member = lp_json_entry(message, i);
+    if (lp_streq(member.key, "content"))
+      copy_content(c, &member);
+    else if (lp_streq(member.key, "tool_calls") && lp_json_is(&member, LP_JSON_ARRAY))
+      copy_calls(c, &member);
+    else
+      copy(c, member.key, &member);
+  }
+  lp_json_put_end(&c->json);
+}
+
+static void write_variables(const lp_tokenizer *tokenizer, const lp_json *messages, const lp_json *tools,
+                            const char *mark, lp_buf *out) {
+  copier c = {.tokenizer = tokenizer, .mark = mark};
+  c.json = lp_json_writer_begin(out, (lp_json_style){.has_no_space = true});
+  lp_json_put_object(&c.json, NULL);
+  lp_json_put_array(&c.json, "messages");
+  for (size_t i = 0; i < lp_json_count(messages); i++) {
+    lp_json message = lp_json_item(messages, i);
+    copy_message(&c, &message);
+  }
+  lp_json_put_end(&c.json);
+  if (lp_json_is_given(tools)) copy(&c, "tools", tools);
+  lp_json_put_end(&c.json);
+}
+
+lp_status lp_tokenizer_encode_chat_json(const lp_tokenizer *tokenizer, const struct lp_json_value *messages,
+                                        const struct lp_json_value *tools, lp_tokens *ids, lp_diag *diag) {
+  const lp_json list = {.value = messages}, offered = {.value = tools};
+  lp_json_document *variables = NULL;
+  lp_buf plain = {0}, mark = {0}, marked = {0}, text = {0};
+  if (!tokenizer->chat) return lp_error(diag, LP_LOC_NONE, "the tokenizer has no chat template");
+  write_variables(tokenizer, &list, &offered, NULL, &plain);
+  const lp_chat_message all = {.role = "", .content = plain.data};
+  lp_tokenizer_choose_mark(&all, 1, &mark);
+  write_variables(tokenizer, &list, &offered, mark.data, &marked);
+  lp_status status = lp_json_parse("the chat", marked.data, marked.size, 0, &variables, diag);
+  if (status == LP_OK) {
+    lp_json root = lp_json_root("the chat", variables);
+    const lp_chat_input input = {.file = tokenizer->chat_file,
+                                 .bos = tokenizer->bos ? tokenizer->bos : "",
+                                 .eos = tokenizer->eos ? tokenizer->eos : "",
+                                 .add_generation_prompt = true,
+                                 .variables = root.value};
+    status = lp_chat_render(tokenizer->chat, tokenizer->chat_size, &input, &text, diag);
+  }
+  if (status == LP_OK) status = lp_tokenizer_encode_marked(tokenizer, &text, mark.data, ids, diag);
+  lp_json_free(variables);
+  lp_buf_free(&plain);
+  lp_buf_free(&mark);
+  lp_buf_free(&marked);
+  lp_buf_free(&text);
+  return status;
+}

@@ -1,0 +1,198 @@
+/* Requests of many threads give the tokens that sessions give alone. */
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "runtime/engine/engine.h"
+#include "tests/runtime/toy/toy_run.h"
+#include "tests/suite.h"
+
+enum { THREADS = 12, MOST_PROMPT = 90, MADE = 24 };
+
+typedef struct {
+  const lp_bundle *bundle;
+  lp_engine *engine;
+  lp_sampling sampling;
+  int32_t prompt[MOST_PROMPT], made[MADE + 1], choices;
+  size_t length;
+  int64_t count;
+  int64_t limit; /* tokens after which the sink wants no more; 0: none */
+  bool abandons;
+  lp_status status;
+  lp_engine_outcome outcome[4];
+} asker;
+
+static bool take(void *user, int32_t choice, const lp_drawn *drawn) {
+  asker *a = user;
+  if (choice == 0) a->made[a->count++] = drawn->token;
+  return a->limit == 0 || a->count < a->limit;
+}
+
+static bool is_abandoned(void *user) {
+  return ((asker *)user)->abandons;
+}
+
+static void *ask(void *user) {
+  asker *a = user;
+  lp_diag *diag = lp_diag_create();
+  double queue_ms = 0;
+  a->count = 0;
+  const lp_engine_request request = {.prompt = a->prompt,
+                                     .length = a->length,
+                                     .max_tokens = MADE,
+                                     .choices = a->choices,
+                                     .client = (uint64_t)a->length % 3,
+                                     .decoding = {.sampling = a->sampling, .repetition_penalty = 1, .top_logprobs = -1},
+                                     .sink = take,
+                                     .is_abandoned = is_abandoned,
+                                     .user = a};
+  a->status = lp_engine_generate(a->engine, &request, a->outcome, &queue_ms, diag);
+  lp_diag_free(diag);
+  return NULL;
+}
+
+/* Prompts of many lengths: some take several passes. */
+static void set_up(asker *a, const lp_bundle *bundle, lp_engine *engine, int index) {
+  *a = (asker){.bundle = bundle, .engine = engine, .choices = 1};
+  a->sampling = (lp_sampling){.temperature = index % 2 ? 0.8 : 0, .top_p = 1, .seed = (uint64_t)index};
+  a->length = (size_t)(index % 4 == 3 ? MOST_PROMPT : 1 + index * 5);
+  for (size_t i = 0; i < a->length; i++)
+    a->prompt[i] = (int32_t)((i * 7 + (size_t)index * 3) % (size_t)lp_bundle_vocab(bundle));
+}
+
+/* The tokens of a session without others. */
+static void check(const asker *a) {
+  lp_diag *diag = lp_diag_create();
+  lp_generate_options options = {.sampling = a->sampling, .max_tokens = MADE, .threads = 1};
+  lp_session *session = NULL;
+  lp_generation made = {0};
+  ck_assert_int_eq(lp_session_open(a->bundle, &options, &session, diag), LP_OK);
+  ck_assert_int_eq(lp_session_generate(session, a->prompt, 1, (int64_t)a->length, NULL, NULL, &made, diag), LP_OK);
+  ck_assert_int_eq(a->status, LP_OK);
+  ck_assert_int_eq(a->count, (int64_t)made.tokens.count);
+  for (int64_t i = 0; i < a->count; i++)
+    ck_assert_int_eq(a->made[i], made.tokens.data[i].token);
+  lp_generation_free(&made);
+  lp_session_close(session);
+  lp_diag_free(diag);
+}
+
+static lp_engine *open_engine(const lp_bundle *bundle, int64_t kv_bytes) {
+  lp_engine *engine = NULL;
+  lp_diag *diag = lp_diag_create();
+  ck_assert_msg(lp_engine_open(bundle, &(lp_engine_options){2, kv_bytes}, &engine, diag) == LP_OK, "%s",
+                toy_error(diag));
+  lp_diag_free(diag);
+  return engine;
+}
+
+static void ask_together(const lp_bundle *bundle, lp_engine *engine) {
+  asker *all = lp_alloc(THREADS * sizeof *all);
+  pthread_t thread[THREADS];
+  for (int i = 0; i < THREADS; i++)
+    set_up(&all[i], bundle, engine, i);
+  for (int i = 0; i < THREADS; i++)
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, ask, &all[i]), 0);
+  for (int i = 0; i < THREADS; i++)
+    ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+  for (int i = 0; i < THREADS; i++)
+    check(&all[i]);
+  free(all);
+}
+
+static lp_bundle *make(const char *sides) {
+  return toy_bundle_make(&(toy_placement){.prefill = sides}, LP_LOAD_DEVICE);
+}
+
+LP_TEST(together_as_alone) {
+  lp_bundle *bundle = make("dddddd");
+  lp_engine *engine = open_engine(bundle, 0);
+  ask_together(bundle, engine);
+  lp_engine_load load = lp_engine_now(engine);
+  ck_assert_int_eq(load.running + load.waiting, 0);
+  ck_assert_int_eq(load.kv_bytes, 0);
+  lp_engine_close(engine);
+  lp_bundle_free(bundle);
+}
+
+/* A budget for one long sequence: the others wait for it, and each gets its turn. */
+LP_TEST(within_a_budget) {
+  lp_bundle *bundle = make("dddddd");
+  lp_diag *diag = lp_diag_create();
+  asker *one = lp_alloc(sizeof *one);
+  int64_t bytes = 1;
+  lp_engine *engine = open_engine(bundle, bytes);
+  set_up(one, bundle, engine, 3);
+  (void)ask(one);
+  ck_assert_int_eq(one->status, LP_FAILED); /* it can never run */
+  lp_engine_close(engine);
+  for (bytes = 256; one->status != LP_OK; bytes *= 2) {
+    engine = open_engine(bundle, bytes);
+    set_up(one, bundle, engine, 3);
+    (void)ask(one);
+    if (one->status == LP_OK) ask_together(bundle, engine);
+    lp_engine_close(engine);
+  }
+  free(one);
+  lp_diag_free(diag);
+  lp_bundle_free(bundle);
+}
+
+/* A choice that its caller ends, and a request that it abandons, leave nothing. */
+LP_TEST(ended_early) {
+  lp_bundle *bundle = make("dddddd");
+  lp_engine *engine = open_engine(bundle, 0);
+  asker *one = lp_alloc(sizeof *one);
+  set_up(one, bundle, engine, 4);
+  one->limit = 5;
+  (void)ask(one);
+  ck_assert_int_eq(one->status, LP_OK);
+  ck_assert_int_eq(one->count, 5);
+  ck_assert(!one->outcome[0].cut);
+  set_up(one, bundle, engine, 4);
+  one->abandons = true;
+  (void)ask(one);
+  ck_assert_int_eq(one->status, LP_OK);
+  ck_assert_int_lt(one->outcome[0].tokens, MADE);
+  lp_engine_load load = lp_engine_now(engine);
+  ck_assert_int_eq(load.running + load.waiting, 0);
+  free(one);
+  lp_engine_close(engine);
+  lp_bundle_free(bundle);
+}
+
+/* Choices draw numbers of their own; the first is that of a request with one choice. */
+LP_TEST(several_choices) {
+  lp_bundle *bundle = make("dddddd");
+  lp_engine *engine = open_engine(bundle, 0);
+  asker *one = lp_alloc(sizeof *one);
+  set_up(one, bundle, engine, 5);
+  one->choices = 4;
+  (void)ask(one);
+  check(one);
+  for (int i = 0; i < 4; i++)
+    ck_assert_int_gt(one->outcome[i].tokens, 0);
+  free(one);
+  lp_engine_close(engine);
+  lp_bundle_free(bundle);
+}
+
+LP_TEST(wrong_requests) {
+  lp_bundle *bundle = make("dddddd"), *split = toy_bundle_make(&(toy_placement){.prefill = "ddccdd"}, LP_LOAD_DEVICE);
+  lp_engine *engine = open_engine(bundle, 0);
+  asker *one = lp_alloc(sizeof *one);
+  const char *why = NULL;
+  set_up(one, bundle, engine, 1);
+  one->prompt[0] = lp_bundle_vocab(bundle);
+  (void)ask(one);
+  ck_assert_int_eq(one->status, LP_FAILED);
+  one->length = 0;
+  (void)ask(one);
+  ck_assert_int_eq(one->status, LP_FAILED);
+  ck_assert(!lp_engine_fits(split, &why));
+  ck_assert_str_eq(why, "some layers run on a worker");
+  free(one);
+  lp_engine_close(engine);
+  lp_bundle_free(bundle);
+  lp_bundle_free(split);
+}

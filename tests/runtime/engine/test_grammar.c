@@ -1,0 +1,139 @@
+/* Grammars of JSON schemas: texts that they take and refuse, and keywords that are refused by name. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/engine/grammar.h"
+#include "tests/suite.h"
+
+static lp_grammar *make(const char *schema, lp_diag *diag) {
+  lp_json_document *document = NULL;
+  lp_grammar *grammar = NULL;
+  ck_assert_int_eq(lp_json_parse("schema", schema, strlen(schema), 0, &document, NULL), LP_OK);
+  lp_json root = lp_json_root("schema", document);
+  lp_status status = lp_grammar_of_schema(&root, &grammar, diag);
+  ck_assert_int_eq(status == LP_OK, grammar != NULL);
+  lp_json_free(document);
+  return grammar;
+}
+
+/* Tells whether the grammar takes the whole text, byte by byte. */
+static bool takes(const lp_grammar *grammar, const char *text) {
+  lp_grammar_state *state = lp_grammar_begin(grammar);
+  bool good = lp_grammar_allows(state, text, strlen(text));
+  for (size_t i = 0; good && text[i]; i++) {
+    bool first[256];
+    lp_grammar_first_bytes(state, first);
+    bool allowed = lp_grammar_allows(state, text + i, 1);
+    ck_assert_int_eq(allowed, first[(uint8_t)text[i]]);
+    lp_grammar_take(state, text + i, 1);
+  }
+  good = good && lp_grammar_can_end(state);
+  lp_grammar_state_free(state);
+  return good;
+}
+
+static void expect(const char *schema, const char *const *good, const char *const *bad) {
+  lp_grammar *grammar = make(schema, NULL);
+  ck_assert_ptr_nonnull(grammar);
+  for (; *good; good++)
+    ck_assert_msg(takes(grammar, *good), "%s refuses %s", schema, *good);
+  for (; *bad; bad++)
+    ck_assert_msg(!takes(grammar, *bad), "%s takes %s", schema, *bad);
+  lp_grammar_free(grammar);
+}
+
+#define TEXTS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+LP_TEST(scalars) {
+  expect("{\"type\":\"integer\"}", TEXTS("0", "-7", "120", " 5"), TEXTS("01", "1.5", "", "-", "1234567890123456"));
+  expect("{\"type\":\"number\"}", TEXTS("0", "-7.25", "1e9", "1.5E-3"), TEXTS("1.", ".5", "1e", "NaN"));
+  expect("{\"type\":[\"boolean\",\"null\"]}", TEXTS("true", "false", "null"), TEXTS("True", "nul", "\"true\""));
+  expect("{\"type\":\"string\",\"minLength\":2,\"maxLength\":3}",
+         TEXTS("\"ab\"", "\"a\\n\"", "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\""),
+         TEXTS("\"a\"", "\"abcd\"", "\"a\nb\"", "\"\xc3\xc3\"", "\"\xed\xa0\x80z\""));
+  expect("{\"enum\":[\"a\",1,null],\"type\":[\"string\",\"null\"]}", TEXTS("\"a\"", "null"), TEXTS("1", "\"b\""));
+  expect("{\"const\":{\"a\":[1,2]}}", TEXTS("{\"a\":[1,2]}"), TEXTS("{\"a\":[1]}", "{}"));
+}
+
+LP_TEST(objects) {
+  const char *schema = "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"boolean\"},"
+                       "\"c\":{\"type\":\"null\"}},\"required\":[\"b\"],\"additionalProperties\":false}";
+  expect(schema,
+         TEXTS("{\"b\":true}", "{\"a\": 1, \"b\": false, \"c\": null}", "{\n  \"b\":true,\"c\":null\n}",
+               "{\"a\":1,\"b\":true}"),
+         TEXTS("{}", "{\"a\":1}", "{\"b\":true,\"a\":1}", "{\"b\":true,}", "{\"b\":true,\"d\":1}", "{,\"b\":true}"));
+  expect("{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"}}", TEXTS("{}", "{\"x\":1,\"y\": 2}"),
+         TEXTS("{\"x\":\"1\"}", "{\"x\"}", "{\"x\":1 \"y\":2}"));
+  expect("{\"type\":\"object\",\"properties\":{\"q\\\"\":{\"type\":\"null\"}},\"required\":[\"q\\\"\"]}",
+         TEXTS("{\"q\\\"\":null}"), TEXTS("{}", "{\"q\":null}"));
+}
+
+LP_TEST(arrays) {
+  expect("{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}", TEXTS("[]", "[1]", "[1, 2,3]", "[ 1 ]"),
+         TEXTS("[1,]", "[,1]", "[1 2]", "[\"a\"]"));
+  expect("{\"type\":\"array\",\"items\":{\"type\":\"null\"},\"minItems\":2,\"maxItems\":3}",
+         TEXTS("[null,null]", "[null, null, null]"), TEXTS("[]", "[null]", "[null,null,null,null]"));
+  expect("{\"type\":\"array\",\"items\":{\"type\":\"null\"},\"minItems\":2}",
+         TEXTS("[null,null]", "[null,null,null,null]"), TEXTS("[null]"));
+  expect("{\"type\":\"array\",\"maxItems\":0}", TEXTS("[]"), TEXTS("[1]"));
+}
+
+LP_TEST(references) {
+  expect("{\"$ref\":\"#/$defs/tree\",\"$defs\":{\"tree\":{\"type\":\"object\",\"properties\":{\"left\":{\"anyOf\":["
+         "{\"$ref\":\"#/$defs/tree\"},{\"type\":\"null\"}]}},\"required\":[\"left\"]}}}",
+         TEXTS("{\"left\":null}", "{\"left\":{\"left\":{\"left\":null}}}"), TEXTS("{}", "{\"left\":{}}"));
+  /* A schema that never ends takes nothing, in bounded time. */
+  expect("{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"anyOf\":[{\"$ref\":\"#/$defs/a\"},{\"$ref\":\"#/$defs/a\"}]}}}",
+         TEXTS(NULL), TEXTS("", "{}", "1"));
+}
+
+LP_TEST(any_json) {
+  expect("true", TEXTS("1", "\"a\"", "{\"a\":[1,{\"b\":null}]}", "[]"), TEXTS("", "{", "a"));
+  lp_json none = {0};
+  lp_grammar *grammar = NULL;
+  ck_assert_int_eq(lp_grammar_of_schema(&none, &grammar, NULL), LP_OK);
+  ck_assert(takes(grammar, "{\"a\":[1,{\"b\":null}]}"));
+  ck_assert(!takes(grammar, "[1]"));
+  lp_grammar_free(grammar);
+}
+
+static void refuse(const char *schema, const char *why) {
+  lp_diag *diag = lp_diag_create();
+  ck_assert_ptr_null(make(schema, diag));
+  ck_assert_uint_eq(lp_diag_count(diag), 1);
+  ck_assert_msg(strstr(lp_diag_get(diag, 0)->text, why) != NULL, "%s: %s", schema, lp_diag_get(diag, 0)->text);
+  lp_diag_free(diag);
+}
+
+LP_TEST(refusals) {
+  refuse("{\"type\":\"string\",\"pattern\":\"a\"}", "'pattern' is not supported");
+  refuse("{\"type\":\"integer\",\"minimum\":1}", "'minimum' is not supported");
+  refuse("{\"oneOf\":[{}]}", "'oneOf' is not supported");
+  refuse("{\"type\":\"moon\"}", "type 'moon' is unknown");
+  refuse("{\"anyOf\":[{\"type\":\"null\"}],\"type\":\"object\"}", "'anyOf' beside other keywords");
+  refuse("{\"$ref\":\"#/$defs/no\"}", "'$ref' finds nothing");
+  refuse("{\"type\":\"object\",\"required\":[\"a\"]}", "requires 'a', which 'properties' lacks");
+  refuse("{\"enum\":[1],\"type\":\"string\"}", "no values of its type");
+  refuse("{\"type\":\"array\",\"minItems\":3,\"maxItems\":2}", "'minItems' exceeds");
+  refuse("{\"type\":\"array\",\"maxItems\":100000}", "whole number up to 1024");
+  refuse("[]", "a schema must be an object");
+}
+
+LP_TEST(tools) {
+  static const char text[] = "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\","
+                             "\"properties\":{\"x\":{\"type\":\"integer\"}},\"required\":[\"x\"]}}},"
+                             "{\"type\":\"function\",\"function\":{\"name\":\"g\"}}]";
+  lp_json_document *document = NULL;
+  lp_grammar *any = NULL, *one = NULL;
+  ck_assert_int_eq(lp_json_parse("tools", text, strlen(text), 0, &document, NULL), LP_OK);
+  lp_json root = lp_json_root("tools", document);
+  ck_assert_int_eq(lp_grammar_of_tools(&root, NULL, &any, NULL), LP_OK);
+  ck_assert_int_eq(lp_grammar_of_tools(&root, "f", &one, NULL), LP_OK);
+  ck_assert(takes(any, "{\"name\": \"g\", \"arguments\": {\"a\": 1}}"));
+  ck_assert(takes(one, "{\"name\": \"f\", \"arguments\": {\"x\": 1}}"));
+  ck_assert(!takes(one, "{\"name\": \"g\", \"arguments\": {}}"));
+  ck_assert(!takes(one, "{\"name\": \"f\", \"arguments\": {}}"));
+  lp_grammar_free(any);
+  lp_grammar_free(one);
+  lp_json_free(document);
+}

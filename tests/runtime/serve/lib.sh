@@ -1,0 +1,31 @@
+# Functions of the tests of `llmpart serve`, after those of tests/e2e/lib.sh.
+command -v curl >/dev/null || skip 'curl is not there'
+default=$LP_SOURCE/examples/default-model
+
+listens() { # listens LOG
+  url=$(sed -n 's/^listening on /http:\/\//p' "$1")
+  [ -n "$url" ]
+}
+serve() { # serve NAME: the server of $work/NAME.yaml; sets $url and $pid
+  "$LLMPART" serve "$work/$1.yaml" --listen=127.0.0.1:0 2>"$work/$1.log" &
+  pid=$! started="$started $!"
+  await listens "$work/$1.log" && return
+  fail "$1 does not start: $(head -n 3 "$work/$1.log")"
+}
+type=application/json
+post() { # post PATH BODY [option ...]: the answer's body; its status is in $work/status, its head in $work/head
+  path=$1 body=$2
+  shift 2
+  curl -sS --max-time 60 -D "$work/head" -o "$work/body" -w '%{http_code}' \
+    -H "Content-Type: $type" -d "$body" "$@" "$url$path" >"$work/status"
+  cat "$work/body"
+}
+text() { sed -n 's/.*"text":"\([^"]*\)".*/\1/p' | tr -d '\n'; }
+rejected() { # rejected WHAT STATUS PATTERN PATH BODY [option ...]
+  what=$1 code=$2 pattern=$3
+  shift 3
+  post "$@" >"$work/answer"
+  same "$what: status" "$code" "$(cat "$work/status")"
+  grep -Eq "\"message\":\"[^\"]*$pattern" "$work/answer" || fail "$what: $(cat "$work/answer")"
+}
+route() { sed -n 's/^X-Llmpart-Route: \([a-z]*\).*/\1/p' "$work/head"; }

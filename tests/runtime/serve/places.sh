@@ -1,0 +1,82 @@
+# llmpart serve over several places: requests at the same time, a full queue, workers that end and come back, routes.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+. "$LP_SOURCE/tests/runtime/serve/lib.sh"
+compile "$default/model.onnx" "$work/story.llmpart" --tokenizer="$default/tokenizer.json" --device=host || finish
+compile "$default/model.onnx" "$work/split.llmpart" --tokenizer="$default/tokenizer.json" --device=jetson-nano --cloud=v100s --link=lan \
+  --march=native --scheduler=cut --cut=1 || finish
+wanted=$("$LLMPART" run "$work/story.llmpart" --prompt='Once upon a time' -n 12 --threads=1)
+ask='"prompt":"Once upon a time","max_tokens":12,"temperature":0'
+
+# Requests at the same time, each as if it were alone.
+echo 'edge: { bundle: story.llmpart, threads: 1, kv_cache: 2MiB }' >"$work/edge.yaml"
+serve edge
+waiting=""
+for client in 1 2 3 4 5 6 7 8 9 10 11 12; do
+  curl -sS --max-time 60 --json "{\"model\":\"edge\",$ask}" "$url/v1/completions" >"$work/answer$client" &
+  waiting="$waiting $!"
+done
+# shellcheck disable=SC2086 # a list of numbers
+wait $waiting
+for client in 1 2 3 4 5 6 7 8 9 10 11 12; do
+  same "client $client" "$wanted" "$(text <"$work/answer$client")"
+done
+curl -sS "$url/metrics" >"$work/metrics"
+for time in ttft tpot queue decision request; do
+  grep -q "^llmpart_${time}_seconds_bucket{route=\"edge\",le=\"+Inf\"} 12\$" "$work/metrics" || fail "no times: $time"
+  grep -q "^llmpart_${time}_seconds_count{route=\"edge\"} 12\$" "$work/metrics" || fail "no count: $time"
+done
+kill -TERM "$pid"
+wait "$pid" || fail "the server ends with $?"
+
+# A place that is full refuses, and a request that named no place goes elsewhere.
+worker() { # worker NUMBER: a worker at $work/addressN, of pid $worker_pid
+  rm -f "$work/address$1"
+  "$LLMPART" worker "$work/split.llmpart" --listen="${2-127.0.0.1:0}" --threads=1 2>"$work/worker$1.log" &
+  worker_pid=$! started="$started $!"
+  await grep -q 'listening on' "$work/worker$1.log" || fail "worker $1: $(cat "$work/worker$1.log")"
+  address=$(sed -n 's/.*listening on //p' "$work/worker$1.log" | head -n 1)
+}
+worker 1
+first=$address first_pid=$worker_pid
+worker 2
+second=$address second_pid=$worker_pid
+printf 'edge: { bundle: story.llmpart, threads: 1, parallel: 1, queue: 0 }
+split: { bundle: split.llmpart, model: cut, workers: ["%s", "%s"], threads: 1 }
+router: { policy: edge }\n' "$first" "$second" >"$work/both.yaml"
+serve both
+same 'models' 'model cut auto edge split' "$(curl -sS "$url/v1/models" | grep -o '"id":"[a-z]*"' | cut -d'"' -f4 | tr '\n' ' ' | sed 's/ $//')"
+same 'by the split' "$wanted" "$(post /v1/completions "{\"model\":\"split\",$ask}" | text)"
+same 'its route' split "$(route)"
+same 'by its model' "$wanted" "$(post /v1/completions "{\"model\":\"cut\",$ask,\"stream\":true}" | text)"
+same 'the route of a model' split "$(route)"
+grep -q '"model":"cut"' "$work/body" || fail "the model's name: $(head -n 1 "$work/body")"
+rejected 'choices on a split' 400 "'n' is not supported here: some layers run on a worker" /v1/completions "{\"model\":\"split\",$ask,\"n\":2}"
+curl -sS --json '{"model":"edge","prompt":"Once","max_tokens":500,"stream":true,"temperature":0,"logit_bias":{"0":-100}}' \
+  "$url/v1/completions" >"$work/long" 2>/dev/null &
+long=$!
+await [ -s "$work/long" ]
+post /v1/completions "{\"model\":\"auto\",$ask}" >"$work/answer"
+same 'beside a full edge' "$wanted" "$(text <"$work/answer")"
+wait "$long"
+
+# A worker that is killed: the other one answers. Without any, the edge does, and readyz tells it; then they are back.
+kill -9 "$first_pid"
+for request in 1 2 3 4 5 6; do
+  same "request $request without a worker" "$wanted" "$(post /v1/completions "{\"model\":\"split\",$ask}" | text)"
+done
+kill -9 "$second_pid"
+is_degraded() {
+  post /v1/completions "{\"model\":\"split\",$ask}" >/dev/null
+  [ "$(curl -sS "$url/readyz")" = '{"status":"degraded"}' ]
+}
+await is_degraded || fail "without workers: $(curl -sS "$url/readyz")"
+rejected 'no worker' 503 'split: ' /v1/completions "{\"model\":\"split\",$ask}"
+same 'without workers' "$wanted" "$(post /v1/completions "{\"model\":\"auto\",$ask}" | text)"
+curl -sS "$url/metrics" | grep -q '^llmpart_place_up{route="split"} 0$' || fail 'the split counts as up'
+worker 3 "$first"
+is_back() { [ "$(post /v1/completions "{\"model\":\"split\",$ask}" | text)" = "$wanted" ]; }
+await is_back || fail "the worker is back, and not used: $(cat "$work/body")"
+same 'ready again' '{"status":"ready"}' "$(curl -sS "$url/readyz")"
+kill -TERM "$pid"
+wait "$pid" || fail "the server ends with $?"
+finish
