@@ -156,3 +156,25 @@ const char *lp_format_rate(double bps, char out[32]) {
   snprintf(out, 32, "%.4g %s", bps, names[i]);
   return out;
 }
+
+const char *lp_format_ms(double ms, char out[32]) {
+  static const lp_unit units[] = {{"s", 1e3}, {"ms", 1}, {"us", 1e-3}, {"ns", 1e-6}};
+  size_t i = 0;
+  if (!isfinite(ms) || ms == 0) {
+    (void)snprintf(out, 32, isfinite(ms) ? "0" : "-");
+    return out;
+  }
+  /* 999.5 of a unit would round to four digits. */
+  while (i + 1 < LP_COUNT(units) && fabs(ms) < 0.9995 * units[i].factor)
+    i++;
+  const double value = ms / units[i].factor;
+  const int decimals = fabs(value) < 9.995 ? 2 : fabs(value) < 99.95 ? 1 : 0;
+  (void)snprintf(out, 32, "%.*f %s", decimals, value, units[i].name);
+  return out;
+}
+
+const char *lp_format_usd(double usd, char out[32]) {
+  const char *format = !isfinite(usd) ? "-" : usd == 0 ? "0" : fabs(usd) >= 99.95 ? "%.0f" : "%#.3g";
+  (void)snprintf(out, 32, format, usd);
+  return out;
+}

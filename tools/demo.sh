@@ -44,11 +44,11 @@ compile() { # compile MODEL.onnx TOKENIZER DEVICE-MEMORY PROMPT-TOKENS OUT: this
   shift 3
   "$llmpart" compile "$onnx" "$@" --link=wifi --tokenizer="$tokenizer" --report="$out.txt" -o "$out.llmpart"
   "$llmpart" compile "$onnx" "$@" --link=loopback --emit=report -o "$out-loopback.txt"
-  sed '/^ms  /,$d' "$out.txt"
+  sed '/^time  /,$d' "$out.txt"
   du -sh "$out.llmpart/device" "$out.llmpart/cloud"
 }
 
-total() { awk '$1 == "total" { printf "%10.3f ms%10.3f ms\n", $2, $3 }' "$1"; } # total REPORT
+total() { awk '$1 == "total" { printf "%10s %s%10s %s\n", $2, $3, $4, $5 }' "$1"; } # total REPORT
 measured() { # measured CSV PROMPT-TOKENS: of tokens per second, milliseconds of a prompt and of a token
   awk -F, -v tokens="$2" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
     $at["test"] != "test" { ms[++rows] = 1e3 / $at["tokens_per_s"] }

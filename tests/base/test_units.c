@@ -2,6 +2,8 @@
 #include "tests/base/expect.h"
 #include "tests/suite.h"
 
+#include <math.h>
+
 typedef lp_status parse_double(const char *text, double *value, lp_diag *diag, lp_loc loc);
 
 static void reads(parse_double *parse, const char *text, double wanted) {
@@ -101,4 +103,40 @@ LP_TEST(human_forms) {
   ck_assert_str_eq(lp_format_bytes(1e30, text), "888178419700125.2 PiB");
   ck_assert_str_eq(lp_format_rate(1e8, text), "100 Mbit/s");
   ck_assert_str_eq(lp_format_rate(0, text), "0 bit/s");
+}
+
+LP_TEST(times_for_people) {
+  static const struct {
+    double ms;
+    const char *text;
+  } cases[] = {{0, "0"},
+               {4.031e-5, "40.3 ns"},
+               {2.6e-7, "0.26 ns"},
+               {0.0123, "12.3 us"},
+               {0.9994, "999 us"},
+               {0.9996, "1.00 ms"},
+               {9.994, "9.99 ms"},
+               {9.996, "10.0 ms"},
+               {99.96, "100 ms"},
+               {999.4, "999 ms"},
+               {999.6, "1.00 s"},
+               {61234, "61.2 s"},
+               {1234567, "1235 s"},
+               {-12.5, "-12.5 ms"},
+               {INFINITY, "-"},
+               {NAN, "-"}};
+  char out[32];
+  for (size_t i = 0; i < LP_COUNT(cases); i++)
+    ck_assert_str_eq(lp_format_ms(cases[i].ms, out), cases[i].text);
+}
+
+LP_TEST(prices_for_people) {
+  static const struct {
+    double usd;
+    const char *text;
+  } cases[] = {{0, "0"},        {5.6e-6, "5.60e-06"}, {0.0125, "0.0125"}, {1, "1.00"}, {12.345, "12.3"},
+               {99.94, "99.9"}, {99.96, "100"},       {12345, "12345"},   {NAN, "-"}};
+  char out[32];
+  for (size_t i = 0; i < LP_COUNT(cases); i++)
+    ck_assert_str_eq(lp_format_usd(cases[i].usd, out), cases[i].text);
 }

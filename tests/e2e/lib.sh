@@ -135,8 +135,11 @@ plan() { # plan MODEL OUT [option ...]: the report as text
 
 layers() { sed -n 's/^model .*, \([0-9]*\) layers.*/\1/p' "$1"; } # layers REPORT
 
-# share REPORT OF COLUMN: this share of a time.
-share() { awk -v share="$2" -v column="$3" '$1 == "total" { print share * $column }' "$1"; }
+# share REPORT OF COLUMN: this share of a time, in milliseconds; column 2 is TTFT, 3 TPOT.
+share() {
+  awk -v share="$2" -v at="$((2 * ($3 - 1)))" 'BEGIN { ms["s"] = 1e3; ms["ms"] = 1; ms["us"] = 1e-3; ms["ns"] = 1e-6 }
+    $1 == "total" { print share * $at * ms[$(at + 1)] }' "$1"
+}
 
 # refused WHAT PATTERN COMMAND ...: the command must end with exit status $wanted_status (1) and one error that matches
 # the extended PATTERN, and leave nothing in $work/made, where it is run with its output.

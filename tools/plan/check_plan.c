@@ -1,5 +1,6 @@
 /* llmpart check-plan: confirms the certificate in a report (tools/certificate). */
 #include "base/clock.h"
+#include "base/units.h"
 #include "tools/certificate/certificate.h"
 #include "tools/tools.h"
 
@@ -14,7 +15,8 @@ static void print_finding(const char *file, const certificate_finding *found) {
   const double value = found->value;
   printf("%s: plan %.9g, ", file, value);
   if (!found->exits) printf("at least %.9g is proved, gap %.3g %%; ", found->bound, gap_of(found->bound, value));
-  printf("TTFT %.6g ms, TPOT %.6g ms\n", found->totals.ms[0], found->totals.ms[1]);
+  char first[32], next[32];
+  printf("TTFT %s, TPOT %s\n", lp_format_ms(found->totals.ms[0], first), lp_format_ms(found->totals.ms[1], next));
   if (found->claimed > found->bound + 1e-9 * fabs(value))
     printf("not proved: that no plan is below %.9g, gap %.3g %%: this is the result of the scheduler's search\n",
            found->claimed, gap_of(found->claimed, value));

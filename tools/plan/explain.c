@@ -1,5 +1,6 @@
 /* llmpart explain: shows why an operator is on its side: its times on either side, and the effect of moving it. */
 #include "base/side.h"
+#include "base/units.h"
 #include "tools/certificate/certificate.h"
 #include "tools/tools.h"
 
@@ -9,9 +10,18 @@
 
 static const char *const stages[] = {"prefill", "decode"};
 
-static void print_limit(const char *name, double before, double after, double limit, const char *measure) {
-  printf("    %-14s %.6g -> %.6g %s", name, before, after, measure);
-  if (limit > 0) printf(", limit %.6g%s", limit, after > limit * (1 + 1e-12) ? ": EXCEEDED" : "");
+/* lp_format_ms and its like */
+typedef const char *format_value(double value, char out[32]);
+
+static const char *plain(double value, char out[32]) {
+  (void)snprintf(out, 32, "%.6g", value);
+  return out;
+}
+
+static void print_limit(const char *name, double before, double after, double limit, format_value *format) {
+  char a[32], b[32];
+  printf("    %-14s %s -> %s", name, format(before, a), format(after, b));
+  if (limit > 0) printf(", limit %s%s", format(limit, a), after > limit * (1 + 1e-12) ? ": EXCEEDED" : "");
   printf("\n");
 }
 
@@ -30,8 +40,9 @@ static void explain_unit(certificate *c, int which, size_t index) {
   const unit *u = &c->stages[which].units[index];
   int side = u->side;
   totals before = certificate_add_up(c);
-  printf("%s in %s: on the %s; %.6g ms on the device, %.6g ms in the cloud\n", u->name, stages[which],
-         lp_side_name((lp_side)side), u->ms[0], u->ms[1]);
+  char device[32], cloud[32];
+  printf("%s in %s: on the %s; %s on the device, %s in the cloud\n", u->name, stages[which],
+         lp_side_name((lp_side)side), lp_format_ms(u->ms[0], device), lp_format_ms(u->ms[1], cloud));
   int *kept = LP_NEW_ARRAY(c->arena, int, c->stages[which].unit_count);
   for (size_t i = 0; i < c->stages[which].unit_count; i++)
     kept[i] = c->stages[which].units[i].side;
@@ -39,11 +50,11 @@ static void explain_unit(certificate *c, int which, size_t index) {
   totals after = certificate_add_up(c);
   printf("  to the %s%s: %s\n", lp_side_name(lp_side_other((lp_side)side)),
          moved > 1 ? ", with the operators that share its KV cache" : "", verdict(c, &before, &after));
-  print_limit("objective", before.value, after.value, 0, "");
-  print_limit("TTFT", before.ms[0], after.ms[0], c->limit_ms[0], "ms");
-  print_limit("TPOT", before.ms[1], after.ms[1], c->limit_ms[1], "ms");
-  print_limit("device memory", before.bytes[0], after.bytes[0], c->limit_bytes[0], "bytes");
-  print_limit("cloud memory", before.bytes[1], after.bytes[1], c->limit_bytes[1], "bytes");
+  print_limit("objective", before.value, after.value, 0, plain);
+  print_limit("TTFT", before.ms[0], after.ms[0], c->limit_ms[0], lp_format_ms);
+  print_limit("TPOT", before.ms[1], after.ms[1], c->limit_ms[1], lp_format_ms);
+  print_limit("device memory", before.bytes[0], after.bytes[0], c->limit_bytes[0], lp_format_bytes);
+  print_limit("cloud memory", before.bytes[1], after.bytes[1], c->limit_bytes[1], lp_format_bytes);
   for (size_t i = 0; i < c->stages[which].unit_count; i++)
     c->stages[which].units[i].side = kept[i];
 }

@@ -44,8 +44,9 @@ static void put_origin(const lp_report *report, lp_side side, lp_buf *out) {
 }
 
 static void put_bound(const char *name, double ms, lp_buf *out) {
+  char text[32];
   if (ms > 0)
-    lp_buf_printf(out, "%s %.4g ms", name, ms);
+    lp_buf_printf(out, "%s %s", name, lp_format_ms(ms, text));
   else
     lp_buf_printf(out, "%s any", name);
 }
@@ -146,10 +147,10 @@ static void put_fixes(const lp_report *report, lp_buf *out) {
 }
 
 static void put_range(const lp_report *report, const lp_report_range *range, lp_buf *out) {
-  char name[48];
+  char name[48], time[32];
   const char *where = range->what ? "both" : lp_side_name(range->cloud_ops ? LP_SIDE_CLOUD : LP_SIDE_DEVICE);
-  lp_buf_printf(out, "  %-16s%-8s%10.4g ms", lp_report_range_name(report, range, name), where,
-                range->device_ms + range->cloud_ms);
+  lp_buf_printf(out, "  %-16s%-8s%10s", lp_report_range_name(report, range, name), where,
+                lp_format_ms(range->device_ms + range->cloud_ms, time));
   if (range->what) lp_buf_printf(out, "   %s", range->what);
   lp_buf_puts(out, "\n");
 }
@@ -190,19 +191,22 @@ static void put_times(const lp_report *report, lp_buf *out) {
               {lp_side_name(LP_SIDE_CLOUD), plan->prefill_cloud_ms, plan->decode_cloud_ms},
               {"link", plan->prefill_link_ms, plan->decode_link_ms},
               {"total", plan->ttft_ms, plan->tpot_ms}};
-  lp_buf_printf(out, "\n%-12s%14s%14s\n", "ms", "TTFT", "TPOT");
+  char first[32], next[32];
+  lp_buf_printf(out, "\n%-12s%14s%14s\n", "time", "TTFT", "TPOT");
   for (size_t i = 0; i < LP_COUNT(rows); i++)
-    lp_buf_printf(out, "  %-10s%14.4f%14.4f\n", rows[i].name, rows[i].prefill, rows[i].decode);
+    lp_buf_printf(out, "  %-10s%14s%14s\n", rows[i].name, lp_format_ms(rows[i].prefill, first),
+                  lp_format_ms(rows[i].decode, next));
   const double cold_ms = lp_report_cold_ttft(report);
   if (!isnan(cold_ms))
-    lp_buf_printf(out, "  %-10s%14.4f%14s   of a first request, for which the weights load\n", "cold", cold_ms, "");
+    lp_buf_printf(out, "  %-10s%14s%14s   of a first request, for which the weights load\n", "cold",
+                  lp_format_ms(cold_ms, first), "");
   lp_buf_printf(out, "%-12s%14" PRId64 "%14" PRId64 "   tensors, in %" PRId64 " and %" PRId64 " messages\n",
                 "crossings", plan->crossings_prefill, plan->crossings_decode, plan->messages_prefill,
                 plan->messages_decode);
   char up[32], down[32], device[32], cloud[32];
   lp_buf_printf(out, "%-12s%s up, %s down over the request", "traffic", lp_format_bytes(plan->bytes_up, up),
                 lp_format_bytes(plan->bytes_down, down));
-  if (plan->kv_move_ms > 0) lp_buf_printf(out, "; moving KV caches takes %.4g ms", plan->kv_move_ms);
+  if (plan->kv_move_ms > 0) lp_buf_printf(out, "; moving KV caches takes %s", lp_format_ms(plan->kv_move_ms, first));
   lp_buf_printf(out, "\n%-12s%s on the device (weights %s)", "memory", lp_format_bytes(plan->device_memory_bytes, up),
                 lp_format_bytes(plan->device_weight_bytes, device));
   lp_buf_printf(out, ", %s in the cloud (weights %s)\n", lp_format_bytes(plan->cloud_memory_bytes, down),
@@ -210,9 +214,22 @@ static void put_times(const lp_report *report, lp_buf *out) {
 }
 
 static void put_plan_row(const char *name, const lp_plan_result *result, lp_buf *out) {
-  lp_buf_printf(out, "  %-14s%12.4f%12.4f%14.3f%14.4f%12.4e%12.4f  %s\n", name, result->ttft_ms, result->tpot_ms,
-                result->e2e_ms, result->cloud_busy_ms, result->cost_usd, result->cost_per_mtok_usd,
+  const double times[] = {result->ttft_ms, result->tpot_ms, result->e2e_ms, result->cloud_busy_ms};
+  char text[32];
+  lp_buf_printf(out, "  %-14s", name);
+  for (size_t i = 0; i < LP_COUNT(times); i++)
+    lp_buf_printf(out, "%12s", lp_format_ms(times[i], text));
+  lp_buf_printf(out, "%12s", lp_format_usd(result->cost_usd, text));
+  lp_buf_printf(out, "%12s  %s\n", lp_format_usd(result->cost_per_mtok_usd, text),
                 result->feasible ? "yes" : lp_plan_limit_names[result->binding]);
+}
+
+/* ", 40 ms instead of 1.2 s to the first token, ..." */
+static void put_times_instead(const lp_plan_result *plan, const lp_plan_result *other, lp_buf *out) {
+  char a[32], b[32];
+  lp_buf_printf(out, ", %s instead of %s to the first token", lp_format_ms(plan->ttft_ms, a),
+                lp_format_ms(other->ttft_ms, b));
+  lp_buf_printf(out, ", %s instead of %s in all\n", lp_format_ms(plan->e2e_ms, a), lp_format_ms(other->e2e_ms, b));
 }
 
 /* Says what the plan costs more than the cheapest one, and the time that this saves. */
@@ -221,11 +238,9 @@ static void put_tolerance(const lp_report *report, lp_buf *out) {
   const lp_compile_request *request = report->request;
   if (!report->cheapest.name) return;
   double more = lp_plan_objective_value(plan, request) / lp_plan_objective_value(best, request) - 1;
-  lp_buf_printf(out,
-                "within the tolerance of %.3g %% it is faster: %.2g %% above the least %s, %.4g ms instead of %.4g ms "
-                "to the first token, %.4g ms instead of %.4g ms in all\n",
-                100 * request->tolerance, 100 * more, request->objective ? request->objective : "cost", plan->ttft_ms,
-                best->ttft_ms, plan->e2e_ms, best->e2e_ms);
+  lp_buf_printf(out, "within the tolerance of %.3g %% it is faster: %.2g %% above the least %s",
+                100 * request->tolerance, 100 * more, request->objective ? request->objective : "cost");
+  put_times_instead(plan, best, out);
 }
 
 static void put_warning(const lp_report *report, lp_buf *out) {
@@ -237,14 +252,13 @@ static void put_warning(const lp_report *report, lp_buf *out) {
     lp_buf_printf(out, "only %.2g %%", 100 * saving);
   else
     lp_buf_puts(out, "nothing");
-  lp_buf_printf(
-      out, " over %s, which takes %.4g ms instead of %.4g ms to the first token, %.4g ms instead of %.4g ms in all\n",
-      report->faster.name, other->ttft_ms, report->plan.ttft_ms, other->e2e_ms, report->plan.e2e_ms);
+  lp_buf_printf(out, " over %s", report->faster.name);
+  put_times_instead(other, &report->plan, out);
 }
 
 static void put_comparison(const lp_report *report, lp_buf *out) {
-  lp_buf_printf(out, "\n  %-14s%12s%12s%14s%14s%12s%12s  %s\n", "plan", "TTFT ms", "TPOT ms", "request ms", "cloud ms",
-                "USD", "USD/Mtoken", "feasible");
+  lp_buf_printf(out, "\n  %-14s%12s%12s%12s%12s%12s%12s  %s\n", "plan", "TTFT", "TPOT", "request", "cloud", "USD",
+                "USD/Mtoken", "feasible");
   put_plan_row("this plan", &report->plan, out);
   for (int32_t i = 0; i < report->baseline_count; i++)
     put_plan_row(report->baselines[i].name, &report->baselines[i].result, out);
