@@ -7,6 +7,9 @@
 #include "frontend/gguf/gguf.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+static const double normal_type = 1; /* of tokenizer.ggml.token_type */
 
 static lp_status write_text(const char *folder, const char *name, const lp_buf *text, lp_diag *diag) {
   char *path = lp_path_join(folder, name);
@@ -38,19 +41,35 @@ static lp_status write_tokenizer_config(const lp_gguf *file, const char *folder,
   return status;
 }
 
+/* Tells whether the token ends a turn or a text: the metadata names it, or it is a special token that has one of the
+ * names which llama.cpp takes for such. Most files name one token, even of models that end turns with another. */
+static bool is_end(const lp_gguf *file, const lp_gguf_value *tokens, uint64_t id) {
+  static const char *const keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                                     "tokenizer.ggml.eom_token_id"};
+  static const char *const names[] = {"<|eot_id|>", "<|im_end|>", "<|end|>",         "<end_of_turn>", "<|endoftext|>",
+                                      "<|eom_id|>", "<EOT>",      "<|end_of_text|>", "</s>",          "<eos>"};
+  for (size_t i = 0; i < LP_COUNT(keys); i++)
+    if (lp_gguf_i64(file, keys[i], -1) == (int64_t)id) return true;
+  const lp_gguf_value *types = lp_gguf_find(file, "tokenizer.ggml.token_type");
+  bool typed = types && types->is_array && types->data && types->count == tokens->count;
+  const lp_gguf_text *text = &tokens->text[id];
+  for (size_t i = 0; i < LP_COUNT(names) && typed && lp_gguf_number(types, id) != normal_type; i++)
+    if (strlen(names[i]) == text->size && memcmp(names[i], text->data, text->size) == 0) return true;
+  return false;
+}
+
 /* The context, and all tokens that end a generation. */
 static lp_status write_settings(const lp_gguf *file, const char *folder, lp_diag *diag) {
-  static const char *const ends[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
-                                     "tokenizer.ggml.eom_token_id"};
   const char *name = lp_gguf_string(file, "general.architecture");
+  const lp_gguf_value *tokens = lp_gguf_find(file, "tokenizer.ggml.tokens");
   lp_buf text = {0};
   lp_json_writer w = lp_json_writer_begin(&text, (lp_json_style){0});
   int64_t context = name ? lp_gguf_i64(file, lp_arena_format(file->arena, "%s.context_length", name), 0) : 0;
   lp_json_put_object(&w, NULL);
   if (context > 0) lp_json_put_integer(&w, "max_position_embeddings", context);
   lp_json_put_array(&w, "eos_token_id");
-  for (size_t i = 0; i < LP_COUNT(ends); i++)
-    if (lp_gguf_i64(file, ends[i], -1) >= 0) lp_json_put_integer(&w, NULL, lp_gguf_i64(file, ends[i], -1));
+  for (uint64_t id = 0; tokens && tokens->text && id < tokens->count; id++)
+    if (is_end(file, tokens, id)) lp_json_put_integer(&w, NULL, (int64_t)id);
   lp_json_put_end(&w);
   lp_json_put_end(&w);
   lp_status status = write_text(folder, "config.json", &text, diag);

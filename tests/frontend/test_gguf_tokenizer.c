@@ -211,3 +211,26 @@ LP_TEST(ends_of_a_text_follow_the_file) {
   lp_diag_free(diag);
   free(path);
 }
+
+/* Tokens that end a turn by their name join the one that the metadata names, but texts with such a name do not. */
+LP_TEST(ends_of_a_turn_are_known_by_name) {
+  static const small phi = {
+      .tokens = {ENDS, {"<|end|>", 3, 0}, {"<|im_end|>", 1, 0}, {"<|user|>", 3, 0}, {"<eos>", 4, 0}}};
+  static const int64_t wanted[] = {2, 3, 6};
+  lp_diag *diag = lp_diag_create();
+  char *path = write_small(&phi), *settings = lp_path_join(folder, "config.json"), *text;
+  size_t size;
+  lp_json_document *document = NULL;
+  ck_assert_int_eq(lp_gguf_write_companions(path, folder, diag), LP_OK);
+  ck_assert_int_eq(lp_file_read(settings, &text, &size, diag), LP_OK);
+  ck_assert_int_eq(lp_json_parse(settings, text, size, 0, &document, diag), LP_OK);
+  lp_json root = lp_json_root(settings, document), ends = lp_json_member(&root, "eos_token_id");
+  ck_assert_uint_eq(lp_json_count(&ends), LP_COUNT(wanted));
+  for (size_t i = 0; i < LP_COUNT(wanted); i++)
+    ck_assert_int_eq(ends.value->items[i].integer, wanted[i]);
+  lp_json_free(document);
+  lp_diag_free(diag);
+  free(text);
+  free(settings);
+  free(path);
+}
