@@ -10,8 +10,26 @@ part quick && {
   wanted_status=4
   refused 'another limit of memory' 'certificate: the limit of memory is 300000, the request gives 300001' "$LLMPART" check-plan "$work/limit.json"
   "$LLMPART" check-plan "$work/plan.json" | grep -q '^not proved: the operators' || fail 'it does not say what it does not prove'
+  # A plan that misses the SLA, with fixes and without a bound.
+  "$LLMPART" compile "$model" $pair --isl=64 --osl=16 --tpot=0.01ms --plan-only --report="$work/misses.json" 2>/dev/null
+  same 'a plan that misses the SLA' 3 $?
+  "$LLMPART" check-plan "$work/misses.json" | grep -q '^not proved: .*that the fixes suffice' || fail 'it does not say that fixes are not proved'
+  forged() { # forged NAME SED WANTED
+    sed "$2" "$work/misses.json" >"$work/forged.json"
+    cmp -s "$work/misses.json" "$work/forged.json" && fail "$1: nothing is forged"
+    refused "$1" "$3" "$LLMPART" check-plan "$work/forged.json"
+  }
+  forged 'a bound of an infeasible plan' '/^  "plan": {/,/^  }/s/"gap": null/"gap": 0/' 'plan.gap is given without a lower bound'
+  forged 'no verdict' '/^  "plan": {/,/^  }/s/"feasible": false/"feasible": null/' 'plan is said to be infeasible'
+  forged 'a link of unknown bandwidth' '/^  "link": {/,/^  }/s/"up_bps": [0-9.e]*/"up_bps": null/' 'link: there is no bandwidth up'
+  forged 'another SLA in a fix' 's/"from": 0.01,/"from": 0.02,/' 'fixes.[0-9]. does not relax a figure of the request'
+  forged 'a fix that tightens' 's/"to": [0-9][0-9.e+-]*/"to": 0.001/' 'fixes.[0-9]. does not relax a figure of the request'
+  wanted_status=1
+  forged 'another schema' 's|"llmpart.report/1"|"llmpart.report/2"|' 'this is no report'
 }
 part long || finish
+[ -e "$work/misses.json" ] || "$LLMPART" compile "$model" $pair --isl=64 --osl=16 --tpot=0.01ms --plan-only --report="$work/misses.json" 2>/dev/null
+"$1" "$work/misses.json" 12 >"$work/out" || fail "forged figures of an infeasible plan pass: $(tail -n 5 "$work/out")"
 [ -e "$work/plan.json" ] || "$LLMPART" compile "$model" $pair --isl=64 --osl=16 --tpot=9ms --device-memory=300kB --plan-only --report="$work/plan.json"
 "$1" "$work/plan.json" 1 >"$work/out" || fail "forged figures pass: $(tail -n 5 "$work/out")"
 

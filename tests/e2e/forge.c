@@ -1,7 +1,8 @@
 /* forge REPORT.json STRIDE: changes every number of a report, one at a time, and expects the certificate's checker to
  * refuse each, unless nothing else in the report determines it. Adds 1 to each number, and a thousandth to those that
- * are no integers. Of the numbers with one path, such as the times of all operators, it changes the first STRIDE and
- * every STRIDE-th after them. Prints what it accepts. */
+ * are no integers; puts null in place of each number but 0, and 5 in place of each null. Of the numbers with one path,
+ * such as the times of all operators, it changes the first STRIDE and every STRIDE-th after them. Prints what it
+ * accepts. */
 #include "base/file.h"
 #include "tools/certificate/certificate.h"
 
@@ -52,7 +53,9 @@ static bool is_unproved(const char *path) {
       "certificate.holdings.holdings.", /* a holding on a side that no plan of the report uses */
       "exits.layers.",
       "exits.theta",
-      "link.states_", /* one state may change without another probability */
+      "fixes.fixes.to", /* how far a fix goes; only planning again tells whether it suffices */
+      "link.quantile",  /* one that as many states meet */
+      "link.states_",   /* one state may change without another probability */
       "device.times.measured_share",
       "cloud.times.measured_share",
       "tolerance", /* what the user asked for, and what the machines are */
@@ -89,10 +92,10 @@ static bool is_refused(const char *text, const char *file) {
   return status != LP_OK;
 }
 
-/* The report with another number at `at`. */
-static char *forge(const char *text, const char *at, const char *end, double number) {
+/* The report with something else at `at`. */
+static char *forge(const char *text, const char *at, const char *end, const char *other) {
   lp_buf out = {0};
-  lp_buf_printf(&out, "%.*s%.17g%s", (int)(at - text), text, number, end);
+  lp_buf_printf(&out, "%.*s%s%s", (int)(at - text), text, other, end);
   return out.data;
 }
 
@@ -115,21 +118,28 @@ static bool is_sampled(forgery *f, const char *path) {
   return before < f->stride || before % f->stride == 0;
 }
 
-static void try_number(forgery *f, const char *at, const char *end, const char *path, double number) {
-  char *forged = forge(f->text, at, end, number);
+static void try_text(forgery *f, const char *at, const char *end, const char *path, const char *other) {
+  char *forged = forge(f->text, at, end, other);
   f->tried++;
   if (!is_refused(forged, f->file)) {
     if (is_unproved(path))
       f->unproved++;
     else
-      f->accepted++, printf("accepted: %.17g instead of %.*s in %s\n", number, (int)(end - at), at, path);
+      f->accepted++, printf("accepted: %s instead of %.*s in %s\n", other, (int)(end - at), at, path);
   }
   free(forged);
+}
+
+static void try_number(forgery *f, const char *at, const char *end, const char *path, double number) {
+  char text[32];
+  (void)snprintf(text, sizeof text, "%.17g", number);
+  try_text(f, at, end, path, text);
 }
 
 static void try_changes(forgery *f, const char *at, const char *end, const char *path) {
   const double number = strtod(at, NULL);
   try_number(f, at, end, path, number + 1);
+  if (number != 0) try_text(f, at, end, path, "null");
   if (strstr(path, ".split.")) return; /* the bound tells, except for its rounding */
   if (strcspn(at, ".e") < (size_t)(end - at)) try_number(f, at, end, path, number * 1.001);
 }
@@ -169,6 +179,10 @@ int main(int argc, char **argv) {
       path_of(&p, path);
       if (is_sampled(&f, path)) try_changes(&f, at, end, path);
       at = end;
+    } else if (strncmp(at, "null", 4) == 0) {
+      path_of(&p, path);
+      if (is_sampled(&f, path)) try_text(&f, at, at + 4, path, "5");
+      at += 4;
     } else {
       if (*at == '{' || *at == '[') open_container(&p);
       if (*at == '}' || *at == ']') memcpy(p.name, p.key[p.depth--], sizeof p.name);

@@ -154,7 +154,11 @@ lp_status certificate_load(const char *file, certificate *out, lp_diag *diag) {
   lp_status status = lp_json_parse(file, text, size, 0, &out->report, diag);
   free(text);
   LP_TRY(status);
-  lp_json root = lp_json_root(file, out->report), json = lp_json_member(&root, "certificate");
+  lp_json root = lp_json_root(file, out->report), json = lp_json_member(&root, "certificate"),
+          schema = lp_json_member(&root, "schema");
+  if (!lp_json_equals(&schema, "llmpart.report/1"))
+    return lp_error(diag, LP_LOC_FILE(file), "this is no report: found the schema '%s', wanted llmpart.report/1",
+                    lp_json_text_or(&schema, ""));
   if (!json.value)
     return lp_error(diag, LP_LOC_FILE(file),
                     "there is no certificate: this is no report, or one whose module has changed since");

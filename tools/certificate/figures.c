@@ -131,8 +131,8 @@ static lp_status check_verdict(const certificate_request *r, const char *name, c
                                lp_diag *diag) {
   lp_json feasible = lp_json_member(at, "feasible"), binding = lp_json_member(at, "binding");
   const char *found = lp_json_text_or(&binding, NULL);
-  bool same = found && wanted ? lp_streq(found, wanted) : !found && !wanted;
-  if (same && lp_json_is_true(&feasible) == !wanted) return LP_OK;
+  bool same = found && wanted ? lp_streq(found, wanted) : !found && !lp_json_is_given(&binding) && !wanted;
+  if (same && lp_json_is(&feasible, LP_JSON_BOOL) && lp_json_is_true(&feasible) == !wanted) return LP_OK;
   return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(r->file), "%s is said to be %s, it is bound by %s", name,
                      lp_json_is_true(&feasible) ? "feasible" : "infeasible", wanted ? wanted : "nothing");
 }
@@ -164,6 +164,8 @@ static lp_status check_numbers(const certificate *c, const certificate_request *
 /* Compares a plan for which the certificate states the sides. */
 static lp_status check_other(certificate *c, const certificate_request *r, const char *name, const lp_json *sides,
                              const lp_json *at, certificate_finding *out, lp_diag *diag) {
+  if (!lp_json_is(at, LP_JSON_OBJECT))
+    return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(r->file), "%s has no figures", name);
   if (!certificate_place(c, sides)) {
     leave(c, out, name, NULL);
     return LP_OK;
@@ -194,8 +196,15 @@ static double gap_of(double bound, double value) {
  * proves. */
 static lp_status add_bound(const certificate_request *r, const lp_json *plan, double value, double bound, figures *f,
                            double *claimed, lp_diag *diag) {
+  static const char *const of_bound[] = {"lower_bound_usd", "gap", "proved_lower_bound", "proved_gap", "proof"};
   lp_json at = lp_json_member(plan, "lower_bound");
   *claimed = NAN;
+  for (size_t i = 0; i < LP_COUNT(of_bound) && !lp_json_is_given(&at); i++) {
+    lp_json other = lp_json_member(plan, of_bound[i]);
+    if (lp_json_is_given(&other))
+      return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(r->file), "plan.%s is given without a lower bound",
+                         of_bound[i]);
+  }
   if (!lp_json_is_given(&at)) return LP_OK;
   LP_TRY(lp_json_number(&at, -INFINITY, INFINITY, claimed, diag));
   if (*claimed > value + 1e-11 * fabs(value)) return differs(r, "plan", "lower_bound", *claimed, value, diag);
@@ -277,7 +286,7 @@ lp_status certificate_figures_check(certificate *c, const certificate_request *r
                                     certificate_finding *out, lp_diag *diag) {
   lp_json report = lp_json_root(r->file, c->report), baselines = lp_json_member(&report, "baselines"),
           own = lp_json_member(&report, "certificate"), sides = lp_json_member(&own, "baselines"),
-          plans = lp_json_member(&report, "plans");
+          plans = lp_json_member(&report, "plans"), fixes = lp_json_member(&report, "fixes");
   LP_TRY(check_plan(c, r, bound, out, diag));
   LP_TRY(check_decrement(r, &report, diag));
   for (size_t i = 0; i < lp_json_count(&baselines); i++) {
@@ -285,6 +294,7 @@ lp_status certificate_figures_check(certificate *c, const certificate_request *r
     LP_TRY(check_other(c, r, entry.key, &other, &entry, out, diag));
   }
   if (plans.value) leave(c, out, "plans", NULL);
+  if (lp_json_count(&fixes) > 0) leave(c, out, "that the fixes suffice and are the smallest", NULL);
   LP_TRY(check_cheapest(c, r, &report, &own, out->value, out, diag));
   return check_faster(c, r, &report, &own, out->value, out, diag);
 }

@@ -105,9 +105,42 @@ static lp_status check_link(const certificate *c, const certificate_request *r, 
   if (!certificate_near(c->message_ms, r->rtt_ms / 2))
     return differ(r, diag, "the time of a message", c->message_ms, r->rtt_ms / 2);
   for (int side = 0; side < 2; side++) {
+    if (r->has_link && !(r->bps[side] > 0))
+      return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(r->file), "link: there is no bandwidth %s",
+                         side ? "down" : "up");
     double wanted = r->has_link ? 8e3 / (r->bps[side] * (1 - r->loss)) : 0;
     if (fabs(c->ms_per_byte[side] - wanted) > 1e-9 * wanted) /* a difference of two times of messages */
       return differ(r, diag, "the time of a byte", c->ms_per_byte[side], wanted);
+  }
+  return LP_OK;
+}
+
+/* The figure of the request that a fix changes; NaN: a fix does not change it. */
+static double figure_of(const certificate_request *r, const lp_json *change) {
+  const struct {
+    const char *name;
+    double value;
+  } figures[] = {{"ttft_ms", r->sla_ms[0]}, {"tpot_ms", r->sla_ms[1]}, {"device_memory_bytes", r->memory_limit[0]},
+                 {"rtt_ms", r->rtt_ms},     {"up_bps", r->bps[0]},     {"down_bps", r->bps[1]}};
+  for (size_t i = 0; i < LP_COUNT(figures); i++)
+    if (lp_json_equals(change, figures[i].name)) return figures[i].value;
+  return NAN;
+}
+
+/* Checks that the fixes begin at figures of the request and relax them. Fixes of weight types have texts in place of
+ * numbers. */
+static lp_status check_fixes(const lp_json *report, const certificate_request *r, lp_diag *diag) {
+  lp_json fixes = lp_json_member(report, "fixes");
+  for (size_t i = 0; i < lp_json_count(&fixes); i++) {
+    lp_json fix = lp_json_item(&fixes, i), change = lp_json_member(&fix, "change"), from = lp_json_member(&fix, "from"),
+            to = lp_json_member(&fix, "to");
+    double before, after, wanted = figure_of(r, &change);
+    if (isnan(wanted) && lp_json_text_or(&from, NULL) && lp_json_text_or(&to, NULL)) continue;
+    if (lp_json_number(&from, 0, INFINITY, &before, NULL) == LP_OK &&
+        lp_json_number(&to, 0, INFINITY, &after, NULL) == LP_OK && certificate_near(before, wanted) &&
+        (lp_json_equals(&change, "rtt_ms") ? after < before : after > before))
+      continue;
+    return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(r->file), "fixes[%zu] does not relax a figure of the request", i);
   }
   return LP_OK;
 }
@@ -125,5 +158,9 @@ lp_status certificate_request_check(const certificate *c, const char *file, cert
     return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "the link loses a share of %g", out->loss);
   LP_TRY(check_objective(c, out, diag));
   LP_TRY(check_limits(c, out, diag));
-  return check_link(c, out, diag);
+  LP_TRY(check_link(c, out, diag));
+  if (out->exits && lp_streq(out->exits, "threshold") && out->drafts != 1)
+    return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "exits.drafts is %g in a mode without drafts",
+                       out->drafts);
+  return check_fixes(&report, out, diag);
 }

@@ -48,6 +48,8 @@ lp_status certificate_states_check(certificate *c, const certificate_request *r,
   *share = NAN;
   if (r->quantile <= 0 && !list.value) return LP_OK;
   LP_TRY(lp_json_array(&list, diag));
+  if (!(r->quantile > 0) || r->quantile > 1)
+    return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(r->file), "link: the quantile of its states is %g", r->quantile);
   const size_t count = lp_json_count(&list);
   size_t met = 0, good = 0;
   for (size_t i = 0; i < count; i++) {
