@@ -50,9 +50,10 @@ compile() { # compile MODEL.onnx TOKENIZER DEVICE-MEMORY PROMPT-TOKENS OUT: this
 
 total() { awk '$1 == "total" { printf "%10s %s%10s %s\n", $2, $3, $4, $5 }' "$1"; } # total REPORT
 measured() { # measured CSV PROMPT-TOKENS: of tokens per second, milliseconds of a prompt and of a token
-  awk -F, -v tokens="$2" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+  awk -F, -v tokens="$2" 'function text(ms) { return ms < 1 ? sprintf("%10.3g us", 1e3 * ms) : sprintf("%10.3g ms", ms) }
+    NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
     $at["test"] != "test" { ms[++rows] = 1e3 / $at["tokens_per_s"] }
-    END { printf "%10.3f ms%10.3f ms\n", ms[1] * tokens, ms[2] }' "$1"
+    END { print text(ms[1] * tokens) text(ms[2]) }' "$1"
 }
 
 generate() { # generate OUT OPTION TEXT PROMPT-TOKENS: runs both sides, then sets prediction and measurement side by side
