@@ -87,7 +87,7 @@ static void close_language_model(lp_decider *decider) {
 
 lp_status lp_decider_bundle(const char *bundle, int32_t threads, lp_decider **out, lp_diag *diag) {
   language_model *self = lp_alloc(sizeof *self);
-  *self = (language_model){.decider = {"bundle", score, close_language_model}};
+  *self = (language_model){.decider = {"bundle", score, close_language_model, false}};
   lp_status status = lp_reader_open(bundle, threads, &self->reader, diag);
   if (status == LP_OK) status = find_labels(self, bundle, diag);
   if (status == LP_OK)

@@ -1,6 +1,7 @@
 /* A decider that asks a language model with an OpenAI-compatible API: POST {url}/completions for one token with its
  * log-probabilities. */
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/json/reader.h"
@@ -11,14 +12,21 @@
 
 enum { ALTERNATIVES = 20, MOST_ANSWER = 1 << 20 };
 
+/* A connection and its last answer. */
+typedef struct {
+  CURL *curl;
+  lp_buf answer;
+  char error[CURL_ERROR_SIZE];
+} transfer;
+
 typedef struct {
   lp_decider decider;
   const lp_curl_library *functions;
-  CURL *curl;
   struct curl_slist *headers;
   char *url, *model;
-  lp_buf answer;
-  char curl_error[CURL_ERROR_SIZE];
+  double timeout_ms;
+  pthread_mutex_t lock;    /* guards `idle` */
+  LP_VEC(transfer *) idle; /* connections that no call uses */
 } endpoint;
 
 static size_t receive(char *data, size_t size, size_t count, void *user) {
@@ -39,23 +47,23 @@ static void put_request(const endpoint *self, const char *prompt, lp_buf *out) {
   lp_json_put_end(&json);
 }
 
-static lp_status ask(endpoint *self, const lp_prompt *prompt, lp_diag *diag) {
+static lp_status ask(const endpoint *self, transfer *t, const lp_prompt *prompt, lp_diag *diag) {
   lp_buf text = {0}, body = {0};
   lp_prompt_text(prompt, &text);
   bool is_utf8 = lp_utf8_valid(text.data, text.size);
   if (is_utf8) put_request(self, text.data, &body);
   lp_buf_free(&text);
   if (!is_utf8) return lp_error(diag, LP_LOC_FILE(self->url), "the keywords are not UTF-8");
-  lp_buf_clear(&self->answer);
-  self->curl_error[0] = 0;
-  (void)self->functions->easy_setopt(self->curl, CURLOPT_POSTFIELDS, body.data);
-  CURLcode code = self->functions->easy_perform(self->curl);
+  lp_buf_clear(&t->answer);
+  t->error[0] = 0;
+  (void)self->functions->easy_setopt(t->curl, CURLOPT_POSTFIELDS, body.data);
+  CURLcode code = self->functions->easy_perform(t->curl);
   lp_buf_free(&body);
   long http = 0;
-  (void)self->functions->easy_getinfo(self->curl, CURLINFO_RESPONSE_CODE, &http);
+  (void)self->functions->easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &http);
   if (code != CURLE_OK)
     return lp_error(diag, LP_LOC_FILE(self->url), "%s",
-                    self->curl_error[0] != 0 ? self->curl_error : self->functions->easy_strerror(code));
+                    t->error[0] != 0 ? t->error : self->functions->easy_strerror(code));
   if (http != 200) return lp_error(diag, LP_LOC_FILE(self->url), "answers with HTTP status %ld", http);
   return LP_OK;
 }
@@ -67,11 +75,11 @@ static void add_token(const char *token, double logprob, unsigned offered, doubl
 
 /* Reads choices[0].logprobs.top_logprobs[0]: {token: logprob, ...}. Two tokens with the same text are two members with
  * the same key. */
-static lp_status read_answer(const endpoint *self, unsigned offered, double probability[LP_ROUTE_COUNT],
-                             lp_diag *diag) {
+static lp_status read_answer(const endpoint *self, const lp_buf *answer, unsigned offered,
+                             double probability[LP_ROUTE_COUNT], lp_diag *diag) {
   lp_json_document *document = NULL;
-  LP_TRY(lp_json_parse(self->url, lp_buf_text(&self->answer), self->answer.size,
-                       LP_JSON_ALLOW_DUPLICATES | LP_JSON_REFUSE_NUL, &document, diag));
+  LP_TRY(lp_json_parse(self->url, lp_buf_text(answer), answer->size, LP_JSON_ALLOW_DUPLICATES | LP_JSON_REFUSE_NUL,
+                       &document, diag));
   lp_json root = lp_json_root(self->url, document), choices = lp_json_member(&root, "choices");
   lp_json choice = lp_json_item(&choices, 0), logprobs = lp_json_member(&choice, "logprobs");
   lp_json lists = lp_json_member(&logprobs, "top_logprobs"), top = lp_json_item(&lists, 0);
@@ -88,24 +96,69 @@ static lp_status read_answer(const endpoint *self, unsigned offered, double prob
   return status;
 }
 
+static void free_transfer(const endpoint *self, transfer *t) {
+  if (t->curl) self->functions->easy_cleanup(t->curl);
+  lp_buf_free(&t->answer);
+  free(t);
+}
+
+/* NULL: libcurl does not start. */
+static transfer *create_transfer(const endpoint *self) {
+  const lp_curl_library *library = self->functions;
+  transfer *t = lp_alloc(sizeof *t);
+  CURL *curl = t->curl = library->easy_init();
+  if (!curl) {
+    free(t);
+    return NULL;
+  }
+  (void)library->easy_setopt(curl, CURLOPT_URL, self->url);
+  (void)library->easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  (void)library->easy_setopt(curl, CURLOPT_HTTPHEADER, self->headers);
+  (void)library->easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)ceil(self->timeout_ms));
+  (void)library->easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  (void)library->easy_setopt(curl, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
+  (void)library->easy_setopt(curl, CURLOPT_ERRORBUFFER, t->error);
+  (void)library->easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
+  (void)library->easy_setopt(curl, CURLOPT_WRITEDATA, &t->answer);
+  return t;
+}
+
+static transfer *take_transfer(endpoint *self) {
+  (void)pthread_mutex_lock(&self->lock);
+  transfer *t = self->idle.count > 0 ? self->idle.data[--self->idle.count] : NULL;
+  (void)pthread_mutex_unlock(&self->lock);
+  return t ? t : create_transfer(self);
+}
+
+static void give_back(endpoint *self, transfer *t) {
+  (void)pthread_mutex_lock(&self->lock);
+  lp_vec_push(&self->idle, t);
+  (void)pthread_mutex_unlock(&self->lock);
+}
+
 static lp_status score(lp_decider *decider, const lp_prompt *prompt, double probability[LP_ROUTE_COUNT],
                        lp_diag *diag) {
   endpoint *self = (endpoint *)decider;
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     probability[route] = 0;
-  lp_status status = ask(self, prompt, diag);
-  if (status == LP_OK) status = read_answer(self, prompt->offered, probability, diag);
+  transfer *t = take_transfer(self);
+  if (!t) return lp_error(diag, LP_LOC_FILE(self->url), "libcurl does not start");
+  lp_status status = ask(self, t, prompt, diag);
+  if (status == LP_OK) status = read_answer(self, &t->answer, prompt->offered, probability, diag);
   if (status == LP_OK) status = lp_label_normalise(prompt->offered, probability, diag);
+  give_back(self, t);
   return status;
 }
 
 static void close_endpoint(lp_decider *decider) {
   endpoint *self = (endpoint *)decider;
+  for (size_t i = 0; i < self->idle.count; i++)
+    free_transfer(self, self->idle.data[i]);
+  lp_vec_free(&self->idle);
   self->functions->slist_free_all(self->headers);
-  if (self->curl) self->functions->easy_cleanup(self->curl);
+  (void)pthread_mutex_destroy(&self->lock);
   free(self->url);
   free(self->model);
-  lp_buf_free(&self->answer);
   free(self);
 }
 
@@ -122,28 +175,15 @@ lp_status lp_decider_endpoint(const lp_endpoint_options *options, lp_decider **o
   const lp_curl_library *library = lp_curl_library_get();
   if (!library) return lp_error(diag, LP_LOC_FILE(options->url), "libcurl.so.4 is not there");
   endpoint *self = lp_alloc(sizeof *self);
-  *self =
-      (endpoint){.decider = {"endpoint", score, close_endpoint}, .functions = library, .curl = library->easy_init()};
+  *self = (endpoint){.decider = {"endpoint", score, close_endpoint, true},
+                     .functions = library,
+                     .timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : 300};
   lp_buf url = {0};
   lp_buf_printf(&url, "%s/completions", options->url);
   self->url = url.data;
   self->model = lp_strdup(options->model);
-  if (!self->curl) {
-    close_endpoint(&self->decider);
-    return lp_error(diag, LP_LOC_FILE(options->url), "libcurl does not start");
-  }
+  (void)pthread_mutex_init(&self->lock, NULL);
   set_headers(self, options->key);
-  CURL *curl = self->curl;
-  double timeout = options->timeout_ms > 0 ? options->timeout_ms : 300;
-  (void)library->easy_setopt(curl, CURLOPT_URL, self->url);
-  (void)library->easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-  (void)library->easy_setopt(curl, CURLOPT_HTTPHEADER, self->headers);
-  (void)library->easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)ceil(timeout));
-  (void)library->easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  (void)library->easy_setopt(curl, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
-  (void)library->easy_setopt(curl, CURLOPT_ERRORBUFFER, self->curl_error);
-  (void)library->easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
-  (void)library->easy_setopt(curl, CURLOPT_WRITEDATA, &self->answer);
   *out = &self->decider;
   return LP_OK;
 }

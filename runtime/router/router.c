@@ -1,5 +1,6 @@
 /* The in-context learner: it writes experiences into a prompt, asks a decider, may explore instead, and adds the
  * outcomes to the experiences. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,8 @@ typedef struct {
   lp_decider *decider;
   lp_replay *replay;
   lp_explorer explorer;
+  pthread_mutex_t lock; /* guards cache, replay and explorer */
+  pthread_mutex_t turn; /* of a decider that is not parallel */
 } router;
 
 static lp_route most_probable(const double probability[LP_ROUTE_COUNT], unsigned offered) {
@@ -42,27 +45,60 @@ static lp_route fall_back(const lp_router_request *request, const lp_diag *diag,
   return route;
 }
 
+static lp_status score(router *self, const lp_prompt *prompt, lp_decision *out, lp_diag *diag) {
+  if (!self->decider->parallel) (void)pthread_mutex_lock(&self->turn);
+  lp_status status = self->decider->score(self->decider, prompt, out->probability, diag);
+  if (!self->decider->parallel) (void)pthread_mutex_unlock(&self->turn);
+  return status;
+}
+
+static cached *place_of(router *self, const lp_buf *text, unsigned offered) {
+  return &self->cache[lp_hash_bytes(text->data, text->size, offered) % self->options.cache];
+}
+
+static bool find_cached(router *self, const lp_buf *text, unsigned offered, lp_decision *out) {
+  (void)pthread_mutex_lock(&self->lock);
+  const cached *at = place_of(self, text, offered);
+  bool found = at->offered == offered && lp_streq(at->prompt, text->data);
+  if (found) memcpy(out->probability, at->probability, sizeof at->probability);
+  (void)pthread_mutex_unlock(&self->lock);
+  return found;
+}
+
+static void keep(router *self, const lp_buf *text, unsigned offered, const lp_decision *made) {
+  (void)pthread_mutex_lock(&self->lock);
+  cached *at = place_of(self, text, offered);
+  free(at->prompt);
+  *at = (cached){.prompt = lp_strdup(text->data), .offered = offered};
+  memcpy(at->probability, made->probability, sizeof at->probability);
+  (void)pthread_mutex_unlock(&self->lock);
+}
+
 /* Asks the decider, or returns its earlier answer to the same prompt. Failures are not kept. */
 static lp_status ask(router *self, const lp_prompt *prompt, lp_decision *out, lp_diag *diag) {
   out->source = LP_DECIDED_MODEL;
-  if (self->options.cache == 0) return self->decider->score(self->decider, prompt, out->probability, diag);
+  if (self->options.cache == 0) return score(self, prompt, out, diag);
   lp_buf text = {0};
-  lp_prompt_text(prompt, &text);
-  cached *at = &self->cache[lp_hash_bytes(text.data, text.size, prompt->offered) % self->options.cache];
   lp_status status = LP_OK;
-  if (at->offered == prompt->offered && lp_streq(at->prompt, text.data)) {
-    memcpy(out->probability, at->probability, sizeof at->probability);
+  lp_prompt_text(prompt, &text);
+  if (find_cached(self, &text, prompt->offered, out)) {
     out->source = LP_DECIDED_CACHE;
   } else {
-    status = self->decider->score(self->decider, prompt, out->probability, diag);
-  }
-  if (status == LP_OK && out->source == LP_DECIDED_MODEL) {
-    free(at->prompt);
-    *at = (cached){.prompt = lp_strdup(text.data), .offered = prompt->offered};
-    memcpy(at->probability, out->probability, sizeof at->probability);
+    status = score(self, prompt, out, diag);
+    if (status == LP_OK) keep(self, &text, prompt->offered, out);
   }
   lp_buf_free(&text);
   return status;
+}
+
+/* Selects the examples, with copies of their texts: other threads may change the pool meanwhile. */
+static size_t select_examples(router *self, const char *keywords, lp_arena *arena, lp_experience *out) {
+  (void)pthread_mutex_lock(&self->lock);
+  size_t count = lp_replay_select(self->replay, keywords, self->options.examples, out);
+  for (size_t i = 0; i < count; i++)
+    out[i].keywords = lp_arena_strdup(arena, out[i].keywords);
+  (void)pthread_mutex_unlock(&self->lock);
+  return count;
 }
 
 static void decide(lp_policy *policy, const lp_router_request *request, lp_decision *out) {
@@ -74,9 +110,10 @@ static void decide(lp_policy *policy, const lp_router_request *request, lp_decis
                       .offered = request->offered,
                       .examples = examples,
                       .best_only = mode == LP_REPLAY_REWARD || mode == LP_REPLAY_STRICT};
-  prompt.count = lp_replay_select(self->replay, request->keywords, self->options.examples, examples);
+  lp_arena *arena = lp_arena_create();
   lp_diag *diag = lp_diag_create();
   lp_route best;
+  prompt.count = select_examples(self, request->keywords, arena, examples);
   if (ask(self, &prompt, out, diag) == LP_OK) {
     best = most_probable(out->probability, request->offered);
   } else {
@@ -84,12 +121,17 @@ static void decide(lp_policy *policy, const lp_router_request *request, lp_decis
     out->source = LP_DECIDED_FALLBACK;
   }
   lp_diag_free(diag);
+  lp_arena_free(arena);
+  (void)pthread_mutex_lock(&self->lock);
   lp_explorer_draw(&self->explorer, request->offered, best, out->source, out);
+  (void)pthread_mutex_unlock(&self->lock);
 }
 
 static void learn(lp_policy *policy, const lp_router_request *request, lp_route route, double reward, bool good) {
   router *self = (router *)policy;
+  (void)pthread_mutex_lock(&self->lock);
   (void)lp_replay_add(self->replay, &(lp_experience){request->keywords, route, reward, good, 1});
+  (void)pthread_mutex_unlock(&self->lock);
 }
 
 static void close_router(lp_policy *policy) {
@@ -99,15 +141,19 @@ static void close_router(lp_policy *policy) {
   for (size_t i = 0; i < self->options.cache; i++)
     free(self->cache[i].prompt);
   free(self->cache);
+  (void)pthread_mutex_destroy(&self->lock);
+  (void)pthread_mutex_destroy(&self->turn);
   free(self);
 }
 
 lp_policy *lp_router_create(const lp_router_options *options, lp_decider *decider) {
   router *self = lp_alloc(sizeof *self);
-  *self = (router){.policy = {"router", decide, learn, close_router}, .options = *options, .decider = decider};
+  *self = (router){.policy = {"router", decide, learn, close_router, true}, .options = *options, .decider = decider};
   if (self->options.examples == 0 || self->options.examples > LP_PROMPT_EXAMPLES)
     self->options.examples = LP_PROMPT_EXAMPLES;
   double rate = options->rate > 0 ? options->rate : 0.1;
+  (void)pthread_mutex_init(&self->lock, NULL);
+  (void)pthread_mutex_init(&self->turn, NULL);
   self->replay = lp_replay_create(options->replay, rate);
   self->explorer.options = options->exploration;
   if (options->cache > 0) self->cache = lp_alloc(options->cache * sizeof *self->cache);

@@ -4,7 +4,8 @@
  * interface.
  *
  * Source: "Generative AI as a Service in 6G Edge-Cloud: Generation Task Offloading by In-context Learning", called P3;
- * equation numbers are its own. One thread at a time may use an object, except those of store.c. */
+ * equation numbers are its own. One thread at a time may use an object, except those of store.c and those
+ * that are `parallel`. */
 #ifndef LP_ROUTER_H
 #define LP_ROUTER_H
 
@@ -87,6 +88,7 @@ struct lp_decider {
   /* The probabilities of the offered routes sum to 1; the others are 0. */
   lp_status (*score)(lp_decider *self, const lp_prompt *prompt, double probability[LP_ROUTE_COUNT], lp_diag *diag);
   void (*close)(lp_decider *self);
+  bool parallel; /* any number of threads may call `score` at once */
 };
 
 /* A lookup by the prompt's rules, without a model. Among the offered routes with an example for the query's own
@@ -146,6 +148,7 @@ struct lp_policy {
   void (*decide)(lp_policy *self, const lp_router_request *request, lp_decision *out);
   void (*learn)(lp_policy *self, const lp_router_request *request, lp_route route, double reward, bool good);
   void (*close)(lp_policy *self);
+  bool parallel; /* any number of threads may call `decide` and `learn` at once */
 };
 
 /* With probability `epsilon` an offered route is drawn uniformly, the best one included. If `half_life` > 0, epsilon
@@ -171,7 +174,8 @@ typedef struct {
   size_t examples; /* the most examples in a prompt; 0: LP_PROMPT_EXAMPLES */
   size_t cache;    /* the number of the decider's answers that are kept; 0: none */
 } lp_router_options;
-/* The in-context learner: prompt, decider, exploration, replay. Owns `decider`. */
+/* The in-context learner: prompt, decider, exploration, replay. Owns `decider`. It is parallel: threads decide at the
+ * same time if the decider is parallel, and else ask it one after the other. */
 lp_policy *lp_router_create(const lp_router_options *options, lp_decider *decider);
 
 /* A policy as configurations name it (open.c). */

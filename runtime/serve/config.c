@@ -8,6 +8,7 @@
 typedef struct {
   lp_serve_config config;
   const char *key_env, *rule;
+  double drain_s;
   const lp_yaml_node *edge, *split, *cloud, *router, *hosts, *origins;
 } serve_file;
 
@@ -19,6 +20,8 @@ static const lp_yaml_field top_fields[] = {
     LP_YAML_FIELD(LP_YAML_NODE, "origins", serve_file, origins, .least = 0),
     TOP(LP_YAML_I64, "max_body", max_body, .least = 1024, .most = 1 << 30),
     TOP(LP_YAML_I64, "max_tokens", max_tokens, .least = 1, .most = 1 << 20),
+    TOP(LP_YAML_TEXT, "log", log, .least = 0),
+    LP_YAML_FIELD(LP_YAML_TIME_S, "drain", serve_file, drain_s, .least = 0, .most = 1e5),
     LP_YAML_FIELD(LP_YAML_NODE, "edge", serve_file, edge, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "split", serve_file, split, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "cloud", serve_file, cloud, .least = 0),
@@ -63,6 +66,7 @@ static const lp_yaml_field router_fields[] = {
     TOP(LP_YAML_F64, "epsilon", policy.options.exploration.epsilon, .least = 0, .most = 1),
     LP_YAML_FIELD(LP_YAML_TEXT, "rule", serve_file, rule, .least = 0),
     TOP(LP_YAML_TEXT, "pool", pool, .least = 0),
+    TOP(LP_YAML_TEXT, "backends", backends, .least = 0),
     TOP(LP_YAML_TIME_S, "target", target_s, .most = 1e9),
 };
 
@@ -136,6 +140,7 @@ static lp_status read_router(lp_yaml *yaml, serve_file *file) {
     return lp_error(yaml->diag, lp_yaml_loc(yaml, file->router), "'rule' is '%s', not %s, %s or %s", file->rule,
                     lp_route_name(LP_ROUTE_EDGE), lp_route_name(LP_ROUTE_CLOUD), lp_route_name(LP_ROUTE_SPLIT));
   if (config->pool) config->pool = lp_yaml_relative(yaml, config->pool);
+  if (config->backends) config->backends = lp_yaml_relative(yaml, config->backends);
   return LP_OK;
 }
 
@@ -143,6 +148,8 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   lp_serve_config *config = user;
   serve_file file = {.config = *config};
   LP_TRY(lp_yaml_fields(yaml, root, "the server", top_fields, LP_COUNT(top_fields), &file));
+  file.config.drain_ms = file.drain_s * 1000;
+  if (file.config.log && !lp_streq(file.config.log, "-")) file.config.log = lp_yaml_relative(yaml, file.config.log);
   LP_TRY(read_key(yaml, root, file.key_env, &file.config.key));
   LP_TRY(read_texts(yaml, file.hosts, "hosts", &file.config.hosts));
   LP_TRY(read_texts(yaml, file.origins, "origins", &file.config.origins));

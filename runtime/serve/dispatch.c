@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "runtime/router/judge.h"
 #include "runtime/serve/breaker.h"
+#include "runtime/serve/estimates.h"
 #include "runtime/serve/stop.h"
 #include "runtime/serve/tools.h"
 
@@ -16,8 +17,9 @@ struct lp_dispatcher {
   lp_site_server *site[LP_ROUTE_COUNT]; /* NULL: there is none */
   lp_breaker breaker[LP_ROUTE_COUNT];
   lp_policy *policy;
+  lp_estimates *estimates;
   lp_store *store;      /* NULL: none */
-  pthread_mutex_t lock; /* of the policy */
+  pthread_mutex_t lock; /* of a policy that is not parallel */
   lp_metrics metrics;
 };
 
@@ -43,6 +45,7 @@ const char *lp_dispatcher_model(const lp_dispatcher *self, lp_route route) {
 }
 
 static lp_status open_router(lp_dispatcher *self, lp_diag *diag) {
+  LP_TRY(lp_estimates_open(self->config, &self->estimates, diag));
   if (self->config->pool) LP_TRY(lp_store_open(self->config->pool, &self->store, diag));
   return lp_policy_open_taught(&self->config->policy, self->store, 0, &self->policy, diag);
 }
@@ -73,6 +76,7 @@ void lp_dispatcher_close(lp_dispatcher *self) {
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     lp_breaker_destroy(&self->breaker[route]);
   if (self->policy) self->policy->close(self->policy);
+  lp_estimates_close(self->estimates);
   lp_store_close(self->store);
   (void)pthread_mutex_destroy(&self->lock);
   (void)pthread_mutex_destroy(&self->metrics.lock);
@@ -89,16 +93,16 @@ lp_status lp_dispatcher_decide(lp_dispatcher *self, lp_router_request *request, 
                                lp_diag *diag) {
   *id = 0;
   request->rule = self->config->rule;
-  (void)pthread_mutex_lock(&self->lock);
+  if (!self->policy->parallel) (void)pthread_mutex_lock(&self->lock);
   self->policy->decide(self->policy, request, decision);
-  (void)pthread_mutex_unlock(&self->lock);
+  if (!self->policy->parallel) (void)pthread_mutex_unlock(&self->lock);
   return self->store ? lp_store_decision(self->store, request, decision, id, diag) : LP_OK;
 }
 
 static void learn_of(lp_dispatcher *self, const lp_router_request *request, lp_route route, double reward, bool good) {
-  (void)pthread_mutex_lock(&self->lock);
+  if (!self->policy->parallel) (void)pthread_mutex_lock(&self->lock);
   self->policy->learn(self->policy, request, route, reward, good);
-  (void)pthread_mutex_unlock(&self->lock);
+  if (!self->policy->parallel) (void)pthread_mutex_unlock(&self->lock);
 }
 
 lp_status lp_dispatcher_stored(lp_dispatcher *self, int64_t id, lp_arena *arena, lp_stored *out, lp_diag *diag) {
@@ -151,6 +155,20 @@ static lp_status offer(lp_dispatcher *self, const lp_completion *asked, lp_route
   return LP_OK;
 }
 
+/* Applies the hard constraints and estimates the delays; `keywords` is the text that the router reads. */
+static lp_status weigh(lp_dispatcher *self, const lp_completion *asked, lp_demand *demand, lp_router_request *request,
+                       lp_buf *keywords, lp_diag *diag) {
+  lp_buf why = {0};
+  lp_buf_puts(keywords, asked->keywords);
+  lp_estimates_weigh(self->estimates, asked, demand, request, keywords, &why);
+  request->keywords = lp_buf_text(keywords);
+  lp_status status = LP_OK;
+  if (request->offered == 0)
+    status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no place may answer: %s", lp_buf_text(&why));
+  lp_buf_free(&why);
+  return status;
+}
+
 /* A failure of a site has the reward of an answer that came too late. */
 static void conclude(lp_dispatcher *self, const lp_router_request *request, lp_route route, int64_t id, double delay_s,
                      bool good) {
@@ -188,14 +206,18 @@ static lp_status ask_site(lp_site_server *site, const lp_completion *asked, cons
 }
 
 /* Asks the place of a route, unless its circuit breaker is open. */
-static lp_status ask(lp_dispatcher *self, lp_route route, const lp_completion *asked, const volatile int *stop,
-                     counted *to, lp_dispatched *out, lp_diag *diag) {
+static lp_status ask(lp_dispatcher *self, lp_route route, const lp_completion *asked, const lp_demand *demand,
+                     const volatile int *stop, counted *to, lp_dispatched *out, lp_diag *diag) {
   out->route = route;
   out->model = self->site[route]->model;
   out->usage = (lp_usage){.prompt_tokens = -1};
   if (!lp_breaker_admits(&self->breaker[route]))
     return lp_error(diag, LP_LOC_NONE, "it has failed several times, and is asked again soon");
+  double begun_ms = lp_now_ms();
+  lp_estimates_begin(self->estimates, demand, route);
   lp_status status = ask_site(self->site[route], asked, stop, to, &out->usage, diag);
+  double service_s = status == LP_OK ? (lp_now_ms() - begun_ms - out->usage.queue_ms) / 1000 : -1;
+  lp_estimates_end(self->estimates, demand, route, &out->usage, service_s);
   bool unknown = status == LP_USAGE || out->usage.is_busy || lp_flag_get(stop);
   lp_breaker_note(&self->breaker[route], unknown           ? LP_OUTCOME_UNKNOWN
                                          : status == LP_OK ? LP_OUTCOME_GOOD
@@ -224,35 +246,54 @@ static void measure(const counted *to, double begun_ms, lp_dispatched *out) {
     out->seconds[LP_TIME_TPOT] = (now_ms - to->first_ms) / 1000 / (double)(out->usage.tokens - 1);
 }
 
-lp_status lp_dispatch(lp_dispatcher *self, const lp_completion *asked, const volatile int *stop, lp_piece_sink *sink,
-                      void *user, lp_dispatched *out, lp_diag *diag) {
-  lp_router_request request;
-  counted to = {sink, user, 0};
-  double begun_ms = lp_now_ms();
-  *out = (lp_dispatched){.decision = 0};
-  for (lp_time time = 0; time < LP_TIME_COUNT; time++)
-    out->seconds[time] = NAN;
-  LP_TRY(offer(self, asked, &request, diag));
-  decide(self, &request, out);
-  lp_metrics_begin(&self->metrics);
-  lp_diag *why = lp_diag_create();
+/* Asks the places, from the one of the decision on, until one begins to answer. */
+static lp_status ask_places(lp_dispatcher *self, const lp_completion *asked, const lp_router_request *request,
+                            const lp_demand *demand, const volatile int *stop, counted *to, double begun_ms,
+                            lp_dispatched *out, lp_diag *why) {
   lp_route route = out->decided.route;
-  unsigned left = request.offered & ~(1u << route);
-  lp_status status = ask(self, route, asked, stop, &to, out, why);
+  unsigned left = request->offered & ~(1u << route);
+  lp_status status = ask(self, route, asked, demand, stop, to, out, why);
   if (status != LP_USAGE && !lp_flag_get(stop))
-    conclude(self, &request, route, out->decision, (lp_now_ms() - begun_ms) / 1000, status == LP_OK);
-  while (status == LP_FAILED && to.first_ms == 0 && !lp_flag_get(stop) && next_route(self, left, &route)) {
+    conclude(self, request, route, out->decision, (lp_now_ms() - begun_ms) / 1000, status == LP_OK);
+  while (status == LP_FAILED && to->first_ms == 0 && !lp_flag_get(stop) && next_route(self, left, &route)) {
     lp_diag_clear(why);
     left &= ~(1u << route);
     out->fell_back = true;
-    status = ask(self, route, asked, stop, &to, out, why);
+    status = ask(self, route, asked, demand, stop, to, out, why);
   }
+  return status;
+}
+
+static lp_status answer(lp_dispatcher *self, const lp_completion *asked, lp_router_request *request,
+                        const lp_demand *demand, const volatile int *stop, counted *to, double begun_ms,
+                        lp_dispatched *out, lp_diag *diag) {
+  lp_diag *why = lp_diag_create();
+  decide(self, request, out);
+  lp_metrics_begin(&self->metrics);
+  lp_status status = ask_places(self, asked, request, demand, stop, to, begun_ms, out, why);
   const lp_diag_entry *entry = lp_diag_get(why, 0);
   if (status != LP_OK)
     status =
         lp_error_as(status, diag, LP_LOC_NONE, "%s: %s", lp_route_name(out->route), entry ? entry->text : "no answer");
   lp_diag_free(why);
-  measure(&to, begun_ms, out);
+  measure(to, begun_ms, out);
   lp_metrics_end(&self->metrics, out->route, &out->usage, status == LP_OK, out->fell_back, out->seconds);
+  return status;
+}
+
+lp_status lp_dispatch(lp_dispatcher *self, const lp_completion *asked, const volatile int *stop, lp_piece_sink *sink,
+                      void *user, lp_dispatched *out, lp_diag *diag) {
+  lp_router_request request;
+  lp_demand demand;
+  lp_buf keywords = {0};
+  counted to = {sink, user, 0};
+  double begun_ms = lp_now_ms();
+  *out = (lp_dispatched){.usage = {.prompt_tokens = -1}};
+  for (lp_time time = 0; time < LP_TIME_COUNT; time++)
+    out->seconds[time] = NAN;
+  LP_TRY(offer(self, asked, &request, diag));
+  lp_status status = weigh(self, asked, &demand, &request, &keywords, diag);
+  if (status == LP_OK) status = answer(self, asked, &request, &demand, stop, &to, begun_ms, out, diag);
+  lp_buf_free(&keywords);
   return status;
 }

@@ -178,6 +178,16 @@ lp_status lp_body_parse(const char *body, size_t size, lp_json_document **out, l
   return lp_error(diag, LP_LOC_NONE, "the body must be a JSON object");
 }
 
+/* The hard constraints of a request: members that OpenAI's API lacks. */
+static lp_status read_limits(const lp_json *body, lp_completion *out, lp_diag *diag) {
+  lp_json local = lp_json_member(body, "local_only");
+  if (lp_json_is_given(&local) && !lp_json_is(&local, LP_JSON_BOOL))
+    return lp_error(diag, LP_LOC_NONE, "'local_only' must be true or false");
+  out->local_only = lp_json_is_true(&local);
+  out->budget_usd = INFINITY;
+  return lp_request_number(body, "budget_usd", 0, 1e9, &out->budget_usd, diag);
+}
+
 lp_status lp_completion_read(const lp_serve_config *config, bool chat, const char *body, size_t size,
                              lp_completion *out, lp_diag *diag) {
   *out = (lp_completion){.chat = chat};
@@ -193,6 +203,7 @@ lp_status lp_completion_read(const lp_serve_config *config, bool chat, const cha
   LP_TRY(read_prompt(&root, out, diag));
   size_t length = text_size(out);
   out->keywords = lp_json_text_or(&keywords, length < 200 ? "short prompt" : length < 2000 ? "prompt" : "long prompt");
+  LP_TRY(read_limits(&root, out, diag));
   return read_settings(config, &root, out, diag);
 }
 

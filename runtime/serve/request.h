@@ -7,7 +7,7 @@
 #include "runtime/runtime.h"
 #include "runtime/serve/serve.h"
 
-enum { LP_MOST_CHOICES = 16 };
+enum { LP_MOST_CHOICES = 16, LP_TRACE_ID = 32 };
 
 typedef enum { LP_FORMAT_TEXT, LP_FORMAT_OBJECT, LP_FORMAT_SCHEMA } lp_format;
 typedef enum { LP_TOOLS_NONE, LP_TOOLS_AUTO, LP_TOOLS_REQUIRED } lp_tools;
@@ -40,6 +40,9 @@ typedef struct {
   bool has_roles;              /* messages of tools, or that call them: the template gets the body's messages */
   const char *only_engine;     /* a member that only passes of the engine support (site_bundle.c); NULL: none */
   const char *keywords;        /* for the router */
+  bool local_only;             /* the request may not leave the edge */
+  double budget_usd;           /* INFINITY: none */
+  char trace[LP_TRACE_ID + 1]; /* W3C trace id, which the server sets */
   uint64_t client_id;          /* requests with the same number come from one client */
   int client;                  /* the client's socket, which the server owns; a negative number: unknown */
 } lp_completion;

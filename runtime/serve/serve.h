@@ -47,6 +47,9 @@ typedef struct {
   lp_route rule;         /* the route if the model cannot decide */
   const char *pool;      /* an SQLite file; NULL: experience is lost when the server ends */
   double target_s;       /* reward: target - delay */
+  const char *backends;  /* limits and figures of the places, as lp_backends_load reads; NULL: none */
+  const char *log;       /* a file for a line of each request, "-": stderr; NULL: none */
+  double drain_ms;       /* at the end: the time that current answers get to complete */
 } lp_serve_config;
 
 /* Reads a configuration, and keys from the environment variables that it names. Release with lp_serve_config_free. */

@@ -19,14 +19,18 @@
 #include "runtime/serve/events.h"
 #include "runtime/serve/guard.h"
 #include "runtime/serve/http_library.h"
+#include "runtime/serve/log.h"
 #include "runtime/serve/router_api.h"
+#include "runtime/serve/trace.h"
 
 enum { POLL_MS = 50, MOST_CONNECTIONS = 256, IDLE_S = 120, END_MS = 3000 };
 
 typedef struct {
   const lp_serve_config *config;
   lp_dispatcher *dispatcher;
-  volatile int stop; /* answers end at the next piece */
+  lp_log *log;         /* NULL: none */
+  volatile int drains; /* no new request is taken */
+  volatile int stop;   /* answers end at the next piece */
   pthread_mutex_t lock;
   pthread_cond_t changed;
   int answers;  /* threads that stream */
@@ -102,6 +106,7 @@ static void make_answer(answer *a) {
     a->error = lp_strdup(why ? why->text : "no answer");
   }
   lp_diag_free(diag);
+  lp_log_request(a->server->log, a->id, &a->request, &a->course, a->error);
 }
 
 static void write_ends(answer *a) {
@@ -287,6 +292,7 @@ static uint64_t client_of(const peer *to, const lp_completion *request) {
 /* ---- paths: *taken: the answer belongs to the thread that makes it ----------------------------------------------- */
 
 static enum MHD_Result complete(const peer *to, answer *a, bool chat, bool *taken) {
+  if (lp_flag_get(&a->server->drains)) return reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
   lp_diag *diag = lp_diag_create();
   lp_status status =
       lp_completion_read(a->server->config, chat, lp_buf_text(&a->body), a->body.size, &a->request, diag);
@@ -297,6 +303,7 @@ static enum MHD_Result complete(const peer *to, answer *a, bool chat, bool *take
   const union MHD_ConnectionInfo *info = http->get_connection_info(to->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
   a->request.client = info ? info->connect_fd : -1;
   a->request.client_id = client_of(to, &a->request);
+  lp_trace_read(http->lookup_connection_value(to->connection, MHD_HEADER_KIND, "traceparent"), a->request.trace);
   return a->request.stream ? answer_stream(to, a, taken) : answer_whole(to, a);
 }
 
@@ -325,7 +332,7 @@ static enum MHD_Result tell_health(const peer *to, answer *a, const char *rest, 
 
 static enum MHD_Result tell_ready(const peer *to, answer *a, const char *rest, bool *taken) {
   (void)rest, (void)taken;
-  if (lp_flag_get(&a->server->stop)) return reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
+  if (lp_flag_get(&a->server->drains)) return reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
   unsigned up = lp_dispatcher_up(a->server->dispatcher);
   if (up == 0) return reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "the worker is being started again");
   bool degraded = up != lp_dispatcher_offered(a->server->dispatcher) ||
@@ -528,6 +535,9 @@ static void wait_for_end(server *of, struct MHD_Daemon *daemon, const volatile i
     (void)usleep(POLL_MS * 1000);
   int listener = http->quiesce_daemon(daemon); /* no new connections */
   if (listener >= 0) (void)close(listener);
+  lp_flag_set(&of->drains);
+  for (double since_ms = lp_now_ms(); open_requests(of) > 0 && lp_now_ms() - since_ms < of->config->drain_ms;)
+    (void)usleep(POLL_MS * 1000);
   lp_flag_set(&of->stop);
   (void)pthread_mutex_lock(&of->lock);
   while (of->answers > 0)
@@ -541,6 +551,7 @@ static lp_status serve(server *of, const volatile int *stop, lp_serve_ready *rea
   struct sockaddr_in address;
   char *host = NULL;
   lp_status status = find_address(of->config, &address, &host, diag);
+  if (status == LP_OK && of->config->log) status = lp_log_open(of->config->log, &of->log, diag);
   if (status == LP_OK) status = lp_dispatcher_open(of->config, &of->dispatcher, diag);
   struct MHD_Daemon *daemon = status == LP_OK ? start(of, &address) : NULL;
   if (status == LP_OK && !daemon)
@@ -551,6 +562,7 @@ static lp_status serve(server *of, const volatile int *stop, lp_serve_ready *rea
     http->stop_daemon(daemon);
   }
   if (of->dispatcher) lp_dispatcher_close(of->dispatcher);
+  lp_log_close(of->log);
   free(host);
   return status;
 }

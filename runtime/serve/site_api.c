@@ -8,6 +8,7 @@
 #include "runtime/router/curl_library.h"
 #include "runtime/serve/answer.h"
 #include "runtime/serve/told.h"
+#include "runtime/serve/trace.h"
 
 /* Bytes: of an event, of an error's body, and of an answer beside those for each token that was asked for. */
 enum { MOST_LINE = 1 << 20, MOST_ERROR = 1 << 16, MOST_REST = 1 << 20, MOST_TOKEN = 1 << 12 };
@@ -173,10 +174,16 @@ static int watch(void *user, curl_off_t total, curl_off_t now, curl_off_t up_tot
   return s->error[0] != 0 || lp_flag_get(s->stop);
 }
 
-static struct curl_slist *headers_of(const lp_serve_config *config) {
+static struct curl_slist *headers_of(const lp_serve_config *config, const lp_completion *request) {
   struct curl_slist *headers = lp_curl_library_get()->slist_append(NULL, "Content-Type: application/json");
-  if (!config->cloud_key) return headers;
   lp_buf line = {0};
+  lp_trace_write_header(request->trace, &line);
+  headers = lp_curl_library_get()->slist_append(headers, line.data);
+  lp_buf_clear(&line);
+  if (!config->cloud_key) {
+    lp_buf_free(&line);
+    return headers;
+  }
   lp_buf_printf(&line, "Authorization: Bearer %s", config->cloud_key);
   headers = lp_curl_library_get()->slist_append(headers, line.data);
   lp_buf_free(&line);
@@ -185,8 +192,8 @@ static struct curl_slist *headers_of(const lp_serve_config *config) {
 
 /* The request as it came, except for the members that this site sets. Release with free(). */
 static char *body_of(const api_site *self, const lp_completion *request) {
-  static const char *const ours[] = {"model",          "stream",  "max_tokens", "max_completion_tokens",
-                                     "stream_options", "keywords"};
+  static const char *const ours[] = {"model",          "stream",   "max_tokens", "max_completion_tokens",
+                                     "stream_options", "keywords", "local_only", "budget_usd"};
   lp_json root = lp_json_root("the request", request->document);
   lp_buf out = {0};
   lp_json_writer json = lp_answer_begin(&out);
@@ -245,7 +252,7 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
               .heard_ms = lp_now_ms()};
   if (!s.curl) return lp_error(diag, LP_LOC_FILE(self->config->url), "libcurl does not start");
   char error[CURL_ERROR_SIZE] = "", *body = body_of(self, request);
-  struct curl_slist *headers = headers_of(self->config);
+  struct curl_slist *headers = headers_of(self->config, request);
   lp_buf url = {0};
   lp_buf_printf(&url, "%s%s", self->config->url, request->chat ? "/chat/completions" : "/completions");
   (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_URL, url.data);

@@ -1,6 +1,7 @@
 /* The policies: exploration has the stated probabilities, learners find the better route of each kind, and failures
  * fall back to the rule. */
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,7 +148,7 @@ static void close_nothing(lp_decider *self) {
 }
 
 LP_TEST(the_rule_decides_when_the_model_fails) {
-  static lp_decider broken = {"broken", never_scores, close_nothing};
+  static lp_decider broken = {"broken", never_scores, close_nothing, false};
   lp_policy *policy = lp_router_create(&(lp_router_options){0}, &broken);
   lp_router_request request = request_of(1);
   lp_decision decision;
@@ -173,7 +174,7 @@ static lp_status counts_calls(lp_decider *self, const lp_prompt *prompt, double 
 }
 
 LP_TEST(the_same_prompt_is_asked_once) {
-  static lp_decider slow = {"slow", counts_calls, close_nothing};
+  static lp_decider slow = {"slow", counts_calls, close_nothing, false};
   lp_policy *policy = lp_router_create(&(lp_router_options){.cache = 64}, &slow);
   lp_router_request request = request_of(1);
   lp_decision decision;
@@ -194,7 +195,7 @@ LP_TEST(the_same_prompt_is_asked_once) {
 }
 
 LP_TEST(a_failure_is_not_remembered) {
-  static lp_decider broken = {"broken", never_scores, close_nothing};
+  static lp_decider broken = {"broken", never_scores, close_nothing, false};
   lp_policy *policy = lp_router_create(&(lp_router_options){.cache = 4}, &broken);
   lp_router_request request = request_of(1);
   lp_decision decision;
@@ -204,4 +205,45 @@ LP_TEST(a_failure_is_not_remembered) {
     ck_assert_str_eq(decision.reason, "the model is away");
   }
   policy->close(policy);
+}
+
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
+
+enum { THREADS = 8 };
+static pthread_barrier_t all_inside;
+
+/* Returns only when all threads are in it. */
+static lp_status meets(lp_decider *self, const lp_prompt *prompt, double probability[LP_ROUTE_COUNT], lp_diag *diag) {
+  (void)self, (void)diag;
+  (void)pthread_barrier_wait(&all_inside);
+  probability[LP_ROUTE_EDGE] = strstr(prompt->keywords, "code") ? 0 : 1;
+  probability[LP_ROUTE_CLOUD] = 1 - probability[LP_ROUTE_EDGE];
+  probability[LP_ROUTE_SPLIT] = 0;
+  return LP_OK;
+}
+
+static void *decide_once(void *user) {
+  lp_policy *policy = user;
+  lp_router_request request = {.keywords = "code", .offered = 3};
+  lp_decision decision;
+  policy->decide(policy, &request, &decision);
+  ck_assert_int_eq(decision.route, LP_ROUTE_CLOUD);
+  policy->learn(policy, &request, decision.route, 1, true);
+  return NULL;
+}
+
+/* Threads ask a decider that allows it at the same time. */
+LP_TEST(decides_in_parallel) {
+  static lp_decider meeting = {"meeting", meets, close_nothing, true};
+  const lp_router_options options = {.examples = 4};
+  pthread_t thread[THREADS];
+  lp_policy *policy = lp_router_create(&options, &meeting);
+  ck_assert(policy->parallel);
+  ck_assert_int_eq(pthread_barrier_init(&all_inside, NULL, THREADS), 0);
+  for (int i = 0; i < THREADS; i++)
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, decide_once, policy), 0);
+  for (int i = 0; i < THREADS; i++)
+    ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+  policy->close(policy);
+  (void)pthread_barrier_destroy(&all_inside);
 }

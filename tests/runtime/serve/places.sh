@@ -8,7 +8,9 @@ wanted=$("$LLMPART" run "$work/story.llmpart" --prompt='Once upon a time' -n 12 
 ask='"prompt":"Once upon a time","max_tokens":12,"temperature":0'
 
 # Requests at the same time, each as if it were alone.
-echo 'edge: { bundle: story.llmpart, threads: 1, kv_cache: 2MiB }' >"$work/edge.yaml"
+echo 'edge: { bundle: story.llmpart, threads: 1, kv_cache: 3MiB }
+log: requests.log
+drain: 60s' >"$work/edge.yaml"
 serve edge
 waiting=""
 for client in 1 2 3 4 5 6 7 8 9 10 11 12; do
@@ -25,8 +27,30 @@ for time in ttft tpot queue decision request; do
   grep -q "^llmpart_${time}_seconds_bucket{route=\"edge\",le=\"+Inf\"} 12\$" "$work/metrics" || fail "no times: $time"
   grep -q "^llmpart_${time}_seconds_count{route=\"edge\"} 12\$" "$work/metrics" || fail "no count: $time"
 done
+same 'a line of each request' 12 "$(grep -c '"asked":"edge",.*"route":"edge",.*"tokens":12,.*"ttft_ms":' "$work/requests.log")"
+
+# A trace joins the lines of two servers.
+edge=$url edge_pid=$pid trace=0123456789abcdef0123456789abcdef
+echo "cloud: { url: $edge/v1, model: edge }
+log: cloud.log" >"$work/cloud.yaml"
+serve cloud
+same 'traced' "$wanted" "$(post /v1/completions "{\"model\":\"cloud\",$ask}" -H "traceparent: 00-$trace-0123456789abcdef-01" | text)"
+for log in requests cloud; do
+  grep -q "\"trace_id\":\"$trace\"" "$work/$log.log" || fail "$log.log has no such trace: $(tail -n 1 "$work/$log.log")"
+done
+rejected 'it may not leave the edge' 400 'cloud: the request may not leave the edge' /v1/completions \
+  "{\"model\":\"cloud\",$ask,\"local_only\":true}"
 kill -TERM "$pid"
 wait "$pid" || fail "the server ends with $?"
+
+# The server ends when its answers are complete.
+curl -sS --json '{"model":"edge","prompt":"Once","max_tokens":480,"stream":true,"temperature":0,"logit_bias":{"0":-100}}' \
+  "$edge/v1/completions" >"$work/last" &
+last=$!
+await [ -s "$work/last" ]
+kill -TERM "$edge_pid"
+wait "$last" "$edge_pid" || fail "the server ends with $?"
+same 'completed' 'data: [DONE]' "$(grep '^data' "$work/last" | tail -n 1)"
 
 # A place that is full refuses, and a request that named no place goes elsewhere.
 worker() { # worker NUMBER: a worker at $work/addressN, of pid $worker_pid
@@ -42,7 +66,8 @@ worker 2
 second=$address second_pid=$worker_pid
 printf 'edge: { bundle: story.llmpart, threads: 1, parallel: 1, queue: 0 }
 split: { bundle: split.llmpart, model: cut, workers: ["%s", "%s"], threads: 1 }
-router: { policy: edge }\n' "$first" "$second" >"$work/both.yaml"
+router: { policy: edge, backends: backends.yaml }\n' "$first" "$second" >"$work/both.yaml"
+printf 'service: llama3\nedge: { context: 200 }\n' >"$work/backends.yaml"
 serve both
 same 'models' 'model cut auto edge split' "$(curl -sS "$url/v1/models" | grep -o '"id":"[a-z]*"' | cut -d'"' -f4 | tr '\n' ' ' | sed 's/ $//')"
 same 'by the split' "$wanted" "$(post /v1/completions "{\"model\":\"split\",$ask}" | text)"
@@ -50,6 +75,8 @@ same 'its route' split "$(route)"
 same 'by its model' "$wanted" "$(post /v1/completions "{\"model\":\"cut\",$ask,\"stream\":true}" | text)"
 same 'the route of a model' split "$(route)"
 grep -q '"model":"cut"' "$work/body" || fail "the model's name: $(head -n 1 "$work/body")"
+post /v1/completions '{"model":"auto","prompt":"Once","max_tokens":300,"temperature":0}' >"$work/answer"
+same 'beyond the context of the edge' split "$(route)"
 rejected 'choices on a split' 400 "'n' is not supported here: some layers run on a worker" /v1/completions "{\"model\":\"split\",$ask,\"n\":2}"
 curl -sS --json '{"model":"edge","prompt":"Once","max_tokens":500,"stream":true,"temperature":0,"logit_bias":{"0":-100}}' \
   "$url/v1/completions" >"$work/long" 2>/dev/null &

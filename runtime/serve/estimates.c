@@ -1,0 +1,108 @@
+#include "runtime/serve/estimates.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* Tokens of an answer before one was seen, the weight of a new one, and bytes of a prompt for each token. */
+static const double first_tokens = 128, token_rate = 0.1, token_bytes = 4;
+
+struct lp_estimates {
+  const lp_serve_config *config;
+  lp_backends *backends;
+  pthread_mutex_t lock; /* guards what follows */
+  lp_estimator estimator;
+  double mean_tokens; /* of answers */
+};
+
+/* Without a file all places have the same figures, and what is seen of each corrects them. */
+static lp_backends *usual_backends(const lp_serve_config *config) {
+  lp_backends *backends = lp_alloc(sizeof *backends);
+  *backends =
+      (lp_backends){.arena = lp_arena_create(), .token_bytes = token_bytes, .up_bps = INFINITY, .down_bps = INFINITY};
+  const bool there[LP_ROUTE_COUNT] = {[LP_ROUTE_EDGE] = config->edge.bundle != NULL,
+                                      [LP_ROUTE_SPLIT] = config->split.bundle != NULL,
+                                      [LP_ROUTE_CLOUD] = config->url != NULL};
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    backends->of[route] =
+        (lp_route_backend){.there = there[route],
+                           .healthy = true,
+                           .model = {.model = lp_route_name(route), .ttft_s = 0.1, .prompt_s = 0.0005, .tpot_s = 0.02}};
+  backends->of[LP_ROUTE_EDGE].slots = config->edge.parallel;
+  backends->of[LP_ROUTE_SPLIT].slots = config->split.parallel;
+  return backends;
+}
+
+lp_status lp_estimates_open(const lp_serve_config *config, lp_estimates **out, lp_diag *diag) {
+  lp_backends *backends = NULL;
+  if (config->backends) LP_TRY(lp_backends_load(config->backends, &backends, diag));
+  lp_estimates *self = lp_alloc(sizeof *self);
+  *self = (lp_estimates){.config = config,
+                         .backends = backends ? backends : usual_backends(config),
+                         .estimator = lp_estimator_make(0, 0),
+                         .mean_tokens = first_tokens};
+  (void)pthread_mutex_init(&self->lock, NULL);
+  *out = self;
+  return LP_OK;
+}
+
+void lp_estimates_close(lp_estimates *self) {
+  if (!self) return;
+  lp_backends_free(self->backends);
+  (void)pthread_mutex_destroy(&self->lock);
+  free(self);
+}
+
+static double prompt_bytes(const lp_completion *asked) {
+  double bytes = asked->prompt ? (double)strlen(asked->prompt) : 0;
+  for (size_t i = 0; i < asked->count; i++)
+    bytes += (double)strlen(asked->messages[i].content);
+  return bytes;
+}
+
+void lp_estimates_weigh(lp_estimates *self, const lp_completion *asked, lp_demand *demand, lp_router_request *request,
+                        lp_buf *keywords, lp_buf *why) {
+  double wait_s[LP_ROUTE_COUNT];
+  unsigned there = 0;
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    if (self->backends->of[route].there) there |= 1u << route;
+  (void)pthread_mutex_lock(&self->lock);
+  *demand = (lp_demand){.prompt_tokens = ceil(prompt_bytes(asked) / token_bytes),
+                        .tokens = fmin(self->mean_tokens, (double)asked->max_tokens) * asked->choices,
+                        .most_tokens = (double)asked->max_tokens * asked->choices,
+                        .local_only = asked->local_only,
+                        .budget_usd = asked->budget_usd};
+  lp_delay_estimate(self->backends, &self->estimator, demand, lp_now_ms() / 1000, wait_s, request->delay_s);
+  (void)pthread_mutex_unlock(&self->lock);
+  const char *queue =
+      lp_queue_keyword(wait_s[LP_ROUTE_EDGE], request->delay_s[LP_ROUTE_EDGE], request->delay_s[LP_ROUTE_CLOUD]);
+  if (queue) lp_buf_printf(keywords, ", %s", queue);
+  request->offered &= lp_backends_admit(self->backends, demand, why) | (asked->local_only ? 0 : ~there);
+}
+
+void lp_estimates_begin(lp_estimates *self, const lp_demand *demand, lp_route route) {
+  (void)pthread_mutex_lock(&self->lock);
+  lp_estimator_begin(&self->estimator, self->backends, demand, route);
+  (void)pthread_mutex_unlock(&self->lock);
+}
+
+/* The prediction for a request is known from `begin`, which counted the expected tokens; what is seen is compared with
+ * the prediction for the tokens that came. */
+void lp_estimates_end(lp_estimates *self, const lp_demand *demand, lp_route route, const lp_usage *usage,
+                      double service_s) {
+  lp_demand made = *demand;
+  if (usage->prompt_tokens > 0) made.prompt_tokens = (double)usage->prompt_tokens;
+  if (usage->tokens > 0) made.tokens = (double)usage->tokens;
+  const lp_service_model *model = &self->backends->of[route].model;
+  double expected = lp_generation_s(model, demand->prompt_tokens, demand->tokens, LP_COUNT_ONCE),
+         seen = lp_generation_s(model, made.prompt_tokens, made.tokens, LP_COUNT_ONCE);
+  (void)pthread_mutex_lock(&self->lock);
+  lp_estimator_end(&self->estimator, self->backends, demand, route, lp_now_ms() / 1000,
+                   service_s >= 0 && seen > 0 ? service_s * expected / seen : -1);
+  if (service_s >= 0 && usage->tokens > 0)
+    self->mean_tokens += token_rate * ((double)usage->tokens - self->mean_tokens);
+  (void)pthread_mutex_unlock(&self->lock);
+}

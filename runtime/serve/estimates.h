@@ -1,0 +1,23 @@
+/* The hard constraints of places and estimates of their delays, which learn from outcomes: the dispatcher's use of
+ * runtime/router/backends.h. Any number of threads may use them. */
+#ifndef LP_SERVE_ESTIMATES_H
+#define LP_SERVE_ESTIMATES_H
+
+#include "runtime/router/backends.h"
+#include "runtime/serve/site.h"
+
+typedef struct lp_estimates lp_estimates;
+/* `config` outlives the estimates. */
+LP_MUST_USE lp_status lp_estimates_open(const lp_serve_config *config, lp_estimates **out, lp_diag *diag);
+void lp_estimates_close(lp_estimates *estimates); /* NULL is allowed */
+
+/* Removes from request->offered the places that may not take the request (health is the matter of the caller), sets
+ * request->delay_s, and appends the keyword of the edge's queue to `keywords`. `why` receives the reasons. */
+void lp_estimates_weigh(lp_estimates *estimates, const lp_completion *asked, lp_demand *demand,
+                        lp_router_request *request, lp_buf *keywords, lp_buf *why);
+/* A request goes to a place, and comes back after `service_s` there, its wait excluded; negative: it failed. */
+void lp_estimates_begin(lp_estimates *estimates, const lp_demand *demand, lp_route route);
+void lp_estimates_end(lp_estimates *estimates, const lp_demand *demand, lp_route route, const lp_usage *usage,
+                      double service_s);
+
+#endif

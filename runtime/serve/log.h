@@ -1,0 +1,16 @@
+/* One JSON line for each request. */
+#ifndef LP_SERVE_LOG_H
+#define LP_SERVE_LOG_H
+
+#include "runtime/serve/dispatch.h"
+
+typedef struct lp_log lp_log;
+/* Appends to a file; "-" is stderr. Any number of threads may write. */
+LP_MUST_USE lp_status lp_log_open(const char *path, lp_log **out, lp_diag *diag);
+void lp_log_close(lp_log *log); /* NULL is allowed */
+
+/* Writes the line of a request that has ended; `log` NULL: nothing. `error` NULL: it was answered. */
+void lp_log_request(lp_log *log, const char *id, const lp_completion *request, const lp_dispatched *course,
+                    const char *error);
+
+#endif
