@@ -5,7 +5,6 @@
 #include <math.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -28,7 +27,7 @@ lp_channel *lp_channel_create(const lp_security *security) {
   channel->epoll = epoll_create1(EPOLL_CLOEXEC);
   channel->due_ms = INFINITY;
   channel->left_ms = channel->told_ms = -INFINITY; /* the attendant serves the sockets until the first receive */
-  channel->spin.pays = lp_machine_threads() > 1;
+  channel->many_cores = lp_machine_threads() > 1;
   pthread_mutex_init(&channel->mutex, NULL);
   return channel;
 }
@@ -73,7 +72,6 @@ static void add_news(lp_channel *channel, lp_peer *of) {
   lp_vec_push(&channel->news, of);
 }
 
-/* Closes the connection, and notes the reason if none was noted. A complete frame can still be taken. */
 void lp_channel_lose(lp_channel *channel, lp_peer *of, const char *why) {
   lp_conn_close(&of->conn, why ? why : "the connection closed"); /* closing the socket removes it from the epoll set */
   of->events = 0;
@@ -89,7 +87,6 @@ void lp_channel_forget(lp_channel *channel, lp_peer *of) {
   free(of);
 }
 
-/* A device waits until the socket has taken the frame; a listener queues the bytes that the socket does not take. */
 bool lp_channel_put(lp_channel *channel, lp_peer *to, const void *head, size_t head_size, const void *body,
                     size_t body_size) {
   bool waited = to->conn.queue.size > 0;
@@ -104,8 +101,7 @@ bool lp_channel_put(lp_channel *channel, lp_peer *to, const void *head, size_t h
   return true;
 }
 
-/* Processes the bytes received, and with `socket` set those of one more read. A listener answers each request for a
- * sign of life, unless it has bytes to send anyway. */
+/* A listener answers each request for a sign of life, unless it has bytes to send anyway. */
 void lp_channel_read(lp_channel *channel, lp_peer *of, bool socket) {
   lp_conn_progress progress = lp_conn_read(&of->conn, socket);
   bool asked = of->conn.asked && !lp_channel_is_device(channel) && of->conn.queue.size == 0;
@@ -269,31 +265,15 @@ void *lp_channel_attend(void *user) {
   return NULL;
 }
 
-typedef struct {
-  const lp_channel *channel;
-  struct epoll_event event[MOST_EVENTS];
-  int count;
-} look;
-
-static bool have_events(void *user) {
-  look *at = user;
-  at->count = epoll_wait(at->channel->epoll, at->event, MOST_EVENTS, 0);
-  return at->count > 0;
-}
-
-/* Lets the caller sleep without the mutex until bytes come, a deadline is reached, or the time is over. False: the time
- * is over, or a signal came. */
 bool lp_channel_serve(lp_channel *channel, double until) {
-  look at;
-  at.channel = channel;
-  double begin = lp_now_ms(), left = fmin(channel->due_ms, until) - begin;
+  struct epoll_event event[MOST_EVENTS];
+  bool *brief = channel->many_cores ? &channel->brief : NULL;
+  double left = fmin(channel->due_ms, until) - lp_now_ms();
   pthread_mutex_unlock(&channel->mutex);
-  if (!lp_spin_until(&channel->spin, left, have_events, &at))
-    at.count = epoll_wait(channel->epoll, at.event, MOST_EVENTS, lp_socket_milliseconds(left));
-  double now = lp_now_ms();
-  if (until > begin) lp_spin_note(&channel->spin, now - begin);
+  int count = lp_socket_poll(channel->epoll, event, MOST_EVENTS, left, brief);
   pthread_mutex_lock(&channel->mutex);
-  serve_events(channel, at.event, at.count);
+  double now = lp_now_ms();
+  serve_events(channel, event, count);
   meet_deadlines(channel);
-  return now < until && (at.count >= 0 || lp_channel_is_device(channel));
+  return now < until && (count >= 0 || lp_channel_is_device(channel));
 }

@@ -26,7 +26,7 @@ struct lp_channel {
   struct ssl_ctx_st *tls;    /* borrowed; NULL: plain */
   lp_socket_listener socket; /* the listening socket; fd -1: a device's channel */
   int epoll, wake;           /* `wake`: an eventfd for the attendant */
-  lp_spin spin;              /* of the caller */
+  bool many_cores, brief;    /* of the caller: polling pays (lp_socket_poll), and its last wait was brief */
   pthread_t attendant;
   bool started;
   pthread_mutex_t mutex;

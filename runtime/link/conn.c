@@ -8,13 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "runtime/link/socket.h"
 
-enum { RECORD = SSL3_RT_MAX_PLAIN_LENGTH, PARTS = 3, MOST_DRAINED = 64, LAST_READS = 8, FIRST_ROOM = 1 << 20 };
+enum { RECORD = SSL3_RT_MAX_PLAIN_LENGTH, MOST_DRAINED = 64, LAST_READS = 8, FIRST_ROOM = 1 << 20 };
 static const size_t most_queued = (size_t)1 << 32;
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
@@ -70,31 +69,14 @@ static ssize_t read_some(lp_conn *conn, void *to, size_t size) {
   return result == 1 ? (ssize_t)got : tls_result(conn, result);
 }
 
-/* Joins the first bytes of the parts, up to the size of one TLS record, since each record costs a header, a tag and
- * some time. */
-static struct iovec join(const struct iovec *part, size_t count, uint8_t joined[RECORD]) {
-  if (part[0].iov_len >= RECORD) return (struct iovec){part[0].iov_base, RECORD};
-  size_t size = 0;
-  for (size_t i = 0, some; i < count && size < RECORD; i++, size += some) {
-    some = part[i].iov_len < RECORD - size ? part[i].iov_len : RECORD - size;
-    memcpy(joined + size, part[i].iov_base, some);
-  }
-  return (struct iovec){joined, size};
-}
-
 /* Returns the number of bytes that the socket took, 0 when it has no room, and -1 when the connection is broken. The
- * next call must write the bytes that were not taken. */
-static ssize_t write_some(lp_conn *conn, struct iovec *part, size_t count) {
-  if (conn->broken) return -1;
-  if (!conn->tls) {
-    struct msghdr message = {.msg_iov = part, .msg_iovlen = count};
-    return socket_result(conn, sendmsg(conn->fd, &message, MSG_NOSIGNAL));
-  }
-  uint8_t joined[RECORD];
-  struct iovec next = join(part, count, joined);
+ * next call must begin with the bytes that were not taken. */
+static ssize_t write_some(lp_conn *conn, const void *from, size_t size) {
   size_t sent = 0;
+  if (conn->broken) return -1;
+  if (!conn->tls) return socket_result(conn, send(conn->fd, from, size, MSG_NOSIGNAL));
   ERR_clear_error();
-  int result = SSL_write_ex(conn->tls, next.iov_base, next.iov_len, &sent);
+  int result = SSL_write_ex(conn->tls, from, size, &sent);
   return result == 1 ? (ssize_t)sent : tls_result(conn, result);
 }
 
@@ -251,26 +233,14 @@ uint8_t *lp_conn_take(lp_conn *conn, size_t *size) {
 
 /* ---- frames that go ---------------------------------------------------------------------------------------------- */
 
-/* Drops the first `skip` bytes of the parts. Returns the number of parts that remain. */
-static size_t rest_of(const struct iovec part[PARTS], size_t skip, struct iovec rest[PARTS]) {
-  size_t used = 0;
-  for (size_t i = 0; i < PARTS; i++) {
-    size_t done = skip < part[i].iov_len ? skip : part[i].iov_len;
-    skip -= done;
-    if (done < part[i].iov_len) rest[used++] = (struct iovec){(char *)part[i].iov_base + done, part[i].iov_len - done};
-  }
-  return used;
-}
-
-static void queue(lp_conn *conn, const struct iovec *part, size_t count) {
+static void queue(lp_conn *conn, const void *from, size_t size) {
   if (conn->queue.size == 0) conn->moved_ms = lp_now_ms();
   if (conn->sent > conn->queue.size / 2) { /* the room of bytes already sent is reused */
     conn->queue.size -= conn->sent;
     memmove(conn->queue.data, conn->queue.data + conn->sent, conn->queue.size);
     conn->sent = 0;
   }
-  for (size_t i = 0; i < count; i++)
-    lp_buf_append(&conn->queue, part[i].iov_base, part[i].iov_len);
+  lp_buf_append(&conn->queue, from, size);
 }
 
 /* The other side may have sent the reason before it closed the connection, such as TLS's alert that it refuses this
@@ -282,35 +252,37 @@ static void read_last_word(lp_conn *conn) {
   conn->broken = true;
 }
 
+/* The frame's first bytes are joined in the queue, up to the size of one TLS record, since each record costs a header,
+ * a tag and some time. */
 bool lp_conn_send(lp_conn *conn, const void *head, size_t head_size, const void *body, size_t body_size,
                   double wait_ms) {
-  size_t size = LP_FRAME_LENGTH + head_size + body_size, left = size;
+  size_t begun = LP_FRAME_LENGTH + head_size, most = most_queued - (conn->queue.size - conn->sent);
+  if (conn->broken || head_size > most || body_size > most || begun + body_size > most) return false;
   uint8_t length[LP_FRAME_LENGTH];
   for (int i = 0; i < LP_FRAME_LENGTH; i++)
     length[i] = (uint8_t)((uint64_t)(head_size + body_size) >> (8 * i));
-  struct iovec rest[PARTS], part[PARTS] = {{length, LP_FRAME_LENGTH},
-                                           {(void *)(uintptr_t)head, head_size},
-                                           {(void *)(uintptr_t)body, body_size}};
-  if (conn->broken || size > most_queued || conn->queue.size - conn->sent > most_queued - size) return false;
-  while (left > 0) {
-    size_t count = rest_of(part, size - left, rest);
-    ssize_t some = conn->queue.size > 0 ? 0 : write_some(conn, rest, count);
-    if (some < 0) {
-      read_last_word(conn);
-      return false;
-    }
-    left -= (size_t)some;
+  size_t room = begun < RECORD ? RECORD - begun : 0, done = body_size < room ? body_size : room;
+  queue(conn, length, sizeof length);
+  queue(conn, head, head_size);
+  queue(conn, body, done);
+  while (lp_conn_flush(conn)) {
+    size_t left = body_size - done;
+    bool queued = conn->queue.size > 0;
+    if (!queued && left == 0) return true;
+    ssize_t some = queued ? 0 : write_some(conn, (const char *)body + done, left);
+    if (some < 0) break;
+    done += (size_t)some;
     if (some > 0 || (wait_ms > 0 && lp_socket_wait(conn->fd, POLLOUT, wait_ms) != 0)) continue;
-    queue(conn, rest, count);
-    break;
+    if (left > 0) queue(conn, (const char *)body + done, left);
+    return true;
   }
-  return true;
+  read_last_word(conn);
+  return false;
 }
 
 bool lp_conn_flush(lp_conn *conn) {
   while (conn->sent < conn->queue.size) {
-    struct iovec rest = {conn->queue.data + conn->sent, conn->queue.size - conn->sent};
-    ssize_t some = write_some(conn, &rest, 1);
+    ssize_t some = write_some(conn, conn->queue.data + conn->sent, conn->queue.size - conn->sent);
     if (some <= 0) return some == 0;
     conn->moved_ms = lp_now_ms();
     conn->sent += (size_t)some;

@@ -17,8 +17,7 @@
 #include "runtime/link/address.h"
 
 enum { MOST_ADDRESSES = 8, BACKLOG = 128 };
-/* A shorter wait counts as brief; a thread polls for no longer than this. */
-static const double brief_ms = 0.3;
+static const double brief_ms = 0.3; /* a shorter wait counts as brief; a thread polls for no longer than this */
 
 int lp_socket_milliseconds(double ms) {
   return ms <= 0 ? 0 : ms < INT32_MAX ? (int)ceil(ms) : isinf(ms) ? -1 : INT32_MAX;
@@ -27,6 +26,18 @@ int lp_socket_milliseconds(double ms) {
 short lp_socket_wait(int fd, short events, double timeout_ms) {
   struct pollfd look = {.fd = fd, .events = events};
   return poll(&look, 1, lp_socket_milliseconds(timeout_ms)) > 0 ? look.revents : 0;
+}
+
+int lp_socket_poll(int epoll, struct epoll_event *event, int most, double timeout_ms, bool *brief) {
+  double begin = lp_now_ms(), polls_ms = brief && *brief ? fmin(timeout_ms, brief_ms) : 0;
+  int count = 0;
+  while (count == 0 && lp_now_ms() - begin < polls_ms) {
+    count = epoll_wait(epoll, event, most, 0);
+    if (count == 0) (void)sched_yield();
+  }
+  if (count == 0) count = epoll_wait(epoll, event, most, lp_socket_milliseconds(timeout_ms));
+  if (brief && timeout_ms > 0) *brief = lp_now_ms() - begin < brief_ms;
+  return count;
 }
 
 static int open_socket(const lp_sockaddr *at) {
@@ -133,20 +144,4 @@ int lp_socket_accept(const lp_socket_listener *listener, lp_sockaddr *from) {
   int fd = accept4(listener->fd, (struct sockaddr *)&from->at, &from->size, SOCK_NONBLOCK | SOCK_CLOEXEC), on = 1;
   if (fd >= 0 && !listener->path) (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   return fd;
-}
-
-/* ---- looking ----------------------------------------------------------------------------------------------------- */
-
-bool lp_spin_until(const lp_spin *spin, double timeout_ms, bool (*arrived)(void *user), void *user) {
-  if (!spin->pays || !spin->brief || timeout_ms <= 0) return false;
-  double until = lp_now_ms() + (timeout_ms < brief_ms ? timeout_ms : brief_ms);
-  do {
-    if (arrived(user)) return true;
-    (void)sched_yield();
-  } while (lp_now_ms() < until);
-  return false;
-}
-
-void lp_spin_note(lp_spin *spin, double waited_ms) {
-  spin->brief = waited_ms < brief_ms;
 }

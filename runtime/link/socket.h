@@ -2,6 +2,7 @@
 #ifndef LP_LINK_SOCKET_H
 #define LP_LINK_SOCKET_H
 
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "base/base.h"
@@ -40,16 +41,10 @@ int lp_socket_accept(const lp_socket_listener *listener, lp_sockaddr *from);
 short lp_socket_wait(int fd, short events, double timeout_ms);
 int lp_socket_milliseconds(double ms); /* the time as a time-out for poll() and epoll_wait(), rounded up */
 
-/* Polling for bytes before sleeping. Waking a thread takes 20 us or more, while an answer on the same machine may take
- * 10. Polling pays while waits are brief and other cores are free. */
-typedef struct {
-  bool pays;  /* there are other cores */
-  bool brief; /* the last wait was */
-} lp_spin;
-/* Polls until `arrived` returns true, for a fraction of a millisecond at most, and yields the core to threads that want
- * it, such as the peer's. False: nothing arrived, or polling does
- * not pay. */
-bool lp_spin_until(const lp_spin *spin, double timeout_ms, bool (*arrived)(void *user), void *user);
-void lp_spin_note(lp_spin *spin, double waited_ms);
+/* Waits for events of an epoll set, as epoll_wait() does. If `brief` is given and the last wait was brief, it polls
+ * before it sleeps, for a fraction of a millisecond at most, and yields the core to threads that want it, such as the
+ * peer's: waking a thread takes 20 us or more, while an answer on the same machine may take 10. Notes in `brief`
+ * whether this wait was. Polling pays only while other cores are free; NULL: it does not pay. */
+int lp_socket_poll(int epoll, struct epoll_event *event, int most, double timeout_ms, bool *brief);
 
 #endif

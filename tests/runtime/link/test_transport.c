@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -477,23 +479,24 @@ LP_LOOP_TEST(strangers_meet_a_deadline, 0, 2) {
   close_both(&made);
 }
 
-static bool count_looks(void *user) {
-  return ++*(int *)user == 5;
-}
-
-/* A thread that waited long last time does not spin; none spins for long. */
-LP_TEST(when_looking_pays) {
-  lp_spin spin = {.pays = true};
-  int looks = 0;
-  ck_assert(!lp_spin_until(&spin, 100, count_looks, &looks) && looks == 0);
-  lp_spin_note(&spin, 0.05);
-  ck_assert(lp_spin_until(&spin, 100, count_looks, &looks) && looks == 5);
+/* A wait polls after one that was brief, and for a moment at most; a longer wait ends the polling. */
+LP_TEST(when_polling_pays) {
+  struct epoll_event event = {.events = EPOLLIN};
+  int epoll = epoll_create1(EPOLL_CLOEXEC), ready = eventfd(1, EFD_CLOEXEC);
+  bool brief = true;
+  ck_assert_int_ge(epoll, 0);
   double begin = lp_suite_cpu_ms();
-  ck_assert(!lp_spin_until(&spin, 100, count_looks, &looks) && looks > 5);
+  ck_assert_int_eq(lp_socket_poll(epoll, &event, 1, 200, &brief), 0);
+  ck_assert(!brief);
+  ck_assert_int_eq(lp_socket_poll(epoll, &event, 1, 200, NULL), 0);
   ck_assert_double_le(lp_suite_cpu_ms() - begin, 90);
-  lp_spin_note(&spin, 5);
-  looks = 0;
-  ck_assert(!lp_spin_until(&spin, 100, count_looks, &looks) && looks == 0);
-  spin = (lp_spin){.brief = true}; /* a single core */
-  ck_assert(!lp_spin_until(&spin, 100, count_looks, &looks) && looks == 0);
+  ck_assert_int_eq(epoll_ctl(epoll, EPOLL_CTL_ADD, ready, &event), 0);
+  ck_assert_int_eq(lp_socket_poll(epoll, &event, 1, 0, &brief), 1);
+  ck_assert(!brief); /* nothing was waited for */
+  for (int i = 0; i < 1000 && !brief; i++)
+    ck_assert_int_eq(lp_socket_poll(epoll, &event, 1, 200, &brief), 1);
+  ck_assert(brief);
+  ck_assert_int_eq(lp_socket_poll(epoll, &event, 1, 200, &brief), 1);
+  close(epoll);
+  close(ready);
 }
