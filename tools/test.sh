@@ -3,7 +3,7 @@
 #   sh tools/test.sh [ctest option ...]   the quick tests: about 12 minutes on 2 cores, with the build
 #   sh tools/test.sh --all [PART ...]     all parts, or the named ones: quick, long, asan, tsan; about an hour
 # A part that fails does not keep the others from running. A test that fails runs once more, because many tests talk
-# over sockets under time limits and the machine may be busy with other work. Three run at a time on 2 cores, because
+# over sockets under time limits and the machine may be busy with other work. Four run at a time on 2 cores, because
 # some wait for sockets and timers. At the end stand the minutes of each part, the tests that failed at first, and the
 # tests that were skipped, each with its reason. Everything it makes goes to build/.
 set -eu
@@ -81,7 +81,7 @@ build() { # build PRESET [REGEX]: everything, or the programs of the tests with 
 tests() {
   preset=$1 build=$2 status=0
   shift 2
-  ctest --preset "$preset" --parallel 3 --no-tests=error --repeat until-pass:2 "$@" || status=1
+  ctest --preset "$preset" --parallel 4 --no-tests=error --repeat until-pass:2 "$@" || status=1
   log="$build/Testing/Temporary/LastTest.log"
   sh tests/skipped.sh "$log" >>build/skipped.txt
   awk '/^[0-9]+\/[0-9]+ Testing: / { name = $3 } /^Test (Failed|Timeout)/ { print name }' "$log" >>build/failed.txt

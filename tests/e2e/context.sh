@@ -2,7 +2,7 @@
 . "$LP_SOURCE/tests/e2e/lib.sh"
 ids() { seq "$1" | sed 's/.*/1/' | paste -sd, -; } # ids COUNT
 for which in gpt2 gpt2-nopast; do
-  compile "$LP_SOURCE/tests/models/$which/model.onnx" "$work/$which.llmpart" -O1 || continue
+  compile "$LP_SOURCE/tests/models/$which/model.onnx" "$work/$which.llmpart" || continue
   same "$which: its context" 128 "$(number "$work/$which.llmpart/manifest.json" context)"
   ! grep -v 'note: the code is for' "$work/err" || fail "$which: with the usual lengths: $(cat "$work/err")"
   compile "$LP_SOURCE/tests/models/$which/model.onnx" - --isl=100 --osl=28 --emit=report && [ ! -s "$work/err" ] ||
@@ -16,6 +16,6 @@ for which in gpt2 gpt2-nopast; do
   "$LLMPART" run "$work/$which.llmpart" --tokens="$(ids 120)" --ignore-eos -o json >"$work/json" || fail "$which: without -n"
   same "$which: what the context leaves" 8 "$(length "$(sequences "$work/json")")"
 done
-compile "$LP_SOURCE/tests/models/llama/model.onnx" "$work/llama.llmpart" -O1 &&
+compile "$LP_SOURCE/tests/models/llama/model.onnx" "$work/llama.llmpart" &&
   same 'positions that are computed have no end' 0 "$(number "$work/llama.llmpart/manifest.json" context)"
 finish

@@ -27,15 +27,15 @@ for folder in "$1"/*/; do
   name=$(basename "$folder")
   case $name in t5) own=quick ;; *) own=long ;; esac
   if part $own; then
-    compile "$folder" "$work/$name.llmpart" -O1 && check "$name" "$name.llmpart"
+    compile "$folder" "$work/$name.llmpart" && check "$name" "$name.llmpart"
     # shellcheck disable=SC2086 # the pair is three options
-    compile "$folder/decoder_model_merged.onnx" "$work/$name.split.llmpart" -O1 $pair --cut=1 &&
+    compile "$folder/decoder_model_merged.onnx" "$work/$name.split.llmpart" $pair --cut=1 &&
       check "$name, split" "$name.split.llmpart"
   fi
   part long || continue
   for how in --cut=0 --cut=2 --scheduler=cloud-only --scheduler=exact --kv-dtype=f16; do
     # shellcheck disable=SC2086
-    compile "$folder" "$work/$name$how.llmpart" -O1 $pair "$how" && check "$name $how" "$name$how.llmpart"
+    compile "$folder" "$work/$name$how.llmpart" $pair "$how" && check "$name $how" "$name$how.llmpart"
   done
 done
 

@@ -12,10 +12,10 @@ same_tokens() { # same_tokens BUNDLE
 for folder in "$1"/*/; do
   model=$folder/model.onnx mixture=$(basename "$folder")
   case $mixture in gelu | swiglu-f16 | int4) own=quick ;; *) own=long ;; esac
-  part $own && compile "$model" "$work/$mixture.llmpart" -O1 && same_tokens "$mixture.llmpart"
+  part $own && compile "$model" "$work/$mixture.llmpart" && same_tokens "$mixture.llmpart"
   part long || continue
   # shellcheck disable=SC2086 # the pair is three options
-  compile "$model" "$work/$mixture.split.llmpart" -O1 $pair --scheduler=cut --cut=1 && same_tokens "$mixture.split.llmpart"
+  compile "$model" "$work/$mixture.split.llmpart" $pair --scheduler=cut --cut=1 && same_tokens "$mixture.split.llmpart"
 done
 [ -n "${mixture:-}" ] || fail "there are no models in $1"
 

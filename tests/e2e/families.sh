@@ -32,7 +32,7 @@ share_in_layers() {
 for folder in "$1"/*/; do
   model=$folder/model.onnx family=$(basename "$folder")
   case $family in gemma2-*) part quick ;; *) part long ;; esac || continue
-  compile "$model" "$work/$family.llmpart" -O1 || continue
+  compile "$model" "$work/$family.llmpart" || continue
   "$LLMPART" verify "$model" --test-data="$folder" --rtol=1e-3 --atol=1e-3 >"$work/out" 2>&1 ||
     fail "$family: verify: exit status $?: $(tail -n 3 "$work/out")"
   "$LLMPART" verify "$model" --against=reference >"$work/out" 2>&1 ||

@@ -25,13 +25,13 @@ for folder in "$1"/*/; do
   model=$folder/model.onnx form=$(basename "$folder")
   case $form in buffer-scattered | buffer-window | embeds | merged | mask-number) whole=quick ;; *) whole=long ;; esac
   part $whole && {
-    compile "$model" "$work/$form.llmpart" -O1 || continue
+    compile "$model" "$work/$form.llmpart" || continue
     same_tokens "$form.llmpart" 2 3
     same_batch "$form.llmpart"
   }
   part long || continue
   # shellcheck disable=SC2086 # the pair is three options
-  compile "$model" "$work/$form.split.llmpart" -O1 $pair --scheduler=cut --cut=1 || continue
+  compile "$model" "$work/$form.split.llmpart" $pair --scheduler=cut --cut=1 || continue
   same_tokens "$form.split.llmpart" 1 2 3
   same_batch "$form.split.llmpart"
   "$LLMPART" verify "$model" --against=reference >"$work/out" 2>&1 ||

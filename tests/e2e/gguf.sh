@@ -5,7 +5,7 @@
 for folder in "$1"/*/; do
   name=$(basename "$folder")
   case $name in llama-blocks | phi3-long) part quick ;; *) part long ;; esac || continue
-  compile "$folder/$name.gguf" "$work/$name.llmpart" -O1 || continue
+  compile "$folder/$name.gguf" "$work/$name.llmpart" || continue
   same_lists "$name" "$folder/tokens.json"
 done
 [ -n "${name:-}" ] || fail "there are no models in $1"

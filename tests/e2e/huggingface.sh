@@ -5,7 +5,7 @@
 for folder in "$1"/*/; do
   family=$(basename "$folder")
   case $family in mistral-* | *-own-head) part quick ;; *) part long ;; esac || continue
-  compile "$folder" "$work/$family.llmpart" -O1 || continue
+  compile "$folder" "$work/$family.llmpart" || continue
   same_lists "$family" "$folder/tokens.json"
 done
 [ -n "${family:-}" ] || fail "there are no models in $1"

@@ -11,7 +11,7 @@ prepare() { # prepare NAME EXITS, beside the others
   onnx=$models/$1/model.onnx
   [ "$1" = default ] && onnx=$LP_SOURCE/examples/default-model/model.onnx
   # shellcheck disable=SC2086 # a list of options
-  "$LLMPART" compile "$onnx" $pair --exits="$2" -o "$work/$1.llmpart" >"$work/$1.out" 2>&1 || fail "compile $1: $(head -n 3 "$work/$1.out")"
+  "$LLMPART" compile "$onnx" ${LP_LEVEL:-} $pair --exits="$2" -o "$work/$1.llmpart" >"$work/$1.out" 2>&1 || fail "compile $1: $(head -n 3 "$work/$1.out")"
 }
 
 generate() { # generate KEEP [option ...]: $made tokens after $prompt; the run's JSON goes to $work/KEEP

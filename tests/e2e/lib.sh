@@ -45,11 +45,12 @@ found
 # Machines whose figures do not depend on where the test runs; the code is for the processor that it runs on.
 pair="--device=jetson-nano-p1 --cloud=v100s-p1 --link=lan --march=native"
 
-# compile MODEL OUT [option ...]: without --device and its like, a device alone. A function's variables are the script's
-# own, so these have names that no script uses.
+# compile MODEL OUT [option ...]: without --device and its like, a device alone; without -O, at $LP_LEVEL. A function's
+# variables are the script's own, so these have names that no script uses.
 compile() {
   lib_model=$1 lib_out=$2
   shift 2
+  case "$*" in *-O[0-3]*) ;; *) set -- ${LP_LEVEL:+"$LP_LEVEL"} "$@" ;; esac
   case "$*" in *--device*) ;; *) set -- --device=jetson-nano --march=native "$@" ;; esac
   "$LLMPART" compile "$lib_model" "$@" -o "$lib_out" >"$work/out" 2>"$work/err" && return
   fail "compile $lib_model $*: exit status $?: $(head -n 3 "$work/err")"

@@ -5,7 +5,7 @@
 for folder in "$1"/*/; do
   case=$(basename "$folder")
   case $case in llama) part quick ;; *) part long ;; esac || continue
-  compile "$folder/model" "$work/$case.llmpart" -O1 --lora="$folder/adapter0" || continue
+  compile "$folder/model" "$work/$case.llmpart" --lora="$folder/adapter0" || continue
   same_lists "$case" "$folder/tokens.json"
 done
 [ -n "${case:-}" ] || fail "there are no models in $1"
@@ -43,7 +43,7 @@ change "$1" 's/"fan_in_fan_out": false/"fan_in_fan_out": true/' && refused "lie 
 refused "do not fit\|belongs to no weight" "$1/llama/model" "$1/gpt2/adapter0"
 # Lists that name what the adapter has change nothing.
 change "$1" 's/"layers_to_transform": null/"layers_to_transform": [0, 1]/; s/"layers_pattern": null/"layers_pattern": "layers"/; s/"exclude_modules": null/"exclude_modules": ["k_proj"]/'
-compile "$1/llama/model" "$work/same.llmpart" -O1 --lora="$work/adapter" && compile "$1/llama/model" "$work/plain.llmpart" -O1 --lora="$1/llama/adapter0" &&
+compile "$1/llama/model" "$work/same.llmpart" --lora="$work/adapter" && compile "$1/llama/model" "$work/plain.llmpart" --lora="$1/llama/adapter0" &&
   { cmp "$work/same.llmpart/device/weights.safetensors" "$work/plain.llmpart/device/weights.safetensors" || fail "lists that leave nothing out change the weights"; }
 refused "an ONNX model" "$LP_SOURCE/tests/models/llama/model.onnx" "$1/llama/adapter0"
 finish

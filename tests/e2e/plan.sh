@@ -26,7 +26,7 @@ same 'feasible' true "$(sed -n 's/^  "feasible": \(.*\),$/\1/p' "$work/report.js
 
 refused 'compiling it needs the weights' 'weights.data' "$LLMPART" compile "$work/model.onnx" --device=jetson-nano -o "$work/made/out.llmpart"
 truncate -s 13477879808 "$work/weights.data"
-bounded 300000 60 --emit=obj -o "$work/model.o"
+bounded 300000 60 --emit=obj -O0 -o "$work/model.o"
 [ -s "$work/model.o" ] || fail 'no code was written'
 # A Nano of 4 GiB is never given 13 GB, whoever plans.
 for scheduler in exact layer cloud-only; do

@@ -2,7 +2,7 @@
 # and the measured link decides too.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$LP_SOURCE/tests/models/llama/model.onnx
-slas="-O1 --device-memory=200kB --ttft=60ms --tpot=45ms --isl=16 --osl=8 --link=rtt=20ms,up=1Mbit/s,down=10Mbit/s"
+slas="--device-memory=200kB --ttft=60ms --tpot=45ms --isl=16 --osl=8 --link=rtt=20ms,up=1Mbit/s,down=10Mbit/s"
 # shellcheck disable=SC2086 # lists of options
 compile "$model" "$work/one.llmpart" --device=jetson-nano --cloud=v100s --march=native $slas || finish
 # shellcheck disable=SC2086
@@ -42,7 +42,7 @@ awk -v rtt="$rtt" 'BEGIN { exit !(rtt >= 150 && rtt < 1500) }' || fail "a round 
 [ "$(taken)" != "$long_plan" ] || fail "a round trip of 150 ms changes nothing: plan $long_plan"
 
 # What plans share is there once: no side has more than the whole model.
-compile "$model" "$work/whole.llmpart" -O1
+compile "$model" "$work/whole.llmpart"
 whole=$(wc -c <"$work/whole.llmpart/device/weights.safetensors")
 for side in device cloud; do
   many=$(wc -c <"$work/many.llmpart/$side/weights.safetensors")

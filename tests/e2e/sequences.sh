@@ -10,7 +10,7 @@ same_together() { # same_together MODEL [option ...]
   model=$1
   shift
   # shellcheck disable=SC2086 # a list of options
-  compile "$model" "$work/made.llmpart" $pair "$@" || return
+  compile "$model" "$work/made.llmpart" -O2 $pair "$@" || return
   "$check" "$work/made.llmpart" >"$work/out" 2>"$work/err" || fail "$what: $(head -n 2 "$work/err")"
 }
 

@@ -16,7 +16,7 @@ check() { # check WHAT BUNDLE [option ...]: every prompt
   done
 }
 
-if part quick && compile "$model" "$work/one.llmpart"; then
+if part quick && compile "$model" "$work/one.llmpart" -O2; then
   check 'one process' "$work/one.llmpart"
   check 'two threads' "$work/one.llmpart" --threads=2
   ids=$(row "$lists" prompts 2)

@@ -32,7 +32,7 @@ refused 'types do not help' 'TTFT' "$LLMPART" compile "$model" $pair --dtype-dev
 same 'no type is needed' 'model model' "$(chosen "$work/both.json" device) $(chosen "$work/both.json" cloud)"
 
 # What is compiled is what was chosen.
-compile "$model" "$work/auto.llmpart" $pair -O1 --dtype-device=auto --tpot=0.2ms
-compile "$model" "$work/f16.llmpart" $pair -O1 --dtype-device=f16 --tpot=0.2ms
+compile "$model" "$work/auto.llmpart" $pair --dtype-device=auto --tpot=0.2ms
+compile "$model" "$work/f16.llmpart" $pair --dtype-device=f16 --tpot=0.2ms
 cmp "$work/auto.llmpart/device/weights.safetensors" "$work/f16.llmpart/device/weights.safetensors" || fail 'the weights are of another type'
 finish

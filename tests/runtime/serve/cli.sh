@@ -143,7 +143,7 @@ wait "$pid" || fail "the server ends with $?"
 mkdir "$work/m"
 ln -s "$default"/* "$work/m"
 echo '{"do_sample": true, "temperature": 1.5, "top_k": 1, "repetition_penalty": 1.1}' >"$work/m/generation_config.json"
-compile "$work/m/model.onnx" "$work/advised.llmpart" -O1
+compile "$work/m/model.onnx" "$work/advised.llmpart"
 grep -q "generation_config.json: note: 'repetition_penalty' is 1.1, which is not followed" "$work/err" || fail "no note: $(cat "$work/err")"
 echo 'edge: { bundle: advised.llmpart, threads: 1 }' >"$work/advised.yaml"
 serve advised

@@ -47,10 +47,16 @@ LP_TEST(equals_trying_everything) {
   ck_assert_int_ge(feasible, 200);
 }
 
+/* The seeds of random cases begin after the first of these; the quick part has a quarter of them. */
+enum { SEEDS_FROM = 1000, SEEDS = 1000 };
+static uint64_t last_seed(void) {
+  return SEEDS_FROM + (lp_part("long") ? SEEDS : SEEDS / 4);
+}
+
 /* It finds a feasible plan if another scheduler does, at no higher cost. */
 LP_TEST(is_never_worse_than_any_other) {
   static const char *const others[] = {"greedy", "layer", "cloud-only", "device-only"};
-  for (uint64_t seed = 1001; seed <= 2000; seed++) {
+  for (uint64_t seed = SEEDS_FROM + 1; seed <= last_seed(); seed++) {
     random_plan *plan = random_plan_create(seed, 12);
     lp_plan_result found = plan_with(plan, "exact", NULL);
     for (size_t i = 0; i < LP_COUNT(others); i++) {
@@ -91,7 +97,7 @@ static bool greedy_made_feasible(random_plan *plan, double *cost) {
 LP_TEST(is_cheaper_than_algorithm_1) {
   double saved = 0;
   int cases = 0;
-  for (uint64_t seed = 1001; seed <= 2000; seed++) {
+  for (uint64_t seed = SEEDS_FROM + 1; seed <= last_seed(); seed++) {
     random_plan *plan = random_plan_create(seed, 12);
     plan->link.figure[LP_LINK_RTT] = 1 + 9 * random_plan_number(plan);
     plan->request.objective = "cost";
@@ -107,7 +113,7 @@ LP_TEST(is_cheaper_than_algorithm_1) {
     random_plan_free(plan);
   }
   printf("%.1f %% cheaper than Algorithm 1 made feasible, mean of %d cases\n", 100 * saved / cases, cases);
-  ck_assert_int_ge(cases, 300);
+  ck_assert_uint_ge((uint64_t)cases, (last_seed() - SEEDS_FROM) * 3 / 10);
   ck_assert_double_ge(saved / cases, 0.15);
 }
 
