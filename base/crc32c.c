@@ -22,8 +22,8 @@ static uint32_t update_by_table(uint32_t crc, const uint8_t *data, size_t size) 
 __attribute__((target("sse4.2"))) static uint32_t update_by_instruction(uint32_t crc, const uint8_t *data,
                                                                         size_t size) {
   uint64_t wide = crc, word;
-  for (; size >= sizeof(word); data += sizeof(word), size -= sizeof(word)) {
-    memcpy(&word, data, sizeof(word));
+  for (; size >= sizeof word; data += sizeof word, size -= sizeof word) {
+    memcpy(&word, data, sizeof word);
     wide = __builtin_ia32_crc32di(wide, word);
   }
   crc = (uint32_t)wide;
@@ -41,8 +41,8 @@ static bool has_instruction(void) {
 
 static uint32_t update_by_instruction(uint32_t crc, const uint8_t *data, size_t size) {
   uint64_t word;
-  for (; size >= sizeof(word); data += sizeof(word), size -= sizeof(word)) {
-    memcpy(&word, data, sizeof(word));
+  for (; size >= sizeof word; data += sizeof word, size -= sizeof word) {
+    memcpy(&word, data, sizeof word);
     crc = __crc32cd(crc, word);
   }
   for (; size > 0; data++, size--)

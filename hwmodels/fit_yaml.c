@@ -35,7 +35,7 @@ static lp_status read_shape_entry(lp_yaml *yaml, const lp_yaml_node *key, const 
 static lp_status read_kind(lp_yaml *yaml, const lp_yaml_node *node, lp_curve_kind *kind) {
   const char *text = NULL;
   LP_TRY(lp_yaml_text(yaml, node, "kind", &text));
-  for (*kind = LP_CURVE_LINEAR; *kind < LP_CURVE_KINDS; ++*kind)
+  for (*kind = LP_CURVE_LINEAR; *kind < LP_CURVE_KINDS; (*kind)++)
     if (lp_streq(text, lp_curve_kind_names[*kind])) return LP_OK;
   lp_status status = lp_error(yaml->diag, lp_yaml_loc(yaml, node), "there is no kind of curve '%s'", text);
   lp_note_near(yaml->diag, lp_yaml_loc(yaml, node), text, lp_curve_kind_names, LP_CURVE_KINDS);

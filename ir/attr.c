@@ -111,11 +111,11 @@ static void *list_copy(lp_module *module, const void *values, int32_t count, siz
 }
 
 void lp_op_set_i64s(lp_module *module, lp_op *op, const char *name, const int64_t *values, int32_t count) {
-  attr_put_list(module, op, name, LP_ATTR_I64S, count)->is = list_copy(module, values, count, sizeof(*values));
+  attr_put_list(module, op, name, LP_ATTR_I64S, count)->is = list_copy(module, values, count, sizeof *values);
 }
 
 void lp_op_set_f64s(lp_module *module, lp_op *op, const char *name, const double *values, int32_t count) {
-  attr_put_list(module, op, name, LP_ATTR_F64S, count)->fs = list_copy(module, values, count, sizeof(*values));
+  attr_put_list(module, op, name, LP_ATTR_F64S, count)->fs = list_copy(module, values, count, sizeof *values);
 }
 
 void lp_op_set_strs(lp_module *module, lp_op *op, const char *name, const char *const *values, int32_t count) {
@@ -126,7 +126,7 @@ void lp_op_set_strs(lp_module *module, lp_op *op, const char *name, const char *
 }
 
 void lp_op_set_polys(lp_module *module, lp_op *op, const char *name, const lp_poly *const *values, int32_t count) {
-  attr_put_list(module, op, name, LP_ATTR_POLYS, count)->polys = list_copy(module, values, count, sizeof(*values));
+  attr_put_list(module, op, name, LP_ATTR_POLYS, count)->polys = list_copy(module, values, count, sizeof *values);
 }
 
 void lp_op_set_tensor(lp_module *module, lp_op *op, const char *name, lp_tensor value) {

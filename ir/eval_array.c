@@ -205,7 +205,7 @@ lp_status lp_eval_broadcast(const lp_eval *e, int32_t *rank, int64_t *dim, int32
     result[all - i] = a == 1 ? b : a;
   }
   *rank = all;
-  memcpy(dim, result, (size_t)all * sizeof(*dim));
+  memcpy(dim, result, (size_t)all * sizeof *dim);
   return LP_OK;
 }
 

@@ -136,7 +136,7 @@ lp_status eval_op_LINEAR(const lp_eval *e) {
   int64_t rows = 1, dim[LP_MAX_RANK];
   for (int32_t i = 0; i + 1 < x.rank; i++)
     rows *= x.dim[i];
-  memcpy(dim, x.dim, sizeof(dim));
+  memcpy(dim, x.dim, sizeof dim);
   x = (lp_array){.dtype = x.dtype, .rank = 2, .dim = {rows, x.dim[x.rank - 1]}, .data = x.data};
   const lp_array *bias = lp_eval_in(e, 2), *residual = lp_eval_in(e, 3), *gate = lp_eval_in(e, 4);
   bool transpose = lp_op_bool(e->op, "transpose_b", false);
@@ -254,14 +254,14 @@ lp_status eval_onnx_norm(const lp_eval *e) {
   lp_array *out, *means, *inverses;
   int32_t axis, rank = in->rank;
   int64_t outer, count, inner, dim[LP_MAX_RANK];
-  memcpy(dim, in->dim, sizeof(dim));
+  memcpy(dim, in->dim, sizeof dim);
   LP_TRY(lp_eval_axis(e, lp_op_i64(e->op, "axis", -1), in->rank, &axis));
   norm n = {.rms = e->op->kind != LP_ONNX_LayerNormalization, .epsilon = lp_op_f64(e->op, "epsilon", 1e-5)};
   n.weight = lp_eval_in(e, 1);
   n.bias = n.rms ? NULL : lp_eval_in(e, 2);
   LP_TRY(lp_eval_broadcast(e, &rank, dim, n.weight->rank, n.weight->dim));
   if (n.bias) LP_TRY(lp_eval_broadcast(e, &rank, dim, n.bias->rank, n.bias->dim));
-  if (rank != in->rank || memcmp(dim, in->dim, (size_t)rank * sizeof(*dim)) != 0)
+  if (rank != in->rank || memcmp(dim, in->dim, (size_t)rank * sizeof *dim) != 0)
     return lp_eval_fail(e, "its scale or bias does not broadcast to its input");
   LP_TRY(lp_eval_out(e, 0, in->dtype, in->rank, in->dim, &out));
   lp_array_split(in, axis, &outer, &count, &inner);

@@ -216,7 +216,7 @@ lp_status eval_onnx_slice(const lp_eval *e) {
   if (lp_eval_in(e, 4)) LP_TRY(lp_eval_i64s(e, 4, steps, LP_MAX_RANK, &n_steps));
   if (n_ends != count || n_axes != count || n_steps != count) return lp_eval_fail(e, "its operands differ in length");
   affine a = identity_move(in->rank);
-  memcpy(dim, in->dim, sizeof(dim));
+  memcpy(dim, in->dim, sizeof dim);
   for (int32_t i = 0; i < count; i++) {
     LP_TRY(lp_eval_axis(e, axes[i], in->rank, &axis));
     if (steps[i] == 0 || steps[i] == INT64_MIN) return lp_eval_fail(e, "a step is 0");
@@ -274,7 +274,7 @@ static lp_status concat(const lp_eval *e) {
   LP_TRY(lp_eval_need(e, e->op->in_count));
   int64_t dim[LP_MAX_RANK], outer, size, inner, before = 0;
   int32_t axis;
-  memcpy(dim, e->in[0]->dim, sizeof(dim));
+  memcpy(dim, e->in[0]->dim, sizeof dim);
   LP_TRY(lp_eval_axis(e, lp_op_i64(e->op, "axis", 0), e->in[0]->rank, &axis));
   dim[axis] = 0;
   for (int32_t k = 0; k < e->op->in_count; k++) {
@@ -318,7 +318,7 @@ lp_status eval_onnx_split(const lp_eval *e) {
     for (int32_t i = 0; i < e->op->out_count; i++)
       sizes[i] = clamp(size - i * part, 0, part);
   }
-  memcpy(dim, in->dim, sizeof(dim));
+  memcpy(dim, in->dim, sizeof dim);
   for (int32_t k = 0; k < e->op->out_count; k++) {
     affine a = identity_move(in->rank);
     lp_array *out;

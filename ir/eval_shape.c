@@ -143,9 +143,9 @@ lp_status eval_op_EXPAND(const lp_eval *e) {
   int32_t rank = e->op->out[0]->type.rank;
   LP_TRY(lp_eval_need(e, 1));
   LP_TRY(typed_dims(e, dim));
-  memcpy(all, dim, sizeof(all));
+  memcpy(all, dim, sizeof all);
   LP_TRY(lp_eval_broadcast(e, &rank, all, e->in[0]->rank, e->in[0]->dim));
-  if (rank != e->op->out[0]->type.rank || memcmp(all, dim, (size_t)rank * sizeof(*dim)) != 0)
+  if (rank != e->op->out[0]->type.rank || memcmp(all, dim, (size_t)rank * sizeof *dim) != 0)
     return lp_eval_fail(e, "its operand does not broadcast to its result");
   return expand_to(e, rank, dim);
 }
@@ -222,7 +222,7 @@ lp_status eval_onnx_pad(const lp_eval *e) {
   if (count != 2 * axis_count) return lp_eval_fail(e, "%d pads for %d axes", count, axis_count);
   if (value && (lp_array_numel(value) != 1 || value->dtype != in->dtype))
     return lp_eval_fail(e, "its value does not fit");
-  memcpy(dim, in->dim, sizeof(dim));
+  memcpy(dim, in->dim, sizeof dim);
   for (int32_t i = 0; i < axis_count; i++) {
     LP_TRY(lp_eval_axis(e, axes[i], in->rank, &axis));
     before[axis] = pads[i];

@@ -218,7 +218,7 @@ static void make_room(lp_module *module, lp_value ***list, int32_t count, int32_
   if (*list && count < *room) return;
   *room = count > 0 ? 2 * count : 1;
   lp_value **grown = LP_NEW_ARRAY(module->arena, lp_value *, *room);
-  if (*list) memcpy(grown, *list, (size_t)count * sizeof(**list));
+  if (*list) memcpy(grown, *list, (size_t)count * sizeof **list);
   *list = grown;
 }
 
@@ -253,8 +253,8 @@ static lp_value *clone_lookup(void *user, lp_value *value) {
 static void clone_note(clone_map *inner, lp_value *from, lp_value *to) {
   if (inner->count == inner->capacity) {
     inner->capacity = inner->capacity ? 2 * inner->capacity : 16;
-    inner->from = lp_realloc(inner->from, inner->capacity * sizeof(*inner->from));
-    inner->to = lp_realloc(inner->to, inner->capacity * sizeof(*inner->to));
+    inner->from = lp_realloc(inner->from, inner->capacity * sizeof *inner->from);
+    inner->to = lp_realloc(inner->to, inner->capacity * sizeof *inner->to);
   }
   inner->from[inner->count] = from;
   inner->to[inner->count++] = to;
@@ -292,7 +292,7 @@ lp_op *lp_op_clone(lp_module *module, const lp_op *op, lp_value_map *map, void *
   }
   copy->attr_count = op->attr_count;
   copy->attr =
-      op->attr_count > 0 ? lp_arena_copy(module->arena, op->attr, sizeof(*op->attr) * (size_t)op->attr_count) : NULL;
+      op->attr_count > 0 ? lp_arena_copy(module->arena, op->attr, sizeof *op->attr * (size_t)op->attr_count) : NULL;
   if (op->region) clone_region(module, op->region, copy, map, user);
   return copy;
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const lp_input_binding *lp_binding_find(const lp_importer *im, const char *name) {
+static const lp_input_binding *find_binding(const lp_importer *im, const char *name) {
   for (size_t i = 0; i < im->options->binding_count; i++)
     if (lp_streq(im->options->bindings[i].name, name)) return &im->options->bindings[i];
   return NULL;
@@ -24,7 +24,7 @@ static bool has_input(const Onnx__GraphProto *graph, const char *name) {
 lp_status lp_bindings_check(lp_importer *im, const Onnx__GraphProto *graph) {
   for (size_t i = 0; i < im->options->binding_count; i++) {
     const char *name = im->options->bindings[i].name;
-    if (lp_binding_find(im, name) != &im->options->bindings[i])
+    if (find_binding(im, name) != &im->options->bindings[i])
       return lp_error(im->diag, LP_LOC_FILE("--bind"), "input '%s' is bound twice", name);
     if (has_input(graph, name)) continue;
     lp_status status = lp_error(im->diag, LP_LOC_FILE("--bind"), "the model has no input '%s'", name);
@@ -58,7 +58,7 @@ const lp_input_binding *lp_binding_of(const lp_importer *im, const Onnx__GraphPr
                                       lp_type type) {
   static const lp_input_binding defaults[][2] = {{{"num_logits_to_keep", "0"}, {"num_logits_to_keep", "-1"}},
                                                  {{"logits_to_keep", "0"}, {"logits_to_keep", "-1"}}};
-  const lp_input_binding *given = lp_binding_find(im, name);
+  const lp_input_binding *given = find_binding(im, name);
   bool counts = (type.dtype == LP_I64 || type.dtype == LP_I32) && type.rank <= 1;
   for (size_t i = 0; i < LP_COUNT(defaults) && !given && counts && im->options->frees_lengths; i++)
     if (lp_streq(defaults[i][0].name, name)) given = &defaults[i][is_index(graph, name, 0)];

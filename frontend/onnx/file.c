@@ -80,7 +80,7 @@ lp_status lp_onnx_read_tensor(const char *path, lp_arena *arena, lp_array *out, 
     status = lp_error(diag, LP_LOC_FILE(path), "a tensor file must hold its data itself");
   if (status == LP_OK) {
     *out = (lp_array){.dtype = data.dtype, .rank = data.rank};
-    memcpy(out->dim, data.dim, sizeof(out->dim));
+    memcpy(out->dim, data.dim, sizeof out->dim);
     out->data = data.bytes > 0 ? lp_arena_copy(arena, data.data, (size_t)data.bytes) : lp_arena_alloc(arena, 1);
   }
   lp_importer_close(&im, &mapping);

@@ -14,8 +14,6 @@ LP_MUST_USE lp_status lp_read_opset(lp_importer *im, const Onnx__GraphProto *gra
 /* Imports im->model into im->module. */
 LP_MUST_USE lp_status lp_import_model(lp_importer *im);
 
-/* Returns the binding of input `name`, or NULL. */
-const lp_input_binding *lp_binding_find(const lp_importer *im, const char *name);
 /* The same, or the value that an input of a generation gets without one: how many positions have logits. */
 const lp_input_binding *lp_binding_of(const lp_importer *im, const Onnx__GraphProto *graph, const char *name,
                                       lp_type type);

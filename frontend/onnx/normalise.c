@@ -46,7 +46,7 @@ static lp_status topk_form(const normaliser *n) {
   LP_TRY(lp_attribute_check(n->im, a, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT, n->loc));
   const int64_t one = 1;
   consume(n, "k");
-  return set_operand(n, 1, "k", lp_import_constant(n->im, n->loc, LP_I64, 1, &one, &a->i, sizeof(a->i)));
+  return set_operand(n, 1, "k", lp_import_constant(n->im, n->loc, LP_I64, 1, &one, &a->i, sizeof a->i));
 }
 
 static lp_value *scalar_like(const normaliser *n, float number, lp_dtype dtype) {

@@ -188,8 +188,8 @@ static void put_varint(lp_buf *out, uint64_t value) {
 static void put_span(walker *w, const uint8_t *payload, size_t length) {
   lp_byte_range span = {.offset = (uint64_t)(payload - w->base), .length = length};
   put_varint(w->out, 9u << 3 | 2);
-  put_varint(w->out, sizeof(span));
-  lp_buf_append(w->out, &span, sizeof(span));
+  put_varint(w->out, sizeof span);
+  lp_buf_append(w->out, &span, sizeof span);
 }
 
 /* The fields of a tensor that say where its data is. */

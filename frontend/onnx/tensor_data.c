@@ -65,8 +65,8 @@ static lp_status wrong_size(const check *c, uint64_t found) {
 
 static lp_status check_span(const check *c) {
   lp_byte_range span;
-  if (c->tensor->raw_data.len != sizeof(span)) return lp_error(c->im->diag, c->loc, "tensor '%s' is damaged", c->name);
-  memcpy(&span, c->tensor->raw_data.data, sizeof(span));
+  if (c->tensor->raw_data.len != sizeof span) return lp_error(c->im->diag, c->loc, "tensor '%s' is damaged", c->name);
+  memcpy(&span, c->tensor->raw_data.data, sizeof span);
   if (span.length != (uint64_t)c->out->bytes) return wrong_size(c, span.length);
   if (span.offset > c->im->size || span.length > c->im->size - span.offset)
     return lp_error(c->im->diag, c->loc, "tensor '%s' is damaged", c->name);

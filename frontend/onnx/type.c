@@ -67,7 +67,7 @@ static lp_status make_symbol(lp_importer *im, const char *name, lp_loc loc, cons
 static lp_status fresh_symbol(lp_importer *im, lp_loc loc, const lp_poly **out) {
   char name[32];
   do
-    snprintf(name, sizeof(name), "d%" PRId64, im->next_dim++);
+    snprintf(name, sizeof name, "d%" PRId64, im->next_dim++);
   while (!is_free(im, name));
   return make_symbol(im, name, loc, out);
 }

@@ -91,7 +91,8 @@ double lp_plan_value_bytes(const lp_plan_sizes *sizes, lp_type type) {
 
 /* ---- weights and KV caches --------------------------------------------------------------------------------------- */
 
-lp_storage lp_plan_weight_storage(const lp_compile_request *request, lp_side side, lp_dtype own) {
+/* The form in which a side stores a linear operator's weight that has the dtype `own` in the file. */
+static lp_storage weight_storage(const lp_compile_request *request, lp_side side, lp_dtype own) {
   const char *name = side == LP_SIDE_CLOUD ? request->dtype_cloud : request->dtype_device;
   lp_storage asked;
   return lp_dtype_is_float(own) && lp_storage_find(name, &asked) ? asked : lp_storage_of(own);
@@ -137,7 +138,7 @@ static bool converts_tables(const lp_compile_request *request, lp_side side) {
 }
 
 lp_storage lp_plan_operand_storage(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand) {
-  lp_storage stored = lp_plan_weight_storage(request, side, op->in[operand].value->type.dtype), wide;
+  lp_storage stored = weight_storage(request, side, op->in[operand].value->type.dtype), wide;
   lp_weight_form form = form_of(op, operand);
   bool table = form == LP_WEIGHT_TABLE || form == LP_WEIGHT_TIED;
   return table && lp_streq(stored.name, "int4") && lp_storage_find("int8", &wide) ? wide : stored;
@@ -225,7 +226,7 @@ static void pointwise_facts(const lp_plan_sizes *sizes, lp_side side, const lp_o
  * weights are widened to floats; the arithmetic is f16 where the machine is faster in it. */
 static lp_dtype arithmetic_dtype(const lp_compile_request *request, const lp_op *op, lp_side side) {
   if (op->kind == LP_OP_LINEAR) {
-    lp_dtype stored = lp_plan_weight_storage(request, side, op->in[1].value->type.dtype).dtype;
+    lp_dtype stored = weight_storage(request, side, op->in[1].value->type.dtype).dtype;
     return lp_dtype_is_float(stored) ? stored : LP_F16;
   }
   const lp_value *first = lp_op_in(op, 0) ? lp_op_in(op, 0) : lp_op_out(op, 0);

@@ -54,9 +54,6 @@ typedef struct {
   const double *state_size;                 /* [state_count] bytes at isl + osl tokens */
   const double *state_prompt_size;          /* [state_count] bytes at isl tokens: what comm.kv_move carries */
 } lp_plan_problem;
-
-/* The form in which a side stores a linear operator's weight that has the dtype `own` in the file. */
-lp_storage lp_plan_weight_storage(const lp_compile_request *request, lp_side side, lp_dtype own);
 /* The same for one operand: with int4, tables of embeddings and tied heads are int8, because rows of a table are read
  * as they are, and a head decides the token. */
 lp_storage lp_plan_operand_storage(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand);

@@ -109,7 +109,7 @@ static uint64_t hash_op(const lp_op *op) {
 /* ---- values known as polynomials: equal values are merged, however they were computed ---------------------------- */
 
 static uint64_t hash_known(const lp_value *value) {
-  uint64_t hash = mix(1, &value->type.dtype, sizeof(value->type.dtype));
+  uint64_t hash = mix(1, &value->type.dtype, sizeof value->type.dtype);
   for (int32_t i = 0; i < value->known_count; i++)
     for (int32_t t = 0; t < value->known[i]->count; t++) {
       const lp_term *term = &value->known[i]->term[t];

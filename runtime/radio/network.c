@@ -160,8 +160,10 @@ static double uplink_leak(const lp_radio_network *network, int32_t from, int32_t
   return network->count[from] > 0 ? sum / network->count[from] : 0;
 }
 
-double lp_radio_interference(const lp_radio_network *network, lp_radio_direction direction, int32_t user,
-                             int32_t other) {
+/* Received power per block in mW of sector `other` when it uses the block. In the uplink it is the mean over the users
+ * that `other` serves; 0 if it serves none. */
+static double interference_of(const lp_radio_network *network, lp_radio_direction direction, int32_t user,
+                              int32_t other) {
   if (direction == LP_RADIO_DOWN) return sector_power(network->profile) * gain_of(network, user, other);
   return uplink_leak(network, other, network->user[user].sector);
 }
@@ -169,7 +171,7 @@ double lp_radio_interference(const lp_radio_network *network, lp_radio_direction
 double lp_radio_mean_sinr(const lp_radio_network *network, lp_radio_direction direction, int32_t user) {
   double interference = 0;
   for (int32_t s = 0; s < network->sectors; s++)
-    if (s != network->user[user].sector) interference += lp_radio_interference(network, direction, user, s);
+    if (s != network->user[user].sector) interference += interference_of(network, direction, user, s);
   return lp_radio_sinr(lp_radio_signal(network, direction, user), interference * network->profile->load,
                        noise_of(network->profile, direction));
 }
@@ -188,7 +190,7 @@ static void fill_cell(const lp_radio_network *network, lp_radio_direction direct
       double *place = &interference[k * cell->interferers + n++];
       /* In the uplink all users of a sector have the same interference, that at its antenna. */
       *place = direction == LP_RADIO_UP && k > 0 ? interference[n - 1]
-                                                 : lp_radio_interference(network, direction, user[k], s) / noise;
+                                                 : interference_of(network, direction, user[k], s) / noise;
     }
   }
   cell->signal = signal;

@@ -173,11 +173,8 @@ typedef struct {
 lp_radio_network *lp_radio_drop(const lp_radio_profile *profile, int32_t users, uint64_t seed);
 void lp_radio_free(lp_radio_network *network); /* NULL is allowed */
 
-/* Received power per block in mW: that of the user's own signal, and that of sector `other` when it uses the block. In
- * the uplink the latter is the mean over the users that `other` serves; 0 if it serves none. */
+/* Received power per block in mW of the user's own signal. */
 double lp_radio_signal(const lp_radio_network *network, lp_radio_direction direction, int32_t user);
-double lp_radio_interference(const lp_radio_network *network, lp_radio_direction direction, int32_t user,
-                             int32_t other);
 /* Mean SINR of a user when each other sector uses a block with the probability `load` of the profile. */
 double lp_radio_mean_sinr(const lp_radio_network *network, lp_radio_direction direction, int32_t user);
 /* Computes rate[users] in bit/s when all users always have data, with the profile's scheduler over `intervals`

@@ -105,13 +105,13 @@ static double most_tokens(const lp_demand *demand) {
   return demand->prompt_tokens + fmax(demand->tokens, demand->most_tokens);
 }
 
-double lp_backend_cost_usd(const lp_route_backend *backend, const lp_demand *demand) {
+static double cost_usd(const lp_route_backend *backend, const lp_demand *demand) {
   return most_tokens(demand) * backend->usd_per_mtok / 1e6;
 }
 
 /* Writes why the route may not take the request; false: it may. */
 static bool speaks_against(const lp_route_backend *backend, lp_route route, const lp_demand *demand, lp_buf *why) {
-  double tokens = most_tokens(demand), cost = lp_backend_cost_usd(backend, demand);
+  double tokens = most_tokens(demand), cost = cost_usd(backend, demand);
   if (!backend->there)
     lp_buf_puts(why, "is not configured");
   else if (!backend->healthy)

@@ -39,7 +39,6 @@ typedef struct {
 /* The hard constraints: bit 1 << route for each route that may take the request. `why` (may be NULL) receives the
  * reason for each other route: "edge: is down; cloud: the request may not leave the edge". */
 unsigned lp_backends_admit(const lp_backends *backends, const lp_demand *demand, lp_buf *why);
-double lp_backend_cost_usd(const lp_route_backend *backend, const lp_demand *demand);
 
 /* ---- estimates (estimate.c) -------------------------------------------------------------------------------------- */
 

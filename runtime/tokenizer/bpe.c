@@ -124,7 +124,8 @@ void lp_vocab_add_merge(lp_vocab *vocab, int32_t left, int32_t right, uint32_t r
   *merge_slot(vocab, left, right) = (lp_merge){.pair = pair, .rank = rank, .merged = merged};
 }
 
-const lp_merge *lp_vocab_merge(const lp_vocab *vocab, int32_t left, int32_t right) {
+/* NULL: none. */
+static const lp_merge *find_merge(const lp_vocab *vocab, int32_t left, int32_t right) {
   const lp_merge *merge = merge_slot(vocab, left, right);
   return merge->merged >= 0 ? merge : NULL;
 }
@@ -195,7 +196,7 @@ static void add_symbol(lp_bpe_scratch *s, int32_t id) {
 static void add_candidate(const lp_vocab *vocab, lp_bpe_scratch *s, int32_t at) {
   if (at < 0 || s->symbols.data[at].next < 0) return;
   const symbol *left = &s->symbols.data[at];
-  const lp_merge *merge = lp_vocab_merge(vocab, left->id, s->symbols.data[left->next].id);
+  const lp_merge *merge = find_merge(vocab, left->id, s->symbols.data[left->next].id);
   if (merge) heap_push(s, (candidate){merge->rank, at, merge->merged});
 }
 
@@ -203,7 +204,7 @@ static void add_candidate(const lp_vocab *vocab, lp_bpe_scratch *s, int32_t at) 
 static bool is_stale(const lp_vocab *vocab, const lp_bpe_scratch *s, candidate item) {
   const symbol *left = &s->symbols.data[item.at];
   if (left->id < 0 || left->next < 0) return true;
-  const lp_merge *merge = lp_vocab_merge(vocab, left->id, s->symbols.data[left->next].id);
+  const lp_merge *merge = find_merge(vocab, left->id, s->symbols.data[left->next].id);
   return !merge || merge->merged != item.merged;
 }
 

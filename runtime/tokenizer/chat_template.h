@@ -201,8 +201,6 @@ bool lp_chat_is_integral(const lp_chat_value *value);          /* a number or a 
 const lp_chat_value *lp_chat_arg(const lp_chat_args *args, size_t index, const char *name);
 /* The first occurrence of `what` in `in` from byte `from` on, or NULL. */
 const char *lp_chat_find(const lp_chat_value *in, const lp_chat_value *what, size_t from);
-/* The value of that key, or NULL. */
-const lp_chat_value *lp_chat_entry(const lp_chat_value *dict, const char *key);
 bool lp_chat_is_true(const lp_chat_value *value);
 bool lp_chat_equals(const lp_chat_value *a, const lp_chat_value *b);
 /* Compares two values, lists item by item: `order` is < 0, 0 or > 0. False: the values have no order. */
@@ -233,7 +231,6 @@ LP_MUST_USE lp_status lp_chat_slice(const lp_chat *chat, const lp_chat_node *nod
 lp_chat_value lp_chat_from_json(const lp_chat *chat, const lp_json_value *value);
 /* Writes JSON as Python's json.dumps does; `indent` < 0: on one line. Fails for a value that has no JSON. */
 LP_MUST_USE bool lp_chat_to_json(const lp_chat_value *value, int64_t indent, bool ascii, lp_buf *out);
-void lp_chat_print_real(double value, lp_buf *out); /* as Python's repr */
 /* Appends Python's repr of the value, with which containers print their items. */
 LP_MUST_USE bool lp_chat_repr(const lp_chat_value *value, lp_buf *out);
 

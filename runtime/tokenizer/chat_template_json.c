@@ -43,7 +43,7 @@ lp_chat_value lp_chat_from_json(const lp_chat *chat, const lp_json_value *value)
 
 /* Prints the shortest digits that parse to the same number, in Python's form: with an exponent below -4 and from 16
  * on. */
-void lp_chat_print_real(double value, lp_buf *out) {
+static void print_real(double value, lp_buf *out) {
   char digits[40];
   int precision = 1;
   if (!isfinite(value)) {
@@ -119,7 +119,7 @@ static bool write_scalar(const json_writer *w, const lp_chat_value *value) {
     lp_buf_printf(w->out, "%" PRId64, value->integer);
     return true;
   case LP_CHAT_REAL:
-    lp_chat_print_real(value->real, w->out);
+    print_real(value->real, w->out);
     return true;
   case LP_CHAT_STRING:
     write_text(w, value);

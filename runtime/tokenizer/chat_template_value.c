@@ -61,7 +61,8 @@ const lp_chat_value *lp_chat_arg(const lp_chat_args *args, size_t index, const c
   return NULL;
 }
 
-const lp_chat_value *lp_chat_entry(const lp_chat_value *dict, const char *key) {
+/* The value of that key, or NULL. */
+static const lp_chat_value *find_entry(const lp_chat_value *dict, const char *key) {
   size_t size = strlen(key);
   for (size_t i = 0; i < dict->size; i++) {
     const lp_chat_value *at = &dict->items[2 * i];
@@ -414,7 +415,7 @@ lp_status lp_chat_member(const lp_chat *chat, const lp_chat_node *node, const lp
   *out = (lp_chat_value){0};
   switch (object->kind) {
   case LP_CHAT_DICT:
-    entry = lp_chat_entry(object, name);
+    entry = find_entry(object, name);
     if (entry) *out = *entry;
     return LP_OK;
   case LP_CHAT_LOOP:

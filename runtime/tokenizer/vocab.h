@@ -53,7 +53,6 @@ int32_t lp_vocab_find(const lp_vocab *vocab, const char *text, size_t size); /* 
 const char *lp_vocab_text(const lp_vocab *vocab, int32_t id, size_t *size);  /* NULL when unknown */
 void lp_vocab_reserve_merges(lp_vocab *vocab, size_t count);
 void lp_vocab_add_merge(lp_vocab *vocab, int32_t left, int32_t right, uint32_t rank, int32_t merged);
-const lp_merge *lp_vocab_merge(const lp_vocab *vocab, int32_t left, int32_t right); /* NULL: none */
 
 /* Memory for encoding words, reused for each word. */
 typedef struct lp_bpe_scratch lp_bpe_scratch;

@@ -73,7 +73,7 @@ void harness_record(harness *h, const lp_backend *backend, const lp_emit_options
   emitted code = {0};
   lp_buf file = {0};
   char path[512];
-  if (folder == NULL) return;
+  if (!folder) return;
   emit(h, backend, options, &code);
   gpu_case_put(&file, "kernels", 0, code.kernels.data, code.kernels.size);
   gpu_case_put(&file, "launches", 0, code.table.data, code.table.size);

@@ -51,7 +51,7 @@ LP_TEST(severities_and_statuses) {
 
 static void count_entry(void *user, const lp_diag_entry *entry) {
   ck_assert_str_eq(entry->text, "e");
-  ++*(int *)user;
+  (*(int *)user)++;
 }
 
 LP_TEST(a_sink_sees_each_entry_once) {

@@ -133,7 +133,7 @@ LP_TEST(files_are_mapped) {
   ck_assert_ptr_null(map.data);
   ck_assert_int_eq(lp_file_write(path, "", 0, NULL), LP_OK);
   ck_assert_int_eq(lp_file_map(path, &map, NULL), LP_OK);
-  ck_assert(map.data == NULL && map.size == 0);
+  ck_assert(!map.data && map.size == 0);
   lp_file_unmap(&map);
   holds(path, "");
   free(path);

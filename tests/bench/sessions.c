@@ -34,7 +34,7 @@ static void *generate(void *user) {
   lp_generate_options options = {
       .cloud = b->address, .max_tokens = b->tokens, .ignore_eos = true, .threads = 1, .sampling = {.top_p = 1}};
   int64_t length = b->shortest + (int64_t)d->number * 37 % (b->prompt - b->shortest + 1);
-  int32_t *prompt = lp_alloc((size_t)length * sizeof(*prompt));
+  int32_t *prompt = lp_alloc((size_t)length * sizeof *prompt);
   for (int64_t i = 0; i < length; i++)
     prompt[i] = (int32_t)(lp_random_bits(1, d->number, (uint64_t)i) % (uint64_t)lp_bundle_vocab(b->bundle));
   lp_session *session = NULL;
@@ -55,7 +55,7 @@ static void *generate(void *user) {
 }
 
 static device *create(const bench *b, size_t count) {
-  device *all = lp_alloc(count * sizeof(*all));
+  device *all = lp_alloc(count * sizeof *all);
   for (size_t i = 0; i < count; i++)
     all[i] = (device){.b = b, .number = i, .made = lp_alloc((size_t)b->tokens * sizeof(int32_t))};
   return all;
@@ -91,11 +91,11 @@ static double longest_gap(const device *all, size_t count) {
 static long peak_kib(int pid) {
   char line[256];
   long peak = 0;
-  snprintf(line, sizeof(line), "/proc/%d/status", pid);
+  snprintf(line, sizeof line, "/proc/%d/status", pid);
   FILE *file = fopen(line, "r");
-  while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+  while (file && fgets(line, sizeof line, file) != NULL)
     if (strncmp(line, "VmHWM:", 6) == 0) peak = strtol(line + 6, NULL, 10);
-  if (file != NULL) fclose(file);
+  if (file) fclose(file);
   return peak;
 }
 

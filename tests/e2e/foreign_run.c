@@ -38,13 +38,13 @@ static void read_steps(const char *path, void *code, model *m) {
   char word[16], name[64];
   program *at = NULL;
   while (fscanf(file, "%15s %63s", word, name) == 2) {
-    if (!strcmp(word, "vocab")) m->vocab = atoll(name);
-    if (!strcmp(word, "state") && m->state_count < MOST_STATES) m->state_width[m->state_count++] = atoll(name);
-    if (!strcmp(word, "input")) at->input = atoi(name);
-    if (!strcmp(word, "output")) at->output = atoi(name);
-    if (!strcmp(word, "run") && at->run_count < MOST_RUNS) *(void **)&at->run[at->run_count++] = symbol(code, name);
-    if (!strcmp(word, "program")) {
-      at = !strcmp(name, "prefill") ? &m->prefill : &m->decode;
+    if (strcmp(word, "vocab") == 0) m->vocab = atoll(name);
+    if (strcmp(word, "state") == 0 && m->state_count < MOST_STATES) m->state_width[m->state_count++] = atoll(name);
+    if (strcmp(word, "input") == 0) at->input = atoi(name);
+    if (strcmp(word, "output") == 0) at->output = atoi(name);
+    if (strcmp(word, "run") == 0 && at->run_count < MOST_RUNS) *(void **)&at->run[at->run_count++] = symbol(code, name);
+    if (strcmp(word, "program") == 0) {
+      at = strcmp(name, "prefill") == 0 ? &m->prefill : &m->decode;
       if (fscanf(file, "%63s %*d", name) == 1) *(void **)&at->layout = symbol(code, name);
     }
   }

@@ -36,7 +36,7 @@ typedef struct {
 static void must(const setting *s, lp_status status) {
   if (status == LP_OK) return;
   const lp_diag_entry *entry = lp_diag_get(s->diag, 0);
-  fprintf(stderr, "invariants: %s\n", entry != NULL ? entry->text : "failed");
+  fprintf(stderr, "invariants: %s\n", entry ? entry->text : "failed");
   exit(1);
 }
 
@@ -134,7 +134,7 @@ static void ask_all(setting *s, const float *wrong, lp_sample *out) {
   lp_context_options options = {.sampling = greedy, .codec = LP_CODEC_F32, .capacity = MOST_TOKENS};
   lp_context *context = lp_context_create(&s->halves, &options, s->pool);
   (void)lp_context_enter(context, (lp_context_time){.epoch = 3});
-  if (wrong == NULL) upload(s, context, 3, 0, s->count, s->rows);
+  if (!wrong) upload(s, context, 3, 0, s->count, s->rows);
   for (int64_t i = 0; i < s->count; i++) {
     while (!lp_context_is_ready(context, i + 1))
       upload_some(s, context, wrong);

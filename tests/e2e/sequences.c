@@ -45,7 +45,7 @@ static int64_t draw(run *r, int64_t below) {
 static void must(const run *r, lp_status status) {
   if (status == LP_OK) return;
   const lp_diag_entry *entry = lp_diag_get(r->diag, 0);
-  fprintf(stderr, "sequences: %s\n", entry != NULL ? entry->text : "failed");
+  fprintf(stderr, "sequences: %s\n", entry ? entry->text : "failed");
   exit(1);
 }
 
@@ -153,9 +153,9 @@ static void begin_sequence(run *r, sequence *s) {
 /* A part of the sequence; false: none in this round. */
 static bool choose_part(run *r, sequence *s, bool first, int64_t *sym) {
   static const int64_t lengths[] = {1, 1, 1, 1, 2, 5, 13, MOST_PART};
-  if (s->alone == NULL || s->past + MOST_PART > CAPACITY) begin_sequence(r, s);
+  if (!s->alone || s->past + MOST_PART > CAPACITY) begin_sequence(r, s);
   if ((s->past == 0) != first || draw(r, 4) == 0) return false;
-  memset(sym, 0, LP_MAX_SYMBOLS * sizeof(*sym));
+  memset(sym, 0, LP_MAX_SYMBOLS * sizeof *sym);
   sym[LP_SYM_B] = s->batch;
   sym[LP_SYM_S] = lengths[draw(r, 8)];
   int64_t most = r->exact_rows / (2 * SEQUENCES) + (r->exact_rows < 2 * SEQUENCES);
@@ -176,7 +176,7 @@ static void run_round(run *r, int32_t program, bool first, bool mixed) {
   for (size_t i = 0; i < SEQUENCES; i++) {
     sequence *s = &r->all[i];
     if (!choose_part(r, s, mixed ? s->past == 0 : first, member[count].sym)) continue;
-    io[count] = lp_alloc(steps * sizeof(*io[count]));
+    io[count] = lp_alloc(steps * sizeof *io[count]);
     run_alone(r, s, program, member[count].sym, io[count]);
     who[count] = s;
     member[count++].states = &s->member->states;
@@ -200,7 +200,7 @@ int main(int argc, char **argv) {
   r.bundle = bundle;
   r.pool = lp_pool_create(2);
   r.batch = lp_batch_create(bundle, LP_SIDE_CLOUD, r.pool);
-  if (r.batch == NULL) return fprintf(stderr, "sequences: the code runs one sequence at a time\n"), 1;
+  if (!r.batch) return fprintf(stderr, "sequences: the code runs one sequence at a time\n"), 1;
   int32_t prefill = lp_manifest_program(&bundle->manifest, "prefill");
   int32_t decode = lp_manifest_program(&bundle->manifest, "decode");
   bool mixed = lp_program_code(bundle, LP_SIDE_CLOUD, prefill) == lp_program_code(bundle, LP_SIDE_CLOUD, decode);

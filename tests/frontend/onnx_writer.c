@@ -93,7 +93,7 @@ void onnx_attr_i(lp_buf *node, const char *name, int64_t value) {
 void onnx_attr_f(lp_buf *node, const char *name, float value) {
   lp_buf a = attribute(name, A_FLOAT);
   raw_varint(&a, 2u << 3 | 5);
-  lp_buf_append(&a, &value, sizeof(value));
+  lp_buf_append(&a, &value, sizeof value);
   onnx_sub(node, 5, &a);
 }
 
@@ -238,7 +238,7 @@ const char *onnx_folder(void) {
 
 const char *onnx_path(const char *name) {
   static char path[256];
-  snprintf(path, sizeof(path), "%s/%s", onnx_folder(), name);
+  snprintf(path, sizeof path, "%s/%s", onnx_folder(), name);
   return path;
 }
 
@@ -282,7 +282,7 @@ const char *onnx_type_text(const lp_module *module, const lp_value *value) {
     lp_poly_print(value->type.dim[i], &module->symbols, &out);
   }
   lp_buf_puts(&out, "]");
-  snprintf(text, sizeof(text), "%s", lp_buf_text(&out));
+  snprintf(text, sizeof text, "%s", lp_buf_text(&out));
   lp_buf_free(&out);
   return text;
 }
@@ -292,7 +292,7 @@ const char *onnx_message(const lp_diag *diag, size_t index) {
   lp_buf out = {0};
   if (index >= lp_diag_count(diag)) return "";
   lp_diag_format(lp_diag_get(diag, index), &out);
-  snprintf(text, sizeof(text), "%s", lp_buf_text(&out));
+  snprintf(text, sizeof text, "%s", lp_buf_text(&out));
   lp_buf_free(&out);
   return text;
 }

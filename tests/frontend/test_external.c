@@ -39,7 +39,7 @@ static void expect(lp_buf model, const char *text) {
   if (module) {
     const lp_op *sum = onnx_result(module, 0);
     ck_assert_int_eq(lp_weight_data(module, lp_op_in(sum, 1), &tensor, diag), LP_OK);
-    ck_assert_int_eq(memcmp(tensor.data, numbers, sizeof(numbers)), 0);
+    ck_assert_int_eq(memcmp(tensor.data, numbers, sizeof numbers), 0);
   }
   lp_module_free(module);
   lp_diag_free(diag);
@@ -52,15 +52,15 @@ static void link_to(const char *target, const char *name) {
 /* The path of a file next to the test's folder, in a buffer that the next call overwrites. */
 static const char *outside(void) {
   static char path[512];
-  snprintf(path, sizeof(path), "%s.outside", onnx_folder());
-  ck_assert_int_eq(lp_file_write(path, numbers, sizeof(numbers), NULL), LP_OK);
+  snprintf(path, sizeof path, "%s.outside", onnx_folder());
+  ck_assert_int_eq(lp_file_write(path, numbers, sizeof numbers, NULL), LP_OK);
   return path;
 }
 
 LP_TEST(files_of_the_folder) {
-  onnx_write("w.bin", numbers, sizeof(numbers));
+  onnx_write("w.bin", numbers, sizeof numbers);
   ck_assert_int_eq(mkdir(onnx_path("deep"), 0777), 0);
-  onnx_write("deep/w.bin", numbers, sizeof(numbers));
+  onnx_write("deep/w.bin", numbers, sizeof numbers);
   expect(located("w.bin"), NULL);
   expect(located("./w.bin"), NULL);
   expect(located("deep/w.bin"), NULL);
@@ -69,7 +69,7 @@ LP_TEST(files_of_the_folder) {
 }
 
 LP_TEST(links_within_the_folder) {
-  onnx_write("w.bin", numbers, sizeof(numbers));
+  onnx_write("w.bin", numbers, sizeof numbers);
   ck_assert_int_eq(mkdir(onnx_path("deep"), 0777), 0);
   link_to("w.bin", "same");
   link_to("deep/../same", "chain");
@@ -121,7 +121,7 @@ LP_TEST(what_is_no_file) {
 
 LP_TEST(a_name_with_nul) {
   lp_buf tensor = {0}, entry = {0};
-  onnx_write("w.bin", numbers, sizeof(numbers));
+  onnx_write("w.bin", numbers, sizeof numbers);
   onnx_varint(&tensor, 1, 2);
   onnx_varint(&tensor, 2, ONNX_F32);
   onnx_text(&tensor, 8, "w");
@@ -144,7 +144,7 @@ LP_TEST(two_locations) {
 
 LP_TEST(numbers_that_are_none) {
   static const char *const offsets[] = {"-4", "+4", " 4", "4 ", "0x10", "1e3", "", "99999999999999999999"};
-  onnx_write("w.bin", numbers, sizeof(numbers));
+  onnx_write("w.bin", numbers, sizeof numbers);
   for (size_t i = 0; i < LP_COUNT(offsets); i++)
     expect(with_weight(onnx_external("w", ONNX_F32, "2", "w.bin", offsets[i], "8")), "is not a size");
   expect(with_weight(onnx_external("w", ONNX_F32, "2", "w.bin", "9223372036854775807", "8")), "which has 8");
@@ -158,18 +158,18 @@ LP_TEST(beyond_four_gigabytes) {
   onnx_write("w.bin", "", 0);
   int fd = open(onnx_path("w.bin"), O_WRONLY);
   ck_assert_int_ge(fd, 0);
-  bool room = pwrite(fd, numbers, sizeof(numbers), offset) == (ssize_t)sizeof(numbers);
+  bool room = pwrite(fd, numbers, sizeof numbers, offset) == (ssize_t)sizeof numbers;
   close(fd);
-  snprintf(text, sizeof(text), "%" PRId64, offset);
+  snprintf(text, sizeof text, "%" PRId64, offset);
   if (room) expect(with_weight(onnx_external("w", ONNX_F32, "2", "w.bin", text, "8")), NULL);
-  snprintf(text, sizeof(text), "%" PRId64, offset + 4);
+  snprintf(text, sizeof text, "%" PRId64, offset + 4);
   if (room) expect(with_weight(onnx_external("w", ONNX_F32, "2", "w.bin", text, "8")), "ends at byte 5368713228");
   onnx_cleanup();
 }
 
 /* The named file is trusted, also if it is a link; external data lies in the folder of the link, not of its target. */
 LP_TEST(a_model_behind_a_link) {
-  lp_buf model = with_weight(onnx_tensor("w", ONNX_F32, "2", numbers, sizeof(numbers)));
+  lp_buf model = with_weight(onnx_tensor("w", ONNX_F32, "2", numbers, sizeof numbers));
   ck_assert_int_eq(mkdir(onnx_path("blobs"), 0777), 0);
   onnx_write("blobs/0123", model.data, model.size);
   lp_buf_free(&model);
@@ -185,10 +185,10 @@ LP_TEST(a_model_behind_a_link) {
 LP_TEST(overlaps) {
   lp_diag *diag = lp_diag_create();
   float data[4] = {3, 4, 5, 6};
-  onnx_write("w.bin", data, sizeof(data));
+  onnx_write("w.bin", data, sizeof data);
   for (int shift = 0; shift <= 8; shift += 4) {
     char offset[8];
-    snprintf(offset, sizeof(offset), "%d", shift);
+    snprintf(offset, sizeof offset, "%d", shift);
     lp_buf graph = {0};
     onnx_input(&graph, "x", ONNX_F32, "n 2");
     onnx_initializer(&graph, onnx_external("v", ONNX_F32, "2", "w.bin", "0", "8"));

@@ -32,17 +32,17 @@ static lp_buf with_y(lp_buf graph) {
 
 static void add_i64s(lp_buf *graph, const char *name, int count, const int64_t *values) {
   char dims[16];
-  snprintf(dims, sizeof(dims), "%d", count);
-  onnx_initializer(graph, onnx_tensor(name, ONNX_I64, dims, values, (size_t)count * sizeof(*values)));
+  snprintf(dims, sizeof dims, "%d", count);
+  onnx_initializer(graph, onnx_tensor(name, ONNX_I64, dims, values, (size_t)count * sizeof *values));
 }
 
 /* `count` nodes one after another from `from` to `to`; `more`: a further input of each, or "". */
 static void add_chain(lp_buf *graph, const char *op, const char *from, const char *to, const char *more, int count) {
   for (int i = 0; i < count; i++) {
     char in[96], out[32], before[32];
-    snprintf(before, sizeof(before), "%s.%d", to, i);
-    snprintf(in, sizeof(in), "%s %s", i ? before : from, more);
-    snprintf(out, sizeof(out), i + 1 < count ? "%s.%d" : "%s", to, i + 1);
+    snprintf(before, sizeof before, "%s.%d", to, i);
+    snprintf(in, sizeof in, "%s %s", i ? before : from, more);
+    snprintf(out, sizeof out, i + 1 < count ? "%s.%d" : "%s", to, i + 1);
     onnx_add(graph, onnx_node(op, in, out));
   }
 }
@@ -117,7 +117,7 @@ LP_TEST(many_messages) {
 
 LP_TEST(large_texts) {
   static char text[1 << 20];
-  memset(text, 'a', sizeof(text) - 1);
+  memset(text, 'a', sizeof text - 1);
   lp_buf graph = with_x();
   lp_buf node = onnx_node("Relu", "x", "y");
   for (int i = 0; i < 257; i++)
@@ -138,7 +138,7 @@ LP_TEST(names_with_nul) {
 /* Control characters are shown as escapes, and long names are cut. */
 LP_TEST(names_in_messages) {
   static char name[100000];
-  memset(name, 'n', sizeof(name) - 1);
+  memset(name, 'n', sizeof name - 1);
   lp_buf graph = with_x();
   onnx_add(&graph, onnx_named("\x1b[2J\nerror", "Relu\x07", "x", "y"));
   expect(with_y(graph), "node '\\x1b[2J\\x0aerror' (Relu\\x07): error: operator 'Relu\\x07'");
@@ -162,7 +162,7 @@ static void add_function(lp_buf *model, const char *name, lp_buf first, lp_buf s
 /* A long name in a function that is called often. */
 LP_TEST(inlined_names) {
   static char name[1 << 20];
-  memset(name, 'n', sizeof(name) - 1);
+  memset(name, 'n', sizeof name - 1);
   lp_buf graph = with_x();
   add_chain(&graph, "F", "x", "y", "", 2000);
   lp_buf model = with_y(graph);
@@ -241,8 +241,8 @@ LP_TEST(many_symbols) {
   lp_buf graph = {0};
   for (int i = 0; i < 5000; i++) {
     char name[16], dims[16];
-    snprintf(name, sizeof(name), "x%d", i);
-    snprintf(dims, sizeof(dims), "s%d 8", i);
+    snprintf(name, sizeof name, "x%d", i);
+    snprintf(dims, sizeof dims, "s%d 8", i);
     onnx_input(&graph, name, ONNX_F32, dims);
   }
   onnx_add(&graph, onnx_node("Relu", "x0", "y"));
@@ -254,16 +254,16 @@ LP_TEST(many_equal_symbols) {
   lp_buf graph = {0};
   for (int i = 0; i < 4000; i++) {
     char name[16], dims[16];
-    snprintf(name, sizeof(name), "x%d", i);
-    snprintf(dims, sizeof(dims), "s%d 8", i);
+    snprintf(name, sizeof name, "x%d", i);
+    snprintf(dims, sizeof dims, "s%d 8", i);
     onnx_input(&graph, name, ONNX_F32, dims);
   }
   add_chain(&graph, "Relu", "x0", "r", "", many / 2);
   onnx_add(&graph, onnx_node("Add", "x0 x1", "a1"));
   for (int i = 2; i < 4000; i++) {
     char in[32], out[16];
-    snprintf(in, sizeof(in), "a%d x%d", i - 1, i);
-    snprintf(out, sizeof(out), "a%d", i);
+    snprintf(in, sizeof in, "a%d x%d", i - 1, i);
+    snprintf(out, sizeof out, "a%d", i);
     onnx_add(&graph, onnx_node("Add", in, out));
   }
   onnx_add(&graph, onnx_node("Add", "a3999 r", "y"));
@@ -275,8 +275,8 @@ LP_TEST(products_of_sums) {
   lp_buf graph = {0}, names = {0}, other = {0};
   for (int i = 0; i < 200; i++) {
     char name[16], dims[16];
-    snprintf(name, sizeof(name), "x%d", i);
-    snprintf(dims, sizeof(dims), i < 100 ? "s%d 1" : "1 s%d", i);
+    snprintf(name, sizeof name, "x%d", i);
+    snprintf(dims, sizeof dims, i < 100 ? "s%d 1" : "1 s%d", i);
     onnx_input(&graph, name, ONNX_F32, dims);
     lp_buf_printf(i < 100 ? &names : &other, "%s ", name);
   }
@@ -312,8 +312,8 @@ static lp_buf backwards(const char *op, int count) {
   lp_buf graph = with_x();
   for (int i = count; i > 0; i--) {
     char in[16], out[16];
-    snprintf(in, sizeof(in), i > 1 ? "v%d" : "x", i - 1);
-    snprintf(out, sizeof(out), i < count ? "v%d" : "y", i);
+    snprintf(in, sizeof in, i > 1 ? "v%d" : "x", i - 1);
+    snprintf(out, sizeof out, i < count ? "v%d" : "y", i);
     onnx_add(&graph, onnx_node(op, in, out));
   }
   return with_y(graph);
@@ -343,7 +343,7 @@ static lp_buf wide(const char *op, int count) {
   lp_buf graph = with_x(), names = {0};
   for (int i = 0; i < count; i++) {
     char out[16];
-    snprintf(out, sizeof(out), "v%d", i);
+    snprintf(out, sizeof out, "v%d", i);
     onnx_add(&graph, onnx_node(i % 2 ? "Neg" : op, "x", out));
     if (i < 4000) lp_buf_printf(&names, "%s ", out);
   }

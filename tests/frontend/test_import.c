@@ -86,8 +86,8 @@ LP_TEST(shares_initializers) {
   lp_buf graph = {0};
   onnx_input(&graph, "x", ONNX_F32, "2");
   onnx_input(&graph, "w", ONNX_F32, "2"); /* listed among the inputs, as before IR version 4 */
-  onnx_initializer(&graph, onnx_tensor("w", ONNX_F32, "2", w, sizeof(w)));
-  onnx_initializer(&graph, onnx_tensor("unused", ONNX_F32, "2", w, sizeof(w)));
+  onnx_initializer(&graph, onnx_tensor("w", ONNX_F32, "2", w, sizeof w));
+  onnx_initializer(&graph, onnx_tensor("unused", ONNX_F32, "2", w, sizeof w));
   onnx_add(&graph, onnx_node("Add", "x w", "a"));
   onnx_add(&graph, onnx_node("Mul", "a w", "y"));
   onnx_output(&graph, "y", ONNX_F32, NULL);
@@ -254,7 +254,7 @@ LP_TEST(references_packed_floats) {
 LP_TEST(reads_external_data) {
   float data[2048] = {0};
   data[1025] = 7;
-  onnx_write("w.bin", data, sizeof(data));
+  onnx_write("w.bin", data, sizeof data);
   lp_buf graph = {0};
   onnx_input(&graph, "x", ONNX_F32, "n 1");
   onnx_initializer(&graph, onnx_external("small", ONNX_F32, "2", "w.bin", "4096", "8"));
@@ -661,7 +661,7 @@ LP_TEST(uses_the_latest_constant) {
 
 LP_TEST(reads_tensor_files) {
   static const int64_t data[] = {5, 6};
-  lp_buf tensor = onnx_tensor("ids", ONNX_I64, "1 2", data, sizeof(data));
+  lp_buf tensor = onnx_tensor("ids", ONNX_I64, "1 2", data, sizeof data);
   onnx_write("input_0.pb", tensor.data, tensor.size);
   lp_buf_free(&tensor);
   lp_arena *arena = lp_arena_create();

@@ -415,8 +415,8 @@ LP_TEST(refuses_expansion) {
   lp_buf model = around(onnx_node("f0", "x", "y"));
   for (int i = 0; i < 30; i++) {
     char name[8], next[8];
-    snprintf(name, sizeof(name), "f%d", i);
-    snprintf(next, sizeof(next), i < 29 ? "f%d" : "Relu", i + 1);
+    snprintf(name, sizeof name, "f%d", i);
+    snprintf(next, sizeof next, i < 29 ? "f%d" : "Relu", i + 1);
     lp_buf function = {0}, first = onnx_node(next, "a", "m"), second = onnx_node(next, "m", "b");
     onnx_text(&function, 1, name);
     onnx_text(&function, 4, "a");

@@ -19,7 +19,7 @@ enum { MOST_PAYLOAD = 1 << 16 };
 /* Rows and logits come back; tokens come back; KV caches come back after the prompt. */
 static const toy_placement placements[] = {
     {.prefill = "dccddc"}, {.prefill = "dddccc"}, {.prefill = "ddcccc", .decode = "dddddd"}};
-enum { BUNDLES = sizeof(placements) / sizeof(*placements) };
+enum { BUNDLES = sizeof placements / sizeof *placements };
 static lp_bundle *bundles[BUNDLES];
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -42,12 +42,12 @@ static bool hear(lp_channel *channel, uint32_t peer, const void *head, size_t he
                  size_t body_size, const char **why) {
   (void)peer, (void)body, (void)body_size;
   Lp__Wire__Message *message = lp__wire__message__unpack(NULL, head_size - 4, (const uint8_t *)head + 4);
-  if (message == NULL) abort(); /* a device sends only well-formed messages */
+  if (!message) abort(); /* a device sends only well-formed messages */
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_STEP) {
     Lp__Wire__Step *before = channel->asked;
     channel->asked = message->step;
     message->step = before;
-    message->kind_case = before != NULL ? LP__WIRE__MESSAGE__KIND_STEP : LP__WIRE__MESSAGE__KIND__NOT_SET;
+    message->kind_case = before ? LP__WIRE__MESSAGE__KIND_STEP : LP__WIRE__MESSAGE__KIND__NOT_SET;
   }
   lp__wire__message__free_unpacked(message, NULL);
   *why = "it has had enough";
@@ -58,7 +58,7 @@ static bool hear(lp_channel *channel, uint32_t peer, const void *head, size_t he
 static int32_t next_given(const lp_channel *channel, size_t *bytes) {
   const Lp__Wire__Step *asked = channel->asked;
   const lp_manifest *manifest = &channel->bundle->manifest;
-  if (asked == NULL) return 0;
+  if (!asked) return 0;
   const lp_program *program = &manifest->programs[asked->program];
   for (int32_t i = asked->step < 0 ? 0 : asked->step + 1; i < program->step_count; i++) {
     const lp_step *step = &program->step[i];
@@ -106,7 +106,7 @@ static void release(lp_packet *packet) {
 }
 
 static void hang_up(lp_channel *channel) {
-  if (channel->asked != NULL) protobuf_c_message_free_unpacked(&channel->asked->base, NULL);
+  if (channel->asked) protobuf_c_message_free_unpacked(&channel->asked->base, NULL);
   channel->asked = NULL;
 }
 
@@ -126,7 +126,7 @@ static lp_session *open_remote(lp_channel *channel) {
                                     .bundle_hash = channel->bundle->manifest.hash,
                                     .security = &open,
                                     .patience = {.dial_ms = 1, .pause_ms = 1, .longest_pause_ms = 1}};
-  session->wire = lp_alloc(sizeof(*session->wire));
+  session->wire = lp_alloc(sizeof *session->wire);
   session->wire->transport = &liar;
   session->wire->channel = channel;
   session->wire->address = lp_strdup("nowhere");
@@ -147,7 +147,7 @@ static void generate(lp_session *session) {
 static void run_arrays(lp_session *session) {
   int64_t ids[] = {2, 7, 1};
   const lp_data input = {
-      .name = "input_ids", .dtype = "i64", .rank = 2, .shape = {1, LP_COUNT(ids)}, .data = ids, .size = sizeof(ids)};
+      .name = "input_ids", .dtype = "i64", .rank = 2, .shape = {1, LP_COUNT(ids)}, .data = ids, .size = sizeof ids};
   lp_data output = {0};
   if (lp_session_run(session, NULL, &input, 1, &output, NULL) == LP_OK) {
     if (output.size != sizeof(float) * LP_COUNT(ids) * TOY_VOCAB) abort();

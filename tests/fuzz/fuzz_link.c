@@ -16,7 +16,7 @@ static lp_recv_outcome receive(lp_channel *channel, double timeout_ms, lp_packet
   (void)timeout_ms, (void)why;
   *out =
       (lp_packet){.peer = LP_ONLY_PEER, .size = channel->size, .handle = malloc(channel->size > 0 ? channel->size : 1)};
-  if (out->handle == NULL) return LP_RECV_GONE;
+  if (!out->handle) return LP_RECV_GONE;
   memcpy(out->handle, channel->data, channel->size);
   out->data = out->handle;
   return LP_RECV_FRAME;
@@ -51,10 +51,10 @@ static void make_frame(fuzz_bytes *from, lp_buf *out) {
   fuzz_message(from, arena, &message);
   size_t changes = fuzz_byte(from) % 8, size = lp__wire__message__get_packed_size(&message);
   uint8_t length[] = {(uint8_t)size, (uint8_t)(size >> 8), (uint8_t)(size >> 16), (uint8_t)(size >> 24)};
-  lp_buf_append(out, length, sizeof(length));
-  lp_buf_reserve(out, sizeof(length) + size);
-  lp__wire__message__pack(&message, (uint8_t *)out->data + sizeof(length));
-  out->size = sizeof(length) + size;
+  lp_buf_append(out, length, sizeof length);
+  lp_buf_reserve(out, sizeof length + size);
+  lp__wire__message__pack(&message, (uint8_t *)out->data + sizeof length);
+  out->size = sizeof length + size;
   while (changes-- > 0) {
     size_t at = fuzz_byte(from);
     at = (at << 8 | fuzz_byte(from)) % out->size;

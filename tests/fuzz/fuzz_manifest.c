@@ -10,7 +10,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const uint8_t *end = size > 0 ? memchr(data, 0, size) : NULL;
-  size_t text = end != NULL ? (size_t)(end - data) : size;
+  size_t text = end ? (size_t)(end - data) : size;
   lp_arena *arena = lp_arena_create();
   lp_diag *diag = lp_diag_create();
   lp_manifest manifest;
@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     lp_states_free(&states);
   }
   lp_manifest_clear(&manifest);
-  if (end != NULL) {
+  if (end) {
     lp_mapping mapping = {.data = end + 1, .size = size - text - 1};
     size_t offset = 0;
     (void)!lp_safetensors_check("weights.safetensors", &mapping, &offset, diag);

@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   char path[64];
   int file = memfd_create("fuzz.onnx", 0);
   if (file < 0 || write(file, data, size) != (ssize_t)size) abort();
-  snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+  snprintf(path, sizeof path, "/proc/self/fd/%d", file);
   import(path, true);
   import(path, false);
   read_tensor(path);

@@ -40,9 +40,9 @@ static void render(const char *text, size_t size, lp_diag *diag) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const uint8_t *end = size > 0 ? memchr(data, 0, size) : NULL;
-  size_t file_size = end != NULL ? (size_t)(end - data) : size;
-  const char *text = end != NULL ? (const char *)end + 1 : "";
-  size_t text_size = end != NULL ? size - file_size - 1 : 0;
+  size_t file_size = end ? (size_t)(end - data) : size;
+  const char *text = end ? (const char *)end + 1 : "";
+  size_t text_size = end ? size - file_size - 1 : 0;
   lp_diag *diag = lp_diag_create();
   lp_tokenizer *tokenizer = NULL;
   if (lp_tokenizer_parse("tokenizer.json", (const char *)data, file_size, &tokenizer, diag) == LP_OK)

@@ -22,7 +22,7 @@ enum { PEERS = 3, BUDGET = 100 << 10, MOST_SESSIONS = 6, MOST_PAYLOAD = 1 << 16 
 /* Bundles split by layers, with exits, and with KV caches that change sides between prompt and tokens. */
 static const toy_placement placements[] = {
     {.prefill = "dcccdc"}, {.prefill = "ddddcc", .exits = {1, 3}}, {.prefill = "dddccc", .decode = "ddcccc"}};
-enum { BUNDLES = sizeof(placements) / sizeof(*placements) };
+enum { BUNDLES = sizeof placements / sizeof *placements };
 static lp_bundle *bundles[BUNDLES];
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -85,14 +85,14 @@ static void correct_step(const lp_worker *worker, uint32_t peer, unsigned right,
   worker_session *const *all = worker->sessions.data, *session = NULL;
   for (size_t i = 0; i < worker->sessions.count; i++)
     if (all[i]->peer == peer) session = all[i];
-  if (session == NULL) return;
+  if (!session) return;
   if (right & RIGHT_NAME) step->session = session->id;
   if (right & RIGHT_TIME) step->program %= (uint32_t)manifest->program_count;
   if (right & RIGHT_PLACE) step->step = session->next;
   if (!(right & RIGHT_SIZE)) return;
   int64_t few = step->n_symbols > 0 ? 1 + (step->symbols[0] & 3) : 1;
   step->n_symbols = (size_t)manifest->symbol_count;
-  step->symbols = lp_arena_alloc(arena, LP_MAX_SYMBOLS * sizeof(*step->symbols));
+  step->symbols = lp_arena_alloc(arena, LP_MAX_SYMBOLS * sizeof *step->symbols);
   step->symbols[LP_SYM_B] = step->symbols[LP_SYM_R] = 1;
   step->symbols[LP_SYM_S] = few;
   step->symbols[LP_SYM_P] = (right & RIGHT_TIME) && step->program == 0 ? 0 : session->position;
@@ -112,7 +112,7 @@ static const worker_context *last_context(const lp_worker *worker) {
 
 static void correct_rows(const lp_worker *worker, unsigned right, Lp__Wire__Rows *rows) {
   const worker_context *context = last_context(worker);
-  if (context == NULL) return;
+  if (!context) return;
   if (right & RIGHT_NAME) rows->context = context->id;
   if (right & RIGHT_TIME) rows->epoch = context->context->time.epoch, rows->floor = context->context->time.floor;
   if (right & RIGHT_PLACE) rows->first = context->context->held;
@@ -121,7 +121,7 @@ static void correct_rows(const lp_worker *worker, unsigned right, Lp__Wire__Rows
 
 static void correct_ask(const lp_worker *worker, unsigned right, Lp__Wire__Ask *ask) {
   const worker_context *context = last_context(worker);
-  if (context == NULL) return;
+  if (!context) return;
   if (right & RIGHT_NAME) ask->context = context->id, ask->number = context->answered + 1;
   if (right & RIGHT_TIME) ask->epoch = context->context->time.epoch, ask->floor = context->context->time.floor;
   if (right & RIGHT_PLACE) ask->end = context->context->held;

@@ -16,7 +16,7 @@ uint64_t fuzz_number(fuzz_bytes *from) {
                                    UINT32_C(1) << 31, UINT32_MAX,        INT64_MAX,         UINT64_C(1) << 63,
                                    UINT64_MAX - 1,    UINT64_MAX,        UINT64_C(1) << 32, UINT64_C(1) << 24,
                                    1 << 16,           UINT64_C(1) << 60, UINT64_C(1) << 62, (1 << 24) + 1};
-  enum { EDGES = sizeof(edges) / sizeof(*edges), PLAIN = 0xe0 };
+  enum { EDGES = sizeof edges / sizeof *edges, PLAIN = 0xe0 };
   uint8_t first = fuzz_byte(from);
   if (first < PLAIN) return first;
   if (first < PLAIN + EDGES) return edges[first - PLAIN];
@@ -36,7 +36,7 @@ static void fill_one(fuzz_bytes *from, lp_arena *arena, const ProtobufCFieldDesc
   case PROTOBUF_C_TYPE_BOOL: {
     uint32_t number = (uint32_t)fuzz_number(from);
     if (field->type == PROTOBUF_C_TYPE_BOOL) number &= 1;
-    memcpy(at, &number, sizeof(number));
+    memcpy(at, &number, sizeof number);
     break;
   }
   case PROTOBUF_C_TYPE_INT64:
@@ -45,7 +45,7 @@ static void fill_one(fuzz_bytes *from, lp_arena *arena, const ProtobufCFieldDesc
   case PROTOBUF_C_TYPE_DOUBLE: { /* the bits of a double are mostly tiny or no number */
     uint64_t number = fuzz_number(from);
     double real = (double)number / 8;
-    memcpy(at, field->type == PROTOBUF_C_TYPE_DOUBLE ? (void *)&real : (void *)&number, sizeof(number));
+    memcpy(at, field->type == PROTOBUF_C_TYPE_DOUBLE ? (void *)&real : (void *)&number, sizeof number);
     break;
   }
   case PROTOBUF_C_TYPE_STRING:
@@ -56,9 +56,9 @@ static void fill_one(fuzz_bytes *from, lp_arena *arena, const ProtobufCFieldDesc
       bytes.data[i] = fuzz_byte(from);
     bytes.data[bytes.len] = 0;
     if (field->type == PROTOBUF_C_TYPE_BYTES)
-      memcpy(at, &bytes, sizeof(bytes));
+      memcpy(at, &bytes, sizeof bytes);
     else
-      memcpy(at, &bytes.data, sizeof(bytes.data));
+      memcpy(at, &bytes.data, sizeof bytes.data);
     break;
   }
   case PROTOBUF_C_TYPE_MESSAGE: {
@@ -81,8 +81,8 @@ static void fill_repeated(fuzz_bytes *from, lp_arena *arena, const ProtobufCFiel
   char *items = lp_arena_alloc(arena, MOST * WIDEST);
   for (size_t i = 0; i < count; i++)
     fill_one(from, arena, field, items + i * width);
-  memcpy(message + field->offset, &items, sizeof(items));
-  memcpy(message + field->quantifier_offset, &count, sizeof(count));
+  memcpy(message + field->offset, &items, sizeof items);
+  memcpy(message + field->quantifier_offset, &count, sizeof count);
 }
 
 static void fill(fuzz_bytes *from, lp_arena *arena, ProtobufCMessage *message) {

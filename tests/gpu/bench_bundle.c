@@ -40,7 +40,7 @@ static int measure_copy(lp_diag *diag) {
   api->room(queue, &left, &all);
   size_t bytes = left / 4 < (size_t)4 << 30 ? left / 4 : (size_t)4 << 30;
   void *from = api->reserve(queue, bytes), *to = api->reserve(queue, bytes);
-  bool well = from != NULL && to != NULL && api->finish(queue);
+  bool well = from && to && api->finish(queue);
   for (int round = 0; round < ROUNDS && well; round++) {
     double begin = now_s();
     for (int i = 0; i < COPIES && well; i++)
@@ -59,8 +59,8 @@ static int measure_copy(lp_diag *diag) {
 
 static const char *multiplier(const lp_bundle *bundle) {
   lp_gpu *gpu = bundle->side[LP_SIDE_CLOUD].gpu;
-  const char *library = gpu != NULL ? lp_gpu_library_used(gpu) : NULL;
-  return library != NULL ? library : "own kernels";
+  const char *library = gpu ? lp_gpu_library_used(gpu) : NULL;
+  return library ? library : "own kernels";
 }
 
 static lp_status measure(char **argv, lp_diag *diag) {

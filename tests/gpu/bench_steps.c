@@ -37,7 +37,7 @@ typedef struct {
 static void must(const bench *b, lp_status status) {
   if (status == LP_OK) return;
   const lp_diag_entry *entry = lp_diag_get(b->diag, 0);
-  fprintf(stderr, "bench_steps: %s\n", entry != NULL ? entry->text : "failed");
+  fprintf(stderr, "bench_steps: %s\n", entry ? entry->text : "failed");
   exit(1);
 }
 
@@ -84,7 +84,7 @@ static void make_tokens(bench *b, int64_t past) {
   enum { APART = 7 };
   for (size_t i = 0; i < b->count; i++) {
     int64_t *sym = b->member[i].sym;
-    memset(sym, 0, sizeof(b->member[i].sym));
+    memset(sym, 0, sizeof b->member[i].sym);
     sym[LP_SYM_B] = sym[LP_SYM_S] = sym[LP_SYM_R] = 1;
     sym[LP_SYM_P] = past + (int64_t)i % APART;
     sym[LP_SYM_C] = b->capacity + APART;
@@ -99,8 +99,8 @@ static void make_tokens(bench *b, int64_t past) {
 static double replay_ms(bench *b) {
   enum { REPLAYS = 20 };
   lp_gpu *gpu = b->bundle->side[LP_SIDE_CLOUD].gpu;
-  lp_gpu_memory *memory = gpu != NULL ? lp_batch_gpu_memory(b->batch) : NULL;
-  if (memory == NULL || memory->recordings.count != 1 || memory->recordings.data[0].recording == NULL) return 0;
+  lp_gpu_memory *memory = gpu ? lp_batch_gpu_memory(b->batch) : NULL;
+  if (!memory || memory->recordings.count != 1 || !memory->recordings.data[0].recording) return 0;
   must(b, lp_gpu_wait(gpu, memory, b->diag));
   double begin = lp_now_ms();
   bool well = true;
@@ -138,12 +138,12 @@ int main(int argc, char **argv) {
   b.bundle = bundle;
   b.number = lp_manifest_program(&bundle->manifest, "decode");
   b.batch = lp_batch_create(bundle, LP_SIDE_CLOUD, pool);
-  if (b.number < 0 || b.batch == NULL || b.count == 0)
+  if (b.number < 0 || !b.batch || b.count == 0)
     return fprintf(stderr, "bench_steps: no cloud's code for several sessions at once\n"), 1;
   b.program = &bundle->manifest.programs[b.number];
   b.capacity = atoll(argv[4]) + atoll(argv[3]) + 1;
-  b.session = lp_alloc(b.count * sizeof(*b.session));
-  b.member = lp_alloc(b.count * sizeof(*b.member));
+  b.session = lp_alloc(b.count * sizeof *b.session);
+  b.member = lp_alloc(b.count * sizeof *b.member);
   for (size_t i = 0; i < b.count; i++) {
     b.session[i] = lp_executor_create(bundle, LP_SIDE_CLOUD, pool);
     b.member[i].states = &b.session[i]->states;

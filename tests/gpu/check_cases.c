@@ -74,7 +74,7 @@ static bool read_sections(recorded *r, const char *data, size_t size) {
     if (bytes > size - at || !take_section(r, name, index, data + at, bytes)) return false;
     at += bytes;
   }
-  return r->source.kernels != NULL && r->source.table != NULL;
+  return r->source.kernels && r->source.table;
 }
 
 /* ---- comparing --------------------------------------------------------------------------------------------------- */

@@ -29,7 +29,7 @@ static void check_description(void) {
   const void *bias = epilogues;
   void *desc = NULL;
   check("descriptor", lt.desc_create(&desc, LP_CUBLAS_COMPUTE_32F, LP_CUDA_R_32F));
-  if (desc == NULL) return;
+  if (!desc) return;
   check("transposition", lt.desc_set(desc, LP_CUBLASLT_MATMUL_DESC_TRANSA, &transpose, sizeof transpose));
   for (size_t i = 0; i < LP_COUNT(epilogues); i++)
     check("epilogue", lt.desc_set(desc, LP_CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogues[i], sizeof epilogues[i]));
@@ -42,7 +42,7 @@ static void check_layouts(void) {
   for (size_t i = 0; i < LP_COUNT(types); i++) {
     void *layout = NULL;
     check("layout", lt.layout_create(&layout, types[i], 4096, 2048, 4096));
-    if (layout != NULL) check("layout's end", lt.layout_destroy(layout));
+    if (layout) check("layout's end", lt.layout_destroy(layout));
   }
 }
 
@@ -51,7 +51,7 @@ static void check_preference(void) {
   static const uint32_t alignment = 16;
   void *preference = NULL;
   check("preference", lt.preference_create(&preference));
-  if (preference == NULL) return;
+  if (!preference) return;
   check("workspace",
         lt.preference_set(preference, LP_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace));
   for (int i = LP_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES; i <= LP_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES; i++)

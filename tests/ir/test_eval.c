@@ -13,7 +13,7 @@ static int64_t sym[16];
 static void open_test(void) {
   test_open();
   arena = lp_arena_create();
-  memset(sym, 0, sizeof(sym));
+  memset(sym, 0, sizeof sym);
 }
 
 static void close_test(void) {

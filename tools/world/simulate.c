@@ -29,7 +29,7 @@ static const char *form_of(const char *text) {
 }
 
 static lp_status find_figure(const char *name, size_t *out, lp_diag *diag) {
-  for (*out = 0; *out < lp_sim_figure_count; ++*out)
+  for (*out = 0; *out < lp_sim_figure_count; (*out)++)
     if (lp_streq(name, lp_sim_figure_names[*out])) return LP_OK;
   lp_report_error(diag, LP_LOC_FILE("--figure"), "there is no figure '%s'", name);
   lp_note_near(diag, LP_LOC_NONE, name, lp_sim_figure_names, lp_sim_figure_count);

@@ -35,7 +35,7 @@ static void time_decisions(const lp_policy_spec *spec, const char *title) {
     return;
   }
   lp_diag_free(diag);
-  for (int i = 0; i < 96; ++i) {
+  for (int i = 0; i < 96; i++) {
     lp_router_request request = request_of(i, text);
     policy->learn(policy, &request, i % 2 == 0 ? LP_ROUTE_EDGE : LP_ROUTE_CLOUD, (i * 37) % 50, true);
   }
@@ -44,7 +44,7 @@ static void time_decisions(const lp_policy_spec *spec, const char *title) {
   do {
     lp_router_request request = request_of(count, text);
     policy->decide(policy, &request, &decision);
-    ++count;
+    count++;
     spent = now_s() - begin;
   } while (spent < 1);
   (void)printf("%-24s %10.2f us a decision\n", title, spent / count * 1e6);
@@ -58,7 +58,7 @@ static void *write_lines(void *user) {
   lp_diag *diag = lp_diag_create();
   char text[32];
   int64_t id;
-  for (int i = 0; i < *(int *)user; ++i) {
+  for (int i = 0; i < *(int *)user; i++) {
     lp_router_request request = request_of(i, text);
     lp_decision decision = {.propensity = 1};
     if (lp_store_decision(store, &request, &decision, &id, diag) != LP_OK) exit(1);
@@ -80,15 +80,15 @@ static void time_store(const char *folder, int threads) {
   pthread_t thread[64];
   int each = LINES / threads;
   double begin = now_s();
-  for (int i = 0; i < threads; ++i)
+  for (int i = 0; i < threads; i++)
     if (pthread_create(&thread[i], NULL, write_lines, &each) != 0) exit(1);
-  for (int i = 0; i < threads; ++i)
+  for (int i = 0; i < threads; i++)
     (void)pthread_join(thread[i], NULL);
   (void)printf("store, %2d threads         %10.0f durable decisions/s\n", threads, each * threads / (now_s() - begin));
   lp_store_close(store);
   lp_diag_free(diag);
   static const char *const ends[] = {"", "-wal", "-shm"};
-  for (size_t i = 0; i < LP_COUNT(ends); ++i) {
+  for (size_t i = 0; i < LP_COUNT(ends); i++) {
     char name[4200];
     (void)snprintf(name, sizeof name, "%s%s", path, ends[i]);
     (void)unlink(name);

@@ -97,25 +97,25 @@ static struct {
 
 static int pretends(const char *what) {
   const char *text = getenv("LP_FAKE_CUBLAS");
-  return text != NULL && strcmp(text, what) == 0;
+  return text && strcmp(text, what) == 0;
 }
 
 static void write_log(void) {
   const char *path = getenv("LP_FAKE_CUBLAS_LOG");
-  FILE *file = path != NULL ? fopen(path, "a") : NULL;
-  if (file == NULL) return;
+  FILE *file = path ? fopen(path, "a") : NULL;
+  if (!file) return;
   fprintf(file, "products %ld choices %ld refused %ld\n", done.products, done.choices, done.refused);
   fclose(file);
 }
 
 static int find_driver(void) {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), *found[3];
-  if (library == NULL) return 0;
+  if (!library) return 0;
   found[0] = dlsym(library, "lp_fake_enqueue");
   found[1] = dlsym(library, "lp_fake_is_ours");
   found[2] = dlsym(library, "lp_fake_is_recorded");
   memcpy(&driver, found, sizeof driver);
-  return found[0] != NULL && found[1] != NULL && found[2] != NULL;
+  return found[0] && found[1] && found[2];
 }
 
 int cublasLtCreate(void **handle) {
@@ -168,7 +168,7 @@ int cublasLtMatmulDescDestroy(descriptor *d) {
 
 int cublasLtMatmulDescSetAttribute(descriptor *d, int attribute, const void *value, size_t bytes) {
   void *const to[] = {[3] = &d->turn[0], [4] = &d->turn[1], [7] = &d->epilogue, [8] = &d->bias};
-  if (attribute < 3 || attribute > 8 || to[attribute] == NULL || bytes != (attribute == 8 ? sizeof d->bias : 4))
+  if (attribute < 3 || attribute > 8 || !to[attribute] || bytes != (attribute == 8 ? sizeof d->bias : 4))
     return INVALID_VALUE;
   memcpy(to[attribute], value, bytes);
   return SUCCESS;

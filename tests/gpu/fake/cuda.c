@@ -50,7 +50,7 @@ static struct {
 
 static int64_t setting(const char *name, int64_t otherwise) {
   const char *text = getenv(name);
-  return text != NULL ? atoll(text) : otherwise;
+  return text ? atoll(text) : otherwise;
 }
 
 static size_t limit(void) {
@@ -66,7 +66,7 @@ static int reserve(uint64_t *out, size_t bytes) {
   size_t begin = 0;
   int at = 0;
   bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  if (memory == NULL) {
+  if (!memory) {
     memory_bytes = limit();
     memory = mmap(NULL, memory_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   }
@@ -141,7 +141,7 @@ typedef struct stream {
 
 static operation *enqueue(stream *s, size_t bytes) {
   operation *o = calloc(1, sizeof *o + bytes);
-  if (s->recorded != NULL) {
+  if (s->recorded) {
     *s->recorded->last = o;
     s->recorded->last = &o->next;
     return o;
@@ -152,17 +152,17 @@ static operation *enqueue(stream *s, size_t bytes) {
 }
 
 static void perform(const operation *o) {
-  if (o->graph != NULL) {
+  if (o->graph) {
     for (const operation *each = o->graph->first; each != NULL; each = each->next)
       perform(each);
     done.graphs++;
     return;
   }
-  if (o->run != NULL)
+  if (o->run)
     o->run(o->arg[0]);
-  else if (o->kernel != NULL)
+  else if (o->kernel)
     o->kernel->launch(o->x, o->y, o->z, o->threads, o->arg);
-  else if (o->from == NULL)
+  else if (!o->from)
     memset(o->to, o->value, o->bytes);
   else
     memcpy(o->to, o->from, o->bytes);
@@ -171,7 +171,7 @@ static void perform(const operation *o) {
 
 static void drain(stream *s) {
   open_memory(1);
-  while (s->first != NULL) {
+  while (s->first) {
     operation *o = s->first;
     s->first = o->next;
     perform(o);
@@ -189,8 +189,8 @@ static _Thread_local int has_context;
 
 static void write_log(void) {
   const char *path = getenv("LP_FAKE_CUDA_LOG");
-  FILE *file = path != NULL ? fopen(path, "a") : NULL;
-  if (file == NULL) return;
+  FILE *file = path ? fopen(path, "a") : NULL;
+  if (!file) return;
   fprintf(file, "launches %ld copies %ld waits %ld graphs %ld bytes %zu\n", done.launches, done.copies, done.waits,
           done.graphs, memory_used);
   fclose(file);
@@ -303,7 +303,7 @@ int cuModuleGetFunction(kernel **out, void *module, const char *name) {
   launch = dlsym(module, symbol);
   snprintf(symbol, sizeof symbol, "lp_fake_size_%s", name);
   size = dlsym(module, symbol);
-  if (launch == NULL || size == NULL) return NOT_FOUND;
+  if (!launch || !size) return NOT_FOUND;
   pthread_mutex_lock(&one);
   *out = &kernels[count++ % 4096];
   memcpy(&(*out)->launch, &launch, sizeof launch);
@@ -326,7 +326,7 @@ int cuStreamCreate(stream **out, unsigned flags) {
 EXPORT int cuStreamSynchronize(stream *s);
 int cuStreamSynchronize(stream *s) {
   IN_CONTEXT;
-  if (s->recorded != NULL) return NOT_SUPPORTED;
+  if (s->recorded) return NOT_SUPPORTED;
   pthread_mutex_lock(&one);
   drain(s);
   done.waits++;
@@ -348,7 +348,7 @@ int cuLaunchKernel(kernel *k, unsigned x, unsigned y, unsigned z, unsigned threa
   size_t bytes = 0, count = 0;
   IN_CONTEXT;
   if (x == 0 || y == 0 || y > 65535 || z == 0 || z > 65535 || threads == 0 || threads > 1024 || threads_y != 1 ||
-      threads_z != 1 || shared != 0 || extra != NULL)
+      threads_z != 1 || shared != 0 || extra)
     return INVALID_VALUE;
   for (; k->size(count) > 0; count++)
     bytes += (k->size(count) + 15) / 16 * 16;
@@ -425,7 +425,7 @@ int cuGraphInstantiateWithFlags(graph **out, graph *from, unsigned long long fla
 
 EXPORT int cuGraphDestroy(graph *g);
 int cuGraphDestroy(graph *g) {
-  while (g->first != NULL) {
+  while (g->first) {
     operation *o = g->first;
     g->first = o->next;
     free(o);

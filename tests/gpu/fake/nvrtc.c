@@ -44,17 +44,17 @@ EXPORT int nvrtcDestroyProgram(program **p);
 static char *read_file(const char *path, size_t *size) {
   FILE *file = fopen(path, "rb");
   struct stat facts;
-  if (file == NULL) return NULL;
+  if (!file) return NULL;
   *size = stat(path, &facts) == 0 ? (size_t)facts.st_size : 0;
   char *data = calloc(1, *size + 1);
-  if (data == NULL || fread(data, 1, *size, file) != *size) *size = 0;
+  if (!data || fread(data, 1, *size, file) != *size) *size = 0;
   fclose(file);
   return data;
 }
 
 static int has_tensor(void) {
   const char *text = getenv("LP_FAKE_NVRTC_TENSOR");
-  return text != NULL && atoi(text) != 0;
+  return text && atoi(text) != 0;
 }
 
 /* A hash of cuda_host.h, so that cached code is not used after that file changes. */
@@ -73,7 +73,7 @@ int nvrtcVersion(int *major, int *minor) {
 static int known_archs(int out[MOST_ARCHS]) {
   const char *at = getenv("LP_FAKE_NVRTC_ARCHS");
   int count = 0;
-  if (at == NULL) at = "50,53,60,61,70,72,75,80,86,87,89,90";
+  if (!at) at = "50,53,60,61,70,72,75,80,86,87,89,90";
   while (*at != '\0' && count < MOST_ARCHS) {
     char *end;
     out[count++] = (int)strtol(at, &end, 10);
@@ -108,7 +108,7 @@ static int is_known(const char *option) {
   static const char prefix[] = "--gpu-architecture=";
   int archs[MOST_ARCHS], count = known_archs(archs);
   const char *digits = strrchr(option, '_');
-  if (strncmp(option, prefix, sizeof prefix - 1) != 0 || digits == NULL) return 0;
+  if (strncmp(option, prefix, sizeof prefix - 1) != 0 || !digits) return 0;
   for (int i = 0; i < count; i++)
     if (atoi(digits + 1) == archs[i]) return 1;
   return 0;
@@ -116,8 +116,8 @@ static int is_known(const char *option) {
 
 static void note_compilation(int count, const char *const *options) {
   const char *path = getenv("LP_FAKE_NVRTC_LOG");
-  FILE *file = path != NULL ? fopen(path, "a") : NULL;
-  if (file == NULL) return;
+  FILE *file = path ? fopen(path, "a") : NULL;
+  if (!file) return;
   for (int i = 0; i < count; i++)
     fprintf(file, "%s%s", i ? " " : "", options[i]);
   fputs("\n", file);
@@ -163,11 +163,11 @@ static int compile_in(program *p, const char *folder) {
   snprintf(to, sizeof to, "%s/kernels.so", folder);
   snprintf(said, sizeof said, "%s/said", folder);
   FILE *file = fopen(text, "w");
-  if (file == NULL) return NVRTC_ERROR_COMPILATION;
+  if (!file) return NVRTC_ERROR_COMPILATION;
   fputs(p->source, file);
   fclose(file);
   file = fopen(from, "w");
-  if (file == NULL) return NVRTC_ERROR_COMPILATION;
+  if (!file) return NVRTC_ERROR_COMPILATION;
   fputs("#include \"kernels.cuh\"\n", file);
   write_entries(file, p->source);
   fclose(file);
@@ -179,7 +179,7 @@ static int compile_in(program *p, const char *folder) {
   size_t size = 0;
   int status = system(command) == 0 ? NVRTC_SUCCESS : NVRTC_ERROR_COMPILATION;
   char *log = read_file(said, &size);
-  snprintf(p->log, sizeof p->log, "%.*s", (int)sizeof p->log - 1, log != NULL ? log : "");
+  snprintf(p->log, sizeof p->log, "%.*s", (int)sizeof p->log - 1, log ? log : "");
   free(log);
   if (status == NVRTC_SUCCESS) p->code = read_file(to, &p->size);
   unlink(text), unlink(from), unlink(to), unlink(said);

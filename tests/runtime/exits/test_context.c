@@ -201,9 +201,9 @@ LP_TEST(codecs_take_any_number) {
   for (int codec = LP_CODEC_F32; codec < LP_CODEC_COUNT; codec++) {
     float back[4];
     uint8_t data[64];
-    memset(data, 0xa5, sizeof(data));
+    memset(data, 0xa5, sizeof data);
     lp_codec_encode((lp_codec)codec, row, 4, data);
-    for (size_t i = lp_codec_row_bytes((lp_codec)codec, 4); i < sizeof(data); i++)
+    for (size_t i = lp_codec_row_bytes((lp_codec)codec, 4); i < sizeof data; i++)
       ck_assert_uint_eq(data[i], 0xa5);
     lp_codec_decode((lp_codec)codec, data, 4, back);
     for (int i = 0; i < 4; i++)

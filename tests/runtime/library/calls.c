@@ -35,7 +35,7 @@ static bool hear(void *user, const llmpart_token *token) {
   heard *to = user;
   if (to->count < MOST) to->token[to->count++] = token->token;
   if (to->stops) llmpart_session_stop(to->stops);
-  expect(token->text != NULL && token->confidence > 0 && token->confidence <= 1, "a token is not whole");
+  expect(token->text && token->confidence > 0 && token->confidence <= 1, "a token is not whole");
   return to->count < to->most;
 }
 

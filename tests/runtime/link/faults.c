@@ -115,7 +115,7 @@ static void become_child(int keep) {
 
 static void tell_port(void *user, const char *host, int port) {
   (void)host;
-  if (write(*(int *)user, &port, sizeof(port)) != sizeof(port)) _exit(3);
+  if (write(*(int *)user, &port, sizeof port) != sizeof port) _exit(3);
 }
 
 static void start_worker(script *run) {
@@ -130,8 +130,7 @@ static void start_worker(script *run) {
     _exit(lp_worker_serve(run->bundle, &options, &stop, NULL) == LP_OK ? 0 : 4);
   }
   close(ends[1]);
-  if (run->worker < 0 || read(ends[0], &run->worker_port, sizeof(run->worker_port)) != sizeof(run->worker_port))
-    abort();
+  if (run->worker < 0 || read(ends[0], &run->worker_port, sizeof run->worker_port) != sizeof run->worker_port) abort();
   close(ends[0]);
   run->worker_at_ms = 0;
 }
@@ -173,12 +172,12 @@ static lp_status generate(const script *run, const char *cloud, output *out, lp_
   int32_t prompts[TOY_BATCH * TOY_PROMPT], text[TOY_PROMPT + MADE];
   int64_t made = out->made;
   toy_prompts(prompts);
-  memcpy(text, prompts + run->prompt * TOY_PROMPT, TOY_PROMPT * sizeof(*text));
-  memcpy(text + TOY_PROMPT, out->token, (size_t)made * sizeof(*text));
+  memcpy(text, prompts + run->prompt * TOY_PROMPT, TOY_PROMPT * sizeof *text);
+  memcpy(text + TOY_PROMPT, out->token, (size_t)made * sizeof *text);
   lp_generate_options options = {.cloud = cloud,
-                                 .mode = cloud == NULL ? LP_MODE_FULL
-                                         : run->exact  ? LP_MODE_EXACT
-                                                       : LP_MODE_THRESHOLD,
+                                 .mode = !cloud       ? LP_MODE_FULL
+                                         : run->exact ? LP_MODE_EXACT
+                                                      : LP_MODE_THRESHOLD,
                                  .theta = 0.3,
                                  .sampling = run->sampling,
                                  .max_tokens = MADE - made,
@@ -186,7 +185,7 @@ static lp_status generate(const script *run, const char *cloud, output *out, lp_
                                  .threads = 1,
                                  .cloud_timeout_ms = hang_ms,
                                  .patience = quick};
-  if (cloud != NULL && run->file != NULL) return resume(run, text, options, out, diag);
+  if (cloud && run->file) return resume(run, text, options, out, diag);
   lp_session *session = NULL;
   lp_generation totals = {0};
   lp_status status = lp_session_open(run->bundle, &options, &session, diag);
@@ -242,8 +241,8 @@ static int connect_to(int port) {
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
   if (fd < 0) return -1;
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0) return fd;
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0) return fd;
   close(fd);
   return -1;
 }
@@ -251,7 +250,7 @@ static int connect_to(int port) {
 static void take_connection(script *run) {
   int near = accept(run->listener, NULL, NULL), on = 1;
   if (near < 0) return;
-  (void)setsockopt(near, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  (void)setsockopt(near, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   int far = run->worker > 0 ? connect_to(run->worker_port) : -1;
   for (int i = 0; far >= 0 && i < MOST_PIPES; i++) {
     connection *pipe = &run->pipe[i];
@@ -369,7 +368,7 @@ static bool give_frames(script *run, flow *way) {
     }
     bool good = write_all(way->to, next->data, next->size);
     free(next->data);
-    memmove(next, next + 1, (size_t)(way->waiting - i - 1) * sizeof(*next));
+    memmove(next, next + 1, (size_t)(way->waiting - i - 1) * sizeof *next);
     way->waiting--;
     if (!good) return false;
   }
@@ -419,7 +418,7 @@ static const char *tend_processes(script *run, bool *done) {
 
 static const char *compare(const script *run, const output *want) {
   if (run->out->made != MADE) return run->out->made < MADE ? "a token was lost" : "a token was doubled";
-  if (run->exact && memcmp(run->out->token, want->token, sizeof(want->token)) != 0) return "a token was changed";
+  if (run->exact && memcmp(run->out->token, want->token, sizeof want->token) != 0) return "a token was changed";
   return NULL;
 }
 
@@ -441,11 +440,11 @@ static const char *run_script(script *run) {
   const char *problem = generate(run, NULL, &want, NULL) == LP_OK ? NULL : "it fails without a fault";
   double left = hang_ms, now = lp_now_ms();
   bool done = false;
-  if (problem == NULL) {
+  if (!problem) {
     start_worker(run);
     start_device(run);
   }
-  while (problem == NULL && !done) {
+  while (!problem && !done) {
     serve_network(run);
     problem = tend_processes(run, &done);
     /* A machine that suspends all processes for a while does not count as a hang. */
@@ -454,7 +453,7 @@ static const char *run_script(script *run) {
     left -= now - before < most_step_ms ? now - before : most_step_ms;
     if (left < 0) problem = "it hangs";
   }
-  if (problem == NULL) problem = compare(run, &want);
+  if (!problem) problem = compare(run, &want);
   kill_child(&run->device);
   kill_child(&run->worker);
   for (int i = 0; i < MOST_PIPES; i++)
@@ -483,11 +482,11 @@ static void print_faults(const script *run) {
 static int run_scripts(lp_bundle *const *bundles, char *file, uint64_t first, uint64_t end, uint64_t step,
                        int64_t *count) {
   int failed = 0, port = 0, listener = listen_here(&port);
-  output *out = mmap(NULL, sizeof(*out), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  script *run = lp_alloc(sizeof(*run));
+  output *out = mmap(NULL, sizeof *out, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  script *run = lp_alloc(sizeof *run);
   for (uint64_t seed = first; seed < end; seed += step) {
-    memset(run, 0, sizeof(*run));
-    memset(out, 0, sizeof(*out));
+    memset(run, 0, sizeof *run);
+    memset(out, 0, sizeof *out);
     run->listener = listener;
     run->port = port;
     run->out = out;
@@ -495,14 +494,14 @@ static int run_scripts(lp_bundle *const *bundles, char *file, uint64_t first, ui
     const char *problem = run_script(run);
     for (int i = 0; i < FAULTS; i++)
       __atomic_add_fetch(&count[i], run->count[i], __ATOMIC_RELAXED);
-    if (problem == NULL) continue;
+    if (!problem) continue;
     failed++;
     fprintf(stderr, "faults: seed %" PRIu64 ": %s behind %d tokens (faults 1 %" PRIu64 " 1)\n", seed, problem,
             (int)out->made, seed);
     print_faults(run);
   }
   free(run);
-  munmap(out, sizeof(*out));
+  munmap(out, sizeof *out);
   close(listener);
   return failed > 100 ? 100 : failed;
 }
@@ -512,10 +511,10 @@ int main(int argc, char **argv) {
   int jobs = argc > 3 ? atoi(argv[3]) : 8, failed = 0, status = 0;
   char *dir = toy_dir_create();
   lp_bundle *bundles[BUNDLES];
-  int64_t *count = mmap(NULL, FAULTS * sizeof(*count), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  int64_t *count = mmap(NULL, FAULTS * sizeof *count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   for (int i = 0; i < BUNDLES; i++) {
     char name[8];
-    snprintf(name, sizeof(name), "%d", i);
+    snprintf(name, sizeof name, "%d", i);
     char *path = toy_bundle_write(dir, name, &placements[i]);
     bundles[i] = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
     free(path);
@@ -532,7 +531,7 @@ int main(int argc, char **argv) {
     if (child > 0) continue;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     char name[32];
-    snprintf(name, sizeof(name), "%d.session", job);
+    snprintf(name, sizeof name, "%d.session", job);
     _exit(run_scripts(bundles, lp_path_join(dir, name), first + (uint64_t)job, first + scripts, (uint64_t)jobs, count));
   }
   while (wait(&status) > 0)

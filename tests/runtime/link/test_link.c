@@ -145,7 +145,7 @@ LP_LOOP_TEST(a_worker_started_again, 0, 4) {
   const toy_placement *placements[] = {&whole, &apart};
   place here = set_up(placements[_i % 2]);
   char address[32];
-  snprintf(address, sizeof(address), "%s", here.worker.address);
+  snprintf(address, sizeof address, "%s", here.worker.address);
   fate state = {.here = &here, .left = 1 + _i * 4};
   lp_generate_options options = {.cloud = address, .mode = _i % 2 == 0 ? LP_MODE_FULL : LP_MODE_EXACT};
   lp_generation made = expect_same(here.bundle, options, _i == 2 ? TOY_BATCH : 1, strike, &state);
