@@ -204,8 +204,8 @@ lp_status infer_skip_norm(lp_infer *c) {
   return lp_infer_set(c, 2, LP_F32, &out);
 }
 
-/* Operands ids, segments?, word, position, segment table?, gamma, beta, mask?, positions?; results y, mask index,
- * sum. */
+/* Operands ids, segments?, word, position, segment table?, gamma, beta, mask?, then positions? or the scales; results
+ * y, mask index, sum. */
 lp_status infer_embed_norm(lp_infer *c) {
   if (!lp_infer_has(c, 0) || !lp_infer_has(c, 2) || !lp_infer_has(c, 3))
     return lp_infer_fail(c, "its tokens, word or position table are missing");
@@ -214,26 +214,32 @@ lp_status infer_embed_norm(lp_infer *c) {
   lp_shape out = lp_infer_shape(c, 0), mask = {.rank = 1, .dim = {out.dim[0]}};
   out.rank = 3;
   out.dim[2] = lp_infer_in(c, 2).dim[1];
-  LP_TRY(lp_infer_set(c, 0, lp_infer_in(c, 2).dtype, &out));
+  bool quantised = c->op->kind == LP_ONNX_MsQEmbedLayerNormalization;
+  lp_dtype dtype = quantised ? LP_F32 : lp_infer_in(c, 2).dtype;
+  LP_TRY(lp_infer_set(c, 0, dtype, &out));
   LP_TRY(lp_infer_set(c, 1, LP_I32, &mask));
-  return lp_infer_set(c, 2, lp_infer_in(c, 2).dtype, &out);
+  return quantised ? LP_OK : lp_infer_set(c, 2, dtype, &out);
 }
 
 /* ---- com.microsoft: attention ---- */
 
 /* Past keys and values in one operand: [2][batch][head][past][dim]. */
-static lp_status agree_stacked(lp_infer *c, const attention *a, const lp_poly *batch) {
+static lp_status agree_stacked(lp_infer *c, int32_t past, const attention *a, const lp_poly *batch) {
   const lp_poly *const wanted[] = {[1] = batch, [2] = lp_dim_const(c->m, a->heads), [4] = a->head}, *same;
   for (size_t i = 0; i < LP_COUNT(wanted); i++)
-    if (wanted[i]) LP_TRY(lp_infer_agree(c, wanted[i], lp_infer_in(c, 4).dim[i], &same));
+    if (wanted[i]) LP_TRY(lp_infer_agree(c, wanted[i], lp_infer_in(c, past).dim[i], &same));
   return LP_OK;
 }
 
-/* Operands x, weights [in][q + k + v], bias?, mask?, past? [2][batch][head][past][dim]; results y, present. */
+/* Operands x, weights [in][q + k + v], bias?, mask?, past? [2][batch][head][past][dim]; results y, present. QAttention
+ * has more operands, and its past in another place. */
 lp_status infer_ms_attention(lp_infer *c) {
+  bool quantised = c->op->kind == LP_ONNX_MsQAttention;
+  int32_t past = quantised ? 8 : 4;
+  lp_dtype dtype = quantised ? LP_F32 : lp_infer_in(c, 0).dtype;
   attention a = {0};
   const lp_poly *inner, *sizes;
-  LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(lp_infer_need(c, quantised ? 5 : 2));
   LP_TRY(lp_infer_rank(c, 0, 3));
   LP_TRY(lp_infer_rank(c, 1, 2));
   LP_TRY(read_heads(c, "num_heads", &a.heads));
@@ -249,15 +255,15 @@ lp_status infer_ms_attention(lp_infer *c) {
     LP_TRY(divide(c, sizes, a.heads, &a.head));
   }
   lp_shape out = {.rank = 3, .dim = {x.dim[0], x.dim[1], sizes}};
-  LP_TRY(lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &out));
+  LP_TRY(lp_infer_set(c, 0, dtype, &out));
   const lp_poly *total = x.dim[1];
-  if (lp_infer_has(c, 4)) {
-    LP_TRY(lp_infer_rank(c, 4, 5));
-    LP_TRY(agree_stacked(c, &a, x.dim[0]));
-    total = lp_poly_add(c->m->arena, lp_infer_in(c, 4).dim[3], total);
+  if (lp_infer_has(c, past)) {
+    LP_TRY(lp_infer_rank(c, past, 5));
+    LP_TRY(agree_stacked(c, past, &a, x.dim[0]));
+    total = lp_poly_add(c->m->arena, lp_infer_in(c, past).dim[3], total);
   }
   lp_shape present = {.rank = 5, .dim = {lp_dim_const(c->m, 2), x.dim[0], lp_dim_const(c->m, a.heads), total, a.head}};
-  return lp_infer_set(c, 1, lp_infer_in(c, 0).dtype, &present);
+  return lp_infer_set(c, 1, dtype, &present);
 }
 
 /* The caches of operands `key` and `key` + 1, if it has them: [batch][kv head][length][head]. Quantised caches need not

@@ -94,6 +94,48 @@ lp_status infer_matmul_float(lp_infer *c) {
   return lp_infer_set(c, 0, LP_F32, &out);
 }
 
+/* ---- operands with a scale and a zero point each ---- */
+
+lp_status infer_qlinear_broadcast(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 2));
+  if (!lp_infer_has(c, 3)) return lp_infer_fail(c, "its second operand is missing");
+  LP_TRY(lp_infer_same_dtype(c, 0, 3));
+  lp_shape out = lp_infer_shape(c, 0), other = lp_infer_shape(c, 3);
+  LP_TRY(lp_infer_broadcast(c, &out, &other));
+  return lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &out);
+}
+
+lp_status infer_qlinear_concat(lp_infer *c) {
+  if ((c->op->in_count - 2) % 3) return lp_infer_fail(c, "its operands are not a scale and a zero point, then threes");
+  LP_TRY(lp_infer_need(c, c->op->in_count));
+  lp_shape out = lp_infer_shape(c, 2);
+  int32_t axis;
+  LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", 0), out.rank, false, &axis));
+  for (int32_t k = 5; k < c->op->in_count; k += 3) {
+    LP_TRY(lp_infer_rank(c, k, out.rank));
+    lp_type type = lp_infer_in(c, k);
+    for (int32_t i = 0; i < out.rank; i++) {
+      if (i == axis)
+        out.dim[i] = lp_poly_add(c->m->arena, out.dim[i], type.dim[i]);
+      else
+        LP_TRY(lp_infer_agree(c, out.dim[i], type.dim[i], &out.dim[i]));
+    }
+  }
+  return lp_infer_set(c, 0, lp_infer_in(c, 1).dtype, &out);
+}
+
+lp_status infer_qgemm(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 6));
+  LP_TRY(lp_infer_rank(c, 0, 2));
+  LP_TRY(lp_infer_rank(c, 3, 2));
+  int32_t across = lp_op_i64(c->op, "transA", 0) != 0, down = lp_op_i64(c->op, "transB", 0) != 0;
+  lp_shape a = lp_infer_shape(c, 0), b = lp_infer_shape(c, 3),
+           out = {.rank = 2, .dim = {a.dim[across], b.dim[1 - down]}};
+  const lp_poly *inner;
+  LP_TRY(lp_infer_agree(c, a.dim[1 - across], b.dim[down], &inner));
+  return lp_infer_set(c, 0, lp_infer_has(c, 8) ? lp_infer_in(c, 8).dtype : LP_F32, &out);
+}
+
 /* ---- blocks of com.microsoft ---- */
 
 static lp_status check_bits(const lp_infer *c, int64_t bits, int64_t block) {

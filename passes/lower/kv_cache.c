@@ -281,9 +281,10 @@ static lp_status drop_arguments(const cache_pass *c) {
   for (int32_t i = 0; i < block->arg_count; i++) {
     lp_value *arg = block->arg[i];
     if (arg->uses && is_past(c, arg))
-      return lp_error(c->diag, arg->uses->owner->loc,
-                      "past input '%s' is used by more than the attention that appends to it",
-                      arg->name ? arg->name : "?");
+      return lp_error(c->diag, arg->uses->owner->loc, "past input '%s' is %s", role_at(c->func, "inputs", i),
+                      arg->uses->next
+                          ? "used by more than the attention that appends to it"
+                          : "changed before new rows are appended to it, so a cache would not hold its rows");
     if (arg->uses || lp_streq(role_at(c->func, "input_roles", i), "tokens")) kept[count++] = i;
   }
   lp_value **args = LP_NEW_ARRAY(c->module->arena, lp_value *, count);

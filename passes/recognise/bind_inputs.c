@@ -20,7 +20,8 @@ static bool chooses_rows(const lp_value *value, int depth) {
   for (const lp_use *use = value->uses; use && depth < 8; use = use->next) {
     const lp_op *op = use->owner;
     if (op->kind == LP_ONNX_Gather && use->value == lp_op_in(op, 1) && lp_op_in(op, 0)->type.rank == 2) return true;
-    if (op->kind == LP_ONNX_MsEmbedLayerNormalization && use->value == lp_op_in(op, 0)) return true;
+    bool embeds = op->kind == LP_ONNX_MsEmbedLayerNormalization || op->kind == LP_ONNX_MsQEmbedLayerNormalization;
+    if (embeds && use->value == lp_op_in(op, 0)) return true;
     if (lp_op_has(op, LP_IN_ORDER) && use->value == lp_op_in(op, 0) && chooses_rows(op->out[0], depth + 1)) return true;
   }
   return false;

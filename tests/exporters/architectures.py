@@ -182,6 +182,30 @@ def make(name: str) -> Any:
     return model
 
 
+def mxfp4(weight: Any) -> tuple[Any, Any]:
+    """Blocks of 32 numbers of 4 bits, two to a byte, and a power of two for each block (OCP's MXFP4) of [expert, in, out], as the
+    checkpoints of gpt-oss have them: [expert, out, in / 32, 16] and [expert, out, in / 32]."""
+    import torch
+
+    blocks = weight.detach().transpose(1, 2).unflatten(-1, (-1, 32)).float()
+    exponent = torch.floor(torch.log2(blocks.abs().amax(-1).clamp(min=2.0**-100))) - 2
+    scaled = blocks / torch.exp2(exponent)[..., None]
+    magnitudes = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+    codes = (scaled.abs()[..., None] - magnitudes).abs().argmin(-1) + 8 * (scaled < 0)
+    return (codes[..., 0::2] | codes[..., 1::2] << 4).to(torch.uint8), (exponent + 127).to(torch.uint8)
+
+
+def add_mxfp4(folder: str) -> None:
+    """Adds the experts of gpt-oss in the form of its checkpoints, from which genai's builder quantises them."""
+    from safetensors.torch import load_file, save_file
+
+    path = Path(folder) / "model.safetensors"
+    tensors = load_file(path)
+    for key in [k for k in tensors if k.endswith(("experts.gate_up_proj", "experts.down_proj"))]:
+        tensors[f"{key}_blocks"], tensors[f"{key}_scales"] = mxfp4(tensors[key])
+    save_file(tensors, path, {"format": "pt"})
+
+
 def save(name: str, folder: str) -> Any:
     """The folder that an exporter reads: config.json, the weights, a tokenizer of single bytes."""
     import transformers
@@ -190,6 +214,8 @@ def save(name: str, folder: str) -> Any:
     model = make(name)
     model.config.architectures = [type(model).__name__]
     model.save_pretrained(folder)
+    if ARCHITECTURES[name].kind == "gpt_oss":
+        add_mxfp4(folder)
     if name == SMOLLM2:
         smollm2().write_tokenizer(read_smollm2(), Path(folder))
         return model

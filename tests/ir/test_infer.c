@@ -587,6 +587,34 @@ LP_TEST(fused_operators) {
   refuses(NODE(MsEmbedLayerNormalization, i64("b,s")), "its tokens, word or position table are missing");
 }
 
+LP_TEST(operators_on_quantised_operands) {
+  lp_value *scale = f32(""), *zero = test_arg(LP_U8, ""), *x = test_arg(LP_U8, "b,s,8");
+  gives(NODE(MsQLinearAdd, x, scale, zero, test_arg(LP_U8, "8"), scale, zero, scale, zero), "u8[b,s,8]");
+  refuses(NODE(MsQLinearAdd, x, scale, zero), "its second operand is missing");
+  with_i64("axis", 2);
+  gives(NODE(MsQLinearConcat, scale, zero, x, scale, zero, test_arg(LP_U8, "b,s,2"), scale, zero), "u8[b,s,10]");
+  with_i64("axis", 1);
+  refuses(NODE(MsQLinearConcat, scale, zero, x, scale, zero, test_arg(LP_U8, "b,s,2"), scale, zero),
+          "dimensions 8 and 2 must agree");
+  with_i64("axis", 1);
+  refuses(NODE(MsQLinearConcat, scale, zero, x, scale, zero, x), "its operands are not a scale and a zero point, then");
+  with_i64("transB", 1);
+  lp_value *rows = test_arg(LP_U8, "b,4"), *weight = test_arg(LP_I8, "6,4"), *none = test_arg(LP_I8, "");
+  gives(NODE(MsQGemm, rows, scale, zero, weight, scale, none), "f32[b,6]");
+  with_i64("transB", 1);
+  gives(NODE(MsQGemm, rows, scale, zero, weight, scale, none, NULL, scale, zero), "u8[b,6]");
+  refuses(NODE(MsQGemm, rows, scale, zero, weight, scale, none), "dimensions 4 and 6 must agree");
+  with_i64("num_heads", 2);
+  lp_op *op =
+      NODES(MsQAttention, 2, x, test_arg(LP_I8, "8,24"), f32("24"), scale, scale, NULL, zero, none, f32("2,b,2,p,4"));
+  gives(op, "f32[b,s,8]");
+  gives_at(op, 1, "f32[2,b,2,s+p,4]");
+  op = NODES(MsQEmbedLayerNormalization, 2, test_arg(LP_I32, "b,s"), NULL, test_arg(LP_U8, "100,8"),
+             test_arg(LP_U8, "16,8"));
+  gives(op, "f32[b,s,8]");
+  gives_at(op, 1, "i32[b]");
+}
+
 LP_TEST(substitution_reaches_everything) {
   lp_value *x = f32("batch,s");
   lp_value *shape = of(NODE(Shape, x));

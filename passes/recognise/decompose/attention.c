@@ -1,5 +1,5 @@
-/* Rewrites com.microsoft's Attention, MultiHeadAttention and DecoderMaskedMultiHeadAttention (ContribOperators.md)
- * by the standard's Attention over heads first. */
+/* Rewrites com.microsoft: Attention, QAttention, MultiHeadAttention, DecoderMaskedMultiHeadAttention
+ * (ContribOperators.md) by the standard's Attention over heads first. */
 #include "base/poly.h"
 #include "passes/recognise/decompose/decompose.h"
 
@@ -79,16 +79,25 @@ static lp_status read_widths(const lp_rewrite *r, int64_t widths[3]) {
   return LP_OK;
 }
 
+/* Queries, keys and values [b, s, q + k + v] of Attention or QAttention. */
+static lp_value *projected(lp_rewrite *r) {
+  lp_value *in[8];
+  for (int32_t i = 0; i < 8; i++)
+    in[i] = lp_op_in(r->op, i);
+  if (r->op->kind == LP_ONNX_MsAttention) return lp_rw_add(r, lp_rw_op(r, LP_ONNX_MatMul, in[0], in[1]), in[2]);
+  return lp_rw_product(r, &(lp_rw_integers){in[0], in[3], in[6], in[1], in[4], in[7]}, in[2], 1);
+}
+
 lp_status lp_rewrite_ms_attention(lp_rewrite *r) {
   const lp_op *op = r->op;
+  bool quantised = op->kind == LP_ONNX_MsQAttention;
   int64_t heads = lp_op_i64(op, "num_heads", 1), widths[3];
-  lp_value *x = lp_op_in(op, 0), *past = lp_op_in(op, 4);
+  lp_value *past = lp_op_in(op, quantised ? 8 : 4);
   if (lp_op_i64(op, "do_rotary", 0)) return lp_rw_refuse(r, "with do_rotary is not supported");
   if (lp_op_i64(op, "past_present_share_buffer", 0))
     return lp_rw_refuse(r, "with past_present_share_buffer is not supported");
   LP_TRY(read_widths(r, widths));
-  lp_value *qkv = lp_rw_add(r, lp_rw_op(r, LP_ONNX_MatMul, x, lp_op_in(op, 1)), lp_op_in(op, 2));
-  lp_op *parts = lp_rw_split(r, qkv, 2, 3, widths);
+  lp_op *parts = lp_rw_split(r, projected(r), 2, 3, widths);
   if (!parts) return LP_FAILED;
   lp_rw_attention a = from_attributes(r);
   a.q = lp_rw_split_heads(r, parts->out[0], heads);
@@ -97,7 +106,7 @@ lp_status lp_rewrite_ms_attention(lp_rewrite *r) {
   if (past) a.past_k = lp_rw_pick(r, past, 0, 0);
   if (past) a.past_v = lp_rw_pick(r, past, 0, 1);
   if (!a.q || !a.k || !a.v || (past && !a.past_v)) return LP_FAILED;
-  LP_TRY(set_mask(r, &a, lp_op_in(op, 3), lp_op_in(op, 5)));
+  LP_TRY(set_mask(r, &a, lp_op_in(op, quantised ? 5 : 3), quantised ? NULL : lp_op_in(op, 5)));
   LP_TRY(lp_rw_attend(r, &a, false));
   r->result[1] = is_used(op, 1) ? stack(r, r->result[PRESENT_K], r->result[PRESENT_V]) : NULL;
   return is_used(op, 1) && !r->result[1] ? LP_FAILED : LP_OK;

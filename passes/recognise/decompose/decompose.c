@@ -7,7 +7,7 @@ static lp_status done(const lp_rewrite *r) {
   return r->result[0] ? LP_OK : LP_FAILED;
 }
 
-/* ---- activations and norms --------------------------------------------------------------------------------------- */
+/* ---- activations and products ------------------------------------------------------------------------------------ */
 
 static lp_value *gelu(lp_rewrite *r, lp_value *x, const char *approximate) {
   lp_value *y = lp_rw_op(r, LP_ONNX_Gelu, x, NULL);
@@ -48,49 +48,6 @@ static lp_status rewrite_fused_matmul(lp_rewrite *r) {
   if (r->result[0] && alpha != 1)
     r->result[0] = lp_rw_op(r, LP_ONNX_Mul, r->result[0],
                             lp_rw_cast(r, lp_build_f32(&r->b, (float)alpha), r->result[0]->type.dtype));
-  return done(r);
-}
-
-static lp_value *norm(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *scale, lp_value *bias, double epsilon) {
-  lp_value *in[] = {x, scale, bias};
-  lp_type unknown = {LP_F32, -1, NULL};
-  if (!x) return NULL;
-  lp_op *op = lp_op_create(r->b.module, kind, r->b.loc, bias ? 3 : 2, in, 1, &unknown);
-  lp_op_set_i64(r->b.module, op, "axis", -1);
-  lp_op_set_f64(r->b.module, op, "epsilon", epsilon);
-  return lp_build_place(&r->b, op) == LP_OK ? op->out[0] : NULL;
-}
-
-static lp_status rewrite_skip_norm(lp_rewrite *r) {
-  bool rms = r->op->kind == LP_ONNX_MsSkipSimplifiedLayerNormalization;
-  double epsilon = lp_op_f64(r->op, "epsilon", 1e-12);
-  lp_value *beta = rms ? NULL : lp_op_in(r->op, 3);
-  lp_value *sum = lp_rw_add(r, lp_rw_add(r, lp_op_in(r->op, 0), lp_op_in(r->op, 1)), lp_op_in(r->op, rms ? 3 : 4));
-  r->result[0] =
-      norm(r, rms ? LP_ONNX_RMSNormalization : LP_ONNX_LayerNormalization, sum, lp_op_in(r->op, 2), beta, epsilon);
-  r->result[3] = sum;
-  return done(r);
-}
-
-/* The number of tokens of each sequence that the mask [b, s] admits; 0 without a mask. */
-static lp_value *mask_index(lp_rewrite *r, lp_value *ids, lp_value *mask) {
-  lp_value *ones = mask ? mask : lp_rw_op(r, LP_ONNX_Mul, lp_rw_cast(r, ids, LP_I64), LP_RW_INTS(r, 0));
-  ones = mask ? lp_rw_cast(r, lp_rw_op(r, LP_ONNX_Equal, lp_rw_cast(r, mask, LP_I64), LP_RW_INTS(r, 1)), LP_I64) : ones;
-  lp_value *in[] = {ones, LP_RW_INTS(r, 1)};
-  return lp_rw_cast(r, lp_rw_with(r, LP_ONNX_ReduceSum, 2, in, (lp_rw_attr){"keepdims", 0}), LP_I32);
-}
-
-static lp_status rewrite_embed_norm(lp_rewrite *r) {
-  lp_value *ids = lp_op_in(r->op, 0), *segments = lp_op_in(r->op, 1), *positions = lp_op_in(r->op, 8);
-  if (!positions) positions = lp_rw_count(r, lp_rw_size(r, ids, 1));
-  lp_value *sum = lp_rw_op(r, LP_ONNX_Gather, lp_op_in(r->op, 2), ids);
-  sum = positions && sum ? lp_rw_add(r, sum, lp_rw_op(r, LP_ONNX_Gather, lp_op_in(r->op, 3), positions)) : NULL;
-  if (sum && segments && lp_op_in(r->op, 4))
-    sum = lp_rw_add(r, sum, lp_rw_op(r, LP_ONNX_Gather, lp_op_in(r->op, 4), segments));
-  r->result[0] = norm(r, LP_ONNX_LayerNormalization, sum, lp_op_in(r->op, 5), lp_op_in(r->op, 6),
-                      lp_op_f64(r->op, "epsilon", 1e-12));
-  if (lp_op_out(r->op, 1) && lp_op_out(r->op, 1)->uses) r->result[1] = mask_index(r, ids, lp_op_in(r->op, 7));
-  r->result[2] = sum;
   return done(r);
 }
 
@@ -155,9 +112,10 @@ static const struct {
                 {LP_ONNX_MsGelu, rewrite_gelu},
                 {LP_ONNX_MsBiasGelu, rewrite_gelu},
                 {LP_ONNX_MsQuickGelu, rewrite_quick_gelu},
-                {LP_ONNX_MsSkipLayerNormalization, rewrite_skip_norm},
-                {LP_ONNX_MsSkipSimplifiedLayerNormalization, rewrite_skip_norm},
-                {LP_ONNX_MsEmbedLayerNormalization, rewrite_embed_norm},
+                {LP_ONNX_MsSkipLayerNormalization, lp_rewrite_skip_norm},
+                {LP_ONNX_MsSkipSimplifiedLayerNormalization, lp_rewrite_skip_norm},
+                {LP_ONNX_MsEmbedLayerNormalization, lp_rewrite_embed_norm},
+                {LP_ONNX_MsQEmbedLayerNormalization, lp_rewrite_qembed_norm},
                 {LP_ONNX_SwiGLU, lp_rewrite_swiglu},
                 {LP_ONNX_InstanceNormalization, lp_rewrite_instance_norm},
                 {LP_ONNX_GroupNormalization, lp_rewrite_group_norm},
@@ -165,6 +123,7 @@ static const struct {
                 {LP_ONNX_MeanVarianceNormalization, lp_rewrite_mean_variance},
                 {LP_ONNX_LpNormalization, lp_rewrite_lp_norm},
                 {LP_ONNX_MsAttention, lp_rewrite_ms_attention},
+                {LP_ONNX_MsQAttention, lp_rewrite_ms_attention},
                 {LP_ONNX_MsMultiHeadAttention, lp_rewrite_multi_head},
                 {LP_ONNX_MsDecoderMaskedMultiHeadAttention, lp_rewrite_decoder_masked},
                 {LP_ONNX_MsGroupQueryAttention, lp_rewrite_group_query},
@@ -189,6 +148,13 @@ static const struct {
                 {LP_ONNX_MsMatMulNBits, lp_rewrite_matmul_nbits},
                 {LP_ONNX_MsDynamicQuantizeMatMul, lp_rewrite_dynamic_matmul},
                 {LP_ONNX_MsMatMulIntegerToFloat, lp_rewrite_matmul_to_float},
+                {LP_ONNX_MsQLinearAdd, lp_rewrite_qlinear_binary},
+                {LP_ONNX_MsQLinearMul, lp_rewrite_qlinear_binary},
+                {LP_ONNX_MsQLinearSigmoid, lp_rewrite_qlinear_unary},
+                {LP_ONNX_MsQLinearLeakyRelu, lp_rewrite_qlinear_unary},
+                {LP_ONNX_MsQLinearSoftmax, lp_rewrite_qlinear_unary},
+                {LP_ONNX_MsQLinearConcat, lp_rewrite_qlinear_concat},
+                {LP_ONNX_MsQGemm, lp_rewrite_qgemm},
                 {LP_ONNX_MsGatherBlockQuantized, lp_rewrite_gather_block}};
 
 static lp_status decompose(lp_module *module, lp_op *op, lp_diag *diag) {

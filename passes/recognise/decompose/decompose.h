@@ -1,7 +1,7 @@
 /* Declarations that the files of decompose share: the operator that is rewritten, and functions that build standard
  * operators.
  *
- * decompose.c  the pass and its table; activations, norms with a skip connection, causal convolutions
+ * decompose.c  the pass and its table; activations, causal convolutions
  * build.c      building
  * attention.c  com.microsoft: Attention, MultiHeadAttention
  * gqa.c        com.microsoft: GroupQueryAttention
@@ -9,6 +9,8 @@
  * mask.c       com.microsoft: forms of masks
  * rotary.c     com.microsoft: RotaryEmbedding
  * quant.c      quantised products and tables
+ * qlinear.c    com.microsoft: QLinearAdd and others, QGemm
+ * embed.c      com.microsoft: norms of embeddings and of sums
  * moe.c        com.microsoft: MoE, QMoE
  * norm.c       norms of the standard
  * index.c      OneHot, Compress, TensorScatter and others that move elements by an index
@@ -34,6 +36,21 @@ lp_rewrite_rule lp_rewrite_ms_attention, lp_rewrite_multi_head, lp_rewrite_decod
 lp_rewrite_rule lp_rewrite_dynamic_quantize, lp_rewrite_matmul_integer, lp_rewrite_qlinear_matmul,
     lp_rewrite_ms_quantize, lp_rewrite_matmul_nbits, lp_rewrite_dynamic_matmul, lp_rewrite_matmul_to_float,
     lp_rewrite_gather_block;
+/* embed.c */
+lp_rewrite_rule lp_rewrite_skip_norm, lp_rewrite_embed_norm, lp_rewrite_qembed_norm;
+/* qlinear.c */
+lp_rewrite_rule lp_rewrite_qlinear_binary, lp_rewrite_qlinear_unary, lp_rewrite_qlinear_concat, lp_rewrite_qgemm;
+/* Operand `operand` in f32, with the scale and the zero point at these indices. */
+lp_value *lp_rw_real(lp_rewrite *r, int32_t operand, int32_t scale, int32_t zero);
+/* A product of integers. A scale and a zero point of `a` may be one for each row, of `b` one for each column. */
+typedef struct {
+  lp_value *a, *a_scale, *a_zero, *b, *b_scale, *b_zero; /* zero points may be NULL */
+} lp_rw_integers;
+/* The product as f32, exact before it is multiplied by the scales, and by these once more if `times` is not 1. `bias`
+ * (NULL: none) is int32 and belongs to the exact sum, or f32. */
+lp_value *lp_rw_product(lp_rewrite *r, const lp_rw_integers *p, lp_value *bias, double times);
+/* QuantizeLinear or DequantizeLinear with one scale and at most one zero point, into the type `result`. */
+lp_value *lp_rw_scaled(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *scale, lp_value *zero, lp_dtype result);
 /* A matrix of packed codes, in blocks of columns that share a scale and a zero point. All three values are
  * constants. */
 typedef struct {

@@ -41,7 +41,7 @@ lp_status lp_rw_padding_mask(lp_rewrite *r, lp_value *mask, lp_value *query, lp_
   *out = NULL;
   if (!total) return LP_FAILED;
   if (mask->type.rank == 2 && lp_type_static_dim(mask->type, 1, &width) && width == 1 &&
-      r->op->kind == LP_ONNX_MsAttention)
+      (r->op->kind == LP_ONNX_MsAttention || r->op->kind == LP_ONNX_MsQAttention))
     return LP_OK; /* exporters pass a mask [b, 1] where there is none, because MsAttention wants the operand */
   if (mask->type.rank == 1)
     *out = position_mask(r, mask, query, total);

@@ -81,18 +81,25 @@ lp_status lp_rewrite_qlinear_matmul(lp_rewrite *r) {
   return done(r);
 }
 
-static lp_value *float_product(lp_rewrite *r, lp_value *a, lp_value *a_scale, lp_value *a_zero, lp_value *b,
-                               lp_value *b_scale, lp_value *b_zero, lp_value *bias) {
-  lp_value *product = lp_build_cast(&r->b, integer_product(r, a, a_zero, b, b_zero), LP_F32);
-  lp_value *y = two(r, LP_ONNX_Mul, product, scales(r, a_scale, b_scale));
-  return bias ? two(r, LP_ONNX_Add, y, bias) : y;
+lp_value *lp_rw_product(lp_rewrite *r, const lp_rw_integers *p, lp_value *bias, double times) {
+  bool exact = bias && bias->type.dtype == LP_I32;
+  lp_value *sum = integer_product(r, p->a, p->a_zero, p->b, p->b_zero);
+  if (exact) sum = two(r, LP_ONNX_Add, sum, bias);
+  lp_value *y = two(r, LP_ONNX_Mul, lp_build_cast(&r->b, sum, LP_F32), scales(r, p->a_scale, p->b_scale));
+  if (times != 1) y = two(r, LP_ONNX_Mul, y, lp_build_f32(&r->b, (float)times));
+  return bias && !exact ? two(r, LP_ONNX_Add, y, bias) : y;
 }
 
 lp_status lp_rewrite_matmul_to_float(lp_rewrite *r) {
-  const lp_op *op = r->op;
-  r->result[0] = float_product(r, lp_op_in(op, 0), lp_op_in(op, 2), lp_op_in(op, 4), lp_op_in(op, 1), lp_op_in(op, 3),
-                               lp_op_in(op, 5), lp_op_in(op, 6));
+  lp_value *in[7];
+  for (int32_t i = 0; i < 7; i++)
+    in[i] = lp_op_in(r->op, i);
+  r->result[0] = lp_rw_product(r, &(lp_rw_integers){in[0], in[2], in[4], in[1], in[3], in[5]}, in[6], 1);
   return done(r);
+}
+
+lp_value *lp_rw_scaled(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *scale, lp_value *zero, lp_dtype result) {
+  return with_scale(r, kind, x, scale, zero, 0, 0, result);
 }
 
 /* ---- quantising at run time -------------------------------------------------------------------------------------- */
@@ -129,8 +136,8 @@ lp_status lp_rewrite_dynamic_matmul(lp_rewrite *r) {
   if (!dynamic_scale(r, a, &scale, &zero)) return LP_FAILED;
   lp_value *quantised = with_scale(r, LP_ONNX_QuantizeLinear, a, scale, zero, 0, 0, LP_U8);
   if (!quantised) return LP_FAILED;
-  r->result[0] =
-      float_product(r, quantised, scale, zero, lp_op_in(op, 1), lp_op_in(op, 2), lp_op_in(op, 3), lp_op_in(op, 4));
+  lp_rw_integers p = {quantised, scale, zero, lp_op_in(op, 1), lp_op_in(op, 2), lp_op_in(op, 3)};
+  r->result[0] = lp_rw_product(r, &p, lp_op_in(op, 4), 1);
   return done(r);
 }
 

@@ -1,0 +1,1 @@
+0J`vZˆw{uŽ{¤mg{uquu€z‚…š‰ƒy‚ˆyu…y}…‚wg}„hf~„—O—‹~|y†yws{…xˆ|v‚‡|{x‹iv}s†uµy{„~p—v`|‹vu
