@@ -15,6 +15,14 @@ grep -q '"predictor": "fitted"' "$work/host.json" || fail 'host does not use the
 "$LLMPART" hw predict "$work/host.yaml" --op=linear --m=1 --n=128 --k=128 --dtype=f32 >"$work/out" || fail 'no prediction'
 grep -q '0.00 octaves' "$work/out" || fail "a measured operator is not near: $(cat "$work/out")"
 
+# Without a network there are no messages to measure; the rest is.
+if unshare -rn true 2>/dev/null; then
+  unshare -rn "$LLMPART" hw profile --budget=0ms --threads=1 -o "$work/alone.yaml" 2>"$work/err" || fail "profile without a network: $(head -n 3 "$work/err")"
+  grep -q 'warning: messages between two processes could not be measured' "$work/err" || fail "it does not say that messages are missing: $(cat "$work/err")"
+  grep -q '^message' "$work/alone.yaml" && fail 'messages without a network'
+  grep -q '^measured:' "$work/alone.yaml" || fail 'no profile without a network'
+fi
+
 compile "$LP_SOURCE/tests/models/llama/model.onnx" "$work/p.llmpart" --device=host --profile
 "$LLMPART" bench "$work/p.llmpart" --profile -p 8 -n 4 -r 3 -t 1 -o json >"$work/parts.json" || fail 'bench --profile fails'
 grep -q '"schema": "llmpart.profile/1"' "$work/parts.json" || fail 'no profile'
