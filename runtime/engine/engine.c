@@ -168,7 +168,7 @@ static void init_job(const lp_engine *engine, engine_call *call, int32_t choice)
     lp_vec_push(&job->text, request->prompt[i]);
   job->decoder = (engine_decoder){.how = &request->decoding,
                                   .bundle = engine->bundle,
-                                  .texts = engine->texts,
+                                  .texts = request->decoding.grammar ? engine->texts : NULL,
                                   .vocab = engine->bundle->manifest.vocab,
                                   .choice = choice};
   engine_decoder_init(&job->decoder, request->prompt, request->length);
