@@ -38,7 +38,8 @@ static size_t offset_of(uint32_t unit) {
   return (size_t)(unit >> 10) << ((unit & (1u << 9)) >> 6);
 }
 
-/* The replacement of the shortest rule that `text` starts with; false: there is none. */
+/* The replacement of the shortest rule that `text` starts with; false: there is none, or it is not UTF-8, on which the
+ * next steps rely. */
 static bool find_rule(const lp_charsmap *map, const char *text, size_t size, const char **out, size_t *out_size) {
   size_t at = offset_of(map->units[0]);
   for (size_t i = 0; i < size && text[i] != '\0'; i++) {
@@ -54,7 +55,7 @@ static bool find_rule(const lp_charsmap *map, const char *text, size_t size, con
     const char *end = start < map->texts_size ? memchr(map->texts + start, '\0', map->texts_size - start) : NULL;
     *out = map->texts + start;
     *out_size = end ? (size_t)(end - *out) : map->texts_size - start;
-    return true;
+    return lp_utf8_valid(*out, *out_size);
   }
   return false;
 }

@@ -414,6 +414,9 @@ LP_TEST(a_damaged_charsmap_is_refused_or_does_nothing) {
   }
   lp_diag_free(diag);
   expect_normal("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"BAAAAP////8=\"}", "ab", "ab");
+  /* a becomes zz; a byte that is no UTF-8 would never end the steps after this one */
+  expect_normal("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"DAAAAACAAQBhDQAAAAAAgHp6AA==\"}", "ab", "zzb");
+  expect_normal("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"DAAAAACAAQBhDQAAAAAAgP8A\"}", "ab", "ab");
 }
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */
