@@ -77,10 +77,9 @@ lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *optio
     engine->code[i] = lp_program_code(bundle, LP_SIDE_DEVICE, i);
   (void)pthread_mutex_init(&engine->lock, NULL);
   (void)pthread_cond_init(&engine->work, NULL);
-  bool runs = pthread_create(&engine->thread, NULL, work, engine) == 0;
-  engine->ends = !runs;
+  engine->runs = pthread_create(&engine->thread, NULL, work, engine) == 0;
   *out = engine;
-  if (runs) return LP_OK;
+  if (engine->runs) return LP_OK;
   lp_engine_close(engine);
   *out = NULL;
   return lp_error(diag, LP_LOC_NONE, "the system starts no thread");
@@ -89,11 +88,10 @@ lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *optio
 void lp_engine_close(lp_engine *engine) {
   if (!engine) return;
   (void)pthread_mutex_lock(&engine->lock);
-  bool runs = !engine->ends;
   engine->ends = true;
   (void)pthread_cond_signal(&engine->work);
   (void)pthread_mutex_unlock(&engine->lock);
-  if (runs) (void)pthread_join(engine->thread, NULL);
+  if (engine->runs) (void)pthread_join(engine->thread, NULL);
   lp_batch_free(engine->batch);
   lp_pool_free(engine->pool);
   free(engine->code);

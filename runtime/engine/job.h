@@ -57,6 +57,7 @@ struct lp_engine {
   lp_batch *batch;
   int32_t *code; /* [programs] the first program with the same code */
   lp_pace pace;
+  bool runs; /* the thread was started; of the threads that open and close the engine */
   uint64_t ticket;
   LP_VEC(engine_job *) chosen; /* of the current pass */
   LP_VEC(lp_batch_member) member;
