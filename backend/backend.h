@@ -45,7 +45,7 @@ typedef struct {
   int32_t program_count;
   const lp_code_program *program; /* in the module's order of functions */
   int64_t weight_bytes;           /* 0: no weights file is needed */
-  bool integer_products;          /* some products round their activations to int8 */
+  const char *activations;        /* to what some products round them: "int8", "bf16", "int8,bf16"; NULL: none does */
   const char *feature;            /* an instruction set that the code needs beyond its level: "avx512vnni"; or NULL */
 } lp_code;
 

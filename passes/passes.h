@@ -90,7 +90,8 @@ typedef struct lp_compile_request {
   const char *code[LP_SIDE_COUNT];
   bool code_is_other[LP_SIDE_COUNT];
   bool code_lacks_bf16[LP_SIDE_COUNT]; /* the code's processor does not compute in it: LP_DTYPE_AUTO leaves it out */
-  /* "auto": the CPU rounds the activations of products with integer weights to int8; "f32" and NULL: it never does. */
+  /* "auto": the CPU rounds the activations of products with integer weights to int8, and those of products with bf16
+   * weights to bf16; "f32" and NULL: it never does. */
   const char *activations;
   const char *kv_dtype; /* of KV caches: f32 f16 bf16; NULL: f32 */
   const int64_t *exits; /* layers that keep their exit heads */

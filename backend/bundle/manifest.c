@@ -32,7 +32,7 @@ static void put_half(lp_json_writer *w, const bundle_side *side) {
   lp_json_put_text(w, "triple", side->code.triple);
   lp_json_put_text(w, "march", side->code.march);
   if (side->code.level) lp_json_put_text(w, "level", side->code.level);
-  if (side->code.integer_products) lp_json_put_text(w, "activations", "int8");
+  if (side->code.activations) lp_json_put_text(w, "activations", side->code.activations);
   if (side->code.feature) lp_json_put_text(w, "feature", side->code.feature);
 }
 

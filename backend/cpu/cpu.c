@@ -83,16 +83,18 @@ typedef struct {
   lp_code *out;
 } description;
 
-static bool has_integer_products(const cpu_code *code) {
+/* Sets `what[0]` if some product rounds its activations to int8, `what[1]` if to bf16. */
+static void find_rounding(const cpu_code *code, const cpu_target *target, bool what[2]) {
   for (size_t i = 0; i < code->programs.list.count; i++) {
     const lp_side_program *program = code->programs.list.data[i];
     for (size_t k = 0; k < program->segments.count; k++)
       for (size_t c = 0; c < program->segments.data[k]->calls.count; c++) {
         const lp_op *op = program->segments.data[k]->calls.data[c]->op;
-        if (op->kind == LP_OP_LINEAR && cpu_linear_is_integer(op)) return true;
+        if (op->kind != LP_OP_LINEAR) continue;
+        what[0] = what[0] || cpu_linear_is_integer(op);
+        what[1] = what[1] || (target->pairs_feature && cpu_linear_asks_bf16(op));
       }
   }
-  return false;
 }
 
 static lp_status describe_code(cpu_code *code, const cpu_target *target, void *user, lp_diag *diag) {
@@ -101,9 +103,11 @@ static lp_status describe_code(cpu_code *code, const cpu_target *target, void *u
   *d->out = (lp_code){.triple = lp_arena_strdup(d->arena, target->triple),
                       .march = lp_arena_strdup(d->arena, target->march),
                       .level = target->level,
-                      .weight_bytes = code->constants.bytes,
-                      .integer_products = has_integer_products(code)};
-  if (d->out->integer_products) d->out->feature = target->dot_feature;
+                      .weight_bytes = code->constants.bytes};
+  bool what[2] = {false};
+  find_rounding(code, target, what);
+  d->out->activations = what[0] && what[1] ? "int8,bf16" : what[0] ? "int8" : what[1] ? "bf16" : NULL;
+  d->out->feature = what[1] ? target->pairs_feature : what[0] ? target->dot_feature : NULL;
   lp_programs_describe(&code->programs, d->arena, d->out);
   return LP_OK;
 }

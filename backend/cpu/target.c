@@ -20,6 +20,8 @@ typedef struct {
 #define V4 V3 ",+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
 #define VNNI ",+avx512vnni"
 #define AVX_VNNI ",+avxvnni"
+#define BF16 ",+avx512bf16"
+#define ARM_BF16 ",+dotprod,+bf16"
 
 static const processor processors[] = {
     {"x86-64-v2", NULL, NULL, X86_NONE},
@@ -37,16 +39,16 @@ static const processor processors[] = {
     {"znver3", "znver3", V3, X86_V3},
     {"skylake-avx512", "skylake-avx512", V4, X86_V4},
     {"cascadelake", "cascadelake", V4 VNNI, X86_V4},
-    {"cooperlake", "cooperlake", V4 VNNI, X86_V4},
+    {"cooperlake", "cooperlake", V4 VNNI BF16, X86_V4},
     {"icelake-client", "icelake-client", V4 VNNI, X86_V4},
     {"icelake-server", "icelake-server", V4 VNNI, X86_V4},
     {"tigerlake", "tigerlake", V4 VNNI, X86_V4},
     {"rocketlake", "rocketlake", V4 VNNI, X86_V4},
-    {"sapphirerapids", "sapphirerapids", V4 VNNI, X86_V4},
-    {"emeraldrapids", "emeraldrapids", V4 VNNI, X86_V4},
-    {"graniterapids", "graniterapids", V4 VNNI, X86_V4},
-    {"znver4", "znver4", V4 VNNI, X86_V4},
-    {"znver5", "znver5", V4 VNNI, X86_V4},
+    {"sapphirerapids", "sapphirerapids", V4 VNNI BF16, X86_V4},
+    {"emeraldrapids", "emeraldrapids", V4 VNNI BF16, X86_V4},
+    {"graniterapids", "graniterapids", V4 VNNI BF16, X86_V4},
+    {"znver4", "znver4", V4 VNNI BF16, X86_V4},
+    {"znver5", "znver5", V4 VNNI BF16, X86_V4},
     {"aarch64", "generic", "+neon", ARM_V8},
     {"armv8-a", "generic", "+v8a,+neon", ARM_V8},
     {"armv8.2-a", "generic", "+v8.2a,+neon,+fullfp16,+dotprod", ARM_V8},
@@ -60,21 +62,21 @@ static const processor processors[] = {
     {"cortex-a76", "cortex-a76", "+neon,+dotprod", ARM_V8},
     {"cortex-a77", "cortex-a77", "+neon,+dotprod", ARM_V8},
     {"cortex-a78", "cortex-a78", "+neon,+dotprod", ARM_V8},
-    {"cortex-a520", "cortex-a520", "+neon,+dotprod", ARM_V8},
-    {"cortex-a710", "cortex-a710", "+neon,+dotprod", ARM_V8},
-    {"cortex-a720", "cortex-a720", "+neon,+dotprod", ARM_V8},
+    {"cortex-a520", "cortex-a520", "+neon" ARM_BF16, ARM_V8},
+    {"cortex-a710", "cortex-a710", "+neon" ARM_BF16, ARM_V8},
+    {"cortex-a720", "cortex-a720", "+neon" ARM_BF16, ARM_V8},
     {"cortex-x1", "cortex-x1", "+neon,+dotprod", ARM_V8},
-    {"cortex-x2", "cortex-x2", "+neon,+dotprod", ARM_V8},
-    {"cortex-x3", "cortex-x3", "+neon,+dotprod", ARM_V8},
-    {"cortex-x4", "cortex-x4", "+neon,+dotprod", ARM_V8},
+    {"cortex-x2", "cortex-x2", "+neon" ARM_BF16, ARM_V8},
+    {"cortex-x3", "cortex-x3", "+neon" ARM_BF16, ARM_V8},
+    {"cortex-x4", "cortex-x4", "+neon" ARM_BF16, ARM_V8},
     {"neoverse-n1", "neoverse-n1", "+neon,+dotprod", ARM_V8},
-    {"neoverse-n2", "neoverse-n2", "+neon,+dotprod", ARM_V8},
-    {"neoverse-v1", "neoverse-v1", "+neon,+dotprod", ARM_V8},
-    {"neoverse-v2", "neoverse-v2", "+neon,+dotprod", ARM_V8},
+    {"neoverse-n2", "neoverse-n2", "+neon" ARM_BF16, ARM_V8},
+    {"neoverse-v1", "neoverse-v1", "+neon" ARM_BF16, ARM_V8},
+    {"neoverse-v2", "neoverse-v2", "+neon" ARM_BF16, ARM_V8},
     {"apple-m1", "apple-m1", "+neon,+dotprod", ARM_V8},
-    {"apple-m2", "apple-m2", "+neon,+dotprod", ARM_V8},
-    {"apple-m3", "apple-m3", "+neon,+dotprod", ARM_V8},
-    {"apple-m4", "apple-m4", "+neon,+dotprod", ARM_V8},
+    {"apple-m2", "apple-m2", "+neon" ARM_BF16, ARM_V8},
+    {"apple-m3", "apple-m3", "+neon" ARM_BF16, ARM_V8},
+    {"apple-m4", "apple-m4", "+neon" ARM_BF16, ARM_V8},
 };
 
 /* Tells whether `feature` is on in a comma-separated list like "+sse2,-avx". */
@@ -101,6 +103,13 @@ static void set_dot(cpu_target *target) {
     }
 }
 
+/* Products of bf16. Processors that have them also have the integer products, so one feature tells both. */
+static void set_pairs(cpu_target *target) {
+  const char *feature = target->aarch64 ? "bf16" : "avx512bf16";
+  if (!has_feature(target->features, feature) || target->isa == LPK_ISA_AVX2) return;
+  target->pairs_feature = feature;
+}
+
 /* `target` has its features. */
 static void set_family(cpu_target *target, family kind) {
   target->aarch64 = kind == ARM_V8;
@@ -109,6 +118,7 @@ static void set_family(cpu_target *target, family kind) {
   target->wide = kind == X86_V4 ? "512" : NULL;
   target->level = target->aarch64 ? NULL : kind == X86_V4 ? "x86-64-v4" : "x86-64-v3";
   set_dot(target);
+  set_pairs(target);
 }
 
 static bool has_all(const char *features, const char *const *wanted, size_t count) {

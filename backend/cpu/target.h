@@ -10,9 +10,10 @@ typedef struct {
   const char *wide;  /* value of "prefer-vector-width", or NULL */
   const char *level; /* the level of x86-64 that the code needs; NULL on aarch64 */
   bool aarch64;
-  int isa; /* LPK_ISA_* */
-  int dot; /* LPK_DOT_* */
-  const char *dot_feature; /* the feature that `dot` needs beyond the level or the triple; NULL: none */
+  int isa;                   /* LPK_ISA_* */
+  int dot;                   /* LPK_DOT_* */
+  const char *dot_feature;   /* the feature that `dot` needs beyond the level or the triple; NULL: none */
+  const char *pairs_feature; /* the feature of dot products of bf16; NULL: the processor has none */
 } cpu_target;
 
 LP_MUST_USE lp_status cpu_target_find(const char *march, cpu_target *out, lp_arena *arena, lp_diag *diag);

@@ -153,8 +153,9 @@ static void annotate_op(lp_module *module, lp_op *op, const stage_plan *plan, in
   lp_dtype own = op->in[operand].value->type.dtype;
   lp_storage stored = lp_plan_operand_storage(request, where, item->op, operand);
   if (stored.dtype != own) lp_op_set_str(module, op, "weight_dtype", stored.name);
-  if (op->kind == LP_OP_LINEAR && !lp_dtype_is_float(stored.dtype) && lp_streq(request->activations, "auto"))
-    lp_op_set_str(module, op, "activations", "int8");
+  if (op->kind != LP_OP_LINEAR || !lp_streq(request->activations, "auto")) return;
+  if (!lp_dtype_is_float(stored.dtype)) lp_op_set_str(module, op, "activations", "int8");
+  if (stored.dtype == LP_BF16) lp_op_set_str(module, op, "activations", "bf16");
 }
 
 static lp_op *add_stage(lp_module *module, const lp_op *from, lp_stage stage, const char *name) {

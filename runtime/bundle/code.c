@@ -51,9 +51,11 @@ static bool cpu_runs(const char *level) {
 static bool cpu_has(const char *feature) {
 #if defined(__x86_64__)
   if (lp_streq(feature, "avx512vnni")) return __builtin_cpu_supports("avx512vnni");
+  if (lp_streq(feature, "avx512bf16")) return __builtin_cpu_supports("avx512bf16");
   if (lp_streq(feature, "avxvnni")) return __builtin_cpu_supports("avxvnni");
 #elif defined(__aarch64__) && defined(__linux__)
   if (lp_streq(feature, "dotprod")) return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+  if (lp_streq(feature, "bf16")) return (getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0;
 #elif defined(__aarch64__)
   if (lp_streq(feature, "dotprod")) return true; /* every processor of Apple's */
 #endif

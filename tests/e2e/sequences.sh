@@ -18,6 +18,7 @@ if part quick; then
   same_together "$models/llama/model.onnx" --scheduler=cut --cut=1 --exits=1
   same_together "$models/gpt2/model.onnx" --scheduler=cloud-only --dtype-cloud=f16
   same_together "$models/llama/model.onnx" --scheduler=cloud-only --dtype-cloud=int8 --activations=auto
+  same_together "$models/llama/model.onnx" --scheduler=cloud-only --dtype-cloud=bf16 --activations=auto
 fi
 part long || finish
 same_together "$default" --scheduler=cut --cut=4 --exits=2,4

@@ -9,7 +9,7 @@ function(lp_kernel_object out name arch cpu isa dot source)
   cmake_path(ABSOLUTE_PATH source)
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
   if(isa STREQUAL "AVX512")
-    set(width -mprefer-vector-width=512)
+    set(width -mprefer-vector-width=512 -mstackrealign)
   endif()
   add_custom_command(OUTPUT ${base}.o
     COMMAND ${LP_CLANG} --target=${arch}-linux-gnu ${LP_KERNEL_FLAGS} ${LP_KERNEL_FLAGS_${arch}} -march=${cpu} ${width}

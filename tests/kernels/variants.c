@@ -7,7 +7,7 @@
                         int64_t ldx, int64_t ldy, void *scratch, lp_barrier *barrier, int64_t thread,                  \
                         int64_t threads) {                                                                             \
     (void)bias, (void)residual;                                                                                        \
-    static const lpk_linear_form form = {n, k, dtype, act, gated, TEST_ISA, TEST_DOT, {0, LPK_F32, 0, 1}};             \
+    static const lpk_linear_form form = {n, k, dtype, act, gated, TEST_ISA, TEST_DOT, 0, {0, LPK_F32, 0, 1}};          \
     lpk_linear(y, x, w, (has_bias) ? bias : 0, (has_residual) ? residual : 0, m, ldx, ldy, &form, scratch, barrier,    \
                thread, threads);                                                                                       \
   }
@@ -17,8 +17,8 @@ LINEAR_VARIANTS(LINEAR)
   OUTER void name(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,        \
                   int64_t ldx, int64_t ldy, void *scratch, lp_barrier *barrier, int64_t thread, int64_t threads) {     \
     (void)residual;                                                                                                    \
-    static const lpk_linear_form form = {n,     k,        LPK_U8,   (gated) ? LPK_ACT_SILU : 0,                        \
-                                         gated, TEST_ISA, TEST_DOT, {bits, scale, zeros, group}};                      \
+    static const lpk_linear_form form = {n,        k,        LPK_U8, (gated) ? LPK_ACT_SILU : 0, gated,                \
+                                         TEST_ISA, TEST_DOT, 0,      {bits, scale, zeros, group}};                     \
     kernel(y, x, w, bias, 0, m, ldx, ldy, &form, scratch, barrier, thread, threads);                                   \
   }
 #define GROUPS(i, ...) IN_GROUPS(groups_##i, lpk_linear, __VA_ARGS__)

@@ -18,6 +18,12 @@
   V(8, 1, 1, LPK_F32, LPK_ACT_TANH, 0, 1, 1)                                                                           \
   V(9, 200, 33, LPK_BF16, LPK_ACT_SIGMOID, 1, 0, 1)
 
+/* Products of bf16, which only some targets have (variants_pairs.c). */
+#define PAIRS_VARIANTS(V)                                                                                              \
+  V(20, 70, 259, LPK_BF16, LPK_ACT_SILU, 1, 1, 0)                                                                      \
+  V(21, 96, 640, LPK_BF16, LPK_ACT_NONE, 0, 0, 1)                                                                      \
+  V(22, 5, 7, LPK_BF16, LPK_ACT_RELU, 0, 1, 0)
+
 /*                 n    k    bits group scales   zeros gated */
 #define GROUP_VARIANTS(V)                                                                                              \
   V(0, 96, 64, 8, 32, LPK_F16, 0, 0)                                                                                   \
@@ -96,6 +102,7 @@ typedef void copy_fn(void *y, const void *x, const int64_t *dims, const int64_t 
 #define DECLARE_NORM(i, ...) norm_fn norm_##i;
 #define DECLARE_MATH(f) math_fn math_##f;
 LINEAR_VARIANTS(DECLARE_LINEAR)
+PAIRS_VARIANTS(DECLARE_LINEAR)
 GROUP_VARIANTS(DECLARE_GROUPS)
 INTEGER_VARIANTS(DECLARE_INTEGER)
 ATTENTION_VARIANTS(DECLARE_ATTENTION)

@@ -192,6 +192,10 @@ int cpu_kernel_dot(const cpu_emitter *e) {
   return e->gen->target->dot;
 }
 
+bool cpu_kernel_pairs(const cpu_emitter *e) {
+  return e->gen->target->pairs_feature && cpu_linear_asks_bf16(e->op);
+}
+
 void cpu_function_flags(const cpu_codegen *gen, LLVMValueRef function, bool keep) {
   static const char *const flags[] = {"nounwind", "noinline"};
   for (size_t i = 0; i < (keep ? 2 : 1); i++) {

@@ -102,7 +102,9 @@ static void set_attributes(const cpu_codegen *gen, LLVMValueRef function) {
                                      (unsigned)strlen(stale[i]));
   put_attribute(gen, function, "target-cpu", gen->target->cpu);
   put_attribute(gen, function, "target-features", gen->target->features);
-  if (gen->target->wide) put_attribute(gen, function, "prefer-vector-width", gen->target->wide);
+  if (!gen->target->wide) return;
+  put_attribute(gen, function, "prefer-vector-width", gen->target->wide);
+  put_attribute(gen, function, "stackrealign", ""); /* otherwise each spilled vector lies in two cache lines */
 }
 
 static bool is_exported(const char *name) {

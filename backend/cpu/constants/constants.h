@@ -42,6 +42,8 @@ cpu_form cpu_linear_weight_form(const lp_op *op);
 /* Tells whether an op.linear is computed with activations of 8 bits: `activations` asks for it, and the groups of its
  * weight are whole blocks of the kernel. */
 bool cpu_linear_is_integer(const lp_op *op);
+/* Tells whether `activations` asks for products of bf16, which a processor may have. */
+bool cpu_linear_asks_bf16(const lp_op *op);
 /* Fills the fields of `constant` for groups and integer weights. The caller has set n, k and transpose (groups.c). */
 void cpu_describe_groups(const lp_op *op, cpu_constant *constant);
 

@@ -34,6 +34,10 @@ bool cpu_linear_is_integer(const lp_op *op) {
   return group % BLOCK_ROWS == 0 || group >= inner_size(op);
 }
 
+bool cpu_linear_asks_bf16(const lp_op *op) {
+  return lp_streq(lp_op_str(op, "activations", NULL), "bf16") && cpu_linear_weight_form(op) == CPU_FORM_PANELS;
+}
+
 static lp_dtype code_dtype(lp_dtype own) {
   return lp_dtype_bits(own) == 8 ? LP_I8 : lp_dtype_bits(own) == 4 ? LP_U4 : LP_U2;
 }

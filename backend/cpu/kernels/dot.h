@@ -48,7 +48,7 @@ INLINE int word_steps(int kind, int bits) {
 }
 
 /* What dot_step's codes exceed those of the weight by. */
-INLINE float code_offset(int kind, int bits) {
+INLINE int code_offset(int kind, int bits) {
   return kind == DOT_VNNI && bits == 8 ? 128 : 0;
 }
 

@@ -4,8 +4,6 @@
 
 #include "backend/cpu/kernels/vector.h"
 
-typedef v16w v16w_any __attribute__((aligned(4), may_alias));
-
 typedef lpk_groups groups;
 
 /* The number of rows of k that share a 32-bit word of a column with their codes. */

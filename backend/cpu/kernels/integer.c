@@ -13,12 +13,18 @@ typedef struct {
   int64_t count;
 } block;
 
+/* Block `number` of a panel; its words number `count` unless it is the last. */
 INLINE block find_block(const char *panel, const form *f, int64_t number) {
   int64_t row = number * BLOCK, group = row / f->q.group, in_group = row % f->q.group, words = word_rows(f->q.bits);
-  block b = {.head = panel + group * group_bytes(&f->q)};
+  block b = {.head = panel + group * group_bytes(&f->q), .count = BLOCK / words};
   b.words = (const uint32_t *)(b.head + head_bytes(&f->q)) + in_group / words * LPK_PANEL;
-  b.count = (min64(BLOCK, f->k - row) + words - 1) / words;
   return b;
+}
+
+/* Words of block `number`, of which the last of k may have fewer, or none. */
+INLINE int64_t words_left(const form *f, int64_t number) {
+  int64_t words = word_rows(f->q.bits);
+  return max64(0, (min64(BLOCK, f->k - number * BLOCK) + words - 1) / words);
 }
 
 INLINE v16w load_word(const uint32_t *word) {
@@ -29,31 +35,33 @@ INLINE v16i splat_word(int32_t x) {
   return (v16i)x;
 }
 
-/* sum + scale * (dot - zero * the sum of the codes) * the activations' scale. */
-INLINE v16 add_block(v16 sum, v16i dot, v16 scale, v16 zero, int with_zero, float row_scale, float row_sum) {
-  v16 value = __builtin_convertvector(dot, v16);
-  if (with_zero) value = __builtin_elementwise_fma(-zero, splat(row_sum), value);
-  return __builtin_elementwise_fma(value * scale, splat(row_scale), sum);
+/* What a sum of products begins with. Sums of 16 bits (DOT_SMALL) begin with zero. */
+INLINE v16i first_sum(const form *f, int32_t start, int kind) {
+  return splat_word(f->q.zeros || kind == DOT_SMALL ? 0 : start);
 }
 
-INLINE int subtracts_zero(const form *f, int kind) {
-  return has_zero(&f->q) || code_offset(kind, f->q.bits) != 0;
-}
-
-INLINE v16 zero_of(const form *f, const char *head, int h, int kind) {
-  return load_zero(&f->q, head, h) + splat(code_offset(kind, f->q.bits));
+/* The products of a block as floats, without the scales of weights and activations: the sum less the zero point
+ * times the sum of the codes. `head`: of the group, of which columns 16 h .. are computed. */
+INLINE v16 block_value(v16i sum, const form *f, const char *head, int h, int32_t start, int kind) {
+  if (kind == DOT_SMALL && !f->q.zeros) sum += splat_word(start);
+  v16 value = __builtin_convertvector(sum, v16);
+  if (!f->q.zeros) return value;
+  v16 zero = load_zero(&f->q, head, h) + splat((float)code_offset(kind, f->q.bits));
+  return __builtin_elementwise_fma(-zero, splat((float)start), value);
 }
 
 /* ---- GEMV ---- */
 
-/* The products of a block with `rows` rows. Sums of one row are taken in two chains, which hides latency. */
-INLINE void gemv_block(v16 *acc, const form *f, const block *b, const rounded_rows *x, int64_t at, int rows, int kind) {
-  int steps = block_steps(kind), per_word = word_steps(kind, f->q.bits), chains = rows == 1 ? 2 : 1;
+/* acc[rows][2] += the products of block `at` with `rows` rows. Sums of one row are taken in two chains, which hides
+ * latency. */
+INLINE void gemv_block(v16 *acc, const form *f, const block *b, const rounded_rows *x, int rows, int kind) {
+  int per_word = word_steps(kind, f->q.bits), chains = rows == 1 ? 2 : 1;
   v16i dot[2 * GEMV_ROWS];
-  UNROLL for (int j = 0; j < 2 * rows * chains; j++) dot[j] = splat_word(0);
+  UNROLL for (int j = 0; j < 2 * rows * chains; j++) dot[j] =
+      j % chains ? splat_word(0) : first_sum(f, x->starts[j / (2 * chains)], kind);
   for (int64_t i = 0; i < b->count; i++) {
     const uint32_t *words = b->words + i * LPK_PANEL;
-    const int32_t *codes = x->codes + (at * steps + i * per_word) * rows;
+    const int32_t *codes = x->codes + i * per_word * rows;
     UNROLL for (int h = 0; h < 2; h++) {
       __builtin_prefetch((const char *)(words + h * LANES) + PREFETCH_BYTES);
       v16w word = load_word(words + h * LANES);
@@ -64,13 +72,13 @@ INLINE void gemv_block(v16 *acc, const form *f, const block *b, const rounded_ro
     }
   }
   UNROLL for (int h = 0; h < 2; h++) {
-    v16 scale = load_weight(b->head, h * LANES, f->q.scale), zero = zero_of(f, b->head, h, kind);
+    v16 scale = load_weight(b->head, h * LANES, f->q.scale);
     UNROLL for (int r = 0; r < rows; r++) {
       int j = r * 2 + h;
-      v16i sum = dot_sum(dot[j * chains], kind);
-      if (chains == 2) sum += dot_sum(dot[j * 2 + 1], kind);
-      acc[j] = add_block(acc[j], sum, scale, zero, subtracts_zero(f, kind), x->scales[at * rows + r],
-                         x->sums[at * rows + r]);
+      v16i all = dot_sum(dot[j * chains], kind);
+      if (chains == 2) all += dot_sum(dot[j * 2 + 1], kind);
+      v16 value = block_value(all, f, b->head, h, x->starts[r], kind);
+      acc[j] = __builtin_elementwise_fma(value * scale, splat(x->scales[r]), acc[j]);
     }
   }
 }
@@ -80,14 +88,11 @@ INLINE void gemv_panel(v16 *acc, const linear *l, const form *f, const rounded_r
                        int kind) {
   const char *at = (const char *)l->w + panel * panel_bytes(&f->q, f->k);
   UNROLL for (int j = 0; j < 2 * rows; j++) acc[j] = splat(0);
-  for (int64_t i = 0; i < f->k / BLOCK; i++) {
+  for (int64_t i = 0; i < block_count(f->k); i++) {
+    rounded_rows here = rounded_tile(x, 0, rows, i, f->k, kind);
     block b = find_block(at, f, i);
-    b.count = BLOCK / word_rows(f->q.bits);
-    gemv_block(acc, f, &b, x, i, rows, kind);
-  }
-  if (f->k % BLOCK) {
-    block b = find_block(at, f, f->k / BLOCK);
-    gemv_block(acc, f, &b, x, f->k / BLOCK, rows, kind);
+    if (i >= f->k / BLOCK) b.count = words_left(f, i);
+    gemv_block(acc, f, &b, &here, rows, kind);
   }
 }
 
@@ -110,90 +115,125 @@ INLINE void integer_few(const linear *l, const form *f, void *scratch, int64_t t
   rounded_rows x = rounded_at((char *)scratch + thread * LPK_INTEGER_THREAD_BYTES(f->k), 2, f->k, kind);
   int64_t row = 0;
   for (; row + 2 <= l->m; row += 2) {
-    round_tile(&x, 2, l->x + row * l->ldx, l->ldx, 2, f->k, kind, f->q.bits);
+    round_tile(&x, 2, l->x + row * l->ldx, l->ldx, 2, f->k, &f->q, kind);
     gemv_rows(l, f, &x, 2, row, first, last, kind);
   }
   if (row == l->m) return;
-  round_tile(&x, 1, l->x + row * l->ldx, l->ldx, 1, f->k, kind, f->q.bits);
+  round_tile(&x, 1, l->x + row * l->ldx, l->ldx, 1, f->k, &f->q, kind);
   gemv_rows(l, f, &x, 1, row, first, last, kind);
 }
 
 /* ---- GEMM ---- */
 
-/* Tiles fill the registers, as those of floats do (tile.h). */
-INLINE int integer_rows(int dot) {
-  return dot == LPK_DOT_VNNI512 ? 12 : 6;
-}
+/* A tile's integer sums, and its floats beside them, fill the registers. */
+enum { TILE_ROWS = 6 };
 INLINE int integer_cols(int dot) {
   return dot == LPK_DOT_VNNI512 ? 2 : 1;
 }
 
 /* A thread's part of the scratch. */
 typedef struct {
-  uint32_t *wide; /* [steps of LPK_KC][LPK_PANEL] operands of a panel */
+  uint32_t *wide; /* [steps of a stretch][LPK_PANEL] operands of a panel */
+  float *scales;  /* [blocks of a stretch][LPK_PANEL] of the weights */
   float *part;    /* [2][LPK_MC][LPK_PANEL] sums of a panel, for a gated product of two */
 } integer_work;
 
-/* Decodes blocks first .. first + count of a panel; rows past k are zero. */
-INLINE void decode_blocks(uint32_t *wide, const char *panel, const form *f, int64_t first, int64_t count, int kind) {
+/* The blocks of a panel whose decoded weights lie in L1 together. */
+INLINE int64_t stretch_blocks(int kind) {
+  return LPK_KC / 2 / block_steps(kind);
+}
+
+INLINE void decode_block(uint32_t *wide, const block *b, const form *f, int kind) {
   int per_word = word_steps(kind, f->q.bits);
-  for (int64_t i = 0; i < count; i++, wide += block_steps(kind) * LPK_PANEL) {
+  for (int64_t w = 0; w < BLOCK / word_rows(f->q.bits); w++)
+    UNROLL for (int s = 0; s < per_word; s++) UNROLL for (int h = 0; h < 2; h++) {
+      v16w word = w < b->count ? load_word(b->words + w * LPK_PANEL + h * LANES) : (v16w)0u;
+      *(v16w_any *)(wide + (w * per_word + s) * LPK_PANEL + h * LANES) = step_codes(word, s, kind, f->q.bits);
+    }
+}
+
+/* Decodes blocks first .. first + count of a panel; rows past k are zero. */
+INLINE void decode_blocks(const integer_work *work, const char *panel, const form *f, int64_t first, int64_t count,
+                          int kind) {
+  for (int64_t i = 0; i < count; i++) {
     block b = find_block(panel, f, first + i);
-    for (int64_t w = 0; w < BLOCK / word_rows(f->q.bits); w++)
-      UNROLL for (int s = 0; s < per_word; s++) UNROLL for (int h = 0; h < 2; h++) {
-        v16w word = w < b.count ? load_word(b.words + w * LPK_PANEL + h * LANES) : (v16w)0u;
-        *(v16w_any *)(wide + (w * per_word + s) * LPK_PANEL + h * LANES) = step_codes(word, s, kind, f->q.bits);
-      }
+    if (first + i >= f->k / BLOCK) b.count = words_left(f, first + i);
+    decode_block(work->wide + i * block_steps(kind) * LPK_PANEL, &b, f, kind);
+    UNROLL for (int h = 0; h < 2; h++)
+        store16(work->scales + i * LPK_PANEL + h * LANES, load_weight(b.head, h * LANES, f->q.scale));
   }
 }
 
-/* Adds a block's products to part[rows][LPK_PANEL]: `x` of the block, `wide` at the column of the tile. */
-INLINE void tile_block(float *part, const form *f, const uint32_t *wide, const char *head, const rounded_rows *x,
-                       int first, int rows, int height, int half, int kind) {
+/* Memory that is read after a tile: each block prefetches `bytes` of it. */
+typedef struct {
+  const char *at;
+  int64_t bytes;
+} prefetch;
+
+/* acc[rows][cols] += the products of a block. `wide` and `scales` are at the column of the tile; `column` counts
+ * vectors. */
+INLINE void tile_block(v16 *acc, const form *f, const uint32_t *wide, const float *scales, const char *head,
+                       const rounded_rows *x, int rows, int column, prefetch *ahead, int kind) {
   int cols = integer_cols(f->dot);
-  v16i dot[TILE_MAX];
-  UNROLL for (int j = 0; j < rows * cols; j++) dot[j] = splat_word(0);
+  v16i dot[2 * TILE_ROWS];
+  UNROLL for (int r = 0; r < rows; r++) UNROLL for (int c = 0; c < cols; c++) dot[r * cols + c] =
+      first_sum(f, x->starts[r], kind);
   for (int s = 0; s < block_steps(kind); s++) {
     v16i w[2];
     UNROLL for (int c = 0; c < cols; c++) w[c] = (v16i)load_word(wide + s * LPK_PANEL + c * LANES);
     UNROLL for (int r = 0; r < rows; r++) {
-      v16i code = splat_word(x->codes[s * height + r]);
+      v16i code = splat_word(x->codes[s * TILE_ROWS + r]);
       UNROLL for (int c = 0; c < cols; c++) dot[r * cols + c] = dot_add(dot[r * cols + c], w[c], code, kind, f->dot);
     }
   }
-  UNROLL for (int c = 0; c < cols; c++) {
-    v16 scale = load_weight(head, (half + c) * LANES, f->q.scale), zero = zero_of(f, head, half + c, kind);
-    UNROLL for (int r = 0; r < rows; r++) {
-      float *to = part + r * LPK_PANEL + c * LANES;
-      store16(to, add_block(first ? splat(0) : load16(to), dot_sum(dot[r * cols + c], kind), scale, zero,
-                            subtracts_zero(f, kind), x->scales[r], x->sums[r]));
-    }
+  for (const char *end = ahead->at + ahead->bytes; ahead->at < end; ahead->at += 64)
+    __builtin_prefetch(ahead->at);
+  UNROLL for (int c = 0; c < cols; c++) UNROLL for (int r = 0; r < rows; r++) {
+    int j = r * cols + c;
+    v16 value = block_value(dot_sum(dot[j], kind), f, head, column + c, x->starts[r], kind),
+        scale = load16(scales + c * LANES);
+    acc[j] = __builtin_elementwise_fma(value * scale, splat(x->scales[r]), acc[j]);
   }
 }
 
-/* part[rows][LPK_PANEL] = rows of x . a panel, in blocks of k whose decoded weights stay in L1. */
+/* Adds the products of `count` blocks, from `first` of the panel on, to part[rows][LPK_PANEL] at vector `column`. */
+INLINE void tile_blocks(float *part, const integer_work *work, const form *f, const char *panel,
+                        const rounded_rows *tile, int64_t first, int64_t count, int rows, int column, prefetch ahead,
+                        int kind) {
+  int cols = integer_cols(f->dot);
+  v16 acc[2 * TILE_ROWS];
+  UNROLL for (int j = 0; j < rows * cols; j++) acc[j] =
+      first ? load16(part + j / cols * LPK_PANEL + j % cols * LANES) : splat(0);
+  for (int64_t b = 0; b < count; b++) {
+    rounded_rows x = rounded_tile(tile, 0, TILE_ROWS, first + b, f->k, kind);
+    const uint32_t *wide = work->wide + b * block_steps(kind) * LPK_PANEL + column * LANES;
+    const char *head = f->q.zeros ? find_block(panel, f, first + b).head : 0;
+    tile_block(acc, f, wide, work->scales + b * LPK_PANEL + column * LANES, head, &x, rows, column, &ahead, kind);
+  }
+  UNROLL for (int j = 0; j < rows * cols; j++) store16(part + j / cols * LPK_PANEL + j % cols * LANES, acc[j]);
+}
+
+/* part[rows][LPK_PANEL] = rows of x, from `row` on, . a panel, in stretches of k whose decoded weights stay in L1. */
 INLINE void gemm_panel(const integer_work *work, float *part, const linear *l, const form *f, const rounded_rows *x,
-                       int64_t rows, int64_t panel, int kind) {
-  enum { BLOCKS = LPK_KC / BLOCK };
-  int height = integer_rows(f->dot), cols = integer_cols(f->dot), steps = block_steps(kind);
+                       int64_t row, int64_t rows, int64_t panel, int kind) {
+  int64_t blocks = block_count(f->k), most = stretch_blocks(kind);
   const char *at = (const char *)l->w + panel * panel_bytes(&f->q, f->k);
-  for (int64_t b0 = 0; b0 < block_count(f->k); b0 += BLOCKS) {
-    int64_t count = min64(BLOCKS, block_count(f->k) - b0);
-    decode_blocks(work->wide, at, f, b0, count, kind);
-    for (int64_t r = 0; r < rows; r += height) {
-      rounded_rows tile = rounded_tile(x, r, f->k, kind);
-      for (int c = 0; c < LPK_PANEL; c += cols * LANES)
-        for (int64_t b = 0; b < count; b++) {
-          rounded_rows here = {tile.codes + (b0 + b) * steps * height, tile.scales + (b0 + b) * height,
-                               tile.sums + (b0 + b) * height};
-          const uint32_t *wide = work->wide + b * steps * LPK_PANEL + c;
-          const char *head = find_block(at, f, b0 + b).head;
-          float *to = part + r * LPK_PANEL + c;
-          if (rows - r > height / 2)
-            tile_block(to, f, wide, head, &here, b0 + b == 0, height, height, c / LANES, kind);
-          else
-            tile_block(to, f, wide, head, &here, b0 + b == 0, height / 2, height, c / LANES, kind);
-        }
+  for (int64_t b0 = 0; b0 < blocks; b0 += most) {
+    int64_t count = min64(most, blocks - b0);
+    const char *here = find_block(at, f, b0).head, *next = find_block(at, f, b0 + count).head;
+    int64_t size = next - here; /* the next stretch is as long */
+    decode_blocks(work, at, f, b0, count, kind);
+    for (int64_t r = 0; r < rows; r += TILE_ROWS) {
+      rounded_rows tile = rounded_tile(x, row + r, TILE_ROWS, 0, f->k, kind);
+      float *to = part + r * LPK_PANEL;
+      int64_t bytes = count * block_steps(kind) * 64, past = r / TILE_ROWS * bytes;
+      prefetch ahead = {next + past, past < size ? block_steps(kind) * 64 : 0};
+      for (int c = 0; c < 2; c += integer_cols(f->dot)) {
+        if (rows - r > TILE_ROWS / 2)
+          tile_blocks(to + c * LANES, work, f, at, &tile, b0, count, TILE_ROWS, c, ahead, kind);
+        else
+          tile_blocks(to + c * LANES, work, f, at, &tile, b0, count, TILE_ROWS / 2, c, ahead, kind);
+      }
     }
   }
 }
@@ -202,10 +242,9 @@ INLINE void gemm_panel(const integer_work *work, float *part, const linear *l, c
 INLINE void gemm_rows(const linear *l, const form *f, const rounded_rows *x, const integer_work *work, int64_t row,
                       int64_t rows, int64_t first, int64_t last, int kind) {
   int64_t panels = f->gated ? 2 : 1;
-  rounded_rows mine = rounded_tile(x, row, f->k, kind);
   for (int64_t j = first; j < last; j++) {
     for (int64_t p = 0; p < panels; p++)
-      gemm_panel(work, work->part + p * LPK_MC * LPK_PANEL, l, f, &mine, rows, panels * j + p, kind);
+      gemm_panel(work, work->part + p * LPK_MC * LPK_PANEL, l, f, x, row, rows, panels * j + p, kind);
     for (int64_t r = 0; r < rows; r++)
       UNROLL for (int h = 0; h < 2; h++) {
         const float *sum = work->part + r * LPK_PANEL + h * LANES;
@@ -217,21 +256,22 @@ INLINE void gemm_rows(const linear *l, const form *f, const rounded_rows *x, con
 
 INLINE void integer_many(const linear *l, const form *f, char *scratch, lp_barrier *barrier, int64_t thread,
                          int64_t threads) {
-  int kind = dot_kind(f->dot, f->q.bits, 1), height = integer_rows(f->dot);
-  int64_t tiles = (l->m + height - 1) / height, panels = LPK_PANELS(f->n);
+  int kind = dot_kind(f->dot, f->q.bits, 1);
+  int64_t tiles = (l->m + TILE_ROWS - 1) / TILE_ROWS, panels = LPK_PANELS(f->n);
   integer_work work = {.wide = (uint32_t *)(scratch + thread * LPK_INTEGER_THREAD_BYTES(f->k))};
-  work.part = (float *)(work.wide + LPK_KC / 2 * LPK_PANEL);
-  rounded_rows x = rounded_at(scratch + threads * LPK_INTEGER_THREAD_BYTES(f->k), tiles * height, f->k, kind);
+  work.scales = (float *)(work.wide + LPK_KC / 2 * LPK_PANEL);
+  work.part = work.scales + LPK_KC / 16 * LPK_PANEL;
+  rounded_rows x = rounded_at(scratch + threads * LPK_INTEGER_THREAD_BYTES(f->k), tiles * TILE_ROWS, f->k, kind);
   for (int64_t t = share(tiles, thread, threads); t < share(tiles, thread + 1, threads); t++) {
-    rounded_rows tile = rounded_tile(&x, t * height, f->k, kind);
-    round_tile(&tile, height, l->x + t * height * l->ldx, l->ldx, min64(height, l->m - t * height), f->k, kind,
-               f->q.bits);
+    rounded_rows tile = rounded_tile(&x, t * TILE_ROWS, TILE_ROWS, 0, f->k, kind);
+    round_tile(&tile, TILE_ROWS, l->x + t * TILE_ROWS * l->ldx, l->ldx, min64(TILE_ROWS, l->m - t * TILE_ROWS), f->k,
+               &f->q, kind);
   }
   lpk_barrier(barrier, threads);
   int64_t tn = split_columns(panels, tiles, threads), tm = threads / tn, column = thread % tn, band = thread / tn;
   if (band >= tm) return;
-  int64_t end = min64(l->m, share(tiles, band + 1, tm) * height);
-  for (int64_t row = share(tiles, band, tm) * height; row < end; row += LPK_MC)
+  int64_t end = min64(l->m, share(tiles, band + 1, tm) * TILE_ROWS);
+  for (int64_t row = share(tiles, band, tm) * TILE_ROWS; row < end; row += LPK_MC)
     gemm_rows(l, f, &x, &work, row, min64(LPK_MC, end - row), share(panels, column, tn), share(panels, column + 1, tn),
               kind);
 }

@@ -14,6 +14,7 @@
  *                                     outline-atomics (no shared library has its helpers); no "tune-cpu" of another
  *                                     CPU
  *   "prefer-vector-width"="512"       when the features include avx512f and avx512vl; otherwise leave it out
+ *   "stackrealign"                    likewise: LLVM spills 64 bytes to addresses that are multiples of 16 otherwise
  *   "min-legal-vector-width"          must not be present: with a value below 512 LLVM splits the 512-bit vectors
  * Kernels carry "target-cpu"="x86-64" (aarch64: none) from their own compilation. Inlining needs only that the caller's
  * features include theirs. Externals must be made internal after linking, so that O3 drops the functions that nothing
@@ -126,7 +127,8 @@ typedef struct {
 typedef struct {
   int64_t n, k;
   int dtype, act, gated, isa;
-  int dot; /* LPK_DOT_*, for lpk_linear_integer */
+  int dot;   /* LPK_DOT_*, for lpk_linear_integer */
+  int pairs; /* whether x is rounded to bf16, as the weights are, and multiplied by the target's dot product of bf16 */
   lpk_groups q;
 } lpk_linear_form;
 
@@ -148,9 +150,10 @@ void lpk_linear_integer(float *y, const float *x, const void *w, const float *bi
 
 /* Bytes of a row of rounded activations: codes of up to 16 bits, and the scale and sum of each block. */
 #define LPK_INTEGER_ROW_BYTES(k) (((k) + 31) / 32 * 72)
-/* Scratch bytes: for each thread decoded weights, sums, and two rows; a tile more than m rows. */
+/* Scratch bytes: for each thread decoded weights and their scales, sums, and two rows; a tile more than m rows. */
 #define LPK_INTEGER_THREAD_BYTES(k)                                                                                    \
-  (4 * (LPK_KC / 2 * LPK_PANEL + 2 * LPK_MC * LPK_PANEL) + (2 * LPK_INTEGER_ROW_BYTES(k) + 63) / 64 * 64)
+  (4 * (LPK_KC / 2 * LPK_PANEL + LPK_KC / 16 * LPK_PANEL + 2 * LPK_MC * LPK_PANEL) +                                   \
+   (2 * LPK_INTEGER_ROW_BYTES(k) + 63) / 64 * 64)
 #define LPK_INTEGER_SCRATCH(m, k, threads)                                                                             \
   (((m) + 12) * LPK_INTEGER_ROW_BYTES(k) + (threads) * LPK_INTEGER_THREAD_BYTES(k))
 

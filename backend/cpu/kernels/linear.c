@@ -3,6 +3,7 @@
  * k. */
 #include "backend/cpu/kernels/linear.h"
 #include "backend/cpu/kernels/groups.h"
+#include "backend/cpu/kernels/pairs.h"
 #include "backend/cpu/kernels/tile.h"
 
 /* ---- GEMV ---- */
@@ -29,6 +30,36 @@ INLINE void gemv_floats(v16 *acc, const linear *l, const form *f, int rows, int 
         UNROLL for (int r = 0; r < rows; r++) acc[(p * rows + r) * 2 + h] += xv[r] * w;
       }
     }
+  }
+}
+
+/* The products of a pair of rows of k. `x`: [rows][LANES] pairs, of which `i` is taken. */
+INLINE void gemv_pair(v16 *acc, const char *const *w, const uint32_t *x, int64_t i, int rows, int panels, int two) {
+  UNROLL for (int p = 0; p < panels; p++) {
+    const char *row = w[p] + 2 * i * LPK_PANEL * 2;
+    v16w pairs[2];
+    UNROLL for (int b = 0; b < 2; b++) __builtin_prefetch(row + PREFETCH_BYTES + b * 64);
+    join_rows(pairs, (const uint16_t *)row, two);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < 2; h++) acc[(p * rows + r) * 2 + h] =
+        add_pair(acc[(p * rows + r) * 2 + h], pairs[h], (v16w)x[r * LANES + i]);
+  }
+}
+
+/* Does what gemv_floats does with products of bf16. */
+INLINE void gemv_pairs(v16 *acc, const linear *l, const form *f, int rows, int panels, const float *x, int64_t panel) {
+  enum { STEP = 2 * LANES };
+  const char *w[4];
+  UNROLL for (int p = 0; p < panels; p++) w[p] = (const char *)l->w + (panel + p) * f->k * LPK_PANEL * 2;
+  uint32_t pairs[GEMV_ROWS * LANES];
+  for (int64_t i = 0; i < f->k; i += STEP) {
+    int64_t count = min64(STEP, f->k - i);
+    UNROLL for (int r = 0; r < rows; r++) * (v16w_any *)(pairs + r * LANES) =
+        i + STEP <= f->k ? round_pairs(load16(x + r * l->ldx + i), load16(x + r * l->ldx + i + LANES))
+                         : round_some(x + r * l->ldx + i, count);
+    for (int64_t j = 0; j < count / 2; j++)
+      gemv_pair(acc, w, pairs, j, rows, panels, 1);
+    if (count % 2) gemv_pair(acc, w, pairs, count / 2, rows, panels, 0);
+    UNROLL for (int p = 0; p < panels; p++) w[p] += STEP * LPK_PANEL * 2;
   }
 }
 
@@ -122,7 +153,9 @@ INLINE void gemv(const linear *l, const form *f, int rows, int panels, int64_t r
   int side = gemv_panels(f->isa, rows) < panels ? gemv_panels(f->isa, rows) : panels;
   UNROLL for (int j = 0; j < panels * rows * 2; j++) acc[j] = splat(0);
   UNROLL for (int p = 0; p < panels; p += side) {
-    if (f->q.bits)
+    if (f->pairs)
+      gemv_pairs(acc + p * rows * 2, l, f, rows, side, x, panel + p);
+    else if (f->q.bits)
       gemv_groups(acc + p * rows * 2, l, f, rows, side, x, panel + p);
     else
       gemv_floats(acc + p * rows * 2, l, f, rows, side, x, panel + p);
@@ -234,6 +267,59 @@ INLINE void gemm_floats(float *part, const linear *l, const form *f, const float
   }
 }
 
+/* c[rows][cols] += a . b in pairs: as tile_update. */
+INLINE void tile_pairs(float *c, int first, int rows, int cols, const tile_operands *t) {
+  v16 acc[TILE_MAX];
+  UNROLL for (int r = 0; r < rows; r++) UNROLL for (int j = 0; j < cols; j++) acc[r * cols + j] =
+      first ? splat(0) : load16(c + r * LPK_PANEL + j * LANES);
+  for (int64_t i = 0; i < t->k; i++) {
+    UNROLL for (int64_t p = 0; p < t->step; p += 64) __builtin_prefetch(t->ahead + i * t->step + p);
+    v16w w[4];
+    UNROLL for (int j = 0; j < cols; j++) w[j] = *(const v16w_any *)(t->b + i * t->b_row + j * LANES);
+    UNROLL for (int r = 0; r < rows; r++) {
+      v16w x = (v16w)((const uint32_t *)t->a)[r + i * t->a_col];
+      UNROLL for (int j = 0; j < cols; j++) acc[r * cols + j] = add_pair(acc[r * cols + j], w[j], x);
+    }
+  }
+  UNROLL for (int r = 0; r < rows; r++) UNROLL for (int j = 0; j < cols; j++)
+      store16(c + r * LPK_PANEL + j * LANES, acc[r * cols + j]);
+}
+
+/* wide[pairs][LPK_PANEL]: the pairs of `len` rows of a panel. */
+INLINE void join_panel(float *wide, const uint16_t *w, int64_t len) {
+  for (int64_t i = 0; i < len; i += 2) {
+    v16w pairs[2];
+    join_rows(pairs, w + i * LPK_PANEL, i + 1 < len);
+    UNROLL for (int h = 0; h < 2; h++) * (v16w_any *)(wide + i / 2 * LPK_PANEL + h * LANES) = pairs[h];
+  }
+}
+
+/* Does what gemm_floats does with products of bf16: `packed` holds tiles of pairs. */
+INLINE void gemm_pairs(float *part, const linear *l, const form *f, const float *packed, int64_t rows, int64_t panel,
+                       float *wide) {
+  enum { STRETCH = 2 * LPK_KC };
+  int height = tile_rows(f->isa), cols = tile_cols(f->isa);
+  int64_t pairs = (f->k + 1) / 2, bytes = LPK_PANEL * 2;
+  for (int64_t k0 = 0; k0 < f->k; k0 += STRETCH) {
+    int64_t len = min64(STRETCH, f->k - k0);
+    const char *from = (const char *)l->w + (panel * f->k + k0) * bytes;
+    join_panel(wide, (const uint16_t *)from, len);
+    tile_operands t = {0, 1, height, wide, LPK_PANEL, (len + 1) / 2, from + len * bytes, 2 * bytes};
+    for (int64_t r = 0; r < rows; r += height) {
+      t.a = packed + r * pairs + k0 / 2 * height;
+      for (int c = 0; c < LPK_PANEL; c += cols * LANES) {
+        tile_operands half = t;
+        half.b += c;
+        if (rows - r > height / 2)
+          tile_pairs(part + r * LPK_PANEL + c, k0 == 0, height, cols, &half);
+        else
+          tile_pairs(part + r * LPK_PANEL + c, k0 == 0, height / 2, cols, &half);
+      }
+      t.step = 0;
+    }
+  }
+}
+
 /* A stretch of rows of k within one group: of a panel of which `head` are the scales and zero points. */
 typedef struct {
   const char *head;
@@ -296,7 +382,9 @@ INLINE void gemm_block(const linear *l, const form *f, const packed_rows *packed
     for (int64_t i = 0; i < panels; i++) {
       float *part = work->part + i * LPK_MC * LPK_PANEL;
       const float *x = packed->x + row * f->k;
-      if (f->q.bits)
+      if (f->pairs)
+        gemm_pairs(part, l, f, packed->x + row * ((f->k + 1) / 2), rows, panels * j + i, work->b);
+      else if (f->q.bits)
         gemm_groups(work, part, l, f, x, packed->sums + row * group_count(f), rows, panels * j + i);
       else
         gemm_floats(part, l, f, x, rows, panels * j + i, work->b);
@@ -310,9 +398,25 @@ INLINE void gemm_block(const linear *l, const form *f, const packed_rows *packed
   }
 }
 
+/* Tile `t` of the rows as pairs, [pairs][height]; missing rows are zero. */
+INLINE void pack_pairs(uint32_t *to, const linear *l, const form *f, int64_t height, int64_t t) {
+  for (int64_t r = 0; r < height; r++) {
+    const float *x = l->x + (t * height + r) * l->ldx;
+    int real = t * height + r < l->m;
+    for (int64_t i = 0; i < f->k; i += 2 * LANES) {
+      uint32_t lanes[LANES];
+      *(v16w_any *)lanes = real ? round_some(x + i, min64(2 * LANES, f->k - i)) : (v16w)0u;
+      for (int64_t j = 0; j < min64(LANES, (f->k - i + 1) / 2); j++)
+        to[(i / 2 + j) * height + r] = lanes[j];
+    }
+  }
+}
+
 /* Tiles `first` .. `last` of the rows, and the sums of their groups. */
 INLINE void pack_rows(const packed_rows *to, const linear *l, const form *f, int height, int64_t first, int64_t last) {
-  for (int64_t t = first; t < last; t++)
+  for (int64_t t = first; f->pairs && t < last; t++)
+    pack_pairs((uint32_t *)to->x + t * height * ((f->k + 1) / 2), l, f, height, t);
+  for (int64_t t = first; !f->pairs && t < last; t++)
     pack_tile(to->x + t * height * f->k, height, l->x + t * height * l->ldx, l->ldx, 1,
               min64(height, l->m - t * height), f->k);
   if (!f->q.bits || !has_zero(&f->q)) return;

@@ -4,32 +4,39 @@
 #define LP_KERNELS_ROUNDED_H
 
 #include "backend/cpu/kernels/dot.h"
+#include "backend/cpu/kernels/groups.h"
 
 typedef int8_t v32c __attribute__((ext_vector_type(32)));
 typedef int8_t v16c __attribute__((ext_vector_type(16)));
 
 /* Rows in tiles of `height` (a missing row is zero). For each block of k: the operands of its steps [steps][height],
- * and the scales and the sums of the codes [height]. */
+ * and with what its products begin and the scales [height]. */
 typedef struct {
-  int32_t *codes;
-  float *scales, *sums;
+  int32_t *codes, *starts;
+  float *scales;
 } rounded_rows;
 
 INLINE int64_t block_count(int64_t k) {
   return (k + BLOCK - 1) / BLOCK;
 }
 
-/* Elements of each array that one row takes. */
 INLINE rounded_rows rounded_at(void *memory, int64_t rows, int64_t k, int kind) {
   rounded_rows out = {.codes = memory};
-  out.scales = (float *)(out.codes + rows * block_count(k) * block_steps(kind));
-  out.sums = out.scales + rows * block_count(k);
+  out.starts = out.codes + rows * block_count(k) * block_steps(kind);
+  out.scales = (float *)(out.starts + rows * block_count(k));
   return out;
 }
 
-INLINE rounded_rows rounded_tile(const rounded_rows *all, int64_t row, int64_t k, int kind) {
-  int64_t blocks = row * block_count(k);
-  return (rounded_rows){all->codes + blocks * block_steps(kind), all->scales + blocks, all->sums + blocks};
+/* The place of block `block` of the tile that begins with row `row`. */
+INLINE rounded_rows rounded_tile(const rounded_rows *all, int64_t row, int64_t height, int64_t block, int64_t k,
+                                 int kind) {
+  int64_t at = row * block_count(k) + block * height;
+  return (rounded_rows){all->codes + at * block_steps(kind), all->starts + at, all->scales + at};
+}
+
+/* What a group without zero points subtracts from each code that the dot products read. */
+INLINE int implied_zero(const groups *q, int kind) {
+  return code_offset(kind, q->bits) + (q->bits == 8 ? 0 : 1 << (q->bits - 1));
 }
 
 /* x in units of 1 / inverse as codes. NaN becomes 0; its block's scale is NaN. */
@@ -60,43 +67,57 @@ INLINE void store_steps(int32_t *to, int64_t height, v32c codes, int kind, int b
   }
 }
 
-/* Rounds a block, of which `count` elements exist, into one row of a tile. A block with an infinity or a NaN gets the
- * scale NaN; one of numbers too small for a reciprocal becomes zeros. */
-INLINE void round_block(const rounded_rows *to, int64_t block, int64_t height, const float *x, int64_t count, int kind,
-                        int bits) {
+/* Rounds a block, of which `count` elements exist, into one row of a tile. Its products begin with what the zero points
+ * subtract; groups with zero points of their own need the sum of the codes itself. A block with an infinity or a NaN
+ * gets the scale NaN; one of numbers too small for a reciprocal becomes zeros. */
+INLINE void round_block(const rounded_rows *to, int64_t height, const float *x, int64_t count, const groups *q,
+                        int kind) {
   v16 lo = count >= LANES ? load16(x) : load_part(x, count);
   v16 hi = count >= BLOCK ? load16(x + LANES) : count > LANES ? load_part(x + LANES, count - LANES) : splat(0);
   float most = max_lanes(max16(__builtin_elementwise_abs(lo), __builtin_elementwise_abs(hi)));
-  float bad = sum_lanes((lo - lo) + (hi - hi));
-  v16i a = round_codes(lo, most > 0x1p-100f ? 127 / most : 0), b = round_codes(hi, most > 0x1p-100f ? 127 / most : 0);
+  float bad = sum_lanes((lo - lo) + (hi - hi)), inverse = most > 0x1p-100f ? 127 / most : 0;
+  v16i a = round_codes(lo, inverse), b = round_codes(hi, inverse);
   v16c ca = __builtin_convertvector(a, v16c), cb = __builtin_convertvector(b, v16c);
-  store_steps(to->codes + block * block_steps(kind) * height, height,
+  int32_t sum = __builtin_reduce_add(a + b);
+  store_steps(to->codes, height,
               __builtin_shufflevector(ca, cb, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
                                       21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31),
-              kind, bits);
-  to->scales[block * height] = most / 127 + bad;
-  to->sums[block * height] = (float)__builtin_reduce_add(a + b);
+              kind, q->bits);
+  *to->starts = q->zeros ? sum : -implied_zero(q, kind) * sum;
+  *to->scales = most / 127 + bad;
 }
 
-INLINE void round_row(const rounded_rows *to, int64_t height, const float *x, int64_t k, int kind, int bits) {
-  for (int64_t i = 0; i < k / BLOCK; i++)
-    round_block(to, i, height, x + i * BLOCK, BLOCK, kind, bits);
-  if (k % BLOCK) round_block(to, k / BLOCK, height, x + k / BLOCK * BLOCK, k % BLOCK, kind, bits);
+/* Rounds a row of x into row `row` of a tile. */
+INLINE void round_row(const rounded_rows *tile, int64_t row, int64_t height, const float *x, int64_t k, const groups *q,
+                      int kind) {
+  for (int64_t i = 0; i < block_count(k); i++) {
+    rounded_rows to = rounded_tile(tile, 0, height, i, k, kind);
+    to.codes += row, to.starts += row, to.scales += row;
+    if (i < k / BLOCK)
+      round_block(&to, height, x + i * BLOCK, BLOCK, q, kind);
+    else
+      round_block(&to, height, x + i * BLOCK, k % BLOCK, q, kind);
+  }
+}
+
+INLINE void clear_row(const rounded_rows *tile, int64_t row, int64_t height, int64_t k, int kind) {
+  for (int64_t i = 0; i < block_count(k); i++) {
+    rounded_rows to = rounded_tile(tile, 0, height, i, k, kind);
+    to.scales[row] = 0;
+    to.starts[row] = 0;
+    for (int s = 0; s < block_steps(kind); s++)
+      to.codes[s * height + row] = 0;
+  }
 }
 
 /* Rounds `rows` rows, ldx apart, as one tile. */
 INLINE void round_tile(const rounded_rows *to, int64_t height, const float *x, int64_t ldx, int64_t rows, int64_t k,
-                       int kind, int bits) {
+                       const groups *q, int kind) {
   for (int64_t r = 0; r < height; r++) {
-    rounded_rows row = {to->codes + r, to->scales + r, to->sums + r};
     if (r < rows)
-      round_row(&row, height, x + r * ldx, k, kind, bits);
+      round_row(to, r, height, x + r * ldx, k, q, kind);
     else
-      for (int64_t b = 0; b < block_count(k); b++) {
-        row.scales[b * height] = row.sums[b * height] = 0;
-        for (int s = 0; s < block_steps(kind); s++)
-          row.codes[(b * block_steps(kind) + s) * height] = 0;
-      }
+      clear_row(to, r, height, k, kind);
   }
 }
 

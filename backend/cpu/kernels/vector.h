@@ -20,6 +20,7 @@ typedef _Float16 v16h __attribute__((ext_vector_type(16)));
 typedef v16 v16_any __attribute__((aligned(4), may_alias));
 typedef float v8_any __attribute__((ext_vector_type(8), aligned(4), may_alias));
 typedef float v4_any __attribute__((ext_vector_type(4), aligned(4), may_alias));
+typedef v16w v16w_any __attribute__((aligned(4), may_alias));
 typedef v16s v16s_any __attribute__((aligned(2), may_alias));
 typedef v16h v16h_any __attribute__((aligned(2), may_alias));
 

@@ -85,7 +85,9 @@ static void put_types(const lp_compile_request *request, lp_buf *out) {
 
 static void put_activations(const lp_compile_request *request, lp_buf *out) {
   if (lp_streq(request->activations, "auto"))
-    lp_buf_printf(out, "%-12srounded to int8 for int8 and int4 weights on CPUs\n", "activations");
+    lp_buf_printf(out,
+                  "%-12srounded on CPUs: to int8 for int8 and int4 weights, to bf16 for bf16 where they multiply it\n",
+                  "activations");
 }
 
 static void put_states(const lp_link *link, lp_buf *out) {

@@ -1,6 +1,9 @@
-/* Compares the speed of the kernels with the machine's limits, measured in the same run: bench_kernels [threads
- * [linear|attention|rest]]. Best of several rounds, limits and kernels alternating, so that a slow phase of the machine
- * meets both. */
+/* Compares the speed of the kernels with the machine's limits, measured in the same run:
+ *
+ *     bench_kernels [threads [linear|attention|rest [name [rows]]]]
+ *
+ * Best of several rounds, limits and kernels alternating, so that a slow phase of the machine meets both. `name` is a
+ * part of the name of a product. */
 #include "bench_variants.h"
 
 #include <pthread.h>
@@ -89,6 +92,13 @@ static void fma_body(void *job, int64_t thread, lp_barrier *barrier) {
   l->flops[thread] = limit_fma(l->rounds, sink);
 }
 
+static void dot_body(void *job, int64_t thread, lp_barrier *barrier) {
+  (void)barrier;
+  float sink[256] = {0};
+  limits *l = job;
+  l->flops[thread] = limit_dot(l->rounds, sink);
+}
+
 static void read_body(void *job, int64_t thread, lp_barrier *barrier) {
   (void)barrier;
   limits *l = job;
@@ -104,9 +114,9 @@ typedef struct {
   double rate, limit, seconds;
 } figure;
 
-static figure beside_peak(job_body *body, void *job, double flops) {
+static figure beside_peak(job_body *peak, job_body *body, void *job, double flops) {
   limits l = {.rounds = FMA_ROUNDS};
-  task tasks[2] = {{fma_body, &l, 0}, {body, job, 0}};
+  task tasks[2] = {{peak, &l, 0}, {body, job, 0}};
   measure(tasks, 2);
   return (figure){flops / tasks[1].best * 1e-9, l.flops[0] * (double)threads / tasks[0].best * 1e-9, tasks[1].best};
 }
@@ -124,10 +134,12 @@ typedef struct {
   const char *name;
   linear_fn *run;
   int64_t n, k;
-  int dtype, act, gated;
+  int dtype, gated, bits;
+  int64_t group;
 } linear_variant;
 
-#define LINEAR_ENTRY(name, n, k, dtype, act, gated) {#name, linear_##name, n, k, dtype, act, gated},
+#define LINEAR_ENTRY(name, n, k, dtype, act, gated, kernel, bits, group, pairs)                                        \
+  {#name, linear_##name, n, k, dtype, gated, bits, group},
 static const linear_variant linears[] = {LINEAR_VARIANTS(LINEAR_ENTRY)};
 
 typedef struct {
@@ -157,30 +169,41 @@ static void bench_gemv(linear_job *j, const float *weights) {
   }
   linear_job hot = *j;
   hot.m = 1, hot.copies = 50, hot.bytes = 0; /* the same weights again and again: from L2 or L3 */
-  figure f = beside_peak(linear_body, &hot, (double)(j->bytes * 50));
+  figure f = beside_peak(fma_body, linear_body, &hot, (double)(j->bytes * 50));
   printf("gemv %-15s m   1 %6.1f GB/s     from cache (%d KiB)\n", j->v->name, f.rate, (int)(j->bytes >> 10));
 }
 
-static void bench_gemm(linear_job *j) {
+static void bench_gemm(linear_job *j, int64_t only) {
   static const int64_t rows[] = {8, 16, 32, 128, 512};
   const linear_variant *v = j->v;
   for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+    if (only && rows[r] != only) continue;
     j->m = rows[r], j->copies = rows[r] < 128 ? 16 : 2;
-    figure f = beside_peak(linear_body, j, 2.0 * (double)(j->m * v->n * v->k * (v->gated ? 2 : 1) * j->copies));
+    figure f = beside_peak(v->bits ? dot_body : fma_body, linear_body, j,
+                           2.0 * (double)(j->m * v->n * v->k * (v->gated ? 2 : 1) * j->copies));
     printf("gemm %-15s m %3d %6.1f GFLOP/s %5.1f %% of peak %.1f\n", v->name, (int)j->m, f.rate, 100 * f.rate / f.limit,
            f.limit);
   }
 }
 
-static void bench_linear(float *weights) {
+static int64_t weight_bytes(const linear_variant *v) {
+  int64_t count = v->n * v->k * (v->gated ? 2 : 1);
+  if (v->bits) return count * v->bits / 8 + count / v->group * 2;
+  return count * (v->dtype == LPK_F32 ? 4 : 2);
+}
+
+/* `only`: the number of rows, 0 for all. */
+static void bench_linear(float *weights, const char *name, int64_t only) {
   float *y = filled(MAX_M * 4096), *x = filled(MAX_M * 2048);
-  void *scratch = aligned_alloc(64, (size_t)LPK_LINEAR_SCRATCH(MAX_M, 2048, threads) / 64 * 64 + 64);
+  int64_t bytes = LPK_LINEAR_SCRATCH(MAX_M, 2048, threads), integer = LPK_INTEGER_SCRATCH(MAX_M, 2048, threads);
+  void *scratch = aligned_alloc(64, (size_t)(bytes > integer ? bytes : integer) / 64 * 64 + 64);
   for (size_t i = 0; i < sizeof linears / sizeof *linears; i++) {
     const linear_variant *v = &linears[i];
+    if (!strstr(v->name, name)) continue;
     linear_job j = {.v = v, .y = y, .x = x, .w = (char *)weights, .scratch = scratch};
-    j.bytes = v->n * v->k * (v->dtype == LPK_F32 ? 4 : 2) * (v->gated ? 2 : 1);
-    bench_gemv(&j, weights);
-    bench_gemm(&j);
+    j.bytes = weight_bytes(v);
+    if (only <= 1) bench_gemv(&j, weights);
+    bench_gemm(&j, only);
   }
   free(y);
   free(x);
@@ -224,7 +247,7 @@ static void bench_attention(float *cache) {
       attention_job j = {
           v, y, q, cache, cache + (32 << 20), s, p, 4096, s > 1 ? 1 : 20, {0, width, v->d}, {0, width, v->d}, scratch};
       double pairs = (double)s * (double)p + (double)s * (double)(s + 1) / 2, flops = 4 * pairs * (double)width;
-      figure f = beside_peak(attention_body, &j, flops * (double)j.calls);
+      figure f = beside_peak(fma_body, attention_body, &j, flops * (double)j.calls);
       double time = f.seconds / (double)j.calls;
       double bytes = 8.0 * (double)((p + s) * v->kv_heads * v->d);
       printf("attn  %-8s s %3d keys %4d  %8.1f us  %6.1f GFLOP/s (%4.1f %% of peak)  K and V %5.1f GB/s\n", v->name,
@@ -305,7 +328,7 @@ int main(int argc, char **argv) {
   measure(&wait, 1);
   printf("barrier %d threads %.0f ns\n", (int)threads, wait.best * 1e9 / (double)waits);
   const char *only = argc > 2 ? argv[2] : "";
-  if (strstr("linear", only)) bench_linear(memory);
+  if (strstr("linear", only)) bench_linear(memory, argc > 3 ? argv[3] : "", argc > 4 ? strtol(argv[4], NULL, 10) : 0);
   if (strstr("attention", only)) bench_attention(memory);
   if (strstr("rest", only)) bench_rest(memory);
   free(memory);

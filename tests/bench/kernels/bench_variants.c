@@ -1,14 +1,15 @@
 #include "bench_variants.h"
 
-#include "backend/cpu/kernels/vector.h"
+#include "backend/cpu/kernels/dot.h"
 
 #define OUTER __attribute__((noinline))
 
-#define LINEAR(name, n, k, dtype, act, gated)                                                                          \
+#define LINEAR(name, n, k, dtype, act, gated, kernel, bits, group, pairs)                                              \
   OUTER void linear_##name(float *y, const float *x, const void *w, int64_t m, void *scratch, lp_barrier *barrier,     \
                            int64_t thread, int64_t threads) {                                                          \
-    static const lpk_linear_form form = {n, k, dtype, act, gated, TEST_ISA, TEST_DOT, {0, LPK_F32, 0, 1}};             \
-    lpk_linear(y, x, w, 0, 0, m, k, n, &form, scratch, barrier, thread, threads);                                      \
+    static const lpk_linear_form form = {                                                                              \
+        n, k, dtype, act, gated, TEST_ISA, TEST_DOT, pairs, {bits, LPK_F16, 0, group}};                                \
+    kernel(y, x, w, 0, 0, m, k, n, &form, scratch, barrier, thread, threads);                                          \
   }
 LINEAR_VARIANTS(LINEAR)
 
@@ -59,6 +60,16 @@ OUTER double limit_fma(int64_t rounds, float *sink) {
     UNROLL for (int j = 0; j < CHAINS; j++) acc[j] = acc[j] * a + b;
   UNROLL for (int j = 0; j < CHAINS; j++) store16(sink, load16(sink) + acc[j]);
   return 2.0 * LANES * CHAINS * (double)rounds;
+}
+
+OUTER double limit_dot(int64_t rounds, float *sink) {
+  enum { CHAINS = TEST_ISA == LPK_ISA_AVX512 ? 12 : 6, SIGNS = TEST_DOT == LPK_DOT_AVX2 };
+  v16i acc[CHAINS], a = (v16i)load16(sink), b = (v16i)load16(sink + LANES);
+  UNROLL for (int j = 0; j < CHAINS; j++) acc[j] = (v16i)load16(sink + j);
+  for (int64_t i = 0; i < rounds; i++)
+    UNROLL for (int j = 0; j < CHAINS; j++) acc[j] = dot_add(acc[j], a, b, SIGNS ? DOT_PAIRS : DOT_VNNI, TEST_DOT);
+  UNROLL for (int j = 0; j < CHAINS; j++) store16(sink, load16(sink) + (v16)acc[j]);
+  return (SIGNS ? 4.0 : 8.0) * LANES * CHAINS * (double)rounds;
 }
 
 OUTER void limit_read(const float *x, int64_t bytes, float *sink) {

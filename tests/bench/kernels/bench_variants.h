@@ -5,16 +5,22 @@
 
 #include "backend/cpu/kernels/kernels.h"
 
-/*      name        n     k     weights   activation    gated */
+/*      name        n     k     weights   activation    gated kernel  bits, group, pairs */
 #define LINEAR_VARIANTS(V)                                                                                             \
-  V(qkv_f32, 2304, 768, LPK_F32, LPK_ACT_NONE, 0)                                                                      \
-  V(up_f32, 2048, 768, LPK_F32, LPK_ACT_NONE, 0)                                                                       \
-  V(down_f32, 768, 2048, LPK_F32, LPK_ACT_NONE, 0)                                                                     \
-  V(gated_f32, 2048, 768, LPK_F32, LPK_ACT_SILU, 1)                                                                    \
-  V(small_f32, 192, 192, LPK_F32, LPK_ACT_NONE, 0)                                                                     \
-  V(small_gelu_f32, 512, 192, LPK_F32, LPK_ACT_GELU_ERF, 0)                                                            \
-  V(up_f16, 2048, 768, LPK_F16, LPK_ACT_NONE, 0)                                                                       \
-  V(up_bf16, 2048, 768, LPK_BF16, LPK_ACT_NONE, 0)
+  V(qkv_f32, 2304, 768, LPK_F32, LPK_ACT_NONE, 0, lpk_linear, 0, 1, 0)                                                 \
+  V(up_f32, 2048, 768, LPK_F32, LPK_ACT_NONE, 0, lpk_linear, 0, 1, 0)                                                  \
+  V(down_f32, 768, 2048, LPK_F32, LPK_ACT_NONE, 0, lpk_linear, 0, 1, 0)                                                \
+  V(gated_f32, 2048, 768, LPK_F32, LPK_ACT_SILU, 1, lpk_linear, 0, 1, 0)                                               \
+  V(small_f32, 192, 192, LPK_F32, LPK_ACT_NONE, 0, lpk_linear, 0, 1, 0)                                                \
+  V(small_gelu_f32, 512, 192, LPK_F32, LPK_ACT_GELU_ERF, 0, lpk_linear, 0, 1, 0)                                       \
+  V(up_f16, 2048, 768, LPK_F16, LPK_ACT_NONE, 0, lpk_linear, 0, 1, 0)                                                  \
+  V(up_bf16, 2048, 768, LPK_BF16, LPK_ACT_NONE, 0, lpk_linear, 0, 1, 0)                                                \
+  V(up_bf16_pairs, 2048, 768, LPK_BF16, LPK_ACT_NONE, 0, lpk_linear, 0, 1, 1)                                          \
+  V(up_int8, 2048, 768, LPK_U8, LPK_ACT_NONE, 0, lpk_linear_integer, 8, 32, 0)                                         \
+  V(down_int8, 768, 2048, LPK_U8, LPK_ACT_NONE, 0, lpk_linear_integer, 8, 32, 0)                                       \
+  V(up_int8_64, 2048, 768, LPK_U8, LPK_ACT_NONE, 0, lpk_linear_integer, 8, 64, 0)                                      \
+  V(up_int4, 2048, 768, LPK_U8, LPK_ACT_NONE, 0, lpk_linear_integer, 4, 32, 0)                                         \
+  V(gated_int4, 2048, 768, LPK_U8, LPK_ACT_SILU, 1, lpk_linear_integer, 4, 32, 0)
 
 /*      name    heads kv  d */
 #define ATTENTION_VARIANTS(V)                                                                                          \
@@ -43,6 +49,8 @@ void matmul_plain(float *c, const float *a, const float *b, int64_t m, int64_t n
 math_fn math_exp, math_gelu_erf, math_silu, math_tanh, math_sin;
 void barrier_wait(lp_barrier *barrier, int64_t threads);
 
+/* Multiplications and additions of `rounds` rounds of independent integer dot products in registers. */
+double limit_dot(int64_t rounds, float *sink);
 /* FLOPs of `rounds` rounds of independent fused multiply-adds in registers. */
 double limit_fma(int64_t rounds, float *sink);
 /* Reads `bytes` in one stream. */
