@@ -50,6 +50,8 @@ refused 'another change' "'up=1' is no change of a radio profile" "$LLMPART" com
 
 wanted_status=1
 echo '{}' >"$work/empty.json"
+refused 'no report' "this is no report: found the schema ''" "$LLMPART" check-plan "$work/empty.json"
+echo '{"schema": "llmpart.report/1"}' >"$work/empty.json"
 refused 'no certificate' 'there is no certificate' "$LLMPART" check-plan "$work/empty.json"
 refused 'no such operator' "no operator 'nothing'" "$LLMPART" explain "$work/plan.json" nothing
 operator=$(sed -n 's/.*{"name": "\([^"]*o_proj[^"]*\)", "side".*/\1/p' "$work/plan.json" | head -n 1)
