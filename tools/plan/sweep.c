@@ -8,8 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { MOST_SHARDS = 100000 };
+
 typedef struct {
-  const char *journal;
+  const char *journal, *shard_text;
+  lp_sweep_shard shard;
+  bool merge;
   lp_texts outputs;
   int64_t threads;
   bool stats;
@@ -75,9 +79,10 @@ static void show_progress(void *user, size_t done, size_t rows, uint64_t evaluat
           done == rows ? "\n" : "  ");
 }
 
-static void print_stats(const lp_sweep_spec *spec, const lp_sweep_result *result) {
-  fprintf(stderr, "%zu rows, %zu of them from the journal; %" PRIu64 " plan evaluations in %.3f s: %.0f per second\n",
-          spec->rows, result->resumed, result->evaluations, result->ms * 1e-3, per_s(result->evaluations, result->ms));
+static void print_stats(const sweep_flags *flags, const lp_sweep_result *result) {
+  fprintf(stderr, "%zu rows, %zu of them from %s; %" PRIu64 " plan evaluations in %.3f s: %.0f per second\n",
+          result->rows, result->resumed, flags->merge ? "journals" : "the journal", result->evaluations,
+          result->ms * 1e-3, per_s(result->evaluations, result->ms));
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
@@ -103,34 +108,85 @@ static lp_status load_model(const lp_sweep_spec *spec, lp_module **out, lp_diag 
   return status;
 }
 
-static lp_status sweep(const sweep_flags *flags, const lp_sweep_spec *spec, lp_diag *diag) {
-  lp_module *module = NULL;
-  LP_TRY(load_model(spec, &module, diag));
+/* SPEC.yaml.journal, or SPEC.yaml.shard-I-of-N. */
+static void default_journal(const sweep_flags *flags, const lp_sweep_spec *spec, lp_buf *out) {
+  if (flags->shard.count)
+    lp_buf_printf(out, "%s.shard-%" PRId32 "-of-%" PRId32, spec->path, flags->shard.index, flags->shard.count);
+  else
+    lp_buf_printf(out, "%s.journal", spec->path);
+}
+
+static lp_status compute(const sweep_flags *flags, const lp_sweep_spec *spec, lp_module *module, lp_diag *diag) {
   lp_buf journal = {0};
-  lp_buf_printf(&journal, "%s.journal", spec->path);
+  default_journal(flags, spec, &journal);
   const lp_sweep_options options = {.threads = (int32_t)flags->threads,
                                     .journal = flags->journal ? flags->journal : lp_buf_text(&journal),
-                                    .journal_is_ours = !flags->journal,
+                                    .journal_is_ours = !flags->journal && !flags->shard.count,
+                                    .shard = flags->shard,
                                     .progress = isatty(STDERR_FILENO) ? show_progress : NULL};
   lp_sweep_result result;
   lp_status status = lp_sweep_run(spec, module, &options, &result, diag);
-  if (status == LP_OK && flags->stats) print_stats(spec, &result);
+  if (status == LP_OK && flags->stats) print_stats(flags, &result);
   if (status == LP_OK) status = write_outputs(flags, spec, &result, diag);
-  /* The sweep is complete, so no later run needs the journal. */
-  if (status == LP_OK && !flags->journal) (void)unlink(options.journal);
+  /* The sweep is complete, so no later run needs the journal; that of a shard is its result. */
+  if (status == LP_OK && options.journal_is_ours) (void)unlink(options.journal);
   lp_sweep_result_free(&result);
   lp_buf_free(&journal);
-  lp_module_free(module);
   return status;
+}
+
+static lp_status merge(const sweep_flags *flags, const lp_sweep_spec *spec, const lp_module *module,
+                       const lp_texts *args, lp_diag *diag) {
+  lp_sweep_result result;
+  lp_status status = lp_sweep_merge(spec, module, args->data + 1, args->count - 1, &result, diag);
+  if (status == LP_OK && flags->stats) print_stats(flags, &result);
+  if (status == LP_OK) status = write_outputs(flags, spec, &result, diag);
+  lp_sweep_result_free(&result);
+  return status;
+}
+
+/* Reads "I/N". */
+static lp_status read_shard(sweep_flags *flags, lp_diag *diag) {
+  const char *text = flags->shard_text;
+  int size = 0;
+  int32_t index = 0, count = 0;
+  bool good = sscanf(text, "%9" SCNd32 "/%9" SCNd32 "%n", &index, &count, &size) == 2 && !text[size] && index >= 1 &&
+              index <= count && count <= MOST_SHARDS;
+  if (!good)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--shard"),
+                       "'%s' is not I/N with a shard I from 1 to N and N at most %d", text, MOST_SHARDS);
+  flags->shard = (lp_sweep_shard){index, count};
+  return LP_OK;
+}
+
+static lp_status check_flags(sweep_flags *flags, const lp_texts *args, lp_diag *diag) {
+  const char *fault = NULL;
+  if (flags->shard_text) LP_TRY(read_shard(flags, diag));
+  if (flags->shard_text && flags->merge)
+    fault = "--shard computes rows, and --merge joins those of all shards: give one of them";
+  else if (flags->shard_text && flags->outputs.count)
+    fault = "-o needs the rows of all shards: give it with --merge";
+  else if (flags->merge && flags->journal)
+    fault = "--merge computes no row, so that it has no --journal; journals to merge come after SPEC.yaml";
+  else if (flags->merge && args->count < 2)
+    fault = "--merge needs the journals of the shards after SPEC.yaml";
+  else if (!flags->merge && args->count > 1)
+    fault = "only --merge takes files after SPEC.yaml";
+  if (fault) return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("llmpart sweep"), "%s", fault);
+  if (!flags->outputs.count && !flags->shard_text) lp_vec_push(&flags->outputs, "csv");
+  return check_outputs(flags, diag);
 }
 
 static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   sweep_flags *flags = command->user;
   lp_sweep_spec spec;
-  if (!flags->outputs.count) lp_vec_push(&flags->outputs, "csv");
-  LP_TRY(check_outputs(flags, diag));
+  lp_module *module = NULL;
+  LP_TRY(check_flags(flags, args, diag));
   lp_status status = lp_sweep_spec_read(args->data[0], lp_tool_load_link, &spec, diag);
-  if (status == LP_OK) status = sweep(flags, &spec, diag);
+  if (status == LP_OK) status = load_model(&spec, &module, diag);
+  if (status == LP_OK)
+    status = flags->merge ? merge(flags, &spec, module, args, diag) : compute(flags, &spec, module, diag);
+  lp_module_free(module);
   lp_sweep_spec_free(&spec);
   return status;
 }
@@ -143,17 +199,21 @@ int lp_tool_sweep(int argc, char **argv) {
       {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
       {"--journal", LP_OPTION_TEXT, &flags.journal, "FILE",
        "keep finished rows in FILE for good (SPEC.yaml.journal, removed at the end)", 0},
+      {"--shard", LP_OPTION_TEXT, &flags.shard_text, "I/N",
+       "compute only part I of N, I from 1, and keep its rows in --journal (SPEC.yaml.shard-I-of-N)", 0},
+      {"--merge", LP_OPTION_FLAG, &flags.merge, NULL,
+       "compute nothing: write the tables of the shards whose journals are the FILEs", 0},
       {"--stats", LP_OPTION_FLAG, &flags.stats, NULL, "print rows and plan evaluations per second on stderr", 0},
   };
   const lp_command command = {
-      .usage = "llmpart sweep SPEC.yaml [-o csv|json|html|FILE]...",
+      .usage = "llmpart sweep SPEC.yaml [-o csv|json|html|FILE]... [--merge FILE...]",
       .summary = "Plans a model at every combination of machines, links, workloads, SLAs, types, schedulers and "
                  "sessions that SPEC.yaml\nlists, with the cost and the times of each. A sweep that was "
                  "interrupted continues where it stopped.",
       .options = options,
       .count = LP_COUNT(options),
       .min_args = 1,
-      .max_args = 1,
+      .max_args = MOST_SHARDS + 1,
       .act = run,
       .user = &flags};
   int status = lp_tool_main(&command, argc, argv);

@@ -11,7 +11,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-static const char heading[] = "llmpart.sweep-journal/1 ";
+static const char family[] = "llmpart.sweep-journal/", magic[] = "llmpart.sweep-journal/2 ";
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
@@ -23,14 +23,13 @@ void lp_sweep_journal_line(size_t index, const lp_sweep_row *row, lp_buf *out) {
   lp_buf_puts(out, " .\n");
 }
 
-/* Reads a whole line; false when it is not a line of a journal. */
-static bool parse_row(const char *text, lp_sweep_row *rows, size_t count) {
+bool lp_sweep_journal_parse(const char *line, size_t rows, size_t *index, lp_sweep_row *out) {
   char *end;
-  size_t index = strtoul(text, &end, 10);
+  *index = strtoul(line, &end, 10);
   long feasible = strtol(end, &end, 10);
   size_t binding = strtoul(end, &end, 10);
   lp_sweep_row row = {.done = true, .feasible = feasible == 1};
-  if (index >= count || binding >= LP_LIMIT_COUNT) return false;
+  if (*index >= rows || binding >= LP_LIMIT_COUNT) return false;
   row.binding = (lp_plan_limit)binding;
   for (int i = 0; i < LP_SWEEP_NUMBERS; i++) {
     char *from = end;
@@ -38,8 +37,28 @@ static bool parse_row(const char *text, lp_sweep_row *rows, size_t count) {
     if (end == from) return false;
   }
   if (!lp_has_prefix(end, " .\n")) return false;
-  rows[index] = row;
+  *out = row;
   return true;
+}
+
+static void put_heading(const lp_sweep_heading *heading, lp_buf *out) {
+  lp_buf_printf(out, "%s%s %s %" PRId32 "/%" PRId32 "\n", magic, heading->version, heading->key, heading->shard.index,
+                heading->shard.count);
+}
+
+bool lp_sweep_journal_is(const char *text) {
+  return lp_has_prefix(text, family);
+}
+
+const char *lp_sweep_journal_heading(const char *text, lp_sweep_heading *out) {
+  int size = 0;
+  *out = (lp_sweep_heading){0};
+  if (!lp_has_prefix(text, magic)) return NULL;
+  text += strlen(magic);
+  int fields = sscanf(text, "%31s %64s %9" SCNd32 "/%9" SCNd32 "%n", out->version, out->key, &out->shard.index,
+                      &out->shard.count, &size);
+  if (fields != 4 || text[size] != '\n') return NULL;
+  return out->shard.index >= 1 && out->shard.index <= out->shard.count ? text + size + 1 : NULL;
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
@@ -51,46 +70,63 @@ static lp_status cannot(const lp_sweep_options *options, const char *what, lp_di
   return LP_OK;
 }
 
-/* Marks the rows that the text has; returns the size of its whole lines. */
-static size_t read_rows(const char *text, size_t size, lp_sweep_row *rows, size_t count, size_t *resumed) {
-  size_t good = 0;
-  for (const char *line = text, *end; (end = memchr(line, '\n', size - (size_t)(line - text))); line = end + 1) {
-    if (good && !parse_row(line, rows, count)) break;
-    good = (size_t)(end + 1 - text);
+/* The sweep that takes the journal up, and where its rows go. */
+typedef struct {
+  const lp_sweep_options *options;
+  lp_sweep_heading heading;
+  lp_sweep_row *rows;
+  size_t count;
+  size_t *resumed;
+} taker;
+
+/* Marks the rows that the text has, from `line` on; returns the size of its whole lines. */
+static size_t read_rows(const taker *t, const char *text, const char *line, size_t size) {
+  for (const char *end; (end = memchr(line, '\n', size - (size_t)(line - text))); line = end + 1) {
+    size_t index;
+    lp_sweep_row row;
+    if (!lp_sweep_journal_parse(line, t->count, &index, &row)) break;
+    t->rows[index] = row;
   }
-  for (size_t i = 0; i < count; i++)
-    *resumed += rows[i].done;
-  return good;
+  for (size_t i = 0; i < t->count; i++)
+    *t->resumed += t->rows[i].done;
+  return (size_t)(line - text);
 }
 
-static lp_status begin_anew(lp_sweep_journal *journal, const char *key, const lp_sweep_options *options,
-                            lp_diag *diag) {
+static lp_status begin_anew(const taker *t, const lp_sweep_journal *journal, lp_diag *diag) {
   lp_buf text = {0};
-  lp_buf_printf(&text, "%s%s\n", heading, key);
+  put_heading(&t->heading, &text);
   bool good = ftruncate(journal->fd, 0) == 0 && lseek(journal->fd, 0, SEEK_SET) == 0 &&
               write(journal->fd, lp_buf_text(&text), text.size) == (ssize_t)text.size;
   lp_buf_free(&text);
-  return good ? LP_OK : cannot(options, "cannot write the journal", diag);
+  return good ? LP_OK : cannot(t->options, "cannot write the journal", diag);
 }
 
-static lp_status take_up(lp_sweep_journal *journal, const lp_sweep_options *options, const char *key,
-                         lp_sweep_row *rows, size_t count, size_t *resumed, lp_diag *diag) {
+static lp_status take_up(const taker *t, const lp_sweep_journal *journal, const char *text, size_t size,
+                         lp_diag *diag) {
+  const lp_loc at = LP_LOC_FILE(t->options->journal);
+  const lp_sweep_shard *ours = &t->heading.shard;
+  lp_sweep_heading found;
+  if (size && !lp_sweep_journal_is(text)) return lp_error(diag, at, "exists and is not the journal of a sweep");
+  const char *line = lp_sweep_journal_heading(text, &found);
+  if (!line || !lp_streq(found.version, t->heading.version) || !lp_streq(found.key, t->heading.key)) {
+    if (size) lp_warning(diag, at, "is the journal of another sweep and is replaced");
+    return begin_anew(t, journal, diag);
+  }
+  if (found.shard.index != ours->index || found.shard.count != ours->count)
+    return lp_error(diag, at,
+                    "is the journal of shard %" PRId32 "/%" PRId32 " of this sweep, not of %" PRId32 "/%" PRId32,
+                    found.shard.index, found.shard.count, ours->index, ours->count);
+  size_t good = read_rows(t, text, line, size);
+  if (ftruncate(journal->fd, (off_t)good) != 0 || lseek(journal->fd, 0, SEEK_END) < 0)
+    return cannot(t->options, "cannot write the journal", diag);
+  return LP_OK;
+}
+
+static lp_status read_and_take_up(const taker *t, const lp_sweep_journal *journal, lp_diag *diag) {
   char *text = NULL;
   size_t size = 0;
-  LP_TRY(lp_file_read(options->journal, &text, &size, diag));
-  lp_status status = LP_OK;
-  bool ours = lp_has_prefix(text, heading), same = false;
-  if (ours) same = lp_has_prefix(text + strlen(heading), key) && text[strlen(heading) + strlen(key)] == '\n';
-  if (size && !ours) {
-    status = lp_error(diag, LP_LOC_FILE(options->journal), "exists and is not the journal of a sweep");
-  } else if (!same) {
-    if (size) lp_warning(diag, LP_LOC_FILE(options->journal), "is the journal of another sweep and is replaced");
-    status = begin_anew(journal, key, options, diag);
-  } else {
-    size_t good = read_rows(text, size, rows, count, resumed);
-    if (ftruncate(journal->fd, (off_t)good) != 0 || lseek(journal->fd, 0, SEEK_END) < 0)
-      status = cannot(options, "cannot write the journal", diag);
-  }
+  LP_TRY(lp_file_read(t->options->journal, &text, &size, diag));
+  lp_status status = take_up(t, journal, text, size, diag);
   free(text);
   return status;
 }
@@ -101,11 +137,14 @@ lp_status lp_sweep_journal_open(const lp_sweep_options *options, const char *key
   if (!options->journal) return LP_OK;
   out->fd = open(options->journal, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (out->fd < 0) return cannot(options, "cannot open the journal", diag);
+  taker t = {options, {.version = LP_VERSION, .shard = {1, 1}}, rows, count, resumed};
+  (void)snprintf(t.heading.key, sizeof t.heading.key, "%s", key);
+  if (options->shard.count) t.heading.shard = options->shard;
   lp_status status;
   if (flock(out->fd, LOCK_EX | LOCK_NB) != 0)
     status = lp_error(diag, LP_LOC_FILE(options->journal), "another sweep is writing this journal");
   else
-    status = take_up(out, options, key, rows, count, resumed, diag);
+    status = read_and_take_up(&t, out, diag);
   if (status != LP_OK) lp_sweep_journal_close(out);
   return status;
 }

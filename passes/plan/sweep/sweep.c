@@ -1,7 +1,6 @@
 /* Runs a sweep on all cores. Threads take rows in the order of the settings on which prices depend, so that a thread
  * prices the model once for all links, SLAs and schedulers of a combination. */
 #include "base/clock.h"
-#include "base/digest.h"
 #include "base/side.h"
 #include "passes/plan/forms.h"
 #include "passes/plan/objective.h"
@@ -9,6 +8,7 @@
 #include "passes/plan/schedulers.h"
 #include "passes/plan/sweep/front.h"
 #include "passes/plan/sweep/journal.h"
+#include "passes/plan/sweep/shard.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -27,6 +27,7 @@ typedef struct {
   int64_t cuts;
   lp_sweep_row *rows;
   const lp_sweep_options *options;
+  size_t wanted; /* number of rows of the shard */
   atomic_size_t next, done;
   atomic_uint_fast64_t evaluations;
   atomic_bool failed;
@@ -141,7 +142,9 @@ static void fill_row(const lp_plan_result *r, const lp_plan_result *cloud, doubl
 
 static void compute(worker *w, size_t turn) {
   size_t at[LP_SWEEP_AXES], combination, index = row_of_turn(w->s->spec, turn, &combination);
+  const lp_sweep_shard *shard = &w->s->options->shard;
   if (w->s->rows[index].done) return;
+  if (shard->count && lp_sweep_shard_of(w->s->spec, index, shard->count) != shard->index) return;
   lp_compile_request request = lp_sweep_request(w->s->spec, index, at);
   price(w, &request, combination);
   lp_plan_result cloud = evaluate(w, &request, -1), result;
@@ -172,7 +175,7 @@ static void show(sweep *s, bool last) {
   pthread_mutex_lock(&s->lock);
   if (last || now - s->shown_ms >= 100) {
     s->shown_ms = now;
-    s->options->progress(s->options->user, atomic_load(&s->done), s->spec->rows, atomic_load(&s->evaluations),
+    s->options->progress(s->options->user, atomic_load(&s->done), s->wanted, atomic_load(&s->evaluations),
                          now - s->begun_ms);
   }
   pthread_mutex_unlock(&s->lock);
@@ -229,38 +232,9 @@ static void make_cuts(sweep *s, lp_arena *arena) {
   }
 }
 
-/* Computes a hash of everything that rows depend on: the graph, machines, links, and the axes. */
-static void key_of(const lp_sweep_spec *spec, const lp_module *module, char out[65]) {
-  lp_buf text = {0};
-  lp_buf_puts(&text, LP_VERSION "\n");
-  lp_module_print(module, false, &text);
-  for (size_t i = 0; i < spec->machines.count; i++)
-    for (int side = 0; side < LP_SIDE_COUNT; side++)
-      lp_hw_print(spec->machines.data[i].machine[side], &text);
-  for (size_t i = 0; i < spec->links.count; i++)
-    lp_link_print(spec->links.data[i].link, &text);
-  for (size_t i = 0; i < spec->workloads.count; i++)
-    lp_buf_printf(&text, "%" PRId64 " %" PRId64 " %" PRId64 "\n", spec->workloads.data[i].isl,
-                  spec->workloads.data[i].osl, spec->workloads.data[i].batch);
-  for (size_t i = 0; i < spec->slas.count; i++)
-    lp_buf_printf(&text, "%a %a\n", spec->slas.data[i].ttft_ms, spec->slas.data[i].tpot_ms);
-  for (size_t i = 0; i < spec->dtypes.count; i++)
-    for (int side = 0; side < LP_SIDE_COUNT; side++)
-      lp_buf_printf(&text, "%s\n", spec->dtypes.data[i].dtype[side] ? spec->dtypes.data[i].dtype[side] : "model");
-  for (size_t i = 0; i < spec->schedulers.count; i++)
-    lp_buf_printf(&text, "%s\n", spec->schedulers.data[i]);
-  for (size_t i = 0; i < spec->sessions.count; i++)
-    lp_buf_printf(&text, "%" PRId64 "\n", spec->sessions.data[i]);
-  lp_buf_printf(&text, "%s %" PRId64, spec->objective, spec->device_memory);
-  lp_sha256 sha;
-  lp_sha256_init(&sha);
-  lp_sha256_update(&sha, lp_buf_text(&text), text.size);
-  lp_sha256_hex(&sha, out);
-  lp_buf_free(&text);
-}
-
 static lp_status run(sweep *s, const char *key, lp_sweep_result *out, lp_diag *diag) {
   LP_TRY(lp_sweep_journal_open(s->options, key, s->rows, s->spec->rows, &out->resumed, &s->journal, diag));
+  out->rows = s->wanted;
   atomic_store(&s->done, out->resumed);
   s->begun_ms = lp_now_ms();
   run_threads(s);
@@ -280,9 +254,10 @@ lp_status lp_sweep_run(const lp_sweep_spec *spec, lp_module *module, const lp_sw
   lp_compile_request first = lp_sweep_request(spec, 0, at);
   lp_plan_forms *forms = NULL;
   *out = (lp_sweep_result){.row = lp_alloc((spec->rows + 1) * sizeof *out->row)};
-  sweep s = {.spec = spec, .rows = out->row, .options = options, .journal = {.fd = -1}};
+  sweep s = {.spec = spec, .rows = out->row, .options = options, .wanted = spec->rows, .journal = {.fd = -1}};
+  if (options->shard.count) s.wanted = lp_sweep_shard_rows(spec, options->shard);
   char key[65];
-  key_of(spec, module, key);
+  lp_sweep_key(spec, module, key);
   lp_status status = lp_plan_forms_create(module, &first, arena, &forms, diag);
   if (status == LP_OK) {
     s.forms = forms;
@@ -291,7 +266,7 @@ lp_status lp_sweep_run(const lp_sweep_spec *spec, lp_module *module, const lp_sw
     status = run(&s, key, out, diag);
     pthread_mutex_destroy(&s.lock);
   }
-  if (status == LP_OK) lp_sweep_mark_fronts(spec, out);
+  if (status == LP_OK && s.wanted == spec->rows) lp_sweep_mark_fronts(spec, out);
   lp_arena_free(arena);
   return status;
 }

@@ -107,6 +107,7 @@ typedef struct {
 
 typedef struct {
   lp_sweep_row *row; /* [spec->rows] */
+  size_t rows;       /* number of rows that are done: all, or those of the shard */
   size_t resumed;    /* number of rows that the journal had */
   uint64_t evaluations;
   double ms; /* the times of all threads, added up */
@@ -114,20 +115,31 @@ typedef struct {
 
 /* ---- running (sweep.c) ------------------------------------------------------------------------------------------- */
 
+/* Shard `index`, from 1, of `count` parts of a sweep. Each row belongs to one shard, which depends on the axes' sizes,
+ * the row and the count only. */
+typedef struct {
+  int32_t index, count; /* count 0: the whole sweep */
+} lp_sweep_shard;
+
 typedef struct {
   int32_t threads; /* 0: the machine's cores */
   /* The journal's file: its rows are not computed again, finished rows are added; NULL: no journal. */
   const char *journal;
   bool journal_is_ours; /* the path is a default: when it cannot be written, that is a warning */
+  lp_sweep_shard shard; /* the rows to compute */
   /* Called about ten times a second, from one thread at a time. NULL: quiet. */
   void (*progress)(void *user, size_t done, size_t rows, uint64_t evaluations, double ms);
   void *user;
 } lp_sweep_options;
 
 /* `module` is at least lowered. Rows in spec order; release with lp_sweep_result_free. An SLA that no plan meets is
- * marked in its row and is not an error. */
+ * marked in its row and is not an error. Of a shard only its own rows are done, and no fronts are marked. */
 LP_MUST_USE lp_status lp_sweep_run(const lp_sweep_spec *spec, lp_module *module, const lp_sweep_options *options,
                                    lp_sweep_result *out, lp_diag *diag);
+/* Makes the result of the whole sweep from the journals of its shards, `count` files; release it in every case. Refuses
+ * files of another sweep or version, rows that two files have, and rows that none has. */
+LP_MUST_USE lp_status lp_sweep_merge(const lp_sweep_spec *spec, const lp_module *module, const char *const *files,
+                                     size_t count, lp_sweep_result *out, lp_diag *diag);
 void lp_sweep_result_free(lp_sweep_result *result);
 
 /* ---- tables (table.c, html.c) ------------------------------------------------------------------------------------ */
