@@ -1,9 +1,12 @@
 /* llmpart sweep: a table of plans for capacity planning. */
 #include "passes/plan/sweep/sweep.h"
+#include "base/path.h"
 #include "frontend/frontend.h"
 #include "tools/compile/link.h"
+#include "tools/mpi/mpi.h"
 #include "tools/tools.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +17,8 @@ typedef struct {
   const char *journal, *shard_text;
   lp_sweep_shard shard;
   bool merge;
+  lp_sweep_peers peers; /* count 0: not under mpirun */
+  lp_mpi_end_function *end_mpi;
   lp_texts outputs;
   int64_t threads;
   bool stats;
@@ -123,13 +128,15 @@ static lp_status compute(const sweep_flags *flags, const lp_sweep_spec *spec, lp
                                     .journal = flags->journal ? flags->journal : lp_buf_text(&journal),
                                     .journal_is_ours = !flags->journal && !flags->shard.count,
                                     .shard = flags->shard,
+                                    .peers = flags->peers.count ? &flags->peers : NULL,
                                     .progress = isatty(STDERR_FILENO) ? show_progress : NULL};
   lp_sweep_result result;
   lp_status status = lp_sweep_run(spec, module, &options, &result, diag);
-  if (status == LP_OK && flags->stats) print_stats(flags, &result);
-  if (status == LP_OK) status = write_outputs(flags, spec, &result, diag);
+  bool leads = flags->peers.rank == 0; /* the process that has the result */
+  if (status == LP_OK && flags->stats && leads) print_stats(flags, &result);
+  if (status == LP_OK && leads) status = write_outputs(flags, spec, &result, diag);
   /* The sweep is complete, so no later run needs the journal; that of a shard is its result. */
-  if (status == LP_OK && options.journal_is_ours) (void)unlink(options.journal);
+  if (status == LP_OK && options.journal_is_ours && leads) (void)unlink(options.journal);
   lp_sweep_result_free(&result);
   lp_buf_free(&journal);
   return status;
@@ -177,17 +184,35 @@ static lp_status check_flags(sweep_flags *flags, const lp_texts *args, lp_diag *
   return check_outputs(flags, diag);
 }
 
+/* Under mpirun: loads the library that speaks MPI, and begins. */
+static lp_status begin_mpi(sweep_flags *flags, lp_diag *diag) {
+  if (!getenv("OMPI_COMM_WORLD_SIZE") || flags->merge) return LP_OK;
+  char *path = lp_path_library("mpi.so");
+  void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+  lp_mpi_begin_function *begin = NULL;
+  if (library) {
+    *(void **)&begin = dlsym(library, "lp_mpi_begin");
+    *(void **)&flags->end_mpi = dlsym(library, "lp_mpi_end");
+  }
+  free(path);
+  if (begin && flags->end_mpi && begin(&flags->peers)) return LP_OK;
+  flags->end_mpi = NULL;
+  return lp_error(diag, LP_LOC_FILE("mpirun"), "this llmpart was built without MPI; --shard and --merge need none");
+}
+
 static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   sweep_flags *flags = command->user;
   lp_sweep_spec spec;
   lp_module *module = NULL;
   LP_TRY(check_flags(flags, args, diag));
+  LP_TRY(begin_mpi(flags, diag));
   lp_status status = lp_sweep_spec_read(args->data[0], lp_tool_load_link, &spec, diag);
   if (status == LP_OK) status = load_model(&spec, &module, diag);
   if (status == LP_OK)
     status = flags->merge ? merge(flags, &spec, module, args, diag) : compute(flags, &spec, module, diag);
   lp_module_free(module);
   lp_sweep_spec_free(&spec);
+  if (flags->end_mpi) flags->end_mpi((int)status);
   return status;
 }
 

@@ -8,6 +8,7 @@
 #include "passes/plan/schedulers.h"
 #include "passes/plan/sweep/front.h"
 #include "passes/plan/sweep/journal.h"
+#include "passes/plan/sweep/peers.h"
 #include "passes/plan/sweep/shard.h"
 
 #include <math.h>
@@ -33,6 +34,7 @@ typedef struct {
   atomic_bool failed;
   pthread_mutex_t lock; /* of the journal and of progress */
   lp_sweep_journal journal;
+  pthread_mutex_t asking; /* of messages to process 0 */
   double begun_ms, shown_ms;
 } sweep;
 
@@ -45,7 +47,8 @@ typedef struct {
   lp_plan_problem problem[LP_STAGE_COUNT]; /* made when a scheduler first needs it */
   bool has_problem;
   uint64_t evaluations;
-  lp_buf line; /* of the journal */
+  lp_buf line;  /* of the journal */
+  lp_buf lines; /* that process 0 does not have yet */
 } worker;
 
 /* ---- order ------------------------------------------------------------------------------------------------------- */
@@ -140,6 +143,19 @@ static void fill_row(const lp_plan_result *r, const lp_plan_result *cloud, doubl
   memcpy(row->number, numbers, sizeof numbers);
 }
 
+/* Is this a process that gets its rows from process 0? */
+static bool follows(const sweep *s) {
+  return s->options->peers && s->options->peers->rank != 0;
+}
+
+static void keep_row(sweep *s, size_t index, const lp_sweep_row *row, const lp_buf *line) {
+  pthread_mutex_lock(&s->lock);
+  s->rows[index] = *row;
+  if (!lp_sweep_journal_put(&s->journal, line)) atomic_store(&s->failed, true);
+  pthread_mutex_unlock(&s->lock);
+  atomic_fetch_add(&s->done, 1);
+}
+
 static void compute(worker *w, size_t turn) {
   size_t at[LP_SWEEP_AXES], combination, index = row_of_turn(w->s->spec, turn, &combination);
   const lp_sweep_shard *shard = &w->s->options->shard;
@@ -160,11 +176,10 @@ static void compute(worker *w, size_t turn) {
   lp_sweep_row row;
   fill_row(&result, &cloud, gap, &row);
   lp_sweep_journal_line(index, &row, &w->line);
-  pthread_mutex_lock(&w->s->lock);
-  w->s->rows[index] = row;
-  if (!lp_sweep_journal_put(&w->s->journal, &w->line)) atomic_store(&w->s->failed, true);
-  pthread_mutex_unlock(&w->s->lock);
-  atomic_fetch_add(&w->s->done, 1);
+  if (follows(w->s))
+    lp_buf_append(&w->lines, lp_buf_text(&w->line), w->line.size);
+  else
+    keep_row(w->s, index, &row, &w->line);
 }
 
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
@@ -181,37 +196,88 @@ static void show(sweep *s, bool last) {
   pthread_mutex_unlock(&s->lock);
 }
 
+/* Hands out the next rows of which one is not done. */
+static lp_sweep_turns next_turns(void *user) {
+  sweep *s = user;
+  for (;;) {
+    lp_sweep_turns turns = {.from = atomic_fetch_add(&s->next, CHUNK)};
+    if (turns.from >= s->spec->rows || atomic_load(&s->failed)) return (lp_sweep_turns){.from = UINT64_MAX};
+    size_t combination, count = s->spec->rows - turns.from;
+    if (count > CHUNK) count = CHUNK;
+    for (size_t i = 0; i < count; i++)
+      turns.done |= (uint64_t)s->rows[row_of_turn(s->spec, turns.from + i, &combination)].done << i;
+    if (turns.done != (UINT64_C(1) << count) - 1) return turns;
+  }
+}
+
+static lp_sweep_turns ask(worker *w) {
+  pthread_mutex_lock(&w->s->asking);
+  lp_sweep_turns turns = lp_sweep_peers_ask(w->s->options->peers, &w->lines, w->evaluations);
+  pthread_mutex_unlock(&w->s->asking);
+  w->evaluations = 0;
+  if (atomic_load(&w->s->failed)) turns.from = UINT64_MAX;
+  return turns;
+}
+
+static bool take_line(void *user, const char *line) {
+  sweep *s = user;
+  size_t index;
+  lp_sweep_row row;
+  if (!lp_sweep_journal_parse(line, s->spec->rows, &index, &row) || s->rows[index].done) return false;
+  lp_buf text = {0};
+  lp_buf_append(&text, line, (size_t)(strchr(line, '\n') + 1 - line));
+  keep_row(s, index, &row, &text);
+  lp_buf_free(&text);
+  show(s, false);
+  return true;
+}
+
+static void count_evaluations(void *user, uint64_t evaluations) {
+  sweep *s = user;
+  atomic_fetch_add(&s->evaluations, evaluations);
+}
+
 static void *work(void *user) {
   worker w = {.s = user, .arena = lp_arena_create(), .priced = SIZE_MAX};
   sweep *s = user;
   for (;;) {
-    size_t from = atomic_fetch_add(&s->next, CHUNK);
-    if (from >= s->spec->rows || atomic_load(&s->failed)) break;
-    for (size_t i = from; i < from + CHUNK && i < s->spec->rows; i++)
-      compute(&w, i);
+    lp_sweep_turns turns = follows(s) ? ask(&w) : next_turns(s);
+    if (turns.from == UINT64_MAX) break;
+    for (size_t i = 0; i < CHUNK && turns.from + i < s->spec->rows; i++)
+      if (!(turns.done >> i & 1)) compute(&w, turns.from + i);
+    if (follows(s)) continue;
     atomic_fetch_add(&s->evaluations, w.evaluations);
     w.evaluations = 0;
     show(s, false);
   }
   lp_buf_free(&w.line);
+  lp_buf_free(&w.lines);
   lp_arena_free(w.arena);
   return NULL;
 }
 
 static int32_t thread_count(const sweep *s) {
-  int64_t threads = s->options->threads > 0 ? s->options->threads : sysconf(_SC_NPROCESSORS_ONLN);
+  int64_t threads = s->options->threads > 0 ? s->options->threads
+                    : s->options->peers     ? 1
+                                            : sysconf(_SC_NPROCESSORS_ONLN);
   if (threads > MOST_THREADS) threads = MOST_THREADS;
   return threads < 1 ? 1 : (int32_t)threads;
 }
 
-static void run_threads(sweep *s) {
-  int32_t threads = thread_count(s), started = 0;
+static void run_threads(sweep *s, const char *key) {
+  const lp_sweep_peers *peers = s->options->peers;
+  const lp_sweep_leader leader = {s, next_turns, take_line, count_evaluations};
+  bool leads = peers && peers->rank == 0 && peers->count > 1;
+  int32_t threads = thread_count(s) + leads, started = 0;
   pthread_t *thread = lp_alloc((size_t)threads * sizeof *thread);
+  if (follows(s)) lp_sweep_peers_greet(peers, key);
   while (started + 1 < threads && pthread_create(&thread[started], NULL, work, s) == 0)
     started++;
+  if (leads && !lp_sweep_peers_lead(peers, key, &leader)) atomic_store(&s->failed, true);
   work(s); /* this thread works too, so the sweep runs even when no thread can be started */
   for (int32_t i = 0; i < started; i++)
     pthread_join(thread[i], NULL);
+  if (follows(s)) lp_sweep_peers_leave(peers, atomic_load(&s->failed));
   free(thread);
 }
 
@@ -233,18 +299,20 @@ static void make_cuts(sweep *s, lp_arena *arena) {
 }
 
 static lp_status run(sweep *s, const char *key, lp_sweep_result *out, lp_diag *diag) {
-  LP_TRY(lp_sweep_journal_open(s->options, key, s->rows, s->spec->rows, &out->resumed, &s->journal, diag));
+  if (!follows(s))
+    LP_TRY(lp_sweep_journal_open(s->options, key, s->rows, s->spec->rows, &out->resumed, &s->journal, diag));
   out->rows = s->wanted;
   atomic_store(&s->done, out->resumed);
   s->begun_ms = lp_now_ms();
-  run_threads(s);
+  run_threads(s, key);
   show(s, true);
   lp_sweep_journal_close(&s->journal);
   out->ms = lp_now_ms() - s->begun_ms;
   out->evaluations = atomic_load(&s->evaluations);
   if (!atomic_load(&s->failed)) return LP_OK;
   const char *file = s->options->journal ? s->options->journal : s->spec->path;
-  return lp_error(diag, LP_LOC_FILE(file), "a row could not be computed or kept");
+  return lp_error(diag, LP_LOC_FILE(file), "a row could not be computed or kept%s",
+                  s->options->peers ? ", or a process has another version, specification or model" : "");
 }
 
 lp_status lp_sweep_run(const lp_sweep_spec *spec, lp_module *module, const lp_sweep_options *options,
@@ -263,10 +331,12 @@ lp_status lp_sweep_run(const lp_sweep_spec *spec, lp_module *module, const lp_sw
     s.forms = forms;
     make_cuts(&s, arena);
     pthread_mutex_init(&s.lock, NULL);
+    pthread_mutex_init(&s.asking, NULL);
     status = run(&s, key, out, diag);
+    pthread_mutex_destroy(&s.asking);
     pthread_mutex_destroy(&s.lock);
   }
-  if (status == LP_OK && s.wanted == spec->rows) lp_sweep_mark_fronts(spec, out);
+  if (status == LP_OK && s.wanted == spec->rows && !follows(&s)) lp_sweep_mark_fronts(spec, out);
   lp_arena_free(arena);
   return status;
 }
