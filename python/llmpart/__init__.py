@@ -1,0 +1,27 @@
+"""Splits a language model between a device and the cloud, compiles both parts, and runs them.
+
+    bundle = llmpart.compile("model.onnx", device="host", cloud="host", link="wifi")
+    for token in bundle.generate("Once upon a time", n=64):
+        print(token, end="", flush=True)
+
+The package runs the command `llmpart` for plans and code, and generates through the library libllmpart-runtime. The
+warnings of both go to the logger "llmpart".
+"""
+
+from ._bundle import Bundle, Generation, Token, Worker, compile
+from ._command import Error
+from ._plan import Infeasible, Plan, Table, plan, sweep
+
+__all__ = [
+    "Bundle",
+    "Error",
+    "Generation",
+    "Infeasible",
+    "Plan",
+    "Table",
+    "Token",
+    "Worker",
+    "compile",
+    "plan",
+    "sweep",
+]

@@ -1,0 +1,116 @@
+"""Plans and sweeps: the planner's reports as tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ._command import Error, Value, run, words
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class Table(list[dict[str, Any]]):
+    """A list of rows, each a dict from column to value."""
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the rows as a DataFrame; needs pandas."""
+        import pandas
+
+        return pandas.DataFrame.from_records(list(self))
+
+
+class Plan:
+    """Where each operator of a model runs, with the predicted times and cost."""
+
+    def __init__(self, report: dict[str, Any]) -> None:
+        self.report = report
+        """The whole report, as `llmpart compile --report=FILE.json` writes it."""
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the plan meets the limits."""
+        return bool(self.report["feasible"])
+
+    @property
+    def figures(self) -> Table:
+        """The plan's figures in one row: ttft_ms, tpot_ms, cost_per_mtok_usd, bytes, memory."""
+        return Table([{"scheduler": self.report["scheduler"], **(self.report["plan"] or {})}])
+
+    @property
+    def baselines(self) -> Table:
+        """The same figures of other plans, such as device_only and cloud_only: a row for each."""
+        return Table({"scheduler": name, **figures} for name, figures in self.report["baselines"].items() if figures)
+
+    @property
+    def operators(self) -> Table:
+        """A row for each operator and stage: its side, FLOPs, bytes, and time on either machine."""
+        return Table(self.report["operators"])
+
+    def __repr__(self) -> str:
+        figures = self.figures[0]
+        return f"<llmpart.Plan: TTFT {figures.get('ttft_ms')} ms, TPOT {figures.get('tpot_ms')} ms>"
+
+
+class Infeasible(Error):
+    """No plan meets the limits. `plan` is the nearest one, and plan.report["fixes"] lists what would help."""
+
+    def __init__(self, error: Error, plan: Plan) -> None:
+        super().__init__(str(error), error.status)
+        self.plan = plan
+
+
+def run_compile(model: str | os.PathLike[str], *arguments: str | os.PathLike[str]) -> Plan:
+    """Run `llmpart compile` and return the plan in its report."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "plan.json")
+        try:
+            run("compile", f"--report={file}", *arguments, "--", model)
+        except Error as error:
+            if error.status == 3 and file.exists():
+                raise Infeasible(error, Plan(json.loads(file.read_bytes()))) from None
+            raise
+        return Plan(json.loads(file.read_bytes()))
+
+
+def plan(
+    model: str | os.PathLike[str],
+    *,
+    device: str | os.PathLike[str],
+    cloud: str | os.PathLike[str] | None = None,
+    link: str | os.PathLike[str] | None = None,
+    ttft: str | float | None = None,
+    tpot: str | float | None = None,
+    **options: Value | list[str],
+) -> Plan:
+    """Plan a model without writing code; no weights are read.
+
+    Limits are texts such as "400ms", or numbers of milliseconds. The other options are those of `llmpart compile` with
+    underscores: `device_memory="4GiB"`, `pin=["layer.0.*=device"]`. Raises Infeasible when no plan meets the limits.
+    """
+    machines: dict[str, Value] = {"device": device, "cloud": cloud, "link": link, "ttft": ttft, "tpot": tpot}
+    return run_compile(model, "--plan-only", *words({**machines, **options}))
+
+
+def sweep(spec: str | os.PathLike[str] | Mapping[str, Any], *, threads: int | None = None) -> Table:
+    """Plan a model at every combination that a spec lists; a row for each.
+
+    The spec is a YAML file (docs/guide/capacity.md), or a mapping of the same form, whose file names are relative to
+    the current folder. A sweep of a file that was interrupted continues where it stopped.
+    """
+    if not isinstance(spec, Mapping):
+        return Table(json.loads(run("sweep", *words({"threads": threads}), "-ojson", "--", spec))["rows"])
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        tempfile.NamedTemporaryFile("w", suffix=".yaml", dir=".", encoding="utf-8") as file,
+    ):
+        json.dump(spec, file)  # JSON is YAML as well
+        file.flush()
+        journal = Path(folder, "journal")
+        text = run("sweep", *words({"threads": threads, "journal": journal}), "-ojson", "--", file.name)
+    return Table(json.loads(text)["rows"])

@@ -1,0 +1,1 @@
+../../runtime/library/llmpart.h
