@@ -111,9 +111,9 @@ static void solve_stage(const lp_exact *x, const lp_exact_graph *graph, lp_stage
   }
 }
 
-/* Fills the sides along a shortest path. Returns the difference between its time and the stage's limit, which is the
- * bound's slope in the price of time. */
-static double walk_stage(const lp_exact *x, const lp_exact_graph *graph, lp_stage stage, lp_exact_prices *prices) {
+double lp_exact_walk(const lp_exact *x, const lp_exact_graph graphs[LP_STAGE_COUNT], lp_stage stage,
+                     lp_exact_prices *prices) {
+  const lp_exact_graph *graph = &graphs[stage];
   int32_t at = 0;
   double ms = 0, objective = 0;
   for (int32_t i = 0; i < x->unit_count[stage]; i++) {
@@ -146,7 +146,7 @@ bool lp_exact_fastest(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COU
     prices->busy[stage][LP_SIDE_DEVICE] = prices->busy[stage][LP_SIDE_CLOUD] = prices->link[stage] = 1;
     solve_stage(x, &graph[stage], (lp_stage)stage, prices);
     if (isinf(prices->potential[stage][0][0])) return false;
-    (void)walk_stage(x, &graph[stage], (lp_stage)stage, prices);
+    (void)lp_exact_walk(x, graph, (lp_stage)stage, prices);
   }
   return true;
 }
@@ -199,7 +199,7 @@ static tangent solve_at(price_search *s, double at) {
   s->prices->duals.per_ms[s->stage] = at;
   set_stage(x, s->stage, s->prices);
   solve_stage(x, &s->graph[s->stage], s->stage, s->prices);
-  t.slope = walk_stage(x, &s->graph[s->stage], s->stage, s->prices);
+  t.slope = lp_exact_walk(x, s->graph, s->stage, s->prices);
   t.bound = s->prices->potential[s->stage][0][0] - at * x->limit_ms[s->stage];
   bool meets = !(x->limit_ms[s->stage] > 0) || t.slope <= 0;
   if (meets) memcpy(s->prices->met[s->stage], s->prices->side[s->stage], (size_t)x->unit_count[s->stage]);

@@ -1,21 +1,19 @@
-/* The label search of the exact scheduler along a chain of segments: layers, or halves of layers, between two places
- * where few frontiers are possible. Equal segments share the list of their useful placements, the modes. Sums are
- * exact, so that the same modes in another order are one label. A label's bound adds the fronts of both stages. The
- * search keeps the least bound of the labels that it drops, so that it proves a bound in any case. */
-#include "base/map.h"
+/* The label search of the exact scheduler along a chain of segments (segments.c). Sums are exact, so that the same
+ * modes in another order are one label. A label's bound is the greater of that by the fronts of each stage (front.c)
+ * and that of both stages together (joint.c). The search keeps the least bound of the labels that it drops, so that it
+ * proves a bound in any case. */
+#include "passes/plan/exact/chain.h"
 #include "base/side.h"
 #include "passes/plan/exact/dominance.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* MOST_ENTRIES: the most pairs of frontiers of both stages where a segment may begin. MOST_STEPS: the most steps of a
- * segment; with a longer one there is no chain. MOST_MODES: the most modes that are listed for one entry. */
-enum { MOST_ENTRIES = 64, MOST_STEPS = 64, MOST_MODES = 40000 };
-
-/* Points of a front: COARSE to compare prices, FINE to search. */
-enum { COARSE = 100, FINE = 2000 };
+/* Points of a front: COARSE to compare prices and where memory binds, because joint bounds are better there; FINE to
+ * search. JOINT: of joint fronts. */
+enum { COARSE = 100, FINE = 2000, JOINT = 256 };
 
 /* A limit that is exceeded by less than this share counts as met; found placements are evaluated exactly. */
 static const double allowance = 1e-9;
@@ -26,199 +24,16 @@ enum { MOST_SEEN = 50 };
 /* The number of labels that are compared with one another, as a multiple of the width. */
 enum { MOST_CANDIDATES = 4 };
 
-/* The modes after one entry of one kind of segment. */
-typedef struct {
-  lp_exact_modes_list list;
-  double rest; /* the least price of the modes that the list lacks, above the least of all placements */
-} mode_list;
+/* The most labels that are made to list the modes of a run for joint bounds. */
+enum { MOST_LISTED = 4000000 };
 
-typedef struct {
-  int32_t kind, done[LP_STAGE_COUNT]; /* done: units before it, by stage */
-  int32_t *live;                      /* shared holdings that are live before it */
-  int32_t live_count;
-} place;
+/* The work of a label of a list, and of a mode after a label, in points of a joint front. */
+static const double label_work = 40, mode_work = 20;
 
 typedef struct {
   int32_t parent;
   uint64_t sides;
 } chain_trace;
-
-struct lp_exact_chain {
-  const lp_exact *x;
-  const lp_exact_graph *graph;
-  int32_t *slot_of;
-  LP_VEC(lp_exact_segment) segment;
-  LP_VEC(place) place; /* before each segment */
-  LP_VEC(mode_list *) lists;
-  lp_map *kinds, *modes;
-  double slack; /* the slack of the pass that made the modes */
-  lp_exact_front **front[LP_STAGE_COUNT];
-  const lp_exact_prices *front_prices; /* of the fronts; NULL: there are none */
-  double front_slack;
-};
-
-/* ---- segments ---------------------------------------------------------------------------------------------------- */
-
-static bool is_slotted(const lp_exact_chain *c, int32_t holding) {
-  return c->slot_of[holding] >= 0;
-}
-
-/* Tells whether a segment may begin before step `k`, after done[stage] units. */
-static bool may_begin(const lp_exact_chain *c, int32_t k, const int32_t done[LP_STAGE_COUNT]) {
-  const lp_exact *x = c->x;
-  if ((int64_t)c->graph[0].count[done[0]] * c->graph[1].count[done[1]] > MOST_ENTRIES) return false;
-  for (int32_t i = 0; i < x->holding_count; i++) {
-    const lp_exact_holding *h = &x->holding[i];
-    if (h->is_state && h->first_step < k && h->last_step >= k) return false;
-  }
-  return true;
-}
-
-static void note_place(lp_exact_chain *c, int32_t k, const int32_t done[LP_STAGE_COUNT]) {
-  const lp_exact *x = c->x;
-  place p = {.done = {done[0], done[1]}, .live = LP_NEW_ARRAY(x->arena, int32_t, LP_EXACT_SHARED)};
-  for (int32_t i = 0; i < x->holding_count; i++)
-    if (is_slotted(c, i) && x->holding[i].first_step < k && x->holding[i].last_step >= k &&
-        p.live_count < LP_EXACT_SHARED)
-      p.live[p.live_count++] = i;
-  lp_vec_push(&c->place, p);
-}
-
-/* Writes everything that the modes of a segment depend on, except its entry, as text. */
-static void describe(const lp_exact_chain *c, const lp_exact_segment *segment, lp_buf *out) {
-  const lp_exact *x = c->x;
-  for (int32_t k = segment->from; k < segment->to; k++) {
-    const lp_exact_step *step = &x->step[k];
-    const lp_exact_unit *u = &x->unit[step->stage][step->unit];
-    lp_buf_printf(out, "%d %p %a %a %a %a:", (int)step->stage, (void *)c->graph[step->stage].arc[step->unit], u->ms[0],
-                  u->ms[1], u->activation[0], u->activation[1]);
-    for (int32_t i = 0; i < u->hold_count; i++) {
-      const lp_exact_holding *h = &x->holding[u->hold[i]];
-      lp_buf_printf(out, "%d %d %d %a %a %a %a %a %a %a,", c->slot_of[u->hold[i]],
-                    h->first_step < segment->from ? -1 : (int)(h->first_step - segment->from),
-                    h->last_step >= segment->to ? -1 : (int)(h->last_step - segment->from), h->bytes[0], h->bytes[1],
-                    h->ms[0][0], h->ms[0][1], h->ms[1][0], h->ms[1][1], h->move_bytes);
-    }
-  }
-}
-
-static int32_t kind_of(lp_exact_chain *c, const lp_exact_segment *segment) {
-  lp_buf key = {0};
-  describe(c, segment, &key);
-  size_t known = (size_t)(uintptr_t)lp_map_get(c->kinds, lp_buf_text(&key));
-  if (!known) {
-    known = lp_map_count(c->kinds) + 1;
-    lp_map_put(c->kinds, lp_buf_text(&key), (void *)(uintptr_t)known);
-  }
-  lp_buf_free(&key);
-  return (int32_t)known;
-}
-
-static double grid_of(double total) {
-  int exponent = 0;
-  if (!(total > 0) || isinf(total)) return 0;
-  (void)frexp(total, &exponent);
-  return ldexp(1, exponent - 46);
-}
-
-/* Sets grids: a power of two that is small against a stage's time, and one that is small against the objective. */
-static void set_grids(const lp_exact *x, lp_exact_segment *segment) {
-  double objective = 0;
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    double total = 0;
-    for (int32_t i = 0; i < x->unit_count[stage]; i++)
-      for (int side = 0; side < LP_SIDE_COUNT; side++) {
-        total += x->unit[stage][i].ms[side];
-        objective += x->weights.busy[stage][side] * x->unit[stage][i].ms[side];
-      }
-    segment->grid_ms[stage] = grid_of(total + x->limit_ms[stage]);
-    objective += x->weights.link[stage] * total;
-  }
-  segment->grid_objective = grid_of(objective);
-}
-
-static bool are_alike(const lp_exact_holding *a, const lp_exact_holding *b) {
-  return a->is_state == b->is_state && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0 &&
-         a->move_bytes == b->move_bytes;
-}
-
-void lp_exact_chain_level(const lp_exact *x, lp_exact_prices *prices) {
-  bool *done = LP_NEW_ARRAY(x->arena, bool, x->holding_count);
-  for (int32_t i = 0; i < x->holding_count; i++) {
-    const lp_exact_holding *own = &x->holding[i];
-    if (done[i] || own->first[0] < 0 || own->first[1] < 0) continue;
-    double share[LP_SIDE_COUNT] = {0, 0}, residence = 0;
-    int32_t count = 0;
-    for (int pass = 0; pass < 2; pass++)
-      for (int32_t k = i; k < x->holding_count; k++) {
-        const lp_exact_holding *h = &x->holding[k];
-        if ((done[k] && !pass) || h->first[0] < 0 || h->first[1] < 0 || !are_alike(own, h)) continue;
-        done[k] = true;
-        count += !pass;
-        for (int side = 0; side < LP_SIDE_COUNT; side++) {
-          if (!pass) share[side] += prices->share[0][side][k];
-          if (pass) prices->share[0][side][k] = share[side] / count;
-          if (pass) prices->share[1][side][k] = 1 - share[side] / count;
-        }
-        if (!pass) residence += prices->residence[k];
-        if (pass) prices->residence[k] = residence / count;
-      }
-  }
-}
-
-static bool divide(lp_exact_chain *c) {
-  const lp_exact *x = c->x;
-  lp_exact_segment segment = {.slot_of = c->slot_of, .most = MOST_MODES};
-  int32_t done[LP_STAGE_COUNT] = {0, 0};
-  set_grids(x, &segment);
-  note_place(c, 0, done);
-  for (int32_t k = 1; k <= x->step_count; k++) {
-    done[x->step[k - 1].stage]++;
-    if (k < x->step_count && !may_begin(c, k, done)) continue;
-    segment.to = k;
-    if (segment.to - segment.from > MOST_STEPS) return false;
-    c->place.data[c->place.count - 1].kind = kind_of(c, &segment);
-    lp_vec_push(&c->segment, segment);
-    segment.from = k;
-    note_place(c, k, done);
-  }
-  return true;
-}
-
-lp_exact_chain *lp_exact_chain_create(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT]) {
-  lp_exact_chain *c = LP_NEW(x->arena, lp_exact_chain);
-  *c = (lp_exact_chain){.x = x, .graph = graph, .slot_of = LP_NEW_ARRAY(x->arena, int32_t, x->holding_count)};
-  c->kinds = lp_map_create();
-  c->modes = lp_map_create();
-  if (lp_exact_slots(x, c->slot_of) && divide(c)) return c;
-  lp_exact_chain_free(c);
-  return NULL;
-}
-
-void lp_exact_chain_free(lp_exact_chain *c) {
-  if (!c) return;
-  for (size_t i = 0; i < c->lists.count; i++) {
-    lp_vec_free(&c->lists.data[i]->list);
-    free(c->lists.data[i]);
-  }
-  lp_vec_free(&c->lists);
-  lp_vec_free(&c->segment);
-  lp_vec_free(&c->place);
-  lp_map_free(c->kinds);
-  lp_map_free(c->modes);
-}
-
-const lp_exact *lp_exact_chain_problem(const lp_exact_chain *chain) {
-  return chain->x;
-}
-
-const lp_exact_graph *lp_exact_chain_graph(const lp_exact_chain *chain) {
-  return chain->graph;
-}
-
-size_t lp_exact_chain_length(const lp_exact_chain *chain) {
-  return chain->segment.count;
-}
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 
@@ -226,7 +41,8 @@ size_t lp_exact_chain_length(const lp_exact_chain *chain) {
 typedef struct {
   double price, ms[LP_STAGE_COUNT];
   const lp_exact_front *front[LP_STAGE_COUNT];
-  double least; /* the least addition of this mode and the modes after it, with their fronts */
+  int32_t mode, to; /* to: the entry after it */
+  double key;       /* the least that it and all that follows it add to the joint price */
 } mode_price;
 
 typedef struct {
@@ -234,61 +50,16 @@ typedef struct {
   const lp_exact *x;
   const lp_exact_prices *prices;
   lp_exact_chain_search *search;
-  const mode_list *modes; /* of the label at hand, and their prices */
+  const lp_chain_modes *modes; /* of the label at hand, and their prices */
+  int32_t entry;               /* of the label at hand, -1: there are no joint bounds */
   LP_VEC(mode_price) price;
   lp_exact_front **front[LP_STAGE_COUNT];
   double offset;       /* prices times limits */
   double least, slack; /* at the listing prices: the bound, and the largest difference of a placement's price from it */
+  double most_listed;  /* work of lists after which joint bounds are given up */
   lp_chain_labels now, next;
   chain_trace **traces;
 } chain_searcher;
-
-/* Fills least[stage][unit][frontier] of a segment for an entry: the least over all segments of its kind. */
-static void set_least(const chain_searcher *s, size_t index, const lp_exact_mode *entry, lp_arena *arena,
-                      lp_exact_segment *segment) {
-  const lp_exact_chain *c = s->c;
-  const place *own = &c->place.data[index];
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    int32_t units = c->place.data[index + 1].done[stage] - own->done[stage];
-    segment->least[stage] = lp_arena_array(arena, (size_t)units + 1, sizeof(double *));
-    for (int32_t u = 0; u <= units; u++) {
-      int32_t count = c->graph[stage].count[own->done[stage] + u];
-      double *least = segment->least[stage][u] = LP_NEW_ARRAY(arena, double, count);
-      for (int32_t f = 0; f < count; f++)
-        least[f] = INFINITY;
-      for (size_t i = 0; i < c->segment.count; i++) {
-        const place *p = &c->place.data[i];
-        if (p->kind != own->kind) continue;
-        const double *potential = s->search->listing->potential[stage][p->done[stage] + u];
-        double from = s->search->listing->potential[stage][p->done[stage]][entry->at[stage]];
-        for (int32_t f = 0; f < count && !isinf(from); f++)
-          if (potential[f] - from < least[f]) least[f] = potential[f] - from;
-      }
-    }
-  }
-}
-
-/* The modes of a segment after a label. */
-static const mode_list *modes_after(chain_searcher *s, size_t index, const lp_exact_mode *entry) {
-  lp_exact_chain *c = s->c;
-  lp_buf key = {0};
-  lp_buf_printf(&key, "%d %d %d %" PRIx64, (int)c->place.data[index].kind, (int)entry->at[0], (int)entry->at[1],
-                entry->shared);
-  mode_list *found = lp_map_get(c->modes, lp_buf_text(&key));
-  if (!found) {
-    found = lp_alloc(sizeof *found);
-    lp_vec_push(&c->lists, found);
-    lp_arena *arena = lp_arena_create();
-    lp_exact_segment segment = c->segment.data[index];
-    segment.slack = s->slack;
-    set_least(s, index, entry, arena, &segment);
-    found->rest = lp_exact_modes(c->x, c->graph, s->search->listing, &segment, entry, &found->list);
-    lp_map_put(c->modes, lp_buf_text(&key), found);
-    lp_arena_free(arena);
-  }
-  lp_buf_free(&key);
-  return found;
-}
 
 /* The price of a label's or a mode's sums. */
 static double price_of(const chain_searcher *s, const lp_exact_mode *l) {
@@ -304,7 +75,7 @@ static double price_of(const chain_searcher *s, const lp_exact_mode *l) {
  * contains it too. */
 static double paid_twice(const chain_searcher *s, size_t index, uint64_t shared) {
   const lp_exact *x = s->x;
-  const place *p = &s->c->place.data[index];
+  const lp_chain_place *p = &s->c->place.data[index];
   double price = 0;
   for (int32_t i = 0; i < p->live_count; i++) {
     unsigned mask = (unsigned)(shared >> (4 * s->c->slot_of[p->live[i]])) & 15;
@@ -323,25 +94,32 @@ static double time_left(const chain_searcher *s, int stage, const lp_exact_mode 
   return limit > 0 ? limit * (1 + allowance) - l->ms[stage] : 1;
 }
 
+static int compare_keys(const void *left, const void *right) {
+  const mode_price *a = left, *b = right;
+  if (a->key != b->key) return a->key < b->key ? -1 : 1;
+  return a->mode - b->mode;
+}
+
 /* Fills the prices of the modes after a label, which come before segment `index` + 1. */
 static void price_modes(chain_searcher *s, size_t index) {
-  const place *p = &s->c->place.data[index + 1];
-  double least = INFINITY;
+  const lp_chain_place *p = &s->c->place.data[index + 1];
+  const int32_t *exits = s->entry >= 0 ? lp_joint_exits(s->c->joint, index, s->entry) : NULL;
   s->price.count = 0;
-  for (size_t i = 0; i < s->modes->list.count; i++)
-    lp_vec_push(&s->price, ((mode_price){0}));
-  for (size_t i = s->modes->list.count; i-- > 0;) {
+  for (size_t i = 0; i < s->modes->list.count; i++) {
     const lp_exact_mode *mode = &s->modes->list.data[i];
-    mode_price *price = &s->price.data[i];
-    price->price = price_of(s, mode) - paid_twice(s, index + 1, mode->shared);
-    double whole = price->price;
+    if (exits && exits[i] < 0) continue; /* no wanted placement has it */
+    mode_price price = {.mode = (int32_t)i, .to = exits ? exits[i] : -1};
+    price.price = price_of(s, mode) - paid_twice(s, index + 1, mode->shared);
+    price.key = price.price;
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-      const lp_exact_front *front = price->front[stage] = &s->front[stage][p->done[stage]][mode->at[stage]];
-      price->ms[stage] = s->x->limit_ms[stage] > 0 ? mode->ms[stage] : 0;
-      whole += front->count ? front->price[front->count - 1] : INFINITY;
+      const lp_exact_front *front = price.front[stage] = &s->front[stage][p->done[stage]][mode->at[stage]];
+      price.ms[stage] = s->x->limit_ms[stage] > 0 ? mode->ms[stage] : 0;
+      price.key += front->count ? front->price[front->count - 1] : INFINITY;
     }
-    least = price->least = whole < least ? whole : least;
+    if (exits) price.key = lp_joint_least(s->c->joint, index + 1, price.to, mode);
+    lp_vec_push(&s->price, price);
   }
+  if (s->price.count) qsort(s->price.data, s->price.count, sizeof *s->price.data, compare_keys);
 }
 
 static void drop(chain_searcher *s, double bound) {
@@ -359,34 +137,39 @@ static bool is_too_large(const lp_exact *x, const lp_exact_mode *l) {
 static void push_label(chain_searcher *s, const lp_chain_label *from, int32_t parent, const lp_exact_mode *mode,
                        double bound) {
   lp_chain_label l = {.sum = *mode, .parent = parent, .loss = from->loss, .bound = bound};
-  l.sum.objective += from->sum.objective;
-  for (int k = 0; k < 2; k++) {
-    l.sum.ms[k] += from->sum.ms[k];
-    l.sum.bytes[k] += from->sum.bytes[k];
-    l.sum.activation[k] = fmax(l.sum.activation[k], from->sum.activation[k]);
-  }
+  lp_joint_add(&l.sum, &from->sum);
   if (is_too_large(s->x, &l.sum)) return;
   l.rank = s->search->step > 0 ? floor(l.sum.objective / s->search->step) : l.sum.objective;
   lp_vec_push(&s->next, l);
 }
 
-static void extend(chain_searcher *s, int32_t parent) {
+static double joint_bound(const chain_searcher *s, size_t index, const lp_chain_label *from, const mode_price *price,
+                          double wanted) {
+  const lp_exact_mode *mode = &s->modes->list.data[price->mode];
+  lp_exact_mode sum = from->sum;
+  lp_joint_add(&sum, mode);
+  return lp_joint_bound(s->c->joint, index + 1, price->to, &sum, wanted);
+}
+
+static void extend(chain_searcher *s, size_t index, int32_t parent) {
   const lp_chain_label from = s->now.data[parent];
   double wanted = s->search->most - s->search->close * fabs(s->search->most);
-  double price = price_of(s, &from.sum) - s->offset;
+  double price = price_of(s, &from.sum) - s->offset, base = price;
   double left[] = {time_left(s, LP_STAGE_PREFILL, &from.sum), time_left(s, LP_STAGE_DECODE, &from.sum)};
-  s->search->work += (double)s->price.count;
+  if (s->c->joint) base = lp_joint_price(s->c->joint, &from.sum);
   for (size_t i = 0; i < s->price.count; i++) {
     const mode_price *mode = &s->price.data[i];
-    if (price + mode->least >= wanted) { /* and so do all that follow */
-      drop(s, price + mode->least - from.loss);
+    s->search->work += mode_work;
+    if (base + mode->key >= wanted) { /* and so do all that follow */
+      drop(s, base + mode->key - from.loss);
       return;
     }
     double bound = price + mode->price;
     for (int stage = 0; stage < LP_STAGE_COUNT && bound < INFINITY; stage++)
       bound += lp_exact_front_price(mode->front[stage], left[stage] - mode->ms[stage]);
+    if (bound < wanted && s->c->joint) bound = fmax(bound, joint_bound(s, index, &from, mode, wanted));
     if (bound < wanted)
-      push_label(s, &from, parent, &s->modes->list.data[i], bound);
+      push_label(s, &from, parent, &s->modes->list.data[mode->mode], bound);
     else
       drop(s, bound - from.loss);
   }
@@ -406,26 +189,33 @@ static void narrow(chain_searcher *s, lp_chain_labels *list, size_t width) {
 static void extend_all(chain_searcher *s, size_t index, size_t candidates) {
   for (size_t k = 0; k < s->now.count; k++) {
     if (!k || lp_chain_compare_groups(&s->now.data[k - 1], &s->now.data[k])) {
-      s->modes = modes_after(s, index, &s->now.data[k].sum);
+      s->modes = lp_chain_modes_after(s->c, s->search->listing, index, &s->now.data[k].sum);
+      s->entry = s->c->joint ? lp_joint_find(s->c->joint, index, &s->now.data[k].sum) : -1;
+      assert(!s->c->joint || s->entry >= 0);
       drop(s, s->least + s->modes->rest);
       price_modes(s, index);
     }
-    extend(s, (int32_t)k);
+    extend(s, index, (int32_t)k);
     if (s->next.count > 2 * candidates) narrow(s, &s->next, candidates); /* this bounds the memory */
   }
 }
 
-/* ---- the run --------------------------------------------------------------------------------------------------- */
+/* ---- placements ------------------------------------------------------------------------------------------------- */
+
+/* Sets the sides of a segment's steps. */
+static void set_sides(const chain_searcher *s, size_t index, uint64_t sides,
+                      unsigned char *const side[LP_STAGE_COUNT]) {
+  const lp_exact_segment *segment = &s->c->segment.data[index];
+  for (int32_t k = segment->from; k < segment->to; k++) {
+    const lp_exact_step *step = &s->x->step[k];
+    side[step->stage][step->unit] = sides >> (k - segment->from) & 1;
+  }
+}
 
 static void trace_back(const chain_searcher *s, int32_t label, unsigned char *const side[LP_STAGE_COUNT]) {
   for (size_t i = s->c->segment.count; i-- > 0;) {
-    const lp_exact_segment *segment = &s->c->segment.data[i];
-    const chain_trace *t = &s->traces[i][label];
-    for (int32_t k = segment->from; k < segment->to; k++) {
-      const lp_exact_step *step = &s->x->step[k];
-      side[step->stage][step->unit] = t->sides >> (k - segment->from) & 1;
-    }
-    label = t->parent;
+    set_sides(s, i, s->traces[i][label].sides, side);
+    label = s->traces[i][label].parent;
   }
 }
 
@@ -459,6 +249,11 @@ static double slack_of(const chain_searcher *s, const lp_exact_prices *prices) {
   return fmax(s->search->most - lp_exact_least(s->x, prices), 0) * (1 + 1e-6) + 1e-9 * fabs(s->search->most);
 }
 
+/* Tells whether memory can bind. */
+static bool is_tight(const lp_exact *x) {
+  return x->limit_bytes[LP_SIDE_DEVICE] > 0 || x->limit_bytes[LP_SIDE_CLOUD] > 0;
+}
+
 /* Makes the fronts of all places. Later passes with the same prices use them again. */
 static void make_fronts(chain_searcher *s, double slack) {
   const lp_exact *x = s->x;
@@ -476,7 +271,7 @@ static void make_fronts(chain_searcher *s, double slack) {
                                            .prices = s->prices,
                                            .pruning = s->search->pruning,
                                            .slack = slack,
-                                           .points = FINE,
+                                           .points = is_tight(x) ? COARSE : FINE,
                                            .keep = keep},
                     c->front[stage]);
   }
@@ -521,30 +316,86 @@ double lp_exact_chain_bound(const lp_exact_chain *chain, const lp_exact_prices *
   return bound;
 }
 
-/* Drops the modes when a pass needs longer lists, because it wants placements farther from the least price. */
-static void forget_modes(lp_exact_chain *c) {
-  for (size_t i = 0; i < c->lists.count; i++) {
-    lp_vec_free(&c->lists.data[i]->list);
-    free(c->lists.data[i]);
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
+
+static const lp_exact_modes_list *list_modes(void *user, size_t index, const lp_exact_mode *entry) {
+  const chain_searcher *s = user;
+  if (s->c->work > s->most_listed) return NULL;
+  return &lp_chain_modes_after(s->c, s->search->listing, index, entry)->list;
+}
+
+/* Shows the cheapest placement that the search for joint prices met. */
+static void show_path(const chain_searcher *s) {
+  uint64_t *sides = LP_NEW_ARRAY(s->x->arena, uint64_t, s->c->segment.count);
+  unsigned char *side[LP_STAGE_COUNT];
+  if (!lp_joint_path(s->c->joint, sides)) return;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    side[stage] = LP_NEW_ARRAY(s->x->arena, unsigned char, s->x->unit_count[stage]);
+  for (size_t i = 0; i < s->c->segment.count; i++)
+    set_sides(s, i, sides[i], side);
+  (void)s->search->see(s->search->user, side);
+}
+
+static void make_joint(chain_searcher *s) {
+  lp_exact_chain *c = s->c;
+  const lp_exact_duals *duals = &s->search->listing->duals;
+  bool is_first = !(c->joint_price[0] + c->joint_price[1] + c->joint_price[2] + c->joint_price[3] > 0);
+  lp_joint_free(c->joint);
+  c->joint = NULL;
+  if (c->has_too_many) return;
+  c->joint = lp_joint_create(s->x, c->segment.count, s->slack, list_modes, s);
+  c->has_too_many = !c->joint;
+  if (!c->joint) return;
+  for (int i = 0; i < 2 && is_first; i++) {
+    c->joint_price[i] = duals->per_ms[i];
+    c->joint_price[2 + i] = duals->per_byte[i];
   }
-  c->lists.count = 0;
-  lp_map_free(c->modes);
-  c->modes = lp_map_create();
+  c->joint_bound = lp_joint_improve(c->joint, s->search->most, c->joint_price);
+  show_path(s);
+  lp_joint_fronts(c->joint, s->search->most, JOINT);
+}
+
+/* Makes lists and joint bounds for this run, unless those of the runs before suffice. */
+static void prepare(chain_searcher *s) {
+  lp_exact_chain *c = s->c;
+  bool is_rough = s->search->rough, is_longer = !is_rough && s->slack > c->slack;
+  double before = c->work;
+  s->most_listed = before + MOST_LISTED;
+  if (is_longer && !c->has_all) lp_chain_forget(c);
+  if (is_longer) c->slack = s->slack;
+  if (s->search->slur > 0) { /* nothing will be proved, and the lists are long */
+    lp_joint_free(c->joint);
+    c->joint = NULL;
+  } else if (is_tight(s->x) && (is_longer || is_rough || c->is_rough || !c->joint)) {
+    make_joint(s);
+  }
+  c->is_rough = is_rough;
+  s->search->work = label_work * (c->work - before) + (c->joint ? lp_joint_work(c->joint) : 0);
+}
+
+/* The label before the first segment. Its bound is that of all placements. */
+static lp_chain_label first_label(chain_searcher *s) {
+  lp_chain_label start = {.parent = -1, .bound = -s->offset};
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    start.bound += lp_exact_front_price(&s->front[stage][0][0], time_left(s, stage, &start.sum));
+  if (s->c->joint) {
+    double joint = lp_joint_bound(s->c->joint, 0, 0, &start.sum, INFINITY);
+    start.bound = fmax(start.bound, fmax(s->c->joint_bound, joint));
+    for (size_t i = 0; i < s->c->lists.count; i++) /* the joint bounds lack the modes that the lists lack */
+      drop(s, s->least + s->c->lists.data[i]->rest);
+  }
+  start.bound = fmin(start.bound, s->search->most);
+  return start;
 }
 
 void lp_exact_chain_run(lp_exact_chain *chain, const lp_exact_prices *prices, lp_exact_chain_search *search) {
   chain_searcher s = {.c = chain, .x = chain->x, .prices = prices, .search = search};
   size_t count = chain->segment.count, candidates = MOST_CANDIDATES * search->width;
   search->lowest = search->most;
-  search->work = 0;
   set_bounds(&s);
-  if (s.slack > chain->slack) forget_modes(chain);
-  chain->slack = s.slack;
+  prepare(&s);
   s.traces = lp_alloc((count + 1) * sizeof *s.traces);
-  lp_chain_label start = {.parent = -1};
-  start.bound = -s.offset;
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    start.bound += lp_exact_front_price(&s.front[stage][0][0], time_left(&s, stage, &start.sum));
+  lp_chain_label start = first_label(&s);
   search->least = start.bound;
   lp_vec_push(&s.now, start);
   for (size_t i = 0; i < count; i++) {

@@ -34,8 +34,9 @@ static bool beats(const lp_exact *x, double slur, const lp_exact_mode *a, const 
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     if (x->limit_ms[stage] > 0 && a->ms[stage] > b->ms[stage] + slur * x->limit_ms[stage]) return false;
   for (int side = 0; side < LP_SIDE_COUNT; side++)
-    if (x->limit_bytes[side] > 0 &&
-        (a->bytes[side] > b->bytes[side] + slur * x->limit_bytes[side] || a->activation[side] > b->activation[side]))
+    if (x->limit_bytes[side] > 0 && (a->bytes[side] > b->bytes[side] + slur * x->limit_bytes[side] ||
+                                     a->bytes[side] + 2 * a->activation[side] >
+                                         b->bytes[side] + 2 * b->activation[side] + slur * x->limit_bytes[side]))
       return false;
   return true;
 }

@@ -10,6 +10,7 @@
 #include "base/side.h"
 #include "passes/plan/exact/branch.h"
 #include "passes/plan/exact/cut.h"
+#include "passes/plan/exact/parts.h"
 #include "passes/plan/exact/solve.h"
 #include "passes/plan/pin.h"
 #include "passes/plan/schedulers.h"
@@ -40,7 +41,6 @@ typedef struct {
   lp_exact x;
   lp_exact_graph graph[LP_STAGE_COUNT];
   lp_exact_prices *prices, *separate, *fastest; /* separate: prices for stages that share nothing */
-  lp_exact_prices *pruning;                     /* of fronts */
   lp_side **side;                               /* the best so far */
   lp_plan_result result;
   lp_exact_kept *kept; /* NULL: none */
@@ -281,80 +281,16 @@ static bool has_graphs(solver *s) {
 
 /* ---- the chain --------------------------------------------------------------------------------------------------- */
 
+/* The least steps of a model that is searched as a chain. */
+enum { LEAST_CHAINED = 200 };
+
 /* Tells whether a placement of the chain search is feasible. */
 static bool see_chain(void *user, unsigned char *const side[LP_STAGE_COUNT]) {
   return consider_units(user, side);
 }
 
-/* The most passes of the chain search; the labels that a segment keeps in the first pass, at most, and in the last
- * pass. */
-enum { MOST_PASSES = 16, FIRST_LABELS = 300, MOST_LABELS = 19200, LAST_LABELS = 4800 };
-/* The most segments of a chain that gets a last pass without tolerance; the least steps of a model that is searched as
- * a chain. */
-enum { MOST_EXACT = 45, LEAST_CHAINED = 200 };
-/* The most labels made in all passes; close_work holds once the gap is close. */
-static const double most_work = 1.2e7, close_work = 1e6;
-
-/* Shares of the objective. gap_close: a proved gap after which no other search follows; gap_wanted: one after which no
- * pass follows; gap_ignored: improvements that a pass need not look for; label_step: the difference between labels of
- * which one is kept; first_reach: the distance above the bound at which the first pass aims. */
-static const double gap_close = 1e-2, gap_wanted = 4e-3, gap_ignored = 5e-4, label_step = 2e-5, first_reach = 0.02;
-
-/* gap_far: the gap from which on the search dives; DIVE_LABELS: the labels of a dive; dive_step: the difference between
- * labels of which a dive keeps one; dive_reach: the distance above the bound at which its first pass aims. */
-enum { DIVE_LABELS = 100 };
-static const double gap_far = 0.05, dive_step = 3e-3, dive_reach = 0.1;
-
-/* The results of the passes so far. */
-typedef struct {
-  double bound, lowest; /* the bounds that the prices and the search prove */
-  double reach, work;
-  size_t width;
-} progress;
-
-static lp_exact_chain_search next_search(solver *s, const progress *p) {
-  double known = known_objective(s), scale = fmax(fabs(p->bound), isinf(known) ? 0 : 1e-3 * fabs(known));
-  double aim = fmin(known, p->bound + p->reach * scale);
-  return (lp_exact_chain_search){.most = aim,
-                                 .greatest = isinf(known) ? aim : known,
-                                 .close = gap_ignored,
-                                 .step = label_step * fabs(aim),
-                                 .width = p->width,
-                                 .listing = s->prices,
-                                 .pruning = s->pruning,
-                                 .see = see_chain,
-                                 .user = s};
-}
-
-/* Notes what a pass proved; true when no other is needed or allowed. */
-static bool note_pass(const solver *s, const lp_exact_chain_search *search, progress *p) {
-  double known = known_objective(s), aim = search->most;
-  p->lowest = fmax(p->lowest, fmin(search->lowest, known));
-  if (!isinf(search->least)) p->bound = fmax(p->bound, search->least);
-  p->work += search->work;
-  if (p->lowest >= known - gap_wanted * fabs(known)) return true;
-  if (p->work > (p->lowest >= known - gap_close * fabs(known) ? close_work : most_work)) return true;
-  bool covered = search->lowest >= aim - gap_wanted * fabs(aim), widest = p->width >= MOST_LABELS;
-  if (covered || (widest && known > aim))
-    p->reach *= search->least >= aim ? 1 : isinf(known) ? 6 : 1.6;
-  else if (widest)
-    return true;
-  else
-    p->width *= 4;
-  return false;
-}
-
-/* Runs passes with few labels at ever greater objectives; one label replaces all that are nearly as good. They find a
- * placement where the bound is far below all placements, and prove nothing. */
-static void dive(solver *s, lp_exact_chain *chain, const lp_exact_prices *coupled, progress p) {
-  p.width = DIVE_LABELS;
-  for (p.reach = dive_reach; p.reach < 1 && p.bound > 0; p.reach *= 2) {
-    lp_exact_chain_search search = next_search(s, &p);
-    search.step = dive_step * fabs(search.most);
-    search.slur = dive_step;
-    lp_exact_chain_run(chain, coupled, &search);
-    if (search.most >= known_objective(s)) return;
-  }
+static double known_of(const void *user) {
+  return known_objective(user);
 }
 
 static void try_blocks(solver *s) {
@@ -362,41 +298,17 @@ static void try_blocks(solver *s) {
   lp_exact_blocks(&s->x, known_objective(s), see_blocks, s);
 }
 
-/* Searches the chain of segments; returns what it proves. */
-static double search_chain(solver *s, lp_exact_chain *chain, const lp_cut *cut, const lp_exact_duals *duals,
-                           double lowest) {
+/* Searches chains of segments; returns what that proves. */
+static double search_chains(solver *s, const lp_cut *cut, const lp_exact_duals *duals, double lowest) {
   try_blocks(s);
-  s->prices = lp_exact_prices_create(&s->x);
-  s->prices->duals = *duals;
-  lp_cut_divide(cut, s->prices);
-  lp_exact_prices *coupled = lp_exact_prices_create(&s->x);
-  lp_exact_prices_copy(&s->x, s->prices, coupled);
-  lp_exact_chain_level(&s->x, s->prices);
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    lp_exact_best_stage(&s->x, s->graph, (lp_stage)stage, &s->watch, s->prices);
-  s->pruning = lp_exact_prices_create(&s->x);
-  progress p = {.bound = lp_exact_couple(chain, known_objective(s), duals, coupled, s->pruning),
-                .lowest = lowest,
-                .reach = first_reach,
-                .width = FIRST_LABELS};
-  p.lowest = fmax(p.lowest, fmin(p.bound, known_objective(s)));
-  bool done = isinf(p.bound) || p.lowest >= known_objective(s) - gap_wanted * fabs(known_objective(s));
-  for (int pass = 0; pass < MOST_PASSES && !done; pass++) {
-    lp_exact_chain_search search = next_search(s, &p);
-    lp_exact_chain_run(chain, coupled, &search);
-    done = note_pass(s, &search, &p);
-  }
-  double known = known_objective(s);
-  if (!isinf(p.bound) && (isinf(known) || p.lowest < (1 - gap_far) * known)) dive(s, chain, coupled, p);
-  known = known_objective(s);
-  if (isinf(known) || p.lowest >= known || lp_exact_chain_length(chain) > MOST_EXACT) return p.lowest;
-  p.width = LAST_LABELS;
-  p.reach = INFINITY;
-  lp_exact_chain_search last = next_search(s, &p);
-  last.close = tolerance;
-  last.step = 0;
-  lp_exact_chain_run(chain, coupled, &last);
-  return fmax(p.lowest, fmin(last.lowest, known_objective(s)));
+  return lp_exact_search_parts(&(lp_exact_parts_task){.x = &s->x,
+                                                      .cut = cut,
+                                                      .duals = duals,
+                                                      .lowest = lowest,
+                                                      .see = see_chain,
+                                                      .known = known_of,
+                                                      .watch = &s->watch,
+                                                      .user = s});
 }
 
 static bool is_done(const solver *s) {
@@ -427,7 +339,7 @@ static bool is_proved(const solver *s, double lowest, double share) {
 /* Tells whether a search of the chain is worth its time. Smaller models are left to the label search. */
 static bool wants_chain(const solver *s, double bound) {
   if (s->x.request->feasible_suffices || s->x.request->near_suffices || s->x.step_count < LEAST_CHAINED) return false;
-  return s->x.step_count <= MOST_PARTED || !is_proved(s, bound, gap_close);
+  return s->x.step_count <= MOST_PARTED || !is_proved(s, bound, LP_EXACT_GAP_CLOSE);
 }
 
 static void solve(solver *s, lp_plan_proof *proof) {
@@ -450,14 +362,12 @@ static void solve(solver *s, lp_plan_proof *proof) {
   if (s->kept) try_blocks(s);
   bool complete = own.search.complete;
   double lowest = -INFINITY;
-  lp_exact_chain *chain = NULL;
-  if (!complete && has_graph && wants_chain(s, own.search.bound)) chain = lp_exact_chain_create(&s->x, s->graph);
-  if (chain) {
-    lowest = search_chain(s, chain, &cut, &own.search.duals, own.search.bound);
+  if (!complete && has_graph && wants_chain(s, own.search.bound)) {
+    lowest = search_chains(s, &cut, &own.search.duals, own.search.bound);
     complete = is_proved(s, lowest, tolerance);
-    lp_exact_chain_free(chain);
   }
-  if (!complete && has_graph && !is_proved(s, lowest, gap_close)) complete = search_graphs(s, &cut, &own.search.duals);
+  if (!complete && has_graph && !is_proved(s, lowest, LP_EXACT_GAP_CLOSE))
+    complete = search_graphs(s, &cut, &own.search.duals);
   own.search.known = known_objective(s);
   own.search.effort = parts_effort;
   const lp_compile_request *request = s->x.request;

@@ -89,6 +89,20 @@ typedef double (*lp_exact_see_blocks)(void *user, const lp_exact_block block[LP_
  * only every second or third border is tried. */
 void lp_exact_blocks(const lp_exact *x, double known, lp_exact_see_blocks see, void *user);
 
+/* ---- parts (rooms.c) --------------------------------------------------------------------------------------------- */
+
+enum { LP_EXACT_ROOMS = 12 };
+/* The placements whose largest activation on each side is from `low` to `high` bytes. */
+typedef struct {
+  double low[LP_SIDE_COUNT], high[LP_SIDE_COUNT];
+} lp_exact_room;
+/* Divides all placements into at most LP_EXACT_ROOMS rooms; returns their number. */
+int32_t lp_exact_rooms(const lp_exact *x, lp_exact_room *out);
+/* Makes the problem of the placements of one room: larger activations are pinned to the other side, limits and
+ * activations become smaller by those that the room has at least. A limit of at most 0 that `x` has not: the room is
+ * empty. */
+void lp_exact_restrict(const lp_exact *x, const lp_exact_room *room, lp_exact *out);
+
 /* ---- frontiers (graph.c) ----------------------------------------------------------------------------------------- */
 
 /* One unit on one side. The time is the unit's and that of the fresh holdings. */
@@ -146,6 +160,11 @@ double lp_exact_least(const lp_exact *x, const lp_exact_prices *prices);
 /* Sets prices and potentials of both stages from the duals, shares and residence. */
 void lp_exact_solve_prices(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_exact_prices *prices);
 
+/* Fills the sides along a stage's shortest path. Returns the difference between its time and the stage's limit, which
+ * is the bound's slope in the price of time. */
+double lp_exact_walk(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_stage stage,
+                     lp_exact_prices *prices);
+
 /* Called with each shortest path while prices are searched. */
 typedef struct lp_exact_watch {
   void (*see)(struct lp_exact_watch *watch, const lp_exact_prices *prices); /* NULL: none */
@@ -153,6 +172,13 @@ typedef struct lp_exact_watch {
 /* Searches for a stage's best price of time while the other prices stay fixed; leaves its potentials. */
 void lp_exact_best_stage(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_stage stage,
                          lp_exact_watch *watch, lp_exact_prices *prices);
+
+/* ---- levelled prices (level.c) ----------------------------------------------------------------------------------- */
+
+/* Gives equal shares and residence to holdings that are alike, and changes all prices so that the bound rises. `most`
+ * is a bound that suffices. Leaves the potentials of the best prices. */
+void lp_exact_level(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], double most,
+                    lp_exact_prices *prices);
 
 /* ---- search (search.c) ------------------------------------------------------------------------------------------- */
 
@@ -170,7 +196,7 @@ typedef struct {
 void lp_exact_search_run(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], const lp_exact_prices *prices,
                          const lp_exact_prices *fastest, lp_exact_search *search, unsigned char *side[LP_STAGE_COUNT]);
 
-/* ---- segments (search.c, chain.c) -------------------------------------------------------------------------------- */
+/* ---- segments (search.c, segments.c) ----------------------------------------------------------------------------- */
 
 /* The most holdings of both stages that can be live at once. */
 enum { LP_EXACT_SHARED = 14 };
@@ -185,6 +211,8 @@ typedef struct {
    * that of the entry. Modes with a price more than `slack` above it are not listed. */
   double **least[LP_STAGE_COUNT], slack;
   int32_t first[LP_STAGE_COUNT]; /* units before the segment */
+  bool has_all;                  /* out: the slack excluded no mode */
+  double work;                   /* out: labels made */
 } lp_exact_segment;
 
 /* One placement of a segment's steps, between two frontiers, as sums. */
@@ -203,7 +231,7 @@ bool lp_exact_slots(const lp_exact *x, int32_t *slot_of);
 /* Appends the modes of a segment after the frontiers of `entry` that no other mode dominates, by excess. When there are
  * too many, drops the rest and returns their least price, measured from the least of all; else returns infinity. */
 double lp_exact_modes(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], const lp_exact_prices *prices,
-                      const lp_exact_segment *segment, const lp_exact_mode *entry, lp_exact_modes_list *out);
+                      lp_exact_segment *segment, const lp_exact_mode *entry, lp_exact_modes_list *out);
 
 /* ---- fronts (front.c) -------------------------------------------------------------------------------------------- */
 
@@ -233,7 +261,7 @@ void lp_exact_fronts(const lp_exact_front_task *task, lp_exact_front **front);
 /* The least price within this remaining time; infinity when there is none. */
 double lp_exact_front_price(const lp_exact_front *front, double ms);
 
-/* ---- chains of segments (chain.c) -------------------------------------------------------------------------------- */
+/* ---- chains of segments (segments.c, chain.c) -------------------------------------------------------------------- */
 
 typedef struct {
   double most;     /* the search looks only for placements with a smaller objective */
@@ -244,12 +272,13 @@ typedef struct {
    * nothing. */
   double slur;
   size_t width; /* labels kept per segment */
+  bool rough;   /* takes the modes of the run before for placements farther above the bound, and proves nothing */
   /* Modes are listed at the first prices, points of fronts dropped at the second; those of the run are for bounds. */
   const lp_exact_prices *listing, *pruning;
   /* Called with each placement found, the cheapest first, until it returns true: that placement is feasible. */
   bool (*see)(void *user, unsigned char *const side[LP_STAGE_COUNT]);
   void *user;
-  double work;   /* out: labels made, and those that a bound spared */
+  double work;   /* out: in points of joint fronts */
   double least;  /* out: the bound of all placements before the search */
   double lowest; /* out: no placement has a smaller objective than this */
 } lp_exact_chain_search;

@@ -40,8 +40,8 @@ typedef struct {
   int32_t *group; /* hash table of next: first label + 1 */
   size_t groups;
   trace **traces;
-  const lp_exact_segment *segment; /* set while modes are listed */
-  double rest;                     /* the least bound of a label beyond the width */
+  lp_exact_segment *segment; /* set while modes are listed */
+  double rest;               /* the least bound of a label beyond the width */
 } searcher;
 
 /* ---- groups: labels of one situation ----------------------------------------------------------------------------- */
@@ -61,7 +61,9 @@ static bool beats(const searcher *s, const label *a, const label *b) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     if (s->x->limit_ms[stage] > 0 && a->ms[stage] > b->ms[stage]) return false;
   for (int side = 0; side < LP_SIDE_COUNT; side++)
-    if (s->x->limit_bytes[side] > 0 && (a->bytes[side] > b->bytes[side] || a->activation[side] > b->activation[side]))
+    if (s->x->limit_bytes[side] > 0 &&
+        (a->bytes[side] > b->bytes[side] ||
+         a->bytes[side] + 2 * a->activation[side] > b->bytes[side] + 2 * b->activation[side]))
       return false;
   return true;
 }
@@ -262,7 +264,11 @@ static void extend(searcher *s, int32_t k, const lp_exact_unit *unit, int32_t pa
   l.parent = parent;
   l.side = (unsigned char)side;
   if (searches_both(s)) hold(s, k, unit, arc, &l);
-  if (s->segment ? excess_of(s, &l) <= s->segment->slack : may_live(s, &l)) add_label(s, &l);
+  bool wanted = s->segment ? excess_of(s, &l) <= s->segment->slack : may_live(s, &l);
+  if (wanted) add_label(s, &l);
+  if (!s->segment) return;
+  s->segment->work++;
+  if (!wanted) s->segment->has_all = false;
 }
 
 static double bound_of(const searcher *s, const label *l) {
@@ -405,7 +411,9 @@ static int compare_modes(const void *left, const void *right) {
 }
 
 double lp_exact_modes(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], const lp_exact_prices *prices,
-                      const lp_exact_segment *segment, const lp_exact_mode *entry, lp_exact_modes_list *out) {
+                      lp_exact_segment *segment, const lp_exact_mode *entry, lp_exact_modes_list *out) {
+  segment->has_all = true;
+  segment->work = 0;
   searcher s = {.x = x,
                 .graph = graph,
                 .prices = prices,

@@ -1,0 +1,238 @@
+/* Searches the placements of a model with many layers: part by part, those with the least bounds first, and in each
+ * part in passes along a chain of segments. The passes look for placements ever farther above the bound, with ever more
+ * labels. Each proves a bound. */
+#include "passes/plan/exact/parts.h"
+#include "base/side.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The most passes of a part; the labels that a segment keeps in the first pass, at most, in a pass without tolerance,
+ * and in a dive. */
+enum { MOST_PASSES = 16, FIRST_LABELS = 300, MOST_LABELS = 19200, LAST_LABELS = 4800, DIVE_LABELS = 100 };
+/* The most segments of a chain that gets a last pass without tolerance. */
+enum { MOST_EXACT = 45 };
+/* The most work of all passes, in some ns each; close_work holds once the gap of a part is close. A part has at least
+ * least_share of all. After a pass with little work the next one aims farther. */
+static const double most_work = 4e8, close_work = 1e8, little_work = 1e7, least_share = 1.0 / 6;
+/* The same where memory does not bind, and labels are nearly all of the work. */
+static const double label_work = 2.4e8, close_label_work = 2e7;
+
+/* Shares of the objective. gap_wanted: a proved gap after which no pass follows; gap_ignored: improvements that a pass
+ * need not look for; label_step: the difference between labels of which one is kept; first_reach: the distance above
+ * the bound at which the first pass aims, half of it where memory binds, because bounds are tighter there. */
+static const double gap_wanted = 4e-3, gap_ignored = 5e-4, label_step = 2e-5, first_reach = 0.02;
+
+/* gap_far: the gap from which on the search dives; dive_step: the difference between labels of which a dive keeps one;
+ * dive_reach: the distance above the bound at which its first pass aims. rough_step: as dive_step, of a rough pass.
+ * rough_reach: the growth of the aim after which a rough pass is worth repeating. */
+static const double gap_far = 0.05, dive_step = 3e-3, dive_reach = 0.1, rough_step = 1e-3, rough_reach = 1.02;
+
+/* A part of the placements. */
+typedef struct {
+  const lp_exact_parts_task *task;
+  lp_exact x;
+  lp_exact_graph graph[LP_STAGE_COUNT];
+  lp_exact_prices *prices, *divided; /* divided: as the cut divides them */
+  double bound;                      /* of its placements; infinite: it has none */
+  bool has_graphs;                   /* cleared when its frontiers are too many */
+  /* While it is searched. */
+  lp_exact_chain *chain;
+  const lp_exact_prices *coupled, *pruning;
+  double lowest; /* the bound proved; `bound` is the one by prices and fronts */
+  double reach, work, most_work, close_work;
+  double hurried; /* the aim before the last rough pass */
+  size_t width;
+} part;
+
+/* Tells whether memory can bind. */
+static bool is_tight(const lp_exact *x) {
+  return x->limit_bytes[LP_SIDE_DEVICE] > 0 || x->limit_bytes[LP_SIDE_CLOUD] > 0;
+}
+
+static double known_objective(const part *p) {
+  return p->task->known(p->task->user);
+}
+
+/* Tells whether the proved bound is within this share of the objective. */
+static bool is_proved(const part *p, double share) {
+  double known = known_objective(p);
+  return p->lowest >= known - share * fabs(known);
+}
+
+/* ---- passes ------------------------------------------------------------------------------------------------------ */
+
+static lp_exact_chain_search next_search(const part *p) {
+  double known = known_objective(p), scale = fmax(fabs(p->bound), isinf(known) ? 0 : 1e-3 * fabs(known));
+  double aim = fmin(known, p->bound + p->reach * scale);
+  return (lp_exact_chain_search){.most = aim,
+                                 .greatest = isinf(known) ? aim : known,
+                                 .close = gap_ignored,
+                                 .step = label_step * fabs(aim),
+                                 .width = p->width,
+                                 .listing = p->prices,
+                                 .pruning = p->pruning,
+                                 .see = p->task->see,
+                                 .user = p->task->user};
+}
+
+/* Notes what a pass proved; true when no other is needed or allowed. */
+static bool note_pass(const lp_exact_chain_search *search, part *p) {
+  double known = known_objective(p), aim = search->most;
+  p->lowest = fmax(p->lowest, fmin(search->lowest, known));
+  if (!isinf(search->least)) p->bound = fmax(p->bound, search->least);
+  p->work += search->work;
+  if (is_proved(p, gap_wanted)) return true;
+  if (p->work > (is_proved(p, LP_EXACT_GAP_CLOSE) ? p->close_work : p->most_work)) return true;
+  bool covered = search->lowest >= aim - gap_wanted * fabs(aim), widest = p->width >= MOST_LABELS;
+  if (covered || (widest && known > aim))
+    p->reach *= isinf(known) ? 6 : is_tight(&p->x) && search->work < little_work ? 3 : 1.6;
+  else if (widest)
+    return true;
+  else
+    p->width *= 4;
+  return false;
+}
+
+/* With the modes of the last pass, looks for any placement better than the best one. */
+static void hurry(part *p, const lp_exact_chain_search *last) {
+  bool helps = is_tight(&p->x) && last->least < last->most && last->most > p->hurried;
+  if (!helps || is_proved(p, LP_EXACT_GAP_CLOSE)) return;
+  double known = known_objective(p);
+  lp_exact_chain_search search = next_search(p);
+  search.most = isinf(known) ? 2 * last->most : known;
+  search.width = FIRST_LABELS;
+  search.step = rough_step * fabs(search.most);
+  search.rough = true;
+  lp_exact_chain_run(p->chain, p->coupled, &search);
+  p->work += search.work;
+  p->hurried = rough_reach * last->most;
+}
+
+/* Runs passes with few labels at ever greater objectives; one label replaces all that are nearly as good. They find a
+ * placement where the bound is far below all placements, and prove nothing. */
+static void dive(part *p) {
+  p->width = DIVE_LABELS;
+  for (p->reach = dive_reach; p->reach < 1 && p->bound > 0; p->reach *= 2) {
+    lp_exact_chain_search search = next_search(p);
+    search.step = dive_step * fabs(search.most);
+    search.slur = dive_step;
+    lp_exact_chain_run(p->chain, p->coupled, &search);
+    if (search.most >= known_objective(p)) return;
+  }
+}
+
+/* Looks for each better placement, however little better. */
+static void finish(part *p) {
+  p->width = LAST_LABELS;
+  p->reach = INFINITY;
+  lp_exact_chain_search search = next_search(p);
+  search.close = 1e-11; /* a difference of rounding */
+  search.step = 0;
+  lp_exact_chain_run(p->chain, p->coupled, &search);
+  p->lowest = fmax(p->lowest, fmin(search.lowest, known_objective(p)));
+}
+
+static void run_passes(part *p) {
+  bool done = isinf(p->bound) || is_proved(p, gap_wanted);
+  for (int pass = 0; pass < MOST_PASSES && !done; pass++) {
+    lp_exact_chain_search search = next_search(p);
+    lp_exact_chain_run(p->chain, p->coupled, &search);
+    done = note_pass(&search, p);
+    hurry(p, &search);
+  }
+}
+
+/* Where memory does not bind, the stages share caches only, and the price of these makes fronts of both stages good
+ * bounds. */
+static void couple(part *p) {
+  lp_exact_prices *pruning = lp_exact_prices_create(&p->x);
+  double bound = lp_exact_couple(p->chain, known_objective(p), p->task->duals, p->divided, pruning);
+  p->coupled = p->divided;
+  p->pruning = pruning;
+  p->bound = fmax(p->bound, bound);
+  p->lowest = fmax(p->lowest, fmin(p->bound, known_objective(p)));
+}
+
+/* Searches a part; `work` is that of the parts before it. */
+static void search_part(part *p, double work) {
+  p->lowest = fmax(p->task->lowest, fmin(p->bound, known_objective(p)));
+  if (is_proved(p, gap_wanted)) return;
+  p->coupled = p->pruning = p->prices;
+  p->most_work = is_tight(&p->x) ? fmax(most_work - work, most_work * least_share) : label_work;
+  p->close_work = is_tight(&p->x) ? close_work : close_label_work;
+  p->reach = is_tight(&p->x) ? first_reach / 2 : first_reach;
+  p->width = FIRST_LABELS;
+  if (!is_tight(&p->x)) couple(p);
+  run_passes(p);
+  bool is_far = isinf(known_objective(p)) || (work <= 0 && !is_proved(p, gap_far));
+  if (!isinf(p->bound) && is_far) dive(p);
+  double known = known_objective(p);
+  if (isinf(known) || p->lowest >= known || p->work > p->most_work) return;
+  if (lp_exact_chain_length(p->chain) <= MOST_EXACT) finish(p);
+}
+
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
+
+/* Tells whether a part can have a placement that meets its limits, each by itself. */
+static bool can_meet(part *p) {
+  const lp_exact *whole = p->task->x;
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
+    if (whole->limit_bytes[side] > 0 && !(p->x.limit_bytes[side] > 0)) return false;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    if (!lp_exact_graph_build(&p->x, (lp_stage)stage, &p->graph[stage])) {
+      p->has_graphs = false;
+      return false;
+    }
+  if (!lp_exact_fastest(&p->x, p->graph, p->prices)) return false;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    if (p->x.limit_ms[stage] > 0 && p->prices->potential[stage][0][0] > p->x.limit_ms[stage]) return false;
+  return true;
+}
+
+/* Makes a part and its bound by shortest paths. */
+static void make_part(const lp_exact_parts_task *task, const lp_exact_room *room, part *p) {
+  *p = (part){.task = task, .bound = INFINITY, .has_graphs = true};
+  lp_exact_restrict(task->x, room, &p->x);
+  p->prices = lp_exact_prices_create(&p->x);
+  if (!can_meet(p)) return;
+  p->prices->duals = *task->duals;
+  lp_cut_divide(task->cut, p->prices);
+  p->divided = lp_exact_prices_create(&p->x);
+  lp_exact_prices_copy(&p->x, p->prices, p->divided);
+  lp_exact_chain_level(&p->x, p->prices);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    lp_exact_best_stage(&p->x, p->graph, (lp_stage)stage, task->watch, p->prices);
+  double known = known_objective(p);
+  if (is_tight(&p->x))
+    lp_exact_level(&p->x, p->graph, isinf(known) ? 4 * fabs(lp_exact_least(&p->x, p->prices)) : known, p->prices);
+  p->bound = lp_exact_least(&p->x, p->prices);
+}
+
+static int compare_parts(const void *left, const void *right) {
+  const part *a = left, *b = right;
+  return (a->bound > b->bound) - (a->bound < b->bound);
+}
+
+double lp_exact_search_parts(const lp_exact_parts_task *task) {
+  lp_exact_room room[LP_EXACT_ROOMS];
+  int32_t count = lp_exact_rooms(task->x, room);
+  part *list = LP_NEW_ARRAY(task->x->arena, part, count);
+  double proved = INFINITY, work = 0;
+  for (int32_t i = 0; i < count; i++) {
+    make_part(task, &room[i], &list[i]);
+    if (!list[i].has_graphs) return task->lowest;
+  }
+  qsort(list, (size_t)count, sizeof *list, compare_parts);
+  for (int32_t i = 0; i < count; i++) {
+    part *p = &list[i];
+    if (isinf(p->bound)) continue;
+    p->chain = lp_exact_chain_create(&p->x, p->graph);
+    if (!p->chain) return task->lowest;
+    search_part(p, work);
+    lp_exact_chain_free(p->chain);
+    proved = fmin(proved, p->lowest);
+    work += p->work;
+  }
+  return fmax(task->lowest, fmin(proved, task->known(task->user)));
+}

@@ -1,0 +1,236 @@
+/* Chains of segments of the exact scheduler: layers, or halves of layers, between two places where few frontiers are
+ * possible. Equal segments share the list of their useful placements, the modes. */
+#include "base/map.h"
+#include "base/side.h"
+#include "passes/plan/exact/chain.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* MOST_ENTRIES: the most pairs of frontiers of both stages where a segment may begin. MOST_STEPS: the most steps of a
+ * segment; with a longer one there is no chain. MOST_MODES: the most modes that are listed for one entry; TIGHT_MODES:
+ * where memory binds, because then there are joint bounds, whose work grows with all modes. */
+enum { MOST_ENTRIES = 64, MOST_STEPS = 64, MOST_MODES = 40000, TIGHT_MODES = 4000 };
+
+/* ---- segments ---------------------------------------------------------------------------------------------------- */
+
+static bool is_slotted(const lp_exact_chain *c, int32_t holding) {
+  return c->slot_of[holding] >= 0;
+}
+
+/* Tells whether a segment may begin before step `k`, after done[stage] units. */
+static bool may_begin(const lp_exact_chain *c, int32_t k, const int32_t done[LP_STAGE_COUNT]) {
+  const lp_exact *x = c->x;
+  if ((int64_t)c->graph[0].count[done[0]] * c->graph[1].count[done[1]] > MOST_ENTRIES) return false;
+  for (int32_t i = 0; i < x->holding_count; i++) {
+    const lp_exact_holding *h = &x->holding[i];
+    if (h->is_state && h->first_step < k && h->last_step >= k) return false;
+  }
+  return true;
+}
+
+static void note_place(lp_exact_chain *c, int32_t k, const int32_t done[LP_STAGE_COUNT]) {
+  const lp_exact *x = c->x;
+  lp_chain_place p = {.done = {done[0], done[1]}, .live = LP_NEW_ARRAY(x->arena, int32_t, LP_EXACT_SHARED)};
+  for (int32_t i = 0; i < x->holding_count; i++)
+    if (is_slotted(c, i) && x->holding[i].first_step < k && x->holding[i].last_step >= k &&
+        p.live_count < LP_EXACT_SHARED)
+      p.live[p.live_count++] = i;
+  lp_vec_push(&c->place, p);
+}
+
+/* Writes everything that the modes of a segment depend on, except its entry, as text. */
+static void describe(const lp_exact_chain *c, const lp_exact_segment *segment, lp_buf *out) {
+  const lp_exact *x = c->x;
+  for (int32_t k = segment->from; k < segment->to; k++) {
+    const lp_exact_step *step = &x->step[k];
+    const lp_exact_unit *u = &x->unit[step->stage][step->unit];
+    lp_buf_printf(out, "%d %p %a %a %a %a:", (int)step->stage, (void *)c->graph[step->stage].arc[step->unit], u->ms[0],
+                  u->ms[1], u->activation[0], u->activation[1]);
+    for (int32_t i = 0; i < u->hold_count; i++) {
+      const lp_exact_holding *h = &x->holding[u->hold[i]];
+      lp_buf_printf(out, "%d %d %d %a %a %a %a %a %a %a,", c->slot_of[u->hold[i]],
+                    h->first_step < segment->from ? -1 : (int)(h->first_step - segment->from),
+                    h->last_step >= segment->to ? -1 : (int)(h->last_step - segment->from), h->bytes[0], h->bytes[1],
+                    h->ms[0][0], h->ms[0][1], h->ms[1][0], h->ms[1][1], h->move_bytes);
+    }
+  }
+}
+
+static int32_t kind_of(lp_exact_chain *c, const lp_exact_segment *segment) {
+  lp_buf key = {0};
+  describe(c, segment, &key);
+  size_t known = (size_t)(uintptr_t)lp_map_get(c->kinds, lp_buf_text(&key));
+  if (!known) {
+    known = lp_map_count(c->kinds) + 1;
+    lp_map_put(c->kinds, lp_buf_text(&key), (void *)(uintptr_t)known);
+  }
+  lp_buf_free(&key);
+  return (int32_t)known;
+}
+
+static double grid_of(double total) {
+  int exponent = 0;
+  if (!(total > 0) || isinf(total)) return 0;
+  (void)frexp(total, &exponent);
+  return ldexp(1, exponent - 46);
+}
+
+/* Sets grids: a power of two that is small against a stage's time, and one that is small against the objective. */
+static void set_grids(const lp_exact *x, lp_exact_segment *segment) {
+  double objective = 0;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    double total = 0;
+    for (int32_t i = 0; i < x->unit_count[stage]; i++)
+      for (int side = 0; side < LP_SIDE_COUNT; side++) {
+        total += x->unit[stage][i].ms[side];
+        objective += x->weights.busy[stage][side] * x->unit[stage][i].ms[side];
+      }
+    segment->grid_ms[stage] = grid_of(total + x->limit_ms[stage]);
+    objective += x->weights.link[stage] * total;
+  }
+  segment->grid_objective = grid_of(objective);
+}
+
+static bool are_alike(const lp_exact_holding *a, const lp_exact_holding *b) {
+  return a->is_state == b->is_state && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0 &&
+         a->move_bytes == b->move_bytes;
+}
+
+void lp_exact_chain_level(const lp_exact *x, lp_exact_prices *prices) {
+  bool *done = LP_NEW_ARRAY(x->arena, bool, x->holding_count);
+  for (int32_t i = 0; i < x->holding_count; i++) {
+    const lp_exact_holding *own = &x->holding[i];
+    if (done[i] || own->first[0] < 0 || own->first[1] < 0) continue;
+    double share[LP_SIDE_COUNT] = {0, 0}, residence = 0;
+    int32_t count = 0;
+    for (int pass = 0; pass < 2; pass++)
+      for (int32_t k = i; k < x->holding_count; k++) {
+        const lp_exact_holding *h = &x->holding[k];
+        if ((done[k] && !pass) || h->first[0] < 0 || h->first[1] < 0 || !are_alike(own, h)) continue;
+        done[k] = true;
+        count += !pass;
+        for (int side = 0; side < LP_SIDE_COUNT; side++) {
+          if (!pass) share[side] += prices->share[0][side][k];
+          if (pass) prices->share[0][side][k] = share[side] / count;
+          if (pass) prices->share[1][side][k] = 1 - share[side] / count;
+        }
+        if (!pass) residence += prices->residence[k];
+        if (pass) prices->residence[k] = residence / count;
+      }
+  }
+}
+
+static bool divide(lp_exact_chain *c) {
+  const lp_exact *x = c->x;
+  lp_exact_segment segment = {.slot_of = c->slot_of, .most = MOST_MODES};
+  if (x->limit_bytes[LP_SIDE_DEVICE] > 0 || x->limit_bytes[LP_SIDE_CLOUD] > 0) segment.most = TIGHT_MODES;
+  int32_t done[LP_STAGE_COUNT] = {0, 0};
+  set_grids(x, &segment);
+  note_place(c, 0, done);
+  for (int32_t k = 1; k <= x->step_count; k++) {
+    done[x->step[k - 1].stage]++;
+    if (k < x->step_count && !may_begin(c, k, done)) continue;
+    segment.to = k;
+    if (segment.to - segment.from > MOST_STEPS) return false;
+    c->place.data[c->place.count - 1].kind = kind_of(c, &segment);
+    lp_vec_push(&c->segment, segment);
+    segment.from = k;
+    note_place(c, k, done);
+  }
+  return true;
+}
+
+lp_exact_chain *lp_exact_chain_create(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT]) {
+  lp_exact_chain *c = LP_NEW(x->arena, lp_exact_chain);
+  *c = (lp_exact_chain){.x = x, .graph = graph, .slot_of = LP_NEW_ARRAY(x->arena, int32_t, x->holding_count)};
+  c->kinds = lp_map_create();
+  c->modes = lp_map_create();
+  if (lp_exact_slots(x, c->slot_of) && divide(c)) return c;
+  lp_exact_chain_free(c);
+  return NULL;
+}
+
+void lp_exact_chain_free(lp_exact_chain *c) {
+  if (!c) return;
+  lp_joint_free(c->joint);
+  lp_chain_forget(c);
+  lp_vec_free(&c->lists);
+  lp_vec_free(&c->segment);
+  lp_vec_free(&c->place);
+  lp_map_free(c->kinds);
+  lp_map_free(c->modes);
+}
+
+const lp_exact *lp_exact_chain_problem(const lp_exact_chain *chain) {
+  return chain->x;
+}
+
+const lp_exact_graph *lp_exact_chain_graph(const lp_exact_chain *chain) {
+  return chain->graph;
+}
+
+size_t lp_exact_chain_length(const lp_exact_chain *chain) {
+  return chain->segment.count;
+}
+
+/* ---- modes ------------------------------------------------------------------------------------------------------- */
+
+/* Fills least[stage][unit][frontier] of a segment for an entry: the least over all segments of its kind. */
+static void set_least(const lp_exact_chain *c, const lp_exact_prices *listing, size_t index, const lp_exact_mode *entry,
+                      lp_arena *arena, lp_exact_segment *segment) {
+  const lp_chain_place *own = &c->place.data[index];
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    int32_t units = c->place.data[index + 1].done[stage] - own->done[stage];
+    segment->least[stage] = lp_arena_array(arena, (size_t)units + 1, sizeof(double *));
+    for (int32_t u = 0; u <= units; u++) {
+      int32_t count = c->graph[stage].count[own->done[stage] + u];
+      double *least = segment->least[stage][u] = LP_NEW_ARRAY(arena, double, count);
+      for (int32_t f = 0; f < count; f++)
+        least[f] = INFINITY;
+      for (size_t i = 0; i < c->segment.count; i++) {
+        const lp_chain_place *p = &c->place.data[i];
+        if (p->kind != own->kind) continue;
+        const double *potential = listing->potential[stage][p->done[stage] + u];
+        double from = listing->potential[stage][p->done[stage]][entry->at[stage]];
+        for (int32_t f = 0; f < count && !isinf(from); f++)
+          if (potential[f] - from < least[f]) least[f] = potential[f] - from;
+      }
+    }
+  }
+}
+
+const lp_chain_modes *lp_chain_modes_after(lp_exact_chain *c, const lp_exact_prices *listing, size_t index,
+                                           const lp_exact_mode *entry) {
+  lp_buf key = {0};
+  lp_buf_printf(&key, "%d %d %d %" PRIx64, (int)c->place.data[index].kind, (int)entry->at[0], (int)entry->at[1],
+                entry->shared);
+  lp_chain_modes *found = lp_map_get(c->modes, lp_buf_text(&key));
+  if (!found) {
+    found = lp_alloc(sizeof *found);
+    lp_vec_push(&c->lists, found);
+    lp_arena *arena = lp_arena_create();
+    lp_exact_segment segment = c->segment.data[index];
+    segment.slack = c->slack;
+    set_least(c, listing, index, entry, arena, &segment);
+    found->rest = lp_exact_modes(c->x, c->graph, listing, &segment, entry, &found->list);
+    c->has_all = c->has_all && segment.has_all;
+    c->work += segment.work;
+    lp_map_put(c->modes, lp_buf_text(&key), found);
+    lp_arena_free(arena);
+  }
+  lp_buf_free(&key);
+  return found;
+}
+
+void lp_chain_forget(lp_exact_chain *c) {
+  for (size_t i = 0; i < c->lists.count; i++) {
+    lp_vec_free(&c->lists.data[i]->list);
+    free(c->lists.data[i]);
+  }
+  c->lists.count = 0;
+  c->has_all = true;
+  lp_map_free(c->modes);
+  c->modes = lp_map_create();
+}

@@ -1,0 +1,88 @@
+/* The search of parts along chains on random graphs beside an exhaustive search: it finds the best placement, and its
+ * bound never exceeds it. Many of the graphs have tight memories, so that they have several parts and joint bounds. */
+#include "base/side.h"
+#include "passes/plan/exact/parts.h"
+#include "passes/plan/objective.h"
+#include "passes/plan/pin.h"
+#include "tests/passes/plan/random_plan.h"
+#include "tests/suite.h"
+
+#include <math.h>
+#include <stdio.h>
+
+LP_CASE(.timeout = 120);
+
+typedef struct {
+  random_plan *plan;
+  const lp_exact *x;
+  lp_side *side[LP_STAGE_COUNT];
+  double best; /* the least objective of a feasible placement that was shown; infinite: none */
+} watcher;
+
+static bool see(void *user, unsigned char *const of_unit[LP_STAGE_COUNT]) {
+  watcher *w = user;
+  lp_plan_result result;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    for (int32_t i = 0; i < w->plan->problem[stage].op_count; i++) {
+      int32_t unit = w->x->unit_of[stage][i];
+      w->side[stage][i] = unit >= 0 && of_unit[stage][unit] ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
+    }
+    lp_plan_settle(&w->plan->problem[stage], w->side[stage]);
+  }
+  lp_plan_evaluate(w->plan->problem, &w->plan->request, w->side, &result);
+  if (result.feasible) w->best = fmin(w->best, lp_plan_objective_value(&result, &w->plan->request));
+  return result.feasible;
+}
+
+static double known(const void *user) {
+  return ((const watcher *)user)->best;
+}
+
+/* Searches at arbitrary prices, with no placement known; returns the proved bound. */
+static double search_parts(random_plan *plan, watcher *w) {
+  lp_exact *x = LP_NEW(plan->arena, lp_exact);
+  lp_exact_duals duals = {0};
+  lp_exact_watch watch = {0};
+  lp_cut cut;
+  lp_exact_build(plan->problem, &plan->request, plan->arena, x);
+  *w = (watcher){.plan = plan, .x = x, .best = INFINITY};
+  for (int i = 0; i < 2; i++) {
+    w->side[i] = LP_NEW_ARRAY(plan->arena, lp_side, plan->problem[i].op_count);
+    if (x->limit_ms[i] > 0) duals.per_ms[i] = 1e-7 * random_plan_number(plan);
+    if (x->limit_bytes[i] > 0) duals.per_byte[i] = 1e-8 * random_plan_number(plan);
+  }
+  lp_cut_create(x, &cut);
+  (void)lp_cut_solve(&cut, &duals);
+  return lp_exact_search_parts(&(lp_exact_parts_task){.x = x,
+                                                      .cut = &cut,
+                                                      .duals = &duals,
+                                                      .lowest = -INFINITY,
+                                                      .see = see,
+                                                      .known = known,
+                                                      .watch = &watch,
+                                                      .user = w});
+}
+
+enum { GRAPHS = 600, MOST_OPS = 7 };
+
+LP_TEST(finds_the_best_of_all) {
+  int found = 0, tight = 0, proved = 0;
+  for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
+    random_plan *plan = random_plan_create(seed, MOST_OPS);
+    lp_plan_result best = random_plan_try_all(plan);
+    double wanted = best.feasible ? lp_plan_objective_value(&best, &plan->request) : INFINITY;
+    watcher w;
+    double lowest = search_parts(plan, &w);
+    ck_assert_msg(w.best >= wanted * (1 - 1e-9), "seed %d: %.12g, wanted %.12g", (int)seed, w.best, wanted);
+    if (best.feasible && wanted > 0) {
+      ck_assert_msg(lowest <= wanted * (1 + 1e-9), "seed %d: proves %.12g of %.12g", (int)seed, lowest, wanted);
+      found += w.best <= wanted * (1 + 1e-9);
+      proved += lowest >= wanted * (1 - 1e-6);
+      tight += w.x->limit_bytes[0] > 0 || w.x->limit_bytes[1] > 0;
+    }
+    random_plan_free(plan);
+  }
+  printf("%d found, %d proved, %d with tight memory\n", found, proved, tight);
+  ck_assert_int_ge(found, 400);
+  ck_assert_int_ge(tight, 150);
+}
