@@ -30,6 +30,7 @@ target_compile_options(lp_flags INTERFACE
   $<$<AND:$<CONFIG:Release>,$<C_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>
   $<$<CONFIG:Release>:-Wno-unused-function> $<$<CONFIG:Release>:-Wno-unused-parameter>)
 target_link_libraries(lp_flags INTERFACE m)
+include(lp_hardening)
 if(LP_STATIC)
   target_compile_definitions(lp_flags INTERFACE LP_STATIC)
 endif()

@@ -1,12 +1,15 @@
-# The packages of tools/package.sh: lintian accepts them, and they install and work in a clean Debian 12 (debootstrap).
-# There the command compiles and runs a model, its manual and completions are in place, and a C program is built against
-# the library.
+# The packages of tools/package.sh: lintian accepts them, their programs are hardened, and they install and work in a
+# clean Debian 12 (debootstrap). There the command compiles and runs a model, its manual and completions are in place,
+# and a C program is built against the library.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 [ "$(id -u)" = 0 ] || skip 'debootstrap needs root'
 for program in debootstrap lintian; do command -v "$program" >/dev/null || skip "the Debian package '$program' is not installed"; done
 sh "$LP_SOURCE/tools/package.sh" "$work/packages" >"$work/out" 2>&1 || { fail "tools/package.sh: $(tail -n 5 "$work/out")"; finish; }
 same 'the packages' 3 "$(find "$work/packages" -name '*.deb' | wc -l)"
 lintian --fail-on error,warning "$work"/packages/*.deb >"$work/out" 2>&1 || fail "lintian: $(cat "$work/out")"
+for package in "$work"/packages/*.deb; do dpkg-deb -x "$package" "$work/files" || fail "dpkg-deb $package"; done
+sh "$LP_SOURCE/tests/tools/hardening.sh" "$work/files/usr/bin/llmpart" "$work/files/usr/lib/$(cc -print-multiarch)/libllmpart-runtime.so.1" >"$work/out" ||
+  fail "not hardened: $(cat "$work/out")"
 
 root=$work/root
 # The packages come from where this machine gets its own.
