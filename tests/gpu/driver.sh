@@ -57,12 +57,15 @@ if part long; then
   done
 
   # Code is compiled for another GPU, and where there is no place to keep it.
-  for how in LP_FAKE_CUDA_SM=90 XDG_CACHE_HOME=/dev/null/nowhere; do
-    env "$how" LP_FAKE_NVRTC_LOG="$work/$how.log" "$LLMPART" run "$work/mixed.llmpart" --tokens=1 -n 1 --in-process >"$work/out" 2>"$work/err" ||
-      fail "$how: $(cat "$work/err")"
-    [ "$(wc -l <"$work/$how.log")" = 1 ] || fail "$how: $(cat "$work/$how.log")"
-  done
-  grep -q -- '--gpu-architecture=sm_90' "$work/LP_FAKE_CUDA_SM=90.log" || fail "not for sm_90: $(cat "$work/LP_FAKE_CUDA_SM=90.log")"
+  once() { # once VARIABLE=VALUE: the code is compiled once; $work/once.log has the compiler's options
+    rm -f "$work/once.log"
+    env "$1" LP_FAKE_NVRTC_LOG="$work/once.log" "$LLMPART" run "$work/mixed.llmpart" --tokens=1 -n 1 --in-process >"$work/out" 2>"$work/err" ||
+      fail "$1: $(cat "$work/err")"
+    [ "$(wc -l <"$work/once.log")" = 1 ] || fail "$1: $(cat "$work/once.log")"
+  }
+  once XDG_CACHE_HOME=/dev/null/nowhere
+  once LP_FAKE_CUDA_SM=90
+  grep -q -- '--gpu-architecture=sm_90' "$work/once.log" || fail "not for sm_90: $(cat "$work/once.log")"
 
   # The driver and the compiler of a Jetson Nano are of CUDA 10.2.
   old() { # old COMMAND ...
