@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sets the machine up, builds llmpart as it is released, and runs the tests (tests/README.md).
-#   sh tools/test.sh [ctest option ...]   the quick tests: about 8 minutes on 2 cores, with the build
-#   sh tools/test.sh --all [PART ...]     all parts, or the named ones: quick, long, asan, tsan; about an hour
+#   sh tools/test.sh [ctest option ...]   the quick tests: 5 to 9 minutes on 2 cores, with the build
+#   sh tools/test.sh --all [PART ...]     all parts, or the named ones: quick, long, asan, tsan; 30 to 60 minutes
 # A part that fails does not keep the others from running. A test that fails runs once more, because many tests talk
 # over sockets under time limits and the machine may be busy with other work. Four run at a time on 2 cores, because
 # some wait for sockets and timers. At the end stand the minutes of each part, the tests that failed at first, and the
