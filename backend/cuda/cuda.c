@@ -27,8 +27,13 @@ static const gpu_word words[] = {{"kernel", "extern \"C\" __global__"},
                                  {"block_y", "(int)blockIdx.y"},
                                  {NULL, NULL}};
 
-static const gpu_dialect dialect = {
-    .name = "cuda", .words = words, .prologue = "cuda_prologue", .tensor = "cuda_tensor", .products = true};
+static const gpu_dialect dialect = {.name = "cuda",
+                                    .words = words,
+                                    .prologue = "cuda_prologue",
+                                    .tensor = "cuda_tensor",
+                                    .rounded = "cuda_rounded",
+                                    .halves = true,
+                                    .products = true};
 
 /* ---- architectures ----------------------------------------------------------------------------------------------- */
 

@@ -48,9 +48,11 @@ static void print_condition(const gpu_launch_list *list, const gpu_launch *launc
   if (above) print_bound(list, launch, ">=", launch->least, false, out);
   if (below) print_bound(list, launch, "<=", launch->most, above, out);
   if (launch->most_sm) {
-    const bool newer = launch->least_sm > 0;
-    lp_buf_printf(out, "%sarchitecture(%s) %s %" PRId32, above || below ? " && " : "if (", launch->kernel->name,
-                  newer ? ">=" : "<=", newer ? launch->least_sm : launch->most_sm);
+    const bool newer = launch->least_sm > 0, older = launch->most_sm < GPU_MOST_SM;
+    lp_buf_puts(out, above || below ? " && " : "if (");
+    if (newer) lp_buf_printf(out, "architecture(%s) >= %" PRId32, launch->kernel->name, launch->least_sm);
+    if (newer && older) lp_buf_puts(out, " && ");
+    if (older) lp_buf_printf(out, "architecture(%s) <= %" PRId32, launch->kernel->name, launch->most_sm);
   }
   if (above || below || launch->most_sm) lp_buf_puts(out, ")\n    ");
 }

@@ -34,8 +34,12 @@ gpu_kernel *gpu_kernel_get(gpu_launch_list *list, const char *template, const ch
 gpu_launch *gpu_launch_add(gpu_builder *b, const gpu_kernel *kernel, int32_t threads, const lp_poly *x, int64_t per);
 void gpu_launch_rows(gpu_launch *launch, const lp_poly *y, int64_t per);
 void gpu_launch_when(gpu_launch *launch, const lp_poly *few, int64_t least, int64_t most);
-enum { GPU_MOST_SM = 9999 };
 void gpu_launch_on(gpu_launch *launch, int32_t least_sm, int32_t most_sm);
+/* Architectures from sm_`least` to sm_`most`; 0 to GPU_MOST_SM are all, and set no condition. */
+typedef struct {
+  int32_t least, most;
+} gpu_architectures;
+void gpu_launch_range(gpu_launch *launch, gpu_architectures on);
 void gpu_arg_ref(gpu_launch *launch, int32_t ref); /* -1: a null pointer */
 void gpu_arg_size(gpu_launch *launch, const lp_poly *size);
 void gpu_arg_scratch(gpu_launch *launch);

@@ -18,6 +18,8 @@ typedef struct {
   const gpu_word *words; /* ends with NULL */
   const char *prologue;  /* a template: text that all kernels need */
   const char *tensor;    /* a template: text that kernels on tensor cores need; NULL: the dialect has none */
+  const char *rounded;   /* a template: text that products of rounded activations need */
+  bool halves;           /* GPUs may multiply halves */
   bool products;         /* the runtime may use a library of matrix products */
 } gpu_dialect;
 

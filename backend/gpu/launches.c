@@ -134,6 +134,7 @@ lp_status gpu_launches_create(lp_module *module, lp_side side, const gpu_dialect
                             .arena = arena,
                             .diag = diag,
                             .tensor = dialect->tensor != NULL,
+                            .halves = dialect->halves,
                             .products = dialect->products,
                             .programs = {.module = module, .arena = arena, .side = side},
                             .kernels = lp_map_create(),
@@ -164,6 +165,9 @@ void gpu_launches_free(gpu_launch_list *list) {
 
 void gpu_launches_describe(const gpu_launch_list *list, const char *triple, const char *march, lp_arena *arena,
                            lp_code *out) {
-  *out = (lp_code){.triple = triple, .march = march, .weight_bytes = list->constants.bytes};
+  *out = (lp_code){.triple = triple,
+                   .march = march,
+                   .weight_bytes = list->constants.bytes,
+                   .activations = list->any_bytes ? "int8" : NULL};
   lp_programs_describe(&list->programs, arena, out);
 }

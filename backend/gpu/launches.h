@@ -36,6 +36,7 @@ typedef struct {
 } gpu_arg;
 
 enum { GPU_MOST_ARGS = 64 }; /* of a kernel */
+enum { GPU_MOST_SM = 9999 }; /* newer than any architecture */
 
 /* A product that a library computes instead of a kernel: y[rows][n] = epilogue(scale * x[rows][k] . w[n][k] + bias) +
  * add. The arguments of its launch are x, w, bias, add, y, rows, and the byte of y's memory at which the result
@@ -95,10 +96,13 @@ typedef struct {
   bool library; /* needed only if a library computes products */
 } gpu_scratch;
 
-/* Activations that were narrowed to 16 bits for products and lie at the beginning of the scratch (rules/tensor.c). */
+/* Activations that were narrowed to 16 bits or rounded for products and lie at the beginning of the scratch
+ * (rules/tensor.c, rules/rounded.c). */
 typedef struct {
   const lp_value *value; /* NULL: none */
-  lp_dtype dtype;
+  lp_dtype dtype;        /* of narrowed activations, or of the weight for which they were rounded */
+  bool dot;              /* rounded to bytes */
+  bool every_rows;       /* rounded for any number of rows, whether or not there is a library */
   int64_t segment;
   bool jointly; /* the activations of all sequences */
 } gpu_narrowed;
@@ -106,7 +110,7 @@ typedef struct {
 typedef struct {
   lp_side_program base; /* first: see lp_side_programs */
   LP_VEC(gpu_scratch) scratch;
-  gpu_narrowed narrowed; /* at the operator being lowered */
+  gpu_narrowed narrowed, rounded; /* at the operator being lowered; of both or of the same activations */
 } gpu_program;
 
 typedef struct {
@@ -116,6 +120,9 @@ typedef struct {
   const char *contract;      /* of the bundle (base/abi.h); NULL: none */
   bool tensor;               /* kernels may use tensor cores */
   bool any_tensor;           /* whether a kernel uses them */
+  bool halves;               /* kernels may multiply halves */
+  bool any_rounded;          /* whether a kernel multiplies rounded activations */
+  bool any_bytes;            /* whether one rounds them to bytes */
   bool products;             /* a library may compute products */
   lp_side_programs programs; /* of gpu_program */
   lp_constants constants;

@@ -31,6 +31,10 @@ void gpu_print_text(const gpu_dialect *dialect, const char *text, lp_buf *out) {
 
 void gpu_print_kernels(const gpu_launch_list *list, const gpu_dialect *dialect, bool library, lp_buf *out) {
   gpu_print_text(dialect, gpu_template(dialect->prologue), out);
+  if (list->any_rounded) {
+    gpu_print_text(dialect, gpu_template("rounded"), out);
+    gpu_print_text(dialect, gpu_template(dialect->rounded), out);
+  }
   if (list->any_tensor) gpu_print_text(dialect, gpu_template(dialect->tensor), out);
   gpu_print_text(dialect, gpu_template("common"), out);
   lp_buf_puts(out, "// ---- kernels ");

@@ -53,5 +53,5 @@ int32_t gpu_ref_out(gpu_builder *b, int32_t result) {
 
 void gpu_add_scratch(gpu_builder *b, const lp_poly *bytes, const lp_poly *few, int64_t most) {
   lp_vec_push(&b->program->scratch, ((gpu_scratch){bytes, few, most, false}));
-  b->program->narrowed.value = NULL;
+  b->program->narrowed.value = b->program->rounded.value = NULL;
 }

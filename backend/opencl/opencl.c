@@ -18,7 +18,8 @@ static const gpu_word words[] = {{"kernel", "__kernel"},
                                  {"block_y", "(int)get_group_id(1)"},
                                  {NULL, NULL}};
 
-static const gpu_dialect dialect = {.name = "opencl", .words = words, .prologue = "opencl_prologue"};
+static const gpu_dialect dialect = {
+    .name = "opencl", .words = words, .prologue = "opencl_prologue", .rounded = "opencl_rounded"};
 
 typedef lp_status list_work(const gpu_launch_list *list, void *user, lp_diag *diag);
 

@@ -98,19 +98,22 @@ LP_TEST(linear_in_groups) {
 /* llmpart quantises the weight; the reference multiplies by the weight in the file. int8 is within 1/254 of a group's
  * largest weight, int4 within 1/14. */
 static void check_stored(const char *store, const char *activations, double error) {
-  static const int64_t rows[] = {1, 7};
-  for (size_t i = 0; i < LP_COUNT(rows); i++) {
-    harness *h = harness_create(1, rows[i], 0);
-    lp_value *x = harness_input(h, LP_F32, "b,s,80", -1, 1);
-    lp_value *in[5] = {x, harness_constant(h, LP_F32, "80,48", -0.5, 0.5), NULL, NULL,
-                       harness_constant(h, LP_F32, "80,48", -0.5, 0.5)};
+  static const int64_t sizes[][2] = {{1, 96}, {7, 80}, {7, 96}, {70, 96}};
+  for (size_t i = 0; i < LP_COUNT(sizes); i++) {
+    char of_x[32], of_w[32];
+    snprintf(of_x, sizeof of_x, "b,s,%d", (int)sizes[i][1]);
+    snprintf(of_w, sizeof of_w, "%d,48", (int)sizes[i][1]);
+    harness *h = harness_create(1, sizes[i][0], 0);
+    lp_value *x = harness_input(h, LP_F32, of_x, -1, 1);
+    lp_value *in[5] = {x, harness_constant(h, LP_F32, of_w, -0.5, 0.5), NULL, NULL,
+                       harness_constant(h, LP_F32, of_w, -0.5, 0.5)};
     for (int gated = 0; gated < 2; gated++) {
       lp_value *y = harness_op1(h, LP_OP_LINEAR, gated ? 5 : 2, in, harness_type(h, LP_F32, "b,s,48"));
       harness_str(h, y, "weight_dtype", store);
       if (activations) harness_str(h, y, "activations", activations);
       harness_keep(h, y);
     }
-    h->atol = 80 * error, h->rtol = 0;
+    h->atol = 6 * sqrt((double)sizes[i][1]) * error, h->rtol = 0;
     harness_finish(h);
     harness_check_all(h);
     harness_free(h);

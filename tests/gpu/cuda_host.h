@@ -87,6 +87,40 @@ inline unsigned short from_float_f16(float x) {
   return (unsigned short)(sign | half);
 }
 
+// Two halves in a word: the product is rounded once, together with the sum.
+inline unsigned short half_at(unsigned pair, int which) {
+  return (unsigned short)(pair >> which * 16);
+}
+inline unsigned add_half(unsigned a, unsigned b, unsigned sum) {
+  unsigned out = 0;
+  for (int i = 0; i < 2; i++) {
+    const double exact =
+        (double)to_float_f16(half_at(a, i)) * to_float_f16(half_at(b, i)) + to_float_f16(half_at(sum, i));
+    out |= (unsigned)from_float_f16((float)exact) << i * 16;
+  }
+  return out;
+}
+inline unsigned subtract_half(unsigned a, unsigned b) {
+  unsigned out = 0;
+  for (int i = 0; i < 2; i++)
+    out |= (unsigned)from_float_f16(to_float_f16(half_at(a, i)) - to_float_f16(half_at(b, i))) << i * 16;
+  return out;
+}
+inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selected) {
+  const uint64_t bytes = (uint64_t)b << 32 | a;
+  unsigned out = 0;
+  for (int i = 0; i < 4; i++)
+    out |= (unsigned)(bytes >> (selected >> i * 4 & 7) * 8 & 255) << i * 8;
+  return out;
+}
+// The dot product of signed bytes.
+inline unsigned add_dot(unsigned a, unsigned b, unsigned sum) {
+  int total = (int)sum;
+  for (int i = 0; i < 4; i++)
+    total += (int)(signed char)(a >> i * 8) * (int)(signed char)(b >> i * 8);
+  return (unsigned)total;
+}
+
 // ---- threads ------------------------------------------------------------------------------------------------------
 
 namespace lp_cuda_host {

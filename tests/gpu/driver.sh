@@ -26,9 +26,17 @@ for dtype in ${4:-}; do
   # with products on tensor cores, and on a GPU that has none
   ids=$(row "$lists" prompts 3),$ids,$(row "$lists" prompts 3)
   want=$(tokens "$work/cpu.llmpart" "$ids" 3 --in-process)
-  for sm in 90 70; do
+  for sm in 90 70 61 53; do
     same "a prompt with weights in $dtype on sm_$sm" "$want" "$(LP_FAKE_CUDA_SM=$sm tokens "$work/fewer.llmpart" "$ids" 3 --in-process)"
   done
+  case $dtype in int*) ;; *) continue ;; esac
+  # Activations are rounded as on processors: their codes are the same, so the sums are too.
+  split cpu 1 --dtype-cloud="$dtype" --activations=auto
+  split fewer 1 --backend-cloud=cuda --dtype-cloud="$dtype" --activations=auto
+  ids=$(row "$lists" prompts 2)
+  same "rounded activations with weights in $dtype" "$(tokens "$work/cpu.llmpart" "$ids" 3 --in-process)" \
+    "$(LP_FAKE_CUDA_SM=61 tokens "$work/fewer.llmpart" "$ids" 3 --in-process)"
+  grep -q '"activations": "int8"' "$work/fewer.llmpart/manifest.json" || fail 'the manifest does not state activations'
 done
 [ "${5:-}" = errors ] || finish
 

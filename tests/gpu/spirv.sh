@@ -7,7 +7,8 @@ command -v "$clang" >/dev/null || skip "there is no $clang (LP_CLANG): the OpenC
 
 spirv() { # spirv FILE: compiles it for both address sizes
   for target in spir spir64; do
-    "$clang" -x cl -cl-std=CL1.2 --target=$target -Xclang -cl-ext=-all -Wall -Wextra -Wno-unused-parameter -Wno-unused-function -Wno-self-assign -Werror -O2 -S -emit-llvm \
+    # shellcheck disable=SC2086 # a list of options
+    "$clang" -x cl ${language:--cl-std=CL1.2 -Xclang -cl-ext=-all} --target=$target -Wall -Wextra -Wno-unused-parameter -Wno-unused-function -Wno-self-assign -Werror -O2 -S -emit-llvm \
       -o "$work/code.ll" "$1" 2>"$work/said" || return 1
   done
 }
@@ -28,6 +29,13 @@ device="--device=snapdragon-8s-gen3 --side=device --emit=opencl"
 # shellcheck disable=SC2086 # lists of options
 {
   part quick && compiles "$1" "$work/device.cl" $device --dtype-device=int4 --kv-dtype=f16
+  compiles "$1" "$work/device.cl" $device --dtype-device=int4 --activations=auto
+  # The same source uses the dot product of bytes of compilers that have one.
+  dots=__opencl_c_integer_dot_product_input_4x8bit
+  language="-cl-std=CL3.0 -Xclang -cl-ext=-all,+cl_khr_integer_dot_product,+$dots,+${dots}_packed"
+  spirv "$work/device.cl" || fail "with dot products: $(head -n 3 "$work/said")"
+  grep -q 'dot_4x8packed' "$work/code.ll" || fail 'no dot product is used'
+  language=
   part long || finish
   for model in "$@"; do
     for types in '--dtype-device=f32' '--dtype-device=f16 --kv-dtype=f16' '--dtype-device=int8'; do

@@ -144,9 +144,8 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
       {"--dtype-cloud", LP_OPTION_TEXT, &r->dtype_cloud, "DTYPE", "store the cloud's weights in one of the same types",
        0},
       {"--activations", LP_OPTION_CHOICE, &r->activations, "f32|auto",
-       "auto rounds the activations of products with int8 and int4 weights to int8 on CPUs, and with bf16 weights to "
-       "bf16 "
-       "where the CPU multiplies it, which is faster (f32)",
+       "auto rounds the activations of products with int8 and int4 weights to int8 on CPUs and GPUs, and with bf16 "
+       "weights to bf16 on CPUs, where the processor multiplies that faster (f32)",
        0},
       {"--kv-dtype", LP_OPTION_CHOICE, &r->kv_dtype, "f32|f16|bf16", "store KV caches in this type (f32)", 0},
       {"--exits", LP_OPTION_TEXT, &c->exits_text, "LAYER,..|auto",

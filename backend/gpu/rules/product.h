@@ -26,10 +26,16 @@ typedef struct {
 bool gpu_linear_product(gpu_builder *b, const gpu_linear *l, const gpu_product_form *form);
 /* Who computes a product of more than `few` rows. */
 typedef struct {
+  int64_t few;
   int32_t sm;   /* the first architecture with tensor cores for the weight's type; 0: none has them */
   bool library; /* a library may compute it, also on some architectures before that */
-} gpu_tensor_use;
+} gpu_many;
 /* Adds a launch on tensor cores for more than `few` rows, and one by a library. */
-gpu_tensor_use gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t few);
+gpu_many gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t few);
+/* Adds launches that multiply rounded activations on the architectures where they are the fastest, on those before
+ * tensor cores also for many rows; `others` gets the ranges of all other architectures. Returns how many. */
+enum { GPU_MOST_RANGES = 3 };
+int32_t gpu_linear_rounded(gpu_builder *b, const gpu_linear *l, const gpu_many *many,
+                           gpu_architectures others[GPU_MOST_RANGES]);
 
 #endif

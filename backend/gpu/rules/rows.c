@@ -29,7 +29,7 @@ static bool linear_runs(const lp_op *op, char why[64]) {
 }
 
 static gpu_launch *linear_launch(gpu_builder *b, const gpu_linear *l, const char *template, const char *kind,
-                                 int64_t rows, int32_t threads, int64_t columns, const lp_poly *total) {
+                                 int64_t rows, int64_t columns) {
   gpu_launch_list *list = b->list;
   const char *store = gpu_store_name(l->matrix->stored.dtype);
   const char *const params[] = {"WHAT",     "op.linear",
@@ -42,20 +42,39 @@ static gpu_launch *linear_launch(gpu_builder *b, const gpu_linear *l, const char
                                 "COLUMNS",  gpu_format(list, "%" PRId64, columns),
                                 "TENSOR",   l->k % 32 == 0 && l->matrix->stored.dtype != LP_F32 ? "1" : "0",
                                 "VECTOR",   l->k % 32 == 0 ? "8" : "1",
-                                "THREADS",  gpu_format(list, "%d", threads),
+                                "THREADS",  gpu_format(list, "%d", THREADS),
                                 "EPILOGUE", lp_op_str(b->op, "epilogue", "none"),
                                 NULL};
   const char *stem =
       gpu_format(list, "linear_%s%s_%s_%" PRId64 "x%" PRId64, gpu_linear_tag(b), store, kind, l->n, l->k);
   const gpu_kernel *kernel = gpu_kernel_get(list, template, stem, params);
-  gpu_launch *launch = gpu_launch_add(b, kernel, threads, lp_dim_const(list->module, l->n), columns);
-  gpu_launch_rows(launch, total, rows);
+  gpu_launch *launch = gpu_launch_add(b, kernel, THREADS, lp_dim_const(list->module, l->n), columns);
+  gpu_launch_rows(launch, l->rows, rows);
   const int32_t refs[] = {l->x, l->w, l->scale, l->gate, l->gate_scale, l->bias, l->residual, l->y};
   for (size_t i = 0; i < LP_COUNT(refs); i++)
     gpu_arg_ref(launch, refs[i]);
-  gpu_arg_size(launch, total);
+  gpu_arg_size(launch, l->rows);
   launch->spare = true;
   return launch;
+}
+
+/* Multiplies floats on these architectures; where there are tensor cores, only few rows. */
+static void multiply_floats(gpu_builder *b, const gpu_linear *l, const gpu_many *many, gpu_architectures on) {
+  static const struct {
+    const char *kind;
+    int64_t rows, columns, least, most;
+  } few[] = {{"one", ONE, 16, 0, ONE}, {"some", SOME, 16, ONE + 1, SOME}, {"few", AT_ONCE, 32, SOME + 1, FEW_ROWS}};
+  for (size_t i = 0; i < LP_COUNT(few); i++) {
+    gpu_launch *launch = linear_launch(b, l, "linear_few", few[i].kind, few[i].rows, few[i].columns);
+    gpu_launch_when(launch, l->rows, few[i].least, few[i].most);
+    gpu_launch_range(launch, on);
+  }
+  if (many->sm > 0 && on.most >= many->sm) on.most = many->sm - 1;
+  if (on.least > on.most) return;
+  gpu_launch *launch = linear_launch(b, l, "linear_many", "many", TILE, TILE);
+  gpu_launch_when(launch, l->rows, FEW_ROWS + 1, INT64_MAX);
+  gpu_launch_range(launch, on);
+  if (many->library) launch->by = GPU_BY_KERNEL;
 }
 
 static void lower_linear(gpu_builder *b) {
@@ -75,17 +94,14 @@ static void lower_linear(gpu_builder *b) {
   l.bias = gpu_ref_in(b, 2, GPU_FORM_F32);
   l.residual = gpu_ref_in(b, 3, GPU_FORM_F32);
   l.y = gpu_ref_out(b, 0);
-  const lp_poly *rows = l.rows = gpu_product(b->list->module, x.dim, 0, x.rank - 1);
-  gpu_launch_when(linear_launch(b, &l, "linear_few", "one", ONE, THREADS, 16, rows), rows, 0, ONE);
-  gpu_launch_when(linear_launch(b, &l, "linear_few", "some", SOME, THREADS, 16, rows), rows, ONE + 1, SOME);
-  gpu_launch_when(linear_launch(b, &l, "linear_few", "few", AT_ONCE, THREADS, 32, rows), rows, SOME + 1, FEW_ROWS);
-  const gpu_tensor_use tensor = gpu_linear_tensor(b, &l, FEW_ROWS);
+  l.rows = gpu_product(b->list->module, x.dim, 0, x.rank - 1);
+  gpu_many many = gpu_linear_tensor(b, &l, FEW_ROWS);
   const gpu_product_form form = {.dtype = LP_F32, .scale = 1, .x = l.x, .few = FEW_ROWS};
-  const bool library = tensor.library || (l.matrix->stored.dtype == LP_F32 && gpu_linear_product(b, &l, &form));
-  gpu_launch *many = linear_launch(b, &l, "linear_many", "many", TILE, THREADS, TILE, rows);
-  gpu_launch_when(many, rows, FEW_ROWS + 1, INT64_MAX);
-  if (tensor.sm > 0) gpu_launch_on(many, 0, tensor.sm - 1);
-  if (library) many->by = GPU_BY_KERNEL;
+  many.library |= l.matrix->stored.dtype == LP_F32 && gpu_linear_product(b, &l, &form);
+  gpu_architectures on[GPU_MOST_RANGES];
+  const int32_t ranges = gpu_linear_rounded(b, &l, &many, on);
+  for (int32_t i = 0; i < ranges; i++)
+    multiply_floats(b, &l, &many, on[i]);
 }
 
 /* ---- matmul ------------------------------------------------------------------------------------------------------ */

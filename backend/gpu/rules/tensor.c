@@ -86,11 +86,11 @@ static bool add_library(gpu_builder *b, const gpu_linear *l, const half *h, int6
   return gpu_linear_product(b, l, &form);
 }
 
-gpu_tensor_use gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t few) {
+gpu_many gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t few) {
   const lp_dtype store = l->matrix->stored.dtype;
   const half h = half_of(store);
   if (!b->list->tensor || store == LP_F32 || l->k % NARROW != 0)
-    return (gpu_tensor_use){0}; /* rows begin at multiples of 16 bytes */
+    return (gpu_many){.few = few}; /* rows begin at multiples of 16 bytes */
   narrow(b, l, &h, few);
   const bool library = add_library(b, l, &h, few);
   gpu_launch *launch = gpu_launch_add(b, kernel_of(b, l, &h), THREADS, lp_dim_const(b->list->module, l->n),
@@ -106,5 +106,5 @@ gpu_tensor_use gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t fe
   gpu_arg_size(launch, l->rows);
   launch->spare = true;
   b->list->any_tensor = true;
-  return (gpu_tensor_use){.sm = h.sm, .library = library};
+  return (gpu_many){.few = few, .sm = h.sm, .library = library};
 }

@@ -1,0 +1,159 @@
+/* Products of rounded activations, on GPUs that multiply halves or bytes faster than floats and have no tensor cores
+ * for them. Activations are rounded in blocks of 32, each with a scale, once for all products of them. */
+#include "backend/gpu/rules/product.h"
+
+#include "backend/rows.h"
+#include "backend/values.h"
+#include "base/poly.h"
+
+enum { THREADS = 256, BLOCK = 32, ONE = 1, AT_ONCE = 32, TILE = 64, COLUMNS = 16 };
+
+/* A form in which activations are multiplied, and the architectures on which it is the fastest. */
+typedef struct {
+  const char *name, *flag;
+  bool dot;
+  int64_t each; /* elements in 16 bytes */
+  gpu_architectures on;
+} form;
+
+/* sm_61 multiplies halves slowly, and 8 bits need its dot product of bytes. */
+static const form old_halves = {"half", "HALF", false, 8, {53, 60}}, halves = {"half", "HALF", false, 8, {62, 79}},
+                  bytes = {"dot", "DOT", true, 16, {61, 79}}, any_bytes = {"dot", "DOT", true, 16, {0, GPU_MOST_SM}};
+
+static int32_t find_forms(const gpu_builder *b, const gpu_linear *l, const form *found[2]) {
+  const lp_dtype store = l->matrix->stored.dtype;
+  const bool coded = !lp_dtype_is_float(store),
+             to_bytes = coded && lp_streq(lp_op_str(b->op, "activations", ""), "int8");
+  if (l->k % BLOCK != 0 || (!coded && store != LP_F16)) return 0;
+  if (!b->list->halves) return to_bytes ? (found[0] = &any_bytes, 1) : 0;
+  found[0] = &old_halves;
+  found[1] = to_bytes ? &bytes : &halves;
+  return 2;
+}
+
+/* The number to which the largest activation of a block is scaled. A sum of 16 halves, each times a weight of f16,
+ * stays within f16; codes are at most 128. */
+static const char *most_of(const form *f, lp_dtype store) {
+  return f->dot ? "127.0f" : store == LP_F16 ? "0.0625f" : "1.0f";
+}
+
+/* The architectures before those whose tensor cores multiply many rows. */
+static gpu_architectures before_tensor(const form *f, const gpu_many *many) {
+  if (many->sm == 0 || f->on.most < many->sm) return f->on;
+  return (gpu_architectures){f->on.least, many->sm - 1};
+}
+
+static gpu_launch *round_rows(gpu_builder *b, const gpu_linear *l, const form *f, gpu_architectures on, int64_t least,
+                              int64_t most) {
+  gpu_launch_list *list = b->list;
+  const lp_dtype store = l->matrix->stored.dtype;
+  const char *const params[] = {"FORM",    f->name,
+                                "FLAG",    f->flag,
+                                "CODES",   gpu_format(list, "%s_%s", f->name, gpu_store_name(store)),
+                                "MOST",    most_of(f, store),
+                                "EACH",    gpu_format(list, "%" PRId64, f->each),
+                                "THREADS", "64",
+                                NULL};
+  const char *stem = gpu_format(list, "round_%s_%s", f->name, gpu_store_name(store));
+  const lp_poly *count = lp_poly_scale(list->module->arena, l->rows, l->k);
+  gpu_launch *launch = gpu_launch_add(b, gpu_kernel_get(list, "round", stem, params), 64, count, 64 * BLOCK);
+  gpu_launch_when(launch, l->rows, least, most);
+  gpu_launch_range(launch, on);
+  gpu_arg_ref(launch, l->x);
+  gpu_arg_scratch(launch);
+  gpu_arg_size(launch, count);
+  launch->spare = true;
+  return launch;
+}
+
+/* Rounds x into the scratch, unless an earlier operator has left it there. Where a library may compute the product of
+ * many rows, it leaves other activations there. */
+static void round_activations(gpu_builder *b, const gpu_linear *l, const form *const *forms, int32_t count,
+                              const gpu_many *many) {
+  gpu_program *program = b->program;
+  gpu_narrowed *known = &program->rounded, *narrowed = &program->narrowed;
+  const gpu_narrowed wanted = {.value = lp_value_base(lp_op_in(b->op, 0)),
+                               .dtype = l->matrix->stored.dtype,
+                               .dot = forms[count - 1]->dot,
+                               .every_rows = !many->library,
+                               .segment = lp_op_i64(b->op, "segment", 0),
+                               .jointly = lp_op_is_joint(b->list->module, b->op)};
+  const bool same = known->value == wanted.value && known->segment == wanted.segment &&
+                    known->jointly == wanted.jointly && known->dtype == wanted.dtype && known->dot == wanted.dot;
+  for (int32_t i = 0; i < count; i++) {
+    if (!same) (void)round_rows(b, l, forms[i], forms[i]->on, 0, many->few);
+    if (same && known->every_rows && !many->library) continue;
+    gpu_launch *launch = round_rows(b, l, forms[i], before_tensor(forms[i], many), many->few + 1, INT64_MAX);
+    if (many->library) launch->by = GPU_BY_KERNEL;
+  }
+  if (narrowed->value != wanted.value || narrowed->segment != wanted.segment || narrowed->jointly != wanted.jointly)
+    narrowed->value = NULL;
+  const lp_poly *room =
+      lp_poly_scale(b->list->module->arena, l->rows, 2 * l->k + l->k / BLOCK * (int64_t)sizeof(float));
+  lp_vec_push(&program->scratch, ((gpu_scratch){room, l->rows, INT64_MAX, false}));
+  *known = wanted;
+}
+
+static gpu_launch *multiply(gpu_builder *b, const gpu_linear *l, const form *f, const char *template, const char *kind,
+                            int64_t rows, int64_t columns) {
+  gpu_launch_list *list = b->list;
+  const char *store = gpu_store_name(l->matrix->stored.dtype);
+  const char *const params[] = {"WHAT",     "op.linear",
+                                "FORM",     f->name,
+                                "FLAG",     f->flag,
+                                "CODES",    gpu_format(list, "%s_%s", f->name, store),
+                                "EACH",     gpu_format(list, "%" PRId64, f->each),
+                                "N",        gpu_format(list, "%" PRId64, l->n),
+                                "K",        gpu_format(list, "%" PRId64, l->k),
+                                "GATED",    l->gate >= 0 ? "1" : "0",
+                                "WTYPE",    gpu_type(l->matrix->stored.dtype),
+                                "STORE",    store,
+                                "ROWS",     gpu_format(list, "%" PRId64, rows),
+                                "COLUMNS",  gpu_format(list, "%" PRId64, columns),
+                                "THREADS",  gpu_format(list, "%d", THREADS),
+                                "EPILOGUE", lp_op_str(b->op, "epilogue", "none"),
+                                NULL};
+  const char *stem =
+      gpu_format(list, "linear_%s%s_%s_%s_%" PRId64 "x%" PRId64, gpu_linear_tag(b), store, f->name, kind, l->n, l->k);
+  const gpu_kernel *kernel = gpu_kernel_get(list, template, stem, params);
+  gpu_launch *launch = gpu_launch_add(b, kernel, THREADS, lp_dim_const(list->module, l->n), columns);
+  gpu_launch_rows(launch, l->rows, rows);
+  gpu_launch_range(launch, f->on);
+  gpu_arg_scratch(launch);
+  const int32_t refs[] = {l->w, l->scale, l->gate, l->gate_scale, l->bias, l->residual, l->y};
+  for (size_t i = 0; i < LP_COUNT(refs); i++)
+    gpu_arg_ref(launch, refs[i]);
+  gpu_arg_size(launch, l->rows);
+  launch->spare = true;
+  return launch;
+}
+
+/* The architectures before, between and after those of the forms. */
+static int32_t find_others(const form *const *forms, int32_t count, gpu_architectures others[GPU_MOST_RANGES]) {
+  int32_t next = 0, found = 0;
+  for (int32_t i = 0; i < count; i++) {
+    if (next < forms[i]->on.least) others[found++] = (gpu_architectures){next, forms[i]->on.least - 1};
+    next = forms[i]->on.most + 1;
+  }
+  if (next <= GPU_MOST_SM) others[found++] = (gpu_architectures){next, GPU_MOST_SM};
+  return found;
+}
+
+int32_t gpu_linear_rounded(gpu_builder *b, const gpu_linear *l, const gpu_many *many,
+                           gpu_architectures others[GPU_MOST_RANGES]) {
+  const form *forms[2];
+  const int32_t count = find_forms(b, l, forms);
+  if (count > 0) round_activations(b, l, forms, count, many);
+  for (int32_t i = 0; i < count; i++) {
+    gpu_launch_when(multiply(b, l, forms[i], "linear_few_rounded", "one", ONE, COLUMNS), l->rows, 0, ONE);
+    gpu_launch_when(multiply(b, l, forms[i], "linear_few_rounded", "few", AT_ONCE, COLUMNS), l->rows, ONE + 1,
+                    many->few);
+    gpu_launch *launch = multiply(b, l, forms[i], "linear_many_rounded", "many", TILE, TILE);
+    gpu_launch_when(launch, l->rows, many->few + 1, INT64_MAX);
+    gpu_launch_range(launch, before_tensor(forms[i], many));
+    if (many->library) launch->by = GPU_BY_KERNEL;
+    b->list->any_rounded = true;
+    b->list->any_bytes |= forms[i]->dot;
+  }
+  return find_others(forms, count, others);
+}
