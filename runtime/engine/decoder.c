@@ -1,3 +1,4 @@
+/* Draws a token: adjusts the logits in the order of vLLM, samples, and reads log probabilities. */
 #include "runtime/engine/decoder.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Follows all derivations of a grammar byte by byte, and finds the tokens that may come next. */
 #include "runtime/engine/grammar.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* The states of a circuit breaker: closed, open for a time that doubles, one probe. */
 #include "runtime/serve/breaker.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Collects the pieces of an answer that is not streamed. */
 #include "runtime/serve/collect.h"
 
 #include <stdlib.h>

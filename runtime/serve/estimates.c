@@ -1,3 +1,4 @@
+/* Applies the hard constraints of places, and keeps estimates of their delays. */
 #include "runtime/serve/estimates.h"
 
 #include <math.h>

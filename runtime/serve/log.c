@@ -1,3 +1,4 @@
+/* Writes one JSON line for each request. */
 #include "runtime/serve/log.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Writes tokens with their log probabilities in the API's format. */
 #include "runtime/serve/told.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Finds calls of tools in a model's text, and passes on the rest. */
 #include "runtime/serve/tools.h"
 
 #include <stdlib.h>

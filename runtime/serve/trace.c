@@ -1,3 +1,4 @@
+/* Reads and makes the W3C trace context of a request. */
 #include "runtime/serve/trace.h"
 
 #include <stdio.h>
