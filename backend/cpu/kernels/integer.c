@@ -138,7 +138,7 @@ typedef struct {
   float *part;    /* [2][LPK_MC][LPK_PANEL] sums of a panel, for a gated product of two */
 } integer_work;
 
-/* The blocks of a panel whose decoded weights lie in L1 together. */
+/* The blocks of a panel that are decoded together: their weights fit in L1. */
 INLINE int64_t stretch_blocks(int kind) {
   return LPK_KC / 2 / block_steps(kind);
 }
@@ -213,7 +213,8 @@ INLINE void tile_blocks(float *part, const integer_work *work, const form *f, co
   UNROLL for (int j = 0; j < rows * cols; j++) store16(part + j / cols * LPK_PANEL + j % cols * LANES, acc[j]);
 }
 
-/* part[rows][LPK_PANEL] = rows of x, from `row` on, . a panel, in stretches of k whose decoded weights stay in L1. */
+/* Sets part[rows][LPK_PANEL] to the product of rows of x, from `row` on, and a panel. It works in stretches of k, so
+ * that the decoded weights stay in L1. */
 INLINE void gemm_panel(const integer_work *work, float *part, const linear *l, const form *f, const rounded_rows *x,
                        int64_t row, int64_t rows, int64_t panel, int kind) {
   int64_t blocks = block_count(f->k), most = stretch_blocks(kind);

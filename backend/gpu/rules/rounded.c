@@ -37,7 +37,7 @@ static const char *most_of(const form *f, lp_dtype store) {
   return f->dot ? "127.0f" : store == LP_F16 ? "0.0625f" : "1.0f";
 }
 
-/* The architectures before those whose tensor cores multiply many rows. */
+/* The architectures that do not multiply many rows by tensor cores. */
 static gpu_architectures before_tensor(const form *f, const gpu_many *many) {
   if (many->sm == 0 || f->on.most < many->sm) return f->on;
   return (gpu_architectures){f->on.least, many->sm - 1};

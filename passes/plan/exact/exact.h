@@ -92,7 +92,7 @@ void lp_exact_blocks(const lp_exact *x, double known, lp_exact_see_blocks see, v
 /* ---- parts (rooms.c) --------------------------------------------------------------------------------------------- */
 
 enum { LP_EXACT_ROOMS = 12 };
-/* The placements whose largest activation on each side is from `low` to `high` bytes. */
+/* The placements that have a largest activation of `low` to `high` bytes on each side. */
 typedef struct {
   double low[LP_SIDE_COUNT], high[LP_SIDE_COUNT];
 } lp_exact_room;
