@@ -2,7 +2,7 @@
 #ifndef LP_SERVE_COLLECT_H
 #define LP_SERVE_COLLECT_H
 
-#include "runtime/serve/told.h"
+#include "runtime/serve/place/told.h"
 
 typedef struct {
   int64_t index;

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "runtime/router/judge.h"
-#include "runtime/serve/breaker.h"
 #include "runtime/serve/estimates.h"
+#include "runtime/serve/place/breaker.h"
 #include "runtime/serve/stop.h"
 #include "runtime/serve/tools.h"
 

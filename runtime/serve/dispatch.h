@@ -4,7 +4,7 @@
 
 #include "runtime/router/store.h"
 #include "runtime/serve/metrics.h"
-#include "runtime/serve/site.h"
+#include "runtime/serve/place/site.h"
 
 typedef struct lp_dispatcher lp_dispatcher;
 

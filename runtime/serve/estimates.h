@@ -4,7 +4,7 @@
 #define LP_SERVE_ESTIMATES_H
 
 #include "runtime/router/backends.h"
-#include "runtime/serve/site.h"
+#include "runtime/serve/place/site.h"
 
 typedef struct lp_estimates lp_estimates;
 /* `config` outlives the estimates. */

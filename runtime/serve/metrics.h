@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "runtime/serve/site.h"
+#include "runtime/serve/place/site.h"
 
 /* The times of a request. NaN: there is none. */
 typedef enum { LP_TIME_TTFT, LP_TIME_TPOT, LP_TIME_QUEUE, LP_TIME_DECISION, LP_TIME_TOTAL, LP_TIME_COUNT } lp_time;

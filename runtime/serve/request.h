@@ -38,7 +38,7 @@ typedef struct {
   bool one_call;               /* only the first call of an answer counts */
   const char *tool;            /* the function that it must call; NULL: any */
   bool has_roles;              /* messages of tools, or that call them: the template gets the body's messages */
-  const char *only_engine;     /* a member that only passes of the engine support (site_bundle.c); NULL: none */
+  const char *only_engine;     /* a member that only passes of the engine support (place/bundle.c); NULL: none */
   const char *keywords;        /* for the router */
   bool local_only;             /* the request may not leave the edge */
   double budget_usd;           /* INFINITY: none */

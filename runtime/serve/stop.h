@@ -2,8 +2,8 @@
 #ifndef LP_SERVE_STOP_H
 #define LP_SERVE_STOP_H
 
-#include "runtime/serve/site.h"
-#include "runtime/serve/told.h"
+#include "runtime/serve/place/site.h"
+#include "runtime/serve/place/told.h"
 
 typedef struct {
   const lp_completion *request;

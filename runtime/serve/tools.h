@@ -2,7 +2,7 @@
 #ifndef LP_SERVE_TOOLS_H
 #define LP_SERVE_TOOLS_H
 
-#include "runtime/serve/site.h"
+#include "runtime/serve/place/site.h"
 
 /* One for each choice. Models spell a call as {"name": NAME, "arguments": {...}} or with "parameters", or a list of
  * such objects, either alone or between <tool_call> and </tool_call>. */

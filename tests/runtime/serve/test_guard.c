@@ -1,5 +1,5 @@
 /* What the server takes from browsers. */
-#include "runtime/serve/guard.h"
+#include "runtime/serve/http/guard.h"
 #include "tests/suite.h"
 
 static const char *hosts[] = {"server.example"}, *origins[] = {"https://app.example"}, *any[] = {"*"};

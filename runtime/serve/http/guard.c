@@ -1,5 +1,5 @@
 /* Decides which requests of browsers the server takes. */
-#include "runtime/serve/guard.h"
+#include "runtime/serve/http/guard.h"
 
 #include <arpa/inet.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Writes events of streams to pipes, and waits for readers. */
-#include "runtime/serve/events.h"
+#include "runtime/serve/http/events.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* The states of a circuit breaker: closed, open for a time that doubles, one probe. */
-#include "runtime/serve/breaker.h"
+#include "runtime/serve/place/breaker.h"
 
 #include <math.h>
 

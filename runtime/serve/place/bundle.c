@@ -11,10 +11,10 @@
 
 #include "base/clock.h"
 #include "runtime/engine/grammar.h"
-#include "runtime/serve/breaker.h"
-#include "runtime/serve/site.h"
-#include "runtime/serve/supervise.h"
-#include "runtime/serve/told.h"
+#include "runtime/serve/place/breaker.h"
+#include "runtime/serve/place/site.h"
+#include "runtime/serve/place/supervise.h"
+#include "runtime/serve/place/told.h"
 
 /* A worker of the configuration. */
 typedef struct {

@@ -51,8 +51,8 @@ struct lp_site_server {
   void (*close)(lp_site_server *self);
 };
 
-/* A bundle of the configuration, run in this process (site_bundle.c), and its API (site_api.c). The configuration must
- * outlive the site. */
+/* A bundle of the configuration, run in this process (place/bundle.c), and its API (place/api.c). The configuration
+ * must outlive the site. */
 LP_MUST_USE lp_status lp_site_bundle(const lp_serve_bundle *config, lp_route route, lp_site_server **out,
                                      lp_diag *diag);
 LP_MUST_USE lp_status lp_site_api(const lp_serve_config *config, lp_site_server **out, lp_diag *diag);

@@ -1,5 +1,5 @@
 /* Writes tokens with their log probabilities in the API's format. */
-#include "runtime/serve/told.h"
+#include "runtime/serve/place/told.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #define LP_SERVE_TOLD_H
 
 #include "base/json/writer.h"
-#include "runtime/serve/site.h"
+#include "runtime/serve/place/site.h"
 
 /* The layout of all answers: compact, with numbers that parse to the same double. */
 lp_json_writer lp_answer_begin(lp_buf *out);

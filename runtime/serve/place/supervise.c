@@ -1,5 +1,5 @@
 /* Watches a worker from a thread of its own: a worker ends with the thread that started it. */
-#include "runtime/serve/supervise.h"
+#include "runtime/serve/place/supervise.h"
 
 #include <signal.h>
 #include <time.h>

@@ -1,0 +1,190 @@
+/* Makes answers, whole or streamed, and replies with them. */
+#include "runtime/serve/http/exchange.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runtime/serve/answer.h"
+#include "runtime/serve/http/events.h"
+
+lp_exchange *lp_exchange_create(lp_http_server *of) {
+  lp_exchange *a = lp_alloc(sizeof *a);
+  *a = (lp_exchange){.server = of, .created = (int64_t)time(NULL), .pipe = -1};
+  (void)pthread_mutex_lock(&of->lock);
+  (void)snprintf(a->id, sizeof a->id, "%" PRIu64, of->count++);
+  of->requests++;
+  (void)pthread_mutex_unlock(&of->lock);
+  return a;
+}
+
+void lp_exchange_free(lp_exchange *a) {
+  lp_completion_free(&a->request);
+  lp_buf_free(&a->body);
+  lp_whole_free(&a->whole);
+  free(a->error);
+  free(a);
+}
+
+static void set_begun(lp_exchange *a) {
+  (void)pthread_mutex_lock(&a->server->lock);
+  a->begun = true;
+  (void)pthread_cond_broadcast(&a->server->changed);
+  (void)pthread_mutex_unlock(&a->server->lock);
+}
+
+static lp_answer_head head_of(const lp_exchange *a) {
+  return (lp_answer_head){&a->request, a->id, a->course.model, a->created};
+}
+
+static bool take_piece(void *user, const lp_piece *piece) {
+  lp_exchange *a = user;
+  if (a->pipe < 0) {
+    lp_whole_put(&a->whole, piece);
+    return true;
+  }
+  if (!a->begun) set_begun(a);
+  bool *has_role = &a->has_role[piece->choice];
+  size_t *characters = &a->whole.choice[piece->choice].characters;
+  const lp_answer_head head = head_of(a);
+  bool wrote = lp_events_write(a->pipe, &a->server->stop, lp_answer_chunk(&head, piece, !*has_role, *characters));
+  *has_role = true;
+  for (size_t i = 0; i < piece->told_count; i++)
+    *characters += piece->told[i].characters;
+  return wrote;
+}
+
+static void make_answer(lp_exchange *a) {
+  lp_diag *diag = lp_diag_create();
+  a->status = lp_dispatch(a->server->dispatcher, &a->request, &a->server->stop, take_piece, a, &a->course, diag);
+  const lp_diag_entry *why = lp_diag_get(diag, 0);
+  if (a->status == LP_OK && lp_flag_get(&a->server->stop)) {
+    a->status = LP_FAILED;
+    a->error = lp_strdup("the server ends");
+  } else if (a->status != LP_OK) {
+    a->error = lp_strdup(why ? why->text : "no answer");
+  }
+  lp_diag_free(diag);
+  lp_log_request(a->server->log, a->id, &a->request, &a->course, a->error);
+}
+
+static void write_ends(lp_exchange *a) {
+  const volatile int *stop = &a->server->stop;
+  const lp_answer_head head = head_of(a);
+  bool wrote = true;
+  for (int32_t i = 0; wrote && i < a->request.choices; i++)
+    wrote = lp_events_write(a->pipe, stop, lp_answer_chunk_end(&head, i, a->course.usage.finish[i]));
+  if (wrote && a->request.stream_usage)
+    wrote = lp_events_write(a->pipe, stop, lp_answer_chunk_usage(&head, &a->course.usage));
+  if (wrote) (void)lp_events_write(a->pipe, stop, lp_strdup("[DONE]"));
+}
+
+/* Ends a stream. A stream that fails in its middle ends with an error event and without [DONE]. */
+static void write_end(lp_exchange *a) {
+  if (a->status == LP_OK)
+    write_ends(a);
+  else if (a->begun)
+    (void)lp_events_write(a->pipe, &a->server->stop, lp_answer_error("server_error", a->error));
+}
+
+/* The thread of an answer. It owns the answer once that has begun; until then the connection's thread waits for it. */
+static void *stream_answer(void *user) {
+  lp_exchange *a = user;
+  lp_http_server *of = a->server;
+  make_answer(a);
+  if (a->status == LP_OK && !a->begun) set_begun(a); /* it has no text at all */
+  write_end(a);
+  (void)close(a->pipe);
+  bool is_mine = a->begun;
+  (void)pthread_mutex_lock(&of->lock);
+  while (is_mine && !a->seen)
+    (void)pthread_cond_wait(&of->changed, &of->lock);
+  a->ended = true;
+  of->answers--;
+  (void)pthread_cond_broadcast(&of->changed);
+  (void)pthread_mutex_unlock(&of->lock);
+  if (is_mine) lp_exchange_free(a);
+  return NULL;
+}
+
+/* ---- replies ------------------------------------------------------------------------------------------------------ */
+
+static void add_route(const lp_peer *to, struct MHD_Response *response, const lp_exchange *a) {
+  char id[24];
+  (void)to->http->add_response_header(response, "X-Llmpart-Route", lp_route_name(a->course.route));
+  if (a->course.decision == 0) return;
+  (void)snprintf(id, sizeof id, "%" PRId64, a->course.decision);
+  (void)to->http->add_response_header(response, "X-Llmpart-Decision", id);
+}
+
+static enum MHD_Result reply_failure(const lp_peer *to, const lp_exchange *a) {
+  return lp_peer_reply_error(to, a->status == LP_USAGE ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_SERVICE_UNAVAILABLE, a->error);
+}
+
+static enum MHD_Result answer_whole(const lp_peer *to, lp_exchange *a) {
+  make_answer(a);
+  if (a->status != LP_OK) return reply_failure(to, a);
+  const lp_answer_head head = head_of(a);
+  char *json = lp_answer_whole(&head, &a->whole, &a->course.usage);
+  struct MHD_Response *response = to->http->create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE);
+  if (response) add_route(to, response, a);
+  return lp_peer_queue(to, MHD_HTTP_OK, "application/json", response);
+}
+
+static bool begin_stream(lp_exchange *a, int *reads) {
+  int ends[2];
+  pthread_t thread;
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  (void)fcntl(ends[1], F_SETFL, O_NONBLOCK); /* for await_reader */
+  a->pipe = ends[1];
+  *reads = ends[0];
+  (void)pthread_mutex_lock(&a->server->lock);
+  a->server->answers++;
+  (void)pthread_mutex_unlock(&a->server->lock);
+  if (pthread_create(&thread, NULL, stream_answer, a) == 0) return pthread_detach(thread) == 0;
+  (void)close(ends[0]);
+  (void)close(ends[1]);
+  (void)pthread_mutex_lock(&a->server->lock);
+  a->server->answers--;
+  (void)pthread_mutex_unlock(&a->server->lock);
+  return false;
+}
+
+/* *taken: the thread that makes the answer owns it. */
+static enum MHD_Result answer_stream(const lp_peer *to, lp_exchange *a, bool *taken) {
+  int reads = -1;
+  lp_http_server *of = a->server;
+  if (!begin_stream(a, &reads)) return lp_peer_reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "no thread is left");
+  char route[16], decision[24];
+  (void)pthread_mutex_lock(&of->lock);
+  while (!a->begun && !a->ended)
+    (void)pthread_cond_wait(&of->changed, &of->lock);
+  *taken = a->begun;
+  if (*taken) {
+    (void)snprintf(route, sizeof route, "%s", lp_route_name(a->course.route));
+    (void)snprintf(decision, sizeof decision, "%" PRId64, a->course.decision);
+    a->seen = true; /* the answer may be freed from here on */
+    (void)pthread_cond_broadcast(&of->changed);
+  }
+  (void)pthread_mutex_unlock(&of->lock);
+  if (!*taken) {
+    (void)close(reads);
+    return reply_failure(to, a);
+  }
+  struct MHD_Response *response = to->http->create_response_from_pipe(reads);
+  if (!response) {
+    (void)close(reads); /* so that the writer does not wait */
+    return MHD_NO;
+  }
+  (void)to->http->add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
+  (void)to->http->add_response_header(response, "X-Llmpart-Route", route);
+  if (!lp_streq(decision, "0")) (void)to->http->add_response_header(response, "X-Llmpart-Decision", decision);
+  return lp_peer_queue(to, MHD_HTTP_OK, "text/event-stream", response);
+}
+
+enum MHD_Result lp_exchange_answer(const lp_peer *to, lp_exchange *a, bool *taken) {
+  return a->request.stream ? answer_stream(to, a, taken) : answer_whole(to, a);
+}

@@ -1,0 +1,33 @@
+/* A request and its answer over HTTP. A thread of its own makes each streamed answer, which goes out through a pipe.
+ * The status line waits for the first piece, so that a failure before it still has a status of its own. */
+#ifndef LP_SERVE_HTTP_EXCHANGE_H
+#define LP_SERVE_HTTP_EXCHANGE_H
+
+#include "runtime/serve/collect.h"
+#include "runtime/serve/http/peer.h"
+#include "runtime/serve/http/server.h"
+
+/* A request's body while it is received, then its answer. Two threads own it while the answer streams. */
+typedef struct {
+  lp_http_server *server;
+  lp_buf body;
+  bool too_long;
+  lp_completion request;
+  char id[24];
+  int64_t created; /* Unix time */
+  lp_dispatched course;
+  int pipe;       /* the pipe of the stream; -1: the answer is not streamed */
+  lp_whole whole; /* of a stream only the characters are counted */
+  bool has_role[LP_MOST_CHOICES];
+  bool begun, seen, ended; /* guarded by server->lock; seen: the connection has seen that the answer began */
+  lp_status status;
+  char *error; /* NULL: none */
+} lp_exchange;
+
+lp_exchange *lp_exchange_create(lp_http_server *server);
+void lp_exchange_free(lp_exchange *exchange);
+/* Makes the answer to `request`, which has been read, and replies. *taken: the exchange belongs to the thread that
+ * makes the stream. */
+enum MHD_Result lp_exchange_answer(const lp_peer *to, lp_exchange *exchange, bool *taken);
+
+#endif

@@ -1,0 +1,209 @@
+/* Paths, methods and keys: what each request asks for, and whether it may. */
+#include "runtime/serve/http/paths.h"
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "runtime/serve/answer.h"
+#include "runtime/serve/http/guard.h"
+#include "runtime/serve/router_api.h"
+#include "runtime/serve/trace.h"
+
+/* Compares keys in a time that does not depend on their content. */
+static bool is_allowed(const lp_peer *to, const char *key) {
+  const char *given = lp_peer_header(to, MHD_HTTP_HEADER_AUTHORIZATION);
+  if (!key) return true;
+  if (!given || !lp_has_prefix(given, "Bearer ")) return false;
+  given += 7;
+  size_t size = strlen(given), wanted = strlen(key);
+  unsigned differs = size != wanted;
+  for (size_t i = 0; i < size; i++)
+    differs |= (unsigned)(given[i] ^ key[i % wanted]);
+  return differs == 0;
+}
+
+static enum MHD_Result reply_too_long(const lp_peer *to, const lp_exchange *a) {
+  char limit[96];
+  (void)snprintf(limit, sizeof limit, "the request is longer than %" PRId64 " bytes", a->server->config->max_body);
+  return lp_peer_reply_error(to, MHD_HTTP_CONTENT_TOO_LARGE, limit);
+}
+
+/* A number for the client: its address, and the `user` of the request. */
+static uint64_t client_of(const lp_peer *to, const lp_completion *request) {
+  const union MHD_ConnectionInfo *info =
+      to->http->get_connection_info(to->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+  const struct sockaddr_in *address = info ? (const struct sockaddr_in *)(const void *)info->client_addr : NULL;
+  lp_json root = lp_json_root("the request", request->document), user = lp_json_member(&root, "user");
+  const char *name = lp_json_text_or(&user, "");
+  uint64_t id = lp_hash_bytes(name, strlen(name), 0);
+  if (address && address->sin_family == AF_INET) id = lp_hash_bytes(&address->sin_addr, sizeof address->sin_addr, id);
+  return id;
+}
+
+/* ---- paths: *taken: the answer belongs to the thread that makes it ----------------------------------------------- */
+
+static enum MHD_Result complete(const lp_peer *to, lp_exchange *a, bool chat, bool *taken) {
+  if (lp_flag_get(&a->server->drains)) return lp_peer_reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
+  lp_diag *diag = lp_diag_create();
+  lp_status status =
+      lp_completion_read(a->server->config, chat, lp_buf_text(&a->body), a->body.size, &a->request, diag);
+  enum MHD_Result result = MHD_NO;
+  if (status != LP_OK) result = lp_peer_reply_error(to, MHD_HTTP_BAD_REQUEST, lp_diag_get(diag, 0)->text);
+  lp_diag_free(diag);
+  if (status != LP_OK) return result;
+  const union MHD_ConnectionInfo *info =
+      to->http->get_connection_info(to->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+  a->request.client = info ? info->connect_fd : -1;
+  a->request.client_id = client_of(to, &a->request);
+  lp_trace_read(lp_peer_header(to, "traceparent"), a->request.trace);
+  return lp_exchange_answer(to, a, taken);
+}
+
+static enum MHD_Result complete_text(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)rest;
+  return complete(to, a, false, taken);
+}
+
+static enum MHD_Result complete_chat(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)rest;
+  return complete(to, a, true, taken);
+}
+
+static enum MHD_Result list_models(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)rest, (void)taken;
+  const char *model[LP_ROUTE_COUNT];
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    model[route] = lp_dispatcher_model(a->server->dispatcher, route);
+  return lp_peer_reply(to, MHD_HTTP_OK, lp_answer_models(model));
+}
+
+static enum MHD_Result tell_health(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)a, (void)rest, (void)taken;
+  return lp_peer_reply(to, MHD_HTTP_OK, lp_answer_status("ok"));
+}
+
+static enum MHD_Result tell_ready(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)rest, (void)taken;
+  if (lp_flag_get(&a->server->drains)) return lp_peer_reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
+  unsigned up = lp_dispatcher_up(a->server->dispatcher);
+  if (up == 0) return lp_peer_reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "the worker is being started again");
+  bool degraded = up != lp_dispatcher_offered(a->server->dispatcher) ||
+                  lp_metrics_degraded(lp_dispatcher_metrics(a->server->dispatcher));
+  return lp_peer_reply(to, MHD_HTTP_OK, lp_answer_status(degraded ? "degraded" : "ready"));
+}
+
+static enum MHD_Result tell_metrics(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)rest, (void)taken;
+  lp_buf text = {0};
+  lp_dispatcher *dispatcher = a->server->dispatcher;
+  lp_metrics_print(lp_dispatcher_metrics(dispatcher), lp_dispatcher_offered(dispatcher), lp_dispatcher_up(dispatcher),
+                   &text);
+  return lp_peer_queue(to, MHD_HTTP_OK, "text/plain; version=0.0.4",
+                       to->http->create_response_from_buffer(text.size, text.data, MHD_RESPMEM_MUST_FREE));
+}
+
+/* Takes `json` and `diag`. */
+static enum MHD_Result reply_router(const lp_peer *to, lp_status status, char *json, lp_diag *diag) {
+  enum MHD_Result result = MHD_NO;
+  if (status == LP_OK)
+    result = lp_peer_reply(to, MHD_HTTP_OK, json);
+  else
+    result = lp_peer_reply_error(to, status == LP_USAGE ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_SERVICE_UNAVAILABLE,
+                                 lp_diag_get(diag, 0)->text);
+  lp_diag_free(diag);
+  return result;
+}
+
+static enum MHD_Result ask_router(const lp_peer *to, lp_exchange *a, bool decides) {
+  lp_diag *diag = lp_diag_create();
+  char *json = NULL;
+  lp_status status = lp_router_post(a->server->dispatcher, decides, lp_buf_text(&a->body), a->body.size, &json, diag);
+  return reply_router(to, status, json, diag);
+}
+
+static enum MHD_Result router_decide(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)rest, (void)taken;
+  return ask_router(to, a, true);
+}
+
+static enum MHD_Result router_outcome(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)rest, (void)taken;
+  return ask_router(to, a, false);
+}
+
+static enum MHD_Result router_explain(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)taken;
+  lp_diag *diag = lp_diag_create();
+  char *json = NULL;
+  lp_status status = lp_router_explain(a->server->dispatcher, rest, &json, diag);
+  return reply_router(to, status, json, diag);
+}
+
+/* A path that ends in '/' takes the rest of the URL. */
+typedef struct {
+  const char *url, *method;
+  bool open; /* needs no key */
+  enum MHD_Result (*act)(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken);
+} path;
+
+static const path paths[] = {{"/v1/completions", "POST", false, complete_text},
+                             {"/v1/chat/completions", "POST", false, complete_chat},
+                             {"/v1/models", "GET", false, list_models},
+                             {"/v1/router/decide", "POST", false, router_decide},
+                             {"/v1/router/outcome", "POST", false, router_outcome},
+                             {"/v1/router/explain/", "GET", false, router_explain},
+                             {"/metrics", "GET", false, tell_metrics},
+                             {"/healthz", "GET", true, tell_health},
+                             {"/readyz", "GET", true, tell_ready}};
+
+static const path *find_path(const char *url) {
+  for (size_t i = 0; i < LP_COUNT(paths); i++)
+    if (lp_has_suffix(paths[i].url, "/") ? lp_has_prefix(url, paths[i].url) : lp_streq(url, paths[i].url))
+      return &paths[i];
+  return NULL;
+}
+
+static enum MHD_Result reply_wrong_method(const lp_peer *to, const path *at) {
+  char *json = lp_answer_error("invalid_request_error", lp_streq(at->method, "POST") ? "wanted POST" : "wanted GET");
+  struct MHD_Response *response = to->http->create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE);
+  if (response) (void)to->http->add_response_header(response, MHD_HTTP_HEADER_ALLOW, at->method);
+  return lp_peer_queue(to, MHD_HTTP_METHOD_NOT_ALLOWED, "application/json", response);
+}
+
+/* A browser asks with OPTIONS whether a page of another site may send a request with a key or a body of JSON. */
+static enum MHD_Result reply_preflight(const lp_peer *to, const path *at) {
+  struct MHD_Response *response = to->http->create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+  if (!response) return MHD_NO;
+  (void)to->http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_METHODS, at->method);
+  (void)to->http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_HEADERS,
+                                      "Authorization, Content-Type");
+  (void)to->http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_MAX_AGE, "600");
+  return lp_peer_queue(to, MHD_HTTP_NO_CONTENT, "text/plain", response);
+}
+
+static lp_guard_request read_headers(const lp_peer *to, const char *method) {
+  return (lp_guard_request){method, lp_peer_header(to, MHD_HTTP_HEADER_HOST),
+                            lp_peer_header(to, MHD_HTTP_HEADER_ORIGIN),
+                            lp_peer_header(to, MHD_HTTP_HEADER_CONTENT_TYPE)};
+}
+
+enum MHD_Result lp_paths_reply(struct MHD_Connection *connection, const char *url, const char *method, lp_exchange *a,
+                               bool *taken) {
+  const lp_serve_config *config = a->server->config;
+  lp_peer to = {.http = a->server->http, .connection = connection};
+  const lp_guard_request request = read_headers(&to, method);
+  const bool is_shared = request.origin && lp_guard_shares(config, request.origin);
+  if (is_shared) to.origin = request.origin;
+  const char *why = NULL;
+  const path *found = find_path(url);
+  if (!found) return lp_peer_reply_error(&to, MHD_HTTP_NOT_FOUND, "there is no such path");
+  if (is_shared && lp_streq(method, "OPTIONS")) return reply_preflight(&to, found);
+  if (!lp_streq(method, found->method)) return reply_wrong_method(&to, found);
+  unsigned refusal = found->open ? 0 : lp_guard_refuses(config, &request, &why);
+  if (refusal) return lp_peer_reply_error(&to, refusal, why);
+  if (!found->open && !is_allowed(&to, config->key))
+    return lp_peer_reply_error(&to, MHD_HTTP_UNAUTHORIZED, "the key is missing or wrong");
+  if (a->too_long) return reply_too_long(&to, a);
+  return found->act(&to, a, url + strlen(found->url), taken);
+}

@@ -1,0 +1,25 @@
+/* The state that all threads of the HTTP server share. Private to http/. */
+#ifndef LP_SERVE_HTTP_SERVER_H
+#define LP_SERVE_HTTP_SERVER_H
+
+#include <pthread.h>
+
+#include "runtime/serve/dispatch.h"
+#include "runtime/serve/http/http_library.h"
+#include "runtime/serve/log.h"
+
+typedef struct {
+  const lp_http_library *http;
+  const lp_serve_config *config;
+  lp_dispatcher *dispatcher;
+  lp_log *log;          /* NULL: none */
+  volatile int drains;  /* no new request is taken */
+  volatile int stop;    /* answers end at the next piece */
+  pthread_mutex_t lock; /* guards what follows */
+  pthread_cond_t changed;
+  int answers;  /* threads that stream */
+  int requests; /* that are not answered to their last byte */
+  uint64_t count;
+} lp_http_server;
+
+#endif
