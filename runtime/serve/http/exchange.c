@@ -110,7 +110,7 @@ static void *stream_answer(void *user) {
   return NULL;
 }
 
-/* ---- replies ------------------------------------------------------------------------------------------------------ */
+/* ---- replies ----------------------------------------------------------------------------------------------------- */
 
 static void add_route(const lp_peer *to, struct MHD_Response *response, const lp_exchange *a) {
   char id[24];
