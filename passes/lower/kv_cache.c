@@ -230,7 +230,7 @@ static lp_status shift_positions(const cache_pass *c) {
     bool free = op->out_count > 0 && op->kind != LP_OP_KV_APPEND;
     for (int32_t i = 0; i < op->in_count && free; i++)
       free = !lp_op_in(op, i) || lp_value_is_constant(lp_op_in(op, i)) || lp_op_in(op, i)->scratch == &free_mark;
-    if (lp_op_has(op, LP_CONSTANT) || lp_kv_is_mask(op)) continue;
+    if (lp_op_has(op, LP_CONSTANT) || lp_kv_is_mask(op) || lp_kv_counts_tokens(op)) continue;
     if (lp_kv_mixes_rows(c->module, op))
       status = lp_error(c->diag, op->loc, "positions are mixed outside attention, so no KV cache can be kept");
     else if (free)
@@ -244,6 +244,17 @@ static lp_status shift_positions(const cache_pass *c) {
       op->out[i]->scratch = NULL;
   }
   return status;
+}
+
+/* Gives counts of tokens a cache. Counts of an encoder's tokens are complete in every step. */
+static void cache_counts(cache_pass *c) {
+  int64_t count = 0;
+  LP_FOR_OPS(op, c->block)
+  if (lp_kv_counts_tokens(op) && has_symbol(c, op->out[0]->type.dim[1], "s")) {
+    lp_op *append = lp_kv_keep_counts(c->module, op, c->dtype, c->diag);
+    declare_state(c, append, lp_arena_format(c->module->arena, "count.%" PRId64, count++));
+  }
+  lp_build_remove_dead(c->block);
 }
 
 /* ---- arguments and results --------------------------------------------------------------------------------------- */
@@ -312,7 +323,10 @@ static lp_status cache_all(cache_pass *c, const op_list *attentions, const op_li
   drop_results(c);
   lp_build_remove_dead(c->block);
   LP_TRY(cache_convolutions(c));
-  if (!c->has_past) LP_TRY(shift_positions(c));
+  if (!c->has_past) {
+    LP_TRY(shift_positions(c));
+    cache_counts(c);
+  }
   LP_TRY(drop_arguments(c));
   lp_kv_find_context(c->module, c->func);
   lp_kv_take_last_rows(c->module, c->block, c->diag);

@@ -27,6 +27,12 @@ bool lp_kv_mixes_rows(lp_module *module, const lp_op *op);
  * state. Returns NULL when anything else reads the past. */
 lp_op *lp_kv_keep_columns(lp_module *module, const lp_value *past, lp_dtype dtype, lp_diag *diag);
 
+/* Tells whether the operator counts, for each token, those so far that meet a condition (kv_counts.c). */
+bool lp_kv_counts_tokens(const lp_op *op);
+/* Makes such an operator of a model without past inputs count from position 0 on, by a cache of type `dtype`
+ * [b, 1, p + s, 1] of zeros and ones. Returns the op.kv_append; the caller declares its state. */
+lp_op *lp_kv_keep_counts(lp_module *module, lp_op *op, lp_dtype dtype, lp_diag *diag);
+
 /* Computes the operators that lead only to the block's results for the last r of s rows (kv_last.c). Results of
  * other forms stay as they are. */
 void lp_kv_take_last_rows(lp_module *module, lp_block *block, lp_diag *diag);

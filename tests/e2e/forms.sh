@@ -14,7 +14,7 @@ same_tokens() { # same_tokens BUNDLE PROMPT ...
 
 # same_batch BUNDLE: prompts 2 and 4, which are equally long, in one batch. Files with fixed sizes take one sequence.
 same_batch() {
-  case $form in *-fixed) return ;; esac
+  case $form in *-fixed | sizes-whole) return ;; esac
   both="$(row "$folder/tokens.json" prompts 2);$(row "$folder/tokens.json" prompts 4)"
   want="$(row "$folder/tokens.json" tokens 2)
 $(row "$folder/tokens.json" tokens 4)"
@@ -23,7 +23,7 @@ $(row "$folder/tokens.json" tokens 4)"
 
 for folder in "$1"/*/; do
   model=$folder/model.onnx form=$(basename "$folder")
-  case $form in buffer-scattered | buffer-window | embeds | merged | mask-number) whole=quick ;; *) whole=long ;; esac
+  case $form in buffer-scattered | buffer-window | embeds | merged | mask-number | places-counted) whole=quick ;; *) whole=long ;; esac
   part $whole && {
     compile "$model" "$work/$form.llmpart" || continue
     same_tokens "$form.llmpart" 2 3

@@ -38,7 +38,7 @@ from architectures import ARCHITECTURES, PRECISIONS
 
 HERE = Path(__file__).parent
 MEMORY = 12 << 30
-BLOCK, CHUNK = 22, 8
+BLOCK, CHUNK = 22, 32
 TRANSFORMERS_5 = {"genai", "script", "dynamo"}
 # What rounding may change, as a share of the greatest value of an output. Integer activations round a value to another
 # step where the floats of two runtimes differ in their last bits.

@@ -566,6 +566,42 @@ def logits_indices() -> Model:
     return Model(model.inputs, model.outputs, model.nodes, model.initializers, feed)
 
 
+# ---- without a past ------------------------------------------------------------------------------------------------
+
+PAD = 1  # PROMPTS have it among other tokens
+
+
+def counted_places(g: Graph) -> str:
+    """M2M-100's positions: the tokens other than padding are counted."""
+    real = g.op("Cast", g.op("Not", g.op("Equal", "input_ids", np.int64(PAD))), to=TensorProto.INT32)
+    counts = g.op("Mul", g.op("CumSum", real, np.int64(1)), real)
+    places = g.op("Gather", g.weight("places", PLACES, WIDTH), g.op("Add", g.op("Cast", counts, to=TensorProto.INT64), np.int64(PAD)))
+    return g.op("Add", plain_embedding(g), g.op("Mul", places, np.float32(4)))
+
+
+def triangle(g: Graph) -> str:
+    """[s, s]: a token sees itself and those before it."""
+    row = g.op("Range", np.int64(0), g.op("Squeeze", g.size("input_ids", 1), [0]), np.int64(1))
+    return added(g, g.op("LessOrEqual", row, g.op("Unsqueeze", row, [1])))
+
+
+def without_past(embed: Callable[[Graph], str]) -> Model:
+    g = Graph()
+    decoder(g, Parts(triangle, lambda g, layer, part, new: (new, new), embed=embed), absolute=False)
+    sizes: Shape = ["batch", "new"]
+    return Model({"input_ids": (IDS, sizes)}, {"logits": (FLOATS, [*sizes, VOCAB])}, g.nodes, g.initializers(), lambda past, new: {})
+
+
+def places_counted() -> Model:
+    return without_past(counted_places)
+
+
+def sizes_whole() -> Model:
+    """The length of a whole text is a number, as after make_dynamic_shape_fixed, and the graph computes any."""
+    model = without_past(plain_embedding)
+    return Model({"input_ids": (IDS, [1, 8])}, model.outputs, model.nodes, model.initializers, model.feed, judge=model)
+
+
 # ---- buffers that the graph writes itself --------------------------------------------------------------------------
 
 ROWS = 32  # of a buffer
@@ -645,7 +681,7 @@ FORMS = {"merged": merged, "embeds": embeds, "sinks": sinks, "buffer-window": bu
          "buffer-constant": buffer_constant, "buffer-fixed": buffer_fixed, "buffer-lengths": buffer_lengths,
          "buffer-scattered": buffer_scattered, "buffer-elements": buffer_elements,
          "logits-pruned": logits_pruned, "logits-vector": logits_vector, "logits-sliced": logits_sliced,
-         "logits-number": logits_number, "logits-indices": logits_indices}
+         "places-counted": places_counted, "sizes-whole": sizes_whole, "logits-number": logits_number, "logits-indices": logits_indices}
 
 # ---- answers -------------------------------------------------------------------------------------------------------
 
@@ -678,6 +714,9 @@ def greedy(model: Model, path: Path, prompt: list[int]) -> list[int]:
         assert last - second > 1e-4, "the tokens hang on rounding"
         past += len(ids)
         tokens.append(int(logits.argmax()))
+        if not caches:
+            ids, past = [*ids, tokens[-1]], 0
+            continue
         ids, cache = tokens[-1:], {name: out[present_of(name, out)].astype(cache[name].dtype) for name in caches}
     return tokens
 
