@@ -1,7 +1,7 @@
 // Runs emitted CUDA kernels on the CPU, so that their logic is tested where there is no GPU: a block's threads are
 // fibers that give way at barriers and warp shuffles; blocks run one after the other. kernels.cuh includes it in place
 // of CUDA's headers (-DLP_CUDA_HOST='"cuda_host.h"'). A barrier that some threads of a block never reach ends the
-// program with a message.
+// program with a message. With LP_CHECK every access to memory is checked for races: cuda_check.cpp.
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,12 @@
 #define __global__
 #define __device__
 #define __forceinline__ inline
+#ifdef LP_CHECK
+#include "cuda_check.h"
+#define __shared__ static __attribute__((section("lp_shared")))
+#else
 #define __shared__ static // blocks run one after the other
+#endif
 
 struct dim3 {
   unsigned x, y, z;
@@ -128,9 +133,20 @@ namespace lp_cuda_host {
 enum State { READY, AT_BLOCK, AT_WARP, DONE };
 enum { STACK = 128 << 10, MOST_THREADS = 1024, WARP = 32 };
 
+// An asynchronous copy of 16 bytes to shared memory, carried out when it is waited for.
+struct Copy {
+  char *to;
+  const void *from;
+  bool there;
+  unsigned batch;
+};
+enum { MOST_COPIES = 64 };
+
 struct Fiber {
   State state;
   bool odd; // selects the next of the two rows of shuffled values
+  unsigned copies, batches;
+  Copy copy[MOST_COPIES];
 #if defined(__x86_64__)
   void *stack_pointer;
 #else
@@ -186,6 +202,7 @@ inline void prepare(unsigned thread) {
   char *bottom = stacks.data() + (size_t)thread * STACK;
   fiber.state = READY;
   fiber.odd = false;
+  fiber.copies = fiber.batches = 0;
 #if defined(__x86_64__)
   void **top = (void **)((uintptr_t)(bottom + STACK - 64) & ~(uintptr_t)15);
   top[0] = (void *)thread_main;
@@ -209,19 +226,36 @@ inline bool release(unsigned first, unsigned last, State waiting) {
   }
   for (unsigned i = first; i < last; i++)
     if (fibers[i].state == waiting) fibers[i].state = READY;
+#ifdef LP_CHECK
+  if (any && waiting == AT_BLOCK) lp_check_barrier();
+#endif
   return any;
+}
+
+// Runs a thread until it waits or ends.
+inline void run_thread() {
+  threadIdx.x = current;
+#ifdef LP_CHECK
+  lp_check_thread((int)current);
+  enter();
+  lp_check_thread(-1);
+#else
+  enter();
+#endif
 }
 
 inline void run_block() {
   unsigned left = count;
+#ifdef LP_CHECK
+  lp_check_block(blockIdx.x, blockIdx.y, blockIdx.z);
+#endif
   for (unsigned i = 0; i < count; i++)
     prepare(i);
   while (left > 0) {
     bool moved = false;
     for (current = 0; current < count; current++) {
       if (fibers[current].state != READY) continue;
-      threadIdx.x = current;
-      enter();
+      run_thread();
       moved = true;
       left -= fibers[current].state == DONE;
     }
@@ -324,12 +358,34 @@ inline void put_in(Shared to, uint4 part) {
   memcpy(to, &part, sizeof part);
 }
 inline void copy_in(Shared to, const void *from, bool there) {
-  memset(to, 0, sizeof(uint4));
-  if (there) memcpy(to, from, sizeof(uint4));
+  using namespace lp_cuda_host;
+  Fiber &fiber = fibers[current];
+  if (fiber.copies == MOST_COPIES) fail("more copies are under way than the emulator has room for");
+  fiber.copy[fiber.copies++] = {to, from, there, fiber.batches};
+#ifdef LP_CHECK
+  lp_check_copy_begins(to, sizeof(uint4));
+#endif
 }
 inline void copies_end() {
+  lp_cuda_host::fibers[lp_cuda_host::current].batches++;
 }
 template <int left> inline void copies_wait() {
+  using namespace lp_cuda_host;
+  Fiber &fiber = fibers[current];
+  unsigned kept = 0;
+  for (unsigned i = 0; i < fiber.copies; i++) {
+    const Copy &copy = fiber.copy[i];
+    if (copy.batch + left >= fiber.batches) {
+      fiber.copy[kept++] = copy;
+      continue;
+    }
+#ifdef LP_CHECK
+    lp_check_copy_ends(copy.to, sizeof(uint4));
+#endif
+    memset(copy.to, 0, sizeof(uint4));
+    if (copy.there) memcpy(copy.to, copy.from, sizeof(uint4));
+  }
+  fiber.copies = kept;
 }
 
 // The GPU that the kernels are taken to be compiled for.
@@ -366,6 +422,11 @@ inline void lp_cuda_host_launch(dim3 grid, int threads, const std::function<void
   if (stacks.size() < (size_t)threads * STACK) stacks.resize((size_t)threads * STACK);
   count = (unsigned)threads;
   body = &kernel;
+#ifdef LP_CHECK
+  lp_check_ignore(0, fibers.data(), fibers.size() * sizeof(Fiber));
+  lp_check_ignore(1, stacks.data(), stacks.size());
+  lp_check_launch();
+#endif
   for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++)
     for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
       for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++)

@@ -2,6 +2,7 @@
  * entry that fake/cuda.c calls. The environment sets its behaviour:
  *   LP_FAKE_NVRTC_ARCHS  the GPUs it knows: "80,90" (50 to 90)
  *   LP_FAKE_NVRTC_TENSOR 1: kernels use tensor cores, which cuda_host.h imitates, slowly
+ *   LP_FAKE_NVRTC_CHECK  1: a race between threads ends the program with a message (cuda_check.cpp)
  *   LP_FAKE_NVRTC_LOG    a file that gets the options of each compilation, a line each
  */
 #define _GNU_SOURCE
@@ -52,21 +53,33 @@ static char *read_file(const char *path, size_t *size) {
   return data;
 }
 
-static int has_tensor(void) {
-  const char *text = getenv("LP_FAKE_NVRTC_TENSOR");
+static int is_on(const char *setting) {
+  const char *text = getenv(setting);
   return text && atoi(text) != 0;
 }
 
-/* A hash of cuda_host.h, so that cached code is not used after that file changes. */
-int nvrtcVersion(int *major, int *minor) {
+static int has_tensor(void) {
+  return is_on("LP_FAKE_NVRTC_TENSOR");
+}
+
+static int checks(void) {
+  return is_on("LP_FAKE_NVRTC_CHECK");
+}
+
+static unsigned hash_file(const char *path, unsigned sum) {
   size_t size = 0;
-  char *header = read_file(LP_TEST_DIR "/cuda_host.h", &size);
-  unsigned sum = 0;
+  char *text = read_file(path, &size);
   for (size_t i = 0; i < size; i++)
-    sum = sum * 31 + (unsigned char)header[i];
-  free(header);
+    sum = sum * 31 + (unsigned char)text[i];
+  free(text);
+  return sum;
+}
+
+/* A hash of the files that kernels are compiled with, so that cached code is not used after they change. */
+int nvrtcVersion(int *major, int *minor) {
+  unsigned sum = hash_file(LP_TEST_DIR "/cuda_check.cpp", hash_file(LP_TEST_DIR "/cuda_host.h", 0));
   *major = MAJOR;
-  *minor = 100 + (int)(sum % 1000000) * 2 + has_tensor();
+  *minor = 100 + (int)(sum % 1000000) * 4 + checks() * 2 + has_tensor();
   return NVRTC_SUCCESS;
 }
 
@@ -157,9 +170,10 @@ static void write_entries(FILE *file, const char *source) {
 }
 
 static int compile_in(program *p, const char *folder) {
-  char text[256], from[256], to[256], said[256], command[2048];
+  char text[256], from[256], object[256], to[256], said[256], command[2048];
   snprintf(text, sizeof text, "%s/kernels.cuh", folder);
   snprintf(from, sizeof from, "%s/entries.cpp", folder);
+  snprintf(object, sizeof object, "%s/entries.o", folder);
   snprintf(to, sizeof to, "%s/kernels.so", folder);
   snprintf(said, sizeof said, "%s/said", folder);
   FILE *file = fopen(text, "w");
@@ -172,17 +186,19 @@ static int compile_in(program *p, const char *folder) {
   write_entries(file, p->source);
   fclose(file);
   snprintf(command, sizeof command,
-           LP_TEST_CXX
+           "exec 2>%s; " LP_TEST_CXX
            " -std=c++14 -O1 -Wall -Werror -Wno-unknown-pragmas -Wno-unused-function -fno-strict-aliasing -fPIC "
-           "-shared -DLP_TENSOR=%d -DLP_CUDA_HOST='\"" LP_TEST_DIR "/cuda_host.h\"' %s -o %s 2>%s",
-           has_tensor(), from, to, said);
+           "-DLP_TENSOR=%d -DLP_CUDA_HOST='\"" LP_TEST_DIR "/cuda_host.h\"' %s -c %s -o %s && " LP_TEST_CXX
+           " -shared -fPIC -O2 %s %s -o %s",
+           said, has_tensor(), checks() ? "-DLP_CHECK -fsanitize=thread" : "", from, object, object,
+           checks() ? LP_TEST_DIR "/cuda_check.cpp" : "", to);
   size_t size = 0;
   int status = system(command) == 0 ? NVRTC_SUCCESS : NVRTC_ERROR_COMPILATION;
   char *log = read_file(said, &size);
   snprintf(p->log, sizeof p->log, "%.*s", (int)sizeof p->log - 1, log ? log : "");
   free(log);
   if (status == NVRTC_SUCCESS) p->code = read_file(to, &p->size);
-  unlink(text), unlink(from), unlink(to), unlink(said);
+  unlink(text), unlink(from), unlink(object), unlink(to), unlink(said);
   return status;
 }
 
