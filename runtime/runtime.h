@@ -247,6 +247,10 @@ bool lp_worker_has_ended(lp_worker_process *process);
 /* Tells whether the worker gives a sign of life within the time. A worker that computes does; one that is stopped or
  * hangs does not. Any thread may ask, once lp_worker_await has returned. */
 bool lp_worker_answers(const lp_worker_process *process, double timeout_ms);
+/* Connects to a worker and greets it, as a session does, which proves that it serves this bundle with these keys and
+ * certificates (session/session.c). */
+LP_MUST_USE lp_status lp_worker_greet(const lp_bundle *bundle, const char *address, const lp_link_security *security,
+                                      double timeout_ms, lp_diag *diag);
 /* Starts a worker that has ended again, at the same address, and awaits it. The new worker ends with the calling thread
  * at the latest. */
 LP_MUST_USE lp_status lp_worker_revive(const lp_worker_request *request, lp_worker_process *process, lp_diag *diag);
@@ -318,6 +322,7 @@ typedef struct {
   int32_t plan;            /* with fixes_plan */
   double cloud_timeout_ms; /* longest wait for one answer of the worker, reconnecting included; 0: two minutes, or 10 s
                                 in threshold mode */
+  bool gives_up;             /* without exits: the loss of the worker ends the generation; else it connects again */
   const lp_link_shape *link; /* emulated between this process and the worker */
   lp_patience patience;
   lp_link_security security;
@@ -348,6 +353,7 @@ typedef struct {
   uint64_t hidden_bytes_up;            /* the part of bytes_up that is rows of hidden states */
   int64_t drafted, accepted;           /* exact mode: tokens that an exit drafted, and those that the cloud confirmed */
   int64_t fallbacks;                   /* threshold mode: tokens taken below theta because the cloud did not answer */
+  bool lost;                           /* the worker was lost, and with it this generation */
   int32_t plan, plan_count;            /* the plan that was used, and how many the bundle has */
   double rtt_ms, up_bps; /* the link when the plan was chosen; NaN: not measured, as no plan depends on it */
   lp_buf first_logits;   /* f32[vocab] at the first generated position of sequence 0; empty if computed elsewhere */

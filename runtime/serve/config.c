@@ -93,8 +93,6 @@ static const char *relative(lp_yaml *yaml, const char *path) {
   return path ? lp_yaml_relative(yaml, path) : NULL;
 }
 
-enum { MOST_WORKERS = 64 };
-
 /* `of`: "'edge'" or "'split'". */
 static lp_status read_bundle(lp_yaml *yaml, const lp_yaml_node *node, const char *of, lp_serve_bundle *out) {
   bundle_file file = {.place = {.parallel = 64, .queue = 64}, .total_s = 600};
@@ -104,8 +102,8 @@ static lp_status read_bundle(lp_yaml *yaml, const lp_yaml_node *node, const char
   lp_link_security *security = &file.place.security;
   bool secured = security->key_file || security->ca_file || security->cert_file || security->cert_key_file ||
                  security->server_name;
-  if (file.place.workers.count > MOST_WORKERS)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "%s has more than %d workers", of, MOST_WORKERS);
+  if (file.place.workers.count > LP_MOST_WORKERS)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "%s has more than %d workers", of, LP_MOST_WORKERS);
   if (secured && file.place.workers.count == 0)
     return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "%s secures the link to 'workers', and names none", of);
   file.place.bundle = relative(yaml, file.place.bundle);

@@ -30,12 +30,18 @@ unsigned lp_dispatcher_offered(const lp_dispatcher *self) {
   return routes;
 }
 
+void lp_dispatcher_tell(lp_dispatcher *self, lp_route route, lp_site_state *out) {
+  self->site[route]->tell(self->site[route], out);
+  out->up = out->up && !lp_breaker_is_open(&self->breaker[route]);
+}
+
 unsigned lp_dispatcher_up(lp_dispatcher *self) {
   unsigned routes = lp_dispatcher_offered(self);
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
-    const lp_site_server *site = self->site[route];
-    bool down = site && ((site->is_up && !site->is_up(site)) || lp_breaker_is_open(&self->breaker[route]));
-    if (down) routes &= ~(1u << route);
+    lp_site_state state;
+    if (!self->site[route]) continue;
+    lp_dispatcher_tell(self, route, &state);
+    if (!state.up) routes &= ~(1u << route);
   }
   return routes;
 }

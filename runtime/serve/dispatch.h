@@ -27,6 +27,8 @@ LP_MUST_USE lp_status lp_dispatch(lp_dispatcher *dispatcher, const lp_completion
                                   lp_piece_sink *sink, void *user, lp_dispatched *out, lp_diag *diag);
 /* The model of a route's place; NULL: there is no such place. */
 const char *lp_dispatcher_model(const lp_dispatcher *dispatcher, lp_route route);
+/* The state of an offered route's place; up also depends on its circuit breaker. */
+void lp_dispatcher_tell(lp_dispatcher *dispatcher, lp_route route, lp_site_state *out);
 lp_metrics *lp_dispatcher_metrics(lp_dispatcher *dispatcher); /* borrowed */
 
 /* Only the decision, or only the outcome, for clients that send their requests themselves. LP_USAGE: the request is

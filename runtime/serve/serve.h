@@ -17,16 +17,18 @@ typedef struct {
   size_t count;
 } lp_serve_texts;
 
+enum { LP_MOST_WORKERS = 64 };
+
 /* A bundle that this process runs, with or without workers. */
 typedef struct {
   const char *bundle, *trust; /* bundle NULL: there is no such place; trust: as in lp_bundle_options */
   const char *model;          /* the name in the API; NULL: the bundle's */
-  lp_serve_texts workers;     /* HOST:PORT of each; none: one is started if the bundle is split */
-  lp_link_security security;  /* of the connections to these workers */
-  int64_t threads;            /* 0: the machine's cores */
-  int64_t parallel, queue;    /* requests that run at a time; that may wait beyond these */
-  int64_t kv_bytes;           /* the budget of KV caches; 0: none */
-  double total_ms;            /* the longest time that a whole answer may take, waiting included */
+  lp_serve_texts workers;    /* HOST:PORT of each, up to LP_MOST_WORKERS; none: one is started if the bundle is split */
+  lp_link_security security; /* of the connections to these workers */
+  int64_t threads;           /* 0: the machine's cores */
+  int64_t parallel, queue;   /* requests that run at a time; that may wait beyond these */
+  int64_t kv_bytes;          /* the budget of KV caches; 0: none */
+  double total_ms;           /* the longest time that a whole answer may take, waiting included */
 } lp_serve_bundle;
 
 typedef struct {

@@ -146,7 +146,7 @@ static lp_status rebuild(generation_run *run, lp_side *sampled_on, lp_diag *diag
  * reports the first failure. */
 static lp_status persist(generation_run *run, lp_status status, const lp_diag *first, lp_side *sampled_on) {
   lp_backoff backoff = lp_backoff_begin(&run->session->endpoint.patience, lp_session_timeout_ms(run->session));
-  while (status != LP_OK && run->session->lost) {
+  while (status != LP_OK && run->session->lost && !run->session->options.gives_up) {
     lp_diag *quiet = lp_diag_create();
     status = rebuild(run, sampled_on, quiet);
     lp_diag_free(quiet);
@@ -391,6 +391,7 @@ lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64
   LP_TRY(lp_keeper_create(session, &task, out, &run.keeper, diag));
   give_resumed(&run);
   lp_status status = with_exits ? generate_with_exits(&run, &halves) : generate_step_by_step(&run);
+  out->lost = status != LP_OK && session->lost;
   lp_keeper_free(run.keeper);
   return status;
 }

@@ -8,6 +8,7 @@
 #include "runtime/serve/answer.h"
 #include "runtime/serve/http/guard.h"
 #include "runtime/serve/router_api.h"
+#include "runtime/serve/states.h"
 #include "runtime/serve/trace.h"
 
 /* Compares keys in a time that does not depend on their content. */
@@ -86,11 +87,9 @@ static enum MHD_Result tell_health(const lp_peer *to, lp_exchange *a, const char
 static enum MHD_Result tell_ready(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
   (void)rest, (void)taken;
   if (lp_flag_get(&a->server->drains)) return lp_peer_reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
-  unsigned up = lp_dispatcher_up(a->server->dispatcher);
-  if (up == 0) return lp_peer_reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "the worker is being started again");
-  bool degraded = up != lp_dispatcher_offered(a->server->dispatcher) ||
-                  lp_metrics_degraded(lp_dispatcher_metrics(a->server->dispatcher));
-  return lp_peer_reply(to, MHD_HTTP_OK, lp_answer_status(degraded ? "degraded" : "ready"));
+  bool ready = false;
+  char *json = lp_states_ready(a->server->dispatcher, &ready);
+  return lp_peer_reply(to, ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, json);
 }
 
 static enum MHD_Result tell_metrics(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {

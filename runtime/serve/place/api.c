@@ -1,6 +1,7 @@
 /* The cloud's site: another OpenAI-compatible API. Every request to it asks for a stream, and the site passes each
  * piece of text on at once. */
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ enum { MOST_LINE = 1 << 20, MOST_ERROR = 1 << 16, MOST_REST = 1 << 20, MOST_TOKE
 typedef struct {
   lp_site_server site;
   const lp_serve_config *config;
+  atomic_int here; /* requests */
 } api_site;
 
 /* One answer while it is received. */
@@ -236,9 +238,8 @@ static int64_t most_token(const lp_completion *request) {
   return MOST_TOKEN + (top > 0 ? top * 512 : 0);
 }
 
-static lp_status complete(lp_site_server *site, const lp_completion *request, const volatile int *stop,
-                          lp_piece_sink *sink, void *user, lp_usage *usage, lp_diag *diag) {
-  api_site *self = (api_site *)site;
+static lp_status ask(api_site *self, const lp_completion *request, const volatile int *stop, lp_piece_sink *sink,
+                     void *user, lp_usage *usage, lp_diag *diag) {
   *usage = (lp_usage){.prompt_tokens = -1};
   stream s = {.request = request,
               .sink = sink,
@@ -279,6 +280,20 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
   return status;
 }
 
+static lp_status complete(lp_site_server *site, const lp_completion *request, const volatile int *stop,
+                          lp_piece_sink *sink, void *user, lp_usage *usage, lp_diag *diag) {
+  api_site *self = (api_site *)site;
+  (void)atomic_fetch_add(&self->here, 1);
+  lp_status status = ask(self, request, stop, sink, user, usage, diag);
+  (void)atomic_fetch_sub(&self->here, 1);
+  return status;
+}
+
+static void tell(lp_site_server *site, lp_site_state *out) {
+  api_site *self = (api_site *)site;
+  *out = (lp_site_state){.up = true, .requests = atomic_load(&self->here), .generating = -1};
+}
+
 static void close_api(lp_site_server *site) {
   free(site);
 }
@@ -286,9 +301,12 @@ static void close_api(lp_site_server *site) {
 lp_status lp_site_api(const lp_serve_config *config, lp_site_server **out, lp_diag *diag) {
   if (!lp_curl_library_get()) return lp_error(diag, LP_LOC_FILE(config->url), "libcurl.so.4 is not there");
   api_site *self = lp_alloc(sizeof *self);
-  *self = (api_site){
-      .site = {.name = lp_route_name(LP_ROUTE_CLOUD), .model = config->model, .complete = complete, .close = close_api},
-      .config = config};
+  *self = (api_site){.site = {.name = lp_route_name(LP_ROUTE_CLOUD),
+                              .model = config->model,
+                              .complete = complete,
+                              .tell = tell,
+                              .close = close_api},
+                     .config = config};
   *out = &self->site;
   return LP_OK;
 }

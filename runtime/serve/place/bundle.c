@@ -8,20 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "runtime/engine/grammar.h"
-#include "runtime/serve/place/breaker.h"
+#include "runtime/serve/place/remotes.h"
 #include "runtime/serve/place/site.h"
 #include "runtime/serve/place/supervise.h"
 #include "runtime/serve/place/told.h"
 
-/* A worker of the configuration. */
-typedef struct {
-  const char *address;
-  lp_breaker breaker;
-  atomic_int here; /* requests that it answers */
-} remote_worker;
+/* A text that has begun waits this long for a worker, after it has lost one. */
+static const double await_worker_ms = 30000;
 
 typedef struct {
   lp_site_server site;
@@ -30,7 +27,7 @@ typedef struct {
   lp_engine *engine;        /* NULL: requests have sessions */
   const char *why;          /* the reason for that */
   lp_supervisor supervisor; /* of the worker that `sides` started */
-  remote_worker *worker;    /* [config->workers.count] */
+  lp_remotes *remotes;      /* NULL: the configuration names no workers */
   sem_t turns;              /* requests that may still run */
   atomic_int here;
 } bundle_site;
@@ -43,12 +40,12 @@ typedef struct {
   lp_piece_sink *sink;
   void *user;
   const volatile int *stop;
-  volatile int enough; /* the client has disconnected, or the server ends */
-  double until_ms;     /* the answer's deadline */
-  bool late;           /* it has passed before the answer was complete */
-  bool begun;          /* a token was made */
-  lp_tokens ids;       /* the prompt */
-  int64_t most;        /* tokens of the answer */
+  volatile int enough;  /* the client has disconnected, or the server ends */
+  double until_ms;      /* the answer's deadline */
+  bool late;            /* it has passed before the answer was complete */
+  bool begun;           /* a token was made */
+  lp_tokens ids;        /* the prompt, and in sessions the answer */
+  int64_t length, most; /* of the prompt; of the answer, at most */
 } listener;
 
 /* Hands a token's text on; false: the choice ends. */
@@ -76,7 +73,9 @@ static bool take_drawn(void *user, int32_t choice, const lp_drawn *drawn) {
 
 static void take_generated(void *user, int64_t index, const lp_generated *token) {
   listener *to = user;
-  if (index == 0 && !hand_on(to, 0, token->token, NULL)) lp_flag_set(&to->enough);
+  if (index != 0) return;
+  lp_vec_push(&to->ids, token->token);
+  if (!hand_on(to, 0, token->token, NULL)) lp_flag_set(&to->enough);
 }
 
 /* Tells whether the client has disconnected, the server ends, or the deadline has passed. It is called before each part
@@ -165,59 +164,78 @@ static lp_status generate_in_passes(bundle_site *self, listener *to, lp_usage *u
   return status;
 }
 
-static lp_status generate_in_session(const bundle_site *self, const char *cloud, listener *to, lp_usage *usage,
-                                     lp_diag *diag) {
-  lp_generate_options options = {.cloud = cloud,
-                                 .sampling = sampling_of(self->sides.bundle, to->request),
-                                 .max_tokens = to->most,
-                                 .threads = (int32_t)self->config->threads,
-                                 .security = self->config->security,
-                                 .stop = &to->enough,
-                                 .is_abandoned = is_abandoned,
-                                 .abandon_user = to};
+/* Continues the text. *lost: the worker was lost. */
+static lp_status continue_in_session(const bundle_site *self, const lp_generate_options *options, listener *to,
+                                     bool *lost, lp_diag *diag) {
   lp_session *session = NULL;
   lp_generation made = {0};
-  if (self->config->workers.count > 0) options.cloud_timeout_ms = 10000; /* another worker, or place, may answer */
-  LP_TRY(lp_session_open(self->sides.bundle, &options, &session, diag));
-  lp_status status =
-      lp_session_generate(session, to->ids.data, 1, (int64_t)to->ids.count, take_generated, to, &made, diag);
-  size_t count = made.tokens.count;
-  bool ended = count > 0 && lp_bundle_is_stop(self->sides.bundle, made.tokens.data[count - 1].token);
-  usage->tokens = (int64_t)count;
-  usage->finish[0] = (int64_t)count >= to->most && !ended ? LP_FINISH_LENGTH : LP_FINISH_STOP;
+  lp_tokens text = {0}; /* what was there before */
+  *lost = true;
+  LP_TRY(lp_session_open(self->sides.bundle, options, &session, diag));
+  for (size_t i = 0; i < to->ids.count; i++)
+    lp_vec_push(&text, to->ids.data[i]);
+  lp_status status = lp_session_generate(session, text.data, 1, (int64_t)text.count, take_generated, to, &made, diag);
+  *lost = made.lost;
   lp_generation_free(&made);
   lp_session_close(session);
+  lp_vec_free(&text);
   return status;
 }
 
-/* The worker with the fewest requests among those that are not given up; `tried`: a bit for each that failed. */
-static remote_worker *choose_worker(bundle_site *self, uint64_t tried, size_t *index) {
-  remote_worker *best = NULL;
-  for (size_t i = 0; i < self->config->workers.count; i++) {
-    remote_worker *worker = &self->worker[i];
-    if (tried >> i & 1 || (best && atomic_load(&worker->here) >= atomic_load(&best->here))) continue;
-    if (!lp_breaker_admits(&worker->breaker)) continue;
-    if (best) lp_breaker_note(&best->breaker, LP_OUTCOME_UNKNOWN);
-    best = worker;
-    *index = i;
-  }
-  return best;
+static lp_status generate_in_session(const bundle_site *self, const char *cloud, bool gives_up, listener *to,
+                                     lp_usage *usage, bool *lost, lp_diag *diag) {
+  int64_t before = (int64_t)to->ids.count - to->length;
+  const lp_generate_options options = {.cloud = cloud,
+                                       .sampling = sampling_of(self->sides.bundle, to->request),
+                                       .max_tokens = to->most - before,
+                                       .threads = (int32_t)self->config->threads,
+                                       .security = self->config->security,
+                                       .patience = {.beat_ms = 500, .silence_ms = gives_up ? 2000 : 0},
+                                       .cloud_timeout_ms = gives_up ? 30000 : 0,
+                                       .gives_up = gives_up,
+                                       .stop = &to->enough,
+                                       .is_abandoned = is_abandoned,
+                                       .abandon_user = to};
+  lp_status status = continue_in_session(self, &options, to, lost, diag);
+  size_t count = to->ids.count;
+  int64_t made = (int64_t)count - to->length;
+  bool ended = made > 0 && lp_bundle_is_stop(self->sides.bundle, to->ids.data[count - 1]);
+  usage->tokens = made;
+  usage->finish[0] = made >= to->most && !ended ? LP_FINISH_LENGTH : LP_FINISH_STOP;
+  return status;
 }
 
-/* Asks workers one after the other until one begins to answer. */
+/* Tells whether the text is complete: its last token was lost with the worker only after it had come. */
+static bool is_complete(const bundle_site *self, const listener *to) {
+  size_t count = to->ids.count;
+  int64_t made = (int64_t)count - to->length;
+  return made >= to->most || lp_flag_get(&to->enough) ||
+         (made > 0 && lp_bundle_is_stop(self->sides.bundle, to->ids.data[count - 1]));
+}
+
+/* Asks workers one after the other until the answer is complete. Another worker continues the text of one that was
+ * lost, and draws the same tokens, which depend only on the text, the positions and the seed. Before the first token
+ * another place can answer, so only a text that has begun waits for a worker to come back. */
 static lp_status generate_on_workers(bundle_site *self, listener *to, lp_usage *usage, lp_diag *diag) {
   uint64_t tried = 0;
-  size_t index = 0;
+  double until_ms = INFINITY;
   lp_diag *why = lp_diag_create();
   lp_status status = LP_FAILED;
-  for (remote_worker *worker; status == LP_FAILED && !to->begun && (worker = choose_worker(self, tried, &index));) {
-    tried |= UINT64_C(1) << index;
+  while (status == LP_FAILED && !is_abandoned(to) && lp_now_ms() < until_ms) {
+    lp_remote *worker = lp_remotes_choose(self->remotes, &tried);
+    if (!worker && !to->begun) break;
+    if (!worker) {
+      tried = 0;
+      (void)usleep(50000);
+      continue;
+    }
+    bool lost = false;
+    size_t before = to->ids.count;
     lp_diag_clear(why);
-    (void)atomic_fetch_add(&worker->here, 1);
-    status = generate_in_session(self, worker->address, to, usage, why);
-    (void)atomic_fetch_sub(&worker->here, 1);
-    lp_breaker_note(&worker->breaker, status == LP_OK ? LP_OUTCOME_GOOD : LP_OUTCOME_FAILED);
-    if (is_abandoned(to)) break;
+    status = generate_in_session(self, lp_remote_address(worker), true, to, usage, &lost, why);
+    if (status == LP_FAILED && is_complete(self, to)) status = LP_OK;
+    lp_remote_end(worker, status == LP_OK ? LP_OUTCOME_GOOD : LP_OUTCOME_FAILED, lost);
+    if (until_ms == INFINITY || to->ids.count > before) until_ms = lp_now_ms() + await_worker_ms;
   }
   const lp_diag_entry *entry = lp_diag_get(why, 0);
   if (status != LP_OK)
@@ -231,8 +249,9 @@ static lp_status generate(bundle_site *self, listener *to, lp_usage *usage, lp_d
   if (to->request->only_engine)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'%s' is not supported here: %s", to->request->only_engine,
                        self->why);
-  if (self->config->workers.count > 0) return generate_on_workers(self, to, usage, diag);
-  return generate_in_session(self, self->sides.cloud, to, usage, diag);
+  if (self->remotes) return generate_on_workers(self, to, usage, diag);
+  bool lost;
+  return generate_in_session(self, self->sides.cloud, false, to, usage, &lost, diag);
 }
 
 /* Waits until a request may run. False: the deadline has passed. */
@@ -272,7 +291,7 @@ static lp_status answer(bundle_site *self, listener *to, lp_usage *usage, lp_dia
     return lp_error(diag, LP_LOC_NONE, "the prompt has %" PRId64 " tokens, the model's context %" PRId64, length,
                     context);
   if (context > 0 && to->most > context - length) to->most = context - length;
-  usage->prompt_tokens = length;
+  usage->prompt_tokens = to->length = length;
   return take_turn(self, to, usage, diag);
 }
 
@@ -311,21 +330,10 @@ static void close_bundle(lp_site_server *site) {
   bundle_site *self = (bundle_site *)site;
   lp_engine_close(self->engine);
   lp_supervisor_end(&self->supervisor);
+  lp_remotes_close(self->remotes);
   lp_sides_close(&self->sides);
-  for (size_t i = 0; self->worker && i < self->config->workers.count; i++)
-    lp_breaker_destroy(&self->worker[i].breaker);
-  free(self->worker);
   (void)sem_destroy(&self->turns);
   free(self);
-}
-
-static void add_workers(bundle_site *self) {
-  const lp_serve_texts *workers = &self->config->workers;
-  self->worker = lp_alloc((workers->count + 1) * sizeof *self->worker);
-  for (size_t i = 0; i < workers->count; i++) {
-    self->worker[i].address = workers->texts[i];
-    lp_breaker_init(&self->worker[i].breaker);
-  }
 }
 
 static lp_status open_bundle(bundle_site *self, lp_diag *diag) {
@@ -333,7 +341,6 @@ static lp_status open_bundle(bundle_site *self, lp_diag *diag) {
   const char *first = config->workers.count > 0 ? config->workers.texts[0] : NULL;
   lp_sides_options options = {
       .bundle = config->bundle, .cloud = first, .trust = config->trust, .threads = (int32_t)config->threads};
-  add_workers(self);
   LP_TRY(lp_sides_open(&options, &self->sides, diag));
   lp_loc loc = LP_LOC_FILE(config->bundle);
   if (lp_bundle_reads_source(self->sides.bundle))
@@ -344,23 +351,32 @@ static lp_status open_bundle(bundle_site *self, lp_diag *diag) {
   if (self->sides.worker.pid > 0)
     lp_supervisor_start(&self->supervisor, &self->sides.worker,
                         &(lp_worker_request){config->bundle, config->trust, (int32_t)config->threads});
+  if (first) self->remotes = lp_remotes_open(self->sides.bundle, config);
   if (!lp_engine_fits(self->sides.bundle, &self->why)) return LP_OK;
   return lp_engine_open(self->sides.bundle, &(lp_engine_options){(int32_t)config->threads, config->kv_bytes},
                         &self->engine, diag);
 }
 
-static bool is_up(const lp_site_server *site) {
-  const bundle_site *self = (const bundle_site *)site;
-  size_t workers = self->config->workers.count, open = 0;
-  for (size_t i = 0; i < workers; i++)
-    open += lp_breaker_is_open(&self->worker[i].breaker);
-  return lp_supervisor_is_up(&self->supervisor) && (workers == 0 || open < workers);
+static void tell(lp_site_server *site, lp_site_state *out) {
+  bundle_site *self = (bundle_site *)site;
+  *out = (lp_site_state){.requests = atomic_load(&self->here), .generating = -1};
+  if (self->engine) {
+    lp_engine_load load = lp_engine_now(self->engine);
+    out->generating = load.running;
+    out->waiting = load.waiting;
+    out->kv_bytes = load.kv_bytes;
+  }
+  if (self->remotes) lp_remotes_tell(self->remotes, out);
+  size_t up = 0;
+  for (size_t i = 0; i < out->workers; i++)
+    up += out->worker[i].up;
+  out->up = lp_supervisor_is_up(&self->supervisor) && (out->workers == 0 || up > 0);
 }
 
 lp_status lp_site_bundle(const lp_serve_bundle *config, lp_route route, lp_site_server **out, lp_diag *diag) {
   bundle_site *self = lp_alloc(sizeof *self);
   *self =
-      (bundle_site){.site = {.name = lp_route_name(route), .complete = complete, .is_up = is_up, .close = close_bundle},
+      (bundle_site){.site = {.name = lp_route_name(route), .complete = complete, .tell = tell, .close = close_bundle},
                     .config = config};
   (void)sem_init(&self->turns, 0, (unsigned)config->parallel);
   lp_status status = open_bundle(self, diag);

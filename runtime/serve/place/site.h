@@ -40,6 +40,24 @@ typedef struct {
   bool is_busy;    /* the site failed because it has too many requests */
 } lp_usage;
 
+/* A worker of a split. */
+typedef struct {
+  const char *address; /* borrowed */
+  bool up;
+  int requests;
+} lp_worker_state;
+
+/* What a site knows of itself. */
+typedef struct {
+  bool up;            /* it takes requests, as far as is known */
+  int64_t requests;   /* that it answers, or that wait there */
+  int64_t generating; /* sequences that generate in batched passes; -1: the site has no passes of its own */
+  int64_t waiting;    /* sequences that wait for memory */
+  int64_t kv_bytes;   /* of KV caches */
+  size_t workers;     /* of the configuration */
+  lp_worker_state worker[LP_MOST_WORKERS];
+} lp_site_state;
+
 typedef struct lp_site_server lp_site_server;
 struct lp_site_server {
   const char *name, *model; /* of its route, and of what it serves; borrowed */
@@ -47,7 +65,7 @@ struct lp_site_server {
    * site would take it. */
   lp_status (*complete)(lp_site_server *self, const lp_completion *request, const volatile int *stop,
                         lp_piece_sink *sink, void *user, lp_usage *usage, lp_diag *diag);
-  bool (*is_up)(const lp_site_server *self); /* any thread may ask; NULL: always, as far as is known */
+  void (*tell)(lp_site_server *self, lp_site_state *out); /* sets all members; any thread may ask */
   void (*close)(lp_site_server *self);
 };
 

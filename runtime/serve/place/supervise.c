@@ -2,7 +2,6 @@
 #include "runtime/serve/place/supervise.h"
 
 #include <signal.h>
-#include <time.h>
 
 #include "base/clock.h"
 
@@ -10,21 +9,6 @@ static const double look_ms = 50, longest_pause_ms = 10000, steady_ms = 30000;
 /* A worker is asked for a sign of life every ask_ms. One that gives none within answer_ms is down, until it gives one;
  * after hung_ms without any it is killed, and another one is started. */
 static const double ask_ms = 500, answer_ms = 1500, hung_ms = 10000;
-
-/* Waits; false: the watch ends. */
-static bool wait_for(lp_supervisor *self, double ms) {
-  struct timespec until;
-  (void)clock_gettime(CLOCK_REALTIME, &until);
-  int64_t ns = until.tv_nsec + (int64_t)(ms * 1e6);
-  until.tv_sec += (time_t)(ns / 1000000000);
-  until.tv_nsec = (long)(ns % 1000000000);
-  (void)pthread_mutex_lock(&self->lock);
-  while (!self->ends)
-    if (pthread_cond_timedwait(&self->changed, &self->lock, &until) != 0) break;
-  bool ends = self->ends;
-  (void)pthread_mutex_unlock(&self->lock);
-  return !ends;
-}
 
 /* Asks the worker for a sign of life when it is time. A worker that is stopped or hangs is marked down, and killed in
  * the end. */
@@ -42,14 +26,14 @@ static void *watch(void *user) {
   lp_supervisor *self = user;
   double pause_ms = look_ms, started_ms = lp_now_ms();
   self->heard_ms = self->asked_ms = started_ms;
-  while (wait_for(self, look_ms)) {
+  while (lp_watcher_wait(&self->watcher, look_ms)) {
     if (!lp_worker_has_ended(self->worker)) {
       ask(self);
       continue;
     }
     atomic_store(&self->down, true);
     if (lp_now_ms() - started_ms > steady_ms) pause_ms = look_ms;
-    if (!wait_for(self, pause_ms)) break;
+    if (!lp_watcher_wait(&self->watcher, pause_ms)) break;
     pause_ms = pause_ms * 2 < longest_pause_ms ? pause_ms * 2 : longest_pause_ms;
     lp_diag *quiet = lp_diag_create();
     started_ms = lp_now_ms();
@@ -63,9 +47,7 @@ static void *watch(void *user) {
 
 void lp_supervisor_start(lp_supervisor *self, lp_worker_process *worker, const lp_worker_request *request) {
   *self = (lp_supervisor){.worker = worker, .request = *request};
-  (void)pthread_mutex_init(&self->lock, NULL);
-  (void)pthread_cond_init(&self->changed, NULL);
-  self->runs = pthread_create(&self->thread, NULL, watch, self) == 0;
+  lp_watcher_start(&self->watcher, watch, self);
 }
 
 bool lp_supervisor_is_up(const lp_supervisor *self) {
@@ -73,12 +55,5 @@ bool lp_supervisor_is_up(const lp_supervisor *self) {
 }
 
 void lp_supervisor_end(lp_supervisor *self) {
-  if (!self->runs) return;
-  (void)pthread_mutex_lock(&self->lock);
-  self->ends = true;
-  (void)pthread_cond_broadcast(&self->changed);
-  (void)pthread_mutex_unlock(&self->lock);
-  (void)pthread_join(self->thread, NULL);
-  (void)pthread_cond_destroy(&self->changed);
-  (void)pthread_mutex_destroy(&self->lock);
+  lp_watcher_end(&self->watcher);
 }

@@ -3,18 +3,15 @@
 #ifndef LP_SERVE_SUPERVISE_H
 #define LP_SERVE_SUPERVISE_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "runtime/runtime.h"
+#include "runtime/serve/place/watcher.h"
 
 typedef struct {
   lp_worker_process *worker; /* the supervisor's only, until lp_supervisor_end; its address never changes */
   lp_worker_request request;
-  pthread_t thread;
-  pthread_mutex_t lock; /* guards `ends` */
-  pthread_cond_t changed;
-  bool runs, ends;
+  lp_watcher watcher;
   atomic_bool down;          /* the worker has ended or gives no sign of life, and no other one listens yet */
   double asked_ms, heard_ms; /* of the watching thread: when it last asked for a sign of life, and got one */
 } lp_supervisor;

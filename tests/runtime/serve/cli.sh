@@ -33,7 +33,7 @@ ending='{"model":"edge","prompt":"So they all went home and were happy.","temper
 for end in 15:length 16:stop 17:stop; do
   post /v1/completions "$ending${end%:*}}" | grep -q "\"finish_reason\":\"${end#*:}\"" || fail "ends with $end: $(cat "$work/body")"
 done
-same ready '{"status":"ready"}' "$(curl -sS "$url/readyz")"
+same ready ready "$(readiness)"
 curl -sS "$url/metrics" >"$work/metrics"
 grep -q '^llmpart_requests_total{route="edge",outcome="answered"} 11$' "$work/metrics" || fail "metrics: $(cat "$work/metrics")"
 grep -q '^llmpart_prompt_tokens_total{route="edge"} 59$' "$work/metrics" || fail "metrics: $(cat "$work/metrics")"
@@ -207,14 +207,14 @@ cat "$work/full.fifo" >"$work/full.log" &
 (ulimit -f 160 && trap '' XFSZ && exec "$LLMPART" serve "$work/full.yaml" --listen=127.0.0.1:0) 2>"$work/full.fifo" &
 pid=$! started="$started $!"
 await listens "$work/full.log" || fail "with little room: $(cat "$work/full.log")"
-same 'a pool with room' '{"status":"ready"}' "$(curl -sS "$url/readyz")"
+same 'a pool with room' ready "$(readiness)"
 ready='' answered=0
-while [ "$answered" -lt 60 ] && [ "$ready" != '{"status":"degraded"}' ]; do
+while [ "$answered" -lt 60 ] && [ "$ready" != degraded ]; do
   post /v1/completions '{"model":"auto","prompt":"Once","max_tokens":1}' >"$work/answer"
   [ "$(cat "$work/status")" = 200 ] || { fail "the pool is full: $(cat "$work/answer")"; break; }
-  answered=$((answered + 1)) ready=$(curl -sS "$url/readyz")
+  answered=$((answered + 1)) ready=$(readiness)
 done
-same 'a full pool' '{"status":"degraded"}' "$ready"
+same 'a full pool' degraded "$ready"
 same 'by the edge, with a full pool' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
 curl -sS "$url/metrics" | grep -q '^llmpart_not_kept_total [1-9]' || fail 'what is not kept is not counted'
 kill -TERM "$pid"
@@ -226,7 +226,7 @@ compile "$default/model.onnx" "$work/split.llmpart" --tokenizer="$default/tokeni
 printf 'edge: { bundle: split.llmpart, threads: 1 }\n' >"$work/split.yaml"
 serve split
 children() { cat /proc/"$pid"/task/*/children; }
-is_ready() { [ "$(curl -sS "$url/readyz")" = '{"status":"ready"}' ]; }
+is_ready() { [ "$(readiness)" = ready ]; }
 other_child() { case " $(children) " in *" $first "* | '  ') false ;; esac; }
 same 'split' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
 for _ in 1 2; do
@@ -240,7 +240,7 @@ done
 
 # Requests do not wait for a stopped worker. It serves again when it continues; one that stays silent is replaced.
 first=$(children | tr -d ' ')
-is_down() { [ "$(curl -sS "$url/readyz")" != '{"status":"ready"}' ]; }
+is_down() { [ "$(readiness)" != ready ]; }
 kill -STOP "$first"
 await is_down || fail "with a stopped worker: $(curl -sS "$url/readyz")"
 rejected 'a stopped worker' 503 'the worker does not answer' /v1/completions "{\"model\":\"edge\",$ask}"

@@ -29,3 +29,5 @@ rejected() { # rejected WHAT STATUS PATTERN PATH BODY [option ...]
   grep -Eq "\"message\":\"[^\"]*$pattern" "$work/answer" || fail "$what: $(cat "$work/answer")"
 }
 route() { sed -n 's/^X-Llmpart-Route: \([a-z]*\).*/\1/p' "$work/head"; }
+readiness() { curl -sS "$url/readyz" | sed -n 's/^{"status":"\([a-z]*\)".*/\1/p'; } # ready, degraded or down; empty: another answer
+state() { curl -sS "$url/readyz" | grep -o "\"$1\":{[^}]*}"; }                      # state PLACE

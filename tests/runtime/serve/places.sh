@@ -94,16 +94,49 @@ done
 kill -9 "$second_pid"
 is_degraded() {
   post /v1/completions "{\"model\":\"split\",$ask}" >/dev/null
-  [ "$(curl -sS "$url/readyz")" = '{"status":"degraded"}' ]
+  [ "$(state split)" = '"split":{"state":"down","workers":2,"workers_up":0}' ] && [ "$(readiness)" = degraded ]
 }
 await is_degraded || fail "without workers: $(curl -sS "$url/readyz")"
 rejected 'no worker' 503 'split: ' /v1/completions "{\"model\":\"split\",$ask}"
 same 'without workers' "$wanted" "$(post /v1/completions "{\"model\":\"auto\",$ask}" | text)"
 curl -sS "$url/metrics" | grep -q '^llmpart_place_up{route="split"} 0$' || fail 'the split counts as up'
 worker 3 "$first"
-is_back() { [ "$(post /v1/completions "{\"model\":\"split\",$ask}" | text)" = "$wanted" ]; }
-await is_back || fail "the worker is back, and not used: $(cat "$work/body")"
-same 'ready again' '{"status":"ready"}' "$(curl -sS "$url/readyz")"
+third_pid=$worker_pid
+is_up() { [ "$(state split)" = "\"split\":{\"state\":\"up\",\"workers\":2,\"workers_up\":$1}" ]; }
+await is_up 1 || fail "the worker is back, and not noticed: $(curl -sS "$url/readyz")"
+same 'by the worker that is back' "$wanted" "$(post /v1/completions "{\"model\":\"split\",$ask}" | text)"
+worker 4 "$second"
+fourth_pid=$worker_pid
+await is_up 2 || fail "both workers are back, and not noticed: $(curl -sS "$url/readyz")"
+same 'ready again' ready "$(readiness)"
+
+# A worker that ends in the middle of an answer: the other one continues the text.
+tale='"prompt":"Once upon a time there was a dog who","max_tokens":400,"temperature":1,"seed":1'
+streamed() { sed -n 's/^data: //p' "$1" | text; }
+post /v1/completions "{\"model\":\"split\",$tale,\"stream\":true}" >"$work/quiet"
+: >"$work/tale"
+curl -sS -N --json "{\"model\":\"split\",$tale,\"stream\":true}" "$url/v1/completions" >"$work/tale" &
+tale=$!
+until [ -s "$work/tale" ]; do :; done
+kill -STOP "$pid" # between two tokens of the answer
+grep -q DONE "$work/tale" && echo 'serve_places: skipped: the answer was complete before its worker could end'
+kill -9 "$third_pid" "$fourth_pid"
+worker 5 "$second"
+kill -CONT "$pid"
+wait "$tale"
+same 'continued' "$(streamed "$work/quiet")" "$(streamed "$work/tale")"
+same 'its end' 'data: [DONE]' "$(grep '^data' "$work/tale" | tail -n 1)"
+
+is_out() { [ "$(state split)" = '"split":{"state":"down","workers":2,"workers_up":0}' ]; }
+# A worker that is stopped is taken out, and in again when it continues.
+await is_up 1 || fail "one of two workers: $(curl -sS "$url/readyz")"
+kill -STOP "$worker_pid"
+post /v1/completions "{\"model\":\"auto\",$ask}" >/dev/null
+await is_out || fail "a stopped worker: $(curl -sS "$url/readyz")"
+rejected 'a stopped worker' 503 'split: ' /v1/completions "{\"model\":\"split\",$ask}"
+kill -CONT "$worker_pid"
+await is_up 1 || fail "a worker that continues: $(curl -sS "$url/readyz")"
+same 'by the worker that continues' "$wanted" "$(post /v1/completions "{\"model\":\"split\",$ask}" | text)"
 kill -TERM "$pid"
 wait "$pid" || fail "the server ends with $?"
 finish

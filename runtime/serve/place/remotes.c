@@ -1,0 +1,103 @@
+/* Greets workers, and chooses one for a request. */
+#include "runtime/serve/place/remotes.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "runtime/serve/place/watcher.h"
+
+/* A worker that is up is greeted every look_ms. One that does not answer is greeted again at once, and then is down;
+ * pauses double from then on. */
+static const double look_ms = 500, again_ms = 50, longest_pause_ms = 3000, greeting_ms = 2000;
+
+struct lp_remote {
+  const lp_bundle *bundle;
+  const lp_serve_bundle *config;
+  const char *address;
+  lp_breaker breaker;
+  lp_watcher watcher;
+  atomic_int here; /* requests that it answers */
+  atomic_bool down;
+};
+
+struct lp_remotes {
+  size_t count;
+  lp_remote remote[]; /* [count] */
+};
+
+static bool greets(const lp_remote *self) {
+  lp_diag *quiet = lp_diag_create();
+  bool up = lp_worker_greet(self->bundle, self->address, &self->config->security, greeting_ms, quiet) == LP_OK;
+  lp_diag_free(quiet);
+  return up;
+}
+
+static void *watch(void *user) {
+  lp_remote *self = user;
+  double pause_ms = 0;
+  for (int silent = 0; lp_watcher_wait(&self->watcher, pause_ms);) {
+    silent = greets(self) ? 0 : silent + 1;
+    pause_ms = silent == 0 ? look_ms : silent == 1 ? again_ms : pause_ms * 2;
+    if (pause_ms > longest_pause_ms) pause_ms = longest_pause_ms;
+    if (silent == 0 && atomic_exchange(&self->down, false)) lp_breaker_note(&self->breaker, LP_OUTCOME_GOOD);
+    if (silent > 1) atomic_store(&self->down, true);
+  }
+  return NULL;
+}
+
+lp_remotes *lp_remotes_open(const lp_bundle *bundle, const lp_serve_bundle *config) {
+  size_t count = config->workers.count;
+  lp_remotes *self = lp_alloc(sizeof *self + count * sizeof self->remote[0]);
+  self->count = count;
+  for (size_t i = 0; i < count; i++) {
+    lp_remote *remote = &self->remote[i];
+    *remote = (lp_remote){.bundle = bundle, .config = config, .address = config->workers.texts[i]};
+    lp_breaker_init(&remote->breaker);
+    lp_watcher_start(&remote->watcher, watch, remote);
+  }
+  return self;
+}
+
+void lp_remotes_close(lp_remotes *self) {
+  for (size_t i = 0; self && i < self->count; i++) {
+    lp_watcher_end(&self->remote[i].watcher);
+    lp_breaker_destroy(&self->remote[i].breaker);
+  }
+  free(self);
+}
+
+lp_remote *lp_remotes_choose(lp_remotes *self, uint64_t *tried) {
+  lp_remote *best = NULL;
+  for (size_t i = 0; i < self->count; i++) {
+    lp_remote *remote = &self->remote[i];
+    if (*tried >> i & 1 || (best && atomic_load(&remote->here) >= atomic_load(&best->here))) continue;
+    if (atomic_load(&remote->down) || !lp_breaker_admits(&remote->breaker)) continue;
+    if (best) lp_breaker_note(&best->breaker, LP_OUTCOME_UNKNOWN);
+    best = remote;
+  }
+  if (!best) return NULL;
+  *tried |= UINT64_C(1) << (best - self->remote);
+  (void)atomic_fetch_add(&best->here, 1);
+  return best;
+}
+
+const char *lp_remote_address(const lp_remote *self) {
+  return self->address;
+}
+
+void lp_remote_end(lp_remote *self, lp_outcome outcome, bool lost) {
+  (void)atomic_fetch_sub(&self->here, 1);
+  lp_breaker_note(&self->breaker, outcome);
+  if (!lost) return;
+  atomic_store(&self->down, true);
+  lp_watcher_wake(&self->watcher);
+}
+
+void lp_remotes_tell(lp_remotes *self, lp_site_state *out) {
+  out->workers = self->count;
+  for (size_t i = 0; i < self->count; i++) {
+    lp_remote *remote = &self->remote[i];
+    bool up = !atomic_load(&remote->down) && !lp_breaker_is_open(&remote->breaker);
+    out->worker[i] = (lp_worker_state){remote->address, up, atomic_load(&remote->here)};
+  }
+}

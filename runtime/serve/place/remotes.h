@@ -1,0 +1,25 @@
+/* The workers of a split that the configuration names. A thread for each worker greets it, so that a worker that has
+ * ended, was stopped or hangs gets no requests, and gets them again when it is back. Any number of threads may use
+ * them. */
+#ifndef LP_SERVE_REMOTES_H
+#define LP_SERVE_REMOTES_H
+
+#include "runtime/serve/place/breaker.h"
+#include "runtime/serve/place/site.h"
+
+typedef struct lp_remote lp_remote;
+typedef struct lp_remotes lp_remotes;
+
+/* Borrows both until lp_remotes_close. */
+lp_remotes *lp_remotes_open(const lp_bundle *bundle, const lp_serve_bundle *config);
+void lp_remotes_close(lp_remotes *remotes); /* NULL is allowed */
+/* Chooses the worker with the fewest requests among those that take some; NULL: there is none. `*tried` has a bit for
+ * each worker that is not wanted, and gets the one of the result, for which lp_remote_end must be called. */
+lp_remote *lp_remotes_choose(lp_remotes *remotes, uint64_t *tried);
+const char *lp_remote_address(const lp_remote *remote); /* borrowed */
+/* A request has ended. A worker that was `lost` is greeted before it gets another one. */
+void lp_remote_end(lp_remote *remote, lp_outcome outcome, bool lost);
+/* Sets the members of the workers. */
+void lp_remotes_tell(lp_remotes *remotes, lp_site_state *out);
+
+#endif

@@ -1,0 +1,11 @@
+/* The states of places as JSON. */
+#ifndef LP_SERVE_STATES_H
+#define LP_SERVE_STATES_H
+
+#include "runtime/serve/dispatch.h"
+
+/* The body of /readyz, which names no addresses because it needs no key: whether the server takes requests, and the
+ * state of each place. *ready: it does. The caller releases the result with free(). */
+char *lp_states_ready(lp_dispatcher *dispatcher, bool *ready);
+
+#endif
