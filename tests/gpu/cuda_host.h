@@ -397,9 +397,11 @@ inline int lp_cuda_host_architecture() {
 inline float to_tf32(float x) {
   return std::isfinite(x) ? __uint_as_float((__float_as_uint(x) + 0x1000) & ~0x1fffu) : x;
 }
+namespace lp_cuda_host {
+static float left[2][MOST_THREADS][4], right[2][MOST_THREADS][2];
+} // namespace lp_cuda_host
 inline void multiply_tf32(float *sum, const float *a, const float *b) {
   using namespace lp_cuda_host;
-  static float left[2][MOST_THREADS][4], right[2][MOST_THREADS][2];
   const unsigned own = current, warp = own / WARP * WARP, lane = own % WARP;
   const bool odd = fibers[own].odd;
   fibers[own].odd = !odd;

@@ -33,7 +33,7 @@ enum {
   NOT_FOUND = 500,
   NOT_SUPPORTED = 801
 };
-enum { MOST_BLOCKS = 4096, MOST_PARAMS = 64, ALIGNMENT = 4096 };
+enum { MOST_BLOCKS = 4096, MOST_PARAMS = 64, PAGE = 4096, GRAIN = 256 };
 
 /* ---- memory that the host cannot touch --------------------------------------------------------------------------- */
 
@@ -41,7 +41,8 @@ static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 static char *memory;
 static size_t memory_bytes, memory_used;
 static struct {
-  size_t begin, bytes;
+  size_t begin, pages; /* its pages, in bytes */
+  size_t at, bytes;
 } block[MOST_BLOCKS]; /* in order */
 static int blocks;
 static struct {
@@ -54,38 +55,46 @@ static int64_t setting(const char *name, int64_t otherwise) {
 }
 
 static size_t limit(void) {
-  return (size_t)setting("LP_FAKE_CUDA_MEMORY", 1 << 30) / ALIGNMENT * ALIGNMENT;
+  return (size_t)setting("LP_FAKE_CUDA_MEMORY", 1 << 30) / PAGE * PAGE;
 }
 
 static void open_memory(int may) {
-  size_t bytes = blocks > 0 ? block[blocks - 1].begin + block[blocks - 1].bytes : 0;
-  if (bytes > 0) mprotect(memory, bytes, may ? PROT_READ | PROT_WRITE : PROT_NONE);
+  for (int i = 0; i < blocks; i++)
+    mprotect(memory + block[i].begin, block[i].pages, may ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
+/* A block ends near the end of its last page, and a page after it belongs to none, so that accesses past its end fault.
+ * It holds what no kernel should read: floats of any width are NaN. */
 static int reserve(uint64_t *out, size_t bytes) {
+  const size_t whole = (bytes + GRAIN - 1) / GRAIN * GRAIN, pages = (bytes + PAGE - 1) / PAGE * PAGE;
   size_t begin = 0;
   int at = 0;
-  bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   if (!memory) {
-    memory_bytes = limit();
+    memory_bytes = 2 * limit() + (size_t)MOST_BLOCKS * PAGE;
     memory = mmap(NULL, memory_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   }
-  for (; at < blocks && block[at].begin - begin < bytes; at++)
-    begin = block[at].begin + block[at].bytes;
-  if (bytes > memory_bytes - begin || blocks == MOST_BLOCKS) return OUT_OF_MEMORY;
+  for (; at < blocks && block[at].begin - begin < pages + PAGE; at++)
+    begin = block[at].begin + block[at].pages + PAGE;
+  if (pages > limit() - memory_used || pages + PAGE > memory_bytes - begin || blocks == MOST_BLOCKS)
+    return OUT_OF_MEMORY;
   memmove(&block[at + 1], &block[at], (size_t)(blocks++ - at) * sizeof *block);
   block[at].begin = begin;
-  block[at].bytes = bytes;
-  memory_used += bytes;
-  *out = (uint64_t)(uintptr_t)(memory + begin);
+  block[at].pages = pages;
+  block[at].at = begin + pages - whole;
+  block[at].bytes = whole;
+  memory_used += pages;
+  mprotect(memory + begin, pages, PROT_READ | PROT_WRITE);
+  memset(memory + begin, 0xff, pages);
+  mprotect(memory + begin, pages, PROT_NONE);
+  *out = (uint64_t)(uintptr_t)(memory + block[at].at);
   return SUCCESS;
 }
 
 static int release(uint64_t address) {
   for (int i = 0; i < blocks; i++) {
-    if ((uint64_t)(uintptr_t)(memory + block[i].begin) != address) continue;
-    mprotect(memory + block[i].begin, block[i].bytes, PROT_NONE);
-    memory_used -= block[i].bytes;
+    if ((uint64_t)(uintptr_t)(memory + block[i].at) != address) continue;
+    mprotect(memory + block[i].begin, block[i].pages, PROT_NONE);
+    memory_used -= block[i].pages;
     memmove(&block[i], &block[i + 1], (size_t)(--blocks - i) * sizeof *block);
     return SUCCESS;
   }
@@ -97,7 +106,7 @@ static int is_ours(const void *at, size_t bytes) {
   int found = 0;
   pthread_mutex_lock(&one);
   for (int i = 0; i < blocks && !found; i++) {
-    const char *begin = memory + block[i].begin;
+    const char *begin = memory + block[i].at;
     size_t left = (const char *)at >= begin ? block[i].bytes : 0, offset = (size_t)((const char *)at - begin);
     found = offset < left && bytes <= left - offset;
   }
