@@ -140,6 +140,7 @@ static char *write_chunk(const lp_answer_head *head, const lp_piece *piece, bool
   }
   lp_json_put_end(&json);
   lp_json_put_end(&json);
+  if (piece->machine) lp_json_put_text(&json, "machine", piece->machine);
   lp_json_put_end(&json);
   return out.data;
 }

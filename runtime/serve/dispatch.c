@@ -270,6 +270,20 @@ static lp_status ask_places(lp_dispatcher *self, const lp_completion *asked, con
   return status;
 }
 
+static void count(lp_dispatcher *self, const lp_router_request *request, bool good, const lp_dispatched *out) {
+  lp_recent recent = {.route = out->route,
+                      .good = good,
+                      .fell_back = out->fell_back,
+                      .decided = out->decided,
+                      .decision = out->decision,
+                      .offered = request->offered,
+                      .prompt_tokens = out->usage.prompt_tokens,
+                      .tokens = out->usage.tokens};
+  memcpy(recent.delay_s, request->delay_s, sizeof recent.delay_s);
+  memcpy(recent.seconds, out->seconds, sizeof recent.seconds);
+  lp_metrics_end(&self->metrics, &recent);
+}
+
 static lp_status answer(lp_dispatcher *self, const lp_completion *asked, lp_router_request *request,
                         const lp_demand *demand, const volatile int *stop, counted *to, double begun_ms,
                         lp_dispatched *out, lp_diag *diag) {
@@ -283,7 +297,7 @@ static lp_status answer(lp_dispatcher *self, const lp_completion *asked, lp_rout
         lp_error_as(status, diag, LP_LOC_NONE, "%s: %s", lp_route_name(out->route), entry ? entry->text : "no answer");
   lp_diag_free(why);
   measure(to, begun_ms, out);
-  lp_metrics_end(&self->metrics, out->route, &out->usage, status == LP_OK, out->fell_back, out->seconds);
+  count(self, request, status == LP_OK, out);
   return status;
 }
 

@@ -1,6 +1,8 @@
 #include "runtime/serve/metrics.h"
 
 #include <math.h>
+#include <string.h>
+#include <time.h>
 
 /* Upper bounds of buckets, in s. Times per token are shorter than the others. */
 static const double bounds[LP_HISTOGRAM_BOUNDS] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
@@ -21,18 +23,36 @@ void lp_metrics_begin(lp_metrics *metrics) {
   (void)pthread_mutex_unlock(&metrics->lock);
 }
 
-void lp_metrics_end(lp_metrics *metrics, lp_route route, const lp_usage *usage, bool good, bool fell_back,
-                    const double seconds[LP_TIME_COUNT]) {
+void lp_metrics_end(lp_metrics *metrics, const lp_recent *request) {
+  struct timespec now;
+  const lp_route route = request->route;
+  (void)clock_gettime(CLOCK_REALTIME, &now);
   (void)pthread_mutex_lock(&metrics->lock);
   metrics->in_flight--;
-  metrics->fallbacks += fell_back;
-  metrics->answers[route][good]++;
+  metrics->fallbacks += request->fell_back;
+  metrics->answers[route][request->good]++;
   for (lp_time time = 0; time < LP_TIME_COUNT; time++)
-    observe(&metrics->time[route][time], seconds[time]);
-  if (good) {
-    metrics->tokens[route] += (uint64_t)usage->tokens;
-    if (usage->prompt_tokens > 0) metrics->prompt_tokens[route] += (uint64_t)usage->prompt_tokens;
+    observe(&metrics->time[route][time], request->seconds[time]);
+  if (request->good) {
+    metrics->tokens[route] += (uint64_t)request->tokens;
+    if (request->prompt_tokens > 0) metrics->prompt_tokens[route] += (uint64_t)request->prompt_tokens;
   }
+  lp_recent *entry = &metrics->recent[++metrics->ended % LP_MOST_RECENT];
+  *entry = *request;
+  entry->number = metrics->ended;
+  entry->at_s = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+  (void)pthread_mutex_unlock(&metrics->lock);
+}
+
+void lp_metrics_read(lp_metrics *metrics, lp_metrics_now *out) {
+  *out = (lp_metrics_now){.count = 0};
+  (void)pthread_mutex_lock(&metrics->lock);
+  out->in_flight = metrics->in_flight;
+  out->fallbacks = metrics->fallbacks;
+  memcpy(out->answers, metrics->answers, sizeof out->answers);
+  memcpy(out->tokens, metrics->tokens, sizeof out->tokens);
+  for (; out->count < LP_MOST_RECENT && out->count < metrics->ended; out->count++)
+    out->recent[out->count] = metrics->recent[(metrics->ended - out->count) % LP_MOST_RECENT];
   (void)pthread_mutex_unlock(&metrics->lock);
 }
 

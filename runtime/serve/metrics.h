@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "runtime/router/router.h"
 #include "runtime/serve/place/site.h"
 
 /* The times of a request. NaN: there is none. */
@@ -14,6 +15,28 @@ typedef struct {
   double sum_s;
 } lp_histogram;
 
+/* A finished request. */
+typedef struct {
+  uint64_t number; /* counts from 1 */
+  double at_s;     /* Unix time of its end */
+  lp_route route;  /* that answered, or failed last */
+  bool good, fell_back;
+  lp_decision decided;
+  int64_t decision;               /* the number in the pool; 0: none is kept */
+  unsigned offered;               /* the routes from which the router chose */
+  double delay_s[LP_ROUTE_COUNT]; /* estimates of the offered routes; 0: unknown */
+  int64_t prompt_tokens, tokens;
+  double seconds[LP_TIME_COUNT];
+} lp_recent;
+enum { LP_MOST_RECENT = 64 };
+
+typedef struct {
+  int64_t in_flight;
+  uint64_t answers[LP_ROUTE_COUNT][2], tokens[LP_ROUTE_COUNT], fallbacks;
+  size_t count;
+  lp_recent recent[LP_MOST_RECENT]; /* [count], the last one first */
+} lp_metrics_now;
+
 typedef struct {
   pthread_mutex_t lock; /* guards all members; the owner initialises and destroys it */
   int64_t in_flight;
@@ -21,11 +44,13 @@ typedef struct {
   uint64_t not_kept; /* decisions and outcomes that the pool did not take */
   bool degraded;     /* the pool did not take the last one */
   lp_histogram time[LP_ROUTE_COUNT][LP_TIME_COUNT];
+  uint64_t ended;                   /* requests */
+  lp_recent recent[LP_MOST_RECENT]; /* a ring: request `number` is at number % LP_MOST_RECENT */
 } lp_metrics;
 
 void lp_metrics_begin(lp_metrics *metrics);
-void lp_metrics_end(lp_metrics *metrics, lp_route route, const lp_usage *usage, bool good, bool fell_back,
-                    const double seconds[LP_TIME_COUNT]);
+void lp_metrics_end(lp_metrics *metrics, const lp_recent *request); /* sets its number and its time itself */
+void lp_metrics_read(lp_metrics *metrics, lp_metrics_now *out);
 void lp_metrics_keep(lp_metrics *metrics, bool kept); /* a decision or an outcome was written to the pool, or not */
 bool lp_metrics_degraded(lp_metrics *metrics);
 /* `offered`, `up`: a bit for each route. */

@@ -131,11 +131,14 @@ static lp_status read_stop(const lp_json *body, lp_completion *out, lp_diag *dia
 
 static lp_status read_stream(const lp_json *body, lp_completion *out, lp_diag *diag) {
   lp_json stream = lp_json_member(body, "stream"), options = lp_json_member(body, "stream_options"),
-          usage = lp_json_member(&options, "include_usage");
+          usage = lp_json_member(&options, "include_usage"), machines = lp_json_member(body, "machines");
   if (lp_json_is_given(&stream) && !lp_json_is(&stream, LP_JSON_BOOL))
     return lp_error(diag, LP_LOC_NONE, "'stream' must be true or false");
   out->stream = lp_json_is_true(&stream);
+  if (lp_json_is_given(&machines) && !lp_json_is(&machines, LP_JSON_BOOL))
+    return lp_error(diag, LP_LOC_NONE, "'machines' must be true or false");
   out->stream_usage = lp_json_is_true(&usage);
+  out->machines = lp_json_is_true(&machines);
   return LP_OK;
 }
 

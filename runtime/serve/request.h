@@ -15,6 +15,7 @@ typedef enum { LP_TOOLS_NONE, LP_TOOLS_AUTO, LP_TOOLS_REQUIRED } lp_tools;
 typedef struct {
   lp_json_document *document; /* owned: the body, an object */
   bool chat, stream, stream_usage;
+  bool machines; /* pieces of the stream name the machine that computed them */
   const char *model, *prompt;
   lp_chat_message *messages; /* [count], texts of the body */
   size_t count;

@@ -2,10 +2,10 @@
  * between this machine and workers, and another API in the cloud, with the router between them.
  *
  * POST /v1/chat/completions and /v1/completions (streamed or not), GET /v1/models; /v1/router/... for clients that only
- * ask where a request should go; /metrics, /healthz, /readyz. A request's `model` names a place ("edge", "split",
- * "cloud"), the model of a place, or is "auto", with which the router decides. If the chosen place cannot answer and no
- * piece of the answer has been sent, another place answers. Each connection has a thread; requests run at the same
- * time, at the edge in batched passes (engine/). */
+ * ask where a request should go; /metrics, /healthz, /readyz, and a page at / with /v1/status. A request's `model`
+ * names a place ("edge", "split", "cloud"), the model of a place, or is "auto", with which the router decides. If the
+ * chosen place cannot answer and no piece of the answer has been sent, another place answers. Each connection has a
+ * thread; requests run at the same time, at the edge in batched passes (engine/). */
 #ifndef LP_SERVE_H
 #define LP_SERVE_H
 

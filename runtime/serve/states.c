@@ -1,6 +1,9 @@
 /* Writes what the places tell of themselves. */
 #include "runtime/serve/states.h"
 
+#include <math.h>
+#include <stdlib.h>
+
 #include "runtime/serve/answer.h"
 
 static size_t workers_up(const lp_site_state *state) {
@@ -32,23 +35,133 @@ static const char *word_of(const lp_site_state state[LP_ROUTE_COUNT], unsigned o
   return up == 0 ? "down" : whole ? "ready" : "degraded";
 }
 
-char *lp_states_ready(lp_dispatcher *dispatcher, bool *ready) {
-  lp_site_state state[LP_ROUTE_COUNT];
-  unsigned offered = lp_dispatcher_offered(dispatcher);
+typedef struct {
+  unsigned offered;
+  lp_site_state of[LP_ROUTE_COUNT];
+  bool kept;
+  const char *word;
+} places;
+
+static places look(lp_dispatcher *dispatcher) {
+  places now = {.offered = lp_dispatcher_offered(dispatcher)};
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
-    if (lp_route_offered(offered, route)) lp_dispatcher_tell(dispatcher, route, &state[route]);
-  bool kept = !lp_metrics_degraded(lp_dispatcher_metrics(dispatcher));
-  const char *word = word_of(state, offered, kept);
+    if (lp_route_offered(now.offered, route)) lp_dispatcher_tell(dispatcher, route, &now.of[route]);
+  now.kept = !lp_metrics_degraded(lp_dispatcher_metrics(dispatcher));
+  now.word = word_of(now.of, now.offered, now.kept);
+  return now;
+}
+
+char *lp_states_ready(lp_dispatcher *dispatcher, bool *ready) {
+  const places now = look(dispatcher);
   lp_buf out = {0};
   lp_json_writer json = lp_answer_begin(&out);
   lp_json_put_object(&json, NULL);
-  lp_json_put_text(&json, "status", word);
+  lp_json_put_text(&json, "status", now.word);
   lp_json_put_object(&json, "places");
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
-    if (lp_route_offered(offered, route)) put_place(&json, route, &state[route]);
+    if (lp_route_offered(now.offered, route)) put_place(&json, route, &now.of[route]);
   lp_json_put_end(&json);
-  lp_json_put_bool(&json, "pool_kept", kept);
+  lp_json_put_bool(&json, "pool_kept", now.kept);
   lp_json_put_end(&json);
-  *ready = !lp_streq(word, "down");
+  *ready = !lp_streq(now.word, "down");
+  return out.data;
+}
+
+/* ---- the status -------------------------------------------------------------------------------------------------- */
+
+static void put_workers(lp_json_writer *json, const lp_site_state *state) {
+  lp_json_put_array(json, "workers");
+  for (size_t i = 0; i < state->workers; i++) {
+    lp_json_put_object(json, NULL);
+    lp_json_put_text(json, "address", state->worker[i].address);
+    lp_json_put_text(json, "state", state->worker[i].up ? "up" : "down");
+    lp_json_put_integer(json, "requests", state->worker[i].requests);
+    lp_json_put_end(json);
+  }
+  lp_json_put_end(json);
+}
+
+static void put_site(lp_json_writer *json, lp_route route, const char *model, const lp_site_state *state,
+                     const lp_metrics_now *metrics) {
+  lp_json_put_object(json, NULL);
+  lp_json_put_text(json, "route", lp_route_name(route));
+  lp_json_put_text(json, "model", model);
+  lp_json_put_text(json, "state", state->up ? "up" : "down");
+  lp_json_put_integer(json, "requests", state->requests);
+  if (state->generating >= 0) {
+    lp_json_put_integer(json, "generating", state->generating);
+    lp_json_put_integer(json, "waiting", state->waiting);
+    lp_json_put_integer(json, "kv_bytes", state->kv_bytes);
+  }
+  lp_json_put_integer(json, "answered", (int64_t)metrics->answers[route][true]);
+  lp_json_put_integer(json, "failed", (int64_t)metrics->answers[route][false]);
+  lp_json_put_integer(json, "tokens", (int64_t)metrics->tokens[route]);
+  put_workers(json, state);
+  lp_json_put_end(json);
+}
+
+static void put_ms(lp_json_writer *json, const char *key, double seconds) {
+  if (isfinite(seconds)) lp_json_put_fixed(json, key, seconds * 1000, 3);
+}
+
+static void put_choices(lp_json_writer *json, const lp_recent *recent) {
+  lp_json_put_array(json, "offered");
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
+    if (!lp_route_offered(recent->offered, route)) continue;
+    lp_json_put_object(json, NULL);
+    lp_json_put_text(json, "route", lp_route_name(route));
+    lp_json_put_number(json, "probability", recent->decided.probability[route]);
+    if (recent->delay_s[route] > 0) put_ms(json, "expected_ms", recent->delay_s[route]);
+    lp_json_put_end(json);
+  }
+  lp_json_put_end(json);
+}
+
+static void put_recent(lp_json_writer *json, const lp_recent *recent) {
+  lp_json_put_object(json, NULL);
+  lp_json_put_integer(json, "number", (int64_t)recent->number);
+  lp_json_put_fixed(json, "ended_s", recent->at_s, 3);
+  lp_json_put_text(json, "route", lp_route_name(recent->route));
+  lp_json_put_bool(json, "answered", recent->good);
+  lp_json_put_text(json, "decided", lp_route_name(recent->decided.route));
+  lp_json_put_text(json, "decided_by", lp_decision_source_name(recent->decided.source));
+  lp_json_put_text(json, "reason", recent->decided.reason);
+  lp_json_put_number(json, "propensity", recent->decided.propensity);
+  put_choices(json, recent);
+  if (recent->decision > 0) lp_json_put_integer(json, "decision", recent->decision);
+  lp_json_put_bool(json, "fell_back", recent->fell_back);
+  lp_json_put_integer(json, "prompt_tokens", recent->prompt_tokens);
+  lp_json_put_integer(json, "tokens", recent->tokens);
+  put_ms(json, "decision_ms", recent->seconds[LP_TIME_DECISION]);
+  put_ms(json, "queue_ms", recent->seconds[LP_TIME_QUEUE]);
+  put_ms(json, "ttft_ms", recent->seconds[LP_TIME_TTFT]);
+  put_ms(json, "tpot_ms", recent->seconds[LP_TIME_TPOT]);
+  put_ms(json, "total_ms", recent->seconds[LP_TIME_TOTAL]);
+  lp_json_put_end(json);
+}
+
+char *lp_states_status(lp_dispatcher *dispatcher) {
+  const places now = look(dispatcher);
+  lp_metrics_now *metrics = lp_alloc(sizeof *metrics);
+  lp_metrics_read(lp_dispatcher_metrics(dispatcher), metrics);
+  lp_buf out = {0};
+  lp_json_writer json = lp_answer_begin(&out);
+  lp_json_put_object(&json, NULL);
+  lp_json_put_text(&json, "schema", "llmpart.status/1");
+  lp_json_put_text(&json, "status", now.word);
+  lp_json_put_bool(&json, "pool_kept", now.kept);
+  lp_json_put_integer(&json, "in_flight", metrics->in_flight);
+  lp_json_put_integer(&json, "fallbacks", (int64_t)metrics->fallbacks);
+  lp_json_put_array(&json, "places");
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    if (lp_route_offered(now.offered, route))
+      put_site(&json, route, lp_dispatcher_model(dispatcher, route), &now.of[route], metrics);
+  lp_json_put_end(&json);
+  lp_json_put_array(&json, "recent");
+  for (size_t i = 0; i < metrics->count; i++)
+    put_recent(&json, &metrics->recent[i]);
+  lp_json_put_end(&json);
+  lp_json_put_end(&json);
+  free(metrics);
   return out.data;
 }

@@ -7,5 +7,8 @@
 /* The body of /readyz, which names no addresses because it needs no key: whether the server takes requests, and the
  * state of each place. *ready: it does. The caller releases the result with free(). */
 char *lp_states_ready(lp_dispatcher *dispatcher, bool *ready);
+/* The body of /v1/status: places with their workers, queues and counts, and the last requests with their decisions and
+ * times. Times are in ms. */
+char *lp_states_status(lp_dispatcher *dispatcher);
 
 #endif

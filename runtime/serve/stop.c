@@ -22,7 +22,11 @@ static bool hand_on(lp_stopper *self, int32_t choice, size_t size, bool all, con
   if (size == 0 && count == 0 && (!rest || rest->call_count == 0)) return true;
   lp_buf_append(&text, lp_buf_text(held), size);
   lp_piece piece = {.choice = choice, .text = lp_buf_text(&text), .told = told->data, .told_count = count};
-  if (rest) piece.calls = rest->calls, piece.call_count = rest->call_count;
+  if (rest) {
+    piece.calls = rest->calls;
+    piece.call_count = rest->call_count;
+    piece.machine = rest->machine;
+  }
   bool more = self->sink(self->user, &piece);
   lp_buf_free(&text);
   for (size_t i = 0; i < count; i++)

@@ -105,7 +105,11 @@ static bool hand_on(lp_tool_reader *self, int32_t choice, const lp_piece *with) 
   lp_buf text = self->choice[choice].held;
   self->choice[choice].held = (lp_buf){0};
   lp_piece piece = {.choice = choice, .text = lp_buf_text(&text)};
-  if (with) piece.told = with->told, piece.told_count = with->told_count;
+  if (with) {
+    piece.told = with->told;
+    piece.told_count = with->told_count;
+    piece.machine = with->machine;
+  }
   bool more = self->sink(self->user, &piece);
   lp_buf_free(&text);
   return more;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "runtime/serve/answer.h"
 #include "runtime/serve/http/guard.h"
+#include "runtime/serve/http/page.h"
 #include "runtime/serve/router_api.h"
 #include "runtime/serve/states.h"
 #include "runtime/serve/trace.h"
@@ -92,6 +93,23 @@ static enum MHD_Result tell_ready(const lp_peer *to, lp_exchange *a, const char 
   return lp_peer_reply(to, ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, json);
 }
 
+static enum MHD_Result tell_status(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)rest, (void)taken;
+  return lp_peer_reply(to, MHD_HTTP_OK, lp_states_status(a->server->dispatcher));
+}
+
+/* The page may load and contact nothing but this server, and no other page may frame it. */
+static enum MHD_Result show_page(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)a, (void)rest, (void)taken;
+  char *html = lp_page_html();
+  struct MHD_Response *response = to->http->create_response_from_buffer(strlen(html), html, MHD_RESPMEM_MUST_FREE);
+  if (response)
+    (void)to->http->add_response_header(response, "Content-Security-Policy",
+                                        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+                                        "img-src data:; connect-src 'self'; frame-ancestors 'none'");
+  return lp_peer_queue(to, MHD_HTTP_OK, "text/html; charset=utf-8", response);
+}
+
 static enum MHD_Result tell_metrics(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
   (void)rest, (void)taken;
   lp_buf text = {0};
@@ -139,7 +157,7 @@ static enum MHD_Result router_explain(const lp_peer *to, lp_exchange *a, const c
   return reply_router(to, status, json, diag);
 }
 
-/* A path that ends in '/' takes the rest of the URL. */
+/* A path that ends in '/' takes the rest of the URL, except the page's. */
 typedef struct {
   const char *url, *method;
   bool open; /* needs no key */
@@ -152,14 +170,19 @@ static const path paths[] = {{"/v1/completions", "POST", false, complete_text},
                              {"/v1/router/decide", "POST", false, router_decide},
                              {"/v1/router/outcome", "POST", false, router_outcome},
                              {"/v1/router/explain/", "GET", false, router_explain},
+                             {"/v1/status", "GET", false, tell_status},
                              {"/metrics", "GET", false, tell_metrics},
+                             {"/", "GET", true, show_page},
                              {"/healthz", "GET", true, tell_health},
                              {"/readyz", "GET", true, tell_ready}};
 
+static bool takes_rest(const path *at) {
+  return lp_has_suffix(at->url, "/") && !lp_streq(at->url, "/");
+}
+
 static const path *find_path(const char *url) {
   for (size_t i = 0; i < LP_COUNT(paths); i++)
-    if (lp_has_suffix(paths[i].url, "/") ? lp_has_prefix(url, paths[i].url) : lp_streq(url, paths[i].url))
-      return &paths[i];
+    if (takes_rest(&paths[i]) ? lp_has_prefix(url, paths[i].url) : lp_streq(url, paths[i].url)) return &paths[i];
   return NULL;
 }
 

@@ -84,7 +84,8 @@ static void take_choice(stream *s, const lp_json *choice) {
                           .told = told.data,
                           .told_count = told.count,
                           .calls = calls,
-                          .call_count = read_calls(&calls_at, calls)};
+                          .call_count = read_calls(&calls_at, calls),
+                          .machine = s->request->machines ? s->config->url : NULL};
   if (piece.text[0] || piece.told_count > 0 || piece.call_count > 0) {
     s->pieces++;
     if (!s->ended[index] && !s->sink(s->user, &piece)) s->ended[index] = true;
@@ -195,7 +196,8 @@ static struct curl_slist *headers_of(const lp_serve_config *config, const lp_com
 /* The request as it came, except for the members that this site sets. Release with free(). */
 static char *body_of(const api_site *self, const lp_completion *request) {
   static const char *const ours[] = {"model",          "stream",   "max_tokens", "max_completion_tokens",
-                                     "stream_options", "keywords", "local_only", "budget_usd"};
+                                     "stream_options", "keywords", "local_only", "budget_usd",
+                                     "machines"};
   lp_json root = lp_json_root("the request", request->document);
   lp_buf out = {0};
   lp_json_writer json = lp_answer_begin(&out);

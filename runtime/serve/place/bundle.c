@@ -44,18 +44,19 @@ typedef struct {
   double until_ms;      /* the answer's deadline */
   bool late;            /* it has passed before the answer was complete */
   bool begun;           /* a token was made */
+  const char *worker;   /* of the session; NULL: none */
   lp_tokens ids;        /* the prompt, and in sessions the answer */
   int64_t length, most; /* of the prompt; of the answer, at most */
 } listener;
 
 /* Hands a token's text on; false: the choice ends. */
-static bool hand_on(listener *to, int32_t choice, int32_t token, const lp_drawn *drawn) {
+static bool hand_on(listener *to, int32_t choice, int32_t token, const lp_drawn *drawn, const char *machine) {
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(to->site->sides.bundle);
   lp_buf text = {0};
   lp_told_token told = {0};
   to->begun = true;
   lp_text_stream_put(&to->text[choice], tokenizer, token, &text);
-  lp_piece piece = {.choice = choice, .text = lp_buf_text(&text)};
+  lp_piece piece = {.choice = choice, .text = lp_buf_text(&text), .machine = to->request->machines ? machine : NULL};
   if (drawn && to->request->decoding.top_logprobs >= 0) {
     told = lp_told_of_drawn(tokenizer, drawn, to->request->chat);
     piece.told = &told;
@@ -68,14 +69,19 @@ static bool hand_on(listener *to, int32_t choice, int32_t token, const lp_drawn 
 }
 
 static bool take_drawn(void *user, int32_t choice, const lp_drawn *drawn) {
-  return hand_on(user, choice, drawn->token, drawn);
+  const listener *to = user;
+  return hand_on(user, choice, drawn->token, drawn, to->site->site.name);
 }
 
 static void take_generated(void *user, int64_t index, const lp_generated *token) {
   listener *to = user;
   if (index != 0) return;
   lp_vec_push(&to->ids, token->token);
-  if (!hand_on(to, 0, token->token, NULL)) lp_flag_set(&to->enough);
+  lp_buf machine = {0};
+  lp_buf_puts(&machine, token->side == LP_SIDE_CLOUD && to->worker ? to->worker : "device");
+  if (token->exit_layer >= 0) lp_buf_printf(&machine, ", exit after layer %" PRId32, token->exit_layer);
+  if (!hand_on(to, 0, token->token, NULL, lp_buf_text(&machine))) lp_flag_set(&to->enough);
+  lp_buf_free(&machine);
 }
 
 /* Tells whether the client has disconnected, the server ends, or the deadline has passed. It is called before each part
@@ -196,6 +202,7 @@ static lp_status generate_in_session(const bundle_site *self, const char *cloud,
                                        .stop = &to->enough,
                                        .is_abandoned = is_abandoned,
                                        .abandon_user = to};
+  to->worker = cloud;
   lp_status status = continue_in_session(self, &options, to, lost, diag);
   size_t count = to->ids.count;
   int64_t made = (int64_t)count - to->length;

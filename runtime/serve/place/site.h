@@ -26,6 +26,7 @@ typedef struct {
   size_t told_count;
   const lp_tool_call *calls; /* [call_count] */
   size_t call_count;
+  const char *machine; /* that computed the last token of the text, if the request wants to know; else NULL */
 } lp_piece;
 
 /* Takes a piece of an answer; false: the choice ends here, or the client wants no more. */

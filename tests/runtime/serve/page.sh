@@ -1,0 +1,56 @@
+# The page of a server in headless Chromium: it draws the places, their queues and the times of requests, explains a
+# decision, and shows which machine wrote which token of an answer.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+. "$LP_SOURCE/tests/runtime/serve/lib.sh"
+browser=$(command -v chromium) || skip "the Debian package 'chromium' is not installed"
+compile "$default/model.onnx" "$work/story.llmpart" -O0 --tokenizer="$default/tokenizer.json" --device=host || finish
+compile "$default/model.onnx" "$work/split.llmpart" -O0 --tokenizer="$default/tokenizer.json" --device=jetson-nano --cloud=v100s --link=lan \
+  --march=native --exits=2 || finish
+printf 'edge: { bundle: story.llmpart, model: "<b>tale</b>", threads: 1 }
+split: { bundle: split.llmpart, threads: 1 }
+router: { policy: quickest, pool: pool.db }
+origins: ["null"]\n' >"$work/page.yaml"
+serve page
+for place in edge split auto; do post /v1/completions "{\"model\":\"$place\",\"prompt\":\"Once\",\"max_tokens\":4}" >/dev/null; done
+
+# look URL: the document as it is after some seconds, elements on lines of their own; messages of the console are
+# failures.
+look() {
+  timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
+    --disable-component-update --disable-sync --user-data-dir="$work/profile" --enable-logging=stderr --virtual-time-budget=5000 \
+    --dump-dom "$1" 2>"$work/console" | sed 's/<\(tr\|svg\|h2\|div\|p\|span\)/\
+<\1/g' >"$work/dom"
+  ! grep 'CONSOLE' "$work/console" || fail 'errors in the page'
+}
+look "$url/"
+grep -q '<h2>' "$work/dom" || skip "chromium does not run here: $(tail -n 1 "$work/console")"
+same 'places' 2 "$(grep -c '^<div class="card [a-z]*"><b>' "$work/dom")"
+grep -q '<b>edge</b> &lt;b&gt;tale&lt;/b&gt; <i class="good">up</i>' "$work/dom" || fail "no edge, or a name that is markup: $(grep '"card' "$work/dom")"
+grep -q '2 answered, 0 failed\|1 answered, 0 failed' "$work/dom" || fail 'no counts'
+same 'charts' 2 "$(grep -c '^<svg' "$work/dom")"
+same 'requests' 3 "$(grep -c '^<tr class=""><td><button' "$work/dom")"
+
+# The same page with a script that acts as a reader. A file is another site, `null`, which the configuration allows.
+act() { # act SCRIPT: runs it once the page has the server's state
+  curl -sS "$url/" | awk -v script="const wait = setInterval(() => { if (!last) return; clearInterval(wait); $1 }, 50);" -v base="<base href=\"$url/\">" '{ sub(/<head>/, "<head>" base); if (!sub(/<\/body>/, "<script>" script "</script></body>")) print; else print }' \
+    >"$work/shown.html"
+  look "file://$work/shown.html"
+}
+act 'document.querySelector("tbody tr").click();'
+grep -q '<b>Request 3</b>' "$work/dom" || fail 'no explanation'
+grep -q '^<p>[a-z]*: score [0-9.]*, expected delay .*decided' "$work/dom" || fail "no reasons: $(grep '^<p>' "$work/dom")"
+chat() { # chat PLACE: sends a prompt to it
+  act "route.value = \"$1\"; text.value = \"Once upon a time\"; most.value = 12; chat.requestSubmit();"
+  written=$(sed -n 's/^<span class="m[0-9]" title="[^"]*">\(.*\)<\/span>.*/\1/p' "$work/dom" | tr -d '\n')
+}
+chat edge
+same 'by the edge' edge "$(sed -n 's/^<span class="m[0-9]" title="\([^"]*\)">.*/\1/p' "$work/dom" | sort -u)"
+[ "$(printf '%s' "$written" | wc -w)" -ge 4 ] || fail "the answer of 12 tokens is '$written'"
+grep -q 'answered by edge' "$work/dom" || fail "the course: $(grep 'id="course"' "$work/dom")"
+chat split
+sed -n 's/^<span class="m[0-9]" title="\([^"]*\)">.*/\1/p' "$work/dom" | sort -u >"$work/machines"
+[ -s "$work/machines" ] || fail "the split wrote nothing: $(grep 'id="course"' "$work/dom")"
+! grep -v '^127\.0\.0\.1:[0-9]*$\|^device\(, exit after layer 2\)\?$' "$work/machines" || fail 'unknown machines'
+kill -TERM "$pid"
+wait "$pid" || fail "the server ends with $?"
+finish
