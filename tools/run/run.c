@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "tools/tools.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,7 @@ typedef struct {
   const lp_tokenizer *tokenizer;
   lp_text_stream text;
   bool streams, any;
+  int problem; /* errno of stdout's first failure, after which nothing more is written; or 0 */
 } run_output;
 
 static void show_token(void *user, int64_t index, const lp_generated *token) {
@@ -66,9 +68,10 @@ static void show_token(void *user, int64_t index, const lp_generated *token) {
   else
     lp_buf_printf(&piece, "%s%d", output->any ? " " : "", token->token);
   output->any = true;
-  if (piece.size > 0) {
-    fwrite(piece.data, 1, piece.size, stdout);
-    fflush(stdout);
+  if (piece.size > 0 && !output->problem) {
+    errno = 0;
+    bool written = fwrite(piece.data, 1, piece.size, stdout) == piece.size;
+    if (fflush(stdout) != 0 || !written) output->problem = errno ? errno : EIO;
   }
   lp_buf_free(&piece);
 }
@@ -134,6 +137,8 @@ static lp_status generate_with(const run_flags *flags, const lp_generate_options
   lp_generation made = {0};
   lp_status status =
       lp_session_generate(session, prompt->ids.data, prompt->batch, prompt->length, show_token, &output, &made, diag);
+  if (status == LP_OK && output.problem)
+    status = lp_error(diag, LP_LOC_FILE("<stdout>"), "cannot write: %s", strerror(output.problem));
   if (status == LP_OK) status = print_made(flags, sides->bundle, &made, prompt->length, diag);
   lp_generation_free(&made);
   lp_text_stream_free(&output.text);
