@@ -103,11 +103,14 @@ static lp_status serve(lp_http_server *of, const volatile int *stop, lp_serve_re
   struct MHD_Daemon *daemon = status == LP_OK ? start(of, &address) : NULL;
   if (status == LP_OK && !daemon)
     status = lp_error(diag, LP_LOC_NONE, "cannot listen on %s: %s", of->config->listen, strerror(errno));
+  int port = daemon ? of->http->get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT)->port : 0;
+  if (status == LP_OK && port == 0) /* a port that the kernel chose */
+    status = lp_error(diag, LP_LOC_NONE, "cannot find the port of %s", of->config->listen);
   if (status == LP_OK) {
-    ready(user, host, of->http->get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT)->port);
+    ready(user, host, port);
     wait_for_end(of, daemon, stop);
-    of->http->stop_daemon(daemon);
   }
+  if (daemon) of->http->stop_daemon(daemon);
   if (of->dispatcher) lp_dispatcher_close(of->dispatcher);
   lp_log_close(of->log);
   free(host);
