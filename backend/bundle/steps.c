@@ -1,6 +1,8 @@
 /* Writes how a bundle's code is run: the steps of each program, and the plans of a family, of manifest.json. */
 #include "backend/bundle/manifest.h"
 
+#include <stdlib.h>
+
 #include "backend/rows.h"
 #include "backend/values.h"
 #include "base/side.h"
@@ -83,11 +85,11 @@ static const lp_op *find_send(const lp_block *block, int64_t tag) {
   return NULL;
 }
 
-static const char *sent_name(const lp_op *send) {
-  const lp_value *value = lp_op_in(send, 0);
-  const char *name = value->name ? value->name : lp_op_str(send, "name", NULL);
-  if (!name && value->def) name = lp_op_str(value->def, "name", NULL);
-  return name ? name : "tensor";
+/* The name of a value that has none is that of its operator, or `otherwise`. */
+static const char *name_of(const lp_value *value, const char *otherwise) {
+  if (value->name) return value->name;
+  const char *name = value->def ? lp_op_str(value->def, "name", NULL) : NULL;
+  return name ? name : otherwise;
 }
 
 /* Writes one step for the pair of comm.send and comm.recv, at the place of the latter. */
@@ -104,7 +106,7 @@ static lp_status put_send_step(const program *p, const lp_op *recv) {
   lp_json_put_text(p->w, "to", lp_op_str(recv, "to", ""));
   lp_json_put_integer(p->w, "from_buffer", from);
   lp_json_put_integer(p->w, "to_buffer", to);
-  lp_bundle_put_tensor(p->w, p->b, sent_name(send), value->type);
+  lp_bundle_put_tensor(p->w, p->b, name_of(value, lp_op_str(send, "name", "tensor")), value->type);
   put_rows(p, recv->out[0]);
   lp_json_put_end(p->w);
   return LP_OK;
@@ -116,6 +118,57 @@ static void put_move_step(const program *p, const lp_op *op) {
   lp_json_put_text(p->w, "to", lp_op_str(op, "to", ""));
   lp_json_put_integer(p->w, "state", lp_op_i64(op, "state", 0));
   lp_json_put_end(p->w);
+}
+
+/* ---- what an exit leaves open ------------------------------------------------------------------------------------ */
+
+typedef LP_VEC(lp_value *) values;
+
+/* Tells whether an operator of the device up to `exit` computes the value; an argument counts as one. */
+static bool is_made_by(const lp_op *exit, const lp_value *value) {
+  if (!value->def) return true;
+  if (lp_op_side(value->def) != LP_SIDE_DEVICE) return false;
+  const lp_op *op = exit;
+  while (op && op != value->def)
+    op = op->prev;
+  return op != NULL;
+}
+
+static bool has_buffer_of(const values *list, const lp_value *value) {
+  for (size_t i = 0; i < list->count; i++)
+    if (lp_value_buffer(list->data[i], LP_SIDE_DEVICE) == lp_value_buffer(value, LP_SIDE_DEVICE)) return true;
+  return false;
+}
+
+/* Adds the operands of `op` that were made up to the exit. False: one has no row for each new token. */
+static bool add_open(const program *p, const lp_op *exit, const lp_op *op, values *list) {
+  for (int32_t i = 0; i < op->in_count; i++) {
+    lp_value *value = lp_op_in(op, i);
+    if (!value || lp_value_buffer(value, LP_SIDE_DEVICE) < 0 || !is_made_by(exit, value)) continue;
+    if (lp_value_rows(p->b->module, value) != LP_ROWS_NEW) return false;
+    if (!has_buffer_of(list, value)) lp_vec_push(list, value);
+  }
+  return true;
+}
+
+/* Lists the tensors that the device's operators after an exit read of those before it, if each has one row for each new
+ * token. With these rows the runtime runs the later operators when a token needs them, for several tokens at once. */
+static void put_open(const program *p, const lp_op *exit) {
+  values list = {0};
+  bool all = true;
+  for (const lp_op *op = exit->next; op && all; op = op->next)
+    if ((lp_op_is_run(op) && lp_op_side(op) == LP_SIDE_DEVICE) || op->kind == LP_OP_COMM_SEND)
+      all = add_open(p, exit, op, &list);
+  if (all && list.count > 0) lp_json_put_array(p->w, "open");
+  for (size_t i = 0; all && i < list.count; i++) {
+    const lp_value *value = list.data[i];
+    lp_json_put_object(p->w, NULL);
+    lp_json_put_integer(p->w, "buffer", lp_value_buffer(value, LP_SIDE_DEVICE));
+    lp_bundle_put_tensor(p->w, p->b, name_of(value, "tensor"), value->type);
+    lp_json_put_end(p->w);
+  }
+  if (all && list.count > 0) lp_json_put_end(p->w);
+  lp_vec_free(&list);
 }
 
 static lp_status put_output_step(const program *p, int32_t output) {
@@ -130,9 +183,12 @@ static lp_status put_output_step(const program *p, int32_t output) {
   lp_json_put_integer(p->w, "output", output);
   lp_json_put_integer(p->w, "buffer", buffer);
   put_rows(p, value);
+  if (value->def && side == LP_SIDE_DEVICE && lp_bundle_exits_at(p->func, output)) put_open(p, value->def);
   lp_json_put_end(p->w);
   return LP_OK;
 }
+
+/* ---- all steps --------------------------------------------------------------------------------------------------- */
 
 /* Writes the logits of an exit right after their operator, and all other results after the last operator, for which
  * `made_by` is NULL. */

@@ -81,6 +81,12 @@ typedef enum {
   LP_ROWS_LAST  /* the last `r` of them: their logits are computed */
 } lp_row_count;
 
+/* A tensor of one row per new token, in a buffer. */
+typedef struct {
+  int32_t buffer;
+  lp_tensor_desc tensor;
+} lp_row_buffer;
+
 typedef enum { LP_STEP_INPUT, LP_STEP_RUN, LP_STEP_SEND, LP_STEP_MOVE, LP_STEP_OUTPUT } lp_step_kind;
 
 typedef struct {
@@ -95,12 +101,15 @@ typedef struct {
   lp_row_count rows;     /* input, send and output: which rows the buffer has in a pass over several sequences */
   bool carries_tokens;   /* input and send: the tensor holds token ids, which are checked before use */
   lp_tensor_desc tensor; /* input, output, send */
-  const char *segment;   /* run: name of the function */
-  const char *fallback;  /* run: its name in the side's `fallback`, or NULL */
-  int32_t part_count;    /* run: operators that the code marks; 0 on a GPU, or unless compiled with --profile */
-  const char **part;     /* [part_count] "op.linear /layers.0/q" */
-  lp_segment_fn *run;    /* run: set when the code of a CPU side is loaded */
-  int32_t gpu_segment;   /* run: set when the code of a GPU side is loaded */
+  /* output of an exit: everything that its side's later steps read of earlier ones; 0: unknown */
+  int32_t open_count;
+  lp_row_buffer *open;  /* [open_count] */
+  const char *segment;  /* run: name of the function */
+  const char *fallback; /* run: its name in the side's `fallback`, or NULL */
+  int32_t part_count;   /* run: operators that the code marks; 0 on a GPU, or unless compiled with --profile */
+  const char **part;    /* [part_count] "op.linear /layers.0/q" */
+  lp_segment_fn *run;   /* run: set when the code of a CPU side is loaded */
+  int32_t gpu_segment;  /* run: set when the code of a GPU side is loaded */
 } lp_step;
 
 typedef struct {

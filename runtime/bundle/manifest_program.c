@@ -104,11 +104,27 @@ static lp_status read_move(manifest_reader *reader, const lp_json *at, lp_step *
   return lp_json_error(at, reader->diag, "state '%.60s' is not kept on both sides", state->tensor.name);
 }
 
+static lp_status read_open(manifest_reader *reader, const lp_json *at, const lp_program *program, lp_step *step) {
+  lp_json list = lp_json_member(at, "open");
+  if (!list.value) return LP_OK;
+  LP_TRY(lp_json_array(&list, reader->diag));
+  size_t count = lp_json_count(&list);
+  step->open = LP_NEW_ARRAY(reader->arena, lp_row_buffer, count + 1);
+  for (; step->open_count < (int32_t)count; step->open_count++) {
+    lp_json item = lp_json_item(&list, (size_t)step->open_count);
+    lp_row_buffer *open = &step->open[step->open_count];
+    LP_TRY(read_index(reader, &item, "buffer", program->buffers[step->side], &open->buffer));
+    LP_TRY(lp_manifest_tensor(reader, &item, &open->tensor));
+  }
+  return LP_OK;
+}
+
 static lp_status read_output(manifest_reader *reader, const lp_json *at, const lp_program *program, lp_step *step) {
   LP_TRY(read_side(reader, at, "side", &step->side));
   LP_TRY(read_index(reader, at, "output", reader->out->output_count, &step->port));
   step->tensor = reader->out->outputs[step->port].tensor;
-  return read_index(reader, at, "buffer", program->buffers[step->side], &step->buffer);
+  LP_TRY(read_index(reader, at, "buffer", program->buffers[step->side], &step->buffer));
+  return read_open(reader, at, program, step);
 }
 
 static lp_status read_step(manifest_reader *reader, const lp_json *at, const lp_program *program, lp_step *step) {

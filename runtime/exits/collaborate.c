@@ -7,6 +7,7 @@
 #include "runtime/exec/trace.h"
 #include "runtime/exits/cloud_end.h"
 #include "runtime/exits/context.h"
+#include "runtime/exits/device_half.h"
 #include "runtime/exits/halves.h"
 #include "runtime/exits/window.h"
 #include "runtime/runtime.h"
@@ -23,11 +24,9 @@ typedef struct {
   int32_t last_exit;
   int32_t *text;  /* [capacity]: prompt, tokens, then drafts */
   int64_t count;  /* of prompt and tokens */
-  int64_t passed; /* positions in the device's KV caches */
+  int64_t passed; /* positions in the device's KV caches, of its first layers at least */
   int64_t capacity;
-  float *rows; /* [rows_room][width] of the last pass */
-  int64_t rows_room;
-  lp_buf ids, scratch;
+  lp_device_half *device;
   bool ended;
   double started_ms, last_ms;
   /* Of the last pass: */
@@ -52,13 +51,21 @@ static void take_exit(void *user, int32_t exit, const lp_sample *samples) {
   if (run->mode != LP_MODE_THRESHOLD || samples[0].confidence >= run->theta) run->exit = exit;
 }
 
-/* Runs the device's half over text[passed, to) and uploads the rows. */
+/* An exit that gives the token needs no later layer. A draft needs all layers: the cloud verifies it with its row. */
+static bool may_wait(void *user) {
+  const collaboration *run = user;
+  return run->mode == LP_MODE_THRESHOLD && run->exit >= 0;
+}
+
+static lp_status upload(collaboration *run, const lp_device_rows *rows) {
+  if (!run->cloud || rows->count == 0) return LP_OK;
+  return lp_cloud_end_upload(run->cloud, rows->first, rows->count, rows->row, run->diag);
+}
+
+/* Runs the device's half over text[passed, to) and uploads the rows that are finished. */
 static lp_status pass_to(collaboration *run, int64_t to) {
   int64_t count = to - run->passed;
-  if (count > run->rows_room) {
-    run->rows_room = count;
-    run->rows = lp_realloc(run->rows, (size_t)count * run->halves->width * sizeof(float));
-  }
+  lp_device_rows rows;
   lp_sample sample;
   lp_device_pass pass = {.token = run->text + run->passed,
                          .past = run->passed,
@@ -68,11 +75,11 @@ static lp_status pass_to(collaboration *run, int64_t to) {
                          .capacity = run->capacity,
                          .wants = wants_exit,
                          .take = take_exit,
+                         .may_wait = may_wait,
                          .user = run};
   double begin = lp_now_ms();
   run->exit = -1;
-  LP_TRY(lp_halves_run_device(run->halves, run->task->device, &pass, &run->task->options->sampling, run->rows,
-                              &run->ids, &run->scratch, run->diag));
+  LP_TRY(lp_device_half_pass(run->device, &pass, &run->task->options->sampling, &rows, run->diag));
   lp_trace_slice slice = {.name = run->passed == 0 ? "prefill" : "pass",
                           .begin_ms = begin,
                           .end_ms = lp_now_ms(),
@@ -82,9 +89,16 @@ static lp_status pass_to(collaboration *run, int64_t to) {
   lp_trace_put(run->task->options->trace, LP_LANE_DEVICE, &slice);
   run->pass_ms = slice.end_ms - begin;
   if (run->passed == 0) LP_TRY(lp_bundle_await_check(run->halves->bundle, run->diag));
-  if (run->cloud) LP_TRY(lp_cloud_end_upload(run->cloud, run->passed, count, run->rows, run->diag));
   run->passed = to;
-  return LP_OK;
+  return upload(run, &rows);
+}
+
+/* Finishes the rows that still wait, so that the cloud has the whole text. */
+static lp_status pass_waiting(collaboration *run) {
+  lp_device_rows rows;
+  if (lp_generation_is_stopped(run->task->options)) return LP_OK;
+  LP_TRY(lp_device_half_finish(run->device, run->capacity, &rows, run->diag));
+  return upload(run, &rows);
 }
 
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
@@ -156,7 +170,7 @@ static lp_status run_threshold(collaboration *run) {
     else
       ask_for_token(run);
   }
-  return LP_OK;
+  return pass_waiting(run);
 }
 
 /* ---- exact ------------------------------------------------------------------------------------------------------- */
@@ -276,6 +290,7 @@ lp_status lp_collaborate(const lp_collaboration *task, lp_diag *diag) {
                        .diag = diag};
   run.text = lp_alloc(((size_t)run.capacity + 1) * sizeof *run.text);
   memcpy(run.text, task->prompt, (size_t)task->length * sizeof *run.text);
+  run.device = lp_device_half_create(task->halves, task->device);
   run.started_ms = run.last_ms = lp_now_ms();
   task->out->batch = 1;
   lp_status status = generate(&run);
@@ -286,8 +301,6 @@ lp_status lp_collaborate(const lp_collaboration *task, lp_diag *diag) {
   if (fresh > 1) out->tpot_ms = (out->total_ms - out->ttft_ms) / (double)(fresh - 1);
   lp_cloud_end_close(run.cloud, out);
   free(run.text);
-  free(run.rows);
-  lp_buf_free(&run.ids);
-  lp_buf_free(&run.scratch);
+  lp_device_half_free(run.device);
   return status;
 }

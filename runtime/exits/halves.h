@@ -1,6 +1,6 @@
 /* A bundle with early exits as two halves that run independently: the device's half up to its last exit, and the
- * cloud's half on the rows that the device sent. halves.c tells whether a bundle can run like this, half_pass.c runs a
- * pass of either half. */
+ * cloud's half on the rows that the device sent. halves.c tells whether a bundle can run like this, cloud_half.c runs
+ * passes of the cloud's half, device_half.c those of the device's. */
 #ifndef LP_HALVES_H
 #define LP_HALVES_H
 
@@ -26,26 +26,14 @@ bool lp_halves_find(const lp_bundle *bundle, lp_halves *out, const char **why);
 size_t lp_halves_row_width(const lp_tensor_desc *tensor);
 /* The program of a pass that begins at position `past`. */
 int32_t lp_halves_program(const lp_halves *halves, int64_t past);
-
-/* ---- the device's half ------------------------------------------------------------------------------------------- */
-
-/* A pass over `count` tokens, the first at position `past`. Each exit samples after each of the last `wanted`
- * positions. */
-typedef struct {
-  const int32_t *token; /* [count] */
-  int64_t past, count, wanted;
-  int64_t capacity;   /* positions in the KV caches */
-  lp_sample *samples; /* [wanted], reused by each exit in turn */
-  /* tells whether to run the exit's head; called once for each exit, in order */
-  bool (*wants)(void *user, int32_t exit);
-  void (*take)(void *user, int32_t exit, const lp_sample *samples); /* receives an exit's samples [wanted] */
-  void *user;
-} lp_device_pass;
-/* Runs the pass and writes its rows[count][width]. `ids` and `scratch` are buffers of the caller, which grow as
- * needed. */
-LP_MUST_USE lp_status lp_halves_run_device(const lp_halves *halves, lp_executor *executor, const lp_device_pass *pass,
-                                           const lp_sampling *sampling, float *rows, lp_buf *ids, lp_buf *scratch,
-                                           lp_diag *diag);
+/* Sets the symbols of a pass over `count` positions, the first at `past`, that computes `rows` rows of logits. */
+void lp_halves_symbols(int64_t sym[LP_MAX_SYMBOLS], int64_t past, int64_t count, int64_t rows, int64_t capacity);
+/* Draws the sample after each of the last `wanted` positions before `end` from the logits of an output step. */
+LP_MUST_USE lp_status lp_halves_sample(lp_executor *executor, const lp_step *step, int64_t end, int64_t wanted,
+                                       const lp_sampling *sampling, lp_sample *out, lp_buf *scratch, lp_diag *diag);
+/* Copies `part` floats of each of `count` rows, which are `to_width` and `from_width` floats apart. */
+void lp_halves_copy_columns(float *to, size_t to_width, const float *from, size_t from_width, size_t part,
+                            size_t count);
 
 /* ---- the cloud's half -------------------------------------------------------------------------------------------- */
 

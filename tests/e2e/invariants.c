@@ -16,6 +16,7 @@
 #include "runtime/exec/sampler.h"
 #include "runtime/exits/codec.h"
 #include "runtime/exits/context.h"
+#include "runtime/exits/device_half.h"
 #include "runtime/exits/halves.h"
 #include "runtime/runtime.h"
 
@@ -47,13 +48,15 @@ static bool wants_none(void *user, int32_t exit) {
 
 static void make_rows(setting *s) {
   lp_executor *device = lp_executor_create(s->bundle, LP_SIDE_DEVICE, s->pool);
-  lp_buf ids = {0}, scratch = {0};
+  lp_device_half *half = lp_device_half_create(&s->halves, device);
+  lp_device_rows rows;
   lp_device_pass pass = {
       .token = s->token, .count = s->count, .wanted = 1, .capacity = MOST_TOKENS, .wants = wants_none};
-  s->rows = lp_alloc((size_t)s->count * s->halves.width * sizeof(float));
-  must(s, lp_halves_run_device(&s->halves, device, &pass, &greedy, s->rows, &ids, &scratch, s->diag));
-  lp_buf_free(&ids);
-  lp_buf_free(&scratch);
+  size_t bytes = (size_t)s->count * s->halves.width * sizeof(float);
+  s->rows = lp_alloc(bytes);
+  must(s, lp_device_half_pass(half, &pass, &greedy, &rows, s->diag));
+  memcpy(s->rows, rows.row, bytes);
+  lp_device_half_free(half);
   lp_executor_free(device);
 }
 

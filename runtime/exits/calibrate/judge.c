@@ -8,6 +8,7 @@
 #include "runtime/exec/executor.h"
 #include "runtime/exits/calibrate/calibrate_internal.h"
 #include "runtime/exits/codec.h"
+#include "runtime/exits/device_half.h"
 #include "runtime/exits/halves.h"
 #include "runtime/runtime.h"
 
@@ -26,11 +27,12 @@ struct lp_judge {
   int64_t longest; /* tokens of a piece: the model's context length */
   int64_t generate;
   lp_session *session; /* generates; NULL: the documents' own tokens are judged */
-  float *rows;
+  lp_device_half *half;
+  lp_device_rows rows; /* of the last pass */
   uint8_t *wire;
   lp_sample *exits; /* [exits][PASS] */
   lp_sample samples[PASS], answers[PASS], truth[PASS];
-  lp_buf ids, scratch;
+  lp_buf scratch;
 };
 
 static const lp_sampling greedy = {.top_p = 1};
@@ -64,7 +66,7 @@ lp_status lp_judge_open(const lp_bundle *bundle, const lp_calibrate_options *opt
   judge->device = lp_executor_create(bundle, LP_SIDE_DEVICE, judge->pool);
   judge->full = lp_executor_create(bundle, LP_SIDE_CLOUD, judge->pool);
   if (judge->codec != LP_CODEC_F32) judge->coded = lp_executor_create(bundle, LP_SIDE_CLOUD, judge->pool);
-  judge->rows = lp_alloc(PASS * halves.width * sizeof(float));
+  judge->half = lp_device_half_create(&judge->halves, judge->device);
   judge->wire = lp_alloc(lp_codec_row_bytes(judge->codec, halves.width));
   judge->exits = lp_alloc((size_t)bundle->manifest.exit_count * PASS * sizeof *judge->exits);
   return open_session(options, judge, diag);
@@ -73,14 +75,13 @@ lp_status lp_judge_open(const lp_bundle *bundle, const lp_calibrate_options *opt
 void lp_judge_close(lp_judge *judge) {
   if (!judge) return;
   lp_session_close(judge->session);
+  lp_device_half_free(judge->half);
   lp_executor_free(judge->device);
   lp_executor_free(judge->full);
   lp_executor_free(judge->coded);
   lp_pool_free(judge->pool);
-  free(judge->rows);
   free(judge->wire);
   free(judge->exits);
-  lp_buf_free(&judge->ids);
   lp_buf_free(&judge->scratch);
   free(judge);
 }
@@ -104,7 +105,7 @@ static void keep_exit(void *user, int32_t exit, const lp_sample *samples) {
 
 static lp_status run_cloud(lp_judge *judge, lp_executor *executor, int64_t past, int64_t count, int64_t capacity,
                            lp_sample *out, lp_diag *diag) {
-  lp_cloud_pass pass = {.rows = judge->rows, .past = past, .count = count, .wanted = count, .capacity = capacity};
+  lp_cloud_pass pass = {.rows = judge->rows.row, .past = past, .count = count, .wanted = count, .capacity = capacity};
   return lp_halves_run_cloud(&judge->halves, executor, &pass, &greedy, out, &judge->scratch, diag);
 }
 
@@ -112,7 +113,7 @@ static lp_status run_cloud(lp_judge *judge, lp_executor *executor, int64_t past,
 static void send_rows(lp_judge *judge, int64_t count) {
   size_t width = judge->halves.width;
   for (int64_t i = 0; i < count; i++) {
-    float *row = judge->rows + (size_t)i * width;
+    float *row = judge->rows.row + (size_t)i * width;
     lp_codec_encode(judge->codec, row, width, judge->wire);
     lp_codec_decode(judge->codec, judge->wire, width, row);
   }
@@ -129,8 +130,7 @@ static lp_status run_pass(lp_judge *judge, const int32_t *token, int64_t past, i
                          .wants = wants_every_exit,
                          .take = keep_exit,
                          .user = judge};
-  LP_TRY(lp_halves_run_device(&judge->halves, judge->device, &pass, &greedy, judge->rows, &judge->ids, &judge->scratch,
-                              diag));
+  LP_TRY(lp_device_half_pass(judge->half, &pass, &greedy, &judge->rows, diag));
   LP_TRY(run_cloud(judge, judge->full, past, count, capacity, judge->truth, diag));
   memcpy(judge->answers, judge->truth, sizeof judge->answers);
   if (!judge->coded) return LP_OK;

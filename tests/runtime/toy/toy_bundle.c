@@ -91,12 +91,17 @@ static void add_send(lp_buf *out, int from, int buffer, const char *name, const 
 
 /* Adds an exit after the layers that have run: the head over their result. */
 static void add_exit(lp_buf *out, const toy_placement *placement, int layers) {
+  char open[120];
+  snprintf(
+      open, sizeof open,
+      ", \"open\": [{\"buffer\": %d, \"name\": \"hidden\", \"dtype\": \"f32\", \"shape\": [\"b\", \"s\", \"16\"]}]",
+      TOY_HIDDEN);
   for (int i = 0; i < TOY_EXITS; i++)
     if (placement->exits[i] > 0 && placement->exits[i] == layers)
       lp_buf_printf(out,
                     ",\n {\"op\": \"run\", \"side\": \"device\", \"segment\": \"lp_segment_head\", \"exit\": %d}"
-                    ",\n {\"op\": \"output\", \"side\": \"device\", \"output\": %d, \"buffer\": %d, \"rows\": \"r\"}",
-                    i, i + 1, TOY_LOGITS);
+                    ",\n {\"op\": \"output\", \"side\": \"device\", \"output\": %d, \"buffer\": %d, \"rows\": \"r\"%s}",
+                    i, i + 1, TOY_LOGITS, placement->closed ? "" : open);
 }
 
 static void add_exits(lp_buf *out, const toy_placement *placement) {

@@ -15,6 +15,7 @@ typedef struct {
   bool no_crc;                  /* files carry only their SHA-256 */
   bool input_there;             /* the cloud reads the tokens itself when the embedding is there */
   int exits[TOY_EXITS];         /* early exits on the device after these numbers of layers, ascending; 0: none */
+  bool closed;                  /* exits do not list what the layers after them read, so those cannot wait */
   bool nothing;                 /* the layers' segments do nothing */
 } toy_placement;
 
