@@ -1,6 +1,7 @@
 # races.sh FAKE MODEL.onnx TOKENS.json: cuda_check.cpp finds each fault of faults.cpp, and none in kernels that are
 # right; and none in the kernels of a model on GPUs of several ages, for a prompt of many rows and single tokens. FAKE
-# holds stand-ins for NVIDIA's driver and compiler. The conformance suite runs with it too (CMakeLists.txt).
+# holds stand-ins for NVIDIA's driver and compiler. LP_BARRIERS names the barriers of the emitted code that are left out
+# in turn, to see that this is noticed. The conformance suite runs with cuda_check.cpp too (CMakeLists.txt).
 . "$LP_SOURCE/tests/gpu/lib.sh"
 fake=$1 model=$2 lists=$3
 here=$LP_SOURCE/tests/gpu
@@ -54,5 +55,12 @@ for dtype in f32 f16 int4; do
     same "$dtype, $setting" "$want" "$(export LP_FAKE_CUDA_$setting; tokens "$work/gpu.llmpart" "$ids" 3 --in-process)"
   done
   same "$dtype, tensor cores for few rows" "$want" "$(LP_FAKE_NVRTC_TENSOR=1 tokens "$work/gpu.llmpart" "$ids" 3 --in-process)"
+done
+
+# A barrier that the emitted code lacks is noticed: of a sum over a block, and two of a maximum.
+for barrier in ${LP_BARRIERS:-1 3 4}; do
+  sh -c '"$@"; exit $?' sh env LP_FAKE_NVRTC_WITHOUT="$barrier" XDG_CACHE_HOME=/dev/null/nowhere "$LLMPART" run "$work/gpu.llmpart" \
+    --tokens="$ids" -n 2 --in-process >"$work/out" 2>"$work/err"
+  grep -q '^cuda_check: ' "$work/err" || fail "nothing notices that barrier $barrier is missing"
 done
 finish

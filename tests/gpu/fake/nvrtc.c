@@ -3,6 +3,7 @@
  *   LP_FAKE_NVRTC_ARCHS  the GPUs it knows: "80,90" (50 to 90)
  *   LP_FAKE_NVRTC_TENSOR 1: kernels use tensor cores, which cuda_host.h imitates, slowly
  *   LP_FAKE_NVRTC_CHECK  1: a race between threads ends the program with a message (cuda_check.cpp)
+ *   LP_FAKE_NVRTC_WITHOUT  N: the N-th barrier of the source, or wait for copies, is left out, to see what notices it
  *   LP_FAKE_NVRTC_LOG    a file that gets the options of each compilation, a line each
  */
 #define _GNU_SOURCE
@@ -169,6 +170,14 @@ static void write_entries(FILE *file, const char *source) {
   }
 }
 
+/* Overwrites a call with spaces. */
+static void leave_out(char *source, int wanted) {
+  static const char *const calls[] = {"__syncthreads();", "copies_wait<"};
+  for (char *at = source; *at != '\0'; at++)
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+      if (strncmp(at, calls[i], strlen(calls[i])) == 0 && --wanted == 0) memset(at, ' ', strcspn(at, ";"));
+}
+
 static int compile_in(program *p, const char *folder) {
   char text[256], from[256], object[256], to[256], said[256], command[2048];
   snprintf(text, sizeof text, "%s/kernels.cuh", folder);
@@ -176,8 +185,10 @@ static int compile_in(program *p, const char *folder) {
   snprintf(object, sizeof object, "%s/entries.o", folder);
   snprintf(to, sizeof to, "%s/kernels.so", folder);
   snprintf(said, sizeof said, "%s/said", folder);
+  const char *without = getenv("LP_FAKE_NVRTC_WITHOUT");
   FILE *file = fopen(text, "w");
   if (!file) return NVRTC_ERROR_COMPILATION;
+  if (without) leave_out(p->source, atoi(without));
   fputs(p->source, file);
   fclose(file);
   file = fopen(from, "w");
