@@ -3,7 +3,7 @@
 # are read-only before main. tests/tools/hardening.sh reads them back. Emitted code and kernels have flags of their own.
 include(CheckPIESupported)
 include(CheckCCompilerFlag)
-if(NOT LP_STATIC) # a static program lies at a fixed address
+if(NOT LP_STATIC) # its own flags link it at a random address (lp_flags.cmake)
   check_pie_supported(LANGUAGES C)
 endif()
 check_c_compiler_flag(-fcf-protection=full LP_HAS_CF_PROTECTION) # x86

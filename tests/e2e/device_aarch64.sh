@@ -1,6 +1,7 @@
 # device_aarch64.sh MODEL.onnx TOKENS.json: the preset device-aarch64 gives one static program. With it as the device,
 # under an emulator, and a worker of this machine, tokens are those of ONNX Runtime: for the default pair of a Raspberry
-# Pi 5 and this machine, also by a key over TLS. It refuses a half for a GPU, and runs its other form.
+# Pi 5 and this machine, also by a key over TLS. It refuses a half for a GPU, and runs its other form. As a worker it is
+# measured.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$1 lists=$2
 for tool in qemu-aarch64 aarch64-linux-gnu-gcc apt-get; do
@@ -17,7 +18,16 @@ device=$build/tools/llmpart
 # No loader and no library is needed: the emulator gets no -L.
 qemu-aarch64 "$device" --version >"$work/said" 2>&1 || fail "--version: $(cat "$work/said")"
 most=5750000 # with libraries of Debian 12; docs/targets.md says what takes them
+[ -e "$build/linker/ld.lld" ] || most=6300000 # GNU ld does not pack relocations
 [ "$(wc -c <"$device")" -le $most ] || fail "the program has $(wc -c <"$device") bytes, more than $most"
+
+# It may lie at any address, and nothing in it is both writable and code.
+if command -v readelf >/dev/null; then
+  segments=$(readelf -lW "$device")
+  case $(readelf -hW "$device") in *'Type:'*DYN*) ;; *) fail 'the program lies at a fixed address' ;; esac
+  case $segments in *INTERP*) fail 'the program needs a loader' ;; *GNU_RELRO*) ;; *) fail 'pointers to functions stay writable' ;; esac
+  echo "$segments" | grep -E ' RWE +0x' >"$work/said" && fail "writable code: $(cat "$work/said")"
+fi
 
 printf '#!/bin/sh\nexec qemu-aarch64 %s "$@"\n' "$device" >"$work/device"
 chmod +x "$work/device"
@@ -43,7 +53,21 @@ if serve "$work/nano.llmpart"; then
   grep -q "warning: code for CUDA, and there is no NVIDIA driver.*the device's half runs on the processor instead" "$work/err" ||
     fail "nothing is said of the GPU: $(cat "$work/err")"
 fi
-# Nor does it run another processor's code.
+# A Raspberry Pi 5 is measured through a worker there, and plans take its operators' times.
+subject='--machine=raspberry-pi-5 --backend=cpu --march=cortex-a76 --widths=1 --budget=0ms'
+host=$LLMPART
+# shellcheck disable=SC2086 # a list of options
+"$LLMPART" hw profile $subject --bundles="$work/bundles" 2>"$work/err" || fail "--bundles: $(head -n 3 "$work/err")"
+LLMPART=$work/device
+serve "$work/bundles/width-128.llmpart" --profile
+LLMPART=$host
+# shellcheck disable=SC2086 # a list of options
+"$LLMPART" hw profile $subject --over="$address" -o "$work/pi.yaml" 2>"$work/err" || fail "--over: $(head -n 3 "$work/err")"
+"$LLMPART" compile "$model" --device="$work/pi.yaml" --cloud=host --link=wifi --cut=1 --plan-only >"$work/out" 2>"$work/err" || fail "$(cat "$work/err")"
+grep -q "times: [1-9][0-9.]* % from measured operators of llmpart's kernels.*; code: cpu cortex-a76" "$work/out" ||
+  fail "the report does not say that operators were measured: $(grep times: "$work/out")"
+
+# It does not run another processor's code.
 compile "$model" "$work/host.llmpart" --device=host -O1
 [ "$(uname -m)" = aarch64 ] ||
   refused 'code of another processor' 'code for x86_64.*this machine is aarch64' "$work/device" run "$work/host.llmpart" --tokens=1 -n 1
