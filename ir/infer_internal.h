@@ -107,8 +107,8 @@ lp_infer_rule infer_attention, infer_linear_attention, infer_causal_conv, infer_
     infer_ms_attention, infer_ms_mha, infer_ms_gqa;
 /* infer_quant.c */
 lp_infer_rule infer_quantize, infer_dequantize, infer_dynamic_quantize, infer_matmul_integer, infer_qlinear_matmul,
-    infer_matmul_float, infer_fused_matmul, infer_matmul_nbits, infer_gather_block, infer_qlinear_broadcast,
-    infer_qlinear_concat, infer_qgemm;
+    infer_matmul_float, infer_fused_matmul, infer_matmul_nbits, infer_matmul_bnb4, infer_gather_block,
+    infer_qlinear_broadcast, infer_qlinear_concat, infer_qgemm;
 /* infer_shape.c */
 lp_infer_rule infer_gather, infer_gather_elements, infer_gather_nd, infer_scatter, infer_tensor_scatter, infer_one_hot,
     infer_depth_to_space, infer_reverse_sequence, infer_slice, infer_concat, infer_split, infer_transpose,

@@ -151,17 +151,28 @@ static lp_status check_count(const lp_infer *c, int32_t index, int64_t wanted) {
   return lp_infer_fail(c, "input %d should have %" PRId64 " elements", index, wanted);
 }
 
-/* Checks every size, so that decompose can use the bytes without a check. */
-lp_status infer_matmul_nbits(lp_infer *c) {
+/* A product a[..., K] * w[N][K] of packed weights: checks what two such operators share, and sets the result. */
+static lp_status packed_product(lp_infer *c, int64_t bits) {
   LP_TRY(lp_infer_need(c, 3));
   LP_TRY(lp_infer_min_rank(c, 0, 1));
-  int64_t k = lp_op_i64(c->op, "K", 0), n = lp_op_i64(c->op, "N", 0), bits = lp_op_i64(c->op, "bits", 4);
-  int64_t block = lp_op_i64(c->op, "block_size", 0);
-  LP_TRY(check_bits(c, bits, block));
+  int64_t k = lp_op_i64(c->op, "K", 0), n = lp_op_i64(c->op, "N", 0);
+  LP_TRY(check_bits(c, bits, lp_op_i64(c->op, "block_size", 0)));
   if (k < 1 || n < 1 || k > INT32_MAX || n > INT32_MAX)
     return lp_infer_fail(c, "its sizes K and N are %" PRId64 " and %" PRId64, k, n);
-  int64_t blocks = (k + block - 1) / block, packed_zeros = n * ((blocks * bits + 7) / 8);
   if (lp_infer_in(c, 1).dtype != LP_U8) return lp_infer_fail(c, "its weight is not of uint8");
+  lp_shape out = lp_infer_shape(c, 0);
+  const lp_poly *agreed;
+  LP_TRY(lp_infer_agree(c, out.dim[out.rank - 1], lp_dim_const(c->m, k), &agreed));
+  out.dim[out.rank - 1] = lp_dim_const(c->m, n);
+  return lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &out);
+}
+
+/* Checks every size, so that decompose can use the bytes without a check. */
+lp_status infer_matmul_nbits(lp_infer *c) {
+  int64_t k = lp_op_i64(c->op, "K", 0), n = lp_op_i64(c->op, "N", 0), bits = lp_op_i64(c->op, "bits", 4);
+  int64_t block = lp_op_i64(c->op, "block_size", 0);
+  LP_TRY(packed_product(c, bits));
+  int64_t blocks = (k + block - 1) / block, packed_zeros = n * ((blocks * bits + 7) / 8);
   LP_TRY(check_count(c, 1, n * blocks * (block * bits / 8)));
   LP_TRY(check_count(c, 2, n * blocks));
   if (lp_infer_has(c, 3)) LP_TRY(check_count(c, 3, lp_infer_in(c, 3).dtype == LP_U8 ? packed_zeros : n * blocks));
@@ -169,11 +180,18 @@ lp_status infer_matmul_nbits(lp_infer *c) {
     return lp_infer_fail(c, "an order of input channels (g_idx) is not supported; export it without act-order");
   if (lp_infer_has(c, 5)) LP_TRY(check_count(c, 5, n));
   if (lp_op_i64(c->op, "weight_prepacked", 0)) return lp_infer_fail(c, "prepacked weights are not supported");
-  lp_shape out = lp_infer_shape(c, 0);
-  const lp_poly *agreed;
-  LP_TRY(lp_infer_agree(c, out.dim[out.rank - 1], lp_dim_const(c->m, k), &agreed));
-  out.dim[out.rank - 1] = lp_dim_const(c->m, n);
-  return lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &out);
+  return LP_OK;
+}
+
+/* Checks every size, as above. */
+lp_status infer_matmul_bnb4(lp_infer *c) {
+  int64_t k = lp_op_i64(c->op, "K", 0), n = lp_op_i64(c->op, "N", 0), block = lp_op_i64(c->op, "block_size", 0);
+  int64_t type = lp_op_i64(c->op, "quant_type", 0);
+  LP_TRY(packed_product(c, 4));
+  if (type != 0 && type != 1) return lp_infer_fail(c, "its quant_type is %" PRId64 ", 0 or 1 wanted", type);
+  if (!lp_op_i64(c->op, "transB", 1)) return lp_infer_fail(c, "a weight that is not transposed is not supported");
+  LP_TRY(check_count(c, 1, (n * k + 1) / 2));
+  return check_count(c, 2, (n * k + block - 1) / block);
 }
 
 lp_status infer_gather_block(lp_infer *c) {

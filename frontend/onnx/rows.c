@@ -165,6 +165,7 @@ static bool keeps(const step *s) {
     return multiplies_rows_of_first(s) && !lp_op_i64(s->op, "transA", 0) && !lp_op_i64(s->op, "transBatchA", 0);
   case LP_ONNX_MatMulInteger:
   case LP_ONNX_MsMatMulNBits:
+  case LP_ONNX_MsMatMulBnb4:
   case LP_ONNX_MsMatMulIntegerToFloat:
   case LP_ONNX_DequantizeLinear:
     return multiplies_rows_of_first(s);

@@ -121,6 +121,7 @@ static bool is_rowwise(const lp_op *op) {
     return are_constant(op, 1) && !lp_op_i64(op, "transA", 0) && lp_op_f64(op, "alpha", 1) == 1 &&
            lp_op_f64(op, "beta", 1) == 1 && are_rows(op, 2);
   case LP_ONNX_MsMatMulNBits:
+  case LP_ONNX_MsMatMulBnb4:
     return are_constant(op, 1);
   case LP_ONNX_ReduceMean:
     return lp_op_i64(op, "keepdims", 1) && lp_match_last_axis(op);

@@ -4,7 +4,7 @@
 
 Each model is one operator, or a weight after DequantizeLinear and its product, with random sizes, types, block sizes
 and zero points. Prints what differs; the exit status is 1 if anything does or is refused. --write keeps the models and
-their data as a suite: tests/conformance/quantised has those of `--count=24 --only=q`.
+their data as a suite: tests/conformance/quantised has those of `--count=24 --only=q` and of `--count=4 --only=matmul_bnb4`.
 """
 
 from __future__ import annotations
@@ -72,6 +72,13 @@ def matmul_nbits(c: Case) -> None:
         inputs.append(c.constant("z", (8 + c.floats(n * blocks)).astype(np.float32)))
     c.node("MatMulNBits", inputs, domain=MS, K=k, N=n, bits=bits, block_size=block)
     c.text = f"bits {bits} block {block} zeros {zeros} {m}x{k}x{n}"
+
+
+def matmul_bnb4(c: Case) -> None:
+    block, kind, m, n, k = int(c.rng.choice([16, 32, 64])), int(c.rng.integers(2)), c.size(9), c.size(), c.size(100)
+    inputs = [c.input("x", c.floats(m, k)), c.constant("w", c.codes(-(-n * k // 2))), c.constant("s", c.scales(-(-n * k // block)))]
+    c.node("MatMulBnb4", inputs, domain=MS, K=k, N=n, block_size=block, quant_type=kind)
+    c.text = f"type {kind} block {block} {m}x{k}x{n}"
 
 
 def dynamic_matmul(c: Case) -> None:
@@ -217,7 +224,7 @@ def qembed(c: Case) -> None:
 
 
 CASES = [matmul_nbits, dynamic_matmul, integer_to_float, matmul_integer, gather_block, behind_dequantize, there_and_back, qlinear_binary,
-         qlinear_unary, qlinear_concat, qgemm, qattention, qembed]
+         qlinear_unary, qlinear_concat, qgemm, qattention, qembed, matmul_bnb4]
 
 
 def verify(llmpart: str, case: Case, kept: Path | None) -> str:

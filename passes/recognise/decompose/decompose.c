@@ -146,6 +146,7 @@ static const struct {
                 {LP_ONNX_MsQuantizeLinear, lp_rewrite_ms_quantize},
                 {LP_ONNX_MsDequantizeLinear, lp_rewrite_ms_quantize},
                 {LP_ONNX_MsMatMulNBits, lp_rewrite_matmul_nbits},
+                {LP_ONNX_MsMatMulBnb4, lp_rewrite_matmul_bnb4},
                 {LP_ONNX_MsDynamicQuantizeMatMul, lp_rewrite_dynamic_matmul},
                 {LP_ONNX_MsMatMulIntegerToFloat, lp_rewrite_matmul_to_float},
                 {LP_ONNX_MsQLinearAdd, lp_rewrite_qlinear_binary},
@@ -177,6 +178,7 @@ static lp_status decompose(lp_module *module, lp_op *op, lp_diag *diag) {
 static lp_status run(lp_module *module, lp_pass_context *context) {
   lp_op *func = lp_module_find_func(module, "main");
   if (!func) return lp_error(context->diag, LP_LOC_FILE(module->name), "no function 'main' to decompose");
+  LP_TRY(lp_check_scales(func->region, context->diag));
   lp_note_activations(func->region, context->diag);
   for (int sweep = 0; sweep < 2;
        sweep++) /* the first round makes Attention of com.microsoft's operators, the second rewrites Attention */

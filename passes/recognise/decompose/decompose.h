@@ -35,7 +35,7 @@ lp_rewrite_rule lp_rewrite_ms_attention, lp_rewrite_multi_head, lp_rewrite_decod
 /* quant.c: products of integers, weights that are packed */
 lp_rewrite_rule lp_rewrite_dynamic_quantize, lp_rewrite_matmul_integer, lp_rewrite_qlinear_matmul,
     lp_rewrite_ms_quantize, lp_rewrite_matmul_nbits, lp_rewrite_dynamic_matmul, lp_rewrite_matmul_to_float,
-    lp_rewrite_gather_block;
+    lp_rewrite_gather_block, lp_rewrite_matmul_bnb4;
 /* embed.c */
 lp_rewrite_rule lp_rewrite_skip_norm, lp_rewrite_embed_norm, lp_rewrite_qembed_norm;
 /* qlinear.c */
@@ -61,6 +61,8 @@ typedef struct {
 } lp_rw_packed;
 /* Returns the matrix [rows, columns] in the type `result`. */
 lp_value *lp_rw_unpacked(lp_rewrite *r, const lp_rw_packed *p);
+/* Reports the first operator whose scale is a constant with an infinite element or a NaN (quant.c). */
+LP_MUST_USE lp_status lp_check_scales(const lp_block *block, lp_diag *diag);
 /* Tells the user, in one note, that products with accuracy_level = 4 keep f32 activations by default (quant.c). */
 void lp_note_activations(const lp_block *block, lp_diag *diag);
 

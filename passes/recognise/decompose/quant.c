@@ -2,6 +2,7 @@
  * DequantizeLinear, which products read through (lower/lower_model.c). */
 #include "passes/recognise/decompose/decompose.h"
 
+#include <math.h>
 #include <string.h>
 
 static lp_status done(const lp_rewrite *r) {
@@ -211,6 +212,32 @@ static lp_status need_constants(const lp_rewrite *r, int32_t weight) {
   return LP_OK;
 }
 
+/* Reports a scale that is infinite or NaN, as quantize_static computes it for a mask of -3.4e38. */
+lp_status lp_check_scales(const lp_block *block, lp_diag *diag) {
+  static const struct {
+    lp_kind kind;
+    int32_t operand[3]; /* 0: none */
+  } scaled[] = {
+      {LP_ONNX_QuantizeLinear, {1}},      {LP_ONNX_DequantizeLinear, {1}},         {LP_ONNX_QLinearMatMul, {1, 4, 6}},
+      {LP_ONNX_MsQuantizeLinear, {1}},    {LP_ONNX_MsDequantizeLinear, {1}},       {LP_ONNX_MsMatMulNBits, {2}},
+      {LP_ONNX_MsMatMulBnb4, {2}},        {LP_ONNX_MsQLinearAdd, {1, 4, 6}},       {LP_ONNX_MsQLinearMul, {1, 4, 6}},
+      {LP_ONNX_MsQLinearSigmoid, {1, 3}}, {LP_ONNX_MsQLinearLeakyRelu, {1, 3}},    {LP_ONNX_MsQLinearSoftmax, {1, 3}},
+      {LP_ONNX_MsQGemm, {1, 4, 7}},       {LP_ONNX_MsMatMulIntegerToFloat, {2, 3}}};
+  lp_tensor tensor;
+  int64_t count;
+  LP_FOR_OPS(op, block)
+  for (size_t i = 0; i < LP_COUNT(scaled); i++)
+    for (size_t k = 0; k < 3 && scaled[i].kind == op->kind; k++) {
+      int32_t index = scaled[i].operand[k];
+      const lp_value *scale = index > 0 && index < op->in_count ? lp_op_in(op, index) : NULL;
+      if (!scale || !lp_value_constant(scale, &tensor) || !lp_type_static_numel(scale->type, &count)) continue;
+      for (int64_t j = 0; j < count; j++)
+        if (!isfinite(lp_tensor_f64(&tensor, j)))
+          return lp_error(diag, op->loc, "'%s' has a scale that is not finite", lp_op_info_get(op->kind)->name);
+    }
+  return LP_OK;
+}
+
 /* accuracy_level 4 lets a runtime round activations to int8; 2 and 3 to f16 and bf16. */
 void lp_note_activations(const lp_block *block, lp_diag *diag) {
   const lp_op *first = NULL;
@@ -273,4 +300,43 @@ lp_status lp_rewrite_gather_block(lp_rewrite *r) {
   r->result[0] = with_scale(r, LP_ONNX_DequantizeLinear, two(r, LP_ONNX_Gather, data, index),
                             two(r, LP_ONNX_Gather, scale, index), zero, -1, block, scale->type.dtype);
   return done(r);
+}
+
+/* ---- 4-bit weights of bitsandbytes ------------------------------------------------------------------------------- */
+
+/* FP4 and NF4 of "QLoRA: Efficient Finetuning of Quantized LLMs" (Dettmers et al., 2023), as in bitsandbytes. A code is
+ * an index into a table without equal steps, so no DequantizeLinear describes it. The weights are expanded here, and
+ * --dtype may pack them again. */
+static const float tables[2][16] = {
+    {0, 0.005208333333F, 2.0F / 3, 1, 1.0F / 3, 0.5F, 1.0F / 6, 0.25F, -0.0F, -0.005208333333F, -2.0F / 3, -1,
+     -1.0F / 3, -0.5F, -1.0F / 6, -0.25F},
+    {-1, -0.6961928009986877F, -0.5250730514526367F, -0.39491748809814453F, -0.28444138169288635F,
+     -0.18477343022823334F, -0.09105003625154495F, 0, 0.07958029955625534F, 0.16093020141124725F, 0.24611230194568634F,
+     0.33791524171829224F, 0.44070982933044434F, 0.5626170039176941F, 0.7229568362236023F, 1}};
+
+/* Codes lie in the order of [N][K], the first of two in the high bits; a block may cross rows. */
+static void expand(const lp_rewrite *r, const uint8_t *codes, const lp_tensor *scale, lp_array *out) {
+  const float *table = tables[lp_op_i64(r->op, "quant_type", 0)];
+  int64_t count = out->dim[0] * out->dim[1], block = lp_op_i64(r->op, "block_size", 0);
+  for (int64_t i = 0; i < count; i++) {
+    uint8_t code = i % 2 ? codes[i / 2] & 15 : codes[i / 2] >> 4;
+    lp_array_set_f64(out, i, (double)(table[code] * (float)lp_tensor_f64(scale, i / block)));
+  }
+}
+
+lp_status lp_rewrite_matmul_bnb4(lp_rewrite *r) {
+  lp_value *x = lp_op_in(r->op, 0), *in[2] = {lp_op_in(r->op, 1), lp_op_in(r->op, 2)};
+  lp_tensor part[2];
+  for (int i = 0; i < 2; i++) {
+    if (!lp_value_is_constant(in[i])) return lp_rw_refuse(r, "has a weight that is not a constant");
+    LP_TRY(lp_weight_data(r->b.module, in[i], &part[i], r->b.diag));
+  }
+  lp_array weight = {.dtype = x->type.dtype, .rank = 2, .dim = {lp_op_i64(r->op, "N", 0), lp_op_i64(r->op, "K", 0)}};
+  int64_t bytes = weight.dim[0] * weight.dim[1] * lp_dtype_bits(weight.dtype) / 8;
+  weight.data = lp_arena_alloc(r->b.module->arena, (size_t)bytes);
+  expand(r, part[0].data, &part[1], &weight);
+  static const int64_t swap[] = {1, 0};
+  lp_value *rows = lp_build_constant(&r->b, weight.dtype, 2, weight.dim, weight.data);
+  r->result[0] = lp_rw_op(r, LP_ONNX_MatMul, x, lp_rw_transpose(r, rows, 2, swap));
+  return r->result[0] ? LP_OK : LP_FAILED;
 }
