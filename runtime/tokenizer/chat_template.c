@@ -101,19 +101,26 @@ static lp_status evaluate_slice(renderer *r, const lp_chat_node *node, lp_chat_v
   return lp_chat_slice(r->chat, node, &object, bounds, out);
 }
 
-/* Runs the body with its parameters and the template's own variables. The value is the text that it prints. */
-static lp_status call_macro(renderer *r, const lp_chat_node *node, const lp_chat_node *macro, const lp_chat_args *args,
-                            lp_chat_value *out) {
+static lp_chat_value macro_value(const renderer *r, const lp_chat_node *node, lp_chat_variable *scope) {
+  lp_chat_macro *macro = LP_NEW(r->chat->arena, lp_chat_macro);
+  *macro = (lp_chat_macro){node, scope};
+  return (lp_chat_value){.kind = LP_CHAT_MACRO, .macro = macro};
+}
+
+/* Runs the body with its parameters and the variables that it sees. The value is the text that it prints. `caller`:
+ * NULL, or what the body knows by that name. */
+static lp_status call_macro(renderer *r, const lp_chat_node *node, const lp_chat_macro *called,
+                            const lp_chat_args *args, const lp_chat_value *caller, lp_chat_value *out) {
+  const lp_chat_node *macro = called->node;
   lp_chat_variable *outer = r->scope, *globals = r->globals;
   lp_buf text = {0}, *before = r->out;
   size_t index = 0;
   if (++r->depth > MAX_DEPTH) return lp_chat_error(r->chat, node->at, "nested too deeply");
   if (args->count > count_nodes(macro->targets))
     return lp_chat_error(r->chat, node->at, "too many arguments of the macro '%s'", macro->text);
-  if (globals)
-    r->scope = globals;
-  else
-    r->globals = outer;
+  if (!globals) r->globals = outer;
+  r->scope = called->scope ? called->scope : r->globals;
+  declare(r, "caller", caller ? *caller : (lp_chat_value){0});
   for (const lp_chat_node *p = macro->targets; p; p = p->next, index++) {
     const lp_chat_value *given = lp_chat_arg(args, index, p->text);
     lp_chat_value value = {0};
@@ -138,7 +145,7 @@ static lp_status call_macro(renderer *r, const lp_chat_node *node, const lp_chat
 
 static lp_status call_function(renderer *r, const lp_chat_node *node, const lp_chat_args *args, lp_chat_value *out) {
   lp_chat_value callee = find_variable(r, node->a->text);
-  if (callee.kind == LP_CHAT_MACRO) return call_macro(r, node, callee.macro, args, out);
+  if (callee.kind == LP_CHAT_MACRO) return call_macro(r, node, callee.macro, args, NULL, out);
   if (callee.kind == LP_CHAT_FUNCTION) return lp_chat_call(r->chat, node->a, callee.text, args, out);
   return lp_chat_error(r->chat, node->a->at, "the function '%s' is not supported", node->a->text);
 }
@@ -360,6 +367,39 @@ static lp_status render_capture(renderer *r, const lp_chat_node *node) {
   return node->targets ? assign(r, node, &value) : lp_chat_print(r->chat, node->at, &value, r->out);
 }
 
+/* Values see the variables outside. Variables that the body sets end with it. */
+static lp_status render_with(renderer *r, const lp_chat_node *node) {
+  lp_chat_variable *outer = r->scope, *made = outer;
+  bool outermost = !r->globals;
+  for (const lp_chat_node *name = node->targets; name; name = name->next) {
+    lp_chat_value value;
+    r->scope = outer;
+    LP_TRY(evaluate(r, name->a, &value));
+    r->scope = made;
+    declare(r, name->text, value);
+    made = r->scope;
+  }
+  r->scope = made;
+  if (outermost) r->globals = outer;
+  lp_status status = render(r, node->b);
+  if (outermost) r->globals = NULL;
+  r->scope = outer;
+  return status;
+}
+
+static lp_status render_call(renderer *r, const lp_chat_node *node) {
+  const lp_chat_node *call = node->a, *name = call->a;
+  lp_chat_args args;
+  lp_chat_value callee = {0}, caller = macro_value(r, node->b, r->scope), text;
+  LP_TRY(evaluate_args(r, call->b, &args));
+  if (name->kind == LP_CHAT_IS_NAME) callee = find_variable(r, name->text);
+  if (callee.kind != LP_CHAT_MACRO) return lp_chat_error(r->chat, node->at, "'call' of what is no macro");
+  if (!callee.macro->node->integer)
+    return lp_chat_error(r->chat, node->at, "the macro '%s' does not call its caller", name->text);
+  LP_TRY(call_macro(r, call, callee.macro, &args, &caller, &text));
+  return lp_chat_print(r->chat, node->at, &text, r->out);
+}
+
 static lp_status render_one(renderer *r, const lp_chat_node *node) {
   lp_chat_value value;
   switch (node->kind) {
@@ -377,8 +417,12 @@ static lp_status render_one(renderer *r, const lp_chat_node *node) {
   case LP_CHAT_DO_CAPTURE:
     return render_capture(r, node);
   case LP_CHAT_DO_MACRO:
-    declare(r, node->text, (lp_chat_value){.kind = LP_CHAT_MACRO, .macro = node});
+    declare(r, node->text, macro_value(r, node, NULL));
     return LP_OK;
+  case LP_CHAT_DO_WITH:
+    return render_with(r, node);
+  case LP_CHAT_DO_CALL:
+    return render_call(r, node);
   case LP_CHAT_DO_BREAK:
   case LP_CHAT_DO_CONTINUE:
     r->flow = node->kind == LP_CHAT_DO_BREAK ? BREAKS : CONTINUES;

@@ -79,7 +79,9 @@ typedef enum {
   LP_CHAT_DO_FOR,
   LP_CHAT_DO_SET,     /* targets: variables, the first with b: NULL or the attribute's name; a: value */
   LP_CHAT_DO_CAPTURE, /* targets: NULL or one variable, b: body, a: filters of IS_CAPTURED, or NULL */
-  LP_CHAT_DO_MACRO,   /* text: name, targets: parameters with defaults in a, b: body */
+  LP_CHAT_DO_MACRO,   /* text: name, targets: parameters with defaults in a, b: body, integer: it names `caller` */
+  LP_CHAT_DO_WITH,    /* targets: variables with values in a, b: body */
+  LP_CHAT_DO_CALL,    /* a: the call, b: DO_MACRO of the body, which the called macro knows as `caller` */
   LP_CHAT_DO_BREAK,
   LP_CHAT_DO_CONTINUE,
   LP_CHAT_DO_REFUSE, /* text: the reason why this statement cannot run */
@@ -130,7 +132,7 @@ typedef enum {
   LP_CHAT_DICT,     /* items: alternating keys and values, `size` pairs */
   LP_CHAT_LOOP,     /* loop */
   LP_CHAT_SPACE,    /* `space`: the result of namespace() */
-  LP_CHAT_MACRO,    /* macro: an LP_CHAT_DO_MACRO */
+  LP_CHAT_MACRO,    /* macro */
   LP_CHAT_FUNCTION, /* text: the name of a function of Jinja, or of a method that is not called */
   LP_CHAT_ITERATOR  /* iterator: a Python generator; it has no length, is true, and gives each item once */
 } lp_chat_value_kind;
@@ -139,9 +141,16 @@ struct lp_chat_variable;
 struct lp_chat_loop;
 struct lp_chat_iterator;
 
+/* `node`: an LP_CHAT_DO_MACRO; `scope`: the variables that its body sees, NULL: the template's own. */
+typedef struct {
+  const lp_chat_node *node;
+  struct lp_chat_variable *scope;
+} lp_chat_macro;
+
 typedef struct lp_chat_value {
   lp_chat_value_kind kind;
   bool tuple; /* the list was written in parentheses and prints with them */
+  bool group; /* the list is a pair of groupby, whose items are also its members `grouper` and `list` */
   bool safe;  /* the text is HTML: a text that is added to it is escaped */
   size_t size;
   union {
@@ -151,7 +160,7 @@ typedef struct lp_chat_value {
     const struct lp_chat_value *items;
     const struct lp_chat_loop *loop;
     struct lp_chat_variable **space;
-    const lp_chat_node *macro;
+    const lp_chat_macro *macro;
     struct lp_chat_iterator *iterator;
   };
 } lp_chat_value;
@@ -251,6 +260,11 @@ LP_MUST_USE lp_status lp_chat_title(const lp_chat *chat, const lp_chat_node *nod
                                     lp_chat_value *out);
 LP_MUST_USE lp_status lp_chat_lower(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *value,
                                     lp_chat_value *out);
+/* Filters of texts that Python's methods do not have, and Python's center; *known is false when there is no such filter
+ * (chat_template_words.c). */
+LP_MUST_USE lp_status lp_chat_word_filter(const lp_chat *chat, const lp_chat_node *node, const char *name,
+                                          const lp_chat_value *text, const lp_chat_args *args, bool *known,
+                                          lp_chat_value *out);
 /* Python's text % values. */
 LP_MUST_USE lp_status lp_chat_format(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *text,
                                      const lp_chat_value *values, size_t count, lp_chat_value *out);

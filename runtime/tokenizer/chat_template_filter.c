@@ -45,7 +45,16 @@ static lp_status text_filter(const lp_chat *chat, const lp_chat_node *node, cons
     *out = lp_chat_escape(chat, value);
     return LP_OK;
   }
+  if (args->count == 0 && lp_streq(name, "forceescape")) {
+    lp_chat_value plain = *value;
+    plain.safe = false;
+    *out = lp_chat_escape(chat, &plain);
+    return LP_OK;
+  }
   if (args->count == 0 && lp_streq(name, "title")) return lp_chat_title(chat, node, value, out);
+  LP_TRY(lp_chat_word_filter(chat, node, name, value, args, known, out));
+  if (*known) return LP_OK;
+  *known = true;
   if (lp_streq(name, "format")) return lp_chat_format(chat, node, value, args->value, args->count, out);
   if (args->count == 0 && (lp_streq(name, "string") || lp_streq(name, "safe"))) {
     *out = *value;
@@ -84,12 +93,40 @@ static bool to_number(const lp_chat_value *value, const lp_chat_value *otherwise
   return true;
 }
 
+/* round(precision=0, method="common"); false: this rounding is not supported. */
+static bool round_number(const lp_chat_value *value, const lp_chat_args *args, lp_chat_value *out) {
+  const lp_chat_value *digits = lp_chat_arg(args, 0, "precision"), *method = lp_chat_arg(args, 1, "method");
+  bool integral = lp_chat_is_integral(value);
+  const char *how = !method ? "common" : method->kind == LP_CHAT_STRING ? method->text : "";
+  int64_t places = !digits ? 0 : lp_chat_is_integral(digits) ? digits->integer : -1;
+  if ((!integral && value->kind != LP_CHAT_REAL) || places < 0 || places > 15) return false;
+  double real = integral ? (double)value->integer : value->real, scale = pow(10, (double)places);
+  if (!isfinite(real)) return false;
+  *out = (lp_chat_value){.kind = LP_CHAT_REAL};
+  if (lp_streq(how, "ceil") || lp_streq(how, "floor")) {
+    out->real = (how[0] == 'c' ? ceil(real * scale) : floor(real * scale)) / scale;
+  } else if (lp_streq(how, "common") && integral) {
+    *out = lp_chat_number(value->integer);
+  } else {
+    char text[400]; /* the digits of the greatest double, and 15 more */
+    snprintf(text, sizeof text, "%.*f", (int)places, real);
+    out->real = strtod(text, NULL); /* as Python does: the nearest to the exact value, of a tie the even one */
+    return lp_streq(how, "common");
+  }
+  return true;
+}
+
 static bool number_filter(const char *name, const lp_chat_value *value, const lp_chat_args *args, lp_chat_value *out) {
   const lp_chat_value *otherwise = lp_chat_arg(args, 0, "default");
+  if (lp_streq(name, "round")) return round_number(value, args, out);
   if (args->count > 1) return false;
   if (lp_streq(name, "int")) return to_number(value, otherwise, true, out);
   if (lp_streq(name, "float")) return to_number(value, otherwise, false, out);
   if (args->count > 0) return false;
+  if (lp_streq(name, "abs") && value->kind == LP_CHAT_REAL) {
+    *out = (lp_chat_value){.kind = LP_CHAT_REAL, .real = fabs(value->real)};
+    return true;
+  }
   if (!lp_streq(name, "abs") || !lp_chat_is_integral(value) || value->integer == INT64_MIN) return false;
   *out = lp_chat_number(value->integer < 0 ? -value->integer : value->integer);
   return true;
@@ -205,6 +242,11 @@ static lp_status general_filter(const lp_chat *chat, const lp_chat_node *node, c
     *out = missing ? (otherwise ? *otherwise : lp_chat_text("", 0)) : *value;
     return LP_OK;
   }
+  if (lp_streq(name, "attr") && args->count == 1 && args->value[0].kind == LP_CHAT_STRING) {
+    bool has = value->kind == LP_CHAT_LOOP || value->kind == LP_CHAT_SPACE || value->group;
+    *out = (lp_chat_value){0}; /* a mapping's keys are no attributes */
+    return has ? lp_chat_member(chat, node, value, args->value[0].text, out) : LP_OK;
+  }
   if (lp_streq(name, "tojson")) return to_json(chat, node, value, args, out);
   if (args->count == 0 && (lp_streq(name, "length") || lp_streq(name, "count")))
     return count_items(chat, node, name, value, out);
@@ -269,6 +311,10 @@ static lp_status dict_method(const lp_chat *chat, const lp_chat_node *node, cons
 lp_status lp_chat_method(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object, const char *name,
                          const lp_chat_args *args, lp_chat_value *out) {
   bool known = false;
+  if (object->kind == LP_CHAT_LOOP && lp_streq(name, "cycle") && args->count > 0) {
+    *out = args->value[object->loop->index % args->count];
+    return LP_OK;
+  }
   if (object->kind == LP_CHAT_DICT) return dict_method(chat, node, object, name, args, out);
   if (object->kind == LP_CHAT_UNDEFINED)
     return lp_chat_error(chat, node->at, "an undefined value has no member '%s'", name);

@@ -83,6 +83,13 @@ static size_t strip_line(const char *text, size_t size, bool line_start) {
   return start;
 }
 
+/* The size of the text that stays before a tag with this sign; `output`: the tag is {{. */
+static size_t strip_before(const lexer *l, const char *text, size_t size, char sign, bool output) {
+  while (sign == '-' && size > 0 && is_space(text[size - 1]))
+    size--;
+  return sign == '-' || sign == '+' || output ? size : strip_line(text, size, l->line_start);
+}
+
 static void lex_data(lexer *l) {
   size_t start = l->at;
   while (l->at < l->chat->size && !next_is(l, "{{") && !next_is(l, "{%") && !next_is(l, "{#"))
@@ -91,12 +98,7 @@ static void lex_data(lexer *l) {
   size_t size = l->at - start;
   bool tag = l->at < l->chat->size;
   char sign = l->at + 2 < l->chat->size ? l->chat->source[l->at + 2] : '\0';
-  if (tag && sign == '-') {
-    while (size > 0 && is_space(text[size - 1]))
-      size--;
-  } else if (tag && sign != '+' && !next_is(l, "{{")) {
-    size = strip_line(text, size, l->line_start);
-  }
+  if (tag) size = strip_before(l, text, size, sign, next_is(l, "{{"));
   if (size > 0) push(l, LP_CHAT_DATA, start, text, size);
 }
 
@@ -116,6 +118,40 @@ static lp_status lex_comment(lexer *l) {
   if (l->at >= l->chat->size) return lp_chat_error(l->chat, start, "the comment is not closed");
   char sign = l->at > start + 2 ? l->chat->source[l->at - 1] : '\0';
   l->at += 2;
+  trim_after(l, sign == '-', sign == '+', false);
+  return LP_OK;
+}
+
+/* ---- raw text ---------------------------------------------------------------------------------------------------- */
+
+/* The size of the tag {% word %} at `at`, signs included, or 0. *sign is that before its end. */
+static size_t word_tag(const lexer *l, size_t at, const char *word, char *sign) {
+  const char *start = l->chat->source + at, *text = start;
+  if (strncmp(text, "{%", 2) != 0) return 0;
+  text += text[2] == '-' || text[2] == '+' ? 3 : 2;
+  while (is_space(*text))
+    text++;
+  if (strncmp(text, word, strlen(word)) != 0) return 0;
+  text += strlen(word);
+  while (is_space(*text))
+    text++;
+  *sign = *text == '-' || *text == '+' ? *text++ : '\0';
+  return strncmp(text, "%}", 2) == 0 ? (size_t)(text + 2 - start) : 0;
+}
+
+/* {% raw %}...{% endraw %}: the text between the tags. A newline after the first tag stays, as in Jinja. */
+static lp_status lex_raw(lexer *l, size_t begin, char sign) {
+  size_t start = l->at, size = 0;
+  l->at += begin;
+  trim_after(l, sign == '-', false, true);
+  size_t from = l->at;
+  for (; l->at < l->chat->size; l->at++)
+    if ((size = word_tag(l, l->at, "endraw", &sign)) > 0) break;
+  if (size == 0) return lp_chat_error(l->chat, start, "'raw' lacks its 'endraw'");
+  const char *text = l->chat->source + from;
+  size_t kept = strip_before(l, text, l->at - from, l->chat->source[l->at + 2], false);
+  if (kept > 0) push(l, LP_CHAT_DATA, from, text, kept);
+  l->at += size;
   trim_after(l, sign == '-', sign == '+', false);
   return LP_OK;
 }
@@ -256,7 +292,9 @@ lp_status lp_chat_tokenize(const lp_chat *chat, lp_chat_tokens *out) {
   while (l.at < chat->size) {
     lex_data(&l);
     if (l.at >= chat->size) break;
-    LP_TRY(next_is(&l, "{#") ? lex_comment(&l) : lex_tag(&l));
+    char sign = '\0';
+    size_t raw = word_tag(&l, l.at, "raw", &sign);
+    LP_TRY(raw > 0 ? lex_raw(&l, raw, sign) : next_is(&l, "{#") ? lex_comment(&l) : lex_tag(&l));
   }
   push(&l, LP_CHAT_END, chat->size, "", 0);
   return LP_OK;

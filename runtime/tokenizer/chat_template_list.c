@@ -161,6 +161,74 @@ static lp_chat_value reverse_items(const lp_chat *chat, const lp_chat_value *lis
   return lp_chat_iterator_over(chat, items, list->size);
 }
 
+/* ---- parts of lists ---------------------------------------------------------------------------------------------- */
+
+/* batch(count, fill_with=none): lists of `count` items each. */
+static lp_status batch_items(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *list,
+                             const lp_chat_args *args, lp_chat_value *out) {
+  const lp_chat_value *count = lp_chat_arg(args, 0, "linecount"), *fill = lp_chat_arg(args, 1, "fill_with");
+  bool fills = fill && fill->kind != LP_CHAT_NONE;
+  if (!count || !lp_chat_is_integral(count) || count->integer < 1)
+    return lp_chat_unsupported(chat, node, "filter", "batch", list);
+  size_t every = count->integer > MOST_SORTED ? MOST_SORTED : (size_t)count->integer, made = 0;
+  if (list->size > MOST_SORTED) return lp_chat_error(chat, node->at, "the list is too long to be split");
+  lp_chat_value *parts = LP_NEW_ARRAY(chat->arena, lp_chat_value, list->size / every + 1);
+  for (size_t at = 0; at < list->size; at += every) {
+    size_t size = list->size - at < every ? list->size - at : every, full = fills ? every : size;
+    lp_chat_value *items = LP_NEW_ARRAY(chat->arena, lp_chat_value, full);
+    for (size_t i = 0; i < full; i++)
+      items[i] = i < size ? list->items[at + i] : *fill;
+    parts[made++] = lp_chat_list(items, full);
+  }
+  *out = lp_chat_iterator_over(chat, parts, made);
+  return LP_OK;
+}
+
+/* slice(count, fill_with=none): `count` lists, of which the first are longer by one where the items do not divide. */
+static lp_status slice_items(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *list,
+                             const lp_chat_args *args, lp_chat_value *out) {
+  const lp_chat_value *count = lp_chat_arg(args, 0, "slices"), *fill = lp_chat_arg(args, 1, "fill_with");
+  bool fills = fill && fill->kind != LP_CHAT_NONE;
+  if (!count || !lp_chat_is_integral(count) || count->integer < 1 || count->integer > MOST_SORTED)
+    return lp_chat_unsupported(chat, node, "filter", "slice", list);
+  size_t parts = (size_t)count->integer, every = list->size / parts, longer = list->size % parts, at = 0;
+  lp_chat_value *made = LP_NEW_ARRAY(chat->arena, lp_chat_value, parts);
+  for (size_t i = 0; i < parts; i++) {
+    size_t size = every + (i < longer), full = size + (fills && i >= longer);
+    lp_chat_value *items = LP_NEW_ARRAY(chat->arena, lp_chat_value, full);
+    for (size_t k = 0; k < full; k++)
+      items[k] = k < size ? list->items[at + k] : *fill;
+    made[i] = lp_chat_list(items, full);
+    at += size;
+  }
+  *out = lp_chat_iterator_over(chat, made, parts);
+  return LP_OK;
+}
+
+/* groupby(attribute, default=none, case_sensitive=false): pairs of a key and its items, in the order of keys. */
+static lp_status group_items(const ordering *o, const lp_chat_value *list, lp_chat_value *out) {
+  const lp_chat *chat = o->chat;
+  lp_chat_value sorted, key, next, *groups = LP_NEW_ARRAY(chat->arena, lp_chat_value, list->size);
+  size_t made = 0;
+  if (!o->attribute) return lp_chat_unsupported(chat, o->node, "filter", o->filter, list);
+  LP_TRY(sort_items(o, list, false, &sorted));
+  for (size_t i = 0, end; i < sorted.size; i = end) {
+    LP_TRY(key_of(o, &sorted.items[i], &key));
+    for (end = i + 1; end < sorted.size; end++) {
+      LP_TRY(key_of(o, &sorted.items[end], &next));
+      if (!lp_chat_equals(&key, &next)) break;
+    }
+    lp_chat_value *pair = LP_NEW_ARRAY(chat->arena, lp_chat_value, 2);
+    LP_TRY(lp_chat_attribute(chat, o->node, &sorted.items[i], o->attribute, &pair[0]));
+    pair[1] = lp_chat_list(&sorted.items[i], end - i);
+    groups[made] = lp_chat_list(pair, 2);
+    groups[made].tuple = groups[made].group = true;
+    made++;
+  }
+  *out = lp_chat_list(groups, made);
+  return LP_OK;
+}
+
 /* ---- pairs ------------------------------------------------------------------------------------------------------- */
 
 /* dictsort(case_sensitive=false, by="key", reverse=false) of the pairs */
@@ -197,6 +265,12 @@ lp_status lp_chat_list_filter(const lp_chat *chat, const lp_chat_node *node, con
     const lp_chat_value *reverse = lp_chat_arg(args, 0, "reverse");
     o = ordering_of(chat, node, name, lp_chat_arg(args, 1, "case_sensitive"), lp_chat_arg(args, 2, "attribute"));
     return sort_items(&o, list, reverse && lp_chat_is_true(reverse), out);
+  }
+  if (lp_streq(name, "batch")) return batch_items(chat, node, list, args, out);
+  if (lp_streq(name, "slice")) return slice_items(chat, node, list, args, out);
+  if (lp_streq(name, "groupby") && !lp_chat_arg(args, 1, "default")) {
+    o = ordering_of(chat, node, name, lp_chat_arg(args, 2, "case_sensitive"), lp_chat_arg(args, 0, "attribute"));
+    return group_items(&o, list, out);
   }
   if (lp_streq(name, "unique")) return unique_items(&o, list, out);
   if (lp_streq(name, "min") || lp_streq(name, "max")) return extreme(&o, list, lp_streq(name, "min"), out);

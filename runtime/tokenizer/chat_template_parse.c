@@ -1,4 +1,4 @@
-/* Parses the tokens of a chat template. Precedence is Jinja's: if-else, or, and, not, comparison, + -, ~, * / // %,
+/* Parses the tokens of a chat template. Precedence is Jinja's: if-else, or, and, not, comparison, + -, ~, * / // %, **,
  * sign, then postfix, filters and tests. */
 #include <string.h>
 
@@ -259,7 +259,7 @@ static lp_status parse_unary(parser *p, lp_chat_node **out) {
 
 /* The binary operators from the loosest level to the tightest. */
 static const char *const levels[][7] = {
-    {"or"}, {"and"}, {NULL}, {"==", "!=", "<", ">", "<=", ">=", "in"}, {"+", "-"}, {"~"}, {"*", "/", "//", "%"},
+    {"or"}, {"and"}, {NULL}, {"==", "!=", "<", ">", "<=", ">=", "in"}, {"+", "-"}, {"~"}, {"*", "/", "//", "%"}, {"**"},
 };
 enum { LEVEL_NOT = 2, LEVEL_COMPARE = 3 };
 
@@ -329,7 +329,6 @@ static lp_status parse_expression(parser *p, lp_chat_node **out) {
     LP_TRY(parse_level(p, 0, &node->b));
     if (accept_word(p, "else")) LP_TRY(parse_expression(p, &node->c));
   }
-  if (is_symbol(p, "**")) return lp_chat_error(p->chat, p->token->at, "the operator '**' is not supported");
   p->depth--;
   return LP_OK;
 }
@@ -387,12 +386,26 @@ static lp_status parse_targets(parser *p, lp_chat_node **out) {
   return group ? expect_symbol(p, ")") : LP_OK;
 }
 
+/* Makes *out the first item of a tuple without parentheses if a comma follows it. */
+static lp_status parse_rest_of_tuple(parser *p, const lp_chat_token *start, lp_chat_node **out) {
+  if (!is_symbol(p, ",")) return LP_OK;
+  lp_chat_node *list = make(p, LP_CHAT_IS_LIST, start);
+  list->integer = 1; /* a tuple */
+  list->b = *out;
+  *out = list;
+  for (lp_chat_node **end = &list->b->next; accept_symbol(p, ","); end = &(*end)->next) {
+    if (p->token->kind == LP_CHAT_CLOSE) break;
+    LP_TRY(parse_level(p, 0, end));
+  }
+  return LP_OK;
+}
+
 static lp_status parse_for(parser *p, const lp_chat_token *start, lp_chat_node **out) {
   *out = make(p, LP_CHAT_DO_FOR, start);
   LP_TRY(parse_targets(p, &(*out)->targets));
   if (!accept_word(p, "in")) return unexpected(p, "in");
   LP_TRY(parse_level(p, 0, &(*out)->a));
-  if (is_symbol(p, ",")) return lp_chat_error(p->chat, p->token->at, "a tuple without parentheses is not supported");
+  LP_TRY(parse_rest_of_tuple(p, start, &(*out)->a));
   if (accept_word(p, "if")) LP_TRY(parse_expression(p, &(*out)->d));
   if (is_word(p, "recursive")) return lp_chat_error(p->chat, p->token->at, "'recursive' loops are not supported");
   LP_TRY(expect_close(p));
@@ -427,13 +440,7 @@ static lp_status parse_set(parser *p, const lp_chat_token *start, lp_chat_node *
     return parse_capture(p, start, "endset", *out);
   }
   LP_TRY(parse_expression(p, &(*out)->a));
-  if (is_symbol(p, ",")) {
-    lp_chat_node *list = make(p, LP_CHAT_IS_LIST, start);
-    list->b = (*out)->a;
-    (*out)->a = list;
-    for (lp_chat_node **end = &list->b->next; accept_symbol(p, ","); end = &(*end)->next)
-      LP_TRY(parse_expression(p, end));
-  }
+  LP_TRY(parse_rest_of_tuple(p, start, &(*out)->a));
   return expect_close(p);
 }
 
@@ -452,28 +459,66 @@ static lp_status parse_filter_block(parser *p, const lp_chat_token *start, lp_ch
   return expect_end(p, "endfilter", start);
 }
 
-static lp_status parse_macro(parser *p, const lp_chat_token *start, lp_chat_node **out) {
-  const lp_chat_token *name = p->token;
-  LP_TRY(expect_name(p, &name));
-  *out = make(p, LP_CHAT_DO_MACRO, name);
-  lp_chat_node **end = &(*out)->targets;
-  LP_TRY(expect_symbol(p, "("));
+/* Parses parameters with their defaults, after "(". */
+static lp_status parse_parameters(parser *p, lp_chat_node **out) {
+  lp_chat_node **end = out;
   while (!accept_symbol(p, ")")) {
-    if ((*out)->targets) LP_TRY(expect_symbol(p, ","));
+    if (*out) LP_TRY(expect_symbol(p, ","));
     const lp_chat_token *parameter = p->token;
     LP_TRY(expect_name(p, &parameter));
     *end = make(p, LP_CHAT_IS_NAME, parameter);
     if (accept_symbol(p, "=")) LP_TRY(parse_expression(p, &(*end)->a));
     end = &(*end)->next;
   }
+  return LP_OK;
+}
+
+static lp_status parse_macro(parser *p, const lp_chat_token *start, lp_chat_node **out) {
+  const lp_chat_token *name = p->token;
+  LP_TRY(expect_name(p, &name));
+  *out = make(p, LP_CHAT_DO_MACRO, name);
+  LP_TRY(expect_symbol(p, "("));
+  LP_TRY(parse_parameters(p, &(*out)->targets));
+  LP_TRY(expect_close(p));
+  const lp_chat_token *body = p->token;
+  LP_TRY(parse_body(p, &(*out)->b));
+  for (; body < p->token; body++)
+    (*out)->integer |= body->kind == LP_CHAT_NAME && lp_streq(body->text, "caller");
+  return expect_end(p, "endmacro", start);
+}
+
+/* {% call(parameters) macro(arguments) %}...{% endcall %} */
+static lp_status parse_call(parser *p, const lp_chat_token *start, lp_chat_node **out) {
+  *out = make(p, LP_CHAT_DO_CALL, start);
+  lp_chat_node *body = (*out)->b = make(p, LP_CHAT_DO_MACRO, start);
+  body->text = "caller";
+  if (accept_symbol(p, "(")) LP_TRY(parse_parameters(p, &body->targets));
+  LP_TRY(parse_expression(p, &(*out)->a));
+  if ((*out)->a->kind != LP_CHAT_IS_CALL) return lp_chat_error(p->chat, start->at, "'call' without a call");
+  LP_TRY(expect_close(p));
+  LP_TRY(parse_body(p, &body->b));
+  return expect_end(p, "endcall", start);
+}
+
+/* {% with name = value, ... %}...{% endwith %} */
+static lp_status parse_with(parser *p, const lp_chat_token *start, lp_chat_node **out) {
+  *out = make(p, LP_CHAT_DO_WITH, start);
+  for (lp_chat_node **end = &(*out)->targets; p->token->kind != LP_CHAT_CLOSE; end = &(*end)->next) {
+    if ((*out)->targets) LP_TRY(expect_symbol(p, ","));
+    const lp_chat_token *name = p->token;
+    LP_TRY(expect_name(p, &name));
+    LP_TRY(expect_symbol(p, "="));
+    *end = make(p, LP_CHAT_IS_NAME, name);
+    LP_TRY(parse_expression(p, &(*end)->a));
+  }
   LP_TRY(expect_close(p));
   LP_TRY(parse_body(p, &(*out)->b));
-  return expect_end(p, "endmacro", start);
+  return expect_end(p, "endwith", start);
 }
 
 /* A statement outside of the subset fails only when it runs, so the content of the tag is skipped. */
 static lp_status parse_unknown(parser *p, const lp_chat_token *word, lp_chat_node **out) {
-  if (lp_has_prefix(word->text, "end") || lp_streq(word->text, "call") || lp_streq(word->text, "block"))
+  if (lp_has_prefix(word->text, "end") || lp_streq(word->text, "block"))
     return lp_chat_error(p->chat, word->at, "the statement '%s' is not supported", word->text);
   *out = make(p, LP_CHAT_DO_REFUSE, word);
   while (p->token->kind != LP_CHAT_CLOSE && p->token->kind != LP_CHAT_END)
@@ -489,6 +534,8 @@ static lp_status parse_block(parser *p, lp_chat_node **out) {
   if (lp_streq(word->text, "for")) return parse_for(p, word, out);
   if (lp_streq(word->text, "set")) return parse_set(p, word, out);
   if (lp_streq(word->text, "macro")) return parse_macro(p, word, out);
+  if (lp_streq(word->text, "call")) return parse_call(p, word, out);
+  if (lp_streq(word->text, "with")) return parse_with(p, word, out);
   if (lp_streq(word->text, "filter")) return parse_filter_block(p, word, out);
   if (lp_streq(word->text, "break") || lp_streq(word->text, "continue")) {
     *out = make(p, word->text[0] == 'b' ? LP_CHAT_DO_BREAK : LP_CHAT_DO_CONTINUE, word);
@@ -500,7 +547,8 @@ static lp_status parse_block(parser *p, lp_chat_node **out) {
 }
 
 static bool at_end_of_body(const parser *p) {
-  static const char *const ends[] = {"endif", "endfor", "else", "elif", "endset", "endmacro", "endfilter"};
+  static const char *const ends[] = {"endif",    "endfor",    "else",    "elif",   "endset",
+                                     "endmacro", "endfilter", "endcall", "endwith"};
   for (size_t i = 0; i < LP_COUNT(ends); i++)
     if (at_block(p, ends[i])) return true;
   return false;

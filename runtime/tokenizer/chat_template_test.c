@@ -40,6 +40,7 @@ static bool plain_test(const char *name, const lp_chat_value *value, bool *out) 
       {"boolean", kind == LP_CHAT_BOOL},
       {"true", kind == LP_CHAT_BOOL && value->integer == 1},
       {"false", kind == LP_CHAT_BOOL && value->integer == 0},
+      {"escaped", kind == LP_CHAT_STRING && value->safe},
       {"number", integral || kind == LP_CHAT_REAL},
       {"integer", kind == LP_CHAT_NUMBER},
       {"float", kind == LP_CHAT_REAL},

@@ -1,4 +1,5 @@
 /* Values of chat templates: truth, printing, operators, members and slices, with Python's behaviour. */
+#include <math.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -240,6 +241,16 @@ static lp_status divide(const lp_chat *chat, const lp_chat_node *node, const cha
   return LP_OK;
 }
 
+/* a ** b for b >= 0; false: it does not fit. */
+static bool power(int64_t a, int64_t b, int64_t *out) {
+  bool fits = true;
+  *out = 1;
+  if (a >= -1 && a <= 1 && b > 1) b = 2 + b % 2;
+  for (; b > 0 && fits; b--)
+    fits = lp_i64_mul(*out, a, out);
+  return fits;
+}
+
 static lp_status calculate(const lp_chat *chat, const lp_chat_node *node, const char *op, int64_t a, int64_t b,
                            lp_chat_value *out) {
   int64_t value = 0;
@@ -252,7 +263,7 @@ static lp_status calculate(const lp_chat *chat, const lp_chat_node *node, const 
   else if (lp_streq(op, "*"))
     fits = lp_i64_mul(a, b, &value);
   else
-    return lp_chat_error(chat, node->at, "the operator '%s' is not supported", op);
+    fits = power(a, b, &value);
   *out = lp_chat_number(value);
   return fits ? LP_OK : lp_chat_error(chat, node->at, "the number is too large");
 }
@@ -267,6 +278,10 @@ static lp_status calculate_real(const lp_chat *chat, const lp_chat_node *node, c
     out->real = op[0] == '+' ? a + b : a - b;
   } else if (lp_streq(op, "*")) {
     out->real = a * b;
+  } else if (lp_streq(op, "**") && (a > 0 || (a == 0 && b >= 0) || b == floor(b))) {
+    if (a == 0 && b < 0) return lp_chat_error(chat, node->at, "division by zero");
+    out->real = pow(a, b);
+    if (!isfinite(out->real)) return lp_chat_error(chat, node->at, "the number is too large");
   } else {
     return lp_chat_error(chat, node->at, "the operator '%s' of real numbers is not supported", op);
   }
@@ -353,7 +368,8 @@ lp_status lp_chat_binary(const lp_chat *chat, const lp_chat_node *node, const ch
   if (lp_streq(op, "*") && b->kind == LP_CHAT_STRING && lp_chat_is_integral(a))
     return repeat(chat, node, b, a->integer, out);
   if (!is_numeric(a) || !is_numeric(b)) return mismatch(chat, node, op, a, b);
-  if (lp_chat_is_integral(a) && lp_chat_is_integral(b) && !lp_streq(op, "/"))
+  bool whole = !lp_streq(op, "/") && !(lp_streq(op, "**") && lp_chat_is_integral(b) && b->integer < 0);
+  if (lp_chat_is_integral(a) && lp_chat_is_integral(b) && whole)
     return calculate(chat, node, op, a->integer, b->integer, out);
   return calculate_real(chat, node, op, real_of(a), real_of(b), out);
 }
@@ -429,6 +445,10 @@ lp_status lp_chat_member(const lp_chat *chat, const lp_chat_node *node, const lp
     return LP_OK;
   case LP_CHAT_UNDEFINED:
     return lp_chat_error(chat, node->at, "an undefined value has no member '%s'", name);
+  case LP_CHAT_LIST:
+    if (object->group && lp_streq(name, "grouper")) *out = object->items[0];
+    if (object->group && lp_streq(name, "list")) *out = object->items[1];
+    return LP_OK;
   default:
     return LP_OK; /* undefined, as in Jinja */
   }
