@@ -41,7 +41,7 @@ typedef struct {
   const char *subgraph; /* imports the graph that a node of the main graph holds as the attribute of this name */
   /* The ONNX file of the encoder that computes the decoder's `encoder_hidden_states`, in the same folder; NULL: none.
    * The module computes both: @main takes the encoder's inputs as well (`encoder_input_ids` and
-   * `encoder_attention_mask`, or `input_features`), and the decoder starts without a past. */
+   * `encoder_attention_mask`, or `input_features`), and the decoder starts without a past of its own. */
   const char *encoder;
 } lp_import_options;
 LP_MUST_USE lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_module **out,
@@ -62,7 +62,8 @@ typedef enum {
 } lp_model_form;
 lp_model_form lp_model_form_of(const char *path);
 
-/* Finds the files of an encoder-decoder model by the names that exporters give them. `path` is a folder, or the
+/* Finds the files of an encoder-decoder model by the names that exporters give them: decoder_model.onnx and
+ * encoder_model.onnx (optimum), decoder.onnx and encoder.onnx (onnxruntime-genai). `path` is a folder, or the
  * decoder's file. Sets `*decoder` and `*encoder` to paths that the caller frees; false: there are no such files, and
  * both are NULL. */
 bool lp_model_find_encoder(const char *path, char **decoder, char **encoder);

@@ -21,11 +21,14 @@ static char *existing(const char *folder, const char *name) {
   return NULL;
 }
 
-/* Finds the first of these names in the folder. Quantised files lie in the same folder as the full ones, under other
- * names. */
+/* optimum's names, then those of onnxruntime-genai. Quantised files lie in the same folder as the full ones, under
+ * other names. */
 static char *find_decoder(const char *folder) {
-  char *found = existing(folder, "decoder_model_merged.onnx");
-  return found ? found : existing(folder, "decoder_model.onnx");
+  static const char *const names[] = {"decoder_model_merged.onnx", "decoder_model.onnx", "decoder.onnx"};
+  char *found = NULL;
+  for (size_t i = 0; i < LP_COUNT(names) && !found; i++)
+    found = existing(folder, names[i]);
+  return found;
 }
 
 bool lp_model_find_encoder(const char *path, char **decoder, char **encoder) {
@@ -36,6 +39,10 @@ bool lp_model_find_encoder(const char *path, char **decoder, char **encoder) {
   if (!is_file) {
     *decoder = find_decoder(folder);
     *encoder = existing(folder, "encoder_model.onnx");
+    if (!*encoder) *encoder = existing(folder, "encoder.onnx");
+  } else if (lp_streq(base, "decoder.onnx")) {
+    *decoder = lp_strdup(path);
+    *encoder = existing(folder, "encoder.onnx");
   } else if (lp_has_prefix(base, "decoder_model")) { /* decoder_model_merged_quantized.onnx: the same ending */
     lp_buf name = {0};
     lp_buf_printf(&name, "encoder_model%s", lp_onnx_decoder_ending(base));

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 
 static const char states_name[] = "encoder_hidden_states", tokens_name[] = "input_ids", rows_name[] = "inputs_embeds";
+/* onnxruntime-genai's encoder computes the keys and values of its states, and the decoder takes them as a past. */
+static const char cross_prefix[] = "past_key_cross_";
 
 /* ---- before the import ------------------------------------------------------------------------------------------- */
 
@@ -36,9 +38,15 @@ static bool takes_input(const Onnx__GraphProto *graph, const char *name) {
   return false;
 }
 
+static bool takes_states(const Onnx__GraphProto *graph) {
+  for (size_t i = 0; graph && i < graph->n_input; i++)
+    if (lp_has_prefix(lp_text(graph->input[i]->name), cross_prefix)) return true;
+  return takes_input(graph, states_name);
+}
+
 lp_status lp_encoder_check(lp_importer *decoder, const char *path) {
   LP_TRY(check_folder(decoder, path));
-  if (takes_input(decoder->model->graph, states_name)) return LP_OK;
+  if (takes_states(decoder->model->graph)) return LP_OK;
   lp_status status = lp_error(decoder->diag, LP_LOC_FILE(decoder->path),
                               "there is an encoder, but the model has no input '%s'", states_name);
   lp_note(decoder->diag, LP_LOC_FILE(decoder->path),
@@ -163,33 +171,58 @@ static void move_operators(lp_block *from, lp_block *to) {
   }
 }
 
-/* Returns the output of this name, or the first. */
+/* Returns the output of this name, or NULL. */
 static lp_value *output_named(const lp_op *func, const char *name) {
   const lp_attr *names = lp_op_attr(func, "outputs");
   const lp_op *end = lp_block_terminator(func->region);
   for (int32_t i = 0; names && i < names->count && i < end->in_count; i++)
     if (lp_streq(names->ss[i], name)) return lp_op_in(end, i);
-  return lp_op_in(end, 0);
+  return NULL;
 }
 
-/* Moves function `part` into @main: its output `made` takes the place of the argument `wanted`. */
-static lp_status join(lp_module *module, const char *part, const char *made, const char *wanted, lp_diag *diag) {
-  lp_op *other = lp_module_find_func(module, part), *func = lp_module_find_func(module, "main");
-  lp_block *block = func->region;
-  lp_value *value = output_named(other, made), *argument = block->arg[find_argument(block, wanted)];
+/* Lets output `made` of function `part`, or its first output if there is none of that name, take the place of an
+ * argument of @main. */
+static lp_status connect(lp_module *module, const char *part, const char *made, lp_value *argument, lp_diag *diag) {
+  const lp_op *other = lp_module_find_func(module, part);
+  lp_value *value = output_named(other, made);
+  if (!value) value = lp_op_in(lp_block_terminator(other->region), 0);
   LP_TRY(unify(module, part, value, argument, diag));
   lp_value_replace(argument, value);
+  return LP_OK;
+}
+
+/* Moves function `part`, whose outputs are connected, into @main. */
+static lp_status join(lp_module *module, const char *part, lp_diag *diag) {
+  lp_op *other = lp_module_find_func(module, part), *func = lp_module_find_func(module, "main");
   lp_op_erase(lp_block_terminator(other->region));
   for (int32_t i = 0; i < other->region->arg_count; i++)
-    LP_TRY(take_argument(module, part, block, other->region->arg[i], diag));
-  move_operators(other->region, block);
+    LP_TRY(take_argument(module, part, func->region, other->region->arg[i], diag));
+  move_operators(other->region, func->region);
   lp_op_erase(other);
   drop_arguments(module, func);
-  return lp_block_infer(module, block, diag);
+  return lp_block_infer(module, func->region, diag);
+}
+
+/* "past_key_cross_0" of the decoder is "present_key_cross_0" of the encoder. */
+static lp_status connect_caches(lp_module *module, const lp_block *block, lp_diag *diag) {
+  const lp_op *encoder = lp_module_find_func(module, LP_ENCODER_FUNC);
+  for (int32_t i = 0; i < block->arg_count; i++) {
+    const char *name = block->arg[i]->name ? block->arg[i]->name : "";
+    if (!lp_has_prefix(name, "past_")) continue;
+    const char *made = lp_arena_format(module->arena, "present_%s", name + strlen("past_"));
+    if (output_named(encoder, made)) LP_TRY(connect(module, LP_ENCODER_FUNC, made, block->arg[i], diag));
+  }
+  return LP_OK;
 }
 
 lp_status lp_encoder_join(lp_module *module, lp_diag *diag) {
-  return join(module, LP_ENCODER_FUNC, "last_hidden_state", states_name, diag);
+  const lp_block *block = lp_module_find_func(module, "main")->region;
+  int32_t states = find_argument(block, states_name);
+  if (states >= 0)
+    LP_TRY(connect(module, LP_ENCODER_FUNC, "last_hidden_state", block->arg[states], diag));
+  else
+    LP_TRY(connect_caches(module, block, diag));
+  return join(module, LP_ENCODER_FUNC, diag);
 }
 
 lp_status lp_embedding_join(lp_module *module, lp_diag *diag) {
@@ -199,5 +232,7 @@ lp_status lp_embedding_join(lp_module *module, lp_diag *diag) {
       return lp_error(diag, LP_LOC_FILE(module->name),
                       "the embedding takes '%s' as well; only an embedding of token ids is supported",
                       block->arg[i]->name);
-  return join(module, LP_EMBEDDING_FUNC, rows_name, rows_name, diag);
+  const lp_block *main = lp_module_find_func(module, "main")->region;
+  LP_TRY(connect(module, LP_EMBEDDING_FUNC, rows_name, main->arg[find_argument(main, rows_name)], diag));
+  return join(module, LP_EMBEDDING_FUNC, diag);
 }

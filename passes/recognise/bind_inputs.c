@@ -136,7 +136,8 @@ static const struct {
   const char *name, *role;
 } sources[] = {{"encoder_input_ids", "source_tokens"},
                {"encoder_attention_mask", "source_mask"},
-               {"input_features", "source_features"}};
+               {"input_features", "source_features"},
+               {"audio_features", "source_features"}};
 
 /* Gives the inputs of an encoder that the function computes their roles. A decoder by itself has its states as an
  * input. */

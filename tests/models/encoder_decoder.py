@@ -1,11 +1,12 @@
-"""Exports small encoder-decoder models with optimum, and records ONNX Runtime's greedy tokens.
+"""Exports small encoder-decoder models with optimum, whisper-genai with onnxruntime-genai's builder, and records ONNX Runtime's greedy tokens.
 
 Usage: encoder_decoder.py [NAME ...]      all models, or those named, into encoder-decoder/NAME beside this file
 
 Each folder gets encoder_model.onnx, decoder_model_merged.onnx, the settings that optimum writes, and tokens.json: for batches of
 sources (of unequal lengths, padded on the right) the tokens of each sequence. The encoder of a model of speech reads zeros. The
 reference runs the encoder's file once and the decoder's file without a past over the whole text in each step. Weights are drawn
-again until no two logits are so close that keys and values in f16 could swap them. Needs ../exporters/requirements.txt.
+again until no two logits are so close that keys and values in f16 could swap them. Needs ../exporters/requirements.txt, or
+requirements5.txt for whisper-genai.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ import numpy as np
 import onnxruntime
 import torch
 import transformers
-from optimum.exporters.onnx import main_export
 
 STEPS = 8
 SOURCES = ([[5, 6, 7, 8, 2]], [[15, 6], [9, 31, 32, 33, 3, 35, 2], [20, 21, 22, 2]])
@@ -34,7 +34,8 @@ T5 = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2, "re
       "relative_attention_max_distance": 12, "initializer_factor": 6.0}
 WHISPER = BART | {"num_mel_bins": 80, "max_source_positions": 1500, "max_target_positions": 32, "begin_suppress_tokens": None}
 MODELS = {"t5": ("t5", T5), "mt5": ("mt5", T5 | {"feed_forward_proj": "gated-gelu"}),
-          "bart": ("bart", BART | {"forced_bos_token_id": 7}), "whisper": ("whisper", WHISPER)}
+          "bart": ("bart", BART | {"forced_bos_token_id": 7}), "whisper": ("whisper", WHISPER),
+          "whisper-genai": ("whisper", WHISPER | {"encoder_layers": 2})}  # the builder takes both depths for one
 
 
 class TooClose(Exception):
@@ -79,6 +80,43 @@ def generate(folder: Path, inputs: dict[str, np.ndarray], start: list[int]) -> l
     return text[:, len(start):].tolist()
 
 
+def generate_genai(folder: Path, features: np.ndarray, start: list[int]) -> list[list[int]]:
+    """The encoder computes the keys and values that the decoder takes as a past beside its own."""
+    encoder, decoder = session(folder / "encoder.onnx"), session(folder / "decoder.onnx")
+    made = dict(zip([o.name for o in encoder.get_outputs()], encoder.run(None, {"audio_features": features})))
+    given = {n.replace("present", "past"): v for n, v in made.items() if "cross" in n}
+    given |= {i.name: np.zeros((1, 2, 0, 8), np.float32) for i in decoder.get_inputs() if "self" in i.name}
+    tokens, ids = [], np.array([start], np.int32)
+    for _ in range(STEPS):
+        out = dict(zip([o.name for o in decoder.get_outputs()], decoder.run(None, given | {"input_ids": ids})))
+        best = np.sort(out["logits"][0, -1])
+        if best[-1] - best[-2] < 2e-3 * np.abs(best).max():
+            raise TooClose
+        tokens.append(int(out["logits"][0, -1].argmax()))
+        ids = np.array([tokens[-1:]], np.int32)
+        given |= {n.replace("present", "past"): v for n, v in out.items() if "self" in n}
+    return [tokens]
+
+
+def export_genai(source: Path, folder: Path) -> None:
+    from onnxruntime_genai.models import builder
+    from tokenizers import Tokenizer, models
+
+    words = Tokenizer(models.WordLevel({f"w{i}": i for i in range(48)}, "w3"))
+    transformers.PreTrainedTokenizerFast(tokenizer_object=words, eos_token="w2").save_pretrained(source)
+    where = (str(source), str(source), str(folder), "fp32", "cpu", str(folder / "cache"))
+    builder.create_model(*where, **builder.parse_extra_options(*where, []))
+
+
+def make_genai(source: Path, folder: Path, target: Path) -> None:
+    export_genai(source, folder)
+    tokens = text(generate_genai(folder, np.zeros((1, 80, 3000), np.float32), [1]))
+    target.mkdir(parents=True, exist_ok=True)
+    for file in (*folder.glob("*.onnx*"), folder / "genai_config.json"):
+        shutil.copy(file, target)
+    (target / "tokens.json").write_text(json.dumps({"prompts": [""], "tokens": [tokens]}, indent=1) + "\n")
+
+
 def padded(sources: list[list[int]]) -> dict[str, np.ndarray]:
     longest = max(map(len, sources))
     return {"input_ids": np.array([s + [0] * (longest - len(s)) for s in sources], np.int64),
@@ -94,6 +132,10 @@ def make(name: str, target: Path, seed: int) -> None:
     with tempfile.TemporaryDirectory() as work:
         source, folder = Path(work) / "source", Path(work) / "out"
         save(name, source, seed)
+        if name == "whisper-genai":
+            return make_genai(source, folder, target)
+        from optimum.exporters.onnx import main_export
+
         main_export(str(source), folder, task=task + "-with-past", device="cpu", do_validation=False)
         start = [1] + ([7] if name == "bart" else [])
         if name == "whisper":
