@@ -24,8 +24,10 @@ class Architecture:
     task: str = "text-generation"
 
 
-# Exporters and what they offer. f16-gpu and int4-gpu are those that genai's builder writes for GPUs.
-PRECISIONS = {"optimum": ("f32", "f16", "int8", "int4", "O2"), "optimum-nopast": ("f32", "f16"),
+# Exporters and what they offer. int4 is symmetric; int4-asym has zero points, int4-hqq those of Half-Quadratic
+# Quantization, and int4-qdq has DequantizeLinear instead of MatMulNBits. bnb4 is NF4 of bitsandbytes. f16-gpu and
+# int4-gpu are those that genai's builder writes for GPUs.
+PRECISIONS = {"optimum": ("f32", "f16", "int8", "int4", "O2", "int4-asym", "int4-hqq", "int4-qdq", "bnb4"), "optimum-nopast": ("f32", "f16"),
               "genai": ("f32", "int4", "f16-gpu", "int8", "int4-gpu"), "script": ("f32", "f16"), "dynamo": ("f32", "f16")}
 
 AUTO = {"text-generation": "AutoModelForCausalLM", "text2text-generation": "AutoModelForSeq2SeqLM", "fill-mask": "AutoModelForMaskedLM",

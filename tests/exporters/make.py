@@ -21,6 +21,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -35,19 +36,29 @@ SECONDS, MEMORY = 300, 12 << 30
 EXPORTERS: dict[str, Callable[[str, str, Path], None]] = {}
 
 
+def packed(model: onnx.ModelProto, precision: str) -> Any:
+    """A quantizer of ONNX Runtime for weights of 4 bits."""
+    from onnxruntime.quantization import QuantFormat, matmul_bnb4_quantizer, matmul_nbits_quantizer
+
+    if precision == "bnb4":
+        return matmul_bnb4_quantizer.MatMulBnb4Quantizer(model, matmul_bnb4_quantizer.MatMulBnb4Quantizer.NF4, block_size=64)
+    if precision == "int4-hqq":
+        settings = matmul_nbits_quantizer.HQQWeightOnlyQuantConfig(block_size=32, bits=4)
+        return matmul_nbits_quantizer.MatMulNBitsQuantizer(model, algo_config=settings)
+    form = QuantFormat.QDQ if precision == "int4-qdq" else QuantFormat.QOperator
+    return matmul_nbits_quantizer.MatMulNBitsQuantizer(model, block_size=32, is_symmetric=precision != "int4-asym", quant_format=form)
+
+
 def quantise(path: Path, precision: str) -> None:
-    """In place, as the tools of ONNX Runtime do: int8 with dynamic activations, int4 as MatMulNBits."""
+    """In place, as the tools of ONNX Runtime do: int8 with dynamic activations, or packed weights of 4 bits."""
+    target = path.with_suffix(".quantised.onnx")
     if precision == "int8":
         from onnxruntime.quantization import QuantType, quantize_dynamic
 
-        target = path.with_suffix(".int8.onnx")
         quantize_dynamic(path, target, weight_type=QuantType.QInt8, per_channel=True)
     else:
-        from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
-
-        quantizer = MatMulNBitsQuantizer(onnx.load(path), block_size=32, is_symmetric=True)
+        quantizer = packed(onnx.load(path), precision)
         quantizer.process()
-        target = path.with_suffix(".int4.onnx")
         quantizer.model.save_model_to_file(str(target), False)
     target.replace(path)
 
@@ -60,7 +71,7 @@ def optimum(name: str, precision: str, folder: Path, past: str = "-with-past") -
     settings = {"dtype": "fp16"} if precision == "f16" else {"optimize": precision} if precision == "O2" else {}
     main_export(str(folder / "source"), folder, task=task + ("" if task == architectures.MASKED else past), device="cpu",
                 do_validation=False, **settings)
-    if precision.startswith("int"):
+    if precision.startswith(("int", "bnb")):
         for path in sorted(folder.glob("*.onnx")):
             quantise(path, precision)
 

@@ -42,7 +42,8 @@ BLOCK, CHUNK = 22, 32
 TRANSFORMERS_5 = {"genai", "script", "dynamo"}
 # What rounding may change, as a share of the greatest value of an output. Integer activations round a value to another
 # step where the floats of two runtimes differ in their last bits.
-TOLERANCE = {"f32": 1e-4, "O2": 1e-4, "f16": 2e-2, "f16-gpu": 2e-2, "int4": 3e-2, "int4-gpu": 3e-2, "int8": 3e-2}
+TOLERANCE = {"f32": 1e-4, "O2": 1e-4, "f16": 2e-2, "f16-gpu": 2e-2, "int4": 3e-2, "int4-gpu": 3e-2, "int8": 3e-2, "int4-asym": 3e-2,
+             "int4-hqq": 3e-2, "int4-qdq": 3e-2, "bnb4": 3e-2}
 PAIRS = {"nano-v100s": ["--device=jetson-nano", "--cloud=v100s"], "snapdragon-a100": ["--device=snapdragon-8s-gen3", "--cloud=a100"]}
 # The stand-in for the driver is of one architecture for both processes; sm_53 and sm_70 launch the same kernels.
 SM = {"nano-v100s": "70", "snapdragon-a100": "80"}
