@@ -49,14 +49,13 @@ static bool pads_rows(lp_module *module, const lp_op *op) {
   return false;
 }
 
-/* Tells whether the product sums over rows, or pairs each row with all others. An outer product of one vector of rows
- * does not. */
+/* Tells whether the product sums over rows, or may pair each row with all others. */
 static bool multiplies_rows(lp_module *module, const lp_op *op) {
   const lp_type x = lp_op_in(op, 0)->type, y = lp_op_in(op, 1)->type;
-  int64_t inner = 0;
-  bool outer = lp_type_static_dim(x, lp_op_bool(op, "transpose_a", false) ? -2 : -1, &inner) && inner == 1;
   bool x_long = any_is_long(module, x, 0, x.rank), y_long = any_is_long(module, y, 0, y.rank);
-  return outer ? x_long && y_long : x_long || y_long;
+  if (x_long && y_long) return true;
+  return axis_is_long(module, x, lp_op_bool(op, "transpose_a", false) ? -2 : -1) ||
+         axis_is_long(module, y, y.rank == 1 || lp_op_bool(op, "transpose_b", false) ? -1 : -2);
 }
 
 bool lp_kv_mixes_rows(lp_module *module, const lp_op *op) {
