@@ -360,7 +360,7 @@ static void prepare(chain_searcher *s) {
   lp_exact_chain *c = s->c;
   bool is_rough = s->search->rough, is_longer = !is_rough && s->slack > c->slack;
   double before = c->work;
-  s->most_listed = before + MOST_LISTED;
+  s->most_listed = before + (double)MOST_LISTED;
   if (is_longer && !c->has_all) lp_chain_forget(c);
   if (is_longer) c->slack = s->slack;
   if (s->search->slur > 0) { /* nothing will be proved, and the lists are long */
