@@ -136,7 +136,7 @@ def first_line(error: Exception) -> str:
     """One line, without paths of this machine and without ONNX Runtime's preamble."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = re.sub(r"^.*Status Message: ", "", lines[0] if lines else "")
-    return f"{type(error).__name__}: {re.sub(r'/[^ ]*/', '', text)}"[:200]
+    return f"{type(error).__name__}: {re.sub(r'[^ ]*/', '', text)}"[:200]
 
 
 def export(case: str, folder: Path) -> dict[str, object]:
