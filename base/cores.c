@@ -17,6 +17,13 @@ int32_t lp_machine_threads(void) {
   return quota < cores ? quota : cores;
 }
 
+static _Thread_local int64_t gave_way;
+
 void lp_give_way(void) {
+  gave_way++;
   (void)nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL); /* the kernel adds its timer slack, by default 50 us */
+}
+
+int64_t lp_gave_way(void) {
+  return gave_way;
 }

@@ -4,6 +4,7 @@
  * cheap: workers spin for a moment after each segment before they sleep, and the thread that starts a segment makes a
  * system call only when a worker sleeps. While they spin they yield to other threads: the two sides of a program on one
  * machine compute in turns, on the same cores. */
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -21,12 +22,14 @@ enum {
 };
 static const double grace_ms = 0.2; /* a worker spins for this long: longer than drawing a token takes */
 
-/* On a busy machine the threads of a segment wait at each barrier until the kernel has given a core to the last of
- * them, which may take a hundred times the computation. After a segment that took longer than the caller would have
- * taken by itself, the caller runs FEWEST_ALONE segments by itself, and twice as many after each further attempt that
- * fails. Segments shorter than late_ms are not judged. */
-enum { FEWEST_ALONE = 16, MOST_ALONE = 1024 };
+/* Shorter segments are not judged. */
 static const double late_ms = 0.3;
+/* Threads spin this long at a barrier before they give way, and that is no computation. A long wait gives way many
+ * times and so counts as many spins; it is late in either case. */
+static const double spin_ms = 0.05;
+/* Bounds of lp_lateness.share: one late segment costs half of its loss again; where every attempt is late, attempts
+ * take a thirtieth of the time. */
+static const double least_share = 1, most_share = 32;
 
 typedef struct {
   lp_pool *pool;
@@ -44,7 +47,7 @@ struct lp_pool {
   pthread_mutex_t mutex;
   pthread_cond_t wake;
   bool stop;
-  int32_t alone, next_alone;     /* segments that the caller still runs by itself; the number after the next late one */
+  lp_lateness lateness;
   _Alignas(64) int32_t running;  /* workers that have not finished the segment */
   _Alignas(64) int32_t sleeping; /* workers that wait on `wake` */
   lp_barrier barrier;
@@ -122,28 +125,34 @@ static void run_together(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame)
     }
 }
 
-/* Judges a segment that took `ms` while the caller computed for `cpu_ms`: by itself it would take that for each thread,
- * or less, because it also counts some of its waiting as computation. */
-static void judge(lp_pool *pool, double ms, double cpu_ms) {
-  if (ms <= late_ms || ms <= cpu_ms * pool->threads) {
-    if (pool->next_alone > FEWEST_ALONE) pool->next_alone /= 2;
+bool lp_lateness_excludes(const lp_lateness *lateness, double now_ms) {
+  return now_ms < lateness->alone_until_ms;
+}
+
+void lp_lateness_judge(lp_lateness *lateness, double now_ms, double ms, double alone_ms) {
+  const double lost = ms - alone_ms, share = fmax(lateness->share, least_share);
+  if (ms <= late_ms || lost <= 0) {
+    lateness->share = share / 2;
     return;
   }
-  pool->alone = pool->next_alone;
-  if (pool->next_alone < MOST_ALONE) pool->next_alone *= 2;
+  lateness->alone_until_ms = now_ms + share * lost;
+  lateness->share = fmin(2 * share, most_share);
 }
 
 void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame) {
-  bool alone = pool->threads == 1 || pool->alone > 0;
+  double begin = pool->threads == 1 ? 0 : lp_now_ms();
+  bool alone = pool->threads == 1 || lp_lateness_excludes(&pool->lateness, begin);
   set_threads(pool, frame, alone ? 1 : pool->threads);
   if (alone) {
-    if (pool->alone > 0) pool->alone--;
     segment(frame, 0);
     return;
   }
-  double begin = lp_now_ms(), cpu_begin = lp_thread_cpu_ms();
+  const int64_t waits_begin = lp_gave_way();
+  const double cpu_begin = lp_thread_cpu_ms();
   run_together(pool, segment, frame);
-  judge(pool, lp_now_ms() - begin, lp_thread_cpu_ms() - cpu_begin);
+  const double end = lp_now_ms(), spun_ms = spin_ms * (double)(lp_gave_way() - waits_begin);
+  const double computed_ms = fmax(lp_thread_cpu_ms() - cpu_begin - spun_ms, 0);
+  lp_lateness_judge(&pool->lateness, end, end - begin, computed_ms * pool->threads);
 }
 
 lp_pool *lp_pool_create(int32_t threads) {
@@ -152,7 +161,7 @@ lp_pool *lp_pool_create(int32_t threads) {
   /* lp_alloc aligns to 16 bytes only. */
   lp_pool *pool = aligned_alloc(64, sizeof *pool);
   if (!pool) abort();
-  *pool = (lp_pool){.threads = 1, .next_alone = FEWEST_ALONE};
+  *pool = (lp_pool){.threads = 1};
   pthread_mutex_init(&pool->mutex, NULL);
   pthread_cond_init(&pool->wake, NULL);
   pool->worker = lp_alloc(sizeof(pool_worker) * (size_t)threads);

@@ -2,6 +2,8 @@
 #ifndef LP_POOL_H
 #define LP_POOL_H
 
+#include <stdbool.h>
+
 #include "base/abi.h"
 
 /* The calling thread is thread 0; the pool starts the other `threads` - 1, which spin briefly after a segment and then
@@ -16,5 +18,20 @@ int32_t lp_pool_threads(const lp_pool *pool);
  * threads wait for each other longer than they compute, the caller runs some segments by itself. Sets `barrier` and
  * `threads` of the frame and of its sequences. */
 void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame);
+
+/* Decides when the caller runs segments by itself. On a busy machine the threads of a segment wait at each barrier
+ * until the kernel has given a core to the last of them, which may take a hundred times the computation. After a
+ * segment that took longer than the caller would have taken by itself, the caller runs segments by itself for `share`
+ * times the time that it lost; `share` doubles with each late attempt and halves with each other one. So one late
+ * segment costs little, and a machine that stays busy costs little more than one thread would. Starts as zeros. */
+typedef struct {
+  double alone_until_ms; /* by the clock of lp_now_ms */
+  double share;
+} lp_lateness;
+/* Whether the caller runs the segment that begins at `now_ms` by itself. */
+bool lp_lateness_excludes(const lp_lateness *lateness, double now_ms);
+/* Judges a segment of all threads that took `ms` and ended at `now_ms`; the caller by itself would have taken
+ * `alone_ms`. */
+void lp_lateness_judge(lp_lateness *lateness, double now_ms, double ms, double alone_ms);
 
 #endif
