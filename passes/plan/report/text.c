@@ -267,7 +267,8 @@ static void put_comparison(const lp_report *report, lp_buf *out) {
   if (report->cheapest.name) put_plan_row("the cheapest", &report->cheapest.result, out);
   if (report->faster.name) put_plan_row("a faster plan", &report->faster.result, out);
   if (report->plan.feasible && !isnan(report->decrement))
-    lp_buf_printf(out, "this plan costs %.1f %% less than the cloud alone\n", 100 * report->decrement);
+    lp_buf_printf(out, "this plan costs %.1f %% %s than the cloud alone\n", 100 * fabs(report->decrement),
+                  report->decrement < 0 ? "more" : "less");
   put_tolerance(report, out);
   put_warning(report, out);
 }
