@@ -56,7 +56,7 @@ def report(llmpart: str, out: Path, group: str, utilisation: float, size: int) -
     device, cloud, _ = GROUPS[group]
     path = out / "report.json"
     used = f"compute_utilisation={utilisation},memory_utilisation={utilisation}"
-    command = [llmpart, "compile", str(out / "llama2-7b.onnx"), "--plan-only", f"--report={path}"]
+    command = [llmpart, "compile", str(out / "llama2-7b.onnx"), "--plan-only", "--tolerance=0", f"--report={path}"]
     command += [f"--device={out / device}.yaml,{used}", f"--cloud={out / cloud}.yaml", f"--link={LINK}"]
     command += [f"--isl={size}", "--osl=2", "--ttft=400ms", "--tpot=100ms"]
     done = subprocess.run(command, capture_output=True, text=True)
