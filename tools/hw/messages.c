@@ -36,7 +36,7 @@ static lp_status measure_round(way *w, lp_diag *diag) {
   const lp_bench_options options = {.prompt = PROMPT, .generate = TOKENS, .repetitions = 1};
   lp_bench_result result;
   LP_TRY(lp_session_bench(w->session, &options, &result, diag));
-  w->prompt_ms = fmin(w->prompt_ms, 1e3 * PROMPT / result.row[0].tokens_per_s);
+  w->prompt_ms = fmin(w->prompt_ms, 1e3 * (double)PROMPT / result.row[0].tokens_per_s);
   w->token_ms = fmin(w->token_ms, 1e3 / result.row[1].tokens_per_s);
   return LP_OK;
 }
@@ -53,9 +53,9 @@ static lp_status measure_ways(const char *bundle, int32_t threads, way ways[2], 
 /* The prompt's message has one row of hidden states for each token. */
 static void set_figures(lp_machine *machine, const way ways[2]) {
   static const char source[] = "measured here: a decoder in two processes, compared with one";
-  const double message_ms = fmax((ways[1].token_ms - ways[0].token_ms) / MESSAGES, least_ms);
-  const double bytes = 4.0 * PROMPT * (double)shape.hidden;
-  const double ms = ways[1].prompt_ms - ways[0].prompt_ms - MESSAGES * message_ms;
+  const double message_ms = fmax((ways[1].token_ms - ways[0].token_ms) / (double)MESSAGES, least_ms);
+  const double bytes = 4.0 * (double)PROMPT * (double)shape.hidden;
+  const double ms = ways[1].prompt_ms - ways[0].prompt_ms - (double)MESSAGES * message_ms;
   machine->figure[LP_HW_MESSAGE] = lp_hw_rounded(message_ms);
   machine->figure[LP_HW_MESSAGE_BANDWIDTH] = ms > 0 ? lp_hw_rounded(fmin(1e3 * bytes / ms, most_rate)) : most_rate;
   machine->source[LP_HW_MESSAGE] = machine->source[LP_HW_MESSAGE_BANDWIDTH] = source;
