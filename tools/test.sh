@@ -14,7 +14,7 @@ asan='^(base|ir_|hwmodels|frontend_|passes_|runtime_|router_|serve_|kernels_asan
 # router_embedded needs a model that is compiled.
 asan_not='^router_embedded$'
 # Those of the runtime that start threads.
-tsan='^(runtime_(bundle|engine|pool|trace|session|resume|plans|collaborate|context|calibrate|link|transport|security|faults|worker|together)|'
+tsan='^(runtime_(bundle|engine|pool|trace|session|resume|plans|collaborate|context|calibrate|link|socket|transport|security|faults|worker|together)|'
 tsan="$tsan"'runtime_(store|fair|divided)|router_(store|endpoint|backends))'
 parts=quick failed="" minutes=""
 if [ "${1-}" = --all ]; then

@@ -22,10 +22,19 @@ static lp_status check_size(const char *path, size_t size, size_t most, lp_diag 
   return size <= most ? LP_OK : lp_error(diag, LP_LOC_FILE(path), "%zu bytes; at most %zu are read", size, most);
 }
 
+/* A credential of this service: root's file directly in $CREDENTIALS_DIRECTORY. systemd lets the service read it by an
+ * access control list, which the mode shows as rights of the group. */
+static bool is_credential(const char *path, const struct stat *info) {
+  const char *folder = getenv("CREDENTIALS_DIRECTORY");
+  size_t size = folder ? strlen(folder) : 0;
+  if (size == 0 || strncmp(path, folder, size) != 0 || path[size] != '/' || strchr(path + size + 1, '/')) return false;
+  return info->st_uid == 0 && (info->st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)) == 0;
+}
+
 /* Refuses a secret that other users can read. */
 static lp_status check_private(const char *path, lp_diag *diag) {
   struct stat info;
-  if (stat(path, &info) != 0 || (info.st_mode & (S_IRWXG | S_IRWXO)) == 0) return LP_OK;
+  if (stat(path, &info) != 0 || (info.st_mode & (S_IRWXG | S_IRWXO)) == 0 || is_credential(path, &info)) return LP_OK;
   lp_status status = lp_error(diag, LP_LOC_FILE(path), "other users may read this secret");
   lp_note(diag, LP_LOC_FILE(path), "chmod 600 %s", path);
   return status;

@@ -16,8 +16,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
+#include "runtime/link/security.h"
 #include "runtime/runtime.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
@@ -345,6 +347,30 @@ static void expect_not_served(lp_link_security security, const char *text) {
     ck_assert_msg(strstr(toy_error(diag), text) != NULL, "wanted '%s' in '%s'", text, toy_error(diag));
   }
   lp_diag_free(diag);
+}
+
+static lp_status read_key_as(const char *file, mode_t mode) {
+  lp_diag *diag = lp_diag_create();
+  lp_security security = {0};
+  lp_link_security from = {.key_file = file};
+  ck_assert_int_eq(chmod(file, mode), 0);
+  lp_status status = lp_security_open(&from, LP_SIDE_CLOUD, true, &security, diag);
+  lp_security_close(&security);
+  lp_diag_free(diag);
+  return status;
+}
+
+/* systemd 254 and later give a credential the mode 0440. */
+LP_TEST(credentials_of_a_service) {
+  ck_assert_int_eq(read_key_as(key, 0400), LP_OK);
+  ck_assert_int_ne(read_key_as(key, 0440), LP_OK);
+  setenv("CREDENTIALS_DIRECTORY", dir, 1);
+  ck_assert_int_eq(read_key_as(key, 0440) == LP_OK, geteuid() == 0); /* of root only */
+  ck_assert_int_ne(read_key_as(key, 0444), LP_OK);
+  ck_assert_int_ne(read_key_as(key, 0460), LP_OK);
+  setenv("CREDENTIALS_DIRECTORY", "/run/credentials/another", 1);
+  ck_assert_int_ne(read_key_as(key, 0440), LP_OK);
+  unsetenv("CREDENTIALS_DIRECTORY");
 }
 
 LP_TEST(off_loopback) {
