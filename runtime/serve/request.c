@@ -169,9 +169,10 @@ static lp_status read_prompt(const lp_json *body, lp_completion *out, lp_diag *d
 lp_status lp_body_parse(const char *body, size_t size, lp_json_document **out, lp_diag *diag) {
   lp_diag *found = lp_diag_create();
   lp_status status = lp_json_parse(source, body, size, LP_JSON_REFUSE_NUL, out, found);
-  const lp_diag_entry *why = lp_diag_get(found, 0);
-  if (status != LP_OK)
+  if (status != LP_OK) {
+    const lp_diag_entry *why = lp_diag_get(found, 0);
     status = lp_error(diag, LP_LOC_NONE, "line %d, column %d: %s", why->loc.line, why->loc.col, why->text);
+  }
   lp_diag_free(found);
   LP_TRY(status);
   lp_json root = lp_json_root(source, *out);
