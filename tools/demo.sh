@@ -49,6 +49,7 @@ compile() { # compile MODEL.onnx TOKENIZER DEVICE-MEMORY PROMPT-TOKENS OUT: this
 }
 
 total() { awk '$1 == "total" { printf "%10s %s%10s %s\n", $2, $3, $4, $5 }' "$1"; } # total REPORT
+first() { awk '$1 == "cold" { printf "%10s %s", $2, $3 }' "$1"; } # first REPORT: of a request for which the weights load
 measured() { # measured CSV PROMPT-TOKENS: of tokens per second, milliseconds of a prompt and of a token
   awk -F, -v tokens="$2" 'function text(ms) { return ms < 1 ? sprintf("%10.3g us", 1e3 * ms) : sprintf("%10.3g ms", ms) }
     NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
@@ -69,7 +70,9 @@ generate() { # generate OUT OPTION TEXT PROMPT-TOKENS: runs both sides, then set
   printf '%-26s%13s%13s\n' '' TTFT TPOT
   printf '%-26s%s\n' 'predicted over Wi-Fi' "$(total "$1.txt")"
   printf '%-26s%s\n' 'predicted over loopback' "$(total "$1-loopback.txt")"
+  printf '%-26s%s\n' '  of the first request' "$(first "$1-loopback.txt")"
   printf '%-26s%s\n' 'measured over loopback' "$(measured "$1.csv" "$4")"
+  printf '%-26s%s\n' '  of the first request' "$(awk -F'[ ,]+' '$1 == "TTFT" { printf "%10.3g %s", $2, $3 }' "$1.stats")"
 }
 
 plan_elsewhere() { # plan_elsewhere MODEL.onnx TTFT: the same model on hardware that is not here
