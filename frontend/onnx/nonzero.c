@@ -45,9 +45,12 @@ lp_type lp_nonzero_type(lp_importer *im, const lp_value *x) {
 
 static lp_status refuse(const bound *b) {
   const lp_value *x = lp_op_in(b->source, 0);
-  return lp_error(b->im->diag, b->source->loc,
-                  "its result's shape depends on the data of input 0 ('%s'), which is not known before it runs",
-                  x->name ? x->name : "");
+  lp_status status =
+      lp_error(b->im->diag, b->source->loc,
+               "its result's shape depends on the data of input 0 ('%s'), which is not known before it runs",
+               x->name ? x->name : "");
+  lp_note_binding(b->im->diag, b->source->loc, x);
+  return status;
 }
 
 static lp_status refuse_use(const bound *b, const lp_op *user) {

@@ -14,4 +14,5 @@ passes 'test_tri[lu]*' 18
 passes 'test_shape*' 10
 passes 'test_reshape_*' 9
 passes 'test_slice*' 8
+passes 'test_nonzero*' 1
 finish
