@@ -39,9 +39,13 @@ static void drop_cancelled(lp_engine *engine) {
 
 /* Admits jobs in their turn. One that does not fit keeps later ones waiting, so that a large one has its turn. */
 static void admit(lp_engine *engine) {
+  size_t admitted = 0;
+  for (size_t i = 0; i < engine->jobs.count; i++)
+    admitted += engine->jobs.data[i]->admitted;
   for (size_t i = 0; i < engine->jobs.count; i++) {
     engine_job *job = engine->jobs.data[i];
     if (job->admitted) continue;
+    if (engine->remote && admitted++ >= MOST_SEQUENCES) return; /* the sessions that a worker gives a connection */
     size_t bytes = job->call->bytes;
     if (engine->kv_bytes > 0 && (bytes > (size_t)engine->kv_bytes || engine->held > (size_t)engine->kv_bytes - bytes))
       return;

@@ -10,16 +10,36 @@
 #include "base/clock.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/engine/job.h"
+#include "runtime/engine/remote.h"
 
 enum { ASK_MS = 100 };
 
-bool lp_engine_fits(const lp_bundle *bundle, const char **why) {
-  *why = lp_bundle_is_split(bundle)                ? "some layers run on a worker"
-         : lp_bundle_reads_source(bundle)          ? "the model has an encoder"
+static bool fits(const lp_bundle *bundle, const char **why) {
+  *why = lp_bundle_reads_source(bundle)            ? "the model has an encoder"
          : !lp_bundle_has_caches(bundle)           ? "the model has no KV caches"
          : !bundle->side[LP_SIDE_DEVICE].sequences ? "the code runs one sequence at a time"
                                                    : NULL;
   return *why == NULL;
+}
+
+bool lp_engine_fits(const lp_bundle *bundle, const char **why) {
+  *why = "some layers run on a worker";
+  return !lp_bundle_is_split(bundle) && fits(bundle, why);
+}
+
+bool lp_engine_fits_worker(const lp_bundle *bundle, const char **why) {
+  *why = "all layers run here";
+  return lp_bundle_is_split(bundle) && fits(bundle, why) && engine_remote_fits(bundle, why);
+}
+
+bool lp_engine_draws_there(const lp_engine *engine) {
+  const lp_manifest *manifest = &engine->bundle->manifest;
+  const lp_program *program = &manifest->programs[manifest->plans[0].decode];
+  for (int32_t k = 0; engine->remote && k < program->step_count; k++)
+    if (program->step[k].kind == LP_STEP_OUTPUT && program->step[k].side == LP_SIDE_CLOUD &&
+        program->step[k].port == lp_manifest_output(manifest, LP_ROLE_LOGITS))
+      return true;
+  return false;
 }
 
 /* ---- the engine's thread ----------------------------------------------------------------------------------------- */
@@ -30,6 +50,7 @@ static void publish(lp_engine *engine, engine_job *job) {
   engine_client_of(engine, request->client)->served += job->rows;
   job->done += job->failed ? 0 : job->rows;
   job->ticket = ++engine->ticket;
+  job->lost = job->failed && engine->remote && engine_remote_is_lost(engine->remote);
   if (job->failed || job->is_complete) {
     engine_job_end(engine, job);
   } else if (job->has_drawn) {
@@ -45,11 +66,35 @@ static void publish(lp_engine *engine, engine_job *job) {
   }
 }
 
+/* All jobs with a session at a worker that was lost end. With the lock held. */
+static void end_lost(lp_engine *engine) {
+  if (!engine->remote || !engine_remote_is_lost(engine->remote)) return;
+  for (size_t i = engine->jobs.count; i-- > 0;) {
+    engine_job *job = engine->jobs.data[i];
+    if (job->session == 0) continue;
+    if (!job->error) job->error = lp_strdup("the worker was lost");
+    job->lost = true;
+    engine_job_end(engine, job);
+  }
+}
+
+/* Closes sessions of jobs that have ended. With the lock held, which it releases meanwhile; tells whether there were
+ * any. */
+static bool tidy(lp_engine *engine) {
+  if (!engine->remote || !engine_remote_has_forgotten(engine->remote)) return false;
+  (void)pthread_mutex_unlock(&engine->lock);
+  engine_remote_tidy(engine->remote);
+  (void)pthread_mutex_lock(&engine->lock);
+  return true;
+}
+
 static void *work(void *user) {
   lp_engine *engine = user;
   (void)pthread_mutex_lock(&engine->lock);
   while (!engine->ends) {
-    if (!engine_choose(engine)) {
+    bool chosen = engine_choose(engine);
+    if (tidy(engine)) continue;
+    if (!chosen) {
       (void)pthread_cond_wait(&engine->work, &engine->lock);
       continue;
     }
@@ -58,6 +103,7 @@ static void *work(void *user) {
     (void)pthread_mutex_lock(&engine->lock);
     for (size_t i = 0; i < engine->chosen.count; i++)
       publish(engine, engine->chosen.data[i]);
+    end_lost(engine);
   }
   (void)pthread_mutex_unlock(&engine->lock);
   return NULL;
@@ -65,16 +111,20 @@ static void *work(void *user) {
 
 lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *options, lp_engine **out, lp_diag *diag) {
   const char *why;
-  if (!lp_engine_fits(bundle, &why)) return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "no passes: %s", why);
+  if (options->cloud ? !lp_engine_fits_worker(bundle, &why) : !lp_engine_fits(bundle, &why))
+    return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "no passes: %s", why);
   LP_TRY(lp_bundle_check_generates(bundle, diag));
+  engine_remote *remote = NULL;
+  if (options->cloud) LP_TRY(engine_remote_open(bundle, options, &remote, diag));
   lp_engine *engine = lp_alloc(sizeof *engine);
+  engine->remote = remote;
   engine->bundle = bundle;
   engine->kv_bytes = options->kv_bytes;
   engine->pool = lp_pool_create(options->threads);
   engine->batch = lp_batch_create(bundle, LP_SIDE_DEVICE, engine->pool);
   engine->code = lp_alloc((size_t)bundle->manifest.program_count * sizeof *engine->code);
   for (int32_t i = 0; i < bundle->manifest.program_count; i++)
-    engine->code[i] = lp_program_code(bundle, LP_SIDE_DEVICE, i);
+    engine->code[i] = remote ? i : lp_program_code(bundle, LP_SIDE_DEVICE, i);
   (void)pthread_mutex_init(&engine->lock, NULL);
   (void)pthread_cond_init(&engine->work, NULL);
   engine->runs = pthread_create(&engine->thread, NULL, work, engine) == 0;
@@ -92,6 +142,7 @@ void lp_engine_close(lp_engine *engine) {
   (void)pthread_cond_signal(&engine->work);
   (void)pthread_mutex_unlock(&engine->lock);
   if (engine->runs) (void)pthread_join(engine->thread, NULL);
+  engine_remote_close(engine->remote);
   lp_batch_free(engine->batch);
   lp_pool_free(engine->pool);
   free(engine->code);
@@ -256,7 +307,7 @@ static lp_status conclude(engine_call *call, lp_engine_outcome *outcome, lp_diag
   lp_status status = LP_OK;
   for (int32_t i = 0; i < call->request->choices; i++) {
     engine_job *job = &call->job[i];
-    outcome[i] = (lp_engine_outcome){(int64_t)(job->text.count - call->request->length), job->cut};
+    outcome[i] = (lp_engine_outcome){(int64_t)(job->text.count - call->request->length), job->cut, job->lost};
     if (job->error && status == LP_OK) status = lp_error(diag, LP_LOC_NONE, "%s", job->error);
     free(job->error);
     engine_decoder_free(&job->decoder);

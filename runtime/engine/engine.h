@@ -5,7 +5,8 @@
  * A pass never waits for further requests. Clients share passes by rows (start-time fair queueing: Goyal, Vin and
  * Cheng, 1996), and while sequences generate, parts of prompts lengthen a pass by a bounded factor (exec/pace.h).
  *
- * The room knows bundles, passes and the bytes of tokens, but no link. */
+ * With a worker, the sequences of a pass run their cloud's steps in sessions there, whose requests the worker batches.
+ * The loss of the worker fails the requests that are under way; the next one connects again. */
 #ifndef LP_ENGINE_H
 #define LP_ENGINE_H
 
@@ -17,6 +18,9 @@ typedef struct lp_grammar lp_grammar; /* grammar.h */
 typedef struct {
   int32_t threads;  /* 0: the machine's cores */
   int64_t kv_bytes; /* the most bytes of KV caches; requests beyond them wait; 0: no limit */
+  /* The worker that runs the cloud's steps of a split bundle; NULL: all layers run here. */
+  const char *cloud;
+  lp_link_security security; /* of the connection to it */
 } lp_engine_options;
 
 typedef struct {
@@ -73,15 +77,21 @@ typedef struct {
 
 typedef struct {
   int64_t tokens;
-  bool cut; /* by max_tokens */
+  bool cut;  /* by max_tokens */
+  bool lost; /* the worker was lost, and with it the rest of the answer; the request has failed */
 } lp_engine_outcome;
 
-/* Tells whether an engine can run the bundle; if not, `why` receives the reason, as static text. */
+/* Tells whether an engine can run the bundle here, or with a worker; if not, `why` receives the reason, as static
+ * text. */
 bool lp_engine_fits(const lp_bundle *bundle, const char **why);
-/* The bundle, with lp_engine_fits and a device side that is loaded, is borrowed until the engine is closed. */
+bool lp_engine_fits_worker(const lp_bundle *bundle, const char **why);
+/* The bundle, with lp_engine_fits or lp_engine_fits_worker and a device side that is loaded, is borrowed until the
+ * engine is closed. */
 LP_MUST_USE lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *options, lp_engine **out,
                                      lp_diag *diag);
 void lp_engine_close(lp_engine *engine); /* NULL is allowed; no thread may be in lp_engine_generate */
+/* Tells whether the worker draws the tokens: it supports lp_sampling, and no other way of drawing. */
+bool lp_engine_draws_there(const lp_engine *engine);
 
 /* Generates, and returns when all choices have ended. Any number of threads may call it. `queue_ms` receives the time
  * until the first pass over the prompt began. */

@@ -1,6 +1,8 @@
 /* Jobs and the clients that they belong to. */
 #include "runtime/engine/job.h"
 
+#include "runtime/engine/remote.h"
+
 #include <string.h>
 
 engine_client *engine_client_of(lp_engine *engine, uint64_t id) {
@@ -28,6 +30,7 @@ void engine_job_end(lp_engine *engine, engine_job *job) {
   while (engine->jobs.data[at] != job)
     at++;
   memmove(&engine->jobs.data[at], &engine->jobs.data[at + 1], (--engine->jobs.count - at) * sizeof *engine->jobs.data);
+  if (engine->remote) engine_remote_forget(engine->remote, job);
   lp_executor_free(job->executor);
   job->executor = NULL;
   if (job->admitted) engine->held -= job->call->bytes;

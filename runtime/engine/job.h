@@ -11,6 +11,7 @@
 #include "runtime/exec/pool.h"
 
 typedef struct engine_job engine_job;
+typedef struct engine_remote engine_remote; /* remote.h */
 
 /* One request, on the stack of the thread that made it. */
 typedef struct {
@@ -36,6 +37,9 @@ struct engine_job {
   int64_t rows;   /* in the current pass */
   lp_drawn drawn; /* in the current pass */
   bool has_drawn, is_complete, failed;
+  uint64_t session; /* at the worker; 0: none */
+  bool told;        /* the worker knows of the current pass */
+  bool lost;        /* with the worker */
 
   bool admitted;  /* its KV cache is within the budget */
   bool cancelled; /* its caller wants no more */
@@ -55,7 +59,8 @@ struct lp_engine {
   int64_t kv_bytes; /* the budget; 0: none */
   lp_pool *pool;
   lp_batch *batch;
-  int32_t *code; /* [programs] the first program with the same code */
+  engine_remote *remote; /* NULL: all layers run here */
+  int32_t *code;         /* [programs] the first program with the same code */
   lp_pace pace;
   bool runs; /* the thread was started; of the threads that open and close the engine */
   uint64_t ticket;

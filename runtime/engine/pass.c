@@ -6,6 +6,7 @@
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/engine/job.h"
+#include "runtime/engine/remote.h"
 
 static void fail(engine_job *job, const lp_diag *diag) {
   const lp_diag_entry *why = lp_diag_get(diag, 0);
@@ -42,6 +43,17 @@ static void reserve(lp_engine *engine) {
   lp_diag_free(diag);
 }
 
+/* The tokens of the job's part of this pass, in integers of `width` bytes. */
+static void put_ids(const engine_job *job, size_t width, void *out) {
+  for (int64_t k = 0; k < job->rows; k++) {
+    int32_t token = job->text.data[job->done + k];
+    if (width == sizeof(int32_t))
+      ((int32_t *)out)[k] = token;
+    else
+      ((int64_t *)out)[k] = token;
+  }
+}
+
 static lp_status fill(const lp_engine *engine, size_t i, const lp_step *step, lp_diag *diag) {
   const engine_job *job = engine->chosen.data[i];
   lp_span to;
@@ -50,13 +62,7 @@ static lp_status fill(const lp_engine *engine, size_t i, const lp_step *step, lp
   if (to.size != (size_t)job->rows * width)
     return lp_error(diag, LP_LOC_NONE, "'%.80s' has %zu bytes for %" PRId64 " tokens", step->tensor.name, to.size,
                     job->rows);
-  for (int64_t k = 0; k < job->rows; k++) {
-    int32_t token = job->text.data[job->done + k];
-    if (width == sizeof(int32_t))
-      ((int32_t *)to.data)[k] = token;
-    else
-      ((int64_t *)to.data)[k] = token;
-  }
+  put_ids(job, width, to.data);
   return LP_OK;
 }
 
@@ -88,8 +94,71 @@ static lp_status read_logits(lp_engine *engine, const lp_step *step, lp_diag *di
   return status;
 }
 
-static lp_status run_step(lp_engine *engine, const lp_step *step, lp_diag *diag) {
+/* ---- with a worker ----------------------------------------------------------------------------------------------- */
+
+/* Sends the buffer of a step of the device to the worker, for every sequence. */
+static lp_status send(lp_engine *engine, int32_t program, int32_t index, const lp_step *step, lp_diag *diag) {
+  LP_TRY(lp_batch_fetch(engine->batch, step->buffer, step, NULL, diag));
+  for (size_t i = 0; i < engine->member.count; i++) {
+    lp_span made;
+    LP_TRY(lp_batch_buffer(engine->batch, i, step->buffer, step, &made, diag));
+    LP_TRY(engine_remote_send(engine, i, program, index, made.data, made.size, diag));
+  }
+  return LP_OK;
+}
+
+/* The tokens that the cloud's side reads. */
+static lp_status send_tokens(lp_engine *engine, int32_t program, int32_t index, const lp_step *step, lp_diag *diag) {
+  size_t width = lp_element_size(step->tensor.dtype);
+  lp_status status = LP_OK;
+  for (size_t i = 0; status == LP_OK && i < engine->member.count; i++) {
+    const engine_job *job = engine->chosen.data[i];
+    lp_span ids = {.data = lp_alloc((size_t)job->rows * width), .size = (size_t)job->rows * width};
+    put_ids(job, width, ids.data);
+    status = engine_remote_send(engine, i, program, index, ids.data, ids.size, diag);
+    free(ids.data);
+  }
+  return status;
+}
+
+/* Receives what a step of the cloud sends to the device. */
+static lp_status take(lp_engine *engine, int32_t program, int32_t index, const lp_step *step, lp_diag *diag) {
+  for (size_t i = 0; i < engine->member.count; i++) {
+    lp_span to;
+    LP_TRY(lp_batch_buffer(engine->batch, i, step->to_buffer, step, &to, diag));
+    LP_TRY(engine_remote_take(engine, i, program, index, to, diag));
+  }
+  return lp_batch_bring(engine->batch, step->to_buffer, step, diag);
+}
+
+static lp_status draw_there(lp_engine *engine, int32_t program, int32_t index, const lp_step *step, lp_diag *diag) {
+  if (step->port != lp_manifest_output(&engine->bundle->manifest, LP_ROLE_LOGITS)) return LP_OK;
+  for (size_t i = 0; i < engine->member.count; i++)
+    LP_TRY(engine_remote_draw(engine, i, program, index, diag));
+  return LP_OK;
+}
+
+/* The device's part of a step of the cloud. */
+static lp_status attend(lp_engine *engine, int32_t program, int32_t index, const lp_step *step, lp_diag *diag) {
+  switch (step->kind) {
+  case LP_STEP_INPUT:
+    return send_tokens(engine, program, index, step, diag);
+  case LP_STEP_SEND:
+    return take(engine, program, index, step, diag);
+  case LP_STEP_OUTPUT:
+    return draw_there(engine, program, index, step, diag);
+  case LP_STEP_RUN:
+  case LP_STEP_MOVE:
+    break;
+  }
+  return LP_OK;
+}
+
+/* ---- a pass ------------------------------------------------------------------------------------------------------ */
+
+static lp_status run_step(lp_engine *engine, int32_t program, int32_t index, const lp_step *step, lp_diag *diag) {
   const lp_manifest *manifest = &engine->bundle->manifest;
+  if (step->side == LP_SIDE_CLOUD && engine->remote) return attend(engine, program, index, step, diag);
   switch (step->kind) {
   case LP_STEP_INPUT:
     for (size_t i = 0; i < engine->member.count; i++)
@@ -100,6 +169,8 @@ static lp_status run_step(lp_engine *engine, const lp_step *step, lp_diag *diag)
   case LP_STEP_OUTPUT:
     return step->port == lp_manifest_output(manifest, LP_ROLE_LOGITS) ? read_logits(engine, step, diag) : LP_OK;
   case LP_STEP_SEND:
+    if (engine->remote) return send(engine, program, index, step, diag);
+    break;
   case LP_STEP_MOVE:
     break;
   }
@@ -108,9 +179,12 @@ static lp_status run_step(lp_engine *engine, const lp_step *step, lp_diag *diag)
 
 static lp_status run_steps(lp_engine *engine, int32_t index, lp_diag *diag) {
   const lp_program *program = &engine->bundle->manifest.programs[index];
+  if (engine->remote) LP_TRY(engine_remote_begin(engine, diag));
   LP_TRY(lp_batch_begin(engine->batch, index, engine->member.data, engine->member.count, diag));
   for (int32_t k = 0; k < program->step_count; k++)
-    LP_TRY(run_step(engine, &program->step[k], diag));
+    LP_TRY(run_step(engine, index, k, &program->step[k], diag));
+  for (size_t i = 0; engine->remote && program->takes_part[LP_SIDE_CLOUD] && i < engine->member.count; i++)
+    if (!engine->chosen.data[i]->told) LP_TRY(engine_remote_send(engine, i, index, -1, NULL, 0, diag));
   return LP_OK;
 }
 

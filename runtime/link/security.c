@@ -4,6 +4,7 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/side.h"
+#include "runtime/link/address.h"
 
 #include <openssl/err.h>
 #include <openssl/hmac.h>
@@ -216,6 +217,16 @@ lp_status lp_security_open(const lp_link_security *from, lp_side side, bool loop
   if (certificates) return open_certified(from, worker, out, diag);
   use_key(out, worker);
   return LP_OK;
+}
+
+lp_status lp_security_for(const char *address, const lp_link_security *from, lp_security *out, lp_diag *diag) {
+  char *host = NULL;
+  int port = 0;
+  *out = (lp_security){0};
+  LP_TRY(lp_address_split(address, &host, &port, diag));
+  bool loopback = lp_address_is_loopback(host);
+  free(host);
+  return lp_security_open(from, LP_SIDE_DEVICE, loopback, out, diag);
 }
 
 void lp_security_close(lp_security *security) {

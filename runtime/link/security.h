@@ -22,6 +22,9 @@ struct lp_security {
  * lp_security_close, also after a failure. */
 LP_MUST_USE lp_status lp_security_open(const lp_link_security *from, lp_side side, bool loopback, lp_security *out,
                                        lp_diag *diag);
+/* The same for a device that connects to a worker at this address. */
+LP_MUST_USE lp_status lp_security_for(const char *address, const lp_link_security *from, lp_security *out,
+                                      lp_diag *diag);
 void lp_security_close(lp_security *security);
 /* The proof that side `who` holds the key, on the connection with this binding (transport.h) and for this bundle. Needs
  * a key. */

@@ -113,16 +113,6 @@ static lp_patience patience_of(const lp_patience *given) {
                        .repeat_ms = or_default(given->repeat_ms, 2000)};
 }
 
-/* `out` must be released also after a failure. */
-static lp_status open_security(const char *address, const lp_link_security *from, lp_security *out, lp_diag *diag) {
-  char *host = NULL;
-  int port = 0;
-  LP_TRY(lp_address_split(address, &host, &port, diag));
-  bool loopback = lp_address_is_loopback(host);
-  free(host);
-  return lp_security_open(from, LP_SIDE_DEVICE, loopback, out, diag);
-}
-
 lp_status lp_worker_greet(const lp_bundle *bundle, const char *address, const lp_link_security *from, double timeout_ms,
                           lp_diag *diag) {
   const lp_patience usual = {0};
@@ -130,7 +120,7 @@ lp_status lp_worker_greet(const lp_bundle *bundle, const char *address, const lp
   const lp_endpoint endpoint = {
       .address = address, .bundle_hash = bundle->manifest.hash, .patience = patience_of(&usual), .security = &security};
   lp_wire *wire = NULL;
-  lp_status status = open_security(address, from, &security, diag);
+  lp_status status = lp_security_for(address, from, &security, diag);
   if (status == LP_OK) status = lp_wire_dial(&lp_transport_socket, &endpoint, timeout_ms, &wire, diag);
   lp_wire_close(wire);
   lp_security_close(&security);
@@ -144,7 +134,7 @@ static lp_status find_worker(lp_session *session, lp_diag *diag) {
                                     .patience = patience_of(&options->patience)};
   session->endpoint.security = session->security = lp_alloc(sizeof *session->security);
   if (!session->remote) return LP_OK;
-  LP_TRY(open_security(options->cloud, &options->security, session->security, diag));
+  LP_TRY(lp_security_for(options->cloud, &options->security, session->security, diag));
   if (!options->link) return LP_OK;
   LP_TRY(lp_link_emulator_start(options->cloud, options->link, &session->emulator, diag));
   session->endpoint.via = lp_link_emulator_address(session->emulator);

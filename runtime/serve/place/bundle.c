@@ -1,5 +1,5 @@
 /* A bundle in this process. If all of its layers run here, an engine answers in batched passes; if some run on workers,
- * each request has a session of its own, and the worker batches. */
+ * each worker has an engine (remotes.h) or, where that cannot be, each request a session. */
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
@@ -44,7 +44,7 @@ typedef struct {
   double until_ms;      /* the answer's deadline */
   bool late;            /* it has passed before the answer was complete */
   bool begun;           /* a token was made */
-  const char *worker;   /* of the session; NULL: none */
+  const char *worker;   /* that draws the tokens which the device does not draw; NULL: none */
   lp_tokens ids;        /* the prompt, and in sessions the answer */
   int64_t length, most; /* of the prompt; of the answer, at most */
 } listener;
@@ -71,6 +71,14 @@ static bool hand_on(listener *to, int32_t choice, int32_t token, const lp_drawn 
 static bool take_drawn(void *user, int32_t choice, const lp_drawn *drawn) {
   const listener *to = user;
   return hand_on(user, choice, drawn->token, drawn, to->site->site.name);
+}
+
+static bool take_continued(void *user, int32_t choice, const lp_drawn *drawn) {
+  listener *to = user;
+  lp_vec_push(&to->ids, drawn->token);
+  bool more = hand_on(to, choice, drawn->token, NULL, to->worker);
+  if (!more) lp_flag_set(&to->enough);
+  return more;
 }
 
 static void take_generated(void *user, int64_t index, const lp_generated *token) {
@@ -170,16 +178,44 @@ static lp_status generate_in_passes(bundle_site *self, listener *to, lp_usage *u
   return status;
 }
 
+/* What was there before is copied, since the answer is appended to `ids`. */
+static lp_tokens text_of(const listener *to) {
+  lp_tokens text = {0};
+  for (size_t i = 0; i < to->ids.count; i++)
+    lp_vec_push(&text, to->ids.data[i]);
+  return text;
+}
+
+/* Continues the text in passes with a worker, which draws. *lost: the worker was lost. */
+static lp_status continue_in_passes(const bundle_site *self, lp_engine *engine, int64_t most, listener *to, bool *lost,
+                                    double *queue_ms, lp_diag *diag) {
+  lp_tokens text = text_of(to);
+  lp_engine_outcome outcome = {0};
+  const lp_engine_request request = {.prompt = text.data,
+                                     .length = text.count,
+                                     .max_tokens = most,
+                                     .choices = 1,
+                                     .client = to->request->client_id,
+                                     .decoding = {.sampling = sampling_of(self->sides.bundle, to->request),
+                                                  .repetition_penalty = 1,
+                                                  .top_logprobs = -1},
+                                     .sink = take_continued,
+                                     .is_abandoned = is_abandoned,
+                                     .user = to};
+  lp_status status = lp_engine_generate(engine, &request, &outcome, queue_ms, diag);
+  *lost = outcome.lost;
+  lp_vec_free(&text);
+  return status;
+}
+
 /* Continues the text. *lost: the worker was lost. */
 static lp_status continue_in_session(const bundle_site *self, const lp_generate_options *options, listener *to,
                                      bool *lost, lp_diag *diag) {
   lp_session *session = NULL;
   lp_generation made = {0};
-  lp_tokens text = {0}; /* what was there before */
   *lost = true;
   LP_TRY(lp_session_open(self->sides.bundle, options, &session, diag));
-  for (size_t i = 0; i < to->ids.count; i++)
-    lp_vec_push(&text, to->ids.data[i]);
+  lp_tokens text = text_of(to);
   lp_status status = lp_session_generate(session, text.data, 1, (int64_t)text.count, take_generated, to, &made, diag);
   *lost = made.lost;
   lp_generation_free(&made);
@@ -188,8 +224,9 @@ static lp_status continue_in_session(const bundle_site *self, const lp_generate_
   return status;
 }
 
-static lp_status generate_in_session(const bundle_site *self, const char *cloud, bool gives_up, listener *to,
-                                     lp_usage *usage, bool *lost, lp_diag *diag) {
+/* `engine` NULL: in a session with the worker at `cloud`. */
+static lp_status generate_split(const bundle_site *self, lp_engine *engine, const char *cloud, bool gives_up,
+                                listener *to, lp_usage *usage, bool *lost, lp_diag *diag) {
   int64_t before = (int64_t)to->ids.count - to->length;
   const lp_generate_options options = {.cloud = cloud,
                                        .sampling = sampling_of(self->sides.bundle, to->request),
@@ -202,8 +239,11 @@ static lp_status generate_in_session(const bundle_site *self, const char *cloud,
                                        .stop = &to->enough,
                                        .is_abandoned = is_abandoned,
                                        .abandon_user = to};
-  to->worker = cloud;
-  lp_status status = continue_in_session(self, &options, to, lost, diag);
+  to->worker = engine && !lp_engine_draws_there(engine) ? "device" : cloud;
+  double queue_ms = 0;
+  lp_status status = engine ? continue_in_passes(self, engine, to->most - before, to, lost, &queue_ms, diag)
+                            : continue_in_session(self, &options, to, lost, diag);
+  if (before == 0) usage->queue_ms += queue_ms;
   size_t count = to->ids.count;
   int64_t made = (int64_t)count - to->length;
   bool ended = made > 0 && lp_bundle_is_stop(self->sides.bundle, to->ids.data[count - 1]);
@@ -239,7 +279,7 @@ static lp_status generate_on_workers(bundle_site *self, listener *to, lp_usage *
     bool lost = false;
     size_t before = to->ids.count;
     lp_diag_clear(why);
-    status = generate_in_session(self, lp_remote_address(worker), true, to, usage, &lost, why);
+    status = generate_split(self, lp_remote_engine(worker), lp_remote_address(worker), true, to, usage, &lost, why);
     if (status == LP_FAILED && is_complete(self, to)) status = LP_OK;
     lp_remote_end(worker, status == LP_OK ? LP_OUTCOME_GOOD : LP_OUTCOME_FAILED, lost);
     if (until_ms == INFINITY || to->ids.count > before) until_ms = lp_now_ms() + await_worker_ms;
@@ -258,7 +298,7 @@ static lp_status generate(bundle_site *self, listener *to, lp_usage *usage, lp_d
                        self->why);
   if (self->remotes) return generate_on_workers(self, to, usage, diag);
   bool lost;
-  return generate_in_session(self, self->sides.cloud, false, to, usage, &lost, diag);
+  return generate_split(self, NULL, self->sides.cloud, false, to, usage, &lost, diag);
 }
 
 /* Waits until a request may run. False: the deadline has passed. */
@@ -358,9 +398,10 @@ static lp_status open_bundle(bundle_site *self, lp_diag *diag) {
   if (self->sides.worker.pid > 0)
     lp_supervisor_start(&self->supervisor, &self->sides.worker,
                         &(lp_worker_request){config->bundle, config->trust, (int32_t)config->threads});
-  if (first) self->remotes = lp_remotes_open(self->sides.bundle, config);
+  if (first) LP_TRY(lp_remotes_open(self->sides.bundle, config, &self->remotes, diag));
   if (!lp_engine_fits(self->sides.bundle, &self->why)) return LP_OK;
-  return lp_engine_open(self->sides.bundle, &(lp_engine_options){(int32_t)config->threads, config->kv_bytes},
+  return lp_engine_open(self->sides.bundle,
+                        &(lp_engine_options){.threads = (int32_t)config->threads, .kv_bytes = config->kv_bytes},
                         &self->engine, diag);
 }
 

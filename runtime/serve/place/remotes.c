@@ -16,7 +16,8 @@ struct lp_remote {
   const char *address;
   lp_breaker breaker;
   lp_watcher watcher;
-  atomic_int here; /* requests that it answers */
+  lp_engine *engine; /* NULL: requests have sessions */
+  atomic_int here;   /* requests that it answers */
   atomic_bool down;
 };
 
@@ -45,22 +46,38 @@ static void *watch(void *user) {
   return NULL;
 }
 
-lp_remotes *lp_remotes_open(const lp_bundle *bundle, const lp_serve_bundle *config) {
+static lp_status open_engine(lp_remote *remote, lp_diag *diag) {
+  const char *why = NULL;
+  const lp_engine_options options = {.threads = (int32_t)remote->config->threads,
+                                     .kv_bytes = remote->config->kv_bytes,
+                                     .cloud = remote->address,
+                                     .security = remote->config->security};
+  if (!lp_engine_fits_worker(remote->bundle, &why)) return LP_OK;
+  return lp_engine_open(remote->bundle, &options, &remote->engine, diag);
+}
+
+lp_status lp_remotes_open(const lp_bundle *bundle, const lp_serve_bundle *config, lp_remotes **out, lp_diag *diag) {
   size_t count = config->workers.count;
   lp_remotes *self = lp_alloc(sizeof *self + count * sizeof self->remote[0]);
-  self->count = count;
-  for (size_t i = 0; i < count; i++) {
-    lp_remote *remote = &self->remote[i];
-    *remote = (lp_remote){.bundle = bundle, .config = config, .address = config->workers.texts[i]};
+  lp_status status = LP_OK;
+  for (; status == LP_OK && self->count < count; self->count++) {
+    lp_remote *remote = &self->remote[self->count];
+    *remote = (lp_remote){.bundle = bundle, .config = config, .address = config->workers.texts[self->count]};
     lp_breaker_init(&remote->breaker);
     lp_watcher_start(&remote->watcher, watch, remote);
+    status = open_engine(remote, diag);
   }
-  return self;
+  if (status == LP_OK)
+    *out = self;
+  else
+    lp_remotes_close(self);
+  return status;
 }
 
 void lp_remotes_close(lp_remotes *self) {
   for (size_t i = 0; self && i < self->count; i++) {
     lp_watcher_end(&self->remote[i].watcher);
+    lp_engine_close(self->remote[i].engine);
     lp_breaker_destroy(&self->remote[i].breaker);
   }
   free(self);
@@ -83,6 +100,10 @@ lp_remote *lp_remotes_choose(lp_remotes *self, uint64_t *tried) {
 
 const char *lp_remote_address(const lp_remote *self) {
   return self->address;
+}
+
+lp_engine *lp_remote_engine(lp_remote *self) {
+  return self->engine;
 }
 
 void lp_remote_end(lp_remote *self, lp_outcome outcome, bool lost) {

@@ -10,13 +10,15 @@
 typedef struct lp_remote lp_remote;
 typedef struct lp_remotes lp_remotes;
 
-/* Borrows both until lp_remotes_close. */
-lp_remotes *lp_remotes_open(const lp_bundle *bundle, const lp_serve_bundle *config);
+/* Borrows both until lp_remotes_close. If passes can run the bundle, each worker gets an engine. */
+LP_MUST_USE lp_status lp_remotes_open(const lp_bundle *bundle, const lp_serve_bundle *config, lp_remotes **out,
+                                      lp_diag *diag);
 void lp_remotes_close(lp_remotes *remotes); /* NULL is allowed */
 /* Chooses the worker with the fewest requests among those that take some; NULL: there is none. `*tried` has a bit for
  * each worker that is not wanted, and gets the one of the result, for which lp_remote_end must be called. */
 lp_remote *lp_remotes_choose(lp_remotes *remotes, uint64_t *tried);
 const char *lp_remote_address(const lp_remote *remote); /* borrowed */
+lp_engine *lp_remote_engine(lp_remote *remote);         /* borrowed; NULL: requests have sessions */
 /* A request has ended. A worker that was `lost` is greeted before it gets another one. */
 void lp_remote_end(lp_remote *remote, lp_outcome outcome, bool lost);
 /* Sets the members of the workers. */

@@ -1,6 +1,7 @@
 /* Requests of many threads give the tokens that sessions give alone. */
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/engine/engine.h"
@@ -77,13 +78,16 @@ static void check(const asker *a) {
   lp_diag_free(diag);
 }
 
-static lp_engine *open_engine(const lp_bundle *bundle, int64_t kv_bytes) {
+static lp_engine *open_with(const lp_bundle *bundle, const lp_engine_options *options) {
   lp_engine *engine = NULL;
   lp_diag *diag = lp_diag_create();
-  ck_assert_msg(lp_engine_open(bundle, &(lp_engine_options){2, kv_bytes}, &engine, diag) == LP_OK, "%s",
-                toy_error(diag));
+  ck_assert_msg(lp_engine_open(bundle, options, &engine, diag) == LP_OK, "%s", toy_error(diag));
   lp_diag_free(diag);
   return engine;
+}
+
+static lp_engine *open_engine(const lp_bundle *bundle, int64_t kv_bytes) {
+  return open_with(bundle, &(lp_engine_options){.threads = 2, .kv_bytes = kv_bytes});
 }
 
 static void ask_together(const lp_bundle *bundle, lp_engine *engine) {
@@ -195,4 +199,83 @@ LP_TEST(wrong_requests) {
   lp_engine_close(engine);
   lp_bundle_free(bundle);
   lp_bundle_free(split);
+}
+
+/* ---- with a worker ----------------------------------------------------------------------------------------------- */
+
+/* The cloud draws, the device draws, the cloud reads the tokens, the sides alternate. */
+static const toy_placement splits[] = {
+    {.prefill = "dddccc"}, {.prefill = "ddccdd"}, {.prefill = "ccccdd"}, {.prefill = "dcdcdc"}};
+
+LP_LOOP_TEST(with_a_worker_as_alone, 0, LP_COUNT(splits)) {
+  char *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &splits[_i]);
+  toy_worker worker = toy_worker_start(path, NULL, NULL);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  lp_engine *engine = open_with(bundle, &(lp_engine_options){.threads = 2, .cloud = worker.address});
+  for (int round = 0; round < 2; round++)
+    ask_together(bundle, engine);
+  lp_engine_load load = lp_engine_now(engine);
+  ck_assert_int_eq(load.running + load.waiting, 0);
+  lp_engine_close(engine);
+  ck_assert_int_eq(toy_worker_end(&worker), 0);
+  lp_bundle_free(bundle);
+  toy_dir_remove(dir);
+  free(path);
+}
+
+/* Requests at a worker that is not there, or is killed, fail as lost; when it is back, the engine connects again. */
+LP_TEST(a_worker_is_lost_and_back) {
+  char *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &splits[0]), address[32];
+  toy_worker worker = toy_worker_start(path, NULL, NULL);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  (void)snprintf(address, sizeof address, "%s", worker.address);
+  lp_engine *engine = open_with(bundle, &(lp_engine_options){.threads = 1, .cloud = address});
+  asker *one = lp_alloc(sizeof *one);
+  set_up(one, bundle, engine, 3);
+  (void)ask(one);
+  check(one);
+  toy_worker_stop(&worker);
+  for (int i = 0; i < 2; i++) {
+    set_up(one, bundle, engine, 3);
+    (void)ask(one);
+    ck_assert_int_eq(one->status, LP_FAILED);
+    ck_assert(one->outcome[0].lost);
+  }
+  worker = toy_worker_start_at(path, NULL, NULL, address);
+  ask_together(bundle, engine);
+  lp_engine_close(engine);
+  toy_worker_stop(&worker);
+  free(one);
+  lp_bundle_free(bundle);
+  toy_dir_remove(dir);
+  free(path);
+}
+
+/* Requests that are under way when the worker is killed end: complete, or lost. */
+LP_TEST(a_worker_is_killed_under_load) {
+  char *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &splits[1]);
+  toy_worker worker = toy_worker_start(path, NULL, NULL);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  lp_engine *engine = open_with(bundle, &(lp_engine_options){.threads = 1, .cloud = worker.address});
+  asker *all = lp_alloc(THREADS * sizeof *all);
+  pthread_t thread[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    set_up(&all[i], bundle, engine, i);
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, ask, &all[i]), 0);
+    if (i == THREADS / 2) toy_worker_stop(&worker);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+    if (all[i].status == LP_OK)
+      check(&all[i]);
+    else
+      ck_assert(all[i].outcome[0].lost);
+  }
+  lp_engine_load load = lp_engine_now(engine);
+  ck_assert_int_eq(load.running + load.waiting, 0);
+  free(all);
+  lp_engine_close(engine);
+  lp_bundle_free(bundle);
+  toy_dir_remove(dir);
+  free(path);
 }

@@ -54,7 +54,7 @@ same 'completed' 'data: [DONE]' "$(grep '^data' "$work/last" | tail -n 1)"
 
 # A place that is full refuses, and a request that named no place goes elsewhere.
 worker() { # worker NUMBER: a worker at $work/addressN, of pid $worker_pid
-  rm -f "$work/address$1"
+  : >"$work/worker$1.log"
   "$LLMPART" worker "$work/split.llmpart" --listen="${2-127.0.0.1:0}" --threads=1 2>"$work/worker$1.log" &
   worker_pid=$! started="$started $!"
   await grep -q 'listening on' "$work/worker$1.log" || fail "worker $1: $(cat "$work/worker$1.log")"
@@ -110,22 +110,31 @@ fourth_pid=$worker_pid
 await is_up 2 || fail "both workers are back, and not noticed: $(curl -sS "$url/readyz")"
 same 'ready again' ready "$(readiness)"
 
-# A worker that ends in the middle of an answer: the other one continues the text.
-tale='"prompt":"Once upon a time there was a dog who","max_tokens":400,"temperature":1,"seed":1'
+# Workers that end in the middle of answers: another one continues the texts.
 streamed() { sed -n 's/^data: //p' "$1" | text; }
-post /v1/completions "{\"model\":\"split\",$tale,\"stream\":true}" >"$work/quiet"
-: >"$work/tale"
-curl -sS -N --json "{\"model\":\"split\",$tale,\"stream\":true}" "$url/v1/completions" >"$work/tale" &
-tale=$!
-until [ -s "$work/tale" ]; do :; done
-kill -STOP "$pid" # between two tokens of the answer
-grep -q DONE "$work/tale" && echo 'serve_places: skipped: the answer was complete before its worker could end'
+tale() { # tale SEED FILE
+  curl -sS -N --json "{\"model\":\"split\",\"prompt\":\"Once upon a time there was a dog who\",\"max_tokens\":400,\"temperature\":1,\"seed\":$1,\"stream\":true}" \
+    "$url/v1/completions" >"$work/$2$1"
+}
+seeds='1 2 3 4 5 6 7 8' waiting=''
+for seed in $seeds; do tale "$seed" quiet; done
+for seed in $seeds; do
+  : >"$work/tale$seed"
+  tale "$seed" tale &
+  waiting="$waiting $!"
+done
+until [ -s "$work/tale1" ]; do :; done
+kill -STOP "$pid" # between two tokens
+[ "$(grep -l DONE "$work"/tale[1-8] | wc -l)" -lt 8 ] || echo 'serve_places: skipped: the answers were complete before their workers could end'
 kill -9 "$third_pid" "$fourth_pid"
 worker 5 "$second"
 kill -CONT "$pid"
-wait "$tale"
-same 'continued' "$(streamed "$work/quiet")" "$(streamed "$work/tale")"
-same 'its end' 'data: [DONE]' "$(grep '^data' "$work/tale" | tail -n 1)"
+# shellcheck disable=SC2086 # a list of numbers
+wait $waiting
+for seed in $seeds; do
+  same "continued $seed" "$(streamed "$work/quiet$seed")" "$(streamed "$work/tale$seed")"
+  same "the end of $seed" 'data: [DONE]' "$(grep '^data' "$work/tale$seed" | tail -n 1)"
+done
 
 is_out() { [ "$(state split)" = '"split":{"state":"down","workers":2,"workers_up":0}' ]; }
 # A worker that is stopped is taken out, and in again when it continues.

@@ -1,0 +1,286 @@
+/* Messages to a worker and from it. Results of several sessions come in any order, and wait here for their turn. */
+#include "runtime/engine/remote.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/link/link.h"
+#include "runtime/link/link.pb-c.h"
+#include "runtime/link/security.h"
+
+/* A worker that is silent for silence_ms is lost; one that shows signs of life has answer_ms for a result. A connection
+ * without sessions for stale_ms is made anew, since the worker may have been started again. */
+static const double answer_ms = 30000, silence_ms = 2000, stale_ms = 1000;
+
+struct engine_remote {
+  const lp_bundle *bundle;
+  lp_security security;
+  lp_endpoint endpoint;
+  lp_wire *wire;           /* NULL: not connected */
+  uint64_t sessions, open; /* numbers given so far; sessions that the worker has */
+  double used_ms;          /* when the last session was closed */
+  bool lost;
+  LP_VEC(lp_inbound) early;   /* results that came before their turn */
+  LP_VEC(uint64_t) forgotten; /* sessions to be closed */
+};
+
+static bool moves(const lp_manifest *manifest) {
+  for (int32_t i = 0; i < manifest->program_count; i++)
+    for (int32_t k = 0; k < manifest->programs[i].step_count; k++)
+      if (manifest->programs[i].step[k].kind == LP_STEP_MOVE) return true;
+  return false;
+}
+
+static bool reads_only_tokens(const lp_manifest *manifest) {
+  for (int32_t i = 0; i < manifest->input_count; i++)
+    if (manifest->inputs[i].role != LP_ROLE_TOKENS) return false;
+  return true;
+}
+
+bool engine_remote_fits(const lp_bundle *bundle, const char **why) {
+  const lp_manifest *manifest = &bundle->manifest;
+  *why = manifest->exit_count > 0         ? "early exits have contexts of their own at the worker"
+         : manifest->plan_count > 1       ? "a session chooses the plan by the link"
+         : moves(manifest)                ? "KV caches move between the sides"
+         : !reads_only_tokens(manifest)   ? "the model reads more than tokens"
+         : lp_bundle_reads_source(bundle) ? "the model has an encoder"
+                                          : NULL;
+  return *why == NULL;
+}
+
+lp_status engine_remote_open(const lp_bundle *bundle, const lp_engine_options *options, engine_remote **out,
+                             lp_diag *diag) {
+  engine_remote *remote = lp_alloc(sizeof *remote);
+  *remote = (engine_remote){.bundle = bundle};
+  remote->endpoint = (lp_endpoint){.address = options->cloud,
+                                   .bundle_hash = bundle->manifest.hash,
+                                   .patience = {.dial_ms = 5000,
+                                                .pause_ms = 50,
+                                                .longest_pause_ms = 2000,
+                                                .beat_ms = silence_ms / 4,
+                                                .silence_ms = silence_ms,
+                                                .repeat_ms = 2000},
+                                   .security = &remote->security};
+  lp_status status = lp_security_for(options->cloud, &options->security, &remote->security, diag);
+  if (status == LP_OK)
+    *out = remote;
+  else
+    engine_remote_close(remote);
+  return status;
+}
+
+static void disconnect(engine_remote *remote) {
+  for (size_t i = 0; i < remote->early.count; i++)
+    lp_inbound_release(&remote->early.data[i]);
+  remote->early.count = remote->forgotten.count = 0;
+  lp_wire_close(remote->wire);
+  remote->wire = NULL;
+  remote->open = 0;
+}
+
+void engine_remote_close(engine_remote *remote) {
+  if (!remote) return;
+  disconnect(remote);
+  lp_security_close(&remote->security);
+  lp_vec_free(&remote->early);
+  lp_vec_free(&remote->forgotten);
+  free(remote);
+}
+
+bool engine_remote_is_lost(const engine_remote *remote) {
+  return remote->lost;
+}
+
+static lp_status lose(engine_remote *remote, const char *why, lp_diag *diag) {
+  remote->lost = true;
+  return lp_error(diag, LP_LOC_NONE, "the cloud at %s was lost: %s", remote->endpoint.address, why);
+}
+
+static lp_status send(engine_remote *remote, const Lp__Wire__Message *message, const void *payload, size_t size,
+                      lp_diag *diag) {
+  const char *why = "";
+  if (lp_wire_send(remote->wire, LP_ONLY_PEER, message, payload, size, &why)) return LP_OK;
+  return lose(remote, why, diag);
+}
+
+/* ---- sessions ---------------------------------------------------------------------------------------------------- */
+
+static lp_status open_session(engine_remote *remote, engine_job *job, lp_diag *diag) {
+  const lp_sampling *sampling = &job->call->request->decoding.sampling;
+  Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
+  open.session = job->session = ++remote->sessions;
+  open.temperature = sampling->temperature;
+  open.top_k = sampling->top_k;
+  open.top_p = sampling->top_p;
+  open.seed = sampling->seed;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_OPEN;
+  message.open = &open;
+  remote->open++;
+  return send(remote, &message, NULL, 0, diag);
+}
+
+lp_status engine_remote_begin(lp_engine *engine, lp_diag *diag) {
+  engine_remote *remote = engine->remote;
+  if (remote->lost) disconnect(remote);
+  remote->lost = false;
+  for (size_t i = 0; i < remote->early.count; i++) /* of sessions that have ended */
+    lp_inbound_release(&remote->early.data[i]);
+  remote->early.count = 0;
+  if (remote->wire && remote->open == 0 && lp_now_ms() - remote->used_ms > stale_ms) disconnect(remote);
+  if (!remote->wire && lp_wire_dial(&lp_transport_socket, &remote->endpoint, remote->endpoint.patience.dial_ms,
+                                    &remote->wire, diag) != LP_OK) {
+    remote->lost = true;
+    return LP_FAILED;
+  }
+  for (size_t i = 0; i < engine->chosen.count; i++) {
+    engine_job *job = engine->chosen.data[i];
+    job->told = false;
+    if (job->session == 0) LP_TRY(open_session(remote, job, diag));
+  }
+  return LP_OK;
+}
+
+void engine_remote_forget(engine_remote *remote, engine_job *job) {
+  if (job->session != 0) lp_vec_push(&remote->forgotten, job->session);
+  job->session = 0;
+}
+
+bool engine_remote_has_forgotten(const engine_remote *remote) {
+  return remote->forgotten.count > 0;
+}
+
+void engine_remote_tidy(engine_remote *remote) {
+  lp_diag *quiet = lp_diag_create();
+  for (size_t i = 0; i < remote->forgotten.count && remote->wire && !remote->lost; i++) {
+    Lp__Wire__Close close = LP__WIRE__CLOSE__INIT;
+    close.session = remote->forgotten.data[i];
+    Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+    message.kind_case = LP__WIRE__MESSAGE__KIND_CLOSE;
+    message.close = &close;
+    remote->open--;
+    if (send(remote, &message, NULL, 0, quiet) != LP_OK) break;
+  }
+  lp_diag_free(quiet);
+  remote->forgotten.count = 0;
+  remote->used_ms = lp_now_ms();
+  if (remote->lost) disconnect(remote);
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+lp_status engine_remote_send(lp_engine *engine, size_t sequence, int32_t program, int32_t step, const void *payload,
+                             size_t size, lp_diag *diag) {
+  engine_job *job = engine->chosen.data[sequence];
+  Lp__Wire__Step body = LP__WIRE__STEP__INIT;
+  if (job->failed) return LP_OK;
+  body.session = job->session;
+  body.program = (uint32_t)program;
+  body.step = step;
+  body.n_symbols = (size_t)engine->bundle->manifest.symbol_count;
+  body.symbols = engine->member.data[sequence].sym;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_STEP;
+  message.step = &body;
+  job->told = true;
+  return send(engine->remote, &message, payload, size, diag);
+}
+
+/* The session of a message, 0 for one of another kind. */
+static uint64_t session_of(const Lp__Wire__Message *message) {
+  switch (message->kind_case) {
+  case LP__WIRE__MESSAGE__KIND_RESULT:
+    return message->result->session;
+  case LP__WIRE__MESSAGE__KIND_TOKENS:
+    return message->tokens->session;
+  case LP__WIRE__MESSAGE__KIND_FAILURE:
+    return message->failure->session;
+  default:
+    return 0;
+  }
+}
+
+static bool take_early(engine_remote *remote, uint64_t session, lp_inbound *in) {
+  for (size_t i = 0; i < remote->early.count; i++) {
+    if (session_of(remote->early.data[i].message) != session) continue;
+    *in = remote->early.data[i];
+    remote->early.count--;
+    memmove(&remote->early.data[i], &remote->early.data[i + 1], (remote->early.count - i) * sizeof *remote->early.data);
+    return true;
+  }
+  return false;
+}
+
+/* Waits for the next message of the session. After success the caller releases `in`. */
+static lp_status await(engine_remote *remote, uint64_t session, lp_inbound *in, lp_diag *diag) {
+  double until_ms = lp_now_ms() + answer_ms;
+  const char *why = "";
+  while (!take_early(remote, session, in)) {
+    double left_ms = until_ms - lp_now_ms();
+    if (left_ms <= 0) return lose(remote, "no answer in time", diag);
+    lp_recv_outcome outcome = lp_wire_receive(remote->wire, left_ms, in, &why);
+    if (outcome == LP_RECV_TIMEOUT) continue;
+    if (outcome != LP_RECV_FRAME) return lose(remote, why, diag);
+    lp_vec_push(&remote->early, *in);
+    if (session_of(in->message) == 0) return lose(remote, "it sent an unexpected answer", diag);
+  }
+  return LP_OK;
+}
+
+/* Waits for a message of this kind. *came: false if the job has failed, and nothing is to be released. */
+static lp_status await_kind(lp_engine *engine, size_t sequence, int32_t program, int32_t step,
+                            Lp__Wire__Message__KindCase kind, lp_inbound *in, bool *came, lp_diag *diag) {
+  engine_job *job = engine->chosen.data[sequence];
+  *came = false;
+  if (job->failed) return LP_OK;
+  if (!job->told) LP_TRY(engine_remote_send(engine, sequence, program, -1, NULL, 0, diag));
+  LP_TRY(await(engine->remote, job->session, in, diag));
+  const Lp__Wire__Message *message = in->message;
+  lp_status status = LP_OK;
+  if (message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE) {
+    lp_buf text = {0};
+    lp_buf_printf(&text, "the cloud at %s failed: %s", engine->remote->endpoint.address, message->failure->text);
+    job->failed = true;
+    if (!job->error) job->error = lp_strdup(lp_buf_text(&text));
+    lp_buf_free(&text);
+  } else {
+    int32_t of = message->kind_case == LP__WIRE__MESSAGE__KIND_RESULT ? message->result->step : message->tokens->step;
+    *came = message->kind_case == kind && of == step;
+    if (!*came) status = lose(engine->remote, "it sent an unexpected answer", diag);
+  }
+  if (!*came) lp_inbound_release(in);
+  return status;
+}
+
+lp_status engine_remote_take(lp_engine *engine, size_t sequence, int32_t program, int32_t step, lp_span to,
+                             lp_diag *diag) {
+  lp_inbound in;
+  bool came;
+  LP_TRY(await_kind(engine, sequence, program, step, LP__WIRE__MESSAGE__KIND_RESULT, &in, &came, diag));
+  if (!came) return LP_OK;
+  lp_status status = LP_OK;
+  if (in.payload_size != to.size)
+    status = lose(engine->remote, "a result has another size than wanted", diag);
+  else if (to.size > 0)
+    memcpy(to.data, in.payload, to.size);
+  lp_inbound_release(&in);
+  return status;
+}
+
+lp_status engine_remote_draw(lp_engine *engine, size_t sequence, int32_t program, int32_t step, lp_diag *diag) {
+  engine_job *job = engine->chosen.data[sequence];
+  lp_inbound in;
+  bool came;
+  LP_TRY(await_kind(engine, sequence, program, step, LP__WIRE__MESSAGE__KIND_TOKENS, &in, &came, diag));
+  if (!came) return LP_OK;
+  const Lp__Wire__Tokens *tokens = in.message->tokens;
+  bool good = tokens->n_token == 1 && tokens->token[0] >= 0 && tokens->token[0] < engine->bundle->manifest.vocab;
+  if (good) job->drawn = (lp_drawn){.token = tokens->token[0], .logprob = NAN};
+  job->has_drawn = good && job->done + job->rows == (int64_t)job->text.count;
+  lp_inbound_release(&in);
+  return good ? LP_OK : lose(engine->remote, "its tokens are not in the model's vocabulary", diag);
+}
