@@ -101,6 +101,8 @@ static void take_prompts(lp_engine *engine, int32_t code) {
     int64_t rows = waiting_rows(job);
     if (rows > LP_PASS_ROWS) rows = LP_PASS_ROWS;
     if (rows > left) rows = left;
+    int64_t fresh = (int64_t)(job->call->request->length - job->call->request->answered) - job->done;
+    if (job->call->request->answered > 0 && rows > fresh) rows = fresh > 0 ? fresh : 1;
     take(engine, job, rows);
     left -= rows;
   }

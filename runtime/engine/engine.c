@@ -171,6 +171,8 @@ lp_engine_load lp_engine_now(lp_engine *engine) {
 static lp_status check(const lp_engine *engine, const lp_engine_request *request, lp_diag *diag) {
   const lp_manifest *manifest = &engine->bundle->manifest;
   int64_t limit = manifest->context_length > 0 ? manifest->context_length : INT64_C(1) << 40;
+  if (request->answered >= request->length && request->answered > 0)
+    return lp_error(diag, LP_LOC_NONE, "%zu of %zu tokens were made before", request->answered, request->length);
   if (request->length < 1) return lp_error(diag, LP_LOC_NONE, "the prompt is empty");
   if (request->max_tokens < 1 || request->choices < 1)
     return lp_error(diag, LP_LOC_NONE, "%" PRId64 " tokens of %" PRId32 " sequences", request->max_tokens,

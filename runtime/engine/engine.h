@@ -64,6 +64,9 @@ typedef bool lp_drawn_sink(void *user, int32_t choice, const lp_drawn *drawn);
 typedef struct {
   const int32_t *prompt; /* [length] */
   size_t length;
+  /* Tokens at the end of the prompt that an earlier request has made. They run one by one as they did there, since a
+   * pass over several rows may round differently than passes over one; so the answer goes on as it would have. */
+  size_t answered;
   int64_t max_tokens;
   int32_t choices; /* sequences that continue the prompt, numbered from 0; each draws with numbers of its own */
   uint64_t client; /* requests with the same number share the passes of one client */

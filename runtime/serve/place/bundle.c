@@ -193,6 +193,7 @@ static lp_status continue_in_passes(const bundle_site *self, lp_engine *engine, 
   lp_engine_outcome outcome = {0};
   const lp_engine_request request = {.prompt = text.data,
                                      .length = text.count,
+                                     .answered = text.count - (size_t)to->length,
                                      .max_tokens = most,
                                      .choices = 1,
                                      .client = to->request->client_id,
@@ -261,8 +262,8 @@ static bool is_complete(const bundle_site *self, const listener *to) {
 }
 
 /* Asks workers one after the other until the answer is complete. Another worker continues the text of one that was
- * lost, and draws the same tokens, which depend only on the text, the positions and the seed. Before the first token
- * another place can answer, so only a text that has begun waits for a worker to come back. */
+ * lost, and draws the same tokens, which depend only on the text, the positions, the seed and the rounding. Before the
+ * first token another place can answer, so only a text that has begun waits for a worker to come back. */
 static lp_status generate_on_workers(bundle_site *self, listener *to, lp_usage *usage, lp_diag *diag) {
   uint64_t tried = 0;
   double until_ms = INFINITY;

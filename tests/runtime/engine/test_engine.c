@@ -15,7 +15,7 @@ typedef struct {
   lp_engine *engine;
   lp_sampling sampling;
   int32_t prompt[MOST_PROMPT], made[MADE + 1], choices;
-  size_t length;
+  size_t length, answered;
   int64_t count;
   int64_t limit; /* tokens after which the sink wants no more; 0: none */
   bool abandons;
@@ -40,6 +40,7 @@ static void *ask(void *user) {
   a->count = 0;
   const lp_engine_request request = {.prompt = a->prompt,
                                      .length = a->length,
+                                     .answered = a->answered,
                                      .max_tokens = MADE,
                                      .choices = a->choices,
                                      .client = (uint64_t)a->length % 3,
@@ -249,6 +250,30 @@ LP_TEST(a_worker_is_lost_and_back) {
   lp_bundle_free(bundle);
   toy_dir_remove(dir);
   free(path);
+}
+
+/* The second half of an answer, by a request that has the first half. */
+LP_TEST(an_answer_goes_on) {
+  lp_bundle *bundle = make("dddddd");
+  lp_engine *engine = open_engine(bundle, 0);
+  asker *whole = lp_alloc(sizeof *whole), *half = lp_alloc(sizeof *half);
+  set_up(whole, bundle, engine, 5);
+  (void)ask(whole);
+  for (int64_t had = 1; had < whole->count; had++) {
+    set_up(half, bundle, engine, 5);
+    for (int64_t i = 0; i < had; i++)
+      half->prompt[half->length++] = whole->made[i];
+    half->answered = (size_t)had;
+    (void)ask(half);
+    ck_assert_int_eq(half->status, LP_OK);
+    ck_assert_int_ge(half->count, whole->count - had);
+    for (int64_t i = had; i < whole->count; i++)
+      ck_assert_int_eq(half->made[i - had], whole->made[i]);
+  }
+  free(whole);
+  free(half);
+  lp_engine_close(engine);
+  lp_bundle_free(bundle);
 }
 
 /* Requests that are under way when the worker is killed end: complete, or lost. */

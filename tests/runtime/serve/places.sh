@@ -125,13 +125,19 @@ for seed in $seeds; do
 done
 until [ -s "$work/tale1" ]; do :; done
 kill -STOP "$pid" # between two tokens
-[ "$(grep -l DONE "$work"/tale[1-8] | wc -l)" -lt 8 ] || echo 'serve_places: skipped: the answers were complete before their workers could end'
+begun='' cut=0 # answers that have begun; one that has not may fail
+for seed in $seeds; do
+  [ -s "$work/tale$seed" ] || continue
+  begun="$begun $seed"
+  grep -q DONE "$work/tale$seed" || cut=$((cut + 1))
+done
+[ "$cut" -gt 0 ] || echo 'serve_places: skipped: the answers were complete before their workers could end'
 kill -9 "$third_pid" "$fourth_pid"
 worker 5 "$second"
 kill -CONT "$pid"
 # shellcheck disable=SC2086 # a list of numbers
 wait $waiting
-for seed in $seeds; do
+for seed in $begun; do
   same "continued $seed" "$(streamed "$work/quiet$seed")" "$(streamed "$work/tale$seed")"
   same "the end of $seed" 'data: [DONE]' "$(grep '^data' "$work/tale$seed" | tail -n 1)"
 done
