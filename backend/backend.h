@@ -59,6 +59,9 @@ typedef struct lp_backend {
   bool (*runs)(const lp_op *op, char why[64]);
   /* Emits the code of options->side in `form` into `out`. */
   lp_status (*emit)(lp_module *module, const lp_emit_options *options, lp_emit_form form, lp_buf *out, lp_diag *diag);
+  /* Reports at `loc` a `march` for which the backend emits no code, and names the nearest for which it does. NULL: it
+   * emits the same code for any. */
+  lp_status (*check_march)(const char *march, lp_loc loc, lp_diag *diag);
   /* Fills `out` without generating code. emit with the same options uses the same symbols. */
   lp_status (*describe)(lp_module *module, const lp_emit_options *options, lp_arena *arena, lp_code *out,
                         lp_diag *diag);

@@ -15,7 +15,7 @@ static lp_status with_code(lp_module *module, const lp_emit_options *options, co
   lp_arena *arena = lp_arena_create();
   cpu_target target;
   cpu_code *code = NULL;
-  lp_status status = cpu_target_find(options->march, &target, arena, diag);
+  lp_status status = cpu_target_find(options->march, LP_LOC_NONE, &target, arena, diag);
   if (status == LP_OK) status = cpu_code_create(module, options->side, arena, &code, diag);
   if (status == LP_OK) {
     cpu_code_name(code);
@@ -23,6 +23,14 @@ static lp_status with_code(lp_module *module, const lp_emit_options *options, co
     status = work(code, &target, user, diag);
   }
   cpu_code_free(code);
+  lp_arena_free(arena);
+  return status;
+}
+
+static lp_status check_march(const char *march, lp_loc loc, lp_diag *diag) {
+  lp_arena *arena = lp_arena_create();
+  cpu_target target;
+  lp_status status = cpu_target_find(march, loc, &target, arena, diag);
   lp_arena_free(arena);
   return status;
 }
@@ -135,6 +143,7 @@ const lp_backend lp_backend_cpu = {
     .emits_code = true,
     .runs = cpu_op_runs,
     .emit = cpu_emit,
+    .check_march = check_march,
     .describe = cpu_describe,
     .write_weights = cpu_write_weights,
 };

@@ -148,7 +148,7 @@ static lp_status find_native(cpu_target *out, lp_arena *arena, lp_diag *diag) {
 #endif
 }
 
-lp_status cpu_target_find(const char *march, cpu_target *out, lp_arena *arena, lp_diag *diag) {
+lp_status cpu_target_find(const char *march, lp_loc loc, cpu_target *out, lp_arena *arena, lp_diag *diag) {
   *out = (cpu_target){0};
   if (!march || lp_streq(march, "native")) return find_native(out, arena, diag);
   const char *names[LP_COUNT(processors) + 1];
@@ -157,14 +157,13 @@ lp_status cpu_target_find(const char *march, cpu_target *out, lp_arena *arena, l
     names[i] = p->march;
     if (!lp_streq(p->march, march)) continue;
     if (p->family == X86_NONE)
-      return lp_error(diag, LP_LOC_NONE, "march '%s' lacks AVX2, which the kernels need: the least is 'x86-64-v3'",
-                      march);
+      return lp_error(diag, loc, "march '%s' lacks AVX2, which the kernels need: the least is 'x86-64-v3'", march);
     out->march = p->march, out->cpu = p->cpu, out->features = p->features;
     set_family(out, p->family);
     return LP_OK;
   }
   names[LP_COUNT(processors)] = "native";
-  lp_status status = lp_error(diag, LP_LOC_NONE, "unknown march '%s'", march);
+  lp_status status = lp_error(diag, loc, "unknown march '%s'", march);
   lp_note_near(diag, LP_LOC_NONE, march, names, LP_COUNT(names));
   lp_buf known = {0};
   for (size_t i = 0; i < LP_COUNT(processors); i++)

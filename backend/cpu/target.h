@@ -16,6 +16,6 @@ typedef struct {
   const char *pairs_feature; /* the feature of dot products of bf16; NULL: the processor has none */
 } cpu_target;
 
-LP_MUST_USE lp_status cpu_target_find(const char *march, cpu_target *out, lp_arena *arena, lp_diag *diag);
+LP_MUST_USE lp_status cpu_target_find(const char *march, lp_loc loc, cpu_target *out, lp_arena *arena, lp_diag *diag);
 
 #endif

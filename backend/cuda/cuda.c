@@ -41,16 +41,21 @@ static const char *const architectures[] = {"sm_53", "sm_60", "sm_61", "sm_70", 
                                             "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100"};
 static const char default_architecture[] = "sm_80", triple[] = "nvptx64-nvidia-cuda";
 
-static lp_status find_architecture(const char *march, int *sm, lp_diag *diag) {
+static int number_of(const char *architecture) {
+  return lp_has_prefix(architecture, "sm_") ? atoi(architecture + strlen("sm_")) : 0;
+}
+
+static lp_status find_architecture(const char *march, lp_loc loc, int *sm, lp_diag *diag) {
+  const char *near = architectures[0];
   if (lp_streq(march, "native")) march = default_architecture;
-  for (size_t i = 0; i < LP_COUNT(architectures); i++)
-    if (lp_streq(architectures[i], march)) {
-      *sm = atoi(march + strlen("sm_"));
-      return LP_OK;
-    }
-  lp_status status =
-      lp_error(diag, LP_LOC_FILE("--march"), "'%s' is not a CUDA architecture that llmpart knows", march);
-  lp_note_near(diag, LP_LOC_NONE, march, architectures, LP_COUNT(architectures));
+  const int wanted = number_of(march);
+  for (size_t i = 0; i < LP_COUNT(architectures); i++) {
+    *sm = number_of(architectures[i]);
+    if (lp_streq(architectures[i], march)) return LP_OK;
+    if (abs(*sm - wanted) < abs(number_of(near) - wanted)) near = architectures[i];
+  }
+  lp_status status = lp_error(diag, loc, "'%s' is not a CUDA architecture that llmpart knows", march);
+  lp_note(diag, LP_LOC_NONE, "the nearest that it knows is '%s'", near);
   lp_note(diag, LP_LOC_NONE,
           "known: sm_53, sm_60, sm_61, sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, "
           "sm_100");
@@ -61,12 +66,17 @@ static lp_status find_architecture(const char *march, int *sm, lp_diag *diag) {
 
 typedef lp_status list_work(gpu_launch_list *list, int sm, void *user, lp_diag *diag);
 
+static lp_status check_march(const char *march, lp_loc loc, lp_diag *diag) {
+  int sm;
+  return find_architecture(march, loc, &sm, diag);
+}
+
 static lp_status with_list(lp_module *module, const lp_emit_options *options, list_work *work, void *user,
                            lp_diag *diag) {
   lp_arena *arena = lp_arena_create();
   gpu_launch_list *list = NULL;
   int sm = 0;
-  lp_status status = find_architecture(options->march, &sm, diag);
+  lp_status status = find_architecture(options->march, LP_LOC_FILE("--march"), &sm, diag);
   if (status == LP_OK) status = gpu_launches_create(module, options->side, &dialect, arena, &list, diag);
   if (status == LP_OK) {
     list->contract = options->contract;
@@ -269,6 +279,7 @@ const lp_backend lp_backend_cuda = {
     .kernels = "kernels.cu",
     .runs = gpu_op_runs,
     .emit = cuda_emit,
+    .check_march = check_march,
     .describe = cuda_describe,
     .write_weights = cuda_write_weights,
 };

@@ -95,6 +95,9 @@ typedef struct {
 /* Sets the target of the side's machine, unless options say otherwise (target.c). Reports a --march-SIDE for which the
  * half's backend cannot emit code. */
 LP_MUST_USE lp_status lp_compile_target(const lp_compile *compile, lp_side side, lp_half_target *out, lp_diag *diag);
+/* Reports a processor for which the half's backend emits no code: that of an option, or of the machine. */
+LP_MUST_USE lp_status lp_compile_check_march(const lp_compile *compile, lp_side side, const lp_half_target *half,
+                                             lp_diag *diag);
 /* Tells whether the processor that the half's code is for computes in bf16. */
 bool lp_compile_has_bf16(const lp_compile *compile, lp_side side, const lp_half_target *half);
 /* Describes the half's code for the report, as request.code and request.code_is_other. */

@@ -183,6 +183,7 @@ static lp_status choose_targets(const lp_compile *compile, const lp_module *modu
     lp_half_target half;
     LP_TRY(lp_compile_target(compile, (lp_side)i, &half, diag));
     if (runs_on(module, (lp_side)i)) {
+      LP_TRY(lp_compile_check_march(compile, (lp_side)i, &half, diag));
       LP_TRY(lp_compile_check_types(compile, module, (lp_side)i, &half, diag));
       lp_compile_note_target(compile, (lp_side)i, &half, diag);
     }

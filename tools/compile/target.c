@@ -56,6 +56,18 @@ lp_status lp_compile_target(const lp_compile *compile, lp_side side, lp_half_tar
                      "'%s' is nothing that the backend '%s' emits code for", own, out->backend);
 }
 
+lp_status lp_compile_check_march(const lp_compile *compile, lp_side side, const lp_half_target *half, lp_diag *diag) {
+  const lp_backend *backend = lp_backend_find(half->backend);
+  const bool device = side == LP_SIDE_DEVICE, own = fits(compile->march_side[side], half->backend),
+             both = fits(compile->march, half->backend);
+  const char *option = device ? "--march-device" : "--march-cloud", *machine = machine_of(compile, side)->name;
+  if (!backend->check_march) return LP_OK;
+  const lp_loc loc = LP_LOC_FILE(own ? option : both ? "--march" : machine);
+  lp_status status = backend->check_march(half->march, loc, diag);
+  if (status != LP_OK && !own && !both) lp_note(diag, loc, "%s names another processor to emit code for", option);
+  return status;
+}
+
 /* Tells whether the code is for the processor that the machine's figures describe. */
 static bool is_described(const lp_machine *machine, const lp_half_target *half) {
   const lp_hw_target *target = &machine->target;
@@ -84,13 +96,13 @@ void lp_compile_note_target(const lp_compile *compile, lp_side side, const lp_ha
     return;
   }
   if (is_described(machine, half)) return;
-  bool gpu = machine->kind == LP_MACHINE_GPU;
-  lp_note(diag, loc, "the code is for %s%s%s, and the figures of '%s' describe another processor: %s%s%s",
-          lp_streq(half->backend, "cpu") ? "the processor " : half->backend, lp_streq(half->backend, "cpu") ? "" : " ",
-          lp_streq(half->backend, "opencl") ? ""
-          : lp_streq(half->march, "native") ? "that llmpart runs on"
-                                            : half->march,
-          machine->name, gpu ? target->gpu_interface : target->isa, " ", gpu ? target->gpu : target->cpu);
+  const bool gpu = machine->kind == LP_MACHINE_GPU, native = lp_streq(half->march, "native");
+  const char *code = native ? "the processor that llmpart runs on" : "the processor ",
+             *march = native ? "" : half->march;
+  if (lp_streq(half->backend, "cuda")) code = native ? "any GPU of CUDA" : "cuda ";
+  if (lp_streq(half->backend, "opencl")) code = "opencl", march = "";
+  lp_note(diag, loc, "the code is for %s%s, and the figures of '%s' describe another processor: %s %s", code, march,
+          machine->name, gpu ? target->gpu_interface : target->isa, gpu ? target->gpu : target->cpu);
   if (lp_streq(lp_compile_os(compile, side), "macos"))
     lp_note(diag, loc, "there is no runtime for macOS: the code is a library for Linux, and --emit=obj writes Mach-O");
 }
