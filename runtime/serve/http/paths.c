@@ -35,12 +35,14 @@ static enum MHD_Result reply_too_long(const lp_peer *to, const lp_exchange *a) {
 static uint64_t client_of(const lp_peer *to, const lp_completion *request) {
   const union MHD_ConnectionInfo *info =
       to->http->get_connection_info(to->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-  const struct sockaddr_in *address = info ? (const struct sockaddr_in *)(const void *)info->client_addr : NULL;
+  const struct sockaddr *from = info ? info->client_addr : NULL;
+  struct sockaddr_in address;
   lp_json root = lp_json_root("the request", request->document), user = lp_json_member(&root, "user");
   const char *name = lp_json_text_or(&user, "");
   uint64_t id = lp_hash_bytes(name, strlen(name), 0);
-  if (address && address->sin_family == AF_INET) id = lp_hash_bytes(&address->sin_addr, sizeof address->sin_addr, id);
-  return id;
+  if (!from || from->sa_family != AF_INET) return id;
+  memcpy(&address, from, sizeof address);
+  return lp_hash_bytes(&address.sin_addr, sizeof address.sin_addr, id);
 }
 
 /* ---- paths: *taken: the answer belongs to the thread that makes it ----------------------------------------------- */
