@@ -348,10 +348,15 @@ lp_status infer_ms_gqa(lp_infer *c) {
     LP_TRY(agree_caches(c, 3, &a, &a.total));
     if (!shared) a.total = lp_poly_add(c->m->arena, a.total, a.query);
   }
+  const lp_poly *agreed;
+  if (lp_infer_has(c, 7) && lp_infer_has(c, 8)) { /* cos_cache, sin_cache */
+    LP_TRY(lp_infer_rank(c, 7, 2));
+    LP_TRY(lp_infer_rank(c, 8, 2));
+    LP_TRY(lp_infer_agree(c, lp_infer_in(c, 7).dim[1], lp_infer_in(c, 8).dim[1], &agreed));
+  }
   if (lp_infer_has(c, 11)) { /* head_sink */
-    const lp_poly *heads;
     LP_TRY(lp_infer_rank(c, 11, 1));
-    LP_TRY(lp_infer_agree(c, lp_infer_in(c, 11).dim[0], lp_dim_const(c->m, a.heads), &heads));
+    LP_TRY(lp_infer_agree(c, lp_infer_in(c, 11).dim[0], lp_dim_const(c->m, a.heads), &agreed));
   }
   lp_dtype dtype = lp_infer_in(c, 0).dtype;
   lp_shape out = {.rank = 3, .dim = {a.batch, a.query, lp_poly_mul(c->m->arena, lp_dim_const(c->m, a.heads), a.head)}};

@@ -577,6 +577,11 @@ LP_TEST(fused_operators) {
   refuses(NODES(MsGroupQueryAttention, 1, f32("b,s,64"), f32("b,s,32"), f32("b,s,32"), NULL, NULL, NULL, NULL, NULL,
                 NULL, NULL, NULL, f32("3")),
           "dimensions 3 and 4 must agree"); /* sinks */
+  with_i64("num_heads", 4);
+  with_i64("kv_num_heads", 2);
+  refuses(NODES(MsGroupQueryAttention, 1, f32("b,s,64"), f32("b,s,32"), f32("b,s,32"), NULL, NULL, NULL, NULL,
+                f32("9,32"), f32("9,8")),
+          "dimensions 32 and 8 must agree"); /* rotary tables */
   with_i64("num_heads", 2);
   op = NODES(MsMultiHeadAttention, 2, f32("b,s,8"), f32("b,2,l,4"), f32("b,2,l,4"));
   gives(op, "f32[b,s,8]");
