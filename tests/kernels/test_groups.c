@@ -61,7 +61,7 @@ static void fill_panel(const lpk_group_form *f, void *panel, double *real) {
   kernel_free(random);
 }
 
-/* Rows of random numbers; the second and third have only the extremes, which round to 127 and -127. */
+/* Rows of random numbers; the second and third have only the extremes. */
 static void fill_rows(call *c) {
   int64_t k = c->v->form.k;
   c->x = random_floats((size_t)(c->m * k));
@@ -79,8 +79,11 @@ static void round_rows(call *c) {
       float most = 0;
       for (int64_t i = k0; i < k && i < k0 + 32; i++)
         most = fmaxf(most, fabsf(c->x[row * k + i]));
+      /* Beside codes below 8 bits the scale is the next power of two. */
+      float scale = c->v->form.bits < 8 ? exp2f(ceilf(log2f(most / 127))) : most / 127;
+      float inverse = c->v->form.bits < 8 ? 1 / scale : 127 / most;
       for (int64_t i = k0; i < k && i < k0 + 32; i++)
-        c->exact[row * k + i] = (double)rintf(c->x[row * k + i] * (127 / most)) * (double)(most / 127);
+        c->exact[row * k + i] = (double)rintf(c->x[row * k + i] * inverse) * (double)scale;
     }
 }
 
@@ -160,17 +163,18 @@ static void test_variant(const variant *v) {
   kernel_free(real);
 }
 
-/* A row with a NaN or an infinity must not become a row of numbers. */
+/* A row with a NaN or an infinity, or with a number whose block has no scale, must not become a row of numbers. */
 static void test_not_finite(const variant *v) {
   const lpk_group_form *f = &v->form;
   int64_t panels = LPK_PANELS(f->n) * (v->gated ? 2 : 1), bad = 0;
-  call c = {.v = v, .w = kernel_alloc((size_t)panels * lpk_group_panel_bytes(f)), .m = 2};
+  call c = {.v = v, .w = kernel_alloc((size_t)panels * lpk_group_panel_bytes(f)), .m = 3};
   c.bias = random_floats((size_t)(panels * LPK_PANEL));
   c.x = random_floats((size_t)(c.m * f->k));
   c.y = kernel_alloc((size_t)(c.m * f->n) * 4);
   c.scratch = kernel_alloc(scratch_bytes(v, c.m, 1));
   memset(c.w, 0, (size_t)panels * lpk_group_panel_bytes(f));
   c.x[f->k - 1] = NAN, c.x[f->k] = INFINITY;
+  c.x[2 * f->k] = v->rounds && f->bits < 8 ? 0x1p40f : -INFINITY;
   kernel_run(body, &c, 1);
   for (int64_t i = 0; i < c.m * f->n; i++)
     bad += !isnan(c.y[i]);

@@ -50,6 +50,18 @@ INLINE v16 block_value(v16i sum, const form *f, const char *head, int h, int32_t
   return __builtin_elementwise_fma(-zero, splat((float)start), value);
 }
 
+/* sum + value * the scales of weights and of a row's block, by one rounding in the order of the blocks. */
+INLINE v16 add_scaled(v16 sum, v16 value, v16 scale, float row_scale, const groups *q) {
+  if (!has_binary_scale(q)) return __builtin_elementwise_fma(value * scale, splat(row_scale), sum);
+  v16i larger = (v16i)value + (v16i)splat(row_scale);
+  return __builtin_elementwise_fma((v16)larger, scale, sum);
+}
+
+/* What a sum of such products is multiplied by to give the result. */
+INLINE float sum_unit(const groups *q) {
+  return has_binary_scale(q) ? BINARY_UNIT : 1;
+}
+
 /* ---- GEMV ---- */
 
 /* acc[rows][2] += the products of block `at` with `rows` rows. Sums of one row are taken in two chains, which hides
@@ -78,7 +90,7 @@ INLINE void gemv_block(v16 *acc, const form *f, const block *b, const rounded_ro
       v16i all = dot_sum(dot[j * chains], kind);
       if (chains == 2) all += dot_sum(dot[j * 2 + 1], kind);
       v16 value = block_value(all, f, b->head, h, x->starts[r], kind);
-      acc[j] = __builtin_elementwise_fma(value * scale, splat(x->scales[r]), acc[j]);
+      acc[j] = add_scaled(acc[j], value, scale, x->scales[r], &f->q);
     }
   }
 }
@@ -103,8 +115,8 @@ INLINE void gemv_rows(const linear *l, const form *f, const rounded_rows *x, int
     v16 acc[2][2 * GEMV_ROWS];
     UNROLL for (int p = 0; p < panels; p++) gemv_panel(acc[p], l, f, x, rows, panels * j + p, kind);
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < 2; h++)
-        finish16(l, f, row + r, j * LPK_PANEL + h * LANES, panels * j * LPK_PANEL + h * LANES, acc[0][r * 2 + h],
-                 f->gated ? acc[1][r * 2 + h] : splat(0));
+        finish16(l, f, row + r, j * LPK_PANEL + h * LANES, panels * j * LPK_PANEL + h * LANES,
+                 acc[0][r * 2 + h] * sum_unit(&f->q), f->gated ? acc[1][r * 2 + h] * sum_unit(&f->q) : splat(0));
   }
 }
 
@@ -192,7 +204,7 @@ INLINE void tile_block(v16 *acc, const form *f, const uint32_t *wide, const floa
     int j = r * cols + c;
     v16 value = block_value(dot_sum(dot[j], kind), f, head, column + c, x->starts[r], kind),
         scale = load16(scales + c * LANES);
-    acc[j] = __builtin_elementwise_fma(value * scale, splat(x->scales[r]), acc[j]);
+    acc[j] = add_scaled(acc[j], value, scale, x->scales[r], &f->q);
   }
 }
 
@@ -213,28 +225,30 @@ INLINE void tile_blocks(float *part, const integer_work *work, const form *f, co
   UNROLL for (int j = 0; j < rows * cols; j++) store16(part + j / cols * LPK_PANEL + j % cols * LANES, acc[j]);
 }
 
-/* Sets part[rows][LPK_PANEL] to the product of rows of x, from `row` on, and a panel. It works in stretches of k, so
- * that the decoded weights stay in L1. */
-INLINE void gemm_panel(const integer_work *work, float *part, const linear *l, const form *f, const rounded_rows *x,
-                       int64_t row, int64_t rows, int64_t panel, int kind) {
-  int64_t blocks = block_count(f->k), most = stretch_blocks(kind);
-  const char *at = (const char *)l->w + panel * panel_bytes(&f->q, f->k);
+/* Sets the sums of a block to the product of its rows and of weight panel `half` of one or two; after the last it
+ * writes the result. It works in stretches of k, so that the decoded weights stay in L1. */
+INLINE void gemm_panel(const integer_work *work, const linear *l, const form *f, const rounded_rows *x,
+                       const result_block *block, int64_t half, int kind) {
+  int64_t blocks = block_count(f->k), most = stretch_blocks(kind), panels = f->gated ? 2 : 1;
+  const char *at = (const char *)l->w + (panels * block->panel + half) * panel_bytes(&f->q, f->k);
   for (int64_t b0 = 0; b0 < blocks; b0 += most) {
     int64_t count = min64(most, blocks - b0);
     const char *here = find_block(at, f, b0).head, *next = find_block(at, f, b0 + count).head;
     int64_t size = next - here; /* the next stretch is as long */
     decode_blocks(work, at, f, b0, count, kind);
-    for (int64_t r = 0; r < rows; r += TILE_ROWS) {
-      rounded_rows tile = rounded_tile(x, row + r, TILE_ROWS, 0, f->k, kind);
-      float *to = part + r * LPK_PANEL;
+    for (int64_t r = 0; r < block->rows; r += TILE_ROWS) {
+      rounded_rows tile = rounded_tile(x, block->row + r, TILE_ROWS, 0, f->k, kind);
+      float *to = work->part + (half * LPK_MC + r) * LPK_PANEL;
       int64_t bytes = count * block_steps(kind) * 64, past = r / TILE_ROWS * bytes;
       prefetch ahead = {next + past, past < size ? block_steps(kind) * 64 : 0};
       for (int c = 0; c < 2; c += integer_cols(f->dot)) {
-        if (rows - r > TILE_ROWS / 2)
+        if (block->rows - r > TILE_ROWS / 2)
           tile_blocks(to + c * LANES, work, f, at, &tile, b0, count, TILE_ROWS, c, ahead, kind);
         else
           tile_blocks(to + c * LANES, work, f, at, &tile, b0, count, TILE_ROWS / 2, c, ahead, kind);
       }
+      if (half == panels - 1 && b0 + count == blocks)
+        finish_rows(l, f, work->part, sum_unit(&f->q), block, r, TILE_ROWS);
     }
   }
 }
@@ -242,16 +256,10 @@ INLINE void gemm_panel(const integer_work *work, float *part, const linear *l, c
 /* Rows row .. row + rows (at most LPK_MC, from a tile's start) of panels first .. last. */
 INLINE void gemm_rows(const linear *l, const form *f, const rounded_rows *x, const integer_work *work, int64_t row,
                       int64_t rows, int64_t first, int64_t last, int kind) {
-  int64_t panels = f->gated ? 2 : 1;
   for (int64_t j = first; j < last; j++) {
-    for (int64_t p = 0; p < panels; p++)
-      gemm_panel(work, work->part + p * LPK_MC * LPK_PANEL, l, f, x, row, rows, panels * j + p, kind);
-    for (int64_t r = 0; r < rows; r++)
-      UNROLL for (int h = 0; h < 2; h++) {
-        const float *sum = work->part + r * LPK_PANEL + h * LANES;
-        finish16(l, f, row + r, j * LPK_PANEL + h * LANES, panels * j * LPK_PANEL + h * LANES, load16(sum),
-                 f->gated ? load16(sum + LPK_MC * LPK_PANEL) : splat(0));
-      }
+    result_block block = {row, rows, j};
+    for (int64_t half = 0; half < (f->gated ? 2 : 1); half++)
+      gemm_panel(work, l, f, x, &block, half, kind);
   }
 }
 

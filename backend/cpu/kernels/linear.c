@@ -235,12 +235,34 @@ INLINE int64_t group_count(const form *f) {
   return (f->k + f->q.group - 1) / f->q.group;
 }
 
-/* part[rows][LPK_PANEL] = packed rows . panel, over k in blocks that keep the panel's slice in L1. Meanwhile the
- * following weights come from memory: f32 a little ahead, narrower types, which are widened first, a whole slice
- * ahead. */
-INLINE void gemm_floats(float *part, const linear *l, const form *f, const float *packed, int64_t rows, int64_t panel,
-                        float *wide) {
+/* A product of a block of rows and of one of its weight panels (two when gated), whose sums go to
+ * part[rows][LPK_PANEL]; the last product writes the result. */
+typedef struct {
+  result_block at;
+  int64_t half;
+  float *part;
+} product;
+
+INLINE product product_at(const gemm_work *work, const result_block *at, int64_t half) {
+  return (product){*at, half, work->part + half * LPK_MC * LPK_PANEL};
+}
+
+/* The weight panel. */
+INLINE int64_t weight_panel(const product *p, const form *f) {
+  return f->gated ? 2 * p->at.panel + p->half : p->at.panel;
+}
+
+/* Writes the tile that begins with row r if the sums are complete at `end` of k. */
+INLINE void finish_tile(const linear *l, const form *f, const product *p, int64_t r, int64_t end) {
+  const float *first = p->part - p->half * LPK_MC * LPK_PANEL;
+  if (end == f->k && p->half == (f->gated ? 1 : 0)) finish_rows(l, f, first, 1, &p->at, r, tile_rows(f->isa));
+}
+
+/* Multiplies packed rows and a panel, over k in blocks that keep the panel's slice in L1. Meanwhile the following
+ * weights come from memory: f32 a little ahead, narrower types, which are widened first, a whole slice ahead. */
+INLINE void gemm_floats(const product *p, const linear *l, const form *f, const float *packed, float *wide) {
   int height = tile_rows(f->isa), cols = tile_cols(f->isa);
+  int64_t rows = p->at.rows, panel = weight_panel(p, f);
   int64_t blocks = (f->k + LPK_KC - 1) / LPK_KC, kc = (f->k + blocks - 1) / blocks;
   int64_t step = LPK_PANEL * dtype_bytes(f->dtype);
   for (int64_t k0 = 0; k0 < f->k; k0 += kc) {
@@ -257,12 +279,13 @@ INLINE void gemm_floats(float *part, const linear *l, const form *f, const float
       for (int c = 0; c < LPK_PANEL; c += cols * LANES) {
         tile_operands half = t;
         half.b += c;
-        float *to = part + r * LPK_PANEL + c;
+        float *to = p->part + r * LPK_PANEL + c;
         if (rows - r > height / 2)
           tile_update(to, LPK_PANEL, 0, k0 == 0, height, cols, &half);
         else
           tile_update(to, LPK_PANEL, 0, k0 == 0, height / 2, cols, &half);
       }
+      finish_tile(l, f, p, r, k0 + len);
     }
   }
 }
@@ -295,14 +318,13 @@ INLINE void join_panel(float *wide, const uint16_t *w, int64_t len) {
 }
 
 /* Does what gemm_floats does with products of bf16: `packed` holds tiles of pairs. */
-INLINE void gemm_pairs(float *part, const linear *l, const form *f, const float *packed, int64_t rows, int64_t panel,
-                       float *wide) {
+INLINE void gemm_pairs(const product *p, const linear *l, const form *f, const float *packed, float *wide) {
   enum { STRETCH = 2 * LPK_KC };
   int height = tile_rows(f->isa), cols = tile_cols(f->isa);
-  int64_t pairs = (f->k + 1) / 2, bytes = LPK_PANEL * 2;
+  int64_t rows = p->at.rows, pairs = (f->k + 1) / 2, bytes = LPK_PANEL * 2;
   for (int64_t k0 = 0; k0 < f->k; k0 += STRETCH) {
     int64_t len = min64(STRETCH, f->k - k0);
-    const char *from = (const char *)l->w + (panel * f->k + k0) * bytes;
+    const char *from = (const char *)l->w + (weight_panel(p, f) * f->k + k0) * bytes;
     join_panel(wide, (const uint16_t *)from, len);
     tile_operands t = {0, 1, height, wide, LPK_PANEL, (len + 1) / 2, from + len * bytes, 2 * bytes};
     for (int64_t r = 0; r < rows; r += height) {
@@ -311,11 +333,12 @@ INLINE void gemm_pairs(float *part, const linear *l, const form *f, const float 
         tile_operands half = t;
         half.b += c;
         if (rows - r > height / 2)
-          tile_pairs(part + r * LPK_PANEL + c, k0 == 0, height, cols, &half);
+          tile_pairs(p->part + r * LPK_PANEL + c, k0 == 0, height, cols, &half);
         else
-          tile_pairs(part + r * LPK_PANEL + c, k0 == 0, height / 2, cols, &half);
+          tile_pairs(p->part + r * LPK_PANEL + c, k0 == 0, height / 2, cols, &half);
       }
       t.step = 0;
+      finish_tile(l, f, p, r, k0 + len);
     }
   }
 }
@@ -351,50 +374,46 @@ INLINE void group_tile(float *part, float *dot, const float *sums, const form *f
   }
 }
 
-/* part[rows][LPK_PANEL] = packed rows . panel of groups. `sums`: of the rows. */
-INLINE void gemm_groups(const gemm_work *work, float *part, const linear *l, const form *f, const float *packed,
-                        const float *sums, int64_t rows, int64_t panel) {
+/* Does the same with a panel of groups. `sums`: of the rows. */
+INLINE void gemm_groups(const product *p, const gemm_work *work, const linear *l, const form *f, const float *packed,
+                        const float *sums) {
   int height = tile_rows(f->isa), cols = tile_cols(f->isa);
-  const char *at = (const char *)l->w + panel * panel_bytes(&f->q, f->k);
+  const char *at = (const char *)l->w + weight_panel(p, f) * panel_bytes(&f->q, f->k);
   for (int64_t k0 = 0, len; k0 < f->k; k0 += len) {
     int64_t group = k0 / f->q.group, in_group = k0 % f->q.group, end = min64(f->k, (group + 1) * f->q.group);
     len = min64(LPK_KC, end - k0);
     stretch s = {at + group * group_bytes(&f->q), group, in_group == 0, k0 + len == end};
     widen_codes(work->b, &f->q, s.head + head_bytes(&f->q), in_group, len);
-    for (int64_t r = 0; r < rows; r += height)
+    for (int64_t r = 0; r < p->at.rows; r += height) {
       for (int c = 0; c < LPK_PANEL; c += cols * LANES) {
         tile_operands t = {packed + r * f->k + k0 * height, 1, height, work->b + c, LPK_PANEL, len, 0, 0};
-        float *to = part + r * LPK_PANEL + c, *dot = work->dot + r * LPK_PANEL + c;
+        float *to = p->part + r * LPK_PANEL + c, *dot = work->dot + r * LPK_PANEL + c;
         const float *row_sums = sums + r * group_count(f) + group;
-        if (rows - r > height / 2)
+        if (p->at.rows - r > height / 2)
           group_tile(to, dot, row_sums, f, height, cols, c / LANES, &t, &s);
         else
           group_tile(to, dot, row_sums, f, height / 2, cols, c / LANES, &t, &s);
       }
+      finish_tile(l, f, p, r, k0 + len);
+    }
   }
 }
 
 /* Rows row .. row + rows (at most LPK_MC, from a tile's start) of panels first .. last. */
 INLINE void gemm_block(const linear *l, const form *f, const packed_rows *packed, const gemm_work *work, int64_t row,
                        int64_t rows, int64_t first, int64_t last) {
+  const float *x = packed->x + row * f->k;
   for (int64_t j = first; j < last; j++) {
-    int64_t panels = f->gated ? 2 : 1;
-    for (int64_t i = 0; i < panels; i++) {
-      float *part = work->part + i * LPK_MC * LPK_PANEL;
-      const float *x = packed->x + row * f->k;
+    result_block at = {row, rows, j};
+    for (int64_t half = 0; half < (f->gated ? 2 : 1); half++) {
+      product p = product_at(work, &at, half);
       if (f->pairs)
-        gemm_pairs(part, l, f, packed->x + row * ((f->k + 1) / 2), rows, panels * j + i, work->b);
+        gemm_pairs(&p, l, f, packed->x + row * ((f->k + 1) / 2), work->b);
       else if (f->q.bits)
-        gemm_groups(work, part, l, f, x, packed->sums + row * group_count(f), rows, panels * j + i);
+        gemm_groups(&p, work, l, f, x, packed->sums + row * group_count(f));
       else
-        gemm_floats(part, l, f, x, rows, panels * j + i, work->b);
+        gemm_floats(&p, l, f, x, work->b);
     }
-    for (int64_t r = 0; r < rows; r++)
-      UNROLL for (int h = 0; h < 2; h++) {
-        const float *sum = work->part + r * LPK_PANEL + h * LANES;
-        finish16(l, f, row + r, j * LPK_PANEL + h * LANES, panels * j * LPK_PANEL + h * LANES, load16(sum),
-                 f->gated ? load16(sum + LPK_MC * LPK_PANEL) : splat(0));
-      }
   }
 }
 

@@ -34,6 +34,24 @@ INLINE void finish16(const linear *l, const form *f, int64_t row, int64_t col, i
   }
 }
 
+/* Rows of the result from `row` on (at most LPK_MC, from a tile's start), and a panel of it. */
+typedef struct {
+  int64_t row, rows, panel;
+} result_block;
+
+/* Writes rows first .. first + rows of a block, whose sums times `unit` are in part[2][LPK_MC][LPK_PANEL], those of up
+ * after those of the gate. A GEMM calls it for each tile, so that the writes overlap with the next tile's products. */
+INLINE void finish_rows(const linear *l, const form *f, const float *part, float unit, const result_block *b,
+                        int64_t first, int64_t rows) {
+  int64_t panels = f->gated ? 2 : 1, col = b->panel * LPK_PANEL;
+  for (int64_t r = first; r < min64(first + rows, b->rows); r++)
+    UNROLL for (int h = 0; h < 2; h++) {
+      const float *sum = part + r * LPK_PANEL + h * LANES;
+      finish16(l, f, b->row + r, col + h * LANES, panels * col + h * LANES, load16(sum) * unit,
+               f->gated ? load16(sum + LPK_MC * LPK_PANEL) * unit : splat(0));
+    }
+}
+
 /* Returns the number of threads along n out of `threads`; the rest divide m. It is the division with the least work for
  * the busiest thread. */
 INLINE int64_t split_columns(int64_t panels, int64_t tiles, int64_t threads) {

@@ -1,5 +1,7 @@
 /* Activations of 8 bits: each block of 32 elements of a row is rounded to codes of -127 to 127 with a scale of its own,
- * so that what becomes of a row depends on this row only. */
+ * so that what becomes of a row depends on this row only. Beside weights of fewer than 8 bits the scale is a power of
+ * two, by which a sum is multiplied with an addition to its exponent: that runs beside the dot products, a
+ * multiplication in place of one. */
 #ifndef LP_KERNELS_ROUNDED_H
 #define LP_KERNELS_ROUNDED_H
 
@@ -8,6 +10,16 @@
 
 typedef int8_t v32c __attribute__((ext_vector_type(32)));
 typedef int8_t v16c __attribute__((ext_vector_type(16)));
+
+INLINE int has_binary_scale(const groups *q) {
+  return q->bits < 8;
+}
+
+/* Scales that are powers of two are stored as the bits to add to a float, and without this factor, so that the bits are
+ * never negative: they may be added to a zero. Then the sum is 2^-127 of a code's worth. */
+#define BINARY_UNIT 0x1p-64f
+/* Sums stay below 2^127 if no element of the block exceeds it. */
+#define BINARY_MOST 0x1p32f
 
 /* Rows in tiles of `height` (a missing row is zero). For each block of k: the operands of its steps [steps][height],
  * and with what its products begin and the scales [height]. */
@@ -56,6 +68,38 @@ INLINE v32c in_step_order(v32c c, int bits) {
   return c;
 }
 
+/* The least power of two, not below BINARY_UNIT, that is at least `scale`, as bits. */
+INLINE uint32_t binary_bits(float scale) {
+  union {
+    float value;
+    uint32_t bits;
+  } unit = {scale * (1 / BINARY_UNIT)};
+  uint32_t exponent = (unit.bits + 0x7fffff) >> 23;
+  return exponent > 127 ? (exponent - 127) << 23 : 0;
+}
+
+/* The scale of a block whose largest element is `most`, as stored, and what its elements are multiplied by; `bad` is
+ * NaN for a block with a NaN or an infinity, else 0. Codes of blocks with a NaN as scale must be zero. */
+INLINE float block_scale(float most, float bad, int binary, float *inverse) {
+  union {
+    uint32_t bits;
+    float value;
+  } scale = {0}, factor;
+  *inverse = 0;
+  if (!binary) {
+    if (most > 0x1p-100f) *inverse = 127 / most;
+    return most / 127 + bad;
+  }
+  if (bad != 0 || most > BINARY_MOST) {
+    scale.bits = 0x7fc00000;
+  } else {
+    scale.bits = binary_bits(most / 127);
+    factor.bits = ((127u + 64) << 23) - scale.bits;
+    *inverse = factor.value;
+  }
+  return scale.value;
+}
+
 INLINE void store_steps(int32_t *to, int64_t height, v32c codes, int kind, int bits) {
   typedef int32_t v8_words __attribute__((ext_vector_type(8)));
   v8_words words = (v8_words)in_step_order(codes, bits);
@@ -68,14 +112,16 @@ INLINE void store_steps(int32_t *to, int64_t height, v32c codes, int kind, int b
 }
 
 /* Rounds a block, of which `count` elements exist, into one row of a tile. Its products begin with what the zero points
- * subtract; groups with zero points of their own need the sum of the codes itself. A block with an infinity or a NaN
- * gets the scale NaN; one of numbers too small for a reciprocal becomes zeros. */
+ * subtract; groups with zero points of their own need the sum of the codes itself. A block with an infinity or a NaN,
+ * or with an element above BINARY_MOST if its scale is to be a power of two, gets the scale NaN; one of numbers too
+ * small for a reciprocal becomes zeros. */
 INLINE void round_block(const rounded_rows *to, int64_t height, const float *x, int64_t count, const groups *q,
                         int kind) {
   v16 lo = count >= LANES ? load16(x) : load_part(x, count);
   v16 hi = count >= BLOCK ? load16(x + LANES) : count > LANES ? load_part(x + LANES, count - LANES) : splat(0);
   float most = max_lanes(max16(__builtin_elementwise_abs(lo), __builtin_elementwise_abs(hi)));
-  float bad = sum_lanes((lo - lo) + (hi - hi)), inverse = most > 0x1p-100f ? 127 / most : 0;
+  float inverse;
+  *to->scales = block_scale(most, sum_lanes((lo - lo) + (hi - hi)), has_binary_scale(q), &inverse);
   v16i a = round_codes(lo, inverse), b = round_codes(hi, inverse);
   v16c ca = __builtin_convertvector(a, v16c), cb = __builtin_convertvector(b, v16c);
   int32_t sum = __builtin_reduce_add(a + b);
@@ -84,7 +130,6 @@ INLINE void round_block(const rounded_rows *to, int64_t height, const float *x, 
                                       21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31),
               kind, q->bits);
   *to->starts = q->zeros ? sum : -implied_zero(q, kind) * sum;
-  *to->scales = most / 127 + bad;
 }
 
 /* Rounds a row of x into row `row` of a tile. */
