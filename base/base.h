@@ -161,6 +161,11 @@ void lp_diag_clear(lp_diag *diag);
 /* `file:line:col: error: text` or `file: node 'N' (Op): error: text [DOMAIN, opset N]`, without a newline. Control
  * characters show as \x0a, and a very long text is cut. */
 void lp_diag_format(const lp_diag_entry *entry, lp_buf *out);
+/* Escape sequences of a terminal around the parts of a diagnostic; each begins a style, and `end` ends it. */
+typedef struct {
+  const char *place, *severity[3], *end; /* severity: by lp_severity */
+} lp_diag_style;
+void lp_diag_format_styled(const lp_diag_entry *entry, const lp_diag_style *style, lp_buf *out);
 
 /* Reports and gives the status to return: `return lp_error(diag, loc, "...")` LP_FAILED, lp_error_as(status, diag, loc,
  * "...") the given one. `diag` may be NULL: then nothing is kept. A note belongs to the error before it. They are

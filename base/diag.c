@@ -136,9 +136,7 @@ static void put_opset(const lp_loc *loc, lp_buf *out) {
     lp_buf_puts(out, ", no opset declared]");
 }
 
-void lp_diag_format(const lp_diag_entry *entry, lp_buf *out) {
-  static const char *const severity[] = {[LP_NOTE] = "note", [LP_WARNING] = "warning", [LP_ERROR] = "error"};
-  const lp_loc *loc = &entry->loc;
+static void put_place(const lp_loc *loc, lp_buf *out) {
   if (loc->file) {
     put_part(out, loc->file, LONGEST_TEXT_SHOWN);
     if (loc->line > 0) lp_buf_printf(out, ":%" PRId32, loc->line);
@@ -157,9 +155,19 @@ void lp_diag_format(const lp_diag_entry *entry, lp_buf *out) {
     put_part(out, loc->op, LONGEST_NAME_SHOWN);
     lp_buf_puts(out, ": ");
   }
-  lp_buf_printf(out, "%s: ", severity[entry->severity]);
+}
+
+void lp_diag_format_styled(const lp_diag_entry *entry, const lp_diag_style *style, lp_buf *out) {
+  static const char *const severity[] = {[LP_NOTE] = "note", [LP_WARNING] = "warning", [LP_ERROR] = "error"};
+  lp_buf_puts(out, style->place);
+  put_place(&entry->loc, out);
+  lp_buf_printf(out, "%s%s%s:%s ", style->end, style->severity[entry->severity], severity[entry->severity], style->end);
   put_part(out, entry->text, LONGEST_TEXT_SHOWN);
-  if (entry->severity == LP_ERROR) put_opset(loc, out);
+  if (entry->severity == LP_ERROR) put_opset(&entry->loc, out);
+}
+
+void lp_diag_format(const lp_diag_entry *entry, lp_buf *out) {
+  lp_diag_format_styled(entry, &(lp_diag_style){"", {"", "", ""}, ""}, out);
 }
 
 /* ---- names that are nearly right ---- */

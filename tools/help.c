@@ -36,32 +36,51 @@ static const char *spelling(const lp_option *option, char out[160]) {
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
+static void put_title(FILE *out, const char *title, const char *after) {
+  const bool is_bold = lp_tool_is_coloured(out);
+  fprintf(out, "%s%s:%s%s", is_bold ? "\x1b[1m" : "", title, is_bold ? "\x1b[0m" : "", after);
+}
+
+static void print_option(const lp_option *option) {
+  char left[160];
+  spelling(option, left);
+  if (strlen(left) > 30)
+    printf("  %s\n  %-30s %s\n", left, "", option->help);
+  else
+    printf("  %-30s %s\n", left, option->help);
+}
+
 static void print_text(const lp_command *command) {
   const entry *own = entry_of(command);
-  printf("usage: %s\n\n%s\n", command->usage, command->summary);
-  if (own) printf("\nexample:\n  %s\n", own->example);
-  printf("\noptions:\n");
-  for (size_t i = 0; i < command->count; i++) {
-    char left[160];
-    spelling(&command->options[i], left);
-    if (strlen(left) > 30)
-      printf("  %s\n  %-30s %s\n", left, "", command->options[i].help);
-    else
-      printf("  %-30s %s\n", left, command->options[i].help);
+  put_title(stdout, "usage", " ");
+  printf("%s\n\n%s\n", command->usage, command->summary);
+  if (own) {
+    printf("\n");
+    put_title(stdout, "example", "\n  ");
+    printf("%s\n", own->example);
   }
-  printf("  %-30s %s\n", "--help", "print this help");
+  printf("\n");
+  put_title(stdout, "options", "\n");
+  for (size_t i = 0; i < command->count; i++)
+    print_option(&command->options[i]);
+  for (size_t i = 0; i < LP_TOOL_COMMON; i++)
+    print_option(&lp_tool_common[i]);
 }
 
 static const char summary[] = "A compiler that splits a language model between a device and a cloud machine.";
 static const char ending[] = "0 done, 1 bad input or failure, 2 usage, 3 the SLA cannot be met, 4 a comparison failed";
 
 void lp_tool_print_help(FILE *out) {
-  fprintf(out, "usage: llmpart SUBCOMMAND [options]\n\n%s\n", summary);
-  for (size_t i = 0; i < LP_COUNT(entries); i++)
-    if (entries[i].group)
-      fprintf(out, "\n%s:\n", entries[i].group);
-    else
+  put_title(out, "usage", " ");
+  fprintf(out, "llmpart SUBCOMMAND [options]\n\n%s\n", summary);
+  for (size_t i = 0; i < LP_COUNT(entries); i++) {
+    if (entries[i].group) {
+      fprintf(out, "\n");
+      put_title(out, entries[i].group, "\n");
+    } else {
       fprintf(out, "  %-10s %s\n", entries[i].name, entries[i].summary);
+    }
+  }
   fprintf(out, "\n`llmpart help SUBCOMMAND` prints its options and an example. Exit status:\n%s.\n", ending);
 }
 
@@ -152,11 +171,12 @@ static void print_man(const lp_command *command) {
   put_section(stdout, "SYNOPSIS", command->usage);
   put_section(stdout, "DESCRIPTION", command->summary);
   printf(".SH OPTIONS\n");
-  for (size_t i = 0; i < command->count; i++) {
+  for (size_t i = 0; i < command->count + LP_TOOL_COMMON; i++) {
+    const lp_option *option = i < command->count ? &command->options[i] : &lp_tool_common[i - command->count];
     printf(".TP\n.B ");
-    put_troff(stdout, spelling(&command->options[i], left));
+    put_troff(stdout, spelling(option, left));
     printf("\n");
-    put_troff(stdout, command->options[i].help);
+    put_troff(stdout, option->help);
     printf("\n");
   }
   put_section(stdout, "EXIT STATUS", ending);
@@ -197,7 +217,22 @@ static void print_words(const lp_command *command) {
     for (const char *at = option->value; *at; at += strcspn(at, "|"), at += *at == '|')
       printf("%s=%.*s\n", option->name, (int)strcspn(at, "|"), at);
   }
-  printf("--help\n");
+  for (size_t i = 0; i < LP_TOOL_COMMON; i++)
+    printf("%s\n", lp_tool_common[i].name);
+}
+
+static void print_table(const lp_command *command) {
+  static const char *const kinds[] = {
+      [LP_OPTION_FLAG] = "flag",     [LP_OPTION_TEXT] = "text",       [LP_OPTION_TEXTS] = "texts",
+      [LP_OPTION_I64] = "integer",   [LP_OPTION_COUNT] = "count",     [LP_OPTION_F64] = "number",
+      [LP_OPTION_SHARE] = "share",   [LP_OPTION_SIGNED] = "signed",   [LP_OPTION_TIME] = "time",
+      [LP_OPTION_LIMIT] = "limit",   [LP_OPTION_SIZE] = "size",       [LP_OPTION_NUMBERS] = "numbers",
+      [LP_OPTION_CHOICE] = "choice", [LP_OPTION_ADDRESS] = "address",
+  };
+  for (size_t i = 0; i < command->count; i++) {
+    const lp_option *option = &command->options[i];
+    printf("%s\t%s\t%s\n", option->name, kinds[option->kind], option->value ? option->value : "");
+  }
 }
 
 bool lp_tool_help(const lp_command *command, const char *text) {
@@ -207,6 +242,8 @@ bool lp_tool_help(const lp_command *command, const char *text) {
     print_man(command);
   else if (lp_streq(text, "--help=words"))
     print_words(command);
+  else if (lp_streq(text, "--help=table"))
+    print_table(command);
   else
     return false;
   return true;

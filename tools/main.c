@@ -27,7 +27,8 @@ static int unknown_subcommand(const char *name) {
   const char *names[LP_COUNT(subcommands)];
   for (size_t i = 0; i < LP_COUNT(subcommands); i++)
     names[i] = subcommands[i].name;
-  lp_diag *diag = lp_tool_diag();
+  lp_tool_voice voice = {0};
+  lp_diag *diag = lp_tool_diag(&voice);
   lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "unknown subcommand '%s'", name);
   lp_note_near(diag, LP_LOC_NONE, name, names, LP_COUNT(names));
   lp_note(diag, LP_LOC_NONE, "`llmpart --help` lists them");

@@ -1,11 +1,20 @@
 /* Options: one table per subcommand, read in the same way for all of them. */
+#include "base/clock.h"
 #include "base/units.h"
+#include "runtime/link/address.h"
 #include "tools/tools.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static const lp_loc command_line = {0};
+
+const lp_option lp_tool_common[LP_TOOL_COMMON] = {
+    {"--quiet", LP_OPTION_FLAG, NULL, NULL, "print no warnings, notes and progress on stderr, only errors", 0},
+    {"-v", LP_OPTION_FLAG, NULL, NULL, "print also what was chosen, and the time and memory that it took, on stderr",
+     0},
+    {"--help", LP_OPTION_FLAG, NULL, NULL, "print this help", 0}};
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
@@ -42,6 +51,16 @@ static lp_status read_choice(const lp_option *option, const char *text, lp_diag 
   return lp_error(diag, loc, "found '%s', wanted one of %s", text, option->value);
 }
 
+static lp_status read_address(const lp_option *option, const char *text, lp_diag *diag, lp_loc loc) {
+  char *host = NULL;
+  int port = 0;
+  if (lp_address_split(text, &host, &port, NULL) != LP_OK)
+    return lp_error(diag, loc, "'%s' is no address: wanted HOST:PORT or unix:PATH", text);
+  free(host);
+  *(const char **)option->out = text;
+  return LP_OK;
+}
+
 static lp_status read_value(const lp_option *option, const char *text, lp_diag *diag) {
   lp_loc loc = LP_LOC_FILE(option->name);
   switch (option->kind) {
@@ -74,6 +93,8 @@ static lp_status read_value(const lp_option *option, const char *text, lp_diag *
     return lp_tool_read_numbers(text, option->out, diag, loc);
   case LP_OPTION_CHOICE:
     return read_choice(option, text, diag, loc);
+  case LP_OPTION_ADDRESS:
+    return read_address(option, text, diag, loc);
   }
   return LP_OK;
 }
@@ -84,24 +105,33 @@ static lp_status unknown_option(const lp_command *command, const char *text, lp_
   size_t length = strcspn(text, "=");
   char *name = lp_alloc(length + 1);
   memcpy(name, text, length);
+  const lp_option *meant = lp_tool_option_meant(command, name);
   const char **names = lp_alloc((command->count + 1) * sizeof *names);
   for (size_t i = 0; i < command->count; i++)
     names[i] = command->options[i].name;
   names[command->count] = "--help";
   lp_status status = lp_error_as(LP_USAGE, diag, command_line, "unknown option '%s'", name);
-  lp_note_near(diag, command_line, name, names, command->count + 1);
+  if (meant)
+    lp_note(diag, command_line, "did you mean '%s' (%s)?", meant->name, meant->help);
+  else if (length > 2) /* every letter is near to every other */
+    lp_note_near(diag, command_line, name, names, command->count + 1);
   lp_note(diag, command_line, "usage: %s", command->usage);
   free(names);
   free(name);
   return status;
 }
 
-/* "-output=x" where "-o" is an option: a long name with one dash, and not the value "utput=x". */
-static bool is_long_with_one_dash(const char *text) {
+/* "-output" or "-output=x" where "-o" is an option: a long name with one dash, and not the value "utput". With '=', every
+ * long name is one; without, only those that mean an option of the command. */
+static bool is_long_with_one_dash(const lp_command *command, const char *text) {
   size_t letters = 1;
+  char name[32];
   while ((text[letters] >= 'a' && text[letters] <= 'z') || (letters > 1 && text[letters] == '-'))
     letters++;
-  return letters > 2 && text[letters] == '=';
+  if (letters <= 2) return false;
+  if (text[letters] == '=') return true;
+  (void)snprintf(name, sizeof name, "-%s", text);
+  return lp_tool_option_meant(command, name) != NULL;
 }
 
 /* Finds the option that `text` names; *value is the value attached to it, or NULL. */
@@ -122,9 +152,9 @@ static const lp_option *find_option(const lp_command *command, const char *text,
 }
 
 static lp_status long_with_one_dash(const lp_option *option, const char *text, lp_diag *diag) {
-  int length = (int)strcspn(text, "=");
-  lp_status status = lp_error_as(LP_USAGE, diag, command_line, "unknown option '%.*s'", length, text);
-  lp_note(diag, command_line, "did you mean '%s %s'?", option->name, text + length + 1);
+  size_t length = strcspn(text, "=");
+  lp_status status = lp_error_as(LP_USAGE, diag, command_line, "unknown option '%.*s'", (int)length, text);
+  lp_note(diag, command_line, "did you mean '%s %s'?", option->name, text[length] ? text + length + 1 : option->value);
   return status;
 }
 
@@ -151,6 +181,17 @@ lp_status lp_tool_choose(const lp_tool_action *actions, size_t count, const lp_c
   return status;
 }
 
+/* Reads an option of every command. */
+static bool read_common(const lp_command *command, const char *text) {
+  if (lp_streq(text, "--quiet"))
+    command->voice->quiet = true;
+  else if (lp_streq(text, "-v"))
+    command->voice->verbose = true;
+  else
+    return false;
+  return true;
+}
+
 static lp_status read_options(const lp_command *command, int argc, char **argv, lp_texts *args, bool *done,
                               lp_diag *diag) {
   size_t first = args->count;
@@ -170,8 +211,10 @@ static lp_status read_options(const lp_command *command, int argc, char **argv, 
       *done = true;
       return LP_OK;
     }
+    if (read_common(command, text)) continue;
     const lp_option *option = find_option(command, text, &value);
-    if (option && !option->name[2] && is_long_with_one_dash(text)) return long_with_one_dash(option, text, diag);
+    if (option && !option->name[2] && is_long_with_one_dash(command, text))
+      return long_with_one_dash(option, text, diag);
     if (!option) return unknown_option(command, text, diag);
     if (option->kind != LP_OPTION_FLAG && !value) {
       if (i + 1 >= argc)
@@ -183,12 +226,27 @@ static lp_status read_options(const lp_command *command, int argc, char **argv, 
   return check_args(command, args->count - first, diag);
 }
 
+/* "llmpart run: 1.23 s, 45.2 MB of memory" */
+static void say_used(const lp_command *command, double begin_ms) {
+  char time[32], memory[32];
+  struct rusage used;
+  const int length = (int)(strlen("llmpart ") + strcspn(command->usage + strlen("llmpart "), " "));
+  if (getrusage(RUSAGE_SELF, &used) != 0) return;
+  fprintf(stderr, "%.*s: %s, at most %s of memory\n", length, command->usage,
+          lp_format_ms(lp_now_ms() - begin_ms, time), lp_format_bytes((double)used.ru_maxrss * 1024, memory));
+}
+
 int lp_tool_main(const lp_command *command, int argc, char **argv) {
-  lp_diag *diag = lp_tool_diag();
+  const double begin_ms = lp_now_ms();
+  lp_tool_voice voice = {0};
+  lp_command heard = *command;
+  heard.voice = &voice;
+  lp_diag *diag = lp_tool_diag(&voice);
   lp_texts args = {0};
   bool done = false;
-  lp_status status = read_options(command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) status = command->act(command, &args, diag);
+  lp_status status = read_options(&heard, argc, argv, &args, &done, diag);
+  if (status == LP_OK && !done) status = heard.act(&heard, &args, diag);
+  if (voice.verbose && !done) say_used(command, begin_ms);
   lp_vec_free(&args);
   lp_diag_free(diag);
   return (int)status;

@@ -2,19 +2,43 @@
 #include "base/file.h"
 #include "tools/tools.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+bool lp_tool_is_coloured(FILE *stream) {
+  const char *plain = getenv("NO_COLOR"), *terminal = getenv("TERM");
+  return isatty(fileno(stream)) && !(plain && plain[0]) && terminal && !lp_streq(terminal, "dumb");
+}
+
+bool lp_tool_shows_progress(const lp_tool_voice *voice) {
+  return isatty(STDERR_FILENO) && !voice->quiet;
+}
+
+/* With --quiet only errors and their notes are printed. */
+static bool is_wanted(lp_tool_voice *voice, lp_severity severity) {
+  if (severity != LP_NOTE) voice->follows_error = severity == LP_ERROR;
+  return !voice->quiet || voice->follows_error;
+}
 
 static void print_entry(void *user, const lp_diag_entry *entry) {
-  (void)user;
+  static const lp_diag_style colours = {
+      "\x1b[1m", {[LP_NOTE] = "\x1b[1;36m", [LP_WARNING] = "\x1b[1;35m", [LP_ERROR] = "\x1b[1;31m"}, "\x1b[0m"};
+  lp_tool_voice *voice = user;
+  if (!is_wanted(voice, entry->severity)) return;
   lp_buf text = {0};
-  lp_diag_format(entry, &text);
+  if (voice->is_coloured)
+    lp_diag_format_styled(entry, &colours, &text);
+  else
+    lp_diag_format(entry, &text);
   fprintf(stderr, "%s\n", lp_buf_text(&text));
   lp_buf_free(&text);
 }
 
-lp_diag *lp_tool_diag(void) {
+lp_diag *lp_tool_diag(lp_tool_voice *voice) {
   lp_diag *diag = lp_diag_create();
-  lp_diag_set_sink(diag, print_entry, NULL);
+  voice->is_coloured = lp_tool_is_coloured(stderr);
+  lp_diag_set_sink(diag, print_entry, voice);
   return diag;
 }
 

@@ -38,7 +38,8 @@ typedef enum {
   LP_OPTION_LIMIT,   /* double, ms, above 0 */
   LP_OPTION_SIZE,    /* int64_t, bytes, at least `min`: "4GiB" */
   LP_OPTION_NUMBERS, /* lp_numbers: "1,2,3" */
-  LP_OPTION_CHOICE   /* const char *: one of `value`'s words, "text|json" */
+  LP_OPTION_CHOICE,  /* const char *: one of `value`'s words, "text|json" */
+  LP_OPTION_ADDRESS  /* const char *: HOST:PORT or unix:PATH */
 } lp_option_kind;
 
 /* Long options take `--name=value` and `--name value`, single letters `-n value`, `-nvalue` and `-n=value`. */
@@ -51,6 +52,18 @@ typedef struct {
   int64_t min; /* LP_OPTION_I64, _COUNT, _SIZE */
 } lp_option;
 
+/* The options of every command, which lp_tool_main reads. */
+enum { LP_TOOL_COMMON = 3 };
+extern const lp_option lp_tool_common[LP_TOOL_COMMON];
+
+/* How much a command says on stderr. */
+typedef struct {
+  bool quiet;         /* --quiet: errors and their notes only */
+  bool verbose;       /* -v: also what was chosen, and the time and memory that the command took */
+  bool is_coloured;   /* stderr is a terminal that shows colours */
+  bool follows_error; /* the last diagnostic was an error or a note of one */
+} lp_tool_voice;
+
 typedef struct lp_command lp_command;
 /* The work of a command after its options are read; `args` are the arguments that are not options. */
 typedef lp_status lp_tool_act(const lp_command *command, const lp_texts *args, lp_diag *diag);
@@ -62,17 +75,25 @@ struct lp_command {
   size_t count;
   size_t min_args, max_args; /* numbers of arguments that are not options */
   lp_tool_act *act;
-  void *user; /* argument of `act`: the struct that the options set */
+  void *user;           /* argument of `act`: the struct that the options set */
+  lp_tool_voice *voice; /* set by lp_tool_main: what --quiet and -v ask for */
 };
 
 /* The main function of a command: reads the options and acts, unless --help is among them. Diagnostics go to stderr as
  * they occur. Returns the exit status. */
 int lp_tool_main(const lp_command *command, int argc, char **argv);
 
+/* ---- suggestions (suggest.c) ------------------------------------------------------------------------------------- */
+
+/* The option of the command that means what other programs call `name`, such as --prompt for -p and --max-tokens for
+ * -n; NULL: there is none. */
+const lp_option *lp_tool_option_meant(const lp_command *command, const char *name);
+
 /* ---- help (help.c) ----------------------------------------------------------------------------------------------- */
 
 /* Prints the help that `text` asks for, and tells whether it is such an option: --help and -h; --help=man, a manual
- * page in troff; --help=words, the options one a line with the words of choices, for the completion of shells. */
+ * page in troff; --help=words, the options one a line with the words of choices, for the completion of shells;
+ * --help=table, a line "NAME KIND VALUE" for each option, separated by tabs, for programs. */
 bool lp_tool_help(const lp_command *command, const char *text);
 void lp_tool_print_help(FILE *out);    /* the subcommands in their groups */
 void lp_tool_print_man(FILE *out);     /* the same as a manual page */
@@ -106,8 +127,13 @@ void lp_bindings_free(struct lp_input_binding *bindings, size_t count);
 
 /* ---- printing (print.c) ------------------------------------------------------------------------------------------ */
 
-/* A list of diagnostics that prints each one on stderr as it occurs. Release with lp_diag_free. */
-lp_diag *lp_tool_diag(void);
+/* A list of diagnostics that prints each one on stderr as it occurs. `voice` is borrowed until lp_diag_free. */
+lp_diag *lp_tool_diag(lp_tool_voice *voice);
+/* Tells whether a terminal shows this stream in colours: NO_COLOR is not set (https://no-color.org) and TERM is not
+ * "dumb". */
+bool lp_tool_is_coloured(FILE *stream);
+/* Tells whether a command should show its progress on stderr: it is a terminal, and --quiet is not given. */
+bool lp_tool_shows_progress(const lp_tool_voice *voice);
 /* After this call SIGINT, SIGTERM and SIGHUP remove the temporary files before they end the process (interrupt.c). */
 void lp_tool_tidy_when_interrupted(void);
 /* Writes text to a file or, for "-", stdout. */

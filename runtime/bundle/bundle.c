@@ -137,6 +137,25 @@ static lp_status load_all(const lp_loader *load) {
   return LP_OK;
 }
 
+/* Tells whether the path is a model, which people take for a bundle: a file, or a folder of Hugging Face. */
+static bool is_model(const char *path) {
+  if (lp_has_suffix(path, ".onnx") || lp_has_suffix(path, ".gguf")) return lp_path_exists(path);
+  char *manifest = lp_path_join(path, "manifest.json"), *config = lp_path_join(path, "config.json");
+  bool found = !lp_path_exists(manifest) && lp_path_exists(config);
+  free(manifest);
+  free(config);
+  return found;
+}
+
+static lp_status refuse_model(const char *path, lp_diag *diag) {
+  const char *base = lp_path_base(path);
+  const bool is_file = lp_has_suffix(base, ".onnx") || lp_has_suffix(base, ".gguf");
+  lp_status status = lp_error(diag, LP_LOC_FILE(path), "a model, not a bundle: compile it first");
+  lp_note(diag, LP_LOC_NONE, "llmpart compile %s --device=host -o %.*s.llmpart", path,
+          (int)(strlen(base) - (is_file ? 5 : 0)), base);
+  return status;
+}
+
 lp_status lp_bundle_load(const char *path, const lp_bundle_options *options, lp_bundle **out, lp_diag *diag) {
   lp_bundle *bundle = lp_alloc(sizeof *bundle);
   bundle->arena = lp_arena_create();
@@ -148,11 +167,7 @@ lp_status lp_bundle_load(const char *path, const lp_bundle_options *options, lp_
   lp_bundle_options checks = *options;
   checks.check_hashes |= options->trust != NULL; /* a CRC-32C can be made to fit */
   const lp_loader load = {.bundle = bundle, .options = &checks, .diag = diag};
-  lp_status status;
-  if (lp_has_suffix(bundle->path, ".onnx") && lp_path_exists(bundle->path))
-    status = lp_error(diag, LP_LOC_FILE(path), "a model, not a bundle: compile it first");
-  else
-    status = load_all(&load);
+  lp_status status = is_model(bundle->path) ? refuse_model(bundle->path, diag) : load_all(&load);
   if (status != LP_OK) {
     lp_bundle_free(bundle);
     bundle = NULL;

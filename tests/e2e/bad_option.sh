@@ -31,9 +31,6 @@ grep -q "link.yaml:3:[0-9]*: note: it is given for 'up'" "$work/err" || fail "a 
 bad_link 'a bandwidth in another unit' "'5 ms' is not a rate" 'up: { value: 5 ms, source: "none" }'
 bad_link 'an unknown key' "unknown key 'upp'" 'upp: { value: 5 Mbit/s, source: "none" }'
 bad_link 'a bandwidth that is no number' "'nan' is not a rate" 'up: { value: nan, source: "none" }'
-refuse 'a negative round trip' "error: '-1ms' is not a time" --device=jetson-nano --cloud=v100s --link=rtt=-1ms,up=1Mbit/s,down=1Mbit/s -o "$made"
-refuse 'a figure that links do not have' "error: a link has no figure 'upp'" --device=jetson-nano --cloud=v100s --link=upp=1Mbit/s -o "$made"
-refuse 'a link without bandwidth' "error: 'up' is '0'" --device=jetson-nano --cloud=v100s --link=rtt=1ms,up=0,down=1Mbit/s -o "$made"
 : >"$work/file"
 refuse 'an output below a file' "error: " --device=jetson-nano -o "$work/file/out.llmpart"
 refuse 'an output that cannot be written' "error: " --device=jetson-nano -o /proc/out.llmpart
@@ -44,9 +41,12 @@ refuse 'an unknown CPU' "error: .*z80" --device=jetson-nano --march=z80 -o "$mad
 refuse 'an exit after a layer that is not there' "error: .*99" --device=jetson-nano --exits=99 -o "$made"
 refuse 'a pin of nothing' "--pin: error: 'layer.9.*=device' matches no operator" --device=jetson-nano --cloud=v100s '--pin=layer.9.*=device' -o "$made"
 refuse 'more private layers than there are' "--private: error: 99 layers should stay private, but the model has only" --device=jetson-nano --cloud=v100s --private=99 -o "$made"
-refuse 'a loss above all' "error: 'loss' is '100%'" --device=jetson-nano --cloud=v100s --link=rtt=1ms,up=1Mbit/s,down=1Mbit/s,loss=100% -o "$made"
 
 wanted_status=2
+refuse 'a negative round trip' "error: '-1ms' is not a time" --device=jetson-nano --cloud=v100s --link=rtt=-1ms,up=1Mbit/s,down=1Mbit/s -o "$made"
+refuse 'a figure that links do not have' "error: a link has no figure 'upp'" --device=jetson-nano --cloud=v100s --link=upp=1Mbit/s -o "$made"
+refuse 'a link without bandwidth' "error: 'up' is '0'" --device=jetson-nano --cloud=v100s --link=rtt=1ms,up=0,down=1Mbit/s -o "$made"
+refuse 'a loss above all' "error: 'loss' is '100%'" --device=jetson-nano --cloud=v100s --link=rtt=1ms,up=1Mbit/s,down=1Mbit/s,loss=100% -o "$made"
 refuse 'an unknown option' "error: .*--devise" --devise=jetson-nano -o "$made"
 refuse 'no device' "error: .*device" -o "$made"
 refuse 'an unknown scheduler' "error: .*greddy" --device=jetson-nano --cloud=v100s --scheduler=greddy -o "$made"

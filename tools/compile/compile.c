@@ -72,6 +72,7 @@ static lp_status import_and_emit(lp_compile *compile, const lp_import_options *i
 
 static lp_status compile_model(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   lp_compile *compile = command->user;
+  compile->voice = command->voice;
   LP_TRY(lp_compile_find_model(compile, args->data[0], diag));
   take_lengths(compile);
   if (compile->plan_only) compile->emit = "report";

@@ -8,6 +8,7 @@
 #include "tools/compile/pipeline.h"
 
 typedef struct {
+  const lp_tool_voice *voice;
   const char *given;                   /* the model as named: a file, or a folder */
   const char *model, *encoder;         /* its file; the file of its encoder, NULL: none */
   char *found_decoder, *found_encoder; /* owned; `model` and `encoder` may point to them */

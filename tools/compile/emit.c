@@ -215,7 +215,15 @@ static lp_status check_bundle(const void *user, const char *folder, lp_diag *dia
   return compile->sign ? lp_bundle_sign(folder, compile->sign, diag) : LP_OK;
 }
 
-static lp_status write_bundle(const lp_compile *compile, lp_module *module, const char *report_json, lp_diag *diag) {
+/* Prints where the layers run, the figures of the plan and the command that follows. */
+static void say_done(const lp_compile *compile, const char *bundle, bool has_tokenizer, const char *line) {
+  const char *option = compile->encoder ? "--help" : has_tokenizer ? "--prompt='Once upon a time'" : "--tokens=1,2,3";
+  if (compile->voice->quiet) return;
+  fprintf(stderr, "%s: %s; next: llmpart run %s %s\n", bundle, line, compile->encoder ? "" : bundle, option);
+}
+
+static lp_status write_bundle(const lp_compile *compile, lp_module *module, const char *report_json, const char *line,
+                              lp_diag *diag) {
   const lp_op *func = lp_module_find_func(module, "prefill");
   char *tokenizer;
   LP_TRY(find_tokenizer(compile, lp_tool_vocab(module), &tokenizer, diag));
@@ -225,12 +233,13 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
                                .report_json = report_json,
                                .context = func ? lp_op_i64(func, "context", 0) : 0,
                                .vocab = lp_tool_vocab(module),
-                               .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
+                               .progress = lp_tool_shows_progress(compile->voice) ? show_progress : NULL,
                                .check = check_bundle,
                                .checked = compile};
   char *path = lp_compile_output(compile);
   lp_status status = choose_targets(compile, module, &request, diag);
   if (status == LP_OK) status = lp_bundle_write(module, &request, path, diag);
+  if (status == LP_OK) say_done(compile, path, tokenizer != NULL, line);
   free(path);
   free(tokenizer);
   free(folder);
@@ -297,13 +306,18 @@ static lp_status check_output(const lp_compile *compile, lp_diag *diag) {
 }
 
 static lp_status emit_split(const lp_compile *compile, lp_module *module, lp_diag *diag) {
-  lp_buf report = {0};
+  lp_buf report = {0}, line = {0}, text = {0};
   lp_status status = LP_OK;
   if (emits(compile, "bundle")) status = lp_report_write(module, &compile->request, "json", false, &report, diag);
+  if (emits(compile, "bundle") && status == LP_OK)
+    status = lp_report_write(module, &compile->request, "line", false, &line, diag);
+  if (status == LP_OK && compile->voice->verbose)
+    status = lp_report_write(module, &compile->request, "txt", false, &text, diag);
+  fputs(lp_buf_text(&text), stderr);
   if (status == LP_OK)
     status = run_passes(compile, module, compile->profile ? lp_pipeline_split_profiled : lp_pipeline_split, diag);
   if (status == LP_OK && emits(compile, "bundle"))
-    status = write_bundle(compile, module, lp_buf_text(&report), diag);
+    status = write_bundle(compile, module, lp_buf_text(&report), lp_buf_text(&line), diag);
   else if (status == LP_OK && emits(compile, "onnx"))
     status = write_onnx(compile, module, diag);
   else if (status == LP_OK && (emits(compile, "cuda") || writes_gpu_text(compile)))
@@ -311,6 +325,8 @@ static lp_status emit_split(const lp_compile *compile, lp_module *module, lp_dia
   else if (status == LP_OK)
     status = write_code(compile, module, diag);
   lp_buf_free(&report);
+  lp_buf_free(&line);
+  lp_buf_free(&text);
   return status;
 }
 

@@ -135,10 +135,15 @@ static lp_status check_targets(lp_compile *compile, lp_diag *diag) {
   return LP_OK;
 }
 
+/* Figures in the text itself, "rtt=10ms", are values of the option. Anything else is a name. */
+static lp_status status_of(const char *text, lp_status loaded) {
+  return loaded == LP_FAILED && strchr(text, '=') && !lp_path_exists(text) ? LP_USAGE : loaded;
+}
+
 /* Loads the link and plans it for the quantile. The loopback of this machine is as its profile measured it. */
 static lp_status load_link(lp_compile *compile, lp_diag *diag) {
   const char *text = compile->link ? compile->link : "lan";
-  LP_TRY(lp_tool_load_link(text, &compile->link_model, diag));
+  LP_TRY(status_of(text, lp_tool_load_link(text, &compile->link_model, diag)));
   if (lp_streq(text, "loopback") && lp_hw_is_host(compile->device) && lp_hw_is_host(compile->cloud))
     lp_link_measured_on(compile->link_model, compile->device_machine);
   if (compile->sla_quantile < 0) return LP_OK;
@@ -156,9 +161,9 @@ lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
   LP_TRY(check_exits(compile, diag));
   LP_TRY(choose_cut(compile, diag));
   LP_TRY(hw_profile_first_use(compile->device, compile->cloud, diag));
-  LP_TRY(lp_hw_load(compile->device, &compile->device_machine, diag));
+  LP_TRY(status_of(compile->device, lp_hw_load(compile->device, &compile->device_machine, diag)));
   if (compile->cloud) {
-    LP_TRY(lp_hw_load(compile->cloud, &compile->cloud_machine, diag));
+    LP_TRY(status_of(compile->cloud, lp_hw_load(compile->cloud, &compile->cloud_machine, diag)));
     LP_TRY(load_link(compile, diag));
   }
   LP_TRY(check_targets(compile, diag));

@@ -36,7 +36,7 @@ int lp_tool_hw(int argc, char **argv) {
        "and "
        "measure nothing",
        0},
-      {"--over", LP_OPTION_TEXT, &flags.over, "HOST:PORT",
+      {"--over", LP_OPTION_ADDRESS, &flags.over, "HOST:PORT",
        "profile: measure the machine of this worker, which has those bundles", 0},
       {"--key-file", LP_OPTION_TEXT, &flags.security.key_file, "FILE",
        "read the key that the worker holds too; off loopback this or --cert is needed", 0},

@@ -16,6 +16,7 @@ typedef struct {
   const char *design, *source; /* fit */
   int64_t threads;             /* profile */
   double budget_ms;            /* profile */
+  bool silent;                 /* profile: no progress */
   bool quick;                  /* profile: the shapes of the first use */
   /* profile of another machine */
   const char *over, *bundles, *backend, *march;

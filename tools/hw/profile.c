@@ -278,7 +278,7 @@ static void measure_messages(profiler *p) {
 /* Measures what the flags ask for, or writes the bundles for it. */
 static lp_status measure(profiler *p) {
   p->begin_ms = lp_now_ms();
-  p->shows = isatty(STDERR_FILENO);
+  p->shows = !p->flags->silent && isatty(STDERR_FILENO);
   LP_TRY(choose_subject(p, p->diag));
   lp_status status = p->flags->bundles ? write_bundles(p) : measure_shapes(p);
   measure_load(p);
@@ -293,8 +293,9 @@ static void end_profile(profiler *p) {
 }
 
 lp_status hw_profile(const lp_command *command, const lp_texts *args, lp_diag *diag) {
-  const hw_flags *flags = command->user;
+  hw_flags *flags = command->user;
   (void)args;
+  flags->silent = command->voice->quiet;
   profiler p = {.flags = flags, .diag = diag};
   lp_status status = measure(&p);
   if (status == LP_OK && !flags->bundles) status = fit_and_keep(&p);

@@ -21,7 +21,7 @@ typedef struct {
   lp_mpi_end_function *end_mpi;
   lp_texts outputs;
   int64_t threads;
-  bool stats;
+  bool stats, shows_progress;
 } sweep_flags;
 
 /* ---- outputs ----------------------------------------------------------------------------------------------------- */
@@ -129,7 +129,7 @@ static lp_status compute(const sweep_flags *flags, const lp_sweep_spec *spec, lp
                                     .journal_is_ours = !flags->journal && !flags->shard.count,
                                     .shard = flags->shard,
                                     .peers = flags->peers.count ? &flags->peers : NULL,
-                                    .progress = isatty(STDERR_FILENO) ? show_progress : NULL};
+                                    .progress = flags->shows_progress ? show_progress : NULL};
   lp_sweep_result result;
   lp_status status = lp_sweep_run(spec, module, &options, &result, diag);
   bool leads = flags->peers.rank == 0; /* the process that has the result */
@@ -202,6 +202,8 @@ static lp_status begin_mpi(sweep_flags *flags, lp_diag *diag) {
 
 static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   sweep_flags *flags = command->user;
+  flags->shows_progress = lp_tool_shows_progress(command->voice);
+  flags->stats |= command->voice->verbose;
   lp_sweep_spec spec;
   lp_module *module = NULL;
   LP_TRY(check_flags(flags, args, diag));

@@ -180,17 +180,16 @@ static lp_status report_worse(const lp_changes *changes, const bench_flags *flag
 }
 
 /* Compares the measurement with that of --baseline. */
-static lp_status compare_baseline(const bench_flags *flags, const bench_report *report, lp_diag *diag) {
+static lp_status compare_baseline(const bench_flags *flags, const bench_report *report, const lp_gate_report *before,
+                                  lp_diag *diag) {
   lp_buf text = {0};
-  lp_gate_report before = {0}, after = {0};
+  lp_gate_report after = {0};
   lp_changes changes = {0};
   print_json(report, &text);
-  lp_status status = lp_gate_report_load(flags->baseline, &before, diag);
-  if (status == LP_OK) status = lp_gate_report_read("the measurement", lp_buf_text(&text), text.size, &after, diag);
-  if (status == LP_OK) status = lp_gate_compare(&before, &after, flags->regression, &changes, diag);
+  lp_status status = lp_gate_report_read("the measurement", lp_buf_text(&text), text.size, &after, diag);
+  if (status == LP_OK) status = lp_gate_compare(before, &after, flags->regression, &changes, diag);
   if (status == LP_OK) status = report_worse(&changes, flags, diag);
   lp_changes_free(&changes);
-  lp_gate_report_free(&before);
   lp_gate_report_free(&after);
   lp_buf_free(&text);
   return status;
@@ -205,7 +204,9 @@ static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag 
   if (flags->profile) flags->sides.in_process = true;
   lp_sides sides;
   bench_report report = {0};
+  lp_gate_report before = {0};
   lp_buf out = {0};
+  if (flags->baseline) LP_TRY(lp_gate_report_load(flags->baseline, &before, diag));
   lp_status status = lp_sides_open(&flags->sides, &sides, diag);
   if (status == LP_OK)
     status = flags->profile ? profile(flags, &sides, &out, diag) : measure(flags, &sides, &report, diag);
@@ -218,7 +219,8 @@ static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag 
       print_md(&report, &out);
   }
   if (status == LP_OK) status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
-  if (status == LP_OK && flags->baseline) status = compare_baseline(flags, &report, diag);
+  if (status == LP_OK && flags->baseline) status = compare_baseline(flags, &report, &before, diag);
+  lp_gate_report_free(&before);
   lp_buf_free(&out);
   lp_sides_close(&sides);
   return status;
@@ -239,7 +241,8 @@ int lp_tool_bench(int argc, char **argv) {
        "compare with an earlier measurement (-o json); exit status 4 when a figure is worse", 0},
       {"--max-regression", LP_OPTION_SHARE, &flags.regression, "SHARE",
        "with --baseline: allow figures to become worse by this share (5%)", 0},
-      {"--cloud", LP_OPTION_TEXT, &flags.sides.cloud, "HOST:PORT", "use this worker, which serves the same bundle", 0},
+      {"--cloud", LP_OPTION_ADDRESS, &flags.sides.cloud, "HOST:PORT", "use this worker, which serves the same bundle",
+       0},
       {"--profile", LP_OPTION_FLAG, &flags.profile, NULL,
        "print the time of each operator (of a bundle of `compile --profile`) or segment", 0},
       {"--in-process", LP_OPTION_FLAG, &flags.sides.in_process, NULL, "run both sides in this process", 0},

@@ -14,7 +14,7 @@ typedef struct {
   const char *bundle, *data, *codec, *format, *at;
   double risk, confidence;
   int64_t generate, threads;
-  bool apply;
+  bool apply, shows_progress;
 } calibrate_flags;
 
 static void show_progress(void *user, size_t done, size_t all) {
@@ -75,7 +75,7 @@ static lp_status calibrate(const calibrate_flags *flags, const thetas *at, lp_di
                                   .at = at->data,
                                   .at_count = at->count,
                                   .threads = (int32_t)flags->threads,
-                                  .progress = isatty(STDERR_FILENO) ? show_progress : NULL};
+                                  .progress = flags->shows_progress ? show_progress : NULL};
   lp_bundle_options load = {.load = LP_LOAD_DEVICE | LP_LOAD_CLOUD};
   lp_bundle *bundle = NULL;
   lp_calibration_report report = {0};
@@ -92,6 +92,7 @@ static lp_status calibrate(const calibrate_flags *flags, const thetas *at, lp_di
 static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   calibrate_flags *flags = command->user;
   flags->bundle = args->data[0];
+  flags->shows_progress = lp_tool_shows_progress(command->voice);
   thetas at = {0};
   lp_status status = check_flags(flags, diag);
   if (status == LP_OK && flags->at) status = read_thetas(flags->at, &at, diag);

@@ -53,7 +53,7 @@ static lp_status encode_chat(const lp_prompt_flags *flags, const lp_tokenizer *t
 static lp_status encode_prompt(const lp_prompt_flags *flags, const lp_bundle *bundle, lp_run_prompt *out,
                                lp_diag *diag) {
   if (flags->features) return LP_OK;
-  if (flags->tokens) return lp_prompt_read_rows(flags->tokens, "--tokens", out, diag);
+  if (flags->tokens) return lp_prompt_read_rows(flags->tokens, "--tokens", out, diag) == LP_OK ? LP_OK : LP_USAGE;
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(bundle);
   lp_loc loc = LP_LOC_FILE(flags->file);
   if (!tokenizer) return lp_error(diag, loc, "the bundle has no tokenizer: give the prompt as --tokens=1,2,3");

@@ -244,6 +244,7 @@ static lp_status run_from(run_flags *flags, const lp_saved_session *saved, lp_di
 static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   run_flags *flags = command->user;
   flags->sides.bundle = flags->prompt.file = args->data[0];
+  flags->stats |= command->voice->verbose;
   flags->sides.threads = (int32_t)flags->threads;
   lp_saved_session saved = {0};
   bool found = false;
@@ -298,7 +299,8 @@ int lp_tool_run(int argc, char **argv) {
        "exit at this confidence (0.8), or at what `llmpart calibrate --apply` found; needs --mode=threshold", 0},
       {"--codec", LP_OPTION_CHOICE, &flags.codec, "auto|f32|f16|int8|int4",
        "send hidden states in this type, with early exits (f32 in exact mode, else f16)", 0},
-      {"--cloud", LP_OPTION_TEXT, &flags.sides.cloud, "HOST:PORT", "use this worker, which serves the same bundle", 0},
+      {"--cloud", LP_OPTION_ADDRESS, &flags.sides.cloud, "HOST:PORT", "use this worker, which serves the same bundle",
+       0},
       {"--key-file", LP_OPTION_TEXT, &flags.security.key_file, "FILE",
        "read the key that the worker holds too; off loopback this or --cert is needed", 0},
       {"--ca", LP_OPTION_TEXT, &flags.security.ca_file, "FILE",

@@ -62,7 +62,7 @@ static lp_status check_lengths(const lp_run_prompt *prompt, lp_diag *diag) {
 
 /* Reads a row for each sequence, or one row for all sequences. */
 static lp_status read_decoder_tokens(const lp_prompt_flags *flags, int64_t batch, lp_run_prompt *out, lp_diag *diag) {
-  LP_TRY(lp_prompt_read_rows(flags->decoder_tokens, "--decoder-tokens", out, diag));
+  if (lp_prompt_read_rows(flags->decoder_tokens, "--decoder-tokens", out, diag) != LP_OK) return LP_USAGE;
   LP_TRY(check_lengths(out, diag));
   if (out->batch != 1 && out->batch != batch)
     return lp_error(diag, LP_LOC_FILE("--decoder-tokens"), "%" PRId64 " rows for %" PRId64 " sequences", out->batch,

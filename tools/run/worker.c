@@ -91,7 +91,7 @@ static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag 
 int lp_tool_worker(int argc, char **argv) {
   worker_flags flags = {.listen = "127.0.0.1:7700", .idle_ms = 60000, .ready_fd = -1};
   const lp_option options[] = {
-      {"--listen", LP_OPTION_TEXT, &flags.listen, "ADDRESS",
+      {"--listen", LP_OPTION_ADDRESS, &flags.listen, "ADDRESS",
        "listen on HOST:PORT (127.0.0.1:7700; port 0 takes a free one) or unix:PATH", 0},
       {"--context-budget", LP_OPTION_SIZE, &flags.budget, "SIZE",
        "limit the KV caches of all sessions; the oldest are dropped first", 0},

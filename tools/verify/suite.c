@@ -228,14 +228,13 @@ static void show_progress(const suite *s) {
 
 static lp_status run_all(suite *s, lp_diag *diag) {
   const struct timespec pause = {.tv_nsec = 5000000};
-  bool terminal = isatty(STDERR_FILENO);
   lp_status status = LP_OK;
   while (s->finished < s->started || (s->started < s->names.count && status == LP_OK)) {
     for (size_t i = 0; i < s->job_count && s->started < s->names.count && status == LP_OK; i++)
       if (s->jobs[i].pid == 0) status = start_test(s, &s->jobs[i], diag);
     size_t before = s->finished;
     reap(s);
-    if (terminal && s->finished != before) show_progress(s);
+    if (s->options->shows_progress && s->finished != before) show_progress(s);
     if (s->finished == before) (void)nanosleep(&pause, NULL);
   }
   return status;

@@ -2,6 +2,7 @@
 #include "tools/verify/verify.h"
 #include "base/dir.h"
 #include "base/path.h"
+#include "frontend/frontend.h"
 
 #include <stdlib.h>
 
@@ -35,7 +36,15 @@ static lp_status verify_one(const char *model, lp_verify_options *options, lp_ve
   return status;
 }
 
+static lp_status check_bindings(const lp_texts *texts, lp_diag *diag) {
+  lp_input_binding *bindings = NULL;
+  lp_status status = lp_bindings_read(texts, &bindings, diag);
+  lp_bindings_free(bindings, texts->count);
+  return status;
+}
+
 static lp_status check_usage(const lp_verify_options *options, const lp_texts *args, lp_diag *diag) {
+  LP_TRY(check_bindings(&options->bind, diag));
   if (options->suite && (args->count || options->test_data || options->split || options->bind.count))
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--suite takes no model, --test-data, --split or --bind");
   if (!options->suite && !args->count)
@@ -56,6 +65,7 @@ static lp_status check_usage(const lp_verify_options *options, const lp_texts *a
 static lp_status verify(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   lp_verify_options *options = command->user;
   lp_verify_results results = {0};
+  options->shows_progress = lp_tool_shows_progress(command->voice);
   LP_TRY(check_usage(options, args, diag));
   if (options->suite && options->threads == 0) options->threads = 1;
   lp_status status =

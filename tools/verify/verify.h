@@ -17,6 +17,7 @@ typedef struct {
   int64_t threads, jobs;
   double time_limit_ms; /* for one test of a suite */
   lp_texts bind;        /* NAME=VALUE */
+  bool shows_progress;
 } lp_verify_options;
 
 /* Prints on stdout in the form of options->output. */

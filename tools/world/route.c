@@ -237,8 +237,8 @@ int lp_tool_route(int argc, char **argv) {
       {"--bad", LP_OPTION_FLAG, &flags.bad, NULL, "note that the outcome missed the requested quality", 0},
       {"--explain", LP_OPTION_I64, &flags.explain, "ID", "print a noted decision again", 1},
       {"--replay", LP_OPTION_TEXT, &flags.replay_log, "FILE.db", "decide a log anew and estimate the reward", 0},
-      {"--policy", LP_OPTION_TEXT, &flags.spec.policy, "NAME",
-       "decide by router, latest, greedy, q-table, dqn, rule, quickest, edge, cloud, split or random (router)", 0},
+      {"--policy", LP_OPTION_CHOICE, &flags.spec.policy,
+       "router|latest|greedy|q-table|dqn|rule|quickest|edge|cloud|split|random", "decide by this policy (router)", 0},
       {"--model", LP_OPTION_TEXT, &flags.spec.model, "MODEL",
        "set the model that the router asks: embedded, lookup, a bundle or an API's base http://HOST/v1", 0},
       {"--model-name", LP_OPTION_TEXT, &flags.spec.model_name, "NAME",
@@ -261,6 +261,7 @@ int lp_tool_route(int argc, char **argv) {
       0,
       0,
       route,
-      &flags};
+      &flags,
+      NULL};
   return lp_tool_main(&command, argc, argv);
 }

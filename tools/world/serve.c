@@ -39,7 +39,7 @@ static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag 
 int lp_tool_serve(int argc, char **argv) {
   serve_flags flags = {0};
   const lp_option options[] = {
-      {"--listen", LP_OPTION_TEXT, &flags.listen, "HOST:PORT",
+      {"--listen", LP_OPTION_ADDRESS, &flags.listen, "HOST:PORT",
        "listen here, whatever the file says; port 0 takes a free one", 0},
       {"--trust", LP_OPTION_TEXT, &flags.trust, "FILE",
        "serve only a bundle that the owner of this public key signed (Ed25519, PEM)", 0},

@@ -168,7 +168,11 @@ lp_status lp_report_write(lp_module *module, const lp_compile_request *request, 
   static const struct {
     const char *name;
     void (*write)(const lp_report *report, lp_buf *out);
-  } formats[] = {{"txt", lp_report_text}, {"json", lp_report_json}, {"csv", report_csv}, {"html", lp_report_html}};
+  } formats[] = {{"txt", lp_report_text},
+                 {"json", lp_report_json},
+                 {"csv", report_csv},
+                 {"html", lp_report_html},
+                 {"line", lp_report_line}};
   for (size_t i = 0; i < LP_COUNT(formats); i++) {
     if (!lp_streq(formats[i].name, format)) continue;
     lp_report report = {.module = module, .request = request, .arena = lp_arena_create(), .table1 = table1};

@@ -100,6 +100,7 @@ const char *lp_report_range_name(const lp_report *report, const lp_report_range 
 void lp_report_certificate(const lp_report *report, lp_json_writer *json);
 
 void lp_report_text(const lp_report *report, lp_buf *out);
+void lp_report_line(const lp_report *report, lp_buf *out); /* without a newline */
 void lp_report_json(const lp_report *report, lp_buf *out);
 void lp_report_html(const lp_report *report, lp_buf *out);
 

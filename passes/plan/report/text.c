@@ -148,10 +148,13 @@ static void put_fixes(const lp_report *report, lp_buf *out) {
                     report->fixes[i].to);
 }
 
+static const char *range_side(const lp_report_range *range) {
+  return range->what ? "both" : lp_side_name(range->cloud_ops ? LP_SIDE_CLOUD : LP_SIDE_DEVICE);
+}
+
 static void put_range(const lp_report *report, const lp_report_range *range, lp_buf *out) {
   char name[48], time[32];
-  const char *where = range->what ? "both" : lp_side_name(range->cloud_ops ? LP_SIDE_CLOUD : LP_SIDE_DEVICE);
-  lp_buf_printf(out, "  %-16s%-8s%10s", lp_report_range_name(report, range, name), where,
+  lp_buf_printf(out, "  %-16s%-8s%10s", lp_report_range_name(report, range, name), range_side(range),
                 lp_format_ms(range->device_ms + range->cloud_ms, time));
   if (range->what) lp_buf_printf(out, "   %s", range->what);
   lp_buf_puts(out, "\n");
@@ -337,4 +340,41 @@ void lp_report_text(const lp_report *report, lp_buf *out) {
   put_comparison(report, out);
   put_family(report, out);
   if (report->table1) put_table1(report, out);
+}
+
+/* ---- one line ---------------------------------------------------------------------------------------------------- */
+
+/* "embedding, layers 0-6" for the runs of decode on one side; "everything" when the other side has none. */
+static void put_runs(const lp_report *report, const lp_report_range *ranges, int32_t count, const char *side,
+                     lp_buf *out) {
+  char name[48];
+  int32_t here = 0;
+  for (int32_t i = 0; i < count; i++)
+    here += lp_streq(range_side(&ranges[i]), side);
+  if (here == 0) return;
+  if (out->size > 0) lp_buf_puts(out, ", ");
+  for (int32_t i = 0, put = 0; i < count && here < count; i++)
+    if (lp_streq(range_side(&ranges[i]), side))
+      lp_buf_printf(out, "%s%s", put++ ? ", " : "", lp_report_range_name(report, &ranges[i], name));
+  if (here == count) lp_buf_puts(out, "everything");
+  lp_buf_printf(out, " %s",
+                lp_streq(side, "device")  ? "on the device"
+                : lp_streq(side, "cloud") ? "in the cloud"
+                                          : "on both sides");
+}
+
+void lp_report_line(const lp_report *report, lp_buf *out) {
+  const lp_plan_result *plan = &report->plan;
+  lp_report_range *ranges;
+  int32_t count = lp_report_ranges(report, LP_STAGE_DECODE, &ranges);
+  char a[32], b[32];
+  put_runs(report, ranges, count, "device", out);
+  put_runs(report, ranges, count, "both", out);
+  put_runs(report, ranges, count, "cloud", out);
+  lp_buf_printf(out, "; TTFT %s, TPOT %s", lp_format_ms(plan->ttft_ms, a), lp_format_ms(plan->tpot_ms, b));
+  if (plan->cost_usd > 0) lp_buf_printf(out, "; %s USD/Mtoken", lp_format_usd(plan->cost_per_mtok_usd, a));
+  if (plan->cost_usd > 0 && report->decrement > 0)
+    lp_buf_printf(out, ", %.3g %% less than the cloud alone", 100 * report->decrement);
+  lp_buf_printf(out, "; weights %s on the device", lp_format_bytes(plan->device_weight_bytes, a));
+  if (report->request->cloud) lp_buf_printf(out, ", %s in the cloud", lp_format_bytes(plan->cloud_weight_bytes, b));
 }

@@ -88,7 +88,7 @@ expect 1 "the bundle has no tokenizer" "$LLMPART" run "$dir/whole" --prompt=x
 expect 1 "rows of 2 and 1 tokens" "$LLMPART" run "$dir/whole" --tokens='1,2;3'
 expect 1 "token 99 lies outside of the vocabulary of 61" "$LLMPART" run "$dir/split" --tokens=1,99
 expect 1 "exceed the model's context of 128" "$LLMPART" run "$dir/whole" --tokens=1,2 -n 127
-expect 1 "is no address" "$LLMPART" run "$dir/split" --tokens=1 --cloud=there
+expect 2 "is no address" "$LLMPART" run "$dir/split" --tokens=1 --cloud=there
 expect 1 "manifest.json: error: cannot open" "$LLMPART" run "$dir/none" --tokens=1
 expect 1 "off loopback a key or certificates are required" "$LLMPART" worker "$dir/split" --listen=0.0.0.0:0
 printf 'x' | dd of="$dir/split/cloud/weights.safetensors" bs=1 seek=5000 conv=notrunc 2>/dev/null
