@@ -19,11 +19,11 @@ for package in $packages; do
   [ "$state" = installed ] || missing="$missing $package"
 done
 
-# Without these some tests are skipped (OpenCL code, ONNX's own node tests, namespaces, MPI, packages), which is no
+# Without these some tests are skipped (OpenCL code, ONNX's own node tests, namespaces, MPI, schemas, packages), which is no
 # reason to fail.
 install_optional() {
   [ "$(id -u)" = 0 ] || return 0
-  for package in ocl-icd-libopencl1 pocl-opencl-icd libonnx-testdata iproute2 libopenmpi-dev openmpi-bin $optional; do
+  for package in ocl-icd-libopencl1 pocl-opencl-icd libonnx-testdata iproute2 libopenmpi-dev openmpi-bin python3-jsonschema $optional; do
     dpkg-query -W "$package" >/dev/null 2>&1 && continue
     install="apt-get install -y -qq --no-install-recommends $package"
     DEBIAN_FRONTEND=noninteractive $install >/dev/null 2>&1 || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive $install; } >/dev/null 2>&1 ||
