@@ -81,6 +81,19 @@ function(lp_fuzzer name)
   endif()
 endfunction()
 
+# lp_embed_text(out FILE NAME): a source with the text of FILE as the C string NAME. Appends its path to the list `out`.
+function(lp_embed_text out file name)
+  cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/${name}.c)
+  add_custom_command(
+    OUTPUT ${source}
+    COMMAND ${CMAKE_COMMAND} -DINPUT=${file} -DNAME=${name} -DOUTPUT=${source} -P ${PROJECT_SOURCE_DIR}/cmake/embed_text.cmake
+    DEPENDS ${file} ${PROJECT_SOURCE_DIR}/cmake/embed_text.cmake
+    VERBATIM)
+  list(APPEND ${out} ${source})
+  set(${out} ${${out}} PARENT_SCOPE)
+endfunction()
+
 # lp_embed_yaml(out "FOLDER=TABLE[+NAME]..."): a source with the YAML files of folders of this directory as tables
 # (base/yaml/yaml.h), so that an installed binary needs no files. Puts its path into the variable `out`.
 function(lp_embed_yaml out)

@@ -103,6 +103,7 @@ typedef struct lp_compile_request {
   /* Scheduler "cut" without `cut`: the last ONNX node on the device, together with everything that it depends on.
    * "auto" takes half of the work. */
   const char *cut_node;
+  double measured_ttft_ms, measured_tpot_ms; /* of a run, for the report to compare with; 0: none */
 } lp_compile_request;
 
 typedef struct {

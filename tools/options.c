@@ -10,12 +10,6 @@
 
 static const lp_loc command_line = {0};
 
-const lp_option lp_tool_common[LP_TOOL_COMMON] = {
-    {"--quiet", LP_OPTION_FLAG, NULL, NULL, "print no warnings, notes and progress on stderr, only errors", 0},
-    {"-v", LP_OPTION_FLAG, NULL, NULL, "print also what was chosen, and the time and memory that it took, on stderr",
-     0},
-    {"--help", LP_OPTION_FLAG, NULL, NULL, "print this help", 0}};
-
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
 lp_status lp_tool_read_numbers(const char *text, lp_numbers *out, lp_diag *diag, lp_loc loc) {
@@ -41,6 +35,17 @@ static lp_status read_size(const lp_option *option, const char *text, lp_diag *d
   return *bytes >= option->min ? LP_OK : lp_error(diag, loc, "'%s' is less than %" PRId64 " B", text, option->min);
 }
 
+/* Suggests the word of "text|json" that is near to `found`. */
+static void note_near_word(const char *choices, const char *found, lp_diag *diag) {
+  char *words = lp_strdup(choices), *rest = NULL;
+  LP_VEC(const char *) names = {0};
+  for (char *word = strtok_r(words, "|", &rest); word; word = strtok_r(NULL, "|", &rest))
+    lp_vec_push(&names, word);
+  lp_note_near(diag, command_line, found, names.data, names.count);
+  lp_vec_free(&names);
+  free(words);
+}
+
 static lp_status read_choice(const lp_option *option, const char *text, lp_diag *diag, lp_loc loc) {
   size_t length = strlen(text);
   for (const char *at = option->value; *at; at += strcspn(at, "|"), at += *at == '|') {
@@ -48,7 +53,9 @@ static lp_status read_choice(const lp_option *option, const char *text, lp_diag 
     *(const char **)option->out = text;
     return LP_OK;
   }
-  return lp_error(diag, loc, "found '%s', wanted one of %s", text, option->value);
+  lp_status status = lp_error(diag, loc, "found '%s', wanted one of %s", text, option->value);
+  note_near_word(option->value, text, diag);
+  return status;
 }
 
 static lp_status read_address(const lp_option *option, const char *text, lp_diag *diag, lp_loc loc) {
@@ -121,8 +128,8 @@ static lp_status unknown_option(const lp_command *command, const char *text, lp_
   return status;
 }
 
-/* "-output" or "-output=x" where "-o" is an option: a long name with one dash, and not the value "utput". With '=', every
- * long name is one; without, only those that mean an option of the command. */
+/* "-output" or "-output=x" where "-o" is an option: a long name with one dash, and not the value "utput". With '=',
+ * every long name is one; without, only those that mean an option of the command. */
 static bool is_long_with_one_dash(const lp_command *command, const char *text) {
   size_t letters = 1;
   char name[32];

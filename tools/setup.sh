@@ -19,8 +19,8 @@ for package in $packages; do
   [ "$state" = installed ] || missing="$missing $package"
 done
 
-# Without these some tests are skipped (OpenCL code, ONNX's own node tests, namespaces, MPI, schemas, packages), which is no
-# reason to fail.
+# Without these some tests are skipped (OpenCL code, ONNX's own node tests, namespaces, MPI, schemas, packages), which
+# is no reason to fail.
 install_optional() {
   [ "$(id -u)" = 0 ] || return 0
   for package in ocl-icd-libopencl1 pocl-opencl-icd libonnx-testdata iproute2 libopenmpi-dev openmpi-bin python3-jsonschema $optional; do

@@ -1,7 +1,14 @@
-/* Suggests an option by its meaning: names that other programs use for what a command here calls otherwise. */
+/* The options of every command, and suggestions of an option by its meaning: names that other programs use for what a
+ * command here calls otherwise. */
 #include "tools/tools.h"
 
 #include <string.h>
+
+const lp_option lp_tool_common[LP_TOOL_COMMON] = {
+    {"--quiet", LP_OPTION_FLAG, NULL, NULL, "print no warnings, notes and progress on stderr, only errors", 0},
+    {"-v", LP_OPTION_FLAG, NULL, NULL, "print also what was chosen, and the time and memory that it took, on stderr",
+     0},
+    {"--help", LP_OPTION_FLAG, NULL, NULL, "print this help", 0}};
 
 /* Names with their dashes, each between spaces, and the options that mean the same, the likeliest first. A command
  * that has none of them gets no suggestion. */

@@ -52,7 +52,7 @@ typedef struct {
   int64_t min; /* LP_OPTION_I64, _COUNT, _SIZE */
 } lp_option;
 
-/* The options of every command, which lp_tool_main reads. */
+/* The options of every command, which lp_tool_main reads (suggest.c). */
 enum { LP_TOOL_COMMON = 3 };
 extern const lp_option lp_tool_common[LP_TOOL_COMMON];
 

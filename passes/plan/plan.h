@@ -206,8 +206,8 @@ void lp_plan_order_make(const lp_plan_problem *problem, const lp_side *side, lp_
 /* ---- the report (report/report.c) -------------------------------------------------------------------------------- */
 
 /* The report of a module that is at least `placed`, or at least `annotated` (then without a plan): model, machines,
- * plan, baselines, operators. Formats: txt json csv html,
- * and line, where the layers run and the figures in one line without its end. Deterministic. `table1` adds the counting of P1's Table I. */
+ * plan, baselines, operators. Formats: txt json csv html, and line: where the layers run and the figures in one line,
+ * without its end. Deterministic. `table1` adds the counting of P1's Table I. */
 LP_MUST_USE lp_status lp_report_write(lp_module *module, const lp_compile_request *request, const char *format,
                                       bool table1, lp_buf *out, lp_diag *diag);
 

@@ -1,9 +1,12 @@
-/* Writes results as a page: the mean delay and the reward of each policy with their intervals, and the table. */
+/* Writes results as figures in SVG, with their intervals, and as a page, which page/page.js draws from the JSON. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/chart.h"
+#include "base/page/page.h"
 #include "runtime/simulate/statistics.h"
+
+extern const char lp_sim_page_js[];
 
 static const char *const colours[] = {"#1f5fa8", "#b8571b", "#5c7a29", "#7a3fa0",
                                       "#a02c44", "#2a7f7f", "#8a6d1d", "#555555"};
@@ -47,7 +50,7 @@ static lp_sim_estimate part_regret(const lp_sim_part *part) {
   return part->regret;
 }
 
-enum { FIGURES = 7, IN_PAGE = 2 };
+enum { FIGURES = 7 };
 const char *const lp_sim_figure_names[FIGURES] = {"delay",           "reward",           "quality",        "regret",
                                                   "learning-reward", "learning-quality", "learning-regret"};
 const size_t lp_sim_figure_count = FIGURES;
@@ -156,35 +159,13 @@ void lp_sim_print_svg(const lp_sim_result *result, size_t at, lp_buf *out) {
   draw_figure(result, &figures[at], out);
 }
 
-static void put_table(const lp_sim_result *result, lp_buf *out) {
-  lp_buf rows = {0};
-  lp_sim_print_csv(result, &rows);
-  lp_buf_puts(out, "<table>\n<tr><td>");
-  for (size_t i = 0; i < rows.size; i++) {
-    if (rows.data[i] == ',')
-      lp_buf_puts(out, "</td><td>");
-    else if (rows.data[i] == '\n')
-      lp_buf_puts(out, i + 1 < rows.size ? "</td></tr>\n<tr><td>" : "</td></tr>\n");
-    else
-      lp_buf_append(out, &rows.data[i], 1);
-  }
-  lp_buf_puts(out, "</table>\n");
-  lp_buf_free(&rows);
-}
-
 void lp_sim_print_html(const lp_sim_result *result, lp_buf *out) {
-  const lp_sim_scenario *s = result->scenario;
-  lp_buf_puts(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>");
-  lp_markup_text(s->title, out);
-  lp_buf_puts(out, "</title>\n<style>body{font:14px sans-serif;margin:2em}td{padding:0 0.6em;text-align:right}"
-                   "tr:first-child{font-weight:bold}table{border-collapse:collapse;font-size:12px}</style>\n<h1>");
-  lp_markup_text(s->title, out);
-  lp_buf_printf(out,
-                "</h1>\n<p>%" PRId64 " runs of %" PRId64 " requests, the first %" PRId64
-                " of each not counted; bands are 95 %% intervals of the mean over %s. Seed %" PRId64 ".</p>\n",
-                s->runs, s->requests, s->warm_up, s->runs > 1 ? "runs" : "20 parts of the run", s->seed);
-  for (size_t i = 0; i < IN_PAGE; i++)
-    draw_figure(result, &figures[i], out);
-  put_table(result, out);
-  lp_buf_puts(out, "</html>\n");
+  lp_buf data = {0}, title = {0}, text = {0};
+  lp_sim_print_json(result, &data);
+  lp_sim_print_csv(result, &text);
+  lp_buf_printf(&title, "%s: llmpart simulate", result->scenario->title);
+  lp_page_write(&(lp_page){lp_buf_text(&title), lp_buf_text(&data), lp_sim_page_js, lp_buf_text(&text)}, out);
+  lp_buf_free(&data);
+  lp_buf_free(&title);
+  lp_buf_free(&text);
 }

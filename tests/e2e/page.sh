@@ -1,21 +1,11 @@
 # The page of a report in headless Chromium: it draws without an error, its sliders give what the planner computes for
 # the same placement over that link, its operators fold, sort and filter, and hostile names in a model stay text.
 . "$LP_SOURCE/tests/e2e/lib.sh"
-browser=$(command -v chromium) || skip "the Debian package 'chromium' is not installed"
+. "$LP_SOURCE/tests/e2e/browser.sh"
 model=$LP_SOURCE/tests/models/llama/model.onnx
 report() { # report OUT RTT
   "$LLMPART" compile "$model" --device=jetson-nano-p1 --cloud=v100s-p1 --link="rtt=$2,up=20Mbit/s,down=80Mbit/s" --isl=64 --osl=16 \
     --scheduler=cut --cut=2 --ttft=40ms --plan-only --report="$1"
-}
-# open_page PAGE SCRIPT: the document after the script has run, elements on lines of their own; messages of the console
-# are failures.
-open_page() {
-  awk -v script="$2" '{ if (!sub(/<\/body>/, "<script>" script "</script></body>")) print; else print }' "$1" >"$work/shown.html"
-  timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
-    --disable-component-update --disable-sync --user-data-dir="$work/profile" --enable-logging=stderr --virtual-time-budget=2000 \
-    --dump-dom "file://$work/shown.html" 2>"$work/log" | sed 's/<\(tr\|svg\|h2\|main\)/\
-<\1/g' >"$work/dom"
-  ! grep 'CONSOLE' "$work/log" || fail 'errors in the page'
 }
 row() { sed -n "s/^<tr><td>$1[^<]*<\/td><td>\([^<]*\)<\/td><td>\([^<]*\)<\/td>.*/\1 \2/p" "$work/dom"; } # row PLAN: TTFT and TPOT
 
@@ -42,6 +32,14 @@ same 'filtered operators' 3 "$(grep -c '<td class="left">op.attention</td>' "$wo
 open_page "$work/near.html" '[...document.querySelectorAll("#operators button")].find((b) => b.textContent === "bytes").click();'
 sed -n 's/.*<td class="left">[^<]*<\/td><td class="[a-z]*">[a-z]*<\/td><td>[^<]*<\/td><td>\([0-9.]*\) \([kM]*\)B<\/td>.*/\1 \2/p' "$work/dom" |
   awk '{ v = $1 * ($2 == "k" ? 1e3 : $2 == "M" ? 1e6 : 1); if (NR > 1 && v > last) bad++; last = v } END { exit !(NR > 20 && !bad) }' || fail 'bytes are not sorted'
+
+# Predicted beside measured.
+printf '{"schema": "llmpart.run/1", "ttft_ms": 80.0, "tpot_ms": 20.0}' >"$work/run.json"
+"$LLMPART" compile "$model" --device=jetson-nano-p1 --cloud=v100s-p1 --link=lan --plan-only --measured="$work/run.json" --report="$work/measured.html" \
+  --report="$work/measured.txt" --report="$work/measured.json" || fail '--measured'
+open_page "$work/measured.html" ''
+same 'measured bars' 2 "$(grep -o 'measured: [28]0 ms' "$work/dom" | wc -l)"
+grep -Eq '^  measured +80\.0 ms +20\.0 ms ' "$work/measured.txt" || fail "the report has no measurement: $(grep measured "$work/measured.txt")"
 
 # A name that looks like markup stays text.
 mkdir "$work/<img src=x onerror=alert(1)>"

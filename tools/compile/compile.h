@@ -17,6 +17,7 @@ typedef struct {
   const char *device, *cloud, *link, *tokenizer, *depfile, *subgraph;
   /* As the user gave it; NULL: that of the machine. */
   const char *march, *march_side[LP_SIDE_COUNT], *backend[LP_SIDE_COUNT];
+  const char *measured; /* the file of a run to compare with; NULL: none */
   const char *sign;     /* the file of a private key; NULL: the bundle is not signed */
   const char *fallback; /* "cpu": halves for GPUs also get code for their machine's processor; NULL: no */
   bool plan_only, table1, locations, profile, check;

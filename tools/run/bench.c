@@ -1,4 +1,5 @@
 /* llmpart bench: measures the speed of a bundle, in the rows of llama-bench. */
+#include "base/page/page.h"
 #include "base/path.h"
 #include "base/units.h"
 #include "runtime/runtime.h"
@@ -6,6 +7,8 @@
 #include "tools/tools.h"
 
 #include <stdlib.h>
+
+extern const char lp_bench_page_js[];
 
 typedef struct {
   lp_sides_options sides;
@@ -71,6 +74,18 @@ static void print_json(const bench_report *report, lp_buf *out) {
   lp_json_put_end(&json);
   lp_json_put_end(&json);
   lp_buf_puts(out, "\n");
+}
+
+/* tools/run/page/page.js draws the JSON. */
+static void print_html(const bench_report *report, lp_buf *out) {
+  lp_buf data = {0}, title = {0}, text = {0};
+  print_json(report, &data);
+  print_md(report, &text);
+  lp_buf_printf(&title, "%s: llmpart bench", report->name);
+  lp_page_write(&(lp_page){lp_buf_text(&title), lp_buf_text(&data), lp_bench_page_js, lp_buf_text(&text)}, out);
+  lp_buf_free(&data);
+  lp_buf_free(&title);
+  lp_buf_free(&text);
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
@@ -200,6 +215,8 @@ static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag 
   flags->sides.bundle = args->data[0];
   if (flags->baseline && flags->profile)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--baseline"), "a profile is not compared: leave --profile out");
+  if (lp_streq(flags->format, "html") && flags->profile)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("-o"), "a profile has no page: wanted md, csv or json");
   flags->sides.threads = (int32_t)flags->threads;
   if (flags->profile) flags->sides.in_process = true;
   lp_sides sides;
@@ -213,6 +230,8 @@ static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag 
   if (status == LP_OK && !flags->profile) {
     if (lp_streq(flags->format, "json"))
       print_json(&report, &out);
+    else if (lp_streq(flags->format, "html"))
+      print_html(&report, &out);
     else if (lp_streq(flags->format, "csv"))
       print_csv(&report, &out);
     else
@@ -236,7 +255,7 @@ int lp_tool_bench(int argc, char **argv) {
       {"-b", LP_OPTION_COUNT, &flags.bench.batch, "N", "run N sequences at once (1)", 1},
       {"-r", LP_OPTION_COUNT, &flags.bench.repetitions, "N", "repeat each test N times (5)", 1},
       {"-t", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
-      {"-o", LP_OPTION_CHOICE, &flags.format, "md|json|csv", "choose the format (md)", 0},
+      {"-o", LP_OPTION_CHOICE, &flags.format, "md|json|csv|html", "choose the format (md)", 0},
       {"--baseline", LP_OPTION_TEXT, &flags.baseline, "FILE.json",
        "compare with an earlier measurement (-o json); exit status 4 when a figure is worse", 0},
       {"--max-regression", LP_OPTION_SHARE, &flags.regression, "SHARE",

@@ -1,6 +1,5 @@
-/* The report as one self-contained page. This file writes the data; page/page.js draws it and page/page.css is its
- * style. The page needs no network, and shows the text of the report where scripts are off. */
-#include "base/chart.h"
+/* The report as a page. This file writes the data, and page/page.js draws it. */
+#include "base/page/page.h"
 #include "base/side.h"
 #include "passes/plan/evaluate.h"
 #include "passes/plan/objective.h"
@@ -8,7 +7,7 @@
 
 #include <stdlib.h>
 
-extern const char lp_report_page_css[], lp_report_page_js[];
+extern const char lp_report_page_js[];
 
 static void put_sides(lp_json_writer *j, const char *name, const double values[LP_SIDE_COUNT]) {
   lp_json_put_flat_array(j, name);
@@ -191,6 +190,10 @@ static void put_request(lp_json_writer *j, const lp_report *report) {
   lp_json_put_number(j, "shared", lp_plan_shared_runs(request, LP_STAGE_DECODE, LP_SIDE_CLOUD));
   lp_json_put_number(j, "tokens", (double)request->batch * (double)(request->osl > 0 ? request->osl : 1));
   put_sides(j, "sla", (const double[]){request->ttft_ms, request->tpot_ms});
+  lp_json_put_flat_array(j, "measured"); /* TTFT and TPOT of a run; 0: none */
+  lp_json_put_number(j, NULL, request->measured_ttft_ms);
+  lp_json_put_number(j, NULL, request->measured_tpot_ms);
+  lp_json_put_end(j);
 }
 
 static void put_data(const lp_report *report, const char *text, lp_buf *out) {
@@ -219,31 +222,13 @@ static void put_data(const lp_report *report, const char *text, lp_buf *out) {
   lp_json_put_end(&j);
 }
 
-/* Inside a script element nothing may look like its end; '<' stands only in texts. */
-static void put_escaped(const char *json, lp_buf *out) {
-  for (; *json; json++)
-    if (*json == '<')
-      lp_buf_puts(out, "\\u003c");
-    else
-      lp_buf_append(out, json, 1);
-}
-
 void lp_report_html(const lp_report *report, lp_buf *out) {
-  lp_buf text = {0}, data = {0};
+  lp_buf text = {0}, data = {0}, title = {0};
   lp_report_text(report, &text);
   put_data(report, lp_buf_text(&text), &data);
-  lp_buf_puts(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>");
-  lp_markup_text(report->name, out);
-  lp_buf_puts(out, ": llmpart report</title>\n<style>\n");
-  lp_buf_puts(out, lp_report_page_css);
-  lp_buf_puts(out, "</style>\n</head>\n<body>\n<main id=\"page\"></main>\n<noscript><pre>");
-  lp_markup_text(lp_buf_text(&text), out);
-  lp_buf_puts(out, "</pre></noscript>\n<script type=\"application/json\" id=\"data\">");
-  put_escaped(lp_buf_text(&data), out);
-  lp_buf_puts(out, "</script>\n<script>\n");
-  lp_buf_puts(out, lp_report_page_js);
-  lp_buf_puts(out, "</script>\n</body>\n</html>\n");
+  lp_buf_printf(&title, "%s: llmpart report", report->name);
+  lp_page_write(&(lp_page){lp_buf_text(&title), lp_buf_text(&data), lp_report_page_js, lp_buf_text(&text)}, out);
   lp_buf_free(&text);
   lp_buf_free(&data);
+  lp_buf_free(&title);
 }

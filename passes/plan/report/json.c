@@ -340,6 +340,12 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   lp_json_put_number(&j, "decrement", report->decrement);
   put_cheapest(&j, report);
   put_faster(&j, report);
+  if (request->measured_ttft_ms > 0) {
+    lp_json_put_object(&j, "measured");
+    lp_json_put_number(&j, "ttft_ms", request->measured_ttft_ms);
+    lp_json_put_number(&j, "tpot_ms", request->measured_tpot_ms);
+    lp_json_put_end(&j);
+  }
   if (report->family.count > 1) put_plans(&j, report);
   if (report->table1) put_table1(&j, report);
   lp_json_put_array(&j, "operators");

@@ -201,6 +201,12 @@ static void put_times(const lp_report *report, lp_buf *out) {
   for (size_t i = 0; i < LP_COUNT(rows); i++)
     lp_buf_printf(out, "  %-10s%14s%14s\n", rows[i].name, lp_format_ms(rows[i].prefill, first),
                   lp_format_ms(rows[i].decode, next));
+  const lp_compile_request *request = report->request;
+  if (request->measured_ttft_ms > 0)
+    lp_buf_printf(out, "  %-10s%14s%14s   of a run: the prediction is %+.3g and %+.3g %% off\n", "measured",
+                  lp_format_ms(request->measured_ttft_ms, first), lp_format_ms(request->measured_tpot_ms, next),
+                  100 * (plan->ttft_ms / request->measured_ttft_ms - 1),
+                  100 * (plan->tpot_ms / request->measured_tpot_ms - 1));
   const double cold_ms = lp_report_cold_ttft(report);
   if (!isnan(cold_ms))
     lp_buf_printf(out, "  %-10s%14s%14s   of a first request, for which the weights load\n", "cold",

@@ -1,36 +1,4 @@
-// Draws the page of a report from the data in #data. Times are in ms, sizes in bytes, cost in USD.
-"use strict";
-const data = JSON.parse(document.getElementById("data").textContent);
-const SIDES = ["device", "cloud"];
-
-// ---- numbers ----
-const digits = (v) => (v === 0 ? "0" : Math.abs(v) >= 1000 ? v.toFixed(0) : String(Number(v.toPrecision(3))));
-function scaled(v, units) {
-  if (v === null || !isFinite(v)) return "\u2013";
-  const unit = units.find(([least]) => Math.abs(v) >= least) || units[units.length - 1];
-  return `${digits(v / unit[0])} ${unit[1]}`;
-}
-const time = (ms) => (ms === 0 ? "0" : scaled(ms, [[1e3, "s"], [1, "ms"], [1e-3, "\u00b5s"], [1e-6, "ns"]]));
-const size = (b) => (b === 0 ? "0" : scaled(b, [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]]));
-const flop = (n) => (n === 0 ? "0" : scaled(n, [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]]));
-const rate = (bps) => scaled(bps, [[1e9, "Gbit/s"], [1e6, "Mbit/s"], [1e3, "kbit/s"], [1, "bit/s"]]);
-const money = (usd) => (usd === 0 ? "0" : usd >= 1e-3 ? `$${digits(usd)}` : `$${usd.toExponential(2)}`);
-
-// ---- elements ----
-function make(name, attributes = {}, ...children) {
-  const drawn = ["svg", "g", "rect", "text", "line", "path", "title"].includes(name);
-  const e = drawn ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) e.setAttribute(key, value);
-  e.append(...children.map((c) => (c === null || c === undefined ? "" : c)));
-  return e;
-}
-const fits = (text, width) => 7 * text.length + 10 < width; // in a drawing's units
-const page = document.getElementById("page");
-function section(title, text) {
-  page.append(make("h2", {}, title));
-  if (text) page.append(make("p", { class: "soft" }, text));
-}
-
+// Draws the page of a report (base/page/page.js has what pages share). Times are in ms, sizes in bytes, cost in USD.
 // ---- the closed forms of a placement ----
 // The same as the planner's: a message costs half a round trip, its bytes the bandwidth.
 function evaluate(plan, at) {
@@ -59,10 +27,10 @@ function summary() {
   page.append(make("p", { class: "soft" }, `${scaled(data.params, [[1e9, "billion"], [1e6, "million"], [1e3, "thousand"], [1, ""]])} parameters, ` +
     `${data.layers} layers, ${size(data.weight_bytes)}; on ${machines}; ${data.isl} prompt tokens, ${data.osl} generated`));
   page.append(make("p", {}, make("b", { class: data.feasible ? "good" : "bad" }, data.feasible ? "Feasible. " : "Infeasible. "), data.verdict));
-  const cards = [["time to first token", time(figures.ttft_ms)], ["time per token", time(figures.tpot_ms)], ["per million tokens", money(figures.mtok)],
+  const shown = [["time to first token", time(figures.ttft_ms)], ["time per token", time(figures.tpot_ms)], ["per million tokens", money(figures.mtok)],
     ["device memory", size(p.memory_bytes[0])], ["cloud memory", size(p.memory_bytes[1])],
     ["sent up in a request", size(figures.bytes_up)], ["sent down in a request", size(figures.bytes_down)]];
-  page.append(make("div", { class: "cards" }, ...cards.map(([name, value]) => make("div", { class: "card" }, make("b", {}, value), make("span", {}, name)))));
+  page.append(cards(shown));
 }
 
 // ---- where the layers run ----
@@ -198,9 +166,13 @@ summary();
 section("Where the layers run", "A box is a run of layers on one machine; an arrow is a tensor that crosses the link.");
 data.stages.forEach((s) => page.append(make("p", {}, s.name), strip(s)));
 section("The time of a request");
-const parts = evaluate(data.plans[0], asked).parts;
-if (data.exact_forms)
-  page.append(bars([["first token (prefill)", 0], ["each further token (decode)", 1]].map(([name, i]) => ({ name, parts: ["device", "link", "cloud"].map((k) => [k, parts[i][k]]) }))));
+const parts = evaluate(data.plans[0], asked).parts, STAGES = ["first token (prefill)", "each further token (decode)"];
+const predicted = (i) => (data.exact_forms ? ["device", "link", "cloud"].map((k) => [k, parts[i][k]]) : [["device", i === 0 ? data.figures.ttft_ms : data.figures.tpot_ms]]);
+const measured = (i) => (data.measured[i] > 0 ? [{ name: "  measured", parts: [["measured", data.measured[i]]] }] : []);
+if (data.exact_forms || data.measured[0] > 0) page.append(bars(STAGES.flatMap((name, i) => [{ name, parts: predicted(i) }, ...measured(i)])));
+if (data.measured[0] > 0)
+  page.append(make("p", { class: "soft" }, `Predicted beside measured: the prediction is off by ${[0, 1].map((i) =>
+    `${digits(100 * ((i === 0 ? data.figures.ttft_ms : data.figures.tpot_ms) / data.measured[i] - 1))} % for the ${i === 0 ? "first token" : "further tokens"}`).join(" and ")}.`));
 if (data.exact_forms) whatIf();
 else page.append(make("p", { class: "soft" }, "With early exits the time of a token depends on how often they hold: the text below has the expected times."));
 operators();

@@ -1,0 +1,59 @@
+# The pages of sweeps, simulations and measurements in headless Chromium: they draw what the tables have, and the command
+# of a chosen point of a front makes that row's plan.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+. "$LP_SOURCE/tests/e2e/browser.sh"
+cd "$work" || exit 1
+cp "$LP_SOURCE/tests/models/llama/model.onnx" .
+circles() { grep -c "^<circle.*class=\"$1\"" dom; } # circles CLASS
+
+# Fronts: a machine too small for the model pays for the cloud, and one that is large enough pays nothing.
+cat >sweep.yaml <<'END'
+model: model.onnx
+machines: [{device: jetson-nano, cloud: [v100s, a100]}]
+links: [wifi, lte]
+workloads: {isl: 16, osl: 8, batch: 1}
+slas: [{}, {ttft: 100ms, tpot: 60ms}]
+schedulers: [exact, cloud-only]
+device_memory: 200kB
+END
+"$LLMPART" sweep sweep.yaml -o sweep.html -o sweep.csv || fail 'sweep'
+open_page sweep.html ''
+grep -q '<svg' dom || skip "chromium does not run here: $(tail -n 1 log)"
+same 'charts of a workload' 2 "$(grep -c '^<svg' dom)"
+! grep -Eq '>(-0|NaN|undefined)[ <]' dom || fail 'labels that are no numbers'
+column() { awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i } { print $at }' sweep.csv; }
+on_fronts=$(($(column front_tpot | grep -c yes) + $(column front_ttft | grep -c yes)))
+same 'points of fronts' "$on_fronts" "$(circles dot)"
+same 'other points' $((2 * $(column feasible | grep -c yes) - on_fronts)) "$(circles faint)"
+open_page sweep.html 'const dots = document.querySelectorAll("circle.dot"); dots[dots.length - 1].dispatchEvent(new Event("click"));'
+chosen=$(sed -n 's/.*<p>row \([0-9]*\): .*/\1/p; s/.*>row \([0-9]*\): [^<]*<\/p>.*/\1/p' dom | head -n 1)
+command=$(sed -n 's/.*<pre class="command">llmpart \(.*\) -o plan.llmpart<\/pre>.*/\1/p' dom | sed 's/&amp;/\&/g')
+[ -n "$chosen" ] && [ -n "$command" ] || fail "no command: $(grep -o 'class="command".*' dom | head -c 200)"
+sh -c "'$LLMPART' $command --plan-only --report=plan.json" 2>err || fail "the chosen command: $command: $(cat err)"
+awk -F, -v row="$chosen" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR == row + 2 { printf "%.9g %.9g\n", $at["ttft_ms"], $at["tpot_ms"] }' sweep.csv >want
+sed -n '/^  "plan": {/,/}/p' plan.json >plan.part
+printf '%.9g %.9g\n' "$(number plan.part ttft_ms)" "$(number plan.part tpot_ms)" >found
+same 'the plan of the chosen command' "$(cat want)" "$(cat found)"
+
+# Without the limit the device alone is free of charge: the front is on the axis' own line for 0.
+sed -i '/device_memory/d' sweep.yaml
+"$LLMPART" sweep sweep.yaml -o free.html || fail 'sweep'
+open_page free.html ''
+grep -q '>0</text>' dom || fail 'no line for a cost of 0'
+
+# Bands of a simulation: one for each line of a figure that varies.
+sed -e 's/requests: .*/requests: 300/' -e 's/warm_up: .*/warm_up: 50/' "$LP_SOURCE/examples/edge-cloud-6g/length.yaml" >length.yaml
+"$LLMPART" simulate length.yaml --runs=2 -o length.html -o length.csv || fail 'simulate'
+open_page length.html ''
+figures=$(grep -c '^<svg' dom) lines=$(awk -F, 'NR > 1 { print $1 "," $2 }' length.csv | sort -u | wc -l)
+[ "$figures" -ge 2 ] || fail "only $figures figures"
+same 'bands' $((figures * lines)) "$(grep -c 'class="band"' dom)"
+same 'rows of the table' "$(($(wc -l <length.csv) - 1))" "$(($(grep -c '^<tr' dom) - 1))"
+
+# A measurement.
+compile model.onnx one.llmpart || finish
+"$LLMPART" bench one.llmpart -p 4 -n 4 -r 2 -t 1 -o html >bench.html || fail 'bench'
+open_page bench.html ''
+same 'tests' 2 "$(circles dot)"
+grep -q '<td class="left">tg4</td>' dom || fail 'no row of the table'
+finish
