@@ -1,0 +1,96 @@
+"""Gathers the pages of the website: site.py SOURCE STAGE LLMPART.
+
+STAGE/docs gets the documents, with the tree's README.md as the first page, and the reference; STAGE/mkdocs.yml says how
+MkDocs builds them. A link to a file that is no page becomes the file's name, because the site has no sources.
+"""
+
+import json
+import pathlib
+import posixpath
+import re
+import subprocess
+import sys
+
+LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
+
+
+def pages_of(source: pathlib.Path) -> dict[str, str]:
+    """Paths of pages in the tree, and in the site."""
+    pages = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "python/README.md": "python.md"}
+    for path in [*source.glob("docs/**/*.md"), *source.glob("examples/**/*.md"), source / "tests/README.md"]:
+        name = path.relative_to(source).as_posix()
+        pages[name] = name.removeprefix("docs/")
+    return {name: target for name, target in pages.items() if (source / name).exists()}
+
+
+def relink(text: str, page: str, pages: dict[str, str]) -> str:
+    """Links between pages by their places in the site."""
+    own = pages[page]
+
+    def replace(match: re.Match[str]) -> str:
+        label, link = match.groups()
+        target, _, anchor = link.partition("#")
+        if "://" in link or not target:
+            return match.group(0)
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(page), target))
+        path = path + "/README.md" if path + "/README.md" in pages else path
+        if path in pages:
+            there = posixpath.relpath(pages[path], posixpath.dirname(own) or ".")
+            return f"[{label}]({there}{'#' + anchor if anchor else ''})"
+        if path.startswith("docs/"):  # a picture or a schema, which the site has
+            return f"[{label}]({posixpath.relpath(path.removeprefix('docs/'), posixpath.dirname(own) or '.')})"
+        return f"{label} (`{path}`)" if label.strip("`") != path else f"`{path}`"
+
+    # Code between fences has no links.
+    parts = re.split(r"(^```.*?^```$)", text, flags=re.M | re.S)
+    return "".join(part if part.startswith("```") else LINK.sub(replace, part) for part in parts)
+
+
+def command_reference(llmpart: str) -> dict[str, str]:
+    """A page for each subcommand, from its help."""
+
+    def run(*words: str) -> str:
+        return subprocess.run([llmpart, *words], check=True, capture_output=True, text=True).stdout
+
+    names = run("help", "--words").split()
+    texts = {f"reference/{name}.md": f"# llmpart {name}\n\n```text\n{run('help', name)}```\n" for name in names}
+    rows = "".join(f"* [llmpart {name}]({name}.md)\n" for name in names)
+    texts["reference/README.md"] = f"# The command\n\n```text\n{run('--help')}```\n\n{rows}"
+    return texts
+
+
+def main(source: pathlib.Path, stage: pathlib.Path, llmpart: str) -> None:
+    docs = stage / "docs"
+    pages = pages_of(source)
+    texts = {target: relink((source / page).read_text(), page, pages) for page, target in pages.items()}
+    texts.update(command_reference(llmpart))
+    header = (source / "runtime/library/llmpart.h").read_text()
+    texts["reference/llmpart.h.md"] = f"# The C library\n\n```c\n{header}```\n"
+    for name, text in texts.items():
+        (docs / name).parent.mkdir(parents=True, exist_ok=True)
+        (docs / name).write_text(text)
+    for path in [*source.glob("docs/images/*"), *source.glob("docs/schemas/*.json"), *source.glob("docs/suites.json")]:
+        target = docs / path.relative_to(source / "docs")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    for path in source.glob("examples/**/figures/*"):
+        target = docs / path.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    tutorials = [{"Your own model in ten minutes": "tutorials/own-model.md"},
+                 {"A Raspberry Pi and a GPU server": "tutorials/pi-and-gpu-server.md"},
+                 {"A capacity plan": "tutorials/capacity-plan.md"}, {"Early exits": "tutorials/early-exits.md"}]
+    guide = sorted(name for name in texts if name.startswith("guide/"))
+    reference = sorted(name for name in texts if name.startswith("reference/"))
+    formats = sorted(name for name in texts if "/" not in name and name not in ("index.md", "contributing.md"))
+    nav = [{"llmpart": "index.md"}, {"Tutorials": tutorials}, {"Guide": guide},
+           {"Reference": [*reference, "schemas/README.md", *formats]},
+           {"Examples": sorted(name for name in texts if name.startswith("examples/"))},
+           {"Decisions": sorted(name for name in texts if name.startswith("adr/"))}, {"Contributing": "contributing.md"}]
+    config = {"site_name": "llmpart", "docs_dir": "docs", "theme": {"name": "mkdocs"}, "nav": nav, "use_directory_urls": False,
+              "validation": {"omitted_files": "ignore", "anchors": "warn", "unrecognized_links": "warn"}}
+    (stage / "mkdocs.yml").write_text(json.dumps(config, indent=1))
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3])
