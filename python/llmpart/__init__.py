@@ -5,11 +5,12 @@
         print(token, end="", flush=True)
 
 The package runs the command `llmpart` for plans and code, and generates through the library libllmpart-runtime. The
-warnings of both go to the logger "llmpart".
+warnings and notes of both go to the logger "llmpart", and what the command says of its result, too, as information.
 """
 
 from ._bundle import Bundle, Generation, Token, Worker, compile
 from ._command import Error
+from ._export import export
 from ._plan import Infeasible, Plan, Table, plan, sweep
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Token",
     "Worker",
     "compile",
+    "export",
     "plan",
     "sweep",
 ]

@@ -57,5 +57,5 @@ def run(*arguments: str | os.PathLike[str]) -> str:
     if done.returncode != 0:
         raise Error(said or f"llmpart ended with exit status {done.returncode}", done.returncode)
     for line in said.splitlines():
-        log.warning("%s", line)
+        log.log(logging.WARNING if "warning: " in line or "note: " in line else logging.INFO, "%s", line)
     return done.stdout
