@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes a website of the documents: site.sh [OUT] writes to OUT (build/site), with MkDocs from PyPI (pip install mkdocs).
-# Pages are those of docs/ and the README of each example. The reference comes from sources: the options of each
-# subcommand from the command, the C library from its header, JSON from docs/schemas/.
+# Makes a website of the documents: site.sh [OUT] writes to OUT (build/site), with MkDocs (pip install mkdocs). Pages
+# are those of docs/ and the README of each example. The reference comes from sources: the options of each subcommand
+# from the command, the C library from its header, JSON from docs/schemas/.
 set -eu
 cd "$(dirname "$0")/.."
 out=${1:-build/site}

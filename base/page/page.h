@@ -1,6 +1,6 @@
 /* Pages: a document with its data, style and the scripts that draw it in one file of HTML. A page needs no network,
- * follows the reader's light or dark colours, fits a phone, and shows a text where scripts are off. page.js has what all
- * pages share: numbers, charts, tables. */
+ * follows the reader's light or dark colours, fits a phone, and shows a text where scripts are off. page.js has what
+ * all pages share: numbers, charts, tables. */
 #ifndef LP_PAGE_H
 #define LP_PAGE_H
 

@@ -25,6 +25,7 @@ while read -r name; do "$LLMPART" "$name" --help | tr -c 'A-Za-z0-9_-' '\n' | gr
   echo "$work/help.md"
 } | xargs awk '
   function command(text, words, count, i, line) {
+    if (text ~ /^(sh|env|python3?) /) return # LLMPART=.../llmpart sh script.sh
     gsub(/"[^"]*"|'\''[^'\'']*'\''/, "X", text)
     sub(/[ \t]#.*/, "", text)
     sub(/[|>&;].*/, "", text)

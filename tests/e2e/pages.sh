@@ -1,5 +1,5 @@
-# The pages of sweeps, simulations and measurements in headless Chromium: they draw what the tables have, and the command
-# of a chosen point of a front makes that row's plan.
+# The pages of sweeps, simulations and measurements in headless Chromium: they draw what the tables have, and the
+# command of a chosen point of a front makes that row's plan.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 . "$LP_SOURCE/tests/e2e/browser.sh"
 cd "$work" || exit 1

@@ -1,5 +1,5 @@
-/* A sweep as a page: the Pareto fronts of each workload, the command of a chosen point, and the rows. This file writes the
- * data, and page/page.js draws it. */
+/* A sweep as a page: the Pareto fronts of each workload, the command of a chosen point, and the rows. This file writes
+ * the data, and page/page.js draws it. */
 #include "base/json/writer.h"
 #include "base/page/page.h"
 #include "base/path.h"
