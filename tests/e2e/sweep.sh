@@ -22,7 +22,7 @@ cmp "$work/two.csv" "$work/one.csv" || fail 'the rows depend on the threads'
 same 'rows' 161 "$(wc -l <"$work/one.csv" | tr -d ' ')"
 grep -q '"schema": "llmpart.sweep/1"' "$work/one.json" || fail 'the JSON has no schema'
 same 'rows of the JSON' 160 "$(grep -c '{"row":' "$work/one.json")"
-same 'fronts drawn' 4 "$(grep -c '<svg' "$work/one.html")"
+same 'rows in the page' "$(($(wc -l <"$work/one.csv") - 1))" "$(sed -n 's/^<script type="application\/json" id="data">.*"rows":\[\[\(.*\)\]\]}.*/\1/p' "$work/one.html" | sed 's/\],\[/\n/g' | wc -l)"
 
 # compared [option ...] PATTERN: the row and the report say the same
 compared() {
