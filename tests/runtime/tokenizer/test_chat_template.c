@@ -340,6 +340,25 @@ LP_LOOP_TEST(refused_with_its_place, 0, LP_COUNT(refusals)) {
   lp_buf_free(&found);
 }
 
+/* As Python's str.islower and str.isupper: letters of one case, and at least one of them. */
+LP_TEST(cases_of_letters) {
+  static const struct {
+    const char *text, *lower, *upper;
+  } cases[] = {{"ab1", "True", "False"}, {"AZ-", "False", "True"}, {"aZ", "False", "False"}, {"Az", "False", "False"},
+               {"z", "True", "False"},   {"A", "False", "True"},   {"12", "False", "False"}, {"", "False", "False"}};
+  const conversation nothing = {0};
+  for (size_t i = 0; i < LP_COUNT(cases); i++) {
+    lp_buf source = {0}, found = {0}, wanted = {0};
+    lp_buf_printf(&source, "{{ '%s' is lower }} {{ '%s' is upper }}", cases[i].text, cases[i].text);
+    lp_buf_printf(&wanted, "%s %s", cases[i].lower, cases[i].upper);
+    render(source.data, &nothing, &found);
+    ck_assert_str_eq(lp_buf_text(&found), wanted.data);
+    lp_buf_free(&source);
+    lp_buf_free(&found);
+    lp_buf_free(&wanted);
+  }
+}
+
 LP_TEST(endless_templates_end) {
   conversation c = {.count = 2, .messages = {{.role = "user", .content = "x"}, {.role = "user", .content = "y"}}};
   lp_buf source = {0}, found = {0};
