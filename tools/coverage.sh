@@ -28,8 +28,6 @@ for file in $(find $build -type f -perm -u+x ! -name '*.so' ! -path '*/CMakeFile
   if readelf -S "$file" 2>/dev/null | grep -q __llvm_covmap; then objects="$objects -object $file"; fi
 done
 "$llvm/llvm-profdata" merge -o "$counts/all.profdata" --failure-mode=all "$counts"/*.profraw
-# shellcheck disable=SC2086 # a list of words
-set -- "$@" # keeps PATHs
 if [ "${1-}" = --report ] && [ $# -gt 1 ]; then
   shift
   # shellcheck disable=SC2086 # a list of words
