@@ -343,6 +343,7 @@ static void make_joint(chain_searcher *s) {
   lp_joint_free(c->joint);
   c->joint = NULL;
   if (c->has_too_many) return;
+  c->joint_slack = s->slack;
   c->joint = lp_joint_create(s->x, c->segment.count, s->slack, list_modes, s);
   c->has_too_many = !c->joint;
   if (!c->joint) return;
@@ -363,10 +364,10 @@ static void prepare(chain_searcher *s) {
   s->most_listed = before + (double)MOST_LISTED;
   if (is_longer && !c->has_all) lp_chain_forget(c);
   if (is_longer) c->slack = s->slack;
-  if (s->search->slur > 0) { /* nothing will be proved, and the lists are long */
+  if (s->search->slur > 0 || s->search->plain) { /* with slur nothing is proved, and the lists are long */
     lp_joint_free(c->joint);
     c->joint = NULL;
-  } else if (is_tight(s->x) && (is_longer || is_rough || c->is_rough || !c->joint)) {
+  } else if (is_tight(s->x) && (s->slack > c->joint_slack || is_rough || c->is_rough || !c->joint)) {
     make_joint(s);
   }
   c->is_rough = is_rough;

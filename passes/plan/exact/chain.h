@@ -37,6 +37,7 @@ struct lp_exact_chain {
   double front_slack;
   /* The bounds of both stages together; NULL: there are none, or too many entries for them. */
   lp_joint *joint;
+  double joint_slack; /* they hold for placements with a price of at most this above the least */
   double joint_price[LP_JOINT_LIMITS], joint_bound;
   bool is_rough;     /* they are those of a rough run */
   bool has_too_many; /* entries */

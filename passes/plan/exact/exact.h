@@ -64,6 +64,8 @@ typedef struct {
   double limit_ms[LP_STAGE_COUNT];             /* 0: none */
   double limit_bytes[LP_SIDE_COUNT];           /* 0: no limit, or one so large that it cannot bind */
   double rtt_half, ms_per_byte[LP_SIDE_COUNT]; /* of messages, by the side that sends */
+  /* The messages that a stage sends, without those that move caches; most -1: any number. */
+  int32_t least_messages[LP_STAGE_COUNT], most_messages[LP_STAGE_COUNT];
 } lp_exact;
 
 /* Puts each operator on the side of the first operator of its unit. */
@@ -272,6 +274,7 @@ typedef struct {
    * nothing. */
   double slur;
   size_t width; /* labels kept per segment */
+  bool plain;   /* makes no joint bounds */
   bool rough;   /* takes the modes of the run before for placements farther above the bound, and proves nothing */
   /* Modes are listed at the first prices, points of fronts dropped at the second; those of the run are for bounds. */
   const lp_exact_prices *listing, *pruning;

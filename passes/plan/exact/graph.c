@@ -13,6 +13,7 @@ typedef struct {
   unsigned char value[MOST_LIVE]; /* by position in the live list: turn, and CROSSED */
   unsigned char held[MOST_LIVE];  /* bit 1 << side */
   uint64_t paid;                  /* bit t: the message of turn t is paid for */
+  unsigned char sent;             /* messages, as far as their number is limited */
 } frontier;
 
 /* The frontiers that can occur between two units, found by content. */
@@ -47,11 +48,12 @@ typedef struct {
 static int compare(const frontier_set *set, const frontier *f, const frontier *g) {
   int order = memcmp(f->value, g->value, (size_t)set->value_count);
   if (!order) order = memcmp(f->held, g->held, (size_t)set->hold_count);
+  if (!order) order = (int)f->sent - (int)g->sent;
   return order ? order : (f->paid > g->paid) - (f->paid < g->paid);
 }
 
 static size_t hash_of(const frontier_set *set, const frontier *f) {
-  uint64_t hash = lp_hash_bytes(f->value, (size_t)set->value_count, f->paid);
+  uint64_t hash = lp_hash_bytes(f->value, (size_t)set->value_count, f->paid ^ (uint64_t)f->sent << 56);
   return (size_t)lp_hash_bytes(f->held, (size_t)set->hold_count, hash);
 }
 
@@ -202,6 +204,7 @@ static void pay(placing *p, int turn, double bytes, lp_exact_arc *arc) {
   arc->link_ms += bytes * x->ms_per_byte[turn % 2];
   if (p->at.paid >> turn & 1) return;
   p->at.paid |= (uint64_t)1 << turn;
+  p->at.sent++;
   arc->link_ms += x->rtt_half;
 }
 
@@ -259,7 +262,18 @@ static bool settle(const placing *p, int turn, const unsigned char *held_new, fr
   for (int32_t i = 0; i < after->value_count; i++)
     out->value[i] = (unsigned char)(out->value[i] - oldest);
   out->paid = after->value_count || p->index < p->g->anchor ? p->at.paid >> oldest : 0;
+  out->sent = p->at.sent;
   return true;
+}
+
+/* Tells whether the stage may send the messages so far; more than the least that it must send are not counted where
+ * there is no limit. */
+static bool count_messages(placing *p) {
+  const lp_exact *x = p->g->x;
+  int32_t least = x->least_messages[p->g->stage], most = x->most_messages[p->g->stage];
+  if (most < 0 && p->at.sent > least) p->at.sent = (unsigned char)least;
+  if (p->index + 1 == x->unit_count[p->g->stage] && p->at.sent < least) return false;
+  return most < 0 || p->at.sent <= most;
 }
 
 static bool place_unit(placing *p, const frontier *from, lp_side side, lp_exact_arc *arc, frontier *out) {
@@ -272,6 +286,7 @@ static bool place_unit(placing *p, const frontier *from, lp_side side, lp_exact_
   if (turn > MOST_TURNS) return false;
   read_inputs(p, side, arc);
   if (p->unit->is_result && side == LP_SIDE_CLOUD) pay(p, turn, p->g->x->problem[p->g->stage].result_bytes, arc);
+  if (!count_messages(p)) return true;
   arc->to = 0;
   return settle(p, turn, held_new, out);
 }
@@ -282,7 +297,8 @@ static bool place_unit(placing *p, const frontier *from, lp_side side, lp_exact_
 static void describe(const placing *p, int32_t set, lp_buf *out) {
   const grapher *g = p->g;
   const lp_exact_unit *unit = p->unit;
-  lp_buf_printf(out, "%" PRId32 " %d %d %d:", set, unit->pin, unit->is_result, p->index < g->anchor);
+  bool is_last = p->index + 1 == g->x->unit_count[g->stage];
+  lp_buf_printf(out, "%" PRId32 " %d %d %d %d:", set, unit->pin, unit->is_result, p->index < g->anchor, is_last);
   for (int32_t i = 0; i < unit->in_count; i++)
     lp_buf_printf(out, "%" PRId32 "=%a ", place_of(p->before->value, p->before->value_count, unit->in[i]),
                   g->x->value[g->stage][unit->in[i]].bytes);

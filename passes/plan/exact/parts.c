@@ -28,6 +28,13 @@ static const double gap_wanted = 4e-3, gap_ignored = 5e-4, label_step = 2e-5, fi
  * rough_reach: the growth of the aim after which a rough pass is worth repeating. */
 static const double gap_far = 0.05, dive_step = 3e-3, dive_reach = 0.1, rough_step = 1e-3, rough_reach = 1.02;
 
+/* MOST_DIVIDED: the most parts that are divided by the number of their messages. MOST_COUNTED: the greatest number that
+ * is told apart. dear_message: the price of a message, as a share of the objective, from which on they are counted. */
+enum { MOST_DIVIDED = 40, MOST_COUNTED = 10 };
+static const double dear_message = 5e-3;
+/* The work of a part with counted messages: of its passes without joint bounds, and of all passes at least. */
+static const double plain_work = 4e7, counted_work = 2.5e8;
+
 /* A part of the placements. */
 typedef struct {
   const lp_exact_parts_task *task;
@@ -36,6 +43,7 @@ typedef struct {
   lp_exact_prices *prices, *divided; /* divided: as the cut divides them */
   double bound;                      /* of its placements; infinite: it has none */
   bool has_graphs;                   /* cleared when its frontiers are too many */
+  bool is_whole[LP_STAGE_COUNT];     /* dividing it by the messages of the stage does not help */
   /* While it is searched. */
   lp_exact_chain *chain;
   const lp_exact_prices *coupled, *pruning;
@@ -133,8 +141,28 @@ static void finish(part *p) {
   p->lowest = fmax(p->lowest, fmin(search.lowest, known_objective(p)));
 }
 
+/* Tells whether the number of messages is limited. */
+static bool counts_messages(const lp_exact *x) {
+  return x->least_messages[0] > 0 || x->least_messages[1] > 0 || x->most_messages[0] >= 0 || x->most_messages[1] >= 0;
+}
+
+/* Passes without joint bounds, as long as they cost little. Where the number of messages is fixed, fronts are good
+ * bounds. Returns true when no other pass is needed. */
+static bool run_plain_passes(part *p) {
+  for (int pass = 0; pass < MOST_PASSES && p->work < plain_work && !is_proved(p, gap_wanted); pass++) {
+    lp_exact_chain_search search = next_search(p);
+    search.plain = true;
+    lp_exact_chain_run(p->chain, p->coupled, &search);
+    if (note_pass(&search, p)) break;
+  }
+  p->reach = first_reach / 2;
+  p->width = FIRST_LABELS;
+  return is_proved(p, gap_wanted);
+}
+
 static void run_passes(part *p) {
   bool done = isinf(p->bound) || is_proved(p, gap_wanted);
+  if (counts_messages(&p->x)) done = run_plain_passes(p);
   for (int pass = 0; pass < MOST_PASSES && !done; pass++) {
     lp_exact_chain_search search = next_search(p);
     lp_exact_chain_run(p->chain, p->coupled, &search);
@@ -160,6 +188,7 @@ static void search_part(part *p, double work) {
   if (is_proved(p, gap_wanted)) return;
   p->coupled = p->pruning = p->prices;
   p->most_work = is_tight(&p->x) ? fmax(most_work - work, most_work * least_share) : label_work;
+  if (counts_messages(&p->x)) p->most_work = fmax(p->most_work, counted_work);
   p->close_work = is_tight(&p->x) ? close_work : close_label_work;
   p->reach = is_tight(&p->x) ? first_reach / 2 : first_reach;
   p->width = FIRST_LABELS;
@@ -190,10 +219,10 @@ static bool can_meet(part *p) {
   return true;
 }
 
-/* Makes a part and its bound by shortest paths. */
-static void make_part(const lp_exact_parts_task *task, const lp_exact_room *room, part *p) {
-  *p = (part){.task = task, .bound = INFINITY, .has_graphs = true};
-  lp_exact_restrict(task->x, room, &p->x);
+/* Makes the bound of a part by shortest paths; `lowest` is a bound of a larger part. */
+static void bound_part(double lowest, part *p) {
+  const lp_exact_parts_task *task = p->task;
+  p->bound = INFINITY;
   p->prices = lp_exact_prices_create(&p->x);
   if (!can_meet(p)) return;
   p->prices->duals = *task->duals;
@@ -206,33 +235,133 @@ static void make_part(const lp_exact_parts_task *task, const lp_exact_room *room
   double known = known_objective(p);
   if (is_tight(&p->x))
     lp_exact_level(&p->x, p->graph, isinf(known) ? 4 * fabs(lp_exact_least(&p->x, p->prices)) : known, p->prices);
-  p->bound = lp_exact_least(&p->x, p->prices);
+  p->bound = fmax(lowest, lp_exact_least(&p->x, p->prices));
 }
 
-static int compare_parts(const void *left, const void *right) {
-  const part *a = left, *b = right;
-  return (a->bound > b->bound) - (a->bound < b->bound);
+/* The time of a message of average size. */
+static double message_ms(const lp_exact *x, int stage) {
+  double bytes = 0, count = 0;
+  for (int32_t i = 0; i < x->problem[stage].value_count; i++) {
+    if (x->value[stage][i].last < 0) continue;
+    bytes += x->value[stage][i].bytes;
+    count++;
+  }
+  return x->rtt_half + (count > 0 ? bytes / count : 0) * fmin(x->ms_per_byte[0], x->ms_per_byte[1]);
+}
+
+/* The stage with the dearest messages, if they are dear and are not counted yet; -1: none. */
+static int stage_to_count(const part *p) {
+  double dearest = dear_message * known_objective(p);
+  int best = -1;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    double price = (p->x.weights.link[stage] + p->prices->duals.per_ms[stage]) * message_ms(&p->x, stage);
+    if (p->x.most_messages[stage] >= 0 || p->is_whole[stage] || price < dearest) continue;
+    dearest = price;
+    best = stage;
+  }
+  return best;
+}
+
+/* ---- the list of parts ------------------------------------------------------------------------------------------- */
+
+typedef LP_VEC(part *) parts;
+
+/* Makes a part of `x` with its bound; `lowest` is a bound of it. */
+static part *make_part(const lp_exact_parts_task *task, const lp_exact *x, double lowest) {
+  part *p = LP_NEW(task->x->arena, part);
+  *p = (part){.task = task, .x = *x, .has_graphs = true};
+  bound_part(lowest, p);
+  return p;
+}
+
+static void add_part(parts *list, part *p) {
+  if (!isinf(p->bound)) lp_vec_push(list, p);
+}
+
+/* Divides a part by the number of messages that a stage sends. False when that does not help: placements with more
+ * messages have hardly a greater bound. */
+static bool divide_by_messages(parts *list, part *p, int stage) {
+  size_t before = list->count;
+  double known = known_objective(p), gain = dear_message * known;
+  part *rest = p;
+  while (rest->x.least_messages[stage] < MOST_COUNTED && rest->bound < known) {
+    lp_exact few = rest->x, more = rest->x;
+    few.most_messages[stage] = few.least_messages[stage];
+    more.least_messages[stage]++;
+    part *child = make_part(p->task, &few, p->bound), *other = make_part(p->task, &more, rest->bound);
+    if (!child->has_graphs || !other->has_graphs) break;
+    if (!isinf(child->bound) && other->bound < rest->bound + gain) break;
+    add_part(list, child);
+    rest = other;
+  }
+  p->is_whole[stage] = rest->bound < p->bound + gain;
+  rest->is_whole[stage] = true;
+  if (p->is_whole[stage])
+    list->count = before;
+  else
+    add_part(list, rest);
+  return !p->is_whole[stage];
+}
+
+static bool divide_part(parts *list, part *p) {
+  for (int stage = stage_to_count(p); stage >= 0; stage = stage_to_count(p))
+    if (divide_by_messages(list, p, stage)) return true;
+  return false;
+}
+
+/* Takes the part with the least bound out of the list. */
+static part *take_part(parts *list) {
+  size_t least = 0;
+  for (size_t i = 1; i < list->count; i++)
+    if (list->data[i]->bound < list->data[least]->bound) least = i;
+  part *p = list->data[least];
+  list->data[least] = list->data[--list->count];
+  return p;
+}
+
+static void search_chain(part *p, double work) {
+  p->chain = lp_exact_chain_create(&p->x, p->graph);
+  if (p->chain) search_part(p, work);
+  lp_exact_chain_free(p->chain);
+}
+
+/* Searches the parts of the list, those with the least bounds first; returns a bound of them. Parts that were divided
+ * are searched whole where a gap remains, because that search may find other placements. */
+static double search_list(parts *list, const lp_exact_parts_task *task) {
+  double proved = INFINITY, work = 0;
+  parts whole = {0};
+  for (int taken = 0; list->count; taken++) {
+    part *p = take_part(list);
+    p->lowest = fmax(task->lowest, fmin(p->bound, known_objective(p)));
+    if (taken < MOST_DIVIDED && !is_proved(p, gap_wanted) && divide_part(list, p)) {
+      if (!counts_messages(&p->x)) lp_vec_push(&whole, p);
+      continue;
+    }
+    search_chain(p, work);
+    proved = fmin(proved, p->lowest);
+    work += p->work;
+  }
+  for (size_t i = 0; i < whole.count; i++) {
+    double known = known_objective(whole.data[i]);
+    if (proved < known - LP_EXACT_GAP_CLOSE * fabs(known)) search_chain(whole.data[i], 0);
+  }
+  lp_vec_free(&whole);
+  return proved;
 }
 
 double lp_exact_search_parts(const lp_exact_parts_task *task) {
   lp_exact_room room[LP_EXACT_ROOMS];
   int32_t count = lp_exact_rooms(task->x, room);
-  part *list = LP_NEW_ARRAY(task->x->arena, part, count);
-  double proved = INFINITY, work = 0;
-  for (int32_t i = 0; i < count; i++) {
-    make_part(task, &room[i], &list[i]);
-    if (!list[i].has_graphs) return task->lowest;
+  parts list = {0};
+  bool fits = true;
+  for (int32_t i = 0; i < count && fits; i++) {
+    lp_exact x;
+    lp_exact_restrict(task->x, &room[i], &x);
+    part *p = make_part(task, &x, task->lowest);
+    fits = p->has_graphs;
+    add_part(&list, p);
   }
-  qsort(list, (size_t)count, sizeof *list, compare_parts);
-  for (int32_t i = 0; i < count; i++) {
-    part *p = &list[i];
-    if (isinf(p->bound)) continue;
-    p->chain = lp_exact_chain_create(&p->x, p->graph);
-    if (!p->chain) return task->lowest;
-    search_part(p, work);
-    lp_exact_chain_free(p->chain);
-    proved = fmin(proved, p->lowest);
-    work += p->work;
-  }
+  double proved = fits ? search_list(&list, task) : task->lowest;
+  lp_vec_free(&list);
   return fmax(task->lowest, fmin(proved, task->known(task->user)));
 }

@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MOST_ENTRIES: the most pairs of frontiers of both stages where a segment may begin. MOST_STEPS: the most steps of a
+/* MOST_ENTRIES: the most pairs of frontiers of both stages where a segment may begin, times the numbers of messages that
+ * frontiers tell apart. MOST_STEPS: the most steps of a
  * segment; with a longer one there is no chain. MOST_MODES: the most modes that are listed for one entry; TIGHT_MODES:
- * where memory binds, because then there are joint bounds, whose work grows with all modes. */
-enum { MOST_ENTRIES = 64, MOST_STEPS = 64, MOST_MODES = 40000, TIGHT_MODES = 4000 };
+ * where memory binds, because then there are joint bounds, whose work grows with all modes. COUNTED_MODES: where the
+ * number of messages is limited as well, because joint bounds are then less needed. */
+enum { MOST_ENTRIES = 64, MOST_STEPS = 64, MOST_MODES = 40000, TIGHT_MODES = 4000, COUNTED_MODES = 12000 };
 
 /* ---- segments ---------------------------------------------------------------------------------------------------- */
 
@@ -19,10 +21,16 @@ static bool is_slotted(const lp_exact_chain *c, int32_t holding) {
   return c->slot_of[holding] >= 0;
 }
 
+/* The numbers of messages that frontiers of a stage tell apart. */
+static int64_t counts_of(const lp_exact *x, int stage) {
+  return 1 + (x->most_messages[stage] < 0 ? x->least_messages[stage] : x->most_messages[stage]);
+}
+
 /* Tells whether a segment may begin before step `k`, after done[stage] units. */
 static bool may_begin(const lp_exact_chain *c, int32_t k, const int32_t done[LP_STAGE_COUNT]) {
   const lp_exact *x = c->x;
-  if ((int64_t)c->graph[0].count[done[0]] * c->graph[1].count[done[1]] > MOST_ENTRIES) return false;
+  int64_t entries = (int64_t)c->graph[0].count[done[0]] * c->graph[1].count[done[1]];
+  if (entries > MOST_ENTRIES * counts_of(x, 0) * counts_of(x, 1)) return false;
   for (int32_t i = 0; i < x->holding_count; i++) {
     const lp_exact_holding *h = &x->holding[i];
     if (h->is_state && h->first_step < k && h->last_step >= k) return false;
@@ -125,7 +133,8 @@ void lp_exact_chain_level(const lp_exact *x, lp_exact_prices *prices) {
 static bool divide(lp_exact_chain *c) {
   const lp_exact *x = c->x;
   lp_exact_segment segment = {.slot_of = c->slot_of, .most = MOST_MODES};
-  if (x->limit_bytes[LP_SIDE_DEVICE] > 0 || x->limit_bytes[LP_SIDE_CLOUD] > 0) segment.most = TIGHT_MODES;
+  if (x->limit_bytes[LP_SIDE_DEVICE] > 0 || x->limit_bytes[LP_SIDE_CLOUD] > 0)
+    segment.most = counts_of(x, 0) * counts_of(x, 1) > 1 ? COUNTED_MODES : TIGHT_MODES;
   int32_t done[LP_STAGE_COUNT] = {0, 0};
   set_grids(x, &segment);
   note_place(c, 0, done);

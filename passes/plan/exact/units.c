@@ -357,7 +357,7 @@ static void set_link(lp_exact *x) {
 void lp_exact_build(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request, lp_arena *arena,
                     lp_exact *out) {
   stage_edges edges[LP_STAGE_COUNT];
-  *out = (lp_exact){.problem = problem, .request = request, .arena = arena};
+  *out = (lp_exact){.problem = problem, .request = request, .arena = arena, .most_messages = {-1, -1}};
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     edges[stage] = index_edges(&problem[stage], arena);
     number_units(out, (lp_stage)stage, &edges[stage]);

@@ -38,14 +38,14 @@ static double known(const void *user) {
   return ((const watcher *)user)->best;
 }
 
-/* Searches at arbitrary prices, with no placement known; returns the proved bound. */
-static double search_parts(random_plan *plan, watcher *w) {
+/* Searches at arbitrary prices for placements better than `best`; returns the proved bound. */
+static double search_parts(random_plan *plan, double best, watcher *w) {
   lp_exact *x = LP_NEW(plan->arena, lp_exact);
   lp_exact_duals duals = {0};
   lp_exact_watch watch = {0};
   lp_cut cut;
   lp_exact_build(plan->problem, &plan->request, plan->arena, x);
-  *w = (watcher){.plan = plan, .x = x, .best = INFINITY};
+  *w = (watcher){.plan = plan, .x = x, .best = best};
   for (int i = 0; i < 2; i++) {
     w->side[i] = LP_NEW_ARRAY(plan->arena, lp_side, plan->problem[i].op_count);
     if (x->limit_ms[i] > 0) duals.per_ms[i] = 1e-7 * random_plan_number(plan);
@@ -72,7 +72,7 @@ LP_TEST(finds_the_best_of_all) {
     lp_plan_result best = random_plan_try_all(plan);
     double wanted = best.feasible ? lp_plan_objective_value(&best, &plan->request) : INFINITY;
     watcher w;
-    double lowest = search_parts(plan, &w);
+    double lowest = search_parts(plan, seed % 2 ? INFINITY : 1.5 * wanted, &w);
     ck_assert_msg(w.best >= wanted * (1 - 1e-9), "seed %d: %.12g, wanted %.12g", (int)seed, w.best, wanted);
     if (best.feasible && wanted > 0) {
       ck_assert_msg(lowest <= wanted * (1 + 1e-9), "seed %d: proves %.12g of %.12g", (int)seed, lowest, wanted);
@@ -85,4 +85,34 @@ LP_TEST(finds_the_best_of_all) {
   printf("%d found, %d proved, %d with tight memory\n", found, proved, tight);
   ck_assert_int_ge(found, 400);
   ck_assert_int_ge(tight, 150);
+}
+
+/* The frontiers of a stage count its messages: with their number fixed, the fastest path is the fastest placement with
+ * that many. */
+LP_TEST(counts_messages) {
+  enum { MOST_MESSAGES = 5 };
+  int found[MOST_MESSAGES + 1] = {0};
+  for (uint64_t seed = 1; seed <= 300; seed++) {
+    random_plan *plan = random_plan_create(seed, MOST_OPS);
+    lp_exact x;
+    lp_exact_build(plan->problem, &plan->request, plan->arena, &x);
+    for (int messages = 0; messages <= MOST_MESSAGES; messages++) {
+      lp_exact_graph graph[LP_STAGE_COUNT];
+      lp_exact_prices *prices = lp_exact_prices_create(&x);
+      x.least_messages[LP_STAGE_DECODE] = x.most_messages[LP_STAGE_DECODE] = messages;
+      for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+        ck_assert(lp_exact_graph_build(&x, (lp_stage)stage, &graph[stage]));
+      double wanted = random_plan_try_messages(plan, messages);
+      bool any = lp_exact_fastest(&x, graph, prices);
+      ck_assert_msg(any == !isinf(wanted), "seed %d, %d messages: %g", (int)seed, messages, wanted);
+      if (!any) continue;
+      double ms = prices->potential[LP_STAGE_DECODE][0][0];
+      ck_assert_msg(fabs(ms - wanted) <= 1e-9 * wanted, "seed %d, %d messages: %.12g, wanted %.12g", (int)seed,
+                    messages, ms, wanted);
+      found[messages]++;
+    }
+    random_plan_free(plan);
+  }
+  for (int messages = 0; messages <= MOST_MESSAGES; messages++)
+    ck_assert_int_ge(found[messages], 10);
 }
