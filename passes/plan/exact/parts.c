@@ -303,7 +303,9 @@ static bool divide_by_messages(parts *list, part *p, int stage) {
   return !p->is_whole[stage];
 }
 
+/* Where memory does not bind, fronts of whole parts are good bounds. */
 static bool divide_part(parts *list, part *p) {
+  if (!is_tight(&p->x)) return false;
   for (int stage = stage_to_count(p); stage >= 0; stage = stage_to_count(p))
     if (divide_by_messages(list, p, stage)) return true;
   return false;
