@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MOST_ENTRIES: the most pairs of frontiers of both stages where a segment may begin, times the numbers of messages that
- * frontiers count. MOST_STEPS: the most steps of a segment; with a longer one there is no chain. MOST_MODES: the most
- * modes that are listed for one entry; TIGHT_MODES: where memory binds, because then there are joint bounds, whose work
- * grows with all modes. COUNTED_MODES: where messages are counted as well, because joint bounds are then less needed. */
+/* MOST_ENTRIES: the most pairs of frontiers of both stages where a segment may begin, times the numbers of messages
+ * that frontiers count. MOST_STEPS: the most steps of a segment; with a longer one there is no chain. MOST_MODES: the
+ * most modes that are listed for one entry; TIGHT_MODES: where memory binds, because then there are joint bounds, whose
+ * work grows with all modes. COUNTED_MODES: where messages are counted as well, because joint bounds are then less
+ * needed. */
 enum { MOST_ENTRIES = 64, MOST_STEPS = 64, MOST_MODES = 40000, TIGHT_MODES = 4000, COUNTED_MODES = 12000 };
 
 /* ---- segments ---------------------------------------------------------------------------------------------------- */
