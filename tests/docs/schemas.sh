@@ -9,7 +9,7 @@ done
 "$LLMPART" help --words | grep -qx route || skip 'llmpart was built without the router'
 llama=$LP_SOURCE/tests/models/llama/model.onnx
 default=$LP_SOURCE/examples/default-model
-out=$work/out
+out=$work/documents
 mkdir "$out"
 cd "$work" || exit 1
 export XDG_CACHE_HOME="$work/cache"
