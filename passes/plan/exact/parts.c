@@ -266,16 +266,26 @@ static int stage_to_count(const part *p) {
 
 typedef LP_VEC(part *) parts;
 
-/* Makes a part of `x` with its bound; `lowest` is a bound of it. */
+/* Makes a part of `x` with its bound, in an arena of its own; `lowest` is a bound of it. */
 static part *make_part(const lp_exact_parts_task *task, const lp_exact *x, double lowest) {
   part *p = LP_NEW(task->x->arena, part);
   *p = (part){.task = task, .x = *x, .has_graphs = true};
+  p->x.arena = lp_arena_create();
   bound_part(lowest, p);
   return p;
 }
 
+static void drop_part(part *p) {
+  lp_arena_free(p->x.arena);
+  p->x.arena = NULL;
+}
+
+/* Adds a part, or drops it if it has no placements. */
 static void add_part(parts *list, part *p) {
-  if (!isinf(p->bound)) lp_vec_push(list, p);
+  if (isinf(p->bound))
+    drop_part(p);
+  else
+    lp_vec_push(list, p);
 }
 
 /* Divides a part by the number of messages that a stage sends. False when that does not help: placements with more
@@ -289,18 +299,26 @@ static bool divide_by_messages(parts *list, part *p, int stage) {
     few.most_messages[stage] = few.least_messages[stage];
     more.least_messages[stage]++;
     part *child = make_part(p->task, &few, p->bound), *other = make_part(p->task, &more, rest->bound);
-    if (!child->has_graphs || !other->has_graphs) break;
-    if (!isinf(child->bound) && other->bound < rest->bound + gain) break;
+    bool fits = child->has_graphs && other->has_graphs;
+    if (!fits || (!isinf(child->bound) && other->bound < rest->bound + gain)) {
+      drop_part(child);
+      drop_part(other);
+      break;
+    }
     add_part(list, child);
+    if (rest != p) drop_part(rest);
     rest = other;
   }
   p->is_whole[stage] = rest->bound < p->bound + gain;
   rest->is_whole[stage] = true;
-  if (p->is_whole[stage])
-    list->count = before;
-  else
+  if (!p->is_whole[stage]) {
     add_part(list, rest);
-  return !p->is_whole[stage];
+    return true;
+  }
+  while (list->count > before)
+    drop_part(list->data[--list->count]);
+  if (rest != p) drop_part(rest);
+  return false;
 }
 
 /* Where memory does not bind, fronts of whole parts are good bounds. */
@@ -336,16 +354,21 @@ static double search_list(parts *list, const lp_exact_parts_task *task) {
     part *p = take_part(list);
     p->lowest = fmax(task->lowest, fmin(p->bound, known_objective(p)));
     if (taken < MOST_DIVIDED && !is_proved(p, gap_wanted) && divide_part(list, p)) {
-      if (!counts_messages(&p->x)) lp_vec_push(&whole, p);
+      if (counts_messages(&p->x))
+        drop_part(p);
+      else
+        lp_vec_push(&whole, p);
       continue;
     }
     search_chain(p, work);
     proved = fmin(proved, p->lowest);
     work += p->work;
+    drop_part(p);
   }
   for (size_t i = 0; i < whole.count; i++) {
     double known = known_objective(whole.data[i]);
     if (proved < known - LP_EXACT_GAP_CLOSE * fabs(known)) search_chain(whole.data[i], 0);
+    drop_part(whole.data[i]);
   }
   lp_vec_free(&whole);
   return proved;
@@ -364,6 +387,8 @@ double lp_exact_search_parts(const lp_exact_parts_task *task) {
     add_part(&list, p);
   }
   double proved = fits ? search_list(&list, task) : task->lowest;
+  while (list.count)
+    drop_part(list.data[--list.count]);
   lp_vec_free(&list);
   return fmax(task->lowest, fmin(proved, task->known(task->user)));
 }
