@@ -262,6 +262,7 @@ static void hand_on(lp_engine *engine, engine_call *call, int32_t choice) {
     (void)pthread_mutex_unlock(&engine->lock);
     bool more = call->request->sink(call->request->user, choice, &drawn);
     (void)pthread_mutex_lock(&engine->lock);
+    job->handed++;
     if (!more) cancel(engine, call, choice);
   }
   job->out.count = 0;
@@ -294,22 +295,22 @@ static bool has_news(const engine_call *call) {
 
 static void attend(lp_engine *engine, engine_call *call) {
   const lp_engine_request *request = call->request;
-  (void)pthread_mutex_lock(&engine->lock);
-  while (!take_news(engine, call)) {
-    if (!has_news(call)) await_news(engine, call);
-    (void)pthread_mutex_unlock(&engine->lock);
+  bool all = false;
+  while (!all) {
     bool abandoned = request->is_abandoned && request->is_abandoned(request->user);
     (void)pthread_mutex_lock(&engine->lock);
     if (abandoned) cancel(engine, call, -1);
+    all = take_news(engine, call);
+    if (!all && !has_news(call)) await_news(engine, call);
+    (void)pthread_mutex_unlock(&engine->lock);
   }
-  (void)pthread_mutex_unlock(&engine->lock);
 }
 
 static lp_status conclude(engine_call *call, lp_engine_outcome *outcome, lp_diag *diag) {
   lp_status status = LP_OK;
   for (int32_t i = 0; i < call->request->choices; i++) {
     engine_job *job = &call->job[i];
-    outcome[i] = (lp_engine_outcome){(int64_t)(job->text.count - call->request->length), job->cut, job->lost};
+    outcome[i] = (lp_engine_outcome){job->handed, job->cut && !job->cancelled, job->lost};
     if (job->error && status == LP_OK) status = lp_error(diag, LP_LOC_NONE, "%s", job->error);
     free(job->error);
     engine_decoder_free(&job->decoder);

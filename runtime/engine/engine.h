@@ -79,8 +79,8 @@ typedef struct {
 } lp_engine_request;
 
 typedef struct {
-  int64_t tokens;
-  bool cut;  /* by max_tokens */
+  int64_t tokens; /* that the sink took */
+  bool cut;       /* by max_tokens, and not by the sink */
   bool lost; /* the worker was lost, and with it the rest of the answer; the request has failed */
 } lp_engine_outcome;
 

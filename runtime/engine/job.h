@@ -45,7 +45,8 @@ struct engine_job {
   bool cancelled; /* its caller wants no more */
   bool ended, cut;
   char *error; /* NULL: none */
-  LP_VEC(lp_drawn) out;
+  LP_VEC(lp_drawn) out; /* tokens that wait for the sink */
+  int64_t handed;       /* tokens that it took */
 };
 
 typedef struct {
