@@ -24,7 +24,7 @@ for i in 1 2 3 4; do same "device $i of four at once" "$want" "$(tr ' ' , <"$wor
 
 refused 'another bundle than the worker has' 'error: ' "$LLMPART" run "$work/2.llmpart" --tokens="$ids" -n 2 --cloud="$address"
 refused 'a port that is taken' "$address.*error: |error: .*$address" "$LLMPART" worker "$work/1.llmpart" --listen="$address"
-refused 'a port that is none' 'error: .*port|error: .*99999' "$LLMPART" worker "$work/1.llmpart" --listen=127.0.0.1:99999
+wanted_status=2 refused 'a port that is none' 'error: .*port|error: .*99999' "$LLMPART" worker "$work/1.llmpart" --listen=127.0.0.1:99999
 refused 'listening to everyone' 'error: .*loopback' "$LLMPART" worker "$work/1.llmpart" --listen=0.0.0.0:0
 cp "$LP_SOURCE"/tests/runtime/link/tls/worker.* "$work"
 echo 'a key that both sides hold' >"$work/link.key"

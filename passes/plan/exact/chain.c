@@ -13,7 +13,7 @@
 
 /* Points of a front: COARSE to compare prices and where memory binds, because joint bounds are better there; FINE to
  * search. JOINT: of joint fronts. */
-enum { COARSE = 100, FINE = 2000, JOINT = 256 };
+enum { COARSE = 100, FINE = 2000, JOINT = 64 };
 
 /* A limit that is exceeded by less than this share counts as met; found placements are evaluated exactly. */
 static const double allowance = 1e-9;

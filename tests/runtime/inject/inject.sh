@@ -203,14 +203,14 @@ router: { policy: edge, pool: pool.db }" >"$work/serve.yaml"
 }
 
 case $what in
-run) run_all 9 1 ;;
-worker) worker_all 19 2 ;;
-serve) serve_all 29 1 ;;
+run) run_all 25 2 ;;
+worker) worker_all 47 4 ;;
+serve) serve_all 59 2 ;;
 memory)
   preload=$memory
-  run_all 301 7
-  worker_all 1501 101
-  [ ! -e "$LP_BUILD/runtime/serve" ] || serve_all 3001 203
+  run_all 901 21
+  worker_all 4001 301
+  [ ! -e "$LP_BUILD/runtime/serve" ] || serve_all 6001 601
   ;;
 esac
 finish
