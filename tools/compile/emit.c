@@ -219,7 +219,8 @@ static lp_status check_bundle(const void *user, const char *folder, lp_diag *dia
 static void say_done(const lp_compile *compile, const char *bundle, bool has_tokenizer, const char *line) {
   const char *option = compile->encoder ? "--help" : has_tokenizer ? "--prompt='Once upon a time'" : "--tokens=1,2,3";
   if (compile->voice->quiet) return;
-  fprintf(stderr, "%s: %s; next: llmpart run %s %s\n", bundle, line, compile->encoder ? "" : bundle, option);
+  fprintf(stderr, "%s: %s; next: llmpart run %s%s%s\n", bundle, line, compile->encoder ? "" : bundle,
+          compile->encoder ? "" : " ", option);
 }
 
 static lp_status write_bundle(const lp_compile *compile, lp_module *module, const char *report_json, const char *line,
