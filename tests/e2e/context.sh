@@ -4,7 +4,7 @@ ids() { seq "$1" | sed 's/.*/1/' | paste -sd, -; } # ids COUNT
 for which in gpt2 gpt2-nopast; do
   compile "$LP_SOURCE/tests/models/$which/model.onnx" "$work/$which.llmpart" || continue
   same "$which: its context" 128 "$(number "$work/$which.llmpart/manifest.json" context)"
-  ! grep -v -e 'note: the code is for' -e '; next: llmpart run' "$work/err" || fail "$which: with the usual lengths: $(cat "$work/err")"
+  ! grep -v 'note: the code is for' "$work/err" || fail "$which: with the usual lengths: $(cat "$work/err")"
   compile "$LP_SOURCE/tests/models/$which/model.onnx" - --isl=100 --osl=28 --emit=report && [ ! -s "$work/err" ] ||
     fail "$which: lengths within the context: $(cat "$work/err")"
   compile "$LP_SOURCE/tests/models/$which/model.onnx" - --isl=100 --osl=29 --emit=report
