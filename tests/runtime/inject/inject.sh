@@ -1,7 +1,7 @@
 # Each call of files, sockets, threads and processes fails once, then each allocation: the command must give the
 # undisturbed result or one clean error, lose nothing, and neither crash, hang nor leak (under AddressSanitizer).
 #   inject.sh run|worker|serve|memory INJECT_CALLS INJECT_MEMORY TOY_WRITE
-# The quick part lets one of some dozen calls fail, the long part nearly each. Allocations of our own end the command
+# The quick part lets one of some dozen calls fail, the long part many more. Allocations of our own end the command
 # (lp_alloc); those of libraries do not.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 what=$1 calls=$2 memory=$3 toy_write=$4
@@ -208,9 +208,9 @@ worker) worker_all 47 4 ;;
 serve) serve_all 59 2 ;;
 memory)
   preload=$memory
-  run_all 901 21
-  worker_all 4001 301
-  [ ! -e "$LP_BUILD/runtime/serve" ] || serve_all 6001 601
+  run_all 901 61
+  worker_all 4001 901
+  [ ! -e "$LP_BUILD/runtime/serve" ] || serve_all 6001 1801
   ;;
 esac
 finish
