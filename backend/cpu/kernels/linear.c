@@ -235,8 +235,8 @@ INLINE int64_t group_count(const form *f) {
   return (f->k + f->q.group - 1) / f->q.group;
 }
 
-/* A product of a block of rows and of one of its weight panels (two when gated), whose sums go to
- * part[rows][LPK_PANEL]; the last product writes the result. */
+/* A product of a block of rows and one of its weight panels (two when gated). Its sums go to part[rows][LPK_PANEL]; the
+ * last product writes the result. */
 typedef struct {
   result_block at;
   int64_t half;

@@ -39,8 +39,9 @@ typedef struct {
   int64_t row, rows, panel;
 } result_block;
 
-/* Writes rows first .. first + rows of a block, whose sums times `unit` are in part[2][LPK_MC][LPK_PANEL], those of up
- * after those of the gate. A GEMM calls it for each tile, so that the writes overlap with the next tile's products. */
+/* Writes rows first .. first + rows of a block. part[2][LPK_MC][LPK_PANEL] holds their sums, which `unit` scales: first
+ * the gate's, then those of up. A GEMM calls it for each tile, so that the writes overlap with the next tile's
+ * products. */
 INLINE void finish_rows(const linear *l, const form *f, const float *part, float unit, const result_block *b,
                         int64_t first, int64_t rows) {
   int64_t panels = f->gated ? 2 : 1, col = b->panel * LPK_PANEL;

@@ -78,8 +78,9 @@ INLINE uint32_t binary_bits(float scale) {
   return exponent > 127 ? (exponent - 127) << 23 : 0;
 }
 
-/* The scale of a block whose largest element is `most`, as stored, and what its elements are multiplied by; `bad` is
- * NaN for a block with a NaN or an infinity, else 0. Codes of blocks with a NaN as scale must be zero. */
+/* Computes the scale of a block as it is stored. `most` is the block's largest element; `inverse` receives the factor
+ * for its elements. `bad` is NaN for a block with a NaN or an infinity, else 0. Codes of blocks with a NaN as scale
+ * must be zero. */
 INLINE float block_scale(float most, float bad, int binary, float *inverse) {
   union {
     uint32_t bits;
