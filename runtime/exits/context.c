@@ -217,7 +217,10 @@ lp_status lp_context_judge(lp_context *context, const lp_question *question, lp_
   if (sampled[accepted].token < 0)
     return lp_error(diag, LP_LOC_NONE, "the token after position %" PRId64 " was not kept", first + accepted);
   *out = (lp_answer){.accepted = accepted, .sample = sampled[accepted]};
-  if (question->count == 0) return LP_OK;
+  if (question->count == 0) { /* all of its rows are those of certain tokens, so no later epoch changes them */
+    if (context->time.floor < question->end) context->time.floor = question->end;
+    return LP_OK;
+  }
   forget_from(context, first + accepted + 1);
   context->time = (lp_context_time){.epoch = context->time.epoch + 1, .floor = first + accepted + 1};
   return LP_OK;

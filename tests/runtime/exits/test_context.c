@@ -134,6 +134,24 @@ LP_LOOP_TEST(drafts_roll_back, 0, 12) {
   lp_context_free(context);
 }
 
+/* An epoch that is not the next one, as of a device that was started again: rows of certain tokens stay. */
+LP_TEST(a_later_epoch) {
+  lp_context *context = create();
+  upload(context, (lp_context_time){.epoch = 1}, 0, 0, 12);
+  for (int64_t end = 8; end <= 10; end++)
+    (void)token_behind(context, end);
+  ck_assert(lp_context_enter(context, (lp_context_time){.epoch = 8, .floor = 9}));
+  ck_assert(lp_context_is_ready(context, 9));
+  ck_assert(!lp_context_is_ready(context, 10));
+  ck_assert(lp_context_enter(context, (lp_context_time){.epoch = 16, .floor = 10}));
+  ck_assert(lp_context_is_ready(context, 9)); /* what changed in the epochs between is not known */
+  ck_assert(!lp_context_is_ready(context, 10));
+  ck_assert(lp_context_enter(context, (lp_context_time){.epoch = 24, .floor = 4}));
+  ck_assert(lp_context_is_ready(context, 4));
+  ck_assert(!lp_context_is_ready(context, 5));
+  lp_context_free(context);
+}
+
 LP_TEST(what_is_out_of_range) {
   lp_context *context = create();
   uint8_t data[TOY_WIDTH * 4] = {0};
