@@ -271,11 +271,23 @@ static void take_resumed(collaboration *run) {
   run->ended = out->resumed >= run->task->most || (out->resumed > 0 && is_stop(run, run->text[run->count - 1]));
 }
 
+/* Runs the text of an earlier process except its last token: the prompt in one pass and then token by token, as it ran
+ * there, since a pass over several rows may round differently than passes over one. */
+static lp_status pass_resumed(collaboration *run) {
+  int64_t to = run->task->out->resumed > 0 ? run->task->length : run->count;
+  for (; to < run->count && !run->ended; to++) {
+    LP_TRY(pass_to(run, to));
+    run->ended = lp_generation_is_stopped(run->task->options);
+  }
+  return LP_OK;
+}
+
 static lp_status generate(collaboration *run) {
   take_resumed(run);
   if (run->ended) return LP_OK;
   if (run->mode != LP_MODE_STANDALONE) LP_TRY(open_cloud(run));
   run->task->out->comm_ms = run->task->out->connect_ms = lp_now_ms() - run->started_ms;
+  LP_TRY(pass_resumed(run));
   return run->mode == LP_MODE_EXACT ? run_exact(run) : run_threshold(run);
 }
 

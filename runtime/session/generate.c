@@ -31,6 +31,8 @@ typedef struct {
   lp_keeper *keeper;
   lp_diag *diag;
   int32_t prefill, decode, tokens_input;
+  int64_t part;            /* the most tokens of the prompt in one pass */
+  bool stopped;            /* the generation ends here */
   lp_sample *sample;       /* [batch]: of the last walk */
   bool *ended;             /* [batch] */
   void *ids;               /* the content of the tokens input, in its dtype */
@@ -134,21 +136,44 @@ static void put_part(generation_run *run, int64_t from, int64_t count) {
       put_id(run, (size_t)(i * count + k), token_at(run, i, from + k));
 }
 
-/* Makes one attempt: connects again, and runs both sides over the whole text, which restores their KV caches. */
-static lp_status rebuild(generation_run *run, lp_side *sampled_on, lp_diag *diag) {
-  lp_session_disconnect(run->session);
-  LP_TRY(lp_session_connect(run->session, diag));
-  put_part(run, 0, run->length + run->out->generated);
-  return compute(run, run->prefill, 0, run->length + run->out->generated, sampled_on, diag);
+static bool is_stopped(generation_run *run) {
+  run->stopped = run->stopped || lp_generation_is_stopped(&run->session->options);
+  return run->stopped;
 }
 
-/* Computes the next token again after the worker was lost, until an attempt succeeds or the time is over. Then it
+/* The tokens of the pass at a position of the whole text: the prompt runs in parts, and the answer token by token. A
+ * pass over several rows may round differently than passes over one, so a text that runs again takes the same passes.
+ */
+static int64_t pass_tokens(const generation_run *run, int64_t past) {
+  int64_t left = run->length - past;
+  return left < 1 ? 1 : left < run->part ? left : run->part;
+}
+
+static int32_t pass_program(const generation_run *run, int64_t past) {
+  return past == 0 ? run->prefill : run->decode;
+}
+
+/* Makes one attempt: connects again, and runs both sides over the text up to `end`, which restores their KV caches.
+ * Ends early when the generation is stopped. */
+static lp_status rebuild(generation_run *run, int64_t end, lp_side *sampled_on, lp_diag *diag) {
+  lp_session_disconnect(run->session);
+  LP_TRY(lp_session_connect(run->session, diag));
+  for (int64_t past = 0; past < end && !is_stopped(run); past += pass_tokens(run, past)) {
+    int64_t count = pass_tokens(run, past);
+    put_part(run, past, count);
+    LP_TRY(compute(run, pass_program(run, past), past, count, sampled_on, diag));
+  }
+  return LP_OK;
+}
+
+/* Computes the text up to `end` again after the worker was lost, until an attempt succeeds or the time is over. Then it
  * reports the first failure. */
-static lp_status persist(generation_run *run, lp_status status, const lp_diag *first, lp_side *sampled_on) {
+static lp_status persist(generation_run *run, lp_status status, int64_t end, const lp_diag *first,
+                         lp_side *sampled_on) {
   lp_backoff backoff = lp_backoff_begin(&run->session->endpoint.patience, lp_session_timeout_ms(run->session));
   while (status != LP_OK && run->session->lost && !run->session->options.gives_up) {
     lp_diag *quiet = lp_diag_create();
-    status = rebuild(run, sampled_on, quiet);
+    status = rebuild(run, end, sampled_on, quiet);
     lp_diag_free(quiet);
     if (status == LP_OK || !lp_backoff_wait(&backoff)) break;
   }
@@ -157,13 +182,13 @@ static lp_status persist(generation_run *run, lp_status status, const lp_diag *f
   return lp_error_as(status, run->diag, entry->loc, "%s", entry->text);
 }
 
-static lp_status compute_or_persist(generation_run *run, int32_t program, int64_t past, int64_t count,
-                                    lp_side *sampled_on) {
+static lp_status compute_or_persist(generation_run *run, int64_t past, int64_t count, lp_side *sampled_on) {
+  int32_t program = pass_program(run, past);
   if (!run->session->remote) return compute(run, program, past, count, sampled_on, run->diag);
   lp_diag *quiet = lp_diag_create();
   run->session->lost = false;
   lp_status status = compute(run, program, past, count, sampled_on, quiet);
-  if (status != LP_OK) status = persist(run, status, quiet, sampled_on);
+  if (status != LP_OK) status = persist(run, status, past + count, quiet, sampled_on);
   lp_diag_free(quiet);
   return status;
 }
@@ -172,11 +197,12 @@ static bool is_stop(const generation_run *run, int32_t token) {
   return !run->session->options.ignore_eos && lp_bundle_is_stop(run->session->bundle, token);
 }
 
-/* Makes one token of each sequence: runs the program and hands on the sampled tokens. */
-static lp_status make_tokens(generation_run *run, int32_t program, int64_t past, int64_t count) {
+/* Makes one token of each sequence: runs the pass over `count` tokens and hands on the sampled tokens. */
+static lp_status make_tokens(generation_run *run, int64_t past, int64_t count) {
   lp_session *session = run->session;
   lp_side sampled_on = LP_SIDE_DEVICE;
-  LP_TRY(compute_or_persist(run, program, past, count, &sampled_on));
+  LP_TRY(compute_or_persist(run, past, count, &sampled_on));
+  if (run->stopped) return LP_OK;
   if (run->out->generated == run->out->resumed) LP_TRY(lp_bundle_await_check(session->bundle, run->diag));
   double now = lp_now_ms();
   for (int64_t i = 0; i < run->batch; i++) {
@@ -208,6 +234,7 @@ static lp_status choose_programs(generation_run *run) {
   const lp_plan_desc *plan = &session->bundle->manifest.plans[run->out->plan];
   run->prefill = plan->prefill;
   run->decode = plan->decode;
+  run->part = lp_session_prompt_part(session, run->prefill, run->decode);
   return LP_OK;
 }
 
@@ -215,10 +242,6 @@ static bool all_ended(const generation_run *run) {
   for (int64_t i = 0; i < run->batch; i++)
     if (!run->ended[i]) return false;
   return true;
-}
-
-static bool is_stopped(const generation_run *run) {
-  return lp_generation_is_stopped(&run->session->options);
 }
 
 /* Marks the sequences that ended before this process began. */
@@ -229,17 +252,16 @@ static void note_ended(generation_run *run) {
   }
 }
 
-/* Runs all parts of the text except the last one, which is then in `ids`. Sets *past to the positions that ran; leaves
- * early when the generation is stopped. */
+/* Runs all passes over the text except the last one, whose tokens are then in `ids`. Sets *past to the positions that
+ * ran; leaves early when the generation is stopped. */
 static lp_status run_parts(generation_run *run, int64_t *past) {
-  int64_t length = run->length + run->out->resumed,
-          part = lp_session_prompt_part(run->session, run->prefill, run->decode);
+  int64_t length = run->length + run->out->resumed;
   lp_side sampled_on;
-  for (*past = 0; length - *past > part && !is_stopped(run); *past += part) {
-    put_part(run, *past, part);
-    LP_TRY(compute_or_persist(run, *past == 0 ? run->prefill : run->decode, *past, part, &sampled_on));
+  for (*past = 0; *past + pass_tokens(run, *past) < length && !is_stopped(run); *past += pass_tokens(run, *past)) {
+    put_part(run, *past, pass_tokens(run, *past));
+    LP_TRY(compute_or_persist(run, *past, pass_tokens(run, *past), &sampled_on));
   }
-  put_part(run, *past, length - *past);
+  put_part(run, *past, pass_tokens(run, *past));
   return LP_OK;
 }
 
@@ -249,12 +271,12 @@ static lp_status make_all_tokens(generation_run *run) {
   if (before >= most || all_ended(run)) return LP_OK;
   LP_TRY(run_parts(run, &past));
   if (is_stopped(run)) return LP_OK;
-  LP_TRY(make_tokens(run, past == 0 ? run->prefill : run->decode, past, run->length + before - past));
+  LP_TRY(make_tokens(run, past, pass_tokens(run, past)));
   run->out->ttft_ms = run->last_ms - run->started_ms;
   for (int64_t made = before + 1; made < most && !all_ended(run) && !is_stopped(run); made++) {
     for (int64_t i = 0; i < run->batch; i++)
       put_id(run, (size_t)i, run->sample[i].token);
-    LP_TRY(make_tokens(run, run->decode, run->length + made - 1, 1));
+    LP_TRY(make_tokens(run, run->length + made - 1, 1));
   }
   return LP_OK;
 }

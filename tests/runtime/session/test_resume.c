@@ -113,23 +113,40 @@ static lp_bundle *load(const toy_placement *placement, char **path) {
   return bundle;
 }
 
-/* The position of the first row that was sent; INT64_MAX: none was. */
-static int64_t first_row_sent(lp_trace *trace) {
+/* The first position of the events with this name, and the most tokens of one of them. */
+typedef struct {
+  int64_t first; /* INT64_MAX: there is none */
+  int64_t widest;
+} events;
+
+static events find_events(lp_trace *trace, const char *wanted) {
   char *path = lp_path_join(dir, "trace.json");
   ck_assert_int_eq(lp_trace_write(trace, path, NULL), LP_OK);
   json_t *root = json_load_file(path, 0, NULL), *event;
   ck_assert_ptr_nonnull(root);
-  int64_t first = INT64_MAX;
+  events found = {.first = INT64_MAX};
   size_t i;
   json_array_foreach(json_object_get(root, "traceEvents"), i, event) {
     const char *name = json_string_value(json_object_get(event, "name"));
-    if (!name || strcmp(name, "rows") != 0) continue;
-    json_int_t position = json_integer_value(json_object_get(json_object_get(event, "args"), "position"));
-    if (position < first) first = position;
+    if (!name || strcmp(name, wanted) != 0) continue;
+    const json_t *args = json_object_get(event, "args");
+    json_int_t position = json_integer_value(json_object_get(args, "position"));
+    json_int_t tokens = json_integer_value(json_object_get(args, "tokens"));
+    if (position < found.first) found.first = position;
+    if (tokens > found.widest) found.widest = tokens;
   }
   json_decref(root);
   free(path);
-  return first;
+  return found;
+}
+
+/* The text runs again in the passes of the first time, so that it rounds as it did: the prompt in one, and each token
+ * by itself. */
+static void expect_same_passes(lp_trace *trace) {
+  ck_assert_int_eq(find_events(trace, "prefill").widest, TOY_PROMPT);
+  events passes = find_events(trace, "pass");
+  ck_assert_int_eq(passes.first, TOY_PROMPT);
+  ck_assert_int_eq(passes.widest, 1);
 }
 
 /* ---- killed and resumed ------------------------------------------------------------------------------------------ */
@@ -159,7 +176,8 @@ static void live(const life *how, lp_sampling sampling) {
   run_and_die(&asked, false, 13);
   asked.options.trace = lp_trace_create();
   ck_assert_int_eq(go_on(asked, NULL, NULL, &got, NULL), LP_OK);
-  int64_t first = first_row_sent(asked.options.trace);
+  int64_t first = find_events(asked.options.trace, "rows").first;
+  expect_same_passes(asked.options.trace);
   lp_trace_free(asked.options.trace);
   asked.options.trace = NULL;
   run undisturbed = asked;
@@ -188,6 +206,43 @@ LP_LOOP_TEST(greedy_lives, 0, LP_COUNT(lives)) {
 
 LP_LOOP_TEST(warm_lives, 0, LP_COUNT(lives)) {
   live(&lives[_i], warm);
+}
+
+/* ---- a worker that is lost --------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const char *path;
+  toy_worker *worker;
+  int left;
+} restarter;
+
+static void restart_after(void *user, int64_t index, const lp_generated *token) {
+  (void)token;
+  restarter *state = user;
+  if (index != 0 || --state->left != 0) return;
+  toy_worker_stop(state->worker);
+  *state->worker = toy_worker_start_at(state->path, NULL, NULL, state->worker->address);
+}
+
+LP_LOOP_TEST(the_worker_restarts, 0, 2) {
+  char *path;
+  lp_bundle *bundle = load(&whole, &path);
+  toy_worker worker = toy_worker_start(path, NULL, NULL);
+  run asked = run_of(bundle, LP_MODE_FULL, warm, _i == 0 ? 1 : TOY_BATCH);
+  restarter state = {path, &worker, 9};
+  lp_generation want = {0}, got = {0};
+  ck_assert_int_eq(generate(&asked, NULL, NULL, &want, NULL), LP_OK);
+  asked.options.cloud = worker.address;
+  asked.options.trace = lp_trace_create();
+  ck_assert_int_eq(generate(&asked, restart_after, &state, &got, NULL), LP_OK);
+  expect_same(&want, &got);
+  expect_same_passes(asked.options.trace);
+  lp_trace_free(asked.options.trace);
+  lp_generation_free(&want);
+  lp_generation_free(&got);
+  toy_worker_stop(&worker);
+  lp_bundle_free(bundle);
+  free(path);
 }
 
 /* ---- files that cannot be resumed -------------------------------------------------------------------------------- */
