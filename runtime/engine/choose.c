@@ -4,6 +4,7 @@
 
 #include "runtime/bundle/bundle.h"
 #include "runtime/engine/job.h"
+#include "runtime/engine/prefix.h"
 
 /* Limits of a pass. While prompts wait, sequences that generate leave PROMPT_SEQUENCES places to them; PROMPT_ROWS is
  * the least number of rows that prompts may have beside them. */
@@ -49,6 +50,7 @@ static void admit(lp_engine *engine) {
     size_t bytes = job->call->bytes;
     if (engine->kv_bytes > 0 && (bytes > (size_t)engine->kv_bytes || engine->held > (size_t)engine->kv_bytes - bytes))
       return;
+    engine_prefix_make_room(engine, bytes);
     engine->held += bytes;
     job->admitted = true;
     job->executor = lp_executor_create(engine->bundle, LP_SIDE_DEVICE, engine->pool);
@@ -67,6 +69,8 @@ static void take(lp_engine *engine, engine_job *job, int64_t rows) {
   member.sym[LP_SYM_R] = 1;
   member.sym[LP_SYM_C] = job->call->capacity;
   job->rows = rows;
+  if (!job->has_begun) engine->reused += job->reused = job->done;
+  job->has_begun = true;
   lp_vec_push(&engine->chosen, job);
   lp_vec_push(&engine->member, member);
 }
@@ -77,7 +81,7 @@ static int32_t code_of_pass(const lp_engine *engine, uint64_t *prompts) {
   uint64_t first = UINT64_MAX;
   for (size_t i = 0; i < engine->jobs.count; i++) {
     const engine_job *job = engine->jobs.data[i];
-    if (!job->admitted) continue;
+    if (!job->admitted || job->follows) continue;
     *prompts += waiting_rows(job) > 1;
     if (job->ticket < first) first = job->ticket, code = engine->code[program_of(job)];
   }
@@ -85,7 +89,7 @@ static int32_t code_of_pass(const lp_engine *engine, uint64_t *prompts) {
 }
 
 static bool is_candidate(const lp_engine *engine, const engine_job *job, int32_t code, bool prompt) {
-  return job->admitted && (waiting_rows(job) > 1) == prompt && engine->code[program_of(job)] == code;
+  return job->admitted && !job->follows && (waiting_rows(job) > 1) == prompt && engine->code[program_of(job)] == code;
 }
 
 static void take_prompts(lp_engine *engine, int32_t code) {
@@ -113,6 +117,7 @@ bool engine_choose(lp_engine *engine) {
   drop_cancelled(engine);
   sort(engine);
   admit(engine);
+  engine_prefix_find(engine);
   uint64_t prompts = 0;
   int32_t code = code_of_pass(engine, &prompts);
   size_t most = prompts > 0 ? MOST_SEQUENCES - PROMPT_SEQUENCES : MOST_SEQUENCES;

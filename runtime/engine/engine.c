@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/engine/job.h"
+#include "runtime/engine/prefix.h"
 #include "runtime/engine/remote.h"
 
 enum { ASK_MS = 100 };
@@ -120,6 +121,7 @@ lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *optio
   engine->remote = remote;
   engine->bundle = bundle;
   engine->kv_bytes = options->kv_bytes;
+  engine->shares = !remote && engine_prefix_fits(bundle);
   engine->pool = lp_pool_create(options->threads);
   engine->batch = lp_batch_create(bundle, LP_SIDE_DEVICE, engine->pool);
   engine->code = lp_alloc((size_t)bundle->manifest.program_count * sizeof *engine->code);
@@ -143,6 +145,7 @@ void lp_engine_close(lp_engine *engine) {
   (void)pthread_mutex_unlock(&engine->lock);
   if (engine->runs) (void)pthread_join(engine->thread, NULL);
   engine_remote_close(engine->remote);
+  engine_prefix_free(engine);
   lp_batch_free(engine->batch);
   lp_pool_free(engine->pool);
   free(engine->code);
@@ -162,6 +165,8 @@ lp_engine_load lp_engine_now(lp_engine *engine) {
   for (size_t i = 0; i < engine->jobs.count; i++)
     *(engine->jobs.data[i]->admitted ? &load.running : &load.waiting) += 1;
   load.kv_bytes = (int64_t)engine->held;
+  load.kept_bytes = (int64_t)engine->kept_bytes;
+  load.reused = engine->reused;
   (void)pthread_mutex_unlock(&engine->lock);
   return load;
 }
@@ -310,7 +315,7 @@ static lp_status conclude(engine_call *call, lp_engine_outcome *outcome, lp_diag
   lp_status status = LP_OK;
   for (int32_t i = 0; i < call->request->choices; i++) {
     engine_job *job = &call->job[i];
-    outcome[i] = (lp_engine_outcome){job->handed, job->cut && !job->cancelled, job->lost};
+    outcome[i] = (lp_engine_outcome){job->handed, job->reused, job->cut && !job->cancelled, job->lost};
     if (job->error && status == LP_OK) status = lp_error(diag, LP_LOC_NONE, "%s", job->error);
     free(job->error);
     engine_decoder_free(&job->decoder);

@@ -5,6 +5,9 @@
  * A pass never waits for further requests. Clients share passes by rows (start-time fair queueing: Goyal, Vin and
  * Cheng, 1996), and while sequences generate, parts of prompts lengthen a pass by a bounded factor (exec/pace.h).
  *
+ * Prompts that begin with the same tokens share the rows of these in the KV caches: those of a request that has ended
+ * are kept under the budget, and copied.
+ *
  * With a worker, the sequences of a pass run their cloud's steps in sessions there, whose requests the worker batches.
  * The loss of the worker fails the requests that are under way; the next one connects again. */
 #ifndef LP_ENGINE_H
@@ -17,7 +20,7 @@ typedef struct lp_grammar lp_grammar; /* grammar.h */
 
 typedef struct {
   int32_t threads;  /* 0: the machine's cores */
-  int64_t kv_bytes; /* the most bytes of KV caches; requests beyond them wait; 0: no limit */
+  int64_t kv_bytes; /* the most bytes of KV caches, kept ones included; requests beyond them wait; 0: no limit */
   /* The worker that runs the cloud's steps of a split bundle; NULL: all layers run here. */
   const char *cloud;
   lp_link_security security; /* of the connection to it */
@@ -80,8 +83,9 @@ typedef struct {
 
 typedef struct {
   int64_t tokens; /* that the sink took */
+  int64_t reused; /* tokens of the prompt whose rows in the KV caches were copied from another request's */
   bool cut;       /* by max_tokens, and not by the sink */
-  bool lost; /* the worker was lost, and with it the rest of the answer; the request has failed */
+  bool lost;      /* the worker was lost, and with it the rest of the answer; the request has failed */
 } lp_engine_outcome;
 
 /* Tells whether an engine can run the bundle here, or with a worker; if not, `why` receives the reason, as static
@@ -103,7 +107,9 @@ LP_MUST_USE lp_status lp_engine_generate(lp_engine *engine, const lp_engine_requ
 
 typedef struct {
   int32_t running, waiting; /* sequences with KV caches, and those that wait for room */
-  int64_t kv_bytes;
+  int64_t kv_bytes;         /* of those that run */
+  int64_t kept_bytes;       /* of prompts that have ended, for others that begin alike */
+  int64_t reused;           /* tokens of all prompts so far whose rows were copied */
 } lp_engine_load;
 lp_engine_load lp_engine_now(lp_engine *engine);
 

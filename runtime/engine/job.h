@@ -33,9 +33,12 @@ struct engine_job {
   lp_executor *executor; /* holds the KV cache; NULL until the job is admitted */
   engine_decoder decoder;
   uint64_t ticket;
-  int64_t served; /* rows of its client, while passes are chosen */
-  int64_t rows;   /* in the current pass */
-  lp_drawn drawn; /* in the current pass */
+  bool has_begun;        /* a pass has run it */
+  bool follows;          /* it waits for another job that computes rows of its prompt */
+  const lp_states *from; /* another prompt's first `done` rows, which the first pass copies; NULL: none */
+  int64_t served;        /* rows of its client, while passes are chosen */
+  int64_t rows;          /* in the current pass */
+  lp_drawn drawn;        /* in the current pass */
   bool has_drawn, is_complete, failed;
   uint64_t session; /* at the worker; 0: none */
   bool told;        /* the worker knows of the current pass */
@@ -44,10 +47,19 @@ struct engine_job {
   bool admitted;  /* its KV cache is within the budget */
   bool cancelled; /* its caller wants no more */
   bool ended, cut;
-  char *error; /* NULL: none */
+  char *error;          /* NULL: none */
   LP_VEC(lp_drawn) out; /* tokens that wait for the sink */
   int64_t handed;       /* tokens that it took */
+  int64_t reused;       /* rows that were copied */
 };
+
+/* Rows of a prompt that has ended (prefix.h). */
+typedef struct {
+  lp_tokens text;        /* the tokens of the rows */
+  lp_executor *executor; /* holds them */
+  size_t bytes;
+  uint64_t used; /* the ticket of the last use */
+} engine_prefix;
 
 typedef struct {
   uint64_t id;
@@ -63,7 +75,8 @@ struct lp_engine {
   engine_remote *remote; /* NULL: all layers run here */
   int32_t *code;         /* [programs] the first program with the same code */
   lp_pace pace;
-  bool runs; /* the thread was started; of the threads that open and close the engine */
+  bool runs;   /* the thread was started; of the threads that open and close the engine */
+  bool shares; /* prompts that begin alike share their rows */
   uint64_t ticket;
   LP_VEC(engine_job *) chosen; /* of the current pass */
   LP_VEC(lp_batch_member) member;
@@ -77,6 +90,9 @@ struct lp_engine {
   int64_t turn;        /* the least that a client with jobs was served, when the last pass was chosen */
   engine_texts *texts; /* NULL: no grammar has needed them yet; then they never change */
   size_t held;         /* bytes of KV caches of admitted jobs */
+  LP_VEC(engine_prefix) kept;
+  size_t kept_bytes;
+  int64_t reused; /* rows of prompts that were copied */
 };
 
 /* With the lock held. */

@@ -6,6 +6,7 @@
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/engine/job.h"
+#include "runtime/engine/prefix.h"
 #include "runtime/engine/remote.h"
 
 static void fail(engine_job *job, const lp_diag *diag) {
@@ -21,14 +22,17 @@ static bool together(const lp_engine *engine, lp_status status, const lp_diag *d
   return status == LP_OK;
 }
 
-/* Reserves the KV caches. A job without memory fails and leaves the pass. */
+/* Reserves the KV caches, and copies the rows of other prompts. A job without memory fails and leaves the pass. */
 static void reserve(lp_engine *engine) {
   size_t kept = 0;
   lp_diag *diag = lp_diag_create();
   for (size_t i = 0; i < engine->chosen.count; i++) {
     engine_job *job = engine->chosen.data[i];
     lp_diag_clear(diag);
-    if (lp_states_reserve(&job->executor->states, engine->member.data[i].sym, diag) != LP_OK) fail(job, diag);
+    const int64_t *sym = engine->member.data[i].sym;
+    lp_status status = lp_states_reserve(&job->executor->states, sym, diag);
+    if (status == LP_OK && job->from) status = engine_prefix_copy(job, sym, diag);
+    if (status != LP_OK) fail(job, diag);
   }
   for (size_t i = 0; i < engine->chosen.count; i++) /* failed jobs move to the end */
     if (!engine->chosen.data[i]->failed) {

@@ -29,6 +29,9 @@ static void put_usage(lp_json_writer *json, const lp_usage *usage) {
   lp_json_put_integer(json, "prompt_tokens", usage->prompt_tokens);
   lp_json_put_integer(json, "completion_tokens", usage->tokens);
   lp_json_put_integer(json, "total_tokens", usage->prompt_tokens + usage->tokens);
+  lp_json_put_object(json, "prompt_tokens_details");
+  lp_json_put_integer(json, "cached_tokens", usage->cached_tokens);
+  lp_json_put_end(json);
   lp_json_put_end(json);
 }
 

@@ -278,6 +278,7 @@ static void count(lp_dispatcher *self, const lp_router_request *request, bool go
                       .decision = out->decision,
                       .offered = request->offered,
                       .prompt_tokens = out->usage.prompt_tokens,
+                      .cached_tokens = out->usage.cached_tokens,
                       .tokens = out->usage.tokens};
   memcpy(recent.delay_s, request->delay_s, sizeof recent.delay_s);
   memcpy(recent.seconds, out->seconds, sizeof recent.seconds);

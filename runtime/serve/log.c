@@ -68,6 +68,7 @@ void lp_log_request(lp_log *log, const char *id, const lp_completion *request, c
   lp_json_put_bool(&json, "stream", request->stream);
   if (course->model) put_decision(&json, course);
   lp_json_put_integer(&json, "prompt_tokens", course->usage.prompt_tokens);
+  lp_json_put_integer(&json, "cached_tokens", course->usage.cached_tokens);
   lp_json_put_integer(&json, "tokens", course->usage.tokens);
   put_ms(&json, "decision_ms", course->seconds[LP_TIME_DECISION]);
   put_ms(&json, "queue_ms", course->seconds[LP_TIME_QUEUE]);

@@ -36,6 +36,7 @@ void lp_metrics_end(lp_metrics *metrics, const lp_recent *request) {
   if (request->good) {
     metrics->tokens[route] += (uint64_t)request->tokens;
     if (request->prompt_tokens > 0) metrics->prompt_tokens[route] += (uint64_t)request->prompt_tokens;
+    metrics->cached_tokens[route] += (uint64_t)request->cached_tokens;
   }
   lp_recent *entry = &metrics->recent[++metrics->ended % LP_MOST_RECENT];
   *entry = *request;
@@ -120,6 +121,8 @@ void lp_metrics_print(lp_metrics *metrics, unsigned offered, unsigned up, lp_buf
   counts(out, "generated_tokens_total", "Tokens of answers (pieces of text, if the place does not count tokens).",
          metrics->tokens);
   counts(out, "prompt_tokens_total", "Tokens of prompts, if they are known.", metrics->prompt_tokens);
+  counts(out, "cached_tokens_total", "Those of them that needed no computing, since an earlier prompt began alike.",
+         metrics->cached_tokens);
   print_times(metrics, out);
   head(out, "place_up", "gauge", "Whether a place takes requests, as far as is known.");
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)

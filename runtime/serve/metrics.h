@@ -25,7 +25,7 @@ typedef struct {
   int64_t decision;               /* the number in the pool; 0: none is kept */
   unsigned offered;               /* the routes from which the router chose */
   double delay_s[LP_ROUTE_COUNT]; /* estimates of the offered routes; 0: unknown */
-  int64_t prompt_tokens, tokens;
+  int64_t prompt_tokens, cached_tokens, tokens;
   double seconds[LP_TIME_COUNT];
 } lp_recent;
 enum { LP_MOST_RECENT = 64 };
@@ -40,7 +40,8 @@ typedef struct {
 typedef struct {
   pthread_mutex_t lock; /* guards all members; the owner initialises and destroys it */
   int64_t in_flight;
-  uint64_t answers[LP_ROUTE_COUNT][2], tokens[LP_ROUTE_COUNT], prompt_tokens[LP_ROUTE_COUNT], fallbacks;
+  uint64_t answers[LP_ROUTE_COUNT][2], tokens[LP_ROUTE_COUNT], prompt_tokens[LP_ROUTE_COUNT];
+  uint64_t cached_tokens[LP_ROUTE_COUNT], fallbacks;
   uint64_t not_kept; /* decisions and outcomes that the pool did not take */
   bool degraded;     /* the pool did not take the last one */
   lp_histogram time[LP_ROUTE_COUNT][LP_TIME_COUNT];

@@ -67,6 +67,28 @@ char *lp_states_ready(lp_dispatcher *dispatcher, bool *ready) {
   return out.data;
 }
 
+/* ---- for Prometheus ---------------------------------------------------------------------------------------------- */
+
+static void print_places(const places *now, lp_buf *out) {
+  lp_buf_puts(out, "# HELP llmpart_kv_bytes Bytes of KV caches: of requests that run, and of earlier prompts.\n"
+                   "# TYPE llmpart_kv_bytes gauge\n");
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    if (lp_route_offered(now->offered, route) && now->of[route].generating >= 0)
+      lp_buf_printf(out,
+                    "llmpart_kv_bytes{route=\"%s\",of=\"requests\"} %" PRId64
+                    "\nllmpart_kv_bytes{route=\"%s\",of=\"prompts\"} %" PRId64 "\n",
+                    lp_route_name(route), now->of[route].kv_bytes, lp_route_name(route), now->of[route].kept_bytes);
+}
+
+void lp_states_print(lp_dispatcher *dispatcher, lp_buf *out) {
+  const places now = look(dispatcher);
+  unsigned up = 0;
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    if (now.of[route].up) up |= 1u << route;
+  lp_metrics_print(lp_dispatcher_metrics(dispatcher), now.offered, up, out);
+  print_places(&now, out);
+}
+
 /* ---- the status -------------------------------------------------------------------------------------------------- */
 
 static void put_workers(lp_json_writer *json, const lp_site_state *state) {
@@ -92,6 +114,7 @@ static void put_site(lp_json_writer *json, lp_route route, const char *model, co
     lp_json_put_integer(json, "generating", state->generating);
     lp_json_put_integer(json, "waiting", state->waiting);
     lp_json_put_integer(json, "kv_bytes", state->kv_bytes);
+    lp_json_put_integer(json, "kept_bytes", state->kept_bytes);
   }
   lp_json_put_integer(json, "answered", (int64_t)metrics->answers[route][true]);
   lp_json_put_integer(json, "failed", (int64_t)metrics->answers[route][false]);
@@ -131,6 +154,7 @@ static void put_recent(lp_json_writer *json, const lp_recent *recent) {
   if (recent->decision > 0) lp_json_put_integer(json, "decision", recent->decision);
   lp_json_put_bool(json, "fell_back", recent->fell_back);
   lp_json_put_integer(json, "prompt_tokens", recent->prompt_tokens);
+  lp_json_put_integer(json, "cached_tokens", recent->cached_tokens);
   lp_json_put_integer(json, "tokens", recent->tokens);
   put_ms(json, "decision_ms", recent->seconds[LP_TIME_DECISION]);
   put_ms(json, "queue_ms", recent->seconds[LP_TIME_QUEUE]);

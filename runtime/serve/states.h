@@ -1,4 +1,4 @@
-/* The states of places as JSON. */
+/* The states of places, as JSON and for Prometheus. */
 #ifndef LP_SERVE_STATES_H
 #define LP_SERVE_STATES_H
 
@@ -10,5 +10,7 @@ char *lp_states_ready(lp_dispatcher *dispatcher, bool *ready);
 /* The body of /v1/status: places with their workers, queues and counts, and the last requests with their decisions and
  * times. Times are in ms. */
 char *lp_states_status(lp_dispatcher *dispatcher);
+/* Appends the body of /metrics: counts and times of requests, and the KV caches of places. */
+void lp_states_print(lp_dispatcher *dispatcher, lp_buf *out);
 
 #endif

@@ -115,9 +115,7 @@ static enum MHD_Result show_page(const lp_peer *to, lp_exchange *a, const char *
 static enum MHD_Result tell_metrics(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
   (void)rest, (void)taken;
   lp_buf text = {0};
-  lp_dispatcher *dispatcher = a->server->dispatcher;
-  lp_metrics_print(lp_dispatcher_metrics(dispatcher), lp_dispatcher_offered(dispatcher), lp_dispatcher_up(dispatcher),
-                   &text);
+  lp_states_print(a->server->dispatcher, &text);
   return lp_peer_queue(to, MHD_HTTP_OK, "text/plain; version=0.0.4",
                        to->http->create_response_from_buffer(text.size, text.data, MHD_RESPMEM_MUST_FREE));
 }

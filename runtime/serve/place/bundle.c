@@ -1,5 +1,6 @@
 /* A bundle in this process. If all of its layers run here, an engine answers in batched passes; if some run on workers,
- * each worker has an engine (remotes.h) or, where that cannot be, each request a session. */
+ * each worker has an engine (those of the configuration: remotes.h) or, where that cannot be, each request a session.
+ */
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
@@ -24,8 +25,9 @@ typedef struct {
   lp_site_server site;
   const lp_serve_bundle *config;
   lp_sides sides;
-  lp_engine *engine;        /* NULL: requests have sessions */
+  lp_engine *engine;        /* NULL: layers run on workers */
   const char *why;          /* the reason for that */
+  lp_engine *own;           /* with the worker that `sides` started; NULL: requests have sessions, or there is none */
   lp_supervisor supervisor; /* of the worker that `sides` started */
   lp_remotes *remotes;      /* NULL: the configuration names no workers */
   sem_t turns;              /* requests that may still run */
@@ -172,6 +174,7 @@ static lp_status generate_in_passes(bundle_site *self, listener *to, lp_usage *u
   usage->queue_ms += queue_ms;
   for (int32_t i = 0; i < asked->choices; i++) {
     usage->tokens += outcome[i].tokens;
+    if (i == 0) usage->cached_tokens = outcome[i].reused;
     usage->finish[i] = outcome[i].cut ? LP_FINISH_LENGTH : LP_FINISH_STOP;
   }
   lp_grammar_free(grammar);
@@ -261,29 +264,54 @@ static bool is_complete(const bundle_site *self, const listener *to) {
          (made > 0 && lp_bundle_is_stop(self->sides.bundle, to->ids.data[count - 1]));
 }
 
+/* The worker of an attempt. */
+typedef struct {
+  lp_remote *remote; /* NULL: the one that `sides` started */
+  lp_engine *engine; /* NULL: in a session */
+  const char *address;
+} helper;
+
+static bool choose(bundle_site *self, uint64_t *tried, helper *out) {
+  *out = (helper){.engine = self->own, .address = self->sides.cloud};
+  if (self->own) return lp_supervisor_is_up(&self->supervisor);
+  out->remote = lp_remotes_choose(self->remotes, tried);
+  if (!out->remote) return false;
+  out->engine = lp_remote_engine(out->remote);
+  out->address = lp_remote_address(out->remote);
+  return true;
+}
+
+/* Makes one attempt. *again: another one may follow. */
+static lp_status attempt(bundle_site *self, const helper *worker, listener *to, lp_usage *usage, bool *again,
+                         lp_diag *why) {
+  bool lost = false;
+  lp_diag_clear(why);
+  lp_status status = generate_split(self, worker->engine, worker->address, true, to, usage, &lost, why);
+  if (status == LP_FAILED && is_complete(self, to)) status = LP_OK;
+  *again = worker->remote || lost;
+  if (worker->remote) lp_remote_end(worker->remote, status == LP_OK ? LP_OUTCOME_GOOD : LP_OUTCOME_FAILED, lost);
+  return status;
+}
+
 /* Asks workers one after the other until the answer is complete. Another worker continues the text of one that was
  * lost, and draws the same tokens, which depend only on the text, the positions, the seed and the rounding. Before the
- * first token another place can answer, so only a text that has begun waits for a worker to come back. */
+ * first token another place can answer, so only a text that has begun waits for a worker to come back; the worker that
+ * this process started comes back soon, and every text waits for it. */
 static lp_status generate_on_workers(bundle_site *self, listener *to, lp_usage *usage, lp_diag *diag) {
   uint64_t tried = 0;
-  double until_ms = INFINITY;
+  double until_ms = self->own ? lp_now_ms() + await_worker_ms : INFINITY;
+  bool again = true;
   lp_diag *why = lp_diag_create();
   lp_status status = LP_FAILED;
-  while (status == LP_FAILED && !is_abandoned(to) && lp_now_ms() < until_ms) {
-    lp_remote *worker = lp_remotes_choose(self->remotes, &tried);
-    if (!worker && !to->begun) break;
-    if (!worker) {
-      tried = 0;
-      (void)usleep(50000);
-      continue;
-    }
-    bool lost = false;
+  while (status == LP_FAILED && again && !is_abandoned(to) && lp_now_ms() < until_ms) {
+    helper worker;
+    bool found = choose(self, &tried, &worker);
     size_t before = to->ids.count;
-    lp_diag_clear(why);
-    status = generate_split(self, lp_remote_engine(worker), lp_remote_address(worker), true, to, usage, &lost, why);
-    if (status == LP_FAILED && is_complete(self, to)) status = LP_OK;
-    lp_remote_end(worker, status == LP_OK ? LP_OUTCOME_GOOD : LP_OUTCOME_FAILED, lost);
-    if (until_ms == INFINITY || to->ids.count > before) until_ms = lp_now_ms() + await_worker_ms;
+    if (!found && !to->begun && !self->own) break;
+    if (found) status = attempt(self, &worker, to, usage, &again, why);
+    if (found && (until_ms == INFINITY || to->ids.count > before)) until_ms = lp_now_ms() + await_worker_ms;
+    if (!found) tried = 0;
+    if (status == LP_FAILED && again && (!found || self->own)) (void)usleep(50000);
   }
   const lp_diag_entry *entry = lp_diag_get(why, 0);
   if (status != LP_OK)
@@ -297,7 +325,7 @@ static lp_status generate(bundle_site *self, listener *to, lp_usage *usage, lp_d
   if (to->request->only_engine)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'%s' is not supported here: %s", to->request->only_engine,
                        self->why);
-  if (self->remotes) return generate_on_workers(self, to, usage, diag);
+  if (self->remotes || self->own) return generate_on_workers(self, to, usage, diag);
   bool lost;
   return generate_split(self, NULL, self->sides.cloud, false, to, usage, &lost, diag);
 }
@@ -377,11 +405,23 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
 static void close_bundle(lp_site_server *site) {
   bundle_site *self = (bundle_site *)site;
   lp_engine_close(self->engine);
+  lp_engine_close(self->own);
   lp_supervisor_end(&self->supervisor);
   lp_remotes_close(self->remotes);
   lp_sides_close(&self->sides);
   (void)sem_destroy(&self->turns);
   free(self);
+}
+
+/* Opens the engine for all layers, or the one with the worker that `sides` started. */
+static lp_status open_engine(bundle_site *self, lp_diag *diag) {
+  const lp_bundle *bundle = self->sides.bundle;
+  const char *why = NULL;
+  lp_engine_options options = {.threads = (int32_t)self->config->threads, .kv_bytes = self->config->kv_bytes};
+  if (lp_engine_fits(bundle, &self->why)) return lp_engine_open(bundle, &options, &self->engine, diag);
+  options.cloud = self->sides.cloud;
+  if (self->remotes || !lp_engine_fits_worker(bundle, &why)) return LP_OK;
+  return lp_engine_open(bundle, &options, &self->own, diag);
 }
 
 static lp_status open_bundle(bundle_site *self, lp_diag *diag) {
@@ -400,20 +440,19 @@ static lp_status open_bundle(bundle_site *self, lp_diag *diag) {
     lp_supervisor_start(&self->supervisor, &self->sides.worker,
                         &(lp_worker_request){config->bundle, config->trust, (int32_t)config->threads});
   if (first) LP_TRY(lp_remotes_open(self->sides.bundle, config, &self->remotes, diag));
-  if (!lp_engine_fits(self->sides.bundle, &self->why)) return LP_OK;
-  return lp_engine_open(self->sides.bundle,
-                        &(lp_engine_options){.threads = (int32_t)config->threads, .kv_bytes = config->kv_bytes},
-                        &self->engine, diag);
+  return open_engine(self, diag);
 }
 
 static void tell(lp_site_server *site, lp_site_state *out) {
   bundle_site *self = (bundle_site *)site;
   *out = (lp_site_state){.requests = atomic_load(&self->here), .generating = -1};
-  if (self->engine) {
-    lp_engine_load load = lp_engine_now(self->engine);
+  lp_engine *engine = self->engine ? self->engine : self->own;
+  if (engine) {
+    lp_engine_load load = lp_engine_now(engine);
     out->generating = load.running;
     out->waiting = load.waiting;
     out->kv_bytes = load.kv_bytes;
+    out->kept_bytes = load.kept_bytes;
   }
   if (self->remotes) lp_remotes_tell(self->remotes, out);
   size_t up = 0;

@@ -36,6 +36,7 @@ typedef enum { LP_FINISH_STOP, LP_FINISH_LENGTH, LP_FINISH_TOOLS, LP_FINISH_FILT
 
 typedef struct {
   int64_t prompt_tokens, tokens; /* prompt_tokens -1: unknown */
+  int64_t cached_tokens;         /* tokens of the prompt that needed no computing, since an earlier one began alike */
   lp_finish finish[LP_MOST_CHOICES];
   double queue_ms; /* the time before the site began to work on the request */
   bool is_busy;    /* the site failed because it has too many requests */
@@ -55,6 +56,7 @@ typedef struct {
   int64_t generating; /* sequences that generate in batched passes; -1: the site has no passes of its own */
   int64_t waiting;    /* sequences that wait for memory */
   int64_t kv_bytes;   /* of KV caches */
+  int64_t kept_bytes; /* of KV caches of earlier prompts */
   size_t workers;     /* of the configuration */
   lp_worker_state worker[LP_MOST_WORKERS];
 } lp_site_state;

@@ -182,6 +182,96 @@ LP_TEST(several_choices) {
   lp_bundle_free(bundle);
 }
 
+/* ---- prompts that begin alike ------------------------------------------------------------------------------------ */
+
+enum { ALIKE = 70, SHARED = 64 }; /* equal tokens; of these rows, in whole grains */
+
+static void set_up_alike(asker *a, const lp_bundle *bundle, lp_engine *engine, int index) {
+  set_up(a, bundle, engine, 3);
+  a->sampling.seed = (uint64_t)index;
+  for (size_t i = ALIKE; i < a->length; i++)
+    a->prompt[i] = (a->prompt[i] + index) % lp_bundle_vocab(bundle);
+}
+
+/* All but the first one copy the rows that they share, whether it runs or has ended. */
+LP_LOOP_TEST(prompts_begin_alike, 0, 2) {
+  lp_bundle *bundle = make("dddddd");
+  lp_engine *engine = open_engine(bundle, 0);
+  asker *all = lp_alloc(THREADS * sizeof *all);
+  pthread_t thread[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    set_up_alike(&all[i], bundle, engine, i);
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, ask, &all[i]), 0);
+    if (_i == 0) ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+  }
+  for (int i = 0; i < THREADS && _i == 1; i++)
+    ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+  int64_t reused = 0;
+  for (int i = 0; i < THREADS; i++) {
+    check(&all[i]);
+    reused += all[i].outcome[0].reused;
+  }
+  lp_engine_load load = lp_engine_now(engine);
+  ck_assert_int_eq(reused, (THREADS - 1) * SHARED);
+  ck_assert_int_eq(load.reused, reused);
+  ck_assert_int_gt(load.kept_bytes, 0);
+  free(all);
+  lp_engine_close(engine);
+  lp_bundle_free(bundle);
+}
+
+/* Choices share their prompt, and a continued answer that of the first part. */
+LP_TEST(choices_and_continued_answers_share) {
+  lp_bundle *bundle = make("dddddd");
+  lp_engine *engine = open_engine(bundle, 0);
+  asker *whole = lp_alloc(sizeof *whole), *half = lp_alloc(sizeof *half);
+  set_up(whole, bundle, engine, 3);
+  whole->choices = 4;
+  (void)ask(whole);
+  check(whole);
+  ck_assert_int_eq(lp_engine_now(engine).reused, 3 * SHARED);
+  set_up(half, bundle, engine, 3);
+  half->length = 80;
+  (void)ask(half);
+  int64_t had = half->count < 9 ? half->count : 9;
+  *whole = *half;
+  for (int64_t i = 0; i < had; i++)
+    half->prompt[half->length++] = whole->made[i];
+  half->answered = (size_t)had;
+  (void)ask(half);
+  ck_assert_int_eq(half->outcome[0].reused, SHARED);
+  for (int64_t i = had; i < whole->count; i++)
+    ck_assert_int_eq(half->made[i - had], whole->made[i]);
+  free(whole);
+  free(half);
+  lp_engine_close(engine);
+  lp_bundle_free(bundle);
+}
+
+/* Rows that are kept leave when a request needs their room. */
+LP_TEST(kept_rows_are_within_the_budget) {
+  lp_bundle *bundle = make("dddddd");
+  asker *one = lp_alloc(sizeof *one);
+  int64_t bytes = 256;
+  for (bool fits = false; !fits; bytes *= 2) { /* the next power of two holds one request, and rows of a part of it */
+    lp_engine *engine = open_engine(bundle, bytes);
+    set_up(one, bundle, engine, 3);
+    (void)ask(one);
+    fits = one->status == LP_OK;
+    for (int i = 0; i < 6 && fits; i++) {
+      set_up_alike(one, bundle, engine, i);
+      if (i % 2) one->prompt[0]++;
+      (void)ask(one);
+      check(one);
+      lp_engine_load load = lp_engine_now(engine);
+      ck_assert_int_le(load.kv_bytes + load.kept_bytes, bytes);
+    }
+    lp_engine_close(engine);
+  }
+  free(one);
+  lp_bundle_free(bundle);
+}
+
 LP_TEST(wrong_requests) {
   lp_bundle *bundle = make("dddddd"), *split = toy_bundle_make(&(toy_placement){.prefill = "ddccdd"}, LP_LOAD_DEVICE);
   lp_engine *engine = open_engine(bundle, 0);

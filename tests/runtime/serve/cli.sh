@@ -12,7 +12,7 @@ edge=$url edge_pid=$pid
 wanted=$("$LLMPART" run "$work/story.llmpart" --prompt='Once upon a time' -n 12 --threads=1)
 ask='"prompt":"Once upon a time","max_tokens":12,"temperature":0'
 same text "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
-grep -q '"usage":{"prompt_tokens":4,"completion_tokens":12,"total_tokens":16}' "$work/body" || fail "usage: $(cat "$work/body")"
+grep -q '"usage":{"prompt_tokens":4,"completion_tokens":12,"total_tokens":16,"prompt_tokens_details":{"cached_tokens":0}}' "$work/body" || fail "usage: $(cat "$work/body")"
 same stream "$wanted" "$(post /v1/completions "{\"model\":\"auto\",$ask,\"stream\":true}" | text)"
 same 'events' "14 data: [DONE]" "$(grep -c '^data: ' "$work/body") $(grep '^data' "$work/body" | tail -n 1)"
 # Up to a stop sequence, which may begin in one piece and end in another; what clients send beside it.
@@ -237,6 +237,31 @@ for _ in 1 2; do
   same 'with another worker' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
   same 'one worker' 1 "$(children | wc -w | tr -d ' ')"
 done
+
+# Requests share passes, and texts that lose their worker go on at its successor, with the tokens of a quiet run.
+tale() { # tale SEED FILE
+  curl -sS -N --max-time 120 --json "{\"model\":\"edge\",\"prompt\":\"Once upon a time there was a dog who\",\"max_tokens\":400,\"temperature\":1,\"seed\":$1,\"stream\":true}" \
+    "$url/v1/completions" >"$work/$2$1"
+}
+seeds='1 2 3 4 5 6' waiting=''
+for seed in $seeds; do tale "$seed" quiet; done
+for seed in $seeds; do
+  : >"$work/tale$seed"
+  tale "$seed" tale &
+  waiting="$waiting $!"
+done
+until [ -s "$work/tale1" ]; do :; done
+kill -STOP "$pid" # between two tokens
+grep -q DONE "$work/tale6" && echo 'serve: skipped: the answers were complete before their worker could end'
+kill -9 "$(children | tr -d ' ')"
+kill -CONT "$pid"
+# shellcheck disable=SC2086 # a list of numbers
+wait $waiting
+for seed in $seeds; do
+  same "continued $seed" "$(sed -n 's/^data: //p' "$work/quiet$seed" | text)" "$(sed -n 's/^data: //p' "$work/tale$seed" | text)"
+  same "the end of $seed" 'data: [DONE]' "$(grep '^data' "$work/tale$seed" | tail -n 1)"
+done
+await is_ready || fail "after the worker was lost under load: $(curl -sS "$url/readyz")"
 
 # Requests do not wait for a stopped worker. It serves again when it continues; one that stays silent is replaced.
 first=$(children | tr -d ' ')

@@ -29,6 +29,18 @@ for time in ttft tpot queue decision request; do
 done
 same 'a line of each request' 12 "$(grep -c '"asked":"edge",.*"route":"edge",.*"tokens":12,.*"ttft_ms":' "$work/requests.log")"
 
+# Prompts that begin alike are computed once; what is kept stays within the budget.
+tale='One day a little girl named Lily went to the park with her mom and her dad. She saw a big red ball in the grass and wanted to play with it. Her mom said that the ball belonged to a boy, and that they should ask him first. So Lily'
+body="{\"model\":\"edge\",\"prompt\":\"$tale\",\"max_tokens\":12,\"temperature\":0}"
+first=$(post /v1/completions "$body" | text)
+curl -sS --json "$body" "$url/v1/completions" >"$work/answer"
+same 'the same text' "$first" "$(text <"$work/answer")"
+grep -q '"cached_tokens":[1-9]' "$work/answer" || fail "nothing was shared: $(cat "$work/answer")"
+curl -sS "$url/metrics" >"$work/metrics"
+grep -q '^llmpart_cached_tokens_total{route="edge"} [1-9]' "$work/metrics" || fail 'no count of what was shared'
+kept=$(sed -n 's/^llmpart_kv_bytes{route="edge",of="prompts"} //p' "$work/metrics")
+[ "$kept" -gt 0 ] && [ "$kept" -le 3145728 ] || fail "kept: '$kept' bytes"
+
 # A trace joins the lines of two servers.
 edge=$url edge_pid=$pid trace=0123456789abcdef0123456789abcdef
 echo "cloud: { url: $edge/v1, model: edge }

@@ -1,0 +1,170 @@
+/* Shares the rows of prompts that begin alike: see prefix.h. */
+#include "runtime/engine/prefix.h"
+
+#include <stdlib.h>
+
+#include "runtime/bundle/bundle.h"
+
+/* Prompts share a multiple of GRAIN rows, and compute at least LEFT, since passes over few rows may round differently.
+ * At most MOST_KEPT prompts are kept, without a budget in usual_bytes. */
+enum { GRAIN = 32, LEFT = 16, MOST_KEPT = 64 };
+static const size_t usual_bytes = (size_t)256 << 20;
+
+bool engine_prefix_fits(const lp_bundle *bundle) {
+  for (int32_t i = 0; i < bundle->manifest.state_count; i++)
+    if (bundle->manifest.states[i].on[LP_SIDE_DEVICE] && bundle->manifest.states[i].append_axis < 0) return false;
+  return true;
+}
+
+/* Tokens of the job's text that are its prompt, and not an answer that began elsewhere. */
+static size_t prompt_of(const engine_job *job) {
+  return job->call->request->length - job->call->request->answered;
+}
+
+/* The rows of its prompt that the job has. */
+static int64_t rows_there(const engine_job *job) {
+  int64_t most = (int64_t)prompt_of(job);
+  return job->done < most ? job->done : most;
+}
+
+/* The rows that both texts have in common, of `rows` rows of the other one, in whole grains. */
+static int64_t shared_rows(const engine_job *job, const lp_tokens *text, int64_t rows) {
+  int64_t most = (int64_t)prompt_of(job) - LEFT, same = 0;
+  if (rows < most) most = rows;
+  while (same < most && job->text.data[same] == text->data[same])
+    same++;
+  return same / GRAIN * GRAIN;
+}
+
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
+
+static void offer(engine_job *job, const lp_executor *from, int64_t rows) {
+  if (rows <= job->done) return;
+  job->from = &from->states;
+  job->done = rows;
+}
+
+/* The rows of the job's prompt that another one will have, if a pass may run it next. */
+static int64_t rows_to_come(const engine_job *job, const engine_job *other) {
+  int64_t all = (int64_t)prompt_of(other);
+  return other->admitted && !other->follows && other->done < all ? shared_rows(job, &other->text, all) : 0;
+}
+
+static void find(lp_engine *engine, engine_job *job) {
+  int64_t to_come = 0;
+  bool is_before = true; /* jobs before this one are begun in their turn, and do not wait for it */
+  job->done = 0;
+  job->from = NULL;
+  for (size_t i = 0; i < engine->kept.count; i++) {
+    engine_prefix *kept = &engine->kept.data[i];
+    int64_t rows = shared_rows(job, &kept->text, (int64_t)kept->text.count);
+    if (rows > job->done) kept->used = ++engine->ticket;
+    offer(job, kept->executor, rows);
+  }
+  for (size_t i = 0; i < engine->jobs.count; i++) {
+    const engine_job *other = engine->jobs.data[i];
+    is_before = is_before && other != job;
+    if (other->has_begun) offer(job, other->executor, shared_rows(job, &other->text, rows_there(other)));
+    int64_t rows = other->has_begun || is_before ? rows_to_come(job, other) : 0;
+    if (rows > to_come) to_come = rows;
+  }
+  job->follows = to_come > job->done;
+}
+
+void engine_prefix_find(lp_engine *engine) {
+  for (size_t i = 0; engine->shares && i < engine->jobs.count; i++) {
+    engine_job *job = engine->jobs.data[i];
+    if (job->admitted && !job->has_begun) find(engine, job);
+  }
+}
+
+lp_status engine_prefix_copy(engine_job *job, const int64_t *sym, lp_diag *diag) {
+  const lp_states *from = job->from;
+  lp_states *to = &job->executor->states;
+  int64_t source[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_P] = job->done, [LP_SYM_C] = from->capacity};
+  int64_t target[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_P] = job->done, [LP_SYM_C] = sym[LP_SYM_C]};
+  lp_buf rows = {0};
+  lp_status status = LP_OK;
+  job->from = NULL;
+  for (int32_t i = 0; status == LP_OK && i < to->manifest->state_count; i++) {
+    size_t bytes = 0;
+    if (!to->manifest->states[i].on[to->side]) continue;
+    if (!lp_states_rows_bytes(from, i, source, &bytes))
+      status = lp_error(diag, LP_LOC_NONE, "too many rows are shared");
+    lp_buf_clear(&rows);
+    if (status == LP_OK) lp_buf_reserve(&rows, bytes + 1);
+    if (status == LP_OK) status = lp_states_pack(from, i, source, rows.data, diag);
+    if (status == LP_OK) status = lp_states_unpack(to, i, target, rows.data, diag);
+  }
+  lp_buf_free(&rows);
+  return status;
+}
+
+/* ---- keeping ----------------------------------------------------------------------------------------------------- */
+
+static void drop(lp_engine *engine, size_t index) {
+  engine_prefix *kept = &engine->kept.data[index];
+  engine->kept_bytes -= kept->bytes;
+  lp_executor_free(kept->executor);
+  lp_vec_free(&kept->text);
+  *kept = engine->kept.data[--engine->kept.count];
+}
+
+static void drop_oldest(lp_engine *engine) {
+  size_t oldest = 0;
+  for (size_t i = 1; i < engine->kept.count; i++)
+    if (engine->kept.data[i].used < engine->kept.data[oldest].used) oldest = i;
+  drop(engine, oldest);
+}
+
+static bool has_room(const lp_engine *engine, size_t bytes) {
+  size_t all = engine->held + engine->kept_bytes + bytes;
+  if (engine->kept_bytes > usual_bytes && engine->kv_bytes == 0) return false;
+  return engine->kv_bytes == 0 || all <= (size_t)engine->kv_bytes;
+}
+
+void engine_prefix_make_room(lp_engine *engine, size_t bytes) {
+  while (engine->kept.count > 0 && !has_room(engine, bytes))
+    drop_oldest(engine);
+}
+
+void engine_prefix_free(lp_engine *engine) {
+  while (engine->kept.count > 0)
+    drop(engine, 0);
+  lp_vec_free(&engine->kept);
+}
+
+/* Pages of the region that no row has touched take no memory, except on a GPU with memory of its own. */
+static size_t bytes_kept(const engine_job *job, int64_t rows) {
+  if (job->executor->apart) return job->call->bytes;
+  return (size_t)((double)job->call->bytes * (double)rows / (double)job->call->capacity);
+}
+
+/* Tells whether kept rows begin with those of the job. */
+static bool is_kept(lp_engine *engine, const engine_job *job, int64_t rows) {
+  for (size_t i = 0; i < engine->kept.count; i++) {
+    engine_prefix *kept = &engine->kept.data[i];
+    int64_t same = 0;
+    while (same < rows && same < (int64_t)kept->text.count && kept->text.data[same] == job->text.data[same])
+      same++;
+    if (same < rows) continue;
+    kept->used = ++engine->ticket;
+    return true;
+  }
+  return false;
+}
+
+void engine_prefix_keep(lp_engine *engine, engine_job *job) {
+  int64_t rows = engine->shares && job->has_begun && !job->failed ? rows_there(job) / GRAIN * GRAIN : 0;
+  if (rows == 0 || is_kept(engine, job, rows)) {
+    lp_executor_free(job->executor);
+    return;
+  }
+  engine_prefix kept = {.executor = job->executor, .bytes = bytes_kept(job, rows), .used = ++engine->ticket};
+  for (int64_t i = 0; i < rows; i++)
+    lp_vec_push(&kept.text, job->text.data[i]);
+  if (engine->kept.count >= MOST_KEPT) drop_oldest(engine);
+  lp_vec_push(&engine->kept, kept);
+  engine->kept_bytes += kept.bytes;
+  engine_prefix_make_room(engine, 0);
+}
