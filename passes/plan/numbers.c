@@ -222,13 +222,22 @@ static void pointwise_facts(const lp_plan_sizes *sizes, lp_side side, const lp_o
   facts->m = n > 0 ? whole(numel_at(sizes, side, op->out[0]->type) / n) : 0;
 }
 
-/* The type of the arithmetic: the type in which the side stores the weight, else the type of the first operand. Integer
- * weights are widened to floats; the arithmetic is f16 where the machine is faster in it. */
-static lp_dtype arithmetic_dtype(const lp_compile_request *request, const lp_op *op, lp_side side) {
-  if (op->kind == LP_OP_LINEAR) {
-    lp_dtype stored = weight_storage(request, side, op->in[1].value->type.dtype).dtype;
-    return lp_dtype_is_float(stored) ? stored : LP_F16;
-  }
+/* The type in which products with the weight are computed. A CPU that rounds activations (`activations`) multiplies in
+ * the type of the weights, and else widens them to f32. A GPU multiplies integer weights as f16. */
+static lp_dtype product_dtype(const lp_compile_request *request, lp_side side, lp_dtype stored,
+                              const lp_machine *machine) {
+  const bool integer = !lp_dtype_is_float(stored);
+  if (machine->kind != LP_MACHINE_CPU) return integer ? LP_F16 : stored;
+  if (!integer && stored != LP_BF16) return stored;
+  const bool rounds = lp_streq(request->activations, "auto") && (integer || !request->code_lacks_bf16[side]);
+  return rounds ? stored : LP_F32;
+}
+
+/* The type of the arithmetic: that of products, else the type of the first operand. */
+static lp_dtype arithmetic_dtype(const lp_compile_request *request, const lp_op *op, lp_side side,
+                                 const lp_machine *machine) {
+  if (op->kind == LP_OP_LINEAR)
+    return product_dtype(request, side, weight_storage(request, side, op->in[1].value->type.dtype).dtype, machine);
   const lp_value *first = lp_op_in(op, 0) ? lp_op_in(op, 0) : lp_op_out(op, 0);
   return first && lp_dtype_is_float(first->type.dtype) ? first->type.dtype : LP_F32;
 }
@@ -252,7 +261,7 @@ static void predict(const lp_plan_sizes *sizes, lp_side side, const lp_machine *
     attention_facts(sizes, side, op, &facts);
   else
     pointwise_facts(sizes, side, op, &facts);
-  facts.dtype = arithmetic_dtype(sizes->request, op, side);
+  facts.dtype = arithmetic_dtype(sizes->request, op, side, machine);
   facts.pass_bytes = sizes->pass_bytes[side];
   lp_prediction prediction = lp_hw_predict(machine, &facts);
   item->draw_ms[side] = item->draws ? draw_ms(sizes, side, machine, op) : 0;

@@ -9,7 +9,7 @@ static lp_status act(const lp_command *command, const lp_texts *args, lp_diag *d
 }
 
 int lp_tool_hw(int argc, char **argv) {
-  hw_flags flags = {.knots = 32, .design = "per-shape", .dtype = "f16", .budget_ms = 50000};
+  hw_flags flags = {.knots = 32, .design = "per-shape", .dtype = "f16", .budget_ms = 80000};
   const lp_option options[] = {
       {"-o", LP_OPTION_TEXT, &flags.out, "FILE|text|yaml|json",
        "write to FILE, or to stdout in this form; show also writes FILE.svg, the roofline", 0},
@@ -23,7 +23,7 @@ int lp_tool_hw(int argc, char **argv) {
        "fit: make a curve for each shape, or one of utilisation over intensity for all (per-shape)", 0},
       {"--source", LP_OPTION_TEXT, &flags.source, "TEXT", "fit: state the source of the measurements", 0},
       {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "profile: use N threads (the machine's cores)", 0},
-      {"--budget", LP_OPTION_TIME, &flags.budget_ms, "TIME", "profile: start no measurement after this time (50s)", 0},
+      {"--budget", LP_OPTION_TIME, &flags.budget_ms, "TIME", "profile: start no measurement after this time (80s)", 0},
       {"--quick", LP_OPTION_FLAG, &flags.quick, NULL, "profile: measure what the first use of `host` does, in seconds",
        0},
       {"--backend", LP_OPTION_CHOICE, &flags.backend, "cpu|cuda|opencl",
@@ -73,7 +73,7 @@ int lp_tool_hw(int argc, char **argv) {
                "--op=OP --m=N ..",
       .summary =
           "Machine models: lists them; shows one, its roofline and the source of each figure; measures this machine in "
-          "less than\na minute (for `host`); fits one to a table "
+          "a minute or\ntwo (for `host`); fits one to a table "
           "of measured\noperators; compares predictions with such a table; predicts one operator. NAME is a name "
           "of the list, `host` (this\nmachine, measured) or a YAML file; figures may be changed: "
           "a100,price_usd_per_s=4e-5.",

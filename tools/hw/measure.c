@@ -27,11 +27,13 @@ static lp_status write_weights(hw_bench *bench, lp_diag *diag) {
   return status;
 }
 
-static lp_compile_request request_of(const lp_machine *device, int64_t past, int64_t count) {
+static lp_compile_request request_of(const hw_bench *bench, const lp_machine *device, int64_t past, int64_t count) {
   return (lp_compile_request){.device = device,
                               .isl = past > 0 ? past : count,
                               .osl = 1,
                               .batch = 1,
+                              .dtype_device = bench->dtype,
+                              .activations = bench->dtype ? "auto" : NULL,
                               .scheduler = "device-only",
                               .objective = "latency"};
 }
@@ -43,7 +45,7 @@ static lp_status compile(hw_bench *bench, const lp_decoder_shape *shape, const h
   lp_op *func = lp_module_find_func(bench->module, "main");
   lp_op_set_strs(bench->module, func, "input_roles", tokens, 1);
   lp_op_set_strs(bench->module, func, "output_roles", logits, 1);
-  lp_compile_request request = request_of(bench->machine, 0, shape->context / 2);
+  lp_compile_request request = request_of(bench, bench->machine, 0, shape->context / 2);
   lp_link *link = NULL;
   LP_TRY(lp_link_load("loopback", &link, diag));
   if (subject->cut > 0) {
@@ -66,7 +68,7 @@ static lp_status compile(hw_bench *bench, const lp_decoder_shape *shape, const h
 }
 
 static lp_status create(const lp_decoder_shape *shape, const hw_subject *subject, hw_bench *out, lp_diag *diag) {
-  *out = (hw_bench){.machine = subject->machine, .vocab = shape->vocab};
+  *out = (hw_bench){.machine = subject->machine, .dtype = subject->dtype, .vocab = shape->vocab};
   LP_TRY(lp_dir_temporary("llmpart-profile", &out->folder, diag));
   out->module = lp_decoder_create(shape);
   out->module->directory = lp_arena_strdup(out->module->arena, out->folder);
@@ -139,7 +141,7 @@ static lp_status list_facts(const hw_bench *bench, int64_t past, int64_t count, 
   facts_list asked = {0};
   recorder r = {.machine = *bench->machine, .asked = &asked};
   r.machine.predictor = &predictor;
-  lp_compile_request request = request_of(&r.machine, past, count);
+  lp_compile_request request = request_of(bench, &r.machine, past, count);
   lp_arena *arena = lp_arena_create();
   lp_plan_problem problem[LP_STAGE_COUNT];
   lp_status status = lp_plan_build(bench->module, &request, arena, problem, diag);
@@ -180,12 +182,14 @@ static bool is_picked(const lp_op_facts *facts, int64_t tokens) {
 
 /* Adds one sample for each set of equal operators, the mean of their times. Operators of equal size need not do equal
  * work: threads meet after the output projection, but not after that of the queries. */
-static void add_samples(const lp_op_facts *facts, const lp_profile *profile, int64_t tokens, lp_hw_samples *out) {
+static void add_samples(const hw_bench *bench, const lp_op_facts *facts, const lp_profile *profile, int64_t tokens,
+                        lp_hw_samples *out) {
   size_t count = profile->parts.count;
   bool *done = lp_alloc(count * sizeof *done + 1);
   for (size_t i = 0; i < count; i++) {
     lp_hw_op op = lp_hw_op_of(facts[i].kind);
     if (done[i] || op == LP_HW_ANY || is_picked(&facts[i], tokens)) continue;
+    if (bench->dtype && op != LP_HW_LINEAR) continue;
     double sum_us = 0, found = 0;
     for (size_t j = i; j < count; j++) {
       if (!same_sizes(&facts[i], &facts[j])) continue;
@@ -217,8 +221,8 @@ lp_status hw_bench_measure(const hw_bench *bench, int64_t past, int64_t count, i
     status =
         lp_error(diag, LP_LOC_NONE, "the planner sees %zu operators, the runtime %zu", fact_count, profile.parts.count);
   if (status == LP_OK) {
-    add_samples(facts, &profile, count, out);
-    add_rest(bench, profile.other_ms * 1e3, out);
+    add_samples(bench, facts, &profile, count, out);
+    if (!bench->dtype) add_rest(bench, profile.other_ms * 1e3, out);
   }
   free(facts);
   lp_vec_free(&profile.parts);

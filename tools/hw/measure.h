@@ -10,6 +10,9 @@
 typedef struct {
   const lp_machine *machine;
   const char *backend, *march; /* as in lp_emit_options */
+  /* The type in which weights are stored and multiplied, as --activations=auto does; NULL: f32. Samples are of products
+   * only, because the type changes no other operator. */
+  const char *dtype;
   int64_t cut;               /* the decoder's layers from this one on are the cloud's, and the code does not report when
                                 * operators begin; 0: all are the device's */
   int32_t threads;           /* of this machine */
@@ -26,6 +29,7 @@ typedef struct {
   lp_session *session;
   lp_remote_profiler *profiler; /* NULL: `session` runs here */
   const lp_machine *machine;
+  const char *dtype;
   int64_t vocab;
 } hw_bench;
 

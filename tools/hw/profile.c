@@ -18,34 +18,50 @@
 /* A synthetic decoder and the passes that are measured of it. */
 typedef struct {
   lp_decoder_shape shape;
-  int64_t most;    /* tokens of a pass */
-  bool decode_one; /* measures only one token, after two lengths of past, to show the effect of the size of a pass */
+  int64_t most;      /* tokens of a pass */
+  bool decode_one;   /* measures only one token, after two lengths of past, to show the effect of the size of a pass */
+  const char *dtype; /* of hw_subject */
 } measured_shape;
 
 /* Widths of small and medium models. */
 static const measured_shape shapes[] = {
-    {{9, 128, 320, 4, 2, 1024, 4096, LP_F32, true}, 2048, false},
-    {{6, 192, 512, 6, 2, 4096, 4096, LP_F32, true}, 1100, false},
-    {{6, 288, 768, 6, 6, 32000, 4096, LP_F32, true}, 1100, false},
-    {{6, 768, 2048, 12, 12, 32000, 4096, LP_F32, true}, 1100, false},
-    {{2, 2048, 5632, 32, 4, 8192, 4096, LP_F32, true}, 256, false},
+    {{9, 128, 320, 4, 2, 1024, 4096, LP_F32, true}, 2048, false, NULL},
+    {{6, 192, 512, 6, 2, 4096, 4096, LP_F32, true}, 1100, false, NULL},
+    {{6, 288, 768, 6, 6, 32000, 4096, LP_F32, true}, 1100, false, NULL},
+    {{6, 768, 2048, 12, 12, 32000, 4096, LP_F32, true}, 1100, false, NULL},
+    {{2, 2048, 5632, 32, 4, 8192, 4096, LP_F32, true}, 256, false, NULL},
 };
 
 /* Of the short profile: a pass that the caches hold and one that exceeds them. A third takes two thirds of the last
  * cache. */
 static const measured_shape quick_shapes[] = {
-    {{9, 128, 320, 4, 2, 4096, 4096, LP_F32, true}, 520, false},
-    {{2, 768, 2048, 12, 12, 16000, 4096, LP_F32, true}, 260, false},
+    {{9, 128, 320, 4, 2, 4096, 4096, LP_F32, true}, 520, false, NULL},
+    {{2, 768, 2048, 12, 12, 16000, 4096, LP_F32, true}, 260, false, NULL},
 };
 static const double quick_share = 0.65;
+
+/* The products of other types: widths whose weights fit the caches, and widths that exceed them. */
+static const char *const types[] = {"bf16", "int8", "int4"};
+static const measured_shape type_shapes[] = {
+    {{3, 288, 768, 6, 6, 8192, 4096, LP_F32, true}, 520, false, NULL},
+    {{6, 768, 2048, 12, 12, 32000, 4096, LP_F32, true}, 520, false, NULL},
+    {{1, 2048, 5632, 32, 4, 8192, 4096, LP_F32, true}, 260, false, NULL},
+};
+static const measured_shape quick_type_shape = {{2, 768, 2048, 12, 12, 16000, 4096, LP_F32, true}, 260, false, NULL};
 
 /* One width again, in passes that read these shares of the last cache, from passes that fit it to far larger ones: two
  * layers, and a vocabulary that takes the rest. */
 static const double cache_shares[] = {0, 0.4, 0.6, 0.8, 1, 1.25, 1.6, 2.2, 3};
-enum { SHAPES = LP_COUNT(shapes), PASSES = LP_COUNT(cache_shares), QUICK_SHAPES = LP_COUNT(quick_shapes) };
+enum {
+  SHAPES = LP_COUNT(shapes),
+  PASSES = LP_COUNT(cache_shares),
+  QUICK_SHAPES = LP_COUNT(quick_shapes),
+  TYPES = LP_COUNT(types),
+  TYPE_SHAPES = LP_COUNT(type_shapes)
+};
 
 static measured_shape cache_shape(const lp_machine *machine, double share, bool decode_one) {
-  measured_shape m = {{2, 256, 688, 8, 8, 1024, 4096, LP_F32, true}, 600, decode_one};
+  measured_shape m = {{2, 256, 688, 8, 8, 1024, 4096, LP_F32, true}, 600, decode_one, NULL};
   double cache = machine->figure[LP_HW_CACHE] > 0 ? machine->figure[LP_HW_CACHE] : 32 << 20;
   double row = 4 * 256, layers = 4.0 * 2 * (4 * 256 * 256 + 3 * 256 * 688);
   double vocab = (fmin(share * cache, 512 << 20) - layers) / row;
@@ -53,9 +69,23 @@ static measured_shape cache_shape(const lp_machine *machine, double share, bool 
   return m;
 }
 
+static measured_shape typed(measured_shape m, const char *dtype) {
+  m.dtype = dtype;
+  return m;
+}
+
+static measured_shape quick_shape_at(const lp_machine *machine, size_t index) {
+  if (index < QUICK_SHAPES) return quick_shapes[index];
+  if (index == QUICK_SHAPES) return cache_shape(machine, quick_share, true);
+  return typed(quick_type_shape, types[index - QUICK_SHAPES - 1]);
+}
+
 static measured_shape shape_at(const hw_flags *flags, const lp_machine *machine, size_t index) {
-  if (flags->quick) return index < QUICK_SHAPES ? quick_shapes[index] : cache_shape(machine, quick_share, true);
-  return index < SHAPES ? shapes[index] : cache_shape(machine, cache_shares[index - SHAPES], index > SHAPES);
+  if (flags->quick) return quick_shape_at(machine, index);
+  if (index < SHAPES) return shapes[index];
+  if (index < SHAPES + PASSES) return cache_shape(machine, cache_shares[index - SHAPES], index > SHAPES);
+  index -= SHAPES + PASSES;
+  return typed(type_shapes[index % TYPE_SHAPES], types[index / TYPE_SHAPES]);
 }
 
 static const int64_t prompts[] = {2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048};
@@ -73,7 +103,12 @@ typedef struct {
 } profiler;
 
 static void show_progress(profiler *p, const char *what) {
-  enum { STEPS = (int)((SHAPES + 1) * (LP_COUNT(prompts) + 2 * LP_COUNT(pasts) + 3) + (PASSES - 1) * 7), WIDTH = 40 };
+  enum {
+    WIDTH = 40,
+    OF_SHAPE = LP_COUNT(prompts) + 2 * LP_COUNT(pasts) + 3,
+    OF_TYPE = LP_COUNT(prompts) + 7,
+    STEPS = (SHAPES + 1) * OF_SHAPE + (PASSES - 1) * 7 + TYPES * TYPE_SHAPES * OF_TYPE
+  };
   if (!p->shows) return;
   int filled = (int)(p->done * WIDTH / STEPS);
   fprintf(stderr, "\r[%.*s%*s] %4.0f s  %-28s", filled < WIDTH ? filled : WIDTH,
@@ -106,7 +141,8 @@ static lp_status measure_pass(profiler *p, const hw_bench *bench, const measured
 static lp_status measure_passes(profiler *p, const hw_bench *bench, const measured_shape *m) {
   for (int visit = 0; visit < 2; visit++) {
     for (size_t i = 0; i < LP_COUNT(pasts); i++)
-      if (!m->decode_one || pasts[i] == 16 || pasts[i] == 256) LP_TRY(measure_pass(p, bench, m, pasts[i], 1));
+      if ((!m->decode_one && !m->dtype) || pasts[i] == 16 || pasts[i] == 256)
+        LP_TRY(measure_pass(p, bench, m, pasts[i], 1));
     for (size_t i = 0; i < LP_COUNT(prompts) && visit == 0 && !m->decode_one; i++)
       LP_TRY(measure_pass(p, bench, m, 0, prompts[i]));
   }
@@ -118,24 +154,37 @@ static lp_status measure_shape(profiler *p, const measured_shape *m) {
   show_progress(p, "compiling");
   p->done += 3;
   if (!has_time(p)) return LP_OK;
-  lp_status status = hw_bench_open(&m->shape, &p->subject, &bench, p->diag);
+  hw_subject subject = p->subject;
+  subject.dtype = m->dtype;
+  lp_status status = hw_bench_open(&m->shape, &subject, &bench, p->diag);
   if (status == LP_OK) status = measure_passes(p, &bench, m);
   hw_bench_close(&bench);
   return status;
 }
 
+/* The figure that a product in this type of weights is measured against. */
+static lp_hw_figure peak_of(lp_dtype dtype) {
+  return dtype == LP_BF16 ? LP_HW_PEAK_BF16
+         : dtype == LP_I8 ? LP_HW_PEAK_INT8
+         : dtype == LP_U4 ? LP_HW_PEAK_INT4
+                          : LP_HW_PEAK_F32;
+}
+
 /* Raises figures that are below the measurements. A machine that was busy when its figures were measured shows too low
  * ones. */
 static void raise_figures(profiler *p) {
+  static const char source[] = "measured here: the best product of this type, and 2 %";
   double *figure = p->machine->figure;
   for (size_t i = 0; i < p->samples.count; i++) {
     const lp_hw_sample *sample = &p->samples.data[i];
     double seconds = sample->time_us * 1e-6;
     double beyond = sample->facts.bytes - figure[LP_HW_CACHE];
-    figure[LP_HW_PEAK_F32] = fmax(figure[LP_HW_PEAK_F32], 1.02 * sample->facts.flops / seconds);
-    figure[LP_HW_BANDWIDTH] = fmax(figure[LP_HW_BANDWIDTH], 1.02 * beyond / seconds);
+    const lp_hw_figure peak = peak_of(sample->facts.dtype);
+    figure[peak] = fmax(figure[peak], lp_hw_rounded(1.02 * sample->facts.flops / seconds));
+    if (peak != LP_HW_PEAK_F32) p->machine->source[peak] = source;
+    figure[LP_HW_BANDWIDTH] = fmax(figure[LP_HW_BANDWIDTH], lp_hw_rounded(1.02 * beyond / seconds));
   }
-  figure[LP_HW_PEAK_F16] = figure[LP_HW_PEAK_BF16] = figure[LP_HW_PEAK_F32];
+  figure[LP_HW_PEAK_F16] = figure[LP_HW_PEAK_F32];
 }
 
 /* This machine's profile is kept for `host`. */
@@ -244,7 +293,7 @@ static lp_status write_bundles(profiler *p) {
 
 /* A worker has only bundles of the first shapes: the others are for the caches of this machine. */
 static lp_status measure_shapes(profiler *p) {
-  const size_t all = p->flags->quick ? QUICK_SHAPES + 1 : SHAPES + PASSES;
+  const size_t all = p->flags->quick ? QUICK_SHAPES + 1 + TYPES : SHAPES + PASSES + TYPES * TYPE_SHAPES;
   const size_t count = p->flags->over || p->flags->widths > 0 ? widths(p) : all;
   lp_status status = LP_OK;
   for (size_t i = 0; i < count && status == LP_OK; i++) {
