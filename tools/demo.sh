@@ -57,12 +57,12 @@ measured() { # measured CSV PROMPT-TOKENS: of tokens per second, milliseconds of
     END { print text(ms[1] * tokens) text(ms[2]) }' "$1"
 }
 
-generate() { # generate OUT OPTION TEXT PROMPT-TOKENS: runs both sides, then sets prediction and measurement side by side
+generate() { # generate OUT OPTION TEXT PROMPT-TOKENS PROMPTS: runs both sides, then sets prediction and measurement side by side
   begin "run: this process is the device, a second one is the cloud; they talk over a socket"
   printf '%s' "$3"
   "$llmpart" run "$1.llmpart" "$2" -n 160 --stats 2>"$1.stats" || { cat "$1.stats" >&2; exit 1; }
   begin "bench: the same two processes again, without the first use of the weights"
-  "$llmpart" bench "$1.llmpart" -p "$4" -n 0 -r 60 -o csv >"$1.csv"
+  "$llmpart" bench "$1.llmpart" -p "$4" -n 0 -r "$5" -o csv >"$1.csv"
   "$llmpart" bench "$1.llmpart" -p 0 -n 160 -o csv >>"$1.csv"
   say "what it took"
   cat "$1.stats"
@@ -84,7 +84,7 @@ story() { # story PROMPT
   model=examples/default-model
   build
   compile "$model/model.onnx" "$model/tokenizer.json" 6MiB 14 build/story
-  generate build/story --prompt="$1" "$1" 14
+  generate build/story --prompt="$1" "$1" 14 600
   plan_elsewhere "$model/model.onnx" 9ms
 }
 
@@ -99,7 +99,7 @@ smollm2() { # smollm2 QUESTION
     build/venv-smollm2/bin/python examples/smollm2/export.py --out "$model"
   fi
   compile "$model/model.onnx" "$model/tokenizer.json" 400MiB 44 build/smollm2-chat
-  generate build/smollm2-chat --chat="$1" "$1$newline" 44
+  generate build/smollm2-chat --chat="$1" "$1$newline" 44 60
   plan_elsewhere "$model/model.onnx" 500ms
 }
 
