@@ -287,9 +287,47 @@ static lp_status rewrite_sum(bound *b, lp_op *op) {
   return LP_OK;
 }
 
-static void rewrite_gather(bound *b, lp_op *op) {
+/* Returns each row's choice if the index is choice + token * `choices`, else NULL. */
+static lp_value *choice_in(const bound *b, const lp_value *index, const lp_poly *choices) {
+  const lp_op *sum = index->def;
+  for (int32_t i = 0; i < 2 && sum && sum->kind == LP_ONNX_Add; i++) {
+    lp_value *choice = lp_op_in(sum, i);
+    const lp_op *product = lp_op_in(sum, 1 - i)->def;
+    if (place_of(choice).coordinate != 1 - b->token_axis || !product || product->kind != LP_ONNX_Mul) continue;
+    for (int32_t k = 0; k < 2; k++) {
+      const lp_value *factor = lp_op_in(product, k);
+      bool counts = factor->known_count == 1 && lp_poly_equal(factor->known[0], choices);
+      if (counts && is_token(b, lp_op_in(product, 1 - k))) return choice;
+    }
+  }
+  return NULL;
+}
+
+/* Exporters flatten the weights of all choices [tokens, choices] and index them by choice + token * choices. Taken
+ * along the axis of choices instead, a row reads the weights of its own token only. */
+static lp_status take_choice(bound *b, lp_op *op) {
   lp_value *data = lp_op_in(op, 0), *index = lp_op_in(op, 1);
-  if (index->type.rank == 1 && is_token(b, index) && same_shape(data, op->out[0])) lp_value_replace(op->out[0], data);
+  const lp_value *x = lp_op_is(data->def, LP_ONNX_Flatten) ? lp_op_in(data->def, 0) : NULL;
+  int64_t choices, width;
+  if (!x || x->type.rank < 2 || index->type.rank != 1 || lp_op_i64(op, "axis", 0) != 0) return LP_OK;
+  if (!lp_type_static_dim(x->type, 1, &choices) || !lp_type_static_dim(data->type, 1, &width) || width != 1)
+    return LP_OK;
+  lp_value *choice = choice_in(b, index, x->type.dim[1]);
+  const lp_poly *all = lp_poly_scale(b->im->module->arena, b->count, choices);
+  if (!choice || !lp_poly_equal(x->type.dim[0], b->count) || !lp_poly_equal(data->type.dim[0], all)) return LP_OK;
+  b->where = op;
+  lp_value *table = make2(b, LP_ONNX_Reshape, data, numbers(b, LP_I64, 1, 2, (int64_t[]){-1, choices}));
+  lp_value *in[] = {table, make2(b, LP_ONNX_Unsqueeze, choice, axes(b, 1))};
+  lp_value *made = make(b, LP_ONNX_GatherElements, 2, in, "axis", 1);
+  if (made) lp_value_replace(op->out[0], made);
+  return made ? LP_OK : LP_FAILED;
+}
+
+static lp_status rewrite_gather(bound *b, lp_op *op) {
+  lp_value *data = lp_op_in(op, 0), *index = lp_op_in(op, 1);
+  if (index->type.rank != 1 || !is_token(b, index) || !same_shape(data, op->out[0])) return take_choice(b, op);
+  lp_value_replace(op->out[0], data);
+  return LP_OK;
 }
 
 static lp_status rewrite_users(bound *b) {
@@ -299,7 +337,7 @@ static lp_status rewrite_users(bound *b) {
   for (size_t i = 0; i < b->users.count; i++) {
     lp_op *op = b->users.data[i];
     if (is_sum(op->kind)) LP_TRY(rewrite_sum(b, op));
-    if (op->kind == LP_ONNX_Gather) rewrite_gather(b, op);
+    if (op->kind == LP_ONNX_Gather) LP_TRY(rewrite_gather(b, op));
     for (int32_t k = 0; k < op->out_count && op != b->source; k++)
       if (op->out[k]->type.rank == 1 && is_token(b, op->out[k])) lp_value_replace(op->out[k], b->token);
   }

@@ -3,8 +3,8 @@
 Usage: experts.py [NAME ...]       all, or those named, into experts/NAME beside this file
 
 The decoder is that of forms.py, with a mixture in place of its MLP; qwen3-moe is transformers' model as optimum exports it, with
-a NonZero for each expert. Each folder gets model.onnx and tokens.json: ONNX Runtime's greedy tokens. Needs requirements.txt, and
-qwen3-moe that of ../exporters.
+a NonZero for each expert, and qwen3-moe-nopast is the same without a past. Each folder gets model.onnx and tokens.json: ONNX
+Runtime's greedy tokens. Needs requirements.txt, and the last two those of ../exporters.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def write(name: str, path: Path) -> Model:
     return model
 
 
-def export(path: Path) -> Model:
-    """qwen3-moe, without the names of its nodes' lines of code."""
+def export(path: Path, past: bool) -> Model:
+    """qwen3-moe with or without a past, without the names of its nodes' lines of code."""
     import torch
     from optimum.exporters.onnx import main_export
     from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
@@ -132,19 +132,24 @@ def export(path: Path) -> Model:
         norm_topk_prob=True, max_position_embeddings=64, initializer_range=0.35)
     with tempfile.TemporaryDirectory() as folder:
         Qwen3MoeForCausalLM(config).save_pretrained(folder)
-        main_export(folder, folder, task="text-generation-with-past", device="cpu", do_validation=False)
+        main_export(folder, folder, task="text-generation" + "-with-past" * past, device="cpu", do_validation=False)
         exported = onnx.load(Path(folder) / "model.onnx")
     path.parent.mkdir(parents=True, exist_ok=True)
     for node in exported.graph.node:
         node.doc_string = ""
     onnx.save(exported, path)
-    return Model(*protocol((IDS, ["batch", "total"]), *CACHES), [], [], ones)
+    inputs, outputs = ({name: kind for name, kind in ports.items() if past or not name.startswith(("past", "present"))}
+                       for ports in protocol((IDS, ["batch", "total"]), *CACHES))
+    return Model(inputs, outputs, [], [], ones)
+
+
+EXPORTS = {"qwen3-moe": True, "qwen3-moe-nopast": False}
 
 
 def main(names: list[str]) -> None:
-    for name in names or [*MODELS, "qwen3-moe"]:
+    for name in names or [*MODELS, *EXPORTS]:
         path = Path(__file__).parent / "experts" / name / "model.onnx"
-        model = export(path) if name == "qwen3-moe" else write(name, path)
+        model = export(path, EXPORTS[name]) if name in EXPORTS else write(name, path)
         lists = {"prompts": PROMPTS, "tokens": [greedy(model, path, list(p)) for p in PROMPTS]}
         lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in lists.items()]
         (path.parent / "tokens.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
