@@ -6,6 +6,7 @@
 #include "base/json/writer.h"
 #include "base/map.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 void lp_constants_init(lp_constants *constants, lp_arena *arena) {
@@ -121,6 +122,15 @@ void lp_constant_identity(const lp_value *value, lp_buf *key) {
   lp_buf_printf(key, " %s", lp_dtype_name(value->type.dtype));
 }
 
+/* Runtimes differ in what they compute with a scale that is infinite or NaN. */
+static lp_status check_scale(const lp_value *value, const lp_tensor *tensor, int64_t count, lp_diag *diag) {
+  const char *owner = lp_op_is(value->def, LP_OP_WEIGHT) ? lp_op_str(value->def, "scale_of", NULL) : NULL;
+  for (int64_t i = 0; i < count && owner; i++)
+    if (!isfinite(lp_tensor_f64(tensor, i)))
+      return lp_error(diag, value->def->loc, "'%s' has a scale that is not finite", owner);
+  return LP_OK;
+}
+
 lp_status lp_constant_data(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag) {
   int64_t numel;
   size_t bits;
@@ -129,7 +139,7 @@ lp_status lp_constant_data(lp_module *module, const lp_value *value, lp_tensor *
       !lp_size_mul((size_t)numel, (size_t)lp_dtype_bits(value->type.dtype), &bits) || out->bytes < (bits + 7) / 8)
     return lp_error(diag, value->def->loc, "constant has %zu bytes, fewer than its shape takes", out->bytes);
   out->bytes = (bits + 7) / 8;
-  return LP_OK;
+  return check_scale(value, out, numel, diag);
 }
 
 void lp_static_shape(lp_type type, int64_t *dim) {

@@ -75,6 +75,18 @@ graph "$work/external.onnx" "$embedding
 refuse 'missing external data' "absent.data" "$work/external.onnx"
 printf '0123456789' >"$work/absent.data"
 refuse 'external data that is too short' "absent.data" "$work/external.onnx"
+external='data_location: EXTERNAL external_data { key: "location" value: "scaled.data" } external_data { key: '
+graph "$work/scaled.onnx" "initializer { name: \"q\" dims: 8 dims: 1100 data_type: 3 $external \"length\" value: \"8800\" } }
+  initializer { name: \"scale\" dims: 1100 data_type: 1 $external \"offset\" value: \"8800\" } }
+  initializer { name: \"p\" dims: 1100 dims: 4 data_type: 1 $external \"offset\" value: \"13200\" } }
+  node { name: \"/scaled\" op_type: \"DequantizeLinear\" input: \"q\" input: \"scale\" output: \"w\" attribute { name: \"axis\" i: 1 type: INT } }
+  node { name: \"/embed\" op_type: \"Gather\" input: \"w\" input: \"ids\" output: \"x\" }
+  node { name: \"/project\" op_type: \"MatMul\" input: \"x\" input: \"p\" output: \"y\" }"
+head -c 30800 /dev/zero >"$work/scaled.data"
+"$LLMPART" compile "$work/scaled.onnx" --device=host -o "$work/scaled" >"$work/out" 2>&1 || fail "finite scales in a file: $(cat "$work/out")"
+printf '\000\000\300\177' | dd of="$work/scaled.data" bs=1 seek=13196 conv=notrunc 2>/dev/null
+refused 'a scale in a file that is a NaN' "node '/scaled' \(DequantizeLinear\): error: .*has a scale that is not finite" \
+  "$LLMPART" compile "$work/scaled.onnx" --device=host -o "$work/made/out.llmpart"
 graph "$work/escape.onnx" "$(echo "$embedding" | sed 's/absent.data/..\/..\/..\/..\/etc\/passwd/')
   node { name: \"/y\" op_type: \"Relu\" input: \"x\" output: \"y\" }"
 refuse 'external data outside the folder' "error: .*passwd" "$work/escape.onnx"

@@ -178,7 +178,7 @@ static lp_status decompose(lp_module *module, lp_op *op, lp_diag *diag) {
 static lp_status run(lp_module *module, lp_pass_context *context) {
   lp_op *func = lp_module_find_func(module, "main");
   if (!func) return lp_error(context->diag, LP_LOC_FILE(module->name), "no function 'main' to decompose");
-  LP_TRY(lp_check_scales(func->region, context->diag));
+  LP_TRY(lp_check_scales(module, func->region, context->diag));
   lp_note_activations(func->region, context->diag);
   for (int sweep = 0; sweep < 2;
        sweep++) /* the first round makes Attention of com.microsoft's operators, the second rewrites Attention */

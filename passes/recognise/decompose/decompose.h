@@ -62,7 +62,7 @@ typedef struct {
 /* Returns the matrix [rows, columns] in the type `result`. */
 lp_value *lp_rw_unpacked(lp_rewrite *r, const lp_rw_packed *p);
 /* Reports the first operator whose scale is a constant with an infinite element or a NaN (quant.c). */
-LP_MUST_USE lp_status lp_check_scales(const lp_block *block, lp_diag *diag);
+LP_MUST_USE lp_status lp_check_scales(lp_module *module, const lp_block *block, lp_diag *diag);
 /* Tells the user, in one note, that products with accuracy_level = 4 keep f32 activations by default (quant.c). */
 void lp_note_activations(const lp_block *block, lp_diag *diag);
 

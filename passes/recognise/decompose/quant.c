@@ -212,28 +212,42 @@ static lp_status need_constants(const lp_rewrite *r, int32_t weight) {
   return LP_OK;
 }
 
-/* Reports a scale that is infinite or NaN, as quantize_static computes it for a mask of -3.4e38. */
-lp_status lp_check_scales(const lp_block *block, lp_diag *diag) {
-  static const struct {
-    lp_kind kind;
-    int32_t operand[3]; /* 0: none */
-  } scaled[] = {
-      {LP_ONNX_QuantizeLinear, {1}},      {LP_ONNX_DequantizeLinear, {1}},         {LP_ONNX_QLinearMatMul, {1, 4, 6}},
-      {LP_ONNX_MsQuantizeLinear, {1}},    {LP_ONNX_MsDequantizeLinear, {1}},       {LP_ONNX_MsMatMulNBits, {2}},
-      {LP_ONNX_MsMatMulBnb4, {2}},        {LP_ONNX_MsQLinearAdd, {1, 4, 6}},       {LP_ONNX_MsQLinearMul, {1, 4, 6}},
-      {LP_ONNX_MsQLinearSigmoid, {1, 3}}, {LP_ONNX_MsQLinearLeakyRelu, {1, 3}},    {LP_ONNX_MsQLinearSoftmax, {1, 3}},
-      {LP_ONNX_MsQGemm, {1, 4, 7}},       {LP_ONNX_MsMatMulIntegerToFloat, {2, 3}}};
+/* The backend checks the scales that are in a file, when it reads them: lp_constant_data. */
+static lp_status check_scale(lp_module *module, const lp_op *op, const lp_value *scale, lp_diag *diag) {
   lp_tensor tensor;
   int64_t count;
+  const char *name = lp_op_info_get(op->kind)->name;
+  if (lp_op_is(scale->def, LP_OP_WEIGHT)) {
+    scale->def->loc = op->loc;
+    lp_op_set_str(module, scale->def, "scale_of", name);
+  }
+  if (!lp_value_constant(scale, &tensor) || !lp_type_static_numel(scale->type, &count)) return LP_OK;
+  for (int64_t i = 0; i < count; i++)
+    if (!isfinite(lp_tensor_f64(&tensor, i)))
+      return lp_error(diag, op->loc, "'%s' has a scale that is not finite", name);
+  return LP_OK;
+}
+
+/* Reports a scale that is infinite or NaN, as quantize_static computes it for a mask of -3.4e38. */
+lp_status lp_check_scales(lp_module *module, const lp_block *block, lp_diag *diag) {
+  static const struct {
+    lp_kind kind;
+    int32_t operand[5]; /* 0: none */
+  } scaled[] = {{LP_ONNX_QuantizeLinear, {1}},      {LP_ONNX_DequantizeLinear, {1}},
+                {LP_ONNX_QLinearMatMul, {1, 4, 6}}, {LP_ONNX_MsQuantizeLinear, {1}},
+                {LP_ONNX_MsDequantizeLinear, {1}},  {LP_ONNX_MsMatMulNBits, {2}},
+                {LP_ONNX_MsMatMulBnb4, {2}},        {LP_ONNX_MsGatherBlockQuantized, {2}},
+                {LP_ONNX_MsQLinearAdd, {1, 4, 6}},  {LP_ONNX_MsQLinearMul, {1, 4, 6}},
+                {LP_ONNX_MsQLinearSigmoid, {1, 3}}, {LP_ONNX_MsQLinearLeakyRelu, {1, 3}},
+                {LP_ONNX_MsQLinearSoftmax, {1, 3}}, {LP_ONNX_MsQGemm, {1, 4, 7}},
+                {LP_ONNX_MsQAttention, {3, 4}},     {LP_ONNX_MsMatMulIntegerToFloat, {2, 3}},
+                {LP_ONNX_MsQMoE, {3, 6, 9}},        {LP_ONNX_MsQEmbedLayerNormalization, {8, 9, 10, 11, 12}}};
   LP_FOR_OPS(op, block)
   for (size_t i = 0; i < LP_COUNT(scaled); i++)
-    for (size_t k = 0; k < 3 && scaled[i].kind == op->kind; k++) {
+    for (size_t k = 0; k < LP_COUNT(scaled[i].operand) && scaled[i].kind == op->kind; k++) {
       int32_t index = scaled[i].operand[k];
       const lp_value *scale = index > 0 && index < op->in_count ? lp_op_in(op, index) : NULL;
-      if (!scale || !lp_value_constant(scale, &tensor) || !lp_type_static_numel(scale->type, &count)) continue;
-      for (int64_t j = 0; j < count; j++)
-        if (!isfinite(lp_tensor_f64(&tensor, j)))
-          return lp_error(diag, op->loc, "'%s' has a scale that is not finite", lp_op_info_get(op->kind)->name);
+      if (scale) LP_TRY(check_scale(module, op, scale, diag));
     }
   return LP_OK;
 }
