@@ -25,10 +25,16 @@ static bool cuts_end(const lp_op *op) {
 }
 
 /* Tells whether the weight is quantised along the axis that the product sums over, or has one scale for each of its
- * columns. */
+ * columns. Looks through a transpose of the codes, as quantizers write it for a head that is the embedding. */
 static bool take_quantised(const lp_op *op, int64_t inner, weight *out) {
   lp_value *w = lp_op_in(op, 0), *scale = lp_op_in(op, 1), *zero = lp_op_in(op, 2);
-  int64_t axis = lp_op_i64(op, "axis", 1), block = lp_op_i64(op, "block_size", 0), one, k = out->transposed ? 1 : 0;
+  int64_t axis = lp_op_i64(op, "axis", 1), block = lp_op_i64(op, "block_size", 0), one;
+  if (lp_op_is(w->def, LP_OP_TRANSPOSE) && w->type.rank == 2 && block == 0) {
+    w = lp_op_in(w->def, 0);
+    axis = 1 - axis;
+    out->transposed = !out->transposed;
+  }
+  int64_t k = out->transposed ? 1 : 0;
   bool single = lp_type_static_numel(scale->type, &one) && one == 1;
   bool packable = !lp_dtype_is_float(w->type.dtype) && lp_dtype_bits(w->type.dtype) <= 8;
   if (!lp_value_is_constant(w) || !lp_value_is_constant(scale) || (zero && !lp_value_is_constant(zero))) return false;
