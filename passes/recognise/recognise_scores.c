@@ -164,7 +164,37 @@ static lp_value *mask_of_zeros(lp_build *b, const chain *c) {
   return value;
 }
 
-/* A mask that only the last step applies is kept as it is: an operand to add, or a selection of visible keys. */
+/* Finds the number that the last masking step, a selection by data, gives to all hidden keys, whatever their scores
+ * are. In a row that sees no key all keys then weigh the same. False if the sum of this number and a score is the
+ * number again in f32. */
+static bool number_of_hidden(const chain *c, double *number) {
+  int32_t at = 0;
+  while (at < c->count && lp_op_has(c->step[at].op, LP_ALIAS))
+    at++;
+  if (at == c->count || c->step[at].op->kind != LP_ONNX_Where) return false;
+  const lp_op *where = c->step[at].op;
+  lp_value *other = lp_match_peel(lp_op_in(where, 3 - c->step[at].operand));
+  if (!lp_scalar_constant(other, number) || *number > -1e4 || *number <= -1e9) return false;
+  for (int32_t i = at + 1; i < c->count; i++) {
+    const step *s = &c->step[i];
+    bool adds = s->op->kind == LP_ONNX_Add || s->op->kind == LP_ONNX_Sub;
+    if (adds && !lp_match_input_free(lp_op_in(s->op, 1 - s->operand))) return false;
+  }
+  return true;
+}
+
+/* Replaces the number of hidden keys by one to which adding a score changes nothing in f32. */
+static lp_value *absorbing(lp_build *b, lp_value *mask, double number) {
+  lp_value *wide = lp_build_cast(b, mask, LP_F32);
+  lp_value *pair[] = {wide, lp_build_float(b, LP_F32, number)};
+  lp_op *hidden = wide ? lp_build_onnx(b, LP_ONNX_LessOrEqual, 2, pair, 1) : NULL;
+  lp_value *choice[] = {hidden ? hidden->out[0] : NULL, lp_build_float(b, LP_F32, -1e30), wide};
+  lp_op *op = hidden ? lp_build_onnx(b, LP_ONNX_Where, 3, choice, 1) : NULL;
+  return op ? op->out[0] : NULL;
+}
+
+/* A mask that only the last step applies is kept as it is: an operand to add, or a selection of visible keys. The rows
+ * of a selection that follows from the sizes see keys; a selection of the data may leave a row without any. */
 static bool plain_mask(lp_build *b, const chain *c, lp_value **mask) {
   const step *last = &c->step[0];
   if (c->masks != 1 || c->unproven || c->deepest != 0) return false;
@@ -174,6 +204,7 @@ static bool plain_mask(lp_build *b, const chain *c, lp_value **mask) {
   }
   if (last->op->kind != LP_ONNX_Where) return false;
   *mask = lp_op_in(last->op, 0);
+  if (!lp_match_input_free(*mask)) return false;
   if (last->operand == 1) return true;
   lp_op *allowed = lp_build_onnx(b, LP_ONNX_Not, 1, mask, 1);
   *mask = allowed ? allowed->out[0] : NULL;
@@ -206,27 +237,27 @@ static bool agree(const lp_array *scores, const lp_array *shifts, const lp_array
   lp_tensor m = {.type = {shifts->dtype, 0, NULL}, .data = shifts->data};
   lp_tensor p = {.type = {x->dtype, 0, NULL}, .data = x->data};
   int64_t count = count_of(scores);
+  double tolerance = x->dtype == LP_F32 ? 1e-4 : 4e-3; /* f16 has steps of 2^-11 */
   bool same = count == count_of(shifts) && count == count_of(x);
   for (int64_t i = 0; i < count && same; i++) {
     double shift = lp_tensor_f64(&m, i), score = lp_tensor_f64(&y, i),
            wanted = scored(found, lp_tensor_f64(&p, i)) + shift;
     bool masked = shift <= -1e3 && score <= -1e3;
-    same = masked || fabs(score - wanted) <= 1e-4 * (1 + fabs(wanted));
+    same = masked || fabs(score - wanted) <= tolerance * (1 + fabs(wanted));
   }
   return same;
 }
 
 static bool agree_at(lp_module *module, const chain *c, const lp_scores *found, const int64_t *sym, lp_arena *arena) {
   lp_type type = c->product->out[0]->type;
-  lp_array x = {.dtype = LP_F32, .rank = type.rank}, scores, shifts;
-  if (type.dtype != LP_F32) return false;
+  lp_array x = {.dtype = type.dtype, .rank = type.rank}, scores, shifts;
+  if (type.dtype != LP_F32 && type.dtype != LP_F16) return false;
   for (int32_t i = 0; i < type.rank; i++)
     x.dim[i] = lp_poly_eval(type.dim[i], sym, module->symbols.names.count);
   int64_t count = count_of(&x);
-  float *data = LP_NEW_ARRAY(arena, float, count);
+  x.data = LP_NEW_ARRAY(arena, float, count);
   for (int64_t i = 0; i < count; i++)
-    data[i] = (float)probe(i);
-  x.data = data;
+    lp_array_set_f64(&x, i, probe(i));
   lp_binding binding = {c->product->out[0], x};
   return lp_value_eval(module, c->end, &binding, 1, sym, arena, &scores, NULL) == LP_OK &&
          lp_value_eval(module, found->mask, NULL, 0, sym, arena, &shifts, NULL) == LP_OK &&
@@ -257,6 +288,9 @@ bool lp_match_scores(lp_build *b, lp_value *scores, lp_scores *out) {
     if (!learn_step(&c, i, out)) return false;
   if (c.masks == 0) return true;
   if (plain_mask(b, &c, &out->mask)) return out->mask != NULL;
+  double number;
   out->mask = mask_of_zeros(b, &c);
+  if (out->mask && !lp_match_input_free(out->mask) && number_of_hidden(&c, &number))
+    out->mask = absorbing(b, out->mask, number);
   return out->mask && (!c.unproven || proven(b->module, &c, out));
 }

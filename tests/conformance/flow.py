@@ -1,4 +1,5 @@
-"""Small models of control flow, of scattered updates and of constants in 16 bits, with the outputs that ONNX Runtime gives, in the folders that
+"""Small models of control flow, of scattered updates, of constants in 16 bits and of attention with rows that see no key, with the
+outputs that ONNX Runtime gives, in the folders that
 `llmpart verify --suite` reads; tests/conformance/flow/ has them:
 
     python3 tests/conformance/flow.py OUT
@@ -162,6 +163,20 @@ def halves(out, rng):
         write(out, "half_" + name, nodes, {**feed, "x": x}, [value("y", TensorProto.FLOAT16)], weights)
 
 
+def hidden(out, rng):
+    """Attention in which the data hides keys by a number that they all get, and hides every key of a row."""
+    q, k, v = (rng.standard_normal((2, 2, 3, 4)).astype(np.float32) * 2 for _ in range(3))
+    hide = np.array([[[0, 1, 1], [1, 1, 1], [0, 0, 1]], [[1, 1, 1], [1, 0, 1], [0, 0, 0]]], bool)[:, None]
+    bias = rng.standard_normal((2, 1, 3)).astype(np.float32)
+    product, weigh = node("MatMul", "q t", "s"), [node("Softmax", "h", "w", axis=-1), node("MatMul", "w v", "y")]
+    turn, feed = node("Transpose", "k", "t", perm=[0, 1, 3, 2]), {"q": q, "k": k, "v": v, "hide": hide}
+    for name, number in (("least", np.finfo(np.float32).min), ("half", -65504), ("few", -1e5)):
+        constants = {"number": np.float32(number)}
+        write(out, f"hidden_{name}", [turn, product, node("Where", "hide number s", "h"), *weigh], feed, [value("y")], constants)
+        write(out, f"hidden_{name}_biased", [turn, product, node("Add", "s bias", "sb"), node("Where", "hide number sb", "h"), *weigh], feed,
+              [value("y")], constants | {"bias": bias})
+
+
 def fused(out, rng):
     """Products that ONNX Runtime's optimizer fuses with transposes of the last two axes and a factor."""
     x, w, v = (rng.standard_normal(s).astype(np.float32) for s in ((2, 3, 4), (2, 5, 4), (4,)))
@@ -195,7 +210,7 @@ def sequences(out, rng):
 
 def main():
     out, rng = pathlib.Path(sys.argv[1]), np.random.default_rng(5)
-    for make in (branches, loops, scatters, picks, halves, fused, sequences):
+    for make in (branches, loops, scatters, picks, halves, fused, sequences, hidden):
         make(out, rng)
 
 

@@ -110,3 +110,39 @@
     "llmpart.return"(%y) : (tensor<?x2x?x4xf32, ["b", "s"]>) -> ()
   }) {inputs = ["q", "k", "v"], outputs = ["y"], sym_name = "main"} : () -> ()
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+// -----
+// Hidden keys all get the number: in a row that sees none they weigh the same, so it must absorb the scores.
+
+// CHECK: %[[LOW:.*]] = "llmpart.constant"() {value = dense<-1.0e+30> : tensor<f32>}
+// CHECK: %[[MASK:.*]] = "onnx.Where"(%{{.*}}, %[[LOW]], %{{.*}})
+// CHECK: "onnx.Attention"(%{{.*}}, %{{.*}}, %{{.*}}, %[[MASK]])
+// CHECK-NOT: "onnx.Softmax"
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%q: tensor<?x2x?x4xf32, ["b", "s"]>, %k: tensor<?x2x?x4xf32, ["b", "s"]>, %v: tensor<?x2x?x4xf32, ["b", "s"]>, %mask: tensor<?x1x?x?xi1, ["b", "s", "s"]>):
+    %kt = "onnx.Transpose"(%k) {perm = array<i64: 0, 1, 3, 2>} : (tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x4x?xf32, ["b", "s"]>
+    %x = "onnx.MatMul"(%q, %kt) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x4x?xf32, ["b", "s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "s"]>
+    %low = "llmpart.constant"() {value = dense<-6.5504e+04> : tensor<f32>} : () -> tensor<f32>
+    %h = "onnx.Where"(%mask, %low, %x) : (tensor<?x1x?x?xi1, ["b", "s", "s"]>, tensor<f32>, tensor<?x2x?x?xf32, ["b", "s", "s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "s"]>
+    %p = "onnx.Softmax"(%h) {axis = -1 : i64} : (tensor<?x2x?x?xf32, ["b", "s", "s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "s"]>
+    %y = "onnx.MatMul"(%p, %v) : (tensor<?x2x?x?xf32, ["b", "s", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    "llmpart.return"(%y) : (tensor<?x2x?x4xf32, ["b", "s"]>) -> ()
+  }) {inputs = ["q", "k", "v", "mask"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+// -----
+// A lower bound in f16, as XGLM has it, is evaluated in f16.
+
+// CHECK: "onnx.Attention"
+// CHECK-NOT: "onnx.Softmax"
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%q: tensor<?x2x?x4xf16, ["b", "s"]>, %k: tensor<?x2x?x4xf16, ["b", "s"]>, %v: tensor<?x2x?x4xf16, ["b", "s"]>):
+    %kt = "onnx.Transpose"(%k) {perm = array<i64: 0, 1, 3, 2>} : (tensor<?x2x?x4xf16, ["b", "s"]>) -> tensor<?x2x4x?xf16, ["b", "s"]>
+    %x = "onnx.MatMul"(%q, %kt) : (tensor<?x2x?x4xf16, ["b", "s"]>, tensor<?x2x4x?xf16, ["b", "s"]>) -> tensor<?x2x?x?xf16, ["b", "s", "s"]>
+    %low = "llmpart.constant"() {value = dense<-6.5504e+04> : tensor<f16>} : () -> tensor<f16>
+    %h = "onnx.Max"(%x, %low) : (tensor<?x2x?x?xf16, ["b", "s", "s"]>, tensor<f16>) -> tensor<?x2x?x?xf16, ["b", "s", "s"]>
+    %p = "onnx.Softmax"(%h) {axis = -1 : i64} : (tensor<?x2x?x?xf16, ["b", "s", "s"]>) -> tensor<?x2x?x?xf16, ["b", "s", "s"]>
+    %y = "onnx.MatMul"(%p, %v) : (tensor<?x2x?x?xf16, ["b", "s", "s"]>, tensor<?x2x?x4xf16, ["b", "s"]>) -> tensor<?x2x?x4xf16, ["b", "s"]>
+    "llmpart.return"(%y) : (tensor<?x2x?x4xf16, ["b", "s"]>) -> ()
+  }) {inputs = ["q", "k", "v"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
