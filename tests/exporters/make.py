@@ -63,9 +63,22 @@ def quantise(path: Path, precision: str) -> None:
     target.replace(path)
 
 
+def unquantised(case: str, folder: Path) -> Path | None:
+    """The folder of the same export in f32, if it was made before: quantisation starts from there."""
+    name, exporter, precision = case.split(".")
+    base = folder.parent / f"{name}.{exporter}.f32"
+    return base if exporter == "optimum" and precision.startswith(("int", "bnb")) and (base / "exported.json").exists() else None
+
+
 def optimum(name: str, precision: str, folder: Path, past: str = "-with-past") -> None:
     from optimum.exporters.onnx import main_export
 
+    base = unquantised(folder.name, folder)
+    if base:
+        shutil.copytree(base, folder, ignore=shutil.ignore_patterns("exported.json", "*.d", "*.w"), dirs_exist_ok=True)
+        for path in sorted(folder.glob("*.onnx")):
+            quantise(path, precision)
+        return
     architectures.save(name, str(folder / "source"))
     task = architectures.ARCHITECTURES[name].task
     settings = {"dtype": "fp16"} if precision == "f16" else {"optimize": precision} if precision == "O2" else {}
@@ -141,6 +154,10 @@ def first_line(error: Exception) -> str:
 
 def export(case: str, folder: Path) -> dict[str, object]:
     name, exporter, precision = case.split(".")
+    base = unquantised(case, folder)
+    told = json.loads((base / "exported.json").read_text())["export"] if base else "ok"
+    if told != "ok":
+        return {"export": told}
     try:
         EXPORTERS[exporter](name, precision, folder)
     except Exception as error:  # the exporters do not manage every case; that is a line of the table

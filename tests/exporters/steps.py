@@ -2,13 +2,14 @@
 
 A decoder is asked for a prompt of two sequences, one more token, several more tokens, a prompt with padding on the left, and
 greedy tokens of one sequence and of two. Any other model gets one set of inputs. Optimisations of the graph are off, so
-that the answers are those of the exporter's own graph.
+that the answers are those of the exporter's own graph. A model with f16 is also recorded as the same graph in f32.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,47 @@ def float_activations(path: Path) -> Iterator[Path]:
     for level in levels:
         level.i = 0
     copy = path.with_suffix(".exact")
+    onnx.save(model, copy)
+    yield copy
+    copy.unlink()
+
+
+def half(model: onnx.ModelProto) -> bool:
+    return any(t.data_type == onnx.TensorProto.FLOAT16 for t in model.graph.initializer) or any(
+        i.type.tensor_type.elem_type == onnx.TensorProto.FLOAT16 for i in [*model.graph.input, *model.graph.output])
+
+
+def widen(nodes: Any, graph: Any = None) -> None:
+    """f32 in place of f16. The values of constants stay; what is computed is no longer rounded to f16."""
+    f16, f32 = onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT
+    tensors = list(graph.initializer) if graph else []
+    if graph:
+        del graph.value_info[:]
+        for info in [*graph.input, *graph.output]:
+            if info.type.tensor_type.elem_type == f16:
+                info.type.tensor_type.elem_type = f32
+    for attribute in (a for node in nodes for a in node.attribute):
+        if attribute.name in ("to", "dtype") and attribute.i == f16:
+            attribute.i = f32
+        tensors += [attribute.t] if attribute.HasField("t") else []
+        for inner in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
+            widen(inner.node, inner)
+    for tensor in tensors:
+        if tensor.data_type == f16:
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float32), tensor.name))
+
+
+@contextlib.contextmanager
+def widened(path: Path) -> Iterator[Path | None]:
+    """A copy of a model with f16 in which all of it is f32; None for other models."""
+    model = onnx.load(path)
+    if not half(model):
+        yield None
+        return
+    widen(model.graph.node, model.graph)
+    for function in model.functions:
+        widen(function.node)
+    copy = path.with_suffix(".wide")
     onnx.save(model, copy)
     yield copy
     copy.unlink()
@@ -136,6 +178,11 @@ class Decoder:
         """The outputs that continue the inputs."""
         return {n: out[self.present(n)] for n in self.states}
 
+    def clear(self, out: Values, total: int) -> None:
+        """Zeroes the rows of a window's cache after those of the sequence, which mean nothing."""
+        for name in self.windows:
+            out[self.present(name)][:, :, total:] = 0
+
     def present(self, name: str) -> str:
         forms = (name.replace("past_key_values", "present"), name.replace("past", "present"), name.replace("past", "present_key_values"))
         return next(form for form in forms if form in self.outputs)
@@ -174,8 +221,7 @@ def decoder_sets(decoder: Decoder) -> dict[str, tuple[Values, Values]]:
     def step(new: int, mask: np.ndarray, states: Values) -> tuple[Values, Values]:
         feeds = decoder.feeds(rng.integers(3, 99, (len(mask), new)), mask, states)
         out = decoder.run(feeds)
-        for name in decoder.windows:  # rows after those of the sequence mean nothing
-            out[decoder.present(name)][:, :, mask.shape[1] :] = 0
+        decoder.clear(out, mask.shape[1])
         return feeds, out
 
     sets = {"prompt": step(PROMPT, np.ones((2, PROMPT), np.int64), {})}
@@ -206,6 +252,23 @@ def other_sets(decoder: Decoder) -> dict[str, tuple[Values, Values]]:
     return {"step": (feeds, decoder.run(feeds))}
 
 
+def write_widened(path: Path, config: dict[str, Any], sets: dict[str, tuple[Values, Values]]) -> None:
+    """FILE.w/ beside the model: the same inputs, and the outputs of the graph in f32, rounded at the end. Nothing for a model that
+    ONNX Runtime does not run so."""
+    with widened(path) as copy:
+        if not copy:
+            return
+        try:
+            decoder = Decoder(copy, config)
+            for i, (feeds, out) in enumerate(sets.values()):
+                made = decoder.run({n: v.astype(decoder.kind(n)) for n, v in feeds.items()})
+                if "attention_mask" in feeds:
+                    decoder.clear(made, feeds["attention_mask"].shape[1])
+                write_set(path.with_suffix(".w") / f"test_data_set_{i}", feeds, {n: v.astype(out[n].dtype) for n, v in made.items()})
+        except Exception:  # an operator that has no implementation in f32
+            shutil.rmtree(path.with_suffix(".w"), ignore_errors=True)
+
+
 def write(path: Path, config: dict[str, Any]) -> str:
     """FILE.d/ beside the model. Returns "ok", or why ONNX Runtime does not run the model."""
     decoder = Decoder(path, config)
@@ -214,6 +277,7 @@ def write(path: Path, config: dict[str, Any]) -> str:
     sets = decoder_sets(decoder) if generates else other_sets(decoder)
     for i, (feeds, out) in enumerate(sets.values()):
         write_set(folder / f"test_data_set_{i}", feeds, out)
+    write_widened(path, config, sets)
     expected: dict[str, Any] = {"sets": list(sets), "scale": [float(max(np.abs(v.astype(np.float64)).max(initial=0)
                                                                     for v in out.values())) for _, out in sets.values()]}
     if not all(np.isfinite(v).all() for _, out in list(sets.values())[:3] for v in out.values()):
