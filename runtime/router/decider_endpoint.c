@@ -1,7 +1,8 @@
-/* A decider that asks a language model with an OpenAI-compatible API: POST {url}/completions for one token with its
- * log-probabilities. */
+/* A decider that asks a language model with an OpenAI-compatible API for one token with its log-probabilities: POST
+ * {url}/completions or, where there are none, {url}/chat/completions. */
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/json/reader.h"
@@ -23,7 +24,8 @@ typedef struct {
   lp_decider decider;
   const lp_curl_library *functions;
   struct curl_slist *headers;
-  char *url, *model;
+  char *url[2], *model; /* [chats] */
+  atomic_bool chats;    /* the API has completions of chats only */
   double timeout_ms;
   pthread_mutex_t lock;    /* guards `idle` */
   LP_VEC(transfer *) idle; /* connections that no call uses */
@@ -36,36 +38,73 @@ static size_t receive(char *data, size_t size, size_t count, void *user) {
   return size * count;
 }
 
-static void put_request(const endpoint *self, const char *prompt, lp_buf *out) {
+static void put_message(lp_json_writer *json, const char *prompt) {
+  lp_json_put_array(json, "messages");
+  lp_json_put_object(json, NULL);
+  lp_json_put_text(json, "role", "user");
+  lp_json_put_text(json, "content", prompt);
+  lp_json_put_end(json);
+  lp_json_put_end(json);
+  lp_json_put_bool(json, "logprobs", true);
+}
+
+static void put_request(const endpoint *self, bool chats, const char *prompt, lp_buf *out) {
   lp_json_writer json = lp_json_writer_begin(out, (lp_json_style){.has_no_space = true});
   lp_json_put_object(&json, NULL);
   lp_json_put_text(&json, "model", self->model);
-  lp_json_put_text(&json, "prompt", prompt);
+  if (chats)
+    put_message(&json, prompt);
+  else
+    lp_json_put_text(&json, "prompt", prompt);
   lp_json_put_integer(&json, "max_tokens", 1);
   lp_json_put_integer(&json, "temperature", 0);
-  lp_json_put_integer(&json, "logprobs", ALTERNATIVES);
+  lp_json_put_integer(&json, chats ? "top_logprobs" : "logprobs", ALTERNATIVES);
   lp_json_put_end(&json);
 }
 
-static lp_status ask(const endpoint *self, transfer *t, const lp_prompt *prompt, lp_diag *diag) {
+/* *http: the status of the answer, 0 if there is none. */
+static lp_status ask(const endpoint *self, bool chats, transfer *t, const lp_prompt *prompt, long *http,
+                     lp_diag *diag) {
   lp_buf text = {0}, body = {0};
+  const char *url = self->url[chats];
+  *http = 0;
   lp_prompt_text(prompt, &text);
   bool is_utf8 = lp_utf8_valid(text.data, text.size);
-  if (is_utf8) put_request(self, text.data, &body);
+  if (is_utf8) put_request(self, chats, text.data, &body);
   lp_buf_free(&text);
-  if (!is_utf8) return lp_error(diag, LP_LOC_FILE(self->url), "the keywords are not UTF-8");
+  if (!is_utf8) return lp_error(diag, LP_LOC_FILE(url), "the keywords are not UTF-8");
   lp_buf_clear(&t->answer);
   t->error[0] = 0;
+  (void)self->functions->easy_setopt(t->curl, CURLOPT_URL, url);
   (void)self->functions->easy_setopt(t->curl, CURLOPT_POSTFIELDS, body.data);
   CURLcode code = self->functions->easy_perform(t->curl);
   lp_buf_free(&body);
-  long http = 0;
-  (void)self->functions->easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &http);
+  (void)self->functions->easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, http);
   if (code != CURLE_OK)
-    return lp_error(diag, LP_LOC_FILE(self->url), "%s",
-                    t->error[0] != 0 ? t->error : self->functions->easy_strerror(code));
-  if (http != 200) return lp_error(diag, LP_LOC_FILE(self->url), "answers with HTTP status %ld", http);
-  return LP_OK;
+    return lp_error(diag, LP_LOC_FILE(url), "%s", t->error[0] != 0 ? t->error : self->functions->easy_strerror(code));
+  return *http == 200 ? LP_OK : lp_error(diag, LP_LOC_FILE(url), "answers with HTTP status %ld", *http);
+}
+
+/* An API that refuses a completion may have completions of chats only, as those of most instruct models; then it is
+ * asked for these from then on. */
+static lp_status ask_either(endpoint *self, transfer *t, const lp_prompt *prompt, bool *chats, lp_diag *diag) {
+  long http = 0;
+  *chats = atomic_load(&self->chats);
+  if (*chats) return ask(self, true, t, prompt, &http, diag);
+  lp_diag *first = lp_diag_create();
+  lp_status status = ask(self, false, t, prompt, &http, first);
+  bool refused = http == 400 || http == 404 || http == 405 || http == 410 || http == 501;
+  if (refused) {
+    lp_diag *second = lp_diag_create();
+    *chats = ask(self, true, t, prompt, &http, second) == LP_OK;
+    if (*chats) status = LP_OK;
+    if (*chats) atomic_store(&self->chats, true);
+    lp_diag_free(second);
+  }
+  const lp_diag_entry *why = lp_diag_get(first, 0);
+  if (status != LP_OK) status = lp_error(diag, LP_LOC_FILE(self->url[0]), "%s", why ? why->text : "no answer");
+  lp_diag_free(first);
+  return status;
 }
 
 static void add_token(const char *token, double logprob, unsigned offered, double probability[LP_ROUTE_COUNT]) {
@@ -73,25 +112,36 @@ static void add_token(const char *token, double logprob, unsigned offered, doubl
   if (route != LP_ROUTE_COUNT && logprob <= 0) probability[route] += exp(logprob);
 }
 
-/* Reads choices[0].logprobs.top_logprobs[0]: {token: logprob, ...}. Two tokens with the same text are two members with
- * the same key. */
-static lp_status read_answer(const endpoint *self, const lp_buf *answer, unsigned offered,
+/* An alternative of a completion is a member {token: logprob}, of which two tokens with the same text are two; one of a
+ * chat is an object {"token": ..., "logprob": ...}. */
+static lp_status read_alternative(const lp_json *top, size_t index, unsigned offered,
+                                  double probability[LP_ROUTE_COUNT], lp_diag *diag) {
+  bool of_chat = lp_json_is(top, LP_JSON_ARRAY);
+  lp_json entry = of_chat ? lp_json_item(top, index) : lp_json_entry(top, index);
+  lp_json token = lp_json_member(&entry, "token"), number = of_chat ? lp_json_member(&entry, "logprob") : entry;
+  double logprob = 0;
+  LP_TRY(lp_json_number(&number, -INFINITY, INFINITY, &logprob, diag));
+  add_token(of_chat ? lp_json_text_or(&token, "") : entry.key, logprob, offered, probability);
+  return LP_OK;
+}
+
+/* Reads choices[0].logprobs.top_logprobs[0] or, as of chats and of some servers' completions,
+ * choices[0].logprobs.content[0].top_logprobs. */
+static lp_status read_answer(const char *url, const lp_buf *answer, unsigned offered,
                              double probability[LP_ROUTE_COUNT], lp_diag *diag) {
   lp_json_document *document = NULL;
-  LP_TRY(lp_json_parse(self->url, lp_buf_text(answer), answer->size, LP_JSON_ALLOW_DUPLICATES | LP_JSON_REFUSE_NUL,
-                       &document, diag));
-  lp_json root = lp_json_root(self->url, document), choices = lp_json_member(&root, "choices");
+  LP_TRY(lp_json_parse(url, lp_buf_text(answer), answer->size, LP_JSON_ALLOW_DUPLICATES | LP_JSON_REFUSE_NUL, &document,
+                       diag));
+  lp_json root = lp_json_root(url, document), choices = lp_json_member(&root, "choices");
   lp_json choice = lp_json_item(&choices, 0), logprobs = lp_json_member(&choice, "logprobs");
   lp_json lists = lp_json_member(&logprobs, "top_logprobs"), top = lp_json_item(&lists, 0);
+  lp_json content = lp_json_member(&logprobs, "content"), first = lp_json_item(&content, 0);
+  if (lp_json_is(&content, LP_JSON_ARRAY)) top = lp_json_member(&first, "top_logprobs");
   lp_status status = LP_OK;
-  if (lp_json_object(&top, NULL) != LP_OK)
-    status = lp_error(diag, LP_LOC_FILE(self->url), "the answer holds no log-probabilities");
-  for (size_t i = 0; i < lp_json_count(&top) && status == LP_OK; i++) {
-    lp_json entry = lp_json_entry(&top, i);
-    double logprob = 0;
-    status = lp_json_number(&entry, -INFINITY, INFINITY, &logprob, diag);
-    if (status == LP_OK) add_token(entry.key, logprob, offered, probability);
-  }
+  if (!lp_json_is(&top, LP_JSON_OBJECT) && !lp_json_is(&top, LP_JSON_ARRAY))
+    status = lp_error(diag, LP_LOC_FILE(url), "the answer holds no log-probabilities");
+  for (size_t i = 0; i < lp_json_count(&top) && status == LP_OK; i++)
+    status = read_alternative(&top, i, offered, probability, diag);
   lp_json_free(document);
   return status;
 }
@@ -111,7 +161,6 @@ static transfer *create_transfer(const endpoint *self) {
     free(t);
     return NULL;
   }
-  (void)library->easy_setopt(curl, CURLOPT_URL, self->url);
   (void)library->easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   (void)library->easy_setopt(curl, CURLOPT_HTTPHEADER, self->headers);
   (void)library->easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)ceil(self->timeout_ms));
@@ -142,9 +191,10 @@ static lp_status score(lp_decider *decider, const lp_prompt *prompt, double prob
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     probability[route] = 0;
   transfer *t = take_transfer(self);
-  if (!t) return lp_error(diag, LP_LOC_FILE(self->url), "libcurl does not start");
-  lp_status status = ask(self, t, prompt, diag);
-  if (status == LP_OK) status = read_answer(self, &t->answer, prompt->offered, probability, diag);
+  bool chats = false;
+  if (!t) return lp_error(diag, LP_LOC_FILE(self->url[0]), "libcurl does not start");
+  lp_status status = ask_either(self, t, prompt, &chats, diag);
+  if (status == LP_OK) status = read_answer(self->url[chats], &t->answer, prompt->offered, probability, diag);
   if (status == LP_OK) status = lp_label_normalise(prompt->offered, probability, diag);
   give_back(self, t);
   return status;
@@ -157,7 +207,8 @@ static void close_endpoint(lp_decider *decider) {
   lp_vec_free(&self->idle);
   self->functions->slist_free_all(self->headers);
   (void)pthread_mutex_destroy(&self->lock);
-  free(self->url);
+  free(self->url[false]);
+  free(self->url[true]);
   free(self->model);
   free(self);
 }
@@ -178,9 +229,11 @@ lp_status lp_decider_endpoint(const lp_endpoint_options *options, lp_decider **o
   *self = (endpoint){.decider = {"endpoint", score, close_endpoint, true},
                      .functions = library,
                      .timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : 300};
-  lp_buf url = {0};
-  lp_buf_printf(&url, "%s/completions", options->url);
-  self->url = url.data;
+  lp_buf plain = {0}, chat = {0};
+  lp_buf_printf(&plain, "%s/completions", options->url);
+  lp_buf_printf(&chat, "%s/chat/completions", options->url);
+  self->url[false] = plain.data;
+  self->url[true] = chat.data;
   self->model = lp_strdup(options->model);
   (void)pthread_mutex_init(&self->lock, NULL);
   set_headers(self, options->key);

@@ -20,9 +20,13 @@ static void put_description(unsigned offered, lp_buf *out) {
   lp_buf_puts(out, "Goal: choose where to run each generation request so that its reward is greatest.\nDefinition: the "
                    "decision is one of ");
   put_offered(offered, out);
-  lp_buf_puts(out, ". The reward falls with the delay and with a penalty where the quality asked for was missed.\n"
-                   "Rules: 1. An example with the keywords of the query tells most. 2. Of examples with the same "
-                   "keywords, follow the decision with the greater reward. 3. Avoid decisions evaluated as bad.\n\n");
+  lp_buf_puts(out,
+              ". The reward falls with the delay and with a penalty where the quality asked for was missed. Keywords "
+              "name the task, the length of the prompt and the expected output size.\n"
+              "Rules: 1. An example with the keywords of the query tells most. 2. Of examples with the same "
+              "keywords, follow the decision with the greater reward. 3. Avoid decisions evaluated as bad. 4. Reply "
+              "only with the "
+              "decision.\n\n");
 }
 
 void lp_prompt_text(const lp_prompt *prompt, lp_buf *out) {

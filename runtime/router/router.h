@@ -108,8 +108,8 @@ typedef struct {
   const char *key;   /* bearer token; NULL: none */
   double timeout_ms; /* 0: 300 */
 } lp_endpoint_options;
-/* A language model with an API of /completions and log-probabilities of the first token; scored as lp_decider_bundle
- * does. */
+/* A language model with an API of /completions, or else of /chat/completions, and log-probabilities of the first token;
+ * scored as lp_decider_bundle does. */
 LP_MUST_USE lp_status lp_decider_endpoint(const lp_endpoint_options *options, lp_decider **out, lp_diag *diag);
 
 /* ---- policies (policy_*.c, router.c) ----------------------------------------------------------------------------- */

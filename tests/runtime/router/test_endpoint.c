@@ -15,8 +15,10 @@ enum { BOTH = 1u << LP_ROUTE_EDGE | 1u << LP_ROUTE_CLOUD };
 
 static int listener;
 static char url[64];
-static const char *answer; /* the server's answer; NULL: it never answers */
-static char asked[8192];   /* the client's request */
+static const char *answer;      /* the server's answer; NULL: it never answers */
+static const char *chat_answer; /* to requests for a chat; NULL: as others */
+static volatile int requests;
+static char asked[8192]; /* the client's request */
 static pthread_t thread;
 static volatile int stopping; /* atomic */
 
@@ -33,9 +35,12 @@ static void *serve(void *unused) {
       const char *body = strstr(asked, "\r\n\r\n"), *length = strstr(asked, "Content-Length: ");
       if (body && length && strlen(body + 4) >= strtoul(length + 16, NULL, 10)) break;
     }
-    if (!answer)
+    bool chats = chat_answer && strncmp(asked, "POST /v1/chat/", 14) == 0;
+    const char *sent = chats ? chat_answer : answer;
+    requests++;
+    if (!sent)
       (void)usleep(400000);
-    else if (write(peer, answer, strlen(answer)) < 0)
+    else if (write(peer, sent, strlen(sent)) < 0)
       perror("write");
     (void)close(peer);
   }
@@ -92,6 +97,29 @@ LP_TEST(labels_share_the_mass_of_their_spellings) {
   ck_assert_ptr_nonnull(strstr(asked, "Authorization: Bearer secret"));
   ck_assert_ptr_nonnull(strstr(asked, "\"max_tokens\":1"));
   ck_assert_ptr_nonnull(strstr(asked, "Keywords: code\\nDecision:"));
+}
+
+/* An API that has no completions is asked for chats, from then on at once. */
+LP_TEST(an_api_of_chats) {
+  answer = "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n";
+  chat_answer = OK_HEAD
+      "{\"choices\":[{\"message\":{\"content\":\"edge\"},\"logprobs\":{\"content\":[{\"token\":\"edge\","
+      "\"logprob\":-1,\"top_logprobs\":[{\"token\":\"edge\",\"logprob\":-1,\"bytes\":null},{\"token\":\" Cloud\","
+      "\"logprob\":-2},{\"token\":\"the\",\"logprob\":-1.5}]}]}}]}";
+  double probability[LP_ROUTE_COUNT];
+  lp_decider *decider = NULL;
+  ck_assert_int_eq(lp_decider_endpoint(&(lp_endpoint_options){url, "small", NULL, 1000}, &decider, NULL), LP_OK);
+  requests = 0;
+  for (int i = 0; i < 2; i++) {
+    const lp_prompt prompt = {.keywords = "code", .offered = BOTH};
+    ck_assert_int_eq(decider->score(decider, &prompt, probability, NULL), LP_OK);
+    ck_assert_double_eq_tol(probability[LP_ROUTE_EDGE], 0.7310586, 1e-6); /* 1 / (1 + e^-1) */
+    ck_assert_int_eq(requests, 2 + i);
+  }
+  ck_assert_ptr_nonnull(strstr(asked, "\"messages\":[{\"role\":\"user\",\"content\":\"Goal: "));
+  ck_assert_ptr_nonnull(strstr(asked, "\"logprobs\":true,\"max_tokens\":1,\"temperature\":0,\"top_logprobs\":20"));
+  decider->close(decider);
+  chat_answer = NULL;
 }
 
 static void expect_failure(const char *sent, const char *said) {

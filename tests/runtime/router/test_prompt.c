@@ -22,7 +22,9 @@ LP_TEST(text_has_the_parts_of_the_paper) {
                          "\nDefinition: ",
                          "edge (",
                          "cloud (",
+                         "the expected output size.",
                          "\nRules: 1. ",
+                         "Reply only with the decision.",
                          "\n\nKeywords: code, long\nDecision: cloud\nReward: -1.500\nEvaluation: good\n\n",
                          "Keywords: chat\nDecision: edge\nReward: 2.000\nEvaluation: bad\n\n",
                          "Keywords: chat, long\nDecision:"};
