@@ -157,6 +157,9 @@ static lp_status offer(lp_dispatcher *self, const lp_completion *asked, lp_route
   } else if (!lp_streq(asked->model, "auto")) {
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "there is no model '%.80s': wanted auto, %s or the name of a model",
                        asked->model, "edge, split, cloud");
+  } else if (asked->prompt_tokens.count > 0 && (all & (all - 1)) != 0) {
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
+                       "'prompt' is a list of token numbers, which belong to one model: name it instead of 'auto'");
   }
   return LP_OK;
 }
@@ -223,7 +226,7 @@ static lp_status ask(lp_dispatcher *self, lp_route route, const lp_completion *a
   lp_estimates_begin(self->estimates, demand, route);
   lp_status status = ask_site(self->site[route], asked, stop, to, &out->usage, diag);
   double service_s = status == LP_OK ? (lp_now_ms() - begun_ms - out->usage.queue_ms) / 1000 : -1;
-  lp_estimates_end(self->estimates, demand, route, &out->usage, service_s);
+  lp_estimates_end(self->estimates, asked, demand, route, &out->usage, service_s);
   bool unknown = status == LP_USAGE || out->usage.is_busy || lp_flag_get(stop);
   lp_breaker_note(&self->breaker[route], unknown           ? LP_OUTCOME_UNKNOWN
                                          : status == LP_OK ? LP_OUTCOME_GOOD

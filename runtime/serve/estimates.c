@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/map.h"
 
 /* Tokens of an answer before one was seen, the weight of a new one, and bytes of a prompt for each token. */
 static const double first_tokens = 128, token_rate = 0.1, token_bytes = 4;
+enum { MOST_CLASSES = 1024 }; /* whose answers have a mean of their own */
 
 struct lp_estimates {
   const lp_serve_config *config;
@@ -17,6 +19,7 @@ struct lp_estimates {
   pthread_mutex_t lock; /* guards what follows */
   lp_estimator estimator;
   double mean_tokens; /* of answers */
+  lp_map *of_class;   /* keywords: a double, owned, the mean of their answers */
 };
 
 /* Without a file all places have the same figures, and what is seen of each corrects them. */
@@ -44,7 +47,8 @@ lp_status lp_estimates_open(const lp_serve_config *config, lp_estimates **out, l
   *self = (lp_estimates){.config = config,
                          .backends = backends ? backends : usual_backends(config),
                          .estimator = lp_estimator_make(0, 0),
-                         .mean_tokens = first_tokens};
+                         .mean_tokens = first_tokens,
+                         .of_class = lp_map_create()};
   (void)pthread_mutex_init(&self->lock, NULL);
   *out = self;
   return LP_OK;
@@ -53,15 +57,42 @@ lp_status lp_estimates_open(const lp_serve_config *config, lp_estimates **out, l
 void lp_estimates_close(lp_estimates *self) {
   if (!self) return;
   lp_backends_free(self->backends);
+  for (size_t i = 0; i < lp_map_count(self->of_class); i++)
+    free(lp_map_value_at(self->of_class, i));
+  lp_map_free(self->of_class);
   (void)pthread_mutex_destroy(&self->lock);
   free(self);
 }
 
 static double prompt_bytes(const lp_completion *asked) {
-  double bytes = asked->prompt ? (double)strlen(asked->prompt) : 0;
+  double bytes = (asked->prompt ? (double)strlen(asked->prompt) : 0) + token_bytes * (double)asked->prompt_tokens.count;
   for (size_t i = 0; i < asked->count; i++)
     bytes += (double)strlen(asked->messages[i].content);
   return bytes;
+}
+
+/* The expected tokens of one answer. With the lock held. */
+static double expected_tokens(const lp_estimates *self, const lp_completion *asked) {
+  const double *mean = asked->keywords ? lp_map_get(self->of_class, asked->keywords) : NULL;
+  return fmin(mean ? *mean : self->mean_tokens, (double)asked->max_tokens);
+}
+
+/* With the lock held. */
+static void learn_tokens(lp_estimates *self, const lp_completion *asked, double tokens) {
+  self->mean_tokens += token_rate * (tokens - self->mean_tokens);
+  if (!asked->keywords) return;
+  double *mean = lp_map_get(self->of_class, asked->keywords);
+  if (!mean && lp_map_count(self->of_class) >= MOST_CLASSES) return;
+  if (!mean) {
+    (void)lp_map_put(self->of_class, asked->keywords, mean = lp_alloc(sizeof *mean));
+    *mean = tokens;
+  }
+  *mean += token_rate * (tokens - *mean);
+}
+
+/* P3's expected output size, Eq. (8), as a word: rounded to a power of two, so that requests of one kind share it. */
+static void put_size(double tokens, lp_buf *keywords) {
+  lp_buf_printf(keywords, ", about %.0f tokens", exp2(round(log2(fmax(tokens, 1)))));
 }
 
 void lp_estimates_weigh(lp_estimates *self, const lp_completion *asked, lp_demand *demand, lp_router_request *request,
@@ -72,12 +103,13 @@ void lp_estimates_weigh(lp_estimates *self, const lp_completion *asked, lp_deman
     if (self->backends->of[route].there) there |= 1u << route;
   (void)pthread_mutex_lock(&self->lock);
   *demand = (lp_demand){.prompt_tokens = ceil(prompt_bytes(asked) / token_bytes),
-                        .tokens = fmin(self->mean_tokens, (double)asked->max_tokens) * asked->choices,
+                        .tokens = expected_tokens(self, asked) * asked->choices,
                         .most_tokens = (double)asked->max_tokens * asked->choices,
                         .local_only = asked->local_only,
                         .budget_usd = asked->budget_usd};
   lp_delay_estimate(self->backends, &self->estimator, demand, lp_now_ms() / 1000, wait_s, request->delay_s);
   (void)pthread_mutex_unlock(&self->lock);
+  if (asked->described.size > 0) put_size(demand->tokens / asked->choices, keywords);
   const char *queue =
       lp_queue_keyword(wait_s[LP_ROUTE_EDGE], request->delay_s[LP_ROUTE_EDGE], request->delay_s[LP_ROUTE_CLOUD]);
   if (queue) lp_buf_printf(keywords, ", %s", queue);
@@ -92,8 +124,8 @@ void lp_estimates_begin(lp_estimates *self, const lp_demand *demand, lp_route ro
 
 /* The prediction for a request is known from `begin`, which counted the expected tokens; what is seen is compared with
  * the prediction for the tokens that came. */
-void lp_estimates_end(lp_estimates *self, const lp_demand *demand, lp_route route, const lp_usage *usage,
-                      double service_s) {
+void lp_estimates_end(lp_estimates *self, const lp_completion *asked, const lp_demand *demand, lp_route route,
+                      const lp_usage *usage, double service_s) {
   lp_demand made = *demand;
   if (usage->prompt_tokens > 0) made.prompt_tokens = (double)usage->prompt_tokens;
   if (usage->tokens > 0) made.tokens = (double)usage->tokens;
@@ -103,7 +135,6 @@ void lp_estimates_end(lp_estimates *self, const lp_demand *demand, lp_route rout
   (void)pthread_mutex_lock(&self->lock);
   lp_estimator_end(&self->estimator, self->backends, demand, route, lp_now_ms() / 1000,
                    service_s >= 0 && seen > 0 ? service_s * expected / seen : -1);
-  if (service_s >= 0 && usage->tokens > 0)
-    self->mean_tokens += token_rate * ((double)usage->tokens - self->mean_tokens);
+  if (service_s >= 0 && usage->tokens > 0) learn_tokens(self, asked, (double)usage->tokens / asked->choices);
   (void)pthread_mutex_unlock(&self->lock);
 }

@@ -12,12 +12,14 @@ LP_MUST_USE lp_status lp_estimates_open(const lp_serve_config *config, lp_estima
 void lp_estimates_close(lp_estimates *estimates); /* NULL is allowed */
 
 /* Removes from request->offered the places that may not take the request (health is the matter of the caller), sets
- * request->delay_s, and appends the keyword of the edge's queue to `keywords`. `why` receives the reasons. */
+ * request->delay_s, and appends to `keywords` the expected size of the answer, if the request has no keywords of its
+ * own, and the edge's queue. `why` receives the reasons. */
 void lp_estimates_weigh(lp_estimates *estimates, const lp_completion *asked, lp_demand *demand,
                         lp_router_request *request, lp_buf *keywords, lp_buf *why);
-/* A request goes to a place, and comes back after `service_s` there, its wait excluded; negative: it failed. */
+/* A request goes to a place, and comes back after `service_s` there, its wait excluded; negative: it failed. The sizes
+ * of answers are learned for each asked->keywords. */
 void lp_estimates_begin(lp_estimates *estimates, const lp_demand *demand, lp_route route);
-void lp_estimates_end(lp_estimates *estimates, const lp_demand *demand, lp_route route, const lp_usage *usage,
-                      double service_s);
+void lp_estimates_end(lp_estimates *estimates, const lp_completion *asked, const lp_demand *demand, lp_route route,
+                      const lp_usage *usage, double service_s);
 
 #endif

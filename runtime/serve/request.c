@@ -152,18 +152,55 @@ static lp_status read_settings(const lp_serve_config *config, const lp_json *bod
 }
 
 static size_t text_size(const lp_completion *request) {
-  size_t size = request->prompt ? strlen(request->prompt) : 0;
+  size_t size = (request->prompt ? strlen(request->prompt) : 0) + 4 * request->prompt_tokens.count;
   for (size_t i = 0; i < request->count; i++)
     size += strlen(request->messages[i].content);
   return size;
 }
 
+/* Describes the request to a router, in the words that P3's keywords have: its task, the length of its prompt; the
+ * expected size of the answer follows where it is known (estimates.c). Requests of one application have the same system
+ * prompt, which is the best mark of a task, and whose text must not leave this machine: only its hash is told. */
+static void describe(const lp_json *body, size_t length, lp_completion *out) {
+  const char *system = NULL, *last = out->count > 0 ? out->messages[out->count - 1].content : out->prompt;
+  for (size_t i = 0; i < out->count && !system; i++)
+    if (lp_streq(out->messages[i].role, "system") || lp_streq(out->messages[i].role, "developer"))
+      system = out->messages[i].content;
+  lp_json format = lp_json_member(body, "response_format"), tools = lp_json_member(body, "tools");
+  const char *task = lp_json_is_given(&tools)      ? "tools"
+                     : lp_json_is_given(&format)   ? "json"
+                     : last && strstr(last, "```") ? "code"
+                     : out->chat                   ? "chat"
+                                                   : "text";
+  lp_buf_puts(&out->described, task);
+  if (system) lp_buf_printf(&out->described, " %08" PRIx64, lp_hash_bytes(system, strlen(system), 0) >> 32);
+  lp_buf_printf(&out->described, ", %s", length < 200 ? "short prompt" : length < 2000 ? "prompt" : "long prompt");
+}
+
+/* Reads [12, 345, ...]; false: the list holds something else. */
+static bool read_tokens(const lp_json *list, lp_tokens *out) {
+  size_t count = lp_json_is(list, LP_JSON_ARRAY) ? lp_json_count(list) : 0;
+  for (size_t i = 0; i < count; i++) {
+    lp_json item = lp_json_item(list, i);
+    int64_t token = 0;
+    if (!lp_json_is(&item, LP_JSON_INTEGER) || lp_json_i64(&item, 0, INT32_MAX, &token, NULL) != LP_OK) return false;
+    lp_vec_push(out, (int32_t)token);
+  }
+  return count > 0;
+}
+
+/* The prompt is text or a list of token numbers, or a list of one of these. */
 static lp_status read_prompt(const lp_json *body, lp_completion *out, lp_diag *diag) {
   lp_json prompt = lp_json_member(body, "prompt"), first = lp_json_item(&prompt, 0);
-  bool is_list = lp_json_is(&prompt, LP_JSON_ARRAY) && lp_json_count(&prompt) == 1;
-  out->prompt = lp_json_text_or(is_list ? &first : &prompt, NULL);
+  bool is_list =
+      lp_json_is(&prompt, LP_JSON_ARRAY) && lp_json_count(&prompt) == 1 && !lp_json_is(&first, LP_JSON_INTEGER);
+  const lp_json *only = is_list ? &first : &prompt;
+  out->prompt = lp_json_text_or(only, NULL);
   if (out->chat || (out->prompt && out->prompt[0])) return LP_OK;
-  return lp_error(diag, LP_LOC_NONE, "'prompt' must be text that is not empty");
+  if (!read_tokens(only, &out->prompt_tokens))
+    return lp_error(diag, LP_LOC_NONE, "'prompt' must be text that is not empty, or a list of token numbers");
+  out->prompt = "";
+  return LP_OK;
 }
 
 lp_status lp_body_parse(const char *body, size_t size, lp_json_document **out, lp_diag *diag) {
@@ -205,8 +242,11 @@ lp_status lp_completion_read(const lp_serve_config *config, bool chat, const cha
   LP_TRY(refuse_unknown(&root, diag));
   if (chat) LP_TRY(read_messages(&root, out, diag));
   LP_TRY(read_prompt(&root, out, diag));
-  size_t length = text_size(out);
-  out->keywords = lp_json_text_or(&keywords, length < 200 ? "short prompt" : length < 2000 ? "prompt" : "long prompt");
+  out->keywords = lp_json_text_or(&keywords, NULL);
+  if (!out->keywords) {
+    describe(&root, text_size(out), out);
+    out->keywords = lp_buf_text(&out->described);
+  }
   LP_TRY(read_limits(&root, out, diag));
   return read_settings(config, &root, out, diag);
 }
@@ -216,6 +256,8 @@ void lp_completion_free(lp_completion *completion) {
   free(completion->messages);
   free(completion->stop);
   free(completion->bias);
+  lp_vec_free(&completion->prompt_tokens);
+  lp_buf_free(&completion->described);
   for (size_t i = 0; i < completion->joined.count; i++)
     free(completion->joined.data[i]);
   lp_vec_free(&completion->joined);

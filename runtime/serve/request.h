@@ -17,6 +17,7 @@ typedef struct {
   bool chat, stream, stream_usage;
   bool machines; /* pieces of the stream name the machine that computed them */
   const char *model, *prompt;
+  lp_tokens prompt_tokens;   /* owned: the prompt as token numbers, instead of `prompt`, which then is "" */
   lp_chat_message *messages; /* [count], texts of the body */
   size_t count;
   const char **stop; /* [stop_count], texts of the body: the answer ends before the first of them */
@@ -40,7 +41,8 @@ typedef struct {
   const char *tool;            /* the function that it must call; NULL: any */
   bool has_roles;              /* messages of tools, or that call them: the template gets the body's messages */
   const char *only_engine;     /* a member that only passes of the engine support (place/bundle.c); NULL: none */
-  const char *keywords;        /* for the router */
+  const char *keywords;        /* for the router: of the request, or `described` */
+  lp_buf described;            /* what the request looks like; empty if it has keywords */
   bool local_only;             /* the request may not leave the edge */
   double budget_usd;           /* INFINITY: none */
   char trace[LP_TRACE_ID + 1]; /* W3C trace id, which the server sets */

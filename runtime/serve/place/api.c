@@ -96,6 +96,8 @@ static void take_choice(stream *s, const lp_json *choice) {
 static void take_usage(stream *s, const lp_json *usage) {
   lp_json prompt = lp_json_member(usage, "prompt_tokens"), tokens = lp_json_member(usage, "completion_tokens");
   if (lp_json_is_given(&prompt)) (void)!lp_json_i64(&prompt, 0, INT64_MAX, &s->usage->prompt_tokens, NULL);
+  lp_json details = lp_json_member(usage, "prompt_tokens_details"), cached = lp_json_member(&details, "cached_tokens");
+  if (lp_json_is_given(&cached)) (void)!lp_json_i64(&cached, 0, INT64_MAX, &s->usage->cached_tokens, NULL);
   if (lp_json_is_given(&tokens) && lp_json_i64(&tokens, 0, INT64_MAX, &s->usage->tokens, NULL) == LP_OK)
     s->counted = true;
 }

@@ -106,8 +106,20 @@ static bool is_abandoned(void *user) {
 
 /* ---- prompts and sampling ---------------------------------------------------------------------------------------- */
 
+static lp_status copy_tokens(const bundle_site *self, const lp_tokens *from, lp_tokens *out, lp_diag *diag) {
+  int32_t vocab = lp_bundle_vocab(self->sides.bundle);
+  for (size_t i = 0; i < from->count; i++) {
+    if (from->data[i] >= vocab)
+      return lp_error(diag, LP_LOC_NONE, "'prompt' has token %" PRId32 ", and the vocabulary %" PRId32, from->data[i],
+                      vocab);
+    lp_vec_push(out, from->data[i]);
+  }
+  return LP_OK;
+}
+
 static lp_status encode(const bundle_site *self, const lp_completion *request, lp_tokens *out, lp_diag *diag) {
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(self->sides.bundle);
+  if (request->prompt_tokens.count > 0) return copy_tokens(self, &request->prompt_tokens, out, diag);
   if (!request->chat) return lp_tokenizer_encode(tokenizer, request->prompt, strlen(request->prompt), true, out, diag);
   if (!lp_tokenizer_has_chat_template(tokenizer))
     return lp_error(diag, LP_LOC_NONE, "the model has no chat template: use /v1/completions");

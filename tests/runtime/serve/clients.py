@@ -14,6 +14,7 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # reads no list from the ne
 import jsonschema
 import litellm
 import openai
+import tokenizers
 
 url, model, wanted = sys.argv[1:4]
 client = openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0, timeout=120)
@@ -56,6 +57,23 @@ def streams():
     check("chat streamed", "".join(p.choices[0].delta.content or "" for p in parts) == whole, parts)
     check("role", parts[0].choices[0].delta.role == "assistant", parts[0])
     check("one id", len({p.id for p in parts}) == 1, [p.id for p in parts])
+
+
+def prompts():
+    """A prompt as token numbers, by Hugging Face's tokenizer; prompts that begin alike."""
+    tokenizer = tokenizers.Tokenizer.from_file(os.environ["LP_SOURCE"] + "/examples/default-model/tokenizer.json")
+    ids = tokenizer.encode(ask["prompt"]).ids
+    for prompt in (ids, [ids]):
+        answer = client.completions.create(**{**ask, "prompt": prompt})
+        check("a prompt of tokens", answer.choices[0].text == wanted, answer)
+        check("its usage", answer.usage.prompt_tokens == len(ids), answer.usage)
+    refused("too great a token", "and the vocabulary", client.completions.create, **{**ask, "prompt": [10**8]})
+    refused("no token", "list of token numbers", client.completions.create, **{**ask, "prompt": [1.5]})
+    system = {"role": "system", "content": "You tell stories. " + "One day Lily went to the park with her mom. " * 8}
+    for question in ("Tell of a dog.", "Now tell of a cat and a bird."):
+        messages = [system, {"role": "user", "content": question}]
+        usage = client.chat.completions.create(**{**chat, "messages": messages}).usage
+    check("a shared system prompt", 64 <= usage.prompt_tokens_details.cached_tokens < usage.prompt_tokens, usage)
 
 
 def stops():
@@ -250,7 +268,7 @@ def light():
     check("litellm call", answer.choices[0].message.tool_calls, answer)
 
 
-for test in (models, streams, stops, choices, probabilities, draws, formats, calls, refusals, concurrent, light):
+for test in (models, streams, prompts, stops, choices, probabilities, draws, formats, calls, refusals, concurrent, light):
     try:
         test()
     except Exception as error:  # an exception is a failure of that part only

@@ -1,8 +1,8 @@
 # PyPI's openai and litellm against a running server: every member of requests and answers that they know.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 python=${LP_PYTHON:-python3}
-LITELLM_LOCAL_MODEL_COST_MAP=True "$python" -c 'import openai, litellm, jsonschema' 2>/dev/null ||
-  skip "$python lacks openai, litellm or jsonschema (tests/runtime/serve/requirements.txt)"
+LITELLM_LOCAL_MODEL_COST_MAP=True "$python" -c 'import openai, litellm, jsonschema, tokenizers' 2>/dev/null ||
+  skip "$python lacks openai, litellm, jsonschema or tokenizers (tests/runtime/serve/requirements.txt)"
 default=$LP_SOURCE/examples/default-model
 mkdir "$work/model"
 cp "$default/model.onnx" "$default/tokenizer.json" "$work/model"

@@ -89,6 +89,7 @@ same 'the route of a model' split "$(route)"
 grep -q '"model":"cut"' "$work/body" || fail "the model's name: $(head -n 1 "$work/body")"
 post /v1/completions '{"model":"auto","prompt":"Once","max_tokens":300,"temperature":0}' >"$work/answer"
 same 'beyond the context of the edge' split "$(route)"
+rejected 'tokens of no model' 400 'which belong to one model' /v1/completions '{"model":"auto","prompt":[1,2,3]}'
 rejected 'choices on a split' 400 "'n' is not supported here: some layers run on a worker" /v1/completions "{\"model\":\"split\",$ask,\"n\":2}"
 curl -sS --json '{"model":"edge","prompt":"Once","max_tokens":500,"stream":true,"temperature":0,"logit_bias":{"0":-100}}' \
   "$url/v1/completions" >"$work/long" 2>/dev/null &

@@ -21,10 +21,15 @@ static void teardown(void) {
 
 LP_CASE(.setup = setup, .teardown = teardown);
 
+static lp_completion completion(const char *keywords, int64_t tokens) {
+  return (lp_completion){
+      .prompt = "Once", .keywords = keywords, .max_tokens = tokens, .choices = 1, .budget_usd = INFINITY};
+}
+
 /* Weighs a request for 100 tokens; `why` may be NULL. */
 static lp_router_request weigh(bool local_only, lp_buf *why) {
-  const lp_completion asked = {
-      .prompt = "Once", .max_tokens = 100, .choices = 1, .local_only = local_only, .budget_usd = INFINITY};
+  lp_completion asked = completion(NULL, 100);
+  asked.local_only = local_only;
   lp_router_request request = {.offered = BOTH};
   lp_buf keywords = {0};
   lp_estimates_weigh(estimates, &asked, &demand, &request, &keywords, why);
@@ -35,7 +40,8 @@ static lp_router_request weigh(bool local_only, lp_buf *why) {
 static void answer(lp_route route, double seconds) {
   const lp_usage usage = {.prompt_tokens = 1, .tokens = 100};
   lp_estimates_begin(estimates, &demand, route);
-  lp_estimates_end(estimates, &demand, route, &usage, seconds);
+  const lp_completion asked = completion(NULL, 100);
+  lp_estimates_end(estimates, &asked, &demand, route, &usage, seconds);
 }
 
 LP_TEST(learns_from_outcomes) {
@@ -59,6 +65,30 @@ LP_TEST(a_queue_delays) {
   for (int i = 0; i < 3; i++)
     lp_estimates_begin(estimates, &demand, LP_ROUTE_EDGE);
   ck_assert_double_gt(weigh(false, NULL).delay_s[LP_ROUTE_EDGE], 3 * alone_s);
+}
+
+/* The sizes of answers are learned for each kind of request, and told to the router of those without own keywords. */
+LP_TEST(sizes_of_answers) {
+  lp_completion brief = completion("chat, short prompt", 1000), tale = completion("text, prompt", 1000);
+  lp_buf_puts(&brief.described, brief.keywords);
+  for (int i = 0; i < 9; i++) {
+    lp_estimates_end(estimates, &brief, &demand, LP_ROUTE_EDGE, &(lp_usage){.prompt_tokens = 1, .tokens = 15}, 1);
+    lp_estimates_end(estimates, &tale, &demand, LP_ROUTE_EDGE, &(lp_usage){.prompt_tokens = 1, .tokens = 500}, 1);
+  }
+  lp_router_request request = {.offered = BOTH};
+  lp_buf keywords = {0};
+  lp_estimates_weigh(estimates, &brief, &demand, &request, &keywords, NULL);
+  ck_assert_double_eq(demand.tokens, 15);
+  ck_assert_ptr_nonnull(strstr(lp_buf_text(&keywords), ", about 16 tokens"));
+  lp_buf_clear(&keywords);
+  lp_estimates_weigh(estimates, &tale, &demand, &request, &keywords, NULL);
+  ck_assert_double_eq(demand.tokens, 500);
+  ck_assert_ptr_null(strstr(lp_buf_text(&keywords), "tokens"));
+  tale.max_tokens = 100;
+  lp_estimates_weigh(estimates, &tale, &demand, &request, &keywords, NULL);
+  ck_assert_double_eq(demand.tokens, 100);
+  lp_buf_free(&keywords);
+  lp_buf_free(&brief.described);
 }
 
 LP_TEST(hard_constraints) {
