@@ -65,11 +65,15 @@ wait "$last" "$edge_pid" || fail "the server ends with $?"
 same 'completed' 'data: [DONE]' "$(grep '^data' "$work/last" | tail -n 1)"
 
 # A place that is full refuses, and a request that named no place goes elsewhere.
-worker() { # worker NUMBER: a worker at $work/addressN, of pid $worker_pid
-  : >"$work/worker$1.log"
-  "$LLMPART" worker "$work/split.llmpart" --listen="${2-127.0.0.1:0}" --threads=1 2>"$work/worker$1.log" &
-  worker_pid=$! started="$started $!"
-  await grep -q 'listening on' "$work/worker$1.log" || fail "worker $1: $(cat "$work/worker$1.log")"
+worker() { # worker NUMBER [ADDRESS]: a worker at $address, of pid $worker_pid
+  for _ in 1 2 3 4 5 6 7 8 9 10; do # another process's connection may have the port for a while
+    : >"$work/worker$1.log"
+    "$LLMPART" worker "$work/split.llmpart" --listen="${2-127.0.0.1:0}" --threads=1 2>"$work/worker$1.log" &
+    worker_pid=$! started="$started $!"
+    await grep -q 'listening on\|in use' "$work/worker$1.log" || fail "worker $1: $(cat "$work/worker$1.log")"
+    grep -q 'in use' "$work/worker$1.log" || break
+    sleep 1
+  done
   address=$(sed -n 's/.*listening on //p' "$work/worker$1.log" | head -n 1)
 }
 worker 1
