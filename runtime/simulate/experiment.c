@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cores.h"
 #include "runtime/simulate/engine.h"
+#include "runtime/simulate/runs.h"
 
 static void scale(lp_sim_lengths *lengths, double factor) {
   lengths->mean *= factor;
@@ -115,42 +117,74 @@ static lp_status drop_users(const lp_sim_scenario *s, lp_arena *arena, lp_sim_us
   return LP_OK;
 }
 
-static void run_point(const lp_sim_scenario *s, const lp_sim_users *users, const lp_sim_policy *policy, lp_arena *arena,
-                      lp_sim_point *point) {
-  lp_sim_tally *tallies = lp_alloc((size_t)s->runs * sizeof *tallies);
-  lp_sim_histogram *histogram = lp_alloc(sizeof *histogram);
-  for (int64_t run = 0; run < s->runs; run++) {
-    lp_sim_tally_begin(&tallies[run], s->tasks);
-    lp_sim_run_once(s, users, policy, run, &tallies[run], histogram);
-  }
-  sum_up(s, tallies, histogram, arena, point);
-  for (int64_t run = 0; run < s->runs; run++)
-    lp_sim_tally_end(&tallies[run]);
-  free(tallies);
-  free(histogram);
+/* An experiment while it is computed. */
+typedef struct {
+  const lp_sim_scenario *scenario;
+  const lp_sim_users *users;
+  lp_sim_result *result;
+} experiment;
+
+/* Point `index` is of a service, a policy and a value of the axis; `tasks` has room for the scenario's tasks. */
+static lp_sim_scenario scenario_of_point(const experiment *e, int64_t index, lp_sim_task *tasks) {
+  const int64_t of_service = (int64_t)e->scenario->policies * e->result->values;
+  lp_sim_scenario at = scenario_at(e->scenario, e->result->point[index].value, tasks);
+  at.service = e->scenario->services[index / of_service];
+  return at;
 }
 
-lp_status lp_sim_run(const lp_sim_scenario *scenario, lp_sim_result *out, lp_diag *diag) {
-  int32_t values = scenario->axis == LP_SIM_NOTHING ? 1 : scenario->values;
-  lp_sim_users users;
-  *out = (lp_sim_result){.scenario = scenario, .arena = lp_arena_create(), .values = values};
-  LP_TRY(drop_users(scenario, out->arena, &users, diag));
-  lp_sim_task *tasks = lp_alloc((size_t)scenario->tasks * sizeof *tasks);
-  out->points = scenario->service_count * scenario->policies * values;
-  out->point = LP_NEW_ARRAY(out->arena, lp_sim_point, out->points);
-  for (int32_t i = 0; i < out->points; i++) {
-    lp_service *service = scenario->services[i / (scenario->policies * values)];
-    const lp_sim_policy *policy = scenario->policy[i / values % scenario->policies];
-    lp_sim_point *point = &out->point[i];
-    point->service = service->name;
-    point->policy = policy->name;
-    point->value = scenario->axis == LP_SIM_NOTHING ? 0 : scenario->value[i % values];
-    lp_sim_scenario at = scenario_at(scenario, point->value, tasks);
-    at.service = service;
-    run_point(&at, &users, policy, out->arena, point);
-  }
+static const lp_sim_policy *policy_of_point(const experiment *e, int64_t index) {
+  return e->scenario->policy[index / e->result->values % e->scenario->policies];
+}
+
+static void run_once(void *user, int64_t point, int64_t run, lp_sim_tally *tally, lp_sim_histogram *histogram) {
+  const experiment *e = user;
+  lp_sim_task *tasks = lp_alloc((size_t)e->scenario->tasks * sizeof *tasks);
+  const lp_sim_scenario at = scenario_of_point(e, point, tasks);
+  lp_sim_run_once(&at, e->users, policy_of_point(e, point), run, tally, histogram);
   free(tasks);
-  return LP_OK;
+}
+
+static void finish_point(void *user, int64_t point, const lp_sim_tally *tallies, const lp_sim_histogram *histogram) {
+  const experiment *e = user;
+  sum_up(e->scenario, tallies, histogram, e->result->arena, &e->result->point[point]);
+}
+
+static void name_points(const experiment *e) {
+  const lp_sim_scenario *s = e->scenario;
+  lp_sim_result *result = e->result;
+  result->points = s->service_count * s->policies * result->values;
+  result->point = LP_NEW_ARRAY(result->arena, lp_sim_point, result->points);
+  for (int32_t i = 0; i < result->points; i++) {
+    result->point[i].service = s->services[i / (s->policies * result->values)]->name;
+    result->point[i].policy = policy_of_point(e, i)->name;
+    result->point[i].value = s->axis == LP_SIM_NOTHING ? 0 : s->value[i % result->values];
+  }
+}
+
+lp_status lp_sim_run(const lp_sim_scenario *scenario, const lp_sim_options *options, lp_sim_result *out,
+                     lp_diag *diag) {
+  static const lp_sim_options usual = {0};
+  const lp_sim_options *o = options ? options : &usual;
+  lp_sim_users users;
+  *out = (lp_sim_result){.scenario = scenario,
+                         .arena = lp_arena_create(),
+                         .values = scenario->axis == LP_SIM_NOTHING ? 1 : scenario->values};
+  LP_TRY(drop_users(scenario, out->arena, &users, diag));
+  experiment e = {scenario, &users, out};
+  name_points(&e);
+  const lp_sim_work work = {.points = out->points,
+                            .runs = scenario->runs,
+                            .tasks = scenario->tasks,
+                            .run = run_once,
+                            .finish = finish_point,
+                            .user = &e};
+  lp_buf key = {0};
+  lp_buf_printf(&key, "%s %016" PRIx64 " %" PRId64 " %" PRId64, LP_VERSION, scenario->digest, scenario->seed,
+                scenario->runs);
+  const int32_t threads = o->threads > 0 ? o->threads : lp_machine_threads();
+  const bool good = lp_sim_runs_compute(&work, threads, o->peers, lp_buf_text(&key));
+  lp_buf_free(&key);
+  return good ? LP_OK : lp_error(diag, LP_LOC_NONE, "a process has another version, scenario, seed or number of runs");
 }
 
 void lp_sim_result_free(lp_sim_result *result) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/csv.h"
+#include "base/file.h"
 #include "base/units.h"
 #include "base/yaml/yaml.h"
 #include "runtime/simulate/simulate.h"
@@ -442,13 +443,19 @@ static lp_status finish(lp_status status, lp_sim_scenario *scenario, lp_sim_scen
   return status;
 }
 
-lp_status lp_sim_scenario_load(const char *path, const lp_sim_policies *known, lp_sim_scenario **out, lp_diag *diag) {
-  scenario_file file = {.scenario = scenario_create(), .known = known};
-  return finish(lp_yaml_load(path, file.scenario->arena, read_root, &file, diag), file.scenario, out);
-}
-
 lp_status lp_sim_scenario_parse(const char *name, const char *text, size_t size, const lp_sim_policies *known,
                                 lp_sim_scenario **out, lp_diag *diag) {
   scenario_file file = {.scenario = scenario_create(), .known = known};
+  file.scenario->digest = lp_hash_bytes(text, size, 0);
   return finish(lp_yaml_parse(name, text, size, file.scenario->arena, read_root, &file, diag), file.scenario, out);
+}
+
+lp_status lp_sim_scenario_load(const char *path, const lp_sim_policies *known, lp_sim_scenario **out, lp_diag *diag) {
+  char *text = NULL;
+  size_t size = 0;
+  *out = NULL;
+  LP_TRY(lp_file_read(path, &text, &size, diag));
+  lp_status status = lp_sim_scenario_parse(path, text, size, known, out, diag);
+  free(text);
+  return status;
 }

@@ -10,6 +10,7 @@
 #define LP_SIMULATE_H
 
 #include "base/base.h"
+#include "base/peers.h"
 #include "runtime/radio/radio.h"
 #include "runtime/service/service.h"
 
@@ -112,6 +113,7 @@ extern const char *const lp_sim_axis_names[LP_SIM_DECISION + 1]; /* "rate", as i
 typedef struct {
   lp_arena *arena; /* owns all below */
   const char *name, *title;
+  uint64_t digest;                       /* of the file's text */
   int64_t seed, runs, requests, warm_up; /* requests of each run; the first warm_up are not counted */
   lp_service *service;                   /* the first of `services` */
   lp_service **services;                 /* each is an experiment of its own */
@@ -186,8 +188,15 @@ typedef struct {
   int32_t points, values;
 } lp_sim_result;
 
-/* Places the radio's users, then runs every policy at every value. Fails when a cell never serves some of its users. */
-LP_MUST_USE lp_status lp_sim_run(const lp_sim_scenario *scenario, lp_sim_result *out, lp_diag *diag);
+typedef struct {
+  int32_t threads;       /* 0: the machine's cores; one with peers */
+  const lp_peers *peers; /* NULL: this process makes all runs. The result of all is in process 0 */
+} lp_sim_options;
+
+/* Places the radio's users, then runs every policy at every value. The result does not depend on `options`. Fails when
+ * a cell never serves some of its users, and when a process has another version or scenario. */
+LP_MUST_USE lp_status lp_sim_run(const lp_sim_scenario *scenario, const lp_sim_options *options, lp_sim_result *out,
+                                 lp_diag *diag);
 void lp_sim_result_free(lp_sim_result *result); /* allowed after a failure */
 
 /* Schema llmpart.simulate/1; a row per point; a page with figures and a table (report.c, page.c). */

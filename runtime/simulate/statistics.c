@@ -37,6 +37,12 @@ void lp_sim_histogram_add(lp_sim_histogram *histogram, double seconds) {
   histogram->count++;
 }
 
+void lp_sim_histogram_merge(lp_sim_histogram *to, const lp_sim_histogram *from) {
+  for (int bin = 0; bin < LP_SIM_BINS; bin++)
+    to->bin[bin] += from->bin[bin];
+  to->count += from->count;
+}
+
 double lp_sim_histogram_quantile(const lp_sim_histogram *histogram, double share) {
   int64_t wanted = (int64_t)ceil(share * (double)histogram->count), seen = 0;
   for (int bin = 0; bin < LP_SIM_BINS; bin++) {

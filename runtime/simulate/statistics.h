@@ -37,6 +37,7 @@ void lp_sim_tally_begin(lp_sim_tally *tally, int32_t tasks);
 void lp_sim_tally_end(lp_sim_tally *tally);
 void lp_sim_tally_add(lp_sim_tally *tally, int32_t part, int32_t sum, double value);
 void lp_sim_histogram_add(lp_sim_histogram *histogram, double seconds);
+void lp_sim_histogram_merge(lp_sim_histogram *to, const lp_sim_histogram *from); /* adds the counts */
 double lp_sim_histogram_quantile(const lp_sim_histogram *histogram, double share);
 /* The estimate over the means of runs, or over the parts of a single run. */
 lp_sim_estimate lp_sim_estimate_of(const lp_sim_tally *tallies, int64_t runs, int32_t sum);

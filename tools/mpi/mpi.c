@@ -1,5 +1,5 @@
-/* The processes of `mpirun llmpart sweep`, over MPI. This is a library of its own, which `sweep` loads under mpirun
- * only, so that the command itself needs no MPI. */
+/* The processes of `mpirun llmpart sweep` and `simulate`, over MPI. This is a library of its own, which the command
+ * loads under mpirun only, so that it needs no MPI itself. */
 #include "tools/mpi/mpi.h"
 
 #include <mpi.h>
@@ -28,13 +28,13 @@ static void receive(int32_t from, void *data, size_t size) {
   (void)MPI_Recv(data, (int)size, MPI_BYTE, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-bool lp_mpi_begin(lp_sweep_peers *out) {
+bool lp_mpi_begin(lp_peers *out) {
   int level = MPI_THREAD_SINGLE, rank = 0, count = 1;
   if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS || level < MPI_THREAD_SERIALIZED)
     return false;
   (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   (void)MPI_Comm_size(MPI_COMM_WORLD, &count);
-  *out = (lp_sweep_peers){.rank = rank, .count = count, .send = send, .wait = wait, .receive = receive};
+  *out = (lp_peers){.rank = rank, .count = count, .send = send, .wait = wait, .receive = receive};
   return true;
 }
 

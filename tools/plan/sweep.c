@@ -1,12 +1,10 @@
 /* llmpart sweep: a table of plans for capacity planning. */
 #include "passes/plan/sweep/sweep.h"
-#include "base/path.h"
 #include "frontend/frontend.h"
 #include "tools/compile/link.h"
 #include "tools/mpi/mpi.h"
 #include "tools/tools.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,7 +15,7 @@ typedef struct {
   const char *journal, *shard_text;
   lp_sweep_shard shard;
   bool merge;
-  lp_sweep_peers peers; /* count 0: not under mpirun */
+  lp_peers peers; /* count 0: not under mpirun */
   lp_mpi_end_function *end_mpi;
   lp_texts outputs;
   int64_t threads;
@@ -184,22 +182,6 @@ static lp_status check_flags(sweep_flags *flags, const lp_texts *args, lp_diag *
   return check_outputs(flags, diag);
 }
 
-/* Under mpirun: loads the library that speaks MPI, and begins. */
-static lp_status begin_mpi(sweep_flags *flags, lp_diag *diag) {
-  if (!getenv("OMPI_COMM_WORLD_SIZE") || flags->merge) return LP_OK;
-  char *path = lp_path_library("mpi.so");
-  void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-  lp_mpi_begin_function *begin = NULL;
-  if (library) {
-    *(void **)&begin = dlsym(library, "lp_mpi_begin");
-    *(void **)&flags->end_mpi = dlsym(library, "lp_mpi_end");
-  }
-  free(path);
-  if (begin && flags->end_mpi && begin(&flags->peers)) return LP_OK;
-  flags->end_mpi = NULL;
-  return lp_error(diag, LP_LOC_FILE("mpirun"), "this llmpart was built without MPI; --shard and --merge need none");
-}
-
 static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   sweep_flags *flags = command->user;
   flags->shows_progress = lp_tool_shows_progress(command->voice);
@@ -207,7 +189,7 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
   lp_sweep_spec spec;
   lp_module *module = NULL;
   LP_TRY(check_flags(flags, args, diag));
-  LP_TRY(begin_mpi(flags, diag));
+  if (!flags->merge) LP_TRY(lp_tool_begin_mpi(&flags->peers, &flags->end_mpi, "--shard and --merge need none", diag));
   lp_status status = lp_sweep_spec_read(args->data[0], lp_tool_load_link, &spec, diag);
   if (status == LP_OK) status = load_model(&spec, &module, diag);
   if (status == LP_OK)

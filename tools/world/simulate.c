@@ -8,12 +8,16 @@
 #ifdef LP_HAS_ROUTER
 #include "runtime/router/simulated.h"
 #endif
+#ifdef LP_HAS_COMPILER
+#include "tools/mpi/mpi.h"
+#endif
 #include "tools/tools.h"
 
 typedef struct {
   lp_texts outputs;
   const char *figure;
-  int64_t runs, seed;
+  int64_t runs, seed, threads;
+  lp_peers peers; /* count 0: not under mpirun */
 #ifdef LP_HAS_ROUTER
   lp_policy_spec spec; /* parameters of the decider */
 #endif
@@ -59,8 +63,9 @@ static lp_status run(const char *path, const simulate_flags *flags, const lp_sim
   if (flags->runs > 0) scenario->runs = flags->runs;
   if (flags->seed >= 0) scenario->seed = flags->seed;
   lp_sim_result result;
-  lp_status status = lp_sim_run(scenario, &result, diag);
-  for (size_t i = 0; i < flags->outputs.count && status == LP_OK; i++)
+  const lp_sim_options options = {(int32_t)flags->threads, flags->peers.count ? &flags->peers : NULL};
+  lp_status status = lp_sim_run(scenario, &options, &result, diag);
+  for (size_t i = 0; i < flags->outputs.count && status == LP_OK && flags->peers.rank == 0; i++)
     status = write_result(&result, flags->outputs.data[i], figure, diag);
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);
@@ -96,11 +101,19 @@ static lp_status simulate(const lp_command *command, const lp_texts *args, lp_di
                          flags->outputs.data[i]);
   size_t figure = 0;
   LP_TRY(find_figure(flags->figure, &figure, diag));
-#ifdef LP_HAS_ROUTER
-  return run_with_learners(path, flags, figure, diag);
-#else
-  return run(path, flags, &lp_sim_plain_policies, figure, diag);
+#ifdef LP_HAS_COMPILER
+  lp_mpi_end_function *end_mpi = NULL;
+  LP_TRY(lp_tool_begin_mpi(&flags->peers, &end_mpi, "--threads needs none", diag));
 #endif
+#ifdef LP_HAS_ROUTER
+  lp_status status = run_with_learners(path, flags, figure, diag);
+#else
+  lp_status status = run(path, flags, &lp_sim_plain_policies, figure, diag);
+#endif
+#ifdef LP_HAS_COMPILER
+  if (end_mpi) end_mpi((int)status);
+#endif
+  return status;
 }
 
 int lp_tool_simulate(int argc, char **argv) {
@@ -114,6 +127,7 @@ int lp_tool_simulate(int argc, char **argv) {
        0},
       {"--runs", LP_OPTION_COUNT, &flags.runs, "N", "make N runs, whatever the scenario says", 1},
       {"--seed", LP_OPTION_I64, &flags.seed, "N", "use this seed, whatever the scenario says", 0},
+      {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
 #ifdef LP_HAS_ROUTER
       {"--model", LP_OPTION_TEXT, &flags.spec.model, "MODEL",
        "set the decider of router, router-paper, latest and greedy: lookup, embedded, a bundle or an API's base "

@@ -9,14 +9,14 @@ static void greeting(const char *key, lp_buf *out) {
   lp_buf_printf(out, "key %s %s", LP_VERSION, key);
 }
 
-void lp_sweep_peers_greet(const lp_sweep_peers *peers, const char *key) {
+void lp_sweep_peers_greet(const lp_peers *peers, const char *key) {
   lp_buf text = {0};
   greeting(key, &text);
   peers->send(0, lp_buf_text(&text), text.size);
   lp_buf_free(&text);
 }
 
-lp_sweep_turns lp_sweep_peers_ask(const lp_sweep_peers *peers, lp_buf *lines, uint64_t evaluations) {
+lp_sweep_turns lp_sweep_peers_ask(const lp_peers *peers, lp_buf *lines, uint64_t evaluations) {
   lp_sweep_turns turns = {.from = UINT64_MAX};
   lp_buf text = {0};
   size_t size;
@@ -30,7 +30,7 @@ lp_sweep_turns lp_sweep_peers_ask(const lp_sweep_peers *peers, lp_buf *lines, ui
   return turns;
 }
 
-void lp_sweep_peers_leave(const lp_sweep_peers *peers, bool failed) {
+void lp_sweep_peers_leave(const lp_peers *peers, bool failed) {
   peers->send(0, failed ? "leave 1" : "leave 0", 7);
 }
 
@@ -43,7 +43,7 @@ static bool take_rows(const char *text, const lp_sweep_leader *leader) {
   return good;
 }
 
-bool lp_sweep_peers_lead(const lp_sweep_peers *peers, const char *key, const lp_sweep_leader *leader) {
+bool lp_sweep_peers_lead(const lp_peers *peers, const char *key, const lp_sweep_leader *leader) {
   bool good = true;
   lp_buf ours = {0};
   greeting(key, &ours);

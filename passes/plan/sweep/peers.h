@@ -20,10 +20,10 @@ typedef struct {
 
 /* Process 0: answers the others until all have left. `key` as in the journal; false when another process has another
  * sweep, failed, or sent what is no row: no more rows are handed out then. */
-bool lp_sweep_peers_lead(const lp_sweep_peers *peers, const char *key, const lp_sweep_leader *leader);
+bool lp_sweep_peers_lead(const lp_peers *peers, const char *key, const lp_sweep_leader *leader);
 /* The others: greet first, then send finished lines (which are cleared) and get rows, and leave at last. */
-void lp_sweep_peers_greet(const lp_sweep_peers *peers, const char *key);
-lp_sweep_turns lp_sweep_peers_ask(const lp_sweep_peers *peers, lp_buf *lines, uint64_t evaluations);
-void lp_sweep_peers_leave(const lp_sweep_peers *peers, bool failed);
+void lp_sweep_peers_greet(const lp_peers *peers, const char *key);
+lp_sweep_turns lp_sweep_peers_ask(const lp_peers *peers, lp_buf *lines, uint64_t evaluations);
+void lp_sweep_peers_leave(const lp_peers *peers, bool failed);
 
 #endif

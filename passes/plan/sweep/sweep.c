@@ -265,7 +265,7 @@ static int32_t thread_count(const sweep *s) {
 }
 
 static void run_threads(sweep *s, const char *key) {
-  const lp_sweep_peers *peers = s->options->peers;
+  const lp_peers *peers = s->options->peers;
   const lp_sweep_leader leader = {s, next_turns, take_line, count_evaluations};
   bool leads = peers && peers->rank == 0 && peers->count > 1;
   int32_t threads = thread_count(s) + leads, started = 0;

@@ -7,6 +7,7 @@
 #ifndef LP_SWEEP_H
 #define LP_SWEEP_H
 
+#include "base/peers.h"
 #include "base/side.h"
 #include "passes/decoder.h"
 #include "passes/plan/plan.h"
@@ -121,19 +122,11 @@ typedef struct {
   int32_t index, count; /* count 0: the whole sweep */
 } lp_sweep_shard;
 
-/* Processes that compute one sweep together, as a table of functions over a library of messages. Process 0 hands out
- * rows, gets their results, and alone has the journal and the whole result. One thread at a time calls a function. */
 typedef struct {
-  int32_t rank, count;
-  void (*send)(int32_t to, const void *data, size_t size);
-  /* Waits for a message from any process; returns its sender and its size. */
-  int32_t (*wait)(size_t *size);
-  void (*receive)(int32_t from, void *data, size_t size); /* the message that `wait` found */
-} lp_sweep_peers;
-
-typedef struct {
-  int32_t threads;             /* 0: the machine's cores; one with peers */
-  const lp_sweep_peers *peers; /* NULL: this process computes all rows */
+  int32_t threads; /* 0: the machine's cores; one with peers */
+  /* Processes that compute the sweep together: process 0 has the journal and the whole result. NULL: this process
+   * computes all rows. */
+  const lp_peers *peers;
   /* The journal's file: its rows are not computed again, finished rows are added; NULL: no journal. */
   const char *journal;
   bool journal_is_ours; /* the path is a default: when it cannot be written, that is a warning */

@@ -24,7 +24,7 @@ LP_TEST(delay_over_the_share_of_quality) {
                    rows[i].service);
     lp_sim_scenario *scenario = scenario_of(text);
     lp_sim_result result;
-    ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
+    ck_assert_int_eq(lp_sim_run(scenario, NULL, &result, NULL), LP_OK);
     ck_assert_int_eq(result.points, 5);
     for (int v = 0; v < 5; v++) {
       const lp_sim_point *point = &result.point[v];
@@ -54,7 +54,7 @@ LP_TEST(a_share_of_quality_keeps_proportions) {
                   "vary: { quality_share: [0.2, 0.9] }\n");
   lp_sim_result result;
   make_unit_service(scenario);
-  ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
+  ck_assert_int_eq(lp_sim_run(scenario, NULL, &result, NULL), LP_OK);
   ck_assert_double_eq_tol(result.point[0].share[LP_SITE_CLOUD], 0.2, 0.01);
   ck_assert_double_eq_tol(result.point[1].share[LP_SITE_CLOUD], 0.9, 0.01);
   for (int v = 0; v < 2; v++) {
@@ -73,7 +73,7 @@ LP_TEST(the_loaded_edge) {
                   "tasks: [{ class: q, quality: true, tokens: 1000 }, { class: p, tokens: 1000 }]\n"
                   "edge: { slots: 8 }\npolicies: [class, queue-aware]\nvary: { rate: [0.6, 1.16, 1.3] }\n");
   lp_sim_result result;
-  ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
+  ck_assert_int_eq(lp_sim_run(scenario, NULL, &result, NULL), LP_OK);
   const lp_sim_point *by_class = result.point, *by_queue = result.point + 3;
   ck_assert_double_eq_tol(by_class[0].delay_s.mean, 22.67, 0.2);
   ck_assert_double_eq_tol(by_queue[0].delay_s.mean, 22.67, 0.2);
@@ -96,7 +96,7 @@ LP_TEST(rewards) {
                   "tasks: [{ class: q, quality: true, tokens: 1000, edge_success: 0.3, cloud_success: 0.9 }]\n"
                   "policies: [edge-only, cloud-only, random, oracle]\nvary: { penalty: [10, 40] }\n");
   lp_sim_result result;
-  ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
+  ck_assert_int_eq(lp_sim_run(scenario, NULL, &result, NULL), LP_OK);
   const lp_sim_point *point = result.point;
   ck_assert_double_eq_tol(point[0].quality.mean, 0.3, 0.03);
   ck_assert_double_eq_tol(point[0].reward.mean, 60 - 13.5633 - 10 * (1 - point[0].quality.mean), 1e-3);
@@ -163,7 +163,7 @@ LP_TEST(policies_plug_in) {
   lp_sim_scenario *scenario = NULL;
   ck_assert_int_eq(lp_sim_scenario_parse("l", text, strlen(text), &(lp_sim_policies){list, 1}, &scenario, NULL), LP_OK);
   lp_sim_result result;
-  ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
+  ck_assert_int_eq(lp_sim_run(scenario, NULL, &result, NULL), LP_OK);
   ck_assert_int_eq(last.decided, 500);
   ck_assert_int_eq(last.told, 500);
   ck_assert_double_gt(result.point[0].share[LP_SITE_EDGE], 0.95);
@@ -188,7 +188,7 @@ LP_TEST(a_decision_takes_its_time) {
   lp_sim_scenario *scenario = NULL;
   ck_assert_int_eq(lp_sim_scenario_parse("l", text, strlen(text), &(lp_sim_policies){list, 2}, &scenario, NULL), LP_OK);
   lp_sim_result result;
-  ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
+  ck_assert_int_eq(lp_sim_run(scenario, NULL, &result, NULL), LP_OK);
   ck_assert_double_eq_tol(result.point[0].delay_s.mean, 2 + 13.5633 + 1, 1e-3);
   ck_assert_double_eq_tol(result.point[1].delay_s.mean, 13.5633 + 1, 1e-3);
   ck_assert_double_eq_tol(result.point[0].generation_s.mean, 13.5633, 1e-3);

@@ -22,7 +22,7 @@ static lp_sim_point run(const queue *q, lp_sim_result *result, lp_sim_scenario *
   (*scenario)->station[LP_SITE_EDGE].slots = q->slots;
   (*scenario)->station[LP_SITE_EDGE].queue = q->queue;
   make_unit_service(*scenario);
-  ck_assert_int_eq(lp_sim_run(*scenario, result, NULL), LP_OK);
+  ck_assert_int_eq(lp_sim_run(*scenario, NULL, result, NULL), LP_OK);
   return result->point[0];
 }
 

@@ -79,10 +79,11 @@ LP_TEST(bad_scenarios) {
   }
 }
 
-static void print_all(const char *text, lp_buf *out) {
+static void print_all(const char *text, int32_t threads, lp_buf *out) {
   lp_sim_scenario *scenario = scenario_of(text);
+  const lp_sim_options options = {.threads = threads};
   lp_sim_result result;
-  ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
+  ck_assert_int_eq(lp_sim_run(scenario, &options, &result, NULL), LP_OK);
   lp_sim_print_json(&result, out);
   lp_sim_print_csv(&result, out);
   lp_sim_print_html(&result, out);
@@ -96,11 +97,11 @@ LP_TEST(the_same_under_a_seed) {
                                   "{ class: b, quality: true, tokens: { geometric: 50 }, prompt: 20 }]\n"
                                   "link: { radio: two-cell, users: 20, intervals: 20 }\nvary: { rate: [1, 2] }\n";
   lp_buf a = {0}, b = {0}, c = {0}, other = {0};
-  print_all(text, &a);
-  print_all(text, &b);
+  print_all(text, 1, &a);
+  print_all(text, 4, &b); /* nor do threads change it */
   ck_assert_str_eq(a.data, b.data);
   lp_buf_printf(&other, "%sseed: 2\n", text);
-  print_all(other.data, &c);
+  print_all(other.data, 1, &c);
   ck_assert_str_ne(a.data, c.data);
   lp_buf_free(&a);
   lp_buf_free(&b);
@@ -125,7 +126,7 @@ LP_TEST(lengths_and_links) {
     lp_sim_scenario *scenario = scenario_of(text);
     make_unit_service(scenario);
     lp_sim_result result;
-    ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
+    ck_assert_int_eq(lp_sim_run(scenario, NULL, &result, NULL), LP_OK);
     ck_assert_double_eq_tol(result.point[0].generation_s.mean, 1, 0.02);
     ck_assert_double_eq_tol(result.point[0].link_s.mean, 0.4 + 0.4 + 0.1, 0.01);
     ck_assert_double_eq_tol(result.point[0].delay_s.mean,
@@ -156,7 +157,7 @@ LP_TEST(by_hand) {
     lp_sim_scenario *scenario = scenario_of(text);
     make_unit_service(scenario);
     lp_sim_result result;
-    ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
+    ck_assert_int_eq(lp_sim_run(scenario, NULL, &result, NULL), LP_OK);
     ck_assert_double_eq_tol(result.point[0].delay_s.mean, rows[i].delay, 1e-6);
     ck_assert_double_eq_tol(result.point[0].wait_s.mean, rows[i].wait, 1e-6);
     ck_assert_int_eq(result.point[0].requests, 3);
@@ -171,7 +172,7 @@ LP_TEST(drift_and_regret_by_hand) {
       scenario_of("simulate: h\nrequests: 2\ncounting: paper\narrivals: { every: 60s }\npolicies: [edge-only]\n"
                   "tasks: [{ class: a, quality: true, tokens: 1000 }]\ndrift: { after: 1, penalty: 5 }\n");
   lp_sim_result result;
-  ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
+  ck_assert_int_eq(lp_sim_run(scenario, NULL, &result, NULL), LP_OK);
   const lp_sim_point *point = &result.point[0];
   double edge = 0.23 + 1000 / 75.0, cloud = 0.42 + 1000 / 32.0 + 0.1;
   ck_assert_double_eq_tol(point->reward.mean, 60 - edge - 22.5, 1e-9);
@@ -188,7 +189,7 @@ LP_TEST(drift_of_the_models) {
       scenario_of("simulate: h\nrequests: 2\ncounting: paper\narrivals: { every: 60s }\npolicies: [edge-only]\n"
                   "tasks: [{ class: a, tokens: 1000 }]\ndrift: { after: 1, service: gemma-gemini }\n");
   lp_sim_result result;
-  ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
+  ck_assert_int_eq(lp_sim_run(scenario, NULL, &result, NULL), LP_OK);
   ck_assert_double_eq_tol(result.point[0].delay_s.mean, (13.5633 + 6.682) / 2, 1e-3);
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);
@@ -199,7 +200,7 @@ LP_TEST(services_are_experiments_of_their_own) {
       "simulate: h\nrequests: 20\ncounting: paper\narrivals: { every: 60s }\npolicies: [edge-only, cloud-only]\n"
       "service: [gemma-gemini, llama2, llama3]\ntasks: [{ class: a, tokens: 1000 }]\nvary: { penalty: [1, 2] }\n");
   lp_sim_result result;
-  ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
+  ck_assert_int_eq(lp_sim_run(scenario, NULL, &result, NULL), LP_OK);
   ck_assert_int_eq(result.points, 12);
   ck_assert_str_eq(result.point[4].service, "llama2");
   ck_assert_str_eq(result.point[4].policy, "edge-only");
@@ -216,7 +217,7 @@ LP_TEST(rejections) {
       scenario_of("simulate: h\nrequests: 10\narrivals: { every: 1ns }\ntasks: [{ class: a, tokens: 1000 }]\n"
                   "policies: [edge-only]\nedge: { slots: 1, queue: 2 }\ncloud: { slots: 1, queue: 0 }\nbackhaul: 0\n");
   lp_sim_result result;
-  ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
+  ck_assert_int_eq(lp_sim_run(scenario, NULL, &result, NULL), LP_OK);
   ck_assert_int_eq(result.point[0].requests, 4);
   ck_assert_int_eq(result.point[0].overflowed, 1);
   ck_assert_int_eq(result.point[0].rejected, 6);
@@ -230,7 +231,7 @@ LP_TEST(users_that_are_never_served) {
   scenario->radio->scheduler = LP_RADIO_MAX;
   lp_diag *diag = lp_diag_create();
   lp_sim_result result;
-  ck_assert_int_eq(lp_sim_run(scenario, &result, diag), LP_FAILED);
+  ck_assert_int_eq(lp_sim_run(scenario, NULL, &result, diag), LP_FAILED);
   ck_assert_uint_eq(lp_diag_error_count(diag), 1);
   ck_assert_ptr_nonnull(strstr(lp_diag_get(diag, 0)->text, "is never served in 5 intervals of its scheduler, 'max'"));
   lp_sim_result_free(&result);

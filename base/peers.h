@@ -1,0 +1,16 @@
+/* Processes that compute one result together, as a table of functions over a library of messages. Process 0 hands out
+ * the work and gets the results. One thread at a time calls a function. */
+#ifndef LP_BASE_PEERS_H
+#define LP_BASE_PEERS_H
+
+#include "base/base.h"
+
+typedef struct {
+  int32_t rank, count;
+  void (*send)(int32_t to, const void *data, size_t size);
+  /* Waits for a message from any process; returns its sender and its size. */
+  int32_t (*wait)(size_t *size);
+  void (*receive)(int32_t from, void *data, size_t size); /* the message that `wait` found */
+} lp_peers;
+
+#endif
