@@ -420,8 +420,9 @@ bool lp_chat_has_method(const lp_chat_value *object, const char *name) {
                       : object->kind == LP_CHAT_LIST ? lists
                                                      : "";
   size_t size = strlen(name);
+  if (size == 0 || strchr(name, ' ')) return false;
   for (const char *at = names; (at = strstr(at, name)); at++)
-    if (at > names && size > 0 && at[-1] == ' ' && at[size] == ' ') return true;
+    if (at[-1] == ' ' && at[size] == ' ') return true;
   return false;
 }
 
