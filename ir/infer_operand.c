@@ -92,14 +92,14 @@ lp_status lp_infer_push(const lp_infer *c, lp_shape *shape, const lp_poly *dim) 
   return LP_OK;
 }
 
-/* The bytes of constant dimensions must fit 64 bits, or later sizes overflow. */
+/* The bytes of constant dimensions must fit 64 bits, or later sizes overflow; also beside an axis of size 0, because
+ * products of some axes leave that one out. */
 static bool is_countable(const lp_shape *shape) {
   int64_t product = 8, value;
   bool fits = true;
   for (int32_t i = 0; i < shape->rank; i++) {
     if (!lp_poly_is_const(shape->dim[i], &value)) continue;
-    if (value == 0) return true;
-    fits = fits && lp_i64_mul(product, value, &product);
+    fits = fits && (value == 0 || lp_i64_mul(product, value, &product));
   }
   return fits;
 }

@@ -428,6 +428,7 @@ LP_TEST(repeats) {
 LP_TEST(overflow_is_refused) {
   refuses(NODE(Tile, f32("b,1000000"), INTS(1, INT64_MAX / 2)), "overflows");
   refuses(NODE(Expand, f32("1,1"), INTS(INT64_MAX / 4, 100)), "the size of its result overflows");
+  refuses(NODE(Expand, f32("1,1,1"), INTS(INT64_MAX / 4, 100, 0)), "the size of its result overflows");
 }
 
 /* ---- sizes as values ---- */
