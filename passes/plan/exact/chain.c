@@ -12,8 +12,8 @@
 #include <string.h>
 
 /* Points of a front: COARSE to compare prices and where memory binds, because joint bounds are better there; FINE to
- * search. JOINT: of joint fronts. */
-enum { COARSE = 100, FINE = 2000, JOINT = 64 };
+ * search. */
+enum { COARSE = 100, FINE = 2000 };
 
 /* A limit that is exceeded by less than this share counts as met; found placements are evaluated exactly. */
 static const double allowance = 1e-9;
@@ -352,8 +352,8 @@ static void make_joint(chain_searcher *s) {
     c->joint_price[2 + i] = duals->per_byte[i];
   }
   c->joint_bound = lp_joint_improve(c->joint, s->search->most, c->joint_price);
+  lp_joint_fronts(c->joint, s->search->most, c->front_price);
   show_path(s);
-  lp_joint_fronts(c->joint, s->search->most, JOINT);
 }
 
 /* Makes lists and joint bounds for this run, unless those of the runs before suffice. */
@@ -364,6 +364,7 @@ static void prepare(chain_searcher *s) {
   s->most_listed = before + (double)MOST_LISTED;
   if (is_longer && !c->has_all) lp_chain_forget(c);
   if (is_longer) c->slack = s->slack;
+  c->scale = s->search->most;
   if (s->search->slur > 0 || s->search->plain) { /* with slur nothing is proved, and the lists are long */
     lp_joint_free(c->joint);
     c->joint = NULL;

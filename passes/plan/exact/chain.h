@@ -31,6 +31,9 @@ struct lp_exact_chain {
   double slack;
   bool has_all; /* the slack excluded no mode */
   double work;  /* labels made for the lists */
+  /* The objective at which passes aim, and the share of it and of the limits by which lists may be wrong, because modes
+   * that are nearly alike are joined. */
+  double scale, coarse;
   /* The fronts of each stage, at these prices; NULL: there are none. */
   lp_exact_front **front[LP_STAGE_COUNT];
   const lp_exact_prices *front_prices;
@@ -38,7 +41,7 @@ struct lp_exact_chain {
   /* The bounds of both stages together; NULL: there are none, or too many entries for them. */
   lp_joint *joint;
   double joint_slack; /* they hold for placements with a price of at most this above the least */
-  double joint_price[LP_JOINT_LIMITS], joint_bound;
+  double joint_price[LP_JOINT_LIMITS], front_price[LP_JOINT_LIMITS][LP_JOINT_LIMITS], joint_bound;
   bool is_rough;     /* they are those of a rough run */
   bool has_too_many; /* entries */
 };

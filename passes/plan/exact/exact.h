@@ -209,6 +209,8 @@ typedef struct {
   const int32_t *slot_of; /* [holding] its bits in `shared`, -1: not live, or not of both stages */
   double grid_ms[LP_STAGE_COUNT], grid_objective; /* sums are multiples of these */
   size_t most;                                    /* the most modes to list */
+  /* Placements with sums in the same cells of these widths become one, with the least of each sum; 0: they do not. */
+  double cell_ms[LP_STAGE_COUNT], cell_bytes[LP_SIDE_COUNT], cell_objective;
   /* For the current entry: [stage][unit - first][frontier] the least price from there to the end of the stage, minus
    * that of the entry. Modes with a price more than `slack` above it are not listed. */
   double **least[LP_STAGE_COUNT], slack;

@@ -39,7 +39,8 @@ typedef struct {
 typedef struct {
   const lp_exact *x;
   lp_stage stage;
-  int32_t anchor; /* the last unit that reads nothing; up to it, turns keep their numbers */
+  int32_t anchor;    /* the last unit that reads nothing; up to it, turns keep their numbers */
+  bool link_is_free; /* neither the objective nor a limit counts messages */
   LP_VEC(frontier_set) set;
   LP_VEC(known_step) step;
   lp_map *steps; /* the unit's form and the set before it -> step + 1 */
@@ -246,7 +247,7 @@ static bool settle(const placing *p, int turn, const unsigned char *held_new, fr
   const boundary *before = p->before, *after = p->after;
   int oldest = MOST_TURNS + 2;
   *out = (frontier){0};
-  for (int32_t i = 0; i < after->value_count; i++) {
+  for (int32_t i = 0; i < after->value_count && !p->g->link_is_free; i++) {
     int32_t at = place_of(before->value, before->value_count, after->value[i]);
     out->value[i] = at < 0 ? (unsigned char)turn : p->at.value[at];
     int made = out->value[i] & ~CROSSED;
@@ -258,6 +259,7 @@ static bool settle(const placing *p, int turn, const unsigned char *held_new, fr
     int32_t own = at < 0 ? place_of(p->unit->hold, p->unit->hold_count, after->hold[i]) : -1;
     out->held[i] = at < 0 ? held_new[own] : p->at.held[at];
   }
+  if (p->g->link_is_free) return true; /* turns and crossings do not matter */
   oldest = p->index < p->g->anchor ? 0 : oldest & ~1;
   for (int32_t i = 0; i < after->value_count; i++)
     out->value[i] = (unsigned char)(out->value[i] - oldest);
@@ -361,6 +363,8 @@ static int32_t step_of(grapher *g, placing *p, int32_t before) {
 
 static grapher prepare(const lp_exact *x, lp_stage stage) {
   grapher g = {.x = x, .stage = stage, .anchor = -1, .steps = lp_map_create()};
+  bool counts = x->least_messages[stage] > 0 || x->most_messages[stage] >= 0;
+  g.link_is_free = !counts && !(x->weights.link[stage] > 0) && !(x->limit_ms[stage] > 0);
   for (int32_t i = 0; i < x->unit_count[stage]; i++)
     if (!x->unit[stage][i].in_count) g.anchor = i;
   return g;

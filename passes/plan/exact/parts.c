@@ -15,6 +15,8 @@ enum { MOST_EXACT = 45 };
 /* The most work of all passes, in some ns each; close_work holds once the gap of a part is close. A part has at least
  * least_share of all. After a pass with little work the next one aims farther. */
 static const double most_work = 4e8, close_work = 1e8, little_work = 1e7, least_share = 1.0 / 6;
+/* The most work of a part while no placement is known: it is searched again when one is. */
+static const double blind_work = 6e7;
 /* The same where memory does not bind, and labels are nearly all of the work. */
 static const double label_work = 2.4e8, close_label_work = 2e7;
 
@@ -22,6 +24,9 @@ static const double label_work = 2.4e8, close_label_work = 2e7;
  * need not look for; label_step: the difference between labels of which one is kept; first_reach: the distance above
  * the bound at which the first pass aims, half of it where memory binds, because bounds are tighter there. */
 static const double gap_wanted = 4e-3, gap_ignored = 5e-4, label_step = 2e-5, first_reach = 0.02;
+
+/* gap_hopeless: the gap of a part from which on a second search would hardly close it. */
+static const double gap_hopeless = 0.2;
 
 /* gap_far: the gap from which on the search dives; dive_step: the difference between labels of which a dive keeps one;
  * dive_reach: the distance above the bound at which its first pass aims. rough_step: as dive_step, of a rough pass.
@@ -51,6 +56,7 @@ typedef struct {
   double reach, work, most_work, close_work;
   double hurried; /* the aim before the last rough pass */
   size_t width;
+  double known; /* the objective known after its search */
 } part;
 
 /* Tells whether memory can bind. */
@@ -94,7 +100,7 @@ static bool note_pass(const lp_exact_chain_search *search, part *p) {
   if (p->work > (is_proved(p, LP_EXACT_GAP_CLOSE) ? p->close_work : p->most_work)) return true;
   bool covered = search->lowest >= aim - gap_wanted * fabs(aim), widest = p->width >= MOST_LABELS;
   if (covered || (widest && known > aim))
-    p->reach *= isinf(known) ? 6 : is_tight(&p->x) && search->work < little_work ? 3 : 1.6;
+    p->reach *= isinf(known) ? 6 : search->least >= aim || search->work < little_work ? 3 : 1.6;
   else if (widest)
     return true;
   else
@@ -184,11 +190,15 @@ static void couple(part *p) {
 
 /* Searches a part; `work` is that of the parts before it. */
 static void search_part(part *p, double work) {
+  p->bound = fmax(p->bound, p->lowest);
   p->lowest = fmax(p->task->lowest, fmin(p->bound, known_objective(p)));
   if (is_proved(p, gap_wanted)) return;
+  p->work = 0;
+  p->hurried = 0;
   p->coupled = p->pruning = p->prices;
   p->most_work = is_tight(&p->x) ? fmax(most_work - work, most_work * least_share) : label_work;
   if (counts_messages(&p->x)) p->most_work = fmax(p->most_work, counted_work);
+  if (isinf(known_objective(p))) p->most_work = fmin(p->most_work, blind_work);
   p->close_work = is_tight(&p->x) ? close_work : close_label_work;
   p->reach = is_tight(&p->x) ? first_reach / 2 : first_reach;
   p->width = FIRST_LABELS;
@@ -343,13 +353,32 @@ static void search_chain(part *p, double work) {
   p->chain = lp_exact_chain_create(&p->x, p->graph);
   if (p->chain) search_part(p, work);
   lp_exact_chain_free(p->chain);
+  p->known = known_objective(p);
+}
+
+/* Searches parts again that are not proved and that were searched while a worse placement, or none, was known; returns
+ * a bound of all. Drops the parts. */
+static double search_again(parts *list) {
+  double proved = INFINITY, work = 0;
+  for (size_t i = 0; i < list->count; i++) {
+    part *p = list->data[i];
+    bool is_late = known_objective(p) < p->known * (1 - gap_wanted);
+    if (!is_proved(p, gap_wanted) && is_late && is_proved(p, gap_hopeless)) {
+      search_chain(p, work);
+      work += p->work;
+    }
+    proved = fmin(proved, p->lowest);
+    drop_part(p);
+  }
+  lp_vec_free(list);
+  return proved;
 }
 
 /* Searches the parts of the list, those with the least bounds first; returns a bound of them. Parts that were divided
  * are searched whole where a gap remains, because that search may find other placements. */
 static double search_list(parts *list, const lp_exact_parts_task *task) {
   double proved = INFINITY, work = 0;
-  parts whole = {0};
+  parts whole = {0}, open = {0};
   for (int taken = 0; list->count; taken++) {
     part *p = take_part(list);
     p->lowest = fmax(task->lowest, fmin(p->bound, known_objective(p)));
@@ -361,10 +390,15 @@ static double search_list(parts *list, const lp_exact_parts_task *task) {
       continue;
     }
     search_chain(p, work);
-    proved = fmin(proved, p->lowest);
     work += p->work;
-    drop_part(p);
+    if (is_proved(p, gap_wanted)) {
+      proved = fmin(proved, p->lowest);
+      drop_part(p);
+    } else {
+      lp_vec_push(&open, p);
+    }
   }
+  proved = fmin(proved, search_again(&open));
   for (size_t i = 0; i < whole.count; i++) {
     double known = known_objective(whole.data[i]);
     if (proved < known - LP_EXACT_GAP_CLOSE * fabs(known)) search_chain(whole.data[i], 0);

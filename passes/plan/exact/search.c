@@ -83,6 +83,39 @@ static void grow_groups(searcher *s) {
   }
 }
 
+static bool same_cell(double a, double b, double width) {
+  return floor(a / width) == floor(b / width);
+}
+
+/* Tells whether the labels are so much alike that one stands for both. */
+static bool are_near(const searcher *s, const label *a, const label *b) {
+  const lp_exact_segment *segment = s->segment;
+  if (!segment || !(segment->cell_objective > 0)) return false;
+  if (!same_cell(a->objective, b->objective, segment->cell_objective)) return false;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    if (s->x->limit_ms[stage] > 0 && !same_cell(a->ms[stage], b->ms[stage], segment->cell_ms[stage])) return false;
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
+    if (s->x->limit_bytes[side] > 0 && !same_cell(a->bytes[side], b->bytes[side], segment->cell_bytes[side]))
+      return false;
+  return true;
+}
+
+/* Makes `to` as small and as cheap as both labels are. */
+static void join_labels(label *to, const label *l) {
+  if (l->price < to->price) {
+    to->price = l->price;
+    to->parent = l->parent;
+    to->side = l->side;
+    to->sides = l->sides;
+  }
+  to->objective = fmin(to->objective, l->objective);
+  for (int i = 0; i < 2; i++) {
+    to->ms[i] = fmin(to->ms[i], l->ms[i]);
+    to->bytes[i] = fmin(to->bytes[i], l->bytes[i]);
+    to->activation[i] = fmin(to->activation[i], l->activation[i]);
+  }
+}
+
 static void add_label(searcher *s, label *l) {
   if (2 * (s->next.count + 1) > s->groups) grow_groups(s);
   assert(s->group);
@@ -92,6 +125,10 @@ static void add_label(searcher *s, label *l) {
   for (int32_t i = s->group[at] - 1, *link = NULL; i >= 0;) {
     label *other = &s->next.data[i];
     if (beats(s, other, l)) return;
+    if (are_near(s, other, l)) {
+      join_labels(other, l);
+      return;
+    }
     if (beats(s, l, other)) {
       other->dropped = true;
       if (link)
@@ -410,6 +447,9 @@ static int compare_modes(const void *left, const void *right) {
   return (a->sides > b->sides) - (a->sides < b->sides);
 }
 
+/* Labels within a segment, as a multiple of the modes at its end: frontiers are many there. */
+enum { WITHIN = 6 };
+
 double lp_exact_modes(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], const lp_exact_prices *prices,
                       lp_exact_segment *segment, const lp_exact_mode *entry, lp_exact_modes_list *out) {
   segment->has_all = true;
@@ -432,6 +472,7 @@ double lp_exact_modes(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COU
     for (size_t i = 0; i < s.now.count; i++)
       for (int side = 0; side < LP_SIDE_COUNT; side++)
         extend(&s, k, &x->unit[step->stage][step->unit], (int32_t)i, side);
+    s.search->width = k + 1 < segment->to ? WITHIN * segment->most : segment->most;
     take_next(&s);
   }
   for (size_t i = 0; i < s.now.count; i++) {

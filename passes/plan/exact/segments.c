@@ -15,6 +15,9 @@
  * needed. */
 enum { MOST_ENTRIES = 64, MOST_STEPS = 64, MOST_MODES = 40000, TIGHT_MODES = 4000, COUNTED_MODES = 12000 };
 
+/* The widths of the cells of all segments, as shares of the limits and of the objective. */
+static const double least_coarse = 2.5e-4, most_coarse = 4e-3;
+
 /* ---- segments ---------------------------------------------------------------------------------------------------- */
 
 static bool is_slotted(const lp_exact_chain *c, int32_t holding) {
@@ -210,6 +213,24 @@ static void set_least(const lp_exact_chain *c, const lp_exact_prices *listing, s
   }
 }
 
+/* Lists modes, in wider and wider cells until they are few enough. Each cell may be wrong by its width, so the widths of
+ * all segments together are a small share of the limits. */
+static void list_modes(lp_exact_chain *c, const lp_exact_prices *listing, lp_exact_segment *segment,
+                       const lp_exact_mode *entry, lp_chain_modes *out) {
+  for (;; c->coarse = c->coarse > 0 ? 4 * c->coarse : least_coarse) {
+    const double share = c->coarse / (double)c->segment.count;
+    for (int i = 0; i < 2; i++) {
+      segment->cell_ms[i] = share * c->x->limit_ms[i];
+      segment->cell_bytes[i] = share * c->x->limit_bytes[i];
+    }
+    segment->cell_objective = share * c->scale;
+    out->list.count = 0;
+    out->rest = lp_exact_modes(c->x, c->graph, listing, segment, entry, &out->list);
+    c->work += segment->work;
+    if (isinf(out->rest) || c->coarse >= most_coarse || !(c->scale > 0)) return;
+  }
+}
+
 const lp_chain_modes *lp_chain_modes_after(lp_exact_chain *c, const lp_exact_prices *listing, size_t index,
                                            const lp_exact_mode *entry) {
   lp_buf key = {0};
@@ -223,9 +244,8 @@ const lp_chain_modes *lp_chain_modes_after(lp_exact_chain *c, const lp_exact_pri
     lp_exact_segment segment = c->segment.data[index];
     segment.slack = c->slack;
     set_least(c, listing, index, entry, arena, &segment);
-    found->rest = lp_exact_modes(c->x, c->graph, listing, &segment, entry, &found->list);
+    list_modes(c, listing, &segment, entry, found);
     c->has_all = c->has_all && segment.has_all;
-    c->work += segment.work;
     lp_map_put(c->modes, lp_buf_text(&key), found);
     lp_arena_free(arena);
   }
