@@ -56,9 +56,12 @@ extern const char *const lp_exits_modes[LP_EXITS_COUNT]; /* "full", "exact", .. 
 /* The mode for which a plan is made, and the figures of its exits. LP_EXITS_FULL: the cloud computes every token. */
 typedef struct {
   lp_exits_mode mode;
-  double rate;       /* exact: the chance that a draft is confirmed; threshold: the share of tokens taken at exits */
-  double row_share;  /* bytes of a row of hidden states on the link, as a share of the plan's own */
-  double theta;      /* threshold: the confidence of tokens that are taken at exits; else 0 */
+  double rate;      /* exact: the chance that a draft is confirmed; threshold: the share of tokens taken at exits */
+  double row_share; /* bytes of a row of hidden states on the link, as a share of the plan's own */
+  double theta;     /* threshold: the confidence of tokens that are taken at exits; else 0 */
+  /* threshold: the runs of the device's layers per token, as a share of all its layers. Layers after an exit that gave
+   * the token wait, and then run once for several tokens. */
+  double layer_runs;
   const char *codec; /* the encoding of these rows: "f32", "f16", "int8" or "int4"; NULL: not known */
 } lp_exit_rates;
 

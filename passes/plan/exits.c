@@ -9,9 +9,10 @@ const char *const lp_exits_modes[LP_EXITS_COUNT] = {"full", "exact", "threshold"
 
 /* The parts of a round of decode, in ms. */
 typedef struct {
-  double pass, step, row; /* time of the device; of the cloud with one row, and for each further row */
-  double question;        /* both ways, without the rows' bytes */
-  double upload;          /* of a row */
+  double pass, late; /* of the device with one row; for each further row */
+  double step, row;  /* the same of the cloud */
+  double question;   /* both ways, without the rows' bytes */
+  double upload;     /* of a row */
 } round_times;
 
 /* A token's share of a round. */
@@ -23,12 +24,14 @@ static round_times times_of(const lp_compile_request *request, const lp_plan_sta
                             const lp_plan_stage_sum *decode) {
   const double row_bytes = request->exit_rates.row_share * decode->bytes[LP_SIDE_DEVICE];
   const double step = decode->busy_ms[LP_SIDE_CLOUD];
-  const double prompt = prefill->busy_ms[LP_SIDE_CLOUD] / (double)(request->isl > 0 ? request->isl : 1);
+  const double pass = decode->busy_ms[LP_SIDE_DEVICE];
+  const double prompt = (double)(request->isl > 0 ? request->isl : 1);
   const double answer = decode->bytes[LP_SIDE_CLOUD];
   return (round_times){
-      .pass = decode->busy_ms[LP_SIDE_DEVICE],
+      .pass = pass,
+      .late = fmin(pass, prefill->busy_ms[LP_SIDE_DEVICE] / prompt),
       .step = step,
-      .row = fmin(step, prompt),
+      .row = fmin(step, prefill->busy_ms[LP_SIDE_CLOUD] / prompt),
       .question = lp_link_up_ms(request->link, 0) + lp_link_down_ms(request->link, answer),
       .upload = lp_link_up_ms(request->link, row_bytes) - lp_link_up_ms(request->link, 0),
   };
@@ -65,9 +68,9 @@ static token_share share_exact(const round_times *t, double chance, int *drafts)
   return best;
 }
 
-static token_share share_threshold(const round_times *t, double rate) {
-  const double asked = 1 - rate;
-  return with_uploads(t, (token_share){.passes = 1,
+static token_share share_threshold(const round_times *t, double rate, double layer_runs) {
+  const double asked = 1 - rate, late = t->pass > 0 ? (1 - layer_runs) * t->late / t->pass : 0;
+  return with_uploads(t, (token_share){.passes = layer_runs + late,
                                        .questions = asked,
                                        .cloud_ms = asked * t->step + rate * (asked > 0 ? t->row : 0),
                                        .link_ms = asked * (t->question + t->upload),
@@ -99,8 +102,8 @@ void lp_plan_exits_follow(const lp_compile_request *request, lp_plan_stage_sum s
   }
   const round_times t = times_of(request, &stage[LP_STAGE_PREFILL], decode);
   int drafts = 1;
-  const token_share s =
-      exits->mode == LP_EXITS_EXACT ? share_exact(&t, exits->rate, &drafts) : share_threshold(&t, exits->rate);
+  const token_share s = exits->mode == LP_EXITS_EXACT ? share_exact(&t, exits->rate, &drafts)
+                                                      : share_threshold(&t, exits->rate, exits->layer_runs);
   decode->busy_ms[LP_SIDE_DEVICE] *= s.passes;
   decode->busy_ms[LP_SIDE_CLOUD] = s.cloud_ms;
   decode->bytes[LP_SIDE_DEVICE] *= exits->row_share * s.rows;

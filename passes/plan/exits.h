@@ -13,7 +13,8 @@
  * probability p, a round yields (1 - p^(drafts+1)) / (1 - p) tokens. `drafts` minimises the time per token.
  *
  * threshold: a share `rate` of the tokens is taken at exits. A question about k rows costs the cloud its step and k - 1
- * times the lesser of that step and a prompt token's share of prefill.
+ * times the lesser of that step and a prompt token's share of prefill. The device's layers run `layer_runs` times per
+ * token; the rows that waited for a run have the same price on the device.
  *
  * The device sends rows while it computes; a token takes at least as long as sending its rows. */
 void lp_plan_exits_follow(const lp_compile_request *request, lp_plan_stage_sum stage[LP_STAGE_COUNT],

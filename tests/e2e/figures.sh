@@ -89,6 +89,9 @@ auto --objective=latency
 same 'the best last exit for drafts' 6 "$(chosen)"
 auto --objective=latency --exit-mode=threshold
 same 'the exits for tokens' 2,3,6 "$(chosen)"
+# Layers 0 and 1 run for each token, layer 2 for 70 % of them, layers 3 to 5 for 62.2 %; for the others once eight wait.
+same 'runs of the layers' 0.7612 "$(number "$work/exits.json" layer_runs_per_token | awk '{ printf "%.4f", $1 }')"
+"$1" "$work/exits.json" 12 >"$work/out" || fail "forged figures of layers that wait pass: $(tail -n 5 "$work/out")"
 same 'theta: 0.8 x 0.02 is below the risk' 0.7 "$(number "$work/exits.json" theta)"
 grep -q '"codec": "int8"' "$work/exits.json" || fail 'rows have another codec than in the calibration'
 grep -q -- '--exits=2,3,6 is the best choice; run it with --mode=threshold --theta=0.7 --codec=int8' "$work/err" || fail "the choice is not said: $(cat "$work/err")"

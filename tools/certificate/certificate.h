@@ -98,7 +98,7 @@ typedef struct {
   double load[2];    /* bytes of weights a second */
   double factor[3];  /* of the objective: cost, latency, energy */
   const char *exits; /* the mode of early exits of the plan; NULL: the cloud computes every token */
-  double exit_rate, row_share, drafts;
+  double exit_rate, row_share, drafts, layer_runs;
   double quantile;        /* of the link's states; 0: the link does not vary */
   bool is_gpu[2];         /* known only beside `load` */
   bool has_link, is_cost; /* is_cost: the objective is the cost by itself */

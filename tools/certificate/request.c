@@ -41,6 +41,7 @@ static void read_request(const lp_json *report, certificate_request *r) {
   r->exit_rate = number_of(&exits, "rate");
   r->row_share = number_of(&exits, "row_share");
   r->drafts = number_of(&exits, "drafts");
+  r->layer_runs = number_of(&exits, "layer_runs_per_token");
   r->isl = number_of(&workload, "isl");
   r->osl = number_of(&workload, "osl");
   r->batch = number_of(&workload, "batch");
@@ -162,5 +163,8 @@ lp_status certificate_request_check(const certificate *c, const char *file, cert
   if (out->exits && lp_streq(out->exits, "threshold") && out->drafts != 1)
     return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "exits.drafts is %g in a mode without drafts",
                        out->drafts);
+  if (out->exits && lp_streq(out->exits, "threshold") && !(out->layer_runs > 0 && out->layer_runs <= 1))
+    return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "exits.layer_runs_per_token is %g, wanted a share",
+                       out->layer_runs);
   return check_fixes(&report, out, diag);
 }

@@ -3,6 +3,7 @@
 #include "base/json/reader.h"
 #include "tools/compile/compile.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* Bytes of a row in a codec, as a share of f32: a scale of 4 bytes for each group of 128. */
@@ -133,6 +134,31 @@ lp_status lp_calibration_file_theta(const lp_calibration_file *file, int64_t lay
                        layer);
 }
 
+/* The runs per token of layers that a share `needed` of the tokens needs. They run for such a token, or once MOST_OPEN
+ * rows wait for them (runtime/exits/device_half.c). */
+static double runs_of(double needed) {
+  enum { MOST_OPEN = 8 };
+  return needed > 0 ? needed / (1 - pow(1 - needed, MOST_OPEN)) : 1.0 / MOST_OPEN;
+}
+
+/* Reads layer_runs. A token taken at an exit, or before it, does not need the layers after it. */
+static lp_status read_layer_runs(const lp_calibration_file *file, const lp_compile *compile, double *out,
+                                 lp_diag *diag) {
+  const lp_numbers *exits = &compile->exits;
+  double taken = 0;
+  *out = 0;
+  for (size_t i = 0; i < exits->count; i++) {
+    const double layers = (double)(exits->data[i] - (i ? exits->data[i - 1] : 0));
+    exit_figures figures;
+    double sure;
+    *out += runs_of(1 - taken) * layers / (double)exits->data[exits->count - 1];
+    LP_TRY(find_figures(file, exits->data[i], &figures, diag));
+    LP_TRY(read_exit_rate(&figures.alone, compile->theta, &sure, diag));
+    taken = fmax(taken, sure);
+  }
+  return LP_OK;
+}
+
 lp_status lp_calibration_file_rates(const lp_calibration_file *file, const lp_compile *compile, lp_exit_rates *out,
                                     lp_diag *diag) {
   exit_figures figures;
@@ -142,6 +168,7 @@ lp_status lp_calibration_file_rates(const lp_calibration_file *file, const lp_co
   out->codec = codec_of(lp_json_text_or(&codec, "f16"));
   out->row_share = row_share(out->codec);
   out->theta = compile->theta;
+  LP_TRY(read_layer_runs(file, compile, &out->layer_runs, diag));
   return read_exit_rate(&figures.alone, compile->theta, &out->rate, diag);
 }
 

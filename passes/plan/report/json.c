@@ -207,7 +207,10 @@ static void put_exits(lp_json_writer *j, const lp_report *report) {
     lp_json_put_number(j, "rate", rates->rate);
     lp_json_put_number(j, "row_share", rates->row_share);
     lp_json_put_text(j, "codec", rates->codec);
-    if (rates->mode == LP_EXITS_THRESHOLD) lp_json_put_number(j, "theta", rates->theta);
+    if (rates->mode == LP_EXITS_THRESHOLD) {
+      lp_json_put_number(j, "theta", rates->theta);
+      lp_json_put_number(j, "layer_runs_per_token", rates->layer_runs);
+    }
     lp_json_put_integer(j, "drafts", report->plan.drafts);
     lp_json_put_number(j, "questions_per_token", report->plan.questions);
   }

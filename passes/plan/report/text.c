@@ -171,8 +171,10 @@ static void put_exits(const lp_report *report, lp_buf *out) {
     lp_buf_printf(out, ", %.3g %% of drafts are confirmed: %" PRId64 " drafts and %.3g tokens a round trip",
                   100 * rates->rate, report->plan.drafts, report->plan.questions > 0 ? 1 / report->plan.questions : 0);
   if (rates->mode == LP_EXITS_THRESHOLD)
-    lp_buf_printf(out, ", %.3g %% of tokens are taken at exits with theta %.3g, rows in %s", 100 * rates->rate,
-                  rates->theta, rates->codec);
+    lp_buf_printf(out,
+                  ", %.3g %% of tokens are taken at exits with theta %.3g, %.3g %% of the device's layers run for a "
+                  "token, rows in %s",
+                  100 * rates->rate, rates->theta, 100 * rates->layer_runs, rates->codec);
   if (rates->mode == LP_EXITS_FULL) lp_buf_puts(out, ": the cloud is asked for every token");
   lp_buf_puts(out, "\n");
 }
