@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-/* Per token: passes of the device, rows that are sent, questions, and further rows that the cloud computes together with
- * those of the question. */
+/* Per token: passes of the device, rows that are sent, questions, and further rows that the cloud computes together
+ * with those of the question. */
 typedef struct {
   double passes, rows, questions, further;
 } shares;

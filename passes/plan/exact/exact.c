@@ -187,15 +187,6 @@ static bool meets_bounds(const solver *s) {
   return true;
 }
 
-/* Tells whether everything fits on one side together. Each thing is on at least one side. */
-static bool has_room(const lp_exact *x) {
-  if (x->limit_bytes[LP_SIDE_DEVICE] <= 0 || x->limit_bytes[LP_SIDE_CLOUD] <= 0) return true;
-  double needed = 0;
-  for (int32_t i = 0; i < x->holding_count; i++)
-    needed += fmin(x->holding[i].bytes[LP_SIDE_DEVICE], x->holding[i].bytes[LP_SIDE_CLOUD]);
-  return needed <= x->limit_bytes[LP_SIDE_DEVICE] + x->limit_bytes[LP_SIDE_CLOUD];
-}
-
 /* ---- cuts -------------------------------------------------------------------------------------------------------- */
 
 /* The objective below which no placement is wanted. */
@@ -344,7 +335,7 @@ static bool wants_chain(const solver *s, double bound) {
 
 static void solve(solver *s, lp_plan_proof *proof) {
   if (!s->again) consider_cuts(s);
-  if (!has_room(&s->x) || is_done(s)) return;
+  if (!lp_exact_has_room(&s->x) || is_done(s)) return;
   bool has_graph = has_graphs(s);
   s->fastest = lp_exact_prices_create(&s->x);
   if (has_graph) {

@@ -105,6 +105,10 @@ int32_t lp_exact_rooms(const lp_exact *x, lp_exact_room *out);
  * empty. */
 void lp_exact_restrict(const lp_exact *x, const lp_exact_room *room, lp_exact *out);
 
+/* False when the two memories together have no room for all holdings. Each is at least on the sides on which users are
+ * pinned, and on one side; here it may be divided, so true proves nothing. */
+bool lp_exact_has_room(const lp_exact *x);
+
 /* ---- frontiers (graph.c) ----------------------------------------------------------------------------------------- */
 
 /* One unit on one side. The time is the unit's and that of the fresh holdings. */

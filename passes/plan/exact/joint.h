@@ -1,5 +1,6 @@
-/* Bounds of both stages together, along a chain of segments (joint.c, joint_front.c). A price of time and bytes for all limits but one
- * leaves a shortest path with one limit; its cost as a function of what is left of that limit is a front. */
+/* Bounds of both stages together, along a chain of segments (joint.c, joint_front.c). A price of time and bytes for all
+ * limits but one leaves a shortest path with one limit; its cost as a function of what is left of that limit is a
+ * front. */
 #ifndef LP_PLAN_JOINT_H
 #define LP_PLAN_JOINT_H
 
@@ -23,9 +24,9 @@ void lp_joint_free(lp_joint *joint);
 /* Searches for prices of the limits that make the bound of all paths high, beginning at `price`, and leaves them there.
  * No placement with an objective below `most` has one below the bound that it returns. */
 double lp_joint_improve(lp_joint *joint, double most, double price[LP_JOINT_LIMITS]);
-/* Makes the fronts of all limits. They hold for placements below `most`. Searches for the prices of the other limits that
- * make each front's bound high, beginning at price[limit], or at those of lp_joint_improve where that is 0, and leaves
- * them there. */
+/* Makes the fronts of all limits. They hold for placements below `most`. Searches for the prices of the other limits
+ * that make each front's bound high, beginning at price[limit], or at those of lp_joint_improve where that is 0, and
+ * leaves them there. */
 void lp_joint_fronts(lp_joint *joint, double most, double price[LP_JOINT_LIMITS][LP_JOINT_LIMITS]);
 
 /* The number of an entry at a place, -1: no path below `most` meets it. */

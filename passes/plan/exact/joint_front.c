@@ -1,6 +1,6 @@
-/* The fronts of joint bounds: one for each limit that has a price, which keeps that limit exact and prices the others. The
- * prices that are best for shortest paths are not best for a front, which needs no price for its own limit, so each front
- * has prices of its own. */
+/* The fronts of joint bounds: one for each limit that has a price, which keeps that limit exact and prices the others.
+ * The prices that are best for shortest paths are not best for a front, which needs no price for its own limit, so each
+ * front has prices of its own. */
 #include "base/side.h"
 #include "passes/plan/exact/joint_rows.h"
 
@@ -183,8 +183,8 @@ static bool walk_fronts(const maker *k, lp_exact_mode *sums) {
   return true;
 }
 
-/* Improves the prices of the other limits for the fronts of one: by Polyak's steps, because each price of a front is that
- * of a path. */
+/* Improves the prices of the other limits for the fronts of one: by Polyak's steps, because each price of a front is
+ * that of a path. */
 static void improve_fronts(maker *k, double most, int steps) {
   lp_joint *j = k->joint;
   double *price = j->front_price[k->quantity], best_price[LIMITS], best = -INFINITY, factor = 1;

@@ -218,6 +218,7 @@ static bool can_meet(part *p) {
   const lp_exact *whole = p->task->x;
   for (int side = 0; side < LP_SIDE_COUNT; side++)
     if (whole->limit_bytes[side] > 0 && !(p->x.limit_bytes[side] > 0)) return false;
+  if (!lp_exact_has_room(&p->x)) return false;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     if (!lp_exact_graph_build(&p->x, (lp_stage)stage, &p->graph[stage])) {
       p->has_graphs = false;

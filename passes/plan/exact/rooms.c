@@ -5,6 +5,7 @@
 #include "passes/plan/exact/exact.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Activations that differ by less than this share of the limit are in one part. */
@@ -67,4 +68,50 @@ void lp_exact_restrict(const lp_exact *x, const lp_exact_room *room, lp_exact *o
   }
   for (int side = 0; side < LP_SIDE_COUNT; side++)
     if (x->limit_bytes[side] > 0) out->limit_bytes[side] -= 2 * room->low[side];
+}
+
+/* ---- all holdings ------------------------------------------------------------------------------------------------ */
+
+/* Fills the sides on which a user of each holding is pinned: bit 1 << side. */
+static unsigned char *list_pinned(const lp_exact *x) {
+  unsigned char *pinned = LP_NEW_ARRAY(x->arena, unsigned char, x->holding_count);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    for (int32_t i = 0; i < x->unit_count[stage]; i++) {
+      const lp_exact_unit *unit = &x->unit[stage][i];
+      for (int32_t k = 0; k < unit->hold_count && unit->pin >= 0; k++)
+        pinned[unit->hold[k]] |= (unsigned char)(1u << unit->pin);
+    }
+  return pinned;
+}
+
+/* First those that spare the cloud the most for each byte on the device. */
+static int compare_holdings(const void *left, const void *right) {
+  const lp_exact_holding *const *a = left, *const *b = right;
+  const double first = (*a)->bytes[LP_SIDE_CLOUD] * (*b)->bytes[LP_SIDE_DEVICE];
+  const double next = (*b)->bytes[LP_SIDE_CLOUD] * (*a)->bytes[LP_SIDE_DEVICE];
+  return (first < next) - (first > next);
+}
+
+bool lp_exact_has_room(const lp_exact *x) {
+  static const double rounding = 1e-9;
+  const unsigned char *pinned = list_pinned(x);
+  const lp_exact_holding **free_ones = LP_NEW_ARRAY(x->arena, const lp_exact_holding *, x->holding_count);
+  double left[LP_SIDE_COUNT];
+  size_t count = 0;
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
+    left[side] = x->limit_bytes[side] > 0 ? x->limit_bytes[side] * (1 + rounding) : INFINITY;
+  for (int32_t i = 0; i < x->holding_count; i++) {
+    if (!pinned[i]) free_ones[count++] = &x->holding[i];
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
+      if (pinned[i] >> side & 1) left[side] -= x->holding[i].bytes[side];
+  }
+  if (count) qsort(free_ones, count, sizeof *free_ones, compare_holdings);
+  for (size_t i = 0; i < count; i++) {
+    const double *bytes = free_ones[i]->bytes;
+    if (left[LP_SIDE_DEVICE] < 0) return false;
+    double share = bytes[LP_SIDE_DEVICE] > 0 ? fmin(1, left[LP_SIDE_DEVICE] / bytes[LP_SIDE_DEVICE]) : 1;
+    left[LP_SIDE_DEVICE] = fmax(0, left[LP_SIDE_DEVICE] - share * bytes[LP_SIDE_DEVICE]);
+    left[LP_SIDE_CLOUD] -= (1 - share) * bytes[LP_SIDE_CLOUD];
+  }
+  return left[LP_SIDE_DEVICE] >= 0 && left[LP_SIDE_CLOUD] >= 0;
 }

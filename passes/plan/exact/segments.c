@@ -213,8 +213,8 @@ static void set_least(const lp_exact_chain *c, const lp_exact_prices *listing, s
   }
 }
 
-/* Lists modes, in wider and wider cells until they are few enough. Each cell may be wrong by its width, so the widths of
- * all segments together are a small share of the limits. */
+/* Lists modes, in wider and wider cells until they are few enough. Each cell may be wrong by its width, so the widths
+ * of all segments together are a small share of the limits. */
 static void list_modes(lp_exact_chain *c, const lp_exact_prices *listing, lp_exact_segment *segment,
                        const lp_exact_mode *entry, lp_chain_modes *out) {
   for (;; c->coarse = c->coarse > 0 ? 4 * c->coarse : least_coarse) {

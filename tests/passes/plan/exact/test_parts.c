@@ -66,7 +66,7 @@ static double search_parts(random_plan *plan, double best, watcher *w) {
 enum { GRAPHS = 600, MOST_OPS = 7 };
 
 LP_TEST(finds_the_best_of_all) {
-  int found = 0, tight = 0, proved = 0;
+  int found = 0, tight = 0, proved = 0, full = 0;
   for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
     random_plan *plan = random_plan_create(seed, MOST_OPS);
     lp_plan_result best = random_plan_try_all(plan);
@@ -74,6 +74,8 @@ LP_TEST(finds_the_best_of_all) {
     watcher w;
     double lowest = search_parts(plan, seed % 2 ? INFINITY : 1.5 * wanted, &w);
     ck_assert_msg(w.best >= wanted * (1 - 1e-9), "seed %d: %.12g, wanted %.12g", (int)seed, w.best, wanted);
+    ck_assert_msg(!best.feasible || lp_exact_has_room(w.x), "seed %d: no room for a placement", (int)seed);
+    full += !lp_exact_has_room(w.x);
     if (best.feasible && wanted > 0) {
       ck_assert_msg(lowest <= wanted * (1 + 1e-9), "seed %d: proves %.12g of %.12g", (int)seed, lowest, wanted);
       found += w.best <= wanted * (1 + 1e-9);
@@ -82,7 +84,8 @@ LP_TEST(finds_the_best_of_all) {
     }
     random_plan_free(plan);
   }
-  printf("%d found, %d proved, %d with tight memory\n", found, proved, tight);
+  printf("%d found, %d proved, %d with tight memory, %d without room\n", found, proved, tight, full);
+  ck_assert_int_ge(full, 10);
   ck_assert_int_ge(found, 400);
   ck_assert_int_ge(tight, 150);
 }
