@@ -39,7 +39,7 @@ lp_sample lp_sampler_draw_top(const lp_sampling *sampling, const lp_sampler_top 
 /* Rows of logits, or the greatest logits that a GPU found in each row (lp_gpu_find_top). Borrowed. */
 typedef struct {
   const float *row;   /* [rows][vocab]; not read when `found` is set */
-  const float *found; /* [rows][1 + 2 * wanted]: sum, logits, ids as floats; NULL: all logits are in `row` */
+  const float *found; /* [rows][1 + 2 * wanted], as lp_gpu_find_top gives them; NULL: all logits are in `row` */
   int64_t wanted;
   int32_t vocab;
 } lp_logits;

@@ -63,7 +63,7 @@ static lp_status open_gpu(lp_gpu *gpu, const lp_gpu_source *source, lp_diag *dia
   lp_gpu_find_repeats(gpu);
   lp_gpu_find_tables(gpu);
   LP_TRY(find_kernels(gpu, diag));
-  if (gpu->api->apart) gpu->top = gpu->api->kernel(gpu->device, "lp_top");
+  if (gpu->api->apart) gpu->top = gpu->api->kernel(gpu->device, "lp_find_top");
   return lp_gpu_bring_weights(gpu, diag);
 }
 

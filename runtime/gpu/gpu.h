@@ -173,8 +173,9 @@ LP_MUST_USE lp_status lp_gpu_read(lp_gpu *gpu, lp_gpu_memory *memory, size_t off
                                   lp_diag *diag);
 
 /* Finds the greatest elements of rows[rows][vocab], floats at `offset` of the arena; a row begins `apart` floats after
- * the one before it. `out` receives for each row [1 + 2 * wanted] floats: the sum of exp(x - greatest), the `wanted`
- * greatest elements, and their ids. Waits for the result. */
+ * the one before it. `out` receives for each row [1 + 2 * wanted] words: the floats sum of exp(x - greatest) and the
+ * `wanted` greatest elements, then their ids as int32_t; the id `vocab` says that there are no more. Waits for the
+ * result. */
 typedef struct {
   size_t offset;
   int64_t rows, vocab, apart, wanted;
