@@ -254,7 +254,7 @@ LP_MUST_USE lp_status lp_worker_greet(const lp_bundle *bundle, const char *addre
 /* Starts a worker that has ended again, at the same address, and awaits it. The new worker ends with the calling thread
  * at the latest. */
 LP_MUST_USE lp_status lp_worker_revive(const lp_worker_request *request, lp_worker_process *process, lp_diag *diag);
-/* Waits until the worker listens, for 30 s at most. */
+/* Waits until the worker listens or has ended; one that does neither is given up after ten minutes. */
 LP_MUST_USE lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag);
 void lp_worker_stop(
     lp_worker_process *process); /* ends the process and zeroes the struct; one not started is allowed */

@@ -17,7 +17,9 @@
 #include "runtime/runtime.h"
 
 enum { STOP_TRIES = 200 };
-static const double ready_timeout_ms = 30000;
+/* A worker that never listens is given up; to compile its kernels takes minutes on a slow or busy machine. One that is
+ * started again need not be awaited for long, since its owner goes on asking it. */
+static const double ready_ms = 600000, ready_again_ms = 30000;
 
 static lp_status cannot(const char *what, int problem, lp_diag *diag) {
   return lp_error(diag, LP_LOC_NONE, "cannot start a worker: %s: %s", what, strerror(problem));
@@ -88,10 +90,11 @@ bool lp_worker_has_ended(lp_worker_process *process) {
   return true;
 }
 
-lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag) {
+static lp_status await(lp_worker_process *process, double limit_ms, lp_diag *diag) {
   char line[16] = {0};
   size_t have = 0;
-  double until = lp_now_ms() + ready_timeout_ms;
+  bool ended = false;
+  double until = lp_now_ms() + limit_ms;
   while (have + 1 < sizeof line && !strchr(line, '\n')) {
     double left = until - lp_now_ms();
     struct pollfd wait = {.fd = process->ready_fd, .events = POLLIN};
@@ -99,14 +102,20 @@ lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag) {
     if (ready < 0 && errno == EINTR) continue;
     ssize_t got = ready > 0 ? read(process->ready_fd, line + have, sizeof line - 1 - have) : 0;
     if (got < 0 && errno == EINTR) continue;
+    ended = ready > 0 && got == 0; /* only the worker holds the other end */
     if (got <= 0) break;
     have += (size_t)got;
   }
   int port = atoi(line);
   if (!strchr(line, '\n') || port <= 0 || port > 65535)
-    return lp_error(diag, LP_LOC_NONE, "the worker did not start to listen");
+    return ended ? lp_error(diag, LP_LOC_NONE, "the worker ended before it listened")
+                 : lp_error(diag, LP_LOC_NONE, "the worker did not start to listen within %.0f s", limit_ms / 1000);
   snprintf(process->address, sizeof process->address, "127.0.0.1:%d", port);
   return LP_OK;
+}
+
+lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag) {
+  return await(process, ready_ms, diag);
 }
 
 /* An empty frame, a length of 0, asks for a sign of life: another empty frame (docs/protocol.md). */
@@ -132,7 +141,7 @@ lp_status lp_worker_revive(const lp_worker_request *request, lp_worker_process *
   LP_TRY(start(NULL, request, process->address, &fresh, diag));
   process->pid = fresh.pid;
   process->ready_fd = fresh.ready_fd;
-  return lp_worker_await(&fresh, diag); /* others read the address of `process`, which stays */
+  return await(&fresh, ready_again_ms, diag); /* others read the address of `process`, which stays */
 }
 
 void lp_worker_stop(lp_worker_process *process) {
