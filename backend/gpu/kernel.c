@@ -142,6 +142,12 @@ const char *gpu_store_name(lp_dtype dtype) {
   return names[dtype];
 }
 
+bool gpu_type_is_empty(lp_type type) {
+  for (int32_t i = 0; i < type.rank; i++)
+    if (type.dim[i]->count == 0) return true;
+  return false;
+}
+
 const lp_poly *gpu_product(lp_module *module, const lp_poly *const *dim, int32_t from, int32_t to) {
   const lp_poly *product = lp_dim_const(module, 1);
   for (int32_t i = from; i < to; i++)

@@ -69,12 +69,19 @@ static const gpu_launcher *find_launcher(gpu_launch_list *list, const gpu_builde
   return launcher;
 }
 
+/* Tells whether the operator makes nothing, for any sizes. */
+static bool is_empty(const lp_op *op) {
+  for (int32_t i = 0; i < op->out_count; i++)
+    if (!gpu_type_is_empty(op->out[i]->type)) return false;
+  return op->out_count > 0;
+}
+
 static lp_status make_call(void *user, lp_side_program *program, lp_op *op, lp_diag *diag) {
   gpu_launch_list *list = user;
   char why[64] = "";
   if (!gpu_op_runs(op, why))
     return lp_error(diag, op->loc, "no GPU kernel can run '%s': %s", lp_op_info_get(op->kind)->name, why);
-  if (lp_op_has(op, LP_ALIAS) || lp_op_only_reads(op)) return LP_OK;
+  if (lp_op_has(op, LP_ALIAS) || lp_op_only_reads(op) || is_empty(op)) return LP_OK;
   gpu_builder b = {.list = list, .program = (gpu_program *)program, .op = op};
   gpu_rule_find(op->kind)->lower(&b);
   if (b.status == LP_OK) {

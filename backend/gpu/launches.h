@@ -120,7 +120,7 @@ typedef struct {
   const char *contract;      /* of the bundle (base/abi.h); NULL: none */
   bool tensor;               /* kernels may use tensor cores */
   bool any_tensor;           /* whether a kernel uses them */
-  bool halves;               /* kernels may multiply halves */
+  gpu_halves halves;         /* the GPUs on which kernels multiply halves */
   bool any_rounded;          /* whether a kernel multiplies rounded activations */
   bool any_bytes;            /* whether one rounds them to bytes */
   bool products;             /* a library may compute products */
@@ -131,6 +131,8 @@ typedef struct {
   lp_map *launchers;    /* description -> gpu_launcher *, in order of first use */
 } gpu_launch_list;
 
+/* Tells whether a dimension is 0 for any sizes. Text that divides by it would not compile. */
+bool gpu_type_is_empty(lp_type type);
 /* Creates the list; `dialect` is the language in which the kernels will be printed. */
 LP_MUST_USE lp_status gpu_launches_create(lp_module *module, lp_side side, const gpu_dialect *dialect, lp_arena *arena,
                                           gpu_launch_list **out, lp_diag *diag);

@@ -83,6 +83,10 @@ LP_TEST(copies) {
   harness_keep(h, harness_last_rows(h, x));
   lp_value *back = HARNESS_OP(h, LP_OP_SLICE, harness_type(h, LP_I64, "s,4"), i);
   harness_keep(h, i64s(h, polys(h, back, "starts", (const char *[]){"s - 1", "1"}, 2), "steps", (int64_t[]){-1, 2}, 2));
+  lp_value *nothing = HARNESS_OP(h, LP_OP_SLICE, harness_type(h, LP_F32, "b,s,0"), x);
+  harness_keep(
+      h, i64s(h, polys(h, nothing, "starts", (const char *[]){"0", "0", "5"}, 3), "steps", (int64_t[]){1, 1, 1}, 3));
+  harness_keep(h, harness_i64(h, HARNESS_OP(h, LP_OP_CONCAT, x->type, nothing, x), "axis", 2));
   lp_value *turned = HARNESS_OP(h, LP_OP_TRANSPOSE, harness_type(h, LP_F32, "5,b,s"), x);
   harness_keep(h, i64s(h, turned, "perm", (int64_t[]){2, 0, 1}, 3));
   lp_value *bits = HARNESS_OP(h, LP_OP_TRANSPOSE, harness_type(h, LP_BOOL, "s,b"), flag);

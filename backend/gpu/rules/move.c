@@ -86,6 +86,7 @@ static void lower_concat(gpu_builder *b) {
   const lp_poly *before = lp_dim_const(b->list->module, 0);
   for (int32_t k = 0; k < op->in_count; k++) {
     const lp_type from = lp_op_in(op, k)->type;
+    if (gpu_type_is_empty(from)) continue;
     gpu_element e;
     gpu_element_begin(&e, b, from);
     const char *x = source(&e, k), *inner = gpu_element_stride(&e, to.dim, axis + 1, to.rank);
