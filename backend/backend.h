@@ -15,6 +15,7 @@ typedef struct {
   const char *march; /* "native", "x86-64-v3", "znver4", "armv8-a", "sm_80", ...: see cpu/target.c, cuda/cuda.c */
   const char *os;    /* of a stand-alone object file: "macos" is Mach-O, others and NULL are ELF */
   int opt_level;     /* 0..3 */
+  bool halves;       /* of opencl: where the device multiplies halves, it is faster with them */
   /* The contract of a bundle's code: 64 hex digits that the code keeps (base/abi.h); NULL: none. */
   const char *contract;
 } lp_emit_options;

@@ -32,7 +32,7 @@ static const gpu_dialect dialect = {.name = "cuda",
                                     .prologue = "cuda_prologue",
                                     .tensor = "cuda_tensor",
                                     .rounded = "cuda_rounded",
-                                    .halves = true,
+                                    .halves = GPU_HALVES_BY_ARCHITECTURE,
                                     .products = true};
 
 /* ---- architectures ----------------------------------------------------------------------------------------------- */

@@ -13,13 +13,17 @@ typedef struct {
   const char *word, *means; /* "sync" -> "__syncthreads()" */
 } gpu_word;
 
+/* The GPUs that multiply halves faster than floats: none, those of some architectures, or those that say so
+ * (runtime/gpu/opencl.c). */
+typedef enum { GPU_HALVES_NEVER, GPU_HALVES_BY_ARCHITECTURE, GPU_HALVES_BY_DEVICE } gpu_halves;
+
 typedef struct {
   const char *name;
   const gpu_word *words; /* ends with NULL */
   const char *prologue;  /* a template: text that all kernels need */
   const char *tensor;    /* a template: text that kernels on tensor cores need; NULL: the dialect has none */
   const char *rounded;   /* a template: text that products of rounded activations need */
-  bool halves;           /* GPUs may multiply halves */
+  gpu_halves halves;
   bool products;         /* the runtime may use a library of matrix products */
 } gpu_dialect;
 

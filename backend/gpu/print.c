@@ -34,6 +34,7 @@ void gpu_print_kernels(const gpu_launch_list *list, const gpu_dialect *dialect, 
   if (list->any_rounded) {
     gpu_print_text(dialect, gpu_template("rounded"), out);
     gpu_print_text(dialect, gpu_template(dialect->rounded), out);
+    if (list->halves != GPU_HALVES_NEVER) gpu_print_text(dialect, gpu_template("halves"), out);
   }
   if (list->any_tensor) gpu_print_text(dialect, gpu_template(dialect->tensor), out);
   gpu_print_text(dialect, gpu_template("common"), out);

@@ -18,34 +18,41 @@ static const gpu_word words[] = {{"kernel", "__kernel"},
                                  {"block_y", "(int)get_group_id(1)"},
                                  {NULL, NULL}};
 
-static const gpu_dialect dialect = {
-    .name = "opencl", .words = words, .prologue = "opencl_prologue", .rounded = "opencl_rounded"};
+/* Kernels that multiply halves are added only for machines that are faster with them: they make the text longer. */
+static gpu_dialect dialect_for(const lp_emit_options *options) {
+  return (gpu_dialect){.name = "opencl",
+                       .words = words,
+                       .prologue = "opencl_prologue",
+                       .rounded = "opencl_rounded",
+                       .halves = options->halves ? GPU_HALVES_BY_DEVICE : GPU_HALVES_NEVER};
+}
 
-typedef lp_status list_work(const gpu_launch_list *list, void *user, lp_diag *diag);
+typedef lp_status list_work(const gpu_launch_list *list, const gpu_dialect *dialect, void *user, lp_diag *diag);
 
 static lp_status with_list(lp_module *module, const lp_emit_options *options, list_work *work, void *user,
                            lp_diag *diag) {
+  const gpu_dialect dialect = dialect_for(options);
   lp_arena *arena = lp_arena_create();
   gpu_launch_list *list = NULL;
   lp_status status = gpu_launches_create(module, options->side, &dialect, arena, &list, diag);
   if (status == LP_OK) {
     list->contract = options->contract;
-    status = work(list, user, diag);
+    status = work(list, &dialect, user, diag);
   }
   gpu_launches_free(list);
   lp_arena_free(arena);
   return status;
 }
 
-static lp_status emit_kernels(const gpu_launch_list *list, void *user, lp_diag *diag) {
+static lp_status emit_kernels(const gpu_launch_list *list, const gpu_dialect *dialect, void *user, lp_diag *diag) {
   (void)diag;
-  gpu_print_kernels(list, &dialect, false, user);
+  gpu_print_kernels(list, dialect, false, user);
   return LP_OK;
 }
 
-static lp_status emit_launches(const gpu_launch_list *list, void *user, lp_diag *diag) {
+static lp_status emit_launches(const gpu_launch_list *list, const gpu_dialect *dialect, void *user, lp_diag *diag) {
   (void)diag;
-  gpu_print_table(list, &dialect, user);
+  gpu_print_table(list, dialect, user);
   return LP_OK;
 }
 
@@ -61,9 +68,9 @@ typedef struct {
   lp_code *out;
 } description;
 
-static lp_status describe_list(const gpu_launch_list *list, void *user, lp_diag *diag) {
+static lp_status describe_list(const gpu_launch_list *list, const gpu_dialect *dialect, void *user, lp_diag *diag) {
   const description *d = user;
-  (void)diag;
+  (void)dialect, (void)diag;
   gpu_launches_describe(list, "opencl", "1.2", d->arena, d->out);
   return LP_OK;
 }
@@ -74,7 +81,8 @@ static lp_status opencl_describe(lp_module *module, const lp_emit_options *optio
   return with_list(module, options, describe_list, &d, diag);
 }
 
-static lp_status write_list(const gpu_launch_list *list, void *user, lp_diag *diag) {
+static lp_status write_list(const gpu_launch_list *list, const gpu_dialect *dialect, void *user, lp_diag *diag) {
+  (void)dialect;
   return gpu_weights_write(&list->constants, list->module, user, diag);
 }
 

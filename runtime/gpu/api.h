@@ -70,9 +70,8 @@ typedef struct {
   lp_status (*open)(const lp_gpu_text *text, lp_gpu_device **out, lp_diag *diag);
   void (*close)(lp_gpu_device *device);                    /* NULL is allowed */
   const char *(*device_name)(const lp_gpu_device *device); /* "NVIDIA H200" */
-  int32_t (*architecture)(
-      /* the one that kernels are compiled for, as 90; NULL: the interface has no such number */
-      const lp_gpu_device *device);
+  /* The architecture that kernels are compiled for, as 90; OpenCL's number for the arithmetic (opencl.c). */
+  int32_t (*architecture)(const lp_gpu_device *device);
   void *(*kernel)(lp_gpu_device *device, const char *name); /* NULL: there is none */
   void (*kernel_free)(lp_gpu_device *device, void *kernel);
   lp_gpu_queue *(*queue_create)(lp_gpu_device *device); /* never NULL; `finish` reports its errors */

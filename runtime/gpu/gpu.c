@@ -27,7 +27,7 @@ static bool is_for(const lp_gpu *gpu, const lp_gpu_launch *launch, int32_t sm) {
 
 /* Drops launches for other architectures, and those for a library that is missing. */
 static void choose_launches(lp_gpu *gpu) {
-  const int32_t sm = gpu->api->architecture ? gpu->api->architecture(gpu->device) : 0;
+  const int32_t sm = gpu->api->architecture(gpu->device);
   for (int32_t i = 0; i < gpu->table.launcher_count; i++) {
     lp_gpu_launcher *launcher = &gpu->table.launcher[i];
     int32_t kept = 0;

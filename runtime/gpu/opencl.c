@@ -13,10 +13,14 @@ enum {
   CL_OUT_OF_RESOURCES = -5,
   CL_OUT_OF_HOST_MEMORY = -6,
   CL_INVALID_WORK_GROUP_SIZE = -54,
+  CL_DEVICE_TYPE = 0x1000,
   CL_DEVICE_NAME = 0x102B,
+  CL_DEVICE_EXTENSIONS = 0x1030,
+  CL_DEVICE_HALF_FP_CONFIG = 0x1033,
   CL_PROGRAM_BUILD_LOG = 0x1183
 };
 static const uint64_t device_type_gpu = 4, device_type_all = 0xFFFFFFFF;
+static const uint64_t fp_denorm = 1, fp_round_to_nearest = 4;
 static const uint64_t mem_read_write = 1, mem_read_only = 4, mem_use_host_ptr = 8, mem_copy_host_ptr = 32;
 static const uint64_t map_read_write = 3;
 
@@ -52,6 +56,7 @@ struct lp_gpu_device {
 #undef MEMBER
   void *device, *context, *program;
   char name[128];
+  int32_t arithmetic;  /* see find_arithmetic */
   pthread_mutex_t one; /* guards kernels, which hold their arguments */
 };
 
@@ -87,6 +92,10 @@ static const char *device_name(const lp_gpu_device *cl) {
   return cl->name;
 }
 
+static int32_t arithmetic_of(const lp_gpu_device *cl) {
+  return cl->arithmetic;
+}
+
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static bool find_functions(lp_gpu_device *cl) {
@@ -108,6 +117,29 @@ static bool find_device(lp_gpu_device *cl) {
     if (cl->clGetDeviceIDs(platform[i % count], type, 1, &cl->device, &found) == CL_SUCCESS && found > 0) return true;
   }
   return false;
+}
+
+static bool has_extension(const lp_gpu_device *cl, const char *name) {
+  size_t size = 0, length = strlen(name);
+  if (cl->clGetDeviceInfo(cl->device, CL_DEVICE_EXTENSIONS, 0, NULL, &size) != CL_SUCCESS) return false;
+  char *list = lp_alloc(size + 1);
+  bool has = false;
+  if (cl->clGetDeviceInfo(cl->device, CL_DEVICE_EXTENSIONS, size, list, NULL) == CL_SUCCESS)
+    for (const char *at = list; (at = strstr(at, name)) && !has; at += length)
+      has = (at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0');
+  free(list);
+  return has;
+}
+
+/* 1: the device multiplies floats only; 2: a GPU that multiplies halves too; 3: halves that may be subnormal. Launch
+ * lists name these numbers as CUDA's name architectures. Processors that have halves widen them. */
+static int32_t find_arithmetic(const lp_gpu_device *cl) {
+  uint64_t type = 0, halves = 0;
+  (void)cl->clGetDeviceInfo(cl->device, CL_DEVICE_TYPE, sizeof type, &type, NULL);
+  if (!(type & device_type_gpu) || !has_extension(cl, "cl_khr_fp16")) return 1;
+  (void)cl->clGetDeviceInfo(cl->device, CL_DEVICE_HALF_FP_CONFIG, sizeof halves, &halves, NULL);
+  if (!(halves & fp_round_to_nearest)) return 1;
+  return halves & fp_denorm ? 3 : 2;
 }
 
 static lp_status report_build(lp_gpu_device *cl, const char *file, lp_diag *diag) {
@@ -133,6 +165,7 @@ static lp_status open_device(lp_gpu_device *cl, const lp_gpu_text *text, lp_diag
   char what[96];
   const char *source = text->source;
   (void)cl->clGetDeviceInfo(cl->device, CL_DEVICE_NAME, sizeof cl->name - 1, cl->name, NULL);
+  cl->arithmetic = find_arithmetic(cl);
   cl->context = cl->clCreateContext(NULL, 1, &cl->device, NULL, NULL, &status);
   if (status == CL_SUCCESS) cl->program = cl->clCreateProgramWithSource(cl->context, 1, &source, &text->size, &status);
   if (status != CL_SUCCESS)
@@ -259,6 +292,7 @@ const lp_gpu_api lp_gpu_opencl = {
     .open = opencl_open,
     .close = close_device,
     .device_name = device_name,
+    .architecture = arithmetic_of,
     .kernel = create_kernel,
     .kernel_free = free_kernel,
     .queue_create = create_queue,

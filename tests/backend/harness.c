@@ -416,7 +416,7 @@ static void fill_job(harness *h, runner_job *job, runner_port *in, runner_port *
 static void run_and_compare(harness *h, const lp_backend *backend, const char *march, int64_t threads,
                             const lp_array *want) {
   static runner_port in[HARNESS_MOST_VALUES], out[HARNESS_MOST_VALUES];
-  lp_emit_options options = {.side = LP_SIDE_DEVICE, .march = march, .opt_level = 3};
+  lp_emit_options options = {.side = LP_SIDE_DEVICE, .march = march, .opt_level = 3, .halves = true};
   runner_job job;
   char how[96];
   snprintf(how, sizeof how, "%s, %s, %d threads", backend->name, march, (int)threads);

@@ -101,10 +101,11 @@ static const linear_case coded[] = {
     {"b,s", 130, 64, "gelu_tanh", "int4", LP_F32, true, true, false, true},
 };
 
-/* Tells whether the stand-in for CUDA is a GPU on which weights of 16 bits are multiplied and summed in f16. */
+/* Tells whether the stand-in for CUDA or OpenCL is a GPU on which weights of 16 bits are multiplied and summed in
+ * f16. */
 static bool multiplies_halves(void) {
-  const char *sm = getenv("LP_FAKE_CUDA_SM");
-  return sm && atoi(sm) >= 53 && atoi(sm) < 80;
+  const char *sm = getenv("LP_FAKE_CUDA_SM"), *opencl = getenv("LP_FAKE_OPENCL_HALVES");
+  return (sm && atoi(sm) >= 53 && atoi(sm) < 80) || (opencl && atoi(opencl) == 7);
 }
 
 static void check_narrow_operands(const linear_case *cases, size_t count, int64_t b, int64_t s, double step,

@@ -102,6 +102,9 @@ LP_MUST_USE lp_status lp_compile_check_march(const lp_compile *compile, lp_side 
                                              lp_diag *diag);
 /* Tells whether the processor that the half's code is for computes in bf16. */
 bool lp_compile_has_bf16(const lp_compile *compile, lp_side side, const lp_half_target *half);
+/* Tells whether OpenCL code for the side multiplies halves where the device can: not if the machine's GPU has figures
+ * for OpenCL by which floats are as fast. */
+bool lp_compile_prefers_halves(const lp_compile *compile, lp_side side);
 /* Describes the half's code for the report, as request.code and request.code_is_other. */
 void lp_compile_describe_target(lp_compile *compile, lp_side side, const lp_half_target *half);
 /* The value that a backend takes for the `march` of the side's code. */

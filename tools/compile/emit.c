@@ -101,8 +101,11 @@ static lp_status check_limits(const lp_compile *compile, lp_module *module, lp_d
 /* ---- code -------------------------------------------------------------------------------------------------------- */
 
 static lp_emit_options emit_options(const lp_compile *compile, lp_side side, const char *march) {
-  return (lp_emit_options){
-      .side = side, .march = march, .os = lp_compile_os(compile, side), .opt_level = compile->opt_level[0] - '0'};
+  return (lp_emit_options){.side = side,
+                           .march = march,
+                           .os = lp_compile_os(compile, side),
+                           .opt_level = compile->opt_level[0] - '0',
+                           .halves = lp_compile_prefers_halves(compile, side)};
 }
 
 /* The options for code that is written without a bundle: --march applies to it, and a name that its backend does not

@@ -121,6 +121,14 @@ bool lp_compile_has_bf16(const lp_compile *compile, lp_side side, const lp_half_
   return has_bf16(machine_of(compile, side), half);
 }
 
+bool lp_compile_prefers_halves(const lp_compile *compile, lp_side side) {
+  const lp_machine *machine = machine_of(compile, side);
+  const lp_hw_target *target = &machine->target;
+  if (machine->kind != LP_MACHINE_GPU || !lp_streq(target->gpu_interface, "opencl")) return true;
+  return target->has_type[LP_HW_PEAK_F16 - LP_HW_PEAK_F32] &&
+         machine->figure[LP_HW_PEAK_F16] > machine->figure[LP_HW_PEAK_F32];
+}
+
 static const char *gpu_text(const lp_machine *machine, const lp_half_target *half) {
   return lp_streq(half->backend, "cuda") ? half->march : machine->target.gpu;
 }

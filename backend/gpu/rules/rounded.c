@@ -19,22 +19,29 @@ typedef struct {
 /* sm_61 multiplies halves slowly, and 8 bits need its dot product of bytes. */
 static const form old_halves = {"half", "HALF", false, 8, {53, 60}}, halves = {"half", "HALF", false, 8, {62, 79}},
                   bytes = {"dot", "DOT", true, 16, {61, 79}}, any_bytes = {"dot", "DOT", true, 16, {0, GPU_MOST_SM}};
+/* OpenCL counts devices as 1 if they multiply floats faster, as 2 if halves, and as 3 if these may be subnormal, which
+ * products of small weights are; codes are whole numbers. */
+static const form coded_halves = {"half", "HALF", false, 8, {2, GPU_MOST_SM}},
+                  subnormal_halves = {"half", "HALF", false, 8, {3, GPU_MOST_SM}};
 
 static int32_t find_forms(const gpu_builder *b, const gpu_linear *l, const form *found[2]) {
   const lp_dtype store = l->matrix->stored.dtype;
   const bool coded = !lp_dtype_is_float(store),
              to_bytes = coded && lp_streq(lp_op_str(b->op, "activations", ""), "int8");
   if (l->k % BLOCK != 0 || (!coded && store != LP_F16)) return 0;
-  if (!b->list->halves) return to_bytes ? (found[0] = &any_bytes, 1) : 0;
+  if (b->list->halves != GPU_HALVES_BY_ARCHITECTURE) {
+    found[0] = to_bytes ? &any_bytes : coded ? &coded_halves : &subnormal_halves;
+    return to_bytes || b->list->halves == GPU_HALVES_BY_DEVICE;
+  }
   found[0] = &old_halves;
   found[1] = to_bytes ? &bytes : &halves;
   return 2;
 }
 
 /* The number to which the largest activation of a block is scaled. A sum of 16 halves, each times a weight of f16,
- * stays within f16; codes are at most 128. */
+ * stays within f16; codes are at most 128, so that products of larger activations do. */
 static const char *most_of(const form *f, lp_dtype store) {
-  return f->dot ? "127.0f" : store == LP_F16 ? "0.0625f" : "1.0f";
+  return f->dot ? "127.0f" : store == LP_F16 ? "0.0625f" : "16.0f";
 }
 
 /* The architectures that do not multiply many rows by tensor cores. */
