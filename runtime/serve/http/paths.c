@@ -36,13 +36,18 @@ static uint64_t client_of(const lp_peer *to, const lp_completion *request) {
   const union MHD_ConnectionInfo *info =
       to->http->get_connection_info(to->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
   const struct sockaddr *from = info ? info->client_addr : NULL;
-  struct sockaddr_in address;
+  struct sockaddr_in four;
+  struct sockaddr_in6 six;
   lp_json root = lp_json_root("the request", request->document), user = lp_json_member(&root, "user");
   const char *name = lp_json_text_or(&user, "");
   uint64_t id = lp_hash_bytes(name, strlen(name), 0);
+  if (from && from->sa_family == AF_INET6) {
+    memcpy(&six, from, sizeof six);
+    return lp_hash_bytes(&six.sin6_addr, sizeof six.sin6_addr, id);
+  }
   if (!from || from->sa_family != AF_INET) return id;
-  memcpy(&address, from, sizeof address);
-  return lp_hash_bytes(&address.sin_addr, sizeof address.sin_addr, id);
+  memcpy(&four, from, sizeof four);
+  return lp_hash_bytes(&four.sin_addr, sizeof four.sin_addr, id);
 }
 
 /* ---- paths: *taken: the answer belongs to the thread that makes it ----------------------------------------------- */

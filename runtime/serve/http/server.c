@@ -46,26 +46,48 @@ static void forget(void *user, struct MHD_Connection *connection, void **context
   if (*context) lp_exchange_free(*context);
   *context = NULL;
 }
-static lp_status find_address(const lp_serve_config *config, struct sockaddr_in *out, char **host, lp_diag *diag) {
+
+/* Reads a host that is a number, "127.0.0.1" or "[::1]", or localhost. */
+static bool read_host(const char *host, int port, struct sockaddr_storage *out) {
+  struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+  struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+  size_t length = strlen(host);
+  if (length < 2 || host[0] != '[' || host[length - 1] != ']') {
+    bool good = inet_pton(AF_INET, lp_streq(host, "localhost") ? "127.0.0.1" : host, &four.sin_addr) == 1;
+    memcpy(out, &four, sizeof four);
+    return good;
+  }
+  lp_buf inner = {0};
+  lp_buf_append(&inner, host + 1, length - 2);
+  bool good = inet_pton(AF_INET6, lp_buf_text(&inner), &six.sin6_addr) == 1;
+  lp_buf_free(&inner);
+  memcpy(out, &six, sizeof six);
+  return good;
+}
+
+static lp_status find_address(const lp_serve_config *config, struct sockaddr_storage *out, char **host, lp_diag *diag) {
   int port = 0;
   lp_diag *quiet = lp_diag_create();
   lp_status status = lp_address_split(config->listen, host, &port, quiet);
   lp_diag_free(quiet);
-  *out = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-  const char *name = lp_streq(*host, "localhost") ? "127.0.0.1" : *host;
-  if (status != LP_OK || inet_pton(AF_INET, name, &out->sin_addr) != 1)
-    return lp_error(diag, LP_LOC_NONE, "'%s' is no address: wanted an IPv4 HOST:PORT", config->listen);
+  if (status != LP_OK || !read_host(*host, port, out))
+    return lp_error(diag, LP_LOC_NONE,
+                    "'%s' is no address: wanted HOST:PORT with a number, as 127.0.0.1:8080 or [::]:8080",
+                    config->listen);
   if (!lp_address_is_loopback(*host) && !config->key)
     return lp_error(diag, LP_LOC_NONE, "'%s' is not a loopback address, so a key is required: 'key_env'",
                     config->listen);
   return LP_OK;
 }
 
-static struct MHD_Daemon *start(lp_http_server *of, const struct sockaddr_in *address) {
-  return of->http->start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_THREAD_PER_CONNECTION, 0, NULL, NULL, handle, of,
-                                MHD_OPTION_SOCK_ADDR, address, MHD_OPTION_NOTIFY_COMPLETED, forget, of,
-                                MHD_OPTION_CONNECTION_LIMIT, (unsigned)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-                                (unsigned)IDLE_S, MHD_OPTION_END);
+/* An IPv6 socket of [::] takes IPv4 connections as well. */
+static struct MHD_Daemon *start(lp_http_server *of, const struct sockaddr_storage *address) {
+  unsigned flags = MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_THREAD_PER_CONNECTION;
+  if (address->ss_family == AF_INET6) flags |= MHD_USE_DUAL_STACK;
+  return of->http->start_daemon(flags, 0, NULL, NULL, handle, of, MHD_OPTION_SOCK_ADDR, address,
+                                MHD_OPTION_NOTIFY_COMPLETED, forget, of, MHD_OPTION_CONNECTION_LIMIT,
+                                (unsigned)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+                                MHD_OPTION_END);
 }
 
 static int open_requests(lp_http_server *of) {
@@ -95,7 +117,7 @@ static void wait_for_end(lp_http_server *of, struct MHD_Daemon *daemon, const vo
 }
 
 static lp_status serve(lp_http_server *of, const volatile int *stop, lp_serve_ready *ready, void *user, lp_diag *diag) {
-  struct sockaddr_in address;
+  struct sockaddr_storage address = {0};
   char *host = NULL;
   lp_status status = find_address(of->config, &address, &host, diag);
   if (status == LP_OK && of->config->log) status = lp_log_open(of->config->log, &of->log, diag);

@@ -220,6 +220,24 @@ curl -sS "$url/metrics" | grep -q '^llmpart_not_kept_total [1-9]' || fail 'what 
 kill -TERM "$pid"
 wait "$pid" || fail "the server ends with $?"
 
+# Over IPv6. A socket of all addresses takes IPv4 as well, and wants a key.
+if grep -q '^0\{31\}1 ' /proc/net/if_inet6 2>/dev/null; then
+  serve edge '[::1]'
+  same 'IPv6' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
+  kill -TERM "$pid"
+  wait "$pid" || fail "the server ends with $?"
+  printf 'key_env: SERVE_KEY\n' | cat "$work/edge.yaml" - >"$work/all.yaml"
+  SERVE_KEY=secret serve all '[::]'
+  for host in '[::1]' 127.0.0.1; do
+    url="http://$host:${url##*:}"
+    same "$host" "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" -H 'Authorization: Bearer secret' | text)"
+  done
+  kill -TERM "$pid"
+  wait "$pid" || fail "the server ends with $?"
+else
+  echo 'serve: skipped: IPv6, which this machine lacks'
+fi
+
 # A worker that is killed comes back, and leaves no zombie; the server tells when it takes requests.
 compile "$default/model.onnx" "$work/split.llmpart" --tokenizer="$default/tokenizer.json" --device=jetson-nano --cloud=v100s --link=lan \
   --march=native --scheduler=cut --cut=1
@@ -312,6 +330,10 @@ config 'key_env: NO_SUCH_KEY\ncloud: { url: http://x, model: m }\n'
 refused 'no such variable' "the environment has no 'NO_SUCH_KEY'" "$LLMPART" serve "$work/bad.yaml"
 config 'listen: 0.0.0.0:0\ncloud: { url: http://x, model: m }\n'
 refused 'off loopback' 'is not a loopback address, so a key is required' "$LLMPART" serve "$work/bad.yaml"
+config 'listen: "[::]:0"\ncloud: { url: http://x, model: m }\n'
+refused 'off loopback, by IPv6' 'is not a loopback address, so a key is required' "$LLMPART" serve "$work/bad.yaml"
+config 'listen: "[::g]:0"\ncloud: { url: http://x, model: m }\n'
+refused 'no address' "'\[::g\]:0' is no address" "$LLMPART" serve "$work/bad.yaml"
 config 'cloud: { url: http://x, model: m }\nrouter: { policy: moon }\n'
 refused 'policy' "there is no policy 'moon'" "$LLMPART" serve "$work/bad.yaml"
 finish

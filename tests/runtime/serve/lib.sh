@@ -6,8 +6,8 @@ listens() { # listens LOG
   url=$(sed -n 's/^listening on /http:\/\//p' "$1")
   [ -n "$url" ]
 }
-serve() { # serve NAME: the server of $work/NAME.yaml; sets $url and $pid
-  "$LLMPART" serve "$work/$1.yaml" --listen=127.0.0.1:0 2>"$work/$1.log" &
+serve() { # serve NAME [HOST]: the server of $work/NAME.yaml; sets $url and $pid
+  "$LLMPART" serve "$work/$1.yaml" --listen="${2-127.0.0.1}:0" 2>"$work/$1.log" &
   pid=$! started="$started $!"
   await listens "$work/$1.log" && return
   fail "$1 does not start: $(head -n 3 "$work/$1.log")"
