@@ -102,7 +102,7 @@ ARCHITECTURES = {
     "glm": Architecture("glm", llama(head_dim=16, partial_rotary_factor=0.5, pad_token_id=0)),
     "glm4": Architecture("glm4", llama(head_dim=16, partial_rotary_factor=0.5, pad_token_id=0)),
     "helium": Architecture("helium", llama(head_dim=16)),
-    "nemotron": Architecture("nemotron", llama(head_dim=16, partial_rotary_factor=0.5)),
+    "nemotron": Architecture("nemotron", llama(head_dim=32, partial_rotary_factor=0.5)),
     "arcee": Architecture("arcee", llama()),
     "deepseek-v3": Architecture("deepseek_v3", llama(
         num_key_value_heads=4, n_routed_experts=4, n_shared_experts=1, n_group=2, topk_group=1, kv_lora_rank=16, q_lora_rank=24,
