@@ -292,6 +292,9 @@ typedef struct {
   double lowest; /* out: no placement has a smaller objective than this */
 } lp_exact_chain_search;
 
+/* The most segments of a chain that is searched to the end, without joining modes that are nearly alike. */
+enum { LP_EXACT_SHORT_CHAIN = 45 };
+
 typedef struct lp_exact_chain lp_exact_chain;
 /* Makes the stages a chain of segments, in the arena of `x`; NULL when they do not form one. */
 lp_exact_chain *lp_exact_chain_create(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT]);

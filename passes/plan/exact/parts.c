@@ -10,8 +10,6 @@
 /* The most passes of a part; the labels that a segment keeps in the first pass, at most, in a pass without tolerance,
  * and in a dive. */
 enum { MOST_PASSES = 16, FIRST_LABELS = 300, MOST_LABELS = 19200, LAST_LABELS = 4800, DIVE_LABELS = 100 };
-/* The most segments of a chain that gets a last pass without tolerance. */
-enum { MOST_EXACT = 45 };
 /* The most work of all passes, in some ns each; close_work holds once the gap of a part is close. A part has at least
  * least_share of all. After a pass with little work the next one aims farther. */
 static const double most_work = 4e8, close_work = 1e8, little_work = 1e7, least_share = 1.0 / 6;
@@ -24,6 +22,9 @@ static const double label_work = 2.4e8, close_label_work = 2e7;
  * need not look for; label_step: the difference between labels of which one is kept; first_reach: the distance above
  * the bound at which the first pass aims, half of it where memory binds, because bounds are tighter there. */
 static const double gap_wanted = 4e-3, gap_ignored = 5e-4, label_step = 2e-5, first_reach = 0.02;
+
+/* A difference of rounding, as a share. */
+static const double rounding = 1e-11;
 
 /* gap_hopeless: the gap of a part from which on a second search would hardly close it. */
 static const double gap_hopeless = 0.2;
@@ -141,7 +142,7 @@ static void finish(part *p) {
   p->width = LAST_LABELS;
   p->reach = INFINITY;
   lp_exact_chain_search search = next_search(p);
-  search.close = 1e-11; /* a difference of rounding */
+  search.close = rounding;
   search.step = 0;
   lp_exact_chain_run(p->chain, p->coupled, &search);
   p->lowest = fmax(p->lowest, fmin(search.lowest, known_objective(p)));
@@ -192,7 +193,8 @@ static void couple(part *p) {
 static void search_part(part *p, double work) {
   p->bound = fmax(p->bound, p->lowest);
   p->lowest = fmax(p->task->lowest, fmin(p->bound, known_objective(p)));
-  if (is_proved(p, gap_wanted)) return;
+  bool is_short = lp_exact_chain_length(p->chain) <= LP_EXACT_SHORT_CHAIN;
+  if (is_proved(p, is_short ? rounding : gap_wanted)) return;
   p->work = 0;
   p->hurried = 0;
   p->coupled = p->pruning = p->prices;
@@ -208,7 +210,7 @@ static void search_part(part *p, double work) {
   if (!isinf(p->bound) && is_far) dive(p);
   double known = known_objective(p);
   if (isinf(known) || p->lowest >= known || p->work > p->most_work) return;
-  if (lp_exact_chain_length(p->chain) <= MOST_EXACT) finish(p);
+  if (is_short) finish(p);
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */

@@ -217,6 +217,7 @@ static void set_least(const lp_exact_chain *c, const lp_exact_prices *listing, s
  * of all segments together are a small share of the limits. */
 static void list_modes(lp_exact_chain *c, const lp_exact_prices *listing, lp_exact_segment *segment,
                        const lp_exact_mode *entry, lp_chain_modes *out) {
+  const bool is_short = c->segment.count <= LP_EXACT_SHORT_CHAIN;
   for (;; c->coarse = c->coarse > 0 ? 4 * c->coarse : least_coarse) {
     const double share = c->coarse / (double)c->segment.count;
     for (int i = 0; i < 2; i++) {
@@ -227,7 +228,7 @@ static void list_modes(lp_exact_chain *c, const lp_exact_prices *listing, lp_exa
     out->list.count = 0;
     out->rest = lp_exact_modes(c->x, c->graph, listing, segment, entry, &out->list);
     c->work += segment->work;
-    if (isinf(out->rest) || c->coarse >= most_coarse || !(c->scale > 0)) return;
+    if (isinf(out->rest) || c->coarse >= most_coarse || !(c->scale > 0) || is_short) return;
   }
 }
 
