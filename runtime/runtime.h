@@ -322,7 +322,7 @@ typedef struct {
   int32_t plan;            /* with fixes_plan */
   double cloud_timeout_ms; /* longest wait for one answer of the worker, reconnecting included; 0: two minutes, or 10 s
                                 in threshold mode */
-  bool gives_up;             /* without exits: the loss of the worker ends the generation; else it connects again */
+  bool gives_up;           /* without exits: the loss of the worker ends the generation; else it connects again */
   const lp_link_shape *link; /* emulated between this process and the worker */
   lp_patience patience;
   lp_link_security security;

@@ -24,7 +24,7 @@ typedef struct {
   const char *tensor;    /* a template: text that kernels on tensor cores need; NULL: the dialect has none */
   const char *rounded;   /* a template: text that products of rounded activations need */
   gpu_halves halves;
-  bool products;         /* the runtime may use a library of matrix products */
+  bool products; /* the runtime may use a library of matrix products */
 } gpu_dialect;
 
 /* The template of that name, or NULL. */
