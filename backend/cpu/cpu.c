@@ -98,9 +98,8 @@ static void find_rounding(const cpu_code *code, const cpu_target *target, bool w
     for (size_t k = 0; k < program->segments.count; k++)
       for (size_t c = 0; c < program->segments.data[k]->calls.count; c++) {
         const lp_op *op = program->segments.data[k]->calls.data[c]->op;
-        if (op->kind != LP_OP_LINEAR) continue;
-        what[0] = what[0] || cpu_linear_is_integer(op);
-        what[1] = what[1] || (target->pairs_feature && cpu_linear_asks_bf16(op));
+        what[0] = what[0] || (op->kind == LP_OP_LINEAR && cpu_linear_is_integer(op));
+        what[1] = what[1] || (target->pairs_feature && cpu_op_asks_bf16(op));
       }
   }
 }

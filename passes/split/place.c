@@ -137,6 +137,10 @@ typedef struct {
   const char *name;               /* of its function */
 } stage_plan;
 
+static bool is_narrow(lp_dtype dtype) {
+  return dtype == LP_F16 || dtype == LP_BF16;
+}
+
 static void annotate_op(lp_module *module, lp_op *op, const stage_plan *plan, int32_t index,
                         const lp_compile_request *request) {
   const lp_plan_op *item = &plan->problem->ops[index];
@@ -148,12 +152,15 @@ static void annotate_op(lp_module *module, lp_op *op, const stage_plan *plan, in
   lp_op_set_f64(module, op, "cloud_ms", item->ms[LP_SIDE_CLOUD]);
   double bytes = item->bytes[where];
   lp_op_set_f64(module, op, "ratio", bytes > 0 ? item->flops / bytes : 0);
+  const bool rounds = lp_streq(request->activations, "auto");
+  if (op->kind == LP_OP_ATTENTION && rounds && is_narrow(lp_op_in(op, 1)->type.dtype))
+    lp_op_set_str(module, op, "activations", "bf16");
   int32_t operand = lp_plan_converted_operand(request, where, item->op);
   if (operand < 0) return;
   lp_dtype own = op->in[operand].value->type.dtype;
   lp_storage stored = lp_plan_operand_storage(request, where, item->op, operand);
   if (stored.dtype != own) lp_op_set_str(module, op, "weight_dtype", stored.name);
-  if (op->kind != LP_OP_LINEAR || !lp_streq(request->activations, "auto")) return;
+  if (op->kind != LP_OP_LINEAR || !rounds) return;
   if (!lp_dtype_is_float(stored.dtype)) lp_op_set_str(module, op, "activations", "int8");
   if (stored.dtype == LP_BF16) lp_op_set_str(module, op, "activations", "bf16");
 }

@@ -22,6 +22,10 @@ for dtype in $dtypes; do
     fail "$dtype: the report counts $planned bytes of weights, the file has $file"
 done
 
+cache_type() { # cache_type BUNDLE: of the first layer's keys
+  grep -A1 '"name": "layer.0.k"' "$1/manifest.json" | sed -n 's/.*"dtype": "\(.*\)".*/\1/p'
+}
+
 # Activations rounded to int8, or with weights in bf16 to bf16: threads, a cut and code that is not optimised change no
 # token, and the manifest says so. A processor without products of bf16 keeps activations in f32.
 part quick && dtypes=int8 || dtypes="int4 bf16"
@@ -29,8 +33,10 @@ for dtype in $dtypes; do
   compile "$model" "$work/rounded.llmpart" --dtype-device=$dtype --activations=auto || continue
   all=$(tokens "$work/rounded.llmpart" "$ids" 24)
   same "$dtype, rounded activations" "$want" "$(echo "$all" | cut -d, -f1-8)"
-  [ $dtype = bf16 ] || grep -q '"activations": "int8"' "$work/rounded.llmpart/manifest.json" ||
+  [ $dtype = bf16 ] || grep -q '"activations": "int8' "$work/rounded.llmpart/manifest.json" ||
     fail "the manifest does not state activations"
+  same "$dtype, KV caches" f16 "$(cache_type "$work/rounded.llmpart")"
+  grep -q '"kv_dtype": "f16"' "$work/rounded.llmpart/report.json" || fail 'the report does not state the KV caches'
   same "$dtype, rounded activations, two threads" "$all" "$("$LLMPART" run "$work/rounded.llmpart" --tokens="$ids" -n 24 \
     --threads=2 --ignore-eos -o json 2>/dev/null >"$work/json" && sequences "$work/json")"
   # shellcheck disable=SC2086 # a list of options
@@ -38,6 +44,10 @@ for dtype in $dtypes; do
     --activations=auto &&
     same "$dtype, rounded activations, two processes" "$all" "$(tokens "$work/cut.llmpart" "$ids" 24)"
 done
+
+# KV caches keep f32 where that is asked for.
+part quick && compile "$model" "$work/wide.llmpart" --dtype-device=int8 --activations=auto --kv-dtype=f32 &&
+  same 'KV caches in f32' f32 "$(cache_type "$work/wide.llmpart")"
 
 # On a processor the embedding's table has the type of the weights, and a tied one is stored once, as the report counts
 # it; a cut changes no token.

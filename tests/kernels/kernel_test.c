@@ -121,7 +121,7 @@ int main(void) {
     void (*run)(void);
   } tests[] = {
 #if defined(TEST_PAIRS)
-      {"linear", test_linear}};
+      {"linear", test_linear}, {"attention", test_attention}};
 #else
       {"math", test_math}, {"move", test_move},     {"gather", test_gather}, {"reduce", test_reduce},
       {"rows", test_rows}, {"linear", test_linear}, {"groups", test_groups}, {"attention", test_attention}};

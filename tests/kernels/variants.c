@@ -26,15 +26,7 @@ LINEAR_VARIANTS(LINEAR)
 GROUP_VARIANTS(GROUPS)
 INTEGER_VARIANTS(INTEGER)
 
-#define ATTENTION(i, heads, kv_heads, d, dv, cap, causal, window, has_mask, has_sinks, dtype)                          \
-  OUTER void attention_##i(float *y, const float *q, const void *k, const void *v, const float *mask,                  \
-                           const float *sinks, const int64_t *ys, const int64_t *qs, const int64_t *ms, int64_t b,     \
-                           int64_t s, int64_t p, int64_t c, void *scratch, lp_barrier *barrier, int64_t thread,        \
-                           int64_t threads) {                                                                          \
-    (void)mask, (void)sinks;                                                                                           \
-    lpk_attention(y, q, k, v, (has_mask) ? mask : 0, (has_sinks) ? sinks : 0, ys, qs, ms, b, s, p, c, heads, kv_heads, \
-                  d, dv, 0.3f, cap, causal, window, dtype, TEST_ISA, scratch, barrier, thread, threads);               \
-  }
+#define ATTENTION(...) DEFINE_ATTENTION(lpk_attention, __VA_ARGS__)
 ATTENTION_VARIANTS(ATTENTION)
 
 #define ROTARY(i, heads, d, rotary_dim, interleaved)                                                                   \

@@ -55,6 +55,14 @@
   V(8, 2, 2, 8, 8, 0, 1, 0, 0, 0, LPK_F32)                                                                             \
   V(9, 5, 5, 96, 112, 0, 0, 0, 0, 0, LPK_BF16)
 
+/* Those with products of bf16. */
+#define PAIRS_ATTENTION_VARIANTS(V)                                                                                    \
+  V(20, 4, 4, 64, 64, 0, 1, 0, 0, 0, LPK_F16)                                                                          \
+  V(21, 9, 3, 64, 64, 0, 1, 0, 1, 1, LPK_BF16)                                                                         \
+  V(22, 3, 1, 20, 36, 0, 0, 0, 1, 0, LPK_F16)                                                                          \
+  V(23, 4, 2, 80, 80, 5, 1, 70, 0, 0, LPK_BF16)                                                                        \
+  V(24, 8, 1, 128, 128, 0, 1, 0, 0, 0, LPK_F32)
+
 /*                 heads d   rotary interleaved */
 #define ROTARY_VARIANTS(V)                                                                                             \
   V(0, 3, 64, 64, 0)                                                                                                   \
@@ -92,6 +100,17 @@ typedef void math_fn(float *y, const float *x, int64_t n);
 typedef void copy_fn(void *y, const void *x, const int64_t *dims, const int64_t *ys, const int64_t *xs, int64_t thread,
                      int64_t threads);
 
+/* The function of a variant of attention. */
+#define DEFINE_ATTENTION(kernel, i, heads, kv_heads, d, dv, cap, causal, window, has_mask, has_sinks, dtype)           \
+  __attribute__((noinline)) void attention_##i(                                                                        \
+      float *y, const float *q, const void *k, const void *v, const float *mask, const float *sinks,                   \
+      const int64_t *ys, const int64_t *qs, const int64_t *ms, int64_t b, int64_t s, int64_t p, int64_t c,             \
+      void *scratch, lp_barrier *barrier, int64_t thread, int64_t threads) {                                           \
+    (void)mask, (void)sinks;                                                                                           \
+    kernel(y, q, k, v, (has_mask) ? mask : 0, (has_sinks) ? sinks : 0, ys, qs, ms, b, s, p, c, heads, kv_heads, d, dv, \
+           0.3f, cap, causal, window, dtype, TEST_ISA, scratch, barrier, thread, threads);                             \
+  }
+
 #define DECLARE_LINEAR(i, ...) linear_fn linear_##i;
 #define DECLARE_GROUPS(i, ...) linear_fn groups_##i;
 #define DECLARE_INTEGER(i, ...) linear_fn integer_##i;
@@ -106,6 +125,7 @@ PAIRS_VARIANTS(DECLARE_LINEAR)
 GROUP_VARIANTS(DECLARE_GROUPS)
 INTEGER_VARIANTS(DECLARE_INTEGER)
 ATTENTION_VARIANTS(DECLARE_ATTENTION)
+PAIRS_ATTENTION_VARIANTS(DECLARE_ATTENTION)
 ROTARY_VARIANTS(DECLARE_ROTARY)
 NORM_VARIANTS(DECLARE_NORM)
 MATH_FUNCTIONS(DECLARE_MATH)

@@ -11,3 +11,6 @@
                thread, threads);                                                                                       \
   }
 PAIRS_VARIANTS(LINEAR)
+
+#define ATTENTION(...) DEFINE_ATTENTION(lpk_attention_pairs, __VA_ARGS__)
+PAIRS_ATTENTION_VARIANTS(ATTENTION)

@@ -31,6 +31,11 @@ static void take_lengths(lp_compile *compile) {
   if (request->osl == 0) request->osl = 128;
 }
 
+/* KV caches are as precise as the products beside them. */
+static void choose_kv_dtype(lp_compile_request *request) {
+  if (!request->kv_dtype && lp_streq(request->activations, "auto")) request->kv_dtype = "f16";
+}
+
 /* --lora=FOLDER[,scale=S]; release with release_adapters(). */
 static lp_status read_adapters(const lp_texts *texts, lp_adapter **out, lp_diag *diag) {
   static const char word[] = ",scale=";
@@ -96,6 +101,7 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
   compile->voice = command->voice;
   LP_TRY(lp_compile_find_model(compile, args->data[0], diag));
   take_lengths(compile);
+  choose_kv_dtype(&compile->request);
   if (compile->plan_only) compile->emit = "report";
   if (lp_streq(compile->emit, "report")) return_freed_memory();
   LP_TRY(lp_tool_check_pass(&compile->flags, diag));
@@ -168,9 +174,10 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
        0},
       {"--activations", LP_OPTION_CHOICE, &r->activations, "f32|auto",
        "auto rounds the activations of products with int8 and int4 weights to int8 on CPUs and GPUs, and with bf16 "
-       "weights to bf16 on CPUs, where the processor multiplies that faster (f32)",
+       "weights to bf16 on CPUs, where the processor multiplies that faster, and stores KV caches in f16 (f32)",
        0},
-      {"--kv-dtype", LP_OPTION_CHOICE, &r->kv_dtype, "f32|f16|bf16", "store KV caches in this type (f32)", 0},
+      {"--kv-dtype", LP_OPTION_CHOICE, &r->kv_dtype, "f32|f16|bf16",
+       "store KV caches in this type (f32; f16 with --activations=auto)", 0},
       {"--exits", LP_OPTION_TEXT, &c->exits_text, "LAYER,..|auto",
        "add early exits after these layers, or after those of a calibration that plan best; the device's half ends at "
        "the last one unless --scheduler says otherwise",

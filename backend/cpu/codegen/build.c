@@ -193,7 +193,7 @@ int cpu_kernel_dot(const cpu_emitter *e) {
 }
 
 bool cpu_kernel_pairs(const cpu_emitter *e) {
-  return e->gen->target->pairs_feature && cpu_linear_asks_bf16(e->op);
+  return e->gen->target->pairs_feature && cpu_op_asks_bf16(e->op);
 }
 
 void cpu_function_flags(const cpu_codegen *gen, LLVMValueRef function, bool keep) {

@@ -43,7 +43,7 @@ cpu_form cpu_linear_weight_form(const lp_op *op);
  * weight are whole blocks of the kernel. */
 bool cpu_linear_is_integer(const lp_op *op);
 /* Tells whether `activations` asks for products of bf16, which a processor may have. */
-bool cpu_linear_asks_bf16(const lp_op *op);
+bool cpu_op_asks_bf16(const lp_op *op);
 /* Fills the fields of `constant` for groups and integer weights. The caller has set n, k and transpose (groups.c). */
 void cpu_describe_groups(const lp_op *op, cpu_constant *constant);
 

@@ -34,8 +34,9 @@ bool cpu_linear_is_integer(const lp_op *op) {
   return group % BLOCK_ROWS == 0 || group >= inner_size(op);
 }
 
-bool cpu_linear_asks_bf16(const lp_op *op) {
-  return lp_streq(lp_op_str(op, "activations", NULL), "bf16") && cpu_linear_weight_form(op) == CPU_FORM_PANELS;
+bool cpu_op_asks_bf16(const lp_op *op) {
+  if (!lp_streq(lp_op_str(op, "activations", NULL), "bf16")) return false;
+  return op->kind == LP_OP_ATTENTION || (op->kind == LP_OP_LINEAR && cpu_linear_weight_form(op) == CPU_FORM_PANELS);
 }
 
 static lp_dtype code_dtype(lp_dtype own) {

@@ -202,23 +202,26 @@ void lpk_matmul_plain(void *c, const void *a, const void *b, const int64_t *dims
 
 /* ---- attention --------------------------------------------------------------------------------------------------- */
 
-/* Query rows of a block (positions x the heads that share a KV head), keys of a block. */
+/* Query rows of a unit of work (positions x the heads that share a KV head), keys of a block, and of a stretch, whose
+ * sum is complete in itself. */
 #define LPK_ATTENTION_ROWS 96
-#define LPK_ATTENTION_KEYS 64
+#define LPK_ATTENTION_KEYS 128
+#define LPK_ATTENTION_STRETCH 512
 #define LPK_ROUND16(n) (((n) + 15) / 16 * 16)
 
-/* The most stretches into which the keys of a block of rows are cut. */
-#define LPK_ATTENTION_STRETCHES 8
-
-/* Scratch bytes of lpk_attention: for each thread Q, S, K, V, O, the rows' statistics, the results of a block's
- * stretches, and one result that collects their sum. */
+/* Floats of a thread's scratch: Q, S, O, the rows' statistics, the sums of stretches, K and V. */
 #define LPK_ATTENTION_THREAD_FLOATS(d, dv)                                                                             \
-  (LPK_ATTENTION_ROWS * (LPK_ROUND16(d) + LPK_ATTENTION_KEYS + LPK_ROUND16(dv) + 16) +                                 \
-   LPK_ATTENTION_KEYS * (2 * LPK_ROUND16(d) + LPK_ROUND16(dv)))
-#define LPK_ATTENTION_PARTIAL_FLOATS(dv) (LPK_ATTENTION_ROWS * (LPK_ROUND16(dv) + 16))
-#define LPK_ATTENTION_SCRATCH(d, dv, threads)                                                                          \
-  ((threads) * 4 *                                                                                                     \
-   (LPK_ATTENTION_THREAD_FLOATS(d, dv) + (LPK_ATTENTION_STRETCHES + 1) * LPK_ATTENTION_PARTIAL_FLOATS(dv)))
+  (LPK_ATTENTION_ROWS * (LPK_ROUND16(d) + 2 * LPK_ROUND16(dv) + 24) +                                                  \
+   LPK_ATTENTION_KEYS * (LPK_ROUND16(d) + LPK_ROUND16(dv) + LPK_ATTENTION_SLOT_ROWS))
+/* Results of the stretches of a unit that threads share: it has few rows. */
+#define LPK_ATTENTION_SLOT_ROWS 12
+#define LPK_ATTENTION_SLOT_FLOATS(dv) (LPK_ATTENTION_SLOT_ROWS * (LPK_ROUND16(dv) + 16))
+#define LPK_ATTENTION_SLOTS(keys) ((keys) / LPK_ATTENTION_STRETCH + 3)
+/* Scratch bytes of lpk_attention for p + s <= keys; linear in `keys`. */
+#define LPK_ATTENTION_KEY_BYTES(dv) (4 * LPK_ATTENTION_SLOT_FLOATS(dv) / LPK_ATTENTION_STRETCH + 1)
+#define LPK_ATTENTION_SCRATCH(d, dv, keys, threads)                                                                    \
+  ((threads) * (4 * LPK_ATTENTION_THREAD_FLOATS(d, dv) + 12 * LPK_ATTENTION_SLOT_FLOATS(dv) +                          \
+                (keys) * LPK_ATTENTION_KEY_BYTES(dv)))
 
 /* y[b][s][heads][dv] = softmax(cap(scale * q . K^T) + mask) . V over the first p + s rows of the caches. k_cache:
  * [b][kv_heads][c][d], v_cache: [b][kv_heads][c][dv], c >= p + s, of `dtype` (LPK_F32, LPK_F16, LPK_BF16). Head h
@@ -227,14 +230,23 @@ void lpk_matmul_plain(void *c, const void *a, const void *b, const int64_t *dims
  * scaled scores, with strides ms of batch, head, query, key (0 where broadcast). cap(x) = softcap * tanh(x /
  * softcap) unless softcap is 0. causal: query i sees keys 0 .. p + i. window > 0: only the last `window` of these.
  * Without causal, p is any number with p + s = keys (negative for a cross attention with fewer keys than queries),
- * and window must be 0. A row that sees no key gives zeros. The result does not depend on `threads`, to the bit; it
- * may on `s`. */
+ * and window must be 0. A row that sees no key gives zeros. A row's result depends neither on `threads` nor on the
+ * other rows, to the bit. */
 void lpk_attention(float *y, const float *q, const void *k_cache, const void *v_cache, const float *mask,
                    const float *sinks, const int64_t *ys, const int64_t *qs, const int64_t *ms, int64_t b, int64_t s,
                    int64_t p, int64_t c,
                    /* const: */ int64_t heads, int64_t kv_heads, int64_t d, int64_t dv, float scale, float softcap,
                    int causal, int64_t window, int dtype, int isa, void *scratch, lp_barrier *barrier, int64_t thread,
                    int64_t threads);
+
+/* Like lpk_attention, but q, k, v and the probabilities are rounded to bf16 and multiplied by the target's dot product
+ * of bf16. */
+void lpk_attention_pairs(float *y, const float *q, const void *k_cache, const void *v_cache, const float *mask,
+                         const float *sinks, const int64_t *ys, const int64_t *qs, const int64_t *ms, int64_t b,
+                         int64_t s, int64_t p, int64_t c,
+                         /* const: */ int64_t heads, int64_t kv_heads, int64_t d, int64_t dv, float scale,
+                         float softcap, int causal, int64_t window, int dtype, int isa, void *scratch,
+                         lp_barrier *barrier, int64_t thread, int64_t threads);
 
 /* y = rotary(x) for [b][s][heads][d], strides ys and xs of batch, token, head; the elements after rotary_dim are
  * copied. cos, sin: rotary_dim / 2 values for token t of batch i at i * table_batch + t * table_row. Half split:

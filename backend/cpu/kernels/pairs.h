@@ -12,6 +12,7 @@
 #endif
 
 typedef uint16_t v32h __attribute__((ext_vector_type(32)));
+typedef uint32_t v4w __attribute__((ext_vector_type(4)));
 
 /* sum + x.low * w.low + x.high * w.high in each lane. Targets differ in the rounding of the two products, and may take
  * numbers below 2^-126 as zero. */
@@ -38,11 +39,30 @@ INLINE v16w low_halves(v16 x) {
   return (x == x ? rounded : quiet) >> 16;
 }
 
-/* The pairs of 32 activations. */
+/* The pairs of 32 floats in order, to nearest even. Targets with an instruction for it may take numbers below 2^-126 as
+ * zero. */
 INLINE v16w round_pairs(v16 lo, v16 hi) {
+#if defined(__AVX512BF16__)
+  return (v16w)_mm512_cvtne2ps_pbh((__m512)hi, (__m512)lo);
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+  v16w out;
+  out.lo.lo = (v4w)vcvtq_high_bf16_f32(vcvtq_low_bf16_f32(lo.lo.lo), lo.lo.hi);
+  out.lo.hi = (v4w)vcvtq_high_bf16_f32(vcvtq_low_bf16_f32(lo.hi.lo), lo.hi.hi);
+  out.hi.lo = (v4w)vcvtq_high_bf16_f32(vcvtq_low_bf16_f32(hi.lo.lo), hi.lo.hi);
+  out.hi.hi = (v4w)vcvtq_high_bf16_f32(vcvtq_low_bf16_f32(hi.hi.lo), hi.hi.hi);
+  return out;
+#else
   v16 even = __builtin_shufflevector(lo, hi, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   v16 odd = __builtin_shufflevector(lo, hi, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
   return low_halves(even) | low_halves(odd) << 16;
+#endif
+}
+
+/* Lane i holds elements i of both, `first` in its low bits. */
+INLINE v16w join_halves(v16 first, v16 second) {
+  v32h x = (v32h)round_pairs(first, second);
+  return (v16w)__builtin_shufflevector(x, x, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23, 8, 24, 9, 25, 10,
+                                       26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
 }
 
 /* The pairs of the first `count` of 32 activations and of zeros. */

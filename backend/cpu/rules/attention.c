@@ -81,9 +81,11 @@ static int64_t value_dim(const lp_op *op) {
 }
 
 static const lp_poly *attention_scratch(lp_module *module, const lp_op *op) {
-  int64_t thread = LPK_ATTENTION_SCRATCH(lp_op_i64(op, "head_dim", 0), value_dim(op), 1);
+  int64_t d = lp_op_i64(op, "head_dim", 0), dv = value_dim(op), least = LPK_ATTENTION_SCRATCH(d, dv, 0, 1);
+  const lp_poly *keys = lp_poly_scale(module->arena, lp_op_in(op, K)->type.dim[2], LPK_ATTENTION_KEY_BYTES(dv));
+  const lp_poly *thread = lp_poly_add(module->arena, keys, lp_dim_const(module, least));
   return lp_poly_add(module->arena, mask_bytes(module, op),
-                     lp_poly_scale(module->arena, lp_dim_symbol(module, "t"), thread));
+                     lp_poly_mul(module->arena, lp_dim_symbol(module, "t"), thread));
 }
 
 static cpu_form attention_form(const lp_op *op, int32_t index) {
@@ -160,7 +162,7 @@ static void emit_attention(cpu_emitter *e) {
                          cpu_barrier(e),
                          e->thread,
                          e->threads};
-  cpu_kernel(e, "lpk_attention", args, LP_COUNT(args));
+  cpu_kernel(e, cpu_kernel_pairs(e) ? "lpk_attention_pairs" : "lpk_attention", args, LP_COUNT(args));
 }
 
 const cpu_rule cpu_rule_attention = {

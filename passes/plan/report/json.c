@@ -329,6 +329,7 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   put_link(&j, request->link);
   put_request(&j, request);
   if (lp_streq(request->activations, "auto")) lp_json_put_text(&j, "activations", request->activations);
+  if (request->kv_dtype) lp_json_put_text(&j, "kv_dtype", request->kv_dtype);
   lp_json_put_text(&j, "scheduler", report->scheduler);
   lp_json_put_text(&j, "objective", request->objective ? request->objective : "cost");
   lp_json_put_bool(&j, "feasible", report->plan.feasible);

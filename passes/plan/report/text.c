@@ -90,6 +90,10 @@ static void put_activations(const lp_compile_request *request, lp_buf *out) {
                   "activations");
 }
 
+static void put_kv_dtype(const lp_compile_request *request, lp_buf *out) {
+  if (request->kv_dtype) lp_buf_printf(out, "%-12s%s\n", "KV caches", request->kv_dtype);
+}
+
 static void put_states(const lp_link *link, lp_buf *out) {
   if (!link || link->state_count == 0) return;
   lp_buf_printf(out, "%-12sat least this good in %.4g %% of %" PRId32 " states\n", "", 100 * link->quantile,
@@ -122,6 +126,7 @@ static void put_head(const lp_report *report, lp_buf *out) {
                 request->isl, request->osl, request->batch);
   put_types(request, out);
   put_activations(request, out);
+  put_kv_dtype(request, out);
   lp_buf_printf(out, "%-12s", "SLA");
   put_bound("TTFT", request->ttft_ms, out);
   put_bound(", TPOT", request->tpot_ms, out);

@@ -216,9 +216,10 @@ typedef struct {
   const char *name;
   attention_fn *run;
   int64_t heads, kv_heads, d;
+  int dtype;
 } attention_variant;
 
-#define ATTENTION_ENTRY(name, heads, kv_heads, d) {#name, attention_##name, heads, kv_heads, d},
+#define ATTENTION_ENTRY(name, kernel, heads, kv_heads, d, dtype) {#name, attention_##name, heads, kv_heads, d, dtype},
 static const attention_variant attentions[] = {ATTENTION_VARIANTS(ATTENTION_ENTRY)};
 
 typedef struct {
@@ -236,22 +237,35 @@ static void attention_body(void *job, int64_t thread, lp_barrier *barrier) {
   }
 }
 
-static void bench_attention(float *cache) {
-  static const int64_t shapes[][2] = {{512, 0}, {128, 0}, {1, 63}, {1, 511}, {1, 4095}};
-  float *y = filled(512 * 1024), *q = filled(512 * 1024);
-  void *scratch = aligned_alloc(64, (size_t)LPK_ATTENTION_SCRATCH(128, 128, threads));
+static void bench_attention(float *cache, const char *only, int64_t rows) {
+  static const int64_t shapes[][2] = {{512, 0}, {128, 0}, {4096, 0}, {1, 63}, {1, 511}, {1, 4095}, {1, 16383}};
+  enum { LONGEST = 16384 };
+  float *y = filled(4096 * 1024), *q = filled(4096 * 1024);
+  void *scratch = aligned_alloc(64, ((size_t)LPK_ATTENTION_SCRATCH(128, 128, LONGEST, threads) + 63) / 64 * 64);
   for (size_t i = 0; i < sizeof attentions / sizeof *attentions; i++)
     for (size_t n = 0; n < sizeof shapes / sizeof *shapes; n++) {
       const attention_variant *v = &attentions[i];
+      if (!strstr(v->name, only) || (rows && rows != shapes[n][0])) continue;
       int64_t s = shapes[n][0], p = shapes[n][1], width = v->heads * v->d;
-      attention_job j = {
-          v, y, q, cache, cache + (32 << 20), s, p, 4096, s > 1 ? 1 : 20, {0, width, v->d}, {0, width, v->d}, scratch};
+      attention_job j = {v,
+                         y,
+                         q,
+                         cache,
+                         cache + (32 << 20),
+                         s,
+                         p,
+                         p + s > 4096 ? LONGEST : 4096,
+                         s > 1 ? 1 : 20,
+                         {0, width, v->d},
+                         {0, width, v->d},
+                         scratch};
       double pairs = (double)s * (double)p + (double)s * (double)(s + 1) / 2, flops = 4 * pairs * (double)width;
       figure f = beside_peak(fma_body, attention_body, &j, flops * (double)j.calls);
       double time = f.seconds / (double)j.calls;
-      double bytes = 8.0 * (double)((p + s) * v->kv_heads * v->d);
-      printf("attn  %-8s s %3d keys %4d  %8.1f us  %6.1f GFLOP/s (%4.1f %% of peak)  K and V %5.1f GB/s\n", v->name,
-             (int)s, (int)(p + s), time * 1e6, f.rate, 100 * f.rate / f.limit, bytes / time * 1e-9);
+      double bytes = (v->dtype == LPK_F32 ? 8.0 : 4.0) * (double)((p + s) * v->kv_heads * v->d);
+      printf("attn  %-16s s %4d keys %5d  %8.1f us  %6.1f GFLOP/s (%4.1f %% of peak)  K and V %5.1f GB/s\n", v->name,
+             (int)s, (int)(p + s), time * 1e6, f.rate, 100 * f.rate / f.limit / (strstr(v->name, "pairs") ? 2 : 1),
+             bytes / time * 1e-9);
     }
   free(y);
   free(q);
@@ -329,7 +343,8 @@ int main(int argc, char **argv) {
   printf("barrier %d threads %.0f ns\n", (int)threads, wait.best * 1e9 / (double)waits);
   const char *only = argc > 2 ? argv[2] : "";
   if (strstr("linear", only)) bench_linear(memory, argc > 3 ? argv[3] : "", argc > 4 ? strtol(argv[4], NULL, 10) : 0);
-  if (strstr("attention", only)) bench_attention(memory);
+  if (strstr("attention", only))
+    bench_attention(memory, argc > 3 ? argv[3] : "", argc > 4 ? strtol(argv[4], NULL, 10) : 0);
   if (strstr("rest", only)) bench_rest(memory);
   free(memory);
   return 0;

@@ -13,12 +13,12 @@
   }
 LINEAR_VARIANTS(LINEAR)
 
-#define ATTENTION(name, heads, kv_heads, d)                                                                            \
+#define ATTENTION(name, kernel, heads, kv_heads, d, dtype)                                                             \
   OUTER void attention_##name(float *y, const float *q, const float *k, const float *v, const int64_t *ys,             \
                               const int64_t *qs, int64_t s, int64_t p, int64_t c, void *scratch, lp_barrier *barrier,  \
                               int64_t thread, int64_t threads) {                                                       \
-    lpk_attention(y, q, k, v, 0, 0, ys, qs, 0, 1, s, p, c, heads, kv_heads, d, d, 0.125f, 0, 1, 0, LPK_F32, TEST_ISA,  \
-                  scratch, barrier, thread, threads);                                                                  \
+    kernel(y, q, k, v, 0, 0, ys, qs, 0, 1, s, p, c, heads, kv_heads, d, d, 0.125f, 0, 1, 0, dtype, TEST_ISA, scratch,  \
+           barrier, thread, threads);                                                                                  \
   }
 ATTENTION_VARIANTS(ATTENTION)
 

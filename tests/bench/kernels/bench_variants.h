@@ -22,13 +22,18 @@
   V(up_int4, 2048, 768, LPK_U8, LPK_ACT_NONE, 0, lpk_linear_integer, 4, 32, 0)                                         \
   V(gated_int4, 2048, 768, LPK_U8, LPK_ACT_SILU, 1, lpk_linear_integer, 4, 32, 0)
 
-/*      name    heads kv  d */
+/*      name, kernel, heads, kv, d, cache */
 #define ATTENTION_VARIANTS(V)                                                                                          \
-  V(mha64, 12, 12, 64)                                                                                                 \
-  V(gqa64, 9, 3, 64)                                                                                                   \
-  V(mha128, 8, 8, 128)                                                                                                 \
-  V(mqa64, 8, 1, 64)                                                                                                   \
-  V(gqa32, 6, 2, 32)
+  V(mha64, lpk_attention, 12, 12, 64, LPK_F32)                                                                         \
+  V(mha64_f16, lpk_attention, 12, 12, 64, LPK_F16)                                                                     \
+  V(mha64_f16_pairs, lpk_attention_pairs, 12, 12, 64, LPK_F16)                                                         \
+  V(mha64_bf16_pairs, lpk_attention_pairs, 12, 12, 64, LPK_BF16)                                                       \
+  V(gqa64, lpk_attention, 9, 3, 64, LPK_F32)                                                                           \
+  V(gqa64_f16_pairs, lpk_attention_pairs, 9, 3, 64, LPK_F16)                                                           \
+  V(mha128, lpk_attention, 8, 8, 128, LPK_F32)                                                                         \
+  V(mha128_f16_pairs, lpk_attention_pairs, 8, 8, 128, LPK_F16)                                                         \
+  V(mqa64, lpk_attention, 8, 1, 64, LPK_F32)                                                                           \
+  V(gqa32, lpk_attention, 6, 2, 32, LPK_F32)
 
 typedef void linear_fn(float *y, const float *x, const void *w, int64_t m, void *scratch, lp_barrier *barrier,
                        int64_t thread, int64_t threads);

@@ -59,6 +59,16 @@ INLINE F NAME(exp_negative)(F x) {
   return x < -87.0f ? SPLAT(0) : y;
 }
 
+/* exp(x) for x <= 0 within 1e-4 of the value, for results that are rounded to bf16. */
+INLINE F NAME(exp_rough)(F x) {
+  F t = FMA(x, SPLAT(0x1.715476p+0f), SPLAT(ROUNDER + 127.0f));
+  F r = FMA(x, SPLAT(0x1.715476p+0f), (ROUNDER + 127.0f) - t);
+  F p = FMA(SPLAT(0x1.c2a1b4p-5f), r, SPLAT(0x1.f00c32p-3f));
+  p = FMA(p, r, SPLAT(0x1.62f5fap-1f));
+  p = FMA(p, r, SPLAT(1)) * BITS_F(BITS_U(t) << 23);
+  return x < -87.0f ? SPLAT(0) : p;
+}
+
 INLINE F NAME(log)(F x) {
   F scaled = x < 0x1p-126f ? x * 0x1p+23f : x;
   F bias = x < 0x1p-126f ? SPLAT(-23) : SPLAT(0);
