@@ -181,7 +181,7 @@ lp_status lp_sim_run(const lp_sim_scenario *scenario, const lp_sim_options *opti
   lp_buf key = {0};
   lp_buf_printf(&key, "%s %016" PRIx64 " %" PRId64 " %" PRId64, LP_VERSION, scenario->digest, scenario->seed,
                 scenario->runs);
-  const int32_t threads = o->threads > 0 ? o->threads : lp_machine_threads();
+  const int32_t threads = o->threads > 0 ? o->threads : o->peers ? 1 : lp_machine_threads();
   const bool good = lp_sim_runs_compute(&work, threads, o->peers, lp_buf_text(&key));
   lp_buf_free(&key);
   return good ? LP_OK : lp_error(diag, LP_LOC_NONE, "a process has another version, scenario, seed or number of runs");
