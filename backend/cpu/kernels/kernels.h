@@ -202,8 +202,8 @@ void lpk_matmul_plain(void *c, const void *a, const void *b, const int64_t *dims
 
 /* ---- attention --------------------------------------------------------------------------------------------------- */
 
-/* Query rows of a unit of work (positions x the heads that share a KV head), keys of a block, and of a stretch, whose
- * sum is complete in itself. */
+/* Query rows of a unit of work (positions x the heads that share a KV head), keys of a block, and keys of a stretch.
+ * Each stretch has a sum of its own. */
 #define LPK_ATTENTION_ROWS 96
 #define LPK_ATTENTION_KEYS 128
 #define LPK_ATTENTION_STRETCH 512
