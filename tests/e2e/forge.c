@@ -50,6 +50,8 @@ static bool is_unproved(const char *path) {
       "certificate.decode.units.units.in.",
       "certificate.prefill.units.units.hold.",
       "certificate.decode.units.units.hold.",
+      "certificate.prefill.units.units.split.", /* several splits may prove one bound */
+      "certificate.decode.units.units.split.",
       "certificate.holdings.holdings.", /* a holding on a side that no plan of the report uses */
       "exits.layers.",
       "exits.theta",

@@ -18,7 +18,7 @@ static lp_status read_share(const lp_json *object, const char *key, double *out,
   return lp_json_number(&at, 0, 1, out, diag);
 }
 
-/* Finds the exit of layer `layer` in a calibration; reports a missing one. */
+/* Finds the exit of layer `layer` in a calibration; the number of its exits: it is missing. */
 static lp_status find_exit(const lp_json *list, int64_t layer, size_t *index, lp_diag *diag) {
   LP_TRY(lp_json_array(list, diag));
   for (*index = 0; *index < lp_json_count(list); (*index)++) {
@@ -27,7 +27,7 @@ static lp_status find_exit(const lp_json *list, int64_t layer, size_t *index, lp
     LP_TRY(lp_json_i64(&at, 0, INT32_MAX, &found, diag));
     if (found == layer) return LP_OK;
   }
-  return lp_json_error(list, diag, "no exit after layer %" PRId64 " was calibrated", layer);
+  return LP_OK;
 }
 
 /* The codec's name as the reports' own text. */
@@ -112,6 +112,8 @@ static lp_status find_figures(const lp_calibration_file *file, int64_t layer, ex
   size_t index;
   out->list = lp_json_member(&file->root, "exits");
   LP_TRY(find_exit(&out->list, layer, &index, diag));
+  if (index == lp_json_count(&out->list))
+    return lp_json_error(&out->list, diag, "no exit after layer %" PRId64 " was calibrated", layer);
   out->exit = lp_json_item(&out->list, index);
   out->alone = lp_json_member(&out->exit, "alone");
   return lp_json_array(&out->alone, diag);
@@ -141,7 +143,16 @@ static double runs_of(double needed) {
   return needed > 0 ? needed / (1 - pow(1 - needed, MOST_OPEN)) : 1.0 / MOST_OPEN;
 }
 
-/* Reads layer_runs. A token taken at an exit, or before it, does not need the layers after it. */
+static lp_status is_calibrated(const lp_calibration_file *file, int64_t layer, bool *out, lp_diag *diag) {
+  lp_json list = lp_json_member(&file->root, "exits");
+  size_t index;
+  LP_TRY(find_exit(&list, layer, &index, diag));
+  *out = index < lp_json_count(&list);
+  return LP_OK;
+}
+
+/* Reads layer_runs. A token taken at an exit, or before it, does not need the layers after it. An exit that was not
+ * calibrated counts as if it took none. */
 static lp_status read_layer_runs(const lp_calibration_file *file, const lp_compile *compile, double *out,
                                  lp_diag *diag) {
   const lp_numbers *exits = &compile->exits;
@@ -151,7 +162,10 @@ static lp_status read_layer_runs(const lp_calibration_file *file, const lp_compi
     const double layers = (double)(exits->data[i] - (i ? exits->data[i - 1] : 0));
     exit_figures figures;
     double sure;
+    bool known;
     *out += runs_of(1 - taken) * layers / (double)exits->data[exits->count - 1];
+    LP_TRY(is_calibrated(file, exits->data[i], &known, diag));
+    if (!known) continue;
     LP_TRY(find_figures(file, exits->data[i], &figures, diag));
     LP_TRY(read_exit_rate(&figures.alone, compile->theta, &sure, diag));
     taken = fmax(taken, sure);
