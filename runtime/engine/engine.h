@@ -83,7 +83,7 @@ typedef struct {
 
 typedef struct {
   int64_t tokens; /* that the sink took */
-  int64_t reused; /* tokens of the prompt whose rows in the KV caches were copied from another request's */
+  int64_t reused; /* tokens of the prompt with rows in the KV caches that were copied from another request */
   bool cut;       /* by max_tokens, and not by the sink */
   bool lost;      /* the worker was lost, and with it the rest of the answer; the request has failed */
 } lp_engine_outcome;
@@ -109,7 +109,7 @@ typedef struct {
   int32_t running, waiting; /* sequences with KV caches, and those that wait for room */
   int64_t kv_bytes;         /* of those that run */
   int64_t kept_bytes;       /* of prompts that have ended, for others that begin alike */
-  int64_t reused;           /* tokens of all prompts so far whose rows were copied */
+  int64_t reused;           /* tokens with copied rows, of all prompts so far */
 } lp_engine_load;
 lp_engine_load lp_engine_now(lp_engine *engine);
 

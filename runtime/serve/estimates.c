@@ -11,7 +11,7 @@
 
 /* Tokens of an answer before one was seen, the weight of a new one, and bytes of a prompt for each token. */
 static const double first_tokens = 128, token_rate = 0.1, token_bytes = 4;
-enum { MOST_CLASSES = 1024 }; /* whose answers have a mean of their own */
+enum { MOST_CLASSES = 1024 }; /* of requests; each has a mean length of answers */
 
 struct lp_estimates {
   const lp_serve_config *config;

@@ -159,8 +159,8 @@ static size_t text_size(const lp_completion *request) {
 }
 
 /* Describes the request to a router, in the words that P3's keywords have: its task, the length of its prompt; the
- * expected size of the answer follows where it is known (estimates.c). Requests of one application have the same system
- * prompt, which is the best mark of a task, and whose text must not leave this machine: only its hash is told. */
+ * expected size of the answer follows where it is known (estimates.c). The system prompt tells
+ * applications apart best; its text must not leave this machine, so only its hash is told. */
 static void describe(const lp_json *body, size_t length, lp_completion *out) {
   const char *system = NULL, *last = out->count > 0 ? out->messages[out->count - 1].content : out->prompt;
   for (size_t i = 0; i < out->count && !system; i++)

@@ -252,8 +252,8 @@ static void note_ended(generation_run *run) {
   }
 }
 
-/* Runs all passes over the text except the last one, whose tokens are then in `ids`. Sets *past to the positions that
- * ran; leaves early when the generation is stopped. */
+/* Runs all passes over the text except the last one, and leaves the tokens of that one in `ids`. Sets *past to
+ * the positions that ran; leaves early when the generation is stopped. */
 static lp_status run_parts(generation_run *run, int64_t *past) {
   int64_t length = run->length + run->out->resumed;
   lp_side sampled_on;

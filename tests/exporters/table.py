@@ -50,7 +50,7 @@ PAIRS = {"nano-v100s": ["--device=jetson-nano", "--cloud=v100s"], "snapdragon-a1
 # The stand-in for the driver is of one architecture for both processes; sm_53 and sm_70 launch the same kernels.
 SM = {"nano-v100s": "70", "snapdragon-a100": "80"}
 RANK = ("WRONG", "refused", "not run", "not exported", "rounding", "equal")
-IN_F32 = 2e-3  # the tolerance of an output of f16 against the graph in f32, whose outputs are rounded once
+IN_F32 = 2e-3  # the tolerance of an output of f16 against that of the graph in f32, rounded once
 
 
 def cases(patterns: list[str]) -> Iterator[str]:
