@@ -94,7 +94,7 @@ typedef struct lp_compile_request {
   bool code_is_other[LP_SIDE_COUNT];
   bool code_lacks_bf16[LP_SIDE_COUNT]; /* the code's processor does not compute in it: LP_DTYPE_AUTO leaves it out */
   /* "auto": the CPU rounds the activations of products with integer weights to int8, and those of products with bf16
-   * weights to bf16; "f32" and NULL: it never does. */
+   * weights to bf16; "f32": it never does; NULL: lp_rounds_activations() decides. */
   const char *activations;
   const char *kv_dtype; /* of KV caches: f32 f16 bf16; NULL: f32 */
   const int64_t *exits; /* layers that keep their exit heads */
@@ -108,6 +108,11 @@ typedef struct lp_compile_request {
   const char *cut_node;
   double measured_ttft_ms, measured_tpot_ms; /* of a run, for the report to compare with; 0: none */
 } lp_compile_request;
+
+/* Tells whether activations are rounded to the type of the weights that they are multiplied by. Without `activations`
+ * they are if the request names bf16, int8 or int4 for either side's weights: who rounds weights wants their speed,
+ * while a file's own weights keep the sums that the file means. */
+bool lp_rounds_activations(const lp_compile_request *request);
 
 typedef struct {
   lp_diag *diag;

@@ -229,7 +229,7 @@ static lp_dtype product_dtype(const lp_compile_request *request, lp_side side, l
   const bool integer = !lp_dtype_is_float(stored);
   if (machine->kind != LP_MACHINE_CPU) return integer ? LP_F16 : stored;
   if (!integer && stored != LP_BF16) return stored;
-  const bool rounds = lp_streq(request->activations, "auto") && (integer || !request->code_lacks_bf16[side]);
+  const bool rounds = lp_rounds_activations(request) && (integer || !request->code_lacks_bf16[side]);
   return rounds ? stored : LP_F32;
 }
 

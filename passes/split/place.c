@@ -152,7 +152,7 @@ static void annotate_op(lp_module *module, lp_op *op, const stage_plan *plan, in
   lp_op_set_f64(module, op, "cloud_ms", item->ms[LP_SIDE_CLOUD]);
   double bytes = item->bytes[where];
   lp_op_set_f64(module, op, "ratio", bytes > 0 ? item->flops / bytes : 0);
-  const bool rounds = lp_streq(request->activations, "auto");
+  const bool rounds = lp_rounds_activations(request);
   if (op->kind == LP_OP_ATTENTION && rounds && is_narrow(lp_op_in(op, 1)->type.dtype))
     lp_op_set_str(module, op, "activations", "bf16");
   int32_t operand = lp_plan_converted_operand(request, where, item->op);

@@ -38,7 +38,7 @@ device="--device=snapdragon-8s-gen3 --side=device --emit=opencl"
   # And multiplies halves where the compiler can.
   for dtype in f16 int8 int4; do
     language=
-    compiles "$1" "$work/device.cl" $device --dtype-device=$dtype
+    compiles "$1" "$work/device.cl" $device --dtype-device=$dtype --activations=f32
     ! grep -q 'x half>' "$work/code.ll" || fail "$dtype: halves without the extension"
     language="-cl-std=CL1.2 -Xclang -cl-ext=-all,+cl_khr_fp16"
     spirv "$work/device.cl" || fail "$dtype, with halves: $(head -n 3 "$work/said")"

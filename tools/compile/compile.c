@@ -33,7 +33,7 @@ static void take_lengths(lp_compile *compile) {
 
 /* KV caches are as precise as the products beside them. */
 static void choose_kv_dtype(lp_compile_request *request) {
-  if (!request->kv_dtype && lp_streq(request->activations, "auto")) request->kv_dtype = "f16";
+  if (!request->kv_dtype && lp_rounds_activations(request)) request->kv_dtype = "f16";
 }
 
 /* --lora=FOLDER[,scale=S]; release with release_adapters(). */
@@ -174,7 +174,8 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
        0},
       {"--activations", LP_OPTION_CHOICE, &r->activations, "f32|auto",
        "auto rounds the activations of products with int8 and int4 weights to int8 on CPUs and GPUs, and with bf16 "
-       "weights to bf16 on CPUs, where the processor multiplies that faster, and stores KV caches in f16 (f32)",
+       "weights to bf16 on CPUs, where the processor multiplies that faster, and stores KV caches in f16 (auto with a "
+       "--dtype-* of bf16, int8 or int4, else f32)",
        0},
       {"--kv-dtype", LP_OPTION_CHOICE, &r->kv_dtype, "f32|f16|bf16",
        "store KV caches in this type (f32; f16 with --activations=auto)", 0},

@@ -84,7 +84,7 @@ static void put_types(const lp_compile_request *request, lp_buf *out) {
 }
 
 static void put_activations(const lp_compile_request *request, lp_buf *out) {
-  if (lp_streq(request->activations, "auto"))
+  if (lp_rounds_activations(request))
     lp_buf_printf(out,
                   "%-12srounded where that is faster: to int8 for int8 and int4 weights, to bf16 for bf16 on CPUs\n",
                   "activations");

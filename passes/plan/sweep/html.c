@@ -73,11 +73,23 @@ static void put_option(lp_json_writer *j, const char *name, const char *value) {
   lp_json_put_end(j);
 }
 
+/* The type of KV caches that `compile` must be told: its own choice follows the weights, a sweep's does not. */
+static const char *told_kv_dtype(const lp_sweep_spec *spec) {
+  if (spec->kv_dtype) return spec->kv_dtype;
+  for (size_t i = 0; i < spec->dtypes.count; i++) {
+    const char *const *dtype = spec->dtypes.data[i].dtype;
+    const lp_compile_request row = {.dtype_device = dtype[LP_SIDE_DEVICE], .dtype_cloud = dtype[LP_SIDE_CLOUD]};
+    if (lp_rounds_activations(&row)) return "f32";
+  }
+  return NULL;
+}
+
 static void put_options(lp_json_writer *j, const lp_sweep_spec *spec) {
+  const char *kv_dtype = told_kv_dtype(spec);
   char number[32];
   lp_json_put_array(j, "options");
   if (spec->objective && !lp_streq(spec->objective, "cost")) put_option(j, "objective", spec->objective);
-  if (spec->kv_dtype) put_option(j, "kv-dtype", spec->kv_dtype);
+  if (kv_dtype) put_option(j, "kv-dtype", kv_dtype);
   (void)snprintf(number, sizeof number, "%" PRId64, spec->device_memory);
   if (spec->device_memory > 0) put_option(j, "device-memory", number);
   (void)snprintf(number, sizeof number, "%.9g", spec->sla_quantile);

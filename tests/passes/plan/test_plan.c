@@ -293,3 +293,18 @@ LP_LOOP_TEST(any_placement_has_an_order, 0, 50) {
   }
   study_close(&s);
 }
+
+/* Activations are rounded beside weights that the user has rounded, unless the user says otherwise. */
+LP_TEST(activations_follow_the_types_of_weights) {
+  static const struct {
+    const char *device, *cloud, *activations;
+    bool rounds;
+  } row[] = {{NULL, NULL, NULL, false},      {"f32", "f16", NULL, false}, {"int8", NULL, NULL, true},
+             {NULL, "int4", NULL, true},     {"bf16", "f32", NULL, true}, {"auto", "auto", NULL, false},
+             {"int8", "int8", "f32", false}, {NULL, NULL, "auto", true}};
+  for (size_t i = 0; i < LP_COUNT(row); i++) {
+    const lp_compile_request request = {
+        .dtype_device = row[i].device, .dtype_cloud = row[i].cloud, .activations = row[i].activations};
+    ck_assert_int_eq(lp_rounds_activations(&request), row[i].rounds);
+  }
+}
