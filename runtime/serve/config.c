@@ -3,6 +3,7 @@
 
 #include "base/units.h"
 #include "base/yaml/yaml.h"
+#include "runtime/router/store.h"
 #include "runtime/serve/serve.h"
 
 typedef struct {
@@ -137,7 +138,7 @@ static lp_status read_router(lp_yaml *yaml, serve_file *file) {
   if (file->rule && !lp_route_parse(file->rule, &config->rule))
     return lp_error(yaml->diag, lp_yaml_loc(yaml, file->router), "'rule' is '%s', not %s, %s or %s", file->rule,
                     lp_route_name(LP_ROUTE_EDGE), lp_route_name(LP_ROUTE_CLOUD), lp_route_name(LP_ROUTE_SPLIT));
-  if (config->pool) config->pool = lp_yaml_relative(yaml, config->pool);
+  if (config->pool && !lp_store_is_url(config->pool)) config->pool = lp_yaml_relative(yaml, config->pool);
   if (config->backends) config->backends = lp_yaml_relative(yaml, config->backends);
   return LP_OK;
 }

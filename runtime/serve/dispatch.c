@@ -9,8 +9,12 @@
 #include "runtime/router/judge.h"
 #include "runtime/serve/estimates.h"
 #include "runtime/serve/place/breaker.h"
+#include "runtime/serve/place/watcher.h"
 #include "runtime/serve/stop.h"
 #include "runtime/serve/tools.h"
+
+/* The time after which the policy has learned what other servers of the same pool have seen. */
+static const double follow_ms = 1000;
 
 struct lp_dispatcher {
   const lp_serve_config *config;
@@ -19,6 +23,7 @@ struct lp_dispatcher {
   lp_policy *policy;
   lp_estimates *estimates;
   lp_store *store;      /* NULL: none */
+  lp_watcher follower;  /* of the store */
   pthread_mutex_t lock; /* of a policy that is not parallel */
   lp_metrics metrics;
 };
@@ -50,10 +55,34 @@ const char *lp_dispatcher_model(const lp_dispatcher *self, lp_route route) {
   return self->site[route] ? self->site[route]->model : NULL;
 }
 
+static void learn_of(lp_dispatcher *self, const lp_router_request *request, lp_route route, double reward, bool good) {
+  if (!self->policy->parallel) (void)pthread_mutex_lock(&self->lock);
+  self->policy->learn(self->policy, request, route, reward, good);
+  if (!self->policy->parallel) (void)pthread_mutex_unlock(&self->lock);
+}
+
+static void learn_stored(void *user, const lp_stored *stored) {
+  learn_of(user, &stored->request, stored->decision.route, stored->reward, stored->good);
+}
+
+static void *follow(void *user) {
+  lp_dispatcher *self = user;
+  while (lp_watcher_wait(&self->follower, follow_ms)) {
+    lp_diag *quiet = lp_diag_create(); /* what cannot be read now is read later */
+    (void)!lp_store_follow(self->store, learn_stored, self, quiet);
+    lp_diag_free(quiet);
+  }
+  return NULL;
+}
+
 static lp_status open_router(lp_dispatcher *self, lp_diag *diag) {
   LP_TRY(lp_estimates_open(self->config, &self->estimates, diag));
   if (self->config->pool) LP_TRY(lp_store_open(self->config->pool, &self->store, diag));
-  return lp_policy_open_taught(&self->config->policy, self->store, 0, &self->policy, diag);
+  LP_TRY(lp_policy_open_taught(&self->config->policy, self->store, 0, &self->policy, diag));
+  if (!self->store) return LP_OK;
+  LP_TRY(lp_store_follow(self->store, learn_stored, self, diag));
+  lp_watcher_start(&self->follower, follow, self);
+  return LP_OK;
 }
 
 lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out, lp_diag *diag) {
@@ -81,6 +110,7 @@ void lp_dispatcher_close(lp_dispatcher *self) {
     if (self->site[route]) self->site[route]->close(self->site[route]);
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     lp_breaker_destroy(&self->breaker[route]);
+  lp_watcher_end(&self->follower);
   if (self->policy) self->policy->close(self->policy);
   lp_estimates_close(self->estimates);
   lp_store_close(self->store);
@@ -103,12 +133,6 @@ lp_status lp_dispatcher_decide(lp_dispatcher *self, lp_router_request *request, 
   self->policy->decide(self->policy, request, decision);
   if (!self->policy->parallel) (void)pthread_mutex_unlock(&self->lock);
   return self->store ? lp_store_decision(self->store, request, decision, id, diag) : LP_OK;
-}
-
-static void learn_of(lp_dispatcher *self, const lp_router_request *request, lp_route route, double reward, bool good) {
-  if (!self->policy->parallel) (void)pthread_mutex_lock(&self->lock);
-  self->policy->learn(self->policy, request, route, reward, good);
-  if (!self->policy->parallel) (void)pthread_mutex_unlock(&self->lock);
 }
 
 lp_status lp_dispatcher_stored(lp_dispatcher *self, int64_t id, lp_arena *arena, lp_stored *out, lp_diag *diag) {

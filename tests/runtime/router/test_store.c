@@ -1,4 +1,5 @@
-/* The store: noted decisions survive a kill -9, and files of other programs are refused. */
+/* The store: noted decisions survive a kill -9, and files of other programs are refused. With LP_TEST_POOL, an empty
+ * PostgreSQL database that psql reaches, the tests use it (postgres.sh). */
 #include <pthread.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -13,12 +14,17 @@
 
 static char folder[] = "/tmp/llmpart-store-XXXXXX";
 static char path[64];
+static const char *database, *pool;
 static lp_diag *diag;
 
 static void setup(void) {
   memset(folder + strlen(folder) - 6, 'X', 6);
   ck_assert_ptr_nonnull(mkdtemp(folder));
   (void)snprintf(path, sizeof path, "%s/pool.db", folder);
+  database = getenv("LP_TEST_POOL");
+  pool = database ? database : path;
+  if (database)
+    ck_assert_int_eq(system("psql -q \"$LP_TEST_POOL\" -c 'DROP SCHEMA IF EXISTS llmpart CASCADE' 2>/dev/null"), 0);
   diag = lp_diag_create();
 }
 
@@ -37,7 +43,7 @@ LP_CASE(.setup = setup, .teardown = teardown);
 
 static lp_store *open_store(void) {
   lp_store *store = NULL;
-  ck_assert_int_eq(lp_store_open(path, &store, diag), LP_OK);
+  ck_assert_int_eq(lp_store_open(pool, &store, diag), LP_OK);
   return store;
 }
 
@@ -101,6 +107,32 @@ LP_TEST(an_outcome_comes_once) {
   ck_assert_int_eq(lp_store_outcome(store, id + 1, 2, true, diag), LP_FAILED);
   ck_assert_ptr_nonnull(strstr(lp_diag_get(diag, 1)->text, "no decision"));
   lp_store_close(store);
+}
+
+/* Each object hears of the others' outcomes, once and in their order, and not of its own. */
+LP_TEST(outcomes_of_others_are_followed) {
+  lp_store *one = open_store(), *two = open_store();
+  int64_t id[4];
+  for (int i = 0; i < 4; i++)
+    id[i] = note(one, "code", LP_ROUTE_EDGE);
+  ck_assert_int_eq(lp_store_outcome(one, id[0], 1, true, diag), LP_OK);
+  double known[2] = {0}, first[2] = {0}, second[2] = {0}, third[2] = {0};
+  ck_assert_int_eq(lp_store_each(two, 0, count_rewards, known, diag), LP_OK);
+  ck_assert_double_eq(known[0], 1);
+  ck_assert_int_eq(lp_store_follow(two, count_rewards, first, diag), LP_OK);
+  ck_assert_double_eq(first[1], 0);
+  ck_assert_int_eq(lp_store_outcome(two, id[1], 10, true, diag), LP_OK);
+  ck_assert_int_eq(lp_store_outcome(one, id[2], 100, true, diag), LP_OK);
+  ck_assert_int_eq(lp_store_outcome(two, id[3], 1000, true, diag), LP_OK);
+  ck_assert_int_eq(lp_store_follow(two, count_rewards, second, diag), LP_OK);
+  ck_assert_double_eq(second[0], 100);
+  ck_assert_double_eq(second[1], 1);
+  ck_assert_int_eq(lp_store_follow(two, count_rewards, third, diag), LP_OK);
+  ck_assert_double_eq(third[1], 0);
+  ck_assert_int_eq(lp_store_follow(one, count_rewards, third, diag), LP_OK);
+  ck_assert_double_eq(third[0], 1111); /* it had read nothing before */
+  lp_store_close(one);
+  lp_store_close(two);
 }
 
 enum { WRITERS = 8 };
@@ -189,6 +221,25 @@ LP_TEST(nothing_is_lost_by_a_kill) {
   }
   lp_store_close(store);
   (void)close(told[0]);
+}
+
+/* One row of a transaction that the pool refuses does not take the others with it. */
+LP_TEST(a_text_that_is_not_utf_8_fails_alone) {
+  lp_store *store = open_store();
+  lp_router_request request = {.keywords = "\xff\xfe", .offered = 3};
+  lp_decision decision = {.route = LP_ROUTE_EDGE, .propensity = 1};
+  int64_t id = 0;
+  lp_status status = lp_store_decision(store, &request, &decision, &id, diag);
+  ck_assert_int_eq(status, database ? LP_FAILED : LP_OK);
+  ck_assert_int_gt(note(store, "code", LP_ROUTE_CLOUD), 0);
+  lp_store_close(store);
+}
+
+LP_TEST(a_database_that_is_away_is_named_without_its_password) {
+  lp_store *store = NULL;
+  ck_assert_int_eq(lp_store_open("postgresql://me:hunter2@127.0.0.1:1/pool?password=hunter2", &store, diag), LP_FAILED);
+  ck_assert_str_eq(lp_diag_get(diag, 0)->loc.file, "postgresql://me@127.0.0.1:1/pool");
+  ck_assert_ptr_null(strstr(lp_diag_get(diag, 0)->text, "hunter2"));
 }
 
 LP_TEST(a_foreign_database_is_refused) {
