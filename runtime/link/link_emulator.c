@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -210,8 +211,8 @@ static bool is_over(const pipe_pair *pair) {
   return pair->broken || (pair->up.closed && pair->down.closed);
 }
 
-/* Fills poll[2 + 2 * pairs] and returns how long to wait. */
-static int prepare(const lp_link_emulator *emulator, struct pollfd *wait) {
+/* Fills poll[2 + 2 * pairs] and returns how long to wait: to the microsecond, since a round trip may take a few ms. */
+static struct timespec prepare(const lp_link_emulator *emulator, struct pollfd *wait) {
   double now = lp_now_ms(), soonest = beyond_ms;
   wait[0] = (struct pollfd){.fd = emulator->wake[0], .events = POLLIN};
   wait[1] = (struct pollfd){.fd = emulator->listener, .events = POLLIN};
@@ -230,7 +231,8 @@ static int prepare(const lp_link_emulator *emulator, struct pollfd *wait) {
     }
   }
   double left = soonest - now;
-  return left > 60000 ? 60000 : left > 0 ? (int)left + 1 : 0;
+  int64_t us = left > 60000 ? 60000000 : left > 0 ? (int64_t)(left * 1000) + 1 : 0;
+  return (struct timespec){.tv_sec = (time_t)(us / 1000000), .tv_nsec = (long)(us % 1000000 * 1000)};
 }
 
 static void *relay(void *user) {
@@ -238,8 +240,8 @@ static void *relay(void *user) {
   struct pollfd wait[2 + 2 * MOST_PIPES];
   for (;;) {
     size_t count = emulator->pairs.count;
-    int limit = prepare(emulator, wait);
-    if (poll(wait, (nfds_t)(2 + 2 * count), limit) < 0 && errno != EINTR) break;
+    const struct timespec limit = prepare(emulator, wait);
+    if (ppoll(wait, (nfds_t)(2 + 2 * count), &limit, NULL) < 0 && errno != EINTR) break;
     if (wait[0].revents != 0) break;
     for (size_t i = count; i-- > 0;) {
       pipe_pair *pair = emulator->pairs.data[i];
