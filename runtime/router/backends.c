@@ -30,6 +30,7 @@ typedef struct {
 static const lp_yaml_field limit_fields[] = {
     LP_YAML_FIELD(LP_YAML_I64, "context", limits_file, backend.context, .least = 1, .most = 1e9),
     LP_YAML_FIELD(LP_YAML_I64, "slots", limits_file, backend.slots, .least = 1, .most = 1e6),
+    LP_YAML_FIELD(LP_YAML_F64, "row_bytes", limits_file, backend.row_bytes, .least = 0, .most = 1e9),
     LP_YAML_FIELD(LP_YAML_F64, "usd_per_mtok", limits_file, backend.usd_per_mtok, .least = 0, .most = 1e9),
     LP_YAML_FIELD(LP_YAML_BOOL, "down", limits_file, down, .least = 0),
 };
@@ -55,8 +56,9 @@ static lp_status read_limits(lp_yaml *yaml, const lp_yaml_node *node, lp_route r
 static lp_status read_service(lp_yaml *yaml, const char *name, lp_backends *out) {
   lp_service *service = NULL;
   LP_TRY(lp_service_load(lp_yaml_named(yaml, name), &service, yaml->diag));
-  for (lp_route route = LP_ROUTE_EDGE; route <= LP_ROUTE_CLOUD; route++) {
-    const lp_service_model *model = &service->at[route == LP_ROUTE_EDGE ? LP_SITE_EDGE : LP_SITE_CLOUD];
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
+    const lp_service_model *model = &service->at[route];
+    if (!model->model) continue;
     out->of[route].model = *model;
     out->of[route].model.model = lp_arena_strdup(out->arena, model->model);
     out->of[route].model.source = NULL;

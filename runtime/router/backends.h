@@ -11,6 +11,7 @@ typedef struct {
   bool there, healthy;
   lp_service_model model;
   double backhaul_s;   /* of every answer */
+  double row_bytes;    /* of a split: hidden states of a position on the user's link; 0: `model` counts them */
   int64_t context;     /* limit on the tokens of prompt and answer together; 0: none */
   int64_t slots;       /* limit on concurrent requests; 0: none */
   double usd_per_mtok; /* price of a token, of the prompt or the answer */
@@ -23,8 +24,8 @@ typedef struct {
   double token_bytes, up_bps, down_bps; /* INFINITY: the radio link takes no time */
 } lp_backends;
 
-/* A YAML file: `service` (edge and cloud), `split` (a report or bundle), `edge`, `cloud` and `split_plan` with their
- * limits, `backhaul`, `link`. docs/router.md shows one. Release with lp_backends_free. */
+/* A YAML file: `service` (edge, cloud, and maybe split), `split` (a report or bundle), `edge`, `cloud` and `split_plan`
+ * with their limits, `backhaul`, `link`. docs/router.md shows one. Release with lp_backends_free. */
 LP_MUST_USE lp_status lp_backends_load(const char *path, lp_backends **out, lp_diag *diag);
 void lp_backends_free(lp_backends *backends); /* NULL is allowed */
 
@@ -59,7 +60,8 @@ typedef struct {
 /* Sets all ratios to 1 and all loads to 0. */
 lp_estimator lp_estimator_make(double rate, double half_life_s);
 /* Estimates wait_s[] and delay_s[] of each route for a request that arrives now: queue + (TTFT + (n - 1) TPOT) x ratio
- * + backhaul + times on the radio link. 0 for a route without a backend. Pure. */
+ * + backhaul + times on the radio link, with the hidden states of all positions but the last. 0 for a route without a
+ * backend. Pure. */
 void lp_delay_estimate(const lp_backends *backends, const lp_estimator *estimator, const lp_demand *demand, double at_s,
                        double wait_s[LP_ROUTE_COUNT], double delay_s[LP_ROUTE_COUNT]);
 /* Notes that a request was sent to a route, or came back after `observed_s` in service, its wait excluded; negative: it
@@ -67,6 +69,11 @@ void lp_delay_estimate(const lp_backends *backends, const lp_estimator *estimato
 void lp_estimator_begin(lp_estimator *estimator, const lp_backends *backends, const lp_demand *demand, lp_route route);
 void lp_estimator_end(lp_estimator *estimator, const lp_backends *backends, const lp_demand *demand, lp_route route,
                       double at_s, double observed_s);
+
+/* The same for an answer whose prompt and length in `made` differ from those of `demand`, which were expected: the time
+ * is compared with the prediction for what was made. */
+void lp_estimator_answer(lp_estimator *estimator, const lp_backends *backends, const lp_demand *demand,
+                         const lp_demand *made, lp_route route, double at_s, double observed_s);
 
 /* Prepares a request for the decision while `busy` others are at the edge: removes from request->offered the routes
  * with a backend that does not admit it, sets request->delay_s, and appends the keyword of the edge's queue to
@@ -78,5 +85,8 @@ void lp_backends_weigh(const lp_backends *backends, const lp_demand *demand, int
  * 1/4), "queue middle" (1/2), "queue long" (1), "queue overlong"; NULL: there is no queue. `edge_s` and `cloud_s` are
  * complete delays. */
 const char *lp_queue_keyword(double wait_s, double edge_s, double cloud_s);
+/* Appends P3's expected output size, Eq. (8), as a keyword: rounded to a power of two, so that requests of one kind
+ * share it. */
+void lp_size_keyword(double tokens, lp_buf *keywords);
 
 #endif

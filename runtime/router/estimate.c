@@ -40,7 +40,9 @@ void lp_delay_estimate(const lp_backends *backends, const lp_estimator *estimato
     delay_s[route] =
         wait_s[route] + ratio * service_s(backend, demand) +
         lp_transmission_s(demand->prompt_tokens, backends->token_bytes, backends->up_bps, site, backend->backhaul_s) +
-        lp_transmission_s(demand->tokens, backends->token_bytes, backends->down_bps, LP_SITE_EDGE, 0);
+        lp_transmission_s(demand->tokens, backends->token_bytes, backends->down_bps, LP_SITE_EDGE, 0) +
+        lp_transmission_s(demand->prompt_tokens + fmax(demand->tokens - 1, 0), backend->row_bytes, backends->up_bps,
+                          LP_SITE_EDGE, 0);
   }
 }
 
@@ -59,6 +61,18 @@ void lp_estimator_end(lp_estimator *estimator, const lp_backends *backends, cons
   double before = ratio_at(estimator, route, at_s);
   load->ratio = before + estimator->rate * (observed_s / predicted - before);
   load->seen_s = at_s;
+}
+
+void lp_estimator_answer(lp_estimator *estimator, const lp_backends *backends, const lp_demand *demand,
+                         const lp_demand *made, lp_route route, double at_s, double observed_s) {
+  const lp_route_backend *backend = &backends->of[route];
+  double expected = service_s(backend, demand), seen = service_s(backend, made);
+  bool counts = observed_s >= 0 && seen > 0;
+  lp_estimator_end(estimator, backends, demand, route, at_s, counts ? observed_s * expected / seen : -1);
+}
+
+void lp_size_keyword(double tokens, lp_buf *keywords) {
+  lp_buf_printf(keywords, ", about %.0f tokens", exp2(round(log2(fmax(tokens, 1)))));
 }
 
 const char *lp_queue_keyword(double wait_s, double edge_s, double cloud_s) {

@@ -2,12 +2,13 @@
 #include "runtime/router/router.h"
 #include "runtime/service/service.h"
 
-/* A route to a single site has that site's number and name. */
-_Static_assert((int)LP_ROUTE_EDGE == LP_SITE_EDGE && (int)LP_ROUTE_CLOUD == LP_SITE_CLOUD,
-               "routes begin with the sites");
+/* A route has the number and the name of its site. */
+_Static_assert((int)LP_ROUTE_EDGE == LP_SITE_EDGE && (int)LP_ROUTE_CLOUD == LP_SITE_CLOUD &&
+                   (int)LP_ROUTE_SPLIT == LP_SITE_SPLIT,
+               "routes are sites");
 
 const char *lp_route_name(lp_route route) {
-  return route == LP_ROUTE_SPLIT ? "split" : lp_site_names[route];
+  return lp_site_names[route];
 }
 
 bool lp_route_parse(const char *name, lp_route *out) {

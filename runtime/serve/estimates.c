@@ -90,11 +90,6 @@ static void learn_tokens(lp_estimates *self, const lp_completion *asked, double 
   *mean += token_rate * (tokens - *mean);
 }
 
-/* P3's expected output size, Eq. (8), as a word: rounded to a power of two, so that requests of one kind share it. */
-static void put_size(double tokens, lp_buf *keywords) {
-  lp_buf_printf(keywords, ", about %.0f tokens", exp2(round(log2(fmax(tokens, 1)))));
-}
-
 void lp_estimates_weigh(lp_estimates *self, const lp_completion *asked, lp_demand *demand, lp_router_request *request,
                         lp_buf *keywords, lp_buf *why) {
   double wait_s[LP_ROUTE_COUNT];
@@ -109,7 +104,7 @@ void lp_estimates_weigh(lp_estimates *self, const lp_completion *asked, lp_deman
                         .budget_usd = asked->budget_usd};
   lp_delay_estimate(self->backends, &self->estimator, demand, lp_now_ms() / 1000, wait_s, request->delay_s);
   (void)pthread_mutex_unlock(&self->lock);
-  if (asked->described.size > 0) put_size(demand->tokens / asked->choices, keywords);
+  if (asked->described.size > 0) lp_size_keyword(demand->tokens / asked->choices, keywords);
   const char *queue =
       lp_queue_keyword(wait_s[LP_ROUTE_EDGE], request->delay_s[LP_ROUTE_EDGE], request->delay_s[LP_ROUTE_CLOUD]);
   if (queue) lp_buf_printf(keywords, ", %s", queue);
@@ -122,19 +117,13 @@ void lp_estimates_begin(lp_estimates *self, const lp_demand *demand, lp_route ro
   (void)pthread_mutex_unlock(&self->lock);
 }
 
-/* The prediction for a request is known from `begin`, which counted the expected tokens; what is seen is compared with
- * the prediction for the tokens that came. */
 void lp_estimates_end(lp_estimates *self, const lp_completion *asked, const lp_demand *demand, lp_route route,
                       const lp_usage *usage, double service_s) {
   lp_demand made = *demand;
   if (usage->prompt_tokens > 0) made.prompt_tokens = (double)usage->prompt_tokens;
   if (usage->tokens > 0) made.tokens = (double)usage->tokens;
-  const lp_service_model *model = &self->backends->of[route].model;
-  double expected = lp_generation_s(model, demand->prompt_tokens, demand->tokens, LP_COUNT_ONCE),
-         seen = lp_generation_s(model, made.prompt_tokens, made.tokens, LP_COUNT_ONCE);
   (void)pthread_mutex_lock(&self->lock);
-  lp_estimator_end(&self->estimator, self->backends, demand, route, lp_now_ms() / 1000,
-                   service_s >= 0 && seen > 0 ? service_s * expected / seen : -1);
+  lp_estimator_answer(&self->estimator, self->backends, demand, &made, route, lp_now_ms() / 1000, service_s);
   if (service_s >= 0 && usage->tokens > 0) learn_tokens(self, asked, (double)usage->tokens / asked->choices);
   (void)pthread_mutex_unlock(&self->lock);
 }

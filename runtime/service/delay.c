@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-const char *const lp_site_names[LP_SITE_COUNT] = {"edge", "cloud"};
+const char *const lp_site_names[LP_SITE_COUNT] = {"edge", "cloud", "split"};
 const char *const lp_counting_names[LP_COUNTINGS] = {"once", "paper"};
 
 double lp_generation_s(const lp_service_model *model, double prompt_tokens, double tokens, lp_counting counting) {

@@ -37,6 +37,8 @@ static lp_status read_site(lp_yaml *yaml, const lp_yaml_node *node, lp_site site
   if ((file.bench != NULL) + (file.report != NULL) + given != 1)
     return lp_error(yaml->diag, loc, "'%s' wants one of 'bench', 'report', or figures ('ttft' and 'tpot')", what);
   if (file.bench) return lp_service_from_bench(lp_yaml_relative(yaml, file.bench), yaml->arena, out, yaml->diag);
+  if (file.report && site == LP_SITE_SPLIT)
+    return lp_service_from_split(lp_yaml_relative(yaml, file.report), yaml->arena, out, yaml->diag);
   if (file.report)
     return lp_service_from_report(lp_yaml_relative(yaml, file.report), site, yaml->arena, out, yaml->diag);
   if ((file.model.tpot_s >= 0) == (file.tokens_per_s > 0))
@@ -60,6 +62,7 @@ static const lp_yaml_field fields[] = {
     LP_YAML_FIELD(LP_YAML_TEXT, "title", service_file, title, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "edge", service_file, at[LP_SITE_EDGE], .required = true),
     LP_YAML_FIELD(LP_YAML_NODE, "cloud", service_file, at[LP_SITE_CLOUD], .required = true),
+    LP_YAML_FIELD(LP_YAML_NODE, "split", service_file, at[LP_SITE_SPLIT], .least = 0),
 };
 
 static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
@@ -69,7 +72,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   service->name = file.name;
   service->title = file.title ? file.title : file.name;
   for (int site = 0; site < LP_SITE_COUNT; site++)
-    LP_TRY(read_site(yaml, file.at[site], (lp_site)site, &service->at[site]));
+    if (file.at[site]) LP_TRY(read_site(yaml, file.at[site], (lp_site)site, &service->at[site]));
   return LP_OK;
 }
 
@@ -114,6 +117,7 @@ void lp_service_print(const lp_service *service, lp_buf *out) {
   lp_yaml_print_quoted(service->title, out);
   for (int site = 0; site < LP_SITE_COUNT; site++) {
     const lp_service_model *model = &service->at[site];
+    if (!model->model) continue;
     lp_buf_printf(out, "\n%s:\n  model: ", lp_site_names[site]);
     lp_yaml_print_quoted(model->model, out);
     lp_buf_printf(out, "\n  ttft: %.12gs\n  per_prompt_token: %.12gs\n  tpot: %.12gs", model->ttft_s, model->prompt_s,

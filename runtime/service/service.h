@@ -9,8 +9,9 @@
 
 #include "base/base.h"
 
-typedef enum { LP_SITE_EDGE, LP_SITE_CLOUD, LP_SITE_COUNT } lp_site;
-extern const char *const lp_site_names[LP_SITE_COUNT]; /* "edge", "cloud" */
+/* The split is one model across a device at the edge and a worker in the cloud. */
+typedef enum { LP_SITE_EDGE, LP_SITE_CLOUD, LP_SITE_SPLIT, LP_SITE_COUNT } lp_site;
+extern const char *const lp_site_names[LP_SITE_COUNT]; /* "edge", "cloud", "split" */
 
 /* ---- equations (delay.c) ----------------------------------------------------------------------------------------- */
 
@@ -41,12 +42,12 @@ double lp_service_reward(double target_s, double total_s, double penalty, bool m
 typedef struct {
   lp_arena *arena; /* owns the texts */
   const char *name, *title;
-  lp_service_model at[LP_SITE_COUNT];
+  lp_service_model at[LP_SITE_COUNT]; /* `model` is NULL where there is no split */
 } lp_service;
 
 /* `name` is one of lp_service_names or a path. A file gives for each site `ttft` and `tpot` or `tokens_per_s`, or a
- * file to read them from: `bench`, the output of `llmpart bench -o json`, or `report`, a report or a bundle. Paths in
- * it are relative to it. Release with lp_service_free. */
+ * file to read them from: `bench`, the output of `llmpart bench -o json`, or `report`, a report or a bundle. Only the
+ * split may be absent. Paths in it are relative to it. Release with lp_service_free. */
 LP_MUST_USE lp_status lp_service_load(const char *name, lp_service **out, lp_diag *diag);
 LP_MUST_USE lp_status lp_service_parse(const char *file, const char *text, size_t size, lp_service **out,
                                        lp_diag *diag);

@@ -26,6 +26,7 @@ static void put_json(const lp_service *service, const service_flags *flags, lp_b
   lp_json_put_text(&json, "counting", flags->counting);
   for (int site = 0; site < LP_SITE_COUNT; site++) {
     const lp_service_model *m = &service->at[site];
+    if (!m->model) continue;
     lp_json_put_object(&json, lp_site_names[site]);
     lp_json_put_text(&json, "model", m->model);
     lp_json_put_number(&json, "ttft_ms", m->ttft_s * 1e3);
@@ -45,6 +46,7 @@ static void put_text(const lp_service *service, const service_flags *flags, lp_b
   double backhaul = flags->backhaul_ms / 1e3;
   for (int site = 0; site < LP_SITE_COUNT; site++) {
     const lp_service_model *m = &service->at[site];
+    if (!m->model) continue;
     lp_buf_printf(out, "%-6s %-16s %g tokens in %.3f s\n", lp_site_names[site], m->model, flags->tokens,
                   lp_generation_s(m, flags->prompt, flags->tokens, counting));
   }
