@@ -1,7 +1,9 @@
 /* Adapts the policies that learn to the simulator: see simulated.h. */
 #include "runtime/router/simulated.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/router/backends.h"
 
@@ -21,6 +23,8 @@ static const learner learners[] = {
      false},
     {"latest", "only the newest example", "latest", LP_REPLAY_LATEST, CHOSEN_MODEL, false},
     {"greedy", "examples of the greatest reward, without exploration", "greedy", LP_REPLAY_REWARD, CHOSEN_MODEL, false},
+    {"quickest", "the place of the least estimated delay, which outcomes correct", "quickest", LP_REPLAY_EMA,
+     FIXED_MODEL, false},
     {"q-table", "tabular Q-learning", "q-table", LP_REPLAY_EMA, FIXED_MODEL, false},
     {"dqn", "a network that learns Q", "dqn", LP_REPLAY_EMA, FIXED_MODEL, false},
     {"oracle-explore", "the oracle, exploring as the learners do", "oracle", LP_REPLAY_EMA, FIXED_MODEL, true},
@@ -44,48 +48,121 @@ struct lp_router_sim {
   size_t count;
 };
 
+/* The estimates for a request at its decision, until it is learned. */
+typedef struct {
+  int64_t index;
+  double wait_s[LP_ROUTE_COUNT], delay_s[LP_ROUTE_COUNT];
+} waiting;
+
 /* A policy in one run. */
 typedef struct {
   lp_policy *policy;
   lp_explorer explorer;
   bool explores;
+  bool weighs; /* `backends` are there, as the first decision found the places */
+  lp_backends backends;
+  lp_estimator estimator;
+  LP_VEC(waiting) waiting;
 } run;
 
-static lp_router_request request_of(const lp_sim_request *from, char keywords[128]) {
+/* The places as a server would know them: their figures for one request on its own, and their limits. */
+static lp_backends backends_of(const lp_sim_request *from) {
+  const lp_sim_scenario *s = from->scenario;
+  lp_backends out = {.token_bytes = s->token_bytes};
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
+    const lp_sim_station *form = &s->station[route];
+    int64_t slots = form->replicas * form->slots;
+    out.of[route] = (lp_route_backend){.there = lp_route_offered(s->there, route),
+                                       .healthy = true,
+                                       .model = lp_sim_figures(s, (lp_site)route),
+                                       .slots = form->slots < LP_SIM_UNLIMITED ? slots : 0};
+  }
+  out.of[LP_ROUTE_CLOUD].backhaul_s = s->backhaul_s;
+  const lp_sim_station *split = &s->station[LP_SITE_SPLIT];
+  if (split->pass.count == 0) out.of[LP_ROUTE_SPLIT].row_bytes = split->crossing.row_bytes;
+  return out;
+}
+
+static lp_demand demand_of(const lp_sim_request *from, double tokens) {
+  return (lp_demand){.prompt_tokens = from->prompt_tokens, .tokens = tokens, .budget_usd = INFINITY};
+}
+
+/* Describes a request as runtime/serve/estimates.c does. */
+static lp_router_request request_of(const lp_sim_request *from, const waiting *at, lp_buf *keywords) {
+  lp_buf_printf(keywords, "%.64s%s", from->task_name, from->quality ? ", asks for quality" : "");
+  lp_size_keyword(from->expected_tokens, keywords);
   const char *queue =
-      lp_queue_keyword(from->wait_s[LP_SITE_EDGE], from->delay_s[LP_SITE_EDGE], from->delay_s[LP_SITE_CLOUD]);
-  (void)snprintf(keywords, 128, "%.64s%s%s%s", from->task_name, from->quality ? ", asks for quality" : "",
-                 queue ? ", " : "", queue ? queue : "");
-  lp_router_request request = {.keywords = keywords, .offered = 1u << LP_ROUTE_EDGE | 1u << LP_ROUTE_CLOUD};
+      lp_queue_keyword(at->wait_s[LP_ROUTE_EDGE], at->delay_s[LP_ROUTE_EDGE], at->delay_s[LP_ROUTE_CLOUD]);
+  if (queue) lp_buf_printf(keywords, ", %s", queue);
+  lp_router_request request = {.keywords = lp_buf_text(keywords), .offered = from->offered};
   request.rule = from->quality ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
-  request.delay_s[LP_ROUTE_EDGE] = from->delay_s[LP_SITE_EDGE];
-  request.delay_s[LP_ROUTE_CLOUD] = from->delay_s[LP_SITE_CLOUD];
+  memcpy(request.delay_s, at->delay_s, sizeof request.delay_s);
   return request;
 }
 
 static lp_site decide(void *state, const lp_sim_request *from) {
   run *self = state;
-  char keywords[128];
-  lp_router_request request = request_of(from, keywords);
-  const double mean[LP_ROUTE_COUNT] = {from->expected_reward[LP_SITE_EDGE], from->expected_reward[LP_SITE_CLOUD], 0};
-  request.mean_reward = mean;
+  if (!self->weighs) self->backends = backends_of(from), self->weighs = true;
+  self->backends.up_bps = from->up_bps;
+  self->backends.down_bps = from->down_bps;
+  const lp_demand demand = demand_of(from, from->expected_tokens);
+  waiting now = {.index = from->index};
+  lp_buf keywords = {0};
+  lp_delay_estimate(&self->backends, &self->estimator, &demand, from->now_s, now.wait_s, now.delay_s);
+  lp_router_request request = request_of(from, &now, &keywords);
+  request.mean_reward = from->expected_reward;
   lp_decision decision;
   self->policy->decide(self->policy, &request, &decision);
   if (self->explores) lp_explorer_draw(&self->explorer, request.offered, decision.route, decision.source, &decision);
-  return decision.route == LP_ROUTE_CLOUD ? LP_SITE_CLOUD : LP_SITE_EDGE;
+  lp_buf_free(&keywords);
+  lp_vec_push(&self->waiting, now);
+  return (lp_site)decision.route;
+}
+
+static void begin(void *state, const lp_sim_request *from, lp_site site) {
+  run *self = state;
+  if (!self->weighs) return; /* the request named its place, and none was decided before */
+  const lp_demand demand = demand_of(from, from->expected_tokens);
+  lp_estimator_begin(&self->estimator, &self->backends, &demand, (lp_route)site);
+}
+
+/* Removes and returns what was estimated for a request; false: it named its place. */
+static bool take(run *self, const lp_sim_request *from, waiting *out) {
+  for (size_t i = 0; i < self->waiting.count; i++) {
+    if (self->waiting.data[i].index != from->index) continue;
+    *out = self->waiting.data[i];
+    self->waiting.data[i] = self->waiting.data[--self->waiting.count];
+    return true;
+  }
+  return false;
 }
 
 static void learn(void *state, const lp_sim_request *from, const lp_sim_outcome *outcome) {
-  lp_policy *policy = ((run *)state)->policy;
-  char keywords[128];
-  lp_router_request request = request_of(from, keywords);
-  lp_route route = outcome->site == LP_SITE_CLOUD ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
-  policy->learn(policy, &request, route, outcome->reward, outcome->met);
+  run *self = state;
+  const lp_demand demand = demand_of(from, from->expected_tokens), made = demand_of(from, outcome->tokens);
+  const lp_route route = (lp_route)outcome->site;
+  if (self->weighs)
+    lp_estimator_answer(&self->estimator, &self->backends, &demand, &made, route, outcome->at_s, outcome->service_s);
+  waiting then;
+  if (!take(self, from, &then)) return;
+  lp_buf keywords = {0};
+  lp_router_request request = request_of(from, &then, &keywords);
+  self->policy->learn(self->policy, &request, route, outcome->reward, outcome->met);
+  lp_buf_free(&keywords);
+}
+
+static void lose(void *state, const lp_sim_request *from, lp_site site) {
+  run *self = state;
+  const lp_demand demand = demand_of(from, from->expected_tokens);
+  waiting then;
+  if (self->weighs) lp_estimator_end(&self->estimator, &self->backends, &demand, (lp_route)site, from->now_s, -1);
+  (void)take(self, from, &then);
 }
 
 static void release(void *state) {
   run *self = state;
   self->policy->close(self->policy);
+  lp_vec_free(&self->waiting);
   free(self);
 }
 
@@ -104,6 +181,7 @@ static void *create(const void *context, uint64_t seed) {
   const entry *of = context;
   run *self = lp_alloc(sizeof *self);
   self->explores = of->is->explores_outside;
+  self->estimator = lp_estimator_make(0, 0);
   self->explorer.options = (lp_exploration){.epsilon = 0.1, .seed = seed};
   if (open_policy(of, seed, &self->policy, NULL) != LP_OK) self->policy = lp_policy_fixed("rule", seed);
   return self;
@@ -118,6 +196,8 @@ static void append(lp_router_sim *sim, const learner *is) {
                                     .context = &sim->entries[at],
                                     .create = create,
                                     .decide = decide,
+                                    .begin = begin,
+                                    .lose = lose,
                                     .learn = learn,
                                     .free = release};
   sim->all[sim->count++] = &sim->policy[at];

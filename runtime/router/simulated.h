@@ -6,10 +6,11 @@
 #include "runtime/simulate/simulate.h"
 
 /* The simulator's plain policies and, each with epsilon 0.1: "router" (in-context learning, replay `ema`),
- * "router-paper" (replay `reward`), "latest", "greedy" (replay `reward`, no exploration), "q-table", "dqn" and
- * "oracle-explore" (the oracle with the same exploration: the best that a learner can reach). With spec->embedded also
- * "router-embedded" and "router-embedded-paper". A request's keywords are its class, "quality" if that is required, and
- * the length of the edge's queue. */
+ * "router-paper" (replay `reward`), "latest", "greedy" (replay `reward`, no exploration), "quickest", "q-table", "dqn"
+ * and "oracle-explore" (the oracle with the same exploration: the best that a learner can reach). With spec->embedded
+ * also "router-embedded" and "router-embedded-paper". A request's keywords are its class, "asks for quality" if that is
+ * required, the expected size of the answer, and the length of the edge's queue. Estimates come from lp_delay_estimate,
+ * as in runtime/serve, and outcomes correct them. */
 typedef struct lp_router_sim lp_router_sim;
 /* Reads of `spec` the model (NULL: "lookup") and its settings; the texts are borrowed. Fails when the model, or the
  * embedded one, cannot decide. */

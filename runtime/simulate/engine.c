@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "runtime/simulate/engine.h"
 #include "runtime/simulate/heap.h"
 #include "runtime/simulate/station.h"
@@ -13,7 +14,8 @@ typedef struct {
   lp_sim_scenario drifted; /* the models from request drift_after on */
   const lp_sim_users *users;
   const lp_sim_policy *policy;
-  void *state; /* of the policy */
+  void *state;   /* of the policy */
+  uint64_t seed; /* of the run */
   gsl_rng *arrivals, *tasks;
   lp_sim_site site[LP_SITE_COUNT];
   lp_sim_heap links; /* requests on their way to a site */
@@ -25,7 +27,7 @@ typedef struct {
   double next_s;                   /* when the next request comes; INFINITY: no more */
   double now_s;
   lp_sim_tally *tally;
-  lp_sim_histogram *histogram;
+  lp_sim_delays *delays;
 } engine;
 
 /* ---- random numbers ---------------------------------------------------------------------------------------------- */
@@ -76,9 +78,13 @@ static void plan_arrival(engine *e) {
     e->next_s = e->now_s + (s->rate > 0 ? gsl_ran_exponential(e->arrivals, 1 / s->rate) : s->every_s);
 }
 
+static bool is_there(const lp_sim_scenario *s, int site) {
+  return (s->there >> site & 1u) != 0;
+}
+
 /* These draws do not depend on the policy. */
 typedef struct {
-  int32_t task;
+  int32_t task, place;
   double prompt, tokens, lucky[LP_SITE_COUNT], success[LP_SITE_COUNT];
   double up_bps, down_bps;
 } drawn;
@@ -95,10 +101,11 @@ static drawn draw_request(engine *e) {
   d.tokens = draw_tokens(e->tasks, &s->task[d.task].tokens);
   if (traced && traced->prompt >= 0) d.prompt = traced->prompt;
   if (traced && traced->tokens >= 0) d.tokens = traced->tokens;
+  d.place = traced ? traced->place : -1;
   for (int p = 0; p < LP_SITE_COUNT; p++)
     d.success[p] = traced && traced->success[p] >= 0 ? traced->success[p] : s->task[d.task].success[p];
   for (int p = 0; p < LP_SITE_COUNT; p++)
-    d.lucky[p] = s->task[d.task].quality ? gsl_rng_uniform(e->tasks) : 0;
+    if (is_there(s, p)) d.lucky[p] = s->task[d.task].quality ? gsl_rng_uniform(e->tasks) : 0;
   if (e->users->count > 0) {
     uint64_t user = gsl_rng_uniform_int(e->tasks, (unsigned long)e->users->count);
     d.up_bps = e->users->up[user];
@@ -110,11 +117,31 @@ static drawn draw_request(engine *e) {
 /* ---- deciding ---------------------------------------------------------------------------------------------------- */
 
 static double generation_s(const lp_sim_scenario *s, lp_site site, double prompt, double tokens) {
+  const lp_sim_station *form = &s->station[site];
+  if (form->pass.count > 0) return lp_sim_passes_alone_s(form, prompt, tokens);
   return lp_generation_s(&s->service->at[site], prompt, tokens, (lp_counting)s->counting);
 }
 
+lp_service_model lp_sim_figures(const lp_sim_scenario *s, lp_site site) {
+  lp_service_model out = s->service->at[site];
+  const lp_sim_station *form = &s->station[site];
+  if (form->pass.count == 0) return out;
+  const double first = lp_sim_passes_alone_s(form, 1, 1);
+  if (!out.model) out.model = lp_site_names[site];
+  out.prompt_s = (lp_sim_passes_alone_s(form, 129, 1) - first) / 128;
+  out.tpot_s = lp_sim_passes_alone_s(form, 1, 2) - first;
+  out.ttft_s = fmax(0, first - out.prompt_s);
+  return out;
+}
+
+/* The user's link carries the prompt up, and for a split without passes, whose device is the user's, the hidden states
+ * of all positions but the last. Both ways with the server's work on the request. */
 static double up_s(const lp_sim_scenario *s, const drawn *d, lp_site site) {
-  return lp_transmission_s(d->prompt, s->token_bytes, d->up_bps, site, s->backhaul_s);
+  const lp_sim_station *form = &s->station[site];
+  double up = form->request_s + lp_transmission_s(d->prompt, s->token_bytes, d->up_bps, site, s->backhaul_s);
+  if (form->pass.count > 0 || form->crossing.row_bytes <= 0) return up;
+  return up + lp_transmission_s(d->prompt + fmax(d->tokens - 1, 0), form->crossing.row_bytes, d->up_bps, site, 0) +
+         form->crossing.rtt_s * d->tokens * (1 - form->exits.share);
 }
 
 static double down_s(const lp_sim_scenario *s, const drawn *d, double tokens) {
@@ -137,8 +164,13 @@ static lp_sim_request view_of(const engine *e, const drawn *d) {
                             .expected_tokens = task->tokens.mean,
                             .target_s = s->target_s,
                             .penalty = s->penalty,
-                            .patience = s->patience};
+                            .patience = s->patience,
+                            .scenario = s,
+                            .offered = s->there,
+                            .up_bps = d->up_bps,
+                            .down_bps = d->down_bps};
   for (int p = 0; p < LP_SITE_COUNT; p++) {
+    if (!is_there(s, p)) continue;
     double mean = task->tokens.mean, up = up_s(s, d, (lp_site)p);
     request.wait_s[p] = lp_sim_site_wait_s(&e->site[p]);
     request.delay_s[p] = request.wait_s[p] + generation_s(s, (lp_site)p, d->prompt, mean) + up + down_s(s, d, mean);
@@ -163,22 +195,31 @@ static int32_t part_of(const engine *e, int64_t index) {
   return index < warm_up ? -1 : (int32_t)((index - warm_up) * LP_SIM_PARTS / counted);
 }
 
+/* The time to the first token. Its way down takes no time worth counting. */
+static double first_s(const lp_sim_job *job, const lp_sim_outcome *outcome) {
+  double share = job->work_s > 0 ? job->first_work_s / job->work_s : 1;
+  double until = job->first_s > 0 ? job->first_s : job->started_s + share * outcome->service_s;
+  return until - job->arrived_s;
+}
+
 static void count_outcome(engine *e, const lp_sim_job *job, const lp_sim_outcome *outcome) {
   int32_t part = part_of(e, job->index);
   lp_sim_tally *tally = e->tally;
   if (part < 0) return;
-  double generation = outcome->delay_s - job->link_s - job->decision_s - (job->started_s - job->reached_s);
   tally->requests++;
   tally->at[job->site]++;
   lp_sim_tally_add(tally, part, SIM_DELAY, outcome->delay_s);
   lp_sim_tally_add(tally, part, SIM_REWARD, outcome->reward);
   lp_sim_tally_add(tally, part, SIM_REGRET, job->regret);
   lp_sim_tally_add(tally, part, SIM_WAIT, job->started_s - job->reached_s);
-  lp_sim_tally_add(tally, part, SIM_GENERATION, generation);
+  lp_sim_tally_add(tally, part, SIM_GENERATION, outcome->service_s);
   lp_sim_tally_add(tally, part, SIM_LINK, job->link_s);
+  lp_sim_tally_add(tally, part, SIM_TTFT, first_s(job, outcome));
+  lp_sim_tally_add(tally, part, SIM_SITES + (int32_t)job->site, outcome->delay_s);
   lp_sim_tally_add(tally, part, SIM_TASKS + job->task, outcome->delay_s);
   if (e->scenario->task[job->task].quality) lp_sim_tally_add(tally, part, SIM_QUALITY, outcome->met ? 1 : 0);
-  lp_sim_histogram_add(e->histogram, outcome->delay_s);
+  lp_sim_histogram_add(&e->delays->all, outcome->delay_s);
+  lp_sim_histogram_add(&e->delays->at[job->site], outcome->delay_s);
 }
 
 /* Counts a request at the end of its generation. The time of the downlink, which follows, is known. */
@@ -186,7 +227,12 @@ static void complete(engine *e, uint32_t index) {
   const lp_sim_job *job = &e->jobs.data[index];
   const lp_sim_scenario *s = scenario_of(e, job->index);
   double down = job->link_s + job->decision_s - (job->reached_s - job->arrived_s);
-  lp_sim_outcome outcome = {.site = job->site, .delay_s = e->now_s - job->arrived_s + down, .met = job->met};
+  lp_sim_outcome outcome = {.site = job->site,
+                            .at_s = e->now_s,
+                            .delay_s = e->now_s - job->arrived_s + down,
+                            .service_s = e->now_s - job->started_s,
+                            .tokens = job->tokens,
+                            .met = job->met};
   outcome.reward = lp_service_reward(s->target_s, outcome.delay_s, s->penalty, !outcome.met);
   count_outcome(e, job, &outcome);
   if (e->policy->learn) e->policy->learn(e->state, &e->requests.data[index], &outcome);
@@ -198,18 +244,42 @@ static void reach(engine *e, uint32_t index) {
   job->reached_s = e->now_s;
   if (lp_sim_site_offer(&e->site[job->site], e->jobs.data, index, e->now_s)) return;
   if (part_of(e, job->index) >= 0) e->tally->rejected++;
+  if (e->policy->lose) e->policy->lose(e->state, &e->requests.data[index], job->site);
   lp_vec_push(&e->free, index);
+}
+
+/* The place that the request names, or that the policy decides. */
+static lp_site place_of(engine *e, const drawn *d, const lp_sim_request *request) {
+  return d->place >= 0 ? (lp_site)d->place : e->policy->decide(e->state, request);
+}
+
+/* The decided place, or the quickest of the others if that is full and they are not. */
+static lp_site with_room(const engine *e, const lp_sim_request *request, lp_site decided) {
+  lp_site best = decided;
+  if (!lp_sim_site_is_full(&e->site[decided])) return decided;
+  for (lp_site site = 0; site < LP_SITE_COUNT; site++)
+    if (is_there(e->scenario, (int)site) && !lp_sim_site_is_full(&e->site[site]) &&
+        (best == decided || request->delay_s[site] < request->delay_s[best]))
+      best = site;
+  return best;
+}
+
+/* The reward that the best other place would have given in addition. */
+static double regret_of(const engine *e, const lp_sim_request *request, lp_site site) {
+  double most = 0;
+  for (int other = 0; other < LP_SITE_COUNT; other++)
+    if (is_there(e->scenario, other))
+      most = fmax(most, request->expected_reward[other] - request->expected_reward[site]);
+  return most;
 }
 
 static void arrive(engine *e) {
   const lp_sim_scenario *s = scenario_of(e, e->next);
   drawn d = draw_request(e);
   lp_sim_request request = view_of(e, &d);
-  lp_site site = e->policy->decide(e->state, &request), other = site == LP_SITE_EDGE ? LP_SITE_CLOUD : LP_SITE_EDGE;
-  if (lp_sim_site_is_full(&e->site[site]) && !lp_sim_site_is_full(&e->site[other])) {
-    site = other;
-    if (part_of(e, e->next) >= 0) e->tally->overflowed++;
-  }
+  lp_site decided = place_of(e, &d, &request), site = with_room(e, &request, decided);
+  if (site != decided && part_of(e, e->next) >= 0) e->tally->overflowed++;
+  if (e->policy->begin) e->policy->begin(e->state, &request, site);
   uint32_t index = new_job(e);
   lp_sim_job *job = &e->jobs.data[index];
   double up = up_s(s, &d, site), decision = e->policy->asks_model ? s->decision_s : 0;
@@ -217,9 +287,13 @@ static void arrive(engine *e) {
                       .arrived_s = e->now_s,
                       .work_s = generation_s(s, site, d.prompt, d.tokens),
                       .expected_work_s = generation_s(s, site, d.prompt, s->task[d.task].tokens.mean),
+                      .first_work_s = generation_s(s, site, d.prompt, 1),
+                      .prompt = d.prompt,
+                      .tokens = d.tokens,
+                      .seed = lp_random_mix(e->seed + (uint64_t)e->next),
                       .link_s = up + down_s(s, &d, d.tokens),
                       .decision_s = decision,
-                      .regret = fmax(0, request.expected_reward[other] - request.expected_reward[site]),
+                      .regret = regret_of(e, &request, site),
                       .met = suffices(&s->task[d.task], &d, site),
                       .task = d.task,
                       .site = site};
@@ -236,20 +310,25 @@ static void arrive(engine *e) {
 
 /* The earliest event. At equal times ends come before arrivals, so that an arrival finds the freed slots. */
 static bool step(engine *e) {
-  int32_t server[LP_SITE_COUNT] = {0, 0};
-  double link = e->links.entries.count > 0 ? e->links.entries.data[0].key : INFINITY;
-  double edge = lp_sim_site_next(&e->site[LP_SITE_EDGE], &server[LP_SITE_EDGE]);
-  double cloud = lp_sim_site_next(&e->site[LP_SITE_CLOUD], &server[LP_SITE_CLOUD]);
-  lp_site first = edge <= cloud ? LP_SITE_EDGE : LP_SITE_CLOUD;
-  double end = fmin(edge, cloud), next = fmin(fmin(end, link), e->next_s);
+  int32_t server = 0;
+  double link = e->links.entries.count > 0 ? e->links.entries.data[0].key : INFINITY, end = INFINITY;
+  lp_site first = LP_SITE_EDGE;
+  for (lp_site site = 0; site < LP_SITE_COUNT; site++) {
+    int32_t its = 0;
+    double at = lp_sim_site_next(&e->site[site], &its);
+    if (at < end) end = at, first = site, server = its;
+  }
+  double next = fmin(fmin(end, link), e->next_s);
   if (isinf(next)) return false;
   e->now_s = next;
-  if (end <= next)
-    complete(e, lp_sim_site_finish(&e->site[first], e->jobs.data, server[first], next));
-  else if (link <= next)
+  if (end <= next) {
+    uint32_t job = lp_sim_site_finish(&e->site[first], e->jobs.data, server, next);
+    if (job != LP_SIM_NO_JOB) complete(e, job);
+  } else if (link <= next) {
     reach(e, lp_sim_heap_pop(&e->links));
-  else
+  } else {
     arrive(e);
+  }
   return true;
 }
 
@@ -274,7 +353,7 @@ static void conclude(engine *e, double arrivals_end_s) {
 }
 
 void lp_sim_run_once(const lp_sim_scenario *s, const lp_sim_users *users, const lp_sim_policy *policy, int64_t run,
-                     lp_sim_tally *tally, lp_sim_histogram *histogram) {
+                     lp_sim_tally *tally, lp_sim_delays *delays) {
   engine e = {.scenario = s,
               .drifted = *s,
               .users = users,
@@ -283,8 +362,9 @@ void lp_sim_run_once(const lp_sim_scenario *s, const lp_sim_users *users, const 
               .tasks = stream_create(s, run, "tasks"),
               .share = lp_alloc((size_t)s->tasks * sizeof *e.share),
               .tally = tally,
-              .histogram = histogram};
-  if (policy->create) e.state = policy->create(policy->context, (uint64_t)(s->seed * 1000003 + run));
+              .delays = delays};
+  e.seed = (uint64_t)(s->seed * 1000003 + run);
+  if (policy->create) e.state = policy->create(policy->context, e.seed);
   if (s->drift_service) e.drifted.service = s->drift_service;
   if (s->drift_penalty >= 0) e.drifted.penalty = s->drift_penalty;
   double sum = 0, all = 0, last = 0;

@@ -12,6 +12,6 @@ typedef struct {
 
 /* Adds a run to a tally that was begun. Several threads may run one scenario, each with a tally of its own. */
 void lp_sim_run_once(const lp_sim_scenario *scenario, const lp_sim_users *users, const lp_sim_policy *policy,
-                     int64_t run, lp_sim_tally *tally, lp_sim_histogram *histogram);
+                     int64_t run, lp_sim_tally *tally, lp_sim_delays *delays);
 
 #endif

@@ -60,12 +60,18 @@ static lp_sim_scenario scenario_at(const lp_sim_scenario *scenario, double value
   case LP_SIM_DECISION:
     at.decision_s = value;
     break;
+  case LP_SIM_USERS:
+    at.users = (int64_t)round(value);
+    break;
+  case LP_SIM_AXES:
+    break;
   }
+  if (at.user_rate > 0) at.rate = at.user_rate * (double)at.users;
   return at;
 }
 
-static void sum_up(const lp_sim_scenario *s, const lp_sim_tally *tallies, const lp_sim_histogram *histogram,
-                   lp_arena *arena, lp_sim_point *point) {
+static void sum_up(const lp_sim_scenario *s, const lp_sim_tally *tallies, const lp_sim_delays *delays, lp_arena *arena,
+                   lp_sim_point *point) {
   for (int64_t run = 0; run < s->runs; run++) {
     const lp_sim_tally *tally = &tallies[run];
     point->requests += tally->requests;
@@ -86,9 +92,15 @@ static void sum_up(const lp_sim_scenario *s, const lp_sim_tally *tallies, const 
   point->wait_s = lp_sim_estimate_of(tallies, s->runs, SIM_WAIT);
   point->generation_s = lp_sim_estimate_of(tallies, s->runs, SIM_GENERATION);
   point->link_s = lp_sim_estimate_of(tallies, s->runs, SIM_LINK);
-  point->p50_s = lp_sim_histogram_quantile(histogram, 0.50);
-  point->p90_s = lp_sim_histogram_quantile(histogram, 0.90);
-  point->p99_s = lp_sim_histogram_quantile(histogram, 0.99);
+  point->ttft_s = lp_sim_estimate_of(tallies, s->runs, SIM_TTFT);
+  point->p50_s = lp_sim_histogram_quantile(&delays->all, 0.50);
+  point->p90_s = lp_sim_histogram_quantile(&delays->all, 0.90);
+  point->p95_s = lp_sim_histogram_quantile(&delays->all, 0.95);
+  point->p99_s = lp_sim_histogram_quantile(&delays->all, 0.99);
+  for (int p = 0; p < LP_SITE_COUNT; p++) {
+    point->site_delay_s[p] = lp_sim_estimate_of(tallies, s->runs, SIM_SITES + p);
+    point->site_p95_s[p] = lp_sim_histogram_quantile(&delays->at[p], 0.95);
+  }
   point->part = LP_NEW_ARRAY(arena, lp_sim_part, LP_SIM_PARTS);
   for (int32_t i = 0; i < LP_SIM_PARTS; i++)
     point->part[i] = (lp_sim_part){lp_sim_estimate_part(tallies, s->runs, SIM_REWARD, i),
@@ -99,17 +111,18 @@ static void sum_up(const lp_sim_scenario *s, const lp_sim_tally *tallies, const 
     point->task_delay_s[t] = lp_sim_estimate_of(tallies, s->runs, SIM_TASKS + t);
 }
 
-static lp_status drop_users(const lp_sim_scenario *s, lp_arena *arena, lp_sim_users *out, lp_diag *diag) {
+static lp_status drop_users(const lp_sim_scenario *s, int64_t users, lp_arena *arena, lp_sim_users *out,
+                            lp_diag *diag) {
   *out = (lp_sim_users){0};
   if (!s->radio) return LP_OK;
-  lp_radio_network *network = lp_radio_drop(s->radio, (int32_t)s->users, (uint64_t)s->seed);
-  out->count = s->users;
-  out->up = LP_NEW_ARRAY(arena, double, s->users);
-  out->down = LP_NEW_ARRAY(arena, double, s->users);
+  lp_radio_network *network = lp_radio_drop(s->radio, (int32_t)users, (uint64_t)s->seed);
+  out->count = users;
+  out->up = LP_NEW_ARRAY(arena, double, users);
+  out->down = LP_NEW_ARRAY(arena, double, users);
   lp_radio_rates(network, LP_RADIO_UP, s->intervals, (uint64_t)s->seed, out->up);
   lp_radio_rates(network, LP_RADIO_DOWN, s->intervals, (uint64_t)s->seed, out->down);
   lp_radio_free(network);
-  for (int64_t i = 0; i < s->users; i++)
+  for (int64_t i = 0; i < users; i++)
     if (out->up[i] <= 0 || out->down[i] <= 0)
       return lp_error(diag, LP_LOC_NONE,
                       "user %" PRId64 " of '%s' is never served in %" PRId64 " intervals of its scheduler, '%s'", i,
@@ -120,9 +133,18 @@ static lp_status drop_users(const lp_sim_scenario *s, lp_arena *arena, lp_sim_us
 /* An experiment while it is computed. */
 typedef struct {
   const lp_sim_scenario *scenario;
-  const lp_sim_users *users;
+  lp_sim_users *users; /* [values] if their number is varied, else one */
   lp_sim_result *result;
 } experiment;
+
+/* Places the users, for each number of them. */
+static lp_status place_users(const experiment *e, lp_diag *diag) {
+  const lp_sim_scenario *s = e->scenario;
+  const bool varied = s->axis == LP_SIM_USERS;
+  for (int32_t i = 0; i < (varied ? e->result->values : 1); i++)
+    LP_TRY(drop_users(s, varied ? (int64_t)round(s->value[i]) : s->users, e->result->arena, &e->users[i], diag));
+  return LP_OK;
+}
 
 /* Point `index` is of a service, a policy and a value of the axis; `tasks` has room for the scenario's tasks. */
 static lp_sim_scenario scenario_of_point(const experiment *e, int64_t index, lp_sim_task *tasks) {
@@ -136,17 +158,18 @@ static const lp_sim_policy *policy_of_point(const experiment *e, int64_t index) 
   return e->scenario->policy[index / e->result->values % e->scenario->policies];
 }
 
-static void run_once(void *user, int64_t point, int64_t run, lp_sim_tally *tally, lp_sim_histogram *histogram) {
+static void run_once(void *user, int64_t point, int64_t run, lp_sim_tally *tally, lp_sim_delays *delays) {
   const experiment *e = user;
   lp_sim_task *tasks = lp_alloc((size_t)e->scenario->tasks * sizeof *tasks);
   const lp_sim_scenario at = scenario_of_point(e, point, tasks);
-  lp_sim_run_once(&at, e->users, policy_of_point(e, point), run, tally, histogram);
+  const int64_t users = e->scenario->axis == LP_SIM_USERS ? point % e->result->values : 0;
+  lp_sim_run_once(&at, &e->users[users], policy_of_point(e, point), run, tally, delays);
   free(tasks);
 }
 
-static void finish_point(void *user, int64_t point, const lp_sim_tally *tallies, const lp_sim_histogram *histogram) {
+static void finish_point(void *user, int64_t point, const lp_sim_tally *tallies, const lp_sim_delays *delays) {
   const experiment *e = user;
-  sum_up(e->scenario, tallies, histogram, e->result->arena, &e->result->point[point]);
+  sum_up(e->scenario, tallies, delays, e->result->arena, &e->result->point[point]);
 }
 
 static void name_points(const experiment *e) {
@@ -165,12 +188,11 @@ lp_status lp_sim_run(const lp_sim_scenario *scenario, const lp_sim_options *opti
                      lp_diag *diag) {
   static const lp_sim_options usual = {0};
   const lp_sim_options *o = options ? options : &usual;
-  lp_sim_users users;
   *out = (lp_sim_result){.scenario = scenario,
                          .arena = lp_arena_create(),
                          .values = scenario->axis == LP_SIM_NOTHING ? 1 : scenario->values};
-  LP_TRY(drop_users(scenario, out->arena, &users, diag));
-  experiment e = {scenario, &users, out};
+  experiment e = {scenario, LP_NEW_ARRAY(out->arena, lp_sim_users, out->values), out};
+  LP_TRY(place_users(&e, diag));
   name_points(&e);
   const lp_sim_work work = {.points = out->points,
                             .runs = scenario->runs,

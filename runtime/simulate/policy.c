@@ -32,10 +32,18 @@ static lp_site by_queue(void *state, const lp_sim_request *request) {
   return wait > request->patience * (request->delay_s[LP_SITE_CLOUD] - alone) ? LP_SITE_CLOUD : LP_SITE_EDGE;
 }
 
+static lp_site to_split(void *state, const lp_sim_request *request) {
+  (void)state;
+  return (request->offered >> LP_SITE_SPLIT & 1u) != 0 ? LP_SITE_SPLIT : LP_SITE_EDGE;
+}
+
 static lp_site by_oracle(void *state, const lp_sim_request *request) {
   (void)state;
-  return request->expected_reward[LP_SITE_CLOUD] > request->expected_reward[LP_SITE_EDGE] ? LP_SITE_CLOUD
-                                                                                          : LP_SITE_EDGE;
+  lp_site best = LP_SITE_EDGE;
+  for (lp_site site = LP_SITE_CLOUD; site < LP_SITE_COUNT; site++)
+    if ((request->offered >> site & 1u) != 0 && request->expected_reward[site] > request->expected_reward[best])
+      best = site;
+  return best;
 }
 
 /* ---- random ------------------------------------------------------------------------------------------------------ */
@@ -48,8 +56,8 @@ static void *coin_create(const void *context, uint64_t seed) {
 }
 
 static lp_site by_coin(void *state, const lp_sim_request *request) {
-  (void)request;
-  return gsl_rng_uniform(state) < 0.5 ? LP_SITE_EDGE : LP_SITE_CLOUD;
+  const double sites = (request->offered >> LP_SITE_SPLIT & 1u) != 0 ? 3 : 2;
+  return (lp_site)(gsl_rng_uniform(state) * sites);
 }
 
 static void coin_free(void *state) {
@@ -63,11 +71,14 @@ static const lp_sim_policy queue_aware = {.name = "queue-aware",
                                           .decide = by_queue};
 static const lp_sim_policy edge_only = {.name = "edge-only", .summary = "never to the cloud", .decide = to_edge};
 static const lp_sim_policy cloud_only = {.name = "cloud-only", .summary = "always to the cloud", .decide = to_cloud};
+static const lp_sim_policy split_only = {
+    .name = "split-only", .summary = "always to the split, if there is one", .decide = to_split};
 static const lp_sim_policy at_random = {
-    .name = "random", .summary = "either with one half", .create = coin_create, .decide = by_coin, .free = coin_free};
+    .name = "random", .summary = "to each place alike", .create = coin_create, .decide = by_coin, .free = coin_free};
 static const lp_sim_policy oracle = {.name = "oracle",
                                      .summary = "the better reward, knowing the answer's length and quality beforehand",
                                      .decide = by_oracle};
 
-static const lp_sim_policy *const plain[] = {&class_rule, &queue_aware, &edge_only, &cloud_only, &at_random, &oracle};
+static const lp_sim_policy *const plain[] = {&class_rule, &queue_aware, &edge_only, &cloud_only,
+                                             &split_only, &at_random,   &oracle};
 const lp_sim_policies lp_sim_plain_policies = {plain, LP_COUNT(plain)};

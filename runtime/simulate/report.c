@@ -23,12 +23,15 @@ static void put_learning(lp_json_writer *w, const lp_sim_scenario *s, const lp_s
   lp_json_put_end(w);
 }
 
-static void put_sites(lp_json_writer *w, const lp_sim_point *p) {
+static void put_sites(lp_json_writer *w, const lp_sim_scenario *s, const lp_sim_point *p) {
   for (int site = 0; site < LP_SITE_COUNT; site++) {
+    if ((s->there >> site & 1u) == 0) continue;
     lp_json_put_object(w, lp_site_names[site]);
     lp_json_put_number(w, "share", p->share[site]);
     lp_json_put_number(w, "utilisation", p->utilisation[site]);
     lp_json_put_number(w, "queue_length", p->queue_length[site]);
+    put_estimate(w, "delay_s", "delay_half95_s", p->site_delay_s[site]);
+    lp_json_put_number(w, "delay_p95_s", p->site_p95_s[site]);
     lp_json_put_end(w);
   }
 }
@@ -58,10 +61,12 @@ static void put_point(lp_json_writer *w, const lp_sim_scenario *s, const lp_sim_
   put_estimate(w, "wait_s", "wait_half95_s", p->wait_s);
   put_estimate(w, "generation_s", "generation_half95_s", p->generation_s);
   put_estimate(w, "link_s", "link_half95_s", p->link_s);
+  put_estimate(w, "ttft_s", "ttft_half95_s", p->ttft_s);
   lp_json_put_number(w, "delay_p50_s", p->p50_s);
   lp_json_put_number(w, "delay_p90_s", p->p90_s);
+  lp_json_put_number(w, "delay_p95_s", p->p95_s);
   lp_json_put_number(w, "delay_p99_s", p->p99_s);
-  put_sites(w, p);
+  put_sites(w, s, p);
   put_tasks(w, s, p);
   put_learning(w, s, p);
   lp_json_put_end(w);
@@ -101,7 +106,8 @@ void lp_sim_print_csv(const lp_sim_result *result, lp_buf *out) {
   if (s->axis) lp_buf_printf(out, "%s,", lp_sim_axis_names[s->axis]);
   lp_buf_puts(out, "requests,rejected,overflowed,delay_s,delay_half95_s,reward,reward_half95,quality,quality_half95,"
                    "wait_s,generation_s,link_s,delay_p50_s,delay_p90_s,delay_p99_s,edge_share,edge_utilisation,"
-                   "edge_queue_length,cloud_share,cloud_utilisation,cloud_queue_length,regret,regret_half95\n");
+                   "edge_queue_length,cloud_share,cloud_utilisation,cloud_queue_length,regret,regret_half95,"
+                   "delay_p95_s,ttft_s,split_share,split_utilisation,split_queue_length\n");
   for (int32_t i = 0; i < result->points; i++) {
     const lp_sim_point *p = &result->point[i];
     if (s->service_count > 1) lp_buf_printf(out, "%s,", p->service);
@@ -127,7 +133,12 @@ void lp_sim_print_csv(const lp_sim_result *result, lp_buf *out) {
                               p->utilisation[LP_SITE_CLOUD],
                               p->queue_length[LP_SITE_CLOUD],
                               p->regret.mean,
-                              p->regret.half};
+                              p->regret.half,
+                              p->p95_s,
+                              p->ttft_s.mean,
+                              p->share[LP_SITE_SPLIT],
+                              p->utilisation[LP_SITE_SPLIT],
+                              p->queue_length[LP_SITE_SPLIT]};
     for (size_t n = 0; n < LP_COUNT(numbers); n++)
       lp_buf_printf(out, ",%.9g", numbers[n]);
     lp_buf_puts(out, "\n");

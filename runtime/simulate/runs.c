@@ -9,9 +9,9 @@
 /* ---- what is to be done, and what has been ----------------------------------------------------------------------- */
 
 typedef struct {
-  lp_sim_tally *tally;         /* [runs]; NULL before the first run begins and after the last has ended */
-  lp_sim_histogram *histogram; /* of all runs */
-  int64_t left;                /* runs that have not ended */
+  lp_sim_tally *tally;   /* [runs]; NULL before the first run begins and after the last has ended */
+  lp_sim_delays *delays; /* of all runs */
+  int64_t left;          /* runs that have not ended */
 } point_state;
 
 typedef struct {
@@ -27,7 +27,7 @@ static int64_t take(board *b) {
   const int64_t runs = b->work->runs, unit = b->next < b->work->points * runs ? b->next++ : -1;
   if (unit >= 0 && unit % runs == 0) {
     b->point[unit / runs] = (point_state){.tally = lp_alloc((size_t)runs * sizeof(lp_sim_tally)),
-                                          .histogram = lp_alloc(sizeof(lp_sim_histogram)),
+                                          .delays = lp_alloc(sizeof(lp_sim_delays)),
                                           .left = runs};
   }
   (void)pthread_mutex_unlock(&b->lock);
@@ -45,39 +45,39 @@ static void release(const board *b, point_state *p) {
   for (int64_t i = 0; p->tally && i < b->work->runs; i++)
     lp_sim_tally_end(&p->tally[i]);
   free(p->tally);
-  free(p->histogram);
+  free(p->delays);
   *p = (point_state){0};
 }
 
 /* Takes the result of a run; the board releases the tally. */
-static void give(board *b, int64_t unit, const lp_sim_tally *tally, const lp_sim_histogram *histogram) {
+static void give(board *b, int64_t unit, const lp_sim_tally *tally, const lp_sim_delays *delays) {
   (void)pthread_mutex_lock(&b->lock);
   const int64_t runs = b->work->runs, point = unit / runs;
   point_state *p = &b->point[point];
   p->tally[unit % runs] = *tally;
-  lp_sim_histogram_merge(p->histogram, histogram);
+  lp_sim_delays_merge(p->delays, delays);
   if (--p->left == 0) {
-    b->work->finish(b->work->user, point, p->tally, p->histogram);
+    b->work->finish(b->work->user, point, p->tally, p->delays);
     release(b, p);
   }
   (void)pthread_mutex_unlock(&b->lock);
 }
 
-static void compute(const lp_sim_work *work, int64_t unit, lp_sim_tally *tally, lp_sim_histogram *histogram) {
+static void compute(const lp_sim_work *work, int64_t unit, lp_sim_tally *tally, lp_sim_delays *delays) {
   lp_sim_tally_begin(tally, work->tasks);
-  memset(histogram, 0, sizeof *histogram);
-  work->run(work->user, unit / work->runs, unit % work->runs, tally, histogram);
+  memset(delays, 0, sizeof *delays);
+  work->run(work->user, unit / work->runs, unit % work->runs, tally, delays);
 }
 
 static void *compute_all(void *user) {
   board *b = user;
-  lp_sim_histogram *histogram = lp_alloc(sizeof *histogram);
+  lp_sim_delays *delays = lp_alloc(sizeof *delays);
   for (int64_t unit; (unit = take(b)) >= 0;) {
     lp_sim_tally tally;
-    compute(b->work, unit, &tally, histogram);
-    give(b, unit, &tally, histogram);
+    compute(b->work, unit, &tally, delays);
+    give(b, unit, &tally, delays);
   }
-  free(histogram);
+  free(delays);
   return NULL;
 }
 
@@ -87,7 +87,7 @@ static void *compute_all(void *user) {
 typedef struct {
   int64_t unit;
   lp_sim_tally tally;
-  lp_sim_histogram histogram;
+  lp_sim_delays delays;
 } result;
 
 static size_t cells(const lp_sim_work *work) {
@@ -100,7 +100,7 @@ static size_t result_size(const lp_sim_work *work) {
 
 /* Computes the run into a message for process 0. */
 static void compute_message(const lp_sim_work *work, int64_t unit, result *message) {
-  compute(work, unit, &message->tally, &message->histogram);
+  compute(work, unit, &message->tally, &message->delays);
   message->unit = unit;
   char *after = (char *)(message + 1);
   memcpy(after, message->tally.sum, cells(work) * sizeof(double));
@@ -117,7 +117,7 @@ static void give_message(board *b, const result *message) {
   memcpy(tally.count, after + cells(work) * sizeof(double), cells(work) * sizeof(int64_t));
   sent.sum = tally.sum;
   sent.count = tally.count;
-  give(b, message->unit, &sent, &message->histogram);
+  give(b, message->unit, &sent, &message->delays);
 }
 
 static void follow(const lp_sim_work *work, const lp_peers *peers, const char *key) {

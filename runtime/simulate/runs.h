@@ -9,9 +9,9 @@ typedef struct {
   int64_t points, runs; /* runs: of each point */
   int32_t tasks;
   /* Adds a run to a tally that was begun. Several threads call it at a time. */
-  void (*run)(void *user, int64_t point, int64_t run, lp_sim_tally *tally, lp_sim_histogram *histogram);
+  void (*run)(void *user, int64_t point, int64_t run, lp_sim_tally *tally, lp_sim_delays *delays);
   /* Called once for each point, in process 0, from one thread at a time: the tallies of its runs, and all delays. */
-  void (*finish)(void *user, int64_t point, const lp_sim_tally *tallies, const lp_sim_histogram *histogram);
+  void (*finish)(void *user, int64_t point, const lp_sim_tally *tallies, const lp_sim_delays *delays);
   void *user;
 } lp_sim_work;
 

@@ -4,18 +4,17 @@
 
 #include "base/csv.h"
 #include "base/file.h"
-#include "base/units.h"
 #include "base/yaml/yaml.h"
-#include "runtime/simulate/simulate.h"
+#include "runtime/simulate/scenario_places.h"
 
-const char *const lp_sim_axis_names[LP_SIM_DECISION + 1] = {"",        "rate",  "quality_share", "tokens",
-                                                            "penalty", "slots", "decision"};
+const char *const lp_sim_axis_names[LP_SIM_AXES] = {"",        "rate",  "quality_share", "tokens",
+                                                    "penalty", "slots", "decision",      "users"};
 
 /* The values of a file's keys, before they are checked. */
 typedef struct {
   lp_sim_scenario *scenario;
   const lp_sim_policies *known;
-  const lp_yaml_node *service, *arrivals, *tasks, *edge, *cloud, *link, *policies, *vary, *drift;
+  const lp_yaml_node *service, *arrivals, *tasks, *place[LP_SITE_COUNT], *link, *policies, *vary, *drift;
 } scenario_file;
 
 /* Adds to the diagnostic of another file where the scenario names it. */
@@ -82,6 +81,7 @@ static const lp_yaml_field task_fields[] = {
     LP_YAML_FIELD(LP_YAML_NODE, "tokens", task_file, tokens, .required = true),
     LP_YAML_FIELD(LP_YAML_F64, "edge_success", task_file, task.success[LP_SITE_EDGE], .least = 0, .most = 1),
     LP_YAML_FIELD(LP_YAML_F64, "cloud_success", task_file, task.success[LP_SITE_CLOUD], .least = 0, .most = 1),
+    LP_YAML_FIELD(LP_YAML_F64, "split_success", task_file, task.success[LP_SITE_SPLIT], .least = 0, .most = 1),
 };
 
 static lp_status read_tasks(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scenario *scenario) {
@@ -90,7 +90,7 @@ static lp_status read_tasks(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scen
   scenario->task = LP_NEW_ARRAY(yaml->arena, lp_sim_task, scenario->tasks);
   for (int32_t i = 0; i < scenario->tasks; i++) {
     const lp_yaml_node *item = lp_yaml_item(yaml, node, i);
-    task_file file = {.task = {.share = 1, .success = {0, 1}}};
+    task_file file = {.task = {.share = 1, .success = {0, 1, 1}}};
     LP_TRY(lp_yaml_fields(yaml, item, "the task", task_fields, LP_COUNT(task_fields), &file));
     file.task.prompt = (lp_sim_lengths){.shape = LP_SIM_FIXED};
     file.task.tokens = (lp_sim_lengths){.shape = LP_SIM_FIXED, .least = 1};
@@ -109,49 +109,63 @@ static lp_status read_tasks(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scen
 /* ---- arrivals ---- */
 
 typedef struct {
-  double poisson, every_s;
+  double poisson, per_user, every_s;
   const char *trace;
 } arrivals_file;
 
 static const lp_yaml_field arrival_fields[] = {
     LP_YAML_FIELD(LP_YAML_F64, "poisson", arrivals_file, poisson, .least = 1e-9, .most = 1e9),
+    LP_YAML_FIELD(LP_YAML_F64, "poisson_per_user", arrivals_file, per_user, .least = 1e-9, .most = 1e9),
     LP_YAML_FIELD(LP_YAML_TIME_S, "every", arrivals_file, every_s, .least = 1e-9, .most = 1e9),
     LP_YAML_FIELD(LP_YAML_TEXT, "trace", arrivals_file, trace, .least = 0),
 };
 
-static lp_status read_traced(const lp_csv *csv, size_t row, const int32_t column[6], lp_sim_scenario *scenario,
-                             lp_diag *diag) {
+/* The columns of a trace; only the first two must be there. */
+static const char *const trace_columns[] = {"time_s",       "class",         "tokens",        "prompt",
+                                            "edge_success", "cloud_success", "split_success", "place"};
+enum { TIME, CLASS, TOKENS, PROMPT, SUCCESS, PLACE = SUCCESS + LP_SITE_COUNT, TRACE_COLUMNS };
+
+static lp_status read_place(const lp_csv *csv, size_t row, int32_t column, lp_sim_traced *traced, lp_diag *diag) {
+  const char *name = column >= 0 ? lp_csv_at(csv, row, column) : "";
+  traced->place = -1;
+  for (int site = 0; site < LP_SITE_COUNT; site++)
+    if (lp_streq(name, lp_site_names[site])) traced->place = site;
+  if (traced->place >= 0 || *name == 0) return LP_OK;
+  return lp_error(diag, lp_csv_loc(csv, row, column), "'%s' is not edge, cloud or split", name);
+}
+
+static lp_status read_traced(const lp_csv *csv, size_t row, const int32_t column[TRACE_COLUMNS],
+                             lp_sim_scenario *scenario, lp_diag *diag) {
   lp_sim_traced *traced = &scenario->trace[row];
-  *traced = (lp_sim_traced){.task = -1, .prompt = -1, .tokens = -1, .success = {-1, -1}};
+  *traced = (lp_sim_traced){.task = -1, .prompt = -1, .tokens = -1, .success = {-1, -1, -1}};
   double before = row > 0 ? scenario->trace[row - 1].at_s : 0;
-  LP_TRY(lp_csv_number(csv, row, column[0], 0, 1e12, &traced->at_s, diag));
+  LP_TRY(lp_csv_number(csv, row, column[TIME], 0, 1e12, &traced->at_s, diag));
   if (traced->at_s < before)
-    return lp_error(diag, lp_csv_loc(csv, row, column[0]), "'time_s' is %g, but the request before came at %g",
+    return lp_error(diag, lp_csv_loc(csv, row, column[TIME]), "'time_s' is %g, but the request before came at %g",
                     traced->at_s, before);
-  const char *name = lp_csv_at(csv, row, column[1]);
+  const char *name = lp_csv_at(csv, row, column[CLASS]);
   for (int32_t t = 0; t < scenario->tasks; t++)
     if (lp_streq(scenario->task[t].name, name)) traced->task = t;
   if (traced->task < 0)
-    return lp_error(diag, lp_csv_loc(csv, row, column[1]), "'%s' is not a class of the scenario", name);
-  if (column[2] >= 0 && *lp_csv_at(csv, row, column[2]))
-    LP_TRY(lp_csv_number(csv, row, column[2], 0, 1e9, &traced->tokens, diag));
-  if (column[3] >= 0 && *lp_csv_at(csv, row, column[3]))
-    LP_TRY(lp_csv_number(csv, row, column[3], 0, 1e9, &traced->prompt, diag));
+    return lp_error(diag, lp_csv_loc(csv, row, column[CLASS]), "'%s' is not a class of the scenario", name);
+  if (column[TOKENS] >= 0 && *lp_csv_at(csv, row, column[TOKENS]))
+    LP_TRY(lp_csv_number(csv, row, column[TOKENS], 0, 1e9, &traced->tokens, diag));
+  if (column[PROMPT] >= 0 && *lp_csv_at(csv, row, column[PROMPT]))
+    LP_TRY(lp_csv_number(csv, row, column[PROMPT], 0, 1e9, &traced->prompt, diag));
   for (int p = 0; p < LP_SITE_COUNT; p++)
-    if (column[4 + p] >= 0 && *lp_csv_at(csv, row, column[4 + p]))
-      LP_TRY(lp_csv_number(csv, row, column[4 + p], 0, 1, &traced->success[p], diag));
-  return LP_OK;
+    if (column[SUCCESS + p] >= 0 && *lp_csv_at(csv, row, column[SUCCESS + p]))
+      LP_TRY(lp_csv_number(csv, row, column[SUCCESS + p], 0, 1, &traced->success[p], diag));
+  return read_place(csv, row, column[PLACE], traced, diag);
 }
 
 static lp_status read_trace(const char *path, lp_sim_scenario *scenario, lp_diag *diag) {
   lp_csv csv;
   LP_TRY(lp_csv_read(path, scenario->arena, &csv, diag));
-  const int32_t column[6] = {lp_csv_column(&csv, "time_s"),       lp_csv_column(&csv, "class"),
-                             lp_csv_column(&csv, "tokens"),       lp_csv_column(&csv, "prompt"),
-                             lp_csv_column(&csv, "edge_success"), lp_csv_column(&csv, "cloud_success")};
-  for (int c = 0; c < 2; c++)
-    if (column[c] < 0)
-      return lp_error(diag, LP_LOC_FILE(path), "the trace lacks the column '%s'", c == 0 ? "time_s" : "class");
+  int32_t column[TRACE_COLUMNS];
+  for (int c = 0; c < TRACE_COLUMNS; c++)
+    column[c] = lp_csv_column(&csv, trace_columns[c]);
+  for (int c = TIME; c <= CLASS; c++)
+    if (column[c] < 0) return lp_error(diag, LP_LOC_FILE(path), "the trace lacks the column '%s'", trace_columns[c]);
   if (csv.rows == 0) return lp_error(diag, LP_LOC_FILE(path), "the trace holds no request");
   scenario->trace = LP_NEW_ARRAY(scenario->arena, lp_sim_traced, csv.rows);
   scenario->trace_count = (int64_t)csv.rows;
@@ -163,48 +177,15 @@ static lp_status read_trace(const char *path, lp_sim_scenario *scenario, lp_diag
 static lp_status read_arrivals(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scenario *scenario) {
   arrivals_file file = {0};
   LP_TRY(lp_yaml_fields(yaml, node, "'arrivals'", arrival_fields, LP_COUNT(arrival_fields), &file));
-  if ((file.poisson > 0) + (file.every_s > 0) + (file.trace != NULL) != 1)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'arrivals' wants one of 'poisson', 'every', 'trace'");
+  if ((file.poisson > 0) + (file.per_user > 0) + (file.every_s > 0) + (file.trace != NULL) != 1)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
+                    "'arrivals' wants one of 'poisson', 'poisson_per_user', 'every', 'trace'");
   scenario->rate = file.poisson;
+  scenario->user_rate = file.per_user;
   scenario->every_s = file.every_s;
   if (!file.trace) return LP_OK;
   LP_TRY(named(yaml, node, "trace", read_trace(lp_yaml_relative(yaml, file.trace), scenario, yaml->diag)));
   if (scenario->requests == 0 || scenario->requests > scenario->trace_count) scenario->requests = scenario->trace_count;
-  return LP_OK;
-}
-
-/* ---- stations ---- */
-
-/* Reads "unlimited", or an integer of at least `least`. */
-static lp_status read_limit(lp_yaml *yaml, const lp_yaml_node *node, const char *key, int64_t least, int64_t *out) {
-  const char *text = NULL;
-  LP_TRY(lp_yaml_text(yaml, node, key, &text));
-  *out = LP_SIM_UNLIMITED;
-  if (lp_streq(text, "unlimited")) return LP_OK;
-  if (lp_parse_i64(text, least, 1000000, out, NULL, LP_LOC_NONE) == LP_OK) return LP_OK;
-  return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
-                  "'%s' is '%s', neither 'unlimited' nor a whole number from %" PRId64 " to 1000000", key, text, least);
-}
-
-typedef struct {
-  lp_sim_station station;
-  const lp_yaml_node *slots, *queue;
-} station_file;
-
-static const lp_yaml_field station_fields[] = {
-    LP_YAML_FIELD(LP_YAML_I64, "replicas", station_file, station.replicas, .least = 1, .most = 1024),
-    LP_YAML_FIELD(LP_YAML_NODE, "slots", station_file, slots, .least = 0),
-    LP_YAML_FIELD(LP_YAML_NODE, "queue", station_file, queue, .least = 0),
-    LP_YAML_FIELD(LP_YAML_F64, "slowdown", station_file, station.slowdown, .least = 0, .most = 1000),
-};
-
-static lp_status read_station(lp_yaml *yaml, const lp_yaml_node *node, lp_site site, lp_sim_station *out) {
-  station_file file = {.station = *out};
-  const char *what = lp_arena_format(yaml->arena, "'%s'", lp_site_names[site]);
-  LP_TRY(lp_yaml_fields(yaml, node, what, station_fields, LP_COUNT(station_fields), &file));
-  if (file.slots) LP_TRY(read_limit(yaml, file.slots, "slots", 1, &file.station.slots));
-  if (file.queue) LP_TRY(read_limit(yaml, file.queue, "queue", 0, &file.station.queue));
-  *out = file.station;
   return LP_OK;
 }
 
@@ -235,6 +216,7 @@ static lp_status read_link(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scena
     return lp_error(yaml->diag, loc, "'link' lacks '%s'", file.up_bps > 0 ? "down" : "up");
   scenario->up_bps = rates ? file.up_bps : INFINITY;
   scenario->down_bps = rates ? file.down_bps : INFINITY;
+  scenario->users = file.users;
   if (rates) return LP_OK;
   LP_TRY(
       named(yaml, node, "radio", lp_radio_profile_load(lp_yaml_named(yaml, file.radio), &scenario->radio, yaml->diag)));
@@ -264,16 +246,16 @@ static lp_status read_policies(lp_yaml *yaml, const lp_yaml_node *node, const lp
 
 static lp_status read_axis_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
                                  void *user) {
-  static const lp_yaml_range ranges[] = {{0, 0, false},  {1e-9, 1e9, true}, {0, 1, true},  {1, 1e9, true},
-                                         {0, 1e9, true}, {1, 1e6, true},    {0, 1e6, true}};
+  static const lp_yaml_range ranges[] = {{0, 0, false},  {1e-9, 1e9, true}, {0, 1, true},   {1, 1e9, true},
+                                         {0, 1e9, true}, {1, 1e6, true},    {0, 1e6, true}, {1, 1e5, true}};
   lp_sim_scenario *scenario = user;
   if (scenario->axis != LP_SIM_NOTHING)
     return lp_error(yaml->diag, lp_yaml_loc(yaml, key), "'vary' takes one key, and '%s' is there already",
                     lp_sim_axis_names[scenario->axis]);
-  for (int axis = LP_SIM_RATE; axis <= LP_SIM_DECISION; axis++)
+  for (int axis = LP_SIM_RATE; axis < LP_SIM_AXES; axis++)
     if (lp_streq(name, lp_sim_axis_names[axis])) scenario->axis = (lp_sim_axis)axis;
   if (scenario->axis == LP_SIM_NOTHING)
-    return lp_yaml_unknown_key(yaml, key, name, lp_sim_axis_names + 1, LP_SIM_DECISION);
+    return lp_yaml_unknown_key(yaml, key, name, lp_sim_axis_names + 1, LP_SIM_AXES - 1);
   return lp_yaml_numbers(yaml, value, name, &ranges[scenario->axis], &scenario->value, &scenario->values);
 }
 
@@ -281,6 +263,9 @@ static lp_status read_axis(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scena
   LP_TRY(lp_yaml_each(yaml, node, "'vary'", read_axis_entry, scenario));
   if (scenario->axis == LP_SIM_RATE && scenario->rate <= 0)
     return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "to vary 'rate', 'arrivals' must be 'poisson'");
+  if (scenario->axis == LP_SIM_USERS && !scenario->radio && scenario->user_rate <= 0)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
+                    "to vary 'users', there must be a 'radio' network, or 'arrivals' 'poisson_per_user'");
   bool some = false, others = false;
   for (int32_t t = 0; t < scenario->tasks; t++)
     *(scenario->task[t].quality ? &some : &others) = true;
@@ -359,10 +344,15 @@ static const lp_yaml_field top_fields[] = {
 };
 
 static const lp_yaml_field part_fields[] = {
-    PART("service", service, .least = 0),   PART("arrivals", arrivals, .required = true),
-    PART("tasks", tasks, .required = true), PART("edge", edge, .least = 0),
-    PART("cloud", cloud, .least = 0),       PART("link", link, .least = 0),
-    PART("policies", policies, .least = 0), PART("vary", vary, .least = 0),
+    PART("service", service, .least = 0),
+    PART("arrivals", arrivals, .required = true),
+    PART("tasks", tasks, .required = true),
+    PART("edge", place[LP_SITE_EDGE], .least = 0),
+    PART("cloud", place[LP_SITE_CLOUD], .least = 0),
+    PART("split", place[LP_SITE_SPLIT], .least = 0),
+    PART("link", link, .least = 0),
+    PART("policies", policies, .least = 0),
+    PART("vary", vary, .least = 0),
     PART("drift", drift, .least = 0),
 };
 
@@ -384,6 +374,26 @@ static lp_status read_keys(lp_yaml *yaml, const lp_yaml_node *root, whole_file *
   return lp_yaml_fields(yaml, root, "the scenario", fields, count, file);
 }
 
+/* The split is there if the file names it, or the service has figures of one. */
+static lp_status read_places(lp_yaml *yaml, const scenario_file *parts, lp_sim_scenario *scenario) {
+  scenario->there = 1u << LP_SITE_EDGE | 1u << LP_SITE_CLOUD;
+  for (lp_site site = 0; site < LP_SITE_COUNT; site++)
+    if (parts->place[site]) LP_TRY(lp_sim_place_read(yaml, parts->place[site], site, &scenario->station[site]));
+  bool figures = true;
+  for (int32_t i = 0; i < scenario->service_count; i++)
+    figures &= scenario->services[i]->at[LP_SITE_SPLIT].model != NULL;
+  if (figures || scenario->station[LP_SITE_SPLIT].pass.count > 0)
+    scenario->there |= 1u << LP_SITE_SPLIT;
+  else if (parts->place[LP_SITE_SPLIT])
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, parts->place[LP_SITE_SPLIT]),
+                    "'split' has no times: it wants 'passes', or a 'service' with a split");
+  for (int64_t i = 0; i < scenario->trace_count; i++)
+    if (scenario->trace[i].place == LP_SITE_SPLIT && (scenario->there >> LP_SITE_SPLIT & 1u) == 0)
+      return lp_error(yaml->diag, LP_LOC_FILE(yaml->file),
+                      "request %" PRId64 " of the trace names the split, and there is none", i + 1);
+  return LP_OK;
+}
+
 static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
   scenario_file *given = user;
   lp_sim_scenario *scenario = given->scenario;
@@ -396,9 +406,10 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   LP_TRY(read_tasks(yaml, parts->tasks, scenario));
   LP_TRY(read_arrivals(yaml, parts->arrivals, scenario));
   if (scenario->requests == 0) scenario->requests = 10000;
-  if (parts->edge) LP_TRY(read_station(yaml, parts->edge, LP_SITE_EDGE, &scenario->station[LP_SITE_EDGE]));
-  if (parts->cloud) LP_TRY(read_station(yaml, parts->cloud, LP_SITE_CLOUD, &scenario->station[LP_SITE_CLOUD]));
+  LP_TRY(read_places(yaml, parts, scenario));
   if (parts->link) LP_TRY(read_link(yaml, parts->link, scenario));
+  if (scenario->user_rate > 0 && scenario->users == 0)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, parts->arrivals), "'poisson_per_user' wants 'users' in 'link'");
   LP_TRY(read_policies(yaml, parts->policies, given->known, scenario));
   if (parts->vary) LP_TRY(read_axis(yaml, parts->vary, scenario));
   if (parts->drift) LP_TRY(read_drift(yaml, parts->drift, scenario));
@@ -421,7 +432,7 @@ static lp_sim_scenario *scenario_create(void) {
                                 .penalty = 40,
                                 .patience = 0.75,
                                 .drift_penalty = -1,
-                                .station = {unlimited, unlimited},
+                                .station = {unlimited, unlimited, unlimited},
                                 .up_bps = INFINITY,
                                 .down_bps = INFINITY};
   return scenario;

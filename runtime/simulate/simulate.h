@@ -1,5 +1,5 @@
-/* runtime/simulate: simulates requests of users, an edge and a cloud that answer them, and the policy that chooses
- * between the two.
+/* runtime/simulate: simulates requests of users, the edge, the cloud and the split between them that answer the
+ * requests, and the policy that chooses the place.
  *
  * The simulation is event-driven: arrivals, links, queues and servers advance from event to event, and binary heaps
  * find the next one. Delays come from runtime/service, rates from runtime/radio. The caller chooses the policies:
@@ -16,8 +16,13 @@
 
 /* ---- policies (policy.c) ----------------------------------------------------------------------------------------- */
 
+typedef struct lp_sim_scenario lp_sim_scenario;
+
 /* The facts about a request that a policy may use. */
 typedef struct {
+  const lp_sim_scenario *scenario; /* figures of the places and limits */
+  unsigned offered;                /* the places that are there: bit 1 << site */
+  double up_bps, down_bps;         /* of the user's link */
   double now_s;
   int64_t index; /* number of the request in its run */
   int32_t task;  /* index of its class in the scenario */
@@ -35,8 +40,10 @@ typedef struct {
 
 typedef struct {
   lp_site site;
-  double delay_s, reward;
-  bool met; /* full quality was met or not required */
+  double at_s, delay_s, reward;
+  double service_s; /* time at the place, without the wait, the link and the decision */
+  double tokens;    /* of the answer */
+  bool met;         /* full quality was met or not required */
 } lp_sim_outcome;
 
 /* A policy that places requests. Each run has a state of its own, which one thread uses. */
@@ -45,7 +52,11 @@ typedef struct {
   bool asks_model;                                     /* a decision takes the time that the scenario states */
   const void *context;                                 /* for create */
   void *(*create)(const void *context, uint64_t seed); /* NULL: no state */
-  lp_site (*decide)(void *state, const lp_sim_request *request);
+  lp_site (*decide)(void *state, const lp_sim_request *request); /* one of the offered places */
+  /* The request goes to a place, the decided one unless that is full; it was lost there, since the place was full when
+   * it came. NULL: the policy keeps no loads. */
+  void (*begin)(void *state, const lp_sim_request *request, lp_site site);
+  void (*lose)(void *state, const lp_sim_request *request, lp_site site);
   /* Called when the answer is complete; NULL: the policy does not learn. */
   void (*learn)(void *state, const lp_sim_request *request, const lp_sim_outcome *outcome);
   void (*free)(void *state); /* NULL: as create */
@@ -56,7 +67,7 @@ typedef struct {
   size_t count;
 } lp_sim_policies;
 
-/* class, queue-aware, edge-only, cloud-only, random, oracle */
+/* class, queue-aware, edge-only, cloud-only, split-only, random, oracle */
 extern const lp_sim_policies lp_sim_plain_policies;
 
 /* ---- scenarios (scenario.c) -------------------------------------------------------------------------------------- */
@@ -80,12 +91,38 @@ typedef struct {
   double success[LP_SITE_COUNT]; /* probability that an answer meets full quality, for requests that require it */
 } lp_sim_task;
 
-/* Servers that take up to `slots` requests at a time each, and one queue in front of them. */
+/* The time of a pass over a number of rows: linear between the points, and beyond the last as between the last two. */
+typedef struct {
+  int32_t count;          /* 0: there are no passes */
+  double *rows, *seconds; /* [count], ascending rows */
+} lp_sim_times;
+
+/* The way between the two halves of a split. */
+typedef struct {
+  lp_sim_times worker;             /* passes of the worker, which takes all rows that have come */
+  double rtt_s, up_bps, down_bps;  /* 0 bit/s: no time */
+  double row_bytes, message_bytes; /* hidden states of a position; of each message, its framing */
+} lp_sim_crossing;
+
+/* Early exits: the share of tokens that an exit gives, and the share of the device's layers before it. The layers after
+ * it wait: they run with the next token that asks the cloud, or once LP_SIM_OPEN_ROWS tokens wait. */
+typedef struct {
+  double share, depth;
+} lp_sim_exits;
+enum { LP_SIM_OPEN_ROWS = 8 };
+
+/* Servers that take up to `slots` requests at a time each, and one queue in front of them. With passes, a server runs
+ * its requests as runtime/engine does: each pass takes the next token of every request that generates, and parts of the
+ * prompts that wait. */
 typedef struct {
   int64_t replicas;
-  int64_t slots;   /* slots of each server, or LP_SIM_UNLIMITED */
-  int64_t queue;   /* the most that wait, or LP_SIM_UNLIMITED; a full site passes requests to the other one */
-  double slowdown; /* with b requests at a time each takes 1 + slowdown x (b - 1) times as long: batching */
+  int64_t slots;            /* slots of each server, or LP_SIM_UNLIMITED */
+  int64_t queue;            /* the most that wait, or LP_SIM_UNLIMITED; a full site passes requests to the other one */
+  double slowdown;          /* with b requests at a time each takes 1 + slowdown x (b - 1) times as long: batching */
+  double request_s;         /* of each request before it waits: the server's work on it */
+  lp_sim_times pass;        /* of the device, for a split */
+  lp_sim_crossing crossing; /* of a split */
+  lp_sim_exits exits;       /* share 0: none */
 } lp_sim_station;
 
 enum { LP_SIM_UNLIMITED = INT32_MAX };
@@ -96,6 +133,7 @@ typedef struct {
   int32_t task;
   double prompt, tokens;         /* negative: drawn */
   double success[LP_SITE_COUNT]; /* overrides a task's value; negative: does not */
+  int32_t place;                 /* the site that the request names; negative: the policy decides */
 } lp_sim_traced;
 
 /* The quantity that an experiment varies. */
@@ -106,11 +144,13 @@ typedef enum {
   LP_SIM_TOKENS,
   LP_SIM_PENALTY,
   LP_SIM_SLOTS,
-  LP_SIM_DECISION
+  LP_SIM_DECISION,
+  LP_SIM_USERS,
+  LP_SIM_AXES
 } lp_sim_axis;
-extern const char *const lp_sim_axis_names[LP_SIM_DECISION + 1]; /* "rate", as in files; the first is "" */
+extern const char *const lp_sim_axis_names[LP_SIM_AXES]; /* "rate", as in files; the first is "" */
 
-typedef struct {
+struct lp_sim_scenario {
   lp_arena *arena; /* owns all below */
   const char *name, *title;
   uint64_t digest;                       /* of the file's text */
@@ -124,13 +164,15 @@ typedef struct {
   double decision_s;         /* time of a decision by a policy that runs a model */
   int32_t counting;          /* lp_counting */
   double token_bytes, backhaul_s, target_s, penalty, patience;
-  double rate;    /* Poisson arrivals, 1/s; 0: by `every_s` or the trace */
-  double every_s; /* one arrival each */
+  double rate;      /* Poisson arrivals, 1/s; 0: by `every_s` or the trace */
+  double user_rate; /* the same of each user; 0: the number of users does not matter */
+  double every_s;   /* one arrival each */
   lp_sim_traced *trace;
   int64_t trace_count;
   lp_sim_task *task;
   int32_t tasks;
   lp_sim_station station[LP_SITE_COUNT];
+  unsigned there;           /* the places: bit 1 << site; edge and cloud always */
   lp_radio_profile *radio;  /* NULL: the rates below */
   int64_t users, intervals; /* placed in the radio network, and scheduled for this time */
   double up_bps, down_bps;  /* INFINITY: the radio link takes no time */
@@ -139,7 +181,7 @@ typedef struct {
   lp_sim_axis axis;
   double *value; /* of the axis */
   int32_t values;
-} lp_sim_scenario;
+};
 
 /* Reads a scenario from a file, or from text for which `file` is the name in messages, and the files that it names:
  * service, trace, radio. Policies are looked up in `known`. Release with lp_sim_scenario_free. */
@@ -148,6 +190,9 @@ LP_MUST_USE lp_status lp_sim_scenario_load(const char *path, const lp_sim_polici
 LP_MUST_USE lp_status lp_sim_scenario_parse(const char *file, const char *text, size_t size,
                                             const lp_sim_policies *known, lp_sim_scenario **out, lp_diag *diag);
 void lp_sim_scenario_free(lp_sim_scenario *scenario); /* NULL is allowed */
+
+/* The times of a place for one request on its own: those of its passes, or of the service. */
+lp_service_model lp_sim_figures(const lp_sim_scenario *scenario, lp_site site);
 
 /* ---- results (experiment.c) -------------------------------------------------------------------------------------- */
 
@@ -172,9 +217,11 @@ typedef struct {
   lp_sim_estimate delay_s, reward, quality;
   /* regret: the reward that the better site, as judged on arrival, would have given in addition */
   lp_sim_estimate regret;
-  lp_sim_estimate wait_s, generation_s, link_s;
+  lp_sim_estimate wait_s, generation_s, link_s, ttft_s;
   lp_sim_part *part; /* [LP_SIM_PARTS] the course of learning; has intervals only after several runs */
-  double p50_s, p90_s, p99_s;
+  double p50_s, p90_s, p95_s, p99_s;
+  lp_sim_estimate site_delay_s[LP_SITE_COUNT];
+  double site_p95_s[LP_SITE_COUNT];
   lp_sim_estimate *task_delay_s;     /* [tasks] */
   double share[LP_SITE_COUNT];       /* of requests */
   double utilisation[LP_SITE_COUNT]; /* share of slots in use; 0 if they are unlimited */

@@ -15,7 +15,7 @@ void lp_sim_site_begin(lp_sim_site *site, const lp_sim_station *form) {
 
 void lp_sim_site_end(lp_sim_site *site) {
   for (int64_t i = 0; i < site->form->replicas; i++)
-    lp_vec_free(&site->server[i].running.entries);
+    lp_vec_free(&site->server[i].running.entries), lp_vec_free(&site->server[i].passes.members);
   free(site->server);
   free(site->waiting);
 }
@@ -74,12 +74,28 @@ static void look_ahead(lp_sim_server *server, double slowdown) {
     server->next_s = server->at_s + fmax(server->running.entries.data[0].key - server->clock_s, 0) / server->speed;
 }
 
+static void begin_pass(const lp_sim_site *site, lp_sim_job *jobs, lp_sim_server *server, double now_s) {
+  lp_sim_passes *passes = &server->passes;
+  server->next_s = now_s + lp_sim_passes_begin(passes, site->form);
+  for (size_t i = 0; i < passes->members.count; i++) {
+    lp_sim_job *job = &jobs[passes->members.data[i].job];
+    if (passes->members.data[i].rows > 0 && job->started_s < 0) job->started_s = now_s;
+  }
+}
+
 static void start(lp_sim_site *site, lp_sim_job *jobs, uint32_t job, lp_sim_server *server, double now_s) {
+  site->running++;
+  server->count++;
+  if (site->form->pass.count > 0) {
+    jobs[job].started_s = -1;
+    lp_sim_passes_add(&server->passes, job, jobs[job].prompt, jobs[job].tokens, jobs[job].seed);
+    if (!server->passes.runs) begin_pass(site, jobs, server, now_s);
+    return;
+  }
   jobs[job].started_s = now_s;
   advance(server, now_s);
   lp_sim_heap_push(&server->running, server->clock_s + jobs[job].work_s, job);
   look_ahead(server, site->form->slowdown);
-  site->running++;
 }
 
 /* Adds the busy slots and waiting requests since the last event to the integrals. */
@@ -94,9 +110,9 @@ static lp_sim_server *free_server(lp_sim_site *site) {
   lp_sim_server *best = NULL;
   size_t least = (size_t)site->form->slots;
   for (int64_t i = 0; i < site->form->replicas; i++) {
-    if (site->server[i].running.entries.count >= least) continue;
+    if (site->server[i].count >= least) continue;
     best = &site->server[i];
-    least = best->running.entries.count;
+    least = best->count;
   }
   return best;
 }
@@ -123,13 +139,46 @@ double lp_sim_site_next(const lp_sim_site *site, int32_t *server) {
   return next;
 }
 
+/* A request that leaves makes room for one in the queue. */
+static void leave(lp_sim_site *site, lp_sim_job *jobs, uint32_t job, lp_sim_server *server) {
+  site->running--;
+  server->count--;
+  site->expected_s -= jobs[job].expected_work_s;
+}
+
+/* Ends the pass, if one is under way; then the requests that it completed leave, one for each call, and the next pass
+ * begins. */
+static uint32_t finish_pass(lp_sim_site *site, lp_sim_job *jobs, lp_sim_server *server, double now_s) {
+  lp_sim_passes *passes = &server->passes;
+  uint32_t job = LP_SIM_NO_JOB;
+  size_t done = 0, kept = 0;
+  if (passes->runs) lp_sim_passes_end(passes);
+  for (size_t i = 0; i < passes->members.count; i++) {
+    lp_sim_member *member = &passes->members.data[i];
+    if (member->generates && jobs[member->job].first_s == 0) jobs[member->job].first_s = now_s;
+    if (member->tokens == 0 && job == LP_SIM_NO_JOB) {
+      job = member->job;
+      continue;
+    }
+    done += member->tokens == 0;
+    passes->members.data[kept++] = *member;
+  }
+  passes->members.count = kept;
+  if (job != LP_SIM_NO_JOB) leave(site, jobs, job, server);
+  passes->runs = true; /* a request of the queue joins the next pass, which has not begun */
+  if (job != LP_SIM_NO_JOB && site->count > 0) start(site, jobs, take_first(site), server, now_s);
+  passes->runs = false;
+  if (done == 0) begin_pass(site, jobs, server, now_s);
+  return job;
+}
+
 uint32_t lp_sim_site_finish(lp_sim_site *site, lp_sim_job *jobs, int32_t index, double now_s) {
   lp_sim_server *server = &site->server[index];
   observe(site, now_s);
+  if (site->form->pass.count > 0) return finish_pass(site, jobs, server, now_s);
   advance(server, now_s);
   uint32_t job = lp_sim_heap_pop(&server->running);
-  site->running--;
-  site->expected_s -= jobs[job].expected_work_s;
+  leave(site, jobs, job, server);
   /* an idle server restarts its clock, since small numbers are exact */
   if (server->running.entries.count == 0) server->clock_s = 0;
   look_ahead(server, site->form->slowdown);

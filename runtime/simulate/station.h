@@ -3,6 +3,7 @@
 #define LP_SIMULATE_STATION_H
 
 #include "runtime/simulate/heap.h"
+#include "runtime/simulate/passes.h"
 #include "runtime/simulate/simulate.h"
 
 /* A request on its way. */
@@ -10,7 +11,11 @@ typedef struct {
   int64_t index;
   double arrived_s, reached_s, started_s;
   double work_s, expected_work_s; /* time on an idle machine, for the true and for the expected length */
-  double link_s;                  /* up and down */
+  double first_work_s;            /* that of the first token */
+  double first_s;                 /* when the first token was there; 0: with the rest, see first_work_s */
+  double prompt, tokens;
+  uint64_t seed;
+  double link_s; /* up and down, with the server's work on a request */
   double decision_s, regret;
   bool met; /* full quality is met or not required */
   int32_t task;
@@ -22,7 +27,9 @@ typedef struct {
 typedef struct {
   lp_sim_heap running; /* keys: the clock's time at the end of each request */
   double clock_s, at_s, speed;
-  double next_s; /* when the first of them ends; INFINITY: none */
+  double next_s;        /* when the first of them, or the pass, ends; INFINITY: none */
+  lp_sim_passes passes; /* instead of the clock */
+  size_t count;         /* of requests here */
 } lp_sim_server;
 
 typedef struct {
@@ -40,9 +47,11 @@ void lp_sim_site_begin(lp_sim_site *site, const lp_sim_station *form);
 void lp_sim_site_end(lp_sim_site *site);
 /* False: the queue is full. */
 bool lp_sim_site_offer(lp_sim_site *site, lp_sim_job *jobs, uint32_t job, double now_s);
-/* The time at which the next request ends, and its server. */
+/* The time at which the next request or pass ends, and its server. */
 double lp_sim_site_next(const lp_sim_site *site, int32_t *server);
-/* Ends that request, starts the next one in the queue, and returns the request that ended. */
+/* Ends that request or pass, starts the next one, and returns the request that ended; LP_SIM_NO_JOB: a pass ended, and
+ * no request with it. */
+enum { LP_SIM_NO_JOB = UINT32_MAX };
 uint32_t lp_sim_site_finish(lp_sim_site *site, lp_sim_job *jobs, int32_t server, double now_s);
 /* Estimates from the counts how long a request that arrives now would wait. */
 double lp_sim_site_wait_s(const lp_sim_site *site);

@@ -37,10 +37,16 @@ void lp_sim_histogram_add(lp_sim_histogram *histogram, double seconds) {
   histogram->count++;
 }
 
-void lp_sim_histogram_merge(lp_sim_histogram *to, const lp_sim_histogram *from) {
+static void merge(lp_sim_histogram *to, const lp_sim_histogram *from) {
   for (int bin = 0; bin < LP_SIM_BINS; bin++)
     to->bin[bin] += from->bin[bin];
   to->count += from->count;
+}
+
+void lp_sim_delays_merge(lp_sim_delays *to, const lp_sim_delays *from) {
+  merge(&to->all, &from->all);
+  for (int site = 0; site < LP_SITE_COUNT; site++)
+    merge(&to->at[site], &from->at[site]);
 }
 
 double lp_sim_histogram_quantile(const lp_sim_histogram *histogram, double share) {

@@ -1,0 +1,186 @@
+/* Batched passes: see passes.h. */
+#include "runtime/simulate/passes.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/random.h"
+
+/* The limits of runtime/engine/choose.c and runtime/exec (LP_PASS_ROWS): sequences and rows of a pass; places for
+ * prompts while others generate, and the least rows that prompts have beside them; rows of one prompt; and how much
+ * longer than a pass over one row a pass with prompts may last (runtime/exec/pace.c). */
+enum { MOST_SEQUENCES = 64, MOST_ROWS = 256, PROMPT_SEQUENCES = 8, PROMPT_ROWS = 16, PASS_ROWS = 128 };
+static const double stretch = 1.6;
+
+/* ---- times ------------------------------------------------------------------------------------------------------- */
+
+double lp_sim_times_at(const lp_sim_times *times, double rows) {
+  int32_t i = 1;
+  if (times->count < 2) return times->count > 0 ? times->seconds[0] : 0;
+  while (i < times->count - 1 && rows > times->rows[i])
+    i++;
+  double share = (rows - times->rows[i - 1]) / (times->rows[i] - times->rows[i - 1]);
+  return fmax(0, times->seconds[i - 1] + share * (times->seconds[i] - times->seconds[i - 1]));
+}
+
+/* The rows with which a pass lasts `stretch` times as long as with one. */
+static int64_t paced_rows(const lp_sim_times *times) {
+  double most = stretch * lp_sim_times_at(times, 1);
+  int64_t rows = 1;
+  while (rows < PASS_ROWS && lp_sim_times_at(times, (double)rows + 1) <= most)
+    rows++;
+  return rows;
+}
+
+static double sending_s(double bytes, double bps) {
+  return bps > 0 ? 8 * bytes / bps : 0;
+}
+
+/* ---- the other half of a split ----------------------------------------------------------------------------------- */
+
+/* The time from the end of the device's pass until it has all answers. Rows of a request leave one after the other; the
+ * worker begins a pass whenever it is idle and rows have come, over all of these. */
+static double crossing_s(const lp_sim_passes *passes, const lp_sim_crossing *way) {
+  double sent = 0, idle_s = 0, back = 0;
+  size_t next = 0, count = passes->members.count;
+  const lp_sim_member *member = passes->members.data;
+  bool any = false;
+  while (next < count) {
+    double rows = 0, answers = 0, begin = 0;
+    for (; next < count; next++) {
+      if (member[next].rows == 0 || !member[next].asks) continue;
+      double mine = (double)(member[next].rows + member[next].open);
+      double come = sent + sending_s(mine * way->row_bytes + way->message_bytes, way->up_bps);
+      if (answers > 0 && come > begin) break; /* the worker has begun without these */
+      sent = come;
+      if (answers == 0) begin = fmax(idle_s, come);
+      rows += mine;
+      answers++;
+    }
+    if (answers == 0) break;
+    any = true;
+    idle_s = begin + lp_sim_times_at(&way->worker, rows);
+    back = fmax(back, idle_s) + answers * sending_s(way->message_bytes, way->down_bps);
+  }
+  return any ? way->rtt_s + back : 0;
+}
+
+/* The device's time: all rows as far as the exit, and the deeper layers for the rows of requests that ask the cloud or
+ * have enough open ones. */
+static double device_s(const lp_sim_passes *passes, const lp_sim_station *station) {
+  double rows = 0, deep = 0, depth = station->exits.share > 0 ? station->exits.depth : 0;
+  for (size_t i = 0; i < passes->members.count; i++) {
+    const lp_sim_member *member = &passes->members.data[i];
+    if (member->rows == 0) continue;
+    rows += (double)member->rows;
+    if (member->asks || member->open + member->rows >= LP_SIM_OPEN_ROWS) deep += (double)(member->rows + member->open);
+  }
+  double first = depth > 0 ? depth * lp_sim_times_at(&station->pass, rows) : 0;
+  return first + (deep > 0 ? (1 - depth) * lp_sim_times_at(&station->pass, deep) : 0);
+}
+
+/* ---- a pass ------------------------------------------------------------------------------------------------------ */
+
+void lp_sim_passes_add(lp_sim_passes *passes, uint32_t job, double prompt, double tokens, uint64_t seed) {
+  int64_t served = INT64_MAX;
+  for (size_t i = 0; i < passes->members.count; i++)
+    if (passes->members.data[i].served < served) served = passes->members.data[i].served;
+  lp_sim_member member = {.job = job,
+                          .seed = seed,
+                          .left = (int64_t)fmax(prompt, 1),
+                          .tokens = (int64_t)fmax(tokens, 1),
+                          .served = passes->members.count > 0 ? served : 0};
+  lp_vec_push(&passes->members, member);
+}
+
+/* Sorts by turns; equal ones keep their order. The order changes little from pass to pass. */
+static void sort(lp_sim_passes *passes) {
+  lp_sim_member *member = passes->members.data;
+  for (size_t i = 1; i < passes->members.count; i++) {
+    lp_sim_member moved = member[i];
+    size_t to = i;
+    for (; to > 0 && member[to - 1].served > moved.served; to--)
+      member[to] = member[to - 1];
+    member[to] = moved;
+  }
+}
+
+static size_t take_generating(lp_sim_passes *passes) {
+  size_t prompts = 0, taken = 0;
+  for (size_t i = 0; i < passes->members.count; i++)
+    prompts += passes->members.data[i].left > 1;
+  size_t most = prompts > 0 ? MOST_SEQUENCES - PROMPT_SEQUENCES : MOST_SEQUENCES;
+  for (size_t i = 0; i < passes->members.count && taken < most; i++) {
+    if (passes->members.data[i].left > 1) continue;
+    passes->members.data[i].rows = 1;
+    taken++;
+  }
+  return taken;
+}
+
+static void take_prompts(lp_sim_passes *passes, const lp_sim_station *station, size_t taken) {
+  int64_t left = MOST_ROWS - (int64_t)taken;
+  if (taken > 0) {
+    int64_t least = taken > PROMPT_ROWS ? (int64_t)taken : PROMPT_ROWS, paced = paced_rows(&station->pass);
+    int64_t most = paced > least ? paced : least;
+    left = left < most ? left : most;
+  }
+  for (size_t i = 0; i < passes->members.count && left > 0 && taken < MOST_SEQUENCES; i++) {
+    lp_sim_member *member = &passes->members.data[i];
+    if (member->left <= 1) continue;
+    member->rows = member->left < PASS_ROWS ? member->left : PASS_ROWS;
+    if (member->rows > left) member->rows = left;
+    left -= member->rows;
+    taken++;
+  }
+}
+
+double lp_sim_passes_begin(lp_sim_passes *passes, const lp_sim_station *station) {
+  passes->runs = passes->members.count > 0;
+  if (!passes->runs) return INFINITY;
+  sort(passes);
+  for (size_t i = 0; i < passes->members.count; i++)
+    passes->members.data[i].rows = 0;
+  take_prompts(passes, station, take_generating(passes));
+  for (size_t i = 0; i < passes->members.count; i++) {
+    lp_sim_member *member = &passes->members.data[i];
+    member->asks = !member->generates || station->exits.share <= 0 ||
+                   lp_random_uniform(member->seed, (uint64_t)member->tokens, 0) >= station->exits.share;
+  }
+  double seconds = device_s(passes, station);
+  return seconds + (station->crossing.worker.count > 0 ? crossing_s(passes, &station->crossing) : 0);
+}
+
+void lp_sim_passes_end(lp_sim_passes *passes) {
+  for (size_t i = 0; i < passes->members.count; i++) {
+    lp_sim_member *member = &passes->members.data[i];
+    if (member->rows == 0) continue;
+    member->served += member->rows;
+    member->left -= member->rows;
+    member->open = member->asks || member->open + member->rows >= LP_SIM_OPEN_ROWS ? 0 : member->open + member->rows;
+    if (member->left > 0) continue;
+    member->tokens--;
+    member->left = 1;
+    member->generates = true;
+  }
+  passes->runs = false;
+}
+
+/* ---- alone ------------------------------------------------------------------------------------------------------- */
+
+static double lone_pass_s(const lp_sim_station *station, int64_t rows, bool asks) {
+  lp_sim_member member = {.rows = rows, .asks = asks};
+  const lp_sim_passes one = {.members = {.data = &member, .count = 1}};
+  return device_s(&one, station) + (station->crossing.worker.count > 0 ? crossing_s(&one, &station->crossing) : 0);
+}
+
+double lp_sim_passes_alone_s(const lp_sim_station *station, double prompt, double tokens) {
+  double seconds = 0, share = station->exits.share;
+  int64_t left = (int64_t)fmax(prompt, 1);
+  for (; left > PASS_ROWS; left -= PASS_ROWS)
+    seconds += lone_pass_s(station, PASS_ROWS, true);
+  seconds += lone_pass_s(station, left, true);
+  double token = lone_pass_s(station, 1, true);
+  if (share > 0) token = (1 - share) * token + share * lone_pass_s(station, 1, false);
+  return seconds + fmax(tokens - 1, 0) * token;
+}

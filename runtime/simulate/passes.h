@@ -1,0 +1,37 @@
+/* Batched passes of one server, after the rules of runtime/engine/choose.c: the rows of each pass, and its time. Times
+ * in s. */
+#ifndef LP_SIMULATE_PASSES_H
+#define LP_SIMULATE_PASSES_H
+
+#include "runtime/simulate/simulate.h"
+
+/* A request in a server. */
+typedef struct {
+  uint32_t job;
+  uint64_t seed;  /* of the draws that say which tokens an exit gives */
+  int64_t left;   /* rows of the prompt that have not run; 1 while tokens are generated */
+  int64_t tokens; /* that are still to come */
+  int64_t served; /* rows so far: requests with the fewest come first */
+  int64_t rows;   /* in the current pass */
+  int64_t open;   /* rows whose deeper layers wait */
+  bool generates, asks;
+} lp_sim_member;
+
+typedef struct {
+  LP_VEC(lp_sim_member) members;
+  bool runs; /* a pass is under way */
+} lp_sim_passes;
+
+/* Adds a request of a prompt and an answer in tokens. Release with lp_vec_free(&passes->members). */
+void lp_sim_passes_add(lp_sim_passes *passes, uint32_t job, double prompt, double tokens, uint64_t seed);
+/* Chooses the members of the next pass (rows > 0) and returns its time; INFINITY: there is no member. */
+double lp_sim_passes_begin(lp_sim_passes *passes, const lp_sim_station *station);
+/* Ends the pass. Requests that are complete have no tokens left. */
+void lp_sim_passes_end(lp_sim_passes *passes);
+
+/* The time of a pass by the table. */
+double lp_sim_times_at(const lp_sim_times *times, double rows);
+/* The time of a request on an otherwise idle server, with the mean of what exits give. */
+double lp_sim_passes_alone_s(const lp_sim_station *station, double prompt, double tokens);
+
+#endif
