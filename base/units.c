@@ -174,7 +174,15 @@ const char *lp_format_ms(double ms, char out[32]) {
 }
 
 const char *lp_format_usd(double usd, char out[32]) {
-  const char *format = !isfinite(usd) ? "-" : usd == 0 ? "0" : fabs(usd) >= 99.95 ? "%.0f" : "%#.3g";
-  (void)snprintf(out, 32, format, usd);
+  enum { MOST_DECIMALS = 15 };
+  const double size = fabs(usd);
+  /* Prices below a hundredth of a cent have no exponent. 0.000099996 is rounded to 0.000100. */
+  const int decimals = size > 0 && size < 1e-4 ? 2 - (int)floor(log10(size * (1 + 5e-4))) : 0;
+  if (!isfinite(usd) || usd == 0)
+    (void)snprintf(out, 32, isfinite(usd) ? "0" : "-");
+  else if (decimals > 0 && decimals <= MOST_DECIMALS)
+    (void)snprintf(out, 32, "%.*f", decimals, usd);
+  else
+    (void)snprintf(out, 32, size >= 99.95 ? "%.0f" : "%#.3g", usd);
   return out;
 }

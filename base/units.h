@@ -27,8 +27,8 @@ LP_MUST_USE lp_status lp_parse_share(const char *text, double *value, lp_diag *d
 LP_MUST_USE lp_status lp_parse_signed(const char *text, double *value, lp_diag *diag, lp_loc loc);
 LP_MUST_USE lp_status lp_parse_i64(const char *text, int64_t min, int64_t max, int64_t *value, lp_diag *diag,
                                    lp_loc loc);
-/* Writes "4.0 GiB", "100 Mbit/s", "40.3 ns", "12.5 s" or a price of three digits, "0.0125", to the caller's buffer and
- * returns it. A value that is not finite is "-". */
+/* Writes "4.0 GiB", "100 Mbit/s", "40.3 ns", "12.5 s" or a price of three digits, "0.0125" or "0.00000230", to the
+ * caller's buffer and returns it. A value that is not finite is "-". */
 const char *lp_format_bytes(double bytes, char out[32]);
 const char *lp_format_rate(double bps, char out[32]);
 const char *lp_format_ms(double ms, char out[32]);

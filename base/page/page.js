@@ -15,7 +15,8 @@ const time = (ms) => (ms === 0 ? "0" : scaled(ms, [[1e3, "s"], [1, "ms"], [1e-3,
 const size = (b) => (b === 0 ? "0" : scaled(b, [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]]));
 const flop = (n) => (n === 0 ? "0" : scaled(n, [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]]));
 const rate = (bps) => scaled(bps, [[1e9, "Gbit/s"], [1e6, "Mbit/s"], [1e3, "kbit/s"], [1, "bit/s"]]);
-const money = (usd) => (usd === 0 ? "0" : usd >= 1e-3 ? `$${digits(usd)}` : `$${usd.toExponential(2)}`);
+const small = (v) => v.toFixed(Math.min(2 - Math.floor(Math.log10(Math.abs(v))), 20)); // three digits, no exponent
+const money = (usd) => (usd === 0 ? "0" : `$${Math.abs(usd) >= 1e-3 ? digits(usd) : small(usd)}`);
 
 // ---- elements ----
 function make(name, attributes = {}, ...children) {
@@ -34,7 +35,7 @@ function section(title, text) {
 
 // ---- charts ----
 const COLOURS = 8; // --c0 to --c7 in page.css
-const plain = (v) => (v === 0 ? "0" : Math.abs(v) >= 1e5 || Math.abs(v) < 1e-3 ? v.toExponential(1) : digits(v));
+const plain = (v) => (v === 0 ? "0" : Math.abs(v) >= 1e5 ? flop(v) : Math.abs(v) < 1e-3 ? small(v) : digits(v));
 
 // An axis over `values`: { at: value -> pixel, ticks: [[pixel, label]], zero: pixel or null }. A logarithmic one has values of
 // 0 on a line of their own before its begin, because they have no logarithm.
@@ -76,7 +77,8 @@ function chart({ title, x, y, series }) {
   for (const [at, label] of ax.ticks) {
     svg.append(make("path", { class: "grid", d: `M${at} ${top}V${height - bottom}` }));
     if (at - last < 8 * label.length + 6) continue;
-    svg.append(make("text", { x: at, y: height - bottom + 18, "text-anchor": "middle" }, label));
+    const beyond = at + 4 * label.length > width; // a label in the middle would leave the picture
+    svg.append(make("text", { x: beyond ? width : at, y: height - bottom + 18, "text-anchor": beyond ? "end" : "middle" }, label));
     last = at;
   }
   for (const [at, label] of ay.ticks) svg.append(make("path", { class: "grid", d: `M${left} ${at}H${width - right}` }), make("text", { x: left - 8, y: at + 4, "text-anchor": "end" }, label));

@@ -7,6 +7,7 @@
  * where there are several. The operators of one KV cache move with the attention that reads it; writing the cache is
  * not counted. */
 #include "base/side.h"
+#include "base/units.h"
 #include "passes/passes.h"
 #include "passes/plan/plan.h"
 #include "passes/plan/schedulers.h"
@@ -84,10 +85,12 @@ static lp_status place(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_c
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     ms[stage] = lp_greedy_place_stage(&problem[stage], bound_ms[stage], side[stage]);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    if (bound_ms[stage] > 0 && ms[stage] >= bound_ms[stage])
+    if (bound_ms[stage] > 0 && ms[stage] >= bound_ms[stage]) {
+      char bound[32], takes[32];
       return lp_error_as(LP_INFEASIBLE, diag, LP_LOC_NONE,
-                         "%s of %.4g ms cannot be met: everything in the cloud takes %.4g ms, communication aside",
-                         bound_names[stage], bound_ms[stage], ms[stage]);
+                         "%s of %s cannot be met: everything in the cloud takes %s, communication aside",
+                         bound_names[stage], lp_format_ms(bound_ms[stage], bound), lp_format_ms(ms[stage], takes));
+    }
   return LP_OK;
 }
 

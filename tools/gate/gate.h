@@ -74,6 +74,9 @@ LP_MUST_USE lp_status lp_gate_compare(const lp_gate_report *old_report, lp_gate_
                                       lp_changes *out, lp_diag *diag);
 void lp_changes_free(lp_changes *changes);
 
+/* Writes a figure for people, in the unit that its name ends with, to the caller's buffer and returns it. */
+const char *lp_gate_format(const char *name, double value, char out[32]);
+
 /* The forms in which changes are written: "text", "json" (llmpart.diff/1), "junit", "github" (annotations of GitHub's
  * workflows). */
 #define LP_GATE_FORMS "text|json|junit|github"

@@ -175,7 +175,9 @@ lp_status lp_limit_check(const char *option, const char *expression, const lp_ga
   LP_TRY(read_whole(&r, &holds));
   if (!holds) return LP_OK;
   lp_status status = lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(option), "the figures satisfy '%s'", expression);
+  char value[32];
   for (size_t i = 0; i < r.used_count; i++)
-    lp_note(diag, LP_LOC_FILE(option), "%s is %.6g", r.used[i]->name, r.used[i]->value);
+    lp_note(diag, LP_LOC_FILE(option), "%s is %s", r.used[i]->name,
+            lp_gate_format(r.used[i]->name, r.used[i]->value, value));
   return status;
 }

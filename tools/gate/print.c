@@ -1,8 +1,10 @@
 /* Writes changes as text, as JSON, as JUnit's XML and as annotations of GitHub's workflows. */
 #include "base/json/writer.h"
+#include "base/units.h"
 #include "tools/gate/gate.h"
 
 #include <math.h>
+#include <string.h>
 
 static const char *percent(double change, char out[32]) {
   if (isnan(change))
@@ -14,8 +16,11 @@ static const char *percent(double change, char out[32]) {
   return out;
 }
 
-static const char *number(double value, char out[32]) {
-  (void)snprintf(out, 32, isnan(value) ? "-" : "%.6g", value);
+const char *lp_gate_format(const char *name, double value, char out[32]) {
+  if (lp_has_suffix(name, "_ms")) return lp_format_ms(value, out);
+  if (strstr(name, "bytes") && !strstr(name, "_per_")) return lp_format_bytes(value, out);
+  if (strstr(name, "_usd")) return lp_format_usd(value, out);
+  (void)snprintf(out, 32, isnan(value) ? "-" : fabs(value) >= 1e6 ? "%.0f" : "%.6g", value);
   return out;
 }
 
@@ -38,8 +43,9 @@ static void write_text(const lp_changes *changes, double regression, lp_buf *out
     worse += change->is_worse;
     if (!is_shown(change)) continue;
     if (shown++ == 0) lp_buf_printf(out, "%-28s %14s %14s %12s\n", "figure", "old", "new", "change");
-    lp_buf_printf(out, "%-28s %14s %14s %12s%s\n", change->name, number(change->old_value, before),
-                  number(change->new_value, after), percent(change->change, moved), verdict(change));
+    lp_buf_printf(
+        out, "%-28s %14s %14s %12s%s\n", change->name, lp_gate_format(change->name, change->old_value, before),
+        lp_gate_format(change->name, change->new_value, after), percent(change->change, moved), verdict(change));
   }
   for (size_t i = 0; i < changes->settings.count; i++) {
     const lp_setting_change *change = &changes->settings.data[i];
@@ -143,8 +149,8 @@ static void put_case(const lp_figure_change *change, double regression, lp_buf *
   }
   lp_buf_printf(
       out, "\">\n      <failure message=\"%s -&gt; %s (%s), at most %.4g %% worse is allowed\"/>\n    </testcase>\n",
-      number(change->old_value, before), number(change->new_value, after), percent(change->change, moved),
-      100 * regression);
+      lp_gate_format(change->name, change->old_value, before), lp_gate_format(change->name, change->new_value, after),
+      percent(change->change, moved), 100 * regression);
 }
 
 static void write_junit(const lp_changes *changes, const lp_gate_report *new_report, double regression, lp_buf *out) {
@@ -175,7 +181,8 @@ static void write_github(const lp_changes *changes, const lp_gate_report *new_re
       else
         lp_buf_append(out, at, 1);
     lp_buf_printf(out, ",title=%s is worse::%s -> %s (%s), at most %.4g %%25 worse is allowed\n", change->name,
-                  number(change->old_value, before), number(change->new_value, after), percent(change->change, moved),
+                  lp_gate_format(change->name, change->old_value, before),
+                  lp_gate_format(change->name, change->new_value, after), percent(change->change, moved),
                   100 * regression);
   }
 }

@@ -1,4 +1,5 @@
 /* llmpart hw list, show, predict: the figures of a machine, and predictions from them. */
+#include "base/units.h"
 #include "tools/hw/hw.h"
 
 #include <math.h>
@@ -168,7 +169,9 @@ static void put_prediction_json(const lp_machine *machine, const char *op, const
 }
 
 static void put_prediction_text(const lp_prediction *p, lp_buf *out) {
-  lp_buf_printf(out, "%.4g us, 90 %% interval %.4g to %.4g us; ", p->time_ms * 1e3, p->low_ms * 1e3, p->high_ms * 1e3);
+  char time[32], low[32], high[32];
+  lp_buf_printf(out, "%s, 90 %% interval %s to %s; ", lp_format_ms(p->time_ms, time), lp_format_ms(p->low_ms, low),
+                lp_format_ms(p->high_ms, high));
   if (isinf(p->distance))
     lp_buf_puts(out, "nothing measured: a roofline\n");
   else

@@ -78,7 +78,7 @@ static void show_progress(void *user, size_t done, size_t rows, uint64_t evaluat
   char bar[31] = "..............................";
   for (size_t i = 0; i < 30 * done / rows; i++)
     bar[i] = '#';
-  fprintf(stderr, "\r[%s] %zu/%zu rows, %.3g evaluations/s%s", bar, done, rows, per_s(evaluations, ms),
+  fprintf(stderr, "\r[%s] %zu/%zu rows, %.0f evaluations/s%s", bar, done, rows, per_s(evaluations, ms),
           done == rows ? "\n" : "  ");
 }
 

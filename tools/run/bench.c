@@ -184,11 +184,13 @@ static lp_status measure(const bench_flags *flags, const lp_sides *sides, bench_
 /* ---- baseline ---------------------------------------------------------------------------------------------------- */
 
 static lp_status report_worse(const lp_changes *changes, const bench_flags *flags, lp_diag *diag) {
+  char before[32], after[32];
   for (size_t i = 0; i < changes->figures.count; i++) {
     const lp_figure_change *change = &changes->figures.data[i];
     if (change->is_worse)
-      lp_report_error(diag, LP_LOC_FILE(flags->baseline), "%s was %.6g and is %.6g, %+.2f %%; %.4g %% is allowed",
-                      change->name, change->old_value, change->new_value, 100 * change->change,
+      lp_report_error(diag, LP_LOC_FILE(flags->baseline), "%s was %s and is %s, %+.2f %%; %.4g %% is allowed",
+                      change->name, lp_gate_format(change->name, change->old_value, before),
+                      lp_gate_format(change->name, change->new_value, after), 100 * change->change,
                       100 * flags->regression);
   }
   return changes->is_worse ? LP_MISMATCH : LP_OK;

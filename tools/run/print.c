@@ -127,15 +127,20 @@ void lp_run_print_stats(const lp_generation *made, int64_t prompt_tokens, lp_buf
   int64_t on_cloud = 0;
   for (int64_t i = 0; i < made->generated; i++)
     on_cloud += token_at(made, 0, i)->side == LP_SIDE_CLOUD;
-  char up[32], down[32];
-  lp_format_bytes((double)made->bytes_up, up);
-  lp_format_bytes((double)made->bytes_down, down);
   lp_buf_printf(out,
-                "prompt %" PRId64 " tokens, batch %" PRId64 "; %" PRId64 " steps, %" PRId64 " sampled in the cloud\n"
-                "TTFT %.2f ms, TPOT %.2f ms, total %.2f ms: device %.2f, cloud %.2f, link %.2f\n"
-                "up %s, down %s, %" PRIu64 " waits for the cloud\n",
-                prompt_tokens, made->batch, made->generated, on_cloud, made->ttft_ms, made->tpot_ms, made->total_ms,
-                made->device_ms, made->cloud_ms, made->comm_ms, up, down, made->cloud_requests);
+                "prompt %" PRId64 " tokens, batch %" PRId64 "; %" PRId64 " steps, %" PRId64 " sampled in the cloud\n",
+                prompt_tokens, made->batch, made->generated, on_cloud);
+  const struct {
+    const char *name;
+    double ms;
+  } times[] = {{"TTFT ", made->ttft_ms},       {", TPOT ", made->tpot_ms},   {", total ", made->total_ms},
+               {": device ", made->device_ms}, {", cloud ", made->cloud_ms}, {", link ", made->comm_ms}};
+  char text[32], down[32];
+  for (size_t i = 0; i < LP_COUNT(times); i++)
+    lp_buf_printf(out, "%s%s", times[i].name, lp_format_ms(times[i].ms, text));
+  lp_buf_printf(out, "\nup %s, down %s, %" PRIu64 " waits for the cloud\n",
+                lp_format_bytes((double)made->bytes_up, text), lp_format_bytes((double)made->bytes_down, down),
+                made->cloud_requests);
   if (made->plan_count > 1) put_plan(made, out);
   if (made->drafted > 0)
     lp_buf_printf(out, "%" PRId64 " of %" PRId64 " drafts were confirmed\n", made->accepted, made->drafted);

@@ -139,18 +139,44 @@ static void put_head(const lp_report *report, lp_buf *out) {
   lp_buf_puts(out, "\n");
 }
 
+/* A figure with its unit and all its digits, as options take it: "4.00081ms", "12.5599MB". The end of its name tells
+ * the unit, and is left out of `*name_length`. */
+static void figure_of(const char *name, double value, int *name_length, char out[32]) {
+  static const struct {
+    const char *ending;
+    lp_unit units[4];
+  } kinds[] = {{"_ms", {{"s", 1e3}, {"ms", 1}, {"us", 1e-3}}},
+               {"_bytes", {{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1}}},
+               {"_bps", {{"Gbit/s", 1e9}, {"Mbit/s", 1e6}, {"kbit/s", 1e3}, {"bit/s", 1}}}};
+  *name_length = (int)strlen(name);
+  (void)snprintf(out, 32, "%.6g", value);
+  for (size_t i = 0; i < LP_COUNT(kinds); i++) {
+    if (!lp_has_suffix(name, kinds[i].ending)) continue;
+    *name_length -= (int)strlen(kinds[i].ending);
+    const lp_unit *unit = kinds[i].units;
+    while (value < unit->factor && unit + 1 < kinds[i].units + LP_COUNT(kinds[i].units) && unit[1].name)
+      unit++;
+    (void)snprintf(out, 32, "%.6g%s", value / unit->factor, unit->name);
+  }
+}
+
 static void put_fixes(const lp_report *report, lp_buf *out) {
   if (report->plan.feasible) return;
   lp_buf_puts(out, report->fix_count
                        ? "\nany one of these makes it feasible\n"
                        : "\nnone of SLA, link, device memory and weight types, changed alone, makes it feasible\n");
-  for (int32_t i = 0; i < report->fix_count; i++)
-    if (report->fixes[i].to_text)
-      lp_buf_printf(out, "  %-22s from %s to %s\n", report->fixes[i].name, report->fixes[i].from_text,
-                    report->fixes[i].to_text);
-    else
-      lp_buf_printf(out, "  %-22s from %.6g to %.6g\n", report->fixes[i].name, report->fixes[i].from,
-                    report->fixes[i].to);
+  for (int32_t i = 0; i < report->fix_count; i++) {
+    const lp_report_fix *fix = &report->fixes[i];
+    if (fix->to_text) {
+      lp_buf_printf(out, "  %-16s from %s to %s\n", fix->name, fix->from_text, fix->to_text);
+      continue;
+    }
+    char from[32], to[32];
+    int length;
+    figure_of(fix->name, fix->from, &length, from);
+    figure_of(fix->name, fix->to, &length, to);
+    lp_buf_printf(out, "  %-16.*s from %s to %s\n", length, fix->name, from, to);
+  }
 }
 
 static const char *range_side(const lp_report_range *range) {
@@ -237,7 +263,7 @@ static void put_plan_row(const char *name, const lp_plan_result *result, lp_buf 
   lp_buf_printf(out, "  %-14s", name);
   for (size_t i = 0; i < LP_COUNT(times); i++)
     lp_buf_printf(out, "%12s", lp_format_ms(times[i], text));
-  lp_buf_printf(out, "%12s", lp_format_usd(result->cost_usd, text));
+  lp_buf_printf(out, "%12s", lp_format_usd(1e6 * result->cost_usd, text));
   lp_buf_printf(out, "%12s  %s\n", lp_format_usd(result->cost_per_mtok_usd, text),
                 result->feasible ? "yes" : lp_plan_limit_names[result->binding]);
 }
@@ -275,7 +301,7 @@ static void put_warning(const lp_report *report, lp_buf *out) {
 }
 
 static void put_comparison(const lp_report *report, lp_buf *out) {
-  lp_buf_printf(out, "\n  %-14s%12s%12s%12s%12s%12s%12s  %s\n", "plan", "TTFT", "TPOT", "request", "cloud", "USD",
+  lp_buf_printf(out, "\n  %-14s%12s%12s%12s%12s%12s%12s  %s\n", "plan", "TTFT", "TPOT", "request", "cloud", "USD/Mreq",
                 "USD/Mtoken", "feasible");
   put_plan_row("this plan", &report->plan, out);
   for (int32_t i = 0; i < report->baseline_count; i++)
