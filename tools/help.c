@@ -2,6 +2,8 @@
 #include "tools/tools.h"
 
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 typedef struct {
   const char *group, *name, *summary, *example; /* a group has only its title */
@@ -41,23 +43,57 @@ static void put_title(FILE *out, const char *title, const char *after) {
   fprintf(out, "%s%s:%s%s", is_bold ? "\x1b[1m" : "", title, is_bold ? "\x1b[0m" : "", after);
 }
 
+/* The columns of the terminal; 0: the stream is none, and lines stay whole. */
+static size_t width_of(FILE *out) {
+  struct winsize size = {0};
+  if (!isatty(fileno(out)) || ioctl(fileno(out), TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
+/* Prints text that begins in the column `at`, in lines of at most `width` columns (0: one line); the further ones are
+ * indented. */
+static void put_wrapped(FILE *out, const char *text, size_t width, size_t at, size_t indent) {
+  const bool wraps = width >= indent + 20;
+  for (bool begins = true; *text; begins = false) {
+    text += strspn(text, " \n");
+    const size_t word = strcspn(text, " \n");
+    if (wraps && !begins && at + 1 + word > width) {
+      fprintf(out, "\n%*s", (int)indent, "");
+      at = indent;
+    } else if (!begins) {
+      fputc(' ', out);
+      at++;
+    }
+    fprintf(out, "%.*s", (int)word, text);
+    at += word;
+    text += word;
+  }
+  fputc('\n', out);
+}
+
 static void print_option(const lp_option *option) {
+  enum { LEFT = 33 }; /* where the explanation begins */
   char left[160];
   spelling(option, left);
-  if (strlen(left) > 30)
-    printf("  %s\n  %-30s %s\n", left, "", option->help);
+  const size_t width = width_of(stdout), indent = width && width < 64 ? 8 : LEFT;
+  if (strlen(left) > indent - 3)
+    printf("  %s\n%*s", left, (int)indent, "");
   else
-    printf("  %-30s %s\n", left, option->help);
+    printf("  %-*s", (int)indent - 2, left);
+  put_wrapped(stdout, option->help, width, indent, indent);
 }
 
 static void print_text(const lp_command *command) {
   const entry *own = entry_of(command);
   put_title(stdout, "usage", " ");
-  printf("%s\n\n%s\n", command->usage, command->summary);
+  const size_t width = width_of(stdout);
+  put_wrapped(stdout, command->usage, width, strlen("usage: "), strlen("usage: "));
+  printf("\n");
+  put_wrapped(stdout, command->summary, width ? width : 100, 0, 0);
   if (own) {
     printf("\n");
     put_title(stdout, "example", "\n  ");
-    printf("%s\n", own->example);
+    put_wrapped(stdout, own->example, width, 2, 6);
   }
   printf("\n");
   put_title(stdout, "options", "\n");
@@ -78,7 +114,8 @@ void lp_tool_print_help(FILE *out) {
       fprintf(out, "\n");
       put_title(out, entries[i].group, "\n");
     } else {
-      fprintf(out, "  %-10s %s\n", entries[i].name, entries[i].summary);
+      fprintf(out, "  %-10s ", entries[i].name);
+      put_wrapped(out, entries[i].summary, width_of(out), 13, 13);
     }
   }
   fprintf(out, "\n`llmpart help SUBCOMMAND` prints its options and an example. Exit status:\n%s.\n", ending);

@@ -32,6 +32,9 @@ same 'stderr of run' '' "$(cat err)"
 "$LLMPART" run one.llmpart --prompt=Once -n 4 -v >out 2>err
 cmp want out || fail '-v changes stdout'
 grep -Eq '^llmpart run: [0-9.]+ m?s, at most [0-9.]+ MiB of memory$' err || fail "-v: $(cat err)"
+"$LLMPART" run one.llmpart --prompt=Once -n 4 --stats >out 2>err
+unit='[0-9.]+ [mun]?s'
+grep -Eq "^TTFT $unit, TPOT $unit, total $unit: device $unit, cloud 0, link 0\$" err || fail "--stats: $(cat err)"
 "$LLMPART" compile "$model" --device=host -O0 -v -o one.llmpart 2>err
 grep -q '^device      ' err || fail "compile -v does not describe the plan: $(cat err)"
 
@@ -49,4 +52,9 @@ terminal "$LLMPART run absent --prompt=x" | grep -Fq "$red" || fail 'no colours 
 ! terminal "NO_COLOR=1 $LLMPART run absent --prompt=x" | grep -q "$(printf '\033')" || fail 'NO_COLOR has no effect'
 ! terminal "TERM=dumb $LLMPART run absent --prompt=x" | grep -q "$(printf '\033')" || fail 'colours on a dumb terminal'
 ! "$LLMPART" run absent --prompt=x 2>&1 | grep -q "$(printf '\033')" || fail 'colours in a pipe'
+for width in 50 80; do
+  terminal "stty cols $width; NO_COLOR=1 $LLMPART compile --help" >out
+  longest=$(grep -v '^  -' out | awk '{ if (length > most) most = length } END { print most }')
+  [ "$longest" -gt 40 ] && [ "$longest" -le $width ] || fail "the help has lines of $longest columns on a terminal of $width"
+done
 finish
