@@ -23,12 +23,24 @@ check() { # check MODEL BUNDLE
   [ "$n" -gt 0 ] || fail "$1: no tokens are recorded"
 }
 
+next() { # next MODEL: the last line of `compile` names what the model reads
+  found=$(sed -n 's/.*; next: llmpart run [^ ]* //p' "$work/err")
+  case $1 in
+  whisper) same "what $1 reads" '--features=FILE.npy' "$found" ;;
+  whisper-genai) same "what $1 reads" '--features=FILE.npy --decoder-tokens=IDS' "$found" ;;
+  *) same "what $1 reads" '--tokens=1,2,3' "$found" ;;
+  esac
+}
+
 head -c 960000 /dev/zero >"$work/zeros"
 for folder in "$1"/*/; do
   name=$(basename "$folder")
   case $name in t5) own=quick ;; *) own=long ;; esac
   if part $own; then
-    compile "$folder" "$work/$name.llmpart" && check "$name" "$name.llmpart"
+    "$LLMPART" compile "$folder" --device=jetson-nano --march=native ${LP_LEVEL:+"$LP_LEVEL"} -o "$work/$name.llmpart" 2>"$work/err" ||
+      fail "compile $name: $(cat "$work/err")"
+    next "$name"
+    check "$name" "$name.llmpart"
     # shellcheck disable=SC2086 # the pair is three options
     compile "$(ls "$folder"/decoder*.onnx)" "$work/$name.split.llmpart" $pair --cut=1 &&
       check "$name, split" "$name.split.llmpart"

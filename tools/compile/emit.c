@@ -1,5 +1,6 @@
 /* The output of `llmpart compile`: a bundle, the module after one of the stages before it, or reports. */
 #include "base/file.h"
+#include "base/json/reader.h"
 #include "base/path.h"
 #include "passes/plan/plan.h"
 #include "runtime/runtime.h"
@@ -218,12 +219,45 @@ static lp_status check_bundle(const void *user, const char *folder, lp_diag *dia
   return compile->sign ? lp_bundle_sign(folder, compile->sign, diag) : LP_OK;
 }
 
+static bool has_role(const lp_json *manifest, const char *role) {
+  lp_json inputs = lp_json_member(manifest, "inputs");
+  for (size_t i = 0; i < lp_json_count(&inputs); i++) {
+    lp_json input = lp_json_item(&inputs, i), own = lp_json_member(&input, "role");
+    if (lp_json_equals(&own, role)) return true;
+  }
+  return false;
+}
+
+/* Appends the options by which `run` gives a model its input. One with an encoder may read features, and its files may
+ * not name the tokens that its decoder begins with. */
+static void put_input_options(const lp_json *manifest, lp_buf *out) {
+  lp_json decoder = lp_json_member(manifest, "decoder"), start = lp_json_member(&decoder, "start");
+  lp_json tokenizer = lp_json_member(manifest, "tokenizer");
+  lp_buf_puts(out, has_role(manifest, "source_features") ? "--features=FILE.npy"
+                   : lp_json_is_given(&tokenizer)        ? "--prompt='Once upon a time'"
+                                                         : "--tokens=1,2,3");
+  if (lp_json_is_given(&decoder) && lp_json_count(&start) == 0) lp_buf_puts(out, " --decoder-tokens=IDS");
+}
+
 /* Prints where the layers run, the figures of the plan and the command that follows. */
-static void say_done(const lp_compile *compile, const char *bundle, bool has_tokenizer, const char *line) {
-  const char *option = compile->encoder ? "--help" : has_tokenizer ? "--prompt='Once upon a time'" : "--tokens=1,2,3";
-  if (compile->voice->quiet) return;
-  fprintf(stderr, "%s: %s; next: llmpart run %s%s%s\n", bundle, line, compile->encoder ? "" : bundle,
-          compile->encoder ? "" : " ", option);
+static lp_status say_done(const lp_compile *compile, const char *bundle, const char *line, lp_diag *diag) {
+  if (compile->voice->quiet) return LP_OK;
+  char *path = lp_path_join(bundle, "manifest.json"), *data = NULL;
+  size_t size = 0;
+  lp_json_document *document = NULL;
+  lp_buf options = {0};
+  lp_status status = lp_file_read(path, &data, &size, diag);
+  if (status == LP_OK) status = lp_json_parse(path, data, size, 0, &document, diag);
+  if (status == LP_OK) {
+    lp_json manifest = lp_json_root(path, document);
+    put_input_options(&manifest, &options);
+    fprintf(stderr, "%s: %s; next: llmpart run %s %s\n", bundle, line, bundle, lp_buf_text(&options));
+  }
+  lp_buf_free(&options);
+  lp_json_free(document);
+  free(data);
+  free(path);
+  return status;
 }
 
 static lp_status write_bundle(const lp_compile *compile, lp_module *module, const char *report_json, const char *line,
@@ -243,7 +277,7 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
   char *path = lp_compile_output(compile);
   lp_status status = choose_targets(compile, module, &request, diag);
   if (status == LP_OK) status = lp_bundle_write(module, &request, path, diag);
-  if (status == LP_OK) say_done(compile, path, tokenizer != NULL, line);
+  if (status == LP_OK) status = say_done(compile, path, line, diag);
   free(path);
   free(tokenizer);
   free(folder);
