@@ -23,8 +23,14 @@ def pages_of(source: pathlib.Path) -> dict[str, str]:
     return {name: target for name, target in pages.items() if (source / name).exists()}
 
 
-def relink(text: str, page: str, pages: dict[str, str]) -> str:
-    """Links between pages by their places in the site."""
+def files_of(source: pathlib.Path) -> set[str]:
+    """Paths of files in docs/ to which pages link and which the site has as they are."""
+    patterns = ("docs/images/*", "docs/schemas/*.json", "docs/*.json", "docs/*.pml")
+    return {path.relative_to(source).as_posix() for pattern in patterns for path in source.glob(pattern)}
+
+
+def relink(text: str, page: str, pages: dict[str, str], files: set[str]) -> str:
+    """Links between pages, and to files, by their places in the site."""
     own = pages[page]
 
     def replace(match: re.Match[str]) -> str:
@@ -37,7 +43,7 @@ def relink(text: str, page: str, pages: dict[str, str]) -> str:
         if path in pages:
             there = posixpath.relpath(pages[path], posixpath.dirname(own) or ".")
             return f"[{label}]({there}{'#' + anchor if anchor else ''})"
-        if path.startswith("docs/"):  # a picture or a schema, which the site has
+        if path in files:
             return f"[{label}]({posixpath.relpath(path.removeprefix('docs/'), posixpath.dirname(own) or '.')})"
         return f"{label} (`{path}`)" if label.strip("`") != path else f"`{path}`"
 
@@ -61,18 +67,18 @@ def command_reference(llmpart: str) -> dict[str, str]:
 
 def main(source: pathlib.Path, stage: pathlib.Path, llmpart: str) -> None:
     docs = stage / "docs"
-    pages = pages_of(source)
-    texts = {target: relink((source / page).read_text(), page, pages) for page, target in pages.items()}
+    pages, files = pages_of(source), files_of(source)
+    texts = {target: relink((source / page).read_text(), page, pages, files) for page, target in pages.items()}
     texts.update(command_reference(llmpart))
     header = (source / "runtime/library/llmpart.h").read_text()
     texts["reference/llmpart.h.md"] = f"# The C library\n\n```c\n{header}```\n"
     for name, text in texts.items():
         (docs / name).parent.mkdir(parents=True, exist_ok=True)
         (docs / name).write_text(text)
-    for path in [*source.glob("docs/images/*"), *source.glob("docs/schemas/*.json"), *source.glob("docs/suites.json")]:
-        target = docs / path.relative_to(source / "docs")
+    for name in files:
+        target = docs / name.removeprefix("docs/")
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(path.read_bytes())
+        target.write_bytes((source / name).read_bytes())
     for path in source.glob("examples/**/figures/*"):
         target = docs / path.relative_to(source)
         target.parent.mkdir(parents=True, exist_ok=True)
