@@ -1,5 +1,6 @@
 # Debian packages by CPack (`sh tools/package.sh`): llmpart, the command; libllmpart-runtime1, the library;
-# libllmpart-runtime-dev, its header and the files by which pkg-config and CMake find it.
+# libllmpart-runtime-dev, its header and the files by which pkg-config and CMake find it; python3-llmpart, the Python
+# package over both.
 set(package ${PROJECT_SOURCE_DIR}/cmake/package)
 set(LP_PACKAGE_CONTACT "The llmpart authors <llmpart@example.org>" CACHE STRING "the maintainer that packages name")
 set(CPACK_GENERATOR DEB)
@@ -46,8 +47,21 @@ lp_deb(development libllmpart-runtime-dev libdevel "libllmpart-runtime1 (= ${PRO
        "runtime of split language models (development files)"
        "This package contains the header of the library, and the files by which"
        "pkg-config and CMake find it.")
+set(version "(= ${PROJECT_VERSION})")
+lp_deb(python python3-llmpart python
+       "python3:any (>= 3.11), python3-cffi, llmpart ${version}, libllmpart-runtime1 ${version}"
+       "split language models between device and cloud (Python)"
+       "This package contains the Python package llmpart, which plans, compiles"
+       "and generates by the command and the library.")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/llmpart DESTINATION lib/python3/dist-packages COMPONENT python
+        EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.py" PATTERN py.typed PATTERN __pycache__ EXCLUDE)
+install(FILES ${PROJECT_SOURCE_DIR}/runtime/library/llmpart.h DESTINATION lib/python3/dist-packages/llmpart
+        COMPONENT python EXCLUDE_FROM_ALL)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${package}/python/postinst ${package}/python/prerm)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS "python3-pandas")
 set(CPACK_DEBIAN_COMMAND_PACKAGE_RECOMMENDS "libcurl4, libmicrohttpd12") # loaded when `serve` and `route` need them
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SUGGESTS "openssl, ocl-icd-libopencl1")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${package}/triggers)
-set(CPACK_COMPONENTS_ALL command runtime development)
+set(CPACK_COMPONENTS_ALL command runtime development python)
 include(CPack)

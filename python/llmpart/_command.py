@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -27,12 +28,29 @@ class Error(Exception):
         self.status = status
 
 
+PROGRAMS = Path(__file__).with_name("bin")  # a wheel has the command and its linker there
+
+
 def command() -> str:
-    """Return the path of the command: LLMPART, or `llmpart` on PATH."""
-    found = shutil.which(os.environ.get("LLMPART") or "llmpart")
+    """Return the path of the command: LLMPART, the package's own, or `llmpart` on PATH."""
+    own = PROGRAMS / "llmpart"
+    found = shutil.which(os.environ.get("LLMPART") or (own if own.exists() else "llmpart"))
     if found is None:
         raise Error("the command llmpart is neither on PATH nor where LLMPART says")
     return str(Path(found).resolve())
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of the command, which finds the package's linker after those of PATH."""
+    return {**os.environ, "PATH": f"{os.environ.get('PATH', os.defpath)}{os.pathsep}{PROGRAMS}"}
+
+
+def main() -> None:
+    """Become the package's command: the program `llmpart` that pip installs."""
+    own = PROGRAMS / "llmpart"
+    if not own.exists():
+        sys.exit("llmpart: this package was built without the command: install the Debian package llmpart")
+    os.execve(own, ["llmpart", *sys.argv[1:]], environment())
 
 
 def words(options: Options) -> Iterator[str]:
@@ -52,7 +70,14 @@ def words(options: Options) -> Iterator[str]:
 
 def run(*arguments: str | os.PathLike[str]) -> str:
     """Run the command and return what it prints; raise Error with its diagnostic when it fails."""
-    done = subprocess.run([command(), *arguments], capture_output=True, text=True, encoding="utf-8", errors="replace")
+    done = subprocess.run(
+        [command(), *arguments],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+    )
     said = done.stderr.strip()
     if done.returncode != 0:
         raise Error(said or f"llmpart ended with exit status {done.returncode}", done.returncode)

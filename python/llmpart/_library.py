@@ -36,7 +36,7 @@ def find() -> str:
     if given := os.environ.get("LLMPART_RUNTIME"):
         return given
     try:
-        folder = Path(command()).parent.parent  # a prefix with bin/, or a build tree with tools/
+        folder = Path(command()).parent.parent  # a prefix or a wheel with bin/, or a build tree with tools/
     except Error:
         return NAME  # as the dynamic linker finds it
     found = (path for place in ("runtime/library", "lib", "lib/*", "lib64") for path in folder.glob(f"{place}/{NAME}"))

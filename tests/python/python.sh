@@ -2,17 +2,17 @@
 # and reports errors (check.py). The Python blocks of docs/guide/python.md run as well.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 python=${LP_PYTHON:-python3}
-"$python" -c 'import setuptools, cffi, numpy, pandas, pip; assert int(setuptools.__version__.split(".")[0]) >= 77' 2>/dev/null ||
-  skip "$python lacks cffi, numpy, pandas, pip or setuptools 77 (tests/python/requirements.txt)"
+"$python" -c 'import scikit_build_core, cffi, numpy, pandas, pip' 2>/dev/null ||
+  skip "$python lacks cffi, numpy, pandas, pip or scikit-build-core (tests/python/requirements.txt)"
 export PYTHONDONTWRITEBYTECODE=1 LLMPART
-cp -RL "$LP_SOURCE/python" "$work/package" && rm -rf "$work/package/build"
-"$python" -m pip install -q --disable-pip-version-check --no-index --no-deps --no-build-isolation --target "$work/site" "$work/package" \
-  >"$work/out" 2>&1 || { fail "pip install: $(tail -n 5 "$work/out")"; finish; }
+# Without its programs, which are those of the build; tests/package/package.sh installs the whole wheel.
+"$python" -m pip install -q --disable-pip-version-check --no-index --no-deps --no-build-isolation -C wheel.cmake=false -C build-dir="$work/build" \
+  --target "$work/site" "$LP_SOURCE" >"$work/out" 2>&1 || { fail "pip install: $(tail -n 5 "$work/out")"; finish; }
 [ -f "$work/site/llmpart/py.typed" ] || fail 'the package has no py.typed'
 
 if "$python" -c 'import mypy, ruff' 2>/dev/null; then
   (cd "$work/site" && "$python" -m mypy --strict --cache-dir="$work/mypy" -p llmpart) >"$work/out" 2>&1 || fail "mypy: $(cat "$work/out")"
-  "$python" -m ruff check -q --no-cache "$work/package" >"$work/out" 2>&1 || fail "ruff: $(cat "$work/out")"
+  "$python" -m ruff check -q --no-cache --config "$LP_SOURCE/pyproject.toml" "$work/site/llmpart" >"$work/out" 2>&1 || fail "ruff: $(cat "$work/out")"
 else
   echo "$name: skipped: mypy and ruff, which $python lacks (tests/python/requirements.txt)"
 fi

@@ -1,12 +1,12 @@
-# Completion of llmpart for bash, from the command's own tables. zsh: autoload -U bashcompinit && bashcompinit first.
+# Completion of llmpart for bash, from the command's own tables.
 _llmpart() {
   local word=${COMP_WORDS[COMP_CWORD]} words
   # bash splits at '='; an option with its value is one word here.
   if [ "$word" = = ]; then
     word=""
   fi
-  if [ "$COMP_CWORD" = 1 ]; then
-    words=$(llmpart help --words 2>/dev/null)
+  if [ "$COMP_CWORD" = 1 ] || [ "${COMP_WORDS[1]}" = help ]; then
+    words="help $(llmpart help --words 2>/dev/null)"
   else
     words=$(llmpart "${COMP_WORDS[1]}" --help=words 2>/dev/null)
     if [ "${COMP_WORDS[COMP_CWORD - 1]}" = = ] || [ "${COMP_WORDS[COMP_CWORD]}" = = ]; then

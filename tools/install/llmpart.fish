@@ -2,6 +2,9 @@
 function __llmpart_words
     set -l words (commandline -opc)
     if test (count $words) -lt 2
+        echo help
+    end
+    if test (count $words) -lt 2; or test $words[2] = help
         llmpart help --words 2>/dev/null
     else
         llmpart $words[2] --help=words 2>/dev/null
