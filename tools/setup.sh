@@ -13,17 +13,17 @@ packages="
   check libjansson-dev spin qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 "
 missing="" optional=""
-[ "${1-}" != --all ] || optional="debootstrap lintian buildah chromium fonts-dejavu-core postgresql"
+[ "${1-}" != --all ] || optional="debootstrap lintian buildah chromium fonts-dejavu-core postgresql redis-server"
 for package in $packages; do
   state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
   [ "$state" = installed ] || missing="$missing $package"
 done
 
-# Without these some tests are skipped (OpenCL code, ONNX's own node tests, namespaces, MPI, PostgreSQL, schemas,
+# Without these some tests are skipped (OpenCL code, ONNX's own node tests, namespaces, MPI, databases, schemas,
 # packages), which is no reason to fail.
 install_optional() {
   [ "$(id -u)" = 0 ] || return 0
-  for package in ocl-icd-libopencl1 pocl-opencl-icd libonnx-testdata iproute2 libopenmpi-dev openmpi-bin libpq-dev python3-jsonschema $optional; do
+  for package in ocl-icd-libopencl1 pocl-opencl-icd libonnx-testdata iproute2 libopenmpi-dev openmpi-bin libpq-dev libhiredis-dev python3-jsonschema $optional; do
     dpkg-query -W "$package" >/dev/null 2>&1 && continue
     install="apt-get install -y -qq --no-install-recommends $package"
     DEBIAN_FRONTEND=noninteractive $install >/dev/null 2>&1 || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive $install; } >/dev/null 2>&1 ||

@@ -32,8 +32,8 @@ static const lp_yaml_field top_fields[] = {
 /* A place with a bundle. */
 typedef struct {
   lp_serve_bundle place;
-  const lp_yaml_node *workers;
-  const char *kv_cache;
+  const lp_yaml_node *workers, *fleet;
+  const char *kv_cache, *redis_key_env;
   double total_s;
 } bundle_file;
 #define PLACE(of, key, member, ...) LP_YAML_FIELD(of, key, bundle_file, place.member, __VA_ARGS__)
@@ -42,6 +42,7 @@ static const lp_yaml_field bundle_fields[] = {
     PLACE(LP_YAML_TEXT, "model", model, .least = 0),
     PLACE(LP_YAML_TEXT, "trust", trust, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "workers", bundle_file, workers, .least = 0),
+    LP_YAML_FIELD(LP_YAML_NODE, "fleet", bundle_file, fleet, .least = 0),
     PLACE(LP_YAML_TEXT, "key_file", security.key_file, .least = 0),
     PLACE(LP_YAML_TEXT, "ca", security.ca_file, .least = 0),
     PLACE(LP_YAML_TEXT, "cert", security.cert_file, .least = 0),
@@ -52,6 +53,11 @@ static const lp_yaml_field bundle_fields[] = {
     PLACE(LP_YAML_I64, "queue", queue, .least = 0, .most = 1e6),
     LP_YAML_FIELD(LP_YAML_TEXT, "kv_cache", bundle_file, kv_cache, .least = 0),
     LP_YAML_FIELD(LP_YAML_TIME_S, "total", bundle_file, total_s, .least = 1e-3, .most = 1e6),
+};
+static const lp_yaml_field fleet_fields[] = {
+    PLACE(LP_YAML_TEXT, "redis", fleet.redis, .required = true),
+    LP_YAML_FIELD(LP_YAML_TEXT, "key_env", bundle_file, redis_key_env, .least = 0),
+    PLACE(LP_YAML_TEXT, "name", fleet.name, .least = 0),
 };
 static const lp_yaml_field cloud_fields[] = {
     TOP(LP_YAML_TEXT, "url", url, .required = true),
@@ -94,6 +100,14 @@ static const char *relative(lp_yaml *yaml, const char *path) {
   return path ? lp_yaml_relative(yaml, path) : NULL;
 }
 
+static lp_status read_fleet(lp_yaml *yaml, const char *of, bundle_file *file) {
+  LP_TRY(lp_yaml_fields(yaml, file->fleet, "'fleet'", fleet_fields, LP_COUNT(fleet_fields), file));
+  if (file->place.workers.count == 0)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, file->fleet), "%s has no 'workers' that other servers could share",
+                    of);
+  return read_key(yaml, file->fleet, file->redis_key_env, &file->place.fleet.password);
+}
+
 /* `of`: "'edge'" or "'split'". */
 static lp_status read_bundle(lp_yaml *yaml, const lp_yaml_node *node, const char *of, lp_serve_bundle *out) {
   bundle_file file = {.place = {.parallel = 64, .queue = 64}, .total_s = 600};
@@ -107,6 +121,7 @@ static lp_status read_bundle(lp_yaml *yaml, const lp_yaml_node *node, const char
     return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "%s has more than %d workers", of, LP_MOST_WORKERS);
   if (secured && file.place.workers.count == 0)
     return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "%s secures the link to 'workers', and names none", of);
+  if (file.fleet) LP_TRY(read_fleet(yaml, of, &file));
   file.place.bundle = relative(yaml, file.place.bundle);
   file.place.trust = relative(yaml, file.place.trust);
   security->key_file = relative(yaml, security->key_file);

@@ -19,12 +19,20 @@ typedef struct {
 
 enum { LP_MOST_WORKERS = 64 };
 
+/* The database over which servers that share workers tell each other about them (place/fleet.h). */
+typedef struct {
+  const char *redis;    /* HOST:PORT of Redis or Valkey; NULL: none */
+  const char *password; /* NULL: none is asked for */
+  const char *name;     /* of this server, unlike the others'; NULL: one from its host and process number */
+} lp_serve_fleet;
+
 /* A bundle that this process runs, with or without workers. */
 typedef struct {
   const char *bundle, *trust; /* bundle NULL: there is no such place; trust: as in lp_bundle_options */
   const char *model;          /* the name in the API; NULL: the bundle's */
   lp_serve_texts workers;    /* HOST:PORT of each, up to LP_MOST_WORKERS; none: one is started if the bundle is split */
   lp_link_security security; /* of the connections to these workers */
+  lp_serve_fleet fleet;      /* other servers of these workers */
   int64_t threads;           /* 0: the machine's cores */
   int64_t parallel, queue;   /* requests that run at a time; that may wait beyond these */
   int64_t kv_bytes;          /* the budget of KV caches; 0: none */

@@ -19,6 +19,7 @@ static void put_place(lp_json_writer *json, lp_route route, const lp_site_state 
   if (state->workers > 0) {
     lp_json_put_integer(json, "workers", (int64_t)state->workers);
     lp_json_put_integer(json, "workers_up", (int64_t)workers_up(state));
+    if (state->servers > 0) lp_json_put_integer(json, "servers", state->servers);
   }
   lp_json_put_end(json);
 }

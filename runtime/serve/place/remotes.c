@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "runtime/serve/place/fleet.h"
 #include "runtime/serve/place/watcher.h"
 
 /* A worker that is up is greeted every look_ms. One that does not answer is greeted again at once, and then is down;
@@ -17,11 +18,14 @@ struct lp_remote {
   lp_breaker breaker;
   lp_watcher watcher;
   lp_engine *engine; /* NULL: requests have sessions */
-  atomic_int here;   /* requests that it answers */
+  atomic_int here;   /* requests of this server that it answers */
+  atomic_int others; /* requests of other servers */
   atomic_bool down;
+  bool others_down; /* another server finds it down, as was last heard; the fleet's thread */
 };
 
 struct lp_remotes {
+  lp_fleet *fleet; /* NULL: no other servers are known */
   size_t count;
   lp_remote remote[]; /* [count] */
 };
@@ -56,10 +60,33 @@ static lp_status open_engine(lp_remote *remote, lp_diag *diag) {
   return lp_engine_open(remote->bundle, &options, &remote->engine, diag);
 }
 
+static lp_fleet_view view_of(void *user, size_t worker) {
+  lp_remotes *self = user;
+  lp_remote *remote = &self->remote[worker];
+  return (lp_fleet_view){atomic_load(&remote->here), atomic_load(&remote->down)};
+}
+
+/* A worker that another server has come to find down is greeted now. */
+static void hear_others(void *user, size_t worker, lp_fleet_view view) {
+  lp_remotes *self = user;
+  lp_remote *remote = &self->remote[worker];
+  atomic_store(&remote->others, view.requests);
+  if (view.down && !remote->others_down && !atomic_load(&remote->down)) lp_watcher_wake(&remote->watcher);
+  remote->others_down = view.down;
+}
+
+static lp_status join_fleet(lp_remotes *self, const lp_serve_bundle *config, lp_diag *diag) {
+  if (!config->fleet.redis) return LP_OK;
+  const lp_fleet_workers workers = {config->workers.texts, self->count, view_of, hear_others, self};
+  return lp_fleet_open(&config->fleet, &workers, &self->fleet, diag);
+}
+
 lp_status lp_remotes_open(const lp_bundle *bundle, const lp_serve_bundle *config, lp_remotes **out, lp_diag *diag) {
   size_t count = config->workers.count;
   lp_remotes *self = lp_alloc(sizeof *self + count * sizeof self->remote[0]);
   lp_status status = LP_OK;
+  self->fleet = NULL;
+  self->count = 0;
   for (; status == LP_OK && self->count < count; self->count++) {
     lp_remote *remote = &self->remote[self->count];
     *remote = (lp_remote){.bundle = bundle, .config = config, .address = config->workers.texts[self->count]};
@@ -67,6 +94,7 @@ lp_status lp_remotes_open(const lp_bundle *bundle, const lp_serve_bundle *config
     lp_watcher_start(&remote->watcher, watch, remote);
     status = open_engine(remote, diag);
   }
+  if (status == LP_OK) status = join_fleet(self, config, diag);
   if (status == LP_OK)
     *out = self;
   else
@@ -75,6 +103,7 @@ lp_status lp_remotes_open(const lp_bundle *bundle, const lp_serve_bundle *config
 }
 
 void lp_remotes_close(lp_remotes *self) {
+  if (self) lp_fleet_close(self->fleet);
   for (size_t i = 0; self && i < self->count; i++) {
     lp_watcher_end(&self->remote[i].watcher);
     lp_engine_close(self->remote[i].engine);
@@ -83,11 +112,16 @@ void lp_remotes_close(lp_remotes *self) {
   free(self);
 }
 
+/* Requests of all servers, as far as is known. */
+static int load_of(lp_remote *remote) {
+  return atomic_load(&remote->here) + atomic_load(&remote->others);
+}
+
 lp_remote *lp_remotes_choose(lp_remotes *self, uint64_t *tried) {
   lp_remote *best = NULL;
   for (size_t i = 0; i < self->count; i++) {
     lp_remote *remote = &self->remote[i];
-    if (*tried >> i & 1 || (best && atomic_load(&remote->here) >= atomic_load(&best->here))) continue;
+    if (*tried >> i & 1 || (best && load_of(remote) >= load_of(best))) continue;
     if (atomic_load(&remote->down) || !lp_breaker_admits(&remote->breaker)) continue;
     if (best) lp_breaker_note(&best->breaker, LP_OUTCOME_UNKNOWN);
     best = remote;
@@ -116,6 +150,7 @@ void lp_remote_end(lp_remote *self, lp_outcome outcome, bool lost) {
 
 void lp_remotes_tell(lp_remotes *self, lp_site_state *out) {
   out->workers = self->count;
+  out->servers = lp_fleet_servers(self->fleet);
   for (size_t i = 0; i < self->count; i++) {
     lp_remote *remote = &self->remote[i];
     bool up = !atomic_load(&remote->down) && !lp_breaker_is_open(&remote->breaker);

@@ -59,6 +59,7 @@ typedef struct {
   int64_t kept_bytes; /* of KV caches of earlier prompts */
   size_t workers;     /* of the configuration */
   lp_worker_state worker[LP_MOST_WORKERS];
+  int servers; /* that share the workers and were heard of, this one included; 0: none are looked for, or heard of */
 } lp_site_state;
 
 typedef struct lp_site_server lp_site_server;
