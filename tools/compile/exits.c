@@ -140,7 +140,7 @@ lp_status lp_calibration_file_theta(const lp_calibration_file *file, int64_t lay
  * rows wait for them (runtime/exits/device_half.c). */
 static double runs_of(double needed) {
   enum { MOST_OPEN = 8 };
-  return needed > 0 ? needed / (1 - pow(1 - needed, MOST_OPEN)) : 1.0 / MOST_OPEN;
+  return needed > 0 ? needed / (1 - pow(1 - needed, MOST_OPEN)) : 1 / (double)MOST_OPEN;
 }
 
 static lp_status is_calibrated(const lp_calibration_file *file, int64_t layer, bool *out, lp_diag *diag) {
