@@ -11,6 +11,10 @@
 
 static const lp_patience quick = {
     .dial_ms = 300, .pause_ms = 5, .longest_pause_ms = 40, .beat_ms = 50, .silence_ms = 200, .repeat_ms = 100};
+/* For links that work, if badly: on a busy machine a worker may get no core for longer than the times above, and a
+ * device that then dials again and again makes no progress. */
+static const lp_patience patient = {
+    .dial_ms = 5000, .pause_ms = 5, .longest_pause_ms = 40, .beat_ms = 50, .silence_ms = 5000, .repeat_ms = 100};
 
 static char *dir;
 static void setup(void) {
@@ -33,8 +37,8 @@ static lp_status generate(const lp_bundle *bundle, lp_generate_options options, 
   options.max_tokens = TOY_MADE;
   options.ignore_eos = true;
   options.threads = 1;
-  options.patience = quick;
-  if (options.cloud_timeout_ms <= 0) options.cloud_timeout_ms = 20000;
+  options.patience = options.link ? patient : quick;
+  if (options.cloud_timeout_ms <= 0) options.cloud_timeout_ms = options.link ? 100000 : 20000;
   lp_session *session = NULL;
   lp_status status = lp_session_open(bundle, &options, &session, diag);
   if (status == LP_OK) status = lp_session_generate(session, prompts, batch, TOY_PROMPT, sink, user, out, diag);
