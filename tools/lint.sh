@@ -1,15 +1,42 @@
 #!/bin/sh
-# Checks formatting and runs clang-tidy over the sources: tools/lint.sh [--fix] [FILE...]. --fix formats in place.
+# Checks formatting and runs clang-tidy over the sources: tools/lint.sh [--fix | --analyze] [FILE...]
+#   --fix      formats in place
+#   --analyze  runs the static analyzers instead: clang's and gcc's (-fanalyzer)
 set -eu
 cd "$(dirname "$0")/.."
-fix=
-if [ "${1:-}" = --fix ]; then
-  fix=1
-  shift
-fi
+fix="" analyze=""
+case ${1:-} in
+--fix) fix=1 ;;
+--analyze) analyze=1 ;;
+esac
+[ -z "$fix$analyze" ] || shift
 if [ $# = 0 ]; then
   # shellcheck disable=SC2046 # a list of words
   set -- $(git ls-files '*.c' '*.h' | grep -v '/fixture/')
+fi
+
+build=build/dev
+[ -f $build/compile_commands.json ] || cmake --preset dev >/dev/null
+status=0
+
+# Headers are seen through the files that include them; kernels are built by rules of their own.
+is_built() {
+  grep -q "/$1\"" $build/compile_commands.json
+}
+
+if [ -n "$analyze" ]; then
+  gcc=build/analyze
+  cmake -S . -B $gcc -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-fanalyzer >/dev/null
+  objects=""
+  for file in "$@"; do
+    is_built "$file" || continue
+    objects="$objects $PWD/$file^"
+    clang-tidy-19 --quiet -p $build --checks='-*,clang-analyzer-*,-clang-analyzer-optin.performance.Padding,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling' \
+      "$file" 2>/dev/null || status=1
+  done
+  # shellcheck disable=SC2086 # a list of words
+  ninja -C $gcc -k 0 $objects || status=1
+  exit $status
 fi
 
 if [ -n "$fix" ]; then
@@ -18,12 +45,8 @@ else
   clang-format-19 --dry-run --Werror "$@"
 fi
 
-build=build/dev
-[ -f $build/compile_commands.json ] || cmake --preset dev >/dev/null
-status=0
 for file in "$@"; do
-  # Headers are seen through the files that include them; kernels are built by rules of their own.
-  grep -q "/$file\"" $build/compile_commands.json || continue
+  is_built "$file" || continue
   clang-tidy-19 --quiet -p $build "$file" 2>/dev/null || status=1
 done
 exit $status
