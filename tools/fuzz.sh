@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs every fuzz target for so many seconds each: all readers of bytes that come from outside.
 #   sh tools/fuzz.sh SECONDS [TARGET ...]    TARGET: onnx gguf huggingface tokenizer manifest kept link device worker
-#                                            body yaml ir opt gpu_table
+#                                            body cloud yaml ir opt gpu_table
 # Corpora grow in build/fuzz/corpus/TARGET. They begin with the seeds of tests/fuzz/seeds.py, if its packages (onnx and
 # gguf) are there, and with the files below. A finding ends its target; its input lies in build/fuzz/findings. Exit
 # status 1: there are findings.
@@ -12,14 +12,14 @@ shift
 corpus=build/fuzz/corpus findings=$PWD/build/fuzz/findings
 cmake --preset fuzz >/dev/null
 if [ $# = 0 ]; then
-  set -- onnx gguf huggingface tokenizer manifest kept link device worker body yaml ir opt gpu_table
+  set -- onnx gguf huggingface tokenizer manifest kept link device worker body cloud yaml ir opt gpu_table
 fi
 targets=""
 for target; do targets="$targets fuzz_$target"; done
 # shellcheck disable=SC2086 # a list of words
 cmake --build --preset fuzz --parallel 2 --target $targets
 
-mkdir -p "$findings" $corpus/yaml $corpus/body
+mkdir -p "$findings" $corpus/yaml $corpus/body $corpus/cloud
 "${LP_PYTHON:-python3}" tests/fuzz/seeds.py --out $corpus 2>/dev/null || echo "fuzz: note: no seeds of models: the packages onnx and gguf are missing" >&2
 # The first byte is the reader's number.
 seed() { # seed NUMBER FILE
@@ -37,6 +37,33 @@ cat >$corpus/body/one <<'END'
 END
 cat >$corpus/body/two <<'END'
 {"model":"auto","messages":[{"role":"system","content":"a"},{"role":"user","content":[{"type":"text","text":"b"}]},{"role":"tool","tool_call_id":"c","content":"d"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],"tool_choice":"required"}
+END
+# The first three bytes choose the request, the status of HTTP, and the bytes that come at a time (fuzz_cloud.c).
+cat >$corpus/cloud/chat <<'END'
+ba
+: comment
+data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"a"},"finish_reason":null}]}
+
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"i","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}
+
+data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":3}}}
+
+data: [DONE]
+
+END
+cat >$corpus/cloud/tokens <<'END'
+ca
+data: {"choices":[{"index":1,"delta":{"content":"b"},"logprobs":{"content":[{"token":"b","logprob":-1.5,"bytes":[98],"top_logprobs":[{"token":"b","logprob":-1.5}]}]}}]}
+
+data: {"error":{"message":"too busy"}}
+
+END
+cat >$corpus/cloud/completion <<'END'
+aa
+data: {"choices":[{"index":0,"text":"a","logprobs":{"tokens":["a"],"token_logprobs":[-0.5],"top_logprobs":[{"a":-0.5}],"text_offset":[0]}}]}
+
+data: [DONE]
+
 END
 
 failed=""
