@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "base/cores.h"
+#include "base/file.h"
 
 static bool read_numbers(const char *dir, const char *name, double *first, double *second) {
   char path[4096 + 32];
@@ -72,4 +73,13 @@ int32_t lp_cgroup_threads(const char *membership, const char *root) {
   if (file) fclose(file);
   free(line);
   return least < INT32_MAX ? (int32_t)ceil(least) : INT32_MAX;
+}
+
+int64_t lp_cgroup_memory(const char *limit) {
+  char *text = NULL;
+  size_t size = 0;
+  if (lp_file_read(limit, &text, &size, NULL) != LP_OK) return INT64_MAX;
+  long long bytes = strtoll(text, NULL, 10); /* "max" reads as 0 */
+  free(text);
+  return bytes > 0 ? (int64_t)bytes : INT64_MAX;
 }

@@ -17,6 +17,12 @@ int32_t lp_machine_threads(void) {
   return quota < cores ? quota : cores;
 }
 
+int64_t lp_machine_memory(void) {
+  int64_t bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+  int64_t limit = lp_cgroup_memory("/sys/fs/cgroup/memory.max");
+  return limit < bytes ? limit : bytes;
+}
+
 static _Thread_local int64_t gave_way;
 
 void lp_give_way(void) {

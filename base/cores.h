@@ -1,4 +1,4 @@
-/* The cores that this process may use, and leaving one to others. */
+/* The cores and the memory that this process may use, and leaving a core to others. */
 #ifndef LP_CORES_H
 #define LP_CORES_H
 
@@ -10,6 +10,11 @@ int32_t lp_machine_threads(void);
  * INT32_MAX: they set no quota. `root` is where control groups are mounted: version 2, or a folder for each controller
  * of version 1. */
 int32_t lp_cgroup_threads(const char *membership, const char *root);
+
+/* Bytes of physical memory, or the limit of the control group when that is less. */
+int64_t lp_machine_memory(void);
+/* The limit in the file `limit` (memory.max of version 2); INT64_MAX: there is none. */
+int64_t lp_cgroup_memory(const char *limit);
 
 /* Leaves the core to others for about 70 us, while the caller waits for another thread; call it after polling for a
  * while. It replaces sched_yield, with which a thread loses several ms on a busy machine: Linux 6.18 and later take the

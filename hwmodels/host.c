@@ -1,5 +1,6 @@
 /* The machine that llmpart runs on: measured once (host_measure.c), then read back from the user's cache folder, so
  * that two compilations on one machine give the same plan. */
+#include "base/cores.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "hwmodels/hwmodels_internal.h"
@@ -18,19 +19,6 @@ static size_t core_count(void) {
   cpu_set_t set;
   int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
   return count > 0 ? (size_t)count : 1;
-}
-
-/* Physical memory, or the limit of the control group when that is less. */
-static double memory_bytes(void) {
-  double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-  char *limit = NULL;
-  size_t size = 0;
-  if (lp_file_read("/sys/fs/cgroup/memory.max", &limit, &size, NULL) == LP_OK) {
-    double most = strtod(limit, NULL); /* "max" reads as 0 */
-    if (most > 0 && most < bytes) bytes = most;
-    free(limit);
-  }
-  return bytes;
 }
 
 /* The size of the last-level cache as the system lists it for the first core; 0 when it lists none. */
@@ -90,7 +78,7 @@ static void fill_in(lp_machine *m, size_t cores) {
       {LP_HW_PEAK_F16, flops, widened},
       {LP_HW_PEAK_BF16, flops, widened},
       {LP_HW_BANDWIDTH, lp_hw_rounded(rates.bandwidth), measured},
-      {LP_HW_MEMORY, memory_bytes(), "sysconf, or the control group's limit"},
+      {LP_HW_MEMORY, (double)lp_machine_memory(), "sysconf, or the control group's limit"},
       {LP_HW_CACHE, cache, "the last level, as the system lists it"},
       {LP_HW_CACHE_BANDWIDTH, lp_hw_rounded(rates.cache_bandwidth), measured},
       {LP_HW_COMPUTE_UTILISATION, 0.8, "assumed: the share of the multiply-add rate that a blocked GEMM reaches"},

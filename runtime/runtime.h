@@ -171,7 +171,8 @@ LP_MUST_USE lp_status lp_calibration_read(const lp_bundle *bundle, lp_calibratio
 
 /* Paths; NULL: none. Beyond loopback, TLS and either a key or a device certificate are required (docs/protocol.md). */
 typedef struct {
-  const char *key_file;                  /* 16 bytes or more that both sides have, without a newline at the end */
+  const char *key_file;                  /* 16 bytes or more that both sides have, without a newline at the end;
+                                          * of a worker also several keys, a line of printable characters each */
   const char *cert_file, *cert_key_file; /* this side's certificate and its private key, PEM */
   const char *ca_file;                   /* of a device: the worker's certificate or its issuer's, PEM */
   const char *client_ca_file; /* of a worker: certificates of devices or of their issuers, PEM; NULL: any device */
@@ -201,19 +202,23 @@ typedef struct {
 
 /* ---- worker: the cloud side (worker/) ---------------------------------------------------------------------------- */
 
+/* 0: the default. */
+typedef struct {
+  int64_t sessions; /* the most sessions and contexts: 64 of a connection, 256 of a client */
+  int64_t rows;  /* the most rows (sequences times tokens) of runs that wait: 2^18 of a connection, 2^20 of a client */
+  int64_t bytes; /* the most bytes of KV caches and of payloads that wait: no limit but context_budget */
+} lp_worker_quota;
+
 typedef struct {
   const char *listen;        /* HOST:PORT; port 0 takes a free one */
-  int64_t context_budget;    /* bytes of KV caches and rows over all sessions and contexts; 0: no limit */
+  int64_t context_budget;    /* bytes of KV caches and rows over all sessions and contexts; 0: half the memory */
   double idle_ms;            /* a session or context unused for this long is dropped; 0: never */
   const char *context_dir;   /* folder for contexts that are dropped, and for all of them at the end; NULL: none */
   int64_t context_dir_bytes; /* the most bytes in that folder; 0: 4 GiB */
   int64_t most_sessions;     /* the most sessions and contexts; 0: 4096 */
-  /* Quotas of a connection. A connection beyond them is refused; others are served. */
-  struct {
-    int64_t sessions; /* the most sessions and contexts; 0: 64 */
-    int64_t rows;     /* the most rows (sequences times tokens) of runs that wait; 0: 262144 */
-    int64_t bytes;    /* the most bytes of KV caches and of payloads that wait; 0: no limit but context_budget */
-  } connection;
+  /* Of a connection, and of a client: all connections of devices with one certificate, or with one key of a worker with
+   * several. What exceeds them is refused; others are served. */
+  lp_worker_quota connection, client;
   int32_t threads; /* 0: the machine's cores */
   lp_link_security security;
   /* Called once, when devices can connect; may be NULL. */

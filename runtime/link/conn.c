@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "runtime/link/security.h"
 #include "runtime/link/socket.h"
 
 enum { RECORD = SSL3_RT_MAX_PLAIN_LENGTH, MOST_DRAINED = 64, LAST_READS = 8, FIRST_ROOM = 1 << 20 };
@@ -158,6 +159,10 @@ bool lp_conn_bind(const lp_conn *conn, uint8_t out[LP_BINDING_BYTES]) {
   static const char label[] = "EXPORTER-llmpart-binding";
   return conn->tls && SSL_is_init_finished(conn->tls) &&
          SSL_export_keying_material(conn->tls, out, LP_BINDING_BYTES, label, sizeof label - 1, NULL, 0, 0) == 1;
+}
+
+uint64_t lp_conn_identify(const lp_conn *conn) {
+  return conn->tls && SSL_is_init_finished(conn->tls) ? lp_security_identify(conn->tls) : 0;
 }
 
 /* ---- frames that come -------------------------------------------------------------------------------------------- */

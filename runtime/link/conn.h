@@ -66,5 +66,7 @@ bool lp_conn_flush(lp_conn *conn);
 bool lp_conn_wants_room(const lp_conn *conn);
 /* A secret that only the two ends of the connection can derive (RFC 8446, 7.5); false: there is no TLS. */
 bool lp_conn_bind(const lp_conn *conn, uint8_t out[LP_BINDING_BYTES]);
+/* The number of the client at the other end (security.h); 0: unknown. */
+uint64_t lp_conn_identify(const lp_conn *conn);
 
 #endif

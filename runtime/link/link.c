@@ -80,46 +80,58 @@ void lp_wire_close(lp_wire *wire) {
   free(wire);
 }
 
-static bool make_proof(const lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint *endpoint,
-                       uint8_t out[LP_PROOF_BYTES]) {
-  uint8_t binding[LP_BINDING_BYTES];
+/* Appends this side's proof of each of its keys: a worker's device looks for that of its own key. */
+static bool append_proofs(const lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint *endpoint, lp_buf *out) {
+  uint8_t binding[LP_BINDING_BYTES], proof[LP_PROOF_BYTES];
   if (!wire->transport->bind(wire->channel, peer, binding)) return false;
-  lp_security_prove(endpoint->security, who, binding, endpoint->bundle_hash, out);
+  for (size_t i = 0; i < endpoint->security->key_count; i++) {
+    lp_security_prove(&endpoint->security->key[i], who, binding, endpoint->bundle_hash, proof);
+    lp_buf_append(out, (const char *)proof, sizeof proof);
+  }
   return true;
 }
 
-bool lp_wire_holds(const lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const void *proof,
-                   size_t size) {
-  uint8_t wanted[LP_PROOF_BYTES];
-  if (!endpoint->security->proves) return true;
-  return size == LP_PROOF_BYTES && make_proof(wire, peer, who, endpoint, wanted) &&
-         CRYPTO_memcmp(wanted, proof, LP_PROOF_BYTES) == 0;
+const lp_key *lp_wire_proved(const lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint *endpoint,
+                             const uint8_t *proof, size_t size) {
+  const lp_key *found = NULL;
+  lp_buf wanted = {0};
+  bool good = size % LP_PROOF_BYTES == 0 && append_proofs(wire, peer, who, endpoint, &wanted);
+  for (size_t i = 0; good && i < wanted.size; i += LP_PROOF_BYTES)
+    for (size_t k = 0; k < size && !found; k += LP_PROOF_BYTES)
+      if (CRYPTO_memcmp(wanted.data + i, proof + k, LP_PROOF_BYTES) == 0)
+        found = &endpoint->security->key[i / LP_PROOF_BYTES];
+  lp_buf_free(&wanted);
+  return found;
 }
 
 bool lp_wire_hello(lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const char **why) {
-  uint8_t proof[LP_PROOF_BYTES];
+  lp_buf proofs = {0};
   Lp__Wire__Hello hello = LP__WIRE__HELLO__INIT;
   hello.protocol = LP_WIRE_PROTOCOL;
   hello.bundle = (char *)(uintptr_t)endpoint->bundle_hash; /* protobuf-c only reads it */
-  if (who == LP_SIDE_CLOUD && endpoint->security->proves && make_proof(wire, peer, who, endpoint, proof))
-    hello.proof = (ProtobufCBinaryData){sizeof proof, proof};
+  if (who == LP_SIDE_CLOUD && endpoint->security->proves && append_proofs(wire, peer, who, endpoint, &proofs))
+    hello.proof = (ProtobufCBinaryData){proofs.size, (uint8_t *)proofs.data};
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_HELLO;
   message.hello = &hello;
-  return lp_wire_send(wire, peer, &message, NULL, 0, why);
+  bool sent = lp_wire_send(wire, peer, &message, NULL, 0, why);
+  lp_buf_free(&proofs);
+  return sent;
 }
 
 static bool prove(lp_wire *wire, const lp_endpoint *endpoint, const char **why) {
-  uint8_t proof[LP_PROOF_BYTES];
+  lp_buf proof = {0};
   if (!endpoint->security->proves) return true;
   *why = "the connection closed";
-  if (!make_proof(wire, LP_ONLY_PEER, LP_SIDE_DEVICE, endpoint, proof)) return false;
+  bool sent = append_proofs(wire, LP_ONLY_PEER, LP_SIDE_DEVICE, endpoint, &proof);
   Lp__Wire__Prove body = LP__WIRE__PROVE__INIT;
-  body.proof = (ProtobufCBinaryData){sizeof proof, proof};
+  body.proof = (ProtobufCBinaryData){proof.size, (uint8_t *)proof.data};
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_PROVE;
   message.prove = &body;
-  return lp_wire_send(wire, LP_ONLY_PEER, &message, NULL, 0, why);
+  sent = sent && lp_wire_send(wire, LP_ONLY_PEER, &message, NULL, 0, why);
+  lp_buf_free(&proof);
+  return sent;
 }
 
 /* Both sides must hold the same key, or none. */
@@ -127,7 +139,8 @@ static lp_status check_key(const lp_wire *wire, const Lp__Wire__Hello *hello, co
                            lp_diag *diag) {
   if (hello->proof.len > 0 && !endpoint->security->proves)
     return lp_error(diag, LP_LOC_NONE, "the cloud at %s wants a key: --key-file", wire->address);
-  if (lp_wire_holds(wire, LP_ONLY_PEER, LP_SIDE_CLOUD, endpoint, hello->proof.data, hello->proof.len)) return LP_OK;
+  if (!endpoint->security->proves) return LP_OK;
+  if (lp_wire_proved(wire, LP_ONLY_PEER, LP_SIDE_CLOUD, endpoint, hello->proof.data, hello->proof.len)) return LP_OK;
   return lp_error(diag, LP_LOC_NONE, "the cloud at %s holds another key, or none", wire->address);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/side.h"
 #include "runtime/link/address.h"
+#include "runtime/link/security.h"
 #include "runtime/link/transport.h"
 
 /* ---- link (link.c) ----------------------------------------------------------------------------------------------- */
@@ -35,11 +36,12 @@ LP_MUST_USE lp_status lp_wire_dial(const lp_transport *transport, const lp_endpo
                                    lp_wire **out, lp_diag *diag);
 LP_MUST_USE lp_status lp_wire_listen(const lp_transport *transport, const char *address, const lp_security *security,
                                      lp_wire **out, int *port, lp_diag *diag);
-/* Sends the hello of side `who`. If TLS uses certificates, the worker's hello carries its proof of the key. */
+/* Sends the hello of side `who`. If TLS uses certificates, the worker's hello carries its proofs of its keys. */
 bool lp_wire_hello(lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const char **why);
-/* Tells whether `proof` is side `who`'s proof of the key on the connection with this peer, or no proof is required. */
-bool lp_wire_holds(const lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const void *proof,
-                   size_t size);
+/* The key of `endpoint` of which `proof` is side `who`'s proof on the connection with this peer, or holds it among
+ * others; NULL: there is none. */
+const lp_key *lp_wire_proved(const lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint *endpoint,
+                             const uint8_t *proof, size_t size);
 void lp_wire_close(lp_wire *wire); /* NULL is allowed */
 bool lp_wire_send(lp_wire *wire, uint32_t peer, const struct Lp__Wire__Message *message, const void *payload,
                   size_t payload_size, const char **why);

@@ -15,7 +15,7 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
-enum { LEAST_KEY = 16, MOST_KEY = 4096, MOST_PEM = 1 << 20, PSK_BYTES = 32 };
+enum { LEAST_KEY = 16, MOST_KEY_FILE = 64 << 10, MOST_KEY = 4096, MOST_PEM = 1 << 20 };
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
@@ -41,19 +41,71 @@ static lp_status check_private(const char *path, lp_diag *diag) {
   return status;
 }
 
-static lp_status read_key(const char *path, lp_security *out, lp_diag *diag) {
+/* Hashes a label with its zero byte, and the key. */
+static void hash_key(const char *label, const lp_key *key, uint8_t out[LP_PSK_BYTES]) {
+  lp_sha256 sha;
+  lp_sha256_init(&sha);
+  lp_sha256_update(&sha, label, strlen(label) + 1);
+  lp_sha256_update(&sha, key->bytes, key->size);
+  lp_sha256_bytes(&sha, out);
+}
+
+static void add_key(lp_security *to, const uint8_t *bytes, size_t size) {
+  uint8_t hash[LP_PSK_BYTES];
+  to->key = lp_realloc(to->key, (to->key_count + 2) * sizeof *to->key);
+  lp_key *made = &to->key[to->key_count++];
+  *made = (lp_key){.bytes = bytes, .size = size};
+  made[1] = (lp_key){0};
+  hash_key("llmpart/4 pre-shared key", made, made->psk);
+  hash_key("llmpart/4 key name", made, hash);
+  size_t at = (size_t)snprintf(made->name, sizeof made->name, "llmpart/");
+  for (size_t i = 0; i < 8; i++)
+    at += (size_t)snprintf(made->name + at, sizeof made->name - at, "%02x", hash[i]);
+}
+
+/* The size of the key in the line at `text`; 0: the line holds no key, since it is short or has other characters than
+ * printable ones. */
+static size_t line_of(const uint8_t *text, size_t size) {
+  size_t length = 0;
+  while (length < size && text[length] > ' ' && text[length] < 127)
+    length++;
+  bool ends = length == size || text[length] == '\n' || (text[length] == '\r' && text[length + 1] == '\n');
+  return ends && length >= LEAST_KEY ? length : 0;
+}
+
+/* Takes a key from each line if all lines hold one; false: the file as a whole is one key, in bytes of any value. */
+static bool split_keys(lp_security *out) {
+  const uint8_t *text = out->key_file;
+  for (size_t at = 0, length = 0; at < out->key_file_size; at += length + 1) {
+    length = line_of(text + at, out->key_file_size - at);
+    if (length == 0) {
+      out->key_count = 0;
+      return false;
+    }
+    add_key(out, text + at, length);
+    if (text[at + length] == '\r') at++;
+  }
+  return true;
+}
+
+/* `text` has a zero byte at its end. */
+static lp_status read_keys(const char *path, bool worker, lp_security *out, lp_diag *diag) {
   char *text = NULL;
   LP_TRY(check_private(path, diag));
-  LP_TRY(lp_file_read(path, &text, &out->key_size, diag));
-  out->key = (uint8_t *)text;
-  LP_TRY(check_size(path, out->key_size, MOST_KEY, diag));
-  while (out->key_size > 0 && (text[out->key_size - 1] == '\n' || text[out->key_size - 1] == '\r'))
-    out->key_size--;
-  if (out->key_size >= LEAST_KEY) return LP_OK;
-  lp_status status =
-      lp_error(diag, LP_LOC_FILE(path), "a key of %zu bytes; wanted %d or more", out->key_size, LEAST_KEY);
-  lp_note(diag, LP_LOC_FILE(path), "openssl rand -hex 32 >%s makes one", path);
-  return status;
+  LP_TRY(lp_file_read(path, &text, &out->key_file_size, diag));
+  out->key_file = (uint8_t *)text;
+  LP_TRY(check_size(path, out->key_file_size, worker ? MOST_KEY_FILE : MOST_KEY, diag));
+  while (out->key_file_size > 0 && (text[out->key_file_size - 1] == '\n' || text[out->key_file_size - 1] == '\r'))
+    out->key_file_size--;
+  if (out->key_file_size < LEAST_KEY) {
+    lp_status status =
+        lp_error(diag, LP_LOC_FILE(path), "a key of %zu bytes; wanted %d or more", out->key_file_size, LEAST_KEY);
+    lp_note(diag, LP_LOC_FILE(path), "openssl rand -hex 32 >%s makes one", path);
+    return status;
+  }
+  if (!split_keys(out)) add_key(out, out->key_file, out->key_file_size);
+  if (worker || out->key_count == 1) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(path), "%zu keys, a line each; a device holds one", out->key_count);
 }
 
 static lp_status check_pem(const char *path, lp_diag *diag) {
@@ -104,42 +156,68 @@ static lp_status read_trusted(const char *path, SSL_CTX *tls, lp_diag *diag) {
 
 /* ---- TLS --------------------------------------------------------------------------------------------------------- */
 
-static const char psk_identity[] = "llmpart"; /* there is one key */
-
 /* These callbacks are OpenSSL's for older versions of TLS. In TLS 1.3 it uses their key as an external pre-shared key
  * (RFC 8446, 4.2.11) of TLS_AES_128_GCM_SHA256. */
-static unsigned give_key(SSL *tls, unsigned char *psk) {
-  memcpy(psk, SSL_CTX_get_app_data(SSL_get_SSL_CTX(tls)), PSK_BYTES);
-  return PSK_BYTES;
+static unsigned give_key(SSL *tls, const lp_key *key, unsigned char *psk) {
+  SSL_set_app_data(tls, (void *)(uintptr_t)key); /* for lp_security_identify; only read */
+  memcpy(psk, key->psk, LP_PSK_BYTES);
+  return LP_PSK_BYTES;
+}
+
+static const lp_key *keys_of(const SSL *tls) {
+  return SSL_CTX_get_app_data(SSL_get_SSL_CTX(tls));
 }
 
 static unsigned offer_key(SSL *tls, const char *hint, char *identity, unsigned room, unsigned char *psk,
                           unsigned most) {
   (void)hint, (void)most;
-  snprintf(identity, room, "%s", psk_identity);
-  return give_key(tls, psk);
+  const lp_key *key = keys_of(tls);
+  snprintf(identity, room, "%s", key->name);
+  return give_key(tls, key, psk);
 }
 
+/* A device with another key is refused by the first one, because the handshake's hashes differ. */
 static unsigned find_key(SSL *tls, const char *identity, unsigned char *psk, unsigned most) {
   (void)most;
-  return lp_streq(identity, psk_identity) ? give_key(tls, psk) : 0;
+  for (const lp_key *key = keys_of(tls); key->bytes; key++)
+    if (lp_streq(identity, key->name)) return give_key(tls, key, psk);
+  return give_key(tls, keys_of(tls), psk);
 }
 
 /* In TLS 1.3 a handshake uses either a pre-shared key or certificates. */
-static void use_key(lp_security *out, bool worker) {
-  static const char label[] = "llmpart/4 pre-shared key";
-  uint8_t *psk = lp_alloc(PSK_BYTES);
-  lp_sha256 sha;
-  lp_sha256_init(&sha);
-  lp_sha256_update(&sha, label, sizeof label);
-  lp_sha256_update(&sha, out->key, out->key_size);
-  lp_sha256_bytes(&sha, psk);
-  SSL_CTX_set_app_data(out->tls, psk);
+static void use_keys(lp_security *out, bool worker) {
+  SSL_CTX_set_app_data(out->tls, out->key);
   if (worker)
     SSL_CTX_set_psk_server_callback(out->tls, find_key);
   else
     SSL_CTX_set_psk_client_callback(out->tls, offer_key);
 }
+
+/* ---- clients ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t number_of(const uint8_t *hash) {
+  uint64_t number = 0;
+  memcpy(&number, hash, sizeof number);
+  return number | 1; /* 0 is nobody's */
+}
+
+static uint64_t holder_of(const lp_key *all, const lp_key *key) {
+  return all && key && all[1].bytes ? number_of(key->psk) : 0;
+}
+
+uint64_t lp_security_holder(const lp_security *security, const lp_key *key) {
+  return holder_of(security->key, key);
+}
+
+uint64_t lp_security_identify(SSL *tls) {
+  uint8_t hash[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  X509 *certificate = SSL_get0_peer_certificate(tls);
+  if (certificate) return X509_digest(certificate, EVP_sha256(), hash, &size) == 1 ? number_of(hash) : 0;
+  return holder_of(keys_of(tls), SSL_get_app_data(tls));
+}
+
+/* ---- the configuration ------------------------------------------------------------------------------------------- */
 
 /* On CPUs without AES instructions ChaCha20 is faster, and its time does not depend on the key. */
 static bool has_fast_aes(void) {
@@ -185,7 +263,7 @@ static lp_status open_certified(const lp_link_security *from, bool worker, lp_se
   if (own) LP_TRY(read_own_certificate(from, out->tls, diag));
   if (trusted) LP_TRY(read_trusted(trusted, out->tls, diag));
   out->certified = own && trusted;
-  out->proves = out->key != NULL;
+  out->proves = out->key_count > 0;
   return LP_OK;
 }
 
@@ -211,11 +289,11 @@ lp_status lp_security_open(const lp_link_security *from, lp_side side, bool loop
   *out = (lp_security){0};
   bool worker = side == LP_SIDE_CLOUD, certificates = (worker ? from->cert_file : from->ca_file) != NULL;
   LP_TRY(check_files(from, worker, loopback, diag));
-  if (from->key_file) LP_TRY(read_key(from->key_file, out, diag));
-  if (!out->key && !certificates) return LP_OK;
+  if (from->key_file) LP_TRY(read_keys(from->key_file, worker, out, diag));
+  if (out->key_count == 0 && !certificates) return LP_OK;
   LP_TRY(create_tls(worker, out, diag));
   if (certificates) return open_certified(from, worker, out, diag);
-  use_key(out, worker);
+  use_keys(out, worker);
   return LP_OK;
 }
 
@@ -230,12 +308,11 @@ lp_status lp_security_for(const char *address, const lp_link_security *from, lp_
 }
 
 void lp_security_close(lp_security *security) {
-  void *psk = security->tls ? SSL_CTX_get_app_data(security->tls) : NULL;
-  if (security->key) explicit_bzero(security->key, security->key_size);
-  if (psk) explicit_bzero(psk, PSK_BYTES);
+  if (security->key_file) explicit_bzero(security->key_file, security->key_file_size);
+  if (security->key) explicit_bzero(security->key, security->key_count * sizeof *security->key);
   SSL_CTX_free(security->tls);
+  free(security->key_file);
   free(security->key);
-  free(psk);
   *security = (lp_security){0};
 }
 
@@ -243,16 +320,15 @@ void lp_security_close(lp_security *security) {
 
 /* HMAC-SHA256 under the key over "llmpart/4 " and the side's name with its zero byte, the binding, and the bundle's
  * hash. */
-void lp_security_prove(const lp_security *security, lp_side who, const uint8_t binding[LP_BINDING_BYTES],
-                       const char *bundle_hash, uint8_t out[LP_PROOF_BYTES]) {
+void lp_security_prove(const lp_key *key, lp_side who, const uint8_t binding[LP_BINDING_BYTES], const char *bundle_hash,
+                       uint8_t out[LP_PROOF_BYTES]) {
   const char *label = who == LP_SIDE_CLOUD ? "llmpart/4 worker" : "llmpart/4 device";
   lp_buf message = {0};
   unsigned size = LP_PROOF_BYTES;
   lp_buf_append(&message, label, strlen(label) + 1);
   lp_buf_append(&message, binding, LP_BINDING_BYTES);
   lp_buf_append(&message, bundle_hash, strlen(bundle_hash));
-  if (HMAC(EVP_sha256(), security->key, (int)security->key_size, (const uint8_t *)message.data, message.size, out,
-           &size) == NULL)
+  if (HMAC(EVP_sha256(), key->bytes, (int)key->size, (const uint8_t *)message.data, message.size, out, &size) == NULL)
     abort(); /* no memory */
   lp_buf_free(&message);
 }

@@ -91,7 +91,7 @@ static lp_status dial(const lp_endpoint *endpoint, double timeout_ms, lp_channel
   (*out)->patience = endpoint->patience;
   if (connect_channel(*out, endpoint, timeout_ms, &why)) return LP_OK;
   lp_status status = lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", endpoint->address, why);
-  if ((*out)->peers.count > 0 && security->key && !security->proves)
+  if ((*out)->peers.count > 0 && security->key_count > 0 && !security->proves)
     lp_note(diag, LP_LOC_NONE,
             "it may hold another key, or none, or require certificates in addition to the key: --ca");
   close_channel(*out);
@@ -137,6 +137,13 @@ static bool bind_channel(lp_channel *channel, uint32_t id, uint8_t out[LP_BINDIN
   bool bound = of && lp_conn_bind(&of->conn, out);
   pthread_mutex_unlock(&channel->mutex);
   return bound;
+}
+
+static uint64_t identify(lp_channel *channel, uint32_t id) {
+  lp_peer *of = lock_peer(channel, id);
+  uint64_t number = of ? lp_conn_identify(&of->conn) : 0;
+  pthread_mutex_unlock(&channel->mutex);
+  return number;
 }
 
 static bool send_frame(lp_channel *channel, uint32_t id, const void *head, size_t head_size, const void *body,
@@ -229,6 +236,7 @@ const lp_transport lp_transport_socket = {.name = "socket",
                                           .drop = drop,
                                           .describe = describe,
                                           .bind = bind_channel,
+                                          .identify = identify,
                                           .send = send_frame,
                                           .receive = receive,
                                           .release = release,

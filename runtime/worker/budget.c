@@ -1,11 +1,16 @@
 /* Admission and eviction: see budget.h. */
 #include "runtime/worker/budget.h"
 #include "base/clock.h"
+#include "base/cores.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
 #include "runtime/exits/context.h"
 #include "runtime/worker/held.h"
+#include "runtime/worker/peer.h"
+#include "runtime/worker/store.h"
 
 /* Limits where the options have none. */
-enum { MOST_SESSIONS = 4096, MOST_OF_PEER = 64, MOST_ROWS_OF_PEER = 1 << 18 };
+enum { MOST_SESSIONS = 4096, MOST_OF_PEER = 64, MOST_ROWS_OF_PEER = 1 << 18, CONNECTIONS_OF_CLIENT = 4 };
 /* A session that was used within this time generates, and keeps its caches. Were it dropped for another, that one would
  * be dropped for the next, and none would end. */
 static const double active_ms = 1000;
@@ -18,71 +23,149 @@ bool worker_is_full(const lp_worker *worker) {
   return worker->sessions.count + worker->contexts.count >= most_sessions(worker);
 }
 
-lp_status worker_admit(const lp_worker *worker, lp_diag *diag) {
-  if (!worker_is_full(worker)) return LP_OK;
-  return lp_error(diag, LP_LOC_NONE, "the cloud is full: %zu sessions are open", most_sessions(worker));
+/* The context of no connection that was unused for longest, and for a moment at least; NULL: there is none. */
+static worker_context *oldest_orphan(const lp_worker *worker) {
+  worker_context *found = NULL;
+  double now_ms = lp_now_ms();
+  for (size_t i = 0; i < worker->contexts.count; i++) {
+    worker_context *context = worker->contexts.data[i];
+    bool orphan = context->peer == 0 && !context->question.waits && now_ms - context->used_ms >= active_ms;
+    if (orphan && (!found || context->used_ms < found->used_ms)) found = context;
+  }
+  return found;
 }
 
-/* ---- quotas of a connection -------------------------------------------------------------------------------------- */
+lp_status worker_admit(lp_worker *worker, lp_diag *diag) {
+  if (worker_is_full(worker)) {
+    worker_context *orphan = oldest_orphan(worker);
+    if (!orphan) return lp_error(diag, LP_LOC_NONE, "the cloud is full: %zu sessions are open", most_sessions(worker));
+    (void)worker_store_save(worker, orphan);
+    worker_context_close(worker, orphan);
+  }
+  return LP_OK;
+}
+
+/* ---- quotas of a connection, and of a client --------------------------------------------------------------------- */
+
+/* Whose sessions and contexts count: those of a connection, or of all connections of a client. */
+typedef struct {
+  uint32_t peer;
+  uint64_t who; /* 0: of the connection */
+  const char *name;
+  int64_t sessions, rows, bytes;
+} quota;
 
 static int64_t limit_of(int64_t option, int64_t usual) {
   return option > 0 ? option : usual;
 }
 
-lp_status worker_admit_peer(const lp_worker *worker, uint32_t peer, lp_diag *diag) {
-  int64_t open = 0, most = limit_of(worker->options->connection.sessions, MOST_OF_PEER);
-  for (size_t i = 0; i < worker->sessions.count; i++)
-    open += worker->sessions.data[i]->peer == peer;
-  for (size_t i = 0; i < worker->contexts.count; i++)
-    open += worker->contexts.data[i]->peer == peer;
-  if (open < most) return LP_OK;
-  return lp_error(diag, LP_LOC_NONE, "the connection has %" PRId64 " open sessions, and may have no more", open);
+static quota quota_of(const lp_worker *worker, uint32_t peer, bool client) {
+  const lp_worker_quota *limits = client ? &worker->options->client : &worker->options->connection;
+  int64_t factor = client ? CONNECTIONS_OF_CLIENT : 1;
+  return (quota){.peer = peer,
+                 .who = client ? worker_peer_who(worker, peer) : 0,
+                 .name = client ? "client" : "connection",
+                 .sessions = limit_of(limits->sessions, factor * MOST_OF_PEER),
+                 .rows = limit_of(limits->rows, factor * MOST_ROWS_OF_PEER),
+                 .bytes = limits->bytes};
 }
 
-/* The KV caches and the waiting payloads of the connection, without the session `except`. */
-static size_t bytes_of_peer(const lp_worker *worker, uint32_t peer, const worker_session *except) {
+/* The quotas that bind a connection: its own, and that of its client if that is known. */
+static int quotas_of(const lp_worker *worker, uint32_t peer, quota out[2]) {
+  out[0] = quota_of(worker, peer, false);
+  out[1] = quota_of(worker, peer, true);
+  return out[1].who != 0 ? 2 : 1;
+}
+
+static bool counts_session(const lp_worker *worker, const quota *of, const worker_session *session) {
+  return of->who ? worker_peer_who(worker, session->peer) == of->who : session->peer == of->peer;
+}
+
+/* A client's contexts stay when its connections end. */
+static bool counts_context(const quota *of, const worker_context *context) {
+  return of->who ? context->who == of->who : context->peer == of->peer;
+}
+
+static lp_status admit_one(const lp_worker *worker, const quota *of, lp_diag *diag) {
+  int64_t open = 0;
+  for (size_t i = 0; i < worker->sessions.count; i++)
+    open += counts_session(worker, of, worker->sessions.data[i]);
+  for (size_t i = 0; i < worker->contexts.count; i++)
+    open += counts_context(of, worker->contexts.data[i]);
+  if (open < of->sessions) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "the %s has %" PRId64 " open sessions, and may have no more", of->name, open);
+}
+
+lp_status worker_admit_peer(const lp_worker *worker, uint32_t peer, lp_diag *diag) {
+  quota all[2];
+  for (int i = 0, count = quotas_of(worker, peer, all); i < count; i++)
+    LP_TRY(admit_one(worker, &all[i], diag));
+  return LP_OK;
+}
+
+/* The KV caches and the waiting payloads that count, without the session `except`. */
+static size_t bytes_of(const lp_worker *worker, const quota *of, const worker_session *except) {
   size_t total = 0;
   for (size_t i = 0; i < worker->sessions.count; i++) {
     const worker_session *session = worker->sessions.data[i];
-    if (session->peer == peer && session != except)
+    if (counts_session(worker, of, session) && session != except)
       total += session->executor->states.region_bytes + session->queued.payload.size;
   }
   for (size_t i = 0; i < worker->contexts.count; i++)
-    if (worker->contexts.data[i]->peer == peer) total += lp_context_bytes(worker->contexts.data[i]->context);
+    if (counts_context(of, worker->contexts.data[i])) total += lp_context_bytes(worker->contexts.data[i]->context);
   return total;
 }
 
-static lp_status admit_bytes(const lp_worker *worker, uint32_t peer, const worker_session *session, size_t more,
+static lp_status admit_bytes(const lp_worker *worker, const quota *of, const worker_session *session, size_t more,
                              lp_diag *diag) {
-  int64_t most = worker->options->connection.bytes;
   size_t all = 0;
-  if (most <= 0 || (lp_size_add(bytes_of_peer(worker, peer, session), more, &all) && all <= (size_t)most)) return LP_OK;
-  return lp_error(diag, LP_LOC_NONE, "the connection's sessions would take more than %" PRId64 " bytes", most);
+  if (of->bytes <= 0 || (lp_size_add(bytes_of(worker, of, session), more, &all) && all <= (size_t)of->bytes))
+    return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "the %s's sessions would take more than %" PRId64 " bytes", of->name, of->bytes);
+}
+
+static lp_status admit_rows(const lp_worker *worker, const quota *of, const worker_session *session, int64_t rows,
+                            lp_diag *diag) {
+  int64_t waiting = 0;
+  for (size_t i = 0; i < worker->sessions.count; i++) {
+    const worker_session *other = worker->sessions.data[i];
+    if (other != session && counts_session(worker, of, other) && (other->queued.gathers || other->queued.waits))
+      waiting += other->queued.sym[LP_SYM_B] * other->queued.sym[LP_SYM_S];
+  }
+  if (rows <= of->rows - waiting) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "%" PRId64 " rows asked for and %" PRId64 " waiting; the %s may have %" PRId64,
+                  rows, waiting, of->name, of->rows);
 }
 
 lp_status worker_admit_run(const lp_worker *worker, const worker_session *session, int64_t rows, size_t payload,
                            size_t cache, lp_diag *diag) {
-  int64_t waiting = 0, most = limit_of(worker->options->connection.rows, MOST_ROWS_OF_PEER);
-  for (size_t i = 0; i < worker->sessions.count; i++) {
-    const worker_session *other = worker->sessions.data[i];
-    if (other != session && other->peer == session->peer && (other->queued.gathers || other->queued.waits))
-      waiting += other->queued.sym[LP_SYM_B] * other->queued.sym[LP_SYM_S];
-  }
-  if (rows > most - waiting)
-    return lp_error(diag, LP_LOC_NONE,
-                    "%" PRId64 " rows asked for and %" PRId64 " waiting; the connection may have %" PRId64, rows,
-                    waiting, most);
+  quota all[2];
   size_t more = 0;
   if (!lp_size_add(payload, cache, &more)) return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
-  return admit_bytes(worker, session->peer, session, more, diag);
+  for (int i = 0, count = quotas_of(worker, session->peer, all); i < count; i++) {
+    LP_TRY(admit_rows(worker, &all[i], session, rows, diag));
+    LP_TRY(admit_bytes(worker, &all[i], session, more, diag));
+  }
+  return LP_OK;
 }
 
 lp_status worker_admit_context(const lp_worker *worker, uint32_t peer, size_t cache, lp_diag *diag) {
-  LP_TRY(worker_admit_peer(worker, peer, diag));
-  return admit_bytes(worker, peer, NULL, cache, diag);
+  quota all[2];
+  for (int i = 0, count = quotas_of(worker, peer, all); i < count; i++) {
+    LP_TRY(admit_one(worker, &all[i], diag));
+    LP_TRY(admit_bytes(worker, &all[i], NULL, cache, diag));
+  }
+  return LP_OK;
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+size_t worker_budget(const lp_worker *worker) {
+  int64_t budget = worker->options->context_budget;
+  if (budget > 0) return (size_t)budget;
+  bool on_gpu = worker->bundle && worker->bundle->side[LP_SIDE_CLOUD].gpu;
+  return on_gpu ? SIZE_MAX : (size_t)lp_machine_memory() / 2; /* a GPU's memory has its own limit */
+}
 
 size_t worker_bytes_held(const lp_worker *worker, const void *except) {
   size_t total = 0;
@@ -132,15 +215,13 @@ static holder oldest(const lp_worker *worker, const void *keep) {
 }
 
 lp_status worker_make_room(lp_worker *worker, size_t wanted, const void *keep, lp_diag *diag) {
-  int64_t budget = worker->options->context_budget;
-  if (budget <= 0) return LP_OK;
-  if (wanted > (size_t)budget)
-    return lp_error(diag, LP_LOC_NONE, "a KV cache of %zu bytes exceeds the context budget of %" PRId64, wanted,
-                    budget);
-  while (wanted + worker_bytes_held(worker, keep) > (size_t)budget) {
+  size_t budget = worker_budget(worker);
+  if (wanted > budget)
+    return lp_error(diag, LP_LOC_NONE, "a KV cache of %zu bytes exceeds the context budget of %zu", wanted, budget);
+  while (wanted + worker_bytes_held(worker, keep) > budget) {
     holder victim = oldest(worker, keep);
     if (!victim.session && !victim.context)
-      return lp_error(diag, LP_LOC_NONE, "the context budget of %" PRId64 " bytes is in use", budget);
+      return lp_error(diag, LP_LOC_NONE, "the context budget of %zu bytes is in use", budget);
     if (victim.session)
       worker_session_drop(victim.session);
     else

@@ -8,15 +8,18 @@
 
 /* Tells whether the worker has as many sessions and contexts as its options allow. */
 bool worker_is_full(const lp_worker *worker);
-LP_MUST_USE lp_status worker_admit(const lp_worker *worker, lp_diag *diag); /* fails when it is full */
-/* Fails when the connection has as many sessions and contexts as its quota allows. */
+/* Makes a place for one more: a full worker closes a context without a connection. Fails when there is none. */
+LP_MUST_USE lp_status worker_admit(lp_worker *worker, lp_diag *diag);
+/* Fails when the connection or its client has as many sessions and contexts as its quota allows. */
 LP_MUST_USE lp_status worker_admit_peer(const lp_worker *worker, uint32_t peer, lp_diag *diag);
 /* Fails when a run of `rows` rows, with `payload` bytes to wait for a pass and `cache` bytes of KV caches, exceeds the
- * quotas of the session's connection. */
+ * quotas of the session's connection or client. */
 LP_MUST_USE lp_status worker_admit_run(const lp_worker *worker, const worker_session *session, int64_t rows,
                                        size_t payload, size_t cache, lp_diag *diag);
 /* The same for a context with `cache` bytes that the connection opens. */
 LP_MUST_USE lp_status worker_admit_context(const lp_worker *worker, uint32_t peer, size_t cache, lp_diag *diag);
+/* The most bytes that all of them may hold: by default half of the machine's memory. */
+size_t worker_budget(const lp_worker *worker);
 /* Bytes that all sessions and contexts hold, without the session or context `except`; NULL excepts none. */
 size_t worker_bytes_held(const lp_worker *worker, const void *except);
 /* Drops sessions and contexts, but not `keep`, until `wanted` bytes for `keep` fit the budget. Fails, and may

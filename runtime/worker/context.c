@@ -11,6 +11,7 @@
 #include "runtime/worker/budget.h"
 #include "runtime/worker/context.h"
 #include "runtime/worker/held.h"
+#include "runtime/worker/peer.h"
 #include "runtime/worker/reply.h"
 #include "runtime/worker/share.h"
 #include "runtime/worker/store.h"
@@ -69,7 +70,7 @@ void worker_context_forget_peer(lp_worker *worker, uint32_t peer) {
 
 /* ---- joining and leaving ----------------------------------------------------------------------------------------- */
 
-static lp_status check_join(const lp_worker *worker, const Lp__Wire__Join *join, lp_diag *diag) {
+static lp_status check_join(lp_worker *worker, const Lp__Wire__Join *join, lp_diag *diag) {
   int64_t most = most_capacity(worker);
   if (worker->whole) return lp_error(diag, LP_LOC_NONE, "the bundle cannot run its halves apart: %s", worker->whole);
   LP_TRY(worker_admit(worker, diag));
@@ -92,10 +93,9 @@ static lp_status create(lp_worker *worker, uint32_t peer, const Lp__Wire__Join *
   lp_status status = lp_context_bytes_wanted(made->context, &wanted)
                          ? LP_OK
                          : lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
-  int64_t budget = worker->options->context_budget;
-  if (status == LP_OK && budget > 0 && wanted > (size_t)budget)
-    status =
-        lp_error(diag, LP_LOC_NONE, "a context of %zu bytes exceeds the context budget of %" PRId64, wanted, budget);
+  size_t budget = worker_budget(worker);
+  if (status == LP_OK && wanted > budget)
+    status = lp_error(diag, LP_LOC_NONE, "a context of %zu bytes exceeds the context budget of %zu", wanted, budget);
   if (status == LP_OK) status = worker_admit_context(worker, peer, wanted, diag);
   if (status != LP_OK) worker_context_close(worker, made);
   *out = made;
@@ -119,6 +119,7 @@ static void handle_join(lp_worker *worker, uint32_t peer, const Lp__Wire__Join *
   } else {
     context->used_ms = lp_now_ms();
     context->peer = peer;
+    context->who = worker_peer_who(worker, peer);
     (void)lp_context_enter(context->context, (lp_context_time){join->epoch, join->floor});
     Lp__Wire__Joined joined = LP__WIRE__JOINED__INIT;
     Lp__Wire__Times times = LP__WIRE__TIMES__INIT;

@@ -19,6 +19,7 @@
 #include "runtime/worker/budget.h"
 #include "runtime/worker/context.h"
 #include "runtime/worker/pass.h"
+#include "runtime/worker/peer.h"
 #include "runtime/worker/queue.h"
 #include "runtime/worker/session.h"
 #include "runtime/worker/share.h"
@@ -139,11 +140,11 @@ static bool next_part(const pass *p, entry *e, int64_t most, lp_batch_member *pa
   return true;
 }
 
-/* The rows that the entries chosen so far have of the peer. */
+/* The rows that the entries chosen so far have of the peer's client. */
 static int64_t rows_of_peer(const pass *p, uint32_t peer) {
   int64_t rows = 0;
   for (size_t i = 0; i < p->count; i++)
-    if (p->all.data[i].peer == peer) rows += rows_of(&p->member[i]);
+    if (worker_peer_same(p->worker, p->all.data[i].peer, peer)) rows += rows_of(&p->member[i]);
   return rows;
 }
 

@@ -15,9 +15,36 @@ worker_peer *worker_peer_of(lp_worker *worker, uint32_t id) {
   return &worker->peers.data[worker->peers.count - 1];
 }
 
+uint64_t worker_peer_who(const lp_worker *worker, uint32_t peer) {
+  for (size_t i = 0; i < worker->peers.count; i++)
+    if (worker->peers.data[i].id == peer) return worker->peers.data[i].who;
+  return 0;
+}
+
+bool worker_peer_same(const lp_worker *worker, uint32_t a, uint32_t b) {
+  uint64_t who = worker_peer_who(worker, a);
+  return a == b || (who != 0 && who == worker_peer_who(worker, b));
+}
+
+worker_peer *worker_peer_account(lp_worker *worker, uint32_t peer) {
+  uint64_t who = worker_peer_of(worker, peer)->who;
+  for (size_t i = 0; who != 0 && i < worker->peers.count; i++)
+    if (worker->peers.data[i].who == who) return &worker->peers.data[i];
+  return worker_peer_of(worker, peer);
+}
+
+/* A client with other connections keeps its account. */
 void worker_peer_forget(lp_worker *worker, uint32_t peer) {
-  for (size_t i = worker->peers.count; i-- > 0;)
-    if (worker->peers.data[i].id == peer) worker->peers.data[i] = worker->peers.data[--worker->peers.count];
+  for (size_t i = worker->peers.count; i-- > 0;) {
+    worker_peer gone = worker->peers.data[i];
+    if (gone.id != peer) continue;
+    worker->peers.data[i] = worker->peers.data[--worker->peers.count];
+    for (size_t k = 0; gone.who != 0 && k < worker->peers.count; k++) {
+      worker_peer *other = &worker->peers.data[k];
+      if (other->who == gone.who && other->served < gone.served) other->served = gone.served;
+      if (other->who == gone.who && other->queued_ms < gone.queued_ms) other->queued_ms = gone.queued_ms;
+    }
+  }
 }
 
 void worker_peer_reject(lp_worker *worker, uint32_t id, const char *why) {
@@ -31,8 +58,11 @@ void worker_peer_reject(lp_worker *worker, uint32_t id, const char *why) {
   worker->wire->transport->drop(worker->wire->channel, id);
 }
 
-static void admit(lp_worker *worker, worker_peer *peer) {
+/* `key`: the one that it proved above TLS, or NULL. */
+static void admit(lp_worker *worker, worker_peer *peer, const lp_key *key) {
   peer->greeted = true;
+  peer->who = worker->wire->transport->identify(worker->wire->channel, peer->id);
+  if (peer->who == 0) peer->who = lp_security_holder(&worker->security, key);
   worker->wire->transport->permit(worker->wire->channel, peer->id, most_frame);
 }
 
@@ -42,16 +72,19 @@ static void take_hello(lp_worker *worker, worker_peer *peer, const Lp__Wire__Hel
   bool right = hello->protocol == LP_WIRE_PROTOCOL && lp_streq(hello->bundle, worker->self.bundle_hash);
   if (right) {
     peer->hello = true;
-    if (!worker->security.proves) admit(worker, peer);
+    if (!worker->security.proves) admit(worker, peer, NULL);
   }
   (void)lp_wire_hello(worker->wire, peer->id, LP_SIDE_CLOUD, &worker->self, &why);
   if (!right) worker_peer_reject(worker, peer->id, "it speaks another protocol or holds another bundle");
 }
 
 static void take_proof(lp_worker *worker, worker_peer *peer, const Lp__Wire__Prove *prove) {
-  if (peer->hello &&
-      lp_wire_holds(worker->wire, peer->id, LP_SIDE_DEVICE, &worker->self, prove->proof.data, prove->proof.len))
-    admit(worker, peer);
+  const lp_key *key = NULL;
+  if (!worker->security.proves && peer->hello) return; /* it is admitted without */
+  if (peer->hello)
+    key = lp_wire_proved(worker->wire, peer->id, LP_SIDE_DEVICE, &worker->self, prove->proof.data, prove->proof.len);
+  if (key)
+    admit(worker, peer, key);
   else
     worker_peer_reject(worker, peer->id, "it does not hold the key");
 }

@@ -12,5 +12,11 @@ void worker_peer_reject(lp_worker *worker, uint32_t peer, const char *why);
 /* The peer's entry, which is made if there is none. Valid until another is made. */
 worker_peer *worker_peer_of(lp_worker *worker, uint32_t id);
 void worker_peer_forget(lp_worker *worker, uint32_t peer); /* it has disconnected */
+/* The client behind the connection; 0: unknown. */
+uint64_t worker_peer_who(const lp_worker *worker, uint32_t peer);
+/* Tells whether one client has both connections. */
+bool worker_peer_same(const lp_worker *worker, uint32_t a, uint32_t b);
+/* The entry that keeps the account of the connection's client: the first of the client's entries, valid as above. */
+worker_peer *worker_peer_account(lp_worker *worker, uint32_t peer);
 
 #endif

@@ -10,19 +10,19 @@
 static const double active_ms = 250;
 
 void worker_share_enter(lp_worker *worker, uint32_t peer) {
-  worker_peer *of = worker_peer_of(worker, peer);
+  worker_peer *of = worker_peer_account(worker, peer);
   if (of->served < worker->turn) of->served = worker->turn;
   of->queued_ms = lp_now_ms();
 }
 
 int64_t worker_share_served(lp_worker *worker, uint32_t peer) {
-  worker_peer *of = worker_peer_of(worker, peer);
+  worker_peer *of = worker_peer_account(worker, peer);
   of->queued_ms = lp_now_ms();
   return of->served;
 }
 
 void worker_share_charge(lp_worker *worker, uint32_t peer, int64_t rows) {
-  worker_peer_of(worker, peer)->served += rows;
+  worker_peer_account(worker, peer)->served += rows;
 }
 
 int64_t worker_share_most(const lp_worker *worker, double now_ms) {

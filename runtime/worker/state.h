@@ -50,6 +50,7 @@ typedef struct {
 typedef struct {
   uint64_t id;
   uint32_t peer; /* the connection that joined it last; 0: it has ended */
+  uint64_t who;  /* the client that joined it last; 0: unknown */
   lp_context *context;
   double used_ms; /* time of the last message */
   bool lost;      /* its content was dropped; the device learns it with its next question */
@@ -74,6 +75,7 @@ typedef struct {
 /* A connection, and the state of its handshake. */
 typedef struct {
   uint32_t id;
+  uint64_t who;     /* its client (lp_transport.identify); 0: unknown, the connection counts by itself */
   bool hello;       /* its hello was accepted: same protocol, same bundle */
   bool greeted;     /* it has also proved the key: the worker takes its messages */
   bool refused;     /* the handshake failed; the peer is being disconnected */

@@ -1,4 +1,4 @@
-/* The number of threads that a control group's quota allows. */
+/* The threads and the memory that a control group allows. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,4 +70,23 @@ LP_TEST(odd_files) {
   put("zero", "cpu.max", "0 0\n");
   ck_assert_int_eq(threads("0::/zero\n"), INT32_MAX);
   ck_assert_int_ge(lp_machine_threads(), 1);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static int64_t memory(const char *limit) {
+  put(".", "memory.max", limit);
+  char *path = lp_path_join(root, "memory.max");
+  int64_t bytes = lp_cgroup_memory(path);
+  free(path);
+  return bytes;
+}
+
+LP_TEST(a_group_limits_memory) {
+  ck_assert_int_eq(memory("1073741824\n"), 1 << 30);
+  ck_assert_int_eq(memory("1\n"), 1);
+  ck_assert_int_eq(memory("max\n"), INT64_MAX);
+  ck_assert_int_eq(memory("0\n"), INT64_MAX);
+  ck_assert_int_eq(lp_cgroup_memory("/nowhere/memory.max"), INT64_MAX);
+  ck_assert_int_gt(lp_machine_memory(), 1 << 20);
 }

@@ -14,7 +14,7 @@ typedef struct {
   const char *listen, *context_dir, *trust;
   lp_link_security security;
   int64_t budget, context_dir_bytes, sessions, threads, ready_fd;
-  int64_t connection_sessions, connection_rows, connection_bytes;
+  lp_worker_quota connection, client;
   double idle_ms;
   bool check, stats, profile;
 } worker_flags;
@@ -61,9 +61,8 @@ static lp_worker_options options_of(const worker_flags *flags) {
                              .context_dir = flags->context_dir,
                              .context_dir_bytes = flags->context_dir_bytes,
                              .most_sessions = flags->sessions,
-                             .connection = {.sessions = flags->connection_sessions,
-                                            .rows = flags->connection_rows,
-                                            .bytes = flags->connection_bytes},
+                             .connection = flags->connection,
+                             .client = flags->client,
                              .threads = (int32_t)flags->threads,
                              .security = flags->security,
                              .on_listening = tell_address,
@@ -94,7 +93,7 @@ int lp_tool_worker(int argc, char **argv) {
       {"--listen", LP_OPTION_ADDRESS, &flags.listen, "ADDRESS",
        "listen on HOST:PORT (127.0.0.1:7700; port 0 takes a free one) or unix:PATH", 0},
       {"--context-budget", LP_OPTION_SIZE, &flags.budget, "SIZE",
-       "limit the KV caches of all sessions; the oldest are dropped first", 0},
+       "limit the KV caches of all sessions; the oldest are dropped first (half of the machine's memory)", 0},
       {"--idle", LP_OPTION_TIME, &flags.idle_ms, "TIME",
        "drop the context of a session that was idle for this long (60s)", 0},
       {"--context-dir", LP_OPTION_TEXT, &flags.context_dir, "DIR",
@@ -102,16 +101,22 @@ int lp_tool_worker(int argc, char **argv) {
       {"--context-dir-size", LP_OPTION_SIZE, &flags.context_dir_bytes, "SIZE",
        "limit the size of that folder; the oldest files are removed first (4GiB)", 0},
       {"--max-sessions", LP_OPTION_COUNT, &flags.sessions, "N", "refuse sessions beyond N (4096)", 0},
-      {"--connection-sessions", LP_OPTION_COUNT, &flags.connection_sessions, "N",
+      {"--connection-sessions", LP_OPTION_COUNT, &flags.connection.sessions, "N",
        "refuse a connection sessions beyond N (64)", 0},
-      {"--connection-rows", LP_OPTION_COUNT, &flags.connection_rows, "N",
+      {"--connection-rows", LP_OPTION_COUNT, &flags.connection.rows, "N",
        "refuse a connection runs while N rows (sequences times tokens) of it wait (262144)", 0},
-      {"--connection-memory", LP_OPTION_SIZE, &flags.connection_bytes, "SIZE",
+      {"--connection-memory", LP_OPTION_SIZE, &flags.connection.bytes, "SIZE",
        "limit the KV caches and waiting payloads of a connection (no limit but --context-budget)", 0},
+      {"--client-sessions", LP_OPTION_COUNT, &flags.client.sessions, "N",
+       "the same for all connections with one device certificate, or one of several keys (256)", 0},
+      {"--client-rows", LP_OPTION_COUNT, &flags.client.rows, "N",
+       "the same for all connections with one certificate or key (1048576)", 0},
+      {"--client-memory", LP_OPTION_SIZE, &flags.client.bytes, "SIZE",
+       "the same for all connections with one certificate or key (no limit but --context-budget)", 0},
       {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
       {"--key-file", LP_OPTION_TEXT, &flags.security.key_file, "FILE",
-       "read the key that devices must hold, for TLS and, with --cert, above it; off loopback this or --client-ca is "
-       "needed",
+       "read the key that devices must hold, or several, a line each, for TLS and, with --cert, above it; off loopback "
+       "this or --client-ca is needed",
        0},
       {"--cert", LP_OPTION_TEXT, &flags.security.cert_file, "FILE", "show this certificate to devices (TLS, PEM)", 0},
       {"--cert-key", LP_OPTION_TEXT, &flags.security.cert_key_file, "FILE",

@@ -439,6 +439,90 @@ LP_LOOP_TEST(an_idle_listener_sleeps, 0, WAYS) {
   close_both(&made);
 }
 
+/* ---- clients ----------------------------------------------------------------------------------------------------- */
+
+static char *secret(const char *name, const char *text) {
+  char *path = lp_path_join(dir, name);
+  ck_assert_int_eq(lp_file_write(path, text, strlen(text), NULL), LP_OK);
+  ck_assert_int_eq(chmod(path, 0600), 0);
+  return path;
+}
+
+/* The number that a worker gives to the client with these files; 0 also if it cannot connect. */
+static uint64_t number_of(lp_channel *worker, const char *address, const lp_link_security *files) {
+  lp_security security;
+  lp_channel *device = NULL;
+  uint64_t number = 0;
+  ck_assert_int_eq(lp_security_open(files, LP_SIDE_DEVICE, true, &security, NULL), LP_OK);
+  lp_endpoint endpoint = {.address = address, .security = &security, .patience = {1000, 1, 1, 100, 10000, 100}};
+  if (transport->dial(&endpoint, 20000, &device, NULL) == LP_OK) {
+    send_text(device, LP_ONLY_PEER, "hello");
+    lp_packet packet;
+    while (receive(worker, 20000, &packet) == LP_RECV_GONE) /* earlier ones */
+      ;
+    ck_assert_ptr_nonnull(packet.data);
+    number = transport->identify(worker, packet.peer);
+    transport->release(&packet);
+    ck_assert_uint_eq(transport->identify(worker, 1000), 0); /* no such peer */
+    transport->close(device);
+  }
+  lp_security_close(&security);
+  return number;
+}
+
+#define FIRST "first-0123456789abcdef"
+#define SECOND "second-0123456789abcdef"
+
+/* A worker with several keys knows its clients by them, each on any number of connections. */
+LP_TEST(keys_tell_clients_apart) {
+  both made = {0};
+  char address[128], *keys = secret("keys", FIRST "\r\n" SECOND "\n"),
+                     *third = secret("third", "third-0123456789abcdef");
+  char *key[] = {secret("first", FIRST), secret("second", SECOND "\n")};
+  lp_link_security files = {.key_file = keys};
+  ck_assert_int_eq(lp_security_open(&files, LP_SIDE_CLOUD, true, &made.security[LP_SIDE_CLOUD], NULL), LP_OK);
+  listen_on(&made, "127.0.0.1:0", address);
+  uint64_t number[2];
+  for (int i = 0; i < 2; i++) {
+    number[i] = number_of(made.worker, address, &(lp_link_security){.key_file = key[i]});
+    ck_assert_uint_ne(number[i], 0);
+    ck_assert_uint_eq(number[i], number_of(made.worker, address, &(lp_link_security){.key_file = key[i]}));
+  }
+  ck_assert_uint_ne(number[0], number[1]);
+  ck_assert_uint_eq(number_of(made.worker, address, &(lp_link_security){.key_file = third}), 0); /* refused */
+  transport->close(made.worker);
+  lp_security_close(&made.security[LP_SIDE_CLOUD]);
+  lp_security device;
+  ck_assert_int_eq(lp_security_open(&files, LP_SIDE_DEVICE, true, &device, NULL), LP_FAILED); /* it holds one key */
+  lp_security_close(&device);
+  free(keys);
+  free(third);
+  free(key[0]);
+  free(key[1]);
+}
+
+/* Bytes of any value are one key, line feeds among them. */
+LP_TEST(a_key_of_any_bytes_is_one) {
+  char *files[] = {secret("bytes", "0123456789\nabcdef 0123456789abcdef"), secret("short", FIRST "\n0123456789"),
+                   secret("space", FIRST "\n0123456789 abcdef")};
+  for (size_t i = 0; i < LP_COUNT(files); i++) {
+    lp_security security;
+    lp_link_security from = {.key_file = files[i]};
+    ck_assert_int_eq(lp_security_open(&from, LP_SIDE_DEVICE, true, &security, NULL), LP_OK);
+    ck_assert_uint_eq(security.key_count, 1);
+    lp_security_close(&security);
+    free(files[i]);
+  }
+}
+
+/* All devices hold a worker's only key, and those without a certificate are told apart by nothing. */
+LP_LOOP_TEST(others_have_no_number, 0, WAYS) {
+  both made = connect_both((way)_i);
+  send_text(made.device, LP_ONLY_PEER, "hello");
+  ck_assert_uint_eq(transport->identify(made.worker, expect_text(made.worker, 20000, "hello")), 0);
+  close_both(&made);
+}
+
 /* A peer that is not permitted in time is disconnected, whether it is silent, begins a handshake, or sends only signs
  * of life. */
 LP_TEST(strangers_meet_a_deadline) {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "runtime/worker/budget.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
@@ -56,4 +57,48 @@ LP_TEST(what_waits_for_a_pass_stays) {
   sessions[0].queued.waits = true;
   ck_assert_int_eq(worker_make_room(&worker, BYTES, NULL, NULL), LP_OK);
   ck_assert(!sessions[0].dropped && sessions[1].dropped && !sessions[2].dropped);
+}
+
+/* A worker without --context-budget does not fill the machine. */
+LP_TEST(half_of_the_memory_is_the_default) {
+  const lp_worker_options usual = {.context_budget = 0};
+  size_t half = (size_t)lp_machine_memory() / 2;
+  lp_diag *diag = lp_diag_create();
+  worker.options = &usual;
+  worker.sessions.count = 0;
+  ck_assert_uint_gt(half, 1 << 20);
+  ck_assert_int_eq(worker_make_room(&worker, half, NULL, NULL), LP_OK);
+  ck_assert_int_eq(worker_make_room(&worker, half + 1, NULL, diag), LP_FAILED);
+  ck_assert_msg(strstr(toy_error(diag), "exceeds the context budget of"), "%s", toy_error(diag));
+  lp_diag_free(diag);
+}
+
+/* ---- places ------------------------------------------------------------------------------------------------------ */
+
+/* A context that was last used `ago_ms` ago. The worker frees it. */
+static void add_context(uint32_t peer, double ago_ms) {
+  worker_context *made = lp_alloc(sizeof *made);
+  *made = (worker_context){.id = worker.contexts.count, .peer = peer, .used_ms = lp_now_ms() - ago_ms};
+  made->context = lp_alloc(sizeof *made->context);
+  lp_vec_push(&worker.contexts, made);
+}
+
+/* Contexts outlive their connections, so a device that connects again and again could take all places. */
+LP_TEST(contexts_without_a_connection_make_way) {
+  const lp_worker_options few = {.most_sessions = 3};
+  worker.options = &few;
+  worker.sessions.count = 0;
+  add_context(1, 3e6); /* its connection is there */
+  add_context(0, 1e6);
+  ck_assert_int_eq(worker_admit(&worker, NULL), LP_OK); /* there is a place */
+  ck_assert_uint_eq(worker.contexts.count, 2);
+  add_context(0, 2e6);
+  worker.contexts.data[2]->question.waits = true;
+  ck_assert_int_eq(worker_admit(&worker, NULL), LP_OK);
+  ck_assert_uint_eq(worker.contexts.count, 2);
+  for (size_t i = 0; i < 2; i++)
+    ck_assert_uint_ne(worker.contexts.data[i]->id, 1); /* the only one that nobody uses */
+  add_context(0, -1e6);
+  ck_assert_int_eq(worker_admit(&worker, NULL), LP_FAILED);
+  ck_assert_uint_eq(worker.contexts.count, 3);
 }

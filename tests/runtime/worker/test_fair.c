@@ -6,8 +6,10 @@
 #include "runtime/bundle/bundle.h"
 #include "runtime/link/link.pb-c.h"
 #include "runtime/worker/pass.h"
+#include "runtime/worker/peer.h"
 #include "runtime/worker/queue.h"
 #include "runtime/worker/session.h"
+#include "runtime/worker/worker.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/runtime/worker/bare_worker.h"
 #include "tests/suite.h"
@@ -165,6 +167,31 @@ LP_TEST(memory_of_a_connection_is_limited) {
   ask(2, 5);
 }
 
+/* Quotas of a client bind all its connections together, and nobody else's. */
+LP_TEST(a_client_is_limited_over_its_connections) {
+  const int64_t sym[LP_SYM_COUNT] = {1, 5, 0, 1, 2 * PROMPT};
+  bare->options.client = (lp_worker_quota){.sessions = 2, .rows = 12};
+  worker_peer_of(worker, 1)->who = worker_peer_of(worker, 2)->who = 7;
+  worker_peer_of(worker, 4)->who = 8;
+  lp_diag *diag = lp_diag_create();
+  open_session(1);
+  open_session(2);
+  ck_assert_int_eq(open_numbered(2, 1, diag), LP_FAILED);
+  ck_assert_msg(strstr(toy_error(diag), "the client has 2 open sessions"), "%s", toy_error(diag));
+  open_session(3);
+  open_session(4);
+  ask(1, 8);
+  expect_refused(2, sym, 5, "5 rows asked for and 8 waiting; the client may have 12");
+  ask(3, 12);
+  ask(4, 12);
+  ask(2, 4);
+  worker_pass_run(worker);
+  bare->options.client = (lp_worker_quota){.bytes = 1};
+  expect_refused(2, sym, 5, "the client's sessions would take more than 1 bytes");
+  ask(3, 5);
+  lp_diag_free(diag);
+}
+
 /* A run that no device of ours requests. After a run from position 0 that failed, the old cache is not continued. */
 LP_TEST(runs_that_do_not_fit) {
   open_session(1);
@@ -278,6 +305,28 @@ LP_TEST(sessions_of_one_connection_share_its_turn) {
     if (token == 0) worker_pass_run(worker); /* the first sessions came before it */
     ck_assert_msg(got_answer(2, before), "token %d waits", token);
   }
+}
+
+/* The same when the prompts come over eight connections of one client, also once the first of them is closed. */
+LP_TEST(connections_of_one_client_share_its_turn) {
+  enum { CONNECTIONS = 8, TOKENS = 10, OTHER = CONNECTIONS + 1 };
+  for (uint32_t peer = 1; peer <= CONNECTIONS; peer++) {
+    worker_peer_of(worker, peer)->who = 7;
+    open_session(peer);
+    ask(peer, PROMPT);
+  }
+  open_session(OTHER);
+  for (int token = 0; token < TOKENS; token++) {
+    size_t before = answers;
+    ask(OTHER, 1);
+    worker_pass_run(worker);
+    if (token == 0) worker_pass_run(worker); /* the first ones came before it */
+    ck_assert_msg(got_answer(OTHER, before), "token %d waits", token);
+    if (token == TOKENS / 2) worker_forget(worker, 1);
+  }
+  int64_t served = worker_peer_account(worker, 2)->served;
+  worker_forget(worker, 2);
+  ck_assert_int_eq(worker_peer_account(worker, 3)->served, served); /* the account stays with the client */
 }
 
 /* Twice as many questions as a pass takes: each is answered in the first pass or the second, in the order of
