@@ -118,6 +118,24 @@ LP_TEST(impossible_points_go) {
   lp_buf_free(&csv);
 }
 
+/* Exactly as fast as the machine can be is possible, for what computes and for what moves bytes. */
+LP_TEST(the_fastest_possible_point) {
+  lp_machine *machine = NULL;
+  ck_assert_int_eq(lp_hw_load("a100", &machine, NULL), LP_OK);
+  const double peak = lp_hw_peak(machine, LP_F16), cache = machine->figure[LP_HW_CACHE];
+  ck_assert_double_gt(cache, 0);
+  lp_hw_sample computes = {.facts = {.dtype = LP_F16, .flops = 1e12, .bytes = 1}}, moves = computes;
+  computes.time_us = computes.facts.flops / peak * 1e6;
+  moves.facts.flops = 1;
+  moves.facts.bytes = cache + 1e9;
+  moves.time_us = (moves.facts.bytes - cache) / machine->figure[LP_HW_BANDWIDTH] * 1e6;
+  ck_assert(lp_hw_is_possible(machine, &computes) && lp_hw_is_possible(machine, &moves));
+  computes.time_us *= 0.999999;
+  moves.time_us *= 0.999999;
+  ck_assert(!lp_hw_is_possible(machine, &computes) && !lp_hw_is_possible(machine, &moves));
+  lp_hw_free(machine);
+}
+
 /* A norm with a bend that no base law has: smooth in the size, with a little noise. */
 static double bent_us(double m) {
   return exp(3 + log(m / 64) + 0.6 * sin(1.5 * log(m / 64)));

@@ -123,6 +123,14 @@ LP_TEST(activations) {
   is(of(NODE(Softplus, FLOATS("2", 100., -100.))), "100 3.78351e-44");
   is(of(NODE(HardSwish, FLOATS("2", 1., -4.))), "0.666667 -0");
   is(of(NODE(ThresholdedRelu, FLOATS("3", 0.5, 1., 1.5))), "0 0 1.5");
+  lp_value *zero_one = FLOATS("2", 0., 1.), *nan_one = of(NODE(Div, zero_one, zero_one));
+  is(of(NODE(IsNaN, of(NODE(ThresholdedRelu, nan_one)))), "1 0");
+  lp_value *low = of(NODE(Less, INTS(1, 2, 3, 4), INT(3))),
+           *even = of(NODE(Equal, of(NODE(Mod, INTS(1, 2, 3, 4), INT(2))), INT(0)));
+  is(of(NODE(And, low, even)), "0 1 0 0");
+  is(of(NODE(Or, low, even)), "1 1 0 1");
+  is(of(NODE(Xor, low, even)), "1 0 0 1");
+  is(of(NODE(ReduceL1, INTS(-3, 4, -5))), "12");
   with_f64("bias", 0.25);
   is(of(NODE(Shrink, FLOATS("3", -1., 0.5, 1.))), "-0.75 0 0.75");
   is(of(NODE(Asinh, FLOATS("2", -1., 0.))), "-0.881374 0");

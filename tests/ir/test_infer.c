@@ -539,6 +539,35 @@ LP_TEST(attention) {
   refuses(NODE(Attention, f32("b,s,128"), f32("b,l,32"), f32("b,l,32")), "attribute 'q_num_heads' is 0");
 }
 
+/* A recurrence takes a decay where it is gated, and a beta where it has a delta. */
+LP_TEST(recurrences) {
+  static const struct {
+    const char *rule;
+    bool decay, beta;
+    const char *refusal;
+  } rows[] = {{"linear", false, false, NULL},
+              {"gated", true, false, NULL},
+              {"delta", false, true, NULL},
+              {"gated_delta", true, true, NULL},
+              {"linear", true, false, "rule 'linear' takes no a decay"},
+              {"gated", false, false, "rule 'gated' lacks a decay"},
+              {"delta", false, false, "rule 'delta' lacks a beta"},
+              {"gated", true, true, "rule 'gated' takes no a beta"},
+              {"gatid", true, true, "update_rule 'gatid' is not known"}};
+  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+    lp_value *x = test_arg(LP_F32, "b,s,8"), *per_head = test_arg(LP_F32, "b,s,2");
+    with_i64("q_num_heads", 2);
+    with_i64("kv_num_heads", 2);
+    with_str("update_rule", rows[i].rule);
+    lp_op *op =
+        NODES(LinearAttention, 2, x, x, x, NULL, rows[i].decay ? per_head : NULL, rows[i].beta ? per_head : NULL);
+    if (rows[i].refusal)
+      refuses(op, rows[i].refusal);
+    else
+      gives(op, "f32[b,s,8]");
+  }
+}
+
 LP_TEST(attention_refusals) {
   refuses(NODE(Attention, f32("2,3,4,8"), f32("2,3,6,8"), f32("2,3,6,8"), NULL, f32("2,3,85,8"), f32("2,3,3,8")),
           "dimensions 85 and 3 must agree");

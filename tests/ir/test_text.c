@@ -38,6 +38,24 @@ static lp_module *parse(const char *text, lp_diag *diag) {
   return status == LP_OK ? module : NULL;
 }
 
+/* Places in the model are printed on demand, for each operator that has one. */
+LP_TEST(locations) {
+  lp_module *module = parse(sample, NULL);
+  ck_assert_ptr_nonnull(module);
+  lp_buf with = {0}, without = {0};
+  lp_module_print(module, true, &with);
+  lp_module_print(module, false, &without);
+  const char *at = strstr(lp_buf_text(&with), " loc(");
+  ck_assert_ptr_nonnull(at);
+  ck_assert_int_eq(strncmp(at, " loc(\"/layers.0/mlp/MatMul (MatMul)\"(\"m.onnx\":0:0))\n", 52), 0);
+  ck_assert_ptr_null(strstr(at + 1, " loc("));
+  ck_assert_ptr_null(strstr(lp_buf_text(&without), " loc("));
+  ck_assert_uint_eq(with.size - without.size, 51);
+  lp_buf_free(&with);
+  lp_buf_free(&without);
+  lp_module_free(module);
+}
+
 LP_TEST(round_trip_is_the_identity) {
   lp_diag *diag = lp_diag_create();
   lp_module *module = parse(sample, diag);

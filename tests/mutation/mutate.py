@@ -34,6 +34,7 @@ SWAPS = {
 # Binary operators stand between blanks (clang-format); -> and ++ do not.
 OPERATOR = re.compile(r"(?<= )(<=|>=|==|!=|&&|\|\||<|>|\+|-)(?= )|\breturn (?:true|false)\b")
 HIDDEN = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|^[ \t]*#(?:\\\n|[^\n])*', re.S | re.M)
+MACRO = re.compile(r"[A-Z_]+\(")
 LEFT_OUT = re.compile(r"\b(assert|static_assert|ck_assert\w*)\(")
 # Tests in other folders that are the nearest of a room.
 ELSEWHERE = {
@@ -136,7 +137,9 @@ class Tests:
 
     def of(self, mutant: Mutant) -> list[Unit]:
         if self.covering is not None:
-            found = [u for u in self.units if mutant.line in self.covering.get(u.name, {}).get("lines", {}).get(mutant.path, [])]
+            lines = {u.name: self.covering.get(u.name, {}).get("lines", {}).get(mutant.path, []) for u in self.units}
+            macro = MACRO.match((ROOT / mutant.path).read_text().splitlines()[mutant.line - 1])  # has no count of its own
+            found = [u for u in self.units if mutant.line in lines[u.name] or (macro and lines[u.name])]
             return sorted(found, key=lambda u: (-nearness(u, mutant.path), self.covering[u.name]["seconds"]))
         room = "/".join(mutant.path.split("/")[:-1])
         nearest = max(nearness(u, mutant.path) for u in self.units)

@@ -3,10 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/random.h"
+#include "runtime/bundle/sealed_file.h"
 #include "runtime/exec/pool.h"
 #include "runtime/exits/codec.h"
 #include "runtime/exits/context.h"
+#include "runtime/exits/context_file.h"
 #include "runtime/exits/halves.h"
 #include "runtime/exits/window.h"
 #include "runtime/runtime.h"
@@ -151,6 +154,66 @@ LP_TEST(a_later_epoch) {
   ck_assert(!lp_context_is_ready(context, 5));
   lp_context_free(context);
 }
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static lp_status restore(const char *file, lp_answer *answer, lp_diag *diag) {
+  lp_context_record record;
+  lp_context *context = NULL;
+  lp_status status = lp_context_restore(&halves, pool, file, POSITIONS, &record, &context, diag);
+  if (status == LP_OK) {
+    ck_assert(record.id == 7 && record.answered == 3 && record.asked == -1);
+    lp_question question = {.end = 10};
+    ck_assert_int_eq(lp_context_ask(context, &question, answer, NULL), LP_OK);
+  }
+  lp_context_free(context);
+  return status;
+}
+
+/* Writes the file again with `change` bytes more or fewer of rows, and a right checksum. */
+static void resize(const char *file, int change) {
+  static const lp_sealed_kind kind = {.letters = "CTXT", .title = "context file", .version = 1};
+  lp_sealed sealed;
+  lp_buf head = {0}, payload = {0};
+  ck_assert_int_eq(lp_sealed_open(file, &kind, &sealed, NULL), LP_OK);
+  lp_buf_append(&head, (const char *)sealed.head, sealed.head_size);
+  lp_buf_append(&payload, (const char *)sealed.payload, sealed.payload_size);
+  for (int i = 0; i < 64; i += 4)
+    lp_buf_append(&payload, "0123", 4);
+  payload.size = (size_t)((int)sealed.payload_size + change);
+  lp_sealed_close(&sealed);
+  ck_assert_int_eq(lp_sealed_write(file, &kind, &head, &payload, NULL), LP_OK);
+  lp_buf_free(&head);
+  lp_buf_free(&payload);
+}
+
+/* A context continues from its file; a file whose rows are fewer or more than its head tells is refused. */
+LP_TEST(a_file_keeps_a_context) {
+  int32_t wanted[POSITIONS];
+  learn(0, wanted);
+  lp_context *context = create();
+  upload(context, (lp_context_time){0}, 0, 0, 12);
+  ck_assert_int_eq(token_behind(context, 9), wanted[8]);
+  char *file = lp_path_join(dir, "context");
+  lp_context_record record = {.id = 7, .answered = 3, .asked = -1};
+  ck_assert_int_eq(lp_context_save(context, &record, file, NULL), LP_OK);
+  lp_context_free(context);
+  lp_answer answer = {0};
+  ck_assert_int_eq(restore(file, &answer, NULL), LP_OK);
+  ck_assert_int_eq(answer.sample.token, wanted[9]);
+  static const int changes[] = {-4, 4, -64, 64};
+  for (size_t i = 0; i < LP_COUNT(changes); i++) {
+    lp_diag *diag = lp_diag_create();
+    resize(file, changes[i]);
+    ck_assert_int_eq(restore(file, &answer, diag), LP_FAILED);
+    ck_assert_msg(strstr(toy_error(diag), "bytes of rows"), "%s", toy_error(diag));
+    resize(file, -changes[i]);
+    lp_diag_free(diag);
+  }
+  free(file);
+}
+
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
 
 LP_TEST(what_is_out_of_range) {
   lp_context *context = create();

@@ -218,6 +218,12 @@ static const struct {
 static const struct {
   const char *source, *expected;
 } renderings[] = {
+    /* hits do not overlap; an affix may be one of several */
+    {"{{ 'abcabcab'.count('ab') }} {{ 'aaaaa'.count('aa') }} {{ 'abc'.count('x') }} {{ 'abc'.count('abc') }}",
+     "3 2 0 1"},
+    {"{{ 'abc'.startswith(['x', 'ab']) }} {{ 'abc'.startswith(['x', 'b']) }} {{ 'abc'.endswith(('bc', 'x')) }} "
+     "{{ 'abc'.endswith(('b', 'x')) }} {{ 'ab'.startswith('abc') }}",
+     "True False True False False"},
     /* statements that are not reached are no errors */
     {"{% if false %}{% include 'f' %}{{ x | unknown }}{% endif %}a", "a"},
     {"{% macro f(a, b='z') %}[{{ a }}{{ b }}]{% endmacro %}{{ f(1) ~ f(2, b=3) }}", "[1z][23]"},

@@ -392,6 +392,10 @@ LP_TEST(normalizers_follow_unicode) {
   expect_normal("{\"type\":\"BertNormalizer\"}", "\xC3\x89\t\x01\xE4\xB8\xAD\xE0\xA4\xBE",
                 "e  \xE4\xB8\xAD \xE0\xA4\xBE");
   expect_normal("{\"type\":\"BertNormalizer\",\"lowercase\":false}", "\xC3\x89", "\xC3\x89");
+  const char *strips = "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}";
+  expect_normal(strips, "\xE3\x80\x80 a\xC3\xA9\xC2\xA0 \xE3\x80\x80", "a\xC3\xA9");
+  expect_normal(strips, "\xE3\x80\x80", "");
+  expect_normal("{\"type\":\"Strip\",\"strip_left\":false,\"strip_right\":true}", " a ", " a");
   expect_normal("{\"type\":\"Nmt\"}",
                 "a\x01\xE2\x80\x8B"
                 "b",

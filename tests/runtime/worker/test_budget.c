@@ -1,4 +1,5 @@
 /* Sessions that generate keep their caches when memory is short; idle ones give theirs up, the longest idle first. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -71,6 +72,28 @@ LP_TEST(half_of_the_memory_is_the_default) {
   ck_assert_int_eq(worker_make_room(&worker, half + 1, NULL, diag), LP_FAILED);
   ck_assert_msg(strstr(toy_error(diag), "exceeds the context budget of"), "%s", toy_error(diag));
   lp_diag_free(diag);
+}
+
+/* Contexts give up theirs like sessions. */
+LP_TEST(the_longest_idle_context_goes) {
+  static const double ago_ms[] = {2e6, 3e6, 1e6};
+  lp_halves halves = {.width = 1};
+  lp_context contexts[LP_COUNT(ago_ms)];
+  worker_context all[LP_COUNT(ago_ms)];
+  worker.sessions.count = 0;
+  for (size_t i = 0; i < LP_COUNT(ago_ms); i++) {
+    executors[i] = (lp_executor){.states = {.manifest = &manifest, .region_bytes = BYTES}};
+    contexts[i] = (lp_context){.halves = &halves, .executor = &executors[i]};
+    all[i] = (worker_context){.id = i, .context = &contexts[i], .used_ms = lp_now_ms() - ago_ms[i]};
+    lp_vec_push(&worker.contexts, &all[i]);
+  }
+  all[1].question.waits = true;
+  ck_assert_int_eq(worker_make_room(&worker, BYTES, NULL, NULL), LP_OK);
+  ck_assert(all[0].lost && !all[1].lost && !all[2].lost);
+  all[1].question.waits = false;
+  ck_assert_int_eq(worker_make_room(&worker, 2 * BYTES, NULL, NULL), LP_OK);
+  ck_assert(all[1].lost && !all[2].lost);
+  lp_vec_free(&worker.contexts);
 }
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
