@@ -12,7 +12,25 @@
 #include "runtime/link/address.h"
 #include "runtime/serve/http/paths.h"
 
-enum { POLL_MS = 50, MOST_CONNECTIONS = 256, IDLE_S = 120, END_MS = 3000 };
+enum { POLL_MS = 50, IDLE_S = 120, END_MS = 3000 };
+
+/* Called when a connection begins and before it ends. *own stays with the connection. */
+static void note_connection(void *user, struct MHD_Connection *connection, void **own,
+                            enum MHD_ConnectionNotificationCode code) {
+  lp_http_server *of = user;
+  if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+    const union MHD_ConnectionInfo *info = of->http->get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    *own = lp_connections_add(&of->connections, info ? info->connect_fd : -1);
+  } else if (*own) {
+    lp_connections_remove(&of->connections, *own);
+    *own = NULL;
+  }
+}
+
+static void note_request(lp_http_server *of, struct MHD_Connection *connection, bool answers) {
+  const union MHD_ConnectionInfo *info = of->http->get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+  if (info && info->socket_context) lp_connections_answer(&of->connections, info->socket_context, answers);
+}
 
 /* Called for the head, for each part of the body, and at its end. */
 static enum MHD_Result handle(void *user, struct MHD_Connection *connection, const char *url, const char *method,
@@ -31,6 +49,7 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
     return MHD_YES;
   }
   bool taken = false;
+  note_request(of, connection, true);
   enum MHD_Result result = lp_paths_reply(connection, url, method, a, &taken);
   if (taken) *context = NULL;
   return result;
@@ -39,7 +58,8 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
 static void forget(void *user, struct MHD_Connection *connection, void **context,
                    enum MHD_RequestTerminationCode code) {
   lp_http_server *of = user;
-  (void)connection, (void)code;
+  (void)code;
+  note_request(of, connection, false);
   (void)pthread_mutex_lock(&of->lock);
   of->requests--;
   (void)pthread_mutex_unlock(&of->lock);
@@ -85,9 +105,9 @@ static struct MHD_Daemon *start(lp_http_server *of, const struct sockaddr_storag
   unsigned flags = MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_THREAD_PER_CONNECTION;
   if (address->ss_family == AF_INET6) flags |= MHD_USE_DUAL_STACK;
   return of->http->start_daemon(flags, 0, NULL, NULL, handle, of, MHD_OPTION_SOCK_ADDR, address,
-                                MHD_OPTION_NOTIFY_COMPLETED, forget, of, MHD_OPTION_CONNECTION_LIMIT,
-                                (unsigned)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
-                                MHD_OPTION_END);
+                                MHD_OPTION_NOTIFY_COMPLETED, forget, of, MHD_OPTION_NOTIFY_CONNECTION, note_connection,
+                                of, MHD_OPTION_CONNECTION_LIMIT, (unsigned)LP_MOST_CONNECTIONS,
+                                MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
 }
 
 static int open_requests(lp_http_server *of) {
@@ -100,8 +120,10 @@ static int open_requests(lp_http_server *of) {
 /* Ends the current answers; streams end with an error event, which clients that read get before their connection
  * ends. */
 static void wait_for_end(lp_http_server *of, struct MHD_Daemon *daemon, const volatile int *stop) {
-  while (!lp_flag_get(stop))
+  while (!lp_flag_get(stop)) {
     (void)usleep(POLL_MS * 1000);
+    lp_connections_end_late(&of->connections, lp_now_ms());
+  }
   int listener = of->http->quiesce_daemon(daemon); /* no new connections */
   if (listener >= 0) (void)close(listener);
   lp_flag_set(&of->drains);
@@ -168,7 +190,9 @@ lp_status lp_serve(const lp_serve_config *config, const volatile int *stop, lp_s
   (void)signal(SIGPIPE, SIG_IGN); /* a client that leaves ends its answer, not the server */
   (void)pthread_mutex_init(&of.lock, NULL);
   (void)pthread_cond_init(&of.changed, NULL);
+  lp_connections_init(&of.connections);
   lp_status status = serve(&of, stop, ready, user, diag);
+  lp_connections_destroy(&of.connections);
   (void)pthread_cond_destroy(&of.changed);
   (void)pthread_mutex_destroy(&of.lock);
   return status;

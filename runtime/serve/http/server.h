@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "runtime/serve/dispatch.h"
+#include "runtime/serve/http/connections.h"
 #include "runtime/serve/http/http_library.h"
 #include "runtime/serve/log.h"
 
@@ -20,6 +21,7 @@ typedef struct {
   int answers;  /* threads that stream */
   int requests; /* that are not answered to their last byte */
   uint64_t count;
+  lp_connections connections; /* has a lock of its own */
 } lp_http_server;
 
 #endif

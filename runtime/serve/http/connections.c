@@ -1,0 +1,78 @@
+/* Which connections wait, and for how long (connections.h). */
+#include "runtime/serve/http/connections.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+
+static const double first_ms = 30000, next_ms = 120000;
+
+void lp_connections_init(lp_connections *of) {
+  *of = (lp_connections){.all = {0}};
+  (void)pthread_mutex_init(&of->lock, NULL);
+}
+
+void lp_connections_destroy(lp_connections *of) {
+  lp_vec_free(&of->all);
+  (void)pthread_mutex_destroy(&of->lock);
+}
+
+static bool waits(const lp_connection *connection) {
+  return !connection->answers && !connection->closing;
+}
+
+/* The thread that reads the socket then closes it. */
+static void shut_down(lp_connection *connection) {
+  connection->closing = true;
+  (void)shutdown(connection->fd, SHUT_RDWR);
+}
+
+static void make_room(lp_connections *of) {
+  size_t waiting = 0;
+  lp_connection *oldest = NULL;
+  for (size_t i = 0; i < of->all.count; i++) {
+    lp_connection *connection = of->all.data[i];
+    if (!waits(connection)) continue;
+    waiting++;
+    if (!oldest || connection->since_ms < oldest->since_ms) oldest = connection;
+  }
+  if (oldest && (waiting >= LP_MOST_WAITING || of->all.count >= LP_MOST_CONNECTIONS - 1)) shut_down(oldest);
+}
+
+lp_connection *lp_connections_add(lp_connections *of, int fd) {
+  lp_connection *made = lp_alloc(sizeof *made);
+  made->fd = fd;
+  made->since_ms = lp_now_ms();
+  (void)pthread_mutex_lock(&of->lock);
+  make_room(of);
+  lp_vec_push(&of->all, made);
+  (void)pthread_mutex_unlock(&of->lock);
+  return made;
+}
+
+void lp_connections_remove(lp_connections *of, lp_connection *connection) {
+  (void)pthread_mutex_lock(&of->lock);
+  for (size_t i = 0; i < of->all.count; i++)
+    if (of->all.data[i] == connection) of->all.data[i] = of->all.data[--of->all.count];
+  (void)pthread_mutex_unlock(&of->lock);
+  free(connection);
+}
+
+void lp_connections_answer(lp_connections *of, lp_connection *connection, bool answers) {
+  (void)pthread_mutex_lock(&of->lock);
+  connection->answers = answers;
+  connection->asked = true;
+  connection->since_ms = lp_now_ms();
+  (void)pthread_mutex_unlock(&of->lock);
+}
+
+void lp_connections_end_late(lp_connections *of, double now_ms) {
+  (void)pthread_mutex_lock(&of->lock);
+  for (size_t i = 0; i < of->all.count; i++) {
+    lp_connection *connection = of->all.data[i];
+    if (waits(connection) && now_ms - connection->since_ms >= (connection->asked ? next_ms : first_ms))
+      shut_down(connection);
+  }
+  (void)pthread_mutex_unlock(&of->lock);
+}

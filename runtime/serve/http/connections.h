@@ -1,0 +1,35 @@
+/* The server's connections, so that silent and slow ones shut nobody out. A connection waits while the server has no
+ * complete request of it: then it may be closed, at its deadline or for a newer connection when there are many. */
+#ifndef LP_SERVE_HTTP_CONNECTIONS_H
+#define LP_SERVE_HTTP_CONNECTIONS_H
+
+#include <pthread.h>
+
+#include "base/base.h"
+
+/* Connections; of these the most that wait. The rest is for those that wait only a moment. */
+enum { LP_MOST_CONNECTIONS = 256, LP_MOST_WAITING = 192 };
+
+typedef struct {
+  int fd;
+  bool answers;    /* a request of it is complete and not answered to its last byte */
+  bool asked;      /* it has sent a request before */
+  bool closing;    /* it was told to end */
+  double since_ms; /* when it began to wait */
+} lp_connection;
+
+typedef struct {
+  pthread_mutex_t lock; /* guards what follows */
+  LP_VEC(lp_connection *) all;
+} lp_connections;
+
+void lp_connections_init(lp_connections *of);
+void lp_connections_destroy(lp_connections *of);
+/* A connection has been accepted. If too many wait, it shuts down the one that has waited for longest. */
+lp_connection *lp_connections_add(lp_connections *of, int fd);
+void lp_connections_remove(lp_connections *of, lp_connection *connection); /* before its socket is closed */
+void lp_connections_answer(lp_connections *of, lp_connection *connection, bool answers);
+/* Shuts down those that have waited too long: 30 s for a first request, 120 s for another. */
+void lp_connections_end_late(lp_connections *of, double now_ms);
+
+#endif
