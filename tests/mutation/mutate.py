@@ -1,10 +1,10 @@
 """Changes single operators of C files and counts the changes that the unit tests notice.
 
-Usage: mutate.py BUILD [--count 300] [--seed 1] [--covering FILE] [--journal FILE] [--only FILE:LINE] [FILE or FOLDER ...]
+Usage: mutate.py BUILD [--count 300] [--seed 1] [--covering FILE] [--journal FILE] [--most N] [--only FILE:LINE] [FILE or FOLDER ...]
 
 BUILD is a build of the unit tests (units.py) and the command, for instance build/dev, and not older than the sources. The file
 of a mutant is compiled and linked by itself, and unit tests run, the nearest first, until one fails: with --covering those
-that run the line (covering.py), else those of the mutant's room. A row for each mutant goes to stdout: place, change, and
+that run the line (covering.py), else those of the mutant's room; --most bounds their number. A row for each mutant goes to stdout: place, change, and
 the test that caught it, or that it survived; the shares by folder follow. A mutant that does not compile is not counted. The journal keeps the verdicts: a later call with the same sample
 goes on, and gives survivors only tests that have not run yet in a build of that name: those that dev lets live may fail in asan. The sources are not touched, but must not
 change meanwhile. Exit status 1: a mutant survived."""
@@ -126,6 +126,7 @@ class Build:
 class Tests:
     def __init__(self, args: argparse.Namespace):
         path = Path(args.build).resolve()
+        self.most = args.most
         self.build = Build(path)
         self.units = list_units(path)
         self.worker = path / "tests/runtime/toy/toy_worker"  # tests of the runtime start it as another process
@@ -190,7 +191,7 @@ def verdict(mutant: Mutant, units: list[Unit], tests: Tests) -> str:
 
 
 def try_mutant(mutant: Mutant, tests: Tests, ran: list[str]) -> str:
-    wanted = [u for u in tests.of(mutant) if tests.label(u) not in ran]
+    wanted = [u for u in tests.of(mutant)[:tests.most] if tests.label(u) not in ran]
     for unit in wanted:
         tests.measure(unit)
     wanted = [u for u in wanted if u in tests.units]
@@ -239,6 +240,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--covering")
     parser.add_argument("--journal", default="build/mutants.jsonl")
+    parser.add_argument("--most", type=int, default=1000)
     parser.add_argument("--only")
     args = parser.parse_intermixed_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # restores the worker
