@@ -4,6 +4,7 @@
 
 #include "runtime/bundle/bundle.h"
 #include "runtime/engine/job.h"
+#include "runtime/engine/memory.h"
 #include "runtime/engine/prefix.h"
 
 /* Limits of a pass. While prompts wait, sequences that generate leave PROMPT_SEQUENCES places to them; PROMPT_ROWS is
@@ -38,25 +39,6 @@ static void drop_cancelled(lp_engine *engine) {
     if (engine->jobs.data[i]->cancelled) engine_job_end(engine, engine->jobs.data[i]);
 }
 
-/* Admits jobs in their turn. One that does not fit keeps later ones waiting, so that a large one has its turn. */
-static void admit(lp_engine *engine) {
-  size_t admitted = 0;
-  for (size_t i = 0; i < engine->jobs.count; i++)
-    admitted += engine->jobs.data[i]->admitted;
-  for (size_t i = 0; i < engine->jobs.count; i++) {
-    engine_job *job = engine->jobs.data[i];
-    if (job->admitted) continue;
-    if (engine->remote && admitted++ >= MOST_SEQUENCES) return; /* the sessions that a worker gives a connection */
-    size_t bytes = job->call->bytes;
-    if (engine->kv_bytes > 0 && (bytes > (size_t)engine->kv_bytes || engine->held > (size_t)engine->kv_bytes - bytes))
-      return;
-    engine_prefix_make_room(engine, bytes);
-    engine->held += bytes;
-    job->admitted = true;
-    job->executor = lp_executor_create(engine->bundle, LP_SIDE_DEVICE, engine->pool);
-  }
-}
-
 static int32_t program_of(const engine_job *job) {
   return job->done == 0 ? job->call->prefill : job->call->decode;
 }
@@ -69,7 +51,8 @@ static void take(lp_engine *engine, engine_job *job, int64_t rows) {
   member.sym[LP_SYM_R] = 1;
   member.sym[LP_SYM_C] = job->call->capacity;
   job->rows = rows;
-  if (!job->has_begun) engine->reused += job->reused = job->done;
+  bool is_first = job->text.count == job->call->request->length; /* it was not preempted after its first token */
+  if (!job->has_begun && is_first) engine->reused += job->reused = job->done;
   job->has_begun = true;
   lp_vec_push(&engine->chosen, job);
   lp_vec_push(&engine->member, member);
@@ -116,7 +99,7 @@ bool engine_choose(lp_engine *engine) {
   engine->chosen.count = engine->member.count = 0;
   drop_cancelled(engine);
   sort(engine);
-  admit(engine);
+  engine_memory_share(engine);
   engine_prefix_find(engine);
   uint64_t prompts = 0;
   int32_t code = code_of_pass(engine, &prompts);

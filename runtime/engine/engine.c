@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/engine/job.h"
+#include "runtime/engine/memory.h"
 #include "runtime/engine/prefix.h"
 #include "runtime/engine/remote.h"
 
@@ -122,6 +123,8 @@ lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *optio
   engine->bundle = bundle;
   engine->kv_bytes = options->kv_bytes;
   engine->shares = !remote && engine_prefix_fits(bundle);
+  lp_states_init(&engine->shape, &bundle->manifest, LP_SIDE_DEVICE);
+  engine->shape.paged = !remote && !bundle->side[LP_SIDE_DEVICE].gpu;
   engine->pool = lp_pool_create(options->threads);
   engine->batch = lp_batch_create(bundle, LP_SIDE_DEVICE, engine->pool);
   engine->code = lp_alloc((size_t)bundle->manifest.program_count * sizeof *engine->code);
@@ -148,6 +151,7 @@ void lp_engine_close(lp_engine *engine) {
   engine_prefix_free(engine);
   lp_batch_free(engine->batch);
   lp_pool_free(engine->pool);
+  lp_states_free(&engine->shape);
   free(engine->code);
   lp_vec_free(&engine->chosen);
   lp_vec_free(&engine->member);
@@ -167,6 +171,7 @@ lp_engine_load lp_engine_now(lp_engine *engine) {
   load.kv_bytes = (int64_t)engine->held;
   load.kept_bytes = (int64_t)engine->kept_bytes;
   load.reused = engine->reused;
+  load.preempted = engine->preempted;
   (void)pthread_mutex_unlock(&engine->lock);
   return load;
 }
@@ -200,20 +205,9 @@ static lp_status size_up(const lp_engine *engine, engine_call *call, lp_diag *di
   const double at[LP_PLAN_AXES] = {
       [LP_PLAN_PROMPT] = (double)request->length, [LP_PLAN_GENERATED] = (double)request->max_tokens};
   const lp_plan_desc *plan = &manifest->plans[manifest->plan_count > 1 ? lp_manifest_plan(manifest, at) : 0];
-  lp_states states;
-  int64_t sym[LP_MAX_SYMBOLS] = {0};
   call->prefill = plan->prefill;
   call->decode = plan->decode;
-  call->capacity = sym[LP_SYM_C] = (int64_t)request->length + request->max_tokens;
-  sym[LP_SYM_B] = 1;
-  lp_states_init(&states, manifest, LP_SIDE_DEVICE);
-  bool known = lp_states_bytes(&states, sym, &call->bytes);
-  lp_states_free(&states);
-  if (!known) return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
-  if (engine->kv_bytes > 0 && call->bytes > (size_t)engine->kv_bytes)
-    return lp_error(diag, LP_LOC_NONE, "a KV cache for %" PRId64 " tokens takes %zu bytes, and the budget is %" PRId64,
-                    call->capacity, call->bytes, engine->kv_bytes);
-  return LP_OK;
+  return engine_memory_size(engine, call, diag);
 }
 
 static void init_job(const lp_engine *engine, engine_call *call, int32_t choice) {

@@ -19,8 +19,9 @@ typedef struct lp_engine lp_engine;
 typedef struct lp_grammar lp_grammar; /* grammar.h */
 
 typedef struct {
-  int32_t threads;  /* 0: the machine's cores */
-  int64_t kv_bytes; /* the most bytes of KV caches, kept ones included; requests beyond them wait; 0: no limit */
+  int32_t threads; /* 0: the machine's cores */
+  int64_t
+      kv_bytes; /* the most bytes of KV caches, kept ones included; requests beyond them wait (memory.h); 0: no limit */
   /* The worker that runs the cloud's steps of a split bundle; NULL: all layers run here. */
   const char *cloud;
   lp_link_security security; /* of the connection to it */
@@ -74,6 +75,7 @@ typedef struct {
   int32_t choices; /* sequences that continue the prompt, numbered from 0; each draws with numbers of its own */
   uint64_t client; /* requests with the same number share the passes of one client */
   lp_decoding decoding;
+  const char *traceparent; /* for a worker's spans (W3C Trace Context); NULL: none */
   lp_drawn_sink *sink;
   /* Asked before each token and ten times a second while none comes, on the thread that generates; true ends the
    * request. NULL: nothing asks. */
@@ -110,6 +112,7 @@ typedef struct {
   int64_t kv_bytes;         /* of those that run */
   int64_t kept_bytes;       /* of prompts that have ended, for others that begin alike */
   int64_t reused;           /* tokens with copied rows, of all prompts so far */
+  int64_t preempted;        /* sequences that gave their memory to others and began again, so far */
 } lp_engine_load;
 lp_engine_load lp_engine_now(lp_engine *engine);
 

@@ -1,6 +1,7 @@
 /* Jobs and the clients that they belong to. */
 #include "runtime/engine/job.h"
 
+#include "runtime/engine/memory.h"
 #include "runtime/engine/prefix.h"
 #include "runtime/engine/remote.h"
 
@@ -32,7 +33,7 @@ void engine_job_end(lp_engine *engine, engine_job *job) {
     at++;
   memmove(&engine->jobs.data[at], &engine->jobs.data[at + 1], (--engine->jobs.count - at) * sizeof *engine->jobs.data);
   if (engine->remote) engine_remote_forget(engine->remote, job);
-  if (job->admitted) engine->held -= job->call->bytes;
+  if (job->admitted) engine_memory_release(engine, job);
   if (job->executor) engine_prefix_keep(engine, job);
   job->executor = NULL;
   leave_client(engine, job->call->request->client);

@@ -18,8 +18,9 @@ typedef struct {
   const lp_engine_request *request;
   pthread_cond_t changed; /* a job has another token or has ended */
   engine_job *job;        /* [choices] */
-  int64_t capacity;       /* of the KV cache of each job, in tokens */
-  size_t bytes;           /* of it */
+  int64_t most;           /* tokens of each job, at most */
+  int64_t capacity;       /* of the KV cache of each job, in tokens: `most`, or more (memory.h) */
+  size_t bytes;           /* of memory that it takes with `most` rows */
   int32_t prefill, decode;
   double begun_ms; /* the first pass; 0: none has begun */
 } engine_call;
@@ -44,8 +45,11 @@ struct engine_job {
   bool told;        /* the worker knows of the current pass */
   bool lost;        /* with the worker */
 
-  bool admitted;  /* its KV cache is within the budget */
-  bool cancelled; /* its caller wants no more */
+  bool admitted;    /* its KV cache is within the budget */
+  uint64_t entered; /* counts admissions */
+  int64_t granted;  /* rows of the KV cache that the budget holds (memory.h) */
+  size_t bytes;     /* of these */
+  bool cancelled;   /* its caller wants no more */
   bool ended, cut;
   char *error;          /* NULL: none */
   LP_VEC(lp_drawn) out; /* tokens that wait for the sink */
@@ -75,8 +79,9 @@ struct lp_engine {
   engine_remote *remote; /* NULL: all layers run here */
   int32_t *code;         /* [programs] the first program with the same code */
   lp_pace pace;
-  bool runs;   /* the thread was started; of the threads that open and close the engine */
-  bool shares; /* prompts that begin alike share their rows */
+  bool runs;       /* the thread was started; of the threads that open and close the engine */
+  bool shares;     /* prompts that begin alike share their rows */
+  lp_states shape; /* gives sizes of KV caches; has no region */
   uint64_t ticket;
   LP_VEC(engine_job *) chosen; /* of the current pass */
   LP_VEC(lp_batch_member) member;
@@ -90,6 +95,8 @@ struct lp_engine {
   int64_t turn;        /* the least that a client with jobs was served, when the last pass was chosen */
   engine_texts *texts; /* NULL: no grammar has needed them yet; then they never change */
   size_t held;         /* bytes of KV caches of admitted jobs */
+  uint64_t entered;    /* admissions */
+  int64_t preempted;   /* sequences that gave their memory back, and began again */
   LP_VEC(engine_prefix) kept;
   size_t kept_bytes;
   int64_t reused; /* rows of prompts that were copied */

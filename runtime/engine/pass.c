@@ -75,26 +75,43 @@ static bool draws(const engine_job *job) {
   return !job->failed && job->done + job->rows == (int64_t)job->text.count;
 }
 
-static void draw(lp_engine *engine, size_t i, const lp_step *step, lp_diag *diag) {
+/* The jobs of a pass that draw. */
+typedef struct {
+  lp_engine *engine;
+  const lp_step *step;
+  size_t *job; /* [count] */
+  size_t count;
+} drawing;
+
+/* Draws for one of them, on any thread of the pool: over a large vocabulary that takes as long as some layers. */
+static void draw(void *user, int64_t index) {
+  const drawing *of = user;
+  lp_engine *engine = of->engine;
+  const lp_step *step = of->step;
+  size_t i = of->job[index];
   engine_job *job = engine->chosen.data[i];
   lp_logits logits;
-  lp_diag_clear(diag);
+  lp_diag *diag = lp_diag_create();
   lp_status status = lp_batch_logits(engine->batch, i, step, false, &logits, diag);
   if (status == LP_OK)
     status = engine_decoder_draw(&job->decoder, logits.row, job->text.count, &job->drawn, &job->is_complete, diag);
   if (status != LP_OK) fail(job, diag);
   job->has_drawn = status == LP_OK && !job->is_complete;
+  lp_diag_free(diag);
 }
 
 static lp_status read_logits(lp_engine *engine, const lp_step *step, lp_diag *diag) {
   size_t count = engine->member.count;
-  bool *selected = lp_alloc(count), any = false;
-  for (size_t i = 0; i < count; i++)
-    any |= selected[i] = draws(engine->chosen.data[i]);
-  lp_status status = any ? lp_batch_fetch(engine->batch, step->buffer, step, selected, diag) : LP_OK;
-  for (size_t i = 0; status == LP_OK && i < count; i++)
-    if (selected[i]) draw(engine, i, step, diag);
+  bool *selected = lp_alloc(count);
+  drawing all = {.engine = engine, .step = step, .job = lp_alloc(count * sizeof *all.job)};
+  for (size_t i = 0; i < count; i++) {
+    selected[i] = draws(engine->chosen.data[i]);
+    if (selected[i]) all.job[all.count++] = i;
+  }
+  lp_status status = all.count > 0 ? lp_batch_fetch(engine->batch, step->buffer, step, selected, diag) : LP_OK;
+  if (status == LP_OK) lp_pool_each(engine->pool, draw, &all, (int64_t)all.count);
   free(selected);
+  free(all.job);
   return status;
 }
 

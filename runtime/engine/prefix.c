@@ -134,12 +134,6 @@ void engine_prefix_free(lp_engine *engine) {
   lp_vec_free(&engine->kept);
 }
 
-/* Pages of the region that no row has touched take no memory, except on a GPU with memory of its own. */
-static size_t bytes_kept(const engine_job *job, int64_t rows) {
-  if (job->executor->apart) return job->call->bytes;
-  return (size_t)((double)job->call->bytes * (double)rows / (double)job->call->capacity);
-}
-
 /* Tells whether kept rows begin with those of the job. */
 static bool is_kept(lp_engine *engine, const engine_job *job, int64_t rows) {
   for (size_t i = 0; i < engine->kept.count; i++) {
@@ -160,7 +154,11 @@ void engine_prefix_keep(lp_engine *engine, engine_job *job) {
     lp_executor_free(job->executor);
     return;
   }
-  engine_prefix kept = {.executor = job->executor, .bytes = bytes_kept(job, rows), .used = ++engine->ticket};
+  lp_states *states = &job->executor->states;
+  const int64_t sym[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_C] = states->capacity};
+  if (states->paged) lp_states_trim(states, sym, rows);
+  engine_prefix kept = {.executor = job->executor, .bytes = job->call->bytes, .used = ++engine->ticket};
+  (void)lp_states_bytes_of_rows(states, sym, rows, &kept.bytes); /* it knows the size of the whole */
   for (int64_t i = 0; i < rows; i++)
     lp_vec_push(&kept.text, job->text.data[i]);
   if (engine->kept.count >= MOST_KEPT) drop_oldest(engine);

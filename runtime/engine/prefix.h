@@ -14,7 +14,7 @@ bool engine_prefix_fits(const lp_bundle *bundle);
 void engine_prefix_find(lp_engine *engine);
 /* Copies the rows that engine_prefix_find found. The job's own KV caches are reserved for `sym`. */
 LP_MUST_USE lp_status engine_prefix_copy(engine_job *job, const int64_t *sym, lp_diag *diag);
-/* Takes over the KV caches of a job that ends, or frees them. With the lock held. */
+/* Takes over the KV caches of a job that ends or waits again, or frees them. With the lock held. */
 void engine_prefix_keep(lp_engine *engine, engine_job *job);
 /* Frees kept rows, those that were used last at the end, until `bytes` more are within the budget or none are left.
  * With the lock held. */

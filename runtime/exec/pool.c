@@ -155,6 +155,29 @@ void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame) {
   lp_lateness_judge(&pool->lateness, end, end - begin, computed_ms * pool->threads);
 }
 
+/* A frame for a segment that takes items in turn. */
+typedef struct {
+  lp_frame frame; /* the first member: the segment gets its address */
+  void (*act)(void *user, int64_t i);
+  void *user;
+  int64_t next, count;
+} items;
+
+static void take_items(const lp_frame *frame, int64_t thread) {
+  items *of = (items *)(uintptr_t)frame;
+  (void)thread;
+  for (int64_t i; (i = __atomic_fetch_add(&of->next, 1, __ATOMIC_RELAXED)) < of->count;)
+    of->act(of->user, i);
+}
+
+void lp_pool_each(lp_pool *pool, void (*act)(void *user, int64_t i), void *user, int64_t count) {
+  items all = {.act = act, .user = user, .count = count};
+  if (count > 1)
+    lp_pool_run(pool, take_items, &all.frame);
+  else if (count == 1)
+    act(user, 0);
+}
+
 lp_pool *lp_pool_create(int32_t threads) {
   if (threads <= 0) threads = lp_machine_threads();
   if (threads > MAX_THREADS) threads = MAX_THREADS;

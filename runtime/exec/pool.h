@@ -13,6 +13,9 @@ typedef struct lp_pool lp_pool;
  * some. */
 lp_pool *lp_pool_create(int32_t threads);
 void lp_pool_free(lp_pool *pool); /* NULL is allowed */
+/* Calls `act` once for each i in [0, count), on the threads of the pool, and returns when all calls have returned.
+ * Several calls may run at the same time. */
+void lp_pool_each(lp_pool *pool, void (*act)(void *user, int64_t i), void *user, int64_t count);
 int32_t lp_pool_threads(const lp_pool *pool);
 /* Runs segment(frame, thread) on every thread and returns when all have returned. Where the machine is so busy that the
  * threads wait for each other longer than they compute, the caller runs some segments by itself. Sets `barrier` and

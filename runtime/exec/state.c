@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/poly.h"
 #include "base/side.h"
@@ -73,6 +74,18 @@ void lp_states_free(lp_states *states) {
   states->bytes = NULL;
 }
 
+static size_t page_bytes(void) {
+  return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Rounds up to where the next state may begin; false: it overflows. */
+static bool align(const lp_states *states, size_t size, size_t *out) {
+  size_t alignment = states->paged ? page_bytes() : STATE_ALIGNMENT;
+  if (!lp_size_add(size, alignment - 1, out)) return false;
+  *out = *out / alignment * alignment;
+  return true;
+}
+
 bool lp_states_bytes(const lp_states *states, const int64_t *sym, size_t *bytes) {
   *bytes = 0;
   for (int32_t i = 0; i < states->manifest->state_count; i++) {
@@ -80,11 +93,77 @@ bool lp_states_bytes(const lp_states *states, const int64_t *sym, size_t *bytes)
     state_extent extent;
     size_t size = 0;
     if (!extent_of(states, i, sym, &extent) || !extent_bytes(extent, extent.capacity, &size)) return false;
-    if (!lp_size_add(size, STATE_ALIGNMENT - 1, &size)) return false;
-    if (!lp_size_add(*bytes, size / STATE_ALIGNMENT * STATE_ALIGNMENT, bytes)) return false;
+    if (!align(states, size, &size) || !lp_size_add(*bytes, size, bytes)) return false;
   }
   return true;
 }
+
+/* ---- pages ------------------------------------------------------------------------------------------------------- */
+
+static size_t greatest_divisor(size_t a, size_t b) {
+  while (b > 0) {
+    size_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+int64_t lp_states_whole_pages(const lp_states *states, const int64_t *sym) {
+  int64_t unit = 1, capacity = sym[LP_SYM_C];
+  for (int32_t i = 0; states->paged && i < states->manifest->state_count; i++) {
+    state_extent extent;
+    if (stays(states, i) || !states->manifest->states[i].on[states->side]) continue;
+    if (!extent_of(states, i, sym, &extent) || extent.inner == 0) continue;
+    int64_t rows = (int64_t)(page_bytes() / greatest_divisor(extent.inner, page_bytes())); /* a power of two */
+    if (rows > unit) unit = rows;
+  }
+  return capacity > INT64_MAX - unit ? capacity : (capacity + unit - 1) / unit * unit;
+}
+
+/* The pages that the first `rows` rows take: of each run those with rows, and one more where runs begin within pages.
+ */
+static bool paged_bytes(state_extent extent, size_t rows, size_t *bytes) {
+  size_t run = 0, whole = 0, page = page_bytes();
+  if (rows > extent.capacity) rows = extent.capacity;
+  if (!lp_size_mul(extent.capacity, extent.inner, &run) || !lp_size_mul(extent.outer, run, &whole)) return false;
+  size_t pages = (rows * extent.inner + page - 1) / page + (rows > 0 && run % page != 0);
+  whole = whole / page + (whole % page != 0);
+  if (!lp_size_mul(extent.outer, pages, &pages)) return false;
+  return lp_size_mul(pages < whole ? pages : whole, page, bytes);
+}
+
+bool lp_states_bytes_of_rows(const lp_states *states, const int64_t *sym, int64_t rows, size_t *bytes) {
+  if (!states->paged) return lp_states_bytes(states, sym, bytes);
+  *bytes = 0;
+  for (int32_t i = 0; i < states->manifest->state_count; i++) {
+    state_extent extent;
+    size_t size = 0;
+    if (!states->manifest->states[i].on[states->side]) continue;
+    if (!extent_of(states, i, sym, &extent) || !paged_bytes(extent, stays(states, i) ? 1 : (size_t)rows, &size) ||
+        !lp_size_add(*bytes, size, bytes))
+      return false;
+  }
+  return true;
+}
+
+void lp_states_trim(lp_states *states, const int64_t *sym, int64_t rows) {
+  size_t page = page_bytes();
+  for (int32_t i = 0; i < states->manifest->state_count; i++) {
+    state_extent extent;
+    if (!states->pointer[i] || stays(states, i) || !extent_of(states, i, sym, &extent)) continue;
+    for (size_t k = 0; k < extent.outer; k++) {
+      char *run = (char *)states->pointer[i] + k * extent.capacity * extent.inner;
+      size_t from = (size_t)(run - states->region) + (size_t)rows * extent.inner;
+      size_t to = (size_t)(run - states->region) + extent.capacity * extent.inner;
+      from = (from + page - 1) / page * page;
+      to = to / page * page;
+      if (from < to) (void)madvise(states->region + from, to - from, MADV_DONTNEED);
+    }
+  }
+}
+
+/* ---- the region -------------------------------------------------------------------------------------------------- */
 
 /* Copies `rows` rows of each of extent.outer runs, which are `to_rows` and `from_rows` rows apart. `direction` says
  * which of `to` and `from` is in the memory of `states`. */
@@ -125,7 +204,9 @@ static lp_status lay_out(lp_states *states, const int64_t *sym, char *region, lp
           copy_rows(states, LP_GPU_WITHIN, region + at, extent.capacity, states->pointer[i], old, rows, extent, diag));
     states->pointer[i] = region + at;
     states->bytes[i] = size;
-    at += (size + STATE_ALIGNMENT - 1) / STATE_ALIGNMENT * STATE_ALIGNMENT;
+    fits = align(states, size, &size);
+    assert(fits);
+    at += size;
   }
   return LP_OK;
 }
@@ -137,6 +218,7 @@ static lp_status make_region(const lp_states *states, const int64_t *sym, size_t
     return lp_error(diag, LP_LOC_FILE(states->manifest->file),
                     "no memory for %zu bytes of KV cache (batch %" PRId64 ", %" PRId64 " tokens)", bytes, sym[LP_SYM_B],
                     sym[LP_SYM_C]);
+  if (states->paged) (void)madvise(*out, bytes, MADV_NOHUGEPAGE); /* a hint: one row would take a huge page */
   return LP_OK;
 }
 

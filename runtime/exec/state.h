@@ -15,6 +15,9 @@ typedef struct {
   lp_gpu *gpu; /* the GPU that computes on them, borrowed; NULL: a CPU does */
   lp_gpu_memory *gpu_memory;
   bool apart; /* the region is in the GPU's own memory */
+  /* The region is paged: each state begins at a page, and the system gives memory to the pages that hold rows only. Not
+   * with a GPU. Set it after lp_states_init. */
+  bool paged;
   char *region;
   size_t region_bytes;
   int64_t batch, capacity; /* the batch and capacity that the region has room for */
@@ -27,6 +30,13 @@ void lp_states_drop(lp_states *states); /* frees the region; lp_states_reserve m
 void lp_states_free(lp_states *states);
 /* Computes the bytes of a region for batch sym[b] and capacity sym[c]; false: they overflow. */
 bool lp_states_bytes(const lp_states *states, const int64_t *sym, size_t *bytes);
+/* Rounds the capacity sym[c] up, for paged states, so that rows of two runs (of heads, layers) share no page. */
+int64_t lp_states_whole_pages(const lp_states *states, const int64_t *sym);
+/* Computes the bytes of memory that the first `rows` rows of a region for batch sym[b] and capacity sym[c] take: of
+ * paged states the pages that hold them, of others the whole region. False: they overflow. */
+bool lp_states_bytes_of_rows(const lp_states *states, const int64_t *sym, int64_t rows, size_t *bytes);
+/* Gives the memory of the rows from `rows` on back to the system; they are zeros afterwards. Only for paged states. */
+void lp_states_trim(lp_states *states, const int64_t *sym, int64_t rows);
 /* Makes room for batch sym[b] and capacity sym[c]. Keeps the rows of positions [0, sym[p]) when the batch is unchanged.
  * A state without an append axis keeps its whole content, unless sym[p] is 0 or its size changes. */
 LP_MUST_USE lp_status lp_states_reserve(lp_states *states, const int64_t *sym, lp_diag *diag);

@@ -79,6 +79,12 @@ static void print_places(const places *now, lp_buf *out) {
                     "llmpart_kv_bytes{route=\"%s\",of=\"requests\"} %" PRId64
                     "\nllmpart_kv_bytes{route=\"%s\",of=\"prompts\"} %" PRId64 "\n",
                     lp_route_name(route), now->of[route].kv_bytes, lp_route_name(route), now->of[route].kept_bytes);
+  lp_buf_puts(out, "# HELP llmpart_kv_preempted_total Sequences that gave their KV caches to others and began again.\n"
+                   "# TYPE llmpart_kv_preempted_total counter\n");
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    if (lp_route_offered(now->offered, route) && now->of[route].generating >= 0)
+      lp_buf_printf(out, "llmpart_kv_preempted_total{route=\"%s\"} %" PRId64 "\n", lp_route_name(route),
+                    now->of[route].preempted);
 }
 
 void lp_states_print(lp_dispatcher *dispatcher, lp_buf *out) {
@@ -116,6 +122,7 @@ static void put_site(lp_json_writer *json, lp_route route, const char *model, co
     lp_json_put_integer(json, "waiting", state->waiting);
     lp_json_put_integer(json, "kv_bytes", state->kv_bytes);
     lp_json_put_integer(json, "kept_bytes", state->kept_bytes);
+    lp_json_put_integer(json, "preempted", state->preempted);
   }
   lp_json_put_integer(json, "answered", (int64_t)metrics->answers[route][true]);
   lp_json_put_integer(json, "failed", (int64_t)metrics->answers[route][false]);

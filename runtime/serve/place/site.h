@@ -57,6 +57,7 @@ typedef struct {
   int64_t waiting;    /* sequences that wait for memory */
   int64_t kv_bytes;   /* of KV caches */
   int64_t kept_bytes; /* of KV caches of earlier prompts */
+  int64_t preempted;  /* sequences that began again, so far, since others needed their memory */
   size_t workers;     /* of the configuration */
   lp_worker_state worker[LP_MOST_WORKERS];
   int servers; /* that share the workers and were heard of, this one included; 0: none are looked for, or heard of */

@@ -3,19 +3,21 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "runtime/engine/engine.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
 
-enum { THREADS = 12, MOST_PROMPT = 90, MADE = 24 };
+enum { THREADS = 12, MOST_PROMPT = 90, MADE = 24, MOST_MADE = 90 };
 
 typedef struct {
   const lp_bundle *bundle;
   lp_engine *engine;
   lp_sampling sampling;
-  int32_t prompt[MOST_PROMPT], made[MADE + 1], choices;
+  int32_t prompt[MOST_PROMPT], made[MOST_MADE + 1], choices;
   size_t length, answered;
+  int64_t most; /* tokens */
   int64_t count;
   int64_t limit; /* tokens after which the sink wants no more; 0: none */
   bool abandons;
@@ -41,7 +43,7 @@ static void *ask(void *user) {
   const lp_engine_request request = {.prompt = a->prompt,
                                      .length = a->length,
                                      .answered = a->answered,
-                                     .max_tokens = MADE,
+                                     .max_tokens = a->most,
                                      .choices = a->choices,
                                      .client = (uint64_t)a->length % 3,
                                      .decoding = {.sampling = a->sampling, .repetition_penalty = 1, .top_logprobs = -1},
@@ -55,7 +57,7 @@ static void *ask(void *user) {
 
 /* Prompts of many lengths: some take several passes. */
 static void set_up(asker *a, const lp_bundle *bundle, lp_engine *engine, int index) {
-  *a = (asker){.bundle = bundle, .engine = engine, .choices = 1};
+  *a = (asker){.bundle = bundle, .engine = engine, .choices = 1, .most = MADE};
   a->sampling = (lp_sampling){.temperature = index % 2 ? 0.8 : 0, .top_p = 1, .seed = (uint64_t)index};
   a->length = (size_t)(index % 4 == 3 ? MOST_PROMPT : 1 + index * 5);
   for (size_t i = 0; i < a->length; i++)
@@ -65,7 +67,7 @@ static void set_up(asker *a, const lp_bundle *bundle, lp_engine *engine, int ind
 /* The tokens of a session without others. */
 static void check(const asker *a) {
   lp_diag *diag = lp_diag_create();
-  lp_generate_options options = {.sampling = a->sampling, .max_tokens = MADE, .threads = 1};
+  lp_generate_options options = {.sampling = a->sampling, .max_tokens = a->most, .threads = 1};
   lp_session *session = NULL;
   lp_generation made = {0};
   ck_assert_int_eq(lp_session_open(a->bundle, &options, &session, diag), LP_OK);
@@ -269,6 +271,41 @@ LP_TEST(kept_rows_are_within_the_budget) {
     lp_engine_close(engine);
   }
   free(one);
+  lp_bundle_free(bundle);
+}
+
+/* Requests that could need twice the budget together run at the same time, since they begin with little. Those that
+ * were admitted last give their memory back, and their tokens do not change. */
+LP_TEST(memory_is_given_back) {
+  enum { PAGES = 5, BEGUN = 30 };
+  lp_bundle *bundle = make("dddddd");
+  int64_t budget = PAGES * TOY_LAYERS * sysconf(_SC_PAGESIZE);
+  lp_engine *engine = open_engine(bundle, budget);
+  asker *all = lp_alloc(THREADS * sizeof *all);
+  pthread_t thread[THREADS];
+  int32_t most = 0;
+  bool running = true;
+  for (int i = 0; i < THREADS; i++) {
+    set_up(&all[i], bundle, engine, i);
+    all[i].length = BEGUN;
+    all[i].most = MOST_MADE;
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, ask, &all[i]), 0);
+  }
+  for (int looks = 0; running && looks < 100000; looks++) {
+    lp_engine_load load = lp_engine_now(engine);
+    ck_assert_int_le(load.kv_bytes + load.kept_bytes, budget);
+    if (load.running > most) most = load.running;
+    running = load.running + load.waiting > 0 || looks < 10;
+    (void)usleep(100);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+    check(&all[i]);
+  }
+  ck_assert_int_gt(lp_engine_now(engine).preempted, 0);
+  ck_assert_int_gt(most, PAGES / 2); /* each may need two pages of a layer */
+  free(all);
+  lp_engine_close(engine);
   lp_bundle_free(bundle);
 }
 

@@ -157,3 +157,19 @@ LP_TEST(default_is_the_machine) {
   ck_assert_int_eq(lp_pool_threads(pool), lp_machine_threads());
   lp_pool_free(pool);
 }
+
+static void count_call(void *user, int64_t i) {
+  __atomic_add_fetch(&((int64_t *)user)[i], 1, __ATOMIC_RELAXED);
+}
+
+LP_TEST(each_item_once) {
+  enum { MOST = 200 };
+  lp_pool *pool = lp_pool_create(3);
+  for (int64_t count = 0; count <= MOST; count += count < 8 ? 1 : 32) {
+    int64_t calls[MOST + 1] = {0};
+    lp_pool_each(pool, count_call, calls, count);
+    for (int64_t i = 0; i <= MOST; i++)
+      ck_assert_int_eq(calls[i], i < count);
+  }
+  lp_pool_free(pool);
+}

@@ -1,0 +1,121 @@
+/* Shares the budget of KV caches: see memory.h. */
+#include "runtime/engine/memory.h"
+
+#include "runtime/bundle/bundle.h"
+#include "runtime/engine/prefix.h"
+
+/* A sequence gets memory for this many tokens beyond its text. */
+enum { AHEAD = 32, MOST_SESSIONS = 64 /* that a worker gives a connection */ };
+
+static bool bytes_of_rows(const lp_engine *engine, int64_t capacity, int64_t rows, size_t *bytes) {
+  const int64_t sym[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_C] = capacity};
+  return lp_states_bytes_of_rows(&engine->shape, sym, rows, bytes);
+}
+
+static size_t bytes_of(const lp_engine *engine, const engine_job *job, int64_t rows) {
+  size_t bytes = 0;
+  /* The whole capacity did not overflow. */
+  return bytes_of_rows(engine, job->call->capacity, rows, &bytes) ? bytes : job->call->bytes;
+}
+
+lp_status engine_memory_size(const lp_engine *engine, engine_call *call, lp_diag *diag) {
+  int64_t wanted = (int64_t)call->request->length + call->request->max_tokens;
+  const int64_t sym[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_C] = wanted};
+  size_t region = 0;
+  call->most = wanted;
+  call->capacity = lp_states_whole_pages(&engine->shape, sym);
+  if (!bytes_of_rows(engine, call->capacity, wanted, &call->bytes) ||
+      !lp_states_bytes(&engine->shape, (const int64_t[LP_MAX_SYMBOLS]){[LP_SYM_B] = 1, [LP_SYM_C] = call->capacity},
+                       &region))
+    return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
+  if (engine->kv_bytes > 0 && call->bytes > (size_t)engine->kv_bytes)
+    return lp_error(diag, LP_LOC_NONE, "a KV cache for %" PRId64 " tokens takes %zu bytes, and the budget is %" PRId64,
+                    wanted, call->bytes, engine->kv_bytes);
+  return LP_OK;
+}
+
+/* Drops kept prompts for it, if the sequences leave room. */
+static bool find_room(lp_engine *engine, size_t bytes) {
+  if (engine->kv_bytes > 0 && (bytes > (size_t)engine->kv_bytes || engine->held > (size_t)engine->kv_bytes - bytes))
+    return false;
+  engine_prefix_make_room(engine, bytes);
+  return true;
+}
+
+/* The rows for which a sequence is given memory next. */
+static int64_t wanted_rows(const lp_engine *engine, const engine_job *job) {
+  int64_t most = job->call->most, text = (int64_t)job->text.count;
+  return !engine->shape.paged || text > most - AHEAD ? most : text + AHEAD;
+}
+
+static void give(lp_engine *engine, engine_job *job, int64_t rows, size_t bytes) {
+  engine->held += bytes - job->bytes;
+  job->bytes = bytes;
+  job->granted = rows;
+}
+
+void engine_memory_release(lp_engine *engine, engine_job *job) {
+  give(engine, job, 0, 0);
+  job->admitted = false;
+}
+
+/* ---- growing ----------------------------------------------------------------------------------------------------- */
+
+static engine_job *admitted_last(const lp_engine *engine) {
+  engine_job *last = NULL;
+  for (size_t i = 0; i < engine->jobs.count; i++) {
+    engine_job *job = engine->jobs.data[i];
+    if (job->admitted && (!last || job->entered > last->entered)) last = job;
+  }
+  return last;
+}
+
+/* The job waits until it is admitted again, and then computes its text from the beginning. */
+static void preempt(lp_engine *engine, engine_job *job) {
+  engine_memory_release(engine, job);
+  engine_prefix_keep(engine, job);
+  job->executor = NULL;
+  job->from = NULL;
+  job->done = 0;
+  job->has_begun = job->follows = false;
+  engine->preempted++;
+}
+
+/* The sequence that was admitted first never gives its memory back, since the budget holds the most that it needs. */
+static void grow(lp_engine *engine, engine_job *job) {
+  int64_t rows = wanted_rows(engine, job);
+  size_t bytes = bytes_of(engine, job, rows);
+  while (job->admitted && !find_room(engine, bytes - job->bytes))
+    preempt(engine, admitted_last(engine));
+  if (job->admitted) give(engine, job, rows, bytes);
+}
+
+/* ---- admission --------------------------------------------------------------------------------------------------- */
+
+/* Admits jobs in their turn. One that does not fit keeps later ones waiting, so that a large one has its turn. */
+static void admit(lp_engine *engine) {
+  size_t admitted = 0;
+  for (size_t i = 0; i < engine->jobs.count; i++)
+    admitted += engine->jobs.data[i]->admitted;
+  for (size_t i = 0; i < engine->jobs.count; i++) {
+    engine_job *job = engine->jobs.data[i];
+    if (job->admitted) continue;
+    if (engine->remote && admitted++ >= MOST_SESSIONS) return;
+    int64_t rows = wanted_rows(engine, job);
+    size_t bytes = bytes_of(engine, job, rows);
+    if (!find_room(engine, bytes)) return;
+    give(engine, job, rows, bytes);
+    job->admitted = true;
+    job->entered = ++engine->entered;
+    job->executor = lp_executor_create(engine->bundle, LP_SIDE_DEVICE, engine->pool);
+    job->executor->states.paged = engine->shape.paged;
+  }
+}
+
+void engine_memory_share(lp_engine *engine) {
+  for (size_t i = 0; i < engine->jobs.count; i++) {
+    engine_job *job = engine->jobs.data[i];
+    if (job->admitted && (int64_t)job->text.count > job->granted) grow(engine, job);
+  }
+  admit(engine);
+}

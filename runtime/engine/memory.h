@@ -1,0 +1,23 @@
+/* The budget of KV caches: which sequences have memory. A sequence is admitted with the memory of the text that it has,
+ * and gets more as it grows, so that it need not reserve what it may need at most. If the budget is used up, the
+ * sequence that was admitted last gives its memory back, waits, and computes its text again: preemption by
+ * recomputation (Kwon et al., "Efficient Memory Management for Large Language Model Serving with PagedAttention", 2023,
+ * section 4.5). The one that was admitted first always goes on. KV caches stay contiguous for the code: the processor's
+ * page table maps what holds rows (exec/state.h).
+ *
+ * On a GPU, and with a worker, a sequence reserves the most that it may need, since its rows are rounded by the passes
+ * that compute them, or lie in two places. Private to engine/. */
+#ifndef LP_ENGINE_MEMORY_H
+#define LP_ENGINE_MEMORY_H
+
+#include "runtime/engine/job.h"
+
+/* Sets the capacity and the most bytes of the call's KV caches. Fails if the budget is smaller. Needs no lock. */
+LP_MUST_USE lp_status engine_memory_size(const lp_engine *engine, engine_call *call, lp_diag *diag);
+/* Before a pass is chosen: gives memory to the sequences that grow, and admits those for which there is some. With the
+ * lock held. */
+void engine_memory_share(lp_engine *engine);
+/* Takes the job's share back. With the lock held. */
+void engine_memory_release(lp_engine *engine, engine_job *job);
+
+#endif
