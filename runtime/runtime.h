@@ -209,6 +209,14 @@ typedef struct {
   int64_t bytes; /* the most bytes of KV caches and of payloads that wait: no limit but context_budget */
 } lp_worker_quota;
 
+/* A session that a device had. Times are of lp_now_ms. */
+typedef struct {
+  const char *traceparent; /* of the request (W3C Trace Context), as the device gave it; "": none */
+  double begin_ms, end_ms;
+  double busy_ms;          /* of the passes that computed for it */
+  int64_t replies, tokens; /* of its text, the prompt included */
+} lp_worker_session;
+
 typedef struct {
   const char *listen;        /* HOST:PORT; port 0 takes a free one */
   int64_t context_budget;    /* bytes of KV caches and rows over all sessions and contexts; 0: half the memory */
@@ -221,10 +229,15 @@ typedef struct {
   lp_worker_quota connection, client;
   int32_t threads; /* 0: the machine's cores */
   lp_link_security security;
+  /* A signal handler may set it: the worker clears it and reads its certificates and keys again, for connections to
+   * come. If they cannot be used, it warns and keeps the old ones. NULL: never. */
+  volatile int *renew;
   /* Called once, when devices can connect; may be NULL. */
   void (*on_listening)(void *user, const char *host, int port);
   /* Called when the number of open sessions and contexts, or the bytes that they hold, changes; may be NULL. */
   void (*on_held)(void *user, size_t open, size_t bytes);
+  /* Called when a session ends; may be NULL. */
+  void (*on_session)(void *user, const lp_worker_session *session);
   void *user;
 } lp_worker_options;
 /* Serves devices until `*stop` is set, which a signal handler may do. The bundle has its cloud side loaded. Gives one
@@ -335,6 +348,7 @@ typedef struct {
   lp_trace *trace;          /* events are recorded here */
   const lp_source *source;  /* the encoder's input, for a bundle with lp_bundle_reads_source */
   const lp_saved_session *resume; /* the generation to continue, under the same options and with the same prompts */
+  const char *traceparent;        /* of the request, for the worker's spans (W3C Trace Context); NULL: none */
 } lp_generate_options;
 
 typedef struct {

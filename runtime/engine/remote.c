@@ -19,6 +19,7 @@ static const double answer_ms = 30000, silence_ms = 2000, stale_ms = 1000;
 struct engine_remote {
   const lp_bundle *bundle;
   lp_security security;
+  lp_link_security files; /* of it */
   lp_endpoint endpoint;
   lp_wire *wire;           /* NULL: not connected */
   uint64_t sessions, open; /* numbers given so far; sessions that the worker has */
@@ -56,6 +57,7 @@ lp_status engine_remote_open(const lp_bundle *bundle, const lp_engine_options *o
                              lp_diag *diag) {
   engine_remote *remote = lp_alloc(sizeof *remote);
   *remote = (engine_remote){.bundle = bundle};
+  remote->files = options->security;
   remote->endpoint = (lp_endpoint){.address = options->cloud,
                                    .bundle_hash = bundle->manifest.hash,
                                    .patience = {.dial_ms = 5000,
@@ -117,11 +119,23 @@ static lp_status open_session(engine_remote *remote, engine_job *job, lp_diag *d
   open.top_k = sampling->top_k;
   open.top_p = sampling->top_p;
   open.seed = sampling->seed;
+  if (job->call->request->traceparent) open.traceparent = (char *)(uintptr_t)job->call->request->traceparent;
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_OPEN;
   message.open = &open;
   remote->open++;
   return send(remote, &message, NULL, 0, diag);
+}
+
+/* Reads keys and certificates again for each connection, since they may have been renewed. If that fails, the old ones
+ * stay. */
+static void renew(engine_remote *remote) {
+  lp_security fresh;
+  lp_diag *quiet = lp_diag_create();
+  bool good = lp_security_for(remote->endpoint.address, &remote->files, &fresh, quiet) == LP_OK;
+  lp_security_close(good ? &remote->security : &fresh);
+  if (good) remote->security = fresh;
+  lp_diag_free(quiet);
 }
 
 lp_status engine_remote_begin(lp_engine *engine, lp_diag *diag) {
@@ -132,6 +146,7 @@ lp_status engine_remote_begin(lp_engine *engine, lp_diag *diag) {
     lp_inbound_release(&remote->early.data[i]);
   remote->early.count = 0;
   if (remote->wire && remote->open == 0 && lp_now_ms() - remote->used_ms > stale_ms) disconnect(remote);
+  if (!remote->wire) renew(remote);
   if (!remote->wire && lp_wire_dial(&lp_transport_socket, &remote->endpoint, remote->endpoint.patience.dial_ms,
                                     &remote->wire, diag) != LP_OK) {
     remote->lost = true;

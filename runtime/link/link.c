@@ -209,6 +209,10 @@ lp_status lp_wire_listen(const lp_transport *transport, const char *address, con
   return status;
 }
 
+void lp_wire_renew(lp_wire *wire, const lp_security *security) {
+  wire->transport->renew(wire->channel, security);
+}
+
 /* ---- pauses between attempts ------------------------------------------------------------------------------------- */
 
 lp_backoff lp_backoff_begin(const lp_patience *patience, double timeout_ms) {

@@ -36,6 +36,8 @@ LP_MUST_USE lp_status lp_wire_dial(const lp_transport *transport, const lp_endpo
                                    lp_wire **out, lp_diag *diag);
 LP_MUST_USE lp_status lp_wire_listen(const lp_transport *transport, const char *address, const lp_security *security,
                                      lp_wire **out, int *port, lp_diag *diag);
+/* The listener's connections to come use the TLS of `security` (transport.h). */
+void lp_wire_renew(lp_wire *wire, const lp_security *security);
 /* Sends the hello of side `who`. If TLS uses certificates, the worker's hello carries its proofs of its keys. */
 bool lp_wire_hello(lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const char **why);
 /* The key of `endpoint` of which `proof` is side `who`'s proof on the connection with this peer, or holds it among

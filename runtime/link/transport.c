@@ -109,6 +109,12 @@ static lp_peer *lock_peer(lp_channel *channel, uint32_t id) {
   return NULL;
 }
 
+static void renew(lp_channel *channel, const lp_security *security) {
+  pthread_mutex_lock(&channel->mutex);
+  channel->tls = security->tls;
+  pthread_mutex_unlock(&channel->mutex);
+}
+
 static void permit(lp_channel *channel, uint32_t id, uint64_t bytes) {
   lp_peer *of = lock_peer(channel, id);
   if (of) {
@@ -232,6 +238,7 @@ static void release(lp_packet *packet) {
 const lp_transport lp_transport_socket = {.name = "socket",
                                           .dial = dial,
                                           .listen = listen_on,
+                                          .renew = renew,
                                           .permit = permit,
                                           .drop = drop,
                                           .describe = describe,

@@ -41,6 +41,9 @@ typedef struct {
    * answers requests for signs of life, accepts connections and sends queued bytes while the caller is not in
    * receive. */
   lp_status (*listen)(const char *address, const lp_security *security, lp_channel **out, int *port, lp_diag *diag);
+  /* Connections that come to a listener from now on use the TLS of `security`, which outlives them. There was TLS
+   * before, too. */
+  void (*renew)(lp_channel *channel, const lp_security *security);
   /* Permits a listener's peer to send frames of up to `most` bytes; a longer frame ends the connection before memory is
    * allocated for it. Before this call the limit is LP_STRANGER_FRAME, and a peer that is not permitted within ten
    * seconds is disconnected. */

@@ -1,5 +1,6 @@
 /* The server's file. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "base/yaml/yaml.h"
@@ -10,18 +11,22 @@ typedef struct {
   lp_serve_config config;
   const char *key_env, *rule;
   double drain_s;
-  const lp_yaml_node *edge, *split, *cloud, *router, *hosts, *origins;
+  const lp_yaml_node *edge, *split, *cloud, *router, *hosts, *origins, *keys, *traces;
 } serve_file;
 
 #define TOP(of, key, member, ...) LP_YAML_FIELD(of, key, serve_file, config.member, __VA_ARGS__)
 static const lp_yaml_field top_fields[] = {
     TOP(LP_YAML_TEXT, "listen", listen, .least = 0),
     LP_YAML_FIELD(LP_YAML_TEXT, "key_env", serve_file, key_env, .least = 0),
+    LP_YAML_FIELD(LP_YAML_NODE, "keys", serve_file, keys, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "hosts", serve_file, hosts, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "origins", serve_file, origins, .least = 0),
+    TOP(LP_YAML_TEXT, "cert", cert, .least = 0),
+    TOP(LP_YAML_TEXT, "cert_key", cert_key, .least = 0),
     TOP(LP_YAML_I64, "max_body", max_body, .least = 1024, .most = 1 << 30),
     TOP(LP_YAML_I64, "max_tokens", max_tokens, .least = 1, .most = 1 << 20),
     TOP(LP_YAML_TEXT, "log", log, .least = 0),
+    LP_YAML_FIELD(LP_YAML_NODE, "traces", serve_file, traces, .least = 0),
     LP_YAML_FIELD(LP_YAML_TIME_S, "drain", serve_file, drain_s, .least = 0, .most = 1e5),
     LP_YAML_FIELD(LP_YAML_NODE, "edge", serve_file, edge, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "split", serve_file, split, .least = 0),
@@ -59,12 +64,28 @@ static const lp_yaml_field fleet_fields[] = {
     LP_YAML_FIELD(LP_YAML_TEXT, "key_env", bundle_file, redis_key_env, .least = 0),
     PLACE(LP_YAML_TEXT, "name", fleet.name, .least = 0),
 };
+/* One of `keys`. */
+typedef struct {
+  lp_serve_key key;
+  const char *key_env;
+} key_file;
+static const lp_yaml_field key_fields[] = {
+    LP_YAML_FIELD(LP_YAML_TEXT, "name", key_file, key.name, .required = true),
+    LP_YAML_FIELD(LP_YAML_TEXT, "key_env", key_file, key_env, .required = true),
+    LP_YAML_FIELD(LP_YAML_F64, "requests_per_minute", key_file, key.requests, .least = 1, .most = 1e9),
+    LP_YAML_FIELD(LP_YAML_F64, "tokens_per_minute", key_file, key.tokens, .least = 1, .most = 1e12),
+    LP_YAML_FIELD(LP_YAML_I64, "parallel", key_file, key.parallel, .least = 1, .most = 1e6),
+};
 static const lp_yaml_field cloud_fields[] = {
     TOP(LP_YAML_TEXT, "url", url, .required = true),
     TOP(LP_YAML_TEXT, "model", model, .required = true),
     LP_YAML_FIELD(LP_YAML_TEXT, "key_env", serve_file, key_env, .least = 0),
     TOP(LP_YAML_TIME_S, "timeout", timeout_ms, .least = 1e-3, .most = 1e6),
     TOP(LP_YAML_TIME_S, "total", total_ms, .least = 1e-3, .most = 1e6),
+};
+static const lp_yaml_field traces_fields[] = {
+    TOP(LP_YAML_TEXT, "url", traces, .required = true),
+    LP_YAML_FIELD(LP_YAML_TEXT, "key_env", serve_file, key_env, .least = 0),
 };
 static const lp_yaml_field router_fields[] = {
     TOP(LP_YAML_TEXT, "policy", policy.policy, .least = 0),
@@ -83,6 +104,30 @@ static lp_status read_key(lp_yaml *yaml, const lp_yaml_node *node, const char *v
   if (variable && (!value || value[0] == 0))
     return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'key_env': the environment has no '%s'", variable);
   *out = value ? lp_arena_strdup(yaml->arena, value) : NULL;
+  return LP_OK;
+}
+
+/* The key that `key_env` names, without limits, and those of `keys`. */
+static lp_status read_keys(lp_yaml *yaml, const lp_yaml_node *root, const serve_file *file, lp_serve_keys *out) {
+  int32_t count = 0;
+  const char *only = NULL;
+  if (file->keys) LP_TRY(lp_yaml_list(yaml, file->keys, "keys", &count));
+  LP_TRY(read_key(yaml, root, file->key_env, &only));
+  out->data = LP_NEW_ARRAY(yaml->arena, lp_serve_key, count + 1);
+  if (only) out->data[out->count++] = (lp_serve_key){.key = only};
+  for (int32_t i = 0; i < count; i++) {
+    key_file one = {0};
+    const lp_yaml_node *node = lp_yaml_item(yaml, file->keys, i);
+    LP_TRY(lp_yaml_fields(yaml, node, "a key", key_fields, LP_COUNT(key_fields), &one));
+    LP_TRY(read_key(yaml, node, one.key_env, &one.key.key));
+    if (strpbrk(one.key.name, "\"\\\n"))
+      return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
+                      "the name of a key has a quotation mark, backslash or line end");
+    for (size_t k = 0; k < out->count; k++)
+      if (lp_streq(out->data[k].key, one.key.key))
+        return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is the key of another entry too", one.key.name);
+    out->data[out->count++] = one.key;
+  }
   return LP_OK;
 }
 
@@ -134,6 +179,19 @@ static lp_status read_bundle(lp_yaml *yaml, const lp_yaml_node *node, const char
   return LP_OK;
 }
 
+static lp_status check_url(const lp_yaml *yaml, const lp_yaml_node *node, const char *url) {
+  if (lp_has_prefix(url, "http://") || lp_has_prefix(url, "https://")) return LP_OK;
+  return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'url' is '%s', which begins neither with http:// nor https://",
+                  url);
+}
+
+static lp_status read_traces(lp_yaml *yaml, serve_file *file) {
+  file->key_env = NULL;
+  LP_TRY(lp_yaml_fields(yaml, file->traces, "'traces'", traces_fields, LP_COUNT(traces_fields), file));
+  LP_TRY(check_url(yaml, file->traces, file->config.traces));
+  return read_key(yaml, file->traces, file->key_env, &file->config.traces_key);
+}
+
 static lp_status read_cloud(lp_yaml *yaml, serve_file *file) {
   file->key_env = NULL;
   file->config.timeout_ms /= 1000; /* the table reads seconds */
@@ -141,9 +199,7 @@ static lp_status read_cloud(lp_yaml *yaml, serve_file *file) {
   LP_TRY(lp_yaml_fields(yaml, file->cloud, "'cloud'", cloud_fields, LP_COUNT(cloud_fields), file));
   file->config.timeout_ms *= 1000;
   file->config.total_ms *= 1000;
-  if (!lp_has_prefix(file->config.url, "http://") && !lp_has_prefix(file->config.url, "https://"))
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, file->cloud),
-                    "'url' is '%s', which begins neither with http:// nor https://", file->config.url);
+  LP_TRY(check_url(yaml, file->cloud, file->config.url));
   return read_key(yaml, file->cloud, file->key_env, &file->config.cloud_key);
 }
 
@@ -164,7 +220,11 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   LP_TRY(lp_yaml_fields(yaml, root, "the server", top_fields, LP_COUNT(top_fields), &file));
   file.config.drain_ms = file.drain_s * 1000;
   if (file.config.log && !lp_streq(file.config.log, "-")) file.config.log = lp_yaml_relative(yaml, file.config.log);
-  LP_TRY(read_key(yaml, root, file.key_env, &file.config.key));
+  LP_TRY(read_keys(yaml, root, &file, &file.config.keys));
+  if (!file.config.cert != !file.config.cert_key)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, root), "'cert' and 'cert_key' belong together");
+  file.config.cert = relative(yaml, file.config.cert);
+  file.config.cert_key = relative(yaml, file.config.cert_key);
   LP_TRY(read_texts(yaml, file.hosts, "hosts", &file.config.hosts));
   LP_TRY(read_texts(yaml, file.origins, "origins", &file.config.origins));
   if (!file.edge && !file.split && !file.cloud)
@@ -172,6 +232,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   LP_TRY(read_bundle(yaml, file.edge, "'edge'", &file.config.edge));
   LP_TRY(read_bundle(yaml, file.split, "'split'", &file.config.split));
   if (file.cloud) LP_TRY(read_cloud(yaml, &file));
+  if (file.traces) LP_TRY(read_traces(yaml, &file));
   if (file.router) LP_TRY(read_router(yaml, &file));
   *config = file.config;
   return LP_OK;

@@ -24,6 +24,7 @@ struct lp_dispatcher {
   lp_estimates *estimates;
   lp_store *store;      /* NULL: none */
   lp_watcher follower;  /* of the store */
+  lp_spans *spans;      /* NULL: none */
   pthread_mutex_t lock; /* of a policy that is not parallel */
   lp_metrics metrics;
 };
@@ -98,6 +99,8 @@ lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out,
     status = lp_site_bundle(&config->split, LP_ROUTE_SPLIT, &self->site[LP_ROUTE_SPLIT], diag);
   if (status == LP_OK && config->url) status = lp_site_api(config, &self->site[LP_ROUTE_CLOUD], diag);
   if (status == LP_OK) status = open_router(self, diag);
+  const lp_spans_options spans = {.url = config->traces, .key = config->traces_key, .service = "llmpart serve"};
+  if (status == LP_OK && config->traces) status = lp_spans_open(&spans, &self->spans, diag);
   if (status == LP_OK)
     *out = self;
   else
@@ -114,9 +117,14 @@ void lp_dispatcher_close(lp_dispatcher *self) {
   if (self->policy) self->policy->close(self->policy);
   lp_estimates_close(self->estimates);
   lp_store_close(self->store);
+  lp_spans_close(self->spans);
   (void)pthread_mutex_destroy(&self->lock);
   (void)pthread_mutex_destroy(&self->metrics.lock);
   free(self);
+}
+
+lp_spans *lp_dispatcher_spans(const lp_dispatcher *self) {
+  return self->spans;
 }
 
 lp_metrics *lp_dispatcher_metrics(lp_dispatcher *self) {
@@ -213,16 +221,35 @@ static void conclude(lp_dispatcher *self, const lp_router_request *request, lp_r
   lp_diag_free(quiet);
 }
 
+/* Adds a span of the request under `parent`, with an id of its own unless it has one. */
+static void add_span(const lp_dispatcher *self, const lp_completion *asked, const char *parent,
+                     const lp_span_record *from) {
+  char id[LP_SPAN_ID + 1];
+  lp_span_record record = *from;
+  if (!self->spans) return;
+  lp_span_draw_id(id);
+  record.trace = asked->trace;
+  record.parent = parent;
+  if (!record.id) record.id = id;
+  if (record.kind == 0) record.kind = LP_SPAN_INTERNAL;
+  lp_spans_add(self->spans, &record);
+}
+
 /* Decides. A request is answered even if the pool, as on a full disk, does not take the decision, which then has the
  * number 0. */
-static void decide(lp_dispatcher *self, lp_router_request *request, lp_dispatched *out) {
+static void decide(lp_dispatcher *self, const lp_completion *asked, lp_router_request *request, lp_dispatched *out) {
   lp_diag *quiet = lp_diag_create();
   double begun_ms = lp_now_ms();
   bool kept = lp_dispatcher_decide(self, request, &out->decided, &out->decision, quiet) == LP_OK;
   if (!kept) out->decision = 0;
   if (self->store) lp_metrics_keep(&self->metrics, kept);
   lp_diag_free(quiet);
-  out->seconds[LP_TIME_DECISION] = (lp_now_ms() - begun_ms) / 1000;
+  double ended_ms = lp_now_ms();
+  out->seconds[LP_TIME_DECISION] = (ended_ms - begun_ms) / 1000;
+  const lp_span_attribute route = {.key = "llmpart.route", .text = lp_route_name(out->decided.route)};
+  add_span(
+      self, asked, asked->span,
+      &(lp_span_record){.name = "decide", .begin_ms = begun_ms, .end_ms = ended_ms, .attribute = &route, .count = 1});
 }
 
 /* Lets one site answer, up to a stop sequence. */
@@ -238,6 +265,35 @@ static lp_status ask_site(lp_site_server *site, const lp_completion *asked, cons
   return status;
 }
 
+/* Adds the spans of a place: as a whole, its queue, the prompt, and the tokens after the first. */
+static void trace_place(const lp_dispatcher *self, const lp_completion *asked, lp_route route, lp_status status,
+                        double begun_ms, const counted *to, const lp_usage *usage, const lp_diag *diag) {
+  double now_ms = lp_now_ms(), queued_ms = begun_ms + usage->queue_ms;
+  const lp_diag_entry *why = status == LP_OK ? NULL : lp_diag_get(diag, 0);
+  const lp_span_attribute attributes[] = {
+      {.key = "gen_ai.response.model", .text = self->site[route]->model},
+      {.key = "gen_ai.usage.input_tokens", .number = usage->prompt_tokens > 0 ? usage->prompt_tokens : 0},
+      {.key = "llmpart.cached_tokens", .number = usage->cached_tokens},
+      {.key = "gen_ai.usage.output_tokens", .number = usage->tokens}};
+  const lp_span_record whole = {.id = asked->of_place,
+                                .name = lp_route_name(route),
+                                .kind = route == LP_ROUTE_EDGE ? LP_SPAN_INTERNAL : LP_SPAN_CLIENT,
+                                .begin_ms = begun_ms,
+                                .end_ms = now_ms,
+                                .error = status == LP_OK ? NULL
+                                         : why           ? why->text
+                                                         : "no answer",
+                                .attribute = attributes,
+                                .count = LP_COUNT(attributes)};
+  add_span(self, asked, asked->span, &whole);
+  if (to->first_ms < queued_ms) return;
+  const lp_span_record parts[] = {{.name = "queue", .begin_ms = begun_ms, .end_ms = queued_ms},
+                                  {.name = "first token", .begin_ms = queued_ms, .end_ms = to->first_ms},
+                                  {.name = "further tokens", .begin_ms = to->first_ms, .end_ms = now_ms}};
+  for (size_t i = 0; i < LP_COUNT(parts); i++)
+    add_span(self, asked, asked->of_place, &parts[i]);
+}
+
 /* Asks the place of a route, unless its circuit breaker is open. */
 static lp_status ask(lp_dispatcher *self, lp_route route, const lp_completion *asked, const lp_demand *demand,
                      const volatile int *stop, counted *to, lp_dispatched *out, lp_diag *diag) {
@@ -247,8 +303,11 @@ static lp_status ask(lp_dispatcher *self, lp_route route, const lp_completion *a
   if (!lp_breaker_admits(&self->breaker[route]))
     return lp_error(diag, LP_LOC_NONE, "it has failed several times, and is asked again soon");
   double begun_ms = lp_now_ms();
+  lp_completion of_place = *asked; /* borrows all */
+  lp_span_draw_id(of_place.of_place);
   lp_estimates_begin(self->estimates, demand, route);
-  lp_status status = ask_site(self->site[route], asked, stop, to, &out->usage, diag);
+  lp_status status = ask_site(self->site[route], &of_place, stop, to, &out->usage, diag);
+  trace_place(self, &of_place, route, status, begun_ms, to, &out->usage, diag);
   double service_s = status == LP_OK ? (lp_now_ms() - begun_ms - out->usage.queue_ms) / 1000 : -1;
   lp_estimates_end(self->estimates, asked, demand, route, &out->usage, service_s);
   bool unknown = status == LP_USAGE || out->usage.is_busy || lp_flag_get(stop);
@@ -316,7 +375,7 @@ static lp_status answer(lp_dispatcher *self, const lp_completion *asked, lp_rout
                         const lp_demand *demand, const volatile int *stop, counted *to, double begun_ms,
                         lp_dispatched *out, lp_diag *diag) {
   lp_diag *why = lp_diag_create();
-  decide(self, request, out);
+  decide(self, asked, request, out);
   lp_metrics_begin(&self->metrics);
   lp_status status = ask_places(self, asked, request, demand, stop, to, begun_ms, out, why);
   const lp_diag_entry *entry = lp_diag_get(why, 0);

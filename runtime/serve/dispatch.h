@@ -29,7 +29,8 @@ LP_MUST_USE lp_status lp_dispatch(lp_dispatcher *dispatcher, const lp_completion
 const char *lp_dispatcher_model(const lp_dispatcher *dispatcher, lp_route route);
 /* The state of an offered route's place; up also depends on its circuit breaker. */
 void lp_dispatcher_tell(lp_dispatcher *dispatcher, lp_route route, lp_site_state *out);
-lp_metrics *lp_dispatcher_metrics(lp_dispatcher *dispatcher); /* borrowed */
+lp_spans *lp_dispatcher_spans(const lp_dispatcher *dispatcher); /* borrowed; NULL: none are kept */
+lp_metrics *lp_dispatcher_metrics(lp_dispatcher *dispatcher);   /* borrowed */
 
 /* Only the decision, or only the outcome, for clients that send their requests themselves. LP_USAGE: the request is
  * wrong. */

@@ -55,8 +55,8 @@ static void put_decision(lp_json_writer *json, const lp_dispatched *course) {
   lp_json_put_bool(json, "fell_back", course->fell_back);
 }
 
-void lp_log_request(lp_log *log, const char *id, const lp_completion *request, const lp_dispatched *course,
-                    const char *error) {
+void lp_log_request(lp_log *log, const char *id, const char *key, const lp_completion *request,
+                    const lp_dispatched *course, const char *error) {
   if (!log) return;
   lp_buf line = {0};
   lp_json_writer json = lp_answer_begin(&line);
@@ -64,6 +64,7 @@ void lp_log_request(lp_log *log, const char *id, const lp_completion *request, c
   put_time(&json);
   lp_json_put_text(&json, "id", id);
   lp_json_put_text(&json, "trace_id", request->trace);
+  if (key) lp_json_put_text(&json, "key", key);
   lp_json_put_text(&json, "asked", request->model);
   lp_json_put_bool(&json, "stream", request->stream);
   if (course->model) put_decision(&json, course);

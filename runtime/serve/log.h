@@ -9,8 +9,9 @@ typedef struct lp_log lp_log;
 LP_MUST_USE lp_status lp_log_open(const char *path, lp_log **out, lp_diag *diag);
 void lp_log_close(lp_log *log); /* NULL is allowed */
 
-/* Writes the line of a request that has ended; `log` NULL: nothing. `error` NULL: it was answered. */
-void lp_log_request(lp_log *log, const char *id, const lp_completion *request, const lp_dispatched *course,
-                    const char *error);
+/* Writes the line of a request that has ended; `log` NULL: nothing. `key`: the name of its key; NULL: none. `error`
+ * NULL: it was answered. */
+void lp_log_request(lp_log *log, const char *id, const char *key, const lp_completion *request,
+                    const lp_dispatched *course, const char *error);
 
 #endif

@@ -6,8 +6,9 @@
 #include "runtime/engine/engine.h"
 #include "runtime/runtime.h"
 #include "runtime/serve/serve.h"
+#include "runtime/spans/spans.h"
 
-enum { LP_MOST_CHOICES = 16, LP_TRACE_ID = 32 };
+enum { LP_MOST_CHOICES = 16 };
 
 typedef enum { LP_FORMAT_TEXT, LP_FORMAT_OBJECT, LP_FORMAT_SCHEMA } lp_format;
 typedef enum { LP_TOOLS_NONE, LP_TOOLS_AUTO, LP_TOOLS_REQUIRED } lp_tools;
@@ -45,9 +46,11 @@ typedef struct {
   lp_buf described;            /* what the request looks like; empty if it has keywords */
   bool local_only;             /* the request may not leave the edge */
   double budget_usd;           /* INFINITY: none */
-  char trace[LP_TRACE_ID + 1]; /* W3C trace id, which the server sets */
-  uint64_t client_id;          /* requests with the same number come from one client */
-  int client;                  /* the client's socket, which the server owns; a negative number: unknown */
+  /* W3C trace context, which the server sets: the trace, the span of the caller ("": there is none), the span of this
+   * request, and the one of the place that is asked. */
+  char trace[LP_SPAN_TRACE + 1], caller[LP_SPAN_ID + 1], span[LP_SPAN_ID + 1], of_place[LP_SPAN_ID + 1];
+  uint64_t client_id; /* requests with the same number come from one client */
+  int client;         /* the client's socket, which the server owns; a negative number: unknown */
 } lp_completion;
 
 /* Reads a body of `size` bytes; any bytes are safe input. The diagnostic's text is for the client. Release with

@@ -17,6 +17,18 @@ typedef struct {
   size_t count;
 } lp_serve_texts;
 
+/* A bearer token of clients, and what it may use; a limit of 0 is none. */
+typedef struct {
+  const char *name; /* for the log and the metrics; NULL: none */
+  const char *key;
+  double requests, tokens; /* per minute; tokens: of prompts and answers */
+  int64_t parallel;        /* requests at a time */
+} lp_serve_key;
+typedef struct {
+  lp_serve_key *data;
+  size_t count;
+} lp_serve_keys;
+
 enum { LP_MOST_WORKERS = 64 };
 
 /* The database over which servers that share workers tell each other about them (place/fleet.h). */
@@ -42,24 +54,26 @@ typedef struct {
 typedef struct {
   lp_arena *arena;    /* owns the texts */
   const char *listen; /* HOST:PORT; port 0 takes a free one */
-  const char *key;    /* bearer token that requests must carry; NULL: none */
+  lp_serve_keys keys; /* requests must carry one of them; none: they need no key */
   /* Names of this machine in the requests' header Host beside the loopback addresses, without a port; needed only
    * without a key. Origins of web pages (https://app.example) that may send requests; "*": any. */
   lp_serve_texts hosts, origins;
-  int64_t max_body;   /* bytes of a request */
-  int64_t max_tokens; /* tokens of an answer: the most that a request may ask for, and the default */
+  const char *cert, *cert_key; /* files in PEM for TLS; NULL: HTTP without it */
+  int64_t max_body;            /* bytes of a request */
+  int64_t max_tokens;          /* tokens of an answer: the most that a request may ask for, and the default */
   lp_serve_bundle edge, split;
   /* The base of the cloud's API; NULL: there is none. */
   const char *url, *model, *cloud_key;
-  double timeout_ms;     /* the longest time that its answer may make no progress, from the beginning on */
-  double total_ms;       /* the longest time that a whole answer may take */
-  lp_policy_spec policy; /* for "auto", if there are several places */
-  lp_route rule;         /* the route if the model cannot decide */
-  const char *pool;      /* an SQLite file; NULL: experience is lost when the server ends */
-  double target_s;       /* reward: target - delay */
-  const char *backends;  /* limits and figures of the places, as lp_backends_load reads; NULL: none */
-  const char *log;       /* a file for a line of each request, "-": stderr; NULL: none */
-  double drain_ms;       /* at the end: the time that current answers get to complete */
+  double timeout_ms;               /* the longest time that its answer may make no progress, from the beginning on */
+  double total_ms;                 /* the longest time that a whole answer may take */
+  lp_policy_spec policy;           /* for "auto", if there are several places */
+  lp_route rule;                   /* the route if the model cannot decide */
+  const char *pool;                /* an SQLite file; NULL: experience is lost when the server ends */
+  double target_s;                 /* reward: target - delay */
+  const char *backends;            /* limits and figures of the places, as lp_backends_load reads; NULL: none */
+  const char *traces, *traces_key; /* the URL of an OpenTelemetry collector, and its bearer token; NULL: none */
+  const char *log;                 /* a file for a line of each request, "-": stderr; NULL: none */
+  double drain_ms;                 /* at the end: the time that current answers get to complete */
 } lp_serve_config;
 
 /* Reads a configuration, and keys from the environment variables that it names. Release with lp_serve_config_free. */
@@ -67,9 +81,13 @@ LP_MUST_USE lp_status lp_serve_config_load(const char *path, lp_serve_config **o
 void lp_serve_config_free(lp_serve_config *config); /* NULL is allowed */
 
 typedef void lp_serve_ready(void *user, const char *host, int port);
-/* Serves until `*stop` is set (by a signal handler), then ends the current answers. Beyond loopback a key is
- * required. */
-LP_MUST_USE lp_status lp_serve(const lp_serve_config *config, const volatile int *stop, lp_serve_ready *ready,
+/* Flags that signal handlers set. */
+typedef struct {
+  const volatile int *stop;
+  volatile int *renew; /* the server clears it, and reads its certificate again; NULL: never */
+} lp_serve_signals;
+/* Serves until `*signals->stop` is set, then ends the current answers. Beyond loopback a key is required. */
+LP_MUST_USE lp_status lp_serve(const lp_serve_config *config, const lp_serve_signals *signals, lp_serve_ready *ready,
                                void *user, lp_diag *diag);
 
 #endif

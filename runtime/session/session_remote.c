@@ -283,6 +283,7 @@ lp_status lp_session_connect(lp_session *session, lp_diag *diag) {
   open.top_p = session->options.sampling.top_p;
   open.seed = session->options.sampling.seed;
   open.times = session->options.trace != NULL;
+  if (session->options.traceparent) open.traceparent = (char *)(uintptr_t)session->options.traceparent;
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_OPEN;
   message.open = &open;

@@ -1,6 +1,7 @@
 /* Drops and closes sessions and contexts: see held.h. */
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exits/context.h"
 #include "runtime/worker/held.h"
@@ -14,7 +15,18 @@ void worker_session_drop(worker_session *session) {
   worker_queue_drop(session);
 }
 
+static void tell_session(const lp_worker *worker, const worker_session *session) {
+  const lp_worker_session ended = {.traceparent = session->traceparent,
+                                   .begin_ms = session->opened_ms,
+                                   .end_ms = lp_now_ms(),
+                                   .busy_ms = session->spent_ms,
+                                   .replies = session->replies,
+                                   .tokens = session->position};
+  if (worker->options->on_session) worker->options->on_session(worker->options->user, &ended);
+}
+
 void worker_session_close(lp_worker *worker, worker_session *session) {
+  tell_session(worker, session);
   for (size_t i = 0; i < worker->sessions.count; i++)
     if (worker->sessions.data[i] == session) worker->sessions.data[i] = worker->sessions.data[--worker->sessions.count];
   worker_queue_drop(session);

@@ -46,6 +46,10 @@ lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__
   session->sampling =
       (lp_sampling){.temperature = open->temperature, .top_k = open->top_k, .top_p = open->top_p, .seed = open->seed};
   session->times = open->times != 0;
+  (void)snprintf(session->traceparent, sizeof session->traceparent, "%s", open->traceparent);
+  session->opened_ms = lp_now_ms();
+  session->spent_ms = 0;
+  session->replies = 0;
   session->next = -1;
   worker_queue_drop(session);
   session->position = 0;
@@ -97,6 +101,8 @@ static void take_times(const worker_session *session, double busy_ms, Lp__Wire__
 static double take_busy_ms(worker_session *session) {
   double from = session->busy_from;
   session->busy_from = lp_now_ms();
+  session->spent_ms += session->busy_from - from;
+  session->replies++;
   return session->busy_from - from;
 }
 

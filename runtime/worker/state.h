@@ -38,9 +38,12 @@ typedef struct {
   int32_t program;
   int32_t next; /* the step that it waits at; -1: no run is under way */
   bool want_outputs;
-  bool dropped;     /* its KV cache was dropped; the next run must begin at position 0 */
-  int64_t position; /* tokens in the KV cache */
-  double used_ms;   /* time of the last message */
+  bool dropped;               /* its KV cache was dropped; the next run must begin at position 0 */
+  int64_t position;           /* tokens in the KV cache */
+  double used_ms;             /* time of the last message */
+  char traceparent[64];       /* of the request; "": none */
+  double opened_ms, spent_ms; /* spent: of all replies */
+  int64_t replies;
   double busy_from; /* when the computation of the next reply began */
   bool times;       /* replies carry times */
   worker_queued_run queued;
@@ -94,7 +97,8 @@ typedef struct {
   const char *whole;         /* the reason why the bundle has no halves that run independently; NULL: it has */
   LP_VEC(worker_peer) peers; /* peers that have sent a message */
   lp_security security;
-  lp_endpoint self; /* this side of a handshake */
+  LP_VEC(lp_security) earlier; /* before they were read again: old connections may still use them */
+  lp_endpoint self;            /* this side of a handshake */
   lp_diag *diag;
   lp_buf scratch, rows;
   lp_sample *sample; /* [sample_count] */

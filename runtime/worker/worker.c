@@ -31,6 +31,22 @@ static lp_status open_link(lp_worker *worker, int *port, char **host, lp_diag *d
   return lp_wire_listen(&lp_transport_socket, worker->options->listen, &worker->security, &worker->wire, port, diag);
 }
 
+/* Reads certificates and keys again, if that was asked for. */
+static void renew_security(lp_worker *worker, bool loopback) {
+  lp_security fresh;
+  if (!worker->options->renew || !lp_flag_take(worker->options->renew) || !worker->security.tls) return;
+  lp_diag *diag = lp_diag_create();
+  if (lp_security_open(&worker->options->security, LP_SIDE_CLOUD, loopback, &fresh, diag) == LP_OK) {
+    lp_vec_push(&worker->earlier, worker->security);
+    worker->security = fresh;
+    lp_wire_renew(worker->wire, &worker->security);
+  } else {
+    lp_security_close(&fresh);
+    lp_warning(worker->diag, LP_LOC_NONE, "the certificates and keys stay: %s", lp_diag_get(diag, 0)->text);
+  }
+  lp_diag_free(diag);
+}
+
 /* A peer that TLS refuses sends no message: the worker sees only that it has disconnected. */
 static void note_uncertified(const lp_worker *worker, uint32_t peer) {
   if (!worker->security.certified) return;
@@ -115,9 +131,10 @@ static bool take_message(lp_worker *worker, double wait_ms) {
 }
 
 /* Takes the messages that have come before it runs a pass, so that the pass serves all waiting requests. */
-static void serve(lp_worker *worker, const volatile int *stop) {
+static void serve(lp_worker *worker, bool loopback, const volatile int *stop) {
   int taken = 0;
   while (!lp_flag_get(stop)) {
+    renew_security(worker, loopback);
     bool due = worker_pass_is_due(worker);
     worker_tell_held(worker);
     double next = fmin(worker_session_drop_idle(worker), worker_context_tend(worker)) - lp_now_ms();
@@ -159,7 +176,7 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
     prepare_passes(&worker);
     if (options->on_listening) options->on_listening(options->user, host, port);
     status = lp_bundle_await_check(bundle, diag);
-    if (status == LP_OK) serve(&worker, stop);
+    if (status == LP_OK) serve(&worker, lp_address_is_loopback(host), stop);
   }
   while (worker.sessions.count > 0)
     worker_session_close(&worker, worker.sessions.data[0]);
@@ -169,6 +186,9 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
   lp_vec_free(&worker.peers);
   lp_wire_close(worker.wire);
   lp_security_close(&worker.security);
+  for (size_t i = 0; i < worker.earlier.count; i++)
+    lp_security_close(&worker.earlier.data[i]);
+  lp_vec_free(&worker.earlier);
   worker_pass_free(&worker);
   lp_batch_free(worker.batch);
   lp_pool_free(worker.pool);

@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include "runtime/runtime.h"
+#include "tools/run/worker_spans.h"
 
 enum { MOST_BUNDLES = 256 }; /* only with --profile more than one */
 
 typedef struct {
-  const char *listen, *context_dir, *trust;
+  const char *listen, *context_dir, *trust, *traces;
+  lp_spans *spans; /* NULL: none */
   lp_link_security security;
   int64_t budget, context_dir_bytes, sessions, threads, ready_fd;
   lp_worker_quota connection, client;
@@ -20,19 +22,27 @@ typedef struct {
 } worker_flags;
 
 /* Only a signal sets it. */
-static volatile sig_atomic_t stop_wanted;
+static volatile sig_atomic_t stop_wanted, renew_wanted;
 
 static void on_signal(int number) {
   (void)number;
   stop_wanted = 1;
 }
 
-static void catch_signals(void) {
+static void on_hangup(int number) {
+  (void)number;
+  renew_wanted = 1;
+}
+
+/* Without certificates and keys the end of a terminal ends the worker. */
+static void catch_signals(const lp_link_security *security) {
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_handler = on_signal;
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
+  action.sa_handler = on_hangup;
+  if (security->cert_file || security->key_file) sigaction(SIGHUP, &action, NULL);
 }
 
 /* Writes the port to the process that started this worker, or prints the address for people. */
@@ -54,6 +64,11 @@ static void tell_held(void *user, size_t open, size_t bytes) {
   fprintf(stderr, "open %zu, bytes %zu\n", open, bytes);
 }
 
+static void tell_session(void *user, const lp_worker_session *session) {
+  const worker_flags *flags = user;
+  worker_spans_add(flags->spans, session);
+}
+
 static lp_worker_options options_of(const worker_flags *flags) {
   return (lp_worker_options){.listen = flags->listen,
                              .context_budget = flags->budget,
@@ -65,25 +80,30 @@ static lp_worker_options options_of(const worker_flags *flags) {
                              .client = flags->client,
                              .threads = (int32_t)flags->threads,
                              .security = flags->security,
+                             .renew = &renew_wanted,
                              .on_listening = tell_address,
+                             .on_session = flags->spans ? tell_session : NULL,
                              .on_held = flags->stats ? tell_held : NULL,
                              .user = (void *)(uintptr_t)flags};
 }
 
 static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag *diag) {
-  const worker_flags *flags = command->user;
-  const lp_worker_options options = options_of(flags);
+  worker_flags *flags = command->user;
   lp_bundle_options load = {.load = LP_LOAD_CLOUD, .check_hashes = flags->check, .trust = flags->trust};
   lp_bundle *bundle = NULL;
-  catch_signals();
+  catch_signals(&flags->security);
+  const lp_worker_options plain = options_of(flags);
   if (flags->profile)
-    return lp_profile_serve((const char *const *)args->data, args->count, &load, &options, &stop_wanted, diag);
+    return lp_profile_serve((const char *const *)args->data, args->count, &load, &plain, &stop_wanted, diag);
   if (args->count > 1)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE(args->data[1]),
                        "only a worker with --profile takes several bundles");
-  LP_TRY(lp_bundle_load(args->data[0], &load, &bundle, diag));
-  lp_status status = lp_worker_serve(bundle, &options, &stop_wanted, diag);
+  LP_TRY(worker_spans_open(flags->traces, &flags->spans, diag));
+  const lp_worker_options options = options_of(flags);
+  lp_status status = lp_bundle_load(args->data[0], &load, &bundle, diag);
+  if (status == LP_OK) status = lp_worker_serve(bundle, &options, &stop_wanted, diag);
   lp_bundle_free(bundle);
+  worker_spans_close(flags->spans);
   return status;
 }
 
@@ -128,6 +148,8 @@ int lp_tool_worker(int argc, char **argv) {
        "serve only a bundle that the owner of this public key signed (Ed25519, PEM); implies --check", 0},
       {"--stats", LP_OPTION_FLAG, &flags.stats, NULL,
        "print on stderr how many sessions are open and how many bytes they hold, at each change", 0},
+      {"--traces", LP_OPTION_TEXT, &flags.traces, "URL",
+       "send spans of sessions to this OpenTelemetry collector (OTLP/HTTP, JSON); LLMPART_TRACES_KEY is its key", 0},
       {"--profile", LP_OPTION_FLAG, &flags.profile, NULL,
        "time the operators of these bundles for `llmpart hw profile --over`, and serve nothing else", 0},
       {"--ready-fd", LP_OPTION_COUNT, &flags.ready_fd, "FD", "write the port to this descriptor when ready", 0},
@@ -135,7 +157,7 @@ int lp_tool_worker(int argc, char **argv) {
   const lp_command command = {.usage =
                                   "llmpart worker BUNDLE [--listen=ADDRESS] [options], or worker BUNDLE.. --profile",
                               .summary = "Serves the cloud side of a bundle to devices that run the same bundle, until "
-                                         "SIGINT or SIGTERM.",
+                                         "SIGINT or SIGTERM. SIGHUP makes it read its keys and certificates again.",
                               .options = options,
                               .count = LP_COUNT(options),
                               .min_args = 1,

@@ -13,7 +13,7 @@
 
 lp_exchange *lp_exchange_create(lp_http_server *of) {
   lp_exchange *a = lp_alloc(sizeof *a);
-  *a = (lp_exchange){.server = of, .created = (int64_t)time(NULL), .pipe = -1};
+  *a = (lp_exchange){.server = of, .created = (int64_t)time(NULL), .pipe = -1, .key = -1};
   (void)pthread_mutex_lock(&of->lock);
   (void)snprintf(a->id, sizeof a->id, "%" PRIu64, of->count++);
   of->requests++;
@@ -21,7 +21,14 @@ lp_exchange *lp_exchange_create(lp_http_server *of) {
   return a;
 }
 
+static void free_limits(const lp_exchange *a) {
+  const lp_usage *usage = &a->course.usage;
+  int64_t prompt = usage->prompt_tokens > 0 ? usage->prompt_tokens : 0;
+  if (a->limited) lp_limits_end(a->server->limits, a->key, lp_now_ms(), prompt + usage->tokens);
+}
+
 void lp_exchange_free(lp_exchange *a) {
+  free_limits(a);
   lp_completion_free(&a->request);
   lp_buf_free(&a->body);
   lp_whole_free(&a->whole);
@@ -57,7 +64,36 @@ static bool take_piece(void *user, const lp_piece *piece) {
   return wrote;
 }
 
+static const char *name_of_key(const lp_exchange *a) {
+  return a->key >= 0 ? a->server->config->keys.data[a->key].name : NULL;
+}
+
+/* Adds the span of the whole request. */
+static void trace(const lp_exchange *a, double begun_ms) {
+  const lp_completion *request = &a->request;
+  const lp_usage *usage = &a->course.usage;
+  const lp_span_attribute attributes[] = {
+      {.key = "http.request.method", .text = "POST"},
+      {.key = "http.route", .text = request->chat ? "/v1/chat/completions" : "/v1/completions"},
+      {.key = "llmpart.request_id", .text = a->id},
+      {.key = "llmpart.route", .text = lp_route_name(a->course.route)},
+      {.key = "gen_ai.request.model", .text = request->model},
+      {.key = "gen_ai.usage.input_tokens", .number = usage->prompt_tokens > 0 ? usage->prompt_tokens : 0},
+      {.key = "gen_ai.usage.output_tokens", .number = usage->tokens}};
+  lp_spans_add(lp_dispatcher_spans(a->server->dispatcher), &(lp_span_record){.trace = request->trace,
+                                                                             .id = request->span,
+                                                                             .parent = request->caller,
+                                                                             .name = attributes[1].text,
+                                                                             .kind = LP_SPAN_SERVER,
+                                                                             .begin_ms = begun_ms,
+                                                                             .end_ms = lp_now_ms(),
+                                                                             .error = a->error,
+                                                                             .attribute = attributes,
+                                                                             .count = LP_COUNT(attributes)});
+}
+
 static void make_answer(lp_exchange *a) {
+  double begun_ms = lp_now_ms();
   lp_diag *diag = lp_diag_create();
   a->status = lp_dispatch(a->server->dispatcher, &a->request, &a->server->stop, take_piece, a, &a->course, diag);
   const lp_diag_entry *why = lp_diag_get(diag, 0);
@@ -68,7 +104,8 @@ static void make_answer(lp_exchange *a) {
     a->error = lp_strdup(why ? why->text : "no answer");
   }
   lp_diag_free(diag);
-  lp_log_request(a->server->log, a->id, &a->request, &a->course, a->error);
+  trace(a, begun_ms);
+  lp_log_request(a->server->log, a->id, name_of_key(a), &a->request, &a->course, a->error);
 }
 
 static void write_ends(lp_exchange *a) {

@@ -12,6 +12,8 @@ typedef struct {
   lp_http_server *server;
   lp_buf body;
   bool too_long;
+  int32_t key;  /* the index of its key; -1: none */
+  bool limited; /* the limits have taken it, and learn of its end */
   lp_completion request;
   char id[24];
   int64_t created; /* Unix time */

@@ -44,7 +44,7 @@ static bool is_json(const char *type) {
 }
 
 unsigned lp_guard_refuses(const lp_serve_config *config, const lp_guard_request *request, const char **why) {
-  if (!config->key && request->host && !is_own_host(config, request->host)) {
+  if (config->keys.count == 0 && request->host && !is_own_host(config, request->host)) {
     *why = "the request is for another host: a server without a key is for this machine only; 'hosts' lists other "
            "names of it";
     return 403;

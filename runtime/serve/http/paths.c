@@ -1,6 +1,7 @@
 /* Paths, methods and keys: what each request asks for, and whether it may. */
 #include "runtime/serve/http/paths.h"
 
+#include <math.h>
 #include <netinet/in.h>
 #include <string.h>
 
@@ -10,19 +11,31 @@
 #include "runtime/serve/http/page.h"
 #include "runtime/serve/router_api.h"
 #include "runtime/serve/states.h"
-#include "runtime/serve/trace.h"
 
-/* Compares keys in a time that does not depend on their content. */
-static bool is_allowed(const lp_peer *to, const char *key) {
+/* Finds the key of the request; false: it has none, and needs one. */
+static bool is_allowed(const lp_peer *to, lp_exchange *a) {
+  const lp_serve_config *config = a->server->config;
   const char *given = lp_peer_header(to, MHD_HTTP_HEADER_AUTHORIZATION);
-  if (!key) return true;
-  if (!given || !lp_has_prefix(given, "Bearer ")) return false;
-  given += 7;
-  size_t size = strlen(given), wanted = strlen(key);
-  unsigned differs = size != wanted;
-  for (size_t i = 0; i < size; i++)
-    differs |= (unsigned)(given[i] ^ key[i % wanted]);
-  return differs == 0;
+  bool bears = given && lp_has_prefix(given, "Bearer ");
+  a->key = lp_limits_find_key(config, bears ? given + 7 : NULL);
+  return config->keys.count == 0 || a->key >= 0;
+}
+
+/* Takes the request, or tells why its key may not send it now. */
+static bool is_within_limits(lp_exchange *a, const char **why, double *retry_s) {
+  if (a->key < 0) return true;
+  *why = lp_limits_begin(a->server->limits, a->key, lp_now_ms(), retry_s);
+  a->limited = !*why;
+  return a->limited;
+}
+
+static enum MHD_Result reply_limited(const lp_peer *to, const char *why, double retry_s) {
+  char seconds[32];
+  char *json = lp_answer_error("rate_limit_error", why);
+  struct MHD_Response *response = to->http->create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE);
+  (void)snprintf(seconds, sizeof seconds, "%.0f", fmax(1, ceil(retry_s)));
+  if (response) (void)to->http->add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+  return lp_peer_queue(to, MHD_HTTP_TOO_MANY_REQUESTS, "application/json", response);
 }
 
 static enum MHD_Result reply_too_long(const lp_peer *to, const lp_exchange *a) {
@@ -31,8 +44,8 @@ static enum MHD_Result reply_too_long(const lp_peer *to, const lp_exchange *a) {
   return lp_peer_reply_error(to, MHD_HTTP_CONTENT_TOO_LARGE, limit);
 }
 
-/* A number for the client: its address, and the `user` of the request. */
-static uint64_t client_of(const lp_peer *to, const lp_completion *request) {
+/* A number for the client: its address, its key, and the `user` of the request. */
+static uint64_t client_of(const lp_peer *to, const lp_completion *request, int32_t key) {
   const union MHD_ConnectionInfo *info =
       to->http->get_connection_info(to->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
   const struct sockaddr *from = info ? info->client_addr : NULL;
@@ -40,7 +53,7 @@ static uint64_t client_of(const lp_peer *to, const lp_completion *request) {
   struct sockaddr_in6 six;
   lp_json root = lp_json_root("the request", request->document), user = lp_json_member(&root, "user");
   const char *name = lp_json_text_or(&user, "");
-  uint64_t id = lp_hash_bytes(name, strlen(name), 0);
+  uint64_t id = lp_hash_bytes(name, strlen(name), (uint64_t)(key + 1));
   if (from && from->sa_family == AF_INET6) {
     memcpy(&six, from, sizeof six);
     return lp_hash_bytes(&six.sin6_addr, sizeof six.sin6_addr, id);
@@ -54,6 +67,9 @@ static uint64_t client_of(const lp_peer *to, const lp_completion *request) {
 
 static enum MHD_Result complete(const lp_peer *to, lp_exchange *a, bool chat, bool *taken) {
   if (lp_flag_get(&a->server->drains)) return lp_peer_reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
+  const char *why = NULL;
+  double retry_s = 0;
+  if (!is_within_limits(a, &why, &retry_s)) return reply_limited(to, why, retry_s);
   lp_diag *diag = lp_diag_create();
   lp_status status =
       lp_completion_read(a->server->config, chat, lp_buf_text(&a->body), a->body.size, &a->request, diag);
@@ -64,8 +80,9 @@ static enum MHD_Result complete(const lp_peer *to, lp_exchange *a, bool chat, bo
   const union MHD_ConnectionInfo *info =
       to->http->get_connection_info(to->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
   a->request.client = info ? info->connect_fd : -1;
-  a->request.client_id = client_of(to, &a->request);
-  lp_trace_read(lp_peer_header(to, "traceparent"), a->request.trace);
+  a->request.client_id = client_of(to, &a->request, a->key);
+  lp_traceparent_read(lp_peer_header(to, "traceparent"), a->request.trace, a->request.caller);
+  lp_span_draw_id(a->request.span);
   return lp_exchange_answer(to, a, taken);
 }
 
@@ -121,6 +138,7 @@ static enum MHD_Result tell_metrics(const lp_peer *to, lp_exchange *a, const cha
   (void)rest, (void)taken;
   lp_buf text = {0};
   lp_states_print(a->server->dispatcher, &text);
+  lp_limits_print(a->server->limits, &text);
   return lp_peer_queue(to, MHD_HTTP_OK, "text/plain; version=0.0.4",
                        to->http->create_response_from_buffer(text.size, text.data, MHD_RESPMEM_MUST_FREE));
 }
@@ -229,7 +247,7 @@ enum MHD_Result lp_paths_reply(struct MHD_Connection *connection, const char *ur
   if (!lp_streq(method, found->method)) return reply_wrong_method(&to, found);
   unsigned refusal = found->open ? 0 : lp_guard_refuses(config, &request, &why);
   if (refusal) return lp_peer_reply_error(&to, refusal, why);
-  if (!found->open && !is_allowed(&to, config->key))
+  if (!found->open && !is_allowed(&to, a))
     return lp_peer_reply_error(&to, MHD_HTTP_UNAUTHORIZED, "the key is missing or wrong");
   if (a->too_long) return reply_too_long(&to, a);
   return found->act(&to, a, url + strlen(found->url), taken);

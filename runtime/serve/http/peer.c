@@ -14,7 +14,7 @@ static void share(const lp_peer *to, struct MHD_Response *response) {
   (void)http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN, to->origin);
   (void)http->add_response_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ORIGIN);
   (void)http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_EXPOSE_HEADERS,
-                                  "X-Llmpart-Route, X-Llmpart-Decision");
+                                  "X-Llmpart-Route, X-Llmpart-Decision, Retry-After");
 }
 
 enum MHD_Result lp_peer_queue(const lp_peer *to, unsigned status, const char *type, struct MHD_Response *response) {

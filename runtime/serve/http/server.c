@@ -1,18 +1,14 @@
-/* The HTTP server: its address, its connections, and its end. */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/in.h>
+/* The HTTP server: its requests, its signals, and its end. */
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/library.h"
-#include "runtime/link/address.h"
+#include "runtime/serve/http/listener.h"
 #include "runtime/serve/http/paths.h"
 
-enum { POLL_MS = 50, IDLE_S = 120, END_MS = 3000 };
+enum { POLL_MS = 50, END_MS = 3000 };
 
 /* Called when a connection begins and before it ends. *own stays with the connection. */
 static void note_connection(void *user, struct MHD_Connection *connection, void **own,
@@ -67,49 +63,6 @@ static void forget(void *user, struct MHD_Connection *connection, void **context
   *context = NULL;
 }
 
-/* Reads a host that is a number, "127.0.0.1" or "[::1]", or localhost. */
-static bool read_host(const char *host, int port, struct sockaddr_storage *out) {
-  struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-  struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
-  size_t length = strlen(host);
-  if (length < 2 || host[0] != '[' || host[length - 1] != ']') {
-    bool good = inet_pton(AF_INET, lp_streq(host, "localhost") ? "127.0.0.1" : host, &four.sin_addr) == 1;
-    memcpy(out, &four, sizeof four);
-    return good;
-  }
-  lp_buf inner = {0};
-  lp_buf_append(&inner, host + 1, length - 2);
-  bool good = inet_pton(AF_INET6, lp_buf_text(&inner), &six.sin6_addr) == 1;
-  lp_buf_free(&inner);
-  memcpy(out, &six, sizeof six);
-  return good;
-}
-
-static lp_status find_address(const lp_serve_config *config, struct sockaddr_storage *out, char **host, lp_diag *diag) {
-  int port = 0;
-  lp_diag *quiet = lp_diag_create();
-  lp_status status = lp_address_split(config->listen, host, &port, quiet);
-  lp_diag_free(quiet);
-  if (status != LP_OK || !read_host(*host, port, out))
-    return lp_error(diag, LP_LOC_NONE,
-                    "'%s' is no address: wanted HOST:PORT with a number, as 127.0.0.1:8080 or [::]:8080",
-                    config->listen);
-  if (!lp_address_is_loopback(*host) && !config->key)
-    return lp_error(diag, LP_LOC_NONE, "'%s' is not a loopback address, so a key is required: 'key_env'",
-                    config->listen);
-  return LP_OK;
-}
-
-/* An IPv6 socket of [::] takes IPv4 connections as well. */
-static struct MHD_Daemon *start(lp_http_server *of, const struct sockaddr_storage *address) {
-  unsigned flags = MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_THREAD_PER_CONNECTION;
-  if (address->ss_family == AF_INET6) flags |= MHD_USE_DUAL_STACK;
-  return of->http->start_daemon(flags, 0, NULL, NULL, handle, of, MHD_OPTION_SOCK_ADDR, address,
-                                MHD_OPTION_NOTIFY_COMPLETED, forget, of, MHD_OPTION_NOTIFY_CONNECTION, note_connection,
-                                of, MHD_OPTION_CONNECTION_LIMIT, (unsigned)LP_MOST_CONNECTIONS,
-                                MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
-}
-
 static int open_requests(lp_http_server *of) {
   (void)pthread_mutex_lock(&of->lock);
   int requests = of->requests;
@@ -117,15 +70,24 @@ static int open_requests(lp_http_server *of) {
   return requests;
 }
 
+static void renew(const lp_http_server *of, lp_http_listener *listener, lp_diag *diag) {
+  lp_diag *found = lp_diag_create();
+  if (lp_http_listener_renew(listener, found) != LP_OK)
+    lp_warning(diag, LP_LOC_FILE(of->config->cert), "the certificate stays: %s", lp_diag_get(found, 0)->text);
+  lp_diag_free(found);
+}
+
 /* Ends the current answers; streams end with an error event, which clients that read get before their connection
  * ends. */
-static void wait_for_end(lp_http_server *of, struct MHD_Daemon *daemon, const volatile int *stop) {
-  while (!lp_flag_get(stop)) {
+static void wait_for_end(lp_http_server *of, lp_http_listener *listener, const lp_serve_signals *signals,
+                         lp_diag *diag) {
+  while (!lp_flag_get(signals->stop)) {
     (void)usleep(POLL_MS * 1000);
+    if (signals->renew && lp_flag_take(signals->renew)) renew(of, listener, diag);
+    lp_http_listener_tend(listener);
     lp_connections_end_late(&of->connections, lp_now_ms());
   }
-  int listener = of->http->quiesce_daemon(daemon); /* no new connections */
-  if (listener >= 0) (void)close(listener);
+  lp_http_listener_stop(listener);
   lp_flag_set(&of->drains);
   for (double since_ms = lp_now_ms(); open_requests(of) > 0 && lp_now_ms() - since_ms < of->config->drain_ms;)
     (void)usleep(POLL_MS * 1000);
@@ -138,23 +100,21 @@ static void wait_for_end(lp_http_server *of, struct MHD_Daemon *daemon, const vo
     (void)usleep(POLL_MS * 1000);
 }
 
-static lp_status serve(lp_http_server *of, const volatile int *stop, lp_serve_ready *ready, void *user, lp_diag *diag) {
-  struct sockaddr_storage address = {0};
+static lp_status serve(lp_http_server *of, const lp_serve_signals *signals, lp_serve_ready *ready, void *user,
+                       lp_diag *diag) {
   char *host = NULL;
-  lp_status status = find_address(of->config, &address, &host, diag);
+  int port = 0;
+  lp_http_listener *listener = NULL;
+  const lp_http_callbacks callbacks = {handle, forget, note_connection};
+  lp_status status = lp_http_listener_check(of->config, diag);
   if (status == LP_OK && of->config->log) status = lp_log_open(of->config->log, &of->log, diag);
   if (status == LP_OK) status = lp_dispatcher_open(of->config, &of->dispatcher, diag);
-  struct MHD_Daemon *daemon = status == LP_OK ? start(of, &address) : NULL;
-  if (status == LP_OK && !daemon)
-    status = lp_error(diag, LP_LOC_NONE, "cannot listen on %s: %s", of->config->listen, strerror(errno));
-  int port = daemon ? of->http->get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT)->port : 0;
-  if (status == LP_OK && port == 0) /* a port that the kernel chose */
-    status = lp_error(diag, LP_LOC_NONE, "cannot find the port of %s", of->config->listen);
+  if (status == LP_OK) status = lp_http_listener_open(of, callbacks, &listener, &host, &port, diag);
   if (status == LP_OK) {
     ready(user, host, port);
-    wait_for_end(of, daemon, stop);
+    wait_for_end(of, listener, signals, diag);
   }
-  if (daemon) of->http->stop_daemon(daemon);
+  lp_http_listener_close(listener);
   if (of->dispatcher) lp_dispatcher_close(of->dispatcher);
   lp_log_close(of->log);
   free(host);
@@ -178,7 +138,7 @@ static const lp_http_library *load_library(void) {
   return lp_library_load("libmicrohttpd.so.12", functions, LP_COUNT(functions)) ? &library : NULL;
 }
 
-lp_status lp_serve(const lp_serve_config *config, const volatile int *stop, lp_serve_ready *ready, void *user,
+lp_status lp_serve(const lp_serve_config *config, const lp_serve_signals *signals, lp_serve_ready *ready, void *user,
                    lp_diag *diag) {
   const lp_http_library *http = load_library();
   if (!http) {
@@ -186,14 +146,15 @@ lp_status lp_serve(const lp_serve_config *config, const volatile int *stop, lp_s
     lp_note(diag, LP_LOC_NONE, "install it (Debian: libmicrohttpd12)");
     return absent;
   }
-  lp_http_server of = {.http = http, .config = config};
+  lp_http_server of = {.http = http, .config = config, .limits = lp_limits_create(config)};
   (void)signal(SIGPIPE, SIG_IGN); /* a client that leaves ends its answer, not the server */
   (void)pthread_mutex_init(&of.lock, NULL);
   (void)pthread_cond_init(&of.changed, NULL);
   lp_connections_init(&of.connections);
-  lp_status status = serve(&of, stop, ready, user, diag);
+  lp_status status = serve(&of, signals, ready, user, diag);
   lp_connections_destroy(&of.connections);
   (void)pthread_cond_destroy(&of.changed);
   (void)pthread_mutex_destroy(&of.lock);
+  lp_limits_free(of.limits);
   return status;
 }

@@ -7,12 +7,14 @@
 #include "runtime/serve/dispatch.h"
 #include "runtime/serve/http/connections.h"
 #include "runtime/serve/http/http_library.h"
+#include "runtime/serve/limits.h"
 #include "runtime/serve/log.h"
 
 typedef struct {
   const lp_http_library *http;
   const lp_serve_config *config;
   lp_dispatcher *dispatcher;
+  lp_limits *limits;
   lp_log *log;          /* NULL: none */
   volatile int drains;  /* no new request is taken */
   volatile int stop;    /* answers end at the next piece */

@@ -9,7 +9,6 @@
 #include "runtime/router/curl_library.h"
 #include "runtime/serve/answer.h"
 #include "runtime/serve/place/told.h"
-#include "runtime/serve/trace.h"
 
 /* Bytes: of an event, of an error's body, and of an answer beside those for each token that was asked for. */
 enum { MOST_LINE = 1 << 20, MOST_ERROR = 1 << 16, MOST_REST = 1 << 20, MOST_TOKEN = 1 << 12 };
@@ -182,7 +181,9 @@ static int watch(void *user, curl_off_t total, curl_off_t now, curl_off_t up_tot
 static struct curl_slist *headers_of(const lp_serve_config *config, const lp_completion *request) {
   struct curl_slist *headers = lp_curl_library_get()->slist_append(NULL, "Content-Type: application/json");
   lp_buf line = {0};
-  lp_trace_write_header(request->trace, &line);
+  char context[LP_TRACE_CONTEXT + 1];
+  lp_traceparent_write(request->trace, request->of_place, context);
+  lp_buf_printf(&line, "traceparent: %s", context);
   headers = lp_curl_library_get()->slist_append(headers, line.data);
   lp_buf_clear(&line);
   if (!config->cloud_key) {

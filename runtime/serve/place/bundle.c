@@ -42,6 +42,7 @@ typedef struct {
   lp_piece_sink *sink;
   void *user;
   const volatile int *stop;
+  char traceparent[LP_TRACE_CONTEXT + 1];
   volatile int enough;  /* the client has disconnected, or the server ends */
   double until_ms;      /* the answer's deadline */
   bool late;            /* it has passed before the answer was complete */
@@ -212,6 +213,7 @@ static lp_status continue_in_passes(const bundle_site *self, lp_engine *engine, 
                                      .max_tokens = most,
                                      .choices = 1,
                                      .client = to->request->client_id,
+                                     .traceparent = to->traceparent,
                                      .decoding = {.sampling = sampling_of(self->sides.bundle, to->request),
                                                   .repetition_penalty = 1,
                                                   .top_logprobs = -1},
@@ -253,6 +255,7 @@ static lp_status generate_split(const bundle_site *self, lp_engine *engine, cons
                                        .cloud_timeout_ms = gives_up ? 30000 : 0,
                                        .gives_up = gives_up,
                                        .stop = &to->enough,
+                                       .traceparent = to->traceparent,
                                        .is_abandoned = is_abandoned,
                                        .abandon_user = to};
   to->worker = engine && !lp_engine_draws_there(engine) ? "device" : cloud;
@@ -403,6 +406,7 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
                    .stop = stop,
                    .until_ms = lp_now_ms() + config->total_ms,
                    .most = request->max_tokens};
+    lp_traceparent_write(request->trace, request->of_place, to.traceparent);
     status = answer(self, &to, usage, diag);
     for (int32_t i = 0; i < request->choices; i++)
       lp_text_stream_free(&to.text[i]);

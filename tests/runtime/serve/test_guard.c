@@ -3,7 +3,8 @@
 #include "tests/suite.h"
 
 static const char *hosts[] = {"server.example"}, *origins[] = {"https://app.example"}, *any[] = {"*"};
-static const lp_serve_config closed = {.hosts = {hosts, 1}, .origins = {origins, 1}}, keyed = {.key = "secret"};
+static lp_serve_key secret[] = {{.key = "secret"}};
+static const lp_serve_config closed = {.hosts = {hosts, 1}, .origins = {origins, 1}}, keyed = {.keys = {secret, 1}};
 
 static unsigned refusal(const lp_serve_config *config, const char *host, const char *origin, const char *type) {
   const char *why = NULL;

@@ -1,0 +1,77 @@
+/* Limits of keys, at given times. */
+#include "runtime/serve/limits.h"
+#include "tests/suite.h"
+
+static lp_serve_key keys[] = {{.name = "few", .key = "a", .requests = 60},
+                              {.name = "short", .key = "ab", .tokens = 600},
+                              {.name = "narrow", .key = "b", .parallel = 2},
+                              {.key = "free"}};
+static const lp_serve_config config = {.keys = {keys, 4}};
+enum { FEW, SHORT, NARROW, FREE };
+
+static bool takes(lp_limits *limits, int32_t key, double now_ms, double *retry_s) {
+  double ignored;
+  return !lp_limits_begin(limits, key, now_ms, retry_s ? retry_s : &ignored);
+}
+
+LP_TEST(keys_are_found) {
+  static const char *const none[] = {"", "c", "aa", "abb", "A", "fre", "freee"};
+  for (size_t i = 0; i < LP_COUNT(none); i++)
+    ck_assert_int_eq(lp_limits_find_key(&config, none[i]), -1);
+  ck_assert_int_eq(lp_limits_find_key(&config, NULL), -1);
+  for (int32_t i = 0; i < 4; i++)
+    ck_assert_int_eq(lp_limits_find_key(&config, keys[i].key), i);
+}
+
+/* Sixty at once, then one each second; what is not used for a minute is not saved. */
+LP_TEST(requests_per_minute) {
+  lp_limits *limits = lp_limits_create(&config);
+  double retry_s = 0, now_ms = 5e6;
+  for (int i = 0; i < 60; i++) {
+    ck_assert(takes(limits, FEW, now_ms, NULL));
+    lp_limits_end(limits, FEW, now_ms, 1000000);
+  }
+  ck_assert(!takes(limits, FEW, now_ms, &retry_s));
+  ck_assert_double_eq_tol(retry_s, 1, 1e-9);
+  ck_assert(!takes(limits, FEW, now_ms + 400, &retry_s));
+  ck_assert_double_eq_tol(retry_s, 0.6, 1e-9);
+  ck_assert(takes(limits, FEW, now_ms + 1001, NULL));
+  ck_assert(!takes(limits, FEW, now_ms + 1002, NULL));
+  now_ms += 3600e3;
+  for (int i = 0; i < 60; i++)
+    ck_assert(takes(limits, FEW, now_ms, NULL));
+  ck_assert(!takes(limits, FEW, now_ms, NULL));
+  ck_assert(takes(limits, FREE, now_ms, NULL));
+  lp_limits_free(limits);
+}
+
+/* An answer may overdraw the tokens; the key then waits until they have come back. */
+LP_TEST(tokens_per_minute) {
+  lp_limits *limits = lp_limits_create(&config);
+  double retry_s = 0, now_ms = 1e3;
+  ck_assert(takes(limits, SHORT, now_ms, NULL));
+  ck_assert(takes(limits, SHORT, now_ms, NULL)); /* nothing is used before the first one ends */
+  lp_limits_end(limits, SHORT, now_ms, 500);
+  ck_assert(takes(limits, SHORT, now_ms, NULL));
+  lp_limits_end(limits, SHORT, now_ms, 400);
+  ck_assert(!takes(limits, SHORT, now_ms, &retry_s));
+  ck_assert_double_eq_tol(retry_s, 30.1, 1e-9); /* 301 tokens at 10 a second */
+  ck_assert(!takes(limits, SHORT, now_ms + 29e3, NULL));
+  ck_assert(takes(limits, SHORT, now_ms + 30.2e3, NULL));
+  lp_limits_free(limits);
+}
+
+LP_TEST(requests_at_a_time) {
+  lp_limits *limits = lp_limits_create(&config);
+  lp_buf metrics = {0};
+  ck_assert(takes(limits, NARROW, 0, NULL));
+  ck_assert(takes(limits, NARROW, 0, NULL));
+  ck_assert(!takes(limits, NARROW, 0, NULL));
+  lp_limits_end(limits, NARROW, 0, 1);
+  ck_assert(takes(limits, NARROW, 0, NULL));
+  lp_limits_print(limits, &metrics);
+  ck_assert_ptr_nonnull(strstr(lp_buf_text(&metrics), "llmpart_limited_total{key=\"narrow\"} 1\n"));
+  ck_assert_ptr_nonnull(strstr(lp_buf_text(&metrics), "llmpart_key_requests{key=\"narrow\"} 2\n"));
+  lp_buf_free(&metrics);
+  lp_limits_free(limits);
+}
