@@ -103,6 +103,9 @@ typedef struct {
  * written by operators, and lp_plan_cheapest_read reads it. */
 void lp_plan_proof_write(lp_module *module, lp_op *prefill, const lp_plan_proof *proof);
 lp_plan_proof lp_plan_proof_read(const lp_module *module);
+/* Replaces the lower bound of a module's proof by a lower one, which a checker of its certificate confirms. The proof
+ * is then not `complete`. */
+void lp_plan_proof_lower(lp_module *module, double bound);
 /* Records that an operator of the placed module is on this side in the cheapest plan, and on the other in the plan. */
 void lp_plan_cheapest_write(lp_module *module, lp_op *op, lp_side side);
 /* Fills side[stage][op_count], in `arena`, with the cheapest plan of the proof. False when that is the plan itself. */
@@ -188,8 +191,6 @@ double lp_plan_probability(const lp_plan_problem problem[LP_STAGE_COUNT], const 
 int lp_plan_compare(const lp_plan_result *a, const lp_plan_result *b, const lp_compile_request *request);
 /* The gap between a plan's objective and its lower bound, as a share of the objective; NaN when no bound is known. */
 double lp_plan_gap(const lp_plan_proof *proof, const lp_plan_result *result, const lp_compile_request *request);
-/* Like lp_plan_gap, for the part of the bound that the report's certificate proves. */
-double lp_plan_proved_gap(const lp_plan_proof *proof, const lp_plan_result *result, const lp_compile_request *request);
 /* Bytes of memory that a side has; 0: not known. */
 double lp_plan_memory_limit(const lp_compile_request *request, lp_side side);
 

@@ -52,15 +52,14 @@ bool lp_plan_cheapest_read(const lp_plan_problem problem[LP_STAGE_COUNT], lp_sid
   return differs;
 }
 
-static double gap_of(double bound, const lp_plan_result *result, const lp_compile_request *request) {
-  double objective = lp_plan_objective_value(result, request);
-  return objective > 0 ? fmax(0, 1 - bound / objective) : 0;
+void lp_plan_proof_lower(lp_module *module, double bound) {
+  lp_op *prefill = lp_module_find_func(module, lp_stage_names[LP_STAGE_PREFILL]);
+  lp_op_set_f64(module, prefill, "plan_bound", bound);
+  lp_op_set_bool(module, prefill, "plan_complete", false);
 }
 
 double lp_plan_gap(const lp_plan_proof *proof, const lp_plan_result *result, const lp_compile_request *request) {
-  return proof->known ? gap_of(proof->lower_bound, result, request) : NAN;
-}
-
-double lp_plan_proved_gap(const lp_plan_proof *proof, const lp_plan_result *result, const lp_compile_request *request) {
-  return proof->known ? gap_of(proof->dual_bound, result, request) : NAN;
+  const double objective = lp_plan_objective_value(result, request);
+  if (!proof->known) return NAN;
+  return objective > 0 ? fmax(0, 1 - proof->lower_bound / objective) : 0;
 }

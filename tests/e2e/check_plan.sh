@@ -14,6 +14,13 @@ sed 's/"split": \[[^]]*\]/"split": []/' "$work/plan.json" >"$work/forged.json"
 refused 'nothing is exchanged' 'the prices prove' "$LLMPART" check-plan "$work/forged.json"
 sed 's/"way": \[[0-9.e-]*/"way": [2/' "$work/plan.json" >"$work/forged.json"
 refused 'more than one message a change' 'more than one message' "$LLMPART" check-plan "$work/forged.json"
+claim() { # claim BOUND GAP: a report with another bound, which fits its gap
+  sed 's/"lower_bound\(_usd\)*": [0-9.e-]*/"lower_bound\1": '"$1"'/; s/^\( *"gap"\): [0-9.e-]*/\1: '"$2/" "$work/plan.json" >"$work/forged.json"
+}
+claim 1 0
+refused 'a bound above the plan' 'plan.lower_bound is 1, the plan itself comes to' "$LLMPART" check-plan "$work/forged.json"
+claim "$(number "$work/plan.json" cost_usd)" 0
+refused 'a plan that is not the best' 'plan.lower_bound is .*, only .* is proved' "$LLMPART" check-plan "$work/forged.json"
 grep -H '#include "\(passes\|hwmodels\|ir\)/' "$LP_SOURCE"/tools/certificate/*.[ch] && fail 'the checker shares code with the planner'
 "$LLMPART" check-plan --timing "$work/plan.json" 2>&1 | grep -q 'checked in [0-9.]* ms' || fail 'it does not say how long it took'
 # A link that varies: the SLA holds with a probability, which is recomputed.

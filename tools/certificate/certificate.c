@@ -146,14 +146,9 @@ static bool read_certificate(certificate *c, const lp_json *json) {
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-lp_status certificate_load(const char *file, certificate *out, lp_diag *diag) {
-  char *text = NULL;
-  size_t size = 0;
+lp_status certificate_read(const char *file, const char *text, size_t size, certificate *out, lp_diag *diag) {
   *out = (certificate){.arena = lp_arena_create()};
-  LP_TRY(lp_file_read(file, &text, &size, diag));
-  lp_status status = lp_json_parse(file, text, size, 0, &out->report, diag);
-  free(text);
-  LP_TRY(status);
+  LP_TRY(lp_json_parse(file, text, size, 0, &out->report, diag));
   lp_json root = lp_json_root(file, out->report), json = lp_json_member(&root, "certificate"),
           schema = lp_json_member(&root, "schema");
   if (!lp_json_equals(&schema, "llmpart.report/1"))
@@ -165,6 +160,16 @@ lp_status certificate_load(const char *file, certificate *out, lp_diag *diag) {
   if (!read_certificate(out, &json))
     return lp_error(diag, LP_LOC_FILE(file), "the certificate lacks a part, or names something that is not there");
   return LP_OK;
+}
+
+lp_status certificate_load(const char *file, certificate *out, lp_diag *diag) {
+  char *text = NULL;
+  size_t size = 0;
+  *out = (certificate){0};
+  LP_TRY(lp_file_read(file, &text, &size, diag));
+  lp_status status = certificate_read(file, text, size, out, diag);
+  free(text);
+  return status;
 }
 
 void certificate_free(certificate *c) {

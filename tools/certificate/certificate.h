@@ -61,14 +61,16 @@ typedef struct {
 typedef struct {
   totals totals;
   double value;          /* the objective of the plan */
-  double bound;          /* the proved bound, at most the value */
-  double claimed;        /* the bound that the report states; NaN: none */
+  double bound;          /* the proved bound: the one that the report states, if it states one */
   bool exits;            /* the plan's figures depend on rates of early exits */
   const char *unchecked; /* a list of figures that the certificate cannot confirm, in its arena */
 } certificate_finding;
 
 /* Reads the certificate of a report. Release with certificate_free, also after a failure. */
 LP_MUST_USE lp_status certificate_load(const char *file, certificate *out, lp_diag *diag);
+/* Does the same with the text of a report; `file` is its name in diagnostics. */
+LP_MUST_USE lp_status certificate_read(const char *file, const char *text, size_t size, certificate *out,
+                                       lp_diag *diag);
 void certificate_free(certificate *c);
 /* Puts the units on the sides that a member of the certificate's `baselines` gives; false when the member does not
  * fit. */
@@ -79,6 +81,11 @@ double certificate_most_bytes(const certificate *c, int side);
 totals certificate_add_up(const certificate *c);
 /* A lower bound on the cost of every placement, from the prices; NaN when the certificate proves none. */
 double certificate_bound(const certificate *c);
+/* Proves by a search of its own that no placement within the limits costs less than `wanted`. Returns what it proves:
+ * `wanted`, or a lower bound if the search becomes too long. Depends on the certificate only, not on the machine. */
+double certificate_search(const certificate *c, double wanted);
+/* Does the same by the prices if they suffice, else by the search. */
+double certificate_prove(const certificate *c, double wanted);
 /* Moves unit `index` of stage `which` to `side`, with every unit that shares a KV cache with it; returns the number of
  * moved units. */
 int certificate_move(certificate *c, int which, size_t index, int side);

@@ -4,6 +4,9 @@
 
 #include <math.h>
 
+/* Numbers of the report have 12 digits. */
+static const double rounding = 1e-11;
+
 static lp_status refuse(const char *file, lp_diag *diag, const char *what) {
   return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "%s", what);
 }
@@ -32,16 +35,42 @@ static lp_status check_bound(const certificate *c, double bound, const char *fil
                      c->bound);
 }
 
+double certificate_prove(const certificate *c, double wanted) {
+  const double bound = certificate_bound(c);
+  if (bound >= wanted - rounding * fabs(wanted)) return wanted;
+  return fmin(wanted, fmax(bound, certificate_search(c, wanted)));
+}
+
+/* Reads the lower bound that the report states, which is at most the plan's value; without one, sets `out` to what the
+ * prices prove. */
+static lp_status read_claim(const certificate *c, double bound, double value, const char *file, double *out,
+                            lp_diag *diag) {
+  lp_json report = lp_json_root(file, c->report), plan = lp_json_member(&report, "plan"),
+          at = lp_json_member(&plan, "lower_bound");
+  *out = fmin(bound, value);
+  if (!lp_json_is_given(&at)) return LP_OK;
+  LP_TRY(lp_json_number(&at, -INFINITY, INFINITY, out, diag));
+  if (*out <= value + rounding * fabs(value)) return LP_OK;
+  return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "plan.lower_bound is %.12g, the plan itself comes to %.12g",
+                     *out, value);
+}
+
+/* The proof comes last, because it takes most of the time. */
 lp_status certificate_check(certificate *c, const char *file, certificate_finding *out, lp_diag *diag) {
   const totals t = certificate_add_up(c);
   const double bound = certificate_bound(c);
   certificate_request request;
-  *out = (certificate_finding){.bound = fmin(bound, t.value), .totals = t};
+  *out = (certificate_finding){.totals = t};
   LP_TRY(check_plan(c, &t, file, diag));
   LP_TRY(check_bound(c, bound, file, diag));
   LP_TRY(certificate_request_check(c, file, &request, diag));
   LP_TRY(certificate_operators_check(c, file, diag));
-  return certificate_figures_check(c, &request, fmin(c->bound, t.value), out, diag);
+  LP_TRY(read_claim(c, bound, t.value, file, &out->bound, diag));
+  LP_TRY(certificate_figures_check(c, &request, out->bound, out, diag));
+  const double proved = certificate_prove(c, out->bound);
+  if (proved >= out->bound) return LP_OK;
+  return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "plan.lower_bound is %.12g, only %.12g is proved",
+                     out->bound, proved);
 }
 
 int certificate_move(certificate *c, int which, size_t index, int side) {

@@ -125,6 +125,10 @@ LP_MUST_USE lp_status lp_compile_check_dtype(const lp_compile *compile, lp_side 
 LP_MUST_USE lp_status lp_compile_check_types(const lp_compile *compile, const lp_module *module, lp_side side,
                                              const lp_half_target *half, lp_diag *diag);
 
+/* Confirms the plan's lower bound by the checker of certificates; what that does not prove is taken back from the
+ * module (prove.c). */
+LP_MUST_USE lp_status lp_compile_prove(const lp_compile *compile, lp_module *module, lp_diag *diag);
+
 /* Tells whether this output needs weights (a bundle, code) or only the graph. */
 bool lp_compile_reads_weights(const lp_compile *compile);
 /* Runs the passes from an imported module to the form that --emit names, and writes the output and the reports

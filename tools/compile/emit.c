@@ -386,6 +386,7 @@ static lp_status emit_with_reports(const lp_compile *compile, lp_module *module,
 static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   lp_status planned = run_passes(compile, module, "place", diag);
   if (planned != LP_OK && planned != LP_INFEASIBLE) return planned;
+  LP_TRY(lp_compile_prove(compile, module, diag));
   size_t count = compile->reports.count;
   lp_buf *texts = lp_alloc((count + 1) * sizeof *texts);
   for (size_t i = 0; i < count; i++)

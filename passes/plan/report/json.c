@@ -126,8 +126,6 @@ static void put_proof(lp_json_writer *j, const lp_report *report) {
   lp_json_put_number(j, "lower_bound", proof->known ? proof->lower_bound : NAN);
   lp_json_put_number(j, "lower_bound_usd", in_usd ? proof->lower_bound : NAN);
   lp_json_put_number(j, "gap", lp_plan_gap(&report->proof, &report->plan, report->request));
-  lp_json_put_number(j, "proved_lower_bound", proof->known ? proof->dual_bound : NAN);
-  lp_json_put_number(j, "proved_gap", lp_plan_proved_gap(&report->proof, &report->plan, report->request));
   lp_json_put_text(j, "proof", proof_name(proof));
 }
 

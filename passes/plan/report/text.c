@@ -56,17 +56,13 @@ static const char *link_name(const lp_link *link) {
   return link->name && !strchr(link->name, '=') ? link->name : "";
 }
 
-/* The gap of the bound, and of the part of it that the certificate proves. */
 static void put_gap(const lp_report *report, lp_buf *out) {
   const lp_plan_proof *proof = &report->proof;
-  const double proved = 100 * lp_plan_proved_gap(proof, &report->plan, report->request);
   if (!proof->known) return;
   if (proof->complete && !report->cheapest.name)
     lp_buf_puts(out, ", and no plan is better");
   else
     lp_buf_printf(out, ", gap %.2g %%", 100 * lp_plan_gap(proof, &report->plan, report->request));
-  if (proved > 1e-6 && proof->lower_bound > proof->dual_bound)
-    lp_buf_printf(out, " (by search; the certificate proves a gap of %.2g %%)", proved);
 }
 
 static void put_type(const char *dtype, bool chosen, const char *where, lp_buf *out) {

@@ -1,0 +1,151 @@
+/* The search of check-plan: on small random problems it proves the least cost of all placements, as certificate_add_up
+ * adds them up, and never more. */
+#include "base/random.h"
+#include "tests/suite.h"
+#include "tools/certificate/certificate.h"
+
+#include <math.h>
+
+LP_CASE(.timeout = 120);
+
+enum { CASES = 250, MOST_UNITS = 6 };
+
+typedef struct {
+  uint64_t seed, drawn;
+} source;
+
+static int draw(source *s, int count) {
+  return (int)(lp_random_uniform(s->seed, 17, s->drawn++) * count);
+}
+
+/* A row of units, of which each reads the value before it or an earlier one. Amounts are small integers, so that sums
+ * are exact. */
+static void make_stage(source *s, certificate *c, int which) {
+  stage *to = &c->stages[which];
+  const int count = 3 + draw(s, MOST_UNITS - 2);
+  to->unit_count = (size_t)count;
+  to->value_count = (size_t)count + 2; /* two inputs come first */
+  to->units = LP_NEW_ARRAY(c->arena, unit, count);
+  to->value = LP_NEW_ARRAY(c->arena, double, count + 2);
+  to->maker = LP_NEW_ARRAY(c->arena, int, count + 2);
+  for (int i = 0; i < count + 2; i++) {
+    to->value[i] = draw(s, 4);
+    to->maker[i] = i - 2;
+  }
+  to->maker[0] = to->maker[1] = -1;
+  for (int i = 0; i < count; i++) {
+    unit *u = &to->units[i];
+    *u = (unit){.pin = draw(s, 8) ? -1 : draw(s, 2), .result_bytes = i == count - 1 ? draw(s, 3) : -1};
+    u->ms[0] = 1 + draw(s, 9);
+    u->ms[1] = draw(s, 4);
+    for (int side = 0; side < 2; side++)
+      u->activation[side] = draw(s, 3);
+    u->in = LP_NEW_ARRAY(c->arena, int, 3);
+    u->in[u->in_count++] = draw(s, 8) ? (i ? i + 1 : 0) : draw(s, i + 2);
+    if (draw(s, 3) == 0) u->in[u->in_count++] = draw(s, i + 2);
+    u->out = LP_NEW_ARRAY(c->arena, int, 1);
+    u->out[u->out_count++] = i + 2;
+    u->hold = LP_NEW_ARRAY(c->arena, int, 3);
+  }
+}
+
+static void hold(certificate *c, int which, int index, int what) {
+  unit *u = &c->stages[which].units[index];
+  if (c->holdings[what].first[which] < 0) c->holdings[what].first[which] = index;
+  u->hold[u->hold_count++] = what;
+}
+
+/* Weights of one unit in each stage, something that several units share, and caches. */
+static void make_holdings(source *s, certificate *c) {
+  c->holding_count = MOST_UNITS + 2;
+  c->holdings = LP_NEW_ARRAY(c->arena, holding, c->holding_count);
+  for (int i = 0; i < MOST_UNITS + 2; i++) {
+    holding *h = &c->holdings[i];
+    *h = (holding){.cache = i >= MOST_UNITS, .first = {-1, -1}, .bytes = {1 + draw(s, 4), 1 + draw(s, 4)}};
+    h->move_bytes = h->cache ? draw(s, 5) : 0;
+    for (int which = 0; which < 2 && i == 0; which++)
+      for (int side = 0; side < 2; side++)
+        h->ms[which][side] = draw(s, 3);
+  }
+  for (int which = 0; which < 2; which++) {
+    const int count = (int)c->stages[which].unit_count;
+    for (int i = 0; i < count; i++)
+      if (draw(s, 3)) hold(c, which, i, draw(s, 3) ? i : 0);
+    for (int i = MOST_UNITS; i < MOST_UNITS + 2; i++) {
+      const int at = draw(s, count - 1);
+      hold(c, which, at, i);
+      if (draw(s, 2)) hold(c, which, at + 1, i);
+    }
+  }
+}
+
+/* Sets the sides to the bits of `index`. */
+static void place(certificate *c, unsigned index) {
+  for (int which = 0; which < 2; which++)
+    for (size_t i = 0; i < c->stages[which].unit_count; i++, index >>= 1)
+      c->stages[which].units[i].side = (int)(index & 1);
+}
+
+static unsigned placements(const certificate *c) {
+  return 1u << (c->stages[0].unit_count + c->stages[1].unit_count);
+}
+
+static certificate make_problem(source *s) {
+  certificate c = {.arena = lp_arena_create(), .message_ms = draw(s, 4), .move = draw(s, 3) ? 0 : 1};
+  make_stage(s, &c, 0);
+  make_stage(s, &c, 1);
+  make_holdings(s, &c);
+  for (int i = 0; i < 2; i++) {
+    c.busy[i][0] = draw(s, 2);
+    c.busy[i][1] = 1 + draw(s, 5);
+    c.link[i] = c.move;
+    c.ms_per_byte[i] = draw(s, 3);
+  }
+  place(&c, (unsigned)draw(s, (int)placements(&c)));
+  const totals t = certificate_add_up(&c);
+  for (int i = 0; i < 2; i++) {
+    c.limit_ms[i] = draw(s, 4) ? t.ms[i] + draw(s, 4) : 0;
+    c.limit_bytes[i] = draw(s, 2) ? t.bytes[i] + draw(s, 4) : 0;
+  }
+  return c;
+}
+
+static bool is_feasible(const certificate *c, const totals *t) {
+  for (int i = 0; i < 2; i++) {
+    if (c->limit_ms[i] > 0 && t->ms[i] > c->limit_ms[i]) return false;
+    if (c->limit_bytes[i] > 0 && t->bytes[i] > c->limit_bytes[i]) return false;
+  }
+  return t->pinned && t->caches;
+}
+
+static double least_value(certificate *c) {
+  double least = INFINITY;
+  for (unsigned i = 0; i < placements(c); i++) {
+    const lp_arena_mark mark = lp_arena_here(c->arena);
+    place(c, i);
+    const totals t = certificate_add_up(c);
+    if (is_feasible(c, &t)) least = fmin(least, t.value);
+    lp_arena_rewind(c->arena, mark);
+  }
+  return least;
+}
+
+LP_TEST(it_proves_the_least_cost_and_no_more) {
+  int feasible = 0, moved = 0;
+  for (uint64_t seed = 1; seed <= CASES; seed++) {
+    source s = {.seed = seed};
+    certificate c = make_problem(&s);
+    c.value = least_value(&c);
+    if (!isinf(c.value) && c.value > 0) {
+      feasible++;
+      moved += c.limit_bytes[0] > 0 || c.limit_bytes[1] > 0;
+      const double proved = certificate_search(&c, c.value), beyond = certificate_search(&c, 1.1 * c.value + 1);
+      ck_assert_msg(proved >= c.value, "seed %d: %g is proved, %g is the least cost", (int)seed, proved, c.value);
+      ck_assert_msg(beyond <= c.value * (1 + 1e-9), "seed %d: %g is proved, %g is the least cost", (int)seed, beyond,
+                    c.value);
+    }
+    lp_arena_free(c.arena);
+  }
+  ck_assert_int_gt(feasible, CASES / 2);
+  ck_assert_int_gt(moved, CASES / 4);
+}

@@ -1,0 +1,262 @@
+/* Prices of the limits, and the potentials of frontiers at these prices. */
+#include "tools/certificate/seeker.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double priced(const seeker *s, const frontier_arc *arc) {
+  double cost = arc->objective;
+  for (int i = 0; i < LIMIT_COUNT; i++)
+    cost += s->price[i] * arc->amount[i];
+  return cost;
+}
+
+static double limits_price(const seeker *s) {
+  double price = 0;
+  for (int i = 0; i < LIMIT_COUNT; i++)
+    price += s->price[i] * s->limit[i];
+  return price;
+}
+
+/* The number of potentials of a frontier. */
+int32_t seeker_stride(const seeker *s) {
+  return (s->most + 1) * (s->counted + 1);
+}
+
+double *seeker_potentials(const seeker *s, size_t step, int32_t frontier) {
+  return s->potential + (size_t)(s->first[step] + frontier) * (size_t)seeker_stride(s);
+}
+
+/* Adds what an arc caches and sends; false when the search does not look for so many messages. */
+bool seeker_count(const seeker *s, const frontier_arc *arc, int32_t *cached, int32_t *sent) {
+  if (s->most > 0) *cached += arc->cached;
+  *sent += arc->sent;
+  if (*sent > s->counted && s->or_more) *sent = s->counted;
+  return *sent <= s->counted && *cached <= s->most;
+}
+
+/* Lowers the potentials `to` of a frontier to those by way of an arc. */
+static void follow_arc(const seeker *s, const frontier_arc *arc, const double *from, double *to) {
+  const double price = priced(s, arc);
+  const int32_t row = s->counted + 1;
+  for (int32_t sent = 0; sent < row; sent++) {
+    int32_t shift = 0, then = sent;
+    if (!seeker_count(s, arc, &shift, &then)) continue;
+    if (then == 0 && (row == 1 || arc->sent == 0)) { /* all rows move alike */
+      for (int32_t i = 0; i + shift * row < seeker_stride(s); i++)
+        to[i] = price + from[i + shift * row] < to[i] ? price + from[i + shift * row] : to[i];
+      return;
+    }
+    for (int32_t k = 0; k + shift <= s->most; k++) {
+      const double sum = price + from[(k + shift) * row + then];
+      if (sum < to[k * row + sent]) to[k * row + sent] = sum;
+    }
+  }
+}
+
+/* Fills the potentials. `ending`: [cached in all] the price after the last step. */
+void seeker_fill(seeker *s, const double *ending) {
+  const frontier_graph *g = &s->graph;
+  const int32_t n = seeker_stride(s);
+  for (int32_t f = 0; f < g->last_count; f++) {
+    double *to = seeker_potentials(s, g->step_count, f);
+    for (int32_t i = 0; i < n; i++)
+      to[i] = i % (s->counted + 1) == s->counted ? ending[i / (s->counted + 1)] : INFINITY;
+  }
+  for (size_t i = g->step_count; i-- > 0;)
+    for (int32_t f = 0; f < g->step[i].count; f++) {
+      double *to = seeker_potentials(s, i, f);
+      for (int32_t k = 0; k < n; k++)
+        to[k] = INFINITY;
+      for (int side = 0; side < 2; side++) {
+        const frontier_arc *arc = &g->step[i].arc[f][side];
+        if (arc->to >= 0) follow_arc(s, arc, seeker_potentials(s, i + 1, arc->to), to);
+      }
+    }
+}
+
+/* Fills the least amount `of` to the end. */
+static void fill_least(seeker *s, int of) {
+  const frontier_graph *g = &s->graph;
+  for (size_t i = g->step_count; i-- > 0;)
+    for (int32_t f = 0; f < g->step[i].count; f++) {
+      double least = INFINITY;
+      for (int side = 0; side < 2; side++) {
+        const frontier_arc *arc = &g->step[i].arc[f][side];
+        if (arc->to >= 0) least = fmin(least, arc->amount[of] + s->least[of][s->first[i + 1] + arc->to]);
+      }
+      s->least[of][s->first[i] + f] = least;
+    }
+}
+
+/* Walks the cheapest path from the start with `cached` caches already on the device; sets the sums along it, and
+ * returns the number of caches at its end. */
+static int32_t walk_path(seeker *s, int32_t cached) {
+  int32_t at = 0, sent = 0;
+  memset(s->sum, 0, sizeof s->sum);
+  for (size_t i = 0; i < s->graph.step_count; i++) {
+    const frontier_arc *arc = s->graph.step[i].arc[at], *best = NULL;
+    double least = INFINITY;
+    int32_t then[2] = {0, 0};
+    for (int side = 0; side < 2; side++) {
+      int32_t k = cached, m = sent;
+      if (arc[side].to < 0 || !seeker_count(s, &arc[side], &k, &m)) continue;
+      const double price = priced(s, &arc[side]) + seeker_potentials(s, i + 1, arc[side].to)[k * (s->counted + 1) + m];
+      if (best && price >= least) continue;
+      best = &arc[side];
+      least = price;
+      then[0] = k;
+      then[1] = m;
+    }
+    if (!best) return cached;
+    for (int k = 0; k < LIMIT_COUNT; k++)
+      s->sum[k] += best->amount[k];
+    cached = then[0];
+    sent = then[1];
+    at = best->to;
+  }
+  return cached;
+}
+
+/* ---- both stages at prices --------------------------------------------------------------------------------------- */
+
+static int compare_doubles(const void *a, const void *b) {
+  const double *x = a, *y = b;
+  return (*x > *y) - (*x < *y);
+}
+
+moves moves_list(const certificate *c) {
+  double *bytes = LP_NEW_ARRAY(c->arena, double, c->holding_count), sum = 0;
+  moves m = {0};
+  for (size_t i = 0; i < c->holding_count; i++)
+    if (frontiers_can_move(&c->holdings[i])) bytes[m.most++] = c->holdings[i].move_bytes;
+  if (m.most) qsort(bytes, (size_t)m.most, sizeof *bytes, compare_doubles);
+  if (!(c->limit_ms[0] > 0) && !(c->move > 0)) m.most = 0; /* moves are free */
+  m.ms = LP_NEW_ARRAY(c->arena, double, 2 * m.most + 1);
+  for (int32_t i = 1; i <= m.most; i++) {
+    sum += bytes[i - 1];
+    m.ms[m.most + i] = c->message_ms + sum * c->ms_per_byte[0];
+    m.ms[m.most - i] = c->message_ms + sum * c->ms_per_byte[1];
+  }
+  return m;
+}
+
+/* Fills, for each number of caches that prefill has on the device, the least cost of decode, cost[number], with the
+ * moves at a price per ms. Sets in `other` decode's number. */
+void moves_pair(const moves *m, const double *cost, double per_ms, double *out, int32_t *other) {
+  for (int32_t n = 0; n <= m->most; n++) {
+    out[n] = INFINITY;
+    for (int32_t k = 0; k <= m->most; k++) {
+      const double sum = cost[k] + per_ms * m->ms[m->most + n - k];
+      if (sum >= out[n]) continue;
+      out[n] = sum;
+      if (other) other[n] = k;
+    }
+  }
+}
+
+/* Sets cost[number] to the least price of a stage with that number of caches on the device, less that of the limits. */
+void seeker_costs(seeker *s, double *cost) {
+  for (int32_t k = 0; k <= s->most; k++)
+    cost[k] = INFINITY;
+  cost[s->most] = 0; /* as an ending */
+  seeker_fill(s, cost);
+  for (int32_t k = 0; k <= s->most; k++)
+    cost[k] = s->potential[(s->most - k) * (s->counted + 1)] - limits_price(s);
+}
+
+/* Sets the sums of both stages' cheapest paths; returns the bound. */
+static double solve_pair(seeker s[2], const moves *m) {
+  const certificate *c = s[0].c;
+  const lp_arena_mark mark = lp_arena_here(c->arena);
+  double *cost = LP_NEW_ARRAY(c->arena, double, m->most + 1), *ending = LP_NEW_ARRAY(c->arena, double, m->most + 1);
+  int32_t *other = LP_NEW_ARRAY(c->arena, int32_t, m->most + 1);
+  seeker_costs(&s[1], cost);
+  moves_pair(m, cost, c->move + s[0].price[0], ending, other);
+  seeker_fill(&s[0], ending);
+  const double bound = s[0].potential[0] - limits_price(&s[0]);
+  if (!isinf(bound)) {
+    const int32_t own = walk_path(&s[0], 0), its = other[own];
+    (void)walk_path(&s[1], m->most - its);
+    s[0].sum[0] += m->ms[m->most + own - its];
+  }
+  lp_arena_rewind(c->arena, mark);
+  return bound;
+}
+
+/* The bound that the prices prove; infinite: there is no placement. Sets the sums. */
+static double solve(seeker *s, int count, const moves *m) {
+  static const double nothing = 0;
+  if (count == 2) return solve_pair(s, m);
+  seeker_fill(s, &nothing);
+  (void)walk_path(s, 0);
+  return s->potential[0] - limits_price(s);
+}
+
+/* Moves the prices by Polyak's rule. */
+static void move_prices(seeker *s, int count, double distance) {
+  double square = 0;
+  for (int k = 0; k < count; k++)
+    for (int i = 0; i < LIMIT_COUNT; i++)
+      square += s[k].limit[i] > 0 ? pow(s[k].sum[i] / s[k].limit[i] - 1, 2) : 0;
+  for (int k = 0; k < count && square > 0; k++)
+    for (int i = 0; i < LIMIT_COUNT; i++)
+      if (s[k].limit[i] > 0)
+        s[k].price[i] = fmax(0, s[k].price[i] + distance / square * (s[k].sum[i] / s[k].limit[i] - 1) / s[k].limit[i]);
+}
+
+/* Searches for prices of a high bound, and leaves them. Stops at `enough`. */
+double seeker_improve(seeker *s, int count, const moves *m, double enough) {
+  enum { MOST_STEPS = 24, PATIENCE = 4 };
+  const double value = s[0].c->value;
+  double best = -INFINITY, price[2][LIMIT_COUNT], share = 1;
+  int since = 0;
+  for (int i = 0; i < MOST_STEPS && best < enough && since < 3 * PATIENCE; i++) {
+    const double bound = solve(s, count, m);
+    if (isinf(bound)) return bound;
+    since = bound > best + 1e-3 * fabs(value) ? 0 : since + 1;
+    if (bound > best) {
+      best = bound;
+      for (int k = 0; k < count; k++)
+        memcpy(price[k], s[k].price, sizeof price[k]);
+    }
+    if (since > 0 && since % PATIENCE == 0) share /= 2;
+    move_prices(s, count, share * fmax(value - bound, 1e-6 * fabs(value)));
+  }
+  for (int k = 0; k < count; k++)
+    memcpy(s[k].price, price[k], sizeof price[k]);
+  return best;
+}
+
+/* ---- the seeker */
+
+/* Makes the potentials for placements with so many messages, or more; false when they are too many. */
+bool seeker_count_messages(seeker *s, int32_t counted, bool or_more) {
+  static const size_t most_potentials = 8000000;
+  const size_t count = (size_t)s->first[s->graph.step_count + 1] * (size_t)(s->most + 1) * (size_t)(counted + 1);
+  if (count > most_potentials && counted > 0) return false;
+  s->counted = counted;
+  s->or_more = or_more;
+  free(s->potential);
+  s->potential = lp_alloc(count * sizeof *s->potential);
+  return true;
+}
+
+bool seeker_create(const certificate *c, unsigned stages, int32_t most, size_t *left, seeker *s) {
+  *s = (seeker){.c = c, .most = most, .left = left};
+  if (!frontiers_build(c, stages, &s->graph)) return false;
+  const frontier_graph *g = &s->graph;
+  s->first = LP_NEW_ARRAY(c->arena, int32_t, g->step_count + 2);
+  for (size_t i = 0; i <= g->step_count; i++)
+    s->first[i + 1] = s->first[i] + (i < g->step_count ? g->step[i].count : g->last_count);
+  for (int i = 0; i < LIMIT_COUNT; i++) {
+    const bool counts = i >= 2 || stages >> i & 1;
+    s->limit[i] = !counts ? 0 : i < 2 ? c->limit_ms[i] : c->limit_bytes[i - 2];
+    s->price[i] = !(s->limit[i] > 0) ? 0 : i < 2 ? c->price_ms[i] : c->price_bytes[i - 2];
+    if (!(s->limit[i] > 0)) continue;
+    s->least[i] = LP_NEW_ARRAY(c->arena, double, s->first[g->step_count + 1]);
+    fill_least(s, i);
+  }
+  return seeker_count_messages(s, 0, true);
+}

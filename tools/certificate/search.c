@@ -1,0 +1,155 @@
+/* Proves a bound by a search through all placements (frontiers.c). Prices of the limits give each frontier a potential,
+ * the least price from there to the end; a placement so far whose price and potential reach the bound that is to be
+ * proved needs no further look, nor does one that another at the same frontier dominates. What remains at the end is
+ * below the bound. When too many remain on the way, those nearest to the bound are dropped, and the bound becomes what
+ * they prove.
+ *
+ * The stages are first searched one by one. Each must keep the limits by itself, and what couples them is only the
+ * number of KV caches that each has on the device: where the numbers differ, as many caches move at least. If that is
+ * too weak, one search goes through both stages. */
+#include "tools/certificate/seeker.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The labels that a search makes before it keeps the least number, and all searches together. */
+enum { SMALL_EFFORT = 200000, EFFORT = 2000000, WHOLE_EFFORT = 8000000 };
+
+/* Fills, for each number of caches that decode has on the device, the least cost of the placements of prefill in the
+ * list, with moves, as far as TTFT allows. */
+static void end_prefill(const seeker *s, const moves *m, const labels *list, double *ending) {
+  for (int32_t k = 0; k <= m->most; k++) {
+    ending[k] = INFINITY;
+    for (size_t i = 0; i < list->count; i++) {
+      const label *l = &list->data[i];
+      const double ms = m->ms[m->most + l->cached - k];
+      if (s->limit[0] > 0 && l->amount[0] + ms > s->limit[0] * (1 + CERTIFICATE_ROUNDING)) continue;
+      ending[k] = fmin(ending[k], l->objective + s->c->move * ms);
+    }
+  }
+}
+
+/* Searches prefill, then decode with the placements of prefill that are left. Those that are not left cost at least the
+ * target together with any placement of decode. */
+static double search_forward(seeker s[2], const moves *m, double wanted, size_t effort) {
+  const certificate *c = s[0].c;
+  double *cost = LP_NEW_ARRAY(c->arena, double, m->most + 1), *ending = LP_NEW_ARRAY(c->arena, double, m->most + 1);
+  double target = wanted;
+  labels list = {0};
+  seeker_costs(&s[1], cost);
+  moves_pair(m, cost, c->move + s[0].price[0], ending, NULL);
+  labels_search(&s[0], ending, effort, &target, &list);
+  end_prefill(&s[0], m, &list, ending);
+  list.count = 0;
+  labels_search(&s[1], ending, effort, &target, &list);
+  for (size_t i = 0; i < list.count; i++)
+    target = fmin(target, list.data[i].objective + ending[list.data[i].cached]);
+  lp_vec_free(&list);
+  return target;
+}
+
+/* Searches decode, then prefill with what the first search proves for each number of caches on the device. */
+static double search_backward(seeker s[2], const moves *m, double wanted, size_t effort) {
+  const certificate *c = s[0].c;
+  double *cost = LP_NEW_ARRAY(c->arena, double, m->most + 1), *ending = LP_NEW_ARRAY(c->arena, double, m->most + 1);
+  const double per_ms = c->move + s[0].price[0];
+  double target = wanted;
+  labels list = {0};
+  seeker_costs(&s[0], cost);
+  for (int32_t k = 0; k <= m->most; k++) {
+    ending[k] = INFINITY;
+    for (int32_t n = 0; n <= m->most; n++)
+      ending[k] = fmin(ending[k], cost[n] + per_ms * m->ms[m->most + n - k]);
+  }
+  labels_search(&s[1], ending, effort, &target, &list);
+  for (int32_t k = 0; k <= m->most; k++)
+    cost[k] = target - ending[k];
+  for (size_t i = 0; i < list.count; i++)
+    cost[list.data[i].cached] = fmin(cost[list.data[i].cached], list.data[i].objective);
+  moves_pair(m, cost, per_ms, ending, NULL);
+  list.count = 0;
+  labels_search(&s[0], ending, effort, &target, &list);
+  for (size_t i = 0; i < list.count; i++)
+    for (int32_t k = 0; k <= m->most; k++) {
+      const double ms = m->ms[m->most + list.data[i].cached - k];
+      if (s[0].limit[0] > 0 && list.data[i].amount[0] + ms > s[0].limit[0] * (1 + CERTIFICATE_ROUNDING)) continue;
+      target = fmin(target, list.data[i].objective + cost[k] + c->move * ms);
+    }
+  lp_vec_free(&list);
+  return target;
+}
+
+/* Searches a part of all placements, which a stage's number of messages makes, in the order that takes less effort. */
+static double prove_part(seeker s[2], const moves *m, double wanted, size_t effort) {
+  double proved = seeker_improve(s, 2, m, wanted);
+  if (proved < wanted) proved = fmax(proved, search_forward(s, m, wanted, effort));
+  if (proved < wanted) proved = fmax(proved, search_backward(s, m, wanted, effort));
+  return proved;
+}
+
+/* The stage with the dearer messages. */
+static int dear_stage(const seeker s[2]) {
+  const certificate *c = s[0].c;
+  return c->link[1] + s[1].price[1] >= c->link[0] + s[0].price[0];
+}
+
+/* Divides the placements by the number of messages of a stage. Prices of time mix placements that send different
+ * numbers; the parts' prices cannot. Leaves out the moves of caches if they cost nothing at the prices. */
+static double prove_parts(seeker s[2], moves m, double wanted) {
+  enum { MOST_COUNTED = 12 };
+  seeker *dear = &s[dear_stage(s)];
+  double target = wanted;
+  if (!(s[0].c->move + s[0].price[0] > 0)) {
+    m.ms += m.most;
+    m.most = s[0].most = s[1].most = 0;
+  }
+  for (int32_t sent = 0; sent <= MOST_COUNTED; sent++) {
+    if (!seeker_count_messages(dear, sent, false)) break;
+    target = fmin(target, prove_part(s, &m, target, SMALL_EFFORT));
+    if (!seeker_count_messages(dear, sent + 1, true)) break;
+    double rest = seeker_improve(s, 2, &m, target);
+    if (rest >= target) return target;
+  }
+  return fmin(target, prove_part(s, &m, target, SMALL_EFFORT));
+}
+
+static double prove_stages(const certificate *c, double wanted, size_t *left) {
+  const moves m = moves_list(c);
+  seeker s[2] = {{0}, {0}};
+  double proved = -INFINITY;
+  if (seeker_create(c, 1, m.most, left, &s[0]) && seeker_create(c, 2, m.most, left, &s[1])) {
+    proved = prove_part(s, &m, wanted, SMALL_EFFORT);
+    if (proved < wanted && c->message_ms > 0) proved = fmax(proved, prove_parts(s, m, wanted));
+    s[0].most = s[1].most = m.most;
+    if (proved < wanted && seeker_count_messages(&s[0], 0, true) && seeker_count_messages(&s[1], 0, true))
+      proved = fmax(proved, prove_part(s, &m, wanted, EFFORT));
+  }
+  free(s[0].potential);
+  free(s[1].potential);
+  return proved;
+}
+
+static double prove_both(const certificate *c, double wanted, size_t *left) {
+  static const double nothing = 0;
+  seeker s = {0};
+  labels list = {0};
+  double best = -INFINITY, target = wanted;
+  if (seeker_create(c, 3, 0, left, &s)) best = seeker_improve(&s, 1, NULL, wanted);
+  if (!isinf(best) && best < wanted) {
+    labels_search(&s, &nothing, EFFORT, &target, &list);
+    for (size_t i = 0; i < list.count; i++)
+      target = fmin(target, list.data[i].objective);
+    best = fmax(best, target);
+  }
+  lp_vec_free(&list);
+  free(s.potential);
+  return best;
+}
+
+double certificate_search(const certificate *c, double wanted) {
+  const double enough = wanted - CERTIFICATE_ROUNDING * fabs(wanted);
+  size_t left = WHOLE_EFFORT;
+  double best = prove_stages(c, enough, &left);
+  if (best < enough - CERTIFICATE_ROUNDING * fabs(wanted)) best = fmax(best, prove_both(c, enough, &left));
+  return best >= enough - CERTIFICATE_ROUNDING * fabs(wanted) ? wanted : best;
+}

@@ -1,0 +1,69 @@
+/* A search through a graph of frontiers: prices and potentials (prices.c), and labels (labels.c). */
+#ifndef LP_TOOLS_CERTIFICATE_SEEKER_H
+#define LP_TOOLS_CERTIFICATE_SEEKER_H
+
+#include "tools/certificate/frontiers.h"
+
+/* The share by which sums differ that have their terms in another order. */
+#define CERTIFICATE_ROUNDING 1e-11
+
+/* One graph with its prices. */
+typedef struct {
+  const certificate *c;
+  frontier_graph graph;
+  double limit[LIMIT_COUNT], price[LIMIT_COUNT]; /* limit 0: none, or not of this graph */
+  int32_t most;                                  /* caches on the device; 0: they are not counted */
+  int32_t counted;                               /* messages: the search is for placements that send so many */
+  bool or_more;                                  /* or more than that */
+  double *potential; /* [frontier of all steps][cached so far][sent so far] price to the end and of the ending; owned */
+  double *least[LIMIT_COUNT];               /* [frontier of all steps] each amount to the end */
+  int32_t *first;                           /* [step] its first frontier among all */
+  double sum[LIMIT_COUNT];                  /* amounts along the cheapest path */
+  double grid_objective, grid[LIMIT_COUNT]; /* powers of two, of which sums of labels are multiples */
+  size_t *left;                             /* the labels that all searches together may still make */
+} seeker;
+
+/* The least times of moving caches: [most + difference of the numbers on the device, prefill's less decode's]. */
+typedef struct {
+  double *ms;
+  int32_t most;
+} moves;
+
+/* A placement of the units so far. */
+typedef struct {
+  double objective, amount[LIMIT_COUNT], bound;
+  int32_t at, cached, sent;
+} label;
+typedef LP_VEC(label) labels;
+
+/* ---- prices.c ---------------------------------------------------------------------------------------------------- */
+
+/* Makes the graph of the stages of the mask, for at most `most` caches on the device. `left` outlives the seeker. False
+ * when there are too many frontiers. Release with free(s->potential), also then. */
+bool seeker_create(const certificate *c, unsigned stages, int32_t most, size_t *left, seeker *s);
+/* Restricts the search to placements with so many messages, or more; false, without a change, when that takes too many
+ * potentials. */
+bool seeker_count_messages(seeker *s, int32_t counted, bool or_more);
+/* Adds what an arc caches and sends; false when the search does not look for so many messages. */
+bool seeker_count(const seeker *s, const frontier_arc *arc, int32_t *cached, int32_t *sent);
+double *seeker_potentials(const seeker *s, size_t step, int32_t frontier);
+/* Fills the potentials. `ending`: [cached in all] the price after the last step. */
+void seeker_fill(seeker *s, const double *ending);
+/* Sets cost[number] to the least price of a stage with that number of caches on the device, less that of the limits. */
+void seeker_costs(seeker *s, double *cost);
+/* Searches for prices of a high bound for one graph or, with two, for both stages, and leaves them. Stops at `enough`.
+ * Returns the bound; infinite: there is no placement. */
+double seeker_improve(seeker *s, int count, const moves *m, double enough);
+
+moves moves_list(const certificate *c);
+/* Fills, for each number of caches that prefill has on the device, the least cost of decode, cost[number], with the
+ * moves at a price per ms. Sets in `other`, unless it is NULL, decode's number. */
+void moves_pair(const moves *m, const double *cost, double per_ms, double *out, int32_t *other);
+
+/* ---- labels.c ---------------------------------------------------------------------------------------------------- */
+
+/* Lists all placements within the limits that may be below `target`, an amount of objective that includes the ending;
+ * lowers the target where there are too many, and where it has made `effort` labels. Release `out` with lp_vec_free. */
+void labels_search(seeker *s, const double *ending, size_t effort, double *target, labels *out);
+
+#endif

@@ -1,0 +1,23 @@
+/* Confirms the bound of a plan by the checker of certificates, which shares no code with the scheduler, before a report
+ * states it. */
+#include "passes/plan/plan.h"
+#include "tools/certificate/certificate.h"
+#include "tools/compile/compile.h"
+
+/* Bounds that differ by this share are equal. */
+static const double rounding = 1e-9;
+
+lp_status lp_compile_prove(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+  const lp_plan_proof proof = lp_plan_proof_read(module);
+  lp_buf text = {0};
+  certificate c;
+  if (!proof.known || proof.lower_bound <= proof.dual_bound * (1 + rounding)) return LP_OK;
+  LP_TRY(lp_report_write(module, &compile->request, "json", false, &text, diag));
+  double proved = proof.dual_bound;
+  if (certificate_read("the plan", lp_buf_text(&text), text.size, &c, NULL) == LP_OK)
+    proved = certificate_prove(&c, proof.lower_bound);
+  if (proved < proof.lower_bound) lp_plan_proof_lower(module, proved);
+  certificate_free(&c);
+  lp_buf_free(&text);
+  return LP_OK;
+}
