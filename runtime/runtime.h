@@ -108,6 +108,8 @@ typedef struct {
    * NULL: signatures are not checked. */
   const char *trust;
 } lp_bundle_options;
+/* Refuses a model and any other file that a user may take for a bundle; says nothing of what does not exist. */
+LP_MUST_USE lp_status lp_bundle_check_kind(const char *path, lp_diag *diag);
 /* Loads the manifest and the sides that `options` names; with the device's side also the tokenizer. Always checks
  * sizes, structure and content (by CRC-32C). A thread of its own checks the content of weights, and every session
  * awaits its result before the first token (docs/bundle.md). */

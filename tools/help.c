@@ -187,7 +187,7 @@ static void put_section(FILE *out, const char *title, const char *text) {
 static void put_name(FILE *out, const char *page, const char *sentence) {
   fprintf(out, ".TH \"");
   put_troff(out, page);
-  fprintf(out, "\" 1 \"\" \"llmpart %s\" \"User Commands\"\n.SH NAME\n", LP_VERSION);
+  fprintf(out, "\" 1 \"\" \"llmpart %s\" \"User Commands\"\n.ad l\n.SH NAME\n", LP_VERSION);
   put_troff(out, page);
   fputs(" \\- ", out);
   put_troff(out, sentence);

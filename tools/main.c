@@ -24,9 +24,9 @@ static const subcommand *find(const char *name) {
 }
 
 static int unknown_subcommand(const char *name) {
-  const char *names[LP_COUNT(subcommands)];
+  const char *names[LP_COUNT(subcommands) + 3] = {"help", "--help", "--version"};
   for (size_t i = 0; i < LP_COUNT(subcommands); i++)
-    names[i] = subcommands[i].name;
+    names[i + 3] = subcommands[i].name;
   lp_tool_voice voice = {0};
   lp_diag *diag = lp_tool_diag(&voice);
   lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "unknown subcommand '%s'", name);
@@ -39,7 +39,7 @@ static int unknown_subcommand(const char *name) {
 /* `llmpart help [SUB]`. */
 static int help(int argc, char **argv) {
   static char option[] = "--help";
-  if (argc < 2) {
+  if (argc < 2 || lp_streq(argv[1], "help") || lp_streq(argv[1], "--help")) {
     lp_tool_print_help(stdout);
     return LP_OK;
   }

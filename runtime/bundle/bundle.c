@@ -2,6 +2,7 @@
  * with the checksums of the manifest. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/path.h"
@@ -156,6 +157,14 @@ static lp_status refuse_model(const char *path, lp_diag *diag) {
   return status;
 }
 
+lp_status lp_bundle_check_kind(const char *path, lp_diag *diag) {
+  struct stat info;
+  if (is_model(path)) return refuse_model(path, diag);
+  if (stat(path, &info) != 0 || S_ISDIR(info.st_mode)) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(path),
+                  "a file, not a bundle: a bundle is the folder that `llmpart compile` writes");
+}
+
 lp_status lp_bundle_load(const char *path, const lp_bundle_options *options, lp_bundle **out, lp_diag *diag) {
   lp_bundle *bundle = lp_alloc(sizeof *bundle);
   bundle->arena = lp_arena_create();
@@ -167,7 +176,8 @@ lp_status lp_bundle_load(const char *path, const lp_bundle_options *options, lp_
   lp_bundle_options checks = *options;
   checks.check_hashes |= options->trust != NULL; /* a CRC-32C can be made to fit */
   const lp_loader load = {.bundle = bundle, .options = &checks, .diag = diag};
-  lp_status status = is_model(bundle->path) ? refuse_model(bundle->path, diag) : load_all(&load);
+  lp_status status = lp_bundle_check_kind(bundle->path, diag);
+  if (status == LP_OK) status = load_all(&load);
   if (status != LP_OK) {
     lp_bundle_free(bundle);
     bundle = NULL;

@@ -38,6 +38,10 @@ inside /root/embed /root/m.llmpart 'Once upon a time' >"$work/out" 2>"$work/err"
 case $(cat "$work/out") in "$want"*) ;; *) fail "embed: $(cat "$work/out")" ;; esac
 python='import llmpart; print(llmpart.Bundle("/root/m.llmpart").generate("Once upon a time", n=24).text())'
 same 'the text of python3-llmpart' "$want" "$(inside python3 -c "$python" 2>&1)"
+for page in "$root"/usr/share/man/man1/llmpart*.gz; do
+  inside man --warnings -l "/usr/share/man/man1/$(basename "$page")" >/dev/null 2>"$work/err"
+  [ ! -s "$work/err" ] || fail "$(basename "$page"): $(head -n 1 "$work/err")"
+done
 inside man llmpart-compile 2>/dev/null | grep -q -e '--device=HW' || inside zcat /usr/share/man/man1/llmpart-compile.1.gz >/dev/null || fail 'no manual'
 inside llmpart simulate --help | grep -q usage || fail 'simulate'
 inside llmpart route --keywords=code --pool=/root/pool.db >"$work/out" 2>&1 || fail "the embedded router: $(cat "$work/out")"

@@ -40,6 +40,12 @@ grep -q '^device      ' err || fail "compile -v does not describe the plan: $(ca
 
 "$LLMPART" run "$model" --prompt=x 2>err && fail 'a model was run'
 grep -q "^note: llmpart compile $model --device=host -o model.llmpart\$" err || fail "no command for a model: $(cat err)"
+"$LLMPART" run "$model" 2>err && fail 'a model was run without a prompt'
+grep -q ': error: a model, not a bundle: compile it first' err || fail "a model without a prompt: $(cat err)"
+"$LLMPART" worker /etc/passwd --listen=127.0.0.1:0 2>err && fail 'a file was served'
+grep -q '^/etc/passwd: error: a file, not a bundle' err || fail "a file as a bundle: $(cat err)"
+"$LLMPART" --versoin 2>err
+grep -q "did you mean '--version'" err || fail "--versoin: $(cat err)"
 "$LLMPART" compile /etc/passwd --device=host 2>err && fail 'compiled'
 grep -q '^/etc/passwd: error: not an ONNX file' err || fail "/etc/passwd: $(cat err)"
 "$LLMPART" run one.llmpart --prompt=x --cloud=127.0.0.1:1 2>err && fail '--cloud was ignored'

@@ -221,6 +221,7 @@ static void settle_by_bundle(run_flags *flags, const lp_bundle *bundle) {
 
 static lp_status run_from(run_flags *flags, const lp_saved_session *saved, lp_diag *diag) {
   settle(flags, saved);
+  LP_TRY(lp_bundle_check_kind(flags->sides.bundle, diag)); /* matters more than the prompt that is missing */
   LP_TRY(check_flags(flags, diag));
   flags->sides.device_only = lp_streq(flags->mode, "standalone");
   lp_sides sides;
