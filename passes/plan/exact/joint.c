@@ -89,6 +89,14 @@ double lp_joint_work(const lp_joint *j) {
   return j->work;
 }
 
+/* The number of a list of modes. Places of one kind share lists, so the last ones are the likeliest. */
+static int32_t number_list(lp_joint *j, const lp_exact_modes_list *list) {
+  for (size_t i = j->sorted.count; i-- > 0;)
+    if (j->sorted.data[i].list == list) return (int32_t)i;
+  lp_vec_push(&j->sorted, ((lp_joint_sorted){.list = list}));
+  return (int32_t)j->sorted.count - 1;
+}
+
 /* Lists the entries that paths with an excess of at most `slack` meet. False when there are too many. */
 static bool list_entries(lp_joint *j, double slack, lp_joint_list list, void *user) {
   lp_exact_mode start = {0};
@@ -100,6 +108,7 @@ static bool list_entries(lp_joint *j, double slack, lp_joint_list list, void *us
       lp_joint_node *n = &j->row[i].node.data[k];
       n->list = list(user, i, &n->entry);
       if (!n->list) return false;
+      n->sorted = number_list(j, n->list);
       n->to = lp_arena_array(j->arena, n->list->count + 1, sizeof *n->to);
       for (size_t m = 0; m < n->list->count; m++) {
         const lp_exact_mode *mode = &n->list->data[m];
@@ -163,15 +172,12 @@ void lp_joint_free(lp_joint *j) {
     lp_vec_free(&j->row[i].node);
     free(j->row[i].slot);
   }
+  lp_vec_free(&j->sorted);
   lp_arena_free(j->arena);
   free(j);
 }
 
 /* ---- prices ------------------------------------------------------------------------------------------------------ */
-
-double lp_joint_price_at(const lp_exact_mode *m, const double price[LIMITS]) {
-  return m->objective + price[0] * m->ms[0] + price[1] * m->ms[1] + price[2] * m->bytes[0] + price[3] * m->bytes[1];
-}
 
 double lp_joint_offset(const lp_joint *j, const double price[LIMITS]) {
   double sum = 0;
@@ -253,15 +259,24 @@ bool lp_joint_path(const lp_joint *j, uint64_t *sides) {
   return true;
 }
 
-bool lp_joint_step(const lp_joint *j, const lp_exact_mode *used, double length, double price[LIMITS]) {
-  double slope[LIMITS], square = 0;
+bool lp_joint_step(const lp_joint *j, const lp_exact_mode *used, double length, double last[LIMITS],
+                   double price[LIMITS]) {
+  double slope[LIMITS], square = 0, along = 0, before = 0;
   for (int q = 0; q < LIMITS; q++) {
     double limit = lp_joint_limit(j->x, q);
     slope[q] = limit > 0 ? lp_joint_amount(used, q) / limit - 1 : 0;
     if (!(price[q] > 0) && slope[q] < 0) slope[q] = 0;
     square += slope[q] * slope[q];
+    along += slope[q] * last[q];
+    before += last[q] * last[q];
   }
   if (!(square > 0)) return false;
+  const double share = before > 0 && along < 0 ? -1.5 * along / before : 0;
+  square = 0;
+  for (int q = 0; q < LIMITS; q++) {
+    last[q] = slope[q] += share * last[q];
+    square += slope[q] * slope[q];
+  }
   for (int q = 0; q < LIMITS; q++)
     if (lp_joint_limit(j->x, q) > 0)
       price[q] = fmax(0, price[q] + length / square * slope[q] / lp_joint_limit(j->x, q));
@@ -269,7 +284,7 @@ bool lp_joint_step(const lp_joint *j, const lp_exact_mode *used, double length, 
 }
 
 double lp_joint_improve(lp_joint *j, double most, double price[LIMITS]) {
-  double now[LIMITS], best = -INFINITY, factor = 1;
+  double now[LIMITS], last[LIMITS] = {0}, best = -INFINITY, factor = 1;
   int without = 0;
   for (int q = 0; q < LIMITS; q++)
     j->price[q] = now[q] = lp_joint_limit(j->x, q) > 0 ? price[q] : 0;
@@ -284,10 +299,11 @@ double lp_joint_improve(lp_joint *j, double most, double price[LIMITS]) {
       factor /= 2;
       without = 0;
       memcpy(now, j->price, sizeof now);
+      memset(last, 0, sizeof last);
       bound = lp_joint_solve(j, now);
       used = walk(j, now);
     }
-    if (!lp_joint_step(j, &used, factor * (most - bound), now)) break;
+    if (!lp_joint_step(j, &used, factor * (most - bound), last, now)) break;
   }
   memcpy(price, j->price, sizeof j->price);
   return lp_joint_solve(j, j->price);

@@ -21,6 +21,9 @@ enum {
 };
 static const double most_points = 1e6, most_merged = 3e7, few_merged = 4e6, most_improved = 4e7;
 
+/* The work of finding out whether a mode is useful, in points. */
+static const double mode_work = 5;
+
 /* Progress of a step, as a share of the bound. */
 static const double progress = 1e-5;
 
@@ -47,6 +50,18 @@ static void fill_from_start(lp_joint *j, const double price[LIMITS]) {
     }
 }
 
+typedef struct {
+  double amount;
+  int32_t mode;
+} mode_amount;
+
+/* A mode and the front after it. */
+typedef struct {
+  const lp_exact_front *front;
+  double amount, price;
+  int32_t mode;
+} useful_mode;
+
 /* The front of an entry as it is made. */
 typedef struct {
   lp_joint *joint;
@@ -61,33 +76,69 @@ typedef struct {
   bool is_traced;
   double *ms, *value; /* [points] by amount: the least amount and the least price */
   lp_joint_hop *hop;  /* [points] of the least price */
+  double arcs;        /* useful modes of all entries so far */
+  LP_VEC(useful_mode) useful;
+  LP_VEC(double) cheapest; /* [entries of the next place] the least price of the useful modes before the one at hand */
 } maker;
 
-/* The front after a mode; NULL when no wanted path takes it. */
-static const lp_exact_front *front_after(const maker *k, const lp_joint_node *n, size_t mode) {
+static int compare_amounts(const void *left, const void *right) {
+  const mode_amount *a = left, *b = right;
+  if (a->amount != b->amount) return a->amount < b->amount ? -1 : 1;
+  return a->mode - b->mode;
+}
+
+/* The modes of an entry, by amount. */
+static const int32_t *order_modes(const maker *k, const lp_joint_node *n) {
+  lp_joint *j = k->joint;
+  int32_t **order = &j->sorted.data[n->sorted].order[k->quantity];
+  const size_t count = n->list->count;
+  if (*order) return *order;
+  mode_amount *list = lp_alloc((count + 1) * sizeof *list);
+  for (size_t m = 0; m < count; m++)
+    list[m] = (mode_amount){lp_joint_amount(&n->list->data[m], k->quantity), (int32_t)m};
+  qsort(list, count, sizeof *list, compare_amounts);
+  *order = lp_arena_array(j->arena, count + 1, sizeof **order);
+  for (size_t m = 0; m < count; m++)
+    (*order)[m] = list[m].mode;
+  free(list);
+  return *order;
+}
+
+/* Lists the modes that wanted paths take, without those that are neither cheaper nor smaller than another one with the
+ * same exit. */
+static void list_useful(maker *k, const lp_joint_node *n) {
   const lp_joint_row *next = &k->joint->row[k->place + 1];
-  int32_t to = n->to[mode];
-  if (to < 0 || !next->front[k->quantity][to].count) return NULL;
-  if (lp_joint_price_at(&n->list->data[mode], k->whole) + next->to_end[to] > k->own) return NULL;
-  return &next->front[k->quantity][to];
+  const int32_t *order = order_modes(k, n);
+  k->useful.count = k->cheapest.count = 0;
+  k->joint->work += mode_work * (double)n->list->count;
+  for (size_t e = 0; e < next->node.count; e++)
+    lp_vec_push(&k->cheapest, INFINITY);
+  for (size_t i = 0; i < n->list->count; i++) {
+    const int32_t m = order[i], to = n->to[m];
+    if (to < 0 || !next->front[k->quantity][to].count) continue;
+    const lp_exact_mode *mode = &n->list->data[m];
+    const double price = lp_joint_price_at(mode, k->price), amount = lp_joint_amount(mode, k->quantity);
+    if (price >= k->cheapest.data[to] || price + k->whole[k->quantity] * amount + next->to_end[to] > k->own) continue;
+    k->cheapest.data[to] = price;
+    lp_vec_push(&k->useful, ((useful_mode){&next->front[k->quantity][to], amount, price, m}));
+  }
+  k->arcs += (double)k->useful.count;
 }
 
 /* Adds the points after a mode to the buckets. Points in one bucket become one, as small and as cheap as any. */
-static void add_points(maker *k, const lp_joint_node *n, size_t index, const lp_exact_front *front, double low,
-                       double scale) {
-  const lp_exact_mode *mode = &n->list->data[index];
-  double amount = lp_joint_amount(mode, k->quantity), cost = lp_joint_price_at(mode, k->price);
+static void add_points(maker *k, const useful_mode *mode, double low, double scale) {
+  const lp_exact_front *front = mode->front;
   double per_unit = k->whole[k->quantity];
   k->joint->work += front->count;
   for (int32_t p = 0; p < front->count; p++) {
-    double ms = amount + front->ms[p], value = cost + front->price[p];
+    double ms = mode->amount + front->ms[p], value = mode->price + front->price[p];
     if (ms > k->room) return;
     if (value + per_unit * ms > k->own) continue;
     int at = (int)((ms - low) * scale);
     if (ms < k->ms[at]) k->ms[at] = ms;
     if (value >= k->value[at]) continue;
     k->value[at] = value;
-    k->hop[at] = (lp_joint_hop){(int32_t)index, p};
+    k->hop[at] = (lp_joint_hop){mode->mode, p};
   }
 }
 
@@ -117,20 +168,17 @@ static void make_front(maker *k, int32_t entry) {
   double low = INFINITY, high = 0;
   k->room = lp_joint_limit(k->joint->x, k->quantity) * (1 + LP_JOINT_ALLOWANCE) - r->least[k->quantity][entry];
   k->own = k->budget - r->from_start[entry];
-  for (size_t m = 0; m < n->count; m++) {
-    const lp_exact_front *front = front_after(k, n, m);
-    if (!front) continue;
-    double amount = lp_joint_amount(&n->list->data[m], k->quantity);
-    low = fmin(low, amount + front->ms[0]);
-    high = fmax(high, amount + front->ms[front->count - 1]);
+  list_useful(k, n);
+  for (size_t i = 0; i < k->useful.count; i++) {
+    const useful_mode *mode = &k->useful.data[i];
+    low = fmin(low, mode->amount + mode->front->ms[0]);
+    high = fmax(high, mode->amount + mode->front->ms[mode->front->count - 1]);
   }
   high = fmin(high, k->room);
   for (int p = 0; p < k->points; p++)
     k->ms[p] = k->value[p] = INFINITY;
-  for (size_t m = 0; m < n->count && low <= high; m++) {
-    const lp_exact_front *front = front_after(k, n, m);
-    if (front) add_points(k, n, m, front, low, high > low ? (k->points - 1) / (high - low) : 0);
-  }
+  for (size_t i = 0; i < k->useful.count && low <= high; i++)
+    add_points(k, &k->useful.data[i], low, high > low ? (k->points - 1) / (high - low) : 0);
   keep_points(k, entry);
 }
 
@@ -187,7 +235,7 @@ static bool walk_fronts(const maker *k, lp_exact_mode *sums) {
  * that of a path. */
 static void improve_fronts(maker *k, double most, int steps) {
   lp_joint *j = k->joint;
-  double *price = j->front_price[k->quantity], best_price[LIMITS], best = -INFINITY, factor = 1;
+  double *price = j->front_price[k->quantity], best_price[LIMITS], last[LIMITS] = {0}, best = -INFINITY, factor = 1;
   memcpy(best_price, price, sizeof best_price);
   k->is_traced = true;
   lp_exact_mode best_used = {0};
@@ -209,50 +257,61 @@ static void improve_fronts(maker *k, double most, int steps) {
     } else {
       factor /= 2;
       memcpy(price, best_price, sizeof best_price);
+      memset(last, 0, sizeof last);
       used = best_used;
     }
     double own = price[k->quantity], limit = lp_joint_limit(j->x, k->quantity);
     *(k->quantity < LP_STAGE_COUNT ? &used.ms[k->quantity] : &used.bytes[k->quantity - LP_STAGE_COUNT]) = limit;
-    if (!lp_joint_step(j, &used, factor * (most - best), price)) break;
+    if (!lp_joint_step(j, &used, factor * (most - best), last, price)) break;
     price[k->quantity] = own;
   }
   memcpy(price, best_price, sizeof best_price);
   k->is_traced = false;
 }
 
+/* Counts the useful modes of all entries, by fronts of few points. */
+static double count_arcs(maker *k, double most) {
+  k->arena = lp_arena_create();
+  k->points = LEAST_FEW;
+  k->arcs = 1;
+  make_fronts(k, most);
+  lp_arena_free(k->arena);
+  return k->arcs;
+}
+
 /* The points of each front, as far as memory and work allow. */
-static void set_points(const lp_joint *j, int *many, int *few, int *steps) {
-  double nodes = 0, arcs = 1;
+static int most_points_of(const lp_joint *j, double arcs) {
+  double nodes = 0;
   for (size_t i = 0; i < j->segments; i++)
-    for (size_t k = 0; k < j->row[i].node.count; k++) {
-      nodes++;
-      arcs += (double)j->row[i].node.data[k].count;
-    }
-  *many = (int)fmin(fmax(fmin(most_points / nodes, most_merged / arcs), LEAST_POINTS), MOST_POINTS);
-  *few = (int)fmin(fmax(few_merged / arcs, LEAST_FEW), MOST_FEW);
-  *steps = (int)fmin(most_improved / arcs / *few, FRONT_STEPS);
+    nodes += (double)j->row[i].node.count;
+  return (int)fmin(fmax(fmin(most_points / nodes, most_merged / arcs), LEAST_POINTS), MOST_POINTS);
 }
 
 void lp_joint_fronts(lp_joint *j, double most, double price[LIMITS][LIMITS]) {
-  int many, few, steps;
-  set_points(j, &many, &few, &steps);
   maker k = {.joint = j};
-  k.ms = lp_alloc((size_t)many * sizeof(double));
-  k.value = lp_alloc((size_t)many * sizeof(double));
-  k.hop = lp_alloc((size_t)many * sizeof(lp_joint_hop));
+  double modes = 0;
+  for (size_t i = 0; i < j->segments; i++)
+    for (size_t n = 0; n < j->row[i].node.count; n++)
+      modes += (double)j->row[i].node.data[n].list->count;
+  k.ms = lp_alloc(MOST_POINTS * sizeof(double));
+  k.value = lp_alloc(MOST_POINTS * sizeof(double));
+  k.hop = lp_alloc(MOST_POINTS * sizeof(lp_joint_hop));
   for (k.quantity = 0; k.quantity < LIMITS; k.quantity++) {
     double *own = j->front_price[k.quantity];
     j->has_front[k.quantity] = j->price[k.quantity] > 0; /* others do not bind */
     if (!j->has_front[k.quantity]) continue;
     memcpy(own, price[k.quantity][k.quantity] > 0 ? price[k.quantity] : j->price, sizeof j->price);
-    k.points = few;
-    improve_fronts(&k, most, steps);
+    double arcs = count_arcs(&k, most);
+    k.points = (int)fmin(fmax(few_merged / arcs, LEAST_FEW), MOST_FEW);
+    improve_fronts(&k, most, (int)fmin(most_improved / (arcs * k.points + mode_work * modes), FRONT_STEPS));
     memcpy(price[k.quantity], own, sizeof j->price);
-    k.points = many;
+    k.points = most_points_of(j, arcs);
     k.arena = j->arena;
     make_fronts(&k, most);
   }
   (void)lp_joint_solve(j, j->price);
+  lp_vec_free(&k.useful);
+  lp_vec_free(&k.cheapest);
   free(k.ms);
   free(k.value);
   free(k.hop);

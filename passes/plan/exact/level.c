@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* MOST_STEPS: of the search. PATIENCE: steps without progress after which they are halved. */
-enum { MOST_STEPS = 80, PATIENCE = 5, LIMITS = 4, PER_KIND = 3, RESIDENCE = 2 };
+enum { MOST_STEPS = 250, PATIENCE = 8, LIMITS = 4, PER_KIND = 3, RESIDENCE = 2 };
 
 /* The least factor of a step, progress as a share of the bound, and the most that a step hopes to gain. */
 static const double least_factor = 1e-3, progress = 1e-5, hope = 0.5;
@@ -29,6 +29,7 @@ typedef struct {
   kind *kind;
   int32_t kind_count, count;
   double *now, *best, *slope, *scale; /* [count] scale: of a variable, such that slopes are comparable */
+  double *last;                       /* [count] direction */
   double bytes[LP_SIDE_COUNT];        /* on the last paths, each stage with its share */
 } levelling;
 
@@ -158,6 +159,23 @@ static void take_step(levelling *l, double length) {
   }
 }
 
+/* Turns the slopes towards the last direction where the two are opposite (Camerini, Fratta and Maffioli, 1975), so that
+ * steps do not go to and fro. Returns the square of the new direction. */
+static double deflect(levelling *l) {
+  double along = 0, square = 0, sum = 0;
+  for (int32_t i = 0; i < l->count; i++) {
+    along += l->slope[i] * l->last[i];
+    square += l->last[i] * l->last[i];
+  }
+  const double share = square > 0 && along < 0 ? -1.5 * along / square : 0;
+  for (int32_t i = 0; i < l->count; i++) {
+    l->slope[i] += share * l->last[i];
+    sum += l->slope[i] * l->slope[i];
+  }
+  memcpy(l->last, l->slope, (size_t)l->count * sizeof *l->slope);
+  return sum;
+}
+
 static void climb(levelling *l, double most) {
   double best = -INFINITY, factor = 1;
   int without = 0;
@@ -170,11 +188,13 @@ static void climb(levelling *l, double most) {
     if (bound >= most || isinf(bound)) return;
     double square = find_slopes(l);
     if (!(square > 0)) return;
+    square = deflect(l);
     take_step(l, factor * fmin(most - bound, fmax(hope * fabs(best), best - bound)) / square);
     if (without < PATIENCE) continue;
     factor /= 2;
     without = 0;
     memcpy(l->now, l->best, (size_t)l->count * sizeof *l->now);
+    memset(l->last, 0, (size_t)l->count * sizeof *l->last);
   }
 }
 
@@ -183,7 +203,7 @@ void lp_exact_level(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT
   levelling l = {.x = x, .graph = graph, .prices = prices};
   find_kinds(&l);
   l.count = LIMITS + PER_KIND * l.kind_count;
-  double **arrays[] = {&l.now, &l.best, &l.slope, &l.scale};
+  double **arrays[] = {&l.now, &l.best, &l.slope, &l.scale, &l.last};
   for (size_t i = 0; i < LP_COUNT(arrays); i++)
     *arrays[i] = LP_NEW_ARRAY(x->arena, double, l.count);
   read_prices(&l);

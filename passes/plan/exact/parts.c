@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The most passes of a part; the labels that a segment keeps in the first pass, at most, in a pass without tolerance,
  * and in a dive. */
@@ -39,7 +40,7 @@ static const double gap_far = 0.05, dive_step = 3e-3, dive_reach = 0.1, rough_st
 enum { MOST_DIVIDED = 40, MOST_COUNTED = 10 };
 static const double dear_message = 5e-3;
 /* The work of a part with counted messages: of its passes without joint bounds, and of all passes at least. */
-static const double plain_work = 4e7, counted_work = 2.5e8;
+static const double plain_work = 4e7, counted_work = 1e8;
 
 /* A part of the placements. */
 typedef struct {
@@ -128,7 +129,7 @@ static void hurry(part *p, const lp_exact_chain_search *last) {
  * placement where the bound is far below all placements, and prove nothing. */
 static void dive(part *p) {
   p->width = DIVE_LABELS;
-  for (p->reach = dive_reach; p->reach < 1 && p->bound > 0; p->reach *= 2) {
+  for (p->reach = dive_reach; p->reach < 1e3 && p->bound > 0; p->reach *= 2) {
     lp_exact_chain_search search = next_search(p);
     search.step = dive_step * fabs(search.most);
     search.slur = dive_step;
@@ -232,6 +233,12 @@ static bool can_meet(part *p) {
   return true;
 }
 
+/* Raises the bound of a part by its prices. */
+static void climb(part *p) {
+  double known = known_objective(p);
+  lp_exact_level(&p->x, p->graph, isinf(known) ? 4 * fabs(lp_exact_least(&p->x, p->prices)) : known, p->prices);
+}
+
 /* Makes the bound of a part by shortest paths; `lowest` is a bound of a larger part. */
 static void bound_part(double lowest, part *p) {
   const lp_exact_parts_task *task = p->task;
@@ -243,11 +250,15 @@ static void bound_part(double lowest, part *p) {
   p->divided = lp_exact_prices_create(&p->x);
   lp_exact_prices_copy(&p->x, p->prices, p->divided);
   lp_exact_chain_level(&p->x, p->prices);
+  lp_exact_solve_prices(&p->x, p->graph, p->prices);
+  const double least = lp_exact_least(&p->x, p->prices);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     lp_exact_best_stage(&p->x, p->graph, (lp_stage)stage, task->watch, p->prices);
-  double known = known_objective(p);
-  if (is_tight(&p->x))
-    lp_exact_level(&p->x, p->graph, isinf(known) ? 4 * fabs(lp_exact_least(&p->x, p->prices)) : known, p->prices);
+  if (lp_exact_least(&p->x, p->prices) < least) { /* its search is short */
+    memcpy(p->prices->duals.per_ms, task->duals->per_ms, sizeof p->prices->duals.per_ms);
+    lp_exact_solve_prices(&p->x, p->graph, p->prices);
+  }
+  if (is_tight(&p->x)) climb(p);
   p->bound = fmax(lowest, lp_exact_least(&p->x, p->prices));
 }
 
@@ -366,8 +377,11 @@ static double search_again(parts *list) {
   for (size_t i = 0; i < list->count; i++) {
     part *p = list->data[i];
     bool is_late = known_objective(p) < p->known * (1 - gap_wanted);
-    if (!is_proved(p, gap_wanted) && is_late && is_proved(p, gap_hopeless)) {
-      search_chain(p, work);
+    if (!is_proved(p, gap_wanted) && is_late) {
+      if (is_tight(&p->x)) climb(p);
+      p->bound = fmax(p->bound, lp_exact_least(&p->x, p->prices));
+      p->lowest = fmax(p->lowest, fmin(p->bound, known_objective(p)));
+      if (is_proved(p, gap_hopeless)) search_chain(p, work);
       work += p->work;
     }
     proved = fmin(proved, p->lowest);

@@ -213,6 +213,11 @@ static void set_least(const lp_exact_chain *c, const lp_exact_prices *listing, s
   }
 }
 
+/* The amount of a limited quantity that is worth as much as the objective, at most the limit. */
+static double worth(const lp_exact_chain *c, double limit, double price) {
+  return price > 0 ? fmin(limit, c->scale / price) : limit;
+}
+
 /* Lists modes, in wider and wider cells until they are few enough. Each cell may be wrong by its width, so the widths
  * of all segments together are a small share of the limits. */
 static void list_modes(lp_exact_chain *c, const lp_exact_prices *listing, lp_exact_segment *segment,
@@ -221,8 +226,8 @@ static void list_modes(lp_exact_chain *c, const lp_exact_prices *listing, lp_exa
   for (;; c->coarse = c->coarse > 0 ? 4 * c->coarse : least_coarse) {
     const double share = c->coarse / (double)c->segment.count;
     for (int i = 0; i < 2; i++) {
-      segment->cell_ms[i] = share * c->x->limit_ms[i];
-      segment->cell_bytes[i] = share * c->x->limit_bytes[i];
+      segment->cell_ms[i] = share * worth(c, c->x->limit_ms[i], listing->duals.per_ms[i]);
+      segment->cell_bytes[i] = share * worth(c, c->x->limit_bytes[i], listing->duals.per_byte[i]);
     }
     segment->cell_objective = share * c->scale;
     out->list.count = 0;
