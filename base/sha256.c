@@ -58,12 +58,14 @@ __attribute__((target("sha,sse4.1"))) static void compress_x86(uint32_t state[8]
   for (; blocks > 0; blocks--, data += 64) {
     const __m128i abef_before = abef, cdgh_before = cdgh;
     for (int i = 0; i < 16; i++) {
-      __m128i *now = &w[i & 3], last = w[(i + 3) & 3];
-      if (i < 4)
+      __m128i *now = &w[i & 3];
+      if (i < 4) {
         *now = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)data + i), big_endian);
-      else
+      } else {
+        const __m128i last = w[(i + 3) & 3];
         *now = _mm_sha256msg2_epu32(
             _mm_add_epi32(_mm_sha256msg1_epu32(*now, w[(i + 1) & 3]), _mm_alignr_epi8(last, w[(i + 2) & 3], 4)), last);
+      }
       __m128i sum = _mm_add_epi32(*now, _mm_loadu_si128((const __m128i *)(round_constant + 4 * i)));
       cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
       abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));

@@ -21,7 +21,8 @@ def lines_of(unit: Unit, build: Path) -> tuple[float, dict[str, list[int]]]:
     with tempfile.TemporaryDirectory() as folder:
         outcome = run(unit, 1000, LLVM_PROFILE_FILE=f"{folder}/%2m.profraw", CK_TIMEOUT_MULTIPLIER="4")
         if not outcome.passed:
-            print(f"covering: note: {unit.name} fails\n{outcome.text[-500:]}", file=sys.stderr)
+            print(f"covering: note: {unit.name} fails and is left out\n{outcome.text[-500:]}", file=sys.stderr)
+            return outcome.seconds, {}
         raw = list(map(str, Path(folder).glob("*.profraw")))
         if not raw:
             return outcome.seconds, {}

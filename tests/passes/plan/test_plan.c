@@ -256,6 +256,30 @@ LP_TEST(objective_latency_takes_the_faster_side) {
   study_close(&s);
 }
 
+/* A pin names an operator by its kind and layer, by name, or by a pattern of these; one that names nothing is refused. */
+LP_TEST(pins_that_match_nothing) {
+  static const struct {
+    const char *pins[2];
+    int32_t count;
+    lp_status wanted;
+  } rows[] = {{{"layer.0.*=cloud"}, 1, LP_OK},
+              {{"layer.0.*=cloud", "layer.1.*=device"}, 2, LP_OK},
+              {{"layer.99.*=cloud"}, 1, LP_FAILED},
+              {{"layer.0.*=cloud", "layer.99.*=cloud"}, 2, LP_FAILED},
+              {{"layer.99.*=cloud", "layer.0.*=cloud"}, 2, LP_FAILED}};
+  study s = study_open(&llama_tiny, "jetson-nano-p1", "v100s-p1", slow_link, 16);
+  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+    const char *pins[] = {rows[i].pins[0], rows[i].pins[1]};
+    lp_diag *diag = lp_diag_create();
+    s.request.pins = pins;
+    s.request.pin_count = rows[i].count;
+    ck_assert_int_eq(lp_plan_pin_used(&s.problem[0], &s.request, diag), rows[i].wanted);
+    ck_assert_uint_eq(lp_diag_error_count(diag), rows[i].wanted == LP_FAILED);
+    lp_diag_free(diag);
+  }
+  study_close(&s);
+}
+
 LP_TEST(an_unknown_cut_is_refused) {
   study s = study_open(&llama_tiny, "jetson-nano-p1", "v100s-p1", slow_link, 16);
   lp_diag *diag = lp_diag_create();
