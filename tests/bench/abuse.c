@@ -1,7 +1,8 @@
-/* abuse LLMPART BUNDLE ROWS|prompts [DEVICES [TOKENS [ROUNDS [PROMPT]]]]: measures the harm that one device does to the
- * others. Starts a worker of one thread; DEVICES (4) generate TOKENS (64) each after 16 tokens, in ROUNDS (5) rounds
- * without and with an abuser, in turn. The abuser has one connection and never pauses: one session with a batch of ROWS
- * sequences, or 60 sessions with prompts of PROMPT (512) tokens. The cloud must take the tokens itself (compile with
+/* abuse LLMPART BUNDLE ROWS|prompts [DEVICES [TOKENS [ROUNDS [PROMPT [CONNECTIONS]]]]]: measures the harm that one
+ * device does to the others. Starts a worker of one thread, or uses the one at the address that LLMPART is; DEVICES (4)
+ * generate TOKENS (64) each after 16 tokens, in ROUNDS (5) rounds without and with an abuser, in turn. The abuser never
+ * pauses, on CONNECTIONS (1): on each, one session with a batch of ROWS sequences, or 60 sessions with prompts of PROMPT
+ * (512) tokens. LP_DEVICE_KEY and LP_ABUSER_KEY name their keys. The cloud must take the tokens itself (compile with
  * --scheduler=cloud-only). Prints the medians over the rounds of the time per token and of the worst token. */
 #include <pthread.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #include "runtime/link/security.h"
 #include "runtime/runtime.h"
 
-enum { OWN_PROMPT = 16, MOST_ROUNDS = 99, ABUSED_SESSIONS = 60 };
+enum { OWN_PROMPT = 16, MOST_ROUNDS = 99, ABUSED_SESSIONS = 60, MOST_CONNECTIONS = 64 };
 
 typedef struct {
   const lp_bundle *bundle;
@@ -48,8 +49,12 @@ static void die(const char *what, const lp_diag *diag) {
 static void *generate(void *user) {
   device *d = user;
   lp_diag *diag = lp_diag_create();
-  lp_generate_options options = {
-      .cloud = d->address, .max_tokens = d->tokens, .ignore_eos = true, .threads = 1, .sampling = {.top_p = 1}};
+  lp_generate_options options = {.cloud = d->address,
+                                 .max_tokens = d->tokens,
+                                 .ignore_eos = true,
+                                 .threads = 1,
+                                 .sampling = {.top_p = 1},
+                                 .security = {.key_file = getenv("LP_DEVICE_KEY")}};
   int32_t prompt[OWN_PROMPT];
   for (int32_t i = 0; i < OWN_PROMPT; i++)
     prompt[i] = 1 + i;
@@ -135,8 +140,8 @@ static void *harm(void *user) {
 static void begin_abuse(abuser *a) {
   lp_diag *diag = lp_diag_create();
   a->stop = 0;
-  lp_link_security none = {0};
-  if (lp_security_open(&none, LP_SIDE_DEVICE, true, &a->security, diag) != LP_OK) die("security", diag);
+  lp_link_security files = {.key_file = getenv("LP_ABUSER_KEY")};
+  if (lp_security_open(&files, LP_SIDE_DEVICE, true, &a->security, diag) != LP_OK) die("security", diag);
   lp_endpoint endpoint = {.address = a->address,
                           .bundle_hash = a->bundle->manifest.hash,
                           .patience = {5000, 50, 2000, 1000, 60000, 2000},
@@ -186,39 +191,49 @@ static int64_t argument(int argc, char **argv, int index, int64_t usual) {
 
 int main(int argc, char **argv) {
   if (argc < 4) return 2;
-  bool prompts = strcmp(argv[3], "prompts") == 0;
+  bool prompts = strcmp(argv[3], "prompts") == 0, runs = strchr(argv[1], ':') != NULL;
+  int connections = (int)argument(argc, argv, 8, 1);
   int count = (int)argument(argc, argv, 4, 4), rounds = (int)argument(argc, argv, 6, 5);
-  if (count < 1 || rounds < 1 || rounds > MOST_ROUNDS) return 2;
+  if (count < 1 || rounds < 1 || rounds > MOST_ROUNDS || connections < 1 || connections > MOST_CONNECTIONS) return 2;
   lp_diag *diag = lp_diag_create();
   lp_bundle *bundle = NULL;
   lp_worker_process worker = {0};
-  if (lp_bundle_load(argv[2], &(lp_bundle_options){.load = LP_LOAD_DEVICE}, &bundle, diag) != LP_OK ||
-      lp_worker_spawn(argv[1], &(lp_worker_request){argv[2], NULL, 1}, &worker, diag) != LP_OK ||
-      lp_worker_await(&worker, diag) != LP_OK)
+  if (lp_bundle_load(argv[2], &(lp_bundle_options){.load = LP_LOAD_DEVICE}, &bundle, diag) != LP_OK) die("start", diag);
+  if (!runs && (lp_worker_spawn(argv[1], &(lp_worker_request){argv[2], NULL, 1}, &worker, diag) != LP_OK ||
+                lp_worker_await(&worker, diag) != LP_OK))
     die("start", diag);
+  const char *address = runs ? argv[1] : worker.address;
   abuser a = {.bundle = bundle,
-              .address = worker.address,
+              .address = address,
               .batch = prompts ? 1 : strtoll(argv[3], NULL, 10),
               .prompt = prompts ? argument(argc, argv, 7, 512) : 1,
-              .sessions = prompts ? ABUSED_SESSIONS : 1};
+              .sessions = prompts ? ABUSED_SESSIONS : 1},
+         all_of[MOST_CONNECTIONS];
+  for (int i = 0; i < connections; i++)
+    all_of[i] = a;
   device *all = lp_alloc((size_t)count * sizeof *all);
   for (int i = 0; i < count; i++)
-    all[i] = (device){.bundle = bundle, .address = worker.address, .tokens = argument(argc, argv, 5, 64)};
+    all[i] = (device){.bundle = bundle, .address = address, .tokens = argument(argc, argv, 5, 64)};
   results quiet, abused;
   run_round(all, count, &quiet, 0); /* warm */
   for (int i = 0; i < rounds; i++) {
     run_round(all, count, &quiet, i);
-    begin_abuse(&a);
+    for (int k = 0; k < connections; k++)
+      begin_abuse(&all_of[k]);
     run_round(all, count, &abused, i);
-    end_abuse(&a);
+    for (int k = 0; k < connections; k++)
+      end_abuse(&all_of[k]);
+  }
+  for (int k = 0; k < connections; k++) {
+    a.answers += all_of[k].answers;
+    free(all_of[k].payload);
   }
   double mean = median(quiet.mean_ms, rounds), worst = median(quiet.worst_ms, rounds);
   double with = median(abused.mean_ms, rounds), worst_with = median(abused.worst_ms, rounds);
   printf("%s: time per token %.2f ms, %.2f with an abuser (%.2f times); worst token %.1f ms, %.1f (%.2f times); the "
          "abuser had %lld answers\n",
          argv[3], mean, with, with / mean, worst, worst_with, worst_with / worst, (long long)a.answers);
-  lp_worker_stop(&worker);
-  free(a.payload);
+  if (!runs) lp_worker_stop(&worker);
   free(all);
   lp_bundle_free(bundle);
   lp_diag_free(diag);
