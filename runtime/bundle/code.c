@@ -123,13 +123,21 @@ void lp_loader_close_code(void *code) {
 }
 #endif
 
-/* ISO C has no conversion from object to function pointers; POSIX guarantees the same representation. */
+/* ISO C has no conversion from object to function pointers; POSIX guarantees the same representation. gcc 12's analyzer
+ * takes a pointer whose bytes are copied for an uninitialized integer. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wanalyzer-use-of-uninitialized-value"
+#endif
 static lp_status find_symbol(const lp_loader *load, lp_side side, const char *path, const char *name, void *out) {
   void *symbol = find_in_object(load->bundle->side[side].code, name);
   if (!symbol) return lp_error(load->diag, LP_LOC_FILE(path), "the code has no symbol '%.80s'", name);
   memcpy(out, &symbol, sizeof symbol);
   return LP_OK;
 }
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 static lp_status resolve_program(const lp_loader *load, lp_side side, const char *path, lp_program *program) {
   if (program->layout_name[side])

@@ -5,6 +5,7 @@
 #include "runtime/engine/prefix.h"
 #include "runtime/engine/remote.h"
 
+#include <assert.h>
 #include <string.h>
 
 engine_client *engine_client_of(lp_engine *engine, uint64_t id) {
@@ -24,6 +25,7 @@ void engine_client_enter(lp_engine *engine, uint64_t id, int32_t jobs) {
 
 static void leave_client(lp_engine *engine, uint64_t id) {
   engine_client *found = engine_client_of(engine, id);
+  assert(found); /* it has entered */
   if (--found->jobs == 0) *found = engine->clients.data[--engine->clients.count];
 }
 

@@ -1,4 +1,5 @@
 /* Converts JSON to values of chat templates, and prints values as JSON and in Python's form. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,9 +56,11 @@ static void print_real(double value, lp_buf *out) {
     if (strtod(digits, NULL) == value) break;
   }
   snprintf(digits, sizeof digits, "%.*e", precision - 1, value);
-  int exponent = (int)strtol(strchr(digits, 'e') + 1, NULL, 10);
+  char *mark = strchr(digits, 'e');
+  assert(mark); /* of the format */
+  int exponent = (int)strtol(mark + 1, NULL, 10);
   if (exponent < -4 || exponent >= 16) {
-    *strchr(digits, 'e') = '\0';
+    *mark = '\0';
     lp_buf_printf(out, "%se%c%02d", digits, exponent < 0 ? '-' : '+', abs(exponent));
   } else {
     int decimals = precision - 1 - exponent;

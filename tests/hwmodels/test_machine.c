@@ -1,6 +1,7 @@
 #include "tests/hwmodels/expect.h"
 #include "tests/suite.h"
 
+#include <string.h>
 #include <unistd.h>
 
 static lp_machine *load(const char *text) {
@@ -236,6 +237,30 @@ static double ms_of(const lp_machine *m, lp_op_facts facts, double pass_bytes) {
 }
 
 /* A cache of 10 MB at 100 GB/s, memory at 10 GB/s: 1 MB takes 10 or 100 us. */
+/* No line of a chart is wider than its frame, also where a row is blank. */
+LP_TEST(charts_fit_their_frame) {
+  static const char *const names[] = {"a100", "v100s", "jetson-nano", "a100-p1", "jetson-nano-p1"};
+  for (size_t i = 0; i < LP_COUNT(names); i++) {
+    lp_machine *machine = NULL;
+    lp_buf text = {0};
+    ck_assert_int_eq(lp_hw_load(names[i], &machine, NULL), LP_OK);
+    lp_hw_roofline_text(machine, &text);
+    size_t rows = 0, frame = 0;
+    for (const char *at = text.data; *at; at = strchr(at, '\n') + 1) {
+      size_t length = strcspn(at, "\n");
+      const char *bar = memchr(at, '|', length), *corner = memchr(at, '+', length);
+      if (corner && corner[1] == '-') frame = length;
+      if (!bar || frame > 0) continue;
+      rows++;
+      ck_assert_uint_le(length, 100);
+    }
+    ck_assert_uint_gt(rows, 8);
+    ck_assert_uint_gt(frame, 40);
+    lp_buf_free(&text);
+    lp_hw_free(machine);
+  }
+}
+
 LP_TEST(the_roofline_knows_the_cache) {
   lp_machine *m = load("jetson-nano,memory_bandwidth=10GB/s,memory_utilisation=1,launch=0us,cache=10MB,"
                        "cache_bandwidth=100GB/s");

@@ -42,7 +42,7 @@ def _programs(build: Path) -> list[Unit]:
 
 
 def _lit_folders(build: Path) -> list[Unit]:
-    tracked = subprocess.run(["git", "ls-files", "tests/passes/*.mlir", "tests/passes/*.test", "tests/tools/*.test"], cwd=ROOT, capture_output=True, text=True, check=True)
+    tracked = subprocess.run(["git", "ls-files", "tests/passes/*.mlir", "tests/passes/*.test"], cwd=ROOT, capture_output=True, text=True, check=True)
     folders = sorted({"/".join(path.split("/")[1:-1][:2]) for path in tracked.stdout.split() if "Inputs" not in path})
     return [Unit(f"lit {folder}", folder, "tools/llmpart", (str(build / "lit"), "-j1", "--param", "part=quick", f"tests/{folder}"), {})
             for folder in folders]
