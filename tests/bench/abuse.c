@@ -1,7 +1,7 @@
 /* abuse LLMPART BUNDLE ROWS|prompts [DEVICES [TOKENS [ROUNDS [PROMPT [CONNECTIONS]]]]]: measures the harm that one
  * device does to the others. Starts a worker of one thread, or uses the one at the address that LLMPART is; DEVICES (4)
- * generate TOKENS (64) each after 16 tokens, in ROUNDS (5) rounds without and with an abuser, in turn. The abuser never
- * pauses, on CONNECTIONS (1): on each, one session with a batch of ROWS sequences, or 60 sessions with prompts of PROMPT
+ * generate TOKENS (64) each after 16 tokens, in ROUNDS (5) rounds without and with an abuser, in turn. It never pauses,
+ * on CONNECTIONS (1): on each, one session with a batch of ROWS sequences, or 60 sessions with prompts of PROMPT
  * (512) tokens. LP_DEVICE_KEY and LP_ABUSER_KEY name their keys. The cloud must take the tokens itself (compile with
  * --scheduler=cloud-only). Prints the medians over the rounds of the time per token and of the worst token. */
 #include <pthread.h>

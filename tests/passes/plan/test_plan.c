@@ -256,7 +256,7 @@ LP_TEST(objective_latency_takes_the_faster_side) {
   study_close(&s);
 }
 
-/* A pin names an operator by its kind and layer, by name, or by a pattern of these; one that names nothing is refused. */
+/* A pin names operators by kind and layer, by name, or by a pattern of these; one that names nothing is refused. */
 LP_TEST(pins_that_match_nothing) {
   static const struct {
     const char *pins[2];
