@@ -15,4 +15,12 @@ same 'exact is the full model' 2 "$(grep -c '^| exact .* | 100.00 % | run |' "$t
 for figure in default-seconds default-theta; do
   grep -q '^</svg>' "$work/study/$figure.svg" || fail "there is no whole $figure.svg"
 done
+# Tables I and II, small: all strategies of both kinds of prompts, and exact with the full model's tokens (it stops if not).
+python3 "$LP_SOURCE/examples/cloud-edge/hundred.py" --llmpart "$LLMPART" --out "$work/hundred" --prompts 1 --tokens 8 >"$work/out" 2>"$work/err" ||
+  fail "the tables failed: $(tail -n 3 "$work/err")"
+for strategy in cloud-only incremental standalone 'theta 0.8' 'theta 0.9' exact; do
+  same "rows of $strategy" 3 "$(grep -c "^| $strategy | " "$work/hundred/hundred.md")"
+done
+same 'standalone asks nobody' 2 "$(grep -c '^| standalone .*| 0.0 | 0.0 ± 0.0 | ' "$work/hundred/hundred.md")"
+grep -q '^</svg>' "$work/hundred/hundred-seconds.svg" || fail 'there is no whole hundred-seconds.svg'
 finish
