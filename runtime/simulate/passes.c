@@ -14,20 +14,28 @@ static const double stretch = 1.6;
 
 /* ---- times ------------------------------------------------------------------------------------------------------- */
 
-double lp_sim_times_at(const lp_sim_times *times, double rows) {
+static double at(const lp_sim_times *times, const double *seconds, double rows) {
   int32_t i = 1;
-  if (times->count < 2) return times->count > 0 ? times->seconds[0] : 0;
+  if (times->count < 2) return seconds[0];
   while (i < times->count - 1 && rows > times->rows[i])
     i++;
   double share = (rows - times->rows[i - 1]) / (times->rows[i] - times->rows[i - 1]);
-  return fmax(0, times->seconds[i - 1] + share * (times->seconds[i] - times->seconds[i - 1]));
+  return fmax(0, seconds[i - 1] + share * (seconds[i] - seconds[i - 1]));
+}
+
+double lp_sim_pass_s(const lp_sim_times *times, double rows, double prompt_rows) {
+  if (!times->prompt_seconds) return at(times, times->seconds, rows + prompt_rows);
+  double one = fmin(times->seconds[0], times->prompt_seconds[0]);
+  if (rows <= 0) return at(times, times->prompt_seconds, prompt_rows);
+  return at(times, times->seconds, rows) +
+         (prompt_rows > 0 ? fmax(0, at(times, times->prompt_seconds, prompt_rows) - one) : 0);
 }
 
 /* The rows with which a pass lasts `stretch` times as long as with one. */
 static int64_t paced_rows(const lp_sim_times *times) {
-  double most = stretch * lp_sim_times_at(times, 1);
+  double most = stretch * lp_sim_pass_s(times, 1, 0);
   int64_t rows = 1;
-  while (rows < PASS_ROWS && lp_sim_times_at(times, (double)rows + 1) <= most)
+  while (rows < PASS_ROWS && lp_sim_pass_s(times, 1, (double)rows) <= most)
     rows++;
   return rows;
 }
@@ -46,7 +54,7 @@ static double crossing_s(const lp_sim_passes *passes, const lp_sim_crossing *way
   const lp_sim_member *member = passes->members.data;
   bool any = false;
   while (next < count) {
-    double rows = 0, answers = 0, begin = 0;
+    double rows = 0, prompt_rows = 0, answers = 0, begin = 0;
     for (; next < count; next++) {
       if (member[next].rows == 0 || !member[next].asks) continue;
       double mine = (double)(member[next].rows + member[next].open);
@@ -54,12 +62,12 @@ static double crossing_s(const lp_sim_passes *passes, const lp_sim_crossing *way
       if (answers > 0 && come > begin) break; /* the worker has begun without these */
       sent = come;
       if (answers == 0) begin = fmax(idle_s, come);
-      rows += mine;
+      *(member[next].left > 1 ? &prompt_rows : &rows) += mine;
       answers++;
     }
     if (answers == 0) break;
     any = true;
-    idle_s = begin + lp_sim_times_at(&way->worker, rows);
+    idle_s = begin + lp_sim_pass_s(&way->worker, rows, prompt_rows);
     back = fmax(back, idle_s) + answers * sending_s(way->message_bytes, way->down_bps);
   }
   return any ? way->rtt_s + back : 0;
@@ -68,15 +76,18 @@ static double crossing_s(const lp_sim_passes *passes, const lp_sim_crossing *way
 /* The device's time: all rows as far as the exit, and the deeper layers for the rows of requests that ask the cloud or
  * have enough open ones. */
 static double device_s(const lp_sim_passes *passes, const lp_sim_station *station) {
-  double rows = 0, deep = 0, depth = station->exits.share > 0 ? station->exits.depth : 0;
+  double rows[2] = {0, 0}, deep[2] = {0, 0}; /* of requests that generate, and of prompts */
+  double depth = station->exits.share > 0 ? station->exits.depth : 0;
   for (size_t i = 0; i < passes->members.count; i++) {
     const lp_sim_member *member = &passes->members.data[i];
     if (member->rows == 0) continue;
-    rows += (double)member->rows;
-    if (member->asks || member->open + member->rows >= LP_SIM_OPEN_ROWS) deep += (double)(member->rows + member->open);
+    int kind = member->left > 1;
+    rows[kind] += (double)member->rows;
+    if (member->asks || member->open + member->rows >= LP_SIM_OPEN_ROWS)
+      deep[kind] += (double)(member->rows + member->open);
   }
-  double first = depth > 0 ? depth * lp_sim_times_at(&station->pass, rows) : 0;
-  return first + (deep > 0 ? (1 - depth) * lp_sim_times_at(&station->pass, deep) : 0);
+  double first = depth > 0 ? depth * lp_sim_pass_s(&station->pass, rows[0], rows[1]) : 0;
+  return first + (deep[0] + deep[1] > 0 ? (1 - depth) * lp_sim_pass_s(&station->pass, deep[0], deep[1]) : 0);
 }
 
 /* ---- a pass ------------------------------------------------------------------------------------------------------ */
@@ -169,7 +180,7 @@ void lp_sim_passes_end(lp_sim_passes *passes) {
 /* ---- alone ------------------------------------------------------------------------------------------------------- */
 
 static double lone_pass_s(const lp_sim_station *station, int64_t rows, bool asks) {
-  lp_sim_member member = {.rows = rows, .asks = asks};
+  lp_sim_member member = {.left = rows, .rows = rows, .asks = asks};
   const lp_sim_passes one = {.members = {.data = &member, .count = 1}};
   return device_s(&one, station) + (station->crossing.worker.count > 0 ? crossing_s(&one, &station->crossing) : 0);
 }

@@ -29,8 +29,8 @@ double lp_sim_passes_begin(lp_sim_passes *passes, const lp_sim_station *station)
 /* Ends the pass. Requests that are complete have no tokens left. */
 void lp_sim_passes_end(lp_sim_passes *passes);
 
-/* The time of a pass by the table. */
-double lp_sim_times_at(const lp_sim_times *times, double rows);
+/* The time of a pass over so many rows of requests that generate, and of prompts. */
+double lp_sim_pass_s(const lp_sim_times *times, double rows, double prompt_rows);
 /* The time of a request on an otherwise idle server, with the mean of what exits give. */
 double lp_sim_passes_alone_s(const lp_sim_station *station, double prompt, double tokens);
 

@@ -17,26 +17,33 @@ static lp_status read_limit(lp_yaml *yaml, const lp_yaml_node *node, const char 
 /* ---- passes ---- */
 
 typedef struct {
-  const lp_yaml_node *rows, *ms;
+  const lp_yaml_node *rows, *ms, *prompt_ms;
 } times_file;
 
 static const lp_yaml_field times_fields[] = {
     LP_YAML_FIELD(LP_YAML_NODE, "rows", times_file, rows, .required = true),
     LP_YAML_FIELD(LP_YAML_NODE, "ms", times_file, ms, .required = true),
+    LP_YAML_FIELD(LP_YAML_NODE, "prompt_ms", times_file, prompt_ms, .least = 0),
 };
+
+/* Reads a time for each of the `count` rows. */
+static lp_status read_ms(lp_yaml *yaml, const lp_yaml_node *node, const char *key, int32_t count, double **out) {
+  int32_t found = 0;
+  LP_TRY(lp_yaml_numbers(yaml, node, key, &(lp_yaml_range){0, 1e9, false}, out, &found));
+  if (found != count)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' has %d numbers for %d 'rows'", key, found, count);
+  for (int32_t i = 0; i < count; i++)
+    (*out)[i] /= 1e3;
+  return LP_OK;
+}
 
 static lp_status read_times(lp_yaml *yaml, const lp_yaml_node *node, const char *key, lp_sim_times *out) {
   times_file file = {0};
-  int32_t rows = 0;
   LP_TRY(lp_yaml_fields(yaml, node, lp_arena_format(yaml->arena, "'%s'", key), times_fields, LP_COUNT(times_fields),
                         &file));
-  LP_TRY(lp_yaml_numbers(yaml, file.rows, "rows", &(lp_yaml_range){1, 1e6, true}, &out->rows, &rows));
-  LP_TRY(lp_yaml_numbers(yaml, file.ms, "ms", &(lp_yaml_range){0, 1e9, false}, &out->seconds, &out->count));
-  if (rows != out->count)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, file.ms), "'ms' has %d numbers for %d 'rows'", out->count, rows);
-  for (int32_t i = 0; i < rows; i++)
-    out->seconds[i] /= 1e3;
-  return LP_OK;
+  LP_TRY(lp_yaml_numbers(yaml, file.rows, "rows", &(lp_yaml_range){1, 1e6, true}, &out->rows, &out->count));
+  LP_TRY(read_ms(yaml, file.ms, "ms", out->count, &out->seconds));
+  return file.prompt_ms ? read_ms(yaml, file.prompt_ms, "prompt_ms", out->count, &out->prompt_seconds) : LP_OK;
 }
 
 /* ---- the other half of a split, and exits ---- */

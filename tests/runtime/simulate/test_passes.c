@@ -200,3 +200,13 @@ LP_TEST(hidden_states_on_the_air) {
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);
 }
+
+/* Rows of prompts may take other times: a pass over both kinds takes the sum, less the time of one row. */
+LP_TEST(times_of_prompts) {
+  double rows[] = {1, 11}, seconds[] = {0.010, 0.020}, prompts[] = {0.004, 0.044};
+  const lp_sim_times apart = {2, rows, seconds, prompts}, alike = {2, rows, seconds, NULL};
+  ck_assert_double_eq_tol(lp_sim_pass_s(&apart, 6, 0), 0.015, 1e-12);
+  ck_assert_double_eq_tol(lp_sim_pass_s(&apart, 0, 6), 0.024, 1e-12);
+  ck_assert_double_eq_tol(lp_sim_pass_s(&apart, 6, 21), 0.015 + 0.084 - 0.004, 1e-12);
+  ck_assert_double_eq_tol(lp_sim_pass_s(&alike, 6, 5), 0.020, 1e-12);
+}
