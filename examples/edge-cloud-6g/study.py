@@ -1,6 +1,7 @@
 """Runs the study of "Generative AI as a Service in 6G Edge-Cloud" and what goes beyond it.
 
-Usage: study.py --llmpart PATH [--out DIR] [--model lookup|embedded|BUNDLE|URL] [--runs N] [--only NAME ...] [--gsm8k CSV]
+Usage: study.py --llmpart PATH [--out DIR] [--model lookup|embedded|BUNDLE|URL] [--runs N] [--only NAME ...] [--gsm8k CSV
+                [--decide BUNDLE] [--gsm8k-only]]
 
 Writes a figure (SVG), a table (CSV) and all numbers (JSON) per experiment, and tables.md with what the README cites. --model
 decides for `router`, `router-paper`, `latest` and `greedy`. The same arguments give the same bytes.
@@ -13,6 +14,7 @@ import csv
 import json
 import random
 import re
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -24,9 +26,12 @@ FIGURES = {
     "fig5a": ("learning", "learning-reward", ["router", "router-paper", "dqn", "oracle-explore"]),
     "fig5b": ("learning", "learning-quality", ["router", "router-paper", "dqn", "oracle-explore"]),
     "fig5c": ("learning", "learning-reward", ["router", "router-paper", "latest", "greedy"]),
-    "fig5d": ("share", "delay", None),
+    "fig5d": ("users", "delay", None),
     "fig5e": ("length", "delay", None),
-    "fig5f": ("places", "delay", None),
+    "fig5f": ("share", "delay", None),
+    "places": ("places", "delay", None),
+    "loaded-users": ("loaded-users", "delay", None),
+    "split": ("split", "delay", None),
     "regret": ("learning", "learning-regret", LEARNERS[:5]),
     "drift-up": ("drift-up", "learning-regret", LEARNERS[:5]),
     "drift-down": ("drift-down", "learning-regret", LEARNERS[:5]),
@@ -95,6 +100,8 @@ class Study:
         """A row per policy and service, a column per value of the axis."""
         fixed = {"service", "policy", "requests", "rejected", "overflowed"}
         axis = next(k for k in points[0] if k not in fixed)
+        if axis == "delay_s":  # nothing varies
+            return self.places(name, points)
         values = sorted({p[axis] for p in points})
         half = key[:-2] + "_half95_s" if key.endswith("_s") else key + "_half95"
         several = len({p["service"] for p in points}) > 1
@@ -105,12 +112,17 @@ class Study:
         self.table(f"{name}: {key} over {axis}", ["", *(f"{v:g}" for v in values)],
                    [[label, *cells] for label, cells in rows.items()])
 
+    def places(self, name: str, points: list[dict]) -> None:
+        """A row per policy, a column per place."""
+        sites = [site for site in ("edge", "cloud", "split") if site in points[0]]
+        rows = [[p["policy"], f"{p['delay_s']:.2f} ± {p['delay_half95_s']:.2f}", f"{p['delay_p95_s']:.2f}", f"{p['reward']:.2f}",
+                 *(f"{100 * p[site]['share']:.1f} %, {p[site]['delay_s']:.2f} s" for site in sites)] for p in points]
+        self.table(name, ["policy", "delay, s", "95 %", "reward", *sites], rows)
+
     def gsm8k(self, path: Path) -> None:
         """Real labels of when a weak model suffices: half of the questions to learn from, the others to judge by."""
-        questions = list(csv.DictReader(path.open(encoding="utf-8")))
-        random.Random(1).shuffle(questions)
-        half = len(questions) // 2
-        learned, judged = questions[:half], questions[half:]
+        learned, judged = halves(path)
+        questions, half = learned + judged, len(learned)
         trace, passes = self.out / "gsm8k-trace.csv", 8
         order = [q for n in range(passes) for q in random.Random(n).sample(learned, half)] + judged
         with trace.open("w", newline="") as file:
@@ -134,6 +146,53 @@ class Study:
         for name, feature in (("words", lambda t: len(t.split())), ("numbers", lambda t: len(re.findall(r"\d+", t)))):
             self.lines += [f"AUC of the count of {name} for 'only the strong model is right': {auc(questions, feature):.3f}", ""]
         self.table("gsm8k", ["policy", "penalty", "strong calls, %", "accuracy, %"], rows)
+
+    def decided(self, path: Path, bundle: str) -> None:
+        """A language model decides where each kind of question goes, from the mean rewards of the learned half at both places."""
+        learned, judged = halves(path)
+        kinds = sorted({kind_of(q["prompt"]) for q in judged})
+        rows = []
+        for penalty in (8, 20):
+            pool = self.out / f"decided-{penalty}.db"
+            pool.unlink(missing_ok=True)
+            for kind in kinds:
+                asked = [q for q in learned if kind_of(q["prompt"]) == kind]
+                for route, column, delay in (("edge", "weak_correct", 1.55), ("cloud", "strong_correct", 3.61)):
+                    right = sum(q[column] == "1" for q in asked) / max(1, len(asked))
+                    number = self.route(kind, pool, f"--policy={route}", "--epsilon=0")["id"]
+                    subprocess.run([self.args.llmpart, "route", f"--pool={pool}", f"--outcome={number}", f"--reward={60 - delay - penalty * (1 - right):.3f}",
+                                    *(["--bad"] if right < 0.5 else [])], check=True, capture_output=True)
+            for name, model in (("lookup, the better mean reward", "lookup"), (Path(bundle).stem, bundle)):
+                chosen = {kind: self.route(kind, pool, f"--model={model}", "--epsilon=0") for kind in kinds}
+                rows.append([name, str(penalty), *judge(judged, {kind: found["route"] for kind, found in chosen.items()}),
+                             f"{sum(found['route'] == 'cloud' for found in chosen.values())} of {len(kinds)}"])
+                pool_rows = sqlite3.connect(pool)  # decisions without an outcome teach nothing; they go, so that all models see one pool
+                pool_rows.execute("DELETE FROM decision WHERE id NOT IN (SELECT decision FROM outcome)")
+                pool_rows.commit()
+                pool_rows.close()
+        weak = sum(q["weak_correct"] == "1" for q in learned) / len(learned)
+        rows.append([f"majority of the learned half: the weak model suffices for {100 * weak:.0f} %", "-", *judge(judged, dict.fromkeys(kinds, "edge")), "0"])
+        rows.append(["always the strong model", "-", *judge(judged, dict.fromkeys(kinds, "cloud")), f"{len(kinds)} of {len(kinds)}"])
+        self.table("decided", ["decider", "penalty", "strong calls, %", "accuracy, %", "kinds to the cloud"], rows)
+
+    def route(self, kind: str, pool: Path, *options: str) -> dict:
+        command = [self.args.llmpart, "route", f"--keywords={kind}, asks for quality, about 128 tokens", "--rule=edge", f"--pool={pool}", *options, "-o", "json"]
+        return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def halves(path: Path) -> tuple[list[dict], list[dict]]:
+    """Questions to learn from, and others to judge by."""
+    questions = list(csv.DictReader(path.open(encoding="utf-8")))
+    random.Random(1).shuffle(questions)
+    half = len(questions) // 2
+    return questions[:half], questions[half:]
+
+
+def judge(judged: list[dict], route: dict[str, str]) -> list[str]:
+    """Strong calls and accuracy, when each kind goes to its route."""
+    strong = [route[kind_of(q["prompt"])] == "cloud" for q in judged]
+    right = [int(q["strong_correct" if s else "weak_correct"]) for q, s in zip(judged, strong)]
+    return [f"{100 * sum(strong) / len(judged):.1f}", f"{100 * sum(right) / len(judged):.1f}"]
 
 
 def auc(questions: list[dict], feature) -> float:
@@ -178,11 +237,16 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--gsm8k", type=Path)
+    parser.add_argument("--decide", help="a compiled language model that decides about the questions of --gsm8k")
+    parser.add_argument("--gsm8k-only", action="store_true", help="no figures")
     args = parser.parse_args()
     study = Study(args)
-    study.figures()
-    if args.gsm8k is not None:
+    if not args.gsm8k_only:
+        study.figures()
+    if args.gsm8k is not None and not args.decide:
         study.gsm8k(args.gsm8k)
+    if args.gsm8k is not None and args.decide:
+        study.decided(args.gsm8k, args.decide)
     (study.out / "tables.md").write_text("\n".join(study.lines))
 
 
