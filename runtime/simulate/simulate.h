@@ -91,8 +91,9 @@ typedef struct {
   double success[LP_SITE_COUNT]; /* probability that an answer meets full quality, for requests that require it */
 } lp_sim_task;
 
-/* The time of a pass over a number of rows: linear between the points, and beyond the last as between the last two. With
- * times of its own for prompts, a pass over both kinds of rows takes the sum of the two, less the time of one row. */
+/* The time of a pass over a number of rows: linear between the points, and beyond the last as between the last two.
+ * With times of its own for prompts, a pass over both kinds of rows takes the sum of the two, less the time of one
+ * row. */
 typedef struct {
   int32_t count;          /* 0: there are no passes */
   double *rows, *seconds; /* [count], ascending rows */

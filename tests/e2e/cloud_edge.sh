@@ -15,7 +15,7 @@ same 'exact is the full model' 2 "$(grep -c '^| exact .* | 100.00 % | run |' "$t
 for figure in default-seconds default-theta; do
   grep -q '^</svg>' "$work/study/$figure.svg" || fail "there is no whole $figure.svg"
 done
-# Tables I and II, small: all strategies of both kinds of prompts, and exact with the full model's tokens (it stops if not).
+# Tables I and II, small: all strategies of both kinds of prompts, and exact with the full model's tokens, or it stops.
 python3 "$LP_SOURCE/examples/cloud-edge/hundred.py" --llmpart "$LLMPART" --out "$work/hundred" --prompts 1 --tokens 8 >"$work/out" 2>"$work/err" ||
   fail "the tables failed: $(tail -n 3 "$work/err")"
 for strategy in cloud-only incremental standalone 'theta 0.8' 'theta 0.9' exact; do
