@@ -117,7 +117,8 @@ typedef struct {
 static int32_t intern(known *k, frontier_set *set) {
   for (size_t i = 0; i < k->set.count; i++) {
     const frontier_set *other = &k->set.data[i];
-    if (other->count != set->count || memcmp(other->data, set->data, set->count * sizeof *set->data) != 0) continue;
+    if (other->count != set->count) continue;
+    if (set->count && memcmp(other->data, set->data, set->count * sizeof *set->data) != 0) continue;
     release(set);
     return (int32_t)i;
   }

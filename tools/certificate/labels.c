@@ -32,6 +32,7 @@ static bool is_comparable(const label *a, const label *b) {
 static void filter(const seeker *s, labels *list) {
   enum { MOST_COMPARED = 100 };
   size_t kept = 0, first = 0;
+  if (list->count == 0) return;
   qsort(list->data, list->count, sizeof *list->data, compare_labels);
   for (size_t i = 0; i < list->count; i++) {
     const label *l = &list->data[i];
