@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* The most frontiers at one place, and at all. */
-static const size_t most_frontiers = 20000, most_in_all = 1000000;
+static const size_t most_frontiers = 60000, most_in_all = 1000000;
 
 typedef struct {
   frontier *data;

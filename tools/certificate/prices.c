@@ -208,11 +208,12 @@ static void move_prices(seeker *s, int count, double distance) {
 
 /* Searches for prices of a high bound, and leaves them. Stops at `enough`. */
 double seeker_improve(seeker *s, int count, const moves *m, double enough) {
-  enum { MOST_STEPS = 24, PATIENCE = 4 };
+  enum { STEPS_OF_PAIR = 24, STEPS_OF_ONE = 80, PATIENCE = 4 }; /* a pair is searched often */
+  const int most = count == 1 ? STEPS_OF_ONE : STEPS_OF_PAIR;
   const double value = s[0].c->value;
   double best = -INFINITY, price[2][LIMIT_COUNT], share = 1;
   int since = 0;
-  for (int i = 0; i < MOST_STEPS && best < enough && since < 3 * PATIENCE; i++) {
+  for (int i = 0; i < most && best < enough && since < most / 2; i++) {
     const double bound = solve(s, count, m);
     if (isinf(bound)) return bound;
     since = bound > best + 1e-3 * fabs(value) ? 0 : since + 1;
@@ -229,7 +230,7 @@ double seeker_improve(seeker *s, int count, const moves *m, double enough) {
   return best;
 }
 
-/* ---- the seeker */
+/* ---- the seeker -------------------------------------------------------------------------------------------------- */
 
 /* Makes the potentials for placements with so many messages, or more; false when they are too many. */
 bool seeker_count_messages(seeker *s, int32_t counted, bool or_more) {

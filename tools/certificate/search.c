@@ -12,8 +12,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The labels that a search makes before it keeps the least number, and all searches together. */
-enum { SMALL_EFFORT = 200000, EFFORT = 2000000, WHOLE_EFFORT = 8000000 };
+/* The labels that a search makes before it keeps the least number, and all searches of single stages together. */
+enum { SMALL_EFFORT = 200000, EFFORT = 2000000, WHOLE_EFFORT = 6000000 };
 
 /* Fills, for each number of caches that decode has on the device, the least cost of the placements of prefill in the
  * list, with moves, as far as TTFT allows. */
@@ -150,6 +150,7 @@ double certificate_search(const certificate *c, double wanted) {
   const double enough = wanted - CERTIFICATE_ROUNDING * fabs(wanted);
   size_t left = WHOLE_EFFORT;
   double best = prove_stages(c, enough, &left);
+  left = EFFORT;
   if (best < enough - CERTIFICATE_ROUNDING * fabs(wanted)) best = fmax(best, prove_both(c, enough, &left));
   return best >= enough - CERTIFICATE_ROUNDING * fabs(wanted) ? wanted : best;
 }
