@@ -47,6 +47,11 @@ made 0 "$LLMPART" compile "$default/model.onnx" --device=host --cloud=host,price
 for mode in exact threshold standalone full; do
   made 0 "$LLMPART" compile "$default/model.onnx" --device=jetson-nano --cloud=v100s --link=wifi --exits=3,6 --exit-mode=$mode --plan-only -o json
 done
+places='--place=phone=jetson-nano --place=edge=l4,count=2 --place=server=h100 --link=wifi --link=edge-edge=lan'
+# shellcheck disable=SC2086 # a list of options
+made 0 "$LLMPART" compile "$llama" $places --device-memory=300kB --plan-only -o json
+# shellcheck disable=SC2086 # a list of options
+made 3 "$LLMPART" compile "$llama" $places --ttft=1us --plan-only -o json
 cp "$out/1.json" old.json
 "$LLMPART" compile "$llama" --device=jetson-nano-p1 --cloud=v100s-p1 --isl=16 --osl=8 --link=lan --cut=1 --plan-only -o new.json
 made 4 "$LLMPART" diff old.json new.json -o json

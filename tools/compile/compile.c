@@ -113,7 +113,9 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
   if (compile->sign) LP_TRY(lp_bundle_check_key(compile->sign, diag));
   for (size_t i = 0; i < compile->fail_if.count; i++)
     LP_TRY(lp_limit_check_syntax("--fail-if", compile->fail_if.data[i], diag));
+  LP_TRY(lp_compile_read_places(compile, diag));
   LP_TRY(lp_compile_prepare(compile, diag));
+  LP_TRY(lp_compile_load_places(compile, diag));
   LP_TRY(lp_compile_read_exits(compile, diag));
   lp_input_binding *bindings = NULL;
   LP_TRY(lp_bindings_read(&compile->bind, &bindings, diag));
@@ -142,8 +144,14 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
        "set the device: a name that `llmpart hw list` prints, host, or a YAML file", 0},
       {"--cloud", LP_OPTION_TEXT, &c->cloud, "HW", "set the cloud machine; without it everything runs on the device",
        0},
-      {"--link", LP_OPTION_TEXT, &c->link, "LINK",
-       "set the link between them: a name, a file, a trace (.csv), a radio profile or rtt=..,up=..,down=.. (lan)", 0},
+      {"--link", LP_OPTION_TEXTS, &c->links, "[A-B=]LINK",
+       "set the link between them: a name, a file, a trace (.csv), a radio profile or rtt=..,up=..,down=.. (lan); with "
+       "--place the link between places A and B, or between all; repeatable",
+       0},
+      {"--place", LP_OPTION_TEXTS, &c->places, "NAME=HW[,count=N]",
+       "name a machine instead of --device and --cloud, the device first; repeatable. More than two are planned and "
+       "reported, and no code is emitted for them yet",
+       0},
       {"--ttft", LP_OPTION_LIMIT, &r->ttft_ms, "TIME", "require the first token within this time", 0},
       {"--tpot", LP_OPTION_LIMIT, &r->tpot_ms, "TIME", "require each further token within this time", 0},
       {"--sla-quantile", LP_OPTION_F64, &c->sla_quantile, "Q",

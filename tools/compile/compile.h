@@ -24,11 +24,13 @@ typedef struct {
   char code[LP_SIDE_COUNT][96]; /* the texts of request.code */
   bool says_lengths;            /* --isl or --osl was given */
   char *gguf_companions; /* a temporary folder with the tokenizer and settings of a GGUF file, owned; NULL: none */
-  lp_texts reports, bind, pins, adapters, fail_if;
-  const lp_import_options *import; /* of the model, which --check imports again */
-  int64_t private_layers;          /* -1: not given */
-  const char *exits_text;          /* as the user gave them */
-  bool exits_auto;                 /* --exits=auto: `exits` is chosen from a calibration */
+  lp_texts reports, bind, pins, adapters, fail_if, places, links;
+  struct lp_compile_places *more_places; /* what --place says, owned; NULL: not given (places.c) */
+  bool has_more_places;                  /* more than two, for which there is a report and no code */
+  const lp_import_options *import;       /* of the model, which --check imports again */
+  int64_t private_layers;                /* -1: not given */
+  const char *exits_text;                /* as the user gave them */
+  bool exits_auto;                       /* --exits=auto: `exits` is chosen from a calibration */
   lp_numbers exits;
   const char *exit_rates,
       *exit_mode;        /* a calibration, or NULL: the file next to the model; NULL: exact when rates are known */
@@ -128,6 +130,14 @@ LP_MUST_USE lp_status lp_compile_check_types(const lp_compile *compile, const lp
 /* Confirms the plan's lower bound by the checker of certificates; what that does not prove is taken back from the
  * module (prove.c). */
 LP_MUST_USE lp_status lp_compile_prove(const lp_compile *compile, lp_module *module, lp_diag *diag);
+
+/* Takes --place and --link: sets device, cloud and link of two places, or more_places (places.c). */
+LP_MUST_USE lp_status lp_compile_read_places(lp_compile *compile, lp_diag *diag);
+/* Loads the machines and links of more than two places, after lp_compile_prepare. */
+LP_MUST_USE lp_status lp_compile_load_places(lp_compile *compile, lp_diag *diag);
+/* Plans the annotated module over more than two places and writes the reports; then refuses every other output. */
+LP_MUST_USE lp_status lp_compile_write_places(const lp_compile *compile, lp_module *module, lp_diag *diag);
+void lp_compile_release_places(lp_compile *compile);
 
 /* Tells whether this output needs weights (a bundle, code) or only the graph. */
 bool lp_compile_reads_weights(const lp_compile *compile);

@@ -33,6 +33,7 @@ static bool writes_folder(const lp_compile *compile) {
 }
 
 bool lp_compile_reads_weights(const lp_compile *compile) {
+  if (compile->has_more_places) return false;
   return writes_folder(compile) || emits(compile, "obj") || emits(compile, "asm") || emits(compile, "llvm-ir");
 }
 
@@ -401,9 +402,10 @@ static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_d
 /* Types that are left to the planner are chosen after the operators and their costs are known. */
 static lp_status emit_placed(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   lp_compile chosen = *compile;
-  LP_TRY(check_output(compile, diag));
+  if (!compile->has_more_places) LP_TRY(check_output(compile, diag));
   LP_TRY(run_passes(compile, module, lp_pipeline_ops, diag));
   lp_compile_check_lengths(compile, module, diag);
+  if (compile->has_more_places) return lp_compile_write_places(compile, module, diag);
   LP_TRY(lp_plan_choose_types(module, &chosen.request, diag));
   if (emits(compile, "placed-ir")) return emit_module(&chosen, module, "place,insert-comm", diag);
   return emit_planned(&chosen, module, diag);

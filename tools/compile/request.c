@@ -257,6 +257,9 @@ lp_status lp_compile_find_model(lp_compile *compile, const char *given, lp_diag 
 }
 
 void lp_compile_release(lp_compile *compile) {
+  lp_compile_release_places(compile);
+  lp_vec_free(&compile->places);
+  lp_vec_free(&compile->links);
   free(compile->found_decoder);
   free(compile->found_encoder);
   lp_dir_abandon(compile->gguf_companions);

@@ -1,0 +1,42 @@
+/* What both formats of a report over places say in words: which layers are where, and the limits. */
+#include "passes/plan/places/model.h"
+
+#include <stdio.h>
+
+const char *lp_places_limit_name(const lp_places *places, int32_t limit, char out[80]) {
+  if (limit == LP_PLACES_TTFT || limit == LP_PLACES_TPOT) return limit == LP_PLACES_TTFT ? "ttft" : "tpot";
+  if (limit < 0 || limit >= places->count) return NULL;
+  (void)snprintf(out, 80, "memory of %.60s", places->place[limit].name);
+  return out;
+}
+
+int32_t lp_places_ranges(const lp_places_facts *facts, int stage, lp_places_range **out) {
+  const lp_plan_problem *shape = &facts->problem->of[0][stage];
+  const int32_t layers = shape->layer_count + 2; /* with what is before and after them */
+  uint8_t *at = LP_NEW_ARRAY(facts->arena, uint8_t, layers);
+  for (int32_t i = 0; i < shape->op_count; i++) {
+    const int32_t layer = shape->ops[i].layer + 1;
+    if (!shape->ops[i].free) at[layer] = (uint8_t)(at[layer] | (1U << facts->plan->place[stage][i]));
+  }
+  lp_places_range *list = *out = LP_NEW_ARRAY(facts->arena, lp_places_range, layers);
+  int32_t count = 0;
+  for (int32_t i = 0; i < layers; i++) {
+    const bool inner = i > 0 && i < layers - 1;
+    if (!at[i]) continue;
+    if (count && inner && list[count - 1].first >= 0 && list[count - 1].at == at[i] && list[count - 1].last == i - 2)
+      list[count - 1].last = i - 1;
+    else
+      list[count++] = (lp_places_range){i - 1, i - 1, at[i]};
+  }
+  return count;
+}
+
+const char *lp_places_range_name(const lp_places_facts *facts, const lp_places_range *range, char out[48]) {
+  if (range->first < 0) return "embedding";
+  if (range->first >= facts->problem->of[0][0].layer_count) return "head";
+  if (range->first == range->last)
+    (void)snprintf(out, 48, "layer %" PRId32, range->first);
+  else
+    (void)snprintf(out, 48, "layers %" PRId32 "-%" PRId32, range->first, range->last);
+  return out;
+}

@@ -1,0 +1,110 @@
+/* The report of a plan over places: builds the problem of a module, plans it, and gathers what both formats show. */
+#include "base/map.h"
+#include "base/path.h"
+#include "passes/plan/places/model.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Counts each weight once, however many operators read it. */
+static void count_weights(lp_places_facts *facts) {
+  lp_map *seen = lp_map_create();
+  LP_FOR_FUNCS(func, facts->module) {
+    LP_FOR_OPS(op, func->region) {
+      int64_t count = 0;
+      if (!lp_op_has(op, LP_CONSTANT) || !lp_dtype_is_float(op->out[0]->type.dtype)) continue;
+      if (!lp_type_static_numel(op->out[0]->type, &count)) continue;
+      lp_buf key = {0};
+      if (op->kind == LP_OP_WEIGHT)
+        lp_buf_printf(&key, "%s@%" PRId64, lp_op_str(op, "file", ""), lp_op_i64(op, "offset", 0));
+      else
+        lp_buf_printf(&key, "%p", lp_op_attr(op, "value")->tensor.data);
+      if (!lp_map_has(seen, lp_buf_text(&key))) {
+        facts->params += count;
+        facts->weight_bytes += (double)count * lp_dtype_bits(op->out[0]->type.dtype) / 8;
+      }
+      lp_map_put(seen, lp_buf_text(&key), NULL);
+      lp_buf_free(&key);
+    }
+  }
+  lp_map_free(seen);
+}
+
+static const char *model_name(const lp_module *module, lp_arena *arena) {
+  char *name = lp_arena_strdup(arena, lp_path_base(module->name));
+  if (lp_has_suffix(name, ".onnx")) name[strlen(name) - strlen(".onnx")] = 0;
+  return name;
+}
+
+/* Builds one plan problem for each kind of machine but the device's, whose figures all of them have. */
+static lp_status build_problems(lp_module *module, const lp_compile_request *request, const lp_places *places,
+                                lp_arena *arena, lp_places_problem *out, lp_diag *diag) {
+  *out = (lp_places_problem){.places = places, .request = request};
+  for (int p = 1; p < places->count; p++) {
+    if (places->place[p].member > 0) {
+      out->of[p] = out->of[p - 1];
+      continue;
+    }
+    lp_compile_request own = *request;
+    lp_plan_problem *problem = LP_NEW_ARRAY(arena, lp_plan_problem, LP_STAGE_COUNT);
+    own.cloud = places->place[p].machine;
+    own.link = places->link[0][p];
+    own.code_lacks_bf16[LP_SIDE_CLOUD] = places->place[p].lacks_bf16;
+    LP_TRY(lp_plan_build(module, &own, arena, problem, diag));
+    out->of[p] = problem;
+  }
+  out->of[0] = out->of[1];
+  return LP_OK;
+}
+
+static lp_status write_formats(const lp_places_facts *facts, const char *const *formats, lp_buf *texts, size_t count,
+                               lp_diag *diag) {
+  for (size_t i = 0; i < count; i++) {
+    if (lp_streq(formats[i], "txt"))
+      lp_places_text(facts, &texts[i]);
+    else if (lp_streq(formats[i], "json"))
+      lp_places_json(facts, &texts[i]);
+    else
+      return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--place"),
+                         "the report of a plan over more than two places is .txt or .json, not .%s", formats[i]);
+  }
+  return LP_OK;
+}
+
+static lp_status report_infeasible(const lp_places_facts *facts, lp_diag *diag) {
+  const lp_places_result *r = &facts->plan->result;
+  char name[80];
+  const char *limit = lp_places_limit_name(facts->problem->places, r->binding, name);
+  if (isinf(facts->plan->lower_bound))
+    return lp_error_as(LP_INFEASIBLE, diag, LP_LOC_FILE(facts->module->name),
+                       "no plan over these places meets the limits: in the nearest one %s is exceeded", limit);
+  return lp_error_as(
+      LP_INFEASIBLE, diag, LP_LOC_FILE(facts->module->name),
+      "no plan over these places was found that meets the limits, though none is proved not to exist: in "
+      "the nearest one %s is exceeded",
+      limit);
+}
+
+static lp_status plan_and_write(lp_module *module, const lp_compile_request *request, const lp_places *places,
+                                lp_arena *arena, const char *const *formats, lp_buf *texts, size_t count,
+                                lp_diag *diag) {
+  lp_places_problem problem;
+  lp_places_plan plan;
+  LP_TRY(build_problems(module, request, places, arena, &problem, diag));
+  LP_TRY(lp_plan_pin_used(&problem.of[0][0], request, diag));
+  const lp_status planned = lp_places_solve(&problem, &(lp_places_options){.pairs = true}, arena, &plan, diag);
+  if (planned != LP_OK && planned != LP_INFEASIBLE) return planned;
+  lp_places_facts facts = {.module = module, .arena = arena, .problem = &problem, .plan = &plan};
+  facts.name = model_name(module, arena);
+  count_weights(&facts);
+  LP_TRY(write_formats(&facts, formats, texts, count, diag));
+  return planned == LP_OK ? LP_OK : report_infeasible(&facts, diag);
+}
+
+lp_status lp_places_report(lp_module *module, const lp_compile_request *request, const lp_places *places,
+                           const char *const *formats, lp_buf *texts, size_t count, lp_diag *diag) {
+  lp_arena *arena = lp_arena_create();
+  const lp_status status = plan_and_write(module, request, places, arena, formats, texts, count, diag);
+  lp_arena_free(arena);
+  return status;
+}

@@ -1,0 +1,350 @@
+/* --place and --link=A-B=LINK: plans over more than two machines. Two places are a device and a cloud, as --device and
+ * --cloud name them; more of them are planned and reported, and no code can be emitted for them yet. */
+#include "passes/plan/places/places.h"
+#include "base/units.h"
+#include "tools/compile/compile.h"
+#include "tools/compile/link.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One --place: machines of a kind. */
+typedef struct {
+  char *name, *hardware; /* owned */
+  int64_t count;
+  lp_machine *machine; /* owned; NULL: not loaded */
+  bool lacks_bf16;
+} place_kind;
+
+struct lp_compile_places {
+  place_kind kind[LP_PLACES_MOST];
+  int32_t kind_count;
+  char *names[LP_PLACES_MOST]; /* owned: of the members of kinds with several */
+  LP_VEC(lp_link *) links;     /* owned */
+  lp_places set;
+};
+
+static const lp_loc place_option = {.file = "--place"}, link_option = {.file = "--link"};
+
+/* ---- --place ----------------------------------------------------------------------------------------------------- */
+
+static bool is_name(const char *text, size_t length) {
+  static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  return length > 0 && length <= 32 && strspn(text, allowed) >= length;
+}
+
+/* The kind of this name; -1: there is none. */
+static int32_t find_kind(const struct lp_compile_places *p, const char *name, size_t length) {
+  for (int32_t i = 0; i < p->kind_count; i++)
+    if (strlen(p->kind[i].name) == length && strncmp(p->kind[i].name, name, length) == 0) return i;
+  return -1;
+}
+
+/* Takes ",count=N" out of the text of a machine. */
+static lp_status take_count(char *hardware, int64_t *count, lp_diag *diag) {
+  static const char word[] = ",count=";
+  char *at = strstr(hardware, word);
+  *count = 1;
+  if (!at) return LP_OK;
+  char *value = at + strlen(word), *rest = strchr(value, ',');
+  if (rest) *rest = 0;
+  if (lp_parse_i64(value, 1, LP_PLACES_MOST, count, diag, place_option) != LP_OK) return LP_USAGE;
+  if (rest) *rest = ',';
+  memmove(at, rest ? rest : "", strlen(rest ? rest : "") + 1);
+  return LP_OK;
+}
+
+static lp_status read_place(struct lp_compile_places *p, const char *text, lp_diag *diag) {
+  const char *equals = strchr(text, '=');
+  const size_t length = equals ? (size_t)(equals - text) : 0;
+  if (!equals || !equals[1] || !is_name(text, length)) {
+    lp_status status = lp_error_as(LP_USAGE, diag, place_option, "'%s' is not a name and a machine", text);
+    lp_note(diag, place_option, "such as 'edge=l4,count=2'; a name has letters, digits and '_'");
+    return status;
+  }
+  if (find_kind(p, text, length) >= 0)
+    return lp_error_as(LP_USAGE, diag, place_option, "there are two places '%.*s'", (int)length, text);
+  if (p->kind_count == LP_PLACES_MOST)
+    return lp_error_as(LP_USAGE, diag, place_option, "more than %d places", LP_PLACES_MOST);
+  place_kind *kind = &p->kind[p->kind_count++];
+  kind->name = lp_strdup(text);
+  kind->name[length] = 0;
+  kind->hardware = lp_strdup(equals + 1);
+  return take_count(kind->hardware, &kind->count, diag);
+}
+
+static lp_status count_places(struct lp_compile_places *p, lp_diag *diag) {
+  int64_t count = 0;
+  for (int32_t k = 0; k < p->kind_count; k++)
+    count += p->kind[k].count;
+  if (p->kind[0].count > 1)
+    return lp_error_as(LP_USAGE, diag, place_option, "'%s' comes first and is the device, of which there is one",
+                       p->kind[0].name);
+  if (count > LP_PLACES_MOST)
+    return lp_error_as(LP_USAGE, diag, place_option, "%" PRId64 " places, at most %d can be planned", count,
+                       LP_PLACES_MOST);
+  p->set.count = (int32_t)count;
+  return LP_OK;
+}
+
+/* ---- --link ------------------------------------------------------------------------------------------------------ */
+
+/* "A-B=LINK": the kinds and the text of the link. False: the text names no places. */
+static bool split_link(const char *text, size_t *first, size_t *second, const char **link) {
+  const char *equals = strchr(text, '='), *dash = strchr(text, '-');
+  if (!equals || !dash || dash > equals) return false;
+  *first = (size_t)(dash - text);
+  *second = (size_t)(equals - dash) - 1;
+  *link = equals + 1;
+  return is_name(text, *first) && is_name(dash + 1, *second);
+}
+
+/* Sets the link between all members of two kinds. */
+static void connect(struct lp_compile_places *p, int32_t a, int32_t b, const lp_link *link) {
+  for (int i = 0; i < p->set.count; i++)
+    for (int k = 0; k < p->set.count; k++) {
+      const bool forth = p->set.place[i].kind == a && p->set.place[k].kind == b;
+      const bool back = p->set.place[i].kind == b && p->set.place[k].kind == a;
+      if (i == k || (!forth && !back)) continue;
+      p->set.link[i][k] = link;
+      p->set.is_down[i][k] = !forth;
+    }
+}
+
+static lp_status load_link(struct lp_compile_places *p, const char *text, const lp_link **out, lp_diag *diag) {
+  lp_link *link = NULL;
+  lp_status status = lp_tool_load_link(text, &link, diag);
+  if (status == LP_FAILED && strchr(text, '=')) return LP_USAGE;
+  LP_TRY(status);
+  lp_vec_push(&p->links, link);
+  *out = link;
+  return LP_OK;
+}
+
+static lp_status read_link(struct lp_compile_places *p, const char *text, lp_diag *diag) {
+  size_t first = 0, second = 0;
+  const char *rest = NULL;
+  const lp_link *link = NULL;
+  if (!split_link(text, &first, &second, &rest)) return LP_OK;
+  const int32_t a = find_kind(p, text, first), b = find_kind(p, text + first + 1, second);
+  if (a < 0 || b < 0) {
+    const char *name = a < 0 ? text : text + first + 1;
+    return lp_error_as(LP_USAGE, diag, link_option, "'%.*s' is no place", (int)(a < 0 ? first : second), name);
+  }
+  if (a == b && p->kind[a].count == 1)
+    return lp_error_as(LP_USAGE, diag, link_option, "there is one '%s', which needs no link", p->kind[a].name);
+  LP_TRY(load_link(p, rest, &link, diag));
+  connect(p, a, b, link);
+  return LP_OK;
+}
+
+/* The link that no other --link replaces: its rate up is that from the place that is named first. */
+static lp_status connect_all(struct lp_compile_places *p, const char *text, lp_diag *diag) {
+  const lp_link *link = NULL;
+  LP_TRY(load_link(p, text, &link, diag));
+  for (int i = 0; i < p->set.count; i++)
+    for (int k = 0; k < p->set.count; k++) {
+      p->set.link[i][k] = i == k ? NULL : link;
+      p->set.is_down[i][k] = p->set.place[i].kind > p->set.place[k].kind;
+    }
+  return LP_OK;
+}
+
+/* The link between all places that no other --link names. */
+static const char *link_for_all(const lp_compile *compile) {
+  const char *found = "lan", *rest;
+  size_t first, second;
+  for (size_t i = 0; i < compile->links.count; i++)
+    if (!split_link(compile->links.data[i], &first, &second, &rest)) found = compile->links.data[i];
+  return found;
+}
+
+/* Interchangeable machines have the same links. */
+static lp_status check_members(const struct lp_compile_places *p, lp_diag *diag) {
+  for (int i = 1; i < p->set.count; i++) {
+    const lp_link *link = p->set.link[i - 1][i];
+    const char *name = p->kind[p->set.place[i].kind].name;
+    if (p->set.place[i].member > 0 && link->figure[LP_LINK_UP] != link->figure[LP_LINK_DOWN])
+      return lp_error_as(LP_USAGE, diag, link_option, "among '%s' it should be as fast both ways: --link=%s-%s=LINK",
+                         name, name, name);
+  }
+  return LP_OK;
+}
+
+static lp_status read_links(lp_compile *compile, lp_diag *diag) {
+  LP_TRY(connect_all(compile->more_places, link_for_all(compile), diag));
+  for (size_t i = 0; i < compile->links.count; i++)
+    LP_TRY(read_link(compile->more_places, compile->links.data[i], diag));
+  return check_members(compile->more_places, diag);
+}
+
+/* ---- two places, and more ---------------------------------------------------------------------------------------- */
+
+/* A device, or a device and a cloud: everything is as with --device and --cloud. */
+static lp_status take_pair(lp_compile *compile, const struct lp_compile_places *p, lp_diag *diag) {
+  size_t first = 0, second = 0;
+  compile->device = p->kind[0].hardware;
+  compile->cloud = p->kind_count > 1 ? p->kind[1].hardware : NULL;
+  for (size_t i = 0; i < compile->links.count; i++) {
+    const char *text = compile->links.data[i];
+    if (!split_link(text, &first, &second, &compile->link)) {
+      compile->link = text;
+      continue;
+    }
+    if (find_kind(p, text, first) != 0 || find_kind(p, text + first + 1, second) != 1)
+      return lp_error_as(LP_USAGE, diag, link_option, "'%.*s' is not the device and the other place: '%s-%s'",
+                         (int)(first + second + 1), text, p->kind[0].name, p->kind_count > 1 ? p->kind[1].name : "?");
+  }
+  return LP_OK;
+}
+
+static void name_places(struct lp_compile_places *p) {
+  int32_t at = 0;
+  for (int32_t k = 0; k < p->kind_count; k++)
+    for (int32_t member = 0; member < p->kind[k].count; member++, at++) {
+      p->set.place[at] = (lp_place){.name = p->kind[k].name, .kind = k, .member = member};
+      if (p->kind[k].count == 1) continue;
+      lp_buf name = {0};
+      lp_buf_printf(&name, "%s.%" PRId32, p->kind[k].name, member + 1);
+      p->set.place[at].name = p->names[at] = name.data;
+    }
+}
+
+static lp_status refuse(lp_diag *diag, const char *option, bool given) {
+  return given ? lp_error_as(LP_USAGE, diag, LP_LOC_FILE(option), "does not apply to more than two places") : LP_OK;
+}
+
+/* Refuses what only two sides have. */
+static lp_status refuse_options(const lp_compile *compile, lp_diag *diag) {
+  const lp_compile_request *r = &compile->request;
+  const char *scheduler = r->scheduler;
+  LP_TRY(refuse(diag, "--exits", compile->exits_text != NULL));
+  LP_TRY(refuse(diag, "--plans", r->plans > 1));
+  LP_TRY(refuse(diag, "--cut", r->cut >= 0));
+  LP_TRY(refuse(diag, "--pin", compile->pins.count > 0));
+  LP_TRY(refuse(diag, "--fail-if", compile->fail_if.count > 0));
+  LP_TRY(refuse(diag, "--measured", compile->measured != NULL));
+  LP_TRY(refuse(diag, "--table1", compile->table1));
+  LP_TRY(refuse(diag, "--sla-quantile", compile->sla_quantile >= 0));
+  if (scheduler && !lp_streq(scheduler, lp_scheduler_default))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--scheduler"), "'%s' plans two places, there are %" PRId32,
+                       scheduler, compile->more_places->set.count);
+  if (lp_streq(r->dtype_device, LP_DTYPE_AUTO) || lp_streq(r->dtype_cloud, LP_DTYPE_AUTO))
+    return lp_error_as(LP_USAGE, diag,
+                       LP_LOC_FILE(lp_streq(r->dtype_device, LP_DTYPE_AUTO) ? "--dtype-device" : "--dtype-cloud"),
+                       "'auto' chooses types for two places, there are %" PRId32, compile->more_places->set.count);
+  return LP_OK;
+}
+
+lp_status lp_compile_read_places(lp_compile *compile, lp_diag *diag) {
+  if (compile->places.count == 0) {
+    if (compile->links.count) compile->link = compile->links.data[compile->links.count - 1];
+    return LP_OK;
+  }
+  if (compile->device || compile->cloud)
+    return lp_error_as(LP_USAGE, diag, place_option, "the places include the device: leave out --device and --cloud");
+  struct lp_compile_places *p = compile->more_places = lp_alloc(sizeof *p);
+  for (size_t i = 0; i < compile->places.count; i++)
+    LP_TRY(read_place(p, compile->places.data[i], diag));
+  LP_TRY(count_places(p, diag));
+  if (p->set.count <= 2 && p->kind_count == p->set.count) return take_pair(compile, p, diag);
+  name_places(p);
+  LP_TRY(refuse_options(compile, diag));
+  compile->has_more_places = true;
+  compile->device = p->kind[0].hardware;
+  compile->cloud = p->kind[1].hardware;
+  return LP_OK;
+}
+
+/* ---- machines ---------------------------------------------------------------------------------------------------- */
+
+/* Loads a kind's machine and looks at it as at the cloud's. */
+static lp_status load_kind(const lp_compile *compile, place_kind *kind, lp_diag *diag) {
+  lp_half_target half;
+  lp_compile with = *compile;
+  lp_status status = lp_hw_load(kind->hardware, &kind->machine, diag);
+  if (status == LP_FAILED && strchr(kind->hardware, '=')) return LP_USAGE;
+  LP_TRY(status);
+  with.cloud = kind->hardware;
+  with.cloud_machine = kind->machine;
+  LP_TRY(lp_compile_target(&with, LP_SIDE_CLOUD, &half, diag));
+  kind->lacks_bf16 = !lp_compile_has_bf16(&with, LP_SIDE_CLOUD, &half);
+  return lp_compile_check_dtype(&with, LP_SIDE_CLOUD, &half, diag);
+}
+
+lp_status lp_compile_load_places(lp_compile *compile, lp_diag *diag) {
+  struct lp_compile_places *p = compile->more_places;
+  if (!compile->has_more_places) return LP_OK;
+  for (int32_t k = 1; k < p->kind_count; k++)
+    LP_TRY(load_kind(compile, &p->kind[k], diag));
+  for (int i = 0; i < p->set.count; i++) {
+    const place_kind *kind = &p->kind[p->set.place[i].kind];
+    p->set.place[i].machine = i ? kind->machine : compile->device_machine;
+    p->set.place[i].lacks_bf16 = kind->lacks_bf16;
+  }
+  return read_links(compile, diag);
+}
+
+void lp_compile_release_places(lp_compile *compile) {
+  struct lp_compile_places *p = compile->more_places;
+  if (!p) return;
+  for (int32_t k = 0; k < p->kind_count; k++) {
+    free(p->kind[k].name);
+    free(p->kind[k].hardware);
+    lp_hw_free(p->kind[k].machine);
+  }
+  for (int i = 0; i < LP_PLACES_MOST; i++)
+    free(p->names[i]);
+  for (size_t i = 0; i < p->links.count; i++)
+    lp_link_free(p->links.data[i]);
+  lp_vec_free(&p->links);
+  free(p);
+}
+
+/* ---- the output -------------------------------------------------------------------------------------------------- */
+
+static const char *format_of(const char *path) {
+  const char *dot = strrchr(path, '.');
+  return dot && !strchr(dot, '/') ? dot + 1 : "txt";
+}
+
+/* The reports that the command asks for: a format and a file for each. Returns their number. */
+static size_t list_outputs(const lp_compile *compile, const char **formats, const char **paths) {
+  size_t count = 0;
+  for (; count < compile->reports.count; count++) {
+    paths[count] = compile->reports.data[count];
+    formats[count] = format_of(paths[count]);
+  }
+  if (!lp_streq(compile->emit, "report") || (!compile->output && count)) return count;
+  const char *output = compile->output;
+  const bool is_format = !output || lp_streq(output, "text") || lp_streq(output, "txt") || lp_streq(output, "json");
+  formats[count] = !is_format ? format_of(output) : lp_streq(output, "json") ? "json" : "txt";
+  paths[count] = is_format ? "-" : output;
+  return count + 1;
+}
+
+lp_status lp_compile_write_places(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+  const size_t most = compile->reports.count + 1;
+  const char **formats = lp_alloc(most * sizeof *formats), **paths = lp_alloc(most * sizeof *paths);
+  lp_buf *texts = lp_alloc(most * sizeof *texts);
+  const size_t count = list_outputs(compile, formats, paths);
+  for (size_t i = 0; i < most; i++)
+    texts[i] = (lp_buf){0};
+  const lp_status planned =
+      lp_places_report(module, &compile->request, &compile->more_places->set, formats, texts, count, diag);
+  lp_status status = planned == LP_INFEASIBLE ? LP_OK : planned;
+  for (size_t i = 0; i < count && status == LP_OK; i++)
+    status = lp_tool_write(paths[i], lp_buf_text(&texts[i]), texts[i].size, diag);
+  for (size_t i = 0; i < most; i++)
+    lp_buf_free(&texts[i]);
+  free(formats);
+  free(paths);
+  free(texts);
+  if (status != LP_OK || planned != LP_OK) return status != LP_OK ? status : planned;
+  if (lp_streq(compile->emit, "report")) return LP_OK;
+  status = lp_error(diag, place_option,
+                    "a plan over %" PRId32 " places cannot be compiled to code yet: --emit=%s is for two",
+                    compile->more_places->set.count, compile->emit);
+  lp_note(diag, place_option, "--emit=report and --report=FILE write the plan");
+  return status;
+}
