@@ -3,6 +3,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/cores.h"
 
 static int32_t count_cores(void) {
@@ -23,13 +24,17 @@ int64_t lp_machine_memory(void) {
   return limit < bytes ? limit : bytes;
 }
 
-static _Thread_local int64_t gave_way;
+static _Thread_local int64_t waits;
+static _Thread_local double last_end_ms;
+/* Calls with less time between them belong to one wait. */
+static const double same_wait_ms = 0.03;
 
 void lp_give_way(void) {
-  gave_way++;
+  if (lp_now_ms() - last_end_ms > same_wait_ms) waits++;
   (void)nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL); /* the kernel adds its timer slack, by default 50 us */
+  last_end_ms = lp_now_ms();
 }
 
 int64_t lp_gave_way(void) {
-  return gave_way;
+  return waits;
 }

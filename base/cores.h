@@ -20,7 +20,7 @@ int64_t lp_cgroup_memory(const char *limit);
  * while. It replaces sched_yield, with which a thread loses several ms on a busy machine: Linux 6.18 and later take the
  * rest of the caller's time slice even if nobody else wants the core at that moment. */
 void lp_give_way(void);
-/* The number of times that the calling thread has called lp_give_way. */
+/* The number of waits in which the calling thread has called lp_give_way, once or more often. */
 int64_t lp_gave_way(void);
 
 #endif

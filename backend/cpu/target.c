@@ -21,7 +21,7 @@ typedef struct {
 #define VNNI ",+avx512vnni"
 #define AVX_VNNI ",+avxvnni"
 #define BF16 ",+avx512bf16"
-#define ARM_BF16 ",+dotprod,+bf16"
+#define ARM_BF16 ",+dotprod,+bf16,+i8mm"
 
 static const processor processors[] = {
     {"x86-64-v2", NULL, NULL, X86_NONE},
@@ -92,7 +92,8 @@ static void set_dot(cpu_target *target) {
   static const struct {
     const char *feature;
     int isa, dot;
-  } found[] = {{"dotprod", LPK_ISA_NEON, LPK_DOT_SDOT},
+  } found[] = {{"dotprod", LPK_ISA_NEON, LPK_DOT_SDOT}, /* the last that a target has counts */
+               {"i8mm", LPK_ISA_NEON, LPK_DOT_I8MM},
                {"avx512vnni", LPK_ISA_AVX512, LPK_DOT_VNNI512},
                {"avxvnni", LPK_ISA_AVX2, LPK_DOT_VNNI256}};
   target->dot = target->aarch64 ? LPK_DOT_SMULL : LPK_DOT_AVX2;

@@ -55,6 +55,7 @@ static bool cpu_has(const char *feature) {
   if (lp_streq(feature, "avxvnni")) return __builtin_cpu_supports("avxvnni");
 #elif defined(__aarch64__) && defined(__linux__)
   if (lp_streq(feature, "dotprod")) return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+  if (lp_streq(feature, "i8mm")) return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
   if (lp_streq(feature, "bf16")) return (getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0;
 #elif defined(__aarch64__)
   if (lp_streq(feature, "dotprod")) return true; /* every processor of Apple's */

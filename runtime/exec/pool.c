@@ -24,8 +24,7 @@ static const double grace_ms = 0.2; /* a worker spins for this long: longer than
 
 /* Shorter segments are not judged. */
 static const double late_ms = 0.3;
-/* Threads spin this long at a barrier before they give way, and that is no computation. A long wait gives way many
- * times and so counts as many spins; it is late in either case. */
+/* Threads spin this long at a barrier before they give way, and that is no computation. */
 static const double spin_ms = 0.05;
 /* Bounds of lp_lateness.share: one late segment costs half of its loss again; where every attempt is late, attempts
  * take a thirtieth of the time. */
@@ -49,6 +48,7 @@ struct lp_pool {
   bool stop;
   lp_lateness lateness;
   _Alignas(64) int32_t running;  /* workers that have not finished the segment */
+  int64_t computed_ns;           /* processor time that the workers took for the segment */
   _Alignas(64) int32_t sleeping; /* workers that wait on `wake` */
   lp_barrier barrier;
 };
@@ -82,14 +82,39 @@ static void await_round(lp_pool *pool, uint32_t seen) {
   sleep_until_round(pool, seen);
 }
 
+/* The processor time of a thread at the start of a segment. */
+typedef struct {
+  int64_t waits;
+  double cpu_ms;
+} work_clock;
+
+static work_clock clock_begin(void) {
+  return (work_clock){lp_gave_way(), lp_thread_cpu_ms()};
+}
+
+/* The processor time since then, without that spent in long waits. */
+static double computed_ms(const work_clock *begin) {
+  double spun_ms = spin_ms * (double)(lp_gave_way() - begin->waits);
+  return fmax(lp_thread_cpu_ms() - begin->cpu_ms - spun_ms, 0);
+}
+
+/* Only the time of longer segments matters. */
+static void run_share(lp_pool *pool, int32_t number) {
+  const work_clock clock = clock_begin();
+  const double begin = lp_now_ms();
+  pool->segment(pool->frame, number);
+  if (lp_now_ms() - begin > late_ms / 2)
+    __atomic_add_fetch(&pool->computed_ns, (int64_t)(1e6 * computed_ms(&clock)), __ATOMIC_RELAXED);
+  __atomic_sub_fetch(&pool->running, 1, __ATOMIC_RELEASE);
+}
+
 static void *work(void *user) {
   pool_worker *worker = user;
   lp_pool *pool = worker->pool;
   for (uint32_t seen = 0;; seen++) {
     await_round(pool, seen);
     if (__atomic_load_n(&pool->stop, __ATOMIC_ACQUIRE)) return NULL;
-    pool->segment(pool->frame, worker->number);
-    __atomic_sub_fetch(&pool->running, 1, __ATOMIC_RELEASE);
+    run_share(pool, worker->number);
   }
 }
 
@@ -114,6 +139,7 @@ static void run_together(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame)
   pool->segment = segment;
   pool->frame = frame;
   pool->running = pool->threads - 1;
+  pool->computed_ns = 0;
   start_round(pool);
   segment(frame, 0);
   for (int i = 0; __atomic_load_n(&pool->running, __ATOMIC_ACQUIRE) != 0;)
@@ -125,12 +151,13 @@ static void run_together(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame)
     }
 }
 
-bool lp_lateness_excludes(const lp_lateness *lateness, double now_ms) {
-  return now_ms < lateness->alone_until_ms;
+bool lp_lateness_excludes(const lp_lateness *lateness, double now_ms, int64_t rows) {
+  return now_ms + lateness->row_ms * (double)rows / 2 < lateness->alone_until_ms;
 }
 
-void lp_lateness_judge(lp_lateness *lateness, double now_ms, double ms, double alone_ms) {
+void lp_lateness_judge(lp_lateness *lateness, double now_ms, int64_t rows, double ms, double alone_ms) {
   const double lost = ms - alone_ms, share = fmax(lateness->share, least_share);
+  lateness->row_ms = alone_ms / (double)rows;
   if (ms <= late_ms || lost <= 0) {
     lateness->share = share / 2;
     return;
@@ -139,20 +166,25 @@ void lp_lateness_judge(lp_lateness *lateness, double now_ms, double ms, double a
   lateness->share = fmin(2 * share, most_share);
 }
 
+/* New tokens of all sequences. */
+static int64_t rows_of(const lp_frame *frame) {
+  int64_t rows = frame->sym ? frame->sym[LP_SYM_B] * frame->sym[LP_SYM_S] : 1;
+  return rows > 1 ? rows : 1;
+}
+
 void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame) {
   double begin = pool->threads == 1 ? 0 : lp_now_ms();
-  bool alone = pool->threads == 1 || lp_lateness_excludes(&pool->lateness, begin);
+  const int64_t rows = rows_of(frame);
+  bool alone = pool->threads == 1 || lp_lateness_excludes(&pool->lateness, begin, rows);
   set_threads(pool, frame, alone ? 1 : pool->threads);
   if (alone) {
     segment(frame, 0);
     return;
   }
-  const int64_t waits_begin = lp_gave_way();
-  const double cpu_begin = lp_thread_cpu_ms();
+  const work_clock clock = clock_begin();
   run_together(pool, segment, frame);
-  const double end = lp_now_ms(), spun_ms = spin_ms * (double)(lp_gave_way() - waits_begin);
-  const double computed_ms = fmax(lp_thread_cpu_ms() - cpu_begin - spun_ms, 0);
-  lp_lateness_judge(&pool->lateness, end, end - begin, computed_ms * pool->threads);
+  const double end = lp_now_ms(), alone_ms = computed_ms(&clock) + 1e-6 * (double)pool->computed_ns;
+  lp_lateness_judge(&pool->lateness, end, rows, end - begin, alone_ms);
 }
 
 /* A frame for a segment that takes items in turn. */

@@ -25,16 +25,18 @@ void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame);
 /* Decides when the caller runs segments by itself. On a busy machine the threads of a segment wait at each barrier
  * until the kernel has given a core to the last of them, which may take a hundred times the computation. After a
  * segment that took longer than the caller would have taken by itself, the caller runs segments by itself for `share`
- * times the time that it lost; `share` doubles with each late attempt and halves with each other one. So one late
- * segment costs little, and a machine that stays busy costs little more than one thread would. Starts as zeros. */
+ * times the time that it lost, except those that would by themselves take more than twice that; `share` doubles with
+ * each late attempt and halves with each other one. So one late segment costs little, and a machine that stays busy
+ * costs little more than one thread would. Starts as zeros. */
 typedef struct {
   double alone_until_ms; /* by the clock of lp_now_ms */
   double share;
+  double row_ms; /* what the caller by itself would have taken for a row of the last segment that was judged */
 } lp_lateness;
-/* Whether the caller runs the segment that begins at `now_ms` by itself. */
-bool lp_lateness_excludes(const lp_lateness *lateness, double now_ms);
-/* Judges a segment of all threads that took `ms` and ended at `now_ms`; the caller by itself would have taken
- * `alone_ms`. */
-void lp_lateness_judge(lp_lateness *lateness, double now_ms, double ms, double alone_ms);
+/* Tells whether the caller runs the segment that begins at `now_ms`, over `rows` rows, by itself. */
+bool lp_lateness_excludes(const lp_lateness *lateness, double now_ms, int64_t rows);
+/* Judges a segment of all threads over `rows` rows that took `ms` and ended at `now_ms`; the caller by itself would
+ * have taken `alone_ms`. */
+void lp_lateness_judge(lp_lateness *lateness, double now_ms, int64_t rows, double ms, double alone_ms);
 
 #endif

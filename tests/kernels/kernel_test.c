@@ -122,6 +122,8 @@ int main(void) {
   } tests[] = {
 #if defined(TEST_PAIRS)
       {"linear", test_linear}, {"attention", test_attention}};
+#elif defined(TEST_INTEGER)
+      {"groups", test_groups}};
 #else
       {"math", test_math}, {"move", test_move},     {"gather", test_gather}, {"reduce", test_reduce},
       {"rows", test_rows}, {"linear", test_linear}, {"groups", test_groups}, {"attention", test_attention}};

@@ -18,7 +18,11 @@ typedef struct {
   {name##_##i, #name "_" #i, gated, {n, k, group, bits, scale, zeros}, rounds},
 #define FLOATS(i, ...) ENTRY(groups, i, __VA_ARGS__, 0)
 #define INTEGERS(i, ...) ENTRY(integer, i, __VA_ARGS__, 1)
+#if defined(TEST_INTEGER)
+static const variant variants[] = {INTEGER_VARIANTS(INTEGERS)};
+#else
 static const variant variants[] = {GROUP_VARIANTS(FLOATS) INTEGER_VARIANTS(INTEGERS)};
+#endif
 
 typedef struct {
   const variant *v;

@@ -13,16 +13,8 @@
   }
 LINEAR_VARIANTS(LINEAR)
 
-#define IN_GROUPS(name, kernel, n, k, bits, group, scale, zeros, gated)                                                \
-  OUTER void name(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,        \
-                  int64_t ldx, int64_t ldy, void *scratch, lp_barrier *barrier, int64_t thread, int64_t threads) {     \
-    (void)residual;                                                                                                    \
-    static const lpk_linear_form form = {n,        k,        LPK_U8, (gated) ? LPK_ACT_SILU : 0, gated,                \
-                                         TEST_ISA, TEST_DOT, 0,      {bits, scale, zeros, group}};                     \
-    kernel(y, x, w, bias, 0, m, ldx, ldy, &form, scratch, barrier, thread, threads);                                   \
-  }
-#define GROUPS(i, ...) IN_GROUPS(groups_##i, lpk_linear, __VA_ARGS__)
-#define INTEGER(i, ...) IN_GROUPS(integer_##i, lpk_linear_integer, __VA_ARGS__)
+#define GROUPS(i, ...) DEFINE_GROUPS(groups_##i, lpk_linear, __VA_ARGS__)
+#define INTEGER(i, ...) DEFINE_GROUPS(integer_##i, lpk_linear_integer, __VA_ARGS__)
 GROUP_VARIANTS(GROUPS)
 INTEGER_VARIANTS(INTEGER)
 

@@ -100,6 +100,17 @@ typedef void math_fn(float *y, const float *x, int64_t n);
 typedef void copy_fn(void *y, const void *x, const int64_t *dims, const int64_t *ys, const int64_t *xs, int64_t thread,
                      int64_t threads);
 
+/* The function of a variant of a product with weights in groups. */
+#define DEFINE_GROUPS(name, kernel, n, k, bits, group, scale, zeros, gated)                                            \
+  __attribute__((noinline)) void name(float *y, const float *x, const void *w, const float *bias,                      \
+                                      const float *residual, int64_t m, int64_t ldx, int64_t ldy, void *scratch,       \
+                                      lp_barrier *barrier, int64_t thread, int64_t threads) {                          \
+    (void)residual;                                                                                                    \
+    static const lpk_linear_form form = {n,        k,        LPK_U8, (gated) ? LPK_ACT_SILU : 0, gated,                \
+                                         TEST_ISA, TEST_DOT, 0,      {bits, scale, zeros, group}};                     \
+    kernel(y, x, w, bias, 0, m, ldx, ldy, &form, scratch, barrier, thread, threads);                                   \
+  }
+
 /* The function of a variant of attention. */
 #define DEFINE_ATTENTION(kernel, i, heads, kv_heads, d, dv, cap, causal, window, has_mask, has_sinks, dtype)           \
   __attribute__((noinline)) void attention_##i(                                                                        \

@@ -8,6 +8,7 @@
  *
  * Included once for each kernel: ATTENTION is its name, and PAIRS as in attention_tile.h. No include guard. */
 #include "backend/cpu/kernels/attention_tile.h"
+#include "backend/cpu/kernels/pieces.h"
 
 /* Stretches begin at these positions; the first two are short, so that threads can share a short context. */
 INLINE int64_t stretch_start(int64_t stretch) {
@@ -38,7 +39,7 @@ INLINE void attend(const attention *a, const attention_work *w, const query_bloc
   int64_t end = min64(stretch_start(keys->first + i + 1), keys->hi);
   begin_stretch(a, w, u);
   for (int64_t t = start; t < end; t += KEYS)
-    attend_block(a, w, u, t, min64(KEYS, end - t));
+    attend_block(a, w, u, t, min64(KEYS, end - t), keys->hi);
 }
 
 /* ---- sums of stretches ---- */
@@ -83,10 +84,11 @@ INLINE void write_row(const attention *a, const query_block *u, int64_t r, const
 /* ---- work division ---- */
 
 /* The work: units of at most `rows` rows. Where each has only one tile (`few`), threads share the units' stretches,
- * which are items of work in order; otherwise they share whole units. */
+ * which are items of work in order; otherwise they take whole units, the longest first. */
 typedef struct {
   int64_t rows, units, thread, threads;
   int few;
+  pieces *left; /* of all threads */
 } division;
 
 /* Rows of a unit: fewer than ROWS where threads would have none. */
@@ -95,12 +97,17 @@ INLINE int64_t unit_rows(const attention *a, int64_t threads) {
   return threads == 1 ? ROWS : max64(height, min64(ROWS, (each + height - 1) / height * height));
 }
 
-INLINE division divide(const attention *a, int64_t thread, int64_t threads) {
+INLINE division divide(const attention *a, void *scratch, int64_t thread, int64_t threads) {
   int64_t rows = a->s * group_size(a);
-  division d = {ROWS, 0, thread, threads, rows <= full_height(a)};
+  division d = {ROWS, 0, thread, threads, rows <= full_height(a), pieces_of(scratch, 0, 0)};
   if (!d.few) d.rows = unit_rows(a, threads);
   d.units = (rows + d.rows - 1) / d.rows * a->b * a->kv_heads;
   return d;
+}
+
+/* The unit that the thread looks at after unit `last`; -1: the first. */
+INLINE int64_t next_unit(const division *d, int64_t last) {
+  return d->few ? last + 1 : take_piece(d->left);
 }
 
 /* Unit `index`, the longest (last positions) first. */
@@ -119,11 +126,8 @@ typedef struct {
 } part;
 
 INLINE part part_of(const division *d, int64_t unit, int64_t stretches) {
-  int64_t each = max64(1, stretches), items = d->units * each, at = unit * each, turn = unit % (2 * d->threads);
-  if (!d->few) { /* back and forth, since the units get shorter */
-    int64_t owner = turn < d->threads ? turn : 2 * d->threads - 1 - turn;
-    return (part){0, owner == d->thread ? each : 0, owner, 1};
-  }
+  int64_t each = max64(1, stretches), items = d->units * each, at = unit * each;
+  if (!d->few) return (part){0, each, d->thread, 1};
   part p = {max64(0, share(items, d->thread, d->threads) - at),
             min64(each, share(items, d->thread + 1, d->threads) - at), ((at + 1) * d->threads - 1) / items, 0};
   p.whole = share(items, p.owner + 1, d->threads) >= at + each;
@@ -197,10 +201,14 @@ KERNEL void ATTENTION(float *y, const float *q, const void *k_cache, const void 
   attention a = {y, q,     k_cache,  v_cache, mask, sinks, ys,      qs,     ms,  b,     s,     p,
                  c, heads, kv_heads, d,       dv,   scale, softcap, causal, isa, dtype, window};
   attention_work w = carve(&a, scratch, thread);
-  division all = divide(&a, thread, threads);
+  division all = divide(&a, scratch, thread, threads);
   float *slots = (float *)scratch + threads * LPK_ATTENTION_THREAD_FLOATS(d, dv);
   int shared = 0;
-  for (int64_t n = 0; n < all.units; n++) {
+  if (!all.few) {
+    if (thread == 0) open_pieces(all.left);
+    lpk_barrier(barrier, threads);
+  }
+  for (int64_t n = next_unit(&all, -1); n < all.units; n = next_unit(&all, n)) {
     query_block u = unit_at(&a, &all, n);
     key_range keys = keys_of(&a, &u);
     part own = part_of(&all, n, keys.count);

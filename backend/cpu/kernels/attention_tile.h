@@ -10,7 +10,7 @@ enum {
   KEYS = LPK_ATTENTION_KEYS,
   MOST_HEIGHT = LPK_ATTENTION_SLOT_ROWS, /* of a tile */
   KEY_STEP = PAIRS ? 2 * LANES : LANES,  /* elements that fill a vector, or a vector of pairs */
-  AHEAD_BYTES = 16384                    /* from a row of the cache to what is prefetched with it */
+  AHEAD_BYTES = 16384                    /* most from a row of the cache to what is prefetched with it */
 };
 #define LOWEST (-__FLT_MAX__)
 
@@ -29,13 +29,14 @@ typedef struct {
 /* A thread's scratch. With PAIRS, q, s, k and v hold words of two bf16 that follow each other along
  * the inner dimension of the product. */
 typedef struct {
-  float *q;         /* [ROWS][LPK_ROUND16(d)], scaled; zero past d and past the unit's rows */
-  float *s;         /* [MOST_HEIGHT][KEYS] scores of a tile, then its probabilities */
-  float *o;         /* [ROWS][LPK_ROUND16(dv)] */
-  float *max, *sum; /* [tiles][LANES] of the online softmax, a lane for each row of a tile */
-  float *total;     /* [ROWS][partial_row] sums of the stretches */
-  float *k;         /* [LPK_ROUND16(d)][KEYS], pairs: half as many rows */
-  float *v;         /* [KEYS][LPK_ROUND16(dv)], pairs: half as many rows */
+  float *q;                 /* [ROWS][LPK_ROUND16(d)], scaled; zero past d and past the unit's rows */
+  float *s;                 /* [MOST_HEIGHT][KEYS] scores of a tile, then its probabilities */
+  float *o;                 /* [ROWS][LPK_ROUND16(dv)] */
+  float *max, *sum;         /* [tiles][LANES] of the online softmax, a lane for each row of a tile */
+  float *total;             /* [ROWS][partial_row] sums of the stretches */
+  float *k;                 /* [LPK_ROUND16(d)][KEYS], pairs: half as many rows */
+  float *v;                 /* [KEYS][LPK_ROUND16(dv)], pairs: half as many rows */
+  int64_t ahead_k, ahead_v; /* bytes from a row of the cache to what is prefetched with it: a row of the unit */
 } attention_work;
 
 /* A block of query rows. Row r belongs to position r / group and to head r % group of the KV head's group. */
@@ -52,7 +53,7 @@ typedef struct {
 INLINE attention_work carve(const attention *a, float *scratch, int64_t thread) {
   int64_t dp = LPK_ROUND16(a->d), vp = LPK_ROUND16(a->dv);
   attention_work w;
-  w.q = scratch + thread * LPK_ATTENTION_THREAD_FLOATS(a->d, a->dv);
+  w.q = scratch + thread * LPK_ATTENTION_THREAD_FLOATS(a->d, a->dv) + LPK_PIECES_BYTES / 4;
   w.s = w.q + ROWS * dp;
   w.o = w.s + MOST_HEIGHT * KEYS;
   w.max = w.o + ROWS * vp;
@@ -84,6 +85,13 @@ INLINE int full_height(const attention *a) {
 INLINE int tile_width(const attention *a, int height) {
   int most = (a->isa == LPK_ISA_AVX512 ? 24 : 6) / height;
   return most >= 8 ? 8 : most >= 4 ? 4 : most >= 2 ? 2 : 1;
+}
+
+/* Vectors of values side by side, of which a row of the result has at least so many. */
+INLINE int context_width(const attention *a, int height) {
+  int64_t most = LPK_ROUND16(a->dv) / LANES;
+  int width = tile_width(a, height);
+  return most >= width ? width : most >= 4 ? 4 : most >= 2 ? 2 : 1;
 }
 
 /* Steps of the product of q and k: elements, or pairs of them. */
@@ -143,11 +151,12 @@ INLINE int64_t row_at(int64_t t, int64_t keys, int whole) {
 }
 
 /* x[j] = elements (or pairs) i + j of 16 rows of K from row t on, one in each lane. `k` is the block's first row. */
-INLINE void transpose_keys(v16 *x, const attention *a, const char *k, int64_t t, int64_t i, int64_t keys, int whole) {
+INLINE void transpose_keys(v16 *x, const attention *a, const attention_work *w, const char *k, int64_t t, int64_t i,
+                           int64_t keys, int whole) {
   int64_t bytes = dtype_bytes(a->dtype);
   UNROLL for (int j = 0; j < 16; j++) {
     const char *row = k + row_at(t + j, keys, whole) * a->d * bytes;
-    __builtin_prefetch(row + i * bytes + AHEAD_BYTES);
+    __builtin_prefetch(row + i * bytes + w->ahead_k);
     x[j] = PAIRS ? (v16)cache_pairs(row, i, a->d - i, a->dtype) : cache_floats(row, i, a->d - i, a->dtype);
   }
   transpose16(x);
@@ -158,7 +167,7 @@ INLINE void load_key_group(const attention *a, const attention_work *w, const ch
   for (int64_t i = 0; i < a->d; i += KEY_STEP) {
     v16 x[16];
     float *to = w->k + (PAIRS ? i / 2 : i) * KEYS + t;
-    transpose_keys(x, a, k, t, i, keys, whole);
+    transpose_keys(x, a, w, k, t, i, keys, whole);
     UNROLL for (int j = 0; j < 16; j++) store16(to + j * KEYS, x[j]);
   }
 }
@@ -185,8 +194,8 @@ INLINE void load_value_pair(const attention *a, const attention_work *w, const c
   const char *first = v + row_at(t, keys, whole) * a->dv * bytes,
              *second = v + row_at(t + 1, keys, whole) * a->dv * bytes;
   for (int64_t c = 0; c < vp; c += LANES) {
-    __builtin_prefetch(first + c * bytes + AHEAD_BYTES);
-    __builtin_prefetch(second + c * bytes + AHEAD_BYTES);
+    __builtin_prefetch(first + c * bytes + w->ahead_v);
+    __builtin_prefetch(second + c * bytes + w->ahead_v);
     *(v16w_any *)(w->v + t / 2 * vp + c) = join_values(first, second, c, a->dv - c, a->dtype);
   }
 }
@@ -205,7 +214,7 @@ INLINE void load_values(const attention *a, const attention_work *w, const char 
   for (; t < keys; t++)
     for (int64_t c = 0; c < vp; c += LANES) {
       const char *row = v + t * a->dv * bytes;
-      __builtin_prefetch(row + c * bytes + AHEAD_BYTES);
+      __builtin_prefetch(row + c * bytes + w->ahead_v);
       store16(w->v + t * vp + c, cache_floats(row, c, a->dv - c, a->dtype));
     }
 }
@@ -265,29 +274,35 @@ INLINE void add_context(const attention *a, const attention_work *w, int64_t r, 
 
 /* ---- products with the cache itself, for the rows of one tile ---- */
 
-INLINE void score_group(const attention *a, const attention_work *w, int height, const char *k, int64_t t, int64_t keys,
-                        int whole) {
+/* Scores of `groups` times 16 keys from row t on. A sum of one row is a chain of additions; two groups hide its
+ * latency. */
+INLINE void score_groups(const attention *a, const attention_work *w, int height, int groups, const char *k, int64_t t,
+                         int64_t keys, int whole) {
   int64_t dp = LPK_ROUND16(a->d);
-  v16 acc[MOST_HEIGHT];
-  UNROLL for (int r = 0; r < height; r++) acc[r] = splat(0);
-  for (int64_t i = 0; i < a->d; i += KEY_STEP) {
-    v16 x[16];
-    const uint32_t *q = (const uint32_t *)w->q + (PAIRS ? i / 2 : i);
-    transpose_keys(x, a, k, t, i, keys, whole);
-    UNROLL for (int j = 0; j < 16; j++) UNROLL for (int r = 0; r < height; r++) acc[r] =
-        add_product(acc[r], x[j], (v16w)q[r * dp + j]);
-  }
-  UNROLL for (int r = 0; r < height; r++) store16(w->s + r * KEYS + t, acc[r]);
+  v16 acc[2 * MOST_HEIGHT];
+  UNROLL for (int r = 0; r < groups * height; r++) acc[r] = splat(0);
+  for (int64_t i = 0; i < a->d; i += KEY_STEP)
+    UNROLL for (int g = 0; g < groups; g++) {
+      v16 x[16];
+      const uint32_t *q = (const uint32_t *)w->q + (PAIRS ? i / 2 : i);
+      transpose_keys(x, a, w, k, t + g * LANES, i, keys, whole);
+      UNROLL for (int j = 0; j < 16; j++) UNROLL for (int r = 0; r < height; r++) acc[g * height + r] =
+          add_product(acc[g * height + r], x[j], (v16w)q[r * dp + j]);
+    }
+  UNROLL for (int g = 0; g < groups; g++) UNROLL for (int r = 0; r < height; r++)
+      store16(w->s + r * KEYS + t + g * LANES, acc[g * height + r]);
 }
 
 /* Does what load_keys and score_tile do. */
 INLINE void score_cache(const attention *a, const attention_work *w, int height, const char *k, int64_t keys,
                         int64_t columns) {
   int64_t t = 0;
+  for (; height == 1 && t + 2 * LANES <= keys; t += 2 * LANES)
+    score_groups(a, w, height, 2, k, t, keys, 1);
   for (; t + LANES <= keys; t += LANES)
-    score_group(a, w, height, k, t, keys, 1);
+    score_groups(a, w, height, 1, k, t, keys, 1);
   for (; t < columns; t += LANES)
-    score_group(a, w, height, k, t, keys, 0);
+    score_groups(a, w, height, 1, k, t, keys, 0);
 }
 
 /* Step i of the sum of values: key i, or keys 2 i and 2 i + 1. */
@@ -297,8 +312,8 @@ INLINE void add_values(v16 *acc, const attention *a, const attention_work *w, in
   const char *first = v + (PAIRS ? 2 * i : i) * a->dv * bytes, *second = first + (whole ? a->dv * bytes : 0);
   UNROLL for (int n = 0; n < cols; n++) {
     int64_t at = c + n * LANES;
-    __builtin_prefetch(first + at * bytes + AHEAD_BYTES);
-    if (PAIRS) __builtin_prefetch(second + at * bytes + AHEAD_BYTES);
+    __builtin_prefetch(first + at * bytes + w->ahead_v);
+    if (PAIRS) __builtin_prefetch(second + at * bytes + w->ahead_v);
     v16 x = PAIRS ? (v16)join_values(first, second, at, a->dv - at, a->dtype)
                   : cache_floats(first, at, a->dv - at, a->dtype);
     UNROLL for (int r = 0; r < height; r++) acc[r * cols + n] =
@@ -322,7 +337,7 @@ INLINE void add_cache_columns(const attention *a, const attention_work *w, int h
 /* Does what load_values and add_context do. */
 INLINE void add_cache(const attention *a, const attention_work *w, int height, const float *decay, const char *v,
                       int64_t keys) {
-  int cols = tile_width(a, height);
+  int cols = context_width(a, height);
   int64_t c = 0, vp = LPK_ROUND16(a->dv);
   for (; c + cols * LANES <= vp; c += cols * LANES)
     add_cache_columns(a, w, height, cols, c, decay, v, keys);
@@ -390,6 +405,32 @@ INLINE v16 max_lanes16(v16 *x) {
   return x[0];
 }
 
+/* The sum of the lanes in the order of sum_lanes16. */
+INLINE float sum_lanes_alike(v16 v) {
+  v += __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+  v += __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+  return (v.s0 + v.s4) + (v.s8 + v.sc);
+}
+
+/* Below this height rows are reduced one by one, which takes fewer shuffles than all 16 together. */
+enum { FEW_ROWS = 6 };
+
+/* Lane i: the greatest element of rows[i], or LOWEST past `height`. */
+INLINE v16 max_of_rows(v16 *rows, int height) {
+  if (height >= FEW_ROWS) return max_lanes16(rows);
+  v16 max = splat(LOWEST);
+  UNROLL for (int i = 0; i < height; i++) max[i] = max_lanes(rows[i]);
+  return max;
+}
+
+/* Lane i: the sum of rows[i], or 0 past `height`. */
+INLINE v16 sum_of_rows(const v16 *rows, int height) {
+  if (height >= FEW_ROWS) return sum_lanes16(rows);
+  v16 sum = splat(0);
+  UNROLL for (int i = 0; i < height; i++) sum[i] = sum_lanes_alike(rows[i]);
+  return sum;
+}
+
 /* Turns the scores of a tile into probabilities and brings the rows' statistics up to date. decay[LANES]: the share of
  * o that remains at the new maximum. */
 INLINE void softmax_tile(const attention *a, const attention_work *w, const query_block *u, int64_t r,
@@ -400,11 +441,11 @@ INLINE void softmax_tile(const attention *a, const attention_work *w, const quer
     rows[i] = splat(LOWEST);
   for (int i = 0; i < height; i++)
     rows[i] = finish_scores(a, w->s + i * KEYS, u, min64(u->row + r + i, u->row + u->rows - 1), block, columns);
-  v16 new_max = max16(load16(max), max_lanes16(rows)), kept = vector_exp_negative(load16(max) - new_max);
+  v16 new_max = max16(load16(max), max_of_rows(rows, height)), kept = vector_exp_negative(load16(max) - new_max);
   store16(most, new_max);
   for (int i = 0; i < LANES; i++)
     rows[i] = i < height ? exp_scores(w->s + i * KEYS, most[i], columns) : splat(0);
-  store16(sum, __builtin_elementwise_fma(load16(sum), kept, sum_lanes16(rows)));
+  store16(sum, __builtin_elementwise_fma(load16(sum), kept, sum_of_rows(rows, height)));
   store16(max, new_max);
   store16(decay, kept);
 }
@@ -435,10 +476,15 @@ INLINE void attend_position(const attention *a, const attention_work *w, const q
   add_cache(a, w, height, decay, v, block->keys);
 }
 
-INLINE void attend_block(const attention *a, const attention_work *w, const query_block *u, int64_t t0, int64_t keys) {
+/* `end`: of the unit's keys. */
+INLINE void attend_block(const attention *a, const attention_work *all, const query_block *u, int64_t t0, int64_t keys,
+                         int64_t end) {
   int64_t row = (u->batch * a->kv_heads + u->kv_head) * a->c + t0, bytes = dtype_bytes(a->dtype);
   const char *k = (const char *)a->k + row * a->d * bytes, *v = (const char *)a->v + row * a->dv * bytes;
   key_block block = {t0, keys};
+  attention_work here = *all, *w = &here;
+  here.ahead_k = min64(AHEAD_BYTES, (end - t0 - keys) * a->d * bytes);
+  here.ahead_v = min64(AHEAD_BYTES, (end - t0 - keys) * a->dv * bytes);
   if (group_size(a) < full_height(a) && u->height == group_size(a)) {
     attend_position(a, w, u, &block, k, v);
     return;

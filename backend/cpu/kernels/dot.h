@@ -25,13 +25,15 @@ enum {
   DOT_SMALL, /* vpmaddubsw of codes below 16, and sums of 16 bits: eight steps reach 8 * 2 * 15 * 127 */
   DOT_VNNI,  /* vpdpbusd; codes of 8 bits are read as unsigned, 128 above their value */
   DOT_SDOT,  /* sdot */
-  DOT_SMULL  /* smull, addp, sadalp */
+  DOT_SMULL, /* smull, addp, sadalp */
+  DOT_SMMLA  /* smmla: products of two rows and two columns, eight rows of k at a time; only for tiles */
 };
 
 /* `many`: for tiles of rows, which use each weight many times, so that widening it pays. */
 INLINE int dot_kind(int dot, int bits, int many) {
   return dot == LPK_DOT_VNNI512 || dot == LPK_DOT_VNNI256 ? DOT_VNNI
-         : dot == LPK_DOT_SDOT                            ? DOT_SDOT
+         : dot == LPK_DOT_I8MM && many                    ? DOT_SMMLA
+         : dot == LPK_DOT_SDOT || dot == LPK_DOT_I8MM     ? DOT_SDOT
          : dot == LPK_DOT_SMULL                           ? DOT_SMULL
          : bits < 8                                       ? DOT_SMALL
          : many                                           ? DOT_PAIRS
@@ -102,6 +104,13 @@ INLINE v16i dot_add(v16i sum, v16i w, v16i x, int kind, int dot) {
 #endif
 }
 
+/* Never called: the instruction is aarch64's. */
+typedef int32_t v4i __attribute__((ext_vector_type(4)));
+INLINE v4i add_smmla(v4i sum, v4i rows, v4i columns) {
+  (void)rows, (void)columns;
+  return sum;
+}
+
 /* The sum of a block as integers of 32 bits. */
 INLINE v16i dot_sum(v16i sum, int kind) {
   return kind == DOT_SMALL ? join8(sum_small(sum.lo), sum_small(sum.hi)) : sum;
@@ -134,6 +143,16 @@ INLINE v16i dot_add(v16i sum, v16i w, v16i x, int kind, int dot) {
 INLINE v16i dot_sum(v16i sum, int kind) {
   (void)kind;
   return sum;
+}
+
+/* sum[2][2] + rows[2][8] . columns[2][8] */
+INLINE v4i add_smmla(v4i sum, v4i rows, v4i columns) {
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+  return (v4i)vmmlaq_s32((int32x4_t)sum, (int8x16_t)rows, (int8x16_t)columns);
+#else
+  (void)rows, (void)columns;
+  return sum;
+#endif
 }
 #endif
 

@@ -155,8 +155,36 @@ INLINE int64_t stretch_blocks(int kind) {
   return LPK_KC / 2 / block_steps(kind);
 }
 
+/* The operands of all steps of a block, columns 16 h ..; words past the block's count are zero. */
+INLINE void decode_steps(v16w *steps, const block *b, const form *f, int h, int kind) {
+  int per_word = word_steps(kind, f->q.bits);
+  UNROLL for (int64_t w = 0; w < BLOCK / word_rows(f->q.bits); w++) {
+    v16w word = w < b->count ? load_word(b->words + w * LPK_PANEL + h * LANES) : (v16w)0u;
+    UNROLL for (int s = 0; s < per_word; s++) steps[w * per_word + s] = step_codes(word, s, kind, f->q.bits);
+  }
+}
+
+/* Writes a block for DOT_SMMLA: [steps / 2][LPK_PANEL][2], so that eight rows of k of a column follow each other. */
+INLINE void decode_block_pairs(uint32_t *wide, const block *b, const form *f, int kind) {
+  UNROLL for (int h = 0; h < 2; h++) {
+    v16w steps[BLOCK / 4];
+    decode_steps(steps, b, f, h, kind);
+    UNROLL for (int p = 0; p < BLOCK / 8; p++) {
+      v16w x = steps[2 * p], y = steps[2 * p + 1];
+      uint32_t *to = wide + 2 * (p * LPK_PANEL + h * LANES);
+      *(v16w_any *)to = __builtin_shufflevector(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+      *(v16w_any *)(to + LANES) =
+          __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    }
+  }
+}
+
 INLINE void decode_block(uint32_t *wide, const block *b, const form *f, int kind) {
   int per_word = word_steps(kind, f->q.bits);
+  if (kind == DOT_SMMLA) {
+    decode_block_pairs(wide, b, f, kind);
+    return;
+  }
   for (int64_t w = 0; w < BLOCK / word_rows(f->q.bits); w++)
     UNROLL for (int s = 0; s < per_word; s++) UNROLL for (int h = 0; h < 2; h++) {
       v16w word = w < b->count ? load_word(b->words + w * LPK_PANEL + h * LANES) : (v16w)0u;
@@ -182,22 +210,72 @@ typedef struct {
   int64_t bytes;
 } prefetch;
 
-/* acc[rows][cols] += the products of a block. `wide` and `scales` are at the column of the tile; `column` counts
- * vectors. */
-INLINE void tile_block(v16 *acc, const form *f, const uint32_t *wide, const float *scales, const char *head,
-                       const rounded_rows *x, int rows, int column, prefetch *ahead, int kind) {
+/* The number of words before a tile's first column in a step of `wide`, or in two steps of DOT_SMMLA. */
+INLINE int64_t column_words(int column, int kind) {
+  return column * LANES * (kind == DOT_SMMLA ? 2 : 1);
+}
+
+/* The operand of row `row` in a step. sdot takes it from a lane of a vector, so that two loads serve six rows; other
+ * targets load and repeat a word in one instruction. */
+INLINE int32_t step_code(const int32_t *codes, int row, int kind) {
+  typedef v4i v4i_any __attribute__((aligned(4), may_alias));
+  if (kind != DOT_SDOT) return codes[row];
+  v4i lanes = *(const v4i_any *)(row < 4 ? codes : codes + TILE_ROWS - 4);
+  return lanes[row < 4 ? row : row - (TILE_ROWS - 4)];
+}
+
+/* dot[rows][cols] = the products of a block. */
+INLINE void tile_products(v16i *dot, const form *f, const uint32_t *wide, const rounded_rows *x, int rows, int kind) {
   int cols = integer_cols(f->dot);
-  v16i dot[2 * TILE_ROWS];
   UNROLL for (int r = 0; r < rows; r++) UNROLL for (int c = 0; c < cols; c++) dot[r * cols + c] =
       first_sum(f, x->starts[r], kind);
   for (int s = 0; s < block_steps(kind); s++) {
     v16i w[2];
     UNROLL for (int c = 0; c < cols; c++) w[c] = (v16i)load_word(wide + s * LPK_PANEL + c * LANES);
     UNROLL for (int r = 0; r < rows; r++) {
-      v16i code = splat_word(x->codes[s * TILE_ROWS + r]);
+      v16i code = splat_word(step_code(x->codes + s * TILE_ROWS, r, kind));
       UNROLL for (int c = 0; c < cols; c++) dot[r * cols + c] = dot_add(dot[r * cols + c], w[c], code, kind, f->dot);
     }
   }
+}
+
+/* Does the same by DOT_SMMLA: sum[r / 2][c / 2] holds the products of two rows and two columns. */
+INLINE void tile_products_pairs(v16i *dot, const form *f, const uint32_t *wide, const rounded_rows *x, int rows) {
+  typedef v4i v4i_any __attribute__((aligned(4), may_alias));
+  enum { PAIRS = LANES / 2 };
+  v4i sum[TILE_ROWS / 2 * PAIRS];
+  UNROLL for (int r = 0; r < rows; r += 2) {
+    int32_t a = f->q.zeros ? 0 : x->starts[r], b = f->q.zeros ? 0 : x->starts[r + 1];
+    UNROLL for (int c = 0; c < PAIRS; c++) sum[r / 2 * PAIRS + c] = (v4i){a, a, b, b};
+  }
+  for (int p = 0; p < BLOCK / 8; p++) {
+    v4i codes[TILE_ROWS / 2];
+    UNROLL for (int r = 0; r < rows; r += 2) codes[r / 2] =
+        *(const v4i_any *)(x->codes + code_at(2 * p, r, TILE_ROWS, DOT_SMMLA));
+    UNROLL for (int c = 0; c < PAIRS; c++) { /* few operands at once: the sums fill the registers */
+      v4i w = *(const v4i_any *)(wide + 2 * p * LPK_PANEL + 4 * c);
+      UNROLL for (int r = 0; r < rows; r += 2) sum[r / 2 * PAIRS + c] =
+          add_smmla(sum[r / 2 * PAIRS + c], codes[r / 2], w);
+    }
+  }
+  UNROLL for (int r = 0; r < rows; r += 2) UNROLL for (int c = 0; c < PAIRS; c += 2) {
+    v4i a = sum[r / 2 * PAIRS + c], b = sum[r / 2 * PAIRS + c + 1];
+    v4i first = __builtin_shufflevector(a, b, 0, 1, 4, 5), second = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+    UNROLL for (int i = 0; i < 4; i++) dot[r][2 * c + i] = first[i];
+    UNROLL for (int i = 0; i < 4; i++) if (r + 1 < rows) dot[r + 1][2 * c + i] = second[i];
+  }
+}
+
+/* acc[rows][cols] += the products of a block. `wide` and `scales` are at the column of the tile; `column` counts
+ * vectors. */
+INLINE void tile_block(v16 *acc, const form *f, const uint32_t *wide, const float *scales, const char *head,
+                       const rounded_rows *x, int rows, int column, prefetch *ahead, int kind) {
+  int cols = integer_cols(f->dot);
+  v16i dot[2 * TILE_ROWS];
+  if (kind == DOT_SMMLA)
+    tile_products_pairs(dot, f, wide, x, rows);
+  else
+    tile_products(dot, f, wide, x, rows, kind);
   for (const char *end = ahead->at + ahead->bytes; ahead->at < end; ahead->at += 64)
     __builtin_prefetch(ahead->at);
   UNROLL for (int c = 0; c < cols; c++) UNROLL for (int r = 0; r < rows; r++) {
@@ -218,7 +296,7 @@ INLINE void tile_blocks(float *part, const integer_work *work, const form *f, co
       first ? load16(part + j / cols * LPK_PANEL + j % cols * LANES) : splat(0);
   for (int64_t b = 0; b < count; b++) {
     rounded_rows x = rounded_tile(tile, 0, TILE_ROWS, first + b, f->k, kind);
-    const uint32_t *wide = work->wide + b * block_steps(kind) * LPK_PANEL + column * LANES;
+    const uint32_t *wide = work->wide + b * block_steps(kind) * LPK_PANEL + column_words(column, kind);
     const char *head = f->q.zeros ? find_block(panel, f, first + b).head : 0;
     tile_block(acc, f, wide, work->scales + b * LPK_PANEL + column * LANES, head, &x, rows, column, &ahead, kind);
   }
@@ -253,36 +331,31 @@ INLINE void gemm_panel(const integer_work *work, const linear *l, const form *f,
   }
 }
 
-/* Rows row .. row + rows (at most LPK_MC, from a tile's start) of panels first .. last. */
-INLINE void gemm_rows(const linear *l, const form *f, const rounded_rows *x, const integer_work *work, int64_t row,
-                      int64_t rows, int64_t first, int64_t last, int kind) {
-  for (int64_t j = first; j < last; j++) {
-    result_block block = {row, rows, j};
-    for (int64_t half = 0; half < (f->gated ? 2 : 1); half++)
-      gemm_panel(work, l, f, x, &block, half, kind);
-  }
-}
-
 INLINE void integer_many(const linear *l, const form *f, char *scratch, lp_barrier *barrier, int64_t thread,
                          int64_t threads) {
   int kind = dot_kind(f->dot, f->q.bits, 1);
-  int64_t tiles = (l->m + TILE_ROWS - 1) / TILE_ROWS, panels = LPK_PANELS(f->n);
-  integer_work work = {.wide = (uint32_t *)(scratch + thread * LPK_INTEGER_THREAD_BYTES(f->k))};
+  int64_t tiles = (l->m + TILE_ROWS - 1) / TILE_ROWS, bytes = LPK_INTEGER_THREAD_BYTES(f->k);
+  integer_work work = {.wide = (uint32_t *)(scratch + thread * bytes + LPK_PIECES_BYTES)};
   work.scales = (float *)(work.wide + LPK_KC / 2 * LPK_PANEL);
   work.part = work.scales + LPK_KC / 16 * LPK_PANEL;
-  rounded_rows x = rounded_at(scratch + threads * LPK_INTEGER_THREAD_BYTES(f->k), tiles * TILE_ROWS, f->k, kind);
+  rounded_rows x = rounded_at(scratch + threads * bytes, tiles * TILE_ROWS, f->k, kind);
+  open_pieces(pieces_of(scratch, bytes, thread));
   for (int64_t t = share(tiles, thread, threads); t < share(tiles, thread + 1, threads); t++) {
     rounded_rows tile = rounded_tile(&x, t * TILE_ROWS, TILE_ROWS, 0, f->k, kind);
     round_tile(&tile, TILE_ROWS, l->x + t * TILE_ROWS * l->ldx, l->ldx, min64(TILE_ROWS, l->m - t * TILE_ROWS), f->k,
                &f->q, kind);
   }
   lpk_barrier(barrier, threads);
-  int64_t tn = split_columns(panels, tiles, threads), tm = threads / tn, column = thread % tn, band = thread / tn;
-  if (band >= tm) return;
-  int64_t end = min64(l->m, share(tiles, band + 1, tm) * TILE_ROWS);
-  for (int64_t row = share(tiles, band, tm) * TILE_ROWS; row < end; row += LPK_MC)
-    gemm_rows(l, f, &x, &work, row, min64(LPK_MC, end - row), share(panels, column, tn), share(panels, column + 1, tn),
-              kind);
+  for (int64_t i = 0; i < threads; i++) {
+    int64_t owner = (thread + i) % threads;
+    pieces *left = pieces_of(scratch, bytes, owner);
+    gemm_share s = share_gemm(l->m, TILE_ROWS, LPK_PANELS(f->n), owner, threads);
+    for (int64_t n = take_piece(left); n < s.count; n = take_piece(left)) {
+      result_block at = piece_at(&s, n);
+      for (int64_t half = 0; half < (f->gated ? 2 : 1); half++)
+        gemm_panel(&work, l, f, &x, &at, half, kind);
+    }
+  }
 }
 
 KERNEL void lpk_linear_integer(float *y, const float *x, const void *w, const float *bias, const float *residual,

@@ -59,8 +59,9 @@ enum {
 /* Register tiles: AVX-512 12x32, AVX2 6x16, NEON 6x16. */
 enum { LPK_ISA_AVX512, LPK_ISA_AVX2, LPK_ISA_NEON };
 
-/* Integer dot products: vpmaddwd and vpmaddubsw of AVX2, vpdpbusd of 256 or 512 bits, smull of any NEON, sdot. */
-enum { LPK_DOT_AVX2, LPK_DOT_VNNI256, LPK_DOT_VNNI512, LPK_DOT_SMULL, LPK_DOT_SDOT };
+/* Integer dot products: vpmaddwd and vpmaddubsw of AVX2, vpdpbusd of 256 or 512 bits, smull of any NEON, sdot, and
+ * smmla for tiles beside sdot. */
+enum { LPK_DOT_AVX2, LPK_DOT_VNNI256, LPK_DOT_VNNI512, LPK_DOT_SMULL, LPK_DOT_SDOT, LPK_DOT_I8MM };
 
 /* Activations. Quick GELU is x * sigmoid(1.702 x). */
 enum {
@@ -106,7 +107,8 @@ void lpk_mark(const lp_frame *frame, int64_t thread);
 /* Blocking of the GEMM: inner block of k, rows of a block of m (a multiple of every tile height). */
 #define LPK_KC 256
 #define LPK_MC 192
-#define LPK_LINEAR_THREAD_BYTES (4 * (LPK_KC * LPK_PANEL + 3 * LPK_MC * LPK_PANEL))
+#define LPK_PIECES_BYTES 64 /* counts the pieces of a thread's share (pieces.h) */
+#define LPK_LINEAR_THREAD_BYTES (LPK_PIECES_BYTES + 4 * (LPK_KC * LPK_PANEL + 3 * LPK_MC * LPK_PANEL))
 
 /* Scratch bytes of lpk_linear; `m` is the largest number of rows. The scratch holds the packed rows and their sums for
  * each group of k; a group has at least 16 elements. */
@@ -135,9 +137,9 @@ typedef struct {
 /* y[m][n] = residual + act(x[m][k] . W + bias), or gated: y = residual + act(x . G + bias_g) * (x . U + bias_u). w:
  * LPK_PANELS(n) packed panels; gated: 2 * LPK_PANELS(n), panel 2j of G, panel 2j + 1 of U. bias: NULL or f32 [panels of
  * w][LPK_PANEL], zero padded. residual: NULL or rows at stride ldy; may equal y. m = 1 .. 4 streams each panel once
- * (GEMV); a larger m packs x into scratch (one inner barrier) and runs a blocked GEMM. A row's result does not depend
- * on the other rows, to the bit. `bias` and `residual` must be literal null where absent, and `form` must point to a
- * constant. x must not overlap y. */
+ * (GEMV); a larger m packs x into scratch (one inner barrier) and runs a blocked GEMM, whose threads take panels in
+ * pieces. A row's result does not depend on the other rows, to the bit. `bias` and `residual` must be literal null
+ * where absent, and `form` must point to a constant. x must not overlap y. */
 void lpk_linear(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,
                 int64_t ldx, int64_t ldy, const lpk_linear_form *form, void *scratch, lp_barrier *barrier,
                 int64_t thread, int64_t threads);
@@ -152,7 +154,7 @@ void lpk_linear_integer(float *y, const float *x, const void *w, const float *bi
 #define LPK_INTEGER_ROW_BYTES(k) (((k) + 31) / 32 * 72)
 /* Scratch bytes: for each thread decoded weights and their scales, sums, and two rows; a tile more than m rows. */
 #define LPK_INTEGER_THREAD_BYTES(k)                                                                                    \
-  (4 * (LPK_KC / 2 * LPK_PANEL + LPK_KC / 16 * LPK_PANEL + 2 * LPK_MC * LPK_PANEL) +                                   \
+  (LPK_PIECES_BYTES + 4 * (LPK_KC / 2 * LPK_PANEL + LPK_KC / 16 * LPK_PANEL + 2 * LPK_MC * LPK_PANEL) +                \
    (2 * LPK_INTEGER_ROW_BYTES(k) + 63) / 64 * 64)
 #define LPK_INTEGER_SCRATCH(m, k, threads)                                                                             \
   (((m) + 12) * LPK_INTEGER_ROW_BYTES(k) + (threads) * LPK_INTEGER_THREAD_BYTES(k))
@@ -209,9 +211,9 @@ void lpk_matmul_plain(void *c, const void *a, const void *b, const int64_t *dims
 #define LPK_ATTENTION_STRETCH 512
 #define LPK_ROUND16(n) (((n) + 15) / 16 * 16)
 
-/* Floats of a thread's scratch: Q, S, O, the rows' statistics, the sums of stretches, K and V. */
+/* Floats of a thread's scratch: a count of pieces, Q, S, O, the rows' statistics, the sums of stretches, K and V. */
 #define LPK_ATTENTION_THREAD_FLOATS(d, dv)                                                                             \
-  (LPK_ATTENTION_ROWS * (LPK_ROUND16(d) + 2 * LPK_ROUND16(dv) + 24) +                                                  \
+  (LPK_PIECES_BYTES / 4 + LPK_ATTENTION_ROWS * (LPK_ROUND16(d) + 2 * LPK_ROUND16(dv) + 24) +                           \
    LPK_ATTENTION_KEYS * (LPK_ROUND16(d) + LPK_ROUND16(dv) + LPK_ATTENTION_SLOT_ROWS))
 /* Results of the stretches of a unit that threads share: it has few rows. */
 #define LPK_ATTENTION_SLOT_ROWS 12

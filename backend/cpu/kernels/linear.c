@@ -399,21 +399,17 @@ INLINE void gemm_groups(const product *p, const gemm_work *work, const linear *l
   }
 }
 
-/* Rows row .. row + rows (at most LPK_MC, from a tile's start) of panels first .. last. */
-INLINE void gemm_block(const linear *l, const form *f, const packed_rows *packed, const gemm_work *work, int64_t row,
-                       int64_t rows, int64_t first, int64_t last) {
-  const float *x = packed->x + row * f->k;
-  for (int64_t j = first; j < last; j++) {
-    result_block at = {row, rows, j};
-    for (int64_t half = 0; half < (f->gated ? 2 : 1); half++) {
-      product p = product_at(work, &at, half);
-      if (f->pairs)
-        gemm_pairs(&p, l, f, packed->x + row * ((f->k + 1) / 2), work->b);
-      else if (f->q.bits)
-        gemm_groups(&p, work, l, f, x, packed->sums + row * group_count(f));
-      else
-        gemm_floats(&p, l, f, x, work->b);
-    }
+INLINE void gemm_piece(const linear *l, const form *f, const packed_rows *packed, const gemm_work *work,
+                       const result_block *at) {
+  const float *x = packed->x + at->row * f->k;
+  for (int64_t half = 0; half < (f->gated ? 2 : 1); half++) {
+    product p = product_at(work, at, half);
+    if (f->pairs)
+      gemm_pairs(&p, l, f, packed->x + at->row * ((f->k + 1) / 2), work->b);
+    else if (f->q.bits)
+      gemm_groups(&p, work, l, f, x, packed->sums + at->row * group_count(f));
+    else
+      gemm_floats(&p, l, f, x, work->b);
   }
 }
 
@@ -448,21 +444,25 @@ INLINE void pack_rows(const packed_rows *to, const linear *l, const form *f, int
 INLINE void linear_many(const linear *l, const form *f, float *scratch, lp_barrier *barrier, int64_t thread,
                         int64_t threads) {
   int height = tile_rows(f->isa);
-  int64_t tiles = (l->m + height - 1) / height, panels = LPK_PANELS(f->n);
+  int64_t tiles = (l->m + height - 1) / height;
   int64_t thread_floats = LPK_LINEAR_THREAD_BYTES / 4;
-  gemm_work work = {.b = scratch + thread * thread_floats};
+  gemm_work work = {.b = scratch + thread * thread_floats + LPK_PIECES_BYTES / 4};
   work.part = work.b + LPK_KC * LPK_PANEL;
   work.dot = work.part + 2 * LPK_MC * LPK_PANEL;
   packed_rows packed = {.x = scratch + threads * thread_floats};
   packed.sums = packed.x + tiles * height * f->k;
+  open_pieces(pieces_of(scratch, LPK_LINEAR_THREAD_BYTES, thread));
   pack_rows(&packed, l, f, height, share(tiles, thread, threads), share(tiles, thread + 1, threads));
   lpk_barrier(barrier, threads);
-  int64_t tn = split_columns(panels, tiles, threads), tm = threads / tn, column = thread % tn, band = thread / tn;
-  if (band >= tm) return;
-  int64_t end = min64(l->m, share(tiles, band + 1, tm) * height);
-  for (int64_t row = share(tiles, band, tm) * height; row < end; row += LPK_MC)
-    gemm_block(l, f, &packed, &work, row, min64(LPK_MC, end - row), share(panels, column, tn),
-               share(panels, column + 1, tn));
+  for (int64_t i = 0; i < threads; i++) {
+    int64_t owner = (thread + i) % threads;
+    pieces *left = pieces_of(scratch, LPK_LINEAR_THREAD_BYTES, owner);
+    gemm_share s = share_gemm(l->m, height, LPK_PANELS(f->n), owner, threads);
+    for (int64_t n = take_piece(left); n < s.count; n = take_piece(left)) {
+      result_block at = piece_at(&s, n);
+      gemm_piece(l, f, &packed, &work, &at);
+    }
+  }
 }
 
 KERNEL void lpk_linear(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,

@@ -3,6 +3,7 @@
 #define LP_KERNELS_LINEAR_H
 
 #include "backend/cpu/kernels/math/vector_math.h"
+#include "backend/cpu/kernels/pieces.h"
 
 enum { GEMV_ROWS = 4, PREFETCH_BYTES = 2048 };
 
@@ -53,6 +54,12 @@ INLINE void finish_rows(const linear *l, const form *f, const float *part, float
     }
 }
 
+/* A thread's share of a GEMM: rows row .. end, and weight panels first .. last. A piece is a panel and a block of at
+ * most LPK_MC rows; `count` of them, block by block. */
+typedef struct {
+  int64_t row, end, first, last, count;
+} gemm_share;
+
 /* Returns the number of threads along n out of `threads`; the rest divide m. It is the division with the least work for
  * the busiest thread. */
 INLINE int64_t split_columns(int64_t panels, int64_t tiles, int64_t threads) {
@@ -65,6 +72,23 @@ INLINE int64_t split_columns(int64_t panels, int64_t tiles, int64_t threads) {
     }
   }
   return best;
+}
+
+/* The share of `thread`; rows are divided in tiles of `height`. */
+INLINE gemm_share share_gemm(int64_t m, int64_t height, int64_t panels, int64_t thread, int64_t threads) {
+  int64_t tiles = (m + height - 1) / height;
+  int64_t tn = split_columns(panels, tiles, threads), tm = threads / tn, column = thread % tn, band = thread / tn;
+  gemm_share s = {0, 0, share(panels, column, tn), share(panels, column + 1, tn), 0};
+  if (band >= tm) return s;
+  s.row = share(tiles, band, tm) * height;
+  s.end = min64(m, share(tiles, band + 1, tm) * height);
+  s.count = (s.end - s.row + LPK_MC - 1) / LPK_MC * (s.last - s.first);
+  return s;
+}
+
+INLINE result_block piece_at(const gemm_share *s, int64_t piece) {
+  int64_t panels = s->last - s->first, row = s->row + piece / panels * LPK_MC;
+  return (result_block){row, min64(LPK_MC, s->end - row), s->first + piece % panels};
 }
 
 #endif

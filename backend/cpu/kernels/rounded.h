@@ -21,8 +21,8 @@ INLINE int has_binary_scale(const groups *q) {
 /* Sums stay below 2^127 if no element of the block exceeds it. */
 #define BINARY_MOST 0x1p32f
 
-/* Rows in tiles of `height` (a missing row is zero). For each block of k: the operands of its steps [steps][height],
- * and with what its products begin and the scales [height]. */
+/* Rows in tiles of `height` (a missing row is zero). For each block of k: the operands of its steps [steps][height]
+ * (DOT_SMMLA: [steps / 2][height][2], see code_at), and with what its products begin and the scales [height]. */
 typedef struct {
   int32_t *codes, *starts;
   float *scales;
@@ -101,36 +101,43 @@ INLINE float block_scale(float most, float bad, int binary, float *inverse) {
   return scale.value;
 }
 
-INLINE void store_steps(int32_t *to, int64_t height, v32c codes, int kind, int bits) {
+/* The place of a row's operand of step `step` in a block of a tile. */
+INLINE int64_t code_at(int64_t step, int64_t row, int64_t height, int kind) {
+  return kind == DOT_SMMLA ? step / 2 * 2 * height + 2 * row + step % 2 : step * height + row;
+}
+
+/* Stores the operands of row `row` at the block's. */
+INLINE void store_steps(int32_t *to, int64_t row, int64_t height, v32c codes, int kind, int bits) {
   typedef int32_t v8_words __attribute__((ext_vector_type(8)));
   v8_words words = (v8_words)in_step_order(codes, bits);
   UNROLL for (int i = 0; i < BLOCK / 4; i++) {
     if (kind == DOT_PAIRS)
-      UNROLL for (int e = 0; e < 2; e++) to[(2 * i + e) * height] = ((v16i)widen_bytes((v16w)(uint32_t)words[i], e)).s0;
+      UNROLL for (int e = 0; e < 2; e++) to[code_at(2 * i + e, row, height, kind)] =
+          ((v16i)widen_bytes((v16w)(uint32_t)words[i], e)).s0;
     else
-      to[i * height] = words[i];
+      to[code_at(i, row, height, kind)] = words[i];
   }
 }
 
-/* Rounds a block, of which `count` elements exist, into one row of a tile. Its products begin with what the zero points
+/* Rounds a block, of which `count` elements exist, into a row of a tile. Its products begin with what the zero points
  * subtract; groups with zero points of their own need the sum of the codes itself. A block with an infinity or a NaN,
  * or with an element above BINARY_MOST if its scale is to be a power of two, gets the scale NaN; one of numbers too
  * small for a reciprocal becomes zeros. */
-INLINE void round_block(const rounded_rows *to, int64_t height, const float *x, int64_t count, const groups *q,
-                        int kind) {
+INLINE void round_block(const rounded_rows *to, int64_t row, int64_t height, const float *x, int64_t count,
+                        const groups *q, int kind) {
   v16 lo = count >= LANES ? load16(x) : load_part(x, count);
   v16 hi = count >= BLOCK ? load16(x + LANES) : count > LANES ? load_part(x + LANES, count - LANES) : splat(0);
   float most = max_lanes(max16(__builtin_elementwise_abs(lo), __builtin_elementwise_abs(hi)));
   float inverse;
-  *to->scales = block_scale(most, sum_lanes((lo - lo) + (hi - hi)), has_binary_scale(q), &inverse);
+  to->scales[row] = block_scale(most, sum_lanes((lo - lo) + (hi - hi)), has_binary_scale(q), &inverse);
   v16i a = round_codes(lo, inverse), b = round_codes(hi, inverse);
   v16c ca = __builtin_convertvector(a, v16c), cb = __builtin_convertvector(b, v16c);
   int32_t sum = __builtin_reduce_add(a + b);
-  store_steps(to->codes, height,
+  store_steps(to->codes, row, height,
               __builtin_shufflevector(ca, cb, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
                                       21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31),
               kind, q->bits);
-  *to->starts = q->zeros ? sum : -implied_zero(q, kind) * sum;
+  to->starts[row] = q->zeros ? sum : -implied_zero(q, kind) * sum;
 }
 
 /* Rounds a row of x into row `row` of a tile. */
@@ -138,11 +145,10 @@ INLINE void round_row(const rounded_rows *tile, int64_t row, int64_t height, con
                       int kind) {
   for (int64_t i = 0; i < block_count(k); i++) {
     rounded_rows to = rounded_tile(tile, 0, height, i, k, kind);
-    to.codes += row, to.starts += row, to.scales += row;
     if (i < k / BLOCK)
-      round_block(&to, height, x + i * BLOCK, BLOCK, q, kind);
+      round_block(&to, row, height, x + i * BLOCK, BLOCK, q, kind);
     else
-      round_block(&to, height, x + i * BLOCK, k % BLOCK, q, kind);
+      round_block(&to, row, height, x + i * BLOCK, k % BLOCK, q, kind);
   }
 }
 
@@ -152,7 +158,7 @@ INLINE void clear_row(const rounded_rows *tile, int64_t row, int64_t height, int
     to.scales[row] = 0;
     to.starts[row] = 0;
     for (int s = 0; s < block_steps(kind); s++)
-      to.codes[s * height + row] = 0;
+      to.codes[code_at(s, row, height, kind)] = 0;
   }
 }
 

@@ -107,14 +107,14 @@ static double simulate(int count, int nth) {
   lp_lateness lateness = {0};
   double now = 0;
   for (int i = 0, together = 0; i < count; i++) {
-    if (lp_lateness_excludes(&lateness, now)) {
+    if (lp_lateness_excludes(&lateness, now, 1)) {
       now += 0.2;
       continue;
     }
     bool late = nth > 0 && ++together % nth == 0;
     double ms = late ? 4 : 0.1;
     now += ms;
-    lp_lateness_judge(&lateness, now, ms, 0.2);
+    lp_lateness_judge(&lateness, now, 1, ms, 0.2);
   }
   return now;
 }
@@ -128,6 +128,17 @@ LP_TEST(one_late_segment_costs_little) {
 
 LP_TEST(a_busy_machine_costs_little_more_than_one_thread) {
   ck_assert_double_le(simulate(10000, 1), 1.06 * 10000 * 0.2);
+}
+
+LP_TEST(a_long_segment_does_not_pay_for_a_short_loss) {
+  lp_lateness lateness = {0};
+  lp_lateness_judge(&lateness, 100, 128, 55, 50); /* 5 ms lost */
+  ck_assert(!lp_lateness_excludes(&lateness, 100, 128));
+  ck_assert(lp_lateness_excludes(&lateness, 100, 1));
+  ck_assert(!lp_lateness_excludes(&lateness, 106, 1));
+  for (int i = 0; i < 4; i++) /* late again and again */
+    lp_lateness_judge(&lateness, 100, 128, 55, 50);
+  ck_assert(lp_lateness_excludes(&lateness, 100, 128));
 }
 
 /* The threads of this process. */
