@@ -96,6 +96,10 @@ typedef struct lp_compile_request {
   /* "auto": the CPU rounds the activations of products with integer weights to int8, and those of products with bf16
    * weights to bf16; "f32": it never does; NULL: lp_rounds_activations() decides. */
   const char *activations;
+  /* "search": beside weights in int4, the products that rounding hurts most keep int8, while the weights grow by at
+   * most `quantise_budget`, a share; NULL and "plain": none do. */
+  const char *quantise;
+  double quantise_budget;
   const char *kv_dtype; /* of KV caches: f32 f16 bf16; NULL: f32 */
   const int64_t *exits; /* layers that keep their exit heads */
   int32_t exit_count;

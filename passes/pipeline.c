@@ -2,7 +2,7 @@
 #include "passes/passes.h"
 
 #define LAYERS "fold,bind-inputs,fold,decompose,fold,recognise,fold,raise,exits"
-#define OPS "lower,kv-cache,fuse,tie-weights,annotate"
+#define OPS "lower,kv-cache,fuse,tie-weights,mark-sensitive,annotate"
 #define SPLIT "insert-comm,plan-memory,outline"
 
 const char *const lp_pipeline_layers = LAYERS;

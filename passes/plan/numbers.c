@@ -140,8 +140,8 @@ static bool converts_tables(const lp_compile_request *request, lp_side side) {
 lp_storage lp_plan_operand_storage(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand) {
   lp_storage stored = weight_storage(request, side, op->in[operand].value->type.dtype), wide;
   lp_weight_form form = form_of(op, operand);
-  bool table = form == LP_WEIGHT_TABLE || form == LP_WEIGHT_TIED;
-  return table && lp_streq(stored.name, "int4") && lp_storage_find("int8", &wide) ? wide : stored;
+  bool table = form == LP_WEIGHT_TABLE || form == LP_WEIGHT_TIED, sensitive = lp_op_bool(op, "sensitive", false);
+  return (table || sensitive) && lp_streq(stored.name, "int4") && lp_storage_find("int8", &wide) ? wide : stored;
 }
 
 int32_t lp_plan_converted_operand(const lp_compile_request *request, lp_side side, const lp_op *op) {

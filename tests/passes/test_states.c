@@ -8,10 +8,22 @@
 #include <string.h>
 
 /* The passes in the order in which a compilation runs them, each with the options that it needs here. */
-static const char *const steps[] = {"fold",        "bind-inputs", "decompose", "recognise",
-                                    "raise",       "exits",       "lower",     "kv-cache",
-                                    "fuse",        "tie-weights", "annotate",  "place{scheduler=cut,cut=0}",
-                                    "insert-comm", "plan-memory", "outline"};
+static const char *const steps[] = {"fold",
+                                    "bind-inputs",
+                                    "decompose",
+                                    "recognise",
+                                    "raise",
+                                    "exits",
+                                    "lower",
+                                    "kv-cache",
+                                    "fuse",
+                                    "tie-weights",
+                                    "mark-sensitive",
+                                    "annotate",
+                                    "place{scheduler=cut,cut=0}",
+                                    "insert-comm",
+                                    "plan-memory",
+                                    "outline"};
 
 static const lp_pass *pass_of(const char *step) {
   char name[32];

@@ -185,6 +185,10 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
        "weights to bf16 on CPUs, where the processor multiplies that faster, and stores KV caches in f16 (auto with a "
        "--dtype-* of bf16, int8 or int4, else f32)",
        0},
+      {"--quantise", LP_OPTION_CHOICE, &r->quantise, "plain|search",
+       "search stores the products in int8 that rounding to int4 hurts most (plain)", 0},
+      {"--quantise-budget", LP_OPTION_SHARE, &r->quantise_budget, "SHARE",
+       "with --quantise=search, let the weights grow by at most this share (10%)", 0},
       {"--kv-dtype", LP_OPTION_CHOICE, &r->kv_dtype, "f32|f16|bf16",
        "store KV caches in this type (f32; f16 with --activations=auto)", 0},
       {"--exits", LP_OPTION_TEXT, &c->exits_text, "LAYER,..|auto",
@@ -268,8 +272,8 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
 int lp_tool_compile(int argc, char **argv) {
   lp_compile compile = {
       .emit = "bundle", .opt_level = "3", .opset = 21, .private_layers = -1, .sla_quantile = -1, .theta = -1};
-  compile.request =
-      (lp_compile_request){.batch = 1, .cut = -1, .objective = "cost", .tolerance = 0.01, .generation = true};
+  compile.request = (lp_compile_request){
+      .batch = 1, .cut = -1, .objective = "cost", .tolerance = 0.01, .quantise_budget = 0.1, .generation = true};
   lp_tool_tidy_when_interrupted();
   int status = read_and_compile(&compile, argc, argv);
   lp_compile_release(&compile);

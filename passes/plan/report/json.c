@@ -327,6 +327,7 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   put_link(&j, request->link);
   put_request(&j, request);
   if (lp_rounds_activations(request)) lp_json_put_text(&j, "activations", "auto");
+  if (lp_streq(request->quantise, "search")) lp_json_put_text(&j, "quantise", request->quantise);
   if (request->kv_dtype) lp_json_put_text(&j, "kv_dtype", request->kv_dtype);
   lp_json_put_text(&j, "scheduler", report->scheduler);
   lp_json_put_text(&j, "objective", request->objective ? request->objective : "cost");

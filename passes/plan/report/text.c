@@ -86,6 +86,11 @@ static void put_activations(const lp_compile_request *request, lp_buf *out) {
                   "activations");
 }
 
+static void put_quantise(const lp_compile_request *request, lp_buf *out) {
+  if (lp_streq(request->quantise, "search"))
+    lp_buf_printf(out, "%-12sthe most sensitive products keep int8 beside int4\n", "quantise");
+}
+
 static void put_kv_dtype(const lp_compile_request *request, lp_buf *out) {
   if (request->kv_dtype) lp_buf_printf(out, "%-12s%s\n", "KV caches", request->kv_dtype);
 }
@@ -122,6 +127,7 @@ static void put_head(const lp_report *report, lp_buf *out) {
                 request->isl, request->osl, request->batch);
   put_types(request, out);
   put_activations(request, out);
+  put_quantise(request, out);
   put_kv_dtype(request, out);
   lp_buf_printf(out, "%-12s", "SLA");
   put_bound("TTFT", request->ttft_ms, out);
