@@ -21,9 +21,22 @@ inside() { chroot "$root" env -u LLMPART_HOST -u LLMPART DEBIAN_FRONTEND=noninte
 cp /etc/resolv.conf "$clean/etc/" 2>/dev/null
 cp -a "$clean" "$root"
 cp -r "$work/packages" "$root/packages"
+containers="" # process groups: buildah leaves what it runs when it ends
+contained() { # contained OPTION ...: runs a program that listens in a container; sets $worker and $address
+  setsid buildah --root="$work/images" --runroot="$work/run" --storage-driver=vfs run --isolation=chroot "$@" 2>"$work/listening" &
+  worker=$!
+  containers="$containers -$worker"
+  await listens_or_ended
+}
+end_containers() {
+  # shellcheck disable=SC2086 # a list of numbers
+  [ -z "$containers" ] || kill -- $containers 2>/dev/null
+  containers=""
+}
+
 mount -t proc proc "$root/proc" || skip 'proc cannot be mounted'
 mount -t devpts devpts "$root/dev/pts" || skip 'devpts cannot be mounted'
-trap 'umount "$root/proc" "$root/dev/pts"; clean_up' EXIT
+trap 'end_containers; umount "$root/proc" "$root/dev/pts"; clean_up' EXIT
 { inside apt-get update -qq && inside sh -c 'apt-get install -y -qq --no-install-recommends /packages/*.deb man-db gcc libc6-dev pkg-config fish zsh'; } \
   >"$work/out" 2>&1 || { fail "apt-get install: $(tail -n 5 "$work/out")"; finish; }
 
@@ -84,21 +97,16 @@ container() {
   ready=$(image from --pull-never localhost/llmpart)
   same 'the entry point' '[llmpart]' "$(image inspect --format '{{.OCIv1.Config.Entrypoint}}' "$ready")"
   chmod -R go+rX "$root/root/m.llmpart"
-  image run --isolation=chroot -v "$root/root/m.llmpart:/bundle:ro" "$ready" -- llmpart worker /bundle --listen=127.0.0.1:0 2>"$work/listening" &
-  worker=$!
-  started="$started $worker"
-  await listens_or_ended
+  contained -v "$root/root/m.llmpart:/bundle:ro" "$ready" -- llmpart worker /bundle --listen=127.0.0.1:0
   same 'the text with a worker in a container' "$want" "$(inside llmpart run /root/m.llmpart --cloud="$address" --prompt='Once upon a time' -n 24 2>&1)"
   echo '{ listen: "127.0.0.1:0", edge: { bundle: /bundle, threads: 1 } }' >"$work/serve.yaml"
-  image run --isolation=chroot -v "$root/root/m.llmpart:/bundle:ro" -v "$work/serve.yaml:/serve.yaml:ro" "$ready" -- llmpart serve /serve.yaml 2>"$work/listening" &
-  worker=$!
-  started="$started $worker"
-  await listens_or_ended
+  contained -v "$root/root/m.llmpart:/bundle:ro" -v "$work/serve.yaml:/serve.yaml:ro" "$ready" -- llmpart serve /serve.yaml
   curl -sS -H 'Content-Type: application/json' -d '{"model": "edge", "prompt": "Once upon a time", "max_tokens": 24, "temperature": 0}' "http://${address#http://}/v1/completions" \
     >"$work/out" 2>&1
   grep -Fq "$(echo "$want" | cut -c 1-40)" "$work/out" || fail "the server in a container: $(cat "$work/listening" "$work/out")"
 }
 container
+end_containers
 
 # The wheel: the packages and the libraries that only they need are removed first.
 inside sh -c 'apt-get remove -y -qq llmpart libllmpart-runtime1 libllmpart-runtime-dev python3-llmpart && apt-get autoremove -y -qq' >"$work/out" 2>&1 ||
