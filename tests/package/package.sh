@@ -35,8 +35,8 @@ end_containers() {
 }
 
 mount -t proc proc "$root/proc" || skip 'proc cannot be mounted'
+trap 'end_containers; umount "$root/proc" "$root/dev/pts" 2>/dev/null; clean_up' EXIT
 mount -t devpts devpts "$root/dev/pts" || skip 'devpts cannot be mounted'
-trap 'end_containers; umount "$root/proc" "$root/dev/pts"; clean_up' EXIT
 { inside apt-get update -qq && inside sh -c 'apt-get install -y -qq --no-install-recommends /packages/*.deb man-db gcc libc6-dev pkg-config fish zsh'; } \
   >"$work/out" 2>&1 || { fail "apt-get install: $(tail -n 5 "$work/out")"; finish; }
 
