@@ -1,10 +1,10 @@
 /* places: plans over any number of machines, of which the device is one. The two-place planner (passes/plan/exact)
  * stays the one for a device and a cloud; this room searches where there are more.
  *
-  * A plan gives each operator of each stage a place. It is priced as lp_plan_evaluate prices two sides: operators run
-  * one after the other, an operator's turn is the most changes of place on a path to it, and all that a place has made
-  * in a turn for another place travels as one message, straight from one to the other. For two places the figures are
-  * equal.
+ * A plan gives each operator of each stage a place. It is priced as lp_plan_evaluate prices two sides: operators run
+ * one after the other, an operator's turn is the most changes of place on a path to it, and all that a place has made
+ * in a turn for another place travels as one message, straight from one to the other. For two places the figures are
+ * equal.
  *
  * The search keeps the operators of a part together: parts are the pieces of the model between which only values of the
  * piece before are alive, half layers in most decoders. The bound holds for all placements, those that divide parts
