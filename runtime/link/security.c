@@ -159,7 +159,7 @@ static lp_status read_trusted(const char *path, SSL_CTX *tls, lp_diag *diag) {
 /* These callbacks are OpenSSL's for older versions of TLS. In TLS 1.3 it uses their key as an external pre-shared key
  * (RFC 8446, 4.2.11) of TLS_AES_128_GCM_SHA256. */
 static unsigned give_key(SSL *tls, const lp_key *key, unsigned char *psk) {
-  SSL_set_app_data(tls, (void *)(uintptr_t)key); /* for lp_security_identify; only read */
+  (void)SSL_set_ex_data(tls, 0, (void *)(uintptr_t)key); /* SSL_get_app_data of lp_security_identify; only read */
   memcpy(psk, key->psk, LP_PSK_BYTES);
   return LP_PSK_BYTES;
 }

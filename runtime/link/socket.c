@@ -100,6 +100,15 @@ static void remove_stale(const lp_sockaddr *at, const char *path) {
   if (fd >= 0) close(fd);
 }
 
+/* Reads the port that the system chose; an errno value, or 0. */
+static int find_port(lp_socket_listener *listener) {
+  struct sockaddr_in6 taken = {0}; /* sockaddr_in has its port at the same offset */
+  socklen_t size = sizeof taken;
+  if (getsockname(listener->fd, (struct sockaddr *)&taken, &size) != 0) return errno;
+  listener->port = ntohs(taken.sin6_port);
+  return 0;
+}
+
 static int listen_at(const lp_sockaddr *at, const char *path, lp_socket_listener *out) {
   int on = 1;
   out->fd = open_socket(at);
@@ -113,20 +122,17 @@ static int listen_at(const lp_sockaddr *at, const char *path, lp_socket_listener
   int error = bind(out->fd, (const struct sockaddr *)&at->at, at->size) == 0 ? 0 : errno;
   if (error == 0 && path && file_of(path, out->file)) out->path = lp_strdup(path);
   if (error == 0 && listen(out->fd, BACKLOG) != 0) error = errno;
+  if (error == 0 && !path) error = find_port(out);
   if (error != 0) lp_socket_listener_close(out);
   return error;
 }
 
 bool lp_socket_listen(const char *address, lp_socket_listener *out, const char **why) {
   lp_sockaddr at[MOST_ADDRESSES];
-  struct sockaddr_in6 taken = {0}; /* sockaddr_in has its port at the same offset */
-  socklen_t size = sizeof taken;
   *out = (lp_socket_listener){.fd = -1};
   size_t count = lp_address_resolve(address, true, at, MOST_ADDRESSES, why);
   for (size_t i = 0; i < count && out->fd < 0; i++)
     *why = strerror(listen_at(&at[i], lp_address_unix_path(address), out));
-  if (out->fd >= 0 && !out->path && getsockname(out->fd, (struct sockaddr *)&taken, &size) == 0)
-    out->port = ntohs(taken.sin6_port);
   return out->fd >= 0;
 }
 

@@ -143,8 +143,9 @@ static bool lead(board *b, const lp_peers *peers, const char *key) {
     int32_t from = peers->wait(&size);
     char *message = lp_alloc(size + 1);
     peers->receive(from, message, size);
+    const void *content = message;
     if (size == result_size(b->work))
-      give_message(b, (const result *)(const void *)message);
+      give_message(b, content);
     else
       good = lp_streq(message, key) && good;
     if (!good) stop(b);

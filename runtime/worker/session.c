@@ -200,8 +200,8 @@ lp_status worker_session_draw(lp_worker *worker, worker_session *session, int32_
   lp_buf *all = worker_queue_result(worker, session, index);
   lp_buf_append(all, (const char *)sample, batch * sizeof *sample);
   if (!worker_queue_ends(session, part)) return LP_OK;
-  return post_tokens(worker, session, index, (const lp_sample *)(const void *)all->data, all->size / sizeof *sample,
-                     diag);
+  const void *samples = all->data;
+  return post_tokens(worker, session, index, samples, all->size / sizeof *sample, diag);
 }
 
 static lp_status emit_own(lp_worker *worker, worker_session *session, int32_t index, lp_diag *diag) {

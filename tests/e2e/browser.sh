@@ -11,3 +11,16 @@ open_page() {
 <\1/g' >"$work/dom"
   ! grep 'CONSOLE' "$work/log" || fail "errors in the page $1"
 }
+
+# fits_phone PAGE: in a frame as wide as a phone nothing is wider than the frame.
+fits_phone() {
+  {
+    printf '<!DOCTYPE html><html><body><iframe style="width:390px;height:844px;border:0" srcdoc="'
+    sed 's/&/\&amp;/g; s/"/\&quot;/g; s/<\/body>//' "$1" # open_page's script is for the outer body
+    printf '"></iframe></body></html>'
+  } >"$work/framed.html"
+  open_page "$work/framed.html" 'addEventListener("load", () => setTimeout(() => {
+    const inner = document.querySelector("iframe").contentDocument.documentElement;
+    document.title = `phone: ${inner.scrollWidth} of ${inner.clientWidth}`; }, 500));'
+  grep -Eq '<title>phone: ([0-9]+) of \1</title>' "$work/dom" || fail "$1 is wider than a phone: $(grep -o '<title>phone[^<]*' "$work/dom")"
+}

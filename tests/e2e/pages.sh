@@ -22,6 +22,8 @@ grep -q '<svg' dom || skip "chromium does not run here: $(tail -n 1 log)"
 same 'charts of a workload' 2 "$(grep -c '^<svg' dom)"
 ! grep -Eq '>(-0|NaN|undefined)[ <]' dom || fail 'labels that are no numbers'
 column() { awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i } { print $at }' sweep.csv; }
+fits_phone sweep.html
+open_page sweep.html ''
 on_fronts=$(($(column front_tpot | grep -c yes) + $(column front_ttft | grep -c yes)))
 same 'points of fronts' "$on_fronts" "$(circles dot)"
 same 'other points' $((2 * $(column feasible | grep -c yes) - on_fronts)) "$(circles faint)"
@@ -44,6 +46,8 @@ grep -q '>0</text>' dom || fail 'no line for a cost of 0'
 # Bands of a simulation: one for each line of a figure that varies.
 sed -e 's/requests: .*/requests: 300/' -e 's/warm_up: .*/warm_up: 50/' "$LP_SOURCE/examples/edge-cloud-6g/length.yaml" >length.yaml
 "$LLMPART" simulate length.yaml --runs=2 -o length.html -o length.csv || fail 'simulate'
+open_page length.html ''
+fits_phone length.html
 open_page length.html ''
 figures=$(grep -c '^<svg' dom) lines=$(awk -F, 'NR > 1 { print $1 "," $2 }' length.csv | sort -u | wc -l)
 [ "$figures" -ge 2 ] || fail "only $figures figures"

@@ -20,8 +20,8 @@ fi
 
 for dtype in ${4:-}; do
   ids=$(row "$lists" prompts 2)
-  split cpu 1 --dtype-cloud="$dtype" --kv-dtype=f16
-  split fewer 1 --backend-cloud=cuda --dtype-cloud="$dtype" --kv-dtype=f16
+  split cpu 1 --dtype-cloud="$dtype" --kv-dtype=f16 --activations=f32
+  split fewer 1 --backend-cloud=cuda --dtype-cloud="$dtype" --kv-dtype=f16 --activations=f32
   same "weights in $dtype" "$(tokens "$work/cpu.llmpart" "$ids" 3 --in-process)" "$(tokens "$work/fewer.llmpart" "$ids" 3 --in-process)"
   # with products on tensor cores, and on a GPU that has none
   ids=$(row "$lists" prompts 3),$ids,$(row "$lists" prompts 3)

@@ -27,6 +27,9 @@ typedef struct {
   int32_t first_step, last_step; /* in the common order of both stages */
 } lp_exact_holding;
 
+/* Tells whether two holdings are of one kind, as those of equal layers are. */
+bool lp_exact_are_alike(const lp_exact_holding *a, const lp_exact_holding *b);
+
 typedef struct {
   double ms[LP_SIDE_COUNT];
   double activation[LP_SIDE_COUNT]; /* bytes */

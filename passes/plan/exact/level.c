@@ -33,11 +33,6 @@ typedef struct {
   double bytes[LP_SIDE_COUNT];        /* on the last paths, each stage with its share */
 } levelling;
 
-static bool are_alike(const lp_exact_holding *a, const lp_exact_holding *b) {
-  return a->is_state == b->is_state && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0 &&
-         a->move_bytes == b->move_bytes;
-}
-
 static void find_kinds(levelling *l) {
   const lp_exact *x = l->x;
   l->kind_of = LP_NEW_ARRAY(x->arena, int32_t, x->holding_count);
@@ -46,7 +41,7 @@ static void find_kinds(levelling *l) {
     const lp_exact_holding *h = &x->holding[i];
     int32_t k = l->kind_of[i] = -1;
     if (h->first[0] < 0 || h->first[1] < 0) continue;
-    for (k = 0; k < l->kind_count && !are_alike(l->kind[k].first, h); k++)
+    for (k = 0; k < l->kind_count && !lp_exact_are_alike(l->kind[k].first, h); k++)
       ;
     l->kind_count += k == l->kind_count;
     l->kind_of[i] = k;

@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* MOST_ENTRIES: the most pairs of frontiers of both stages where a segment may begin, times the numbers of messages
  * that frontiers count. MOST_STEPS: the most steps of a segment; with a longer one there is no chain. MOST_MODES: the
@@ -104,11 +103,6 @@ static void set_grids(const lp_exact *x, lp_exact_segment *segment) {
   segment->grid_objective = grid_of(objective);
 }
 
-static bool are_alike(const lp_exact_holding *a, const lp_exact_holding *b) {
-  return a->is_state == b->is_state && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0 &&
-         a->move_bytes == b->move_bytes;
-}
-
 void lp_exact_chain_level(const lp_exact *x, lp_exact_prices *prices) {
   bool *done = LP_NEW_ARRAY(x->arena, bool, x->holding_count);
   for (int32_t i = 0; i < x->holding_count; i++) {
@@ -119,7 +113,7 @@ void lp_exact_chain_level(const lp_exact *x, lp_exact_prices *prices) {
     for (int pass = 0; pass < 2; pass++)
       for (int32_t k = i; k < x->holding_count; k++) {
         const lp_exact_holding *h = &x->holding[k];
-        if ((done[k] && !pass) || h->first[0] < 0 || h->first[1] < 0 || !are_alike(own, h)) continue;
+        if ((done[k] && !pass) || h->first[0] < 0 || h->first[1] < 0 || !lp_exact_are_alike(own, h)) continue;
         done[k] = true;
         count += !pass;
         for (int side = 0; side < LP_SIDE_COUNT; side++) {

@@ -373,3 +373,10 @@ void lp_exact_build(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_comp
   for (int side = 0; side < LP_SIDE_COUNT; side++)
     out->limit_bytes[side] = binding_memory(out, (lp_side)side);
 }
+
+bool lp_exact_are_alike(const lp_exact_holding *a, const lp_exact_holding *b) {
+  bool same = a->is_state == b->is_state && a->move_bytes == b->move_bytes;
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
+    same = same && a->bytes[side] == b->bytes[side];
+  return same;
+}

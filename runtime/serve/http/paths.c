@@ -53,7 +53,7 @@ static uint64_t client_of(const lp_peer *to, const lp_completion *request, int32
   struct sockaddr_in6 six;
   lp_json root = lp_json_root("the request", request->document), user = lp_json_member(&root, "user");
   const char *name = lp_json_text_or(&user, "");
-  uint64_t id = lp_hash_bytes(name, strlen(name), (uint64_t)(key + 1));
+  uint64_t id = lp_hash_bytes(name, strlen(name), (uint64_t)key + 1);
   if (from && from->sa_family == AF_INET6) {
     memcpy(&six, from, sizeof six);
     return lp_hash_bytes(&six.sin6_addr, sizeof six.sin6_addr, id);

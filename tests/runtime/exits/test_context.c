@@ -180,7 +180,7 @@ static void resize(const char *file, int change) {
   lp_buf_append(&payload, (const char *)sealed.payload, sealed.payload_size);
   for (int i = 0; i < 64; i += 4)
     lp_buf_append(&payload, "0123", 4);
-  payload.size = (size_t)((int)sealed.payload_size + change);
+  payload.size = (size_t)((int64_t)sealed.payload_size + change);
   lp_sealed_close(&sealed);
   ck_assert_int_eq(lp_sealed_write(file, &kind, &head, &payload, NULL), LP_OK);
   lp_buf_free(&head);

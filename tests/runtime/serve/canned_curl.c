@@ -1,3 +1,4 @@
+/* A stand-in for libcurl: see canned_curl.h. */
 #include "tests/runtime/serve/canned_curl.h"
 
 #include <stdarg.h>

@@ -6,88 +6,92 @@ LP_CASE(.timeout = 120);
 #define HEAD "simulate: s\narrivals: { poisson: 1 }\n"
 #define TASK "tasks: [{ class: a, tokens: 10 }]\n"
 
-LP_TEST(bad_scenarios) {
-  static const struct {
-    const char *text, *wanted, *note;
-  } rows[] = {
-      {"", "s.yaml: error: holds no YAML document", NULL},
-      {"simulate: s\n", "s.yaml:1:1: error: the scenario lacks 'arrivals'", NULL},
-      {HEAD "taks: 1\n", "s.yaml:3:1: error: unknown key 'taks'", "s.yaml:3:1: note: did you mean 'tasks'?"},
-      {HEAD "tasks: []\n", "s.yaml:3:8: error: 'tasks' is not a list of at least one", NULL},
-      {HEAD "tasks: [{ class: a }]\n", "s.yaml:3:9: error: the task lacks 'tokens'", NULL},
-      {HEAD "tasks:\n  - { class: a, tokens: 10, sahre: 1 }\n", "s.yaml:4:29: error: unknown key 'sahre'",
-       "s.yaml:4:29: note: did you mean 'share'?"},
-      {HEAD "tasks: [{ class: a, tokens: -5 }]\n", "s.yaml:3:29: error: 'tokens' is '-5', not a number from 0 to 1e+09",
-       NULL},
-      {HEAD "tasks: [{ class: a, tokens: { fixed: 1, geometric: 2 } }]\n",
-       "s.yaml:3:29: error: 'tokens' wants one of 'fixed', 'uniform', 'exponential', 'lognormal', 'geometric'", NULL},
-      {HEAD "tasks: [{ class: a, tokens: { uniform: [5] } }]\n", "s.yaml:3:40: error: 'uniform' is not [least, most]",
-       NULL},
-      {HEAD "tasks: [{ class: a, tokens: 1 }, { class: a, tokens: 1 }]\n",
-       "s.yaml:3:34: error: the class 'a' occurs twice", NULL},
-      {HEAD "tasks: [{ class: a, tokens: 1, share: 0 }]\n", "s.yaml:3:8: error: the shares of all tasks are 0", NULL},
-      {"simulate: s\narrivals: { poisson: 1, every: 1s }\n" TASK,
-       "s.yaml:2:11: error: 'arrivals' wants one of 'poisson', 'poisson_per_user', 'every', 'trace'", NULL},
-      {HEAD TASK "edge: { slots: none }\n",
-       "s.yaml:4:16: error: 'slots' is 'none', neither 'unlimited' nor a whole number from 1 to 1000000", NULL},
-      {HEAD TASK "service: lama3\n", "error: unknown service 'lama3'", "note: did you mean 'llama3'?"},
-      {HEAD TASK "link: { up: 1Mbit/s }\n", "s.yaml:4:7: error: 'link' lacks 'down'", NULL},
-      {HEAD TASK "link: { radio: two-cell, up: 1Mbit/s, down: 1Mbit/s }\n",
-       "s.yaml:4:7: error: 'link' wants either 'radio' or the rates 'up' and 'down'", NULL},
-      {HEAD TASK "policies: [clas]\n",
-       "s.yaml:4:12: error: 'policies' is 'clas', not one of class, queue-aware, edge-only, cloud-only, split-only, "
-       "random, oracle",
-       "s.yaml:4:12: note: did you mean 'class'?"},
-      {HEAD TASK "vary: { rate: [2, 1] }\n", "s.yaml:4:19: error: 'rate' does not ascend", NULL},
-      {HEAD TASK "vary: { rat: [1] }\n", "s.yaml:4:9: error: unknown key 'rat'",
-       "s.yaml:4:9: note: did you mean 'rate'?"},
-      {HEAD TASK "vary: { rate: [1], slots: [1] }\n",
-       "s.yaml:4:20: error: 'vary' takes one key, and 'rate' is there already", NULL},
-      {HEAD TASK "vary: { quality_share: [0.5] }\n",
-       "s.yaml:4:7: error: to vary 'quality_share', there must be tasks with and without 'quality'", NULL},
-      {"simulate: s\narrivals: { every: 1s }\n" TASK "vary: { rate: [1] }\n",
-       "s.yaml:4:7: error: to vary 'rate', 'arrivals' must be 'poisson'", NULL},
-      {HEAD TASK "requests: 10\nwarm_up: 10\n",
-       "s.yaml:1:1: error: 'warm_up' leaves nothing to count: it is 10 of 10 requests", NULL},
-      {"simulate: s\narrivals: { trace: ./none.csv }\n" TASK,
-       "././none.csv: error: cannot open: No such file or directory",
-       "s.yaml:2:11: note: it is named here, by 'trace'"},
-      {HEAD TASK "service:\n  - llama3\n  - ./none.yaml\n",
-       "././none.yaml: error: cannot open: No such file or directory",
-       "s.yaml:6:5: note: it is named here, by 'service'"},
-      {HEAD TASK "split: { slots: 1 }\n",
-       "s.yaml:4:8: error: 'split' has no times: it wants 'passes', or a 'service' with a split", NULL},
-      {HEAD TASK "edge: { passes: { rows: [1, 2], ms: [1] } }\n", "s.yaml:4:37: error: 'ms' has 1 numbers for 2 'rows'",
-       NULL},
-      {HEAD TASK "edge: { exits: { share: 1, depth: 1 } }\n",
-       "s.yaml:4:7: error: only 'split' has 'worker', 'link' and 'exits'", NULL},
-      {HEAD TASK "split: { passes: { rows: [1], ms: [1] } }\n",
-       "s.yaml:4:8: error: 'passes' of the device want those of the 'worker'", NULL},
-      {HEAD TASK "edge: { slowdown: 1, passes: { rows: [1], ms: [1] } }\n",
-       "s.yaml:4:7: error: 'passes' and 'slowdown' are two ways of batching", NULL},
-      {HEAD TASK "vary: { users: [1] }\n",
-       "s.yaml:4:7: error: to vary 'users', there must be a 'radio' network, or 'arrivals' 'poisson_per_user'", NULL},
-      {"simulate: s\narrivals: { poisson_per_user: 1 }\n" TASK,
-       "s.yaml:2:11: error: 'poisson_per_user' wants 'users' in 'link'", NULL},
-      {HEAD TASK "drift: { penalty: 1 }\n", "s.yaml:4:8: error: 'drift' lacks 'after'", NULL},
-      {HEAD TASK "drift: { after: 5 }\n", "s.yaml:4:8: error: 'drift' changes nothing: it wants 'service' or 'penalty'",
-       NULL},
-      {HEAD TASK "requests: 10\ndrift: { after: 10, penalty: 1 }\n",
-       "s.yaml:5:8: error: 'drift' comes after request 10 of 10", NULL},
-      {HEAD TASK "decision: long\n", "s.yaml:4:11: error: 'decision': 'long' is not a time such as 400ms, 0.1s or 20us",
-       NULL},
-  };
-  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+/* A scenario, and the error and the note that it gets. */
+typedef struct {
+  const char *text, *wanted, *note;
+} bad_scenario;
+
+static const bad_scenario bad_scenarios[] = {
+    {"", "s.yaml: error: holds no YAML document", NULL},
+    {"simulate: s\n", "s.yaml:1:1: error: the scenario lacks 'arrivals'", NULL},
+    {HEAD "taks: 1\n", "s.yaml:3:1: error: unknown key 'taks'", "s.yaml:3:1: note: did you mean 'tasks'?"},
+    {HEAD "tasks: []\n", "s.yaml:3:8: error: 'tasks' is not a list of at least one", NULL},
+    {HEAD "tasks: [{ class: a }]\n", "s.yaml:3:9: error: the task lacks 'tokens'", NULL},
+    {HEAD "tasks:\n  - { class: a, tokens: 10, sahre: 1 }\n", "s.yaml:4:29: error: unknown key 'sahre'",
+     "s.yaml:4:29: note: did you mean 'share'?"},
+    {HEAD "tasks: [{ class: a, tokens: -5 }]\n", "s.yaml:3:29: error: 'tokens' is '-5', not a number from 0 to 1e+09",
+     NULL},
+    {HEAD "tasks: [{ class: a, tokens: { fixed: 1, geometric: 2 } }]\n",
+     "s.yaml:3:29: error: 'tokens' wants one of 'fixed', 'uniform', 'exponential', 'lognormal', 'geometric'", NULL},
+    {HEAD "tasks: [{ class: a, tokens: { uniform: [5] } }]\n", "s.yaml:3:40: error: 'uniform' is not [least, most]",
+     NULL},
+    {HEAD "tasks: [{ class: a, tokens: 1 }, { class: a, tokens: 1 }]\n",
+     "s.yaml:3:34: error: the class 'a' occurs twice", NULL},
+    {HEAD "tasks: [{ class: a, tokens: 1, share: 0 }]\n", "s.yaml:3:8: error: the shares of all tasks are 0", NULL},
+    {"simulate: s\narrivals: { poisson: 1, every: 1s }\n" TASK,
+     "s.yaml:2:11: error: 'arrivals' wants one of 'poisson', 'poisson_per_user', 'every', 'trace'", NULL},
+    {HEAD TASK "edge: { slots: none }\n",
+     "s.yaml:4:16: error: 'slots' is 'none', neither 'unlimited' nor a whole number from 1 to 1000000", NULL},
+    {HEAD TASK "service: lama3\n", "error: unknown service 'lama3'", "note: did you mean 'llama3'?"},
+    {HEAD TASK "link: { up: 1Mbit/s }\n", "s.yaml:4:7: error: 'link' lacks 'down'", NULL},
+    {HEAD TASK "link: { radio: two-cell, up: 1Mbit/s, down: 1Mbit/s }\n",
+     "s.yaml:4:7: error: 'link' wants either 'radio' or the rates 'up' and 'down'", NULL},
+    {HEAD TASK "policies: [clas]\n",
+     "s.yaml:4:12: error: 'policies' is 'clas', not one of class, queue-aware, edge-only, cloud-only, split-only, "
+     "random, oracle",
+     "s.yaml:4:12: note: did you mean 'class'?"},
+    {HEAD TASK "vary: { rate: [2, 1] }\n", "s.yaml:4:19: error: 'rate' does not ascend", NULL},
+    {HEAD TASK "vary: { rat: [1] }\n", "s.yaml:4:9: error: unknown key 'rat'",
+     "s.yaml:4:9: note: did you mean 'rate'?"},
+    {HEAD TASK "vary: { rate: [1], slots: [1] }\n",
+     "s.yaml:4:20: error: 'vary' takes one key, and 'rate' is there already", NULL},
+    {HEAD TASK "vary: { quality_share: [0.5] }\n",
+     "s.yaml:4:7: error: to vary 'quality_share', there must be tasks with and without 'quality'", NULL},
+    {"simulate: s\narrivals: { every: 1s }\n" TASK "vary: { rate: [1] }\n",
+     "s.yaml:4:7: error: to vary 'rate', 'arrivals' must be 'poisson'", NULL},
+    {HEAD TASK "requests: 10\nwarm_up: 10\n",
+     "s.yaml:1:1: error: 'warm_up' leaves nothing to count: it is 10 of 10 requests", NULL},
+    {"simulate: s\narrivals: { trace: ./none.csv }\n" TASK,
+     "././none.csv: error: cannot open: No such file or directory", "s.yaml:2:11: note: it is named here, by 'trace'"},
+    {HEAD TASK "service:\n  - llama3\n  - ./none.yaml\n",
+     "././none.yaml: error: cannot open: No such file or directory",
+     "s.yaml:6:5: note: it is named here, by 'service'"},
+    {HEAD TASK "split: { slots: 1 }\n",
+     "s.yaml:4:8: error: 'split' has no times: it wants 'passes', or a 'service' with a split", NULL},
+    {HEAD TASK "edge: { passes: { rows: [1, 2], ms: [1] } }\n", "s.yaml:4:37: error: 'ms' has 1 numbers for 2 'rows'",
+     NULL},
+    {HEAD TASK "edge: { exits: { share: 1, depth: 1 } }\n",
+     "s.yaml:4:7: error: only 'split' has 'worker', 'link' and 'exits'", NULL},
+    {HEAD TASK "split: { passes: { rows: [1], ms: [1] } }\n",
+     "s.yaml:4:8: error: 'passes' of the device want those of the 'worker'", NULL},
+    {HEAD TASK "edge: { slowdown: 1, passes: { rows: [1], ms: [1] } }\n",
+     "s.yaml:4:7: error: 'passes' and 'slowdown' are two ways of batching", NULL},
+    {HEAD TASK "vary: { users: [1] }\n",
+     "s.yaml:4:7: error: to vary 'users', there must be a 'radio' network, or 'arrivals' 'poisson_per_user'", NULL},
+    {"simulate: s\narrivals: { poisson_per_user: 1 }\n" TASK,
+     "s.yaml:2:11: error: 'poisson_per_user' wants 'users' in 'link'", NULL},
+    {HEAD TASK "drift: { penalty: 1 }\n", "s.yaml:4:8: error: 'drift' lacks 'after'", NULL},
+    {HEAD TASK "drift: { after: 5 }\n", "s.yaml:4:8: error: 'drift' changes nothing: it wants 'service' or 'penalty'",
+     NULL},
+    {HEAD TASK "requests: 10\ndrift: { after: 10, penalty: 1 }\n",
+     "s.yaml:5:8: error: 'drift' comes after request 10 of 10", NULL},
+    {HEAD TASK "decision: long\n", "s.yaml:4:11: error: 'decision': 'long' is not a time such as 400ms, 0.1s or 20us",
+     NULL},
+};
+
+LP_TEST(bad_scenarios_are_refused) {
+  for (size_t i = 0; i < LP_COUNT(bad_scenarios); i++) {
+    const bad_scenario *bad = &bad_scenarios[i];
     lp_diag *diag = lp_diag_create();
     lp_sim_scenario *scenario = NULL;
     lp_status status =
-        lp_sim_scenario_parse("s.yaml", rows[i].text, strlen(rows[i].text), &lp_sim_plain_policies, &scenario, diag);
-    ck_assert_msg(status == LP_FAILED && !scenario, "accepted: %s", rows[i].text);
+        lp_sim_scenario_parse("s.yaml", bad->text, strlen(bad->text), &lp_sim_plain_policies, &scenario, diag);
+    ck_assert_msg(status == LP_FAILED && !scenario, "accepted: %s", bad->text);
     ck_assert_uint_eq(lp_diag_error_count(diag), 1);
-    for (size_t n = 0; n < (rows[i].note ? 2 : 1); n++) {
+    for (size_t n = 0; n < (bad->note ? 2 : 1); n++) {
       lp_buf found = {0};
       lp_diag_format(lp_diag_get(diag, n), &found);
-      ck_assert_str_eq(found.data, n == 0 ? rows[i].wanted : rows[i].note);
+      ck_assert_str_eq(found.data, n == 0 ? bad->wanted : bad->note);
       lp_buf_free(&found);
     }
     lp_diag_free(diag);

@@ -146,7 +146,8 @@ static void fill_request(chain *c) {
                                     .osl = 1 + (int64_t)between(c, 0, 20),
                                     .batch = 1,
                                     .generation = true};
-  c->request.objective = objectives[(size_t)between(c, 0, (double)LP_COUNT(objectives))];
+  const size_t choices = LP_COUNT(objectives);
+  c->request.objective = objectives[(size_t)between(c, 0, (double)choices)];
   if (chance(c, 0.6)) c->request.ttft_ms = device[0] * between(c, 0.4, 1.3);
   if (chance(c, 0.7)) c->request.tpot_ms = device[1] * between(c, 0.4, 1.3);
   if (chance(c, 0.2)) c->request.sessions = 4;
