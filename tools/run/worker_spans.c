@@ -10,7 +10,10 @@
 lp_status worker_spans_open(const char *url, lp_spans **out, lp_diag *diag) {
   const lp_spans_options options = {.url = url, .key = getenv("LLMPART_TRACES_KEY"), .service = "llmpart worker"};
   *out = NULL;
-  return url ? lp_spans_open(&options, out, diag) : LP_OK;
+  if (!url) return LP_OK;
+  if (!lp_has_prefix(url, "http://") && !lp_has_prefix(url, "https://"))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--traces"), "'%s' begins neither with http:// nor https://", url);
+  return lp_spans_open(&options, out, diag);
 }
 
 void worker_spans_close(lp_spans *spans) {
