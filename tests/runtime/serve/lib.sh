@@ -7,6 +7,7 @@ listens() { # listens LOG
   [ -n "$url" ]
 }
 serve() { # serve NAME [HOST]: the server of $work/NAME.yaml; sets $url and $pid
+  : >"$work/$1.log" # not the address of an earlier server of this name
   "$LLMPART" serve "$work/$1.yaml" --listen="${2-127.0.0.1}:0" 2>"$work/$1.log" &
   pid=$! started="$started $!"
   await listens "$work/$1.log" && return
