@@ -87,7 +87,7 @@ INLINE int tile_width(const attention *a, int height) {
   return most >= 8 ? 8 : most >= 4 ? 4 : most >= 2 ? 2 : 1;
 }
 
-/* Vectors of values side by side, of which a row of the result has at least so many. */
+/* The number of vectors of values side by side; a row of the result has at least as many. */
 INLINE int context_width(const attention *a, int height) {
   int64_t most = LPK_ROUND16(a->dv) / LANES;
   int width = tile_width(a, height);

@@ -137,7 +137,7 @@ typedef struct {
 /* y[m][n] = residual + act(x[m][k] . W + bias), or gated: y = residual + act(x . G + bias_g) * (x . U + bias_u). w:
  * LPK_PANELS(n) packed panels; gated: 2 * LPK_PANELS(n), panel 2j of G, panel 2j + 1 of U. bias: NULL or f32 [panels of
  * w][LPK_PANEL], zero padded. residual: NULL or rows at stride ldy; may equal y. m = 1 .. 4 streams each panel once
- * (GEMV); a larger m packs x into scratch (one inner barrier) and runs a blocked GEMM, whose threads take panels in
+ * (GEMV); a larger m packs x into scratch (one inner barrier) and runs a blocked GEMM: its threads take panels in
  * pieces. A row's result does not depend on the other rows, to the bit. `bias` and `residual` must be literal null
  * where absent, and `form` must point to a constant. x must not overlap y. */
 void lpk_linear(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,

@@ -21,7 +21,7 @@ INLINE void open_pieces(pieces *own) {
   __atomic_store_n(&own->taken, 0, __ATOMIC_RELAXED);
 }
 
-/* Returns the number of a piece that nobody else takes; past the end of the share none is left. */
+/* Takes a piece and returns its number; no other thread gets it. A number past the end of the share: none is left. */
 INLINE int64_t take_piece(pieces *share) {
   return __atomic_fetch_add(&share->taken, 1, __ATOMIC_RELAXED);
 }

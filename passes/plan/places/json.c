@@ -2,6 +2,7 @@
  * the plan, from which others can compute the figures and the bound anew. Arrays of numbers are by place. */
 #include "base/json/writer.h"
 #include "passes/plan/places/model.h"
+#include "passes/plan/report/report.h"
 
 #include <math.h>
 
@@ -56,20 +57,6 @@ static void put_links(lp_json_writer *j, const lp_places_facts *facts) {
       lp_json_put_end(j);
     }
   lp_json_put_end(j);
-}
-
-static void put_request(lp_json_writer *j, const lp_compile_request *request) {
-  lp_json_put_object(j, "workload");
-  lp_json_put_integer(j, "isl", request->isl);
-  lp_json_put_integer(j, "osl", request->osl);
-  lp_json_put_integer(j, "batch", request->batch);
-  lp_json_put_integer(j, "sessions", request->sessions > 1 ? request->sessions : 1);
-  lp_json_put_end(j);
-  lp_json_put_object(j, "sla");
-  put_limit(j, "ttft_ms", request->ttft_ms);
-  put_limit(j, "tpot_ms", request->tpot_ms);
-  lp_json_put_end(j);
-  lp_json_put_text(j, "objective", request->objective ? request->objective : "cost");
 }
 
 /* ---- the plan ---------------------------------------------------------------------------------------------------- */
@@ -353,6 +340,7 @@ static void put_certificate(lp_json_writer *j, const lp_places_facts *facts) {
 }
 
 void lp_places_json(const lp_places_facts *facts, lp_buf *out) {
+  const lp_compile_request *request = facts->problem->request;
   lp_json_writer json = lp_json_writer_begin(out, (lp_json_style){.indent = 2}), *j = &json;
   lp_json_put_object(j, NULL);
   lp_json_put_text(j, "schema", "llmpart.places/1");
@@ -364,7 +352,8 @@ void lp_places_json(const lp_places_facts *facts, lp_buf *out) {
   lp_json_put_end(j);
   put_places(j, facts);
   put_links(j, facts);
-  put_request(j, facts->problem->request);
+  lp_report_request(request, j);
+  lp_json_put_text(j, "objective", request->objective ? request->objective : "cost");
   put_plan(j, facts);
   put_pairs(j, facts);
   put_certificate(j, facts);

@@ -99,7 +99,7 @@ static void put_link(lp_json_writer *j, const lp_link *link) {
   lp_json_put_end(j);
 }
 
-static void put_request(lp_json_writer *j, const lp_compile_request *request) {
+void lp_report_request(const lp_compile_request *request, lp_json_writer *j) {
   lp_json_put_object(j, "workload");
   lp_json_put_integer(j, "isl", request->isl);
   lp_json_put_integer(j, "osl", request->osl);
@@ -325,7 +325,7 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
               request->dtype_cloud, request->chose_dtype_cloud);
   put_origin(&j, report, LP_SIDE_CLOUD);
   put_link(&j, request->link);
-  put_request(&j, request);
+  lp_report_request(request, &j);
   if (lp_rounds_activations(request)) lp_json_put_text(&j, "activations", "auto");
   if (lp_streq(request->quantise, "search")) lp_json_put_text(&j, "quantise", request->quantise);
   if (request->kv_dtype) lp_json_put_text(&j, "kv_dtype", request->kv_dtype);

@@ -99,6 +99,8 @@ const char *lp_report_range_name(const lp_report *report, const lp_report_range 
  * (certificate.c). */
 void lp_report_certificate(const lp_report *report, lp_json_writer *json);
 
+/* Writes the members `workload` and `sla`. */
+void lp_report_request(const lp_compile_request *request, lp_json_writer *json);
 void lp_report_text(const lp_report *report, lp_buf *out);
 void lp_report_line(const lp_report *report, lp_buf *out); /* without a newline */
 void lp_report_json(const lp_report *report, lp_buf *out);
