@@ -4,10 +4,11 @@
 
 #include "passes/plan/sweep/sweep.h"
 
-/* Rows to compute: positions of the order of work. */
+/* Rows to compute: `count` positions of the order of work. */
 typedef struct {
-  uint64_t from; /* UINT64_MAX: none is left */
-  uint64_t done; /* bit i: position from + i is done already */
+  uint64_t from;  /* UINT64_MAX: none is left */
+  uint64_t count; /* 1 to 64 */
+  uint64_t done;  /* bit i: position from + i is done already */
 } lp_sweep_turns;
 
 /* What process 0 does with messages. */

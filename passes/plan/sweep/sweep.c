@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNK = 8, MOST_THREADS = 512 };
+enum { MOST_ROWS = 64, MOST_THREADS = 512 }; /* rows handed out at once: the bits of lp_sweep_turns.done */
 
 /* Shared by all threads; one thread writes each row. */
 typedef struct {
@@ -28,6 +28,7 @@ typedef struct {
   int64_t cuts;
   lp_sweep_row *rows;
   const lp_sweep_options *options;
+  size_t takers; /* threads of all processes that compute rows */
   size_t wanted; /* number of rows of the shard */
   atomic_size_t next, done;
   atomic_uint_fast64_t evaluations;
@@ -196,17 +197,29 @@ static void show(sweep *s, bool last) {
   pthread_mutex_unlock(&s->lock);
 }
 
+/* A quarter of an even share of the rows that are left: many at once to begin with, so that messages are few, and single
+ * ones at the end, so that all takers finish together (guided self-scheduling, Polychronopoulos and Kuck, 1987). */
+static size_t rows_at_once(const sweep *s, size_t left) {
+  size_t rows = left / (4 * s->takers);
+  return rows < 1 ? 1 : rows > MOST_ROWS ? MOST_ROWS : rows;
+}
+
 /* Hands out the next rows of which one is not done. */
 static lp_sweep_turns next_turns(void *user) {
   sweep *s = user;
   for (;;) {
-    lp_sweep_turns turns = {.from = atomic_fetch_add(&s->next, CHUNK)};
-    if (turns.from >= s->spec->rows || atomic_load(&s->failed)) return (lp_sweep_turns){.from = UINT64_MAX};
-    size_t combination, count = s->spec->rows - turns.from;
-    if (count > CHUNK) count = CHUNK;
-    for (size_t i = 0; i < count; i++)
-      turns.done |= (uint64_t)s->rows[row_of_turn(s->spec, turns.from + i, &combination)].done << i;
-    if (turns.done != (UINT64_C(1) << count) - 1) return turns;
+    size_t combination, rows = s->spec->rows, begun = atomic_load(&s->next);
+    lp_sweep_turns turns = {.count = rows_at_once(s, begun < rows ? rows - begun : 0)};
+    turns.from = atomic_fetch_add(&s->next, turns.count);
+    if (turns.from >= rows || atomic_load(&s->failed)) return (lp_sweep_turns){.from = UINT64_MAX};
+    if (turns.count > rows - turns.from) turns.count = rows - turns.from;
+    uint64_t finished = 0;
+    for (size_t i = 0; i < turns.count; i++) {
+      uint64_t done = s->rows[row_of_turn(s->spec, turns.from + i, &combination)].done;
+      turns.done |= done << i;
+      finished += done;
+    }
+    if (finished < turns.count) return turns;
   }
 }
 
@@ -243,7 +256,7 @@ static void *work(void *user) {
   for (;;) {
     lp_sweep_turns turns = follows(s) ? ask(&w) : next_turns(s);
     if (turns.from == UINT64_MAX) break;
-    for (size_t i = 0; i < CHUNK && turns.from + i < s->spec->rows; i++)
+    for (size_t i = 0; i < turns.count; i++)
       if (!(turns.done >> i & 1)) compute(&w, turns.from + i);
     if (follows(s)) continue;
     atomic_fetch_add(&s->evaluations, w.evaluations);
@@ -268,7 +281,9 @@ static void run_threads(sweep *s, const char *key) {
   const lp_peers *peers = s->options->peers;
   const lp_sweep_leader leader = {s, next_turns, take_line, count_evaluations};
   bool leads = peers && peers->rank == 0 && peers->count > 1;
-  int32_t threads = thread_count(s) + leads, started = 0;
+  int32_t threads = thread_count(s), started = 0;
+  s->takers = (size_t)threads * (size_t)(peers ? peers->count : 1);
+  threads += leads;
   pthread_t *thread = lp_alloc((size_t)threads * sizeof *thread);
   if (follows(s)) lp_sweep_peers_greet(peers, key);
   while (started + 1 < threads && pthread_create(&thread[started], NULL, work, s) == 0)
