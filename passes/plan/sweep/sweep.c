@@ -197,8 +197,8 @@ static void show(sweep *s, bool last) {
   pthread_mutex_unlock(&s->lock);
 }
 
-/* A quarter of an even share of the rows that are left: many at once to begin with, so that messages are few, and
- * single ones at the end, so that all takers finish together (guided self-scheduling, Polychronopoulos and Kuck, 1987). */
+/* A quarter of an even share of the rows that are left (guided self-scheduling, Polychronopoulos and Kuck, 1987): many
+ * at once to begin with, so that messages are few, and single ones at the end, so that all takers finish together. */
 static size_t rows_at_once(const sweep *s, size_t left) {
   size_t rows = left / (4 * s->takers);
   return rows < 1 ? 1 : rows > MOST_ROWS ? MOST_ROWS : rows;
