@@ -2,6 +2,7 @@
 #include "base/path.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,6 +31,19 @@ const char *lp_path_base(const char *path) {
 bool lp_path_exists(const char *path) {
   struct stat info;
   return stat(path, &info) == 0;
+}
+
+bool lp_path_is_folder(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+char *lp_path_name(const char *path) {
+  const char *base = lp_path_base(path);
+  bool is_name = *base && !lp_streq(base, ".") && !lp_streq(base, "..");
+  char *whole = is_name ? NULL : realpath(path, NULL), *name = lp_strdup(whole ? lp_path_base(whole) : base);
+  free(whole);
+  return name;
 }
 
 char *lp_path_library(const char *name) {

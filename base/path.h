@@ -1,4 +1,4 @@
-/* Paths as text. Only lp_path_exists and lp_path_library look at the file system. Any thread. */
+/* Paths as text. The functions from lp_path_exists on look at the file system. Any thread. */
 #ifndef LP_PATH_H
 #define LP_PATH_H
 
@@ -10,8 +10,11 @@ LP_NEVER_NULL char *lp_path_join(const char *dir, const char *name);
 LP_NEVER_NULL char *lp_path_dir(const char *path);
 /* The last part; borrowed from `path`. */
 LP_NEVER_NULL const char *lp_path_base(const char *path);
-/* Links are followed. */
+/* Links are followed in these. */
 bool lp_path_exists(const char *path);
+bool lp_path_is_folder(const char *path);
+/* The last part; where that is "", "." or "..", the last part of the path that it means. Release with free(). */
+LP_NEVER_NULL char *lp_path_name(const char *path);
 /* PREFIX/lib/llmpart/NAME, where the program that runs is PREFIX/bin/PROGRAM or PREFIX/tools/PROGRAM. Release with
  * free(). */
 LP_NEVER_NULL char *lp_path_library(const char *name);

@@ -62,11 +62,11 @@ typedef enum {
 } lp_model_form;
 lp_model_form lp_model_form_of(const char *path);
 
-/* Finds the files of an encoder-decoder model by the names that exporters give them: decoder_model.onnx and
- * encoder_model.onnx (optimum), decoder.onnx and encoder.onnx (onnxruntime-genai). `path` is a folder, or the
- * decoder's file. Sets `*decoder` and `*encoder` to paths that the caller frees; false: there are no such files, and
- * both are NULL. */
-bool lp_model_find_encoder(const char *path, char **decoder, char **encoder);
+/* Finds the ONNX files of a model by the names that exporters give them: model.onnx, or decoder_model.onnx and
+ * encoder_model.onnx (optimum), or decoder.onnx and encoder.onnx (onnxruntime-genai). `path` is a folder without
+ * safetensors, or the file of a decoder that may have an encoder. Sets `*decoder` and `*encoder` to paths that the
+ * caller frees; the encoder may be NULL if `path` is a folder. False: there are no such files, and both are NULL. */
+bool lp_model_find_files(const char *path, char **decoder, char **encoder);
 
 /* Reads a model of any form. Only ONNX takes bindings and a subgraph, and only a Hugging Face folder takes adapters.
  * The module of another form has the same inputs and outputs as a decoder that optimum exports with a past, computes in

@@ -7,51 +7,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool has_config(const char *path) {
-  char *config = lp_path_join(path, "config.json");
-  bool found = lp_path_exists(config);
-  free(config);
-  return found;
-}
-
-static char *existing(const char *folder, const char *name) {
-  char *path = lp_path_join(folder, name);
-  if (lp_path_exists(path)) return path;
-  free(path);
+/* The first file of these names that the folder has, owned; NULL: none. */
+static char *existing(const char *folder, const char *const *names, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    char *path = lp_path_join(folder, names[i]);
+    if (lp_path_exists(path)) return path;
+    free(path);
+  }
   return NULL;
 }
 
-/* optimum's names, then those of onnxruntime-genai. Quantised files lie in the same folder as the full ones, under
- * other names. */
-static char *find_decoder(const char *folder) {
-  static const char *const names[] = {"decoder_model_merged.onnx", "decoder_model.onnx", "decoder.onnx"};
-  char *found = NULL;
-  for (size_t i = 0; i < LP_COUNT(names) && !found; i++)
-    found = existing(folder, names[i]);
-  return found;
+static bool has(const char *folder, const char *name) {
+  char *found = existing(folder, &name, 1);
+  free(found);
+  return found != NULL;
 }
 
-bool lp_model_find_encoder(const char *path, char **decoder, char **encoder) {
+/* The names of optimum, of onnxruntime-genai, and of both. Quantised files lie in the same folder as the full
+ * ones, under other names. */
+static const char *const decoders[] = {"decoder_model_merged.onnx", "decoder_model.onnx", "decoder.onnx", "model.onnx"};
+static const char *const encoders[] = {"encoder_model.onnx", "encoder.onnx"};
+
+bool lp_model_find_files(const char *path, char **decoder, char **encoder) {
   bool is_file = lp_has_suffix(path, ".onnx");
   char *folder = is_file ? lp_path_dir(path) : lp_strdup(path);
   const char *base = lp_path_base(path);
   *decoder = *encoder = NULL;
   if (!is_file) {
-    *decoder = find_decoder(folder);
-    *encoder = existing(folder, "encoder_model.onnx");
-    if (!*encoder) *encoder = existing(folder, "encoder.onnx");
+    bool has_weights = has(folder, "model.safetensors") || has(folder, "model.safetensors.index.json");
+    if (!has_weights) *decoder = existing(folder, decoders, LP_COUNT(decoders));
+    if (*decoder) *encoder = existing(folder, encoders, LP_COUNT(encoders));
   } else if (lp_streq(base, "decoder.onnx")) {
     *decoder = lp_strdup(path);
-    *encoder = existing(folder, "encoder.onnx");
+    *encoder = existing(folder, &encoders[1], 1);
   } else if (lp_has_prefix(base, "decoder_model")) { /* decoder_model_merged_quantized.onnx: the same ending */
     lp_buf name = {0};
     lp_buf_printf(&name, "encoder_model%s", lp_onnx_decoder_ending(base));
     *decoder = lp_strdup(path);
-    *encoder = existing(folder, lp_buf_text(&name));
+    *encoder = existing(folder, &(const char *){lp_buf_text(&name)}, 1);
     lp_buf_free(&name);
   }
   free(folder);
-  if (*decoder && *encoder) return true;
+  if (*decoder && (*encoder || !is_file)) return true;
   free(*decoder);
   free(*encoder);
   *decoder = *encoder = NULL;
@@ -60,7 +57,7 @@ bool lp_model_find_encoder(const char *path, char **decoder, char **encoder) {
 
 lp_model_form lp_model_form_of(const char *path) {
   if (lp_has_suffix(path, ".gguf")) return LP_MODEL_GGUF;
-  return has_config(path) ? LP_MODEL_HUGGINGFACE : LP_MODEL_ONNX;
+  return has(path, "config.json") ? LP_MODEL_HUGGINGFACE : LP_MODEL_ONNX;
 }
 
 static lp_status check_adapters(const char *path, lp_model_form form, const lp_import_options *options, lp_diag *diag) {
@@ -73,6 +70,8 @@ static lp_status check_adapters(const char *path, lp_model_form form, const lp_i
 lp_status lp_model_import(const char *path, const lp_import_options *options, lp_module **out, lp_diag *diag) {
   lp_model_form form = lp_model_form_of(path);
   LP_TRY(check_adapters(path, form, options, diag));
+  if (lp_path_is_folder(path) && form == LP_MODEL_ONNX)
+    return lp_error(diag, LP_LOC_FILE(path), "this folder has neither a config.json nor a model.onnx");
   if (form == LP_MODEL_ONNX) return lp_onnx_import(path, options, out, diag);
   if (options && options->binding_count > 0)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--bind"), "only an ONNX model has inputs to bind");

@@ -62,6 +62,17 @@ LP_TEST(paths) {
   ck_assert_str_eq(empty, "b");
   free(joined), free(plain), free(empty);
   ck_assert(lp_path_exists("/") && !lp_path_exists("/no/such/file"));
+  ck_assert(lp_path_is_folder("/") && !lp_path_is_folder("/proc/self/exe") && !lp_path_is_folder("/no/such/file"));
+}
+
+LP_TEST(a_path_has_a_name) {
+  static const char *const rows[][2] = {
+      {"/proc/self/exe", "exe"}, {"/proc/", "proc"}, {"/proc/.", "proc"}, {"/proc/sys/..", "proc"}};
+  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+    char *name = lp_path_name(rows[i][0]);
+    ck_assert_str_eq(name, rows[i][1]);
+    free(name);
+  }
 }
 
 LP_TEST(a_file_appears_on_commit_only) {

@@ -182,7 +182,7 @@ lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
 
 char *lp_compile_output(const lp_compile *compile) {
   if (compile->output) return lp_strdup(compile->output);
-  const char *base = lp_path_base(compile->given);
+  char *base = lp_path_name(compile->given);
   lp_buf path = {0};
   bool ends = lp_has_suffix(base, ".onnx") || lp_has_suffix(base, ".gguf");
   size_t length = ends ? strlen(base) - 5 : strlen(base);
@@ -190,6 +190,7 @@ char *lp_compile_output(const lp_compile *compile) {
                 lp_streq(compile->emit, "onnx")   ? "halves"
                 : lp_streq(compile->emit, "cuda") ? "cuda"
                                                   : "llmpart");
+  free(base);
   return path.data;
 }
 
@@ -241,7 +242,7 @@ void lp_compile_check_lengths(const lp_compile *compile, const lp_module *module
 
 lp_status lp_compile_find_model(lp_compile *compile, const char *given, lp_diag *diag) {
   compile->given = compile->model = given;
-  bool found = lp_model_find_encoder(given, &compile->found_decoder, &compile->found_encoder);
+  bool found = lp_model_find_files(given, &compile->found_decoder, &compile->found_encoder);
   if (found) compile->model = compile->found_decoder;
   if (!compile->encoder)
     compile->encoder = compile->found_encoder;

@@ -274,7 +274,7 @@ static lp_status support(const lp_command *command, const lp_texts *args, lp_dia
   lp_input_binding *bindings = NULL;
   char *decoder = NULL, *encoder = NULL;
   LP_TRY(lp_bindings_read(&options->bind, &bindings, diag));
-  (void)lp_model_find_encoder(args->data[0], &decoder, &encoder);
+  (void)lp_model_find_files(args->data[0], &decoder, &encoder);
   const char *used = lp_streq(options->encoder, "none") ? NULL : options->encoder ? options->encoder : encoder;
   const lp_import_options import = {.weights_absent_ok = true,
                                     .bindings = bindings,

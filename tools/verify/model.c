@@ -233,7 +233,7 @@ static lp_status against(const char *model, const char *encoder, const char *tem
 lp_status lp_verify_against(const char *model, const char *temporary, const lp_verify_options *options,
                             lp_verify_results *results, lp_diag *diag) {
   char *decoder = NULL, *encoder = NULL;
-  bool joined = lp_model_find_encoder(model, &decoder, &encoder);
+  bool joined = lp_model_find_files(model, &decoder, &encoder);
   lp_status status = against(joined ? decoder : model, lp_streq(options->against, "onnxruntime") ? NULL : encoder,
                              temporary, options, results, diag);
   free(decoder);
