@@ -29,6 +29,7 @@
 
 #include "base/abi.h"
 #include "base/base.h"
+#include "base/place.h"
 #include "base/side.h"
 
 /* ---- tokenizer (tokenizer/) -------------------------------------------------------------------------------------- */
@@ -99,10 +100,15 @@ void lp_text_stream_free(lp_text_stream *stream);
  * it. */
 typedef struct lp_bundle lp_bundle;
 
-enum { LP_LOAD_DEVICE = 1 << LP_SIDE_DEVICE, LP_LOAD_CLOUD = 1 << LP_SIDE_CLOUD };
+/* The sides to load, each the bit 1 << place. */
+enum {
+  LP_LOAD_DEVICE = 1 << LP_SIDE_DEVICE,
+  LP_LOAD_CLOUD = 1 << LP_SIDE_CLOUD,
+  LP_LOAD_ALL = (1 << LP_PLACES_MAX) - 1
+};
 
 typedef struct {
-  unsigned load;     /* LP_LOAD_*: the sides of which weights are mapped and code is opened */
+  unsigned load;     /* LP_LOAD_*, or any bits 1 << place: the sides of which weights are mapped and code is opened */
   bool check_hashes; /* compare the SHA-256 of every file before lp_bundle_load returns */
   /* The file of an Ed25519 public key (PEM): the bundle must be signed with it, and every file is compared by SHA-256.
    * NULL: signatures are not checked. */
@@ -119,10 +125,12 @@ LP_MUST_USE lp_status lp_bundle_load(const char *path, const lp_bundle_options *
  * (bundle/signature.c). The second fails when no such key can be read. */
 LP_MUST_USE lp_status lp_bundle_sign(const char *folder, const char *key_path, lp_diag *diag);
 LP_MUST_USE lp_status lp_bundle_check_key(const char *key_path, lp_diag *diag);
-void lp_bundle_free(lp_bundle *bundle);                           /* NULL is allowed */
-const char *lp_bundle_name(const lp_bundle *bundle);              /* of the model, from its file; borrowed */
-bool lp_bundle_is_split(const lp_bundle *bundle);                 /* tells whether any program crosses the link */
-const lp_tokenizer *lp_bundle_tokenizer(const lp_bundle *bundle); /* borrowed; NULL: none was loaded */
+void lp_bundle_free(lp_bundle *bundle);                 /* NULL is allowed */
+const char *lp_bundle_name(const lp_bundle *bundle);    /* of the model, from its file; borrowed */
+bool lp_bundle_is_split(const lp_bundle *bundle);       /* tells whether any program crosses the link */
+int32_t lp_bundle_place_count(const lp_bundle *bundle); /* of two sides 2, also if one is absent */
+const char *lp_bundle_place_name(const lp_bundle *bundle, lp_place place); /* of one of those; borrowed */
+const lp_tokenizer *lp_bundle_tokenizer(const lp_bundle *bundle);          /* borrowed; NULL: none was loaded */
 int32_t lp_bundle_vocab(const lp_bundle *bundle);
 /* Tells whether this token ends a generation. The model's files and its tokenizer name such tokens. */
 bool lp_bundle_is_stop(const lp_bundle *bundle, int32_t token);
@@ -355,7 +363,7 @@ typedef struct {
 
 typedef struct {
   int32_t token;      /* -1: the sequence has ended */
-  lp_side side;       /* the side that computed the logits */
+  lp_place side;      /* the place that computed the logits */
   int32_t exit_layer; /* the layer of the exit that gave it; -1: the full model */
   double confidence;  /* the greatest softmax probability of the logits, at temperature 1 (P2) */
   double ms;          /* since the previous token, or since the start */

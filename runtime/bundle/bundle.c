@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/seal.h"
-#include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/bundle_file.h"
 #include "runtime/bundle/code.h"
@@ -50,7 +49,7 @@ static lp_status check_file(const lp_loader *load, const lp_file_desc *want, con
   return status;
 }
 
-static lp_status load_weights(const lp_loader *load, lp_side side) {
+static lp_status load_weights(const lp_loader *load, lp_place side) {
   lp_bundle *bundle = load->bundle;
   const lp_file_desc *want = bundle->manifest.side[side].weights;
   if (!want) return LP_OK;
@@ -67,7 +66,7 @@ static lp_status load_weights(const lp_loader *load, lp_side side) {
 }
 
 /* Compares the mapped weights with their checksum, now or on the verifier's thread. */
-static lp_status check_weights(const lp_loader *load, lp_side side) {
+static lp_status check_weights(const lp_loader *load, lp_place side) {
   lp_bundle *bundle = load->bundle;
   const lp_file_desc *want = bundle->manifest.side[side].weights;
   if (!want) return LP_OK;
@@ -83,7 +82,7 @@ static lp_status check_weights(const lp_loader *load, lp_side side) {
 }
 
 /* Replaces the side's weights and code by those of the form that runs without a GPU. */
-static lp_status fall_back(const lp_loader *load, lp_side side) {
+static lp_status fall_back(const lp_loader *load, lp_place side) {
   lp_side_code *code = &load->bundle->side[side];
   bool again = false;
   lp_file_unmap(&code->weights);
@@ -93,7 +92,7 @@ static lp_status fall_back(const lp_loader *load, lp_side side) {
   return lp_loader_load_code(load, side, &again);
 }
 
-static lp_status load_side(const lp_loader *load, lp_side side) {
+static lp_status load_side(const lp_loader *load, lp_place side) {
   bool falls_back = false;
   if (!load->bundle->manifest.side[side].present) return LP_OK;
   LP_TRY(load_weights(load, side));
@@ -131,8 +130,8 @@ static lp_status load_tokenizer(const lp_loader *load) {
 
 static lp_status load_all(const lp_loader *load) {
   LP_TRY(load_manifest(load));
-  for (int i = 0; i < LP_SIDE_COUNT; i++)
-    if ((load->options->load & (1u << i)) != 0) LP_TRY(load_side(load, (lp_side)i));
+  for (lp_place i = 0; i < load->bundle->manifest.place_count; i++)
+    if ((load->options->load & (1u << i)) != 0) LP_TRY(load_side(load, i));
   if ((load->options->load & LP_LOAD_DEVICE) != 0) LP_TRY(load_tokenizer(load));
   if (load->bundle->verifier) lp_verifier_start(load->bundle->verifier);
   return LP_OK;
@@ -189,7 +188,7 @@ lp_status lp_bundle_load(const char *path, const lp_bundle_options *options, lp_
 void lp_bundle_free(lp_bundle *bundle) {
   if (!bundle) return;
   lp_verifier_free(bundle->verifier);
-  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+  for (lp_place i = 0; i < LP_PLACES_MAX; i++) {
     lp_loader_close_code(bundle->side[i].code);
     lp_gpu_free(bundle->side[i].gpu);
     lp_file_unmap(&bundle->side[i].weights);
@@ -202,9 +201,14 @@ void lp_bundle_free(lp_bundle *bundle) {
 }
 
 bool lp_bundle_is_split(const lp_bundle *bundle) {
-  for (int32_t i = 0; i < bundle->manifest.program_count; i++)
-    if (bundle->manifest.programs[i].takes_part[LP_SIDE_CLOUD]) return true;
-  return false;
+  return lp_manifest_others(&bundle->manifest) > 0;
+}
+
+int32_t lp_bundle_place_count(const lp_bundle *bundle) {
+  return bundle->manifest.place_count;
+}
+const char *lp_bundle_place_name(const lp_bundle *bundle, lp_place place) {
+  return bundle->manifest.place_name[place];
 }
 
 const lp_tokenizer *lp_bundle_tokenizer(const lp_bundle *bundle) {

@@ -22,7 +22,7 @@ struct lp_bundle {
   lp_arena *arena;
   char *path;
   lp_manifest manifest;
-  lp_side_code side[LP_SIDE_COUNT];
+  lp_side_code side[LP_PLACES_MAX];
   lp_tokenizer *tokenizer;
   int32_t eos;           /* the tokenizer's; -1: none */
   lp_verifier *verifier; /* checks the weights in the background; NULL: there is nothing to check */

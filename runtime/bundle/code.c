@@ -10,7 +10,6 @@
 #include <sys/auxv.h>
 #endif
 
-#include "base/side.h"
 #include "runtime/bundle/bundle_file.h"
 #include "runtime/bundle/contract.h"
 #include "runtime/bundle/manifest.h"
@@ -23,6 +22,10 @@ const char *lp_loader_path(const lp_loader *load, const char *relative) {
 
 lp_status lp_loader_map(const lp_loader *load, const lp_file_desc *want, const char *path, lp_mapping *out) {
   return lp_bundle_file_load(load->bundle->path, want, path, load->options->check_hashes, out, load->diag);
+}
+
+static const char *place_name(const lp_loader *load, lp_place side) {
+  return load->bundle->manifest.place_name[side];
 }
 
 /* ---- the machine ------------------------------------------------------------------------------------------------- */
@@ -64,7 +67,7 @@ static bool cpu_has(const char *feature) {
 }
 
 /* Reports the machine for which the half was compiled, and this one. */
-static lp_status wrong_machine(const lp_loader *load, lp_side side, const char *path, const char *lacks) {
+static lp_status wrong_machine(const lp_loader *load, lp_place side, const char *path, const char *lacks) {
   const lp_side_desc *desc = &load->bundle->manifest.side[side];
   bool named = desc->machine[0] != '\0';
   lp_status status =
@@ -75,12 +78,14 @@ static lp_status wrong_machine(const lp_loader *load, lp_side side, const char *
                : desc->march[0]        ? ")"
                                        : "",
                host_arch, lacks);
-  lp_note(load->diag, LP_LOC_FILE(path), "compile the %s's half for this machine: --march-%s=native",
-          lp_side_name(side), lp_side_name(side));
+  const bool two = load->bundle->manifest.place_count == LP_SIDE_COUNT;
+  const char *name = place_name(load, side);
+  lp_note(load->diag, LP_LOC_FILE(path), "compile the %s's half for this machine: --march%s%s=native", name,
+          two ? "-" : "", two ? name : "");
   return status;
 }
 
-static lp_status check_machine(const lp_loader *load, lp_side side, const char *path) {
+static lp_status check_machine(const lp_loader *load, lp_place side, const char *path) {
   const lp_side_desc *desc = &load->bundle->manifest.side[side];
   if (desc->triple[0] != '\0' && host_arch[0] != '\0' && !lp_has_prefix(desc->triple, host_arch))
     return wrong_machine(load, side, path, "");
@@ -130,7 +135,7 @@ void lp_loader_close_code(void *code) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wanalyzer-use-of-uninitialized-value"
 #endif
-static lp_status find_symbol(const lp_loader *load, lp_side side, const char *path, const char *name, void *out) {
+static lp_status find_symbol(const lp_loader *load, lp_place side, const char *path, const char *name, void *out) {
   void *symbol = find_in_object(load->bundle->side[side].code, name);
   if (!symbol) return lp_error(load->diag, LP_LOC_FILE(path), "the code has no symbol '%.80s'", name);
   memcpy(out, &symbol, sizeof symbol);
@@ -140,7 +145,7 @@ static lp_status find_symbol(const lp_loader *load, lp_side side, const char *pa
 #pragma GCC diagnostic pop
 #endif
 
-static lp_status resolve_program(const lp_loader *load, lp_side side, const char *path, lp_program *program) {
+static lp_status resolve_program(const lp_loader *load, lp_place side, const char *path, lp_program *program) {
   if (program->layout_name[side])
     LP_TRY(find_symbol(load, side, path, program->layout_name[side], &program->layout[side]));
   for (int32_t i = 0; i < program->step_count; i++) {
@@ -153,7 +158,7 @@ static lp_status resolve_program(const lp_loader *load, lp_side side, const char
 
 /* ---- code for a GPU ---------------------------------------------------------------------------------------------- */
 
-static lp_status resolve_gpu(const lp_loader *load, lp_side side, const char *path, lp_program *program) {
+static lp_status resolve_gpu(const lp_loader *load, lp_place side, const char *path, lp_program *program) {
   const lp_gpu *gpu = load->bundle->side[side].gpu;
   if (!program->layout_name[side]) return LP_OK;
   int32_t layout = program->gpu_layout[side] = lp_gpu_find_layout(gpu, program->layout_name[side]);
@@ -173,27 +178,28 @@ static lp_status resolve_gpu(const lp_loader *load, lp_side side, const char *pa
 }
 
 /* Notes the GPU for which the half was compiled. Older bundles do not name its machine. */
-static void note_gpu(const lp_loader *load, lp_side side, const char *path) {
+static void note_gpu(const lp_loader *load, lp_place side, const char *path) {
   const lp_side_desc *desc = &load->bundle->manifest.side[side];
   const bool named = desc->machine[0] != '\0';
-  lp_note(load->diag, LP_LOC_FILE(path), "the %s's half was made for %s%.60s%s%.60s %.60s%s", lp_side_name(side),
+  lp_note(load->diag, LP_LOC_FILE(path), "the %s's half was made for %s%.60s%s%.60s %.60s%s", place_name(load, side),
           named ? "the GPU of '" : "", desc->machine, named ? "' (" : "", desc->triple, desc->march, named ? ")" : "");
 }
 
 /* With another form of the half, a GPU that cannot run this one is a warning. */
-static lp_status create_gpu(const lp_loader *load, lp_side side, const lp_gpu_source *source, bool *falls_back) {
+static lp_status create_gpu(const lp_loader *load, lp_place side, const lp_gpu_source *source, bool *falls_back) {
   lp_gpu **gpu = &load->bundle->side[side].gpu;
   if (!load->bundle->manifest.side[side].fallback) return lp_gpu_create(source, gpu, load->diag);
   lp_diag *own = lp_diag_create();
   *falls_back = lp_gpu_create(source, gpu, own) != LP_OK;
   if (*falls_back)
     lp_warning(load->diag, LP_LOC_FILE(source->kernels_file), "%s; the %s's half runs on the processor instead",
-               lp_diag_count(own) > 0 ? lp_diag_get(own, 0)->text : "the GPU cannot run the code", lp_side_name(side));
+               lp_diag_count(own) > 0 ? lp_diag_get(own, 0)->text : "the GPU cannot run the code",
+               place_name(load, side));
   lp_diag_free(own);
   return LP_OK;
 }
 
-static lp_status load_gpu(const lp_loader *load, lp_side side, bool *falls_back) {
+static lp_status load_gpu(const lp_loader *load, lp_place side, bool *falls_back) {
   lp_bundle *bundle = load->bundle;
   const lp_side_desc *desc = &bundle->manifest.side[side];
   const char *path = lp_loader_path(load, desc->code->path), *kernels_path = lp_loader_path(load, desc->kernels->path);
@@ -227,7 +233,7 @@ static lp_status load_gpu(const lp_loader *load, lp_side side, bool *falls_back)
 /* ---- code for this processor ------------------------------------------------------------------------------------- */
 
 /* Opens the code, once the file is known to be what the manifest describes, and this machine to run it. */
-static lp_status open_code(const lp_loader *load, lp_side side, const char *path) {
+static lp_status open_code(const lp_loader *load, lp_place side, const char *path) {
   const lp_file_desc *want = load->bundle->manifest.side[side].code;
   lp_mapping code = {0};
   lp_status status = lp_loader_map(load, want, path, &code);
@@ -238,7 +244,7 @@ static lp_status open_code(const lp_loader *load, lp_side side, const char *path
   return status;
 }
 
-lp_status lp_loader_load_code(const lp_loader *load, lp_side side, bool *falls_back) {
+lp_status lp_loader_load_code(const lp_loader *load, lp_place side, bool *falls_back) {
   lp_bundle *bundle = load->bundle;
   const lp_file_desc *want = bundle->manifest.side[side].code;
   *falls_back = false;

@@ -19,7 +19,7 @@ LP_MUST_USE lp_status lp_loader_map(const lp_loader *load, const lp_file_desc *w
 /* Loads the side's code, after its weights are mapped, and resolves its layouts and segments. Sets *falls_back, and
  * warns, when this machine's GPU cannot run the code and the manifest has another form of the half: the caller then
  * loads that one (lp_manifest_fall_back). */
-LP_MUST_USE lp_status lp_loader_load_code(const lp_loader *load, lp_side side, bool *falls_back);
+LP_MUST_USE lp_status lp_loader_load_code(const lp_loader *load, lp_place side, bool *falls_back);
 /* Closes the shared object that it opened; NULL is allowed. */
 void lp_loader_close_code(void *code);
 

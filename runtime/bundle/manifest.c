@@ -171,18 +171,43 @@ static lp_status read_side(manifest_reader *reader, const lp_json *at, lp_side_d
   return LP_OK;
 }
 
+/* Tells whether all members are sides of base/side.h: a bundle of two, or of one of them. */
+static bool names_sides(const lp_json *sides) {
+  size_t known = 0;
+  for (int i = 0; i < LP_SIDE_COUNT; i++)
+    known += lp_json_member(sides, lp_side_names[i]).value != NULL;
+  return known > 0 && known == lp_json_count(sides);
+}
+
+static lp_status read_two(manifest_reader *reader, const lp_json *sides) {
+  reader->out->place_count = LP_SIDE_COUNT;
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+    lp_json side = lp_json_member(sides, lp_side_names[i]);
+    reader->out->place_name[i] = lp_side_names[i];
+    if (side.value) LP_TRY(read_side(reader, &side, &reader->out->side[i]));
+  }
+  return LP_OK;
+}
+
+/* Other places have numbers in the order of the members. */
+static lp_status read_places(manifest_reader *reader, const lp_json *sides) {
+  lp_manifest *out = reader->out;
+  const size_t count = lp_json_count(sides);
+  if (count < 1 || count > LP_PLACES_MAX)
+    return lp_json_error(sides, reader->diag, "%zu places; wanted 1 to %d", count, LP_PLACES_MAX);
+  for (size_t i = 0; i < count; i++) {
+    lp_json side = lp_json_entry(sides, i);
+    if (!lp_place_is_name(side.key)) return lp_json_error(&side, reader->diag, "this is no name of a place");
+    out->place_name[out->place_count] = lp_arena_strdup(reader->arena, side.key);
+    LP_TRY(read_side(reader, &side, &out->side[out->place_count++]));
+  }
+  return LP_OK;
+}
+
 static lp_status read_sides(manifest_reader *reader, const lp_json *root) {
   lp_json at = lp_json_member(root, "sides");
   LP_TRY(lp_json_object(&at, reader->diag));
-  size_t known = 0;
-  for (int i = 0; i < LP_SIDE_COUNT; i++) {
-    lp_json side = lp_json_member(&at, lp_side_names[i]);
-    if (!side.value) continue;
-    known++;
-    LP_TRY(read_side(reader, &side, &reader->out->side[i]));
-  }
-  if (known == 0 || known != lp_json_count(&at))
-    return lp_json_error(&at, reader->diag, "wanted 'device', 'cloud' or both and nothing else");
+  LP_TRY(names_sides(&at) ? read_two(reader, &at) : read_places(reader, &at));
   lp_json tokenizer = lp_json_member(root, "tokenizer");
   return lp_json_is_given(&tokenizer) ? find_file(reader, &tokenizer, &reader->out->tokenizer) : LP_OK;
 }
@@ -208,12 +233,12 @@ static lp_status read_state(manifest_reader *reader, const lp_json *at, lp_state
     }
   }
   lp_json sides = lp_json_member(at, "sides");
-  for (int i = 0; i < LP_SIDE_COUNT; i++)
+  for (lp_place i = 0; i < reader->out->place_count; i++)
     out->on[i] = !sides.value;
   for (size_t i = 0; i < lp_json_count(&sides); i++) {
     lp_json item = lp_json_item(&sides, i);
-    lp_side side;
-    LP_TRY(lp_manifest_side(&item, &side, reader->diag));
+    lp_place side = 0;
+    LP_TRY(lp_manifest_side(reader, &item, &side));
     out->on[side] = true;
   }
   return LP_OK;

@@ -1,12 +1,13 @@
 /* The content of manifest.json (docs/bundle.md) in memory, every field checked: files, sides, tensors, programs and
- * their steps. This header declares data and lookups; exec/ runs the programs. A manifest is immutable once its
- * bundle is loaded, and any number of threads may read it. Private to runtime/ and its tests. */
+ * their steps. A side is what one place has of the model, and has the place's number (base/place.h). This header
+ * declares data and lookups; exec/ runs the programs. A manifest is immutable once its bundle is loaded, and any number
+ * of threads may read it. Private to runtime/ and its tests. */
 #ifndef LP_RUNTIME_MANIFEST_H
 #define LP_RUNTIME_MANIFEST_H
 
 #include "base/file.h"
+#include "base/place.h"
 #include "base/poly.h"
-#include "base/side.h"
 #include "runtime/runtime.h"
 
 enum { LP_MAX_SYMBOLS = 64, LP_MAX_RANK = 16, LP_MAX_BUFFERS = 1 << 20, LP_SHA256_HEX = 64 };
@@ -48,7 +49,7 @@ typedef struct {
 typedef struct {
   lp_tensor_desc tensor;
   int32_t append_axis; /* the axis of the capacity `c`; -1: prefill fills the whole state, and it stays */
-  bool on[LP_SIDE_COUNT];
+  bool on[LP_PLACES_MAX];
 } lp_state_desc;
 
 /* The roles LP_ROLE_SOURCE_* are the inputs of an encoder: tokens and their mask, or features of another kind. */
@@ -91,8 +92,8 @@ typedef enum { LP_STEP_INPUT, LP_STEP_RUN, LP_STEP_SEND, LP_STEP_MOVE, LP_STEP_O
 
 typedef struct {
   lp_step_kind kind;
-  lp_side side;          /* the side that executes it; the sender of `send` and `move` */
-  lp_side to;            /* send and move: the receiver; else equals `side` */
+  lp_place side;         /* the side that executes it; the sender of `send` and `move` */
+  lp_place to;           /* send and move: the receiver; else equals `side` */
   int32_t port;          /* input and output: index into `inputs` or `outputs` */
   int32_t state;         /* move: index into `states` */
   int32_t exit;          /* run: index of the only exit that needs the segment; -1: the model itself needs it */
@@ -114,12 +115,12 @@ typedef struct {
 
 typedef struct {
   const char *name;
-  const char *layout_name[LP_SIDE_COUNT]; /* NULL: the side has no code in this program */
-  const char *fallback[LP_SIDE_COUNT];    /* the layout's name in the side's `fallback`, or NULL */
-  lp_layout_fn *layout[LP_SIDE_COUNT];    /* set when the code of a CPU side is loaded */
-  int32_t gpu_layout[LP_SIDE_COUNT];      /* set when the code of a GPU side is loaded */
-  int32_t buffers[LP_SIDE_COUNT];
-  bool takes_part[LP_SIDE_COUNT]; /* some step names the side */
+  const char *layout_name[LP_PLACES_MAX]; /* NULL: the side has no code in this program */
+  const char *fallback[LP_PLACES_MAX];    /* the layout's name in the side's `fallback`, or NULL */
+  lp_layout_fn *layout[LP_PLACES_MAX];    /* set when the code of a CPU side is loaded */
+  int32_t gpu_layout[LP_PLACES_MAX];      /* set when the code of a GPU side is loaded */
+  int32_t buffers[LP_PLACES_MAX];
+  bool takes_part[LP_PLACES_MAX]; /* some step names the side */
   int32_t step_count;
   lp_step *step;
 } lp_program;
@@ -178,7 +179,11 @@ typedef struct {
   int64_t source_context; /* the longest source that the encoder takes; 0: unknown */
   int32_t file_count, state_count, input_count, output_count, exit_count, program_count, plan_count;
   lp_file_desc *files;
-  lp_side_desc side[LP_SIDE_COUNT];
+  /* Of two sides both count, "device" and "cloud", of which one may be absent. A bundle over other places lists those
+   * that hold anything, after the device. */
+  int32_t place_count;
+  const char *place_name[LP_PLACES_MAX];
+  lp_side_desc side[LP_PLACES_MAX];
   lp_state_desc *states;
   lp_port *inputs, *outputs;
   lp_exit *exits; /* by ascending layer */
@@ -193,7 +198,10 @@ LP_MUST_USE lp_status lp_manifest_parse(const char *file, const char *text, size
 void lp_manifest_clear(lp_manifest *manifest);
 
 /* Puts the `fallback` of a side, which has one, into the place of its code, weights, layouts and segments. */
-void lp_manifest_fall_back(lp_manifest *manifest, lp_side side);
+void lp_manifest_fall_back(lp_manifest *manifest, lp_place side);
+
+/* The number of places besides the device that take part in any program. */
+int32_t lp_manifest_others(const lp_manifest *manifest);
 
 /* Bytes of an element, rounded up to whole bytes. */
 size_t lp_element_size(lp_element dtype);
@@ -206,7 +214,7 @@ int32_t lp_manifest_program(const lp_manifest *manifest, const char *name);
 /* The index of the first plan with a region that contains the request; 0 when no region does. */
 int32_t lp_manifest_plan(const lp_manifest *manifest, const double at[LP_PLAN_AXES]);
 /* The greatest number of buffers that any program has on the side. */
-int32_t lp_manifest_most_buffers(const lp_manifest *manifest, lp_side side);
+int32_t lp_manifest_most_buffers(const lp_manifest *manifest, lp_place side);
 /* The index of the first input or output of that role, or -1. */
 int32_t lp_manifest_input(const lp_manifest *manifest, lp_role role);
 int32_t lp_manifest_output(const lp_manifest *manifest, lp_role role);

@@ -2,7 +2,6 @@
  * of a program with its ports, buffers and code. */
 #include "base/map.h"
 #include "base/poly.h"
-#include "base/side.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/bundle/manifest_reader.h"
 
@@ -42,12 +41,13 @@ static bool shares_code(const lp_side_desc *side) {
 }
 
 static lp_status check_files(manifest_reader *reader) {
-  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+  for (lp_place i = 0; i < reader->out->place_count; i++) {
     const lp_side_desc *side = &reader->out->side[i];
     bool twice = (side->code && (side->code == side->weights || side->code == side->kernels)) ||
                  (side->weights && side->weights == side->kernels) || (side->fallback && shares_code(side));
     if (twice)
-      return lp_error(reader->diag, loc_of(reader), "one file of the %s is both code and data", lp_side_names[i]);
+      return lp_error(reader->diag, loc_of(reader), "one file of the %s is both code and data",
+                      reader->out->place_name[i]);
   }
   return LP_OK;
 }
@@ -58,9 +58,9 @@ static lp_status check_files(manifest_reader *reader) {
 typedef struct {
   manifest_reader *reader;
   const lp_program *program;
-  bool ran[LP_SIDE_COUNT];      /* a segment, which may write to any buffer of its side */
-  bool *written[LP_SIDE_COUNT]; /* [buffers] by an input or a send */
-  bool *read[LP_SIDE_COUNT];    /* [inputs] */
+  bool ran[LP_PLACES_MAX];      /* a segment, which may write to any buffer of its side */
+  bool *written[LP_PLACES_MAX]; /* [buffers] by an input or a send */
+  bool *read[LP_PLACES_MAX];    /* [inputs] */
   bool *made;                   /* [outputs] */
 } progress;
 
@@ -114,7 +114,7 @@ static lp_status check_layout(const progress *p, const char *layout) {
 }
 
 static lp_status check_steps(progress *p) {
-  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+  for (lp_place i = 0; i < p->reader->out->place_count; i++) {
     LP_TRY(check_layout(p, p->program->layout_name[i]));
     LP_TRY(check_layout(p, p->program->fallback[i]));
   }
@@ -126,12 +126,12 @@ static lp_status check_steps(progress *p) {
 static lp_status check_program(manifest_reader *reader, const lp_program *program) {
   const lp_manifest *out = reader->out;
   progress p = {.reader = reader, .program = program, .made = lp_alloc((size_t)out->output_count + 1)};
-  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+  for (lp_place i = 0; i < out->place_count; i++) {
     p.written[i] = lp_alloc((size_t)program->buffers[i] + 1);
     p.read[i] = lp_alloc((size_t)out->input_count + 1);
   }
   lp_status status = check_steps(&p);
-  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+  for (lp_place i = 0; i < out->place_count; i++) {
     free(p.written[i]);
     free(p.read[i]);
   }

@@ -8,7 +8,7 @@ int32_t lp_manifest_program(const lp_manifest *manifest, const char *name) {
   return -1;
 }
 
-int32_t lp_manifest_most_buffers(const lp_manifest *manifest, lp_side side) {
+int32_t lp_manifest_most_buffers(const lp_manifest *manifest, lp_place side) {
   int32_t most = 0;
   for (int32_t i = 0; i < manifest->program_count; i++)
     if (manifest->programs[i].buffers[side] > most) most = manifest->programs[i].buffers[side];
@@ -40,7 +40,18 @@ int32_t lp_manifest_plan(const lp_manifest *manifest, const double at[LP_PLAN_AX
   return 0;
 }
 
-void lp_manifest_fall_back(lp_manifest *manifest, lp_side side) {
+int32_t lp_manifest_others(const lp_manifest *manifest) {
+  int32_t count = 0;
+  for (lp_place place = 1; place < manifest->place_count; place++) {
+    bool takes_part = false;
+    for (int32_t i = 0; i < manifest->program_count; i++)
+      takes_part |= manifest->programs[i].takes_part[place];
+    count += takes_part;
+  }
+  return count;
+}
+
+void lp_manifest_fall_back(lp_manifest *manifest, lp_place side) {
   manifest->side[side] = *manifest->side[side].fallback;
   for (int32_t i = 0; i < manifest->program_count; i++) {
     lp_program *program = &manifest->programs[i];

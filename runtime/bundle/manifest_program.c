@@ -1,5 +1,4 @@
 /* Reads the programs of manifest.json: the steps of each side in order, and the tensors that cross the link. */
-#include "base/side.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/bundle/manifest_reader.h"
 
@@ -12,11 +11,11 @@ static const char *const step_names[] = {[LP_STEP_INPUT] = "input",
                                          [LP_STEP_OUTPUT] = "output"};
 
 /* Reads a side, which the bundle must have. */
-static lp_status read_side(manifest_reader *reader, const lp_json *step, const char *key, lp_side *out) {
+static lp_status read_side(manifest_reader *reader, const lp_json *step, const char *key, lp_place *out) {
   lp_json at = lp_json_member(step, key);
-  LP_TRY(lp_manifest_side(&at, out, reader->diag));
+  LP_TRY(lp_manifest_side(reader, &at, out));
   if (reader->out->side[*out].present) return LP_OK;
-  return lp_json_error(&at, reader->diag, "`sides` has no '%s'", lp_side_name(*out));
+  return lp_json_error(&at, reader->diag, "`sides` has no '%s'", reader->out->place_name[*out]);
 }
 
 static lp_status read_index(manifest_reader *reader, const lp_json *step, const char *key, int32_t count,
@@ -64,7 +63,7 @@ static lp_status read_run(manifest_reader *reader, const lp_json *at, lp_step *s
   lp_json segment = lp_json_member(at, "segment");
   LP_TRY(lp_json_text(&segment, &step->segment, reader->diag));
   if (!reader->out->side[step->side].code)
-    return lp_json_error(&segment, reader->diag, "side '%s' has no code", lp_side_name(step->side));
+    return lp_json_error(&segment, reader->diag, "side '%s' has no code", reader->out->place_name[step->side]);
   step->segment = lp_arena_strdup(reader->arena, step->segment);
   if (reader->out->side[step->side].fallback) {
     lp_json fallback = lp_json_member(at, "fallback");
@@ -80,7 +79,7 @@ static lp_status read_ends(manifest_reader *reader, const lp_json *at, lp_step *
   LP_TRY(read_side(reader, at, "from", &step->side));
   LP_TRY(read_side(reader, at, "to", &step->to));
   if (step->side != step->to) return LP_OK;
-  return lp_json_error(at, reader->diag, "from '%s' to itself", lp_side_name(step->to));
+  return lp_json_error(at, reader->diag, "from '%s' to itself", reader->out->place_name[step->to]);
 }
 
 static lp_status read_send(manifest_reader *reader, const lp_json *at, const lp_program *program, lp_step *step) {
@@ -157,10 +156,10 @@ static lp_status read_step(manifest_reader *reader, const lp_json *at, const lp_
 
 static lp_status read_fallbacks(manifest_reader *reader, const lp_json *at, lp_program *program) {
   lp_json names = lp_json_member(at, "fallback");
-  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+  for (lp_place i = 0; i < reader->out->place_count; i++) {
     if (!reader->out->side[i].fallback || !program->layout_name[i]) continue;
     LP_TRY(lp_json_object(&names, reader->diag));
-    lp_json name = lp_json_member(&names, lp_side_name((lp_side)i));
+    lp_json name = lp_json_member(&names, reader->out->place_name[i]);
     LP_TRY(lp_json_text(&name, &program->fallback[i], reader->diag));
     program->fallback[i] = lp_arena_strdup(reader->arena, program->fallback[i]);
   }
@@ -171,16 +170,16 @@ static lp_status read_layouts(manifest_reader *reader, const lp_json *at, lp_pro
   lp_json layout = lp_json_member(at, "layout"), buffers = lp_json_member(at, "buffers");
   LP_TRY(lp_json_object(&layout, reader->diag));
   LP_TRY(lp_json_object(&buffers, reader->diag));
-  for (int i = 0; i < LP_SIDE_COUNT; i++) {
-    lp_json name = lp_json_member(&layout, lp_side_name((lp_side)i));
-    lp_json count = lp_json_member(&buffers, lp_side_name((lp_side)i));
+  for (lp_place i = 0; i < reader->out->place_count; i++) {
+    lp_json name = lp_json_member(&layout, reader->out->place_name[i]);
+    lp_json count = lp_json_member(&buffers, reader->out->place_name[i]);
     if (!name.value && !count.value) continue;
     LP_TRY(lp_json_i32(&count, 0, LP_MAX_BUFFERS, &program->buffers[i], reader->diag));
     if (!name.value && program->buffers[i] == 0) continue;
     LP_TRY(lp_json_text(&name, &program->layout_name[i], reader->diag));
     program->layout_name[i] = lp_arena_strdup(reader->arena, program->layout_name[i]);
     if (!reader->out->side[i].code)
-      return lp_json_error(&name, reader->diag, "side '%s' has no code", lp_side_name((lp_side)i));
+      return lp_json_error(&name, reader->diag, "side '%s' has no code", reader->out->place_name[i]);
   }
   return LP_OK;
 }
@@ -201,7 +200,7 @@ static lp_status read_program(manifest_reader *reader, const lp_json *at, lp_pro
     program->step_count++;
     program->takes_part[step->side] = program->takes_part[step->to] = true;
     if (step->kind == LP_STEP_RUN && !program->layout_name[step->side])
-      return lp_json_error(&item, reader->diag, "side '%s' has no layout", lp_side_name(step->side));
+      return lp_json_error(&item, reader->diag, "side '%s' has no layout", reader->out->place_name[step->side]);
   }
   return LP_OK;
 }

@@ -5,7 +5,6 @@
 #define LP_MANIFEST_READER_H
 
 #include "base/json/reader.h"
-#include "base/side.h"
 #include "runtime/bundle/manifest.h"
 
 typedef struct {
@@ -16,8 +15,8 @@ typedef struct {
 
 /* Copies a string into the arena. */
 LP_MUST_USE lp_status lp_manifest_text(manifest_reader *reader, const lp_json *at, const char **out);
-/* Reads "device" or "cloud". */
-LP_MUST_USE lp_status lp_manifest_side(const lp_json *at, lp_side *out, lp_diag *diag);
+/* Reads the name of a place, after `sides`. */
+LP_MUST_USE lp_status lp_manifest_side(const manifest_reader *reader, const lp_json *at, lp_place *out);
 /* Reads the members `name`, `dtype` and `shape` of the object. */
 LP_MUST_USE lp_status lp_manifest_tensor(manifest_reader *reader, const lp_json *at, lp_tensor_desc *out);
 /* Reads the member `programs`, after files, sides, states and ports. */

@@ -1,7 +1,6 @@
 /* Tensors as manifest.json describes them: element types, sizes in bytes, and the readers of the fields that several
  * parts of the manifest have in common. */
 #include "base/poly.h"
-#include "base/side.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/bundle/manifest_reader.h"
 
@@ -30,11 +29,8 @@ bool lp_tensor_bytes(const lp_tensor_desc *tensor, const int64_t *sym, int32_t s
 
 /* ---- fields ------------------------------------------------------------------------------------------------------ */
 
-lp_status lp_manifest_side(const lp_json *at, lp_side *out, lp_diag *diag) {
-  int32_t choice = 0;
-  LP_TRY(lp_json_choice(at, lp_side_names, LP_SIDE_COUNT, &choice, diag));
-  *out = (lp_side)choice;
-  return LP_OK;
+lp_status lp_manifest_side(const manifest_reader *reader, const lp_json *at, lp_place *out) {
+  return lp_json_choice(at, reader->out->place_name, (size_t)reader->out->place_count, out, reader->diag);
 }
 
 lp_status lp_manifest_text(manifest_reader *reader, const lp_json *at, const char **out) {

@@ -30,8 +30,9 @@ bool lp_engine_fits(const lp_bundle *bundle, const char **why) {
 }
 
 bool lp_engine_fits_worker(const lp_bundle *bundle, const char **why) {
-  *why = "all layers run here";
-  return lp_bundle_is_split(bundle) && fits(bundle, why) && engine_remote_fits(bundle, why);
+  const bool two = bundle->manifest.place_count == LP_SIDE_COUNT;
+  *why = two ? "all layers run here" : "the bundle has more than two places";
+  return two && lp_bundle_is_split(bundle) && fits(bundle, why) && engine_remote_fits(bundle, why);
 }
 
 bool lp_engine_draws_there(const lp_engine *engine) {

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/batch.h"
@@ -25,7 +24,7 @@ typedef struct {
 
 struct lp_batch {
   const lp_bundle *bundle;
-  lp_side side;
+  lp_place side;
   lp_pool *pool;
   lp_gpu *gpu; /* borrowed; NULL: a CPU runs the code */
   lp_gpu_memory *gpu_memory;
@@ -45,14 +44,14 @@ struct lp_batch {
 
 /* ---- programs with the same code --------------------------------------------------------------------------------- */
 
-static bool same_step(const lp_step *a, const lp_step *b, lp_side side) {
+static bool same_step(const lp_step *a, const lp_step *b, lp_place side) {
   bool ends = a->kind == b->kind && a->side == b->side && a->to == b->to && a->port == b->port && a->state == b->state;
   bool code = a->run == b->run && a->gpu_segment == b->gpu_segment && a->exit == b->exit;
   bool memory = (a->side != side || a->buffer == b->buffer) && (a->to != side || a->to_buffer == b->to_buffer);
   return ends && code && memory && a->rows == b->rows;
 }
 
-static bool same_code(const lp_program *a, const lp_program *b, lp_side side) {
+static bool same_code(const lp_program *a, const lp_program *b, lp_place side) {
   bool same = a->layout[side] == b->layout[side] && a->gpu_layout[side] == b->gpu_layout[side] &&
               a->step_count == b->step_count;
   for (int32_t i = 0; same && i < a->step_count; i++) {
@@ -63,7 +62,7 @@ static bool same_code(const lp_program *a, const lp_program *b, lp_side side) {
   return same;
 }
 
-int32_t lp_program_code(const lp_bundle *bundle, lp_side side, int32_t program) {
+int32_t lp_program_code(const lp_bundle *bundle, lp_place side, int32_t program) {
   const lp_program *programs = bundle->manifest.programs;
   for (int32_t i = 0; i < program; i++)
     if (same_code(&programs[i], &programs[program], side)) return i;
@@ -72,7 +71,7 @@ int32_t lp_program_code(const lp_bundle *bundle, lp_side side, int32_t program) 
 
 /* ---- a batch ----------------------------------------------------------------------------------------------------- */
 
-lp_batch *lp_batch_create(const lp_bundle *bundle, lp_side side, lp_pool *pool) {
+lp_batch *lp_batch_create(const lp_bundle *bundle, lp_place side, lp_pool *pool) {
   if (!bundle->side[side].sequences) return NULL;
   lp_batch *batch = lp_alloc(sizeof *batch);
   batch->bundle = bundle;
@@ -151,7 +150,7 @@ static lp_status make_arena(lp_batch *batch, size_t bytes, lp_diag *diag) {
   batch->arena_bytes = bytes;
   if (!lp_activations_reserve(&batch->arena, bytes))
     return lp_error(diag, loc_of(batch), "no memory for %zu bytes of activations on the %s", bytes,
-                    lp_side_name(batch->side));
+                    lp_bundle_place_name(batch->bundle, batch->side));
   return batch->apart ? lp_gpu_make_arena(batch->gpu, batch->gpu_memory, bytes, diag) : LP_OK;
 }
 
@@ -252,7 +251,7 @@ lp_status lp_batch_buffer(const lp_batch *batch, size_t sequence, int32_t buffer
   size_t offset = holder->offset[buffer] >= 0 ? (size_t)holder->offset[buffer] : SIZE_MAX;
   if (!fits || !lp_size_add(offset, first, &offset) || offset > holder->bytes || bytes > holder->bytes - offset)
     return lp_error(diag, loc_of(batch), "'%.80s' does not fit its buffer %d on the %s", step->tensor.name, buffer,
-                    lp_side_name(batch->side));
+                    lp_bundle_place_name(batch->bundle, batch->side));
   *out = (lp_span){.data = bytes > 0 ? batch->arena.data + holder->base + offset : NULL, .size = bytes};
   return LP_OK;
 }

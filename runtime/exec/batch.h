@@ -28,7 +28,7 @@ typedef struct {
  * one thread. A pass calls begin, then for each step bring, run, fetch or find_top, and at last end. */
 typedef struct lp_batch lp_batch;
 /* NULL: the code of the side runs one sequence at a time. */
-lp_batch *lp_batch_create(const lp_bundle *bundle, lp_side side, lp_pool *pool);
+lp_batch *lp_batch_create(const lp_bundle *bundle, lp_place side, lp_pool *pool);
 void lp_batch_free(lp_batch *batch); /* NULL is allowed */
 /* Tells whether a member may be some of the sequences of its states: a CPU runs the code, and every state of the side
  * begins with the axis of sequences. */
@@ -58,6 +58,6 @@ LP_MUST_USE lp_status lp_batch_run(lp_batch *batch, const lp_step *step, lp_diag
 LP_MUST_USE lp_status lp_batch_end(lp_batch *batch, lp_diag *diag);
 lp_gpu_memory *lp_batch_gpu_memory(lp_batch *batch); /* NULL: a CPU runs the code */
 /* Finds the first program with the same code on this side, step by step. Sequences of such programs share a pass. */
-int32_t lp_program_code(const lp_bundle *bundle, lp_side side, int32_t program);
+int32_t lp_program_code(const lp_bundle *bundle, lp_place side, int32_t program);
 
 #endif

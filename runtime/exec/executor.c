@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/executor.h"
@@ -11,7 +10,7 @@
 #include "runtime/gpu/gpu.h"
 #include "runtime/runtime.h"
 
-lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side side, lp_pool *pool) {
+lp_executor *lp_executor_create(const lp_bundle *bundle, lp_place side, lp_pool *pool) {
   lp_executor *executor = lp_alloc(sizeof *executor);
   executor->bundle = bundle;
   executor->side = side;
@@ -61,7 +60,7 @@ static lp_status grow_arena(lp_executor *executor, size_t bytes, lp_diag *diag) 
   unshare(executor);
   if (lp_activations_reserve(&executor->arena, bytes)) return LP_OK;
   return lp_error(diag, loc_of(executor), "no memory for %zu bytes of activations on the %s", bytes,
-                  lp_side_name(executor->side));
+                  lp_bundle_place_name(executor->bundle, executor->side));
 }
 
 static lp_status lay_out(lp_executor *executor, int32_t program, lp_diag *diag) {
@@ -109,7 +108,7 @@ static lp_status find_buffer(lp_executor *executor, int32_t buffer, const lp_ten
   int64_t offset = executor->offset[buffer];
   if (offset < 0 || (size_t)offset > executor->layout_bytes || bytes > executor->layout_bytes - (size_t)offset)
     return lp_error(diag, loc_of(executor), "'%.80s' (%zu bytes) does not fit its buffer %d on the %s", tensor->name,
-                    bytes, buffer, lp_side_name(executor->side));
+                    bytes, buffer, lp_bundle_place_name(executor->bundle, executor->side));
   *out = (lp_span){.data = bytes > 0 ? executor->arena.data + offset : NULL, .size = bytes};
   return LP_OK;
 }

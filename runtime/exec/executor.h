@@ -16,7 +16,7 @@
  * Belongs to one thread at a time; executors may share a pool as long as they run one after the other. */
 typedef struct lp_executor {
   const lp_bundle *bundle; /* borrowed, with the side's code loaded */
-  lp_side side;
+  lp_place side;
   lp_pool *pool; /* borrowed */
   lp_states states;
   lp_activations arena;
@@ -29,7 +29,7 @@ typedef struct lp_executor {
   bool apart;                /* the GPU computes in its own memory; `arena` holds copies of the buffers that are read */
 } lp_executor;
 
-lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side side, lp_pool *pool);
+lp_executor *lp_executor_create(const lp_bundle *bundle, lp_place side, lp_pool *pool);
 void lp_executor_free(lp_executor *executor);   /* NULL is allowed */
 void lp_executor_forget(lp_executor *executor); /* drops the KV caches: the next run must begin at position 0 */
 /* Prepares a run of the program at the symbol values sym[symbol_count], of which t is replaced by the pool's threads:

@@ -42,7 +42,7 @@ static bool extent_bytes(state_extent extent, size_t rows, size_t *bytes) {
   return lp_size_mul(extent.outer, rows, bytes) && lp_size_mul(*bytes, extent.inner, bytes);
 }
 
-void lp_states_init(lp_states *states, const lp_manifest *manifest, lp_side side) {
+void lp_states_init(lp_states *states, const lp_manifest *manifest, lp_place side) {
   *states = (lp_states){.manifest = manifest, .side = side};
   states->pointer = lp_alloc(sizeof(void *) * ((size_t)manifest->state_count + 1));
   states->bytes = lp_alloc(sizeof(size_t) * ((size_t)manifest->state_count + 1));

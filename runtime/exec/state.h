@@ -11,7 +11,7 @@
  * a GPU may share, or memory of a GPU that has its own (gpu/gpu.h). Belongs to one thread at a time. */
 typedef struct {
   const lp_manifest *manifest; /* borrowed */
-  lp_side side;
+  lp_place side;
   lp_gpu *gpu; /* the GPU that computes on them, borrowed; NULL: a CPU does */
   lp_gpu_memory *gpu_memory;
   bool apart; /* the region is in the GPU's own memory */
@@ -25,7 +25,7 @@ typedef struct {
   size_t *bytes;           /* [states] */
 } lp_states;
 
-void lp_states_init(lp_states *states, const lp_manifest *manifest, lp_side side); /* allocates no region */
+void lp_states_init(lp_states *states, const lp_manifest *manifest, lp_place side); /* allocates no region */
 void lp_states_drop(lp_states *states); /* frees the region; lp_states_reserve makes a new one */
 void lp_states_free(lp_states *states);
 /* Computes the bytes of a region for batch sym[b] and capacity sym[c]; false: they overflow. */

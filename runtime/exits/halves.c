@@ -73,6 +73,8 @@ bool lp_halves_find(const lp_bundle *bundle, lp_halves *out, const char **why) {
                      .tokens = lp_manifest_input(manifest, LP_ROLE_TOKENS)};
   *why = "the bundle has no early exits (compile --exits)";
   if (manifest->exit_count == 0) return false;
+  *why = "the bundle has more than two places";
+  if (manifest->place_count > LP_SIDE_COUNT) return false;
   *why = "the bundle does not generate text";
   if (out->prefill < 0 || out->decode < 0 || out->tokens < 0 || manifest->input_count != 1 ||
       manifest->exit_count > LP_MOST_EXITS || lp_manifest_output(manifest, LP_ROLE_LOGITS) < 0)

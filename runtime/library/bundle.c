@@ -11,7 +11,7 @@ static lp_status open_bundle(const char *path, const llmpart_bundle_options *giv
   llmpart_bundle_options options = {0};
   LP_TRY(lp_library_options(given, &options, sizeof options, "llmpart_bundle_options", diag));
   lp_bundle_options load = {.load = LP_LOAD_DEVICE, .check_hashes = options.check, .trust = options.trust};
-  if (options.sides == LLMPART_BOTH_SIDES) load.load |= LP_LOAD_CLOUD;
+  if (options.sides == LLMPART_BOTH_SIDES) load.load = LP_LOAD_ALL;
   out->sides = options.sides;
   return lp_bundle_load(path, &load, &out->bundle, diag);
 }

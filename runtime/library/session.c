@@ -136,7 +136,7 @@ static void hand_on(void *user, int64_t index, const lp_generated *made) {
   const llmpart_token token = {.size = sizeof token,
                                .token = made->token,
                                .text = tokenizer ? lp_buf_text(&piece) : NULL,
-                               .is_from_cloud = made->side == LP_SIDE_CLOUD,
+                               .is_from_cloud = made->side != LP_SIDE_DEVICE,
                                .exit_layer = made->exit_layer,
                                .confidence = made->confidence,
                                .ms = made->ms};

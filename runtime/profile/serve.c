@@ -59,7 +59,7 @@ static lp_status load(server *s, int32_t number, lp_diag *diag) {
   if (s->loaded == number) return LP_OK;
   unload(s);
   lp_bundle_options options = *s->load;
-  options.load = LP_LOAD_DEVICE | LP_LOAD_CLOUD;
+  options.load = LP_LOAD_ALL;
   LP_TRY(lp_bundle_load(s->paths[number], &options, &s->bundle, diag));
   if (!lp_streq(s->bundle->manifest.hash, s->hash[number]))
     return lp_error(diag, LP_LOC_FILE(s->paths[number]), "the bundle has changed since the worker began");

@@ -3,7 +3,7 @@
 
 lp_status lp_reader_open(const char *bundle, int32_t threads, lp_reader *out, lp_diag *diag) {
   *out = (lp_reader){0};
-  lp_bundle_options load = {.load = LP_LOAD_DEVICE | LP_LOAD_CLOUD};
+  lp_bundle_options load = {.load = LP_LOAD_ALL};
   lp_status status = lp_bundle_load(bundle, &load, &out->bundle, diag);
   lp_generate_options options = {.max_tokens = 1, .ignore_eos = true, .threads = threads};
   if (status == LP_OK) status = lp_session_open(out->bundle, &options, &out->session, diag);

@@ -104,7 +104,7 @@ static lp_status measure_rows(bench_run *run, lp_bench_result *out) {
 
 static int64_t weight_bytes(const lp_manifest *manifest) {
   int64_t total = 0;
-  for (int i = 0; i < LP_SIDE_COUNT; i++)
+  for (lp_place i = 0; i < manifest->place_count; i++)
     if (manifest->side[i].present && manifest->side[i].weights) total += manifest->side[i].weights->bytes;
   return total;
 }

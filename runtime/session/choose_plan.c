@@ -164,7 +164,8 @@ static bool places_alike(const lp_program *prefill, const lp_program *decode) {
   do {
     a = next_crossing(prefill, &at);
     b = next_crossing(decode, &there);
-    if (a && (!b || a->kind != LP_STEP_SEND || b->kind != LP_STEP_SEND || a->side != b->side)) return false;
+    if (a && (!b || a->kind != LP_STEP_SEND || b->kind != LP_STEP_SEND || a->side != b->side || a->to != b->to))
+      return false;
   } while (a);
   return !b;
 }

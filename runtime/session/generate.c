@@ -98,7 +98,7 @@ static void grow_capacity(generation_run *run, int64_t needed) {
 }
 
 /* Runs the program over `count` tokens per sequence, which `ids` holds, and samples the next token of each sequence. */
-static lp_status compute(generation_run *run, int32_t program, int64_t past, int64_t count, lp_side *sampled_on,
+static lp_status compute(generation_run *run, int32_t program, int64_t past, int64_t count, lp_place *sampled_on,
                          lp_diag *diag) {
   lp_session *session = run->session;
   grow_capacity(run, past + count);
@@ -155,7 +155,7 @@ static int32_t pass_program(const generation_run *run, int64_t past) {
 
 /* Makes one attempt: connects again, and runs both sides over the text up to `end`, which restores their KV caches.
  * Ends early when the generation is stopped. */
-static lp_status rebuild(generation_run *run, int64_t end, lp_side *sampled_on, lp_diag *diag) {
+static lp_status rebuild(generation_run *run, int64_t end, lp_place *sampled_on, lp_diag *diag) {
   lp_session_disconnect(run->session);
   LP_TRY(lp_session_connect(run->session, diag));
   for (int64_t past = 0; past < end && !is_stopped(run); past += pass_tokens(run, past)) {
@@ -169,7 +169,7 @@ static lp_status rebuild(generation_run *run, int64_t end, lp_side *sampled_on, 
 /* Computes the text up to `end` again after the worker was lost, until an attempt succeeds or the time is over. Then it
  * reports the first failure. */
 static lp_status persist(generation_run *run, lp_status status, int64_t end, const lp_diag *first,
-                         lp_side *sampled_on) {
+                         lp_place *sampled_on) {
   lp_backoff backoff = lp_backoff_begin(&run->session->endpoint.patience, lp_session_timeout_ms(run->session));
   while (status != LP_OK && run->session->lost && !run->session->options.gives_up) {
     lp_diag *quiet = lp_diag_create();
@@ -182,7 +182,7 @@ static lp_status persist(generation_run *run, lp_status status, int64_t end, con
   return lp_error_as(status, run->diag, entry->loc, "%s", entry->text);
 }
 
-static lp_status compute_or_persist(generation_run *run, int64_t past, int64_t count, lp_side *sampled_on) {
+static lp_status compute_or_persist(generation_run *run, int64_t past, int64_t count, lp_place *sampled_on) {
   int32_t program = pass_program(run, past);
   if (!run->session->remote) return compute(run, program, past, count, sampled_on, run->diag);
   lp_diag *quiet = lp_diag_create();
@@ -200,7 +200,7 @@ static bool is_stop(const generation_run *run, int32_t token) {
 /* Makes one token of each sequence: runs the pass over `count` tokens and hands on the sampled tokens. */
 static lp_status make_tokens(generation_run *run, int64_t past, int64_t count) {
   lp_session *session = run->session;
-  lp_side sampled_on = LP_SIDE_DEVICE;
+  lp_place sampled_on = LP_SIDE_DEVICE;
   LP_TRY(compute_or_persist(run, past, count, &sampled_on));
   if (run->stopped) return LP_OK;
   if (run->out->generated == run->out->resumed) LP_TRY(lp_bundle_await_check(session->bundle, run->diag));
@@ -256,7 +256,7 @@ static void note_ended(generation_run *run) {
  * the positions that ran; leaves early when the generation is stopped. */
 static lp_status run_parts(generation_run *run, int64_t *past) {
   int64_t length = run->length + run->out->resumed;
-  lp_side sampled_on;
+  lp_place sampled_on;
   for (*past = 0; *past + pass_tokens(run, *past) < length && !is_stopped(run); *past += pass_tokens(run, *past)) {
     put_part(run, *past, pass_tokens(run, *past));
     LP_TRY(compute_or_persist(run, *past, pass_tokens(run, *past), &sampled_on));

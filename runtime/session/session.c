@@ -16,7 +16,7 @@
 #include "runtime/session/session.h"
 #include "runtime/session/walk.h"
 
-/* ---- both sides in this process ---------------------------------------------------------------------------------- */
+/* ---- all sides in this process ----------------------------------------------------------------------------------- */
 
 static lp_status copy_across(lp_executor *from, lp_executor *to, const lp_step *step, lp_diag *diag) {
   lp_span source;
@@ -63,7 +63,7 @@ static lp_status time_step(lp_session *session, lp_walk *walk, const lp_step *st
 
 static lp_status walk_here(lp_session *session, lp_walk *walk, lp_diag *diag) {
   const lp_program *program = &session->bundle->manifest.programs[walk->program];
-  for (int i = 0; i < LP_SIDE_COUNT; i++)
+  for (lp_place i = 0; i < session->bundle->manifest.place_count; i++)
     if (program->takes_part[i]) LP_TRY(lp_executor_begin(session->executor[i], walk->program, walk->sym, diag));
   for (int32_t i = 0; i < program->step_count; i++) {
     double begin = lp_now_ms();
@@ -71,7 +71,7 @@ static lp_status walk_here(lp_session *session, lp_walk *walk, lp_diag *diag) {
                           : walk_step(session, walk, &program->step[i], diag));
     double now = lp_now_ms(), took = now - begin;
     lp_walk_trace(session, walk, &program->step[i], begin, now);
-    if (program->step[i].side == LP_SIDE_CLOUD) session->wait_ms += took, session->cloud_ms += took;
+    if (program->step[i].side != LP_SIDE_DEVICE) session->wait_ms += took, session->cloud_ms += took;
   }
   return LP_OK;
 }
@@ -82,12 +82,13 @@ lp_status lp_session_walk(lp_session *session, lp_walk *walk, lp_diag *diag) {
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
-static lp_status require_side(const lp_bundle *bundle, lp_side side, lp_diag *diag) {
+static lp_status require_side(const lp_bundle *bundle, lp_place side, lp_diag *diag) {
   if (!bundle->manifest.side[side].present || bundle->side[side].loaded) return LP_OK;
-  return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "the %s side is not loaded", lp_side_name(side));
+  return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "the %s side is not loaded",
+                  lp_bundle_place_name(bundle, side));
 }
 
-static bool takes_part(const lp_bundle *bundle, lp_side side) {
+static bool takes_part(const lp_bundle *bundle, lp_place side) {
   for (int32_t i = 0; i < bundle->manifest.program_count; i++)
     if (bundle->manifest.programs[i].takes_part[side]) return true;
   return false;
@@ -144,11 +145,16 @@ static lp_status find_worker(lp_session *session, lp_diag *diag) {
 static lp_status open_sides(lp_session *session, lp_diag *diag) {
   const lp_bundle *bundle = session->bundle;
   bool alone = session->options.mode == LP_MODE_STANDALONE;
-  session->remote = session->options.cloud && takes_part(bundle, LP_SIDE_CLOUD) && !alone;
-  for (int i = 0; i < LP_SIDE_COUNT; i++) {
-    if (!takes_part(bundle, (lp_side)i) || (i == LP_SIDE_CLOUD && (session->remote || alone))) continue;
-    LP_TRY(require_side(bundle, (lp_side)i, diag));
-    session->executor[i] = lp_executor_create(bundle, (lp_side)i, session->pool);
+  session->remote = session->options.cloud && lp_bundle_is_split(bundle) && !alone;
+  if (session->remote && bundle->manifest.place_count > LP_SIDE_COUNT)
+    return lp_error(diag, LP_LOC_FILE(bundle->manifest.file),
+                    "a worker runs one of two sides, and the bundle has %" PRId32
+                    " places; --in-process runs all of them",
+                    bundle->manifest.place_count);
+  for (lp_place i = 0; i < bundle->manifest.place_count; i++) {
+    if (!takes_part(bundle, i) || (i != LP_SIDE_DEVICE && (session->remote || alone))) continue;
+    LP_TRY(require_side(bundle, i, diag));
+    session->executor[i] = lp_executor_create(bundle, i, session->pool);
   }
   LP_TRY(find_worker(session, diag));
   return connects_at_once(session) ? lp_session_connect(session, diag) : LP_OK;
@@ -177,7 +183,7 @@ void lp_session_close(lp_session *session) {
   lp_link_emulator_stop(session->emulator);
   if (session->security) lp_security_close(session->security);
   free(session->security);
-  for (int i = 0; i < LP_SIDE_COUNT; i++)
+  for (lp_place i = 0; i < LP_PLACES_MAX; i++)
     lp_executor_free(session->executor[i]);
   lp_pool_free(session->pool);
   lp_buf_free(&session->scratch);

@@ -15,7 +15,7 @@ struct lp_session {
   const lp_bundle *bundle; /* borrowed */
   lp_generate_options options;
   lp_pool *pool;
-  lp_executor *executor[LP_SIDE_COUNT]; /* NULL for a side that is not in this process */
+  lp_executor *executor[LP_PLACES_MAX]; /* NULL for a side that is not in this process */
   bool remote;                          /* a worker has the cloud's side */
   lp_wire *wire;                        /* NULL: one process, or not connected */
   uint64_t id;

@@ -3,7 +3,7 @@
  * describes the file in "When the device is killed". */
 #include "runtime/session/session_file.h"
 #include "base/clock.h"
-#include "base/side.h"
+#include "base/place.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exits/cloud_end.h"
@@ -30,7 +30,7 @@ static bool is_sound(const Lp__Kept__Session *kept) {
                kept->n_ms == count;
   if (!sizes || kept->mode > LP_MODE_STANDALONE || kept->codec >= LP_CODEC_COUNT) return false;
   for (size_t i = 0; i < count; i++)
-    if (kept->side[i] >= LP_SIDE_COUNT) return false;
+    if (kept->side[i] >= LP_PLACES_MAX) return false;
   return strlen(kept->bundle) == LP_SHA256_HEX;
 }
 
@@ -53,7 +53,7 @@ static void take(const Lp__Kept__Session *kept, lp_saved_session *out) {
   out->generated = (int64_t)kept->n_token / kept->batch;
   for (size_t i = 0; i < kept->n_token; i++) {
     lp_generated token = {.token = kept->token[i],
-                          .side = (lp_side)kept->side[i],
+                          .side = (lp_place)kept->side[i],
                           .exit_layer = kept->exit_layer[i],
                           .confidence = kept->confidence[i],
                           .ms = kept->ms[i]};
@@ -126,6 +126,10 @@ lp_status lp_keeper_check(const lp_session *session, const lp_keeper_task *task,
     if (saved->tokens.data[i].token < -1 || saved->tokens.data[i].token >= manifest->vocab)
       return lp_error(diag, loc, "the session file is damaged: token %" PRId32 " lies outside of the vocabulary of %d",
                       saved->tokens.data[i].token, manifest->vocab);
+  for (size_t i = 0; i < saved->tokens.count; i++)
+    if (saved->tokens.data[i].side >= manifest->place_count)
+      return lp_error(diag, loc, "the session file is damaged: the bundle has no place %" PRId32,
+                      saved->tokens.data[i].side);
   return LP_OK;
 }
 
@@ -153,7 +157,7 @@ static void put_tokens(Lp__Kept__Session *kept, const lp_generation *made) {
   for (size_t i = 0; i < count; i++) {
     const lp_generated *token = &made->tokens.data[i];
     kept->token[i] = token->token;
-    kept->side[i] = token->side;
+    kept->side[i] = (uint32_t)token->side;
     kept->exit_layer[i] = token->exit_layer;
     kept->confidence[i] = token->confidence;
     kept->ms[i] = token->ms;

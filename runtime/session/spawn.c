@@ -161,7 +161,7 @@ void lp_worker_stop(lp_worker_process *process) {
 lp_status lp_sides_open(const lp_sides_options *options, lp_sides *out, lp_diag *diag) {
   *out = (lp_sides){.worker = {.ready_fd = -1}, .cloud = options->cloud};
   lp_bundle_options load = {.load = LP_LOAD_DEVICE, .check_hashes = options->check_hashes, .trust = options->trust};
-  if (options->in_process) load.load |= LP_LOAD_CLOUD;
+  if (options->in_process) load.load = LP_LOAD_ALL;
   double begin = lp_now_ms();
   LP_TRY(lp_bundle_load(options->bundle, &load, &out->bundle, diag));
   out->load_ms = lp_now_ms() - begin;
@@ -169,6 +169,11 @@ lp_status lp_sides_open(const lp_sides_options *options, lp_sides *out, lp_diag 
     return lp_error(diag, LP_LOC_FILE(options->bundle),
                     "the bundle is not split, so that no part of it runs on the worker at %s", options->cloud);
   if (options->in_process || options->device_only || options->cloud || !lp_bundle_is_split(out->bundle)) return LP_OK;
+  if (lp_bundle_place_count(out->bundle) > LP_SIDE_COUNT)
+    return lp_error(diag, LP_LOC_FILE(options->bundle),
+                    "a worker runs one of two sides, and the bundle has %" PRId32
+                    " places; --in-process runs all of them",
+                    lp_bundle_place_count(out->bundle));
   const lp_worker_request request = {options->bundle, options->trust, options->threads};
   LP_TRY(lp_worker_spawn(NULL, &request, &out->worker, diag));
   LP_TRY(lp_worker_await(&out->worker, diag));

@@ -15,7 +15,7 @@ typedef struct {
   const lp_span *input; /* [inputs] the content of each input of the manifest */
   lp_span *output;      /* [outputs] filled with memory that the caller frees; NULL: the walk samples instead */
   lp_sample *sample;    /* [b] filled when the program has logits */
-  lp_side sampled_on;   /* set with `sample` */
+  lp_place sampled_on;  /* set with `sample` */
   lp_buf *logits;       /* receives the logits of sequence 0 when they are in this process; may be NULL */
 } lp_walk;
 

@@ -57,5 +57,5 @@ void lp_walk_trace(const lp_session *session, const lp_walk *walk, const lp_step
                           .position = walk->sym[LP_SYM_P],
                           .tokens = walk->sym[LP_SYM_S],
                           .bytes = -1};
-  lp_trace_put(session->options.trace, step->side == LP_SIDE_CLOUD ? LP_LANE_CLOUD : LP_LANE_DEVICE, &slice);
+  lp_trace_put(session->options.trace, step->side == LP_SIDE_DEVICE ? LP_LANE_DEVICE : LP_LANE_CLOUD, &slice);
 }

@@ -17,10 +17,10 @@ typedef struct {
 } place_kind;
 
 struct lp_compile_places {
-  place_kind kind[LP_PLACES_MOST];
+  place_kind kind[LP_PLACES_MAX];
   int32_t kind_count;
-  char *names[LP_PLACES_MOST]; /* owned: of the members of kinds with several */
-  LP_VEC(lp_link *) links;     /* owned */
+  char *names[LP_PLACES_MAX]; /* owned: of the members of kinds with several */
+  LP_VEC(lp_link *) links;    /* owned */
   lp_places set;
 };
 
@@ -48,7 +48,7 @@ static lp_status take_count(char *hardware, int64_t *count, lp_diag *diag) {
   if (!at) return LP_OK;
   char *value = at + strlen(word), *rest = strchr(value, ',');
   if (rest) *rest = 0;
-  if (lp_parse_i64(value, 1, LP_PLACES_MOST, count, diag, place_option) != LP_OK) return LP_USAGE;
+  if (lp_parse_i64(value, 1, LP_PLACES_MAX, count, diag, place_option) != LP_OK) return LP_USAGE;
   if (rest) *rest = ',';
   memmove(at, rest ? rest : "", strlen(rest ? rest : "") + 1);
   return LP_OK;
@@ -64,8 +64,8 @@ static lp_status read_place(struct lp_compile_places *p, const char *text, lp_di
   }
   if (find_kind(p, text, length) >= 0)
     return lp_error_as(LP_USAGE, diag, place_option, "there are two places '%.*s'", (int)length, text);
-  if (p->kind_count == LP_PLACES_MOST)
-    return lp_error_as(LP_USAGE, diag, place_option, "more than %d places", LP_PLACES_MOST);
+  if (p->kind_count == LP_PLACES_MAX)
+    return lp_error_as(LP_USAGE, diag, place_option, "more than %d places", LP_PLACES_MAX);
   place_kind *kind = &p->kind[p->kind_count++];
   kind->name = lp_strdup(text);
   kind->name[length] = 0;
@@ -80,9 +80,9 @@ static lp_status count_places(struct lp_compile_places *p, lp_diag *diag) {
   if (p->kind[0].count > 1)
     return lp_error_as(LP_USAGE, diag, place_option, "'%s' comes first and is the device, of which there is one",
                        p->kind[0].name);
-  if (count > LP_PLACES_MOST)
+  if (count > LP_PLACES_MAX)
     return lp_error_as(LP_USAGE, diag, place_option, "%" PRId64 " places, at most %d can be planned", count,
-                       LP_PLACES_MOST);
+                       LP_PLACES_MAX);
   p->set.count = (int32_t)count;
   return LP_OK;
 }
@@ -202,7 +202,7 @@ static void name_places(struct lp_compile_places *p) {
   int32_t at = 0;
   for (int32_t k = 0; k < p->kind_count; k++)
     for (int32_t member = 0; member < p->kind[k].count; member++, at++) {
-      p->set.place[at] = (lp_place){.name = p->kind[k].name, .kind = k, .member = member};
+      p->set.place[at] = (lp_places_member){.name = p->kind[k].name, .kind = k, .member = member};
       if (p->kind[k].count == 1) continue;
       lp_buf name = {0};
       lp_buf_printf(&name, "%s.%" PRId32, p->kind[k].name, member + 1);
@@ -293,7 +293,7 @@ void lp_compile_release_places(lp_compile *compile) {
     free(p->kind[k].hardware);
     lp_hw_free(p->kind[k].machine);
   }
-  for (int i = 0; i < LP_PLACES_MOST; i++)
+  for (int i = 0; i < LP_PLACES_MAX; i++)
     free(p->names[i]);
   for (size_t i = 0; i < p->links.count; i++)
     lp_link_free(p->links.data[i]);

@@ -12,7 +12,7 @@ struct lp_verify_bundle {
 };
 
 lp_status lp_verify_open(const char *path, int64_t threads, lp_verify_bundle **out, lp_diag *diag) {
-  const lp_bundle_options load = {.load = LP_LOAD_DEVICE | LP_LOAD_CLOUD};
+  const lp_bundle_options load = {.load = LP_LOAD_ALL};
   const lp_generate_options options = {.threads = (int32_t)threads};
   lp_verify_bundle *opened = lp_alloc(sizeof *opened);
   lp_status status = lp_bundle_load(path, &load, &opened->bundle, diag);

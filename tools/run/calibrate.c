@@ -76,7 +76,7 @@ static lp_status calibrate(const calibrate_flags *flags, const thetas *at, lp_di
                                   .at_count = at->count,
                                   .threads = (int32_t)flags->threads,
                                   .progress = flags->shows_progress ? show_progress : NULL};
-  lp_bundle_options load = {.load = LP_LOAD_DEVICE | LP_LOAD_CLOUD};
+  lp_bundle_options load = {.load = LP_LOAD_ALL};
   lp_bundle *bundle = NULL;
   lp_calibration_report report = {0};
   (void)lp_codec_parse(flags->codec, &options.codec); /* the option was checked before */

@@ -26,10 +26,10 @@ void lp_run_print_text(const lp_bundle *bundle, const lp_generation *made, int64
   lp_vec_free(&ids);
 }
 
-static void put_step(lp_json_writer *json, const lp_generated *token) {
+static void put_step(lp_json_writer *json, const lp_bundle *bundle, const lp_generated *token) {
   lp_json_put_object(json, NULL);
   lp_json_put_integer(json, "token", token->token);
-  lp_json_put_text(json, "side", lp_side_name(token->side));
+  lp_json_put_text(json, "side", lp_bundle_place_name(bundle, token->side));
   if (token->exit_layer >= 0)
     lp_json_put_integer(json, "exit_layer", token->exit_layer);
   else
@@ -67,7 +67,7 @@ static void put_sequence(lp_json_writer *json, const lp_bundle *bundle, const lp
   put_text(json, bundle, made, sequence);
   lp_json_put_array(json, "steps");
   for (int64_t i = 0; i < count; i++)
-    put_step(json, token_at(made, sequence, i));
+    put_step(json, bundle, token_at(made, sequence, i));
   lp_json_put_end(json);
 }
 
@@ -126,7 +126,7 @@ static void put_plan(const lp_generation *made, lp_buf *out) {
 void lp_run_print_stats(const lp_generation *made, int64_t prompt_tokens, lp_buf *out) {
   int64_t on_cloud = 0;
   for (int64_t i = 0; i < made->generated; i++)
-    on_cloud += token_at(made, 0, i)->side == LP_SIDE_CLOUD;
+    on_cloud += token_at(made, 0, i)->side != LP_SIDE_DEVICE;
   lp_buf_printf(out,
                 "prompt %" PRId64 " tokens, batch %" PRId64 "; %" PRId64 " steps, %" PRId64 " sampled in the cloud\n",
                 prompt_tokens, made->batch, made->generated, on_cloud);

@@ -36,13 +36,13 @@ static double link_price(const lp_places_paths *s, int stage) {
 
 /* The price of a stage of an operator by itself, without what both stages use. */
 static double op_price(const lp_places_paths *s, int stage, int32_t op, int place) {
-  const int32_t at = op * LP_PLACES_MOST + place;
+  const int32_t at = op * LP_PLACES_MAX + place;
   return busy_price(s, stage, place) * s->model->op_ms[stage][at] +
          s->duals.per_byte[place] * s->model->op_bytes[stage][at];
 }
 
 static double both_price(const lp_places_paths *s, int32_t op, int place) {
-  return s->duals.per_byte[place] * s->model->op_both[op * LP_PLACES_MOST + place];
+  return s->duals.per_byte[place] * s->model->op_both[op * LP_PLACES_MAX + place];
 }
 
 /* The price per byte of KV caches that move, without the constant of a message, which other parts' caches share. */
@@ -55,7 +55,7 @@ static double move_price(const lp_places_paths *s, int from, int to) {
 static double cheapest(const lp_places_paths *s, int32_t op, int at[LP_STAGE_COUNT]) {
   const lp_places_model *m = s->model;
   const int given[] = {at[0], at[1]};
-  double stage_price[LP_STAGE_COUNT][LP_PLACES_MOST], both[LP_PLACES_MOST], least = INFINITY;
+  double stage_price[LP_STAGE_COUNT][LP_PLACES_MAX], both[LP_PLACES_MAX], least = INFINITY;
   for (int p = 0; p < m->count; p++) {
     stage_price[0][p] = op_price(s, 0, op, p);
     stage_price[1][p] = op_price(s, 1, op, p);
@@ -203,9 +203,9 @@ static void add_op_sums(lp_places_paths *s, int32_t op, const int given[LP_STAGE
   int at[] = {given[0], given[1]};
   (void)cheapest(s, op, at);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    s->ms[stage] += m->op_ms[stage][op * LP_PLACES_MOST + at[stage]];
-    s->bytes[at[stage]] += m->op_bytes[stage][op * LP_PLACES_MOST + at[stage]];
-    if (stage == 0 || at[0] != at[1]) s->bytes[at[stage]] += m->op_both[op * LP_PLACES_MOST + at[stage]];
+    s->ms[stage] += m->op_ms[stage][op * LP_PLACES_MAX + at[stage]];
+    s->bytes[at[stage]] += m->op_bytes[stage][op * LP_PLACES_MAX + at[stage]];
+    if (stage == 0 || at[0] != at[1]) s->bytes[at[stage]] += m->op_both[op * LP_PLACES_MAX + at[stage]];
   }
   if (at[0] != at[1]) s->ms[0] += m->op_moves[op] * m->ms_per_byte[at[0]][at[1]];
 }

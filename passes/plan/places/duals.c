@@ -18,7 +18,7 @@ static const double beyond = 1e6;
 static const double least_step = 1e-7;
 
 /* The limits, scaled so that 1 is the limit: both stages' times, then the memory of each kind. */
-enum { ROWS = LP_STAGE_COUNT + LP_PLACES_MOST };
+enum { ROWS = LP_STAGE_COUNT + LP_PLACES_MAX };
 
 typedef struct {
   lp_places_paths *paths;

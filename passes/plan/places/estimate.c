@@ -30,9 +30,9 @@ lp_places_rest *lp_places_rest_create(const lp_places_paths *paths) {
 
 /* The amount of `total` if the rest fills the places with the least amounts first; share[place] is the share of the
  * rest that it has room for. What finds no room counts `miss` times. */
-static double fill(int count, const double total[LP_PLACES_MOST], const double share[LP_PLACES_MOST], double scale) {
+static double fill(int count, const double total[LP_PLACES_MAX], const double share[LP_PLACES_MAX], double scale) {
   double left = 1, sum = 0;
-  bool full[LP_PLACES_MOST] = {false};
+  bool full[LP_PLACES_MAX] = {false};
   for (int round = 0; round < count && left > 0; round++) {
     int best = -1;
     for (int p = 0; p < count; p++)
@@ -48,7 +48,7 @@ static double fill(int count, const double total[LP_PLACES_MOST], const double s
 double lp_places_estimate(const lp_places_paths *paths, const lp_places_rest *rest, const lp_places_sum *sum,
                           unsigned closed) {
   const lp_places_model *m = paths->model;
-  double share[LP_PLACES_MOST], estimate = paths->objective * sum->objective, scale = m->scale;
+  double share[LP_PLACES_MAX], estimate = paths->objective * sum->objective, scale = m->scale;
   for (int p = 0; p < m->count; p++) {
     const double activation = fmax(sum->activation[p], m->least_activation[p]);
     const double room = fmax(0, m->limit_bytes[p] - sum->bytes[p] - activation);

@@ -116,7 +116,7 @@ static void find_states(const pricer *r, uint8_t *at) {
     if (r->shape->ops[i].state >= 0) at[r->shape->ops[i].state] = r->place[i];
 }
 
-static void sum_activations(const pricer *r, double total[LP_PLACES_MOST]) {
+static void sum_activations(const pricer *r, double total[LP_PLACES_MAX]) {
   for (int32_t i = 0; i < r->shape->op_count; i++) {
     const int p = r->place[i];
     const lp_side side = lp_places_side(p);
@@ -126,7 +126,7 @@ static void sum_activations(const pricer *r, double total[LP_PLACES_MOST]) {
 }
 
 static void sum_memory(const lp_places_problem *problem, const uint8_t *held, uint8_t *const state[LP_STAGE_COUNT],
-                       const double activation[LP_PLACES_MOST], lp_places_result *out) {
+                       const double activation[LP_PLACES_MAX], lp_places_result *out) {
   for (int p = 0; p < problem->places->count; p++) {
     const lp_plan_problem *own = problem->of[p];
     const lp_side side = lp_places_side(p);
@@ -186,7 +186,7 @@ static void conclude(const lp_places_problem *problem, lp_places_result *out) {
 void lp_places_evaluate(const lp_places_problem *problem, uint8_t *const place[LP_STAGE_COUNT], lp_places_result *out) {
   lp_arena *arena = lp_arena_create();
   uint8_t *held = LP_NEW_ARRAY(arena, uint8_t, problem->of[0]->weight_count), *state[LP_STAGE_COUNT];
-  double activation[LP_PLACES_MOST] = {0};
+  double activation[LP_PLACES_MAX] = {0};
   *out = (lp_places_result){0};
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     const pricer r = {problem, &problem->of[0][stage], place[stage], stage, arena, out};

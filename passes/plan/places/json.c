@@ -184,12 +184,12 @@ static bool are_equal(const double *a, const double *b, size_t count) {
 }
 
 static bool is_same_stage(const lp_places_model *m, const lp_places_part *a, const lp_places_part *b, int stage) {
-  const size_t count = (size_t)(a->end_op - a->first_op) * LP_PLACES_MOST;
-  const size_t at = (size_t)a->first_op * LP_PLACES_MOST, to = (size_t)b->first_op * LP_PLACES_MOST;
+  const size_t count = (size_t)(a->end_op - a->first_op) * LP_PLACES_MAX;
+  const size_t at = (size_t)a->first_op * LP_PLACES_MAX, to = (size_t)b->first_op * LP_PLACES_MAX;
   return a->hop_bytes[stage] == b->hop_bytes[stage] && a->inner_ms[stage] == b->inner_ms[stage] &&
          a->allowed[stage] == b->allowed[stage] && a->divides[stage] == b->divides[stage] &&
-         are_equal(a->ms[stage], b->ms[stage], LP_PLACES_MOST) &&
-         are_equal(a->activation[stage], b->activation[stage], LP_PLACES_MOST) &&
+         are_equal(a->ms[stage], b->ms[stage], LP_PLACES_MAX) &&
+         are_equal(a->activation[stage], b->activation[stage], LP_PLACES_MAX) &&
          are_equal(&m->op_ms[stage][at], &m->op_ms[stage][to], count) &&
          are_equal(&m->op_bytes[stage][at], &m->op_bytes[stage][to], count);
 }
@@ -199,11 +199,11 @@ static bool is_same_shape(const lp_places_model *m, const lp_places_part *a, con
   const size_t ops = (size_t)(a->end_op - a->first_op);
   if (a->end_op - a->first_op != b->end_op - b->first_op || a->move_bytes != b->move_bytes) return false;
   for (int use = 0; use < LP_PLACES_USES; use++)
-    if (!are_equal(a->weight_bytes[use], b->weight_bytes[use], LP_PLACES_MOST)) return false;
+    if (!are_equal(a->weight_bytes[use], b->weight_bytes[use], LP_PLACES_MAX)) return false;
   return is_same_stage(m, a, b, 0) && is_same_stage(m, a, b, 1) &&
-         are_equal(a->cache_bytes, b->cache_bytes, LP_PLACES_MOST) &&
-         are_equal(&m->op_both[(size_t)a->first_op * LP_PLACES_MOST], &m->op_both[(size_t)b->first_op * LP_PLACES_MOST],
-                   ops * LP_PLACES_MOST) &&
+         are_equal(a->cache_bytes, b->cache_bytes, LP_PLACES_MAX) &&
+         are_equal(&m->op_both[(size_t)a->first_op * LP_PLACES_MAX], &m->op_both[(size_t)b->first_op * LP_PLACES_MAX],
+                   ops * LP_PLACES_MAX) &&
          are_equal(&m->op_moves[a->first_op], &m->op_moves[b->first_op], ops);
 }
 
@@ -211,7 +211,7 @@ static bool is_same_shape(const lp_places_model *m, const lp_places_part *a, con
 static void put_operators(lp_json_writer *j, const lp_places_model *m, const lp_places_part *part) {
   lp_json_put_array(j, "operators");
   for (int32_t op = part->first_op; op < part->end_op; op++) {
-    const int32_t at = op * LP_PLACES_MOST;
+    const int32_t at = op * LP_PLACES_MAX;
     double any = 0;
     for (int p = at; p < at + m->count; p++)
       any += m->op_ms[0][p] + m->op_ms[1][p] + m->op_bytes[0][p] + m->op_bytes[1][p] + m->op_both[p];

@@ -128,11 +128,11 @@ static lp_status refuse_shared(lp_diag *diag) {
 /* Adds bytes that both stages use to the operators that use them first. */
 static void add_both(lp_places_model *m, const int32_t first_op[LP_STAGE_COUNT], int place, double bytes) {
   if (first_op[0] == first_op[1]) {
-    m->op_both[first_op[0] * LP_PLACES_MOST + place] += bytes;
+    m->op_both[first_op[0] * LP_PLACES_MAX + place] += bytes;
     return;
   }
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    m->op_bytes[stage][first_op[stage] * LP_PLACES_MOST + place] += bytes / 2;
+    m->op_bytes[stage][first_op[stage] * LP_PLACES_MAX + place] += bytes / 2;
 }
 
 static lp_status add_weight(builder *b, int32_t index, lp_diag *diag) {
@@ -151,7 +151,7 @@ static lp_status add_weight(builder *b, int32_t index, lp_diag *diag) {
     if (use == LP_PLACES_BOTH)
       add_both(m, it->first_op, p, bytes);
     else
-      m->op_bytes[use][it->first_op[use] * LP_PLACES_MOST + p] += bytes;
+      m->op_bytes[use][it->first_op[use] * LP_PLACES_MAX + p] += bytes;
   }
   return LP_OK;
 }
@@ -168,7 +168,7 @@ static lp_status add_free_op(builder *b, int stage, int32_t index, lp_diag *diag
     if (h) h->ms[stage][p] += ms;
     if (part < 0) continue;
     m->part[part].ms[stage][p] += ms;
-    m->op_ms[stage][it->first_op[stage] * LP_PLACES_MOST + p] += ms;
+    m->op_ms[stage][it->first_op[stage] * LP_PLACES_MAX + p] += ms;
   }
   return LP_OK;
 }
@@ -194,7 +194,7 @@ static void add_op(builder *b, int stage, int32_t index) {
     const lp_side side = lp_places_side(p);
     const lp_plan_op *op = lp_places_op(m->problem, p, stage, index);
     part->ms[stage][p] += op->ms[side];
-    m->op_ms[stage][index * LP_PLACES_MOST + p] += op->ms[side];
+    m->op_ms[stage][index * LP_PLACES_MAX + p] += op->ms[side];
     if (op->state < 0)
       part->activation[stage][p] = fmax(part->activation[stage][p], 2 * (op->bytes[side] - op->weight_bytes[side]));
   }
@@ -375,11 +375,11 @@ lp_status lp_places_model_build(const lp_places_problem *problem, lp_arena *aren
   create_parts(&b);
   const double least_message = set_links(m);
   b.weight = create_things(&b, b.shape[0].weight_count);
-  m->op_both = LP_NEW_ARRAY(arena, double, b.shape[0].op_count *LP_PLACES_MOST);
+  m->op_both = LP_NEW_ARRAY(arena, double, b.shape[0].op_count *LP_PLACES_MAX);
   m->op_moves = LP_NEW_ARRAY(arena, double, b.shape[0].op_count);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    m->op_ms[stage] = LP_NEW_ARRAY(arena, double, b.shape[stage].op_count *LP_PLACES_MOST);
-    m->op_bytes[stage] = LP_NEW_ARRAY(arena, double, b.shape[stage].op_count *LP_PLACES_MOST);
+    m->op_ms[stage] = LP_NEW_ARRAY(arena, double, b.shape[stage].op_count *LP_PLACES_MAX);
+    m->op_bytes[stage] = LP_NEW_ARRAY(arena, double, b.shape[stage].op_count *LP_PLACES_MAX);
     find_users(&b, stage);
     for (int32_t i = 0; i < b.shape[stage].op_count; i++)
       if (!b.shape[stage].ops[i].free) add_op(&b, stage, i);

@@ -14,11 +14,11 @@ enum { LP_PLACES_BOTH = LP_STAGE_COUNT, LP_PLACES_USES };
 /* A piece of the operators, from first_op to the next part's. In each stage it is in one place. */
 typedef struct {
   int32_t first_op, end_op;
-  double ms[LP_STAGE_COUNT][LP_PLACES_MOST];
+  double ms[LP_STAGE_COUNT][LP_PLACES_MAX];
   double hop_bytes[LP_STAGE_COUNT]; /* values that it reads from the part before; of part 0: inputs */
-  double weight_bytes[LP_PLACES_USES][LP_PLACES_MOST];
-  double cache_bytes[LP_PLACES_MOST], move_bytes; /* KV caches: held; what moves if the stages are in two places */
-  double activation[LP_STAGE_COUNT][LP_PLACES_MOST];
+  double weight_bytes[LP_PLACES_USES][LP_PLACES_MAX];
+  double cache_bytes[LP_PLACES_MAX], move_bytes; /* KV caches: held; what moves if the stages are in two places */
+  double activation[LP_STAGE_COUNT][LP_PLACES_MAX];
   uint8_t allowed[LP_STAGE_COUNT]; /* the places where its pins let it be */
   uint8_t shared[LP_STAGE_COUNT];  /* bit h: it uses holding h */
   /* The least time of a message between two operators of the part; 0 where they might be in two places without one. */
@@ -28,7 +28,7 @@ typedef struct {
 
 /* Something that several parts need in their place, once for all of them: a weight, the work of a free operator. */
 typedef struct {
-  double bytes[LP_PLACES_MOST], ms[LP_STAGE_COUNT][LP_PLACES_MOST];
+  double bytes[LP_PLACES_MAX], ms[LP_STAGE_COUNT][LP_PLACES_MAX];
   int32_t first[LP_STAGE_COUNT], last[LP_STAGE_COUNT]; /* parts that use it; first -1: none */
 } lp_places_holding;
 
@@ -40,16 +40,16 @@ typedef struct lp_places_model {
   int32_t part_count;
   lp_places_holding holding[LP_PLACES_SHARED];
   int32_t holding_count;
-  /* [op * LP_PLACES_MOST + place] an operator's own time and bytes, for bounds of divided parts: with the free
+  /* [op * LP_PLACES_MAX + place] an operator's own time and bytes, for bounds of divided parts: with the free
    * operators that it is the first to use, and the weights and KV caches. What both stages use is in `op_both`, and
    * half of it in either stage's bytes where its first user is not the same operator. op_moves[op]: bytes of KV caches
    * that move. */
   double *op_ms[LP_STAGE_COUNT], *op_bytes[LP_STAGE_COUNT], *op_both, *op_moves;
-  double busy[LP_STAGE_COUNT][LP_PLACES_MOST], link[LP_STAGE_COUNT], move; /* the objective per ms */
-  double scale;                                                 /* of the objective, where no plan is known */
-  double limit_ms[LP_STAGE_COUNT], limit_bytes[LP_PLACES_MOST]; /* 0: none */
-  double least_activation[LP_PLACES_MOST];                      /* of a whole part there */
-  double message_ms[LP_PLACES_MOST][LP_PLACES_MOST], ms_per_byte[LP_PLACES_MOST][LP_PLACES_MOST];
+  double busy[LP_STAGE_COUNT][LP_PLACES_MAX], link[LP_STAGE_COUNT], move; /* the objective per ms */
+  double scale;                                                           /* of the objective, where no plan is known */
+  double limit_ms[LP_STAGE_COUNT], limit_bytes[LP_PLACES_MAX];            /* 0: none */
+  double least_activation[LP_PLACES_MAX];                                 /* of a whole part there */
+  double message_ms[LP_PLACES_MAX][LP_PLACES_MAX], ms_per_byte[LP_PLACES_MAX][LP_PLACES_MAX];
   double grid_ms[LP_STAGE_COUNT], grid_objective; /* terms of labels' sums are multiples of these */
   double result_bytes[LP_STAGE_COUNT];
   bool has_result[LP_STAGE_COUNT], has_input[LP_STAGE_COUNT];
@@ -73,7 +73,7 @@ double lp_places_hop_ms(const lp_places_model *model, int from, int to, double b
 /* ---- bounds (bound.c) -------------------------------------------------------------------------------------------- */
 
 /* A part is in a place in each stage, or divided: number `count`, where bounds allow it. */
-enum { LP_PLACES_STATES = (LP_PLACES_MOST + 1) * (LP_PLACES_MOST + 1) };
+enum { LP_PLACES_STATES = (LP_PLACES_MAX + 1) * (LP_PLACES_MAX + 1) };
 
 /* Shortest paths at given prices. A state is prefill's place times (count + 1), plus decode's. */
 typedef struct {
@@ -81,12 +81,12 @@ typedef struct {
   bool divides;     /* divided parts are allowed */
   double objective; /* the weight of the objective: 1, or 0 to find out whether the limits can be met */
   lp_places_duals duals;
-  double (*price)[LP_PLACES_STATES];                /* [part] infinite: not allowed */
-  double (*from_start)[LP_PLACES_STATES];           /* [part] the least price up to the part, with it */
-  double (*to_end)[LP_PLACES_STATES];               /* [part] the least price after the part */
-  double least, offset;                             /* the least price of a path; the prices of the limits */
-  uint8_t *path[LP_STAGE_COUNT];                    /* [part] a shortest path */
-  double ms[LP_STAGE_COUNT], bytes[LP_PLACES_MOST]; /* its sums, from which bounds leave out what parts share */
+  double (*price)[LP_PLACES_STATES];               /* [part] infinite: not allowed */
+  double (*from_start)[LP_PLACES_STATES];          /* [part] the least price up to the part, with it */
+  double (*to_end)[LP_PLACES_STATES];              /* [part] the least price after the part */
+  double least, offset;                            /* the least price of a path; the prices of the limits */
+  uint8_t *path[LP_STAGE_COUNT];                   /* [part] a shortest path */
+  double ms[LP_STAGE_COUNT], bytes[LP_PLACES_MAX]; /* its sums, from which bounds leave out what parts share */
 } lp_places_paths;
 
 lp_places_paths *lp_places_paths_create(const lp_places_model *model, bool divides);
@@ -123,10 +123,10 @@ void lp_places_search_run(const lp_places_paths *paths, lp_places_search *search
 
 /* The sums of the parts so far, with which one may go on to the next part. */
 typedef struct {
-  double objective, ms[LP_STAGE_COUNT], bytes[LP_PLACES_MOST], activation[LP_PLACES_MOST];
+  double objective, ms[LP_STAGE_COUNT], bytes[LP_PLACES_MAX], activation[LP_PLACES_MAX];
   uint64_t moves;                                 /* bit from * 8 + to: KV caches move from one to the other */
   uint8_t held[LP_PLACES_SHARED][LP_STAGE_COUNT]; /* the places that use a holding */
-  uint16_t used;              /* the places that run anything; bit LP_PLACES_MOST: it came back to the device */
+  uint16_t used;              /* the places that run anything; bit LP_PLACES_MAX: it came back to the device */
   uint8_t at[LP_STAGE_COUNT]; /* the places of the last part */
 } lp_places_sum;
 lp_places_sum lp_places_sum_begin(void);
@@ -135,7 +135,7 @@ void lp_places_sum_add(const lp_places_model *model, int32_t index, const uint8_
                        lp_places_sum *sum);
 /* What the parts after one need if all of them are in a place: prices at given duals, times, bytes (estimate.c). */
 typedef struct {
-  double price[LP_PLACES_MOST], ms[LP_STAGE_COUNT][LP_PLACES_MOST], bytes[LP_PLACES_MOST];
+  double price[LP_PLACES_MAX], ms[LP_STAGE_COUNT][LP_PLACES_MAX], bytes[LP_PLACES_MAX];
 } lp_places_rest;
 lp_places_rest *lp_places_rest_create(const lp_places_paths *paths); /* [part_count], in the model's arena */
 /* An estimate of the least price of a plan that begins with these sums; no later part is in a closed place. */

@@ -12,9 +12,8 @@
 #ifndef LP_PLAN_PLACES_H
 #define LP_PLAN_PLACES_H
 
+#include "base/place.h"
 #include "passes/plan/plan.h"
-
-enum { LP_PLACES_MOST = 8 };
 
 /* A machine. Those of one kind are interchangeable: they have the same figures and links. Text is borrowed. */
 typedef struct {
@@ -23,15 +22,15 @@ typedef struct {
   int32_t kind;    /* ascending from 0 */
   int32_t member;  /* of its kind, from 0 */
   bool lacks_bf16; /* as lp_compile_request.code_lacks_bf16 */
-} lp_place;
+} lp_places_member;
 
 /* Place 0 is the device, kind 0, which has the inputs and gets the tokens. */
 typedef struct {
-  lp_place place[LP_PLACES_MOST];
+  lp_places_member place[LP_PLACES_MAX];
   int32_t count;
   /* Messages from one place to another use this link, against its direction (its rate down) where `is_down` says so. */
-  const struct lp_link *link[LP_PLACES_MOST][LP_PLACES_MOST];
-  bool is_down[LP_PLACES_MOST][LP_PLACES_MOST];
+  const struct lp_link *link[LP_PLACES_MAX][LP_PLACES_MAX];
+  bool is_down[LP_PLACES_MAX][LP_PLACES_MAX];
 } lp_places;
 
 /* The plan problem by place: of[place][stage] has the place's figures on its device side (place 0) or its cloud side.
@@ -39,24 +38,24 @@ typedef struct {
 typedef struct {
   const lp_places *places;
   const lp_compile_request *request;
-  const lp_plan_problem *of[LP_PLACES_MOST];
+  const lp_plan_problem *of[LP_PLACES_MAX];
 } lp_places_problem;
 
 /* The constraints, as numbers: the memory of place 0, 1, .., then TTFT and TPOT. */
-enum { LP_PLACES_TTFT = LP_PLACES_MOST, LP_PLACES_TPOT, LP_PLACES_LIMITS };
+enum { LP_PLACES_TTFT = LP_PLACES_MAX, LP_PLACES_TPOT, LP_PLACES_LIMITS };
 
 /* Times in ms, communication included; arrays are by place, and [from][to] by the places of a message. */
 typedef struct {
   bool feasible;
   int32_t binding; /* the constraint that fails most; -1: none */
   double ttft_ms, tpot_ms, e2e_ms, cost_usd, cost_per_mtok_usd, energy_j, kv_move_ms, objective;
-  double busy_ms[LP_STAGE_COUNT][LP_PLACES_MOST]; /* in one run of a stage */
-  double link_ms[LP_STAGE_COUNT];                 /* without the moves of KV caches */
-  double request_ms[LP_PLACES_MOST];              /* in the request, which shares the decode steps of sessions */
-  double weight_bytes[LP_PLACES_MOST], memory_bytes[LP_PLACES_MOST];
-  int32_t messages[LP_STAGE_COUNT][LP_PLACES_MOST][LP_PLACES_MOST];
-  double bytes[LP_STAGE_COUNT][LP_PLACES_MOST][LP_PLACES_MOST];
-  double move_bytes[LP_PLACES_MOST][LP_PLACES_MOST];
+  double busy_ms[LP_STAGE_COUNT][LP_PLACES_MAX]; /* in one run of a stage */
+  double link_ms[LP_STAGE_COUNT];                /* without the moves of KV caches */
+  double request_ms[LP_PLACES_MAX];              /* in the request, which shares the decode steps of sessions */
+  double weight_bytes[LP_PLACES_MAX], memory_bytes[LP_PLACES_MAX];
+  int32_t messages[LP_STAGE_COUNT][LP_PLACES_MAX][LP_PLACES_MAX];
+  double bytes[LP_STAGE_COUNT][LP_PLACES_MAX][LP_PLACES_MAX];
+  double move_bytes[LP_PLACES_MAX][LP_PLACES_MAX];
 } lp_places_result;
 
 /* Prices the placement place[stage][op_count]; the places of free operators mean nothing (evaluate.c). */
@@ -77,7 +76,7 @@ typedef struct {
 
 /* The prices of the limits that prove `dual_bound`: objective per ms of a stage and per byte of a place. */
 typedef struct {
-  double per_ms[LP_STAGE_COUNT], per_byte[LP_PLACES_MOST];
+  double per_ms[LP_STAGE_COUNT], per_byte[LP_PLACES_MAX];
 } lp_places_duals;
 
 typedef struct {
@@ -89,7 +88,7 @@ typedef struct {
 typedef struct {
   uint8_t *place[LP_STAGE_COUNT]; /* [op_count] */
   lp_places_result result;
-  lp_places_pair pair[LP_PLACES_MOST];
+  lp_places_pair pair[LP_PLACES_MAX];
   int32_t pair_count, best_pair; /* best_pair: in `pair`, -1: there is none */
   bool is_pair;                  /* the plan is the best pair's, which the search did not improve */
   /* Bounds of the objective of all plans that meet the limits; infinite: none does. `dual_bound` is the one that the

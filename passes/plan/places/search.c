@@ -53,7 +53,7 @@ static void add_shared(const lp_places_model *m, int32_t index, int stage, int p
 }
 
 static void add_move(const lp_places_model *m, const lp_places_part *part, int from, int to, lp_places_sum *sum) {
-  const uint64_t bit = (uint64_t)1 << (from * LP_PLACES_MOST + to);
+  const uint64_t bit = (uint64_t)1 << (from * LP_PLACES_MAX + to);
   if (from == to || !(part->move_bytes > 0)) return;
   const double ms = part->move_bytes * m->ms_per_byte[from][to] + (sum->moves & bit ? 0 : m->message_ms[from][to]);
   sum->moves |= bit;
@@ -161,7 +161,7 @@ static bool is_in_order(const lp_places_model *m, unsigned used, const uint8_t a
 }
 
 /* The device's segment is done: the first one, and one after the way back. */
-static const unsigned came_back = 1U << LP_PLACES_MOST;
+static const unsigned came_back = 1U << LP_PLACES_MAX;
 
 /* Tells whether a chain of segments may go on at `at`. */
 static bool is_segment(const lp_places_sum *from, const uint8_t at[LP_STAGE_COUNT]) {

@@ -11,7 +11,7 @@ static const lp_places *places_of(const lp_places_facts *facts) {
 static void put_places(const lp_places_facts *facts, lp_buf *out) {
   char text[32];
   for (int p = 0; p < places_of(facts)->count; p++) {
-    const lp_place *place = &places_of(facts)->place[p];
+    const lp_places_member *place = &places_of(facts)->place[p];
     const lp_machine *machine = place->machine;
     lp_buf_printf(out, "%-12s%-12s%s: %s", p ? "" : "places", place->name, machine->name, machine->title);
     if (lp_places_memory(facts->problem, p) > 0)

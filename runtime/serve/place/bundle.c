@@ -89,7 +89,7 @@ static void take_generated(void *user, int64_t index, const lp_generated *token)
   if (index != 0) return;
   lp_vec_push(&to->ids, token->token);
   lp_buf machine = {0};
-  lp_buf_puts(&machine, token->side == LP_SIDE_CLOUD && to->worker ? to->worker : "device");
+  lp_buf_puts(&machine, token->side != LP_SIDE_DEVICE && to->worker ? to->worker : "device");
   if (token->exit_layer >= 0) lp_buf_printf(&machine, ", exit after layer %" PRId32, token->exit_layer);
   if (!hand_on(to, 0, token->token, NULL, lp_buf_text(&machine))) lp_flag_set(&to->enough);
   lp_buf_free(&machine);

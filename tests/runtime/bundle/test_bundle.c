@@ -64,7 +64,12 @@ static const struct {
     {"\"sha256\": \"", "\"sha256\": \"g", "sha256: wanted 64 lower-case hex digits"},
     {"\"crc32c\": \"", "\"crc32c\": \"0", "crc32c: wanted 8 lower-case hex digits"},
     {"\"code\": \"device/model.so\"", "\"code\": \"x\"", "sides.device.code: `files` does not list 'x'"},
-    {"\"device\": {\"code\"", "\"edge\": {\"code\"", "sides: wanted 'device', 'cloud' or both"},
+    {"\"device\": {\"code\"", "\"edge\": {\"code\"", "programs.prefill.steps[0].side: unknown value 'device'"},
+    {"\"device\": {\"code\"", "\"a/b\": {\"code\"", "sides.a/b: this is no name of a place"},
+    {"\"sides\": {", "\"sides\": {}, \"others\": {", "sides: 0 places; wanted 1 to 8"},
+    {"\"sides\": {", "\"sides\": {\"1\": {}, \"2\": {}, \"3\": {}, \"4\": {}, \"5\": {}, \"6\": {}, \"7\": {}, ",
+     "sides: 9 places; wanted 1 to 8"},
+    {"\"sides\": {", "\"sides\": {\"both\": {}, ", "sides.both: this is no name of a place"},
     {"\"append_axis\": 2", "\"append_axis\": 1", "states[0].append_axis: axis 1 is not the one of size 'c'"},
     {"\"append_axis\": 2", "\"append_axis\": 7", "states[0].append_axis: axis 7"},
     {"[\"b\", \"1\", \"c\", \"16\"]", "[\"b\", \"s\", \"c\", \"16\"]", "axis 1 of a state may depend on 'b' only"},
@@ -140,6 +145,37 @@ LP_LOOP_TEST(changed_manifest_is_refused, 0, LP_COUNT(changes)) {
   toy_manifest_write(path, changed);
   bool in_code = strstr(changes[_i].error, "no symbol") != NULL;
   expect_refused(path, false, in_code ? "device/model.so" : "manifest.json", changes[_i].error);
+  free(text);
+  free(changed);
+  free(path);
+}
+
+/* The same with three places. */
+static const struct {
+  const char *from, *to, *error;
+} changes_of_places[] = {
+    {"\"edge.1\": {\"code\"", "\"edge 1\": {\"code\"", "sides.edge 1: this is no name of a place"},
+    {"\"edge.1\": {\"code\"", "\"..\": {\"code\"", "this is no name of a place"},
+    {"\"edge.1\": {\"code\"", "\"edge.3\": {\"code\"", "programs.prefill.steps[3].to: unknown value 'edge.1'"},
+    {"\"from\": \"edge.1\", \"to\": \"edge.2\"", "\"from\": \"edge.1\", \"to\": \"cloud\"",
+     "to: unknown value 'cloud'"},
+    {"\"from\": \"edge.1\", \"to\": \"edge.2\"", "\"from\": \"edge.1\", \"to\": \"edge.1\"",
+     "programs.prefill.steps[6]: from 'edge.1' to itself"},
+    {"\"edge.1\": \"lp_layout_0\", ", "", "programs.prefill.layout.edge.1: wanted a string"},
+    {"\"edge.2\": {\"code\": \"edge.2/model.so\"", "\"edge.2\": {\"code\": null", "side 'edge.2' has no code"},
+    {"\"weights\": \"edge.2/weights.safetensors\"", "\"weights\": \"edge.2/model.so\"",
+     "one file of the edge.2 is both code and data"},
+    {"\"append_axis\": 2}", "\"append_axis\": 2, \"sides\": [\"edge.1\", \"cloud\"]}",
+     "states[0].sides[1]: unknown value 'cloud'"},
+    {"\"to_buffer\": 1", "\"to_buffer\": 99", "to_buffer: 99 lies outside"},
+};
+
+LP_LOOP_TEST(changed_places_are_refused, 0, LP_COUNT(changes_of_places)) {
+  char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "001122", .places = 3});
+  char *text = toy_manifest_read(path);
+  char *changed = replace_once(text, changes_of_places[_i].from, changes_of_places[_i].to);
+  toy_manifest_write(path, changed);
+  expect_refused(path, false, "manifest.json", changes_of_places[_i].error);
   free(text);
   free(changed);
   free(path);

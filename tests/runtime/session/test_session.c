@@ -74,6 +74,38 @@ LP_LOOP_TEST(one_process, 0, LP_COUNT(placements)) {
   free(path);
 }
 
+/* Layers over three and four places, in any order, with caches that move straight from one to another. */
+LP_LOOP_TEST(places_in_one_process, 0, 5) {
+  static const toy_placement over[] = {
+      {.prefill = "001122", .places = 3},
+      {.prefill = "021020", .places = 3},
+      {.prefill = "012321", .places = 4},
+      {.prefill = "011233", .decode = "032101", .places = 4},
+      {.prefill = "333333", .decode = "112211", .places = 4, .input_there = true},
+  };
+  char *path = toy_bundle_write(dir, "split", &over[_i]);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_ALL);
+  ck_assert(lp_bundle_is_split(bundle));
+  ck_assert_int_eq(lp_bundle_place_count(bundle), over[_i].places);
+  ck_assert_str_eq(lp_bundle_place_name(bundle, 0), "phone");
+  ck_assert_str_eq(lp_bundle_place_name(bundle, 2), "edge.2");
+  expect_reference(bundle, NULL, TOY_BATCH, greedy, NULL);
+  lp_bundle_free(bundle);
+  free(path);
+}
+
+/* A place that is not loaded is named. */
+LP_TEST(a_place_that_is_not_loaded_is_refused) {
+  lp_bundle *bundle = toy_bundle_make(&(toy_placement){.prefill = "001122", .places = 3}, LP_LOAD_DEVICE | 1 << 2);
+  const lp_generate_options options = {.max_tokens = 1, .threads = 1};
+  lp_session *session = NULL;
+  lp_diag *diag = lp_diag_create();
+  ck_assert_int_eq(lp_session_open(bundle, &options, &session, diag), LP_FAILED);
+  ck_assert_str_eq(toy_error(diag), "the edge.1 side is not loaded");
+  lp_diag_free(diag);
+  lp_bundle_free(bundle);
+}
+
 LP_LOOP_TEST(two_processes, 0, LP_COUNT(placements)) {
   char *path = toy_bundle_write(dir, "split", &placements[_i]);
   toy_worker worker = toy_worker_start(path, NULL, NULL);

@@ -12,7 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const side_name[] = {"device", "cloud"};
+static const char *const two_names[] = {"device", "cloud"};
+static const char *const more_names[TOY_PLACES] = {"phone", "edge.1", "edge.2", "server"};
 
 char *toy_dir_create(void) {
   const char *base = getenv("TMPDIR");
@@ -78,15 +79,22 @@ static void add_file(lp_buf *out, const char *bundle, const char *path, bool no_
   free(data);
 }
 
-static int side_of(char letter) {
-  return letter == 'c' || letter == 'e' ? 1 : 0;
+/* The sides of the bundle, and their number. */
+static int sides_of(const toy_placement *placement, const char *const **names) {
+  *names = placement->places ? more_names : two_names;
+  return placement->places ? placement->places : 2;
 }
 
-static void add_send(lp_buf *out, int from, int buffer, const char *name, const char *dtype, const char *shape) {
+static int side_of(char letter) {
+  return letter == 'c' || letter == 'e' ? 1 : letter == 'd' ? 0 : letter - '0';
+}
+
+static void add_send(lp_buf *out, const char *const *side_name, int from, int to, int buffer, const char *name,
+                     const char *dtype, const char *shape) {
   lp_buf_printf(out,
                 ",\n {\"op\": \"send\", \"from\": \"%s\", \"to\": \"%s\", \"from_buffer\": %d, \"to_buffer\": %d, "
                 "\"name\": \"%s\", \"dtype\": \"%s\", \"shape\": %s, \"rows\": \"s\"}",
-                side_name[from], side_name[1 - from], buffer, buffer, name, dtype, shape);
+                side_name[from], side_name[to], buffer, buffer, name, dtype, shape);
 }
 
 /* Adds an exit after the layers that have run: the head over their result. */
@@ -114,15 +122,24 @@ static void add_exits(lp_buf *out, const toy_placement *placement) {
 static void add_program(lp_buf *out, const toy_placement *placement, bool is_prefill) {
   const char *where = is_prefill || !placement->decode ? placement->prefill : placement->decode;
   int side = placement->input_there ? side_of(where[0]) : 0;
+  const char *const *side_name;
+  const int sides = sides_of(placement, &side_name);
+  lp_buf_puts(out, "{\"layout\": {");
+  for (int i = 0; i < sides; i++)
+    lp_buf_printf(out, "%s\"%s\": \"lp_layout_0\"", i ? ", " : "", side_name[i]);
+  lp_buf_puts(out, "},\n \"buffers\": {");
+  for (int i = 0; i < sides; i++)
+    lp_buf_printf(out, "%s\"%s\": %d", i ? ", " : "", side_name[i], TOY_BUFFERS);
   lp_buf_printf(out,
-                "{\"layout\": {\"device\": \"lp_layout_0\", \"cloud\": \"lp_layout_0\"},\n"
-                " \"buffers\": {\"device\": %d, \"cloud\": %d}, \"steps\": [\n"
+                "}, \"steps\": [\n"
                 " {\"op\": \"input\", \"side\": \"%s\", \"input\": 0, \"buffer\": %d, \"rows\": \"s\"}",
-                TOY_BUFFERS, TOY_BUFFERS, side_name[side], TOY_TOKENS);
-  if (side != side_of(where[0])) add_send(out, side, TOY_TOKENS, "tokens", "i64", "[\"b\", \"s\"]");
+                side_name[side], TOY_TOKENS);
+  if (side != side_of(where[0]))
+    add_send(out, side_name, side, side_of(where[0]), TOY_TOKENS, "tokens", "i64", "[\"b\", \"s\"]");
   side = side_of(where[0]);
   for (int stage = 0; stage < TOY_STAGES; stage++) {
-    if (side_of(where[stage]) != side) add_send(out, side, TOY_HIDDEN, "hidden", "f32", "[\"b\", \"s\", \"16\"]");
+    if (side_of(where[stage]) != side)
+      add_send(out, side_name, side, side_of(where[stage]), TOY_HIDDEN, "hidden", "f32", "[\"b\", \"s\", \"16\"]");
     side = side_of(where[stage]);
     char layer[24] = "nothing";
     if (where[stage] == 'e') continue;
@@ -152,7 +169,9 @@ static void write_manifest(const char *bundle, const toy_placement *placement) {
                 " \"files\": {",
                 TOY_CONTEXT, TOY_VOCAB);
   bool first = true;
-  for (int side = 0; side < 2; side++) {
+  const char *const *side_name;
+  const int sides = sides_of(placement, &side_name);
+  for (int side = 0; side < sides; side++) {
     char path[64];
     snprintf(path, sizeof path, "%s/model.so", side_name[side]);
     add_file(&out, bundle, path, placement->no_crc, &first);
@@ -160,7 +179,7 @@ static void write_manifest(const char *bundle, const toy_placement *placement) {
     add_file(&out, bundle, path, placement->no_crc, &first);
   }
   lp_buf_puts(&out, "},\n \"sides\": {");
-  for (int side = 0; side < 2; side++)
+  for (int side = 0; side < sides; side++)
     lp_buf_printf(&out, "%s\"%s\": {\"code\": \"%s/model.so\", \"weights\": \"%s/weights.safetensors\"}",
                   side == 0 ? "" : ",\n  ", side_name[side], side_name[side], side_name[side]);
   lp_buf_puts(&out, "},\n \"states\": [");
@@ -199,7 +218,9 @@ static void copy_file(const char *from, const char *to) {
 char *toy_bundle_write(const char *dir, const char *name, const toy_placement *placement) {
   char *bundle = lp_path_join(dir, name);
   if (mkdir(bundle, 0755) != 0) abort();
-  for (int side = 0; side < 2; side++) {
+  const char *const *side_name;
+  const int sides = sides_of(placement, &side_name);
+  for (int side = 0; side < sides; side++) {
     char *folder = lp_path_join(bundle, side_name[side]);
     if (mkdir(folder, 0755) != 0) abort();
     char *code = lp_path_join(folder, "model.so"), *weights = lp_path_join(folder, "weights.safetensors");

@@ -5,12 +5,13 @@
 #include "base/base.h"
 #include "tests/runtime/toy/toy_model.h"
 
-enum { TOY_STAGES = TOY_LAYERS + 2, TOY_EXITS = 2 }; /* embed, layers, head */
+enum { TOY_STAGES = TOY_LAYERS + 2, TOY_EXITS = 2, TOY_PLACES = 4 }; /* embed, layers, head */
 
 /* "ddccdd": the sides of embed, the layers and the head, 'd' or 'c'; 'e' goes to the cloud, which has no segment
- * there. */
+ * there. With `places` the digit of a place, from '0'. */
 typedef struct {
   const char *prefill, *decode; /* decode NULL: as prefill */
+  int places;                   /* 3 or 4: "phone", "edge.1", "edge.2", "server"; 0: the device and the cloud */
   uint32_t seed;                /* of the weights; 0: 1 */
   bool no_crc;                  /* files carry only their SHA-256 */
   bool input_there;             /* the cloud reads the tokens itself when the embedding is there */

@@ -40,7 +40,7 @@ static void fill_places(chain *c, int count, bool alike) {
     if (chance(c, 0.6)) c->machine[p].figure[LP_HW_MEMORY] = between(c, 60, 350);
     if (copy) c->machine[p] = c->machine[p - 1];
     c->places.place[p] =
-        (lp_place){.name = "place", .machine = &c->machine[p], .kind = copy ? p - 1 : p, .member = copy};
+        (lp_places_member){.name = "place", .machine = &c->machine[p], .kind = copy ? p - 1 : p, .member = copy};
   }
   for (int a = 0; a < count; a++)
     for (int b = a + 1; b < count; b++) {
