@@ -51,7 +51,7 @@ bool lp_sim_site_offer(lp_sim_site *site, lp_sim_job *jobs, uint32_t job, double
 double lp_sim_site_next(const lp_sim_site *site, int32_t *server);
 /* Ends that request or pass, starts the next one, and returns the request that ended; LP_SIM_NO_JOB: a pass ended, and
  * no request with it. */
-enum { LP_SIM_NO_JOB = UINT32_MAX };
+#define LP_SIM_NO_JOB UINT32_MAX
 uint32_t lp_sim_site_finish(lp_sim_site *site, lp_sim_job *jobs, int32_t server, double now_s);
 /* Estimates from the counts how long a request that arrives now would wait. */
 double lp_sim_site_wait_s(const lp_sim_site *site);

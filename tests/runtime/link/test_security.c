@@ -131,7 +131,7 @@ enum { CUT_EVERY_MS = 1000, CUT_MS = 150 };
 
 /* After the first token: waits until the link, which came up soon after `*user`, is cut for the first time. */
 static void await_cut(void *user, int64_t index, const lp_generated *token) {
-  double left = *(const double *)user + CUT_EVERY_MS + 40 - lp_now_ms();
+  double left = *(const double *)user + (double)(CUT_EVERY_MS + 40) - lp_now_ms();
   (void)index, (void)token;
   if (left > 0) usleep((useconds_t)(left * 1000));
 }

@@ -97,8 +97,8 @@ LP_TEST(worker_takes_what_has_come) {
   double points[] = {1}, none[] = {0}, five[] = {0.005};
   const lp_sim_station station = {
       .slots = 64,
-      .pass = {1, points, none},
-      .crossing = {.worker = {1, points, five}, .rtt_s = 0.004, .up_bps = 1e6, .row_bytes = 125}};
+      .pass = {1, points, none, NULL},
+      .crossing = {.worker = {1, points, five, NULL}, .rtt_s = 0.004, .up_bps = 1e6, .row_bytes = 125}};
   for (uint32_t i = 0; i < 10; i++)
     lp_sim_passes_add(&passes, i, 1, 3, i);
   /* 1 ms until the first row; its pass until 6 ms; rows 2 to 6 then until 11 ms, the rest until 16 ms */
@@ -116,7 +116,7 @@ static int64_t rows_of(const lp_sim_passes *passes, uint32_t job) {
  * as make the pass 1.6 times as long, but at least 16. */
 LP_TEST(rows_of_prompts) {
   double rows[] = {1, 101}, flat[] = {1, 2}, steep[] = {1, 101};
-  lp_sim_station station = {.slots = 64, .pass = {2, rows, flat}};
+  lp_sim_station station = {.slots = 64, .pass = {2, rows, flat, NULL}};
   lp_sim_passes passes = {0};
   for (uint32_t i = 0; i < 3; i++)
     lp_sim_passes_add(&passes, i, 1000, 5, i);
@@ -139,7 +139,7 @@ LP_TEST(rows_of_prompts) {
 /* Sixty-four requests generate in one pass; a further one waits in the queue, and prompts get eight of the places. */
 LP_TEST(most_requests) {
   double rows[] = {1}, time[] = {1};
-  const lp_sim_station station = {.slots = 100, .pass = {1, rows, time}};
+  const lp_sim_station station = {.slots = 100, .pass = {1, rows, time, NULL}};
   lp_sim_passes passes = {0};
   for (uint32_t i = 0; i < 70; i++)
     lp_sim_passes_add(&passes, i, 1, 9, i);
