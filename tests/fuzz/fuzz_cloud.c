@@ -31,8 +31,8 @@ static bool take(void *user, const lp_piece *piece) {
 static const char *const requests[] = {"{\"model\":\"m\",\"prompt\":\"a\"}",
                                        "{\"model\":\"m\",\"prompt\":\"a\",\"n\":2,\"logprobs\":2}",
                                        "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}",
-                                       "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"n\":3,"
-                                       "\"logprobs\":true,\"top_logprobs\":2}"};
+                                       ("{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"n\":3,"
+                                        "\"logprobs\":true,\"top_logprobs\":2}")};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
