@@ -180,6 +180,12 @@ LP_TEST(scatters) {
   gives(NODE(GatherND, f32("b,4,8"), i64("b,s,1")), "f32[b,s,8]");
   with_i64("batch_dims", 1);
   refuses(NODE(GatherND, f32("2,4,8"), i64("3,s,1")), "dimensions 3 and 2 must agree");
+  with_i64("batch_dims", 1);
+  refuses(NODE(GatherND, f32("1,4"), i64("1")), "indices do not fit data of 2 axes");
+  with_i64("batch_dims", 1);
+  refuses(NODE(GatherND, f32("2,4"), i64("2,2")), "indices do not fit data of 2 axes");
+  with_i64("batch_dims", -1);
+  refuses(NODE(GatherND, f32("2,4"), i64("2,1")), "indices do not fit data of 2 axes");
   with_i64("blocksize", 2);
   gives(NODE(DepthToSpace, f32("b,8,s,3")), "f32[b,2,2*s,6]");
   with_i64("blocksize", 2);

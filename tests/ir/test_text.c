@@ -99,6 +99,7 @@ static const struct {
     {"type = \"rms\"", "tipe = \"rms\"", "has no attribute 'tipe'"},
     {"144*b*s", "145*b*s", "'flops' of 'op.linear' differs"},
     {"\"1101\"", "\"1111\"", "does not fit"},
+    {"\"llmpart.return\"(", "\"op.linear\"() : () -> () \"llmpart.return\"(", "'op.linear' has 0 operands, needs"},
     {"sym_name = \"main\"", "sym = \"main\"", "needs the attribute 'sym_name'"},
     {"\"llmpart.return\"", "\"llmpart.yield\"", "does not end with 'llmpart.return'"},
     {"dense<[[1.0e+00, ", "dense<[[", "3 elements for a shape of 4"},

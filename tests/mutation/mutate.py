@@ -110,7 +110,7 @@ class Build:
         command = [part for part in shlex.split(self.commands[mutant.path]) if not part.startswith("-O")]
         command[command.index("-o") + 1] = str(self.made / "mutant.o")
         command[command.index("-c") + 1] = str(source)
-        return subprocess.run([*command, "-O0", "-g0", "-iquote", ROOT / Path(mutant.path).parent], cwd=self.path, capture_output=True).returncode == 0
+        return subprocess.run([*command, "-O0", "-g0", "-w", "-iquote", ROOT / Path(mutant.path).parent], cwd=self.path, capture_output=True).returncode == 0
 
     def link(self, target: str, to: Path) -> bool:
         if target not in self.links:

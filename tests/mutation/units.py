@@ -73,7 +73,7 @@ def run(unit: Unit, cpu_seconds: int, **environment: str) -> Outcome:
     process = subprocess.Popen(unit.command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                                env={**os.environ, **unit.environment, **environment}, preexec_fn=limit, start_new_session=True)
     try:
-        text, _ = process.communicate(timeout=MOST_SECONDS)
+        text, _ = process.communicate(timeout=min(MOST_SECONDS, 3 * cpu_seconds))
     except subprocess.TimeoutExpired:
         text = "it hangs"
     try:

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json/reader.h"
 #include "base/utf8.h"
 #include "runtime/runtime.h"
 #include "runtime/tokenizer/internal.h"
@@ -520,6 +521,42 @@ LP_TEST(a_special_token_in_a_message_is_text) {
   ck_assert_uint_eq(ids.count, LP_COUNT(expected));
   for (size_t i = 0; i < ids.count; i++)
     ck_assert_int_eq(ids.data[i], expected[i]);
+  lp_vec_free(&ids);
+  lp_tokenizer_free(tokenizer);
+}
+
+/* A template reads contents as texts, the arguments of calls as values, and all other members as they are; a special
+ * token that a text spells stays text. */
+LP_TEST(a_chat_with_tools) {
+  static const char source[] = "{{ messages | tojson }}{{ tools | tojson }}<x>";
+  static const char body[] =
+      "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\","
+      "\"text\":\"<x>\"}]},{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"i\",\"function\":{"
+      "\"name\":\"f\",\"arguments\":\"{\\\"k\\\":[1,true]}\"}},{\"function\":{\"name\":\"g\",\"arguments\":\"{\"}}]}],"
+      "\"tools\":[{\"name\":\"f\",\"n\":1.5}]}";
+  static const char wanted[] =
+      "[{\"role\": \"user\", \"content\": \"a<x>\"}, {\"role\": \"assistant\", \"content\": null, \"tool_calls\": [{"
+      "\"id\": \"i\", \"function\": {\"name\": \"f\", \"arguments\": {\"k\": [1, true]}}}, {\"function\": {\"name\": "
+      "\"g\", \"arguments\": \"{\"}}]}][{\"name\": \"f\", \"n\": 1.5}]";
+  lp_tokenizer *tokenizer = load("\"added_tokens\":[{\"id\":300,\"content\":\"<x>\",\"special\":true}]", "");
+  lp_json_document *document = NULL;
+  lp_tokens ids = {0};
+  ck_assert_int_eq(lp_json_parse("body", body, sizeof body - 1, 0, &document, NULL), LP_OK);
+  lp_json root = lp_json_root("body", document), messages = lp_json_member(&root, "messages"),
+          tools = lp_json_member(&root, "tools");
+  lp_diag *diag = lp_diag_create();
+  ck_assert_int_ne(lp_tokenizer_encode_chat_json(tokenizer, messages.value, tools.value, &ids, diag), LP_OK);
+  ck_assert_str_eq(lp_diag_get(diag, 0)->text, "the tokenizer has no chat template");
+  tokenizer->chat = source;
+  tokenizer->chat_size = sizeof source - 1;
+  tokenizer->chat_file = "t.jinja";
+  ck_assert_int_eq(lp_tokenizer_encode_chat_json(tokenizer, messages.value, tools.value, &ids, diag), LP_OK);
+  ck_assert_uint_eq(ids.count, sizeof wanted);
+  for (size_t i = 0; i < sizeof wanted - 1; i++)
+    ck_assert_int_eq(ids.data[i], wanted[i]);
+  ck_assert_int_eq(ids.data[sizeof wanted - 1], 300);
+  lp_diag_free(diag);
+  lp_json_free(document);
   lp_vec_free(&ids);
   lp_tokenizer_free(tokenizer);
 }

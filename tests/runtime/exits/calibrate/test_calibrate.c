@@ -279,6 +279,9 @@ LP_TEST(no_theta_is_an_error) {
   ck_assert_int_eq(calibrate(bundle, data, 0.01, LP_CODEC_F32, &report), LP_FAILED);
   ck_assert_msg(strstr(toy_error(diag), "108 held-out tokens are too few for a risk of 0.01: it takes 299"), "%s",
                 toy_error(diag));
+  /* 299 of 108 held out, of 108 + 36 tokens */
+  ck_assert_str_eq(lp_diag_get(diag, 1)->text,
+                   "that is about 399 tokens of such documents, held out or not; there are 144");
   lp_diag_clear(diag);
   lp_calibration_report_free(&report);
   ck_assert_int_eq(calibrate(bundle, data, 0.04, LP_CODEC_INT4, &report), LP_FAILED);
