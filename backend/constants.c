@@ -113,6 +113,11 @@ lp_status lp_constants_write(const lp_constants *constants, const char *path, lp
 void lp_constant_identity(const lp_value *value, lp_buf *key) {
   lp_tensor tensor;
   const lp_op *op = value->def;
+  if (op->kind == LP_OP_SHARD) {
+    lp_constant_identity(lp_op_in(op, 0), key);
+    lp_buf_printf(key, " shard %" PRId64 " of %" PRId64, lp_op_i64(op, "axis", 0), lp_op_i64(op, "parts", 1));
+    return;
+  }
   if (lp_value_constant(value, &tensor))
     lp_buf_printf(key, "data %" PRIx64 " %" PRIx64 " %zu", lp_hash_bytes(tensor.data, tensor.bytes, 1),
                   lp_hash_bytes(tensor.data, tensor.bytes, 2), tensor.bytes);
@@ -124,6 +129,7 @@ void lp_constant_identity(const lp_value *value, lp_buf *key) {
 
 /* Runtimes differ in what they compute with a scale that is infinite or NaN. */
 static lp_status check_scale(const lp_value *value, const lp_tensor *tensor, int64_t count, lp_diag *diag) {
+  if (value->def->kind == LP_OP_SHARD) value = lp_op_in(value->def, 0);
   const char *owner = lp_op_is(value->def, LP_OP_WEIGHT) ? lp_op_str(value->def, "scale_of", NULL) : NULL;
   for (int64_t i = 0; i < count && owner; i++)
     if (!isfinite(lp_tensor_f64(tensor, i)))

@@ -1,9 +1,12 @@
-/* Constants and weights. Small data is held; large data stays in its file, which is mapped at the first use. */
+/* Constants, weights and parts of them. Small data is held; large data stays in its file, which is mapped at the first
+ * use. */
 #include "base/file.h"
 #include "base/map.h"
 #include "base/number.h"
 #include "base/path.h"
+#include "base/poly.h"
 #include "ir/ir.h"
+#include "ir/ir_internal.h"
 
 #include <assert.h>
 #include <string.h>
@@ -48,9 +51,80 @@ static lp_status source_open(lp_module *module, lp_loc loc, const char *file, co
   return LP_OK;
 }
 
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
+
+/* A constant cut along an axis: `outer` runs of `parts` chunks of `chunk` bytes each. */
+typedef struct {
+  size_t outer, chunk;
+  int64_t parts;
+} cut;
+
+static bool cut_along(lp_type type, int32_t axis, int64_t parts, cut *out) {
+  size_t bits = (size_t)lp_dtype_bits(type.dtype);
+  *out = (cut){.outer = 1, .parts = parts};
+  if (axis < 0 || axis >= type.rank || parts < 1) return false;
+  for (int32_t i = 0; i < type.rank; i++) {
+    int64_t size;
+    if (!lp_type_static_dim(type, i, &size) || size < 0 || (i == axis && size % parts != 0)) return false;
+    if (i == axis) size /= parts;
+    if (!lp_size_mul((size_t)size, i < axis ? out->outer : bits, i < axis ? &out->outer : &bits)) return false;
+  }
+  out->chunk = bits / 8;
+  return bits % 8 == 0;
+}
+
+bool lp_type_divides(lp_type type, int32_t axis, int64_t parts) {
+  cut ignored;
+  return cut_along(type, axis, parts, &ignored);
+}
+
+static lp_status fail(const lp_op *op, const char *what, lp_diag *diag) {
+  return lp_error(diag, op->loc, "'llmpart.shard': %s", what);
+}
+
+lp_status lp_shard_check(const lp_op *op, lp_diag *diag) {
+  int64_t axis = lp_op_i64(op, "axis", -1), parts = lp_op_i64(op, "parts", 0), ranks = lp_op_i64(op, "ranks", 0);
+  const lp_value *whole = lp_op_in(op, 0);
+  if (!lp_value_is_constant(whole)) return fail(op, "its operand is no constant", diag);
+  lp_type from = whole->type, to = op->out[0]->type;
+  if (parts < 1 || ranks < 1 || ranks % parts != 0) return fail(op, "`parts` does not divide `ranks`", diag);
+  if (axis < 0 || axis >= from.rank || !lp_type_divides(from, (int32_t)axis, parts))
+    return fail(op, "its operand has no equal parts along the axis", diag);
+  bool same = from.dtype == to.dtype && from.rank == to.rank;
+  for (int32_t i = 0; same && i < to.rank; i++) {
+    int64_t size = 0, part = 0;
+    same = lp_type_static_dim(from, i, &size) && lp_type_static_dim(to, i, &part) &&
+           part == (i == axis ? size / parts : size);
+  }
+  return same ? LP_OK : fail(op, "its result has not the type of a part", diag);
+}
+
+/* The part of module->rank of an llmpart.shard. */
+static lp_status shard_data(lp_module *module, const lp_op *op, lp_tensor *out, lp_diag *diag) {
+  const lp_value *whole = lp_op_in(op, 0);
+  lp_tensor from;
+  cut how;
+  LP_TRY(lp_weight_data(module, whole, &from, diag));
+  if (!cut_along(whole->type, (int32_t)lp_op_i64(op, "axis", 0), lp_op_i64(op, "parts", 1), &how))
+    return fail(op, "its operand has no equal parts along the axis", diag);
+  size_t part = (size_t)(module->rank * how.parts / lp_op_i64(op, "ranks", 1)), bytes = how.outer * how.chunk;
+  if (from.bytes / (size_t)how.parts < bytes)
+    return lp_error(diag, op->loc, "constant has %zu bytes, fewer than its shape takes", from.bytes);
+  const char *data = (const char *)from.data + part * how.chunk;
+  *out = (lp_tensor){op->out[0]->type, data, bytes};
+  if (how.outer == 1) return LP_OK;
+  char *copy = lp_alloc(bytes);
+  for (size_t i = 0; i < how.outer; i++)
+    memcpy(copy + i * how.chunk, data + i * how.chunk * (size_t)how.parts, how.chunk);
+  lp_vec_push(&module->shards, copy);
+  out->data = copy;
+  return LP_OK;
+}
+
 lp_status lp_weight_data(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag) {
   if (lp_value_constant(value, out)) return LP_OK;
   const lp_op *op = value->def;
+  if (op->kind == LP_OP_SHARD) return shard_data(module, op, out, diag);
   assert(lp_op_is(op, LP_OP_WEIGHT));
   const char *file = lp_op_str(op, "file", "");
   int64_t offset = lp_op_i64(op, "offset", 0), length = lp_op_i64(op, "length", 0), end;

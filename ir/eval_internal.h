@@ -78,7 +78,7 @@ lp_eval_rule eval_onnx_matmul, eval_op_MATMUL, eval_onnx_gemm, eval_op_LINEAR, e
     eval_op_SOFTMAX, eval_onnx_norm, eval_op_NORM, eval_op_ADD_NORM;
 /* eval_model.c */
 lp_eval_rule eval_onnx_attention, eval_op_ATTENTION, eval_onnx_rotary, eval_op_ROTARY, eval_op_KV_APPEND,
-    eval_op_COMM_SEND, eval_op_COMM_RECV, eval_op_COMM_KV_MOVE, eval_onnx_decomposed;
+    eval_op_COMM_SEND, eval_op_COMM_RECV, eval_op_COMM_KV_MOVE, eval_op_COMM_ALL_GATHER, eval_onnx_decomposed;
 /* eval_move.c */
 lp_eval_rule eval_onnx_gather, eval_op_GATHER, eval_onnx_gather_nd, eval_onnx_nonzero, eval_onnx_gather_elements,
     eval_op_GATHER_ELEMENTS, eval_onnx_slice, eval_op_SLICE, eval_onnx_transpose, eval_op_TRANSPOSE, eval_onnx_concat,

@@ -349,6 +349,10 @@ lp_status eval_op_COMM_KV_MOVE(const lp_eval *e) {
   return LP_OK;
 }
 
+lp_status eval_op_COMM_ALL_GATHER(const lp_eval *e) {
+  return lp_eval_fail(e, "the parts of the other ranks are not bound");
+}
+
 lp_status eval_onnx_decomposed(const lp_eval *e) {
   return lp_eval_fail(e, "'%s' is decomposed before it is evaluated", lp_op_info_get(e->op->kind)->name);
 }

@@ -35,11 +35,18 @@ lp_module *lp_module_create(const char *name) {
   return module;
 }
 
+void lp_shards_release(lp_module *module) {
+  for (size_t i = 0; i < module->shards.count; i++)
+    free(module->shards.data[i]);
+  lp_vec_free(&module->shards);
+}
+
 void lp_module_free(lp_module *module) {
   if (!module) return;
   for (size_t i = 0; i < lp_map_count(module->sources); i++)
     lp_file_unmap(lp_map_value_at(module->sources, i));
   lp_map_free(module->sources);
+  lp_shards_release(module);
   lp_symbols_free(&module->symbols);
   lp_arena_free(module->arena);
 }

@@ -146,9 +146,9 @@ enum {
   LP_LINEAR_OP = 1 << 5, /* Algorithm 1's "linear" operators */
   LP_ATTENTION_OP = 1 << 6,
   LP_STATEFUL = 1 << 7, /* reads or writes a KV cache */
-  LP_COMM = 1 << 8,     /* moves data between the sides */
+  LP_COMM = 1 << 8,     /* moves data between the sides, or between the ranks of a side */
   LP_HAS_REGION = 1 << 9,
-  LP_CONSTANT = 1 << 10,      /* no operands, value known at compile time or load time */
+  LP_CONSTANT = 1 << 10,      /* value known at compile time or load time; operands, if any, are constants */
   LP_ROWWISE = 1 << 11,       /* last-axis operator: every leading position is computed on its own */
   LP_NORM_OP = 1 << 12,       /* ONNX: a norm over the last axes, with a scale */
   LP_IN_ORDER = 1 << 13,      /* ONNX: the first operand's elements in their order, perhaps of another type or shape */
@@ -232,6 +232,8 @@ struct lp_module {
   lp_map *sources;       /* path -> lp_mapping*, opened when first asked for (lp_weight_data) */
   const char *directory; /* paths of weight files are relative to it */
   int64_t eval_steps;    /* steps left for evaluation at compile time: see LP_EVAL_STEPS */
+  int64_t rank;          /* the rank whose parts llmpart.shard stands for */
+  LP_VEC(void *) shards; /* copies made by lp_weight_data */
 };
 
 lp_module *lp_module_create(const char *name);
@@ -301,12 +303,16 @@ void lp_op_remove_attr(lp_op *op, const char *name);
  * length. */
 lp_op *lp_constant_create(lp_module *module, lp_loc loc, lp_tensor tensor);
 lp_op *lp_weight_create(lp_module *module, lp_loc loc, lp_type type, const char *file, int64_t offset, int64_t length);
-bool lp_value_is_constant(const lp_value *value); /* llmpart.constant or llmpart.weight */
+bool lp_value_is_constant(const lp_value *value); /* llmpart.constant, llmpart.weight or llmpart.shard */
 /* Sets `out` to the tensor of an llmpart.constant; false for any other value. */
 bool lp_value_constant(const lp_value *value, lp_tensor *out);
 /* The bytes of an llmpart.constant or llmpart.weight, valid as long as the module. Maps the weight's file on first use
- * and checks its length. */
+ * and checks its length. Of an llmpart.shard it gives the part of module->rank, valid until lp_shards_release. */
 LP_MUST_USE lp_status lp_weight_data(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag);
+/* Frees the copies that lp_weight_data made of parts that do not follow each other in their file. */
+void lp_shards_release(lp_module *module);
+/* Tells whether `axis` of a type can be cut into equal parts that begin at whole bytes. */
+bool lp_type_divides(lp_type type, int32_t axis, int64_t parts);
 /* An element of a small constant as a number. The index is flat. */
 int64_t lp_tensor_i64(const lp_tensor *tensor, int64_t index);
 double lp_tensor_f64(const lp_tensor *tensor, int64_t index);

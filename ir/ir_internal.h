@@ -16,4 +16,7 @@ bool lp_module_spend(lp_module *module, int64_t steps);
 /* The type rule of an op.* operator, from ops.def (rules.c). */
 LP_MUST_USE lp_status lp_op_check_types(lp_module *module, const lp_op *op, lp_diag *diag);
 
+/* Checks the types of an llmpart.shard (constant.c). */
+LP_MUST_USE lp_status lp_shard_check(const lp_op *op, lp_diag *diag);
+
 #endif

@@ -416,6 +416,7 @@ static lp_status rule_comm_send(const rule_context *c) {
   LP_TRY(check_sides(c));
   const char *from = lp_op_str(c->op, "from", "");
   for (const lp_op *op = c->op->prev; op; op = op->prev) {
+    if (op->kind == LP_OP_COMM_ALL_GATHER) continue; /* the ranks of one side */
     if (lp_op_has(op, LP_COMM) && !lp_streq(lp_op_str(op, "from", ""), from))
       return fail(c, "an empty exchange: the side that sends has computed nothing since it received");
     bool computes = lp_op_info_get(op->kind)->level == LP_LEVEL_OP && !lp_op_has(op, LP_ALIAS);
@@ -429,6 +430,18 @@ static lp_status rule_comm_recv(const rule_context *c) {
 static lp_status rule_kv_move(const rule_context *c) {
   return check_sides(c);
 }
+static lp_status rule_all_gather(const rule_context *c) {
+  lp_type x = in_type(c, 0), y = out_type(c, 0);
+  int64_t axis = lp_op_i64(c->op, "axis", 0), parts = lp_op_i64(c->op, "parts", 0),
+          ranks = lp_op_i64(c->op, "ranks", 0);
+  LP_TRY(check_axis(c, axis, y.rank));
+  if (parts < 1 || ranks < 1 || ranks % parts != 0) return fail(c, "`parts` does not divide `ranks`");
+  if (x.rank != y.rank || x.dtype != y.dtype) return fail(c, "operand and result differ in type");
+  for (int32_t i = 0; i < y.rank; i++)
+    LP_TRY(same_dim(c, i == axis ? "joined axis" : "operand axis", y.dim[i],
+                    i == axis ? lp_poly_scale(c->m->arena, x.dim[i], parts) : x.dim[i]));
+  return LP_OK;
+}
 
 typedef lp_status type_rule(const rule_context *c);
 
@@ -439,6 +452,7 @@ static type_rule *const rules[LP_OP_COUNT] = {
 
 lp_status lp_op_check_types(lp_module *module, const lp_op *op, lp_diag *diag) {
   rule_context context = {module, op, diag};
+  if (op->kind == LP_OP_SHARD) return lp_shard_check(op, diag);
   if (!rules[op->kind]) return LP_OK;
   for (int32_t i = 0; i < op->in_count; i++)
     if (lp_op_in(op, i) && lp_op_in(op, i)->type.rank < 0) return fail(&context, "operand's shape is not known");

@@ -105,6 +105,7 @@ typedef struct lp_compile_request {
   int32_t exit_count;
   lp_exit_rates exit_rates;
   bool generation; /* bind the generation protocol and give the model KV caches; false: keep the graph's own inputs */
+  int64_t ranks;   /* ranks that run the cloud's half together, each on its part of the weights; 0 and 1: one */
   int64_t plans;   /* the most plans of a family; the runtime takes one of them for each request. 0 and 1: no family */
   int64_t cut;     /* scheduler "cut": layers [0, cut) on the device */
   /* Scheduler "cut" without `cut`: the last ONNX node on the device, together with everything that it depends on.
@@ -112,6 +113,8 @@ typedef struct lp_compile_request {
   const char *cut_node;
   double measured_ttft_ms, measured_tpot_ms; /* of a run, for the report to compare with; 0: none */
 } lp_compile_request;
+
+enum { LP_MOST_RANKS = 64 }; /* of lp_compile_request.ranks */
 
 /* Tells whether activations are rounded to the type of the weights that they are multiplied by. Without `activations`
  * they are if the request names bf16, int8 or int4 for either side's weights: who rounds weights wants their speed,

@@ -112,6 +112,24 @@ static lp_status put_send_step(const program *p, const lp_op *recv) {
   return LP_OK;
 }
 
+/* The ranks of the side put their parts together. */
+static lp_status put_gather_step(const program *p, const lp_op *op) {
+  lp_side side = lp_op_side(op);
+  lp_value *part = lp_op_in(op, 0), *whole = op->out[0];
+  int64_t from = lp_value_buffer(part, side), to = lp_value_buffer(whole, side);
+  if (from < 0 || to < 0) return lp_error(p->diag, op->loc, "the tensor that is gathered has no buffer");
+  begin_step(p, "gather");
+  lp_json_put_text(p->w, "side", lp_side_name(side));
+  lp_json_put_integer(p->w, "from_buffer", from);
+  lp_json_put_integer(p->w, "to_buffer", to);
+  lp_json_put_integer(p->w, "axis", lp_op_i64(op, "axis", 0));
+  lp_json_put_integer(p->w, "parts", lp_op_i64(op, "parts", 1));
+  lp_bundle_put_tensor(p->w, p->b, name_of(whole, lp_op_str(op, "name", "tensor")), whole->type);
+  put_rows(p, whole);
+  lp_json_put_end(p->w);
+  return LP_OK;
+}
+
 static void put_move_step(const program *p, const lp_op *op) {
   begin_step(p, "move");
   lp_json_put_text(p->w, "from", lp_op_str(op, "from", ""));
@@ -211,6 +229,8 @@ static lp_status put_steps(program *p) {
       LP_TRY(put_send_step(p, op));
     else if (op->kind == LP_OP_COMM_KV_MOVE)
       put_move_step(p, op);
+    else if (op->kind == LP_OP_COMM_ALL_GATHER)
+      LP_TRY(put_gather_step(p, op));
     else if (lp_op_is_run(op)) {
       put_run_step(p, op);
       LP_TRY(put_output_steps(p, op));

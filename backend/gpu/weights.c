@@ -85,8 +85,7 @@ static lp_status write_matrix(lp_module *module, lp_writer *writer, const gpu_co
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-static lp_status write_constant(void *user, lp_writer *writer, const lp_stored_constant *stored, lp_diag *diag) {
-  lp_module *module = user;
+static lp_status put_constant(lp_module *module, lp_writer *writer, const lp_stored_constant *stored, lp_diag *diag) {
   const gpu_constant *c = (const gpu_constant *)stored;
   if (c->form == GPU_FORM_MATRIX || c->form == GPU_FORM_SCALE) return write_matrix(module, writer, c, diag);
   lp_tensor tensor;
@@ -96,6 +95,12 @@ static lp_status write_constant(void *user, lp_writer *writer, const lp_stored_c
   else
     lp_writer_put(writer, tensor.data, (size_t)stored->bytes);
   return LP_OK;
+}
+
+static lp_status write_constant(void *user, lp_writer *writer, const lp_stored_constant *stored, lp_diag *diag) {
+  lp_status status = put_constant(user, writer, stored, diag);
+  lp_shards_release(user);
+  return status;
 }
 
 lp_status gpu_weights_write(const lp_constants *constants, lp_module *module, const char *path, lp_diag *diag) {

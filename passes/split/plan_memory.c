@@ -51,7 +51,7 @@ static void read_value(side_memory *memory, const lp_value *value, int64_t posit
 /* Tells whether this side defines the operator's results. comm.recv has `to` for a side. */
 static bool defines_here(const lp_op *op, lp_side side) {
   if (op->kind == LP_OP_COMM_RECV) return lp_streq(lp_op_str(op, "to", NULL), lp_side_name(side));
-  return lp_op_is_placeable(op) && lp_op_on(op, side);
+  return (lp_op_is_placeable(op) || op->kind == LP_OP_COMM_ALL_GATHER) && lp_op_on(op, side);
 }
 
 static bool reads_here(const lp_op *op, lp_side side) {

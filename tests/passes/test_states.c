@@ -22,6 +22,7 @@ static const char *const steps[] = {"fold",
                                     "annotate",
                                     "place{scheduler=cut,cut=0}",
                                     "insert-comm",
+                                    "shard{ranks=1}",
                                     "plan-memory",
                                     "outline"};
 

@@ -78,8 +78,7 @@ static lp_status write_panels(lp_module *module, lp_writer *writer, const cpu_co
   return LP_OK;
 }
 
-static lp_status write_constant(void *user, lp_writer *writer, const lp_stored_constant *stored, lp_diag *diag) {
-  lp_module *module = user;
+static lp_status put_constant(lp_module *module, lp_writer *writer, const lp_stored_constant *stored, lp_diag *diag) {
   const cpu_constant *constant = (const cpu_constant *)stored;
   lp_tensor tensor, gate = {0};
   LP_TRY(lp_constant_data(module, constant->value, &tensor, diag));
@@ -102,6 +101,12 @@ static lp_status write_constant(void *user, lp_writer *writer, const lp_stored_c
     write_raw(writer, &tensor, constant->stored.bytes);
   }
   return LP_OK;
+}
+
+static lp_status write_constant(void *user, lp_writer *writer, const lp_stored_constant *stored, lp_diag *diag) {
+  lp_status status = put_constant(user, writer, stored, diag);
+  lp_shards_release(user);
+  return status;
 }
 
 lp_status cpu_weights_write(const lp_constants *constants, lp_module *module, const char *path, lp_diag *diag) {
