@@ -227,8 +227,20 @@ typedef struct {
   int64_t replies, tokens; /* of its text, the prompt included */
 } lp_worker_session;
 
+/* A worker that serves a place of a bundle (docs/bundle.md). */
 typedef struct {
-  const char *listen;        /* HOST:PORT; port 0 takes a free one */
+  const char *place;   /* its name */
+  const char *address; /* HOST:PORT */
+} lp_place_address;
+
+typedef struct {
+  const char *listen; /* HOST:PORT; port 0 takes a free one */
+  lp_place place;     /* the one that it serves; 0: the cloud */
+  /* The workers of the other places that this one sends to, when the bundle has more than two; peers[peer_count]. It
+   * connects to them as a device would: by `peer_security`. */
+  const lp_place_address *peers;
+  size_t peer_count;
+  lp_link_security peer_security;
   int64_t context_budget;    /* bytes of KV caches and rows over all sessions and contexts; 0: half the memory */
   double idle_ms;            /* a session or context unused for this long is dropped; 0: never */
   const char *context_dir;   /* folder for contexts that are dropped, and for all of them at the end; NULL: none */
@@ -250,8 +262,9 @@ typedef struct {
   void (*on_session)(void *user, const lp_worker_session *session);
   void *user;
 } lp_worker_options;
-/* Serves devices until `*stop` is set, which a signal handler may do. The bundle has its cloud side loaded. Gives one
- * warning for each peer that it refuses. Calls back on the calling thread. */
+/* Serves devices until `*stop` is set, which a signal handler may do. The bundle has the place's side loaded. Gives one
+ * warning for each peer that it refuses, and for each outage of a place that it sends to. Calls back on the calling
+ * thread. */
 LP_MUST_USE lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *options,
                                       const volatile int *stop, lp_diag *diag);
 
@@ -264,9 +277,15 @@ typedef struct {
 typedef struct {
   const char *bundle, *trust; /* trust: as in lp_bundle_options */
   int32_t threads;            /* 0: the machine's cores */
+  const char *listen;         /* NULL: a free port of loopback */
+  /* Of a bundle with more than two places: the one to serve, and the workers of others, peers[peer_count]. */
+  const char *place;
+  const lp_place_address *peers;
+  size_t peer_count;
 } lp_worker_request;
-/* Runs `PROGRAM worker BUNDLE --listen=127.0.0.1:0 --ready-fd=N --threads=N [--trust=KEY]`. The worker writes the port
- * that it took as a line to that descriptor. `program` NULL: the program of this process. */
+/* Runs `PROGRAM worker BUNDLE --listen=127.0.0.1:0 --ready-fd=N --threads=N [--trust=KEY] [--place=NAME]
+ * [--peer=NAME=ADDRESS ..]`. The worker writes the port that it took as a line to that descriptor. `program` NULL: the
+ * program of this process. */
 LP_MUST_USE lp_status lp_worker_spawn(const char *program, const lp_worker_request *request, lp_worker_process *out,
                                       lp_diag *diag);
 /* Tells whether the worker has ended, or was never started; then no zombie of it is left. Any thread may ask, one at a
@@ -287,22 +306,27 @@ LP_MUST_USE lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag)
 void lp_worker_stop(
     lp_worker_process *process); /* ends the process and zeroes the struct; one not started is allowed */
 
-/* A bundle and the worker or process that runs its cloud side (session/spawn.c). */
+/* A bundle and the workers or the process that run its other sides (session/sides.c). */
 typedef struct {
-  const char *bundle, *cloud; /* cloud: a worker's address; NULL: a worker is started when the bundle is split */
-  bool in_process;            /* both sides run in this process */
-  bool device_only;           /* the cloud side is not used */
+  const char *bundle, *cloud;     /* cloud: a worker's address; NULL: a worker is started when the bundle is split */
+  const lp_place_address *clouds; /* or a worker for each place besides the device */
+  size_t cloud_count;             /* at most LP_PLACES_MAX */
+  bool in_process;                /* all sides run in this process */
+  bool device_only;               /* the other sides are not used */
   bool check_hashes;
   const char *trust; /* as in lp_bundle_options; also the worker's */
   int32_t threads;   /* of the worker; 0: the machine's cores */
 } lp_sides_options;
 typedef struct {
   lp_bundle *bundle;
-  lp_worker_process worker;
-  const char *cloud; /* for lp_generate_options; NULL: this process runs both sides, or only the device's */
+  lp_worker_process worker[LP_PLACES_MAX]; /* of the places */
+  /* For lp_generate_options. NULL and none: this process runs all sides, or only the device's. */
+  const char *cloud;
+  lp_place_address clouds[LP_PLACES_MAX];
+  size_t cloud_count;
   double load_ms;
 } lp_sides;
-/* Loads the bundle and waits until its worker listens. Release with lp_sides_close, also after a failure; `options` are
+/* Loads the bundle and waits until its workers listen. Release with lp_sides_close, also after a failure; `options` are
  * borrowed until then. */
 LP_MUST_USE lp_status lp_sides_open(const lp_sides_options *options, lp_sides *out, lp_diag *diag);
 void lp_sides_close(lp_sides *sides);
@@ -331,10 +355,13 @@ typedef struct lp_trace lp_trace;
 
 /* Pointers are borrowed until the session is closed; NULL: none. */
 typedef struct {
-  const char *cloud; /* HOST:PORT of a worker; NULL: both sides, which must be loaded, run in this process */
-  lp_mode mode;      /* exact means full when the bundle has no exits */
-  double theta;      /* threshold mode: the least confidence at which an exit's token is taken */
-  lp_codec codec;    /* auto: f32 in exact mode, so that tokens are those of the full model; else f16 */
+  const char *cloud; /* HOST:PORT of a worker; NULL: all sides, which must be loaded, run in this process */
+  /* The same by name, for bundles of two or more places: one worker for each place besides the device. */
+  const lp_place_address *clouds;
+  size_t cloud_count;
+  lp_mode mode;   /* exact means full when the bundle has no exits */
+  double theta;   /* threshold mode: the least confidence at which an exit's token is taken */
+  lp_codec codec; /* auto: f32 in exact mode, so that tokens are those of the full model; else f16 */
   lp_sampling sampling;
   int64_t max_tokens; /* the most to generate, per sequence */
   bool ignore_eos;

@@ -23,7 +23,7 @@ static const double care_ms = 250;       /* the attendant takes over when the ca
 lp_channel *lp_channel_create(const lp_security *security) {
   lp_channel *channel = lp_alloc(sizeof *channel);
   channel->tls = security->tls;
-  channel->socket.fd = channel->wake = -1;
+  channel->socket.fd = channel->wake = channel->nudge = -1;
   channel->epoll = epoll_create1(EPOLL_CLOEXEC);
   channel->due_ms = INFINITY;
   channel->left_ms = channel->told_ms = -INFINITY; /* the attendant serves the sockets until the first receive */
@@ -192,8 +192,12 @@ static void serve_peer(lp_channel *channel, lp_peer *of, uint32_t events) {
 /* Accepts connections last, since that may close a peer which has an event in this round. */
 static void serve_events(lp_channel *channel, const struct epoll_event *event, int count) {
   bool connections = false;
+  eventfd_t nudges;
   for (int i = 0; i < count; i++) {
-    if (event[i].data.ptr)
+    if (event[i].data.ptr == channel) {
+      (void)eventfd_read(channel->nudge, &nudges);
+      channel->nudged = true;
+    } else if (event[i].data.ptr)
       serve_peer(channel, event[i].data.ptr, event[i].events);
     else
       connections = true;
@@ -275,5 +279,5 @@ bool lp_channel_serve(lp_channel *channel, double until) {
   double now = lp_now_ms();
   serve_events(channel, event, count);
   meet_deadlines(channel);
-  return now < until && (count >= 0 || lp_channel_is_device(channel));
+  return now < until && !channel->nudged && (count >= 0 || lp_channel_is_device(channel));
 }

@@ -26,6 +26,7 @@ struct lp_channel {
   struct ssl_ctx_st *tls;    /* borrowed; NULL: plain */
   lp_socket_listener socket; /* the listening socket; fd -1: a device's channel */
   int epoll, wake;           /* `wake`: an eventfd for the attendant */
+  int nudge;                 /* an eventfd that wakes a listener's caller */
   bool many_cores, brief;    /* of the caller: polling pays (lp_socket_poll), and its last wait was brief */
   pthread_t attendant;
   bool started;
@@ -44,6 +45,7 @@ struct lp_channel {
   bool full;      /* connections cannot be accepted for lack of descriptors */
   bool tells;     /* the next receive reports this */
   double told_ms; /* when it was last reported */
+  bool nudged;    /* a listener's receive returns early */
   /* Of a device: */
   lp_patience patience;
   bool awaited;              /* the last receive waited, and no frame has come since */

@@ -138,25 +138,27 @@ static bool prove(lp_wire *wire, const lp_endpoint *endpoint, const char **why) 
 static lp_status check_key(const lp_wire *wire, const Lp__Wire__Hello *hello, const lp_endpoint *endpoint,
                            lp_diag *diag) {
   if (hello->proof.len > 0 && !endpoint->security->proves)
-    return lp_error(diag, LP_LOC_NONE, "the cloud at %s wants a key: --key-file", wire->address);
+    return lp_error(diag, LP_LOC_NONE, "%s at %s wants a key: --key-file", lp_endpoint_name(endpoint), wire->address);
   if (!endpoint->security->proves) return LP_OK;
   if (lp_wire_proved(wire, LP_ONLY_PEER, LP_SIDE_CLOUD, endpoint, hello->proof.data, hello->proof.len)) return LP_OK;
-  return lp_error(diag, LP_LOC_NONE, "the cloud at %s holds another key, or none", wire->address);
+  return lp_error(diag, LP_LOC_NONE, "%s at %s holds another key, or none", lp_endpoint_name(endpoint), wire->address);
 }
 
 static lp_status check_hello(const lp_wire *wire, const lp_inbound *in, const lp_endpoint *endpoint, lp_diag *diag) {
   const Lp__Wire__Message *message = in->message;
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE)
-    return lp_error(diag, LP_LOC_NONE, "the cloud at %s refuses: %s", wire->address, message->failure->text);
+    return lp_error(diag, LP_LOC_NONE, "%s at %s refuses: %s", lp_endpoint_name(endpoint), wire->address,
+                    message->failure->text);
   if (message->kind_case != LP__WIRE__MESSAGE__KIND_HELLO)
-    return lp_error(diag, LP_LOC_NONE, "the cloud at %s does not speak this protocol", wire->address);
+    return lp_error(diag, LP_LOC_NONE, "%s at %s does not speak this protocol", lp_endpoint_name(endpoint),
+                    wire->address);
   const Lp__Wire__Hello *hello = message->hello;
   if (hello->protocol != LP_WIRE_PROTOCOL)
-    return lp_error(diag, LP_LOC_NONE, "the cloud at %s speaks protocol %" PRIu32 "; this device speaks %d",
-                    wire->address, hello->protocol, LP_WIRE_PROTOCOL);
+    return lp_error(diag, LP_LOC_NONE, "%s at %s speaks protocol %" PRIu32 "; this device speaks %d",
+                    lp_endpoint_name(endpoint), wire->address, hello->protocol, LP_WIRE_PROTOCOL);
   if (!lp_streq(hello->bundle, endpoint->bundle_hash))
-    return lp_error(diag, LP_LOC_NONE, "the cloud at %s serves another bundle: %.12s; this is %.12s", wire->address,
-                    hello->bundle, endpoint->bundle_hash);
+    return lp_error(diag, LP_LOC_NONE, "%s at %s serves another bundle: %.12s; this is %.12s",
+                    lp_endpoint_name(endpoint), wire->address, hello->bundle, endpoint->bundle_hash);
   return check_key(wire, hello, endpoint, diag);
 }
 
@@ -181,7 +183,7 @@ static lp_status shake_hands(lp_wire *wire, const lp_endpoint *endpoint, double 
   lp_inbound_release(&in);
   if (status != LP_OK || prove(wire, endpoint, &why)) return status;
 fail:
-  return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", wire->address, why);
+  return lp_error(diag, LP_LOC_NONE, "cannot reach %s at %s: %s", lp_endpoint_name(endpoint), wire->address, why);
 }
 
 lp_status lp_wire_dial(const lp_transport *transport, const lp_endpoint *endpoint, double timeout_ms, lp_wire **out,

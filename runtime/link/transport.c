@@ -15,6 +15,10 @@
 static const uint64_t most_frame = UINT64_C(1) << 32; /* the longest frame that a device accepts from its worker */
 static const double close_ms = 200;                   /* the time to send the queues when a channel is closed */
 
+const char *lp_endpoint_name(const lp_endpoint *endpoint) {
+  return endpoint->name ? endpoint->name : "the cloud";
+}
+
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 static void close_channel(lp_channel *channel) {
@@ -37,6 +41,7 @@ static void close_channel(lp_channel *channel) {
   lp_vec_free(&channel->news);
   if (channel->epoll >= 0) close(channel->epoll);
   if (channel->wake >= 0) close(channel->wake);
+  if (channel->nudge >= 0) close(channel->nudge);
   pthread_mutex_destroy(&channel->mutex);
   free(channel);
 }
@@ -44,9 +49,13 @@ static void close_channel(lp_channel *channel) {
 static bool open_listener(lp_channel *channel, const char *address, const char **why) {
   *why = "no descriptors are left";
   channel->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (channel->epoll < 0 || channel->wake < 0 || !lp_socket_listen(address, &channel->socket, why)) return false;
+  channel->nudge = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (channel->epoll < 0 || channel->wake < 0 || channel->nudge < 0) return false;
+  if (!lp_socket_listen(address, &channel->socket, why)) return false;
   struct epoll_event event = {EPOLLIN | EPOLLET, {.ptr = NULL}}; /* take_connections accepts all that wait */
+  struct epoll_event nudge = {EPOLLIN, {.ptr = channel}};
   channel->started = epoll_ctl(channel->epoll, EPOLL_CTL_ADD, channel->socket.fd, &event) == 0 &&
+                     epoll_ctl(channel->epoll, EPOLL_CTL_ADD, channel->nudge, &nudge) == 0 &&
                      pthread_create(&channel->attendant, NULL, lp_channel_attend, channel) == 0;
   *why = "no thread for it";
   return channel->started;
@@ -90,7 +99,8 @@ static lp_status dial(const lp_endpoint *endpoint, double timeout_ms, lp_channel
   *out = lp_channel_create(security);
   (*out)->patience = endpoint->patience;
   if (connect_channel(*out, endpoint, timeout_ms, &why)) return LP_OK;
-  lp_status status = lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", endpoint->address, why);
+  lp_status status =
+      lp_error(diag, LP_LOC_NONE, "cannot reach %s at %s: %s", lp_endpoint_name(endpoint), endpoint->address, why);
   if ((*out)->peers.count > 0 && security->key_count > 0 && !security->proves)
     lp_note(diag, LP_LOC_NONE,
             "it may hold another key, or none, or require certificates in addition to the key: --ca");
@@ -224,10 +234,24 @@ static lp_recv_outcome receive(lp_channel *channel, double timeout_ms, lp_packet
   *why = "";
   enter(channel);
   lp_recv_outcome outcome = take_news(channel, out, why);
-  for (bool over = false; outcome == LP_RECV_TIMEOUT && !over; outcome = take_news(channel, out, why))
+  for (bool over = channel->nudged; outcome == LP_RECV_TIMEOUT && !over; outcome = take_news(channel, out, why))
     over = !lp_channel_serve(channel, until);
+  channel->nudged = false;
   leave(channel);
   return outcome;
+}
+
+static void wake(lp_channel *channel) {
+  (void)eventfd_write(channel->nudge, 1); /* it fails only when the counter is full, and then the caller wakes anyway */
+}
+
+static int watch_channel(lp_channel *channel, double *due_ms) {
+  *due_ms = channel->due_ms;
+  return channel->epoll;
+}
+
+static void rest(lp_channel *channel) {
+  channel->awaited = false;
 }
 
 static void release(lp_packet *packet) {
@@ -247,5 +271,8 @@ const lp_transport lp_transport_socket = {.name = "socket",
                                           .send = send_frame,
                                           .receive = receive,
                                           .release = release,
+                                          .wake = wake,
+                                          .watch = watch_channel,
+                                          .rest = rest,
                                           .close = close_channel,
                                           .overhead = LP_FRAME_LENGTH};

@@ -10,12 +10,15 @@ typedef struct lp_security lp_security;
 
 /* The worker's address and the settings of its connections. All connections of a session borrow it. */
 typedef struct {
+  const char *name;    /* the worker's in messages; NULL: "the cloud" */
   const char *address; /* the worker's (address.h); also used in messages */
   const char *via;     /* the address of an emulated link to connect to instead; NULL: none */
   const char *bundle_hash;
   lp_patience patience; /* no zeros */
   const lp_security *security;
 } lp_endpoint;
+
+const char *lp_endpoint_name(const lp_endpoint *endpoint); /* in messages: `name`, or "the cloud" */
 
 enum { LP_ONLY_PEER = 1, LP_STRANGER_FRAME = 4096, LP_BINDING_BYTES = 32 };
 
@@ -63,6 +66,13 @@ typedef struct {
   /* Waits for a frame or for the end of a connection; may time out early. The time may be INFINITY. */
   lp_recv_outcome (*receive)(lp_channel *channel, double timeout_ms, lp_packet *out, const char **why);
   void (*release)(lp_packet *packet);
+  /* Makes the receive of a listener that waits, or else the next one, return early. Any thread may call it. */
+  void (*wake)(lp_channel *channel);
+  /* Of a device that waits for several channels at once (wires.h): the descriptor that is readable when receive has
+   * something to do, and the time at which it has something to do in any case. */
+  int (*watch)(lp_channel *channel, double *due_ms);
+  /* The device no longer waits: until the next receive the worker may be silent. A received frame says so, too. */
+  void (*rest)(lp_channel *channel);
   void (*close)(lp_channel *channel); /* sends queued bytes if that takes only a moment; NULL is allowed */
   size_t overhead;                    /* bytes that the transport adds to a frame */
 } lp_transport;

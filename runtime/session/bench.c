@@ -288,7 +288,7 @@ lp_status lp_session_profile(lp_session *session, int64_t past, int64_t count, i
   const lp_bench_options options = {.prompt = count, .depth = one_by_one ? first + repetitions : past};
   bench_run run = {.session = session, .options = &options, .diag = diag, .batch = 1};
   *out = (lp_profile){0};
-  if (session->wire)
+  if (lp_session_is_connected(session))
     return lp_error(diag, LP_LOC_FILE(session->bundle->manifest.file), "parts are timed in one process only");
   lp_status status = prepare(&run);
   if (status == LP_OK) {

@@ -123,8 +123,9 @@ static lp_status measure(lp_session *session, link_figures *out, lp_diag *diag) 
   const lp_manifest *manifest = &session->bundle->manifest;
   double rtt = highest_bound(manifest, LP_PLAN_RTT_MS), up = highest_bound(manifest, LP_PLAN_UP_BPS);
   *out = (link_figures){.rtt_ms = rtt > 0 ? 0 : NAN, .up_bps = up > 0 ? unlimited_bps : NAN};
-  if (!session->wire || (rtt <= 0 && up <= 0)) return LP_OK;
-  return measure_link(session->wire, 2 * up, lp_session_timeout_ms(session), out, diag);
+  lp_wire *wire = session->wire[LP_SIDE_CLOUD]; /* the plans of more than two places do not depend on links */
+  if (!wire || (rtt <= 0 && up <= 0)) return LP_OK;
+  return measure_link(wire, 2 * up, lp_session_timeout_ms(session), out, diag);
 }
 
 lp_status lp_session_choose_plan(lp_session *session, int64_t length, int64_t most, lp_generation *out, lp_diag *diag) {

@@ -170,7 +170,7 @@ static lp_status rebuild(generation_run *run, int64_t end, lp_place *sampled_on,
  * reports the first failure. */
 static lp_status persist(generation_run *run, lp_status status, int64_t end, const lp_diag *first,
                          lp_place *sampled_on) {
-  lp_backoff backoff = lp_backoff_begin(&run->session->endpoint.patience, lp_session_timeout_ms(run->session));
+  lp_backoff backoff = lp_backoff_begin(&run->session->patience, lp_session_timeout_ms(run->session));
   while (status != LP_OK && run->session->lost && !run->session->options.gives_up) {
     lp_diag *quiet = lp_diag_create();
     status = rebuild(run, end, sampled_on, quiet);
@@ -296,8 +296,8 @@ static void transpose(lp_generation *out) {
 
 /* Reports the bytes that have crossed since the last generation, connecting included. */
 static void take_traffic(lp_session *session, lp_generation *out) {
-  uint64_t up = session->bytes_up, down = session->bytes_down;
-  if (session->wire) up += session->wire->bytes_sent, down += session->wire->bytes_received;
+  uint64_t up, down;
+  lp_session_count_bytes(session, &up, &down);
   out->bytes_up = up - session->told_up;
   out->bytes_down = down - session->told_down;
   session->told_up = up;
@@ -340,18 +340,19 @@ static void take_token(void *user, int64_t index, const lp_generated *token) {
 static lp_status generate_with_exits(generation_run *run, const lp_halves *halves) {
   lp_session *session = run->session;
   bool short_wait = session->options.mode == LP_MODE_THRESHOLD && session->options.cloud_timeout_ms <= 0;
-  lp_collaboration task = {.halves = halves,
-                           .options = &session->options,
-                           .device = session->executor[LP_SIDE_DEVICE],
-                           .pool = session->pool,
-                           .endpoint = session->options.cloud ? &session->endpoint : NULL,
-                           .timeout_ms = short_wait ? threshold_timeout_ms : lp_session_timeout_ms(session),
-                           .prompt = run->prompts,
-                           .length = run->length,
-                           .most = session->options.max_tokens,
-                           .sink = take_token,
-                           .user = run,
-                           .out = run->out};
+  lp_collaboration task = {
+      .halves = halves,
+      .options = &session->options,
+      .device = session->executor[LP_SIDE_DEVICE],
+      .pool = session->pool,
+      .endpoint = session->place[LP_SIDE_CLOUD].endpoint.address ? &session->place[LP_SIDE_CLOUD].endpoint : NULL,
+      .timeout_ms = short_wait ? threshold_timeout_ms : lp_session_timeout_ms(session),
+      .prompt = run->prompts,
+      .length = run->length,
+      .most = session->options.max_tokens,
+      .sink = take_token,
+      .user = run,
+      .out = run->out};
   if (!lp_keeper_claim(run->keeper, &task.claim)) task.claim = (lp_context_claim){.context = lp_context_draw()};
   lp_status status = lp_collaborate(&task, run->diag);
   lp_keeper_finish(run->keeper, run->out, run->diag);

@@ -10,7 +10,6 @@
 #include "runtime/exec/state.h"
 #include "runtime/exits/halves.h"
 #include "runtime/link/link.h"
-#include "runtime/link/link_emulator.h"
 #include "runtime/link/security.h"
 #include "runtime/runtime.h"
 #include "runtime/session/session.h"
@@ -77,7 +76,7 @@ static lp_status walk_here(lp_session *session, lp_walk *walk, lp_diag *diag) {
 }
 
 lp_status lp_session_walk(lp_session *session, lp_walk *walk, lp_diag *diag) {
-  return session->wire ? lp_session_walk_remote(session, walk, diag) : walk_here(session, walk, diag);
+  return session->remote ? lp_session_walk_remote(session, walk, diag) : walk_here(session, walk, diag);
 }
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
@@ -128,35 +127,17 @@ lp_status lp_worker_greet(const lp_bundle *bundle, const char *address, const lp
   return status;
 }
 
-static lp_status find_worker(lp_session *session, lp_diag *diag) {
-  const lp_generate_options *options = &session->options;
-  session->endpoint = (lp_endpoint){.address = options->cloud,
-                                    .bundle_hash = session->bundle->manifest.hash,
-                                    .patience = patience_of(&options->patience)};
-  session->endpoint.security = session->security = lp_alloc(sizeof *session->security);
-  if (!session->remote) return LP_OK;
-  LP_TRY(lp_security_for(options->cloud, &options->security, session->security, diag));
-  if (!options->link) return LP_OK;
-  LP_TRY(lp_link_emulator_start(options->cloud, options->link, &session->emulator, diag));
-  session->endpoint.via = lp_link_emulator_address(session->emulator);
-  return LP_OK;
-}
-
 static lp_status open_sides(lp_session *session, lp_diag *diag) {
   const lp_bundle *bundle = session->bundle;
   bool alone = session->options.mode == LP_MODE_STANDALONE;
-  session->remote = session->options.cloud && lp_bundle_is_split(bundle) && !alone;
-  if (session->remote && bundle->manifest.place_count > LP_SIDE_COUNT)
-    return lp_error(diag, LP_LOC_FILE(bundle->manifest.file),
-                    "a worker runs one of two sides, and the bundle has %" PRId32
-                    " places; --in-process runs all of them",
-                    bundle->manifest.place_count);
+  bool given = session->options.cloud || session->options.cloud_count > 0;
+  session->remote = given && lp_bundle_is_split(bundle) && !alone;
   for (lp_place i = 0; i < bundle->manifest.place_count; i++) {
     if (!takes_part(bundle, i) || (i != LP_SIDE_DEVICE && (session->remote || alone))) continue;
     LP_TRY(require_side(bundle, i, diag));
     session->executor[i] = lp_executor_create(bundle, i, session->pool);
   }
-  LP_TRY(find_worker(session, diag));
+  LP_TRY(lp_session_find_workers(session, diag));
   return connects_at_once(session) ? lp_session_connect(session, diag) : LP_OK;
 }
 
@@ -166,6 +147,8 @@ lp_status lp_session_open(const lp_bundle *bundle, const lp_generate_options *op
   session->bundle = bundle;
   session->options = *options;
   session->id = 1;
+  session->patience = patience_of(&options->patience);
+  session->wires = (lp_wires){.wire = session->wire, .count = LP_PLACES_MAX, .epoll = -1};
   session->logits = lp_manifest_output(&bundle->manifest, LP_ROLE_LOGITS);
   session->pool = lp_pool_create(options->threads);
   lp_status status = open_sides(session, diag);
@@ -180,9 +163,7 @@ lp_status lp_session_open(const lp_bundle *bundle, const lp_generate_options *op
 void lp_session_close(lp_session *session) {
   if (!session) return;
   lp_session_disconnect(session);
-  lp_link_emulator_stop(session->emulator);
-  if (session->security) lp_security_close(session->security);
-  free(session->security);
+  lp_session_forget_workers(session);
   for (lp_place i = 0; i < LP_PLACES_MAX; i++)
     lp_executor_free(session->executor[i]);
   lp_pool_free(session->pool);

@@ -1,4 +1,4 @@
-/* Walks over a program when a worker has the cloud's side, and connects to that worker. */
+/* Walks over a program when workers have the sides of all places but the device. */
 #include "base/clock.h"
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
@@ -23,16 +23,20 @@ typedef struct {
   lp_walk *walk;
   const lp_program *program;
   lp_executor *device;
-  bool begun;     /* the worker has heard of this walk */
-  double sent_ms; /* when the last message was sent to it */
+  uint64_t last[LP_PLACES_MAX]; /* the last run of each place before this one */
+  double sent_ms;               /* when the last message was sent */
   lp_diag *diag;
 } remote_walk;
 
-static lp_status broken(const remote_walk *remote, const char *why) {
-  const int64_t *sym = remote->walk->sym;
+static int64_t position_of(const remote_walk *remote) {
+  return remote->walk->sym[LP_SYM_P] + remote->walk->sym[LP_SYM_S];
+}
+
+static lp_status broken(const remote_walk *remote, lp_place place, const char *why) {
+  const lp_endpoint *endpoint = &remote->session->place[place].endpoint;
   remote->session->lost = true;
-  return lp_error(remote->diag, LP_LOC_NONE, "the cloud at %s was lost at position %" PRId64 ": %s",
-                  remote->session->wire->address, sym[LP_SYM_P] + sym[LP_SYM_S], why);
+  return lp_error(remote->diag, LP_LOC_NONE, "%s at %s was lost at position %" PRId64 ": %s",
+                  lp_endpoint_name(endpoint), endpoint->address, position_of(remote), why);
 }
 
 static lp_trace_slice slice_of(const remote_walk *remote, const char *name, double begin_ms) {
@@ -41,9 +45,10 @@ static lp_trace_slice slice_of(const remote_walk *remote, const char *name, doub
       .name = name, .begin_ms = begin_ms, .position = sym[LP_SYM_P], .tokens = sym[LP_SYM_S], .bytes = -1};
 }
 
-/* ---- to the worker ----------------------------------------------------------------------------------------------- */
+/* ---- to a worker ------------------------------------------------------------------------------------------------- */
 
-static lp_status send_step(remote_walk *remote, int32_t step, const void *payload, size_t size) {
+/* Sends the payload of a step to the place that takes it; step -1 only begins the walk there. */
+static lp_status send_step(remote_walk *remote, lp_place to, int32_t step, const void *payload, size_t size) {
   Lp__Wire__Step body = LP__WIRE__STEP__INIT;
   body.session = remote->session->id;
   body.program = (uint32_t)remote->walk->program;
@@ -51,23 +56,28 @@ static lp_status send_step(remote_walk *remote, int32_t step, const void *payloa
   body.n_symbols = (size_t)remote->session->bundle->manifest.symbol_count;
   body.symbols = remote->walk->sym;
   body.want_outputs = remote->walk->output != NULL;
+  if (remote->session->route != 0) {
+    body.run = remote->session->run;
+    body.n_last = (size_t)remote->session->bundle->manifest.place_count;
+    body.last = remote->last;
+  }
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_STEP;
   message.step = &body;
   const char *why = "";
   lp_trace_slice slice = slice_of(remote, "rows", remote->sent_ms = lp_now_ms());
-  if (!lp_wire_send(remote->session->wire, LP_ONLY_PEER, &message, payload, size, &why)) return broken(remote, why);
+  if (!lp_wire_send(remote->session->wire[to], LP_ONLY_PEER, &message, payload, size, &why))
+    return broken(remote, to, why);
   slice.end_ms = lp_now_ms();
   slice.bytes = (int64_t)size;
   lp_trace_put(remote->session->options.trace, LP_LANE_UPLOAD, &slice);
-  remote->begun = true;
   return LP_OK;
 }
 
 static lp_status send_tensor(remote_walk *remote, int32_t index, const lp_step *step) {
   lp_span span;
   LP_TRY(lp_executor_buffer(remote->device, step->buffer, &step->tensor, &span, remote->diag));
-  return send_step(remote, index, span.data, span.size);
+  return send_step(remote, step->to, index, span.data, span.size);
 }
 
 static lp_status send_state(remote_walk *remote, int32_t index, const lp_step *step) {
@@ -77,7 +87,7 @@ static lp_status send_state(remote_walk *remote, int32_t index, const lp_step *s
   lp_buf *rows = &remote->session->rows;
   lp_buf_reserve(rows, size);
   LP_TRY(lp_states_pack(&remote->device->states, step->state, remote->walk->sym, rows->data, remote->diag));
-  return send_step(remote, index, rows->data, size);
+  return send_step(remote, step->to, index, rows->data, size);
 }
 
 double lp_session_timeout_ms(const lp_session *session) {
@@ -85,29 +95,41 @@ double lp_session_timeout_ms(const lp_session *session) {
   return given > 0 ? given : default_timeout_ms;
 }
 
-/* ---- from the worker --------------------------------------------------------------------------------------------- */
+/* ---- from a worker ----------------------------------------------------------------------------------------------- */
 
-static lp_status await_frame(remote_walk *remote, lp_inbound *in) {
+static lp_status failed(const remote_walk *remote, lp_place place, const Lp__Wire__Failure *failure) {
+  const lp_endpoint *endpoint = &remote->session->place[place].endpoint;
+  remote->session->lost |= failure->lost != 0;
+  return lp_error(remote->diag, LP_LOC_NONE, "%s at %s failed at position %" PRId64 ": %s", lp_endpoint_name(endpoint),
+                  endpoint->address, position_of(remote), failure->text);
+}
+
+/* Waits for a message of the place; any other place may fail meanwhile. */
+static lp_status await_frame(remote_walk *remote, lp_place place, lp_inbound *in) {
   lp_session *session = remote->session;
   double limit = lp_session_timeout_ms(session);
   double until = lp_now_ms() + limit;
   const char *why = "";
+  lp_place from = place;
   session->waits++;
   do {
-    switch (lp_wire_receive(session->wire, limit, in, &why)) {
-    case LP_RECV_FRAME:
-      return LP_OK;
-    case LP_RECV_GONE:
-      return broken(remote, why);
+    switch (lp_session_receive(session, place, limit, &from, in, &why)) {
+    case LP_RECV_FRAME: {
+      if (in->message->kind_case != LP__WIRE__MESSAGE__KIND_FAILURE) return LP_OK;
+      lp_status status = failed(remote, from, in->message->failure);
+      lp_inbound_release(in);
+      return status;
+    }
     case LP_RECV_TIMEOUT:
       break;
+    case LP_RECV_GONE:
     case LP_RECV_GARBAGE:
     case LP_RECV_STRAINED:
-      return broken(remote, why);
+      return broken(remote, from, why);
     }
     limit = until - lp_now_ms();
   } while (limit > 0);
-  return broken(remote, "no answer in time");
+  return broken(remote, place, "no answer in time");
 }
 
 static int32_t step_of(const Lp__Wire__Message *message) {
@@ -141,23 +163,18 @@ static void trace_reply(const remote_walk *remote, const lp_inbound *in) {
   lp_trace_request(remote->session->options.trace, LP_LANE_LINK, &slice, &times);
 }
 
-/* Waits for the result of step `index` on the worker. After success the caller releases `in`. */
-static lp_status await_kind(remote_walk *remote, int32_t index, Lp__Wire__Message__KindCase kind, lp_inbound *in) {
-  if (!remote->begun) LP_TRY(send_step(remote, -1, NULL, 0));
+/* Waits for the result of step `index` at the place. After success the caller releases `in`. */
+static lp_status await_kind(remote_walk *remote, lp_place place, int32_t index, Lp__Wire__Message__KindCase kind,
+                            lp_inbound *in) {
   double begin = lp_now_ms();
-  LP_TRY(await_frame(remote, in));
+  LP_TRY(await_frame(remote, place, in));
   const Lp__Wire__Message *message = in->message;
   note_wait(remote->session, lp_now_ms() - begin, busy_ms_of(message));
   trace_reply(remote, in);
-  lp_status status;
-  if (message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE) {
-    status = lp_error(remote->diag, LP_LOC_NONE, "the cloud at %s failed at position %" PRId64 ": %s",
-                      remote->session->wire->address, remote->walk->sym[LP_SYM_P] + remote->walk->sym[LP_SYM_S],
-                      message->failure->text);
-  } else {
-    if (message->kind_case == kind && step_of(message) == index) return LP_OK;
-    status = broken(remote, "it sent an unexpected answer");
-  }
+  bool known =
+      message->kind_case == LP__WIRE__MESSAGE__KIND_RESULT || message->kind_case == LP__WIRE__MESSAGE__KIND_TOKENS;
+  if (known && message->kind_case == kind && step_of(message) == index) return LP_OK;
+  lp_status status = broken(remote, place, "it sent an unexpected answer");
   lp_inbound_release(in);
   return status;
 }
@@ -185,7 +202,7 @@ static lp_status take_output(remote_walk *remote, const lp_step *step, const lp_
 
 static lp_status take_result(remote_walk *remote, int32_t index, const lp_step *step) {
   lp_inbound in;
-  LP_TRY(await_kind(remote, index, LP__WIRE__MESSAGE__KIND_RESULT, &in));
+  LP_TRY(await_kind(remote, step->side, index, LP__WIRE__MESSAGE__KIND_RESULT, &in));
   lp_status status = LP_OK;
   if (step->kind == LP_STEP_MOVE)
     status = take_state(remote, step, &in);
@@ -197,9 +214,9 @@ static lp_status take_result(remote_walk *remote, int32_t index, const lp_step *
   return status;
 }
 
-static lp_status take_tokens(remote_walk *remote, int32_t index) {
+static lp_status take_tokens(remote_walk *remote, int32_t index, const lp_step *step) {
   lp_inbound in;
-  LP_TRY(await_kind(remote, index, LP__WIRE__MESSAGE__KIND_TOKENS, &in));
+  LP_TRY(await_kind(remote, step->side, index, LP__WIRE__MESSAGE__KIND_TOKENS, &in));
   const Lp__Wire__Tokens *tokens = in.message->tokens;
   size_t batch = (size_t)remote->walk->sym[LP_SYM_B];
   int32_t vocab = remote->session->bundle->manifest.vocab;
@@ -208,9 +225,9 @@ static lp_status take_tokens(remote_walk *remote, int32_t index) {
     good = tokens->token[i] >= 0 && tokens->token[i] < vocab;
     remote->walk->sample[i] = (lp_sample){.token = tokens->token[i], .confidence = tokens->confidence[i]};
   }
-  remote->walk->sampled_on = LP_SIDE_CLOUD;
+  remote->walk->sampled_on = step->side;
   lp_inbound_release(&in);
-  return good ? LP_OK : broken(remote, "its tokens are not in the model's vocabulary");
+  return good ? LP_OK : broken(remote, step->side, "its tokens are not in the model's vocabulary");
 }
 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
@@ -235,21 +252,57 @@ static lp_status device_step(remote_walk *remote, int32_t index, const lp_step *
   return LP_OK;
 }
 
-/* Handles the device's part of a step of the cloud: sends its input or receives its result. */
-static lp_status cloud_step(remote_walk *remote, int32_t index, const lp_step *step) {
+/* Handles the device's part of a step of another place: sends its input or receives its result. */
+static lp_status other_step(remote_walk *remote, int32_t index, const lp_step *step) {
   switch (step->kind) {
   case LP_STEP_INPUT: {
     lp_span input = remote->walk->input[step->port];
-    return send_step(remote, index, input.data, input.size);
+    return send_step(remote, step->side, index, input.data, input.size);
   }
   case LP_STEP_RUN:
     return LP_OK;
   case LP_STEP_SEND:
   case LP_STEP_MOVE:
-    return take_result(remote, index, step);
+    return step->to == LP_SIDE_DEVICE ? take_result(remote, index, step) : LP_OK;
   case LP_STEP_OUTPUT:
     if (!lp_walk_wants(remote->session, remote->walk, step)) return LP_OK;
-    return remote->walk->output ? take_result(remote, index, step) : take_tokens(remote, index);
+    return remote->walk->output ? take_result(remote, index, step) : take_tokens(remote, index, step);
+  }
+  return LP_OK;
+}
+
+/* Tells whether the place waits for a payload, which begins the walk there, before it does anything. */
+static bool begins_with_payload(const lp_program *program, lp_place place) {
+  for (int32_t i = 0; i < program->step_count; i++) {
+    const lp_step *step = &program->step[i];
+    if (step->side == place) return step->kind == LP_STEP_INPUT;
+    if (step->to == place) return true;
+  }
+  return true;
+}
+
+/* Numbers the walk, and begins it at places that take no payload first. */
+static lp_status begin(remote_walk *remote) {
+  lp_session *session = remote->session;
+  lp_place count = session->bundle->manifest.place_count;
+  session->run++;
+  for (lp_place i = LP_SIDE_DEVICE + 1; i < count; i++) {
+    remote->last[i] = session->place[i].run;
+    if (remote->program->takes_part[i]) session->place[i].run = session->run;
+  }
+  for (lp_place i = LP_SIDE_DEVICE + 1; i < count; i++)
+    if (remote->program->takes_part[i] && !begins_with_payload(remote->program, i))
+      LP_TRY(send_step(remote, i, -1, NULL, 0));
+  return LP_OK;
+}
+
+static lp_status walk_steps(remote_walk *remote) {
+  LP_TRY(begin(remote));
+  if (remote->program->takes_part[LP_SIDE_DEVICE])
+    LP_TRY(lp_executor_begin(remote->device, remote->walk->program, remote->walk->sym, remote->diag));
+  for (int32_t i = 0; i < remote->program->step_count; i++) {
+    const lp_step *step = &remote->program->step[i];
+    LP_TRY(step->side == LP_SIDE_DEVICE ? device_step(remote, i, step) : other_step(remote, i, step));
   }
   return LP_OK;
 }
@@ -260,50 +313,9 @@ lp_status lp_session_walk_remote(lp_session *session, lp_walk *walk, lp_diag *di
                         .program = &session->bundle->manifest.programs[walk->program],
                         .device = session->executor[LP_SIDE_DEVICE],
                         .diag = diag};
-  if (remote.program->takes_part[LP_SIDE_DEVICE])
-    LP_TRY(lp_executor_begin(remote.device, walk->program, walk->sym, diag));
-  for (int32_t i = 0; i < remote.program->step_count; i++) {
-    const lp_step *step = &remote.program->step[i];
-    LP_TRY(step->side == LP_SIDE_DEVICE ? device_step(&remote, i, step) : cloud_step(&remote, i, step));
-  }
-  if (remote.program->takes_part[LP_SIDE_CLOUD] && !remote.begun) return send_step(&remote, -1, NULL, 0);
-  return LP_OK;
-}
-
-/* ---- opening and closing ----------------------------------------------------------------------------------------- */
-
-lp_status lp_session_connect(lp_session *session, lp_diag *diag) {
-  if (!session->remote || session->wire) return LP_OK;
-  LP_TRY(
-      lp_wire_dial(&lp_transport_socket, &session->endpoint, session->endpoint.patience.dial_ms, &session->wire, diag));
-  Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
-  open.session = session->id;
-  open.temperature = session->options.sampling.temperature;
-  open.top_k = session->options.sampling.top_k;
-  open.top_p = session->options.sampling.top_p;
-  open.seed = session->options.sampling.seed;
-  open.times = session->options.trace != NULL;
-  if (session->options.traceparent) open.traceparent = (char *)(uintptr_t)session->options.traceparent;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_OPEN;
-  message.open = &open;
-  const char *why = "";
-  if (lp_wire_send(session->wire, LP_ONLY_PEER, &message, NULL, 0, &why)) return LP_OK;
-  return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", session->wire->address, why);
-}
-
-void lp_session_disconnect(lp_session *session) {
-  if (!session->wire) return;
-  Lp__Wire__Close close = LP__WIRE__CLOSE__INIT;
-  close.session = session->id;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_CLOSE;
-  message.close = &close;
-  const char *why = "";
-  /* If sending fails, the end of the connection closes the worker's session too. */
-  (void)lp_wire_send(session->wire, LP_ONLY_PEER, &message, NULL, 0, &why);
-  session->bytes_up += session->wire->bytes_sent;
-  session->bytes_down += session->wire->bytes_received;
-  lp_wire_close(session->wire);
-  session->wire = NULL;
+  LP_TRY(lp_session_connect(session, diag));
+  lp_status status = walk_steps(&remote);
+  /* Some places may wait for the rest of the walk: the next one begins anew at all of them. */
+  if (status != LP_OK && session->route != 0) lp_session_disconnect(session);
+  return status;
 }

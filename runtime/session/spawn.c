@@ -39,12 +39,20 @@ static lp_status own_program(char *out, size_t size, lp_diag *diag) {
   return LP_OK;
 }
 
+enum { MOST_ARGUMENTS = 10 + LP_PLACES_MAX };
+
+/* Appends a copy of an argument; the caller frees them. */
+static void put_argument(char **argv, size_t *count, const char *text, const char *value) {
+  lp_buf argument = {0};
+  lp_buf_printf(&argument, "%s%s", text, value);
+  argv[(*count)++] = argument.data;
+}
+
 /* Starts a worker that listens on `address`. */
 static lp_status start(const char *program, const lp_worker_request *request, const char *address,
                        lp_worker_process *out, lp_diag *diag) {
-  char own[4096], ready[32], with_threads[32], listen[64];
-  lp_buf trust = {0};
-  snprintf(listen, sizeof listen, "--listen=%s", address);
+  char own[4096], number[16], *argv[MOST_ARGUMENTS] = {0};
+  size_t count = 0;
   *out = (lp_worker_process){.ready_fd = -1};
   if (!program) LP_TRY(own_program(own, sizeof own, diag));
   if (!program) program = own;
@@ -52,21 +60,28 @@ static lp_status start(const char *program, const lp_worker_request *request, co
   if (pipe2(ends, O_CLOEXEC) != 0) return cannot("pipe", errno, diag);
   /* Of all descriptors of this process, only the worker's end stays open across exec. */
   (void)fcntl(ends[1], F_SETFD, 0);
-  snprintf(ready, sizeof ready, "--ready-fd=%d", ends[1]);
-  snprintf(with_threads, sizeof with_threads, "--threads=%d", request->threads);
-  if (request->trust) lp_buf_printf(&trust, "--trust=%s", request->trust);
-  char *argv[] = {(char *)(uintptr_t)program,
-                  "worker",
-                  (char *)(uintptr_t)request->bundle,
-                  listen,
-                  ready,
-                  with_threads,
-                  trust.data,
-                  NULL};
+  put_argument(argv, &count, program, "");
+  put_argument(argv, &count, "worker", "");
+  put_argument(argv, &count, request->bundle, "");
+  put_argument(argv, &count, "--listen=", address);
+  snprintf(number, sizeof number, "%d", ends[1]);
+  put_argument(argv, &count, "--ready-fd=", number);
+  snprintf(number, sizeof number, "%d", request->threads);
+  put_argument(argv, &count, "--threads=", number);
+  if (request->trust) put_argument(argv, &count, "--trust=", request->trust);
+  if (request->place) put_argument(argv, &count, "--place=", request->place);
+  for (size_t i = 0; i < request->peer_count; i++) {
+    put_argument(argv, &count, "--peer=", request->peers[i].place);
+    lp_buf both = {0};
+    lp_buf_printf(&both, "%s=%s", argv[count - 1], request->peers[i].address);
+    free(argv[count - 1]);
+    argv[count - 1] = both.data;
+  }
   pid_t parent = getpid(), pid = fork();
   if (pid == 0) become_worker(program, argv, parent);
   int problem = errno;
-  lp_buf_free(&trust);
+  for (size_t i = 0; i < count; i++)
+    free(argv[i]);
   close(ends[1]);
   if (pid < 0) {
     close(ends[0]);
@@ -79,7 +94,7 @@ static lp_status start(const char *program, const lp_worker_request *request, co
 
 lp_status lp_worker_spawn(const char *program, const lp_worker_request *request, lp_worker_process *out,
                           lp_diag *diag) {
-  return start(program, request, "127.0.0.1:0", out, diag);
+  return start(program, request, request->listen ? request->listen : "127.0.0.1:0", out, diag);
 }
 
 bool lp_worker_has_ended(lp_worker_process *process) {
@@ -154,34 +169,4 @@ void lp_worker_stop(lp_worker_process *process) {
   }
   (void)waitpid(process->pid, NULL, 0);
   *process = (lp_worker_process){.ready_fd = -1};
-}
-
-/* ---- both sides -------------------------------------------------------------------------------------------------- */
-
-lp_status lp_sides_open(const lp_sides_options *options, lp_sides *out, lp_diag *diag) {
-  *out = (lp_sides){.worker = {.ready_fd = -1}, .cloud = options->cloud};
-  lp_bundle_options load = {.load = LP_LOAD_DEVICE, .check_hashes = options->check_hashes, .trust = options->trust};
-  if (options->in_process) load.load = LP_LOAD_ALL;
-  double begin = lp_now_ms();
-  LP_TRY(lp_bundle_load(options->bundle, &load, &out->bundle, diag));
-  out->load_ms = lp_now_ms() - begin;
-  if (options->cloud && !lp_bundle_is_split(out->bundle))
-    return lp_error(diag, LP_LOC_FILE(options->bundle),
-                    "the bundle is not split, so that no part of it runs on the worker at %s", options->cloud);
-  if (options->in_process || options->device_only || options->cloud || !lp_bundle_is_split(out->bundle)) return LP_OK;
-  if (lp_bundle_place_count(out->bundle) > LP_SIDE_COUNT)
-    return lp_error(diag, LP_LOC_FILE(options->bundle),
-                    "a worker runs one of two sides, and the bundle has %" PRId32
-                    " places; --in-process runs all of them",
-                    lp_bundle_place_count(out->bundle));
-  const lp_worker_request request = {options->bundle, options->trust, options->threads};
-  LP_TRY(lp_worker_spawn(NULL, &request, &out->worker, diag));
-  LP_TRY(lp_worker_await(&out->worker, diag));
-  out->cloud = out->worker.address;
-  return LP_OK;
-}
-
-void lp_sides_close(lp_sides *sides) {
-  lp_bundle_free(sides->bundle);
-  lp_worker_stop(&sides->worker);
 }

@@ -109,7 +109,7 @@ static size_t bytes_of(const lp_worker *worker, const quota *of, const worker_se
   for (size_t i = 0; i < worker->sessions.count; i++) {
     const worker_session *session = worker->sessions.data[i];
     if (counts_session(worker, of, session) && session != except)
-      total += session->executor->states.region_bytes + session->queued.payload.size;
+      total += session->executor->states.region_bytes + session->queued.payload.size + session->mail_bytes;
   }
   for (size_t i = 0; i < worker->contexts.count; i++)
     if (counts_context(of, worker->contexts.data[i])) total += lp_context_bytes(worker->contexts.data[i]->context);
@@ -149,6 +149,13 @@ lp_status worker_admit_run(const lp_worker *worker, const worker_session *sessio
   return LP_OK;
 }
 
+lp_status worker_admit_letter(const lp_worker *worker, const worker_session *session, size_t bytes, lp_diag *diag) {
+  quota all[2];
+  for (int i = 0, count = quotas_of(worker, session->peer, all); i < count; i++)
+    LP_TRY(admit_bytes(worker, &all[i], NULL, bytes, diag));
+  return LP_OK;
+}
+
 lp_status worker_admit_context(const lp_worker *worker, uint32_t peer, size_t cache, lp_diag *diag) {
   quota all[2];
   for (int i = 0, count = quotas_of(worker, peer, all); i < count; i++) {
@@ -163,7 +170,7 @@ lp_status worker_admit_context(const lp_worker *worker, uint32_t peer, size_t ca
 size_t worker_budget(const lp_worker *worker) {
   int64_t budget = worker->options->context_budget;
   if (budget > 0) return (size_t)budget;
-  bool on_gpu = worker->bundle && worker->bundle->side[LP_SIDE_CLOUD].gpu;
+  bool on_gpu = worker->bundle && worker->bundle->side[worker->place].gpu;
   return on_gpu ? SIZE_MAX : (size_t)lp_machine_memory() / 2; /* a GPU's memory has its own limit */
 }
 

@@ -16,6 +16,9 @@ LP_MUST_USE lp_status worker_admit_peer(const lp_worker *worker, uint32_t peer, 
  * quotas of the session's connection or client. */
 LP_MUST_USE lp_status worker_admit_run(const lp_worker *worker, const worker_session *session, int64_t rows,
                                        size_t payload, size_t cache, lp_diag *diag);
+/* The same for a payload that comes before its turn (mail.h). */
+LP_MUST_USE lp_status worker_admit_letter(const lp_worker *worker, const worker_session *session, size_t bytes,
+                                          lp_diag *diag);
 /* The same for a context with `cache` bytes that the connection opens. */
 LP_MUST_USE lp_status worker_admit_context(const lp_worker *worker, uint32_t peer, size_t cache, lp_diag *diag);
 /* The most bytes that all of them may hold: by default half of the machine's memory. */

@@ -4,9 +4,16 @@
 #include "base/clock.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exits/context.h"
+#include "runtime/link/link.h"
 #include "runtime/worker/held.h"
 #include "runtime/worker/queue.h"
 #include "runtime/worker/store.h"
+
+void worker_session_drop_mail(worker_session *session) {
+  for (size_t i = 0; i < session->mail.count; i++)
+    lp_inbound_release(&session->mail.data[i].in);
+  session->mail.count = session->mail_bytes = 0;
+}
 
 void worker_session_drop(worker_session *session) {
   lp_executor_forget(session->executor);
@@ -30,6 +37,8 @@ void worker_session_close(lp_worker *worker, worker_session *session) {
   for (size_t i = 0; i < worker->sessions.count; i++)
     if (worker->sessions.data[i] == session) worker->sessions.data[i] = worker->sessions.data[--worker->sessions.count];
   worker_queue_drop(session);
+  worker_session_drop_mail(session);
+  lp_vec_free(&session->mail);
   lp_buf_free(&session->queued.payload);
   lp_executor_free(session->executor);
   free(session);

@@ -176,14 +176,14 @@ static int64_t choose(pass *p) {
 
 /* ---- the program ------------------------------------------------------------------------------------------------- */
 
-static int32_t buffer_of(const lp_step *step) {
-  return worker_step_takes_payload(step) && step->kind != LP_STEP_INPUT ? step->to_buffer : step->buffer;
+static int32_t buffer_of(const pass *p, const lp_step *step) {
+  return worker_step_takes_payload(p->worker, step) && step->kind != LP_STEP_INPUT ? step->to_buffer : step->buffer;
 }
 
 static lp_status fill(pass *p, size_t i, const lp_step *step, lp_diag *diag) {
   entry *e = &p->all.data[i];
   lp_span to;
-  LP_TRY(lp_batch_buffer(p->worker->batch, i, buffer_of(step), step, &to, diag));
+  LP_TRY(lp_batch_buffer(p->worker->batch, i, buffer_of(p, step), step, &to, diag));
   if (e->session) return worker_queue_fill(p->worker, e->session, step, &p->member[i], &e->taken, to, diag);
   (void)lp_cloud_pass_fill(&p->worker->halves, &e->part, step, &e->taken, to.data);
   return LP_OK;
@@ -250,18 +250,18 @@ static lp_status emit(pass *p, size_t i, int32_t index, double begin, lp_diag *d
   return LP_OK;
 }
 
-static bool gives(const lp_step *step) {
-  return step->side == LP_SIDE_CLOUD && (step->kind == LP_STEP_SEND || step->kind == LP_STEP_OUTPUT);
+static bool gives(const pass *p, const lp_step *step) {
+  return step->side == p->worker->place && (step->kind == LP_STEP_SEND || step->kind == LP_STEP_OUTPUT);
 }
 
 /* Executes an entry's part of a step. False: its payload could not be copied in, so the segments that follow cannot
  * run. */
 static bool do_step(pass *p, size_t i, int32_t index, double begin, lp_diag *diag) {
   const lp_step *step = &p->program->step[index];
-  bool takes = worker_step_takes_payload(step);
+  bool takes = worker_step_takes_payload(p->worker, step);
   if (p->all.data[i].failed) return true;
   lp_diag_clear(diag);
-  lp_status status = takes ? fill(p, i, step, diag) : gives(step) ? emit(p, i, index, begin, diag) : LP_OK;
+  lp_status status = takes ? fill(p, i, step, diag) : gives(p, step) ? emit(p, i, index, begin, diag) : LP_OK;
   if (status != LP_OK) fail(p, &p->all.data[i], diag);
   return status == LP_OK || !takes;
 }
@@ -279,12 +279,14 @@ static bool run_steps(pass *p, double begin, lp_diag *diag) {
   for (int32_t k = 0; k < p->program->step_count; k++) {
     const lp_step *step = &p->program->step[k];
     lp_diag_clear(diag);
-    if (step->kind == LP_STEP_RUN && step->side == LP_SIDE_CLOUD && !together(p, lp_batch_run(batch, step, diag), diag))
+    if (step->kind == LP_STEP_RUN && step->side == p->worker->place &&
+        !together(p, lp_batch_run(batch, step, diag), diag))
       return false;
-    if (gives(step) && !together(p, fetch(p, step, diag), diag)) return false;
+    if (gives(p, step) && !together(p, fetch(p, step, diag), diag)) return false;
     for (size_t i = 0; i < p->count; i++)
       if (!do_step(p, i, k, begin, diag)) return false;
-    if (worker_step_takes_payload(step) && !together(p, lp_batch_bring(batch, buffer_of(step), step, diag), diag))
+    if (worker_step_takes_payload(p->worker, step) &&
+        !together(p, lp_batch_bring(batch, buffer_of(p, step), step, diag), diag))
       return false;
   }
   return true;

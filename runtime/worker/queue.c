@@ -12,24 +12,25 @@
 #include "runtime/worker/queue.h"
 #include "runtime/worker/share.h"
 
-bool worker_step_takes_payload(const lp_step *step) {
-  if (step->to != LP_SIDE_CLOUD) return false;
-  return step->kind == LP_STEP_INPUT || (step->side == LP_SIDE_DEVICE);
+bool worker_step_takes_payload(const lp_worker *worker, const lp_step *step) {
+  return step->to == worker->place && (step->kind == LP_STEP_INPUT || step->side != worker->place);
 }
 
 static const lp_program *program_of(const lp_worker *worker, int32_t program) {
   return &worker->bundle->manifest.programs[program];
 }
 
-/* Runs can be queued if the program moves no KV cache and takes no payload after its first segment on the cloud, or
- * after its first answer: the device would wait for the answer, and the queue for the payload. */
+/* Runs can be queued if the program moves no KV cache from here or to here, and takes no payload after its first
+ * segment at this place, or after its first answer: the device would wait for the answer, and the queue for the
+ * payload. */
 bool worker_queue_fits(const lp_worker *worker, int32_t program) {
   const lp_program *desc = program_of(worker, program);
   bool begun = false;
   for (int32_t i = 0; i < desc->step_count; i++) {
     const lp_step *step = &desc->step[i];
-    if (step->kind == LP_STEP_MOVE || (begun && worker_step_takes_payload(step))) return false;
-    begun |= step->kind != LP_STEP_INPUT && step->side == LP_SIDE_CLOUD;
+    bool here = step->side == worker->place || step->to == worker->place;
+    if ((here && step->kind == LP_STEP_MOVE) || (begun && worker_step_takes_payload(worker, step))) return false;
+    begun |= step->kind != LP_STEP_INPUT && step->side == worker->place;
   }
   return worker->batch != NULL;
 }
@@ -48,7 +49,7 @@ void worker_queue_drop(worker_session *session) {
 /* Finds the next step that takes a payload, from step `from` on. After the last payload the run enters the queue. */
 static void advance(lp_worker *worker, worker_session *session, int32_t from) {
   const lp_program *program = program_of(worker, session->program);
-  while (from < program->step_count && !worker_step_takes_payload(&program->step[from]))
+  while (from < program->step_count && !worker_step_takes_payload(worker, &program->step[from]))
     from++;
   session->next = from < program->step_count ? from : -1;
   if (session->next >= 0) return;
@@ -100,9 +101,9 @@ static bool is_row_wise(const lp_worker *worker, const worker_session *session) 
   const lp_program *program = program_of(worker, session->program);
   for (int32_t i = 0; i < program->step_count; i++) {
     const lp_step *step = &program->step[i];
-    if (worker_step_takes_payload(step) && step->rows != LP_ROWS_NEW) return false;
+    if (worker_step_takes_payload(worker, step) && step->rows != LP_ROWS_NEW) return false;
     bool gives = step->kind == LP_STEP_SEND || (step->kind == LP_STEP_OUTPUT && session->want_outputs);
-    if (step->side == LP_SIDE_CLOUD && gives && step->rows == LP_ROWS_NONE) return false;
+    if (step->side == worker->place && gives && step->rows == LP_ROWS_NONE) return false;
   }
   return true;
 }

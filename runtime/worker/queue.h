@@ -5,8 +5,8 @@
 
 #include "runtime/worker/state.h"
 
-/* Tells whether a step takes a payload from the device. */
-bool worker_step_takes_payload(const lp_step *step);
+/* Tells whether a step takes a payload from the device or another place. */
+bool worker_step_takes_payload(const lp_worker *worker, const lp_step *step);
 /* Tells whether runs of the program can be queued. */
 bool worker_queue_fits(const lp_worker *worker, int32_t program);
 /* Begins to gather the payloads of a run at the symbol values `sym`. */

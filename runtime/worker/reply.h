@@ -8,7 +8,9 @@
 void worker_post(lp_worker *worker, uint32_t peer, const Lp__Wire__Message *message);
 /* Tells a device that its request fails; `session` 0: the message concerns no session. */
 void worker_refuse(lp_worker *worker, uint32_t peer, uint64_t session, const char *text);
-/* The same with the first entry of `diag` as text. */
+/* Tells the device that what the session sent to another place, or holds, is lost: it opens another session. */
+void worker_tell_lost(lp_worker *worker, uint32_t peer, uint64_t session, const char *text);
+/* The same as worker_refuse with the first entry of `diag` as text. */
 void worker_refuse_with(lp_worker *worker, uint32_t peer, uint64_t session, const lp_diag *diag);
 
 #endif

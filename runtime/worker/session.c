@@ -1,4 +1,4 @@
-/* Sessions of devices on the cloud side: opening them, running the cloud's steps of a program, and replies. */
+/* Sessions of devices: opening them, running the place's steps of a program, and replies. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,7 @@
 #include "runtime/link/link.h"
 #include "runtime/runtime.h"
 #include "runtime/worker/budget.h"
+#include "runtime/worker/forward.h"
 #include "runtime/worker/held.h"
 #include "runtime/worker/queue.h"
 #include "runtime/worker/reply.h"
@@ -32,17 +33,38 @@ worker_session *worker_session_find(const lp_worker *worker, uint32_t peer, uint
   return NULL;
 }
 
+worker_session *worker_session_routed(const lp_worker *worker, uint64_t route) {
+  for (size_t i = 0; route != 0 && i < worker->sessions.count; i++)
+    if (worker->sessions.data[i]->route == route) return worker->sessions.data[i];
+  return NULL;
+}
+
+/* With two places, a device of an earlier version gives neither a route nor a place. */
+static lp_status check_route(const lp_worker *worker, const worker_session *session, const Lp__Wire__Open *open,
+                             lp_diag *diag) {
+  const lp_manifest *manifest = &worker->bundle->manifest;
+  const worker_session *other = worker_session_routed(worker, open->route);
+  if (manifest->place_count > LP_SIDE_COUNT && open->route == 0)
+    return lp_error(diag, LP_LOC_NONE, "a session at %" PRId32 " places needs a route", manifest->place_count);
+  if (open->route != 0 && !lp_streq(open->place, manifest->place_name[worker->place]))
+    return lp_error(diag, LP_LOC_NONE, "this worker serves the place '%s', not '%.60s'",
+                    manifest->place_name[worker->place], open->place);
+  return other && other != session ? lp_error(diag, LP_LOC_NONE, "another session has this route") : LP_OK;
+}
+
 lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open, lp_diag *diag) {
   worker_session *session = worker_session_find(worker, peer, open->session);
+  LP_TRY(check_route(worker, session, open, diag));
   if (!session) {
     LP_TRY(worker_admit(worker, diag));
     LP_TRY(worker_admit_peer(worker, peer, diag));
     session = lp_alloc(sizeof *session);
-    session->executor = lp_executor_create(worker->bundle, LP_SIDE_CLOUD, worker->pool);
+    session->executor = lp_executor_create(worker->bundle, worker->place, worker->pool);
     lp_vec_push(&worker->sessions, session);
   }
   session->peer = peer;
   session->id = open->session;
+  worker_forward_begin(session, open->route);
   session->sampling =
       (lp_sampling){.temperature = open->temperature, .top_k = open->top_k, .top_p = open->top_p, .seed = open->seed};
   session->times = open->times != 0;
@@ -97,17 +119,28 @@ static void take_times(const worker_session *session, double busy_ms, Lp__Wire__
   if (session->times) *out = times;
 }
 
-/* The time since the last reply, or since the run began. */
+/* The time since the last reply, or since the run began, and that of other places since the device's last message. */
 static double take_busy_ms(worker_session *session) {
-  double from = session->busy_from;
+  double from = session->busy_from, carried = session->carried_ms;
   session->busy_from = lp_now_ms();
   session->spent_ms += session->busy_from - from;
   session->replies++;
-  return session->busy_from - from;
+  session->carried_ms = 0;
+  return session->busy_from - from + carried;
 }
 
+static const lp_program *program_of(const lp_worker *worker, const worker_session *session) {
+  return &worker->bundle->manifest.programs[session->program];
+}
+
+/* Sends the result of a step to the device, or to the place that the step names. */
 static lp_status post_result(lp_worker *worker, worker_session *session, int32_t step, const void *payload, size_t size,
                              lp_diag *diag) {
+  const lp_step *of = &program_of(worker, session)->step[step];
+  if (of->kind != LP_STEP_OUTPUT && of->to != LP_SIDE_DEVICE) {
+    worker_forward(worker, session, step, payload, size, take_busy_ms(session));
+    return LP_OK;
+  }
   Lp__Wire__Result result = LP__WIRE__RESULT__INIT;
   result.session = session->id;
   result.step = step;
@@ -166,10 +199,6 @@ static lp_status post_tokens(lp_worker *worker, worker_session *session, int32_t
 
 /* ---- the run through a program ----------------------------------------------------------------------------------- */
 
-static const lp_program *program_of(const lp_worker *worker, const worker_session *session) {
-  return &worker->bundle->manifest.programs[session->program];
-}
-
 bool worker_session_draws(const lp_worker *worker, const worker_session *session, const lp_step *step) {
   return step->kind == LP_STEP_OUTPUT && !session->want_outputs &&
          step->port == lp_manifest_output(&worker->bundle->manifest, LP_ROLE_LOGITS);
@@ -221,12 +250,13 @@ static lp_status emit_own(lp_worker *worker, worker_session *session, int32_t in
 void worker_session_fail(lp_worker *worker, worker_session *session, const lp_diag *diag) {
   worker_refuse_with(worker, session->peer, session->id, diag);
   session->next = -1;
+  session->broken = session->route != 0;
   worker_queue_drop(session);
 }
 
 static lp_status do_step(lp_worker *worker, worker_session *session, int32_t index, lp_diag *diag) {
   const lp_step *step = &program_of(worker, session)->step[index];
-  if (step->side != LP_SIDE_CLOUD) return LP_OK;
+  if (step->side != worker->place) return LP_OK;
   switch (step->kind) {
   case LP_STEP_INPUT:
     return LP_OK; /* take_payload has done it */
@@ -246,7 +276,7 @@ static lp_status advance(lp_worker *worker, worker_session *session, int32_t fro
   const lp_program *program = program_of(worker, session);
   for (int32_t i = from; i < program->step_count; i++) {
     session->next = i;
-    if (worker_step_takes_payload(&program->step[i])) return LP_OK;
+    if (worker_step_takes_payload(worker, &program->step[i])) return LP_OK;
     LP_TRY(do_step(worker, session, i, diag));
   }
   session->next = -1;
@@ -255,7 +285,7 @@ static lp_status advance(lp_worker *worker, worker_session *session, int32_t fro
   return LP_OK;
 }
 
-static lp_status check_symbols(const lp_worker *worker, const Lp__Wire__Step *step, lp_diag *diag) {
+lp_status worker_session_check(const lp_worker *worker, const Lp__Wire__Step *step, lp_diag *diag) {
   const lp_manifest *manifest = &worker->bundle->manifest;
   if (step->program >= (uint32_t)manifest->program_count || step->n_symbols != (size_t)manifest->symbol_count)
     return lp_error(diag, LP_LOC_NONE, "no such program, or not its symbols");
@@ -275,17 +305,15 @@ static lp_status check_symbols(const lp_worker *worker, const Lp__Wire__Step *st
                   sym[LP_SYM_B], sym[LP_SYM_S], sym[LP_SYM_P], sym[LP_SYM_R], sym[LP_SYM_C], manifest->context_length);
 }
 
-/* Tells whether the prefill before this decode runs nothing on the cloud. */
-static bool begins_without(const lp_manifest *manifest, int32_t decode) {
+/* Tells whether the prefill before this decode runs nothing here. */
+static bool begins_without(const lp_manifest *manifest, lp_place place, int32_t decode) {
   for (int32_t i = 0; i < manifest->plan_count; i++)
-    if (manifest->plans[i].decode == decode &&
-        !manifest->programs[manifest->plans[i].prefill].takes_part[LP_SIDE_CLOUD])
+    if (manifest->plans[i].decode == decode && !manifest->programs[manifest->plans[i].prefill].takes_part[place])
       return true;
   return manifest->plan_count == 0;
 }
 
-/* A run must begin where the KV cache ends. The worker cannot check this after a prefill that runs nothing on the
- * cloud. */
+/* A run must begin where the KV cache ends. The worker cannot check this after a prefill that runs nothing here. */
 static lp_status check_position(const lp_worker *worker, const worker_session *session, const Lp__Wire__Step *step,
                                 lp_diag *diag) {
   int64_t past = step->symbols[LP_SYM_P];
@@ -293,7 +321,8 @@ static lp_status check_position(const lp_worker *worker, const worker_session *s
   if (session->dropped)
     return lp_error(diag, LP_LOC_NONE, "the context of session %" PRIu64 " was dropped: idle, or over the budget",
                     session->id);
-  if (past == session->position || begins_without(&worker->bundle->manifest, (int32_t)step->program)) return LP_OK;
+  if (past == session->position || begins_without(&worker->bundle->manifest, worker->place, (int32_t)step->program))
+    return LP_OK;
   return lp_error(diag, LP_LOC_NONE, "position %" PRId64 " asked for; the context ends at %" PRId64, past,
                   session->position);
 }
@@ -305,7 +334,7 @@ static lp_status check_quotas(const lp_worker *worker, const worker_session *ses
   size_t payload = 0, cache = 0, more = 0;
   bool known = lp_states_bytes(&session->executor->states, step->symbols, &cache);
   for (int32_t i = 0; known && i < program->step_count; i++)
-    if (worker_step_takes_payload(&program->step[i]) && program->step[i].kind != LP_STEP_MOVE)
+    if (worker_step_takes_payload(worker, &program->step[i]) && program->step[i].kind != LP_STEP_MOVE)
       known = lp_tensor_bytes(&program->step[i].tensor, step->symbols, manifest->symbol_count, &more) &&
               lp_size_add(payload, more, &payload);
   if (!known) return lp_error(diag, LP_LOC_NONE, "the KV cache or the payload asked for is too large");
@@ -313,15 +342,17 @@ static lp_status check_quotas(const lp_worker *worker, const worker_session *ses
 }
 
 static lp_status begin(lp_worker *worker, worker_session *session, const Lp__Wire__Step *step, lp_diag *diag) {
-  LP_TRY(check_symbols(worker, step, diag));
+  LP_TRY(worker_session_check(worker, step, diag));
   LP_TRY(check_position(worker, session, step, diag));
-  if (!worker->bundle->manifest.programs[step->program].takes_part[LP_SIDE_CLOUD])
-    return lp_error(diag, LP_LOC_NONE, "the cloud has no part in program '%s'",
-                    worker->bundle->manifest.programs[step->program].name);
+  const lp_manifest *manifest = &worker->bundle->manifest;
+  if (!manifest->programs[step->program].takes_part[worker->place])
+    return lp_error(diag, LP_LOC_NONE, "the %s has no part in program '%s'", manifest->place_name[worker->place],
+                    manifest->programs[step->program].name);
   LP_TRY(check_quotas(worker, session, step, diag));
   session->program = (int32_t)step->program;
   session->want_outputs = step->want_outputs != 0;
   session->dropped = false;
+  memcpy(session->sym, step->symbols, step->n_symbols * sizeof *session->sym);
   if (step->symbols[LP_SYM_P] == 0) session->position = 0; /* even if this run fails */
   if (worker_queue_fits(worker, session->program)) {
     worker_queue_begin(worker, session, step->symbols);
@@ -344,8 +375,8 @@ static lp_status take_payload(worker_session *session, const lp_step *step, cons
   return lp_states_unpack(&session->executor->states, step->state, sym, in->payload, diag);
 }
 
-static lp_status step_or_fail(lp_worker *worker, worker_session *session, const lp_inbound *in, lp_diag *diag) {
-  const Lp__Wire__Step *step = in->message->step;
+static lp_status step_or_fail(lp_worker *worker, worker_session *session, const Lp__Wire__Step *step,
+                              const lp_inbound *in, lp_diag *diag) {
   if (session->queued.waits)
     return lp_error(diag, LP_LOC_NONE, "a step came before the answer to the one that is under way");
   if (session->next < 0) LP_TRY(begin(worker, session, step, diag));
@@ -359,9 +390,10 @@ static lp_status step_or_fail(lp_worker *worker, worker_session *session, const 
   return advance(worker, session, step->step + 1, diag);
 }
 
-lp_status worker_session_step(lp_worker *worker, worker_session *session, const lp_inbound *in, lp_diag *diag) {
+lp_status worker_session_step(lp_worker *worker, worker_session *session, const Lp__Wire__Step *step,
+                              const lp_inbound *in, lp_diag *diag) {
   session->used_ms = session->busy_from = lp_now_ms();
-  lp_status status = step_or_fail(worker, session, in, diag);
+  lp_status status = step_or_fail(worker, session, step, in, diag);
   if (status != LP_OK) {
     session->next = -1;
     worker_queue_drop(session);

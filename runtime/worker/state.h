@@ -28,11 +28,30 @@ typedef struct {
   int32_t result_count;
 } worker_queued_run;
 
-/* A session of a device. It runs the cloud's part of a program as payloads come in; between two messages it waits at
+/* A message of the device or of another place for a session that has not come to its turn (mail.h). */
+typedef struct {
+  uint64_t run;
+  int32_t step;   /* -1: it only begins the run */
+  double busy_ms; /* other places computed for it */
+  lp_inbound in;
+} worker_letter;
+
+/* A session of a device. It runs this place's part of a program as payloads come in; between two messages it waits at
  * the step `next`, which takes a payload. */
 typedef struct {
   uint32_t peer;
   uint64_t id;
+  /* With more than two places, as in link.proto: */
+  uint64_t route; /* 0: there are two */
+  uint64_t run;   /* the number of the run that is under way or ended last */
+  uint64_t last[LP_PLACES_MAX];
+  int64_t sym[LP_MAX_SYMBOLS]; /* of that run, as the device gave them */
+  LP_VEC(worker_letter) mail;
+  size_t mail_bytes;        /* payloads in `mail` */
+  bool sent[LP_PLACES_MAX]; /* the places that it has sent to */
+  bool broken;              /* the device has been told that it failed, and will close it */
+  double carried_ms;        /* what other places computed for the reply that comes next */
+
   lp_sampling sampling;
   lp_executor *executor;
   int32_t program;
@@ -82,13 +101,16 @@ typedef struct {
   bool hello;       /* its hello was accepted: same protocol, same bundle */
   bool greeted;     /* it has also proved the key: the worker takes its messages */
   bool refused;     /* the handshake failed; the peer is being disconnected */
+  lp_place from;    /* the connection is a worker's, and carries what this place sends; 0: it is a device's */
   int64_t served;   /* rows that passes have run for it, or more: see share.h */
   double queued_ms; /* when a request of it was last in the queue; 0: never */
 } worker_peer;
 
 typedef struct {
-  const lp_bundle *bundle;          /* borrowed */
-  const lp_worker_options *options; /* borrowed */
+  const lp_bundle *bundle;                       /* borrowed */
+  lp_place place;                                /* the place that this worker serves */
+  struct worker_courier *courier[LP_PLACES_MAX]; /* to the places that it sends to; NULL: it sends them nothing */
+  const lp_worker_options *options;              /* borrowed */
   lp_pool *pool;
   lp_wire *wire;
   LP_VEC(worker_session *) sessions;

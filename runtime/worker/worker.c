@@ -12,7 +12,9 @@
 #include "runtime/runtime.h"
 #include "runtime/worker/budget.h"
 #include "runtime/worker/context.h"
+#include "runtime/worker/forward.h"
 #include "runtime/worker/held.h"
+#include "runtime/worker/mail.h"
 #include "runtime/worker/pass.h"
 #include "runtime/worker/peer.h"
 #include "runtime/worker/reply.h"
@@ -63,27 +65,60 @@ void worker_forget(lp_worker *worker, uint32_t peer) {
   worker_context_forget_peer(worker, peer);
 }
 
+static void tell_opened(lp_worker *worker, uint32_t peer, uint64_t session) {
+  Lp__Wire__Opened opened = LP__WIRE__OPENED__INIT;
+  opened.session = session;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_OPENED;
+  message.opened = &opened;
+  worker_post(worker, peer, &message);
+}
+
 static void handle_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open) {
   lp_diag *diag = lp_diag_create();
-  if (worker_session_open(worker, peer, open, diag) != LP_OK) worker_refuse_with(worker, peer, open->session, diag);
+  if (worker_session_open(worker, peer, open, diag) != LP_OK)
+    worker_refuse_with(worker, peer, open->session, diag);
+  else if (open->route != 0)
+    tell_opened(worker, peer, open->session);
   lp_diag_free(diag);
 }
 
-static void handle_step(lp_worker *worker, uint32_t peer, const lp_inbound *in) {
+static void handle_step(lp_worker *worker, uint32_t peer, lp_inbound *in) {
   worker_session *session = worker_session_find(worker, peer, in->message->step->session);
   if (!session) {
     worker_refuse(worker, peer, in->message->step->session, "the session is not open");
     return;
   }
+  if (session->route != 0) {
+    worker_mail_take_step(worker, session, in);
+    return;
+  }
   lp_diag *diag = lp_diag_create();
-  if (worker_session_step(worker, session, in, diag) != LP_OK) worker_refuse_with(worker, peer, session->id, diag);
+  if (worker_session_step(worker, session, in->message->step, in, diag) != LP_OK)
+    worker_refuse_with(worker, peer, session->id, diag);
   lp_diag_free(diag);
 }
 
-void worker_handle(lp_worker *worker, const lp_inbound *in) {
+/* Handles the messages of another worker; false: the connection is a device's. */
+static bool handle_forward(lp_worker *worker, lp_inbound *in) {
+  const Lp__Wire__Message *message = in->message;
+  uint32_t peer = in->packet.peer;
+  if (message->kind_case == LP__WIRE__MESSAGE__KIND_FORWARD)
+    worker_mail_take_forward(worker, in);
+  else if (message->kind_case == LP__WIRE__MESSAGE__KIND_PEER)
+    worker_mail_take_peer(worker, peer, message->peer);
+  else if (worker_peer_of(worker, peer)->from != LP_SIDE_DEVICE)
+    worker_peer_reject(worker, peer, "a place only forwards");
+  else
+    return false;
+  return true;
+}
+
+void worker_handle(lp_worker *worker, lp_inbound *in) {
   uint32_t peer = in->packet.peer;
   const Lp__Wire__Message *message = in->message;
   if (!worker_peer_admits(worker, in)) return;
+  if (handle_forward(worker, in)) return;
   if (worker_context_handle(worker, in)) return;
   switch (message->kind_case) {
   case LP__WIRE__MESSAGE__KIND_OPEN:
@@ -136,6 +171,7 @@ static void serve(lp_worker *worker, bool loopback, const volatile int *stop) {
   while (!lp_flag_get(stop)) {
     renew_security(worker, loopback);
     bool due = worker_pass_is_due(worker);
+    worker_forward_tend(worker);
     worker_tell_held(worker);
     double next = fmin(worker_session_drop_idle(worker), worker_context_tend(worker)) - lp_now_ms();
     bool news = take_message(worker, due ? 0 : fmax(0, fmin(next, stop_ms)));
@@ -143,34 +179,37 @@ static void serve(lp_worker *worker, bool loopback, const volatile int *stop) {
     if (!due || (news && taken < MOST_MESSAGES)) continue;
     double begin = lp_now_ms();
     int64_t rows = worker_pass_run(worker);
+    worker_mail_deliver(worker);
     if (rows > 0) lp_pace_note(&worker->pace, rows, lp_now_ms() - begin);
     taken = 0;
   }
 }
 
-static lp_status check_bundle(const lp_bundle *bundle, lp_diag *diag) {
-  if (bundle->side[LP_SIDE_CLOUD].loaded) return LP_OK;
+static lp_status check_bundle(const lp_bundle *bundle, lp_place place, lp_diag *diag) {
+  if (place > LP_SIDE_DEVICE && place < bundle->manifest.place_count && bundle->side[place].loaded) return LP_OK;
   return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "the bundle has no cloud side to serve");
 }
 
 static void prepare_passes(lp_worker *worker) {
   int32_t count = worker->bundle->manifest.program_count;
-  worker->batch = lp_batch_create(worker->bundle, LP_SIDE_CLOUD, worker->pool);
+  worker->batch = lp_batch_create(worker->bundle, worker->place, worker->pool);
   worker->code = lp_alloc(((size_t)count + 1) * sizeof *worker->code);
   for (int32_t i = 0; i < count; i++)
-    worker->code[i] = lp_program_code(worker->bundle, LP_SIDE_CLOUD, i);
+    worker->code[i] = lp_program_code(worker->bundle, worker->place, i);
 }
 
 lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *options, const volatile int *stop,
                           lp_diag *diag) {
-  LP_TRY(check_bundle(bundle, diag));
-  lp_worker worker = {.bundle = bundle, .options = options, .diag = diag};
+  lp_place place = options->place > 0 ? options->place : LP_SIDE_CLOUD;
+  LP_TRY(check_bundle(bundle, place, diag));
+  lp_worker worker = {.bundle = bundle, .place = place, .options = options, .diag = diag};
   worker.self = (lp_endpoint){.bundle_hash = bundle->manifest.hash, .security = &worker.security};
   if (lp_halves_find(bundle, &worker.halves, &worker.whole)) worker.whole = NULL;
   char *host = NULL;
   int port = 0;
   lp_status status = worker_store_open(&worker, diag);
   if (status == LP_OK) status = open_link(&worker, &port, &host, diag);
+  if (status == LP_OK) status = worker_forward_start(&worker, diag);
   if (status == LP_OK) {
     worker.pool = lp_pool_create(options->threads);
     prepare_passes(&worker);
@@ -184,6 +223,7 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
   lp_vec_free(&worker.sessions);
   lp_vec_free(&worker.contexts);
   lp_vec_free(&worker.peers);
+  worker_forward_stop(&worker);
   lp_wire_close(worker.wire);
   lp_security_close(&worker.security);
   for (size_t i = 0; i < worker.earlier.count; i++)

@@ -199,8 +199,9 @@ int main(int argc, char **argv) {
   lp_bundle *bundle = NULL;
   lp_worker_process worker = {0};
   if (lp_bundle_load(argv[2], &(lp_bundle_options){.load = LP_LOAD_DEVICE}, &bundle, diag) != LP_OK) die("start", diag);
-  if (!runs && (lp_worker_spawn(argv[1], &(lp_worker_request){argv[2], NULL, 1}, &worker, diag) != LP_OK ||
-                lp_worker_await(&worker, diag) != LP_OK))
+  if (!runs &&
+      (lp_worker_spawn(argv[1], &(lp_worker_request){.bundle = argv[2], .threads = 1}, &worker, diag) != LP_OK ||
+       lp_worker_await(&worker, diag) != LP_OK))
     die("start", diag);
   const char *address = runs ? argv[1] : worker.address;
   abuser a = {.bundle = bundle,

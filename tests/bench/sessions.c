@@ -119,8 +119,8 @@ int main(int argc, char **argv) {
   lp_bundle *bundle = NULL;
   lp_worker_process worker = {0};
   if (lp_bundle_load(argv[2], &(lp_bundle_options){.load = LP_LOAD_DEVICE}, &bundle, diag) != LP_OK ||
-      lp_worker_spawn(argv[1], &(lp_worker_request){argv[2], NULL, (int32_t)argument(argc, argv, 6, 0)}, &worker,
-                      diag) != LP_OK ||
+      lp_worker_spawn(argv[1], &(lp_worker_request){.bundle = argv[2], .threads = (int32_t)argument(argc, argv, 6, 0)},
+                      &worker, diag) != LP_OK ||
       lp_worker_await(&worker, diag) != LP_OK)
     return fprintf(stderr, "sessions: %s\n", lp_diag_get(diag, 0)->text), 1;
   b.bundle = bundle;

@@ -122,14 +122,15 @@ static lp_session *open_remote(lp_channel *channel) {
   lp_session *session = NULL;
   if (lp_session_open(channel->bundle, &options, &session, NULL) != LP_OK) abort();
   session->remote = true;
-  session->endpoint = (lp_endpoint){.address = "127.0.0.1:1",
-                                    .bundle_hash = channel->bundle->manifest.hash,
-                                    .security = &open,
-                                    .patience = {.dial_ms = 1, .pause_ms = 1, .longest_pause_ms = 1}};
-  session->wire = lp_alloc(sizeof *session->wire);
-  session->wire->transport = &liar;
-  session->wire->channel = channel;
-  session->wire->address = lp_strdup("nowhere");
+  session->patience = (lp_patience){.dial_ms = 1, .pause_ms = 1, .longest_pause_ms = 1};
+  session->place[LP_SIDE_CLOUD].endpoint = (lp_endpoint){.address = "127.0.0.1:1",
+                                                         .bundle_hash = channel->bundle->manifest.hash,
+                                                         .security = &open,
+                                                         .patience = session->patience};
+  session->wire[LP_SIDE_CLOUD] = lp_alloc(sizeof *session->wire[LP_SIDE_CLOUD]);
+  session->wire[LP_SIDE_CLOUD]->transport = &liar;
+  session->wire[LP_SIDE_CLOUD]->channel = channel;
+  session->wire[LP_SIDE_CLOUD]->address = lp_strdup("nowhere");
   return session;
 }
 

@@ -65,12 +65,33 @@ static uint64_t identify(lp_channel *channel, uint32_t peer) {
   return peer % 2;
 }
 
+static void release(lp_packet *packet) {
+  free(packet->handle);
+  *packet = (lp_packet){0};
+}
+
 static const lp_transport nowhere = {.name = "nowhere",
                                      .send = send_nowhere,
                                      .permit = permit,
                                      .drop = drop,
                                      .describe = describe,
-                                     .identify = identify};
+                                     .identify = identify,
+                                     .release = release};
+
+/* A message as it would come: the worker may keep it. The payload is for free(). */
+static void hand_over(lp_worker *worker, uint32_t peer, const Lp__Wire__Message *message, uint8_t *payload,
+                      size_t size) {
+  uint8_t *packed = lp_alloc(lp__wire__message__get_packed_size(message) + 1);
+  size_t length = lp__wire__message__pack(message, packed);
+  lp_inbound in = {.message = lp__wire__message__unpack(NULL, length, packed),
+                   .packet = {.peer = peer, .handle = payload},
+                   .transport = &nowhere,
+                   .payload = payload,
+                   .payload_size = size};
+  free(packed);
+  if (in.message) worker_handle(worker, &in);
+  lp_inbound_release(&in);
+}
 
 /* ---- devices ----------------------------------------------------------------------------------------------------- */
 
@@ -81,7 +102,7 @@ static void greet(lp_worker *worker, uint32_t peer) {
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_HELLO;
   message.hello = &hello;
-  worker_handle(worker, &(lp_inbound){.message = &message, .packet.peer = peer});
+  hand_over(worker, peer, &message, NULL, 0);
 }
 
 /* ---- messages of an honest device -------------------------------------------------------------------------------- */
@@ -185,12 +206,10 @@ static void say(lp_worker *worker, uint32_t peer, fuzz_bytes *from) {
   Lp__Wire__Message message;
   fuzz_message(from, arena, &message);
   correct(worker, peer, fuzz_byte(from), arena, &message);
-  lp_inbound in = {.message = &message, .packet.peer = peer, .payload_size = payload_size(worker, &message, from)};
-  uint8_t *payload = lp_alloc(in.payload_size + (in.payload_size == 0));
-  memset(payload, fuzz_byte(from), in.payload_size);
-  in.payload = payload;
-  worker_handle(worker, &in);
-  free(payload);
+  size_t size = payload_size(worker, &message, from);
+  uint8_t *payload = lp_alloc(size + (size == 0));
+  memset(payload, fuzz_byte(from), size);
+  hand_over(worker, peer, &message, payload, size);
   lp_arena_free(arena);
 }
 

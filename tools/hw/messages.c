@@ -62,7 +62,7 @@ static void set_figures(lp_machine *machine, const way ways[2]) {
 }
 
 lp_status hw_measure_messages(const hw_subject *subject, lp_machine *machine, lp_diag *diag) {
-  way ways[2] = {{.sides = {.worker = {.ready_fd = -1}}}, {.sides = {.worker = {.ready_fd = -1}}}};
+  way ways[2] = {0};
   hw_subject split = *subject;
   char *folder = NULL;
   split.cut = CUT;

@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "runtime/runtime.h"
 #include "tools/gate/gate.h"
+#include "tools/run/addresses.h"
 #include "tools/tools.h"
 
 #include <stdlib.h>
@@ -12,6 +13,7 @@ extern const char lp_bench_page_js[];
 
 typedef struct {
   lp_sides_options sides;
+  lp_texts clouds;
   int64_t threads;
   lp_bench_options bench;
   const char *format, *baseline;
@@ -174,6 +176,8 @@ static lp_status measure(const bench_flags *flags, const lp_sides *sides, bench_
   report->load_ms = sides->load_ms;
   lp_generate_options options = {
       .cloud = sides->cloud, .sampling = {.top_p = 1}, .ignore_eos = true, .threads = (int32_t)flags->threads};
+  options.clouds = sides->clouds;
+  options.cloud_count = sides->cloud_count;
   lp_session *session = NULL;
   LP_TRY(lp_session_open(sides->bundle, &options, &session, diag));
   lp_status status = lp_session_bench(session, &flags->bench, &report->result, diag);
@@ -224,8 +228,13 @@ static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag 
   lp_sides sides;
   bench_report report = {0};
   lp_gate_report before = {0};
+  lp_run_addresses clouds;
   lp_buf out = {0};
+  LP_TRY(lp_run_addresses_read(&flags->clouds, "--cloud", false, &clouds, diag));
   if (flags->baseline) LP_TRY(lp_gate_report_load(flags->baseline, &before, diag));
+  flags->sides.cloud = clouds.only;
+  flags->sides.clouds = clouds.place;
+  flags->sides.cloud_count = clouds.count;
   lp_status status = lp_sides_open(&flags->sides, &sides, diag);
   if (status == LP_OK)
     status = flags->profile ? profile(flags, &sides, &out, diag) : measure(flags, &sides, &report, diag);
@@ -244,6 +253,8 @@ static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag 
   lp_gate_report_free(&before);
   lp_buf_free(&out);
   lp_sides_close(&sides);
+  lp_run_addresses_free(&clouds);
+  lp_vec_free(&flags->clouds);
   return status;
 }
 
@@ -262,11 +273,13 @@ int lp_tool_bench(int argc, char **argv) {
        "compare with an earlier measurement (-o json); exit status 4 when a figure is worse", 0},
       {"--max-regression", LP_OPTION_SHARE, &flags.regression, "SHARE",
        "with --baseline: allow figures to become worse by this share (5%)", 0},
-      {"--cloud", LP_OPTION_ADDRESS, &flags.sides.cloud, "HOST:PORT", "use this worker, which serves the same bundle",
+      {"--cloud", LP_OPTION_TEXTS, &flags.clouds, "[NAME=]HOST:PORT",
+       "use this worker, which serves the same bundle; with more than two places one for each, after its name: "
+       "repeatable",
        0},
       {"--profile", LP_OPTION_FLAG, &flags.profile, NULL,
        "print the time of each operator (of a bundle of `compile --profile`) or segment", 0},
-      {"--in-process", LP_OPTION_FLAG, &flags.sides.in_process, NULL, "run both sides in this process", 0},
+      {"--in-process", LP_OPTION_FLAG, &flags.sides.in_process, NULL, "run all sides in this process", 0},
   };
   const lp_command command = {.usage =
                                   "llmpart bench BUNDLE [-p 512] [-n 128] [-d 0] [-b 1] [-r 5] [-t THREADS] [-o md]",

@@ -8,12 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/run/addresses.h"
 #include "tools/run/print.h"
 #include "tools/run/prompt.h"
 #include "tools/run/source.h"
 
 typedef struct {
   lp_sides_options sides;
+  lp_texts clouds;
   int64_t threads;
   lp_prompt_flags prompt;
   const char *format, *mode, *codec, *link, *theta, *session, *trace;
@@ -150,6 +152,8 @@ static lp_status generate_with(const run_flags *flags, const lp_generate_options
 static lp_status generate(const run_flags *flags, const lp_saved_session *saved, const lp_sides *sides,
                           const lp_run_prompt *prompt, const lp_source *source, lp_diag *diag) {
   lp_generate_options options = {.cloud = sides->cloud,
+                                 .clouds = sides->clouds,
+                                 .cloud_count = sides->cloud_count,
                                  .mode = mode_of(flags),
                                  .sampling = {.temperature = flags->temperature,
                                               .top_k = (int32_t)flags->top_k,
@@ -190,7 +194,7 @@ static lp_status check_flags(const run_flags *flags, lp_diag *diag) {
   if (flags->top_p <= 0 || flags->top_p > 1 || flags->top_k > INT32_MAX)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
                        "sampling wants a temperature of 0 or more, a top-p in (0, 1] and a top-k of 0 or more");
-  if (flags->sides.in_process && flags->sides.cloud)
+  if (flags->sides.in_process && flags->clouds.count > 0)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--in-process and --cloud exclude each other");
   return LP_OK;
 }
@@ -248,12 +252,19 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
   flags->stats |= command->voice->verbose;
   flags->sides.threads = (int32_t)flags->threads;
   lp_saved_session saved = {0};
+  lp_run_addresses clouds;
   bool found = false;
   if (flags->resume && !flags->session)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--resume continues a session: wanted --session=FILE");
-  lp_status status = read_session(flags, &saved, &found, diag);
+  lp_status status = lp_run_addresses_read(&flags->clouds, "--cloud", false, &clouds, diag);
+  flags->sides.cloud = clouds.only;
+  flags->sides.clouds = clouds.place;
+  flags->sides.cloud_count = clouds.count;
+  if (status == LP_OK) status = read_session(flags, &saved, &found, diag);
   if (status == LP_OK) status = run_from(flags, found ? &saved : NULL, diag);
   lp_saved_session_free(&saved);
+  lp_run_addresses_free(&clouds);
+  lp_vec_free(&flags->clouds);
   return status;
 }
 
@@ -300,7 +311,9 @@ int lp_tool_run(int argc, char **argv) {
        "exit at this confidence (0.8), or at what `llmpart calibrate --apply` found; needs --mode=threshold", 0},
       {"--codec", LP_OPTION_CHOICE, &flags.codec, "auto|f32|f16|int8|int4",
        "send hidden states in this type, with early exits (f32 in exact mode, else f16)", 0},
-      {"--cloud", LP_OPTION_ADDRESS, &flags.sides.cloud, "HOST:PORT", "use this worker, which serves the same bundle",
+      {"--cloud", LP_OPTION_TEXTS, &flags.clouds, "[NAME=]HOST:PORT",
+       "use this worker, which serves the same bundle; with more than two places one for each, after its name: "
+       "repeatable",
        0},
       {"--key-file", LP_OPTION_TEXT, &flags.security.key_file, "FILE",
        "read the key that the worker holds too; off loopback this or --cert is needed", 0},
@@ -320,7 +333,7 @@ int lp_tool_run(int argc, char **argv) {
        0},
       {"--resume", LP_OPTION_FLAG, &flags.resume, NULL,
        "continue the generation in --session; prompt and options are its own and may be left out", 0},
-      {"--in-process", LP_OPTION_FLAG, &flags.sides.in_process, NULL, "run both sides in this process", 0},
+      {"--in-process", LP_OPTION_FLAG, &flags.sides.in_process, NULL, "run all sides in this process", 0},
       {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
       {"--check", LP_OPTION_FLAG, &flags.sides.check_hashes, NULL, "compare the SHA-256 of every file before the start",
        0},
@@ -331,8 +344,8 @@ int lp_tool_run(int argc, char **argv) {
       {"-o", LP_OPTION_CHOICE, &flags.format, "text|json", "choose the output (text, printed as it is generated)", 0},
   };
   const lp_command command = {.usage = "llmpart run BUNDLE --prompt=TEXT|--chat=TEXT|--tokens=IDS [-n N] [options]",
-                              .summary = "Generates text. A bundle that is split uses the worker at --cloud. Without "
-                                         "--cloud it starts one on\nloopback for this run.",
+                              .summary = "Generates text. A bundle that is split uses the workers at --cloud. Without "
+                                         "--cloud it starts them on\nloopback for this run.",
                               .options = options,
                               .count = LP_COUNT(options),
                               .min_args = 1,

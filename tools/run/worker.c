@@ -1,4 +1,4 @@
-/* llmpart worker: serves the cloud side of a bundle until a signal ends it. */
+/* llmpart worker: serves the cloud side of a bundle, or another place, until a signal ends it. */
 #include "tools/tools.h"
 
 #include <signal.h>
@@ -7,14 +7,17 @@
 #include <unistd.h>
 
 #include "runtime/runtime.h"
+#include "tools/run/addresses.h"
 #include "tools/run/worker_spans.h"
 
 enum { MOST_BUNDLES = 256 }; /* only with --profile more than one */
 
 typedef struct {
-  const char *listen, *context_dir, *trust, *traces;
-  lp_spans *spans; /* NULL: none */
-  lp_link_security security;
+  const char *listen, *place, *context_dir, *trust, *traces;
+  lp_texts peers;
+  lp_run_addresses addresses; /* of the peers */
+  lp_spans *spans;            /* NULL: none */
+  lp_link_security security, peer_security;
   int64_t budget, context_dir_bytes, sessions, threads, ready_fd;
   lp_worker_quota connection, client;
   double idle_ms;
@@ -70,7 +73,16 @@ static void tell_session(void *user, const lp_worker_session *session) {
 }
 
 static lp_worker_options options_of(const worker_flags *flags) {
+  lp_link_security to_peers = flags->peer_security;
+  if (!to_peers.key_file) to_peers.key_file = flags->security.key_file;
+  if (to_peers.ca_file) {
+    to_peers.cert_file = flags->security.cert_file;
+    to_peers.cert_key_file = flags->security.cert_key_file;
+  }
   return (lp_worker_options){.listen = flags->listen,
+                             .peers = flags->addresses.place,
+                             .peer_count = flags->addresses.count,
+                             .peer_security = to_peers,
                              .context_budget = flags->budget,
                              .idle_ms = flags->idle_ms,
                              .context_dir = flags->context_dir,
@@ -87,10 +99,54 @@ static lp_worker_options options_of(const worker_flags *flags) {
                              .user = (void *)(uintptr_t)flags};
 }
 
+/* The place to serve: the one that --place names, or else the only one besides the device. */
+static lp_status find_place(const worker_flags *flags, const char *path, lp_place *out, lp_diag *diag) {
+  const lp_bundle_options manifest_only = {0};
+  lp_bundle *bundle = NULL;
+  lp_buf names = {0};
+  LP_TRY(lp_bundle_load(path, &manifest_only, &bundle, diag));
+  int32_t count = lp_bundle_place_count(bundle);
+  *out = !flags->place && count == LP_SIDE_COUNT ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
+  for (lp_place i = LP_SIDE_DEVICE + 1; i < count; i++) {
+    if (lp_streq(flags->place, lp_bundle_place_name(bundle, i))) *out = i;
+    lp_buf_printf(&names, "%s'%s'", i > 1 ? ", " : "", lp_bundle_place_name(bundle, i));
+  }
+  lp_status status = LP_OK;
+  if (*out == LP_SIDE_DEVICE && flags->place)
+    status =
+        lp_error(diag, LP_LOC_FILE(path), "--place=%s: a worker serves one of %s", flags->place, lp_buf_text(&names));
+  else if (*out == LP_SIDE_DEVICE)
+    status = lp_error(diag, LP_LOC_FILE(path), "the bundle has %" PRId32 " places: wanted --place=NAME, one of %s",
+                      count, lp_buf_text(&names));
+  lp_buf_free(&names);
+  lp_bundle_free(bundle);
+  return status;
+}
+
+static lp_status serve_bundle(worker_flags *flags, const char *path, lp_diag *diag) {
+  lp_bundle_options load = {.check_hashes = flags->check, .trust = flags->trust};
+  lp_bundle *bundle = NULL;
+  lp_place place;
+  const lp_link_security *to_peers = &flags->peer_security;
+  LP_TRY(lp_run_addresses_read(&flags->peers, "--peer", true, &flags->addresses, diag));
+  if (flags->peers.count == 0 && (to_peers->key_file || to_peers->ca_file || to_peers->server_name))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
+                       "--peer-key-file, --ca and --tls-name are for the workers at --peer");
+  LP_TRY(find_place(flags, path, &place, diag));
+  LP_TRY(worker_spans_open(flags->traces, &flags->spans, diag));
+  lp_worker_options options = options_of(flags);
+  options.place = place;
+  load.load = 1u << place;
+  lp_status status = lp_bundle_load(path, &load, &bundle, diag);
+  if (status == LP_OK) status = lp_worker_serve(bundle, &options, &stop_wanted, diag);
+  lp_bundle_free(bundle);
+  worker_spans_close(flags->spans);
+  return status;
+}
+
 static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   worker_flags *flags = command->user;
   lp_bundle_options load = {.load = LP_LOAD_CLOUD, .check_hashes = flags->check, .trust = flags->trust};
-  lp_bundle *bundle = NULL;
   catch_signals(&flags->security);
   const lp_worker_options plain = options_of(flags);
   if (flags->profile)
@@ -98,20 +154,27 @@ static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag 
   if (args->count > 1)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE(args->data[1]),
                        "only a worker with --profile takes several bundles");
-  LP_TRY(worker_spans_open(flags->traces, &flags->spans, diag));
-  const lp_worker_options options = options_of(flags);
-  lp_status status = lp_bundle_load(args->data[0], &load, &bundle, diag);
-  if (status == LP_OK) status = lp_worker_serve(bundle, &options, &stop_wanted, diag);
-  lp_bundle_free(bundle);
-  worker_spans_close(flags->spans);
+  lp_status status = serve_bundle(flags, args->data[0], diag);
+  lp_run_addresses_free(&flags->addresses);
+  lp_vec_free(&flags->peers);
   return status;
 }
 
+// NOLINTNEXTLINE(readability-function-size): a table
 int lp_tool_worker(int argc, char **argv) {
   worker_flags flags = {.listen = "127.0.0.1:7700", .idle_ms = 60000, .ready_fd = -1};
   const lp_option options[] = {
       {"--listen", LP_OPTION_ADDRESS, &flags.listen, "ADDRESS",
        "listen on HOST:PORT (127.0.0.1:7700; port 0 takes a free one) or unix:PATH", 0},
+      {"--place", LP_OPTION_TEXT, &flags.place, "NAME", "serve this place of a bundle with more than two (cloud)", 0},
+      {"--peer", LP_OPTION_TEXTS, &flags.peers, "NAME=ADDRESS",
+       "reach the worker of this place here, to which the place sends what it makes; repeatable", 0},
+      {"--peer-key-file", LP_OPTION_TEXT, &flags.peer_security.key_file, "FILE",
+       "read the key for the workers at --peer here, when --key-file has several", 0},
+      {"--ca", LP_OPTION_TEXT, &flags.peer_security.ca_file, "FILE",
+       "expect this certificate of the workers at --peer, or one that it signed (PEM), and show them --cert", 0},
+      {"--tls-name", LP_OPTION_TEXT, &flags.peer_security.server_name, "NAME",
+       "expect this name in their certificates; needs --ca", 0},
       {"--context-budget", LP_OPTION_SIZE, &flags.budget, "SIZE",
        "limit the KV caches of all sessions; the oldest are dropped first (half of the machine's memory)", 0},
       {"--idle", LP_OPTION_TIME, &flags.idle_ms, "TIME",
@@ -154,15 +217,15 @@ int lp_tool_worker(int argc, char **argv) {
        "time the operators of these bundles for `llmpart hw profile --over`, and serve nothing else", 0},
       {"--ready-fd", LP_OPTION_COUNT, &flags.ready_fd, "FD", "write the port to this descriptor when ready", 0},
   };
-  const lp_command command = {.usage =
-                                  "llmpart worker BUNDLE [--listen=ADDRESS] [options], or worker BUNDLE.. --profile",
-                              .summary = "Serves the cloud side of a bundle to devices that run the same bundle, until "
-                                         "SIGINT or SIGTERM. SIGHUP makes it read its keys and certificates again.",
-                              .options = options,
-                              .count = LP_COUNT(options),
-                              .min_args = 1,
-                              .max_args = MOST_BUNDLES,
-                              .act = serve,
-                              .user = &flags};
+  const lp_command command = {
+      .usage = "llmpart worker BUNDLE [--listen=ADDRESS] [options], or worker BUNDLE.. --profile",
+      .summary = "Serves the cloud side of a bundle, or another place, to devices that run the same bundle, until "
+                 "SIGINT or SIGTERM. SIGHUP makes it read its keys and certificates again.",
+      .options = options,
+      .count = LP_COUNT(options),
+      .min_args = 1,
+      .max_args = MOST_BUNDLES,
+      .act = serve,
+      .user = &flags};
   return lp_tool_main(&command, argc, argv);
 }

@@ -447,14 +447,17 @@ static lp_status open_bundle(bundle_site *self, lp_diag *diag) {
       .bundle = config->bundle, .cloud = first, .trust = config->trust, .threads = (int32_t)config->threads};
   LP_TRY(lp_sides_open(&options, &self->sides, diag));
   lp_loc loc = LP_LOC_FILE(config->bundle);
+  if (lp_bundle_place_count(self->sides.bundle) > LP_SIDE_COUNT)
+    return lp_error(diag, loc, "the bundle has more than two places, and cannot be served; use 'llmpart run'");
   if (lp_bundle_reads_source(self->sides.bundle))
     return lp_error(diag, loc, "the model has an encoder, which cannot be served; use 'llmpart run'");
   if (!lp_bundle_tokenizer(self->sides.bundle))
     return lp_error(diag, loc, "the bundle has no tokenizer; compile it with --tokenizer=FILE");
   self->site.model = config->model ? config->model : lp_bundle_name(self->sides.bundle);
-  if (self->sides.worker.pid > 0)
-    lp_supervisor_start(&self->supervisor, &self->sides.worker,
-                        &(lp_worker_request){config->bundle, config->trust, (int32_t)config->threads});
+  if (self->sides.worker[LP_SIDE_CLOUD].pid > 0)
+    lp_supervisor_start(
+        &self->supervisor, &self->sides.worker[LP_SIDE_CLOUD],
+        &(lp_worker_request){.bundle = config->bundle, .trust = config->trust, .threads = (int32_t)config->threads});
   if (first) LP_TRY(lp_remotes_open(self->sides.bundle, config, &self->remotes, diag));
   return open_engine(self, diag);
 }

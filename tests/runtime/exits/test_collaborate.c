@@ -254,7 +254,7 @@ LP_TEST(exact_survives_eviction) {
   ck_assert_int_eq(lp_session_open(bundle, &options, &session, NULL), LP_OK);
   lp_cloud_end *idle = NULL;
   lp_cloud_end_options open = {.halves = &halves,
-                               .endpoint = &session->endpoint,
+                               .endpoint = &session->place[LP_SIDE_CLOUD].endpoint,
                                .context = {.sampling = greedy, .codec = LP_CODEC_F32, .capacity = TOY_PROMPT + 40},
                                .claim = {.context = lp_context_draw()},
                                .drafts = true};

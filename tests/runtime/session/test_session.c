@@ -352,7 +352,8 @@ LP_LOOP_TEST(bad_requests, 0, 5) {
 LP_TEST(a_worker_that_ends) {
   lp_diag *diag = lp_diag_create();
   lp_worker_process worker;
-  ck_assert_int_eq(lp_worker_spawn("/bin/false", &(lp_worker_request){"bundle", NULL, 1}, &worker, diag), LP_OK);
+  ck_assert_int_eq(lp_worker_spawn("/bin/false", &(lp_worker_request){.bundle = "bundle", .threads = 1}, &worker, diag),
+                   LP_OK);
   ck_assert_int_eq(lp_worker_await(&worker, diag), LP_FAILED);
   ck_assert_ptr_nonnull(strstr(toy_error(diag), "the worker ended before it listened"));
   lp_worker_stop(&worker);

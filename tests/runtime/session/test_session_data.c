@@ -136,8 +136,8 @@ LP_TEST(too_little_comes_back) {
   ck_assert_int_eq(lp_session_open(bundle, &(lp_generate_options){.threads = 1}, &session, NULL), LP_OK);
   int32_t last = bundle->manifest.programs[lp_manifest_program(&bundle->manifest, "prefill")].step_count - 1;
   session->remote = true;
-  session->wire = lp_alloc(sizeof *session->wire);
-  *session->wire =
+  session->wire[LP_SIDE_CLOUD] = lp_alloc(sizeof *session->wire[LP_SIDE_CLOUD]);
+  *session->wire[LP_SIDE_CLOUD] =
       (lp_wire){.transport = &miser, .channel = (lp_channel *)(void *)&last, .address = lp_strdup("miser")};
   lp_data input = tokens_input(), output = {0};
   lp_diag *diag = lp_diag_create();

@@ -14,7 +14,8 @@ toy_worker toy_worker_start(const char *bundle, const char *budget, const char *
   return toy_worker_start_at(bundle, budget, idle_ms, "127.0.0.1:0");
 }
 
-toy_worker toy_worker_start_at(const char *bundle, const char *budget, const char *idle_ms, const char *address) {
+/* `arguments` are those of toy_worker, itself included, and NULL. */
+static toy_worker start(const char *const *arguments) {
   toy_worker worker = {0};
   int ends[2];
   if (pipe(ends) != 0) abort();
@@ -24,7 +25,7 @@ toy_worker toy_worker_start_at(const char *bundle, const char *budget, const cha
     dup2(ends[1], STDOUT_FILENO);
     close(ends[0]);
     close(ends[1]);
-    execl(LP_TOY_WORKER, "toy_worker", bundle, budget ? budget : "0", idle_ms ? idle_ms : "0", address, (char *)NULL);
+    execv(LP_TOY_WORKER, (char *const *)(uintptr_t)arguments);
     _exit(127);
   }
   close(ends[1]);
@@ -34,6 +35,57 @@ toy_worker toy_worker_start_at(const char *bundle, const char *budget, const cha
   fclose(file);
   snprintf(worker.address, sizeof worker.address, "127.0.0.1:%d", port);
   return worker;
+}
+
+toy_worker toy_worker_start_at(const char *bundle, const char *budget, const char *idle_ms, const char *address) {
+  const char *arguments[] = {"toy_worker", bundle, budget ? budget : "0", idle_ms ? idle_ms : "0", address, NULL};
+  return start(arguments);
+}
+
+/* ---- places ------------------------------------------------------------------------------------------------------ */
+
+/* A socket that is bound and does not listen holds a port that another one may listen on. */
+static int hold_port(char out[32]) {
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t size = sizeof at;
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+  if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      bind(fd, (struct sockaddr *)&at, size) != 0 || getsockname(fd, (struct sockaddr *)&at, &size) != 0)
+    abort();
+  snprintf(out, 32, "127.0.0.1:%d", ntohs(at.sin_port));
+  return fd;
+}
+
+void toy_places_open(const char *path, const lp_bundle *bundle, toy_places *out) {
+  *out = (toy_places){.path = path, .count = lp_bundle_place_count(bundle)};
+  for (lp_place i = 1; i < out->count; i++) {
+    out->held[i] = hold_port(out->port[i]);
+    out->address[i - 1] = out->peer[i - 1] = (lp_place_address){lp_bundle_place_name(bundle, i), out->port[i]};
+  }
+}
+
+void toy_places_start_one(toy_places *places, lp_place place) {
+  char number[16];
+  snprintf(number, sizeof number, "%d", (int)place);
+  const char *arguments[6 + 2 * LP_PLACES_MAX + 1] = {"toy_worker", places->path,        "0",
+                                                      "0",          places->port[place], number};
+  for (lp_place i = 1; i < places->count; i++) {
+    arguments[4 + 2 * i] = places->peer[i - 1].place;
+    arguments[5 + 2 * i] = places->peer[i - 1].address;
+  }
+  places->worker[place] = start(arguments);
+}
+
+void toy_places_start(toy_places *places) {
+  for (lp_place i = 1; i < places->count; i++)
+    toy_places_start_one(places, i);
+}
+
+void toy_places_close(toy_places *places) {
+  for (lp_place i = 1; i < places->count; i++) {
+    if (places->worker[i].pid > 0) toy_worker_stop(&places->worker[i]);
+    close(places->held[i]);
+  }
 }
 
 int toy_worker_end(toy_worker *worker) {

@@ -21,6 +21,22 @@ toy_worker toy_worker_start_at(const char *bundle, const char *budget, const cha
 void toy_worker_stop(toy_worker *worker); /* kills it */
 int toy_worker_end(toy_worker *worker);   /* asks it to end; its exit status */
 
+/* Workers of all places of a bundle besides the device, at ports of their own. */
+typedef struct {
+  const char *path; /* of the bundle; borrowed */
+  lp_place count;   /* of places, the device included */
+  toy_worker worker[LP_PLACES_MAX];
+  char port[LP_PLACES_MAX][32];
+  int held[LP_PLACES_MAX];
+  /* For lp_generate_options, [count - 1]; and for the workers, where a test may put a link of its own. */
+  lp_place_address address[LP_PLACES_MAX], peer[LP_PLACES_MAX];
+} toy_places;
+/* Takes the ports, then starts the workers. `bundle` is borrowed for its names. Abort on failure. */
+void toy_places_open(const char *path, const lp_bundle *bundle, toy_places *out);
+void toy_places_start(toy_places *places);
+void toy_places_start_one(toy_places *places, lp_place place); /* also again, after toy_worker_stop */
+void toy_places_close(toy_places *places);
+
 lp_bundle *toy_bundle_load(const char *path, unsigned sides);
 /* Written to a folder of its own, loaded, and the folder removed. Aborts on failure. */
 lp_bundle *toy_bundle_make(const toy_placement *placement, unsigned sides);

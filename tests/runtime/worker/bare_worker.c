@@ -15,7 +15,11 @@ bare_worker *bare_worker_create(lp_bundle *bundle, const char *context_dir, cons
   lp_worker *worker = &bare->worker;
   bare->options = (lp_worker_options){.threads = 1, .context_dir = context_dir};
   bare->wire = (lp_wire){.transport = sent};
-  *worker = (lp_worker){.bundle = bundle, .options = &bare->options, .wire = &bare->wire, .pool = lp_pool_create(1)};
+  *worker = (lp_worker){.bundle = bundle,
+                        .place = LP_SIDE_CLOUD,
+                        .options = &bare->options,
+                        .wire = &bare->wire,
+                        .pool = lp_pool_create(1)};
   worker->self = (lp_endpoint){.bundle_hash = bundle->manifest.hash, .security = &worker->security};
   if (lp_halves_find(bundle, &worker->halves, &worker->whole)) worker->whole = NULL;
   if (worker_store_open(worker, NULL) != LP_OK) abort();

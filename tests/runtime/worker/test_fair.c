@@ -73,14 +73,11 @@ static lp_status send_rows(worker_session *session, int64_t sym[], int64_t count
   step.n_symbols = (size_t)manifest->symbol_count;
   step.symbols = sym;
   const lp_program *program = &manifest->programs[step.program];
-  while (!worker_step_takes_payload(&program->step[step.step]))
+  while (!worker_step_takes_payload(worker, &program->step[step.step]))
     step.step++;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_STEP;
-  message.step = &step;
-  lp_inbound in = {.message = &message, .payload_size = (size_t)count * TOY_WIDTH * sizeof(float)};
+  lp_inbound in = {.payload_size = (size_t)count * TOY_WIDTH * sizeof(float)};
   in.payload = lp_alloc(in.payload_size);
-  lp_status status = worker_session_step(worker, session, &in, diag);
+  lp_status status = worker_session_step(worker, session, &step, &in, diag);
   free((void *)(uintptr_t)in.payload);
   return status;
 }

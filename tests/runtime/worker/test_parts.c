@@ -102,18 +102,15 @@ static void ask(bare_worker *bare, uint32_t peer, int64_t batch, int64_t count, 
   step.n_symbols = (size_t)manifest->symbol_count;
   step.symbols = sym;
   step.want_outputs = outputs;
-  while (!worker_step_takes_payload(&manifest->programs[step.program].step[step.step]))
+  while (!worker_step_takes_payload(&bare->worker, &manifest->programs[step.program].step[step.step]))
     step.step++;
   size_t floats = (size_t)(batch * count) * TOY_WIDTH;
   float *row = lp_alloc(floats * sizeof *row);
   for (size_t i = 0; i < floats; i++)
     row[i] = (float)((i + (size_t)past) * 37 % 1009) / 500 - 1;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_STEP;
-  message.step = &step;
-  lp_inbound in = {.message = &message, .payload = row, .payload_size = floats * sizeof *row};
+  lp_inbound in = {.payload = row, .payload_size = floats * sizeof *row};
   lp_diag *diag = lp_diag_create();
-  lp_status status = worker_session_step(&bare->worker, session, &in, diag);
+  lp_status status = worker_session_step(&bare->worker, session, &step, &in, diag);
   ck_assert_msg(status == LP_OK, "%s", toy_error(diag));
   lp_diag_free(diag);
   free(row);
