@@ -142,6 +142,7 @@ bool lp_bundle_reads_features(const lp_bundle *bundle);
 /* Gives the tokens with which the decoder of such a model begins, borrowed, and returns their number: 0 when the
  * model's files name none. */
 size_t lp_bundle_start(const lp_bundle *bundle, const int32_t **tokens);
+bool lp_bundle_embeds(const lp_bundle *bundle);         /* the model gives hidden states, or embeddings */
 bool lp_bundle_has_caches(const lp_bundle *bundle);     /* false: no pass can continue another */
 size_t lp_bundle_output_count(const lp_bundle *bundle); /* outputs of the model */
 /* Fails, with the reason, when no generation can run: an input is neither tokens nor made by the runtime, programs,
@@ -475,6 +476,15 @@ LP_MUST_USE lp_status lp_session_run(lp_session *session, const char *program, c
  * into the KV caches. `program` NULL: "decode" after a past. */
 LP_MUST_USE lp_status lp_session_step(lp_session *session, const char *program, int64_t past, const lp_data *inputs,
                                       size_t count, lp_data *outputs, lp_diag *diag);
+
+/* ---- embeddings (session/embed.c) -------------------------------------------------------------------------------- */
+
+/* The number of values of an embedding. Fails, with the reason, when the bundle gives none. */
+LP_MUST_USE lp_status lp_bundle_embedding_width(const lp_bundle *bundle, int64_t *width, lp_diag *diag);
+/* Computes the embedding of a text of `count` tokens, at least one: its hidden states, pooled and made to have length 1
+ * as the bundle states. out[lp_bundle_embedding_width]. */
+LP_MUST_USE lp_status lp_session_embed(lp_session *session, const int32_t *tokens, size_t count, float *out,
+                                       lp_diag *diag);
 
 /* ---- measuring (session/bench.c) --------------------------------------------------------------------------------- */
 

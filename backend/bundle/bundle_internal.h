@@ -33,6 +33,9 @@ typedef struct {
   int64_t top_k;
   LP_VEC(int64_t) start; /* of a decoder with an encoder: the tokens that it begins with */
   int64_t pad;           /* the token that fills up a text; 0: unknown */
+  const char *pooling;   /* of hidden states into an embedding, as manifest.json names it; static text */
+  bool normalises;       /* embeddings have length 1 */
+  const char *lacks;     /* what the files ask for beyond that, which the bundle lacks; NULL: nothing. Static text */
 } bundle_settings;
 
 typedef struct {
@@ -50,6 +53,8 @@ typedef struct {
 
 /* Reads the files in `folder`, which may be NULL; the caller frees out->stops and out->start. */
 void lp_bundle_read_settings(const char *folder, bundle_settings *out, lp_diag *diag);
+/* Sets `pooling`, `normalises` and `lacks` from the files of sentence-transformers (pooling.c). */
+void lp_bundle_read_pooling(const char *folder, bundle_settings *out, lp_diag *diag);
 /* Writes the first part of manifest.json, which says how to run the code: everything except `files` and the seal. The
  * sides are described already. Sets b->contract. */
 LP_MUST_USE lp_status lp_bundle_manifest_begin(bundle *b, lp_diag *diag);

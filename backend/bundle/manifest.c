@@ -110,6 +110,23 @@ static void put_decoder(lp_json_writer *w, const bundle *b, const lp_op *func) {
   lp_json_put_end(w);
 }
 
+/* Only a model that gives hidden states has embeddings. */
+static void put_embedding(lp_json_writer *w, const bundle *b, const lp_op *func) {
+  const bundle_settings *settings = &b->settings;
+  const lp_op *end = lp_block_terminator(func->region);
+  bool embeds = false;
+  for (int32_t i = 0; i < end->in_count; i++) {
+    const char *role = lp_bundle_text_at(func, "output_roles", i, "data");
+    embeds = embeds || lp_streq(role, "hidden") || lp_streq(role, "embedding");
+  }
+  if (!embeds) return;
+  lp_json_put_object(w, "embedding");
+  lp_json_put_text(w, "pooling", settings->pooling);
+  lp_json_put_bool(w, "normalise", settings->normalises);
+  if (settings->lacks) lp_json_put_text(w, "lacks", settings->lacks);
+  lp_json_put_end(w);
+}
+
 static const lp_json_style style = {.indent = 1, .marks_reals = true};
 
 /* `files` and the seal must be the last members: the runtime computes the contract from the text before `files`. */
@@ -127,6 +144,7 @@ lp_status lp_bundle_manifest_begin(bundle *b, lp_diag *diag) {
   lp_json_put_text(&w, "tokenizer", b->request->tokenizer ? "tokenizer.json" : NULL);
   put_settings(&w, &b->settings);
   put_decoder(&w, b, func);
+  put_embedding(&w, b, func);
   put_sides(&w, b);
   LP_TRY(lp_bundle_put_ports(&w, b, diag));
   LP_TRY(lp_bundle_put_programs(&w, b, diag));

@@ -166,4 +166,5 @@ void lp_bundle_read_settings(const char *folder, bundle_settings *out, lp_diag *
     if (lp_path_exists(path)) read_file(path, out, files[i].read, diag);
     free(path);
   }
+  lp_bundle_read_pooling(folder, out, diag);
 }

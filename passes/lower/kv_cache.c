@@ -261,7 +261,8 @@ static void cache_counts(cache_pass *c) {
 
 static bool keeps_result(const cache_pass *c, int32_t index) {
   const char *role = role_at(c->func, "output_roles", index);
-  return lp_streq(role, "logits") || (lp_streq(role, "exit_logits") && c->request->exit_count > 0);
+  return lp_streq(role, "logits") || lp_streq(role, "hidden") || lp_streq(role, "embedding") ||
+         (lp_streq(role, "exit_logits") && c->request->exit_count > 0);
 }
 
 static void keep_strs(const cache_pass *c, const char *name, const int32_t *kept, int32_t count) {
@@ -328,7 +329,7 @@ static lp_status cache_all(cache_pass *c, const op_list *attentions, const op_li
     cache_counts(c);
   }
   LP_TRY(drop_arguments(c));
-  lp_kv_find_context(c->module, c->func);
+  lp_kv_find_context(c->module, c->func, false);
   lp_kv_take_last_rows(c->module, c->block, c->diag);
   lp_block_renumber(c->block);
   return LP_OK;
@@ -356,10 +357,12 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   find_attentions(&c, &attentions, &cross);
   lp_status status = LP_OK;
   const lp_op *encoder = encoder_attention(&c, &attentions);
-  if (encoder)
+  if (encoder) {
+    lp_kv_find_context(module, func, true);
     lp_warning(c.diag, encoder->loc, "tokens attend to later ones: the model encodes and does not generate");
-  else
+  } else {
     status = cache_all(&c, &attentions, &cross);
+  }
   lp_vec_free(&attentions);
   lp_vec_free(&cross);
   return status;

@@ -38,7 +38,8 @@ lp_op *lp_kv_keep_counts(lp_module *module, lp_op *op, lp_dtype dtype, lp_diag *
 void lp_kv_take_last_rows(lp_module *module, lp_block *block, lp_diag *diag);
 
 /* Sets the function's `context`, the number of positions for which its position tables have rows, and `source_context`,
- * the same for the text of an encoder. Sets nothing where it has no such table (kv_context.c). */
-void lp_kv_find_context(lp_module *module, lp_op *func);
+ * the same for the text of an encoder. Sets nothing where it has no such table (kv_context.c). `encodes`: the function
+ * has no caches, and a pass has all positions. */
+void lp_kv_find_context(lp_module *module, lp_op *func, bool encodes);
 
 #endif

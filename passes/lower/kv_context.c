@@ -116,9 +116,9 @@ static void find_rows(lp_module *module, lp_op *func, const lp_poly *end, const 
   if (c.least > 0) lp_op_set_i64(module, func, name, c.least);
 }
 
-void lp_kv_find_context(lp_module *module, lp_op *func) {
+void lp_kv_find_context(lp_module *module, lp_op *func, bool encodes) {
   const lp_poly *p = lp_dim_symbol(module, "p"), *s = lp_dim_symbol(module, "s");
-  find_rows(module, func, lp_poly_add(module->arena, p, s), "context");
+  find_rows(module, func, encodes ? s : lp_poly_add(module->arena, p, s), "context");
   const lp_attr *roles = lp_op_attr(func, "input_roles");
   for (int32_t i = 0; roles && i < roles->count; i++)
     if (lp_streq(roles->ss[i], "source_tokens"))

@@ -11,9 +11,10 @@ typedef struct {
   lp_diag *diag;
   lp_op *func;
   lp_block *block;
-  lp_op *end; /* the terminator; its operands are the outputs */
-  int32_t tokens, logits;
-  /* tokens past_key past_value past_kv conv_past data; logits exit_logits present_* conv_present data */
+  lp_op *end;             /* the terminator; its operands are the outputs */
+  int32_t tokens, logits; /* logits -1: the model gives hidden states */
+  /* tokens past_key past_value past_kv conv_past data; logits exit_logits hidden embedding present_* conv_present
+   * data */
   const char **input_role, **output_role;
   int64_t *pair; /* per input: the output that is its next state, or -1 */
 } lp_bind;
@@ -40,9 +41,22 @@ const lp_poly *lp_bind_past_length(const lp_bind *b);
 
 /* ---- logits (bind_logits.c) -------------------------------------------------------------------------------------- */
 
-/* Sets `logits`, and the roles of logits and of exits' logits, all of which become f32. Logits of the last position
- * only ([b, V] or [b, 1, V]) become those of all positions. Needs sizes with the protocol's names. */
+/* Sets `logits`, and the roles of logits and of exits' logits, or those of hidden states; all of them become f32.
+ * Logits of the last position only ([b, V] or [b, 1, V]) become those of all positions. Needs sizes with the
+ * protocol's names. */
 LP_MUST_USE lp_status lp_bind_find_logits(lp_bind *b);
+
+/* ---- hidden states (bind_hidden.c) ------------------------------------------------------------------------------- */
+
+/* The matrix of which the value selects rows, directly or through casts and reshapes: the token embedding, [vocabulary]
+ * rows. NULL: none. `depth` 0. */
+const lp_value *lp_bind_table(const lp_value *value, int depth);
+/* Tells whether the output, floats of each position or sequence, is hidden states rather than logits: its name says so,
+ * or it has the width of the token embedding and not its number of rows. */
+bool lp_bind_is_hidden(const lp_bind *b, int32_t output);
+/* Gives the hidden states of all positions, and an embedding of each sequence, their roles; false: there are none.
+ * The function's attribute `vocab` becomes the number of rows of the token embedding. */
+bool lp_bind_find_hidden(lp_bind *b);
 
 /* ---- inputs that follow from the sizes (bind_followers.c) -------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
-/* bind-inputs: finds the generation protocol in a model's inputs and outputs: tokens in, logits out, past and
- * present keys and values between steps, and masks and positions that follow from the sizes. Afterwards the batch is
- * b, the new tokens are s and the past is p in every type; attention_mask and position_ids are computed instead of
- * inputs; `input_roles`, `output_roles` and `past_pair` of the function give the roles of the others. */
+/* bind-inputs: finds the generation protocol in a model's inputs and outputs: tokens in, logits or hidden states out,
+ * past and present keys and values between steps, and masks and positions that follow from the sizes. Afterwards the
+ * batch is b, the new tokens are s and the past is p in every type; attention_mask and position_ids are computed
+ * instead of inputs; `input_roles`, `output_roles` and `past_pair` of the function give the roles of the others. */
 #include "base/poly.h"
 #include "passes/build.h"
 #include "passes/passes.h"
@@ -15,18 +15,6 @@ static bool is_integer_matrix(const lp_value *arg) {
   return arg->type.rank == 2 && (arg->type.dtype == LP_I64 || arg->type.dtype == LP_I32);
 }
 
-/* Tells whether the value selects rows of a matrix, directly or through casts and reshapes. */
-static bool chooses_rows(const lp_value *value, int depth) {
-  for (const lp_use *use = value->uses; use && depth < 8; use = use->next) {
-    const lp_op *op = use->owner;
-    if (op->kind == LP_ONNX_Gather && use->value == lp_op_in(op, 1) && lp_op_in(op, 0)->type.rank == 2) return true;
-    bool embeds = op->kind == LP_ONNX_MsEmbedLayerNormalization || op->kind == LP_ONNX_MsQEmbedLayerNormalization;
-    if (embeds && use->value == lp_op_in(op, 0)) return true;
-    if (lp_op_has(op, LP_IN_ORDER) && use->value == lp_op_in(op, 0) && chooses_rows(op->out[0], depth + 1)) return true;
-  }
-  return false;
-}
-
 static int32_t find_tokens(const lp_bind *b) {
   static const char *const names[] = {"input_ids", "tokens", "token_ids", "input_tokens", "ids", "input"};
   for (size_t n = 0; n < LP_COUNT(names); n++)
@@ -36,7 +24,7 @@ static int32_t find_tokens(const lp_bind *b) {
   for (int32_t i = 0; i < b->block->arg_count; i++) {
     const char *name = lp_bind_input(b, i);
     bool other = strstr(name, "position") || strstr(name, "mask") || strstr(name, "type");
-    if (other || !is_integer_matrix(b->block->arg[i]) || !chooses_rows(b->block->arg[i], 0)) continue;
+    if (other || !is_integer_matrix(b->block->arg[i]) || !lp_bind_table(b->block->arg[i], 0)) continue;
     if (found >= 0) return -1; /* there are two, so neither can be chosen */
     found = i;
   }
@@ -209,7 +197,7 @@ static lp_status bind_inputs(lp_module *module, lp_pass_context *context) {
 
 const lp_pass lp_pass_bind_inputs = {
     .name = "bind-inputs",
-    .summary = "find tokens, logits and caches among inputs and outputs, compute masks and positions",
+    .summary = "find tokens, logits, hidden states and caches among inputs and outputs, compute masks and positions",
     .needs = LP_STATE_IMPORTED,
     .makes = LP_STATE_IMPORTED,
     .breaks = LP_STATE_RAISED,

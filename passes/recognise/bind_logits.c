@@ -28,13 +28,13 @@ static bool is_of_one_position(const lp_bind *b, lp_type type) {
          lp_type_static_dim(type, -1, &vocabulary);
 }
 
-/* The output called "logits", else the first one of this type; -1: there is none. */
+/* The output called "logits", else the first one of this type that is not hidden states; -1: there is none. */
 static int32_t find_output(const lp_bind *b, bool (*fits)(const lp_bind *, lp_type)) {
   int32_t first = -1;
   for (int32_t i = 0; i < b->end->in_count; i++) {
     if (!lp_streq(b->output_role[i], "data") || !fits(b, lp_op_in(b->end, i)->type)) continue;
     if (lp_streq(lp_bind_output(b, i), "logits")) return i;
-    if (first < 0) first = i;
+    if (first < 0 && !lp_bind_is_hidden(b, i)) first = i;
   }
   return first;
 }
@@ -234,11 +234,15 @@ static void mark_exits(const lp_bind *b) {
       b->output_role[i] = "exit_logits";
 }
 
-/* Sampling reads f32: narrower logits, which exporters for GPUs give, are widened. */
-static lp_status cast_logits(const lp_bind *b) {
+/* Sampling and pooling read f32: narrower outputs, which exporters for GPUs give, are widened. */
+static lp_status cast_outputs(const lp_bind *b) {
+  static const char *const roles[] = {"logits", "exit_logits", "hidden", "embedding"};
   lp_build build = lp_build_at(b->module, b->end, b->diag);
   for (int32_t i = 0; i < b->end->in_count; i++) {
-    if (!lp_streq(b->output_role[i], "logits") && !lp_streq(b->output_role[i], "exit_logits")) continue;
+    bool read = false;
+    for (size_t k = 0; k < LP_COUNT(roles); k++)
+      read = read || lp_streq(b->output_role[i], roles[k]);
+    if (!read) continue;
     lp_value *wide = lp_build_cast(&build, lp_op_in(b->end, i), LP_F32);
     if (!wide) return LP_FAILED;
     lp_op_set_in(b->end, i, wide);
@@ -253,8 +257,10 @@ static bool is_called_logits(const lp_bind *b, int32_t output) {
 lp_status lp_bind_find_logits(lp_bind *b) {
   int32_t last = find_output(b, is_of_one_position);
   b->logits = find_output(b, is_logits_type); /* hidden states beside logits of one position are of the same type */
-  if (b->logits < 0 || (is_called_logits(b, last) && !is_called_logits(b, b->logits))) LP_TRY(take_last_position(b));
+  bool only_last = is_called_logits(b, last) && !is_called_logits(b, b->logits);
+  if (b->logits < 0 && !only_last && lp_bind_find_hidden(b)) return cast_outputs(b);
+  if (b->logits < 0 || only_last) LP_TRY(take_last_position(b));
   b->output_role[b->logits] = "logits";
   mark_exits(b);
-  return cast_logits(b);
+  return cast_outputs(b);
 }

@@ -247,6 +247,11 @@ size_t lp_bundle_start(const lp_bundle *bundle, const int32_t **tokens) {
   return (size_t)bundle->manifest.start_count;
 }
 
+bool lp_bundle_embeds(const lp_bundle *bundle) {
+  const lp_manifest *manifest = &bundle->manifest;
+  return lp_manifest_output(manifest, LP_ROLE_HIDDEN) >= 0 || lp_manifest_output(manifest, LP_ROLE_EMBEDDING) >= 0;
+}
+
 lp_status lp_bundle_await_check(const lp_bundle *bundle, lp_diag *diag) {
   return bundle->verifier ? lp_verifier_await(bundle->verifier, diag) : LP_OK;
 }
@@ -272,6 +277,10 @@ lp_status lp_bundle_check_generates(const lp_bundle *bundle, lp_diag *diag) {
                       "input '%.80s' is neither tokens nor made by the runtime, so the bundle "
                       "cannot generate text",
                       manifest->inputs[i].tensor.name);
+  if (lp_bundle_embeds(bundle))
+    return lp_error(diag, loc,
+                    "the model gives hidden states and no logits, so the bundle cannot generate text; 'embeddings' of "
+                    "`llmpart serve` serves it");
   bool reads = lp_manifest_input(manifest, LP_ROLE_TOKENS) >= 0;
   if (!reads || lp_manifest_output(manifest, LP_ROLE_LOGITS) < 0)
     return lp_error(diag, loc, "no %s, so the bundle cannot generate text",

@@ -260,6 +260,8 @@ static lp_status read_states(manifest_reader *reader, const lp_json *root) {
 static const char *const role_names[LP_ROLE_COUNT] = {[LP_ROLE_DATA] = "data",
                                                       [LP_ROLE_TOKENS] = "tokens",
                                                       [LP_ROLE_LOGITS] = "logits",
+                                                      [LP_ROLE_HIDDEN] = "hidden",
+                                                      [LP_ROLE_EMBEDDING] = "embedding",
                                                       [LP_ROLE_SOURCE_TOKENS] = "source_tokens",
                                                       [LP_ROLE_SOURCE_MASK] = "source_mask",
                                                       [LP_ROLE_SOURCE_FEATURES] = "source_features"};
@@ -269,8 +271,9 @@ static lp_status check_role(manifest_reader *reader, const lp_json *at, const lp
   bool integers = port->role == LP_ROLE_TOKENS || port->role == LP_ROLE_SOURCE_TOKENS;
   if (integers && dtype != LP_DT_I64 && dtype != LP_DT_I32)
     return lp_json_error(at, reader->diag, "tokens are i64 or i32, not %s", lp_element_name(dtype));
-  if (port->role == LP_ROLE_LOGITS && dtype != LP_DT_F32)
-    return lp_json_error(at, reader->diag, "logits are f32, not %s", lp_element_name(dtype));
+  bool floats = port->role == LP_ROLE_LOGITS || port->role == LP_ROLE_HIDDEN || port->role == LP_ROLE_EMBEDDING;
+  if (floats && dtype != LP_DT_F32)
+    return lp_json_error(at, reader->diag, "%s are f32, not %s", role_names[port->role], lp_element_name(dtype));
   return LP_OK;
 }
 
@@ -316,6 +319,27 @@ static lp_status read_decoder(manifest_reader *reader, const lp_json *root) {
   return LP_OK;
 }
 
+/* Reads `embedding`, which only a model that gives hidden states has. */
+static lp_status read_embedding(manifest_reader *reader, const lp_json *root) {
+  static const char *const names[LP_POOLING_COUNT] = {
+      [LP_POOLING_MEAN] = "mean", [LP_POOLING_FIRST] = "first",         [LP_POOLING_LAST] = "last",
+      [LP_POOLING_MAX] = "max",   [LP_POOLING_MEAN_SQRT] = "mean_sqrt", [LP_POOLING_WEIGHTED_MEAN] = "weighted_mean"};
+  lp_manifest *out = reader->out;
+  lp_json embedding = lp_json_member(root, "embedding");
+  if (!embedding.value) return LP_OK;
+  LP_TRY(lp_json_object(&embedding, reader->diag));
+  lp_json pooling = lp_json_member(&embedding, "pooling"), normalise = lp_json_member(&embedding, "normalise");
+  lp_json lacks = lp_json_member(&embedding, "lacks");
+  out->normalises = lp_json_is_true(&normalise);
+  if (lp_json_is_given(&lacks)) LP_TRY(lp_manifest_text(reader, &lacks, &out->lacks));
+  for (int i = 0; i < LP_POOLING_COUNT; i++) {
+    if (!lp_json_equals(&pooling, names[i])) continue;
+    out->pooling = (lp_pooling)i;
+    return LP_OK;
+  }
+  return lp_json_error(&pooling, reader->diag, "this pooling is not known");
+}
+
 static lp_status read_exit(manifest_reader *reader, const lp_json *at, const lp_exit *before, lp_exit *out) {
   LP_TRY(lp_json_object(at, reader->diag));
   lp_json layer = lp_json_member(at, "layer"), output = lp_json_member(at, "output");
@@ -351,6 +375,7 @@ static lp_status read_root(manifest_reader *reader, const lp_json *root) {
   LP_TRY(read_ports(reader, root, "inputs", &reader->out->inputs, &reader->out->input_count));
   LP_TRY(read_ports(reader, root, "outputs", &reader->out->outputs, &reader->out->output_count));
   LP_TRY(read_decoder(reader, root));
+  LP_TRY(read_embedding(reader, root));
   LP_TRY(read_exits(reader, root));
   LP_TRY(lp_manifest_programs(reader, root));
   LP_TRY(lp_manifest_plans(reader, root));

@@ -57,11 +57,24 @@ typedef enum {
   LP_ROLE_DATA,
   LP_ROLE_TOKENS,
   LP_ROLE_LOGITS,
+  LP_ROLE_HIDDEN,    /* the last layer's states of each position, of a model without a head */
+  LP_ROLE_EMBEDDING, /* what the model itself makes of them for each sequence */
   LP_ROLE_SOURCE_TOKENS,
   LP_ROLE_SOURCE_MASK,
   LP_ROLE_SOURCE_FEATURES,
   LP_ROLE_COUNT
 } lp_role;
+
+/* The way from the hidden states of all positions to an embedding. */
+typedef enum {
+  LP_POOLING_MEAN,
+  LP_POOLING_FIRST,
+  LP_POOLING_LAST,
+  LP_POOLING_MAX,
+  LP_POOLING_MEAN_SQRT,     /* the sum over the square root of the number of positions */
+  LP_POOLING_WEIGHTED_MEAN, /* position i, counted from 1, has the weight i */
+  LP_POOLING_COUNT
+} lp_pooling;
 
 typedef struct {
   lp_tensor_desc tensor;
@@ -177,6 +190,9 @@ typedef struct {
   int32_t *start;         /* with an encoder: the tokens that its decoder begins with */
   int32_t pad;            /* with an encoder: the token that fills up a source */
   int64_t source_context; /* the longest source that the encoder takes; 0: unknown */
+  lp_pooling pooling;     /* of hidden states into an embedding */
+  bool normalises;        /* embeddings are made to have length 1 */
+  const char *lacks;      /* what embeddings of the model need beyond that, and the bundle lacks; NULL: nothing */
   int32_t file_count, state_count, input_count, output_count, exit_count, program_count, plan_count;
   lp_file_desc *files;
   /* Of two sides both count, "device" and "cloud", of which one may be absent. A bundle over other places lists those

@@ -189,7 +189,7 @@ static void put_model(lp_json_writer *json, const char *id) {
   lp_json_put_end(json);
 }
 
-char *lp_answer_models(const char *const model[LP_ROUTE_COUNT]) {
+char *lp_answer_models(const char *const model[LP_ROUTE_COUNT], const char *embeddings) {
   lp_buf out = {0};
   lp_json_writer json = lp_answer_begin(&out);
   lp_json_put_object(&json, NULL);
@@ -204,6 +204,7 @@ char *lp_answer_models(const char *const model[LP_ROUTE_COUNT]) {
   put_model(&json, "auto");
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (model[route]) put_model(&json, lp_route_name(route));
+  if (embeddings) put_model(&json, embeddings);
   lp_json_put_end(&json);
   lp_json_put_end(&json);
   return out.data;

@@ -22,7 +22,8 @@ char *lp_answer_chunk_end(const lp_answer_head *head, int32_t choice, lp_finish 
 char *lp_answer_chunk_usage(const lp_answer_head *head, const lp_usage *usage);
 char *lp_answer_error(const char *type, const char *text);
 char *lp_answer_status(const char *status); /* {"status":"ok"} */
-/* The places and their models; `model[route]` NULL: there is no such place. */
-char *lp_answer_models(const char *const model[LP_ROUTE_COUNT]);
+/* The places and their models; `model[route]` NULL: there is no such place. `embeddings`: the model of embeddings, or
+ * NULL. */
+char *lp_answer_models(const char *const model[LP_ROUTE_COUNT], const char *embeddings);
 
 #endif

@@ -11,7 +11,7 @@ typedef struct {
   lp_serve_config config;
   const char *key_env, *rule;
   double drain_s;
-  const lp_yaml_node *edge, *split, *cloud, *router, *hosts, *origins, *keys, *traces;
+  const lp_yaml_node *edge, *split, *embeddings, *cloud, *router, *hosts, *origins, *keys, *traces;
 } serve_file;
 
 #define TOP(of, key, member, ...) LP_YAML_FIELD(of, key, serve_file, config.member, __VA_ARGS__)
@@ -30,6 +30,7 @@ static const lp_yaml_field top_fields[] = {
     LP_YAML_FIELD(LP_YAML_TIME_S, "drain", serve_file, drain_s, .least = 0, .most = 1e5),
     LP_YAML_FIELD(LP_YAML_NODE, "edge", serve_file, edge, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "split", serve_file, split, .least = 0),
+    LP_YAML_FIELD(LP_YAML_NODE, "embeddings", serve_file, embeddings, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "cloud", serve_file, cloud, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "router", serve_file, router, .least = 0),
 };
@@ -153,6 +154,27 @@ static lp_status read_fleet(lp_yaml *yaml, const char *of, bundle_file *file) {
   return read_key(yaml, file->fleet, file->redis_key_env, &file->place.fleet.password);
 }
 
+/* A bundle that gives embeddings has neither workers nor KV caches that outlive a request. */
+static const lp_yaml_field embeddings_fields[] = {
+    PLACE(LP_YAML_TEXT, "bundle", bundle, .required = true),
+    PLACE(LP_YAML_TEXT, "model", model, .least = 0),
+    PLACE(LP_YAML_TEXT, "trust", trust, .least = 0),
+    PLACE(LP_YAML_I64, "threads", threads, .least = 1, .most = 1024),
+    PLACE(LP_YAML_I64, "queue", queue, .least = 0, .most = 1e6),
+    LP_YAML_FIELD(LP_YAML_TIME_S, "total", bundle_file, total_s, .least = 1e-3, .most = 1e6),
+};
+
+static lp_status read_embeddings(lp_yaml *yaml, const lp_yaml_node *node, lp_serve_bundle *out) {
+  bundle_file file = {.place = {.parallel = 1, .queue = 127}, .total_s = 600};
+  if (!node) return LP_OK;
+  LP_TRY(lp_yaml_fields(yaml, node, "'embeddings'", embeddings_fields, LP_COUNT(embeddings_fields), &file));
+  file.place.bundle = relative(yaml, file.place.bundle);
+  file.place.trust = relative(yaml, file.place.trust);
+  file.place.total_ms = file.total_s * 1000;
+  *out = file.place;
+  return LP_OK;
+}
+
 /* `of`: "'edge'" or "'split'". */
 static lp_status read_bundle(lp_yaml *yaml, const lp_yaml_node *node, const char *of, lp_serve_bundle *out) {
   bundle_file file = {.place = {.parallel = 64, .queue = 64}, .total_s = 600};
@@ -227,10 +249,12 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   file.config.cert_key = relative(yaml, file.config.cert_key);
   LP_TRY(read_texts(yaml, file.hosts, "hosts", &file.config.hosts));
   LP_TRY(read_texts(yaml, file.origins, "origins", &file.config.origins));
-  if (!file.edge && !file.split && !file.cloud)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, root), "the server requires a place: 'edge', 'split' or 'cloud'");
+  if (!file.edge && !file.split && !file.cloud && !file.embeddings)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, root),
+                    "the server requires a place: 'edge', 'split', 'cloud' or 'embeddings'");
   LP_TRY(read_bundle(yaml, file.edge, "'edge'", &file.config.edge));
   LP_TRY(read_bundle(yaml, file.split, "'split'", &file.config.split));
+  LP_TRY(read_embeddings(yaml, file.embeddings, &file.config.embeddings));
   if (file.cloud) LP_TRY(read_cloud(yaml, &file));
   if (file.traces) LP_TRY(read_traces(yaml, &file));
   if (file.router) LP_TRY(read_router(yaml, &file));

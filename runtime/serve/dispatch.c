@@ -20,6 +20,7 @@ struct lp_dispatcher {
   const lp_serve_config *config;
   lp_site_server *site[LP_ROUTE_COUNT]; /* NULL: there is none */
   lp_breaker breaker[LP_ROUTE_COUNT];
+  lp_embedder *embedder; /* NULL: there is none */
   lp_policy *policy;
   lp_estimates *estimates;
   lp_store *store;      /* NULL: none */
@@ -98,6 +99,8 @@ lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out,
   if (status == LP_OK && config->split.bundle)
     status = lp_site_bundle(&config->split, LP_ROUTE_SPLIT, &self->site[LP_ROUTE_SPLIT], diag);
   if (status == LP_OK && config->url) status = lp_site_api(config, &self->site[LP_ROUTE_CLOUD], diag);
+  if (status == LP_OK && config->embeddings.bundle)
+    status = lp_embedder_open(&config->embeddings, &self->embedder, diag);
   if (status == LP_OK) status = open_router(self, diag);
   const lp_spans_options spans = {.url = config->traces, .key = config->traces_key, .service = "llmpart serve"};
   if (status == LP_OK && config->traces) status = lp_spans_open(&spans, &self->spans, diag);
@@ -113,6 +116,7 @@ void lp_dispatcher_close(lp_dispatcher *self) {
     if (self->site[route]) self->site[route]->close(self->site[route]);
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     lp_breaker_destroy(&self->breaker[route]);
+  lp_embedder_close(self->embedder);
   lp_watcher_end(&self->follower);
   if (self->policy) self->policy->close(self->policy);
   lp_estimates_close(self->estimates);
@@ -121,6 +125,10 @@ void lp_dispatcher_close(lp_dispatcher *self) {
   (void)pthread_mutex_destroy(&self->lock);
   (void)pthread_mutex_destroy(&self->metrics.lock);
   free(self);
+}
+
+lp_embedder *lp_dispatcher_embedder(const lp_dispatcher *self) {
+  return self->embedder;
 }
 
 lp_spans *lp_dispatcher_spans(const lp_dispatcher *self) {

@@ -4,6 +4,7 @@
 
 #include "runtime/router/store.h"
 #include "runtime/serve/metrics.h"
+#include "runtime/serve/place/embedder.h"
 #include "runtime/serve/place/site.h"
 
 typedef struct lp_dispatcher lp_dispatcher;
@@ -29,8 +30,9 @@ LP_MUST_USE lp_status lp_dispatch(lp_dispatcher *dispatcher, const lp_completion
 const char *lp_dispatcher_model(const lp_dispatcher *dispatcher, lp_route route);
 /* The state of an offered route's place; up also depends on its circuit breaker. */
 void lp_dispatcher_tell(lp_dispatcher *dispatcher, lp_route route, lp_site_state *out);
-lp_spans *lp_dispatcher_spans(const lp_dispatcher *dispatcher); /* borrowed; NULL: none are kept */
-lp_metrics *lp_dispatcher_metrics(lp_dispatcher *dispatcher);   /* borrowed */
+lp_embedder *lp_dispatcher_embedder(const lp_dispatcher *dispatcher); /* borrowed; NULL: there is none */
+lp_spans *lp_dispatcher_spans(const lp_dispatcher *dispatcher);       /* borrowed; NULL: none are kept */
+lp_metrics *lp_dispatcher_metrics(lp_dispatcher *dispatcher);         /* borrowed */
 
 /* Only the decision, or only the outcome, for clients that send their requests themselves. LP_USAGE: the request is
  * wrong. */

@@ -1,11 +1,11 @@
 /* runtime/serve: an OpenAI-compatible HTTP API over places: a compiled bundle at the edge, a bundle that is split
  * between this machine and workers, and another API in the cloud, with the router between them.
  *
- * POST /v1/chat/completions and /v1/completions (streamed or not), GET /v1/models; /v1/router/... for clients that only
- * ask where a request should go; /metrics, /healthz, /readyz, and a page at / with /v1/status. A request's `model`
- * names a place ("edge", "split", "cloud"), the model of a place, or is "auto", with which the router decides. If the
- * chosen place cannot answer and no piece of the answer has been sent, another place answers. Each connection has a
- * thread; requests run at the same time, at the edge in batched passes (engine/). */
+ * POST /v1/chat/completions and /v1/completions (streamed or not), /v1/embeddings, GET /v1/models; /v1/router/... for
+ * clients that only ask where a request should go; /metrics, /healthz, /readyz, and a page at / with /v1/status. A
+ * request's `model` names a place ("edge", "split", "cloud"), the model of a place, or is "auto", with which the router
+ * decides. If the chosen place cannot answer and no piece of the answer has been sent, another place answers. Each
+ * connection has a thread; requests run at the same time, at the edge in batched passes (engine/). */
 #ifndef LP_SERVE_H
 #define LP_SERVE_H
 
@@ -62,6 +62,7 @@ typedef struct {
   int64_t max_body;            /* bytes of a request */
   int64_t max_tokens;          /* tokens of an answer: the most that a request may ask for, and the default */
   lp_serve_bundle edge, split;
+  lp_serve_bundle embeddings; /* gives embeddings, all of it in this process; no route */
   /* The base of the cloud's API; NULL: there is none. */
   const char *url, *model, *cloud_key;
   double timeout_ms;               /* the longest time that its answer may make no progress, from the beginning on */

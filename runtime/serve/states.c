@@ -36,6 +36,14 @@ static const char *word_of(const lp_site_state state[LP_ROUTE_COUNT], unsigned o
   return up == 0 ? "down" : whole ? "ready" : "degraded";
 }
 
+/* The bundle of embeddings runs in this process, so it is up while the server is. */
+static void put_embedder(lp_json_writer *json, lp_embedder *embedder) {
+  if (!embedder) return;
+  lp_json_put_object(json, "embeddings");
+  lp_json_put_text(json, "state", "up");
+  lp_json_put_end(json);
+}
+
 typedef struct {
   unsigned offered;
   lp_site_state of[LP_ROUTE_COUNT];
@@ -48,7 +56,7 @@ static places look(lp_dispatcher *dispatcher) {
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (lp_route_offered(now.offered, route)) lp_dispatcher_tell(dispatcher, route, &now.of[route]);
   now.kept = !lp_metrics_degraded(lp_dispatcher_metrics(dispatcher));
-  now.word = word_of(now.of, now.offered, now.kept);
+  now.word = now.offered == 0 ? "ready" : word_of(now.of, now.offered, now.kept); /* only embeddings: ready */
   return now;
 }
 
@@ -61,6 +69,7 @@ char *lp_states_ready(lp_dispatcher *dispatcher, bool *ready) {
   lp_json_put_object(&json, "places");
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (lp_route_offered(now.offered, route)) put_place(&json, route, &now.of[route]);
+  put_embedder(&json, lp_dispatcher_embedder(dispatcher));
   lp_json_put_end(&json);
   lp_json_put_bool(&json, "pool_kept", now.kept);
   lp_json_put_end(&json);
@@ -87,6 +96,23 @@ static void print_places(const places *now, lp_buf *out) {
                     now->of[route].preempted);
 }
 
+static void print_embedder(lp_embedder *embedder, lp_buf *out) {
+  if (!embedder) return;
+  const lp_embedder_load load = lp_embedder_now(embedder);
+  lp_buf_printf(out,
+                "# HELP llmpart_embeddings_total Finished requests for embeddings.\n"
+                "# TYPE llmpart_embeddings_total counter\n"
+                "llmpart_embeddings_total{outcome=\"answered\"} %" PRId64
+                "\nllmpart_embeddings_total{outcome=\"failed\"} %" PRId64
+                "\n# HELP llmpart_embedded_texts_total Texts that were turned into vectors.\n"
+                "# TYPE llmpart_embedded_texts_total counter\nllmpart_embedded_texts_total %" PRId64
+                "\n# HELP llmpart_embedded_tokens_total Tokens of these texts.\n"
+                "# TYPE llmpart_embedded_tokens_total counter\nllmpart_embedded_tokens_total %" PRId64
+                "\n# HELP llmpart_embeddings_in_flight Requests for embeddings that run or wait.\n"
+                "# TYPE llmpart_embeddings_in_flight gauge\nllmpart_embeddings_in_flight %" PRId64 "\n",
+                load.answered, load.failed, load.texts, load.tokens, load.requests);
+}
+
 void lp_states_print(lp_dispatcher *dispatcher, lp_buf *out) {
   const places now = look(dispatcher);
   unsigned up = 0;
@@ -94,6 +120,7 @@ void lp_states_print(lp_dispatcher *dispatcher, lp_buf *out) {
     if (now.of[route].up) up |= 1u << route;
   lp_metrics_print(lp_dispatcher_metrics(dispatcher), now.offered, up, out);
   print_places(&now, out);
+  print_embedder(lp_dispatcher_embedder(dispatcher), out);
 }
 
 /* ---- the status -------------------------------------------------------------------------------------------------- */

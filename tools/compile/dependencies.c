@@ -38,8 +38,9 @@ static void put_weight_files(lp_writer *writer, lp_map *seen, const lp_module *m
 
 /* Adds the tokenizer, its companions, and the model's settings. */
 static void put_companions(const lp_compile *compile, lp_writer *writer, lp_map *seen) {
-  static const char *const names[] = {"tokenizer_config.json", "chat_template.jinja", "config.json",
-                                      "generation_config.json", "genai_config.json"};
+  static const char *const names[] = {"tokenizer_config.json",     "chat_template.jinja",  "config.json",
+                                      "generation_config.json",    "genai_config.json",    "modules.json",
+                                      "sentence_bert_config.json", "1_Pooling/config.json"};
   char *tokenizer = lp_compile_tokenizer(compile), *folder = tokenizer ? lp_path_dir(tokenizer) : NULL;
   if (tokenizer && lp_path_exists(tokenizer)) put_dependency(writer, seen, tokenizer);
   for (size_t i = 0; i < LP_COUNT(names); i++) {

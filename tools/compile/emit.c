@@ -250,8 +250,12 @@ static lp_status say_done(const lp_compile *compile, const char *bundle, const c
   if (status == LP_OK) status = lp_json_parse(path, data, size, 0, &document, diag);
   if (status == LP_OK) {
     lp_json manifest = lp_json_root(path, document);
+    lp_json embedding = lp_json_member(&manifest, "embedding");
     put_input_options(&manifest, &options);
-    fprintf(stderr, "%s: %s; next: llmpart run %s %s\n", bundle, line, bundle, lp_buf_text(&options));
+    if (lp_json_is_given(&embedding))
+      fprintf(stderr, "%s: %s; next: llmpart serve, with 'embeddings: { bundle: %s }'\n", bundle, line, bundle);
+    else
+      fprintf(stderr, "%s: %s; next: llmpart run %s %s\n", bundle, line, bundle, lp_buf_text(&options));
   }
   lp_buf_free(&options);
   lp_json_free(document);

@@ -47,6 +47,7 @@ int64_t lp_tool_vocab(const lp_module *module) {
   const lp_op *func = lp_module_find_func(module, "prefill");
   const lp_op *end = func ? lp_block_terminator(func->region) : NULL;
   const lp_value *logits = end ? lp_op_in(end, 0) : NULL;
-  int64_t vocab = 0;
+  int64_t vocab = func ? lp_op_i64(func, "vocab", 0) : 0; /* of a model that gives hidden states */
+  if (vocab > 0) return vocab;
   return logits && lp_type_static_dim(logits->type, -1, &vocab) ? vocab : 0;
 }

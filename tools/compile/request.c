@@ -216,7 +216,7 @@ char *lp_compile_find_companion(const lp_compile *compile, const char *name) {
 }
 
 char *lp_compile_settings(const lp_compile *compile) {
-  static const char *const names[] = {"config.json", "generation_config.json", "genai_config.json"};
+  static const char *const names[] = {"config.json", "generation_config.json", "genai_config.json", "modules.json"};
   char *found = NULL;
   for (size_t i = 0; i < LP_COUNT(names) && !found; i++)
     found = lp_compile_find_companion(compile, names[i]);

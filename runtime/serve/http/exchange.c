@@ -2,6 +2,7 @@
 #include "runtime/serve/http/exchange.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -9,6 +10,7 @@
 
 #include "base/clock.h"
 #include "runtime/serve/answer.h"
+#include "runtime/serve/embeddings.h"
 #include "runtime/serve/http/events.h"
 
 lp_exchange *lp_exchange_create(lp_http_server *of) {
@@ -69,14 +71,14 @@ static const char *name_of_key(const lp_exchange *a) {
 }
 
 /* Adds the span of the whole request. */
-static void trace(const lp_exchange *a, double begun_ms) {
+static void trace(const lp_exchange *a, const char *path, const char *route, double begun_ms) {
   const lp_completion *request = &a->request;
   const lp_usage *usage = &a->course.usage;
   const lp_span_attribute attributes[] = {
       {.key = "http.request.method", .text = "POST"},
-      {.key = "http.route", .text = request->chat ? "/v1/chat/completions" : "/v1/completions"},
+      {.key = "http.route", .text = path},
       {.key = "llmpart.request_id", .text = a->id},
-      {.key = "llmpart.route", .text = lp_route_name(a->course.route)},
+      {.key = "llmpart.route", .text = route},
       {.key = "gen_ai.request.model", .text = request->model},
       {.key = "gen_ai.usage.input_tokens", .number = usage->prompt_tokens > 0 ? usage->prompt_tokens : 0},
       {.key = "gen_ai.usage.output_tokens", .number = usage->tokens}};
@@ -104,7 +106,7 @@ static void make_answer(lp_exchange *a) {
     a->error = lp_strdup(why ? why->text : "no answer");
   }
   lp_diag_free(diag);
-  trace(a, begun_ms);
+  trace(a, a->request.chat ? "/v1/chat/completions" : "/v1/completions", lp_route_name(a->course.route), begun_ms);
   lp_log_request(a->server->log, a->id, name_of_key(a), &a->request, &a->course, a->error);
 }
 
@@ -169,6 +171,35 @@ static enum MHD_Result answer_whole(const lp_peer *to, lp_exchange *a) {
   struct MHD_Response *response = to->http->create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE);
   if (response) add_route(to, response, a);
   return lp_peer_queue(to, MHD_HTTP_OK, "application/json", response);
+}
+
+/* The same for embeddings, which are no course of the dispatcher: only tokens and times are known. */
+static char *make_embeddings(lp_exchange *a, char **model) {
+  const lp_embeddings_request request = {lp_buf_text(&a->body), a->body.size, a->request.client, &a->server->stop};
+  lp_embeddings_answer answer = {0};
+  double begun_ms = lp_now_ms();
+  lp_diag *diag = lp_diag_create();
+  a->status = lp_embeddings_answer_to(lp_dispatcher_embedder(a->server->dispatcher), &request, &answer, diag);
+  if (a->status != LP_OK) a->error = lp_strdup(lp_diag_get(diag, 0)->text);
+  lp_diag_free(diag);
+  a->request.model = answer.model ? answer.model : "";
+  a->course.usage.prompt_tokens = answer.tokens;
+  for (lp_time time = 0; time < LP_TIME_COUNT; time++)
+    a->course.seconds[time] = NAN;
+  a->course.seconds[LP_TIME_QUEUE] = answer.queue_ms / 1000;
+  a->course.seconds[LP_TIME_TOTAL] = (lp_now_ms() - begun_ms) / 1000;
+  trace(a, "/v1/embeddings", "embeddings", begun_ms);
+  lp_log_request(a->server->log, a->id, name_of_key(a), &a->request, &a->course, a->error);
+  *model = answer.model;
+  return answer.json;
+}
+
+enum MHD_Result lp_exchange_embed(const lp_peer *to, lp_exchange *a) {
+  char *model = NULL, *json = make_embeddings(a, &model);
+  enum MHD_Result result = a->status == LP_OK ? lp_peer_reply(to, MHD_HTTP_OK, json) : reply_failure(to, a);
+  a->request.model = NULL;
+  free(model);
+  return result;
 }
 
 static bool begin_stream(lp_exchange *a, int *reads) {

@@ -31,5 +31,7 @@ void lp_exchange_free(lp_exchange *exchange);
 /* Makes the answer to `request`, which has been read, and replies. *taken: the exchange belongs to the thread that
  * makes the stream. */
 enum MHD_Result lp_exchange_answer(const lp_peer *to, lp_exchange *exchange, bool *taken);
+/* Replies to a request for embeddings, which is in `body`. */
+enum MHD_Result lp_exchange_embed(const lp_peer *to, lp_exchange *exchange);
 
 #endif

@@ -65,24 +65,40 @@ static uint64_t client_of(const lp_peer *to, const lp_completion *request, int32
 
 /* ---- paths: *taken: the answer belongs to the thread that makes it ----------------------------------------------- */
 
-static enum MHD_Result complete(const lp_peer *to, lp_exchange *a, bool chat, bool *taken) {
-  if (lp_flag_get(&a->server->drains)) return lp_peer_reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
+/* Takes a request for an answer or embeddings, and starts its trace; false: *reply says that it is refused. */
+static bool begin(const lp_peer *to, lp_exchange *a, enum MHD_Result *reply) {
   const char *why = NULL;
   double retry_s = 0;
-  if (!is_within_limits(a, &why, &retry_s)) return reply_limited(to, why, retry_s);
-  lp_diag *diag = lp_diag_create();
-  lp_status status =
-      lp_completion_read(a->server->config, chat, lp_buf_text(&a->body), a->body.size, &a->request, diag);
-  enum MHD_Result result = MHD_NO;
-  if (status != LP_OK) result = lp_peer_reply_error(to, MHD_HTTP_BAD_REQUEST, lp_diag_get(diag, 0)->text);
-  lp_diag_free(diag);
-  if (status != LP_OK) return result;
+  if (lp_flag_get(&a->server->drains)) {
+    *reply = lp_peer_reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
+    return false;
+  }
+  if (!is_within_limits(a, &why, &retry_s)) {
+    *reply = reply_limited(to, why, retry_s);
+    return false;
+  }
+  return true;
+}
+
+static void begin_trace(const lp_peer *to, lp_exchange *a) {
   const union MHD_ConnectionInfo *info =
       to->http->get_connection_info(to->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
   a->request.client = info ? info->connect_fd : -1;
-  a->request.client_id = client_of(to, &a->request, a->key);
   lp_traceparent_read(lp_peer_header(to, "traceparent"), a->request.trace, a->request.caller);
   lp_span_draw_id(a->request.span);
+}
+
+static enum MHD_Result complete(const lp_peer *to, lp_exchange *a, bool chat, bool *taken) {
+  enum MHD_Result result = MHD_NO;
+  if (!begin(to, a, &result)) return result;
+  lp_diag *diag = lp_diag_create();
+  lp_status status =
+      lp_completion_read(a->server->config, chat, lp_buf_text(&a->body), a->body.size, &a->request, diag);
+  if (status != LP_OK) result = lp_peer_reply_error(to, MHD_HTTP_BAD_REQUEST, lp_diag_get(diag, 0)->text);
+  lp_diag_free(diag);
+  if (status != LP_OK) return result;
+  begin_trace(to, a);
+  a->request.client_id = client_of(to, &a->request, a->key);
   return lp_exchange_answer(to, a, taken);
 }
 
@@ -96,12 +112,21 @@ static enum MHD_Result complete_chat(const lp_peer *to, lp_exchange *a, const ch
   return complete(to, a, true, taken);
 }
 
+static enum MHD_Result embed(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)rest, (void)taken;
+  enum MHD_Result result = MHD_NO;
+  if (!begin(to, a, &result)) return result;
+  begin_trace(to, a);
+  return lp_exchange_embed(to, a);
+}
+
 static enum MHD_Result list_models(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
   (void)rest, (void)taken;
   const char *model[LP_ROUTE_COUNT];
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     model[route] = lp_dispatcher_model(a->server->dispatcher, route);
-  return lp_peer_reply(to, MHD_HTTP_OK, lp_answer_models(model));
+  const lp_embedder *embedder = lp_dispatcher_embedder(a->server->dispatcher);
+  return lp_peer_reply(to, MHD_HTTP_OK, lp_answer_models(model, embedder ? lp_embedder_model(embedder) : NULL));
 }
 
 static enum MHD_Result tell_health(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
@@ -189,6 +214,7 @@ typedef struct {
 
 static const path paths[] = {{"/v1/completions", "POST", false, complete_text},
                              {"/v1/chat/completions", "POST", false, complete_chat},
+                             {"/v1/embeddings", "POST", false, embed},
                              {"/v1/models", "GET", false, list_models},
                              {"/v1/router/decide", "POST", false, router_decide},
                              {"/v1/router/outcome", "POST", false, router_outcome},

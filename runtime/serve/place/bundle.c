@@ -451,6 +451,7 @@ static lp_status open_bundle(bundle_site *self, lp_diag *diag) {
     return lp_error(diag, loc, "the bundle has more than two places, and cannot be served; use 'llmpart run'");
   if (lp_bundle_reads_source(self->sides.bundle))
     return lp_error(diag, loc, "the model has an encoder, which cannot be served; use 'llmpart run'");
+  LP_TRY(lp_bundle_check_generates(self->sides.bundle, diag));
   if (!lp_bundle_tokenizer(self->sides.bundle))
     return lp_error(diag, loc, "the bundle has no tokenizer; compile it with --tokenizer=FILE");
   self->site.model = config->model ? config->model : lp_bundle_name(self->sides.bundle);

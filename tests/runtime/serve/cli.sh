@@ -77,7 +77,7 @@ rejected penalty 400 "'frequency_penalty' must be a number" /v1/completions '{"m
 rejected bias 400 "'logit_bias' has token 99999" /v1/completions '{"model":"edge","prompt":"a","logit_bias":{"99999":100}}'
 rejected picture 400 "'messages\\[0\\]' must have" /v1/chat/completions '{"model":"edge","messages":[{"role":"user","content":[{"type":"image_url"}]}]}'
 rejected long 413 'longer than 4096 bytes' /v1/completions "{\"prompt\":\"$(head -c 5000 /dev/zero | tr '\0' a)\"}"
-rejected path 404 'no such path' /v1/embeddings '{}'
+rejected path 404 'no such path' /v1/images '{}'
 rejected method 405 'wanted GET' /v1/models '{}'
 grep -q '^Allow: GET' "$work/head" || fail "405 without Allow: $(cat "$work/head")"
 rejected 'half a token' 400 "'max_tokens' must be a whole number" /v1/completions '{"model":"edge","prompt":"a","max_tokens":1.5}'
@@ -319,7 +319,7 @@ unset SERVE_KEY
 # Faults of the file.
 config() { printf '%b' "$1" >"$work/bad.yaml"; }
 config 'listen: 127.0.0.1:0\n'
-refused 'no place' "bad.yaml:1:1: error: the server requires a place: 'edge', 'split' or 'cloud'" "$LLMPART" serve "$work/bad.yaml"
+refused 'no place' "bad.yaml:1:1: error: the server requires a place: 'edge', 'split', 'cloud' or 'embeddings'" "$LLMPART" serve "$work/bad.yaml"
 config 'edge: { bundl: x }\n'
 refused 'key' "bad.yaml:1:9: error: unknown key 'bundl'" "$LLMPART" serve "$work/bad.yaml"
 config 'edge: { bundle: none.llmpart }\n'
