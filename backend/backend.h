@@ -11,7 +11,7 @@
 #include "ir/ir.h"
 
 typedef struct {
-  lp_side side;
+  lp_place side;
   const char *march; /* "native", "x86-64-v3", "znver4", "armv8-a", "sm_80", ...: see cpu/target.c, cuda/cuda.c */
   const char *os;    /* of a stand-alone object file: "macos" is Mach-O, others and NULL are ELF */
   int opt_level;     /* 0..3 */
@@ -77,16 +77,17 @@ size_t lp_backend_list(const lp_backend *const **list);
  * manifest.json of llmpart that lists every other file in it. The error names up to five files that are not listed. */
 LP_MUST_USE lp_status lp_bundle_check_path(const char *path, lp_diag *diag);
 
-/* Writes the bundle folder at `path`, atomically, if lp_bundle_check_path allows: code and weights of each side that
+/* Writes the bundle folder at `path`, atomically, if lp_bundle_check_path allows: code and weights of each place that
  * has operators, the manifest, the plan's IR, the report and tokenizer files given. Leaves `path` as it was when it
  * fails. */
 typedef struct {
-  const lp_backend *backend[LP_SIDE_COUNT];
-  lp_emit_options options[LP_SIDE_COUNT];
+  /* By place, of which the module names as many as it has; `backend` NULL: nothing of the place is written. */
+  const lp_backend *backend[LP_PLACES_MAX];
+  lp_emit_options options[LP_PLACES_MAX];
   /* For a half with kernels, the options of its code by the cpu backend, which runs where the GPU is absent; all zero:
    * none. */
-  lp_emit_options fallback[LP_SIDE_COUNT];
-  const char *machine[LP_SIDE_COUNT]; /* names of the machines, for the manifest; or NULL */
+  lp_emit_options fallback[LP_PLACES_MAX];
+  const char *machine[LP_PLACES_MAX]; /* names of the machines, for the manifest; or NULL */
   /* Path of tokenizer.json, or NULL; tokenizer_config.json and chat_template.jinja of its folder are copied too. */
   const char *tokenizer;
   /* The folder that may hold config.json, generation_config.json and genai_config.json, or NULL. */

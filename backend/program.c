@@ -10,8 +10,8 @@
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static lp_status read_slots(lp_side_program *program, lp_side side, lp_diag *diag) {
-  const lp_attr *slots = lp_func_side_attr(program->func, "slot", side);
+static lp_status read_slots(lp_side_program *program, lp_place side, lp_diag *diag) {
+  const lp_attr *slots = lp_func_place_attr(program->func, "slot", side);
   if (!slots) return LP_OK; /* the function has no buffers on this side */
   program->buffer_count = slots->count;
   program->slot = slots->is;
@@ -32,7 +32,7 @@ lp_status lp_programs_read(lp_side_programs *programs, size_t size, lp_call_make
     lp_vec_push(&programs->list, program);
     LP_TRY(read_slots(program, programs->side, diag));
     LP_FOR_OPS(op, func->region) {
-      if (lp_op_is_run(op) && lp_op_side(op) == programs->side) LP_TRY(make(user, program, op, diag));
+      if (lp_op_is_run(op) && lp_op_at(op) == programs->side) LP_TRY(make(user, program, op, diag));
     }
   }
   return LP_OK;
@@ -136,7 +136,7 @@ lp_sizes *lp_program_slot_sizes(const lp_side_programs *programs, const lp_side_
   for (int32_t i = 0; i < block->arg_count; i++)
     add_value(programs, program, block->arg[i], slots);
   LP_FOR_OPS(op, block) {
-    if (lp_op_has(op, LP_CONSTANT) || lp_op_side(op) != programs->side) continue;
+    if (lp_op_has(op, LP_CONSTANT) || lp_op_at(op) != programs->side) continue;
     for (int32_t i = 0; i < op->out_count; i++)
       add_value(programs, program, op->out[i], slots);
   }

@@ -31,7 +31,7 @@ typedef struct {
 typedef struct {
   lp_module *module;
   lp_arena *arena; /* holds programs, segments and symbols */
-  lp_side side;
+  lp_place side;
   LP_VEC(lp_side_program *) list; /* in the module's order of functions */
 } lp_side_programs;
 

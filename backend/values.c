@@ -5,24 +5,15 @@
 
 #include <stdio.h>
 
-/* The function that a block belongs to; a block inside an operator belongs to the operator's function. */
-static const lp_op *block_func(const lp_block *block) {
-  const lp_op *op = block->parent;
-  while (op && op->kind != LP_OP_FUNC)
-    op = op->block ? op->block->parent : NULL;
-  return op;
-}
-
-const lp_attr *lp_func_side_attr(const lp_op *func, const char *name, lp_side side) {
-  char full[48];
-  snprintf(full, sizeof full, "%s_%s", name, lp_side_name(side));
-  const lp_attr *attr = func ? lp_op_attr(func, full) : NULL;
+const lp_attr *lp_func_place_attr(const lp_op *func, const char *name, lp_place place) {
+  char key[LP_PLACE_KEY_SIZE];
+  const lp_attr *attr = func ? lp_op_attr(func, lp_func_place_key(func, name, place, key)) : NULL;
   return attr && attr->kind == LP_ATTR_I64S ? attr : NULL;
 }
 
-int64_t lp_value_buffer(const lp_value *value, lp_side side) {
-  const lp_attr *attr =
-      value->def ? lp_op_attr(value->def, "buffer") : lp_func_side_attr(block_func(value->block), "arg_buffer", side);
+int64_t lp_value_buffer(const lp_value *value, lp_place place) {
+  const lp_attr *attr = value->def ? lp_op_attr(value->def, "buffer")
+                                   : lp_func_place_attr(lp_block_func(value->block), "arg_buffer", place);
   if (!attr || attr->kind != LP_ATTR_I64S || value->index >= attr->count) return -1;
   return attr->is[value->index];
 }
@@ -50,14 +41,9 @@ bool lp_op_is_run(const lp_op *op) {
          op->kind != LP_OP_STATE && op->kind != LP_OP_FUNC;
 }
 
-lp_side lp_op_side_attr(const lp_op *op, const char *name) {
-  lp_side side;
-  return lp_side_find(lp_op_str(op, name, NULL), &side) ? side : LP_SIDE_COUNT;
-}
-
-lp_side lp_op_side(const lp_op *op) {
-  lp_side side = lp_op_side_attr(op, op->kind == LP_OP_COMM_RECV ? "to" : "side");
-  return side == LP_SIDE_COUNT ? LP_SIDE_DEVICE : side;
+lp_place lp_op_at(const lp_op *op) {
+  const lp_place place = lp_op_place(op, op->kind == LP_OP_COMM_RECV ? "to" : "side");
+  return place < 0 ? LP_SIDE_DEVICE : place;
 }
 
 bool lp_op_all_f32(const lp_op *op, char why[64]) {

@@ -2,13 +2,12 @@
 #ifndef LP_BACKEND_VALUES_H
 #define LP_BACKEND_VALUES_H
 
-#include "base/side.h"
 #include "ir/ir.h"
 
-/* The buffer of a value on a side, -1 when it has none. */
-int64_t lp_value_buffer(const lp_value *value, lp_side side);
-/* The attribute `name`_`side` of a function, i64s; NULL when absent. */
-const lp_attr *lp_func_side_attr(const lp_op *func, const char *name, lp_side side);
+/* The buffer of a value at a place, -1 when it has none. */
+int64_t lp_value_buffer(const lp_value *value, lp_place place);
+/* A function's attribute `name` of a place, i64s; NULL when absent. */
+const lp_attr *lp_func_place_attr(const lp_op *func, const char *name, lp_place place);
 /* Looks through LP_ALIAS operators to the value that owns the memory. */
 lp_value *lp_value_base(lp_value *value);
 /* The op.kv_append that produces `value`, or NULL. */
@@ -20,10 +19,8 @@ bool lp_op_only_reads(const lp_op *op);
 /* Tells whether a backend computes the operator. Constants, communication, terminators and declarations are not
  * computed. */
 bool lp_op_is_run(const lp_op *op);
-/* The side that holds an operator's results; the device where the operator names none. */
-lp_side lp_op_side(const lp_op *op);
-/* The side that the attribute `name` ("from", "to") names; LP_SIDE_COUNT when it names none. */
-lp_side lp_op_side_attr(const lp_op *op, const char *name);
+/* The place that holds an operator's results; the device where the operator names none. */
+lp_place lp_op_at(const lp_op *op);
 /* Tells whether all values are f32. Constants may be of another float type. If not, `why` (64 bytes) names the type
  * that was found. */
 bool lp_op_all_f32(const lp_op *op, char why[64]);

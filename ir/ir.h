@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "base/map.h"
 #include "base/minifloat.h"
+#include "base/place.h"
 #include "base/poly.h"
 
 /* ---- types ------------------------------------------------------------------------------------------------------- */
@@ -244,6 +245,21 @@ lp_op *lp_module_add_func(lp_module *module, const char *name, int32_t arg_count
 lp_op *lp_module_find_func(const lp_module *module, const char *name);
 /* The terminator of a function's block; its operands are the function's results. */
 lp_op *lp_block_terminator(const lp_block *block);
+
+/* ---- places (places.c) ------------------------------------------------------------------------------------------- */
+
+/* The places of a function of a placed module, number 0 the device: those of its attribute `places` (strs), or else the
+ * two sides. Returns their number and sets `names`, which are the module's. */
+int32_t lp_func_places(const lp_op *func, const char *const **names);         /* func NULL: the two sides */
+int32_t lp_module_places(const lp_module *module, const char *const **names); /* those of its functions */
+const char *lp_module_place_name(const lp_module *module, lp_place place);
+/* The place that an operator's attribute names: `side`, `from` or `to`. -1: none of its function's. */
+lp_place lp_op_place(const lp_op *op, const char *attr);
+/* The function that a block is part of, also as the block of an operator's region; NULL: none. */
+const lp_op *lp_block_func(const lp_block *block);
+/* The name of a function's attribute `name` of a place: "slot_device" of a side, "slot.phone" of one of `places`. */
+enum { LP_PLACE_KEY_SIZE = 80 };
+const char *lp_func_place_key(const lp_op *func, const char *name, lp_place place, char out[LP_PLACE_KEY_SIZE]);
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 

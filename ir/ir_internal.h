@@ -18,5 +18,7 @@ LP_MUST_USE lp_status lp_op_check_types(lp_module *module, const lp_op *op, lp_d
 
 /* Checks the types of an llmpart.shard (constant.c). */
 LP_MUST_USE lp_status lp_shard_check(const lp_op *op, lp_diag *diag);
+/* Checks the attributes `places` of all functions, which are equal or absent (places.c). */
+LP_MUST_USE lp_status lp_module_check_places(const lp_module *module, lp_diag *diag);
 
 #endif

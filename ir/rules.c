@@ -1,7 +1,6 @@
 /* Type rules of op.* operators, one function per rule column of ops.def. Each checks the types that its operator's
  * sentence in ops.def promises, and reports what it found and what it wanted. */
 #include "base/poly.h"
-#include "base/side.h"
 #include "ir/ir.h"
 #include "ir/ir_internal.h"
 
@@ -404,10 +403,8 @@ static lp_status rule_fill(const rule_context *c) {
 }
 
 static lp_status check_sides(const rule_context *c) {
-  lp_side from, to;
-  bool good =
-      lp_side_find(lp_op_str(c->op, "from", ""), &from) && lp_side_find(lp_op_str(c->op, "to", ""), &to) && from != to;
-  return good ? LP_OK : fail(c, "from and to are not the two sides");
+  const lp_place from = lp_op_place(c->op, "from"), to = lp_op_place(c->op, "to");
+  return from >= 0 && to >= 0 && from != to ? LP_OK : fail(c, "from and to are not two places of the function");
 }
 
 /* A side that answers must have computed something since it received: where no code runs, none makes the answer. A view
@@ -417,7 +414,7 @@ static lp_status rule_comm_send(const rule_context *c) {
   const char *from = lp_op_str(c->op, "from", "");
   for (const lp_op *op = c->op->prev; op; op = op->prev) {
     if (op->kind == LP_OP_COMM_ALL_GATHER) continue; /* the ranks of one side */
-    if (lp_op_has(op, LP_COMM) && !lp_streq(lp_op_str(op, "from", ""), from))
+    if (lp_op_has(op, LP_COMM) && lp_streq(lp_op_str(op, "to", ""), from))
       return fail(c, "an empty exchange: the side that sends has computed nothing since it received");
     bool computes = lp_op_info_get(op->kind)->level == LP_LEVEL_OP && !lp_op_has(op, LP_ALIAS);
     if (computes && lp_streq(lp_op_str(op, "side", ""), from)) break;

@@ -12,7 +12,7 @@ static const char common_attrs[] =
     "name?:str layer?:i64 layer_kind?:str side?:str stage?:str segment?:i64 exit?:i64 buffer?:i64s flops?:poly "
     "bytes_read?:poly "
     "bytes_written?:poly device_ms?:f64 cloud_ms?:f64 ratio?:f64 cheapest_side?:str weight_dtype?:str opset?:i64 "
-    "layout_note?:str";
+    "place_ms?:f64s layout_note?:str";
 
 static const char *const kind_names[] = {"bool", "i64",  "f64",  "str",   "poly",
                                          "i64s", "f64s", "strs", "polys", "tensor"};
@@ -172,5 +172,6 @@ static lp_status check_symbols(const lp_module *module, lp_diag *diag) {
 
 lp_status lp_module_verify(const lp_module *module, lp_diag *diag) {
   LP_TRY(check_symbols(module, diag));
+  LP_TRY(lp_module_check_places(module, diag));
   return check_block((lp_module *)(uintptr_t)module, module->op->region, diag);
 }

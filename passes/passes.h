@@ -27,19 +27,20 @@ typedef enum {
   /* Operators have `flops`, `bytes_read` and `bytes_written` (poly), unless one of them is beyond 64 bits. A function
    * in which no operator has them carries the attribute `annotated`. */
   LP_STATE_ANNOTATED,
-  /* @prefill and @decode replace @main. Each operator has `side`: "device", "cloud" or "both" (cheap operators of
-   * positions only, copied to each side that needs them). An op.linear has `weight_dtype` when its side stores the
-   * weights in another type. */
+  /* @prefill and @decode replace @main. Each operator has `side`: "device", "cloud", the name of one of the functions'
+   * `places`, or "both" (cheap operators of positions only, copied to each place that needs them). An op.linear has
+   * `weight_dtype` when its place stores the weights in another type. */
   LP_STATE_PLACED,
-  /* Each operator has one side and reads values of its own side only; comm.* move the others. The functions have
+  /* Each operator has one place and reads values of its own place only; comm.* move the others. The functions have
    * `communicating`. */
   LP_STATE_COMMUNICATING,
-  /* Operators have `buffer` (i64s, one per result; numbered per function and side from 0; LP_ALIAS results share their
+  /* Operators have `buffer` (i64s, one per result; numbered per function and place from 0; LP_ALIAS results share their
    * operand's buffer; constants have none); functions have `arg_buffer_device`, `arg_buffer_cloud` (i64s, -1 unused)
-   * and `slot_device`, `slot_cloud` (i64s: buffer -> slot; buffers of one slot never live at once). */
+   * and `slot_device`, `slot_cloud` (i64s: buffer -> slot; buffers of one slot never live at once). With
+   * `places` they are `arg_buffer.NAME` and `slot.NAME`. */
   LP_STATE_PLANNED,
-  /* Each operator but constants and comm.* has `segment` (i64, numbered per function and side from 0): a straight run
-   * of one side's operators between communications. */
+  /* Each operator but constants and comm.* has `segment` (i64, numbered per function and place from 0): a straight run
+   * of one place's operators between communications. */
   LP_STATE_OUTLINED,
   LP_STATE_COUNT
 } lp_module_state;
@@ -111,6 +112,8 @@ typedef struct lp_compile_request {
   /* Scheduler "cut" without `cut`: the last ONNX node on the device, together with everything that it depends on.
    * "auto" takes half of the work. */
   const char *cut_node;
+  /* A plan over more than two places, which the pass `place` writes; NULL: it plans a device and a cloud. */
+  const struct lp_places_solution *places;
   double measured_ttft_ms, measured_tpot_ms; /* of a run, for the report to compare with; 0: none */
 } lp_compile_request;
 

@@ -13,8 +13,8 @@ bool lp_op_on_both(const lp_op *op) {
   return lp_streq(lp_op_str(op, "side", NULL), LP_SIDE_BOTH);
 }
 
-bool lp_op_on(const lp_op *op, lp_side side) {
-  return lp_op_on_both(op) || lp_streq(lp_op_str(op, "side", NULL), lp_side_name(side));
+bool lp_op_on(const lp_op *op, lp_place place) {
+  return lp_op_on_both(op) || lp_op_place(op, "side") == place;
 }
 
 /* ---- signs of a state in a function ------------------------------------------------------------------------------ */
@@ -56,7 +56,8 @@ static bool is_communicating(const lp_op *func) {
 }
 
 static bool is_planned(const lp_op *func) {
-  return lp_op_attr(func, "slot_device") != NULL;
+  char key[LP_PLACE_KEY_SIZE];
+  return lp_op_attr(func, lp_func_place_key(func, "slot", LP_SIDE_DEVICE, key)) != NULL;
 }
 
 static bool is_outlined(const lp_op *func) {

@@ -11,10 +11,10 @@ const char *lp_module_state_name(lp_module_state state);
 const char *lp_module_state_meaning(lp_module_state state);
 
 bool lp_op_is_placeable(const lp_op *op); /* op.* and no communication */
-/* The `side` of operators that every side computes: cheap ones that depend on positions only. */
+/* The `side` of operators that every place computes: cheap ones that depend on positions only. */
 #define LP_SIDE_BOTH "both"
 bool lp_op_on_both(const lp_op *op);
-/* Tells whether the operator runs on the side. An operator with the side "both" runs on each. */
-bool lp_op_on(const lp_op *op, lp_side side);
+/* Tells whether the operator runs at the place. An operator with the side "both" runs at each. */
+bool lp_op_on(const lp_op *op, lp_place place);
 
 #endif

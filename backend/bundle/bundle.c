@@ -1,4 +1,4 @@
-/* Writes a bundle folder: both sides' code and weights, plan, report, tokenizer, and the manifest that lists them. */
+/* Writes a bundle folder: every place's code and weights, plan, report, tokenizer, and the manifest that lists them. */
 #include "backend/bundle/bundle_internal.h"
 
 #include "backend/folder.h"
@@ -59,21 +59,21 @@ static lp_status copy_file(bundle *b, const char *from, const char *name, lp_dia
 
 /* ---- sides ------------------------------------------------------------------------------------------------------- */
 
-/* Tells whether the side runs operators, or holds buffers or caches. */
-static bool side_is_used(const lp_module *module, lp_side side) {
+/* Tells whether the place runs operators, or holds buffers or caches. */
+static bool side_is_used(const lp_module *module, lp_place side) {
   LP_FOR_FUNCS(func, module) {
-    const lp_attr *slots = lp_func_side_attr(func, "slot", side);
+    const lp_attr *slots = lp_func_place_attr(func, "slot", side);
     if (slots && slots->count > 0) return true;
     LP_FOR_OPS(op, func->region) {
-      if (lp_op_is_run(op) && lp_op_side(op) == side) return true;
-      if (op->kind == LP_OP_COMM_KV_MOVE && lp_op_side_attr(op, "to") == side) return true;
+      if (lp_op_is_run(op) && lp_op_at(op) == side) return true;
+      if (op->kind == LP_OP_COMM_KV_MOVE && lp_op_place(op, "to") == side) return true;
     }
   }
   return false;
 }
 
 static const char *name_file(const bundle *b, const bundle_side *side, const char *file) {
-  return lp_arena_format(b->arena, "%s/%s", lp_side_name(side->side), file);
+  return lp_arena_format(b->arena, "%s/%s", b->places[side->side], file);
 }
 
 /* Describes the other form of a half with kernels: code for a processor. */
@@ -134,15 +134,15 @@ static lp_status write_fallback(bundle *b, bundle_side *other, lp_diag *diag) {
 static lp_status write_side(bundle *b, bundle_side *side, double done, lp_diag *diag) {
   if (!side->code_path) return LP_OK;
   side->options.contract = b->contract;
-  char *folder = path_in(b, lp_side_name(side->side));
+  char *folder = path_in(b, b->places[side->side]);
   lp_status status = LP_OK;
   if (mkdir(folder, 0777) != 0)
     status = lp_error(diag, LP_LOC_FILE(folder), "cannot make the folder: %s", strerror(errno));
   free(folder);
   LP_TRY(status);
-  report_progress(b, lp_arena_format(b->arena, "%s code", lp_side_name(side->side)), done);
+  report_progress(b, lp_arena_format(b->arena, "%s code", b->places[side->side]), done);
   LP_TRY(write_code(b, side, diag));
-  report_progress(b, lp_arena_format(b->arena, "%s weights", lp_side_name(side->side)), done + 0.2);
+  report_progress(b, lp_arena_format(b->arena, "%s weights", b->places[side->side]), done + 0.4 / b->place_count);
   LP_TRY(write_weights(b, side, diag));
   return write_fallback(b, side->fallback, diag);
 }
@@ -175,11 +175,11 @@ static lp_status write_tokenizer(bundle *b, lp_diag *diag) {
 
 static lp_status write_all(bundle *b, lp_diag *diag) {
   lp_bundle_read_settings(b->request->folder, &b->settings, diag);
-  for (int i = 0; i < LP_SIDE_COUNT; i++)
+  for (lp_place i = 0; i < b->place_count; i++)
     LP_TRY(describe_side(b, &b->side[i], diag));
   LP_TRY(lp_bundle_manifest_begin(b, diag));
-  for (int i = 0; i < LP_SIDE_COUNT; i++)
-    LP_TRY(write_side(b, &b->side[i], 0.5 * i, diag));
+  for (lp_place i = 0; i < b->place_count; i++)
+    LP_TRY(write_side(b, &b->side[i], (double)i / b->place_count, diag));
   LP_TRY(write_plan(b, diag));
   if (b->request->report_json)
     LP_TRY(write_text(b, "report.json", b->request->report_json, strlen(b->request->report_json), diag));
@@ -199,8 +199,9 @@ static lp_status fill_folder(void *user, const char *folder, lp_diag *diag) {
 
 lp_status lp_bundle_write(lp_module *module, const lp_bundle_request *request, const char *path, lp_diag *diag) {
   bundle b = {.module = module, .request = request, .arena = lp_arena_create()};
-  for (int i = 0; i < LP_SIDE_COUNT; i++) {
-    b.side[i] = (bundle_side){.side = (lp_side)i, .backend = request->backend[i], .options = request->options[i]};
+  b.place_count = lp_module_places(module, &b.places);
+  for (lp_place i = 0; i < b.place_count; i++) {
+    b.side[i] = (bundle_side){.side = i, .backend = request->backend[i], .options = request->options[i]};
     b.side[i].present = b.side[i].backend && side_is_used(module, b.side[i].side);
   }
   lp_status status = lp_folder_write(path, fill_folder, &b, diag);

@@ -4,14 +4,15 @@
 
 #include "backend/backend.h"
 
-enum { LP_BUNDLE_MOST_FILES = 16 };
+/* Of each place code, kernels and weights in two forms, and besides a few of the whole. */
+enum { LP_BUNDLE_MOST_FILES = 8 + 6 * LP_PLACES_MAX };
 
-/* One side of a bundle. */
+/* What a bundle has for one place. */
 typedef struct bundle_side {
-  lp_side side;
+  lp_place side;
   const lp_backend *backend;
   lp_emit_options options;
-  bool present; /* the side has operators, buffers or caches */
+  bool present; /* the place has operators, buffers or caches */
   lp_code code;
   const char *code_path, *kernels_path, *weights_path; /* in the bundle; NULL: absent */
   struct bundle_side *fallback;                        /* the same half as code for a processor; NULL: none */
@@ -43,7 +44,9 @@ typedef struct {
   const lp_bundle_request *request;
   lp_arena *arena;
   const char *folder; /* the temporary folder */
-  bundle_side side[LP_SIDE_COUNT];
+  int32_t place_count;
+  const char *const *places; /* [place_count] their names */
+  bundle_side side[LP_PLACES_MAX];
   bundle_file file[LP_BUNDLE_MOST_FILES];
   int32_t file_count;
   bundle_settings settings;

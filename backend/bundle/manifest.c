@@ -36,13 +36,18 @@ static void put_half(lp_json_writer *w, const bundle_side *side) {
   if (side->code.feature) lp_json_put_text(w, "feature", side->code.feature);
 }
 
+/* The device is the first member, by which it is known where it has another name. */
+static bool is_device_of_places(const bundle *b, lp_place place) {
+  return place == LP_SIDE_DEVICE && b->places != lp_side_names;
+}
+
 static void put_sides(lp_json_writer *w, const bundle *b) {
   lp_json_put_object(w, "sides");
-  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+  for (lp_place i = 0; i < b->place_count; i++) {
     const bundle_side *side = &b->side[i];
-    if (!side->present) continue;
-    lp_json_put_object(w, lp_side_name(side->side));
-    put_half(w, side);
+    if (!side->present && !is_device_of_places(b, i)) continue;
+    lp_json_put_object(w, b->places[i]);
+    if (side->present) put_half(w, side);
     if (b->request->machine[i]) lp_json_put_text(w, "machine", b->request->machine[i]);
     if (side->fallback) {
       lp_json_put_object(w, "fallback");

@@ -3,7 +3,6 @@
 
 #include "backend/values.h"
 #include "base/poly.h"
-#include "base/side.h"
 
 static void put_shape(lp_json_writer *w, const bundle *b, const lp_poly *const *dim, int32_t rank) {
   lp_json_put_array(w, "shape");
@@ -20,14 +19,14 @@ void lp_bundle_put_tensor(lp_json_writer *w, const bundle *b, const char *name, 
 
 /* ---- states, inputs, outputs ------------------------------------------------------------------------------------- */
 
-/* Tells whether a program appends to the state on the side, or moves it from or to there. */
-static bool state_on(const bundle *b, int64_t state, lp_side side) {
+/* Tells whether a program appends to the state at the place, or moves it from or to there. */
+static bool state_on(const bundle *b, int64_t state, lp_place side) {
   LP_FOR_FUNCS(func, b->module) {
     LP_FOR_OPS(op, func->region) {
       if (op->kind != LP_OP_KV_APPEND && op->kind != LP_OP_COMM_KV_MOVE) continue;
       if (lp_op_i64(op, "state", -1) != state) continue;
-      if (op->kind == LP_OP_KV_APPEND && lp_op_side(op) == side) return true;
-      if (op->kind == LP_OP_COMM_KV_MOVE && (lp_op_side_attr(op, "from") == side || lp_op_side_attr(op, "to") == side))
+      if (op->kind == LP_OP_KV_APPEND && lp_op_at(op) == side) return true;
+      if (op->kind == LP_OP_COMM_KV_MOVE && (lp_op_place(op, "from") == side || lp_op_place(op, "to") == side))
         return true;
     }
   }
@@ -42,9 +41,8 @@ static void put_state(lp_json_writer *w, const bundle *b, const lp_op *op) {
   put_shape(w, b, shape->polys, shape->count);
   lp_json_put_integer(w, "append_axis", lp_op_i64(op, "append_axis", 0));
   lp_json_put_array(w, "sides");
-  for (int i = 0; i < LP_SIDE_COUNT; i++)
-    if (state_on(b, lp_op_i64(op, "index", 0), b->side[i].side))
-      lp_json_put_text(w, NULL, lp_side_name(b->side[i].side));
+  for (lp_place i = 0; i < b->place_count; i++)
+    if (state_on(b, lp_op_i64(op, "index", 0), i)) lp_json_put_text(w, NULL, b->places[i]);
   lp_json_put_end(w);
   lp_json_put_end(w);
 }

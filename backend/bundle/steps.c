@@ -14,9 +14,9 @@ typedef struct {
   lp_json_writer *w;
   const bundle *b;
   const lp_op *func;
-  const lp_code_program *code[LP_SIDE_COUNT];     /* NULL: the side runs nothing */
-  const lp_code_program *fallback[LP_SIDE_COUNT]; /* NULL: the side has none */
-  int64_t ran[LP_SIDE_COUNT];                     /* the segment of the last `run` step written; -1: none */
+  const lp_code_program *code[LP_PLACES_MAX];     /* NULL: the side runs nothing */
+  const lp_code_program *fallback[LP_PLACES_MAX]; /* NULL: the side has none */
+  int64_t ran[LP_PLACES_MAX];                     /* the segment of the last `run` step written; -1: none */
   lp_diag *diag;
 } program;
 
@@ -34,12 +34,12 @@ static void put_rows(const program *p, lp_value *value) {
 }
 
 static void put_input_steps(const program *p) {
-  for (int s = 0; s < LP_SIDE_COUNT; s++)
+  for (lp_place s = 0; s < p->b->place_count; s++)
     for (int32_t i = 0; i < p->func->region->arg_count; i++) {
-      int64_t buffer = lp_value_buffer(p->func->region->arg[i], (lp_side)s);
+      int64_t buffer = lp_value_buffer(p->func->region->arg[i], s);
       if (buffer < 0) continue;
       begin_step(p, "input");
-      lp_json_put_text(p->w, "side", lp_side_name((lp_side)s));
+      lp_json_put_text(p->w, "side", p->b->places[s]);
       lp_json_put_integer(p->w, "input", i);
       lp_json_put_integer(p->w, "buffer", buffer);
       put_rows(p, p->func->region->arg[i]);
@@ -49,10 +49,10 @@ static void put_input_steps(const program *p) {
 
 /* The operators of a segment, for the profile. `op` is the first of them; the other side's operators may stand among
  * them. */
-static void put_parts(const program *p, const lp_op *op, lp_side side, int64_t segment) {
+static void put_parts(const program *p, const lp_op *op, lp_place side, int64_t segment) {
   lp_json_put_array(p->w, "parts");
   for (; op; op = op->next) {
-    if (!lp_op_is_run(op) || lp_op_side(op) != side) continue;
+    if (!lp_op_is_run(op) || lp_op_at(op) != side) continue;
     if (lp_op_i64(op, "segment", 0) != segment) break;
     if (lp_op_has(op, LP_ALIAS) || lp_op_only_reads(op)) continue;
     lp_json_put_text(p->w, NULL,
@@ -63,14 +63,14 @@ static void put_parts(const program *p, const lp_op *op, lp_side side, int64_t s
 
 /* Writes the step of a segment at its first operator. */
 static void put_run_step(program *p, const lp_op *op) {
-  lp_side side = lp_op_side(op);
+  lp_place side = lp_op_at(op);
   int64_t segment = lp_op_i64(op, "segment", 0);
   const lp_code_program *code = p->code[side];
   if (!code || segment >= code->segment_count || segment == p->ran[side]) return;
   p->ran[side] = segment;
   if (!code->segment[segment]) return;
   begin_step(p, "run");
-  lp_json_put_text(p->w, "side", lp_side_name(side));
+  lp_json_put_text(p->w, "side", p->b->places[side]);
   lp_json_put_text(p->w, "segment", code->segment[segment]);
   if (p->fallback[side]) lp_json_put_text(p->w, "fallback", p->fallback[side]->segment[segment]);
   if (lp_op_attr(op, "exit")) lp_json_put_integer(p->w, "exit", lp_op_i64(op, "exit", 0));
@@ -97,9 +97,9 @@ static lp_status put_send_step(const program *p, const lp_op *recv) {
   const lp_op *send = find_send(p->func->region, lp_op_i64(recv, "tag", -1));
   if (!send) return lp_error(p->diag, recv->loc, "no 'comm.send' has the tag %" PRId64, lp_op_i64(recv, "tag", -1));
   const lp_value *value = lp_op_in(send, 0);
-  lp_side sender = lp_op_side_attr(send, "from"), receiver = lp_op_side_attr(recv, "to");
-  int64_t from = sender < LP_SIDE_COUNT ? lp_value_buffer(value, sender) : -1;
-  int64_t to = receiver < LP_SIDE_COUNT ? lp_value_buffer(recv->out[0], receiver) : -1;
+  const lp_place sender = lp_op_place(send, "from"), receiver = lp_op_place(recv, "to");
+  int64_t from = sender >= 0 ? lp_value_buffer(value, sender) : -1;
+  int64_t to = receiver >= 0 ? lp_value_buffer(recv->out[0], receiver) : -1;
   if (from < 0 || to < 0) return lp_error(p->diag, send->loc, "the tensor that is sent has no buffer");
   begin_step(p, "send");
   lp_json_put_text(p->w, "from", lp_op_str(send, "from", ""));
@@ -114,12 +114,12 @@ static lp_status put_send_step(const program *p, const lp_op *recv) {
 
 /* The ranks of the side put their parts together. */
 static lp_status put_gather_step(const program *p, const lp_op *op) {
-  lp_side side = lp_op_side(op);
+  const lp_place side = lp_op_at(op);
   lp_value *part = lp_op_in(op, 0), *whole = op->out[0];
   int64_t from = lp_value_buffer(part, side), to = lp_value_buffer(whole, side);
   if (from < 0 || to < 0) return lp_error(p->diag, op->loc, "the tensor that is gathered has no buffer");
   begin_step(p, "gather");
-  lp_json_put_text(p->w, "side", lp_side_name(side));
+  lp_json_put_text(p->w, "side", p->b->places[side]);
   lp_json_put_integer(p->w, "from_buffer", from);
   lp_json_put_integer(p->w, "to_buffer", to);
   lp_json_put_integer(p->w, "axis", lp_op_i64(op, "axis", 0));
@@ -145,7 +145,7 @@ typedef LP_VEC(lp_value *) values;
 /* Tells whether an operator of the device up to `exit` computes the value; an argument counts as one. */
 static bool is_made_by(const lp_op *exit, const lp_value *value) {
   if (!value->def) return true;
-  if (lp_op_side(value->def) != LP_SIDE_DEVICE) return false;
+  if (lp_op_at(value->def) != LP_SIDE_DEVICE) return false;
   const lp_op *op = exit;
   while (op && op != value->def)
     op = op->prev;
@@ -175,7 +175,7 @@ static void put_open(const program *p, const lp_op *exit) {
   values list = {0};
   bool all = true;
   for (const lp_op *op = exit->next; op && all; op = op->next)
-    if ((lp_op_is_run(op) && lp_op_side(op) == LP_SIDE_DEVICE) || op->kind == LP_OP_COMM_SEND)
+    if ((lp_op_is_run(op) && lp_op_at(op) == LP_SIDE_DEVICE) || op->kind == LP_OP_COMM_SEND)
       all = add_open(p, exit, op, &list);
   if (all && list.count > 0) lp_json_put_array(p->w, "open");
   for (size_t i = 0; all && i < list.count; i++) {
@@ -191,13 +191,13 @@ static void put_open(const program *p, const lp_op *exit) {
 
 static lp_status put_output_step(const program *p, int32_t output) {
   lp_value *value = lp_op_in(lp_block_terminator(p->func->region), output);
-  lp_side side = value->def ? lp_op_side(value->def) : LP_SIDE_DEVICE;
+  lp_place side = value->def ? lp_op_at(value->def) : LP_SIDE_DEVICE;
   int64_t buffer = lp_value_buffer(value, side);
   if (buffer < 0)
     return lp_error(p->diag, value->def ? value->def->loc : p->func->loc, "result '%s' has no buffer",
                     lp_bundle_text_at(p->func, "outputs", output, "output"));
   begin_step(p, "output");
-  lp_json_put_text(p->w, "side", lp_side_name(side));
+  lp_json_put_text(p->w, "side", p->b->places[side]);
   lp_json_put_integer(p->w, "output", output);
   lp_json_put_integer(p->w, "buffer", buffer);
   put_rows(p, value);
@@ -251,29 +251,32 @@ static const lp_code_program *find_code(const bundle_side *side, const char *nam
 
 /* The layouts of the sides' other forms. Their buffers are the same. */
 static void put_fallbacks(const program *p) {
-  if (!p->fallback[LP_SIDE_DEVICE] && !p->fallback[LP_SIDE_CLOUD]) return;
+  bool any = false;
+  for (lp_place s = 0; s < p->b->place_count; s++)
+    any |= p->fallback[s] != NULL;
+  if (!any) return;
   lp_json_put_object(p->w, "fallback");
-  for (int s = 0; s < LP_SIDE_COUNT; s++)
-    if (p->fallback[s]) lp_json_put_text(p->w, lp_side_name((lp_side)s), p->fallback[s]->layout);
+  for (lp_place s = 0; s < p->b->place_count; s++)
+    if (p->fallback[s]) lp_json_put_text(p->w, p->b->places[s], p->fallback[s]->layout);
   lp_json_put_end(p->w);
 }
 
 static lp_status put_program(lp_json_writer *w, const bundle *b, const lp_op *func, lp_diag *diag) {
   const char *name = lp_op_str(func, "sym_name", "main");
   program p = {.w = w, .b = b, .func = func, .diag = diag};
-  for (int s = 0; s < LP_SIDE_COUNT; s++) {
+  for (lp_place s = 0; s < b->place_count; s++) {
     p.ran[s] = -1;
     p.code[s] = find_code(&b->side[s], name);
     if (b->side[s].fallback) p.fallback[s] = find_code(b->side[s].fallback, name);
   }
   lp_json_put_object(w, name);
   lp_json_put_object(w, "layout");
-  for (int s = 0; s < LP_SIDE_COUNT; s++)
-    if (p.code[s]) lp_json_put_text(w, lp_side_name((lp_side)s), p.code[s]->layout);
+  for (lp_place s = 0; s < b->place_count; s++)
+    if (p.code[s]) lp_json_put_text(w, b->places[s], p.code[s]->layout);
   lp_json_put_end(w);
   lp_json_put_object(w, "buffers");
-  for (int s = 0; s < LP_SIDE_COUNT; s++)
-    if (p.code[s]) lp_json_put_integer(w, lp_side_name((lp_side)s), p.code[s]->buffers);
+  for (lp_place s = 0; s < b->place_count; s++)
+    if (p.code[s]) lp_json_put_integer(w, b->places[s], p.code[s]->buffers);
   lp_json_put_end(w);
   put_fallbacks(&p);
   LP_TRY(put_steps(&p));

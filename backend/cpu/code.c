@@ -89,7 +89,7 @@ static lp_status fill(cpu_code *code, lp_diag *diag) {
   return bind_all(code, false, diag);
 }
 
-lp_status cpu_code_create(lp_module *module, lp_side side, lp_arena *arena, cpu_code **out, lp_diag *diag) {
+lp_status cpu_code_create(lp_module *module, lp_place side, lp_arena *arena, cpu_code **out, lp_diag *diag) {
   cpu_code *code = LP_NEW(arena, cpu_code);
   *code = (cpu_code){.module = module, .arena = arena, .programs = {.module = module, .arena = arena, .side = side}};
   lp_constants_init(&code->constants, arena);

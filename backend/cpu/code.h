@@ -27,7 +27,7 @@ typedef struct {
   const char *contract; /* that the code keeps; NULL: none */
 } cpu_code;
 
-LP_MUST_USE lp_status cpu_code_create(lp_module *module, lp_side side, lp_arena *arena, cpu_code **out, lp_diag *diag);
+LP_MUST_USE lp_status cpu_code_create(lp_module *module, lp_place side, lp_arena *arena, cpu_code **out, lp_diag *diag);
 void cpu_code_free(cpu_code *code); /* NULL is allowed */
 
 static inline cpu_call *cpu_call_at(const lp_side_segment *segment, size_t index) {

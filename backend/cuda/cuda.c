@@ -183,11 +183,12 @@ static lp_status cuda_write_weights(lp_module *module, const lp_emit_options *op
 
 typedef struct {
   const char *folder;
+  const lp_module *module;
   const lp_emit_options *options;
 } destination;
 
 static const char *side_of(const destination *d) {
-  return lp_side_name(d->options->side);
+  return lp_module_place_name(d->module, d->options->side);
 }
 
 static lp_status write_file(const destination *d, const char *name, const lp_buf *text, lp_diag *diag) {
@@ -263,7 +264,7 @@ typedef struct {
 
 static lp_status fill_folder(void *user, const char *folder, lp_diag *diag) {
   lp_module *module = ((const source *)user)->module;
-  destination d = {folder, ((const source *)user)->options};
+  destination d = {folder, module, ((const source *)user)->options};
   return with_list(module, d.options, write_folder, &d, diag);
 }
 

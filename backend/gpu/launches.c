@@ -117,7 +117,7 @@ static void layout_key(void *user, const lp_side_program *program, lp_buf *key) 
   for (int64_t i = 0; i < program->buffer_count; i++)
     lp_buf_printf(key, " %" PRId64, program->slot[i]);
   LP_FOR_OPS(op, program->func->region) {
-    if (lp_op_has(op, LP_CONSTANT) || lp_op_side(op) != list->programs.side) continue;
+    if (lp_op_has(op, LP_CONSTANT) || lp_op_at(op) != list->programs.side) continue;
     for (int32_t i = 0; i < op->out_count; i++) {
       lp_buf_printf(key, " %" PRId64 ":", lp_value_buffer(op->out[i], list->programs.side));
       const lp_poly *bytes = lp_type_bytes(list->module, op->out[i]->type);
@@ -134,7 +134,7 @@ static void layout_key(void *user, const lp_side_program *program, lp_buf *key) 
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
-lp_status gpu_launches_create(lp_module *module, lp_side side, const gpu_dialect *dialect, lp_arena *arena,
+lp_status gpu_launches_create(lp_module *module, lp_place side, const gpu_dialect *dialect, lp_arena *arena,
                               gpu_launch_list **out, lp_diag *diag) {
   gpu_launch_list *list = LP_NEW(arena, gpu_launch_list);
   *list = (gpu_launch_list){.module = module,

@@ -134,7 +134,7 @@ typedef struct {
 /* Tells whether a dimension is 0 for any sizes. Text that divides by it would not compile. */
 bool gpu_type_is_empty(lp_type type);
 /* Creates the list; `dialect` is the language in which the kernels will be printed. */
-LP_MUST_USE lp_status gpu_launches_create(lp_module *module, lp_side side, const gpu_dialect *dialect, lp_arena *arena,
+LP_MUST_USE lp_status gpu_launches_create(lp_module *module, lp_place side, const gpu_dialect *dialect, lp_arena *arena,
                                           gpu_launch_list **out, lp_diag *diag);
 void gpu_launches_free(gpu_launch_list *list); /* NULL is allowed */
 /* Describes the list for the manifest; `arena` may outlive the list's. */

@@ -1,4 +1,4 @@
-/* Writes a module as ONNX halves: the models of both programs, the sides' weights, the manifest. */
+/* Writes a module as ONNX halves: the models of both programs, the places' weights, the manifest. */
 #include "backend/onnx/halves.h"
 
 #include "backend/folder.h"
@@ -6,7 +6,6 @@
 #include "base/map.h"
 #include "base/path.h"
 #include "base/poly.h"
-#include "base/side.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,9 @@ typedef struct {
   lp_arena *arena;
   const char *folder;
   onnx_program program[PROGRAMS];
-  onnx_store store[LP_SIDE_COUNT];
+  onnx_store store[LP_PLACES_MAX];
+  const char *const *places; /* [place_count] */
+  int32_t place_count;
   lp_map *files; /* the names of the written files, for the manifest */
   lp_diag *diag;
 } halves;
@@ -55,7 +56,7 @@ static bool same_models(const onnx_program *a, const onnx_program *b) {
 static void name_models(const halves *h, onnx_program *program, bool shared) {
   for (size_t i = 0; i < program->parts.count; i++) {
     onnx_part *part = program->parts.data[i];
-    const char *side = lp_side_name(part->side);
+    const char *side = h->places[part->side];
     const char *base = shared ? side : lp_arena_format(h->arena, "%s.%s", program->name, side);
     part->file = part->turn ? lp_arena_format(h->arena, "%s.%" PRId32 ".onnx", base, part->turn + 1)
                             : lp_arena_format(h->arena, "%s.onnx", base);
@@ -77,8 +78,8 @@ static lp_status write_models(halves *h) {
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 static lp_status open_stores(halves *h) {
-  for (int i = 0; i < LP_SIDE_COUNT; i++) {
-    h->store[i].file = lp_arena_format(h->arena, "%s.weights", lp_side_name((lp_side)i));
+  for (lp_place i = 0; i < h->place_count; i++) {
+    h->store[i].file = lp_arena_format(h->arena, "%s.weights", h->places[i]);
     char *path = lp_path_join(h->folder, h->store[i].file);
     lp_status status = lp_writer_open(path, &h->store[i].writer, h->diag);
     free(path);
@@ -89,7 +90,7 @@ static lp_status open_stores(halves *h) {
 
 /* A side without weights has no data file. */
 static lp_status commit_stores(halves *h) {
-  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+  for (lp_place i = 0; i < h->place_count; i++) {
     lp_writer *writer = h->store[i].writer;
     h->store[i].writer = NULL;
     if (lp_writer_offset(writer) == 0) {
@@ -103,7 +104,7 @@ static lp_status commit_stores(halves *h) {
 }
 
 static void close_stores(halves *h) {
-  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+  for (lp_place i = 0; i < h->place_count; i++) {
     lp_writer_abandon(h->store[i].writer);
     for (size_t k = 0; k < lp_map_count(h->store[i].stored); k++)
       free(lp_map_value_at(h->store[i].stored, k));
@@ -153,7 +154,8 @@ static lp_status fill_folder(void *user, const char *folder, lp_diag *diag) {
 
 lp_status lp_onnx_write(lp_module *module, const lp_onnx_options *options, const char *path, lp_diag *diag) {
   halves h = {.module = module, .options = options, .arena = lp_arena_create(), .files = lp_map_create(), .diag = diag};
-  for (int i = 0; i < LP_SIDE_COUNT; i++)
+  h.place_count = lp_module_places(module, &h.places);
+  for (lp_place i = 0; i < h.place_count; i++)
     h.store[i].stored = lp_map_create();
   lp_status status = lp_folder_write(path, fill_folder, &h, diag);
   close_stores(&h);

@@ -32,7 +32,7 @@ static void put_ports(lp_json_writer *w, const char *key, const lp_module *modul
 static void put_part(lp_json_writer *w, const lp_module *module, const onnx_part *part) {
   lp_json_put_object(w, NULL);
   lp_json_put_text(w, "model", part->file);
-  lp_json_put_text(w, "side", lp_side_name(part->side));
+  lp_json_put_text(w, "side", lp_module_place_name(module, part->side));
   put_ports(w, "inputs", module, &part->in);
   put_ports(w, "outputs", module, &part->out);
   lp_json_put_end(w);

@@ -126,7 +126,8 @@ static void pack(const onnx_graph *g, lp_buf *out) {
   Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
   Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
   Onnx__OperatorSetIdProto opset = ONNX__OPERATOR_SET_ID_PROTO__INIT, *opsets[] = {&opset};
-  graph.name = lp_arena_format(g->arena, "%s.%s.%" PRId32, g->module->name, lp_side_name(g->part->side), g->part->turn);
+  graph.name = lp_arena_format(g->arena, "%s.%s.%" PRId32, g->module->name,
+                               lp_module_place_name(g->module, g->part->side), g->part->turn);
   graph.n_node = g->nodes.count;
   graph.node = g->nodes.data;
   graph.n_initializer = g->tensors.count;

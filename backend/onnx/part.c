@@ -39,7 +39,7 @@ static onnx_part *owner_of(const splitter *s, const lp_value *value) {
 
 /* ---- turns ------------------------------------------------------------------------------------------------------- */
 
-static void add_part(splitter *s, lp_side side) {
+static void add_part(splitter *s, lp_place side) {
   onnx_part *part = LP_NEW(s->arena, onnx_part);
   part->side = side;
   for (size_t i = 0; i < s->out->parts.count; i++)
@@ -55,7 +55,7 @@ static void split(splitter *s) {
       lp_map_put(s->sent, lp_arena_format(s->arena, "%" PRId64, lp_op_i64(op, "tag", -1)), lp_op_in(op, 0));
     if (!lp_op_is_run(op)) continue;
     size_t count = s->out->parts.count;
-    if (!open || s->out->parts.data[count - 1]->side != lp_op_side(op)) add_part(s, lp_op_side(op));
+    if (!open || s->out->parts.data[count - 1]->side != lp_op_at(op)) add_part(s, lp_op_at(op));
     open = true;
     onnx_part *part = s->out->parts.data[s->out->parts.count - 1];
     lp_vec_push(&part->ops, op);

@@ -19,7 +19,7 @@ typedef LP_VEC(onnx_port) onnx_ports;
 
 /* A run of one side's operators between communications. */
 typedef struct {
-  lp_side side;
+  lp_place side;
   int32_t turn; /* of the side, from 0 */
   LP_VEC(const lp_op *) ops;
   onnx_ports in, out;

@@ -107,9 +107,9 @@ static void find_views(const lp_plan_problem *problem, int32_t *operand) {
   }
 }
 
-/* `reads[i]` collects the sides on which operator i is read, directly or through views; only later operators read
+/* `reads[i]` collects the places at which operator i is read, directly or through views; only later operators read
  * it. */
-void lp_plan_settle_views(const lp_plan_problem *problem, lp_side *side) {
+void lp_plan_settle_views(const lp_plan_problem *problem, uint8_t *place) {
   int32_t *operand = lp_alloc(((size_t)problem->op_count + 1) * sizeof *operand);
   unsigned char *reads = lp_alloc((size_t)problem->op_count + 1);
   memset(reads, 0, (size_t)problem->op_count + 1);
@@ -117,16 +117,26 @@ void lp_plan_settle_views(const lp_plan_problem *problem, lp_side *side) {
   int32_t edge = problem->edge_count;
   for (int32_t i = problem->op_count; i-- > 0;) {
     int32_t memory = memory_of(operand, i);
-    lp_side where = memory >= 0 ? side[memory] : LP_SIDE_DEVICE;
+    const uint8_t where = memory >= 0 ? place[memory] : LP_SIDE_DEVICE;
     bool view = operand[i] != NO_VIEW, read_there = (reads[i] & (1U << where)) != 0;
-    if (view && (read_there || !reads[i])) side[i] = where;
+    if (view && (read_there || !(reads[i] & (1U << place[i])))) place[i] = where;
     for (; edge > 0 && problem->edges[edge - 1].consumer == i; edge--) {
       int32_t producer = problem->edges[edge - 1].producer;
-      if (producer >= 0) reads[producer] = (unsigned char)(reads[producer] | (view ? reads[i] : 1U << side[i]));
+      if (producer >= 0) reads[producer] = (unsigned char)(reads[producer] | (view ? reads[i] : 1U << place[i]));
     }
   }
   free(reads);
   free(operand);
+}
+
+static void settle_sides(const lp_plan_problem *problem, lp_side *side) {
+  uint8_t *place = lp_alloc((size_t)problem->op_count + 1);
+  for (int32_t i = 0; i < problem->op_count; i++)
+    place[i] = (uint8_t)side[i];
+  lp_plan_settle_views(problem, place);
+  for (int32_t i = 0; i < problem->op_count; i++)
+    side[i] = (lp_side)place[i];
+  free(place);
 }
 
 /* A cache is on the side of its op.kv_append; its readers go there. */
@@ -143,5 +153,5 @@ void lp_plan_settle(const lp_plan_problem *problem, lp_side *side) {
     if (state >= 0 && of_state[state]) side[i] = (lp_side)(of_state[state] - 1);
   }
   free(of_state);
-  lp_plan_settle_views(problem, side);
+  settle_sides(problem, side);
 }

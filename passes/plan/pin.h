@@ -6,9 +6,9 @@
 
 /* Sets each operator's `pin`; all users of a KV cache have the same. */
 void lp_plan_pin(lp_plan_problem *problem, const lp_compile_request *request);
-/* Moves each view to the side of its operand's memory, unless only the other side reads the view. A view has no code,
- * so without this a side could receive a value only to send it back. No placement costs more afterwards. */
-void lp_plan_settle_views(const lp_plan_problem *problem, lp_side *side);
+/* Moves each view to the place of its operand's memory, unless only other places read the view. A view has no code, so
+ * without this a place could receive a value only to send it back. No placement costs more afterwards. */
+void lp_plan_settle_views(const lp_plan_problem *problem, uint8_t *place);
 /* Moves pinned operators and the users of each KV cache to their sides, then views. */
 void lp_plan_settle(const lp_plan_problem *problem, lp_side *side);
 

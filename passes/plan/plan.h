@@ -7,6 +7,7 @@
 #ifndef LP_PLAN_H
 #define LP_PLAN_H
 
+#include "base/place.h"
 #include "passes/passes.h"
 
 /* ---- the problem (problem.c) ------------------------------------------------------------------------------------- */
@@ -67,7 +68,8 @@ LP_MUST_USE lp_status lp_plan_build(lp_module *module, const lp_compile_request 
 /* The same for plan `plan` of a placed module that has a family; plan 0 is the one that lp_plan_build builds. */
 LP_MUST_USE lp_status lp_plan_build_of(lp_module *module, const lp_compile_request *request, int32_t plan,
                                        lp_arena *arena, lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag);
-/* Reads the sides of a placed module into side[stage][op_count], in `arena`. */
+/* Reads the sides of a placed module into side[stage][op_count], in `arena`. Of more than two places, the cloud's side
+ * is that of all but the device. */
 void lp_plan_sides(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *side[LP_STAGE_COUNT], lp_arena *arena);
 
 /* ---- the stages of a module (stages.c) --------------------------------------------------------------------------- */
@@ -194,15 +196,17 @@ double lp_plan_gap(const lp_plan_proof *proof, const lp_plan_result *result, con
 /* Bytes of memory that a side has; 0: not known. */
 double lp_plan_memory_limit(const lp_compile_request *request, lp_side side);
 
-/* A split program is one total order of operators in turns. The device begins. The side that has the turn runs every
- * operator that it can before the other takes over; then the values that the other side needs cross as one message
- * (order.c). */
+/* A split program is one total order of operators in turns. An operator's turn is the most changes of place on a path
+ * from an input, which is on the device, to it. Within a turn the places follow each other by number. After its
+ * operators of a turn a place sends to each other place the values that are needed there, as one message (order.c). */
 typedef struct {
   int32_t *op;   /* [count] indices of the problem's operators that are not free, in order */
-  int32_t *turn; /* [op_count] by operator, -1 for free ones: even turns are the device's, odd ones the cloud's */
+  int32_t *turn; /* [op_count] by operator, -1 for free ones; of two places even turns are the device's */
   int32_t count, turns;
 } lp_plan_order;
-void lp_plan_order_make(const lp_plan_problem *problem, const lp_side *side, lp_arena *arena, lp_plan_order *out);
+void lp_plan_order_make(const lp_plan_problem *problem, const uint8_t *place, lp_arena *arena, lp_plan_order *out);
+/* Sets the turns of place[op_count], and returns one more than the last. */
+int32_t lp_plan_place_turns(const lp_plan_problem *problem, const uint8_t *place, int32_t *turn);
 
 /* ---- the report (report/report.c) -------------------------------------------------------------------------------- */
 

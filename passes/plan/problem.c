@@ -379,6 +379,6 @@ void lp_plan_sides(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *side[
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     side[stage] = LP_NEW_ARRAY(arena, lp_side, problem[stage].op_count);
     for (int32_t i = 0; i < problem[stage].op_count; i++)
-      (void)lp_side_find(lp_op_str(problem[stage].ops[i].op, "side", NULL), &side[stage][i]);
+      if (lp_op_place(problem[stage].ops[i].op, "side") > LP_SIDE_DEVICE) side[stage][i] = LP_SIDE_CLOUD;
   }
 }

@@ -1,9 +1,8 @@
-/* outline: numbers the segments. A segment is a straight run of one side's operators that ends at communication or at
- * the other side's turn; it becomes one function of emitted code. Operators that only an early exit needs form
+/* outline: numbers the segments. A segment is a straight run of one place's operators that ends at communication or at
+ * another place's turn; it becomes one function of emitted code. Operators that only an early exit needs form
  * segments of their own, so that the runtime can skip them when no caller wants the exit; they carry `exit` (i64:
  * which of the function's exits). With profile=true functions carry `profiled`: their code reports when each operator
  * begins. */
-#include "base/side.h"
 #include "passes/passes.h"
 #include "passes/plan/plan.h"
 #include "passes/state.h"
@@ -43,17 +42,17 @@ static void find_exit_ops(const lp_op *func) {
 /* ---- segments ---------------------------------------------------------------------------------------------------- */
 
 static void outline_func(lp_module *module, lp_op *func, bool profile) {
-  int64_t next[LP_SIDE_COUNT] = {0, 0};
-  int running = -1, served = FOR_ALL; /* the side of the open segment, -1 none, and what it serves */
+  int64_t next[LP_PLACES_MAX] = {0};
+  int running = -1, served = FOR_ALL; /* the place of the open segment, -1 none, and what it serves */
   find_exit_ops(func);
   LP_FOR_OPS(op, func->region) {
     if (lp_op_has(op, LP_COMM)) running = -1;
     if (!lp_op_is_placeable(op)) continue;
-    int side = lp_op_on(op, LP_SIDE_CLOUD) ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
-    if (side != running || served_by(op) != served) next[side]++;
-    running = side;
+    const lp_place named = lp_op_place(op, "side"), place = named < 0 ? LP_SIDE_DEVICE : named;
+    if (place != running || served_by(op) != served) next[place]++;
+    running = place;
     served = served_by(op);
-    lp_op_set_i64(module, op, "segment", next[side] - 1);
+    lp_op_set_i64(module, op, "segment", next[place] - 1);
     if (served >= 0) lp_op_set_i64(module, op, "exit", served);
   }
   LP_FOR_OPS(op, func->region) op->scratch = NULL;
@@ -68,7 +67,7 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
 
 const lp_pass lp_pass_outline = {
     .name = "outline",
-    .summary = "number each side's runs of operators between communications",
+    .summary = "number each place's runs of operators between communications",
     .needs = LP_STATE_PLANNED,
     .makes = LP_STATE_OUTLINED,
     .breaks = LP_STATE_COUNT,

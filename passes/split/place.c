@@ -1,10 +1,11 @@
 /* place: asks a scheduler for the side of every operator and replaces @main by @prefill and @decode, in which each
  * operator has its side and its times. Where no plan meets the SLA, it writes the best one and returns
- * LP_INFEASIBLE. */
+ * LP_INFEASIBLE. A plan over more than two places comes with the request. */
 #include "base/side.h"
 #include "base/units.h"
 #include "passes/build.h"
 #include "passes/plan/family/family.h"
+#include "passes/plan/places/places.h"
 #include "passes/plan/plan.h"
 #include "passes/state.h"
 
@@ -135,34 +136,70 @@ typedef struct {
   const lp_plan_problem *problem;
   const lp_side *side, *cheapest; /* [op_count]; cheapest: of the proof, NULL: none */
   const char *name;               /* of its function */
+  /* Of a plan over more than two places, without `side` and `cheapest`. */
+  const lp_places_solution *over;
 } stage_plan;
 
 static bool is_narrow(lp_dtype dtype) {
   return dtype == LP_F16 || dtype == LP_BF16;
 }
 
-static void annotate_op(lp_module *module, lp_op *op, const stage_plan *plan, int32_t index,
-                        const lp_compile_request *request) {
+/* An operator where it runs: with the place's name and figures, and the request in which the place is a side. */
+typedef struct {
+  const char *name;
+  const lp_plan_op *item;
+  lp_side side;
+  lp_compile_request request;
+} site;
+
+static site find_site(const stage_plan *plan, int32_t index, const lp_compile_request *request) {
+  if (!plan->over)
+    return (site){lp_side_name(plan->side[index]), &plan->problem->ops[index], plan->side[index], *request};
+  const lp_places_problem *problem = &plan->over->problem;
+  const int place = plan->over->plan.place[plan->problem->stage][index];
+  return (site){problem->places->place[place].name, &problem->of[place][plan->problem->stage].ops[index],
+                place ? LP_SIDE_CLOUD : LP_SIDE_DEVICE, lp_places_request_of(problem, place ? place : 1)};
+}
+
+static void set_times(lp_module *module, lp_op *op, const stage_plan *plan, int32_t index) {
   const lp_plan_op *item = &plan->problem->ops[index];
-  const lp_side where = plan->side[index];
-  lp_op_set_str(module, op, "side", item->free ? LP_SIDE_BOTH : lp_side_name(where));
-  if (plan->cheapest && !item->free && plan->cheapest[index] != where)
-    lp_plan_cheapest_write(module, op, plan->cheapest[index]);
-  lp_op_set_f64(module, op, "device_ms", item->ms[LP_SIDE_DEVICE]);
-  lp_op_set_f64(module, op, "cloud_ms", item->ms[LP_SIDE_CLOUD]);
-  double bytes = item->bytes[where];
-  lp_op_set_f64(module, op, "ratio", bytes > 0 ? item->flops / bytes : 0);
-  const bool rounds = lp_rounds_activations(request);
+  if (!plan->over) {
+    lp_op_set_f64(module, op, "device_ms", item->ms[LP_SIDE_DEVICE]);
+    lp_op_set_f64(module, op, "cloud_ms", item->ms[LP_SIDE_CLOUD]);
+    return;
+  }
+  const lp_places_problem *problem = &plan->over->problem;
+  double ms[LP_PLACES_MAX];
+  for (int p = 0; p < problem->places->count; p++)
+    ms[p] = problem->of[p][plan->problem->stage].ops[index].ms[p ? LP_SIDE_CLOUD : LP_SIDE_DEVICE];
+  lp_op_set_f64s(module, op, "place_ms", ms, problem->places->count);
+}
+
+/* Writes the types in which the place keeps weights and rounds activations. */
+static void set_types(lp_module *module, lp_op *op, const site *at) {
+  const bool rounds = lp_rounds_activations(&at->request);
   if (op->kind == LP_OP_ATTENTION && rounds && is_narrow(lp_op_in(op, 1)->type.dtype))
     lp_op_set_str(module, op, "activations", "bf16");
-  int32_t operand = lp_plan_converted_operand(request, where, item->op);
+  int32_t operand = lp_plan_converted_operand(&at->request, at->side, at->item->op);
   if (operand < 0) return;
   lp_dtype own = op->in[operand].value->type.dtype;
-  lp_storage stored = lp_plan_operand_storage(request, where, item->op, operand);
+  lp_storage stored = lp_plan_operand_storage(&at->request, at->side, at->item->op, operand);
   if (stored.dtype != own) lp_op_set_str(module, op, "weight_dtype", stored.name);
   if (op->kind != LP_OP_LINEAR || !rounds) return;
   if (!lp_dtype_is_float(stored.dtype)) lp_op_set_str(module, op, "activations", "int8");
   if (stored.dtype == LP_BF16) lp_op_set_str(module, op, "activations", "bf16");
+}
+
+static void annotate_op(lp_module *module, lp_op *op, const stage_plan *plan, int32_t index,
+                        const lp_compile_request *request) {
+  const site at = find_site(plan, index, request);
+  lp_op_set_str(module, op, "side", at.item->free ? LP_SIDE_BOTH : at.name);
+  if (plan->cheapest && !at.item->free && plan->cheapest[index] != at.side)
+    lp_plan_cheapest_write(module, op, plan->cheapest[index]);
+  set_times(module, op, plan, index);
+  const double bytes = at.item->bytes[at.side];
+  lp_op_set_f64(module, op, "ratio", bytes > 0 ? at.item->flops / bytes : 0);
+  set_types(module, op, &at);
 }
 
 static lp_op *add_stage(lp_module *module, const lp_op *from, lp_stage stage, const char *name) {
@@ -281,7 +318,26 @@ static lp_status place(lp_module *module, const lp_compile_request *request, lp_
   return status;
 }
 
+/* Writes the plan over more than two places that the request has. */
+static lp_status place_over(lp_module *module, const lp_compile_request *request, lp_diag *diag) {
+  const lp_places_solution *over = request->places;
+  const lp_places *places = over->problem.places;
+  lp_op *from = lp_module_find_func(module, "main");
+  if (!from) return lp_error(diag, LP_LOC_FILE(module->name), "there is no function '@main' to place");
+  const char *names[LP_PLACES_MAX];
+  for (int p = 0; p < places->count; p++)
+    names[p] = lp_arena_strdup(module->arena, places->place[p].name);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    const stage_plan own = {.problem = &over->problem.of[0][stage], .name = lp_stage_names[stage], .over = over};
+    write_stage(module, from, &own, request);
+    lp_op_set_strs(module, lp_module_find_func(module, own.name), "places", names, places->count);
+  }
+  erase_main(from);
+  return LP_OK;
+}
+
 static lp_status run(lp_module *module, lp_pass_context *context) {
+  if (context->request->places) return place_over(module, context->request, context->diag);
   place_request own;
   lp_status status = read_request(context, &own);
   if (status == LP_OK) status = place(module, &own.request, context);

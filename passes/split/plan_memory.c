@@ -1,4 +1,4 @@
-/* plan-memory: numbers the buffers of each function and side, and lets buffers that never live at once share a slot.
+/* plan-memory: numbers the buffers of each function and place, and lets buffers that never live at once share a slot.
  *
  * A buffer lives from its definition to the last reader of it or of its aliases, in the function's total order. Every
  * result has a buffer of its own; an alias shares its operand's; constants and KV caches have none. Results get their
@@ -22,12 +22,12 @@ typedef LP_VEC(buffer) buffers;
 typedef struct {
   lp_module *module;
   lp_op *func;
-  lp_side side;
+  lp_place place;
   buffers list;
   LP_VEC(double) slot_bytes;
   LP_VEC(int64_t) slot_until; /* the last position at which the slot is taken */
   double *symbols;            /* values at the workload */
-} side_memory;
+} place_memory;
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
@@ -36,7 +36,7 @@ static int64_t buffer_of(const lp_value *value) {
   return (int64_t)(intptr_t)value->scratch - 1;
 }
 
-static void new_buffer(side_memory *memory, lp_value *value, int64_t position) {
+static void new_buffer(place_memory *memory, lp_value *value, int64_t position) {
   const lp_poly *bytes = lp_type_bytes(memory->module, value->type);
   buffer made = {position, position, 0, -1};
   if (bytes) made.bytes = lp_poly_eval_f64(bytes, memory->symbols, memory->module->symbols.names.count);
@@ -44,22 +44,22 @@ static void new_buffer(side_memory *memory, lp_value *value, int64_t position) {
   value->scratch = (void *)(intptr_t)memory->list.count;
 }
 
-static void read_value(side_memory *memory, const lp_value *value, int64_t position) {
+static void read_value(place_memory *memory, const lp_value *value, int64_t position) {
   if (value && value->scratch) memory->list.data[buffer_of(value)].last = position;
 }
 
-/* Tells whether this side defines the operator's results. comm.recv has `to` for a side. */
-static bool defines_here(const lp_op *op, lp_side side) {
-  if (op->kind == LP_OP_COMM_RECV) return lp_streq(lp_op_str(op, "to", NULL), lp_side_name(side));
-  return (lp_op_is_placeable(op) || op->kind == LP_OP_COMM_ALL_GATHER) && lp_op_on(op, side);
+/* Tells whether this place defines the operator's results. comm.recv has `to` for a side. */
+static bool defines_here(const lp_op *op, lp_place place) {
+  if (op->kind == LP_OP_COMM_RECV) return lp_op_place(op, "to") == place;
+  return (lp_op_is_placeable(op) || op->kind == LP_OP_COMM_ALL_GATHER) && lp_op_on(op, place);
 }
 
-static bool reads_here(const lp_op *op, lp_side side) {
-  if (op->kind == LP_OP_COMM_SEND) return lp_streq(lp_op_str(op, "from", NULL), lp_side_name(side));
-  return lp_op_has(op, LP_TERMINATOR) || defines_here(op, side);
+static bool reads_here(const lp_op *op, lp_place place) {
+  if (op->kind == LP_OP_COMM_SEND) return lp_op_place(op, "from") == place;
+  return lp_op_has(op, LP_TERMINATOR) || defines_here(op, place);
 }
 
-static void define_results(side_memory *memory, lp_op *op, int64_t position) {
+static void define_results(place_memory *memory, lp_op *op, int64_t position) {
   int64_t *ids = LP_NEW_ARRAY(memory->module->arena, int64_t, op->out_count);
   for (int32_t i = 0; i < op->out_count; i++) {
     if (op->kind == LP_OP_KV_APPEND)
@@ -74,36 +74,37 @@ static void define_results(side_memory *memory, lp_op *op, int64_t position) {
 }
 
 /* An input lives from before the first operator to its last reader. */
-static void define_arguments(side_memory *memory) {
+static void define_arguments(place_memory *memory) {
   lp_block *block = memory->func->region;
-  if (memory->side != LP_SIDE_DEVICE) return;
+  if (memory->place != LP_SIDE_DEVICE) return;
   for (int32_t i = 0; i < block->arg_count; i++)
     if (block->arg[i]->uses) new_buffer(memory, block->arg[i], -1);
 }
 
-/* Sets the function's attribute `name`_SIDE. */
-static void set_of_side(side_memory *memory, const char *name, const int64_t *values, int32_t count) {
-  const char *full = lp_arena_format(memory->module->arena, "%s_%s", name, lp_side_name(memory->side));
-  lp_op_set_i64s(memory->module, memory->func, full, values, count);
+/* Sets the function's attribute `name` of the place. */
+static void set_of_place(place_memory *memory, const char *name, const int64_t *values, int32_t count) {
+  char key[LP_PLACE_KEY_SIZE];
+  const char *kept = lp_arena_strdup(memory->module->arena, lp_func_place_key(memory->func, name, memory->place, key));
+  lp_op_set_i64s(memory->module, memory->func, kept, values, count);
 }
 
-static void set_arguments(side_memory *memory) {
+static void set_arguments(place_memory *memory) {
   lp_block *block = memory->func->region;
-  bool device = memory->side == LP_SIDE_DEVICE;
+  bool device = memory->place == LP_SIDE_DEVICE;
   int64_t *ids = LP_NEW_ARRAY(memory->module->arena, int64_t, block->arg_count);
   for (int32_t i = 0; i < block->arg_count; i++)
     ids[i] = device ? buffer_of(block->arg[i]) : -1;
-  set_of_side(memory, "arg_buffer", ids, block->arg_count);
+  set_of_place(memory, "arg_buffer", ids, block->arg_count);
 }
 
-static void find_lifetimes(side_memory *memory) {
+static void find_lifetimes(place_memory *memory) {
   int64_t position = 0;
   define_arguments(memory);
   LP_FOR_OPS(op, memory->func->region) {
-    if (reads_here(op, memory->side))
+    if (reads_here(op, memory->place))
       for (int32_t i = 0; i < op->in_count; i++)
         read_value(memory, op->in[i].value, position);
-    if (defines_here(op, memory->side)) define_results(memory, op, position);
+    if (defines_here(op, memory->place)) define_results(memory, op, position);
     position++;
   }
 }
@@ -112,7 +113,7 @@ static void find_lifetimes(side_memory *memory) {
 
 /* Tells whether free slot `i` is better than free slot `best`. Of equal ones the slot that has been free for longest is
  * better, because threads need a barrier before they overwrite memory that others may still read. */
-static bool is_better(const side_memory *memory, const buffer *wanted, size_t i, size_t best) {
+static bool is_better(const place_memory *memory, const buffer *wanted, size_t i, size_t best) {
   double bytes = memory->slot_bytes.data[i], best_bytes = memory->slot_bytes.data[best];
   bool fits = bytes >= wanted->bytes, best_fits = best_bytes >= wanted->bytes;
   if (fits != best_fits) return fits;
@@ -122,7 +123,7 @@ static bool is_better(const side_memory *memory, const buffer *wanted, size_t i,
 }
 
 /* The smallest free slot that is large enough, else the largest free one, which then grows; -1: none is free. */
-static int64_t find_slot(const side_memory *memory, const buffer *wanted) {
+static int64_t find_slot(const place_memory *memory, const buffer *wanted) {
   int64_t best = -1;
   for (size_t i = 0; i < memory->slot_bytes.count; i++) {
     if (memory->slot_until.data[i] >= wanted->first) continue;
@@ -132,7 +133,7 @@ static int64_t find_slot(const side_memory *memory, const buffer *wanted) {
 }
 
 /* Buffers are in order of definition, so a slot is free when its last tenant has died before. */
-static void assign_slots(side_memory *memory) {
+static void assign_slots(place_memory *memory) {
   for (size_t i = 0; i < memory->list.count; i++) {
     buffer *wanted = &memory->list.data[i];
     wanted->slot = find_slot(memory, wanted);
@@ -148,11 +149,11 @@ static void assign_slots(side_memory *memory) {
   }
 }
 
-static void set_slots(side_memory *memory) {
+static void set_slots(place_memory *memory) {
   int64_t *slots = LP_NEW_ARRAY(memory->module->arena, int64_t, memory->list.count);
   for (size_t i = 0; i < memory->list.count; i++)
     slots[i] = memory->list.data[i].slot;
-  set_of_side(memory, "slot", slots, (int32_t)memory->list.count);
+  set_of_place(memory, "slot", slots, (int32_t)memory->list.count);
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
@@ -165,8 +166,8 @@ static void forget_buffers(lp_block *block) {
     block->arg[i]->scratch = NULL;
 }
 
-static void plan_side(lp_module *module, lp_op *func, lp_side side, double *symbols) {
-  side_memory memory = {.module = module, .func = func, .side = side, .symbols = symbols};
+static void plan_place(lp_module *module, lp_op *func, lp_place place, double *symbols) {
+  place_memory memory = {.module = module, .func = func, .place = place, .symbols = symbols};
   find_lifetimes(&memory);
   set_arguments(&memory);
   assign_slots(&memory);
@@ -192,8 +193,10 @@ static double *workload_symbols(const lp_module *module, const lp_compile_reques
 static lp_status run(lp_module *module, lp_pass_context *context) {
   double *symbols = workload_symbols(module, context->request, context->scratch);
   LP_FOR_FUNCS(func, module) {
-    for (lp_side side = 0; side < LP_SIDE_COUNT; side++)
-      plan_side(module, func, side, symbols);
+    const char *const *names;
+    const lp_place count = lp_func_places(func, &names);
+    for (lp_place place = 0; place < count; place++)
+      plan_place(module, func, place, symbols);
   }
   return LP_OK;
 }

@@ -149,9 +149,7 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
        "--place the link between places A and B, or between all; repeatable",
        0},
       {"--place", LP_OPTION_TEXTS, &c->places, "NAME=HW[,count=N]",
-       "name a machine instead of --device and --cloud, the device first; repeatable. More than two are planned and "
-       "reported, and no code is emitted for them yet",
-       0},
+       "name a machine instead of --device and --cloud, the device first; repeatable, up to eight in all", 0},
       {"--ttft", LP_OPTION_LIMIT, &r->ttft_ms, "TIME", "require the first token within this time", 0},
       {"--tpot", LP_OPTION_LIMIT, &r->tpot_ms, "TIME", "require each further token within this time", 0},
       {"--sla-quantile", LP_OPTION_F64, &c->sla_quantile, "Q",

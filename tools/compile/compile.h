@@ -25,12 +25,14 @@ typedef struct {
   bool says_lengths;            /* --isl or --osl was given */
   char *gguf_companions; /* a temporary folder with the tokenizer and settings of a GGUF file, owned; NULL: none */
   lp_texts reports, bind, pins, adapters, fail_if, places, links;
-  struct lp_compile_places *more_places; /* what --place says, owned; NULL: not given (places.c) */
-  bool has_more_places;                  /* more than two, for which there is a report and no code */
-  const lp_import_options *import;       /* of the model, which --check imports again */
-  int64_t private_layers;                /* -1: not given */
-  const char *exits_text;                /* as the user gave them */
-  bool exits_auto;                       /* --exits=auto: `exits` is chosen from a calibration */
+  struct lp_compile_places *more_places;          /* what --place says, owned; NULL: not given (places.c) */
+  bool has_more_places;                           /* more than two */
+  const lp_machine *place_machine[LP_PLACES_MAX]; /* of those, once they are loaded; NULL: not the device's */
+  const char *place_name[LP_PLACES_MAX];          /* of those */
+  const lp_import_options *import;                /* of the model, which --check imports again */
+  int64_t private_layers;                         /* -1: not given */
+  const char *exits_text;                         /* as the user gave them */
+  bool exits_auto;                                /* --exits=auto: `exits` is chosen from a calibration */
   lp_numbers exits;
   const char *exit_rates,
       *exit_mode;        /* a calibration, or NULL: the file next to the model; NULL: exact when rates are known */
@@ -96,35 +98,35 @@ void lp_compile_release(lp_compile *compile);
 typedef struct {
   const char *backend, *march; /* names of backend/backend.h */
 } lp_half_target;
-/* Sets the target of the side's machine, unless options say otherwise (target.c). Reports a --march-SIDE for which the
- * half's backend cannot emit code. */
-LP_MUST_USE lp_status lp_compile_target(const lp_compile *compile, lp_side side, lp_half_target *out, lp_diag *diag);
+/* Sets the target of the place's machine, unless options say otherwise (target.c): those of the cloud apply to every
+ * place but the device. Reports a --march-SIDE for which the half's backend cannot emit code. */
+LP_MUST_USE lp_status lp_compile_target(const lp_compile *compile, lp_place place, lp_half_target *out, lp_diag *diag);
 /* Reports a processor for which the half's backend emits no code: that of an option, or of the machine. */
-LP_MUST_USE lp_status lp_compile_check_march(const lp_compile *compile, lp_side side, const lp_half_target *half,
+LP_MUST_USE lp_status lp_compile_check_march(const lp_compile *compile, lp_place place, const lp_half_target *half,
                                              lp_diag *diag);
 /* Tells whether the processor that the half's code is for computes in bf16. */
-bool lp_compile_has_bf16(const lp_compile *compile, lp_side side, const lp_half_target *half);
+bool lp_compile_has_bf16(const lp_compile *compile, lp_place place, const lp_half_target *half);
 /* Tells whether OpenCL code for the side multiplies halves where the device can: not if the machine's GPU has figures
  * for OpenCL by which floats are as fast. */
-bool lp_compile_prefers_halves(const lp_compile *compile, lp_side side);
+bool lp_compile_prefers_halves(const lp_compile *compile, lp_place place);
 /* Describes the half's code for the report, as request.code and request.code_is_other. */
-void lp_compile_describe_target(lp_compile *compile, lp_side side, const lp_half_target *half);
+void lp_compile_describe_target(lp_compile *compile, lp_place place, const lp_half_target *half);
 /* The value that a backend takes for the `march` of the side's code. */
-const char *lp_compile_march(const lp_compile *compile, lp_side side, const char *backend);
+const char *lp_compile_march(const lp_compile *compile, lp_place place, const char *backend);
 /* The operating system of the side's machine; NULL when it is unknown, or when options name another processor. */
-const char *lp_compile_os(const lp_compile *compile, lp_side side);
+const char *lp_compile_os(const lp_compile *compile, lp_place place);
 /* Notes that the figures of the side's machine describe another processor than the one for which its code is
  * emitted. */
-void lp_compile_note_target(const lp_compile *compile, lp_side side, const lp_half_target *half, lp_diag *diag);
+void lp_compile_note_target(const lp_compile *compile, lp_place place, const lp_half_target *half, lp_diag *diag);
 
 /* Tells whether the side computes the operator of an outlined module. */
-bool lp_compile_runs_op(const lp_op *op, lp_side side);
+bool lp_compile_runs_op(const lp_op *op, lp_place place);
 /* Refuses --dtype-SIDE=bf16 for a half on a GPU that does not compute in bf16, and names the nearest type. */
-LP_MUST_USE lp_status lp_compile_check_dtype(const lp_compile *compile, lp_side side, const lp_half_target *half,
+LP_MUST_USE lp_status lp_compile_check_dtype(const lp_compile *compile, lp_place place, const lp_half_target *half,
                                              lp_diag *diag);
 /* The same, and --kv-dtype=bf16, for a half that runs operators of the outlined module; notes that weights which are
  * bf16 in the model's file are widened there. */
-LP_MUST_USE lp_status lp_compile_check_types(const lp_compile *compile, const lp_module *module, lp_side side,
+LP_MUST_USE lp_status lp_compile_check_types(const lp_compile *compile, const lp_module *module, lp_place place,
                                              const lp_half_target *half, lp_diag *diag);
 
 /* Confirms the plan's lower bound by the checker of certificates; what that does not prove is taken back from the
@@ -135,8 +137,12 @@ LP_MUST_USE lp_status lp_compile_prove(const lp_compile *compile, lp_module *mod
 LP_MUST_USE lp_status lp_compile_read_places(lp_compile *compile, lp_diag *diag);
 /* Loads the machines and links of more than two places, after lp_compile_prepare. */
 LP_MUST_USE lp_status lp_compile_load_places(lp_compile *compile, lp_diag *diag);
-/* Plans the annotated module over more than two places and writes the reports; then refuses every other output. */
-LP_MUST_USE lp_status lp_compile_write_places(const lp_compile *compile, lp_module *module, lp_diag *diag);
+/* Refuses an --emit that more than two places do not have. */
+LP_MUST_USE lp_status lp_compile_check_places_output(const lp_compile *compile, lp_diag *diag);
+/* Plans the annotated module over more than two places and writes the reports. All of `out` is in the arena. Reports
+ * that no plan meets the limits, after the reports: LP_INFEASIBLE. */
+LP_MUST_USE lp_status lp_compile_plan_places(const lp_compile *compile, lp_module *module, lp_arena *arena,
+                                             struct lp_places_solution *out, lp_diag *diag);
 void lp_compile_release_places(lp_compile *compile);
 
 /* Tells whether this output needs weights (a bundle, code) or only the graph. */

@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/json/reader.h"
 #include "base/path.h"
+#include "passes/plan/places/places.h"
 #include "passes/plan/plan.h"
 #include "runtime/runtime.h"
 #include "tools/compile/compile.h"
@@ -33,7 +34,6 @@ static bool writes_folder(const lp_compile *compile) {
 }
 
 bool lp_compile_reads_weights(const lp_compile *compile) {
-  if (compile->has_more_places) return false;
   return writes_folder(compile) || emits(compile, "obj") || emits(compile, "asm") || emits(compile, "llvm-ir");
 }
 
@@ -102,12 +102,12 @@ static lp_status check_limits(const lp_compile *compile, lp_module *module, lp_d
 
 /* ---- code -------------------------------------------------------------------------------------------------------- */
 
-static lp_emit_options emit_options(const lp_compile *compile, lp_side side, const char *march) {
-  return (lp_emit_options){.side = side,
+static lp_emit_options emit_options(const lp_compile *compile, lp_place place, const char *march) {
+  return (lp_emit_options){.side = place,
                            .march = march,
-                           .os = lp_compile_os(compile, side),
+                           .os = lp_compile_os(compile, place),
                            .opt_level = compile->opt_level[0] - '0',
-                           .halves = lp_compile_prefers_halves(compile, side)};
+                           .halves = lp_compile_prefers_halves(compile, place)};
 }
 
 /* The options for code that is written without a bundle: --march applies to it, and a name that its backend does not
@@ -174,30 +174,37 @@ static lp_status find_tokenizer(const lp_compile *compile, int64_t vocab, char *
   return status;
 }
 
-static bool runs_on(const lp_module *module, lp_side side) {
+static bool runs_at(const lp_module *module, lp_place place) {
   LP_FOR_FUNCS(func, module) {
     LP_FOR_OPS(op, func->region)
-    if (lp_compile_runs_op(op, side)) return true;
+    if (lp_compile_runs_op(op, place)) return true;
   }
   return false;
 }
 
+static const char *machine_name(const lp_compile *compile, lp_place place) {
+  if (compile->place_machine[place]) return compile->place_machine[place]->name;
+  return place != LP_SIDE_DEVICE && compile->cloud_machine ? compile->cloud_machine->name
+                                                           : compile->device_machine->name;
+}
+
 static lp_status choose_targets(const lp_compile *compile, const lp_module *module, lp_bundle_request *request,
                                 lp_diag *diag) {
-  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+  const char *const *names;
+  const int32_t count = lp_module_places(module, &names);
+  for (lp_place i = 0; i < count; i++) {
     lp_half_target half;
-    LP_TRY(lp_compile_target(compile, (lp_side)i, &half, diag));
-    if (runs_on(module, (lp_side)i)) {
-      LP_TRY(lp_compile_check_march(compile, (lp_side)i, &half, diag));
-      LP_TRY(lp_compile_check_types(compile, module, (lp_side)i, &half, diag));
-      lp_compile_note_target(compile, (lp_side)i, &half, diag);
+    LP_TRY(lp_compile_target(compile, i, &half, diag));
+    if (runs_at(module, i)) {
+      LP_TRY(lp_compile_check_march(compile, i, &half, diag));
+      LP_TRY(lp_compile_check_types(compile, module, i, &half, diag));
+      lp_compile_note_target(compile, i, &half, diag);
     }
     request->backend[i] = lp_backend_find(half.backend);
-    request->options[i] = emit_options(compile, (lp_side)i, half.march);
+    request->options[i] = emit_options(compile, i, half.march);
     if (compile->fallback && request->backend[i]->kernels)
-      request->fallback[i] = emit_options(compile, (lp_side)i, lp_compile_march(compile, (lp_side)i, "cpu"));
-    request->machine[i] =
-        i == LP_SIDE_CLOUD && compile->cloud_machine ? compile->cloud_machine->name : compile->device_machine->name;
+      request->fallback[i] = emit_options(compile, i, lp_compile_march(compile, i, "cpu"));
+    request->machine[i] = machine_name(compile, i);
   }
   return LP_OK;
 }
@@ -314,7 +321,7 @@ static lp_status write_gpu_code(const lp_compile *compile, lp_module *module, lp
   const lp_side side = side_of(compile, LP_SIDE_CLOUD);
   const char *backend = emits(compile, "opencl") ? "opencl" : "cuda";
   const lp_emit_options options = code_options(compile, side, backend);
-  if (!runs_on(module, side)) {
+  if (!runs_at(module, (lp_place)side)) {
     lp_status status =
         lp_error(diag, LP_LOC_FILE("--emit"), "nothing runs on the side '%s' in this plan", lp_side_name(side));
     lp_note(diag, LP_LOC_NONE, "--scheduler=cloud-only puts everything into the cloud, --side=device names the device");
@@ -347,15 +354,21 @@ static lp_status check_output(const lp_compile *compile, lp_diag *diag) {
   return status;
 }
 
+/* A plan over more than two places is reported before it is in the module. */
+static lp_status report_plan(const lp_compile *compile, lp_module *module, const char *format, lp_buf *out,
+                             lp_diag *diag) {
+  if (compile->request.places) return lp_places_report(module, compile->request.places, format, out, diag);
+  return lp_report_write(module, &compile->request, format, false, out, diag);
+}
+
 static lp_status emit_split(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   lp_buf report = {0}, line = {0}, text = {0};
   lp_status status = LP_OK;
-  if (emits(compile, "bundle")) status = lp_report_write(module, &compile->request, "json", false, &report, diag);
-  if (emits(compile, "bundle") && status == LP_OK)
-    status = lp_report_write(module, &compile->request, "line", false, &line, diag);
-  if (status == LP_OK && compile->voice->verbose)
-    status = lp_report_write(module, &compile->request, "txt", false, &text, diag);
+  if (emits(compile, "bundle")) status = report_plan(compile, module, "json", &report, diag);
+  if (emits(compile, "bundle") && status == LP_OK) status = report_plan(compile, module, "line", &line, diag);
+  if (status == LP_OK && compile->voice->verbose) status = report_plan(compile, module, "txt", &text, diag);
   fputs(lp_buf_text(&text), stderr);
+  if (status == LP_OK && compile->request.places) status = run_passes(compile, module, "place", diag);
   if (status == LP_OK)
     status = run_passes(compile, module, compile->profile ? lp_pipeline_split_profiled : lp_pipeline_split, diag);
   if (status == LP_OK && emits(compile, "bundle"))
@@ -402,13 +415,28 @@ static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_d
   return status;
 }
 
+static lp_status emit_over_places(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+  lp_compile planned = *compile;
+  lp_places_solution solution;
+  lp_arena *arena = lp_arena_create();
+  lp_status status = lp_compile_plan_places(compile, module, arena, &solution, diag);
+  planned.request.places = &solution;
+  if (status == LP_OK && emits(compile, "placed-ir"))
+    status = emit_module(&planned, module, "place,insert-comm", diag);
+  else if (status == LP_OK && !emits(compile, "report"))
+    status = emit_split(&planned, module, diag);
+  lp_arena_free(arena);
+  return status;
+}
+
 /* Types that are left to the planner are chosen after the operators and their costs are known. */
 static lp_status emit_placed(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   lp_compile chosen = *compile;
-  if (!compile->has_more_places) LP_TRY(check_output(compile, diag));
+  if (compile->has_more_places) LP_TRY(lp_compile_check_places_output(compile, diag));
+  LP_TRY(check_output(compile, diag));
   LP_TRY(run_passes(compile, module, lp_pipeline_ops, diag));
   lp_compile_check_lengths(compile, module, diag);
-  if (compile->has_more_places) return lp_compile_write_places(compile, module, diag);
+  if (compile->has_more_places) return emit_over_places(compile, module, diag);
   LP_TRY(lp_plan_choose_types(module, &chosen.request, diag));
   if (emits(compile, "placed-ir")) return emit_module(&chosen, module, "place,insert-comm", diag);
   return emit_planned(&chosen, module, diag);

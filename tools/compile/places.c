@@ -1,5 +1,5 @@
 /* --place and --link=A-B=LINK: plans over more than two machines. Two places are a device and a cloud, as --device and
- * --cloud name them; more of them are planned and reported, and no code can be emitted for them yet. */
+ * --cloud name them. */
 #include "passes/plan/places/places.h"
 #include "base/units.h"
 #include "tools/compile/compile.h"
@@ -71,6 +71,16 @@ static lp_status read_place(struct lp_compile_places *p, const char *text, lp_di
   kind->name[length] = 0;
   kind->hardware = lp_strdup(equals + 1);
   return take_count(kind->hardware, &kind->count, diag);
+}
+
+/* The names "device" and "cloud" are the sides of a bundle over two places, which have fixed numbers. */
+static lp_status check_names(const struct lp_compile_places *p, lp_diag *diag) {
+  for (int32_t k = 0; k < p->kind_count; k++) {
+    const bool misplaced = k ? lp_streq(p->kind[k].name, "device") : lp_streq(p->kind[k].name, "cloud");
+    if (misplaced || lp_streq(p->kind[k].name, "both"))
+      return lp_error_as(LP_USAGE, diag, place_option, "'%s' should have another name", p->kind[k].name);
+  }
+  return LP_OK;
 }
 
 static lp_status count_places(struct lp_compile_places *p, lp_diag *diag) {
@@ -248,6 +258,7 @@ lp_status lp_compile_read_places(lp_compile *compile, lp_diag *diag) {
     LP_TRY(read_place(p, compile->places.data[i], diag));
   LP_TRY(count_places(p, diag));
   if (p->set.count <= 2 && p->kind_count == p->set.count) return take_pair(compile, p, diag);
+  LP_TRY(check_names(p, diag));
   name_places(p);
   LP_TRY(refuse_options(compile, diag));
   compile->has_more_places = true;
@@ -281,6 +292,8 @@ lp_status lp_compile_load_places(lp_compile *compile, lp_diag *diag) {
     const place_kind *kind = &p->kind[p->set.place[i].kind];
     p->set.place[i].machine = i ? kind->machine : compile->device_machine;
     p->set.place[i].lacks_bf16 = kind->lacks_bf16;
+    compile->place_machine[i] = p->set.place[i].machine;
+    compile->place_name[i] = p->set.place[i].name;
   }
   return read_links(compile, diag);
 }
@@ -323,28 +336,37 @@ static size_t list_outputs(const lp_compile *compile, const char **formats, cons
   return count + 1;
 }
 
-lp_status lp_compile_write_places(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+lp_status lp_compile_check_places_output(const lp_compile *compile, lp_diag *diag) {
+  static const char *const emitted[] = {"bundle", "onnx", "placed-ir", "report"};
+  for (size_t i = 0; i < LP_COUNT(emitted); i++)
+    if (lp_streq(compile->emit, emitted[i])) return LP_OK;
+  return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--emit"),
+                     "'%s' is for one of two sides, there are %" PRId32 " places", compile->emit,
+                     compile->more_places->set.count);
+}
+
+static lp_status write_reports(const lp_compile *compile, lp_module *module, const lp_places_solution *solution,
+                               lp_diag *diag) {
   const size_t most = compile->reports.count + 1;
   const char **formats = lp_alloc(most * sizeof *formats), **paths = lp_alloc(most * sizeof *paths);
-  lp_buf *texts = lp_alloc(most * sizeof *texts);
   const size_t count = list_outputs(compile, formats, paths);
-  for (size_t i = 0; i < most; i++)
-    texts[i] = (lp_buf){0};
-  const lp_status planned =
-      lp_places_report(module, &compile->request, &compile->more_places->set, formats, texts, count, diag);
-  lp_status status = planned == LP_INFEASIBLE ? LP_OK : planned;
-  for (size_t i = 0; i < count && status == LP_OK; i++)
-    status = lp_tool_write(paths[i], lp_buf_text(&texts[i]), texts[i].size, diag);
-  for (size_t i = 0; i < most; i++)
-    lp_buf_free(&texts[i]);
+  lp_status status = LP_OK;
+  for (size_t i = 0; i < count && status == LP_OK; i++) {
+    lp_buf text = {0};
+    status = lp_places_report(module, solution, formats[i], &text, diag);
+    if (status == LP_OK) status = lp_tool_write(paths[i], lp_buf_text(&text), text.size, diag);
+    lp_buf_free(&text);
+  }
   free(formats);
   free(paths);
-  free(texts);
-  if (status != LP_OK || planned != LP_OK) return status != LP_OK ? status : planned;
-  if (lp_streq(compile->emit, "report")) return LP_OK;
-  status = lp_error(diag, place_option,
-                    "a plan over %" PRId32 " places cannot be compiled to code yet: --emit=%s is for two",
-                    compile->more_places->set.count, compile->emit);
-  lp_note(diag, place_option, "--emit=report and --report=FILE write the plan");
   return status;
+}
+
+lp_status lp_compile_plan_places(const lp_compile *compile, lp_module *module, lp_arena *arena, lp_places_solution *out,
+                                 lp_diag *diag) {
+  const lp_status planned =
+      lp_places_plan_module(module, &compile->request, &compile->more_places->set, arena, out, diag);
+  if (planned != LP_OK && planned != LP_INFEASIBLE) return planned;
+  LP_TRY(write_reports(compile, module, out, diag));
+  return lp_places_judge(module, out, diag);
 }

@@ -18,8 +18,18 @@ static bool fits(const char *march, const char *backend) {
   return march && !lp_streq(backend, "opencl") && names_gpu(march) == lp_streq(backend, "cuda");
 }
 
-static const lp_machine *machine_of(const lp_compile *compile, lp_side side) {
-  return side == LP_SIDE_DEVICE || !compile->cloud_machine ? compile->device_machine : compile->cloud_machine;
+static const char *name_of(const lp_compile *compile, lp_place place) {
+  return compile->has_more_places ? compile->place_name[place] : lp_side_name((lp_side)place);
+}
+
+/* Options name the halves of two sides; those of the cloud apply to every place but the device. */
+static lp_side half_of(lp_place place) {
+  return place == LP_SIDE_DEVICE ? LP_SIDE_DEVICE : LP_SIDE_CLOUD;
+}
+
+static const lp_machine *machine_of(const lp_compile *compile, lp_place place) {
+  if (compile->place_machine[place]) return compile->place_machine[place];
+  return place == LP_SIDE_DEVICE || !compile->cloud_machine ? compile->device_machine : compile->cloud_machine;
 }
 
 /* The GPU of the machine if its figures describe it and there is a backend for it. */
@@ -28,39 +38,39 @@ static const char *gpu_backend(const lp_machine *machine) {
   return machine->kind == LP_MACHINE_GPU && interface && lp_backend_find(interface) ? interface : NULL;
 }
 
-static const char *choose_backend(const lp_compile *compile, lp_side side) {
-  const char *own = compile->march_side[side], *gpu = gpu_backend(machine_of(compile, side));
-  if (compile->backend[side]) return compile->backend[side];
+static const char *choose_backend(const lp_compile *compile, lp_place place) {
+  const char *own = compile->march_side[half_of(place)], *gpu = gpu_backend(machine_of(compile, place));
+  if (compile->backend[half_of(place)]) return compile->backend[half_of(place)];
   if (own) return names_gpu(own) ? "cuda" : "cpu";
   return gpu && (!compile->march || names_gpu(compile->march)) ? gpu : "cpu";
 }
 
-const char *lp_compile_march(const lp_compile *compile, lp_side side, const char *backend) {
-  const lp_hw_target *target = &machine_of(compile, side)->target;
-  if (fits(compile->march_side[side], backend)) return compile->march_side[side];
+const char *lp_compile_march(const lp_compile *compile, lp_place place, const char *backend) {
+  const lp_hw_target *target = &machine_of(compile, place)->target;
+  if (fits(compile->march_side[half_of(place)], backend)) return compile->march_side[half_of(place)];
   if (fits(compile->march, backend)) return compile->march;
   if (lp_streq(backend, "cpu") && target->cpu) return target->cpu;
   return lp_streq(backend, "cuda") && lp_streq(target->gpu_interface, "cuda") ? target->gpu : "native";
 }
 
-const char *lp_compile_os(const lp_compile *compile, lp_side side) {
-  return compile->march || compile->march_side[side] ? NULL : machine_of(compile, side)->target.os;
+const char *lp_compile_os(const lp_compile *compile, lp_place place) {
+  return compile->march || compile->march_side[half_of(place)] ? NULL : machine_of(compile, place)->target.os;
 }
 
-lp_status lp_compile_target(const lp_compile *compile, lp_side side, lp_half_target *out, lp_diag *diag) {
-  const char *own = compile->march_side[side];
-  out->backend = choose_backend(compile, side);
-  out->march = lp_compile_march(compile, side, out->backend);
+lp_status lp_compile_target(const lp_compile *compile, lp_place place, lp_half_target *out, lp_diag *diag) {
+  const char *own = compile->march_side[half_of(place)];
+  out->backend = choose_backend(compile, place);
+  out->march = lp_compile_march(compile, place, out->backend);
   if (!own || fits(own, out->backend)) return LP_OK;
-  return lp_error_as(LP_USAGE, diag, LP_LOC_FILE(side == LP_SIDE_DEVICE ? "--march-device" : "--march-cloud"),
+  return lp_error_as(LP_USAGE, diag, LP_LOC_FILE(place == LP_SIDE_DEVICE ? "--march-device" : "--march-cloud"),
                      "'%s' is nothing that the backend '%s' emits code for", own, out->backend);
 }
 
-lp_status lp_compile_check_march(const lp_compile *compile, lp_side side, const lp_half_target *half, lp_diag *diag) {
+lp_status lp_compile_check_march(const lp_compile *compile, lp_place place, const lp_half_target *half, lp_diag *diag) {
   const lp_backend *backend = lp_backend_find(half->backend);
-  const bool device = side == LP_SIDE_DEVICE, own = fits(compile->march_side[side], half->backend),
+  const bool device = place == LP_SIDE_DEVICE, own = fits(compile->march_side[half_of(place)], half->backend),
              both = fits(compile->march, half->backend);
-  const char *option = device ? "--march-device" : "--march-cloud", *machine = machine_of(compile, side)->name;
+  const char *option = device ? "--march-device" : "--march-cloud", *machine = machine_of(compile, place)->name;
   if (!backend->check_march) return LP_OK;
   const lp_loc loc = LP_LOC_FILE(own ? option : both ? "--march" : machine);
   lp_status status = backend->check_march(half->march, loc, diag);
@@ -76,21 +86,21 @@ static bool is_described(const lp_machine *machine, const lp_half_target *half) 
   return lp_streq(half->backend, "opencl") || lp_streq(half->march, target->gpu);
 }
 
-void lp_compile_describe_target(lp_compile *compile, lp_side side, const lp_half_target *half) {
-  const lp_machine *machine = machine_of(compile, side);
+void lp_compile_describe_target(lp_compile *compile, lp_place place, const lp_half_target *half) {
+  const lp_machine *machine = machine_of(compile, place);
   const bool opencl = lp_streq(half->backend, "opencl");
-  (void)snprintf(compile->code[side], sizeof compile->code[side], "%s%s%.80s", half->backend, opencl ? "" : " ",
-                 opencl ? "" : half->march);
-  compile->request.code[side] = compile->code[side];
-  compile->request.code_is_other[side] = machine->target.cpu && !is_described(machine, half);
+  (void)snprintf(compile->code[half_of(place)], sizeof compile->code[half_of(place)], "%s%s%.80s", half->backend,
+                 opencl ? "" : " ", opencl ? "" : half->march);
+  compile->request.code[half_of(place)] = compile->code[half_of(place)];
+  compile->request.code_is_other[half_of(place)] = machine->target.cpu && !is_described(machine, half);
 }
 
-void lp_compile_note_target(const lp_compile *compile, lp_side side, const lp_half_target *half, lp_diag *diag) {
-  const lp_machine *machine = machine_of(compile, side);
+void lp_compile_note_target(const lp_compile *compile, lp_place place, const lp_half_target *half, lp_diag *diag) {
+  const lp_machine *machine = machine_of(compile, place);
   const lp_hw_target *target = &machine->target;
-  const lp_loc loc = LP_LOC_FILE(lp_side_name(side));
+  const lp_loc loc = LP_LOC_FILE(name_of(compile, place));
   if (!target->cpu) {
-    if (!compile->march && !compile->march_side[side] && !compile->backend[side])
+    if (!compile->march && !compile->march_side[half_of(place)] && !compile->backend[half_of(place)])
       lp_note(diag, loc, "the machine '%s' names no target, so its code is for the processor that llmpart runs on",
               machine->name);
     return;
@@ -103,7 +113,7 @@ void lp_compile_note_target(const lp_compile *compile, lp_side side, const lp_ha
   if (lp_streq(half->backend, "opencl")) code = "opencl", march = "";
   lp_note(diag, loc, "the code is for %s%s, and the figures of '%s' describe another processor: %s %s", code, march,
           machine->name, gpu ? target->gpu_interface : target->isa, gpu ? target->gpu : target->cpu);
-  if (lp_streq(lp_compile_os(compile, side), "macos"))
+  if (lp_streq(lp_compile_os(compile, place), "macos"))
     lp_note(diag, loc, "there is no runtime for macOS: the code is a library for Linux, and --emit=obj writes Mach-O");
 }
 
@@ -117,12 +127,12 @@ static bool has_bf16(const lp_machine *machine, const lp_half_target *half) {
   return !lp_streq(half->backend, target->gpu_interface) || target->has_type[LP_HW_PEAK_BF16 - LP_HW_PEAK_F32];
 }
 
-bool lp_compile_has_bf16(const lp_compile *compile, lp_side side, const lp_half_target *half) {
-  return has_bf16(machine_of(compile, side), half);
+bool lp_compile_has_bf16(const lp_compile *compile, lp_place place, const lp_half_target *half) {
+  return has_bf16(machine_of(compile, place), half);
 }
 
-bool lp_compile_prefers_halves(const lp_compile *compile, lp_side side) {
-  const lp_machine *machine = machine_of(compile, side);
+bool lp_compile_prefers_halves(const lp_compile *compile, lp_place place) {
+  const lp_machine *machine = machine_of(compile, place);
   const lp_hw_target *target = &machine->target;
   if (machine->kind != LP_MACHINE_GPU || !lp_streq(target->gpu_interface, "opencl")) return true;
   return target->has_type[LP_HW_PEAK_F16 - LP_HW_PEAK_F32] &&
@@ -141,22 +151,22 @@ static lp_status refuse_bf16(const lp_machine *machine, const lp_half_target *ha
   return status;
 }
 
-lp_status lp_compile_check_dtype(const lp_compile *compile, lp_side side, const lp_half_target *half, lp_diag *diag) {
-  const bool device = side == LP_SIDE_DEVICE;
+lp_status lp_compile_check_dtype(const lp_compile *compile, lp_place place, const lp_half_target *half, lp_diag *diag) {
+  const bool device = place == LP_SIDE_DEVICE;
   const char *dtype = device ? compile->request.dtype_device : compile->request.dtype_cloud;
-  const lp_machine *machine = machine_of(compile, side);
+  const lp_machine *machine = machine_of(compile, place);
   if (!lp_streq(dtype, "bf16") || has_bf16(machine, half)) return LP_OK;
   return refuse_bf16(machine, half, device ? "--dtype-device" : "--dtype-cloud", diag);
 }
 
-bool lp_compile_runs_op(const lp_op *op, lp_side side) {
-  return lp_op_attr(op, "segment") && lp_streq(lp_op_str(op, "side", ""), lp_side_name(side));
+bool lp_compile_runs_op(const lp_op *op, lp_place place) {
+  return lp_op_attr(op, "segment") && lp_op_place(op, "side") == place;
 }
 
-static bool reads_bf16(const lp_module *module, lp_side side) {
+static bool reads_bf16(const lp_module *module, lp_place place) {
   LP_FOR_FUNCS(func, module) {
     LP_FOR_OPS(op, func->region) {
-      if (!lp_compile_runs_op(op, side)) continue;
+      if (!lp_compile_runs_op(op, place)) continue;
       for (int32_t i = 0; i < op->in_count; i++)
         if (lp_value_is_constant(lp_op_in(op, i)) && lp_op_in(op, i)->type.dtype == LP_BF16) return true;
     }
@@ -164,16 +174,16 @@ static bool reads_bf16(const lp_module *module, lp_side side) {
   return false;
 }
 
-lp_status lp_compile_check_types(const lp_compile *compile, const lp_module *module, lp_side side,
+lp_status lp_compile_check_types(const lp_compile *compile, const lp_module *module, lp_place place,
                                  const lp_half_target *half, lp_diag *diag) {
-  const lp_machine *machine = machine_of(compile, side);
+  const lp_machine *machine = machine_of(compile, place);
   if (has_bf16(machine, half)) return LP_OK;
   if (lp_streq(compile->request.kv_dtype, "bf16")) return refuse_bf16(machine, half, "--kv-dtype", diag);
-  LP_TRY(lp_compile_check_dtype(compile, side, half, diag));
-  if (reads_bf16(module, side))
-    lp_note(diag, LP_LOC_FILE(lp_side_name(side)),
+  LP_TRY(lp_compile_check_dtype(compile, place, half, diag));
+  if (reads_bf16(module, place))
+    lp_note(diag, LP_LOC_FILE(name_of(compile, place)),
             "the weights are bf16, which %s %s lacks: each is widened to f32 when it is read; --dtype-%s=f16 stores "
             "them in a type that '%s' computes in",
-            half->backend, gpu_text(machine, half), lp_side_name(side), machine->name);
+            half->backend, gpu_text(machine, half), lp_side_name(half_of(place)), machine->name);
   return LP_OK;
 }

@@ -171,7 +171,8 @@ lp_status cpu_codegen_create(cpu_code *code, const cpu_target *target, int opt_l
     cpu_codegen_free(gen);
     return status;
   }
-  gen->llvm = LLVMModuleCreateWithNameInContext(lp_side_name(code->programs.side), gen->context);
+  gen->llvm =
+      LLVMModuleCreateWithNameInContext(lp_module_place_name(code->programs.module, code->programs.side), gen->context);
   set_target(gen, gen->llvm);
   set_target(gen, kernels);
   if (LLVMLinkModules2(gen->llvm, kernels)) {

@@ -19,7 +19,7 @@
 /* Each memory has a number: first the slots, then the KV caches. Scratch has no number, because its use may depend on
  * the number of rows. */
 typedef struct {
-  lp_side side;
+  lp_place side;
   const lp_side_program *program;
   unsigned char *touched;      /* [slots + states] READ, WRITTEN since the last barrier */
   bool scratch_used;           /* since the last barrier, at least for some numbers of rows */

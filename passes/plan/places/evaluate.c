@@ -62,27 +62,12 @@ static void sum_operators(const pricer *r, uint8_t *held) {
   }
 }
 
-/* The most changes of place on a path from an input, which is on the device, to each operator. */
-static int32_t find_turns(const pricer *r, int32_t *turn) {
-  int32_t edge = 0, turns = 0;
-  for (int32_t i = 0; i < r->shape->op_count; i++) {
-    turn[i] = r->place[i] != 0;
-    for (; edge < r->shape->edge_count && r->shape->edges[edge].consumer == i; edge++) {
-      int32_t from = r->shape->edges[edge].producer;
-      if (from < 0 || r->shape->ops[from].free || r->shape->ops[i].free) continue;
-      int32_t own = turn[from] + (r->place[from] != r->place[i]);
-      if (own > turn[i]) turn[i] = own;
-    }
-    if (turn[i] >= turns) turns = turn[i] + 1;
-  }
-  return turns;
-}
-
 /* A message is of a turn, from one place to another. A value crosses to a place once, however many operators there
  * read it. */
 static void sum_messages(const pricer *r) {
   const int count = r->problem->places->count;
-  int32_t *turn = LP_NEW_ARRAY(r->arena, int32_t, r->shape->op_count), turns = find_turns(r, turn);
+  int32_t *turn = LP_NEW_ARRAY(r->arena, int32_t, r->shape->op_count),
+          turns = lp_plan_place_turns(r->shape, r->place, turn);
   bool *sends = LP_NEW_ARRAY(r->arena, bool, (turns + 1) * count * count);
   uint8_t *crossed = LP_NEW_ARRAY(r->arena, uint8_t, r->shape->value_count);
   for (int32_t i = 0; i < r->shape->edge_count; i++) {

@@ -157,6 +157,7 @@ typedef struct {
 } lp_places_facts;
 void lp_places_json(const lp_places_facts *facts, lp_buf *out);
 void lp_places_text(const lp_places_facts *facts, lp_buf *out);
+void lp_places_line(const lp_places_facts *facts, lp_buf *out); /* for people, in one line */
 /* A run of layers in the same places in a stage; -1 is before the first layer, layer_count after the last. */
 typedef struct {
   int32_t first, last;

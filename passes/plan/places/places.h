@@ -103,10 +103,25 @@ typedef struct {
 LP_MUST_USE lp_status lp_places_solve(const lp_places_problem *problem, const lp_places_options *options,
                                       lp_arena *arena, lp_places_plan *out, lp_diag *diag);
 
-/* Builds the problem of an annotated module, plans it, and appends the report as "txt" or "json" (schema
- * llmpart.places/1) to each of `count` texts. LP_INFEASIBLE as above, after the reports; the diagnostic says which
- * limit fails. */
-LP_MUST_USE lp_status lp_places_report(lp_module *module, const lp_compile_request *request, const lp_places *places,
-                                       const char *const *formats, lp_buf *texts, size_t count, lp_diag *diag);
+/* The request in which a place other than the device is the cloud. */
+lp_compile_request lp_places_request_of(const lp_places_problem *problem, int place);
+
+/* A problem with its plan, which the pass `place` writes into the module. */
+typedef struct lp_places_solution {
+  lp_places_problem problem;
+  lp_places_plan plan;
+} lp_places_solution;
+
+/* Builds the problem of an annotated module and plans it; all of `out` is in the arena. LP_INFEASIBLE as above; reports
+ * nothing then. */
+LP_MUST_USE lp_status lp_places_plan_module(lp_module *module, const lp_compile_request *request,
+                                            const lp_places *places, lp_arena *arena, lp_places_solution *out,
+                                            lp_diag *diag);
+/* Appends the report of the planned module as "txt", "json" (schema llmpart.places/1) or "line": the figures in one
+ * line, without its end. Before the pass `place`. */
+LP_MUST_USE lp_status lp_places_report(lp_module *module, const lp_places_solution *solution, const char *format,
+                                       lp_buf *out, lp_diag *diag);
+/* Reports the limit that the nearest plan exceeds, and returns LP_INFEASIBLE; LP_OK for a feasible plan. */
+LP_MUST_USE lp_status lp_places_judge(const lp_module *module, const lp_places_solution *solution, lp_diag *diag);
 
 #endif

@@ -36,6 +36,14 @@ static const char *model_name(const lp_module *module, lp_arena *arena) {
   return name;
 }
 
+lp_compile_request lp_places_request_of(const lp_places_problem *problem, int place) {
+  lp_compile_request own = *problem->request;
+  own.cloud = problem->places->place[place].machine;
+  own.link = problem->places->link[0][place];
+  own.code_lacks_bf16[LP_SIDE_CLOUD] = problem->places->place[place].lacks_bf16;
+  return own;
+}
+
 /* Builds one plan problem for each kind of machine but the device's, whose figures all of them have. */
 static lp_status build_problems(lp_module *module, const lp_compile_request *request, const lp_places *places,
                                 lp_arena *arena, lp_places_problem *out, lp_diag *diag) {
@@ -45,11 +53,8 @@ static lp_status build_problems(lp_module *module, const lp_compile_request *req
       out->of[p] = out->of[p - 1];
       continue;
     }
-    lp_compile_request own = *request;
+    const lp_compile_request own = lp_places_request_of(out, p);
     lp_plan_problem *problem = LP_NEW_ARRAY(arena, lp_plan_problem, LP_STAGE_COUNT);
-    own.cloud = places->place[p].machine;
-    own.link = places->link[0][p];
-    own.code_lacks_bf16[LP_SIDE_CLOUD] = places->place[p].lacks_bf16;
     LP_TRY(lp_plan_build(module, &own, arena, problem, diag));
     out->of[p] = problem;
   }
@@ -57,54 +62,48 @@ static lp_status build_problems(lp_module *module, const lp_compile_request *req
   return LP_OK;
 }
 
-static lp_status write_formats(const lp_places_facts *facts, const char *const *formats, lp_buf *texts, size_t count,
-                               lp_diag *diag) {
-  for (size_t i = 0; i < count; i++) {
-    if (lp_streq(formats[i], "txt"))
-      lp_places_text(facts, &texts[i]);
-    else if (lp_streq(formats[i], "json"))
-      lp_places_json(facts, &texts[i]);
-    else
-      return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--place"),
-                         "the report of a plan over more than two places is .txt or .json, not .%s", formats[i]);
-  }
-  return LP_OK;
-}
-
-static lp_status report_infeasible(const lp_places_facts *facts, lp_diag *diag) {
-  const lp_places_result *r = &facts->plan->result;
+lp_status lp_places_judge(const lp_module *module, const lp_places_solution *solution, lp_diag *diag) {
+  const lp_places_result *r = &solution->plan.result;
   char name[80];
-  const char *limit = lp_places_limit_name(facts->problem->places, r->binding, name);
-  if (isinf(facts->plan->lower_bound))
-    return lp_error_as(LP_INFEASIBLE, diag, LP_LOC_FILE(facts->module->name),
+  if (r->feasible) return LP_OK;
+  const char *limit = lp_places_limit_name(solution->problem.places, r->binding, name);
+  if (isinf(solution->plan.lower_bound))
+    return lp_error_as(LP_INFEASIBLE, diag, LP_LOC_FILE(module->name),
                        "no plan over these places meets the limits: in the nearest one %s is exceeded", limit);
   return lp_error_as(
-      LP_INFEASIBLE, diag, LP_LOC_FILE(facts->module->name),
+      LP_INFEASIBLE, diag, LP_LOC_FILE(module->name),
       "no plan over these places was found that meets the limits, though none is proved not to exist: in "
       "the nearest one %s is exceeded",
       limit);
 }
 
-static lp_status plan_and_write(lp_module *module, const lp_compile_request *request, const lp_places *places,
-                                lp_arena *arena, const char *const *formats, lp_buf *texts, size_t count,
-                                lp_diag *diag) {
-  lp_places_problem problem;
-  lp_places_plan plan;
-  LP_TRY(build_problems(module, request, places, arena, &problem, diag));
-  LP_TRY(lp_plan_pin_used(&problem.of[0][0], request, diag));
-  const lp_status planned = lp_places_solve(&problem, &(lp_places_options){.pairs = true}, arena, &plan, diag);
-  if (planned != LP_OK && planned != LP_INFEASIBLE) return planned;
-  lp_places_facts facts = {.module = module, .arena = arena, .problem = &problem, .plan = &plan};
-  facts.name = model_name(module, arena);
-  count_weights(&facts);
-  LP_TRY(write_formats(&facts, formats, texts, count, diag));
-  return planned == LP_OK ? LP_OK : report_infeasible(&facts, diag);
+lp_status lp_places_plan_module(lp_module *module, const lp_compile_request *request, const lp_places *places,
+                                lp_arena *arena, lp_places_solution *out, lp_diag *diag) {
+  LP_TRY(build_problems(module, request, places, arena, &out->problem, diag));
+  LP_TRY(lp_plan_pin_used(&out->problem.of[0][0], request, diag));
+  return lp_places_solve(&out->problem, &(lp_places_options){.pairs = true}, arena, &out->plan, diag);
 }
 
-lp_status lp_places_report(lp_module *module, const lp_compile_request *request, const lp_places *places,
-                           const char *const *formats, lp_buf *texts, size_t count, lp_diag *diag) {
+static lp_status write_format(const lp_places_facts *facts, const char *format, lp_buf *out, lp_diag *diag) {
+  if (lp_streq(format, "txt"))
+    lp_places_text(facts, out);
+  else if (lp_streq(format, "json"))
+    lp_places_json(facts, out);
+  else if (lp_streq(format, "line"))
+    lp_places_line(facts, out);
+  else
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--place"),
+                       "the report of a plan over more than two places is .txt or .json, not .%s", format);
+  return LP_OK;
+}
+
+lp_status lp_places_report(lp_module *module, const lp_places_solution *solution, const char *format, lp_buf *out,
+                           lp_diag *diag) {
   lp_arena *arena = lp_arena_create();
-  const lp_status status = plan_and_write(module, request, places, arena, formats, texts, count, diag);
+  lp_places_facts facts = {.module = module, .arena = arena, .problem = &solution->problem, .plan = &solution->plan};
+  facts.name = model_name(module, arena);
+  count_weights(&facts);
+  const lp_status status = write_format(&facts, format, out, diag);
   lp_arena_free(arena);
   return status;
 }

@@ -158,7 +158,20 @@ static void put_pairs(const lp_places_facts *facts, lp_buf *out) {
     lp_buf_printf(out, "saves %.3g %% over the best pair\n", 100 * (1 - plan->result.objective / best->objective));
   else if (plan->result.feasible && !(best && best->feasible))
     lp_buf_puts(out, "no pair of the device and another place meets the limits\n");
-  lp_buf_puts(out, "a plan over more than two places cannot be compiled to code yet\n");
+}
+
+void lp_places_line(const lp_places_facts *facts, lp_buf *out) {
+  const lp_places_result *r = &facts->plan->result;
+  lp_places_range *ranges;
+  char text[48];
+  const int32_t count = lp_places_ranges(facts, LP_STAGE_DECODE, &ranges);
+  for (int32_t i = 0; i < count; i++) {
+    lp_buf_printf(out, "%s%s at", i ? "; " : "", lp_places_range_name(facts, &ranges[i], text));
+    for (int p = 0; p < places_of(facts)->count; p++)
+      if (ranges[i].at >> p & 1) lp_buf_printf(out, " %s", places_of(facts)->place[p].name);
+  }
+  lp_buf_printf(out, "; TTFT %s", lp_format_ms(r->ttft_ms, text));
+  lp_buf_printf(out, ", TPOT %s", lp_format_ms(r->tpot_ms, text));
 }
 
 void lp_places_text(const lp_places_facts *facts, lp_buf *out) {
