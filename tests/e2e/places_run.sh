@@ -1,5 +1,6 @@
-# Bundles over three and four places, each too small for the model: the plan uses all of them, values cross straight from
-# place to place, and the tokens are those of a bundle for one machine. --check compares with the model's own arithmetic.
+# Bundles over three and four places, each too small for the model: the plan uses all of them, values cross straight
+# from place to place, and the tokens are those of a bundle for one machine. --check compares with the model's own
+# arithmetic.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$1
 box() { # box NAME MEMORY: a small machine
