@@ -106,6 +106,7 @@ static certificate make_problem(source *s) {
   for (int i = 0; i < 2; i++) {
     c.limit_ms[i] = draw(s, 4) ? t.ms[i] + draw(s, 4) : 0;
     c.limit_bytes[i] = draw(s, 2) ? t.bytes[i] + draw(s, 4) : 0;
+    c.price_bytes[i] = c.limit_bytes[i] > 0 ? draw(s, 3) : 0;
   }
   return c;
 }

@@ -11,6 +11,9 @@
 #include "base/json/reader.h"
 #include "base/side.h"
 
+/* The share by which sums differ that have their terms in another order. */
+#define CERTIFICATE_ROUNDING 1e-11
+
 typedef struct {
   double bytes[LP_SIDE_COUNT], ms[2][LP_SIDE_COUNT]; /* ms by stage and side */
   double move_bytes;

@@ -4,15 +4,19 @@
  * below the bound. When too many remain on the way, those nearest to the bound are dropped, and the bound becomes what
  * they prove.
  *
+ * All placements are divided by their largest activations (rooms.c), and each part is searched.
+ *
  * The stages are first searched one by one. Each must keep the limits by itself, and what couples them is only the
  * number of KV caches that each has on the device: where the numbers differ, as many caches move at least. If that is
  * too weak, one search goes through both stages. */
+#include "tools/certificate/rooms.h"
 #include "tools/certificate/seeker.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* The labels that a search makes before it keeps the least number, and all searches of single stages together. */
+/* The labels that a search makes before it keeps the least number. WHOLE_EFFORT: those of all searches of single stages
+ * together, and of all searches of both stages. */
 enum { SMALL_EFFORT = 200000, EFFORT = 2000000, WHOLE_EFFORT = 6000000 };
 
 /* Fills, for each number of caches that decode has on the device, the least cost of the placements of prefill in the
@@ -113,6 +117,7 @@ static double prove_parts(seeker s[2], moves m, double wanted) {
   return fmin(target, prove_part(s, &m, target, SMALL_EFFORT));
 }
 
+/* Searches the stages one by one. */
 static double prove_stages(const certificate *c, double wanted, size_t *left) {
   const moves m = moves_list(c);
   seeker s[2] = {{0}, {0}};
@@ -129,6 +134,7 @@ static double prove_stages(const certificate *c, double wanted, size_t *left) {
   return proved;
 }
 
+/* Searches both stages at once. */
 static double prove_both(const certificate *c, double wanted, size_t *left) {
   static const double nothing = 0;
   seeker s = {0};
@@ -146,11 +152,34 @@ static double prove_both(const certificate *c, double wanted, size_t *left) {
   return best;
 }
 
+/* Tells whether the objective or a limit depends on messages. */
+static bool counts_messages(const certificate *c) {
+  return c->link[0] > 0 || c->link[1] > 0 || c->limit_ms[0] > 0 || c->limit_ms[1] > 0;
+}
+
+/* Proves a bound of the placements of a room, at least `enough` if it can. A graph of both stages proves the most.
+ * Where messages count, it is large or has too many frontiers, so it comes last. */
+static double prove_room(const certificate *c, double enough, size_t left[2]) {
+  const double by_prices = certificate_bound(c);
+  if (by_prices >= enough) return by_prices;
+  double best = counts_messages(c) ? -INFINITY : prove_both(c, enough, &left[1]);
+  if (best > -INFINITY) return fmax(best, by_prices);
+  best = fmax(prove_stages(c, enough, &left[0]), by_prices);
+  return best >= enough || !counts_messages(c) ? best : fmax(best, prove_both(c, enough, &left[1]));
+}
+
 double certificate_search(const certificate *c, double wanted) {
   const double enough = wanted - CERTIFICATE_ROUNDING * fabs(wanted);
-  size_t left = WHOLE_EFFORT;
-  double best = prove_stages(c, enough, &left);
-  left = EFFORT;
-  if (best < enough - CERTIFICATE_ROUNDING * fabs(wanted)) best = fmax(best, prove_both(c, enough, &left));
+  size_t left[] = {WHOLE_EFFORT, WHOLE_EFFORT};
+  rooms list = {0};
+  double best = enough;
+  rooms_list(c, &list);
+  for (size_t i = 0; i < list.count; i++) {
+    const lp_arena_mark mark = lp_arena_here(c->arena);
+    certificate within;
+    if (rooms_restrict(c, &list.data[i], &within)) best = fmin(best, prove_room(&within, best, left));
+    lp_arena_rewind(c->arena, mark);
+  }
+  lp_vec_free(&list);
   return best >= enough - CERTIFICATE_ROUNDING * fabs(wanted) ? wanted : best;
 }

@@ -4,9 +4,6 @@
 
 #include "tools/certificate/frontiers.h"
 
-/* The share by which sums differ that have their terms in another order. */
-#define CERTIFICATE_ROUNDING 1e-11
-
 /* One graph with its prices. */
 typedef struct {
   const certificate *c;
