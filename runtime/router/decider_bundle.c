@@ -4,14 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "runtime/router/decider_session.h"
 #include "runtime/router/labels.h"
 #include "runtime/runtime.h"
+
+static const double write_ms = 300; /* for keywords; an API has the same time */
 
 typedef struct {
   lp_decider decider;
   lp_reader reader;
   lp_tokens first[LP_ROUTE_COUNT]; /* distinct first tokens of the route's spellings */
+  lp_session *writer;              /* NULL: nothing was written yet */
+  double until_ms;                 /* the end of the time to write */
+  int32_t threads;
 } language_model;
 
 static bool holds(const lp_tokens *tokens, int32_t token) {
@@ -44,16 +50,12 @@ static lp_status find_labels(language_model *self, const char *bundle, lp_diag *
   return LP_OK;
 }
 
-static lp_status encode(const language_model *self, const lp_prompt *prompt, lp_tokens *out, lp_diag *diag) {
+static lp_status encode(const language_model *self, const char *text, lp_tokens *out, lp_diag *diag) {
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(self->reader.bundle);
-  lp_buf text = {0};
-  lp_prompt_text(prompt, &text);
-  const lp_chat_message message = {"user", lp_buf_text(&text)};
-  lp_status status = lp_tokenizer_has_chat_template(tokenizer)
-                         ? lp_tokenizer_encode_chat(tokenizer, &message, 1, out, diag)
-                         : lp_tokenizer_encode_typed(tokenizer, lp_buf_text(&text), text.size, true, out, diag);
-  lp_buf_free(&text);
-  return status;
+  const lp_chat_message message = {"user", text};
+  return lp_tokenizer_has_chat_template(tokenizer)
+             ? lp_tokenizer_encode_chat(tokenizer, &message, 1, out, diag)
+             : lp_tokenizer_encode_typed(tokenizer, text, strlen(text), true, out, diag);
 }
 
 static lp_status score(lp_decider *decider, const lp_prompt *prompt, double probability[LP_ROUTE_COUNT],
@@ -61,7 +63,10 @@ static lp_status score(lp_decider *decider, const lp_prompt *prompt, double prob
   language_model *self = (language_model *)decider;
   lp_tokens ids = {0};
   const float *logits = NULL;
-  lp_status status = encode(self, prompt, &ids, diag);
+  lp_buf text = {0};
+  lp_prompt_text(prompt, &text);
+  lp_status status = encode(self, lp_buf_text(&text), &ids, diag);
+  lp_buf_free(&text);
   if (status == LP_OK) status = lp_reader_logits(&self->reader, ids.data, ids.count, &logits, diag);
   lp_vec_free(&ids);
   if (status != LP_OK) return status;
@@ -77,8 +82,41 @@ static lp_status score(lp_decider *decider, const lp_prompt *prompt, double prob
   return lp_label_normalise(prompt->offered, probability, diag);
 }
 
+static bool is_late(void *user) {
+  return lp_now_ms() >= ((language_model *)user)->until_ms;
+}
+
+/* The session for texts differs from the reader's in the number of tokens. */
+static lp_status open_writer(language_model *self, lp_diag *diag) {
+  const lp_generate_options options = {
+      .max_tokens = LP_KEYWORD_TOKENS, .threads = self->threads, .is_abandoned = is_late, .abandon_user = self};
+  return self->writer ? LP_OK : lp_session_open(self->reader.bundle, &options, &self->writer, diag);
+}
+
+/* An answer that is not complete in time is none. */
+static lp_status write_text(lp_decider *decider, const char *prompt, lp_buf *out, lp_diag *diag) {
+  language_model *self = (language_model *)decider;
+  lp_tokens ids = {0}, made = {0};
+  lp_generation answer = {0};
+  LP_TRY(open_writer(self, diag));
+  self->until_ms = lp_now_ms() + write_ms;
+  lp_status status = encode(self, prompt, &ids, diag);
+  if (status == LP_OK)
+    status = lp_session_generate(self->writer, ids.data, 1, (int64_t)ids.count, NULL, NULL, &answer, diag);
+  if (status == LP_OK && is_late(self))
+    status = lp_error(diag, LP_LOC_NONE, "the model has taken more than %g ms", write_ms);
+  for (size_t i = 0; i < answer.tokens.count; i++)
+    if (answer.tokens.data[i].token >= 0) lp_vec_push(&made, answer.tokens.data[i].token);
+  if (status == LP_OK) lp_tokenizer_decode(lp_bundle_tokenizer(self->reader.bundle), made.data, made.count, true, out);
+  lp_generation_free(&answer);
+  lp_vec_free(&made);
+  lp_vec_free(&ids);
+  return status;
+}
+
 static void close_language_model(lp_decider *decider) {
   language_model *self = (language_model *)decider;
+  lp_session_close(self->writer);
   lp_reader_close(&self->reader);
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     lp_vec_free(&self->first[route]);
@@ -87,7 +125,7 @@ static void close_language_model(lp_decider *decider) {
 
 lp_status lp_decider_bundle(const char *bundle, int32_t threads, lp_decider **out, lp_diag *diag) {
   language_model *self = lp_alloc(sizeof *self);
-  *self = (language_model){.decider = {"bundle", score, close_language_model, false}};
+  *self = (language_model){.decider = {"bundle", score, close_language_model, false, write_text}, .threads = threads};
   lp_status status = lp_reader_open(bundle, threads, &self->reader, diag);
   if (status == LP_OK) status = find_labels(self, bundle, diag);
   if (status == LP_OK)

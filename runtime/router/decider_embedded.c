@@ -42,7 +42,7 @@ static void close_embedded(lp_decider *decider) {
 
 lp_status lp_decider_embedded(const char *bundle, lp_decider **out, lp_diag *diag) {
   embedded *self = lp_alloc(sizeof *self);
-  *self = (embedded){.decider = {"embedded", score, close_embedded, false}};
+  *self = (embedded){.decider = {"embedded", score, close_embedded, false, NULL}};
   lp_status status = lp_reader_open(bundle, 1, &self->reader, diag);
   if (status == LP_OK && lp_bundle_vocab(self->reader.bundle) != LP_PROMPT_VOCAB)
     status = lp_error(diag, (lp_loc){.file = bundle}, "a vocabulary of %d tokens, where the router's model has %d",

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json/reader.h"
 #include "base/json/writer.h"
@@ -38,6 +39,14 @@ static size_t receive(char *data, size_t size, size_t count, void *user) {
   return size * count;
 }
 
+/* A question: the text to continue, and what is wanted of it. */
+typedef struct {
+  const char *prompt;
+  size_t size;
+  int64_t tokens;
+  bool logprobs;
+} question;
+
 static void put_message(lp_json_writer *json, const char *prompt) {
   lp_json_put_array(json, "messages");
   lp_json_put_object(json, NULL);
@@ -45,34 +54,30 @@ static void put_message(lp_json_writer *json, const char *prompt) {
   lp_json_put_text(json, "content", prompt);
   lp_json_put_end(json);
   lp_json_put_end(json);
-  lp_json_put_bool(json, "logprobs", true);
 }
 
-static void put_request(const endpoint *self, bool chats, const char *prompt, lp_buf *out) {
+static void put_request(const endpoint *self, bool chats, const question *of, lp_buf *out) {
   lp_json_writer json = lp_json_writer_begin(out, (lp_json_style){.has_no_space = true});
   lp_json_put_object(&json, NULL);
   lp_json_put_text(&json, "model", self->model);
   if (chats)
-    put_message(&json, prompt);
+    put_message(&json, of->prompt);
   else
-    lp_json_put_text(&json, "prompt", prompt);
-  lp_json_put_integer(&json, "max_tokens", 1);
+    lp_json_put_text(&json, "prompt", of->prompt);
+  if (chats && of->logprobs) lp_json_put_bool(&json, "logprobs", true);
+  lp_json_put_integer(&json, "max_tokens", of->tokens);
   lp_json_put_integer(&json, "temperature", 0);
-  lp_json_put_integer(&json, chats ? "top_logprobs" : "logprobs", ALTERNATIVES);
+  if (of->logprobs) lp_json_put_integer(&json, chats ? "top_logprobs" : "logprobs", ALTERNATIVES);
   lp_json_put_end(&json);
 }
 
 /* *http: the status of the answer, 0 if there is none. */
-static lp_status ask(const endpoint *self, bool chats, transfer *t, const lp_prompt *prompt, long *http,
-                     lp_diag *diag) {
-  lp_buf text = {0}, body = {0};
+static lp_status ask(const endpoint *self, bool chats, transfer *t, const question *of, long *http, lp_diag *diag) {
+  lp_buf body = {0};
   const char *url = self->url[chats];
   *http = 0;
-  lp_prompt_text(prompt, &text);
-  bool is_utf8 = lp_utf8_valid(text.data, text.size);
-  if (is_utf8) put_request(self, chats, text.data, &body);
-  lp_buf_free(&text);
-  if (!is_utf8) return lp_error(diag, LP_LOC_FILE(url), "the keywords are not UTF-8");
+  if (!lp_utf8_valid(of->prompt, of->size)) return lp_error(diag, LP_LOC_FILE(url), "the keywords are not UTF-8");
+  put_request(self, chats, of, &body);
   lp_buf_clear(&t->answer);
   t->error[0] = 0;
   (void)self->functions->easy_setopt(t->curl, CURLOPT_URL, url);
@@ -87,16 +92,16 @@ static lp_status ask(const endpoint *self, bool chats, transfer *t, const lp_pro
 
 /* An API that refuses a completion may have completions of chats only, as those of most instruct models; then it is
  * asked for these from then on. */
-static lp_status ask_either(endpoint *self, transfer *t, const lp_prompt *prompt, bool *chats, lp_diag *diag) {
+static lp_status ask_either(endpoint *self, transfer *t, const question *of, bool *chats, lp_diag *diag) {
   long http = 0;
   *chats = atomic_load(&self->chats);
-  if (*chats) return ask(self, true, t, prompt, &http, diag);
+  if (*chats) return ask(self, true, t, of, &http, diag);
   lp_diag *first = lp_diag_create();
-  lp_status status = ask(self, false, t, prompt, &http, first);
+  lp_status status = ask(self, false, t, of, &http, first);
   bool refused = http == 400 || http == 404 || http == 405 || http == 410 || http == 501;
   if (refused) {
     lp_diag *second = lp_diag_create();
-    *chats = ask(self, true, t, prompt, &http, second) == LP_OK;
+    *chats = ask(self, true, t, of, &http, second) == LP_OK;
     if (*chats) status = LP_OK;
     if (*chats) atomic_store(&self->chats, true);
     lp_diag_free(second);
@@ -193,9 +198,39 @@ static lp_status score(lp_decider *decider, const lp_prompt *prompt, double prob
   transfer *t = take_transfer(self);
   bool chats = false;
   if (!t) return lp_error(diag, LP_LOC_FILE(self->url[0]), "libcurl does not start");
-  lp_status status = ask_either(self, t, prompt, &chats, diag);
+  lp_buf text = {0};
+  lp_prompt_text(prompt, &text);
+  const question of = {.prompt = text.data, .size = text.size, .tokens = 1, .logprobs = true};
+  lp_status status = ask_either(self, t, &of, &chats, diag);
+  lp_buf_free(&text);
   if (status == LP_OK) status = read_answer(self->url[chats], &t->answer, prompt->offered, probability, diag);
   if (status == LP_OK) status = lp_label_normalise(prompt->offered, probability, diag);
+  give_back(self, t);
+  return status;
+}
+
+/* Reads choices[0].text, or choices[0].message.content of a chat. */
+static lp_status read_text(const char *url, const lp_buf *answer, lp_buf *out, lp_diag *diag) {
+  lp_json_document *document = NULL;
+  LP_TRY(lp_json_parse(url, lp_buf_text(answer), answer->size, LP_JSON_ALLOW_DUPLICATES | LP_JSON_REFUSE_NUL, &document,
+                       diag));
+  lp_json root = lp_json_root(url, document), choices = lp_json_member(&root, "choices");
+  lp_json choice = lp_json_item(&choices, 0), plain = lp_json_member(&choice, "text");
+  lp_json message = lp_json_member(&choice, "message"), content = lp_json_member(&message, "content");
+  const char *text = lp_json_text_or(&plain, lp_json_text_or(&content, NULL));
+  if (text) lp_buf_puts(out, text);
+  lp_json_free(document);
+  return text ? LP_OK : lp_error(diag, LP_LOC_FILE(url), "the answer holds no text");
+}
+
+static lp_status write_text(lp_decider *decider, const char *prompt, lp_buf *out, lp_diag *diag) {
+  endpoint *self = (endpoint *)decider;
+  const question of = {.prompt = prompt, .size = strlen(prompt), .tokens = LP_KEYWORD_TOKENS};
+  transfer *t = take_transfer(self);
+  bool chats = false;
+  if (!t) return lp_error(diag, LP_LOC_FILE(self->url[0]), "libcurl does not start");
+  lp_status status = ask_either(self, t, &of, &chats, diag);
+  if (status == LP_OK) status = read_text(self->url[chats], &t->answer, out, diag);
   give_back(self, t);
   return status;
 }
@@ -226,7 +261,7 @@ lp_status lp_decider_endpoint(const lp_endpoint_options *options, lp_decider **o
   const lp_curl_library *library = lp_curl_library_get();
   if (!library) return lp_error(diag, LP_LOC_FILE(options->url), "libcurl.so.4 is not there");
   endpoint *self = lp_alloc(sizeof *self);
-  *self = (endpoint){.decider = {"endpoint", score, close_endpoint, true},
+  *self = (endpoint){.decider = {"endpoint", score, close_endpoint, true, write_text},
                      .functions = library,
                      .timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : 300};
   lp_buf plain = {0}, chat = {0};

@@ -65,6 +65,6 @@ static void close_lookup(lp_decider *self) {
 }
 
 lp_decider *lp_decider_lookup(void) {
-  static lp_decider lookup = {"lookup", score, close_lookup, true};
+  static lp_decider lookup = {"lookup", score, close_lookup, true, NULL};
   return &lookup;
 }

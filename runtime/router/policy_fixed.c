@@ -93,7 +93,7 @@ lp_policy *lp_policy_fixed(const char *name, uint64_t seed) {
   for (size_t i = 0; i < LP_COUNT(known); i++) {
     if (!lp_streq(name, known[i].name)) continue;
     fixed *self = lp_alloc(sizeof *self);
-    *self = (fixed){{known[i].name, decide, learn, close_fixed, false}, known[i].choose, seed, 0};
+    *self = (fixed){{known[i].name, decide, learn, close_fixed, false, NULL}, known[i].choose, seed, 0};
     return &self->policy;
   }
   return NULL;

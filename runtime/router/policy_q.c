@@ -49,7 +49,7 @@ static void close_table(lp_policy *policy) {
 
 lp_policy *lp_policy_table(double rate, const lp_exploration *exploration) {
   table *self = lp_alloc(sizeof *self);
-  *self = (table){{"q-table", decide_by_table, learn_in_table, close_table, false},
+  *self = (table){{"q-table", decide_by_table, learn_in_table, close_table, false, NULL},
                   lp_replay_create(LP_REPLAY_EMA, rate),
                   {*exploration, 0}};
   return &self->policy;
@@ -171,7 +171,8 @@ static void close_network(lp_policy *policy) {
 
 lp_policy *lp_policy_network(const lp_exploration *exploration) {
   network *self = lp_alloc(sizeof *self);
-  *self = (network){.policy = {"dqn", decide, learn, close_network, false}, .explorer = {*exploration, 0}, .spread = 1};
+  *self = (network){
+      .policy = {"dqn", decide, learn, close_network, false, NULL}, .explorer = {*exploration, 0}, .spread = 1};
   for (int i = 0; i < WEIGHTS; i++) { /* He's uniform initialisation; biases start at 0 */
     double fan_in = i < B1 ? (double)INPUTS / 8 : i >= W2 && i < B2 ? (double)HIDDEN : 0;
     double bound = fan_in > 0 ? sqrt(6 / fan_in) : 0;

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "runtime/router/router.h"
+
+enum { MOST_CLASSES = 1024 }; /* with keywords by the model */
 
 /* The decider's answer to a prompt. If two prompts hash to one entry, the later one replaces the earlier. */
 typedef struct {
@@ -21,7 +24,8 @@ typedef struct {
   lp_decider *decider;
   lp_replay *replay;
   lp_explorer explorer;
-  pthread_mutex_t lock; /* guards cache, replay and explorer */
+  lp_map *keywords;     /* of classes: texts, owned */
+  pthread_mutex_t lock; /* guards cache, replay, explorer and keywords */
   pthread_mutex_t turn; /* of a decider that is not parallel */
 } router;
 
@@ -127,6 +131,43 @@ static void decide(lp_policy *policy, const lp_router_request *request, lp_decis
   (void)pthread_mutex_unlock(&self->lock);
 }
 
+/* False: the class has no keywords yet. */
+static bool find_keywords(router *self, const char *class, lp_buf *out) {
+  (void)pthread_mutex_lock(&self->lock);
+  const char *known = lp_map_get(self->keywords, class);
+  if (known) lp_buf_puts(out, known);
+  (void)pthread_mutex_unlock(&self->lock);
+  return known != NULL;
+}
+
+/* Keeps the keywords of a class, unless another thread has been faster, whose keywords then count. */
+static void keep_keywords(router *self, const char *class, const char *made) {
+  (void)pthread_mutex_lock(&self->lock);
+  if (!lp_map_get(self->keywords, class) && lp_map_count(self->keywords) < MOST_CLASSES)
+    (void)lp_map_put(self->keywords, class, lp_strdup(made));
+  (void)pthread_mutex_unlock(&self->lock);
+}
+
+/* Without the lock while the model writes. */
+static bool describe(lp_policy *policy, const char *class, const char *request, lp_buf *out) {
+  router *self = (router *)policy;
+  if (find_keywords(self, class, out)) return true;
+  lp_buf prompt = {0}, answer = {0}, made = {0};
+  lp_diag *quiet = lp_diag_create(); /* the class itself describes the request then */
+  lp_keywords_prompt(request, &prompt);
+  if (!self->decider->parallel) (void)pthread_mutex_lock(&self->turn);
+  bool good = self->decider->write(self->decider, lp_buf_text(&prompt), &answer, quiet) == LP_OK;
+  if (!self->decider->parallel) (void)pthread_mutex_unlock(&self->turn);
+  good = good && lp_keywords_take(lp_buf_text(&answer), &made);
+  if (good) keep_keywords(self, class, lp_buf_text(&made));
+  if (good && !find_keywords(self, class, out)) lp_buf_puts(out, lp_buf_text(&made));
+  lp_diag_free(quiet);
+  lp_buf_free(&prompt);
+  lp_buf_free(&answer);
+  lp_buf_free(&made);
+  return good;
+}
+
 static void learn(lp_policy *policy, const lp_router_request *request, lp_route route, double reward, bool good) {
   router *self = (router *)policy;
   (void)pthread_mutex_lock(&self->lock);
@@ -141,6 +182,9 @@ static void close_router(lp_policy *policy) {
   for (size_t i = 0; i < self->options.cache; i++)
     free(self->cache[i].prompt);
   free(self->cache);
+  for (size_t i = 0; i < lp_map_count(self->keywords); i++)
+    free(lp_map_value_at(self->keywords, i));
+  lp_map_free(self->keywords);
   (void)pthread_mutex_destroy(&self->lock);
   (void)pthread_mutex_destroy(&self->turn);
   free(self);
@@ -148,7 +192,10 @@ static void close_router(lp_policy *policy) {
 
 lp_policy *lp_router_create(const lp_router_options *options, lp_decider *decider) {
   router *self = lp_alloc(sizeof *self);
-  *self = (router){.policy = {"router", decide, learn, close_router, true}, .options = *options, .decider = decider};
+  *self = (router){.policy = {"router", decide, learn, close_router, true, decider->write ? describe : NULL},
+                   .options = *options,
+                   .decider = decider,
+                   .keywords = lp_map_create()};
   if (self->options.examples == 0 || self->options.examples > LP_PROMPT_EXAMPLES)
     self->options.examples = LP_PROMPT_EXAMPLES;
   double rate = options->rate > 0 ? options->rate : 0.1;

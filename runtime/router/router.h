@@ -79,6 +79,14 @@ enum {
 size_t lp_prompt_tokens(const lp_prompt *prompt, int32_t out[LP_PROMPT_TOKENS]);
 int32_t lp_prompt_route_token(lp_route route); /* the token, of lp_prompt_tokens' vocabulary, that answers the query */
 
+/* ---- keywords by a language model (keywords.c) ------------------------------------------------------------------- */
+
+enum { LP_KEYWORD_TOKENS = 16 };
+/* Appends the prompt that asks for the keywords of a request, in the manner of lp_prompt_text. */
+void lp_keywords_prompt(const char *request, lp_buf *out);
+/* Appends the keywords of an answer; false: it has none. */
+bool lp_keywords_take(const char *answer, lp_buf *out);
+
 /* ---- deciders (decider_*.c) ------------------------------------------------------------------------------------- */
 
 /* A decider reads a prompt and gives the probability of each route. Release with decider->close(decider). */
@@ -88,7 +96,10 @@ struct lp_decider {
   /* The probabilities of the offered routes sum to 1; the others are 0. */
   lp_status (*score)(lp_decider *self, const lp_prompt *prompt, double probability[LP_ROUTE_COUNT], lp_diag *diag);
   void (*close)(lp_decider *self);
-  bool parallel; /* any number of threads may call `score` at once */
+  bool parallel; /* any number of threads may call `score` and `write` at once */
+  /* Appends the model's answer to a prompt, of at most LP_KEYWORD_TOKENS tokens. NULL: the decider has no language
+   * model. */
+  lp_status (*write)(lp_decider *self, const char *prompt, lp_buf *out, lp_diag *diag);
 };
 
 /* A lookup by the prompt's rules, without a model. Among the offered routes with an example for the query's own
@@ -149,6 +160,10 @@ struct lp_policy {
   void (*learn)(lp_policy *self, const lp_router_request *request, lp_route route, double reward, bool good);
   void (*close)(lp_policy *self);
   bool parallel; /* any number of threads may call `decide` and `learn` at once */
+  /* Appends keywords that the policy's language model makes of a request's text; requests of one `class` have those of
+   * its first one that was described. Any number of threads may call it. False: the model failed, and `out` is
+   * unchanged. NULL: the policy has no language model. */
+  bool (*describe)(lp_policy *self, const char *class, const char *request, lp_buf *out);
 };
 
 /* With probability `epsilon` an offered route is drawn uniformly, the best one included. If `half_life` > 0, epsilon

@@ -9,7 +9,7 @@
 
 typedef struct {
   lp_serve_config config;
-  const char *key_env, *rule;
+  const char *key_env, *rule, *keywords;
   double drain_s;
   const lp_yaml_node *edge, *split, *embeddings, *cloud, *router, *hosts, *origins, *keys, *traces;
 } serve_file;
@@ -94,6 +94,7 @@ static const lp_yaml_field router_fields[] = {
     TOP(LP_YAML_TEXT, "model_name", policy.model_name, .least = 0),
     TOP(LP_YAML_F64, "epsilon", policy.options.exploration.epsilon, .least = 0, .most = 1),
     LP_YAML_FIELD(LP_YAML_TEXT, "rule", serve_file, rule, .least = 0),
+    LP_YAML_FIELD(LP_YAML_TEXT, "keywords", serve_file, keywords, .least = 0),
     TOP(LP_YAML_TEXT, "pool", pool, .least = 0),
     TOP(LP_YAML_TEXT, "backends", backends, .least = 0),
     TOP(LP_YAML_TIME_S, "target", target_s, .most = 1e9),
@@ -231,6 +232,10 @@ static lp_status read_router(lp_yaml *yaml, serve_file *file) {
   if (file->rule && !lp_route_parse(file->rule, &config->rule))
     return lp_error(yaml->diag, lp_yaml_loc(yaml, file->router), "'rule' is '%s', not %s, %s or %s", file->rule,
                     lp_route_name(LP_ROUTE_EDGE), lp_route_name(LP_ROUTE_CLOUD), lp_route_name(LP_ROUTE_SPLIT));
+  config->model_keywords = lp_streq(file->keywords, "model");
+  if (file->keywords && !config->model_keywords && !lp_streq(file->keywords, "request"))
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, file->router), "'keywords' is '%s', not request or model",
+                    file->keywords);
   if (config->pool && !lp_store_is_url(config->pool)) config->pool = lp_yaml_relative(yaml, config->pool);
   if (config->backends) config->backends = lp_yaml_relative(yaml, config->backends);
   return LP_OK;

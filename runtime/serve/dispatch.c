@@ -81,6 +81,10 @@ static lp_status open_router(lp_dispatcher *self, lp_diag *diag) {
   LP_TRY(lp_estimates_open(self->config, &self->estimates, diag));
   if (self->config->pool) LP_TRY(lp_store_open(self->config->pool, &self->store, diag));
   LP_TRY(lp_policy_open_taught(&self->config->policy, self->store, 0, &self->policy, diag));
+  if (self->config->model_keywords && !self->policy->describe)
+    return lp_error(diag, LP_LOC_NONE,
+                    "'keywords: model' requires the policy 'router' with a language model: a bundle, "
+                    "or an API");
   if (!self->store) return LP_OK;
   LP_TRY(lp_store_follow(self->store, learn_stored, self, diag));
   lp_watcher_start(&self->follower, follow, self);
@@ -204,11 +208,22 @@ static lp_status offer(lp_dispatcher *self, const lp_completion *asked, lp_route
   return LP_OK;
 }
 
+/* Appends the keywords of the request: those of its own, or of the policy's language model, or else its class. The text
+ * of a request that may not leave the edge is not shown to a model. */
+static void put_keywords(lp_dispatcher *self, const lp_completion *asked, const lp_router_request *request,
+                         lp_buf *out) {
+  const char *text = asked->count > 0 ? asked->messages[asked->count - 1].content : asked->prompt;
+  bool choice = (request->offered & (request->offered - 1)) != 0;
+  bool describes = self->config->model_keywords && asked->described.size > 0 && !asked->local_only && choice;
+  if (describes && text && text[0] && self->policy->describe(self->policy, asked->keywords, text, out)) return;
+  lp_buf_puts(out, asked->keywords);
+}
+
 /* Applies the hard constraints and estimates the delays; `keywords` is the text that the router reads. */
 static lp_status weigh(lp_dispatcher *self, const lp_completion *asked, lp_demand *demand, lp_router_request *request,
                        lp_buf *keywords, lp_diag *diag) {
   lp_buf why = {0};
-  lp_buf_puts(keywords, asked->keywords);
+  put_keywords(self, asked, request, keywords);
   lp_estimates_weigh(self->estimates, asked, demand, request, keywords, &why);
   request->keywords = lp_buf_text(keywords);
   lp_status status = LP_OK;

@@ -68,6 +68,7 @@ typedef struct {
   double timeout_ms;               /* the longest time that its answer may make no progress, from the beginning on */
   double total_ms;                 /* the longest time that a whole answer may take */
   lp_policy_spec policy;           /* for "auto", if there are several places */
+  bool model_keywords;             /* the policy's language model describes requests */
   lp_route rule;                   /* the route if the model cannot decide */
   const char *pool;                /* an SQLite file; NULL: experience is lost when the server ends */
   double target_s;                 /* reward: target - delay */

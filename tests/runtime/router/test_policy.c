@@ -148,7 +148,7 @@ static void close_nothing(lp_decider *self) {
 }
 
 LP_TEST(the_rule_decides_when_the_model_fails) {
-  static lp_decider broken = {"broken", never_scores, close_nothing, false};
+  static lp_decider broken = {"broken", never_scores, close_nothing, false, NULL};
   lp_policy *policy = lp_router_create(&(lp_router_options){0}, &broken);
   lp_router_request request = request_of(1);
   lp_decision decision;
@@ -174,7 +174,7 @@ static lp_status counts_calls(lp_decider *self, const lp_prompt *prompt, double 
 }
 
 LP_TEST(the_same_prompt_is_asked_once) {
-  static lp_decider slow = {"slow", counts_calls, close_nothing, false};
+  static lp_decider slow = {"slow", counts_calls, close_nothing, false, NULL};
   lp_policy *policy = lp_router_create(&(lp_router_options){.cache = 64}, &slow);
   lp_router_request request = request_of(1);
   lp_decision decision;
@@ -195,7 +195,7 @@ LP_TEST(the_same_prompt_is_asked_once) {
 }
 
 LP_TEST(a_failure_is_not_remembered) {
-  static lp_decider broken = {"broken", never_scores, close_nothing, false};
+  static lp_decider broken = {"broken", never_scores, close_nothing, false, NULL};
   lp_policy *policy = lp_router_create(&(lp_router_options){.cache = 4}, &broken);
   lp_router_request request = request_of(1);
   lp_decision decision;
@@ -234,7 +234,7 @@ static void *decide_once(void *user) {
 
 /* Threads ask a decider that allows it at the same time. */
 LP_TEST(decides_in_parallel) {
-  static lp_decider meeting = {"meeting", meets, close_nothing, true};
+  static lp_decider meeting = {"meeting", meets, close_nothing, true, NULL};
   const lp_router_options options = {.examples = 4};
   pthread_t thread[THREADS];
   lp_policy *policy = lp_router_create(&options, &meeting);
