@@ -133,4 +133,13 @@ LP_MUST_USE lp_status certificate_operators_check(const certificate *c, const ch
 LP_MUST_USE lp_status certificate_figures_check(certificate *c, const certificate_request *r, double bound,
                                                 certificate_finding *out, lp_diag *diag);
 
+/* What holds of a plan over more than two places: its times and cost, from the figures of places and links. */
+typedef struct {
+  double ms[2], cost;
+  bool divides; /* a part of the model is in two places, so that the times of places could not be added up */
+} certificate_places_finding;
+/* Checks a report of schema llmpart.places/1 (places.c). LP_MISMATCH: a figure does not hold. */
+LP_MUST_USE lp_status certificate_places_check(const lp_json *root, const char *file, certificate_places_finding *out,
+                                               lp_diag *diag);
+
 #endif
