@@ -113,6 +113,17 @@ static void print_embedder(lp_embedder *embedder, lp_buf *out) {
                 load.answered, load.failed, load.texts, load.tokens, load.requests);
 }
 
+static void print_spans(lp_spans *spans, lp_buf *out) {
+  int64_t sent = 0, dropped = 0;
+  if (!spans) return;
+  lp_spans_count(spans, &sent, &dropped);
+  lp_buf_printf(out,
+                "# HELP llmpart_spans_total Spans of traces, by whether the collector took them.\n"
+                "# TYPE llmpart_spans_total counter\nllmpart_spans_total{outcome=\"sent\"} %" PRId64
+                "\nllmpart_spans_total{outcome=\"dropped\"} %" PRId64 "\n",
+                sent, dropped);
+}
+
 void lp_states_print(lp_dispatcher *dispatcher, lp_buf *out) {
   const places now = look(dispatcher);
   unsigned up = 0;
@@ -121,6 +132,7 @@ void lp_states_print(lp_dispatcher *dispatcher, lp_buf *out) {
   lp_metrics_print(lp_dispatcher_metrics(dispatcher), now.offered, up, out);
   print_places(&now, out);
   print_embedder(lp_dispatcher_embedder(dispatcher), out);
+  print_spans(lp_dispatcher_spans(dispatcher), out);
 }
 
 /* ---- the status -------------------------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "runtime/engine/grammar.h"
+#include "runtime/serve/place/prompt.h"
 #include "runtime/serve/place/remotes.h"
 #include "runtime/serve/place/site.h"
 #include "runtime/serve/place/supervise.h"
@@ -105,72 +106,14 @@ static bool is_abandoned(void *user) {
          (poll(&client, 1, 0) > 0 && (client.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0);
 }
 
-/* ---- prompts and sampling ---------------------------------------------------------------------------------------- */
-
-static lp_status copy_tokens(const bundle_site *self, const lp_tokens *from, lp_tokens *out, lp_diag *diag) {
-  int32_t vocab = lp_bundle_vocab(self->sides.bundle);
-  for (size_t i = 0; i < from->count; i++) {
-    if (from->data[i] >= vocab)
-      return lp_error(diag, LP_LOC_NONE, "'prompt' has token %" PRId32 ", and the vocabulary %" PRId32, from->data[i],
-                      vocab);
-    lp_vec_push(out, from->data[i]);
-  }
-  return LP_OK;
-}
-
-static lp_status encode(const bundle_site *self, const lp_completion *request, lp_tokens *out, lp_diag *diag) {
-  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(self->sides.bundle);
-  if (request->prompt_tokens.count > 0) return copy_tokens(self, &request->prompt_tokens, out, diag);
-  if (!request->chat) return lp_tokenizer_encode(tokenizer, request->prompt, strlen(request->prompt), true, out, diag);
-  if (!lp_tokenizer_has_chat_template(tokenizer))
-    return lp_error(diag, LP_LOC_NONE, "the model has no chat template: use /v1/completions");
-  lp_json root = lp_json_root("the request", request->document), messages = lp_json_member(&root, "messages"),
-          tools = lp_json_member(&root, "tools");
-  if (request->tools == LP_TOOLS_NONE && !request->has_roles)
-    return lp_tokenizer_encode_chat(tokenizer, request->messages, request->count, out, diag);
-  return lp_tokenizer_encode_chat_json(tokenizer, messages.value, request->tools == LP_TOOLS_NONE ? NULL : tools.value,
-                                       out, diag);
-}
-
-/* The request's own values count. Where it has no temperature, those that the model's files state apply, and without
- * these the API's default temperature of 1. The model's top_k and top_p belong to its temperature, as in `llmpart
- * run`. */
-static lp_sampling sampling_of(const lp_bundle *bundle, const lp_completion *request) {
-  lp_sampling sampling = lp_bundle_sampling(bundle);
-  if (!isnan(request->sampling.temperature))
-    sampling = (lp_sampling){.temperature = request->sampling.temperature, .top_p = 1};
-  else if (sampling.temperature == 0)
-    sampling = (lp_sampling){.temperature = 1, .top_p = 1};
-  if (!isnan(request->sampling.top_p)) sampling.top_p = request->sampling.top_p;
-  if (request->sampling.top_k >= 0) sampling.top_k = (int32_t)request->sampling.top_k;
-  sampling.seed = request->sampling.seed;
-  return sampling;
-}
-
-static lp_status make_grammar(const lp_completion *request, lp_grammar **out, lp_diag *diag) {
-  const lp_json schema = {.value = request->schema};
-  lp_json root = lp_json_root("the request", request->document), tools = lp_json_member(&root, "tools");
-  if (request->tools == LP_TOOLS_REQUIRED) return lp_grammar_of_tools(&tools, request->tool, out, diag);
-  return request->format == LP_FORMAT_TEXT ? LP_OK : lp_grammar_of_schema(&schema, out, diag);
-}
-
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
-
-static lp_status check_bias(const bundle_site *self, const lp_completion *request, lp_diag *diag) {
-  int32_t vocab = lp_bundle_vocab(self->sides.bundle);
-  for (size_t i = 0; i < request->decoding.bias_count; i++)
-    if (request->bias[i].token >= vocab)
-      return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'logit_bias' has token %" PRId32 ", and the vocabulary %" PRId32,
-                         request->bias[i].token, vocab);
-  return LP_OK;
-}
 
 static lp_status generate_in_passes(bundle_site *self, listener *to, lp_usage *usage, lp_diag *diag) {
   const lp_completion *asked = to->request;
   lp_engine_outcome outcome[LP_MOST_CHOICES] = {{0}};
   lp_grammar *grammar = NULL;
-  LP_TRY(check_bias(self, asked, diag));
-  if (make_grammar(asked, &grammar, diag) != LP_OK) return LP_USAGE;
+  LP_TRY(lp_prompt_check_bias(self->sides.bundle, asked, diag));
+  if (lp_prompt_grammar(asked, &grammar, diag) != LP_OK) return LP_USAGE;
   lp_engine_request request = {.prompt = to->ids.data,
                                .length = to->ids.count,
                                .max_tokens = to->most,
@@ -180,7 +123,7 @@ static lp_status generate_in_passes(bundle_site *self, listener *to, lp_usage *u
                                .sink = take_drawn,
                                .is_abandoned = is_abandoned,
                                .user = to};
-  request.decoding.sampling = sampling_of(self->sides.bundle, asked);
+  request.decoding.sampling = lp_prompt_sampling(self->sides.bundle, asked);
   request.decoding.grammar = grammar;
   double queue_ms = 0;
   lp_status status = lp_engine_generate(self->engine, &request, outcome, &queue_ms, diag);
@@ -214,7 +157,7 @@ static lp_status continue_in_passes(const bundle_site *self, lp_engine *engine, 
                                      .choices = 1,
                                      .client = to->request->client_id,
                                      .traceparent = to->traceparent,
-                                     .decoding = {.sampling = sampling_of(self->sides.bundle, to->request),
+                                     .decoding = {.sampling = lp_prompt_sampling(self->sides.bundle, to->request),
                                                   .repetition_penalty = 1,
                                                   .top_logprobs = -1},
                                      .sink = take_continued,
@@ -247,7 +190,7 @@ static lp_status generate_split(const bundle_site *self, lp_engine *engine, cons
                                 listener *to, lp_usage *usage, bool *lost, lp_diag *diag) {
   int64_t before = (int64_t)to->ids.count - to->length;
   const lp_generate_options options = {.cloud = cloud,
-                                       .sampling = sampling_of(self->sides.bundle, to->request),
+                                       .sampling = lp_prompt_sampling(self->sides.bundle, to->request),
                                        .max_tokens = to->most - before,
                                        .threads = (int32_t)self->config->threads,
                                        .security = self->config->security,
@@ -375,7 +318,7 @@ static lp_status take_turn(bundle_site *self, listener *to, lp_usage *usage, lp_
 
 static lp_status answer(bundle_site *self, listener *to, lp_usage *usage, lp_diag *diag) {
   int64_t context = lp_bundle_context_length(self->sides.bundle);
-  if (encode(self, to->request, &to->ids, diag) != LP_OK) return LP_USAGE;
+  if (lp_prompt_encode(self->sides.bundle, to->request, &to->ids, diag) != LP_OK) return LP_USAGE;
   int64_t length = (int64_t)to->ids.count;
   if (length == 0) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "the prompt has no tokens");
   if (context > 0 && length >= context)

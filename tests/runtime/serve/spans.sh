@@ -28,6 +28,8 @@ serve outer
 trace=0123456789abcdef0123456789abcdef
 body='{"model":"auto","prompt":"Once upon a time","max_tokens":12,"temperature":0}'
 post /v1/completions "$body" -H "traceparent: 00-$trace-00f067aa0ba902b7-01" | text | grep -q . || fail "no answer: $(cat "$work/body")"
+counts() { curl -sS "$url/metrics" | grep -q "^llmpart_spans_total{outcome=\"$1\"} [1-9]"; }
+await counts sent || fail "no span was counted: $(curl -sS "$url/metrics" | grep spans)"
 kill -TERM "$pid" "$inner"
 wait "$pid" && wait "$inner" || fail 'a server does not end well'
 kill -TERM "$worker"
@@ -44,6 +46,7 @@ done
 # A collector that is away: answers go on, and the server ends.
 serve outer
 post /v1/completions "$body" >/dev/null
+await counts dropped || fail "no lost span was counted: $(curl -sS "$url/metrics" | grep spans)"
 kill -TERM "$pid"
 wait "$pid" || fail "without a collector the server ends with $?"
 finish
