@@ -11,6 +11,10 @@ typedef struct {
   /* Waits for a message from any process; returns its sender and its size. */
   int32_t (*wait)(size_t *size);
   void (*receive)(int32_t from, void *data, size_t size); /* the message that `wait` found */
+  /* Calls of all processes together: copies data[size] of process 0 to all others, and fills all[count][size] with
+   * every process's part[size]. A process that waits for a broadcast sleeps after a while. */
+  void (*broadcast)(void *data, size_t size);
+  void (*all_gather)(const void *part, size_t size, void *all);
 } lp_peers;
 
 #endif

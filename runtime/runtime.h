@@ -113,6 +113,7 @@ typedef struct {
   /* The file of an Ed25519 public key (PEM): the bundle must be signed with it, and every file is compared by SHA-256.
    * NULL: signatures are not checked. */
   const char *trust;
+  int32_t rank; /* of a sharded half: whose weights are loaded */
 } lp_bundle_options;
 /* Refuses a model and any other file that a user may take for a bundle; says nothing of what does not exist. */
 LP_MUST_USE lp_status lp_bundle_check_kind(const char *path, lp_diag *diag);
@@ -127,6 +128,7 @@ LP_MUST_USE lp_status lp_bundle_sign(const char *folder, const char *key_path, l
 LP_MUST_USE lp_status lp_bundle_check_key(const char *key_path, lp_diag *diag);
 void lp_bundle_free(lp_bundle *bundle);                 /* NULL is allowed */
 const char *lp_bundle_name(const lp_bundle *bundle);    /* of the model, from its file; borrowed */
+int32_t lp_bundle_ranks(const lp_bundle *bundle);                 /* that the cloud's half is cut for; 1: none */
 bool lp_bundle_is_split(const lp_bundle *bundle);       /* tells whether any program crosses the link */
 int32_t lp_bundle_place_count(const lp_bundle *bundle); /* of two sides 2, also if one is absent */
 const char *lp_bundle_place_name(const lp_bundle *bundle, lp_place place); /* of one of those; borrowed */
@@ -148,6 +150,23 @@ size_t lp_bundle_output_count(const lp_bundle *bundle); /* outputs of the model 
 /* Fails, with the reason, when no generation can run: an input is neither tokens nor made by the runtime, programs,
  * tokens or logits are missing, or the model encodes. Every generation begins with this check. */
 LP_MUST_USE lp_status lp_bundle_check_generates(const lp_bundle *bundle, lp_diag *diag);
+
+/* ---- ranks of a sharded half (exec/follow.c) --------------------------------------------------------------------- */
+
+/* The other ranks as threads of this process, which load their weights from the bundle's folder. */
+typedef struct lp_rank_team lp_rank_team;
+/* Starts them, each with `threads` threads, unless the half is not sharded. `load`: as for lp_bundle_load. The calling
+ * thread is rank 0: one thread at a time runs the bundle's cloud half until lp_ranks_stop, also after a failure. */
+LP_MUST_USE lp_status lp_ranks_start(lp_bundle *bundle, const lp_bundle_options *load, int32_t threads,
+                                     lp_rank_team **out, lp_diag *diag);
+/* The same for processes that the caller has joined: rank 0 leads, and the others follow until it stops. */
+struct lp_collective;
+LP_MUST_USE lp_status lp_ranks_lead(lp_bundle *bundle, const struct lp_collective *collective, lp_diag *diag);
+LP_MUST_USE lp_status lp_ranks_follow(lp_bundle *bundle, const struct lp_collective *collective, int32_t threads,
+                                      lp_diag *diag);
+void lp_ranks_stop(lp_bundle *bundle, lp_rank_team *team); /* NULL is allowed */
+/* The threads of each rank on this machine: `threads`, or if 0 its share of the cores. */
+int32_t lp_ranks_threads(const lp_bundle *bundle, int64_t threads);
 
 /* ---- early exits (exits/) ---------------------------------------------------------------------------------------- */
 
@@ -326,6 +345,7 @@ typedef struct {
   lp_place_address clouds[LP_PLACES_MAX];
   size_t cloud_count;
   double load_ms;
+  lp_rank_team *team; /* of a sharded half in this process; or NULL */
 } lp_sides;
 /* Loads the bundle and waits until its workers listen. Release with lp_sides_close, also after a failure; `options` are
  * borrowed until then. */

@@ -89,14 +89,27 @@ static lp_status describe_fallback(bundle *b, bundle_side *side, lp_diag *diag) 
   return LP_OK;
 }
 
+static void name_shards(bundle *b, bundle_side *side) {
+  side->shard_path = LP_NEW_ARRAY(b->arena, const char *, side->ranks);
+  for (int64_t i = 0; i < side->ranks; i++)
+    side->shard_path[i] = name_file(b, side, lp_arena_format(b->arena, "weights.%" PRId64 ".safetensors", i));
+}
+
 /* Describes the code and names the files, before any of them is written. */
 static lp_status describe_side(bundle *b, bundle_side *side, lp_diag *diag) {
   if (!side->present) return LP_OK;
   const lp_backend *backend = side->backend;
+  if (side->ranks > 1 && backend->kernels)
+    return lp_error(diag, LP_LOC_FILE(backend->name),
+                    "a half for %" PRId64 " ranks has no code for GPUs yet: only 'cpu'", side->ranks);
   LP_TRY(backend->describe(b->module, &side->options, b->arena, &side->code, diag));
   if (!backend->emits_code) return LP_OK;
   side->code_path = name_file(b, side, backend->kernels ? "launches.json" : "model.so");
   if (backend->kernels) side->kernels_path = name_file(b, side, backend->kernels);
+  if (side->ranks > 1 && side->code.weight_bytes > 0) {
+    name_shards(b, side);
+    return LP_OK;
+  }
   if (side->code.weight_bytes > 0) side->weights_path = name_file(b, side, "weights.safetensors");
   return describe_fallback(b, side, diag);
 }
@@ -115,13 +128,24 @@ static lp_status write_code(bundle *b, const bundle_side *side, lp_diag *diag) {
   return write_form(b, side, LP_EMIT_LAUNCHES, side->code_path, diag);
 }
 
-static lp_status write_weights(bundle *b, const bundle_side *side, lp_diag *diag) {
-  if (!side->weights_path) return LP_OK;
-  char *path = path_in(b, side->weights_path);
+static lp_status write_weights_to(bundle *b, const bundle_side *side, const char *name, lp_diag *diag) {
+  if (!name) return LP_OK;
+  char *path = path_in(b, name);
   lp_status status = side->backend->write_weights(b->module, &side->options, path, diag);
   free(path);
   LP_TRY(status);
-  return add_file(b, side->weights_path, diag);
+  return add_file(b, name, diag);
+}
+
+static lp_status write_weights(bundle *b, const bundle_side *side, lp_diag *diag) {
+  lp_status status = LP_OK;
+  if (!side->shard_path) return write_weights_to(b, side, side->weights_path, diag);
+  for (int64_t i = 0; i < side->ranks && status == LP_OK; i++) {
+    b->module->rank = i;
+    status = write_weights_to(b, side, side->shard_path[i], diag);
+  }
+  b->module->rank = 0;
+  return status;
 }
 
 static lp_status write_fallback(bundle *b, bundle_side *other, lp_diag *diag) {
@@ -202,6 +226,7 @@ lp_status lp_bundle_write(lp_module *module, const lp_bundle_request *request, c
   b.place_count = lp_module_places(module, &b.places);
   for (lp_place i = 0; i < b.place_count; i++) {
     b.side[i] = (bundle_side){.side = i, .backend = request->backend[i], .options = request->options[i]};
+    b.side[i].ranks = i == LP_SIDE_CLOUD ? lp_op_i64(module->op, "llmpart.ranks", 1) : 1;
     b.side[i].present = b.side[i].backend && side_is_used(module, b.side[i].side);
   }
   lp_status status = lp_folder_write(path, fill_folder, &b, diag);

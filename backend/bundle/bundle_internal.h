@@ -4,8 +4,9 @@
 
 #include "backend/backend.h"
 
-/* Of each place code, kernels and weights in two forms, and besides a few of the whole. */
-enum { LP_BUNDLE_MOST_FILES = 8 + 6 * LP_PLACES_MAX };
+/* Of each place code, kernels and weights in two forms, besides a few of the whole, and the weights of the up to 64
+ * ranks of a sharded half. */
+enum { LP_BUNDLE_MOST_FILES = 8 + 6 * LP_PLACES_MAX + 64 };
 
 /* What a bundle has for one place. */
 typedef struct bundle_side {
@@ -15,6 +16,8 @@ typedef struct bundle_side {
   bool present; /* the place has operators, buffers or caches */
   lp_code code;
   const char *code_path, *kernels_path, *weights_path; /* in the bundle; NULL: absent */
+  int64_t ranks;                                       /* that run the half; more than 1: it is sharded */
+  const char **shard_path;                             /* [ranks] of a sharded half, instead of weights_path */
   struct bundle_side *fallback;                        /* the same half as code for a processor; NULL: none */
 } bundle_side;
 

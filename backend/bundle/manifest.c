@@ -28,7 +28,12 @@ static void put_half(lp_json_writer *w, const bundle_side *side) {
   if (side->code_path) lp_json_put_text(w, "code", side->code_path);
   if (side->kernels_path) lp_json_put_text(w, "kernels", side->kernels_path);
   if (side->weights_path) lp_json_put_text(w, "weights", side->weights_path);
-  if (side->weights_path) lp_json_put_integer(w, "weight_bytes", side->code.weight_bytes);
+  if (side->ranks > 1) lp_json_put_integer(w, "ranks", side->ranks);
+  if (side->shard_path) lp_json_put_array(w, "shards");
+  for (int64_t i = 0; side->shard_path && i < side->ranks; i++)
+    lp_json_put_text(w, NULL, side->shard_path[i]);
+  if (side->shard_path) lp_json_put_end(w);
+  if (side->weights_path || side->shard_path) lp_json_put_integer(w, "weight_bytes", side->code.weight_bytes);
   lp_json_put_text(w, "triple", side->code.triple);
   lp_json_put_text(w, "march", side->code.march);
   if (side->code.level) lp_json_put_text(w, "level", side->code.level);

@@ -92,8 +92,7 @@ static bool note_caches(const lp_shard *shard, int64_t *state_parts) {
   LP_FOR_FUNCS(func, shard->module) {
     LP_FOR_OPS(op, func->region) {
       if (op->kind == LP_OP_ATTENTION) changed |= note_attention(shard, state_parts, op);
-      bool bad = op->kind == LP_OP_COMM_KV_MOVE ||
-                 (op->kind == LP_OP_KV_APPEND && !(on_cloud(op) && only_feeds_attention(op)));
+      bool bad = op->kind == LP_OP_KV_APPEND && !(on_cloud(op) && only_feeds_attention(op));
       if (bad) changed |= want(state_parts, op, WHOLE);
     }
   }
@@ -150,9 +149,17 @@ static lp_status shard_func(lp_shard *shard, lp_op *func) {
 static lp_status check(const lp_module *module, int64_t ranks, lp_diag *diag) {
   if (lp_symbols_find(&module->symbols, "rank"))
     return lp_error(diag, module->op->loc, "the model names a size 'rank', which sharded halves use");
+  const char *const *names;
+  if (lp_module_places(module, &names) > LP_SIDE_COUNT)
+    return lp_error(diag, module->op->loc, "a half of a plan over more than two places cannot be divided among ranks");
   LP_FOR_FUNCS(func, module) {
     if (lp_op_attr(func, "exits"))
       return lp_error(diag, func->loc, "a half with early exits cannot be divided among %" PRId64 " ranks", ranks);
+    LP_FOR_OPS(op, func->region) {
+      if (op->kind == LP_OP_COMM_KV_MOVE)
+        return lp_error(diag, op->loc,
+                        "a KV cache that moves between the sides cannot be divided among %" PRId64 " ranks", ranks);
+    }
   }
   return LP_OK;
 }
@@ -177,6 +184,7 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   LP_TRY(read_ranks(context, &shard.ranks));
   if (shard.ranks < 2) return LP_OK;
   LP_TRY(check(module, shard.ranks, context->diag));
+  (void)lp_dim_symbol(module, "rank");
   int64_t *parts = LP_NEW_ARRAY(context->scratch, int64_t, count_states(module) + 1);
   shard.state_parts = parts;
   forget(module);

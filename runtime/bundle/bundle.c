@@ -27,6 +27,18 @@ static lp_status parse_manifest(const lp_loader *load, const char *path, const l
   return status;
 }
 
+/* Takes the weights of the rank for which the bundle is loaded. */
+static lp_status choose_rank(const lp_loader *load, const char *path) {
+  int32_t rank = load->bundle->rank = load->options->rank;
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+    lp_side_desc *side = &load->bundle->manifest.side[i];
+    if (rank < 0 || (i == LP_SIDE_CLOUD && rank >= side->ranks))
+      return lp_error(load->diag, LP_LOC_FILE(path), "rank %" PRId32 " of a half for %" PRId32, rank, side->ranks);
+    if (side->shards) side->weights = side->shards[rank];
+  }
+  return LP_OK;
+}
+
 static lp_status load_manifest(const lp_loader *load) {
   const char *path = lp_loader_path(load, "manifest.json");
   lp_mapping text;
@@ -37,6 +49,7 @@ static lp_status load_manifest(const lp_loader *load) {
   else
     lp_signature_warn(path, load->diag);
   if (status == LP_OK) status = parse_manifest(load, path, &text);
+  if (status == LP_OK) status = choose_rank(load, path);
   lp_file_unmap(&text);
   return status;
 }
@@ -216,6 +229,9 @@ const lp_tokenizer *lp_bundle_tokenizer(const lp_bundle *bundle) {
 }
 int32_t lp_bundle_vocab(const lp_bundle *bundle) {
   return bundle->manifest.vocab;
+}
+int32_t lp_bundle_ranks(const lp_bundle *bundle) {
+  return bundle->manifest.side[LP_SIDE_CLOUD].ranks;
 }
 const char *lp_bundle_name(const lp_bundle *bundle) {
   return bundle->manifest.name;

@@ -24,8 +24,10 @@ struct lp_bundle {
   lp_manifest manifest;
   lp_side_code side[LP_PLACES_MAX];
   lp_tokenizer *tokenizer;
-  int32_t eos;           /* the tokenizer's; -1: none */
-  lp_verifier *verifier; /* checks the weights in the background; NULL: there is nothing to check */
+  int32_t eos;            /* the tokenizer's; -1: none */
+  int32_t rank;           /* of a sharded half: whose weights are loaded */
+  struct lp_ranks *ranks; /* set while the ranks of a sharded half run (exec/ranks.h); or NULL */
+  lp_verifier *verifier;  /* checks the weights in the background; NULL: there is nothing to check */
 };
 
 /* Waits until the weights have been compared with the checksums of the manifest, and reports damage. Must succeed

@@ -130,6 +130,28 @@ static lp_status find_file(manifest_reader *reader, const lp_json *at, const lp_
   return lp_json_error(at, reader->diag, "`files` does not list '%.120s'", path);
 }
 
+/* A sharded half has one file of weights for each rank. */
+static lp_status read_ranks(manifest_reader *reader, const lp_json *at, lp_side_desc *out) {
+  lp_json ranks = lp_json_member(at, "ranks"), shards = lp_json_member(at, "shards");
+  out->ranks = 1;
+  if (!lp_json_is_given(&ranks)) return LP_OK;
+  LP_TRY(lp_json_i32(&ranks, 1, LP_MAX_RANKS, &out->ranks, reader->diag));
+  reader->out->rank_symbol = (int32_t)lp_symbols_find(&reader->out->symbols, "rank") - 1;
+  if (out->ranks > 1 && reader->out->rank_symbol < LP_SYM_COUNT)
+    return lp_json_error(&ranks, reader->diag, "wanted the symbol 'rank'");
+  if (!lp_json_is_given(&shards)) return LP_OK;
+  LP_TRY(lp_json_array(&shards, reader->diag));
+  if (lp_json_count(&shards) != (size_t)out->ranks || out->weights)
+    return lp_json_error(&shards, reader->diag, "wanted weights for each of %d ranks, and no others", out->ranks);
+  out->shards = LP_NEW_ARRAY(reader->arena, const lp_file_desc *, out->ranks);
+  for (int32_t i = 0; i < out->ranks; i++) {
+    lp_json item = lp_json_item(&shards, (size_t)i);
+    LP_TRY(find_file(reader, &item, &out->shards[i]));
+  }
+  out->weights = out->shards[0];
+  return LP_OK;
+}
+
 static lp_status read_half(manifest_reader *reader, const lp_json *at, lp_side_desc *out) {
   LP_TRY(lp_json_object(at, reader->diag));
   out->present = true;
@@ -138,6 +160,7 @@ static lp_status read_half(manifest_reader *reader, const lp_json *at, lp_side_d
   if (lp_json_is_given(&code)) LP_TRY(find_file(reader, &code, &out->code));
   if (lp_json_is_given(&weights)) LP_TRY(find_file(reader, &weights, &out->weights));
   if (lp_json_is_given(&kernels)) LP_TRY(find_file(reader, &kernels, &out->kernels));
+  LP_TRY(read_ranks(reader, at, out));
   lp_json least = lp_json_member(at, "weight_bytes");
   if (lp_json_is_given(&least)) LP_TRY(lp_json_i64(&least, 0, INT64_MAX, &out->weight_bytes, reader->diag));
   if (out->weight_bytes > 0 && !out->weights) return lp_json_error(&least, reader->diag, "wanted `weights` for them");
@@ -385,6 +408,9 @@ static lp_status read_root(manifest_reader *reader, const lp_json *root) {
 lp_status lp_manifest_parse(const char *file, const char *text, size_t size, lp_arena *arena, lp_manifest *out,
                             lp_diag *diag) {
   memset(out, 0, sizeof *out);
+  out->rank_symbol = -1;
+  for (int i = 0; i < LP_SIDE_COUNT; i++)
+    out->side[i].ranks = 1;
   out->file = lp_arena_strdup(arena, file);
   lp_symbols_init(&out->symbols, arena);
   lp_sha256 sha;

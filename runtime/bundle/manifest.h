@@ -10,7 +10,7 @@
 #include "base/poly.h"
 #include "runtime/runtime.h"
 
-enum { LP_MAX_SYMBOLS = 64, LP_MAX_RANK = 16, LP_MAX_BUFFERS = 1 << 20, LP_SHA256_HEX = 64 };
+enum { LP_MAX_SYMBOLS = 64, LP_MAX_RANK = 16, LP_MAX_BUFFERS = 1 << 20, LP_MAX_RANKS = 64, LP_SHA256_HEX = 64 };
 
 typedef enum {
   LP_DT_F32,
@@ -101,7 +101,7 @@ typedef struct {
   lp_tensor_desc tensor;
 } lp_row_buffer;
 
-typedef enum { LP_STEP_INPUT, LP_STEP_RUN, LP_STEP_SEND, LP_STEP_MOVE, LP_STEP_OUTPUT } lp_step_kind;
+typedef enum { LP_STEP_INPUT, LP_STEP_RUN, LP_STEP_SEND, LP_STEP_MOVE, LP_STEP_OUTPUT, LP_STEP_GATHER } lp_step_kind;
 
 typedef struct {
   lp_step_kind kind;
@@ -110,11 +110,12 @@ typedef struct {
   int32_t port;          /* input and output: index into `inputs` or `outputs` */
   int32_t state;         /* move: index into `states` */
   int32_t exit;          /* run: index of the only exit that needs the segment; -1: the model itself needs it */
-  int32_t buffer;        /* input, output, send: on `side` */
-  int32_t to_buffer;     /* send: on `to` */
+  int32_t buffer;        /* input, output, send, gather: on `side` */
+  int32_t to_buffer;     /* send: on `to`; gather: of the result */
+  int32_t axis, parts;   /* gather: the ranks' buffers are `parts` parts of this axis of the result */
   lp_row_count rows;     /* input, send and output: which rows the buffer has in a pass over several sequences */
   bool carries_tokens;   /* input and send: the tensor holds token ids, which are checked before use */
-  lp_tensor_desc tensor; /* input, output, send */
+  lp_tensor_desc tensor; /* input, output, send; gather: the result */
   /* output of an exit: everything that its side's later steps read of earlier ones; 0: unknown */
   int32_t open_count;
   lp_row_buffer *open;  /* [open_count] */
@@ -149,7 +150,9 @@ typedef struct {
 typedef struct lp_side_desc {
   bool present;
   const lp_file_desc *code;    /* a shared object, or launches.json of a GPU; NULL: the side only moves data */
-  const lp_file_desc *weights; /* NULL: none */
+  const lp_file_desc *weights; /* NULL: none; of a sharded half that of rank 0, until a bundle is loaded for another */
+  int32_t ranks;               /* that run the half together; 1: it is not sharded */
+  const lp_file_desc **shards; /* [ranks] the weights of each; NULL: not sharded, or no weights */
   int64_t weight_bytes;        /* of the weights' data section, at least; 0: unknown */
   const lp_file_desc *kernels; /* source of a GPU's kernels (gpu/gpu.h); NULL: the code runs on a CPU */
   const char *triple, *march;
@@ -180,6 +183,7 @@ typedef struct {
   const char *name;
   lp_symbols symbols;
   int32_t symbol_count;
+  int32_t rank_symbol;    /* the index of the symbol that is the number of a rank; -1: no half is sharded */
   int64_t context_length; /* the most positions that the model supports; 0: unknown */
   int32_t vocab;
   const lp_file_desc *tokenizer; /* NULL: none */

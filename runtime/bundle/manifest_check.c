@@ -48,6 +48,8 @@ static lp_status check_files(manifest_reader *reader) {
     if (twice)
       return lp_error(reader->diag, loc_of(reader), "one file of the %s is both code and data",
                       reader->out->place_name[i]);
+    if (side->ranks > 1 && (i != LP_SIDE_CLOUD || side->fallback || side->kernels))
+      return lp_error(reader->diag, loc_of(reader), "the half of the %s cannot have ranks", reader->out->place_name[i]);
   }
   return LP_OK;
 }
@@ -97,6 +99,10 @@ static lp_status check_step(progress *p, int32_t index) {
     p->written[step->to][step->to_buffer] = true;
     return LP_OK;
   case LP_STEP_MOVE:
+    return LP_OK;
+  case LP_STEP_GATHER:
+    LP_TRY(check_source(p, index));
+    p->written[step->side][step->to_buffer] = true;
     return LP_OK;
   case LP_STEP_OUTPUT:
     LP_TRY(check_source(p, index));

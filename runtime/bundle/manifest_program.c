@@ -4,11 +4,9 @@
 
 #include <string.h>
 
-static const char *const step_names[] = {[LP_STEP_INPUT] = "input",
-                                         [LP_STEP_RUN] = "run",
-                                         [LP_STEP_SEND] = "send",
-                                         [LP_STEP_MOVE] = "move",
-                                         [LP_STEP_OUTPUT] = "output"};
+static const char *const step_names[] = {
+    [LP_STEP_INPUT] = "input", [LP_STEP_RUN] = "run",       [LP_STEP_SEND] = "send",
+    [LP_STEP_MOVE] = "move",   [LP_STEP_OUTPUT] = "output", [LP_STEP_GATHER] = "gather"};
 
 /* Reads a side, which the bundle must have. */
 static lp_status read_side(manifest_reader *reader, const lp_json *step, const char *key, lp_place *out) {
@@ -126,6 +124,22 @@ static lp_status read_output(manifest_reader *reader, const lp_json *at, const l
   return read_open(reader, at, program, step);
 }
 
+/* The ranks of the side put their parts of an axis together. */
+static lp_status read_gather(manifest_reader *reader, const lp_json *at, const lp_program *program, lp_step *step) {
+  lp_json axis = lp_json_member(at, "axis"), parts = lp_json_member(at, "parts");
+  int64_t size = 0;
+  LP_TRY(read_side(reader, at, "side", &step->side));
+  int32_t ranks = reader->out->side[step->side].ranks;
+  LP_TRY(read_index(reader, at, "from_buffer", program->buffers[step->side], &step->buffer));
+  LP_TRY(read_index(reader, at, "to_buffer", program->buffers[step->side], &step->to_buffer));
+  LP_TRY(lp_manifest_tensor(reader, at, &step->tensor));
+  LP_TRY(lp_json_i32(&axis, 0, step->tensor.rank - 1, &step->axis, reader->diag));
+  LP_TRY(lp_json_i32(&parts, 1, ranks, &step->parts, reader->diag));
+  if (ranks % step->parts != 0) return lp_json_error(&parts, reader->diag, "wanted a divisor of %d ranks", ranks);
+  if (lp_poly_is_const(step->tensor.shape[step->axis], &size) && size > 0 && size % step->parts == 0) return LP_OK;
+  return lp_json_error(&axis, reader->diag, "wanted an axis that has %d equal parts", step->parts);
+}
+
 static lp_status read_step(manifest_reader *reader, const lp_json *at, const lp_program *program, lp_step *step) {
   LP_TRY(lp_json_object(at, reader->diag));
   lp_json op = lp_json_member(at, "op");
@@ -148,6 +162,9 @@ static lp_status read_step(manifest_reader *reader, const lp_json *at, const lp_
     return read_move(reader, at, step);
   case LP_STEP_OUTPUT:
     status = read_output(reader, at, program, step);
+    break;
+  case LP_STEP_GATHER:
+    status = read_gather(reader, at, program, step);
     break;
   }
   step->to = step->side;

@@ -170,6 +170,7 @@ static lp_status attend(lp_engine *engine, int32_t program, int32_t index, const
     return draw_there(engine, program, index, step, diag);
   case LP_STEP_RUN:
   case LP_STEP_MOVE:
+  case LP_STEP_GATHER:
     break;
   }
   return LP_OK;
@@ -193,6 +194,7 @@ static lp_status run_step(lp_engine *engine, int32_t program, int32_t index, con
     if (engine->remote) return send(engine, program, index, step, diag);
     break;
   case LP_STEP_MOVE:
+  case LP_STEP_GATHER:
     break;
   }
   return lp_error(diag, LP_LOC_FILE(manifest->file), "a step crosses the link");

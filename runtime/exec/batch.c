@@ -7,6 +7,7 @@
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/batch.h"
 #include "runtime/exec/executor.h"
+#include "runtime/exec/ranks.h"
 #include "runtime/exec/sampler.h"
 #include "runtime/exec/state.h"
 #include "runtime/gpu/gpu.h"
@@ -40,6 +41,8 @@ struct lp_batch {
   float *found;        /* [rows][1 + 2 * wanted]: the result of lp_gpu_find_top */
   int64_t wanted;
   size_t count, room;
+  lp_ranks *ranks; /* that run the half together; NULL: it is not sharded */
+  int32_t told;    /* the end of the steps that the other ranks have been told to run */
 };
 
 /* ---- programs with the same code --------------------------------------------------------------------------------- */
@@ -48,7 +51,7 @@ static bool same_step(const lp_step *a, const lp_step *b, lp_place side) {
   bool ends = a->kind == b->kind && a->side == b->side && a->to == b->to && a->port == b->port && a->state == b->state;
   bool code = a->run == b->run && a->gpu_segment == b->gpu_segment && a->exit == b->exit;
   bool memory = (a->side != side || a->buffer == b->buffer) && (a->to != side || a->to_buffer == b->to_buffer);
-  return ends && code && memory && a->rows == b->rows;
+  return ends && code && memory && a->rows == b->rows && a->axis == b->axis && a->parts == b->parts;
 }
 
 static bool same_code(const lp_program *a, const lp_program *b, lp_place side) {
@@ -77,6 +80,7 @@ lp_batch *lp_batch_create(const lp_bundle *bundle, lp_place side, lp_pool *pool)
   batch->bundle = bundle;
   batch->side = side;
   batch->pool = pool;
+  batch->ranks = lp_ranks_of(bundle, side);
   batch->gpu = bundle->side[side].gpu;
   if (batch->gpu) batch->gpu_memory = lp_gpu_memory_create(batch->gpu);
   batch->apart = batch->gpu && lp_gpu_is_apart(batch->gpu);
@@ -126,6 +130,7 @@ static void sum_up(lp_batch *batch, const lp_batch_member *member) {
   memset(all, 0, sizeof batch->part[0].sym);
   all[LP_SYM_B] = 1;
   all[LP_SYM_T] = lp_pool_threads(batch->pool);
+  lp_ranks_set_symbol(batch->bundle, batch->side, all);
   for (size_t i = 0; i < batch->count; i++) {
     const int64_t *sym = member[i].sym;
     batch->one[i] = (lp_frame){.row = all[LP_SYM_S], .last_row = all[LP_SYM_R]};
@@ -133,6 +138,7 @@ static void sum_up(lp_batch *batch, const lp_batch_member *member) {
     all[LP_SYM_R] += sym[LP_SYM_B] * sym[LP_SYM_R];
     memcpy(batch->part[i + 1].sym, sym, sizeof member[i].sym);
     batch->part[i + 1].sym[LP_SYM_T] = all[LP_SYM_T];
+    lp_ranks_set_symbol(batch->bundle, batch->side, batch->part[i + 1].sym);
   }
 }
 
@@ -213,7 +219,23 @@ static void *const *places(const lp_batch *batch, size_t i, const lp_batch_membe
   return place;
 }
 
-lp_status lp_batch_begin(lp_batch *batch, int32_t program, const lp_batch_member *member, size_t count, lp_diag *diag) {
+/* Tells the other ranks which sequences the pass has. */
+static lp_status tell_members(lp_batch *batch, int32_t program, const lp_batch_member *member, size_t count,
+                              lp_diag *diag) {
+  batch->told = 0;
+  if (!batch->ranks) return LP_OK;
+  rank_member *list = lp_alloc((count + 1) * sizeof *list);
+  for (size_t i = 0; i < count; i++) {
+    list[i] = (rank_member){.id = member[i].states->id, .first = member[i].first, .of = member[i].of};
+    memcpy(list[i].sym, member[i].sym, sizeof list[i].sym);
+  }
+  const rank_order order = {.kind = LP_TELL_MEMBER, .program = program, .size = count * sizeof *list};
+  lp_status status = lp_ranks_tell(batch->ranks, order, list, diag);
+  free(list);
+  return status;
+}
+
+static lp_status begin(lp_batch *batch, int32_t program, const lp_batch_member *member, size_t count, lp_diag *diag) {
   batch->count = 0;
   make_parts(batch, count);
   for (size_t i = 0; i < count; i++)
@@ -235,6 +257,12 @@ lp_status lp_batch_begin(lp_batch *batch, int32_t program, const lp_batch_member
   for (size_t i = 0; i < count; i++)
     set_frame(batch, &batch->one[i], &batch->part[i + 1], places(batch, i, &member[i]));
   return LP_OK;
+}
+
+lp_status lp_batch_begin(lp_batch *batch, int32_t program, const lp_batch_member *member, size_t count, lp_diag *diag) {
+  LP_TRY(lp_ranks_check(batch->bundle, batch->side, diag));
+  LP_TRY(tell_members(batch, program, member, count, diag));
+  return lp_ranks_agree(batch->ranks, begin(batch, program, member, count, diag), diag);
 }
 
 lp_status lp_batch_buffer(const lp_batch *batch, size_t sequence, int32_t buffer, const lp_step *step, lp_span *out,
@@ -281,7 +309,28 @@ static lp_status copy_all(lp_batch *batch, int32_t buffer, const lp_step *step, 
   return copy_run(batch, &run, bring, diag);
 }
 
+static int32_t index_of(const lp_batch *batch, const lp_step *step) {
+  return (int32_t)(step - batch->bundle->manifest.programs[batch->program].step);
+}
+
+/* Gives the other ranks what the sequences have in the buffer. */
+static lp_status tell_buffer(lp_batch *batch, int32_t buffer, const lp_step *step, lp_diag *diag) {
+  lp_buf all = {0};
+  lp_status status = LP_OK;
+  if (!batch->ranks || batch->ranks->collective.rank > 0) return LP_OK;
+  for (size_t i = 0; i < batch->count && status == LP_OK; i++) {
+    lp_span span = {0};
+    status = lp_batch_buffer(batch, i, buffer, step, &span, diag);
+    if (status == LP_OK && span.size > 0) lp_buf_append(&all, span.data, span.size);
+  }
+  const rank_order order = {.kind = LP_TELL_FILL, .step = index_of(batch, step), .buffer = buffer, .size = all.size};
+  if (status == LP_OK) status = lp_ranks_tell(batch->ranks, order, all.data, diag);
+  lp_buf_free(&all);
+  return status;
+}
+
 lp_status lp_batch_bring(lp_batch *batch, int32_t buffer, const lp_step *step, lp_diag *diag) {
+  LP_TRY(tell_buffer(batch, buffer, step, diag));
   return copy_all(batch, buffer, step, true, NULL, diag);
 }
 
@@ -332,7 +381,34 @@ lp_status lp_batch_logits(const lp_batch *batch, size_t sequence, const lp_step 
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
+static lp_status tell_run(lp_batch *batch, const lp_step *step, lp_diag *diag) {
+  const lp_program *program = &batch->bundle->manifest.programs[batch->program];
+  return lp_ranks_tell_run(batch->ranks, 0, program, step, &batch->told, diag);
+}
+
+/* Gathers in the memory of one frame. */
+static lp_status gather_part(lp_batch *batch, const part *p, const lp_step *step, lp_diag *diag) {
+  size_t outer, inner, from = (size_t)p->offset[step->buffer], to = (size_t)p->offset[step->to_buffer], whole = 0;
+  bool fits = lp_ranks_extent(step, p->sym, batch->bundle->manifest.symbol_count, &outer, &inner) &&
+              lp_size_mul(outer * inner, (size_t)step->parts, &whole) && from <= p->bytes &&
+              outer * inner <= p->bytes - from && to <= p->bytes && whole <= p->bytes - to;
+  if (!fits)
+    return lp_error(diag, loc_of(batch), "'%.80s' does not fit its buffers %d and %d on the %s", step->tensor.name,
+                    step->buffer, step->to_buffer, lp_side_name(batch->side));
+  char *arena = batch->arena.data + p->base;
+  return lp_ranks_gather(batch->ranks, step, arena + from, outer, inner, arena + to, diag);
+}
+
+lp_status lp_batch_gather(lp_batch *batch, const lp_step *step, lp_diag *diag) {
+  LP_TRY(tell_run(batch, step, diag));
+  if (step->rows != LP_ROWS_NONE) return gather_part(batch, &batch->part[0], step, diag);
+  for (size_t i = 0; i < batch->count; i++)
+    LP_TRY(gather_part(batch, &batch->part[i + 1], step, diag));
+  return LP_OK;
+}
+
 lp_status lp_batch_run(lp_batch *batch, const lp_step *step, lp_diag *diag) {
+  LP_TRY(tell_run(batch, step, diag));
   if (batch->gpu) {
     int32_t layout = batch->bundle->manifest.programs[batch->program].gpu_layout[batch->side];
     return lp_gpu_run(batch->gpu, batch->gpu_memory, layout, step->gpu_segment, &batch->frame, batch->arena_bytes,

@@ -54,6 +54,8 @@ LP_MUST_USE lp_status lp_batch_logits(const lp_batch *batch, size_t sequence, co
                                       lp_logits *out, lp_diag *diag);
 /* Runs the segment of a `run` step for all sequences. */
 LP_MUST_USE lp_status lp_batch_run(lp_batch *batch, const lp_step *step, lp_diag *diag);
+/* Gathers the parts of the ranks, of a `gather` step, for all sequences. */
+LP_MUST_USE lp_status lp_batch_gather(lp_batch *batch, const lp_step *step, lp_diag *diag);
 /* Waits until the pass is complete. Only then may its sequences run elsewhere or be freed. */
 LP_MUST_USE lp_status lp_batch_end(lp_batch *batch, lp_diag *diag);
 lp_gpu_memory *lp_batch_gpu_memory(lp_batch *batch); /* NULL: a CPU runs the code */

@@ -5,6 +5,7 @@
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/executor.h"
+#include "runtime/exec/ranks.h"
 #include "runtime/exec/sampler.h"
 #include "runtime/exec/state.h"
 #include "runtime/gpu/gpu.h"
@@ -21,6 +22,8 @@ lp_executor *lp_executor_create(const lp_bundle *bundle, lp_place side, lp_pool 
   lp_gpu *gpu = bundle->side[side].gpu;
   if (gpu) executor->gpu_memory = lp_gpu_memory_create(gpu);
   executor->apart = executor->states.apart = gpu && lp_gpu_is_apart(gpu);
+  executor->ranks = lp_ranks_of(bundle, side);
+  if (executor->ranks) executor->states.id = ++executor->ranks->last_id;
   executor->states.gpu = gpu;
   executor->states.gpu_memory = executor->gpu_memory;
   executor->frame = (lp_frame){.sym = executor->sym,
@@ -30,8 +33,15 @@ lp_executor *lp_executor_create(const lp_bundle *bundle, lp_place side, lp_pool 
   return executor;
 }
 
+/* What the other ranks are told about the executor. A failure shows at the next run. */
+static void tell(lp_executor *executor, rank_order_kind kind) {
+  lp_status told = lp_ranks_tell(executor->ranks, (rank_order){.kind = kind, .id = executor->states.id}, NULL, NULL);
+  (void)told;
+}
+
 void lp_executor_free(lp_executor *executor) {
   if (!executor) return;
+  if (executor->bundle->ranks) tell(executor, LP_TELL_FREE);
   lp_gpu *gpu = executor->bundle->side[executor->side].gpu;
   if (executor->gpu_memory) lp_gpu_memory_reset(gpu, executor->gpu_memory);
   lp_states_free(&executor->states);
@@ -48,6 +58,7 @@ static void unshare(lp_executor *executor) {
 }
 
 void lp_executor_forget(lp_executor *executor) {
+  tell(executor, LP_TELL_FORGET);
   lp_states_drop(&executor->states);
 }
 
@@ -84,19 +95,25 @@ static lp_status lay_out(lp_executor *executor, int32_t program, lp_diag *diag) 
   return LP_OK;
 }
 
-lp_status lp_executor_begin(lp_executor *executor, int32_t program, const int64_t *sym, lp_diag *diag) {
-  size_t size = sizeof(int64_t) * (size_t)executor->bundle->manifest.symbol_count;
-  int64_t threads = lp_pool_threads(executor->pool);
-  bool same = executor->program == program && executor->sym[LP_SYM_T] == threads;
-  if (same) {
-    executor->sym[LP_SYM_T] = sym[LP_SYM_T];
-    same = memcmp(executor->sym, sym, size) == 0;
-  }
+static lp_status begin(lp_executor *executor, int32_t program, const int64_t *sym, size_t size, lp_diag *diag) {
+  bool same = executor->program == program && memcmp(executor->sym, sym, size) == 0;
   if (!same) executor->program = -1; /* the old layout no longer fits `sym`, even if this call fails */
   memcpy(executor->sym, sym, size);
-  executor->sym[LP_SYM_T] = threads;
   LP_TRY(lp_states_reserve(&executor->states, executor->sym, diag));
   return same ? LP_OK : lay_out(executor, program, diag);
+}
+
+lp_status lp_executor_begin(lp_executor *executor, int32_t program, const int64_t *sym, lp_diag *diag) {
+  size_t size = sizeof(int64_t) * (size_t)executor->bundle->manifest.symbol_count;
+  int64_t own[LP_MAX_SYMBOLS] = {0};
+  memcpy(own, sym, size);
+  own[LP_SYM_T] = lp_pool_threads(executor->pool);
+  lp_ranks_set_symbol(executor->bundle, executor->side, own);
+  LP_TRY(lp_ranks_check(executor->bundle, executor->side, diag));
+  executor->told = 0;
+  const rank_order order = {.kind = LP_TELL_BEGIN, .id = executor->states.id, .program = program, .size = size};
+  LP_TRY(lp_ranks_tell(executor->ranks, order, own, diag));
+  return lp_ranks_agree(executor->ranks, begin(executor, program, own, size, diag), diag);
 }
 
 /* Gives the place of the tensor in the arena. */
@@ -124,7 +141,13 @@ lp_status lp_executor_buffer(lp_executor *executor, int32_t buffer, const lp_ten
   return lp_gpu_read(executor->states.gpu, executor->gpu_memory, offset_of(executor, out), out->data, out->size, diag);
 }
 
+static lp_status tell_run(lp_executor *executor, const lp_step *step, lp_diag *diag) {
+  const lp_program *program = &executor->bundle->manifest.programs[executor->program];
+  return lp_ranks_tell_run(executor->ranks, executor->states.id, program, step, &executor->told, diag);
+}
+
 lp_status lp_executor_run(lp_executor *executor, const lp_step *step, lp_diag *diag) {
+  LP_TRY(tell_run(executor, step, diag));
   lp_gpu *gpu = executor->bundle->side[executor->side].gpu;
   if (!gpu) {
     lp_pool_run(executor->pool, step->run, &executor->frame);
@@ -134,6 +157,19 @@ lp_status lp_executor_run(lp_executor *executor, const lp_step *step, lp_diag *d
   const lp_gpu_owner owner = {executor->gpu_memory, executor->states.bytes};
   return lp_gpu_run(gpu, executor->gpu_memory, layout, step->gpu_segment, &executor->frame, executor->layout_bytes,
                     &owner, diag);
+}
+
+lp_status lp_executor_gather(lp_executor *executor, const lp_step *step, lp_diag *diag) {
+  size_t outer, inner, offset = (size_t)executor->offset[step->buffer];
+  lp_span whole;
+  LP_TRY(tell_run(executor, step, diag));
+  LP_TRY(find_buffer(executor, step->to_buffer, &step->tensor, &whole, diag));
+  if (!lp_ranks_extent(step, executor->sym, executor->bundle->manifest.symbol_count, &outer, &inner) ||
+      executor->offset[step->buffer] < 0 || offset > executor->layout_bytes ||
+      outer * inner > executor->layout_bytes - offset)
+    return lp_error(diag, loc_of(executor), "a part of '%.80s' does not fit its buffer %d", step->tensor.name,
+                    step->buffer);
+  return lp_ranks_gather(executor->ranks, step, executor->arena.data + offset, outer, inner, whole.data, diag);
 }
 
 static lp_status check_tokens(const lp_manifest *manifest, lp_element dtype, const void *data, size_t size,
@@ -169,6 +205,12 @@ lp_status lp_executor_fill(lp_executor *executor, int32_t buffer, const lp_step 
   LP_TRY(find_buffer(executor, buffer, &step->tensor, &span, diag));
   LP_TRY(lp_payload_check(&executor->bundle->manifest, step, span.size, data, size, diag));
   if (size == 0) return LP_OK;
+  const rank_order order = {.kind = LP_TELL_FILL,
+                            .id = executor->states.id,
+                            .step = (int32_t)(step - executor->bundle->manifest.programs[executor->program].step),
+                            .buffer = buffer,
+                            .size = size};
+  LP_TRY(lp_ranks_tell(executor->ranks, order, data, diag));
   if (executor->apart)
     return lp_gpu_write(executor->states.gpu, executor->gpu_memory, offset_of(executor, &span), data, size, diag);
   memcpy(span.data, data, size);

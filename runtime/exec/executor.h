@@ -27,6 +27,8 @@ typedef struct lp_executor {
   lp_frame frame;
   lp_gpu_memory *gpu_memory; /* NULL: a CPU runs the code */
   bool apart;                /* the GPU computes in its own memory; `arena` holds copies of the buffers that are read */
+  struct lp_ranks *ranks;    /* that run the half together (ranks.h); NULL: it is not sharded */
+  int32_t told;              /* the end of the steps that the other ranks have been told to run */
 } lp_executor;
 
 lp_executor *lp_executor_create(const lp_bundle *bundle, lp_place side, lp_pool *pool);
@@ -44,6 +46,8 @@ LP_MUST_USE lp_status lp_executor_fill(lp_executor *executor, int32_t buffer, co
                                        size_t size, lp_diag *diag);
 /* Runs the segment of a `run` step. On a GPU it may only be enqueued; reading a buffer waits for it. */
 LP_MUST_USE lp_status lp_executor_run(lp_executor *executor, const lp_step *step, lp_diag *diag);
+/* Gathers the parts of the ranks, of a `gather` step. */
+LP_MUST_USE lp_status lp_executor_gather(lp_executor *executor, const lp_step *step, lp_diag *diag);
 /* Draws one token per sequence from the logits of an `output` step: out[b]. */
 LP_MUST_USE lp_status lp_executor_sample(lp_executor *executor, const lp_step *step, const lp_sampling *sampling,
                                          lp_sample *out, lp_buf *scratch, lp_diag *diag);

@@ -14,7 +14,8 @@ typedef struct {
   lp_place side;
   lp_gpu *gpu; /* the GPU that computes on them, borrowed; NULL: a CPU does */
   lp_gpu_memory *gpu_memory;
-  bool apart; /* the region is in the GPU's own memory */
+  bool apart;  /* the region is in the GPU's own memory */
+  uint32_t id; /* of the executor, for the other ranks of a sharded half (ranks.h); 0: none */
   /* The region is paged: each state begins at a page, and the system gives memory to the pages that hold rows only. Not
    * with a GPU. Set it after lp_states_init. */
   bool paged;

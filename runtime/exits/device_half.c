@@ -247,6 +247,7 @@ static lp_status run_step(device_run *run, const lp_step *step, size_t column) {
   case LP_STEP_SEND:
     return keep_columns(run, step, column);
   case LP_STEP_MOVE:
+  case LP_STEP_GATHER:
     break;
   }
   return LP_OK;

@@ -30,6 +30,8 @@ static lp_status walk_step(lp_session *session, lp_walk *walk, const lp_step *st
     return lp_walk_fill(walk, executor, step, diag);
   case LP_STEP_RUN:
     return lp_executor_run(executor, step, diag);
+  case LP_STEP_GATHER:
+    return lp_executor_gather(executor, step, diag);
   case LP_STEP_SEND:
     return copy_across(executor, session->executor[step->to], step, diag);
   case LP_STEP_MOVE:

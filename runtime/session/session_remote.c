@@ -248,6 +248,8 @@ static lp_status device_step(remote_walk *remote, int32_t index, const lp_step *
     return send_state(remote, index, step);
   case LP_STEP_OUTPUT:
     return lp_walk_output(remote->session, remote->walk, remote->device, step, remote->diag);
+  case LP_STEP_GATHER: /* only the cloud's half is sharded */
+    break;
   }
   return LP_OK;
 }
@@ -260,6 +262,7 @@ static lp_status other_step(remote_walk *remote, int32_t index, const lp_step *s
     return send_step(remote, step->side, index, input.data, input.size);
   }
   case LP_STEP_RUN:
+  case LP_STEP_GATHER:
     return LP_OK;
   case LP_STEP_SEND:
   case LP_STEP_MOVE:

@@ -82,6 +82,8 @@ lp_status lp_sides_open(const lp_sides_options *options, lp_sides *out, lp_diag 
   double begin = lp_now_ms();
   LP_TRY(lp_bundle_load(options->bundle, &load, &out->bundle, diag));
   out->load_ms = lp_now_ms() - begin;
+  if (options->in_process)
+    LP_TRY(lp_ranks_start(out->bundle, &load, lp_ranks_threads(out->bundle, options->threads), &out->team, diag));
   if (given && !lp_bundle_is_split(out->bundle))
     return lp_error(diag, LP_LOC_FILE(options->bundle),
                     "the bundle is not split, so that no part of it runs on the worker at %s", given);
@@ -91,6 +93,7 @@ lp_status lp_sides_open(const lp_sides_options *options, lp_sides *out, lp_diag 
 }
 
 void lp_sides_close(lp_sides *sides) {
+  lp_ranks_stop(sides->bundle, sides->team);
   lp_bundle_free(sides->bundle);
   /* All end at once, so that none of them sees another one disappear. */
   for (lp_place i = 0; i < LP_PLACES_MAX; i++)

@@ -282,6 +282,7 @@ static bool run_steps(pass *p, double begin, lp_diag *diag) {
     if (step->kind == LP_STEP_RUN && step->side == p->worker->place &&
         !together(p, lp_batch_run(batch, step, diag), diag))
       return false;
+    if (step->kind == LP_STEP_GATHER && !together(p, lp_batch_gather(batch, step, diag), diag)) return false;
     if (gives(p, step) && !together(p, fetch(p, step, diag), diag)) return false;
     for (size_t i = 0; i < p->count; i++)
       if (!do_step(p, i, k, begin, diag)) return false;

@@ -262,6 +262,8 @@ static lp_status do_step(lp_worker *worker, worker_session *session, int32_t ind
     return LP_OK; /* take_payload has done it */
   case LP_STEP_RUN:
     return lp_executor_run(session->executor, step, diag);
+  case LP_STEP_GATHER:
+    return lp_executor_gather(session->executor, step, diag);
   case LP_STEP_SEND:
   case LP_STEP_OUTPUT:
     return emit_own(worker, session, index, diag);

@@ -7,6 +7,7 @@
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/exec/batch.h"
+#include "runtime/exec/ranks.h"
 #include "runtime/exits/halves.h"
 #include "runtime/link/link.h"
 #include "runtime/runtime.h"
@@ -186,7 +187,8 @@ static void serve(lp_worker *worker, bool loopback, const volatile int *stop) {
 }
 
 static lp_status check_bundle(const lp_bundle *bundle, lp_place place, lp_diag *diag) {
-  if (place > LP_SIDE_DEVICE && place < bundle->manifest.place_count && bundle->side[place].loaded) return LP_OK;
+  if (place > LP_SIDE_DEVICE && place < bundle->manifest.place_count && bundle->side[place].loaded)
+    return lp_ranks_check(bundle, place, diag);
   return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "the bundle has no cloud side to serve");
 }
 

@@ -70,6 +70,7 @@ static void do_step(bench *b, const lp_step *step) {
     break;
   case LP_STEP_SEND:
   case LP_STEP_MOVE:
+  case LP_STEP_GATHER:
     break;
   }
 }

@@ -53,6 +53,27 @@ static lp_status check_emit(const lp_compile *compile, lp_diag *diag) {
   return LP_OK;
 }
 
+/* What a half that several ranks run cannot have (docs/adr/0035). */
+static lp_status check_ranks(const lp_compile *compile, lp_diag *diag) {
+  const lp_compile_request *request = &compile->request;
+  const lp_loc loc = LP_LOC_FILE("--ranks");
+  if (request->ranks < 2) return LP_OK;
+  if (request->ranks > LP_MOST_RANKS)
+    return lp_error_as(LP_USAGE, diag, loc, "should be at most %d, found %" PRId64, LP_MOST_RANKS, request->ranks);
+  if (!compile->cloud || compile->has_more_places)
+    return lp_error_as(LP_USAGE, diag, loc, "ranks need a device and one cloud machine: --cloud=HW");
+  if (request->plans > 1 || compile->exits_text || compile->fallback)
+    return lp_error_as(LP_USAGE, diag, loc, "a half for several ranks takes no %s",
+                       request->plans > 1    ? "--plans"
+                       : compile->exits_text ? "--exits"
+                                             : "--fallback");
+  if (lp_streq(compile->emit, "onnx") || lp_streq(compile->emit, "cuda") || lp_streq(compile->emit, "opencl") ||
+      lp_streq(compile->emit, "ptx"))
+    return lp_error_as(LP_USAGE, diag, loc, "halves in %s are not cut for several ranks", compile->emit);
+  lp_warning(diag, loc, "the plan's times, memory and cost are those of a cloud of one rank");
+  return LP_OK;
+}
+
 static lp_status check_options(const lp_compile *compile, lp_diag *diag) {
   for (size_t i = 0; i < compile->reports.count; i++)
     LP_TRY(check_report(compile->reports.data[i], diag));
@@ -65,6 +86,7 @@ static lp_status check_options(const lp_compile *compile, lp_diag *diag) {
   LP_TRY(check_emit(compile, diag));
   if (!compile->device)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no device is given: --device=HW (`llmpart hw list` names them)");
+  LP_TRY(check_ranks(compile, diag));
   if (compile->request.plans > 1 && !compile->cloud)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--plans"), "several plans need a cloud machine: --cloud=HW");
   if (compile->request.plans > 1 && lp_streq(compile->emit, "onnx"))

@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/collective/collective.h"
 #include "runtime/runtime.h"
+#include "tools/mpi/mpi.h"
 #include "tools/run/addresses.h"
 #include "tools/run/worker_spans.h"
 
@@ -123,9 +125,44 @@ static lp_status find_place(const worker_flags *flags, const char *path, lp_plac
   return status;
 }
 
+/* Serves with the ranks of a sharded half, if it is one: processes of mpirun, of which rank 0 serves, or threads. */
+static lp_status serve_ranks(lp_worker_options *options, lp_bundle *bundle, const lp_bundle_options *load,
+                             const lp_peers *ranks, lp_diag *diag) {
+  lp_rank_team *team = NULL;
+  lp_collective collective;
+  lp_status status = LP_OK;
+  options->threads = lp_ranks_threads(bundle, options->threads);
+  if (ranks->count > 1) {
+    lp_collective_of_peers(ranks, &collective);
+    if (ranks->rank > 0) return lp_ranks_follow(bundle, &collective, options->threads, diag);
+    status = lp_ranks_lead(bundle, &collective, diag);
+  } else {
+    status = lp_ranks_start(bundle, load, options->threads, &team, diag);
+  }
+  if (status == LP_OK) status = lp_worker_serve(bundle, options, &stop_wanted, diag);
+  lp_ranks_stop(bundle, team);
+  return status;
+}
+
+/* Loads the place, of a sharded half the rank that this process is. */
+static lp_status serve_place(lp_worker_options *options, const char *path, lp_bundle_options *load, lp_diag *diag) {
+  lp_bundle *bundle = NULL;
+  lp_peers ranks = {0};
+  lp_mpi_end_function *end = NULL;
+  LP_TRY(lp_tool_begin_mpi(&ranks, &end, "start the worker without mpirun: its ranks are threads then", diag));
+  load->rank = ranks.count > 1 ? ranks.rank : 0;
+  lp_status status = lp_bundle_load(path, load, &bundle, diag);
+  if (status == LP_OK && ranks.count > 1 && ranks.count != lp_bundle_ranks(bundle))
+    status = lp_error(diag, LP_LOC_FILE(path), "the bundle is cut for %" PRId32 " ranks; mpirun started %" PRId32,
+                      lp_bundle_ranks(bundle), ranks.count);
+  if (status == LP_OK) status = serve_ranks(options, bundle, load, &ranks, diag);
+  lp_bundle_free(bundle);
+  if (end) end((int)status);
+  return status;
+}
+
 static lp_status serve_bundle(worker_flags *flags, const char *path, lp_diag *diag) {
   lp_bundle_options load = {.check_hashes = flags->check, .trust = flags->trust};
-  lp_bundle *bundle = NULL;
   lp_place place;
   const lp_link_security *to_peers = &flags->peer_security;
   LP_TRY(lp_run_addresses_read(&flags->peers, "--peer", true, &flags->addresses, diag));
@@ -137,9 +174,7 @@ static lp_status serve_bundle(worker_flags *flags, const char *path, lp_diag *di
   lp_worker_options options = options_of(flags);
   options.place = place;
   load.load = 1u << place;
-  lp_status status = lp_bundle_load(path, &load, &bundle, diag);
-  if (status == LP_OK) status = lp_worker_serve(bundle, &options, &stop_wanted, diag);
-  lp_bundle_free(bundle);
+  lp_status status = serve_place(&options, path, &load, diag);
   worker_spans_close(flags->spans);
   return status;
 }

@@ -42,3 +42,15 @@
     "llmpart.return"(%t) : (tensor<?x3xf32, ["s"]>) -> ()
   }) {communicating = true, sym_name = "prefill"} : () -> ()
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+
+// -----
+
+"builtin.module"() ({
+  "llmpart.state"() {append_axis = 2 : i64, dtype = "f32", index = 0 : i64, name = "k", shape = #llmpart.polys<"b, 2, c, 2">} : () -> ()
+  "llmpart.func"() ({
+  ^bb0(%t: tensor<?xf32, ["s"]>):
+    // expected-error@+1 {{a KV cache that moves between the sides cannot be divided among 2 ranks}}
+    "comm.kv_move"() {dtype = "f32", from = "device", shape = #llmpart.polys<"b, 2, s + p, 2">, state = 0 : i64, to = "cloud"} : () -> ()
+    "llmpart.return"(%t) : (tensor<?xf32, ["s"]>) -> ()
+  }) {communicating = true, sym_name = "prefill"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()

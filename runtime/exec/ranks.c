@@ -1,0 +1,92 @@
+/* Rank 0's words to the other ranks, and the gathers of all. */
+#include "runtime/exec/ranks.h"
+
+#include <stdlib.h>
+
+#include "base/abi.h"
+#include "base/poly.h"
+#include "base/side.h"
+
+lp_ranks *lp_ranks_of(const lp_bundle *bundle, lp_place side) {
+  return bundle->manifest.side[side].ranks > 1 ? bundle->ranks : NULL;
+}
+
+lp_status lp_ranks_check(const lp_bundle *bundle, lp_place side, lp_diag *diag) {
+  if (bundle->manifest.side[side].ranks < 2 || bundle->ranks) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(bundle->manifest.file),
+                  "the %s's half is cut for %" PRId32 " ranks: only `llmpart run`, `bench` and `worker` run it",
+                  bundle->manifest.place_name[side], bundle->manifest.side[side].ranks);
+}
+
+void lp_ranks_set_symbol(const lp_bundle *bundle, lp_place side, int64_t *sym) {
+  if (bundle->manifest.side[side].ranks > 1) sym[bundle->manifest.rank_symbol] = bundle->rank;
+}
+
+static lp_status lost(lp_diag *diag) {
+  return lp_error(diag, LP_LOC_NONE, "a rank of the sharded half has ended");
+}
+
+lp_status lp_ranks_tell(lp_ranks *ranks, rank_order order, const void *payload, lp_diag *diag) {
+  if (!ranks || ranks->collective.rank > 0) return LP_OK;
+  lp_collective *all = &ranks->collective;
+  if (!all->broadcast(all->self, &order, sizeof order)) return lost(diag);
+  if (order.size == 0 || all->broadcast(all->self, (void *)(uintptr_t)payload, order.size)) return LP_OK;
+  return lost(diag);
+}
+
+static bool goes_on(const lp_step *step, const lp_step *other) {
+  if (other->side != step->side && other->to != step->side) return true; /* a step of the other side */
+  return other->kind == LP_STEP_RUN || other->kind == LP_STEP_GATHER;
+}
+
+lp_status lp_ranks_tell_run(lp_ranks *ranks, uint32_t id, const lp_program *program, const lp_step *step, int32_t *told,
+                            lp_diag *diag) {
+  int32_t from = (int32_t)(step - program->step), until = from + 1;
+  if (!ranks || ranks->collective.rank > 0 || from < *told) return LP_OK;
+  while (until < program->step_count && goes_on(step, &program->step[until]))
+    until++;
+  *told = until;
+  return lp_ranks_tell(ranks, (rank_order){.kind = LP_TELL_RUN, .id = id, .step = from, .until = until}, NULL, diag);
+}
+
+static void *room_for(lp_ranks *ranks, size_t size) {
+  size_t bytes = size * (size_t)ranks->collective.count;
+  if (bytes > ranks->gathered_bytes) {
+    ranks->gathered = lp_realloc(ranks->gathered, bytes);
+    ranks->gathered_bytes = bytes;
+  }
+  return ranks->gathered;
+}
+
+lp_status lp_ranks_agree(lp_ranks *ranks, lp_status own, lp_diag *diag) {
+  if (!ranks) return own;
+  lp_collective *all = &ranks->collective;
+  char good = own == LP_OK, *others = room_for(ranks, 1);
+  if (!all->all_gather(all->self, &good, 1, others)) return lost(diag);
+  for (int32_t i = 0; i < all->count && own == LP_OK; i++)
+    if (!others[i]) own = lp_error(diag, LP_LOC_NONE, "rank %" PRId32 " has no memory for the pass", i);
+  return own;
+}
+
+bool lp_ranks_extent(const lp_step *step, const int64_t *sym, int32_t symbol_count, size_t *outer, size_t *inner) {
+  size_t bytes;
+  *outer = 1;
+  for (int32_t i = 0; i < step->axis; i++) {
+    int64_t size = lp_poly_eval(step->tensor.shape[i], sym, (size_t)symbol_count);
+    if (size < 0 || !lp_size_mul(*outer, (size_t)size, outer)) return false;
+  }
+  if (!lp_tensor_bytes(&step->tensor, sym, symbol_count, &bytes)) return false;
+  *inner = *outer > 0 ? bytes / *outer / (size_t)step->parts : 0;
+  return true;
+}
+
+lp_status lp_ranks_gather(lp_ranks *ranks, const lp_step *step, const void *part, size_t outer, size_t inner,
+                          void *whole, lp_diag *diag) {
+  lp_collective *all = &ranks->collective;
+  bool direct = outer == 1 && step->parts == all->count; /* the parts of the ranks are the result */
+  void *to = direct ? whole : room_for(ranks, outer * inner);
+  if (outer * inner == 0) return LP_OK;
+  if (!all->all_gather(all->self, part, outer * inner, to)) return lost(diag);
+  if (!direct) lp_collective_join(to, all->count, step->parts, outer, inner, whole);
+  return LP_OK;
+}
