@@ -112,15 +112,15 @@ static lp_emit_options emit_options(const lp_compile *compile, lp_place place, c
 
 /* The options for code that is written without a bundle: --march applies to it, and a name that its backend does not
  * know is an error. */
-static lp_emit_options code_options(const lp_compile *compile, lp_side side, const char *backend) {
+static lp_emit_options code_options(const lp_compile *compile, lp_place side, const char *backend) {
   const char *own = compile->march_side[side] ? compile->march_side[side] : compile->march;
   return emit_options(compile, side, own ? own : lp_compile_march(compile, side, backend));
 }
 
 /* The side that --side names. */
-static lp_side side_of(const lp_compile *compile, lp_side otherwise) {
+static lp_place side_of(const lp_compile *compile, lp_place otherwise) {
   lp_side side;
-  return lp_side_find(compile->side, &side) ? side : otherwise;
+  return lp_side_find(compile->side, &side) ? (lp_place)side : otherwise;
 }
 
 static lp_status write_code(const lp_compile *compile, lp_module *module, lp_diag *diag) {
@@ -318,12 +318,12 @@ static lp_status write_gpu_text(const lp_compile *compile, lp_module *module, co
 }
 
 static lp_status write_gpu_code(const lp_compile *compile, lp_module *module, lp_diag *diag) {
-  const lp_side side = side_of(compile, LP_SIDE_CLOUD);
+  const lp_place side = side_of(compile, LP_SIDE_CLOUD);
   const char *backend = emits(compile, "opencl") ? "opencl" : "cuda";
   const lp_emit_options options = code_options(compile, side, backend);
-  if (!runs_at(module, (lp_place)side)) {
-    lp_status status =
-        lp_error(diag, LP_LOC_FILE("--emit"), "nothing runs on the side '%s' in this plan", lp_side_name(side));
+  if (!runs_at(module, side)) {
+    lp_status status = lp_error(diag, LP_LOC_FILE("--emit"), "nothing runs on the side '%s' in this plan",
+                                lp_side_name((lp_side)side));
     lp_note(diag, LP_LOC_NONE, "--scheduler=cloud-only puts everything into the cloud, --side=device names the device");
     return status;
   }

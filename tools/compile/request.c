@@ -148,11 +148,11 @@ static lp_status check_targets(lp_compile *compile, lp_diag *diag) {
   const bool bundle = lp_streq(compile->emit, "bundle") || lp_streq(compile->emit, "report");
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     lp_half_target half;
-    LP_TRY(lp_compile_target(compile, (lp_side)i, &half, diag));
-    compile->request.code_lacks_bf16[i] = !lp_compile_has_bf16(compile, (lp_side)i, &half);
+    LP_TRY(lp_compile_target(compile, i, &half, diag));
+    compile->request.code_lacks_bf16[i] = !lp_compile_has_bf16(compile, i, &half);
     if (!bundle || (i == LP_SIDE_CLOUD && !compile->cloud)) continue;
-    LP_TRY(lp_compile_check_dtype(compile, (lp_side)i, &half, diag));
-    lp_compile_describe_target(compile, (lp_side)i, &half);
+    LP_TRY(lp_compile_check_dtype(compile, i, &half, diag));
+    lp_compile_describe_target(compile, i, &half);
   }
   return LP_OK;
 }

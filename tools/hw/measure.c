@@ -62,7 +62,7 @@ static lp_status compile(hw_bench *bench, const lp_decoder_shape *shape, const h
   lp_bundle_request bundle = {.context = shape->context, .vocab = shape->vocab};
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     bundle.backend[i] = lp_backend_find(subject->backend);
-    bundle.options[i] = (lp_emit_options){.side = (lp_side)i, .march = subject->march, .opt_level = 3, .halves = true};
+    bundle.options[i] = (lp_emit_options){.side = i, .march = subject->march, .opt_level = 3, .halves = true};
   }
   return lp_bundle_write(bench->module, &bundle, path, diag);
 }
