@@ -394,7 +394,7 @@ static lp_status gather_part(lp_batch *batch, const part *p, const lp_step *step
               outer * inner <= p->bytes - from && to <= p->bytes && whole <= p->bytes - to;
   if (!fits)
     return lp_error(diag, loc_of(batch), "'%.80s' does not fit its buffers %d and %d on the %s", step->tensor.name,
-                    step->buffer, step->to_buffer, lp_side_name(batch->side));
+                    step->buffer, step->to_buffer, lp_bundle_place_name(batch->bundle, batch->side));
   char *arena = batch->arena.data + p->base;
   return lp_ranks_gather(batch->ranks, step, arena + from, outer, inner, arena + to, diag);
 }
