@@ -80,14 +80,15 @@ static lp_status write_settings(const lp_gguf *file, const char *folder, lp_diag
 static lp_status write_files(const lp_gguf *file, const char *folder, lp_diag *diag) {
   lp_diag *own = lp_diag_create();
   lp_buf text = {0};
-  lp_status status = lp_gguf_tokenizer(file, &text, own);
-  if (status == LP_OK)
+  lp_status status = LP_OK;
+  if (lp_gguf_tokenizer(file, &text, own) == LP_OK)
     status = write_text(folder, "tokenizer.json", &text, diag);
   else
     lp_note(diag, LP_LOC_FILE(file->path), "the bundle gets no tokenizer, so 'run' needs --tokens: %s",
             lp_diag_count(own) > 0 ? lp_diag_get(own, 0)->text : "it cannot be used");
   lp_buf_free(&text);
   lp_diag_free(own);
+  LP_TRY(status);
   LP_TRY(write_tokenizer_config(file, folder, diag));
   return write_settings(file, folder, diag);
 }

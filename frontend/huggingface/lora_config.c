@@ -99,7 +99,7 @@ static lp_status value_for(const lp_lora_config *c, const char *patterns, const 
 
 lp_status lp_lora_scale(const lp_lora_config *config, const char *module, int64_t rank, double *out, lp_diag *diag) {
   lp_json by_root = lp_json_member(&config->root, "use_rslora");
-  double said, alpha;
+  double said = 0, alpha = 0;
   LP_TRY(value_for(config, "rank_pattern", "r", module, &said, diag));
   LP_TRY(value_for(config, "alpha_pattern", "lora_alpha", module, &alpha, diag));
   if (said != (double)rank || rank < 1)

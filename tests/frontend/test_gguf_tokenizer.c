@@ -10,6 +10,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static char *folder;
 
@@ -232,5 +234,19 @@ LP_TEST(ends_of_a_turn_are_known_by_name) {
   lp_diag_free(diag);
   free(text);
   free(settings);
+  free(path);
+}
+
+/* A tokenizer for which there is no room is an error, not a model without one. */
+LP_TEST(a_tokenizer_that_cannot_be_written) {
+  static const small plain = {.tokens = {ENDS, {"a", 1, -1}}};
+  lp_diag *diag = lp_diag_create();
+  char *path = write_small(&plain), *in_the_way = lp_path_join(folder, "tokenizer.json");
+  ck_assert_int_eq(mkdir(in_the_way, 0700), 0);
+  ck_assert_int_eq(lp_gguf_write_companions(path, folder, diag), LP_FAILED);
+  ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+  ck_assert_int_eq(rmdir(in_the_way), 0);
+  lp_diag_free(diag);
+  free(in_the_way);
   free(path);
 }
