@@ -166,7 +166,8 @@ def chart():
     top, most = 2 * (height + 40) + 20, max(s for _, s in latencies)
     panels += [f'<text x="60" y="{top - 5}">seconds for an answer of 12 tokens; at most {most:.2f}</text>',
                f'<path d="M60 {top}v{height}h{width}" fill="none" stroke="#888"/>']
-    points = " ".join(f"M{60 + t / samples[-1][0] * width:.0f} {top + height * (1 - s / most):.0f}h0" for t, s in latencies)
+    places = {f"M{60 + t / samples[-1][0] * width:.0f} {top + height * (1 - s / most):.0f}h0" for t, s in latencies}
+    points = " ".join(sorted(places))
     panels += [f'<path d="{points}" stroke="#000" stroke-width="1.6" stroke-linecap="round"/>']
     Path(options.chart).write_text('<svg xmlns="http://www.w3.org/2000/svg" width="880" height="620" font-family="sans-serif" font-size="12">'
                                    + "".join(panels) + "</svg>\n")

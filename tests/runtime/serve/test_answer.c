@@ -1,0 +1,97 @@
+/* The JSON of answers. */
+#include <stdlib.h>
+
+#include "runtime/serve/answer.h"
+#include "tests/suite.h"
+
+static lp_completion request;
+static const lp_answer_head head = {.request = &request, .id = "7", .model = "m", .created = 5};
+
+static void setup(void) {
+  request = (lp_completion){.choices = 1, .decoding = {.top_logprobs = -1}};
+}
+
+LP_CASE(.setup = setup);
+
+static void is(char *found, const char *wanted) {
+  ck_assert_str_eq(found, wanted);
+  free(found);
+}
+
+/* A message that was cut to its room ends within a character. */
+LP_TEST(errors_are_utf8) {
+  is(lp_answer_error("t", "a\xC3"),
+     "{\"error\":{\"message\":\"a\xEF\xBF\xBD\",\"type\":\"t\",\"param\":null,\"code\":null}}");
+  is(lp_answer_error("t", "a\xE2\x82"),
+     "{\"error\":{\"message\":\"a\xEF\xBF\xBD\",\"type\":\"t\",\"param\":null,\"code\":null}}");
+  is(lp_answer_error("t", "\xE2\x82\xAC\""),
+     "{\"error\":{\"message\":\"\xE2\x82\xAC\\\"\",\"type\":\"t\",\"param\":null,\"code\":null}}");
+}
+
+#define TEXT "{\"id\":\"cmpl-7\",\"object\":\"text_completion\",\"created\":5,\"model\":\"m\",\"choices\":["
+#define CHAT(object)                                                                                                   \
+  "{\"id\":\"chatcmpl-7\",\"object\":\"chat.completion" object "\",\"created\":5,\"model\":\"m\",\"choices\":["
+
+LP_TEST(whole_texts) {
+  lp_whole whole = {0};
+  lp_usage usage = {.prompt_tokens = 3, .tokens = 4, .cached_tokens = 2, .finish = {LP_FINISH_LENGTH}};
+  lp_whole_put(&whole, &(lp_piece){.text = "a"});
+  lp_whole_put(&whole, &(lp_piece){.text = "b"});
+  is(lp_answer_whole(&head, &whole, &usage), TEXT
+     "{\"index\":0,\"logprobs\":null,\"finish_reason\":\"length\",\"text\":\"ab\"}],\"usage\":{\"prompt_tokens\":3,"
+     "\"completion_tokens\":4,\"total_tokens\":7,\"prompt_tokens_details\":{\"cached_tokens\":2}}}");
+  usage.prompt_tokens = -1; /* unknown */
+  usage.finish[0] = LP_FINISH_FILTER;
+  is(lp_answer_whole(&head, &whole, &usage),
+     TEXT "{\"index\":0,\"logprobs\":null,\"finish_reason\":\"content_filter\",\"text\":\"ab\"}]}");
+  lp_whole_free(&whole);
+}
+
+/* Parts of a call with one index are one call; without text the content is null. */
+LP_TEST(whole_chats) {
+  lp_whole whole = {0};
+  lp_usage usage = {.prompt_tokens = 0, .finish = {LP_FINISH_TOOLS, LP_FINISH_STOP}};
+  const lp_tool_call begin = {0, "i", "f", "{\"a\""}, rest = {0, NULL, NULL, ":1}"};
+  request.chat = true;
+  request.choices = 2;
+  lp_whole_put(&whole, &(lp_piece){.text = "", .calls = &begin, .call_count = 1});
+  lp_whole_put(&whole, &(lp_piece){.text = "", .calls = &rest, .call_count = 1});
+  lp_whole_put(&whole, &(lp_piece){.choice = 1, .text = ""});
+  is(lp_answer_whole(&head, &whole, &usage),
+     CHAT("") "{\"index\":0,\"logprobs\":null,\"finish_reason\":\"tool_calls\",\"message\":{\"role\":\"assistant\","
+              "\"content\":null,\"tool_calls\":[{\"id\":\"i\",\"type\":\"function\",\"function\":{\"name\":\"f\","
+              "\"arguments\":\"{\\\"a\\\":1}\"}}]}},{\"index\":1,\"logprobs\":null,\"finish_reason\":\"stop\","
+              "\"message\":{"
+              "\"role\":\"assistant\",\"content\":\"\"}}],\"usage\":{\"prompt_tokens\":0,\"completion_tokens\":0,"
+              "\"total_tokens\":0,\"prompt_tokens_details\":{\"cached_tokens\":0}}}");
+  lp_whole_free(&whole);
+}
+
+LP_TEST(chunks) {
+  const lp_usage known = {.prompt_tokens = 0, .tokens = 1}, unknown = {.prompt_tokens = -1};
+  const lp_tool_call rest = {1, NULL, NULL, "x"};
+  is(lp_answer_chunk(&head, &(lp_piece){.text = "a", .machine = "d"}, true, 0),
+     TEXT "{\"index\":0,\"finish_reason\":null,\"text\":\"a\"}],\"machine\":\"d\"}");
+  is(lp_answer_chunk_end(&head, 2, LP_FINISH_STOP), TEXT "{\"index\":2,\"finish_reason\":\"stop\",\"text\":\"\"}]}");
+  is(lp_answer_chunk_usage(&head, &unknown), TEXT "],\"usage\":null}");
+  is(lp_answer_chunk_usage(&head, &known),
+     TEXT "],\"usage\":{\"prompt_tokens\":0,\"completion_tokens\":1,\"total_tokens\":1,\"prompt_tokens_details\":{"
+          "\"cached_tokens\":0}}}");
+  request.chat = true;
+  is(lp_answer_chunk(&head, &(lp_piece){.text = ""}, true, 0),
+     CHAT(".chunk") "{\"index\":0,\"finish_reason\":null,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}");
+  is(lp_answer_chunk(&head, &(lp_piece){.text = "", .calls = &rest, .call_count = 1}, false, 0),
+     CHAT(".chunk") "{\"index\":0,\"finish_reason\":null,\"delta\":{\"tool_calls\":[{\"index\":1,\"function\":{"
+                    "\"arguments\":"
+                    "\"x\"}}]}}]}");
+  is(lp_answer_chunk_end(&head, 0, LP_FINISH_TOOLS),
+     CHAT(".chunk") "{\"index\":0,\"finish_reason\":\"tool_calls\",\"delta\":{}}]}");
+}
+
+/* A model that two places serve is named once. */
+LP_TEST(models) {
+#define MODEL(id) "{\"id\":\"" id "\",\"object\":\"model\",\"created\":0,\"owned_by\":\"llmpart\"}"
+  const char *const names[LP_ROUTE_COUNT] = {[LP_ROUTE_EDGE] = "m", [LP_ROUTE_CLOUD] = "m"};
+  is(lp_answer_models(names, NULL),
+     "{\"object\":\"list\",\"data\":[" MODEL("m") "," MODEL("auto") "," MODEL("edge") "," MODEL("cloud") "]}");
+}
