@@ -148,6 +148,12 @@ lp_status lp_constant_data(lp_module *module, const lp_value *value, lp_tensor *
   return check_scale(value, out, numel, diag);
 }
 
+const float *lp_constant_squares(const lp_module *module, const lp_value *value, int64_t k) {
+  const lp_input_squares *found =
+      module->input_squares && value->name ? lp_map_get(module->input_squares, value->name) : NULL;
+  return found && found->count == k ? found->mean : NULL;
+}
+
 void lp_static_shape(lp_type type, int64_t *dim) {
   for (int32_t i = 0; i < type.rank; i++)
     if (!lp_type_static_dim(type, i, &dim[i])) dim[i] = 0;

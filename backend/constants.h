@@ -40,6 +40,8 @@ LP_MUST_USE lp_status lp_constants_write(const lp_constants *constants, const ch
 void lp_constant_identity(const lp_value *value, lp_buf *key);
 /* Maps the elements of a constant; fails unless all are there. */
 LP_MUST_USE lp_status lp_constant_data(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag);
+/* The mean squares [k] of what a weight of k rows is multiplied by; NULL: unknown. */
+const float *lp_constant_squares(const lp_module *module, const lp_value *value, int64_t k);
 /* Fills the sizes of a type [rank]; 0 for sizes that are not constant. */
 void lp_static_shape(lp_type type, int64_t *dim);
 /* Writes `count` elements as f32, a slice at a time. */

@@ -225,6 +225,12 @@ struct lp_block {
   lp_op *first, *last;
 };
 
+/* The mean squares of what a weight's elements are multiplied by, along the inner axis of its product. */
+typedef struct {
+  int64_t count;
+  const float *mean; /* [count] */
+} lp_input_squares;
+
 struct lp_module {
   lp_arena *arena;
   lp_symbols symbols; /* b s p r c t come first, in the order of base/abi.h */
@@ -235,6 +241,8 @@ struct lp_module {
   int64_t eval_steps;    /* steps left for evaluation at compile time: see LP_EVAL_STEPS */
   int64_t rank;          /* the rank whose parts llmpart.shard stands for */
   LP_VEC(void *) shards; /* copies made by lp_weight_data */
+  /* A weight's name -> lp_input_squares *: measured, for rounding the weight. Borrowed; NULL: none. Not printed. */
+  const lp_map *input_squares;
 };
 
 lp_module *lp_module_create(const char *name);

@@ -101,6 +101,7 @@ typedef struct lp_compile_request {
    * most `quantise_budget`, a share; NULL and "plain": none do. */
   const char *quantise;
   double quantise_budget;
+  bool weighs_rounding; /* weights are rounded by the activations that were measured for them */
   const char *kv_dtype; /* of KV caches: f32 f16 bf16; NULL: f32 */
   const int64_t *exits; /* layers that keep their exit heads */
   int32_t exit_count;

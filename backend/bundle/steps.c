@@ -61,6 +61,35 @@ static void put_parts(const program *p, const lp_op *op, lp_place side, int64_t 
   lp_json_put_end(p->w);
 }
 
+static void put_operand(const program *p, int64_t part, int64_t buffer, lp_value *weight, lp_type type) {
+  const char *name = weight ? lp_value_base(weight)->name : NULL;
+  if (!name) return;
+  lp_json_put_object(p->w, NULL);
+  lp_json_put_integer(p->w, "part", part);
+  lp_json_put_integer(p->w, "buffer", buffer);
+  lp_bundle_put_tensor(p->w, p->b, name, type);
+  lp_json_put_end(p->w);
+}
+
+/* For each weight of floats that an operator of the segment multiplies something by: what it multiplies. */
+static void put_operands(const program *p, const lp_op *op, lp_side side, int64_t segment) {
+  enum { X, WEIGHT, GATE = 4, SCALE = 5 };
+  int64_t part = -1;
+  lp_json_put_array(p->w, "operands");
+  for (; op; op = op->next) {
+    if (!lp_op_is_run(op) || lp_op_side(op) != side) continue;
+    if (lp_op_i64(op, "segment", 0) != segment) break;
+    if (lp_op_has(op, LP_ALIAS) || lp_op_only_reads(op)) continue;
+    part++;
+    if (op->kind != LP_OP_LINEAR || lp_op_in(op, SCALE)) continue;
+    int64_t buffer = lp_value_buffer(lp_op_in(op, X), side);
+    if (buffer < 0) continue;
+    put_operand(p, part, buffer, lp_op_in(op, WEIGHT), lp_op_in(op, X)->type);
+    put_operand(p, part, buffer, lp_op_in(op, GATE), lp_op_in(op, X)->type);
+  }
+  lp_json_put_end(p->w);
+}
+
 /* Writes the step of a segment at its first operator. */
 static void put_run_step(program *p, const lp_op *op) {
   lp_place side = lp_op_at(op);
@@ -74,7 +103,10 @@ static void put_run_step(program *p, const lp_op *op) {
   lp_json_put_text(p->w, "segment", code->segment[segment]);
   if (p->fallback[side]) lp_json_put_text(p->w, "fallback", p->fallback[side]->segment[segment]);
   if (lp_op_attr(op, "exit")) lp_json_put_integer(p->w, "exit", lp_op_i64(op, "exit", 0));
-  if (lp_op_bool(p->func, "profiled", false)) put_parts(p, op, side, segment);
+  if (lp_op_bool(p->func, "profiled", false)) {
+    put_parts(p, op, side, segment);
+    put_operands(p, op, side, segment);
+  }
   lp_json_put_end(p->w);
 }
 

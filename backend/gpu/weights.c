@@ -14,6 +14,7 @@
 typedef struct {
   const gpu_constant *c;
   lp_tensor w, scale, zero;
+  const float *squares; /* see lp_constant_squares */
 } source;
 
 /* The element of a scale or zero point for row k, column n: see op.linear in ops.def. */
@@ -36,11 +37,13 @@ static void read_row(const source *s, int64_t n, float *row) {
 }
 
 /* A row in codes, and its scales. */
-static void encode_row(const gpu_constant *c, const float *row, uint8_t *codes, uint16_t *scales) {
+static void encode_row(const source *s, const float *row, uint8_t *codes, uint16_t *scales) {
+  const gpu_constant *c = s->c;
   lp_dtype dtype = c->codes == LP_I8 ? LP_I8 : LP_U4;
   for (int64_t k = 0; k < c->k; k += LP_WEIGHT_GROUP) {
     int64_t count = c->k - k < LP_WEIGHT_GROUP ? c->k - k : LP_WEIGHT_GROUP;
-    scales[k / LP_WEIGHT_GROUP] = lp_f32_to_f16(lp_quantise(row + k, count, 1, dtype, LP_F16, codes + k));
+    scales[k / LP_WEIGHT_GROUP] =
+        lp_f32_to_f16(lp_quantise(row + k, count, 1, s->squares ? s->squares + k : NULL, dtype, LP_F16, codes + k));
   }
   if (dtype == LP_I8) return;
   for (int64_t k = 0; k < c->k; k++) {
@@ -49,14 +52,15 @@ static void encode_row(const gpu_constant *c, const float *row, uint8_t *codes, 
   }
 }
 
-static void put_row(lp_writer *writer, const gpu_constant *c, const float *row, uint8_t *codes, uint16_t *scales) {
+static void put_row(lp_writer *writer, const source *s, const float *row, uint8_t *codes, uint16_t *scales) {
+  const gpu_constant *c = s->c;
   if (c->stored.dtype == LP_F32) {
     lp_writer_put(writer, row, sizeof *row * (size_t)c->k);
   } else if (c->form == GPU_FORM_SCALE) {
-    encode_row(c, row, codes, scales);
+    encode_row(s, row, codes, scales);
     lp_writer_put(writer, scales, sizeof *scales * (size_t)c->stored.dim[1]);
   } else if (c->stored.dtype == LP_I8 || c->stored.dtype == LP_U4) {
-    encode_row(c, row, codes, scales);
+    encode_row(s, row, codes, scales);
     lp_writer_put(writer, codes, (size_t)(c->k * lp_dtype_bits(c->stored.dtype) / 8));
   } else {
     for (int64_t k = 0; k < c->k; k++)
@@ -66,7 +70,7 @@ static void put_row(lp_writer *writer, const gpu_constant *c, const float *row, 
 }
 
 static lp_status write_matrix(lp_module *module, lp_writer *writer, const gpu_constant *c, lp_diag *diag) {
-  source s = {.c = c};
+  source s = {.c = c, .squares = lp_constant_squares(module, c->value, c->k)};
   LP_TRY(lp_constant_data(module, c->value, &s.w, diag));
   if (c->scale) LP_TRY(lp_constant_data(module, c->scale, &s.scale, diag));
   if (c->zero) LP_TRY(lp_constant_data(module, c->zero, &s.zero, diag));
@@ -75,7 +79,7 @@ static lp_status write_matrix(lp_module *module, lp_writer *writer, const gpu_co
   uint16_t *scales = lp_alloc(sizeof *scales * (size_t)(c->k + 1));
   for (int64_t n = 0; n < c->n; n++) {
     read_row(&s, n, row);
-    put_row(writer, c, row, codes, scales);
+    put_row(writer, &s, row, codes, scales);
   }
   free(row);
   free(codes);

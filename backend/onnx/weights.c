@@ -55,6 +55,7 @@ static lp_status narrowed(onnx_graph *g, const lp_value *value, lp_dtype dtype, 
 /* A matrix in codes of 8 or 4 bits: LP_WEIGHT_GROUP codes along k share a scale. */
 typedef struct {
   int64_t dim[2], k_axis, groups; /* groups of one row */
+  const float *squares;           /* [k]: see lp_constant_squares */
   uint8_t *codes;                 /* one per byte */
   uint16_t *scales;               /* f16, a matrix with `groups` in place of k */
 } coded;
@@ -68,7 +69,8 @@ static void encode(coded *c, const lp_tensor *data, lp_dtype dtype) {
     for (int64_t j = 0; j < c->groups; j++) {
       int64_t first = j * LP_WEIGHT_GROUP, count = k - first < LP_WEIGHT_GROUP ? k - first : LP_WEIGHT_GROUP;
       int64_t at = c->k_axis ? row * k + first : first * n + row;
-      float scale = lp_quantise(w + at, count, step, dtype == LP_I8 ? LP_I8 : LP_U4, LP_F16, c->codes + at);
+      float scale = lp_quantise(w + at, count, step, c->squares ? c->squares + first : NULL,
+                                dtype == LP_I8 ? LP_I8 : LP_U4, LP_F16, c->codes + at);
       c->scales[c->k_axis ? row * c->groups + j : j * n + row] = lp_f32_to_f16(scale);
     }
   free(w);
@@ -111,6 +113,7 @@ static lp_status quantised(onnx_graph *g, const lp_value *value, lp_dtype dtype,
   coded c = {.k_axis = k_axis};
   if (g->opset < 21) return onnx_refuse(g, "weights in groups need --opset=21");
   lp_static_shape(value->type, c.dim);
+  c.squares = lp_constant_squares(g->module, value, c.dim[k_axis]);
   c.groups = (c.dim[k_axis] + LP_WEIGHT_GROUP - 1) / LP_WEIGHT_GROUP;
   lp_buf identity_text = {0};
   lp_constant_identity(value, &identity_text);

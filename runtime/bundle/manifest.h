@@ -101,6 +101,13 @@ typedef struct {
   lp_tensor_desc tensor;
 } lp_row_buffer;
 
+/* An operator of a segment multiplies the tensor in `buffer` by the weight of the tensor's name. */
+typedef struct {
+  int32_t part; /* the operator, an index into lp_step.part */
+  int32_t buffer;
+  lp_tensor_desc tensor;
+} lp_operand;
+
 typedef enum { LP_STEP_INPUT, LP_STEP_RUN, LP_STEP_SEND, LP_STEP_MOVE, LP_STEP_OUTPUT, LP_STEP_GATHER } lp_step_kind;
 
 typedef struct {
@@ -123,8 +130,10 @@ typedef struct {
   const char *fallback; /* run: its name in the side's `fallback`, or NULL */
   int32_t part_count;   /* run: operators that the code marks; 0 on a GPU, or unless compiled with --profile */
   const char **part;    /* [part_count] "op.linear /layers.0/q" */
-  lp_segment_fn *run;   /* run: set when the code of a CPU side is loaded */
-  int32_t gpu_segment;  /* run: set when the code of a GPU side is loaded */
+  int32_t operand_count;
+  lp_operand *operand; /* run: [operand_count] of those parts, in their order */
+  lp_segment_fn *run;  /* run: set when the code of a CPU side is loaded */
+  int32_t gpu_segment; /* run: set when the code of a GPU side is loaded */
 } lp_step;
 
 typedef struct {

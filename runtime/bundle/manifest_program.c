@@ -56,7 +56,26 @@ static lp_status read_parts(manifest_reader *reader, const lp_json *at, lp_step 
   return LP_OK;
 }
 
-static lp_status read_run(manifest_reader *reader, const lp_json *at, lp_step *step) {
+static lp_status read_operands(manifest_reader *reader, const lp_json *at, const lp_program *program, lp_step *step) {
+  lp_json operands = lp_json_member(at, "operands");
+  if (!operands.value) return LP_OK;
+  LP_TRY(lp_json_array(&operands, reader->diag));
+  size_t count = lp_json_count(&operands);
+  step->operand = LP_NEW_ARRAY(reader->arena, lp_operand, count + 1);
+  for (size_t i = 0; i < count; i++) {
+    lp_json item = lp_json_item(&operands, i);
+    lp_operand *operand = &step->operand[i];
+    LP_TRY(read_index(reader, &item, "part", step->part_count, &operand->part));
+    LP_TRY(read_index(reader, &item, "buffer", program->buffers[step->side], &operand->buffer));
+    LP_TRY(lp_manifest_tensor(reader, &item, &operand->tensor));
+    if (i > 0 && operand->part < operand[-1].part)
+      return lp_json_error(&item, reader->diag, "operands are not in the order of their parts");
+    step->operand_count++;
+  }
+  return LP_OK;
+}
+
+static lp_status read_run(manifest_reader *reader, const lp_json *at, const lp_program *program, lp_step *step) {
   LP_TRY(read_side(reader, at, "side", &step->side));
   lp_json segment = lp_json_member(at, "segment");
   LP_TRY(lp_json_text(&segment, &step->segment, reader->diag));
@@ -70,7 +89,8 @@ static lp_status read_run(manifest_reader *reader, const lp_json *at, lp_step *s
   }
   lp_json exit = lp_json_member(at, "exit");
   if (exit.value) LP_TRY(read_index(reader, at, "exit", reader->out->exit_count, &step->exit));
-  return read_parts(reader, at, step);
+  LP_TRY(read_parts(reader, at, step));
+  return read_operands(reader, at, program, step);
 }
 
 static lp_status read_ends(manifest_reader *reader, const lp_json *at, lp_step *step) {
@@ -154,7 +174,7 @@ static lp_status read_step(manifest_reader *reader, const lp_json *at, const lp_
     status = read_input(reader, at, program, step);
     break;
   case LP_STEP_RUN:
-    status = read_run(reader, at, step);
+    status = read_run(reader, at, program, step);
     break;
   case LP_STEP_SEND:
     return read_send(reader, at, program, step);

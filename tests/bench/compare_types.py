@@ -8,8 +8,8 @@ SPEC.json names models, for each the file that llmpart compiles, and for each ty
     {"M": {"model": "M-f32.gguf", "types": {"int8": {"llama.cpp": ["lc_bench", "-m", "M-q8_0.gguf"]}, "f32": {}}}}
 
 A peer's command gets `-t THREADS -r 1 -n TOKENS -p 128,512` and prints the row `tag,threads,load,first,P128,P512,DECODE,...`
-with tokens per second in the last three. Bundles are compiled first, with their CPU seconds; --activations=auto unless
-the type is f32. In a round all configurations run one after the other, one fresh process each; the table shows medians.
+with tokens per second in the last three; peer.py is such a command for runtimes of Python. Bundles are compiled
+first, with their CPU seconds; --activations=auto unless the type is f32. In a round all configurations run one after the other, one fresh process each; the table shows medians.
 --realtime runs every process under `chrt -f 1`, which helps against other programs of the machine, though not against
 those that share its caches and memory.
 """

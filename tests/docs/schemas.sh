@@ -72,6 +72,9 @@ made 0 "$LLMPART" bench plans.llmpart --profile -p 4 -n 4 -r 1 -t 1 -o json
 for seed in 1 2 3 4 5 6; do "$LLMPART" run exits.llmpart --prompt=Once --mode=standalone --temperature=1 --seed=$seed -n 24 --ignore-eos 2>/dev/null; echo; done >texts.txt
 made 0 "$LLMPART" calibrate exits.llmpart --data=texts.txt --risk=0.9 --threads=1 -o json
 made 0 "$LLMPART" calibrate exits.llmpart --data=texts.txt --at=0.5,0.9 --threads=1 -o json
+compile "$llama" "$work/marked.llmpart" --device=jetson-nano --march=native --profile || finish
+echo '[1, 2, 3]' >ids.jsonl
+made 0 "$LLMPART" calibrate marked.llmpart --data=ids.jsonl --activations=- --threads=1
 
 # Models, machines.
 made 0 "$LLMPART" support "$llama" -o json

@@ -70,9 +70,13 @@ static lp_status import_and_emit(lp_compile *compile, const lp_import_options *i
   lp_module *module = NULL;
   compile->import = import;
   LP_TRY(lp_model_import(compile->model, import, &module, diag));
+  lp_map *squares = lp_map_create();
   lp_status status = write_gguf_companions(compile, diag);
+  if (status == LP_OK) status = lp_compile_read_activations(compile, module->arena, squares, diag);
+  module->input_squares = squares;
   if (status == LP_OK) status = lp_compile_emit(compile, module, diag);
   lp_module_free(module);
+  lp_map_free(squares);
   return status;
 }
 
@@ -109,6 +113,9 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--check"), "only a bundle can be compared with its model");
   if (compile->sign && !lp_streq(compile->emit, "bundle"))
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--sign"), "only a bundle can be signed");
+  if (compile->weighs_by && !lp_streq(compile->request.quantise, "search"))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--quantise-activations"), "it needs --quantise=search");
+  compile->request.weighs_rounding = compile->weighs_by != NULL;
   LP_TRY(read_measured(compile, diag));
   if (compile->sign) LP_TRY(lp_bundle_check_key(compile->sign, diag));
   for (size_t i = 0; i < compile->fail_if.count; i++)
@@ -189,6 +196,11 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
        "search stores the products in int8 that rounding to int4 hurts most (plain)", 0},
       {"--quantise-budget", LP_OPTION_SHARE, &r->quantise_budget, "SHARE",
        "with --quantise=search, let the weights grow by at most this share (10%)", 0},
+      {"--quantise-activations", LP_OPTION_TEXT, &c->weighs_by, "FILE",
+       "with --quantise=search, round weights where the activations in FILE make it matter least, as `llmpart "
+       "calibrate "
+       "--activations` writes it",
+       0},
       {"--kv-dtype", LP_OPTION_CHOICE, &r->kv_dtype, "f32|f16|bf16",
        "store KV caches in this type (f32; f16 with --activations=auto)", 0},
       {"--exits", LP_OPTION_TEXT, &c->exits_text, "LAYER,..|auto",

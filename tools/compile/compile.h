@@ -17,9 +17,10 @@ typedef struct {
   const char *device, *cloud, *link, *tokenizer, *depfile, *subgraph;
   /* As the user gave it; NULL: that of the machine. */
   const char *march, *march_side[LP_SIDE_COUNT], *backend[LP_SIDE_COUNT];
-  const char *measured; /* the file of a run to compare with; NULL: none */
-  const char *sign;     /* the file of a private key; NULL: the bundle is not signed */
-  const char *fallback; /* "cpu": halves for GPUs also get code for their machine's processor; NULL: no */
+  const char *measured;  /* the file of a run to compare with; NULL: none */
+  const char *weighs_by; /* the file of activations by which weights are rounded; NULL: none */
+  const char *sign;      /* the file of a private key; NULL: the bundle is not signed */
+  const char *fallback;  /* "cpu": halves for GPUs also get code for their machine's processor; NULL: no */
   bool plan_only, table1, locations, profile, check;
   char code[LP_SIDE_COUNT][96]; /* the texts of request.code */
   bool says_lengths;            /* --isl or --osl was given */
@@ -128,6 +129,13 @@ LP_MUST_USE lp_status lp_compile_check_dtype(const lp_compile *compile, lp_place
  * bf16 in the model's file are widened there. */
 LP_MUST_USE lp_status lp_compile_check_types(const lp_compile *compile, const lp_module *module, lp_place place,
                                              const lp_half_target *half, lp_diag *diag);
+
+/* Reads the file of --quantise-activations into `out`: names of weights -> lp_input_squares *, in the arena
+ * (activations.c). */
+LP_MUST_USE lp_status lp_compile_read_activations(const lp_compile *compile, lp_arena *arena, lp_map *out,
+                                                  lp_diag *diag);
+/* Refuses a file that names no weight which a side of the outlined module rounds, and notes how many it lacks. */
+LP_MUST_USE lp_status lp_compile_check_activations(const lp_compile *compile, const lp_module *module, lp_diag *diag);
 
 /* Confirms the plan's lower bound by the checker of certificates; what that does not prove is taken back from the
  * module (prove.c). */

@@ -371,6 +371,7 @@ static lp_status emit_split(const lp_compile *compile, lp_module *module, lp_dia
   if (status == LP_OK && compile->request.places) status = run_passes(compile, module, "place", diag);
   if (status == LP_OK)
     status = run_passes(compile, module, compile->profile ? lp_pipeline_split_profiled : lp_pipeline_split, diag);
+  if (status == LP_OK) status = lp_compile_check_activations(compile, module, diag);
   if (status == LP_OK && emits(compile, "bundle"))
     status = write_bundle(compile, module, lp_buf_text(&report), lp_buf_text(&line), diag);
   else if (status == LP_OK && emits(compile, "onnx"))

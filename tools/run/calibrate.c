@@ -11,7 +11,7 @@
 #include "tools/tools.h"
 
 typedef struct {
-  const char *bundle, *data, *codec, *format, *at;
+  const char *bundle, *data, *codec, *format, *at, *activations;
   double risk, confidence;
   int64_t generate, threads;
   bool apply, shows_progress;
@@ -67,6 +67,20 @@ static lp_status print(const calibrate_flags *flags, const lp_calibration_report
   return status;
 }
 
+static lp_status measure_activations(const calibrate_flags *flags, lp_diag *diag) {
+  const lp_calibrate_options options = {.data = flags->data,
+                                        .threads = (int32_t)flags->threads,
+                                        .progress = flags->shows_progress ? show_progress : NULL};
+  lp_bundle *bundle = NULL;
+  lp_buf text = {0};
+  LP_TRY(lp_bundle_load(flags->bundle, &(lp_bundle_options){.load = LP_LOAD_DEVICE}, &bundle, diag));
+  lp_status status = lp_calibrate_activations(bundle, &options, &text, diag);
+  if (status == LP_OK) status = lp_tool_write(flags->activations, text.data, text.size, diag);
+  lp_buf_free(&text);
+  lp_bundle_free(bundle);
+  return status;
+}
+
 static lp_status calibrate(const calibrate_flags *flags, const thetas *at, lp_diag *diag) {
   lp_calibrate_options options = {.data = flags->data,
                                   .risk = flags->risk,
@@ -96,7 +110,7 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
   thetas at = {0};
   lp_status status = check_flags(flags, diag);
   if (status == LP_OK && flags->at) status = read_thetas(flags->at, &at, diag);
-  if (status == LP_OK) status = calibrate(flags, &at, diag);
+  if (status == LP_OK) status = flags->activations ? measure_activations(flags, diag) : calibrate(flags, &at, diag);
   lp_vec_free(&at);
   return status;
 }
@@ -117,6 +131,10 @@ int lp_tool_calibrate(int argc, char **argv) {
       {"--at", LP_OPTION_TEXT, &flags.at, "THETA[,THETA]",
        "search no theta; report the results of these thetas on the whole text", 0},
       {"--apply", LP_OPTION_FLAG, &flags.apply, NULL, "write the result into the bundle, for run --theta=calibrated",
+       0},
+      {"--activations", LP_OPTION_TEXT, &flags.activations, "FILE",
+       "search no theta; write what the weights of a bundle of `compile --profile` are multiplied by to FILE, for "
+       "`compile --quantise=search`",
        0},
       {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
       {"-o", LP_OPTION_CHOICE, &flags.format, "text|json", "choose the format (text)", 0},

@@ -15,6 +15,7 @@
 typedef struct {
   const cpu_constant *constant;
   lp_tensor w, scale, zero;
+  const float *squares; /* see lp_constant_squares */
   bool quantised, has_zero;
   int64_t row_length; /* of the value when it is [n][..]: k, or more */
 } source;
@@ -24,6 +25,7 @@ static lp_status open_source(lp_module *module, const cpu_constant *constant, co
   *out = (source){.constant = constant, .w = *w, .row_length = constant->k};
   out->quantised = constant->scale[which] != NULL;
   out->has_zero = constant->zero[which] != NULL;
+  out->squares = lp_constant_squares(module, which ? constant->gate : constant->value, constant->k);
   if (constant->transpose) lp_type_static_dim(w->type, 1, &out->row_length);
   if (out->quantised) LP_TRY(lp_constant_data(module, constant->scale[which], &out->scale, diag));
   return out->has_zero ? lp_constant_data(module, constant->zero[which], &out->zero, diag) : LP_OK;
@@ -110,7 +112,8 @@ static void quantise_column(const source *s, workspace *w, int64_t column, int64
     w->column[k] = (float)lp_tensor_f64(&s->w, element_at(s, k, column));
   for (int64_t k0 = 0, g = 0; k0 < c->k; k0 += c->group, g++) {
     int64_t rows = c->k - k0 < c->group ? c->k - k0 : c->group;
-    w->scale[g * LPK_PANEL + j] = lp_quantise(w->column + k0, rows, 1, c->codes, c->scale_dtype, codes + k0);
+    w->scale[g * LPK_PANEL + j] =
+        lp_quantise(w->column + k0, rows, 1, s->squares ? s->squares + k0 : NULL, c->codes, c->scale_dtype, codes + k0);
   }
   for (int64_t k = 0; k < c->k; k++)
     w->codes[k * LPK_PANEL + j] = codes[k];

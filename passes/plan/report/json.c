@@ -328,6 +328,7 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   lp_report_request(request, &j);
   if (lp_rounds_activations(request)) lp_json_put_text(&j, "activations", "auto");
   if (lp_streq(request->quantise, "search")) lp_json_put_text(&j, "quantise", request->quantise);
+  if (request->weighs_rounding) lp_json_put_bool(&j, "weighs_rounding", true);
   if (request->kv_dtype) lp_json_put_text(&j, "kv_dtype", request->kv_dtype);
   lp_json_put_text(&j, "scheduler", report->scheduler);
   lp_json_put_text(&j, "objective", request->objective ? request->objective : "cost");

@@ -88,7 +88,8 @@ static void put_activations(const lp_compile_request *request, lp_buf *out) {
 
 static void put_quantise(const lp_compile_request *request, lp_buf *out) {
   if (lp_streq(request->quantise, "search"))
-    lp_buf_printf(out, "%-12sthe most sensitive products keep int8 beside int4\n", "quantise");
+    lp_buf_printf(out, "%-12sthe most sensitive products keep int8 beside int4%s\n", "quantise",
+                  request->weighs_rounding ? "; scales by measured activations" : "");
 }
 
 static void put_kv_dtype(const lp_compile_request *request, lp_buf *out) {

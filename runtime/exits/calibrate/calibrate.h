@@ -5,6 +5,8 @@
  * compared with that of the full model, and the search for theta uses the result. This library stands above session/
  * and knows no link; `llmpart calibrate` is its only caller. One thread at a time.
  *
+ * It also measures what a model's weights are multiplied by, by which `llmpart compile` rounds them.
+ *
  * Sources: the search is fixed-sequence testing as in Angelopoulos, Bates, Candes, Jordan, Lei, "Learn then Test"
  * (2021), applied to early exits as in Schuster et al., "Confident Adaptive Language Modeling" (2022). The bound is
  * Clopper and Pearson's, on the effective sample of Korn and Graubard (1998), since tokens of one document depend on
@@ -75,6 +77,12 @@ void lp_calibration_report_free(lp_calibration_report *report);
  * read. */
 void lp_calibration_print_json(const lp_calibration_report *report, lp_buf *out);
 void lp_calibration_print_text(const lp_calibration_report *report, lp_buf *out);
+
+/* Appends what the weights of a bundle's products are multiplied by over the documents, as JSON of schema
+ * llmpart.activations/1: for each weight the mean squares of these elements. Of the options it reads `data`, `threads`
+ * and `progress`. The bundle is wholly on a CPU as device, and was compiled to be profiled. */
+LP_MUST_USE lp_status lp_calibrate_activations(const lp_bundle *bundle, const lp_calibrate_options *options,
+                                               lp_buf *out, lp_diag *diag);
 
 /* ---- bounds (bound.c) -------------------------------------------------------------------------------------------- */
 
