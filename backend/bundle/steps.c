@@ -72,12 +72,12 @@ static void put_operand(const program *p, int64_t part, int64_t buffer, lp_value
 }
 
 /* For each weight of floats that an operator of the segment multiplies something by: what it multiplies. */
-static void put_operands(const program *p, const lp_op *op, lp_side side, int64_t segment) {
+static void put_operands(const program *p, const lp_op *op, lp_place side, int64_t segment) {
   enum { X, WEIGHT, GATE = 4, SCALE = 5 };
   int64_t part = -1;
   lp_json_put_array(p->w, "operands");
   for (; op; op = op->next) {
-    if (!lp_op_is_run(op) || lp_op_side(op) != side) continue;
+    if (!lp_op_is_run(op) || lp_op_at(op) != side) continue;
     if (lp_op_i64(op, "segment", 0) != segment) break;
     if (lp_op_has(op, LP_ALIAS) || lp_op_only_reads(op)) continue;
     part++;
