@@ -128,7 +128,7 @@ LP_MUST_USE lp_status lp_bundle_sign(const char *folder, const char *key_path, l
 LP_MUST_USE lp_status lp_bundle_check_key(const char *key_path, lp_diag *diag);
 void lp_bundle_free(lp_bundle *bundle);                 /* NULL is allowed */
 const char *lp_bundle_name(const lp_bundle *bundle);    /* of the model, from its file; borrowed */
-int32_t lp_bundle_ranks(const lp_bundle *bundle);                 /* that the cloud's half is cut for; 1: none */
+int32_t lp_bundle_ranks(const lp_bundle *bundle);       /* that the cloud's half is cut for; 1: none */
 bool lp_bundle_is_split(const lp_bundle *bundle);       /* tells whether any program crosses the link */
 int32_t lp_bundle_place_count(const lp_bundle *bundle); /* of two sides 2, also if one is absent */
 const char *lp_bundle_place_name(const lp_bundle *bundle, lp_place place); /* of one of those; borrowed */
