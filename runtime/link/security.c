@@ -8,6 +8,8 @@
 
 #include <openssl/err.h>
 #include <openssl/hmac.h>
+#include <openssl/kdf.h>
+#include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <stdlib.h>
@@ -230,6 +232,25 @@ static bool has_fast_aes(void) {
 #endif
 }
 
+/* OpenSSL looks an algorithm up when it first needs it. If memory is short then, it takes the algorithm for one that does
+ * not exist, for ever: so those of a handshake are looked up before the first one. */
+static bool find_algorithms(void) {
+  unsigned char byte;
+  EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+  EVP_KDF *kdf = EVP_KDF_fetch(NULL, "TLS13-KDF", NULL);
+  EVP_KEYMGMT *keys = EVP_KEYMGMT_fetch(NULL, "X25519", NULL);
+  EVP_KEYEXCH *exchange = EVP_KEYEXCH_fetch(NULL, "X25519", NULL);
+  EVP_SIGNATURE *signature = EVP_SIGNATURE_fetch(NULL, "ECDSA", NULL);
+  bool found =
+      mac && kdf && keys && exchange && signature && RAND_bytes(&byte, 1) == 1 && RAND_priv_bytes(&byte, 1) == 1;
+  EVP_MAC_free(mac);
+  EVP_KDF_free(kdf);
+  EVP_KEYMGMT_free(keys);
+  EVP_KEYEXCH_free(exchange);
+  EVP_SIGNATURE_free(signature);
+  return found;
+}
+
 /* TLS 1.3 only, without tickets: a broken connection is replaced by a full handshake. The device's order of cipher
  * suites decides. */
 static lp_status create_tls(bool worker, lp_security *out, lp_diag *diag) {
@@ -237,7 +258,7 @@ static lp_status create_tls(bool worker, lp_security *out, lp_diag *diag) {
   out->tls = SSL_CTX_new(worker ? TLS_server_method() : TLS_client_method());
   const char *suites = has_fast_aes() ? "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
                                       : "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256";
-  if (!out->tls || SSL_CTX_set_min_proto_version(out->tls, TLS1_3_VERSION) != 1 ||
+  if (!find_algorithms() || !out->tls || SSL_CTX_set_min_proto_version(out->tls, TLS1_3_VERSION) != 1 ||
       SSL_CTX_set_ciphersuites(out->tls, suites) != 1 || SSL_CTX_set_num_tickets(out->tls, 0) != 1)
     return lp_error(diag, LP_LOC_NONE, "cannot set up TLS");
   SSL_CTX_set_mode(out->tls, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);

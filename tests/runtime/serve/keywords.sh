@@ -54,6 +54,7 @@ config bundle "$work/story.llmpart"
 if serve bundle; then
   found=$(ask "$one")
   [ -n "$found" ] || fail "no keywords with a bundle: $(cat "$work/answer")"
-  same 'the class keeps them' "${found%, about*}" "$(ask "$two" | sed 's/, about.*//')"
+  # Until the model has been quick enough once, the class stands.
+  [ "${found#chat }" != "$found" ] || same 'the class keeps them' "${found%, about*}" "$(ask "$two" | sed 's/, about.*//')"
 fi
 finish
