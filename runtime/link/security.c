@@ -232,8 +232,8 @@ static bool has_fast_aes(void) {
 #endif
 }
 
-/* OpenSSL looks an algorithm up when it first needs it. If memory is short then, it takes the algorithm for one that does
- * not exist, for ever: so those of a handshake are looked up before the first one. */
+/* OpenSSL looks an algorithm up when it first needs it. If memory is short then, it takes the algorithm for one that
+ * does not exist, for ever: so those of a handshake are looked up before the first one. */
 static bool find_algorithms(void) {
   unsigned char byte;
   EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
