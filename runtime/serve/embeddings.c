@@ -1,3 +1,4 @@
+/* POST /v1/embeddings: reads texts or tokens, and writes their vectors. */
 #include "runtime/serve/embeddings.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* The model of embeddings, and the turns of the requests that use it. */
 #include "runtime/serve/place/embedder.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* What a bundle's model gets of a request: tokens, sampling, biases and a grammar. */
 #include "runtime/serve/place/prompt.h"
 
 #include <math.h>
