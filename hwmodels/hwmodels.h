@@ -1,8 +1,9 @@
-/* hwmodels: figures of machines and links, and predictions of the time that an operator or a message takes on them.
+/* hwmodels: figures of machines, links and interconnects, and predictions of the time that an operator or a message
+ * takes on them.
  *
- * A machine or a link is one YAML file. Those of this folder are part of the library; a path to another file works
- * wherever a name does. Each figure carries its source. This folder knows operators only as the facts below
- * (lp_op_facts) and decides nothing.
+ * A machine, a link or an interconnect is one YAML file. Those of this folder are part of the library; a path to
+ * another file works wherever a name does. Each figure carries its source. This folder knows operators only as the
+ * facts below (lp_op_facts) and decides nothing.
  *
  * A loaded model is immutable and may be shared between threads; loading and freeing are not thread-safe.
  */
@@ -63,6 +64,7 @@ typedef struct lp_machine {
   lp_hw_target target;
   double figure[LP_HW_FIGURE_COUNT];
   const char *source[LP_HW_FIGURE_COUNT]; /* the source of the figure and its date; NULL when it was not given */
+  const char *interconnects;              /* names, separated by spaces, the fastest first; NULL: unknown */
   const struct lp_hw_fit *fit;            /* measured operator times, in the arena; NULL: none */
   const struct lp_hw_predictor *predictor;
 } lp_machine;
@@ -72,6 +74,8 @@ typedef struct lp_machine {
  * them; "a100,predictor=roofline", or any change of a figure that the roofline rests on, makes it a roofline of its
  * figures. Release with lp_hw_free. */
 LP_MUST_USE lp_status lp_hw_load(const char *text, lp_machine **out, lp_diag *diag);
+/* `ranks` machines of a kind as one: the price and power are those of all, the rest is that of each. It borrows. */
+lp_machine lp_hw_of_ranks(const lp_machine *machine, int64_t ranks);
 bool lp_hw_is_host(const char *text); /* tells whether lp_hw_load gives this machine; NULL is allowed */
 void lp_hw_free(lp_machine *machine); /* NULL is allowed */
 /* This machine. Cores, memory, read bandwidths and f32 rate are measured on all cores, in less than 0.3 s, at the first
@@ -312,5 +316,34 @@ void lp_link_print(const lp_link *link, lp_buf *out);
 /* Time for one message, ms: rtt / 2 + 8 bytes / (bandwidth x (1 - loss)). */
 double lp_link_up_ms(const lp_link *link, double bytes);
 double lp_link_down_ms(const lp_link *link, double bytes);
+
+/* ---- interconnects (interconnect.c) ------------------------------------------------------------------------------ */
+
+typedef enum {
+  LP_INTERCONNECT_ALPHA, /* ms for each collective */
+  LP_INTERCONNECT_STEP,  /* ms for each collective and each rank after the first */
+  LP_INTERCONNECT_BETA,  /* byte/s of a rank, one way */
+  LP_INTERCONNECT_FIGURE_COUNT
+} lp_interconnect_figure;
+
+/* What the ranks of a sharded half join their parts over. */
+typedef struct lp_interconnect {
+  lp_arena *arena;
+  const char *name, *title;
+  double figure[LP_INTERCONNECT_FIGURE_COUNT];
+  const char *source[LP_INTERCONNECT_FIGURE_COUNT];
+} lp_interconnect;
+
+/* `text` is a name ("nvlink4", "ethernet"), a path, either followed by changed figures or not, or only figures:
+ * "alpha=10us,beta=100GB/s[,step=2us]". "nvlink" and "pcie" are those that the machine's file names. NULL: the first
+ * one that it names; without one, the messages that a profile of the machine measured, or else "ethernet". Release with
+ * lp_interconnect_free. */
+LP_MUST_USE lp_status lp_interconnect_load(const char *text, const lp_machine *machine, lp_interconnect **out,
+                                           lp_diag *diag);
+void lp_interconnect_free(lp_interconnect *interconnect); /* NULL is allowed */
+/* Time in which `ranks` ranks gather a value of `bytes` bytes, of which each has an equal part, ms: alpha + (N - 1)
+ * step + bytes (N - 1) / (N beta), a ring as NCCL's tuning model and Thakur et al. (2005,
+ * doi:10.1177/1094342005051521) have it. 0 for one rank. */
+double lp_interconnect_gather_ms(const lp_interconnect *interconnect, int64_t ranks, double bytes);
 
 #endif

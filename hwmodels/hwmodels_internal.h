@@ -10,7 +10,7 @@
 
 /* ---- embedded files (generated) ---- */
 
-extern const lp_embedded_table lp_embedded_machines, lp_embedded_links;
+extern const lp_embedded_table lp_embedded_machines, lp_embedded_links, lp_embedded_interconnects;
 
 /* ---- sheets ---- */
 
@@ -40,9 +40,9 @@ typedef struct {
   lp_status (*read)(void *user, lp_yaml *yaml, const lp_yaml_node *node);
 } lp_sheet_section;
 
-enum { LP_MOST_SECTIONS = 2 };
+enum { LP_MOST_SECTIONS = 3 };
 
-/* A kind of sheet: "machine" or "link". */
+/* A kind of sheet: "machine", "link" or "interconnect". */
 typedef struct {
   const char *what; /* also the key of the name */
   bool has_kind;    /* whether the file must say `kind: gpu` or `kind: cpu` */
@@ -86,6 +86,11 @@ LP_MUST_USE lp_status lp_sheet_read_yaml(lp_sheet *sheet, const char *file, cons
                                          lp_diag *diag);
 /* Fills a sheet from a text of the command line: see lp_hw_load. */
 LP_MUST_USE lp_status lp_sheet_load(lp_sheet *sheet, const char *text, lp_diag *diag);
+
+/* ---- interconnects (interconnect.c) ---- */
+
+/* Reads the names of a machine's interconnects. */
+LP_MUST_USE lp_status lp_interconnects_read(void *user, lp_yaml *yaml, const lp_yaml_node *node);
 
 /* ---- links (link_states.c) ---- */
 

@@ -56,13 +56,14 @@ static lp_status change_predictor(void *user, const char *key, const char *value
   return LP_OK;
 }
 
-static const lp_sheet_form form = {.what = "machine",
-                                   .has_kind = true,
-                                   .info = infos,
-                                   .count = LP_HW_FIGURE_COUNT,
-                                   .embedded = &lp_embedded_machines,
-                                   .section = {{"target", lp_target_read}, {"measured", lp_fit_read}},
-                                   .override = change_predictor};
+static const lp_sheet_form form = {
+    .what = "machine",
+    .has_kind = true,
+    .info = infos,
+    .count = LP_HW_FIGURE_COUNT,
+    .embedded = &lp_embedded_machines,
+    .section = {{"target", lp_target_read}, {"interconnects", lp_interconnects_read}, {"measured", lp_fit_read}},
+    .override = change_predictor};
 
 static lp_machine *machine_create(void) {
   lp_machine *machine = lp_alloc(sizeof *machine);
@@ -122,6 +123,14 @@ lp_status lp_machine_change(lp_machine **machine, const char *changes, lp_diag *
   return finish(lp_sheet_override(&sheet, changes, given, diag, loc), *machine, &sheet, machine);
 }
 
+lp_machine lp_hw_of_ranks(const lp_machine *machine, int64_t ranks) {
+  lp_machine all = *machine;
+  if (ranks < 2) return all;
+  all.figure[LP_HW_PRICE] *= (double)ranks;
+  all.figure[LP_HW_POWER] *= (double)ranks;
+  return all;
+}
+
 lp_prediction lp_hw_predict(const lp_machine *machine, const lp_op_facts *facts) {
   return machine->predictor->predict(machine, facts);
 }
@@ -136,5 +145,6 @@ void lp_hw_print(const lp_machine *machine, lp_buf *out) {
   lp_sheet sheet = sheet_of(&copy);
   lp_sheet_print(&sheet, out);
   lp_target_print(&machine->target, out);
+  if (machine->interconnects) lp_buf_printf(out, "interconnects: %s\n", machine->interconnects);
   if (machine->fit && machine->predictor == &lp_hw_fitted) lp_fit_print(machine->fit, out);
 }

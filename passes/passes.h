@@ -107,9 +107,14 @@ typedef struct lp_compile_request {
   int32_t exit_count;
   lp_exit_rates exit_rates;
   bool generation; /* bind the generation protocol and give the model KV caches; false: keep the graph's own inputs */
-  int64_t ranks;   /* ranks that run the cloud's half together, each on its part of the weights; 0 and 1: one */
-  int64_t plans;   /* the most plans of a family; the runtime takes one of them for each request. 0 and 1: no family */
-  int64_t cut;     /* scheduler "cut": layers [0, cut) on the device */
+  /* Ranks that run the cloud's half together, each on its part of the weights; 0 and 1: one. `cloud` is then the
+   * machine of each of them, but at the price and power of all (lp_hw_of_ranks), and an operator's time in the cloud is
+   * that of one rank's part and of gathering the parts over the interconnect. */
+  int64_t ranks;
+  bool chose_ranks;                           /* lp_plan_choose_ranks chose them */
+  const struct lp_interconnect *interconnect; /* NULL: gathers take no time */
+  int64_t plans; /* the most plans of a family; the runtime takes one of them for each request. 0 and 1: no family */
+  int64_t cut;   /* scheduler "cut": layers [0, cut) on the device */
   /* Scheduler "cut" without `cut`: the last ONNX node on the device, together with everything that it depends on.
    * "auto" takes half of the work. */
   const char *cut_node;

@@ -29,3 +29,16 @@ lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUNT], const ch
   }
   return status;
 }
+
+lp_status lp_plan_try(lp_module *module, const lp_compile_request *request, lp_plan_result *out, lp_diag *diag) {
+  lp_arena *scratch = lp_arena_create();
+  lp_plan_problem problem[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
+  const char *scheduler = request->scheduler ? request->scheduler : lp_scheduler_default;
+  lp_status status = lp_plan_build(module, request, scratch, problem, diag);
+  if (status == LP_OK) status = lp_plan_choose(problem, scheduler, request, side, NULL, scratch, diag);
+  if (status == LP_INFEASIBLE) status = LP_OK;
+  if (status == LP_OK) lp_plan_evaluate(problem, request, side, out);
+  lp_arena_free(scratch);
+  return status;
+}

@@ -130,7 +130,7 @@ static void sum_memory(const lp_plan_problem problem[LP_STAGE_COUNT], const unsi
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     for (int32_t i = 0; i < problem[0].state_count; i++)
       if (!stage || state_side[0][i] != state_side[1][i])
-        sums->cache_bytes[state_side[stage][i]] += problem[0].state_size[i];
+        sums->cache_bytes[state_side[stage][i]] += problem[0].state_size[state_side[stage][i]][i];
 }
 
 /* ---- constraints ------------------------------------------------------------------------------------------------- */

@@ -197,7 +197,7 @@ static void price_stage(const lp_plan_forms *forms, const lp_compile_request *re
   const lp_plan_problem *problem = &forms->problem[stage];
   const lp_plan_classes *ops = &forms->ops[stage], *edges = &forms->edges[stage];
   lp_plan_sizes sizes;
-  lp_plan_sizes_set(&sizes, forms->module, request, stage, arena);
+  lp_plan_sizes_set(&sizes, forms->module, request, stage, NULL, arena);
   out->op[stage] = LP_NEW_ARRAY(arena, lp_plan_op, ops->count);
   out->value[stage] = LP_NEW_ARRAY(arena, double, edges->count);
   for (int side = 0; side < LP_SIDE_COUNT; side++) {
@@ -260,10 +260,10 @@ static double *spread(const lp_plan_classes *classes, int32_t things, const doub
 }
 
 static void copy_numbers(const lp_plan_op *from, lp_plan_op *to) {
-  to->flops = from->flops;
   to->macs = from->macs;
   to->elements = from->elements;
   for (int side = 0; side < LP_SIDE_COUNT; side++) {
+    to->flops[side] = from->flops[side];
     to->bytes[side] = from->bytes[side];
     to->weight_bytes[side] = from->weight_bytes[side];
     to->ms[side] = from->ms[side];
@@ -289,7 +289,10 @@ void lp_plan_forms_problem(const lp_plan_forms *forms, const lp_plan_prices *pri
     for (int side = 0; side < LP_SIDE_COUNT; side++)
       to->weight_size[side] =
           stage ? out[0].weight_size[side] : spread(&forms->weights, from->weight_count, prices->weight[side], arena);
-    to->state_size = stage ? out[0].state_size : spread(&forms->states, from->state_count, prices->state, arena);
+    const double *states =
+        stage ? out[0].state_size[0] : spread(&forms->states, from->state_count, prices->state, arena);
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
+      to->state_size[side] = states;
     to->state_prompt_size =
         stage ? out[0].state_prompt_size : spread(&forms->states, from->state_count, prices->state_prompt, arena);
   }

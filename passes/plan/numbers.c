@@ -6,6 +6,7 @@
 #include "passes/passes.h"
 #include "passes/plan/objective.h"
 #include "passes/plan/plan.h"
+#include "passes/state.h"
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
@@ -62,8 +63,26 @@ static double pass_bytes(const lp_plan_sizes *sizes, lp_side side, const lp_bloc
   return sum;
 }
 
+/* The same of one rank of the cloud. */
+static double pass_bytes_of_rank(const lp_plan_sizes *sizes, const lp_block *block, const lp_shard_stage *part) {
+  double sum = 0;
+  int32_t index = 0;
+  LP_FOR_OPS(op, block) {
+    if (!lp_op_is_placeable(op)) continue;
+    const lp_op *own = part->part[index++];
+    for (int32_t i = 1; op->kind == LP_OP_ATTENTION && i <= 2; i++) {
+      lp_type type = own->in[i].value->type;
+      sum += numel_at(sizes, LP_SIDE_CLOUD, type) * lp_dtype_bits(type.dtype) / 8;
+    }
+    for (int32_t i = 0; op->kind == LP_OP_LINEAR && i < op->in_count; i++)
+      if (lp_value_is_constant(op->in[i].value))
+        sum += operand_bytes(sizes->request, LP_SIDE_CLOUD, op, i) / (double)lp_shard_parts(own, i);
+  }
+  return sum;
+}
+
 void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_compile_request *request, lp_stage stage,
-                       lp_arena *arena) {
+                       const lp_shard_stage *part, lp_arena *arena) {
   double isl = (double)request->isl, osl = (double)request->osl;
   int64_t halfway = request->isl + request->osl / 2;
   *sizes = (lp_plan_sizes){.request = request, .count = module->symbols.names.count};
@@ -75,7 +94,8 @@ void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_c
     const lp_machine *machine = side == LP_SIDE_DEVICE ? request->device : request->cloud;
     const lp_block *block = lp_plan_stage_block(module, stage);
     if (machine && block && lp_hw_asks_pass_bytes(machine))
-      sizes->pass_bytes[side] = pass_bytes(sizes, (lp_side)side, block);
+      sizes->pass_bytes[side] = part && side == LP_SIDE_CLOUD ? pass_bytes_of_rank(sizes, block, part)
+                                                              : pass_bytes(sizes, (lp_side)side, block);
   }
 }
 
@@ -251,9 +271,9 @@ static double draw_ms(const lp_plan_sizes *sizes, lp_side side, const lp_machine
   return lp_hw_predict(machine, &facts).time_ms;
 }
 
-static void predict(const lp_plan_sizes *sizes, lp_side side, const lp_machine *machine, const lp_cost *cost,
-                    lp_plan_op *item) {
-  const lp_op *op = item->op;
+/* `op`: item->op, or the part of it that a rank computes. */
+static void predict(const lp_plan_sizes *sizes, lp_side side, const lp_machine *machine, const lp_op *op,
+                    const lp_cost *cost, lp_plan_op *item) {
   lp_op_facts facts = {.kind = op->kind, .flops = size_at(sizes, side, cost->flops), .bytes = item->bytes[side]};
   if (op->kind == LP_OP_LINEAR)
     linear_facts(sizes, side, op, &facts);
@@ -264,30 +284,51 @@ static void predict(const lp_plan_sizes *sizes, lp_side side, const lp_machine *
   facts.dtype = arithmetic_dtype(sizes->request, op, side, machine);
   facts.pass_bytes = sizes->pass_bytes[side];
   lp_prediction prediction = lp_hw_predict(machine, &facts);
-  item->draw_ms[side] = item->draws ? draw_ms(sizes, side, machine, op) : 0;
+  item->draw_ms[side] = item->draws ? draw_ms(sizes, side, machine, item->op) : 0;
   item->ms[side] = prediction.time_ms + item->draw_ms[side];
   item->low_ms[side] = prediction.low_ms + item->draw_ms[side];
   item->high_ms[side] = prediction.high_ms + item->draw_ms[side];
 }
 
-void lp_plan_op_price(const lp_plan_sizes *sizes, const lp_cost *cost, lp_plan_op *item) {
+/* The numbers of a side. `part`: item->op, or what a rank computes of it; the types of its weights are those of the
+ * whole operator. */
+static void price_side(const lp_plan_sizes *sizes, lp_side side, const lp_op *part, const lp_cost *cost,
+                       lp_plan_op *item) {
+  const struct lp_machine *machine = side == LP_SIDE_DEVICE ? sizes->request->device : sizes->request->cloud;
   const lp_op *op = item->op;
-  const struct lp_machine *machines[] = {sizes->request->device, sizes->request->cloud};
-  item->flops = size_at(sizes, LP_SIDE_DEVICE, cost->flops);
+  double weight = size_at(sizes, side, cost->weight_bytes), scale = 1, read = 1;
+  double bytes = size_at(sizes, side, cost->bytes_read) + size_at(sizes, side, cost->bytes_written);
+  int32_t operand = lp_plan_converted_operand(sizes->request, side, op);
+  if (operand >= 0) {
+    lp_dtype own = op->in[operand].value->type.dtype;
+    scale = lp_plan_operand_storage(sizes->request, side, op, operand).bits / lp_dtype_bits(own);
+  }
+  if (op->kind == LP_OP_LINEAR) read = scale; /* an embedding reads a few rows only */
+  item->flops[side] = size_at(sizes, LP_SIDE_DEVICE, cost->flops);
+  item->weight_bytes[side] = weight * scale;
+  item->bytes[side] = bytes - weight + weight * read;
+  if (machine && !lp_op_has(op, LP_ALIAS)) predict(sizes, side, machine, part, cost, item);
+}
+
+void lp_plan_op_price(const lp_plan_sizes *sizes, const lp_cost *cost, lp_plan_op *item) {
   item->macs = size_at(sizes, LP_SIDE_DEVICE, cost->macs);
   item->elements = size_at(sizes, LP_SIDE_DEVICE, cost->elements);
-  for (int i = 0; i < LP_SIDE_COUNT; i++) {
-    lp_side side = (lp_side)i;
-    double weight = size_at(sizes, side, cost->weight_bytes), scale = 1, read = 1;
-    double bytes = size_at(sizes, side, cost->bytes_read) + size_at(sizes, side, cost->bytes_written);
-    int32_t operand = lp_plan_converted_operand(sizes->request, side, op);
-    if (operand >= 0) {
-      lp_dtype own = op->in[operand].value->type.dtype;
-      scale = lp_plan_operand_storage(sizes->request, side, op, operand).bits / lp_dtype_bits(own);
-    }
-    if (op->kind == LP_OP_LINEAR) read = scale; /* an embedding reads a few rows only */
-    item->weight_bytes[side] = weight * scale;
-    item->bytes[side] = bytes - weight + weight * read;
-    if (machines[side] && !lp_op_has(op, LP_ALIAS)) predict(sizes, side, machines[side], cost, item);
-  }
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
+    price_side(sizes, (lp_side)side, item->op, cost, item);
+}
+
+void lp_plan_op_price_part(const lp_plan_sizes *sizes, const lp_op *part, const lp_cost *cost, lp_plan_op *item) {
+  price_side(sizes, LP_SIDE_CLOUD, part, cost, item);
+}
+
+void lp_plan_op_gather(const lp_plan_sizes *sizes, lp_type type, lp_plan_op *item) {
+  const lp_compile_request *request = sizes->request;
+  const double bytes = numel_at(sizes, LP_SIDE_CLOUD, type) * lp_dtype_bits(type.dtype) / 8;
+  const double ms = request->interconnect ? lp_interconnect_gather_ms(request->interconnect, request->ranks, bytes) : 0;
+  item->gathers++;
+  item->gather_bytes += bytes;
+  item->gather_ms += ms;
+  item->ms[LP_SIDE_CLOUD] += ms;
+  item->low_ms[LP_SIDE_CLOUD] += ms;
+  item->high_ms[LP_SIDE_CLOUD] += ms;
 }

@@ -3,6 +3,7 @@
 #define LP_PLAN_NUMBERS_H
 
 #include "passes/plan/plan.h"
+#include "passes/shard/view.h"
 
 /* The values of a module's symbols in a stage as each side sees them: the cloud decodes for all sessions at once. */
 typedef struct {
@@ -13,10 +14,15 @@ typedef struct {
    * use them (lp_op_facts). */
   double pass_bytes[LP_SIDE_COUNT];
 } lp_plan_sizes;
+/* `part`: what each rank of the cloud computes in the stage; NULL: there is one. */
 void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_compile_request *request, lp_stage stage,
-                       lp_arena *arena);
+                       const lp_shard_stage *part, lp_arena *arena);
 /* Fills the numbers of item->op from its closed forms `cost`. */
 void lp_plan_op_price(const lp_plan_sizes *sizes, const lp_cost *cost, lp_plan_op *item);
+/* Replaces those of the cloud by the numbers of what one rank computes, `part`. */
+void lp_plan_op_price_part(const lp_plan_sizes *sizes, const lp_op *part, const lp_cost *cost, lp_plan_op *item);
+/* Adds a gather of a value of this type, which the ranks of the cloud have in parts. */
+void lp_plan_op_gather(const lp_plan_sizes *sizes, lp_type type, lp_plan_op *item);
 /* Bytes of a value for one request. */
 double lp_plan_value_bytes(const lp_plan_sizes *sizes, lp_type type);
 /* Bytes of a KV cache (llmpart.state) that holds this number of tokens. */

@@ -15,11 +15,15 @@
 /* One placeable operator of a stage, at the workload's sizes. */
 typedef struct {
   lp_op *op;
-  double flops, bytes[LP_SIDE_COUNT], weight_bytes[LP_SIDE_COUNT];         /* bytes depend on the side's weight dtype */
+  /* Bytes depend on the side's weight dtype. With ranks the cloud's figures are those of one rank. */
+  double flops[LP_SIDE_COUNT], bytes[LP_SIDE_COUNT], weight_bytes[LP_SIDE_COUNT];
   double macs, elements;                                                   /* as P1 counts them */
   double ms[LP_SIDE_COUNT], low_ms[LP_SIDE_COUNT], high_ms[LP_SIDE_COUNT]; /* with the 90 % interval */
   double draw_ms[LP_SIDE_COUNT]; /* part of `ms`: drawing a token, where `draws` and the machine file has that figure */
-  bool draws;                    /* the sampler draws a token from this operator's result */
+  /* Part of the cloud's `ms`: the ranks gather this operator's result, this many times, of so many bytes in all. */
+  double gather_ms, gather_bytes;
+  int32_t gathers;
+  bool draws; /* the sampler draws a token from this operator's result */
   /* The group of KV caches that it reads or writes, -1 none; all users of a group must be on one side. */
   int32_t state;
   int32_t layer; /* -1 before the first layer, layer_count after the last */
@@ -52,7 +56,7 @@ typedef struct {
   lp_plan_op *ops;
   lp_plan_edge *edges;
   const double *weight_size[LP_SIDE_COUNT]; /* [weight_count] bytes in the side's dtype */
-  const double *state_size;                 /* [state_count] bytes at isl + osl tokens */
+  const double *state_size[LP_SIDE_COUNT];  /* [state_count] bytes at isl + osl tokens; with ranks, of one of them */
   const double *state_prompt_size;          /* [state_count] bytes at isl tokens: what comm.kv_move carries */
 } lp_plan_problem;
 /* The same for one operand: with int4, tables of embeddings and tied heads are int8, because rows of a table are read
@@ -184,6 +188,14 @@ typedef struct {
 
 void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
                       lp_side *const side[LP_STAGE_COUNT], lp_plan_result *out);
+/* Plans the request with its scheduler, and evaluates the plan, which may miss the constraints. */
+LP_MUST_USE lp_status lp_plan_try(lp_module *module, const lp_compile_request *request, lp_plan_result *out,
+                                  lp_diag *diag);
+/* Replaces the request's ranks by the number, 1, 2, 4 or 8, of the best plan, which meets the constraints if any does
+ * (ranks.c). `request->cloud` must be the machine of one rank; it becomes `*all`, the machines of all ranks. Types that
+ * are left to the planner stay so. The module must be annotated. */
+LP_MUST_USE lp_status lp_plan_choose_ranks(lp_module *module, lp_compile_request *request, struct lp_machine *all,
+                                           lp_diag *diag);
 /* The probability that TTFT and TPOT are within the SLA: the share of the states of a link that varies; NaN for other
  * links. */
 double lp_plan_probability(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,

@@ -5,6 +5,7 @@
 #include "passes/plan/family/family.h"
 #include "passes/plan/numbers.h"
 #include "passes/plan/pin.h"
+#include "passes/shard/view.h"
 #include "passes/state.h"
 
 #include <assert.h>
@@ -23,6 +24,9 @@ typedef struct {
   int32_t state_count, group_count;
   bool fills_once;     /* a cache is filled by @prefill and only read by @decode */
   lp_plan_sizes sizes; /* of the stage being built */
+  /* What each rank of the cloud computes, in all, and in the stage being built; NULL: there is one rank. */
+  lp_shard_view *shards;
+  const lp_shard_stage *part;
 } builder;
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
@@ -36,29 +40,39 @@ static void weight_key(const lp_op *op, int32_t operand, lp_weight_form form, lp
     lp_buf_printf(key, "%d %p", (int)form, lp_op_attr(def, "value")->tensor.data);
 }
 
-static int32_t weight_id(builder *b, const lp_op *op, int32_t operand, lp_weight_form form) {
+/* The number of a weight in a form. `parts`: into how many parts the ranks of the cloud cut it. Its size is that of a
+ * part then, and the parts are a weight of their own for the cloud: other operators may need the whole there. */
+static int32_t weight_id(builder *b, const lp_op *op, int32_t operand, lp_weight_form form, int64_t parts,
+                         unsigned sides) {
   lp_buf key = {0};
   weight_key(op, operand, form, &key);
+  if (b->part) lp_buf_printf(&key, " %u/%" PRId64, sides, parts);
   size_t known = (size_t)(uintptr_t)lp_map_get(b->weights, lp_buf_text(&key));
   if (!known) {
     known = lp_map_count(b->weights) + 1;
     lp_map_put(b->weights, lp_buf_text(&key), (void *)(uintptr_t)known);
-    for (int side = 0; side < LP_SIDE_COUNT; side++)
-      lp_vec_push(&b->weight_size[side], lp_plan_weight_bytes(b->request, (lp_side)side, op, operand, form));
+    for (int side = 0; side < LP_SIDE_COUNT; side++) {
+      const double bytes = lp_plan_weight_bytes(b->request, (lp_side)side, op, operand, form) / (double)parts;
+      lp_vec_push(&b->weight_size[side], sides & (1u << side) ? bytes : 0);
+    }
   }
   lp_buf_free(&key);
   return (int32_t)known - 1;
 }
 
-static void fill_weights(builder *b, lp_plan_op *item) {
+/* With ranks a side's weights are numbered by themselves. `part`: of a rank; NULL: there is one. */
+static void fill_weights(builder *b, lp_plan_op *item, const lp_op *part) {
+  enum { DEVICE = 1u << LP_SIDE_DEVICE, CLOUD = 1u << LP_SIDE_CLOUD, MOST = (int)LP_SIDE_COUNT * LP_WEIGHT_FORMS };
   const lp_op *op = item->op;
-  int32_t *ids = LP_NEW_ARRAY(b->arena, int32_t, LP_WEIGHT_FORMS * op->in_count), count = 0;
+  int32_t *ids = LP_NEW_ARRAY(b->arena, int32_t, MOST * op->in_count), count = 0;
   for (int32_t i = 0; i < op->in_count; i++) {
     if (!lp_value_is_constant(op->in[i].value)) continue;
     lp_weight_form forms[LP_WEIGHT_FORMS];
     int32_t form_count = lp_plan_weight_forms(op, i, forms);
-    for (int32_t k = 0; k < form_count; k++)
-      ids[count++] = weight_id(b, op, i, forms[k]);
+    for (int32_t k = 0; k < form_count; k++) {
+      ids[count++] = weight_id(b, op, i, forms[k], 1, part ? DEVICE : DEVICE | CLOUD);
+      if (part) ids[count++] = weight_id(b, op, i, forms[k], lp_shard_parts(part, i), CLOUD);
+    }
   }
   item->weights = ids;
   item->weight_count = count;
@@ -113,14 +127,14 @@ static void number_groups(builder *b) {
     b->group_id[i] = b->group[i] == i ? b->group_count++ : -1;
 }
 
-/* Bytes of every group at a capacity of `tokens`. */
-static const double *group_sizes(builder *b, double tokens) {
+/* Bytes of every group at a capacity of `tokens`, with the caches of `module`: the builder's, or that of its shards. */
+static const double *group_sizes(builder *b, const lp_module *module, double tokens) {
   double *sizes = LP_NEW_ARRAY(b->arena, double, b->group_count);
-  LP_FOR_OPS(op, lp_module_body(b->module)) {
+  LP_FOR_OPS(op, lp_module_body(module)) {
     int64_t index = op->kind == LP_OP_STATE ? lp_op_i64(op, "index", -1) : -1;
     if (index >= 0)
       sizes[b->group_id[find_group(b, (int32_t)index)]] +=
-          lp_plan_state_bytes(b->module, b->request, op, tokens, b->arena);
+          lp_plan_state_bytes(module, b->request, op, tokens, b->arena);
   }
   return sizes;
 }
@@ -206,9 +220,14 @@ static void add_op(builder *b, stage_lists *lists, lp_op *op, bool draws) {
   bool reads_only = lists->is_decode && lp_op_bool(op, "once", false);
   lp_cost cost = reads_only ? (lp_cost){zero, zero, zero, zero, zero, zero} : lp_op_cost(b->module, op);
   lp_plan_op_price(&b->sizes, &cost, &item);
-  fill_weights(b, &item);
-  if (b->arena != b->module->arena) lp_arena_rewind(b->module->arena, before);
   int32_t index = (int32_t)lists->ops.count;
+  const lp_op *part = b->part ? b->part->part[index] : NULL;
+  if (part && !reads_only) {
+    cost = lp_op_cost(b->shards->module, part);
+    lp_plan_op_price_part(&b->sizes, part, &cost, &item);
+  }
+  fill_weights(b, &item, part);
+  if (b->arena != b->module->arena) lp_arena_rewind(b->module->arena, before);
   lp_vec_push(&lists->ops, item);
   op->scratch = (void *)(intptr_t)(index + 1);
   for (int32_t i = 0; i < op->in_count && !reads_only; i++) {
@@ -294,8 +313,18 @@ static void clear_scratch(lp_block *block) {
     block->arg[i]->scratch = NULL;
 }
 
+/* The ranks gather a result right after the operator that computes it. */
+static void add_gathers(builder *b, stage_lists *lists) {
+  for (int32_t i = 0; b->part && i < b->part->gather_count; i++) {
+    const lp_shard_gather *gather = &b->part->gather[i];
+    lp_plan_op *item = &lists->ops.data[gather->op];
+    if (!item->free) lp_plan_op_gather(&b->sizes, gather->gather->out[0]->type, item);
+  }
+}
+
 static void build_stage(builder *b, lp_stage stage, lp_block *block, lp_plan_problem *out) {
-  lp_plan_sizes_set(&b->sizes, b->module, b->request, stage, b->arena);
+  b->part = b->shards ? &b->shards->stage[stage] : NULL;
+  lp_plan_sizes_set(&b->sizes, b->module, b->request, stage, b->part, b->arena);
   stage_lists lists = {.is_decode = stage == LP_STAGE_DECODE};
   const lp_op *end = lp_block_terminator(block);
   lp_value *result = end && b->request->generation ? sent_value(lp_op_in(end, 0)) : NULL;
@@ -310,6 +339,7 @@ static void build_stage(builder *b, lp_stage stage, lp_block *block, lp_plan_pro
     else
       add_op(b, &lists, op, op == drawn);
   }
+  add_gathers(b, &lists);
   *out = (lp_plan_problem){.stage = stage, .result = -1, .result_bytes = 4 * (double)b->request->batch};
   if (result) out->result = index_of(result->def);
   out->op_count = (int32_t)lists.ops.count;
@@ -340,12 +370,15 @@ static void share_totals(builder *b, lp_plan_problem out[LP_STAGE_COUNT]) {
     sizes[side] = copy;
     lp_vec_free(&b->weight_size[side]);
   }
-  const double *full = group_sizes(b, (double)(b->request->isl + b->request->osl));
-  const double *prompt = group_sizes(b, (double)b->request->isl);
+  const double tokens = (double)(b->request->isl + b->request->osl);
+  const double *full = group_sizes(b, b->module, tokens);
+  const double *of_rank = b->shards ? group_sizes(b, b->shards->module, tokens) : full;
+  const double *prompt = group_sizes(b, b->module, (double)b->request->isl);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     out[stage].weight_count = (int32_t)lp_map_count(b->weights);
     out[stage].state_count = b->group_count;
-    out[stage].state_size = full;
+    out[stage].state_size[LP_SIDE_DEVICE] = full;
+    out[stage].state_size[LP_SIDE_CLOUD] = of_rank;
     out[stage].state_prompt_size = prompt;
     for (int side = 0; side < LP_SIDE_COUNT; side++)
       out[stage].weight_size[side] = sizes[side];
@@ -363,7 +396,10 @@ lp_status lp_plan_build_of(lp_module *module, const lp_compile_request *request,
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     if (!(blocks[stage] = plan_block(module, (lp_stage)stage, plan)))
       return lp_error(diag, LP_LOC_FILE(module->name), "there is no function '@main' to plan");
-  builder b = {.module = module, .request = request, .arena = arena, .weights = lp_map_create()};
+  builder b = {.module = module, .request = request, .arena = arena};
+  if (request->ranks > 1 && request->cloud)
+    LP_TRY(lp_shard_view_make(module, blocks, LP_STAGE_COUNT, request->ranks, &b.shards, diag));
+  b.weights = lp_map_create();
   count_states(&b);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     LP_FOR_OPS(op, blocks[stage]) join_states(&b, op);
@@ -372,6 +408,7 @@ lp_status lp_plan_build_of(lp_module *module, const lp_compile_request *request,
     build_stage(&b, (lp_stage)stage, blocks[stage], &out[stage]);
   share_totals(&b, out);
   lp_map_free(b.weights);
+  lp_shard_view_free(b.shards);
   return LP_OK;
 }
 

@@ -66,11 +66,11 @@ static int32_t find_node(const lp_plan_problem *problem, const char *node) {
   for (int32_t i = 0; i < problem->op_count; i++) {
     const lp_op *op = problem->ops[i].op;
     if (lp_streq(op->loc.node, node) || lp_streq(lp_op_str(op, "name", NULL), node)) found = i;
-    total += problem->ops[i].flops + problem->ops[i].bytes[LP_SIDE_DEVICE];
+    total += problem->ops[i].flops[LP_SIDE_DEVICE] + problem->ops[i].bytes[LP_SIDE_DEVICE];
   }
   if (!lp_streq(node, "auto")) return found;
   for (int32_t i = 0; i < problem->op_count; i++) {
-    sum += problem->ops[i].flops + problem->ops[i].bytes[LP_SIDE_DEVICE];
+    sum += problem->ops[i].flops[LP_SIDE_DEVICE] + problem->ops[i].bytes[LP_SIDE_DEVICE];
     if (2 * sum >= total) return i;
   }
   return problem->op_count - 1;

@@ -93,21 +93,6 @@ static lp_compile_request with_types(const lp_compile_request *request, const pa
   return changed;
 }
 
-static lp_status plan(lp_module *module, const lp_compile_request *request, lp_plan_result *out, lp_diag *diag) {
-  lp_arena *scratch = lp_arena_create();
-  lp_plan_problem problem[LP_STAGE_COUNT];
-  lp_side *side[LP_STAGE_COUNT];
-  const char *scheduler = request->scheduler ? request->scheduler : lp_scheduler_default;
-  lp_compile_request strict = *request; /* types are compared by their best plans */
-  strict.tolerance = 0;
-  lp_status status = lp_plan_build(module, request, scratch, problem, diag);
-  if (status == LP_OK) status = lp_plan_choose(problem, scheduler, &strict, side, NULL, scratch, diag);
-  if (status == LP_INFEASIBLE) status = LP_OK;
-  if (status == LP_OK) lp_plan_evaluate(problem, request, side, out);
-  lp_arena_free(scratch);
-  return status;
-}
-
 lp_status lp_plan_choose_types(lp_module *module, lp_compile_request *request, lp_diag *diag) {
   bool device = lp_streq(request->dtype_device, LP_DTYPE_AUTO), cloud = lp_streq(request->dtype_cloud, LP_DTYPE_AUTO);
   if (!device && !cloud) return LP_OK;
@@ -122,7 +107,8 @@ lp_status lp_plan_choose_types(lp_module *module, lp_compile_request *request, l
     if (least.feasible && pairs[i].error > pairs[best].error) break;
     lp_compile_request changed = with_types(request, &pairs[i]);
     lp_plan_result result;
-    LP_TRY(plan(module, &changed, &result, diag));
+    changed.tolerance = 0; /* types are compared by their best plans */
+    LP_TRY(lp_plan_try(module, &changed, &result, diag));
     if (i > 0 && lp_plan_compare(&result, &least, request) >= 0) continue;
     best = i;
     least = result;

@@ -198,7 +198,7 @@ static void annotate_op(lp_module *module, lp_op *op, const stage_plan *plan, in
     lp_plan_cheapest_write(module, op, plan->cheapest[index]);
   set_times(module, op, plan, index);
   const double bytes = at.item->bytes[at.side];
-  lp_op_set_f64(module, op, "ratio", bytes > 0 ? at.item->flops / bytes : 0);
+  lp_op_set_f64(module, op, "ratio", bytes > 0 ? at.item->flops[at.side] / bytes : 0);
   set_types(module, op, &at);
 }
 

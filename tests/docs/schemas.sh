@@ -39,6 +39,7 @@ report 0 --link=wifi --objective=cost+1e-6*latency --dtype-device=int8 --activat
 report 0 --link=uma-3gpp --sla-quantile=0.9
 report 0 --link=wifi --scheduler=device-only --dtype-device=auto --dtype-cloud=auto --tpot=1s
 report 0 --device=jetson-orin --cloud=a100 --cut=1
+report 0 --device=jetson-orin --cloud=h100 --scheduler=cloud-only --ranks=2
 slas='--device-memory=200kB --ttft=60ms --tpot=45ms --isl=16 --osl=8 --link=rtt=20ms,up=1Mbit/s,down=10Mbit/s'
 # shellcheck disable=SC2086 # a list of options
 made 0 "$LLMPART" compile "$llama" --device=jetson-nano --cloud=v100s $slas --plans=3 --emit=report -o json

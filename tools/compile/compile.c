@@ -167,9 +167,14 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
       {"--sessions", LP_OPTION_COUNT, &r->sessions, "N", "plan for a cloud that decodes N requests together (1)", 1},
       {"--scheduler", LP_OPTION_TEXT, &r->scheduler, "NAME",
        "choose the scheduler: exact, greedy, layer, cloud-only, device-only or cut (exact)", 0},
-      {"--ranks", LP_OPTION_COUNT, &r->ranks, "N",
-       "cut the cloud's half for N ranks, each with its columns of the products and its heads of the attentions (1)",
-       1},
+      {"--ranks", LP_OPTION_TEXT, &c->ranks, "N|auto",
+       "cut the cloud's half for N ranks, each with its columns of the products and its heads of the attentions (1); "
+       "auto takes the best of 1, 2, 4 and 8",
+       0},
+      {"--interconnect", LP_OPTION_TEXT, &c->interconnect, "INTERCONNECT",
+       "set what the ranks gather over: nvlink or pcie, as the cloud machine has it; a name such as nvlink4 or "
+       "ethernet, a file or alpha=..,beta=.. (the first that the machine names)",
+       0},
       {"--plans", LP_OPTION_COUNT, &r->plans, "N",
        "make up to N plans over lengths and links; the runtime takes one for each request (1)", 1},
       {"--cut", LP_OPTION_COUNT, &r->cut, "N", "put layers 0 to N-1 on the device; implies --scheduler=cut", 0},

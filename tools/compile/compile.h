@@ -17,10 +17,12 @@ typedef struct {
   const char *device, *cloud, *link, *tokenizer, *depfile, *subgraph;
   /* As the user gave it; NULL: that of the machine. */
   const char *march, *march_side[LP_SIDE_COUNT], *backend[LP_SIDE_COUNT];
-  const char *measured;  /* the file of a run to compare with; NULL: none */
-  const char *weighs_by; /* the file of activations by which weights are rounded; NULL: none */
-  const char *sign;      /* the file of a private key; NULL: the bundle is not signed */
-  const char *fallback;  /* "cpu": halves for GPUs also get code for their machine's processor; NULL: no */
+  const char *ranks, *interconnect; /* as the user gave them; NULL: not given */
+  bool ranks_auto;                  /* --ranks=auto: the planner chooses them */
+  const char *measured;             /* the file of a run to compare with; NULL: none */
+  const char *weighs_by;            /* the file of activations by which weights are rounded; NULL: none */
+  const char *sign;                 /* the file of a private key; NULL: the bundle is not signed */
+  const char *fallback;             /* "cpu": halves for GPUs also get code for their machine's processor; NULL: no */
   bool plan_only, table1, locations, profile, check;
   char code[LP_SIDE_COUNT][96]; /* the texts of request.code */
   bool says_lengths;            /* --isl or --osl was given */
@@ -44,6 +46,8 @@ typedef struct {
   lp_compile_request request;
   lp_machine *device_machine, *cloud_machine; /* owned */
   lp_link *link_model;                        /* owned */
+  lp_interconnect *interconnect_model;        /* owned */
+  lp_machine all_ranks;                       /* what `cloud_machine` is with ranks; it borrows from it */
 } lp_compile;
 
 /* Loads the machines and the link, and refuses options that contradict each other (request.c). */

@@ -430,6 +430,13 @@ static lp_status emit_over_places(const lp_compile *compile, lp_module *module, 
   return status;
 }
 
+static lp_status choose_ranks(lp_compile *compile, lp_module *module, lp_diag *diag) {
+  compile->request.cloud = compile->cloud_machine;
+  LP_TRY(lp_plan_choose_ranks(module, &compile->request, &compile->all_ranks, diag));
+  lp_note(diag, LP_LOC_FILE("--ranks"), "chose %" PRId64, compile->request.ranks);
+  return LP_OK;
+}
+
 /* Types that are left to the planner are chosen after the operators and their costs are known. */
 static lp_status emit_placed(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   lp_compile chosen = *compile;
@@ -438,6 +445,7 @@ static lp_status emit_placed(const lp_compile *compile, lp_module *module, lp_di
   LP_TRY(run_passes(compile, module, lp_pipeline_ops, diag));
   lp_compile_check_lengths(compile, module, diag);
   if (compile->has_more_places) return emit_over_places(compile, module, diag);
+  if (compile->ranks_auto) LP_TRY(choose_ranks(&chosen, module, diag));
   LP_TRY(lp_plan_choose_types(module, &chosen.request, diag));
   if (emits(compile, "placed-ir")) return emit_module(&chosen, module, "place,insert-comm", diag);
   return emit_planned(&chosen, module, diag);

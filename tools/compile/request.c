@@ -1,6 +1,7 @@
 /* Turns the options of `llmpart compile` into a request: loads the machines and reports contradictions. */
 #include "base/dir.h"
 #include "base/path.h"
+#include "base/units.h"
 #include "frontend/frontend.h"
 #include "passes/plan/plan.h"
 #include "tools/compile/compile.h"
@@ -53,13 +54,22 @@ static lp_status check_emit(const lp_compile *compile, lp_diag *diag) {
   return LP_OK;
 }
 
+static lp_status read_ranks(lp_compile *compile, lp_diag *diag) {
+  compile->ranks_auto = lp_streq(compile->ranks, "auto");
+  if (!compile->ranks || compile->ranks_auto) return LP_OK;
+  return lp_parse_i64(compile->ranks, 1, LP_MOST_RANKS, &compile->request.ranks, diag, LP_LOC_FILE("--ranks")) == LP_OK
+             ? LP_OK
+             : LP_USAGE;
+}
+
 /* What a half that several ranks run cannot have (docs/adr/0035). */
 static lp_status check_ranks(const lp_compile *compile, lp_diag *diag) {
   const lp_compile_request *request = &compile->request;
   const lp_loc loc = LP_LOC_FILE("--ranks");
-  if (request->ranks < 2) return LP_OK;
-  if (request->ranks > LP_MOST_RANKS)
-    return lp_error_as(LP_USAGE, diag, loc, "should be at most %d, found %" PRId64, LP_MOST_RANKS, request->ranks);
+  if (!compile->ranks_auto && request->ranks < 2) {
+    if (!compile->interconnect) return LP_OK;
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--interconnect"), "one rank needs none: --ranks=N");
+  }
   if (!compile->cloud || compile->has_more_places)
     return lp_error_as(LP_USAGE, diag, loc, "ranks need a device and one cloud machine: --cloud=HW");
   if (request->plans > 1 || compile->exits_text || compile->fallback)
@@ -70,7 +80,6 @@ static lp_status check_ranks(const lp_compile *compile, lp_diag *diag) {
   if (lp_streq(compile->emit, "onnx") || lp_streq(compile->emit, "cuda") || lp_streq(compile->emit, "opencl") ||
       lp_streq(compile->emit, "ptx"))
     return lp_error_as(LP_USAGE, diag, loc, "halves in %s are not cut for several ranks", compile->emit);
-  lp_warning(diag, loc, "the plan's times, memory and cost are those of a cloud of one rank");
   return LP_OK;
 }
 
@@ -177,8 +186,22 @@ static lp_status load_link(lp_compile *compile, lp_diag *diag) {
                   100 * compile->sla_quantile);
 }
 
+/* Loads the interconnect of the ranks, and makes one machine of theirs. */
+static lp_status load_ranks(lp_compile *compile, lp_diag *diag) {
+  lp_compile_request *request = &compile->request;
+  if (!compile->ranks_auto && request->ranks < 2) return LP_OK;
+  const char *text = compile->interconnect;
+  lp_status status = lp_interconnect_load(text, compile->cloud_machine, &compile->interconnect_model, diag);
+  LP_TRY(text ? status_of(text, status) : status);
+  request->interconnect = compile->interconnect_model;
+  compile->all_ranks = lp_hw_of_ranks(compile->cloud_machine, request->ranks);
+  request->cloud = &compile->all_ranks;
+  return LP_OK;
+}
+
 lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
   lp_compile_request *request = &compile->request;
+  LP_TRY(read_ranks(compile, diag));
   LP_TRY(check_options(compile, diag));
   LP_TRY(check_exits(compile, diag));
   LP_TRY(choose_cut(compile, diag));
@@ -192,6 +215,7 @@ lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
   request->device = compile->device_machine;
   request->cloud = compile->cloud_machine;
   request->link = compile->link_model;
+  LP_TRY(load_ranks(compile, diag));
   request->pins = compile->pins.data;
   request->pin_count = (int32_t)compile->pins.count;
   request->keep_private = compile->private_layers >= 0;
@@ -290,6 +314,7 @@ void lp_compile_release(lp_compile *compile) {
   lp_hw_free(compile->device_machine);
   lp_hw_free(compile->cloud_machine);
   lp_link_free(compile->link_model);
+  lp_interconnect_free(compile->interconnect_model);
   lp_vec_free(&compile->reports);
   lp_vec_free(&compile->bind);
   lp_vec_free(&compile->pins);

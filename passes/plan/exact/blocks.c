@@ -12,10 +12,11 @@ enum { MOST_BORDERS = 42, DEVICE = LP_SIDE_DEVICE, CLOUD = LP_SIDE_CLOUD };
 
 /* Sums over the layers before each border. Border 0 precedes the operators before the first layer. */
 typedef struct {
-  double *ms[LP_STAGE_COUNT][LP_SIDE_COUNT];         /* of operators */
-  double *cross[LP_STAGE_COUNT][LP_SIDE_COUNT];      /* ms of a message at the border itself, by the side that sends */
-  double *weights[LP_SIDE_COUNT], *caches, *prompts; /* bytes; prompts: of caches after prefill */
-  double back[LP_STAGE_COUNT];                       /* ms of the token's return */
+  double *ms[LP_STAGE_COUNT][LP_SIDE_COUNT];    /* of operators */
+  double *cross[LP_STAGE_COUNT][LP_SIDE_COUNT]; /* ms of a message at the border itself, by the side that sends */
+  double *weights[LP_SIDE_COUNT], *caches[LP_SIDE_COUNT]; /* bytes */
+  double *prompts;                                        /* bytes of caches after prefill */
+  double back[LP_STAGE_COUNT];                            /* ms of the token's return */
   int32_t borders;
 } layer_sums;
 
@@ -64,7 +65,8 @@ static void add_caches(const lp_exact *x, layer_sums *s) {
     int32_t state = problem->ops[i].state;
     if (state < 0 || seen[state]) continue;
     seen[state] = true;
-    s->caches[slice_of(problem, i) + 1] += problem->state_size[state];
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
+      s->caches[side][slice_of(problem, i) + 1] += problem->state_size[side][state];
     s->prompts[slice_of(problem, i) + 1] += problem->state_prompt_size[state];
   }
 }
@@ -90,15 +92,17 @@ static void add_crossings(const lp_exact *x, lp_stage stage, layer_sums *s) {
 
 static layer_sums sum_layers(const lp_exact *x) {
   layer_sums s = {.borders = x->problem[0].layer_count + 3};
-  double **all[] = {&s.ms[0][0],    &s.ms[0][1],    &s.ms[1][0],   &s.ms[1][1],   &s.cross[0][0], &s.cross[0][1],
-                    &s.cross[1][0], &s.cross[1][1], &s.weights[0], &s.weights[1], &s.caches,      &s.prompts};
+  double **all[] = {&s.ms[0][0],    &s.ms[0][1],    &s.ms[1][0],    &s.ms[1][1],   &s.cross[0][0],
+                    &s.cross[0][1], &s.cross[1][0], &s.cross[1][1], &s.weights[0], &s.weights[1],
+                    &s.caches[0],   &s.caches[1],   &s.prompts};
   for (size_t i = 0; i < LP_COUNT(all); i++)
     *all[i] = LP_NEW_ARRAY(x->arena, double, s.borders);
   add_operators(x, &s);
   add_caches(x, &s);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     add_crossings(x, (lp_stage)stage, &s);
-  double *sums[] = {s.ms[0][0], s.ms[0][1], s.ms[1][0], s.ms[1][1], s.weights[0], s.weights[1], s.caches, s.prompts};
+  double *sums[] = {s.ms[0][0],   s.ms[0][1],  s.ms[1][0],  s.ms[1][1], s.weights[0],
+                    s.weights[1], s.caches[0], s.caches[1], s.prompts};
   for (size_t i = 0; i < LP_COUNT(sums); i++)
     for (int32_t at = 1; at < s.borders; at++)
       sums[i][at] += sums[i][at - 1];
@@ -167,9 +171,9 @@ static bool fits(const blocks *b, const block *prefill, const block *decode) {
   const lp_exact *x = b->x;
   const layer_sums *s = &b->sums;
   if (!(x->limit_bytes[DEVICE] > 0) && !(x->limit_bytes[CLOUD] > 0)) return true;
-  division caches = divide(s->caches, s->borders, prefill, decode);
   for (int side = 0; side < LP_SIDE_COUNT; side++) {
     division w = divide(s->weights[side], s->borders, prefill, decode);
+    division caches = divide(s->caches[side], s->borders, prefill, decode);
     double sessions = lp_plan_sessions(x->request, (lp_side)side);
     double held = side == CLOUD ? w.prefill + w.decode - w.both : w.all - w.both;
     held += sessions * (side == CLOUD ? caches.prefill + caches.decode - caches.both : caches.all - caches.both);

@@ -259,7 +259,7 @@ static void size_items(holder *h) {
     holding->is_state = true;
     holding->move_bytes = problem->state_prompt_size[i];
     for (int side = 0; side < LP_SIDE_COUNT; side++)
-      holding->bytes[side] = problem->state_size[i] * lp_plan_sessions(h->x->request, (lp_side)side);
+      holding->bytes[side] = problem->state_size[side][i] * lp_plan_sessions(h->x->request, (lp_side)side);
   }
 }
 

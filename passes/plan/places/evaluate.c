@@ -119,7 +119,7 @@ static void sum_memory(const lp_places_problem *problem, const uint8_t *held, ui
     for (int32_t i = 0; i < own->weight_count; i++)
       if (held[i] & (1U << p)) out->weight_bytes[p] += own->weight_size[side][i];
     for (int32_t i = 0; i < own->state_count; i++)
-      if (state[0][i] == p || state[1][i] == p) caches += own->state_size[i];
+      if (state[0][i] == p || state[1][i] == p) caches += own->state_size[side][i];
     out->memory_bytes[p] = out->weight_bytes[p] + activation[p] + caches * lp_plan_sessions(problem->request, side);
   }
 }

@@ -255,15 +255,15 @@ static lp_status add_states(builder *b, lp_diag *diag) {
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
       for (int32_t i = b->shape[stage].op_count; i-- > 0;)
         if (b->shape[stage].ops[i].state == state) user[stage] = i;
-    if (user[0] < 0 && user[1] < 0 && !(b->shape[0].state_size[state] > 0)) continue;
+    if (user[0] < 0 && user[1] < 0 && !(b->shape[0].state_size[LP_SIDE_DEVICE][state] > 0)) continue;
     if (user[0] < 0 || user[1] < 0)
       return lp_error(diag, LP_LOC_FILE("--place"),
                       "a KV cache is used in one stage only, which cannot be planned over more than two places");
     lp_places_part *part = &m->part[b->part_of[user[0]]];
     part->move_bytes += b->shape[0].state_prompt_size[state];
     for (int p = 0; p < m->count; p++) {
-      const double bytes =
-          m->problem->of[p]->state_size[state] * lp_plan_sessions(m->problem->request, lp_places_side(p));
+      const lp_side side = lp_places_side(p);
+      const double bytes = m->problem->of[p]->state_size[side][state] * lp_plan_sessions(m->problem->request, side);
       part->cache_bytes[p] += bytes;
       add_both(m, user, p, bytes);
     }

@@ -134,7 +134,7 @@ static void put_operators(lp_json_writer *j, const lp_report *report) {
     lp_json_put_integer(j, NULL, lp_op_i64(op->op, "layer", -1));
     lp_json_put_integer(j, NULL, item->stage);
     lp_json_put_integer(j, NULL, item->side);
-    lp_json_put_number(j, NULL, op->flops);
+    lp_json_put_number(j, NULL, op->flops[LP_SIDE_DEVICE]);
     lp_json_put_number(j, NULL, op->bytes[item->side]);
     for (int side = 0; side < LP_SIDE_COUNT; side++)
       lp_json_put_number(j, NULL, op->ms[side]);

@@ -234,16 +234,17 @@ static void put_fixes(lp_json_writer *j, const lp_report *report) {
 
 static void put_operator(lp_json_writer *j, const lp_report_operator *item) {
   const lp_plan_op *op = item->op;
-  double bytes = op->bytes[item->side];
+  double bytes = op->bytes[item->side], flops = op->flops[item->side];
   lp_json_put_flat_object(j, NULL);
   lp_json_put_text(j, "name", lp_op_str(op->op, "name", ""));
   lp_json_put_text(j, "kind", lp_op_info_get(op->op->kind)->name);
   lp_json_put_integer(j, "layer", lp_op_i64(op->op, "layer", -1));
   lp_json_put_text(j, "stage", lp_stage_names[item->stage]);
   lp_json_put_text(j, "side", lp_side_name(item->side));
-  lp_json_put_number(j, "flops", op->flops);
+  lp_json_put_number(j, "flops", flops);
   lp_json_put_number(j, "bytes", bytes);
-  lp_json_put_number(j, "ratio", bytes > 0 ? op->flops / bytes : 0);
+  lp_json_put_number(j, "ratio", bytes > 0 ? flops / bytes : 0);
+  if (item->side == LP_SIDE_CLOUD && op->gathers > 0) lp_json_put_number(j, "gather_ms", op->gather_ms);
   if (op->draw_ms[item->side] > 0) lp_json_put_number(j, "draw_ms", op->draw_ms[item->side]);
   lp_json_put_number(j, "device_ms", op->ms[LP_SIDE_DEVICE]);
   lp_json_put_number(j, "device_low_ms", op->low_ms[LP_SIDE_DEVICE]);
@@ -324,6 +325,7 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   put_machine(&j, lp_side_name(LP_SIDE_CLOUD), request->cloud, lp_plan_memory_limit(request, LP_SIDE_CLOUD),
               request->dtype_cloud, request->chose_dtype_cloud);
   put_origin(&j, report, LP_SIDE_CLOUD);
+  lp_report_ranks_json(report, &j);
   put_link(&j, request->link);
   lp_report_request(request, &j);
   if (lp_rounds_activations(request)) lp_json_put_text(&j, "activations", "auto");

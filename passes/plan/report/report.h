@@ -99,6 +99,11 @@ const char *lp_report_range_name(const lp_report *report, const lp_report_range 
  * (certificate.c). */
 void lp_report_certificate(const lp_report *report, lp_json_writer *json);
 
+/* The ranks of a sharded half, their interconnect, and what their gathers take of TTFT and TPOT (ranks.c): the member
+ * `ranks`, and lines of text. Nothing for one rank that the user did not leave to the planner. */
+void lp_report_ranks_json(const lp_report *report, lp_json_writer *json);
+void lp_report_ranks_text(const lp_report *report, lp_buf *out);
+
 /* Writes the members `workload` and `sla`. */
 void lp_report_request(const lp_compile_request *request, lp_json_writer *json);
 void lp_report_text(const lp_report *report, lp_buf *out);

@@ -16,13 +16,17 @@ static const char *format_count(double count, char out[32]) {
   return out;
 }
 
-static void put_machine(const char *role, const lp_machine *machine, lp_buf *out) {
+/* The machines of all ranks have the price of all, and the memory of each. */
+static void put_machine(const char *role, const lp_machine *machine, int64_t ranks, lp_buf *out) {
   if (!machine) return;
   char memory[32];
-  lp_buf_printf(out, "%-12s%s: %s", role, machine->name, machine->title);
+  lp_buf_printf(out, "%-12s", role);
+  if (ranks > 1) lp_buf_printf(out, "%" PRId64 " x ", ranks);
+  lp_buf_printf(out, "%s: %s", machine->name, machine->title);
   if (machine->figure[LP_HW_MEMORY] > 0)
-    lp_buf_printf(out, ", %s", lp_format_bytes(machine->figure[LP_HW_MEMORY], memory));
-  if (machine->figure[LP_HW_PRICE] > 0) lp_buf_printf(out, ", %.3g USD/h", machine->figure[LP_HW_PRICE] * 3600);
+    lp_buf_printf(out, ", %s%s", lp_format_bytes(machine->figure[LP_HW_MEMORY], memory), ranks > 1 ? " each" : "");
+  if (machine->figure[LP_HW_PRICE] > 0)
+    lp_buf_printf(out, ", %.3g USD/h%s", machine->figure[LP_HW_PRICE] * 3600, ranks > 1 ? " in all" : "");
   lp_buf_puts(out, "\n");
 }
 
@@ -114,10 +118,11 @@ static void put_head(const lp_report *report, lp_buf *out) {
   lp_buf_printf(out, "%-12s%s: %s parameters, %" PRId32 " layers, weights %s\n", "model", report->name,
                 format_count((double)report->params, count), report->problem[0].layer_count,
                 lp_format_bytes(report->weight_bytes, bytes));
-  put_machine(lp_side_name(LP_SIDE_DEVICE), request->device, out);
+  put_machine(lp_side_name(LP_SIDE_DEVICE), request->device, 1, out);
   put_origin(report, LP_SIDE_DEVICE, out);
-  put_machine(lp_side_name(LP_SIDE_CLOUD), request->cloud, out);
+  put_machine(lp_side_name(LP_SIDE_CLOUD), request->cloud, request->ranks, out);
   put_origin(report, LP_SIDE_CLOUD, out);
+  lp_report_ranks_text(report, out);
   if (request->link)
     lp_buf_printf(out, "%-12s%s%srtt %.4g ms, up %s, down %s\n", "link", link_name(request->link),
                   link_name(request->link)[0] ? ": " : "", request->link->figure[LP_LINK_RTT],

@@ -159,10 +159,11 @@ static void share_sizes(random_plan *plan, const form *f) {
     prompt[i] = state[i] * 0.75;
   }
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    plan->problem[stage].state_size = state;
     plan->problem[stage].state_prompt_size = prompt;
-    for (int side = 0; side < LP_SIDE_COUNT; side++)
+    for (int side = 0; side < LP_SIDE_COUNT; side++) {
+      plan->problem[stage].state_size[side] = state;
       plan->problem[stage].weight_size[side] = size[side];
+    }
   }
 }
 

@@ -126,10 +126,11 @@ static void fill_sizes(chain *c) {
   }
   for (int p = 1; p < c->places.count; p++)
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-      c->problem[p][stage].state_size = state;
       c->problem[p][stage].state_prompt_size = prompt;
-      for (int side = 0; side < LP_SIDE_COUNT; side++)
+      for (int side = 0; side < LP_SIDE_COUNT; side++) {
+        c->problem[p][stage].state_size[side] = state;
         c->problem[p][stage].weight_size[side] = weight[side];
+      }
     }
 }
 

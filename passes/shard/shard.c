@@ -1,7 +1,7 @@
 /* shard: cuts the cloud's half for several ranks, which all run the same code on their own weights. Each rank computes
  * its columns of a product and its heads of an attention, and comm.all_gather joins the parts where an operator needs
  * the whole (docs/adr/0035). Operators that do not divide run on every rank. Does nothing for one rank. */
-#include "passes/split/shard.h"
+#include "passes/shard/shard.h"
 #include "base/side.h"
 #include "base/units.h"
 #include "passes/passes.h"
@@ -179,14 +179,10 @@ static lp_status read_ranks(const lp_pass_context *context, int64_t *ranks) {
   return text ? lp_parse_i64(text, 1, LP_MOST_RANKS, ranks, context->diag, LP_LOC_FILE("ranks")) : LP_OK;
 }
 
-static lp_status run(lp_module *module, lp_pass_context *context) {
-  lp_shard shard = {.module = module, .scratch = context->scratch, .diag = context->diag};
-  LP_TRY(read_ranks(context, &shard.ranks));
-  if (shard.ranks < 2) return LP_OK;
-  LP_TRY(check(module, shard.ranks, context->diag));
+lp_status lp_shard_module(lp_module *module, int64_t ranks, lp_arena *scratch, lp_diag *diag) {
+  int64_t *parts = LP_NEW_ARRAY(scratch, int64_t, count_states(module) + 1);
+  lp_shard shard = {.module = module, .scratch = scratch, .diag = diag, .ranks = ranks, .state_parts = parts};
   (void)lp_dim_symbol(module, "rank");
-  int64_t *parts = LP_NEW_ARRAY(context->scratch, int64_t, count_states(module) + 1);
-  shard.state_parts = parts;
   forget(module);
   while (note_caches(&shard, parts))
     continue;
@@ -195,8 +191,17 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   LP_FOR_FUNCS(func, module) if (status == LP_OK) status = shard_func(&shard, func);
   set_states(&shard);
   forget(module);
-  lp_op_set_i64(module, module->op, "llmpart.ranks", shard.ranks);
   return status;
+}
+
+static lp_status run(lp_module *module, lp_pass_context *context) {
+  int64_t ranks = 0;
+  LP_TRY(read_ranks(context, &ranks));
+  if (ranks < 2) return LP_OK;
+  LP_TRY(check(module, ranks, context->diag));
+  LP_TRY(lp_shard_module(module, ranks, context->scratch, context->diag));
+  lp_op_set_i64(module, module->op, "llmpart.ranks", ranks);
+  return LP_OK;
 }
 
 const lp_pass lp_pass_shard = {

@@ -1,5 +1,5 @@
 /* Values of a half that several ranks run, and the operators that each rank runs on its part (shard_rules.c). Private
- * to the pass shard. */
+ * to this room. */
 #ifndef LP_PASSES_SHARD_H
 #define LP_PASSES_SHARD_H
 
@@ -35,5 +35,8 @@ bool lp_shard_linear_divides(const lp_shard *shard, const lp_op *op, int64_t par
 int32_t lp_shard_head_axis(const lp_op *op);
 /* Rewrites an operator of the half: a rank computes its part of the result if it can, the whole result otherwise. */
 LP_MUST_USE lp_status lp_shard_op(lp_shard *shard, lp_op *op);
+
+/* Rewrites all operators of the cloud, and the KV caches, of a module that is at least placed (shard.c). */
+LP_MUST_USE lp_status lp_shard_module(lp_module *module, int64_t ranks, lp_arena *scratch, lp_diag *diag);
 
 #endif

@@ -2,7 +2,7 @@
  * never cut, so that each element is computed by one rank as a single rank would compute it. */
 #include "base/poly.h"
 #include "passes/build.h"
-#include "passes/split/shard.h"
+#include "passes/shard/shard.h"
 
 int64_t lp_shard_mark(const lp_op *op) {
   return (int64_t)(intptr_t)op->scratch;
