@@ -215,13 +215,15 @@ INLINE int64_t column_words(int column, int kind) {
   return column * LANES * (kind == DOT_SMMLA ? 2 : 1);
 }
 
-/* The operand of row `row` in a step. sdot takes it from a lane of a vector, so that two loads serve six rows; other
- * targets load and repeat a word in one instruction. */
-INLINE int32_t step_code(const int32_t *codes, int row, int kind) {
-  typedef v4i v4i_any __attribute__((aligned(4), may_alias));
-  if (kind != DOT_SDOT) return codes[row];
-  v4i lanes = *(const v4i_any *)(row < 4 ? codes : codes + TILE_ROWS - 4);
-  return lanes[row < 4 ? row : row - (TILE_ROWS - 4)];
+/* The number of steps that a loop takes at once. The words of two steps fill three vectors, from whose lanes sdot takes
+ * them; other targets load and repeat a word in one instruction. */
+INLINE int steps_at_once(int kind) {
+  return kind == DOT_SDOT ? 2 : 1;
+}
+
+/* Word `at` of some steps, repeated. */
+INLINE v16i step_code(const int32_t *codes, int at, int kind) {
+  return kind == DOT_SDOT ? lane_of_four(codes, at) : splat_word(codes[at]);
 }
 
 /* dot[rows][cols] = the products of a block. */
@@ -229,14 +231,16 @@ INLINE void tile_products(v16i *dot, const form *f, const uint32_t *wide, const 
   int cols = integer_cols(f->dot);
   UNROLL for (int r = 0; r < rows; r++) UNROLL for (int c = 0; c < cols; c++) dot[r * cols + c] =
       first_sum(f, x->starts[r], kind);
-  for (int s = 0; s < block_steps(kind); s++) {
-    v16i w[2];
-    UNROLL for (int c = 0; c < cols; c++) w[c] = (v16i)load_word(wide + s * LPK_PANEL + c * LANES);
-    UNROLL for (int r = 0; r < rows; r++) {
-      v16i code = splat_word(step_code(x->codes + s * TILE_ROWS, r, kind));
-      UNROLL for (int c = 0; c < cols; c++) dot[r * cols + c] = dot_add(dot[r * cols + c], w[c], code, kind, f->dot);
+  int side = steps_at_once(kind);
+  for (int s = 0; s < block_steps(kind); s += side)
+    UNROLL for (int e = 0; e < side; e++) {
+      v16i w[2];
+      UNROLL for (int c = 0; c < cols; c++) w[c] = (v16i)load_word(wide + (s + e) * LPK_PANEL + c * LANES);
+      UNROLL for (int r = 0; r < rows; r++) {
+        v16i code = step_code(x->codes + s * TILE_ROWS, e * TILE_ROWS + r, kind);
+        UNROLL for (int c = 0; c < cols; c++) dot[r * cols + c] = dot_add(dot[r * cols + c], w[c], code, kind, f->dot);
+      }
     }
-  }
 }
 
 /* Does the same by DOT_SMMLA: sum[r / 2][c / 2] holds the products of two rows and two columns. */

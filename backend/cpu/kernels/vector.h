@@ -154,6 +154,13 @@ INLINE v16 sum_lanes16(const v16 *x) {
          __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
 }
 
+/* words[at] in each lane. It is taken from a vector of four words, for targets whose products read an operand from a
+ * lane: one load serves four operands. */
+INLINE v16i lane_of_four(const int32_t *words, int at) {
+  typedef int32_t v4i_any __attribute__((ext_vector_type(4), aligned(4), may_alias));
+  return (v16i)(*(const v4i_any *)(words + at / 4 * 4))[at % 4];
+}
+
 INLINE v16 max16(v16 a, v16 b) {
   return a > b ? a : b;
 }
