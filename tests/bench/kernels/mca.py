@@ -79,8 +79,10 @@ def measure(args: argparse.Namespace, march: str, dtype: str) -> list[tuple[str,
     for loop in inner_loops(assembly):
         for kind, form in KINDS.items():
             count = sum(bool(form.search(line)) for line in loop)
-            # Two steps of a tile of three rows have 24, too: the tile of six rows has the most.
-            if count in (TILE, 2 * TILE) and count > found.get(kind, (0, []))[0]:
+            # Two steps of a tile of three rows have 24, too: the tile of six rows has the most. The loop around a
+            # tile's may have as many, and is longer.
+            best = found.get(kind, (0, []))
+            if count in (TILE, 2 * TILE) and (count, -len(loop)) > (best[0], -len(best[1])):
                 found[kind] = (count, loop)
     rows = []
     for kind, (count, loop) in found.items():
