@@ -109,9 +109,9 @@ typedef struct {
  * written by operators, and lp_plan_cheapest_read reads it. */
 void lp_plan_proof_write(lp_module *module, lp_op *prefill, const lp_plan_proof *proof);
 lp_plan_proof lp_plan_proof_read(const lp_module *module);
-/* Replaces the lower bound of a module's proof by a lower one, which a checker of its certificate confirms. The proof
+/* Replaces the lower bound of a module's proof by another one, which a checker of its certificate confirms. The proof
  * is then not `complete`. */
-void lp_plan_proof_lower(lp_module *module, double bound);
+void lp_plan_proof_replace(lp_module *module, double bound);
 /* Records that an operator of the placed module is on this side in the cheapest plan, and on the other in the plan. */
 void lp_plan_cheapest_write(lp_module *module, lp_op *op, lp_side side);
 /* Fills side[stage][op_count], in `arena`, with the cheapest plan of the proof. False when that is the plan itself. */

@@ -52,7 +52,7 @@ bool lp_plan_cheapest_read(const lp_plan_problem problem[LP_STAGE_COUNT], lp_sid
   return differs;
 }
 
-void lp_plan_proof_lower(lp_module *module, double bound) {
+void lp_plan_proof_replace(lp_module *module, double bound) {
   lp_op *prefill = lp_module_find_func(module, lp_stage_names[LP_STAGE_PREFILL]);
   lp_op_set_f64(module, prefill, "plan_bound", bound);
   lp_op_set_bool(module, prefill, "plan_complete", false);

@@ -140,7 +140,8 @@ LP_TEST(it_proves_the_least_cost_and_no_more) {
     if (!isinf(c.value) && c.value > 0) {
       feasible++;
       moved += c.limit_bytes[0] > 0 || c.limit_bytes[1] > 0;
-      const double proved = certificate_search(&c, c.value), beyond = certificate_search(&c, 1.1 * c.value + 1);
+      const double proved = certificate_search(&c, c.value, CERTIFICATE_EFFORT),
+                   beyond = certificate_search(&c, 1.1 * c.value + 1, CERTIFICATE_EFFORT);
       ck_assert_msg(proved >= c.value, "seed %d: %g is proved, %g is the least cost", (int)seed, proved, c.value);
       ck_assert_msg(beyond <= c.value * (1 + 1e-9), "seed %d: %g is proved, %g is the least cost", (int)seed, beyond,
                     c.value);
@@ -149,4 +150,23 @@ LP_TEST(it_proves_the_least_cost_and_no_more) {
   }
   ck_assert_int_gt(feasible, CASES / 2);
   ck_assert_int_gt(moved, CASES / 4);
+}
+
+LP_TEST(it_finds_a_better_bound_than_the_claimed_one) {
+  int found = 0;
+  for (uint64_t seed = 1; seed <= CASES; seed++) {
+    source s = {.seed = seed};
+    certificate c = make_problem(&s);
+    const double least = least_value(&c), claimed[] = {0, least / 2, least};
+    c.value = least;
+    for (size_t i = 0; i < LP_COUNT(claimed) && !isinf(least) && least > 0; i++) {
+      const double bound = certificate_find_bound(&c, claimed[i], least);
+      found++;
+      ck_assert_msg(bound >= least * (1 - 1e-9) && bound <= least, "seed %d: %g is found, %g is the least cost",
+                    (int)seed, bound, least);
+      ck_assert_double_eq(certificate_prove(&c, bound), bound);
+    }
+    lp_arena_free(c.arena);
+  }
+  ck_assert_int_gt(found, CASES);
 }

@@ -38,7 +38,29 @@ static lp_status check_bound(const certificate *c, double bound, const char *fil
 double certificate_prove(const certificate *c, double wanted) {
   const double bound = certificate_bound(c);
   if (bound >= wanted - rounding * fabs(wanted)) return wanted;
-  return fmin(wanted, fmax(bound, certificate_search(c, wanted)));
+  return fmin(wanted, fmax(bound, certificate_search(c, wanted, CERTIFICATE_EFFORT)));
+}
+
+/* Lowers a bound until the proof that aims at it reaches it. A search with another aim has other prices and labels. */
+static double confirm(const certificate *c, double wanted) {
+  enum { MOST_PROOFS = 4 };
+  for (int i = 0; i < MOST_PROOFS; i++) {
+    const double proved = certificate_prove(c, wanted);
+    if (proved >= wanted) return wanted;
+    wanted = proved;
+  }
+  return certificate_bound(c);
+}
+
+double certificate_find_bound(const certificate *c, double claimed, double least) {
+  static const double close = 1e-2; /* a gap, as a share, up to which no better bound is looked for */
+  const bool is_close = claimed >= least - close * fabs(least);
+  const double proved = is_close ? confirm(c, claimed) : -INFINITY;
+  if (proved >= least - close * fabs(least)) return proved;
+  const double found = certificate_search(c, least, CERTIFICATE_SMALL_EFFORT);
+  const double better = found > proved ? confirm(c, fmin(found, least)) : proved;
+  if (is_close || better >= claimed) return fmax(proved, better);
+  return fmax(better, confirm(c, claimed));
 }
 
 /* Reads the lower bound that the report states, which is at most the plan's value; without one, sets `out` to what the

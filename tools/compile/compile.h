@@ -141,8 +141,8 @@ LP_MUST_USE lp_status lp_compile_read_activations(const lp_compile *compile, lp_
 /* Refuses a file that names no weight which a side of the outlined module rounds, and notes how many it lacks. */
 LP_MUST_USE lp_status lp_compile_check_activations(const lp_compile *compile, const lp_module *module, lp_diag *diag);
 
-/* Confirms the plan's lower bound by the checker of certificates; what that does not prove is taken back from the
- * module (prove.c). */
+/* Confirms the plan's lower bound by the checker of certificates, and replaces it by what that proves, less or more
+ * (prove.c). */
 LP_MUST_USE lp_status lp_compile_prove(const lp_compile *compile, lp_module *module, lp_diag *diag);
 
 /* Takes --place and --link: sets device, cloud and link of two places, or more_places (places.c). */
