@@ -1,24 +1,29 @@
 /* Seeds of the exact scheduler: in each stage one block of layers on one side and all others on the other side. The
  * blocks of the two stages need not be the same: caches between them move. Pairs of blocks are compared by sums over
- * layers, which leave out the time of free operators; the caller evaluates the pairs that seem better. */
+ * layers, which leave out the time of free operators; the caller evaluates the pairs that seem better. Then one border
+ * of a block becomes any unit's: where a limit is tight, no border of a layer may meet it. */
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* The most borders of blocks that are tried in a stage. */
-enum { MOST_BORDERS = 42, DEVICE = LP_SIDE_DEVICE, CLOUD = LP_SIDE_CLOUD };
+/* MOST_BORDERS: the most borders of layers that are tried in a stage. MOST_TRIES: the most blocks with a border of a
+ * unit that are evaluated, one after the other, before one of them is better. */
+enum { MOST_BORDERS = 42, MOST_TRIES = 24, MOST_ROUNDS = 3, DEVICE = LP_SIDE_DEVICE, CLOUD = LP_SIDE_CLOUD };
 
-/* Sums over the layers before each border. Border 0 precedes the operators before the first layer. */
+/* Sums over the slices before each border; a slice is a layer, or a unit. */
 typedef struct {
+  const int32_t *slice[LP_STAGE_COUNT];         /* [op] */
   double *ms[LP_STAGE_COUNT][LP_SIDE_COUNT];    /* of operators */
   double *cross[LP_STAGE_COUNT][LP_SIDE_COUNT]; /* ms of a message at the border itself, by the side that sends */
   double *weights[LP_SIDE_COUNT], *caches[LP_SIDE_COUNT]; /* bytes */
   double *prompts;                                        /* bytes of caches after prefill */
   double back[LP_STAGE_COUNT];                            /* ms of the token's return */
+  bool *within_cache[LP_STAGE_COUNT];                     /* the border divides the users of a cache */
   int32_t borders;
-} layer_sums;
+} slice_sums;
 
 typedef struct {
   double objective, ms;
@@ -28,24 +33,43 @@ typedef struct {
 
 typedef struct {
   const lp_exact *x;
-  layer_sums sums;
+  slice_sums sums;
   block *list[LP_STAGE_COUNT];
   int32_t count[LP_STAGE_COUNT];
+  block best[LP_STAGE_COUNT]; /* the best pair of which the objective is known */
+  double known;
+  lp_exact_see_blocks see;
+  void *user;
 } blocks;
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
-static int32_t slice_of(const lp_plan_problem *problem, int32_t op) {
-  return op < 0 ? 0 : problem->ops[op].layer + 1;
+/* The operators before the first layer are slice 0. */
+static int32_t *slice_by_layer(const lp_exact *x, int stage) {
+  const lp_plan_problem *problem = &x->problem[stage];
+  int32_t *slice = LP_NEW_ARRAY(x->arena, int32_t, problem->op_count);
+  for (int32_t i = 0; i < problem->op_count; i++)
+    slice[i] = problem->ops[i].layer + 1;
+  return slice;
 }
 
-static void add_operators(const lp_exact *x, layer_sums *s) {
+/* Free operators belong to the unit after them. */
+static int32_t *slice_by_unit(const lp_exact *x, int stage) {
+  int32_t *slice = LP_NEW_ARRAY(x->arena, int32_t, x->problem[stage].op_count), next = x->unit_count[stage] - 1;
+  for (int32_t i = x->problem[stage].op_count; i-- > 0;) {
+    if (x->unit_of[stage][i] >= 0) next = x->unit_of[stage][i];
+    slice[i] = next;
+  }
+  return slice;
+}
+
+static void add_operators(const lp_exact *x, slice_sums *s) {
   bool *seen = LP_NEW_ARRAY(x->arena, bool, x->problem[0].weight_count);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     const lp_plan_problem *problem = &x->problem[stage];
     for (int32_t i = 0; i < problem->op_count; i++) {
       const lp_plan_op *op = &problem->ops[i];
-      int32_t after = slice_of(problem, i) + 1;
+      int32_t after = s->slice[stage][i] + 1;
       for (int side = 0; side < LP_SIDE_COUNT && !op->free; side++)
         s->ms[stage][side][after] += op->ms[side];
       for (int32_t k = 0; k < op->weight_count; k++) {
@@ -58,7 +82,7 @@ static void add_operators(const lp_exact *x, layer_sums *s) {
   }
 }
 
-static void add_caches(const lp_exact *x, layer_sums *s) {
+static void add_caches(const lp_exact *x, slice_sums *s) {
   const lp_plan_problem *problem = &x->problem[0];
   bool *seen = LP_NEW_ARRAY(x->arena, bool, problem->state_count);
   for (int32_t i = 0; i < problem->op_count; i++) {
@@ -66,19 +90,33 @@ static void add_caches(const lp_exact *x, layer_sums *s) {
     if (state < 0 || seen[state]) continue;
     seen[state] = true;
     for (int side = 0; side < LP_SIDE_COUNT; side++)
-      s->caches[side][slice_of(problem, i) + 1] += problem->state_size[side][state];
-    s->prompts[slice_of(problem, i) + 1] += problem->state_prompt_size[state];
+      s->caches[side][s->slice[0][i] + 1] += problem->state_size[side][state];
+    s->prompts[s->slice[0][i] + 1] += problem->state_prompt_size[state];
+  }
+}
+
+static void mark_borders_within_caches(const lp_exact *x, int stage, slice_sums *s) {
+  const lp_plan_problem *problem = &x->problem[stage];
+  int32_t *last = LP_NEW_ARRAY(x->arena, int32_t, problem->state_count);
+  for (int32_t i = 0; i < problem->state_count; i++)
+    last[i] = -1;
+  for (int32_t i = 0; i < problem->op_count; i++) {
+    const int32_t state = problem->ops[i].state, at = s->slice[stage][i];
+    if (state < 0) continue;
+    for (int32_t border = last[state] + 1; last[state] >= 0 && border <= at; border++)
+      s->within_cache[stage][border] = true;
+    if (at > last[state]) last[state] = at;
   }
 }
 
 /* A value is sent at every border between its producer and its last reader. */
-static void add_crossings(const lp_exact *x, lp_stage stage, layer_sums *s) {
+static void add_crossings(const lp_exact *x, lp_stage stage, slice_sums *s) {
   const lp_plan_problem *problem = &x->problem[stage];
   int32_t *last = LP_NEW_ARRAY(x->arena, int32_t, problem->value_count);
   for (int32_t i = 0; i < problem->edge_count; i++) {
     const lp_plan_edge *edge = &problem->edges[i];
     if (edge->producer < 0 || problem->ops[edge->producer].free || problem->ops[edge->consumer].free) continue;
-    int32_t from = slice_of(problem, edge->producer), to = slice_of(problem, edge->consumer);
+    int32_t from = s->slice[stage][edge->producer], to = s->slice[stage][edge->consumer];
     for (int32_t at = (last[edge->value] > from ? last[edge->value] : from) + 1; at <= to; at++)
       for (int side = 0; side < LP_SIDE_COUNT; side++)
         s->cross[stage][side][at] += edge->bytes * x->ms_per_byte[side];
@@ -90,8 +128,8 @@ static void add_crossings(const lp_exact *x, lp_stage stage, layer_sums *s) {
   s->back[stage] = x->rtt_half + problem->result_bytes * x->ms_per_byte[CLOUD];
 }
 
-static layer_sums sum_layers(const lp_exact *x) {
-  layer_sums s = {.borders = x->problem[0].layer_count + 3};
+static slice_sums sum_slices(const lp_exact *x, int32_t *const slice[LP_STAGE_COUNT], int32_t borders) {
+  slice_sums s = {.slice = {slice[0], slice[1]}, .borders = borders};
   double **all[] = {&s.ms[0][0],    &s.ms[0][1],    &s.ms[1][0],    &s.ms[1][1],   &s.cross[0][0],
                     &s.cross[0][1], &s.cross[1][0], &s.cross[1][1], &s.weights[0], &s.weights[1],
                     &s.caches[0],   &s.caches[1],   &s.prompts};
@@ -99,8 +137,11 @@ static layer_sums sum_layers(const lp_exact *x) {
     *all[i] = LP_NEW_ARRAY(x->arena, double, s.borders);
   add_operators(x, &s);
   add_caches(x, &s);
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    s.within_cache[stage] = LP_NEW_ARRAY(x->arena, bool, s.borders);
+    mark_borders_within_caches(x, stage, &s);
     add_crossings(x, (lp_stage)stage, &s);
+  }
   double *sums[] = {s.ms[0][0],   s.ms[0][1],  s.ms[1][0],  s.ms[1][1], s.weights[0],
                     s.weights[1], s.caches[0], s.caches[1], s.prompts};
   for (size_t i = 0; i < LP_COUNT(sums); i++)
@@ -113,7 +154,7 @@ static layer_sums sum_layers(const lp_exact *x) {
 
 static block price_block(const blocks *b, lp_stage stage, int32_t from, int32_t to, bool cloud) {
   const lp_exact *x = b->x;
-  const layer_sums *s = &b->sums;
+  const slice_sums *s = &b->sums;
   int inner = cloud ? CLOUD : DEVICE, outer = cloud ? DEVICE : CLOUD, end = to < s->borders - 1 ? outer : inner;
   double link = from > 0 ? s->cross[stage][outer][from] : inner == CLOUD ? x->rtt_half : 0;
   if (to < s->borders - 1) link += s->cross[stage][inner][to];
@@ -169,7 +210,7 @@ static division divide(const double *sum, int32_t borders, const block *a, const
 
 static bool fits(const blocks *b, const block *prefill, const block *decode) {
   const lp_exact *x = b->x;
-  const layer_sums *s = &b->sums;
+  const slice_sums *s = &b->sums;
   if (!(x->limit_bytes[DEVICE] > 0) && !(x->limit_bytes[CLOUD] > 0)) return true;
   for (int side = 0; side < LP_SIDE_COUNT; side++) {
     division w = divide(s->weights[side], s->borders, prefill, decode);
@@ -191,21 +232,111 @@ static double move_ms(const blocks *b, const block *prefill, const block *decode
   return ms;
 }
 
+/* Tells whether the pair seems to meet the limits and to be better than any known one; sets its estimated objective. */
+static bool is_better(const blocks *b, const block *prefill, const block *decode, double *objective) {
+  const lp_exact *x = b->x;
+  *objective = prefill->objective + decode->objective;
+  if (*objective >= b->known) return false;
+  const double moves = move_ms(b, prefill, decode), limit = x->limit_ms[LP_STAGE_PREFILL];
+  *objective += x->weights.move * moves;
+  return *objective < b->known && !(limit > 0 && prefill->ms + moves > limit) && fits(b, prefill, decode);
+}
+
+/* Has the pair evaluated; returns whether it is the best one now. */
+static bool try_pair(blocks *b, const block *prefill, const block *decode) {
+  const int32_t *const *slice = b->sums.slice;
+  const double before = b->known;
+  b->known = b->see(b->user, (const lp_exact_block[]){{slice[0], prefill->from, prefill->to, prefill->cloud},
+                                                      {slice[1], decode->from, decode->to, decode->cloud}});
+  if (b->known >= before) return false;
+  b->best[0] = *prefill;
+  b->best[1] = *decode;
+  return true;
+}
+
+/* ---- borders of units -------------------------------------------------------------------------------------------- */
+
+/* The blocks that seem best, in ascending order of `objective`, which includes the other stage and moves. */
+typedef struct {
+  double objective[MOST_TRIES];
+  block one[MOST_TRIES];
+  int count;
+} best_blocks;
+
+static void insert_block(best_blocks *list, const block *one, double objective) {
+  if (list->count == MOST_TRIES && objective >= list->objective[MOST_TRIES - 1]) return;
+  int at = list->count < MOST_TRIES ? list->count++ : MOST_TRIES - 1;
+  for (; at > 0 && list->objective[at - 1] > objective; at--) {
+    list->objective[at] = list->objective[at - 1];
+    list->one[at] = list->one[at - 1];
+  }
+  list->objective[at] = objective;
+  list->one[at] = *one;
+}
+
+/* Looks for a better block of a stage, beside the best one of the other stage: one border is that of a layer in
+ * `border`, the other one that of any unit. Returns whether it found one. */
+static bool refine_stage(blocks *b, int stage, const int32_t *border, int32_t count) {
+  const double limit = b->x->limit_ms[stage];
+  block pair[LP_STAGE_COUNT];
+  best_blocks list = {.count = 0};
+  memcpy(pair, b->best, sizeof pair);
+  for (int32_t i = 0; i < count; i++)
+    for (int32_t at = 0; at < b->sums.borders; at++)
+      for (int cloud = 0; cloud < 2 && at != border[i] && !b->sums.within_cache[stage][at]; cloud++) {
+        const int32_t from = at < border[i] ? at : border[i], to = at < border[i] ? border[i] : at;
+        double objective;
+        pair[stage] = price_block(b, (lp_stage)stage, from, to, cloud);
+        if (limit > 0 && pair[stage].ms > limit) continue;
+        if (is_better(b, &pair[0], &pair[1], &objective)) insert_block(&list, &pair[stage], objective);
+      }
+  for (int i = 0; i < list.count; i++) {
+    pair[stage] = list.one[i];
+    if (try_pair(b, &pair[0], &pair[1])) return true;
+  }
+  return false;
+}
+
+/* Begins with the best pair of blocks of layers. The stages have to be alike, because they share sums of holdings. */
+static void refine(blocks *by_layer) {
+  const lp_exact *x = by_layer->x;
+  const int32_t units = x->unit_count[0], count = by_layer->sums.borders;
+  if (x->unit_count[1] != units) return;
+  blocks b = *by_layer;
+  b.sums = sum_slices(x, (int32_t *const[]){slice_by_unit(x, 0), slice_by_unit(x, 1)}, units + 1);
+  int32_t *border[LP_STAGE_COUNT]; /* of each border of a layer, the units before it */
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    border[stage] = LP_NEW_ARRAY(x->arena, int32_t, count);
+    for (int32_t i = 0; i < units; i++)
+      for (int32_t at = by_layer->sums.slice[stage][x->first_op[stage][i]] + 1; at < count; at++)
+        border[stage][at]++;
+    const block *best = &by_layer->best[stage];
+    b.best[stage] = price_block(&b, (lp_stage)stage, border[stage][best->from], border[stage][best->to], best->cloud);
+  }
+  bool better = true;
+  for (int round = 0; round < MOST_ROUNDS && better; round++) {
+    better = false;
+    for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+      if (refine_stage(&b, stage, border[stage], count)) better = true;
+  }
+}
+
 /* ---- all pairs --------------------------------------------------------------------------------------------------- */
 
 void lp_exact_blocks(const lp_exact *x, double known, lp_exact_see_blocks see, void *user) {
-  blocks b = {.x = x, .sums = sum_layers(x)};
+  blocks b = {.x = x, .known = known, .see = see, .user = user};
+  b.sums = sum_slices(x, (int32_t *const[]){slice_by_layer(x, 0), slice_by_layer(x, 1)}, x->problem[0].layer_count + 3);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     list_blocks(&b, (lp_stage)stage);
+  if (!b.count[0] || !b.count[1]) return;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    b.best[stage] = b.list[stage][0];
   for (int32_t i = 0; i < b.count[0]; i++)
     for (int32_t k = 0; k < b.count[1]; k++) {
       const block *prefill = &b.list[0][i], *decode = &b.list[1][k];
-      double objective = prefill->objective + decode->objective;
-      if (objective >= known) break;
-      double moves = move_ms(&b, prefill, decode), limit = x->limit_ms[LP_STAGE_PREFILL];
-      if (objective + x->weights.move * moves >= known || (limit > 0 && prefill->ms + moves > limit)) continue;
-      if (!fits(&b, prefill, decode)) continue;
-      known = see(user, (const lp_exact_block[]){{prefill->from - 1, prefill->to - 1, prefill->cloud},
-                                                 {decode->from - 1, decode->to - 1, decode->cloud}});
+      double objective;
+      if (prefill->objective + decode->objective >= b.known) break;
+      if (is_better(&b, prefill, decode, &objective)) (void)try_pair(&b, prefill, decode);
     }
+  refine(&b);
 }

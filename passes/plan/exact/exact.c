@@ -117,8 +117,8 @@ static double see_blocks(void *user, const lp_exact_block block[LP_STAGE_COUNT])
   solver *s = user;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     for (int32_t i = 0; i < s->x.problem[stage].op_count; i++) {
-      int32_t layer = s->x.problem[stage].ops[i].layer;
-      bool inside = layer >= block[stage].from && layer < block[stage].to;
+      const int32_t slice = block[stage].slice[i];
+      bool inside = slice >= block[stage].from && slice < block[stage].to;
       s->trial[stage][i] = inside == block[stage].cloud ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
     }
   (void)consider_trial(s);

@@ -81,17 +81,19 @@ void lp_exact_build(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_comp
 
 /* ---- seeds (blocks.c) -------------------------------------------------------------------------------------------- */
 
-/* In each stage, the layers [from, to) are on one side, in the cloud or on the device, and all others on the other
- * side. Layer -1 stands for the operators before the first layer. */
+/* In each stage, the operators of the slices [from, to) are on one side, in the cloud or on the device, and all others
+ * on the other side. */
 typedef struct {
+  const int32_t *slice; /* [op] a layer, or a unit */
   int32_t from, to;
   bool cloud;
 } lp_exact_block;
 /* Called with a pair of blocks, one for each stage, that seems to meet the limits and to have a smaller objective than
  * any known one. Returns the least objective known after it. */
 typedef double (*lp_exact_see_blocks)(void *user, const lp_exact_block block[LP_STAGE_COUNT]);
-/* Calls back with pairs of blocks. `known` is the least objective known, or infinity. In models of more than 40 layers
- * only every second or third border is tried. */
+/* Calls back with pairs of blocks of layers, then with changes of the best one by which a border divides a layer.
+ * `known` is the least objective known, or infinity. In models of more than 40 layers only every second or third border
+ * is tried before the best pair is changed. */
 void lp_exact_blocks(const lp_exact *x, double known, lp_exact_see_blocks see, void *user);
 
 /* ---- parts (rooms.c) --------------------------------------------------------------------------------------------- */
