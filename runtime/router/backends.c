@@ -111,17 +111,21 @@ static double cost_usd(const lp_route_backend *backend, const lp_demand *demand)
   return most_tokens(demand) * backend->usd_per_mtok / 1e6;
 }
 
+static bool exceeds_context(const lp_route_backend *backend, const lp_demand *demand) {
+  return backend->context > 0 && most_tokens(demand) > (double)backend->context;
+}
+
 /* Writes why the route may not take the request; false: it may. */
 static bool speaks_against(const lp_route_backend *backend, lp_route route, const lp_demand *demand, lp_buf *why) {
-  double tokens = most_tokens(demand), cost = cost_usd(backend, demand);
+  double cost = cost_usd(backend, demand);
   if (!backend->there)
     lp_buf_puts(why, "is not configured");
   else if (!backend->healthy)
     lp_buf_puts(why, "is down");
   else if (demand->local_only && route != LP_ROUTE_EDGE)
     lp_buf_puts(why, "the request may not leave the edge");
-  else if (backend->context > 0 && tokens > (double)backend->context)
-    lp_buf_printf(why, "%.0f tokens do not fit a context of %" PRId64, tokens, backend->context);
+  else if (exceeds_context(backend, demand))
+    lp_buf_printf(why, "%.0f tokens do not fit a context of %" PRId64, most_tokens(demand), backend->context);
   else if (cost > demand->budget_usd)
     lp_buf_printf(why, "costs up to %.6g USD, the budget is %.6g USD", cost, demand->budget_usd);
   else
@@ -141,4 +145,13 @@ unsigned lp_backends_admit(const lp_backends *backends, const lp_demand *demand,
   }
   lp_buf_free(&reason);
   return offered;
+}
+
+bool lp_backends_is_too_long(const lp_backends *backends, const lp_demand *demand) {
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
+    const lp_route_backend *backend = &backends->of[route];
+    bool may = backend->there && backend->healthy && (!demand->local_only || route == LP_ROUTE_EDGE);
+    if (may && exceeds_context(backend, demand)) return true;
+  }
+  return false;
 }

@@ -40,6 +40,8 @@ typedef struct {
 /* The hard constraints: bit 1 << route for each route that may take the request. `why` (may be NULL) receives the
  * reason for each other route: "edge: is down; cloud: the request may not leave the edge". */
 unsigned lp_backends_admit(const lp_backends *backends, const lp_demand *demand, lp_buf *why);
+/* Tells whether a route that is up, and that the request may take, is refused for its context. */
+bool lp_backends_is_too_long(const lp_backends *backends, const lp_demand *demand);
 
 /* ---- estimates (estimate.c) -------------------------------------------------------------------------------------- */
 

@@ -157,18 +157,33 @@ char *lp_answer_chunk_end(const lp_answer_head *head, int32_t choice, lp_finish 
   return write_chunk(head, &piece, false, 0, finish_name(finish));
 }
 
-char *lp_answer_error(const char *type, const char *text) {
+static void put_text_or_null(lp_json_writer *json, const char *key, const char *text) {
+  if (text)
+    lp_json_put_text(json, key, text);
+  else
+    lp_json_put_null(json, key);
+}
+
+static char *write_error(const char *type, const char *text, const char *param, const char *code) {
   lp_buf out = {0};
   lp_json_writer json = lp_answer_begin(&out);
   lp_json_put_object(&json, NULL);
   lp_json_put_object(&json, "error");
   lp_json_put_text(&json, "message", text);
   lp_json_put_text(&json, "type", type);
-  lp_json_put_null(&json, "param");
-  lp_json_put_null(&json, "code");
+  put_text_or_null(&json, "param", param);
+  put_text_or_null(&json, "code", code);
   lp_json_put_end(&json);
   lp_json_put_end(&json);
   return out.data;
+}
+
+char *lp_answer_error(const char *type, const char *text) {
+  return write_error(type, text, NULL, NULL);
+}
+
+char *lp_answer_too_long(const char *param, const char *text) {
+  return write_error("invalid_request_error", text, param, "context_length_exceeded");
 }
 
 char *lp_answer_status(const char *status) {

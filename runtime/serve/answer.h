@@ -21,6 +21,9 @@ char *lp_answer_chunk_end(const lp_answer_head *head, int32_t choice, lp_finish 
 /* The chunk after the last one, with the token counts, for clients that request it. */
 char *lp_answer_chunk_usage(const lp_answer_head *head, const lp_usage *usage);
 char *lp_answer_error(const char *type, const char *text);
+/* A prompt that exceeds the context of every model that may answer, in OpenAI's terms: clients shorten it, and do not
+ * ask again. `param`: the member that is too long. */
+char *lp_answer_too_long(const char *param, const char *text);
 char *lp_answer_status(const char *status); /* {"status":"ok"} */
 /* The places and their models; `model[route]` NULL: there is no such place. `embeddings`: the model of embeddings, or
  * NULL. */

@@ -185,19 +185,23 @@ static bool hand_on(void *user, const lp_piece *piece) {
   return to->sink(to->user, piece);
 }
 
-/* Sets the route that the request names, or the routes from which the router may choose. */
-static lp_status offer(lp_dispatcher *self, const lp_completion *asked, lp_router_request *request, lp_diag *diag) {
+/* Sets the route that the request names, or the routes from which the router may choose; *allowed: also those that are
+ * down. */
+static lp_status offer(lp_dispatcher *self, const lp_completion *asked, lp_router_request *request, unsigned *allowed,
+                       lp_diag *diag) {
   lp_route named;
   unsigned all = lp_dispatcher_offered(self), up = lp_dispatcher_up(self), of_model = 0;
   *request = (lp_router_request){.keywords = asked->keywords, .offered = up ? up : all};
+  *allowed = all;
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (lp_route_offered(all, route) && lp_streq(self->site[route]->model, asked->model)) of_model |= 1u << route;
   if (lp_route_parse(asked->model, &named)) {
     if (!lp_route_offered(all, named))
       return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "the server has no '%s'", asked->model);
-    request->offered = 1u << named;
+    request->offered = *allowed = 1u << named;
   } else if (of_model != 0) {
     request->offered = of_model & up ? of_model & up : of_model;
+    *allowed = of_model;
   } else if (!lp_streq(asked->model, "auto")) {
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "there is no model '%.80s': wanted auto, %s or the name of a model",
                        asked->model, "edge, split, cloud");
@@ -221,12 +225,13 @@ static void put_keywords(lp_dispatcher *self, const lp_completion *asked, const 
 
 /* Applies the hard constraints and estimates the delays; `keywords` is the text that the router reads. */
 static lp_status weigh(lp_dispatcher *self, const lp_completion *asked, lp_demand *demand, lp_router_request *request,
-                       lp_buf *keywords, lp_diag *diag) {
+                       lp_buf *keywords, lp_dispatched *out, lp_diag *diag) {
   lp_buf why = {0};
   put_keywords(self, asked, request, keywords);
-  lp_estimates_weigh(self->estimates, asked, demand, request, keywords, &why);
+  out->allowed &= lp_estimates_weigh(self->estimates, asked, demand, request, keywords, &why);
   request->keywords = lp_buf_text(keywords);
   lp_status status = LP_OK;
+  out->too_long = request->offered == 0 && lp_estimates_is_too_long(self->estimates, demand);
   if (request->offered == 0)
     status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no place may answer: %s", lp_buf_text(&why));
   lp_buf_free(&why);
@@ -333,7 +338,7 @@ static lp_status ask(lp_dispatcher *self, lp_route route, const lp_completion *a
   trace_place(self, &of_place, route, status, begun_ms, to, &out->usage, diag);
   double service_s = status == LP_OK ? (lp_now_ms() - begun_ms - out->usage.queue_ms) / 1000 : -1;
   lp_estimates_end(self->estimates, asked, demand, route, &out->usage, service_s);
-  bool unknown = status == LP_USAGE || out->usage.is_busy || lp_flag_get(stop);
+  bool unknown = status == LP_USAGE || out->usage.is_busy || out->usage.is_too_long || lp_flag_get(stop);
   lp_breaker_note(&self->breaker[route], unknown           ? LP_OUTCOME_UNKNOWN
                                          : status == LP_OK ? LP_OUTCOME_GOOD
                                                            : LP_OUTCOME_FAILED);
@@ -361,22 +366,27 @@ static void measure(const counted *to, double begun_ms, lp_dispatched *out) {
     out->seconds[LP_TIME_TPOT] = (now_ms - to->first_ms) / 1000 / (double)(out->usage.tokens - 1);
 }
 
-/* Asks the places, from the one of the decision on, until one begins to answer. */
+/* Asks the places, from the one of the decision on, until one begins to answer. A prompt that is too long for all that
+ * may answer is a fault of the request; while one of them is down or fails otherwise, another attempt may succeed. */
 static lp_status ask_places(lp_dispatcher *self, const lp_completion *asked, const lp_router_request *request,
                             const lp_demand *demand, const volatile int *stop, counted *to, double begun_ms,
                             lp_dispatched *out, lp_diag *why) {
   lp_route route = out->decided.route;
-  unsigned left = request->offered & ~(1u << route);
+  unsigned left = request->offered & ~(1u << route), fit = out->allowed;
   lp_status status = ask(self, route, asked, demand, stop, to, out, why);
-  if (status != LP_USAGE && !lp_flag_get(stop))
-    conclude(self, request, route, out->decision, (lp_now_ms() - begun_ms) / 1000, status == LP_OK);
+  const bool good = status == LP_OK, tells = status != LP_USAGE && !lp_flag_get(stop);
+  const double delay_s = (lp_now_ms() - begun_ms) / 1000;
+  if (out->usage.is_too_long) fit &= ~(1u << route);
   while (status == LP_FAILED && to->first_ms == 0 && !lp_flag_get(stop) && next_route(self, left, &route)) {
     lp_diag_clear(why);
     left &= ~(1u << route);
     out->fell_back = true;
     status = ask(self, route, asked, demand, stop, to, out, why);
+    if (out->usage.is_too_long) fit &= ~(1u << route);
   }
-  return status;
+  out->too_long = status == LP_FAILED && fit == 0;
+  if (tells && !out->too_long) conclude(self, request, out->decided.route, out->decision, delay_s, good);
+  return out->too_long ? LP_USAGE : status;
 }
 
 static void count(lp_dispatcher *self, const lp_router_request *request, bool good, const lp_dispatched *out) {
@@ -421,8 +431,8 @@ lp_status lp_dispatch(lp_dispatcher *self, const lp_completion *asked, const vol
   *out = (lp_dispatched){.usage = {.prompt_tokens = -1}};
   for (lp_time time = 0; time < LP_TIME_COUNT; time++)
     out->seconds[time] = NAN;
-  LP_TRY(offer(self, asked, &request, diag));
-  lp_status status = weigh(self, asked, &demand, &request, &keywords, diag);
+  LP_TRY(offer(self, asked, &request, &out->allowed, diag));
+  lp_status status = weigh(self, asked, &demand, &request, &keywords, out, diag);
   if (status == LP_OK) status = answer(self, asked, &request, &demand, stop, &to, begun_ms, out, diag);
   lp_buf_free(&keywords);
   return status;

@@ -19,6 +19,8 @@ typedef struct {
   int64_t decision;    /* the number in the pool; 0: none is kept */
   lp_decision decided; /* with the first route */
   bool fell_back;
+  unsigned allowed;              /* the routes that may answer, also those that are down */
+  bool too_long;                 /* the prompt exceeds the context of every place that may answer */
   double seconds[LP_TIME_COUNT]; /* NaN: there is none */
   lp_usage usage;
 } lp_dispatched;

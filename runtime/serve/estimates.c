@@ -90,8 +90,12 @@ static void learn_tokens(lp_estimates *self, const lp_completion *asked, double 
   *mean += token_rate * (tokens - *mean);
 }
 
-void lp_estimates_weigh(lp_estimates *self, const lp_completion *asked, lp_demand *demand, lp_router_request *request,
-                        lp_buf *keywords, lp_buf *why) {
+bool lp_estimates_is_too_long(const lp_estimates *self, const lp_demand *demand) {
+  return lp_backends_is_too_long(self->backends, demand);
+}
+
+unsigned lp_estimates_weigh(lp_estimates *self, const lp_completion *asked, lp_demand *demand,
+                            lp_router_request *request, lp_buf *keywords, lp_buf *why) {
   double wait_s[LP_ROUTE_COUNT];
   unsigned there = 0;
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
@@ -108,7 +112,9 @@ void lp_estimates_weigh(lp_estimates *self, const lp_completion *asked, lp_deman
   const char *queue =
       lp_queue_keyword(wait_s[LP_ROUTE_EDGE], request->delay_s[LP_ROUTE_EDGE], request->delay_s[LP_ROUTE_CLOUD]);
   if (queue) lp_buf_printf(keywords, ", %s", queue);
-  request->offered &= lp_backends_admit(self->backends, demand, why) | (asked->local_only ? 0 : ~there);
+  const unsigned admitted = lp_backends_admit(self->backends, demand, why) | (asked->local_only ? 0 : ~there);
+  request->offered &= admitted;
+  return admitted;
 }
 
 void lp_estimates_begin(lp_estimates *self, const lp_demand *demand, lp_route route) {

@@ -11,11 +11,13 @@ typedef struct lp_estimates lp_estimates;
 LP_MUST_USE lp_status lp_estimates_open(const lp_serve_config *config, lp_estimates **out, lp_diag *diag);
 void lp_estimates_close(lp_estimates *estimates); /* NULL is allowed */
 
-/* Removes from request->offered the places that may not take the request (health is the matter of the caller), sets
- * request->delay_s, and appends to `keywords` the expected size of the answer, if the request has no keywords of its
+/* Removes from request->offered the places that may not take the request (health is the matter of the caller), and
+ * returns those that may, offered or not. Sets request->delay_s, and appends to `keywords` the expected size of the answer, if the request has no keywords of its
  * own, and the edge's queue. `why` receives the reasons. */
-void lp_estimates_weigh(lp_estimates *estimates, const lp_completion *asked, lp_demand *demand,
-                        lp_router_request *request, lp_buf *keywords, lp_buf *why);
+unsigned lp_estimates_weigh(lp_estimates *estimates, const lp_completion *asked, lp_demand *demand,
+                            lp_router_request *request, lp_buf *keywords, lp_buf *why);
+/* Tells whether a place is refused for its context. */
+bool lp_estimates_is_too_long(const lp_estimates *estimates, const lp_demand *demand);
 /* A request goes to a place, and comes back after `service_s` there, its wait excluded; negative: it failed. The sizes
  * of answers are learned for each asked->keywords. */
 void lp_estimates_begin(lp_estimates *estimates, const lp_demand *demand, lp_route route);

@@ -160,6 +160,9 @@ static void add_route(const lp_peer *to, struct MHD_Response *response, const lp
 }
 
 static enum MHD_Result reply_failure(const lp_peer *to, const lp_exchange *a) {
+  if (a->course.too_long)
+    return lp_peer_reply(to, MHD_HTTP_BAD_REQUEST,
+                         lp_answer_too_long(a->request.chat ? "messages" : "prompt", a->error));
   return lp_peer_reply_error(to, a->status == LP_USAGE ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_SERVICE_UNAVAILABLE, a->error);
 }
 

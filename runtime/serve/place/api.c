@@ -222,7 +222,23 @@ static char *body_of(const api_site *self, const lp_completion *request) {
   return out.data;
 }
 
-/* The result of a finished transfer. A status 4xx means that the request is wrong. */
+/* Tells whether the body of an error says that the prompt exceeds the model's context, as OpenAI, vLLM and llama.cpp
+ * write it. */
+static bool tells_too_long(const lp_buf *body) {
+  lp_json_document *document = NULL;
+  if (lp_json_parse("error", lp_buf_text(body), body->size, LP_JSON_ALLOW_DUPLICATES | LP_JSON_REFUSE_NUL, &document,
+                    NULL) != LP_OK)
+    return false;
+  lp_json root = lp_json_root("error", document), error = lp_json_member(&root, "error"),
+          code = lp_json_member(&error, "code"), type = lp_json_member(&error, "type"),
+          message = lp_json_member(lp_json_is_given(&error) ? &error : &root, "message");
+  bool found = lp_json_equals(&code, "context_length_exceeded") || lp_json_equals(&type, "exceed_context_size_error") ||
+               strstr(lp_json_text_or(&message, ""), "maximum context length") != NULL;
+  lp_json_free(document);
+  return found;
+}
+
+/* The result of a finished transfer. A status 400 or 422 means that the request is wrong. */
 static lp_status judge(const api_site *self, const stream *s, CURLcode code, const char *curl_error, lp_diag *diag) {
   lp_loc loc = {.file = self->config->url};
   long http = 0;
@@ -231,6 +247,8 @@ static lp_status judge(const api_site *self, const stream *s, CURLcode code, con
   if (s->error[0] != 0) return lp_error(diag, loc, "%s", s->error);
   if (code != CURLE_OK)
     return lp_error(diag, loc, "%s", curl_error[0] != 0 ? curl_error : lp_curl_library_get()->easy_strerror(code));
+  s->usage->is_too_long = http == 400 && tells_too_long(&s->line);
+  if (s->usage->is_too_long) return lp_error(diag, loc, "%.120s", lp_buf_text(&s->line));
   if (http == 400 || http == 422) return lp_error_as(LP_USAGE, diag, loc, "%.120s", lp_buf_text(&s->line));
   if (http != 200) return lp_error(diag, loc, "answers with HTTP status %ld", http);
   if (!s->done) return lp_error(diag, loc, "the answer is incomplete");

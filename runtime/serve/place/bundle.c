@@ -321,8 +321,10 @@ static lp_status answer(bundle_site *self, listener *to, lp_usage *usage, lp_dia
   if (lp_prompt_encode(self->sides.bundle, to->request, &to->ids, diag) != LP_OK) return LP_USAGE;
   int64_t length = (int64_t)to->ids.count;
   if (length == 0) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "the prompt has no tokens");
-  if (context > 0 && length >= context)
-    return lp_error(diag, LP_LOC_NONE, "the prompt has %" PRId64 " tokens, the model's context %" PRId64, length,
+  usage->is_too_long = context > 0 && length >= context;
+  if (usage->is_too_long)
+    return lp_error(diag, LP_LOC_NONE,
+                    "the prompt has %" PRId64 " tokens; this model's maximum context length is %" PRId64, length,
                     context);
   if (context > 0 && to->most > context - length) to->most = context - length;
   usage->prompt_tokens = to->length = length;

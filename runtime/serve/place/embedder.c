@@ -81,7 +81,8 @@ lp_status lp_embedder_check(const lp_embedder *self, const lp_tokens *tokens, lp
   int64_t context = lp_bundle_context_length(self->sides.bundle);
   if (tokens->count == 0) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'input' has a text without tokens");
   if (context > 0 && (int64_t)tokens->count > context)
-    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'input' has a text of %zu tokens, the model's context %" PRId64,
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
+                       "'input' has a text of %zu tokens; this model's maximum context length is %" PRId64,
                        tokens->count, context);
   for (size_t i = 0; i < tokens->count; i++)
     if (tokens->data[i] >= vocab)

@@ -75,7 +75,7 @@ def refusals():
         "'input' has 0 texts": {"input": []},
         "token numbers": {"input": [5, 1.5]},
         "and the vocabulary": {"input": [10**6]},
-        "the model's context" if "bert" in path else "the vocabulary": long,
+        "maximum context length" if "bert" in path else "the vocabulary": long,
         "'encoding_format'": {"input": "a", "encoding_format": "hex"},
         f"have {width} values": {"input": "a", "dimensions": width - 1},
         "no model for embeddings": {"input": "a", "model": "other"},

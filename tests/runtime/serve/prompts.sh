@@ -58,7 +58,7 @@ compile "$work/m/model.onnx" "$work/short.llmpart" --tokenizer="$default/tokeniz
 echo 'edge: { bundle: short.llmpart, threads: 1 }' >"$work/short.yaml"
 serve short
 body edge false
-post /v1/completions @"$work/body.json" | grep -q "the prompt has [0-9]* tokens, the model's context 64" ||
+post /v1/completions @"$work/body.json" | grep -q "the prompt has [0-9]* tokens; this model's maximum context length is 64" ||
   fail "beyond the context: $(cat "$work/body")"
 kill -TERM "$pid"
 wait "$pid" || fail "the server ends with $?"

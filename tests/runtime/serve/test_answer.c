@@ -28,6 +28,11 @@ LP_TEST(errors_are_utf8) {
      "{\"error\":{\"message\":\"\xE2\x82\xAC\\\"\",\"type\":\"t\",\"param\":null,\"code\":null}}");
 }
 
+LP_TEST(prompts_that_are_too_long) {
+  is(lp_answer_too_long("messages", "a"), "{\"error\":{\"message\":\"a\",\"type\":\"invalid_request_error\","
+                                          "\"param\":\"messages\",\"code\":\"context_length_exceeded\"}}");
+}
+
 #define TEXT "{\"id\":\"cmpl-7\",\"object\":\"text_completion\",\"created\":5,\"model\":\"m\",\"choices\":["
 #define CHAT(object)                                                                                                   \
   "{\"id\":\"chatcmpl-7\",\"object\":\"chat.completion" object "\",\"created\":5,\"model\":\"m\",\"choices\":["

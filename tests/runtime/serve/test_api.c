@@ -157,9 +157,27 @@ LP_TEST(no_answers) {
   ck_assert_uint_eq(got.pieces, 0);
   expect_failure(plain, 404, "not here", LP_FAILED, "answers with HTTP status 404");
   expect_failure(plain, 400, "the prompt is too long", LP_USAGE, "the prompt is too long");
+  ck_assert(!usage.is_too_long);
   expect_failure(plain, 422, "the prompt is odd", LP_USAGE, "the prompt is odd");
   canned.code = CURLE_COULDNT_CONNECT;
   expect_failure(plain, 200, "", LP_FAILED, "could not connect");
+}
+
+/* A prompt beyond the cloud's context, as OpenAI, llama.cpp and vLLM say it, may fit another place. */
+LP_TEST(a_context_that_is_too_short) {
+  static const char *const bodies[] = {
+      "{\"error\":{\"message\":\"too many tokens\",\"type\":\"invalid_request_error\",\"param\":\"messages\","
+      "\"code\":\"context_length_exceeded\"}}",
+      "{\"error\":{\"code\":400,\"message\":\"too many tokens\",\"type\":\"exceed_context_size_error\",\"n_ctx\":64}}",
+      "{\"object\":\"error\",\"message\":\"This model's maximum context length is 64, too many tokens\",\"code\":400}"};
+  for (size_t i = 0; i < LP_COUNT(bodies); i++) {
+    expect_failure(plain, 400, bodies[i], LP_FAILED, "too many tokens");
+    ck_assert(usage.is_too_long);
+  }
+  expect_failure(plain, 400, "{\"error\":{\"message\":\"a\",\"code\":\"other\"}}", LP_USAGE, "other");
+  ck_assert(!usage.is_too_long);
+  expect_failure(plain, 503, bodies[0], LP_FAILED, "503");
+  ck_assert(!usage.is_too_long);
 }
 
 /* Nobody waits for the rest of an answer. */
