@@ -13,11 +13,12 @@
  *   exec/         runs programs: executors, batched passes, KV caches, thread pool, sampler, trace
  *   bundle/       a bundle in memory: manifest, weights, code
  *   gpu/          code on a GPU       tokenizer/   text and tokens       link/   messages between device and worker
+ *   exposition/   figures in the text format of Prometheus
  *
  * worker/, session/ and engine/ do not know each other, and link/ knows no bundle. exits/calibrate/ is a library of its
  * own above session/; library/ is the shared library for other programs, with a public header of its own. The rooms of
- * the world around a bundle (radio/, service/, simulate/, router/, serve/) use this header, serve/ also
- * engine/engine.h, and no other of the rooms above.
+ * the world around a bundle (radio/, service/, simulate/, router/, http/, serve/) use this header, serve/ also
+ * engine/engine.h and exposition/exposition.h, and no other of the rooms above.
  *
  * This header declares all that code outside of runtime/ may use of these rooms. Unless a comment says otherwise:
  * strings and structs that a caller passes are borrowed for the call; a function that returns LP_OK has set its
@@ -253,6 +254,15 @@ typedef struct {
   const char *address; /* HOST:PORT */
 } lp_place_address;
 
+/* Counts and times of a worker (worker/figures.c). Any thread may print them, while the worker serves too. */
+typedef struct lp_worker_figures lp_worker_figures;
+lp_worker_figures *lp_worker_figures_create(void);
+void lp_worker_figures_free(lp_worker_figures *figures); /* NULL is allowed */
+/* Appends them in the text format of Prometheus (exposition/exposition.h). */
+void lp_worker_figures_print(lp_worker_figures *figures, lp_buf *out);
+/* Why the worker takes no further session, as static text; NULL: it takes them. */
+const char *lp_worker_figures_unready(lp_worker_figures *figures);
+
 typedef struct {
   const char *listen; /* HOST:PORT; port 0 takes a free one */
   lp_place place;     /* the one that it serves; 0: the cloud */
@@ -274,6 +284,7 @@ typedef struct {
   /* A signal handler may set it: the worker clears it and reads its certificates and keys again, for connections to
    * come. If they cannot be used, it warns and keeps the old ones. NULL: never. */
   volatile int *renew;
+  lp_worker_figures *figures; /* borrowed; NULL: none are kept */
   /* Called once, when devices can connect; may be NULL. */
   void (*on_listening)(void *user, const char *host, int port);
   /* Called when the number of open sessions and contexts, or the bytes that they hold, changes; may be NULL. */

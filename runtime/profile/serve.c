@@ -153,7 +153,7 @@ static void take_message(server *s) {
     forget(s, in.packet.peer);
     break;
   case LP_RECV_GARBAGE:
-    worker_peer_reject(&s->worker, in.packet.peer, why);
+    worker_peer_reject(&s->worker, in.packet.peer, WORKER_REFUSED_HANDSHAKE, why);
     break;
   case LP_RECV_STRAINED:
     lp_warning(s->worker.diag, LP_LOC_NONE, "%s: %s", s->worker.options->listen, why);

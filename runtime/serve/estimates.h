@@ -12,8 +12,8 @@ LP_MUST_USE lp_status lp_estimates_open(const lp_serve_config *config, lp_estima
 void lp_estimates_close(lp_estimates *estimates); /* NULL is allowed */
 
 /* Removes from request->offered the places that may not take the request (health is the matter of the caller), and
- * returns those that may, offered or not. Sets request->delay_s, and appends to `keywords` the expected size of the answer, if the request has no keywords of its
- * own, and the edge's queue. `why` receives the reasons. */
+ * returns those that may, offered or not. Sets request->delay_s, and appends to `keywords` the expected size of the
+ * answer, if the request has no keywords of its own, and the edge's queue. `why` receives the reasons. */
 unsigned lp_estimates_weigh(lp_estimates *estimates, const lp_completion *asked, lp_demand *demand,
                             lp_router_request *request, lp_buf *keywords, lp_buf *why);
 /* Tells whether a place is refused for its context. */

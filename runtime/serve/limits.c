@@ -4,7 +4,8 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "runtime/http/library.h"
 
 static const double minute_ms = 60000;
 /* A request at a time ends after an unknown time; a client may ask again after this. */
@@ -45,18 +46,10 @@ void lp_limits_free(lp_limits *limits) {
   free(limits);
 }
 
-static bool is_equal(const char *given, const char *key) {
-  size_t size = strlen(given), wanted = strlen(key);
-  unsigned differs = size != wanted;
-  for (size_t i = 0; i < size; i++)
-    differs |= (unsigned)(given[i] ^ key[i % wanted]);
-  return differs == 0;
-}
-
 int32_t lp_limits_find_key(const lp_serve_config *config, const char *given) {
   int32_t found = -1;
   for (size_t i = 0; given && i < config->keys.count; i++)
-    if (is_equal(given, config->keys.data[i].key)) found = (int32_t)i;
+    if (lp_http_is_key(given, config->keys.data[i].key)) found = (int32_t)i;
   return found;
 }
 

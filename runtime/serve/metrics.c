@@ -1,21 +1,7 @@
 #include "runtime/serve/metrics.h"
 
-#include <math.h>
 #include <string.h>
 #include <time.h>
-
-/* Upper bounds of buckets, in s. Times per token are shorter than the others. */
-static const double bounds[LP_HISTOGRAM_BOUNDS] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
-                                                   0.25,   0.5,   1,      2.5,   5,    10,    30,   120};
-
-static void observe(lp_histogram *histogram, double seconds) {
-  int at = 0;
-  if (isnan(seconds)) return;
-  while (at < LP_HISTOGRAM_BOUNDS && seconds > bounds[at])
-    at++;
-  histogram->below[at]++;
-  histogram->sum_s += seconds;
-}
 
 void lp_metrics_begin(lp_metrics *metrics) {
   (void)pthread_mutex_lock(&metrics->lock);
@@ -32,7 +18,7 @@ void lp_metrics_end(lp_metrics *metrics, const lp_recent *request) {
   metrics->fallbacks += request->fell_back;
   metrics->answers[route][request->good]++;
   for (lp_time time = 0; time < LP_TIME_COUNT; time++)
-    observe(&metrics->time[route][time], request->seconds[time]);
+    lp_histogram_observe(&metrics->time[route][time], request->seconds[time]);
   if (request->good) {
     metrics->tokens[route] += (uint64_t)request->tokens;
     if (request->prompt_tokens > 0) metrics->prompt_tokens[route] += (uint64_t)request->prompt_tokens;
@@ -73,28 +59,17 @@ bool lp_metrics_degraded(lp_metrics *metrics) {
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-static void head(lp_buf *out, const char *name, const char *type, const char *help) {
-  lp_buf_printf(out, "# HELP llmpart_%s %s\n# TYPE llmpart_%s %s\n", name, help, name, type);
+static void label(lp_route route, char out[32]) {
+  (void)snprintf(out, 32, "route=\"%s\"", lp_route_name(route));
 }
 
 static void counts(lp_buf *out, const char *name, const char *help, const uint64_t of[LP_ROUTE_COUNT]) {
-  head(out, name, "counter", help);
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
-    lp_buf_printf(out, "llmpart_%s{route=\"%s\"} %" PRIu64 "\n", name, lp_route_name(route), of[route]);
-}
-
-static void print_histogram(lp_buf *out, const char *name, lp_route route, const lp_histogram *histogram) {
-  const char *label = lp_route_name(route);
-  uint64_t count = 0;
-  for (int i = 0; i < LP_HISTOGRAM_BOUNDS; i++) {
-    count += histogram->below[i];
-    lp_buf_printf(out, "llmpart_%s_bucket{route=\"%s\",le=\"%g\"} %" PRIu64 "\n", name, label, bounds[i], count);
+  char labels[32];
+  lp_exposition_head(out, name, "counter", help);
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
+    label(route, labels);
+    lp_exposition_count(out, name, labels, of[route]);
   }
-  count += histogram->below[LP_HISTOGRAM_BOUNDS];
-  lp_buf_printf(out,
-                "llmpart_%s_bucket{route=\"%s\",le=\"+Inf\"} %" PRIu64 "\nllmpart_%s_sum{route=\"%s\"} %.9g\n"
-                "llmpart_%s_count{route=\"%s\"} %" PRIu64 "\n",
-                name, label, count, name, label, histogram->sum_s, name, label, count);
 }
 
 static void print_times(const lp_metrics *metrics, lp_buf *out) {
@@ -104,16 +79,20 @@ static void print_times(const lp_metrics *metrics, lp_buf *out) {
       [LP_TIME_QUEUE] = {"queue_seconds", "Time that a request waited at its place before work on it began."},
       [LP_TIME_DECISION] = {"decision_seconds", "Time of the router's decision."},
       [LP_TIME_TOTAL] = {"request_seconds", "Time from a request to the end of its answer."}};
+  char labels[32];
   for (lp_time time = 0; time < LP_TIME_COUNT; time++) {
-    head(out, names[time][0], "histogram", names[time][1]);
-    for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
-      print_histogram(out, names[time][0], route, &metrics->time[route][time]);
+    lp_exposition_head(out, names[time][0], "histogram", names[time][1]);
+    for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
+      label(route, labels);
+      lp_exposition_histogram(out, names[time][0], labels, &metrics->time[route][time]);
+    }
   }
 }
 
 void lp_metrics_print(lp_metrics *metrics, unsigned offered, unsigned up, lp_buf *out) {
   (void)pthread_mutex_lock(&metrics->lock);
-  head(out, "requests_total", "counter", "Finished requests, by the place that answered last and the result.");
+  lp_exposition_head(out, "requests_total", "counter",
+                     "Finished requests, by the place that answered last and the result.");
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     for (int good = 0; good < 2; good++)
       lp_buf_printf(out, "llmpart_requests_total{route=\"%s\",outcome=\"%s\"} %" PRIu64 "\n", lp_route_name(route),
@@ -124,15 +103,15 @@ void lp_metrics_print(lp_metrics *metrics, unsigned offered, unsigned up, lp_buf
   counts(out, "cached_tokens_total", "Those of them that needed no computing, since an earlier prompt began alike.",
          metrics->cached_tokens);
   print_times(metrics, out);
-  head(out, "place_up", "gauge", "Whether a place takes requests, as far as is known.");
+  lp_exposition_head(out, "place_up", "gauge", "Whether a place takes requests, as far as is known.");
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (lp_route_offered(offered, route))
       lp_buf_printf(out, "llmpart_place_up{route=\"%s\"} %d\n", lp_route_name(route), lp_route_offered(up, route));
-  head(out, "fallbacks_total", "counter", "Requests that another place took over.");
-  lp_buf_printf(out, "llmpart_fallbacks_total %" PRIu64 "\n", metrics->fallbacks);
-  head(out, "not_kept_total", "counter", "Decisions and outcomes that the pool could not keep.");
-  lp_buf_printf(out, "llmpart_not_kept_total %" PRIu64 "\n", metrics->not_kept);
-  head(out, "requests_in_flight", "gauge", "Requests that are being answered or wait.");
+  lp_exposition_head(out, "fallbacks_total", "counter", "Requests that another place took over.");
+  lp_exposition_count(out, "fallbacks_total", "", metrics->fallbacks);
+  lp_exposition_head(out, "not_kept_total", "counter", "Decisions and outcomes that the pool could not keep.");
+  lp_exposition_count(out, "not_kept_total", "", metrics->not_kept);
+  lp_exposition_head(out, "requests_in_flight", "gauge", "Requests that are being answered or wait.");
   lp_buf_printf(out, "llmpart_requests_in_flight %" PRId64 "\n", metrics->in_flight);
   (void)pthread_mutex_unlock(&metrics->lock);
 }

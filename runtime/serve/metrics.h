@@ -4,16 +4,12 @@
 
 #include <pthread.h>
 
+#include "runtime/exposition/exposition.h"
 #include "runtime/router/router.h"
 #include "runtime/serve/place/site.h"
 
 /* The times of a request. NaN: there is none. */
 typedef enum { LP_TIME_TTFT, LP_TIME_TPOT, LP_TIME_QUEUE, LP_TIME_DECISION, LP_TIME_TOTAL, LP_TIME_COUNT } lp_time;
-enum { LP_HISTOGRAM_BOUNDS = 16 };
-typedef struct {
-  uint64_t below[LP_HISTOGRAM_BOUNDS + 1]; /* observations in each bucket, the last one without a bound */
-  double sum_s;
-} lp_histogram;
 
 /* A finished request. */
 typedef struct {

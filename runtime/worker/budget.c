@@ -5,6 +5,7 @@
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/exits/context.h"
+#include "runtime/worker/figures.h"
 #include "runtime/worker/held.h"
 #include "runtime/worker/peer.h"
 #include "runtime/worker/store.h"
@@ -38,7 +39,10 @@ static worker_context *oldest_orphan(const lp_worker *worker) {
 lp_status worker_admit(lp_worker *worker, lp_diag *diag) {
   if (worker_is_full(worker)) {
     worker_context *orphan = oldest_orphan(worker);
-    if (!orphan) return lp_error(diag, LP_LOC_NONE, "the cloud is full: %zu sessions are open", most_sessions(worker));
+    if (!orphan) {
+      worker_note_refusal(worker, WORKER_REFUSED_FULL);
+      return lp_error(diag, LP_LOC_NONE, "the cloud is full: %zu sessions are open", most_sessions(worker));
+    }
     (void)worker_store_save(worker, orphan);
     worker_context_close(worker, orphan);
   }
@@ -93,6 +97,7 @@ static lp_status admit_one(const lp_worker *worker, const quota *of, lp_diag *di
   for (size_t i = 0; i < worker->contexts.count; i++)
     open += counts_context(of, worker->contexts.data[i]);
   if (open < of->sessions) return LP_OK;
+  worker_note_refusal(worker, WORKER_REFUSED_SESSIONS);
   return lp_error(diag, LP_LOC_NONE, "the %s has %" PRId64 " open sessions, and may have no more", of->name, open);
 }
 
@@ -121,6 +126,7 @@ static lp_status admit_bytes(const lp_worker *worker, const quota *of, const wor
   size_t all = 0;
   if (of->bytes <= 0 || (lp_size_add(bytes_of(worker, of, session), more, &all) && all <= (size_t)of->bytes))
     return LP_OK;
+  worker_note_refusal(worker, WORKER_REFUSED_MEMORY);
   return lp_error(diag, LP_LOC_NONE, "the %s's sessions would take more than %" PRId64 " bytes", of->name, of->bytes);
 }
 
@@ -133,6 +139,7 @@ static lp_status admit_rows(const lp_worker *worker, const quota *of, const work
       waiting += other->queued.sym[LP_SYM_B] * other->queued.sym[LP_SYM_S];
   }
   if (rows <= of->rows - waiting) return LP_OK;
+  worker_note_refusal(worker, WORKER_REFUSED_ROWS);
   return lp_error(diag, LP_LOC_NONE, "%" PRId64 " rows asked for and %" PRId64 " waiting; the %s may have %" PRId64,
                   rows, waiting, of->name, of->rows);
 }
@@ -221,7 +228,7 @@ static holder oldest(const lp_worker *worker, const void *keep) {
   return found;
 }
 
-lp_status worker_make_room(lp_worker *worker, size_t wanted, const void *keep, lp_diag *diag) {
+static lp_status make_room(lp_worker *worker, size_t wanted, const void *keep, lp_diag *diag) {
   size_t budget = worker_budget(worker);
   if (wanted > budget)
     return lp_error(diag, LP_LOC_NONE, "a KV cache of %zu bytes exceeds the context budget of %zu", wanted, budget);
@@ -229,10 +236,17 @@ lp_status worker_make_room(lp_worker *worker, size_t wanted, const void *keep, l
     holder victim = oldest(worker, keep);
     if (!victim.session && !victim.context)
       return lp_error(diag, LP_LOC_NONE, "the context budget of %zu bytes is in use", budget);
+    worker_note_dropped(worker, victim.session ? WORKER_OF_SESSION : WORKER_OF_CONTEXT, false);
     if (victim.session)
       worker_session_drop(victim.session);
     else
       worker_context_drop(worker, victim.context);
   }
   return LP_OK;
+}
+
+lp_status worker_make_room(lp_worker *worker, size_t wanted, const void *keep, lp_diag *diag) {
+  lp_status status = make_room(worker, wanted, keep, diag);
+  if (status != LP_OK) worker_note_refusal(worker, WORKER_REFUSED_BUDGET);
+  return status;
 }

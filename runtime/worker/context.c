@@ -10,6 +10,7 @@
 #include "runtime/runtime.h"
 #include "runtime/worker/budget.h"
 #include "runtime/worker/context.h"
+#include "runtime/worker/figures.h"
 #include "runtime/worker/held.h"
 #include "runtime/worker/peer.h"
 #include "runtime/worker/reply.h"
@@ -89,13 +90,16 @@ static lp_status create(lp_worker *worker, uint32_t peer, const Lp__Wire__Join *
       .capacity = join->capacity};
   worker_context *made = add(worker, join->context, lp_context_create(&worker->halves, &options, worker->pool));
   made->context->time = (lp_context_time){join->epoch, join->floor};
+  worker_note_opened(worker, WORKER_OF_CONTEXT);
   size_t wanted = 0;
   lp_status status = lp_context_bytes_wanted(made->context, &wanted)
                          ? LP_OK
                          : lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
   size_t budget = worker_budget(worker);
-  if (status == LP_OK && wanted > budget)
+  if (status == LP_OK && wanted > budget) {
+    worker_note_refusal(worker, WORKER_REFUSED_BUDGET);
     status = lp_error(diag, LP_LOC_NONE, "a context of %zu bytes exceeds the context budget of %zu", wanted, budget);
+  }
   if (status == LP_OK) status = worker_admit_context(worker, peer, wanted, diag);
   if (status != LP_OK) worker_context_close(worker, made);
   *out = made;
@@ -179,15 +183,19 @@ static lp_status compute_answer(lp_worker *worker, worker_context *context, lp_d
     return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
   LP_TRY(worker_make_room(worker, wanted, context, diag));
   lp_question question = worker_context_question(context);
+  int64_t before = context->context->consumed;
   double begin = lp_now_ms();
   LP_TRY(lp_context_ask(context->context, &question, &context->answer, diag));
   context->answer.busy_ms = lp_now_ms() - begin;
+  worker_note_pass(worker, context->context->consumed - before, context->answer.busy_ms);
   return LP_OK;
 }
 
 static void settle(lp_worker *worker, worker_context *context, lp_status status, const lp_diag *diag) {
   context->question.waits = false;
   if (status == LP_OK) {
+    bool first = context->ended_ms == 0;
+    worker_note_answer(worker, WORKER_OF_CONTEXT, first, first ? context->question.asked_ms : context->ended_ms);
     context->answered = context->question.number;
     context->asked_ms = context->question.asked_ms;
     context->ended_ms = lp_now_ms();
@@ -342,8 +350,10 @@ double worker_context_tend(lp_worker *worker) {
     next = fmin(next, context->used_ms + (unused < idle ? idle : last));
     if (unused >= last)
       worker_context_close(worker, context);
-    else if (unused >= idle && lp_context_bytes(context->context) > 0)
+    else if (unused >= idle && lp_context_bytes(context->context) > 0) {
+      worker_note_dropped(worker, WORKER_OF_CONTEXT, true);
       worker_context_drop(worker, context);
+    }
   }
   return next;
 }

@@ -178,7 +178,7 @@ void worker_mail_take_forward(lp_worker *worker, lp_inbound *in) {
   const Lp__Wire__Forward *forward = in->message->forward;
   worker_peer *peer = worker_peer_of(worker, in->packet.peer);
   if (peer->from == LP_SIDE_DEVICE || !forward->step) {
-    worker_peer_reject(worker, peer->id, "it forwards, and has not said for which place");
+    worker_peer_reject(worker, peer->id, WORKER_REFUSED_PLACE, "it forwards, and has not said for which place");
     return;
   }
   worker_session *session = worker_session_routed(worker, forward->route);
@@ -190,9 +190,9 @@ void worker_mail_take_peer(lp_worker *worker, uint32_t id, const Lp__Wire__Peer 
   worker_peer *peer = worker_peer_of(worker, id);
   lp_place from = lp_place_find(manifest->place_name, manifest->place_count, message->from);
   if (from <= LP_SIDE_DEVICE || from == worker->place || peer->from != LP_SIDE_DEVICE)
-    worker_peer_reject(worker, id, "it says to be a place that it cannot be");
+    worker_peer_reject(worker, id, WORKER_REFUSED_PLACE, "it says to be a place that it cannot be");
   else if (!lp_streq(message->to, manifest->place_name[worker->place]))
-    worker_peer_reject(worker, id, "it wants another place than this worker serves");
+    worker_peer_reject(worker, id, WORKER_REFUSED_PLACE, "it wants another place than this worker serves");
   else
     peer->from = from;
 }

@@ -18,6 +18,7 @@
 #include "runtime/runtime.h"
 #include "runtime/worker/budget.h"
 #include "runtime/worker/context.h"
+#include "runtime/worker/figures.h"
 #include "runtime/worker/pass.h"
 #include "runtime/worker/peer.h"
 #include "runtime/worker/queue.h"
@@ -309,9 +310,21 @@ static void finish(pass *p, size_t i, double ms) {
     worker_context_finish(p->worker, e->context);
 }
 
+/* Notes how long those have waited that no pass has taken before. */
+static void note_queued(const pass *p) {
+  for (size_t i = 0; i < p->count; i++) {
+    const entry *e = &p->all.data[i];
+    if (e->session && e->session->queued.done == 0)
+      worker_note_queued(p->worker, WORKER_OF_SESSION, e->session->queued.asked_ms);
+    if (e->context && e->context->question.busy_ms == 0)
+      worker_note_queued(p->worker, WORKER_OF_CONTEXT, e->context->question.asked_ms);
+  }
+}
+
 static void run(pass *p) {
   lp_diag *diag = lp_diag_create();
   double begin = lp_now_ms();
+  note_queued(p);
   int32_t program = p->all.data[0].program;
   p->program = &p->worker->bundle->manifest.programs[program];
   bool ran = together(p, lp_batch_begin(p->worker->batch, program, p->member, p->count, diag), diag) &&

@@ -2,6 +2,7 @@
 #include "runtime/worker/peer.h"
 #include "base/side.h"
 #include "runtime/link/link.h"
+#include "runtime/worker/figures.h"
 #include "runtime/worker/reply.h"
 
 /* The most bytes of a message after the handshake: tensors and KV rows. */
@@ -47,11 +48,12 @@ void worker_peer_forget(lp_worker *worker, uint32_t peer) {
   }
 }
 
-void worker_peer_reject(lp_worker *worker, uint32_t id, const char *why) {
+void worker_peer_reject(lp_worker *worker, uint32_t id, worker_refusal reason, const char *why) {
   worker_peer *peer = worker_peer_of(worker, id);
   char where[64];
   if (peer->refused) return;
   peer->refused = true;
+  worker_note_refusal(worker, reason);
   worker->wire->transport->describe(worker->wire->channel, id, where);
   lp_warning(worker->diag, LP_LOC_NONE, "refused %s: %s", where, why);
   worker_refuse(worker, id, 0, why);
@@ -75,7 +77,9 @@ static void take_hello(lp_worker *worker, worker_peer *peer, const Lp__Wire__Hel
     if (!worker->security.proves) admit(worker, peer, NULL);
   }
   (void)lp_wire_hello(worker->wire, peer->id, LP_SIDE_CLOUD, &worker->self, &why);
-  if (!right) worker_peer_reject(worker, peer->id, "it speaks another protocol or holds another bundle");
+  if (!right)
+    worker_peer_reject(worker, peer->id, WORKER_REFUSED_HANDSHAKE,
+                       "it speaks another protocol or holds another bundle");
 }
 
 static void take_proof(lp_worker *worker, worker_peer *peer, const Lp__Wire__Prove *prove) {
@@ -86,7 +90,7 @@ static void take_proof(lp_worker *worker, worker_peer *peer, const Lp__Wire__Pro
   if (key)
     admit(worker, peer, key);
   else
-    worker_peer_reject(worker, peer->id, "it does not hold the key");
+    worker_peer_reject(worker, peer->id, WORKER_REFUSED_KEY, "it does not hold the key");
 }
 
 bool worker_peer_admits(lp_worker *worker, const lp_inbound *in) {
@@ -100,7 +104,7 @@ bool worker_peer_admits(lp_worker *worker, const lp_inbound *in) {
   else if (peer->greeted)
     return true;
   else
-    worker_peer_reject(worker, peer->id,
+    worker_peer_reject(worker, peer->id, WORKER_REFUSED_HANDSHAKE,
                        "no hello with this protocol and bundle, and no proof of the key, came before");
   return false;
 }

@@ -3,12 +3,13 @@
 #ifndef LP_WORKER_PEER_H
 #define LP_WORKER_PEER_H
 
+#include "runtime/worker/figures.h"
 #include "runtime/worker/state.h"
 
 /* Handles the messages of handshakes. True: the message is of another kind, and its peer has passed its handshake. */
 bool worker_peer_admits(lp_worker *worker, const lp_inbound *in);
-/* Refuses the peer, which has sent something that is no message. */
-void worker_peer_reject(lp_worker *worker, uint32_t peer, const char *why);
+/* Refuses the peer, which has failed its handshake or sent something that is no message. */
+void worker_peer_reject(lp_worker *worker, uint32_t peer, worker_refusal reason, const char *why);
 /* The peer's entry, which is made if there is none. Valid until another is made. */
 worker_peer *worker_peer_of(lp_worker *worker, uint32_t id);
 void worker_peer_forget(lp_worker *worker, uint32_t peer); /* it has disconnected */

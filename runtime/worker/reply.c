@@ -2,6 +2,7 @@
 #include "runtime/worker/reply.h"
 
 #include "runtime/link/link.h"
+#include "runtime/worker/figures.h"
 
 void worker_post(lp_worker *worker, uint32_t peer, const Lp__Wire__Message *message) {
   const char *why = "";
@@ -16,6 +17,7 @@ static void post_failure(lp_worker *worker, uint32_t peer, uint64_t session, con
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_FAILURE;
   message.failure = &failure;
+  worker_note_failure(worker);
   worker_post(worker, peer, &message);
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/link/link.h"
 #include "runtime/runtime.h"
 #include "runtime/worker/budget.h"
+#include "runtime/worker/figures.h"
 #include "runtime/worker/forward.h"
 #include "runtime/worker/held.h"
 #include "runtime/worker/queue.h"
@@ -62,6 +63,7 @@ lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__
     session->executor = lp_executor_create(worker->bundle, worker->place, worker->pool);
     lp_vec_push(&worker->sessions, session);
   }
+  worker_note_opened(worker, WORKER_OF_SESSION);
   session->peer = peer;
   session->id = open->session;
   worker_forward_begin(session, open->route);
@@ -70,6 +72,7 @@ lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__
   session->times = open->times != 0;
   (void)snprintf(session->traceparent, sizeof session->traceparent, "%s", open->traceparent);
   session->opened_ms = lp_now_ms();
+  session->run_ms = session->answered_ms = NAN;
   session->spent_ms = 0;
   session->replies = 0;
   session->next = -1;
@@ -85,10 +88,12 @@ double worker_session_drop_idle(lp_worker *worker) {
   for (size_t i = 0; i < worker->sessions.count; i++) {
     worker_session *session = worker->sessions.data[i];
     if (session->dropped || session->queued.waits) continue;
-    if (now - session->used_ms >= idle)
-      worker_session_drop(session);
-    else
+    if (now - session->used_ms < idle) {
       next = fmin(next, session->used_ms + idle);
+      continue;
+    }
+    worker_note_dropped(worker, WORKER_OF_SESSION, true);
+    worker_session_drop(session);
   }
   return next;
 }
@@ -119,11 +124,24 @@ static void take_times(const worker_session *session, double busy_ms, Lp__Wire__
   if (session->times) *out = times;
 }
 
+/* Notes the first answer to a run: to one at position 0, or to one that continues it by a token. */
+static void note_answer(const lp_worker *worker, worker_session *session, double busy_ms) {
+  bool first = session->sym[LP_SYM_P] == 0;
+  if (isnan(session->run_ms)) return; /* it has another output */
+  if (!session->queued.waits)         /* no pass has taken it: it ran by itself */
+    worker_note_pass(worker, session->sym[LP_SYM_B] * session->sym[LP_SYM_S], busy_ms);
+  if (first || session->sym[LP_SYM_S] == 1)
+    worker_note_answer(worker, WORKER_OF_SESSION, first, first ? session->run_ms : session->answered_ms);
+  session->run_ms = NAN;
+  session->answered_ms = lp_now_ms();
+}
+
 /* The time since the last reply, or since the run began, and that of other places since the device's last message. */
-static double take_busy_ms(worker_session *session) {
+static double take_busy_ms(const lp_worker *worker, worker_session *session) {
   double from = session->busy_from, carried = session->carried_ms;
   session->busy_from = lp_now_ms();
   session->spent_ms += session->busy_from - from;
+  note_answer(worker, session, session->busy_from - from);
   session->replies++;
   session->carried_ms = 0;
   return session->busy_from - from + carried;
@@ -138,13 +156,13 @@ static lp_status post_result(lp_worker *worker, worker_session *session, int32_t
                              lp_diag *diag) {
   const lp_step *of = &program_of(worker, session)->step[step];
   if (of->kind != LP_STEP_OUTPUT && of->to != LP_SIDE_DEVICE) {
-    worker_forward(worker, session, step, payload, size, take_busy_ms(session));
+    worker_forward(worker, session, step, payload, size, take_busy_ms(worker, session));
     return LP_OK;
   }
   Lp__Wire__Result result = LP__WIRE__RESULT__INIT;
   result.session = session->id;
   result.step = step;
-  result.busy_ms = take_busy_ms(session);
+  result.busy_ms = take_busy_ms(worker, session);
   Lp__Wire__Times times;
   take_times(session, result.busy_ms, &times, &result.times);
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
@@ -178,7 +196,7 @@ static lp_status post_tokens(lp_worker *worker, worker_session *session, int32_t
   Lp__Wire__Tokens tokens = LP__WIRE__TOKENS__INIT;
   tokens.session = session->id;
   tokens.step = index;
-  tokens.busy_ms = take_busy_ms(session);
+  tokens.busy_ms = take_busy_ms(worker, session);
   Lp__Wire__Times times;
   take_times(session, tokens.busy_ms, &times, &tokens.times);
   tokens.n_token = tokens.n_confidence = batch;
@@ -353,6 +371,7 @@ static lp_status begin(lp_worker *worker, worker_session *session, const Lp__Wir
   LP_TRY(check_quotas(worker, session, step, diag));
   session->program = (int32_t)step->program;
   session->want_outputs = step->want_outputs != 0;
+  session->run_ms = session->used_ms;
   session->dropped = false;
   memcpy(session->sym, step->symbols, step->n_symbols * sizeof *session->sym);
   if (step->symbols[LP_SYM_P] == 0) session->position = 0; /* even if this run fails */

@@ -62,6 +62,8 @@ typedef struct {
   double used_ms;             /* time of the last message */
   char traceparent[64];       /* of the request; "": none */
   double opened_ms, spent_ms; /* spent: of all replies */
+  double run_ms;              /* when the run began; NaN: it has been answered */
+  double answered_ms;         /* when the last run was answered; NaN: none was */
   int64_t replies;
   double busy_from; /* when the computation of the next reply began */
   bool times;       /* replies carry times */
@@ -91,7 +93,7 @@ typedef struct {
   uint64_t answered; /* number of the question answered last; 0: none */
   lp_answer answer;
   bool times;                /* answers carry times */
-  double asked_ms, ended_ms; /* of the last answer */
+  double asked_ms, ended_ms; /* of the last answer; ended 0: this worker has given none */
 } worker_context;
 
 /* A connection, and the state of its handshake. */

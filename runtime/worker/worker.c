@@ -13,6 +13,7 @@
 #include "runtime/runtime.h"
 #include "runtime/worker/budget.h"
 #include "runtime/worker/context.h"
+#include "runtime/worker/figures.h"
 #include "runtime/worker/forward.h"
 #include "runtime/worker/held.h"
 #include "runtime/worker/mail.h"
@@ -55,6 +56,7 @@ static void note_uncertified(const lp_worker *worker, uint32_t peer) {
   if (!worker->security.certified) return;
   for (size_t i = 0; i < worker->peers.count; i++)
     if (worker->peers.data[i].id == peer) return;
+  worker_note_refusal(worker, WORKER_REFUSED_KEY);
   lp_warning(worker->diag, LP_LOC_NONE, "refused a device: it showed no certificate that --client-ca trusts");
 }
 
@@ -109,7 +111,7 @@ static bool handle_forward(lp_worker *worker, lp_inbound *in) {
   else if (message->kind_case == LP__WIRE__MESSAGE__KIND_PEER)
     worker_mail_take_peer(worker, peer, message->peer);
   else if (worker_peer_of(worker, peer)->from != LP_SIDE_DEVICE)
-    worker_peer_reject(worker, peer, "a place only forwards");
+    worker_peer_reject(worker, peer, WORKER_REFUSED_PLACE, "a place only forwards");
   else
     return false;
   return true;
@@ -155,7 +157,7 @@ static bool take_message(lp_worker *worker, double wait_ms) {
     worker_forget(worker, in.packet.peer);
     break;
   case LP_RECV_GARBAGE:
-    worker_peer_reject(worker, in.packet.peer, why);
+    worker_peer_reject(worker, in.packet.peer, WORKER_REFUSED_HANDSHAKE, why);
     break;
   case LP_RECV_STRAINED:
     lp_warning(worker->diag, LP_LOC_NONE, "%s: %s", worker->options->listen, why);
@@ -166,6 +168,22 @@ static bool take_message(lp_worker *worker, double wait_ms) {
   return true;
 }
 
+static void note_now(const lp_worker *worker) {
+  if (!worker->options->figures) return;
+  worker_figures_now now = {.open = {worker->sessions.count, worker->contexts.count},
+                            .connections = worker->peers.count,
+                            .held = worker_bytes_held(worker, NULL),
+                            .budget = worker_budget(worker),
+                            .received = worker->wire->bytes_received,
+                            .sent = worker->wire->bytes_sent,
+                            .full = worker_is_full(worker)};
+  for (size_t i = 0; i < worker->sessions.count; i++)
+    now.waiting += worker->sessions.data[i]->queued.waits;
+  for (size_t i = 0; i < worker->contexts.count; i++)
+    now.waiting += worker->contexts.data[i]->question.waits;
+  worker_note_now(worker, &now);
+}
+
 /* Takes the messages that have come before it runs a pass, so that the pass serves all waiting requests. */
 static void serve(lp_worker *worker, bool loopback, const volatile int *stop) {
   int taken = 0;
@@ -174,6 +192,7 @@ static void serve(lp_worker *worker, bool loopback, const volatile int *stop) {
     bool due = worker_pass_is_due(worker);
     worker_forward_tend(worker);
     worker_tell_held(worker);
+    note_now(worker);
     double next = fmin(worker_session_drop_idle(worker), worker_context_tend(worker)) - lp_now_ms();
     bool news = take_message(worker, due ? 0 : fmax(0, fmin(next, stop_ms)));
     taken = news ? taken + 1 : 0;
@@ -181,7 +200,10 @@ static void serve(lp_worker *worker, bool loopback, const volatile int *stop) {
     double begin = lp_now_ms();
     int64_t rows = worker_pass_run(worker);
     worker_mail_deliver(worker);
-    if (rows > 0) lp_pace_note(&worker->pace, rows, lp_now_ms() - begin);
+    if (rows > 0) {
+      lp_pace_note(&worker->pace, rows, lp_now_ms() - begin);
+      worker_note_pass(worker, rows, lp_now_ms() - begin);
+    }
     taken = 0;
   }
 }
@@ -219,6 +241,7 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
     status = lp_bundle_await_check(bundle, diag);
     if (status == LP_OK) serve(&worker, lp_address_is_loopback(host), stop);
   }
+  worker_note_end(&worker);
   while (worker.sessions.count > 0)
     worker_session_close(&worker, worker.sessions.data[0]);
   worker_context_close_all(&worker);

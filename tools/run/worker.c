@@ -10,12 +10,13 @@
 #include "runtime/runtime.h"
 #include "tools/mpi/mpi.h"
 #include "tools/run/addresses.h"
+#include "tools/run/worker_metrics.h"
 #include "tools/run/worker_spans.h"
 
 enum { MOST_BUNDLES = 256 }; /* only with --profile more than one */
 
 typedef struct {
-  const char *listen, *place, *context_dir, *trust, *traces;
+  const char *listen, *place, *context_dir, *trust, *traces, *metrics;
   lp_texts peers;
   lp_run_addresses addresses; /* of the peers */
   lp_spans *spans;            /* NULL: none */
@@ -125,6 +126,16 @@ static lp_status find_place(const worker_flags *flags, const char *path, lp_plac
   return status;
 }
 
+/* Serves, and its figures with it if they are wanted. */
+static lp_status serve_watched(lp_worker_options *options, const lp_bundle *bundle, lp_diag *diag) {
+  const worker_flags *flags = options->user;
+  worker_metrics *metrics = NULL;
+  LP_TRY(worker_metrics_open(flags->metrics, &metrics, &options->figures, diag));
+  lp_status status = lp_worker_serve(bundle, options, &stop_wanted, diag);
+  worker_metrics_close(metrics);
+  return status;
+}
+
 /* Serves with the ranks of a sharded half, if it is one: processes of mpirun, of which rank 0 serves, or threads. */
 static lp_status serve_ranks(lp_worker_options *options, lp_bundle *bundle, const lp_bundle_options *load,
                              const lp_peers *ranks, lp_diag *diag) {
@@ -139,7 +150,7 @@ static lp_status serve_ranks(lp_worker_options *options, lp_bundle *bundle, cons
   } else {
     status = lp_ranks_start(bundle, load, options->threads, &team, diag);
   }
-  if (status == LP_OK) status = lp_worker_serve(bundle, options, &stop_wanted, diag);
+  if (status == LP_OK) status = serve_watched(options, bundle, diag);
   lp_ranks_stop(bundle, team);
   return status;
 }
@@ -184,6 +195,8 @@ static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag 
   lp_bundle_options load = {.load = LP_LOAD_CLOUD, .check_hashes = flags->check, .trust = flags->trust};
   catch_signals(&flags->security);
   const lp_worker_options plain = options_of(flags);
+  if (flags->profile && flags->metrics)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--metrics has nothing to tell of a worker with --profile");
   if (flags->profile)
     return lp_profile_serve((const char *const *)args->data, args->count, &load, &plain, &stop_wanted, diag);
   if (args->count > 1)
@@ -248,6 +261,10 @@ int lp_tool_worker(int argc, char **argv) {
        "print on stderr how many sessions are open and how many bytes they hold, at each change", 0},
       {"--traces", LP_OPTION_TEXT, &flags.traces, "URL",
        "send spans of sessions to this OpenTelemetry collector (OTLP/HTTP, JSON); LLMPART_TRACES_KEY is its key", 0},
+      {"--metrics", LP_OPTION_TEXT, &flags.metrics, "HOST:PORT",
+       "serve /metrics for Prometheus, and /readyz, at this address; beyond loopback LLMPART_METRICS_KEY must hold the "
+       "bearer token",
+       0},
       {"--profile", LP_OPTION_FLAG, &flags.profile, NULL,
        "time the operators of these bundles for `llmpart hw profile --over`, and serve nothing else", 0},
       {"--ready-fd", LP_OPTION_COUNT, &flags.ready_fd, "FD", "write the port to this descriptor when ready", 0},

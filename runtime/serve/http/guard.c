@@ -1,9 +1,10 @@
 /* Decides which requests of browsers the server takes. */
 #include "runtime/serve/http/guard.h"
 
-#include <arpa/inet.h>
 #include <string.h>
 #include <strings.h>
+
+#include "runtime/http/library.h"
 
 static bool is_listed(const lp_serve_texts *list, const char *text) {
   for (size_t i = 0; i < list->count; i++)
@@ -11,22 +12,10 @@ static bool is_listed(const lp_serve_texts *list, const char *text) {
   return false;
 }
 
-/* The length of a host without its port: "localhost:8080", "[::1]:8080". */
-static size_t host_length(const char *host) {
-  const char *end = host[0] == '[' ? strchr(host, ']') : NULL;
-  return end ? (size_t)(end - host) + 1 : strcspn(host, ":");
-}
-
-static bool is_loopback(const char *name) {
-  struct in_addr address;
-  if (strcasecmp(name, "localhost") == 0 || lp_streq(name, "[::1]")) return true;
-  return inet_pton(AF_INET, name, &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
-}
-
 static bool is_own_host(const lp_serve_config *config, const char *host) {
   lp_buf name = {0};
-  lp_buf_append(&name, host, host_length(host));
-  bool own = is_loopback(lp_buf_text(&name)) || is_listed(&config->hosts, lp_buf_text(&name));
+  lp_buf_append(&name, host, lp_http_host_length(host));
+  bool own = lp_http_is_loopback(lp_buf_text(&name)) || is_listed(&config->hosts, lp_buf_text(&name));
   lp_buf_free(&name);
   return own;
 }

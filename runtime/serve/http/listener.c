@@ -1,10 +1,8 @@
 /* The server's address and its daemons: see listener.h. */
 #include "runtime/serve/http/listener.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,33 +28,8 @@ struct lp_http_listener {
 
 /* ---- the address ------------------------------------------------------------------------------------------------- */
 
-/* Reads a host that is a number, "127.0.0.1" or "[::1]", or localhost. */
-static bool read_host(const char *host, int port, struct sockaddr_storage *out) {
-  struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-  struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
-  size_t length = strlen(host);
-  if (length < 2 || host[0] != '[' || host[length - 1] != ']') {
-    bool good = inet_pton(AF_INET, lp_streq(host, "localhost") ? "127.0.0.1" : host, &four.sin_addr) == 1;
-    memcpy(out, &four, sizeof four);
-    return good;
-  }
-  lp_buf inner = {0};
-  lp_buf_append(&inner, host + 1, length - 2);
-  bool good = inet_pton(AF_INET6, lp_buf_text(&inner), &six.sin6_addr) == 1;
-  lp_buf_free(&inner);
-  memcpy(out, &six, sizeof six);
-  return good;
-}
-
 static lp_status find_address(const lp_serve_config *config, struct sockaddr_storage *out, char **host, lp_diag *diag) {
-  int port = 0;
-  lp_diag *quiet = lp_diag_create();
-  lp_status status = lp_address_split(config->listen, host, &port, quiet);
-  lp_diag_free(quiet);
-  if (status != LP_OK || !read_host(*host, port, out))
-    return lp_error(diag, LP_LOC_NONE,
-                    "'%s' is no address: wanted HOST:PORT with a number, as 127.0.0.1:8080 or [::]:8080",
-                    config->listen);
+  LP_TRY(lp_http_address_read(config->listen, out, host, diag));
   if (!lp_address_is_loopback(*host) && config->keys.count == 0)
     return lp_error(diag, LP_LOC_NONE, "'%s' is not a loopback address, so a key is required: 'key_env' or 'keys'",
                     config->listen);
@@ -121,7 +94,6 @@ static struct MHD_Daemon *start(const lp_http_listener *self, const taker *with,
 
 static lp_status open_first(lp_http_listener *self, char **host, int *port, lp_diag *diag) {
   struct sockaddr_storage address = {0};
-  const lp_http_library *http = self->of->http;
   taker first = {0};
   LP_TRY(find_address(self->of->config, &address, host, diag));
   self->dual = address.ss_family == AF_INET6;
@@ -131,7 +103,7 @@ static lp_status open_first(lp_http_listener *self, char **host, int *port, lp_d
     status = lp_error(diag, LP_LOC_NONE, "cannot listen on %s: %s", self->of->config->listen, strerror(errno));
   lp_vec_push(&self->all, first);
   LP_TRY(status);
-  *port = http->get_daemon_info(first.daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
+  *port = lp_http_port(self->of->http, first.daemon);
   if (*port != 0) return LP_OK; /* a port that the kernel chose */
   return lp_error(diag, LP_LOC_NONE, "cannot find the port of %s", self->of->config->listen);
 }

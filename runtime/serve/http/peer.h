@@ -2,7 +2,7 @@
 #ifndef LP_SERVE_HTTP_PEER_H
 #define LP_SERVE_HTTP_PEER_H
 
-#include "runtime/serve/http/http_library.h"
+#include "runtime/http/library.h"
 
 typedef struct {
   const lp_http_library *http;

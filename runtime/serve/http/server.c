@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/library.h"
 #include "runtime/serve/http/listener.h"
 #include "runtime/serve/http/paths.h"
 
@@ -121,31 +120,10 @@ static lp_status serve(lp_http_server *of, const lp_serve_signals *signals, lp_s
   return status;
 }
 
-/* The library; NULL: it is not installed. The first call may not run on two threads at once. */
-static const lp_http_library *load_library(void) {
-  static lp_http_library library;
-  const lp_library_function functions[] = {{"MHD_start_daemon", &library.start_daemon},
-                                           {"MHD_get_daemon_info", &library.get_daemon_info},
-                                           {"MHD_quiesce_daemon", &library.quiesce_daemon},
-                                           {"MHD_stop_daemon", &library.stop_daemon},
-                                           {"MHD_get_connection_info", &library.get_connection_info},
-                                           {"MHD_lookup_connection_value", &library.lookup_connection_value},
-                                           {"MHD_create_response_from_buffer", &library.create_response_from_buffer},
-                                           {"MHD_create_response_from_pipe", &library.create_response_from_pipe},
-                                           {"MHD_add_response_header", &library.add_response_header},
-                                           {"MHD_queue_response", &library.queue_response},
-                                           {"MHD_destroy_response", &library.destroy_response}};
-  return lp_library_load("libmicrohttpd.so.12", functions, LP_COUNT(functions)) ? &library : NULL;
-}
-
 lp_status lp_serve(const lp_serve_config *config, const lp_serve_signals *signals, lp_serve_ready *ready, void *user,
                    lp_diag *diag) {
-  const lp_http_library *http = load_library();
-  if (!http) {
-    lp_status absent = lp_error(diag, LP_LOC_NONE, "there is no libmicrohttpd.so.12 to serve with");
-    lp_note(diag, LP_LOC_NONE, "install it (Debian: libmicrohttpd12)");
-    return absent;
-  }
+  const lp_http_library *http = NULL;
+  LP_TRY(lp_http_library_load(&http, diag));
   lp_http_server of = {.http = http, .config = config, .limits = lp_limits_create(config)};
   (void)signal(SIGPIPE, SIG_IGN); /* a client that leaves ends its answer, not the server */
   (void)pthread_mutex_init(&of.lock, NULL);

@@ -4,9 +4,9 @@
 
 #include <pthread.h>
 
+#include "runtime/http/library.h"
 #include "runtime/serve/dispatch.h"
 #include "runtime/serve/http/connections.h"
-#include "runtime/serve/http/http_library.h"
 #include "runtime/serve/limits.h"
 #include "runtime/serve/log.h"
 

@@ -1,0 +1,13 @@
+/* The figures of a worker over HTTP, for Prometheus and for probes. */
+#ifndef LP_TOOLS_WORKER_METRICS_H
+#define LP_TOOLS_WORKER_METRICS_H
+
+#include "runtime/runtime.h"
+
+typedef struct worker_metrics worker_metrics;
+/* Listens at `address` (HOST:PORT) and sets *figures, which the worker is to fill. `address` NULL: both are NULL. */
+LP_MUST_USE lp_status worker_metrics_open(const char *address, worker_metrics **out, lp_worker_figures **figures,
+                                          lp_diag *diag);
+void worker_metrics_close(worker_metrics *metrics); /* NULL is allowed */
+
+#endif
