@@ -10,18 +10,14 @@
 
 enum { NO_VIEW = -2 };
 
-/* "GLOB=device": the length of the glob, and the side. */
-static bool split_pin(const char *text, size_t *length, lp_side *side) {
+const char *lp_plan_pin_place(const char *text) {
   const char *equals = strrchr(text, '=');
-  if (!equals || equals == text) return false;
-  *length = (size_t)(equals - text);
-  return lp_side_find(equals + 1, side);
+  return equals && equals != text ? equals + 1 : NULL;
 }
 
 lp_status lp_plan_pin_check(const char *text, lp_diag *diag, lp_loc loc) {
-  size_t length;
   lp_side side;
-  if (split_pin(text, &length, &side)) return LP_OK;
+  if (lp_side_find(lp_plan_pin_place(text), &side)) return LP_OK;
   lp_status status = lp_error(diag, loc, "'%s' is not an operator's name and a side", text);
   lp_note(diag, loc, "such as 'layer.0.*=device' or '*/lm_head/*=cloud'");
   return status;
@@ -42,10 +38,11 @@ static bool is_named(const lp_plan_op *item, const char *glob) {
   return fnmatch(glob, role, 0) == 0;
 }
 
-static bool is_pinned(const lp_plan_op *item, const char *text, lp_side *side) {
+bool lp_plan_pin_matches(const lp_plan_op *item, const char *text) {
   char glob[256];
-  size_t length;
-  if (!split_pin(text, &length, side) || length >= sizeof glob) return false;
+  const char *place = lp_plan_pin_place(text);
+  const size_t length = place ? (size_t)(place - text) - 1 : sizeof glob;
+  if (length >= sizeof glob) return false;
   memcpy(glob, text, length);
   glob[length] = 0;
   return is_named(item, glob);
@@ -56,7 +53,8 @@ static int8_t pin_of(const lp_plan_op *item, const lp_compile_request *request) 
   if (request->keep_private && item->layer < request->private_layers) pin = LP_SIDE_DEVICE;
   for (int32_t i = 0; i < request->pin_count; i++) {
     lp_side side;
-    if (is_pinned(item, request->pins[i], &side)) pin = (int8_t)side;
+    if (lp_side_find(lp_plan_pin_place(request->pins[i]), &side) && lp_plan_pin_matches(item, request->pins[i]))
+      pin = (int8_t)side;
   }
   return pin;
 }
@@ -77,9 +75,8 @@ lp_status lp_plan_pin_used(const lp_plan_problem *problem, const lp_compile_requ
                     "%" PRId64 " layers should stay private, but the model has only %" PRId32, request->private_layers,
                     problem->layer_count);
   for (int32_t i = 0; i < request->pin_count; i++) {
-    lp_side side;
     int32_t at = 0;
-    while (at < problem->op_count && !is_pinned(&problem->ops[at], request->pins[i], &side))
+    while (at < problem->op_count && !lp_plan_pin_matches(&problem->ops[at], request->pins[i]))
       at++;
     if (at < problem->op_count) continue;
     lp_status status = lp_error(diag, LP_LOC_FILE("--pin"), "'%s' matches no operator of the model", request->pins[i]);

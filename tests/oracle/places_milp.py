@@ -248,6 +248,8 @@ def judge(path: str, seconds: float, worst: float) -> list:
             faults.append(f"the plan adds up to {objective}, {ms} ms; stated {p.stated}, {p.times} ms")
         if not all(near(a, b) for a, b in zip(size, p.memory)):
             faults.append(f"the places hold {size}, stated {p.memory}")
+        if not all(p.allowed(i, pair) for i, pair in enumerate(p.plan)):
+            faults.append("a part is where its pins do not let it be")
     begin = time.time()
     plan, bound = Program(p, seconds).solve()
     took, found = time.time() - begin, add_up(p, plan)[0] if plan else None

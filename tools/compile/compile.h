@@ -32,10 +32,12 @@ typedef struct {
   bool has_more_places;                           /* more than two */
   const lp_machine *place_machine[LP_PLACES_MAX]; /* of those, once they are loaded; NULL: not the device's */
   const char *place_name[LP_PLACES_MAX];          /* of those */
-  const lp_import_options *import;                /* of the model, which --check imports again */
-  int64_t private_layers;                         /* -1: not given */
-  const char *exits_text;                         /* as the user gave them */
-  bool exits_auto;                                /* --exits=auto: `exits` is chosen from a calibration */
+  /* What --place says of those besides the device; NULL: the options of the cloud apply. */
+  const char *place_march[LP_PLACES_MAX], *place_backend[LP_PLACES_MAX], *place_dtype[LP_PLACES_MAX];
+  const lp_import_options *import; /* of the model, which --check imports again */
+  int64_t private_layers;          /* -1: not given */
+  const char *exits_text;          /* as the user gave them */
+  bool exits_auto;                 /* --exits=auto: `exits` is chosen from a calibration */
   lp_numbers exits;
   const char *exit_rates,
       *exit_mode;        /* a calibration, or NULL: the file next to the model; NULL: exact when rates are known */
@@ -50,6 +52,8 @@ typedef struct {
   lp_machine all_ranks;                       /* what `cloud_machine` is with ranks; it borrows from it */
 } lp_compile;
 
+/* Refuses a weight dtype that is none of --dtype-SIDE's (request.c). */
+LP_MUST_USE lp_status lp_compile_check_dtype_name(const char *option, const char *dtype, lp_diag *diag);
 /* Loads the machines and the link, and refuses options that contradict each other (request.c). */
 LP_MUST_USE lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag);
 /* Sets the request's mode and rates of early exits from --exit-mode and --exit-rates, after lp_compile_prepare

@@ -212,7 +212,9 @@ static lp_status choose_targets(const lp_compile *compile, const lp_module *modu
 /* Compares the bundle in `folder` with the model. */
 static lp_status compare_bundle(const lp_compile *compile, const char *folder, lp_diag *diag) {
   const lp_compile_request *r = &compile->request;
-  const char *const types[] = {r->dtype_device, r->dtype_cloud, r->kv_dtype, lp_rounds_activations(r) ? "int8" : NULL};
+  const char *types[4 + LP_PLACES_MAX] = {r->dtype_device, r->dtype_cloud, r->kv_dtype,
+                                          lp_rounds_activations(r) ? "int8" : NULL};
+  memcpy(types + 4, compile->place_dtype, sizeof compile->place_dtype);
   double limit = lp_check_limit(types, LP_COUNT(types));
   const lp_check_request check = {
       .model = compile->model, .bundle = folder, .import = compile->import, .limit = limit > 0 ? limit : 1e-3};

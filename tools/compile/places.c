@@ -1,6 +1,7 @@
 /* --place and --link=A-B=LINK: plans over more than two machines. Two places are a device and a cloud, as --device and
  * --cloud name them. */
 #include "passes/plan/places/places.h"
+#include "base/side.h"
 #include "base/units.h"
 #include "tools/compile/compile.h"
 #include "tools/compile/link.h"
@@ -10,7 +11,7 @@
 
 /* One --place: machines of a kind. */
 typedef struct {
-  char *name, *hardware; /* owned */
+  char *name, *hardware, *dtype, *march, *backend; /* owned; the last three: NULL where the text has none */
   int64_t count;
   lp_machine *machine; /* owned; NULL: not loaded */
   bool lacks_bf16;
@@ -20,6 +21,7 @@ struct lp_compile_places {
   place_kind kind[LP_PLACES_MAX];
   int32_t kind_count;
   char *names[LP_PLACES_MAX]; /* owned: of the members of kinds with several */
+  LP_VEC(char *) pins;        /* owned: of two places, with the names of sides */
   LP_VEC(lp_link *) links;    /* owned */
   lp_places set;
 };
@@ -40,18 +42,42 @@ static int32_t find_kind(const struct lp_compile_places *p, const char *name, si
   return -1;
 }
 
-/* Takes ",count=N" out of the text of a machine. */
+/* Takes ",WORD=VALUE" out of the text of a machine and returns the value, which the caller owns; NULL: there is
+ * none. */
+static char *take_value(char *hardware, const char *word) {
+  lp_buf key = {0};
+  lp_buf_printf(&key, ",%s=", word);
+  char *at = strstr(hardware, lp_buf_text(&key)), *value = NULL;
+  if (at) {
+    const size_t length = strcspn(at + key.size, ",");
+    value = lp_strdup(at + key.size);
+    value[length] = 0;
+    memmove(at, at + key.size + length, strlen(at + key.size + length) + 1);
+  }
+  lp_buf_free(&key);
+  return value;
+}
+
 static lp_status take_count(char *hardware, int64_t *count, lp_diag *diag) {
-  static const char word[] = ",count=";
-  char *at = strstr(hardware, word);
+  char *value = take_value(hardware, "count");
   *count = 1;
-  if (!at) return LP_OK;
-  char *value = at + strlen(word), *rest = strchr(value, ',');
-  if (rest) *rest = 0;
-  if (lp_parse_i64(value, 1, LP_PLACES_MAX, count, diag, place_option) != LP_OK) return LP_USAGE;
-  if (rest) *rest = ',';
-  memmove(at, rest ? rest : "", strlen(rest ? rest : "") + 1);
-  return LP_OK;
+  const lp_status status = value ? lp_parse_i64(value, 1, LP_PLACES_MAX, count, diag, place_option) : LP_OK;
+  free(value);
+  return status == LP_OK ? LP_OK : LP_USAGE;
+}
+
+/* Takes the type of weights and the target of code out of the text of a machine. */
+static lp_status take_settings(place_kind *kind, lp_diag *diag) {
+  static const char *const backends[] = {"cpu", "cuda", "opencl"};
+  bool known = false;
+  kind->dtype = take_value(kind->hardware, "dtype");
+  kind->march = take_value(kind->hardware, "march");
+  kind->backend = take_value(kind->hardware, "backend");
+  for (size_t i = 0; i < LP_COUNT(backends); i++)
+    known = known || lp_streq(kind->backend, backends[i]);
+  if (kind->backend && !known)
+    return lp_error_as(LP_USAGE, diag, place_option, "'%s' is no backend: cpu, cuda or opencl", kind->backend);
+  return lp_compile_check_dtype_name("--place", kind->dtype, diag);
 }
 
 static lp_status read_place(struct lp_compile_places *p, const char *text, lp_diag *diag) {
@@ -70,6 +96,7 @@ static lp_status read_place(struct lp_compile_places *p, const char *text, lp_di
   kind->name = lp_strdup(text);
   kind->name[length] = 0;
   kind->hardware = lp_strdup(equals + 1);
+  LP_TRY(take_settings(kind, diag));
   return take_count(kind->hardware, &kind->count, diag);
 }
 
@@ -190,9 +217,33 @@ static lp_status read_links(lp_compile *compile, lp_diag *diag) {
 
 /* ---- two places, and more ---------------------------------------------------------------------------------------- */
 
+/* What --place says of a side replaces the options for it. */
+static void take_side(lp_compile *compile, const place_kind *kind, lp_side side) {
+  if (kind->march) compile->march_side[side] = kind->march;
+  if (kind->backend) compile->backend[side] = kind->backend;
+  if (kind->dtype)
+    *(side == LP_SIDE_DEVICE ? &compile->request.dtype_device : &compile->request.dtype_cloud) = kind->dtype;
+}
+
+/* Pins to two places by their names become pins to the sides that these are. */
+static void take_pins(lp_compile *compile, struct lp_compile_places *p) {
+  for (size_t i = 0; i < compile->pins.count; i++) {
+    const char *text = compile->pins.data[i], *equals = strrchr(text, '=');
+    const int32_t side = equals ? find_kind(p, equals + 1, strlen(equals + 1)) : -1;
+    if (side < 0) continue;
+    lp_buf own = {0};
+    lp_buf_printf(&own, "%.*s=%s", (int)(equals - text), text, lp_side_name((lp_side)side));
+    lp_vec_push(&p->pins, own.data);
+    compile->pins.data[i] = own.data;
+  }
+}
+
 /* A device, or a device and a cloud: everything is as with --device and --cloud. */
-static lp_status take_pair(lp_compile *compile, const struct lp_compile_places *p, lp_diag *diag) {
+static lp_status take_pair(lp_compile *compile, struct lp_compile_places *p, lp_diag *diag) {
   size_t first = 0, second = 0;
+  take_pins(compile, p);
+  for (int32_t k = 0; k < p->kind_count; k++)
+    take_side(compile, &p->kind[k], (lp_side)k);
   compile->device = p->kind[0].hardware;
   compile->cloud = p->kind_count > 1 ? p->kind[1].hardware : NULL;
   for (size_t i = 0; i < compile->links.count; i++) {
@@ -220,8 +271,35 @@ static void name_places(struct lp_compile_places *p) {
     }
 }
 
+/* Pins name places, or kinds of several. */
+static lp_status check_pins(const lp_compile *compile, const struct lp_compile_places *p, lp_diag *diag) {
+  for (size_t i = 0; i < compile->pins.count; i++)
+    if (lp_places_pin_check(&p->set, compile->pins.data[i], diag, LP_LOC_FILE("--pin")) != LP_OK) return LP_USAGE;
+  return LP_OK;
+}
+
 static lp_status refuse(lp_diag *diag, const char *option, bool given) {
   return given ? lp_error_as(LP_USAGE, diag, LP_LOC_FILE(option), "does not apply to more than two places") : LP_OK;
+}
+
+/* Takes the settings of each place. Where any of them rounds weights, activations are rounded as if an option for all
+ * places said so. */
+static lp_status take_types(lp_compile *compile, const struct lp_compile_places *p, lp_diag *diag) {
+  take_side(compile, &p->kind[0], LP_SIDE_DEVICE);
+  bool rounds = false;
+  for (int i = 0; i < p->set.count; i++) {
+    const place_kind *kind = &p->kind[p->set.place[i].kind];
+    if (lp_streq(kind->dtype, LP_DTYPE_AUTO))
+      return lp_error_as(LP_USAGE, diag, place_option, "'auto' chooses types for two places, there are %" PRId32,
+                         p->set.count);
+    rounds = rounds || lp_rounds_activations(&(lp_compile_request){.dtype_cloud = kind->dtype});
+    if (i == 0) continue;
+    compile->place_march[i] = kind->march;
+    compile->place_backend[i] = kind->backend;
+    compile->place_dtype[i] = kind->dtype;
+  }
+  if (rounds && !compile->request.activations) compile->request.activations = "auto";
+  return LP_OK;
 }
 
 /* Refuses what only two sides have. */
@@ -231,7 +309,6 @@ static lp_status refuse_options(const lp_compile *compile, lp_diag *diag) {
   LP_TRY(refuse(diag, "--exits", compile->exits_text != NULL));
   LP_TRY(refuse(diag, "--plans", r->plans > 1));
   LP_TRY(refuse(diag, "--cut", r->cut >= 0));
-  LP_TRY(refuse(diag, "--pin", compile->pins.count > 0));
   LP_TRY(refuse(diag, "--fail-if", compile->fail_if.count > 0));
   LP_TRY(refuse(diag, "--measured", compile->measured != NULL));
   LP_TRY(refuse(diag, "--table1", compile->table1));
@@ -260,7 +337,9 @@ lp_status lp_compile_read_places(lp_compile *compile, lp_diag *diag) {
   if (p->set.count <= 2 && p->kind_count == p->set.count) return take_pair(compile, p, diag);
   LP_TRY(check_names(p, diag));
   name_places(p);
+  LP_TRY(check_pins(compile, p, diag));
   LP_TRY(refuse_options(compile, diag));
+  LP_TRY(take_types(compile, p, diag));
   compile->has_more_places = true;
   compile->device = p->kind[0].hardware;
   compile->cloud = p->kind[1].hardware;
@@ -278,6 +357,9 @@ static lp_status load_kind(const lp_compile *compile, place_kind *kind, lp_diag 
   LP_TRY(status);
   with.cloud = kind->hardware;
   with.cloud_machine = kind->machine;
+  take_side(&with, kind, LP_SIDE_CLOUD);
+  for (int i = 0; i < LP_PLACES_MAX; i++) /* they are of other places than the side */
+    with.place_march[i] = with.place_backend[i] = with.place_dtype[i] = NULL;
   LP_TRY(lp_compile_target(&with, LP_SIDE_CLOUD, &half, diag));
   kind->lacks_bf16 = !lp_compile_has_bf16(&with, LP_SIDE_CLOUD, &half);
   return lp_compile_check_dtype(&with, LP_SIDE_CLOUD, &half, diag);
@@ -292,6 +374,7 @@ lp_status lp_compile_load_places(lp_compile *compile, lp_diag *diag) {
     const place_kind *kind = &p->kind[p->set.place[i].kind];
     p->set.place[i].machine = i ? kind->machine : compile->device_machine;
     p->set.place[i].lacks_bf16 = kind->lacks_bf16;
+    p->set.place[i].dtype = i ? kind->dtype : NULL;
     compile->place_machine[i] = p->set.place[i].machine;
     compile->place_name[i] = p->set.place[i].name;
   }
@@ -304,12 +387,18 @@ void lp_compile_release_places(lp_compile *compile) {
   for (int32_t k = 0; k < p->kind_count; k++) {
     free(p->kind[k].name);
     free(p->kind[k].hardware);
+    free(p->kind[k].dtype);
+    free(p->kind[k].march);
+    free(p->kind[k].backend);
     lp_hw_free(p->kind[k].machine);
   }
   for (int i = 0; i < LP_PLACES_MAX; i++)
     free(p->names[i]);
   for (size_t i = 0; i < p->links.count; i++)
     lp_link_free(p->links.data[i]);
+  for (size_t i = 0; i < p->pins.count; i++)
+    free(p->pins.data[i]);
+  lp_vec_free(&p->pins);
   lp_vec_free(&p->links);
   free(p);
 }

@@ -19,16 +19,6 @@ static lp_status check_report(const char *path, lp_diag *diag) {
   return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--report"), "'%s' should end in .txt, .json, .csv or .html", path);
 }
 
-static lp_status check_dtype(const char *option, const char *dtype, lp_diag *diag) {
-  static const char *const runs[] = {LP_DTYPE_AUTO, "f32", "f16", "bf16", "int8", "int4"};
-  if (!dtype) return LP_OK;
-  for (size_t i = 0; i < LP_COUNT(runs); i++)
-    if (lp_streq(dtype, runs[i])) return LP_OK;
-  lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_FILE(option), "weights in '%s' are not supported", dtype);
-  lp_note(diag, LP_LOC_FILE(option), "supported: f32, f16, bf16, int8, int4, and auto");
-  return status;
-}
-
 static lp_status check_scheduler(const lp_compile *compile, lp_diag *diag) {
   const char *name = compile->request.scheduler;
   if (!name) return LP_OK;
@@ -86,10 +76,10 @@ static lp_status check_ranks(const lp_compile *compile, lp_diag *diag) {
 static lp_status check_options(const lp_compile *compile, lp_diag *diag) {
   for (size_t i = 0; i < compile->reports.count; i++)
     LP_TRY(check_report(compile->reports.data[i], diag));
-  LP_TRY(check_dtype("--dtype-device", compile->request.dtype_device, diag));
-  LP_TRY(check_dtype("--dtype-cloud", compile->request.dtype_cloud, diag));
+  LP_TRY(lp_compile_check_dtype_name("--dtype-device", compile->request.dtype_device, diag));
+  LP_TRY(lp_compile_check_dtype_name("--dtype-cloud", compile->request.dtype_cloud, diag));
   if (lp_plan_objective_check(compile->request.objective, diag, LP_LOC_FILE("--objective")) != LP_OK) return LP_USAGE;
-  for (size_t i = 0; i < compile->pins.count; i++)
+  for (size_t i = 0; i < compile->pins.count && !compile->has_more_places; i++)
     if (lp_plan_pin_check(compile->pins.data[i], diag, LP_LOC_FILE("--pin")) != LP_OK) return LP_USAGE;
   LP_TRY(check_scheduler(compile, diag));
   LP_TRY(check_emit(compile, diag));

@@ -3,6 +3,7 @@
 
 #include "backend/backend.h"
 #include "ir/ir.h"
+#include "passes/plan/plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,20 @@ static const lp_machine *machine_of(const lp_compile *compile, lp_place place) {
   return place == LP_SIDE_DEVICE || !compile->cloud_machine ? compile->device_machine : compile->cloud_machine;
 }
 
+/* What the place's --place says, or the option for its half; NULL: nothing. */
+static const char *own_march(const lp_compile *compile, lp_place place) {
+  return compile->place_march[place] ? compile->place_march[place] : compile->march_side[half_of(place)];
+}
+
+static const char *own_backend(const lp_compile *compile, lp_place place) {
+  return compile->place_backend[place] ? compile->place_backend[place] : compile->backend[half_of(place)];
+}
+
+static const char *own_dtype(const lp_compile *compile, lp_place place) {
+  if (place == LP_SIDE_DEVICE) return compile->request.dtype_device;
+  return compile->place_dtype[place] ? compile->place_dtype[place] : compile->request.dtype_cloud;
+}
+
 /* The GPU of the machine if its figures describe it and there is a backend for it. */
 static const char *gpu_backend(const lp_machine *machine) {
   const char *interface = machine->target.gpu_interface;
@@ -39,38 +54,42 @@ static const char *gpu_backend(const lp_machine *machine) {
 }
 
 static const char *choose_backend(const lp_compile *compile, lp_place place) {
-  const char *own = compile->march_side[half_of(place)], *gpu = gpu_backend(machine_of(compile, place));
-  if (compile->backend[half_of(place)]) return compile->backend[half_of(place)];
+  const char *own = own_march(compile, place), *gpu = gpu_backend(machine_of(compile, place));
+  if (own_backend(compile, place)) return own_backend(compile, place);
   if (own) return names_gpu(own) ? "cuda" : "cpu";
   return gpu && (!compile->march || names_gpu(compile->march)) ? gpu : "cpu";
 }
 
 const char *lp_compile_march(const lp_compile *compile, lp_place place, const char *backend) {
   const lp_hw_target *target = &machine_of(compile, place)->target;
-  if (fits(compile->march_side[half_of(place)], backend)) return compile->march_side[half_of(place)];
+  if (fits(own_march(compile, place), backend)) return own_march(compile, place);
   if (fits(compile->march, backend)) return compile->march;
   if (lp_streq(backend, "cpu") && target->cpu) return target->cpu;
   return lp_streq(backend, "cuda") && lp_streq(target->gpu_interface, "cuda") ? target->gpu : "native";
 }
 
 const char *lp_compile_os(const lp_compile *compile, lp_place place) {
-  return compile->march || compile->march_side[half_of(place)] ? NULL : machine_of(compile, place)->target.os;
+  return compile->march || own_march(compile, place) ? NULL : machine_of(compile, place)->target.os;
+}
+
+static const char *march_option(const lp_compile *compile, lp_place place) {
+  if (place == LP_SIDE_DEVICE) return "--march-device";
+  return compile->place_march[place] ? "--place" : "--march-cloud";
 }
 
 lp_status lp_compile_target(const lp_compile *compile, lp_place place, lp_half_target *out, lp_diag *diag) {
-  const char *own = compile->march_side[half_of(place)];
+  const char *own = own_march(compile, place);
   out->backend = choose_backend(compile, place);
   out->march = lp_compile_march(compile, place, out->backend);
   if (!own || fits(own, out->backend)) return LP_OK;
-  return lp_error_as(LP_USAGE, diag, LP_LOC_FILE(place == LP_SIDE_DEVICE ? "--march-device" : "--march-cloud"),
+  return lp_error_as(LP_USAGE, diag, LP_LOC_FILE(march_option(compile, place)),
                      "'%s' is nothing that the backend '%s' emits code for", own, out->backend);
 }
 
 lp_status lp_compile_check_march(const lp_compile *compile, lp_place place, const lp_half_target *half, lp_diag *diag) {
   const lp_backend *backend = lp_backend_find(half->backend);
-  const bool device = place == LP_SIDE_DEVICE, own = fits(compile->march_side[half_of(place)], half->backend),
-             both = fits(compile->march, half->backend);
-  const char *option = device ? "--march-device" : "--march-cloud", *machine = machine_of(compile, place)->name;
+  const bool own = fits(own_march(compile, place), half->backend), both = fits(compile->march, half->backend);
+  const char *option = march_option(compile, place), *machine = machine_of(compile, place)->name;
   if (!backend->check_march) return LP_OK;
   const lp_loc loc = LP_LOC_FILE(own ? option : both ? "--march" : machine);
   lp_status status = backend->check_march(half->march, loc, diag);
@@ -100,7 +119,7 @@ void lp_compile_note_target(const lp_compile *compile, lp_place place, const lp_
   const lp_hw_target *target = &machine->target;
   const lp_loc loc = LP_LOC_FILE(name_of(compile, place));
   if (!target->cpu) {
-    if (!compile->march && !compile->march_side[half_of(place)] && !compile->backend[half_of(place)])
+    if (!compile->march && !own_march(compile, place) && !own_backend(compile, place))
       lp_note(diag, loc, "the machine '%s' names no target, so its code is for the processor that llmpart runs on",
               machine->name);
     return;
@@ -152,11 +171,10 @@ static lp_status refuse_bf16(const lp_machine *machine, const lp_half_target *ha
 }
 
 lp_status lp_compile_check_dtype(const lp_compile *compile, lp_place place, const lp_half_target *half, lp_diag *diag) {
-  const bool device = place == LP_SIDE_DEVICE;
-  const char *dtype = device ? compile->request.dtype_device : compile->request.dtype_cloud;
   const lp_machine *machine = machine_of(compile, place);
-  if (!lp_streq(dtype, "bf16") || has_bf16(machine, half)) return LP_OK;
-  return refuse_bf16(machine, half, device ? "--dtype-device" : "--dtype-cloud", diag);
+  if (!lp_streq(own_dtype(compile, place), "bf16") || has_bf16(machine, half)) return LP_OK;
+  const char *option = compile->place_dtype[place] ? "--place" : "--dtype-cloud";
+  return refuse_bf16(machine, half, place == LP_SIDE_DEVICE ? "--dtype-device" : option, diag);
 }
 
 bool lp_compile_runs_op(const lp_op *op, lp_place place) {
@@ -186,4 +204,14 @@ lp_status lp_compile_check_types(const lp_compile *compile, const lp_module *mod
             "them in a type that '%s' computes in",
             half->backend, gpu_text(machine, half), lp_side_name(half_of(place)), machine->name);
   return LP_OK;
+}
+
+lp_status lp_compile_check_dtype_name(const char *option, const char *dtype, lp_diag *diag) {
+  static const char *const runs[] = {LP_DTYPE_AUTO, "f32", "f16", "bf16", "int8", "int4"};
+  if (!dtype) return LP_OK;
+  for (size_t i = 0; i < LP_COUNT(runs); i++)
+    if (lp_streq(dtype, runs[i])) return LP_OK;
+  lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_FILE(option), "weights in '%s' are not supported", dtype);
+  lp_note(diag, LP_LOC_FILE(option), "supported: f32, f16, bf16, int8, int4, and auto");
+  return status;
 }

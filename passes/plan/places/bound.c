@@ -51,10 +51,12 @@ static double move_price(const lp_places_paths *s, int from, int to) {
   return (s->objective * s->model->move + s->duals.per_ms[LP_STAGE_PREFILL]) * s->model->ms_per_byte[from][to];
 }
 
-/* The least price of an operator by itself. at[stage] is its place, or `count`: any; then it becomes the cheapest. */
+/* The least price of an operator by itself where its pins let it be. at[stage] is its place, or `count`: any; then it
+ * becomes the cheapest. */
 static double cheapest(const lp_places_paths *s, int32_t op, int at[LP_STAGE_COUNT]) {
   const lp_places_model *m = s->model;
   const int given[] = {at[0], at[1]};
+  const unsigned allowed[] = {lp_places_allowed(m->problem, 0, op), lp_places_allowed(m->problem, 1, op)};
   double stage_price[LP_STAGE_COUNT][LP_PLACES_MAX], both[LP_PLACES_MAX], least = INFINITY;
   for (int p = 0; p < m->count; p++) {
     stage_price[0][p] = op_price(s, 0, op, p);
@@ -64,6 +66,7 @@ static double cheapest(const lp_places_paths *s, int32_t op, int at[LP_STAGE_COU
   for (int p = 0; p < m->count; p++)
     for (int d = 0; d < m->count; d++) {
       if ((given[0] < m->count && given[0] != p) || (given[1] < m->count && given[1] != d)) continue;
+      if (!(allowed[0] >> p & 1) || !(allowed[1] >> d & 1)) continue;
       double price = stage_price[0][p] + stage_price[1][d] + both[p];
       if (p != d) price += both[d] + m->op_moves[op] * move_price(s, p, d);
       if (price >= least) continue;
@@ -115,12 +118,12 @@ static double shared_price(const lp_places_paths *s, int32_t index, const int at
   return price;
 }
 
+/* Without divided parts, a part that its pins divide may be anywhere: such a path is not a plan, but leads to one. */
 static bool is_allowed(const lp_places_paths *s, const lp_places_part *part, int stage, int place) {
-  if (place < s->model->count) return part->allowed[stage] >> place & 1;
+  if (place < s->model->count) return part->allowed[stage] ? part->allowed[stage] >> place & 1 : !s->divides;
   return s->divides && part->divides[stage];
 }
 
-/* A divided part with pins counts as one without, which is a bound too. */
 static void price_part(lp_places_paths *s, int32_t index) {
   const lp_places_model *m = s->model;
   const lp_places_part *part = &m->part[index];

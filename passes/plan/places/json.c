@@ -26,7 +26,7 @@ static void put_places(lp_json_writer *j, const lp_places_facts *facts) {
   lp_json_put_array(j, "places");
   for (int p = 0; p < places->count; p++) {
     const lp_machine *machine = places->place[p].machine;
-    const char *dtype = p ? request->dtype_cloud : request->dtype_device;
+    const char *dtype = p ? lp_places_request_of(facts->problem, p).dtype_cloud : request->dtype_device;
     lp_json_put_flat_object(j, NULL);
     lp_json_put_text(j, "name", places->place[p].name);
     lp_json_put_text(j, "machine", machine->name);
@@ -183,11 +183,18 @@ static bool are_equal(const double *a, const double *b, size_t count) {
   return true;
 }
 
+static bool are_pinned_alike(const lp_places_model *m, const lp_places_part *a, const lp_places_part *b, int stage) {
+  for (int32_t i = 0; i < a->end_op - a->first_op; i++)
+    if (lp_places_allowed(m->problem, stage, a->first_op + i) != lp_places_allowed(m->problem, stage, b->first_op + i))
+      return false;
+  return true;
+}
+
 static bool is_same_stage(const lp_places_model *m, const lp_places_part *a, const lp_places_part *b, int stage) {
   const size_t count = (size_t)(a->end_op - a->first_op) * LP_PLACES_MAX;
   const size_t at = (size_t)a->first_op * LP_PLACES_MAX, to = (size_t)b->first_op * LP_PLACES_MAX;
   return a->hop_bytes[stage] == b->hop_bytes[stage] && a->inner_ms[stage] == b->inner_ms[stage] &&
-         a->allowed[stage] == b->allowed[stage] && a->divides[stage] == b->divides[stage] &&
+         a->divides[stage] == b->divides[stage] && are_pinned_alike(m, a, b, stage) &&
          are_equal(a->ms[stage], b->ms[stage], LP_PLACES_MAX) &&
          are_equal(a->activation[stage], b->activation[stage], LP_PLACES_MAX) &&
          are_equal(&m->op_ms[stage][at], &m->op_ms[stage][to], count) &&
@@ -223,6 +230,10 @@ static void put_operators(lp_json_writer *j, const lp_places_model *m, const lp_
     put_numbers(j, "decode_bytes", &m->op_bytes[1][at], m->count);
     put_numbers(j, "bytes", &m->op_both[at], m->count);
     lp_json_put_number(j, "move_bytes", m->op_moves[op]);
+    lp_json_put_flat_array(j, "allowed");
+    for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+      lp_json_put_integer(j, NULL, lp_places_allowed(m->problem, stage, op));
+    lp_json_put_end(j);
     lp_json_put_end(j);
   }
   lp_json_put_end(j);

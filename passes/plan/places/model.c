@@ -187,9 +187,7 @@ static lp_status add_things(builder *b, lp_diag *diag) {
 static void add_op(builder *b, int stage, int32_t index) {
   lp_places_model *m = b->m;
   lp_places_part *part = &m->part[b->part_of[index]];
-  const lp_plan_op *shape = &b->shape[stage].ops[index];
-  if (shape->pin >= 0)
-    part->allowed[stage] = (uint8_t)(part->allowed[stage] & (shape->pin == LP_SIDE_DEVICE ? 1U : ~1U));
+  part->allowed[stage] = (uint8_t)(part->allowed[stage] & lp_places_allowed(m->problem, stage, index));
   for (int p = 0; p < m->count; p++) {
     const lp_side side = lp_places_side(p);
     const lp_plan_op *op = lp_places_op(m->problem, p, stage, index);
@@ -394,4 +392,14 @@ lp_status lp_places_model_build(const lp_places_problem *problem, lp_arena *aren
   set_least_activation(m);
   set_grids(m);
   return LP_OK;
+}
+
+lp_compile_request lp_places_request_of(const lp_places_problem *problem, int place) {
+  lp_compile_request own = *problem->request;
+  own.cloud = problem->places->place[place].machine;
+  own.link = problem->places->link[0][place];
+  if (problem->places->place[place].dtype) own.dtype_cloud = problem->places->place[place].dtype;
+  own.pin_count = 0; /* pins name places, not sides */
+  own.code_lacks_bf16[LP_SIDE_CLOUD] = problem->places->place[place].lacks_bf16;
+  return own;
 }

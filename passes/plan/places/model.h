@@ -19,7 +19,7 @@ typedef struct {
   double weight_bytes[LP_PLACES_USES][LP_PLACES_MAX];
   double cache_bytes[LP_PLACES_MAX], move_bytes; /* KV caches: held; what moves if the stages are in two places */
   double activation[LP_STAGE_COUNT][LP_PLACES_MAX];
-  uint8_t allowed[LP_STAGE_COUNT]; /* the places where its pins let it be */
+  uint8_t allowed[LP_STAGE_COUNT]; /* the places where its pins let it be as a whole; 0: they divide it */
   uint8_t shared[LP_STAGE_COUNT];  /* bit h: it uses holding h */
   /* The least time of a message between two operators of the part; 0 where they might be in two places without one. */
   double inner_ms[LP_STAGE_COUNT];
@@ -61,6 +61,17 @@ LP_MUST_USE lp_status lp_places_model_build(const lp_places_problem *problem, lp
 /* Divides the operators into parts: fills first[] with the first operator of each, and their end; returns their number
  * (parts.c). `first` has op_count + 1 items. */
 int32_t lp_places_divide(const lp_plan_problem problem[LP_STAGE_COUNT], lp_arena *arena, int32_t *first);
+
+/* Sets problem->allowed by the request's pins and private layers (pins.c). Where a pin names one of several machines of
+ * a kind, problem->places becomes a copy in which no machine is like another. Reports pins of one KV cache that
+ * contradict each other. */
+LP_MUST_USE lp_status lp_places_pin(lp_places_problem *problem, lp_arena *arena, lp_diag *diag);
+/* The places where pins let an operator be, as bits. */
+uint8_t lp_places_allowed(const lp_places_problem *problem, int stage, int32_t op);
+/* Sets `out` to the operators of a place's problem with the pins that the device and this place leave them. Returns
+ * false if an operator may be in neither of them. */
+bool lp_places_pin_pair(const lp_places_problem *problem, int place, lp_arena *arena,
+                        lp_plan_problem out[LP_STAGE_COUNT]);
 
 lp_side lp_places_side(int place);
 const lp_plan_op *lp_places_op(const lp_places_problem *problem, int place, int stage, int32_t index);

@@ -19,9 +19,10 @@
 typedef struct {
   const char *name; /* "edge", or "edge.2" for the second of several of one kind */
   const struct lp_machine *machine;
-  int32_t kind;    /* ascending from 0 */
-  int32_t member;  /* of its kind, from 0 */
-  bool lacks_bf16; /* as lp_compile_request.code_lacks_bf16 */
+  int32_t kind;      /* ascending from 0 */
+  int32_t member;    /* of its kind, from 0 */
+  bool lacks_bf16;   /* as lp_compile_request.code_lacks_bf16 */
+  const char *dtype; /* of its weights; NULL: the request's for the cloud. The device's is the request's */
 } lp_places_member;
 
 /* Place 0 is the device, kind 0, which has the inputs and gets the tokens. */
@@ -39,7 +40,13 @@ typedef struct {
   const lp_places *places;
   const lp_compile_request *request;
   const lp_plan_problem *of[LP_PLACES_MAX];
+  /* allowed[stage][op_count]: bit p lets an operator be in place p. All operators of a KV cache have the same. NULL:
+   * the `pin` of operators says where they may be, and 1 is any place but the device. */
+  const uint8_t *allowed[LP_STAGE_COUNT];
 } lp_places_problem;
+
+/* Reports a pin "GLOB=PLACE" that names no place: neither one nor a kind of several. LP_FAILED. */
+LP_MUST_USE lp_status lp_places_pin_check(const lp_places *places, const char *text, lp_diag *diag, lp_loc loc);
 
 /* The constraints, as numbers: the memory of place 0, 1, .., then TTFT and TPOT. */
 enum { LP_PLACES_TTFT = LP_PLACES_MAX, LP_PLACES_TPOT, LP_PLACES_LIMITS };

@@ -36,14 +36,6 @@ static const char *model_name(const lp_module *module, lp_arena *arena) {
   return name;
 }
 
-lp_compile_request lp_places_request_of(const lp_places_problem *problem, int place) {
-  lp_compile_request own = *problem->request;
-  own.cloud = problem->places->place[place].machine;
-  own.link = problem->places->link[0][place];
-  own.code_lacks_bf16[LP_SIDE_CLOUD] = problem->places->place[place].lacks_bf16;
-  return own;
-}
-
 /* Builds one plan problem for each kind of machine but the device's, whose figures all of them have. */
 static lp_status build_problems(lp_module *module, const lp_compile_request *request, const lp_places *places,
                                 lp_arena *arena, lp_places_problem *out, lp_diag *diag) {
@@ -81,6 +73,7 @@ lp_status lp_places_plan_module(lp_module *module, const lp_compile_request *req
                                 lp_arena *arena, lp_places_solution *out, lp_diag *diag) {
   LP_TRY(build_problems(module, request, places, arena, &out->problem, diag));
   LP_TRY(lp_plan_pin_used(&out->problem.of[0][0], request, diag));
+  LP_TRY(lp_places_pin(&out->problem, arena, diag));
   return lp_places_solve(&out->problem, &(lp_places_options){.pairs = true}, arena, &out->plan, diag);
 }
 

@@ -172,7 +172,8 @@ static bool is_segment(const lp_places_sum *from, const uint8_t at[LP_STAGE_COUN
 
 static bool may_extend(const searcher *s, const lp_places_part *part, const lp_places_sum *from,
                        const uint8_t at[LP_STAGE_COUNT]) {
-  if (!(part->allowed[0] >> at[0] & 1) || !(part->allowed[1] >> at[1] & 1)) return false;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    if (part->allowed[stage] && !(part->allowed[stage] >> at[stage] & 1)) return false;
   return (!s->search->segments || is_segment(from, at)) && is_in_order(s->m, from->used, at);
 }
 

@@ -17,6 +17,7 @@ typedef struct {
   lp_places_plan *out;
   lp_arena *arena;
   uint8_t *trial[LP_STAGE_COUNT];
+  lp_plan_problem *pinned[LP_PLACES_MAX]; /* [place][stage]: of a pair */
   bool has_plan;
 } solver;
 
@@ -38,12 +39,21 @@ static bool consider_trial(solver *s, lp_places_result *result) {
   return true;
 }
 
+/* The place of an operator whose part is at `wanted`: another one where its pins want that. */
+static uint8_t place_for(const solver *s, int stage, int32_t op, uint8_t wanted) {
+  const unsigned allowed = lp_places_allowed(s->problem, stage, op);
+  if (s->problem->of[0][stage].ops[op].free) return 0;
+  for (uint8_t p = 0; !(allowed >> wanted & 1) && p < s->m->count; p++)
+    if (allowed >> p & 1) return p;
+  return wanted;
+}
+
 static void consider_path(solver *s, uint8_t *const path[LP_STAGE_COUNT]) {
   lp_places_result result;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     for (int32_t i = 0; i < s->m->part_count; i++)
       for (int32_t op = s->m->part[i].first_op; op < s->m->part[i].end_op; op++)
-        s->trial[stage][op] = s->problem->of[0][stage].ops[op].free ? 0 : path[stage][i];
+        s->trial[stage][op] = place_for(s, stage, op, path[stage][i]);
   (void)consider_trial(s, &result);
 }
 
@@ -63,13 +73,10 @@ static void consider_single_places(solver *s) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     path[stage] = LP_NEW_ARRAY(s->arena, uint8_t, s->m->part_count);
   for (int p = 0; p < s->m->count; p++) {
-    bool allowed = s->problem->places->place[p].member == 0;
+    if (s->problem->places->place[p].member > 0) continue;
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-      for (int32_t i = 0; i < s->m->part_count; i++) {
-        allowed = allowed && (s->m->part[i].allowed[stage] >> p & 1);
-        path[stage][i] = (uint8_t)p;
-      }
-    if (allowed) consider_path(s, path);
+      memset(path[stage], p, (size_t)s->m->part_count);
+    consider_path(s, path);
   }
 }
 
@@ -110,8 +117,8 @@ static lp_status plan_pair(solver *s, lp_places_pair *pair, const lp_places_opti
     two.link[i][1 - i] = places->link[i ? pair->with : 0][i ? 0 : pair->with];
     two.is_down[i][1 - i] = places->is_down[i ? pair->with : 0][i ? 0 : pair->with];
   }
-  const lp_places_problem problem = {
-      &two, s->problem->request, {s->problem->of[pair->with], s->problem->of[pair->with]}};
+  const lp_plan_problem *of = s->pinned[pair->with];
+  const lp_places_problem problem = {.places = &two, .request = s->problem->request, .of = {of, of}};
   lp_places_plan plan;
   const lp_places_options own = {.labels = options->labels};
   lp_status status = lp_places_solve(&problem, &own, s->arena, &plan, diag);
@@ -133,8 +140,9 @@ static lp_status plan_exactly(solver *s, lp_places_pair *pair, lp_diag *diag) {
   request.cloud = s->problem->places->place[pair->with].machine;
   request.link = &link;
   request.tolerance = 0;
+  request.pin_count = 0; /* the operators have theirs */
   pair->is_exact = true;
-  lp_status status = lp_plan_choose(s->problem->of[pair->with], "exact", &request, side, NULL, s->arena, diag);
+  lp_status status = lp_plan_choose(s->pinned[pair->with], "exact", &request, side, NULL, s->arena, diag);
   if (status != LP_OK && status != LP_INFEASIBLE) return status;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     const lp_plan_problem *shape = &s->problem->of[0][stage];
@@ -150,6 +158,8 @@ static lp_status plan_exactly(solver *s, lp_places_pair *pair, lp_diag *diag) {
 static lp_status plan_pairs(solver *s, const lp_places_options *options, lp_diag *diag) {
   for (int p = 1; p < s->m->count; p++) {
     if (s->problem->places->place[p].member > 0) continue;
+    s->pinned[p] = LP_NEW_ARRAY(s->arena, lp_plan_problem, LP_STAGE_COUNT);
+    if (!lp_places_pin_pair(s->problem, p, s->arena, s->pinned[p])) continue;
     lp_places_pair *pair = &s->out->pair[s->out->pair_count++];
     pair->with = p;
     LP_TRY(plan_pair(s, pair, options, diag));

@@ -8,6 +8,7 @@
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { OPS = 5, WEIGHTS = OPS + 2 };
 
@@ -187,11 +188,19 @@ static void chain_free(chain *c) {
   free(c);
 }
 
-/* The best of all placements. Operator 0 is free. */
+static bool keeps_pins(const chain *c, uint8_t *const place[LP_STAGE_COUNT]) {
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    for (int32_t i = 1; i < c->all.of[0][stage].op_count; i++)
+      if (!(lp_places_allowed(&c->all, stage, i) >> place[stage][i] & 1)) return false;
+  return true;
+}
+
+/* The best of all placements that keep the pins. Operator 0 is free. */
 static lp_places_result try_all(const chain *c) {
   const int32_t ops = c->all.of[0][0].op_count, choices = 2 * (ops - 1);
   uint8_t first[OPS] = {0}, next[OPS] = {0}, *place[] = {first, next};
   lp_places_result best = {0};
+  bool found = false;
   int64_t count = 1;
   for (int32_t i = 0; i < choices; i++)
     count *= c->places.count;
@@ -200,8 +209,10 @@ static lp_places_result try_all(const chain *c) {
     int64_t rest = number;
     for (int32_t i = 0; i < choices; i++, rest /= c->places.count)
       place[i % 2][1 + i / 2] = (uint8_t)(rest % c->places.count);
+    if (!keeps_pins(c, place)) continue;
     lp_places_evaluate(&c->all, place, &result);
-    if (number == 0 || lp_places_compare(&c->all, &result, &best) < 0) best = result;
+    if (!found || lp_places_compare(&c->all, &result, &best) < 0) best = result;
+    found = true;
   }
   return best;
 }
@@ -229,7 +240,8 @@ START_TEST(evaluation_equals_that_of_two_sides) {
         .count = 2,
         .link = {{NULL, &plan->link}, {&plan->link, NULL}},
         .is_down = {{false, false}, {true, false}}};
-    const lp_places_problem problem = {&places, &plan->request, {plan->problem, plan->problem}};
+    const lp_places_problem problem = {
+        .places = &places, .request = &plan->request, .of = {plan->problem, plan->problem}};
     lp_side *side[LP_STAGE_COUNT];
     uint8_t *place[LP_STAGE_COUNT];
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
@@ -305,6 +317,67 @@ START_TEST(bounds_hold_for_divided_parts) {
 }
 END_TEST
 
+/* Pins some operators to some places, and tells machines of one kind apart where that is needed. */
+static void pin_some(chain *c) {
+  const int last = c->places.count - 1;
+  const bool alike = c->places.place[last].member > 0, apart = chance(c, 0.5);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    const int32_t ops = c->all.of[0][stage].op_count;
+    uint8_t *allowed = LP_NEW_ARRAY(c->numbers->arena, uint8_t, ops);
+    for (int32_t i = 0; i < ops; i++) {
+      unsigned mask = (1U << c->places.count) - 1;
+      if (chance(c, 0.5)) mask = 1U << (unsigned)between(c, 0, c->places.count);
+      if (chance(c, 0.2)) mask |= 1U << (unsigned)between(c, 0, c->places.count);
+      if (alike && !apart && mask >> (last - 1)) mask |= 3U << (last - 1);
+      allowed[i] = (uint8_t)mask;
+    }
+    if (stage == 1) memcpy(allowed, c->all.allowed[0], (size_t)ops);
+    c->all.allowed[stage] = allowed;
+  }
+  if (!apart) return;
+  c->places.place[last].kind = last;
+  c->places.place[last].member = 0;
+}
+
+/* Pins only forbid plans: none is cheaper than without them, and the bounds hold. */
+START_TEST(pins_never_cost_less) {
+  int feasible = 0, dearer = 0, conflicts = 0;
+  for (uint64_t seed = 1; seed <= 160; seed++) {
+    const bool branches = seed % 2;
+    const int places = 3 + (seed % 4 == 0);
+    chain *c = chain_create(seed, places, places == 4 ? 4 : 5, branches);
+    lp_places_plan unpinned, plan;
+    solve(c, true, &unpinned);
+    pin_some(c);
+    solve(c, true, &plan);
+    const lp_places_result best = try_all(c);
+    ck_assert(keeps_pins(c, plan.place));
+    for (int32_t i = 0; i < plan.model->part_count; i++)
+      conflicts += !plan.model->part[i].allowed[0];
+    if (best.feasible) {
+      ck_assert(unpinned.lower_bound <= best.objective * (1 + 1e-9));
+      ck_assert_msg(plan.lower_bound <= best.objective * (1 + 1e-9), "seed %d: the bound is %.12g, a plan %.12g",
+                    (int)seed, plan.lower_bound, best.objective);
+      ck_assert(plan.dual_bound <= best.objective * (1 + 1e-9));
+    }
+    if (plan.result.feasible) {
+      ck_assert(best.feasible && plan.result.objective >= best.objective * (1 - 1e-9));
+      ck_assert(plan.result.objective >= unpinned.lower_bound * (1 - 1e-9));
+      dearer += plan.result.objective > unpinned.result.objective * (1 + 1e-6);
+      feasible++;
+    }
+    if (plan.complete) ck_assert(is_near(plan.result.objective, best.objective));
+    if (!branches) ck_assert(plan.result.feasible == best.feasible && (plan.complete || !best.feasible));
+    for (int32_t i = 0; i < plan.pair_count; i++)
+      ck_assert_int_le(lp_places_compare(&c->all, &plan.result, &plan.pair[i].result), 0);
+    chain_free(c);
+  }
+  ck_assert_int_gt(feasible, 40);
+  ck_assert_int_gt(dearer, 30);
+  ck_assert_int_gt(conflicts, 2);
+}
+END_TEST
+
 START_TEST(two_places_cost_what_the_two_place_planner_finds) {
   int feasible = 0;
   for (uint64_t seed = 1; seed <= 300; seed++) {
@@ -336,6 +409,7 @@ int main(void) {
   tcase_add_test(tests, evaluation_equals_that_of_two_sides);
   tcase_add_test(tests, chains_have_the_optimum_of_all_placements);
   tcase_add_test(tests, bounds_hold_for_divided_parts);
+  tcase_add_test(tests, pins_never_cost_less);
   tcase_add_test(tests, two_places_cost_what_the_two_place_planner_finds);
   suite_add_tcase(suite, tests);
   SRunner *runner = srunner_create(suite);
