@@ -120,6 +120,8 @@ typedef struct {
   bool has_link, is_cost; /* is_cost: the objective is the cost by itself */
 } certificate_request;
 
+/* Reads "cost", "latency" and "energy" from a sum like "cost+1e-6*latency"; false: it is none (request.c). */
+bool certificate_objective_read(const char *text, double factor[3]);
 /* Reads the request, and compares the certificate's objective, limits and link with it (request.c). */
 LP_MUST_USE lp_status certificate_request_check(const certificate *c, const char *file, certificate_request *out,
                                                 lp_diag *diag);
@@ -141,8 +143,12 @@ LP_MUST_USE lp_status certificate_figures_check(certificate *c, const certificat
 
 /* What holds of a plan over more than two places: its times and cost, from the figures of places and links. */
 typedef struct {
-  double ms[2], cost;
-  bool divides; /* a part of the model is in two places, so that the times of places could not be added up */
+  double ms[2], cost, objective;
+  /* The lower bound that the planner's search states, which is not proved here; infinite: no plan meets the limits. */
+  double claimed;
+  double proved; /* the least objective that the prices of the limits prove; infinite: no plan meets the limits */
+  bool feasible; /* as the report says of its plan */
+  bool divides;  /* a part of the model is in two places, so that the figures of places could not be added up */
 } certificate_places_finding;
 /* Checks a report of schema llmpart.places/1 (places.c). LP_MISMATCH: a figure does not hold. */
 LP_MUST_USE lp_status certificate_places_check(const lp_json *root, const char *file, certificate_places_finding *out,

@@ -13,8 +13,7 @@ static double number_of(const lp_json *object, const char *key) {
   return lp_json_number(&at, -INFINITY, INFINITY, &value, NULL) == LP_OK ? value : 0;
 }
 
-/* Reads "cost", "latency" and "energy" from a sum like "cost+1e-6*latency". */
-static bool read_objective(const char *text, double factor[3]) {
+bool certificate_objective_read(const char *text, double factor[3]) {
   static const char *const names[] = {"cost", "latency", "energy"};
   for (;;) {
     char *end;
@@ -151,7 +150,7 @@ lp_status certificate_request_check(const certificate *c, const char *file, cert
   const char *text = lp_json_text_or(&objective, "cost");
   *out = (certificate_request){.file = file, .is_cost = lp_streq(text, "cost")};
   read_request(&report, out);
-  if (!read_objective(text, out->factor))
+  if (!certificate_objective_read(text, out->factor))
     return lp_error(diag, LP_LOC_FILE(file), "'%s' is no sum of cost, latency and energy", text);
   if (!(out->batch >= 1) || !(out->sessions >= 1) || !(out->isl >= 1) || !(out->osl >= 0))
     return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "the workload is none");

@@ -44,10 +44,19 @@ static lp_status check_places(const char *file, const lp_json_document *document
   certificate_places_finding found;
   char first[32], next[32];
   LP_TRY(certificate_places_check(&root, file, &found, diag));
-  printf("%s: TTFT %s, TPOT %s, cost %.9g USD\n", file, lp_format_ms(found.ms[0], first),
-         lp_format_ms(found.ms[1], next), found.cost);
-  printf("not proved: the lower bound, the memory of each place%s, and the operators' predicted times and sizes\n",
-         found.divides ? ", the times and bytes of each place (the plan divides a part between places)" : "");
+  printf("%s: plan %.9g, ", file, found.objective);
+  if (isinf(found.proved))
+    printf("it is proved that no plan meets the limits; ");
+  else if (found.feasible)
+    printf("at least %.9g is proved, gap %.3g %%; ", found.proved, gap_of(found.proved, found.objective));
+  printf("TTFT %s, TPOT %s, cost %.9g USD\n", lp_format_ms(found.ms[0], first), lp_format_ms(found.ms[1], next),
+         found.cost);
+  printf("not proved: the operators' predicted times and sizes");
+  if (found.divides) printf("; the times, bytes and memory of places (the plan divides a part between places)");
+  if (found.claimed > found.proved * (1 + 1e-9) && found.feasible)
+    printf("; the gap of %.3g %% that the planner's search states", gap_of(found.claimed, found.objective));
+  if (isinf(found.claimed) && !isinf(found.proved)) printf("; that no plan meets the limits");
+  printf("\n");
   return LP_OK;
 }
 
