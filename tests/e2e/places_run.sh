@@ -31,6 +31,32 @@ over three 1000kB 3200kB --place=edge="$work/box.yaml",count=2
 grep -A 1 '"from": "edge.1"' "$work/three.llmpart/manifest.json" | grep -q '"to": "edge.2"' || fail 'three: no place sends straight to another'
 places='phone edge.1 edge.2 server'
 over four 1000kB 2300kB --place=edge="$work/box.yaml",count=2 --place=server="$work/box.yaml"
+"$LLMPART" run "$work/four.llmpart" --tokens=1,2,3,4,5,6,7 -n 16 --ignore-eos --in-process --stats >"$work/out" 2>"$work/err" || fail 'four does not run with --stats'
+grep -Eq ' sampled at (phone|edge.1|edge.2|server)$' "$work/err" || fail "the statistics do not name the place that samples: $(cat "$work/err")"
+grep -q ': phone .*, other places .*, links ' "$work/err" || fail "the statistics do not name the places: $(cat "$work/err")"
+
+# One machine multiplies fast, another one reads memory fast: the prompt is computed at one and the tokens are at the
+# other, and the KV caches go straight from one to the other.
+figures() { # figures NAME FLOPS BANDWIDTH: a machine without measured operators
+  {
+    printf 'machine: %s\ntitle: A machine for a test\nkind: cpu\ntarget: { os: linux, cpu: x86-64 x86-64-v3, types: f32 }\n' "$1"
+    printf 'peak_f32: { value: %s, source: assumed }\nmemory_bandwidth: { value: %s, source: assumed }\n' "$2" "$3"
+    printf 'memory: { value: 1 GB, source: assumed }\ncompute_utilisation: { value: 1, source: assumed }\n'
+    printf 'memory_utilisation: { value: 1, source: assumed }\nlaunch: { value: 0us, source: assumed }\n'
+    printf 'price_usd_per_s: { value: 0.001, source: assumed }\npower: { value: 10 W, source: assumed }\n'
+  } >"$work/$1.yaml"
+}
+figures multiplies '100 TFLOP/s' '1 GB/s'
+figures reads '10 GFLOP/s' '1000 GB/s'
+"$LLMPART" compile "$model" --place=phone=host --device-memory=200kB --place=edge="$work/multiplies.yaml" --place=server="$work/reads.yaml" --objective=latency \
+  --march=native --isl=64 --osl=64 --link=rtt=0.01ms,up=100Gbit/s,down=100Gbit/s --tolerance=0 --check --report="$work/moves.json" -o "$work/moves.llmpart" 2>"$work/err" ||
+  fail "moves is not compiled: $(cat "$work/err")"
+awk '/"from": "edge", "to": "server"/ { found = 1; sub(/.*"kv_move_bytes": /, ""); moved = $0 + 0 } END { exit !(found && moved > 0) }' "$work/moves.json" ||
+  fail "no KV cache moves from edge to server: $(grep kv_move_bytes "$work/moves.json")"
+same 'tokens of moves' "$want" "$(made "$work/moves.llmpart")"
+separate=$("$LLMPART" run "$work/moves.llmpart" --tokens=1,2,3,4,5,6,7 -n 16 --ignore-eos 2>"$work/err") || fail "moves does not run over processes: $(cat "$work/err")"
+same 'tokens of moves over processes' "$want" "$separate"
+
 # Deterministic, and shown as IR.
 "$LLMPART" compile "$model" --place=phone=host --device-memory=2600kB --isl=16 --osl=16 --place=edge="$work/box.yaml",count=3 --emit=placed-ir -o "$work/placed.mlir" 2>"$work/err" ||
   fail "no IR: $(cat "$work/err")"

@@ -123,24 +123,40 @@ static void put_plan(const lp_generation *made, lp_buf *out) {
   lp_buf_puts(out, "\n");
 }
 
-void lp_run_print_stats(const lp_generation *made, int64_t prompt_tokens, lp_buf *out) {
-  int64_t on_cloud = 0;
-  for (int64_t i = 0; i < made->generated; i++)
-    on_cloud += token_at(made, 0, i)->side != LP_SIDE_DEVICE;
-  lp_buf_printf(out,
-                "prompt %" PRId64 " tokens, batch %" PRId64 "; %" PRId64 " steps, %" PRId64 " sampled in the cloud\n",
-                prompt_tokens, made->batch, made->generated, on_cloud);
+/* The places that sampled tokens: of two sides the cloud, of more each one. */
+static void put_sampled(const lp_bundle *bundle, const lp_generation *made, lp_buf *out) {
+  const int32_t count = lp_bundle_place_count(bundle);
+  for (lp_place place = count > LP_SIDE_COUNT ? 0 : LP_SIDE_CLOUD; place < count; place++) {
+    int64_t sampled = 0;
+    for (int64_t i = 0; i < made->generated; i++)
+      sampled += token_at(made, 0, i)->side == place;
+    if (count <= LP_SIDE_COUNT)
+      lp_buf_printf(out, ", %" PRId64 " sampled in the cloud", sampled);
+    else if (sampled > 0)
+      lp_buf_printf(out, ", %" PRId64 " sampled at %s", sampled, lp_bundle_place_name(bundle, place));
+  }
+}
+
+void lp_run_print_stats(const lp_bundle *bundle, const lp_generation *made, int64_t prompt_tokens, lp_buf *out) {
+  const bool more = lp_bundle_place_count(bundle) > LP_SIDE_COUNT;
+  lp_buf_printf(out, "prompt %" PRId64 " tokens, batch %" PRId64 "; %" PRId64 " steps", prompt_tokens, made->batch,
+                made->generated);
+  put_sampled(bundle, made, out);
   const struct {
-    const char *name;
+    const char *before, *name;
     double ms;
-  } times[] = {{"TTFT ", made->ttft_ms},       {", TPOT ", made->tpot_ms},   {", total ", made->total_ms},
-               {": device ", made->device_ms}, {", cloud ", made->cloud_ms}, {", link ", made->comm_ms}};
+  } times[] = {{"\n", "TTFT", made->ttft_ms},
+               {", ", "TPOT", made->tpot_ms},
+               {", ", "total", made->total_ms},
+               {": ", more ? lp_bundle_place_name(bundle, LP_SIDE_DEVICE) : "device", made->device_ms},
+               {", ", more ? "other places" : "cloud", made->cloud_ms},
+               {", ", more ? "links" : "link", made->comm_ms}};
   char text[32], down[32];
   for (size_t i = 0; i < LP_COUNT(times); i++)
-    lp_buf_printf(out, "%s%s", times[i].name, lp_format_ms(times[i].ms, text));
-  lp_buf_printf(out, "\nup %s, down %s, %" PRIu64 " waits for the cloud\n",
-                lp_format_bytes((double)made->bytes_up, text), lp_format_bytes((double)made->bytes_down, down),
-                made->cloud_requests);
+    lp_buf_printf(out, "%s%s %s", times[i].before, times[i].name, lp_format_ms(times[i].ms, text));
+  lp_buf_printf(out, "\nup %s, down %s, %" PRIu64 " waits for %s\n", lp_format_bytes((double)made->bytes_up, text),
+                lp_format_bytes((double)made->bytes_down, down), made->cloud_requests,
+                more ? "other places" : "the cloud");
   if (made->plan_count > 1) put_plan(made, out);
   if (made->drafted > 0)
     lp_buf_printf(out, "%" PRId64 " of %" PRId64 " drafts were confirmed\n", made->accepted, made->drafted);

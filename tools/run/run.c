@@ -95,7 +95,7 @@ static lp_status print_made(const run_flags *flags, const lp_bundle *bundle, con
   lp_status status = lp_tool_write("-", out.data, out.size, diag);
   lp_buf_clear(&out);
   if (status == LP_OK && flags->stats) {
-    lp_run_print_stats(made, prompt_tokens, &out);
+    lp_run_print_stats(bundle, made, prompt_tokens, &out);
     lp_run_print_prediction(flags->sides.bundle, &out);
     fputs(lp_buf_text(&out), stderr);
   }
