@@ -46,7 +46,7 @@ changed() { # changed KEY: adds 1 to the first figure of that name in the plan
   "$LLMPART" check-plan "$work/changed.json" >"$work/out" 2>"$work/err" || status=$?
   same "exit status for another $1" 4 "$status"
 }
-for key in ttft_ms tpot_ms e2e_ms cost_usd cost_per_mtok_usd energy_j prefill_link_ms decode_link_ms kv_move_ms prefill_ms decode_ms request_ms messages_prefill bytes_decode objective proved_lower_bound lower_bound proved_gap memory_bytes; do
+for key in ttft_ms tpot_ms e2e_ms cost_usd cost_per_mtok_usd energy_j prefill_link_ms decode_link_ms kv_move_ms prefill_ms decode_ms request_ms messages_prefill bytes_decode objective proved_lower_bound lower_bound proved_gap; do
   changed $key
 done
 
@@ -89,6 +89,8 @@ pinned() { # pinned PLACE GLOB=PLACE ..: plans with the pins and wants the opera
 compile_three $small --tolerance=0 --emit=report -o "$work/more.json" || fail 'it is not planned without pins'
 pinned edge.2 'layer.0.*=edge.2'
 pinned server 'layer.0.*=edge' 'layer.0.*=server' 'layer.1.*=edge.1'
+small=
+compile_three --tolerance=0 --emit=report -o "$work/more.json" || fail 'it is not planned without pins and limits'
 pinned phone 'layer.0.*=phone' 'layer.1.*=edge'
 compile_three $small --private=1 --emit=report -o "$work/private.json" || fail 'it is not planned with a private layer'
 # Pins that divide a layer.

@@ -105,7 +105,6 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
   compile->voice = command->voice;
   LP_TRY(lp_compile_find_model(compile, args->data[0], diag));
   take_lengths(compile);
-  choose_kv_dtype(&compile->request);
   if (compile->plan_only) compile->emit = "report";
   if (lp_streq(compile->emit, "report")) return_freed_memory();
   LP_TRY(lp_tool_check_pass(&compile->flags, diag));
@@ -121,6 +120,7 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
   for (size_t i = 0; i < compile->fail_if.count; i++)
     LP_TRY(lp_limit_check_syntax("--fail-if", compile->fail_if.data[i], diag));
   LP_TRY(lp_compile_read_places(compile, diag));
+  choose_kv_dtype(&compile->request);
   LP_TRY(lp_compile_prepare(compile, diag));
   LP_TRY(lp_compile_load_places(compile, diag));
   LP_TRY(lp_compile_read_exits(compile, diag));

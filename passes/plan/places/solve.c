@@ -235,6 +235,7 @@ static void prove(solver *s, size_t labels) {
   lp_places_paths *all = lp_places_paths_create(s->m, true);
   (void)improve(s, all, ROUNDS);
   const double whole = search_whole(s, all, labels);
+  out->duals = all->duals;
   if (isinf(known(s))) {
     lp_places_paths *limits = lp_places_paths_create(s->m, true);
     out->lower_bound = isinf(whole) && !can_divide(s->m) ? INFINITY : out->dual_bound;
@@ -243,7 +244,6 @@ static void prove(solver *s, size_t labels) {
     out->duals = limits->duals;
     return;
   }
-  out->duals = all->duals;
   lp_places_paths_back(all);
   out->lower_bound = fmax(out->dual_bound, fmin(whole, lp_places_divided_bound(all)));
 }
