@@ -84,17 +84,18 @@ double certificate_most_bytes(const certificate *c, int side);
 totals certificate_add_up(const certificate *c);
 /* A lower bound on the cost of every placement, from the prices; NaN when the certificate proves none. */
 double certificate_bound(const certificate *c);
-/* The labels that the searches of single stages make together before they keep the least number, and so many those of
- * both stages: in a proof, and where a search looks for a bound that is not claimed. */
-enum { CERTIFICATE_EFFORT = 6000000, CERTIFICATE_SMALL_EFFORT = 1000000 };
 /* Proves by a search of its own that no placement within the limits costs less than `wanted`. Returns what it proves:
  * `wanted`, or a lower bound if the search becomes too long. Depends on its arguments only, not on the machine. */
-double certificate_search(const certificate *c, double wanted, size_t effort);
-/* Does the same by the prices if they suffice, else by the search with CERTIFICATE_EFFORT. */
-double certificate_prove(const certificate *c, double wanted);
-/* Returns a bound that certificate_prove confirms: the claimed one if that is close to `least`, the objective of the
- * best plan known; else a better one if its own search finds one; else what it proves of the claim. */
+double certificate_search(const certificate *c, double wanted);
+/* Proves the same by the prices if they suffice, else by a search that aims at `wanted`, else by one that aims at
+ * `least`, the objective of the best plan known. Returns what they prove, at most `wanted`. */
+double certificate_prove(const certificate *c, double wanted, double least);
+/* Returns a bound that certificate_prove confirms: the claimed one if that is close to `least` and proved; else the best
+ * one that it finds. */
 double certificate_find_bound(const certificate *c, double claimed, double least);
+/* The objective of the best plan of the report: of the cheapest one, where the tolerance made the scheduler take a
+ * faster one. Moves the units. */
+double certificate_least_value(certificate *c);
 /* Moves unit `index` of stage `which` to `side`, with every unit that shares a KV cache with it; returns the number of
  * moved units. */
 int certificate_move(certificate *c, int which, size_t index, int side);

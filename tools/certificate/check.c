@@ -35,32 +35,37 @@ static lp_status check_bound(const certificate *c, double bound, const char *fil
                      c->bound);
 }
 
-double certificate_prove(const certificate *c, double wanted) {
+/* What the prices prove, or a search that aims at `aim`: at most that. */
+static double prove_towards(const certificate *c, double aim) {
   const double bound = certificate_bound(c);
-  if (bound >= wanted - rounding * fabs(wanted)) return wanted;
-  return fmin(wanted, fmax(bound, certificate_search(c, wanted, CERTIFICATE_EFFORT)));
+  if (bound >= aim - rounding * fabs(aim)) return aim;
+  return fmin(aim, fmax(bound, certificate_search(c, aim)));
 }
 
-/* Lowers a bound until the proof that aims at it reaches it. A search with another aim has other prices and labels. */
-static double confirm(const certificate *c, double wanted) {
-  enum { MOST_PROOFS = 4 };
-  for (int i = 0; i < MOST_PROOFS; i++) {
-    const double proved = certificate_prove(c, wanted);
-    if (proved >= wanted) return wanted;
-    wanted = proved;
-  }
-  return certificate_bound(c);
+double certificate_prove(const certificate *c, double wanted, double least) {
+  const double proved = prove_towards(c, wanted);
+  if (proved >= wanted || least <= wanted) return proved;
+  const double more = prove_towards(c, least);
+  return more >= wanted - rounding * fabs(wanted) ? wanted : fmax(proved, more);
 }
 
 double certificate_find_bound(const certificate *c, double claimed, double least) {
   static const double close = 1e-2; /* a gap, as a share, up to which no better bound is looked for */
   const bool is_close = claimed >= least - close * fabs(least);
-  const double proved = is_close ? confirm(c, claimed) : -INFINITY;
-  if (proved >= least - close * fabs(least)) return proved;
-  const double found = certificate_search(c, least, CERTIFICATE_SMALL_EFFORT);
-  const double better = found > proved ? confirm(c, fmin(found, least)) : proved;
-  if (is_close || better >= claimed) return fmax(proved, better);
-  return fmax(better, confirm(c, claimed));
+  double proved = is_close ? prove_towards(c, claimed) : -INFINITY;
+  if (proved >= claimed) return claimed;
+  const double found = claimed < least ? prove_towards(c, least) : proved;
+  if (found >= claimed) return found;
+  if (!is_close) proved = prove_towards(c, claimed);
+  if (proved >= claimed) return claimed;
+  return proved > found && prove_towards(c, proved) >= proved ? proved : found;
+}
+
+double certificate_least_value(certificate *c) {
+  const lp_json report = lp_json_root("the plan", c->report), own = lp_json_member(&report, "certificate"),
+                cheapest = lp_json_member(&own, "cheapest");
+  if (!lp_json_is_given(&cheapest) || !certificate_place(c, &cheapest)) return c->value;
+  return fmin(c->value, certificate_add_up(c).value);
 }
 
 /* Reads the lower bound that the report states, which is at most the plan's value; without one, sets `out` to what the
@@ -89,7 +94,7 @@ lp_status certificate_check(certificate *c, const char *file, certificate_findin
   LP_TRY(certificate_operators_check(c, file, diag));
   LP_TRY(read_claim(c, bound, t.value, file, &out->bound, diag));
   LP_TRY(certificate_figures_check(c, &request, out->bound, out, diag));
-  const double proved = certificate_prove(c, out->bound);
+  const double proved = certificate_prove(c, out->bound, certificate_least_value(c));
   if (proved >= out->bound) return LP_OK;
   return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "plan.lower_bound is %.12g, only %.12g is proved",
                      out->bound, proved);

@@ -15,8 +15,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The labels that a search makes before it keeps the least number. */
-enum { SMALL_EFFORT = 200000, EFFORT = 2000000 };
+/* The labels that a search makes before it keeps the least number. WHOLE_EFFORT: those of all searches of single stages
+ * together, and of all searches of both stages. */
+enum { SMALL_EFFORT = 200000, EFFORT = 2000000, WHOLE_EFFORT = 6000000 };
 
 /* Fills, for each number of caches that decode has on the device, the least cost of the placements of prefill in the
  * list, with moves, as far as TTFT allows. */
@@ -167,9 +168,9 @@ static double prove_room(const certificate *c, double enough, size_t left[2]) {
   return best >= enough || !counts_messages(c) ? best : fmax(best, prove_both(c, enough, &left[1]));
 }
 
-double certificate_search(const certificate *c, double wanted, size_t effort) {
+double certificate_search(const certificate *c, double wanted) {
   const double enough = wanted - CERTIFICATE_ROUNDING * fabs(wanted);
-  size_t left[] = {effort, effort};
+  size_t left[] = {WHOLE_EFFORT, WHOLE_EFFORT};
   rooms list = {0};
   double best = enough;
   rooms_list(c, &list);
