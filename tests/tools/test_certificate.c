@@ -151,6 +151,45 @@ LP_TEST(it_proves_the_least_cost_and_no_more) {
   ck_assert_int_gt(moved, CASES / 4);
 }
 
+enum { UNITS = 1000, BLOCK = 50 };
+
+/* Every unit is pinned, in blocks of both sides in turn, so that there is one placement, which sends many messages. The
+ * caches of all units are too many to count that many messages beside them. */
+static void pin_blocks(certificate *c, int which) {
+  stage *to = &c->stages[which];
+  *to = (stage){.unit_count = UNITS, .value_count = UNITS + 1};
+  to->units = LP_NEW_ARRAY(c->arena, unit, UNITS);
+  to->value = LP_NEW_ARRAY(c->arena, double, UNITS + 1);
+  to->maker = LP_NEW_ARRAY(c->arena, int, UNITS + 1);
+  for (int i = 0; i < UNITS; i++) {
+    unit *u = &to->units[i];
+    const int side = i / BLOCK % 2;
+    *u = (unit){.ms = {1, 1}, .pin = side, .side = side, .in_count = 1, .out_count = 1, .result_bytes = -1};
+    u->in = LP_NEW_ARRAY(c->arena, int, 1);
+    u->out = LP_NEW_ARRAY(c->arena, int, 1);
+    u->hold = LP_NEW_ARRAY(c->arena, int, 1);
+    to->maker[i] = (u->in[0] = i) - 1;
+    u->out[0] = i + 1;
+    hold(c, which, i, i);
+  }
+  to->maker[UNITS] = UNITS - 1;
+}
+
+LP_TEST(it_covers_placements_of_more_messages_than_it_counts) {
+  certificate c = {.arena = lp_arena_create(), .message_ms = 1, .move = 1, .link = {1, 1}, .holding_count = UNITS};
+  c.holdings = LP_NEW_ARRAY(c.arena, holding, UNITS);
+  for (int i = 0; i < UNITS; i++)
+    c.holdings[i] = (holding){.cache = true, .first = {-1, -1}, .move_bytes = 1};
+  for (int which = 0; which < 2; which++) {
+    c.ms_per_byte[which] = 1;
+    c.busy[which][LP_SIDE_CLOUD] = 1;
+    pin_blocks(&c, which);
+  }
+  c.value = certificate_add_up(&c).value;
+  ck_assert_double_le(certificate_search(&c, 2 * c.value), c.value * (1 + 1e-9));
+  lp_arena_free(c.arena);
+}
+
 LP_TEST(it_finds_a_better_bound_than_the_claimed_one) {
   int found = 0;
   for (uint64_t seed = 1; seed <= CASES; seed++) {

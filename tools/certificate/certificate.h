@@ -90,8 +90,8 @@ double certificate_search(const certificate *c, double wanted);
 /* Proves the same by the prices if they suffice, else by a search that aims at `wanted`, else by one that aims at
  * `least`, the objective of the best plan known. Returns what they prove, at most `wanted`. */
 double certificate_prove(const certificate *c, double wanted, double least);
-/* Returns a bound that certificate_prove confirms: the claimed one if that is close to `least` and proved; else the best
- * one that it finds. */
+/* Returns a bound that certificate_prove confirms: the claimed one if that is close to `least` and proved; else the
+ * best one that it finds. */
 double certificate_find_bound(const certificate *c, double claimed, double least);
 /* The objective of the best plan of the report: of the cheapest one, where the tolerance made the scheduler take a
  * faster one. Moves the units. */

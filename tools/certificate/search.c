@@ -110,7 +110,10 @@ static double prove_parts(seeker s[2], moves m, double wanted) {
   for (int32_t sent = 0; sent <= MOST_COUNTED; sent++) {
     if (!seeker_count_messages(dear, sent, false)) break;
     target = fmin(target, prove_part(s, &m, target, SMALL_EFFORT));
-    if (!seeker_count_messages(dear, sent + 1, true)) break;
+    if (!seeker_count_messages(dear, sent + 1, true)) {
+      if (!seeker_count_messages(dear, sent, true)) return -INFINITY; /* those that send `sent` and more */
+      break;
+    }
     double rest = seeker_improve(s, 2, &m, target);
     if (rest >= target) return target;
   }
