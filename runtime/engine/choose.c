@@ -6,6 +6,7 @@
 #include "runtime/engine/job.h"
 #include "runtime/engine/memory.h"
 #include "runtime/engine/prefix.h"
+#include "runtime/engine/remote.h"
 
 /* Limits of a pass. While prompts wait, sequences that generate leave PROMPT_SEQUENCES places to them; PROMPT_ROWS is
  * the least number of rows that prompts may have beside them. */
@@ -100,6 +101,7 @@ bool engine_choose(lp_engine *engine) {
   drop_cancelled(engine);
   sort(engine);
   engine_memory_share(engine);
+  if (engine->remote && engine_remote_has_forgotten(engine->remote)) return false; /* it frees room there first */
   engine_prefix_find(engine);
   uint64_t prompts = 0;
   int32_t code = code_of_pass(engine, &prompts);

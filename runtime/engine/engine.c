@@ -14,7 +14,7 @@
 #include "runtime/engine/prefix.h"
 #include "runtime/engine/remote.h"
 
-enum { ASK_MS = 100 };
+enum { ASK_MS = 100, MOST_REFUSALS = 8 };
 
 static bool fits(const lp_bundle *bundle, const char **why) {
   *why = lp_bundle_reads_source(bundle)            ? "the model has an encoder"
@@ -47,12 +47,35 @@ bool lp_engine_draws_there(const lp_engine *engine) {
 
 /* ---- the engine's thread ----------------------------------------------------------------------------------------- */
 
+/* The job begins again without rows of other prompts: the worker has dropped those that it kept, or they take the room
+ * of the job. False: that is not why it failed. With the lock held. */
+static bool begin_again(lp_engine *engine, engine_job *job) {
+  bool none = job->text.count == job->call->request->length; /* no token was drawn */
+  if (!engine->remote || engine_remote_is_lost(engine->remote) || job->own_rows || !none) return false;
+  if (job->reused == 0 && engine->kept.count == 0) return false;
+  engine_prefix_free(engine);
+  if (job->reused > 0 && ++engine->refusals >= MOST_REFUSALS) engine->shares = false;
+  engine_remote_forget(engine->remote, job);
+  engine_memory_release(engine, job);
+  lp_executor_free(job->executor);
+  free(job->error);
+  engine->reused -= job->reused;
+  job->reused = job->done = 0;
+  job->executor = NULL;
+  job->error = NULL;
+  job->has_begun = job->failed = false;
+  job->own_rows = true;
+  return true;
+}
+
 /* Hands the result of a pass to the job's thread. With the lock held. */
 static void publish(lp_engine *engine, engine_job *job) {
   const lp_engine_request *request = job->call->request;
   engine_client_of(engine, request->client)->served += job->rows;
   job->done += job->failed ? 0 : job->rows;
   job->ticket = ++engine->ticket;
+  if (job->failed && begin_again(engine, job)) return;
+  if (!job->failed && job->reused > 0) engine->refusals = 0;
   job->lost = job->failed && engine->remote && engine_remote_is_lost(engine->remote);
   if (job->failed || job->is_complete) {
     engine_job_end(engine, job);
@@ -79,6 +102,7 @@ static void end_lost(lp_engine *engine) {
     job->lost = true;
     engine_job_end(engine, job);
   }
+  engine_prefix_free(engine);
 }
 
 /* Closes sessions of jobs that have ended. With the lock held, which it releases meanwhile; tells whether there were
@@ -123,7 +147,7 @@ lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *optio
   engine->remote = remote;
   engine->bundle = bundle;
   engine->kv_bytes = options->kv_bytes;
-  engine->shares = !remote && engine_prefix_fits(bundle);
+  engine->shares = engine_prefix_fits(bundle, remote != NULL);
   lp_states_init(&engine->shape, &bundle->manifest, LP_SIDE_DEVICE);
   engine->shape.paged = !remote && !bundle->side[LP_SIDE_DEVICE].gpu;
   engine->pool = lp_pool_create(options->threads);
@@ -148,8 +172,8 @@ void lp_engine_close(lp_engine *engine) {
   (void)pthread_cond_signal(&engine->work);
   (void)pthread_mutex_unlock(&engine->lock);
   if (engine->runs) (void)pthread_join(engine->thread, NULL);
-  engine_remote_close(engine->remote);
   engine_prefix_free(engine);
+  engine_remote_close(engine->remote);
   lp_batch_free(engine->batch);
   lp_pool_free(engine->pool);
   lp_states_free(&engine->shape);

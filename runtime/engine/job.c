@@ -34,9 +34,9 @@ void engine_job_end(lp_engine *engine, engine_job *job) {
   while (engine->jobs.data[at] != job)
     at++;
   memmove(&engine->jobs.data[at], &engine->jobs.data[at + 1], (--engine->jobs.count - at) * sizeof *engine->jobs.data);
-  if (engine->remote) engine_remote_forget(engine->remote, job);
   if (job->admitted) engine_memory_release(engine, job);
   if (job->executor) engine_prefix_keep(engine, job);
+  if (engine->remote) engine_remote_forget(engine->remote, job);
   job->executor = NULL;
   leave_client(engine, job->call->request->client);
   job->ended = true;

@@ -10,6 +10,8 @@
 #include "runtime/exec/pace.h"
 #include "runtime/exec/pool.h"
 
+enum { ENGINE_MOST_SESSIONS = 64 /* that a worker gives a connection */ };
+
 typedef struct engine_job engine_job;
 typedef struct engine_remote engine_remote; /* remote.h */
 
@@ -37,6 +39,8 @@ struct engine_job {
   bool has_begun;        /* a pass has run it */
   bool follows;          /* it waits for another job that computes rows of its prompt */
   const lp_states *from; /* another prompt's first `done` rows, which the first pass copies; NULL: none */
+  uint64_t from_session; /* the worker's session that has them there; 0: none */
+  bool own_rows;         /* it takes no rows of others, since the worker refused it some */
   int64_t served;        /* rows of its client, while passes are chosen */
   int64_t rows;          /* in the current pass */
   lp_drawn drawn;        /* in the current pass */
@@ -62,7 +66,8 @@ typedef struct {
   lp_tokens text;        /* the tokens of the rows */
   lp_executor *executor; /* holds them */
   size_t bytes;
-  uint64_t used; /* the ticket of the last use */
+  uint64_t used;    /* the ticket of the last use */
+  uint64_t session; /* that has the worker's rows; 0: there is no worker */
 } engine_prefix;
 
 typedef struct {
@@ -80,7 +85,7 @@ struct lp_engine {
   int32_t *code;         /* [programs] the first program with the same code */
   lp_pace pace;
   bool runs;       /* the thread was started; of the threads that open and close the engine */
-  bool shares;     /* prompts that begin alike share their rows */
+  bool shares;     /* prompts that begin alike share their rows; false also if a worker refuses that every time */
   lp_states shape; /* gives sizes of KV caches; has no region */
   uint64_t ticket;
   LP_VEC(engine_job *) chosen; /* of the current pass */
@@ -99,7 +104,8 @@ struct lp_engine {
   int64_t preempted;   /* sequences that gave their memory back, and began again */
   LP_VEC(engine_prefix) kept;
   size_t kept_bytes;
-  int64_t reused; /* rows of prompts that were copied */
+  int64_t reused;   /* rows of prompts that were copied */
+  int32_t refusals; /* in a row, of a worker, to let a prompt begin with rows of another one */
 };
 
 /* With the lock held. */

@@ -5,7 +5,7 @@
 #include "runtime/engine/prefix.h"
 
 /* A sequence gets memory for this many tokens beyond its text. */
-enum { AHEAD = 32, MOST_SESSIONS = 64 /* that a worker gives a connection */ };
+enum { AHEAD = 32 };
 
 static bool bytes_of_rows(const lp_engine *engine, int64_t capacity, int64_t rows, size_t *bytes) {
   const int64_t sym[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_C] = capacity};
@@ -100,12 +100,14 @@ static void admit(lp_engine *engine) {
   for (size_t i = 0; i < engine->jobs.count; i++) {
     engine_job *job = engine->jobs.data[i];
     if (job->admitted) continue;
-    if (engine->remote && admitted++ >= MOST_SESSIONS) return;
+    while (engine->remote && admitted + engine->kept.count >= ENGINE_MOST_SESSIONS)
+      if (!engine_prefix_drop_oldest(engine)) return;
     int64_t rows = wanted_rows(engine, job);
     size_t bytes = bytes_of(engine, job, rows);
     if (!find_room(engine, bytes)) return;
     give(engine, job, rows, bytes);
     job->admitted = true;
+    admitted++;
     job->entered = ++engine->entered;
     job->executor = lp_executor_create(engine->bundle, LP_SIDE_DEVICE, engine->pool);
     job->executor->states.paged = engine->shape.paged;

@@ -31,7 +31,7 @@ static void reserve(lp_engine *engine) {
     lp_diag_clear(diag);
     const int64_t *sym = engine->member.data[i].sym;
     lp_status status = lp_states_reserve(&job->executor->states, sym, diag);
-    if (status == LP_OK && job->from) status = engine_prefix_copy(job, sym, diag);
+    if (status == LP_OK && job->from) status = engine_prefix_copy(job, diag);
     if (status != LP_OK) fail(job, diag);
   }
   for (size_t i = 0; i < engine->chosen.count; i++) /* failed jobs move to the end */

@@ -3,17 +3,18 @@
 
 #include <stdlib.h>
 
+#include "base/side.h"
 #include "runtime/bundle/bundle.h"
+#include "runtime/engine/remote.h"
 
 /* Prompts share a multiple of GRAIN rows, and compute at least LEFT, since passes over few rows may round differently.
- * At most MOST_KEPT prompts are kept, without a budget in usual_bytes. */
-enum { GRAIN = 32, LEFT = 16, MOST_KEPT = 64 };
+ * At most MOST_KEPT prompts are kept, with a worker MOST_KEPT_THERE; without a budget in usual_bytes. */
+enum { GRAIN = 32, LEFT = 16, MOST_KEPT = 64, MOST_KEPT_THERE = 16 };
 static const size_t usual_bytes = (size_t)256 << 20;
 
-bool engine_prefix_fits(const lp_bundle *bundle) {
-  for (int32_t i = 0; i < bundle->manifest.state_count; i++)
-    if (bundle->manifest.states[i].on[LP_SIDE_DEVICE] && bundle->manifest.states[i].append_axis < 0) return false;
-  return true;
+bool engine_prefix_fits(const lp_bundle *bundle, bool remote) {
+  const lp_manifest *manifest = &bundle->manifest;
+  return lp_states_have_rows(manifest, LP_SIDE_DEVICE) && (!remote || lp_states_have_rows(manifest, LP_SIDE_CLOUD));
 }
 
 /* Tokens of the job's text that are its prompt, and not an answer that began elsewhere. */
@@ -38,9 +39,11 @@ static int64_t shared_rows(const engine_job *job, const lp_tokens *text, int64_t
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 
-static void offer(engine_job *job, const lp_executor *from, int64_t rows) {
-  if (rows <= job->done) return;
+/* `session` has the worker's rows, if there is one. */
+static void offer(const lp_engine *engine, engine_job *job, const lp_executor *from, uint64_t session, int64_t rows) {
+  if (rows <= job->done || (engine->remote && session == 0)) return;
   job->from = &from->states;
+  job->from_session = session;
   job->done = rows;
 }
 
@@ -55,16 +58,20 @@ static void find(lp_engine *engine, engine_job *job) {
   bool is_before = true; /* jobs before this one are begun in their turn, and do not wait for it */
   job->done = 0;
   job->from = NULL;
+  job->from_session = 0;
+  job->follows = false;
+  if (job->own_rows) return;
   for (size_t i = 0; i < engine->kept.count; i++) {
     engine_prefix *kept = &engine->kept.data[i];
     int64_t rows = shared_rows(job, &kept->text, (int64_t)kept->text.count);
     if (rows > job->done) kept->used = ++engine->ticket;
-    offer(job, kept->executor, rows);
+    offer(engine, job, kept->executor, kept->session, rows);
   }
   for (size_t i = 0; i < engine->jobs.count; i++) {
     const engine_job *other = engine->jobs.data[i];
     is_before = is_before && other != job;
-    if (other->has_begun) offer(job, other->executor, shared_rows(job, &other->text, rows_there(other)));
+    if (other->has_begun)
+      offer(engine, job, other->executor, other->session, shared_rows(job, &other->text, rows_there(other)));
     int64_t rows = other->has_begun || is_before ? rows_to_come(job, other) : 0;
     if (rows > to_come) to_come = rows;
   }
@@ -78,26 +85,10 @@ void engine_prefix_find(lp_engine *engine) {
   }
 }
 
-lp_status engine_prefix_copy(engine_job *job, const int64_t *sym, lp_diag *diag) {
+lp_status engine_prefix_copy(engine_job *job, lp_diag *diag) {
   const lp_states *from = job->from;
-  lp_states *to = &job->executor->states;
-  int64_t source[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_P] = job->done, [LP_SYM_C] = from->capacity};
-  int64_t target[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_P] = job->done, [LP_SYM_C] = sym[LP_SYM_C]};
-  lp_buf rows = {0};
-  lp_status status = LP_OK;
   job->from = NULL;
-  for (int32_t i = 0; status == LP_OK && i < to->manifest->state_count; i++) {
-    size_t bytes = 0;
-    if (!to->manifest->states[i].on[to->side]) continue;
-    if (!lp_states_rows_bytes(from, i, source, &bytes))
-      status = lp_error(diag, LP_LOC_NONE, "too many rows are shared");
-    lp_buf_clear(&rows);
-    if (status == LP_OK) lp_buf_reserve(&rows, bytes + 1);
-    if (status == LP_OK) status = lp_states_pack(from, i, source, rows.data, diag);
-    if (status == LP_OK) status = lp_states_unpack(to, i, target, rows.data, diag);
-  }
-  lp_buf_free(&rows);
-  return status;
+  return lp_states_copy_rows(from, &job->executor->states, job->done, diag);
 }
 
 /* ---- keeping ----------------------------------------------------------------------------------------------------- */
@@ -105,16 +96,19 @@ lp_status engine_prefix_copy(engine_job *job, const int64_t *sym, lp_diag *diag)
 static void drop(lp_engine *engine, size_t index) {
   engine_prefix *kept = &engine->kept.data[index];
   engine->kept_bytes -= kept->bytes;
+  if (engine->remote) engine_remote_forget_session(engine->remote, kept->session);
   lp_executor_free(kept->executor);
   lp_vec_free(&kept->text);
   *kept = engine->kept.data[--engine->kept.count];
 }
 
-static void drop_oldest(lp_engine *engine) {
+bool engine_prefix_drop_oldest(lp_engine *engine) {
   size_t oldest = 0;
+  if (engine->kept.count == 0) return false;
   for (size_t i = 1; i < engine->kept.count; i++)
     if (engine->kept.data[i].used < engine->kept.data[oldest].used) oldest = i;
   drop(engine, oldest);
+  return true;
 }
 
 static bool has_room(const lp_engine *engine, size_t bytes) {
@@ -124,8 +118,8 @@ static bool has_room(const lp_engine *engine, size_t bytes) {
 }
 
 void engine_prefix_make_room(lp_engine *engine, size_t bytes) {
-  while (engine->kept.count > 0 && !has_room(engine, bytes))
-    drop_oldest(engine);
+  while (!has_room(engine, bytes) && engine_prefix_drop_oldest(engine)) {
+  }
 }
 
 void engine_prefix_free(lp_engine *engine) {
@@ -148,8 +142,14 @@ static bool is_kept(lp_engine *engine, const engine_job *job, int64_t rows) {
   return false;
 }
 
+/* Tells whether the worker has room for a session more: it copies the rows before the job's own session is closed. */
+static bool has_session(const lp_engine *engine, const engine_job *job) {
+  return job->session != 0 && !job->lost && engine->jobs.count + engine->kept.count + 2 <= ENGINE_MOST_SESSIONS;
+}
+
 void engine_prefix_keep(lp_engine *engine, engine_job *job) {
-  int64_t rows = engine->shares && job->has_begun && !job->failed ? rows_there(job) / GRAIN * GRAIN : 0;
+  bool can = engine->shares && job->has_begun && !job->failed && (!engine->remote || has_session(engine, job));
+  int64_t rows = can ? rows_there(job) / GRAIN * GRAIN : 0;
   if (rows == 0 || is_kept(engine, job, rows)) {
     lp_executor_free(job->executor);
     return;
@@ -161,7 +161,8 @@ void engine_prefix_keep(lp_engine *engine, engine_job *job) {
   (void)lp_states_bytes_of_rows(states, sym, rows, &kept.bytes); /* it knows the size of the whole */
   for (int64_t i = 0; i < rows; i++)
     lp_vec_push(&kept.text, job->text.data[i]);
-  if (engine->kept.count >= MOST_KEPT) drop_oldest(engine);
+  if (engine->remote) kept.session = engine_remote_keep(engine->remote, job, rows);
+  if (engine->kept.count >= (engine->remote ? MOST_KEPT_THERE : MOST_KEPT)) (void)engine_prefix_drop_oldest(engine);
   lp_vec_push(&engine->kept, kept);
   engine->kept_bytes += kept.bytes;
   engine_prefix_make_room(engine, 0);

@@ -16,6 +16,12 @@
  * without sessions for stale_ms is made anew, since the worker may have been started again. */
 static const double answer_ms = 30000, silence_ms = 2000, stale_ms = 1000;
 
+/* A session that begins with rows of another one, and keeps them. */
+typedef struct {
+  uint64_t session, like;
+  int64_t rows;
+} copied;
+
 struct engine_remote {
   const lp_bundle *bundle;
   lp_security security;
@@ -23,10 +29,11 @@ struct engine_remote {
   lp_endpoint endpoint;
   lp_wire *wire;           /* NULL: not connected */
   uint64_t sessions, open; /* numbers given so far; sessions that the worker has */
-  double used_ms;          /* when the last session was closed */
+  double used_ms;          /* when the last pass began, or the last session was closed */
   bool lost;
   LP_VEC(lp_inbound) early;   /* results that came before their turn */
   LP_VEC(uint64_t) forgotten; /* sessions to be closed */
+  LP_VEC(copied) kept;        /* sessions to be opened before */
 };
 
 static bool moves(const lp_manifest *manifest) {
@@ -78,7 +85,7 @@ lp_status engine_remote_open(const lp_bundle *bundle, const lp_engine_options *o
 static void disconnect(engine_remote *remote) {
   for (size_t i = 0; i < remote->early.count; i++)
     lp_inbound_release(&remote->early.data[i]);
-  remote->early.count = remote->forgotten.count = 0;
+  remote->early.count = remote->forgotten.count = remote->kept.count = 0;
   lp_wire_close(remote->wire);
   remote->wire = NULL;
   remote->open = 0;
@@ -90,6 +97,7 @@ void engine_remote_close(engine_remote *remote) {
   lp_security_close(&remote->security);
   lp_vec_free(&remote->early);
   lp_vec_free(&remote->forgotten);
+  lp_vec_free(&remote->kept);
   free(remote);
 }
 
@@ -111,6 +119,14 @@ static lp_status send(engine_remote *remote, const Lp__Wire__Message *message, c
 
 /* ---- sessions ---------------------------------------------------------------------------------------------------- */
 
+static lp_status send_open(engine_remote *remote, Lp__Wire__Open *open, lp_diag *diag) {
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_OPEN;
+  message.open = open;
+  remote->open++;
+  return send(remote, &message, NULL, 0, diag);
+}
+
 static lp_status open_session(engine_remote *remote, engine_job *job, lp_diag *diag) {
   const lp_sampling *sampling = &job->call->request->decoding.sampling;
   Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
@@ -120,11 +136,22 @@ static lp_status open_session(engine_remote *remote, engine_job *job, lp_diag *d
   open.top_p = sampling->top_p;
   open.seed = sampling->seed;
   if (job->call->request->traceparent) open.traceparent = (char *)(uintptr_t)job->call->request->traceparent;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_OPEN;
-  message.open = &open;
-  remote->open++;
-  return send(remote, &message, NULL, 0, diag);
+  open.like = job->from_session;
+  open.rows = job->from_session != 0 ? job->done : 0;
+  open.capacity = job->from_session != 0 ? job->call->capacity : 0;
+  return send_open(remote, &open, diag);
+}
+
+/* Tells whether the connection still stands. Nothing is awaited on it. */
+static bool stands(engine_remote *remote) {
+  const char *why = "";
+  lp_recv_outcome outcome = LP_RECV_FRAME;
+  while (outcome == LP_RECV_FRAME) { /* refusals to keep rows */
+    lp_inbound in;
+    outcome = lp_wire_receive(remote->wire, 0, &in, &why);
+    if (outcome == LP_RECV_FRAME) lp_inbound_release(&in);
+  }
+  return outcome == LP_RECV_TIMEOUT;
 }
 
 /* Reads keys and certificates again for each connection, since they may have been renewed. If that fails, the old ones
@@ -138,6 +165,16 @@ static void renew(engine_remote *remote) {
   lp_diag_free(quiet);
 }
 
+/* Tells whether the connection has had no sessions but those that keep rows, and the worker may have been started
+ * again. */
+static bool is_stale(const lp_engine *engine) {
+  engine_remote *remote = engine->remote;
+  if (!remote->wire || lp_now_ms() - remote->used_ms <= stale_ms) return false;
+  for (size_t i = 0; i < engine->chosen.count; i++)
+    if (engine->chosen.data[i]->session != 0) return false;
+  return remote->open == 0 || (remote->open == engine->kept.count && !stands(remote));
+}
+
 lp_status engine_remote_begin(lp_engine *engine, lp_diag *diag) {
   engine_remote *remote = engine->remote;
   if (remote->lost) disconnect(remote);
@@ -145,7 +182,8 @@ lp_status engine_remote_begin(lp_engine *engine, lp_diag *diag) {
   for (size_t i = 0; i < remote->early.count; i++) /* of sessions that have ended */
     lp_inbound_release(&remote->early.data[i]);
   remote->early.count = 0;
-  if (remote->wire && remote->open == 0 && lp_now_ms() - remote->used_ms > stale_ms) disconnect(remote);
+  if (is_stale(engine)) disconnect(remote);
+  remote->used_ms = lp_now_ms();
   if (!remote->wire) renew(remote);
   if (!remote->wire && lp_wire_dial(&lp_transport_socket, &remote->endpoint, remote->endpoint.patience.dial_ms,
                                     &remote->wire, diag) != LP_OK) {
@@ -160,17 +198,41 @@ lp_status engine_remote_begin(lp_engine *engine, lp_diag *diag) {
   return LP_OK;
 }
 
+void engine_remote_forget_session(engine_remote *remote, uint64_t session) {
+  if (session != 0) lp_vec_push(&remote->forgotten, session);
+}
+
 void engine_remote_forget(engine_remote *remote, engine_job *job) {
-  if (job->session != 0) lp_vec_push(&remote->forgotten, job->session);
+  engine_remote_forget_session(remote, job->session);
   job->session = 0;
 }
 
+uint64_t engine_remote_keep(engine_remote *remote, const engine_job *job, int64_t rows) {
+  const copied kept = {.session = ++remote->sessions, .like = job->session, .rows = rows};
+  lp_vec_push(&remote->kept, kept);
+  return kept.session;
+}
+
 bool engine_remote_has_forgotten(const engine_remote *remote) {
-  return remote->forgotten.count > 0;
+  return remote->forgotten.count + remote->kept.count > 0;
+}
+
+/* If the worker refuses, so it does when a prompt is to begin with these rows. */
+static void open_kept(engine_remote *remote, lp_diag *quiet) {
+  for (size_t i = 0; i < remote->kept.count && remote->wire && !remote->lost; i++) {
+    Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
+    open.session = remote->kept.data[i].session;
+    open.top_p = 1;
+    open.like = remote->kept.data[i].like;
+    open.rows = open.capacity = remote->kept.data[i].rows;
+    if (send_open(remote, &open, quiet) != LP_OK) break;
+  }
+  remote->kept.count = 0;
 }
 
 void engine_remote_tidy(engine_remote *remote) {
   lp_diag *quiet = lp_diag_create();
+  open_kept(remote, quiet);
   for (size_t i = 0; i < remote->forgotten.count && remote->wire && !remote->lost; i++) {
     Lp__Wire__Close close = LP__WIRE__CLOSE__INIT;
     close.session = remote->forgotten.data[i];

@@ -29,7 +29,10 @@ bool engine_remote_is_lost(const engine_remote *remote);
 /* The job's session ends with the next call of engine_remote_tidy, which closes such sessions, or the connection if it
  * was lost. */
 void engine_remote_forget(engine_remote *remote, engine_job *job);
-bool engine_remote_has_forgotten(const engine_remote *remote);
+void engine_remote_forget_session(engine_remote *remote, uint64_t session);
+/* With the next call of engine_remote_tidy another session copies the first `rows` rows of the job's; its number. */
+uint64_t engine_remote_keep(engine_remote *remote, const engine_job *job, int64_t rows);
+bool engine_remote_has_forgotten(const engine_remote *remote); /* sessions wait for engine_remote_tidy */
 void engine_remote_tidy(engine_remote *remote);
 
 #endif

@@ -302,6 +302,30 @@ lp_status lp_states_copy(const lp_states *from, const lp_states *to, int32_t sta
                    extent.capacity, from->pointer[state], extent.capacity, rows_of(from, state, sym), extent, diag);
 }
 
+bool lp_states_have_rows(const lp_manifest *manifest, lp_place side) {
+  for (int32_t i = 0; i < manifest->state_count; i++)
+    if (manifest->states[i].on[side] && manifest->states[i].append_axis < 0) return false;
+  return true;
+}
+
+lp_status lp_states_copy_rows(const lp_states *from, lp_states *to, int64_t rows, lp_diag *diag) {
+  const int64_t source[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_P] = rows, [LP_SYM_C] = from->capacity};
+  const int64_t target[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_P] = rows, [LP_SYM_C] = to->capacity};
+  lp_buf packed = {0};
+  lp_status status = LP_OK;
+  for (int32_t i = 0; status == LP_OK && i < to->manifest->state_count; i++) {
+    size_t bytes = 0;
+    if (!to->manifest->states[i].on[to->side]) continue;
+    if (!lp_states_rows_bytes(from, i, source, &bytes)) status = report_extent(from, diag);
+    lp_buf_clear(&packed);
+    if (status == LP_OK) lp_buf_reserve(&packed, bytes + 1);
+    if (status == LP_OK) status = lp_states_pack(from, i, source, packed.data, diag);
+    if (status == LP_OK) status = lp_states_unpack(to, i, target, packed.data, diag);
+  }
+  lp_buf_free(&packed);
+  return status;
+}
+
 /* ---- activations ------------------------------------------------------------------------------------------------- */
 
 enum { HUGE_PAGE = 2 << 20 };

@@ -53,6 +53,11 @@ LP_MUST_USE lp_status lp_states_unpack(const lp_states *states, int32_t state, c
 /* Copies those rows from one side to the other. Both have room for the same batch and capacity. */
 LP_MUST_USE lp_status lp_states_copy(const lp_states *from, const lp_states *to, int32_t state, const int64_t *sym,
                                      lp_diag *diag);
+/* Tells whether all states of the side have a row for each token, so that the first of them can be shared. */
+bool lp_states_have_rows(const lp_manifest *manifest, lp_place side);
+/* Copies the rows of positions [0, rows) of all states, of one sequence, to those of another one of the same side. Both
+ * have room for them; their capacities may differ. */
+LP_MUST_USE lp_status lp_states_copy_rows(const lp_states *from, lp_states *to, int64_t rows, lp_diag *diag);
 
 /* ---- activations ------------------------------------------------------------------------------------------------- */
 

@@ -20,7 +20,7 @@ static size_t most_sessions(const lp_worker *worker) {
   return worker->options->most_sessions > 0 ? (size_t)worker->options->most_sessions : MOST_SESSIONS;
 }
 
-bool worker_is_full(const lp_worker *worker) {
+static bool has_most(const lp_worker *worker) {
   return worker->sessions.count + worker->contexts.count >= most_sessions(worker);
 }
 
@@ -36,16 +36,37 @@ static worker_context *oldest_orphan(const lp_worker *worker) {
   return found;
 }
 
-lp_status worker_admit(lp_worker *worker, lp_diag *diag) {
-  if (worker_is_full(worker)) {
-    worker_context *orphan = oldest_orphan(worker);
-    if (!orphan) {
-      worker_note_refusal(worker, WORKER_REFUSED_FULL);
-      return lp_error(diag, LP_LOC_NONE, "the cloud is full: %zu sessions are open", most_sessions(worker));
-    }
-    (void)worker_store_save(worker, orphan);
-    worker_context_close(worker, orphan);
+/* The session that only keeps rows for others and was unused for longest, for a moment at least; NULL: none is. */
+static worker_session *oldest_keeper(const lp_worker *worker) {
+  worker_session *found = NULL;
+  double now_ms = lp_now_ms();
+  for (size_t i = 0; i < worker->sessions.count; i++) {
+    worker_session *session = worker->sessions.data[i];
+    bool idle = session->keeps && now_ms - session->used_ms >= active_ms;
+    if (idle && (!found || session->used_ms < found->used_ms)) found = session;
   }
+  return found;
+}
+
+bool worker_is_full(const lp_worker *worker) {
+  return has_most(worker) && !oldest_keeper(worker);
+}
+
+bool worker_has_place(lp_worker *worker) {
+  worker_session *keeper = has_most(worker) ? oldest_keeper(worker) : NULL;
+  if (keeper) worker_session_close(worker, keeper);
+  return !has_most(worker);
+}
+
+lp_status worker_admit(lp_worker *worker, lp_diag *diag) {
+  if (worker_has_place(worker)) return LP_OK;
+  worker_context *orphan = oldest_orphan(worker);
+  if (!orphan) {
+    worker_note_refusal(worker, WORKER_REFUSED_FULL);
+    return lp_error(diag, LP_LOC_NONE, "the cloud is full: %zu sessions are open", most_sessions(worker));
+  }
+  (void)worker_store_save(worker, orphan);
+  worker_context_close(worker, orphan);
   return LP_OK;
 }
 

@@ -6,9 +6,11 @@
 
 #include "runtime/worker/state.h"
 
-/* Tells whether the worker has as many sessions and contexts as its options allow. */
+/* Tells whether the worker has as many sessions and contexts as its options allow, and none that only keeps rows. */
 bool worker_is_full(const lp_worker *worker);
-/* Makes a place for one more: a full worker closes a context without a connection. Fails when there is none. */
+/* Tells whether there is a place for one more; closes a session that only keeps rows to make one. */
+bool worker_has_place(lp_worker *worker);
+/* Makes a place for one more: a worker without any closes a context without a connection. Fails when there is none. */
 LP_MUST_USE lp_status worker_admit(lp_worker *worker, lp_diag *diag);
 /* Fails when the connection or its client has as many sessions and contexts as its quota allows. */
 LP_MUST_USE lp_status worker_admit_peer(const lp_worker *worker, uint32_t peer, lp_diag *diag);

@@ -49,7 +49,7 @@ static worker_context *find(lp_worker *worker, uint64_t id) {
   lp_context *context = NULL;
   for (size_t i = 0; i < worker->contexts.count; i++)
     if (worker->contexts.data[i]->id == id) return worker->contexts.data[i];
-  if (worker_is_full(worker) || !worker_store_restore(worker, id, most_capacity(worker), &record, &context))
+  if (!worker_has_place(worker) || !worker_store_restore(worker, id, most_capacity(worker), &record, &context))
     return NULL;
   if (!fits(worker, context)) {
     lp_context_free(context);

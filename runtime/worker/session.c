@@ -53,6 +53,43 @@ static lp_status check_route(const lp_worker *worker, const worker_session *sess
   return other && other != session ? lp_error(diag, LP_LOC_NONE, "another session has this route") : LP_OK;
 }
 
+/* Drops others until the session's KV caches fit the budget. */
+static lp_status make_room(lp_worker *worker, const worker_session *session, const int64_t *sym, lp_diag *diag) {
+  size_t wanted = 0;
+  if (!lp_states_bytes(&session->executor->states, sym, &wanted))
+    return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
+  return worker_make_room(worker, wanted, session, diag);
+}
+
+/* Tells whether the session has rows [0, rows) that another one may copy. */
+static bool has_rows(const lp_worker *worker, const worker_session *session, int64_t rows) {
+  const lp_executor *executor = session->executor;
+  return !session->dropped && rows >= 1 && rows <= session->position && executor->states.batch <= 1 &&
+         !executor->ranks && lp_states_have_rows(&worker->bundle->manifest, worker->place);
+}
+
+/* Begins with rows of another session, whose prompt begins alike. */
+static lp_status begin_like(lp_worker *worker, worker_session *session, const Lp__Wire__Open *open, lp_diag *diag) {
+  worker_session *other = worker_session_find(worker, session->peer, open->like);
+  const int64_t sym[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_P] = open->rows, [LP_SYM_C] = open->capacity};
+  size_t bytes = 0;
+  if (open->route != 0 || !other || other == session || !has_rows(worker, other, open->rows) ||
+      open->capacity < open->rows || open->capacity > MOST_TOKENS)
+    return lp_error(diag, LP_LOC_NONE, "session %" PRIu64 " has no %" PRId64 " rows for another one", open->like,
+                    open->rows);
+  if (!lp_states_bytes(&session->executor->states, sym, &bytes))
+    return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
+  LP_TRY(worker_admit_run(worker, session, 0, 0, bytes, diag));
+  other->used_ms = lp_now_ms(); /* so that no room is made of it */
+  LP_TRY(make_room(worker, session, sym, diag));
+  LP_TRY(lp_states_reserve(&session->executor->states, sym, diag));
+  LP_TRY(lp_states_copy_rows(&other->executor->states, &session->executor->states, open->rows, diag));
+  session->position = open->rows;
+  session->dropped = false;
+  session->keeps = true;
+  return LP_OK;
+}
+
 lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open, lp_diag *diag) {
   worker_session *session = worker_session_find(worker, peer, open->session);
   LP_TRY(check_route(worker, session, open, diag));
@@ -79,7 +116,7 @@ lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__
   worker_queue_drop(session);
   session->position = 0;
   session->used_ms = lp_now_ms();
-  return LP_OK;
+  return open->like != 0 ? begin_like(worker, session, open, diag) : LP_OK;
 }
 
 double worker_session_drop_idle(lp_worker *worker) {
@@ -96,14 +133,6 @@ double worker_session_drop_idle(lp_worker *worker) {
     worker_session_drop(session);
   }
   return next;
-}
-
-/* Drops others until the session's KV caches fit the budget. */
-static lp_status make_room(lp_worker *worker, const worker_session *session, const int64_t *sym, lp_diag *diag) {
-  size_t wanted = 0;
-  if (!lp_states_bytes(&session->executor->states, sym, &wanted))
-    return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
-  return worker_make_room(worker, wanted, session, diag);
 }
 
 /* ---- replies ----------------------------------------------------------------------------------------------------- */
@@ -372,7 +401,7 @@ static lp_status begin(lp_worker *worker, worker_session *session, const Lp__Wir
   session->program = (int32_t)step->program;
   session->want_outputs = step->want_outputs != 0;
   session->run_ms = session->used_ms;
-  session->dropped = false;
+  session->dropped = session->keeps = false;
   memcpy(session->sym, step->symbols, step->n_symbols * sizeof *session->sym);
   if (step->symbols[LP_SYM_P] == 0) session->position = 0; /* even if this run fails */
   if (worker_queue_fits(worker, session->program)) {

@@ -57,6 +57,7 @@ typedef struct {
   int32_t program;
   int32_t next; /* the step that it waits at; -1: no run is under way */
   bool want_outputs;
+  bool keeps;                 /* it began with rows of another session, and has run nothing */
   bool dropped;               /* its KV cache was dropped; the next run must begin at position 0 */
   int64_t position;           /* tokens in the KV cache */
   double used_ms;             /* time of the last message */

@@ -145,9 +145,10 @@ static lp_tokens text_of(const listener *to) {
   return text;
 }
 
-/* Continues the text in passes with a worker, which draws. *lost: the worker was lost. */
+/* Continues the text in passes with a worker, which draws. *lost: the worker was lost; *reused: rows of the prompt that
+ * were there. */
 static lp_status continue_in_passes(const bundle_site *self, lp_engine *engine, int64_t most, listener *to, bool *lost,
-                                    double *queue_ms, lp_diag *diag) {
+                                    int64_t *reused, double *queue_ms, lp_diag *diag) {
   lp_tokens text = text_of(to);
   lp_engine_outcome outcome = {0};
   const lp_engine_request request = {.prompt = text.data,
@@ -165,6 +166,7 @@ static lp_status continue_in_passes(const bundle_site *self, lp_engine *engine, 
                                      .user = to};
   lp_status status = lp_engine_generate(engine, &request, &outcome, queue_ms, diag);
   *lost = outcome.lost;
+  *reused = outcome.reused;
   lp_vec_free(&text);
   return status;
 }
@@ -203,9 +205,11 @@ static lp_status generate_split(const bundle_site *self, lp_engine *engine, cons
                                        .abandon_user = to};
   to->worker = engine && !lp_engine_draws_there(engine) ? "device" : cloud;
   double queue_ms = 0;
-  lp_status status = engine ? continue_in_passes(self, engine, to->most - before, to, lost, &queue_ms, diag)
+  int64_t reused = 0;
+  lp_status status = engine ? continue_in_passes(self, engine, to->most - before, to, lost, &reused, &queue_ms, diag)
                             : continue_in_session(self, &options, to, lost, diag);
   if (before == 0) usage->queue_ms += queue_ms;
+  if (before == 0) usage->cached_tokens = reused;
   size_t count = to->ids.count;
   int64_t made = (int64_t)count - to->length;
   bool ended = made > 0 && lp_bundle_is_stop(self->sides.bundle, to->ids.data[count - 1]);

@@ -351,6 +351,71 @@ LP_LOOP_TEST(with_a_worker_as_alone, 0, LP_COUNT(splits)) {
   free(path);
 }
 
+/* Asks one after the other (`together` false), or at once; returns the rows that were copied. */
+static int64_t ask_alike(const lp_bundle *bundle, lp_engine *engine, bool together) {
+  asker *all = lp_alloc(THREADS * sizeof *all);
+  pthread_t thread[THREADS];
+  int64_t reused = 0;
+  for (int i = 0; i < THREADS; i++) {
+    set_up_alike(&all[i], bundle, engine, i);
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, ask, &all[i]), 0);
+    if (!together) ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+  }
+  for (int i = 0; i < THREADS && together; i++)
+    ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+  for (int i = 0; i < THREADS; i++) {
+    check(&all[i]);
+    reused += all[i].outcome[0].reused;
+  }
+  free(all);
+  return reused;
+}
+
+/* Both sides copy the rows that prompts share, whether those run or have ended, and also after a pause. */
+LP_LOOP_TEST(prompts_begin_alike_with_a_worker, 0, 2 * LP_COUNT(splits)) {
+  char *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &splits[_i / 2]);
+  toy_worker worker = toy_worker_start(path, NULL, NULL);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  lp_engine *engine = open_with(bundle, &(lp_engine_options){.threads = 2, .cloud = worker.address});
+  ck_assert_int_eq(ask_alike(bundle, engine, _i % 2), (THREADS - 1) * SHARED);
+  if (_i == 0) (void)usleep(1200000); /* after a second the connection is examined */
+  ck_assert_int_eq(ask_alike(bundle, engine, _i % 2), THREADS * SHARED);
+  ck_assert_int_eq(lp_engine_now(engine).reused, (2 * THREADS - 1) * SHARED);
+  lp_engine_close(engine);
+  ck_assert_int_eq(toy_worker_end(&worker), 0);
+  lp_bundle_free(bundle);
+  toy_dir_remove(dir);
+  free(path);
+}
+
+/* A worker that has dropped the rows, or was started again: prompts are computed whole. */
+LP_LOOP_TEST(a_worker_lacks_shared_rows, 0, 2) {
+  char *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &splits[0]), address[32];
+  toy_worker worker = toy_worker_start(path, NULL, "100");
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  (void)snprintf(address, sizeof address, "%s", worker.address);
+  lp_engine *engine = open_with(bundle, &(lp_engine_options){.threads = 1, .cloud = address});
+  asker *one = lp_alloc(sizeof *one);
+  for (int i = 0; i < 2; i++) {
+    set_up_alike(one, bundle, engine, i);
+    (void)ask(one);
+    check(one);
+    ck_assert_int_eq(one->outcome[0].reused, 0);
+    if (_i == 1) {
+      toy_worker_stop(&worker);
+      worker = toy_worker_start_at(path, NULL, NULL, address);
+    }
+    (void)usleep(_i == 1 ? 1200000 : 300000);
+  }
+  ck_assert_int_eq(lp_engine_now(engine).reused, 0);
+  lp_engine_close(engine);
+  toy_worker_stop(&worker);
+  free(one);
+  lp_bundle_free(bundle);
+  toy_dir_remove(dir);
+  free(path);
+}
+
 /* Requests at a worker that is not there, or is killed, fail as lost; when it is back, the engine connects again. */
 LP_TEST(a_worker_is_lost_and_back) {
   char *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &splits[0]), address[32];

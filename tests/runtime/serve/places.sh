@@ -32,9 +32,9 @@ same 'a line of each request' 12 "$(grep -c '"asked":"edge",.*"route":"edge",.*"
 # Prompts that begin alike are computed once; what is kept stays within the budget.
 tale='One day a little girl named Lily went to the park with her mom and her dad. She saw a big red ball in the grass and wanted to play with it. Her mom said that the ball belonged to a boy, and that they should ask him first. So Lily'
 body="{\"model\":\"edge\",\"prompt\":\"$tale\",\"max_tokens\":12,\"temperature\":0}"
-first=$(post /v1/completions "$body" | text)
+first_text=$(post /v1/completions "$body" | text)
 curl -sS --json "$body" "$url/v1/completions" >"$work/answer"
-same 'the same text' "$first" "$(text <"$work/answer")"
+same 'the same text' "$first_text" "$(text <"$work/answer")"
 grep -q '"cached_tokens":[1-9]' "$work/answer" || fail "nothing was shared: $(cat "$work/answer")"
 curl -sS "$url/metrics" >"$work/metrics"
 grep -q '^llmpart_cached_tokens_total{route="edge"} [1-9]' "$work/metrics" || fail 'no count of what was shared'
@@ -91,6 +91,11 @@ same 'its route' split "$(route)"
 same 'by its model' "$wanted" "$(post /v1/completions "{\"model\":\"cut\",$ask,\"stream\":true}" | text)"
 same 'the route of a model' split "$(route)"
 grep -q '"model":"cut"' "$work/body" || fail "the model's name: $(head -n 1 "$work/body")"
+# Workers keep rows of prompts, too: of three requests one has a worker that has had the prompt.
+for request in 1 2 3; do
+  same "alike at the split $request" "$first_text" "$(post /v1/completions "{\"model\":\"split\",\"prompt\":\"$tale\",\"max_tokens\":12,\"temperature\":0}" | text)"
+done
+grep -q '"cached_tokens":[1-9]' "$work/body" || fail "the workers shared nothing: $(cat "$work/body")"
 post /v1/completions '{"model":"auto","prompt":"Once","max_tokens":300,"temperature":0}' >"$work/answer"
 same 'beyond the context of the edge' split "$(route)"
 rejected 'tokens of no model' 400 'which belong to one model' /v1/completions '{"model":"auto","prompt":[1,2,3]}'

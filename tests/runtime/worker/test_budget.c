@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/cores.h"
 #include "runtime/worker/budget.h"
+#include "runtime/worker/held.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
 
@@ -124,4 +125,36 @@ LP_TEST(contexts_without_a_connection_make_way) {
   add_context(0, -1e6);
   ck_assert_int_eq(worker_admit(&worker, NULL), LP_FAILED);
   ck_assert_uint_eq(worker.contexts.count, 3);
+}
+
+/* A session with the KV caches of nothing. The worker frees it. */
+static void add_session(bool keeps, double ago_ms) {
+  worker_session *made = lp_alloc(sizeof *made);
+  *made = (worker_session){
+      .id = worker.sessions.count, .keeps = keeps, .used_ms = lp_now_ms() - ago_ms, .route = 0, .next = -1};
+  lp_vec_push(&worker.sessions, made);
+}
+
+/* A server keeps rows of prompts in sessions, which are not to shut out devices. */
+LP_TEST(sessions_that_only_keep_rows_make_way) {
+  const lp_worker_options few = {.most_sessions = 3};
+  worker = (lp_worker){.options = &few};
+  add_session(false, 3e6);
+  add_session(true, 1e6);
+  add_session(true, 2e6);
+  ck_assert(!worker_is_full(&worker));
+  ck_assert_int_eq(worker_admit(&worker, NULL), LP_OK);
+  ck_assert_uint_eq(worker.sessions.count, 2);
+  for (size_t i = 0; i < 2; i++)
+    ck_assert_uint_ne(worker.sessions.data[i]->id, 2);
+  add_session(true, 0); /* a prompt is about to begin with its rows */
+  ck_assert(worker_has_place(&worker));
+  ck_assert_uint_eq(worker.sessions.count, 2);
+  add_session(false, 0);
+  ck_assert(worker_is_full(&worker));
+  ck_assert_int_eq(worker_admit(&worker, NULL), LP_FAILED);
+  ck_assert_uint_eq(worker.sessions.count, 3);
+  while (worker.sessions.count > 0)
+    worker_session_close(&worker, worker.sessions.data[0]);
+  lp_vec_free(&worker.sessions);
 }
