@@ -9,14 +9,12 @@
 #include "runtime/router/labels.h"
 #include "runtime/runtime.h"
 
-static const double write_ms = 300; /* for keywords; an API has the same time */
-
 typedef struct {
   lp_decider decider;
   lp_reader reader;
   lp_tokens first[LP_ROUTE_COUNT]; /* distinct first tokens of the route's spellings */
   lp_session *writer;              /* NULL: nothing was written yet */
-  double until_ms;                 /* the end of the time to write */
+  double write_ms, until_ms;       /* the time to write, and its end */
   int32_t threads;
 } language_model;
 
@@ -99,12 +97,12 @@ static lp_status write_text(lp_decider *decider, const char *prompt, lp_buf *out
   lp_tokens ids = {0}, made = {0};
   lp_generation answer = {0};
   LP_TRY(open_writer(self, diag));
-  self->until_ms = lp_now_ms() + write_ms;
+  self->until_ms = lp_now_ms() + self->write_ms;
   lp_status status = encode(self, prompt, &ids, diag);
   if (status == LP_OK)
     status = lp_session_generate(self->writer, ids.data, 1, (int64_t)ids.count, NULL, NULL, &answer, diag);
   if (status == LP_OK && is_late(self))
-    status = lp_error(diag, LP_LOC_NONE, "the model has taken more than %g ms", write_ms);
+    status = lp_error(diag, LP_LOC_NONE, "the model has taken more than %g ms", self->write_ms);
   for (size_t i = 0; i < answer.tokens.count; i++)
     if (answer.tokens.data[i].token >= 0) lp_vec_push(&made, answer.tokens.data[i].token);
   if (status == LP_OK) lp_tokenizer_decode(lp_bundle_tokenizer(self->reader.bundle), made.data, made.count, true, out);
@@ -123,9 +121,11 @@ static void close_language_model(lp_decider *decider) {
   free(self);
 }
 
-lp_status lp_decider_bundle(const char *bundle, int32_t threads, lp_decider **out, lp_diag *diag) {
+lp_status lp_decider_bundle(const char *bundle, int32_t threads, double write_ms, lp_decider **out, lp_diag *diag) {
   language_model *self = lp_alloc(sizeof *self);
-  *self = (language_model){.decider = {"bundle", score, close_language_model, false, write_text}, .threads = threads};
+  *self = (language_model){.decider = {"bundle", score, close_language_model, false, write_text},
+                           .threads = threads,
+                           .write_ms = write_ms > 0 ? write_ms : 300};
   lp_status status = lp_reader_open(bundle, threads, &self->reader, diag);
   if (status == LP_OK) status = find_labels(self, bundle, diag);
   if (status == LP_OK)

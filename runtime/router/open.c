@@ -17,7 +17,7 @@ static lp_status open_decider(const lp_policy_spec *spec, lp_decider **out, lp_d
   }
   if (!spec->model || lp_streq(spec->model, "embedded")) return lp_decider_embedded(spec->embedded, out, diag);
   if (!lp_has_prefix(spec->model, "http://") && !lp_has_prefix(spec->model, "https://"))
-    return lp_decider_bundle(spec->model, 0, out, diag);
+    return lp_decider_bundle(spec->model, 0, spec->timeout_ms, out, diag);
   lp_endpoint_options options = {spec->model, spec->model_name, spec->key, spec->timeout_ms};
   if (!options.model) return lp_error(diag, (lp_loc){.file = spec->model}, "the model's name at the API is missing");
   return lp_decider_endpoint(&options, out, diag);

@@ -110,8 +110,10 @@ lp_decider *lp_decider_lookup(void);
 LP_MUST_USE lp_status lp_decider_embedded(const char *bundle, lp_decider **out, lp_diag *diag);
 /* Any language model that llmpart compiled, in this process. It reads the prompt's text, in the bundle's chat template
  * if there is one. A route's probability is that of the first tokens of its name in all spellings ("edge", " Edge",
- * ...), Eq. (5) and (6). Fails when two routes begin with the same token. `threads` 0: all cores. */
-LP_MUST_USE lp_status lp_decider_bundle(const char *bundle, int32_t threads, lp_decider **out, lp_diag *diag);
+ * ...), Eq. (5) and (6). Fails when two routes begin with the same token. `threads` 0: all cores. `write_ms`: the time
+ * for keywords; 0: 300. */
+LP_MUST_USE lp_status lp_decider_bundle(const char *bundle, int32_t threads, double write_ms, lp_decider **out,
+                                        lp_diag *diag);
 
 typedef struct {
   const char *url;   /* the base of an OpenAI-compatible API, as "http://127.0.0.1:8000/v1" */
@@ -200,7 +202,7 @@ typedef struct {
                          "dqn"; or a name of lp_policy_fixed */
   const char *model;            /* the router's: "lookup", "embedded", a bundle's path, or an API's base "http://..." */
   const char *model_name, *key; /* of an API */
-  double timeout_ms;            /* of an API; 0: 300 */
+  double timeout_ms;            /* of an API, and of a bundle's keywords; 0: 300 */
   const char *embedded;         /* the embedded model's bundle */
   lp_router_options options;
 } lp_policy_spec;

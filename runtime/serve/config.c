@@ -93,6 +93,7 @@ static const lp_yaml_field router_fields[] = {
     TOP(LP_YAML_TEXT, "model", policy.model, .least = 0),
     TOP(LP_YAML_TEXT, "model_name", policy.model_name, .least = 0),
     TOP(LP_YAML_F64, "epsilon", policy.options.exploration.epsilon, .least = 0, .most = 1),
+    TOP(LP_YAML_TIME_S, "timeout", policy.timeout_ms, .least = 1e-3, .most = 1e6),
     LP_YAML_FIELD(LP_YAML_TEXT, "rule", serve_file, rule, .least = 0),
     LP_YAML_FIELD(LP_YAML_TEXT, "keywords", serve_file, keywords, .least = 0),
     TOP(LP_YAML_TEXT, "pool", pool, .least = 0),
@@ -232,6 +233,7 @@ static lp_status read_router(lp_yaml *yaml, serve_file *file) {
   if (file->rule && !lp_route_parse(file->rule, &config->rule))
     return lp_error(yaml->diag, lp_yaml_loc(yaml, file->router), "'rule' is '%s', not %s, %s or %s", file->rule,
                     lp_route_name(LP_ROUTE_EDGE), lp_route_name(LP_ROUTE_CLOUD), lp_route_name(LP_ROUTE_SPLIT));
+  config->policy.timeout_ms *= 1000; /* the table reads seconds */
   config->model_keywords = lp_streq(file->keywords, "model");
   if (file->keywords && !config->model_keywords && !lp_streq(file->keywords, "request"))
     return lp_error(yaml->diag, lp_yaml_loc(yaml, file->router), "'keywords' is '%s', not request or model",
