@@ -516,6 +516,16 @@ LP_MUST_USE lp_status lp_bundle_embedding_width(const lp_bundle *bundle, int64_t
  * as the bundle states. out[lp_bundle_embedding_width]. */
 LP_MUST_USE lp_status lp_session_embed(lp_session *session, const int32_t *tokens, size_t count, float *out,
                                        lp_diag *diag);
+typedef struct {
+  const int32_t *token; /* [count] at least one */
+  size_t count;
+  float *out; /* [lp_bundle_embedding_width] */
+} lp_embed_text;
+/* Does the same for text[count] in one pass, without padding: on a processor the results are those of each text alone.
+ * If the code runs one sequence at a time, or the bundle is split, there is a pass for each text. Adds the number of
+ * passes to *passes. */
+LP_MUST_USE lp_status lp_session_embed_all(lp_session *session, const lp_embed_text *text, size_t count,
+                                           int64_t *passes, lp_diag *diag);
 
 /* ---- measuring (session/bench.c) --------------------------------------------------------------------------------- */
 

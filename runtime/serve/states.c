@@ -108,9 +108,11 @@ static void print_embedder(lp_embedder *embedder, lp_buf *out) {
                 "# TYPE llmpart_embedded_texts_total counter\nllmpart_embedded_texts_total %" PRId64
                 "\n# HELP llmpart_embedded_tokens_total Tokens of these texts.\n"
                 "# TYPE llmpart_embedded_tokens_total counter\nllmpart_embedded_tokens_total %" PRId64
+                "\n# HELP llmpart_embedding_passes_total Passes over one text or several.\n"
+                "# TYPE llmpart_embedding_passes_total counter\nllmpart_embedding_passes_total %" PRId64
                 "\n# HELP llmpart_embeddings_in_flight Requests for embeddings that run or wait.\n"
                 "# TYPE llmpart_embeddings_in_flight gauge\nllmpart_embeddings_in_flight %" PRId64 "\n",
-                load.answered, load.failed, load.texts, load.tokens, load.requests);
+                load.answered, load.failed, load.texts, load.tokens, load.passes, load.requests);
 }
 
 static void print_spans(lp_spans *spans, lp_buf *out) {

@@ -6,6 +6,7 @@
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
+#include "runtime/exec/batch.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/state.h"
 #include "runtime/exits/halves.h"
@@ -168,6 +169,7 @@ void lp_session_close(lp_session *session) {
   lp_session_forget_workers(session);
   for (lp_place i = 0; i < LP_PLACES_MAX; i++)
     lp_executor_free(session->executor[i]);
+  lp_batch_free(session->batch);
   lp_pool_free(session->pool);
   lp_buf_free(&session->scratch);
   lp_buf_free(&session->rows);

@@ -43,6 +43,7 @@ struct lp_session {
   double wait_ms;                /* the sum of these waits */
   double cloud_ms;               /* the part of wait_ms in which the cloud computed */
   lp_buf scratch, rows;
+  struct lp_batch *batch;     /* of texts that share a pass (embed.c); NULL: none have yet */
   struct lp_stopwatch *watch; /* times the walks in this process (walk.h); NULL: nothing is timed */
 };
 

@@ -1,4 +1,4 @@
-/* The model of embeddings, and the turns of the requests that use it. */
+/* The model of embeddings, and the passes over the texts of requests. */
 #include "runtime/serve/place/embedder.h"
 
 #include <errno.h>
@@ -10,17 +10,22 @@
 
 #include "base/clock.h"
 
-enum { ASK_MS = 100 }; /* between questions whether a waiting request is abandoned */
+/* ASK_MS: between questions whether a waiting request is abandoned. A pass has at most MOST_TEXTS texts, and MOST_ROWS
+ * tokens unless its first text has more. */
+enum { ASK_MS = 100, MOST_TEXTS = 64, MOST_ROWS = 256 };
+
+typedef struct queued_request queued_request;
 
 struct lp_embedder {
   const lp_serve_bundle *config;
   lp_sides sides;
-  lp_session *session; /* of the request whose turn it is */
+  lp_session *session; /* of the thread that runs a pass */
   int64_t width;
   pthread_mutex_t lock; /* guards what follows */
   pthread_cond_t turned;
-  uint64_t drawn, turn;  /* numbers of turns: the next one to draw, and the one that runs */
-  LP_VEC(uint64_t) left; /* numbers whose requests did not wait for their turn */
+  bool runs; /* a thread runs a pass */
+  LP_VEC(queued_request *) queue;
+  size_t next; /* the request with which the next pass begins */
   lp_embedder_load load;
 };
 
@@ -53,7 +58,7 @@ void lp_embedder_close(lp_embedder *self) {
   if (!self) return;
   lp_session_close(self->session);
   lp_sides_close(&self->sides);
-  lp_vec_free(&self->left);
+  lp_vec_free(&self->queue);
   (void)pthread_cond_destroy(&self->turned);
   (void)pthread_mutex_destroy(&self->lock);
   free(self);
@@ -101,7 +106,89 @@ lp_status lp_embedder_encode(const lp_embedder *self, const char *text, lp_token
   return lp_embedder_check(self, out, diag);
 }
 
-/* ---- turns ------------------------------------------------------------------------------------------------------- */
+/* ---- passes ------------------------------------------------------------------------------------------------------ */
+
+/* A request in the queue, on the stack of its thread, which runs passes for all while none runs. */
+struct queued_request {
+  const lp_embedder_request *asked;
+  float *out;
+  size_t taken, done; /* texts that passes have taken, and run */
+  double begun_ms;    /* when a pass took the first one; 0: none has */
+  char *error;        /* NULL: none */
+};
+
+typedef struct {
+  queued_request *of[MOST_TEXTS];
+  lp_embed_text text[MOST_TEXTS];
+  size_t count;
+  int64_t rows, passes; /* tokens; passes that it took */
+} embedder_pass;
+
+/* Adds the request's next text, if there is one and the pass has room; any first text fits. */
+static bool add_text(const lp_embedder *self, queued_request *request, embedder_pass *pass) {
+  if (request->taken >= request->asked->count || request->error || pass->count >= MOST_TEXTS) return false;
+  const lp_tokens *text = &request->asked->text[request->taken];
+  if (pass->count > 0 && pass->rows + (int64_t)text->count > MOST_ROWS) return false;
+  if (request->begun_ms == 0) request->begun_ms = lp_now_ms();
+  pass->of[pass->count] = request;
+  pass->text[pass->count++] = (lp_embed_text){
+      .token = text->data, .count = text->count, .out = request->out + request->taken * (size_t)self->width};
+  pass->rows += (int64_t)text->count;
+  request->taken++;
+  return true;
+}
+
+/* Takes a text of each request in turn, until there is no room. The next pass begins with the request after the last.
+ */
+static void choose(lp_embedder *self, embedder_pass *pass) {
+  size_t count = self->queue.count, first = self->next;
+  bool any = true;
+  pass->count = 0;
+  pass->rows = pass->passes = 0;
+  while (any) {
+    any = false;
+    for (size_t i = 0; i < count; i++)
+      if (add_text(self, self->queue.data[(first + i) % count], pass)) {
+        any = true;
+        self->next = (first + i + 1) % count;
+      }
+  }
+}
+
+/* A text that fails may fail the others of its pass, which then run by themselves. */
+static void run_texts(lp_embedder *self, embedder_pass *pass, char *error[MOST_TEXTS]) {
+  lp_diag *diag = lp_diag_create();
+  bool together = lp_session_embed_all(self->session, pass->text, pass->count, &pass->passes, diag) == LP_OK;
+  for (size_t i = 0; i < pass->count; i++) {
+    lp_diag_clear(diag);
+    error[i] = NULL;
+    if (together || lp_session_embed_all(self->session, &pass->text[i], 1, &pass->passes, diag) == LP_OK) continue;
+    const lp_diag_entry *why = lp_diag_get(diag, 0);
+    error[i] = lp_strdup(why ? why->text : "the pass failed");
+  }
+  lp_diag_free(diag);
+}
+
+/* With the lock held, which it releases meanwhile. */
+static void run_pass(lp_embedder *self) {
+  embedder_pass pass;
+  char *error[MOST_TEXTS];
+  choose(self, &pass);
+  self->runs = true;
+  (void)pthread_mutex_unlock(&self->lock);
+  run_texts(self, &pass, error);
+  (void)pthread_mutex_lock(&self->lock);
+  self->runs = false;
+  self->load.passes += pass.passes;
+  for (size_t i = 0; i < pass.count; i++) {
+    pass.of[i]->done++;
+    if (error[i] && pass.of[i]->error)
+      free(error[i]);
+    else if (error[i])
+      pass.of[i]->error = error[i];
+  }
+  (void)pthread_cond_broadcast(&self->turned);
+}
 
 /* Tells why a request is given up; NULL: it is not. */
 static const char *reason_to_end(const lp_embedder_request *request, double until_ms) {
@@ -112,67 +199,51 @@ static const char *reason_to_end(const lp_embedder_request *request, double unti
   return gone ? "the client has disconnected" : NULL;
 }
 
-/* With the lock held: lets the next request run that still waits. */
-static void pass_turn(lp_embedder *self) {
-  bool skips = true;
-  self->turn++;
-  while (skips) {
-    skips = false;
-    for (size_t i = 0; i < self->left.count && !skips; i++)
-      if (self->left.data[i] == self->turn) {
-        self->left.data[i] = self->left.data[--self->left.count];
-        self->turn++;
-        skips = true;
-      }
-  }
-  (void)pthread_cond_broadcast(&self->turned);
+static void await_pass(lp_embedder *self) {
+  struct timespec until;
+  (void)clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += ASK_MS * 1000000L;
+  until.tv_sec += until.tv_nsec / 1000000000L;
+  until.tv_nsec %= 1000000000L;
+  (void)pthread_cond_timedwait(&self->turned, &self->lock, &until);
 }
 
-/* Waits until no request that came before runs or waits. */
-static const char *await_turn(lp_embedder *self, const lp_embedder_request *request, double until_ms) {
+static void leave(lp_embedder *self, const queued_request *request) {
+  size_t at = 0;
+  while (self->queue.data[at] != request)
+    at++;
+  memmove(&self->queue.data[at], &self->queue.data[at + 1], (--self->queue.count - at) * sizeof *self->queue.data);
+  if (self->next > at) self->next--;
+}
+
+/* Waits until all texts have run, or there is a reason to end. A pass has pointers to the request, so the request stays
+ * until the pass has ended. */
+static lp_status run_request(lp_embedder *self, const lp_embedder_request *asked, float *out, double *queue_ms,
+                             lp_diag *diag) {
+  queued_request request = {.asked = asked, .out = out};
+  double submitted_ms = lp_now_ms(), until_ms = submitted_ms + self->config->total_ms;
   const char *why = NULL;
   (void)pthread_mutex_lock(&self->lock);
-  uint64_t mine = self->drawn++;
-  while (self->turn != mine && !why) {
-    struct timespec until;
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += ASK_MS * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-      until.tv_sec++;
-      until.tv_nsec -= 1000000000L;
-    }
-    (void)pthread_cond_timedwait(&self->turned, &self->lock, &until);
-    why = self->turn != mine ? reason_to_end(request, until_ms) : NULL;
+  lp_vec_push(&self->queue, &request);
+  while (!why && !request.error && request.done < asked->count) {
+    why = reason_to_end(asked, until_ms);
+    if (!why && self->runs)
+      await_pass(self);
+    else if (!why)
+      run_pass(self);
   }
-  if (why) lp_vec_push(&self->left, mine);
+  while (request.done < request.taken)
+    await_pass(self);
+  leave(self, &request);
   (void)pthread_mutex_unlock(&self->lock);
-  return why;
-}
-
-static void end_turn(lp_embedder *self) {
-  (void)pthread_mutex_lock(&self->lock);
-  pass_turn(self);
-  (void)pthread_mutex_unlock(&self->lock);
+  *queue_ms = (request.begun_ms > 0 ? request.begun_ms : lp_now_ms()) - submitted_ms;
+  lp_status status = LP_OK;
+  if (why || request.error) status = lp_error(diag, LP_LOC_NONE, "%s", request.error ? request.error : why);
+  free(request.error);
+  return status;
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
-
-/* Takes turns with other requests, one for each text. */
-static lp_status run_texts(lp_embedder *self, const lp_embedder_request *request, float *out, double *queue_ms,
-                           lp_diag *diag) {
-  double begun_ms = lp_now_ms(), until_ms = begun_ms + self->config->total_ms;
-  for (size_t i = 0; i < request->count; i++) {
-    const char *why = reason_to_end(request, until_ms);
-    if (!why) why = await_turn(self, request, until_ms);
-    if (why) return lp_error(diag, LP_LOC_NONE, "%s", why);
-    if (i == 0) *queue_ms = lp_now_ms() - begun_ms;
-    lp_status status = lp_session_embed(self->session, request->text[i].data, request->text[i].count,
-                                        out + i * (size_t)self->width, diag);
-    end_turn(self);
-    LP_TRY(status);
-  }
-  return LP_OK;
-}
 
 lp_status lp_embedder_run(lp_embedder *self, const lp_embedder_request *request, float *out, double *queue_ms,
                           lp_diag *diag) {
@@ -187,7 +258,7 @@ lp_status lp_embedder_run(lp_embedder *self, const lp_embedder_request *request,
   if (saturated)
     lp_report_error(diag, LP_LOC_NONE, "the embeddings are saturated: they have %" PRId64 " requests", most);
   else
-    status = run_texts(self, request, out, queue_ms, diag);
+    status = run_request(self, request, out, queue_ms, diag);
   (void)pthread_mutex_lock(&self->lock);
   self->load.requests--;
   if (status == LP_OK) {

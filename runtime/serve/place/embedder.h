@@ -1,5 +1,5 @@
-/* The bundle of `embeddings`, which turns texts into vectors. It is no route: routes generate. Texts run one after the
- * other, each in a pass of its own, and requests take turns after each text. Any number of threads may use it. */
+/* The bundle of `embeddings`, which turns texts into vectors. It is no route: routes generate. A pass has texts of all
+ * requests that wait, in turn, and never waits for further ones. Any number of threads may use it. */
 #ifndef LP_SERVE_EMBEDDER_H
 #define LP_SERVE_EMBEDDER_H
 
@@ -32,6 +32,7 @@ typedef struct {
   int64_t requests;         /* that run or wait */
   int64_t answered, failed; /* requests so far */
   int64_t texts, tokens;    /* of those that were answered */
+  int64_t passes;
 } lp_embedder_load;
 lp_embedder_load lp_embedder_now(lp_embedder *embedder);
 

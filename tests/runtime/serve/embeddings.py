@@ -1,6 +1,6 @@
 """/v1/embeddings of a running `llmpart serve`, beside the vectors that sentence-transformers made (tests/models/embeddings.py).
 
-embeddings.py URL MODEL VECTORS.json: by plain HTTP, and by OpenAI's client and LiteLLM where they are installed. Prints each failure; the
+embeddings.py URL MODEL VECTORS.json [apart]: by plain HTTP, and by OpenAI's client and LiteLLM where they are installed. Prints each failure; the
 exit status is 1 if there is one. `skipped: ` lines say what is not installed.
 """
 
@@ -8,6 +8,7 @@ import base64
 import json
 import math
 import os
+import re
 import struct
 import sys
 import threading
@@ -15,6 +16,7 @@ import urllib.error
 import urllib.request
 
 url, model, path = sys.argv[1:4]
+apart = sys.argv[4:] == ["apart"]
 known = json.load(open(path))
 texts, tokens, vectors = known["texts"], known["tokens"], known["vectors"]
 width, count = len(vectors[0]), sum(map(len, tokens))
@@ -104,6 +106,23 @@ def concurrent():
             near(f"at the same time, request {i}", d["embedding"], vectors[i % len(texts)])
 
 
+def passes():
+    with urllib.request.urlopen(url + "/metrics", timeout=120) as answer:
+        return int(re.search(r"^llmpart_embedding_passes_total (\d+)$", answer.read().decode(), re.MULTILINE).group(1))
+
+
+def together():
+    """Texts share passes unless the bundle runs them apart, and each has the vector that it has alone, to the bit."""
+    many = (texts * 20)[:30]
+    before = passes()
+    found = post(model=model, input=many)[1]["data"]
+    taken = passes() - before
+    check("passes", taken == len(many) if apart else 0 < taken <= len(many) // 3, f"{taken} passes over {len(many)} texts")
+    for text, data in zip(many, found[: len(texts)]):
+        check("together as alone", data["embedding"] == post(model=model, input=text)[1]["data"][0]["embedding"], text)
+    check("all alike", all(d["embedding"] == found[i % len(texts)]["embedding"] for i, d in enumerate(found)))
+
+
 def openai_client():
     try:
         import openai
@@ -137,7 +156,7 @@ def light():
         near("LiteLLM", data["embedding"], wanted)
 
 
-for test in (plain, refusals, concurrent, openai_client, light):
+for test in (plain, refusals, concurrent, together, openai_client, light):
     try:
         test()
     except Exception as error:  # an exception is a failure of that part only

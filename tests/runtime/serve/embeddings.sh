@@ -7,8 +7,8 @@ python=${LP_PYTHON:-python3}
 part long || python=python3 # the clients take seconds to load
 models=$LP_SOURCE/tests/models/embeddings
 
-vectors() { # vectors NAME WHAT
-  "$python" "$LP_SOURCE/tests/runtime/serve/embeddings.py" "$url" mine "$models/$1/vectors.json" >"$work/found" 2>"$work/err" ||
+vectors() { # vectors NAME WHAT [apart]
+  "$python" "$LP_SOURCE/tests/runtime/serve/embeddings.py" "$url" mine "$models/$1/vectors.json" ${3:+"$3"} >"$work/found" 2>"$work/err" ||
     fail "$2: $(cat "$work/found"; tail -n 3 "$work/err")"
 }
 
@@ -31,7 +31,7 @@ compile "$models/llama-last/onnx/model.onnx" "$work/cut.llmpart" $pair --cut=1 |
 compile "$default/model.onnx" "$work/story.llmpart" --tokenizer="$default/tokenizer.json" --device=host || finish
 printf 'edge: { bundle: story.llmpart, threads: 1, model: story }\nembeddings: { bundle: cut.llmpart, model: mine, threads: 1 }\n' >"$work/both.yaml"
 if serve both; then
-  vectors llama-last 'cut'
+  vectors llama-last 'cut' apart
   [ -n "$(post /v1/completions '{"model": "story", "prompt": "Once", "max_tokens": 4}' | text)" ] || fail 'no text beside embeddings'
   kill -TERM "$pid" && wait "$pid" || fail "both: the server ends with $?"
 fi
