@@ -4,6 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#define HIDE(data, size) __asan_poison_memory_region(data, size)
+#define SHOW(data, size) __asan_unpoison_memory_region(data, size)
+enum { GAP = 16 };
+#else
+#define HIDE(data, size) ((void)0)
+#define SHOW(data, size) ((void)0)
+enum { GAP = 0 };
+#endif
+
+/* AddressSanitizer reports accesses to memory that no allocation has, and to the gap after each. */
 enum { FIRST_BLOCK = 16 << 10, LARGEST_BLOCK = 4 << 20, ALIGNMENT = 16 };
 
 typedef struct block {
@@ -24,6 +39,7 @@ static block *block_create(size_t size, block *older) {
   block *b = lp_alloc(total);
   b->older = older;
   b->size = size;
+  HIDE(b->data, size);
   return b;
 }
 
@@ -52,10 +68,17 @@ void lp_arena_free(lp_arena *arena) {
   free(arena);
 }
 
+/* Zeroes the block's memory after its first `kept` bytes and makes it free. */
+static void empty(block *b, size_t kept) {
+  SHOW(b->data + kept, b->used - kept);
+  memset(b->data + kept, 0, b->used - kept);
+  HIDE(b->data + kept, b->used - kept);
+  b->used = kept;
+}
+
 void lp_arena_reset(lp_arena *arena) {
   free_newer(arena, NULL);
-  memset(arena->newest->data, 0, arena->newest->used);
-  arena->newest->used = 0;
+  empty(arena->newest, 0);
   arena->next_size = (size_t)FIRST_BLOCK * 2;
 }
 
@@ -70,8 +93,7 @@ lp_arena_mark lp_arena_here(const lp_arena *arena) {
 /* Blocks of large requests that are older than the marked block stay until the arena is freed. */
 void lp_arena_rewind(lp_arena *arena, lp_arena_mark mark) {
   free_newer(arena, mark.block);
-  memset(arena->newest->data + mark.used, 0, arena->newest->used - mark.used);
-  arena->newest->used = mark.used;
+  empty(arena->newest, mark.used);
 }
 
 /* A large request gets a block of its own, inserted before the newest one, which keeps filling up. */
@@ -85,18 +107,23 @@ static void *alloc_large(lp_arena *arena, size_t size) {
 
 void *lp_arena_alloc(lp_arena *arena, size_t size) {
   size_t rounded = 0;
-  if (!lp_size_add(size ? size : 1, ALIGNMENT - 1, &rounded)) rounded = SIZE_MAX;
+  if (!lp_size_add(size ? size : 1, ALIGNMENT - 1 + GAP, &rounded)) rounded = SIZE_MAX;
   rounded &= ~(size_t)(ALIGNMENT - 1);
   block *b = arena->newest;
   if (rounded > b->size - b->used) {
     /* The oldest block stays the oldest. Reset keeps it, so a large request must not take its place. */
-    if (rounded > arena->next_size / 4 && b->older) return alloc_large(arena, rounded);
+    if (rounded > arena->next_size / 4 && b->older) {
+      void *large = alloc_large(arena, rounded);
+      SHOW(large, size);
+      return large;
+    }
     size_t block_size = rounded > arena->next_size ? rounded : arena->next_size;
     arena->newest = b = block_create(block_size, b);
     arena->bytes += block_size;
     if (arena->next_size < LARGEST_BLOCK) arena->next_size *= 2;
   }
   void *out = b->data + b->used;
+  SHOW(out, size);
   b->used += rounded;
   return out;
 }

@@ -21,7 +21,6 @@ static lp_status read_term(char *text, double factor[QUANTITY_COUNT], lp_diag *d
   const char *name = star ? star + 1 : text;
   for (int i = 0; i < QUANTITY_COUNT; i++) {
     if (!lp_streq(name, names[i])) continue;
-    if (!(value >= 0)) return lp_error(diag, loc, "the weight of %s is %g, should not be negative", name, value);
     factor[i] += value;
     return LP_OK;
   }

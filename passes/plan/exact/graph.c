@@ -90,7 +90,7 @@ static void release(frontier_set *set) {
 static void sort_set(frontier_set *set, int32_t *rank) {
   size_t count = set->list.count;
   if (count == 0) return;
-  int32_t *order = lp_alloc((count + 1) * sizeof *order), *other = lp_alloc((count + 1) * sizeof *other);
+  int32_t *order = lp_alloc(count * sizeof *order), *other = lp_alloc(count * sizeof *other);
   for (size_t i = 0; i < count; i++)
     order[i] = (int32_t)i;
   for (size_t width = 1; width < count; width *= 2) { /* merge sort: stable, without state outside */

@@ -72,6 +72,22 @@ LP_TEST(whole_chats) {
   lp_whole_free(&whole);
 }
 
+/* The first id of a call counts; parts without one add nothing to it. */
+LP_TEST(a_call_has_its_first_id) {
+  static const char *const none[] = {NULL, "i", NULL, "k"}, *const first[] = {"i", NULL, "k"};
+  lp_whole whole = {0};
+  for (size_t i = 0; i < LP_COUNT(none); i++)
+    lp_whole_put(&whole, &(lp_piece){.text = "", .calls = &(lp_tool_call){0, none[i], NULL, "x"}, .call_count = 1});
+  for (size_t i = 0; i < LP_COUNT(first); i++)
+    lp_whole_put(&whole, &(lp_piece){.text = "", .calls = &(lp_tool_call){1, first[i], "f", "y"}, .call_count = 1});
+  ck_assert_uint_eq(whole.choice[0].calls.count, 2);
+  for (size_t i = 0; i < 2; i++)
+    ck_assert_str_eq(lp_buf_text(&whole.choice[0].calls.data[i].id), "i");
+  ck_assert_str_eq(lp_buf_text(&whole.choice[0].calls.data[0].arguments), "xxxx");
+  ck_assert_str_eq(lp_buf_text(&whole.choice[0].calls.data[1].arguments), "yyy");
+  lp_whole_free(&whole);
+}
+
 LP_TEST(chunks) {
   const lp_usage known = {.prompt_tokens = 0, .tokens = 1}, unknown = {.prompt_tokens = -1};
   const lp_tool_call rest = {1, NULL, NULL, "x"};

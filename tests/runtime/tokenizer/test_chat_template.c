@@ -204,6 +204,9 @@ static const struct {
     {"{{ '{} {}'.format('a') }}", "the method 'format' of a text"},
     {"{{ '{{'[:1].format('a') }}", "the method 'format' of a text"},
     {"{{ 'a}'.format('a') }}", "the method 'format' of a text"},
+    {"{{ ('a' * 1048577) | length }}", "the text is too long"},
+    {"{{ ('abcd' * 262145) | length }}", "the text is too long"},
+    {"{{ 'a' | center(10001) }}", "the filter 'center'"},
     {"{{ 7 is divisibleby 0 }}", "the test 'divisibleby'"},
     {"{{ 7 is divisibleby 'a' }}", "the test 'divisibleby'"},
     {"{{ 'a' is divisibleby 2 }}", "the test 'divisibleby'"},
@@ -236,6 +239,9 @@ static const struct {
     {"{{ 7 is divisibleby(-1) }}{{ 8 is divisibleby 3 }}{{ 9 is divisibleby 3 }}", "TrueFalseTrue"},
     {"{{ [1] | tojson(indent=none) }}{{ [1] | tojson(indent=0) }}", "[1][\n1\n]"},
     {"a\n  ", "a\n  "},
+    /* the greatest texts and widths */
+    {"{{ ('a' * 1048576) | length }}{{ ('abcd' * 262144) | length }}{{ 'a' * 0 }}{{ '' * 9999999 }}", "10485761048576"},
+    {"{{ ('a' | center(10000)) | length }}", "10000"},
     {"{{\r1\t}}{{ 'a\\nb\\r\\n\\rc\\n'.splitlines() }}{{ ''.splitlines() }}", "1['a', 'b', '', 'c'][]"},
     {"a\n  {% if true %}b{% endif %}\n  {{ 1 }}", "a\nb  1"},
     /* statements that are not reached are no errors */

@@ -37,6 +37,7 @@ static void expect_pieces(const int32_t *ids, size_t count, const char *const *p
     lp_buf out = {0};
     lp_text_stream_put(&stream, tokenizer, ids[i], &out);
     ck_assert_str_eq(lp_buf_text(&out), pieces[i]);
+    ck_assert_uint_eq(out.size, strlen(pieces[i]));
     lp_buf_free(&out);
   }
   lp_text_stream_free(&stream);

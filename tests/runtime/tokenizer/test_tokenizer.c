@@ -132,6 +132,16 @@ LP_TEST(patterns_mean_what_oniguruma_means) {
   expect_matches("[\\W_]", "a_-", "1-2 2-3 ");
 }
 
+/* Whatever the lengths of the plain characters and of the classes in an operand, none is empty. */
+LP_TEST(operands_of_any_length) {
+  static const char letters[] = "abcdefgh";
+  for (int i = 0; i <= 8; i++) {
+    char source[64];
+    (void)snprintf(source, sizeof source, "[a-z&&%.*s[xy]]", i, letters);
+    expect_matches(source, "-y-", "1-2 ");
+  }
+}
+
 LP_TEST(what_patterns_cannot_say_is_refused) {
   static const char *const sources[] = {"[a&&]", "[a[b]", "(?m)a", "a{2}+", "[a", "(", "\\u12", "a\\"};
   for (size_t i = 0; i < LP_COUNT(sources); i++) {

@@ -1,0 +1,193 @@
+/* The planner's small parts, on values written down here: objectives, pins, early exits, holdings, labels of the chain
+ * search, and the lines of a sweep's journal. */
+#include "base/side.h"
+#include "passes/plan/exact/dominance.h"
+#include "passes/plan/exits.h"
+#include "passes/plan/pin.h"
+#include "passes/plan/sweep/journal.h"
+#include "tests/suite.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static lp_diag *diag;
+
+static void setup(void) {
+  diag = lp_diag_create();
+}
+static void teardown(void) {
+  lp_diag_free(diag);
+}
+
+LP_CASE(.setup = setup, .teardown = teardown);
+
+/* ---- objectives -------------------------------------------------------------------------------------------------- */
+
+static const struct {
+  const char *text, *why; /* NULL: it is one */
+} objectives[] = {
+    {"cost", NULL},
+    {"0*cost+latency", NULL},
+    {"cost+1e-6*latency", NULL},
+    {"1e+3*energy+cost", NULL},
+    {"-1*cost", "'-1' is not a number >= 0"},
+    {"-1e-300*energy", "'-1e-300' is not a number >= 0"},
+    {"2*speed", "'speed' is none of cost, latency and energy"},
+    {"cost+", "'' is none of cost, latency and energy"},
+    {"", "'' is none of cost, latency and energy"},
+};
+
+LP_LOOP_TEST(objectives_are_sums, 0, LP_COUNT(objectives)) {
+  const char *why = objectives[_i].why;
+  ck_assert_int_eq(lp_plan_objective_check(objectives[_i].text, diag, LP_LOC_NONE), why ? LP_FAILED : LP_OK);
+  ck_assert_uint_eq(lp_diag_error_count(diag), why != NULL);
+  if (why) ck_assert_ptr_nonnull(strstr(lp_diag_get(diag, 0)->text, why));
+}
+
+/* ---- pins -------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+  bool keeps;
+  int64_t layers;
+  bool fits;
+} private_layers[] = {{true, 0, true}, {true, 3, true}, {true, 4, true}, {true, 5, false}, {false, 5, true}};
+
+LP_LOOP_TEST(private_layers_are_the_models, 0, LP_COUNT(private_layers)) {
+  const lp_plan_problem problem = {.layer_count = 4};
+  const lp_compile_request request = {.keep_private = private_layers[_i].keeps,
+                                      .private_layers = private_layers[_i].layers};
+  ck_assert_int_eq(lp_plan_pin_used(&problem, &request, diag), private_layers[_i].fits ? LP_OK : LP_FAILED);
+  ck_assert_uint_eq(lp_diag_error_count(diag), !private_layers[_i].fits);
+}
+
+/* ---- early exits ------------------------------------------------------------------------------------------------- */
+
+/* Only a plan with one message each way is asked in halves: exits change the sums of no other. */
+LP_LOOP_TEST(only_halves_use_exits, 0, 9) {
+  const double up = _i % 3, down = _i / 3;
+  const lp_link link = {0};
+  const lp_compile_request request = {.link = (lp_link *)(uintptr_t)&link, .exit_rates.mode = LP_EXITS_STANDALONE};
+  const lp_plan_stage_sum sum = {.busy_ms = {7, 9}, .bytes = {3, 4}, .messages = {up, down}, .crossings = 2};
+  lp_plan_stage_sum stage[LP_STAGE_COUNT] = {sum, sum};
+  double link_ms[LP_STAGE_COUNT] = {5, 6};
+  lp_plan_result out = {0};
+  bool halves = up == 1 && down == 1;
+  lp_plan_exits_follow(&request, stage, link_ms, &out);
+  for (int i = 0; i < LP_STAGE_COUNT; i++) {
+    ck_assert_double_eq(link_ms[i], halves ? 0 : 5 + i);
+    ck_assert_double_eq(stage[i].busy_ms[LP_SIDE_DEVICE], 7);
+    ck_assert_double_eq(stage[i].busy_ms[LP_SIDE_CLOUD], halves ? 0 : 9);
+    ck_assert_int_eq(stage[i].crossings, halves ? 0 : 2);
+  }
+}
+
+/* ---- holdings ---------------------------------------------------------------------------------------------------- */
+
+LP_TEST(holdings_of_one_kind) {
+  const lp_exact_holding a = {.bytes = {10, 20}, .move_bytes = 5, .is_state = true};
+  lp_exact_holding b = a;
+  ck_assert(lp_exact_are_alike(&a, &b));
+  b.bytes[LP_SIDE_DEVICE] = 11;
+  ck_assert(!lp_exact_are_alike(&a, &b));
+  b = a;
+  b.bytes[LP_SIDE_CLOUD] = 21;
+  ck_assert(!lp_exact_are_alike(&a, &b));
+  b = a;
+  b.move_bytes = 6;
+  ck_assert(!lp_exact_are_alike(&a, &b));
+  b = a;
+  b.is_state = false;
+  ck_assert(!lp_exact_are_alike(&a, &b));
+  b.bytes[LP_SIDE_DEVICE] = 11; /* a difference that another follows counts, too */
+  ck_assert(!lp_exact_are_alike(&a, &b));
+}
+
+/* ---- labels of the chain search ---------------------------------------------------------------------------------- */
+
+/* Of labels with one bound the first that fit stay. The least bound of the others, less its loss, is what is lost. */
+LP_TEST(the_narrowest_labels_stay) {
+  static const struct {
+    double bound[5];
+    size_t width, kept[5], count;
+    double lost;
+  } cases[] = {
+      {{1, 2, 3, 4, 5}, 5, {0, 1, 2, 3, 4}, 5, INFINITY},
+      {{5, 4, 3, 2, 1}, 2, {3, 4}, 2, 3},
+      {{2, 2, 2, 2, 2}, 3, {0, 1, 2}, 3, 2},
+      {{3, 1, 2, 2, 2}, 2, {1, 2}, 2, 2},
+      {{2, 1, 2, 1, 3}, 2, {1, 3}, 2, 2},
+      {{2, 1, 2, 1, 3}, 4, {0, 1, 2, 3}, 4, 3},
+      {{9, 9, 1, 9, 9}, 1, {2}, 1, 9},
+  };
+  for (size_t c = 0; c < LP_COUNT(cases); c++) {
+    lp_chain_labels list = {0};
+    for (size_t i = 0; i < 5; i++)
+      lp_vec_push(&list, ((lp_chain_label){.bound = cases[c].bound[i], .parent = (int32_t)i}));
+    ck_assert_double_eq(lp_chain_narrow(&list, cases[c].width), cases[c].lost);
+    ck_assert_uint_eq(list.count, cases[c].count);
+    for (size_t i = 0; i < list.count; i++)
+      ck_assert_int_eq(list.data[i].parent, (int32_t)cases[c].kept[i]);
+    lp_vec_free(&list);
+  }
+}
+
+/* The number of two labels of one group that stay: the first is no worse in its objective. */
+static size_t stay(const lp_exact *x, const lp_exact_mode *first, const lp_exact_mode *second) {
+  lp_chain_labels from = {0}, to = {0};
+  lp_vec_push(&from, ((lp_chain_label){.sum = *first, .bound = first->objective, .rank = first->objective}));
+  lp_vec_push(&from, ((lp_chain_label){.sum = *second, .bound = second->objective, .rank = second->objective}));
+  lp_chain_filter(x, 0, &from, &to);
+  size_t count = to.count;
+  lp_vec_free(&from);
+  lp_vec_free(&to);
+  return count;
+}
+
+/* Only what is limited keeps a label that costs more. */
+LP_TEST(limits_keep_labels) {
+  for (int limited = 0; limited < 16; limited++) {
+    lp_exact *x = lp_alloc(sizeof *x);
+    for (int i = 0; i < 2; i++) {
+      x->limit_ms[i] = limited >> i & 1 ? 100 : 0;
+      x->limit_bytes[i] = limited >> (2 + i) & 1 ? 100 : 0;
+    }
+    for (int better = 0; better < 4; better++) {
+      const lp_exact_mode first = {.objective = 1, .ms = {5, 5}, .bytes = {5, 5}, .activation = {5, 5}};
+      lp_exact_mode second = first;
+      second.objective = 2;
+      ck_assert_uint_eq(stay(x, &first, &second), 1);
+      *(better < 2 ? &second.ms[better] : &second.bytes[better - 2]) = 4;
+      ck_assert_uint_eq(stay(x, &first, &second), limited >> better & 1 ? 2 : 1);
+      second.activation[0] = second.activation[1] = 4.5;
+      ck_assert_uint_eq(stay(x, &first, &second), (limited >> better & 1) || limited >> 2 ? 2 : 1);
+    }
+    free(x);
+  }
+}
+
+/* ---- a sweep's journal ------------------------------------------------------------------------------------------- */
+
+LP_TEST(lines_of_rows_are_read_back) {
+  lp_sweep_row row = {.done = true, .feasible = true, .binding = LP_LIMIT_DEVICE_MEMORY}, back;
+  lp_buf line = {0};
+  size_t index = 0;
+  for (int i = 0; i < LP_SWEEP_NUMBERS; i++)
+    row.number[i] = i == 3 ? INFINITY : 0.1 * i - 1e-9;
+  lp_sweep_journal_line(6, &row, &line);
+  ck_assert(lp_sweep_journal_parse(lp_buf_text(&line), 7, &index, &back));
+  ck_assert_uint_eq(index, 6);
+  ck_assert(back.done && back.feasible && back.binding == LP_LIMIT_DEVICE_MEMORY);
+  ck_assert_mem_eq(back.number, row.number, sizeof row.number);
+  ck_assert(!lp_sweep_journal_parse(lp_buf_text(&line), 6, &index, &back)); /* the sweep has no such row */
+  for (size_t size = 0; size < line.size; size++) {                         /* a line that was cut says nothing */
+    char *cut = strndup(line.data, size);
+    ck_assert(!lp_sweep_journal_parse(cut, 7, &index, &back));
+    free(cut);
+  }
+  lp_buf_free(&line);
+  row.binding = LP_LIMIT_COUNT;
+  lp_sweep_journal_line(6, &row, &line);
+  ck_assert(!lp_sweep_journal_parse(lp_buf_text(&line), 7, &index, &back)); /* no such limit */
+  lp_buf_free(&line);
+}
