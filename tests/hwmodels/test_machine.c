@@ -1,6 +1,8 @@
+#include "base/chart.h"
 #include "tests/hwmodels/expect.h"
 #include "tests/suite.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -256,6 +258,14 @@ LP_TEST(charts_fit_their_frame) {
     }
     ck_assert_uint_gt(rows, 8);
     ck_assert_uint_gt(frame, 40);
+    lp_buf_clear(&text);
+    lp_hw_roofline_svg(machine, &text);
+    size_t texts = 0;
+    for (const char *at = text.data; (at = strstr(at, "<text x=\"")); at++, texts++) {
+      double x = strtod(at + strlen("<text x=\""), NULL);
+      ck_assert(x >= 0 && x <= LP_CHART_WIDTH);
+    }
+    ck_assert_uint_gt(texts, 8);
     lp_buf_free(&text);
     lp_hw_free(machine);
   }

@@ -316,6 +316,26 @@ LP_TEST(attention_forms) {
   is(of(NODE(Attention, q, k, v, absent, absent, absent, absent, FLOATS("1", 0.))), "10"); /* 30 over three */
 }
 
+/* One head of two: the state is the sum of the outer products of keys and values; a result reads it by its query. */
+LP_TEST(recurrences) {
+  lp_value *q = FLOATS("1,2,2", 1., 2., 1., -1.), *k = FLOATS("1,2,2", 3., 4., 1., 2.),
+           *v = FLOATS("1,2,2", 5., 7., 10., 20.);
+  with_i64("q_num_heads", 1);
+  with_i64("kv_num_heads", 1);
+  with_str("update_rule", "linear");
+  with_f64("scale", 1);
+  lp_op *op = NODES(LinearAttention, 2, q, k, v);
+  is(op->out[0], "55 77 -15 -27");
+  is(op->out[1], "25 41 40 68");
+  with_i64("q_num_heads", 1);
+  with_i64("kv_num_heads", 1);
+  with_str("update_rule", "linear");
+  with_f64("scale", 0.5);
+  op = NODES(LinearAttention, 2, q, k, v, FLOATS("1,1,2,2", 1., 2., 3., 4.)); /* on a state */
+  is(op->out[0], "31 43.5 -8.5 -14.5");
+  is(op->out[1], "26 43 43 72");
+}
+
 LP_TEST(rotates) {
   lp_value *x = FLOATS("1,1,1,4", 1., 2., 3., 4.), *c = FLOATS("1,1,2", 0., 1.), *s = FLOATS("1,1,2", 1., 0.);
   is(of(NODE(RotaryEmbedding, x, c, s)), "-3 2 1 4");
@@ -373,6 +393,7 @@ LP_TEST(caches) {
   lp_value *x = FLOATS("1,2,2,1", 1., 2., 3., 4.);
   lp_op *append = operator(LP_OP_KV_APPEND, LP_F32, "b,2,s+p,1", 1, &x);
   lp_op_set_i64(test_module, append, "state", 0);
+  is(append->out[0], "1 2 3 4");
   lp_op_set_str(test_module, append, "layout", "bshd");
   is(append->out[0], "1 3 2 4");
   sym[2] = 1; /* p */
@@ -394,6 +415,13 @@ LP_TEST(bindings) {
   binding.value = twice; /* a bound result is not computed */
   found = evaluate(of(NODE(Neg, twice)), 1, &binding);
   is_array(&found, "-1 -2");
+}
+
+LP_TEST(constants_have_a_tensor) {
+  lp_op *op = operator(LP_ONNX_Constant, LP_I64, "1", 0, NULL);
+  fails(op->out[0], "attribute 'value' is missing");
+  lp_op_set_str(test_module, op, "value", "7");
+  fails(op->out[0], "attribute 'value' is missing");
 }
 
 LP_TEST(depth_and_size) {

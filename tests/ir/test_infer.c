@@ -664,3 +664,29 @@ LP_TEST(substitution_reaches_everything) {
   knows(shape->def, "b s");
   gives(NODE(Relu, x), "f32[b,s]");
 }
+
+/* What can be bound: small named inputs on whose data a value depends, each once. Sizes are known without. */
+LP_TEST(inputs_that_decide_a_value) {
+  lp_value *axes = test_arg(LP_I64, "2"), *table = test_arg(LP_I64, "65"), *row = test_arg(LP_I64, "s");
+  axes->name = "axes";
+  table->name = "table";
+  row->name = "row";
+  lp_value *no_name = test_arg(LP_I64, "2");
+  const struct {
+    const lp_value *value;
+    const char *named; /* NULL: there is no note */
+  } cases[] = {{axes, "axes"},
+               {of(NODE(Add, axes, axes)), "axes"},
+               {of(NODE(Neg, of(NODE(Mul, no_name, axes)))), "axes"},
+               {row, "row"},
+               {table, NULL},
+               {no_name, NULL},
+               {of(NODE(Neg, of(NODE(Shape, row)))), NULL},
+               {of(NODE(Neg, of(NODE(Size, row)))), NULL}};
+  for (size_t i = 0; i < LP_COUNT(cases); i++) {
+    lp_diag_clear(test_diag);
+    lp_note_binding(test_diag, LP_LOC_NONE, cases[i].value);
+    ck_assert_uint_eq(lp_diag_count(test_diag), cases[i].named != NULL);
+    if (cases[i].named) ck_assert_ptr_nonnull(strstr(lp_diag_get(test_diag, 0)->text, cases[i].named));
+  }
+}
