@@ -5,6 +5,7 @@
 #include "passes/plan/exits.h"
 #include "passes/plan/pin.h"
 #include "passes/plan/sweep/journal.h"
+#include "tests/passes/plan/random_plan.h"
 #include "tests/suite.h"
 
 #include <math.h>
@@ -101,6 +102,54 @@ LP_TEST(holdings_of_one_kind) {
   ck_assert(!lp_exact_are_alike(&a, &b));
   b.bytes[LP_SIDE_DEVICE] = 11; /* a difference that another follows counts, too */
   ck_assert(!lp_exact_are_alike(&a, &b));
+}
+
+/* ---- units ------------------------------------------------------------------------------------------------------- */
+
+/* A view is of its producer's unit, unless it belongs to other caches or is pinned elsewhere. */
+LP_TEST(views_follow_their_producers) {
+  static const struct {
+    int32_t state, of_producer;
+    int8_t pin, pin_of_producer;
+    bool follows;
+  } cases[] = {{-1, -1, -1, -1, true}, {-1, 0, -1, -1, true},  {0, 0, -1, -1, true},  {0, -1, -1, -1, false},
+               {0, 1, -1, -1, false},  {1, 0, -1, -1, false},  {-1, -1, -1, 0, true}, {-1, -1, 0, 0, true},
+               {-1, -1, 1, 1, true},   {-1, -1, 0, -1, false}, {-1, -1, 0, 1, false}, {-1, -1, 1, 0, false}};
+  for (size_t c = 0; c < LP_COUNT(cases); c++) {
+    random_plan *plan = random_plan_create(1, 4);
+    lp_plan_edge edges[] = {{-1, 0, 0, 8, NULL}, {0, 1, 1, 8, NULL}, {1, 2, 2, 8, NULL}};
+    double sizes[] = {4, 4};
+    for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+      lp_plan_op *ops = LP_NEW_ARRAY(plan->arena, lp_plan_op, 3);
+      for (int32_t i = 0; i < 3; i++) {
+        ops[i] = (lp_plan_op){.op = LP_NEW(plan->arena, lp_op), .state = -1, .pin = -1};
+        ops[i].op->kind = LP_OP_LINEAR;
+        if (i == 1) continue; /* costs nothing */
+        ops[i].ms[0] = ops[i].ms[1] = ops[i].bytes[0] = ops[i].bytes[1] = 3;
+      }
+      ops[0].state = cases[c].of_producer;
+      ops[0].pin = cases[c].pin_of_producer;
+      ops[1].state = cases[c].state;
+      ops[1].pin = cases[c].pin;
+      plan->problem[stage] = (lp_plan_problem){.stage = (lp_stage)stage,
+                                               .ops = ops,
+                                               .op_count = 3,
+                                               .edges = edges,
+                                               .edge_count = 3,
+                                               .value_count = 3,
+                                               .state_count = 2,
+                                               .state_size = sizes,
+                                               .state_prompt_size = sizes,
+                                               .layer_count = 1,
+                                               .result = 2,
+                                               .result_bytes = 4};
+    }
+    lp_exact *x = LP_NEW(plan->arena, lp_exact);
+    lp_exact_build(plan->problem, &plan->request, plan->arena, x);
+    for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+      ck_assert_msg((x->unit_of[stage][1] == x->unit_of[stage][0]) == cases[c].follows, "case %zu", c);
+    random_plan_free(plan);
+  }
 }
 
 /* ---- labels of the chain search ---------------------------------------------------------------------------------- */

@@ -252,12 +252,14 @@ START_TEST(evaluation_equals_that_of_two_sides) {
         side[stage][i] = place[stage][i] ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
       }
     }
+    if (seed % 10 == 0) plan->request.osl = 0; /* only prefill */
     lp_plan_result wanted;
     lp_places_result found;
     lp_plan_evaluate(plan->problem, &plan->request, side, &wanted);
     lp_places_evaluate(&problem, place, &found);
     ck_assert(is_near(found.ttft_ms, wanted.ttft_ms) && is_near(found.tpot_ms, wanted.tpot_ms));
     ck_assert(is_near(found.cost_usd, wanted.cost_usd) && is_near(found.energy_j, wanted.energy_j));
+    ck_assert(is_near(found.cost_per_mtok_usd, wanted.cost_per_mtok_usd));
     ck_assert(is_near(found.e2e_ms, wanted.e2e_ms) && is_near(found.kv_move_ms, wanted.kv_move_ms));
     ck_assert(is_near(found.memory_bytes[0], wanted.device_memory_bytes));
     ck_assert(is_near(found.memory_bytes[1], wanted.cloud_memory_bytes));
