@@ -203,6 +203,6 @@ lp_policy *lp_router_create(const lp_router_options *options, lp_decider *decide
   (void)pthread_mutex_init(&self->turn, NULL);
   self->replay = lp_replay_create(options->replay, rate);
   self->explorer.options = options->exploration;
-  if (options->cache > 0) self->cache = lp_alloc(options->cache * sizeof *self->cache);
+  self->cache = lp_alloc(options->cache * sizeof *self->cache);
   return &self->policy;
 }

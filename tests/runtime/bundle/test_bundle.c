@@ -3,10 +3,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/abi.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "runtime/bundle/bundle.h"
+#include "runtime/bundle/contract.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/bundle/safetensors.h"
 #include "runtime/runtime.h"
@@ -237,13 +239,83 @@ LP_TEST(unsealed_manifest_is_refused) {
 
 LP_TEST(weights_that_are_too_short_are_refused) {
   char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "ddccdd"});
-  char *text = toy_manifest_read(path);
-  char *changed = replace_once(text, "\"code\": \"device", "\"weight_bytes\": 99999, \"code\": \"device");
-  toy_manifest_write(path, changed);
-  expect_refused(path, false, "device/weights.safetensors", "bytes of weights; the code reads 99999");
-  free(changed);
+  char *text = toy_manifest_read(path), *file = lp_path_join(path, "device/weights.safetensors");
+  lp_mapping weights = {0};
+  size_t offset = 0;
+  ck_assert_int_eq(lp_file_map(file, &weights, NULL), LP_OK);
+  ck_assert_int_eq(lp_safetensors_check(file, &weights, &offset, NULL), LP_OK);
+  for (int more = 0; more < 2; more++) {
+    lp_buf to = {0}, error = {0};
+    size_t bytes = weights.size - offset + (size_t)more;
+    lp_buf_printf(&to, "\"weight_bytes\": %zu, \"code\": \"device", bytes);
+    lp_buf_printf(&error, "%zu bytes of weights; the code reads %zu", bytes - (size_t)more, bytes);
+    char *changed = replace_once(text, "\"code\": \"device", lp_buf_text(&to));
+    toy_manifest_write(path, changed);
+    if (more)
+      expect_refused(path, false, "device/weights.safetensors", lp_buf_text(&error));
+    else
+      lp_bundle_free(toy_bundle_load(path, LP_LOAD_DEVICE));
+    free(changed);
+    lp_buf_free(&to);
+    lp_buf_free(&error);
+  }
+  lp_file_unmap(&weights);
+  free(file);
   free(text);
   free(path);
+}
+
+/* Who gives a model where a bundle is wanted learns the command that makes the bundle. */
+LP_TEST(models_are_no_bundles) {
+  static const struct {
+    const char *file, *bundle; /* the bundle that the note suggests; NULL: it is no model */
+  } cases[] = {{"small.onnx", "-o small.llmpart"}, {"q4.gguf", "-o q4.llmpart"}, {"notes.txt", NULL}};
+  for (size_t i = 0; i < LP_COUNT(cases); i++) {
+    char *path = lp_path_join(dir, cases[i].file);
+    lp_diag *diag = lp_diag_create();
+    if (cases[i].bundle) ck_assert_int_eq(lp_bundle_check_kind(path, diag), LP_OK); /* it is not there */
+    ck_assert_int_eq(lp_file_write(path, "x", 1, NULL), LP_OK);
+    ck_assert_int_eq(lp_bundle_check_kind(path, diag), LP_FAILED);
+    ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+    if (cases[i].bundle) {
+      const char *note = lp_diag_get(diag, 1)->text;
+      ck_assert_msg(lp_has_suffix(note, cases[i].bundle), "%s", note);
+    }
+    lp_diag_free(diag);
+    free(path);
+  }
+}
+
+/* Code that carries a contract runs only beside its manifest. */
+LP_TEST(contracts) {
+  char ours[LP_SHA256_HEX + 1], others[LP_SHA256_HEX + 1];
+  lp_manifest manifest = {0};
+  memset(ours, 'a', LP_SHA256_HEX);
+  memset(others, 'a', LP_SHA256_HEX);
+  ours[LP_SHA256_HEX] = others[LP_SHA256_HEX] = 0;
+  others[LP_SHA256_HEX - 1] = 'b';
+  memcpy(manifest.contract, ours, sizeof ours);
+  const struct {
+    const char *contract; /* NULL: the code carries none */
+    size_t cut;           /* bytes at its end that are not there */
+    bool holds;
+  } cases[] = {{NULL, 0, true}, {ours, 0, true}, {others, 0, false}, {ours, 1, false}};
+  for (size_t i = 0; i < LP_COUNT(cases); i++) {
+    lp_diag *diag = lp_diag_create();
+    lp_buf code = {0};
+    lp_buf_puts(&code, "code ");
+    if (cases[i].contract) lp_buf_printf(&code, "%s%s", LP_CONTRACT_MARK, cases[i].contract);
+    const lp_mapping mapping = {.data = (const uint8_t *)code.data, .size = code.size - cases[i].cut};
+    ck_assert_int_eq(lp_contract_check(&manifest, "c.so", &mapping, diag), cases[i].holds ? LP_OK : LP_FAILED);
+    ck_assert_uint_eq(lp_diag_error_count(diag), !cases[i].holds);
+    if (cases[i].contract == ours && cases[i].holds) { /* a manifest without one fits no such code */
+      manifest.contract[0] = 0;
+      ck_assert_int_eq(lp_contract_check(&manifest, "c.so", &mapping, diag), LP_FAILED);
+      manifest.contract[0] = 'a';
+    }
+    lp_buf_free(&code);
+    lp_diag_free(diag);
+  }
 }
 
 /* A manifest that is cut off anywhere gives an error. */

@@ -1,5 +1,6 @@
 /* The loader of shared objects: code that was linked as emitted code is works, other objects are refused, and damaged
  * ones are refused or harmless. */
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +89,20 @@ LP_TEST(absent_symbols_are_not_found) {
 LP_TEST(other_imports_are_refused) {
   read_object(LP_TEST_FOREIGN_OBJECT);
   expect_refused("the code cannot be loaded: it imports 'abort'");
+}
+
+/* Segments that take no memory are none. */
+LP_TEST(objects_without_segments_are_refused) {
+  read_object(LP_TEST_OBJECT);
+  Elf64_Ehdr head;
+  memcpy(&head, data, sizeof head);
+  for (size_t i = 0; i < head.e_phnum; i++) {
+    Elf64_Phdr at;
+    memcpy(&at, data + head.e_phoff + i * sizeof at, sizeof at);
+    if (at.p_type == PT_LOAD) at.p_type = PT_NULL;
+    memcpy(data + head.e_phoff + i * sizeof at, &at, sizeof at);
+  }
+  expect_refused("it has no segments");
 }
 
 /* Each change is found before those above it. */

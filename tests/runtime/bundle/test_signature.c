@@ -3,6 +3,7 @@
 #include <openssl/pem.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/path.h"
@@ -77,6 +78,24 @@ static void change_byte(const char *file, size_t at, int change) {
   text[size - at] = (char)(text[size - at] + change);
   ck_assert_int_eq(lp_file_write(file, text, size, NULL), LP_OK);
   free(text);
+}
+
+/* A bundle of another user is warned of; only the superuser can give one away. */
+LP_TEST(owners_are_compared) {
+  char *file = lp_path_join(path, "manifest.json");
+  lp_diag *diag = lp_diag_create();
+  lp_signature_warn(file, diag);
+  lp_signature_warn("/nonexistent/manifest.json", diag);
+  ck_assert_uint_eq(lp_diag_count(diag), 0);
+  if (geteuid() == 0) {
+    ck_assert_int_eq(chown(file, 1, (gid_t)-1), 0);
+    lp_signature_warn(file, diag);
+    ck_assert_uint_eq(lp_diag_count(diag), 1);
+    ck_assert_uint_eq(lp_diag_error_count(diag), 0);
+    ck_assert_ptr_nonnull(strstr(lp_diag_get(diag, 0)->text, "another user owns this bundle"));
+  }
+  lp_diag_free(diag);
+  free(file);
 }
 
 LP_TEST(only_the_owner_signs) {

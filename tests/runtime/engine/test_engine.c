@@ -21,6 +21,7 @@ typedef struct {
   int64_t count;
   int64_t limit; /* tokens after which the sink wants no more; 0: none */
   bool abandons;
+  const lp_decoding *how; /* NULL: only `sampling` */
   lp_status status;
   lp_engine_outcome outcome[4];
 } asker;
@@ -50,7 +51,9 @@ static void *ask(void *user) {
                                      .sink = take,
                                      .is_abandoned = is_abandoned,
                                      .user = a};
-  a->status = lp_engine_generate(a->engine, &request, a->outcome, &queue_ms, diag);
+  lp_engine_request adjusted = request;
+  if (a->how) adjusted.decoding = *a->how;
+  a->status = lp_engine_generate(a->engine, &adjusted, a->outcome, &queue_ms, diag);
   lp_diag_free(diag);
   return NULL;
 }
@@ -305,6 +308,42 @@ LP_TEST(memory_is_given_back) {
   ck_assert_int_gt(lp_engine_now(engine).preempted, 0);
   ck_assert_int_gt(most, PAGES / 2); /* each may need two pages of a layer */
   free(all);
+  lp_engine_close(engine);
+  lp_bundle_free(bundle);
+}
+
+/* A great bias decides; a great penalty leaves each token once; penalties of nothing change nothing. */
+LP_TEST(adjusted_logits) {
+  lp_bundle *bundle = make("dddddd");
+  lp_engine *engine = open_engine(bundle, 0);
+  asker *one = lp_alloc(sizeof *one), *plain = lp_alloc(sizeof *plain);
+  const lp_sampling greedy = {.temperature = 0, .top_p = 1};
+  const lp_logit_bias bias[] = {{5, 1000}, {7, 2000}, {7, -500}}, ban = {7, -INFINITY}, none = {7, 0};
+  const lp_decoding biased = {greedy, .repetition_penalty = 1, .bias = bias, .bias_count = 3, .top_logprobs = -1},
+                    once = {greedy, .repetition_penalty = 1, .presence_penalty = 1e6, .top_logprobs = -1},
+                    often = {greedy, .repetition_penalty = 1, .frequency_penalty = 1e6, .top_logprobs = -1},
+                    same = {greedy, .repetition_penalty = 1, .bias = &none, .bias_count = 1, .top_logprobs = -1},
+                    seen = {greedy, .repetition_penalty = 1.5, .bias = &ban, .bias_count = 1, .top_logprobs = -1};
+  set_up(plain, bundle, engine, 2);
+  (void)ask(plain);
+  check(plain);
+  const lp_decoding *const ways[] = {&biased, &once, &often, &same, &seen};
+  for (size_t w = 0; w < LP_COUNT(ways); w++) {
+    set_up(one, bundle, engine, 2);
+    one->how = ways[w];
+    (void)ask(one);
+    ck_assert_int_eq(one->status, LP_OK);
+    ck_assert_int_eq(one->count, plain->count);
+    for (int64_t i = 0; i < one->count; i++) {
+      if (ways[w] == &biased) ck_assert_int_eq(one->made[i], 7);
+      if (ways[w] == &same) ck_assert_int_eq(one->made[i], plain->made[i]);
+      if (ways[w] == &seen) ck_assert_int_ne(one->made[i], 7);
+      for (int64_t k = 0; k < i && (ways[w] == &once || ways[w] == &often); k++)
+        ck_assert_int_ne(one->made[i], one->made[k]);
+    }
+  }
+  free(one);
+  free(plain);
   lp_engine_close(engine);
   lp_bundle_free(bundle);
 }

@@ -1,6 +1,7 @@
 /* The sampler: greedy and its ties, the filters' edges, the distribution, repeatability, damaged logits. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/exec/sampler.h"
 #include "runtime/runtime.h"
@@ -233,6 +234,29 @@ LP_TEST(the_greatest_are_enough) {
   }
   ck_assert_int_eq(lp_sampler_wants(&(lp_sampling){.temperature = 1, .top_p = 0.9}, MAX_VOCAB), 0);
   ck_assert_int_eq(lp_sampler_wants(&(lp_sampling){.temperature = 1, .top_k = 64, .top_p = 1}, MAX_VOCAB), 0);
+  lp_buf_free(&scratch);
+}
+
+/* Rows of logits, and of what a GPU found in them: each row gives its own token. */
+LP_TEST(rows_are_apart) {
+  enum { ROWS = 3, WIDTH = 4 };
+  static const float row[ROWS * WIDTH] = {0, 9, 1, 2, 7, 1, 2, 3, 0, 1, 2, 8};
+  static const int32_t greatest[ROWS] = {1, 0, 3};
+  const lp_sampling greedy = {.temperature = 0, .top_p = 1};
+  float found[ROWS * 3]; /* of each row the sum, the greatest logit and its number */
+  lp_buf scratch = {0};
+  for (int r = 0; r < ROWS; r++) {
+    found[3 * r] = 1 + (float)r;
+    found[3 * r + 1] = row[r * WIDTH + greatest[r]];
+    memcpy(&found[3 * r + 2], &greatest[r], sizeof greatest[r]);
+  }
+  const lp_logits all = {.row = row, .vocab = WIDTH}, few = {.found = found, .wanted = 1, .vocab = WIDTH};
+  for (int r = 0; r < ROWS; r++) {
+    ck_assert_int_eq(lp_logits_draw(&all, r, &greedy, 0, 0, &scratch).token, greatest[r]);
+    lp_sample sample = lp_logits_draw(&few, r, &greedy, 0, 0, &scratch);
+    ck_assert_int_eq(sample.token, greatest[r]);
+    ck_assert_double_eq_tol(sample.confidence, 1.0 / (1 + r), 1e-6);
+  }
   lp_buf_free(&scratch);
 }
 

@@ -275,6 +275,17 @@ LP_TEST(codecs_keep_their_bounds) {
 
 /* A row with elements that are not finite keeps to its size. f32 keeps it, f16 clamps it, a group of integers becomes
  * zeros. */
+LP_TEST(codecs_have_names) {
+  static const char *const none[] = {"", "f", "f3", "f322", "int", "F16", "fp16", "none"};
+  lp_codec codec;
+  for (int i = 0; i < LP_CODEC_COUNT; i++) {
+    ck_assert(lp_codec_parse(lp_codec_name((lp_codec)i), &codec));
+    ck_assert_int_eq(codec, i);
+  }
+  for (size_t i = 0; i < LP_COUNT(none); i++)
+    ck_assert(!lp_codec_parse(none[i], &codec));
+}
+
 LP_TEST(codecs_take_any_number) {
   static const float row[4] = {INFINITY, -INFINITY, NAN, 1e30F}, half[4] = {65504, -65504, NAN, 65504}, zeros[4];
   static const float *const wanted[LP_CODEC_COUNT] = {

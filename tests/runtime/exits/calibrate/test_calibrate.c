@@ -155,6 +155,14 @@ LP_TEST(order_and_repeats_do_not_matter) {
   data = write_texts(texts, true, 3);
   ck_assert_int_eq(calibrate(bundle, data, 0.9, LP_CODEC_F16, &again), LP_OK);
   ck_assert_int_eq(again.repeats, 2 * DOCUMENTS);
+  lp_buf text = {0};
+  lp_calibration_print_text(&once, &text);
+  ck_assert_ptr_null(strstr(lp_buf_text(&text), "left out"));
+  lp_calibration_print_text(&again, &text);
+  ck_assert_ptr_nonnull(strstr(lp_buf_text(&text), "left out    32 documents that repeat another\n"));
+  lp_buf_free(&text);
+  /* The toy is sure of some tokens, so thetas above 0 are proposed. */
+  ck_assert_double_gt(once.tried.data[0].theta, 0);
   ck_assert_uint_eq(once.tried.count, again.tried.count);
   ck_assert_mem_eq(once.tried.data, again.tried.data, once.tried.count * sizeof *once.tried.data);
   /* The test ends with the first theta that fails, and takes the one before it. */
