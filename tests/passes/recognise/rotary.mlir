@@ -117,3 +117,54 @@
     "llmpart.return"(%y) : (tensor<?x2x?x4xf32, ["b", "s"]>) -> ()
   }) {inputs = ["x", "angle"], outputs = ["y"], sym_name = "main"} : () -> ()
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+// -----
+// Halves are turned; the axis along which they are joined is written from either end.
+
+// CHECK: "onnx.RotaryEmbedding"(
+// CHECK-NOT: "onnx.Neg"
+// CHECK: "llmpart.return"
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%x: tensor<?x2x?x4xf32, ["b", "s"]>, %cos: tensor<1x?x4xf32, ["s"]>, %angle: tensor<1x?x2xf32, ["s"]>):
+    %zero = "llmpart.constant"() {value = dense<[0]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %two = "llmpart.constant"() {value = dense<[2]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %four = "llmpart.constant"() {value = dense<[4]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %last = "llmpart.constant"() {value = dense<[-1]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %twice = "onnx.Concat"(%angle, %angle) {axis = -1 : i64} : (tensor<1x?x2xf32, ["s"]>, tensor<1x?x2xf32, ["s"]>) -> tensor<1x?x4xf32, ["s"]>
+    %c = "onnx.Cos"(%twice) : (tensor<1x?x4xf32, ["s"]>) -> tensor<1x?x4xf32, ["s"]>
+    %s = "onnx.Sin"(%twice) : (tensor<1x?x4xf32, ["s"]>) -> tensor<1x?x4xf32, ["s"]>
+    %high = "onnx.Slice"(%x, %two, %four, %last) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x2x?x2xf32, ["b", "s"]>
+    %low = "onnx.Slice"(%x, %zero, %two, %last) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x2x?x2xf32, ["b", "s"]>
+    %minus = "onnx.Neg"(%high) : (tensor<?x2x?x2xf32, ["b", "s"]>) -> tensor<?x2x?x2xf32, ["b", "s"]>
+    %turned = "onnx.Concat"(%minus, %low) {axis = -1 : i64} : (tensor<?x2x?x2xf32, ["b", "s"]>, tensor<?x2x?x2xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %p = "onnx.Mul"(%x, %c) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<1x?x4xf32, ["s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %q = "onnx.Mul"(%turned, %s) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<1x?x4xf32, ["s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %y = "onnx.Add"(%p, %q) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    "llmpart.return"(%y) : (tensor<?x2x?x4xf32, ["b", "s"]>) -> ()
+  }) {inputs = ["x", "cos", "angle"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+// -----
+
+// CHECK: "onnx.RotaryEmbedding"(
+// CHECK-NOT: "onnx.Neg"
+// CHECK: "llmpart.return"
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%x: tensor<?x2x?x4xf32, ["b", "s"]>, %cos: tensor<1x?x4xf32, ["s"]>, %angle: tensor<1x?x2xf32, ["s"]>):
+    %zero = "llmpart.constant"() {value = dense<[0]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %two = "llmpart.constant"() {value = dense<[2]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %four = "llmpart.constant"() {value = dense<[4]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %last = "llmpart.constant"() {value = dense<[-1]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %twice = "onnx.Concat"(%angle, %angle) {axis = -1 : i64} : (tensor<1x?x2xf32, ["s"]>, tensor<1x?x2xf32, ["s"]>) -> tensor<1x?x4xf32, ["s"]>
+    %c = "onnx.Cos"(%twice) : (tensor<1x?x4xf32, ["s"]>) -> tensor<1x?x4xf32, ["s"]>
+    %s = "onnx.Sin"(%twice) : (tensor<1x?x4xf32, ["s"]>) -> tensor<1x?x4xf32, ["s"]>
+    %high = "onnx.Slice"(%x, %two, %four, %last) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x2x?x2xf32, ["b", "s"]>
+    %low = "onnx.Slice"(%x, %zero, %two, %last) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x2x?x2xf32, ["b", "s"]>
+    %minus = "onnx.Neg"(%high) : (tensor<?x2x?x2xf32, ["b", "s"]>) -> tensor<?x2x?x2xf32, ["b", "s"]>
+    %turned = "onnx.Concat"(%minus, %low) {axis = 3 : i64} : (tensor<?x2x?x2xf32, ["b", "s"]>, tensor<?x2x?x2xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %p = "onnx.Mul"(%x, %c) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<1x?x4xf32, ["s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %q = "onnx.Mul"(%turned, %s) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<1x?x4xf32, ["s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %y = "onnx.Add"(%p, %q) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    "llmpart.return"(%y) : (tensor<?x2x?x4xf32, ["b", "s"]>) -> ()
+  }) {inputs = ["x", "cos", "angle"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
