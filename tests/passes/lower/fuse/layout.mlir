@@ -1,4 +1,4 @@
-// RUN: llmpart opt %s -p fuse --verify-each | FileCheck %s
+// RUN: llmpart opt %s -p fuse --split-input-file --verify-each | FileCheck %s
 // The transposes around attention vanish into its layout, also through rotary positions; a transpose that another
 // operator reads stays.
 
@@ -23,5 +23,20 @@
     %y = "op.attention"(%qr, %kc, %vc) {head_dim = 4 : i64, heads = 2 : i64, kv_heads = 2 : i64, layout = "bhsd", scale = 5.0e-01 : f64} : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s + p"]>, tensor<?x2x?x4xf32, ["b", "s + p"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
     %yt = "op.transpose"(%y) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x?x2x4xf32, ["b", "s"]>
     "llmpart.return"(%yt, %vt) : (tensor<?x?x2x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>) -> ()
+  }) {sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+// -----
+// Queries that no transpose made keep their layout, and so does the result.
+
+// CHECK: ^bb0(%[[Q:.*]]: tensor<?x2x?x4xf32, ["b", "s"]>, %{{.*}}):
+// CHECK: %[[Y:.*]] = "op.attention"(%[[Q]], %{{.*}}, %{{.*}}) {{.*}}layout = "bhsd"
+// CHECK-NEXT: %[[T:.*]] = "op.transpose"(%[[Y]])
+// CHECK-NEXT: "llmpart.return"(%[[T]])
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%q: tensor<?x2x?x4xf32, ["b", "s"]>, %k: tensor<?x2x?x4xf32, ["b", "s + p"]>):
+    %y = "op.attention"(%q, %k, %k) {head_dim = 4 : i64, heads = 2 : i64, kv_heads = 2 : i64, layout = "bhsd", scale = 5.0e-01 : f64} : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s + p"]>, tensor<?x2x?x4xf32, ["b", "s + p"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %yt = "op.transpose"(%y) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x?x2x4xf32, ["b", "s"]>
+    "llmpart.return"(%yt) : (tensor<?x?x2x4xf32, ["b", "s"]>) -> ()
   }) {sym_name = "main"} : () -> ()
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
