@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "runtime/router/router.h"
+#include "runtime/router/simulated.h"
 #include "tests/suite.h"
 
 enum { BOTH = 1u << LP_ROUTE_EDGE | 1u << LP_ROUTE_CLOUD };
@@ -246,4 +247,47 @@ LP_TEST(decides_in_parallel) {
     ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
   policy->close(policy);
   (void)pthread_barrier_destroy(&all_inside);
+}
+
+/* ---- policies by name -------------------------------------------------------------------------------------------- */
+
+/* A model is a name, the base of an API, which has a model of its own, or the path of a bundle. */
+LP_TEST(models_of_the_router) {
+  static const struct {
+    const char *policy, *model, *name, *why; /* why NULL: it opens */
+  } cases[] = {{"router", "lookup", NULL, NULL},
+               {"latest", "lookup", NULL, NULL},
+               {"greedy", "http://127.0.0.1:9/v1", "m", NULL},
+               {"router", "https://127.0.0.1:9/v1", "m", NULL},
+               {"router", "http://127.0.0.1:9/v1", NULL, "name"},
+               {"router", "/nonexistent/bundle", NULL, ""},
+               {"router", "httpx://there", NULL, ""},
+               {"q-table", NULL, NULL, NULL},
+               {"rooter", "lookup", NULL, "there is no policy 'rooter'"}};
+  for (size_t i = 0; i < LP_COUNT(cases); i++) {
+    const lp_policy_spec spec = {
+        .policy = cases[i].policy, .model = cases[i].model, .model_name = cases[i].name, .timeout_ms = 100};
+    lp_diag *diag = lp_diag_create();
+    lp_policy *policy = NULL;
+    lp_status status = lp_policy_open(&spec, &policy, diag);
+    ck_assert_msg((status == LP_OK) == !cases[i].why, "case %zu", i);
+    ck_assert_uint_eq(lp_diag_error_count(diag), cases[i].why != NULL);
+    if (cases[i].why) ck_assert_ptr_nonnull(strstr(lp_diag_get(diag, 0)->text, cases[i].why));
+    if (policy) policy->close(policy);
+    lp_diag_free(diag);
+  }
+}
+
+/* A model that cannot be opened is told before a simulation, once. */
+LP_TEST(simulated_policies_have_a_model) {
+  for (int i = 0; i < 2; i++) {
+    const lp_policy_spec spec = {.model = i ? "/nonexistent/bundle" : "lookup"};
+    lp_diag *diag = lp_diag_create();
+    lp_router_sim *sim = NULL;
+    ck_assert_int_eq(lp_router_sim_open(&spec, &sim, diag), i ? LP_FAILED : LP_OK);
+    ck_assert_uint_eq(lp_diag_error_count(diag), (unsigned)i);
+    if (i == 0) ck_assert_uint_gt(lp_router_sim_policies(sim).count, 8);
+    if (i == 0) lp_router_sim_close(sim);
+    lp_diag_free(diag);
+  }
 }

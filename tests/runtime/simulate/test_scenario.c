@@ -179,6 +179,7 @@ LP_TEST(by_hand) {
     ck_assert_int_eq(lp_sim_run(scenario, NULL, &result, NULL), LP_OK);
     ck_assert_double_eq_tol(result.point[0].delay_s.mean, rows[i].delay, 1e-6);
     ck_assert_double_eq_tol(result.point[0].wait_s.mean, rows[i].wait, 1e-6);
+    ck_assert_double_eq_tol(result.point[0].ttft_s.mean, rows[i].wait, 1e-6); /* the service takes none */
     ck_assert_int_eq(result.point[0].requests, 3);
     lp_sim_result_free(&result);
     lp_sim_scenario_free(scenario);
@@ -199,6 +200,23 @@ LP_TEST(drift_and_regret_by_hand) {
   ck_assert_double_eq_tol(point->part[0].reward.mean, 60 - edge - 40, 1e-9);
   ck_assert_double_eq_tol(point->part[LP_SIM_PARTS / 2].reward.mean, 60 - edge - 5, 1e-9);
   ck_assert_double_eq(point->part[0].reward.half, 0);
+  lp_sim_result_free(&result);
+  lp_sim_scenario_free(scenario);
+}
+
+/* The parts of the course divide the requests after the warm-up, of which nothing counts. */
+LP_TEST(parts_begin_after_the_warm_up) {
+  lp_sim_scenario *scenario = scenario_of(
+      "simulate: h\nrequests: 24\nwarm_up: 4\ncounting: paper\narrivals: { every: 60s }\npolicies: [edge-only]\n"
+      "tasks: [{ class: a, quality: true, tokens: 1000 }]\ndrift: { after: 14, penalty: 5 }\n");
+  lp_sim_result result;
+  ck_assert_int_eq(lp_sim_run(scenario, NULL, &result, NULL), LP_OK);
+  const lp_sim_point *point = &result.point[0];
+  const double edge = 0.23 + 1000 / 75.0;
+  ck_assert_int_eq(point->requests, 20);
+  for (int32_t i = 0; i < LP_SIM_PARTS; i++)
+    ck_assert_double_eq_tol(point->part[i].reward.mean, 60 - edge - (i < 10 ? 40 : 5), 1e-9);
+
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);
 }
