@@ -214,7 +214,9 @@ static void bind_params(cpu_emitter *e, const cpu_call *call) {
   LLVMSetValueName2(e->sym, "sym", 3);
   LLVMSetValueName2(e->thread, "thread", 6);
   e->out = LP_NEW_ARRAY(e->gen->arena, LLVMValueRef, op->out_count + 1);
-  e->in = LP_NEW_ARRAY(e->gen->arena, LLVMValueRef, op->in_count + 1);
+  /* Emitters read each operand that the operator may have. Those that it does not have are NULL. */
+  int32_t most = lp_op_info_get(op->kind)->in_max;
+  e->in = LP_NEW_ARRAY(e->gen->arena, LLVMValueRef, most > op->in_count ? most : op->in_count + 1);
   for (int32_t i = 0; i < op->out_count; i++, at++) {
     e->out[i] = LLVMGetParam(e->function, at);
     param_flag(e->gen, e->function, at, "noalias", 0);
