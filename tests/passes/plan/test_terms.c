@@ -138,7 +138,7 @@ LP_TEST(views_follow_their_producers) {
                                                .edge_count = 3,
                                                .value_count = 3,
                                                .state_count = 2,
-                                               .state_size = sizes,
+                                               .state_size = {sizes, sizes},
                                                .state_prompt_size = sizes,
                                                .layer_count = 1,
                                                .result = 2,
