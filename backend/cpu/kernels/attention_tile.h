@@ -399,13 +399,7 @@ INLINE v16 exp_scores(float *s, float most, int64_t columns) {
   return total;
 }
 
-INLINE v16 max_lanes16(v16 *x) {
-  transpose16(x);
-  UNROLL for (int n = 8; n; n /= 2) UNROLL for (int i = 0; i < n; i++) x[i] = max16(x[i], x[i + n]);
-  return x[0];
-}
-
-/* The sum of the lanes in the order of sum_lanes16. */
+/* The sum of the lanes in the order of fold_lanes16. */
 INLINE float sum_lanes_alike(v16 v) {
   v += __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
   v += __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
@@ -416,8 +410,8 @@ INLINE float sum_lanes_alike(v16 v) {
 enum { FEW_ROWS = 6 };
 
 /* Lane i: the greatest element of rows[i], or LOWEST past `height`. */
-INLINE v16 max_of_rows(v16 *rows, int height) {
-  if (height >= FEW_ROWS) return max_lanes16(rows);
+INLINE v16 max_of_rows(const v16 *rows, int height) {
+  if (height >= FEW_ROWS) return fold_lanes16(rows, FOLD_MAX);
   v16 max = splat(LOWEST);
   UNROLL for (int i = 0; i < height; i++) max[i] = max_lanes(rows[i]);
   return max;
@@ -425,7 +419,7 @@ INLINE v16 max_of_rows(v16 *rows, int height) {
 
 /* Lane i: the sum of rows[i], or 0 past `height`. */
 INLINE v16 sum_of_rows(const v16 *rows, int height) {
-  if (height >= FEW_ROWS) return sum_lanes16(rows);
+  if (height >= FEW_ROWS) return fold_lanes16(rows, FOLD_SUM);
   v16 sum = splat(0);
   UNROLL for (int i = 0; i < height; i++) sum[i] = sum_lanes_alike(rows[i]);
   return sum;

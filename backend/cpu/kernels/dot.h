@@ -4,7 +4,7 @@
  * A block is 32 rows of k. It is read in steps: in one step each lane holds the codes of four rows of its column, or of
  * two rows in 16 bits (DOT_PAIRS). A word of a packed weight holds 32 / bits rows, the first in its low bits, so step s
  * of a word takes rows s, s + 8 / bits, ... of it: a shift and a mask decode them. The activations are stored in the
- * same order (round_row). */
+ * same order (store_steps). */
 #ifndef LP_KERNELS_DOT_H
 #define LP_KERNELS_DOT_H
 

@@ -127,11 +127,13 @@ INLINE void integer_few(const linear *l, const form *f, void *scratch, int64_t t
   rounded_rows x = rounded_at((char *)scratch + thread * LPK_INTEGER_THREAD_BYTES(f->k), 2, f->k, kind);
   int64_t row = 0;
   for (; row + 2 <= l->m; row += 2) {
-    round_tile(&x, 2, l->x + row * l->ldx, l->ldx, 2, f->k, &f->q, kind);
+    source_rows pair = {l->x + row * l->ldx, l->ldx, 2, 2, f->k};
+    round_tile(&x, &pair, &f->q, kind);
     gemv_rows(l, f, &x, 2, row, first, last, kind);
   }
   if (row == l->m) return;
-  round_tile(&x, 1, l->x + row * l->ldx, l->ldx, 1, f->k, &f->q, kind);
+  source_rows last_row = {l->x + row * l->ldx, l->ldx, 1, 1, f->k};
+  round_tile(&x, &last_row, &f->q, kind);
   gemv_rows(l, f, &x, 1, row, first, last, kind);
 }
 
@@ -346,8 +348,8 @@ INLINE void integer_many(const linear *l, const form *f, char *scratch, lp_barri
   open_pieces(pieces_of(scratch, bytes, thread));
   for (int64_t t = share(tiles, thread, threads); t < share(tiles, thread + 1, threads); t++) {
     rounded_rows tile = rounded_tile(&x, t * TILE_ROWS, TILE_ROWS, 0, f->k, kind);
-    round_tile(&tile, TILE_ROWS, l->x + t * TILE_ROWS * l->ldx, l->ldx, min64(TILE_ROWS, l->m - t * TILE_ROWS), f->k,
-               &f->q, kind);
+    source_rows from = {l->x + t * TILE_ROWS * l->ldx, l->ldx, min64(TILE_ROWS, l->m - t * TILE_ROWS), TILE_ROWS, f->k};
+    round_tile(&tile, &from, &f->q, kind);
   }
   lpk_barrier(barrier, threads);
   for (int64_t i = 0; i < threads; i++) {

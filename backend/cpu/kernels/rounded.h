@@ -51,12 +51,6 @@ INLINE int implied_zero(const groups *q, int kind) {
   return code_offset(kind, q->bits) + (q->bits == 8 ? 0 : 1 << (q->bits - 1));
 }
 
-/* x in units of 1 / inverse as codes. NaN becomes 0; its block's scale is NaN. */
-INLINE v16i round_codes(v16 x, float inverse) {
-  v16 code = __builtin_elementwise_roundeven(x * splat(inverse));
-  return __builtin_convertvector(code == code ? code : splat(0), v16i);
-}
-
 /* The codes in the order of the steps (dot.h). */
 INLINE v32c in_step_order(v32c c, int bits) {
   if (bits == 4)
@@ -68,37 +62,34 @@ INLINE v32c in_step_order(v32c c, int bits) {
   return c;
 }
 
-/* The least power of two, not below BINARY_UNIT, that is at least `scale`, as bits. */
-INLINE uint32_t binary_bits(float scale) {
-  union {
-    float value;
-    uint32_t bits;
-  } unit = {scale * (1 / BINARY_UNIT)};
-  uint32_t exponent = (unit.bits + 0x7fffff) >> 23;
-  return exponent > 127 ? (exponent - 127) << 23 : 0;
+/* The least powers of two, not below BINARY_UNIT, that are at least `scale`, as bits. */
+INLINE v16w binary_bits(v16 scale) {
+  v16w exponent = ((v16w)(scale * splat(1 / BINARY_UNIT)) + 0x7fffff) >> 23;
+  return exponent > 127 ? (exponent - 127) << 23 : (v16w)0u;
 }
 
-/* Computes the scale of a block as it is stored. `most` is the block's largest element; `inverse` receives the factor
- * for its elements. `bad` is NaN for a block with a NaN or an infinity, else 0. Codes of blocks with a NaN as scale
- * must be zero. */
-INLINE float block_scale(float most, float bad, int binary, float *inverse) {
-  union {
-    uint32_t bits;
-    float value;
-  } scale = {0}, factor;
-  *inverse = 0;
-  if (!binary) {
-    if (most > 0x1p-100f) *inverse = 127 / most;
-    return most / 127 + bad;
-  }
-  if (bad != 0 || most > BINARY_MOST) {
-    scale.bits = 0x7fc00000;
+/* The scales of blocks as they are stored, the factors for their elements, and a mask of all bits for each block
+ * without a NaN, an infinity, or a number too large for its scale. The others get the scale NaN and must have zeros as
+ * codes. */
+typedef struct {
+  v16 scale, inverse;
+  v16i good;
+} block_scales;
+
+/* `most`: the largest magnitude of each block, or the bits of an infinity or a NaN in it. */
+INLINE block_scales scale_blocks(v16 most, int binary) {
+  block_scales b = {.scale = most / splat(127)};
+  if (binary) {
+    v16w bits = binary_bits(b.scale);
+    b.scale = (v16)bits;
+    b.inverse = (v16)(((127u + 64) << 23) - bits);
+    b.good = most <= splat(BINARY_MOST);
   } else {
-    scale.bits = binary_bits(most / 127);
-    factor.bits = ((127u + 64) << 23) - scale.bits;
-    *inverse = factor.value;
+    b.inverse = most > splat(0x1p-100f) ? splat(127) / most : splat(0);
+    b.good = most < splat(__builtin_inff());
   }
-  return scale.value;
+  b.scale = b.good ? b.scale : splat(__builtin_nanf(""));
+  return b;
 }
 
 /* The place of a row's operand of step `step` in a block of a tile. */
@@ -119,58 +110,89 @@ INLINE void store_steps(int32_t *to, int64_t row, int64_t height, v32c codes, in
   }
 }
 
-/* Rounds a block, of which `count` elements exist, into a row of a tile. Its products begin with what the zero points
- * subtract; groups with zero points of their own need the sum of the codes itself. A block with an infinity or a NaN,
- * or with an element above BINARY_MOST if its scale is to be a power of two, gets the scale NaN; one of numbers too
- * small for a reciprocal becomes zeros. */
-INLINE void round_block(const rounded_rows *to, int64_t row, int64_t height, const float *x, int64_t count,
-                        const groups *q, int kind) {
-  v16 lo = count >= LANES ? load16(x) : load_part(x, count);
-  v16 hi = count >= BLOCK ? load16(x + LANES) : count > LANES ? load_part(x + LANES, count - LANES) : splat(0);
-  float most = max_lanes(max16(__builtin_elementwise_abs(lo), __builtin_elementwise_abs(hi)));
-  float inverse;
-  to->scales[row] = block_scale(most, sum_lanes((lo - lo) + (hi - hi)), has_binary_scale(q), &inverse);
-  v16i a = round_codes(lo, inverse), b = round_codes(hi, inverse);
-  v16c ca = __builtin_convertvector(a, v16c), cb = __builtin_convertvector(b, v16c);
-  int32_t sum = __builtin_reduce_add(a + b);
+/* The codes of 16 elements, as floats. */
+INLINE v16 round_codes(const float *x, float inverse, int32_t good) {
+  return __builtin_elementwise_roundeven((v16)((v16i)load16(x) & good) * splat(inverse));
+}
+
+/* Rounds a block into row `row` of a tile. Returns sums of the codes. */
+INLINE v16 round_block(const rounded_rows *to, int64_t row, int64_t height, const float *x, float inverse, int32_t good,
+                       int kind, int bits) {
+  v16 lo = round_codes(x, inverse, good), hi = round_codes(x + LANES, inverse, good);
+  v16c a = __builtin_convertvector(__builtin_convertvector(lo, v16i), v16c),
+       b = __builtin_convertvector(__builtin_convertvector(hi, v16i), v16c);
   store_steps(to->codes, row, height,
-              __builtin_shufflevector(ca, cb, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
+              __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
                                       21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31),
-              kind, q->bits);
-  to->starts[row] = q->zeros ? sum : -implied_zero(q, kind) * sum;
+              kind, bits);
+  return lo + hi;
 }
 
-/* Rounds a row of x into row `row` of a tile. */
-INLINE void round_row(const rounded_rows *tile, int64_t row, int64_t height, const float *x, int64_t k, const groups *q,
-                      int kind) {
-  for (int64_t i = 0; i < block_count(k); i++) {
-    rounded_rows to = rounded_tile(tile, 0, height, i, k, kind);
-    if (i < k / BLOCK)
-      round_block(&to, row, height, x + i * BLOCK, BLOCK, q, kind);
-    else
-      round_block(&to, row, height, x + i * BLOCK, k % BLOCK, q, kind);
-  }
+/* Some rows, ldx apart and k long, that become a tile of `height`. */
+typedef struct {
+  const float *x;
+  int64_t ldx, rows, height, k;
+} source_rows;
+
+/* The blocks of all rows of a tile that are rounded together: block e of row r is lane e * height + r, which is the
+ * order of their scales. */
+INLINE int64_t blocks_at_once(int64_t height) {
+  return LANES / height;
 }
 
-INLINE void clear_row(const rounded_rows *tile, int64_t row, int64_t height, int64_t k, int kind) {
-  for (int64_t i = 0; i < block_count(k); i++) {
-    rounded_rows to = rounded_tile(tile, 0, height, i, k, kind);
-    to.scales[row] = 0;
-    to.starts[row] = 0;
-    for (int s = 0; s < block_steps(kind); s++)
-      to.codes[code_at(s, row, height, kind)] = 0;
-  }
+/* The elements of the block of lane `lane`, where block `first` is that of lane 0. Where some do not exist, `padded`
+ * receives the block with zeros. */
+INLINE const float *lane_elements(float *padded, const source_rows *from, int64_t first, int64_t lane) {
+  int64_t r = lane % from->height, block = first + lane / from->height, whole = from->k / BLOCK;
+  if (r < from->rows && block < whole) return from->x + r * from->ldx + block * BLOCK;
+  memset(padded, 0, BLOCK * sizeof *padded);
+  if (r < from->rows)
+    memcpy(padded, from->x + r * from->ldx + whole * BLOCK, (size_t)(from->k % BLOCK) * sizeof *padded);
+  return padded;
 }
 
-/* Rounds `rows` rows, ldx apart, as one tile. */
-INLINE void round_tile(const rounded_rows *to, int64_t height, const float *x, int64_t ldx, int64_t rows, int64_t k,
-                       const groups *q, int kind) {
-  for (int64_t r = 0; r < height; r++) {
-    if (r < rows)
-      round_row(to, r, height, x + r * ldx, k, q, kind);
-    else
-      clear_row(to, r, height, k, kind);
+/* Stores the first `count` lanes of whole blocks. */
+INLINE void store_lanes(float *to, v16 x, int64_t height, int64_t count) {
+  if (count == blocks_at_once(height))
+    store_part(to, x, blocks_at_once(height) * height);
+  else
+    for (int64_t i = 0; i < count * height; i++)
+      to[i] = x[i];
+}
+
+/* Rounds blocks first .. first + count. Products begin with what the zero points subtract; groups with zero points of
+ * their own need the sum of the codes itself. A block of numbers too small for a reciprocal becomes zeros. */
+INLINE void round_blocks(const rounded_rows *tile, const source_rows *from, int64_t first, int64_t count,
+                         const groups *q, int kind) {
+  float padded[BLOCK], inverse[LANES];
+  int32_t good[LANES];
+  v16 lanes[LANES];
+  int64_t height = from->height;
+  rounded_rows to = rounded_tile(tile, 0, height, first, from->k, kind);
+  for (int64_t i = 0; i < LANES; i++) {
+    const float *x = i < count * height ? lane_elements(padded, from, first, i) : 0;
+    lanes[i] = x ? fold16(__builtin_elementwise_abs(load16(x)), __builtin_elementwise_abs(load16(x + LANES)), FOLD_BITS)
+                 : splat(0);
   }
+  block_scales b = scale_blocks(fold_lanes16(lanes, FOLD_BITS), has_binary_scale(q));
+  store16(inverse, b.inverse);
+  store16((float *)good, (v16)b.good);
+  for (int64_t i = 0; i < count * height; i++) {
+    rounded_rows at = rounded_tile(&to, 0, height, i / height, from->k, kind);
+    const float *x = lane_elements(padded, from, first, i);
+    lanes[i] = round_block(&at, i % height, height, x, inverse[i], good[i], kind, q->bits);
+  }
+  v16i sums = __builtin_convertvector(fold_lanes16(lanes, FOLD_SUM), v16i);
+  if (!q->zeros) sums *= -implied_zero(q, kind);
+  store_lanes(to.scales, b.scale, height, count);
+  store_lanes((float *)to.starts, (v16)sums, height, count);
+}
+
+/* Rounds some rows as one tile. */
+INLINE void round_tile(const rounded_rows *to, const source_rows *from, const groups *q, int kind) {
+  int64_t blocks = block_count(from->k), most = blocks_at_once(from->height);
+  for (int64_t i = 0; i < blocks; i += most)
+    round_blocks(to, from, i, min64(most, blocks - i), q, kind);
 }
 
 #endif

@@ -134,24 +134,40 @@ INLINE void transpose16(v16 *x) {
   }
 }
 
-/* Lane i = sum of the lanes of x[i]. */
-INLINE v16 sum_lanes16(const v16 *x) {
+INLINE v16 max16(v16 a, v16 b) {
+  return a > b ? a : b;
+}
+INLINE v16 min16(v16 a, v16 b) {
+  return a < b ? a : b;
+}
+/* How two vectors become one: their sum, the greater elements, or the greater ones as integers, which for numbers that
+ * are not negative is the same and keeps an infinity or a NaN. */
+enum { FOLD_SUM, FOLD_MAX, FOLD_BITS };
+INLINE v16 fold16(v16 a, v16 b, int how) {
+  v16i x = (v16i)a, y = (v16i)b;
+  return how == FOLD_SUM ? a + b : how == FOLD_MAX ? max16(a, b) : (v16)(x > y ? x : y);
+}
+
+/* Lane i = the lanes of x[i] folded. */
+INLINE v16 fold_lanes16(const v16 *x, int how) {
   v16 t[4];
   UNROLL for (int i = 0; i < 4; i++) {
     const v16 *y = x + 4 * i;
-    v16 a = __builtin_shufflevector(y[0], y[1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29) +
-            __builtin_shufflevector(y[0], y[1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
-    v16 b = __builtin_shufflevector(y[2], y[3], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29) +
-            __builtin_shufflevector(y[2], y[3], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
-    t[i] = __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) +
-           __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+    v16 a =
+        fold16(__builtin_shufflevector(y[0], y[1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29),
+               __builtin_shufflevector(y[0], y[1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31), how);
+    v16 b =
+        fold16(__builtin_shufflevector(y[2], y[3], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29),
+               __builtin_shufflevector(y[2], y[3], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31), how);
+    t[i] = fold16(__builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29),
+                  __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31), how);
   }
-  v16 a = __builtin_shufflevector(t[0], t[1], 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27) +
-          __builtin_shufflevector(t[0], t[1], 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
-  v16 b = __builtin_shufflevector(t[2], t[3], 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27) +
-          __builtin_shufflevector(t[2], t[3], 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
-  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
-         __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  v16 a = fold16(__builtin_shufflevector(t[0], t[1], 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27),
+                 __builtin_shufflevector(t[0], t[1], 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31), how);
+  v16 b = fold16(__builtin_shufflevector(t[2], t[3], 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27),
+                 __builtin_shufflevector(t[2], t[3], 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31), how);
+  return fold16(__builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
+                __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31), how);
 }
 
 /* words[at] in each lane. It is taken from a vector of four words, for targets whose products read an operand from a
@@ -161,12 +177,6 @@ INLINE v16i lane_of_four(const int32_t *words, int at) {
   return (v16i)(*(const v4i_any *)(words + at / 4 * 4))[at % 4];
 }
 
-INLINE v16 max16(v16 a, v16 b) {
-  return a > b ? a : b;
-}
-INLINE v16 min16(v16 a, v16 b) {
-  return a < b ? a : b;
-}
 INLINE float sum_lanes(v16 v) {
   v.lo += v.hi;
   v.s0123 += v.s4567;
