@@ -261,7 +261,7 @@ INLINE void finish_tile(const linear *l, const form *f, const product *p, int64_
 /* Multiplies packed rows and a panel, over k in blocks that keep the panel's slice in L1. Meanwhile the following
  * weights come from memory: f32 a little ahead, narrower types, which are widened first, a whole slice ahead. */
 INLINE void gemm_floats(const product *p, const linear *l, const form *f, const float *packed, float *wide) {
-  int height = tile_rows(f->isa), cols = tile_cols(f->isa);
+  int height = tile_rows(f->isa), low = low_tile_rows(f->isa), cols = tile_cols(f->isa);
   int64_t rows = p->at.rows, panel = weight_panel(p, f);
   int64_t blocks = (f->k + LPK_KC - 1) / LPK_KC, kc = (f->k + blocks - 1) / blocks;
   int64_t step = LPK_PANEL * dtype_bytes(f->dtype);
@@ -280,10 +280,10 @@ INLINE void gemm_floats(const product *p, const linear *l, const form *f, const 
         tile_operands half = t;
         half.b += c;
         float *to = p->part + r * LPK_PANEL + c;
-        if (rows - r > height / 2)
+        if (rows - r > low)
           tile_update(to, LPK_PANEL, 0, k0 == 0, height, cols, &half);
         else
-          tile_update(to, LPK_PANEL, 0, k0 == 0, height / 2, cols, &half);
+          tile_update(to, LPK_PANEL, 0, k0 == 0, low, cols, &half);
       }
       finish_tile(l, f, p, r, k0 + len);
     }
@@ -320,7 +320,7 @@ INLINE void join_panel(float *wide, const uint16_t *w, int64_t len) {
 /* Does what gemm_floats does with products of bf16: `packed` holds tiles of pairs. */
 INLINE void gemm_pairs(const product *p, const linear *l, const form *f, const float *packed, float *wide) {
   enum { STRETCH = 2 * LPK_KC };
-  int height = tile_rows(f->isa), cols = tile_cols(f->isa);
+  int height = tile_rows(f->isa), low = low_tile_rows(f->isa), cols = tile_cols(f->isa);
   int64_t rows = p->at.rows, pairs = (f->k + 1) / 2, bytes = LPK_PANEL * 2;
   for (int64_t k0 = 0; k0 < f->k; k0 += STRETCH) {
     int64_t len = min64(STRETCH, f->k - k0);
@@ -332,10 +332,10 @@ INLINE void gemm_pairs(const product *p, const linear *l, const form *f, const f
       for (int c = 0; c < LPK_PANEL; c += cols * LANES) {
         tile_operands half = t;
         half.b += c;
-        if (rows - r > height / 2)
+        if (rows - r > low)
           tile_pairs(p->part + r * LPK_PANEL + c, k0 == 0, height, cols, &half);
         else
-          tile_pairs(p->part + r * LPK_PANEL + c, k0 == 0, height / 2, cols, &half);
+          tile_pairs(p->part + r * LPK_PANEL + c, k0 == 0, low, cols, &half);
       }
       t.step = 0;
       finish_tile(l, f, p, r, k0 + len);
@@ -377,7 +377,7 @@ INLINE void group_tile(float *part, float *dot, const float *sums, const form *f
 /* Does the same with a panel of groups. `sums`: of the rows. */
 INLINE void gemm_groups(const product *p, const gemm_work *work, const linear *l, const form *f, const float *packed,
                         const float *sums) {
-  int height = tile_rows(f->isa), cols = tile_cols(f->isa);
+  int height = tile_rows(f->isa), low = low_tile_rows(f->isa), cols = tile_cols(f->isa);
   const char *at = (const char *)l->w + weight_panel(p, f) * panel_bytes(&f->q, f->k);
   for (int64_t k0 = 0, len; k0 < f->k; k0 += len) {
     int64_t group = k0 / f->q.group, in_group = k0 % f->q.group, end = min64(f->k, (group + 1) * f->q.group);
@@ -389,10 +389,10 @@ INLINE void gemm_groups(const product *p, const gemm_work *work, const linear *l
         tile_operands t = {packed + r * f->k + k0 * height, 1, height, work->b + c, LPK_PANEL, len, 0, 0};
         float *to = p->part + r * LPK_PANEL + c, *dot = work->dot + r * LPK_PANEL + c;
         const float *row_sums = sums + r * group_count(f) + group;
-        if (p->at.rows - r > height / 2)
+        if (p->at.rows - r > low)
           group_tile(to, dot, row_sums, f, height, cols, c / LANES, &t, &s);
         else
-          group_tile(to, dot, row_sums, f, height / 2, cols, c / LANES, &t, &s);
+          group_tile(to, dot, row_sums, f, low, cols, c / LANES, &t, &s);
       }
       finish_tile(l, f, p, r, k0 + len);
     }

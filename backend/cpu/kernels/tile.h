@@ -10,6 +10,10 @@ enum { TILE_MAX = 12 * 2 };
 INLINE int tile_rows(int isa) {
   return isa == LPK_ISA_AVX512 ? 12 : 6;
 }
+/* Rows of a lower tile, for the last rows of a block. */
+INLINE int low_tile_rows(int isa) {
+  return isa == LPK_ISA_AVX512 ? 8 : 3;
+}
 INLINE int tile_cols(int isa) {
   return isa == LPK_ISA_AVX512 ? 2 : 1;
 }
