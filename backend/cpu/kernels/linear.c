@@ -258,8 +258,9 @@ INLINE void finish_tile(const linear *l, const form *f, const product *p, int64_
   if (end == f->k && p->half == (f->gated ? 1 : 0)) finish_rows(l, f, first, 1, &p->at, r, tile_rows(f->isa));
 }
 
-/* Multiplies packed rows and a panel, over k in blocks that keep the panel's slice in L1. Meanwhile the following
- * weights come from memory: f32 a little ahead, narrower types, which are widened first, a whole slice ahead. */
+/* Multiplies packed rows and a panel, over k in blocks that keep the panel's slice in L1. Meanwhile the next slice
+ * comes from memory, a line for each step, so that several tiles share the time. A single tile reads f32 only a little
+ * ahead: two slices do not fit in L1. */
 INLINE void gemm_floats(const product *p, const linear *l, const form *f, const float *packed, float *wide) {
   int height = tile_rows(f->isa), low = low_tile_rows(f->isa), cols = tile_cols(f->isa);
   int64_t rows = p->at.rows, panel = weight_panel(p, f);
@@ -268,7 +269,9 @@ INLINE void gemm_floats(const product *p, const linear *l, const form *f, const 
   for (int64_t k0 = 0; k0 < f->k; k0 += kc) {
     int64_t len = min64(kc, f->k - k0), at = (panel * f->k + k0) * LPK_PANEL;
     tile_operands t = {0, 1, height, (const float *)l->w + at, LPK_PANEL, len, 0, step};
-    t.ahead = (const char *)l->w + (panel * f->k + k0) * step + (f->dtype == LPK_F32 ? PREFETCH_BYTES : len * step);
+    const char *here = (const char *)l->w + at * dtype_bytes(f->dtype), *end = here + 2 * len * step;
+    t.ahead = here + (rows <= height && f->dtype == LPK_F32 ? PREFETCH_BYTES : len * step);
+    if (rows > height) t.step = 64;
     if (f->dtype != LPK_F32) {
       for (int64_t i = 0; i < len * LPK_PANEL; i += LANES)
         store16(wide + i, load_weight(l->w, at + i, f->dtype));
@@ -285,6 +288,8 @@ INLINE void gemm_floats(const product *p, const linear *l, const form *f, const 
         else
           tile_update(to, LPK_PANEL, 0, k0 == 0, low, cols, &half);
       }
+      t.ahead += t.k * t.step;
+      if (t.ahead >= end) t.step = 0;
       finish_tile(l, f, p, r, k0 + len);
     }
   }
@@ -317,7 +322,8 @@ INLINE void join_panel(float *wide, const uint16_t *w, int64_t len) {
   }
 }
 
-/* Does what gemm_floats does with products of bf16: `packed` holds tiles of pairs. */
+/* Does what gemm_floats does with products of bf16: `packed` holds tiles of pairs. The next weights come in four tiles,
+ * or in the first one where there are fewer. */
 INLINE void gemm_pairs(const product *p, const linear *l, const form *f, const float *packed, float *wide) {
   enum { STRETCH = 2 * LPK_KC };
   int height = tile_rows(f->isa), low = low_tile_rows(f->isa), cols = tile_cols(f->isa);
@@ -326,7 +332,8 @@ INLINE void gemm_pairs(const product *p, const linear *l, const form *f, const f
     int64_t len = min64(STRETCH, f->k - k0);
     const char *from = (const char *)l->w + (weight_panel(p, f) * f->k + k0) * bytes;
     join_panel(wide, (const uint16_t *)from, len);
-    tile_operands t = {0, 1, height, wide, LPK_PANEL, (len + 1) / 2, from + len * bytes, 2 * bytes};
+    const char *next = from + len * bytes, *end = next + len * bytes;
+    tile_operands t = {0, 1, height, wide, LPK_PANEL, (len + 1) / 2, next, rows > 3 * height ? 64 : 2 * bytes};
     for (int64_t r = 0; r < rows; r += height) {
       t.a = packed + r * pairs + k0 / 2 * height;
       for (int c = 0; c < LPK_PANEL; c += cols * LANES) {
@@ -337,7 +344,8 @@ INLINE void gemm_pairs(const product *p, const linear *l, const form *f, const f
         else
           tile_pairs(p->part + r * LPK_PANEL + c, k0 == 0, low, cols, &half);
       }
-      t.step = 0;
+      t.ahead += t.k * t.step;
+      if (t.ahead >= end) t.step = 0;
       finish_tile(l, f, p, r, k0 + len);
     }
   }
