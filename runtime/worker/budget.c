@@ -226,8 +226,9 @@ typedef struct {
   double used_ms;
 } holder;
 
+/* Rows that are only kept are never active: they are computed again if they are needed. */
 static bool is_active(const worker_session *session, double now_ms) {
-  return session->queued.waits || now_ms - session->used_ms < active_ms;
+  return session->queued.waits || (!session->keeps && now_ms - session->used_ms < active_ms);
 }
 
 /* The session or context unused for longest; both NULL: all are in use. */

@@ -1,6 +1,6 @@
 /* Admission: how many sessions and contexts the worker holds, and how many bytes they take. To make room it drops the
  * one unused for longest. It keeps one that waits for rows or for a pass, and a session that was used within the last
- * second, because it generates. */
+ * second, because it generates; but not one that only keeps rows for others. */
 #ifndef LP_WORKER_BUDGET_H
 #define LP_WORKER_BUDGET_H
 

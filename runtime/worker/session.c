@@ -80,8 +80,9 @@ static lp_status begin_like(lp_worker *worker, worker_session *session, const Lp
   if (!lp_states_bytes(&session->executor->states, sym, &bytes))
     return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
   LP_TRY(worker_admit_run(worker, session, 0, 0, bytes, diag));
-  other->used_ms = lp_now_ms(); /* so that no room is made of it */
+  other->used_ms = lp_now_ms(); /* room is made of others first */
   LP_TRY(make_room(worker, session, sym, diag));
+  if (other->dropped) return lp_error(diag, LP_LOC_NONE, "there is no room for rows of two sessions");
   LP_TRY(lp_states_reserve(&session->executor->states, sym, diag));
   LP_TRY(lp_states_copy_rows(&other->executor->states, &session->executor->states, open->rows, diag));
   session->position = open->rows;

@@ -53,6 +53,14 @@ LP_TEST(the_longest_idle_goes) {
   ck_assert(!sessions[0].dropped && sessions[1].dropped && !sessions[2].dropped);
 }
 
+LP_TEST(rows_that_are_only_kept_go) {
+  for (size_t i = 0; i < SESSIONS; i++)
+    hold(i, -1e6);
+  sessions[1].keeps = true;
+  ck_assert_int_eq(worker_make_room(&worker, BYTES, NULL, NULL), LP_OK);
+  ck_assert(!sessions[0].dropped && sessions[1].dropped && !sessions[2].dropped);
+}
+
 LP_TEST(what_waits_for_a_pass_stays) {
   for (size_t i = 0; i < SESSIONS; i++)
     hold(i, 1e6 * (double)(SESSIONS - i));
