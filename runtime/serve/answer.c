@@ -204,6 +204,28 @@ static void put_model(lp_json_writer *json, const char *id) {
   lp_json_put_end(json);
 }
 
+bool lp_answer_has_model(const char *const model[LP_ROUTE_COUNT], const char *embeddings, const char *id) {
+  bool has = lp_streq(id, "auto") || (embeddings && lp_streq(id, embeddings));
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    has |= model[route] && (lp_streq(id, model[route]) || lp_streq(id, lp_route_name(route)));
+  return has;
+}
+
+char *lp_answer_model(const char *id) {
+  lp_buf out = {0};
+  lp_json_writer json = lp_answer_begin(&out);
+  put_model(&json, id);
+  return out.data;
+}
+
+char *lp_answer_no_model(const char *id) {
+  lp_buf text = {0};
+  lp_buf_printf(&text, "there is no model '%.80s'", id);
+  char *json = write_error("invalid_request_error", lp_buf_text(&text), "model", "model_not_found");
+  lp_buf_free(&text);
+  return json;
+}
+
 char *lp_answer_models(const char *const model[LP_ROUTE_COUNT], const char *embeddings) {
   lp_buf out = {0};
   lp_json_writer json = lp_answer_begin(&out);

@@ -28,5 +28,9 @@ char *lp_answer_status(const char *status); /* {"status":"ok"} */
 /* The places and their models; `model[route]` NULL: there is no such place. `embeddings`: the model of embeddings, or
  * NULL. */
 char *lp_answer_models(const char *const model[LP_ROUTE_COUNT], const char *embeddings);
+/* Tells whether that list has `id`. */
+bool lp_answer_has_model(const char *const model[LP_ROUTE_COUNT], const char *embeddings, const char *id);
+char *lp_answer_model(const char *id);    /* its entry */
+char *lp_answer_no_model(const char *id); /* an error, in OpenAI's terms */
 
 #endif

@@ -64,9 +64,14 @@ static bool is_number(const lp_json *at, double wanted) {
 /* Tells whether a value is the default of its key, since some clients send defaults. */
 static bool is_usual(const char *key, const lp_json *at) {
   if (!lp_json_is_given(at) || (lp_json_is(at, LP_JSON_BOOL) && !lp_json_is_true(at))) return true;
+  if (lp_streq(key, "modalities")) {
+    lp_json first = lp_json_item(at, 0);
+    return lp_json_count(at) == 1 && lp_json_equals(&first, "text");
+  }
+  if (lp_streq(key, "reasoning_effort")) return lp_json_equals(at, "none");
   if (lp_streq(key, "best_of") || lp_streq(key, "num_beams"))
     return lp_json_is(at, LP_JSON_INTEGER) && is_number(at, 1);
-  if (lp_streq(key, "typical_p") || lp_streq(key, "length_penalty")) return is_number(at, 1);
+  if (lp_streq(key, "typical_p") || lp_streq(key, "tfs_z") || lp_has_suffix(key, "_penalty")) return is_number(at, 1);
   if (lp_streq(key, "min_tokens") || lp_streq(key, "mirostat") || lp_has_prefix(key, "dry_") ||
       lp_has_prefix(key, "xtc_"))
     return is_number(at, 0);
@@ -102,7 +107,20 @@ static lp_status refuse_unknown(const lp_json *body, lp_diag *diag) {
                                      "mirostat",
                                      "dry_multiplier",
                                      "xtc_probability",
-                                     "continue_final_message"};
+                                     "continue_final_message",
+                                     "modalities",
+                                     "reasoning_effort",
+                                     "verbosity",
+                                     "chat_template",
+                                     "chat_template_kwargs",
+                                     "documents",
+                                     "truncate_prompt_tokens",
+                                     "allowed_token_ids",
+                                     "include_stop_str_in_output",
+                                     "repeat_penalty",
+                                     "tfs_z",
+                                     "json_schema",
+                                     "regex"};
   for (size_t i = 0; i < LP_COUNT(keys); i++) {
     lp_json at = lp_json_member(body, keys[i]);
     if (!is_usual(keys[i], &at)) return lp_error(diag, LP_LOC_NONE, "'%s' is not supported", keys[i]);

@@ -120,13 +120,26 @@ static enum MHD_Result embed(const lp_peer *to, lp_exchange *a, const char *rest
   return lp_exchange_embed(to, a);
 }
 
-static enum MHD_Result list_models(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
-  (void)rest, (void)taken;
-  const char *model[LP_ROUTE_COUNT];
+/* Sets the models of places, NULL where there is none, and returns that of embeddings. */
+static const char *get_models(const lp_exchange *a, const char *model[LP_ROUTE_COUNT]) {
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     model[route] = lp_dispatcher_model(a->server->dispatcher, route);
   const lp_embedder *embedder = lp_dispatcher_embedder(a->server->dispatcher);
-  return lp_peer_reply(to, MHD_HTTP_OK, lp_answer_models(model, embedder ? lp_embedder_model(embedder) : NULL));
+  return embedder ? lp_embedder_model(embedder) : NULL;
+}
+
+static enum MHD_Result list_models(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)rest, (void)taken;
+  const char *model[LP_ROUTE_COUNT], *embeddings = get_models(a, model);
+  return lp_peer_reply(to, MHD_HTTP_OK, lp_answer_models(model, embeddings));
+}
+
+static enum MHD_Result show_model(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)taken;
+  const char *model[LP_ROUTE_COUNT], *embeddings = get_models(a, model);
+  bool has = lp_answer_has_model(model, embeddings, rest);
+  return lp_peer_reply(to, has ? MHD_HTTP_OK : MHD_HTTP_NOT_FOUND,
+                       has ? lp_answer_model(rest) : lp_answer_no_model(rest));
 }
 
 static enum MHD_Result tell_health(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
@@ -216,6 +229,7 @@ static const path paths[] = {{"/v1/completions", "POST", false, complete_text},
                              {"/v1/chat/completions", "POST", false, complete_chat},
                              {"/v1/embeddings", "POST", false, embed},
                              {"/v1/models", "GET", false, list_models},
+                             {"/v1/models/", "GET", false, show_model},
                              {"/v1/router/decide", "POST", false, router_decide},
                              {"/v1/router/outcome", "POST", false, router_outcome},
                              {"/v1/router/explain/", "GET", false, router_explain},

@@ -41,6 +41,12 @@ def refused(what, text, call, **options):
 def models():
     names = [one.id for one in client.models.list()]
     check("models", model in names and "edge" in names and "auto" in names, names)
+    for name in (model, "edge", "auto"):
+        check("retrieved", client.models.retrieve(name).id == name, name)
+    try:
+        check("retrieved nothing", False, client.models.retrieve("no-such-model"))
+    except openai.NotFoundError as error:
+        check("retrieved nothing", error.code == "model_not_found", error)
     answer = client.completions.create(**ask)
     check("model's name", answer.model == model, answer.model)
     check("text", answer.choices[0].text == wanted, repr(answer.choices[0].text))

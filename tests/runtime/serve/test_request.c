@@ -105,6 +105,12 @@ static const struct {
     {0, TEXT("\"num_beams\":2"), "'num_beams' is not supported"},
     {0, TEXT("\"typical_p\":0.5"), "'typical_p' is not supported"},
     {0, TEXT("\"length_penalty\":0"), "'length_penalty' is not supported"},
+    {0, TEXT("\"repeat_penalty\":1.1"), "'repeat_penalty' is not supported"},
+    {0, TEXT("\"modalities\":[\"text\",\"audio\"]"), "'modalities' is not supported"},
+    {0, TEXT("\"modalities\":[\"audio\"]"), "'modalities' is not supported"},
+    {0, TEXT("\"reasoning_effort\":\"low\""), "'reasoning_effort' is not supported"},
+    {0, TEXT("\"verbosity\":\"low\""), "'verbosity' is not supported"},
+    {0, TEXT("\"chat_template_kwargs\":{\"a\":1}"), "'chat_template_kwargs' is not supported"},
     {0, TEXT("\"min_tokens\":1"), "'min_tokens' is not supported"},
     {0, TEXT("\"mirostat\":1"), "'mirostat' is not supported"},
     {0, TEXT("\"dry_multiplier\":1"), "'dry_multiplier' is not supported"},
@@ -124,6 +130,7 @@ LP_TEST(usual_values_are_taken) {
   ck_assert_int_eq(take(false, TEXT("\"echo\":false,\"suffix\":null,\"best_of\":1,\"num_beams\":1,\"typical_p\":1.0,"
                                     "\"length_penalty\":1,\"min_tokens\":0,\"mirostat\":0,\"dry_multiplier\":0,"
                                     "\"xtc_probability\":0.0,\"bad_words\":[],\"guided_json\":{},\"tools\":[],"
+                                    "\"modalities\":[\"text\"],\"reasoning_effort\":\"none\",\"repeat_penalty\":1,"
                                     "\"tool_choice\":\"auto\",\"other\":7")),
                    LP_OK);
   ck_assert_ptr_null(request.only_engine);
