@@ -172,17 +172,16 @@ lp_status lp_dispatcher_outcome(lp_dispatcher *self, int64_t id, double reward, 
 
 /* ---- one request ------------------------------------------------------------------------------------------------- */
 
-/* Notes the first piece that was passed on: after it, no other place may answer. */
+/* Notes the first piece that was passed on: after it another place may answer only if the taker forgets. */
 typedef struct {
-  lp_piece_sink *sink;
-  void *user;
+  const lp_taker *taker;
   double first_ms; /* 0: none was passed on */
 } counted;
 
 static bool hand_on(void *user, const lp_piece *piece) {
   counted *to = user;
   if (to->first_ms == 0) to->first_ms = lp_now_ms();
-  return to->sink(to->user, piece);
+  return to->taker->sink(to->taker->user, piece);
 }
 
 /* Sets the route that the request names, or the routes from which the router may choose; *allowed: also those that are
@@ -366,8 +365,19 @@ static void measure(const counted *to, double begun_ms, lp_dispatched *out) {
     out->seconds[LP_TIME_TPOT] = (now_ms - to->first_ms) / 1000 / (double)(out->usage.tokens - 1);
 }
 
-/* Asks the places, from the one of the decision on, until one begins to answer. A prompt that is too long for all that
- * may answer is a fault of the request; while one of them is down or fails otherwise, another attempt may succeed. */
+/* Tells whether another place may answer: the client has nothing of this answer. */
+static bool may_fall_back(const counted *to, lp_status status, const volatile int *stop) {
+  return status == LP_FAILED && !lp_flag_get(stop) && (to->first_ms == 0 || to->taker->forget);
+}
+
+static void begin_again(counted *to) {
+  if (to->first_ms != 0) to->taker->forget(to->taker->user);
+  to->first_ms = 0;
+}
+
+/* Asks the places, from the one of the decision on, until one answers, or has begun to where the client sees it. A
+ * prompt that is too long for all that may answer is a fault of the request; while one of them is down or fails
+ * otherwise, another attempt may succeed. */
 static lp_status ask_places(lp_dispatcher *self, const lp_completion *asked, const lp_router_request *request,
                             const lp_demand *demand, const volatile int *stop, counted *to, double begun_ms,
                             lp_dispatched *out, lp_diag *why) {
@@ -377,8 +387,9 @@ static lp_status ask_places(lp_dispatcher *self, const lp_completion *asked, con
   const bool good = status == LP_OK, tells = status != LP_USAGE && !lp_flag_get(stop);
   const double delay_s = (lp_now_ms() - begun_ms) / 1000;
   if (out->usage.is_too_long) fit &= ~(1u << route);
-  while (status == LP_FAILED && to->first_ms == 0 && !lp_flag_get(stop) && next_route(self, left, &route)) {
+  while (may_fall_back(to, status, stop) && next_route(self, left, &route)) {
     lp_diag_clear(why);
+    begin_again(to);
     left &= ~(1u << route);
     out->fell_back = true;
     status = ask(self, route, asked, demand, stop, to, out, why);
@@ -421,12 +432,12 @@ static lp_status answer(lp_dispatcher *self, const lp_completion *asked, lp_rout
   return status;
 }
 
-lp_status lp_dispatch(lp_dispatcher *self, const lp_completion *asked, const volatile int *stop, lp_piece_sink *sink,
-                      void *user, lp_dispatched *out, lp_diag *diag) {
+lp_status lp_dispatch(lp_dispatcher *self, const lp_completion *asked, const volatile int *stop, const lp_taker *taker,
+                      lp_dispatched *out, lp_diag *diag) {
   lp_router_request request;
   lp_demand demand;
   lp_buf keywords = {0};
-  counted to = {sink, user, 0};
+  counted to = {taker, 0};
   double begun_ms = lp_now_ms();
   *out = (lp_dispatched){.usage = {.prompt_tokens = -1}};
   for (lp_time time = 0; time < LP_TIME_COUNT; time++)

@@ -25,9 +25,16 @@ typedef struct {
   lp_usage usage;
 } lp_dispatched;
 
+/* Takes an answer. `forget` drops the pieces that it has taken, since another place begins the answer again; NULL: the
+ * client has them. */
+typedef struct {
+  lp_piece_sink *sink;
+  void (*forget)(void *user);
+  void *user;
+} lp_taker;
 /* Answers a request. LP_USAGE: the request is wrong. */
 LP_MUST_USE lp_status lp_dispatch(lp_dispatcher *dispatcher, const lp_completion *request, const volatile int *stop,
-                                  lp_piece_sink *sink, void *user, lp_dispatched *out, lp_diag *diag);
+                                  const lp_taker *taker, lp_dispatched *out, lp_diag *diag);
 /* The model of a route's place; NULL: there is no such place. */
 const char *lp_dispatcher_model(const lp_dispatcher *dispatcher, lp_route route);
 /* The state of an offered route's place; up also depends on its circuit breaker. */

@@ -66,6 +66,12 @@ static bool take_piece(void *user, const lp_piece *piece) {
   return wrote;
 }
 
+static void forget_pieces(void *user) {
+  lp_exchange *a = user;
+  lp_whole_free(&a->whole);
+  a->whole = (lp_whole){0};
+}
+
 static const char *name_of_key(const lp_exchange *a) {
   return a->key >= 0 ? a->server->config->keys.data[a->key].name : NULL;
 }
@@ -97,7 +103,8 @@ static void trace(const lp_exchange *a, const char *path, const char *route, dou
 static void make_answer(lp_exchange *a) {
   double begun_ms = lp_now_ms();
   lp_diag *diag = lp_diag_create();
-  a->status = lp_dispatch(a->server->dispatcher, &a->request, &a->server->stop, take_piece, a, &a->course, diag);
+  const lp_taker taker = {.sink = take_piece, .forget = a->pipe < 0 ? forget_pieces : NULL, .user = a};
+  a->status = lp_dispatch(a->server->dispatcher, &a->request, &a->server->stop, &taker, &a->course, diag);
   const lp_diag_entry *why = lp_diag_get(diag, 0);
   if (a->status == LP_OK && lp_flag_get(&a->server->stop)) {
     a->status = LP_FAILED;

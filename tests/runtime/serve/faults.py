@@ -249,13 +249,31 @@ def run_script(seed, port, relays):
     Cloud.fault = None
 
 
+def begun_answers(cloud):
+    """A cloud that ends in the middle of answers: the edge gives whole ones again."""
+    config = {"edge": {"bundle": str(edge), "threads": 1}, "cloud": cloud, "router": {"policy": "cloud", "rule": "edge"}}
+    (folder / "begun.yaml").write_text(json.dumps(config))
+    server, port = start("begun", "serve", folder / "begun.yaml", "--listen=127.0.0.1:0")
+    Cloud.text = json.loads(request(port, "edge", False).read())["choices"][0]["text"]
+    for Cloud.fault in ("short", "truncated", "garbage", "hang up"):
+        for stream in (False, True):
+            ask(port, "auto", stream, f"begun answers, {Cloud.fault}")
+        time.sleep(1)  # the circuit breaker lets another request through
+    Cloud.fault = None
+    server.terminate()
+    if server.wait(60) != 0:
+        note("ENDED", f"the server of begun answers with {server.returncode}")
+
+
 def main():
     cloud = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cloud)
     threading.Thread(target=cloud.serve_forever, daemon=True).start()
+    api = {"url": f"http://127.0.0.1:{cloud.server_port}/v1", "model": "any", "timeout": "500ms"}
+    begun_answers(api)
     relays = [Relay(1), Relay(2)]
     config = {"edge": {"bundle": str(edge), "threads": 1},
               "split": {"bundle": str(split), "workers": [relay.address for relay in relays], "threads": 1},
-              "cloud": {"url": f"http://127.0.0.1:{cloud.server_port}/v1", "model": "any", "timeout": "500ms"},
+              "cloud": api,
               "router": {"policy": "random", "rule": "edge"}}
     (folder / "serve.yaml").write_text(json.dumps(config))  # JSON is YAML
     server, port = start("serve", "serve", folder / "serve.yaml", "--listen=127.0.0.1:0")

@@ -46,7 +46,8 @@ static void ask(long http, const char *answer, lp_status status, const char *why
   canned.status = http;
   canned.data = answer;
   canned.size = strlen(answer);
-  ck_assert_int_eq(lp_dispatch(dispatcher, &request, &stop, take, &text, &out, diag), status);
+  const lp_taker taker = {.sink = take, .user = &text};
+  ck_assert_int_eq(lp_dispatch(dispatcher, &request, &stop, &taker, &out, diag), status);
   ck_assert_uint_eq(lp_diag_error_count(diag), status != LP_OK);
   if (status != LP_OK) ck_assert_ptr_nonnull(strstr(lp_diag_get(diag, 0)->text, why));
   lp_buf_free(&text);
