@@ -71,9 +71,10 @@ static void compare(const check *c, const char *name, const lp_verify_array *fou
   lp_buf why = {0};
   double share = logits ? difference(logits, wanted, &result) : INFINITY;
   if (!logits) {
-    lp_buf_puts(&why, "the bundle gives no logits of the graph's shape");
+    lp_buf_printf(&why, "the bundle gives no %s of the graph's shape", lp_reference_compared(c->reference));
   } else if (!(share <= c->limit)) {
-    lp_buf_printf(&why, "logits differ by %.3g of the greatest, at most %.3g is allowed", share, c->limit);
+    lp_buf_printf(&why, "%s differ by %.3g of the greatest, at most %.3g is allowed",
+                  lp_reference_compared(c->reference), share, c->limit);
   }
   result.reason = why.data;
   result.status = why.size ? LP_VERIFY_FAILED : LP_VERIFY_PASSED;

@@ -12,7 +12,9 @@ struct lp_reference {
   lp_onnxruntime *runtime; /* borrowed; NULL: the interpreter evaluates */
   const lp_op *end;
   const char *const *output; /* names of the graph's outputs, of the module */
-  int32_t logits;
+  int32_t logits;            /* the output that is compared: logits, or hidden states of a model without a head */
+  bool is_hidden;
+  int64_t vocab;
   bool has_past;
   lp_arena *arena, *before; /* of the last step, and of the one before it */
   int64_t past;
@@ -88,8 +90,13 @@ static lp_status learn(lp_reference *r, const lp_module *copy, lp_diag *diag) {
     LP_TRY(learn_input(r, bound, i, diag));
   }
   r->logits = find_text(lp_op_attr(bound, "output_roles"), "logits");
-  if (r->in.tokens >= 0 && r->logits >= 0) return LP_OK;
-  return lp_error(diag, LP_LOC_FILE(r->module->name), "the model has no tokens or logits to compare");
+  r->is_hidden = r->logits < 0;
+  if (r->is_hidden) r->logits = find_text(lp_op_attr(bound, "output_roles"), "hidden");
+  if (r->in.tokens < 0 || r->logits < 0)
+    return lp_error(diag, LP_LOC_FILE(r->module->name), "the model has no tokens, or no logits or hidden states");
+  if (!r->is_hidden) (void)lp_type_static_dim(lp_op_in(r->end, r->logits)->type, -1, &r->vocab);
+  if (r->is_hidden) r->vocab = lp_op_i64(bound, "vocab", 0);
+  return LP_OK;
 }
 
 /* Tells whether the interpreter leaves the operator to the pass decompose. */
@@ -167,9 +174,11 @@ int64_t lp_reference_length(const lp_reference *r) {
 }
 
 int64_t lp_reference_vocab(const lp_reference *r) {
-  int64_t vocab = 0;
-  (void)lp_type_static_dim(lp_op_in(r->end, r->logits)->type, -1, &vocab);
-  return vocab;
+  return r->vocab;
+}
+
+const char *lp_reference_compared(const lp_reference *r) {
+  return r->is_hidden ? "hidden states" : "logits";
 }
 
 lp_dtype lp_reference_dtype(const lp_reference *r) {

@@ -11,7 +11,7 @@
 
 typedef struct lp_reference lp_reference;
 
-/* Fails on a model without the generation protocol, and on an input with unknown content. `runtime` has loaded the
+/* Fails on a model with neither logits nor hidden states, and on an input with unknown content. `runtime` has loaded the
  * same model, borrowed until lp_reference_free; NULL: the interpreter evaluates the graph. */
 LP_MUST_USE lp_status lp_reference_open(const char *model, const lp_import_options *import, lp_onnxruntime *runtime,
                                         lp_reference **out, lp_diag *diag);
@@ -19,14 +19,16 @@ void lp_reference_free(lp_reference *reference); /* NULL is allowed */
 /* The constant sizes of the tokens' input, 0 where any size is allowed. */
 int64_t lp_reference_batch(const lp_reference *reference);
 int64_t lp_reference_length(const lp_reference *reference);
-int64_t lp_reference_vocab(const lp_reference *reference);
+int64_t lp_reference_vocab(const lp_reference *reference); /* the number of tokens; 0: it is not known */
+/* What is compared: "logits", or "hidden states" of a model without a head. */
+const char *lp_reference_compared(const lp_reference *reference);
 /* The type of the least precise floats that the graph computes with. */
 lp_dtype lp_reference_dtype(const lp_reference *reference);
 
 /* Begins `batch` new sequences, with new numbers in inputs that are neither tokens nor caches. */
 LP_MUST_USE lp_status lp_reference_begin(lp_reference *reference, int64_t batch, lp_diag *diag);
-/* Continues with tokens[batch][count]. `logits` is borrowed until the next call: [batch][count][vocab],
- * or [batch][1][vocab] of a graph that gives those of the last position only. */
+/* Continues with tokens[batch][count]. `logits`, or the hidden states, are borrowed until the next call:
+ * [batch][count][width], or [batch][1][width] of a graph that gives those of the last position only. */
 LP_MUST_USE lp_status lp_reference_step(lp_reference *reference, const int64_t *tokens, int64_t count, lp_array *logits,
                                         lp_diag *diag);
 /* Returns the number of inputs that are neither tokens nor caches and do not follow from the sizes. `out` (NULL is
