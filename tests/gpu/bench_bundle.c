@@ -2,7 +2,8 @@
  * that has only the runtime. Prints a line per row: name, tokens/s, deviation, GB/s of weights, and the library that
  * computed products of many rows. bench_bundle --copy: the GB/s, read and written, of copies within the GPU's memory.
  * Exit status 77 when there is no GPU. bench_bundle --weights FILE HEAD BYTES: writes a weights.safetensors of that
- * size: the header in HEAD, then noise to measure a model's speed with. */
+ * size: the header in HEAD, then noise to measure a model's speed with. bench_bundle --tokens BUNDLE COUNT 1,2,3: the
+ * greedy tokens that follow, as 4,5,6. */
 #include "base/file.h"
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
@@ -112,6 +113,30 @@ static lp_status write_weights(char **argv, lp_diag *diag) {
   return status;
 }
 
+static lp_status print_tokens(char **argv, lp_diag *diag) {
+  enum { MOST = 4096 };
+  int32_t prompt[MOST];
+  int64_t count = 0;
+  lp_bundle *bundle = NULL;
+  lp_session *session = NULL;
+  lp_generation out = {0};
+  const lp_bundle_options load = {.load = LP_LOAD_DEVICE | LP_LOAD_CLOUD};
+  const lp_generate_options options = {
+      .sampling = {.top_p = 1}, .max_tokens = atoll(argv[1]), .ignore_eos = true, .threads = 1};
+  for (char *at = argv[2]; *at && count < MOST; at += *at == ',')
+    prompt[count++] = (int32_t)strtol(at, &at, 10);
+  lp_status status = lp_bundle_load(argv[0], &load, &bundle, diag);
+  if (status == LP_OK) status = lp_session_open(bundle, &options, &session, diag);
+  if (status == LP_OK) status = lp_session_generate(session, prompt, 1, count, NULL, NULL, &out, diag);
+  for (int64_t i = 0; status == LP_OK && i < out.generated; i++)
+    printf("%s%d", i ? "," : "", out.tokens.data[i].token);
+  printf("\n");
+  lp_generation_free(&out);
+  lp_session_close(session);
+  lp_bundle_free(bundle);
+  return status;
+}
+
 int main(int argc, char **argv) {
   lp_diag *diag = lp_diag_create();
   int status = LP_USAGE;
@@ -120,6 +145,8 @@ int main(int argc, char **argv) {
     status = measure_copy(diag);
   else if (argc == 5 && lp_streq(argv[1], "--weights"))
     status = (int)write_weights(argv + 2, diag);
+  else if (argc == 5 && lp_streq(argv[1], "--tokens"))
+    status = (int)print_tokens(argv + 2, diag);
   else if (argc == 7)
     status = (int)measure(argv + 1, diag);
   lp_diag_free(diag);

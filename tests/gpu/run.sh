@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh [PACK]: on a machine with an NVIDIA GPU, runs the conformance suite's recorded cases (some of them once more
-# under compute-sanitizer where it is there and works), measures the bundles, copies, and PyTorch where there is one,
-# and prints one table. PACK is a folder that pack.sh made; the default is this script's own. Needs the driver and
+# under compute-sanitizer where it is there and works), generates the default model's tokens in each type, alone and in
+# passes of several sequences, measures the bundles, copies, and PyTorch where there is one, and prints one table. PACK is a folder that pack.sh made; the default is this script's own. Needs the driver and
 # NVRTC, but no compiler and no network. Without a GPU it says so and ends with exit status 77.
 # Prompts are measured with cuBLASLt if it is there (the CUDA toolkit's, or PyTorch's), and with llmpart's own kernels
 # only; rows say which of them computed the products.
@@ -43,6 +43,19 @@ check_cases() { # check_cases WHAT on|off: with cuBLASLt where it is there, or w
 }
 check_cases 'conformance' on
 check_cases 'conformance, own kernels alone' off
+for bundle in "$pack"/tokens/*.llmpart; do
+  name=$(basename "$bundle" .llmpart) equal=0 all=0
+  while read -r ids want; do
+    found=$("$pack/bin/bench_bundle" --tokens "$bundle" 16 "$ids" 2>>"$work/said") all=$((all + 1))
+    if [ "$found" = "$want" ]; then equal=$((equal + 1)); else echo "run.sh: $name after $ids: wanted $want, found $found" >&2; fi
+  done <"${bundle%.llmpart}.want"
+  [ "$name" = f32 ] && least=$all || least=$((all - 1)) # rounded, two logits may be too close
+  judge "tokens of the default model, $name" "$equal of $all prompts equal" "$least" $equal '>=' $least
+  case $name in f32) near=1e-3 ;; bf16) near=0.5 ;; *) near=5e-2 ;; esac
+  held=yes
+  "$pack/bin/sequences" "$bundle" 64 $near >"$work/cases" 2>&1 || { held=no failures=$((failures + 1)); cat "$work/cases" >&2; }
+  row "several sequences in one pass, $name" "$(tail -n 1 "$work/cases")" 'each as if alone' $held
+done
 if command -v compute-sanitizer >/dev/null; then
   some=$(ls "$pack"/cases/*.case | awk 'NR % 16 == 1')
   for tool in memcheck racecheck; do
