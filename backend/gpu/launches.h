@@ -39,8 +39,8 @@ enum { GPU_MOST_ARGS = 64 }; /* of a kernel */
 enum { GPU_MOST_SM = 9999 }; /* newer than any architecture */
 
 /* A product that a library computes instead of a kernel: y[rows][n] = epilogue(scale * x[rows][k] . w[n][k] + bias) +
- * add. The arguments of its launch are x, w, bias, add, y, rows, and the byte of y's memory at which the result
- * begins. */
+ * add. The arguments of its launch are x, w, bias, add, y, rows, and the bytes of y's and w's memory at which they
+ * begin; the last may be absent. */
 typedef struct {
   int64_t n, k;
   lp_dtype dtype; /* of x and w; the others are f32 */

@@ -239,6 +239,7 @@ void gpu_print_table(const gpu_launch_list *list, const gpu_dialect *dialect, lp
     lp_json_put_text(&t.json, NULL, t.symbols->names.data[i]);
   lp_json_put_end(&t.json);
   lp_json_put_bool(&t.json, "sequences", true);
+  lp_json_put_bool(&t.json, "overlapping", true);
   if (is_profiled(list->module)) lp_json_put_bool(&t.json, "profiled", true);
   put_launchers(&t);
   put_layouts(&t);

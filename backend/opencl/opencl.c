@@ -6,6 +6,7 @@
 #include "base/side.h"
 
 static const gpu_word words[] = {{"kernel", "__kernel"},
+                                 {"after", "(void)0"},
                                  {"device", "static"},
                                  {"global", "__global"},
                                  {"shared", "__local"},

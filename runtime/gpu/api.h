@@ -30,6 +30,7 @@ typedef struct {
   void *kernel;
   int64_t groups[3]; /* all at least 1; the third is 1 unless the interface `spreads` */
   int32_t threads, count;
+  bool overlaps;           /* the kernel itself waits for the end of the one before */
   const lp_gpu_value *arg; /* [count] */
 } lp_gpu_work;
 

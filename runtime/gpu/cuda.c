@@ -15,6 +15,9 @@ enum {
   CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
   COMPUTE_CAPABILITY_MAJOR = 75,
   COMPUTE_CAPABILITY_MINOR = 76,
+  PROGRAMMATIC_STREAM_SERIALIZATION = 6,
+  OVERLAPPING_SM = 90,
+  OVERLAPPING_DRIVER = 12030, /* the first that records such launches */
   STREAM_NON_BLOCKING = 1,
   CAPTURE_OF_THIS_THREAD = 1
 };
@@ -57,12 +60,32 @@ enum {
   X(graph_make_old, cuGraphInstantiate, (void **, void *, void **, char *, size_t))                                    \
   X(graph_make, cuGraphInstantiateWithFlags, (void **, void *, unsigned long long))
 
+/* CUlaunchAttribute and CUlaunchConfig */
+typedef struct {
+  int id, unused;
+  union {
+    char bytes[64];
+    int number;
+  } value;
+} launch_attribute;
+typedef struct {
+  unsigned groups[3], threads[3], shared_bytes;
+  void *stream;
+  launch_attribute *attribute;
+  unsigned attributes;
+} launch_config;
+/* Since CUDA 11.8. */
+#define OVERLAPPING_FUNCTIONS(X)                                                                                       \
+  X(launch_overlapping, cuLaunchKernelEx, (const launch_config *, void *, void **, void **))
+
 struct lp_gpu_device {
 #define MEMBER(name, symbol, parameters) int(*name) parameters;
   FUNCTIONS(MEMBER)
   GRAPH_FUNCTIONS(MEMBER)
+  OVERLAPPING_FUNCTIONS(MEMBER)
 #undef MEMBER
   int device, sm; /* sm: the architecture that the kernels are compiled for */
+  bool overlaps;  /* a kernel can begin before the one before it has ended */
   void *context, *module;
   char text[128]; /* its name */
   lp_cublas *cublas;
@@ -113,10 +136,12 @@ static lp_status report_absent(const char *file, const char *what, const char *r
 
 static bool load_driver(lp_gpu_device *cuda) {
 #define ENTRY(name, symbol, parameters) {#symbol, &cuda->name},
-  const lp_library_function functions[] = {FUNCTIONS(ENTRY)}, graphs[] = {GRAPH_FUNCTIONS(ENTRY)};
+  const lp_library_function functions[] = {FUNCTIONS(ENTRY)}, graphs[] = {GRAPH_FUNCTIONS(ENTRY)},
+                            overlapping[] = {OVERLAPPING_FUNCTIONS(ENTRY)};
 #undef ENTRY
   if (!lp_library_load("libcuda.so.1", functions, LP_COUNT(functions))) return false;
   (void)lp_library_load("libcuda.so.1", graphs, LP_COUNT(graphs));
+  (void)lp_library_load("libcuda.so.1", overlapping, LP_COUNT(overlapping));
   return cuda->graph_make || cuda->graph_make_old;
 }
 
@@ -145,6 +170,7 @@ static lp_status load_kernels(lp_gpu_device *cuda, const lp_gpu_text *text, lp_d
   const lp_cuda_target target = {.name = cuda->text, .sm = major * 10 + minor, .driver = version / 1000};
   lp_buf code = {0};
   lp_status status = lp_cuda_compile(text, &target, &code, &cuda->sm, diag);
+  cuda->overlaps = cuda->launch_overlapping && cuda->sm >= OVERLAPPING_SM && version >= OVERLAPPING_DRIVER;
   if (status == LP_OK) {
     lp_buf_append(&code, "", 1); /* PTX is text */
     int loaded = cuda->module_load(&cuda->module, code.data);
@@ -207,6 +233,19 @@ static void free_queue(lp_gpu_queue *queue) {
   free(queue);
 }
 
+/* Launches a kernel that may begin before the one before it on the stream has ended, as a programmatic dependent
+ * launch. */
+static int overlap(const lp_gpu_queue *queue, const lp_gpu_work *work, void **argument) {
+  launch_attribute attribute = {.id = PROGRAMMATIC_STREAM_SERIALIZATION, .value.number = 1};
+  const launch_config config = {
+      .groups = {(unsigned)work->groups[0], (unsigned)work->groups[1], (unsigned)work->groups[2]},
+      .threads = {(unsigned)work->threads, 1, 1},
+      .stream = queue->stream,
+      .attribute = &attribute,
+      .attributes = 1};
+  return queue->cuda->launch_overlapping(&config, work->kernel, argument, NULL);
+}
+
 /* Groups on the second and third axis are at most 65535. */
 static bool launch(lp_gpu_queue *queue, const lp_gpu_work *work) {
   void *argument[LP_GPU_MOST_ARGS];
@@ -218,6 +257,7 @@ static bool launch(lp_gpu_queue *queue, const lp_gpu_work *work) {
      * that take a plain pointer read only the beginning */
     argument[i] = value->is_memory ? (void *)(uintptr_t)&value->memory : (void *)(uintptr_t)&value->at;
   }
+  if (work->overlaps && queue->cuda->overlaps) return enter(queue) && note(queue, overlap(queue, work, argument));
   return enter(queue) &&
          note(queue, queue->cuda->launch(work->kernel, (unsigned)work->groups[0], (unsigned)work->groups[1],
                                          (unsigned)work->groups[2], (unsigned)work->threads, 1, 1, 0, queue->stream,

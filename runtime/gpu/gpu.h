@@ -27,8 +27,18 @@ typedef struct {
 /* When a launch happens: always, only if a library does the call's products, or only if kernels do. The library does
  * all products of a call or none. */
 typedef enum { LP_GPU_BY_ANY, LP_GPU_BY_LIBRARY, LP_GPU_BY_KERNEL } lp_gpu_by;
-/* Positions of the arguments of a product. */
-enum { LP_GPU_X, LP_GPU_W, LP_GPU_BIAS, LP_GPU_ADD, LP_GPU_Y, LP_GPU_ROWS, LP_GPU_BEGIN, LP_GPU_PRODUCT_ARGS };
+/* Positions of the arguments of a product; the last may be absent. */
+enum {
+  LP_GPU_X,
+  LP_GPU_W,
+  LP_GPU_BIAS,
+  LP_GPU_ADD,
+  LP_GPU_Y,
+  LP_GPU_ROWS,
+  LP_GPU_BEGIN,
+  LP_GPU_W_BEGIN,
+  LP_GPU_PRODUCT_ARGS
+};
 
 typedef struct {
   const lp_gpu_product_kind *product; /* NULL: a kernel; a product has no kernel, threads or axes */
@@ -96,8 +106,9 @@ typedef struct {
 typedef struct {
   const char *language; /* of the kernels, as lp_gpu_api_find takes it */
   lp_symbols symbols;
-  bool sequences; /* the table has the entries that batched passes need; older tables lack them */
-  bool profiled;  /* each call is a part of a pass that can be timed (docs/gpu.md) */
+  bool sequences;   /* the table has the entries that batched passes need; older tables lack them */
+  bool overlapping; /* the kernels wait for the one before by themselves; those of older tables do not */
+  bool profiled;    /* each call is a part of a pass that can be timed (docs/gpu.md) */
   int32_t launcher_count, layout_count, segment_count;
   lp_gpu_launcher *launcher;
   lp_gpu_layout *layout;

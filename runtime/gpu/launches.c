@@ -97,16 +97,16 @@ static lp_status read_product(reader *r, const lp_json *at, lp_gpu_launch *out) 
   return LP_OK;
 }
 
-/* A product takes memory for x, w, y, optional memory for bias and `add`, and two sizes. */
+/* A product takes memory for x, w, y, optional memory for bias and `add`, and two or three sizes. */
 static lp_status check_product(reader *r, const lp_json *args, const lp_gpu_launch *launch) {
-  bool fits = launch->arg_count == LP_GPU_PRODUCT_ARGS;
-  for (int32_t i = 0; i < LP_GPU_PRODUCT_ARGS && fits; i++) {
+  bool fits = launch->arg_count == LP_GPU_PRODUCT_ARGS || launch->arg_count == LP_GPU_W_BEGIN;
+  for (int32_t i = 0; i < launch->arg_count && fits; i++) {
     lp_gpu_arg_kind kind = launch->arg[i].kind;
     bool optional = i == LP_GPU_BIAS || i == LP_GPU_ADD;
     fits = (kind == LP_GPU_ARG_SIZE) == (i >= LP_GPU_ROWS) && (kind != LP_GPU_ARG_NULL || optional);
   }
   fits = fits && (launch->product->epilogue == LP_GPU_PLAIN || launch->arg[LP_GPU_ADD].kind == LP_GPU_ARG_NULL);
-  return fits ? LP_OK : lp_json_error(args, r->diag, "a product takes x, w, bias, add, y, rows, begin");
+  return fits ? LP_OK : lp_json_error(args, r->diag, "a product takes x, w, bias, add, y, rows, begin[, w_begin]");
 }
 
 static lp_status read_kernel(reader *r, const lp_json *at, lp_gpu_launch *out) {
@@ -318,6 +318,7 @@ static lp_status read_root(reader *r, const lp_json *root) {
       return lp_json_error(&item, r->diag, "'%.40s' is listed twice, or one too many", text);
   }
   r->out->sequences = member_is_true(root, "sequences");
+  r->out->overlapping = member_is_true(root, "overlapping");
   r->out->profiled = member_is_true(root, "profiled");
   LP_TRY(read_launchers(r, root));
   LP_TRY(read_layouts(r, root));

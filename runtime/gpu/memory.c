@@ -357,8 +357,12 @@ lp_status lp_gpu_find_top(lp_gpu *gpu, lp_gpu_memory *memory, const lp_gpu_top *
                                 {.size = top->vocab},
                                 {.size = top->apart},
                                 {.size = top->wanted}};
-  const lp_gpu_work work = {
-      .kernel = gpu->top, .groups = {top->rows, 1, 1}, .threads = THREADS, .count = LP_COUNT(value), .arg = value};
+  const lp_gpu_work work = {.kernel = gpu->top,
+                            .groups = {top->rows, 1, 1},
+                            .threads = THREADS,
+                            .count = LP_COUNT(value),
+                            .overlaps = gpu->table.overlapping,
+                            .arg = value};
   bool found =
       gpu->api->launch(memory->queue, &work) && gpu->api->copy(memory->queue, out, true, memory->top, false, bytes);
   return gpu->api->finish(memory->queue) && found ? LP_OK : lp_gpu_report(gpu, memory, diag);

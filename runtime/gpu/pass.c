@@ -25,6 +25,7 @@ static lp_gpu_work work_of(const lp_gpu_pass *pass, const lp_gpu_launch *launch,
                        .groups = {0, 0, 1},
                        .threads = launch->threads,
                        .count = launch->arg_count,
+                       .overlaps = pass->gpu->table.overlapping,
                        .arg = value};
 }
 
@@ -58,13 +59,13 @@ static lp_gpu_value value_of(const lp_gpu_pass *pass, const lp_gpu_part *part, c
 
 static lp_gpu_product product_of(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call,
                                  const lp_gpu_launch *launch) {
-  lp_gpu_value value[LP_GPU_PRODUCT_ARGS];
-  for (int32_t i = 0; i < LP_GPU_PRODUCT_ARGS; i++)
+  lp_gpu_value value[LP_GPU_PRODUCT_ARGS] = {{.is_memory = false}};
+  for (int32_t i = 0; i < launch->arg_count; i++)
     value[i] = value_of(pass, part, call, &launch->arg[i]);
   return (lp_gpu_product){.kind = launch->product,
                           .rows = value[LP_GPU_ROWS].size,
                           .x = value[LP_GPU_X].memory,
-                          .w = value[LP_GPU_W].memory,
+                          .w = (char *)value[LP_GPU_W].memory + value[LP_GPU_W_BEGIN].size,
                           .bias = value[LP_GPU_BIAS].memory,
                           .add = value[LP_GPU_ADD].memory,
                           .y = (char *)value[LP_GPU_Y].memory + value[LP_GPU_BEGIN].size,

@@ -1,8 +1,9 @@
 #!/bin/sh
 # pack.sh BUILD OUT [MODEL.onnx [DTYPE ...]]: puts into the folder OUT what run.sh needs on a machine with a GPU that
-# has neither the compiler nor a network: the conformance suite's recorded cases, the default model in each type with the
-# tokens that the cpu backend generates, bundles without their weights, and the programs. Without a model it is LLaMA2-7B's shape (written by the Python of LP_PYTHON, with a sparse file of
-# weights) in f16 and int4; its bundles need 17 GB of disk for a while.
+# has neither the compiler nor a network: the conformance suite's recorded cases, the default model in each type with
+# the tokens that the cpu backend generates, bundles without their weights, and the programs. Without a model it is
+# LLaMA2-7B's shape (written by the Python of LP_PYTHON, with a sparse file of weights) in f16 and int4; its bundles
+# need 17 GB of disk for a while.
 set -eu
 source=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(cd "$1" && pwd)
@@ -29,7 +30,7 @@ small=$source/examples/default-model/model.onnx lists=$source/tests/models/defau
 rows() { sed -n "s/^ *\"$1\": \[\[\(.*\)\]\],*\$/\1/p" "$lists" | sed 's/\], \[/\n/g' | tr -d ' '; } # rows KEY: lines of 1,2,3
 rows prompts >"$work/prompts"
 rows tokens | tr '\n' , | cut -d , -f -71 >>"$work/prompts" # so many rows that tensor cores multiply them
-for dtype in f32 f16 bf16 int8 int4; do
+for dtype in ${LP_PACK_TOKENS:-f32 f16 bf16 int8 int4}; do
   case $dtype in f32) cache=f32 ;; *) cache=f16 ;; esac
   for backend in cpu cuda; do
     "$build/tools/llmpart" compile "$small" --device=jetson-nano --cloud=a100 --link=lan --scheduler=cloud-only --march=native \

@@ -1,8 +1,9 @@
 #!/bin/sh
 # run.sh [PACK]: on a machine with an NVIDIA GPU, runs the conformance suite's recorded cases (some of them once more
 # under compute-sanitizer where it is there and works), generates the default model's tokens in each type, alone and in
-# passes of several sequences, measures the bundles, copies, and PyTorch where there is one, and prints one table. PACK is a folder that pack.sh made; the default is this script's own. Needs the driver and
-# NVRTC, but no compiler and no network. Without a GPU it says so and ends with exit status 77.
+# passes of several sequences, measures the bundles, copies, and PyTorch where there is one, and prints one table.
+# PACK is a folder that pack.sh made; the default is this script's own. Needs the driver and NVRTC, but no compiler and
+# no network. Without a GPU it says so and ends with exit status 77.
 # Prompts are measured with cuBLASLt if it is there (the CUDA toolkit's, or PyTorch's), and with llmpart's own kernels
 # only; rows say which of them computed the products.
 # Each figure with a target is compared with it: exit status 1 when one misses its target, or anything fails.

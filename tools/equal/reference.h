@@ -11,8 +11,8 @@
 
 typedef struct lp_reference lp_reference;
 
-/* Fails on a model with neither logits nor hidden states, and on an input with unknown content. `runtime` has loaded the
- * same model, borrowed until lp_reference_free; NULL: the interpreter evaluates the graph. */
+/* Fails on a model with neither logits nor hidden states, and on an input with unknown content. `runtime` has loaded
+ * the same model, borrowed until lp_reference_free; NULL: the interpreter evaluates the graph. */
 LP_MUST_USE lp_status lp_reference_open(const char *model, const lp_import_options *import, lp_onnxruntime *runtime,
                                         lp_reference **out, lp_diag *diag);
 void lp_reference_free(lp_reference *reference); /* NULL is allowed */

@@ -6,6 +6,7 @@
 #include "base/poly.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum {
   Q,
@@ -14,11 +15,12 @@ enum {
   MASK,
   SINKS,
   FEW_ROWS = 4,
-  CHUNK = 256,
+  CHUNK = 64,
   THREADS = 128,
   TILE_ROWS = 16,
   TENSOR_ROWS = 64,
-  MOST_WIDTH = 256
+  MOST_WIDTH = 256,
+  EIGHT = 8
 };
 
 static bool heads_first(const lp_op *op) {
@@ -188,6 +190,7 @@ static void lower_attention(gpu_builder *b) {
       "HEADS",       gpu_format(list, "%" PRId64, a.heads),
       "KV_HEADS",    gpu_format(list, "%" PRId64, lp_op_i64(a.op, "kv_heads", 1)),
       "CHUNK",       gpu_format(list, "%d", CHUNK),
+      "VECTOR",      a.d % 8 == 0 && a.dv % 8 == 0 ? "8" : "1",
       "ROWS",        gpu_format(list, "%d", TILE_ROWS),
       "KEYS",        wide > 128 ? "16" : "32",
       "THREADS",     gpu_format(list, "%d", THREADS),
@@ -221,9 +224,20 @@ static bool append_runs(const lp_op *op, char why[64]) {
   return true;
 }
 
+/* `type` with a last axis of vectors of EIGHT elements each. */
+static lp_type in_vectors(lp_module *m, lp_type type, int64_t last) {
+  const lp_poly **dim = LP_NEW_ARRAY(m->arena, const lp_poly *, type.rank);
+  memcpy(dim, type.dim, (size_t)type.rank * sizeof *dim);
+  dim[type.rank - 1] = lp_dim_const(m, last / EIGHT);
+  type.dim = dim;
+  return type;
+}
+
 static void lower_kv_append(gpu_builder *b) {
-  const lp_type x = lp_op_in(b->op, 0)->type;
   lp_module *m = b->list->module;
+  int64_t last = 0;
+  const bool vectors = lp_type_static_dim(lp_op_in(b->op, 0)->type, 3, &last) && last % EIGHT == 0;
+  const lp_type x = vectors ? in_vectors(m, lp_op_in(b->op, 0)->type, last) : lp_op_in(b->op, 0)->type;
   const lp_dtype store = b->op->out[0]->type.dtype;
   gpu_element e;
   gpu_element_begin(&e, b, x);
@@ -238,7 +252,13 @@ static void lower_kv_append(gpu_builder *b) {
                      gpu_element_coordinate(&e, 3)};
   gpu_element_line(&e, "const long to = ((%s * %s + %s) * %s + %s + %s) * %s + %s;", c[0], heads, c[1], capacity, past,
                    c[2], width, c[3]);
-  gpu_element_store(&e, cache, store, "to", gpu_format(b->list, "%s[i]", from));
+  if (vectors) {
+    gpu_element_line(&e, "float part[8];");
+    gpu_element_line(&e, "load_f32(8, %s, 0, i * 8, part);", from);
+    gpu_element_line(&e, "store8_%s(%s, to * 8, part);", gpu_store_name(store), cache);
+  } else {
+    gpu_element_store(&e, cache, store, "to", gpu_format(b->list, "%s[i]", from));
+  }
   gpu_element_end(&e, "kv_append");
 }
 
@@ -249,35 +269,65 @@ static bool rotary_runs(const lp_op *op, char why[64]) {
   return lp_op_all_f32(op, why);
 }
 
-static void lower_rotary(gpu_builder *b) {
-  const lp_type x = lp_op_in(b->op, 0)->type, table = lp_op_in(b->op, 1)->type;
-  int64_t rotary = lp_op_i64(b->op, "rotary_dim", 0), one;
-  bool pairs = lp_op_bool(b->op, "interleaved", false);
-  bool shared = lp_poly_is_const(table.dim[0], &one) && one == 1;
-  gpu_element e;
-  gpu_element_begin(&e, b, x);
-  const char *from = gpu_element_pointer(&e, gpu_ref_in(b, 0, GPU_FORM_F32), LP_F32, false);
-  const char *cosine = gpu_element_pointer(&e, gpu_ref_in(b, 1, GPU_FORM_F32), LP_F32, false);
-  const char *sine = gpu_element_pointer(&e, gpu_ref_in(b, 2, GPU_FORM_F32), LP_F32, false);
-  int32_t row = heads_first(b->op) ? 2 : 1;
-  const char *rows = gpu_element_size(&e, x.dim[row]), *batch = shared ? "0" : gpu_element_coordinate(&e, 0);
-  const char *own = gpu_element_coordinate(&e, row), *at = gpu_element_coordinate(&e, 3);
-  gpu_element_line(&e, "const long place = %s;", at);
-  gpu_element_line(&e, "float value = %s[i];", from);
-  gpu_element_line(&e, "if (place < %" PRId64 ") {", rotary);
-  if (pairs)
-    gpu_element_line(&e, "  const long pair = place / 2, second = place %% 2, first = i - second, other = first + 1;");
+/* Writes the pair of an element, and of the element its new value. */
+static void rotate_element(gpu_element *e, const char *const x[3], const char *y, const char *row, int64_t rotary) {
+  const int64_t half = rotary / 2;
+  gpu_element_line(e, "const long place = %s;", gpu_element_coordinate(e, 3));
+  gpu_element_line(e, "float value = %s[i];", x[0]);
+  gpu_element_line(e, "if (place < %" PRId64 ") {", rotary);
+  if (lp_op_bool(e->b->op, "interleaved", false))
+    gpu_element_line(e, "  const long pair = place / 2, second = place %% 2, first = i - second, other = first + 1;");
   else
-    gpu_element_line(&e,
+    gpu_element_line(e,
                      "  const long pair = place %% %" PRId64 ", second = place / %" PRId64
                      ", first = i - second * %" PRId64 ", other = first + %" PRId64 ";",
-                     rotary / 2, rotary / 2, rotary / 2, rotary / 2);
-  gpu_element_line(&e, "  const long angle = (%s * %s + %s) * %" PRId64 " + pair;", batch, rows, own, rotary / 2);
-  gpu_element_line(&e, "  const float c = %s[angle], s = %s[angle];", cosine, sine);
-  gpu_element_line(&e, "  value = second ? %s[first] * s + %s[other] * c : %s[first] * c - %s[other] * s;", from, from,
-                   from, from);
-  gpu_element_line(&e, "}");
-  gpu_element_store(&e, gpu_element_pointer(&e, gpu_ref_out(b, 0), LP_F32, true), LP_F32, "i", "value");
+                     half, half, half, half);
+  gpu_element_line(e, "  const long angle = (%s) * %" PRId64 " + pair;", row, half);
+  gpu_element_line(e, "  const float c = %s[angle], s = %s[angle];", x[1], x[2]);
+  gpu_element_line(e, "  value = second ? %s[first] * s + %s[other] * c : %s[first] * c - %s[other] * s;", x[0], x[0],
+                   x[0], x[0]);
+  gpu_element_line(e, "}");
+  gpu_element_store(e, y, LP_F32, "i", "value");
+}
+
+/* The same for eight neighbours in each half of a head. */
+static void rotate_vectors(gpu_element *e, const char *const x[3], const char *y, const char *row, int64_t half) {
+  gpu_element_line(e, "const long place = %s * 8, first = i * 16 - place, other = first + %" PRId64 ";",
+                   gpu_element_coordinate(e, 3), half);
+  gpu_element_line(e, "const long angle = (%s) * %" PRId64 " + place;", row, half);
+  gpu_element_line(e, "float a[8], b[8], c[8], s[8], turned[8];");
+  gpu_element_line(e, "load_f32(8, %s, 0, first, a);", x[0]);
+  gpu_element_line(e, "load_f32(8, %s, 0, other, b);", x[0]);
+  gpu_element_line(e, "load_f32(8, %s, 0, angle, c);", x[1]);
+  gpu_element_line(e, "load_f32(8, %s, 0, angle, s);", x[2]);
+  gpu_element_line(e, "for (int j = 0; j < 8; j++)");
+  gpu_element_line(e, "  turned[j] = a[j] * c[j] - b[j] * s[j];");
+  gpu_element_line(e, "store8_f32(%s, first, turned);", y);
+  gpu_element_line(e, "for (int j = 0; j < 8; j++)");
+  gpu_element_line(e, "  turned[j] = a[j] * s[j] + b[j] * c[j];");
+  gpu_element_line(e, "store8_f32(%s, other, turned);", y);
+}
+
+static void lower_rotary(gpu_builder *b) {
+  const lp_type type = lp_op_in(b->op, 0)->type, table = lp_op_in(b->op, 1)->type;
+  int64_t rotary = lp_op_i64(b->op, "rotary_dim", 0), one, last = 0;
+  bool shared = lp_poly_is_const(table.dim[0], &one) && one == 1;
+  bool vectors = !lp_op_bool(b->op, "interleaved", false) && lp_type_static_dim(type, 3, &last) && last == rotary &&
+                 rotary % (2 * EIGHT) == 0;
+  const lp_type x = vectors ? in_vectors(b->list->module, type, rotary / 2) : type;
+  gpu_element e;
+  gpu_element_begin(&e, b, x);
+  const char *in[3];
+  for (int32_t i = 0; i < 3; i++)
+    in[i] = gpu_element_pointer(&e, gpu_ref_in(b, i, GPU_FORM_F32), LP_F32, false);
+  const char *y = gpu_element_pointer(&e, gpu_ref_out(b, 0), LP_F32, true);
+  int32_t row = heads_first(b->op) ? 2 : 1;
+  const char *rows = gpu_element_size(&e, x.dim[row]), *batch = shared ? "0" : gpu_element_coordinate(&e, 0);
+  const char *place = gpu_format(b->list, "%s * %s + %s", batch, rows, gpu_element_coordinate(&e, row));
+  if (vectors)
+    rotate_vectors(&e, in, y, place, rotary / 2);
+  else
+    rotate_element(&e, in, y, place, rotary);
   gpu_element_end(&e, "rotary");
 }
 

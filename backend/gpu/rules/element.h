@@ -15,6 +15,7 @@ typedef struct {
   lp_map *sizes;        /* text of a polynomial -> name of its parameter */
   lp_map *lines;        /* index expression -> the variable that holds it */
   uint32_t coordinates; /* bit i is set when the coordinate of axis i has a variable */
+  int32_t each;         /* elements a thread; 1 at the beginning */
 } gpu_element;
 
 void gpu_element_begin(gpu_element *e, gpu_builder *b, lp_type type);

@@ -10,7 +10,7 @@
 enum { THREADS = 256 };
 
 void gpu_element_begin(gpu_element *e, gpu_builder *b, lp_type type) {
-  *e = (gpu_element){.b = b, .type = type, .sizes = lp_map_create(), .lines = lp_map_create()};
+  *e = (gpu_element){.b = b, .type = type, .sizes = lp_map_create(), .lines = lp_map_create(), .each = 1};
 }
 
 void gpu_element_line(gpu_element *e, const char *format, ...) {
@@ -152,9 +152,11 @@ void gpu_element_end(gpu_element *e, const char *stem) {
                                 "POINTERS", lp_buf_text(&e->pointer_lines),
                                 "SIZES",    lp_buf_text(&e->size_lines),
                                 "BODY",     lp_buf_text(&e->body),
-                                "THREADS",  "256",
+                                "EACH",     gpu_format(list, "%" PRId32, e->each),
+                                "THREADS",  gpu_format(list, "%d", THREADS),
                                 NULL};
-  gpu_launch *launch = gpu_launch_add(e->b, gpu_kernel_get(list, "elementwise", stem, params), THREADS, count, THREADS);
+  gpu_launch *launch = gpu_launch_add(e->b, gpu_kernel_get(list, "elementwise", stem, params), THREADS, count,
+                                      (int64_t)THREADS * e->each);
   memcpy(launch->arg, e->arg, sizeof e->arg);
   launch->arg_count = e->arg_count;
   gpu_arg_size(launch, count);

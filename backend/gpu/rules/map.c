@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+enum { EACH = 4 }; /* enough loads at once for the memory's speed */
+
 static bool map_runs(const lp_op *op, char why[64]) {
   return gpu_function_runs(op, why);
 }
@@ -36,6 +38,7 @@ static void lower_map(gpu_builder *b) {
   const char *in[3] = {NULL};
   lp_dtype types[3] = {LP_F32};
   gpu_element_begin(&e, b, b->op->out[0]->type);
+  e.each = EACH;
   for (int32_t i = 0; i < b->op->in_count && i < 3; i++) {
     const lp_value *value = lp_op_in(b->op, i);
     in[i] = operand(&e, i);
@@ -88,6 +91,7 @@ static void lower_fused(gpu_builder *b) {
   gpu_element e;
   scope s = {.e = &e, .names = lp_map_create()};
   gpu_element_begin(&e, b, b->op->out[0]->type);
+  e.each = EACH;
   for (int32_t i = 0; i < b->op->in_count; i++) {
     const char *value = operand(&e, i);
     if (value) define(&s, b->op->region->arg[i], value);

@@ -21,6 +21,7 @@ typedef struct {
   int32_t x; /* a ref; negative: x lies at the beginning of the scratch */
   int32_t sm;
   int64_t few;
+  bool coded; /* the weight's codes are widened to `dtype` first */
 } gpu_product_form;
 /* Adds the product. The caller launches kernels for the same rows GPU_BY_KERNEL. false: the dialect has no library. */
 bool gpu_linear_product(gpu_builder *b, const gpu_linear *l, const gpu_product_form *form);

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-enum { ONE = 1, SOME = 8, FEW_ROWS = 64, AT_ONCE = 32, THREADS = 256, TILE = 64 };
+enum { ONE = 1, SOME = 8, FEW_ROWS = 64, AT_ONCE = 32, THREADS = 256, TILE = 64, COLUMNS = 16, MANY_COLUMNS = 8192 };
 
 static bool any_static_last(const lp_op *op, char why[64]) {
   int64_t n;
@@ -32,6 +32,13 @@ static gpu_launch *linear_launch(gpu_builder *b, const gpu_linear *l, const char
                                  int64_t rows, int64_t columns) {
   gpu_launch_list *list = b->list;
   const char *store = gpu_store_name(l->matrix->stored.dtype);
+  /* Registers hold weights of 4 steps of 16 columns, or of 8 in codes. Where there are many groups, fewer registers
+   * let more of them read at once, and that is faster. */
+  const bool many = l->n >= MANY_COLUMNS && columns == COLUMNS;
+  const int64_t held = many                                         ? 1
+                       : lp_dtype_is_float(l->matrix->stored.dtype) ? 4
+                                                                    : 8,
+                ahead = held * COLUMNS / columns / (l->gate >= 0 ? 2 : 1);
   const char *const params[] = {"WHAT",     "op.linear",
                                 "N",        gpu_format(list, "%" PRId64, l->n),
                                 "K",        gpu_format(list, "%" PRId64, l->k),
@@ -42,6 +49,7 @@ static gpu_launch *linear_launch(gpu_builder *b, const gpu_linear *l, const char
                                 "COLUMNS",  gpu_format(list, "%" PRId64, columns),
                                 "TENSOR",   l->k % 32 == 0 && l->matrix->stored.dtype != LP_F32 ? "1" : "0",
                                 "VECTOR",   l->k % 32 == 0 ? "8" : "1",
+                                "AHEAD",    gpu_format(list, "%" PRId64, ahead > 0 ? ahead : 1),
                                 "THREADS",  gpu_format(list, "%d", THREADS),
                                 "EPILOGUE", lp_op_str(b->op, "epilogue", "none"),
                                 NULL};
@@ -63,7 +71,9 @@ static void multiply_floats(gpu_builder *b, const gpu_linear *l, const gpu_many 
   static const struct {
     const char *kind;
     int64_t rows, columns, least, most;
-  } few[] = {{"one", ONE, 16, 0, ONE}, {"some", SOME, 16, ONE + 1, SOME}, {"few", AT_ONCE, 32, SOME + 1, FEW_ROWS}};
+  } few[] = {{"one", ONE, COLUMNS, 0, ONE},
+             {"some", SOME, COLUMNS, ONE + 1, SOME},
+             {"few", AT_ONCE, 2 * COLUMNS, SOME + 1, FEW_ROWS}};
   for (size_t i = 0; i < LP_COUNT(few); i++) {
     gpu_launch *launch = linear_launch(b, l, "linear_few", few[i].kind, few[i].rows, few[i].columns);
     gpu_launch_when(launch, l->rows, few[i].least, few[i].most);

@@ -6,7 +6,7 @@
 #include "backend/values.h"
 #include "base/poly.h"
 
-enum { THREADS = 256, TILE = 128, NARROW = 8 };
+enum { THREADS = 256, TILE = 128, NARROW = 8, MOST_WIDENED = 1 << 28 };
 
 /* The type in which a weight is multiplied, and the first architecture on which our kernel and a library multiply in
  * it. Codes become f16, which holds their product with the scale more precisely than bf16. */
@@ -18,7 +18,7 @@ typedef struct {
 
 static half half_of(lp_dtype store) {
   if (store == LP_BF16) return (half){LP_BF16, 80, 80, 1};
-  return (half){LP_F16, 75, 70, 16};
+  return (half){LP_F16, 75, store == LP_F16 ? 70 : 80, 16};
 }
 
 /* Narrows x to 16 bits in the scratch on architectures in [least, most]. */
@@ -80,8 +80,10 @@ static const gpu_kernel *kernel_of(gpu_builder *b, const gpu_linear *l, const ha
 /* Adds the product by a library. On architectures without our kernel each operator narrows its own activations, because
  * it does so only where the library computes its products. */
 static bool add_library(gpu_builder *b, const gpu_linear *l, const half *h, int64_t few) {
-  const gpu_product_form form = {.dtype = h->dtype, .scale = h->range, .x = -1, .sm = h->library_sm, .few = few};
-  if (l->matrix->stored.dtype != h->dtype || !b->list->products) return false;
+  const bool coded = !lp_dtype_is_float(l->matrix->stored.dtype);
+  const gpu_product_form form = {
+      .dtype = h->dtype, .scale = h->range, .x = -1, .sm = h->library_sm, .few = few, .coded = coded};
+  if (!b->list->products || (coded && l->n * l->k > MOST_WIDENED)) return false;
   if (h->library_sm < h->sm) add_narrow(b, l, h, few, h->library_sm, h->sm - 1)->by = GPU_BY_LIBRARY;
   return gpu_linear_product(b, l, &form);
 }
