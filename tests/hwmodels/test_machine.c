@@ -263,7 +263,7 @@ LP_TEST(charts_fit_their_frame) {
     size_t texts = 0;
     for (const char *at = text.data; (at = strstr(at, "<text x=\"")); at++, texts++) {
       double x = strtod(at + strlen("<text x=\""), NULL);
-      ck_assert(x >= 0 && x <= LP_CHART_WIDTH);
+      ck_assert(x >= 0 && x <= (double)LP_CHART_WIDTH);
     }
     ck_assert_uint_gt(texts, 8);
     lp_buf_free(&text);

@@ -102,3 +102,31 @@ LP_TEST(rows_of_runs_share_pages) {
   lp_diag_free(diag);
   lp_bundle_free(bundle);
 }
+
+/* Caches that grow keep the rows of their sequences; those of another batch begin empty. */
+LP_LOOP_TEST(growing_keeps_rows, 0, 2) {
+  enum { ROWS = 5 };
+  lp_bundle *bundle = toy_bundle_make(&(toy_placement){.prefill = "dddddd"}, LP_LOAD_DEVICE);
+  lp_diag *diag = lp_diag_create();
+  lp_states states;
+  lp_states_init(&states, &bundle->manifest, LP_SIDE_DEVICE);
+  int64_t sym[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 2, [LP_SYM_C] = 8};
+  ck_assert_int_eq(lp_states_reserve(&states, sym, diag), LP_OK);
+  write_rows(&states, sym, ROWS);
+  sym[LP_SYM_P] = ROWS;
+  sym[LP_SYM_C] = 64;
+  if (_i == 1) sym[LP_SYM_B] = 3;
+  ck_assert_int_eq(lp_states_reserve(&states, sym, diag), LP_OK);
+  for (int32_t i = 0; i < states.manifest->state_count; i++) {
+    size_t size = 0;
+    ck_assert(lp_states_rows_bytes(&states, i, sym, &size));
+    char *kept = lp_alloc(size);
+    ck_assert_int_eq(lp_states_pack(&states, i, sym, kept, diag), LP_OK);
+    for (size_t at = 0; at < size; at++)
+      ck_assert_int_eq(kept[at], _i == 0);
+    free(kept);
+  }
+  lp_states_free(&states);
+  lp_diag_free(diag);
+  lp_bundle_free(bundle);
+}

@@ -50,6 +50,7 @@ static CURLcode setopt(CURL *curl, CURLoption option, ...) {
 
 static CURLcode perform(CURL *curl) {
   (void)curl;
+  canned.taken = 0;
   for (size_t at = 0, size = 0; at < canned.size; at += size) {
     size_t left = canned.size - at;
     size = canned.step > 0 && canned.step < left ? canned.step : left;
@@ -57,6 +58,7 @@ static CURLcode perform(CURL *curl) {
     if (watch && watch(watch_user, 0, 0, 0, 0) != 0) return CURLE_ABORTED_BY_CALLBACK;
     /* libcurl's type lacks const; the data is only read */
     if (take((char *)(uintptr_t)canned.data + at, 1, size, take_user) != size) return CURLE_WRITE_ERROR;
+    canned.taken += size;
   }
   return canned.code;
 }

@@ -12,6 +12,7 @@ typedef struct {
   size_t size;
   size_t step;           /* bytes that come at a time; 0: all at once */
   unsigned pause_us;     /* before the bytes of each step */
+  size_t taken;          /* out: bytes that the reader took before it ended the transfer */
   char request[1 << 12]; /* the body that was sent, as a text */
 } canned_answer;
 

@@ -198,11 +198,14 @@ LP_TEST(runs_that_do_not_fit) {
   const int64_t c = 2 * PROMPT, none[] = {1, 1, 3, 0, c}, backwards[] = {1, 1, 3, 2, c}, over[] = {1, c, 3, 1, 2 * c};
   const int64_t narrow[] = {1, 1, 3, 1, 3}, anew[] = {1, 2, 0, 1, c}, on[] = {1, 1, 3, 1, c};
   _Static_assert(LP_SYM_B == 0 && LP_SYM_S == 1 && LP_SYM_P == 2 && LP_SYM_R == 3 && LP_SYM_C == 4, "as above");
+  const int64_t below[] = {1, -1, 3, 1, c}, above[] = {1, 1, 3, 1, (int64_t)1 << 40};
   const struct {
     const int64_t *first;
     const char *why;
-  } cases[] = {{none, "do not go together"},   {backwards, "do not go together"}, {over, "exceed the context"},
-               {narrow, "do not go together"}, {anew, "takes 128 bytes, got 64"}, {on, "the context ends at 0"}};
+  } cases[] = {{below, "= -1 is out of range"},   {above, "= 1099511627776 is out of range"},
+               {none, "do not go together"},      {backwards, "do not go together"},
+               {over, "exceed the context"},      {narrow, "do not go together"},
+               {anew, "takes 128 bytes, got 64"}, {on, "the context ends at 0"}};
   for (size_t i = 0; i < LP_COUNT(cases); i++) {
     int64_t sym[LP_SYM_COUNT] = {0};
     memcpy(sym, cases[i].first, sizeof none);
