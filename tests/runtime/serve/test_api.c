@@ -166,8 +166,8 @@ LP_TEST(no_answers) {
 /* A prompt beyond the cloud's context, as OpenAI, llama.cpp and vLLM say it, may fit another place. */
 LP_TEST(a_context_that_is_too_short) {
   static const char *const bodies[] = {
-      "{\"error\":{\"message\":\"too many tokens\",\"type\":\"invalid_request_error\",\"param\":\"messages\","
-      "\"code\":\"context_length_exceeded\"}}",
+      ("{\"error\":{\"message\":\"too many tokens\",\"type\":\"invalid_request_error\",\"param\":\"messages\","
+       "\"code\":\"context_length_exceeded\"}}"),
       "{\"error\":{\"code\":400,\"message\":\"too many tokens\",\"type\":\"exceed_context_size_error\",\"n_ctx\":64}}",
       "{\"object\":\"error\",\"message\":\"This model's maximum context length is 64, too many tokens\",\"code\":400}"};
   for (size_t i = 0; i < LP_COUNT(bodies); i++) {
