@@ -594,12 +594,12 @@ void lp_remote_profiler_close(lp_remote_profiler *profiler); /* NULL is allowed 
 
 /* ---- trace (exec/trace.c) ---------------------------------------------------------------------------------------- */
 
-/* A timeline of sessions on four lanes (device, upload, link, cloud), in the device's clock. Any thread may add to
- * it. */
+/* A timeline of sessions on the lanes device, upload, link and cloud, in the device's clock; of more than two places,
+ * each one besides the device has a lane. Any thread may add to it. */
 lp_trace *lp_trace_create(void);
 void lp_trace_free(lp_trace *trace); /* NULL is allowed */
 /* Writes the JSON that chrome://tracing and Perfetto read, with "schema": "llmpart.trace/1" in its `otherData`. No
- * thread may add to the trace meanwhile. */
-LP_MUST_USE lp_status lp_trace_write(lp_trace *trace, const char *path, lp_diag *diag);
+ * thread may add to the trace meanwhile. `bundle` names the places; NULL: two sides. */
+LP_MUST_USE lp_status lp_trace_write(lp_trace *trace, const lp_bundle *bundle, const char *path, lp_diag *diag);
 
 #endif

@@ -1,6 +1,7 @@
-/* Records a timeline on the lanes of device, upload, link and cloud, and writes it in the device's clock.
+/* Records a timeline on the lanes of device, upload, link and cloud, and writes it in the device's clock. Of more than
+ * two places, each one besides the device has a lane of its own.
  *
- * The worker's clock differs by an offset: cloud = device + offset. Every request bounds it from both sides: offset
+ * A worker's clock differs by an offset: worker = device + offset. Every request bounds it from both sides: offset
  * is at most (worker received - device sent) and at least (worker sent - device received). The bounds of all requests
  * hold at once; the trace takes the middle of the interval that remains, as NTP does. */
 #include <float.h>
@@ -17,15 +18,21 @@
 typedef struct {
   lp_trace_lane lane;
   lp_trace_slice slice;
-  bool begins_there, ends_there; /* the time is in the worker's clock */
+  lp_place clock;                /* the place in whose clock times are that are not in the device's */
+  bool begins_there, ends_there; /* the time is in that clock */
+  double least_ms;               /* in the device's clock: the slice begins no earlier; 0: whenever it does */
   bool is_token;                 /* an instant rather than a slice */
   int32_t token;
 } event;
 
+typedef struct {
+  double least, most; /* bounds of the offset, in ms */
+} bounds;
+
 struct lp_trace {
   pthread_mutex_t mutex;
   LP_VEC(event) events;
-  double least, most; /* bounds of the offset, in ms */
+  bounds clock[LP_PLACES_MAX];
   double origin_ms;
 };
 
@@ -34,8 +41,8 @@ static const char *const lane_names[LP_LANE_COUNT] = {"device", "upload", "link"
 lp_trace *lp_trace_create(void) {
   lp_trace *trace = lp_alloc(sizeof *trace);
   pthread_mutex_init(&trace->mutex, NULL);
-  trace->least = -DBL_MAX;
-  trace->most = DBL_MAX;
+  for (lp_place i = 0; i < LP_PLACES_MAX; i++)
+    trace->clock[i] = (bounds){-DBL_MAX, DBL_MAX};
   trace->origin_ms = lp_now_ms();
   return trace;
 }
@@ -70,12 +77,14 @@ static bool is_sound(const lp_cloud_times *times) {
          times->began_ms <= times->sent_ms;
 }
 
-static lp_trace_slice part(const lp_trace_slice *whole, const char *name, double begin_ms, double end_ms) {
+static lp_trace_slice part(const lp_trace_slice *whole, lp_place place, const char *name, double begin_ms,
+                           double end_ms) {
   lp_trace_slice slice = *whole;
   slice.name = name;
   slice.begin_ms = begin_ms;
   slice.end_ms = end_ms;
   slice.bytes = -1;
+  slice.place = place;
   return slice;
 }
 
@@ -83,17 +92,24 @@ void lp_trace_request(lp_trace *trace, lp_trace_lane lane, const lp_trace_slice 
   if (!trace) return;
   lp_trace_put(trace, lane, slice);
   if (!times || !is_sound(times)) return;
-  double most = times->asked_ms - slice->begin_ms, least = times->sent_ms - slice->end_ms;
+  const lp_place place = times->place > LP_SIDE_CLOUD && times->place < LP_PLACES_MAX ? times->place : LP_SIDE_CLOUD;
+  bounds *clock = &trace->clock[place];
+  const double since_ms = times->since_ms > 0 ? times->since_ms : slice->begin_ms;
   pthread_mutex_lock(&trace->mutex);
-  if (most < trace->most) trace->most = most;
-  if (least > trace->least) trace->least = least;
+  clock->most = fmin(clock->most, times->asked_ms - since_ms);
+  clock->least = fmax(clock->least, times->sent_ms - slice->end_ms);
   pthread_mutex_unlock(&trace->mutex);
-  add(trace, (event){.lane = lane, .slice = part(slice, "up", slice->begin_ms, times->asked_ms), .ends_there = true});
-  add(trace, (event){.lane = lane, .slice = part(slice, "down", times->sent_ms, slice->end_ms), .begins_there = true});
-  event there = {.lane = LP_LANE_CLOUD, .begins_there = true, .ends_there = true};
-  there.slice = part(slice, "wait", times->asked_ms, times->began_ms);
+  event way = {.lane = lane, .clock = place, .ends_there = true, .least_ms = slice->begin_ms};
+  way.slice = part(slice, place, "up", slice->begin_ms, times->asked_ms);
+  add(trace, way);
+  way.begins_there = true;
+  way.ends_there = false;
+  way.slice = part(slice, place, "down", times->sent_ms, slice->end_ms);
+  add(trace, way);
+  event there = {.lane = LP_LANE_CLOUD, .clock = place, .begins_there = true, .ends_there = true};
+  there.slice = part(slice, place, "wait", times->asked_ms, times->began_ms);
   if (there.slice.end_ms > there.slice.begin_ms) add(trace, there);
-  there.slice = part(slice, "compute", times->began_ms, times->sent_ms);
+  there.slice = part(slice, place, "compute", times->began_ms, times->sent_ms);
   if (there.slice.end_ms > there.slice.begin_ms) add(trace, there);
 }
 
@@ -111,13 +127,19 @@ static void put_count(lp_json_writer *w, const char *name, int64_t value) {
   if (value >= 0) lp_json_put_integer(w, name, value);
 }
 
+/* The number of the lane in the file: those of places follow that of the cloud, which is place 1. */
+static int lane_of(const event *what) {
+  const lp_place place = what->lane == LP_LANE_CLOUD ? what->slice.place : 0;
+  return (int)what->lane + 1 + (place > LP_SIDE_CLOUD ? place - LP_SIDE_CLOUD : 0);
+}
+
 static void put_event(lp_json_writer *w, const lp_trace *trace, const event *what) {
   const lp_trace_slice *slice = &what->slice;
   lp_json_put_flat_object(w, NULL);
   lp_json_put_text(w, "name", slice->name);
   lp_json_put_text(w, "cat", lane_names[what->lane]);
   lp_json_put_integer(w, "pid", 1);
-  lp_json_put_integer(w, "tid", (int)what->lane + 1);
+  lp_json_put_integer(w, "tid", lane_of(what));
   lp_json_put_fixed(w, "ts", (slice->begin_ms - trace->origin_ms) * 1e3, 3);
   lp_json_put_text(w, "ph", what->is_token ? "i" : "X");
   if (what->is_token)
@@ -148,38 +170,78 @@ static void end_metadata(lp_json_writer *w) {
   lp_json_put_end(w);
 }
 
-static void put_lanes(lp_json_writer *w) {
+static void put_lane(lp_json_writer *w, int lane, const char *name) {
+  begin_metadata(w, "thread_name", lane);
+  lp_json_put_text(w, "name", name);
+  end_metadata(w);
+  begin_metadata(w, "thread_sort_index", lane);
+  lp_json_put_integer(w, "sort_index", lane);
+  end_metadata(w);
+}
+
+/* `bundle`: whose places have lanes, if they are more than two; or NULL. */
+static void put_lanes(lp_json_writer *w, const lp_bundle *bundle) {
+  const lp_place count = bundle ? lp_bundle_place_count(bundle) : LP_SIDE_COUNT;
   begin_metadata(w, "process_name", 0);
   lp_json_put_text(w, "name", "llmpart run");
   end_metadata(w);
-  for (int i = 0; i < LP_LANE_COUNT; i++) {
-    begin_metadata(w, "thread_name", i + 1);
-    lp_json_put_text(w, "name", lane_names[i]);
-    end_metadata(w);
-    begin_metadata(w, "thread_sort_index", i + 1);
-    lp_json_put_integer(w, "sort_index", i + 1);
-    end_metadata(w);
-  }
+  for (int i = 0; i < LP_LANE_CLOUD; i++)
+    put_lane(w, i + 1, lane_names[i]);
+  for (lp_place i = LP_SIDE_CLOUD; i < count; i++)
+    put_lane(w, LP_LANE_CLOUD + i, count > LP_SIDE_COUNT ? lp_bundle_place_name(bundle, i) : lane_names[LP_LANE_CLOUD]);
 }
 
-/* Converts the worker's times to the device's clock. When a clock drifts, no offset may suit all requests; a slice
+static bool is_known(const bounds *clock) {
+  return clock->most < DBL_MAX && clock->least > -DBL_MAX;
+}
+
+static double offset_of(const bounds *clock) {
+  return is_known(clock) ? clock->least + (clock->most - clock->least) / 2 : 0;
+}
+
+/* Converts the workers' times to the device's clock. When a clock drifts, no offset may suit all requests; a slice
  * then ends no earlier than it begins. */
-static void correct(lp_trace *trace, double offset) {
+static void correct(lp_trace *trace) {
   for (size_t i = 0; i < trace->events.count; i++) {
     event *what = &trace->events.data[i];
-    if (what->begins_there) what->slice.begin_ms -= offset;
-    if (what->ends_there) what->slice.end_ms -= offset;
-    if (what->slice.end_ms < what->slice.begin_ms) what->slice.end_ms = what->slice.begin_ms;
+    lp_trace_slice *slice = &what->slice;
+    const double offset = offset_of(&trace->clock[what->clock]);
+    if (what->begins_there) slice->begin_ms -= offset;
+    if (what->ends_there) slice->end_ms -= offset;
+    if (what->least_ms > 0) slice->begin_ms = fmax(slice->begin_ms, what->least_ms);
+    slice->end_ms = fmax(slice->end_ms, slice->begin_ms);
     what->begins_there = what->ends_there = false;
   }
 }
 
-lp_status lp_trace_write(lp_trace *trace, const char *path, lp_diag *diag) {
+static void put_clock(lp_json_writer *w, const bounds *clock) {
+  if (!is_known(clock)) return;
+  lp_json_put_fixed(w, "clock_offset_ms", offset_of(clock), 6);
+  lp_json_put_fixed(w, "clock_error_ms", fabs(clock->most - clock->least) / 2, 6);
+}
+
+/* The clocks of two sides, or that of each place. */
+static void put_clocks(lp_json_writer *w, const lp_trace *trace, const lp_bundle *bundle) {
+  const lp_place count = bundle ? lp_bundle_place_count(bundle) : LP_SIDE_COUNT;
+  if (count <= LP_SIDE_COUNT) {
+    put_clock(w, &trace->clock[LP_SIDE_CLOUD]);
+    return;
+  }
+  lp_json_put_array(w, "clocks");
+  for (lp_place i = LP_SIDE_CLOUD; i < count; i++) {
+    if (!is_known(&trace->clock[i])) continue;
+    lp_json_put_flat_object(w, NULL);
+    lp_json_put_text(w, "place", lp_bundle_place_name(bundle, i));
+    put_clock(w, &trace->clock[i]);
+    lp_json_put_end(w);
+  }
+  lp_json_put_end(w);
+}
+
+lp_status lp_trace_write(lp_trace *trace, const lp_bundle *bundle, const char *path, lp_diag *diag) {
   lp_writer *writer = NULL;
   LP_TRY(lp_writer_open(path, &writer, diag));
-  bool known = trace->most < DBL_MAX && trace->least > -DBL_MAX;
-  double offset = known ? trace->least + (trace->most - trace->least) / 2 : 0;
-  correct(trace, offset);
+  correct(trace);
   qsort(trace->events.data, trace->events.count, sizeof *trace->events.data, by_time);
   lp_buf text = {0};
   lp_json_writer w = lp_json_writer_begin(&text, (lp_json_style){.indent = 1});
@@ -187,11 +249,10 @@ lp_status lp_trace_write(lp_trace *trace, const char *path, lp_diag *diag) {
   lp_json_put_text(&w, "displayTimeUnit", "ms");
   lp_json_put_flat_object(&w, "otherData");
   lp_json_put_text(&w, "schema", "llmpart.trace/1");
-  if (known) lp_json_put_fixed(&w, "clock_offset_ms", offset, 6);
-  if (known) lp_json_put_fixed(&w, "clock_error_ms", fabs(trace->most - trace->least) / 2, 6);
+  put_clocks(&w, trace, bundle);
   lp_json_put_end(&w);
   lp_json_put_array(&w, "traceEvents");
-  put_lanes(&w);
+  put_lanes(&w, bundle);
   for (size_t i = 0; i < trace->events.count; i++)
     put_event(&w, trace, &trace->events.data[i]);
   lp_json_put_end(&w);

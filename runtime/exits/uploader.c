@@ -42,7 +42,7 @@ struct lp_uploader {
 
 lp_cloud_times lp_cloud_times_of(const Lp__Wire__Times *times) {
   if (!times) return (lp_cloud_times){.asked_ms = NAN};
-  return (lp_cloud_times){times->asked, times->began, times->sent};
+  return (lp_cloud_times){.asked_ms = times->asked, .began_ms = times->began, .sent_ms = times->sent};
 }
 
 static bool send_join(lp_wire *wire, const lp_uploader_options *options, lp_context_time time, const char **why) {

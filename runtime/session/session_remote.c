@@ -24,6 +24,7 @@ typedef struct {
   const lp_program *program;
   lp_executor *device;
   uint64_t last[LP_PLACES_MAX]; /* the last run of each place before this one */
+  double begun_ms;              /* when the walk began */
   double sent_ms;               /* when the last message was sent */
   lp_diag *diag;
 } remote_walk;
@@ -152,11 +153,14 @@ static lp_cloud_times times_of(const Lp__Wire__Message *message) {
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_RESULT) times = message->result->times;
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_TOKENS) times = message->tokens->times;
   if (!times) return (lp_cloud_times){.asked_ms = NAN};
-  return (lp_cloud_times){times->asked, times->began, times->sent};
+  return (lp_cloud_times){.asked_ms = times->asked, .began_ms = times->began, .sent_ms = times->sent};
 }
 
-static void trace_reply(const remote_walk *remote, const lp_inbound *in) {
+/* Another place may have asked the worker before the device sent its last message, but no place did before the walk. */
+static void trace_reply(const remote_walk *remote, lp_place place, const lp_inbound *in) {
   lp_cloud_times times = times_of(in->message);
+  times.place = place;
+  if (remote->session->route != 0) times.since_ms = remote->begun_ms;
   lp_trace_slice slice = slice_of(remote, "ask", remote->sent_ms);
   slice.end_ms = lp_now_ms();
   slice.bytes = (int64_t)in->payload_size;
@@ -170,7 +174,7 @@ static lp_status await_kind(remote_walk *remote, lp_place place, int32_t index, 
   LP_TRY(await_frame(remote, place, in));
   const Lp__Wire__Message *message = in->message;
   note_wait(remote->session, lp_now_ms() - begin, busy_ms_of(message));
-  trace_reply(remote, in);
+  trace_reply(remote, place, in);
   bool known =
       message->kind_case == LP__WIRE__MESSAGE__KIND_RESULT || message->kind_case == LP__WIRE__MESSAGE__KIND_TOKENS;
   if (known && message->kind_case == kind && step_of(message) == index) return LP_OK;
@@ -289,6 +293,7 @@ static lp_status begin(remote_walk *remote) {
   lp_session *session = remote->session;
   lp_place count = session->bundle->manifest.place_count;
   session->run++;
+  remote->begun_ms = lp_now_ms();
   for (lp_place i = LP_SIDE_DEVICE + 1; i < count; i++) {
     remote->last[i] = session->place[i].run;
     if (remote->program->takes_part[i]) session->place[i].run = session->run;

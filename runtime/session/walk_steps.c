@@ -56,6 +56,7 @@ void lp_walk_trace(const lp_session *session, const lp_walk *walk, const lp_step
                           .end_ms = end_ms,
                           .position = walk->sym[LP_SYM_P],
                           .tokens = walk->sym[LP_SYM_S],
-                          .bytes = -1};
+                          .bytes = -1,
+                          .place = step->side};
   lp_trace_put(session->options.trace, step->side == LP_SIDE_DEVICE ? LP_LANE_DEVICE : LP_LANE_CLOUD, &slice);
 }

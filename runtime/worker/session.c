@@ -145,11 +145,11 @@ static lp_status post(lp_worker *worker, const worker_session *session, const Lp
   return lp_error(diag, LP_LOC_NONE, "the device cannot be reached: %s", why);
 }
 
-/* Fills `times` and sets *out to it if replies carry times. */
-static void take_times(const worker_session *session, double busy_ms, Lp__Wire__Times *times, Lp__Wire__Times **out) {
+/* Fills `times` and sets *out to it if replies carry times. `began_ms`: when the computation of this reply began. */
+static void take_times(const worker_session *session, double began_ms, Lp__Wire__Times *times, Lp__Wire__Times **out) {
   lp__wire__times__init(times);
   times->sent = lp_now_ms();
-  times->asked = times->began = times->sent - busy_ms;
+  times->asked = times->began = began_ms;
   if (session->queued.waits) times->asked = session->queued.asked_ms;
   if (session->times) *out = times;
 }
@@ -192,9 +192,10 @@ static lp_status post_result(lp_worker *worker, worker_session *session, int32_t
   Lp__Wire__Result result = LP__WIRE__RESULT__INIT;
   result.session = session->id;
   result.step = step;
+  const double began_ms = session->busy_from;
   result.busy_ms = take_busy_ms(worker, session);
   Lp__Wire__Times times;
-  take_times(session, result.busy_ms, &times, &result.times);
+  take_times(session, began_ms, &times, &result.times);
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_RESULT;
   message.result = &result;
@@ -226,9 +227,10 @@ static lp_status post_tokens(lp_worker *worker, worker_session *session, int32_t
   Lp__Wire__Tokens tokens = LP__WIRE__TOKENS__INIT;
   tokens.session = session->id;
   tokens.step = index;
+  const double began_ms = session->busy_from;
   tokens.busy_ms = take_busy_ms(worker, session);
   Lp__Wire__Times times;
-  take_times(session, tokens.busy_ms, &times, &tokens.times);
+  take_times(session, began_ms, &times, &tokens.times);
   tokens.n_token = tokens.n_confidence = batch;
   tokens.token = lp_alloc(batch * sizeof *tokens.token);
   tokens.confidence = lp_alloc(batch * sizeof *tokens.confidence);

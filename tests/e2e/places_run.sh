@@ -35,6 +35,10 @@ over four 1000kB 2300kB --place=edge="$work/box.yaml",count=2 --place=server="$w
 grep -Eq ' sampled at (phone|edge.1|edge.2|server)$' "$work/err" || fail "the statistics do not name the place that samples: $(cat "$work/err")"
 grep -q ': phone .*, other places .*, links ' "$work/err" || fail "the statistics do not name the places: $(cat "$work/err")"
 
+"$LLMPART" run "$work/four.llmpart" --tokens=1,2,3,4,5,6,7 -n 16 --ignore-eos --trace="$work/trace.json" >"$work/out" 2>"$work/err" || fail "four does not run with --trace: $(cat "$work/err")"
+grep -q '"thread_name", .*"name": "server"' "$work/trace.json" || fail 'the timeline has no lane of the server'
+grep -Eq '"place": "(edge.1|edge.2|server)", "clock_offset_ms": ' "$work/trace.json" || fail "the timeline has no clock of a place: $(head -c 500 "$work/trace.json")"
+
 # One machine multiplies fast, another one reads memory fast: the prompt is computed at one and the tokens are at the
 # other, and the KV caches go straight from one to the other.
 figures() { # figures NAME FLOPS BANDWIDTH: a machine without measured operators

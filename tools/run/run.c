@@ -179,7 +179,7 @@ static lp_status generate(const run_flags *flags, const lp_saved_session *saved,
   options.trace = flags->trace ? lp_trace_create() : NULL;
   lp_status status = generate_with(flags, &options, sides, prompt, diag);
   /* The trace of a failed run is written, too, because it shows the failure. */
-  lp_status written = flags->trace ? lp_trace_write(options.trace, flags->trace, diag) : LP_OK;
+  lp_status written = flags->trace ? lp_trace_write(options.trace, sides->bundle, flags->trace, diag) : LP_OK;
   lp_trace_free(options.trace);
   return status != LP_OK ? status : written;
 }

@@ -12,7 +12,7 @@
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
 
-enum { MOST_DEPTH = 8 };
+enum { MOST_DEPTH = 8, MOST_LANES = LP_LANE_COUNT + LP_PLACES_MAX };
 static const double slack_us = 0.002; /* times are written to the ns */
 
 static char *dir, *file;
@@ -66,8 +66,8 @@ static double end_of(const json_t *event) {
 
 /* Expects events in the order of time. On a lane a slice must end before the slice around it. */
 static void expect_order(const trace_file *trace) {
-  double last = 0, open[LP_LANE_COUNT][MOST_DEPTH];
-  int depth[LP_LANE_COUNT] = {0};
+  double last = 0, open[MOST_LANES][MOST_DEPTH];
+  int depth[MOST_LANES] = {0};
   size_t i;
   json_t *event;
   json_array_foreach(trace->events, i, event) {
@@ -77,7 +77,7 @@ static void expect_order(const trace_file *trace) {
     last = begin;
     if (!is_span(event)) continue;
     int lane = (int)number(event, "tid") - 1;
-    ck_assert(lane >= 0 && lane < LP_LANE_COUNT && number(event, "dur") >= 0);
+    ck_assert(lane >= 0 && lane < MOST_LANES && number(event, "dur") >= 0);
     while (depth[lane] > 0 && open[lane][depth[lane] - 1] <= begin + slack_us)
       depth[lane]--;
     if (depth[lane] > 0) ck_assert_double_le(end_of(event), open[lane][depth[lane] - 1] + slack_us);
@@ -164,7 +164,7 @@ LP_LOOP_TEST(runs_are_traced, 0, LP_COUNT(runs)) {
   lp_generation plain = generate(bundle, &options);
   options.trace = lp_trace_create();
   lp_generation made = generate(bundle, &options);
-  ck_assert_int_eq(lp_trace_write(options.trace, file, NULL), LP_OK);
+  ck_assert_int_eq(lp_trace_write(options.trace, NULL, file, NULL), LP_OK);
   lp_trace_free(options.trace);
   trace_file trace = read_trace();
   expect_order(&trace);
@@ -211,7 +211,7 @@ LP_LOOP_TEST(clocks_are_compared, 0, 6) {
     lp_trace_request(trace, LP_LANE_LINK, &slice, &times);
     at = slice.end_ms + 0.5;
   }
-  ck_assert_int_eq(lp_trace_write(trace, file, NULL), LP_OK);
+  ck_assert_int_eq(lp_trace_write(trace, NULL, file, NULL), LP_OK);
   lp_trace_free(trace);
   trace_file written = read_trace();
   ck_assert_double_le(fabs(written.offset_ms - off), written.error_ms + 0.001);
@@ -223,15 +223,58 @@ LP_LOOP_TEST(clocks_are_compared, 0, 6) {
   json_decref(written.root);
 }
 
+static json_t *clock_of(const trace_file *trace, const char *place) {
+  size_t i;
+  json_t *clock;
+  json_array_foreach(json_object_get(json_object_get(trace->root, "otherData"), "clocks"), i, clock) {
+    if (lp_streq(text(clock, "place"), place)) return clock;
+  }
+  ck_abort_msg("no clock of %s", place);
+  return NULL;
+}
+
+/* Three places: the second asks the third after the device has asked it, so that the device's request to the third
+ * begins later than the third is asked. Each worker's clock is off by an hour, one ahead and one behind. */
+LP_LOOP_TEST(clocks_of_places_are_compared, 0, 2) {
+  const double off[] = {0, 3600e3, _i == 0 ? -3600e3 : 3600e3};
+  char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "011220", .places = 3});
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_ALL);
+  lp_trace *trace = lp_trace_create();
+  double at = lp_now_ms();
+  for (int i = 0; i < 20; i++, at += 10) {
+    lp_trace_slice slice = {.name = "ask", .begin_ms = at, .end_ms = at + 4, .position = i, .tokens = 1, .bytes = -1};
+    lp_cloud_times times = {at + 1 + off[1], at + 1.5 + off[1], at + 3 + off[1], 1, at};
+    lp_trace_request(trace, LP_LANE_LINK, &slice, &times);
+    slice.begin_ms = at + 5;
+    slice.end_ms = at + 8;
+    times = (lp_cloud_times){at + 3.5 + off[2], at + 4 + off[2], at + 7 + off[2], 2, at};
+    lp_trace_request(trace, LP_LANE_LINK, &slice, &times);
+  }
+  ck_assert_int_eq(lp_trace_write(trace, bundle, file, NULL), LP_OK);
+  lp_trace_free(trace);
+  trace_file written = read_trace();
+  expect_order(&written);
+  for (lp_place i = 1; i < 3; i++) {
+    const json_t *clock = clock_of(&written, lp_bundle_place_name(bundle, i));
+    const double error = number(clock, "clock_error_ms");
+    ck_assert_double_le(fabs(number(clock, "clock_offset_ms") - off[i]), error + 0.001);
+    ck_assert_double_le(error, 2.3);
+  }
+  json_decref(written.root);
+  lp_bundle_free(bundle);
+  free(path);
+}
+
 /* The trace omits a worker's times that are not numbers. */
 LP_TEST(senseless_times) {
-  const lp_cloud_times bad[] = {{NAN, 1, 2}, {1, 2, NAN}, {3, 2, 1}, {1, INFINITY, INFINITY}, {1, NAN, 2}};
+  const lp_cloud_times bad[] = {
+      {NAN, 1, 2, 1, 0}, {1, 2, NAN, 1, 0}, {3, 2, 1, 1, 0}, {1, INFINITY, INFINITY, 1, 0}, {1, NAN, 2, 1, 0}};
   lp_trace *trace = lp_trace_create();
   for (size_t i = 0; i < LP_COUNT(bad); i++) {
     lp_trace_slice slice = {.name = "ask", .begin_ms = lp_now_ms(), .end_ms = lp_now_ms() + 1, .bytes = -1};
     lp_trace_request(trace, LP_LANE_LINK, &slice, &bad[i]);
   }
-  ck_assert_int_eq(lp_trace_write(trace, file, NULL), LP_OK);
+  ck_assert_int_eq(lp_trace_write(trace, NULL, file, NULL), LP_OK);
   lp_trace_free(trace);
   trace_file written = read_trace();
   ck_assert_int_eq(count_events(&written, true).computed, 0);

@@ -121,7 +121,7 @@ typedef struct {
 
 static events find_events(lp_trace *trace, const char *wanted) {
   char *path = lp_path_join(dir, "trace.json");
-  ck_assert_int_eq(lp_trace_write(trace, path, NULL), LP_OK);
+  ck_assert_int_eq(lp_trace_write(trace, NULL, path, NULL), LP_OK);
   json_t *root = json_load_file(path, 0, NULL), *event;
   ck_assert_ptr_nonnull(root);
   events found = {.first = INT64_MAX};
