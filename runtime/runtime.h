@@ -254,6 +254,17 @@ typedef struct {
   const char *address; /* HOST:PORT */
 } lp_place_address;
 
+/* The workers of a bundle's places besides the device. */
+typedef struct {
+  const char *only; /* of two places: the cloud's; NULL: they have names */
+  lp_place_address place[LP_PLACES_MAX];
+  size_t count;
+} lp_place_addresses;
+/* Reads "HOST:PORT", or with more than two places "NAME=HOST:PORT,NAME=HOST:PORT": with `all` one for each place of the
+ * bundle besides the device. The texts are the arena's (session/workers.c). */
+LP_MUST_USE lp_status lp_place_addresses_read(const char *text, const lp_bundle *bundle, lp_arena *arena, bool all,
+                                              lp_place_addresses *out, lp_diag *diag);
+
 /* Counts and times of a worker (worker/figures.c). Any thread may print them, while the worker serves too. */
 typedef struct lp_worker_figures lp_worker_figures;
 lp_worker_figures *lp_worker_figures_create(void);

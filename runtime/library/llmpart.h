@@ -87,7 +87,9 @@ typedef enum {
 
 typedef struct {
   size_t size;
-  const char *cloud;        /* the worker, "HOST:PORT"; NULL: this process runs both sides */
+  /* The worker, "HOST:PORT"; of a bundle with more than two places the workers of all others,
+   * "NAME=HOST:PORT,NAME=HOST:PORT". NULL: this process runs all sides. */
+  const char *cloud;
   int64_t max_tokens;       /* the most per generation; 0: 128, or as many as the context leaves */
   int32_t threads;          /* 0: as many as the machine has cores for this process */
   bool ignore_eos;          /* continue after the model ends its text */
@@ -115,6 +117,7 @@ typedef struct {
   int32_t exit_layer; /* the layer of the exit that gave it; -1: the full model */
   double confidence;  /* the greatest softmax probability at temperature 1 */
   double ms;          /* since the previous token, or since the start */
+  const char *place;  /* the name of that side: "device" or "cloud", or of one of more places */
 } llmpart_token;
 /* Receives each token on the thread that generates; false ends the generation after it. The token is borrowed for the
  * call. */
@@ -148,6 +151,10 @@ typedef struct {
   int64_t most_sessions; /* 0: 4096 */
   /* Needed beyond loopback, as for `llmpart worker` (docs/security.md). */
   const char *key_file, *cert_file, *cert_key_file, *client_ca_file;
+  /* Of a bundle with more than two places: the one to serve, and the workers of those that it sends to, as `cloud` in
+   * llmpart_session_options. It shows them the key in `peer_key_file`, or else in `key_file`, and with `peer_ca_file`
+   * its certificate. */
+  const char *place, *peers, *peer_key_file, *peer_ca_file, *peer_tls_name;
 } llmpart_worker_options;
 
 /* Serves the cloud's side to devices on a thread of its own, from the time it returns until llmpart_worker_stop. */

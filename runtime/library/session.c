@@ -12,8 +12,9 @@ static const double usual_theta = 0.8;
 struct llmpart_session {
   const llmpart_bundle *bundle;
   lp_session *session;
-  lp_arena *text;    /* strings of the options */
-  volatile int stop; /* the generation that runs is to end */
+  lp_arena *text;           /* strings of the options */
+  lp_place_addresses cloud; /* of the workers */
+  volatile int stop;        /* the generation that runs is to end */
 };
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
@@ -65,8 +66,7 @@ static lp_status read_options(llmpart_session *self, const llmpart_session_optio
                               lp_diag *diag) {
   const llmpart_bundle *bundle = self->bundle;
   LP_TRY(check_options(from, diag));
-  *out = (lp_generate_options){.cloud = copy_text(self->text, from->cloud),
-                               .theta = from->theta > 0 ? from->theta : usual_theta,
+  *out = (lp_generate_options){.theta = from->theta > 0 ? from->theta : usual_theta,
                                .sampling = sampling_of(bundle, from),
                                .max_tokens = from->max_tokens > 0 ? from->max_tokens : usual_tokens(bundle->bundle),
                                .ignore_eos = from->ignore_eos,
@@ -83,6 +83,12 @@ static lp_status read_options(llmpart_session *self, const llmpart_session_optio
     if (!from->cloud) return LP_OK;
     return lp_error(diag, LP_LOC_FILE(bundle->path),
                     "the bundle is not split, so that no part of it runs on the worker at %s", from->cloud);
+  }
+  if (from->cloud) {
+    LP_TRY(lp_place_addresses_read(from->cloud, bundle->bundle, self->text, true, &self->cloud, diag));
+    out->cloud = self->cloud.only;
+    out->clouds = self->cloud.place;
+    out->cloud_count = self->cloud.count;
   }
   if (from->cloud || out->mode == LP_MODE_STANDALONE) return LP_OK;
   return lp_library_need_cloud(bundle, "a session without a worker", diag);
@@ -139,7 +145,8 @@ static void hand_on(void *user, int64_t index, const lp_generated *made) {
                                .is_from_cloud = made->side != LP_SIDE_DEVICE,
                                .exit_layer = made->exit_layer,
                                .confidence = made->confidence,
-                               .ms = made->ms};
+                               .ms = made->ms,
+                               .place = lp_bundle_place_name(to->session->bundle->bundle, made->side)};
   if (!lp_flag_get(&to->session->stop) && !to->sink(to->user, &token)) lp_flag_set(&to->session->stop);
   lp_buf_free(&piece);
 }

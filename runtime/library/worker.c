@@ -11,6 +11,7 @@ struct llmpart_worker {
   const llmpart_bundle *bundle;
   lp_arena *text; /* strings of the options, and the address */
   lp_worker_options options;
+  lp_place_addresses peers;
   lp_diag *diag;
   lp_status status;
   volatile int stop;
@@ -25,6 +26,34 @@ static const char *copy_text(lp_arena *arena, const char *text) {
   return text ? lp_arena_strdup(arena, text) : NULL;
 }
 
+/* The place to serve, and how to reach the others. */
+static lp_status read_place(llmpart_worker *self, const llmpart_worker_options *from) {
+  const lp_bundle *bundle = self->bundle->bundle;
+  const bool more = lp_bundle_place_count(bundle) > LP_SIDE_COUNT;
+  if (more != (from->place != NULL))
+    return lp_error_as(LP_USAGE, self->diag, LP_LOC_FILE(self->bundle->path),
+                       more ? "the bundle has more than two places: a worker wants the `place` that it serves"
+                            : "the bundle has two sides: a worker has no `place`");
+  for (lp_place i = LP_SIDE_DEVICE + 1; more && i < lp_bundle_place_count(bundle); i++)
+    if (lp_streq(from->place, lp_bundle_place_name(bundle, i))) self->options.place = i;
+  if (more && self->options.place == LP_SIDE_DEVICE)
+    return lp_error_as(LP_USAGE, self->diag, LP_LOC_FILE(self->bundle->path), "no worker can serve the place '%.60s'",
+                       from->place);
+  if (!from->peers) return LP_OK;
+  LP_TRY(lp_place_addresses_read(from->peers, bundle, self->text, false, &self->peers, self->diag));
+  self->options.peers = self->peers.place;
+  self->options.peer_count = self->peers.count;
+  const char *key = from->peer_key_file ? from->peer_key_file : from->key_file;
+  lp_link_security *security = &self->options.peer_security;
+  *security = (lp_link_security){.key_file = copy_text(self->text, key),
+                                 .ca_file = copy_text(self->text, from->peer_ca_file),
+                                 .server_name = copy_text(self->text, from->peer_tls_name)};
+  if (!from->peer_ca_file) return LP_OK;
+  security->cert_file = copy_text(self->text, from->cert_file);
+  security->cert_key_file = copy_text(self->text, from->cert_key_file);
+  return LP_OK;
+}
+
 static lp_status read_options(llmpart_worker *self, const llmpart_worker_options *given) {
   llmpart_worker_options from = {0};
   LP_TRY(lp_library_options(given, &from, sizeof from, "llmpart_worker_options", self->diag));
@@ -37,13 +66,17 @@ static lp_status read_options(llmpart_worker *self, const llmpart_worker_options
                                               .cert_file = copy_text(self->text, from.cert_file),
                                               .cert_key_file = copy_text(self->text, from.cert_key_file),
                                               .client_ca_file = copy_text(self->text, from.client_ca_file)};
+  LP_TRY(read_place(self, &from));
   return lp_library_need_cloud(self->bundle, "a worker", self->diag);
 }
 
 static void note_listening(void *user, const char *host, int port) {
   llmpart_worker *self = user;
   pthread_mutex_lock(&self->mutex);
-  self->address = lp_arena_format(self->text, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
+  if (lp_has_prefix(host, "unix:"))
+    self->address = lp_arena_strdup(self->text, host);
+  else
+    self->address = lp_arena_format(self->text, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
   pthread_cond_signal(&self->changed);
   pthread_mutex_unlock(&self->mutex);
 }

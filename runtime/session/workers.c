@@ -34,6 +34,11 @@ static lp_status no_place(const lp_manifest *manifest, const char *name, lp_diag
   return status;
 }
 
+static lp_status no_address(const lp_manifest *manifest, const char *name, const char *in, lp_diag *diag) {
+  return lp_error(diag, LP_LOC_FILE(manifest->file), "no worker is given for the place '%s'%s%s", name,
+                  *in ? " in " : "", in);
+}
+
 /* Sets the addresses that the options give. One without a name is the cloud's of two places. */
 static lp_status read_addresses(lp_session *session, lp_diag *diag) {
   const lp_manifest *manifest = &session->bundle->manifest;
@@ -53,8 +58,48 @@ static lp_status read_addresses(lp_session *session, lp_diag *diag) {
   }
   for (lp_place i = LP_SIDE_DEVICE + 1; i < manifest->place_count; i++)
     if (takes_part(manifest, i) && !session->place[i].endpoint.address)
-      return lp_error(diag, LP_LOC_FILE(manifest->file), "no worker is given for the place '%s'",
-                      manifest->place_name[i]);
+      return no_address(manifest, manifest->place_name[i], "", diag);
+  return LP_OK;
+}
+
+/* Reads one of them, which is the arena's. */
+static lp_status read_named(char *text, const lp_manifest *manifest, lp_place_addresses *out, lp_diag *diag) {
+  char *end = strchr(text, '=');
+  if (!end)
+    return lp_error(diag, LP_LOC_FILE(manifest->file),
+                    "the bundle has %" PRId32 " places: wanted the name of the place before '%s', as in '%s=%s'",
+                    manifest->place_count, text, manifest->place_name[1], text);
+  *end = 0;
+  if (lp_place_find(manifest->place_name, manifest->place_count, text) <= LP_SIDE_DEVICE)
+    return no_place(manifest, text, diag);
+  for (size_t i = 0; i < out->count; i++)
+    if (lp_streq(out->place[i].place, text))
+      return lp_error(diag, LP_LOC_FILE(manifest->file), "the place '%s' has two addresses", text);
+  out->place[out->count++] = (lp_place_address){text, end + 1};
+  return LP_OK;
+}
+
+lp_status lp_place_addresses_read(const char *text, const lp_bundle *bundle, lp_arena *arena, bool all,
+                                  lp_place_addresses *out, lp_diag *diag) {
+  const lp_manifest *manifest = &bundle->manifest;
+  char *copy = lp_arena_strdup(arena, text);
+  *out = (lp_place_addresses){0};
+  if (manifest->place_count <= LP_SIDE_COUNT) {
+    out->only = copy;
+    return LP_OK;
+  }
+  for (char *next = copy; next;) {
+    char *one = next;
+    next = strchr(one, ',');
+    if (next) *next++ = 0;
+    LP_TRY(read_named(one, manifest, out, diag));
+  }
+  for (lp_place i = LP_SIDE_DEVICE + 1; all && i < manifest->place_count; i++) {
+    bool given = !takes_part(manifest, i);
+    for (size_t k = 0; k < out->count; k++)
+      given = given || lp_streq(out->place[k].place, manifest->place_name[i]);
+    if (!given) return no_address(manifest, manifest->place_name[i], text, diag);
+  }
   return LP_OK;
 }
 

@@ -1,6 +1,6 @@
 /* A bundle in this process. If all of its layers run here, an engine answers in batched passes; if some run on workers,
- * each worker has an engine (those of the configuration: remotes.h) or, where that cannot be, each request a session.
- */
+ * each worker has an engine (those of the configuration: remotes.h) or, where that cannot be, as with more than two
+ * places, each request a session. */
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
@@ -26,12 +26,12 @@ typedef struct {
   lp_site_server site;
   const lp_serve_bundle *config;
   lp_sides sides;
-  lp_engine *engine;        /* NULL: layers run on workers */
-  const char *why;          /* the reason for that */
-  lp_engine *own;           /* with the worker that `sides` started; NULL: requests have sessions, or there is none */
-  lp_supervisor supervisor; /* of the worker that `sides` started */
-  lp_remotes *remotes;      /* NULL: the configuration names no workers */
-  sem_t turns;              /* requests that may still run */
+  lp_engine *engine; /* NULL: layers run on workers */
+  const char *why;   /* the reason for that */
+  lp_engine *own;    /* with the worker that `sides` started; NULL: requests have sessions, or there is none */
+  lp_supervisor supervisor[LP_PLACES_MAX]; /* of the workers that `sides` started */
+  lp_remotes *remotes;                     /* NULL: the configuration names no workers */
+  sem_t turns;                             /* requests that may still run */
   atomic_int here;
 } bundle_site;
 
@@ -85,12 +85,19 @@ static bool take_continued(void *user, int32_t choice, const lp_drawn *drawn) {
   return more;
 }
 
+/* What made a token: the device, a worker, or the worker of a place of more than two. */
+static const char *machine_of(const listener *to, const lp_generated *token) {
+  const lp_bundle *bundle = to->site->sides.bundle;
+  if (token->side == LP_SIDE_DEVICE || !to->worker) return "device";
+  return lp_bundle_place_count(bundle) > LP_SIDE_COUNT ? lp_bundle_place_name(bundle, token->side) : to->worker;
+}
+
 static void take_generated(void *user, int64_t index, const lp_generated *token) {
   listener *to = user;
   if (index != 0) return;
   lp_vec_push(&to->ids, token->token);
   lp_buf machine = {0};
-  lp_buf_puts(&machine, token->side != LP_SIDE_DEVICE && to->worker ? to->worker : "device");
+  lp_buf_puts(&machine, machine_of(to, token));
   if (token->exit_layer >= 0) lp_buf_printf(&machine, ", exit after layer %" PRId32, token->exit_layer);
   if (!hand_on(to, 0, token->token, NULL, lp_buf_text(&machine))) lp_flag_set(&to->enough);
   lp_buf_free(&machine);
@@ -187,11 +194,21 @@ static lp_status continue_in_session(const bundle_site *self, const lp_generate_
   return status;
 }
 
-/* `engine` NULL: in a session with the worker at `cloud`. */
-static lp_status generate_split(const bundle_site *self, lp_engine *engine, const char *cloud, bool gives_up,
-                                listener *to, lp_usage *usage, bool *lost, lp_diag *diag) {
+/* Who answers an attempt. */
+typedef struct {
+  lp_remote *remote;        /* NULL: what `sides` started */
+  lp_engine *engine;        /* NULL: in a session */
+  const char *address;      /* of the worker, or of the group of workers */
+  lp_place_addresses cloud; /* the same for a session */
+} helper;
+
+static lp_status generate_split(const bundle_site *self, const helper *by, bool gives_up, listener *to, lp_usage *usage,
+                                bool *lost, lp_diag *diag) {
+  lp_engine *engine = by->engine;
   int64_t before = (int64_t)to->ids.count - to->length;
-  const lp_generate_options options = {.cloud = cloud,
+  const lp_generate_options options = {.cloud = by->cloud.only,
+                                       .clouds = by->cloud.place,
+                                       .cloud_count = by->cloud.count,
                                        .sampling = lp_prompt_sampling(self->sides.bundle, to->request),
                                        .max_tokens = to->most - before,
                                        .threads = (int32_t)self->config->threads,
@@ -203,7 +220,7 @@ static lp_status generate_split(const bundle_site *self, lp_engine *engine, cons
                                        .traceparent = to->traceparent,
                                        .is_abandoned = is_abandoned,
                                        .abandon_user = to};
-  to->worker = engine && !lp_engine_draws_there(engine) ? "device" : cloud;
+  to->worker = engine && !lp_engine_draws_there(engine) ? "device" : by->address;
   double queue_ms = 0;
   int64_t reused = 0;
   lp_status status = engine ? continue_in_passes(self, engine, to->most - before, to, lost, &reused, &queue_ms, diag)
@@ -226,20 +243,27 @@ static bool is_complete(const bundle_site *self, const listener *to) {
          (made > 0 && lp_bundle_is_stop(self->sides.bundle, to->ids.data[count - 1]));
 }
 
-/* The worker of an attempt. */
-typedef struct {
-  lp_remote *remote; /* NULL: the one that `sides` started */
-  lp_engine *engine; /* NULL: in a session */
-  const char *address;
-} helper;
+/* The workers that `sides` started. */
+static helper own_workers(const bundle_site *self) {
+  const lp_sides *sides = &self->sides;
+  helper own = {.engine = self->own, .address = sides->cloud ? sides->cloud : "device", .cloud.only = sides->cloud};
+  for (; own.cloud.count < sides->cloud_count; own.cloud.count++)
+    own.cloud.place[own.cloud.count] = sides->clouds[own.cloud.count];
+  return own;
+}
+
+static bool own_workers_are_up(const bundle_site *self) {
+  for (lp_place i = 0; i < LP_PLACES_MAX; i++)
+    if (!lp_supervisor_is_up(&self->supervisor[i])) return false;
+  return true;
+}
 
 static bool choose(bundle_site *self, uint64_t *tried, helper *out) {
-  *out = (helper){.engine = self->own, .address = self->sides.cloud};
-  if (self->own) return lp_supervisor_is_up(&self->supervisor);
-  out->remote = lp_remotes_choose(self->remotes, tried);
-  if (!out->remote) return false;
-  out->engine = lp_remote_engine(out->remote);
-  out->address = lp_remote_address(out->remote);
+  *out = own_workers(self);
+  if (self->own) return own_workers_are_up(self);
+  lp_remote *remote = lp_remotes_choose(self->remotes, tried);
+  if (!remote) return false;
+  *out = (helper){remote, lp_remote_engine(remote), lp_remote_address(remote), *lp_remote_addresses(remote)};
   return true;
 }
 
@@ -248,7 +272,7 @@ static lp_status attempt(bundle_site *self, const helper *worker, listener *to, 
                          lp_diag *why) {
   bool lost = false;
   lp_diag_clear(why);
-  lp_status status = generate_split(self, worker->engine, worker->address, true, to, usage, &lost, why);
+  lp_status status = generate_split(self, worker, true, to, usage, &lost, why);
   if (status == LP_FAILED && is_complete(self, to)) status = LP_OK;
   *again = worker->remote || lost;
   if (worker->remote) lp_remote_end(worker->remote, status == LP_OK ? LP_OUTCOME_GOOD : LP_OUTCOME_FAILED, lost);
@@ -288,8 +312,9 @@ static lp_status generate(bundle_site *self, listener *to, lp_usage *usage, lp_d
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'%s' is not supported here: %s", to->request->only_engine,
                        self->why);
   if (self->remotes || self->own) return generate_on_workers(self, to, usage, diag);
+  const helper own = own_workers(self);
   bool lost;
-  return generate_split(self, NULL, self->sides.cloud, false, to, usage, &lost, diag);
+  return generate_split(self, &own, false, to, usage, &lost, diag);
 }
 
 /* Waits until a request may run. False: the deadline has passed. */
@@ -345,7 +370,7 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
   if (before >= config->parallel + config->queue) {
     usage->is_busy = true;
     lp_report_error(diag, LP_LOC_NONE, "the %s is saturated: it has %d requests", site->name, before);
-  } else if (!lp_supervisor_is_up(&self->supervisor)) {
+  } else if (!own_workers_are_up(self)) {
     lp_report_error(diag, LP_LOC_NONE, "the worker does not answer; another one is started if it stays silent");
   } else {
     listener to = {.site = self,
@@ -371,7 +396,8 @@ static void close_bundle(lp_site_server *site) {
   bundle_site *self = (bundle_site *)site;
   lp_engine_close(self->engine);
   lp_engine_close(self->own);
-  lp_supervisor_end(&self->supervisor);
+  for (lp_place i = 0; i < LP_PLACES_MAX; i++)
+    lp_supervisor_end(&self->supervisor[i]);
   lp_remotes_close(self->remotes);
   lp_sides_close(&self->sides);
   (void)sem_destroy(&self->turns);
@@ -389,6 +415,22 @@ static lp_status open_engine(bundle_site *self, lp_diag *diag) {
   return lp_engine_open(bundle, &options, &self->own, diag);
 }
 
+/* Watches the workers that `sides` started. With more than two places, each of them knows those of the others. */
+static void watch_own_workers(bundle_site *self) {
+  lp_sides *sides = &self->sides;
+  for (lp_place i = LP_SIDE_CLOUD; i < lp_bundle_place_count(sides->bundle); i++) {
+    lp_worker_request request = {
+        .bundle = self->config->bundle, .trust = self->config->trust, .threads = (int32_t)self->config->threads};
+    if (sides->worker[i].pid <= 0) continue;
+    if (sides->cloud_count > 0) {
+      request.place = lp_bundle_place_name(sides->bundle, i);
+      request.peers = sides->clouds;
+      request.peer_count = sides->cloud_count;
+    }
+    lp_supervisor_start(&self->supervisor[i], &sides->worker[i], &request);
+  }
+}
+
 static lp_status open_bundle(bundle_site *self, lp_diag *diag) {
   const lp_serve_bundle *config = self->config;
   const char *first = config->workers.count > 0 ? config->workers.texts[0] : NULL;
@@ -396,18 +438,13 @@ static lp_status open_bundle(bundle_site *self, lp_diag *diag) {
       .bundle = config->bundle, .cloud = first, .trust = config->trust, .threads = (int32_t)config->threads};
   LP_TRY(lp_sides_open(&options, &self->sides, diag));
   lp_loc loc = LP_LOC_FILE(config->bundle);
-  if (lp_bundle_place_count(self->sides.bundle) > LP_SIDE_COUNT)
-    return lp_error(diag, loc, "the bundle has more than two places, and cannot be served; use 'llmpart run'");
   if (lp_bundle_reads_source(self->sides.bundle))
     return lp_error(diag, loc, "the model has an encoder, which cannot be served; use 'llmpart run'");
   LP_TRY(lp_bundle_check_generates(self->sides.bundle, diag));
   if (!lp_bundle_tokenizer(self->sides.bundle))
     return lp_error(diag, loc, "the bundle has no tokenizer; compile it with --tokenizer=FILE");
   self->site.model = config->model ? config->model : lp_bundle_name(self->sides.bundle);
-  if (self->sides.worker[LP_SIDE_CLOUD].pid > 0)
-    lp_supervisor_start(
-        &self->supervisor, &self->sides.worker[LP_SIDE_CLOUD],
-        &(lp_worker_request){.bundle = config->bundle, .trust = config->trust, .threads = (int32_t)config->threads});
+  watch_own_workers(self);
   if (first) LP_TRY(lp_remotes_open(self->sides.bundle, config, &self->remotes, diag));
   return open_engine(self, diag);
 }
@@ -428,7 +465,7 @@ static void tell(lp_site_server *site, lp_site_state *out) {
   size_t up = 0;
   for (size_t i = 0; i < out->workers; i++)
     up += out->worker[i].up;
-  out->up = lp_supervisor_is_up(&self->supervisor) && (out->workers == 0 || up > 0);
+  out->up = own_workers_are_up(self) && (out->workers == 0 || up > 0);
 }
 
 lp_status lp_site_bundle(const lp_serve_bundle *config, lp_route route, lp_site_server **out, lp_diag *diag) {

@@ -14,7 +14,8 @@ static const double look_ms = 500, again_ms = 50, longest_pause_ms = 3000, greet
 struct lp_remote {
   const lp_bundle *bundle;
   const lp_serve_bundle *config;
-  const char *address;
+  const char *address; /* as the configuration has it */
+  lp_place_addresses addresses;
   lp_breaker breaker;
   lp_watcher watcher;
   lp_engine *engine; /* NULL: requests have sessions */
@@ -25,15 +26,24 @@ struct lp_remote {
 };
 
 struct lp_remotes {
+  lp_arena *arena; /* owns the addresses */
   lp_fleet *fleet; /* NULL: no other servers are known */
   size_t count;
   lp_remote remote[]; /* [count] */
 };
 
-static bool greets(const lp_remote *self) {
+static bool greets_at(const lp_remote *self, const char *address) {
   lp_diag *quiet = lp_diag_create();
-  bool up = lp_worker_greet(self->bundle, self->address, &self->config->security, greeting_ms, quiet) == LP_OK;
+  bool up = lp_worker_greet(self->bundle, address, &self->config->security, greeting_ms, quiet) == LP_OK;
   lp_diag_free(quiet);
+  return up;
+}
+
+static bool greets(const lp_remote *self) {
+  const lp_place_addresses *of = &self->addresses;
+  bool up = !of->only || greets_at(self, of->only);
+  for (size_t i = 0; up && i < of->count; i++)
+    up = greets_at(self, of->place[i].address);
   return up;
 }
 
@@ -86,13 +96,15 @@ lp_status lp_remotes_open(const lp_bundle *bundle, const lp_serve_bundle *config
   lp_remotes *self = lp_alloc(sizeof *self + count * sizeof self->remote[0]);
   lp_status status = LP_OK;
   self->fleet = NULL;
+  self->arena = lp_arena_create();
   self->count = 0;
   for (; status == LP_OK && self->count < count; self->count++) {
     lp_remote *remote = &self->remote[self->count];
     *remote = (lp_remote){.bundle = bundle, .config = config, .address = config->workers.texts[self->count]};
     lp_breaker_init(&remote->breaker);
-    lp_watcher_start(&remote->watcher, watch, remote);
-    status = open_engine(remote, diag);
+    status = lp_place_addresses_read(remote->address, bundle, self->arena, true, &remote->addresses, diag);
+    if (status == LP_OK) lp_watcher_start(&remote->watcher, watch, remote);
+    if (status == LP_OK) status = open_engine(remote, diag);
   }
   if (status == LP_OK) status = join_fleet(self, config, diag);
   if (status == LP_OK)
@@ -109,6 +121,7 @@ void lp_remotes_close(lp_remotes *self) {
     lp_engine_close(self->remote[i].engine);
     lp_breaker_destroy(&self->remote[i].breaker);
   }
+  if (self) lp_arena_free(self->arena);
   free(self);
 }
 
@@ -134,6 +147,10 @@ lp_remote *lp_remotes_choose(lp_remotes *self, uint64_t *tried) {
 
 const char *lp_remote_address(const lp_remote *self) {
   return self->address;
+}
+
+const lp_place_addresses *lp_remote_addresses(const lp_remote *self) {
+  return &self->addresses;
 }
 
 lp_engine *lp_remote_engine(lp_remote *self) {

@@ -1,4 +1,5 @@
-/* The workers of a split that the configuration names. A thread for each worker greets it, so that a worker that has
+/* The workers of a split that the configuration names: of a bundle with more than two places, groups of them with one
+ * for each place, which answer and are away together. A thread for each worker greets it, so that a worker that has
  * ended, was stopped or hangs gets no requests, and gets them again when it is back. Any number of threads may use
  * them. */
 #ifndef LP_SERVE_REMOTES_H
@@ -17,7 +18,8 @@ void lp_remotes_close(lp_remotes *remotes); /* NULL is allowed */
 /* Chooses the worker with the fewest requests among those that take some; NULL: there is none. `*tried` has a bit for
  * each worker that is not wanted, and gets the one of the result, for which lp_remote_end must be called. */
 lp_remote *lp_remotes_choose(lp_remotes *remotes, uint64_t *tried);
-const char *lp_remote_address(const lp_remote *remote); /* borrowed */
+const char *lp_remote_address(const lp_remote *remote); /* borrowed, as the configuration has it */
+const lp_place_addresses *lp_remote_addresses(const lp_remote *remote); /* borrowed: the same, read */
 lp_engine *lp_remote_engine(lp_remote *remote);         /* borrowed; NULL: requests have sessions */
 /* A request has ended. A worker that was `lost` is greeted before it gets another one. */
 void lp_remote_end(lp_remote *remote, lp_outcome outcome, bool lost);

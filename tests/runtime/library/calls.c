@@ -1,5 +1,5 @@
-/* calls BUNDLE: calls the public library with a bundle that is split, and checks what it gives and what it refuses.
- * Exit status 0: all as expected. */
+/* calls BUNDLE PLACES: calls the public library with a bundle that is split, and with one of the places phone, edge and
+ * server, and checks what it gives and what it refuses. Exit status 0: all as expected. */
 #include <llmpart.h>
 
 #include <pthread.h>
@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int failures;
 
@@ -148,14 +149,50 @@ static void check_ends(const llmpart_bundle *bundle) {
   llmpart_session_close(session);
 }
 
+/* At a Unix socket, so that the workers of both places know each other's address before they listen. */
+static llmpart_worker *serve_place(const llmpart_bundle *bundle, const char *place, const char *listen,
+                                   const char *peers) {
+  return llmpart_worker_start(
+      bundle, &(llmpart_worker_options){
+                  .size = sizeof(llmpart_worker_options), .place = place, .listen = listen, .peers = peers});
+}
+
+/* Sessions with workers of all places in this process generate what one session does that runs all of them. */
+static void check_places(const char *path) {
+  char at[2][40], all[100];
+  llmpart_bundle *bundle = llmpart_bundle_open(path, NULL);
+  expect(bundle != NULL, "no bundle of places");
+  if (!bundle) return;
+  for (int i = 0; i < 2; i++)
+    (void)snprintf(at[i], sizeof at[i], "unix:/tmp/llmpart-calls-%d-%d", (int)getpid(), i);
+  (void)snprintf(all, sizeof all, "edge=%s,server=%s", at[0], at[1]);
+  refused(serve_place(bundle, NULL, at[0], all), "wants the `place`");
+  refused(serve_place(bundle, "phone", at[0], all), "no worker can serve the place 'phone'");
+  refused(serve_place(bundle, "edge", at[0], "cloud=127.0.0.1:1"), "no worker can run the place 'cloud'");
+  llmpart_worker *edge = serve_place(bundle, "edge", at[0], all), *server = serve_place(bundle, "server", at[1], all);
+  expect(edge && server, "no workers of the places");
+  expect(edge && strcmp(llmpart_worker_address(edge), at[0]) == 0, "the address of a worker");
+  llmpart_result over = {.size = sizeof over};
+  const heard here = generate(bundle, (llmpart_session_options){.max_tokens = 12}, NULL);
+  const heard there = generate(bundle, (llmpart_session_options){.max_tokens = 12, .cloud = all}, &over);
+  expect(here.count == 12 && same(&here, &there) && over.bytes_up > 0, "over the workers of places");
+  llmpart_session_options options = {.size = sizeof options, .cloud = "server=127.0.0.1:1"};
+  refused(llmpart_session_open(bundle, &options), "no worker is given for the place 'edge'");
+  options.cloud = "127.0.0.1:1";
+  refused(llmpart_session_open(bundle, &options), "wanted the name of the place before");
+  expect(llmpart_worker_stop(edge) && llmpart_worker_stop(server), "a worker failed");
+  llmpart_bundle_close(bundle);
+}
+
 int main(int argc, char **argv) {
-  if (argc != 2) return 2;
+  if (argc != 3) return 2;
   llmpart_bundle *bundle = llmpart_bundle_open(argv[1], NULL);
   if (!bundle) return fprintf(stderr, "calls: %s\n", llmpart_error()), 1;
   check_text(bundle);
   check_refusals(argv[1], bundle);
   check_sameness(bundle);
   check_ends(bundle);
+  check_places(argv[2]);
   llmpart_bundle_close(bundle);
   llmpart_session_close(NULL);
   llmpart_bundle_close(NULL);

@@ -5,7 +5,9 @@
 model=$LP_SOURCE/examples/default-model/model.onnx
 # shellcheck disable=SC2086 # the pair is three options
 compile "$model" "$work/model.llmpart" $pair --scheduler=cut --cut=4 -O1 || finish
-"$1" "$work/model.llmpart" >"$work/out" 2>&1 || fail "calls: $(cat "$work/out")"
+compile "$model" "$work/places.llmpart" --place=phone=host --place=edge=host,memory=3MB --place=server=host,memory=3MB --device-memory=3MB --link=lan \
+  --isl=16 --osl=16 -O1 || finish
+"$1" "$work/model.llmpart" "$work/places.llmpart" >"$work/out" 2>&1 || fail "calls: $(cat "$work/out")"
 
 cmake --install "$LP_BUILD" --prefix "$work/installed" >"$work/out" 2>&1 || fail "install: $(tail -n 3 "$work/out")"
 libraries=$(dirname "$(find "$work/installed" -name libllmpart-runtime.so)")
