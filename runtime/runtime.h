@@ -115,6 +115,7 @@ typedef struct {
    * NULL: signatures are not checked. */
   const char *trust;
   int32_t rank; /* of a sharded half: whose weights are loaded */
+  int32_t gpu;  /* of a sharded half in code for GPUs: the number of the rank's GPU, among those of this machine */
 } lp_bundle_options;
 /* Refuses a model and any other file that a user may take for a bundle; says nothing of what does not exist. */
 LP_MUST_USE lp_status lp_bundle_check_kind(const char *path, lp_diag *diag);
@@ -165,7 +166,8 @@ struct lp_collective;
 LP_MUST_USE lp_status lp_ranks_lead(lp_bundle *bundle, const struct lp_collective *collective, lp_diag *diag);
 LP_MUST_USE lp_status lp_ranks_follow(lp_bundle *bundle, const struct lp_collective *collective, int32_t threads,
                                       lp_diag *diag);
-void lp_ranks_stop(lp_bundle *bundle, lp_rank_team *team); /* NULL is allowed */
+/* NULL is allowed. With `diag` it adds notes of what other ranks have reported, to the caller's error. */
+void lp_ranks_stop(lp_bundle *bundle, lp_rank_team *team, lp_diag *diag);
 /* The threads of each rank on this machine: `threads`, or if 0 its share of the cores. */
 int32_t lp_ranks_threads(const lp_bundle *bundle, int64_t threads);
 

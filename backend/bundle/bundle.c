@@ -99,9 +99,9 @@ static void name_shards(bundle *b, bundle_side *side) {
 static lp_status describe_side(bundle *b, bundle_side *side, lp_diag *diag) {
   if (!side->present) return LP_OK;
   const lp_backend *backend = side->backend;
-  if (side->ranks > 1 && backend->kernels)
+  if (side->ranks > 1 && !backend->sharded)
     return lp_error(diag, LP_LOC_FILE(backend->name),
-                    "a half for %" PRId64 " ranks has no code for GPUs yet: only 'cpu'", side->ranks);
+                    "a half for %" PRId64 " ranks is code for processors or for CUDA: 'cpu' or 'cuda'", side->ranks);
   LP_TRY(backend->describe(b->module, &side->options, b->arena, &side->code, diag));
   if (!backend->emits_code) return LP_OK;
   side->code_path = name_file(b, side, backend->kernels ? "launches.json" : "model.so");

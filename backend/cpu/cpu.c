@@ -140,6 +140,7 @@ const lp_backend lp_backend_cpu = {
     .name = "cpu",
     .summary = "native code for x86-64 and aarch64, through LLVM",
     .emits_code = true,
+    .sharded = true,
     .runs = cpu_op_runs,
     .emit = cpu_emit,
     .check_march = check_march,

@@ -278,6 +278,7 @@ const lp_backend lp_backend_cuda = {
     .name = "cuda",
     .summary = "CUDA C++ for NVIDIA GPUs",
     .emits_code = true,
+    .sharded = true,
     .kernels = "kernels.cu",
     .runs = gpu_op_runs,
     .emit = cuda_emit,

@@ -218,7 +218,8 @@ static lp_status load_gpu(const lp_loader *load, lp_place side, bool *falls_back
         .table_size = table.size,
         .weights = code->data,
         .weight_bytes = code->data ? code->weights.size - (size_t)(code->data - (const char *)code->weights.data) : 0,
-        .states = bundle->manifest.state_count};
+        .states = bundle->manifest.state_count,
+        .number = desc->ranks > 1 ? load->options->gpu : 0};
     status = create_gpu(load, side, &source, falls_back);
     if (status != LP_OK) note_gpu(load, side, path);
   }

@@ -48,7 +48,7 @@ static lp_status check_files(manifest_reader *reader) {
     if (twice)
       return lp_error(reader->diag, loc_of(reader), "one file of the %s is both code and data",
                       reader->out->place_name[i]);
-    if (side->ranks > 1 && (i != LP_SIDE_CLOUD || side->fallback || side->kernels))
+    if (side->ranks > 1 && (i != LP_SIDE_CLOUD || side->fallback))
       return lp_error(reader->diag, loc_of(reader), "the half of the %s cannot have ranks", reader->out->place_name[i]);
   }
   return LP_OK;

@@ -65,6 +65,10 @@ static bool all_gather(void *self, const void *part, size_t size, void *all) {
   return meet(end->ranks);
 }
 
+static bool has_ended(void *self) {
+  return atomic_load(&((rank_end *)self)->ranks->given_up);
+}
+
 static void give_up(void *self) {
   lp_thread_ranks *ranks = ((rank_end *)self)->ranks;
   pthread_mutex_lock(&ranks->lock);
@@ -86,7 +90,8 @@ lp_thread_ranks *lp_thread_ranks_create(int32_t count, lp_collective *ends) {
                               .self = &ranks->end[i],
                               .broadcast = broadcast,
                               .all_gather = all_gather,
-                              .give_up = give_up};
+                              .give_up = give_up,
+                              .has_ended = has_ended};
   }
   return ranks;
 }

@@ -150,6 +150,20 @@ static int64_t lay_out_part(const lp_batch *batch, const lp_program *desc, part 
   return desc->layout[batch->side](p->sym, p->offset);
 }
 
+/* The GPU's own activations, and room for what ranks gather of any frame. */
+static lp_status make_apart(lp_batch *batch, size_t bytes, lp_diag *diag) {
+  const lp_manifest *manifest = &batch->bundle->manifest;
+  const lp_program *program = &manifest->programs[batch->program];
+  size_t most = 0;
+  for (size_t i = 0; batch->ranks && i <= batch->count; i++) {
+    size_t room = lp_ranks_room(batch->ranks, manifest, program, batch->side, batch->part[i].sym);
+    if (room > most) most = room;
+  }
+  if (most > 0 && !lp_size_add(lp_ranks_room_at(bytes), most, &bytes))
+    return lp_error(diag, loc_of(batch), "program '%s' gathers too much", program->name);
+  return lp_gpu_make_arena(batch->gpu, batch->gpu_memory, bytes, diag);
+}
+
 /* Makes room in the arena and in a GPU's own memory. A GPU that shares the arena unmaps it before it moves. */
 static lp_status make_arena(lp_batch *batch, size_t bytes, lp_diag *diag) {
   if (batch->gpu && !batch->apart && bytes > batch->arena.bytes) lp_gpu_memory_reset(batch->gpu, batch->gpu_memory);
@@ -157,7 +171,7 @@ static lp_status make_arena(lp_batch *batch, size_t bytes, lp_diag *diag) {
   if (!lp_activations_reserve(&batch->arena, bytes))
     return lp_error(diag, loc_of(batch), "no memory for %zu bytes of activations on the %s", bytes,
                     lp_bundle_place_name(batch->bundle, batch->side));
-  return batch->apart ? lp_gpu_make_arena(batch->gpu, batch->gpu_memory, bytes, diag) : LP_OK;
+  return batch->apart ? make_apart(batch, bytes, diag) : LP_OK;
 }
 
 static lp_status lay_out(lp_batch *batch, lp_diag *diag) {
@@ -396,7 +410,14 @@ static lp_status gather_part(lp_batch *batch, const part *p, const lp_step *step
     return lp_error(diag, loc_of(batch), "'%.80s' does not fit its buffers %d and %d on the %s", step->tensor.name,
                     step->buffer, step->to_buffer, lp_bundle_place_name(batch->bundle, batch->side));
   char *arena = batch->arena.data + p->base;
-  return lp_ranks_gather(batch->ranks, step, arena + from, outer, inner, arena + to, diag);
+  if (!batch->apart) return lp_ranks_gather(batch->ranks, step, arena + from, outer, inner, arena + to, diag);
+  const lp_gpu_parts parts = {.part = p->base + from,
+                              .whole = p->base + to,
+                              .room = lp_ranks_room_at(batch->arena_bytes),
+                              .outer = outer,
+                              .inner = inner,
+                              .parts = step->parts};
+  return lp_ranks_keep_up(batch->ranks, lp_gpu_gather(batch->gpu, batch->gpu_memory, &parts, diag));
 }
 
 lp_status lp_batch_gather(lp_batch *batch, const lp_step *step, lp_diag *diag) {
@@ -411,8 +432,8 @@ lp_status lp_batch_run(lp_batch *batch, const lp_step *step, lp_diag *diag) {
   LP_TRY(tell_run(batch, step, diag));
   if (batch->gpu) {
     int32_t layout = batch->bundle->manifest.programs[batch->program].gpu_layout[batch->side];
-    return lp_gpu_run(batch->gpu, batch->gpu_memory, layout, step->gpu_segment, &batch->frame, batch->arena_bytes,
-                      batch->owner, diag);
+    return lp_ranks_keep_up(batch->ranks, lp_gpu_run(batch->gpu, batch->gpu_memory, layout, step->gpu_segment,
+                                                     &batch->frame, batch->arena_bytes, batch->owner, diag));
   }
   lp_pool_run(batch->pool, step->run, &batch->frame);
   return LP_OK;

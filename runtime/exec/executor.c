@@ -74,6 +74,14 @@ static lp_status grow_arena(lp_executor *executor, size_t bytes, lp_diag *diag) 
                   lp_bundle_place_name(executor->bundle, executor->side));
 }
 
+/* The GPU's own activations, and room for what ranks gather. */
+static lp_status make_apart(lp_executor *executor, const lp_program *program, size_t bytes, lp_diag *diag) {
+  size_t room = lp_ranks_room(executor->ranks, &executor->bundle->manifest, program, executor->side, executor->sym);
+  if (room > 0 && !lp_size_add(lp_ranks_room_at(bytes), room, &bytes))
+    return lp_error(diag, loc_of(executor), "program '%s' gathers too much", program->name);
+  return lp_gpu_make_arena(executor->bundle->side[executor->side].gpu, executor->gpu_memory, bytes, diag);
+}
+
 static lp_status lay_out(lp_executor *executor, int32_t program, lp_diag *diag) {
   const lp_program *desc = &executor->bundle->manifest.programs[program];
   lp_layout_fn *layout = desc->layout[executor->side];
@@ -88,7 +96,7 @@ static lp_status lay_out(lp_executor *executor, int32_t program, lp_diag *diag) 
   /* When a GPU has its own memory, the arena holds copies of the buffers that are read; its other pages stay
    * untouched. */
   LP_TRY(grow_arena(executor, (size_t)bytes, diag));
-  if (executor->apart) LP_TRY(lp_gpu_make_arena(gpu, executor->gpu_memory, (size_t)bytes, diag));
+  if (executor->apart) LP_TRY(make_apart(executor, desc, (size_t)bytes, diag));
   executor->layout_bytes = (size_t)bytes;
   executor->frame.arena = executor->arena.data;
   executor->program = program;
@@ -155,8 +163,18 @@ lp_status lp_executor_run(lp_executor *executor, const lp_step *step, lp_diag *d
   }
   int32_t layout = executor->bundle->manifest.programs[executor->program].gpu_layout[executor->side];
   const lp_gpu_owner owner = {executor->gpu_memory, executor->states.bytes};
-  return lp_gpu_run(gpu, executor->gpu_memory, layout, step->gpu_segment, &executor->frame, executor->layout_bytes,
-                    &owner, diag);
+  return lp_ranks_keep_up(executor->ranks, lp_gpu_run(gpu, executor->gpu_memory, layout, step->gpu_segment,
+                                                      &executor->frame, executor->layout_bytes, &owner, diag));
+}
+
+static lp_status gather_apart(lp_executor *executor, const lp_step *step, size_t outer, size_t inner, lp_diag *diag) {
+  const lp_gpu_parts parts = {.part = (size_t)executor->offset[step->buffer],
+                              .whole = (size_t)executor->offset[step->to_buffer],
+                              .room = lp_ranks_room_at(executor->layout_bytes),
+                              .outer = outer,
+                              .inner = inner,
+                              .parts = step->parts};
+  return lp_ranks_keep_up(executor->ranks, lp_gpu_gather(executor->states.gpu, executor->gpu_memory, &parts, diag));
 }
 
 lp_status lp_executor_gather(lp_executor *executor, const lp_step *step, lp_diag *diag) {
@@ -169,6 +187,7 @@ lp_status lp_executor_gather(lp_executor *executor, const lp_step *step, lp_diag
       outer * inner > executor->layout_bytes - offset)
     return lp_error(diag, loc_of(executor), "a part of '%.80s' does not fit its buffer %d", step->tensor.name,
                     step->buffer);
+  if (executor->apart) return gather_apart(executor, step, outer, inner, diag);
   return lp_ranks_gather(executor->ranks, step, executor->arena.data + offset, outer, inner, whole.data, diag);
 }
 

@@ -82,7 +82,8 @@ static lp_status run(follower *f, const rank_order *order, lp_diag *diag) {
     else if (step->kind == LP_STEP_GATHER)
       LP_TRY(executor ? lp_executor_gather(executor, step, diag) : lp_batch_gather(f->batch, step, diag));
   }
-  return LP_OK;
+  if (!executor) return lp_batch_end(f->batch, diag);
+  return executor->gpu_memory ? lp_gpu_wait(executor->states.gpu, executor->gpu_memory, diag) : LP_OK;
 }
 
 static lp_status act(follower *f, const rank_order *order, lp_diag *diag) {
@@ -122,26 +123,37 @@ static lp_status follow(follower *f, lp_diag *diag) {
   return LP_OK;
 }
 
-static void attach(lp_bundle *bundle, const lp_collective *collective) {
-  bundle->ranks = lp_alloc(sizeof *bundle->ranks);
-  bundle->ranks->collective = *collective;
+/* With GPUs that have their own memory, NCCL gathers there. */
+static lp_status attach(lp_bundle *bundle, const lp_collective *collective, lp_diag *diag) {
+  lp_gpu *gpu = bundle->side[LP_SIDE_CLOUD].gpu;
+  lp_ranks *ranks = bundle->ranks = lp_alloc(sizeof *bundle->ranks);
+  ranks->collective = *collective;
+  if (!gpu || !lp_gpu_is_apart(gpu)) return LP_OK;
+  if (!lp_gpu_gathers(gpu) || !lp_gpu_enter(gpu))
+    return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "the GPUs of several ranks cannot be used together");
+  LP_TRY(lp_nccl_open(collective, &ranks->nccl, &ranks->collective, diag));
+  lp_gpu_join(gpu, &ranks->collective);
+  return LP_OK;
 }
 
 static void detach(lp_bundle *bundle) {
   if (!bundle->ranks) return;
+  if (bundle->ranks->nccl) {
+    lp_gpu_join(bundle->side[LP_SIDE_CLOUD].gpu, NULL);
+    lp_nccl_close(bundle->ranks->nccl);
+  }
   free(bundle->ranks->gathered);
   free(bundle->ranks);
   bundle->ranks = NULL;
 }
 
 lp_status lp_ranks_follow(lp_bundle *bundle, const lp_collective *collective, int32_t threads, lp_diag *diag) {
-  attach(bundle, collective);
+  lp_status status = attach(bundle, collective, diag);
   follower f = {.bundle = bundle, .ranks = bundle->ranks, .pool = lp_pool_create(threads)};
   f.batch = lp_batch_create(bundle, LP_SIDE_CLOUD, f.pool);
-  lp_status status = lp_bundle_await_check(bundle, diag);
-  status = lp_ranks_agree(f.ranks, status, diag);
+  if (status == LP_OK) status = lp_ranks_agree(f.ranks, lp_bundle_await_check(bundle, diag), diag);
   if (status == LP_OK) status = follow(&f, diag);
-  if (status != LP_OK && collective->give_up) collective->give_up(collective->self);
+  status = lp_ranks_keep_up(f.ranks, status);
   for (size_t i = 0; i < f.executors.count; i++)
     lp_executor_free(f.executors.data[i]);
   lp_vec_free(&f.executors);
@@ -154,7 +166,7 @@ lp_status lp_ranks_follow(lp_bundle *bundle, const lp_collective *collective, in
 }
 
 lp_status lp_ranks_lead(lp_bundle *bundle, const lp_collective *collective, lp_diag *diag) {
-  attach(bundle, collective);
+  LP_TRY(attach(bundle, collective, diag));
   return lp_ranks_agree(bundle->ranks, LP_OK, diag);
 }
 
@@ -189,13 +201,29 @@ static void *rank_main(void *user) {
   return NULL;
 }
 
-/* Reports what the ranks have reported. */
-static lp_status report(const lp_rank_team *team, lp_diag *diag) {
-  for (int32_t i = 1; i < team->count; i++)
-    if (team->rank[i].diag && lp_diag_count(team->rank[i].diag) > 0)
-      return lp_error(diag, LP_LOC_FILE(team->bundle->manifest.file), "rank %" PRId32 ": %s", i,
-                      lp_diag_get(team->rank[i].diag, 0)->text);
-  return lp_error(diag, LP_LOC_FILE(team->bundle->manifest.file), "the ranks of the half cannot be started");
+static void join_threads(lp_rank_team *team) {
+  for (int32_t i = 1; i < team->count; i++) {
+    if (team->rank[i].started) (void)pthread_join(team->rank[i].thread, NULL);
+    team->rank[i].started = false;
+  }
+}
+
+/* Ends the other ranks, and reports what all have reported, `own` by rank 0. They may have the same reason. */
+static lp_status give_up(lp_rank_team *team, const lp_collective *end, const lp_diag *own, lp_diag *diag) {
+  end->give_up(end->self);
+  join_threads(team);
+  const char *first = lp_diag_count(own) > 0 ? lp_diag_get(own, 0)->text : NULL;
+  lp_report_error(diag, LP_LOC_FILE(team->bundle->manifest.file), "the ranks of the half cannot be started");
+  for (int32_t i = 1; i < team->count; i++) {
+    if (!team->rank[i].diag || lp_diag_count(team->rank[i].diag) == 0) continue;
+    const char *text = lp_diag_get(team->rank[i].diag, 0)->text;
+    if (!lp_streq(text, first)) lp_note(diag, LP_LOC_NONE, "rank %" PRId32 ": %s", i, text);
+  }
+  for (size_t i = 0; i < lp_diag_count(own); i++) {
+    const lp_diag_entry *entry = lp_diag_get(own, i);
+    lp_note(diag, LP_LOC_NONE, "%s%s", entry->severity == LP_ERROR ? "rank 0: " : "", entry->text);
+  }
+  return LP_FAILED;
 }
 
 lp_status lp_ranks_start(lp_bundle *bundle, const lp_bundle_options *load, int32_t threads, lp_rank_team **out,
@@ -212,27 +240,29 @@ lp_status lp_ranks_start(lp_bundle *bundle, const lp_bundle_options *load, int32
     rank_thread *rank = &team->rank[i];
     *rank = (rank_thread){.path = bundle->path, .load = *load, .end = end[i], .threads = threads};
     rank->load.load = LP_LOAD_CLOUD;
-    rank->load.rank = i;
+    rank->load.rank = rank->load.gpu = i;
     rank->diag = lp_diag_create();
     rank->started = pthread_create(&rank->thread, NULL, rank_main, rank) == 0;
     if (!rank->started) end[0].give_up(end[0].self);
   }
-  lp_diag *ignored = lp_diag_create();
-  if (lp_ranks_lead(bundle, &end[0], ignored) != LP_OK) status = LP_FAILED;
-  lp_diag_free(ignored);
+  lp_diag *own = lp_diag_create();
+  if (lp_ranks_lead(bundle, &end[0], own) != LP_OK) status = give_up(team, &end[0], own, diag);
+  lp_diag_free(own);
   free(end);
-  return status == LP_OK ? LP_OK : report(team, diag);
+  return status;
 }
 
-void lp_ranks_stop(lp_bundle *bundle, lp_rank_team *team) {
+void lp_ranks_stop(lp_bundle *bundle, lp_rank_team *team, lp_diag *diag) {
   if (bundle && bundle->ranks) {
     lp_status told = lp_ranks_tell(bundle->ranks, (rank_order){.kind = LP_TELL_STOP}, NULL, NULL);
     (void)told;
     detach(bundle);
   }
   if (!team) return;
+  join_threads(team);
   for (int32_t i = 1; i < team->count; i++) {
-    if (team->rank[i].started) (void)pthread_join(team->rank[i].thread, NULL);
+    if (diag && lp_diag_count(team->rank[i].diag) > 0)
+      lp_note(diag, LP_LOC_NONE, "rank %" PRId32 ": %s", i, lp_diag_get(team->rank[i].diag, 0)->text);
     lp_diag_free(team->rank[i].diag);
   }
   lp_thread_ranks_free(team->shared);

@@ -32,6 +32,8 @@ typedef struct {
 /* Of a bundle, from lp_ranks_start or lp_ranks_lead until the bundle is freed. */
 typedef struct lp_ranks {
   lp_collective collective; /* this rank's end */
+  lp_nccl *nccl;            /* gathers in the GPUs' memories; NULL: the host's memory has what is gathered */
+  bool ended;               /* a rank has ended, or this one has given up */
   uint32_t last_id;
   void *gathered; /* [gathered_bytes] room for the parts of all ranks */
   size_t gathered_bytes;
@@ -51,10 +53,20 @@ LP_MUST_USE lp_status lp_ranks_tell_run(lp_ranks *ranks, uint32_t id, const lp_p
                                         int32_t *told, lp_diag *diag);
 /* Fails with `own`, and if another rank could not begin. All ranks call it after they have begun a program. */
 LP_MUST_USE lp_status lp_ranks_agree(lp_ranks *ranks, lp_status own, lp_diag *diag);
+/* Tells whether the half is sharded and a rank of it has ended, so that no run can succeed. */
+bool lp_ranks_have_ended(const lp_bundle *bundle);
+/* Gives up for good if this rank cannot do what the others were told: they would wait for ever. Returns `status`. */
+LP_MUST_USE lp_status lp_ranks_keep_up(lp_ranks *ranks, lp_status status);
 /* Gathers the parts of a `gather` step whose result is whole[outer][parts][inner]. */
 LP_MUST_USE lp_status lp_ranks_gather(lp_ranks *ranks, const lp_step *step, const void *part, size_t outer,
                                       size_t inner, void *whole, lp_diag *diag);
 /* The sizes around the axis of a `gather` step, in bytes of the part; false: they overflow. */
 bool lp_ranks_extent(const lp_step *step, const int64_t *sym, int32_t symbol_count, size_t *outer, size_t *inner);
+/* Bytes of room in a GPU's activations for the parts of all ranks, of any of the program's gathers; SIZE_MAX: they
+ * overflow. */
+size_t lp_ranks_room(const lp_ranks *ranks, const lp_manifest *manifest, const lp_program *program, lp_place side,
+                     const int64_t *sym);
+/* Where that room begins after `bytes` of activations. */
+size_t lp_ranks_room_at(size_t bytes);
 
 #endif

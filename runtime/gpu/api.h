@@ -4,6 +4,7 @@
 #define LP_RUNTIME_GPU_API_H
 
 #include "base/base.h"
+#include "runtime/collective/collective.h"
 
 enum { LP_GPU_MOST_ARGS = 64 }; /* of a kernel */
 
@@ -13,6 +14,7 @@ typedef struct lp_gpu_queue lp_gpu_queue;   /* runs its work in order; one threa
 typedef struct {
   const char *file, *source; /* path for messages */
   size_t size;
+  int32_t number; /* of the GPU that runs them, among those that this process sees */
 } lp_gpu_text;
 
 /* An argument of a kernel: memory, or a size. The kernel reads the numbers at `by` and `at`, one for each group of the
@@ -57,6 +59,15 @@ typedef struct {
   const char *name; /* "cuBLASLt 12.9.1" */
   size_t workspace; /* bytes */
 } lp_gpu_library;
+
+/* `count` runs of bytes, which begin every `to_apart` bytes of the target and every `from_apart` of the source. */
+typedef enum { LP_GPU_TO_HOST, LP_GPU_FROM_HOST, LP_GPU_WITHIN } lp_gpu_direction;
+typedef struct {
+  lp_gpu_direction direction;
+  char *to;
+  const char *from;
+  size_t to_apart, from_apart, run, count;
+} lp_gpu_rows;
 
 typedef struct {
   const char *language; /* the language that launches.json names */
@@ -112,6 +123,14 @@ typedef struct {
   /* Enqueues a copy. Host memory that is the source may be reused at once; host memory that is the target may be
    * read after `finish`. */
   bool (*copy)(lp_gpu_queue *queue, void *to, bool to_host, const void *from, bool from_host, size_t bytes);
+
+  /* A GPU as one of those of several ranks; NULL: the interface has none. `enter` makes it the calling thread's. From
+   * `join` on, `gather` enqueues gathers by `ranks`, borrowed, and `finish` fails when a rank has ended. `copy_rows`
+   * enqueues a copy within its memory. */
+  bool (*enter)(lp_gpu_device *device);
+  void (*join)(lp_gpu_device *device, const lp_collective *ranks);
+  bool (*gather)(lp_gpu_queue *queue, const void *part, size_t size, void *all);
+  bool (*copy_rows)(lp_gpu_queue *queue, const lp_gpu_rows *rows);
 } lp_gpu_api;
 
 extern const lp_gpu_api lp_gpu_opencl, lp_gpu_cuda;

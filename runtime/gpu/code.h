@@ -18,10 +18,11 @@ struct lp_gpu {
   lp_gpu_device *device;
   const lp_gpu_library *library; /* NULL: kernels do all products */
   atomic_bool library_used;
-  lp_map *kernels;   /* name -> kernel */
-  lp_map *weights;   /* "offset" -> memory, shared when first used */
-  void *top;         /* the kernel of lp_gpu_find_top, or NULL */
-  char *all_weights; /* on the GPU, if it has its own memory */
+  lp_map *kernels;            /* name -> kernel */
+  lp_map *weights;            /* "offset" -> memory, shared when first used */
+  void *top;                  /* the kernel of lp_gpu_find_top, or NULL */
+  const lp_collective *ranks; /* of which this is one's GPU; NULL: the half is not sharded */
+  char *all_weights;          /* on the GPU, if it has its own memory */
   const char *weight_data;
   size_t weight_bytes;
   int32_t states;

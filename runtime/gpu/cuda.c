@@ -1,7 +1,9 @@
 /* CUDA through the driver's interface, opened at run time: the calls and constants of CUDA 10.2 and newer that it
  * uses. */
+#include "base/cores.h"
 #include "base/library.h"
 #include "runtime/gpu/cublas.h"
+#include "runtime/gpu/cuda_abi.h"
 #include "runtime/gpu/nvrtc.h"
 
 #include <stddef.h>
@@ -12,6 +14,7 @@ enum {
   CUDA_SUCCESS = 0,
   CUDA_ERROR_OUT_OF_MEMORY = 2,
   CUDA_ERROR_NO_DEVICE = 100,
+  CUDA_ERROR_NOT_READY = LP_CUDA_ERROR_NOT_READY,
   CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
   COMPUTE_CAPABILITY_MAJOR = 75,
   COMPUTE_CAPABILITY_MINOR = 76,
@@ -39,6 +42,7 @@ enum {
   X(stream_create, cuStreamCreate, (void **, unsigned))                                                                \
   X(stream_destroy, cuStreamDestroy_v2, (void *))                                                                      \
   X(synchronize, cuStreamSynchronize, (void *))                                                                        \
+  X(query, cuStreamQuery, (void *))                                                                                    \
   X(launch, cuLaunchKernel,                                                                                            \
     (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))          \
   X(reserve, cuMemAlloc_v2, (uint64_t *, size_t))                                                                      \
@@ -48,6 +52,7 @@ enum {
   X(copy_in, cuMemcpyHtoDAsync_v2, (uint64_t, const void *, size_t, void *))                                           \
   X(copy_out, cuMemcpyDtoHAsync_v2, (void *, uint64_t, size_t, void *))                                                \
   X(copy_within, cuMemcpyDtoDAsync_v2, (uint64_t, uint64_t, size_t, void *))                                           \
+  X(copy_rows, cuMemcpy2DAsync_v2, (const lp_cuda_copy_2d *, void *))                                                  \
   X(record, cuStreamBeginCapture_v2, (void *, int))                                                                    \
   X(recorded, cuStreamEndCapture, (void *, void **))                                                                   \
   X(graph_free, cuGraphDestroy, (void *))                                                                              \
@@ -89,6 +94,7 @@ struct lp_gpu_device {
   void *context, *module;
   char text[128]; /* its name */
   lp_cublas *cublas;
+  const lp_collective *ranks; /* of which this is one's GPU; NULL: of none */
 };
 
 struct lp_gpu_queue {
@@ -97,6 +103,7 @@ struct lp_gpu_queue {
   int error;   /* the first error since `finish` */
   int product; /* the first error of cuBLASLt since `finish` */
   bool recording;
+  bool lost;      /* since `finish`: a gather was not enqueued, or will not end */
   char text[160]; /* the message of the last `finish` */
 };
 
@@ -145,7 +152,15 @@ static bool load_driver(lp_gpu_device *cuda) {
   return cuda->graph_make || cuda->graph_make_old;
 }
 
-static lp_status find_device(lp_gpu_device *cuda, const char *file, lp_diag *diag) {
+/* A process that sees one GPU takes that one: the schedulers of clusters show each process its own. */
+static lp_status choose_device(lp_gpu_device *cuda, int count, int32_t number, const char *file, lp_diag *diag) {
+  if (count == 1) number = 0;
+  if (number < count && cuda->device_get(&cuda->device, number) == CUDA_SUCCESS) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(file), "code for GPU number %" PRId32 " of this machine, which shows %d", number,
+                  count);
+}
+
+static lp_status find_device(lp_gpu_device *cuda, const char *file, int32_t number, lp_diag *diag) {
   int count = 0;
   if (!load_driver(cuda))
     return report_absent(file, "NVIDIA driver (libcuda.so.1 of CUDA 10.2 or newer)", "install the driver", diag);
@@ -154,7 +169,7 @@ static lp_status find_device(lp_gpu_device *cuda, const char *file, lp_diag *dia
   if (status == CUDA_ERROR_NO_DEVICE || (status == CUDA_SUCCESS && count == 0))
     return report_absent(file, "NVIDIA GPU", "see what `nvidia-smi` lists and whether CUDA_VISIBLE_DEVICES hides it",
                          diag);
-  if (status == CUDA_SUCCESS) status = cuda->device_get(&cuda->device, 0);
+  if (status == CUDA_SUCCESS) LP_TRY(choose_device(cuda, count, number, file, diag));
   if (status == CUDA_SUCCESS) status = cuda->device_name(cuda->text, (int)sizeof cuda->text, cuda->device);
   if (status == CUDA_SUCCESS) status = cuda->context_retain(&cuda->context, cuda->device);
   if (status == CUDA_SUCCESS) status = cuda->context_set(cuda->context);
@@ -198,7 +213,7 @@ static void close_device(lp_gpu_device *cuda) {
 
 static lp_status cuda_open(const lp_gpu_text *text, lp_gpu_device **out, lp_diag *diag) {
   lp_gpu_device *cuda = lp_alloc(sizeof *cuda);
-  lp_status status = find_device(cuda, text->file, diag);
+  lp_status status = find_device(cuda, text->file, text->number, diag);
   if (status == LP_OK) status = load_kernels(cuda, text, diag);
   if (status != LP_OK) {
     close_device(cuda);
@@ -315,19 +330,33 @@ static bool replay(lp_gpu_queue *queue, void *recording) {
   return enter(queue) && note(queue, queue->cuda->graph_launch(recording, queue->stream));
 }
 
+/* Waits for all enqueued work. A gather does not end when another rank has, so this rank gives up then. */
+static int await(lp_gpu_queue *queue) {
+  const lp_collective *ranks = queue->cuda->ranks;
+  while (ranks && !queue->lost && queue->cuda->query(queue->stream) == CUDA_ERROR_NOT_READY) {
+    queue->lost = ranks->has_ended(ranks->self);
+    if (queue->lost)
+      ranks->give_up(ranks->self);
+    else
+      lp_give_way();
+  }
+  return queue->cuda->synchronize(queue->stream);
+}
+
 static void free_recording(lp_gpu_queue *queue, void *recording) {
   if (!recording || !enter(queue)) return;
-  (void)note(queue, queue->cuda->synchronize(queue->stream));
+  (void)note(queue, await(queue));
   (void)queue->cuda->graph_made_free(recording);
 }
 
 static bool finish(lp_gpu_queue *queue) {
-  if (queue->stream && enter(queue)) (void)note(queue, queue->cuda->synchronize(queue->stream));
-  bool well = queue->error == CUDA_SUCCESS && queue->product == 0;
+  if (queue->stream && enter(queue)) (void)note(queue, await(queue));
+  bool well = queue->error == CUDA_SUCCESS && queue->product == 0 && !queue->lost;
   snprintf(queue->text, sizeof queue->text, "%s", describe(queue->cuda, queue->error));
   if (queue->product != 0) lp_cublas_describe(queue->cuda->cublas, queue->product, sizeof queue->text, queue->text);
   if (queue->stream) queue->error = CUDA_SUCCESS;
   queue->product = 0;
+  queue->lost = false;
   return well;
 }
 
@@ -369,6 +398,36 @@ static bool copy(lp_gpu_queue *queue, void *to, bool to_host, const void *from, 
   return note(queue, cuda->copy_within(to_address(to), to_address(from), bytes, queue->stream));
 }
 
+/* ---- several GPUs ------------------------------------------------------------------------------------------------ */
+
+static bool enter_device(lp_gpu_device *cuda) {
+  return cuda->context_set(cuda->context) == CUDA_SUCCESS;
+}
+
+static void join(lp_gpu_device *cuda, const lp_collective *ranks) {
+  cuda->ranks = ranks;
+}
+
+static bool gather(lp_gpu_queue *queue, const void *part, size_t size, void *all) {
+  const lp_collective *ranks = queue->cuda->ranks;
+  if (enter(queue) && ranks->gather_on_gpu(ranks->self, part, size, all, queue->stream)) return true;
+  ranks->give_up(ranks->self); /* earlier gathers may never end */
+  queue->lost = true;
+  return false;
+}
+
+static bool copy_rows(lp_gpu_queue *queue, const lp_gpu_rows *rows) {
+  const lp_cuda_copy_2d copy = {.from_kind = LP_CUDA_MEMORY_DEVICE,
+                                .from = to_address(rows->from),
+                                .from_pitch = rows->from_apart,
+                                .to_kind = LP_CUDA_MEMORY_DEVICE,
+                                .to = to_address(rows->to),
+                                .to_pitch = rows->to_apart,
+                                .width = rows->run,
+                                .height = rows->count};
+  return enter(queue) && note(queue, queue->cuda->copy_rows(&copy, queue->stream));
+}
+
 const lp_gpu_api lp_gpu_cuda = {
     .language = "cuda",
     .apart = true,
@@ -395,4 +454,8 @@ const lp_gpu_api lp_gpu_cuda = {
     .reserve = reserve,
     .room = room,
     .copy = copy,
+    .enter = enter_device,
+    .join = join,
+    .gather = gather,
+    .copy_rows = copy_rows,
 };

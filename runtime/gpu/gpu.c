@@ -54,7 +54,7 @@ static lp_status find_kernels(lp_gpu *gpu, lp_diag *diag) {
 }
 
 static lp_status open_gpu(lp_gpu *gpu, const lp_gpu_source *source, lp_diag *diag) {
-  const lp_gpu_text text = {source->kernels_file, source->kernels, source->kernels_size};
+  const lp_gpu_text text = {source->kernels_file, source->kernels, source->kernels_size, source->number};
   LP_TRY(lp_gpu_table_parse(gpu->file, source->table, source->table_size, gpu->arena, &gpu->table, diag));
   gpu->api = lp_gpu_api_find(gpu->table.language);
   LP_TRY(gpu->api->open(&text, &gpu->device, diag));

@@ -131,6 +131,7 @@ typedef struct {
   const char *weights; /* the data section; outlives the code */
   size_t weight_bytes;
   int32_t states; /* of the bundle */
+  int32_t number; /* of the GPU, among those that this process sees */
 } lp_gpu_source;
 
 /* One side's code. Any number of threads may run it, each with its own lp_gpu_memory. */
@@ -200,15 +201,22 @@ LP_MUST_USE lp_status lp_gpu_reserve(lp_gpu *gpu, lp_gpu_memory *memory, size_t 
                                      lp_diag *diag);
 void lp_gpu_release(lp_gpu *gpu, lp_gpu_memory *memory, void *reserved); /* NULL is allowed */
 
-/* Copies `count` runs of bytes, which begin every `to_apart` bytes of the target and every `from_apart` bytes of the
- * source. Begins after all earlier work and returns when the copy is complete. */
-typedef enum { LP_GPU_TO_HOST, LP_GPU_FROM_HOST, LP_GPU_WITHIN } lp_gpu_direction;
-typedef struct {
-  lp_gpu_direction direction;
-  char *to;
-  const char *from;
-  size_t to_apart, from_apart, run, count;
-} lp_gpu_rows;
+/* Begins after all earlier work and returns when the copy is complete. */
 LP_MUST_USE lp_status lp_gpu_copy(lp_gpu *gpu, lp_gpu_memory *memory, const lp_gpu_rows *rows, lp_diag *diag);
+
+/* ---- one of the GPUs of several ranks (gather.c) ----------------------------------------------------------------- */
+
+bool lp_gpu_gathers(const lp_gpu *gpu); /* tells whether the interface can gather in the GPUs' own memory */
+bool lp_gpu_enter(lp_gpu *gpu);         /* makes it the GPU of the calling thread, for libraries that take that one */
+/* From now on gathers go through `ranks`, borrowed; NULL: no more. */
+void lp_gpu_join(lp_gpu *gpu, const lp_collective *ranks);
+/* Offsets in the activations: of this rank's part[outer][inner], of the result whole[outer][parts][inner], and of room
+ * for the parts of all ranks, which is used if their order is not the result's (lp_collective_join). */
+typedef struct {
+  size_t part, whole, room, outer, inner;
+  int32_t parts;
+} lp_gpu_parts;
+/* Enqueues a gather. The caller has made room in the activations. */
+LP_MUST_USE lp_status lp_gpu_gather(lp_gpu *gpu, lp_gpu_memory *memory, const lp_gpu_parts *parts, lp_diag *diag);
 
 #endif

@@ -14,6 +14,11 @@
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 lp_status lp_gpu_report(lp_gpu *gpu, const lp_gpu_memory *memory, lp_diag *diag) {
+  const lp_collective *ranks = gpu->ranks;
+  const bool ended = ranks && ranks->has_ended(ranks->self);
+  const char *why = ranks ? ranks->error(ranks->self) : "";
+  if (why[0] != '\0') return lp_error(diag, LP_LOC_FILE(gpu->file), "the ranks cannot gather their parts: %s", why);
+  if (ended) return lp_error(diag, LP_LOC_FILE(gpu->file), "a rank of the sharded half has ended");
   lp_status status = lp_error(diag, LP_LOC_FILE(gpu->file), "'%s' cannot run the code: %s",
                               gpu->api->device_name(gpu->device), gpu->api->error(memory->queue));
   lp_note(diag, LP_LOC_NONE, "a shorter context, fewer sequences or --kv-dtype=f16 need less memory");

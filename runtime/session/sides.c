@@ -93,7 +93,7 @@ lp_status lp_sides_open(const lp_sides_options *options, lp_sides *out, lp_diag 
 }
 
 void lp_sides_close(lp_sides *sides) {
-  lp_ranks_stop(sides->bundle, sides->team);
+  lp_ranks_stop(sides->bundle, sides->team, NULL);
   lp_bundle_free(sides->bundle);
   /* All end at once, so that none of them sees another one disappear. */
   for (lp_place i = 0; i < LP_PLACES_MAX; i++)

@@ -184,10 +184,11 @@ static void note_now(const lp_worker *worker) {
   worker_note_now(worker, &now);
 }
 
-/* Takes the messages that have come before it runs a pass, so that the pass serves all waiting requests. */
-static void serve(lp_worker *worker, bool loopback, const volatile int *stop) {
+/* Takes the messages that have come before it runs a pass, so that the pass serves all waiting requests. Ends with the
+ * ranks of a sharded half too: nothing can run without one, and whoever started the worker can start it again. */
+static lp_status serve(lp_worker *worker, bool loopback, const volatile int *stop) {
   int taken = 0;
-  while (!lp_flag_get(stop)) {
+  while (!lp_flag_get(stop) && !lp_ranks_have_ended(worker->bundle)) {
     renew_security(worker, loopback);
     bool due = worker_pass_is_due(worker);
     worker_forward_tend(worker);
@@ -206,6 +207,9 @@ static void serve(lp_worker *worker, bool loopback, const volatile int *stop) {
     }
     taken = 0;
   }
+  if (!lp_ranks_have_ended(worker->bundle)) return LP_OK;
+  return lp_error(worker->diag, LP_LOC_FILE(worker->bundle->manifest.file),
+                  "a rank of the half has ended, and so does the worker");
 }
 
 static lp_status check_bundle(const lp_bundle *bundle, lp_place place, lp_diag *diag) {
@@ -239,7 +243,7 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
     prepare_passes(&worker);
     if (options->on_listening) options->on_listening(options->user, host, port);
     status = lp_bundle_await_check(bundle, diag);
-    if (status == LP_OK) serve(&worker, lp_address_is_loopback(host), stop);
+    if (status == LP_OK) status = serve(&worker, lp_address_is_loopback(host), stop);
   }
   worker_note_end(&worker);
   while (worker.sessions.count > 0)

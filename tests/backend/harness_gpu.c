@@ -11,7 +11,7 @@
 
 bool harness_has_gpu(const char *language, char why[256]) {
   const lp_gpu_api *api = lp_gpu_api_find(language);
-  const lp_gpu_text text = {"kernels", "", 0};
+  const lp_gpu_text text = {.file = "kernels", .source = ""};
   lp_gpu_device *device = NULL;
   lp_diag *diag = lp_diag_create();
   bool found = api->open(&text, &device, diag) == LP_OK;

@@ -52,7 +52,7 @@ refuse() { # refuse TEXT option ...
 refuse 'takes no --plans' --plans=3
 refuse 'takes no --exits' --exits=1
 refuse 'not cut for several ranks' --emit=onnx
-refuse 'no code for GPUs yet' --scheduler=cloud-only --backend-cloud=cuda --march-cloud=sm_70
+refuse "'cpu' or 'cuda'" --scheduler=cloud-only --backend-cloud=opencl
 
 command -v mpirun >/dev/null && [ -e "$(dirname "$LLMPART")/../lib/llmpart/mpi.so" ] || finish
 

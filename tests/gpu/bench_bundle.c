@@ -32,7 +32,7 @@ static void show(void *user, const lp_diag_entry *entry) {
 static int measure_copy(lp_diag *diag) {
   enum { ROUNDS = 5, COPIES = 8 };
   const lp_gpu_api *api = &lp_gpu_cuda;
-  const lp_gpu_text text = {"kernels.cu", "", 0};
+  const lp_gpu_text text = {.file = "kernels.cu", .source = ""};
   lp_gpu_device *device = NULL;
   size_t left = 0, all = 0;
   double best = 0;

@@ -164,7 +164,7 @@ static void show(void *user, const lp_diag_entry *entry) {
 }
 
 static bool has_gpu(lp_diag *diag) {
-  const lp_gpu_text text = {"kernels.cu", "", 0};
+  const lp_gpu_text text = {.file = "kernels.cu", .source = ""};
   lp_gpu_device *device = NULL;
   bool found = lp_gpu_cuda.open(&text, &device, diag) == LP_OK;
   lp_gpu_cuda.close(device);

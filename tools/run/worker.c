@@ -150,9 +150,22 @@ static lp_status serve_ranks(lp_worker_options *options, lp_bundle *bundle, cons
   } else {
     status = lp_ranks_start(bundle, load, options->threads, &team, diag);
   }
-  if (status == LP_OK) status = serve_watched(options, bundle, diag);
-  lp_ranks_stop(bundle, team);
+  const bool began = status == LP_OK;
+  if (began) status = serve_watched(options, bundle, diag);
+  lp_ranks_stop(bundle, team, began && status != LP_OK ? diag : NULL);
   return status;
+}
+
+/* The number of a process among those of its machine: each takes the GPU of that number. */
+static int32_t number_here(const lp_peers *ranks) {
+  char name[256] = {0}, *all = lp_alloc((size_t)ranks->count * sizeof name);
+  int32_t number = 0;
+  (void)gethostname(name, sizeof name - 1);
+  ranks->all_gather(name, sizeof name, all);
+  for (int32_t i = 0; i < ranks->rank; i++)
+    if (memcmp(all + (size_t)i * sizeof name, name, sizeof name) == 0) number++;
+  free(all);
+  return number;
 }
 
 /* Loads the place, of a sharded half the rank that this process is. */
@@ -162,6 +175,7 @@ static lp_status serve_place(lp_worker_options *options, const char *path, lp_bu
   lp_mpi_end_function *end = NULL;
   LP_TRY(lp_tool_begin_mpi(&ranks, &end, "start the worker without mpirun: its ranks are threads then", diag));
   load->rank = ranks.count > 1 ? ranks.rank : 0;
+  load->gpu = ranks.count > 1 ? number_here(&ranks) : 0;
   lp_status status = lp_bundle_load(path, load, &bundle, diag);
   if (status == LP_OK && ranks.count > 1 && ranks.count != lp_bundle_ranks(bundle))
     status = lp_error(diag, LP_LOC_FILE(path), "the bundle is cut for %" PRId32 " ranks; mpirun started %" PRId32,

@@ -10,12 +10,15 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "runtime/gpu/cuda_abi.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #ifdef LP_FAKE_OLD /* as of CUDA 10.2 */
@@ -31,6 +34,7 @@ enum {
   INVALID_IMAGE = 200,
   INVALID_CONTEXT = 201,
   NOT_FOUND = 500,
+  NOT_READY = 600,
   NOT_SUPPORTED = 801
 };
 enum { MOST_BLOCKS = 4096, MOST_PARAMS = 64, PAGE = 4096, GRAIN = 256 };
@@ -127,6 +131,7 @@ typedef struct operation {
   struct operation *next;
   const struct graph *graph; /* NULL: a kernel */
   void (*run)(const void *); /* of another library, on `arg[0]`; NULL: a kernel */
+  int (*attempt)(void *);    /* as `run`, but 0: it has to wait */
   const kernel *kernel;      /* NULL: a copy, or a fill when `from` is NULL */
   unsigned x, y, z;
   int threads;
@@ -160,12 +165,14 @@ static operation *enqueue(stream *s, size_t bytes) {
   return o;
 }
 
-static void perform(const operation *o) {
+/* 0: it has to wait. */
+static int perform(const operation *o) {
+  if (o->attempt) return o->attempt(o->arg[0]);
   if (o->graph) {
     for (const operation *each = o->graph->first; each != NULL; each = each->next)
-      perform(each);
+      (void)perform(each);
     done.graphs++;
-    return;
+    return 1;
   }
   if (o->run)
     o->run(o->arg[0]);
@@ -176,25 +183,29 @@ static void perform(const operation *o) {
   else
     memcpy(o->to, o->from, o->bytes);
   *(o->kernel != NULL || o->run != NULL ? &done.launches : &done.copies) += 1;
+  return 1;
 }
 
-static void drain(stream *s) {
+/* Performs what need not wait; 0: something is left. */
+static int drain(stream *s) {
   open_memory(1);
-  while (s->first) {
+  while (s->first && perform(s->first)) {
     operation *o = s->first;
     s->first = o->next;
-    perform(o);
     free(o);
   }
-  s->last = &s->first;
+  if (!s->first) s->last = &s->first;
   open_memory(0);
+  return !s->first;
 }
 
 /* ---- the driver's functions -------------------------------------------------------------------------------------- */
 
-static _Thread_local int has_context;
+enum { MOST_GPUS = 64 };
+static char contexts[MOST_GPUS];
+static _Thread_local const char *context; /* &contexts[device] */
 #define IN_CONTEXT                                                                                                     \
-  if (!has_context) return INVALID_CONTEXT
+  if (!context) return INVALID_CONTEXT
 
 static void write_log(void) {
   const char *path = getenv("LP_FAKE_CUDA_LOG");
@@ -247,10 +258,9 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
   return SUCCESS;
 }
 
-EXPORT int cuDevicePrimaryCtxRetain(void **context, int device);
-int cuDevicePrimaryCtxRetain(void **context, int device) {
-  (void)device;
-  *context = &memory;
+EXPORT int cuDevicePrimaryCtxRetain(void **out, int device);
+int cuDevicePrimaryCtxRetain(void **out, int device) {
+  *out = &contexts[device];
   return SUCCESS;
 }
 
@@ -260,9 +270,9 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
   return SUCCESS;
 }
 
-EXPORT int cuCtxSetCurrent(void *context);
-int cuCtxSetCurrent(void *context) {
-  has_context = context != NULL;
+EXPORT int cuCtxSetCurrent(const char *current);
+int cuCtxSetCurrent(const char *current) {
+  context = current;
   return SUCCESS;
 }
 
@@ -337,10 +347,24 @@ int cuStreamSynchronize(stream *s) {
   IN_CONTEXT;
   if (s->recorded) return NOT_SUPPORTED;
   pthread_mutex_lock(&one);
-  drain(s);
+  while (!drain(s)) { /* other threads run what it waits for */
+    pthread_mutex_unlock(&one);
+    sched_yield();
+    pthread_mutex_lock(&one);
+  }
   done.waits++;
   pthread_mutex_unlock(&one);
   return SUCCESS;
+}
+
+EXPORT int cuStreamQuery(stream *s);
+int cuStreamQuery(stream *s) {
+  IN_CONTEXT;
+  if (s->recorded) return NOT_SUPPORTED;
+  pthread_mutex_lock(&one);
+  int all = drain(s);
+  pthread_mutex_unlock(&one);
+  return all ? SUCCESS : NOT_READY;
 }
 
 EXPORT int cuStreamDestroy_v2(stream *s);
@@ -399,14 +423,35 @@ int cuLaunchKernelEx(const config *c, kernel *k, void **params, void **extra) {
                         c->shared, c->stream, params, extra);
 }
 
-/* ---- work that other libraries enqueue (fake/cublas.c) ---- */
+/* ---- work that other libraries enqueue (fake/cublas.c, fake/nccl.c) ---- */
+
+/* The number of the calling thread's GPU; -1: it has none. */
+EXPORT int lp_fake_device(void);
+int lp_fake_device(void) {
+  return context ? (int)(context - contexts) : -1;
+}
+
+static void *enqueue_other(stream *s, const void *data, size_t bytes, operation **out) {
+  operation *o = *out = enqueue(s, bytes + 16);
+  return o->arg[0] = memcpy((char *)(((uintptr_t)o->data + 15) / 16 * 16), data, bytes);
+}
+
+/* `attempt` runs until it returns another number than 0, in the order of the stream, and may change the data. */
+EXPORT void lp_fake_enqueue_attempts(stream *s, int (*attempt)(void *data), const void *data, size_t bytes);
+void lp_fake_enqueue_attempts(stream *s, int (*attempt)(void *data), const void *data, size_t bytes) {
+  operation *o;
+  pthread_mutex_lock(&one);
+  (void)enqueue_other(s, data, bytes, &o);
+  o->attempt = attempt;
+  pthread_mutex_unlock(&one);
+}
 
 EXPORT void lp_fake_enqueue(stream *s, void (*run)(const void *data), const void *data, size_t bytes);
 void lp_fake_enqueue(stream *s, void (*run)(const void *data), const void *data, size_t bytes) {
+  operation *o;
   pthread_mutex_lock(&one);
-  operation *o = enqueue(s, bytes + 16);
+  (void)enqueue_other(s, data, bytes, &o);
   o->run = run;
-  o->arg[0] = memcpy((char *)(((uintptr_t)o->data + 15) / 16 * 16), data, bytes);
   pthread_mutex_unlock(&one);
 }
 
@@ -543,6 +588,24 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, stream *s) {
   IN_CONTEXT;
   if (!is_ours((void *)(uintptr_t)from, bytes) || is_ours(to, 1)) return INVALID_VALUE;
   return enqueue_copy(s, to, (void *)(uintptr_t)from, 0, bytes);
+}
+
+/* Within the GPU's memory. */
+EXPORT int cuMemcpy2DAsync_v2(const lp_cuda_copy_2d *copy, stream *s);
+int cuMemcpy2DAsync_v2(const lp_cuda_copy_2d *copy, stream *s) {
+  IN_CONTEXT;
+  if (copy->from_kind != LP_CUDA_MEMORY_DEVICE || copy->to_kind != LP_CUDA_MEMORY_DEVICE || copy->from_x != 0 ||
+      copy->from_y != 0 || copy->to_x != 0 || copy->to_y != 0 || copy->width > copy->from_pitch ||
+      copy->width > copy->to_pitch || copy->width == 0 || copy->height == 0)
+    return INVALID_VALUE;
+  const size_t last = copy->height - 1;
+  char *to = (char *)(uintptr_t)copy->to;
+  const char *from = (const char *)(uintptr_t)copy->from;
+  if (!is_ours(to, last * copy->to_pitch + copy->width) || !is_ours(from, last * copy->from_pitch + copy->width))
+    return INVALID_VALUE;
+  for (size_t i = 0; i < copy->height; i++)
+    (void)enqueue_copy(s, to + i * copy->to_pitch, from + i * copy->from_pitch, 0, copy->width);
+  return SUCCESS;
 }
 
 EXPORT int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, stream *s);
