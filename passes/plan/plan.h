@@ -57,7 +57,8 @@ typedef struct {
   lp_plan_edge *edges;
   const double *weight_size[LP_SIDE_COUNT]; /* [weight_count] bytes in the side's dtype */
   const double *state_size[LP_SIDE_COUNT];  /* [state_count] bytes at isl + osl tokens; with ranks, of one of them */
-  const double *state_prompt_size;          /* [state_count] bytes at isl tokens: what comm.kv_move carries */
+  const double *state_prompt_size;          /* [state_count] bytes at isl tokens: what comm.kv_move carries; with ranks
+                                             * so many that no plan with a move meets a limit on TTFT */
 } lp_plan_problem;
 /* The same for one operand: with int4, tables of embeddings and tied heads are int8, because rows of a table are read
  * as they are, and a head decides the token. */

@@ -9,6 +9,7 @@
 #include "passes/state.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -361,6 +362,21 @@ static lp_block *plan_block(const lp_module *module, lp_stage stage, int32_t pla
   return func ? func->region : NULL;
 }
 
+/* Longer than any limit: what must not move takes so long. */
+static const double barred_ms = 1e9;
+
+/* What moving a group's cache carries. Each rank has the heads of its own, so their caches do not move. */
+static const double *move_sizes(builder *b) {
+  const lp_link *link = b->request->link;
+  const double *prompt = group_sizes(b, b->module, (double)b->request->isl);
+  if (!b->shards || !link) return prompt;
+  const double rate = fmax(link->figure[LP_LINK_UP], link->figure[LP_LINK_DOWN]) / 8;
+  double *barred = LP_NEW_ARRAY(b->arena, double, b->group_count);
+  for (int32_t i = 0; i < b->group_count; i++)
+    barred[i] = prompt[i] > 0 ? rate * barred_ms / 1e3 : 0;
+  return barred;
+}
+
 static void share_totals(builder *b, lp_plan_problem out[LP_STAGE_COUNT]) {
   const double *sizes[LP_SIDE_COUNT];
   for (int side = 0; side < LP_SIDE_COUNT; side++) {
@@ -373,7 +389,7 @@ static void share_totals(builder *b, lp_plan_problem out[LP_STAGE_COUNT]) {
   const double tokens = (double)(b->request->isl + b->request->osl);
   const double *full = group_sizes(b, b->module, tokens);
   const double *of_rank = b->shards ? group_sizes(b, b->shards->module, tokens) : full;
-  const double *prompt = group_sizes(b, b->module, (double)b->request->isl);
+  const double *prompt = move_sizes(b);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     out[stage].weight_count = (int32_t)lp_map_count(b->weights);
     out[stage].state_count = b->group_count;

@@ -286,6 +286,16 @@ static void write_family(lp_module *module, const lp_op *from, const lp_plan_pro
     lp_plan_family_write(module, lp_module_find_func(module, lp_stage_names[LP_STAGE_PREFILL]), family, name);
 }
 
+/* Each rank has the heads of its own, so there is no cache to move. */
+static lp_status check_moves(const lp_plan_result *result, const lp_compile_request *request, lp_diag *diag) {
+  if (request->ranks < 2 || result->kv_move_ms <= 0) return LP_OK;
+  lp_status status = lp_error(
+      diag, LP_LOC_FILE("--ranks"),
+      "the plan moves KV caches between the sides, and the caches of %" PRId64 " ranks cannot move", request->ranks);
+  lp_note(diag, LP_LOC_NONE, "a limit on TTFT (--ttft), --scheduler=layer and --cut=N leave each cache on one side");
+  return status;
+}
+
 static void erase_main(lp_op *func) {
   while (func->region->last)
     lp_op_erase(func->region->last);
@@ -306,6 +316,7 @@ static lp_status place(lp_module *module, const lp_compile_request *request, lp_
   if (status != LP_OK && status != LP_INFEASIBLE) return status;
   lp_plan_result result;
   lp_plan_evaluate(problem, request, side, &result);
+  LP_TRY(check_moves(&result, request, context->diag));
   status = judge(&result, scheduler, request, status, context->diag);
   if (status != LP_OK && status != LP_INFEASIBLE) return status;
   lp_plan_family family = {.count = 1, .side = {{side[LP_STAGE_PREFILL], side[LP_STAGE_DECODE]}}};

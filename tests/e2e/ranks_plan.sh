@@ -29,7 +29,7 @@ for how in --scheduler=cloud-only --cut=1; do
 done
 
 # The exact planner proves its plan, limits included; a slower interconnect takes more of the time.
-plan "$work/exact.json" --ranks=2 --tpot=60ms --device-memory=300kB
+plan "$work/exact.json" --ranks=2 --ttft=1s --tpot=60ms --device-memory=300kB
 grep -q 'is proved' "$work/out" || fail "it does not say what is proved: $(cat "$work/out")"
 plan "$work/fast.json" --scheduler=cloud-only --ranks=2 --interconnect=nvlink
 plan "$work/slow.json" --scheduler=cloud-only --ranks=2 --interconnect=alpha=1ms,beta=1MB/s
@@ -49,5 +49,15 @@ wanted_status=2
   refused 'half an interconnect' "lacks 'beta'" "$LLMPART" compile "$model" $machines --ranks=2 --interconnect=alpha=1us --plan-only
 }
 wanted_status=1
+# The exact plan of one rank moves caches from the cloud to the device under this limit. Those of ranks cannot move: the
+# plan leaves them where they are, and a plan that moves them all the same is refused.
+fast='--device=jetson-nano --cloud=h100 --link=rtt=10us,up=100Gbit/s,down=100Gbit/s --isl=512 --osl=128 --ttft=3ms --tpot=1s'
+# shellcheck disable=SC2086 # a list of options
+{
+  "$LLMPART" compile "$model" $fast --plan-only >"$work/plan.txt" 2>"$work/err"
+  grep -q 'moving KV caches' "$work/plan.txt" || fail "the plan of one rank moves no caches: $(cat "$work/plan.txt")"
+  "$LLMPART" compile "$model" $fast --ranks=2 --plan-only >"$work/plan.txt" 2>"$work/err" || fail "no plan of two ranks: $(cat "$work/err")"
+  grep -q 'moving KV caches' "$work/plan.txt" && fail "the plan of two ranks moves caches: $(cat "$work/plan.txt")"
+}
 refused 'a machine without NVLink' 'names no nvlink' "$LLMPART" compile "$model" --device=jetson-nano --cloud=l4 --ranks=2 --interconnect=nvlink --plan-only
 finish
