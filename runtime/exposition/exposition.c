@@ -1,3 +1,4 @@
+/* Buckets of times and rows, and lines of the text format. */
 #include "runtime/exposition/exposition.h"
 
 #include <math.h>
