@@ -275,7 +275,7 @@ int lp_tool_worker(int argc, char **argv) {
        "print on stderr how many sessions are open and how many bytes they hold, at each change", 0},
       {"--traces", LP_OPTION_TEXT, &flags.traces, "URL",
        "send spans of sessions to this OpenTelemetry collector (OTLP/HTTP, JSON); LLMPART_TRACES_KEY is its key", 0},
-      {"--metrics", LP_OPTION_TEXT, &flags.metrics, "HOST:PORT",
+      {"--metrics", LP_OPTION_ADDRESS, &flags.metrics, "HOST:PORT",
        "serve /metrics for Prometheus, and /readyz, at this address; beyond loopback LLMPART_METRICS_KEY must hold the "
        "bearer token",
        0},

@@ -58,7 +58,7 @@ kill -TERM "$worker"
 wait "$worker" || fail "the worker ends with $?"
 curl -sS --max-time 5 "$url/readyz" >"$work/body" 2>&1 && fail 'the figures outlive the worker'
 refused 'beyond loopback' "'0.0.0.0:0' is not a loopback address, so a key is required" "$LLMPART" worker "$work/1.llmpart" --metrics=0.0.0.0:0
-refused 'no address' "'nowhere' is no address" "$LLMPART" worker "$work/1.llmpart" --metrics=nowhere
+wanted_status=2 refused 'no address' "'nowhere' is no address" "$LLMPART" worker "$work/1.llmpart" --metrics=nowhere
 wanted_status=2 refused 'with --profile' 'error: --metrics has nothing' "$LLMPART" worker "$work/1.llmpart" --profile --metrics=127.0.0.1:0
 LLMPART_METRICS_KEY='a key for figures'
 export LLMPART_METRICS_KEY
