@@ -20,7 +20,7 @@ typedef struct {
   double macs, elements;                                                   /* as P1 counts them */
   double ms[LP_SIDE_COUNT], low_ms[LP_SIDE_COUNT], high_ms[LP_SIDE_COUNT]; /* with the 90 % interval */
   double draw_ms[LP_SIDE_COUNT]; /* part of `ms`: drawing a token, where `draws` and the machine file has that figure */
-  /* Part of the cloud's `ms`: the ranks gather this operator's result, this many times, of so many bytes in all. */
+  /* The part of the cloud's `ms` in which ranks gather this operator's result, the bytes, and the number of gathers. */
   double gather_ms, gather_bytes;
   int32_t gathers;
   bool draws; /* the sampler draws a token from this operator's result */

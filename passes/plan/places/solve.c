@@ -39,7 +39,7 @@ static bool consider_trial(solver *s, lp_places_result *result) {
   return true;
 }
 
-/* The place of an operator whose part is at `wanted`: another one where its pins want that. */
+/* Returns the operator's place: `wanted`, where its part lies, or the place that its pins require. */
 static uint8_t place_for(const solver *s, int stage, int32_t op, uint8_t wanted) {
   const unsigned allowed = lp_places_allowed(s->problem, stage, op);
   if (s->problem->of[0][stage].ops[op].free) return 0;
