@@ -338,10 +338,10 @@ bool lp_worker_has_ended(lp_worker_process *process);
 /* Tells whether the worker gives a sign of life within the time. A worker that computes does; one that is stopped or
  * hangs does not. Any thread may ask, once lp_worker_await has returned. */
 bool lp_worker_answers(const lp_worker_process *process, double timeout_ms);
-/* Connects to a worker and greets it, as a session does, which proves that it serves this bundle with these keys and
- * certificates (session/session.c). */
-LP_MUST_USE lp_status lp_worker_greet(const lp_bundle *bundle, const char *address, const lp_link_security *security,
-                                      double timeout_ms, lp_diag *diag);
+/* Connects to a worker and greets it, as a session does, which proves that it serves this place of this bundle with
+ * these keys and certificates (session/session.c). The place is NULL for the cloud of two. */
+LP_MUST_USE lp_status lp_worker_greet(const lp_bundle *bundle, const lp_place_address *worker,
+                                      const lp_link_security *security, double timeout_ms, lp_diag *diag);
 /* Starts a worker that has ended again, at the same address, and awaits it. The new worker ends with the calling thread
  * at the latest. */
 LP_MUST_USE lp_status lp_worker_revive(const lp_worker_request *request, lp_worker_process *process, lp_diag *diag);

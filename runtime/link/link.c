@@ -109,6 +109,8 @@ bool lp_wire_hello(lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint 
   Lp__Wire__Hello hello = LP__WIRE__HELLO__INIT;
   hello.protocol = LP_WIRE_PROTOCOL;
   hello.bundle = (char *)(uintptr_t)endpoint->bundle_hash; /* protobuf-c only reads it */
+  /* protobuf-c only reads it */
+  if (who == LP_SIDE_CLOUD && endpoint->place) hello.place = (char *)(uintptr_t)endpoint->place;
   if (who == LP_SIDE_CLOUD && endpoint->security->proves && append_proofs(wire, peer, who, endpoint, &proofs))
     hello.proof = (ProtobufCBinaryData){proofs.size, (uint8_t *)proofs.data};
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
@@ -159,6 +161,9 @@ static lp_status check_hello(const lp_wire *wire, const lp_inbound *in, const lp
   if (!lp_streq(hello->bundle, endpoint->bundle_hash))
     return lp_error(diag, LP_LOC_NONE, "%s at %s serves another bundle: %.12s; this is %.12s",
                     lp_endpoint_name(endpoint), wire->address, hello->bundle, endpoint->bundle_hash);
+  if (endpoint->place && !lp_streq(hello->place, endpoint->place))
+    return lp_error(diag, LP_LOC_NONE, "the worker at %s serves the place '%.60s', not '%s'", wire->address,
+                    hello->place, endpoint->place);
   return check_key(wire, hello, endpoint, diag);
 }
 

@@ -13,6 +13,7 @@ typedef struct {
   const char *name;    /* the worker's in messages; NULL: "the cloud" */
   const char *address; /* the worker's (address.h); also used in messages */
   const char *via;     /* the address of an emulated link to connect to instead; NULL: none */
+  const char *place;   /* the place that the worker must serve, or, of a worker, that it serves; NULL: one of two */
   const char *bundle_hash;
   lp_patience patience; /* no zeros */
   const lp_security *security;

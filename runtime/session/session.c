@@ -116,14 +116,17 @@ static lp_patience patience_of(const lp_patience *given) {
                        .repeat_ms = or_default(given->repeat_ms, 2000)};
 }
 
-lp_status lp_worker_greet(const lp_bundle *bundle, const char *address, const lp_link_security *from, double timeout_ms,
-                          lp_diag *diag) {
+lp_status lp_worker_greet(const lp_bundle *bundle, const lp_place_address *worker, const lp_link_security *from,
+                          double timeout_ms, lp_diag *diag) {
   const lp_patience usual = {0};
   lp_security security = {0};
-  const lp_endpoint endpoint = {
-      .address = address, .bundle_hash = bundle->manifest.hash, .patience = patience_of(&usual), .security = &security};
+  const lp_endpoint endpoint = {.address = worker->address,
+                                .place = worker->place,
+                                .bundle_hash = bundle->manifest.hash,
+                                .patience = patience_of(&usual),
+                                .security = &security};
   lp_wire *wire = NULL;
-  lp_status status = lp_security_for(address, from, &security, diag);
+  lp_status status = lp_security_for(worker->address, from, &security, diag);
   if (status == LP_OK) status = lp_wire_dial(&lp_transport_socket, &endpoint, timeout_ms, &wire, diag);
   lp_wire_close(wire);
   lp_security_close(&security);

@@ -111,6 +111,7 @@ static lp_status find_worker(lp_session *session, lp_place at, lp_diag *diag) {
     lp_buf name = {0};
     lp_buf_printf(&name, "the place '%s'", manifest->place_name[at]);
     place->name = name.data;
+    place->endpoint.place = manifest->place_name[at];
   }
   place->endpoint.name = place->name;
   place->endpoint.bundle_hash = manifest->hash;

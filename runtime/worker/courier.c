@@ -155,6 +155,7 @@ static void note_connected(worker_courier *courier) {
 static void dial(worker_courier *courier) {
   const worker_courier_options *options = &courier->options;
   const lp_endpoint endpoint = {.name = courier->name,
+                                .place = options->to,
                                 .address = options->address,
                                 .bundle_hash = options->bundle_hash,
                                 .patience = patience,

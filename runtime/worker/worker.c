@@ -232,6 +232,7 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
   LP_TRY(check_bundle(bundle, place, diag));
   lp_worker worker = {.bundle = bundle, .place = place, .options = options, .diag = diag};
   worker.self = (lp_endpoint){.bundle_hash = bundle->manifest.hash, .security = &worker.security};
+  if (bundle->manifest.place_count > LP_SIDE_COUNT) worker.self.place = bundle->manifest.place_name[place];
   if (lp_halves_find(bundle, &worker.halves, &worker.whole)) worker.whole = NULL;
   char *host = NULL;
   int port = 0;

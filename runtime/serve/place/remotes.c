@@ -32,18 +32,18 @@ struct lp_remotes {
   lp_remote remote[]; /* [count] */
 };
 
-static bool greets_at(const lp_remote *self, const char *address) {
+static bool greets_at(const lp_remote *self, const lp_place_address *worker) {
   lp_diag *quiet = lp_diag_create();
-  bool up = lp_worker_greet(self->bundle, address, &self->config->security, greeting_ms, quiet) == LP_OK;
+  bool up = lp_worker_greet(self->bundle, worker, &self->config->security, greeting_ms, quiet) == LP_OK;
   lp_diag_free(quiet);
   return up;
 }
 
 static bool greets(const lp_remote *self) {
   const lp_place_addresses *of = &self->addresses;
-  bool up = !of->only || greets_at(self, of->only);
+  bool up = !of->only || greets_at(self, &(lp_place_address){.address = of->only});
   for (size_t i = 0; up && i < of->count; i++)
-    up = greets_at(self, of->place[i].address);
+    up = greets_at(self, &of->place[i]);
   return up;
 }
 

@@ -248,7 +248,7 @@ LP_TEST(wrong_addresses) {
   options.clouds = other;
   other[0].address = s.places.address[1].address;
   other[1].address = s.places.address[0].address;
-  expect_failure(&s, &options, NULL, NULL, "refuses: this worker serves the place 'edge.");
+  expect_failure(&s, &options, NULL, NULL, "serves the place 'edge.2', not 'edge.1'");
   options.cloud_count = 1;
   expect_failure(&s, &options, NULL, NULL, "no worker is given for the place 'edge.2'");
   other[1].place = "nowhere";
@@ -259,6 +259,26 @@ LP_TEST(wrong_addresses) {
   options.cloud_count = 0;
   options.cloud = s.places.address[0].address;
   expect_failure(&s, &options, NULL, NULL, "wanted the name of the place before");
+  close_scene(&s);
+}
+
+/* Whoever watches a worker learns that it serves another place, before any request does. */
+LP_TEST(a_greeting_names_the_place) {
+  scene s;
+  open_scene(&s, &over[0], 1, greedy);
+  toy_places_start(&s.places);
+  const lp_link_security none = {0};
+  lp_diag *diag = lp_diag_create();
+  for (size_t i = 0; i < 2; i++) {
+    lp_place_address worker = s.places.address[i];
+    ck_assert_msg(lp_worker_greet(s.bundle, &worker, &none, 5000, diag) == LP_OK, "%s", toy_error(diag));
+    worker.place = s.places.address[1 - i].place;
+    ck_assert_int_eq(lp_worker_greet(s.bundle, &worker, &none, 5000, diag), LP_FAILED);
+    ck_assert_ptr_nonnull(strstr(toy_error(diag), i == 0 ? "serves the place 'edge.1', not 'edge.2'"
+                                                         : "serves the place 'edge.2', not 'edge.1'"));
+    lp_diag_clear(diag);
+  }
+  lp_diag_free(diag);
   close_scene(&s);
 }
 
