@@ -14,13 +14,13 @@ model=${3:-}
 work=$(mktemp -d "$out/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-rm -rf "$out/cases" "$out/tokens" "$out/bundles"
-mkdir -p "$out/cases" "$out/tokens" "$out/bundles" "$out/bin"
+rm -rf "$out/cases" "$out/tokens" "$out/ranks" "$out/bundles"
+mkdir -p "$out/cases" "$out/tokens" "$out/ranks" "$out/bundles" "$out/bin"
 for name in ${LP_PACK_SUITES:-elementwise products quant attention rows moves decoder}; do
   (cd "$source" && CK_FORK=no LP_TEST_GPU=driver LP_TEST_RECORD="$out/cases" XDG_CACHE_HOME=/dev/null LD_LIBRARY_PATH="$build/tests/gpu/fake" \
     "$build/tests/backend/test_backend_$name") >"$work/said" 2>&1 || { cat "$work/said"; exit 1; }
 done
-for program in gpu/check_cases gpu/bench_bundle gpu/bench_steps e2e/sequences; do # their libraries, all but C's
+for program in gpu/check_cases gpu/bench_bundle gpu/bench_steps gpu/run_ranks e2e/sequences; do # their libraries, all but C's
   cp "$build/tests/$program" "$out/bin"
   ldd "$build/tests/$program" | awk '$3 ~ /^\// && $1 !~ /^lib(c|m|dl|pthread|rt)\.so/ { print $3 }'
 done | sort -u | xargs -I{} cp -L {} "$out/bin"
@@ -42,6 +42,12 @@ for dtype in ${LP_PACK_TOKENS:-f32 f16 bf16 int8 int4}; do
   done <"$work/prompts" >"$out/tokens/$dtype.want"
   mv "$work/cuda.llmpart" "$out/tokens/$dtype.llmpart"
   rm -r "$work/cpu.llmpart"
+done
+for dtype in f32 int8; do # the same tokens by two ranks
+  [ -e "$out/tokens/$dtype.want" ] || continue
+  "$build/tools/llmpart" compile "$small" --device=jetson-nano --cloud=a100 --link=lan --scheduler=cloud-only --march=native --ranks=2 \
+    --backend-cloud=cuda --dtype-cloud=$dtype --kv-dtype="$([ $dtype = f32 ] && echo f32 || echo f16)" --activations=f32 -o "$out/ranks/$dtype.llmpart" 2>/dev/null
+  cp "$out/tokens/$dtype.want" "$out/ranks"
 done
 
 if [ -z "$model" ]; then
