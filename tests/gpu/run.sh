@@ -50,7 +50,7 @@ generate() { # generate BUNDLE NAME PROGRAM ...: sets $equal and $all, the promp
   bundle=$1 name=$2 equal=0 all=0
   shift 2
   while read -r ids want; do
-    found=$(timeout 120 "$pack/bin/$@" "$bundle" 16 "$ids" 2>"$work/said") all=$((all + 1))
+    found=$(timeout 120 "$pack/bin/$@" "$bundle" 16 "$ids" 2>"$work/said" | tail -n 1) all=$((all + 1))
     if [ "$found" = "$want" ]; then equal=$((equal + 1)); else echo "run.sh: $name after $ids: wanted $want, found $found $(head -n 1 "$work/said")" >&2; fi
   done <"${bundle%.llmpart}.want"
   case $name in f32*) least=$all ;; *) least=$((all - 1)) ;; esac # rounded, two logits may be too close
