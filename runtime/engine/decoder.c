@@ -42,7 +42,17 @@ static const char *bytes_of(const engine_decoder *d, int32_t token, size_t *size
   return lp_buf_text(&d->texts->bytes) + begin;
 }
 
-void engine_decoder_init(engine_decoder *decoder, const int32_t *prompt, size_t length) {
+/* Notes a token of the answer. */
+static void note(engine_decoder *d, int32_t token) {
+  if (d->made) d->made[token]++;
+  if (d->seen) d->seen[token] = true;
+  if (!d->state || lp_bundle_is_stop(d->bundle, token)) return;
+  size_t size = 0;
+  const char *bytes = bytes_of(d, token, &size);
+  lp_grammar_take(d->state, bytes, size);
+}
+
+void engine_decoder_init(engine_decoder *decoder, const int32_t *prompt, size_t length, size_t answered) {
   const lp_decoding *how = decoder->how;
   int32_t vocab = decoder->vocab;
   if (counts(how)) decoder->made = lp_alloc((size_t)vocab * sizeof *decoder->made);
@@ -52,6 +62,14 @@ void engine_decoder_init(engine_decoder *decoder, const int32_t *prompt, size_t 
   if (how->grammar) decoder->state = lp_grammar_begin(how->grammar);
   if (decoder->made || decoder->seen || decoder->state || how->bias_count > 0)
     decoder->row = lp_alloc((size_t)vocab * sizeof *decoder->row);
+  for (size_t i = length - answered; i < length; i++)
+    note(decoder, prompt[i]);
+}
+
+bool engine_decoder_needs_logits(const engine_decoder *decoder) {
+  const lp_decoding *how = decoder->how;
+  return repeats(how) || counts(how) || how->bias_count > 0 || how->grammar || how->min_p > 0 ||
+         how->top_logprobs >= 0 || (decoder->choice > 0 && how->sampling.temperature > 0);
 }
 
 void engine_decoder_free(engine_decoder *decoder) {
@@ -150,12 +168,6 @@ lp_status engine_decoder_draw(engine_decoder *d, const float *logits, uint64_t p
     out->token = sample(d, from, (uint64_t)d->choice, position).token;
   if (*complete) return LP_OK;
   if (d->how->top_logprobs >= 0) tell(d, logits, out, &d->scratch);
-  if (d->made) d->made[out->token]++;
-  if (d->seen) d->seen[out->token] = true;
-  if (d->state && !lp_bundle_is_stop(d->bundle, out->token)) {
-    size_t size = 0;
-    const char *bytes = bytes_of(d, out->token, &size);
-    lp_grammar_take(d->state, bytes, size);
-  }
+  note(d, out->token);
   return LP_OK;
 }

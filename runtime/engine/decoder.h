@@ -25,9 +25,12 @@ typedef struct {
   lp_buf scratch;
 } engine_decoder;
 
-/* Takes over the first members of `decoder`, which the caller has set up to `choice`. */
-void engine_decoder_init(engine_decoder *decoder, const int32_t *prompt, size_t length);
+/* Takes over the first members of `decoder`, which the caller has set up to `choice`. The last `answered` tokens of
+ * the prompt are the beginning of the answer. */
+void engine_decoder_init(engine_decoder *decoder, const int32_t *prompt, size_t length, size_t answered);
 void engine_decoder_free(engine_decoder *decoder);
+/* Tells whether a draw needs more than lp_sampling and the number of the first sequence, which a worker has. */
+bool engine_decoder_needs_logits(const engine_decoder *decoder);
 /* Draws the token at `position` from logits[vocab]. `complete`: none was drawn, because
  * the grammar's text is complete and no token continues it. */
 LP_MUST_USE lp_status engine_decoder_draw(engine_decoder *decoder, const float *logits, uint64_t position,

@@ -36,9 +36,12 @@ bool lp_engine_fits_worker(const lp_bundle *bundle, const char **why) {
 }
 
 bool lp_engine_draws_there(const lp_engine *engine) {
-  const lp_manifest *manifest = &engine->bundle->manifest;
+  return engine->draws_there;
+}
+
+static bool has_logits_there(const lp_manifest *manifest) {
   const lp_program *program = &manifest->programs[manifest->plans[0].decode];
-  for (int32_t k = 0; engine->remote && k < program->step_count; k++)
+  for (int32_t k = 0; k < program->step_count; k++)
     if (program->step[k].kind == LP_STEP_OUTPUT && program->step[k].side == LP_SIDE_CLOUD &&
         program->step[k].port == lp_manifest_output(manifest, LP_ROLE_LOGITS))
       return true;
@@ -145,6 +148,7 @@ lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *optio
   if (options->cloud) LP_TRY(engine_remote_open(bundle, options, &remote, diag));
   lp_engine *engine = lp_alloc(sizeof *engine);
   engine->remote = remote;
+  engine->draws_there = remote && has_logits_there(&bundle->manifest);
   engine->bundle = bundle;
   engine->kv_bytes = options->kv_bytes;
   engine->shares = engine_prefix_fits(bundle, remote != NULL);
@@ -245,8 +249,8 @@ static void init_job(const lp_engine *engine, engine_call *call, int32_t choice)
                                   .bundle = engine->bundle,
                                   .texts = request->decoding.grammar ? engine->texts : NULL,
                                   .vocab = engine->bundle->manifest.vocab,
-                                  .choice = choice};
-  engine_decoder_init(&job->decoder, request->prompt, request->length);
+                                  .choice = request->first_choice + choice};
+  engine_decoder_init(&job->decoder, request->prompt, request->length, request->answered);
 }
 
 /* Makes the table of the tokens' bytes for the first request with a grammar. */
@@ -284,7 +288,7 @@ static void hand_on(lp_engine *engine, engine_call *call, int32_t choice) {
   for (size_t i = 0; i < job->out.count && !job->cancelled; i++) {
     lp_drawn drawn = job->out.data[i];
     (void)pthread_mutex_unlock(&engine->lock);
-    bool more = call->request->sink(call->request->user, choice, &drawn);
+    bool more = call->request->sink(call->request->user, call->request->first_choice + choice, &drawn);
     (void)pthread_mutex_lock(&engine->lock);
     job->handed++;
     if (!more) cancel(engine, call, choice);
@@ -337,6 +341,7 @@ static lp_status conclude(engine_call *call, lp_engine_outcome *outcome, lp_diag
     outcome[i] = (lp_engine_outcome){job->handed, job->reused, job->cut && !job->cancelled, job->lost};
     if (job->error && status == LP_OK) status = lp_error(diag, LP_LOC_NONE, "%s", job->error);
     free(job->error);
+    free(job->logits);
     engine_decoder_free(&job->decoder);
     lp_vec_free(&job->text);
     lp_vec_free(&job->out);

@@ -72,7 +72,8 @@ typedef struct {
    * pass over several rows may round differently than passes over one; so the answer goes on as it would have. */
   size_t answered;
   int64_t max_tokens;
-  int32_t choices; /* sequences that continue the prompt, numbered from 0; each draws with numbers of its own */
+  /* Sequences that continue the prompt, numbered from `first_choice`. Each draws with random numbers of its own. */
+  int32_t choices, first_choice;
   uint64_t client; /* requests with the same number share the passes of one client */
   lp_decoding decoding;
   const char *traceparent; /* for a worker's spans (W3C Trace Context); NULL: none */
@@ -99,7 +100,8 @@ bool lp_engine_fits_worker(const lp_bundle *bundle, const char **why);
 LP_MUST_USE lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *options, lp_engine **out,
                                      lp_diag *diag);
 void lp_engine_close(lp_engine *engine); /* NULL is allowed; no thread may be in lp_engine_generate */
-/* Tells whether the worker draws the tokens: it supports lp_sampling, and no other way of drawing. */
+/* Tells whether the worker has the logits. It draws the tokens if lp_sampling says all; for other ways of drawing it
+ * sends the logits of each token, and they are drawn here. */
 bool lp_engine_draws_there(const lp_engine *engine);
 
 /* Generates, and returns when all choices have ended. Any number of threads may call it. `queue_ms` receives the time

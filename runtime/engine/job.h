@@ -45,9 +45,11 @@ struct engine_job {
   int64_t rows;          /* in the current pass */
   lp_drawn drawn;        /* in the current pass */
   bool has_drawn, is_complete, failed;
-  uint64_t session; /* at the worker; 0: none */
-  bool told;        /* the worker knows of the current pass */
-  bool lost;        /* with the worker */
+  bool wants_logits; /* of the current pass, from the worker */
+  float *logits;     /* [vocab] these; NULL: none came */
+  uint64_t session;  /* at the worker; 0: none */
+  bool told;         /* the worker knows of the current pass */
+  bool lost;         /* with the worker */
 
   bool admitted;    /* its KV cache is within the budget */
   uint64_t entered; /* counts admissions */
@@ -82,6 +84,7 @@ struct lp_engine {
   lp_pool *pool;
   lp_batch *batch;
   engine_remote *remote; /* NULL: all layers run here */
+  bool draws_there;      /* the worker has the logits */
   int32_t *code;         /* [programs] the first program with the same code */
   lp_pace pace;
   bool runs;       /* the thread was started; of the threads that open and close the engine */

@@ -75,11 +75,11 @@ static bool draws(const engine_job *job) {
   return !job->failed && job->done + job->rows == (int64_t)job->text.count;
 }
 
-/* The jobs of a pass that draw. */
+/* The jobs of a pass that draw here. */
 typedef struct {
   lp_engine *engine;
-  const lp_step *step;
-  size_t *job; /* [count] */
+  const lp_step *step; /* NULL: from logits of the worker */
+  size_t *job;         /* [count] */
   size_t count;
 } drawing;
 
@@ -90,9 +90,9 @@ static void draw(void *user, int64_t index) {
   const lp_step *step = of->step;
   size_t i = of->job[index];
   engine_job *job = engine->chosen.data[i];
-  lp_logits logits;
+  lp_logits logits = {.row = job->logits};
   lp_diag *diag = lp_diag_create();
-  lp_status status = lp_batch_logits(engine->batch, i, step, false, &logits, diag);
+  lp_status status = step ? lp_batch_logits(engine->batch, i, step, false, &logits, diag) : LP_OK;
   if (status == LP_OK)
     status = engine_decoder_draw(&job->decoder, logits.row, job->text.count, &job->drawn, &job->is_complete, diag);
   if (status != LP_OK) fail(job, diag);
@@ -152,11 +152,23 @@ static lp_status take(lp_engine *engine, int32_t program, int32_t index, const l
   return lp_batch_bring(engine->batch, step->to_buffer, step, diag);
 }
 
-static lp_status draw_there(lp_engine *engine, int32_t program, int32_t index, const lp_step *step, lp_diag *diag) {
-  if (step->port != lp_manifest_output(&engine->bundle->manifest, LP_ROLE_LOGITS)) return LP_OK;
-  for (size_t i = 0; i < engine->member.count; i++)
-    LP_TRY(engine_remote_draw(engine, i, program, index, diag));
-  return LP_OK;
+/* Receives the token of each sequence, or the logits from which it is drawn here. */
+static lp_status take_output(lp_engine *engine, int32_t program, int32_t index, const lp_step *step, lp_diag *diag) {
+  bool is_logits = step->port == lp_manifest_output(&engine->bundle->manifest, LP_ROLE_LOGITS);
+  size_t count = engine->member.count;
+  drawing here = {.engine = engine, .job = lp_alloc(count * sizeof *here.job)};
+  lp_status status = LP_OK;
+  for (size_t i = 0; status == LP_OK && i < count; i++) {
+    const engine_job *job = engine->chosen.data[i];
+    if (job->wants_logits)
+      status = engine_remote_take_output(engine, i, program, index, diag);
+    else if (is_logits)
+      status = engine_remote_draw(engine, i, program, index, diag);
+    if (job->wants_logits && is_logits && !job->failed) here.job[here.count++] = i;
+  }
+  if (status == LP_OK) lp_pool_each(engine->pool, draw, &here, (int64_t)here.count);
+  free(here.job);
+  return status;
 }
 
 /* The device's part of a step of the cloud. */
@@ -167,7 +179,7 @@ static lp_status attend(lp_engine *engine, int32_t program, int32_t index, const
   case LP_STEP_SEND:
     return take(engine, program, index, step, diag);
   case LP_STEP_OUTPUT:
-    return draw_there(engine, program, index, step, diag);
+    return take_output(engine, program, index, step, diag);
   case LP_STEP_RUN:
   case LP_STEP_MOVE:
   case LP_STEP_GATHER:
@@ -186,8 +198,8 @@ static lp_status run_step(lp_engine *engine, int32_t program, int32_t index, con
     for (size_t i = 0; i < engine->member.count; i++)
       LP_TRY(fill(engine, i, step, diag));
     return lp_batch_bring(engine->batch, step->buffer, step, diag);
-  case LP_STEP_RUN:
-    return lp_batch_run(engine->batch, step, diag);
+  case LP_STEP_RUN: /* heads of early exits give no token here */
+    return step->exit < 0 ? lp_batch_run(engine->batch, step, diag) : LP_OK;
   case LP_STEP_OUTPUT:
     return step->port == lp_manifest_output(manifest, LP_ROLE_LOGITS) ? read_logits(engine, step, diag) : LP_OK;
   case LP_STEP_SEND:
@@ -218,6 +230,7 @@ void engine_pass_run(lp_engine *engine) {
   for (size_t i = 0; i < engine->chosen.count; i++) {
     engine_job *job = engine->chosen.data[i];
     job->has_drawn = job->is_complete = false;
+    job->wants_logits = engine->draws_there && draws(job) && engine_decoder_needs_logits(&job->decoder);
     if (job->call->begun_ms == 0) job->call->begun_ms = begin;
     rows += job->rows;
   }

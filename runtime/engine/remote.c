@@ -51,8 +51,7 @@ static bool reads_only_tokens(const lp_manifest *manifest) {
 
 bool engine_remote_fits(const lp_bundle *bundle, const char **why) {
   const lp_manifest *manifest = &bundle->manifest;
-  *why = manifest->exit_count > 0         ? "early exits have contexts of their own at the worker"
-         : manifest->plan_count > 1       ? "a session chooses the plan by the link"
+  *why = manifest->plan_count > 1         ? "a session chooses the plan by the link"
          : moves(manifest)                ? "KV caches move between the sides"
          : !reads_only_tokens(manifest)   ? "the model reads more than tokens"
          : lp_bundle_reads_source(bundle) ? "the model has an encoder"
@@ -260,6 +259,7 @@ lp_status engine_remote_send(lp_engine *engine, size_t sequence, int32_t program
   body.step = step;
   body.n_symbols = (size_t)engine->bundle->manifest.symbol_count;
   body.symbols = engine->member.data[sequence].sym;
+  body.want_outputs = job->wants_logits;
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_STEP;
   message.step = &body;
@@ -360,4 +360,27 @@ lp_status engine_remote_draw(lp_engine *engine, size_t sequence, int32_t program
   job->has_drawn = good && job->done + job->rows == (int64_t)job->text.count;
   lp_inbound_release(&in);
   return good ? LP_OK : lose(engine->remote, "its tokens are not in the model's vocabulary", diag);
+}
+
+lp_status engine_remote_take_output(lp_engine *engine, size_t sequence, int32_t program, int32_t step, lp_diag *diag) {
+  const lp_manifest *manifest = &engine->bundle->manifest;
+  engine_job *job = engine->chosen.data[sequence];
+  size_t wanted = (size_t)manifest->vocab * sizeof *job->logits;
+  lp_inbound in;
+  bool came;
+  LP_TRY(await_kind(engine, sequence, program, step, LP__WIRE__MESSAGE__KIND_RESULT, &in, &came, diag));
+  if (!came) return LP_OK;
+  lp_status status = LP_OK;
+  if (manifest->programs[program].step[step].port != lp_manifest_output(manifest, LP_ROLE_LOGITS)) {
+    lp_inbound_release(&in); /* another output */
+    return LP_OK;
+  }
+  if (in.payload_size != wanted) {
+    status = lose(engine->remote, "its logits are not one row of the model's vocabulary", diag);
+  } else {
+    if (!job->logits) job->logits = lp_alloc(wanted);
+    memcpy(job->logits, in.payload, wanted);
+  }
+  lp_inbound_release(&in);
+  return status;
 }

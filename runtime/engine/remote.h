@@ -18,12 +18,15 @@ LP_MUST_USE lp_status engine_remote_begin(lp_engine *engine, lp_diag *diag);
 /* Sends payload[size], the job's data of a step, or with step -1 nothing but the begin of the run. */
 LP_MUST_USE lp_status engine_remote_send(lp_engine *engine, size_t sequence, int32_t program, int32_t step,
                                          const void *payload, size_t size, lp_diag *diag);
-/* Waits for the job's result of a step of the cloud: bytes, which are copied into `to`, or the token. A job whose run
- * failed there fails; that is no failure of the function. */
+/* Waits for the job's result of a step of the cloud: bytes, which are copied into `to`, or, of an output, the token, or
+ * what the job wants instead of it: all outputs, of which it keeps the logits. A job whose run failed there fails; that
+ * is no failure of the function. */
 LP_MUST_USE lp_status engine_remote_take(lp_engine *engine, size_t sequence, int32_t program, int32_t step, lp_span to,
                                          lp_diag *diag);
 LP_MUST_USE lp_status engine_remote_draw(lp_engine *engine, size_t sequence, int32_t program, int32_t step,
                                          lp_diag *diag);
+LP_MUST_USE lp_status engine_remote_take_output(lp_engine *engine, size_t sequence, int32_t program, int32_t step,
+                                                lp_diag *diag);
 /* The worker was lost in this pass. */
 bool engine_remote_is_lost(const engine_remote *remote);
 /* The job's session ends with the next call of engine_remote_tidy, which closes such sessions, or the connection if it

@@ -1,0 +1,135 @@
+#include "runtime/serve/place/listener.h"
+
+#include <poll.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "runtime/serve/place/prompt.h"
+#include "runtime/serve/place/told.h"
+
+static lp_status encode(lp_listener *to, lp_usage *usage, lp_diag *diag) {
+  int64_t context = lp_bundle_context_length(to->bundle);
+  if (lp_prompt_encode(to->bundle, to->request, &to->prompt, diag) != LP_OK) return LP_USAGE;
+  int64_t length = (int64_t)to->prompt.count;
+  if (length == 0) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "the prompt has no tokens");
+  usage->is_too_long = context > 0 && length >= context;
+  if (usage->is_too_long)
+    return lp_error(diag, LP_LOC_NONE,
+                    "the prompt has %" PRId64 " tokens; this model's maximum context length is %" PRId64, length,
+                    context);
+  if (context > 0 && to->most > context - length) to->most = context - length;
+  usage->prompt_tokens = length;
+  return LP_OK;
+}
+
+lp_status lp_listener_begin(lp_listener *to, lp_usage *usage, lp_diag *diag) {
+  LP_TRY(encode(to, usage, diag));
+  LP_TRY(lp_prompt_check_bias(to->bundle, to->request, diag));
+  if (lp_prompt_grammar(to->request, &to->grammar, diag) != LP_OK) return LP_USAGE;
+  to->decoding = to->request->decoding;
+  to->decoding.sampling = lp_prompt_sampling(to->bundle, to->request);
+  to->decoding.grammar = to->grammar;
+  return LP_OK;
+}
+
+void lp_listener_free(lp_listener *to) {
+  for (int32_t i = 0; i < LP_MOST_CHOICES; i++) {
+    lp_text_stream_free(&to->choice[i].text);
+    lp_vec_free(&to->choice[i].made);
+  }
+  lp_vec_free(&to->prompt);
+  lp_grammar_free(to->grammar);
+}
+
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
+
+/* Hands a token's text on. `drawn` NULL: without probabilities. False: the choice ends. */
+static bool take(lp_listener *to, int32_t choice, int32_t token, const lp_drawn *drawn, const char *machine) {
+  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(to->bundle);
+  lp_buf text = {0};
+  lp_told_token told = {0};
+  to->begun = true;
+  lp_vec_push(&to->choice[choice].made, token);
+  lp_text_stream_put(&to->choice[choice].text, tokenizer, token, &text);
+  lp_piece piece = {.choice = choice, .text = lp_buf_text(&text), .machine = to->request->machines ? machine : NULL};
+  if (drawn && to->request->decoding.top_logprobs >= 0) {
+    told = lp_told_of_drawn(tokenizer, drawn, to->request->chat);
+    piece.told = &told;
+    piece.told_count = 1;
+  }
+  bool more = (text.size == 0 && piece.told_count == 0) || to->sink(to->user, &piece);
+  lp_told_token_free(&told);
+  lp_buf_free(&text);
+  more = more && !lp_flag_get(to->stop);
+  if (!more) lp_flag_set(&to->choice[choice].enough);
+  return more;
+}
+
+bool lp_listener_take_drawn(void *user, int32_t choice, const lp_drawn *drawn) {
+  lp_listener *to = user;
+  return take(to, choice, drawn->token, drawn, to->machine);
+}
+
+/* What made a token: the device, a worker, or the worker of a place of more than two. */
+static const char *machine_of(const lp_listener *to, const lp_generated *token) {
+  if (token->side == LP_SIDE_DEVICE) return "device";
+  return lp_bundle_place_count(to->bundle) > LP_SIDE_COUNT ? lp_bundle_place_name(to->bundle, token->side)
+                                                           : to->machine;
+}
+
+void lp_listener_take_generated(void *user, int64_t index, const lp_generated *token) {
+  lp_listener *to = user;
+  if (index != 0) return;
+  lp_buf machine = {0};
+  lp_buf_puts(&machine, machine_of(to, token));
+  if (token->exit_layer >= 0) lp_buf_printf(&machine, ", exit after layer %" PRId32, token->exit_layer);
+  (void)take(to, 0, token->token, NULL, lp_buf_text(&machine));
+  lp_buf_free(&machine);
+}
+
+bool lp_listener_is_abandoned(void *user) {
+  lp_listener *to = user;
+  struct pollfd client = {.fd = to->request->client, .events = POLLRDHUP};
+  to->late |= lp_now_ms() >= to->until_ms;
+  return lp_flag_get(to->stop) || to->late ||
+         (poll(&client, 1, 0) > 0 && (client.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0);
+}
+
+/* ---- the answer so far ------------------------------------------------------------------------------------------- */
+
+lp_tokens lp_listener_text(const lp_listener *to, int32_t choice) {
+  const lp_tokens *made = &to->choice[choice].made;
+  lp_tokens text = {0};
+  for (size_t i = 0; i < to->prompt.count; i++)
+    lp_vec_push(&text, to->prompt.data[i]);
+  for (size_t i = 0; i < made->count; i++)
+    lp_vec_push(&text, made->data[i]);
+  return text;
+}
+
+/* Tells whether the model ended the choice. */
+static bool has_ended(const lp_listener *to, int32_t choice) {
+  const lp_tokens *made = &to->choice[choice].made;
+  return made->count > 0 && lp_bundle_is_stop(to->bundle, made->data[made->count - 1]);
+}
+
+bool lp_listener_has_all_of(const lp_listener *to, int32_t choice) {
+  return (int64_t)to->choice[choice].made.count >= to->most || lp_flag_get(&to->choice[choice].enough) ||
+         has_ended(to, choice);
+}
+
+bool lp_listener_has_all(const lp_listener *to) {
+  for (int32_t i = 0; i < to->request->choices; i++)
+    if (!lp_listener_has_all_of(to, i)) return false;
+  return true;
+}
+
+void lp_listener_count(const lp_listener *to, lp_usage *usage) {
+  usage->tokens = 0;
+  for (int32_t i = 0; i < to->request->choices; i++) {
+    int64_t made = (int64_t)to->choice[i].made.count;
+    bool cut = made >= to->most && !has_ended(to, i) && !lp_flag_get(&to->choice[i].enough);
+    usage->tokens += made;
+    usage->finish[i] = cut ? LP_FINISH_LENGTH : LP_FINISH_STOP;
+  }
+}
