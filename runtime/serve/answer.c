@@ -71,7 +71,7 @@ char *lp_answer_whole(const lp_answer_head *head, const lp_whole *whole, const l
   bool chat = head->request->chat;
   lp_json_writer json = begin(head, chat ? "chat.completion" : "text_completion", &out);
   lp_json_put_array(&json, "choices");
-  for (int32_t i = 0; i < head->request->choices; i++) {
+  for (int32_t i = 0; i < lp_completion_answers(head->request); i++) {
     const lp_whole_choice *choice = &whole->choice[i];
     lp_json_put_object(&json, NULL);
     lp_json_put_integer(&json, "index", i);
@@ -79,7 +79,7 @@ char *lp_answer_whole(const lp_answer_head *head, const lp_whole *whole, const l
       lp_told_write(&json, choice->told.data, choice->told.count, chat, 0);
     else
       lp_json_put_null(&json, "logprobs");
-    lp_json_put_text(&json, "finish_reason", finish_name(usage->finish[i]));
+    lp_json_put_text(&json, "finish_reason", finish_name(choice->finish));
     if (chat)
       put_message(&json, choice);
     else

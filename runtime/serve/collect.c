@@ -27,8 +27,8 @@ void lp_whole_put(lp_whole *whole, const lp_piece *piece) {
   }
 }
 
-void lp_whole_free(lp_whole *whole) {
-  for (int32_t i = 0; i < LP_MOST_CHOICES; i++) {
+void lp_whole_drop(lp_whole *whole, int32_t first, int32_t count) {
+  for (int32_t i = first; i < first + count; i++) {
     lp_whole_choice *choice = &whole->choice[i];
     for (size_t k = 0; k < choice->calls.count; k++) {
       lp_buf_free(&choice->calls.data[k].id);
@@ -38,5 +38,6 @@ void lp_whole_free(lp_whole *whole) {
     lp_vec_free(&choice->calls);
     lp_told_free(&choice->told);
     lp_buf_free(&choice->text);
+    *choice = (lp_whole_choice){0};
   }
 }

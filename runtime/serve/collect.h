@@ -14,13 +14,15 @@ typedef struct {
   lp_told told;
   LP_VEC(lp_whole_call) calls;
   size_t characters; /* of the tokens that were streamed */
+  lp_finish finish;
 } lp_whole_choice;
 
 typedef struct {
-  lp_whole_choice choice[LP_MOST_CHOICES];
+  lp_whole_choice choice[LP_MOST_ANSWERS];
 } lp_whole;
 
 void lp_whole_put(lp_whole *whole, const lp_piece *piece);
-void lp_whole_free(lp_whole *whole);
+/* Frees the choices [first, first + count), and leaves them empty. */
+void lp_whole_drop(lp_whole *whole, int32_t first, int32_t count);
 
 #endif

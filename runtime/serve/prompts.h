@@ -1,5 +1,5 @@
-/* Answers requests with several prompts. Each prompt is a request of its own to the dispatcher, and several are under way
- * at the same time. */
+/* Answers requests with several prompts. Each prompt is a request of its own to the dispatcher, and several are under
+ * way at the same time. */
 #ifndef LP_SERVE_PROMPTS_H
 #define LP_SERVE_PROMPTS_H
 

@@ -207,18 +207,39 @@ static bool read_tokens(const lp_json *list, lp_tokens *out) {
   return count > 0;
 }
 
-/* The prompt is text or a list of token numbers, or a list of one of these. */
-static lp_status read_prompt(const lp_json *body, lp_completion *out, lp_diag *diag) {
-  lp_json prompt = lp_json_member(body, "prompt"), first = lp_json_item(&prompt, 0);
-  bool is_list =
-      lp_json_is(&prompt, LP_JSON_ARRAY) && lp_json_count(&prompt) == 1 && !lp_json_is(&first, LP_JSON_INTEGER);
-  const lp_json *only = is_list ? &first : &prompt;
-  out->prompt = lp_json_text_or(only, NULL);
-  if (out->chat || (out->prompt && out->prompt[0])) return LP_OK;
-  if (!read_tokens(only, &out->prompt_tokens))
+/* A prompt is text or a list of token numbers. */
+static lp_status read_prompt(const lp_json *at, lp_completion *out, lp_diag *diag) {
+  out->prompt = lp_json_text_or(at, NULL);
+  out->prompt_tokens.count = 0;
+  if (out->prompt && out->prompt[0]) return LP_OK;
+  if (!read_tokens(at, &out->prompt_tokens))
     return lp_error(diag, LP_LOC_NONE, "'prompt' must be text that is not empty, or a list of token numbers");
   out->prompt = "";
   return LP_OK;
+}
+
+lp_status lp_completion_take_prompt(lp_completion *completion, size_t index, lp_diag *diag) {
+  lp_json body = lp_json_root(source, completion->document), prompt = lp_json_member(&body, "prompt"),
+          first = lp_json_item(&prompt, 0), item = lp_json_item(&prompt, index);
+  bool is_list = lp_json_count(&prompt) > 0 && !lp_json_is(&first, LP_JSON_INTEGER);
+  return read_prompt(lp_json_is(&prompt, LP_JSON_ARRAY) && is_list ? &item : &prompt, completion, diag);
+}
+
+/* The member is a prompt, or a list of prompts. */
+static lp_status read_prompts(const lp_json *body, lp_completion *out, lp_diag *diag) {
+  lp_json prompt = lp_json_member(body, "prompt"), first = lp_json_item(&prompt, 0);
+  bool is_list = lp_json_is(&prompt, LP_JSON_ARRAY) && lp_json_count(&prompt) > 0;
+  out->prompts = out->chat || !is_list || lp_json_is(&first, LP_JSON_INTEGER) ? 1 : lp_json_count(&prompt);
+  if (out->chat) return LP_OK;
+  if (out->prompts > LP_MOST_ANSWERS)
+    return lp_error(diag, LP_LOC_NONE, "'prompt' has %zu prompts, at most %d are taken", out->prompts, LP_MOST_ANSWERS);
+  for (size_t i = out->prompts; i-- > 0;)
+    LP_TRY(lp_completion_take_prompt(out, i, diag));
+  return LP_OK;
+}
+
+int32_t lp_completion_answers(const lp_completion *completion) {
+  return completion->choices * (int32_t)completion->prompts;
 }
 
 lp_status lp_body_parse(const char *body, size_t size, lp_json_document **out, lp_diag *diag) {
@@ -259,14 +280,17 @@ lp_status lp_completion_read(const lp_serve_config *config, bool chat, const cha
                     lp_route_name(LP_ROUTE_CLOUD));
   LP_TRY(refuse_unknown(&root, diag));
   if (chat) LP_TRY(read_messages(&root, out, diag));
-  LP_TRY(read_prompt(&root, out, diag));
+  LP_TRY(read_prompts(&root, out, diag));
   out->keywords = lp_json_text_or(&keywords, NULL);
   if (!out->keywords) {
     describe(&root, text_size(out), out);
     out->keywords = lp_buf_text(&out->described);
   }
   LP_TRY(read_limits(&root, out, diag));
-  return read_settings(config, &root, out, diag);
+  LP_TRY(read_settings(config, &root, out, diag));
+  if (lp_completion_answers(out) <= LP_MOST_ANSWERS) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "%zu prompts with 'n' %" PRId32 " are %" PRId32 " answers, at most %d are given",
+                  out->prompts, out->choices, lp_completion_answers(out), LP_MOST_ANSWERS);
 }
 
 void lp_completion_free(lp_completion *completion) {

@@ -8,7 +8,8 @@
 #include "runtime/serve/serve.h"
 #include "runtime/spans/spans.h"
 
-enum { LP_MOST_CHOICES = 16 };
+/* Choices of a prompt, and of all prompts of a request. */
+enum { LP_MOST_CHOICES = 16, LP_MOST_ANSWERS = 128 };
 
 typedef enum { LP_FORMAT_TEXT, LP_FORMAT_OBJECT, LP_FORMAT_SCHEMA } lp_format;
 typedef enum { LP_TOOLS_NONE, LP_TOOLS_AUTO, LP_TOOLS_REQUIRED } lp_tools;
@@ -19,6 +20,7 @@ typedef struct {
   bool machines; /* pieces of the stream name the machine that computed them */
   const char *model, *prompt;
   lp_tokens prompt_tokens;   /* owned: the prompt as token numbers, instead of `prompt`, which then is "" */
+  size_t prompts;            /* of the body; `prompt` and `prompt_tokens` are one of them, at first the first */
   lp_chat_message *messages; /* [count], texts of the body */
   size_t count;
   const char **stop; /* [stop_count], texts of the body: the answer ends before the first of them */
@@ -58,6 +60,10 @@ typedef struct {
 LP_MUST_USE lp_status lp_completion_read(const lp_serve_config *config, bool chat, const char *body, size_t size,
                                          lp_completion *out, lp_diag *diag);
 void lp_completion_free(lp_completion *completion);
+/* Makes prompt `index` of the body the request's. */
+LP_MUST_USE lp_status lp_completion_take_prompt(lp_completion *completion, size_t index, lp_diag *diag);
+/* The choices of all prompts. Those of a prompt follow those of the prompts before it. */
+int32_t lp_completion_answers(const lp_completion *completion);
 
 /* Parses a body, which must be a JSON object in UTF-8, without duplicate keys and without \u0000 in a text. The
  * diagnostic gives line and column. */

@@ -12,6 +12,7 @@
 #include "runtime/serve/answer.h"
 #include "runtime/serve/embeddings.h"
 #include "runtime/serve/http/events.h"
+#include "runtime/serve/prompts.h"
 
 lp_exchange *lp_exchange_create(lp_http_server *of) {
   lp_exchange *a = lp_alloc(sizeof *a);
@@ -33,7 +34,7 @@ void lp_exchange_free(lp_exchange *a) {
   free_limits(a);
   lp_completion_free(&a->request);
   lp_buf_free(&a->body);
-  lp_whole_free(&a->whole);
+  lp_whole_drop(&a->whole, 0, LP_MOST_ANSWERS);
   free(a->error);
   free(a);
 }
@@ -66,10 +67,14 @@ static bool take_piece(void *user, const lp_piece *piece) {
   return wrote;
 }
 
-static void forget_pieces(void *user) {
+static void forget_pieces(void *user, int32_t first, int32_t count) {
   lp_exchange *a = user;
-  lp_whole_free(&a->whole);
-  a->whole = (lp_whole){0};
+  lp_whole_drop(&a->whole, first, count);
+}
+
+static void end_choice(void *user, int32_t choice, lp_finish finish) {
+  lp_exchange *a = user;
+  a->whole.choice[choice].finish = finish;
 }
 
 static const char *name_of_key(const lp_exchange *a) {
@@ -103,8 +108,8 @@ static void trace(const lp_exchange *a, const char *path, const char *route, dou
 static void make_answer(lp_exchange *a) {
   double begun_ms = lp_now_ms();
   lp_diag *diag = lp_diag_create();
-  const lp_taker taker = {.sink = take_piece, .forget = a->pipe < 0 ? forget_pieces : NULL, .user = a};
-  a->status = lp_dispatch(a->server->dispatcher, &a->request, &a->server->stop, &taker, &a->course, diag);
+  const lp_prompts_taker taker = {take_piece, a->pipe < 0 ? forget_pieces : NULL, end_choice, a};
+  a->status = lp_prompts_answer(a->server->dispatcher, &a->request, &a->server->stop, &taker, &a->course, diag);
   const lp_diag_entry *why = lp_diag_get(diag, 0);
   if (a->status == LP_OK && lp_flag_get(&a->server->stop)) {
     a->status = LP_FAILED;
@@ -121,8 +126,8 @@ static void write_ends(lp_exchange *a) {
   const volatile int *stop = &a->server->stop;
   const lp_answer_head head = head_of(a);
   bool wrote = true;
-  for (int32_t i = 0; wrote && i < a->request.choices; i++)
-    wrote = lp_events_write(a->pipe, stop, lp_answer_chunk_end(&head, i, a->course.usage.finish[i]));
+  for (int32_t i = 0; wrote && i < lp_completion_answers(&a->request); i++)
+    wrote = lp_events_write(a->pipe, stop, lp_answer_chunk_end(&head, i, a->whole.choice[i].finish));
   if (wrote && a->request.stream_usage)
     wrote = lp_events_write(a->pipe, stop, lp_answer_chunk_usage(&head, &a->course.usage));
   if (wrote) (void)lp_events_write(a->pipe, stop, lp_strdup("[DONE]"));

@@ -20,7 +20,7 @@ typedef struct {
   lp_dispatched course;
   int pipe;       /* the pipe of the stream; -1: the answer is not streamed */
   lp_whole whole; /* of a stream only the characters are counted */
-  bool has_role[LP_MOST_CHOICES];
+  bool has_role[LP_MOST_ANSWERS];
   bool begun, seen, ended; /* guarded by server->lock; seen: the connection has seen that the answer began */
   lp_status status;
   char *error; /* NULL: none */

@@ -196,11 +196,22 @@ static struct curl_slist *headers_of(const lp_serve_config *config, const lp_com
   return headers;
 }
 
+static void put_prompt(lp_json_writer *json, const lp_completion *request) {
+  if (request->prompt_tokens.count == 0) {
+    lp_json_put_text(json, "prompt", request->prompt);
+    return;
+  }
+  lp_json_put_array(json, "prompt");
+  for (size_t i = 0; i < request->prompt_tokens.count; i++)
+    lp_json_put_integer(json, NULL, request->prompt_tokens.data[i]);
+  lp_json_put_end(json);
+}
+
 /* The request as it came, except for the members that this site sets. Release with free(). */
 static char *body_of(const api_site *self, const lp_completion *request) {
   static const char *const ours[] = {"model",          "stream",   "max_tokens", "max_completion_tokens",
                                      "stream_options", "keywords", "local_only", "budget_usd",
-                                     "machines"};
+                                     "machines",       "prompt"};
   lp_json root = lp_json_root("the request", request->document);
   lp_buf out = {0};
   lp_json_writer json = lp_answer_begin(&out);
@@ -213,6 +224,7 @@ static char *body_of(const api_site *self, const lp_completion *request) {
       is_ours |= lp_streq(member.key, ours[k]);
     if (!is_ours) lp_json_put_value(&json, member.key, member.value);
   }
+  if (!request->chat) put_prompt(&json, request);
   lp_json_put_bool(&json, "stream", true);
   lp_json_put_object(&json, "stream_options");
   lp_json_put_bool(&json, "include_usage", true);

@@ -3,7 +3,6 @@
  * places, each request a session. */
 #include <errno.h>
 #include <math.h>
-#include <poll.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -12,12 +11,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "runtime/engine/grammar.h"
-#include "runtime/serve/place/prompt.h"
+#include "runtime/serve/place/listener.h"
 #include "runtime/serve/place/remotes.h"
 #include "runtime/serve/place/site.h"
 #include "runtime/serve/place/supervise.h"
-#include "runtime/serve/place/told.h"
 
 /* A text that has begun waits this long for a worker, after it has lost one. */
 static const double await_worker_ms = 30000;
@@ -27,7 +24,7 @@ typedef struct {
   const lp_serve_bundle *config;
   lp_sides sides;
   lp_engine *engine; /* NULL: layers run on workers */
-  const char *why;   /* the reason for that */
+  const char *why;   /* the reason why requests have sessions; NULL: they share passes */
   lp_engine *own;    /* with the worker that `sides` started; NULL: requests have sessions, or there is none */
   lp_supervisor supervisor[LP_PLACES_MAX]; /* of the workers that `sides` started */
   lp_remotes *remotes;                     /* NULL: the configuration names no workers */
@@ -35,158 +32,57 @@ typedef struct {
   atomic_int here;
 } bundle_site;
 
-/* One request. */
-typedef struct {
-  const bundle_site *site;
-  const lp_completion *request;
-  lp_text_stream text[LP_MOST_CHOICES];
-  lp_piece_sink *sink;
-  void *user;
-  const volatile int *stop;
-  char traceparent[LP_TRACE_CONTEXT + 1];
-  volatile int enough;  /* the client has disconnected, or the server ends */
-  double until_ms;      /* the answer's deadline */
-  bool late;            /* it has passed before the answer was complete */
-  bool begun;           /* a token was made */
-  const char *worker;   /* that draws the tokens which the device does not draw; NULL: none */
-  lp_tokens ids;        /* the prompt, and in sessions the answer */
-  int64_t length, most; /* of the prompt; of the answer, at most */
-} listener;
-
-/* Hands a token's text on; false: the choice ends. */
-static bool hand_on(listener *to, int32_t choice, int32_t token, const lp_drawn *drawn, const char *machine) {
-  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(to->site->sides.bundle);
-  lp_buf text = {0};
-  lp_told_token told = {0};
-  to->begun = true;
-  lp_text_stream_put(&to->text[choice], tokenizer, token, &text);
-  lp_piece piece = {.choice = choice, .text = lp_buf_text(&text), .machine = to->request->machines ? machine : NULL};
-  if (drawn && to->request->decoding.top_logprobs >= 0) {
-    told = lp_told_of_drawn(tokenizer, drawn, to->request->chat);
-    piece.told = &told;
-    piece.told_count = 1;
-  }
-  bool more = (text.size == 0 && piece.told_count == 0) || to->sink(to->user, &piece);
-  lp_told_token_free(&told);
-  lp_buf_free(&text);
-  return more && !lp_flag_get(to->stop);
-}
-
-static bool take_drawn(void *user, int32_t choice, const lp_drawn *drawn) {
-  const listener *to = user;
-  return hand_on(user, choice, drawn->token, drawn, to->site->site.name);
-}
-
-static bool take_continued(void *user, int32_t choice, const lp_drawn *drawn) {
-  listener *to = user;
-  lp_vec_push(&to->ids, drawn->token);
-  bool more = hand_on(to, choice, drawn->token, NULL, to->worker);
-  if (!more) lp_flag_set(&to->enough);
-  return more;
-}
-
-/* What made a token: the device, a worker, or the worker of a place of more than two. */
-static const char *machine_of(const listener *to, const lp_generated *token) {
-  const lp_bundle *bundle = to->site->sides.bundle;
-  if (token->side == LP_SIDE_DEVICE || !to->worker) return "device";
-  return lp_bundle_place_count(bundle) > LP_SIDE_COUNT ? lp_bundle_place_name(bundle, token->side) : to->worker;
-}
-
-static void take_generated(void *user, int64_t index, const lp_generated *token) {
-  listener *to = user;
-  if (index != 0) return;
-  lp_vec_push(&to->ids, token->token);
-  lp_buf machine = {0};
-  lp_buf_puts(&machine, machine_of(to, token));
-  if (token->exit_layer >= 0) lp_buf_printf(&machine, ", exit after layer %" PRId32, token->exit_layer);
-  if (!hand_on(to, 0, token->token, NULL, lp_buf_text(&machine))) lp_flag_set(&to->enough);
-  lp_buf_free(&machine);
-}
-
-/* Tells whether the client has disconnected, the server ends, or the deadline has passed. It is called before each part
- * of a prompt and each token. */
-static bool is_abandoned(void *user) {
-  listener *to = user;
-  struct pollfd client = {.fd = to->request->client, .events = POLLRDHUP};
-  to->late |= lp_now_ms() >= to->until_ms;
-  return lp_flag_get(to->stop) || to->late ||
-         (poll(&client, 1, 0) > 0 && (client.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0);
-}
-
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
 
-static lp_status generate_in_passes(bundle_site *self, listener *to, lp_usage *usage, lp_diag *diag) {
-  const lp_completion *asked = to->request;
+/* Makes `count` choices from `first` on, which have the same text so far, in passes. *lost: the worker was lost. */
+static lp_status run_passes(lp_engine *engine, int32_t first, int32_t count, lp_listener *to, lp_usage *usage,
+                            bool *lost, lp_diag *diag) {
+  lp_tokens text = lp_listener_text(to, first);
+  size_t made = to->choice[first].made.count;
   lp_engine_outcome outcome[LP_MOST_CHOICES] = {{0}};
-  lp_grammar *grammar = NULL;
-  LP_TRY(lp_prompt_check_bias(self->sides.bundle, asked, diag));
-  if (lp_prompt_grammar(asked, &grammar, diag) != LP_OK) return LP_USAGE;
-  lp_engine_request request = {.prompt = to->ids.data,
-                               .length = to->ids.count,
-                               .max_tokens = to->most,
-                               .choices = asked->choices,
-                               .client = asked->client_id,
-                               .decoding = asked->decoding,
-                               .sink = take_drawn,
-                               .is_abandoned = is_abandoned,
-                               .user = to};
-  request.decoding.sampling = lp_prompt_sampling(self->sides.bundle, asked);
-  request.decoding.grammar = grammar;
-  double queue_ms = 0;
-  lp_status status = lp_engine_generate(self->engine, &request, outcome, &queue_ms, diag);
-  usage->queue_ms += queue_ms;
-  for (int32_t i = 0; i < asked->choices; i++) {
-    usage->tokens += outcome[i].tokens;
-    if (i == 0) usage->cached_tokens = outcome[i].reused;
-    usage->finish[i] = outcome[i].cut ? LP_FINISH_LENGTH : LP_FINISH_STOP;
-  }
-  lp_grammar_free(grammar);
-  return status;
-}
-
-/* What was there before is copied, since the answer is appended to `ids`. */
-static lp_tokens text_of(const listener *to) {
-  lp_tokens text = {0};
-  for (size_t i = 0; i < to->ids.count; i++)
-    lp_vec_push(&text, to->ids.data[i]);
-  return text;
-}
-
-/* Continues the text in passes with a worker, which draws. *lost: the worker was lost; *reused: rows of the prompt that
- * were there. */
-static lp_status continue_in_passes(const bundle_site *self, lp_engine *engine, int64_t most, listener *to, bool *lost,
-                                    int64_t *reused, double *queue_ms, lp_diag *diag) {
-  lp_tokens text = text_of(to);
-  lp_engine_outcome outcome = {0};
   const lp_engine_request request = {.prompt = text.data,
                                      .length = text.count,
-                                     .answered = text.count - (size_t)to->length,
-                                     .max_tokens = most,
-                                     .choices = 1,
+                                     .answered = made,
+                                     .max_tokens = to->most - (int64_t)made,
+                                     .choices = count,
+                                     .first_choice = first,
                                      .client = to->request->client_id,
                                      .traceparent = to->traceparent,
-                                     .decoding = {.sampling = lp_prompt_sampling(self->sides.bundle, to->request),
-                                                  .repetition_penalty = 1,
-                                                  .top_logprobs = -1},
-                                     .sink = take_continued,
-                                     .is_abandoned = is_abandoned,
+                                     .decoding = to->decoding,
+                                     .sink = lp_listener_take_drawn,
+                                     .is_abandoned = lp_listener_is_abandoned,
                                      .user = to};
-  lp_status status = lp_engine_generate(engine, &request, &outcome, queue_ms, diag);
-  *lost = outcome.lost;
-  *reused = outcome.reused;
+  double queue_ms = 0;
+  lp_status status = lp_engine_generate(engine, &request, outcome, &queue_ms, diag);
+  for (int32_t i = 0; i < count; i++)
+    *lost |= outcome[i].lost;
+  if (first == 0 && made == 0) {
+    usage->queue_ms += queue_ms;
+    usage->cached_tokens = outcome[0].reused;
+  }
   lp_vec_free(&text);
   return status;
 }
 
+/* Choices that a worker has begun, and lost, have different texts: they go on one by one. */
+static lp_status generate_in_passes(lp_engine *engine, lp_listener *to, lp_usage *usage, bool *lost, lp_diag *diag) {
+  const int32_t choices = to->request->choices;
+  if (!to->begun) return run_passes(engine, 0, choices, to, usage, lost, diag);
+  for (int32_t i = 0; i < choices; i++)
+    if (!lp_listener_has_all_of(to, i)) LP_TRY(run_passes(engine, i, 1, to, usage, lost, diag));
+  return LP_OK;
+}
+
 /* Continues the text. *lost: the worker was lost. */
-static lp_status continue_in_session(const bundle_site *self, const lp_generate_options *options, listener *to,
+static lp_status generate_in_session(const bundle_site *self, const lp_generate_options *options, lp_listener *to,
                                      bool *lost, lp_diag *diag) {
   lp_session *session = NULL;
   lp_generation made = {0};
   *lost = true;
   LP_TRY(lp_session_open(self->sides.bundle, options, &session, diag));
-  lp_tokens text = text_of(to);
-  lp_status status = lp_session_generate(session, text.data, 1, (int64_t)text.count, take_generated, to, &made, diag);
+  lp_tokens text = lp_listener_text(to, 0);
+  lp_status status =
+      lp_session_generate(session, text.data, 1, (int64_t)text.count, lp_listener_take_generated, to, &made, diag);
   *lost = made.lost;
   lp_generation_free(&made);
   lp_session_close(session);
@@ -202,45 +98,26 @@ typedef struct {
   lp_place_addresses cloud; /* the same for a session */
 } helper;
 
-static lp_status generate_split(const bundle_site *self, const helper *by, bool gives_up, listener *to, lp_usage *usage,
-                                bool *lost, lp_diag *diag) {
+static lp_status generate_split(const bundle_site *self, const helper *by, bool gives_up, lp_listener *to,
+                                lp_usage *usage, bool *lost, lp_diag *diag) {
   lp_engine *engine = by->engine;
-  int64_t before = (int64_t)to->ids.count - to->length;
   const lp_generate_options options = {.cloud = by->cloud.only,
                                        .clouds = by->cloud.place,
                                        .cloud_count = by->cloud.count,
-                                       .sampling = lp_prompt_sampling(self->sides.bundle, to->request),
-                                       .max_tokens = to->most - before,
+                                       .sampling = to->decoding.sampling,
+                                       .max_tokens = to->most - (int64_t)to->choice[0].made.count,
                                        .threads = (int32_t)self->config->threads,
                                        .security = self->config->security,
                                        .patience = {.beat_ms = 500, .silence_ms = gives_up ? 2000 : 0},
                                        .cloud_timeout_ms = gives_up ? 30000 : 0,
                                        .gives_up = gives_up,
-                                       .stop = &to->enough,
+                                       .stop = &to->choice[0].enough,
                                        .traceparent = to->traceparent,
-                                       .is_abandoned = is_abandoned,
+                                       .is_abandoned = lp_listener_is_abandoned,
                                        .abandon_user = to};
-  to->worker = engine && !lp_engine_draws_there(engine) ? "device" : by->address;
-  double queue_ms = 0;
-  int64_t reused = 0;
-  lp_status status = engine ? continue_in_passes(self, engine, to->most - before, to, lost, &reused, &queue_ms, diag)
-                            : continue_in_session(self, &options, to, lost, diag);
-  if (before == 0) usage->queue_ms += queue_ms;
-  if (before == 0) usage->cached_tokens = reused;
-  size_t count = to->ids.count;
-  int64_t made = (int64_t)count - to->length;
-  bool ended = made > 0 && lp_bundle_is_stop(self->sides.bundle, to->ids.data[count - 1]);
-  usage->tokens = made;
-  usage->finish[0] = made >= to->most && !ended ? LP_FINISH_LENGTH : LP_FINISH_STOP;
-  return status;
-}
-
-/* Tells whether the text is complete: its last token was lost with the worker only after it had come. */
-static bool is_complete(const bundle_site *self, const listener *to) {
-  size_t count = to->ids.count;
-  int64_t made = (int64_t)count - to->length;
-  return made >= to->most || lp_flag_get(&to->enough) ||
-         (made > 0 && lp_bundle_is_stop(self->sides.bundle, to->ids.data[count - 1]));
+  to->machine = engine && !lp_engine_draws_there(engine) ? "device" : by->address;
+  return engine ? generate_in_passes(engine, to, usage, lost, diag)
+                : generate_in_session(self, &options, to, lost, diag);
 }
 
 /* The workers that `sides` started. */
@@ -268,12 +145,13 @@ static bool choose(bundle_site *self, uint64_t *tried, helper *out) {
 }
 
 /* Makes one attempt. *again: another one may follow. */
-static lp_status attempt(bundle_site *self, const helper *worker, listener *to, lp_usage *usage, bool *again,
+static lp_status attempt(bundle_site *self, const helper *worker, lp_listener *to, lp_usage *usage, bool *again,
                          lp_diag *why) {
   bool lost = false;
   lp_diag_clear(why);
   lp_status status = generate_split(self, worker, true, to, usage, &lost, why);
-  if (status == LP_FAILED && is_complete(self, to)) status = LP_OK;
+  /* The last token of a text may come before its worker is lost. */
+  if (status == LP_FAILED && lp_listener_has_all(to)) status = LP_OK;
   *again = worker->remote || lost;
   if (worker->remote) lp_remote_end(worker->remote, status == LP_OK ? LP_OUTCOME_GOOD : LP_OUTCOME_FAILED, lost);
   return status;
@@ -283,19 +161,21 @@ static lp_status attempt(bundle_site *self, const helper *worker, listener *to, 
  * lost, and draws the same tokens, which depend only on the text, the positions, the seed and the rounding. Before the
  * first token another place can answer, so only a text that has begun waits for a worker to come back; the worker that
  * this process started comes back soon, and every text waits for it. */
-static lp_status generate_on_workers(bundle_site *self, listener *to, lp_usage *usage, lp_diag *diag) {
+static lp_status generate_on_workers(bundle_site *self, lp_listener *to, lp_usage *usage, lp_diag *diag) {
   uint64_t tried = 0;
   double until_ms = self->own ? lp_now_ms() + await_worker_ms : INFINITY;
   bool again = true;
   lp_diag *why = lp_diag_create();
   lp_status status = LP_FAILED;
-  while (status == LP_FAILED && again && !is_abandoned(to) && lp_now_ms() < until_ms) {
+  while (status == LP_FAILED && again && !lp_listener_is_abandoned(to) && lp_now_ms() < until_ms) {
     helper worker;
     bool found = choose(self, &tried, &worker);
-    size_t before = to->ids.count;
+    lp_listener_count(to, usage);
+    int64_t before = usage->tokens;
     if (!found && !to->begun && !self->own) break;
     if (found) status = attempt(self, &worker, to, usage, &again, why);
-    if (found && (until_ms == INFINITY || to->ids.count > before)) until_ms = lp_now_ms() + await_worker_ms;
+    lp_listener_count(to, usage);
+    if (found && (until_ms == INFINITY || usage->tokens > before)) until_ms = lp_now_ms() + await_worker_ms;
     if (!found) tried = 0;
     if (status == LP_FAILED && again && (!found || self->own)) (void)usleep(50000);
   }
@@ -306,19 +186,19 @@ static lp_status generate_on_workers(bundle_site *self, listener *to, lp_usage *
   return status;
 }
 
-static lp_status generate(bundle_site *self, listener *to, lp_usage *usage, lp_diag *diag) {
-  if (self->engine) return generate_in_passes(self, to, usage, diag);
-  if (to->request->only_engine)
+static lp_status generate(bundle_site *self, lp_listener *to, lp_usage *usage, lp_diag *diag) {
+  bool lost = false;
+  if (self->engine) return generate_in_passes(self->engine, to, usage, &lost, diag);
+  if (to->request->only_engine && self->why)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'%s' is not supported here: %s", to->request->only_engine,
                        self->why);
   if (self->remotes || self->own) return generate_on_workers(self, to, usage, diag);
   const helper own = own_workers(self);
-  bool lost;
   return generate_split(self, &own, false, to, usage, &lost, diag);
 }
 
 /* Waits until a request may run. False: the deadline has passed. */
-static bool await_turn(bundle_site *self, const listener *to) {
+static bool await_turn(bundle_site *self, const lp_listener *to) {
   double left_ms = to->until_ms - lp_now_ms();
   struct timespec until;
   (void)clock_gettime(CLOCK_REALTIME, &until);
@@ -332,32 +212,18 @@ static bool await_turn(bundle_site *self, const listener *to) {
   return result == 0;
 }
 
-static lp_status take_turn(bundle_site *self, listener *to, lp_usage *usage, lp_diag *diag) {
+static lp_status take_turn(bundle_site *self, lp_listener *to, lp_usage *usage, lp_diag *diag) {
   lp_status status = LP_OK;
   double began_ms = lp_now_ms();
   to->late = !await_turn(self, to);
   usage->queue_ms = lp_now_ms() - began_ms;
   if (!to->late) {
-    if (!is_abandoned(to)) status = generate(self, to, usage, diag);
+    if (!lp_listener_is_abandoned(to)) status = generate(self, to, usage, diag);
+    lp_listener_count(to, usage);
     (void)sem_post(&self->turns);
   }
   if (status != LP_OK || !to->late) return status;
   return lp_error(diag, LP_LOC_NONE, "the answer has taken more than %g s", self->config->total_ms / 1000);
-}
-
-static lp_status answer(bundle_site *self, listener *to, lp_usage *usage, lp_diag *diag) {
-  int64_t context = lp_bundle_context_length(self->sides.bundle);
-  if (lp_prompt_encode(self->sides.bundle, to->request, &to->ids, diag) != LP_OK) return LP_USAGE;
-  int64_t length = (int64_t)to->ids.count;
-  if (length == 0) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "the prompt has no tokens");
-  usage->is_too_long = context > 0 && length >= context;
-  if (usage->is_too_long)
-    return lp_error(diag, LP_LOC_NONE,
-                    "the prompt has %" PRId64 " tokens; this model's maximum context length is %" PRId64, length,
-                    context);
-  if (context > 0 && to->most > context - length) to->most = context - length;
-  usage->prompt_tokens = to->length = length;
-  return take_turn(self, to, usage, diag);
 }
 
 static lp_status complete(lp_site_server *site, const lp_completion *request, const volatile int *stop,
@@ -373,18 +239,18 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
   } else if (!own_workers_are_up(self)) {
     lp_report_error(diag, LP_LOC_NONE, "the worker does not answer; another one is started if it stays silent");
   } else {
-    listener to = {.site = self,
-                   .request = request,
-                   .sink = sink,
-                   .user = user,
-                   .stop = stop,
-                   .until_ms = lp_now_ms() + config->total_ms,
-                   .most = request->max_tokens};
+    lp_listener to = {.bundle = self->sides.bundle,
+                      .request = request,
+                      .sink = sink,
+                      .user = user,
+                      .stop = stop,
+                      .machine = site->name,
+                      .until_ms = lp_now_ms() + config->total_ms,
+                      .most = request->max_tokens};
     lp_traceparent_write(request->trace, request->of_place, to.traceparent);
-    status = answer(self, &to, usage, diag);
-    for (int32_t i = 0; i < request->choices; i++)
-      lp_text_stream_free(&to.text[i]);
-    lp_vec_free(&to.ids);
+    status = lp_listener_begin(&to, usage, diag);
+    if (status == LP_OK) status = take_turn(self, &to, usage, diag);
+    lp_listener_free(&to);
   }
   (void)atomic_fetch_sub(&self->here, 1);
   return status;
@@ -407,11 +273,11 @@ static void close_bundle(lp_site_server *site) {
 /* Opens the engine for all layers, or the one with the worker that `sides` started. */
 static lp_status open_engine(bundle_site *self, lp_diag *diag) {
   const lp_bundle *bundle = self->sides.bundle;
-  const char *why = NULL;
   lp_engine_options options = {.threads = (int32_t)self->config->threads, .kv_bytes = self->config->kv_bytes};
   if (lp_engine_fits(bundle, &self->why)) return lp_engine_open(bundle, &options, &self->engine, diag);
   options.cloud = self->sides.cloud;
-  if (self->remotes || !lp_engine_fits_worker(bundle, &why)) return LP_OK;
+  if (lp_bundle_is_split(bundle) && !lp_engine_fits_worker(bundle, &self->why)) return LP_OK;
+  if (self->remotes || self->why) return LP_OK;
   return lp_engine_open(bundle, &options, &self->own, diag);
 }
 

@@ -82,6 +82,33 @@ def prompts():
     check("a shared system prompt", 64 <= usage.prompt_tokens_details.cached_tokens < usage.prompt_tokens, usage)
 
 
+def several():
+    """Several prompts in one request: choices in the order of the prompts, each as if its prompt were alone."""
+    texts = ["Once upon a time", "One day", "Lily and her dog", "The end of the story was"]
+    alone = [client.completions.create(**{**ask, "prompt": text}) for text in texts]
+    answer = client.completions.create(**{**ask, "prompt": texts})
+    check("several prompts", [c.text for c in answer.choices] == [one.choices[0].text for one in alone], answer)
+    check("their order", [c.index for c in answer.choices] == list(range(len(texts))), answer)
+    usage = sum(one.usage.prompt_tokens for one in alone), sum(one.usage.completion_tokens for one in alone)
+    check("their usage", (answer.usage.prompt_tokens, answer.usage.completion_tokens) == usage, answer.usage)
+    warm = {**ask, "temperature": 1.0, "n": 2, "seed": 3}
+    alone = [c.text for text in texts for c in client.completions.create(**{**warm, "prompt": text}).choices]
+    answer = client.completions.create(**{**warm, "prompt": texts})
+    check("prompts with choices", [c.text for c in answer.choices] == alone, answer)
+    streamed, ends = [""] * len(alone), [0] * len(alone)
+    for part in client.completions.create(**{**warm, "prompt": texts}, stream=True):
+        for c in part.choices:
+            streamed[c.index] += c.text
+            ends[c.index] += c.finish_reason is not None
+    check("prompts, streamed", streamed == alone and ends == [1] * len(alone), (streamed, ends))
+    many = client.completions.create(**{**ask, "prompt": texts * 32, "max_tokens": 2}).choices
+    check("128 prompts", len(many) == 128 and all(c.text == many[i % 4].text for i, c in enumerate(many)), many)
+    refused("too many prompts", "at most 128", client.completions.create, **{**ask, "prompt": texts * 33})
+    refused("too many answers", "at most 128", client.completions.create, **{**ask, "prompt": texts * 32}, n=2)
+    refused("a prompt among others", "'prompt' must be text", client.completions.create, **{**ask, "prompt": ["a", ""]})
+    refused("a prompt of tokens", "and the vocabulary", client.completions.create, **{**ask, "prompt": [[1], [10**8]]})
+
+
 def stops():
     cut = wanted.split(" ")[3]
     answer = client.completions.create(**ask, stop=cut)
@@ -274,7 +301,7 @@ def light():
     check("litellm call", answer.choices[0].message.tool_calls, answer)
 
 
-for test in (models, streams, prompts, stops, choices, probabilities, draws, formats, calls, refusals, concurrent, light):
+for test in (models, streams, prompts, several, stops, choices, probabilities, draws, formats, calls, refusals, concurrent, light):
     try:
         test()
     except Exception as error:  # an exception is a failure of that part only

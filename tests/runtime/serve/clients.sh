@@ -10,6 +10,8 @@ cat >"$work/model/tokenizer_config.json" <<'END'
 {"chat_template": "{% if tools %}Tools: {{ tools | tojson }}\n{% endif %}{% for message in messages %}{% if message.tool_calls %}Calls: {{ message.tool_calls[0].function.arguments.city }}\n{% endif %}{{ message.role }}: {{ message.content }}\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}"}
 END
 compile "$work/model/model.onnx" "$work/story.llmpart" --tokenizer="$work/model/tokenizer.json" --device=host || finish
+compile "$work/model/model.onnx" "$work/split.llmpart" --tokenizer="$work/model/tokenizer.json" --device=jetson-nano \
+  --cloud=v100s --link=lan --march=native --scheduler=cut --cut=1 || finish
 wanted=$("$LLMPART" run "$work/story.llmpart" --prompt='Once upon a time' -n 12 --threads=1)
 echo 'edge: { bundle: story.llmpart, threads: 1, model: story }' >"$work/edge.yaml"
 "$LLMPART" serve "$work/edge.yaml" --listen=127.0.0.1:0 2>"$work/log" &
@@ -30,6 +32,15 @@ url=''
 await listens || fail "the second server does not start: $(cat "$work/log")"
 "$python" "$LP_SOURCE/tests/runtime/serve/clients.py" "$url" story "$wanted" >"$work/found" 2>"$work/err" ||
   fail "through another server: $(cat "$work/found"; tail -n 3 "$work/err")"
-kill -TERM "$pid" "$second"
+
+# The same from a split, whose worker has the logits.
+printf 'split: { bundle: split.llmpart, threads: 1, model: story }\nedge: { bundle: story.llmpart, threads: 1, model: other }\n' >"$work/split.yaml"
+"$LLMPART" serve "$work/split.yaml" --listen=127.0.0.1:0 2>"$work/log" &
+third=$! started="$started $!"
+url=''
+await listens || fail "the third server does not start: $(cat "$work/log")"
+"$python" "$LP_SOURCE/tests/runtime/serve/clients.py" "$url" story "$wanted" >"$work/found" 2>"$work/err" ||
+  fail "from a split: $(cat "$work/found"; tail -n 3 "$work/err")"
+kill -TERM "$pid" "$second" "$third"
 wait "$pid" || fail "the server ends with $?"
 finish

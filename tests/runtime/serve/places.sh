@@ -99,7 +99,16 @@ grep -q '"cached_tokens":[1-9]' "$work/body" || fail "the workers shared nothing
 post /v1/completions '{"model":"auto","prompt":"Once","max_tokens":300,"temperature":0}' >"$work/answer"
 same 'beyond the context of the edge' split "$(route)"
 rejected 'tokens of no model' 400 'which belong to one model' /v1/completions '{"model":"auto","prompt":[1,2,3]}'
-rejected 'choices on a split' 400 "'n' is not supported here: some layers run on a worker" /v1/completions "{\"model\":\"split\",$ask,\"n\":2}"
+# What is drawn from the worker's logits is what the edge draws, with a model of all layers. The edge takes the prompts of
+# a request one after the other.
+choices() { grep -o '"choices":\[.*\],"usage"'; }
+warm='"prompt":["Once upon a time","One day"],"max_tokens":12,"temperature":1,"seed":3'
+for more in '"n":3' '"logprobs":2' '"min_p":0.1,"repetition_penalty":1.2,"presence_penalty":0.5,"frequency_penalty":0.5,"logit_bias":{"300":2}' \
+  '"response_format":{"type":"json_object"}'; do
+  at_edge=$(post /v1/completions "{\"model\":\"edge\",$warm,$more}" | choices | sed 's/-[0-9]\.[0-9e-]*//g')
+  same "at the split: $more" "$at_edge" "$(post /v1/completions "{\"model\":\"split\",$warm,$more}" | choices | sed 's/-[0-9]\.[0-9e-]*//g')"
+  [ -n "$at_edge" ] || fail "nothing was drawn: $more"
+done
 curl -sS --json '{"model":"edge","prompt":"Once","max_tokens":500,"stream":true,"temperature":0,"logit_bias":{"0":-100}}' \
   "$url/v1/completions" >"$work/long" 2>/dev/null &
 long=$!

@@ -8,7 +8,7 @@ static lp_completion request;
 static const lp_answer_head head = {.request = &request, .id = "7", .model = "m", .created = 5};
 
 static void setup(void) {
-  request = (lp_completion){.choices = 1, .decoding = {.top_logprobs = -1}};
+  request = (lp_completion){.choices = 1, .prompts = 1, .decoding = {.top_logprobs = -1}};
 }
 
 LP_CASE(.setup = setup);
@@ -39,23 +39,25 @@ LP_TEST(prompts_that_are_too_long) {
 
 LP_TEST(whole_texts) {
   lp_whole whole = {0};
-  lp_usage usage = {.prompt_tokens = 3, .tokens = 4, .cached_tokens = 2, .finish = {LP_FINISH_LENGTH}};
+  lp_usage usage = {.prompt_tokens = 3, .tokens = 4, .cached_tokens = 2};
+  whole.choice[0].finish = LP_FINISH_LENGTH;
   lp_whole_put(&whole, &(lp_piece){.text = "a"});
   lp_whole_put(&whole, &(lp_piece){.text = "b"});
   is(lp_answer_whole(&head, &whole, &usage), TEXT
      "{\"index\":0,\"logprobs\":null,\"finish_reason\":\"length\",\"text\":\"ab\"}],\"usage\":{\"prompt_tokens\":3,"
      "\"completion_tokens\":4,\"total_tokens\":7,\"prompt_tokens_details\":{\"cached_tokens\":2}}}");
   usage.prompt_tokens = -1; /* unknown */
-  usage.finish[0] = LP_FINISH_FILTER;
+  whole.choice[0].finish = LP_FINISH_FILTER;
   is(lp_answer_whole(&head, &whole, &usage),
      TEXT "{\"index\":0,\"logprobs\":null,\"finish_reason\":\"content_filter\",\"text\":\"ab\"}]}");
-  lp_whole_free(&whole);
+  lp_whole_drop(&whole, 0, LP_MOST_ANSWERS);
 }
 
 /* Parts of a call with one index are one call; without text the content is null. */
 LP_TEST(whole_chats) {
   lp_whole whole = {0};
-  lp_usage usage = {.prompt_tokens = 0, .finish = {LP_FINISH_TOOLS, LP_FINISH_STOP}};
+  lp_usage usage = {.prompt_tokens = 0};
+  whole.choice[0].finish = LP_FINISH_TOOLS;
   const lp_tool_call begin = {0, "i", "f", "{\"a\""}, rest = {0, NULL, NULL, ":1}"};
   request.chat = true;
   request.choices = 2;
@@ -69,7 +71,7 @@ LP_TEST(whole_chats) {
               "\"message\":{"
               "\"role\":\"assistant\",\"content\":\"\"}}],\"usage\":{\"prompt_tokens\":0,\"completion_tokens\":0,"
               "\"total_tokens\":0,\"prompt_tokens_details\":{\"cached_tokens\":0}}}");
-  lp_whole_free(&whole);
+  lp_whole_drop(&whole, 0, LP_MOST_ANSWERS);
 }
 
 /* The first id of a call counts; parts without one add nothing to it. */
@@ -85,7 +87,7 @@ LP_TEST(a_call_has_its_first_id) {
     ck_assert_str_eq(lp_buf_text(&whole.choice[0].calls.data[i].id), "i");
   ck_assert_str_eq(lp_buf_text(&whole.choice[0].calls.data[0].arguments), "xxxx");
   ck_assert_str_eq(lp_buf_text(&whole.choice[0].calls.data[1].arguments), "yyy");
-  lp_whole_free(&whole);
+  lp_whole_drop(&whole, 0, LP_MOST_ANSWERS);
 }
 
 LP_TEST(chunks) {

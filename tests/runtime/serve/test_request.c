@@ -38,7 +38,12 @@ static const struct {
     {0, "{\"model\":\"m\"}", "'prompt' must be text that is not empty"},
     {0, "{\"model\":\"m\",\"prompt\":\"\"}", "'prompt' must be text that is not empty"},
     {0, "{\"model\":\"m\",\"prompt\":[]}", "'prompt' must be text that is not empty"},
-    {0, "{\"model\":\"m\",\"prompt\":[\"a\",\"b\"]}", "'prompt' must be text that is not empty"},
+    {0, "{\"model\":\"m\",\"prompt\":[\"a\",7]}", "'prompt' must be text that is not empty"},
+    {0, "{\"model\":\"m\",\"prompt\":[\"a\",\"\"]}", "'prompt' must be text that is not empty"},
+    {0, "{\"model\":\"m\",\"prompt\":[\"a\",[1,-1]]}", "'prompt' must be text that is not empty"},
+    {0, "{\"model\":\"m\",\"prompt\":[1,\"a\"]}", "'prompt' must be text that is not empty"},
+    {0, "{\"model\":\"m\",\"prompt\":[\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\"],\"n\":16}",
+     "9 prompts with 'n' 16 are 144 answers, at most 128 are given"},
     {0, "{\"model\":\"m\",\"prompt\":[1,-1]}", "'prompt' must be text that is not empty"},
     {0, "{\"model\":\"m\",\"prompt\":[1,2147483648]}", "'prompt' must be text that is not empty"},
     {0, "{\"model\":\"m\",\"prompt\":[1,2.5]}", "'prompt' must be text that is not empty"},
@@ -196,6 +201,21 @@ LP_TEST(prompts_of_tokens) {
   }
   ck_assert_int_eq(take(false, "{\"model\":\"m\",\"prompt\":[\"ab\"]}"), LP_OK);
   ck_assert_str_eq(request.prompt, "ab");
+}
+
+LP_TEST(several_prompts) {
+  ck_assert_int_eq(take(false, "{\"model\":\"m\",\"prompt\":[\"ab\",[7,8],\"c\"],\"n\":2}"), LP_OK);
+  ck_assert_uint_eq(request.prompts, 3);
+  ck_assert_int_eq(lp_completion_answers(&request), 6);
+  ck_assert_str_eq(request.prompt, "ab");
+  ck_assert_uint_eq(request.prompt_tokens.count, 0);
+  ck_assert_int_eq(lp_completion_take_prompt(&request, 1, diag), LP_OK);
+  ck_assert_str_eq(request.prompt, "");
+  ck_assert_uint_eq(request.prompt_tokens.count, 2);
+  ck_assert_int_eq(request.prompt_tokens.data[1], 8);
+  ck_assert_int_eq(lp_completion_take_prompt(&request, 2, diag), LP_OK);
+  ck_assert_str_eq(request.prompt, "c");
+  ck_assert_uint_eq(request.prompt_tokens.count, 0);
 }
 
 LP_TEST(chats) {
