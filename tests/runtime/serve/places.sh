@@ -99,8 +99,8 @@ grep -q '"cached_tokens":[1-9]' "$work/body" || fail "the workers shared nothing
 post /v1/completions '{"model":"auto","prompt":"Once","max_tokens":300,"temperature":0}' >"$work/answer"
 same 'beyond the context of the edge' split "$(route)"
 rejected 'tokens of no model' 400 'which belong to one model' /v1/completions '{"model":"auto","prompt":[1,2,3]}'
-# What is drawn from the worker's logits is what the edge draws, with a model of all layers. The edge takes the prompts of
-# a request one after the other.
+# What is drawn from the worker's logits is what the edge draws, with a model of all layers. The edge takes the prompts
+# of a request one after the other.
 choices() { grep -o '"choices":\[.*\],"usage"'; }
 warm='"prompt":["Once upon a time","One day"],"max_tokens":12,"temperature":1,"seed":3'
 for more in '"n":3' '"logprobs":2' '"min_p":0.1,"repetition_penalty":1.2,"presence_penalty":0.5,"frequency_penalty":0.5,"logit_bias":{"300":2}' \
