@@ -1,8 +1,8 @@
 // Finds races between the threads of an emitted CUDA kernel that cuda_host.h runs, whatever the order in which they
 // run. Kernels are compiled with -fsanitize=thread and linked without its library: the compiler calls the functions
 // __tsan_* below before each access to memory. For each byte they keep its last write and its last reads; two accesses
-// by different threads, one of them a write, race if no barrier of their block is between them, or if their blocks
-// differ. Reads of shared memory that the block has not written are found too, and those of data that an asynchronous
+// by different threads, one of them a write, race if no barrier of their block, or of their warp if they have the same,
+// is between them, or if their blocks differ. Reads of shared memory that the block has not written are found too, and those of data that an asynchronous
 // copy has not delivered. A finding ends the program with a message.
 #include "cuda_check.h"
 
@@ -22,13 +22,15 @@ extern "C" char _end[] __attribute__((visibility("hidden")));
 
 namespace {
 
-enum { MANY = -2, COPYING = -3, PAGE = 1024, MOST_PAGES = 1 << 15, CACHED = 1 << 10 };
+enum { MANY = -2, COPYING = -3, MANY_OF_WARP = -100, PAGE = 1024, MOST_PAGES = 1 << 15, CACHED = 1 << 10 };
+enum { WARP = 32, MOST_WARPS = 32 };
 
 // Blocks are numbered through all launches, from 1. A launch's first block tells whether an access is of this launch.
 struct Cell {
   uint32_t write_block, write_part, read_block, read_part;
-  int16_t writer, reader;
-  bool other_blocks; // blocks other than `read_block` read it in this launch
+  uint32_t write_warp_part, read_warp_part;
+  int16_t writer, reader; // a thread, MANY, COPYING, or several threads of one warp: MANY_OF_WARP - warp
+  bool other_blocks;      // blocks other than `read_block` read it in this launch
 };
 struct Range {
   uintptr_t begin, end;
@@ -40,7 +42,7 @@ struct {
   Cell *cells;
 } cached[CACHED];
 Range ignored[2];
-uint32_t block, part, first_block;
+uint32_t block, part, first_block, warp_part[MOST_WARPS];
 int thread = -1;
 unsigned at_block[3];
 
@@ -89,13 +91,22 @@ bool counts(uintptr_t address) {
   return is_shared(address) || !(address >= (uintptr_t)__ehdr_start && address < (uintptr_t)_end);
 }
 
+int warp_of(int who) {
+  return who >= 0 ? who / WARP : who <= MANY_OF_WARP ? MANY_OF_WARP - who : -1;
+}
+// Tells whether the running thread's access comes after that of `who` by a barrier of the warp of both.
+bool met(int who, uint32_t when) {
+  const int warp = thread / WARP;
+  return warp_of(who) == warp && when < warp_part[warp];
+}
+
 void check_write(Cell *c, uintptr_t address, const void *code) {
   const bool shared = is_shared(address);
   if (c->write_block == block && c->writer == COPYING)
     report(address, code, "writes", ", to which a copy is under way", 0);
-  if (c->write_block == block && c->write_part == part && c->writer != thread)
+  if (c->write_block == block && c->write_part == part && c->writer != thread && !met(c->writer, c->write_warp_part))
     report(address, code, "writes", ", which %s writes too, without a barrier between them", c->writer);
-  if (c->read_block == block && c->read_part == part && c->reader != thread)
+  if (c->read_block == block && c->read_part == part && c->reader != thread && !met(c->reader, c->read_warp_part))
     report(address, code, "writes", ", which %s reads, without a barrier between them", c->reader);
   if (shared) return;
   if (c->write_block >= first_block && c->write_block != block)
@@ -110,13 +121,14 @@ void write(uintptr_t address, size_t bytes, const void *code) {
     Cell *c = cell_of(address + i);
     check_write(c, address + i, code);
     c->write_block = block, c->write_part = part, c->writer = (int16_t)thread;
+    c->write_warp_part = warp_part[thread / WARP];
   }
 }
 
 void check_read(const Cell *c, uintptr_t address, const void *code) {
   if (c->write_block == block && c->writer == COPYING)
     report(address, code, "reads", ", to which a copy is under way", 0);
-  if (c->write_block == block && c->write_part == part && c->writer != thread)
+  if (c->write_block == block && c->write_part == part && c->writer != thread && !met(c->writer, c->write_warp_part))
     report(address, code, "reads", ", which %s writes, without a barrier between them", c->writer);
   if (is_shared(address)) {
     if (c->write_block != block) report(address, code, "reads", ", which its block has not written", 0);
@@ -131,11 +143,14 @@ void read(uintptr_t address, size_t bytes, const void *code) {
     Cell *c = cell_of(address + i);
     check_read(c, address + i, code);
     if (c->read_block == block && c->read_part == part) {
-      if (c->reader != thread) c->reader = MANY;
+      const bool same = warp_of(c->reader) == thread / WARP;
+      if (c->reader != thread) c->reader = (int16_t)(same ? MANY_OF_WARP - thread / WARP : MANY);
+      if (same) c->read_warp_part = warp_part[thread / WARP];
       continue;
     }
     c->other_blocks = c->read_block >= first_block && (c->other_blocks || c->read_block != block);
     c->read_block = block, c->read_part = part, c->reader = (int16_t)thread;
+    c->read_warp_part = warp_part[thread / WARP];
   }
 }
 
@@ -161,6 +176,9 @@ void lp_check_block(unsigned x, unsigned y, unsigned z) {
 void lp_check_barrier() {
   part++;
 }
+void lp_check_warp_barrier(unsigned warp) {
+  warp_part[warp]++;
+}
 void lp_check_thread(int now) {
   thread = now;
 }
@@ -172,8 +190,10 @@ void lp_check_copy_begins(const void *to, size_t bytes) {
     cell_of((uintptr_t)to + i)->writer = COPYING;
 }
 void lp_check_copy_ends(const void *to, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++)
-    cell_of((uintptr_t)to + i)->writer = (int16_t)thread;
+  for (size_t i = 0; i < bytes; i++) {
+    Cell *c = cell_of((uintptr_t)to + i);
+    c->write_part = part, c->write_warp_part = warp_part[thread / WARP], c->writer = (int16_t)thread;
+  }
 }
 
 #define ACCESS(n)                                                                                                      \

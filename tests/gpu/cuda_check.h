@@ -11,6 +11,8 @@ void lp_check_ignore(int which, const void *begin, size_t bytes);
 void lp_check_launch();
 void lp_check_block(unsigned x, unsigned y, unsigned z);
 void lp_check_barrier();
+// The threads of this warp have met: what they do from now on comes after what they did.
+void lp_check_warp_barrier(unsigned warp);
 // The thread that runs from now on; -1: none.
 void lp_check_thread(int thread);
 // An asynchronous copy to these bytes was begun, and was waited for.

@@ -130,7 +130,7 @@ inline unsigned add_dot(unsigned a, unsigned b, unsigned sum) {
 
 namespace lp_cuda_host {
 
-enum State { READY, AT_BLOCK, AT_WARP, DONE };
+enum State { READY, AT_BLOCK, AT_WARP, AT_WARP_BARRIER, DONE };
 enum { STACK = 128 << 10, MOST_THREADS = 1024, WARP = 32 };
 
 // An asynchronous copy of 16 bytes to shared memory, carried out when it is waited for.
@@ -228,6 +228,7 @@ inline bool release(unsigned first, unsigned last, State waiting) {
     if (fibers[i].state == waiting) fibers[i].state = READY;
 #ifdef LP_CHECK
   if (any && waiting == AT_BLOCK) lp_check_barrier();
+  if (any && waiting == AT_WARP_BARRIER) lp_check_warp_barrier(first / WARP);
 #endif
   return any;
 }
@@ -259,8 +260,10 @@ inline void run_block() {
       moved = true;
       left -= fibers[current].state == DONE;
     }
-    for (unsigned i = 0; i < count; i += WARP)
+    for (unsigned i = 0; i < count; i += WARP) {
       moved |= release(i, i + WARP < count ? i + WARP : count, AT_WARP);
+      moved |= release(i, i + WARP < count ? i + WARP : count, AT_WARP_BARRIER);
+    }
     moved |= release(0, count, AT_BLOCK);
     if (!moved && left > 0) fail("some threads never reach the barrier that others wait at");
   }
@@ -277,14 +280,21 @@ inline void __syncthreads() {
   lp_cuda_host::wait(lp_cuda_host::AT_BLOCK);
 }
 
-inline float __shfl_xor_sync(unsigned, float x, int apart) {
+inline void __syncwarp() {
+  lp_cuda_host::wait(lp_cuda_host::AT_WARP_BARRIER);
+}
+
+inline float __shfl_sync(unsigned, float x, int lane) {
   using namespace lp_cuda_host;
-  const unsigned own = current, other = own / WARP * WARP + (own % WARP ^ (unsigned)apart);
+  const unsigned own = current, other = own / WARP * WARP + (unsigned)lane % WARP;
   const bool row = fibers[own].odd;
   fibers[own].odd = !row;
   shuffled[row][own] = x;
   wait(AT_WARP);
   return shuffled[row][other < count ? other : own];
+}
+inline float __shfl_xor_sync(unsigned mask, float x, int apart) {
+  return __shfl_sync(mask, x, (int)(lp_cuda_host::current % lp_cuda_host::WARP) ^ apart);
 }
 
 // ---- tensor cores, as kernels.cuh has them ------------------------------------------------------------------------

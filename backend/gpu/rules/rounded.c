@@ -6,7 +6,7 @@
 #include "backend/values.h"
 #include "base/poly.h"
 
-enum { THREADS = 256, BLOCK = 32, ONE = 1, AT_ONCE = 32, TILE = 64, COLUMNS = 16 };
+enum { THREADS = 256, BLOCK = 32, ONE = 1, AT_ONCE = 32, TILE = 64, COLUMNS = 16, SPLIT = 8 };
 
 /* A form in which activations are multiplied, and the architectures on which it is the fastest. */
 typedef struct {
@@ -73,6 +73,27 @@ static gpu_launch *round_rows(gpu_builder *b, const gpu_linear *l, const form *f
   return launch;
 }
 
+bool gpu_linear_halves(const gpu_builder *b, const gpu_linear *l) {
+  const lp_dtype store = l->matrix->stored.dtype;
+  return b->list->tensor && l->k % BLOCK == 0 && (store == LP_F16 || !lp_dtype_is_float(store));
+}
+
+/* Makes x into sums of two halves. */
+static void split_rows(gpu_builder *b, const gpu_linear *l, int64_t few) {
+  gpu_launch_list *list = b->list;
+  const char *store = gpu_store_name(l->matrix->stored.dtype);
+  const char *const params[] = {"STORE", store, NULL};
+  const gpu_kernel *kernel = gpu_kernel_get(list, "split", gpu_format(list, "split_%s", store), params);
+  const lp_poly *count = lp_poly_scale(list->module->arena, l->rows, l->k);
+  gpu_launch *launch = gpu_launch_add(b, kernel, THREADS, count, THREADS * SPLIT);
+  gpu_launch_when(launch, l->rows, ONE + 1, few);
+  gpu_launch_on(launch, GPU_HALVES_SM, GPU_MOST_SM);
+  gpu_arg_ref(launch, l->x);
+  gpu_arg_scratch(launch);
+  gpu_arg_size(launch, count);
+  launch->spare = true;
+}
+
 /* Rounds x into the scratch, unless an earlier operator has left it there. Where a library may compute the product of
  * many rows, it leaves other activations there. */
 static void round_activations(gpu_builder *b, const gpu_linear *l, const form *const *forms, int32_t count,
@@ -92,6 +113,12 @@ static void round_activations(gpu_builder *b, const gpu_linear *l, const form *c
     if (same && known->every_rows && !many->library) continue;
     gpu_launch *launch = round_rows(b, l, forms[i], before_tensor(forms[i], many), many->few + 1, INT64_MAX);
     if (many->library) launch->by = GPU_BY_KERNEL;
+  }
+  if (gpu_linear_halves(b, l)) {
+    if (!same) split_rows(b, l, many->few);
+    const int64_t row = (l->k + l->k / BLOCK) * (int64_t)sizeof(float);
+    lp_vec_push(&program->scratch,
+                ((gpu_scratch){lp_poly_scale(b->list->module->arena, l->rows, row), l->rows, many->few, false}));
   }
   if (narrowed->value != wanted.value || narrowed->segment != wanted.segment || narrowed->jointly != wanted.jointly)
     narrowed->value = NULL;

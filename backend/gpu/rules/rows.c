@@ -32,13 +32,14 @@ static gpu_launch *linear_launch(gpu_builder *b, const gpu_linear *l, const char
                                  int64_t rows, int64_t columns) {
   gpu_launch_list *list = b->list;
   const char *store = gpu_store_name(l->matrix->stored.dtype);
-  /* Registers hold weights of 4 steps of 16 columns, or of 8 in codes. Where there are many groups, fewer registers
-   * let more of them read at once, and that is faster. */
-  const bool many = l->n >= MANY_COLUMNS && columns == COLUMNS;
-  const int64_t held = many                                         ? 1
-                       : lp_dtype_is_float(l->matrix->stored.dtype) ? 4
-                                                                    : 8,
-                ahead = held * COLUMNS / columns / (l->gate >= 0 ? 2 : 1);
+  /* Weights of 4 steps of 16 columns are held, of halves in shared memory, else in registers. Where there are many
+   * groups, fewer registers let more of them read at once, and that is faster. */
+  const bool many = l->n >= MANY_COLUMNS && columns == COLUMNS, halves = gpu_linear_halves(b, l);
+  const int64_t held = many && !halves ? 1 : 4, ahead = held * COLUMNS / columns / (l->gate >= 0 ? 2 : 1);
+  const int64_t bits = lp_dtype_bits(l->matrix->stored.dtype);
+  /* So many registers that this many groups fit into a multiprocessor, and none is spilled. */
+  const char *bounds =
+      halves ? gpu_format(list, "LP_BOUNDS(%d, %d) ", THREADS, rows == ONE && l->gate < 0 ? 3 : 2) : "";
   const char *const params[] = {"WHAT",     "op.linear",
                                 "N",        gpu_format(list, "%" PRId64, l->n),
                                 "K",        gpu_format(list, "%" PRId64, l->k),
@@ -48,6 +49,9 @@ static gpu_launch *linear_launch(gpu_builder *b, const gpu_linear *l, const char
                                 "ROWS",     gpu_format(list, "%" PRId64, rows),
                                 "COLUMNS",  gpu_format(list, "%" PRId64, columns),
                                 "TENSOR",   l->k % 32 == 0 && l->matrix->stored.dtype != LP_F32 ? "1" : "0",
+                                "BOUNDS",   bounds,
+                                "HALVES",   halves ? "1" : "0",
+                                "GROUPS",   gpu_format(list, "%" PRId64, 16 / (bits < 16 ? bits : 16)),
                                 "VECTOR",   l->k % 32 == 0 ? "8" : "1",
                                 "AHEAD",    gpu_format(list, "%" PRId64, ahead > 0 ? ahead : 1),
                                 "THREADS",  gpu_format(list, "%d", THREADS),
@@ -58,32 +62,44 @@ static gpu_launch *linear_launch(gpu_builder *b, const gpu_linear *l, const char
   const gpu_kernel *kernel = gpu_kernel_get(list, template, stem, params);
   gpu_launch *launch = gpu_launch_add(b, kernel, THREADS, lp_dim_const(list->module, l->n), columns);
   gpu_launch_rows(launch, l->rows, rows);
-  const int32_t refs[] = {l->x, l->w, l->scale, l->gate, l->gate_scale, l->bias, l->residual, l->y};
+  const int32_t refs[] = {l->x, l->w, l->scale, l->gate, l->gate_scale, l->bias, l->residual};
   for (size_t i = 0; i < LP_COUNT(refs); i++)
     gpu_arg_ref(launch, refs[i]);
+  return launch;
+}
+
+static void add_results(gpu_launch *launch, const gpu_linear *l) {
+  gpu_arg_ref(launch, l->y);
   gpu_arg_size(launch, l->rows);
   launch->spare = true;
-  return launch;
 }
 
 /* Multiplies floats on these architectures; where there are tensor cores, only few rows. */
 static void multiply_floats(gpu_builder *b, const gpu_linear *l, const gpu_many *many, gpu_architectures on) {
-  static const struct {
+  const bool halves = gpu_linear_halves(b, l);
+  const struct {
     const char *kind;
     int64_t rows, columns, least, most;
-  } few[] = {{"one", ONE, COLUMNS, 0, ONE},
-             {"some", SOME, COLUMNS, ONE + 1, SOME},
-             {"few", AT_ONCE, 2 * COLUMNS, SOME + 1, FEW_ROWS}};
+  } few[] = {
+      {"one", ONE, COLUMNS, 0, ONE},
+      {"some", SOME, COLUMNS, ONE + 1, SOME},
+      {"few", halves ? AT_ONCE / 2 : AT_ONCE, halves && l->gate >= 0 ? COLUMNS : 2 * COLUMNS, SOME + 1, FEW_ROWS}};
   for (size_t i = 0; i < LP_COUNT(few); i++) {
     gpu_launch *launch = linear_launch(b, l, "linear_few", few[i].kind, few[i].rows, few[i].columns);
     gpu_launch_when(launch, l->rows, few[i].least, few[i].most);
     gpu_launch_range(launch, on);
+    if (halves && few[i].rows > ONE && on.least >= GPU_HALVES_SM)
+      gpu_arg_scratch(launch);
+    else
+      gpu_arg_ref(launch, -1);
+    add_results(launch, l);
   }
   if (many->sm > 0 && on.most >= many->sm) on.most = many->sm - 1;
   if (on.least > on.most) return;
   gpu_launch *launch = linear_launch(b, l, "linear_many", "many", TILE, TILE);
   gpu_launch_when(launch, l->rows, FEW_ROWS + 1, INT64_MAX);
   gpu_launch_range(launch, on);
+  add_results(launch, l);
   if (many->library) launch->by = GPU_BY_KERNEL;
 }
 

@@ -140,7 +140,7 @@ static void note_compilation(int count, const char *const *options) {
 
 /* Writes an entry for each kernel: the sizes of its parameters, and a function that launches it. */
 static void write_entries(FILE *file, const char *source) {
-  static const char head[] = "extern \"C\" __global__ void ";
+  static const char head[] = "extern \"C\" __global__ void ", bounds[] = "LP_BOUNDS(";
   if (strstr(source, head) == NULL) return;
   fputs("#include <utility>\n"
         "template <class... P, size_t... I>\n"
@@ -160,6 +160,7 @@ static void write_entries(FILE *file, const char *source) {
         file);
   for (const char *at = source; (at = strstr(at, head)) != NULL;) {
     at += sizeof head - 1;
+    if (strncmp(at, bounds, sizeof bounds - 1) == 0) at += strcspn(at, ")") + 2;
     int length = (int)strcspn(at, "( \n");
     fprintf(
         file,
