@@ -79,7 +79,8 @@ static bool is_candidate(const lp_engine *engine, const engine_job *job, int32_t
 static void take_prompts(lp_engine *engine, int32_t code) {
   int64_t decoders = (int64_t)engine->chosen.count, left = MOST_ROWS - decoders;
   if (decoders > 0) {
-    int64_t paced = lp_pace_rows(&engine->pace), least = decoders > PROMPT_ROWS ? decoders : PROMPT_ROWS;
+    int64_t paced = lp_pace_rows(&engine->pace, decoders) - decoders,
+            least = decoders > PROMPT_ROWS ? decoders : PROMPT_ROWS;
     if (paced < least) paced = least;
     if (left > paced) left = paced;
   }

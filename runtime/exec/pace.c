@@ -1,34 +1,75 @@
 /* The time of passes: see pace.h. */
 #include "runtime/exec/pace.h"
 
-#include "runtime/exec/batch.h"
+#include <stdbool.h>
 
-/* A pass may last this many times as long as one with a single row. With the row of another client and the gaps between
- * its tokens, its time per token stays within twice the time without the others. */
+/* A pass may last this many times as long as without the rows of prompts. With the gaps between its tokens, a device's
+ * time per token stays within twice the time without them. */
 static const double stretch = 1.6;
-/* Each pass makes earlier ones count less by this factor. */
-static const double keep = 0.98;
-/* The least spread of rows, as a variance, from which a line is drawn. */
-static const double least_spread = 0.25;
-/* The rows of a client in a pass while their price is not known. */
-enum { FIRST_ROWS = 8 };
+/* Each pass moves the time of its size by this share at most, so that one that was interrupted counts as any other. */
+static const double step = 0.05;
+/* Each pass makes the times of all other sizes count less. Sizes that were too slow are tried again so; and the time
+ * without prompts, while there are always some, shrinks until passes are so short that it is measured again. */
+static const double fade = 0.999;
+/* The rows that are added while nothing is known. */
+enum { FIRST_ROWS = 7 };
 
-void lp_pace_note(lp_pace *pace, int64_t rows, double ms) {
-  double r = (double)rows;
-  pace->weight = keep * pace->weight + 1;
-  pace->rows = keep * pace->rows + r;
-  pace->ms = keep * pace->ms + ms;
-  pace->rows_rows = keep * pace->rows_rows + r * r;
-  pace->rows_ms = keep * pace->rows_ms + r * ms;
+/* A pass counts as one of the next size. */
+static const int64_t size[LP_PACE_SIZES] = {1,  2,  3,  4,  5,  6,  7,  8,  10,  12,  14,  16,  20,  24,
+                                            28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256};
+
+static int index_of(int64_t rows) {
+  int i = 0;
+  while (i < LP_PACE_SIZES && size[i] < rows)
+    i++;
+  return i;
 }
 
-/* Least squares: ms = fixed + slope * rows. */
-int64_t lp_pace_rows(const lp_pace *pace) {
-  double n = pace->weight, rows = pace->rows / (n > 0 ? n : 1), ms = pace->ms / (n > 0 ? n : 1);
-  double spread = n > 0 ? pace->rows_rows / n - rows * rows : 0;
-  if (spread < least_spread) return FIRST_ROWS;
-  double slope = (pace->rows_ms / n - rows * ms) / spread, fixed = ms - slope * rows;
-  if (slope <= 0) return INT64_MAX;
-  double most = stretch + (stretch - 1) * fixed / slope; /* fixed + most * slope = stretch * (fixed + slope) */
-  return most<1 ? 1 : most>(double) LP_PASS_ROWS ? (int64_t)LP_PASS_ROWS : (int64_t)most;
+static bool is_known(const lp_pace *pace, int i) {
+  return pace->of[i].passes > 0;
+}
+
+void lp_pace_note(lp_pace *pace, int64_t rows, double ms) {
+  int at = index_of(rows);
+  if (at == LP_PACE_SIZES) return;
+  for (int i = 0; i < LP_PACE_SIZES; i++)
+    if (i != at) pace->of[i].ms *= fade;
+  double share = 1 / (double)++pace->of[at].passes, *known = &pace->of[at].ms;
+  if (share < step) share = step;
+  if (*known <= 0 || share >= 1)
+    *known = ms;
+  else if (ms > *known * (1 + share))
+    *known *= 1 + share;
+  else
+    *known = ms < *known * (1 - share) ? *known * (1 - share) : ms;
+}
+
+/* The time of `rows` rows, or a lower bound: that of fewer rows, or the same time for each row as in a longer pass. 0:
+ * nothing is known. */
+static double time_of(const lp_pace *pace, int64_t rows) {
+  int at = index_of(rows);
+  for (int i = at; i >= 0; i--)
+    if (is_known(pace, i)) return pace->of[i].ms;
+  for (int i = at + 1; i < LP_PACE_SIZES; i++)
+    if (is_known(pace, i)) return pace->of[i].ms * (double)rows / (double)size[i];
+  return 0;
+}
+
+int64_t lp_pace_rows(const lp_pace *pace, int64_t least) {
+  int from = index_of(least);
+  if (from == LP_PACE_SIZES) return least;
+  double limit = stretch * time_of(pace, least);
+  if (limit <= 0) return least + FIRST_ROWS;
+  int64_t most = least, next = 0; /* next: the first size after `most` that no pass had */
+  for (int i = from + 1; i < LP_PACE_SIZES; i++) {
+    if (!is_known(pace, i)) {
+      if (next == 0) next = size[i];
+    } else if (pace->of[i].ms <= limit) {
+      most = size[i];
+      next = 0;
+    } else {
+      break;
+    }
+  }
+  return next > 0 ? next : most;
 }

@@ -1,19 +1,25 @@
-/* The time of batched passes as a function of their rows, which tells how many rows of one client a pass may take while
- * others wait for their next token. */
+/* The time of batched passes as a function of their rows, which tells how many rows of prompts a pass may take while
+ * others wait for their next token. It is a table and not a line, because kernels for few rows and for many differ: ten
+ * rows may take three times as long as six. */
 #ifndef LP_PACE_H
 #define LP_PACE_H
 
 #include <stdint.h>
 
-/* The time that passes take, as a straight line over their rows: weighted sums of the last passes. Zero it first. */
+enum { LP_PACE_SIZES = 28 };
+
+/* The time of passes of about so many rows: the median of those that ran lately. Zero it first. */
 typedef struct {
-  double weight, rows, ms, rows_rows, rows_ms;
+  struct {
+    double ms;
+    int64_t passes;
+  } of[LP_PACE_SIZES];
 } lp_pace;
 
-/* Notes that a pass over `rows` rows took `ms`. */
+/* Notes that a pass over `rows` rows, at least one, took `ms`. */
 void lp_pace_note(lp_pace *pace, int64_t rows, double ms);
-/* The rows with which a pass lasts about 1.6 times as long as with one; INT64_MAX: rows take no time. While
- * nothing is known, a few. */
-int64_t lp_pace_rows(const lp_pace *pace);
+/* The rows of a pass that lasts at most 1.6 times as long as one of `least` rows, which are at least one: never fewer
+ * than `least`. Sizes that no pass had are tried one after the other; while nothing is known, a few more rows. */
+int64_t lp_pace_rows(const lp_pace *pace, int64_t least);
 
 #endif

@@ -83,6 +83,7 @@ static void append(pass *p, entry found) {
 
 static void collect(pass *p) {
   lp_worker *worker = p->worker;
+  worker_share_begin(worker);
   for (size_t i = 0; i < worker->sessions.count; i++) {
     worker_session *session = worker->sessions.data[i];
     entry found = {.session = session, .peer = session->peer};
@@ -149,16 +150,25 @@ static int64_t rows_of_peer(const pass *p, uint32_t peer) {
   return rows;
 }
 
+/* The most rows of the next entry, where the pass has `rows` and may have `all`: so many that each other peer can have
+ * one. */
+static int64_t most_rows(const pass *p, uint32_t peer, int64_t all, int64_t rows) {
+  int64_t own = rows_of_peer(p, peer), left = all - (p->worker->waiting - 1) - own, room = all - rows;
+  if (room < 1) room = own == 0;
+  if (left > room) left = room;
+  return left < LP_PASS_ROWS ? left : LP_PASS_ROWS;
+}
+
 /* Chooses the entries that take part, moves them to the front of `all`, and returns their rows. */
 static int64_t choose(pass *p) {
   lp_diag *diag = lp_diag_create();
   int32_t code = p->worker->code[p->all.data[0].program];
-  int64_t rows = 0, share = worker_share_most(p->worker, lp_now_ms());
+  int64_t rows = 0, all = worker_share_most(p->worker, lp_now_ms());
   p->worker->turn = p->all.data[0].served;
   for (size_t i = 0; i < p->all.count && p->count < MOST_SEQUENCES; i++) {
     entry e = p->all.data[i];
     lp_batch_member *member = &p->member[p->count];
-    int64_t left = share - rows_of_peer(p, e.peer), most = left < LP_PASS_ROWS ? left : LP_PASS_ROWS;
+    int64_t most = most_rows(p, e.peer, all, rows);
     if (p->worker->code[e.program] != code || most <= 0 || !next_part(p, &e, most, member)) continue;
     int64_t more = rows_of(member);
     if (p->count > 0 && rows + more > MOST_ROWS) continue;

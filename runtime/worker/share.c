@@ -15,9 +15,16 @@ void worker_share_enter(lp_worker *worker, uint32_t peer) {
   of->queued_ms = lp_now_ms();
 }
 
+void worker_share_begin(lp_worker *worker) {
+  worker->passes++;
+  worker->waiting = 0;
+}
+
 int64_t worker_share_served(lp_worker *worker, uint32_t peer) {
   worker_peer *of = worker_peer_account(worker, peer);
   of->queued_ms = lp_now_ms();
+  worker->waiting += of->pass != worker->passes;
+  of->pass = worker->passes;
   return of->served;
 }
 
@@ -31,5 +38,5 @@ int64_t worker_share_most(const lp_worker *worker, double now_ms) {
     double queued_ms = worker->peers.data[i].queued_ms;
     active += queued_ms > 0 && now_ms - queued_ms < active_ms;
   }
-  return active > 1 ? lp_pace_rows(&worker->pace) : INT64_MAX;
+  return active > 1 ? lp_pace_rows(&worker->pace, worker->waiting) : INT64_MAX;
 }

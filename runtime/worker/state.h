@@ -107,6 +107,7 @@ typedef struct {
   lp_place from;    /* the connection is a worker's, and carries what this place sends; 0: it is a device's */
   int64_t served;   /* rows that passes have run for it, or more: see share.h */
   double queued_ms; /* when a request of it was last in the queue; 0: never */
+  uint64_t pass;    /* the last pass before which a request of it waited; 0: none */
 } worker_peer;
 
 typedef struct {
@@ -132,6 +133,8 @@ typedef struct {
   lp_batch *batch;          /* NULL: the code runs one session at a time, when its message comes */
   uint64_t ticket;          /* the last ticket of the queue */
   int64_t turn;             /* the least that a peer in the queue was served, when the last pass began */
+  uint64_t passes;          /* the number of the last pass */
+  int64_t waiting;          /* peers with requests in the queue before that pass */
   lp_pace pace;
   int32_t *code;                /* [programs] the first program with the same code */
   size_t told_open, told_bytes; /* the figures last given to options->on_held */

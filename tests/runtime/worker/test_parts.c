@@ -172,24 +172,73 @@ LP_LOOP_TEST(divided_runs_equal_whole_ones, 0, (int)LP_COUNT(kinds)) {
 
 /* ---- the time of passes ------------------------------------------------------------------------------------------ */
 
-/* A pass takes 6 ms and 2 for each row: 3.4 rows take 12.8, 1.6 times as long as one. */
+/* Notes `count` passes of each of these sizes, which take 6 ms and 2 for each row, and from 7 rows on 30 more. */
+static void note_steps(lp_pace *pace, int64_t most, int count) {
+  for (int i = 0; i < count; i++)
+    for (int64_t rows = 1; rows <= most; rows++)
+      lp_pace_note(pace, rows, 6 + 2 * (double)rows + (rows > 6 ? 30 : 0));
+}
+
+/* One row takes 8 ms, so that a pass beside it may take 12.8: three rows do. Beside four rows it may take 22.4: seven
+ * take 50, and so it has six. */
 LP_TEST(rows_that_lengthen_a_pass) {
   lp_pace pace = {0};
-  ck_assert_int_eq(lp_pace_rows(&pace), 8);
+  ck_assert_int_eq(lp_pace_rows(&pace, 1), 8);
+  ck_assert_int_eq(lp_pace_rows(&pace, 5), 12);
   lp_pace_note(&pace, 1, 8);
-  lp_pace_note(&pace, 1, 8);
-  ck_assert_int_eq(lp_pace_rows(&pace), 8); /* nothing is known of more rows */
-  lp_pace_note(&pace, 11, 28);
-  ck_assert_int_eq(lp_pace_rows(&pace), 3);
-  for (int i = 0; i < 1000; i++) /* another model is served since: 40.2 ms and 0.5 for each row */
-    lp_pace_note(&pace, i % 2 == 0 ? 1 : 100, i % 2 == 0 ? 40.7 : 90.2);
-  ck_assert_int_eq(lp_pace_rows(&pace), 49);
+  ck_assert_int_eq(lp_pace_rows(&pace, 1), 2); /* sizes that are not known come one after the other */
+  lp_pace_note(&pace, 2, 10);
+  ck_assert_int_eq(lp_pace_rows(&pace, 1), 3);
+  note_steps(&pace, 12, 2);
+  ck_assert_int_eq(lp_pace_rows(&pace, 1), 3);
+  ck_assert_int_eq(lp_pace_rows(&pace, 4), 6);
+  ck_assert_int_eq(lp_pace_rows(&pace, 7), 14); /* 50 ms, and 60 for 12 rows; no pass had 14 */
+  ck_assert_int_eq(lp_pace_rows(&pace, 256), 256);
+  ck_assert_int_eq(lp_pace_rows(&pace, 300), 300);
+}
+
+/* Passes that were interrupted count as single ones; another model, which takes four times as long, is learned. */
+LP_TEST(times_of_passes_are_medians) {
+  lp_pace pace = {0};
+  note_steps(&pace, 8, 30);
+  for (int i = 0; i < 3; i++)
+    lp_pace_note(&pace, 4, 1000);
+  ck_assert_int_eq(lp_pace_rows(&pace, 4), 6);
+  for (int i = 0; i < 60; i++)
+    lp_pace_note(&pace, 4, 56);
+  ck_assert_int_eq(lp_pace_rows(&pace, 4), 10); /* 89.6 ms: all that is known, and the next size */
+}
+
+/* While every pass has rows of prompts, the time without them is not measured, and shrinks until it is. A size that was
+ * too slow is tried again. */
+LP_TEST(times_fade) {
+  lp_pace pace = {0};
+  note_steps(&pace, 8, 30);
+  int passes = 0;
+  for (; lp_pace_rows(&pace, 4) == 6 && passes < 1000; passes++)
+    lp_pace_note(&pace, 6, 18);
+  ck_assert_int_eq(lp_pace_rows(&pace, 4), 5);
+  for (passes = 0; lp_pace_rows(&pace, 4) < 7 && passes < 1000; passes++) {
+    lp_pace_note(&pace, 4, 14);
+    lp_pace_note(&pace, 6, 18);
+  }
+  ck_assert_int_lt(passes, 1000);
+}
+
+/* Only long passes are known: one row takes at least its share of them. */
+LP_TEST(times_of_long_passes) {
+  lp_pace pace = {0};
+  lp_pace_note(&pace, 12, 24);
+  ck_assert_int_eq(lp_pace_rows(&pace, 1), 2);
+  lp_pace_note(&pace, 2, 20); /* longer than 3.2 ms */
+  ck_assert_int_eq(lp_pace_rows(&pace, 2), 14);
+  ck_assert_int_eq(lp_pace_rows(&pace, 1), 1);
 }
 
 /* One row costs next to all: a pass takes as many as without other devices. */
 LP_TEST(rows_that_cost_nothing) {
   lp_pace pace = {0};
-  for (int i = 0; i < 10; i++)
-    lp_pace_note(&pace, i, 5);
-  ck_assert_int_ge(lp_pace_rows(&pace), LP_PASS_ROWS);
+  for (int64_t rows = 1; rows < 256; rows = lp_pace_rows(&pace, 1))
+    lp_pace_note(&pace, rows, 5);
+  ck_assert_int_eq(lp_pace_rows(&pace, 1), 256);
 }
