@@ -690,3 +690,23 @@ LP_TEST(inputs_that_decide_a_value) {
     if (cases[i].named) ck_assert_ptr_nonnull(strstr(lp_diag_get(test_diag, 0)->text, cases[i].named));
   }
 }
+
+/* ---- weights in blocks of com.microsoft ---- */
+
+static lp_op *packed(int64_t bits, int64_t block, const char *weight) {
+  with_i64("K", 32);
+  with_i64("N", 2);
+  with_i64("bits", bits);
+  with_i64("block_size", block);
+  return NODE(MsMatMulNBits, f32("b,32"), test_arg(LP_U8, weight), f32("4"));
+}
+
+LP_TEST(bits_and_blocks) {
+  gives(packed(2, 16, "2,2,4"), "f32[b,2]");
+  gives(packed(4, 16, "2,2,8"), "f32[b,2]");
+  gives(packed(8, 16, "2,2,16"), "f32[b,2]");
+  refuses(packed(3, 16, "2,2,6"), "weights of 3 bits are not supported");
+  refuses(packed(4, 8, "2,4,4"), "its block size is 8, a power of two from 16 on wanted");
+  refuses(packed(4, 24, "2,2,12"), "its block size is 24");
+  refuses(packed(4, 16, "2,2,7"), "input 1 should have 32 elements");
+}

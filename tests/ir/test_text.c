@@ -29,7 +29,8 @@ static const char sample[] =
     "    %9 = \"llmpart.constant\"() {value = dense<[-6.0e+00, 5.0e-01]> : tensor<2x!llmpart.f4E2M1>} : () -> "
     "tensor<2x!llmpart.f4E2M1>\n"
     "    \"llmpart.return\"(%5#1) : (tensor<?x?x8xf32, [\"b\", \"s\"]>) -> ()\n"
-    "  }) {inputs = [\"x\", \"m\"], outputs = [\"y\"], sym_name = \"main\"} : () -> ()\n"
+    "  }) {inputs = [\"x\", \"m\"], outputs = [\"y\"], places = [\"phone\", \"edge\"], sym_name = \"main\"} : () -> "
+    "()\n"
     "}) {llmpart.name = \"m.onnx\", llmpart.symbols = [\"b\", \"s\", \"p\", \"r\", \"c\", \"t\"]} : () -> ()\n";
 
 static lp_module *parse(const char *text, lp_diag *diag) {
@@ -104,6 +105,10 @@ static const struct {
     {"\"llmpart.return\"", "\"llmpart.yield\"", "does not end with 'llmpart.return'"},
     {"dense<[[1.0e+00, ", "dense<[[", "3 elements for a shape of 4"},
     {"}) {llmpart.name", "{llmpart.name", "expected"},
+    {"[\"phone\", ", "[\"1\", \"2\", \"3\", \"4\", \"5\", \"6\", \"7\", \"8\", ", "a list of 1 to 8 names"},
+    {"[\"phone\", \"edge\"]", "[]", "a list of 1 to 8 names"},
+    {"\"edge\"", "\"the edge\"", "'the edge' in `places` is no name of a place"},
+    {"\"edge\"", "\"phone\"", "`places` has 'phone' twice"},
     {"\"w \\22x\\22\"", "\"w \\", "unknown escape"},
 };
 

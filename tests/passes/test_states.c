@@ -1,6 +1,7 @@
 /* The states of a module: each pass leaves the state that it declares, and is refused where that state is missing. */
 #include "base/file.h"
 #include "ir/ir.h"
+#include "passes/build.h"
 #include "passes/state.h"
 #include "tests/suite.h"
 
@@ -144,5 +145,20 @@ LP_TEST(a_pass_that_undoes_a_state_is_reported) {
   ck_assert_int_eq(lp_passes_run(module, "raise", NULL, NULL, diag), LP_FAILED);
   ck_assert_str_eq(lp_diag_get(diag, 0)->text, "pass 'raise' left a module that is raised, should be lowered");
   lp_diag_free(diag);
+  lp_module_free(module);
+}
+
+/* A constant counts as a number if it has one element. */
+LP_TEST(numbers_are_constants_of_one_element) {
+  lp_module *module = imported();
+  lp_build build = lp_build_at(module, lp_module_body(module)->first, NULL);
+  static const int64_t data[] = {7, 8}, one = 1, two = 2, none = 0;
+  double found = 0;
+  ck_assert(lp_scalar_constant(lp_build_constant(&build, LP_I64, 0, NULL, data), &found));
+  ck_assert_double_eq(found, 7);
+  ck_assert(lp_scalar_constant(lp_build_constant(&build, LP_I64, 1, &one, data + 1), &found));
+  ck_assert_double_eq(found, 8);
+  ck_assert(!lp_scalar_constant(lp_build_constant(&build, LP_I64, 1, &two, data), &found));
+  ck_assert(!lp_scalar_constant(lp_build_constant(&build, LP_I64, 1, &none, data), &found));
   lp_module_free(module);
 }

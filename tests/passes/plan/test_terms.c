@@ -32,6 +32,8 @@ static const struct {
     {"0*cost+latency", NULL},
     {"cost+1e-6*latency", NULL},
     {"1e+3*energy+cost", NULL},
+    {"10e+3*energy+cost", NULL},
+    {"19E+3*energy+cost", NULL},
     {"-1*cost", "'-1' is not a number >= 0"},
     {"-1e-300*energy", "'-1e-300' is not a number >= 0"},
     {"2*speed", "'speed' is none of cost, latency and energy"},

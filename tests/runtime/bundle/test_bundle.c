@@ -432,6 +432,18 @@ LP_TEST(code_of_absent_instructions_is_refused) {
   free(path);
 }
 
+LP_LOOP_TEST(ranks_are_those_of_the_half, -1, 2) {
+  lp_bundle_options options = {.load = LP_LOAD_CLOUD, .rank = _i};
+  lp_bundle *loaded = NULL;
+  lp_diag *diag = lp_diag_create();
+  char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "ddccdd"});
+  ck_assert_int_eq(lp_bundle_load(path, &options, &loaded, diag), _i == 0 ? LP_OK : LP_FAILED);
+  if (_i != 0) ck_assert_msg(strstr(toy_error(diag), " of a half for 1"), "%s", toy_error(diag));
+  lp_bundle_free(loaded);
+  lp_diag_free(diag);
+  free(path);
+}
+
 LP_TEST(missing_bundle_is_refused) {
   char *path = lp_path_join(dir, "nothing.llmpart");
   expect_refused(path, false, "nothing.llmpart/manifest.json", "cannot open");

@@ -45,6 +45,21 @@ LP_TEST(constraints_say_what_speaks_against_a_route) {
   expect_admitted(&backends, &demand, 0, "edge: is down; cloud: costs");
 }
 
+/* Of the places that may answer, one that has no room for the prompt tells that it is too long. */
+LP_TEST(prompts_are_too_long_for_places_that_may_answer) {
+  lp_backends backends = two();
+  lp_demand demand = plain;
+  demand.most_tokens = 2000;
+  ck_assert(!lp_backends_is_too_long(&backends, &plain));
+  ck_assert(lp_backends_is_too_long(&backends, &demand));
+  backends.of[LP_ROUTE_EDGE].healthy = false;
+  ck_assert(!lp_backends_is_too_long(&backends, &demand));
+  backends.of[LP_ROUTE_CLOUD].context = 2048;
+  ck_assert(lp_backends_is_too_long(&backends, &demand));
+  demand.local_only = true;
+  ck_assert(!lp_backends_is_too_long(&backends, &demand));
+}
+
 LP_TEST(delays_are_queue_service_backhaul_and_air) {
   lp_backends backends = two();
   lp_estimator estimator = lp_estimator_make(0, 0);
@@ -93,6 +108,7 @@ LP_TEST(a_queue_is_named_by_what_it_costs) {
   ck_assert_str_eq(lp_queue_keyword(5, 18, 31), "queue middle");
   ck_assert_str_eq(lp_queue_keyword(9, 22, 31), "queue long");
   ck_assert_str_eq(lp_queue_keyword(18, 31, 31), "queue overlong");
+  ck_assert_ptr_null(lp_queue_keyword(1, 32, 31)); /* the queue makes them equal */
   ck_assert_ptr_null(lp_queue_keyword(1, 40, 31)); /* the cloud is quicker at any rate */
 }
 

@@ -161,6 +161,8 @@ static const struct {
     {"{% with a %}{% endwith %}", "expected ="},
     {"{{ 'a' | truncate(2) }}", "the filter 'truncate' of a text"},
     {"{{ [1] | slice(0) }}", "the filter 'slice' of a list"},
+    {"{{ [1] | slice(2001) }}", "the filter 'slice' of a list"},
+    {"{{ [1] | items }}", "the filter 'items' of a list"},
     {"{{ 1.5 | round(-1) }}", "the filter 'round' of"},
     {"{% for a, b in [[1]] %}{% endfor %}", "1 items for 2 names"},
     {"{% for a in messages recursive %}{% endfor %}", "'recursive' loops"},
@@ -277,6 +279,9 @@ static const struct {
     {"{{ messages[0].get('name', 'n') }}{{ messages[0].name is not defined }}{{ 'role' in messages[0] }}", "nTrueTrue"},
     {"{{ 'a\\nb' | indent(2) }}{{ '<' | e }}{{ dict(a=1).a }}{{ range(3) | list }}", "a\n  b&lt;1[0, 1, 2]"},
     {"{{ strftime_now('%%') }}", "%"},
+    {"{{ {'a': 1, 'b': 2}.get('b') }}{{ {'a': 1}.get('a', 2) }}{{ {'a': 1}.get('b', 3) }}", "213"},
+    {"{{ '\303\251\303\251a\303\251b\303\251'.strip('\303\251') }}", "a\303\251b"},
+    {"{{ [1] | slice(2000) | list | length }}{{ missing | items | list }}", "2000[]"},
     /* functions are values */
     {"{{ strftime_now is defined and range is callable and raise_exception is defined }}", "True"},
     {"{{ 'items' in {'items': 1} }}{{ {'items': 1}['items'] }}{{ {}.items is defined }}{{ {}.get('items') }}",

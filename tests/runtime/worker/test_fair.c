@@ -213,6 +213,22 @@ LP_TEST(runs_that_do_not_fit) {
   }
 }
 
+/* A peer that leaves without a message was refused by TLS; others just leave. */
+LP_TEST(certificates_that_are_missing_are_told) {
+  lp_diag *diag = worker->diag = lp_diag_create();
+  (void)worker_peer_of(worker, 1);
+  worker_forget(worker, 2);
+  ck_assert_uint_eq(lp_diag_count(diag), 0);
+  worker->security.certified = true;
+  worker_forget(worker, 2);
+  ck_assert_uint_eq(lp_diag_count(diag), 1);
+  ck_assert_ptr_nonnull(strstr(lp_diag_get(diag, 0)->text, "it showed no certificate"));
+  worker_forget(worker, 1);
+  ck_assert_uint_eq(lp_diag_count(diag), 1);
+  worker->diag = NULL;
+  lp_diag_free(diag);
+}
+
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 
 /* After a long prompt, three short ones have their answers with its first part, in the order in which they came; then

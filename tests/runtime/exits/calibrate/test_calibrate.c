@@ -178,6 +178,14 @@ LP_TEST(order_and_repeats_do_not_matter) {
   free(path);
 }
 
+/* Documents are counted from one. */
+static void note_progress(void *user, size_t done, size_t all) {
+  size_t *last = user;
+  ck_assert(done == *last + 1 || done == 1);
+  ck_assert_uint_le(done, all);
+  *last = done;
+}
+
 LP_TEST(generated_tokens_are_judged) {
   char *path = toy_bundle_write(dir, "toy", &placement);
   lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
@@ -187,8 +195,12 @@ LP_TEST(generated_tokens_are_judged) {
   lp_calibration_report report = {0};
   lp_calibrate_options options = {
       .data = data, .risk = 0.99999, .confidence = 0.95, .codec = LP_CODEC_F32, .generate = 5, .threads = 1};
+  size_t judged = 0;
+  options.progress = note_progress;
+  options.user = &judged;
   ck_assert_msg(lp_calibrate(bundle, &options, &report, diag) == LP_OK, "%s", toy_error(diag));
   ck_assert_int_eq(report.tokens[1], HELD_OUT * 5);
+  ck_assert_uint_eq(judged, DOCUMENTS);
   /* By hand, at theta 0: compares the first exit with the full model after each prefix of the full model's text. */
   lp_session *full = open_session(bundle, LP_MODE_FULL, 0, LP_CODEC_AUTO);
   lp_session *early = open_session(bundle, LP_MODE_THRESHOLD, 0, LP_CODEC_F32);
