@@ -72,8 +72,8 @@ static void show_token(void *user, int64_t index, const lp_generated *token) {
   output->any = true;
   if (piece.size > 0 && !output->problem) {
     errno = 0;
-    bool written = fwrite(piece.data, 1, piece.size, stdout) == piece.size;
-    if (fflush(stdout) != 0 || !written) output->problem = errno ? errno : EIO;
+    bool written = fwrite(piece.data, 1, piece.size, stdout) == piece.size && fflush(stdout) == 0;
+    if (!written) output->problem = errno ? errno : EIO;
   }
   lp_buf_free(&piece);
 }

@@ -194,7 +194,8 @@ static void extend(searcher *s, int32_t index, int32_t parent) {
       if (!may_extend(s, &m->part[index], &from.sum, at)) continue;
       label l = {.sum = from.sum, .parent = parent};
       lp_places_sum_add(m, index, at, &l.sum);
-      if (s->search->segments && p == 0 && from.sum.used && from.sum.at[0]) l.sum.used |= came_back;
+      if (s->search->segments && p == 0 && from.sum.used && from.sum.at[0])
+        l.sum.used = (uint16_t)(l.sum.used | came_back);
       if (!has_room(m, &l.sum) || !is_in_time(s, index, &l.sum)) continue;
       l.bound = fmax(from.bound, bound_of(s, index, &l.sum));
       l.rank = lp_places_estimate(s->paths, &s->rest[index], &l.sum, closed_places(s, &l.sum));
