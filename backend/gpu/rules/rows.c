@@ -37,9 +37,9 @@ static gpu_launch *linear_launch(gpu_builder *b, const gpu_linear *l, const char
   const bool many = l->n >= MANY_COLUMNS && columns == COLUMNS, halves = gpu_linear_halves(b, l);
   const int64_t held = many && !halves ? 1 : 4, ahead = held * COLUMNS / columns / (l->gate >= 0 ? 2 : 1);
   const int64_t bits = lp_dtype_bits(l->matrix->stored.dtype);
-  /* So many registers that this many groups fit into a multiprocessor, and none is spilled. */
-  const char *bounds =
-      halves ? gpu_format(list, "LP_BOUNDS(%d, %d) ", THREADS, rows == ONE && l->gate < 0 ? 3 : 2) : "";
+  /* Registers for three groups in a multiprocessor. The other kernels would spill some. */
+  const bool bounded = halves && rows == ONE && l->gate < 0;
+  const char *bounds = bounded ? gpu_format(list, "LP_BOUNDS(%d, 3) ", THREADS) : "";
   const char *const params[] = {"WHAT",     "op.linear",
                                 "N",        gpu_format(list, "%" PRId64, l->n),
                                 "K",        gpu_format(list, "%" PRId64, l->k),
