@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "runtime/bundle/bundle.h"
+#include "runtime/engine/exits.h"
 #include "runtime/engine/job.h"
 #include "runtime/engine/memory.h"
 #include "runtime/engine/prefix.h"
@@ -33,6 +34,10 @@ bool lp_engine_fits_worker(const lp_bundle *bundle, const char **why) {
   const bool two = bundle->manifest.place_count == LP_SIDE_COUNT;
   *why = two ? "all layers run here" : "the bundle has more than two places";
   return two && lp_bundle_is_split(bundle) && fits(bundle, why) && engine_remote_fits(bundle, why);
+}
+
+bool lp_engine_fits_exits(const lp_bundle *bundle, const char **why) {
+  return lp_engine_fits_worker(bundle, why) && engine_exits_fits(bundle, why);
 }
 
 bool lp_engine_draws_there(const lp_engine *engine) {
@@ -143,6 +148,8 @@ lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *optio
   const char *why;
   if (options->cloud ? !lp_engine_fits_worker(bundle, &why) : !lp_engine_fits(bundle, &why))
     return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "no passes: %s", why);
+  if (options->theta > 0 && !(options->cloud && lp_engine_fits_exits(bundle, &why)))
+    return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "no early exits: %s", options->cloud ? why : "no worker");
   LP_TRY(lp_bundle_check_generates(bundle, diag));
   engine_remote *remote = NULL;
   if (options->cloud) LP_TRY(engine_remote_open(bundle, options, &remote, diag));
@@ -151,7 +158,9 @@ lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *optio
   engine->draws_there = remote && has_logits_there(&bundle->manifest);
   engine->bundle = bundle;
   engine->kv_bytes = options->kv_bytes;
-  engine->shares = engine_prefix_fits(bundle, remote != NULL);
+  engine->theta = options->theta;
+  /* With exits a worker lacks rows that the device has. */
+  engine->shares = engine->theta == 0 && engine_prefix_fits(bundle, remote != NULL);
   lp_states_init(&engine->shape, &bundle->manifest, LP_SIDE_DEVICE);
   engine->shape.paged = !remote && !bundle->side[LP_SIDE_DEVICE].gpu;
   engine->pool = lp_pool_create(options->threads);
@@ -243,6 +252,7 @@ static void init_job(const lp_engine *engine, engine_call *call, int32_t choice)
   const lp_engine_request *request = call->request;
   engine_job *job = &call->job[choice];
   job->call = call;
+  job->connection = engine->connection;
   for (size_t i = 0; i < request->length; i++)
     lp_vec_push(&job->text, request->prompt[i]);
   job->decoder = (engine_decoder){.how = &request->decoding,
@@ -342,6 +352,7 @@ static lp_status conclude(engine_call *call, lp_engine_outcome *outcome, lp_diag
     if (job->error && status == LP_OK) status = lp_error(diag, LP_LOC_NONE, "%s", job->error);
     free(job->error);
     free(job->logits);
+    engine_exits_free(job);
     engine_decoder_free(&job->decoder);
     lp_vec_free(&job->text);
     lp_vec_free(&job->out);

@@ -25,6 +25,9 @@ typedef struct {
   /* The worker that runs the cloud's steps of a split bundle; NULL: all layers run here. */
   const char *cloud;
   lp_link_security security; /* of the connection to it */
+  /* Of a worker's bundle with early exits: the confidence with which an exit gives a token; 0: the full model gives all
+   * tokens. */
+  double theta;
 } lp_engine_options;
 
 typedef struct {
@@ -58,6 +61,7 @@ typedef struct {
 typedef struct {
   int32_t token;
   float logprob; /* NaN: not asked for */
+  int32_t exit;  /* the number of layers before the early exit that gave it; 0: none did */
   int32_t top_count;
   lp_token_logprob top[LP_MOST_TOP]; /* in descending order */
 } lp_drawn;
@@ -95,6 +99,7 @@ typedef struct {
  * text. */
 bool lp_engine_fits(const lp_bundle *bundle, const char **why);
 bool lp_engine_fits_worker(const lp_bundle *bundle, const char **why);
+bool lp_engine_fits_exits(const lp_bundle *bundle, const char **why); /* with a worker and `theta` */
 /* The bundle, with lp_engine_fits or lp_engine_fits_worker and a device side that is loaded, is borrowed until the
  * engine is closed. */
 LP_MUST_USE lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *options, lp_engine **out,

@@ -29,6 +29,16 @@ static void leave_client(lp_engine *engine, uint64_t id) {
   if (--found->jobs == 0) *found = engine->clients.data[--engine->clients.count];
 }
 
+bool engine_job_draws(const engine_job *job) {
+  return !job->failed && job->done + job->rows == (int64_t)job->text.count;
+}
+
+void engine_job_fail(engine_job *job, const lp_diag *diag) {
+  const lp_diag_entry *why = lp_diag_get(diag, 0);
+  if (!job->error) job->error = lp_strdup(why ? why->text : "the pass failed");
+  job->failed = true;
+}
+
 void engine_job_end(lp_engine *engine, engine_job *job) {
   size_t at = 0;
   while (engine->jobs.data[at] != job)
@@ -36,6 +46,7 @@ void engine_job_end(lp_engine *engine, engine_job *job) {
   memmove(&engine->jobs.data[at], &engine->jobs.data[at + 1], (--engine->jobs.count - at) * sizeof *engine->jobs.data);
   if (job->admitted) engine_memory_release(engine, job);
   if (job->executor) engine_prefix_keep(engine, job);
+  if (job->connection != engine->connection) job->session = 0; /* it was lost */
   if (engine->remote) engine_remote_forget(engine->remote, job);
   job->executor = NULL;
   leave_client(engine, job->call->request->client);

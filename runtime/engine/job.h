@@ -10,7 +10,7 @@
 #include "runtime/exec/pace.h"
 #include "runtime/exec/pool.h"
 
-enum { ENGINE_MOST_SESSIONS = 64 /* that a worker gives a connection */ };
+enum { ENGINE_MOST_SESSIONS = 64 /* that a worker gives a connection */, ENGINE_MOST_CROSSING = 8 };
 
 typedef struct engine_job engine_job;
 typedef struct engine_remote engine_remote; /* remote.h */
@@ -46,10 +46,18 @@ struct engine_job {
   lp_drawn drawn;        /* in the current pass */
   bool has_drawn, is_complete, failed;
   bool wants_logits; /* of the current pass, from the worker */
-  float *logits;     /* [vocab] these; NULL: none came */
+  float *logits;     /* [vocab] these, or those of the last exit that was unsure; NULL: none came */
   uint64_t session;  /* at the worker; 0: none */
+  bool asks;         /* it needs the worker in the current pass */
   bool told;         /* the worker knows of the current pass */
   bool lost;         /* with the worker */
+
+  /* With early exits (exits.h): */
+  lp_buf crossing[ENGINE_MOST_CROSSING]; /* the rows of each tensor that crosses to the cloud, from the first on */
+  int64_t sent;                          /* of these, to the session */
+  int64_t there[LP_MAX_SYMBOLS];         /* of what it asks the worker */
+  int32_t unsure;                        /* the layer of the exit that gave `logits` */
+  uint64_t connection;                   /* that has the session */
 
   bool admitted;    /* its KV cache is within the budget */
   uint64_t entered; /* counts admissions */
@@ -85,6 +93,9 @@ struct lp_engine {
   lp_batch *batch;
   engine_remote *remote; /* NULL: all layers run here */
   bool draws_there;      /* the worker has the logits */
+  double theta;          /* of early exits; 0: they are not used */
+  uint64_t connection;   /* counts the losses of the worker, with early exits */
+  double quiet_until_ms; /* until then nobody dials */
   int32_t *code;         /* [programs] the first program with the same code */
   lp_pace pace;
   bool runs;       /* the thread was started; of the threads that open and close the engine */
@@ -119,6 +130,9 @@ void engine_client_enter(lp_engine *engine, uint64_t id, int32_t jobs);
 bool engine_choose(lp_engine *engine);
 /* Runs the pass over the chosen jobs and draws their tokens. Without the lock. */
 void engine_pass_run(lp_engine *engine);
+/* Tells whether the pass runs the last token of the job's text, after which the next one is drawn. */
+bool engine_job_draws(const engine_job *job);
+void engine_job_fail(engine_job *job, const lp_diag *diag);
 /* Marks the job as ended and releases its KV cache. With the lock held, on the engine's thread. */
 void engine_job_end(lp_engine *engine, engine_job *job);
 

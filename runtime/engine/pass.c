@@ -5,20 +5,15 @@
 #include "base/clock.h"
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
+#include "runtime/engine/exits.h"
 #include "runtime/engine/job.h"
 #include "runtime/engine/prefix.h"
 #include "runtime/engine/remote.h"
 
-static void fail(engine_job *job, const lp_diag *diag) {
-  const lp_diag_entry *why = lp_diag_get(diag, 0);
-  if (!job->error) job->error = lp_strdup(why ? why->text : "the pass failed");
-  job->failed = true;
-}
-
 /* Handles the status of an operation on all jobs: a failure fails all of them. */
 static bool together(const lp_engine *engine, lp_status status, const lp_diag *diag) {
   for (size_t i = 0; status != LP_OK && i < engine->chosen.count; i++)
-    fail(engine->chosen.data[i], diag);
+    engine_job_fail(engine->chosen.data[i], diag);
   return status == LP_OK;
 }
 
@@ -32,7 +27,7 @@ static void reserve(lp_engine *engine) {
     const int64_t *sym = engine->member.data[i].sym;
     lp_status status = lp_states_reserve(&job->executor->states, sym, diag);
     if (status == LP_OK && job->from) status = engine_prefix_copy(job, diag);
-    if (status != LP_OK) fail(job, diag);
+    if (status != LP_OK) engine_job_fail(job, diag);
   }
   for (size_t i = 0; i < engine->chosen.count; i++) /* failed jobs move to the end */
     if (!engine->chosen.data[i]->failed) {
@@ -70,11 +65,6 @@ static lp_status fill(const lp_engine *engine, size_t i, const lp_step *step, lp
   return LP_OK;
 }
 
-/* Tells whether the pass runs the last token of the job's text, after which the next one is drawn. */
-static bool draws(const engine_job *job) {
-  return !job->failed && job->done + job->rows == (int64_t)job->text.count;
-}
-
 /* The jobs of a pass that draw here. */
 typedef struct {
   lp_engine *engine;
@@ -95,7 +85,7 @@ static void draw(void *user, int64_t index) {
   lp_status status = step ? lp_batch_logits(engine->batch, i, step, false, &logits, diag) : LP_OK;
   if (status == LP_OK)
     status = engine_decoder_draw(&job->decoder, logits.row, job->text.count, &job->drawn, &job->is_complete, diag);
-  if (status != LP_OK) fail(job, diag);
+  if (status != LP_OK) engine_job_fail(job, diag);
   job->has_drawn = status == LP_OK && !job->is_complete;
   lp_diag_free(diag);
 }
@@ -105,7 +95,7 @@ static lp_status read_logits(lp_engine *engine, const lp_step *step, lp_diag *di
   bool *selected = lp_alloc(count);
   drawing all = {.engine = engine, .step = step, .job = lp_alloc(count * sizeof *all.job)};
   for (size_t i = 0; i < count; i++) {
-    selected[i] = draws(engine->chosen.data[i]);
+    selected[i] = engine_job_draws(engine->chosen.data[i]);
     if (selected[i]) all.job[all.count++] = i;
   }
   lp_status status = all.count > 0 ? lp_batch_fetch(engine->batch, step->buffer, step, selected, diag) : LP_OK;
@@ -192,17 +182,20 @@ static lp_status attend(lp_engine *engine, int32_t program, int32_t index, const
 
 static lp_status run_step(lp_engine *engine, int32_t program, int32_t index, const lp_step *step, lp_diag *diag) {
   const lp_manifest *manifest = &engine->bundle->manifest;
-  if (step->side == LP_SIDE_CLOUD && engine->remote) return attend(engine, program, index, step, diag);
+  const bool exits = engine->theta > 0;
+  if (step->side == LP_SIDE_CLOUD && engine->remote) return exits ? LP_OK : attend(engine, program, index, step, diag);
   switch (step->kind) {
   case LP_STEP_INPUT:
     for (size_t i = 0; i < engine->member.count; i++)
       LP_TRY(fill(engine, i, step, diag));
     return lp_batch_bring(engine->batch, step->buffer, step, diag);
-  case LP_STEP_RUN: /* heads of early exits give no token here */
-    return step->exit < 0 ? lp_batch_run(engine->batch, step, diag) : LP_OK;
+  case LP_STEP_RUN: /* heads of early exits run only where these are used */
+    return step->exit < 0 || (exits && engine_exits_wanted(engine)) ? lp_batch_run(engine->batch, step, diag) : LP_OK;
   case LP_STEP_OUTPUT:
+    if (exits) return engine_exits_take(engine, step, diag);
     return step->port == lp_manifest_output(manifest, LP_ROLE_LOGITS) ? read_logits(engine, step, diag) : LP_OK;
   case LP_STEP_SEND:
+    if (exits) return engine_exits_keep(engine, program, step, diag);
     if (engine->remote) return send(engine, program, index, step, diag);
     break;
   case LP_STEP_MOVE:
@@ -214,11 +207,13 @@ static lp_status run_step(lp_engine *engine, int32_t program, int32_t index, con
 
 static lp_status run_steps(lp_engine *engine, int32_t index, lp_diag *diag) {
   const lp_program *program = &engine->bundle->manifest.programs[index];
-  if (engine->remote) LP_TRY(engine_remote_begin(engine, diag));
+  const bool exits = engine->theta > 0;
+  if (engine->remote && !exits) LP_TRY(engine_remote_begin(engine, diag));
   LP_TRY(lp_batch_begin(engine->batch, index, engine->member.data, engine->member.count, diag));
   for (int32_t k = 0; k < program->step_count; k++)
     LP_TRY(run_step(engine, index, k, &program->step[k], diag));
-  for (size_t i = 0; engine->remote && program->takes_part[LP_SIDE_CLOUD] && i < engine->member.count; i++)
+  if (exits) engine_exits_ask(engine);
+  for (size_t i = 0; engine->remote && !exits && program->takes_part[LP_SIDE_CLOUD] && i < engine->member.count; i++)
     if (!engine->chosen.data[i]->told) LP_TRY(engine_remote_send(engine, i, index, -1, NULL, 0, diag));
   return LP_OK;
 }
@@ -230,7 +225,8 @@ void engine_pass_run(lp_engine *engine) {
   for (size_t i = 0; i < engine->chosen.count; i++) {
     engine_job *job = engine->chosen.data[i];
     job->has_drawn = job->is_complete = false;
-    job->wants_logits = engine->draws_there && draws(job) && engine_decoder_needs_logits(&job->decoder);
+    job->asks = true;
+    job->wants_logits = engine->draws_there && engine_job_draws(job) && engine_decoder_needs_logits(&job->decoder);
     if (job->call->begun_ms == 0) job->call->begun_ms = begin;
     rows += job->rows;
   }

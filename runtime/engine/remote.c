@@ -100,6 +100,11 @@ void engine_remote_close(engine_remote *remote) {
   free(remote);
 }
 
+void engine_remote_drop(engine_remote *remote) {
+  disconnect(remote);
+  remote->lost = false;
+}
+
 bool engine_remote_is_lost(const engine_remote *remote) {
   return remote->lost;
 }
@@ -192,7 +197,7 @@ lp_status engine_remote_begin(lp_engine *engine, lp_diag *diag) {
   for (size_t i = 0; i < engine->chosen.count; i++) {
     engine_job *job = engine->chosen.data[i];
     job->told = false;
-    if (job->session == 0) LP_TRY(open_session(remote, job, diag));
+    if (job->asks && job->session == 0) LP_TRY(open_session(remote, job, diag));
   }
   return LP_OK;
 }
@@ -258,7 +263,7 @@ lp_status engine_remote_send(lp_engine *engine, size_t sequence, int32_t program
   body.program = (uint32_t)program;
   body.step = step;
   body.n_symbols = (size_t)engine->bundle->manifest.symbol_count;
-  body.symbols = engine->member.data[sequence].sym;
+  body.symbols = engine->theta > 0 ? job->there : engine->member.data[sequence].sym;
   body.want_outputs = job->wants_logits;
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_STEP;

@@ -12,8 +12,8 @@ LP_MUST_USE lp_status engine_remote_open(const lp_bundle *bundle, const lp_engin
                                          lp_diag *diag);
 void engine_remote_close(engine_remote *remote); /* NULL is allowed */
 
-/* Before a pass: connects if there is no connection, and opens the sessions of the chosen jobs. A failure of these
- * functions is the loss of the worker, with all of its sessions. */
+/* Before a pass: connects if there is no connection, and opens the sessions of the chosen jobs that ask. A failure of
+ * these functions is the loss of the worker, with all of its sessions. */
 LP_MUST_USE lp_status engine_remote_begin(lp_engine *engine, lp_diag *diag);
 /* Sends payload[size], the job's data of a step, or with step -1 nothing but the begin of the run. */
 LP_MUST_USE lp_status engine_remote_send(lp_engine *engine, size_t sequence, int32_t program, int32_t step,
@@ -37,5 +37,7 @@ void engine_remote_forget_session(engine_remote *remote, uint64_t session);
 uint64_t engine_remote_keep(engine_remote *remote, const engine_job *job, int64_t rows);
 bool engine_remote_has_forgotten(const engine_remote *remote); /* sessions wait for engine_remote_tidy */
 void engine_remote_tidy(engine_remote *remote);
+/* Closes the connection, so that the next pass makes another one. */
+void engine_remote_drop(engine_remote *remote);
 
 #endif

@@ -45,6 +45,7 @@ typedef struct {
   lp_serve_texts workers;    /* HOST:PORT of each, up to LP_MOST_WORKERS; none: one is started if the bundle is split */
   lp_link_security security; /* of the connections to these workers */
   lp_serve_fleet fleet;      /* other servers of these workers */
+  double theta;              /* early exits give tokens with this confidence; 0: the full model gives all */
   int64_t threads;           /* 0: the machine's cores */
   int64_t parallel, queue;   /* requests that run at a time; that may wait beyond these */
   int64_t kv_bytes;          /* the budget of KV caches; 0: none */

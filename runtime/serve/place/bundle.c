@@ -273,7 +273,11 @@ static void close_bundle(lp_site_server *site) {
 /* Opens the engine for all layers, or the one with the worker that `sides` started. */
 static lp_status open_engine(bundle_site *self, lp_diag *diag) {
   const lp_bundle *bundle = self->sides.bundle;
-  lp_engine_options options = {.threads = (int32_t)self->config->threads, .kv_bytes = self->config->kv_bytes};
+  const char *why = NULL;
+  lp_engine_options options = {
+      .threads = (int32_t)self->config->threads, .kv_bytes = self->config->kv_bytes, .theta = self->config->theta};
+  if (options.theta > 0 && !lp_engine_fits_exits(bundle, &why))
+    return lp_error(diag, LP_LOC_FILE(self->config->bundle), "early exits cannot give tokens ('theta'): %s", why);
   if (lp_engine_fits(bundle, &self->why)) return lp_engine_open(bundle, &options, &self->engine, diag);
   options.cloud = self->sides.cloud;
   if (lp_bundle_is_split(bundle) && !lp_engine_fits_worker(bundle, &self->why)) return LP_OK;

@@ -67,7 +67,9 @@ static bool take(lp_listener *to, int32_t choice, int32_t token, const lp_drawn 
 
 bool lp_listener_take_drawn(void *user, int32_t choice, const lp_drawn *drawn) {
   lp_listener *to = user;
-  return take(to, choice, drawn->token, drawn, to->machine);
+  char exit[48];
+  (void)snprintf(exit, sizeof exit, "device, exit after layer %" PRId32, drawn->exit);
+  return take(to, choice, drawn->token, drawn, drawn->exit > 0 ? exit : to->machine);
 }
 
 /* What made a token: the device, a worker, or the worker of a place of more than two. */

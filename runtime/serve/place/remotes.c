@@ -65,6 +65,7 @@ static lp_status open_engine(lp_remote *remote, lp_diag *diag) {
   const lp_engine_options options = {.threads = (int32_t)remote->config->threads,
                                      .kv_bytes = remote->config->kv_bytes,
                                      .cloud = remote->address,
+                                     .theta = remote->config->theta,
                                      .security = remote->config->security};
   if (!lp_engine_fits_worker(remote->bundle, &why)) return LP_OK;
   return lp_engine_open(remote->bundle, &options, &remote->engine, diag);

@@ -21,6 +21,8 @@ typedef struct {
   int64_t count;
   int64_t limit; /* tokens after which the sink wants no more; 0: none */
   bool abandons;
+  double theta;           /* of the engine; 0: its bundle's exits are not used */
+  int64_t exits;          /* tokens of these */
   const lp_decoding *how; /* NULL: only `sampling` */
   lp_status status;
   lp_engine_outcome outcome[4];
@@ -29,6 +31,7 @@ typedef struct {
 static bool take(void *user, int32_t choice, const lp_drawn *drawn) {
   asker *a = user;
   if (choice == 0) a->made[a->count++] = drawn->token;
+  a->exits += drawn->exit > 0;
   return a->limit == 0 || a->count < a->limit;
 }
 
@@ -40,7 +43,7 @@ static void *ask(void *user) {
   asker *a = user;
   lp_diag *diag = lp_diag_create();
   double queue_ms = 0;
-  a->count = 0;
+  a->count = a->exits = 0;
   const lp_engine_request request = {.prompt = a->prompt,
                                      .length = a->length,
                                      .answered = a->answered,
@@ -70,9 +73,10 @@ static void set_up(asker *a, const lp_bundle *bundle, lp_engine *engine, int ind
 /* The tokens of a session without others. */
 static void check(const asker *a) {
   lp_diag *diag = lp_diag_create();
-  lp_generate_options options = {.sampling = a->sampling, .max_tokens = a->most, .threads = 1};
+  lp_generate_options options = {.sampling = a->sampling, .max_tokens = a->most, .threads = 1, .theta = a->theta};
   lp_session *session = NULL;
   lp_generation made = {0};
+  if (a->theta > 0) options.mode = LP_MODE_THRESHOLD, options.codec = LP_CODEC_F32;
   ck_assert_int_eq(lp_session_open(a->bundle, &options, &session, diag), LP_OK);
   ck_assert_int_eq(lp_session_generate(session, a->prompt, 1, (int64_t)a->length, NULL, NULL, &made, diag), LP_OK);
   ck_assert_int_eq(a->status, LP_OK);
@@ -96,18 +100,29 @@ static lp_engine *open_engine(const lp_bundle *bundle, int64_t kv_bytes) {
   return open_with(bundle, &(lp_engine_options){.threads = 2, .kv_bytes = kv_bytes});
 }
 
-static void ask_together(const lp_bundle *bundle, lp_engine *engine) {
+/* Returns the tokens that exits gave, of an engine with this theta. */
+static int64_t ask_together_at(const lp_bundle *bundle, lp_engine *engine, double theta) {
   asker *all = lp_alloc(THREADS * sizeof *all);
   pthread_t thread[THREADS];
-  for (int i = 0; i < THREADS; i++)
+  for (int i = 0; i < THREADS; i++) {
     set_up(&all[i], bundle, engine, i);
+    all[i].theta = theta;
+  }
   for (int i = 0; i < THREADS; i++)
     ck_assert_int_eq(pthread_create(&thread[i], NULL, ask, &all[i]), 0);
   for (int i = 0; i < THREADS; i++)
     ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
-  for (int i = 0; i < THREADS; i++)
+  int64_t exits = 0;
+  for (int i = 0; i < THREADS; i++) {
     check(&all[i]);
+    exits += all[i].exits;
+  }
   free(all);
+  return exits;
+}
+
+static void ask_together(const lp_bundle *bundle, lp_engine *engine) {
+  ck_assert_int_eq(ask_together_at(bundle, engine, 0), 0);
 }
 
 static lp_bundle *make(const char *sides) {
@@ -388,6 +403,58 @@ LP_LOOP_TEST(with_a_worker_as_alone, 0, LP_COUNT(splits)) {
   ck_assert_int_eq(load.running + load.waiting, 0);
   lp_engine_close(engine);
   ck_assert_int_eq(toy_worker_end(&worker), 0);
+  lp_bundle_free(bundle);
+  toy_dir_remove(dir);
+  free(path);
+}
+
+/* Tokens that exits give in passes are those of a session in threshold mode, and the rest comes from the worker. */
+LP_LOOP_TEST(exits_as_alone, 0, 5) {
+  static const double thetas[] = {1e-6, 0.1, 0.15, 0.2, 2};
+  char *dir = toy_dir_create(),
+       *path = toy_bundle_write(dir, "split", &(toy_placement){.prefill = "dddccc", .exits = {1, 2}});
+  toy_worker worker = toy_worker_start(path, NULL, NULL);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  lp_engine *engine =
+      open_with(bundle, &(lp_engine_options){.threads = 2, .cloud = worker.address, .theta = thetas[_i]});
+  for (int round = 0; round < 2; round++) {
+    int64_t exits = ask_together_at(bundle, engine, thetas[_i]);
+    if (_i == 0) ck_assert_int_eq(exits, THREADS * MADE);
+    if (_i >= 1 && _i <= 3) ck_assert(exits > 0 && exits < THREADS * MADE);
+    if (thetas[_i] > 1) ck_assert_int_eq(exits, 0);
+  }
+  lp_engine_close(engine);
+  ck_assert_int_eq(toy_worker_end(&worker), 0);
+  lp_bundle_free(bundle);
+  toy_dir_remove(dir);
+  free(path);
+}
+
+/* Without the worker the last exit gives every token; once it is back, it gets the rows that it lacks. */
+LP_TEST(exits_without_the_worker) {
+  char address[64], *dir = toy_dir_create(),
+                    *path = toy_bundle_write(dir, "split", &(toy_placement){.prefill = "dddccc", .exits = {1, 2}});
+  toy_worker worker = toy_worker_start(path, NULL, NULL);
+  (void)snprintf(address, sizeof address, "%s", worker.address);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  lp_engine *engine = open_with(bundle, &(lp_engine_options){.threads = 1, .cloud = address, .theta = 2});
+  asker *one = lp_alloc(sizeof *one);
+  set_up(one, bundle, engine, 5);
+  (void)ask(one);
+  ck_assert_int_eq(one->exits, 0);
+  toy_worker_stop(&worker);
+  (void)ask(one);
+  ck_assert_int_eq(one->status, LP_OK);
+  ck_assert_int_eq(one->exits, MADE);
+  worker = toy_worker_start_at(path, NULL, NULL, address);
+  (void)usleep(1200000); /* the engine waits a second before it dials again */
+  one->theta = 2;
+  (void)ask(one);
+  check(one);
+  ck_assert_int_eq(one->exits, 0);
+  lp_engine_close(engine);
+  toy_worker_stop(&worker);
+  free(one);
   lp_bundle_free(bundle);
   toy_dir_remove(dir);
   free(path);
