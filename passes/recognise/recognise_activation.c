@@ -20,15 +20,18 @@ static double quick_gelu(double x) {
   return x / (1.0 + exp(-1.702 * x));
 }
 
+/* Values of 16 bits are too coarse to tell the two GELUs apart, so there the operator that the search began with must
+ * be the one of the definition as well. */
 static const struct {
   double (*f)(double);
+  lp_kind defined_by;
   lp_kind kind;
   const char *approximate; /* of Gelu */
   double alpha;            /* of Swish */
-} activations[] = {{gelu, LP_ONNX_Gelu, "none", 0},
-                   {gelu_tanh, LP_ONNX_Gelu, "tanh", 0},
-                   {silu, LP_ONNX_Swish, NULL, 1.0},
-                   {quick_gelu, LP_ONNX_Swish, NULL, 1.702}};
+} activations[] = {{gelu, LP_ONNX_Erf, LP_ONNX_Gelu, "none", 0},
+                   {gelu_tanh, LP_ONNX_Tanh, LP_ONNX_Gelu, "tanh", 0},
+                   {silu, LP_ONNX_Sigmoid, LP_ONNX_Swish, NULL, 1.0},
+                   {quick_gelu, LP_ONNX_Sigmoid, LP_ONNX_Swish, NULL, 1.702}};
 
 typedef struct {
   lp_op *op[MAX_CONE];
@@ -84,31 +87,50 @@ static lp_value *grow(cone *c) {
   }
 }
 
-static int match_samples(const float *x, const float *y) {
+/* How far a value y of x may be from the activation's: in 16 bits by two steps of the numbers that take part, so that
+ * what replaces the cone differs from it no more than it does from its own definition. Negative: such values are not
+ * recognised. */
+static double tolerance(lp_dtype dtype, double x, double y) {
+  switch (dtype) {
+  case LP_F32:
+    return 2e-5 * (1.0 + fabs(y));
+  case LP_F16:
+    return ldexp(fabs(x) + fabs(y), -10);
+  case LP_BF16:
+    return ldexp(fabs(x) + fabs(y), -7);
+  default:
+    return -1;
+  }
+}
+
+static int match_samples(const lp_op *seed, const lp_array *x, const lp_array *y) {
+  const lp_tensor from = {.type = {x->dtype, 0, NULL}, .data = x->data},
+                  to = {.type = {y->dtype, 0, NULL}, .data = y->data};
   for (size_t k = 0; k < LP_COUNT(activations); k++) {
-    bool same = true;
+    bool same = x->dtype == LP_F32 || seed->kind == activations[k].defined_by;
     for (int i = 0; i < SAMPLES && same; i++) {
-      double wanted = activations[k].f((double)x[i]);
-      same = fabs((double)y[i] - wanted) <= 2e-5 * (1.0 + fabs(wanted));
+      double at = lp_tensor_f64(&from, i), wanted = activations[k].f(at);
+      same = fabs(lp_tensor_f64(&to, i) - wanted) <= tolerance(x->dtype, at, wanted);
     }
     if (same) return (int)k;
   }
   return -1;
 }
 
-/* Identifies the activation that `root` computes of `x`; -1: none. The scratch arena holds the samples. */
-static int identify(lp_module *module, lp_op *root, lp_value *x, lp_arena *arena) {
-  float *samples = LP_NEW_ARRAY(arena, float, SAMPLES);
+/* Identifies the activation that `root` computes of `x`, found from `seed`; -1: none. The scratch arena holds the
+ * samples. */
+static int identify(lp_module *module, const lp_op *seed, lp_op *root, lp_value *x, lp_arena *arena) {
+  lp_array out, in = {.dtype = x->type.dtype, .rank = 1, .dim = {SAMPLES}, .data = LP_NEW_ARRAY(arena, float, SAMPLES)};
+  if (!lp_dtype_is_float(in.dtype)) return -1;
   for (int i = 0; i < SAMPLES; i++)
-    samples[i] = ((float)i - 16.0f) * 0.37f;
-  lp_array out, in = {.dtype = LP_F32, .rank = 1, .dim = {SAMPLES}, .data = samples};
+    lp_array_set_f64(&in, i, (double)(((float)i - 16.0f) * 0.37f));
   lp_binding binding = {x, in};
   int64_t *sym = LP_NEW_ARRAY(arena, int64_t, module->symbols.names.count);
   for (size_t i = 0; i < module->symbols.names.count; i++)
     sym[i] = 1;
   if (lp_value_eval(module, root->out[0], &binding, 1, sym, arena, &out, NULL) != LP_OK) return -1;
-  if (out.dtype != LP_F32 || out.rank != 1 || out.dim[0] != SAMPLES) return -1;
-  return match_samples(samples, out.data);
+  if (out.dtype != in.dtype || out.rank != 1 || out.dim[0] != SAMPLES) return -1;
+  return match_samples(seed, &in, &out);
 }
 
 static void replace(lp_module *module, lp_op *root, lp_value *x, int which) {
@@ -130,7 +152,7 @@ static void raise_from(lp_module *module, lp_op *seed, lp_arena *arena) {
     if (!in_cone(&c, root)) c.op[c.count++] = root;
     cone attempt = c;
     lp_value *x = root == seed ? NULL : grow(&attempt);
-    int which = x && x->type.dtype == LP_F32 ? identify(module, root, x, arena) : -1;
+    int which = x ? identify(module, seed, root, x, arena) : -1;
     if (which >= 0) {
       replace(module, root, x, which);
       return;
