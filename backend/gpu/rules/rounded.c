@@ -75,7 +75,7 @@ static gpu_launch *round_rows(gpu_builder *b, const gpu_linear *l, const form *f
 
 bool gpu_linear_halves(const gpu_builder *b, const gpu_linear *l) {
   const lp_dtype store = l->matrix->stored.dtype;
-  return b->list->tensor && l->k % BLOCK == 0 && (store == LP_F16 || !lp_dtype_is_float(store));
+  return b->list->tensor && l->k % BLOCK == 0 && !lp_dtype_is_float(store);
 }
 
 /* Makes x into sums of two halves. */

@@ -51,7 +51,7 @@ static gpu_launch *linear_launch(gpu_builder *b, const gpu_linear *l, const char
                                 "TENSOR",   l->k % 32 == 0 && l->matrix->stored.dtype != LP_F32 ? "1" : "0",
                                 "BOUNDS",   bounds,
                                 "HALVES",   halves ? "1" : "0",
-                                "GROUPS",   gpu_format(list, "%" PRId64, 16 / (bits < 16 ? bits : 16)),
+                                "GROUPS",   gpu_format(list, "%" PRId64, halves ? 16 / bits : 1),
                                 "VECTOR",   l->k % 32 == 0 ? "8" : "1",
                                 "AHEAD",    gpu_format(list, "%" PRId64, ahead > 0 ? ahead : 1),
                                 "THREADS",  gpu_format(list, "%d", THREADS),
