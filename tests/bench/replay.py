@@ -116,7 +116,7 @@ class Server:
 
 def body(place, prompt, tokens, user):
     out = {"model": place, "prompt": prompt, "max_tokens": tokens, "temperature": 0, "user": str(user)}
-    if place in ("edge", "cloud"):  # the end of a text is never drawn; a split's worker draws, and has no such member
+    if place in ("edge", "cloud"):  # the end of a text is never drawn; from a split's worker it would cost the logits of each token
         out["logit_bias"] = {"0": -100}
     return out
 

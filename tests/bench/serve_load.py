@@ -33,7 +33,7 @@ def cpu_seconds():
 def ask(client, number, times, rates=None):
     body = {"model": model, "prompt": f"Once upon a time {client} of {number} friends", "max_tokens": tokens,
             "temperature": 0, "stream": True, "stream_options": {"include_usage": True}}
-    if model != "split":  # whose worker draws: an answer may end early there
+    if model != "split":  # whose worker would send the logits of each token: an answer may end early there
         body["logit_bias"] = {"0": -100}
     begin, first, made = time.monotonic(), None, 0
     connection = http.client.HTTPConnection(url.hostname, url.port, timeout=600)
