@@ -193,7 +193,7 @@ INLINE void load_value_pair(const attention *a, const attention_work *w, const c
   int64_t vp = LPK_ROUND16(a->dv), bytes = dtype_bytes(a->dtype);
   const char *first = v + row_at(t, keys, whole) * a->dv * bytes,
              *second = v + row_at(t + 1, keys, whole) * a->dv * bytes;
-  for (int64_t c = 0; c < vp; c += LANES) {
+  UNROLL for (int64_t c = 0; c < vp; c += LANES) {
     __builtin_prefetch(first + c * bytes + w->ahead_v);
     __builtin_prefetch(second + c * bytes + w->ahead_v);
     *(v16w_any *)(w->v + t / 2 * vp + c) = join_values(first, second, c, a->dv - c, a->dtype);
@@ -212,7 +212,7 @@ INLINE void load_values(const attention *a, const attention_work *w, const char 
     return;
   }
   for (; t < keys; t++)
-    for (int64_t c = 0; c < vp; c += LANES) {
+    UNROLL for (int64_t c = 0; c < vp; c += LANES) {
       const char *row = v + t * a->dv * bytes;
       __builtin_prefetch(row + c * bytes + w->ahead_v);
       store16(w->v + t * vp + c, cache_floats(row, c, a->dv - c, a->dtype));

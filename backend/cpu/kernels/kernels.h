@@ -206,7 +206,7 @@ void lpk_matmul_plain(void *c, const void *a, const void *b, const int64_t *dims
 
 /* Query rows of a unit of work (positions x the heads that share a KV head), keys of a block, and keys of a stretch.
  * Each stretch has a sum of its own. */
-#define LPK_ATTENTION_ROWS 96
+#define LPK_ATTENTION_ROWS 192
 #define LPK_ATTENTION_KEYS 128
 #define LPK_ATTENTION_STRETCH 512
 #define LPK_ROUND16(n) (((n) + 15) / 16 * 16)

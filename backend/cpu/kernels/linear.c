@@ -107,17 +107,6 @@ INLINE int64_t gemv_nibbles(v16 *part, int panels, const float *x, const char *c
   return i;
 }
 
-INLINE float sum_of(const float *x, int64_t count) {
-  v16 sum = splat(0);
-  int64_t i = 0;
-  for (; i + LANES <= count; i += LANES)
-    sum += load16(x + i);
-  float rest = 0;
-  for (; i < count; i++)
-    rest += x[i];
-  return sum_lanes(sum) + rest;
-}
-
 /* A group's part of a sum: sum (code - zero) x = sum code x - zero sum x, scaled once. */
 INLINE v16 add_group(v16 before, v16 dot, v16 zero, float sum, v16 scale, const groups *q) {
   if (has_zero(q)) dot -= zero * splat(sum);
@@ -295,20 +284,32 @@ INLINE void gemm_floats(const product *p, const linear *l, const form *f, const 
   }
 }
 
+/* acc[rows][cols] += pairs `i` .. i + `side` of k of a tile: the products of each in order. */
+INLINE void tile_pairs_at(v16 *acc, int rows, int cols, const tile_operands *t, int64_t i, int side) {
+  const uint32_t *x = (const uint32_t *)t->a + i * t->a_col;
+  UNROLL for (int e = 0; e < side; e++) {
+    int64_t bytes = side > 1 ? 4 * LPK_PANEL : t->step; /* a tile of step 0 reads one line again, without a branch */
+    UNROLL for (int64_t p = 0; p < bytes; p += 64) __builtin_prefetch(t->ahead + (i + e) * t->step + p);
+    v16w w[4];
+    UNROLL for (int j = 0; j < cols; j++) w[j] = *(const v16w_any *)(t->b + (i + e) * t->b_row + j * LANES);
+    UNROLL for (int r = 0; r < rows; r++) {
+      int64_t at = e * t->a_col + r;
+      UNROLL for (int j = 0; j < cols; j++) acc[r * cols + j] =
+          side > 1 ? add_pair_of_lane(acc[r * cols + j], w[j], x, at) : add_pair(acc[r * cols + j], w[j], (v16w)x[at]);
+    }
+  }
+}
+
 /* c[rows][cols] += a . b in pairs: as tile_update. */
 INLINE void tile_pairs(float *c, int first, int rows, int cols, const tile_operands *t) {
   v16 acc[TILE_MAX];
   UNROLL for (int r = 0; r < rows; r++) UNROLL for (int j = 0; j < cols; j++) acc[r * cols + j] =
       first ? splat(0) : load16(c + r * LPK_PANEL + j * LANES);
-  for (int64_t i = 0; i < t->k; i++) {
-    UNROLL for (int64_t p = 0; p < t->step; p += 64) __builtin_prefetch(t->ahead + i * t->step + p);
-    v16w w[4];
-    UNROLL for (int j = 0; j < cols; j++) w[j] = *(const v16w_any *)(t->b + i * t->b_row + j * LANES);
-    UNROLL for (int r = 0; r < rows; r++) {
-      v16w x = (v16w)((const uint32_t *)t->a)[r + i * t->a_col];
-      UNROLL for (int j = 0; j < cols; j++) acc[r * cols + j] = add_pair(acc[r * cols + j], w[j], x);
-    }
-  }
+  int64_t i = 0;
+  for (; PAIRS_AT_ONCE > 1 && i + PAIRS_AT_ONCE <= t->k; i += PAIRS_AT_ONCE)
+    tile_pairs_at(acc, rows, cols, t, i, PAIRS_AT_ONCE);
+  for (; i < t->k; i++)
+    tile_pairs_at(acc, rows, cols, t, i, 1);
   UNROLL for (int r = 0; r < rows; r++) UNROLL for (int j = 0; j < cols; j++)
       store16(c + r * LPK_PANEL + j * LANES, acc[r * cols + j]);
 }
@@ -421,18 +422,29 @@ INLINE void gemm_piece(const linear *l, const form *f, const packed_rows *packed
   }
 }
 
-/* Tile `t` of the rows as pairs, [pairs][height]; missing rows are zero. */
-INLINE void pack_pairs(uint32_t *to, const linear *l, const form *f, int64_t height, int64_t t) {
-  for (int64_t r = 0; r < height; r++) {
-    const float *x = l->x + (t * height + r) * l->ldx;
-    int real = t * height + r < l->m;
-    for (int64_t i = 0; i < f->k; i += 2 * LANES) {
-      uint32_t lanes[LANES];
-      *(v16w_any *)lanes = real ? round_some(x + i, min64(2 * LANES, f->k - i)) : (v16w)0u;
-      for (int64_t j = 0; j < min64(LANES, (f->k - i + 1) / 2); j++)
-        to[(i / 2 + j) * height + r] = lanes[j];
-    }
+/* Pairs i .. i + count of tile `t` of the rows, [count][height]; missing rows are zero. */
+INLINE void pack_some_pairs(uint32_t *to, const linear *l, const form *f, int64_t height, int64_t t, int64_t i,
+                            int64_t count) {
+  v16 x[LANES];
+  UNROLL for (int r = 0; r < LANES; r++) {
+    const float *row = l->x + (t * height + r) * l->ldx + 2 * i;
+    int real = r < height && t * height + r < l->m;
+    x[r] = !real ? splat(0) : (v16)(count == LANES ? round_some(row, 2 * LANES) : round_some(row, f->k - 2 * i));
   }
+  transpose16(x);
+  if (count == LANES)
+    UNROLL for (int j = 0; j < LANES; j++) store_part((float *)to + j * height, x[j], height);
+  else
+    for (int64_t j = 0; j < count; j++)
+      store_part((float *)to + j * height, x[j], height);
+}
+
+/* Tile `t` of the rows as pairs, [pairs][height]. */
+INLINE void pack_pairs(uint32_t *to, const linear *l, const form *f, int64_t height, int64_t t) {
+  int64_t i = 0, pairs = (f->k + 1) / 2;
+  for (; 2 * (i + LANES) <= f->k; i += LANES)
+    pack_some_pairs(to + i * height, l, f, height, t, i, LANES);
+  if (i < pairs) pack_some_pairs(to + i * height, l, f, height, t, i, pairs - i);
 }
 
 /* Tiles `first` .. `last` of the rows, and the sums of their groups. */

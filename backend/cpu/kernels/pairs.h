@@ -11,6 +11,14 @@
 #include <arm_neon.h>
 #endif
 
+/* The number of pairs of k that a tile's loop takes at once. Those of six rows fill three vectors of 128 bits, from
+ * whose lanes bfdot takes them; other targets load and repeat a pair in one instruction. */
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+enum { PAIRS_AT_ONCE = 2 };
+#else
+enum { PAIRS_AT_ONCE = 1 };
+#endif
+
 typedef uint16_t v32h __attribute__((ext_vector_type(32)));
 typedef uint32_t v4w __attribute__((ext_vector_type(4)));
 
@@ -29,6 +37,30 @@ INLINE v16 add_pair(v16 sum, v16w w, v16w x) {
 #else
   sum += (v16)(w & 0xffff0000u) * (v16)(x & 0xffff0000u);
   return sum + (v16)(w << 16) * (v16)(x << 16);
+#endif
+}
+
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+typedef float v4 __attribute__((ext_vector_type(4)));
+
+INLINE v4 repeat_lane(v4 x, int64_t lane) {
+  return lane == 0 ? x.s0000 : lane == 1 ? x.s1111 : lane == 2 ? x.s2222 : x.s3333;
+}
+#endif
+
+/* Adds the products with pairs[at]. It takes them from a lane of four: LLVM makes a lane of floats an operand of bfdot.
+ * Only for targets that take several pairs at once. */
+INLINE v16 add_pair_of_lane(v16 sum, v16w w, const uint32_t *pairs, int64_t at) {
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+  bfloat16x8_t x = (bfloat16x8_t)repeat_lane(*(const v4_any *)(pairs + at / 4 * 4), at % 4);
+  v16 out;
+  out.lo.lo = vbfdotq_f32(sum.lo.lo, (bfloat16x8_t)w.lo.lo, x);
+  out.lo.hi = vbfdotq_f32(sum.lo.hi, (bfloat16x8_t)w.lo.hi, x);
+  out.hi.lo = vbfdotq_f32(sum.hi.lo, (bfloat16x8_t)w.hi.lo, x);
+  out.hi.hi = vbfdotq_f32(sum.hi.hi, (bfloat16x8_t)w.hi.hi, x);
+  return out;
+#else
+  return add_pair(sum, w, (v16w)pairs[at]);
 #endif
 }
 

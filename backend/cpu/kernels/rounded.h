@@ -97,10 +97,10 @@ INLINE int64_t code_at(int64_t step, int64_t row, int64_t height, int kind) {
   return kind == DOT_SMMLA ? step / 2 * 2 * height + 2 * row + step % 2 : step * height + row;
 }
 
+typedef int32_t v8_words __attribute__((ext_vector_type(8)));
+
 /* Stores the operands of row `row` at the block's. */
-INLINE void store_steps(int32_t *to, int64_t row, int64_t height, v32c codes, int kind, int bits) {
-  typedef int32_t v8_words __attribute__((ext_vector_type(8)));
-  v8_words words = (v8_words)in_step_order(codes, bits);
+INLINE void store_steps(int32_t *to, int64_t row, int64_t height, v8_words words, int kind) {
   UNROLL for (int i = 0; i < BLOCK / 4; i++) {
     if (kind == DOT_PAIRS)
       UNROLL for (int e = 0; e < 2; e++) to[code_at(2 * i + e, row, height, kind)] =
@@ -110,21 +110,41 @@ INLINE void store_steps(int32_t *to, int64_t row, int64_t height, v32c codes, in
   }
 }
 
+/* Stores the operands of six rows, [8][6], by two permutations for 16 of them. */
+INLINE void store_six_rows(int32_t *to, const v8_words *rows) {
+  typedef v16i v16i_any __attribute__((aligned(4), may_alias));
+  v16i a = __builtin_shufflevector(rows[0], rows[1], 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  v16i b = __builtin_shufflevector(rows[2], rows[3], 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  v16i c = __builtin_shufflevector(rows[4], rows[5], 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  v16i x = __builtin_shufflevector(a, b, 0, 8, 16, 24, -1, -1, 1, 9, 17, 25, -1, -1, 2, 10, 18, 26);
+  v16i y = __builtin_shufflevector(a, b, -1, -1, 3, 11, 19, 27, -1, -1, 4, 12, 20, 28, -1, -1, 5, 13);
+  v16i z = __builtin_shufflevector(a, b, 21, 29, -1, -1, 6, 14, 22, 30, -1, -1, 7, 15, 23, 31, -1, -1);
+  ((v16i_any *)to)[0] = __builtin_shufflevector(x, c, 0, 1, 2, 3, 16, 24, 6, 7, 8, 9, 17, 25, 12, 13, 14, 15);
+  ((v16i_any *)to)[1] = __builtin_shufflevector(y, c, 18, 26, 2, 3, 4, 5, 19, 27, 8, 9, 10, 11, 20, 28, 14, 15);
+  ((v16i_any *)to)[2] = __builtin_shufflevector(z, c, 0, 1, 21, 29, 4, 5, 6, 7, 22, 30, 10, 11, 12, 13, 23, 31);
+}
+
+/* Stores the operands of a block, those of row r in words[r]. */
+INLINE void store_block(int32_t *to, const v8_words *words, int64_t height, int kind) {
+  if (kind == DOT_VNNI && height == 6)
+    store_six_rows(to, words);
+  else
+    UNROLL for (int64_t r = 0; r < height; r++) store_steps(to, r, height, words[r], kind);
+}
+
 /* The codes of 16 elements, as floats. */
 INLINE v16 round_codes(const float *x, float inverse, int32_t good) {
   return __builtin_elementwise_roundeven((v16)((v16i)load16(x) & good) * splat(inverse));
 }
 
-/* Rounds a block into row `row` of a tile. Returns sums of the codes. */
-INLINE v16 round_block(const rounded_rows *to, int64_t row, int64_t height, const float *x, float inverse, int32_t good,
-                       int kind, int bits) {
+/* Rounds a block of a row; sets `words` to its operands. Returns sums of the codes. */
+INLINE v16 round_block(v8_words *words, const float *x, float inverse, int32_t good, int bits) {
   v16 lo = round_codes(x, inverse, good), hi = round_codes(x + LANES, inverse, good);
   v16c a = __builtin_convertvector(__builtin_convertvector(lo, v16i), v16c),
        b = __builtin_convertvector(__builtin_convertvector(hi, v16i), v16c);
-  store_steps(to->codes, row, height,
-              __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
-                                      21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31),
-              kind, bits);
+  v32c codes = __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
+                                       21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
+  *words = (v8_words)in_step_order(codes, bits);
   return lo + hi;
 }
 
@@ -160,8 +180,22 @@ INLINE void store_lanes(float *to, v16 x, int64_t height, int64_t count) {
       to[i] = x[i];
 }
 
-/* Rounds blocks first .. first + count. Products begin with what the zero points subtract; groups with zero points of
- * their own need the sum of the codes itself. A block of numbers too small for a reciprocal becomes zeros. */
+/* The greatest magnitude in each of 16 pairs of elements of a block. */
+INLINE v16 pair_magnitudes(const float *x) {
+  return fold16(__builtin_elementwise_abs(load16(x)), __builtin_elementwise_abs(load16(x + LANES)), FOLD_BITS);
+}
+
+/* Stores the scales of blocks, and what their products begin with: what the zero points subtract; groups with zero
+ * points of their own need the sum of the codes itself. `lanes`: sums of the codes of each block. */
+INLINE void store_statistics(const rounded_rows *to, v16 scale, const v16 *lanes, int64_t height, int64_t count,
+                             const groups *q, int kind) {
+  v16i sums = __builtin_convertvector(fold_lanes16(lanes, FOLD_SUM), v16i);
+  if (!q->zeros) sums *= -implied_zero(q, kind);
+  store_lanes(to->scales, scale, height, count);
+  store_lanes((float *)to->starts, (v16)sums, height, count);
+}
+
+/* Rounds blocks first .. first + count. A block of numbers too small for a reciprocal becomes zeros. */
 INLINE void round_blocks(const rounded_rows *tile, const source_rows *from, int64_t first, int64_t count,
                          const groups *q, int kind) {
   float padded[BLOCK], inverse[LANES];
@@ -169,29 +203,47 @@ INLINE void round_blocks(const rounded_rows *tile, const source_rows *from, int6
   v16 lanes[LANES];
   int64_t height = from->height;
   rounded_rows to = rounded_tile(tile, 0, height, first, from->k, kind);
-  for (int64_t i = 0; i < LANES; i++) {
-    const float *x = i < count * height ? lane_elements(padded, from, first, i) : 0;
-    lanes[i] = x ? fold16(__builtin_elementwise_abs(load16(x)), __builtin_elementwise_abs(load16(x + LANES)), FOLD_BITS)
-                 : splat(0);
-  }
+  for (int64_t i = 0; i < LANES; i++)
+    lanes[i] = i < count * height ? pair_magnitudes(lane_elements(padded, from, first, i)) : splat(0);
   block_scales b = scale_blocks(fold_lanes16(lanes, FOLD_BITS), has_binary_scale(q));
   store16(inverse, b.inverse);
   store16((float *)good, (v16)b.good);
-  for (int64_t i = 0; i < count * height; i++) {
-    rounded_rows at = rounded_tile(&to, 0, height, i / height, from->k, kind);
-    const float *x = lane_elements(padded, from, first, i);
-    lanes[i] = round_block(&at, i % height, height, x, inverse[i], good[i], kind, q->bits);
+  for (int64_t e = 0; e < count; e++) {
+    v8_words words[LANES];
+    for (int64_t i = e * height; i < (e + 1) * height; i++)
+      lanes[i] =
+          round_block(&words[i - e * height], lane_elements(padded, from, first, i), inverse[i], good[i], q->bits);
+    store_block(rounded_tile(&to, 0, height, e, from->k, kind).codes, words, height, kind);
   }
-  v16i sums = __builtin_convertvector(fold_lanes16(lanes, FOLD_SUM), v16i);
-  if (!q->zeros) sums *= -implied_zero(q, kind);
-  store_lanes(to.scales, b.scale, height, count);
-  store_lanes((float *)to.starts, (v16)sums, height, count);
+  store_statistics(&to, b.scale, lanes, height, count, q, kind);
+}
+
+/* Does the same without branches where all rows and elements exist. */
+INLINE void round_whole_blocks(const rounded_rows *tile, const source_rows *from, int64_t first, const groups *q,
+                               int kind) {
+  v16 lanes[LANES];
+  int64_t height = from->height, count = blocks_at_once(height);
+  rounded_rows to = rounded_tile(tile, 0, height, first, from->k, kind);
+  const float *x = from->x + first * BLOCK;
+  UNROLL for (int64_t i = 0; i < LANES; i++) lanes[i] =
+      i < count * height ? pair_magnitudes(x + i % height * from->ldx + i / height * BLOCK) : splat(0);
+  block_scales b = scale_blocks(fold_lanes16(lanes, FOLD_BITS), has_binary_scale(q));
+  UNROLL for (int64_t e = 0; e < count; e++) {
+    v8_words words[LANES];
+    UNROLL for (int64_t r = 0; r < height; r++) lanes[e * height + r] = round_block(
+        &words[r], x + r * from->ldx + e * BLOCK, b.inverse[e * height + r], b.good[e * height + r], q->bits);
+    store_block(rounded_tile(&to, 0, height, e, from->k, kind).codes, words, height, kind);
+  }
+  store_statistics(&to, b.scale, lanes, height, count, q, kind);
 }
 
 /* Rounds some rows as one tile. */
 INLINE void round_tile(const rounded_rows *to, const source_rows *from, const groups *q, int kind) {
-  int64_t blocks = block_count(from->k), most = blocks_at_once(from->height);
-  for (int64_t i = 0; i < blocks; i += most)
+  int64_t blocks = block_count(from->k), most = blocks_at_once(from->height), i = 0;
+  if (from->height > 2 && from->rows == from->height)
+    for (; i + most <= from->k / BLOCK; i += most)
+      round_whole_blocks(to, from, i, q, kind);
+  for (; i < blocks; i += most)
     round_blocks(to, from, i, min64(most, blocks - i), q, kind);
 }
 

@@ -182,6 +182,18 @@ INLINE float sum_lanes(v16 v) {
   v.s0123 += v.s4567;
   return (v.s0 + v.s2) + (v.s1 + v.s3);
 }
+
+INLINE float sum_of(const float *x, int64_t count) {
+  v16 sum = splat(0);
+  int64_t i = 0;
+  for (; i + LANES <= count; i += LANES)
+    sum += load16(x + i);
+  float rest = 0;
+  for (; i < count; i++)
+    rest += x[i];
+  return sum_lanes(sum) + rest;
+}
+
 INLINE float max_lanes(v16 v) {
   v = max16(v, __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
   v = max16(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));

@@ -49,24 +49,35 @@ INLINE F NAME(exp)(F x) {
   return NAME(exp_reduced)(r) * BITS_F((half + 127) << 23) * BITS_F((i - half + 127) << 23);
 }
 
-/* exp(x) for x <= 0; zero below the normal numbers. */
+/* exp(x) for x <= 0; zero below the normal numbers, whose exponent becomes zero. */
 INLINE F NAME(exp_negative)(F x) {
+  x = x < -88.0f ? SPLAT(-88.0f) : x;
   F t = FMA(x, SPLAT(0x1.715476p+0f), SPLAT(ROUNDER + 127.0f));
   F n = t - (ROUNDER + 127.0f);
   F r = FMA(n, SPLAT(-0x1.62e400p-1f), x);
   r = FMA(n, SPLAT(-0x1.7f7d1cp-20f), r);
-  F y = NAME(exp_reduced)(r) * BITS_F(BITS_U(t) << 23);
-  return x < -87.0f ? SPLAT(0) : y;
+  return NAME(exp_reduced)(r) * BITS_F(BITS_U(t) << 23);
 }
 
 /* exp(x) for x <= 0 within 1e-4 of the value, for results that are rounded to bf16. */
 INLINE F NAME(exp_rough)(F x) {
+  x = x < -88.0f ? SPLAT(-88.0f) : x;
   F t = FMA(x, SPLAT(0x1.715476p+0f), SPLAT(ROUNDER + 127.0f));
   F r = FMA(x, SPLAT(0x1.715476p+0f), (ROUNDER + 127.0f) - t);
   F p = FMA(SPLAT(0x1.c2a1b4p-5f), r, SPLAT(0x1.f00c32p-3f));
   p = FMA(p, r, SPLAT(0x1.62f5fap-1f));
-  p = FMA(p, r, SPLAT(1)) * BITS_F(BITS_U(t) << 23);
-  return x < -87.0f ? SPLAT(0) : p;
+  return FMA(p, r, SPLAT(1)) * BITS_F(BITS_U(t) << 23);
+}
+
+/* 1 + exp(x). Infinite from 88.4 on. */
+INLINE F NAME(exp_plus_one)(F x) {
+  x = x < -87.0f ? SPLAT(-87.0f) : x;
+  x = x > 89.0f ? SPLAT(89.0f) : x;
+  F t = FMA(x, SPLAT(0x1.715476p+0f), SPLAT(ROUNDER + 127.0f));
+  F n = t - (ROUNDER + 127.0f);
+  F r = FMA(n, SPLAT(-0x1.62e400p-1f), x);
+  r = FMA(n, SPLAT(-0x1.7f7d1cp-20f), r);
+  return FMA(NAME(exp_reduced)(r), BITS_F(BITS_U(t) << 23), SPLAT(1));
 }
 
 INLINE F NAME(log)(F x) {
@@ -92,13 +103,13 @@ INLINE F NAME(log)(F x) {
 }
 
 INLINE F NAME(sigmoid)(F x) {
-  return 1.0f / (1.0f + NAME(exp)(-x));
+  return 1.0f / NAME(exp_plus_one)(-x);
 }
 INLINE F NAME(silu)(F x) {
-  return x / (1.0f + NAME(exp)(-x));
+  return x / NAME(exp_plus_one)(-x);
 }
 INLINE F NAME(quick_gelu)(F x) {
-  return x / (1.0f + NAME(exp)(-1.702f * x));
+  return x / NAME(exp_plus_one)(-1.702f * x);
 }
 INLINE F NAME(relu)(F x) {
   return x < 0.0f ? SPLAT(0) : x;
@@ -119,7 +130,7 @@ INLINE F NAME(tanh)(F x) {
 /* 0.5 x (1 + tanh(u)) = x * sigmoid(2 u). */
 INLINE F NAME(gelu_tanh)(F x) {
   F u = x * FMA(x * x, SPLAT(2 * 0.7978845608f * 0.044715f), SPLAT(2 * 0.7978845608f));
-  return x / (1.0f + NAME(exp)(-u));
+  return x / NAME(exp_plus_one)(-u);
 }
 
 INLINE F NAME(erf)(F x) {
