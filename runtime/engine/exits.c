@@ -46,7 +46,7 @@ bool engine_exits_wanted(const lp_engine *engine) {
 }
 
 /* Draws a token of the exit after `layer`. */
-static lp_status draw(const lp_engine *engine, engine_job *job, const float *logits, int32_t layer, lp_diag *diag) {
+static lp_status draw(engine_job *job, const float *logits, int32_t layer, lp_diag *diag) {
   lp_status status = engine_decoder_draw(&job->decoder, logits, job->text.count, &job->drawn, &job->is_complete, diag);
   if (status != LP_OK) engine_job_fail(job, diag);
   job->has_drawn = status == LP_OK && !job->is_complete;
@@ -76,7 +76,7 @@ static void look(void *user, int64_t index) {
   if (status != LP_OK) {
     engine_job_fail(job, diag);
   } else if (lp_sampler_draw(&greedy, logits.row, vocab, 0, 0, &job->decoder.scratch).confidence >= engine->theta) {
-    (void)!draw(engine, job, logits.row, of->layer, diag);
+    (void)!draw(job, logits.row, of->layer, diag);
   } else {
     if (!job->logits) job->logits = lp_alloc((size_t)vocab * sizeof *job->logits);
     memcpy(job->logits, logits.row, (size_t)vocab * sizeof *job->logits);
@@ -161,7 +161,7 @@ static lp_status take_answer(lp_engine *engine, size_t sequence, lp_diag *diag) 
   }
   if (!job->failed) {
     job->sent = job->done + job->rows;
-    if (job->wants_logits) (void)!draw(engine, job, job->logits, 0, diag);
+    if (job->wants_logits) (void)!draw(job, job->logits, 0, diag);
     return LP_OK;
   }
   job->failed = false; /* the worker has dropped its rows: it gets all of them with the next question */
@@ -201,7 +201,7 @@ void engine_exits_ask(lp_engine *engine) {
   for (size_t i = 0; i < engine->member.count && asking > 0; i++) {
     engine_job *job = engine->chosen.data[i];
     lp_diag_clear(quiet);
-    if (job->asks && lacks_token(job)) (void)!draw(engine, job, job->logits, job->unsure, quiet);
+    if (job->asks && lacks_token(job)) (void)!draw(job, job->logits, job->unsure, quiet);
   }
   lp_diag_free(quiet);
 }
