@@ -1,5 +1,6 @@
 /* The device's end of its context: it uploads rows of hidden states to the cloud and asks questions about them. The
- * cloud is this process, or a worker, to which it keeps one connection for rows (uploader.h) and one for questions. */
+ * cloud is this process, or a worker, to which it keeps one connection for rows (uploader.h) and one for questions.
+ * Where the cloud is a chain of places, rows go to the first, and a question to each: the last one answers it. */
 #ifndef LP_CLOUD_END_H
 #define LP_CLOUD_END_H
 
@@ -19,10 +20,11 @@ typedef struct {
 uint64_t lp_context_draw(void); /* a random number for a new context */
 
 typedef struct {
-  const lp_halves *halves;     /* borrowed */
-  const lp_endpoint *endpoint; /* the worker, borrowed; NULL: the cloud is this process */
-  lp_pool *pool;               /* runs the cloud's half in this process; borrowed */
-  lp_context_options context;  /* `codec` is not LP_CODEC_AUTO */
+  const lp_halves *halves; /* borrowed */
+  /* [links of the halves] the workers, borrowed; NULL: the cloud is this process */
+  const lp_endpoint *const *endpoints;
+  lp_pool *pool;              /* runs the cloud's half in this process; borrowed */
+  lp_context_options context; /* `codec` is not LP_CODEC_AUTO */
   lp_context_claim claim;
   bool drafts;     /* questions carry drafts (exact mode), so that each answer begins a new epoch */
   lp_trace *trace; /* borrowed; NULL: none */

@@ -61,10 +61,18 @@ size_t lp_cloud_pass_fill(const lp_halves *halves, const lp_cloud_pass *pass, co
                           void *to) {
   size_t part = lp_halves_row_width(&step->tensor);
   if (to) {
-    lp_halves_copy_columns(to, part, pass->rows + *column, halves->width, part, (size_t)pass->count);
+    lp_halves_copy_columns(to, part, pass->rows + *column, halves->width[pass->link], part, (size_t)pass->count);
     *column += part;
   }
   return part * (size_t)pass->count * sizeof(float);
+}
+
+void lp_cloud_pass_take(const lp_halves *halves, const lp_cloud_pass *pass, const lp_step *step, size_t *column,
+                        const void *from) {
+  size_t part = lp_halves_row_width(&step->tensor);
+  lp_halves_copy_columns(pass->made + *column, lp_halves_made_width(halves, pass->link), from, part, part,
+                         (size_t)pass->count);
+  *column += part;
 }
 
 void lp_cloud_pass_sample(const lp_cloud_pass *pass, const lp_sampling *sampling, const lp_logits *logits,
@@ -72,26 +80,47 @@ void lp_cloud_pass_sample(const lp_cloud_pass *pass, const lp_sampling *sampling
   draw_rows(logits, pass->past + pass->count, pass->wanted, sampling, out, scratch);
 }
 
+typedef struct {
+  const lp_halves *halves;
+  lp_executor *executor;
+  const lp_cloud_pass *pass;
+  size_t taken, given; /* columns that earlier steps took, and gave */
+  lp_buf *scratch;
+} cloud_run;
+
+static lp_status take_rows(cloud_run *run, const lp_step *step, lp_diag *diag) {
+  size_t bytes = lp_cloud_pass_fill(run->halves, run->pass, step, &run->taken, NULL);
+  lp_buf_reserve(run->scratch, bytes);
+  (void)lp_cloud_pass_fill(run->halves, run->pass, step, &run->taken, run->scratch->data);
+  return lp_executor_fill(run->executor, step->to_buffer, step, run->scratch->data, bytes, diag);
+}
+
+static lp_status give_rows(cloud_run *run, const lp_step *step, lp_diag *diag) {
+  lp_span made;
+  LP_TRY(lp_executor_buffer(run->executor, step->buffer, &step->tensor, &made, diag));
+  lp_cloud_pass_take(run->halves, run->pass, step, &run->given, made.data);
+  return LP_OK;
+}
+
 lp_status lp_halves_run_cloud(const lp_halves *halves, lp_executor *executor, const lp_cloud_pass *pass,
                               const lp_sampling *sampling, lp_sample *out, lp_buf *scratch, lp_diag *diag) {
   const lp_program *program = program_at(halves, pass->past);
+  const lp_place here = halves->chain[pass->link];
+  cloud_run run = {.halves = halves, .executor = executor, .pass = pass, .scratch = scratch};
   int32_t logits = lp_manifest_output(&halves->bundle->manifest, LP_ROLE_LOGITS);
-  size_t column = 0;
   int64_t sym[LP_MAX_SYMBOLS];
   lp_cloud_pass_symbols(pass, sym);
   LP_TRY(lp_executor_begin(executor, lp_halves_program(halves, pass->past), sym, diag));
   for (int32_t i = 0; i < program->step_count; i++) {
     const lp_step *step = &program->step[i];
-    if (step->kind == LP_STEP_SEND) {
-      size_t bytes = lp_cloud_pass_fill(halves, pass, step, &column, NULL);
-      lp_buf_reserve(scratch, bytes);
-      (void)lp_cloud_pass_fill(halves, pass, step, &column, scratch->data);
-      LP_TRY(lp_executor_fill(executor, step->to_buffer, step, scratch->data, bytes, diag));
-    } else if (step->kind == LP_STEP_RUN && step->side == LP_SIDE_CLOUD) {
+    if (step->kind == LP_STEP_SEND && step->to == here)
+      LP_TRY(take_rows(&run, step, diag));
+    else if (step->kind == LP_STEP_SEND && step->side == here)
+      LP_TRY(give_rows(&run, step, diag));
+    else if (step->kind == LP_STEP_RUN && step->side == here)
       LP_TRY(lp_executor_run(executor, step, diag));
-    } else if (step->kind == LP_STEP_OUTPUT && step->port == logits && pass->wanted > 0) {
+    else if (step->kind == LP_STEP_OUTPUT && step->side == here && step->port == logits && pass->wanted > 0)
       LP_TRY(lp_halves_sample(executor, step, pass->past + pass->count, pass->wanted, sampling, out, scratch, diag));
-    }
   }
   return LP_OK;
 }

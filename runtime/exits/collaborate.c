@@ -116,7 +116,7 @@ static void emit(collaboration *run, const lp_sample *sample, int32_t exit) {
   double now = lp_now_ms();
   const lp_manifest *manifest = &run->halves->bundle->manifest;
   lp_generated token = {.token = sample->token,
-                        .side = exit >= 0 ? LP_SIDE_DEVICE : LP_SIDE_CLOUD,
+                        .side = exit >= 0 ? LP_SIDE_DEVICE : run->halves->chain[run->halves->links - 1],
                         .exit_layer = exit >= 0 ? manifest->exits[exit].layer : -1,
                         .confidence = sample->confidence,
                         .ms = now - run->last_ms};
@@ -138,7 +138,7 @@ static lp_status ask(collaboration *run, const lp_question *question, lp_answer 
   bool persists = run->mode == LP_MODE_EXACT; /* in threshold mode an exit can give the token instead */
   lp_status status = lp_cloud_end_ask(run->cloud, question, run->task->timeout_ms, persists, out, diag);
   double waited = lp_now_ms() - begin, busy = status == LP_OK ? out->busy_ms : 0;
-  if (!run->task->endpoint || busy > waited) busy = waited;
+  if (!run->task->endpoints || busy > waited) busy = waited;
   totals->cloud_ms += busy;
   totals->comm_ms += waited - busy;
   return status;
@@ -253,7 +253,7 @@ static lp_status open_cloud(collaboration *run) {
   const lp_generate_options *given = run->task->options;
   lp_cloud_end_options options = {
       .halves = run->halves,
-      .endpoint = run->task->endpoint,
+      .endpoints = run->task->endpoints,
       .pool = run->task->pool,
       .context = {.sampling = given->sampling, .codec = choose_codec(given), .capacity = run->capacity},
       .claim = run->task->claim,

@@ -22,13 +22,14 @@ typedef struct {
   const lp_halves *halves;
   const lp_generate_options *options; /* mode, theta, codec, sampling, ignore_eos and trace are read */
   lp_executor *device;
-  lp_pool *pool;               /* runs the cloud's half when it is in this process */
-  const lp_endpoint *endpoint; /* the worker; NULL: the cloud is this process */
-  double timeout_ms;           /* the longest wait for one answer */
-  lp_context_claim claim;      /* without its floor */
-  const int32_t *prompt;       /* [length] */
-  int64_t length, most;        /* tokens of the prompt; the most to generate */
-  lp_token_sink *sink;         /* gets each new token, after it was added to `out` */
+  lp_pool *pool; /* runs the cloud's half when it is in this process */
+  /* [links of the halves] the workers; NULL: the cloud is this process */
+  const lp_endpoint *const *endpoints;
+  double timeout_ms;      /* the longest wait for one answer */
+  lp_context_claim claim; /* without its floor */
+  const int32_t *prompt;  /* [length] */
+  int64_t length, most;   /* tokens of the prompt; the most to generate */
+  lp_token_sink *sink;    /* gets each new token, after it was added to `out` */
   void *user;
   lp_generation *out; /* begins with the tokens that were resumed */
 } lp_collaboration;

@@ -1,5 +1,7 @@
 /* Contexts: the cloud's memory of one generation with early exits. A context holds the rows that the device sent
- * until a question needs them, and the KV caches of the rows that it has run. */
+ * until a question needs them, and the KV caches of the rows that it has run. Where the cloud is a chain of places
+ * (halves.h), each place has a context of its own. One that is not the last makes rows for the next one, and keeps them
+ * until the generation ends, since the next place may lose its own. */
 #ifndef LP_CONTEXT_H
 #define LP_CONTEXT_H
 
@@ -37,6 +39,7 @@ typedef struct {
 /* Belongs to one thread at a time. */
 typedef struct {
   const lp_halves *halves; /* borrowed */
+  int32_t link;            /* of the chain */
   lp_executor *executor;
   lp_context_options options;
   lp_context_time time; /* of the newest message */
@@ -47,9 +50,14 @@ typedef struct {
   int64_t room;
   lp_sample *sampled; /* [capacity]: the sample after each position; token -1: not computed. NULL: none computed yet */
   lp_buf scratch;
+  /* Of a link that is not the last: */
+  float *made; /* [made_room][width]: of the pass that runs */
+  int64_t made_room;
+  int64_t kept_from; /* the rows of [kept_from, consumed) are kept */
+  lp_buf kept;       /* encoded */
 } lp_context;
 
-lp_context *lp_context_create(const lp_halves *halves, const lp_context_options *options, lp_pool *pool);
+lp_context *lp_context_create(const lp_halves *halves, int32_t link, const lp_context_options *options, lp_pool *pool);
 void lp_context_free(lp_context *context); /* NULL is allowed */
 /* Frees the KV cache, the rows and the samples. The device must send all rows again. */
 void lp_context_drop(lp_context *context);
@@ -69,14 +77,18 @@ void lp_context_put(lp_context *context, int64_t consumed, int64_t held, const v
 bool lp_context_enter(lp_context *context, lp_context_time time);
 /* Tells whether the rows of all positions below `end` are here. */
 bool lp_context_is_ready(const lp_context *context, int64_t end);
+/* Gives the encoded rows that this link made of the positions from `from` on, and sets *count to their number. They
+ * live until the next pass. NULL with a count of 0: there are none yet; with -1: they are no longer kept. */
+const uint8_t *lp_context_kept(const lp_context *context, int64_t from, int64_t *count);
 /* Answers a question: runs the rows up to its end that were not run yet, and compares. With drafts it forgets the
- * positions after those that it accepted, and the epoch grows by one. */
+ * positions after those that it accepted, and the epoch grows by one. A link that is not the last only runs the rows:
+ * it learns of the answer by the epoch and floor of the next message. */
 LP_MUST_USE lp_status lp_context_ask(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag);
 
 /* The parts of lp_context_ask, for a caller that runs passes of several contexts at once. The rows of all positions
  * below the question's end must be here. As long as lp_context_next gives a pass (of at most `most` rows), run it,
  * write its samples and call lp_context_passed; then call lp_context_judge. */
-bool lp_context_next(const lp_context *context, const lp_question *question, int64_t most, lp_cloud_pass *out);
+bool lp_context_next(lp_context *context, const lp_question *question, int64_t most, lp_cloud_pass *out);
 lp_sample *lp_context_samples(lp_context *context, const lp_cloud_pass *pass); /* [wanted] */
 void lp_context_passed(lp_context *context, const lp_cloud_pass *pass);
 LP_MUST_USE lp_status lp_context_judge(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag);

@@ -26,7 +26,7 @@ static void set_symbols(int64_t sym[LP_MAX_SYMBOLS], int64_t capacity, int64_t r
 }
 
 static bool is_there(const lp_states *states, int32_t state) {
-  return states->manifest->states[state].on[LP_SIDE_CLOUD];
+  return states->manifest->states[state].on[states->side];
 }
 
 /* Bytes of the KV rows; false: they overflow. */
@@ -45,7 +45,7 @@ static bool payload_bytes(const lp_context *context, int64_t consumed, int64_t h
   size_t rows = 0;
   set_symbols(sym, context->options.capacity, consumed);
   return states_bytes(&context->executor->states, sym, bytes) &&
-         lp_size_mul((size_t)(held - consumed), context->halves->width * sizeof(float), &rows) &&
+         lp_size_mul((size_t)(held - consumed), context->halves->width[context->link] * sizeof(float), &rows) &&
          lp_size_add(*bytes, rows, bytes);
 }
 
@@ -91,7 +91,7 @@ static lp_status pack_payload(const lp_context *context, int64_t consumed, int64
     LP_TRY(lp_states_pack(states, i, sym, out->data + out->size, diag));
     out->size += bytes;
   }
-  size_t rows = (size_t)(held - consumed) * context->halves->width * sizeof(float);
+  size_t rows = (size_t)(held - consumed) * context->halves->width[context->link] * sizeof(float);
   if (rows > 0) memcpy(out->data + out->size, context->rows, rows);
   out->size += rows;
   return LP_OK;
@@ -140,13 +140,13 @@ static lp_status unpack_payload(lp_context *context, const lp_sealed *sealed, in
   return LP_OK;
 }
 
-static lp_context *create(const lp_halves *halves, lp_pool *pool, const Lp__Kept__Context *kept,
+static lp_context *create(const lp_halves *halves, int32_t link, lp_pool *pool, const Lp__Kept__Context *kept,
                           lp_context_record *record) {
   lp_context_options options = {
       .sampling = {.temperature = kept->temperature, .top_k = kept->top_k, .top_p = kept->top_p, .seed = kept->seed},
       .codec = (lp_codec)kept->codec,
       .capacity = kept->capacity};
-  lp_context *context = lp_context_create(halves, &options, pool);
+  lp_context *context = lp_context_create(halves, link, &options, pool);
   context->time = (lp_context_time){kept->epoch, kept->floor};
   *record = (lp_context_record){.id = kept->context, .answered = kept->answered, .asked = -1};
   record->answer = (lp_answer){.accepted = kept->accepted,
@@ -155,8 +155,9 @@ static lp_context *create(const lp_halves *halves, lp_pool *pool, const Lp__Kept
   return context;
 }
 
-static lp_status take(const lp_halves *halves, lp_pool *pool, const char *path, int64_t most, const lp_sealed *sealed,
-                      const Lp__Kept__Context *kept, lp_context_record *record, lp_context **out, lp_diag *diag) {
+static lp_status take(const lp_halves *halves, int32_t link, lp_pool *pool, const char *path, int64_t most,
+                      const lp_sealed *sealed, const Lp__Kept__Context *kept, lp_context_record *record,
+                      lp_context **out, lp_diag *diag) {
   lp_loc loc = LP_LOC_FILE(path);
   size_t bytes = 0;
   if (!kept || !is_sound(halves, kept, most))
@@ -164,7 +165,7 @@ static lp_status take(const lp_halves *halves, lp_pool *pool, const char *path, 
   if (!lp_streq(kept->bundle, halves->bundle->manifest.hash))
     return lp_error(diag, loc, "a context of another bundle: %.12s; this is %.12s", kept->bundle,
                     halves->bundle->manifest.hash);
-  lp_context *context = create(halves, pool, kept, record);
+  lp_context *context = create(halves, link, pool, kept, record);
   lp_status status = LP_OK;
   if (!payload_bytes(context, kept->consumed, kept->held, &bytes) || bytes != sealed->payload_size)
     status = lp_error(diag, loc, "the context file is damaged: %zu bytes of rows", sealed->payload_size);
@@ -176,13 +177,13 @@ static lp_status take(const lp_halves *halves, lp_pool *pool, const char *path, 
   return status;
 }
 
-lp_status lp_context_restore(const lp_halves *halves, lp_pool *pool, const char *path, int64_t most,
+lp_status lp_context_restore(const lp_halves *halves, int32_t link, lp_pool *pool, const char *path, int64_t most,
                              lp_context_record *record, lp_context **out, lp_diag *diag) {
   lp_sealed sealed;
   *out = NULL;
   LP_TRY(lp_sealed_open(path, &kind, &sealed, diag));
   Lp__Kept__Context *kept = lp__kept__context__unpack(NULL, sealed.head_size, sealed.head);
-  lp_status status = take(halves, pool, path, most, &sealed, kept, record, out, diag);
+  lp_status status = take(halves, link, pool, path, most, &sealed, kept, record, out, diag);
   if (kept) lp__kept__context__free_unpacked(kept, NULL);
   lp_sealed_close(&sealed);
   return status;

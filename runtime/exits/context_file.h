@@ -20,9 +20,9 @@ typedef struct {
 size_t lp_context_file_bytes(const lp_context *context);
 LP_MUST_USE lp_status lp_context_save(const lp_context *context, const lp_context_record *record, const char *path,
                                       lp_diag *diag);
-/* Creates the context that was saved; the caller frees it. Fails on a damaged file, one of another bundle, and one with
- * a capacity above `most`. */
-LP_MUST_USE lp_status lp_context_restore(const lp_halves *halves, lp_pool *pool, const char *path, int64_t most,
-                                         lp_context_record *record, lp_context **out, lp_diag *diag);
+/* Creates the context of the chain's link that was saved; the caller frees it. It keeps no rows for the next link.
+ * Fails on a damaged file, one of another bundle, and one with a capacity above `most`. */
+LP_MUST_USE lp_status lp_context_restore(const lp_halves *halves, int32_t link, lp_pool *pool, const char *path,
+                                         int64_t most, lp_context_record *record, lp_context **out, lp_diag *diag);
 
 #endif

@@ -228,7 +228,7 @@ static lp_status take_exit(device_run *run, const lp_step *step) {
 /* Copies what a step sends into its columns of the rows. */
 static lp_status keep_columns(device_run *run, const lp_step *step, size_t column) {
   const lp_device_half *half = run->half;
-  size_t part = lp_halves_row_width(&step->tensor), width = half->halves->width;
+  size_t part = lp_halves_row_width(&step->tensor), width = half->halves->width[0];
   lp_span span;
   LP_TRY(lp_executor_buffer(half->executor, step->buffer, &step->tensor, &span, run->diag));
   float *to = half->rows + (size_t)(run->past - half->sent) * width + column;
@@ -285,7 +285,7 @@ static lp_status go_on(device_run *run, int64_t end) {
 
 /* Forgets the rows that the last pass finished, and makes room for those of the positions up to `end`. */
 static void move_rows(lp_device_half *half, int64_t end) {
-  size_t width = half->halves->width;
+  size_t width = half->halves->width[0];
   int64_t done = half->passed[half->stage_count - 1] - half->sent, kept = half->passed[0] - half->sent - done;
   if (done > 0 && kept > 0)
     memmove(half->rows, half->rows + (size_t)done * width, (size_t)kept * width * sizeof(float));

@@ -1,6 +1,7 @@
 /* Determines the support of a bundle for early exits: whether it splits into two halves, the modes that it allows, and
  * its calibration. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/json/reader.h"
@@ -32,37 +33,81 @@ size_t lp_halves_row_width(const lp_tensor_desc *tensor) {
   return width;
 }
 
-static const char *step_problem(const lp_manifest *manifest, const lp_step *step) {
-  bool crosses_up = step->kind == LP_STEP_SEND && step->side == LP_SIDE_DEVICE;
+/* The chain of places that the rows of a program pass. */
+typedef struct {
+  lp_place place[LP_PLACES_MAX];
+  int32_t links;
+  size_t width[LP_PLACES_MAX];
+  uint64_t shape; /* a hash of the widths of the send steps, in order */
+} chain;
+
+static int32_t link_of(const lp_place *place, int32_t links, lp_place wanted) {
+  for (int32_t i = 0; i < links; i++)
+    if (place[i] == wanted) return i;
+  return -1;
+}
+
+/* Adds the columns that a step sends to the next place, which is a new one, or the one that the sender sends to. */
+static const char *add_send(chain *of, const lp_step *step) {
+  const size_t width = lp_halves_row_width(&step->tensor);
+  const int32_t from = step->side == LP_SIDE_DEVICE ? -1 : link_of(of->place, of->links, step->side);
+  if (step->to == LP_SIDE_DEVICE) return "the cloud sends more than tokens back";
+  if (width == 0) return "the tensors that cross do not have one row per position";
+  if (step->side != LP_SIDE_DEVICE && from < 0) return "a place sends rows and takes none";
+  if (from + 1 == of->links && link_of(of->place, of->links, step->to) < 0) of->place[of->links++] = step->to;
+  if (from + 1 >= of->links || of->place[from + 1] != step->to) return "the places do not form a chain";
+  of->width[from + 1] += width;
+  of->shape = lp_hash_bytes(&of->width[from + 1], sizeof width, of->shape + (uint64_t)step->to + 1);
+  return NULL;
+}
+
+static const char *step_problem(const lp_manifest *manifest, chain *of, const lp_step *step) {
   if (step->kind == LP_STEP_MOVE) return "a KV cache moves between the sides";
-  if (step->kind == LP_STEP_SEND && !crosses_up) return "the cloud sends more than tokens back";
-  if (step->kind == LP_STEP_SEND && lp_halves_row_width(&step->tensor) == 0)
-    return "the tensors that cross do not have one row per position";
+  if (step->kind == LP_STEP_SEND) return add_send(of, step);
   if (step->kind == LP_STEP_INPUT && step->side != LP_SIDE_DEVICE) return "the cloud reads the tokens itself";
   if (step->kind != LP_STEP_OUTPUT) return NULL;
   bool logits = manifest->outputs[step->port].role == LP_ROLE_LOGITS;
   for (int32_t i = 0; i < manifest->exit_count; i++)
     if (manifest->exits[i].output == step->port && step->side != LP_SIDE_DEVICE)
       return "an exit is computed in the cloud";
-  return logits && step->side != LP_SIDE_CLOUD ? "the device computes the whole model" : NULL;
+  if (logits && step->side == LP_SIDE_DEVICE) return "the device computes the whole model";
+  return logits && link_of(of->place, of->links, step->side) + 1 != of->links ? "the logits are not at the chain's end"
+                                                                              : NULL;
 }
 
-/* Checks a program and gives its row width. `shape` receives a hash of the widths of its send steps in order, which
- * must be the same in both programs. */
-static const char *program_problem(const lp_manifest *manifest, const lp_program *program, lp_halves *out,
-                                   uint64_t *shape) {
-  size_t width = 0;
-  *shape = 0;
+static const char *program_problem(const lp_manifest *manifest, const lp_program *program, chain *out) {
+  *out = (chain){0};
+  for (int32_t i = 0; i < program->step_count; i++) {
+    const char *problem = step_problem(manifest, out, &program->step[i]);
+    if (problem) return problem;
+  }
   for (int32_t i = 0; i < program->step_count; i++) {
     const lp_step *step = &program->step[i];
-    const char *problem = step_problem(manifest, step);
-    if (problem) return problem;
-    if (step->kind != LP_STEP_SEND) continue;
-    width += lp_halves_row_width(&step->tensor);
-    *shape = lp_hash_bytes(&width, sizeof width, *shape + 1);
+    if (step->kind == LP_STEP_RUN && step->side != LP_SIDE_DEVICE && link_of(out->place, out->links, step->side) < 0)
+      return "a place runs without the device's rows";
   }
-  out->width = width;
-  return width > 0 ? NULL : "nothing crosses to the cloud";
+  return out->links > 0 ? NULL : "nothing crosses to the cloud";
+}
+
+/* Finds the chain that both programs share. */
+static const char *find_chain(const lp_manifest *manifest, lp_halves *out) {
+  chain of[2];
+  const char *problem = program_problem(manifest, &manifest->programs[out->prefill], &of[0]);
+  if (!problem) problem = program_problem(manifest, &manifest->programs[out->decode], &of[1]);
+  if (problem) return problem;
+  if (of[0].links != of[1].links || of[0].shape != of[1].shape) return "prefill and decode send different rows";
+  out->links = of[0].links;
+  memcpy(out->chain, of[0].place, sizeof out->chain);
+  memcpy(out->width, of[0].width, sizeof out->width);
+  return NULL;
+}
+
+int32_t lp_halves_link(const lp_halves *halves, lp_place place) {
+  return link_of(halves->chain, halves->links, place);
+}
+
+size_t lp_halves_made_width(const lp_halves *halves, int32_t link) {
+  return link + 1 < halves->links ? halves->width[link + 1] : 0;
 }
 
 bool lp_halves_find(const lp_bundle *bundle, lp_halves *out, const char **why) {
@@ -73,16 +118,11 @@ bool lp_halves_find(const lp_bundle *bundle, lp_halves *out, const char **why) {
                      .tokens = lp_manifest_input(manifest, LP_ROLE_TOKENS)};
   *why = "the bundle has no early exits (compile --exits)";
   if (manifest->exit_count == 0) return false;
-  *why = "the bundle has more than two places";
-  if (manifest->place_count > LP_SIDE_COUNT) return false;
   *why = "the bundle does not generate text";
   if (out->prefill < 0 || out->decode < 0 || out->tokens < 0 || manifest->input_count != 1 ||
       manifest->exit_count > LP_MOST_EXITS || lp_manifest_output(manifest, LP_ROLE_LOGITS) < 0)
     return false;
-  uint64_t shape[2];
-  *why = program_problem(manifest, &manifest->programs[out->prefill], out, &shape[0]);
-  if (!*why) *why = program_problem(manifest, &manifest->programs[out->decode], out, &shape[1]);
-  if (!*why && shape[0] != shape[1]) *why = "prefill and decode send different rows";
+  *why = find_chain(manifest, out);
   return *why == NULL;
 }
 

@@ -339,20 +339,22 @@ static void take_token(void *user, int64_t index, const lp_generated *token) {
 
 static lp_status generate_with_exits(generation_run *run, const lp_halves *halves) {
   lp_session *session = run->session;
+  const lp_endpoint *endpoints[LP_PLACES_MAX];
+  for (int32_t i = 0; i < halves->links; i++)
+    endpoints[i] = &session->place[halves->chain[i]].endpoint;
   bool short_wait = session->options.mode == LP_MODE_THRESHOLD && session->options.cloud_timeout_ms <= 0;
-  lp_collaboration task = {
-      .halves = halves,
-      .options = &session->options,
-      .device = session->executor[LP_SIDE_DEVICE],
-      .pool = session->pool,
-      .endpoint = session->place[LP_SIDE_CLOUD].endpoint.address ? &session->place[LP_SIDE_CLOUD].endpoint : NULL,
-      .timeout_ms = short_wait ? threshold_timeout_ms : lp_session_timeout_ms(session),
-      .prompt = run->prompts,
-      .length = run->length,
-      .most = session->options.max_tokens,
-      .sink = take_token,
-      .user = run,
-      .out = run->out};
+  lp_collaboration task = {.halves = halves,
+                           .options = &session->options,
+                           .device = session->executor[LP_SIDE_DEVICE],
+                           .pool = session->pool,
+                           .endpoints = session->remote ? endpoints : NULL,
+                           .timeout_ms = short_wait ? threshold_timeout_ms : lp_session_timeout_ms(session),
+                           .prompt = run->prompts,
+                           .length = run->length,
+                           .most = session->options.max_tokens,
+                           .sink = take_token,
+                           .user = run,
+                           .out = run->out};
   if (!lp_keeper_claim(run->keeper, &task.claim)) task.claim = (lp_context_claim){.context = lp_context_draw()};
   lp_status status = lp_collaborate(&task, run->diag);
   lp_keeper_finish(run->keeper, run->out, run->diag);

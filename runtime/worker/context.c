@@ -11,6 +11,7 @@
 #include "runtime/worker/budget.h"
 #include "runtime/worker/context.h"
 #include "runtime/worker/figures.h"
+#include "runtime/worker/forward.h"
 #include "runtime/worker/held.h"
 #include "runtime/worker/peer.h"
 #include "runtime/worker/reply.h"
@@ -24,6 +25,11 @@ static const double remind_ms = 500;
 
 static int64_t most_capacity(const lp_worker *worker) {
   return worker->bundle->manifest.context_length > 0 ? worker->bundle->manifest.context_length : MOST_CAPACITY;
+}
+
+/* Tells whether this place has the logits, and answers questions; others pass rows on. */
+static bool is_last(const lp_worker *worker) {
+  return worker->link + 1 == worker->halves.links;
 }
 
 static worker_context *add(lp_worker *worker, uint64_t id, lp_context *context) {
@@ -88,7 +94,8 @@ static lp_status create(lp_worker *worker, uint32_t peer, const Lp__Wire__Join *
       .sampling = {.temperature = join->temperature, .top_k = join->top_k, .top_p = join->top_p, .seed = join->seed},
       .codec = (lp_codec)join->codec,
       .capacity = join->capacity};
-  worker_context *made = add(worker, join->context, lp_context_create(&worker->halves, &options, worker->pool));
+  worker_context *made =
+      add(worker, join->context, lp_context_create(&worker->halves, worker->link, &options, worker->pool));
   made->context->time = (lp_context_time){join->epoch, join->floor};
   worker_note_opened(worker, WORKER_OF_CONTEXT);
   size_t wanted = 0;
@@ -187,13 +194,18 @@ static lp_status compute_answer(lp_worker *worker, worker_context *context, lp_d
   double begin = lp_now_ms();
   LP_TRY(lp_context_ask(context->context, &question, &context->answer, diag));
   context->answer.busy_ms = lp_now_ms() - begin;
+  if (!is_last(worker)) worker_forward_rows(worker, context, before, context->answer.busy_ms);
   worker_note_pass(worker, context->context->consumed - before, context->answer.busy_ms);
   return LP_OK;
 }
 
 static void settle(lp_worker *worker, worker_context *context, lp_status status, const lp_diag *diag) {
   context->question.waits = false;
-  if (status == LP_OK) {
+  if (status == LP_OK && !is_last(worker)) {
+    context->answered = context->question.number;
+  } else if (status == LP_OK) {
+    context->answer.busy_ms += context->carried_ms;
+    context->carried_ms = 0;
     bool first = context->ended_ms == 0;
     worker_note_answer(worker, WORKER_OF_CONTEXT, first, first ? context->question.asked_ms : context->ended_ms);
     context->answered = context->question.number;
@@ -248,7 +260,7 @@ static bool is_late(const worker_context *context, const Lp__Wire__Ask *ask) {
 
 static void handle_ask(lp_worker *worker, uint32_t peer, worker_context *context, const Lp__Wire__Ask *ask) {
   if (ask->number != 0 && ask->number == context->answered) {
-    post_answer(worker, peer, context);
+    if (is_last(worker)) post_answer(worker, peer, context);
     return;
   }
   const char *problem = question_problem(context, ask);
@@ -279,15 +291,53 @@ static void handle_ask(lp_worker *worker, uint32_t peer, worker_context *context
   answer_if_ready(worker, context);
 }
 
+/* The place whose rows this one takes. */
+static lp_place giver(const lp_worker *worker) {
+  return worker->link > 0 ? worker->halves.chain[worker->link - 1] : LP_SIDE_DEVICE;
+}
+
 static void handle_rows(lp_worker *worker, uint32_t peer, worker_context *context, const lp_inbound *in) {
   const Lp__Wire__Rows *rows = in->message->rows;
+  const lp_place from = worker_peer_of(worker, peer)->from;
   lp_diag *diag = lp_diag_create();
   lp_context_time time = {rows->epoch, rows->floor};
-  if (lp_context_upload(context->context, time, rows->first, rows->count, in->payload, in->payload_size, diag) == LP_OK)
+  lp_status status = LP_OK;
+  if (from != giver(worker))
+    status = lp_error(diag, LP_LOC_NONE, "this place takes rows from '%s', not from '%s'",
+                      worker->bundle->manifest.place_name[giver(worker)], worker->bundle->manifest.place_name[from]);
+  if (status == LP_OK)
+    status = lp_context_upload(context->context, time, rows->first, rows->count, in->payload, in->payload_size, diag);
+  if (status == LP_OK && rows->busy_ms > 0) context->carried_ms += rows->busy_ms;
+  if (status == LP_OK)
     answer_if_ready(worker, context);
-  else
-    worker_refuse_with(worker, peer, 0, diag);
+  else /* a place is not to blame for what its device asks of it */
+    worker_refuse_with(worker, from == LP_SIDE_DEVICE ? peer : context->peer, 0, diag);
   lp_diag_free(diag);
+}
+
+/* The next place lacks rows: sends them again, or runs the text again where they are no longer here. */
+static void handle_lack(lp_worker *worker, uint32_t peer, worker_context *context, int64_t from) {
+  lp_context *of = context->context;
+  int64_t count = 0;
+  if (is_last(worker)) {
+    worker_refuse(worker, peer, 0, "no place takes rows from this one");
+    return;
+  }
+  if (context->question.waits || worker_forward_is_busy(worker)) return; /* they are under way */
+  (void)lp_context_kept(of, from, &count);
+  if (count < 0)
+    lp_context_drop(of);
+  else
+    worker_forward_rows(worker, context, from, 0);
+  if (of->consumed >= context->question.end) return;
+  context->question.waits = true;
+  context->question.peer = peer;
+  context->question.since_ms = lp_now_ms();
+  context->question.ticket = 0;
+  context->question.busy_ms = 0;
+  context->lost = false;
+  if (!lp_context_is_ready(of, context->question.end)) post_lack(worker, peer, context->id, of->held);
+  answer_if_ready(worker, context);
 }
 
 static void leave(lp_worker *worker, worker_context *context) {
@@ -305,6 +355,8 @@ static uint64_t context_of(const Lp__Wire__Message *message) {
     return message->ask->context;
   case LP__WIRE__MESSAGE__KIND_LEAVE:
     return message->leave->context;
+  case LP__WIRE__MESSAGE__KIND_LACK:
+    return message->lack->context;
   default:
     return 0;
   }
@@ -319,7 +371,8 @@ bool worker_context_handle(lp_worker *worker, const lp_inbound *in) {
     return true;
   }
   bool rows = kind == LP__WIRE__MESSAGE__KIND_ROWS, ask = kind == LP__WIRE__MESSAGE__KIND_ASK;
-  if (!rows && !ask && kind != LP__WIRE__MESSAGE__KIND_LEAVE) return false;
+  bool lack = kind == LP__WIRE__MESSAGE__KIND_LACK;
+  if (!rows && !ask && !lack && kind != LP__WIRE__MESSAGE__KIND_LEAVE) return false;
   worker_context *context = find(worker, context_of(message));
   if (!context) {
     if (ask) post_lack(worker, peer, message->ask->context, -1);
@@ -330,6 +383,8 @@ bool worker_context_handle(lp_worker *worker, const lp_inbound *in) {
     handle_rows(worker, peer, context, in);
   else if (ask)
     handle_ask(worker, peer, context, message->ask);
+  else if (lack)
+    handle_lack(worker, peer, context, message->lack->from);
   else
     leave(worker, context);
   return true;

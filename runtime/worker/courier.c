@@ -25,6 +25,7 @@ struct worker_courier {
   /* Under the mutex: */
   LP_VEC(worker_parcel) queue; /* their payloads are owned */
   bool closing;
+  bool sends;       /* parcels that were taken from the queue */
   bool lost;        /* for worker_courier_take_loss */
   bool down;        /* not connected */
   bool told;        /* in this outage */
@@ -62,7 +63,21 @@ void worker_courier_send(worker_courier *courier, const worker_parcel *parcel) {
   ring(courier);
 }
 
-static bool send_parcel(worker_courier *courier, worker_parcel *parcel, const char **why) {
+static bool send_rows(worker_courier *courier, const worker_parcel *parcel, const char **why) {
+  Lp__Wire__Rows rows = LP__WIRE__ROWS__INIT;
+  rows.context = parcel->rows.context;
+  rows.epoch = parcel->rows.epoch;
+  rows.floor = parcel->rows.floor;
+  rows.first = parcel->rows.first;
+  rows.count = parcel->rows.count;
+  rows.busy_ms = parcel->busy_ms;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_ROWS;
+  message.rows = &rows;
+  return lp_wire_send(courier->wire, LP_ONLY_PEER, &message, parcel->payload, parcel->size, why);
+}
+
+static bool send_forward(worker_courier *courier, worker_parcel *parcel, const char **why) {
   Lp__Wire__Step step = LP__WIRE__STEP__INIT;
   step.program = parcel->program;
   step.step = parcel->step;
@@ -80,6 +95,17 @@ static bool send_parcel(worker_courier *courier, worker_parcel *parcel, const ch
   message.kind_case = LP__WIRE__MESSAGE__KIND_FORWARD;
   message.forward = &forward;
   return lp_wire_send(courier->wire, LP_ONLY_PEER, &message, parcel->payload, parcel->size, why);
+}
+
+static bool send_parcel(worker_courier *courier, worker_parcel *parcel, const char **why) {
+  return parcel->is_rows ? send_rows(courier, parcel, why) : send_forward(courier, parcel, why);
+}
+
+bool worker_courier_is_busy(worker_courier *courier) {
+  pthread_mutex_lock(&courier->mutex);
+  bool busy = courier->sends || courier->queue.count > 0;
+  pthread_mutex_unlock(&courier->mutex);
+  return busy;
 }
 
 /* ---- losses ------------------------------------------------------------------------------------------------------ */
@@ -206,6 +232,7 @@ static void send_all(worker_courier *courier) {
   worker_parcel *parcels = courier->queue.data;
   size_t count = courier->queue.count;
   memset(&courier->queue, 0, sizeof courier->queue);
+  courier->sends = true;
   pthread_mutex_unlock(&courier->mutex);
   for (size_t i = 0; i < count && courier->wire; i++)
     if (!send_parcel(courier, &parcels[i], &why)) lose_connection(courier, why);
@@ -213,6 +240,9 @@ static void send_all(worker_courier *courier) {
     courier->wire->transport->rest(courier->wire->channel); /* no sign of life was asked for meanwhile */
   drop(parcels, count);
   free(parcels);
+  pthread_mutex_lock(&courier->mutex);
+  courier->sends = false;
+  pthread_mutex_unlock(&courier->mutex);
 }
 
 static bool is_closing(worker_courier *courier, bool *waits) {

@@ -17,8 +17,13 @@ typedef struct {
   void *user;
 } worker_courier_options;
 
-/* A Forward of link.proto. */
+/* A Forward of link.proto, or Rows. */
 typedef struct {
+  bool is_rows;
+  struct {
+    uint64_t context, epoch;
+    int64_t floor, first, count;
+  } rows;
   uint64_t route, run, last[LP_PLACES_MAX];
   size_t last_count;
   uint32_t program;
@@ -37,6 +42,7 @@ LP_MUST_USE lp_status worker_courier_start(const worker_courier_options *options
 void worker_courier_stop(worker_courier *courier); /* NULL is allowed */
 /* Copies the parcel and returns. Parcels arrive in order, each once or, after a loss, not at all. */
 void worker_courier_send(worker_courier *courier, const worker_parcel *parcel);
+bool worker_courier_is_busy(worker_courier *courier); /* parcels wait, or are being sent */
 /* Tells whether parcels may have been lost since the last call: the connection was, or could not be made. `why`
  * receives the reason of the last loss. */
 bool worker_courier_take_loss(worker_courier *courier, lp_buf *why);

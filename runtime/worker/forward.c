@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "runtime/bundle/bundle.h"
+#include "runtime/exits/codec.h"
+#include "runtime/exits/context.h"
+#include "runtime/exits/halves.h"
 #include "runtime/worker/courier.h"
 #include "runtime/worker/held.h"
 #include "runtime/worker/queue.h"
@@ -37,6 +40,35 @@ void worker_forward(lp_worker *worker, worker_session *session, int32_t step, co
   memcpy(parcel.sym, session->sym, sizeof parcel.sym);
   session->sent[to] = true;
   worker_courier_send(worker->courier[to], &parcel); /* check_peers has seen to it that there is one */
+}
+
+/* The most rows in one message. */
+enum { MOST_ROWS = 256 };
+
+static worker_courier *to_next(const lp_worker *worker) {
+  return worker->courier[worker->halves.chain[worker->link + 1]];
+}
+
+void worker_forward_rows(lp_worker *worker, const worker_context *context, int64_t from, double busy_ms) {
+  const lp_context *of = context->context;
+  const size_t row = lp_codec_row_bytes(of->options.codec, lp_halves_made_width(&worker->halves, worker->link));
+  int64_t left = 0;
+  const uint8_t *rows = lp_context_kept(of, from, &left);
+  for (; left > 0; left -= MOST_ROWS, from += MOST_ROWS, rows += MOST_ROWS * row) {
+    const int64_t count = left < MOST_ROWS ? left : MOST_ROWS;
+    const worker_parcel parcel = {
+        .is_rows = true,
+        .rows = {context->id, of->time.epoch, of->time.floor, from, count},
+        .busy_ms = left > MOST_ROWS ? 0 : busy_ms,
+        .payload = rows,
+        .size = (size_t)count * row,
+    };
+    worker_courier_send(to_next(worker), &parcel);
+  }
+}
+
+bool worker_forward_is_busy(const lp_worker *worker) {
+  return worker_courier_is_busy(to_next(worker));
 }
 
 /* ---- couriers ---------------------------------------------------------------------------------------------------- */

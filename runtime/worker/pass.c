@@ -19,6 +19,7 @@
 #include "runtime/worker/budget.h"
 #include "runtime/worker/context.h"
 #include "runtime/worker/figures.h"
+#include "runtime/worker/forward.h"
 #include "runtime/worker/pass.h"
 #include "runtime/worker/peer.h"
 #include "runtime/worker/queue.h"
@@ -42,6 +43,7 @@ typedef struct {
   int32_t program;
   lp_cloud_pass part; /* of a context: the rows that this pass runs */
   size_t taken;       /* taken by earlier steps: bytes of a session's payload, or floats of each row of a context */
+  size_t given;       /* floats of each row that earlier steps of a context gave for the next place */
   bool failed;
 } entry;
 
@@ -207,6 +209,7 @@ static share share_of(const pass *p, size_t i, const lp_step *step) {
   const lp_worker *worker = p->worker;
   const entry *e = &p->all.data[i];
   if (e->failed) return NOTHING;
+  if (!e->session && step->kind == LP_STEP_SEND) return WHOLE;
   if (!e->session)
     return e->part.wanted > 0 && step->port == lp_manifest_output(&worker->bundle->manifest, LP_ROLE_LOGITS) ? DRAWN
                                                                                                              : NOTHING;
@@ -251,6 +254,10 @@ static lp_status emit(pass *p, size_t i, int32_t index, double begin, lp_diag *d
   if (e->session) e->session->busy_from = begin - e->session->queued.busy_ms;
   if (wants == WHOLE) {
     LP_TRY(lp_batch_buffer(worker->batch, i, step->buffer, step, &made, diag));
+    if (!e->session) {
+      lp_cloud_pass_take(&worker->halves, &e->part, step, &e->given, made.data);
+      return LP_OK;
+    }
     return worker_session_emit(worker, e->session, index, &p->member[i], &made, diag);
   }
   LP_TRY(lp_batch_logits(worker->batch, i, step, draws_from_top(p, i, step), &logits, diag));
@@ -313,6 +320,7 @@ static void finish(pass *p, size_t i, double ms) {
     return;
   }
   lp_context_passed(e->context->context, &e->part);
+  if (e->part.made) worker_forward_rows(p->worker, e->context, e->part.past, ms);
   e->context->question.busy_ms += ms;
   e->context->question.ticket = ++p->worker->ticket;
   lp_question question = worker_context_question(e->context);

@@ -93,6 +93,7 @@ typedef struct {
   } question;
   uint64_t answered; /* number of the question answered last; 0: none */
   lp_answer answer;
+  double carried_ms;         /* what other places computed for the next answer */
   bool times;                /* answers carry times */
   double asked_ms, ended_ms; /* of the last answer; ended 0: this worker has given none */
 } worker_context;
@@ -120,7 +121,8 @@ typedef struct {
   LP_VEC(worker_session *) sessions;
   LP_VEC(worker_context *) contexts;
   lp_halves halves;
-  const char *whole;         /* the reason why the bundle has no halves that run independently; NULL: it has */
+  int32_t link;              /* of the chain of halves, that this place is */
+  const char *whole;         /* the reason why this place has no half that runs independently; NULL: it has */
   LP_VEC(worker_peer) peers; /* peers that have sent a message */
   lp_security security;
   LP_VEC(lp_security) earlier; /* before they were read again: old connections may still use them */

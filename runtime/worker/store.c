@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "runtime/bundle/bundle.h"
 #include "runtime/exits/context.h"
 #include "runtime/exits/context_file.h"
 #include "runtime/worker/store.h"
@@ -14,10 +15,15 @@
 static const int64_t usual_bytes = INT64_C(4) << 30;
 static const char ending[] = ".context";
 
+/* Workers of several places may share the folder, and a context has one number at all of them. */
 static char *path_of(const lp_worker *worker, uint64_t id) {
-  char name[32];
-  snprintf(name, sizeof name, "%016" PRIx64 "%s", id, ending);
-  return lp_path_join(worker->options->context_dir, name);
+  lp_buf name = {0};
+  lp_buf_printf(&name, "%016" PRIx64, id);
+  if (worker->halves.links > 1) lp_buf_printf(&name, ".%s", worker->bundle->manifest.place_name[worker->place]);
+  lp_buf_puts(&name, ending);
+  char *path = lp_path_join(worker->options->context_dir, lp_buf_text(&name));
+  lp_buf_free(&name);
+  return path;
 }
 
 static int64_t most_bytes(const lp_worker *worker) {
@@ -111,7 +117,8 @@ bool worker_store_restore(lp_worker *worker, uint64_t id, int64_t most, lp_conte
   char *path = path_of(worker, id);
   lp_diag *diag = lp_diag_create();
   bool found = lp_path_exists(path);
-  if (found && lp_context_restore(&worker->halves, worker->pool, path, most, record, out, diag) != LP_OK) {
+  if (found &&
+      lp_context_restore(&worker->halves, worker->link, worker->pool, path, most, record, out, diag) != LP_OK) {
     const lp_diag_entry *entry = lp_diag_get(diag, 0);
     lp_warning(worker->diag, LP_LOC_FILE(path), "%s: it is discarded", entry ? entry->text : "no context");
     (void)unlink(path);

@@ -102,7 +102,7 @@ static void handle_step(lp_worker *worker, uint32_t peer, lp_inbound *in) {
   lp_diag_free(diag);
 }
 
-/* Handles the messages of another worker; false: the connection is a device's. */
+/* Handles the messages of another worker, besides rows; false: the connection is a device's. */
 static bool handle_forward(lp_worker *worker, lp_inbound *in) {
   const Lp__Wire__Message *message = in->message;
   uint32_t peer = in->packet.peer;
@@ -110,7 +110,7 @@ static bool handle_forward(lp_worker *worker, lp_inbound *in) {
     worker_mail_take_forward(worker, in);
   else if (message->kind_case == LP__WIRE__MESSAGE__KIND_PEER)
     worker_mail_take_peer(worker, peer, message->peer);
-  else if (worker_peer_of(worker, peer)->from != LP_SIDE_DEVICE)
+  else if (worker_peer_of(worker, peer)->from != LP_SIDE_DEVICE && message->kind_case != LP__WIRE__MESSAGE__KIND_ROWS)
     worker_peer_reject(worker, peer, WORKER_REFUSED_PLACE, "a place only forwards");
   else
     return false;
@@ -233,7 +233,10 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
   lp_worker worker = {.bundle = bundle, .place = place, .options = options, .diag = diag};
   worker.self = (lp_endpoint){.bundle_hash = bundle->manifest.hash, .security = &worker.security};
   if (bundle->manifest.place_count > LP_SIDE_COUNT) worker.self.place = bundle->manifest.place_name[place];
-  if (lp_halves_find(bundle, &worker.halves, &worker.whole)) worker.whole = NULL;
+  if (lp_halves_find(bundle, &worker.halves, &worker.whole)) {
+    worker.link = lp_halves_link(&worker.halves, place);
+    worker.whole = worker.link < 0 ? "this place has no part in them" : NULL;
+  }
   char *host = NULL;
   int port = 0;
   lp_status status = worker_store_open(&worker, diag);

@@ -52,7 +52,7 @@ static void make_rows(setting *s) {
   lp_device_rows rows;
   lp_device_pass pass = {
       .token = s->token, .count = s->count, .wanted = 1, .capacity = MOST_TOKENS, .wants = wants_none};
-  size_t bytes = (size_t)s->count * s->halves.width * sizeof(float);
+  size_t bytes = (size_t)s->count * s->halves.width[0] * sizeof(float);
   s->rows = lp_alloc(bytes);
   must(s, lp_device_half_pass(half, &pass, &greedy, &rows, s->diag));
   memcpy(s->rows, rows.row, bytes);
@@ -73,7 +73,7 @@ static const lp_step *logits_step(const setting *s) {
 
 /* [count][vocab], of rows that travelled in this codec. */
 static float *logits_of(setting *s, lp_codec codec) {
-  size_t width = s->halves.width;
+  size_t width = s->halves.width[0];
   uint8_t *data = lp_alloc(lp_codec_row_bytes(codec, width));
   float *arrived = lp_alloc((size_t)s->count * width * sizeof(float));
   for (int64_t i = 0; i < s->count; i++) {
@@ -117,8 +117,8 @@ static int64_t draw(setting *s, int64_t below) {
 
 static void upload(const setting *s, lp_context *context, uint64_t epoch, int64_t first, int64_t count,
                    const float *rows) {
-  size_t size = (size_t)count * s->halves.width * sizeof(float);
-  const uint8_t *data = (const uint8_t *)(rows + (size_t)first * s->halves.width);
+  size_t size = (size_t)count * s->halves.width[0] * sizeof(float);
+  const uint8_t *data = (const uint8_t *)(rows + (size_t)first * s->halves.width[0]);
   must(s, lp_context_upload(context, (lp_context_time){.epoch = epoch}, first, count, data, size, s->diag));
 }
 
@@ -135,7 +135,7 @@ static void upload_some(setting *s, lp_context *context, const float *wrong) {
 /* Asks for the answer after each position, one after the other; `wrong` NULL: all rows come once and in order. */
 static void ask_all(setting *s, const float *wrong, lp_sample *out) {
   lp_context_options options = {.sampling = greedy, .codec = LP_CODEC_F32, .capacity = MOST_TOKENS};
-  lp_context *context = lp_context_create(&s->halves, &options, s->pool);
+  lp_context *context = lp_context_create(&s->halves, 0, &options, s->pool);
   (void)lp_context_enter(context, (lp_context_time){.epoch = 3});
   if (!wrong) upload(s, context, 3, 0, s->count, s->rows);
   for (int64_t i = 0; i < s->count; i++) {
@@ -150,7 +150,7 @@ static void ask_all(setting *s, const float *wrong, lp_sample *out) {
 
 static int orders_that_differ(setting *s) {
   lp_sample want[MOST_TOKENS] = {0}, got[MOST_TOKENS] = {0};
-  float *wrong = lp_alloc((size_t)s->count * s->halves.width * sizeof(float));
+  float *wrong = lp_alloc((size_t)s->count * s->halves.width[0] * sizeof(float));
   int differ = 0;
   ask_all(s, NULL, want);
   for (int order = 0; order < ORDERS; order++) {

@@ -6,8 +6,8 @@ model=$1
 box() { # box NAME MEMORY: a small machine
   sed "s/^memory: .*/memory: $2/" "$LP_SOURCE/hwmodels/machines/l4.yaml" >"$work/$1.yaml"
 }
-made() { # made BUNDLE: its tokens in one process
-  "$LLMPART" run "$1" --tokens=1,2,3,4,5,6,7 -n 16 --ignore-eos --in-process 2>"$work/err" || fail "$1 does not run: $(cat "$work/err")"
+made() { # made BUNDLE [option ..]: its tokens in one process
+  "$LLMPART" run "$@" --tokens=1,2,3,4,5,6,7 -n 16 --ignore-eos --in-process 2>"$work/err" || fail "$1 does not run: $(cat "$work/err")"
 }
 "$LLMPART" compile "$model" --device=host --march=native -o "$work/one.llmpart" 2>"$work/err" || fail "one machine: $(cat "$work/err")"
 want=$(made "$work/one.llmpart")
@@ -60,6 +60,26 @@ awk '/"from": "edge", "to": "server"/ { found = 1; sub(/.*"kv_move_bytes": /, ""
 same 'tokens of moves' "$want" "$(made "$work/moves.llmpart")"
 separate=$("$LLMPART" run "$work/moves.llmpart" --tokens=1,2,3,4,5,6,7 -n 16 --ignore-eos 2>"$work/err") || fail "moves does not run over processes: $(cat "$work/err")"
 same 'tokens of moves over processes' "$want" "$separate"
+
+# Early exits over a chain of places: the device's exits propose tokens, and the last place confirms them.
+if [ -n "${2:-}" ]; then
+  "$LLMPART" compile "$model" --exits="$2" --place=phone=host --place=edge=host,memory=1500kB --place=server=host,memory=1500kB --link=lan --march=native \
+    --isl=16 --osl=16 --check -o "$work/exits.llmpart" 2>"$work/err" || fail "exits are not compiled: $(cat "$work/err")"
+  [ -d "$work/exits.llmpart/edge" ] && [ -d "$work/exits.llmpart/server" ] || fail 'exits: one place has the rest of the model'
+  for mode in exact full; do
+    same "exits, $mode" "$want" "$(made "$work/exits.llmpart" --mode=$mode)"
+    over=$("$LLMPART" run "$work/exits.llmpart" --tokens=1,2,3,4,5,6,7 -n 16 --ignore-eos --mode=$mode --stats 2>"$work/err") || fail "exits, $mode: $(cat "$work/err")"
+    same "exits over processes, $mode" "$want" "$over"
+  done
+  "$LLMPART" run "$work/exits.llmpart" --tokens=1,2,3,4,5,6,7 -n 16 --ignore-eos --mode=exact -o json >"$work/json" 2>"$work/err" || fail "exits: $(cat "$work/err")"
+  grep -Eq '"drafted": *[1-9]' "$work/json" || fail "no exit has proposed a token: $(cat "$work/json")"
+  "$LLMPART" run "$work/exits.llmpart" --tokens=1,2,3,4,5,6,7 -n 16 --ignore-eos --mode=threshold --theta=2 --codec=f32 >"$work/out" 2>"$work/err" || fail "threshold: $(cat "$work/err")"
+  same 'exits, threshold, all of the last place' "$want" "$(cat "$work/out")"
+  "$LLMPART" run "$work/exits.llmpart" --tokens=1,2,3,4,5,6,7 -n 16 --ignore-eos --mode=standalone >"$work/out" 2>"$work/err" || fail "standalone: $(cat "$work/err")"
+  "$LLMPART" compile "$model" --exits="$2" --place=phone=host --place=edge=host --place=server=host --pin='layer.0.*=edge' --emit=report >"$work/out" 2>"$work/err" &&
+    fail 'a layer of the device is pinned elsewhere'
+  grep -q 'with early exits the device has the layers below' "$work/err" || fail "a pin against exits: $(cat "$work/err")"
+fi
 
 # Deterministic, and shown as IR.
 "$LLMPART" compile "$model" --place=phone=host --device-memory=2600kB --isl=16 --osl=16 --place=edge="$work/box.yaml",count=3 --emit=placed-ir -o "$work/placed.mlir" 2>"$work/err" ||

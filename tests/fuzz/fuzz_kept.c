@@ -42,7 +42,7 @@ static void repair(lp_buf *head) {
 static void restore(lp_diag *diag) {
   lp_context_record record;
   lp_context *context = NULL;
-  if (lp_context_restore(&halves, pool, path, CAPACITY, &record, &context, diag) != LP_OK) return;
+  if (lp_context_restore(&halves, 0, pool, path, CAPACITY, &record, &context, diag) != LP_OK) return;
   lp_answer answer;
   lp_question question = {.end = 1};
   (void)!lp_context_ask(context, &question, &answer, diag);

@@ -306,7 +306,9 @@ static lp_status take_types(lp_compile *compile, const struct lp_compile_places 
 static lp_status refuse_options(const lp_compile *compile, lp_diag *diag) {
   const lp_compile_request *r = &compile->request;
   const char *scheduler = r->scheduler;
-  LP_TRY(refuse(diag, "--exits", compile->exits_text != NULL));
+  if (lp_streq(compile->exits_text, "auto"))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--exits"),
+                       "'auto' chooses exits for two places, there are %" PRId32, compile->more_places->set.count);
   LP_TRY(refuse(diag, "--plans", r->plans > 1));
   LP_TRY(refuse(diag, "--cut", r->cut >= 0));
   LP_TRY(refuse(diag, "--fail-if", compile->fail_if.count > 0));

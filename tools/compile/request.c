@@ -132,7 +132,7 @@ static lp_status choose_cut(lp_compile *compile, lp_diag *diag) {
     if (request->scheduler && !lp_streq(request->scheduler, "cut"))
       return lp_error_as(LP_USAGE, diag, loc, "the scheduler '%s' takes no cut", request->scheduler);
     request->scheduler = "cut";
-  } else if (compile->exits.count > 0 && compile->cloud &&
+  } else if (compile->exits.count > 0 && compile->cloud && !compile->has_more_places &&
              (!request->scheduler || lp_streq(request->scheduler, "cut"))) {
     request->scheduler = "cut";
     request->cut = compile->exits.data[compile->exits.count - 1];

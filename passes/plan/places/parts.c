@@ -64,6 +64,19 @@ static void close_states(const lp_plan_problem *problem, borders *b, lp_arena *a
     b->closed[k] = true;
 }
 
+/* An operator that the result does not need, such as one of an exit's head, belongs to the part before it. */
+static void close_dead_ends(const lp_plan_problem *problem, borders *b, lp_arena *arena) {
+  bool *needed = LP_NEW_ARRAY(arena, bool, problem->op_count + 1);
+  if (problem->result < 0) return;
+  needed[problem->result] = true;
+  for (int32_t i = problem->edge_count; i-- > 0;) { /* sorted by consumer */
+    const lp_plan_edge *edge = &problem->edges[i];
+    if (edge->producer >= 0 && needed[edge->consumer]) needed[edge->producer] = true;
+  }
+  for (int32_t k = 0; k < problem->op_count; k++)
+    if (!problem->ops[k].free && !needed[k]) b->closed[k] = true;
+}
+
 int32_t lp_places_divide(const lp_plan_problem problem[LP_STAGE_COUNT], lp_arena *arena, int32_t *first) {
   const int32_t ops = problem[0].op_count;
   borders b = {LP_NEW_ARRAY(arena, int32_t, ops + 1), LP_NEW_ARRAY(arena, bool, ops + 1)};
@@ -73,6 +86,7 @@ int32_t lp_places_divide(const lp_plan_problem problem[LP_STAGE_COUNT], lp_arena
     close_values(&problem[stage], find_reached(&problem[stage], arena), &b);
     close_gaps(&problem[stage], &b, arena);
     close_states(&problem[stage], &b, arena);
+    close_dead_ends(&problem[stage], &b, arena);
   }
   int32_t count = 0;
   first[count++] = 0;

@@ -44,6 +44,19 @@ static uint8_t allowed_of(const lp_places_problem *problem, const lp_plan_op *it
   return (uint8_t)allowed;
 }
 
+/* The layers up to the last exit are the device's, and the others are not. */
+static lp_status part_at_exit(const lp_places_problem *problem, const lp_plan_op *item, uint8_t *allowed,
+                              lp_diag *diag) {
+  if (problem->exit_layer == 0) return LP_OK;
+  *allowed = (uint8_t)(item->layer < problem->exit_layer ? *allowed & 1U : *allowed & ~1U);
+  if (*allowed || item->free) return LP_OK;
+  const char *name = lp_op_str(item->op, "name", NULL);
+  return lp_error(diag, LP_LOC_FILE("--pin"),
+                  "with early exits the device has the layers below %" PRId64
+                  " and no other: an operator of layer %" PRId64 " is pinned elsewhere%s%s",
+                  problem->exit_layer, (int64_t)item->layer, name ? ", " : "", name ? name : "");
+}
+
 /* The operators of a KV cache go where the pins of all of them let them be. */
 static lp_status join_states(const lp_plan_problem *stage, uint8_t *allowed, lp_arena *arena, lp_diag *diag) {
   uint8_t *of = LP_NEW_ARRAY(arena, uint8_t, stage->state_count + 1);
@@ -86,12 +99,14 @@ static const lp_places *set_apart(const lp_places *places, lp_arena *arena) {
 
 lp_status lp_places_pin(lp_places_problem *problem, lp_arena *arena, lp_diag *diag) {
   const lp_compile_request *request = problem->request;
-  if (request->pin_count == 0 && !request->keep_private) return LP_OK;
+  if (request->pin_count == 0 && !request->keep_private && problem->exit_layer == 0) return LP_OK;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     const lp_plan_problem *shape = &problem->of[0][stage];
     uint8_t *allowed = LP_NEW_ARRAY(arena, uint8_t, shape->op_count + 1);
-    for (int32_t i = 0; i < shape->op_count; i++)
+    for (int32_t i = 0; i < shape->op_count; i++) {
       allowed[i] = allowed_of(problem, &shape->ops[i]);
+      LP_TRY(part_at_exit(problem, &shape->ops[i], &allowed[i], diag));
+    }
     LP_TRY(join_states(shape, allowed, arena, diag));
     problem->allowed[stage] = allowed;
   }

@@ -43,6 +43,9 @@ typedef struct {
   /* allowed[stage][op_count]: bit p lets an operator be in place p. All operators of a KV cache have the same. NULL:
    * the `pin` of operators says where they may be, and 1 is any place but the device. */
   const uint8_t *allowed[LP_STAGE_COUNT];
+  /* With early exits the layers below this one, up to the last exit, are the device's, and the others form a chain:
+   * both stages in the same places, none of them twice, and nothing at the device (runtime/exits/halves.h). 0: no. */
+  int64_t exit_layer;
 } lp_places_problem;
 
 /* Reports a pin "GLOB=PLACE" that names no place: neither one nor a kind of several. LP_FAILED. */

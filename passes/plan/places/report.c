@@ -72,6 +72,7 @@ lp_status lp_places_judge(const lp_module *module, const lp_places_solution *sol
 lp_status lp_places_plan_module(lp_module *module, const lp_compile_request *request, const lp_places *places,
                                 lp_arena *arena, lp_places_solution *out, lp_diag *diag) {
   LP_TRY(build_problems(module, request, places, arena, &out->problem, diag));
+  if (request->exit_count > 0) out->problem.exit_layer = request->exits[request->exit_count - 1];
   LP_TRY(lp_plan_pin_used(&out->problem.of[0][0], request, diag));
   LP_TRY(lp_places_pin(&out->problem, arena, diag));
   return lp_places_solve(&out->problem, &(lp_places_options){.pairs = true}, arena, &out->plan, diag);

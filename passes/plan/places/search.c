@@ -170,11 +170,20 @@ static bool is_segment(const lp_places_sum *from, const uint8_t at[LP_STAGE_COUN
   return at[0] == 0 ? !(from->used & came_back) : !(from->used & came_back) && !(from->used >> at[0] & 1);
 }
 
+/* With early exits the head stays where the last layer is (solve.c). */
+static bool keeps_head(const lp_places_model *m, const lp_places_part *part, const lp_places_sum *from,
+                       const uint8_t at[LP_STAGE_COUNT]) {
+  const lp_plan_problem *of = &m->problem->of[0][0];
+  if (m->problem->exit_layer == 0 || of->ops[part->end_op - 1].layer < of->layer_count || !from->at[0]) return true;
+  return at[0] == from->at[0];
+}
+
 static bool may_extend(const searcher *s, const lp_places_part *part, const lp_places_sum *from,
                        const uint8_t at[LP_STAGE_COUNT]) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     if (part->allowed[stage] && !(part->allowed[stage] >> at[stage] & 1)) return false;
-  return (!s->search->segments || is_segment(from, at)) && is_in_order(s->m, from->used, at);
+  return (!s->search->segments || (is_segment(from, at) && keeps_head(s->m, part, from, at))) &&
+         is_in_order(s->m, from->used, at);
 }
 
 /* The places that a chain of segments has left for good. */

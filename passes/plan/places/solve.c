@@ -27,9 +27,30 @@ static double known(const solver *s) {
   return s->has_plan && s->out->result.feasible ? s->out->result.objective : INFINITY;
 }
 
+/* Tells whether early exits can run the trial placement: both stages in the same places, none of them twice, and the
+ * head where the last layer is, since the head reads the last rows only. */
+static bool is_chain(const solver *s) {
+  const lp_plan_problem *of = s->problem->of[0];
+  unsigned left = 0;
+  int at = -1;
+  if (of[0].op_count != of[1].op_count) return false;
+  for (int32_t i = 0; i < of[0].op_count; i++) {
+    const int place = s->trial[0][i];
+    if (of[0].ops[i].free) continue;
+    if (place != s->trial[1][i] || (place == 0) != (of[0].ops[i].layer < s->problem->exit_layer)) return false;
+    if (place == at || place == 0) continue;
+    if (left >> place & 1) return false;
+    if (at >= 0 && of[0].ops[i].layer >= of[0].layer_count) return false;
+    if (at >= 0) left |= 1U << at;
+    at = place;
+  }
+  return true;
+}
+
 /* Prices the trial placement and keeps it if it is the best so far. Returns whether it is. */
 static bool consider_trial(solver *s, lp_places_result *result) {
   lp_places_evaluate(s->problem, s->trial, result);
+  if (s->problem->exit_layer > 0 && !is_chain(s)) return false;
   if (s->has_plan && lp_places_compare(s->problem, result, &s->out->result) >= 0) return false;
   s->has_plan = true;
   s->out->is_pair = false;
@@ -118,7 +139,8 @@ static lp_status plan_pair(solver *s, lp_places_pair *pair, const lp_places_opti
     two.is_down[i][1 - i] = places->is_down[i ? pair->with : 0][i ? 0 : pair->with];
   }
   const lp_plan_problem *of = s->pinned[pair->with];
-  const lp_places_problem problem = {.places = &two, .request = s->problem->request, .of = {of, of}};
+  const lp_places_problem problem = {
+      .places = &two, .request = s->problem->request, .of = {of, of}, .exit_layer = s->problem->exit_layer};
   lp_places_plan plan;
   const lp_places_options own = {.labels = options->labels};
   lp_status status = lp_places_solve(&problem, &own, s->arena, &plan, diag);
@@ -195,6 +217,8 @@ static double search(solver *s, lp_places_paths *whole, size_t width, bool segme
   lp_places_paths_back(whole);
   lp_places_search_run(whole, &run, path);
   if (!isinf(run.found)) consider_path(s, path);
+  /* With early exits the plan found may be no chain; then the chains that it dominates are no cheaper. */
+  if (s->problem->exit_layer > 0) run.dropped = fmin(run.dropped, run.found);
   return segments ? -INFINITY : fmin(known(s), run.dropped);
 }
 
@@ -267,6 +291,9 @@ lp_status lp_places_solve(const lp_places_problem *problem, const lp_places_opti
   consider_single_places(&s);
   prove(&s, options->labels ? options->labels : LABELS);
   if (options->pairs) LP_TRY(plan_pairs_exactly(&s, diag));
+  if (!s.has_plan)
+    return lp_error(diag, LP_LOC_FILE("--pin"),
+                    "no chain of places, none of them twice, follows the pins, as exits need");
   if (!out->result.feasible) return LP_INFEASIBLE;
   out->lower_bound = fmin(out->lower_bound, known(&s));
   out->complete = out->lower_bound >= known(&s) * (1 - reached);

@@ -21,16 +21,17 @@ struct lp_judge {
   const lp_bundle *bundle;
   lp_halves halves;
   lp_pool *pool;
-  lp_executor *device, *full;
-  lp_executor *coded; /* runs the cloud's half on rows that went through the codec; NULL: the codec changes nothing */
+  lp_executor *device, *full[LP_PLACES_MAX]; /* [links] */
+  /* Run the cloud's half on rows that went through the codec; NULL: the codec changes nothing. */
+  lp_executor *coded[LP_PLACES_MAX];
   lp_codec codec;
   int64_t longest; /* tokens of a piece: the model's context length */
   int64_t generate;
   lp_session *session; /* generates; NULL: the documents' own tokens are judged */
   lp_device_half *half;
-  lp_device_rows rows; /* of the last pass */
-  uint8_t *wire;
-  lp_sample *exits; /* [exits][PASS] */
+  lp_device_rows rows;        /* of the last pass */
+  float *made[LP_PLACES_MAX]; /* [links][PASS][width] that the link takes; [0] is unused */
+  lp_sample *exits;           /* [exits][PASS] */
   lp_sample samples[PASS], answers[PASS], truth[PASS];
   lp_buf scratch;
 };
@@ -51,6 +52,13 @@ static lp_status open_session(const lp_calibrate_options *options, lp_judge *jud
   return lp_session_open(judge->bundle, &generation, &judge->session, diag);
 }
 
+static void open_link(lp_judge *judge, int32_t link) {
+  judge->full[link] = lp_executor_create(judge->bundle, judge->halves.chain[link], judge->pool);
+  if (judge->codec != LP_CODEC_F32)
+    judge->coded[link] = lp_executor_create(judge->bundle, judge->halves.chain[link], judge->pool);
+  if (link > 0) judge->made[link] = lp_alloc(PASS * judge->halves.width[link] * sizeof *judge->made[link]);
+}
+
 lp_status lp_judge_open(const lp_bundle *bundle, const lp_calibrate_options *options, lp_judge **out, lp_diag *diag) {
   const char *why = "";
   lp_halves halves;
@@ -64,10 +72,9 @@ lp_status lp_judge_open(const lp_bundle *bundle, const lp_calibrate_options *opt
   judge->longest = bundle->manifest.context_length > 0 ? bundle->manifest.context_length : LONGEST;
   judge->pool = lp_pool_create(options->threads);
   judge->device = lp_executor_create(bundle, LP_SIDE_DEVICE, judge->pool);
-  judge->full = lp_executor_create(bundle, LP_SIDE_CLOUD, judge->pool);
-  if (judge->codec != LP_CODEC_F32) judge->coded = lp_executor_create(bundle, LP_SIDE_CLOUD, judge->pool);
+  for (int32_t i = 0; i < halves.links; i++)
+    open_link(judge, i);
   judge->half = lp_device_half_create(&judge->halves, judge->device);
-  judge->wire = lp_alloc(lp_codec_row_bytes(judge->codec, halves.width));
   judge->exits = lp_alloc((size_t)bundle->manifest.exit_count * PASS * sizeof *judge->exits);
   return open_session(options, judge, diag);
 }
@@ -77,10 +84,12 @@ void lp_judge_close(lp_judge *judge) {
   lp_session_close(judge->session);
   lp_device_half_free(judge->half);
   lp_executor_free(judge->device);
-  lp_executor_free(judge->full);
-  lp_executor_free(judge->coded);
+  for (int32_t i = 0; i < judge->halves.links; i++) {
+    lp_executor_free(judge->full[i]);
+    lp_executor_free(judge->coded[i]);
+    free(judge->made[i]);
+  }
   lp_pool_free(judge->pool);
-  free(judge->wire);
   free(judge->exits);
   lp_buf_free(&judge->scratch);
   free(judge);
@@ -103,20 +112,35 @@ static void keep_exit(void *user, int32_t exit, const lp_sample *samples) {
   memcpy(judge->exits + (size_t)exit * PASS, samples, sizeof judge->samples);
 }
 
-static lp_status run_cloud(lp_judge *judge, lp_executor *executor, int64_t past, int64_t count, int64_t capacity,
-                           lp_sample *out, lp_diag *diag) {
-  lp_cloud_pass pass = {.rows = judge->rows.row, .past = past, .count = count, .wanted = count, .capacity = capacity};
-  return lp_halves_run_cloud(&judge->halves, executor, &pass, &greedy, out, &judge->scratch, diag);
+/* Replaces rows that a link takes by those that the other end of the connection decodes. */
+static void send_rows(lp_judge *judge, int32_t link, float *rows, int64_t count) {
+  size_t width = judge->halves.width[link];
+  uint8_t *wire = lp_alloc(lp_codec_row_bytes(judge->codec, width));
+  for (int64_t i = 0; i < count; i++) {
+    float *row = rows + (size_t)i * width;
+    lp_codec_encode(judge->codec, row, width, wire);
+    lp_codec_decode(judge->codec, wire, width, row);
+  }
+  free(wire);
 }
 
-/* Replaces the rows by those that the other side of the link decodes. */
-static void send_rows(lp_judge *judge, int64_t count) {
-  size_t width = judge->halves.width;
-  for (int64_t i = 0; i < count; i++) {
-    float *row = judge->rows.row + (size_t)i * width;
-    lp_codec_encode(judge->codec, row, width, judge->wire);
-    lp_codec_decode(judge->codec, judge->wire, width, row);
+/* Runs the links one after the other, with the codec between them if `codec` says so. */
+static lp_status run_cloud(lp_judge *judge, lp_executor *const *executor, bool codec, int64_t past, int64_t count,
+                           int64_t capacity, lp_sample *out, lp_diag *diag) {
+  const int32_t links = judge->halves.links;
+  for (int32_t i = 0; i < links; i++) {
+    float *rows = i == 0 ? judge->rows.row : judge->made[i];
+    if (codec) send_rows(judge, i, rows, count);
+    lp_cloud_pass pass = {.link = i,
+                          .rows = rows,
+                          .made = i + 1 < links ? judge->made[i + 1] : NULL,
+                          .past = past,
+                          .count = count,
+                          .wanted = i + 1 < links ? 0 : count,
+                          .capacity = capacity};
+    LP_TRY(lp_halves_run_cloud(&judge->halves, executor[i], &pass, &greedy, out, &judge->scratch, diag));
   }
+  return LP_OK;
 }
 
 static lp_status run_pass(lp_judge *judge, const int32_t *token, int64_t past, int64_t count, int64_t capacity,
@@ -131,11 +155,10 @@ static lp_status run_pass(lp_judge *judge, const int32_t *token, int64_t past, i
                          .take = keep_exit,
                          .user = judge};
   LP_TRY(lp_device_half_pass(judge->half, &pass, &greedy, &judge->rows, diag));
-  LP_TRY(run_cloud(judge, judge->full, past, count, capacity, judge->truth, diag));
+  LP_TRY(run_cloud(judge, judge->full, false, past, count, capacity, judge->truth, diag));
   memcpy(judge->answers, judge->truth, sizeof judge->answers);
-  if (!judge->coded) return LP_OK;
-  send_rows(judge, count);
-  return run_cloud(judge, judge->coded, past, count, capacity, judge->answers, diag);
+  if (judge->codec == LP_CODEC_F32) return LP_OK;
+  return run_cloud(judge, judge->coded, true, past, count, capacity, judge->answers, diag);
 }
 
 static void note(const lp_judge *judge, int64_t at, lp_judged *out) {

@@ -253,13 +253,14 @@ LP_TEST(exact_survives_eviction) {
                                  .threads = 1};
   ck_assert_int_eq(lp_session_open(bundle, &options, &session, NULL), LP_OK);
   lp_cloud_end *idle = NULL;
+  const lp_endpoint *endpoint = &session->place[LP_SIDE_CLOUD].endpoint;
   lp_cloud_end_options open = {.halves = &halves,
-                               .endpoint = &session->place[LP_SIDE_CLOUD].endpoint,
+                               .endpoints = &endpoint,
                                .context = {.sampling = greedy, .codec = LP_CODEC_F32, .capacity = TOY_PROMPT + 40},
                                .claim = {.context = lp_context_draw()},
                                .drafts = true};
   ck_assert_int_eq(lp_cloud_end_open(&open, &idle, NULL), LP_OK);
-  float *rows = lp_alloc((size_t)(TOY_PROMPT + 40) * halves.width * sizeof(float));
+  float *rows = lp_alloc((size_t)(TOY_PROMPT + 40) * halves.width[0] * sizeof(float));
   ck_assert_int_eq(lp_cloud_end_upload(idle, 0, TOY_PROMPT, rows, NULL), LP_OK);
   lp_answer first, again;
   lp_question question = {.end = TOY_PROMPT};

@@ -37,7 +37,7 @@ static void setup(void) {
   bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
   pool = lp_pool_create(1);
   ck_assert_msg(lp_halves_find(bundle, &halves, &why), "%s", why);
-  ck_assert_uint_eq(halves.width, TOY_WIDTH);
+  ck_assert_uint_eq(halves.width[0], TOY_WIDTH);
   for (int text = 0; text < 2; text++)
     for (int i = 0; i < POSITIONS; i++)
       for (int k = 0; k < TOY_WIDTH; k++)
@@ -55,7 +55,7 @@ LP_CASE(.setup = setup, .teardown = teardown);
 
 static lp_context *create(void) {
   lp_context_options options = {.sampling = {.top_p = 1}, .codec = LP_CODEC_F32, .capacity = POSITIONS};
-  return lp_context_create(&halves, &options, pool);
+  return lp_context_create(&halves, 0, &options, pool);
 }
 
 static void upload(lp_context *context, lp_context_time time, int text, int64_t first, int64_t count) {
@@ -160,7 +160,7 @@ LP_TEST(a_later_epoch) {
 static lp_status restore(const char *file, lp_answer *answer, lp_diag *diag) {
   lp_context_record record;
   lp_context *context = NULL;
-  lp_status status = lp_context_restore(&halves, pool, file, POSITIONS, &record, &context, diag);
+  lp_status status = lp_context_restore(&halves, 0, pool, file, POSITIONS, &record, &context, diag);
   if (status == LP_OK) {
     ck_assert(record.id == 7 && record.answered == 3 && record.asked == -1);
     lp_question question = {.end = 10};

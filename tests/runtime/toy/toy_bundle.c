@@ -98,7 +98,7 @@ static void add_send(lp_buf *out, const char *const *side_name, int from, int to
 }
 
 /* Adds an exit after the layers that have run: the head over their result. */
-static void add_exit(lp_buf *out, const toy_placement *placement, int layers) {
+static void add_exit(lp_buf *out, const toy_placement *placement, const char *device, int layers) {
   char open[120];
   snprintf(
       open, sizeof open,
@@ -107,9 +107,9 @@ static void add_exit(lp_buf *out, const toy_placement *placement, int layers) {
   for (int i = 0; i < TOY_EXITS; i++)
     if (placement->exits[i] > 0 && placement->exits[i] == layers)
       lp_buf_printf(out,
-                    ",\n {\"op\": \"run\", \"side\": \"device\", \"segment\": \"lp_segment_head\", \"exit\": %d}"
-                    ",\n {\"op\": \"output\", \"side\": \"device\", \"output\": %d, \"buffer\": %d, \"rows\": \"r\"%s}",
-                    i, i + 1, TOY_LOGITS, placement->closed ? "" : open);
+                    ",\n {\"op\": \"run\", \"side\": \"%s\", \"segment\": \"lp_segment_head\", \"exit\": %d}"
+                    ",\n {\"op\": \"output\", \"side\": \"%s\", \"output\": %d, \"buffer\": %d, \"rows\": \"r\"%s}",
+                    device, i, device, i + 1, TOY_LOGITS, placement->closed ? "" : open);
 }
 
 static void add_exits(lp_buf *out, const toy_placement *placement) {
@@ -148,7 +148,7 @@ static void add_program(lp_buf *out, const toy_placement *placement, bool is_pre
                   stage == 0                ? "embed"
                   : stage == TOY_STAGES - 1 ? "head"
                                             : layer);
-    add_exit(out, placement, stage);
+    add_exit(out, placement, side_name[0], stage);
   }
   lp_buf_printf(out, ",\n {\"op\": \"output\", \"side\": \"%s\", \"output\": 0, \"buffer\": %d, \"rows\": \"r\"}",
                 side_name[side], TOY_LOGITS);

@@ -67,7 +67,8 @@ void toy_places_open(const char *path, const lp_bundle *bundle, toy_places *out)
 void toy_places_start_one(toy_places *places, lp_place place) {
   char number[16];
   snprintf(number, sizeof number, "%d", (int)place);
-  const char *arguments[6 + 2 * LP_PLACES_MAX + 1] = {"toy_worker", places->path,        "0",
+  const char *budget = places->budget ? places->budget : "0";
+  const char *arguments[6 + 2 * LP_PLACES_MAX + 1] = {"toy_worker", places->path,        budget,
                                                       "0",          places->port[place], number};
   for (lp_place i = 1; i < places->count; i++) {
     arguments[4 + 2 * i] = places->peer[i - 1].place;

@@ -23,8 +23,9 @@ int toy_worker_end(toy_worker *worker);   /* asks it to end; its exit status */
 
 /* Workers of all places of a bundle besides the device, at ports of their own. */
 typedef struct {
-  const char *path; /* of the bundle; borrowed */
-  lp_place count;   /* of places, the device included */
+  const char *path;   /* of the bundle; borrowed */
+  const char *budget; /* of each worker; NULL: half of the memory */
+  lp_place count;     /* of places, the device included */
   toy_worker worker[LP_PLACES_MAX];
   char port[LP_PLACES_MAX][32];
   int held[LP_PLACES_MAX];

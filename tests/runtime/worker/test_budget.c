@@ -86,7 +86,7 @@ LP_TEST(half_of_the_memory_is_the_default) {
 /* Contexts give up theirs like sessions. */
 LP_TEST(the_longest_idle_context_goes) {
   static const double ago_ms[] = {2e6, 3e6, 1e6};
-  lp_halves halves = {.width = 1};
+  lp_halves halves = {.links = 1, .width = {1}};
   lp_context contexts[LP_COUNT(ago_ms)];
   worker_context all[LP_COUNT(ago_ms)];
   worker.sessions.count = 0;

@@ -257,7 +257,7 @@ static void begin(kept *made) {
   made->file = lp_path_join(dir, "one.context");
   ck_assert(lp_halves_find(bundle, &made->halves, &why));
   lp_context_options options = {.sampling = greedy, .codec = LP_CODEC_F32, .capacity = POSITIONS};
-  made->context = lp_context_create(&made->halves, &options, made->pool);
+  made->context = lp_context_create(&made->halves, 0, &options, made->pool);
   made->context->time = (lp_context_time){.epoch = 3, .floor = 5};
   upload(made->context, 0, 16);
   (void)behind(made->context, 9);
@@ -277,7 +277,7 @@ LP_LOOP_TEST(round_trip, 0, 2) {
   lp_context *again = NULL;
   if (_i == 1) record.asked = 7; /* a question was being computed: its positions come again */
   ck_assert_int_eq(lp_context_save(made.context, &record, made.file, NULL), LP_OK);
-  ck_assert_int_eq(lp_context_restore(&made.halves, made.pool, made.file, POSITIONS, &back, &again, NULL), LP_OK);
+  ck_assert_int_eq(lp_context_restore(&made.halves, 0, made.pool, made.file, POSITIONS, &back, &again, NULL), LP_OK);
   ck_assert_uint_eq(back.id, 77);
   ck_assert_uint_eq(back.answered, 5);
   ck_assert_int_eq(back.answer.accepted, 2);
@@ -299,7 +299,7 @@ static void expect_no_context(const kept *made, const char *text) {
   lp_diag *diag = lp_diag_create();
   lp_context_record record;
   lp_context *none = NULL;
-  ck_assert_int_eq(lp_context_restore(&made->halves, made->pool, made->file, POSITIONS, &record, &none, diag),
+  ck_assert_int_eq(lp_context_restore(&made->halves, 0, made->pool, made->file, POSITIONS, &record, &none, diag),
                    LP_FAILED);
   ck_assert_ptr_null(none);
   ck_assert_uint_eq(lp_diag_error_count(diag), 1);
@@ -335,7 +335,7 @@ LP_TEST(foreign_files) {
   ck_assert_int_eq(lp_context_save(made.context, &record, made.file, NULL), LP_OK);
   lp_context *none = NULL;
   lp_diag *diag = lp_diag_create();
-  ck_assert_int_eq(lp_context_restore(&made.halves, made.pool, made.file, POSITIONS - 1, &record, &none, diag),
+  ck_assert_int_eq(lp_context_restore(&made.halves, 0, made.pool, made.file, POSITIONS - 1, &record, &none, diag),
                    LP_FAILED);
   ck_assert_msg(strstr(toy_error(diag), "does not hold a context"), "%s", toy_error(diag));
   lp_diag_free(diag);
