@@ -5,7 +5,9 @@
 ldd "$LLMPART" | grep -q hiredis || skip 'llmpart is built without hiredis'
 command -v redis-server >/dev/null || skip 'there is no redis-server'
 cli() { redis-cli -s "$work/redis.sock" "$@"; }
-redis_port=$((20000 + $$ % 20000))
+# Below the ports that outgoing connections take.
+redis_port=$((20000 + $$ % 12000))
+while ss -Hltn "sport = :$redis_port" 2>/dev/null | grep -q .; do redis_port=$((redis_port + 1)); done
 redis() { # redis: starts the database
   redis-server --port "$redis_port" --bind 127.0.0.1 --unixsocket "$work/redis.sock" --save '' --requirepass secret \
     --dir "$work" >"$work/redis.log" 2>&1 &
