@@ -177,7 +177,7 @@ static _Noreturn void run_bundle(const char *path, int64_t count, int out) {
   lp_session *session = NULL;
   lp_generation made = {0};
   lp_diag *diag = lp_diag_create();
-  const lp_bundle_options load = {.load = LP_LOAD_DEVICE | LP_LOAD_CLOUD};
+  const lp_bundle_options load = {.load = LP_LOAD_ALL};
   const int32_t prompt[PROMPT] = {1, 2, 3, 4, 5};
   lp_status status = lp_bundle_load(path, &load, &bundle, diag);
   if (status == LP_OK) {

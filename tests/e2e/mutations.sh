@@ -20,6 +20,13 @@ if part long; then
   compile "$models/gpt2/model.onnx" "$work/device.llmpart"
   # shellcheck disable=SC2086 # a list of options
   compile "$models/llama/model.onnx" "$work/exits.llmpart" $pair --scheduler=cut --cut=2 --exits=1
+  three="--place=phone=host --place=edge=host --place=server=host --link=lan --march=native"
+  # shellcheck disable=SC2086 # a list of options
+  compile "$models/llama/model.onnx" "$work/places.llmpart" $three --pin='*=phone' --pin='layer.1.*=edge' --pin='layer.2.*=server'
+  # shellcheck disable=SC2086 # a list of options
+  compile "$models/llama/model.onnx" "$work/chain.llmpart" $three --exits=1 --pin='layer.1.*=edge' --pin='layer.2.*=server'
+  mutate places 5 1500
+  mutate chain 6 1500
   mutate split 2 1500
   mutate device 3 1500
   mutate exits 4 1500
