@@ -22,9 +22,9 @@ if part long; then
   compile "$models/llama/model.onnx" "$work/exits.llmpart" $pair --scheduler=cut --cut=2 --exits=1
   three="--place=phone=host --place=edge=host --place=server=host --link=lan --march=native"
   # shellcheck disable=SC2086 # a list of options
-  compile "$models/llama/model.onnx" "$work/places.llmpart" $three --pin='*=phone' --pin='layer.1.*=edge' --pin='layer.2.*=server'
+  "$LLMPART" compile "$models/llama/model.onnx" $three --pin='*=phone' --pin='layer.1.*=edge' --pin='layer.2.*=server' -o "$work/places.llmpart" 2>"$work/err" || fail "places: $(cat "$work/err")"
   # shellcheck disable=SC2086 # a list of options
-  compile "$models/llama/model.onnx" "$work/chain.llmpart" $three --exits=1 --pin='layer.1.*=edge' --pin='layer.2.*=server'
+  "$LLMPART" compile "$models/llama/model.onnx" $three --exits=1 --pin='layer.1.*=edge' --pin='layer.2.*=server' -o "$work/chain.llmpart" 2>"$work/err" || fail "chain: $(cat "$work/err")"
   mutate places 5 1500
   mutate chain 6 1500
   mutate split 2 1500
