@@ -273,7 +273,7 @@ static bool has_graphs(solver *s) {
 /* ---- the chain --------------------------------------------------------------------------------------------------- */
 
 /* The least steps of a model that is searched as a chain. */
-enum { LEAST_CHAINED = 200 };
+enum { LEAST_CHAINED = 20 };
 
 /* Tells whether a placement of the chain search is feasible. */
 static bool see_chain(void *user, unsigned char *const side[LP_STAGE_COUNT]) {

@@ -16,6 +16,8 @@ enum { MOST_PASSES = 16, FIRST_LABELS = 300, MOST_LABELS = 19200, LAST_LABELS = 
 static const double most_work = 4e8, close_work = 1e8, little_work = 1e7, least_share = 1.0 / 6;
 /* The most work of a part while no placement is known: it is searched again when one is. */
 static const double blind_work = 6e7;
+/* The work of all parts together after which no part is searched any more, and that of a dive. */
+static const double all_work = 1.5e9, dive_work = 3e8;
 /* The same where memory does not bind, and labels are nearly all of the work. */
 static const double label_work = 2.4e8, close_label_work = 2e7;
 
@@ -125,15 +127,17 @@ static void hurry(part *p, const lp_exact_chain_search *last) {
   p->hurried = rough_reach * last->most;
 }
 
-/* Runs passes with few labels at ever greater objectives; one label replaces all that are nearly as good. They find a
- * placement where the bound is far below all placements, and prove nothing. */
+/* Runs passes with few labels at ever greater objectives, as far as the work of a dive goes; one label replaces all
+ * that are nearly as good. They find a placement where the bound is far below all placements, and prove nothing. */
 static void dive(part *p) {
+  const double most = p->work + dive_work;
   p->width = DIVE_LABELS;
-  for (p->reach = dive_reach; p->reach < 1e3 && p->bound > 0; p->reach *= 2) {
+  for (p->reach = dive_reach; p->reach < 1e3 && p->bound > 0 && p->work < most; p->reach *= 2) {
     lp_exact_chain_search search = next_search(p);
     search.step = dive_step * fabs(search.most);
     search.slur = dive_step;
     lp_exact_chain_run(p->chain, p->coupled, &search);
+    p->work += search.work;
     if (search.most >= known_objective(p)) return;
   }
 }
@@ -370,14 +374,14 @@ static void search_chain(part *p, double work) {
   p->known = known_objective(p);
 }
 
-/* Searches parts again that are not proved and that were searched while a worse placement, or none, was known; returns
- * a bound of all. Drops the parts. */
-static double search_again(parts *list) {
+/* Searches parts again that are not proved and that were searched while a worse placement, or none, was known; `done`
+ * is the work of the parts so far. Returns a bound of all. Drops the parts. */
+static double search_again(parts *list, double done) {
   double proved = INFINITY, work = 0;
   for (size_t i = 0; i < list->count; i++) {
     part *p = list->data[i];
     bool is_late = known_objective(p) < p->known * (1 - gap_wanted);
-    if (!is_proved(p, gap_wanted) && is_late) {
+    if (!is_proved(p, gap_wanted) && is_late && done + work < all_work) {
       if (is_tight(&p->x)) climb(p);
       p->bound = fmax(p->bound, lp_exact_least(&p->x, p->prices));
       p->lowest = fmax(p->lowest, fmin(p->bound, known_objective(p)));
@@ -406,7 +410,8 @@ static double search_list(parts *list, const lp_exact_parts_task *task) {
         lp_vec_push(&whole, p);
       continue;
     }
-    search_chain(p, work);
+    p->known = known_objective(p);
+    if (work < all_work) search_chain(p, work);
     work += p->work;
     if (is_proved(p, gap_wanted)) {
       proved = fmin(proved, p->lowest);
@@ -415,10 +420,11 @@ static double search_list(parts *list, const lp_exact_parts_task *task) {
       lp_vec_push(&open, p);
     }
   }
-  proved = fmin(proved, search_again(&open));
+  proved = fmin(proved, search_again(&open, work));
   for (size_t i = 0; i < whole.count; i++) {
     double known = known_objective(whole.data[i]);
-    if (proved < known - LP_EXACT_GAP_CLOSE * fabs(known)) search_chain(whole.data[i], 0);
+    if (work < all_work && proved < known - LP_EXACT_GAP_CLOSE * fabs(known)) search_chain(whole.data[i], 0);
+    work += whole.data[i]->work;
     drop_part(whole.data[i]);
   }
   lp_vec_free(&whole);
