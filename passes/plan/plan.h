@@ -98,6 +98,7 @@ void lp_plan_func_names_set(lp_module *module, lp_op *prefill, lp_stage stage, c
 typedef struct {
   bool known, complete;
   double lower_bound, dual_bound;
+  double aim; /* of the checker's search that confirms the lower bound; NaN, or 0 if not read from a module: none */
   double per_ms[LP_STAGE_COUNT], per_byte[LP_SIDE_COUNT];
   const double *way;
   int32_t way_count;
@@ -113,6 +114,8 @@ lp_plan_proof lp_plan_proof_read(const lp_module *module);
 /* Replaces the lower bound of a module's proof by another one, which a checker of its certificate confirms. The proof
  * is then not `complete`. */
 void lp_plan_proof_replace(lp_module *module, double bound);
+/* Records at which bound the checker's search has to aim to confirm the lower bound of a module's proof. */
+void lp_plan_proof_aim(lp_module *module, double aim);
 /* Records that an operator of the placed module is on this side in the cheapest plan, and on the other in the plan. */
 void lp_plan_cheapest_write(lp_module *module, lp_op *op, lp_side side);
 /* Fills side[stage][op_count], in `arena`, with the cheapest plan of the proof. False when that is the plan itself. */

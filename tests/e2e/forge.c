@@ -1,8 +1,8 @@
 /* forge REPORT.json STRIDE: changes every number of a report, one at a time, and expects the certificate's checker to
- * refuse each, unless nothing else in the report determines it. Adds 1 to each number, and a thousandth to those that
- * are no integers; puts null in place of each number but 0, and 5 in place of each null. Of the numbers with one path,
- * such as the times of all operators, it changes the first STRIDE and every STRIDE-th after them. Prints what it
- * accepts. */
+ * refuse each. Leaves out those that nothing else in the report determines. Adds 1 to each number, and a thousandth to
+ * those that are no integers; puts null in place of each number but 0, and 5 in place of each null. Of the numbers with
+ * one path, such as the times of all operators, it changes the first STRIDE and every STRIDE-th after them. Prints what
+ * it accepts. */
 #include "base/file.h"
 #include "tools/certificate/certificate.h"
 
@@ -53,6 +53,7 @@ static bool is_unproved(const char *path) {
       "certificate.prefill.units.units.split.", /* several splits may prove one bound */
       "certificate.decode.units.units.split.",
       "certificate.holdings.holdings.", /* a holding on a side that no plan of the report uses */
+      "certificate.aim",                /* the search may prove the bound with another one too */
       "exits.layers.",
       "exits.theta",
       "fixes.fixes.to", /* how far a fix goes; only planning again tells whether it suffices */
@@ -121,13 +122,15 @@ static bool is_sampled(forgery *f, const char *path) {
 }
 
 static void try_text(forgery *f, const char *at, const char *end, const char *path, const char *other) {
+  if (is_unproved(path)) { /* whether it is refused tells nothing, and the proof of its bound takes long */
+    f->unproved++;
+    return;
+  }
   char *forged = forge(f->text, at, end, other);
   f->tried++;
   if (!is_refused(forged, f->file)) {
-    if (is_unproved(path))
-      f->unproved++;
-    else
-      f->accepted++, printf("accepted: %s instead of %.*s in %s\n", other, (int)(end - at), at, path);
+    f->accepted++;
+    printf("accepted: %s instead of %.*s in %s\n", other, (int)(end - at), at, path);
   }
   free(forged);
 }
@@ -194,7 +197,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < f.paths; i++)
     free(f.path[i]);
   free(text);
-  printf("%d of %d forgeries are accepted, %d more of numbers that nothing determines\n", f.accepted, f.tried,
+  printf("%d of %d forgeries are accepted, %d others are of numbers that nothing determines\n", f.accepted, f.tried,
          f.unproved);
-  return f.accepted || f.tried < 500;
+  return f.accepted || f.tried + f.unproved < 500;
 }

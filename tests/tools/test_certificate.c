@@ -190,6 +190,34 @@ LP_TEST(it_covers_placements_of_more_messages_than_it_counts) {
   lp_arena_free(c.arena);
 }
 
+/* Searches that stop early prove less, and nothing that is false. */
+LP_TEST(it_proves_no_more_with_little_effort) {
+  int complete = 0, cut = 0;
+  for (uint64_t seed = 1; seed <= CASES; seed++) {
+    source s = {.seed = seed};
+    certificate c = make_problem(&s);
+    const double least = c.value = least_value(&c);
+    for (int i = 0; i < 12 && !isinf(least) && least > 0; i++) {
+      const certificate_effort effort = {.frontiers = draw(&s, 3) ? 60000 : (size_t)draw(&s, 60),
+                                         .frontiers_in_all = 3000000,
+                                         .potentials = (size_t)draw(&s, 3000),
+                                         .short_labels = (size_t)draw(&s, 100),
+                                         .long_labels = (size_t)draw(&s, 400),
+                                         .all_labels = (size_t)draw(&s, 2000),
+                                         .most_width = 1 + (size_t)draw(&s, 40),
+                                         .least_width = 1 + (size_t)draw(&s, 4)};
+      c.effort = &effort;
+      const double proved = certificate_search(&c, 1.1 * least + 1);
+      ck_assert_msg(proved <= least * (1 + 1e-9), "seed %d, effort %d: %g is proved, %g is the least cost", (int)seed,
+                    i, proved, least);
+      *(proved >= least * (1 - 1e-9) ? &complete : &cut) += 1;
+    }
+    lp_arena_free(c.arena);
+  }
+  ck_assert_int_gt(complete, CASES);
+  ck_assert_int_gt(cut, CASES / 2);
+}
+
 LP_TEST(it_finds_a_better_bound_than_the_claimed_one) {
   int found = 0;
   for (uint64_t seed = 1; seed <= CASES; seed++) {
@@ -198,11 +226,12 @@ LP_TEST(it_finds_a_better_bound_than_the_claimed_one) {
     const double least = least_value(&c), claimed[] = {0, least / 2, least};
     c.value = least;
     for (size_t i = 0; i < LP_COUNT(claimed) && !isinf(least) && least > 0; i++) {
-      const double bound = certificate_find_bound(&c, claimed[i], least);
+      double aim;
+      const double bound = certificate_find_bound(&c, claimed[i], least, &aim);
       found++;
       ck_assert_msg(bound >= least * (1 - 1e-9) && bound <= least, "seed %d: %g is found, %g is the least cost",
                     (int)seed, bound, least);
-      ck_assert_double_eq(certificate_prove(&c, bound, least), bound);
+      ck_assert_double_eq(certificate_prove(&c, bound, aim), bound);
     }
     lp_arena_free(c.arena);
   }

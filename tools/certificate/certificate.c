@@ -132,6 +132,12 @@ static bool read_holdings(certificate *c, const lp_json *json) {
   return valid;
 }
 
+static bool read_aim(const lp_json *json, double *out) {
+  const lp_json at = lp_json_member(json, "aim");
+  *out = NAN;
+  return !lp_json_is_given(&at) || read_number(json, "aim", out);
+}
+
 static bool read_certificate(certificate *c, const lp_json *json) {
   lp_json objective = lp_json_member(json, "objective"), limits = lp_json_member(json, "limits"),
           prices = lp_json_member(json, "prices"), link = lp_json_member(json, "link");
@@ -140,8 +146,22 @@ static bool read_certificate(certificate *c, const lp_json *json) {
          read_pair(&limits, "ms", c->limit_ms) && read_pair(&limits, "bytes", c->limit_bytes) &&
          read_pair(&prices, "ms", c->price_ms) && read_pair(&prices, "bytes", c->price_bytes) &&
          read_number(&link, "message_ms", &c->message_ms) && read_pair(&link, "ms_per_byte", c->ms_per_byte) &&
-         read_number(json, "value", &c->value) && read_number(json, "bound", &c->bound) && read_holdings(c, json) &&
-         read_stage(c, json, "prefill", 0) && read_stage(c, json, "decode", 1);
+         read_number(json, "value", &c->value) && read_aim(json, &c->aim) && read_number(json, "bound", &c->bound) &&
+         read_holdings(c, json) && read_stage(c, json, "prefill", 0) && read_stage(c, json, "decode", 1);
+}
+
+/* ---- effort ------------------------------------------------------------------------------------------------------ */
+
+const certificate_effort *certificate_effort_of(const certificate *c) {
+  static const certificate_effort usual = {.frontiers = 60000,
+                                           .frontiers_in_all = 3000000,
+                                           .potentials = 8000000,
+                                           .short_labels = 200000,
+                                           .long_labels = 2000000,
+                                           .all_labels = 6000000,
+                                           .most_width = 20000,
+                                           .least_width = 400};
+  return c->effort ? c->effort : &usual;
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */

@@ -38,9 +38,20 @@ typedef struct {
   size_t value_count, unit_count;
 } stage;
 
+/* How far a search may go; what it proves is true whatever they are. Tests set others than the usual ones. */
+typedef struct {
+  size_t frontiers, frontiers_in_all, potentials; /* frontiers: at one place */
+  /* The labels that a search makes before it keeps the least number: a short one, a long one, and all of single stages
+   * or of both stages together. */
+  size_t short_labels, long_labels, all_labels;
+  size_t most_width, least_width; /* the labels kept after a unit, and those kept when the labels are spent */
+} certificate_effort;
+
 typedef struct {
   double busy[2][2], link[2], move, limit_ms[2], limit_bytes[2], message_ms, ms_per_byte[2];
   double price_ms[2], price_bytes[2], value, bound;
+  double aim; /* the bound at which the search for the stated bound aimed; NaN: at the stated one */
+  const certificate_effort *effort; /* NULL: the usual one */
   holding *holdings;
   size_t holding_count;
   stage stages[2];
@@ -87,12 +98,14 @@ double certificate_bound(const certificate *c);
 /* Proves by a search of its own that no placement within the limits costs less than `wanted`. Returns what it proves:
  * `wanted`, or a lower bound if the search becomes too long. Depends on its arguments only, not on the machine. */
 double certificate_search(const certificate *c, double wanted);
-/* Proves the same by the prices if they suffice, else by a search that aims at `wanted`, else by one that aims at
- * `least`, the objective of the best plan known. Returns what they prove, at most `wanted`. */
-double certificate_prove(const certificate *c, double wanted, double least);
-/* Returns a bound that certificate_prove confirms: the claimed one if that is close to `least` and proved; else the
- * best one that it finds. */
-double certificate_find_bound(const certificate *c, double claimed, double least);
+/* The effort of searches in this certificate. */
+const certificate_effort *certificate_effort_of(const certificate *c);
+/* Proves the same by the prices if they suffice, else by a search that aims at `aim`. Returns what they prove, at most
+ * `wanted`. */
+double certificate_prove(const certificate *c, double wanted, double aim);
+/* Returns a bound that certificate_prove confirms with the aim that it sets: the claimed bound if that is close to
+ * `least`, the objective of the best plan known, and proved; else the best one that it finds. */
+double certificate_find_bound(const certificate *c, double claimed, double least, double *aim);
 /* The objective of the best plan of the report: of the cheapest one, where the tolerance made the scheduler take a
  * faster one. Moves the units. */
 double certificate_least_value(certificate *c);

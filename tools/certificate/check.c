@@ -42,23 +42,20 @@ static double prove_towards(const certificate *c, double aim) {
   return fmin(aim, fmax(bound, certificate_search(c, aim)));
 }
 
-double certificate_prove(const certificate *c, double wanted, double least) {
-  const double proved = prove_towards(c, wanted);
-  if (proved >= wanted || least <= wanted) return proved;
-  const double more = prove_towards(c, least);
-  return more >= wanted - rounding * fabs(wanted) ? wanted : fmax(proved, more);
+double certificate_prove(const certificate *c, double wanted, double aim) {
+  const double proved = prove_towards(c, aim);
+  return proved >= wanted - rounding * fabs(wanted) ? wanted : proved;
 }
 
-double certificate_find_bound(const certificate *c, double claimed, double least) {
+double certificate_find_bound(const certificate *c, double claimed, double least, double *aim) {
   static const double close = 1e-2; /* a gap, as a share, up to which no better bound is looked for */
   const bool is_close = claimed >= least - close * fabs(least);
-  double proved = is_close ? prove_towards(c, claimed) : -INFINITY;
-  if (proved >= claimed) return claimed;
-  const double found = claimed < least ? prove_towards(c, least) : proved;
-  if (found >= claimed) return found;
-  if (!is_close) proved = prove_towards(c, claimed);
-  if (proved >= claimed) return claimed;
-  return proved > found && prove_towards(c, proved) >= proved ? proved : found;
+  *aim = is_close ? claimed : fmax(claimed, least);
+  const double found = prove_towards(c, *aim);
+  if (is_close || found >= claimed) return found;
+  const double proved = prove_towards(c, claimed);
+  if (proved > found) *aim = claimed;
+  return fmax(proved, found);
 }
 
 double certificate_least_value(certificate *c) {
@@ -94,7 +91,7 @@ lp_status certificate_check(certificate *c, const char *file, certificate_findin
   LP_TRY(certificate_operators_check(c, file, diag));
   LP_TRY(read_claim(c, bound, t.value, file, &out->bound, diag));
   LP_TRY(certificate_figures_check(c, &request, out->bound, out, diag));
-  const double proved = certificate_prove(c, out->bound, certificate_least_value(c));
+  const double proved = certificate_prove(c, out->bound, isnan(c->aim) ? out->bound : c->aim);
   if (proved >= out->bound) return LP_OK;
   return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "plan.lower_bound is %.12g, only %.12g is proved",
                      out->bound, proved);

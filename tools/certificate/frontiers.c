@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most frontiers at one place, and at all. */
-static const size_t most_frontiers = 60000, most_in_all = 1000000;
-
 typedef struct {
   frontier *data;
   size_t count, capacity, slots;
@@ -146,7 +143,7 @@ static bool step_all(const lister *l, size_t index, const frontier_set *before, 
       frontier f = before->data[i];
       frontier_arc *arc = &out->arc[i][side];
       const bool allowed = lister_step(l, index, side, &f, arc, &fits);
-      if (!fits || after->count > most_frontiers) return false;
+      if (!fits || after->count > certificate_effort_of(l->c)->frontiers) return false;
       arc->to = allowed ? find_or_add(after, &f) : -1;
     }
   return true;
@@ -179,8 +176,8 @@ static bool take_step(const lister *l, size_t index, known *k, int32_t *set, fro
   return true;
 }
 
-bool frontiers_build(const certificate *c, unsigned stages, frontier_graph *out) {
-  lister l = {.c = c, .stages = stages};
+static bool build_in_order(const certificate *c, unsigned stages, bool by_blocks, frontier_graph *out) {
+  lister l = {.c = c, .stages = stages, .by_blocks = by_blocks};
   known k = {0};
   frontier_set first = {0};
   bool fits = true;
@@ -193,9 +190,16 @@ bool frontiers_build(const certificate *c, unsigned stages, frontier_graph *out)
     fits = lister_open(&l, i) && take_step(&l, i, &k, &set, &out->step[i]);
     lister_close(&l, i);
     all += k.set.data[set].count;
-    fits = fits && all <= most_in_all;
+    fits = fits && all <= certificate_effort_of(c)->frontiers_in_all;
   }
   out->last_count = (int32_t)k.set.data[set].count;
   forget(&k);
   return fits;
+}
+
+/* In the order of blocks the sides of a whole block's weights are part of the frontiers where memory is limited. */
+bool frontiers_build(const certificate *c, unsigned stages, frontier_graph *out) {
+  const bool by_blocks = stages == 3 && !(c->limit_bytes[0] > 0) && !(c->limit_bytes[1] > 0);
+  if (build_in_order(c, stages, by_blocks, out)) return true;
+  return stages == 3 && build_in_order(c, stages, !by_blocks, out);
 }

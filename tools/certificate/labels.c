@@ -4,9 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The most labels that a search keeps after a unit; the least, when its effort is spent. */
-enum { MOST_WIDTH = 20000, LEAST_WIDTH = 400 };
-
 static int compare_labels(const void *a, const void *b) {
   const label *x = a, *y = b;
   if (x->at != y->at) return x->at < y->at ? -1 : 1;
@@ -99,6 +96,7 @@ static void extend(seeker *s, size_t step, const label *from, const frontier_arc
  * lowers the target where there are too many. */
 void labels_search(seeker *s, const double *ending, size_t effort, double *target, labels *out) {
   labels next = {0};
+  const certificate_effort *most = certificate_effort_of(s->c);
   seeker_fill(s, ending);
   s->grid_objective = grid_of(fabs(*target));
   for (int i = 0; i < LIMIT_COUNT; i++)
@@ -112,7 +110,7 @@ void labels_search(seeker *s, const double *ending, size_t effort, double *targe
     effort -= next.count < effort ? next.count : effort;
     *s->left -= next.count < *s->left ? next.count : *s->left;
     filter(s, &next);
-    narrow(&next, effort > 0 && *s->left > 0 ? MOST_WIDTH : LEAST_WIDTH, target);
+    narrow(&next, effort > 0 && *s->left > 0 ? most->most_width : most->least_width, target);
     labels swap = *out;
     *out = next;
     next = swap;

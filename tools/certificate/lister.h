@@ -23,6 +23,7 @@ typedef struct {
 typedef struct {
   const certificate *c;
   unsigned stages;
+  bool by_blocks;                                     /* the order of both stages is that of blocks, not of units */
   bool counts_link[2], counts_turns[2], counts_bytes; /* whether the objective or a limit depends on them */
   place *order;
   size_t count;

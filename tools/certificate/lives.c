@@ -8,10 +8,31 @@ bool frontiers_can_move(const holding *h) {
   return h->cache && h->first[0] >= 0 && h->first[1] >= 0 && h->move_bytes > 0;
 }
 
-/* Sorts the units of both stages so that users of a holding are near each other: a unit of decode follows the last unit
- * of prefill that shares a holding with it or with a unit of decode before it. */
+/* Returns, for each unit of prefill, the last one of its block. At most one value crosses the end of a block. */
+static int32_t *list_block_ends(const certificate *c) {
+  const stage *s = &c->stages[0];
+  int32_t *last = LP_NEW_ARRAY(c->arena, int32_t, s->value_count);
+  int32_t *live = LP_NEW_ARRAY(c->arena, int32_t, s->unit_count + 1);
+  int32_t *end = LP_NEW_ARRAY(c->arena, int32_t, s->unit_count), at = (int32_t)s->unit_count - 1;
+  for (size_t i = 0; i < s->unit_count; i++)
+    for (size_t k = 0; k < s->units[i].in_count; k++)
+      last[s->units[i].in[k]] = (int32_t)i;
+  for (size_t v = 0; v < s->value_count; v++)
+    for (int32_t i = s->maker[v]; s->maker[v] >= 0 && i < last[v]; i++)
+      live[i]++;
+  for (size_t i = s->unit_count; i-- > 0;) {
+    if (live[i] <= 1) at = (int32_t)i;
+    end[i] = at;
+  }
+  return end;
+}
+
+/* Sorts the units of both stages so that users of a holding are near each other: a unit of decode follows the block of
+ * the last unit of prefill that shares a holding with it or with a unit of decode before it. Between blocks a stage has
+ * few frontiers, so that the units of the other stage multiply few. */
 static void list_order(lister *l) {
   const certificate *c = l->c;
+  const int32_t *end = NULL;
   size_t next = 0;
   int32_t rank = -1;
   l->order = LP_NEW_ARRAY(c->arena, place, c->stages[0].unit_count + c->stages[1].unit_count);
@@ -21,11 +42,12 @@ static void list_order(lister *l) {
       l->order[i] = (place){(int32_t)l->stages - 1, (int32_t)i};
     return;
   }
+  end = l->by_blocks ? list_block_ends(c) : NULL;
   for (size_t i = 0; i < c->stages[1].unit_count; i++) {
     const unit *u = &c->stages[1].units[i];
     for (size_t k = 0; k < u->hold_count; k++) {
       int32_t first = c->holdings[u->hold[k]].first[0];
-      if (first > rank) rank = first;
+      if (first > rank) rank = end ? end[first] : first;
     }
     for (; (int32_t)next <= rank; next++)
       l->order[l->count++] = (place){0, (int32_t)next};

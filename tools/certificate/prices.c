@@ -208,8 +208,9 @@ static void move_prices(seeker *s, int count, double distance) {
 
 /* Searches for prices of a high bound, and leaves them. Stops at `enough`. */
 double seeker_improve(seeker *s, int count, const moves *m, double enough) {
-  enum { STEPS_OF_PAIR = 24, STEPS_OF_ONE = 80, PATIENCE = 4 }; /* a pair is searched often */
-  const int most = count == 1 ? STEPS_OF_ONE : STEPS_OF_PAIR;
+  enum { STEPS_OF_PAIR = 24, STEPS_OF_ONE = 80, PATIENCE = 4, MANY_FRONTIERS = 300000 }; /* a pair is searched often */
+  const bool is_large = s->first[s->graph.step_count + 1] > MANY_FRONTIERS;
+  const int most = count == 1 && !is_large ? STEPS_OF_ONE : STEPS_OF_PAIR;
   const double value = s[0].c->value;
   double best = -INFINITY, price[2][LIMIT_COUNT], share = 1;
   int since = 0;
@@ -234,9 +235,8 @@ double seeker_improve(seeker *s, int count, const moves *m, double enough) {
 
 /* Makes the potentials for placements with so many messages, or more; false when they are too many. */
 bool seeker_count_messages(seeker *s, int32_t counted, bool or_more) {
-  static const size_t most_potentials = 8000000;
   const size_t count = (size_t)s->first[s->graph.step_count + 1] * (size_t)(s->most + 1) * (size_t)(counted + 1);
-  if (count > most_potentials && counted > 0) return false;
+  if (count > certificate_effort_of(s->c)->potentials && counted > 0) return false;
   s->counted = counted;
   s->or_more = or_more;
   free(s->potential);

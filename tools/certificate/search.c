@@ -15,10 +15,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The labels that a search makes before it keeps the least number. WHOLE_EFFORT: those of all searches of single stages
- * together, and of all searches of both stages. */
-enum { SMALL_EFFORT = 200000, EFFORT = 2000000, WHOLE_EFFORT = 6000000 };
-
 /* Fills, for each number of caches that decode has on the device, the least cost of the placements of prefill in the
  * list, with moves, as far as TTFT allows. */
 static void end_prefill(const seeker *s, const moves *m, const labels *list, double *ending) {
@@ -83,76 +79,68 @@ static double search_backward(seeker s[2], const moves *m, double wanted, size_t
   return target;
 }
 
-/* Searches a part of all placements, which a stage's number of messages makes, in the order that takes less effort. */
-static double prove_part(seeker s[2], const moves *m, double wanted, size_t effort) {
-  double proved = seeker_improve(s, 2, m, wanted);
-  if (proved < wanted) proved = fmax(proved, search_forward(s, m, wanted, effort));
-  if (proved < wanted) proved = fmax(proved, search_backward(s, m, wanted, effort));
+/* Searches the graph of both stages. */
+static double search_joint(seeker *s, double wanted, size_t effort) {
+  static const double nothing = 0;
+  double target = wanted;
+  labels list = {0};
+  labels_search(s, &nothing, effort, &target, &list);
+  for (size_t i = 0; i < list.count; i++)
+    target = fmin(target, list.data[i].objective);
+  lp_vec_free(&list);
+  return target;
+}
+
+/* The graphs of a search: one of both stages, or one for each. */
+typedef struct {
+  seeker s[2];
+  int count;
+  moves m; /* of caches, between two graphs */
+} graphs;
+
+static void release(graphs *g) {
+  for (int i = 0; i < g->count; i++)
+    free(g->s[i].potential);
+}
+
+/* Searches a part of all placements, which a number of messages makes; two graphs in the order that takes less
+ * effort. */
+static double prove_part(graphs *g, double wanted, size_t effort) {
+  double proved = seeker_improve(g->s, g->count, &g->m, wanted);
+  if (proved >= wanted || proved == -INFINITY) return proved;
+  if (g->count == 1) return fmax(proved, search_joint(g->s, wanted, effort));
+  proved = fmax(proved, search_forward(g->s, &g->m, wanted, effort));
+  if (proved < wanted) proved = fmax(proved, search_backward(g->s, &g->m, wanted, effort));
   return proved;
 }
 
 /* The stage with the dearer messages. */
-static int dear_stage(const seeker s[2]) {
-  const certificate *c = s[0].c;
-  return c->link[1] + s[1].price[1] >= c->link[0] + s[0].price[0];
+static seeker *dear_stage(graphs *g) {
+  const certificate *c = g->s[0].c;
+  return &g->s[c->link[1] + g->s[1].price[1] >= c->link[0] + g->s[0].price[0]];
 }
 
 /* Divides the placements by the number of messages of a stage. Prices of time mix placements that send different
  * numbers; the parts' prices cannot. Leaves out the moves of caches if they cost nothing at the prices. */
-static double prove_parts(seeker s[2], moves m, double wanted) {
+static double prove_parts(graphs *g, double wanted, size_t effort) {
   enum { MOST_COUNTED = 12 };
-  seeker *dear = &s[dear_stage(s)];
+  seeker *dear = dear_stage(g);
   double target = wanted;
-  if (!(s[0].c->move + s[0].price[0] > 0)) {
-    m.ms += m.most;
-    m.most = s[0].most = s[1].most = 0;
+  if (!(g->s[0].c->move + g->s[0].price[0] > 0)) {
+    g->m.ms += g->m.most;
+    g->m.most = g->s[0].most = g->s[1].most = 0;
   }
   for (int32_t sent = 0; sent <= MOST_COUNTED; sent++) {
     if (!seeker_count_messages(dear, sent, false)) break;
-    target = fmin(target, prove_part(s, &m, target, SMALL_EFFORT));
+    target = fmin(target, prove_part(g, target, effort));
     if (!seeker_count_messages(dear, sent + 1, true)) {
       if (!seeker_count_messages(dear, sent, true)) return -INFINITY; /* those that send `sent` and more */
       break;
     }
-    double rest = seeker_improve(s, 2, &m, target);
+    double rest = seeker_improve(g->s, g->count, &g->m, target);
     if (rest >= target) return target;
   }
-  return fmin(target, prove_part(s, &m, target, SMALL_EFFORT));
-}
-
-/* Searches the stages one by one. */
-static double prove_stages(const certificate *c, double wanted, size_t *left) {
-  const moves m = moves_list(c);
-  seeker s[2] = {{0}, {0}};
-  double proved = -INFINITY;
-  if (seeker_create(c, 1, m.most, left, &s[0]) && seeker_create(c, 2, m.most, left, &s[1])) {
-    proved = prove_part(s, &m, wanted, SMALL_EFFORT);
-    if (proved < wanted && c->message_ms > 0) proved = fmax(proved, prove_parts(s, m, wanted));
-    s[0].most = s[1].most = m.most;
-    if (proved < wanted && seeker_count_messages(&s[0], 0, true) && seeker_count_messages(&s[1], 0, true))
-      proved = fmax(proved, prove_part(s, &m, wanted, EFFORT));
-  }
-  free(s[0].potential);
-  free(s[1].potential);
-  return proved;
-}
-
-/* Searches both stages at once. */
-static double prove_both(const certificate *c, double wanted, size_t *left) {
-  static const double nothing = 0;
-  seeker s = {0};
-  labels list = {0};
-  double best = -INFINITY, target = wanted;
-  if (seeker_create(c, 3, 0, left, &s)) best = seeker_improve(&s, 1, NULL, wanted);
-  if (!isinf(best) && best < wanted) {
-    labels_search(&s, &nothing, EFFORT, &target, &list);
-    for (size_t i = 0; i < list.count; i++)
-      target = fmin(target, list.data[i].objective);
-    best = fmax(best, target);
-  }
-  lp_vec_free(&list);
-  free(s.potential);
-  return best;
+  return fmin(target, prove_part(g, target, effort));
 }
 
 /* Tells whether the objective or a limit depends on messages. */
@@ -160,20 +148,51 @@ static bool counts_messages(const certificate *c) {
   return c->link[0] > 0 || c->link[1] > 0 || c->limit_ms[0] > 0 || c->limit_ms[1] > 0;
 }
 
-/* Proves a bound of the placements of a room, at least `enough` if it can. A graph of both stages proves the most.
- * Where messages count, it is large or has too many frontiers, so it comes last. */
+/* Searches the stages one by one. */
+static double prove_stages(const certificate *c, double wanted, size_t *left) {
+  const size_t effort = certificate_effort_of(c)->short_labels;
+  graphs g = {.count = 2, .m = moves_list(c)};
+  double proved = -INFINITY;
+  if (seeker_create(c, 1, g.m.most, left, &g.s[0]) && seeker_create(c, 2, g.m.most, left, &g.s[1])) {
+    proved = prove_part(&g, wanted, effort);
+    if (proved < wanted && c->message_ms > 0) proved = fmax(proved, prove_parts(&g, wanted, effort));
+    g.m = moves_list(c);
+    g.s[0].most = g.s[1].most = g.m.most;
+    if (proved < wanted && seeker_count_messages(&g.s[0], 0, true) && seeker_count_messages(&g.s[1], 0, true))
+      proved = fmax(proved, prove_part(&g, wanted, certificate_effort_of(c)->long_labels));
+  }
+  release(&g);
+  return proved;
+}
+
+/* Searches both stages at once; -infinity: their graph is too large. */
+static double prove_both(const certificate *c, double wanted, size_t *left) {
+  graphs g = {.count = 1};
+  double proved = -INFINITY;
+  if (seeker_create(c, 3, 0, left, &g.s[0])) proved = prove_part(&g, wanted, certificate_effort_of(c)->long_labels);
+  release(&g);
+  return proved;
+}
+
+/* Proves a bound of the placements of a room, at least `enough` if it can. A graph of both stages proves the most where
+ * memory couples them. Where messages count, it is large, so it comes last unless the model is small. */
 static double prove_room(const certificate *c, double enough, size_t left[2]) {
-  const double by_prices = certificate_bound(c);
-  if (by_prices >= enough) return by_prices;
-  double best = counts_messages(c) ? -INFINITY : prove_both(c, enough, &left[1]);
-  if (best > -INFINITY) return fmax(best, by_prices);
-  best = fmax(prove_stages(c, enough, &left[0]), by_prices);
-  return best >= enough || !counts_messages(c) ? best : fmax(best, prove_both(c, enough, &left[1]));
+  enum { FEW_UNITS = 200 };
+  const bool is_tight = c->limit_bytes[0] > 0 || c->limit_bytes[1] > 0, counts = counts_messages(c);
+  const bool is_small = c->stages[0].unit_count + c->stages[1].unit_count <= FEW_UNITS;
+  const bool both_first = !counts || (is_small && is_tight);
+  double best = certificate_bound(c), both = -INFINITY;
+  if (best >= enough) return best;
+  if (both_first) both = prove_both(c, enough, &left[1]);
+  best = fmax(best, both);
+  if (best >= enough || (!counts && both > -INFINITY)) return best;
+  best = fmax(best, prove_stages(c, enough, &left[0]));
+  return best >= enough || both_first ? best : fmax(best, prove_both(c, enough, &left[1]));
 }
 
 double certificate_search(const certificate *c, double wanted) {
   const double enough = wanted - CERTIFICATE_ROUNDING * fabs(wanted);
-  size_t left[] = {WHOLE_EFFORT, WHOLE_EFFORT};
+  size_t left[] = {certificate_effort_of(c)->all_labels, certificate_effort_of(c)->all_labels};
   rooms list = {0};
   double best = enough;
   rooms_list(c, &list);

@@ -16,10 +16,11 @@ lp_status lp_compile_prove(const lp_compile *compile, lp_module *module, lp_diag
   certificate c;
   if (!proof.known || (proof.complete && proof.lower_bound <= proof.dual_bound * (1 + rounding))) return LP_OK;
   LP_TRY(lp_report_write(module, &compile->request, "json", false, &text, diag));
-  double proved = proof.dual_bound;
+  double proved = proof.dual_bound, aim = NAN;
   if (certificate_read("the plan", lp_buf_text(&text), text.size, &c, NULL) == LP_OK)
-    proved = certificate_find_bound(&c, proof.lower_bound, certificate_least_value(&c));
+    proved = certificate_find_bound(&c, proof.lower_bound, certificate_least_value(&c), &aim);
   if (fabs(proved - proof.lower_bound) > rounding * fabs(proved)) lp_plan_proof_replace(module, proved);
+  if (!isnan(aim)) lp_plan_proof_aim(module, aim);
   certificate_free(&c);
   lp_buf_free(&text);
   return LP_OK;

@@ -177,6 +177,7 @@ static void put_whole(const lp_report *report, const lp_cut *cut, double bound, 
   lp_json_put_object(j, "certificate");
   lp_json_put_number(j, "value", lp_plan_objective_value(&full, report->request));
   lp_json_put_number(j, "bound", bound);
+  if (proof->known && !isnan(proof->aim)) lp_json_put_number(j, "aim", proof->aim);
   lp_json_put_flat_object(j, "prices");
   put_pair(j, "ms", proof->per_ms[0], proof->per_ms[1]);
   put_pair(j, "bytes", proof->per_byte[0], proof->per_byte[1]);
