@@ -80,10 +80,9 @@ static void multiply_floats(gpu_builder *b, const gpu_linear *l, const gpu_many 
   const struct {
     const char *kind;
     int64_t rows, columns, least, most;
-  } few[] = {
-      {"one", ONE, COLUMNS, 0, ONE},
-      {"some", SOME, COLUMNS, ONE + 1, SOME},
-      {"few", halves ? AT_ONCE / 2 : AT_ONCE, halves && l->gate >= 0 ? COLUMNS : 2 * COLUMNS, SOME + 1, FEW_ROWS}};
+  } few[] = {{"one", ONE, COLUMNS, 0, ONE},
+             {"some", SOME, COLUMNS, ONE + 1, SOME},
+             {"few", halves ? AT_ONCE / 2 : AT_ONCE, l->gate >= 0 ? COLUMNS : 2 * COLUMNS, SOME + 1, FEW_ROWS}};
   for (size_t i = 0; i < LP_COUNT(few); i++) {
     gpu_launch *launch = linear_launch(b, l, "linear_few", few[i].kind, few[i].rows, few[i].columns);
     gpu_launch_when(launch, l->rows, few[i].least, few[i].most);
