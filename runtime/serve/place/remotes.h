@@ -18,9 +18,9 @@ void lp_remotes_close(lp_remotes *remotes); /* NULL is allowed */
 /* Chooses the worker with the fewest requests among those that take some; NULL: there is none. `*tried` has a bit for
  * each worker that is not wanted, and gets the one of the result, for which lp_remote_end must be called. */
 lp_remote *lp_remotes_choose(lp_remotes *remotes, uint64_t *tried);
-const char *lp_remote_address(const lp_remote *remote); /* borrowed, as the configuration has it */
+const char *lp_remote_address(const lp_remote *remote);                 /* borrowed, as the configuration has it */
 const lp_place_addresses *lp_remote_addresses(const lp_remote *remote); /* borrowed: the same, read */
-lp_engine *lp_remote_engine(lp_remote *remote);         /* borrowed; NULL: requests have sessions */
+lp_engine *lp_remote_engine(lp_remote *remote);                         /* borrowed; NULL: requests have sessions */
 /* A request has ended. A worker that was `lost` is greeted before it gets another one. */
 void lp_remote_end(lp_remote *remote, lp_outcome outcome, bool lost);
 /* Sets the members of the workers. */
