@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DEPTH = 32, PATH_SIZE = 512, MOST_PATHS = 1024 };
+enum { MOST_DEPTH = 32, MOST_KEYS = MOST_DEPTH * 64, PATH_SIZE = 512, MOST_PATHS = 1024 };
 
 /* The place of a scan in the text: the keys of the containers around it. */
 typedef struct {
@@ -19,13 +19,11 @@ typedef struct {
   char name[64]; /* the last key or text */
 } place;
 
-static void path_of(const place *p, char *out) {
-  out[0] = 0;
-  for (int i = 2; i <= p->depth; i++) { /* the document itself has no key */
-    strcat(out, p->key[i]);
-    strcat(out, ".");
-  }
-  strcat(out, p->name);
+static void path_of(const place *p, char out[MOST_KEYS]) {
+  size_t at = 0;
+  for (int i = 2; i <= p->depth && at < MOST_KEYS; i++) /* the document itself has no key */
+    at += (size_t)snprintf(out + at, MOST_KEYS - at, "%s.", p->key[i]);
+  if (at < MOST_KEYS) snprintf(out + at, MOST_KEYS - at, "%s", p->name);
 }
 
 /* Tells whether the number at the path is one that nothing else in the report determines: docs/guide/capacity.md lists
@@ -166,7 +164,7 @@ static void open_container(place *p) {
 }
 
 int main(int argc, char **argv) {
-  char *text = NULL, file[PATH_SIZE], path[MOST_DEPTH * 64];
+  char *text = NULL, file[PATH_SIZE], path[MOST_KEYS];
   size_t size = 0;
   place p = {.depth = 0};
   if (argc != 3 || atoi(argv[2]) < 1 || lp_file_read(argv[1], &text, &size, NULL) != LP_OK) return 2;

@@ -68,7 +68,8 @@ LP_LOOP_TEST(private_layers_are_the_models, 0, LP_COUNT(private_layers)) {
 
 /* Only a plan with one message each way is asked in halves: exits change the sums of no other. */
 LP_LOOP_TEST(only_halves_use_exits, 0, 9) {
-  const double up = _i % 3, down = _i / 3;
+  const int column = _i % 3, row = _i / 3;
+  const double up = column, down = row;
   const lp_link link = {0};
   const lp_compile_request request = {.link = (lp_link *)(uintptr_t)&link, .exit_rates.mode = LP_EXITS_STANDALONE};
   const lp_plan_stage_sum sum = {.busy_ms = {7, 9}, .bytes = {3, 4}, .messages = {up, down}, .crossings = 2};
