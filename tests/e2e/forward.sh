@@ -61,7 +61,7 @@ at="--cloud=edge=unix:$work/edge.socket --cloud=server=unix:$work/server.socket"
   same 'a key and certificates' "$want" "$(tokens "$work/three.llmpart" "$ids" "$count" $at $secure)"
   refused 'no key' 'wants a key' "$LLMPART" run "$work/three.llmpart" --tokens=1 -n 1 $at --ca="$work/worker.crt"
   swapped="--cloud=edge=unix:$work/server.socket --cloud=server=unix:$work/edge.socket"
-  refused 'two addresses in each other'"'"'s place' 'this worker serves the place' "$LLMPART" run "$work/three.llmpart" --tokens=1 -n 1 $swapped $secure
+  refused 'two addresses in each other'"'"'s place' "serves the place 'server', not 'edge'" "$LLMPART" run "$work/three.llmpart" --tokens=1 -n 1 $swapped $secure
 }
 
 part long || finish

@@ -139,7 +139,7 @@ refuse 'a device besides' 'leave out --device' --device=l4 --place=a=l4
   refuse 'a type to choose for a place' "'auto' chooses types for two places" --place=a=l4 --place=b=l4,dtype=auto --place=c=h100
   refuse 'a type that is none' "weights in 'int2' are not supported" --place=a=l4 --place=b=l4,dtype=int2 --place=c=h100
   refuse 'a backend that is none' "'metal' is no backend" --place=a=l4 --place=b=l4,backend=metal --place=c=h100
-  refuse 'exits' 'does not apply to more than two places' $three --exits=1
+  refuse 'exits' "'auto' chooses exits for two places" $three --exits=auto
   refuse 'a scheduler' "'layer' plans two places, there are 4" $three --scheduler=layer
   refuse 'types to choose' "'auto' chooses types for two places" $three --dtype-cloud=auto
   refused 'a page' 'is .txt or .json' "$LLMPART" compile "$llama" $three --emit=report -o "$work/made/x.html"
