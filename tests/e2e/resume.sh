@@ -85,7 +85,7 @@ damage() {
 long=$(tokens "$bundle" "$ids" 150 --in-process)
 restart true
 same 'a worker that has its contexts again' "$long" "$(cat "$work/tokens")"
-same 'lines for contexts that are as they were' 0 "$(grep -c warning "$work/listening")"
+same 'lines for contexts that are as they were' 0 "$(grep -c 'context: warning' "$work/listening")"
 restart damage
 same 'a worker whose contexts are damaged' "$long" "$(cat "$work/tokens")"
 same 'one line for a damaged context' 1 "$(grep -c 'context: warning: .*damaged.*: it is discarded' "$work/listening")"
