@@ -352,9 +352,11 @@ static void send_message(lp_wire *wire, Lp__Wire__Message__KindCase kind, void *
 static void expect_refusal(lp_wire *wire, const char *text) {
   lp_inbound in;
   const char *why = "";
-  do
+  ck_assert_int_eq(lp_wire_receive(wire, 5000, &in, &why), LP_RECV_FRAME);
+  while (in.message->kind_case != LP__WIRE__MESSAGE__KIND_FAILURE) {
+    lp_inbound_release(&in);
     ck_assert_int_eq(lp_wire_receive(wire, 5000, &in, &why), LP_RECV_FRAME);
-  while (in.message->kind_case != LP__WIRE__MESSAGE__KIND_FAILURE);
+  }
   ck_assert_msg(strstr(in.message->failure->text, text), "wanted '%s' in '%s'", text, in.message->failure->text);
   lp_inbound_release(&in);
 }
