@@ -1,3 +1,4 @@
+/* Tokens from early exits, and questions to the worker: see exits.h. */
 #include "runtime/engine/exits.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "runtime/engine/remote.h"
 #include "runtime/exits/halves.h"
 
-/* The time after the loss of the worker in which nobody dials. */
+/* After it has lost the worker, the engine waits this long before it dials again. */
 static const double pause_ms = 1000;
 
 static int32_t sends_of(const lp_program *program, const lp_step *until) {

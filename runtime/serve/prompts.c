@@ -1,3 +1,4 @@
+/* Several prompts of one request, side by side: see prompts.h. */
 #include "runtime/serve/prompts.h"
 
 #include <math.h>

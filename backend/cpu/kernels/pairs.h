@@ -11,8 +11,8 @@
 #include <arm_neon.h>
 #endif
 
-/* The number of pairs of k that a tile's loop takes at once. Those of six rows fill three vectors of 128 bits, from
- * whose lanes bfdot takes them; other targets load and repeat a pair in one instruction. */
+/* The number of pairs of k that a tile's loop takes at once. Those of six rows fill three vectors of 128 bits, and
+ * bfdot takes its operand from a lane of them. Other targets load and repeat a pair in one instruction. */
 #if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 enum { PAIRS_AT_ONCE = 2 };
 #else

@@ -1,3 +1,4 @@
+/* The answer of one request at a bundle, token by token: see listener.h. */
 #include "runtime/serve/place/listener.h"
 
 #include <poll.h>

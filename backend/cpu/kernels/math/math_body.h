@@ -49,7 +49,7 @@ INLINE F NAME(exp)(F x) {
   return NAME(exp_reduced)(r) * BITS_F((half + 127) << 23) * BITS_F((i - half + 127) << 23);
 }
 
-/* exp(x) for x <= 0; zero below the normal numbers, whose exponent becomes zero. */
+/* exp(x) for x <= 0. A result below the smallest normal number is zero. */
 INLINE F NAME(exp_negative)(F x) {
   x = x < -88.0f ? SPLAT(-88.0f) : x;
   F t = FMA(x, SPLAT(0x1.715476p+0f), SPLAT(ROUNDER + 127.0f));
