@@ -3,7 +3,7 @@
     python3 tests/bench/link_overhead.py LLMPART MODEL.onnx|BUNDLE [--cut=N] [--tokens=96] [--rounds=7] [--threads=1]
 
 The bundle is cut at a layer, so that each token crosses the link and comes back. All three run the same bundle with the same worker
-process, in rounds A B C A B C; figures are medians over the rounds. Ratios are of one run: see docs/measurements.md. The exit status is 4
+process, in rounds A B C A B C; figures are medians over the rounds. Ratios are of one run: see docs/measurements/workers.md. The exit status is 4
 when splitting costs more than 10 % of a token, or TLS more than 5 % on top."""
 
 import argparse

@@ -92,6 +92,7 @@ def main(source: pathlib.Path, stage: pathlib.Path, llmpart: str) -> None:
     nav = [{"llmpart": "index.md"}, {"Tutorials": tutorials}, {"Guide": guide},
            {"Reference": [*reference, "schemas/README.md", *formats]},
            {"Examples": sorted(name for name in texts if name.startswith("examples/"))},
+           {"Measurements": sorted(name for name in texts if name.startswith("measurements/"))},
            {"Decisions": sorted(name for name in texts if name.startswith("adr/"))}, {"Contributing": "contributing.md"}]
     config = {"site_name": "llmpart", "docs_dir": "docs", "theme": {"name": "mkdocs"}, "nav": nav, "use_directory_urls": False,
               "validation": {"omitted_files": "ignore", "anchors": "warn", "unrecognized_links": "warn"}}

@@ -113,7 +113,7 @@ LP_TEST(decrement_has_its_closed_form) {
 
 /* The paper leaves out communication: at 10 ms and 100 Mbit/s its plan needs a round trip for each of 28 layers and one
  * around them, 58 messages. SPEC-planner has 494 ms, the time of a round trip for each of all 32 layers; see
- * docs/measurements.md. */
+ * docs/measurements/planning.md. */
 LP_TEST(greedy_pays_for_its_round_trips) {
   study s = study_open(&llama2_7b, "jetson-nano-p1", "v100s-p1", study_link, 512);
   s.request.ttft_ms = 400;
