@@ -1,0 +1,134 @@
+/* Engines whose layers run partly on a worker: tokens, exits, and workers that go and come back. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/runtime/engine/asker.h"
+#include "tests/runtime/toy/toy_run.h"
+#include "tests/suite.h"
+
+LP_LOOP_TEST(with_a_worker_as_alone, 0, SPLITS) {
+  char *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &asker_splits[_i]);
+  toy_worker worker = toy_worker_start(path, NULL, NULL);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  lp_engine *engine = asker_engine_with(bundle, &(lp_engine_options){.threads = 2, .cloud = worker.address});
+  for (int round = 0; round < 2; round++)
+    askers_run(bundle, engine);
+  lp_engine_load load = lp_engine_now(engine);
+  ck_assert_int_eq(load.running + load.waiting, 0);
+  lp_engine_close(engine);
+  ck_assert_int_eq(toy_worker_end(&worker), 0);
+  lp_bundle_free(bundle);
+  toy_dir_remove(dir);
+  free(path);
+}
+
+/* Tokens that exits give in passes are those of a session in threshold mode, and the rest comes from the worker. */
+LP_LOOP_TEST(exits_as_alone, 0, 5) {
+  static const double thetas[] = {1e-6, 0.1, 0.15, 0.2, 2};
+  char *dir = toy_dir_create(),
+       *path = toy_bundle_write(dir, "split", &(toy_placement){.prefill = "dddccc", .exits = {1, 2}});
+  toy_worker worker = toy_worker_start(path, NULL, NULL);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  lp_engine *engine =
+      asker_engine_with(bundle, &(lp_engine_options){.threads = 2, .cloud = worker.address, .theta = thetas[_i]});
+  for (int round = 0; round < 2; round++) {
+    int64_t exits = askers_run_at(bundle, engine, thetas[_i]);
+    if (_i == 0) ck_assert_int_eq(exits, THREADS * MADE);
+    if (_i >= 1 && _i <= 3) ck_assert(exits > 0 && exits < THREADS * MADE);
+    if (thetas[_i] > 1) ck_assert_int_eq(exits, 0);
+  }
+  lp_engine_close(engine);
+  ck_assert_int_eq(toy_worker_end(&worker), 0);
+  lp_bundle_free(bundle);
+  toy_dir_remove(dir);
+  free(path);
+}
+
+/* Without the worker the last exit gives every token; once it is back, it gets the rows that it lacks. */
+LP_TEST(exits_without_the_worker) {
+  char address[64], *dir = toy_dir_create(),
+                    *path = toy_bundle_write(dir, "split", &(toy_placement){.prefill = "dddccc", .exits = {1, 2}});
+  toy_worker worker = toy_worker_start(path, NULL, NULL);
+  (void)snprintf(address, sizeof address, "%s", worker.address);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  lp_engine *engine = asker_engine_with(bundle, &(lp_engine_options){.threads = 1, .cloud = address, .theta = 2});
+  asker *one = lp_alloc(sizeof *one);
+  asker_set_up(one, bundle, engine, 5);
+  (void)asker_run(one);
+  ck_assert_int_eq(one->exits, 0);
+  toy_worker_stop(&worker);
+  (void)asker_run(one);
+  ck_assert_int_eq(one->status, LP_OK);
+  ck_assert_int_eq(one->exits, MADE);
+  worker = toy_worker_start_at(path, NULL, NULL, address);
+  (void)usleep(1200000); /* the engine waits a second before it dials again */
+  one->theta = 2;
+  (void)asker_run(one);
+  asker_check(one);
+  ck_assert_int_eq(one->exits, 0);
+  lp_engine_close(engine);
+  toy_worker_stop(&worker);
+  free(one);
+  lp_bundle_free(bundle);
+  toy_dir_remove(dir);
+  free(path);
+}
+
+/* Requests at a worker that is not there, or is killed, fail as lost; when it is back, the engine connects again. */
+LP_TEST(a_worker_is_lost_and_back) {
+  char *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &asker_splits[0]), address[32];
+  toy_worker worker = toy_worker_start(path, NULL, NULL);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  (void)snprintf(address, sizeof address, "%s", worker.address);
+  lp_engine *engine = asker_engine_with(bundle, &(lp_engine_options){.threads = 1, .cloud = address});
+  asker *one = lp_alloc(sizeof *one);
+  asker_set_up(one, bundle, engine, 3);
+  (void)asker_run(one);
+  asker_check(one);
+  toy_worker_stop(&worker);
+  for (int i = 0; i < 2; i++) {
+    asker_set_up(one, bundle, engine, 3);
+    (void)asker_run(one);
+    ck_assert_int_eq(one->status, LP_FAILED);
+    ck_assert(one->outcome[0].lost);
+  }
+  worker = toy_worker_start_at(path, NULL, NULL, address);
+  askers_run(bundle, engine);
+  lp_engine_close(engine);
+  toy_worker_stop(&worker);
+  free(one);
+  lp_bundle_free(bundle);
+  toy_dir_remove(dir);
+  free(path);
+}
+
+/* Requests that are under way when the worker is killed end: complete, or lost. */
+LP_TEST(a_worker_is_killed_under_load) {
+  char *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &asker_splits[1]);
+  toy_worker worker = toy_worker_start(path, NULL, NULL);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  lp_engine *engine = asker_engine_with(bundle, &(lp_engine_options){.threads = 1, .cloud = worker.address});
+  asker *all = lp_alloc(THREADS * sizeof *all);
+  pthread_t thread[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    asker_set_up(&all[i], bundle, engine, i);
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, asker_run, &all[i]), 0);
+    if (i == THREADS / 2) toy_worker_stop(&worker);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+    if (all[i].status == LP_OK)
+      asker_check(&all[i]);
+    else
+      ck_assert(all[i].outcome[0].lost);
+  }
+  lp_engine_load load = lp_engine_now(engine);
+  ck_assert_int_eq(load.running + load.waiting, 0);
+  free(all);
+  lp_engine_close(engine);
+  lp_bundle_free(bundle);
+  toy_dir_remove(dir);
+  free(path);
+}
