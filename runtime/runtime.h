@@ -262,8 +262,12 @@ typedef struct {
   lp_place_address place[LP_PLACES_MAX];
   size_t count;
 } lp_place_addresses;
-/* Reads "HOST:PORT", or with more than two places "NAME=HOST:PORT,NAME=HOST:PORT": with `all` one for each place of the
- * bundle besides the device. The texts are the arena's (session/workers.c). */
+/* Reads texts "HOST:PORT", "unix:PATH" or "NAME=ADDRESS", of which only a single one may lack the name. The texts of
+ * `out` are the arena's; diagnostics are located in `from` (session/workers.c). */
+LP_MUST_USE lp_status lp_place_addresses_of(const char *const *texts, size_t count, const char *from, lp_arena *arena,
+                                            lp_place_addresses *out, lp_diag *diag);
+/* The same for a bundle and one text: an address, or with more than two places "NAME=ADDRESS,NAME=ADDRESS", with `all`
+ * one for each place of the bundle besides the device. */
 LP_MUST_USE lp_status lp_place_addresses_read(const char *text, const lp_bundle *bundle, lp_arena *arena, bool all,
                                               lp_place_addresses *out, lp_diag *diag);
 

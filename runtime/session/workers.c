@@ -6,6 +6,7 @@
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exits/cloud_end.h"
+#include "runtime/link/address.h"
 #include "runtime/link/link.h"
 #include "runtime/link/link.pb-c.h"
 #include "runtime/link/link_emulator.h"
@@ -62,45 +63,82 @@ static lp_status read_addresses(lp_session *session, lp_diag *diag) {
   return LP_OK;
 }
 
-/* Reads one of them, which is the arena's. */
-static lp_status read_named(char *text, const lp_manifest *manifest, lp_place_addresses *out, lp_diag *diag) {
-  char *end = strchr(text, '=');
-  if (!end)
+static bool is_address(const char *text) {
+  char *host = NULL;
+  int port = 0;
+  bool good = lp_address_split(text, &host, &port, NULL) == LP_OK;
+  free(host);
+  return good;
+}
+
+/* The length of the name before the address; 0: there is none. An address has a colon before any "=". */
+static size_t name_of(const char *text) {
+  size_t length = strcspn(text, "=:");
+  return text[length] == '=' ? length : 0;
+}
+
+static lp_status add_address(const char *text, lp_loc loc, lp_arena *arena, lp_place_addresses *out, lp_diag *diag) {
+  size_t length = name_of(text);
+  const char *address = length > 0 ? text + length + 1 : text;
+  if (text[0] == '=' || !is_address(address))
+    return lp_error(diag, loc, "'%s' is no address: wanted HOST:PORT or unix:PATH", address);
+  if (out->only || (length == 0 && out->count > 0))
+    return lp_error(diag, loc, "two addresses: wanted the name of a place before each, such as edge=%s", address);
+  if (length == 0) {
+    out->only = lp_arena_strdup(arena, address);
+    return LP_OK;
+  }
+  const char *name = lp_arena_strndup(arena, text, length);
+  for (size_t i = 0; i < out->count; i++)
+    if (lp_streq(out->place[i].place, name)) return lp_error(diag, loc, "the place '%s' has two addresses", name);
+  if (out->count == LP_PLACES_MAX) return lp_error(diag, loc, "more than %d addresses", LP_PLACES_MAX);
+  out->place[out->count++] = (lp_place_address){name, lp_arena_strdup(arena, address)};
+  return LP_OK;
+}
+
+lp_status lp_place_addresses_of(const char *const *texts, size_t count, const char *from, lp_arena *arena,
+                                lp_place_addresses *out, lp_diag *diag) {
+  *out = (lp_place_addresses){0};
+  for (size_t i = 0; i < count; i++)
+    LP_TRY(add_address(texts[i], LP_LOC_FILE(from), arena, out, diag));
+  return LP_OK;
+}
+
+/* Refuses addresses without names, names that no worker can have, and with `all` places without an address. */
+static lp_status check_names(const lp_place_addresses *given, const char *text, const lp_manifest *manifest, bool all,
+                             lp_diag *diag) {
+  if (given->only)
     return lp_error(diag, LP_LOC_FILE(manifest->file),
                     "the bundle has %" PRId32 " places: wanted the name of the place before '%s', as in '%s=%s'",
-                    manifest->place_count, text, manifest->place_name[1], text);
-  *end = 0;
-  if (lp_place_find(manifest->place_name, manifest->place_count, text) <= LP_SIDE_DEVICE)
-    return no_place(manifest, text, diag);
-  for (size_t i = 0; i < out->count; i++)
-    if (lp_streq(out->place[i].place, text))
-      return lp_error(diag, LP_LOC_FILE(manifest->file), "the place '%s' has two addresses", text);
-  out->place[out->count++] = (lp_place_address){text, end + 1};
+                    manifest->place_count, given->only, manifest->place_name[1], given->only);
+  for (size_t i = 0; i < given->count; i++)
+    if (lp_place_find(manifest->place_name, manifest->place_count, given->place[i].place) <= LP_SIDE_DEVICE)
+      return no_place(manifest, given->place[i].place, diag);
+  for (lp_place i = LP_SIDE_DEVICE + 1; all && i < manifest->place_count; i++) {
+    bool found = !takes_part(manifest, i);
+    for (size_t k = 0; k < given->count; k++)
+      found = found || lp_streq(given->place[k].place, manifest->place_name[i]);
+    if (!found) return no_address(manifest, manifest->place_name[i], text, diag);
+  }
   return LP_OK;
 }
 
 lp_status lp_place_addresses_read(const char *text, const lp_bundle *bundle, lp_arena *arena, bool all,
                                   lp_place_addresses *out, lp_diag *diag) {
   const lp_manifest *manifest = &bundle->manifest;
-  char *copy = lp_arena_strdup(arena, text);
   *out = (lp_place_addresses){0};
   if (manifest->place_count <= LP_SIDE_COUNT) {
-    out->only = copy;
+    out->only = lp_arena_strdup(arena, text);
     return LP_OK;
   }
+  char *copy = lp_arena_strdup(arena, text);
   for (char *next = copy; next;) {
     char *one = next;
     next = strchr(one, ',');
     if (next) *next++ = 0;
-    LP_TRY(read_named(one, manifest, out, diag));
+    LP_TRY(add_address(one, LP_LOC_FILE(manifest->file), arena, out, diag));
   }
-  for (lp_place i = LP_SIDE_DEVICE + 1; all && i < manifest->place_count; i++) {
-    bool given = !takes_part(manifest, i);
-    for (size_t k = 0; k < out->count; k++)
-      given = given || lp_streq(out->place[k].place, manifest->place_name[i]);
-    if (!given) return no_address(manifest, manifest->place_name[i], text, diag);
-  }
-  return LP_OK;
+  return check_names(out, text, manifest, all, diag);
 }
 
 static lp_status find_worker(lp_session *session, lp_place at, lp_diag *diag) {

@@ -225,17 +225,18 @@ static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag 
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("-o"), "a profile has no page: wanted md, csv or json");
   flags->sides.threads = (int32_t)flags->threads;
   if (flags->profile) flags->sides.in_process = true;
-  lp_sides sides;
+  lp_sides sides = {0};
   bench_report report = {0};
   lp_gate_report before = {0};
-  lp_run_addresses clouds;
+  lp_place_addresses clouds;
+  lp_arena *text = lp_arena_create();
   lp_buf out = {0};
-  LP_TRY(lp_run_addresses_read(&flags->clouds, "--cloud", false, &clouds, diag));
-  if (flags->baseline) LP_TRY(lp_gate_report_load(flags->baseline, &before, diag));
+  lp_status status = lp_run_addresses_read(&flags->clouds, "--cloud", false, text, &clouds, diag);
+  if (status == LP_OK && flags->baseline) status = lp_gate_report_load(flags->baseline, &before, diag);
   flags->sides.cloud = clouds.only;
   flags->sides.clouds = clouds.place;
   flags->sides.cloud_count = clouds.count;
-  lp_status status = lp_sides_open(&flags->sides, &sides, diag);
+  if (status == LP_OK) status = lp_sides_open(&flags->sides, &sides, diag);
   if (status == LP_OK)
     status = flags->profile ? profile(flags, &sides, &out, diag) : measure(flags, &sides, &report, diag);
   if (status == LP_OK && !flags->profile) {
@@ -253,7 +254,7 @@ static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag 
   lp_gate_report_free(&before);
   lp_buf_free(&out);
   lp_sides_close(&sides);
-  lp_run_addresses_free(&clouds);
+  lp_arena_free(text);
   lp_vec_free(&flags->clouds);
   return status;
 }

@@ -252,18 +252,19 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
   flags->stats |= command->voice->verbose;
   flags->sides.threads = (int32_t)flags->threads;
   lp_saved_session saved = {0};
-  lp_run_addresses clouds;
+  lp_place_addresses clouds;
   bool found = false;
   if (flags->resume && !flags->session)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--resume continues a session: wanted --session=FILE");
-  lp_status status = lp_run_addresses_read(&flags->clouds, "--cloud", false, &clouds, diag);
+  lp_arena *text = lp_arena_create();
+  lp_status status = lp_run_addresses_read(&flags->clouds, "--cloud", false, text, &clouds, diag);
   flags->sides.cloud = clouds.only;
   flags->sides.clouds = clouds.place;
   flags->sides.cloud_count = clouds.count;
   if (status == LP_OK) status = read_session(flags, &saved, &found, diag);
   if (status == LP_OK) status = run_from(flags, found ? &saved : NULL, diag);
   lp_saved_session_free(&saved);
-  lp_run_addresses_free(&clouds);
+  lp_arena_free(text);
   lp_vec_free(&flags->clouds);
   return status;
 }

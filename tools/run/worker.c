@@ -18,8 +18,9 @@ enum { MOST_BUNDLES = 256 }; /* only with --profile more than one */
 typedef struct {
   const char *listen, *place, *context_dir, *trust, *traces, *metrics;
   lp_texts peers;
-  lp_run_addresses addresses; /* of the peers */
-  lp_spans *spans;            /* NULL: none */
+  lp_arena *text;               /* of the addresses */
+  lp_place_addresses addresses; /* of the peers */
+  lp_spans *spans;              /* NULL: none */
   lp_link_security security, peer_security;
   int64_t budget, context_dir_bytes, sessions, threads, ready_fd;
   lp_worker_quota connection, client;
@@ -190,7 +191,7 @@ static lp_status serve_bundle(worker_flags *flags, const char *path, lp_diag *di
   lp_bundle_options load = {.check_hashes = flags->check, .trust = flags->trust};
   lp_place place;
   const lp_link_security *to_peers = &flags->peer_security;
-  LP_TRY(lp_run_addresses_read(&flags->peers, "--peer", true, &flags->addresses, diag));
+  LP_TRY(lp_run_addresses_read(&flags->peers, "--peer", true, flags->text, &flags->addresses, diag));
   if (flags->peers.count == 0 && (to_peers->key_file || to_peers->ca_file || to_peers->server_name))
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
                        "--peer-key-file, --ca and --tls-name are for the workers at --peer");
@@ -216,8 +217,9 @@ static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag 
   if (args->count > 1)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE(args->data[1]),
                        "only a worker with --profile takes several bundles");
+  flags->text = lp_arena_create();
   lp_status status = serve_bundle(flags, args->data[0], diag);
-  lp_run_addresses_free(&flags->addresses);
+  lp_arena_free(flags->text);
   lp_vec_free(&flags->peers);
   return status;
 }

@@ -88,7 +88,14 @@ expect 1 "the bundle has no tokenizer" "$LLMPART" run "$dir/whole" --prompt=x
 expect 1 "rows of 2 and 1 tokens" "$LLMPART" run "$dir/whole" --tokens='1,2;3'
 expect 1 "token 99 lies outside of the vocabulary of 61" "$LLMPART" run "$dir/split" --tokens=1,99
 expect 1 "exceed the model's context of 128" "$LLMPART" run "$dir/whole" --tokens=1,2 -n 127
-expect 2 "is no address" "$LLMPART" run "$dir/split" --tokens=1 --cloud=there
+for command in "run $dir/split --tokens=1" "bench $dir/split -p 1 -n 1 -r 1"; do
+  # shellcheck disable=SC2086 # a list of words
+  expect 2 "--cloud: error: 'there' is no address: wanted HOST:PORT or unix:PATH" "$LLMPART" $command --cloud=there
+  # shellcheck disable=SC2086
+  expect 2 "two addresses: wanted the name of a place before each" "$LLMPART" $command --cloud=127.0.0.1:1 --cloud=127.0.0.1:2
+done
+expect 2 "'127.0.0.1:1' is not the name and address of a place" "$LLMPART" worker "$dir/split" --peer=127.0.0.1:1
+expect 2 "the place 'edge' has two addresses" "$LLMPART" worker "$dir/split" --peer=edge=127.0.0.1:1 --peer=edge=127.0.0.1:2
 expect 1 "manifest.json: error: cannot open" "$LLMPART" run "$dir/none" --tokens=1
 expect 1 "off loopback a key or certificates are required" "$LLMPART" worker "$dir/split" --listen=0.0.0.0:0
 printf 'x' | dd of="$dir/split/cloud/weights.safetensors" bs=1 seek=5000 conv=notrunc 2>/dev/null
