@@ -119,8 +119,10 @@ static lp_status check_update_rule(const lp_infer *c) {
     at++;
   if (at == LP_COUNT(rules)) return lp_infer_fail(c, "update_rule '%s' is not known", rule);
   bool gated = at == 1 || at == 3, delta = at >= 2;
-  if (gated != lp_infer_has(c, 4)) return lp_infer_fail(c, "rule '%s' %s a decay", rule, gated ? "lacks" : "takes no");
-  if (delta != lp_infer_has(c, 5)) return lp_infer_fail(c, "rule '%s' %s a beta", rule, delta ? "lacks" : "takes no");
+  if (gated != lp_infer_has(c, 4))
+    return lp_infer_fail(c, gated ? "rule '%s' needs a decay" : "rule '%s' takes no decay", rule);
+  if (delta != lp_infer_has(c, 5))
+    return lp_infer_fail(c, delta ? "rule '%s' needs a beta" : "rule '%s' takes no beta", rule);
   return LP_OK;
 }
 

@@ -555,10 +555,10 @@ LP_TEST(recurrences) {
               {"gated", true, false, NULL},
               {"delta", false, true, NULL},
               {"gated_delta", true, true, NULL},
-              {"linear", true, false, "rule 'linear' takes no a decay"},
-              {"gated", false, false, "rule 'gated' lacks a decay"},
-              {"delta", false, false, "rule 'delta' lacks a beta"},
-              {"gated", true, true, "rule 'gated' takes no a beta"},
+              {"linear", true, false, "rule 'linear' takes no decay"},
+              {"gated", false, false, "rule 'gated' needs a decay"},
+              {"delta", false, false, "rule 'delta' needs a beta"},
+              {"gated", true, true, "rule 'gated' takes no beta"},
               {"gatid", true, true, "update_rule 'gatid' is not known"}};
   for (size_t i = 0; i < LP_COUNT(rows); i++) {
     lp_value *x = test_arg(LP_F32, "b,s,8"), *per_head = test_arg(LP_F32, "b,s,2");
