@@ -1,5 +1,6 @@
 /* The JSON of answers. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/serve/answer.h"
 #include "tests/suite.h"
@@ -26,6 +27,32 @@ LP_TEST(errors_are_utf8) {
      "{\"error\":{\"message\":\"a\xEF\xBF\xBD\",\"type\":\"t\",\"param\":null,\"code\":null}}");
   is(lp_answer_error("t", "\xE2\x82\xAC\""),
      "{\"error\":{\"message\":\"\xE2\x82\xAC\\\"\",\"type\":\"t\",\"param\":null,\"code\":null}}");
+}
+
+/* A name is quoted up to 80 bytes: whole characters of 1 to 4 bytes that end there, or before a part of one. */
+LP_LOOP_TEST(quoted_names_are_cut_within_a_character, 0, 4) {
+  static const char *const characters[] = {"m", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80"};
+  const char *one = characters[_i];
+  const size_t size = strlen(one);
+  for (size_t before = 76; before <= 80; before++) {
+    const size_t whole = (80 - before) / size, part = (80 - before) % size;
+    lp_buf id = {0}, wanted = {0};
+    lp_buf_printf(&wanted, "{\"error\":{\"message\":\"there is no model '");
+    for (size_t i = 0; i < before; i++) {
+      lp_buf_append(&id, "a", 1);
+      lp_buf_append(&wanted, "a", 1);
+    }
+    for (size_t i = 0; i < 5; i++)
+      lp_buf_append(&id, one, size);
+    for (size_t i = 0; i < whole; i++)
+      lp_buf_append(&wanted, one, size);
+    lp_buf_printf(&wanted,
+                  "%s'\",\"type\":\"invalid_request_error\",\"param\":\"model\",\"code\":\"model_not_found\"}}",
+                  part > 0 ? "\xEF\xBF\xBD" : "");
+    is(lp_answer_no_model(lp_buf_text(&id)), lp_buf_text(&wanted));
+    lp_buf_free(&id);
+    lp_buf_free(&wanted);
+  }
 }
 
 LP_TEST(prompts_that_are_too_long) {
