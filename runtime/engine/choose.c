@@ -76,6 +76,12 @@ static bool is_candidate(const lp_engine *engine, const engine_job *job, int32_t
   return job->admitted && !job->follows && (waiting_rows(job) > 1) == prompt && engine->code[program_of(job)] == code;
 }
 
+/* Tells whether the text has tokens that were made in passes of one row each, and may be rounded so: by an earlier
+ * request (engine.h), or before the worker took the memory of their rows. */
+static bool has_answer(const lp_engine *engine, const engine_job *job) {
+  return job->call->request->answered > 0 || (engine->remote && job->text.count > job->call->request->length);
+}
+
 static void take_prompts(lp_engine *engine, int32_t code) {
   int64_t decoders = (int64_t)engine->chosen.count, left = MOST_ROWS - decoders;
   if (decoders > 0) {
@@ -91,7 +97,7 @@ static void take_prompts(lp_engine *engine, int32_t code) {
     if (rows > LP_PASS_ROWS) rows = LP_PASS_ROWS;
     if (rows > left) rows = left;
     int64_t fresh = (int64_t)(job->call->request->length - job->call->request->answered) - job->done;
-    if (job->call->request->answered > 0 && rows > fresh) rows = fresh > 0 ? fresh : 1;
+    if (has_answer(engine, job) && rows > fresh) rows = fresh > 0 ? fresh : 1;
     take(engine, job, rows);
     left -= rows;
   }

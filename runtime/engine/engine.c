@@ -82,7 +82,7 @@ static void publish(lp_engine *engine, engine_job *job) {
   engine_client_of(engine, request->client)->served += job->rows;
   job->done += job->failed ? 0 : job->rows;
   job->ticket = ++engine->ticket;
-  if (job->failed && begin_again(engine, job)) return;
+  if (job->failed && (engine_memory_await_room(engine, job) || begin_again(engine, job))) return;
   if (!job->failed && job->reused > 0) engine->refusals = 0;
   job->lost = job->failed && engine->remote && engine_remote_is_lost(engine->remote);
   if (job->failed || job->is_complete) {
@@ -123,6 +123,25 @@ static bool tidy(lp_engine *engine) {
   return true;
 }
 
+/* The time at which waiting for `ms` ends. */
+static struct timespec after_ms(double ms) {
+  struct timespec until;
+  (void)clock_gettime(CLOCK_REALTIME, &until);
+  int64_t ns = until.tv_nsec + (int64_t)(ms > 0 ? ms * 1e6 : 0);
+  return (struct timespec){.tv_sec = until.tv_sec + ns / 1000000000, .tv_nsec = ns % 1000000000};
+}
+
+/* Waits for a change, or until the worker may have room. With the lock held. */
+static void await_work(lp_engine *engine) {
+  double until_ms = engine_memory_next_ms(engine);
+  if (isinf(until_ms)) {
+    (void)pthread_cond_wait(&engine->work, &engine->lock);
+  } else {
+    const struct timespec until = after_ms(until_ms - lp_now_ms());
+    (void)pthread_cond_timedwait(&engine->work, &engine->lock, &until);
+  }
+}
+
 static void *work(void *user) {
   lp_engine *engine = user;
   (void)pthread_mutex_lock(&engine->lock);
@@ -130,7 +149,7 @@ static void *work(void *user) {
     bool chosen = engine_choose(engine);
     if (tidy(engine)) continue;
     if (!chosen) {
-      (void)pthread_cond_wait(&engine->work, &engine->lock);
+      await_work(engine);
       continue;
     }
     (void)pthread_mutex_unlock(&engine->lock);
@@ -158,6 +177,7 @@ lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *optio
   engine->draws_there = remote && has_logits_there(&bundle->manifest);
   engine->bundle = bundle;
   engine->kv_bytes = options->kv_bytes;
+  engine->most_there = SIZE_MAX;
   engine->theta = options->theta;
   /* With exits a worker lacks rows that the device has. */
   engine->shares = engine->theta == 0 && engine_prefix_fits(bundle, remote != NULL);
@@ -317,11 +337,7 @@ static bool take_news(lp_engine *engine, engine_call *call) {
 }
 
 static void await_news(lp_engine *engine, engine_call *call) {
-  struct timespec until;
-  (void)clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_nsec += ASK_MS * 1000000L;
-  until.tv_sec += until.tv_nsec / 1000000000L;
-  until.tv_nsec %= 1000000000L;
+  const struct timespec until = after_ms(ASK_MS);
   (void)pthread_cond_timedwait(&call->changed, &engine->lock, &until);
 }
 

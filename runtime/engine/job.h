@@ -51,6 +51,7 @@ struct engine_job {
   bool asks;         /* it needs the worker in the current pass */
   bool told;         /* the worker knows of the current pass */
   bool lost;         /* with the worker */
+  bool has_no_room;  /* it failed since the worker needs the memory for older sessions */
 
   /* With early exits (exits.h): */
   lp_buf crossing[ENGINE_MOST_CROSSING]; /* the rows of each tensor that crosses to the cloud, from the first on */
@@ -116,6 +117,8 @@ struct lp_engine {
   size_t held;         /* bytes of KV caches of admitted jobs */
   uint64_t entered;    /* admissions */
   int64_t preempted;   /* sequences that gave their memory back, and began again */
+  size_t most_there;   /* jobs that may be admitted, since the worker had no room for more; SIZE_MAX: it always had */
+  double room_ms;      /* when one more may be admitted (memory.h) */
   LP_VEC(engine_prefix) kept;
   size_t kept_bytes;
   int64_t reused;   /* rows of prompts that were copied */

@@ -1,11 +1,18 @@
 /* Shares the budget of KV caches: see memory.h. */
 #include "runtime/engine/memory.h"
 
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/engine/prefix.h"
+#include "runtime/engine/remote.h"
 
 /* A sequence gets memory for this many tokens beyond its text. */
 enum { AHEAD = 32 };
+/* A worker without room is asked again after this time. */
+static const double pause_ms = 100;
 
 static bool bytes_of_rows(const lp_engine *engine, int64_t capacity, int64_t rows, size_t *bytes) {
   const int64_t sym[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_C] = capacity};
@@ -57,6 +64,7 @@ static void give(lp_engine *engine, engine_job *job, int64_t rows, size_t bytes)
 void engine_memory_release(lp_engine *engine, engine_job *job) {
   give(engine, job, 0, 0);
   job->admitted = false;
+  if (engine->jobs.count == 0) engine->most_there = SIZE_MAX;
 }
 
 /* ---- growing ----------------------------------------------------------------------------------------------------- */
@@ -90,16 +98,57 @@ static void grow(lp_engine *engine, engine_job *job) {
   if (job->admitted) give(engine, job, rows, bytes);
 }
 
+/* ---- room at a worker -------------------------------------------------------------------------------------------- */
+
+static size_t count_admitted(const lp_engine *engine) {
+  size_t admitted = 0;
+  for (size_t i = 0; i < engine->jobs.count; i++)
+    admitted += engine->jobs.data[i]->admitted;
+  return admitted;
+}
+
+bool engine_memory_await_room(lp_engine *engine, engine_job *job) {
+  if (!job->has_no_room || engine_remote_is_lost(engine->remote)) return false;
+  bool is_first = job->text.count == job->call->request->length; /* no token was drawn */
+  engine->preempted += job->done > job->reused;
+  if (is_first) engine->reused -= job->reused;
+  if (is_first) job->reused = 0;
+  engine_memory_release(engine, job);
+  engine_prefix_free(engine); /* the worker drops these first */
+  engine_remote_forget(engine->remote, job);
+  lp_executor_free(job->executor);
+  free(job->error);
+  job->executor = NULL;
+  job->error = NULL;
+  job->done = 0;
+  job->has_begun = job->failed = job->has_no_room = false;
+  engine->most_there = count_admitted(engine);
+  engine->room_ms = lp_now_ms() + pause_ms;
+  return true;
+}
+
+static bool may_admit(lp_engine *engine, size_t admitted) {
+  if (admitted < engine->most_there) return true;
+  if (lp_now_ms() < engine->room_ms) return false;
+  engine->most_there = admitted + 1;
+  engine->room_ms = lp_now_ms() + pause_ms;
+  return true;
+}
+
+double engine_memory_next_ms(const lp_engine *engine) {
+  size_t admitted = count_admitted(engine);
+  return admitted < engine->jobs.count && admitted >= engine->most_there ? engine->room_ms : INFINITY;
+}
+
 /* ---- admission --------------------------------------------------------------------------------------------------- */
 
 /* Admits jobs in their turn. One that does not fit keeps later ones waiting, so that a large one has its turn. */
 static void admit(lp_engine *engine) {
-  size_t admitted = 0;
-  for (size_t i = 0; i < engine->jobs.count; i++)
-    admitted += engine->jobs.data[i]->admitted;
+  size_t admitted = count_admitted(engine);
   for (size_t i = 0; i < engine->jobs.count; i++) {
     engine_job *job = engine->jobs.data[i];
     if (job->admitted) continue;
+    if (!may_admit(engine, admitted)) return;
     while (engine->remote && admitted + engine->kept.count >= ENGINE_MOST_SESSIONS)
       if (!engine_prefix_drop_oldest(engine)) return;
     int64_t rows = wanted_rows(engine, job);

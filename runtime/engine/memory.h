@@ -5,8 +5,13 @@
  * section 4.5). The one that was admitted first always goes on. KV caches stay contiguous for the code: the processor's
  * page table maps what holds rows (exec/state.h).
  *
- * On a GPU, and with a worker, a sequence reserves the most that it may need, since its rows are rounded by the passes
- * that compute them, or lie in two places. Private to engine/. */
+ * On a GPU, and with a worker, a sequence reserves the most that it may need here, since its rows are rounded by the
+ * passes that compute them, or lie in two places. A worker has a budget of its own, which counts what its sessions
+ * hold, and which other servers share: it takes the memory of the sessions that were opened last. Such a sequence
+ * waits, too, and computes its text again, the tokens of the answer one by one. As many are admitted then as the worker
+ * had room for, and one more from time to time.
+ *
+ * Private to engine/. */
 #ifndef LP_ENGINE_MEMORY_H
 #define LP_ENGINE_MEMORY_H
 
@@ -17,6 +22,12 @@ LP_MUST_USE lp_status engine_memory_size(const lp_engine *engine, engine_call *c
 /* Before a pass is chosen: gives memory to the sequences that grow, and admits those for which there is some. With the
  * lock held. */
 void engine_memory_share(lp_engine *engine);
+/* Lets a job that failed for want of room at the worker wait, and begin again. False: that is not why it failed. With
+ * the lock held. */
+bool engine_memory_await_room(lp_engine *engine, engine_job *job);
+/* When a job that waits for room at the worker may be admitted, by lp_now_ms; INFINITY: none waits for that. With the
+ * lock held. */
+double engine_memory_next_ms(const lp_engine *engine);
 /* Takes the job's share back. With the lock held. */
 void engine_memory_release(lp_engine *engine, engine_job *job);
 

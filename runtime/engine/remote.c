@@ -131,7 +131,8 @@ static lp_status send_open(engine_remote *remote, Lp__Wire__Open *open, lp_diag 
   return send(remote, &message, NULL, 0, diag);
 }
 
-static lp_status open_session(engine_remote *remote, engine_job *job, lp_diag *diag) {
+static lp_status open_session(lp_engine *engine, engine_job *job, lp_diag *diag) {
+  engine_remote *remote = engine->remote;
   const lp_sampling *sampling = &job->call->request->decoding.sampling;
   Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
   open.session = job->session = ++remote->sessions;
@@ -143,6 +144,7 @@ static lp_status open_session(engine_remote *remote, engine_job *job, lp_diag *d
   open.like = job->from_session;
   open.rows = job->from_session != 0 ? job->done : 0;
   open.capacity = job->from_session != 0 ? job->call->capacity : 0;
+  open.yields = engine->theta == 0; /* with exits it would go on with theirs */
   return send_open(remote, &open, diag);
 }
 
@@ -197,7 +199,7 @@ lp_status engine_remote_begin(lp_engine *engine, lp_diag *diag) {
   for (size_t i = 0; i < engine->chosen.count; i++) {
     engine_job *job = engine->chosen.data[i];
     job->told = false;
-    if (job->asks && job->session == 0) LP_TRY(open_session(remote, job, diag));
+    if (job->asks && job->session == 0) LP_TRY(open_session(engine, job, diag));
   }
   return LP_OK;
 }
@@ -229,6 +231,7 @@ static void open_kept(engine_remote *remote, lp_diag *quiet) {
     open.top_p = 1;
     open.like = remote->kept.data[i].like;
     open.rows = open.capacity = remote->kept.data[i].rows;
+    open.yields = true;
     if (send_open(remote, &open, quiet) != LP_OK) break;
   }
   remote->kept.count = 0;
@@ -327,6 +330,7 @@ static lp_status await_kind(lp_engine *engine, size_t sequence, int32_t program,
     lp_buf text = {0};
     lp_buf_printf(&text, "the cloud at %s failed: %s", engine->remote->endpoint.address, message->failure->text);
     job->failed = true;
+    job->has_no_room = message->failure->room;
     if (!job->error) job->error = lp_strdup(lp_buf_text(&text));
     lp_buf_free(&text);
   } else {

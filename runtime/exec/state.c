@@ -56,7 +56,8 @@ static void unmap_region(lp_states *states) {
     munmap(states->region, states->region_bytes);
   }
   states->region = NULL;
-  states->region_bytes = 0;
+  states->region_bytes = states->rows_bytes = 0;
+  states->rows = 0;
   states->batch = states->capacity = 0;
 }
 
@@ -147,8 +148,21 @@ bool lp_states_bytes_of_rows(const lp_states *states, const int64_t *sym, int64_
   return true;
 }
 
+size_t lp_states_held(const lp_states *states) {
+  return states->paged ? states->rows_bytes : states->region_bytes;
+}
+
+/* Notes that the first `rows` rows have memory. */
+static void hold_rows(lp_states *states, const int64_t *sym, int64_t rows) {
+  bool known = lp_states_bytes_of_rows(states, sym, rows, &states->rows_bytes);
+  assert(known); /* as the size of the whole region */
+  (void)known;
+  states->rows = rows;
+}
+
 void lp_states_trim(lp_states *states, const int64_t *sym, int64_t rows) {
   size_t page = page_bytes();
+  if (rows < states->rows) hold_rows(states, sym, rows);
   for (int32_t i = 0; i < states->manifest->state_count; i++) {
     state_extent extent;
     if (!states->pointer[i] || stays(states, i) || !extent_of(states, i, sym, &extent)) continue;
@@ -235,7 +249,8 @@ static bool sizes_fit(const lp_states *states, const int64_t *sym) {
   return true;
 }
 
-lp_status lp_states_reserve(lp_states *states, const int64_t *sym, lp_diag *diag) {
+/* Makes another region, unless the one that is there has the size. */
+static lp_status fit_region(lp_states *states, const int64_t *sym, lp_diag *diag) {
   bool same = states->region && states->batch == sym[LP_SYM_B] && states->capacity == sym[LP_SYM_C];
   if (same && sizes_fit(states, sym)) return LP_OK;
   size_t bytes = 0;
@@ -253,6 +268,13 @@ lp_status lp_states_reserve(lp_states *states, const int64_t *sym, lp_diag *diag
   states->batch = sym[LP_SYM_B];
   states->capacity = sym[LP_SYM_C];
   return status;
+}
+
+lp_status lp_states_reserve(lp_states *states, const int64_t *sym, lp_diag *diag) {
+  LP_TRY(fit_region(states, sym, diag));
+  int64_t rows = sym[LP_SYM_P] + sym[LP_SYM_S];
+  if (states->paged && states->region && rows > states->rows) hold_rows(states, sym, rows);
+  return LP_OK;
 }
 
 static size_t rows_of(const lp_states *states, int32_t state, const int64_t *sym) {

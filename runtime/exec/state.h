@@ -21,6 +21,8 @@ typedef struct {
   bool paged;
   char *region;
   size_t region_bytes;
+  int64_t rows;            /* of a paged region: those that may have memory; see lp_states_held */
+  size_t rows_bytes;       /* of memory that they take */
   int64_t batch, capacity; /* the batch and capacity that the region has room for */
   void **pointer;          /* [states]; NULL for those of the other side */
   size_t *bytes;           /* [states] */
@@ -36,10 +38,14 @@ int64_t lp_states_whole_pages(const lp_states *states, const int64_t *sym);
 /* Computes the bytes of memory that the first `rows` rows of a region for batch sym[b] and capacity sym[c] take: of
  * paged states the pages that hold them, of others the whole region. False: they overflow. */
 bool lp_states_bytes_of_rows(const lp_states *states, const int64_t *sym, int64_t rows, size_t *bytes);
+/* The bytes of memory that the states hold: of paged ones the pages of the rows that lp_states_reserve was asked for
+ * since the region was made or trimmed, of others the whole region. */
+size_t lp_states_held(const lp_states *states);
 /* Gives the memory of the rows from `rows` on back to the system; they are zeros afterwards. Only for paged states. */
 void lp_states_trim(lp_states *states, const int64_t *sym, int64_t rows);
-/* Makes room for batch sym[b] and capacity sym[c]. Keeps the rows of positions [0, sym[p]) when the batch is unchanged.
- * A state without an append axis keeps its whole content, unless sym[p] is 0 or its size changes. */
+/* Makes room for batch sym[b] and capacity sym[c], of which a pass will write rows up to sym[p] + sym[s]. Keeps the
+ * rows of positions [0, sym[p]) when the batch is unchanged. A state without an append axis keeps its whole content,
+ * unless sym[p] is 0 or its size changes. */
 LP_MUST_USE lp_status lp_states_reserve(lp_states *states, const int64_t *sym, lp_diag *diag);
 
 /* Rows of positions [0, sym[p] + sym[s]) of one state, packed as [outer][rows][inner], where `outer` and `inner` are

@@ -8,10 +8,13 @@
 #include "runtime/worker/figures.h"
 #include "runtime/worker/held.h"
 #include "runtime/worker/peer.h"
+#include "runtime/worker/reply.h"
 #include "runtime/worker/store.h"
 
 /* Limits where the options have none. */
 enum { MOST_SESSIONS = 4096, MOST_OF_PEER = 64, MOST_ROWS_OF_PEER = 1 << 18, CONNECTIONS_OF_CLIENT = 4 };
+/* A text begins if there is room for this many more tokens. */
+enum { AHEAD = 32 };
 /* A session that was used within this time generates, and keeps its caches. Were it dropped for another, that one would
  * be dropped for the next, and none would end. */
 static const double active_ms = 1000;
@@ -135,20 +138,25 @@ static size_t bytes_of(const lp_worker *worker, const quota *of, const worker_se
   for (size_t i = 0; i < worker->sessions.count; i++) {
     const worker_session *session = worker->sessions.data[i];
     if (counts_session(worker, of, session) && session != except)
-      total += session->executor->states.region_bytes + session->queued.payload.size + session->mail_bytes;
+      total += lp_states_held(&session->executor->states) + session->queued.payload.size + session->mail_bytes;
   }
   for (size_t i = 0; i < worker->contexts.count; i++)
     if (counts_context(of, worker->contexts.data[i])) total += lp_context_bytes(worker->contexts.data[i]->context);
   return total;
 }
 
-static lp_status admit_bytes(const lp_worker *worker, const quota *of, const worker_session *session, size_t more,
-                             lp_diag *diag) {
+static bool has_bytes(const lp_worker *worker, const quota *of, const worker_session *session, size_t more) {
   size_t all = 0;
-  if (of->bytes <= 0 || (lp_size_add(bytes_of(worker, of, session), more, &all) && all <= (size_t)of->bytes))
-    return LP_OK;
+  return of->bytes <= 0 || (lp_size_add(bytes_of(worker, of, session), more, &all) && all <= (size_t)of->bytes);
+}
+
+static lp_status refuse_bytes(const lp_worker *worker, const quota *of, lp_diag *diag) {
   worker_note_refusal(worker, WORKER_REFUSED_MEMORY);
   return lp_error(diag, LP_LOC_NONE, "the %s's sessions would take more than %" PRId64 " bytes", of->name, of->bytes);
+}
+
+static lp_status admit_bytes(const lp_worker *worker, const quota *of, size_t more, lp_diag *diag) {
+  return has_bytes(worker, of, NULL, more) ? LP_OK : refuse_bytes(worker, of, diag);
 }
 
 static lp_status admit_rows(const lp_worker *worker, const quota *of, const worker_session *session, int64_t rows,
@@ -165,14 +173,76 @@ static lp_status admit_rows(const lp_worker *worker, const quota *of, const work
                   rows, waiting, of->name, of->rows);
 }
 
-lp_status worker_admit_run(const lp_worker *worker, const worker_session *session, int64_t rows, size_t payload,
-                           size_t cache, lp_diag *diag) {
+/* The KV caches of a run, and those that the session may need at most: its capacity stays the same. */
+typedef struct {
+  size_t now, most;
+} need;
+
+static lp_status find_need(const worker_session *session, const int64_t *sym, need *out, lp_diag *diag) {
+  const lp_states *states = &session->executor->states;
+  int64_t rows = sym[LP_SYM_P] + sym[LP_SYM_S], held = states->rows;
+  if (held == 0) rows += AHEAD;
+  if (rows > sym[LP_SYM_C]) rows = sym[LP_SYM_C];
+  if (rows < held) rows = held;
+  if (lp_states_bytes_of_rows(states, sym, rows, &out->now) &&
+      lp_states_bytes_of_rows(states, sym, sym[LP_SYM_C], &out->most))
+    return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
+}
+
+static void drop_session(lp_worker *worker, worker_session *session) {
+  worker_note_dropped(worker, WORKER_OF_SESSION, false);
+  worker_session_drop(session);
+}
+
+/* The youngest session after `session` that yields, holds memory and is between two passes; NULL: there is none. `of`
+ * NULL: of all connections. */
+static worker_session *youngest_after(const lp_worker *worker, const quota *of, const worker_session *session) {
+  worker_session *found = NULL;
+  for (size_t i = 0; session->yields && i < worker->sessions.count; i++) {
+    worker_session *other = worker->sessions.data[i];
+    bool between = !other->chosen && (other->next < 0 || other->queued.gathers);
+    if (!other->yields || other->number <= session->number || lp_states_held(&other->executor->states) == 0) continue;
+    if (between && (!of || counts_session(worker, of, other)) && (!found || other->number > found->number))
+      found = other;
+  }
+  return found;
+}
+
+/* Takes the memory of the youngest of them. One that has a run in the queue learns it now, others with their next one.
+ */
+static bool give_way(lp_worker *worker, const quota *of, const worker_session *session) {
+  worker_session *other = youngest_after(worker, of, session);
+  if (!other) return false;
+  bool asked = other->queued.gathers;
+  drop_session(worker, other);
+  if (asked) worker_refuse_session(worker, other, NULL);
+  return true;
+}
+
+/* A session whose capacity exceeds the quota has no use for the memory of others. */
+static lp_status admit_cache(lp_worker *worker, const quota *of, worker_session *session, const need *needs,
+                             size_t payload, lp_diag *diag) {
+  size_t now, most;
+  if (!lp_size_add(payload, needs->now, &now) || !lp_size_add(payload, needs->most, &most))
+    return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
+  bool can = of->bytes <= 0 || most <= (size_t)of->bytes;
+  while (!has_bytes(worker, of, session, now))
+    if (!can || !give_way(worker, of, session)) {
+      if (can && session->yields) drop_session(worker, session);
+      return refuse_bytes(worker, of, diag);
+    }
+  return LP_OK;
+}
+
+lp_status worker_admit_run(lp_worker *worker, worker_session *session, const int64_t *sym, size_t payload,
+                           lp_diag *diag) {
   quota all[2];
-  size_t more = 0;
-  if (!lp_size_add(payload, cache, &more)) return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
+  need needs;
+  LP_TRY(find_need(session, sym, &needs, diag));
   for (int i = 0, count = quotas_of(worker, session->peer, all); i < count; i++) {
-    LP_TRY(admit_rows(worker, &all[i], session, rows, diag));
-    LP_TRY(admit_bytes(worker, &all[i], session, more, diag));
+    LP_TRY(admit_rows(worker, &all[i], session, sym[LP_SYM_B] * sym[LP_SYM_S], diag));
+    LP_TRY(admit_cache(worker, &all[i], session, &needs, payload, diag));
   }
   return LP_OK;
 }
@@ -180,7 +250,7 @@ lp_status worker_admit_run(const lp_worker *worker, const worker_session *sessio
 lp_status worker_admit_letter(const lp_worker *worker, const worker_session *session, size_t bytes, lp_diag *diag) {
   quota all[2];
   for (int i = 0, count = quotas_of(worker, session->peer, all); i < count; i++)
-    LP_TRY(admit_bytes(worker, &all[i], NULL, bytes, diag));
+    LP_TRY(admit_bytes(worker, &all[i], bytes, diag));
   return LP_OK;
 }
 
@@ -188,7 +258,7 @@ lp_status worker_admit_context(const lp_worker *worker, uint32_t peer, size_t ca
   quota all[2];
   for (int i = 0, count = quotas_of(worker, peer, all); i < count; i++) {
     LP_TRY(admit_one(worker, &all[i], diag));
-    LP_TRY(admit_bytes(worker, &all[i], NULL, cache, diag));
+    LP_TRY(admit_bytes(worker, &all[i], cache, diag));
   }
   return LP_OK;
 }
@@ -205,7 +275,7 @@ size_t worker_budget(const lp_worker *worker) {
 size_t worker_bytes_held(const lp_worker *worker, const void *except) {
   size_t total = 0;
   for (size_t i = 0; i < worker->sessions.count; i++)
-    if (worker->sessions.data[i] != except) total += worker->sessions.data[i]->executor->states.region_bytes;
+    if (worker->sessions.data[i] != except) total += lp_states_held(&worker->sessions.data[i]->executor->states);
   for (size_t i = 0; i < worker->contexts.count; i++)
     if (worker->contexts.data[i] != except) total += lp_context_bytes(worker->contexts.data[i]->context);
   return total;
@@ -237,7 +307,7 @@ static holder oldest(const lp_worker *worker, const void *keep) {
   double now_ms = lp_now_ms();
   for (size_t i = 0; i < worker->sessions.count; i++) {
     worker_session *session = worker->sessions.data[i];
-    if (session == keep || is_active(session, now_ms) || session->executor->states.region_bytes == 0) continue;
+    if (session == keep || is_active(session, now_ms) || lp_states_held(&session->executor->states) == 0) continue;
     if (!found.session || session->used_ms < found.used_ms)
       found = (holder){.session = session, .used_ms = session->used_ms};
   }
@@ -250,25 +320,61 @@ static holder oldest(const lp_worker *worker, const void *keep) {
   return found;
 }
 
-static lp_status make_room(lp_worker *worker, size_t wanted, const void *keep, lp_diag *diag) {
+static bool fits(const lp_worker *worker, size_t wanted, const void *keep) {
+  size_t held = worker_bytes_held(worker, keep), budget = worker_budget(worker);
+  return held <= budget && wanted <= budget - held;
+}
+
+/* Drops those that are not in use until it fits; false: it does not fit. */
+static bool drop_unused(lp_worker *worker, size_t wanted, const void *keep) {
+  while (!fits(worker, wanted, keep)) {
+    holder victim = oldest(worker, keep);
+    if (!victim.session && !victim.context) return false;
+    if (victim.session) {
+      drop_session(worker, victim.session);
+    } else {
+      worker_note_dropped(worker, WORKER_OF_CONTEXT, false);
+      worker_context_drop(worker, victim.context);
+    }
+  }
+  return true;
+}
+
+static lp_status refuse_room(const lp_worker *worker, size_t wanted, lp_diag *diag) {
   size_t budget = worker_budget(worker);
+  worker_note_refusal(worker, WORKER_REFUSED_BUDGET);
   if (wanted > budget)
     return lp_error(diag, LP_LOC_NONE, "a KV cache of %zu bytes exceeds the context budget of %zu", wanted, budget);
-  while (wanted + worker_bytes_held(worker, keep) > budget) {
-    holder victim = oldest(worker, keep);
-    if (!victim.session && !victim.context)
-      return lp_error(diag, LP_LOC_NONE, "the context budget of %zu bytes is in use", budget);
-    worker_note_dropped(worker, victim.session ? WORKER_OF_SESSION : WORKER_OF_CONTEXT, false);
-    if (victim.session)
-      worker_session_drop(victim.session);
-    else
-      worker_context_drop(worker, victim.context);
-  }
-  return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "the context budget of %zu bytes is in use", budget);
 }
 
 lp_status worker_make_room(lp_worker *worker, size_t wanted, const void *keep, lp_diag *diag) {
-  lp_status status = make_room(worker, wanted, keep, diag);
-  if (status != LP_OK) worker_note_refusal(worker, WORKER_REFUSED_BUDGET);
-  return status;
+  if (wanted <= worker_budget(worker) && drop_unused(worker, wanted, keep)) return LP_OK;
+  return refuse_room(worker, wanted, diag);
+}
+
+/* Tells whether a younger session takes part in the pass that begins. */
+static bool waits_for_pass(const lp_worker *worker, const worker_session *session) {
+  for (size_t i = 0; session->yields && i < worker->sessions.count; i++) {
+    const worker_session *other = worker->sessions.data[i];
+    if (other->chosen && other->yields && other->number > session->number) return true;
+  }
+  return false;
+}
+
+lp_status worker_make_session_room(lp_worker *worker, worker_session *session, const int64_t *sym, bool *later,
+                                   lp_diag *diag) {
+  need needs;
+  LP_TRY(find_need(session, sym, &needs, diag));
+  if (needs.most > worker_budget(worker)) return refuse_room(worker, needs.most, diag);
+  bool room = drop_unused(worker, needs.now, session);
+  while (!room && give_way(worker, NULL, session))
+    room = fits(worker, needs.now, session);
+  if (room) return LP_OK;
+  if (later && waits_for_pass(worker, session)) {
+    *later = true;
+    return LP_FAILED;
+  }
+  if (session->yields) drop_session(worker, session);
+  return refuse_room(worker, needs.now, diag);
 }

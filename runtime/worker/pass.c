@@ -114,17 +114,19 @@ static lp_states *states_of(const entry *e) {
   return e->session ? &e->session->executor->states : &e->context->context->executor->states;
 }
 
-/* Reserves the KV cache of an entry under the budget: that of the whole run, of which the pass may run a part.
- * Sessions and contexts in the queue are never dropped for it. */
-static lp_status make_room(pass *p, const entry *e, const lp_batch_member *part, lp_diag *diag) {
+/* Reserves the KV cache of an entry under the budget: that of the whole run, of which the pass may run a part. Those
+ * that take part are never dropped for it. *later: it may have room after this pass. */
+static lp_status make_room(pass *p, const entry *e, const lp_batch_member *part, bool *later, lp_diag *diag) {
   size_t wanted = 0;
-  const int64_t *sym = e->session ? e->session->queued.sym : part->sym;
-  bool known =
-      e->session ? lp_states_bytes(states_of(e), sym, &wanted) : lp_context_bytes_wanted(e->context->context, &wanted);
-  if (!known) return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
-  const void *holder = e->session ? (const void *)e->session : (const void *)e->context;
-  LP_TRY(worker_make_room(p->worker, wanted, holder, diag));
-  return lp_states_reserve(states_of(e), sym, diag);
+  *later = false;
+  if (e->session) {
+    LP_TRY(worker_make_session_room(p->worker, e->session, e->session->queued.sym, later, diag));
+    return lp_states_reserve(states_of(e), e->session->queued.sym, diag);
+  }
+  if (!lp_context_bytes_wanted(e->context->context, &wanted))
+    return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
+  LP_TRY(worker_make_room(p->worker, wanted, e->context, diag));
+  return lp_states_reserve(states_of(e), part->sym, diag);
 }
 
 /* Gives an entry's part of this pass, of at most `most` rows if it can be divided; false: there is nothing left to
@@ -169,16 +171,19 @@ static int64_t choose(pass *p) {
   p->worker->turn = p->all.data[0].served;
   for (size_t i = 0; i < p->all.count && p->count < MOST_SEQUENCES; i++) {
     entry e = p->all.data[i];
+    if (e.session && !e.session->queued.waits) continue; /* it gave way to one before it */
     lp_batch_member *member = &p->member[p->count];
     int64_t most = most_rows(p, e.peer, all, rows);
     if (p->worker->code[e.program] != code || most <= 0 || !next_part(p, &e, most, member)) continue;
     int64_t more = rows_of(member);
     if (p->count > 0 && rows + more > MOST_ROWS) continue;
     lp_diag_clear(diag);
-    if (make_room(p, &e, member, diag) != LP_OK) {
-      fail(p, &e, diag);
+    bool later;
+    if (make_room(p, &e, member, &later, diag) != LP_OK) {
+      if (!later) fail(p, &e, diag);
       continue;
     }
+    if (e.session) e.session->chosen = true;
     member->states = states_of(&e);
     rows += more;
     p->all.data[p->count++] = e; /* p->count <= i */
@@ -364,6 +369,8 @@ int64_t worker_pass_run(lp_worker *worker) {
   collect(p);
   if (p->all.count > 0) rows = choose(p);
   if (p->count > 0) run(p);
+  for (size_t i = 0; i < p->count; i++)
+    if (p->all.data[i].session) p->all.data[i].session->chosen = false;
   return rows;
 }
 

@@ -12,5 +12,8 @@ void worker_refuse(lp_worker *worker, uint32_t peer, uint64_t session, const cha
 void worker_tell_lost(lp_worker *worker, uint32_t peer, uint64_t session, const char *text);
 /* The same as worker_refuse with the first entry of `diag` as text. */
 void worker_refuse_with(lp_worker *worker, uint32_t peer, uint64_t session, const lp_diag *diag);
+/* The same for a session; also tells whether its text can run again later, since it has lost its KV caches and its
+ * device knows how (link.proto). `diag` NULL: that is all there is to say. */
+void worker_refuse_session(lp_worker *worker, const worker_session *session, const lp_diag *diag);
 
 #endif

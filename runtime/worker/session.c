@@ -53,14 +53,6 @@ static lp_status check_route(const lp_worker *worker, const worker_session *sess
   return other && other != session ? lp_error(diag, LP_LOC_NONE, "another session has this route") : LP_OK;
 }
 
-/* Drops others until the session's KV caches fit the budget. */
-static lp_status make_room(lp_worker *worker, const worker_session *session, const int64_t *sym, lp_diag *diag) {
-  size_t wanted = 0;
-  if (!lp_states_bytes(&session->executor->states, sym, &wanted))
-    return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
-  return worker_make_room(worker, wanted, session, diag);
-}
-
 /* Tells whether the session has rows [0, rows) that another one may copy. */
 static bool has_rows(const lp_worker *worker, const worker_session *session, int64_t rows) {
   const lp_executor *executor = session->executor;
@@ -71,17 +63,15 @@ static bool has_rows(const lp_worker *worker, const worker_session *session, int
 /* Begins with rows of another session, whose prompt begins alike. */
 static lp_status begin_like(lp_worker *worker, worker_session *session, const Lp__Wire__Open *open, lp_diag *diag) {
   worker_session *other = worker_session_find(worker, session->peer, open->like);
-  const int64_t sym[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_P] = open->rows, [LP_SYM_C] = open->capacity};
-  size_t bytes = 0;
+  int64_t sym[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_P] = open->rows, [LP_SYM_C] = open->capacity};
   if (open->route != 0 || !other || other == session || !has_rows(worker, other, open->rows) ||
       open->capacity < open->rows || open->capacity > MOST_TOKENS)
     return lp_error(diag, LP_LOC_NONE, "session %" PRIu64 " has no %" PRId64 " rows for another one", open->like,
                     open->rows);
-  if (!lp_states_bytes(&session->executor->states, sym, &bytes))
-    return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
-  LP_TRY(worker_admit_run(worker, session, 0, 0, bytes, diag));
+  sym[LP_SYM_C] = lp_states_whole_pages(&session->executor->states, sym);
+  LP_TRY(worker_admit_run(worker, session, sym, 0, diag));
   other->used_ms = lp_now_ms(); /* room is made of others first */
-  LP_TRY(make_room(worker, session, sym, diag));
+  LP_TRY(worker_make_session_room(worker, session, sym, NULL, diag));
   if (other->dropped) return lp_error(diag, LP_LOC_NONE, "there is no room for rows of two sessions");
   LP_TRY(lp_states_reserve(&session->executor->states, sym, diag));
   LP_TRY(lp_states_copy_rows(&other->executor->states, &session->executor->states, open->rows, diag));
@@ -89,6 +79,14 @@ static lp_status begin_like(lp_worker *worker, worker_session *session, const Lp
   session->dropped = false;
   session->keeps = true;
   return LP_OK;
+}
+
+/* The budget counts the pages of a session that yields. */
+static void set_paged(worker_session *session) {
+  lp_states *states = &session->executor->states;
+  bool paged = session->yields && !states->gpu;
+  if (states->paged != paged && states->region) lp_executor_forget(session->executor);
+  states->paged = paged;
 }
 
 lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open, lp_diag *diag) {
@@ -104,6 +102,9 @@ lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__
   worker_note_opened(worker, WORKER_OF_SESSION);
   session->peer = peer;
   session->id = open->session;
+  session->number = ++worker->opened;
+  session->yields = open->yields && open->route == 0;
+  set_paged(session);
   worker_forward_begin(session, open->route);
   session->sampling =
       (lp_sampling){.temperature = open->temperature, .top_k = open->top_k, .top_p = open->top_p, .seed = open->seed};
@@ -298,7 +299,7 @@ static lp_status emit_own(lp_worker *worker, worker_session *session, int32_t in
 }
 
 void worker_session_fail(lp_worker *worker, worker_session *session, const lp_diag *diag) {
-  worker_refuse_with(worker, session->peer, session->id, diag);
+  worker_refuse_session(worker, session, diag);
   session->next = -1;
   session->broken = session->route != 0;
   worker_queue_drop(session);
@@ -379,18 +380,16 @@ static lp_status check_position(const lp_worker *worker, const worker_session *s
                   session->position);
 }
 
-static lp_status check_quotas(const lp_worker *worker, const worker_session *session, const Lp__Wire__Step *step,
+static lp_status check_quotas(lp_worker *worker, worker_session *session, const lp_program *program, const int64_t *sym,
                               lp_diag *diag) {
-  const lp_manifest *manifest = &worker->bundle->manifest;
-  const lp_program *program = &manifest->programs[step->program];
-  size_t payload = 0, cache = 0, more = 0;
-  bool known = lp_states_bytes(&session->executor->states, step->symbols, &cache);
+  size_t payload = 0, more = 0;
+  bool known = true;
   for (int32_t i = 0; known && i < program->step_count; i++)
     if (worker_step_takes_payload(worker, &program->step[i]) && program->step[i].kind != LP_STEP_MOVE)
-      known = lp_tensor_bytes(&program->step[i].tensor, step->symbols, manifest->symbol_count, &more) &&
+      known = lp_tensor_bytes(&program->step[i].tensor, sym, worker->bundle->manifest.symbol_count, &more) &&
               lp_size_add(payload, more, &payload);
   if (!known) return lp_error(diag, LP_LOC_NONE, "the KV cache or the payload asked for is too large");
-  return worker_admit_run(worker, session, step->symbols[LP_SYM_B] * step->symbols[LP_SYM_S], payload, cache, diag);
+  return worker_admit_run(worker, session, sym, payload, diag);
 }
 
 static lp_status begin(lp_worker *worker, worker_session *session, const Lp__Wire__Step *step, lp_diag *diag) {
@@ -400,19 +399,22 @@ static lp_status begin(lp_worker *worker, worker_session *session, const Lp__Wir
   if (!manifest->programs[step->program].takes_part[worker->place])
     return lp_error(diag, LP_LOC_NONE, "the %s has no part in program '%s'", manifest->place_name[worker->place],
                     manifest->programs[step->program].name);
-  LP_TRY(check_quotas(worker, session, step, diag));
+  session->dropped = session->keeps = false;
+  int64_t sym[LP_MAX_SYMBOLS] = {0};
+  memcpy(sym, step->symbols, step->n_symbols * sizeof *sym);
+  sym[LP_SYM_C] = lp_states_whole_pages(&session->executor->states, sym);
+  LP_TRY(check_quotas(worker, session, &manifest->programs[step->program], sym, diag));
   session->program = (int32_t)step->program;
   session->want_outputs = step->want_outputs != 0;
   session->run_ms = session->used_ms;
-  session->dropped = session->keeps = false;
   memcpy(session->sym, step->symbols, step->n_symbols * sizeof *session->sym);
   if (step->symbols[LP_SYM_P] == 0) session->position = 0; /* even if this run fails */
   if (worker_queue_fits(worker, session->program)) {
-    worker_queue_begin(worker, session, step->symbols);
+    worker_queue_begin(worker, session, sym);
     return LP_OK;
   }
-  LP_TRY(make_room(worker, session, step->symbols, diag));
-  LP_TRY(lp_executor_begin(session->executor, session->program, step->symbols, diag));
+  LP_TRY(worker_make_session_room(worker, session, sym, NULL, diag));
+  LP_TRY(lp_executor_begin(session->executor, session->program, sym, diag));
   return advance(worker, session, 0, diag);
 }
 

@@ -58,6 +58,9 @@ typedef struct {
   int32_t next; /* the step that it waits at; -1: no run is under way */
   bool want_outputs;
   bool keeps;                 /* it began with rows of another session, and has run nothing */
+  bool yields;                /* its device runs the text again if its KV caches were dropped (link.proto) */
+  uint64_t number;            /* counts sessions as they are opened: older ones take the memory of younger ones */
+  bool chosen;                /* for the pass that begins */
   bool dropped;               /* its KV cache was dropped; the next run must begin at position 0 */
   int64_t position;           /* tokens in the KV cache */
   double used_ms;             /* time of the last message */
@@ -134,6 +137,7 @@ typedef struct {
   struct worker_pass *pass; /* memory of passes; NULL: none was run yet */
   lp_batch *batch;          /* NULL: the code runs one session at a time, when its message comes */
   uint64_t ticket;          /* the last ticket of the queue */
+  uint64_t opened;          /* sessions so far */
   int64_t turn;             /* the least that a peer in the queue was served, when the last pass began */
   uint64_t passes;          /* the number of the last pass */
   int64_t waiting;          /* peers with requests in the queue before that pass */

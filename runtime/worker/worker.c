@@ -79,7 +79,11 @@ static void tell_opened(lp_worker *worker, uint32_t peer, uint64_t session) {
 
 static void handle_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open) {
   lp_diag *diag = lp_diag_create();
-  if (worker_session_open(worker, peer, open, diag) != LP_OK)
+  lp_status status = worker_session_open(worker, peer, open, diag);
+  const worker_session *session = worker_session_find(worker, peer, open->session);
+  if (status != LP_OK && session)
+    worker_refuse_session(worker, session, diag);
+  else if (status != LP_OK)
     worker_refuse_with(worker, peer, open->session, diag);
   else if (open->route != 0)
     tell_opened(worker, peer, open->session);
@@ -98,7 +102,7 @@ static void handle_step(lp_worker *worker, uint32_t peer, lp_inbound *in) {
   }
   lp_diag *diag = lp_diag_create();
   if (worker_session_step(worker, session, in->message->step, in, diag) != LP_OK)
-    worker_refuse_with(worker, peer, session->id, diag);
+    worker_refuse_session(worker, session, diag);
   lp_diag_free(diag);
 }
 

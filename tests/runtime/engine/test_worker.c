@@ -24,6 +24,58 @@ LP_LOOP_TEST(with_a_worker_as_alone, 0, SPLITS) {
   free(path);
 }
 
+/* A worker's budget counts the pages that sessions hold. Together the requests could need almost five times the
+ * budget: the worker takes the memory of the sessions that were opened last, whose requests wait and run again. */
+LP_LOOP_TEST(a_worker_without_room, 0, SPLITS - 1) {
+  enum { PAGES = 5, BEGUN = 30 };
+  char budget[32], *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &asker_splits[_i]);
+  (void)snprintf(budget, sizeof budget, "%ld", PAGES * TOY_LAYERS * sysconf(_SC_PAGESIZE));
+  toy_worker worker = toy_worker_start(path, budget, NULL);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  lp_engine *engine = asker_engine_with(bundle, &(lp_engine_options){.threads = 2, .cloud = worker.address});
+  asker *all = lp_alloc(THREADS * sizeof *all);
+  pthread_t thread[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    asker_set_up(&all[i], bundle, engine, i);
+    all[i].length = BEGUN;
+    all[i].most = MOST_MADE;
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, asker_run, &all[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+    asker_check(&all[i]);
+  }
+  ck_assert_int_gt(lp_engine_now(engine).preempted, 0);
+  free(all);
+  lp_engine_close(engine);
+  ck_assert_int_eq(toy_worker_end(&worker), 0);
+  lp_bundle_free(bundle);
+  toy_dir_remove(dir);
+  free(path);
+}
+
+/* A text that fits the worker's budget at no time is refused, and does not wait. */
+LP_TEST(a_worker_that_is_too_small) {
+  char budget[32], *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &asker_splits[0]);
+  (void)snprintf(budget, sizeof budget, "%ld", (TOY_LAYERS + 1) * sysconf(_SC_PAGESIZE));
+  toy_worker worker = toy_worker_start(path, budget, NULL);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  lp_engine *engine = asker_engine_with(bundle, &(lp_engine_options){.threads = 1, .cloud = worker.address});
+  asker *one = lp_alloc(sizeof *one);
+  asker_set_up(one, bundle, engine, 3);
+  (void)asker_run(one);
+  ck_assert_int_eq(one->status, LP_FAILED);
+  asker_set_up(one, bundle, engine, 1);
+  (void)asker_run(one);
+  asker_check(one);
+  free(one);
+  lp_engine_close(engine);
+  ck_assert_int_eq(toy_worker_end(&worker), 0);
+  lp_bundle_free(bundle);
+  toy_dir_remove(dir);
+  free(path);
+}
+
 /* Tokens that exits give in passes are those of a session in threshold mode, and the rest comes from the worker. */
 LP_LOOP_TEST(exits_as_alone, 0, 5) {
   static const double thetas[] = {1e-6, 0.1, 0.15, 0.2, 2};

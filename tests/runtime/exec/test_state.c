@@ -77,6 +77,35 @@ LP_TEST(rows_take_pages) {
   lp_bundle_free(bundle);
 }
 
+/* What states hold grows with the rows that passes were to write, and shrinks when rows are given back. */
+LP_TEST(states_know_what_they_hold) {
+  lp_bundle *bundle = toy_bundle_make(&(toy_placement){.prefill = "dddddd"}, LP_LOAD_DEVICE);
+  lp_states states;
+  lp_states_init(&states, &bundle->manifest, LP_SIDE_DEVICE);
+  states.paged = true;
+  int64_t sym[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_C] = 512};
+  ck_assert_uint_eq(lp_states_held(&states), 0);
+  for (sym[LP_SYM_P] = 0; sym[LP_SYM_P] < 512; sym[LP_SYM_P] += 64) {
+    sym[LP_SYM_S] = 64;
+    ck_assert_int_eq(lp_states_reserve(&states, sym, NULL), LP_OK);
+    write_rows(&states, sym, sym[LP_SYM_P] + 64);
+    ck_assert_uint_eq(lp_states_held(&states), resident(&states));
+  }
+  sym[LP_SYM_P] = 10; /* rows that a run writes again still have memory after them */
+  ck_assert_int_eq(lp_states_reserve(&states, sym, NULL), LP_OK);
+  ck_assert_uint_eq(lp_states_held(&states), resident(&states));
+  lp_states_trim(&states, sym, 100);
+  ck_assert_uint_eq(lp_states_held(&states), resident(&states));
+  ck_assert_uint_lt(lp_states_held(&states), states.region_bytes);
+  lp_states_drop(&states);
+  ck_assert_uint_eq(lp_states_held(&states), 0);
+  states.paged = false;
+  ck_assert_int_eq(lp_states_reserve(&states, sym, NULL), LP_OK);
+  ck_assert_uint_eq(lp_states_held(&states), states.region_bytes);
+  lp_states_free(&states);
+  lp_bundle_free(bundle);
+}
+
 /* A capacity of any size, and rows that share pages with those of other runs: never less than what is in memory. */
 LP_TEST(rows_of_runs_share_pages) {
   lp_bundle *bundle = toy_bundle_make(&(toy_placement){.prefill = "dddddd"}, LP_LOAD_DEVICE);

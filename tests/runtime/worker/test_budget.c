@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/cores.h"
+#include "runtime/bundle/bundle.h"
 #include "runtime/worker/budget.h"
 #include "runtime/worker/held.h"
 #include "tests/runtime/toy/toy_run.h"
@@ -103,6 +104,67 @@ LP_TEST(the_longest_idle_context_goes) {
   ck_assert_int_eq(worker_make_room(&worker, 2 * BYTES, NULL, NULL), LP_OK);
   ck_assert(all[1].lost && !all[2].lost);
   lp_vec_free(&worker.contexts);
+}
+
+/* ---- sessions that yield ----------------------------------------------------------------------------------------- */
+
+/* A session that yields, was opened as the `number`th, generates, and holds the pages of `rows` rows. */
+static void hold_rows(const lp_bundle *bundle, size_t i, uint64_t number, int64_t rows) {
+  const int64_t sym[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_S] = rows, [LP_SYM_C] = TOY_CONTEXT};
+  hold(i, -1e6);
+  lp_states_init(&executors[i].states, &bundle->manifest, LP_SIDE_DEVICE);
+  executors[i].states.paged = sessions[i].yields = true;
+  sessions[i].number = number;
+  ck_assert_int_eq(lp_states_reserve(&executors[i].states, sym, NULL), LP_OK);
+}
+
+/* An older session takes the memory of the youngest, and of one that a pass runs only later. The youngest loses its own
+ * when it needs more. */
+LP_TEST(the_youngest_gives_way) {
+  const int64_t full[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_P] = 64, [LP_SYM_S] = 1, [LP_SYM_C] = TOY_CONTEXT};
+  lp_bundle *bundle = toy_bundle_make(&(toy_placement){.prefill = "dddddd"}, LP_LOAD_DEVICE);
+  lp_diag *diag = lp_diag_create();
+  bool later = false;
+  static const uint64_t numbers[SESSIONS] = {7, 9, 8};
+  for (size_t i = 0; i < SESSIONS; i++)
+    hold_rows(bundle, i, numbers[i], 64);
+  const lp_worker_options tight = {.context_budget = SESSIONS * (int64_t)lp_states_held(&executors[0].states)};
+  worker.options = &tight;
+  sessions[1].chosen = sessions[2].chosen = true;
+  ck_assert_int_eq(worker_make_session_room(&worker, &sessions[0], full, &later, diag), LP_FAILED);
+  ck_assert(later && !sessions[0].dropped && !sessions[1].dropped && !sessions[2].dropped);
+  sessions[1].chosen = sessions[2].chosen = false;
+  ck_assert_int_eq(worker_make_session_room(&worker, &sessions[0], full, NULL, diag), LP_OK);
+  ck_assert(!sessions[0].dropped && sessions[1].dropped && !sessions[2].dropped);
+  ck_assert_int_eq(lp_states_reserve(&executors[0].states, full, diag), LP_OK);
+  ck_assert_uint_eq(worker_bytes_held(&worker, NULL), (size_t)tight.context_budget);
+  ck_assert_int_eq(worker_make_session_room(&worker, &sessions[2], full, NULL, diag), LP_FAILED);
+  ck_assert(!sessions[0].dropped && sessions[2].dropped);
+  ck_assert_msg(strstr(toy_error(diag), "bytes is in use"), "%s", toy_error(diag));
+  for (size_t i = 0; i < SESSIONS; i++)
+    lp_states_free(&executors[i].states);
+  lp_diag_free(diag);
+  lp_bundle_free(bundle);
+}
+
+/* The same within the quota of a connection; those of others stay. */
+LP_TEST(the_youngest_of_a_connection_gives_way) {
+  const int64_t full[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_P] = 64, [LP_SYM_S] = 1, [LP_SYM_C] = TOY_CONTEXT};
+  lp_bundle *bundle = toy_bundle_make(&(toy_placement){.prefill = "dddddd"}, LP_LOAD_DEVICE);
+  for (size_t i = 0; i < SESSIONS; i++)
+    hold_rows(bundle, i, i + 1, 64);
+  sessions[2].peer = 5;
+  const lp_worker_options tight = {.connection.bytes = 2 * (int64_t)lp_states_held(&executors[0].states)},
+                          tiny = {.connection.bytes = 100};
+  worker.options = &tight;
+  ck_assert_int_eq(worker_admit_run(&worker, &sessions[0], full, 0, NULL), LP_OK);
+  ck_assert(!sessions[0].dropped && sessions[1].dropped && !sessions[2].dropped);
+  worker.options = &tiny; /* a text that never fits takes nothing */
+  ck_assert_int_eq(worker_admit_run(&worker, &sessions[0], full, 0, NULL), LP_FAILED);
+  ck_assert(!sessions[0].dropped && !sessions[2].dropped);
+  for (size_t i = 0; i < SESSIONS; i++)
+    lp_states_free(&executors[i].states);
+  lp_bundle_free(bundle);
 }
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
