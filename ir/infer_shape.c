@@ -161,6 +161,12 @@ static const lp_poly *slice_bound(const lp_infer *c, const lp_poly *bound, const
   return bound && lp_poly_ge(arena, bound, size) ? size : bound;
 }
 
+/* The elements of an axis up to the one at `last`. */
+static const lp_poly *length_before(const lp_infer *c, const lp_poly *last, const lp_poly *size) {
+  const lp_poly *bound = slice_bound(c, last, size);
+  return !bound || bound == size ? bound : lp_poly_add(c->m->arena, bound, lp_dim_const(c->m, 1));
+}
+
 static const lp_poly *slice_length(const lp_infer *c, const lp_poly *start, const lp_poly *end, const lp_poly *size,
                                    int64_t step) {
   lp_arena *arena = c->m->arena;
@@ -170,9 +176,12 @@ static const lp_poly *slice_length(const lp_infer *c, const lp_poly *start, cons
     return length && lp_poly_is_const(length, &value) && value < 0 ? lp_dim_const(c->m, 0) : length;
   }
   int64_t first, last, count;
-  bool whole = lp_poly_is_const(start, &first) && lp_poly_is_const(end, &last);
-  if (whole && step == -1 && (first == -1 || first >= INT32_MAX) && last <= INT32_MIN) return size;
-  if (!whole || !lp_poly_is_const(size, &count) || step == INT64_MIN) {
+  bool from = lp_poly_is_const(start, &first), to = lp_poly_is_const(end, &last);
+  if (step == -1 && to && last <= INT32_MIN) { /* back to the first element */
+    if (from && (first == -1 || first >= INT32_MAX)) return size;
+    if (!from) return length_before(c, start, size);
+  }
+  if (!from || !to || !lp_poly_is_const(size, &count) || step == INT64_MIN) {
     const lp_poly *length = step > 1 ? slice_length(c, start, end, size, 1) : NULL;
     return length ? lp_poly_div(arena, length, lp_dim_const(c->m, step)) : NULL;
   }

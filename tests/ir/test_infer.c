@@ -327,6 +327,13 @@ LP_TEST(slices) {
   gives(NODE(Slice, x, INTS(1), INTS(INT32_MAX), INTS(1)), "f32[b,s-1,8]");
   gives(NODE(Slice, x, INTS(7), INTS(1), INTS(2), INTS(-2)), "f32[b,s,3]");
   gives(NODE(Slice, x, INTS(-1), INTS(INT64_MIN), INTS(1), INTS(-1)), "f32[b,s,8]");
+  lp_value *length = of(NODE(Gather, of(NODE(Shape, x)), INTS(1)));
+  lp_value *last = of(NODE(Sub, length, INTS(1)));
+  gives(NODE(Slice, x, last, INTS(INT64_MIN), INTS(1), INTS(-1)), "f32[b,s,8]");
+  gives(NODE(Slice, x, length, INTS(INT64_MIN), INTS(1), INTS(-1)), "f32[b,s,8]");
+  gives(NODE(Slice, x, of(NODE(Sub, length, INTS(3))), INTS(INT64_MIN), INTS(1), INTS(-1)), "f32[b,s-2,8]");
+  refuses(NODE(Slice, x, last, INTS(0), INTS(1), INTS(-1)), "has no closed form");
+  refuses(NODE(Slice, x, last, INTS(INT64_MIN), INTS(1), INTS(-2)), "has no closed form");
   gives(NODE(Slice, f32("b,2*s"), INTS(0), INTS(INT64_MAX), INTS(1), INTS(2)), "f32[b,s]");
   refuses(NODE(Slice, x, INTS(0), INTS(1), INTS(3)), "axis 3 of a tensor with 3 axes");
   refuses(NODE(Slice, x, INTS(0), INTS(1, 2), INTS(1)), "1 starts, 2 ends, 1 axes and 1 steps");
