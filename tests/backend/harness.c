@@ -338,8 +338,12 @@ static int64_t array_count(const lp_array *array) {
   return count;
 }
 
+int64_t harness_array_bytes(const lp_array *array) {
+  return (array_count(array) * lp_dtype_bits(array->dtype) + 7) / 8;
+}
+
 /* Widens a table of half precision: op.gather widens its rows, while the reference keeps their type. */
-static void widen_to(harness *h, lp_dtype dtype, lp_array *array) {
+void harness_widen(harness *h, lp_dtype dtype, lp_array *array) {
   if (array->dtype == dtype) return;
   lp_array wide = *array;
   wide.dtype = dtype;
@@ -361,7 +365,7 @@ static void reference(harness *h, lp_array *out) {
   for (int32_t i = 0; i < h->result_count; i++) {
     must(h, lp_value_eval(h->module, h->result[i], bindings, count, h->sym, h->arena, &out[i], h->diag),
          "the reference");
-    widen_to(h, h->result[i]->type.dtype, &out[i]);
+    harness_widen(h, h->result[i]->type.dtype, &out[i]);
   }
 }
 
@@ -395,15 +399,11 @@ uint64_t harness_code_key(const harness *h, const lp_backend *backend, const lp_
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-static int64_t array_bytes(const lp_array *array) {
-  return (array_count(array) * lp_dtype_bits(array->dtype) + 7) / 8;
-}
-
 static void fill_job(harness *h, runner_job *job, runner_port *in, runner_port *out, const lp_array *want) {
   for (int32_t i = 0; i < h->input_count; i++)
-    in[i] = (runner_port){i, (size_t)array_bytes(&h->array[i]), h->array[i].data};
+    in[i] = (runner_port){i, (size_t)harness_array_bytes(&h->array[i]), h->array[i].data};
   for (int32_t i = 0; i < h->result_count; i++) {
-    size_t bytes = (size_t)array_bytes(&want[i]);
+    size_t bytes = (size_t)harness_array_bytes(&want[i]);
     out[i] = (runner_port){buffer_of(h->result[i]), bytes, lp_arena_alloc(h->arena, bytes + 1)};
   }
   for (int32_t i = 0; i < h->state_count; i++)
@@ -436,7 +436,7 @@ static void run_and_compare(harness *h, const lp_backend *backend, const char *m
 
 void harness_check(harness *h, const char *backend, const char *march, int64_t threads) {
   static lp_array want[HARNESS_MOST_VALUES];
-  if (getenv("LP_TEST_GPU")) return;
+  if (getenv("LP_TEST_GPU") || getenv("LP_TEST_ONNX")) return;
   reference(h, want);
   run_and_compare(h, lp_backend_find(backend), march, threads, want);
 }
@@ -468,9 +468,32 @@ static void check_silent(harness *h, const lp_backend *backend) {
   ck_assert_int_eq(code.weight_bytes, 0);
 }
 
+/* The function as ONNX, without the operators that have none there. Attributes of ONNX are f32, so that doubles are as
+ * exact only as those. */
+static void check_onnx(harness *h, int opset) {
+  static lp_array want[HARNESS_MOST_VALUES], got[HARNESS_MOST_VALUES];
+  char how[32];
+  h->rtol = fmax(h->rtol, 1e-6);
+  h->atol = fmax(h->atol, 1e-7);
+  snprintf(how, sizeof how, "ONNX opset %d", opset);
+  if (!harness_run_onnx(h, opset, got)) return;
+  reference(h, want);
+  for (int32_t i = 0; i < h->result_count; i++) {
+    harness_widen(h, got[i].dtype, &want[i]);
+    ck_assert_int_eq(got[i].rank, want[i].rank);
+    ck_assert_mem_eq(got[i].dim, want[i].dim, (size_t)want[i].rank * sizeof want[i].dim[0]);
+    compare(h, i, &want[i], got[i].data, how);
+  }
+}
+
 void harness_check_all(harness *h) {
   static lp_array want[HARNESS_MOST_VALUES];
   const lp_backend *const *list;
+  const char *opset = getenv("LP_TEST_ONNX");
+  if (opset) {
+    check_onnx(h, atoi(opset));
+    return;
+  }
   reference(h, want);
   const lp_backend cuda = gpu_host_backend();
   const char *gpu = getenv("LP_TEST_GPU");

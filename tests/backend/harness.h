@@ -72,12 +72,12 @@ lp_value *harness_append_as(harness *h, lp_dtype dtype, lp_value *x, const char 
 /* Ends the function and plans it: one segment; buffers that never live at once share slots. */
 void harness_finish(harness *h);
 
-/* Runs and compares, unless the suite is on a GPU. Fails the test with the operator's text. */
+/* Runs and compares, unless the suite is on a GPU or in ONNX. Fails the test with the operator's text. */
 void harness_check(harness *h, const char *backend, const char *march, int64_t threads);
 /* Runs and compares under every runnable backend: native with 1, 2 and 3 threads; in the long part x86-64-v3, and
  * aarch64 under an emulator if there is one; with LP_TEST_GPU in the environment instead: "cuda" as CUDA code with its
  * own launches, compiled for the CPU (tests/gpu); "opencl" or "driver" (CUDA) by the runtime, on whatever GPU there
- * is. */
+ * is; with LP_TEST_ONNX as ONNX of that opset, imported again. */
 void harness_check_all(harness *h);
 
 /* ---- parts (harness_run.c, harness_foreign.c) ---- */
@@ -92,6 +92,12 @@ void harness_run_gpu(harness *h, const lp_backend *backend, const lp_emit_option
 void harness_record(harness *h, const lp_backend *backend, const lp_emit_options *options, const runner_job *job);
 /* Tells whether there is a device. If not, `why` (256 bytes) receives the reason. */
 bool harness_has_gpu(const char *language, char why[256]);
+/* Writes the function as ONNX, and gives what the reference makes of the imported model. Operators that ONNX cannot say
+ * leave the function first, with those that read them; false: nothing is left. */
+bool harness_run_onnx(harness *h, int64_t opset, lp_array *out);
+int64_t harness_array_bytes(const lp_array *array);
+/* Gives the array this type, which holds its values. */
+void harness_widen(harness *h, lp_dtype dtype, lp_array *array);
 /* The data section of the side's weights; `file` owns it. */
 const char *harness_weights(harness *h, const lp_backend *backend, const lp_emit_options *options, lp_buf *file);
 _Noreturn void harness_fail(const harness *h, const char *what);
