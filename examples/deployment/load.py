@@ -101,7 +101,8 @@ def compare(quiet, loaded, log):
             wrong += 1
             print(f"{answer['id']} by {answer['route']}: wanted {wanted[answer['id']].get('text')!r}, found {answer['text']!r}")
     lost = sum("error" in a for a in found) + len(wanted.keys() - {a["id"] for a in found})
-    ways = collections.Counter((e["asked"], e.get("route", "-"), e.get("decided_by", "-"), e.get("fell_back", False), "failed" if "error" in e else "answered") for e in lines(log))
+    ways = collections.Counter((e["asked"], e.get("route", "-"), e.get("decided_by", "-"), e.get("fell_back", False), "failed" if "error" in e else "answered")
+                               for e in lines(log) if "asked" in e)
     print(f"{'asked':8}{'route':8}{'decided by':12}{'fell back':11}{'result':10}requests")
     for (asked, route, by, fell, result), count in sorted(ways.items()):
         print(f"{asked:8}{route:8}{by:12}{'yes' if fell else 'no':11}{result:10}{count}")

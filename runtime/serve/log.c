@@ -1,4 +1,4 @@
-/* Writes one JSON line for each request. */
+/* Writes JSON lines. */
 #include "runtime/serve/log.h"
 
 #include <errno.h>
@@ -55,6 +55,13 @@ static void put_decision(lp_json_writer *json, const lp_dispatched *course) {
   lp_json_put_bool(json, "fell_back", course->fell_back);
 }
 
+static void write_line(lp_log *log, lp_buf *line) {
+  lp_buf_puts(line, "\n");
+  (void)fwrite(line->data, 1, line->size, log->file); /* one call, so that lines of threads do not mix */
+  (void)fflush(log->file);
+  lp_buf_free(line);
+}
+
 void lp_log_request(lp_log *log, const char *id, const char *key, const lp_completion *request,
                     const lp_dispatched *course, const char *error) {
   if (!log) return;
@@ -78,8 +85,18 @@ void lp_log_request(lp_log *log, const char *id, const char *key, const lp_compl
   put_ms(&json, "total_ms", course->seconds[LP_TIME_TOTAL]);
   if (error) lp_json_put_text(&json, "error", error);
   lp_json_put_end(&json);
-  lp_buf_puts(&line, "\n");
-  (void)fwrite(line.data, 1, line.size, log->file); /* one call, so that lines of threads do not mix */
-  (void)fflush(log->file);
-  lp_buf_free(&line);
+  write_line(log, &line);
+}
+
+void lp_log_worker(lp_log *log, const char *route, const lp_worker_state *worker) {
+  lp_buf line = {0};
+  lp_json_writer json = lp_answer_begin(&line);
+  lp_json_put_object(&json, NULL);
+  put_time(&json);
+  lp_json_put_text(&json, "route", route);
+  lp_json_put_text(&json, "worker", worker->address);
+  lp_json_put_text(&json, "state", worker->up ? "up" : "down");
+  if (worker->reason[0]) lp_json_put_text(&json, "reason", worker->reason);
+  lp_json_put_end(&json);
+  write_line(log, &line);
 }

@@ -1,4 +1,4 @@
-/* One JSON line for each request. */
+/* One JSON line for each request, and for each change of a worker. */
 #ifndef LP_SERVE_LOG_H
 #define LP_SERVE_LOG_H
 
@@ -13,5 +13,8 @@ void lp_log_close(lp_log *log); /* NULL is allowed */
  * NULL: it was answered. */
 void lp_log_request(lp_log *log, const char *id, const char *key, const lp_completion *request,
                     const lp_dispatched *course, const char *error);
+
+/* Writes the line of a worker that has gone down or come up. `route`: the name of its place. */
+void lp_log_worker(lp_log *log, const char *route, const lp_worker_state *worker);
 
 #endif

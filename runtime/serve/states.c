@@ -13,6 +13,19 @@ static size_t workers_up(const lp_site_state *state) {
   return up;
 }
 
+/* Each reason why workers are not up, once. */
+static void put_reasons(lp_json_writer *json, const lp_site_state *state) {
+  if (workers_up(state) == state->workers) return;
+  lp_json_put_array(json, "reasons");
+  for (size_t i = 0; i < state->workers; i++) {
+    bool again = state->worker[i].reason[0] == '\0';
+    for (size_t k = 0; k < i && !again; k++)
+      again = lp_streq(state->worker[i].reason, state->worker[k].reason);
+    if (!again) lp_json_put_text(json, NULL, state->worker[i].reason);
+  }
+  lp_json_put_end(json);
+}
+
 static void put_place(lp_json_writer *json, lp_route route, const lp_site_state *state) {
   lp_json_put_object(json, lp_route_name(route));
   lp_json_put_text(json, "state", state->up ? "up" : "down");
@@ -20,6 +33,7 @@ static void put_place(lp_json_writer *json, lp_route route, const lp_site_state 
     lp_json_put_integer(json, "workers", (int64_t)state->workers);
     lp_json_put_integer(json, "workers_up", (int64_t)workers_up(state));
     if (state->servers > 0) lp_json_put_integer(json, "servers", state->servers);
+    put_reasons(json, state);
   }
   lp_json_put_end(json);
 }
@@ -137,6 +151,23 @@ void lp_states_print(lp_dispatcher *dispatcher, lp_buf *out) {
   print_spans(lp_dispatcher_spans(dispatcher), out);
 }
 
+/* ---- for the log ------------------------------------------------------------------------------------------------- */
+
+void lp_states_log(lp_dispatcher *dispatcher, lp_log *log, lp_workers_seen *seen) {
+  unsigned offered = lp_dispatcher_offered(dispatcher);
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
+    lp_site_state state;
+    if (!lp_route_offered(offered, route)) continue;
+    lp_dispatcher_tell(dispatcher, route, &state);
+    for (size_t i = 0; i < state.workers; i++) {
+      bool down = !state.worker[i].up;
+      if (down == seen->down[route][i]) continue;
+      seen->down[route][i] = down;
+      lp_log_worker(log, lp_route_name(route), &state.worker[i]);
+    }
+  }
+}
+
 /* ---- the status -------------------------------------------------------------------------------------------------- */
 
 static void put_workers(lp_json_writer *json, const lp_site_state *state) {
@@ -145,6 +176,7 @@ static void put_workers(lp_json_writer *json, const lp_site_state *state) {
     lp_json_put_object(json, NULL);
     lp_json_put_text(json, "address", state->worker[i].address);
     lp_json_put_text(json, "state", state->worker[i].up ? "up" : "down");
+    if (state->worker[i].reason[0]) lp_json_put_text(json, "reason", state->worker[i].reason);
     lp_json_put_integer(json, "requests", state->worker[i].requests);
     lp_json_put_end(json);
   }

@@ -3,6 +3,7 @@
 #define LP_SERVE_STATES_H
 
 #include "runtime/serve/dispatch.h"
+#include "runtime/serve/log.h"
 
 /* The body of /readyz, which names no addresses because it needs no key: whether the server takes requests, and the
  * state of each place. *ready: it does. The caller releases the result with free(). */
@@ -12,5 +13,12 @@ char *lp_states_ready(lp_dispatcher *dispatcher, bool *ready);
 char *lp_states_status(lp_dispatcher *dispatcher);
 /* Appends the body of /metrics: counts and times of requests, and the KV caches of places. */
 void lp_states_print(lp_dispatcher *dispatcher, lp_buf *out);
+
+/* The workers that were down when they were last looked at. */
+typedef struct {
+  bool down[LP_ROUTE_COUNT][LP_MOST_WORKERS];
+} lp_workers_seen;
+/* Writes a line for each worker that has gone down or come up since the last call. */
+void lp_states_log(lp_dispatcher *dispatcher, lp_log *log, lp_workers_seen *seen);
 
 #endif

@@ -6,8 +6,9 @@
 #include "base/clock.h"
 #include "runtime/serve/http/listener.h"
 #include "runtime/serve/http/paths.h"
+#include "runtime/serve/states.h"
 
-enum { POLL_MS = 50, END_MS = 3000 };
+enum { POLL_MS = 50, LOOK_POLLS = 4, END_MS = 3000 };
 
 /* Called when a connection begins and before it ends. *own stays with the connection. */
 static void note_connection(void *user, struct MHD_Connection *connection, void **own,
@@ -80,8 +81,10 @@ static void renew(const lp_http_server *of, lp_http_listener *listener, lp_diag 
  * ends. */
 static void wait_for_end(lp_http_server *of, lp_http_listener *listener, const lp_serve_signals *signals,
                          lp_diag *diag) {
-  while (!lp_flag_get(signals->stop)) {
+  lp_workers_seen seen = {0};
+  for (int64_t polls = 1; !lp_flag_get(signals->stop); polls++) {
     (void)usleep(POLL_MS * 1000);
+    if (of->log && polls % LOOK_POLLS == 0) lp_states_log(of->dispatcher, of->log, &seen);
     if (signals->renew && lp_flag_take(signals->renew)) renew(of, listener, diag);
     lp_http_listener_tend(listener);
     lp_connections_end_late(&of->connections, lp_now_ms());

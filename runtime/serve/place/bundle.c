@@ -157,6 +157,15 @@ static lp_status attempt(bundle_site *self, const helper *worker, lp_listener *t
   return status;
 }
 
+/* Reports why the last attempt failed, or why there was none. */
+static lp_status report_end(const bundle_site *self, const lp_diag *why, lp_diag *diag) {
+  const lp_diag_entry *entry = lp_diag_get(why, 0);
+  char reason[LP_WORKER_REASON] = "";
+  if (entry) return lp_error(diag, LP_LOC_NONE, "%s", entry->text);
+  if (self->remotes) lp_remotes_reason(self->remotes, reason);
+  return lp_error(diag, LP_LOC_NONE, "no worker answers%s%s; they are asked again soon", reason[0] ? ": " : "", reason);
+}
+
 /* Asks workers one after the other until the answer is complete. Another worker continues the text of one that was
  * lost, and draws the same tokens, which depend only on the text, the positions, the seed and the rounding. Before the
  * first token another place can answer, so only a text that has begun waits for a worker to come back; the worker that
@@ -179,9 +188,7 @@ static lp_status generate_on_workers(bundle_site *self, lp_listener *to, lp_usag
     if (!found) tried = 0;
     if (status == LP_FAILED && again && (!found || self->own)) (void)usleep(50000);
   }
-  const lp_diag_entry *entry = lp_diag_get(why, 0);
-  if (status != LP_OK)
-    status = lp_error(diag, LP_LOC_NONE, "%s", entry ? entry->text : "no worker answers; they are asked again soon");
+  if (status != LP_OK) status = report_end(self, why, diag);
   lp_diag_free(why);
   return status;
 }

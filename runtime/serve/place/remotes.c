@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/serve/place/fleet.h"
 #include "runtime/serve/place/watcher.h"
@@ -22,7 +23,9 @@ struct lp_remote {
   atomic_int here;   /* requests of this server that it answers */
   atomic_int others; /* requests of other servers */
   atomic_bool down;
-  bool others_down; /* another server finds it down, as was last heard; the fleet's thread */
+  bool others_down;              /* another server finds it down, as was last heard; the fleet's thread */
+  pthread_mutex_t lock;          /* guards `reason` */
+  char reason[LP_WORKER_REASON]; /* why it did not answer the last greeting; "": it did */
 };
 
 struct lp_remotes {
@@ -32,18 +35,33 @@ struct lp_remotes {
   lp_remote remote[]; /* [count] */
 };
 
-static bool greets_at(const lp_remote *self, const lp_place_address *worker) {
-  lp_diag *quiet = lp_diag_create();
-  bool up = lp_worker_greet(self->bundle, worker, &self->config->security, greeting_ms, quiet) == LP_OK;
-  lp_diag_free(quiet);
+/* Notes why a greeting failed, without the address: whoever asks needs no key (states.h). `diag` NULL: it did not. */
+static void note_reason(lp_remote *self, const char *address, const lp_diag *diag) {
+  const lp_diag_entry *entry = diag ? lp_diag_get(diag, 0) : NULL;
+  lp_buf at = {0};
+  if (address) lp_buf_printf(&at, " at %s", address);
+  const char *text = entry ? entry->text : "", *found = address ? strstr(text, lp_buf_text(&at)) : NULL;
+  (void)pthread_mutex_lock(&self->lock);
+  (void)snprintf(self->reason, sizeof self->reason, "%.*s%s", found ? (int)(found - text) : 0, text,
+                 found ? found + at.size : text);
+  (void)pthread_mutex_unlock(&self->lock);
+  lp_buf_free(&at);
+}
+
+static bool greets_at(lp_remote *self, const lp_place_address *worker) {
+  lp_diag *diag = lp_diag_create();
+  bool up = lp_worker_greet(self->bundle, worker, &self->config->security, greeting_ms, diag) == LP_OK;
+  if (!up) note_reason(self, worker->address, diag);
+  lp_diag_free(diag);
   return up;
 }
 
-static bool greets(const lp_remote *self) {
+static bool greets(lp_remote *self) {
   const lp_place_addresses *of = &self->addresses;
   bool up = !of->only || greets_at(self, &(lp_place_address){.address = of->only});
   for (size_t i = 0; up && i < of->count; i++)
     up = greets_at(self, &of->place[i]);
+  if (up) note_reason(self, NULL, NULL);
   return up;
 }
 
@@ -103,6 +121,7 @@ lp_status lp_remotes_open(const lp_bundle *bundle, const lp_serve_bundle *config
     lp_remote *remote = &self->remote[self->count];
     *remote = (lp_remote){.bundle = bundle, .config = config, .address = config->workers.texts[self->count]};
     lp_breaker_init(&remote->breaker);
+    (void)pthread_mutex_init(&remote->lock, NULL);
     status = lp_place_addresses_read(remote->address, bundle, self->arena, true, &remote->addresses, diag);
     if (status == LP_OK) lp_watcher_start(&remote->watcher, watch, remote);
     if (status == LP_OK) status = open_engine(remote, diag);
@@ -121,6 +140,7 @@ void lp_remotes_close(lp_remotes *self) {
     lp_watcher_end(&self->remote[i].watcher);
     lp_engine_close(self->remote[i].engine);
     lp_breaker_destroy(&self->remote[i].breaker);
+    (void)pthread_mutex_destroy(&self->remote[i].lock);
   }
   if (self) lp_arena_free(self->arena);
   free(self);
@@ -166,12 +186,35 @@ void lp_remote_end(lp_remote *self, lp_outcome outcome, bool lost) {
   lp_watcher_wake(&self->watcher);
 }
 
+static void tell(lp_remote *remote, lp_worker_state *out) {
+  bool down = atomic_load(&remote->down), waits = lp_breaker_is_open(&remote->breaker);
+  *out = (lp_worker_state){.address = remote->address, .up = !down && !waits, .requests = atomic_load(&remote->here)};
+  (void)pthread_mutex_lock(&remote->lock);
+  if (down) memcpy(out->reason, remote->reason, sizeof out->reason);
+  (void)pthread_mutex_unlock(&remote->lock);
+  if (waits && !down) (void)snprintf(out->reason, sizeof out->reason, "requests to it have failed several times");
+}
+
+void lp_remotes_reason(lp_remotes *self, char out[LP_WORKER_REASON]) {
+  lp_worker_state state = {.reason = ""};
+  for (size_t i = 0; i < self->count && !state.reason[0]; i++)
+    tell(&self->remote[i], &state);
+  memcpy(out, state.reason, sizeof state.reason);
+}
+
 void lp_remotes_tell(lp_remotes *self, lp_site_state *out) {
   out->workers = self->count;
   out->servers = lp_fleet_servers(self->fleet);
   for (size_t i = 0; i < self->count; i++) {
     lp_remote *remote = &self->remote[i];
-    bool up = !atomic_load(&remote->down) && !lp_breaker_is_open(&remote->breaker);
-    out->worker[i] = (lp_worker_state){remote->address, up, atomic_load(&remote->here)};
+    tell(remote, &out->worker[i]);
+    if (!remote->engine) continue;
+    const lp_engine_load load = lp_engine_now(remote->engine);
+    if (out->generating < 0) out->generating = 0;
+    out->generating += load.running;
+    out->waiting += load.waiting;
+    out->kv_bytes += load.kv_bytes;
+    out->kept_bytes += load.kept_bytes;
+    out->preempted += load.preempted;
   }
 }

@@ -23,7 +23,9 @@ const lp_place_addresses *lp_remote_addresses(const lp_remote *remote); /* borro
 lp_engine *lp_remote_engine(lp_remote *remote);                         /* borrowed; NULL: requests have sessions */
 /* A request has ended. A worker that was `lost` is greeted before it gets another one. */
 void lp_remote_end(lp_remote *remote, lp_outcome outcome, bool lost);
-/* Sets the members of the workers. */
+/* Why one of the workers does not answer; "": that is not known of any. */
+void lp_remotes_reason(lp_remotes *remotes, char out[LP_WORKER_REASON]);
+/* Sets the members of the workers, and adds what their engines run. */
 void lp_remotes_tell(lp_remotes *remotes, lp_site_state *out);
 
 #endif

@@ -43,18 +43,21 @@ typedef struct {
   bool is_too_long; /* it failed because the prompt exceeds its model's context; another site may have a longer one */
 } lp_usage;
 
+enum { LP_WORKER_REASON = 160 };
+
 /* A worker of a split. */
 typedef struct {
   const char *address; /* borrowed */
   bool up;
   int requests;
+  char reason[LP_WORKER_REASON]; /* why it is not up, without addresses; "": it is, or that is not known */
 } lp_worker_state;
 
 /* What a site knows of itself. */
 typedef struct {
   bool up;            /* it takes requests, as far as is known */
   int64_t requests;   /* that it answers, or that wait there */
-  int64_t generating; /* sequences that generate in batched passes; -1: the site has no passes of its own */
+  int64_t generating; /* sequences that generate in batched passes, those with all workers; -1: there are no passes */
   int64_t waiting;    /* sequences that wait for memory */
   int64_t kv_bytes;   /* of KV caches */
   int64_t kept_bytes; /* of KV caches of earlier prompts */

@@ -58,6 +58,25 @@ await is degraded || fail 'a group that lacks a worker is not noticed'
 kill -TERM "$pid"
 wait "$pid" || fail "the server ends with $?"
 
+# A group whose addresses are swapped is down, and the server says why: without addresses where no key is asked for.
+swapped=edge=unix:$work/server2,server=unix:$work/edge2
+reason="the worker serves the place 'server', not 'edge'"
+echo "log: swapped.jsonl
+split: { bundle: three.llmpart, threads: 1, workers: [\"$swapped\"] }" >"$work/swapped.yaml"
+(cd "$work" && exec "$LLMPART" serve swapped.yaml --listen=127.0.0.1:0 2>swapped.log) &
+pid=$! started="$started $!"
+await listens "$work/swapped.log" || fail "the server with a swapped group does not start: $(cat "$work/swapped.log")"
+ready="\"split\":{\"state\":\"down\",\"workers\":1,\"workers_up\":0,\"reasons\":[\"$reason\"]}"
+says() { [ "$(state split)" = "$ready" ]; }
+await says || fail "readyz with a swapped group: $(curl -sS "$url/readyz")"
+logged() { grep -q "\"route\":\"split\",\"worker\":\"$swapped\",\"state\":\"down\",\"reason\":\"$reason\"" "$work/swapped.jsonl"; }
+await logged || fail "the log with a swapped group: $(cat "$work/swapped.jsonl")"
+curl -sS "$url/v1/status" | grep -q "\"address\":\"$swapped\",\"state\":\"down\",\"reason\":\"$reason\"" ||
+  fail "the status with a swapped group: $(curl -sS "$url/v1/status")"
+rejected 'a request to a swapped group' 503 "no worker answers: $reason" /v1/completions "{\"model\":\"split\",$ask}"
+kill -TERM "$pid"
+wait "$pid" || fail "the server ends with $?"
+
 wrong() { # wrong WORKERS PATTERN
   echo "split: { bundle: three.llmpart, workers: [\"$1\"] }" >"$work/wrong.yaml"
   status=0

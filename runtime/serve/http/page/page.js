@@ -43,7 +43,7 @@ function place(p) {
   const card = make("div", { class: `card ${p.route}` }, make("b", {}, p.route), ` ${p.model} `, make("i", { class: p.state === "up" ? "good" : "bad" }, p.state));
   for (const line of lines) card.append(make("br"), make("span", {}, line));
   for (const w of p.workers)
-    card.append(make("br"), make("span", {}, `worker ${w.address} `, make("i", { class: w.state === "up" ? "good" : "bad" }, w.state), `, ${w.requests} requests`));
+    card.append(make("br"), make("span", {}, `worker ${w.address} `, make("i", { class: w.state === "up" ? "good" : "bad" }, w.state), `${w.reason ? ` (${w.reason})` : ""}, ${w.requests} requests`));
   return card;
 }
 
