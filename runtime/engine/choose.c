@@ -8,9 +8,14 @@
 #include "runtime/engine/prefix.h"
 #include "runtime/engine/remote.h"
 
-/* Limits of a pass. While prompts wait, sequences that generate leave PROMPT_SEQUENCES places to them; PROMPT_ROWS is
- * the least number of rows that prompts may have beside them. */
-enum { MOST_SEQUENCES = 64, MOST_ROWS = 256, PROMPT_SEQUENCES = 8, PROMPT_ROWS = 16 };
+/* Limits of a pass. While prompts wait, sequences that generate leave PROMPT_SEQUENCES places to them. Beside them
+ * prompts may have PROMPT_ROWS rows at least, and one for each sequence that generates and for each that waits: so the
+ * more wait for their first token, the larger passes are, and the less a row costs.
+ *
+ * A turn of a prompt has LP_PASS_ROWS rows. A pass may have room for some of these only; then the turn goes on in the
+ * next one, before other turns begin. Else all prompts would end at the same time, which is when the last one has to.
+ */
+enum { MOST_SEQUENCES = 128, MOST_ROWS = 256, PROMPT_SEQUENCES = 16, PROMPT_ROWS = 16 };
 
 static int64_t waiting_rows(const engine_job *job) {
   return (int64_t)job->text.count - job->done;
@@ -18,6 +23,7 @@ static int64_t waiting_rows(const engine_job *job) {
 
 static int by_turn(const void *a, const void *b) {
   const engine_job *x = *(engine_job *const *)a, *y = *(engine_job *const *)b;
+  if ((x->turn > 0) != (y->turn > 0)) return x->turn > 0 ? -1 : 1;
   if (x->served != y->served) return x->served < y->served ? -1 : 1;
   return x->ticket < y->ticket ? -1 : x->ticket > y->ticket;
 }
@@ -82,19 +88,21 @@ static bool has_answer(const lp_engine *engine, const engine_job *job) {
   return job->call->request->answered > 0 || (engine->remote && job->text.count > job->call->request->length);
 }
 
-static void take_prompts(lp_engine *engine, int32_t code) {
+static void take_prompts(lp_engine *engine, int32_t code, int64_t prompts) {
   int64_t decoders = (int64_t)engine->chosen.count, left = MOST_ROWS - decoders;
   if (decoders > 0) {
-    int64_t paced = lp_pace_rows(&engine->pace, decoders) - decoders,
-            least = decoders > PROMPT_ROWS ? decoders : PROMPT_ROWS;
+    int64_t paced = lp_pace_rows(&engine->pace, decoders) - decoders, least = PROMPT_ROWS;
+    if (least < decoders) least = decoders;
+    if (least < prompts) least = prompts;
     if (paced < least) paced = least;
     if (left > paced) left = paced;
   }
   for (size_t i = 0; i < engine->jobs.count && left > 0 && engine->chosen.count < MOST_SEQUENCES; i++) {
     engine_job *job = engine->jobs.data[i];
     if (!is_candidate(engine, job, code, true)) continue;
-    int64_t rows = waiting_rows(job);
-    if (rows > LP_PASS_ROWS) rows = LP_PASS_ROWS;
+    int64_t rows = waiting_rows(job), turn = job->turn > 0 ? job->turn : LP_PASS_ROWS;
+    if (rows > turn) rows = turn;
+    job->turn = rows > left ? rows - left : 0;
     if (rows > left) rows = left;
     int64_t fresh = (int64_t)(job->call->request->length - job->call->request->answered) - job->done;
     if (has_answer(engine, job) && rows > fresh) rows = fresh > 0 ? fresh : 1;
@@ -115,6 +123,6 @@ bool engine_choose(lp_engine *engine) {
   size_t most = prompts > 0 ? MOST_SEQUENCES - PROMPT_SEQUENCES : MOST_SEQUENCES;
   for (size_t i = 0; i < engine->jobs.count && engine->chosen.count < most; i++)
     if (is_candidate(engine, engine->jobs.data[i], code, false)) take(engine, engine->jobs.data[i], 1);
-  take_prompts(engine, code);
+  take_prompts(engine, code, (int64_t)prompts);
   return engine->chosen.count > 0;
 }

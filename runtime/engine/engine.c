@@ -68,7 +68,7 @@ static bool begin_again(lp_engine *engine, engine_job *job) {
   lp_executor_free(job->executor);
   free(job->error);
   engine->reused -= job->reused;
-  job->reused = job->done = 0;
+  job->reused = job->done = job->turn = 0;
   job->executor = NULL;
   job->error = NULL;
   job->has_begun = job->failed = false;
@@ -81,7 +81,7 @@ static void publish(lp_engine *engine, engine_job *job) {
   const lp_engine_request *request = job->call->request;
   engine_client_of(engine, request->client)->served += job->rows;
   job->done += job->failed ? 0 : job->rows;
-  job->ticket = ++engine->ticket;
+  if (job->turn == 0) job->ticket = ++engine->ticket;
   if (job->failed && (engine_memory_await_room(engine, job) || begin_again(engine, job))) return;
   if (!job->failed && job->reused > 0) engine->refusals = 0;
   job->lost = job->failed && engine->remote && engine_remote_is_lost(engine->remote);

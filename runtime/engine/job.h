@@ -42,6 +42,7 @@ struct engine_job {
   uint64_t from_session; /* the worker's session that has them there; 0: none */
   bool own_rows;         /* it takes no rows of others, since the worker refused it some */
   int64_t served;        /* rows of its client, while passes are chosen */
+  int64_t turn;          /* rows of its prompt that are left of a turn which a pass has cut short; 0: it has no turn */
   int64_t rows;          /* in the current pass */
   lp_drawn drawn;        /* in the current pass */
   bool has_drawn, is_complete, failed;

@@ -84,7 +84,7 @@ static void preempt(lp_engine *engine, engine_job *job) {
   engine_prefix_keep(engine, job);
   job->executor = NULL;
   job->from = NULL;
-  job->done = 0;
+  job->done = job->turn = 0;
   job->has_begun = job->follows = false;
   engine->preempted++;
 }
@@ -120,7 +120,7 @@ bool engine_memory_await_room(lp_engine *engine, engine_job *job) {
   free(job->error);
   job->executor = NULL;
   job->error = NULL;
-  job->done = 0;
+  job->done = job->turn = 0;
   job->has_begun = job->failed = job->has_no_room = false;
   engine->most_there = count_admitted(engine);
   engine->room_ms = lp_now_ms() + pause_ms;

@@ -180,7 +180,7 @@ static lp_status read_embeddings(lp_yaml *yaml, const lp_yaml_node *node, lp_ser
 
 /* `of`: "'edge'" or "'split'". */
 static lp_status read_bundle(lp_yaml *yaml, const lp_yaml_node *node, const char *of, lp_serve_bundle *out) {
-  bundle_file file = {.place = {.parallel = 64, .queue = 64}, .total_s = 600};
+  bundle_file file = {.place = {.parallel = 128, .queue = 128}, .total_s = 600};
   if (!node) return LP_OK;
   LP_TRY(lp_yaml_fields(yaml, node, of, bundle_fields, LP_COUNT(bundle_fields), &file));
   if (file.workers) LP_TRY(read_texts(yaml, file.workers, "workers", &file.place.workers));

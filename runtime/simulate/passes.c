@@ -9,7 +9,7 @@
 /* The limits of runtime/engine/choose.c and runtime/exec (LP_PASS_ROWS): sequences and rows of a pass; places for
  * prompts while others generate, and the least rows that prompts have beside them; rows of one prompt; and how much
  * longer than a pass over one row a pass with prompts may last (runtime/exec/pace.c). */
-enum { MOST_SEQUENCES = 64, MOST_ROWS = 256, PROMPT_SEQUENCES = 8, PROMPT_ROWS = 16, PASS_ROWS = 128 };
+enum { MOST_SEQUENCES = 128, MOST_ROWS = 256, PROMPT_SEQUENCES = 16, PROMPT_ROWS = 16, PASS_ROWS = 128 };
 static const double stretch = 1.6;
 
 /* ---- times ------------------------------------------------------------------------------------------------------- */
@@ -104,22 +104,32 @@ void lp_sim_passes_add(lp_sim_passes *passes, uint32_t job, double prompt, doubl
   lp_vec_push(&passes->members, member);
 }
 
+static bool comes_before(const lp_sim_member *a, const lp_sim_member *b) {
+  if ((a->turn > 0) != (b->turn > 0)) return a->turn > 0;
+  return a->served < b->served;
+}
+
 /* Sorts by turns; equal ones keep their order. The order changes little from pass to pass. */
 static void sort(lp_sim_passes *passes) {
   lp_sim_member *member = passes->members.data;
   for (size_t i = 1; i < passes->members.count; i++) {
     lp_sim_member moved = member[i];
     size_t to = i;
-    for (; to > 0 && member[to - 1].served > moved.served; to--)
+    for (; to > 0 && comes_before(&moved, &member[to - 1]); to--)
       member[to] = member[to - 1];
     member[to] = moved;
   }
 }
 
-static size_t take_generating(lp_sim_passes *passes) {
-  size_t prompts = 0, taken = 0;
+static size_t count_prompts(const lp_sim_passes *passes) {
+  size_t prompts = 0;
   for (size_t i = 0; i < passes->members.count; i++)
     prompts += passes->members.data[i].left > 1;
+  return prompts;
+}
+
+static size_t take_generating(lp_sim_passes *passes, size_t prompts) {
+  size_t taken = 0;
   size_t most = prompts > 0 ? MOST_SEQUENCES - PROMPT_SEQUENCES : MOST_SEQUENCES;
   for (size_t i = 0; i < passes->members.count && taken < most; i++) {
     if (passes->members.data[i].left > 1) continue;
@@ -129,17 +139,21 @@ static size_t take_generating(lp_sim_passes *passes) {
   return taken;
 }
 
-static void take_prompts(lp_sim_passes *passes, const lp_sim_station *station, size_t taken) {
+static void take_prompts(lp_sim_passes *passes, const lp_sim_station *station, size_t taken, size_t prompts) {
   int64_t left = MOST_ROWS - (int64_t)taken;
   if (taken > 0) {
-    int64_t least = taken > PROMPT_ROWS ? (int64_t)taken : PROMPT_ROWS, paced = paced_rows(&station->pass);
+    int64_t least = PROMPT_ROWS, paced = paced_rows(&station->pass);
+    if (least < (int64_t)taken) least = (int64_t)taken;
+    if (least < (int64_t)prompts) least = (int64_t)prompts;
     int64_t most = paced > least ? paced : least;
     left = left < most ? left : most;
   }
   for (size_t i = 0; i < passes->members.count && left > 0 && taken < MOST_SEQUENCES; i++) {
     lp_sim_member *member = &passes->members.data[i];
     if (member->left <= 1) continue;
-    member->rows = member->left < PASS_ROWS ? member->left : PASS_ROWS;
+    int64_t turn = member->turn > 0 ? member->turn : PASS_ROWS;
+    member->rows = member->left < turn ? member->left : turn;
+    member->turn = member->rows > left ? member->rows - left : 0;
     if (member->rows > left) member->rows = left;
     left -= member->rows;
     taken++;
@@ -152,7 +166,8 @@ double lp_sim_passes_begin(lp_sim_passes *passes, const lp_sim_station *station)
   sort(passes);
   for (size_t i = 0; i < passes->members.count; i++)
     passes->members.data[i].rows = 0;
-  take_prompts(passes, station, take_generating(passes));
+  size_t prompts = count_prompts(passes);
+  take_prompts(passes, station, take_generating(passes, prompts), prompts);
   for (size_t i = 0; i < passes->members.count; i++) {
     lp_sim_member *member = &passes->members.data[i];
     member->asks = !member->generates || station->exits.share <= 0 ||

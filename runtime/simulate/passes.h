@@ -12,6 +12,7 @@ typedef struct {
   int64_t left;   /* rows of the prompt that have not run; 1 while tokens are generated */
   int64_t tokens; /* that are still to come */
   int64_t served; /* rows so far: requests with the fewest come first */
+  int64_t turn;   /* rows that are left of a prompt's turn which a pass has cut short: it comes before all; 0: none */
   int64_t rows;   /* in the current pass */
   int64_t open;   /* rows whose deeper layers wait */
   bool generates, asks;

@@ -1,13 +1,10 @@
 /* A bundle in this process. If all of its layers run here, an engine answers in batched passes; if some run on workers,
  * each worker has an engine (those of the configuration: remotes.h) or, where that cannot be, as with more than two
  * places, each request a session. */
-#include <errno.h>
 #include <math.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -15,6 +12,7 @@
 #include "runtime/serve/place/remotes.h"
 #include "runtime/serve/place/site.h"
 #include "runtime/serve/place/supervise.h"
+#include "runtime/serve/place/turns.h"
 
 /* A text that has begun waits this long for a worker, after it has lost one. */
 static const double await_worker_ms = 30000;
@@ -28,7 +26,7 @@ typedef struct {
   lp_engine *own;    /* with the worker that `sides` started; NULL: requests have sessions, or there is none */
   lp_supervisor supervisor[LP_PLACES_MAX]; /* of the workers that `sides` started */
   lp_remotes *remotes;                     /* NULL: the configuration names no workers */
-  sem_t turns;                             /* requests that may still run */
+  lp_turns turns;                          /* of requests that may run at a time */
   atomic_int here;
 } bundle_site;
 
@@ -204,30 +202,15 @@ static lp_status generate(bundle_site *self, lp_listener *to, lp_usage *usage, l
   return generate_split(self, &own, false, to, usage, &lost, diag);
 }
 
-/* Waits until a request may run. False: the deadline has passed. */
-static bool await_turn(bundle_site *self, const lp_listener *to) {
-  double left_ms = to->until_ms - lp_now_ms();
-  struct timespec until;
-  (void)clock_gettime(CLOCK_REALTIME, &until);
-  int64_t ns = until.tv_nsec + (int64_t)(left_ms > 0 ? left_ms * 1e6 : 0);
-  until.tv_sec += (time_t)(ns / 1000000000);
-  until.tv_nsec = (long)(ns % 1000000000);
-  int result;
-  do
-    result = sem_timedwait(&self->turns, &until);
-  while (result != 0 && errno == EINTR);
-  return result == 0;
-}
-
 static lp_status take_turn(bundle_site *self, lp_listener *to, lp_usage *usage, lp_diag *diag) {
   lp_status status = LP_OK;
   double began_ms = lp_now_ms();
-  to->late = !await_turn(self, to);
+  to->late = !lp_turns_take(&self->turns, to->until_ms);
   usage->queue_ms = lp_now_ms() - began_ms;
   if (!to->late) {
     if (!lp_listener_is_abandoned(to)) status = generate(self, to, usage, diag);
     lp_listener_count(to, usage);
-    (void)sem_post(&self->turns);
+    lp_turns_give(&self->turns);
   }
   if (status != LP_OK || !to->late) return status;
   return lp_error(diag, LP_LOC_NONE, "the answer has taken more than %g s", self->config->total_ms / 1000);
@@ -273,7 +256,7 @@ static void close_bundle(lp_site_server *site) {
     lp_supervisor_end(&self->supervisor[i]);
   lp_remotes_close(self->remotes);
   lp_sides_close(&self->sides);
-  (void)sem_destroy(&self->turns);
+  lp_turns_destroy(&self->turns);
   free(self);
 }
 
@@ -350,7 +333,7 @@ lp_status lp_site_bundle(const lp_serve_bundle *config, lp_route route, lp_site_
   *self =
       (bundle_site){.site = {.name = lp_route_name(route), .complete = complete, .tell = tell, .close = close_bundle},
                     .config = config};
-  (void)sem_init(&self->turns, 0, (unsigned)config->parallel);
+  lp_turns_init(&self->turns, (int)config->parallel);
   lp_status status = open_bundle(self, diag);
   if (status == LP_OK)
     *out = &self->site;

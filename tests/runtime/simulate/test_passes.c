@@ -136,22 +136,53 @@ LP_TEST(rows_of_prompts) {
   lp_vec_free(&passes.members);
 }
 
-/* Sixty-four requests generate in one pass; a further one waits in the queue, and prompts get eight of the places. */
+/* 128 requests generate in one pass, as in runtime/engine/choose.c; further ones wait in the queue. */
 LP_TEST(most_requests) {
   double rows[] = {1}, time[] = {1};
-  const lp_sim_station station = {.slots = 100, .pass = {1, rows, time, NULL}};
+  const lp_sim_station station = {.slots = 200, .pass = {1, rows, time, NULL}};
   lp_sim_passes passes = {0};
-  for (uint32_t i = 0; i < 70; i++)
+  for (uint32_t i = 0; i < 134; i++)
     lp_sim_passes_add(&passes, i, 1, 9, i);
   int64_t taken = 0;
   (void)lp_sim_passes_begin(&passes, &station);
-  for (uint32_t i = 0; i < 70; i++)
+  for (uint32_t i = 0; i < 134; i++)
     taken += rows_of(&passes, i);
-  ck_assert_int_eq(taken, 64);
+  ck_assert_int_eq(taken, 128);
   lp_sim_passes_end(&passes);
   (void)lp_sim_passes_begin(&passes, &station); /* those that had to wait come first */
-  for (uint32_t i = 64; i < 70; i++)
+  for (uint32_t i = 128; i < 134; i++)
     ck_assert_int_eq(rows_of(&passes, i), 1);
+  lp_vec_free(&passes.members);
+}
+
+/* Beside a request that generates, prompts have a row for each that waits, and the one that was begun ends before the
+ * next one begins. */
+LP_TEST(prompts_that_wait) {
+  enum { PROMPTS = 40 };
+  double rows[] = {1, 100}, time[] = {1, 100};
+  const lp_sim_station station = {.slots = 100, .pass = {2, rows, time, NULL}};
+  lp_sim_passes passes = {0};
+  lp_sim_passes_add(&passes, 0, 1, 1000, 0);
+  for (uint32_t i = 1; i <= PROMPTS; i++)
+    lp_sim_passes_add(&passes, i, 15, 1000, i);
+  for (int pass = 0, waiting = PROMPTS; waiting > 0; pass++) {
+    int64_t taken = 0, all = 0;
+    int begun = 0, next = 0;
+    (void)lp_sim_passes_begin(&passes, &station);
+    for (size_t i = 0; i < passes.members.count; i++) {
+      taken += passes.members.data[i].left > 1 ? passes.members.data[i].rows : 0;
+      all += passes.members.data[i].left > 1 ? passes.members.data[i].left : 0;
+    }
+    ck_assert_int_ge(taken, all < waiting ? all : waiting);
+    lp_sim_passes_end(&passes);
+    for (size_t i = 0; i < passes.members.count; i++) {
+      next += !passes.members.data[i].generates;
+      begun += !passes.members.data[i].generates && passes.members.data[i].served > passes.members.data[i].turn &&
+               passes.members.data[i].turn > 0;
+    }
+    ck_assert_int_le(begun, 1);
+    waiting = next;
+  }
   lp_vec_free(&passes.members);
 }
 

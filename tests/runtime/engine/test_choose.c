@@ -1,0 +1,124 @@
+/* The sequences of passes, without running them: prompts end in their order, and have more room the more of them wait. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "runtime/engine/job.h"
+#include "tests/runtime/engine/asker.h"
+#include "tests/runtime/toy/toy_run.h"
+#include "tests/suite.h"
+
+enum { MOST_JOBS = 64, ANSWER = 20 };
+
+static lp_bundle *bundle;
+static lp_engine *engine; /* its thread waits for the lock, which the test holds */
+static engine_call calls[MOST_JOBS];
+static lp_engine_request requests[MOST_JOBS];
+static engine_job jobs[MOST_JOBS];
+static int count;
+
+static void setup(void) {
+  bundle = asker_bundle("dddddd");
+  engine = asker_engine(bundle, 0);
+  count = 0;
+  (void)pthread_mutex_lock(&engine->lock);
+}
+
+static void teardown(void) {
+  for (int i = 0; i < count; i++) {
+    if (!jobs[i].ended) engine_job_end(engine, &jobs[i]);
+    lp_vec_free(&jobs[i].text);
+    (void)pthread_cond_destroy(&calls[i].changed);
+  }
+  (void)pthread_mutex_unlock(&engine->lock);
+  lp_engine_close(engine);
+  lp_bundle_free(bundle);
+}
+
+LP_CASE(.setup = setup, .teardown = teardown);
+
+/* A prompt of `length` tokens that begins unlike the others. */
+static void add(int64_t length) {
+  engine_job *job = &jobs[count];
+  requests[count] = (lp_engine_request){.length = (size_t)length, .max_tokens = ANSWER, .choices = 1, .client = 1};
+  calls[count] = (engine_call){.request = &requests[count], .job = job, .most = length + ANSWER};
+  calls[count].capacity = calls[count].most;
+  calls[count].decode = calls[count].prefill;
+  (void)pthread_cond_init(&calls[count].changed, NULL);
+  *job = (engine_job){.call = &calls[count], .ticket = ++engine->ticket};
+  for (int64_t i = 0; i < length; i++)
+    lp_vec_push(&job->text, (int32_t)(i == 0 ? count : i) % lp_bundle_vocab(bundle));
+  engine_client_enter(engine, 1, 1);
+  lp_vec_push(&engine->jobs, job);
+  count++;
+}
+
+/* Chooses a pass, and notes that it ran; returns the rows of prompts. */
+static int64_t pass(void) {
+  int64_t rows = 0;
+  ck_assert(engine_choose(engine));
+  for (size_t i = 0; i < engine->chosen.count; i++) {
+    engine_job *job = engine->chosen.data[i];
+    if ((int64_t)job->text.count - job->done > 1) rows += job->rows;
+    job->done += job->rows;
+    if (job->turn == 0) job->ticket = ++engine->ticket;
+    if (job->done == (int64_t)job->text.count) lp_vec_push(&job->text, 1);
+  }
+  return rows;
+}
+
+static bool waits(const engine_job *job) {
+  return job->text.count == job->call->request->length;
+}
+
+/* A pass has room for a part of a prompt. The others begin after it, so that not all of them end with the last. */
+LP_TEST(prompts_end_in_order) {
+  enum { DECODERS = 4, PROMPTS = 6, LENGTH = 50 };
+  for (int i = 0; i < DECODERS; i++)
+    add(1);
+  (void)pass();
+  for (int i = 0; i < PROMPTS; i++)
+    add(LENGTH);
+  for (bool any = true; any;) {
+    int begun = 0;
+    (void)pass();
+    any = false;
+    for (int i = DECODERS; i < count; i++) {
+      if (i > DECODERS) ck_assert(waits(&jobs[i]) || !waits(&jobs[i - 1]));
+      begun += waits(&jobs[i]) && jobs[i].done > 0;
+      any = any || waits(&jobs[i]);
+    }
+    ck_assert_int_le(begun, 1);
+  }
+}
+
+/* A row at least for each prompt that waits. */
+LP_TEST(many_prompts_have_more_rows) {
+  enum { PROMPTS = 60, LENGTH = 9 };
+  add(1);
+  (void)pass();
+  for (int i = 0; i < PROMPTS; i++)
+    add(LENGTH);
+  for (int64_t waiting = PROMPTS; waiting > 0;) {
+    int64_t left = 0, rows;
+    waiting = 0;
+    for (int i = 0; i < count; i++) {
+      int64_t more = (int64_t)jobs[i].text.count - jobs[i].done;
+      if (more > 1) waiting++, left += more;
+    }
+    rows = pass();
+    ck_assert_int_ge(rows, waiting < left ? waiting : left);
+  }
+}
+
+/* A long prompt gives way after a whole part, so that short ones do not wait for all of it. */
+LP_TEST(a_long_prompt_gives_way) {
+  add(1);
+  (void)pass();
+  add(3 * LP_PASS_ROWS);
+  add(5);
+  while (waits(&jobs[2]))
+    (void)pass();
+  ck_assert(waits(&jobs[1]));
+  ck_assert_int_ge(jobs[1].done, LP_PASS_ROWS);
+  ck_assert_int_lt(jobs[1].done, 2 * LP_PASS_ROWS);
+}
