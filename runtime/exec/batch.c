@@ -435,7 +435,7 @@ lp_status lp_batch_run(lp_batch *batch, const lp_step *step, lp_diag *diag) {
     return lp_ranks_keep_up(batch->ranks, lp_gpu_run(batch->gpu, batch->gpu_memory, layout, step->gpu_segment,
                                                      &batch->frame, batch->arena_bytes, batch->owner, diag));
   }
-  lp_pool_run(batch->pool, step->run, &batch->frame);
+  lp_pool_run(batch->pool, step->run, &batch->frame, (int64_t)batch->bundle->side[batch->side].weights.size);
   return LP_OK;
 }
 

@@ -158,7 +158,8 @@ lp_status lp_executor_run(lp_executor *executor, const lp_step *step, lp_diag *d
   LP_TRY(tell_run(executor, step, diag));
   lp_gpu *gpu = executor->bundle->side[executor->side].gpu;
   if (!gpu) {
-    lp_pool_run(executor->pool, step->run, &executor->frame);
+    lp_pool_run(executor->pool, step->run, &executor->frame,
+                (int64_t)executor->bundle->side[executor->side].weights.size);
     return LP_OK;
   }
   int32_t layout = executor->bundle->manifest.programs[executor->program].gpu_layout[executor->side];

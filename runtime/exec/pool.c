@@ -1,9 +1,13 @@
 /* A pool of threads that run a segment together.
  *
- * A decode step of a small model takes a few hundred microseconds and consists of several segments, so waking must be
- * cheap: workers spin for a moment after each segment before they sleep, and the thread that starts a segment makes a
- * system call only when a worker sleeps. While they spin they yield to other threads: the two sides of a program on one
- * machine compute in turns, on the same cores. */
+ * A decode step of a small model takes less than a hundred microseconds, so waking must be cheap: workers spin for a
+ * moment after each segment before they sleep, and the thread that starts a segment makes a system call only when it
+ * wakes a worker. While they spin they yield to other threads: the two sides of a program on one machine compute in
+ * turns, on the same cores.
+ *
+ * A segment is handed over in three steps. The caller opens the gate, workers that have a core join, and when enough
+ * have joined or its patience has ended the caller closes the gate and lets those go that have joined. So the caller
+ * never waits for a worker that does not run. */
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -14,42 +18,48 @@
 #include "base/clock.h"
 #include "base/cores.h"
 #include "runtime/exec/pool.h"
+#include "runtime/exec/sharing.h"
 
 enum {
   MAX_THREADS = 1024,
-  SPINS = 64,          /* times that a worker reads `round`, about 3 us, between two looks at the clock */
-  PATIENT_SPINS = 2500 /* times that the caller reads `running`, about 50 us, before it leaves its core to others */
+  SPINS = 64,           /* times that a worker reads `gate`, about 3 us, between two looks at the clock */
+  PATIENT_SPINS = 2500, /* times that a thread polls, about 50 us, before it leaves its core to others */
+  MOST_MISSED = 2       /* segments that a worker misses in a row before it sleeps */
 };
 static const double grace_ms = 0.2; /* a worker spins for this long: longer than drawing a token takes */
-
-/* Shorter segments are not judged. */
-static const double late_ms = 0.3;
 /* Threads spin this long at a barrier before they give way, and that is no computation. */
 static const double spin_ms = 0.05;
-/* Bounds of lp_lateness.share: one late segment costs half of its loss again; where every attempt is late, attempts
- * take a thirtieth of the time. */
-static const double least_share = 1, most_share = 32;
+
+/* The gate: the number of the round, the workers invited and those that have joined. The round is open while fewer have
+ * joined than were invited. */
+static const uint64_t gate_joined = 0xffff, gate_invited = 0xffff0000;
+enum { GATE_INVITED_SHIFT = 16, GATE_ROUND_SHIFT = 32 };
 
 typedef struct {
   lp_pool *pool;
   pthread_t thread;
-  int32_t number;
 } pool_worker;
 
 struct lp_pool {
-  /* `round` and the members that a worker reads next share a cache line. */
-  _Alignas(64) uint32_t round; /* number of segments started; a change wakes the workers */
+  /* `gate` and the members that a worker reads next share a cache line. */
+  _Alignas(64) uint64_t gate;
+  uint32_t go; /* the last round whose workers may begin */
   int32_t threads;
+  int32_t workers; /* that take part at once: with the caller no more than there are cores */
+  int32_t core;    /* on which the caller began its last segment; -1: unknown */
+  bool clocked;    /* the workers add to computed_ns */
   lp_segment_fn *segment;
   lp_frame *frame;
   pool_worker *worker; /* [threads - 1] */
+  lp_sharing sharing;
+  _Alignas(64) int32_t running; /* workers that have not finished the segment */
+  int64_t computed_ns;          /* processor time that the workers took for the segment */
+  _Alignas(64) int32_t ready;   /* workers that have run since they woke */
+  int32_t asleep;               /* workers that wait on `wake` and have not been woken; written under `mutex` */
   pthread_mutex_t mutex;
   pthread_cond_t wake;
+  int32_t wakes; /* workers that may wake */
   bool stop;
-  lp_lateness lateness;
-  _Alignas(64) int32_t running;  /* workers that have not finished the segment */
-  int64_t computed_ns;           /* processor time that the workers took for the segment */
-  _Alignas(64) int32_t sleeping; /* workers that wait on `wake` */
   lp_barrier barrier;
 };
 
@@ -61,25 +71,68 @@ static inline void relax(void) {
 #endif
 }
 
-static void sleep_until_round(lp_pool *pool, uint32_t seen) {
-  pthread_mutex_lock(&pool->mutex);
-  __atomic_add_fetch(&pool->sleeping, 1, __ATOMIC_SEQ_CST);
-  while (__atomic_load_n(&pool->round, __ATOMIC_SEQ_CST) == seen)
-    pthread_cond_wait(&pool->wake, &pool->mutex);
-  __atomic_sub_fetch(&pool->sleeping, 1, __ATOMIC_SEQ_CST);
-  pthread_mutex_unlock(&pool->mutex);
+/* One step of a wait; `steps` counts those before it. */
+static void wait_step(int64_t steps) {
+  if (steps < PATIENT_SPINS)
+    relax();
+  else
+    lp_give_way();
 }
 
-static void await_round(lp_pool *pool, uint32_t seen) {
-  double until = lp_now_ms() + grace_ms;
+/* ---- workers ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t round_of(uint64_t gate) {
+  return (uint32_t)(gate >> GATE_ROUND_SHIFT);
+}
+
+/* Returns the worker's number in the round, from 1; 0: the round is closed. */
+static int32_t join_round(lp_pool *pool, uint64_t gate) {
+  const uint32_t round = round_of(gate);
+  while (round_of(gate) == round && (gate & gate_joined) < (gate & gate_invited) >> GATE_INVITED_SHIFT)
+    if (__atomic_compare_exchange_n(&pool->gate, &gate, gate + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+      return (int32_t)(gate & gate_joined) + 1;
+  return 0;
+}
+
+/* Beside the caller, a worker would only take time from it. */
+static bool shares_core(const lp_pool *pool) {
+  const int32_t core = __atomic_load_n(&pool->core, __ATOMIC_RELAXED);
+  return core >= 0 && core == sched_getcpu();
+}
+
+/* Spins until the worker joins a round, whose number becomes *seen. Returns its number in the round; 0: it sleeps now.
+ */
+static int32_t await_round(lp_pool *pool, uint32_t *seen) {
+  const double until = lp_now_ms() + grace_ms;
+  int missed = 0;
   do {
     for (int i = 0; i < SPINS; i++) {
-      if (__atomic_load_n(&pool->round, __ATOMIC_ACQUIRE) != seen) return;
+      const uint64_t gate = __atomic_load_n(&pool->gate, __ATOMIC_ACQUIRE);
+      if (round_of(gate) != *seen) {
+        if (shares_core(pool)) return 0;
+        *seen = round_of(gate);
+        const int32_t number = join_round(pool, gate);
+        if (number > 0) return number;
+        missed++;
+      }
       relax();
     }
+    if (missed >= MOST_MISSED || shares_core(pool)) return 0;
     (void)sched_yield();
   } while (lp_now_ms() < until);
-  sleep_until_round(pool, seen);
+  return 0;
+}
+
+/* Returns false when the pool ends. */
+static bool sleep_until_woken(lp_pool *pool) {
+  pthread_mutex_lock(&pool->mutex);
+  __atomic_store_n(&pool->asleep, pool->asleep + 1, __ATOMIC_RELAXED);
+  while (pool->wakes == 0 && !pool->stop)
+    pthread_cond_wait(&pool->wake, &pool->mutex);
+  const bool woken = pool->wakes > 0;
+  if (woken) pool->wakes--;
+  pthread_mutex_unlock(&pool->mutex);
+  return woken;
 }
 
 /* The processor time of a thread at the start of a segment. */
@@ -88,8 +141,8 @@ typedef struct {
   double cpu_ms;
 } work_clock;
 
-static work_clock clock_begin(void) {
-  return (work_clock){lp_gave_way(), lp_thread_cpu_ms()};
+static work_clock clock_begin(bool clocked) {
+  return clocked ? (work_clock){lp_gave_way(), lp_thread_cpu_ms()} : (work_clock){0};
 }
 
 /* The processor time since then, without that spent in long waits. */
@@ -98,32 +151,55 @@ static double computed_ms(const work_clock *begin) {
   return fmax(lp_thread_cpu_ms() - begin->cpu_ms - spun_ms, 0);
 }
 
-/* Only the time of longer segments matters. */
-static void run_share(lp_pool *pool, int32_t number) {
-  const work_clock clock = clock_begin();
-  const double begin = lp_now_ms();
+static void run_share(lp_pool *pool, int32_t number, uint32_t round) {
+  for (int64_t i = 0; __atomic_load_n(&pool->go, __ATOMIC_ACQUIRE) != round; i++)
+    wait_step(i);
+  const bool clocked = pool->clocked;
+  const work_clock clock = clock_begin(clocked);
   pool->segment(pool->frame, number);
-  if (lp_now_ms() - begin > late_ms / 2)
-    __atomic_add_fetch(&pool->computed_ns, (int64_t)(1e6 * computed_ms(&clock)), __ATOMIC_RELAXED);
+  if (clocked) __atomic_add_fetch(&pool->computed_ns, (int64_t)(1e6 * computed_ms(&clock)), __ATOMIC_RELAXED);
   __atomic_sub_fetch(&pool->running, 1, __ATOMIC_RELEASE);
 }
 
 static void *work(void *user) {
-  pool_worker *worker = user;
-  lp_pool *pool = worker->pool;
-  for (uint32_t seen = 0;; seen++) {
-    await_round(pool, seen);
-    if (__atomic_load_n(&pool->stop, __ATOMIC_ACQUIRE)) return NULL;
-    run_share(pool, worker->number);
-  }
+  lp_pool *pool = ((pool_worker *)user)->pool;
+  uint32_t seen = 0;
+  do {
+    __atomic_add_fetch(&pool->ready, 1, __ATOMIC_RELAXED);
+    for (int32_t number; (number = await_round(pool, &seen)) > 0;)
+      run_share(pool, number, seen);
+    __atomic_sub_fetch(&pool->ready, 1, __ATOMIC_RELAXED);
+  } while (sleep_until_woken(pool));
+  return NULL;
 }
 
-static void start_round(lp_pool *pool) {
-  __atomic_add_fetch(&pool->round, 1, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&pool->sleeping, __ATOMIC_SEQ_CST) == 0) return;
-  pthread_mutex_lock(&pool->mutex);
-  pthread_cond_broadcast(&pool->wake);
+/* ---- the caller -------------------------------------------------------------------------------------------------- */
+
+/* A worker may hold the mutex and have lost its core; then all sleep on until a later segment. */
+static void wake_workers(lp_pool *pool, int32_t count) {
+  if (count == 0 || pthread_mutex_trylock(&pool->mutex) != 0) return;
+  if (count > pool->asleep) count = pool->asleep;
+  __atomic_store_n(&pool->asleep, pool->asleep - count, __ATOMIC_RELAXED);
+  pool->wakes += count;
+  for (int32_t i = 0; i < count; i++)
+    pthread_cond_signal(&pool->wake);
   pthread_mutex_unlock(&pool->mutex);
+}
+
+/* Opens a round and returns how many workers have joined. */
+static int32_t gather_workers(lp_pool *pool, const lp_turn *turn) {
+  const uint64_t round = (uint64_t)round_of(pool->gate) + 1;
+  __atomic_store_n(&pool->gate, round << GATE_ROUND_SHIFT | (uint64_t)turn->invite << GATE_INVITED_SHIFT,
+                   __ATOMIC_RELEASE);
+  wake_workers(pool, turn->wake);
+  const double until = turn->begin_ms + turn->patience_ms;
+  uint64_t gate = 0;
+  for (int64_t i = 0; (int32_t)(gate & gate_joined) < turn->invite; i++) {
+    gate = __atomic_load_n(&pool->gate, __ATOMIC_ACQUIRE);
+    wait_step(i);
+    if (lp_now_ms() > until) break;
+  }
+  return (int32_t)(__atomic_fetch_and(&pool->gate, ~gate_invited, __ATOMIC_ACQ_REL) & gate_joined);
 }
 
 static void set_threads(lp_pool *pool, lp_frame *frame, int32_t threads) {
@@ -135,35 +211,55 @@ static void set_threads(lp_pool *pool, lp_frame *frame, int32_t threads) {
   }
 }
 
-static void run_together(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame) {
+/* Runs the segment on the caller and the workers that have joined. */
+static lp_threads_time run_together(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame, int32_t workers,
+                                    bool clocked) {
   pool->segment = segment;
   pool->frame = frame;
-  pool->running = pool->threads - 1;
+  pool->running = workers;
+  pool->clocked = clocked;
   pool->computed_ns = 0;
-  start_round(pool);
+  const work_clock clock = clock_begin(clocked);
+  __atomic_store_n(&pool->go, round_of(pool->gate), __ATOMIC_RELEASE);
   segment(frame, 0);
-  for (int i = 0; __atomic_load_n(&pool->running, __ATOMIC_ACQUIRE) != 0;)
-    if (i < PATIENT_SPINS) {
-      relax();
-      i++;
-    } else {
-      lp_give_way();
-    }
+  for (int64_t i = 0; __atomic_load_n(&pool->running, __ATOMIC_ACQUIRE) != 0; i++)
+    wait_step(i);
+  lp_threads_time all = {.threads = workers + 1};
+  if (clocked) {
+    all.computed_ms = computed_ms(&clock) + 1e-6 * (double)pool->computed_ns;
+    all.waits = lp_gave_way() - clock.waits;
+  }
+  return all;
 }
 
-bool lp_lateness_excludes(const lp_lateness *lateness, double now_ms, int64_t rows) {
-  return now_ms + lateness->row_ms * (double)rows / 2 < lateness->alone_until_ms;
-}
-
-void lp_lateness_judge(lp_lateness *lateness, double now_ms, int64_t rows, double ms, double alone_ms) {
-  const double lost = ms - alone_ms, share = fmax(lateness->share, least_share);
-  lateness->row_ms = alone_ms / (double)rows;
-  if (ms <= late_ms || lost <= 0) {
-    lateness->share = share / 2;
+static void run_segment(lp_pool *pool, const lp_segment_work *work, lp_segment_fn *segment, lp_frame *frame) {
+  const lp_workers workers = {.all = pool->workers,
+                              .ready = __atomic_load_n(&pool->ready, __ATOMIC_RELAXED),
+                              .asleep = __atomic_load_n(&pool->asleep, __ATOMIC_RELAXED)};
+  const int32_t core = sched_getcpu();
+  if (core != pool->core) __atomic_store_n(&pool->core, core, __ATOMIC_RELAXED);
+  const lp_turn turn = lp_sharing_begin(&pool->sharing, work, workers, lp_now_ms());
+  int32_t came = 0;
+  if (turn.invite > 0) {
+    came = gather_workers(pool, &turn);
+    lp_sharing_count(&pool->sharing, &turn, came, lp_now_ms());
+  } else {
+    wake_workers(pool, turn.wake);
+  }
+  set_threads(pool, frame, came + 1);
+  if (came == 0) {
+    const double begin = lp_now_ms();
+    segment(frame, 0);
+    lp_sharing_end_alone(&turn, lp_now_ms() - begin);
     return;
   }
-  lateness->alone_until_ms = now_ms + share * lost;
-  lateness->share = fmin(2 * share, most_share);
+  const lp_threads_time all = run_together(pool, segment, frame, came, turn.clocked);
+  lp_sharing_end_together(&pool->sharing, &turn, all, lp_now_ms());
+}
+
+static void run_alone(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame) {
+  set_threads(pool, frame, 1);
+  segment(frame, 0);
 }
 
 /* New tokens of all sequences. */
@@ -172,19 +268,12 @@ static int64_t rows_of(const lp_frame *frame) {
   return rows > 1 ? rows : 1;
 }
 
-void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame) {
-  double begin = pool->threads == 1 ? 0 : lp_now_ms();
-  const int64_t rows = rows_of(frame);
-  bool alone = pool->threads == 1 || lp_lateness_excludes(&pool->lateness, begin, rows);
-  set_threads(pool, frame, alone ? 1 : pool->threads);
-  if (alone) {
-    segment(frame, 0);
-    return;
-  }
-  const work_clock clock = clock_begin();
-  run_together(pool, segment, frame);
-  const double end = lp_now_ms(), alone_ms = computed_ms(&clock) + 1e-6 * (double)pool->computed_ns;
-  lp_lateness_judge(&pool->lateness, end, rows, end - begin, alone_ms);
+void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame, int64_t bytes) {
+  const lp_segment_work work = {.segment = (uintptr_t)segment, .rows = rows_of(frame), .bytes = bytes};
+  if (pool->threads == 1)
+    run_alone(pool, segment, frame);
+  else
+    run_segment(pool, &work, segment, frame);
 }
 
 /* A frame for a segment that takes items in turn. */
@@ -204,10 +293,11 @@ static void take_items(const lp_frame *frame, int64_t thread) {
 
 void lp_pool_each(lp_pool *pool, void (*act)(void *user, int64_t i), void *user, int64_t count) {
   items all = {.act = act, .user = user, .count = count};
-  if (count > 1)
-    lp_pool_run(pool, take_items, &all.frame);
-  else if (count == 1)
-    act(user, 0);
+  const lp_segment_work work = {.segment = (uintptr_t)act, .rows = count};
+  if (count > 1 && pool->threads > 1)
+    run_segment(pool, &work, take_items, &all.frame);
+  else
+    take_items(&all.frame, 0);
 }
 
 lp_pool *lp_pool_create(int32_t threads) {
@@ -216,23 +306,27 @@ lp_pool *lp_pool_create(int32_t threads) {
   /* lp_alloc aligns to 16 bytes only. */
   lp_pool *pool = aligned_alloc(64, sizeof *pool);
   if (!pool) abort();
-  *pool = (lp_pool){.threads = 1};
+  *pool = (lp_pool){.threads = 1, .core = sched_getcpu()};
   pthread_mutex_init(&pool->mutex, NULL);
   pthread_cond_init(&pool->wake, NULL);
   pool->worker = lp_alloc(sizeof(pool_worker) * (size_t)threads);
   for (int32_t i = 0; i < threads - 1; i++) {
     pool_worker *worker = &pool->worker[i];
-    *worker = (pool_worker){.pool = pool, .number = i + 1};
+    worker->pool = pool;
     if (pthread_create(&worker->thread, NULL, work, worker) != 0) break; /* fewer threads do the same work */
     pool->threads++;
   }
+  const int32_t cores = lp_machine_threads();
+  pool->workers = pool->sharing.crew = (cores < pool->threads ? cores : pool->threads) - 1;
   return pool;
 }
 
 void lp_pool_free(lp_pool *pool) {
   if (!pool) return;
-  __atomic_store_n(&pool->stop, true, __ATOMIC_RELEASE);
-  start_round(pool);
+  pthread_mutex_lock(&pool->mutex);
+  pool->stop = true;
+  pthread_cond_broadcast(&pool->wake);
+  pthread_mutex_unlock(&pool->mutex);
   for (int32_t i = 0; i < pool->threads - 1; i++)
     pthread_join(pool->worker[i].thread, NULL);
   pthread_mutex_destroy(&pool->mutex);

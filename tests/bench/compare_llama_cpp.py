@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--f32-cache", action="store_true")
     args = parser.parse_args()
     compare("llama.cpp", args.prompt, args.tokens, [int(t) for t in args.threads.split(",")], args.rounds,
-            lambda threads: bench_command(args.llmpart, args.bundle, args.prompt, args.tokens, threads),
+            lambda threads: bench_command([args.llmpart], args.bundle, args.prompt, args.tokens, threads),
             lambda threads: lambda: llama_bench(args, threads))
 
 

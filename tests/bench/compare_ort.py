@@ -97,7 +97,7 @@ def main() -> None:
                            check=True)
         model = quantised(args.model, Path(folder) / "int8.onnx") if args.int8 else args.model
         compare("onnxruntime", args.prompt, args.tokens, [int(t) for t in args.threads.split(",")], args.rounds,
-                lambda threads: bench_command(args.llmpart, bundle, args.prompt, args.tokens, threads),
+                lambda threads: bench_command([args.llmpart], bundle, args.prompt, args.tokens, threads),
                 lambda threads: functools.partial(Peer(model, threads).measure, args.prompt, args.tokens))
 
 

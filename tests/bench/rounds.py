@@ -9,9 +9,9 @@ from pathlib import Path
 Speeds = tuple[float, float]  # tokens per second of prefill and of decode
 
 
-def bench_command(llmpart: str, bundle: Path, prompt: int, tokens: int, threads: int) -> Speeds:
-    """One fresh process of `llmpart bench`."""
-    command = [llmpart, "bench", str(bundle), "-p", str(prompt), "-n", str(tokens), "-r", "1", "-t", str(threads),
+def bench_command(llmpart: list[str], bundle: Path, prompt: int, tokens: int, threads: int) -> Speeds:
+    """One fresh process of `llmpart bench`; `llmpart` is the command that starts it."""
+    command = [*llmpart, "bench", str(bundle), "-p", str(prompt), "-n", str(tokens), "-r", "1", "-t", str(threads),
                "-o", "json"]
     rows = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["tests"]
     speed = {row["test"][:2]: row["tokens_per_s"] for row in rows}
