@@ -23,10 +23,18 @@ static lp_status fail(const rule_context *c, const char *what) {
   return lp_error(c->diag, c->op->loc, "'%s': %s", lp_op_info_get(c->op->kind)->name, what);
 }
 
+/* NULL: the size overflows. */
+static void print_size(const rule_context *c, const lp_poly *size, lp_buf *out) {
+  if (size)
+    lp_poly_print(size, &c->m->symbols, out);
+  else
+    lp_buf_puts(out, "too large");
+}
+
 static lp_status fail_dims(const rule_context *c, const char *what, const lp_poly *found, const lp_poly *wanted) {
   lp_buf a = {0}, b = {0};
-  lp_poly_print(found, &c->m->symbols, &a);
-  lp_poly_print(wanted, &c->m->symbols, &b);
+  print_size(c, found, &a);
+  print_size(c, wanted, &b);
   lp_status status = lp_error(c->diag, c->op->loc, "'%s': %s is %s, should be %s", lp_op_info_get(c->op->kind)->name,
                               what, lp_buf_text(&a), lp_buf_text(&b));
   lp_buf_free(&a);
@@ -61,6 +69,12 @@ static lp_status broadcasts(const rule_context *c, lp_type from, lp_type to) {
   return LP_OK;
 }
 
+/* Compares the last axes. `wanted` has one. */
+static lp_status check_last(const rule_context *c, const char *what, lp_type found, lp_type wanted) {
+  if (found.rank < 1) return fail(c, "a parameter has no axis");
+  return same_dim(c, what, dim_of(found, -1), dim_of(wanted, -1));
+}
+
 /* A scale or zero point of a weight [k][n] or [n][k]. */
 static lp_status check_scale(const rule_context *c, const lp_value *scale, int64_t k, const lp_poly *n) {
   int64_t group = lp_op_i64(c->op, "group", 0), one;
@@ -69,7 +83,8 @@ static lp_status check_scale(const rule_context *c, const lp_value *scale, int64
   if (lp_type_static_numel(scale->type, &one) && one == 1) return LP_OK;
   if (group == 0) return same_dim(c, "number of scales", lp_type_numel(c->m, scale->type), n);
   if (group < 0 || scale->type.rank != 2) return fail(c, "scales are not a matrix of groups");
-  LP_TRY(same_dim(c, "groups", dim_of(scale->type, transposed ? 1 : 0), lp_dim_const(c->m, (k + group - 1) / group)));
+  LP_TRY(
+      same_dim(c, "groups", dim_of(scale->type, transposed ? 1 : 0), lp_dim_const(c->m, k / group + (k % group != 0))));
   return same_dim(c, "scale's outer size", dim_of(scale->type, transposed ? 0 : 1), n);
 }
 
@@ -104,7 +119,7 @@ static lp_status rule_linear(const rule_context *c) {
   if (lp_op_in(c->op, 4)) LP_TRY(check_weight(c, 4, 7));
   for (int32_t i = 0; i + 1 < x.rank; i++)
     LP_TRY(same_dim(c, "result axis", y.dim[i], x.dim[i]));
-  if (lp_op_in(c->op, 2)) LP_TRY(same_dim(c, "bias", dim_of(in_type(c, 2), -1), dim_of(y, -1)));
+  if (lp_op_in(c->op, 2)) LP_TRY(check_last(c, "bias", in_type(c, 2), y));
   return lp_op_in(c->op, 3) ? same_shape(c, "residual", in_type(c, 3), y) : LP_OK;
 }
 
@@ -195,8 +210,9 @@ static lp_status rule_rotary(const rule_context *c) {
 static lp_status check_norm(const rule_context *c, int32_t first_parameter) {
   const char *type = lp_op_str(c->op, "type", "");
   if (strcmp(type, "rms") != 0 && strcmp(type, "layer") != 0) return fail(c, "type is neither rms nor layer");
+  if (in_type(c, 0).rank < 1) return fail(c, "x has no axis");
   for (int32_t i = first_parameter; i < first_parameter + 2; i++)
-    if (lp_op_in(c->op, i)) LP_TRY(same_dim(c, "parameter", dim_of(in_type(c, i), -1), dim_of(in_type(c, 0), -1)));
+    if (lp_op_in(c->op, i)) LP_TRY(check_last(c, "parameter", in_type(c, i), in_type(c, 0)));
   return same_shape(c, "result", out_type(c, 0), in_type(c, 0));
 }
 
@@ -248,7 +264,10 @@ static lp_status rule_reduce(const rule_context *c) {
 }
 
 static lp_status rule_argmax(const rule_context *c) {
-  return check_axis(c, lp_op_i64(c->op, "axis", -1), in_type(c, 0).rank);
+  int32_t rank = in_type(c, 0).rank;
+  LP_TRY(check_axis(c, lp_op_i64(c->op, "axis", -1), rank));
+  if (!lp_op_bool(c->op, "keepdims", false)) rank--;
+  return out_type(c, 0).rank == rank ? LP_OK : fail(c, "result has a wrong number of axes");
 }
 
 static lp_status rule_topk(const rule_context *c) {
@@ -367,7 +386,9 @@ static lp_status rule_expand(const rule_context *c) {
 }
 
 static lp_status rule_pad(const rule_context *c) {
-  return lp_op_attr(c->op, "before")->count == in_type(c, 0).rank ? LP_OK : fail(c, "before needs one entry per axis");
+  const int32_t rank = in_type(c, 0).rank;
+  if (lp_op_attr(c->op, "before")->count != rank) return fail(c, "before needs one entry per axis");
+  return out_type(c, 0).rank == rank ? LP_OK : fail(c, "result has a wrong number of axes");
 }
 
 static lp_status rule_windows(const rule_context *c) {

@@ -1,0 +1,439 @@
+/* The type rules of op.*: each refuses what its operator's sentence in ops.def excludes, and says what. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/ir.h"
+#include "tests/suite.h"
+
+/* ---- modules of one operator ------------------------------------------------------------------------------------- */
+
+/* A type "f32 b,s,8" as in text: tensor<?x?x8xf32, ["b", "s"]>; "f32 *" has no known rank. */
+static void put_type(const char *type, lp_buf *out) {
+  const char *dims = strchr(type, ' ');
+  lp_buf names = {0};
+  lp_buf_puts(out, "tensor<");
+  for (const char *at = dims ? dims + 1 : ""; *at;) {
+    const int length = (int)strcspn(at, ",");
+    const bool known = *at >= '0' && *at <= '9' && strspn(at, "0123456789") == (size_t)length;
+    if (*at == '*' || known) {
+      lp_buf_printf(out, "%.*sx", length, at);
+    } else {
+      lp_buf_puts(out, "?x");
+      lp_buf_printf(&names, "%s\"%.*s\"", names.size ? ", " : "", length, at);
+    }
+    at += length + (at[length] == ',');
+  }
+  lp_buf_printf(out, "%.*s", (int)strcspn(type, " "), type);
+  if (names.size) lp_buf_printf(out, ", [%s]", lp_buf_text(&names));
+  lp_buf_puts(out, ">");
+  lp_buf_free(&names);
+}
+
+/* Calls `put` for each type of a list "f32 2,3; w i8 3"; returns their number. A "w" before a type is a weight. */
+typedef void put_function(int index, const char *type, bool weight, lp_buf *out);
+static int put_list(const char *list, put_function *put, lp_buf *out) {
+  int count = 0;
+  for (const char *at = list; *at; count++) {
+    char type[64];
+    const int length = (int)strcspn(at, ";");
+    (void)snprintf(type, sizeof type, "%.*s", length, at);
+    const bool weight = lp_has_prefix(type, "w ");
+    put(count, type + (weight ? 2 : 0), weight, out);
+    at += length;
+    at += strspn(at, "; ");
+  }
+  return count;
+}
+
+static void put_plain(int index, const char *type, bool weight, lp_buf *out) {
+  (void)weight;
+  lp_buf_puts(out, index ? ", " : "");
+  put_type(type, out);
+}
+
+static void put_argument(int index, const char *type, bool weight, lp_buf *out) {
+  if (weight) return;
+  lp_buf_printf(out, "%s%%a%d: ", index ? ", " : "", index);
+  put_type(type, out);
+}
+
+static void put_weight(int index, const char *type, bool weight, lp_buf *out) {
+  int64_t bytes = type[0] == 'f' ? 4 : 1;
+  if (!weight) return;
+  for (const char *at = strchr(type, ' '); at; at = strchr(at + 1, ','))
+    bytes *= atoll(at + 1);
+  lp_buf_printf(out, "%%a%d = \"llmpart.weight\"() {file = \"w\", length = %d : i64, offset = 0 : i64} : () -> ", index,
+                (int)bytes);
+  put_type(type, out);
+  lp_buf_puts(out, " ");
+}
+
+static void put_operand(int index, const char *type, bool weight, lp_buf *out) {
+  (void)type;
+  (void)weight;
+  lp_buf_printf(out, "%s%%a%d", index ? ", " : "", index);
+}
+
+/* An operator, its attributes, the types of its operands and results. The first operand is no weight. */
+typedef struct {
+  const char *op, *attrs;
+  const char *in, *out;
+  const char *refusal; /* NULL: none */
+} row;
+
+static void put_module(const row *r, lp_buf *out) {
+  lp_buf results = {0};
+  const int made = put_list(r->out, put_plain, &results);
+  lp_buf_puts(out, "\"builtin.module\"() ({\n\"llmpart.func\"() ({\n^bb0(");
+  (void)put_list(r->in, put_argument, out);
+  lp_buf_puts(out, "):\n");
+  (void)put_list(r->in, put_weight, out);
+  lp_buf_printf(out, "%%r:%d = \"%s\"(", made, r->op);
+  (void)put_list(r->in, put_operand, out);
+  lp_buf_printf(out, ") {%s} : (", r->attrs);
+  (void)put_list(r->in, put_plain, out);
+  lp_buf_printf(out, ") -> (%s)\n", lp_buf_text(&results));
+  lp_buf_puts(out, "\"llmpart.return\"() : () -> ()\n}) {sym_name = \"main\"} : () -> ()\n"
+                   "}) {llmpart.symbols = [\"b\", \"s\", \"p\", \"r\", \"c\", \"t\"]} : () -> ()\n");
+  lp_buf_free(&results);
+}
+
+/* Each of them has an accepted row, so that a refusal is that of the one thing that differs. */
+static void check(const row *r) {
+  lp_buf text = {0}, said = {0};
+  lp_diag *diag = lp_diag_create();
+  lp_module *module = NULL;
+  put_module(r, &text);
+  lp_status status = lp_module_parse("t.mlir", text.data, text.size, &module, diag);
+  if (status == LP_OK) status = lp_module_verify(module, diag);
+  for (size_t i = 0; i < lp_diag_count(diag); i++)
+    lp_diag_format(lp_diag_get(diag, i), &said);
+  const char *found = lp_buf_text(&said);
+  if (!r->refusal)
+    ck_assert_msg(status == LP_OK, "%s\n%s", lp_buf_text(&text), found);
+  else
+    ck_assert_msg(status == LP_FAILED && lp_diag_error_count(diag) == 1 && strstr(found, r->refusal) &&
+                      lp_has_prefix(found, "t.mlir:4:"),
+                  "%s\nwanted: %s\nfound: %s", lp_buf_text(&text), r->refusal, found);
+  lp_module_free(module);
+  lp_diag_free(diag);
+  lp_buf_free(&text);
+  lp_buf_free(&said);
+}
+
+static void check_rows(const row *rows, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    check(&rows[i]);
+}
+
+/* ---- the rules --------------------------------------------------------------------------------------------------- */
+
+LP_TEST(products) {
+  static const row rows[] = {
+      {"op.matmul", "", "f32 b,4,3; f32 b,3,5", "f32 b,4,5", NULL},
+      {"op.matmul", "transpose_a = true, transpose_b = true", "f32 b,3,4; f32 b,5,3", "f32 b,4,5", NULL},
+      {"op.matmul", "", "f32 3; f32 3,5", "f32 5", "operands need two axes at least"},
+      {"op.matmul", "", "f32 b,4,3; f32 b,4,5", "f32 b,4,5", "inner size is 4, should be 3"},
+      {"op.matmul", "", "f32 b,4,3; f32 b,3,5", "f32 b,3,5", "rows is 3, should be 4"},
+      {"op.matmul", "", "f32 b,4,3; f32 b,3,5", "f32 b,4,3", "columns is 3, should be 5"},
+      {"op.matmul", "transpose_a = true", "f32 b,3,4; f32 b,4,5", "f32 b,3,5", "inner size is 4, should be 3"},
+      {"op.linear", "", "f32 b,4; f32 4,5", "f32 b,5", "weight is not a constant"},
+      {"op.linear", "", "f32 b,4; f32 4,5", "f32 5", "result has another number of axes than x"},
+      {"op.linear", "", "f32; f32 4,5", "f32", "result has another number of axes than x"},
+      {"op.linear", "epilogue = \"tanh\"", "f32 b,4; f32 4,5", "f32 b,5", "unknown epilogue"},
+  };
+  check_rows(rows, LP_COUNT(rows));
+}
+
+LP_TEST(weights) {
+  static const char grouped[] = "group = 4 : i64, operand_mask = \"110001\"";
+  static const char zeros[] = "operand_mask = \"1100011\"", scaled[] = "operand_mask = \"110001\"";
+  static const row rows[] = {
+      {"op.linear", "", "f32 b,8; w f32 8,5", "f32 b,5", NULL},
+      {"op.linear", "transpose_b = true", "f32 b,8; w f32 5,8; f32 5", "f32 b,5", NULL},
+      {"op.linear", "", "f32 b,8; w f32 40", "f32 b,5", "weight is not a matrix"},
+      {"op.linear", "", "f32 b,8; w f32 8,6", "f32 b,5", "weight's outer size is 6, should be 5"},
+      {"op.linear", "", "f32 b,8; w f32 7,5", "f32 b,5", "weight's inner size is 7, should be 8"},
+      {"op.linear", "", "f32 b,8; w f32 8,5", "f32 s,5", "result axis is s, should be b"},
+      {"op.linear", "", "f32 b,8; w f32 8,5; f32 4", "f32 b,5", "bias is 4, should be 5"},
+      {"op.linear", "", "f32 b,8; w f32 8,5; f32", "f32 b,5", "a parameter has no axis"},
+      {"op.linear", "operand_mask = \"1101\"", "f32 b,8; w f32 8,5; f32 b,4", "f32 b,5", "residual is 4, should be 5"},
+      {"op.linear", "operand_mask = \"11001\"", "f32 b,8; w f32 8,5; w f32 8,5", "f32 b,5", NULL},
+      {"op.linear", "operand_mask = \"11001\"", "f32 b,8; w f32 8,5; w f32 8,4", "f32 b,5",
+       "weight's outer size is 4, should be 5"},
+      {"op.linear", scaled, "f32 b,8; w i8 8,5; w f32 1", "f32 b,5", NULL},
+      {"op.linear", scaled, "f32 b,8; w i8 8,5; w f32 5", "f32 b,5", NULL},
+      {"op.linear", scaled, "f32 b,8; w i8 8,5; w f32 4", "f32 b,5", "number of scales is 4, should be 5"},
+      {"op.linear", scaled, "f32 b,8; w i8 8,5; f32 5", "f32 b,5", "scale or zero point is not a constant"},
+      {"op.linear", scaled, "f32 b,8; w f32 8,5; w f32 5", "f32 b,5", "a scale for a weight of floats"},
+      {"op.linear", scaled, "f32 8,s; w i8 8,5; w f32 5", "f32 8,5", "weight's inner size is 8, should be s"},
+      {"op.linear", grouped, "f32 b,8; w i8 8,5; w f32 2,5", "f32 b,5", NULL},
+      {"op.linear", grouped, "f32 b,9; w i8 9,5; w f32 3,5", "f32 b,5", NULL},
+      {"op.linear", grouped, "f32 b,8; w i8 8,5; w f32 3,5", "f32 b,5", "groups is 3, should be 2"},
+      {"op.linear", grouped, "f32 b,8; w i8 8,5; w f32 2,4", "f32 b,5", "scale's outer size is 4, should be 5"},
+      {"op.linear", grouped, "f32 b,8; w i8 8,5; w f32 10", "f32 b,5", "scales are not a matrix of groups"},
+      {"op.linear", "group = -4 : i64, operand_mask = \"110001\"", "f32 b,8; w i8 8,5; w f32 2,5", "f32 b,5",
+       "scales are not a matrix of groups"},
+      {"op.linear", "group = 9223372036854775807 : i64, operand_mask = \"110001\"", "f32 b,8; w i8 8,5; w f32 2,5",
+       "f32 b,5", "groups is 2, should be 1"},
+      {"op.linear", "transpose_b = true, group = 4 : i64, operand_mask = \"110001\"", "f32 b,7; w i8 5,8; w f32 5,2",
+       "f32 b,5", NULL},
+      {"op.linear", zeros, "f32 b,8; w i8 8,5; w f32 5; w i8 4", "f32 b,5", "number of scales is 4, should be 5"},
+      {"op.linear", "operand_mask = \"1100001\"", "f32 b,8; w i8 8,5; w i8 5", "f32 b,5", "zero point without scale"},
+  };
+  check_rows(rows, LP_COUNT(rows));
+}
+
+#define HEADS(heads, kv_heads, layout)                                                                                 \
+  "heads = " heads " : i64, kv_heads = " kv_heads " : i64, head_dim = 8 : i64, scale = 1.0e+00 : f64, layout = "       \
+  "\"" layout "\""
+
+LP_TEST(attention) {
+  static const row rows[] = {
+      {"op.attention", HEADS("4", "2", "bhsd"), "f32 b,4,s,8; f32 b,2,p,8; f32 b,2,p,6", "f32 b,4,s,6", NULL},
+      {"op.attention", HEADS("4", "2", "bshd"), "f32 b,s,4,8; f32 b,2,p,8; f32 b,2,p,6", "f32 b,s,4,6", NULL},
+      {"op.attention", HEADS("4", "2", "bsdh"), "f32 b,4,s,8; f32 b,2,p,8; f32 b,2,p,6", "f32 b,4,s,6",
+       "layout is neither bshd nor bhsd"},
+      {"op.attention", HEADS("4", "3", "bhsd"), "f32 b,4,s,8; f32 b,3,p,8; f32 b,3,p,6", "f32 b,4,s,6",
+       "kv_heads does not divide heads"},
+      {"op.attention", HEADS("4", "0", "bhsd"), "f32 b,4,s,8; f32 b,2,p,8; f32 b,2,p,6", "f32 b,4,s,6",
+       "kv_heads does not divide heads"},
+      {"op.attention", HEADS("0", "1", "bhsd"), "f32 b,4,s,8; f32 b,1,p,8; f32 b,1,p,6", "f32 b,4,s,6",
+       "kv_heads does not divide heads"},
+      {"op.attention", HEADS("4", "2", "bhsd"), "f32 4,s,8; f32 b,2,p,8; f32 b,2,p,6", "f32 b,4,s,6",
+       "operands need four axes"},
+      {"op.attention", HEADS("4", "2", "bhsd"), "f32 b,3,s,8; f32 b,2,p,8; f32 b,2,p,6", "f32 b,4,s,6",
+       "query heads is 3, should be 4"},
+      {"op.attention", HEADS("4", "2", "bhsd"), "f32 b,4,s,8; f32 b,4,p,8; f32 b,2,p,6", "f32 b,4,s,6",
+       "key heads is 4, should be 2"},
+      {"op.attention", HEADS("4", "2", "bhsd"), "f32 b,4,s,8; f32 b,2,p,8; f32 b,1,p,6", "f32 b,4,s,6",
+       "value heads is 1, should be 2"},
+      {"op.attention", HEADS("4", "2", "bhsd"), "f32 b,4,s,8; f32 b,2,p,7; f32 b,2,p,6", "f32 b,4,s,6",
+       "query's head size is 8, should be 7"},
+      {"op.attention", HEADS("4", "2", "bhsd"), "f32 b,4,s,8; f32 b,2,p,8; f32 b,2,s,6", "f32 b,4,s,6",
+       "key and value length is s, should be p"},
+      {"op.attention", HEADS("4", "2", "bhsd"), "f32 b,4,s,8; f32 b,2,p,8; f32 b,2,p,6", "f32 b,4,p,6",
+       "result axis is p, should be s"},
+      {"op.attention", HEADS("4", "2", "bhsd"), "f32 b,4,s,8; f32 b,2,p,8; f32 b,2,p,6", "f32 b,4,s,8",
+       "result's head size is 8, should be 6"},
+      {"op.attention", HEADS("4", "2", "bhsd") ", operand_mask = \"11101\"",
+       "f32 b,4,s,8; f32 b,2,p,8; f32 b,2,p,6; f32 4", "f32 b,4,s,6", NULL},
+      {"op.attention", HEADS("4", "2", "bhsd") ", operand_mask = \"11101\"",
+       "f32 b,4,s,8; f32 b,2,p,8; f32 b,2,p,6; f32 2", "f32 b,4,s,6", "number of sinks is 2, should be 4"},
+      {"op.attention", HEADS("4", "2", "bhsd") ", operand_mask = \"11101\"",
+       "f32 b,4,s,8; f32 b,2,p,8; f32 b,2,p,6; f32 1,4", "f32 b,4,s,6", "sinks need one axis"},
+  };
+  check_rows(rows, LP_COUNT(rows));
+}
+
+#define LINEAR_HEADS "heads = 4 : i64, kv_heads = 2 : i64, scale = 1.0e+00 : f64"
+
+LP_TEST(linear_attention) {
+  static const row rows[] = {
+      {"op.linear_attention", LINEAR_HEADS, "f32 b,s,32; f32 b,s,16; f32 b,s,12", "f32 b,s,24; f32 b,2,8,6", NULL},
+      {"op.linear_attention", LINEAR_HEADS, "f32 b,s,32; f32 b,s,16; f32 b,s,12", "f32 b,s,24; f32 b,2,8",
+       "wrong ranks"},
+      {"op.linear_attention", LINEAR_HEADS, "f32 b,s,31; f32 b,s,16; f32 b,s,12", "f32 b,s,24; f32 b,2,8,6",
+       "query's width is 31, should be 32"},
+      {"op.linear_attention", LINEAR_HEADS, "f32 b,s,32; f32 b,s,15; f32 b,s,12", "f32 b,s,24; f32 b,2,8,6",
+       "key's width is 15, should be 16"},
+      {"op.linear_attention", LINEAR_HEADS, "f32 b,s,32; f32 b,s,16; f32 b,s,11", "f32 b,s,24; f32 b,2,8,6",
+       "value's width is 11, should be 12"},
+      {"op.linear_attention", LINEAR_HEADS, "f32 b,s,32; f32 b,s,16; f32 b,s,12", "f32 b,s,25; f32 b,2,8,6",
+       "result's width is 25, should be 24"},
+      {"op.linear_attention", LINEAR_HEADS ", delta = true", "f32 b,s,32; f32 b,s,16; f32 b,s,12",
+       "f32 b,s,24; f32 b,2,8,6", "delta and beta go together"},
+      {"op.linear_attention", LINEAR_HEADS, "f32 b,s,32; f32 b,s,16; f32 b,s,12; f32 b,2,8,5",
+       "f32 b,s,24; f32 b,2,8,6", "state's shape differs is 5, should be 6"},
+      {"op.linear_attention", "heads = 4 : i64, kv_heads = 3 : i64, scale = 1.0e+00 : f64",
+       "f32 b,s,32; f32 b,s,16; f32 b,s,12", "f32 b,s,24; f32 b,2,8,6", "kv_heads does not divide heads"},
+      {"op.linear_attention", "heads = 4000000000000000000 : i64, kv_heads = 2 : i64, scale = 1.0e+00 : f64",
+       "f32 b,s,32; f32 b,s,16; f32 b,s,12", "f32 b,s,24; f32 b,2,8,6", "query's width is 32, should be too large"},
+  };
+  check_rows(rows, LP_COUNT(rows));
+}
+
+LP_TEST(caches_and_positions) {
+  static const row rows[] = {
+      {"op.kv_append", "state = 0 : i64, layout = \"bshd\"", "f32 b,s,2,8", "f32 b,2,p + s,8", NULL},
+      {"op.kv_append", "state = 0 : i64, layout = \"bhsd\"", "f32 b,2,s,8", "f32 b,2,p + s,8", NULL},
+      {"op.kv_append", "state = 0 : i64, layout = \"hsd\"", "f32 b,2,s,8", "f32 b,2,p + s,8",
+       "layout is neither bshd nor bhsd"},
+      {"op.kv_append", "state = 0 : i64, layout = \"bhsd\"", "f32 b,2,s,8", "f32 b,2,p + s", "operands need four axes"},
+      {"op.kv_append", "state = 0 : i64, layout = \"bhsd\"", "f32 2,s,8", "f32 b,2,p + s,8", "operands need four axes"},
+      {"op.kv_append", "state = 0 : i64, layout = \"bhsd\"", "", "f32 b,2,p + s,8", "the rows to append are missing"},
+      {"op.kv_append", "state = 0 : i64, layout = \"bhsd\", once = true", "", "f32 b,2,p,8", NULL},
+      {"op.kv_append", "state = 0 : i64, layout = \"bshd\"", "f32 b,2,s,8", "f32 b,2,p + s,8",
+       "heads is 2, should be s"},
+      {"op.kv_append", "state = 0 : i64, layout = \"bhsd\"", "f32 b,2,s,7", "f32 b,2,p + s,8",
+       "head size is 8, should be 7"},
+      {"op.kv_append", "state = 0 : i64, layout = \"bhsd\", once = true", "f32 b,2,s,8", "f32 b,2,p,8",
+       "rows is p, should be s"},
+      {"op.rotary", "rotary_dim = 8 : i64, layout = \"bhsd\"", "f32 b,2,s,8; f32 1,s,4; f32 1,s,4", "f32 b,2,s,8",
+       NULL},
+      {"op.rotary", "rotary_dim = 8 : i64, layout = \"bhsd\"", "f32 b,2,s,8; f32 s,4; f32 s,4", "f32 b,2,s,8",
+       "x needs four axes, cos and sin three"},
+      {"op.rotary", "rotary_dim = 8 : i64, layout = \"bhsd\"", "f32 b,2,s,8; f32 1,s,4; f32 1,s,3", "f32 b,2,s,8",
+       "sin is 3, should be 4"},
+      {"op.rotary", "rotary_dim = 8 : i64, layout = \"bshd\"", "f32 b,2,s,8; f32 1,s,4; f32 1,s,4", "f32 b,2,s,8",
+       "positions is s, should be 2"},
+      {"op.rotary", "rotary_dim = 6 : i64, layout = \"bhsd\"", "f32 b,2,s,8; f32 1,s,4; f32 1,s,4", "f32 b,2,s,8",
+       "half of rotary_dim is 4, should be 3"},
+  };
+  check_rows(rows, LP_COUNT(rows));
+}
+
+#define NORM(type) "type = \"" type "\", epsilon = 1.0e-05 : f64"
+
+LP_TEST(norms_and_maps) {
+  static const row rows[] = {
+      {"op.norm", NORM("rms"), "f32 b,s,8; f32 8", "f32 b,s,8", NULL},
+      {"op.norm", NORM("layer"), "f32 b,s,8; f32 8; f32 8", "f32 b,s,8", NULL},
+      {"op.norm", NORM("group"), "f32 b,s,8; f32 8", "f32 b,s,8", "type is neither rms nor layer"},
+      {"op.norm", NORM("rms"), "f32 b,s,8; f32 7", "f32 b,s,8", "parameter is 7, should be 8"},
+      {"op.norm", NORM("rms"), "f32 b,s,8; f32 8; f32 7", "f32 b,s,8", "parameter is 7, should be 8"},
+      {"op.norm", NORM("rms"), "f32 b,s,8; f32 8", "f32 b,s,7", "result is 7, should be 8"},
+      {"op.norm", NORM("rms"), "f32; f32 8", "f32", "x has no axis"},
+      {"op.norm", NORM("rms"), "f32 b,s,8; f32", "f32 b,s,8", "a parameter has no axis"},
+      {"op.add_norm", NORM("rms"), "f32 b,8; f32 b,8; f32 8", "f32 b,8; f32 b,8", NULL},
+      {"op.add_norm", NORM("rms"), "f32 b,8; f32 s,8; f32 8", "f32 b,8; f32 b,8", "residual is s, should be b"},
+      {"op.map", "fn = \"add\"", "f32 b,1,8; f32 s,1", "f32 b,s,8", NULL},
+      {"op.map", "fn = \"add\"", "f32 b,s,8; f32 8", "f32 s,8", "operand has more axes than the result"},
+      {"op.map", "fn = \"add\"", "f32 b,s,8; f32 4", "f32 b,s,8", "operand axis is 4, should be 8"},
+      {"op.softmax", "", "f32 b,8", "f32 b,7", "result is 7, should be 8"},
+      {"op.quantize", "axis = 1 : i64, block_size = 0 : i64", "f32 b,8; f32 8", "i8 b,8", NULL},
+      {"op.quantize", "axis = 2 : i64, block_size = 0 : i64", "f32 b,8; f32", "i8 b,8", NULL},
+      {"op.quantize", "axis = 2 : i64, block_size = 0 : i64", "f32 b,8; f32 8", "i8 b,8", "axis is out of range"},
+      {"op.quantize", "axis = -1 : i64, block_size = 0 : i64", "f32 b,8; f32 8", "i8 b,8", "axis is out of range"},
+      {"op.quantize", "axis = 1 : i64, block_size = 4 : i64", "f32 b,8; f32 8", "i8 b,8",
+       "scale has a wrong number of axes"},
+      {"op.dequantize", "axis = 1 : i64, block_size = 0 : i64", "i8 b,8; f32 1,8", "f32 b,8",
+       "scale has a wrong number of axes"},
+      {"op.dequantize", "axis = 1 : i64, block_size = 0 : i64", "i8 b,8; f32 8", "f32 b,7", "result is 7, should be 8"},
+  };
+  check_rows(rows, LP_COUNT(rows));
+}
+
+LP_TEST(along_axes) {
+  static const row rows[] = {
+      {"op.reduce", "fn = \"sum\", axes = array<i64: 0, 2>, keepdims = false", "f32 b,s,8", "f32 s", NULL},
+      {"op.reduce", "fn = \"sum\", axes = array<i64: 0, 2>, keepdims = true", "f32 b,s,8", "f32 1,s,1", NULL},
+      {"op.reduce", "fn = \"sum\", axes = array<i64: 3>, keepdims = true", "f32 b,s,8", "f32 1,s,1",
+       "axis is out of range"},
+      {"op.reduce", "fn = \"sum\", axes = array<i64: -1>, keepdims = true", "f32 b,s,8", "f32 b,s,1",
+       "axis is out of range"},
+      {"op.reduce", "fn = \"sum\", axes = array<i64: 2, 2>, keepdims = true", "f32 b,s,8", "f32 b,s,1",
+       "axes do not ascend"},
+      {"op.reduce", "fn = \"sum\", axes = array<i64: 2, 1>, keepdims = true", "f32 b,s,8", "f32 b,1,1",
+       "axes do not ascend"},
+      {"op.reduce", "fn = \"sum\", axes = array<i64: 0, 2>, keepdims = false", "f32 b,s,8", "f32 1,s,1",
+       "result has a wrong number of axes"},
+      {"op.argmax", "axis = 2 : i64, keepdims = true", "f32 b,8", "i64 b,1", "axis is out of range"},
+      {"op.argmax", "axis = 1 : i64, keepdims = true", "f32 b,8", "i64 b", "result has a wrong number of axes"},
+      {"op.argmax", "axis = 1 : i64, keepdims = false", "f32 b,8", "i64 b,1", "result has a wrong number of axes"},
+      {"op.argmax", "axis = 1 : i64, keepdims = false", "f32 b,8", "i64 b", NULL},
+      {"op.topk", "axis = 1 : i64", "f32 b,8", "f32 b,3; i64 b,3", NULL},
+      {"op.topk", "axis = 2 : i64", "f32 b,8", "f32 b,3; i64 b,3", "axis is out of range"},
+      {"op.topk", "axis = 1 : i64", "f32 b,8", "f32 3; i64 3", "result has a wrong number of axes"},
+      {"op.topk", "axis = 1 : i64", "f32 b,8", "f32 b,3; i32 b,3", "results are not of x's type and i64"},
+      {"op.topk", "axis = 1 : i64", "f32 b,8", "f16 b,3; i64 b,3", "results are not of x's type and i64"},
+      {"op.topk", "axis = 1 : i64", "f32 b,8", "f32 s,3; i64 s,3", "result axis is s, should be b"},
+      {"op.topk", "axis = 1 : i64", "f32 b,8", "f32 b,3; i64 b,2", "places is 2, should be 3"},
+      {"op.cumsum", "axis = 0 : i64", "f32 b,8", "f32 b,7", "result is 7, should be 8"},
+  };
+  check_rows(rows, LP_COUNT(rows));
+}
+
+LP_TEST(indices) {
+  static const row rows[] = {
+      {"op.gather", "axis = 1 : i64", "f32 b,9,8; i64 s", "f32 b,s,8", NULL},
+      {"op.gather", "axis = 3 : i64", "f32 b,9,8; i64 s", "f32 b,s,8", "axis is out of range"},
+      {"op.gather", "axis = 1 : i64", "f32 b,9,8; f32 s", "f32 b,s,8", "index is neither i32 nor i64"},
+      {"op.gather", "axis = 1 : i64", "f32 b,9,8; i32 s", "f32 b,8", "result has a wrong number of axes"},
+      {"op.gather_elements", "axis = 1 : i64", "f32 9,8; i64 9,3", "f32 9,3", NULL},
+      {"op.gather_elements", "axis = 1 : i64", "f32 9,8; i8 9,3", "f32 9,3", "index is neither i32 nor i64"},
+      {"op.gather_elements", "axis = 1 : i64", "f32 9,8; i64 9", "f32 9", "index has another number of axes than x"},
+      {"op.gather_elements", "axis = 1 : i64", "f32 9,8; i64 10,3", "f32 10,3",
+       "index axis, which may exceed that of x, is 10, should be 9"},
+      {"op.gather_elements", "axis = 1 : i64", "f32 9,8; i64 9,3", "f32 9,8", "result is 8, should be 3"},
+      {"op.scatter_elements", "axis = 1 : i64, reduction = \"add\"", "f32 9,8; i64 9,3; f32 9,3", "f32 9,8", NULL},
+      {"op.scatter_elements", "axis = 1 : i64, reduction = \"sub\"", "f32 9,8; i64 9,3; f32 9,3", "f32 9,8",
+       "unknown reduction"},
+      {"op.scatter_elements", "axis = 1 : i64, reduction = \"add\"", "f32 9,8; i64 9,3; f32 9,4", "f32 9,8",
+       "updates is 4, should be 3"},
+      {"op.scatter_elements", "axis = 1 : i64, reduction = \"add\"", "f32 9,8; i64 9,3; f16 9,3", "f32 9,8",
+       "x, updates and result are not of one type"},
+      {"op.scatter_elements", "axis = 1 : i64, reduction = \"add\"", "f32 9,8; i64 9,3; f32 9,3", "f16 9,8",
+       "x, updates and result are not of one type"},
+      {"op.scatter_nd", "reduction = \"none\"", "f32 9,8; i64 s,1; f32 s,8", "f32 9,8", NULL},
+      {"op.scatter_nd", "reduction = \"none\"", "f32 9,8; i64 s,2; f32 s", "f32 9,8", NULL},
+      {"op.scatter_nd", "reduction = \"none\"", "f32 9,8; i64 s,3; f32 s", "f32 9,8", "index does not fit x"},
+      {"op.scatter_nd", "reduction = \"none\"", "f32 9,8; i64 s,0; f32 s", "f32 9,8", "index does not fit x"},
+      {"op.scatter_nd", "reduction = \"none\"", "f32 9,8; i64; f32 8", "f32 9,8", "index does not fit x"},
+      {"op.scatter_nd", "reduction = \"none\"", "f32 9,8; f32 s,1; f32 s,8", "f32 9,8", "index is neither i32 nor i64"},
+      {"op.scatter_nd", "reduction = \"none\"", "f32 9,8; i64 s,1; f32 s", "f32 9,8",
+       "updates have a wrong number of axes"},
+      {"op.scatter_nd", "reduction = \"none\"", "f32 9,8; i64 s,1; f32 b,8", "f32 9,8",
+       "updates axis is b, should be s"},
+      {"op.scatter_nd", "reduction = \"none\"", "f32 9,8; i64 s,1; f32 s,7", "f32 9,8",
+       "updates axis is 7, should be 8"},
+  };
+  check_rows(rows, LP_COUNT(rows));
+}
+
+LP_TEST(moves) {
+  static const row rows[] = {
+      {"op.concat", "axis = 1 : i64", "f32 b,s; f32 b,p", "f32 b,p + s", NULL},
+      {"op.concat", "axis = 2 : i64", "f32 b,s; f32 b,p", "f32 b,p + s", "axis is out of range"},
+      {"op.concat", "axis = 1 : i64", "f32 b,s; f32 p", "f32 b,p + s", "operand has another number of axes"},
+      {"op.concat", "axis = 1 : i64", "f32 b,s; f32 r,p", "f32 b,p + s", "operand axis is r, should be b"},
+      {"op.concat", "axis = 1 : i64", "f32 b,s; f32 b,p", "f32 b,p", "joined axis is p, should be s + p"},
+      {"op.slice", "starts = #llmpart.polys<\"0, p\">, steps = array<i64: 1, 1>", "f32 b,p + s", "f32 b,s", NULL},
+      {"op.slice", "starts = #llmpart.polys<\"p\">, steps = array<i64: 1, 1>", "f32 b,p + s", "f32 b,s",
+       "starts and steps need one entry per axis"},
+      {"op.slice", "starts = #llmpart.polys<\"0, p\">, steps = array<i64: 1>", "f32 b,p + s", "f32 b,s",
+       "starts and steps need one entry per axis"},
+      {"op.slice", "starts = #llmpart.polys<\"0, -1\">, steps = array<i64: 1, 1>", "f32 b,p + s", "f32 b,s",
+       "a start is negative"},
+      {"op.transpose", "perm = array<i64: 1, 0>", "f32 b,8", "f32 8,b", NULL},
+      {"op.transpose", "perm = array<i64: 1>", "f32 b,8", "f32 8,b", "perm needs one entry per axis"},
+      {"op.transpose", "perm = array<i64: 2, 0>", "f32 b,8", "f32 8,b", "axis is out of range"},
+      {"op.transpose", "perm = array<i64: 1, 1>", "f32 b,8", "f32 8,8", "perm is no permutation"},
+      {"op.transpose", "perm = array<i64: 1, 0>", "f32 b,8", "f32 b,8", "result axis is b, should be 8"},
+      {"op.reshape", "", "f32 b,8", "f32 2,4,b", NULL},
+      {"op.reshape", "", "f32 b,8", "f32 b,7", "number of elements is 7*b, should be 8*b"},
+      {"op.reshape", "", "f32 4000000000,4000000000", "f32 5", "number of elements is 5, should be too large"},
+      {"op.expand", "", "f32 1,8", "f32 b,8", NULL},
+      {"op.expand", "", "f32 4,8", "f32 b,8", "operand axis is 4, should be b"},
+      {"op.pad", "before = #llmpart.polys<\"0, 1\">, value = 0.0e+00 : f64", "f32 b,8", "f32 b,9", NULL},
+      {"op.pad", "before = #llmpart.polys<\"1\">, value = 0.0e+00 : f64", "f32 b,8", "f32 b,9",
+       "before needs one entry per axis"},
+      {"op.pad", "before = #llmpart.polys<\"0, 1\">, value = 0.0e+00 : f64", "f32 b,8", "f32 b",
+       "result has a wrong number of axes"},
+      {"op.iota", "start = #llmpart.poly<\"0\">, step = #llmpart.poly<\"1\">", "", "i64 b,s", "result is not a vector"},
+      {"op.dims", "values = #llmpart.polys<\"b, s\">", "", "i64 2", NULL},
+      {"op.dims", "values = #llmpart.polys<\"b, s\">", "", "i64 3", "result's shape differs from the number of values"},
+      {"op.fill", "value = 0.0e+00 : f64", "", "f32 *", "result's shape is not known"},
+  };
+  check_rows(rows, LP_COUNT(rows));
+}
+
+#define WINDOWS(window, steps, dilations)                                                                              \
+  "window = array<i64: " window ">, steps = array<i64: " steps ">, dilations = array<i64: " dilations ">"
+
+LP_TEST(windows) {
+  static const row rows[] = {
+      {"op.windows", WINDOWS("3", "2", "1"), "f32 b,9", "f32 b,3,4", NULL},
+      {"op.windows", WINDOWS("3, 1", "2", "1"), "f32 b,9", "f32 b,3,4", "need one entry per axis"},
+      {"op.windows", WINDOWS("3", "2, 2", "1"), "f32 b,9", "f32 b,3,4", "need one entry per axis"},
+      {"op.windows", WINDOWS("3", "2", "1, 1"), "f32 b,9", "f32 b,3,4", "need one entry per axis"},
+      {"op.windows", WINDOWS("1, 1, 3", "1, 1, 2", "1, 1, 1"), "f32 b,9", "f32 b,3,4", "need one entry per axis"},
+      {"op.windows", WINDOWS("3", "2", "1"), "f32 b,9", "f32 b,4", "result has a wrong number of axes"},
+      {"op.windows", WINDOWS("3", "2", "1"), "f32 b,9", "f32 s,3,4", "result axis is s, should be b"},
+      {"op.windows", WINDOWS("3", "2", "1"), "f32 b,9", "f32 b,2,4", "window is 2, should be 3"},
+      {"op.windows", WINDOWS("0", "2", "1"), "f32 b,9", "f32 b,0,4", "are at least 1"},
+      {"op.windows", WINDOWS("3", "0", "1"), "f32 b,9", "f32 b,3,4", "are at least 1"},
+      {"op.windows", WINDOWS("3", "2", "0"), "f32 b,9", "f32 b,3,4", "are at least 1"},
+  };
+  check_rows(rows, LP_COUNT(rows));
+}
