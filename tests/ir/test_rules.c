@@ -1,135 +1,9 @@
 /* The type rules of op.*: each refuses what its operator's sentence in ops.def excludes, and says what. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "ir/ir.h"
+#include "tests/ir/op_text.h"
 #include "tests/suite.h"
 
-/* ---- modules of one operator ------------------------------------------------------------------------------------- */
-
-/* A type "f32 b,s,8" as in text: tensor<?x?x8xf32, ["b", "s"]>; "f32 *" has no known rank. */
-static void put_type(const char *type, lp_buf *out) {
-  const char *dims = strchr(type, ' ');
-  lp_buf names = {0};
-  lp_buf_puts(out, "tensor<");
-  for (const char *at = dims ? dims + 1 : ""; *at;) {
-    const int length = (int)strcspn(at, ",");
-    const bool known = *at >= '0' && *at <= '9' && strspn(at, "0123456789") == (size_t)length;
-    if (*at == '*' || known) {
-      lp_buf_printf(out, "%.*sx", length, at);
-    } else {
-      lp_buf_puts(out, "?x");
-      lp_buf_printf(&names, "%s\"%.*s\"", names.size ? ", " : "", length, at);
-    }
-    at += length + (at[length] == ',');
-  }
-  lp_buf_printf(out, "%.*s", (int)strcspn(type, " "), type);
-  if (names.size) lp_buf_printf(out, ", [%s]", lp_buf_text(&names));
-  lp_buf_puts(out, ">");
-  lp_buf_free(&names);
-}
-
-/* Calls `put` for each type of a list "f32 2,3; w i8 3"; returns their number. A "w" before a type is a weight. */
-typedef void put_function(int index, const char *type, bool weight, lp_buf *out);
-static int put_list(const char *list, put_function *put, lp_buf *out) {
-  int count = 0;
-  for (const char *at = list; *at; count++) {
-    char type[64];
-    const int length = (int)strcspn(at, ";");
-    (void)snprintf(type, sizeof type, "%.*s", length, at);
-    const bool weight = lp_has_prefix(type, "w ");
-    put(count, type + (weight ? 2 : 0), weight, out);
-    at += length;
-    at += strspn(at, "; ");
-  }
-  return count;
-}
-
-static void put_plain(int index, const char *type, bool weight, lp_buf *out) {
-  (void)weight;
-  lp_buf_puts(out, index ? ", " : "");
-  put_type(type, out);
-}
-
-static void put_argument(int index, const char *type, bool weight, lp_buf *out) {
-  if (weight) return;
-  lp_buf_printf(out, "%s%%a%d: ", index ? ", " : "", index);
-  put_type(type, out);
-}
-
-static void put_weight(int index, const char *type, bool weight, lp_buf *out) {
-  int64_t bytes = type[0] == 'f' ? 4 : 1;
-  if (!weight) return;
-  for (const char *at = strchr(type, ' '); at; at = strchr(at + 1, ','))
-    bytes *= atoll(at + 1);
-  lp_buf_printf(out, "%%a%d = \"llmpart.weight\"() {file = \"w\", length = %d : i64, offset = 0 : i64} : () -> ", index,
-                (int)bytes);
-  put_type(type, out);
-  lp_buf_puts(out, " ");
-}
-
-static void put_operand(int index, const char *type, bool weight, lp_buf *out) {
-  (void)type;
-  (void)weight;
-  lp_buf_printf(out, "%s%%a%d", index ? ", " : "", index);
-}
-
-/* An operator, its attributes, the types of its operands and results. The first operand is no weight. */
-typedef struct {
-  const char *op, *attrs;
-  const char *in, *out;
-  const char *refusal; /* NULL: none */
-} row;
-
-static void put_module(const row *r, lp_buf *out) {
-  lp_buf results = {0};
-  const int made = put_list(r->out, put_plain, &results);
-  lp_buf_puts(out, "\"builtin.module\"() ({\n\"llmpart.func\"() ({\n^bb0(");
-  (void)put_list(r->in, put_argument, out);
-  lp_buf_puts(out, "):\n");
-  (void)put_list(r->in, put_weight, out);
-  lp_buf_printf(out, "%%r:%d = \"%s\"(", made, r->op);
-  (void)put_list(r->in, put_operand, out);
-  lp_buf_printf(out, ") {%s} : (", r->attrs);
-  (void)put_list(r->in, put_plain, out);
-  lp_buf_printf(out, ") -> (%s)\n", lp_buf_text(&results));
-  lp_buf_puts(out, "\"llmpart.return\"() : () -> ()\n}) {sym_name = \"main\"} : () -> ()\n"
-                   "}) {llmpart.symbols = [\"b\", \"s\", \"p\", \"r\", \"c\", \"t\"]} : () -> ()\n");
-  lp_buf_free(&results);
-}
-
-/* Each of them has an accepted row, so that a refusal is that of the one thing that differs. */
-static void check(const row *r) {
-  lp_buf text = {0}, said = {0};
-  lp_diag *diag = lp_diag_create();
-  lp_module *module = NULL;
-  put_module(r, &text);
-  lp_status status = lp_module_parse("t.mlir", text.data, text.size, &module, diag);
-  if (status == LP_OK) status = lp_module_verify(module, diag);
-  for (size_t i = 0; i < lp_diag_count(diag); i++)
-    lp_diag_format(lp_diag_get(diag, i), &said);
-  const char *found = lp_buf_text(&said);
-  if (!r->refusal)
-    ck_assert_msg(status == LP_OK, "%s\n%s", lp_buf_text(&text), found);
-  else
-    ck_assert_msg(status == LP_FAILED && lp_diag_error_count(diag) == 1 && strstr(found, r->refusal) &&
-                      lp_has_prefix(found, "t.mlir:4:"),
-                  "%s\nwanted: %s\nfound: %s", lp_buf_text(&text), r->refusal, found);
-  lp_module_free(module);
-  lp_diag_free(diag);
-  lp_buf_free(&text);
-  lp_buf_free(&said);
-}
-
-static void check_rows(const row *rows, size_t count) {
-  for (size_t i = 0; i < count; i++)
-    check(&rows[i]);
-}
-
-/* ---- the rules --------------------------------------------------------------------------------------------------- */
-
 LP_TEST(products) {
-  static const row rows[] = {
+  static const op_row rows[] = {
       {"op.matmul", "", "f32 b,4,3; f32 b,3,5", "f32 b,4,5", NULL},
       {"op.matmul", "transpose_a = true, transpose_b = true", "f32 b,3,4; f32 b,5,3", "f32 b,4,5", NULL},
       {"op.matmul", "", "f32 3; f32 3,5", "f32 5", "operands need two axes at least"},
@@ -142,13 +16,13 @@ LP_TEST(products) {
       {"op.linear", "", "f32; f32 4,5", "f32", "result has another number of axes than x"},
       {"op.linear", "epilogue = \"tanh\"", "f32 b,4; f32 4,5", "f32 b,5", "unknown epilogue"},
   };
-  check_rows(rows, LP_COUNT(rows));
+  op_check_rows(rows, LP_COUNT(rows), NULL);
 }
 
 LP_TEST(weights) {
   static const char grouped[] = "group = 4 : i64, operand_mask = \"110001\"";
   static const char zeros[] = "operand_mask = \"1100011\"", scaled[] = "operand_mask = \"110001\"";
-  static const row rows[] = {
+  static const op_row rows[] = {
       {"op.linear", "", "f32 b,8; w f32 8,5", "f32 b,5", NULL},
       {"op.linear", "transpose_b = true", "f32 b,8; w f32 5,8; f32 5", "f32 b,5", NULL},
       {"op.linear", "", "f32 b,8; w f32 40", "f32 b,5", "weight is not a matrix"},
@@ -181,7 +55,7 @@ LP_TEST(weights) {
       {"op.linear", zeros, "f32 b,8; w i8 8,5; w f32 5; w i8 4", "f32 b,5", "number of scales is 4, should be 5"},
       {"op.linear", "operand_mask = \"1100001\"", "f32 b,8; w i8 8,5; w i8 5", "f32 b,5", "zero point without scale"},
   };
-  check_rows(rows, LP_COUNT(rows));
+  op_check_rows(rows, LP_COUNT(rows), NULL);
 }
 
 #define HEADS(heads, kv_heads, layout)                                                                                 \
@@ -189,7 +63,7 @@ LP_TEST(weights) {
   "\"" layout "\""
 
 LP_TEST(attention) {
-  static const row rows[] = {
+  static const op_row rows[] = {
       {"op.attention", HEADS("4", "2", "bhsd"), "f32 b,4,s,8; f32 b,2,p,8; f32 b,2,p,6", "f32 b,4,s,6", NULL},
       {"op.attention", HEADS("4", "2", "bshd"), "f32 b,s,4,8; f32 b,2,p,8; f32 b,2,p,6", "f32 b,s,4,6", NULL},
       {"op.attention", HEADS("4", "2", "bsdh"), "f32 b,4,s,8; f32 b,2,p,8; f32 b,2,p,6", "f32 b,4,s,6",
@@ -223,13 +97,13 @@ LP_TEST(attention) {
       {"op.attention", HEADS("4", "2", "bhsd") ", operand_mask = \"11101\"",
        "f32 b,4,s,8; f32 b,2,p,8; f32 b,2,p,6; f32 1,4", "f32 b,4,s,6", "sinks need one axis"},
   };
-  check_rows(rows, LP_COUNT(rows));
+  op_check_rows(rows, LP_COUNT(rows), NULL);
 }
 
 #define LINEAR_HEADS "heads = 4 : i64, kv_heads = 2 : i64, scale = 1.0e+00 : f64"
 
 LP_TEST(linear_attention) {
-  static const row rows[] = {
+  static const op_row rows[] = {
       {"op.linear_attention", LINEAR_HEADS, "f32 b,s,32; f32 b,s,16; f32 b,s,12", "f32 b,s,24; f32 b,2,8,6", NULL},
       {"op.linear_attention", LINEAR_HEADS, "f32 b,s,32; f32 b,s,16; f32 b,s,12", "f32 b,s,24; f32 b,2,8",
        "wrong ranks"},
@@ -250,11 +124,11 @@ LP_TEST(linear_attention) {
       {"op.linear_attention", "heads = 4000000000000000000 : i64, kv_heads = 2 : i64, scale = 1.0e+00 : f64",
        "f32 b,s,32; f32 b,s,16; f32 b,s,12", "f32 b,s,24; f32 b,2,8,6", "query's width is 32, should be too large"},
   };
-  check_rows(rows, LP_COUNT(rows));
+  op_check_rows(rows, LP_COUNT(rows), NULL);
 }
 
 LP_TEST(caches_and_positions) {
-  static const row rows[] = {
+  static const op_row rows[] = {
       {"op.kv_append", "state = 0 : i64, layout = \"bshd\"", "f32 b,s,2,8", "f32 b,2,p + s,8", NULL},
       {"op.kv_append", "state = 0 : i64, layout = \"bhsd\"", "f32 b,2,s,8", "f32 b,2,p + s,8", NULL},
       {"op.kv_append", "state = 0 : i64, layout = \"hsd\"", "f32 b,2,s,8", "f32 b,2,p + s,8",
@@ -280,13 +154,13 @@ LP_TEST(caches_and_positions) {
       {"op.rotary", "rotary_dim = 6 : i64, layout = \"bhsd\"", "f32 b,2,s,8; f32 1,s,4; f32 1,s,4", "f32 b,2,s,8",
        "half of rotary_dim is 4, should be 3"},
   };
-  check_rows(rows, LP_COUNT(rows));
+  op_check_rows(rows, LP_COUNT(rows), NULL);
 }
 
 #define NORM(type) "type = \"" type "\", epsilon = 1.0e-05 : f64"
 
 LP_TEST(norms_and_maps) {
-  static const row rows[] = {
+  static const op_row rows[] = {
       {"op.norm", NORM("rms"), "f32 b,s,8; f32 8", "f32 b,s,8", NULL},
       {"op.norm", NORM("layer"), "f32 b,s,8; f32 8; f32 8", "f32 b,s,8", NULL},
       {"op.norm", NORM("group"), "f32 b,s,8; f32 8", "f32 b,s,8", "type is neither rms nor layer"},
@@ -311,11 +185,11 @@ LP_TEST(norms_and_maps) {
        "scale has a wrong number of axes"},
       {"op.dequantize", "axis = 1 : i64, block_size = 0 : i64", "i8 b,8; f32 8", "f32 b,7", "result is 7, should be 8"},
   };
-  check_rows(rows, LP_COUNT(rows));
+  op_check_rows(rows, LP_COUNT(rows), NULL);
 }
 
 LP_TEST(along_axes) {
-  static const row rows[] = {
+  static const op_row rows[] = {
       {"op.reduce", "fn = \"sum\", axes = array<i64: 0, 2>, keepdims = false", "f32 b,s,8", "f32 s", NULL},
       {"op.reduce", "fn = \"sum\", axes = array<i64: 0, 2>, keepdims = true", "f32 b,s,8", "f32 1,s,1", NULL},
       {"op.reduce", "fn = \"sum\", axes = array<i64: 3>, keepdims = true", "f32 b,s,8", "f32 1,s,1",
@@ -341,11 +215,11 @@ LP_TEST(along_axes) {
       {"op.topk", "axis = 1 : i64", "f32 b,8", "f32 b,3; i64 b,2", "places is 2, should be 3"},
       {"op.cumsum", "axis = 0 : i64", "f32 b,8", "f32 b,7", "result is 7, should be 8"},
   };
-  check_rows(rows, LP_COUNT(rows));
+  op_check_rows(rows, LP_COUNT(rows), NULL);
 }
 
 LP_TEST(indices) {
-  static const row rows[] = {
+  static const op_row rows[] = {
       {"op.gather", "axis = 1 : i64", "f32 b,9,8; i64 s", "f32 b,s,8", NULL},
       {"op.gather", "axis = 3 : i64", "f32 b,9,8; i64 s", "f32 b,s,8", "axis is out of range"},
       {"op.gather", "axis = 1 : i64", "f32 b,9,8; f32 s", "f32 b,s,8", "index is neither i32 nor i64"},
@@ -378,11 +252,11 @@ LP_TEST(indices) {
       {"op.scatter_nd", "reduction = \"none\"", "f32 9,8; i64 s,1; f32 s,7", "f32 9,8",
        "updates axis is 7, should be 8"},
   };
-  check_rows(rows, LP_COUNT(rows));
+  op_check_rows(rows, LP_COUNT(rows), NULL);
 }
 
 LP_TEST(moves) {
-  static const row rows[] = {
+  static const op_row rows[] = {
       {"op.concat", "axis = 1 : i64", "f32 b,s; f32 b,p", "f32 b,p + s", NULL},
       {"op.concat", "axis = 2 : i64", "f32 b,s; f32 b,p", "f32 b,p + s", "axis is out of range"},
       {"op.concat", "axis = 1 : i64", "f32 b,s; f32 p", "f32 b,p + s", "operand has another number of axes"},
@@ -415,14 +289,14 @@ LP_TEST(moves) {
       {"op.dims", "values = #llmpart.polys<\"b, s\">", "", "i64 3", "result's shape differs from the number of values"},
       {"op.fill", "value = 0.0e+00 : f64", "", "f32 *", "result's shape is not known"},
   };
-  check_rows(rows, LP_COUNT(rows));
+  op_check_rows(rows, LP_COUNT(rows), NULL);
 }
 
 #define WINDOWS(window, steps, dilations)                                                                              \
   "window = array<i64: " window ">, steps = array<i64: " steps ">, dilations = array<i64: " dilations ">"
 
 LP_TEST(windows) {
-  static const row rows[] = {
+  static const op_row rows[] = {
       {"op.windows", WINDOWS("3", "2", "1"), "f32 b,9", "f32 b,3,4", NULL},
       {"op.windows", WINDOWS("3, 1", "2", "1"), "f32 b,9", "f32 b,3,4", "need one entry per axis"},
       {"op.windows", WINDOWS("3", "2, 2", "1"), "f32 b,9", "f32 b,3,4", "need one entry per axis"},
@@ -435,5 +309,5 @@ LP_TEST(windows) {
       {"op.windows", WINDOWS("3", "0", "1"), "f32 b,9", "f32 b,3,4", "are at least 1"},
       {"op.windows", WINDOWS("3", "2", "0"), "f32 b,9", "f32 b,3,4", "are at least 1"},
   };
-  check_rows(rows, LP_COUNT(rows));
+  op_check_rows(rows, LP_COUNT(rows), NULL);
 }

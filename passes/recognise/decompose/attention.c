@@ -91,8 +91,9 @@ static lp_value *projected(lp_rewrite *r) {
 lp_status lp_rewrite_ms_attention(lp_rewrite *r) {
   const lp_op *op = r->op;
   bool quantised = op->kind == LP_ONNX_MsQAttention;
-  int64_t heads = lp_op_i64(op, "num_heads", 1), widths[3];
+  int64_t heads, widths[3];
   lp_value *past = lp_op_in(op, quantised ? 8 : 4);
+  LP_TRY(lp_rw_heads(r, "num_heads", &heads));
   if (lp_op_i64(op, "do_rotary", 0)) return lp_rw_refuse(r, "with do_rotary is not supported");
   if (lp_op_i64(op, "past_present_share_buffer", 0))
     return lp_rw_refuse(r, "with past_present_share_buffer is not supported");
@@ -171,8 +172,9 @@ typedef struct {
 
 static lp_status rewrite_heads(lp_rewrite *r, const operand_places *at) {
   const lp_op *op = r->op;
-  int64_t heads = lp_op_i64(op, "num_heads", 1);
+  int64_t heads;
   lp_value *qkv[3];
+  LP_TRY(lp_rw_heads(r, "num_heads", &heads));
   LP_TRY(read_parts(r, qkv));
   if (lp_op_in(op, at->bias)) LP_TRY(add_bias(r, lp_op_in(op, at->bias), heads, qkv));
   lp_rw_attention a = from_attributes(r);

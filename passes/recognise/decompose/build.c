@@ -115,3 +115,10 @@ lp_value *lp_rw_join_heads(lp_rewrite *r, lp_value *x) {
 lp_status lp_rw_refuse(const lp_rewrite *r, const char *what) {
   return lp_error(r->b.diag, r->op->loc, "'%s' %s", lp_op_info_get(r->op->kind)->name, what);
 }
+
+lp_status lp_rw_heads(const lp_rewrite *r, const char *name, int64_t *out) {
+  *out = lp_op_i64(r->op, name, 0);
+  if (*out > 0 && *out <= INT32_MAX) return LP_OK;
+  return lp_error(r->b.diag, r->op->loc, "'%s' has a %s of %" PRId64 ", a number of heads wanted",
+                  lp_op_info_get(r->op->kind)->name, name, *out);
+}

@@ -103,6 +103,8 @@ lp_value *lp_rw_split_heads(lp_rewrite *r, lp_value *x, int64_t heads);
 lp_value *lp_rw_join_heads(lp_rewrite *r, lp_value *x);
 /* Reports "'Op' WHAT" at the node. */
 lp_status lp_rw_refuse(const lp_rewrite *r, const char *what);
+/* Reads a number of heads, at least 1. */
+LP_MUST_USE lp_status lp_rw_heads(const lp_rewrite *r, const char *name, int64_t *out);
 
 /* ---- attention --------------------------------------------------------------------------------------------------- */
 

@@ -301,12 +301,11 @@ static lp_value *sinks(const gqa *g) {
 }
 
 lp_status lp_rewrite_group_query(lp_rewrite *r) {
-  gqa g = {.r = r,
-           .heads = lp_op_i64(r->op, "num_heads", 1),
-           .kv_heads = lp_op_i64(r->op, "kv_num_heads", 1),
-           .causal = lp_op_i64(r->op, "causal", 1) != 0};
+  gqa g = {.r = r, .causal = lp_op_i64(r->op, "causal", 1) != 0};
   int64_t window = lp_op_i64(r->op, "local_window_size", -1), kind = lp_op_i64(r->op, "qk_output", 0);
   lp_value *may = NULL;
+  LP_TRY(lp_rw_heads(r, "num_heads", &g.heads));
+  LP_TRY(lp_rw_heads(r, "kv_num_heads", &g.kv_heads));
   LP_TRY(check_attributes(r));
   g.window = window > 0 ? window : 0;
   g.uniform = !keeps_window(r->op) && is_uniform(&g);

@@ -1,0 +1,22 @@
+/* Tables of operators that are accepted or refused, each in a module of its own. */
+#ifndef LP_TESTS_OP_TEXT_H
+#define LP_TESTS_OP_TEXT_H
+
+#include "ir/ir.h"
+
+/* An operator, its attributes as text, and the types of its operands and results, "f32 b,s,8; w i8 3": after "w" that
+ * of a weight, which no first operand is. "f32" alone is a scalar, and "f32 *" has no known rank. */
+typedef struct {
+  const char *op, *attrs;
+  const char *in, *out;
+  const char *refusal; /* NULL: it is accepted */
+} op_row;
+
+/* What is done with the module after it was verified; NULL: nothing. */
+typedef lp_status op_act(lp_module *module, lp_diag *diag);
+
+/* Requires that each row is accepted, or refused with one error of this text at the operator. A table needs an accepted
+ * row beside those that are refused, so that a refusal is that of the one thing that differs. */
+void op_check_rows(const op_row *rows, size_t count, op_act *act);
+
+#endif
