@@ -236,7 +236,7 @@ static void run_segment(lp_pool *pool, const lp_segment_work *work, lp_segment_f
   const lp_workers workers = {.all = pool->workers,
                               .ready = __atomic_load_n(&pool->ready, __ATOMIC_RELAXED),
                               .asleep = __atomic_load_n(&pool->asleep, __ATOMIC_RELAXED)};
-  const int32_t core = sched_getcpu();
+  const int32_t core = pool->sharing.always ? -1 : sched_getcpu();
   if (core != pool->core) __atomic_store_n(&pool->core, core, __ATOMIC_RELAXED);
   const lp_turn turn = lp_sharing_begin(&pool->sharing, work, workers, lp_now_ms());
   int32_t came = 0;
@@ -333,6 +333,11 @@ void lp_pool_free(lp_pool *pool) {
   pthread_cond_destroy(&pool->wake);
   free(pool->worker);
   free(pool);
+}
+
+void lp_pool_share_all(lp_pool *pool) {
+  pool->sharing.always = true;
+  pool->workers = pool->threads - 1;
 }
 
 int32_t lp_pool_threads(const lp_pool *pool) {

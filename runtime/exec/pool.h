@@ -15,6 +15,8 @@ void lp_pool_free(lp_pool *pool); /* NULL is allowed */
  * Several calls may run at the same time. */
 void lp_pool_each(lp_pool *pool, void (*act)(void *user, int64_t i), void *user, int64_t count);
 int32_t lp_pool_threads(const lp_pool *pool);
+/* From now on all threads run every segment, where they come within 100 ms: for tests of the code that they run. */
+void lp_pool_share_all(lp_pool *pool);
 /* Runs segment(frame, thread) on those threads that have a core, 0 to `frame`->threads - 1, and returns when all have
  * returned. The caller runs it alone where that is faster (sharing.h). The segment reads at most `bytes` of weights, 0:
  * unknown, which only guides a first guess. Sets `barrier` and `threads` of the frame and of its sequences. */

@@ -26,6 +26,8 @@ enum { MEASURED_RUNS = 2 };
 static const double wait_cost_ms = 0.1, most_waited_part = 0.25;
 /* What a segment of which nothing is known is taken for. */
 static const double unknown_ms = 1;
+/* How long an invitation lasts that does not depend on times. */
+static const double always_wait_ms = 100;
 /* A first guess: a row takes this time for a byte of weights. */
 static const double byte_ms = 5e-9;
 
@@ -124,6 +126,12 @@ lp_turn lp_sharing_begin(lp_sharing *sharing, const lp_segment_work *work, lp_wo
                   .begin_ms = now_ms,
                   .alone_ms = expected_ms(time, work),
                   .clocked = time->alone == 0};
+  if (sharing->always) {
+    turn.invite = workers.all;
+    turn.wake = workers.asleep;
+    turn.patience_ms = always_wait_ms;
+    return turn;
+  }
   if (runs_alone(sharing, &turn)) return turn;
   if (turn.alone_ms >= least_awaited_ms)
     invite_awaited(sharing, workers, &turn);

@@ -33,6 +33,7 @@ typedef struct {
 enum { LP_SEGMENT_TIMES = 64 };
 /* Starts as zeros, but for `crew`: the workers for which there are cores. */
 typedef struct {
+  bool always;     /* all workers are invited to every segment */
   int32_t crew;    /* workers that came when last invited, or half as many if they lost time */
   lp_pause busy;   /* after runs together that took much longer: some thread lost its core */
   lp_pause absent; /* after workers that did not come */

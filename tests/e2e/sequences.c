@@ -199,6 +199,7 @@ int main(int argc, char **argv) {
   must(&r, lp_bundle_load(argv[1], &(lp_bundle_options){.load = LP_LOAD_CLOUD}, &bundle, r.diag));
   r.bundle = bundle;
   r.pool = lp_pool_create(2);
+  lp_pool_share_all(r.pool);
   r.batch = lp_batch_create(bundle, LP_SIDE_CLOUD, r.pool);
   if (!r.batch) return fprintf(stderr, "sequences: the code runs one sequence at a time\n"), 1;
   int32_t prefill = lp_manifest_program(&bundle->manifest, "prefill");

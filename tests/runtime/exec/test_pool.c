@@ -86,6 +86,19 @@ LP_LOOP_TEST(threads_run_in_step, 1, 5) {
   lp_pool_free(pool);
 }
 
+LP_TEST(all_may_share_everything) {
+  counts all = {0};
+  core_of_all = 0;
+  lp_pool *pool = lp_pool_create(4);
+  lp_pool_share_all(pool);
+  lp_frame frame = {.arena = (char *)&all};
+  for (int round = 0; round < 100; round++)
+    lp_pool_run(pool, count, &frame, 0);
+  ck_assert_int_eq(all.ran[0], 100);
+  ck_assert_int_gt(all.ran[3], 10);
+  lp_pool_free(pool);
+}
+
 LP_TEST(sleepers_wake) {
   counts all = {0};
   lp_pool *pool = lp_pool_create(2);

@@ -280,15 +280,121 @@ LP_TEST(after_many_waits_the_time_alone_is_measured) {
 
 /* A late thread concerns all segments, a small loss only its own. */
 LP_TEST(a_small_loss_concerns_its_segment) {
-  const lp_segment_work other = {.segment = SEGMENT + 1, .rows = 1, .bytes = large.bytes};
+  const lp_segment_work other = {.segment = SEGMENT + 1, .rows = 1};
   for (int late = 0; late < 2; late++) {
     lp_sharing sharing = {.crew = 1};
     measure(&sharing, 1, 0.2, 0.2);
+    for (int i = 0; i < 2; i++) {
+      lp_turn turn = lp_sharing_begin(&sharing, &other, one_ready, 0);
+      lp_sharing_end_alone(&turn, 0.2);
+    }
     lp_turn turn = begin(&sharing, 1, 1, 10);
     ck_assert_int_eq(turn.invite, 1);
-    end(&sharing, &turn, 0, 0, late ? 210 : 10.4);
-    ck_assert_int_eq(begin(&sharing, 1, 1, late ? 210 : 10.4).invite, 0);
-    ck_assert_int_eq(lp_sharing_begin(&sharing, &other, one_ready, late ? 210 : 10.4).invite, !late);
-    ck_assert_int_eq(begin(&sharing, 1, 1, 420).invite, 1);
+    const double end_ms = late ? 10.6 : 10.4;
+    end(&sharing, &turn, 0, 0, end_ms);
+    ck_assert_int_eq(begin(&sharing, 1, 1, end_ms).invite, 0);
+    ck_assert_int_eq(lp_sharing_begin(&sharing, &other, one_ready, end_ms).invite, !late);
+    turn = begin(&sharing, 1, 1, 30);
+    ck_assert_int_eq(turn.invite, 1);
+    end(&sharing, &turn, 0, 0, 30.1);
+    ck_assert_double_eq((late ? &sharing.busy : &turn.time->slower)->share, late ? 1 : 4);
   }
+}
+
+LP_TEST(a_long_segment_does_not_wait_for_a_pause) {
+  lp_sharing sharing = {.crew = 1, .busy = {.until_ms = 100}};
+  measure(&sharing, 1, 10, 10);
+  ck_assert_int_eq(begin(&sharing, 1, 1, 94.9).invite, 0);
+  ck_assert_int_eq(begin(&sharing, 1, 1, 95.1).invite, 1);
+}
+
+LP_TEST(patience_is_a_part_of_the_segment) {
+  const double alone[] = {0.1, 1, 50}, patience[] = {0.002, 0.1, 1};
+  for (int i = 0; i < 3; i++) {
+    lp_sharing sharing = {.crew = 1};
+    measure(&sharing, 1, alone[i], alone[i]);
+    ck_assert_double_eq_tol(begin(&sharing, 1, 1, 0).patience_ms, patience[i], 1e-9);
+  }
+}
+
+LP_TEST(the_first_runs_are_cold) {
+  lp_sharing sharing = {.crew = 1};
+  measure(&sharing, 1, 30, 40);
+  ck_assert_double_eq_tol(begin(&sharing, 1, 1, 0).alone_ms, 30, 1e-9);
+}
+
+static void look_up_new(lp_sharing *sharing, uintptr_t segment, int64_t rows) {
+  const lp_segment_work work = {.segment = segment, .rows = rows};
+  lp_turn turn = lp_sharing_begin(sharing, &work, one_ready, 0);
+  ck_assert_double_eq(turn.alone_ms, 1); /* unknown */
+  lp_sharing_end_alone(&turn, 7);
+}
+
+/* Many segments share few entries, and none takes the time of another. */
+LP_TEST(times_are_of_one_segment_and_size) {
+  lp_sharing sharing = {.crew = 1};
+  for (uintptr_t segment = 1; segment < 300; segment++)
+    look_up_new(&sharing, segment, 1);
+  for (uintptr_t segment = 1001; segment < 1100; segment++)
+    for (int size = 0; size < 62; size++)
+      look_up_new(&sharing, segment, (int64_t)1 << size);
+}
+
+/* Pauses the waiting for workers that do not come. */
+LP_TEST(absent_workers_pause_the_waiting) {
+  const double alone[] = {0.2, 50}, waited[] = {0.1, 1}, first[] = {64, 16}, most[] = {1024, 256};
+  for (int i = 0; i < 2; i++) {
+    lp_sharing sharing = {.crew = 1};
+    measure(&sharing, 1, alone[i], alone[i]);
+    const lp_turn turn = begin(&sharing, 1, 0, 0);
+    ck_assert_int_eq(turn.invite, 1);
+    ck_assert_int_eq(turn.wake, 1);
+    lp_sharing_count(&sharing, &turn, 0, waited[i]);
+    ck_assert_double_eq_tol(sharing.absent.until_ms, waited[i] + first[i] * (waited[i] + 0.02), 1e-9);
+    for (int times = 0; times < 9; times++)
+      lp_sharing_count(&sharing, &turn, 0, waited[i]);
+    ck_assert_double_eq_tol(sharing.absent.until_ms, waited[i] + most[i] * (waited[i] + 0.02), 1e-9);
+  }
+}
+
+LP_TEST(workers_that_come_shorten_the_next_pause) {
+  const int32_t came[] = {2, 4, 1}, invite[] = {2, 4, 1};
+  const double share[] = {4, 4, 8}; /* more than before, all, as many as before */
+  for (int i = 0; i < 3; i++) {
+    lp_sharing sharing = {.crew = i == 0 ? 1 : came[i], .absent = {.share = 8}};
+    measure(&sharing, 1, 1, 1);
+    lp_turn turn = lp_sharing_begin(&sharing, &(lp_segment_work){SEGMENT, 1, 0}, (lp_workers){4, 4, 0}, 0);
+    turn.invite = invite[i];
+    lp_sharing_count(&sharing, &turn, came[i], 0);
+    ck_assert_double_eq(sharing.absent.share, share[i]);
+    ck_assert_int_eq(sharing.crew, came[i]);
+  }
+}
+
+LP_TEST(only_missing_workers_are_woken) {
+  lp_sharing sharing = {.crew = 1};
+  measure(&sharing, 1, 1, 1);
+  const lp_turn turn = lp_sharing_begin(&sharing, &(lp_segment_work){SEGMENT, 1, 0}, (lp_workers){3, 1, 2}, 0);
+  ck_assert_int_eq(turn.invite, 2);
+  ck_assert_int_eq(turn.wake, 1);
+}
+
+/* Before a short segment sleeping workers are woken for a later one. */
+LP_TEST(workers_that_sleep_again_have_no_core) {
+  const lp_segment_work work = {.segment = SEGMENT, .rows = 1};
+  lp_sharing sharing = {.crew = 3};
+  measure(&sharing, 1, 0.1, 0.1);
+  const lp_workers some = {.all = 3, .ready = 1, .asleep = 2}, more = {.all = 3, .ready = 2, .asleep = 1},
+                   awake = {.all = 3, .ready = 3};
+  lp_turn turn = lp_sharing_begin(&sharing, &work, some, 10);
+  ck_assert_int_eq(turn.wake, 2);
+  ck_assert_int_eq(turn.invite, 1);
+  ck_assert_int_eq(lp_sharing_begin(&sharing, &work, some, 10.05).wake, 0); /* too early to tell */
+  ck_assert_int_eq(lp_sharing_begin(&sharing, &work, awake, 10.1).invite, 3);
+  ck_assert_int_eq(lp_sharing_begin(&sharing, &work, some, 11).wake, 2); /* these had a core */
+  ck_assert_int_eq(lp_sharing_begin(&sharing, &work, some, 11.2).wake, 0);
+  ck_assert_double_eq_tol(sharing.absent.until_ms, 11.2 + 64 * 0.02, 1e-9);
+  ck_assert_int_eq(sharing.crew, 1);
+  ck_assert_int_eq(lp_sharing_begin(&sharing, &work, more, 11.3).invite, 1);
+  ck_assert_int_eq(lp_sharing_begin(&sharing, &work, some, 13).wake, 2); /* after the pause */
 }
