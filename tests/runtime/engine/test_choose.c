@@ -1,4 +1,4 @@
-/* The sequences of passes, without running them: prompts end in their order, and have more room the more of them wait. */
+/* The sequences of passes, without running them: prompts end in their order, and have more room if many wait. */
 #include <pthread.h>
 #include <stdlib.h>
 
