@@ -132,13 +132,23 @@ lp_status worker_admit_peer(const lp_worker *worker, uint32_t peer, lp_diag *dia
   return LP_OK;
 }
 
+/* The KV caches that a session has, or will have when the run that it waits for begins. */
+static size_t cache_of(const worker_session *session) {
+  const lp_states *states = &session->executor->states;
+  const int64_t *sym = session->queued.sym;
+  size_t held = lp_states_held(states), wanted = 0;
+  if (!session->queued.gathers || !lp_states_bytes_of_rows(states, sym, sym[LP_SYM_P] + sym[LP_SYM_S], &wanted))
+    return held;
+  return wanted > held ? wanted : held;
+}
+
 /* The KV caches and the waiting payloads that count, without the session `except`. */
 static size_t bytes_of(const lp_worker *worker, const quota *of, const worker_session *except) {
   size_t total = 0;
   for (size_t i = 0; i < worker->sessions.count; i++) {
     const worker_session *session = worker->sessions.data[i];
     if (counts_session(worker, of, session) && session != except)
-      total += lp_states_held(&session->executor->states) + session->queued.payload.size + session->mail_bytes;
+      total += cache_of(session) + session->queued.payload.size + session->mail_bytes;
   }
   for (size_t i = 0; i < worker->contexts.count; i++)
     if (counts_context(of, worker->contexts.data[i])) total += lp_context_bytes(worker->contexts.data[i]->context);
@@ -191,18 +201,19 @@ static lp_status find_need(const worker_session *session, const int64_t *sym, ne
 }
 
 static void drop_session(lp_worker *worker, worker_session *session) {
-  worker_note_dropped(worker, WORKER_OF_SESSION, false);
+  if (lp_states_held(&session->executor->states) > 0) worker_note_dropped(worker, WORKER_OF_SESSION, false);
   worker_session_drop(session);
 }
 
-/* The youngest session after `session` that yields, holds memory and is between two passes; NULL: there is none. `of`
- * NULL: of all connections. */
+/* The youngest session after `session` that yields, is between two passes, and holds memory, or counts for some in the
+ * quota `of`; NULL: there is none. `of` NULL: of all connections. */
 static worker_session *youngest_after(const lp_worker *worker, const quota *of, const worker_session *session) {
   worker_session *found = NULL;
   for (size_t i = 0; session->yields && i < worker->sessions.count; i++) {
     worker_session *other = worker->sessions.data[i];
     bool between = !other->chosen && (other->next < 0 || other->queued.gathers);
-    if (!other->yields || other->number <= session->number || lp_states_held(&other->executor->states) == 0) continue;
+    size_t bytes = of ? cache_of(other) : lp_states_held(&other->executor->states);
+    if (!other->yields || other->number <= session->number || bytes == 0) continue;
     if (between && (!of || counts_session(worker, of, other)) && (!found || other->number > found->number))
       found = other;
   }

@@ -167,6 +167,30 @@ LP_TEST(the_youngest_of_a_connection_gives_way) {
   lp_bundle_free(bundle);
 }
 
+/* What a run in the queue is going to take counts before it has it. */
+LP_TEST(runs_that_wait_count) {
+  const int64_t part[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_S] = 64, [LP_SYM_C] = TOY_CONTEXT};
+  lp_bundle *bundle = toy_bundle_make(&(toy_placement){.prefill = "dddddd"}, LP_LOAD_DEVICE);
+  size_t one = 0;
+  for (size_t i = 0; i < SESSIONS; i++) {
+    hold(i, -1e6);
+    lp_states_init(&executors[i].states, &bundle->manifest, LP_SIDE_DEVICE);
+    sessions[i].number = i + 1;
+    executors[i].states.paged = sessions[i].yields = true;
+  }
+  ck_assert(lp_states_bytes_of_rows(&executors[0].states, part, TOY_CONTEXT, &one));
+  const lp_worker_options tight = {.connection.bytes = (int64_t)one};
+  worker.options = &tight;
+  ck_assert_int_eq(worker_admit_run(&worker, &sessions[1], part, 0, NULL), LP_OK);
+  sessions[0].queued.gathers = true;
+  memcpy(sessions[0].queued.sym, part, sizeof part);
+  ck_assert_int_eq(worker_admit_run(&worker, &sessions[1], part, 0, NULL), LP_FAILED);
+  ck_assert(sessions[1].dropped && !sessions[0].dropped);
+  for (size_t i = 0; i < SESSIONS; i++)
+    lp_states_free(&executors[i].states);
+  lp_bundle_free(bundle);
+}
+
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
 /* A context that was last used `ago_ms` ago. The worker frees it. */
