@@ -110,6 +110,53 @@ static const struct {
     {"\"edge\"", "\"the edge\"", "'the edge' in `places` is no name of a place"},
     {"\"edge\"", "\"phone\"", "`places` has 'phone' twice"},
     {"\"w \\22x\\22\"", "\"w \\", "unknown escape"},
+    {"tensor<1xi1>)", "tensor<1xi7>)", "expected an element type, found 'i7'"},
+    {"%1: tensor<1xi1>", "%1: memref<1xi1>", "expected a tensor type, found 'memref'"},
+    {"%1: tensor<1xi1>", "%1: tensor[1xi1>", "expected '<', found '['"},
+    {"%1: tensor<1xi1>", "%1: tensor<1x1x1x1x1x1x1x1x1xi1>", "malformed dimensions (at most 8)"},
+    {"[\"b\", \"s\"]>, %1", "[b, \"s\"]>, %1", "expected a dimension in quotes, found 'b'"},
+    {"[-8, 7, -1]", "[-8, x, -1]", "expected a number, found 'x'"},
+    {"[-8, 7, -1]", "[[[[[[[[[[-8]]]]]]]]]]", "lists nest deeper than 8"},
+    {"[-8, 7, -1]", "[-8, 99999999999999999999, -1]", "is not a number of type i4"},
+    {"[-8, 7, -1]", "[-8, 7.5, -1]", "'7.5' is not a number of type i4"},
+    {"[-8, 7, -1]> : tensor<3xi4>", "[-8, 7, -1]> : tensor<?xi4, [\"b\"]>", "a constant's shape must be static"},
+    {"[-8, 7, -1]> : tensor<3xi4>", "[-8, 7]> : tensor<3xi4>", "2 elements for a shape of 3"},
+    {"index = 0 : i64", "index = 0 : i32", "expected i64 or f64, found 'i32'"},
+    {"[\"x\", \"m\"]", "[\"x\", 7]", "expected a text in quotes, found '7'"},
+    {"#llmpart.polys<\"b, 3, c, 64\">", "#llmpart.lists<\"b, 3, c, 64\">", "unknown attribute '#llmpart.lists'"},
+    {"#llmpart.polys<\"b, 3, c, 64\">", "#llmpart.polys<b>", "expected a polynomial in quotes, found 'b'"},
+    {"name = \"k\"", "name = k", "expected an attribute, found 'k'"},
+    {"(tensor<?x?x8xf32, [\"b\", \"s\"]>) -> ()\n  })", "() -> ()\n  })", "1 operands, but 0 types"},
+    {"%2 = \"llmpart.constant\"", "%2:2 = \"llmpart.constant\"", "2 result names, but 1 result types"},
+    {"\"llmpart.state\"", "\"builtin.module\"", "'builtin.module' inside a module"},
+    {"\"builtin.module\"", "\"llmpart.func\"", "expected 'builtin.module'"},
+    {"\"llmpart.state\"() {append_axis = 2 : i64, dtype = \"f32\", index = 0 : i64, name = \"k\", shape = "
+     "#llmpart.polys<\"b, 3, c, 64\">} : () -> ()",
+     "%99 = \"op.fill\"() {value = 0.0e+00 : f64} : () -> tensor<1xf32>", "'op.fill' stands outside a function"},
+    {"    \"llmpart.return\"(%5#1)", "    \"llmpart.return\"() : () -> ()\n    \"llmpart.return\"(%5#1)",
+     "'llmpart.return' is not last in its block"},
+    {"%6 = \"llmpart.constant\"() {value = dense<[-8, 7, -1]> : tensor<3xi4>} : () -> tensor<3xi4>",
+     "%6 = \"op.fused\"(%0) : (tensor<?x?x8xf32, [\"b\", \"s\"]>) -> tensor<?x?x8xf32, [\"b\", \"s\"]>",
+     "'op.fused' needs a region"},
+    {"%6 = \"llmpart.constant\"() {value", "%6 = \"llmpart.constant\"() ({\n}) {value",
+     "'llmpart.constant' takes no region"},
+    {"%6 = \"llmpart.constant\"() {value = dense<[-8, 7, -1]> : tensor<3xi4>} : () -> tensor<3xi4>",
+     "%6 = \"op.fused\"(%0) ({\n^bb0(%a: tensor<?x?x8xf32, [\"b\", \"s\"]>):\n\"llmpart.yield\"() : () -> ()\n}) : "
+     "(tensor<?x?x8xf32, [\"b\", \"s\"]>) -> tensor<?x?x8xf32, [\"b\", \"s\"]>",
+     "'llmpart.yield' has 0 operands for 1 results"},
+    {"%6 = \"llmpart.constant\"() {value = dense<[-8, 7, -1]> : tensor<3xi4>} : () -> tensor<3xi4>",
+     "%6 = \"op.fused\"(%0) ({\n^bb0(%a: tensor<?x?x8xf32, [\"b\", \"s\"]>, %b: tensor<1xf32>):\n\"llmpart.yield\"(%a) "
+     ": "
+     "(tensor<?x?x8xf32, [\"b\", \"s\"]>) -> ()\n}) : (tensor<?x?x8xf32, [\"b\", \"s\"]>) -> tensor<?x?x8xf32, [\"b\", "
+     "\"s\"]>",
+     "region's arguments differ from the operands"},
+    {"%6 = \"llmpart.constant\"() {value = dense<[-8, 7, -1]> : tensor<3xi4>} : () -> tensor<3xi4>",
+     "%6 = \"op.fused\"(%0) ({\n^bb0(%a: tensor<?x?x8xf32, [\"b\", \"s\"]>):\n%c = \"op.softmax\"(%a) : "
+     "(tensor<?x?x8xf32, "
+     "[\"b\", \"s\"]>) -> tensor<?x?x8xf32, [\"b\", \"s\"]>\n\"llmpart.yield\"(%c) : (tensor<?x?x8xf32, [\"b\", "
+     "\"s\"]>) -> "
+     "()\n}) : (tensor<?x?x8xf32, [\"b\", \"s\"]>) -> tensor<?x?x8xf32, [\"b\", \"s\"]>",
+     "region holds more than op.map"},
 };
 
 LP_LOOP_TEST(refusal_names_its_place, 0, LP_COUNT(refusals)) {
