@@ -1,7 +1,7 @@
 """Measures each type of weights beside other runtimes, in one run: prefill of 128 and 512 tokens and decode after 128.
 
     python tests/bench/compare_types.py --llmpart build/release/tools/llmpart SPEC.json
-        [--threads 1] [--rounds 5] [--tokens 64] [--realtime] [--only M/int8]
+        [--threads 1] [--rounds 5] [--tokens 64] [--realtime] [--only M/int8] [--dram build/release/tests/e2e/bench_read_dram]
 
 SPEC.json names models, for each the file that llmpart compiles, and for each type the peers' commands:
 
@@ -11,11 +11,13 @@ A peer's command gets `-t THREADS -r 1 -n TOKENS -p 128,512` and prints the row 
 with tokens per second in the last three; peer.py is such a command for runtimes of Python. Bundles are compiled
 first, with their CPU seconds; --activations=auto unless the type is f32. In a round all configurations run one after the other, one fresh process each; the table shows medians.
 --realtime runs every process under `chrt -f 1`, which helps against other programs of the machine, though not against
-those that share its caches and memory.
+those that share its caches and memory. --dram also measures in each round how fast memory can be read, and compares
+what llmpart's decode reads (the weights once for each token, and the KV cache up to its position) with that.
 """
 
 import argparse
 import json
+import math
 import resource
 import statistics
 import subprocess
@@ -62,9 +64,27 @@ def measure_peer(args: argparse.Namespace, threads: int, command: list[str]) -> 
     return tuple(float(field) for field in row.strip().split(",")[4:7])
 
 
-def prepare(args: argparse.Namespace, folder: Path) -> dict[tuple[str, str, int], Callable[[], Speeds]]:
-    """The measurements by configuration, runtime and number of threads; llmpart comes first in each configuration."""
+def decode_bytes(bundle: Path, tokens: int) -> float:
+    """What a token reads, on average over `tokens` of them after the first: weights and KV caches."""
+    sizes = {"f32": 4, "f16": 2, "bf16": 2, "int8": 1}
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    weights = sum(side.get("weight_bytes", 0) for side in manifest["sides"].values())
+    position = sum(sizes[state["dtype"]] * math.prod(int(size) for size in state["shape"] if size.isdigit())
+                   for state in manifest["states"])
+    return weights + position * (2 + (tokens - 1) / 2)
+
+
+def measure_dram(args: argparse.Namespace, threads: int) -> Speeds:
+    return (float(output(args, [args.dram, str(threads)])),)
+
+
+def prepare(args: argparse.Namespace, folder: Path,
+            token_bytes: dict[str, float]) -> dict[tuple[str, str, int], Callable[[], Speeds]]:
+    """The measurements by configuration, runtime and number of threads; llmpart comes first in each configuration.
+    Fills `token_bytes`, what a token reads, by configuration."""
     measures: dict[tuple[str, str, int], Callable[[], Speeds]] = {}
+    for threads in map(int, args.threads.split(",") if args.dram else ()):
+        measures["DRAM", "read", threads] = lambda t=threads: measure_dram(args, t)
     for name, model in json.loads(args.spec.read_text()).items():
         for dtype, peers in model["types"].items():
             if args.only not in ("", f"{name}/{dtype}"):
@@ -72,19 +92,33 @@ def prepare(args: argparse.Namespace, folder: Path) -> dict[tuple[str, str, int]
             bundle = folder / f"{name}-{dtype}.llmpart"
             seconds = compile_bundle(args, model["model"], dtype, bundle)
             print(f"{name} {dtype}: compiled in {seconds:.1f} s of CPU", flush=True)
+            key = f"{name} {dtype}"
+            token_bytes[key] = decode_bytes(bundle, args.tokens)
             for threads in map(int, args.threads.split(",")):
-                key = f"{name} {dtype}"
                 measures[key, "llmpart", threads] = lambda b=bundle, t=threads: measure_bundle(args, t, b)
                 for peer, command in peers.items():
                     measures[key, peer, threads] = lambda c=command, t=threads: measure_peer(args, t, c)
     return measures
 
 
-def print_table(results: dict[tuple[str, str, int], list[Speeds]]) -> None:
-    medians = {key: [statistics.median(values) for values in zip(*rounds)] for key, rounds in results.items()}
+def print_dram(medians: dict[tuple[str, str, int], list[float]], token_bytes: dict[str, float]) -> None:
+    """Compares the decode of each configuration with the speed at which memory can be read."""
+    for (name, runtime, threads), speeds in medians.items():
+        if runtime == "read":
+            print(f"DRAM, {threads} threads: {speeds[0]:.1f} GB/s")
+        elif runtime == "llmpart" and ("DRAM", "read", threads) in medians:
+            read = token_bytes[name] * speeds[2] * 1e-9
+            share = read / medians["DRAM", "read", threads][0]
+            print(f"{name}, {threads} threads: decode reads {token_bytes[name] / 1e6:.1f} MB a token, {read:.1f} GB/s,"
+                  f" {100 * share:.0f} % of that")
+
+
+def print_table(medians: dict[tuple[str, str, int], list[float]]) -> None:
     print("| model | threads | runtime | prefill 128 | prefill 512 | decode | llmpart's ratio |\n"
           "| --- | --- | --- | --- | --- | --- | --- |")
     for (name, runtime, threads), speeds in medians.items():
+        if runtime == "read":
+            continue
         own = medians[name, "llmpart", threads]
         ratio = "" if runtime == "llmpart" else " / ".join(f"{a / b:.2f}" for a, b in zip(own, speeds))
         if runtime == "llmpart" and (name, runtime, 1) in medians and threads > 1:
@@ -101,15 +135,20 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--only", default="", help="one configuration, as MODEL/TYPE")
+    parser.add_argument("--dram", help="bench_read_dram, which measures the speed of reading memory")
     parser.add_argument("--realtime", action="store_true")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        measures = prepare(args, Path(folder))
+        token_bytes: dict[str, float] = {}
+        measures = prepare(args, Path(folder), token_bytes)
         results: dict[tuple[str, str, int], list[Speeds]] = {key: [] for key in measures}
         for _ in range(args.rounds):
             for key, measure in measures.items():
                 results[key].append(measure())
-    print_table(results)
+    medians = {key: [statistics.median(values) for values in zip(*rounds)] for key, rounds in results.items()}
+    print_table(medians)
+    if args.dram:
+        print_dram(medians, token_bytes)
 
 
 if __name__ == "__main__":
