@@ -187,6 +187,23 @@ LP_TEST(moves) {
   fails(of(NODE(Gather, test_floats("2", (const float[]){1, 2}), INTS(2))), "index 2 into an axis of 2");
 }
 
+/* The dimensions from `start` to `end`, each from the end if it is negative, and clamped. */
+LP_TEST(shapes) {
+  static const struct {
+    int64_t start, end;
+    const char *wanted;
+  } rows[] = {{0, 3, "2 3 4"}, {1, 3, "3 4"},   {0, 1, "2"},      {-1, 3, "4"}, {-2, -1, "3"},
+              {0, -1, "2 3"},  {0, 9, "2 3 4"}, {-9, 2, "2 3"},   {2, 1, ""},   {3, 3, ""},
+              {9, 12, ""},     {-3, -3, ""},    {-3, 3, "2 3 4"}, {0, -9, ""},  {1, -1, "3"}};
+  const float zeros[2 * 3 * 4] = {0};
+  lp_value *x = test_floats("2,3,4", zeros);
+  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+    with_i64("start", rows[i].start);
+    with_i64("end", rows[i].end);
+    is(of(NODE(Shape, x)), rows[i].wanted);
+  }
+}
+
 LP_TEST(places) {
   is(of(NODE(NonZero, of(NODE(Reshape, INTS(0, 5, 7, 0), INTS(2, 2))))), "0 1 1 0");
   is(of(NODE(NonZero, INTS(0, 0))), "");

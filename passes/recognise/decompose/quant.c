@@ -311,8 +311,8 @@ lp_status lp_rewrite_gather_block(lp_rewrite *r) {
   int64_t count;
   bool many = zero && !(lp_type_static_numel(zero->type, &count) && count == 1);
   if (many) zero = two(r, LP_ONNX_Gather, zero, index);
-  r->result[0] = with_scale(r, LP_ONNX_DequantizeLinear, two(r, LP_ONNX_Gather, data, index),
-                            two(r, LP_ONNX_Gather, scale, index), zero, -1, block, scale->type.dtype);
+  lp_value *scales = two(r, LP_ONNX_Gather, scale, index), *codes = two(r, LP_ONNX_Gather, data, index);
+  r->result[0] = with_scale(r, LP_ONNX_DequantizeLinear, codes, scales, zero, -1, block, scale->type.dtype);
   return done(r);
 }
 
