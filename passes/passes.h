@@ -82,6 +82,7 @@ typedef struct lp_compile_request {
   int32_t pin_count;
   /* Skip branch and bound even where it would be needed; the points of a plan family are planned so. */
   bool near_suffices;
+  bool plan_is_known;     /* search for a better one with less work; pairs of places are planned so */
   bool feasible_suffices; /* stop at any plan that meets the constraints; fixes are found so */
   bool keep_private;      /* embeddings and layers [0, private_layers) stay on the device */
   int64_t private_layers;

@@ -27,6 +27,9 @@ enum { MOST_CANDIDATES = 4 };
 /* The most labels that are made to list the modes of a run for joint bounds. */
 enum { MOST_LISTED = 4000000 };
 
+/* The labels that a segment keeps once a search has done its work. */
+enum { LAST_LABELS = 20 };
+
 /* The work of a label of a list, and of a mode after a label, in points of a joint front. */
 static const double label_work = 40, mode_work = 20;
 
@@ -185,8 +188,15 @@ static void narrow(chain_searcher *s, lp_chain_labels *list, size_t width) {
   drop(s, lp_chain_narrow(list, width));
 }
 
+/* The labels that a segment keeps. */
+static size_t width_of(const chain_searcher *s) {
+  const lp_exact_chain_search *search = s->search;
+  return search->most_work > 0 && search->work > search->most_work ? LAST_LABELS : search->width;
+}
+
 /* Extends all labels by the segment. They are sorted by groups, which have the same modes. */
-static void extend_all(chain_searcher *s, size_t index, size_t candidates) {
+static void extend_all(chain_searcher *s, size_t index) {
+  const size_t candidates = MOST_CANDIDATES * width_of(s);
   for (size_t k = 0; k < s->now.count; k++) {
     if (!k || lp_chain_compare_groups(&s->now.data[k - 1], &s->now.data[k])) {
       s->modes = lp_chain_modes_after(s->c, s->search->listing, index, &s->now.data[k].sum);
@@ -392,7 +402,7 @@ static lp_chain_label first_label(chain_searcher *s) {
 
 void lp_exact_chain_run(lp_exact_chain *chain, const lp_exact_prices *prices, lp_exact_chain_search *search) {
   chain_searcher s = {.c = chain, .x = chain->x, .prices = prices, .search = search};
-  size_t count = chain->segment.count, candidates = MOST_CANDIDATES * search->width;
+  size_t count = chain->segment.count;
   search->lowest = search->most;
   set_bounds(&s);
   prepare(&s);
@@ -401,10 +411,10 @@ void lp_exact_chain_run(lp_exact_chain *chain, const lp_exact_prices *prices, lp
   search->least = start.bound;
   lp_vec_push(&s.now, start);
   for (size_t i = 0; i < count; i++) {
-    extend_all(&s, i, candidates);
-    narrow(&s, &s.next, candidates);
+    extend_all(&s, i);
+    narrow(&s, &s.next, MOST_CANDIDATES * width_of(&s));
     lp_chain_filter(s.x, search->slur, &s.next, &s.now);
-    narrow(&s, &s.now, search->width);
+    narrow(&s, &s.now, width_of(&s));
     keep_traces(&s, i);
   }
   for (size_t i = 0; i < s.now.count; i++)

@@ -27,6 +27,9 @@ enum { EFFORT = 40000, NEAR_EFFORT = 4000, MOST_WIDTH = 4000, LEAST_WIDTH = 8, W
 static const double price_effort = 1e7, parts_effort = 6e7;
 enum { MOST_PARTED = 400 };
 
+/* The share of the usual work along chains where a plan is known and this search only looks for a better one. */
+static const double known_share = 0.25;
+
 /* Cuts with a bound below this share of the best objective are too far off to mix. */
 static const double near_enough = 0.5;
 
@@ -296,6 +299,7 @@ static double search_chains(solver *s, const lp_cut *cut, const lp_exact_duals *
                                                       .cut = cut,
                                                       .duals = duals,
                                                       .lowest = lowest,
+                                                      .share = s->x.request->plan_is_known ? known_share : 1,
                                                       .see = see_chain,
                                                       .known = known_of,
                                                       .watch = &s->watch,

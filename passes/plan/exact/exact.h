@@ -284,9 +284,10 @@ typedef struct {
   /* A share of each limit: the search keeps one of labels with times and bytes that differ by less, and then proves
    * nothing. */
   double slur;
-  size_t width; /* labels kept per segment */
-  bool plain;   /* makes no joint bounds */
-  bool rough;   /* takes the modes of the run before for placements farther above the bound, and proves nothing */
+  size_t width;     /* labels kept per segment */
+  double most_work; /* after this work the search keeps few labels; 0: it does not */
+  bool plain;       /* makes no joint bounds */
+  bool rough;       /* takes the modes of the run before for placements farther above the bound, and proves nothing */
   /* Modes are listed at the first prices, points of fronts dropped at the second; those of the run are for bounds. */
   const lp_exact_prices *listing, *pruning;
   /* Called with each placement found, the cheapest first, until it returns true: that placement is feasible. */

@@ -88,6 +88,7 @@ static lp_exact_chain_search next_search(const part *p) {
                                  .close = gap_ignored,
                                  .step = label_step * fabs(aim),
                                  .width = p->width,
+                                 .most_work = p->task->share < 1 ? fmax(p->most_work - p->work, 1) : 0,
                                  .listing = p->prices,
                                  .pruning = p->pruning,
                                  .see = p->task->see,
@@ -203,7 +204,8 @@ static void search_part(part *p, double work) {
   p->work = 0;
   p->hurried = 0;
   p->coupled = p->pruning = p->prices;
-  p->most_work = is_tight(&p->x) ? fmax(most_work - work, most_work * least_share) : label_work;
+  const double most = most_work * p->task->share;
+  p->most_work = is_tight(&p->x) ? fmax(most - work, most * least_share) : label_work;
   if (counts_messages(&p->x)) p->most_work = fmax(p->most_work, counted_work);
   if (isinf(known_objective(p))) p->most_work = fmin(p->most_work, blind_work);
   p->close_work = is_tight(&p->x) ? close_work : close_label_work;
@@ -381,7 +383,7 @@ static double search_again(parts *list, double done) {
   for (size_t i = 0; i < list->count; i++) {
     part *p = list->data[i];
     bool is_late = known_objective(p) < p->known * (1 - gap_wanted);
-    if (!is_proved(p, gap_wanted) && is_late && done + work < all_work) {
+    if (!is_proved(p, gap_wanted) && is_late && done + work < all_work * p->task->share) {
       if (is_tight(&p->x)) climb(p);
       p->bound = fmax(p->bound, lp_exact_least(&p->x, p->prices));
       p->lowest = fmax(p->lowest, fmin(p->bound, known_objective(p)));
@@ -411,7 +413,7 @@ static double search_list(parts *list, const lp_exact_parts_task *task) {
       continue;
     }
     p->known = known_objective(p);
-    if (work < all_work) search_chain(p, work);
+    if (work < all_work * task->share) search_chain(p, work);
     work += p->work;
     if (is_proved(p, gap_wanted)) {
       proved = fmin(proved, p->lowest);
@@ -423,7 +425,8 @@ static double search_list(parts *list, const lp_exact_parts_task *task) {
   proved = fmin(proved, search_again(&open, work));
   for (size_t i = 0; i < whole.count; i++) {
     double known = known_objective(whole.data[i]);
-    if (work < all_work && proved < known - LP_EXACT_GAP_CLOSE * fabs(known)) search_chain(whole.data[i], 0);
+    if (work < all_work * task->share && proved < known - LP_EXACT_GAP_CLOSE * fabs(known))
+      search_chain(whole.data[i], 0);
     work += whole.data[i]->work;
     drop_part(whole.data[i]);
   }

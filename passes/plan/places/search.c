@@ -13,8 +13,11 @@ static const double allowance = 1e-12;
 /* Plans that are better by less than this share are not looked for. */
 static const double too_close = 1e-9;
 
-/* The most labels of a state with which a label is compared. */
-enum { MOST_COMPARED = 400 };
+/* The most labels of a state with which a label is compared, LANES of them at a time. */
+enum { LANES = 40, MOST_COMPARED = 10 * LANES };
+
+/* The most sums that are compared. */
+enum { KEYS = 1 + LP_STAGE_COUNT + 2 * LP_PLACES_MAX };
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
@@ -125,6 +128,7 @@ typedef struct {
   double wanted; /* labels with a bound from here on are of no use */
   LP_VEC(label) now, next;
   trace **traces;
+  float keys[KEYS][MOST_COMPARED]; /* of the first labels of a state */
 } searcher;
 
 static int state_of(const lp_places_model *m, const lp_places_sum *sum) {
@@ -240,6 +244,52 @@ static bool dominates(const searcher *s, const lp_places_sum *a, const lp_places
   return true;
 }
 
+/* ---- filter ------------------------------------------------------------------------------------------------------ */
+
+/* The keys of a label are its sums as floats. Rounding keeps their order, so a label with a greater key than another
+ * does not dominate it, and most pairs need no other comparison. */
+static int fill_keys(const lp_places_model *m, const lp_places_sum *sum, float out[KEYS]) {
+  int count = 0;
+  out[count++] = (float)sum->objective;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    out[count++] = (float)sum->ms[stage];
+  for (int p = 0; p < m->count; p++) {
+    if (!(m->limit_bytes[p] > 0)) continue;
+    out[count++] = (float)sum->bytes[p];
+    out[count++] = (float)sum->activation[p];
+  }
+  return count;
+}
+
+/* Marks the keys that are greater than `own`. */
+static void mark_greater(const float *restrict key, float own, int32_t *restrict mark) {
+  for (int k = 0; k < LANES; k++)
+    mark[k] |= -(key[k] > own);
+}
+
+static bool are_all_marked(const int32_t *mark) {
+  int32_t all = -1;
+  for (int k = 0; k < LANES; k++)
+    all &= mark[k];
+  return all;
+}
+
+/* Tells whether one of the labels of `now` from `begin` on dominates the label with these keys. */
+static bool is_dominated(const searcher *s, size_t begin, const lp_places_sum *sum, const float key[KEYS], int keys) {
+  const size_t count = s->now.count - begin < MOST_COMPARED ? s->now.count - begin : MOST_COMPARED;
+  for (size_t first = 0; first < count; first += LANES) {
+    int32_t greater[LANES] = {0};
+    bool all = false;
+    for (int d = 0; d < keys && !all; d++) {
+      mark_greater(&s->keys[d][first], key[d], greater);
+      all = are_all_marked(greater);
+    }
+    for (size_t k = 0; !all && k < LANES && first + k < count; k++)
+      if (!greater[k] && dominates(s, &s->now.data[begin + first + k].sum, sum)) return true;
+  }
+  return false;
+}
+
 /* Moves the labels that no other dominates from `next` to `now`. */
 static void filter(searcher *s) {
   if (s->next.count) qsort(s->next.data, s->next.count, sizeof *s->next.data, compare_labels);
@@ -247,11 +297,13 @@ static void filter(searcher *s) {
   size_t begin = 0;
   for (size_t i = 0; i < s->next.count; i++) {
     const label *l = &s->next.data[i];
+    float key[KEYS];
+    const int keys = fill_keys(s->m, &l->sum, key);
     if (i == 0 || state_of(s->m, &l->sum) != state_of(s->m, &s->next.data[i - 1].sum)) begin = s->now.count;
-    bool wanted = true;
-    for (size_t k = begin; k < s->now.count && k < begin + MOST_COMPARED && wanted; k++)
-      wanted = !dominates(s, &s->now.data[k].sum, &l->sum);
-    if (wanted) lp_vec_push(&s->now, *l);
+    if (is_dominated(s, begin, &l->sum, key, keys)) continue;
+    for (int d = 0; d < keys && s->now.count - begin < MOST_COMPARED; d++)
+      s->keys[d][s->now.count - begin] = key[d];
+    lp_vec_push(&s->now, *l);
   }
   s->next.count = 0;
 }

@@ -162,6 +162,7 @@ static lp_status plan_exactly(solver *s, lp_places_pair *pair, lp_diag *diag) {
   request.cloud = s->problem->places->place[pair->with].machine;
   request.link = &link;
   request.tolerance = 0;
+  request.plan_is_known = true;
   request.pin_count = 0; /* the operators have theirs */
   pair->is_exact = true;
   lp_status status = lp_plan_choose(s->pinned[pair->with], "exact", &request, side, NULL, s->arena, diag);
