@@ -114,6 +114,10 @@ bool lp_engine_draws_there(const lp_engine *engine);
 LP_MUST_USE lp_status lp_engine_generate(lp_engine *engine, const lp_engine_request *request,
                                          lp_engine_outcome *outcome, double *queue_ms, lp_diag *diag);
 
+/* The first rows of the prompt that a request with it would find in KV caches: of earlier prompts, and of those that
+ * run or wait. */
+int64_t lp_engine_rows_of(lp_engine *engine, const int32_t *prompt, size_t length);
+
 typedef struct {
   int32_t running, waiting; /* sequences with KV caches, and those that wait for room */
   int64_t kv_bytes;         /* of those that run */

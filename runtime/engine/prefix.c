@@ -28,13 +28,17 @@ static int64_t rows_there(const engine_job *job) {
   return job->done < most ? job->done : most;
 }
 
-/* The rows that both texts have in common, of `rows` rows of the other one, in whole grains. */
-static int64_t shared_rows(const engine_job *job, const lp_tokens *text, int64_t rows) {
-  int64_t most = (int64_t)prompt_of(job) - LEFT, same = 0;
+/* The rows that a prompt and another text have in common, of `rows` rows of the other one, in whole grains. */
+static int64_t common_rows(const int32_t *prompt, size_t length, const lp_tokens *text, int64_t rows) {
+  int64_t most = (int64_t)length - LEFT, same = 0;
   if (rows < most) most = rows;
-  while (same < most && job->text.data[same] == text->data[same])
+  while (same < most && prompt[same] == text->data[same])
     same++;
   return same / GRAIN * GRAIN;
+}
+
+static int64_t shared_rows(const engine_job *job, const lp_tokens *text, int64_t rows) {
+  return common_rows(job->text.data, prompt_of(job), text, rows);
 }
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
@@ -83,6 +87,21 @@ void engine_prefix_find(lp_engine *engine) {
     engine_job *job = engine->jobs.data[i];
     if (job->admitted && !job->has_begun) find(engine, job);
   }
+}
+
+int64_t engine_prefix_rows_of(const lp_engine *engine, const int32_t *prompt, size_t length) {
+  int64_t most = 0;
+  for (size_t i = 0; engine->shares && i < engine->kept.count; i++) {
+    const lp_tokens *text = &engine->kept.data[i].text;
+    const int64_t rows = common_rows(prompt, length, text, (int64_t)text->count);
+    if (rows > most) most = rows;
+  }
+  for (size_t i = 0; engine->shares && i < engine->jobs.count; i++) {
+    const engine_job *job = engine->jobs.data[i];
+    const int64_t rows = common_rows(prompt, length, &job->text, (int64_t)prompt_of(job));
+    if (rows > most) most = rows;
+  }
+  return most;
 }
 
 lp_status engine_prefix_copy(engine_job *job, lp_diag *diag) {

@@ -14,6 +14,9 @@ bool engine_prefix_fits(const lp_bundle *bundle, bool remote);
  * those of other jobs, and begins after it. A job waits if another one is computing more rows of its prompt than are
  * there. With the lock held, before a pass is chosen. */
 void engine_prefix_find(lp_engine *engine);
+/* The first rows of a prompt that engine_prefix_find would find, or that jobs are about to compute. With the lock held.
+ */
+int64_t engine_prefix_rows_of(const lp_engine *engine, const int32_t *prompt, size_t length);
 /* Copies the rows that engine_prefix_find found. The job's own KV caches are reserved. */
 LP_MUST_USE lp_status engine_prefix_copy(engine_job *job, lp_diag *diag);
 /* Takes over the KV caches of a job that ends or waits again, or frees them. With the lock held. */

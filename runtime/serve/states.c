@@ -110,6 +110,20 @@ static void print_places(const places *now, lp_buf *out) {
                     now->of[route].preempted);
 }
 
+static void print_choices(const places *now, lp_buf *out) {
+  static const char *const names[LP_CHOICE_COUNT] = {[LP_CHOICE_PREFIX] = "prefix",
+                                                     [LP_CHOICE_VISITED] = "visited",
+                                                     [LP_CHOICE_QUEUE] = "queue",
+                                                     [LP_CHOICE_FEWEST] = "fewest"};
+  lp_buf_puts(out, "# HELP llmpart_worker_choices_total Workers chosen for requests, by the reason.\n"
+                   "# TYPE llmpart_worker_choices_total counter\n");
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    for (int reason = 0;
+         lp_route_offered(now->offered, route) && now->of[route].workers > 0 && reason < LP_CHOICE_COUNT; reason++)
+      lp_buf_printf(out, "llmpart_worker_choices_total{route=\"%s\",reason=\"%s\"} %" PRIu64 "\n", lp_route_name(route),
+                    names[reason], now->of[route].choices[reason]);
+}
+
 static void print_embedder(lp_embedder *embedder, lp_buf *out) {
   if (!embedder) return;
   const lp_embedder_load load = lp_embedder_now(embedder);
@@ -147,6 +161,7 @@ void lp_states_print(lp_dispatcher *dispatcher, lp_buf *out) {
     if (now.of[route].up) up |= 1u << route;
   lp_metrics_print(lp_dispatcher_metrics(dispatcher), now.offered, up, out);
   print_places(&now, out);
+  print_choices(&now, out);
   print_embedder(lp_dispatcher_embedder(dispatcher), out);
   print_spans(lp_dispatcher_spans(dispatcher), out);
 }

@@ -133,10 +133,10 @@ static bool own_workers_are_up(const bundle_site *self) {
   return true;
 }
 
-static bool choose(bundle_site *self, uint64_t *tried, helper *out) {
+static bool choose(bundle_site *self, const lp_tokens *prompt, uint64_t *tried, helper *out) {
   *out = own_workers(self);
   if (self->own) return own_workers_are_up(self);
-  lp_remote *remote = lp_remotes_choose(self->remotes, tried);
+  lp_remote *remote = lp_remotes_choose(self->remotes, prompt->data, prompt->count, tried);
   if (!remote) return false;
   *out = (helper){remote, lp_remote_engine(remote), lp_remote_address(remote), *lp_remote_addresses(remote)};
   return true;
@@ -176,7 +176,7 @@ static lp_status generate_on_workers(bundle_site *self, lp_listener *to, lp_usag
   lp_status status = LP_FAILED;
   while (status == LP_FAILED && again && !lp_listener_is_abandoned(to) && lp_now_ms() < until_ms) {
     helper worker;
-    bool found = choose(self, &tried, &worker);
+    bool found = choose(self, &to->prompt, &tried, &worker);
     lp_listener_count(to, usage);
     int64_t before = usage->tokens;
     if (!found && !to->begun && !self->own) break;

@@ -3,7 +3,6 @@
 #include "runtime/serve/place/fleet.h"
 
 #ifdef LP_REDIS
-#include <hiredis/hiredis.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "base/json/reader.h"
 #include "base/json/writer.h"
 #include "runtime/link/address.h"
+#include "runtime/serve/place/redis.h"
 #include "runtime/serve/place/watcher.h"
 
 #define SERVERS "llmpart:servers"
@@ -34,17 +34,6 @@ struct lp_fleet {
 
 /* ---- the connection ---------------------------------------------------------------------------------------------- */
 
-static bool is_good(const redisReply *reply) {
-  return reply && reply->type != REDIS_REPLY_ERROR;
-}
-
-static bool command(lp_fleet *self, const char *name, const char *argument) {
-  redisReply *reply = redisCommand(self->redis, "%s %s", name, argument);
-  bool good = is_good(reply);
-  freeReplyObject(reply);
-  return good;
-}
-
 static void disconnect(lp_fleet *self) {
   if (self->redis) redisFree(self->redis);
   self->redis = NULL;
@@ -53,11 +42,9 @@ static void disconnect(lp_fleet *self) {
 
 static bool connect_to(lp_fleet *self) {
   if (self->redis) return true;
-  self->redis = redisConnectWithTimeout(self->host, self->port, patience);
-  bool up = self->redis && !self->redis->err && redisSetTimeout(self->redis, patience) == REDIS_OK &&
-            (!self->config->password || command(self, "AUTH", self->config->password));
-  if (!up) disconnect(self);
-  return up;
+  self->redis = lp_redis_connect(self->config, self->host, self->port, patience);
+  if (!self->redis) disconnect(self);
+  return self->redis != NULL;
 }
 
 /* ---- what is told ------------------------------------------------------------------------------------------------ */
@@ -102,22 +89,13 @@ static redisReply *tell(lp_fleet *self) {
   (void)redisAppendCommand(self->redis, "SADD " SERVERS " %s", self->name);
   (void)redisAppendCommand(self->redis, "SMEMBERS " SERVERS);
   lp_buf_free(&view);
-  redisReply *reply = NULL;
-  for (int i = 0; i < 3; i++) {
-    freeReplyObject(reply);
-    void *next = NULL;
-    reply = redisGetReply(self->redis, &next) == REDIS_OK ? next : NULL;
-    if (is_good(reply)) continue;
-    freeReplyObject(reply);
-    return NULL;
-  }
-  return reply;
+  return lp_redis_last_reply(self->redis, 3);
 }
 
 /* Adds the view of another server, or removes the name of one that is gone; false: the connection failed. */
 static bool hear(lp_fleet *self, const char *name, int *servers) {
   redisReply *reply = redisCommand(self->redis, "GET " SERVER "%s", name);
-  bool good = is_good(reply);
+  bool good = lp_redis_is_good(reply);
   if (good && reply->type == REDIS_REPLY_STRING) {
     add_view(self, reply->str, reply->len);
     ++*servers;

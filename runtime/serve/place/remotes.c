@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/serve/place/choice.h"
 #include "runtime/serve/place/fleet.h"
+#include "runtime/serve/place/visits.h"
 #include "runtime/serve/place/watcher.h"
 
 /* A worker that is up is greeted every look_ms. One that does not answer is greeted again at once, and then is down;
@@ -29,8 +31,10 @@ struct lp_remote {
 };
 
 struct lp_remotes {
-  lp_arena *arena; /* owns the addresses */
-  lp_fleet *fleet; /* NULL: no other servers are known */
+  lp_arena *arena;   /* owns the addresses */
+  lp_fleet *fleet;   /* NULL: no other servers are known */
+  lp_visits *visits; /* NULL likewise, or there is no choice: requests have sessions, which share no rows */
+  atomic_ullong choices[LP_CHOICE_COUNT];
   size_t count;
   lp_remote remote[]; /* [count] */
 };
@@ -107,16 +111,17 @@ static void hear_others(void *user, size_t worker, lp_fleet_view view) {
 static lp_status join_fleet(lp_remotes *self, const lp_serve_bundle *config, lp_diag *diag) {
   if (!config->fleet.redis) return LP_OK;
   const lp_fleet_workers workers = {config->workers.texts, self->count, view_of, hear_others, self};
-  return lp_fleet_open(&config->fleet, &workers, &self->fleet, diag);
+  LP_TRY(lp_fleet_open(&config->fleet, &workers, &self->fleet, diag));
+  if (!self->remote[0].engine || self->count < 2) return LP_OK;
+  return lp_visits_open(&config->fleet, lp_bundle_name(self->remote[0].bundle), &self->visits, diag);
 }
 
 lp_status lp_remotes_open(const lp_bundle *bundle, const lp_serve_bundle *config, lp_remotes **out, lp_diag *diag) {
   size_t count = config->workers.count;
   lp_remotes *self = lp_alloc(sizeof *self + count * sizeof self->remote[0]);
   lp_status status = LP_OK;
-  self->fleet = NULL;
+  *self = (lp_remotes){.fleet = NULL};
   self->arena = lp_arena_create();
-  self->count = 0;
   for (; status == LP_OK && self->count < count; self->count++) {
     lp_remote *remote = &self->remote[self->count];
     *remote = (lp_remote){.bundle = bundle, .config = config, .address = config->workers.texts[self->count]};
@@ -136,6 +141,7 @@ lp_status lp_remotes_open(const lp_bundle *bundle, const lp_serve_bundle *config
 
 void lp_remotes_close(lp_remotes *self) {
   if (self) lp_fleet_close(self->fleet);
+  if (self) lp_visits_close(self->visits);
   for (size_t i = 0; self && i < self->count; i++) {
     lp_watcher_end(&self->remote[i].watcher);
     lp_engine_close(self->remote[i].engine);
@@ -151,19 +157,37 @@ static int load_of(lp_remote *remote) {
   return atomic_load(&remote->here) + atomic_load(&remote->others);
 }
 
-lp_remote *lp_remotes_choose(lp_remotes *self, uint64_t *tried) {
-  lp_remote *best = NULL;
+/* Fills what the choice goes by, and which workers may be chosen. */
+static void look(lp_remotes *self, const int32_t *prompt, size_t length, uint64_t tried, lp_worker_offer *offer,
+                 bool *may) {
+  char address[LP_MOST_ADDRESS];
+  const int64_t visited = self->visits ? lp_visits_find(self->visits, prompt, length, address) : 0;
   for (size_t i = 0; i < self->count; i++) {
     lp_remote *remote = &self->remote[i];
-    if (*tried >> i & 1 || (best && load_of(remote) >= load_of(best))) continue;
-    if (atomic_load(&remote->down) || !lp_breaker_admits(&remote->breaker)) continue;
-    if (best) lp_breaker_note(&best->breaker, LP_OUTCOME_UNKNOWN);
-    best = remote;
+    may[i] = !(tried >> i & 1) && !atomic_load(&remote->down);
+    offer[i] = (lp_worker_offer){.requests = load_of(remote)};
+    if (may[i] && remote->engine) offer[i].rows = lp_engine_rows_of(remote->engine, prompt, length);
+    if (visited > 0 && lp_streq(address, remote->address)) offer[i].visited = visited;
   }
-  if (!best) return NULL;
-  *tried |= UINT64_C(1) << (best - self->remote);
-  (void)atomic_fetch_add(&best->here, 1);
-  return best;
+}
+
+lp_remote *lp_remotes_choose(lp_remotes *self, const int32_t *prompt, size_t length, uint64_t *tried) {
+  lp_worker_offer offer[LP_MOST_WORKERS];
+  bool may[LP_MOST_WORKERS];
+  int best = -1;
+  look(self, prompt, length, *tried, offer, may);
+  for (int i = 0; i < (int)self->count; i++) {
+    if (!may[i] || (best >= 0 && !lp_worker_is_better(&offer[i], &offer[best]))) continue;
+    if (!lp_breaker_admits(&self->remote[i].breaker)) continue;
+    if (best >= 0) lp_breaker_note(&self->remote[best].breaker, LP_OUTCOME_UNKNOWN);
+    best = i;
+  }
+  if (best < 0) return NULL;
+  *tried |= UINT64_C(1) << best;
+  (void)atomic_fetch_add(&self->remote[best].here, 1);
+  (void)atomic_fetch_add(&self->choices[lp_worker_reason(offer, may, (int)self->count, best)], 1);
+  if (self->visits) lp_visits_note(self->visits, prompt, length, self->remote[best].address);
+  return &self->remote[best];
 }
 
 const char *lp_remote_address(const lp_remote *self) {
@@ -205,6 +229,8 @@ void lp_remotes_reason(lp_remotes *self, char out[LP_WORKER_REASON]) {
 void lp_remotes_tell(lp_remotes *self, lp_site_state *out) {
   out->workers = self->count;
   out->servers = lp_fleet_servers(self->fleet);
+  for (int reason = 0; reason < LP_CHOICE_COUNT; reason++)
+    out->choices[reason] = atomic_load(&self->choices[reason]);
   for (size_t i = 0; i < self->count; i++) {
     lp_remote *remote = &self->remote[i];
     tell(remote, &out->worker[i]);

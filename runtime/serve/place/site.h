@@ -45,6 +45,16 @@ typedef struct {
 
 enum { LP_WORKER_REASON = 160 };
 
+/* Why a request went to a worker: it has rows of the prompt; another server has sent the conversation there; those that
+ * have rows have too many requests; it has the fewest requests. */
+typedef enum {
+  LP_CHOICE_PREFIX,
+  LP_CHOICE_VISITED,
+  LP_CHOICE_QUEUE,
+  LP_CHOICE_FEWEST,
+  LP_CHOICE_COUNT
+} lp_choice_reason;
+
 /* A worker of a split. */
 typedef struct {
   const char *address; /* borrowed */
@@ -64,6 +74,7 @@ typedef struct {
   int64_t preempted;  /* sequences that began again, so far, since others needed their memory */
   size_t workers;     /* of the configuration */
   lp_worker_state worker[LP_MOST_WORKERS];
+  uint64_t choices[LP_CHOICE_COUNT]; /* of workers, so far */
   int servers; /* that share the workers and were heard of, this one included; 0: none are looked for, or heard of */
 } lp_site_state;
 

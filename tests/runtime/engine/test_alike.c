@@ -30,6 +30,12 @@ LP_LOOP_TEST(prompts_begin_alike, 0, 2) {
   ck_assert_int_eq(reused, (THREADS - 1) * SHARED);
   ck_assert_int_eq(load.reused, reused);
   ck_assert_int_gt(load.kept_bytes, 0);
+  asker *next = &all[0];
+  asker_set_up_alike(next, bundle, engine, THREADS + 1);
+  ck_assert_int_eq(lp_engine_rows_of(engine, next->prompt, next->length), SHARED);
+  ck_assert_int_eq(lp_engine_rows_of(engine, next->prompt, SHARED + 15), SHARED / 2); /* some are computed anyway */
+  next->prompt[0]++;
+  ck_assert_int_eq(lp_engine_rows_of(engine, next->prompt, next->length), 0);
   free(all);
   lp_engine_close(engine);
   lp_bundle_free(bundle);

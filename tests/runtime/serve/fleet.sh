@@ -2,18 +2,7 @@
 # is noticed by all; workers and a server are killed while clients ask, and no answer is lost or wrong.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 . "$LP_SOURCE/tests/runtime/serve/lib.sh"
-ldd "$LLMPART" | grep -q hiredis || skip 'llmpart is built without hiredis'
-command -v redis-server >/dev/null || skip 'there is no redis-server'
-cli() { redis-cli -s "$work/redis.sock" "$@"; }
-# Below the ports that outgoing connections take.
-redis_port=$((20000 + $$ % 12000))
-while ss -Hltn "sport = :$redis_port" 2>/dev/null | grep -q .; do redis_port=$((redis_port + 1)); done
-redis() { # redis: starts the database
-  redis-server --port "$redis_port" --bind 127.0.0.1 --unixsocket "$work/redis.sock" --save '' --requirepass secret \
-    --dir "$work" >"$work/redis.log" 2>&1 &
-  database=$! started="$started $!"
-  await cli -a secret ping >/dev/null 2>&1 || fail "redis does not start: $(tail -n 2 "$work/redis.log")"
-}
+needs_redis
 redis
 compile "$default/model.onnx" "$work/split.llmpart" --tokenizer="$default/tokenizer.json" --device=jetson-nano --cloud=v100s --link=lan \
   --march=native --scheduler=cut --cut=1 || finish

@@ -32,3 +32,19 @@ rejected() { # rejected WHAT STATUS PATTERN PATH BODY [option ...]
 route() { sed -n 's/^X-Llmpart-Route: \([a-z]*\).*/\1/p' "$work/head"; }
 readiness() { curl -sS "$url/readyz" | sed -n 's/^{"status":"\([a-z]*\)".*/\1/p'; } # ready, degraded or down; empty: another answer
 state() { curl -sS "$url/readyz" | grep -o "\"$1\":{[^}]*}"; }                      # state PLACE
+
+# ---- a database that servers share -----------------------------------------------------------------------------------
+
+needs_redis() { # sets $redis_port, below the ports that outgoing connections take
+  ldd "$LLMPART" | grep -q hiredis || skip 'llmpart is built without hiredis'
+  command -v redis-server >/dev/null || skip 'there is no redis-server'
+  redis_port=$((20000 + $$ % 12000))
+  while ss -Hltn "sport = :$redis_port" 2>/dev/null | grep -q .; do redis_port=$((redis_port + 1)); done
+}
+cli() { redis-cli -s "$work/redis.sock" "$@"; }
+redis() { # redis: starts the database; sets $database
+  redis-server --port "$redis_port" --bind 127.0.0.1 --unixsocket "$work/redis.sock" --save '' --requirepass secret \
+    --dir "$work" >"$work/redis.log" 2>&1 &
+  database=$! started="$started $!"
+  await cli -a secret ping >/dev/null 2>&1 || fail "redis does not start: $(tail -n 2 "$work/redis.log")"
+}
