@@ -85,7 +85,11 @@ static void put_module(const op_row *r, lp_buf *out) {
   lp_buf_printf(out, ") {%s} : (", r->attrs);
   (void)put_list(r->in, put_plain, out);
   lp_buf_printf(out, ") -> (%s)\n", lp_buf_text(&results));
-  lp_buf_puts(out, "\"llmpart.return\"() : () -> ()\n}) {sym_name = \"main\"} : () -> ()\n"
+  lp_buf_puts(out, "\"llmpart.return\"(");
+  for (int i = 0; i < made; i++)
+    lp_buf_printf(out, "%s%%r#%d", i ? ", " : "", i);
+  lp_buf_printf(out, ") : (%s) -> ()\n", lp_buf_text(&results));
+  lp_buf_puts(out, "}) {sym_name = \"main\"} : () -> ()\n"
                    "}) {llmpart.symbols = [\"b\", \"s\", \"p\", \"r\", \"c\", \"t\"]} : () -> ()\n");
   lp_buf_free(&results);
 }
