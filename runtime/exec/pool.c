@@ -188,7 +188,7 @@ static void wake_workers(lp_pool *pool, int32_t count) {
 
 /* Opens a round and returns how many workers have joined. */
 static int32_t gather_workers(lp_pool *pool, const lp_turn *turn) {
-  const uint64_t round = (uint64_t)round_of(pool->gate) + 1;
+  const uint64_t round = (uint64_t)round_of(__atomic_load_n(&pool->gate, __ATOMIC_RELAXED)) + 1;
   __atomic_store_n(&pool->gate, round << GATE_ROUND_SHIFT | (uint64_t)turn->invite << GATE_INVITED_SHIFT,
                    __ATOMIC_RELEASE);
   wake_workers(pool, turn->wake);
@@ -220,7 +220,7 @@ static lp_threads_time run_together(lp_pool *pool, lp_segment_fn *segment, lp_fr
   pool->clocked = clocked;
   pool->computed_ns = 0;
   const work_clock clock = clock_begin(clocked);
-  __atomic_store_n(&pool->go, round_of(pool->gate), __ATOMIC_RELEASE);
+  __atomic_store_n(&pool->go, round_of(__atomic_load_n(&pool->gate, __ATOMIC_RELAXED)), __ATOMIC_RELEASE);
   segment(frame, 0);
   for (int64_t i = 0; __atomic_load_n(&pool->running, __ATOMIC_ACQUIRE) != 0; i++)
     wait_step(i);

@@ -39,6 +39,7 @@ LP_LOOP_TEST(a_worker_without_room, 0, SPLITS - 1) {
     asker_set_up(&all[i], bundle, engine, i);
     all[i].length = BEGUN;
     all[i].most = MOST_MADE;
+    all[i].choices = LP_COUNT(all[i].outcome); /* which begin together, and already need more than the budget */
     ck_assert_int_eq(pthread_create(&thread[i], NULL, asker_run, &all[i]), 0);
   }
   for (int i = 0; i < THREADS; i++) {
