@@ -54,6 +54,17 @@ figures=$(grep -c '^<svg' dom) lines=$(awk -F, 'NR > 1 { print $1 "," $2 }' leng
 same 'bands' $((figures * lines)) "$(grep -c 'class="band"' dom)"
 same 'rows of the table' "$(($(wc -l <length.csv) - 1))" "$(($(grep -c '^<tr' dom) - 1))"
 
+# A plan over places: a box for each run of layers, a row for each operator, and what the tables say.
+"$LLMPART" compile model.onnx --place=phone=jetson-nano --place=edge=l4 --place=server=h100 --link=wifi --device-memory=400kB --plan-only \
+  --report=places.html --report=places.csv --report=places.json || fail 'places'
+open_page places.html ''
+fits_phone places.html
+open_page places.html ''
+same 'strips of places' 2 "$(grep -c '^<svg' dom)"
+same 'boxes of layers' "$(grep -o '"layers": "[^"]*", "places": \[[^]]*\]' places.json | sed 's/.*places": //' | grep -o '"[^"]*"' | wc -l)" "$(grep -o '<rect' dom | wc -l)"
+same 'rows of operators' "$(($(wc -l <places.csv) - 1))" "$(sed -n '/id="operators"/,$p' dom | grep -c '<td class="left">op\.')"
+! grep -Eq '>(-0|NaN|undefined)[ <]' dom || fail 'figures that are no numbers'
+
 # A measurement.
 compile model.onnx one.llmpart || finish
 "$LLMPART" bench one.llmpart -p 4 -n 4 -r 2 -t 1 -o html >bench.html || fail 'bench'

@@ -18,6 +18,28 @@ grep -q '"feasible": true' "$work/a.json" || fail 'it is not feasible'
 # The same plan again, to the byte.
 compile_three $small --tpot=40ms --emit=report -o "$work/b.json" || fail 'it is not planned again'
 cmp -s "$work/a.json" "$work/b.json" || fail 'the reports of two runs differ'
+# Spreadsheets have a column of times for each place and the operators of both stages; a page has the same data.
+compile_three $small --tpot=40ms --plan-only --report="$work/a.csv" --report="$work/a.html" || fail 'no table and page'
+same 'the columns' 'name,kind,layer,stage,place,flops,bytes,ratio,phone_ms,edge.1_ms,edge.2_ms,server_ms' "$(head -n 1 "$work/a.csv")"
+same 'the operators' "$(grep -c '"kind": "op\.' "$work/a.json")" "$(($(wc -l <"$work/a.csv") - 1))"
+same 'the stages' 'decode prefill' "$(awk -F, 'NR > 1 { print $4 }' "$work/a.csv" | sort -u | tr '\n' ' ' | sed 's/ $//')"
+grep -q '"schema":"llmpart.places/1"' "$work/a.html" || fail 'the page has no data'
+# explain names the place and the time in each; diff sees what another link and a pin change.
+q=/model/model/layers.0/self_attn/q_proj/MatMul
+place=$(awk -F, -v q=$q '$1 == q && $4 == "decode" { print $5 }' "$work/a.csv")
+"$LLMPART" explain "$work/a.json" $q >"$work/out" || fail 'explain does not know an operator'
+grep -q "$q in decode: at $place; .* at phone, .* at edge.1, .* at edge.2, .* at server\$" "$work/out" || fail "explain says $(cat "$work/out")"
+refused 'an operator that there is not' "no operator 'nothing'" "$LLMPART" explain "$work/a.json" nothing
+compile_three $small --tpot=40ms --link=phone-server=lte --pin='layer.0.*=server' --emit=report -o "$work/other.json" 2>/dev/null
+status=0
+"$LLMPART" diff "$work/a.json" "$work/other.json" >"$work/out" || status=$?
+same 'the exit status of diff' 4 "$status"
+grep -q 'links.phone-server.link: ' "$work/out" || fail "diff names no link: $(cat "$work/out")"
+grep -q "layer 0, decode: [0-9]* operators from .* to server" "$work/out" || fail "diff names no move: $(cat "$work/out")"
+status=0
+compile_three $small --tpot=40ms --plan-only --report="$work/other.txt" --fail-if='tpot_ms > 40' || fail '--fail-if sees a TPOT that the plan does not have'
+compile_three $small --tpot=40ms --plan-only --report="$work/other.txt" --fail-if='tpot_ms <= 40' 2>"$work/err" || status=$?
+same 'the exit status of --fail-if' 4 "$status"
 # The plan costs no more than the two-place planner's of either pair.
 cost() { sed -n '/^  "plan": {/,/^  }/p' "$1" | sed -n 's/^ *"cost_usd": \([0-9.e-]*\),*$/\1/p' | head -n 1; }
 for cloud in l4 h100; do
@@ -142,6 +164,6 @@ refuse 'a device besides' 'leave out --device' --device=l4 --place=a=l4
   refuse 'exits' "'auto' chooses exits for two places" $three --exits=auto
   refuse 'a scheduler' "'layer' plans two places, there are 4" $three --scheduler=layer
   refuse 'types to choose' "'auto' chooses types for two places" $three --dtype-cloud=auto
-  refused 'a page' 'is .txt or .json' "$LLMPART" compile "$llama" $three --emit=report -o "$work/made/x.html"
+  refused 'a format' "no report format 'pdf'" "$LLMPART" compile "$llama" $three --emit=report -o "$work/made/x.pdf"
 }
 finish

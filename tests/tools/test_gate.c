@@ -21,6 +21,42 @@ static lp_gate_report plan(const char *figures) {
   return read_text(text);
 }
 
+/* ---- plans over places ------------------------------------------------------------------------------------------- */
+
+static lp_gate_report plan_over_places(const char *feasible, const char *link, const char *place) {
+  char text[1024];
+  (void)snprintf(
+      text, sizeof text,
+      "{\"schema\": \"llmpart.places/1\", \"places\": [{\"name\": \"a\", \"kind\": 0}, {\"name\": \"b\", "
+      "\"kind\": 1}], \"links\": [{\"from\": \"a\", \"to\": \"b\", \"link\": \"%s\"}], \"plan\": "
+      "{\"feasible\": %s, \"tpot_ms\": 4}, \"pairs\": [{\"with\": \"%s\"}], \"operators\": [{\"name\": \"x\", "
+      "\"stage\": \"decode\", \"layer\": 2, \"place\": \"%s\"}]}",
+      link, feasible, place, place);
+  return read_text(text);
+}
+
+LP_TEST(plans_over_places_are_compared) {
+  lp_gate_report before = plan_over_places("true", "lan", "a"), after = plan_over_places("false", "wifi", "b");
+  lp_changes changes;
+  ck_assert_int_eq(lp_gate_compare(&before, &after, 0, &changes, NULL), LP_OK);
+  ck_assert(changes.is_worse); /* it is not feasible any more */
+  ck_assert_str_eq(changes.figures.data[0].name, "feasible");
+  ck_assert(changes.figures.data[0].is_worse);
+  ck_assert_uint_eq(changes.settings.count, 1); /* the pairs are no setting */
+  ck_assert_str_eq(changes.settings.data[0].name, "links.a-b.link");
+  ck_assert_str_eq(changes.settings.data[0].new_text, "wifi");
+  ck_assert_uint_eq(changes.moved.count, 1);
+  ck_assert_str_eq(changes.moved.data[0].old_side, "a");
+  ck_assert_str_eq(changes.moved.data[0].new_side, "b");
+  ck_assert_int_eq(changes.moved.data[0].layer, 2);
+  lp_changes_free(&changes);
+  ck_assert_int_eq(lp_gate_compare(&after, &before, 0, &changes, NULL), LP_OK);
+  ck_assert(!changes.is_worse);
+  lp_changes_free(&changes);
+  lp_gate_report_free(&before);
+  lp_gate_report_free(&after);
+}
+
 /* ---- limits ------------------------------------------------------------------------------------------------------ */
 
 /* The status of an expression over ttft_ms 200, tpot_ms 40, cost_per_mtok_usd 0.5 and an unknown energy_j. */

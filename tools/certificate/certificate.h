@@ -164,7 +164,10 @@ typedef struct {
   bool feasible; /* as the report says of its plan */
   bool divides;  /* a part of the model is in two places, so that the figures of places could not be added up */
 } certificate_places_finding;
-/* Checks a report of schema llmpart.places/1 (places.c). LP_MISMATCH: a figure does not hold. */
+/* Opens the report of a plan over more than two places, schema llmpart.places/1, whose certificate has another form.
+ * NULL: it is none, or cannot be read. */
+lp_json_document *certificate_places_open(const char *file);
+/* Checks a report of that schema (places.c). LP_MISMATCH: a figure does not hold. */
 LP_MUST_USE lp_status certificate_places_check(const lp_json *root, const char *file, certificate_places_finding *out,
                                                lp_diag *diag);
 

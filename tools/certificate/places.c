@@ -2,7 +2,10 @@
  * compares them with the limits. */
 #include "tools/certificate/places.h"
 
+#include "base/file.h"
+
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static lp_status same_figure(const places_report *r, const char *key, double wanted) {
@@ -80,6 +83,19 @@ static lp_status check(places_report *r, certificate_places_finding *out) {
   LP_TRY(check_limits(r, out));
   LP_TRY(certificate_places_parts_check(r, &out->divides));
   return certificate_places_bound_check(r, out);
+}
+
+lp_json_document *certificate_places_open(const char *file) {
+  char *text = NULL;
+  size_t size = 0;
+  lp_json_document *document = NULL;
+  if (lp_file_read(file, &text, &size, NULL) != LP_OK) return NULL;
+  if (lp_json_parse(file, text, size, 0, &document, NULL) != LP_OK) document = NULL;
+  free(text);
+  lp_json root = lp_json_root(file, document), schema = lp_json_member(&root, "schema");
+  if (document && lp_json_equals(&schema, "llmpart.places/1")) return document;
+  lp_json_free(document);
+  return NULL;
 }
 
 lp_status certificate_places_check(const lp_json *root, const char *file, certificate_places_finding *out,

@@ -86,16 +86,20 @@ static lp_status write_output_report(const lp_compile *compile, lp_module *modul
   return compile->reports.count ? LP_OK : write_report(compile, module, "txt", "-", diag);
 }
 
-/* Compares the figures of the plan with the expressions of --fail-if. */
-static lp_status check_limits(const lp_compile *compile, lp_module *module, lp_diag *diag) {
-  if (compile->fail_if.count == 0) return LP_OK;
-  lp_buf text = {0};
+lp_status lp_compile_check_limits(const lp_compile *compile, const char *text, size_t size, lp_diag *diag) {
   lp_gate_report report = {0};
-  lp_status status = lp_report_write(module, &compile->request, "json", false, &text, diag);
-  if (status == LP_OK) status = lp_gate_report_read("the plan", lp_buf_text(&text), text.size, &report, diag);
+  lp_status status = lp_gate_report_read("the plan", text, size, &report, diag);
   for (size_t i = 0; i < compile->fail_if.count && status == LP_OK; i++)
     status = lp_limit_check("--fail-if", compile->fail_if.data[i], &report, diag);
   lp_gate_report_free(&report);
+  return status;
+}
+
+static lp_status check_limits(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+  if (compile->fail_if.count == 0) return LP_OK;
+  lp_buf text = {0};
+  lp_status status = lp_report_write(module, &compile->request, "json", false, &text, diag);
+  if (status == LP_OK) status = lp_compile_check_limits(compile, lp_buf_text(&text), text.size, diag);
   lp_buf_free(&text);
   return status;
 }

@@ -311,7 +311,6 @@ static lp_status refuse_options(const lp_compile *compile, lp_diag *diag) {
                        "'auto' chooses exits for two places, there are %" PRId32, compile->more_places->set.count);
   LP_TRY(refuse(diag, "--plans", r->plans > 1));
   LP_TRY(refuse(diag, "--cut", r->cut >= 0));
-  LP_TRY(refuse(diag, "--fail-if", compile->fail_if.count > 0));
   LP_TRY(refuse(diag, "--measured", compile->measured != NULL));
   LP_TRY(refuse(diag, "--table1", compile->table1));
   LP_TRY(refuse(diag, "--sla-quantile", compile->sla_quantile >= 0));
@@ -459,5 +458,11 @@ lp_status lp_compile_plan_places(const lp_compile *compile, lp_module *module, l
       lp_places_plan_module(module, &compile->request, &compile->more_places->set, arena, out, diag);
   if (planned != LP_OK && planned != LP_INFEASIBLE) return planned;
   LP_TRY(write_reports(compile, module, out, diag));
-  return lp_places_judge(module, out, diag);
+  LP_TRY(lp_places_judge(module, out, diag));
+  if (compile->fail_if.count == 0) return LP_OK;
+  lp_buf text = {0};
+  lp_status status = lp_places_report(module, out, "json", &text, diag);
+  if (status == LP_OK) status = lp_compile_check_limits(compile, lp_buf_text(&text), text.size, diag);
+  lp_buf_free(&text);
+  return status;
 }

@@ -1,4 +1,4 @@
-/* Compares two reports: their figures, their settings, and the sides of their operators. */
+/* Compares two reports: their figures, their settings, and the sides or places of their operators. */
 #include "base/json/writer.h"
 #include "base/map.h"
 #include "tools/gate/gate.h"
@@ -48,7 +48,7 @@ static void compare_figures(const lp_gate_report *old_report, const lp_gate_repo
 static bool is_result(const char *key) {
   static const char *const keys[] = {"plan",   "baselines", "operators",  "certificate", "fixes",       "plans",
                                      "faster", "cheapest",  "decrement",  "table1",      "plan_family", "times",
-                                     "tests",  "load_ms",   "peak_bytes", "feasible",    "binding"};
+                                     "tests",  "load_ms",   "peak_bytes", "feasible",    "binding",     "pairs"};
   for (size_t i = 0; i < LP_COUNT(keys); i++)
     if (lp_streq(key, keys[i])) return true;
   return false;
@@ -87,10 +87,43 @@ static void compare_objects(const char *name, const lp_json *old_at, const lp_js
   }
 }
 
+/* Tells whether both are lists of as many objects, which are compared one by one. */
+static bool are_like_lists(const lp_json *a, const lp_json *b) {
+  if (!lp_json_is(a, LP_JSON_ARRAY) || !lp_json_is(b, LP_JSON_ARRAY) || lp_json_count(a) != lp_json_count(b))
+    return false;
+  for (size_t i = 0; i < lp_json_count(a); i++) {
+    const lp_json x = lp_json_item(a, i), y = lp_json_item(b, i);
+    if (!lp_json_is(&x, LP_JSON_OBJECT) || !lp_json_is(&y, LP_JSON_OBJECT)) return false;
+  }
+  return true;
+}
+
+/* The name of a list's item: its member `name`, a link's two ends, or else its number. */
+static const char *item_name(const lp_json *item, size_t number, lp_arena *arena) {
+  const lp_json name = lp_json_member(item, "name"), from = lp_json_member(item, "from"),
+                to = lp_json_member(item, "to");
+  if (lp_json_text_or(&from, NULL) && lp_json_text_or(&to, NULL))
+    return lp_arena_format(arena, "%s-%s", lp_json_text_or(&from, ""), lp_json_text_or(&to, ""));
+  const char *own = lp_json_text_or(&name, NULL);
+  return own ? own : lp_arena_format(arena, "%zu", number);
+}
+
+static void compare_lists(const char *name, const lp_json *old_at, const lp_json *new_at, lp_arena *arena,
+                          lp_changes *out) {
+  for (size_t i = 0; i < lp_json_count(new_at); i++) {
+    const lp_json from = lp_json_item(old_at, i), to = lp_json_item(new_at, i);
+    compare_objects(joined(name, item_name(&to, i, arena), arena), &from, &to, arena, out);
+  }
+}
+
 static void compare_value(const char *name, const lp_json *old_at, const lp_json *new_at, lp_arena *arena,
                           lp_changes *out) {
   if (lp_json_is(old_at, LP_JSON_OBJECT) && lp_json_is(new_at, LP_JSON_OBJECT)) {
     compare_objects(name, old_at, new_at, arena, out);
+    return;
+  }
+  if (are_like_lists(old_at, new_at)) {
+    compare_lists(name, old_at, new_at, arena, out);
     return;
   }
   const lp_setting_change change = {name, text_of(old_at, arena), text_of(new_at, arena)};
@@ -106,9 +139,9 @@ typedef struct {
   const char *side;
 } placed;
 
-static lp_status read_operator(const lp_json *at, placed *out, lp_diag *diag) {
+static lp_status read_operator(const lp_json *at, const char *where, placed *out, lp_diag *diag) {
   const char **const texts[] = {&out->name, &out->stage, &out->side};
-  static const char *const keys[] = {"name", "stage", "side"};
+  const char *const keys[] = {"name", "stage", where};
   for (size_t i = 0; i < LP_COUNT(texts); i++) {
     lp_json member = lp_json_member(at, keys[i]);
     LP_TRY(lp_json_text(&member, texts[i], diag));
@@ -118,12 +151,13 @@ static lp_status read_operator(const lp_json *at, placed *out, lp_diag *diag) {
 }
 
 static lp_status place_operators(const lp_gate_report *report, lp_arena *arena, lp_map *map, lp_diag *diag) {
+  const char *where = lp_streq(report->schema, "llmpart.places/1") ? "place" : "side";
   lp_json operators = lp_json_member(&report->root, "operators");
   LP_TRY(lp_json_array(&operators, diag));
   for (size_t i = 0; i < lp_json_count(&operators); i++) {
     lp_json item = lp_json_item(&operators, i);
     placed *op = LP_NEW(arena, placed);
-    LP_TRY(read_operator(&item, op, diag));
+    LP_TRY(read_operator(&item, where, op, diag));
     const char *key = lp_arena_format(arena, "%s %s", op->stage, op->name);
     const placed *before = lp_map_get(map, key);
     if (before && !lp_streq(before->side, op->side)) op->side = "both";
@@ -160,10 +194,14 @@ static lp_status compare_operators(const lp_gate_report *old_report, lp_gate_rep
 
 /* ---- both -------------------------------------------------------------------------------------------------------- */
 
+static lp_json feasible_of(const lp_gate_report *report) {
+  const lp_json plan = lp_json_member(&report->root, "plan");
+  return lp_json_member(lp_streq(report->schema, "llmpart.places/1") ? &plan : &report->root, "feasible");
+}
+
 /* Notes that a plan which met its SLA no longer does. */
 static void compare_feasible(const lp_gate_report *old_report, const lp_gate_report *new_report, lp_changes *out) {
-  lp_json old_at = lp_json_member(&old_report->root, "feasible"),
-          new_at = lp_json_member(&new_report->root, "feasible");
+  const lp_json old_at = feasible_of(old_report), new_at = feasible_of(new_report);
   if (!old_at.value || !new_at.value) return;
   const lp_figure_change change = {.name = "feasible",
                                    .old_value = lp_json_is_true(&old_at),
@@ -185,8 +223,7 @@ lp_status lp_gate_compare(const lp_gate_report *old_report, lp_gate_report *new_
   for (size_t i = 0; i < out->figures.count; i++)
     out->is_worse |= out->figures.data[i].is_worse;
   compare_objects("", &old_report->root, &new_report->root, new_report->arena, out);
-  return lp_streq(new_report->schema, "llmpart.report/1") ? compare_operators(old_report, new_report, out, diag)
-                                                          : LP_OK;
+  return lp_gate_is_plan(new_report) ? compare_operators(old_report, new_report, out, diag) : LP_OK;
 }
 
 void lp_changes_free(lp_changes *changes) {

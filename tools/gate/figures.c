@@ -73,6 +73,10 @@ static lp_status read_bench(lp_gate_report *report, lp_diag *diag) {
   return LP_OK;
 }
 
+bool lp_gate_is_plan(const lp_gate_report *report) {
+  return lp_streq(report->schema, "llmpart.report/1") || lp_streq(report->schema, "llmpart.places/1");
+}
+
 lp_status lp_gate_report_read(const char *path, const char *text, size_t size, lp_gate_report *out, lp_diag *diag) {
   *out = (lp_gate_report){.path = lp_strdup(path), .arena = lp_arena_create()};
   LP_TRY(lp_json_parse(out->path, text, size, LP_JSON_REFUSE_NUL, &out->document, diag));
@@ -80,10 +84,10 @@ lp_status lp_gate_report_read(const char *path, const char *text, size_t size, l
   lp_json schema = lp_json_member(&out->root, "schema");
   const char *name = lp_json_text_or(&schema, "");
   out->schema = lp_strdup(name);
-  if (lp_streq(name, "llmpart.report/1")) return read_plan(out, diag);
+  if (lp_gate_is_plan(out)) return read_plan(out, diag);
   if (lp_streq(name, "llmpart.bench/1")) return read_bench(out, diag);
-  return lp_error(diag, LP_LOC_FILE(out->path), "found the schema '%s', wanted llmpart.report/1 or llmpart.bench/1",
-                  name);
+  return lp_error(diag, LP_LOC_FILE(out->path),
+                  "found the schema '%s', wanted llmpart.report/1, llmpart.places/1 or llmpart.bench/1", name);
 }
 
 lp_status lp_gate_report_load(const char *path, lp_gate_report *out, lp_diag *diag) {

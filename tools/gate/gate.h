@@ -36,6 +36,8 @@ LP_MUST_USE lp_status lp_gate_report_load(const char *path, lp_gate_report *out,
 LP_MUST_USE lp_status lp_gate_report_read(const char *path, const char *text, size_t size, lp_gate_report *out,
                                           lp_diag *diag);
 void lp_gate_report_free(lp_gate_report *report);
+/* Tells whether the report is of a plan, of either schema. */
+bool lp_gate_is_plan(const lp_gate_report *report);
 /* NULL: the report has no such figure. */
 const lp_figure *lp_gate_find(const lp_gate_report *report, const char *name);
 
@@ -53,7 +55,7 @@ typedef struct {
   const char *name, *old_text, *new_text;
 } lp_setting_change;
 
-/* Operators of one layer and stage that changed sides. */
+/* Operators of one layer and stage that changed sides, or places. */
 typedef struct {
   int64_t layer; /* -1: before the first layer; the number of layers: after the last */
   const char *stage, *old_side, *new_side;

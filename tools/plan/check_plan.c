@@ -1,6 +1,5 @@
 /* llmpart check-plan: confirms the certificate in a report (tools/certificate). */
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/units.h"
 #include "tools/certificate/certificate.h"
 #include "tools/tools.h"
@@ -22,21 +21,6 @@ static void print_finding(const char *file, const certificate_finding *found) {
   if (found->exits) printf("not proved: the rates of the early exits, and that no other plan is better\n");
   printf("not proved: the operators' predicted times and sizes, which are what the figures rest on%s%s\n",
          found->unchecked ? "; " : "", found->unchecked ? found->unchecked : "");
-}
-
-/* Opens the file of a plan over more than two places, whose certificate has another form; NULL: it is none, or cannot
- * be read. */
-static lp_json_document *open_places(const char *file) {
-  char *text = NULL;
-  size_t size = 0;
-  lp_json_document *document = NULL;
-  if (lp_file_read(file, &text, &size, NULL) != LP_OK) return NULL;
-  if (lp_json_parse(file, text, size, 0, &document, NULL) != LP_OK) document = NULL;
-  free(text);
-  lp_json root = lp_json_root(file, document), schema = lp_json_member(&root, "schema");
-  if (document && lp_json_equals(&schema, "llmpart.places/1")) return document;
-  lp_json_free(document);
-  return NULL;
 }
 
 static lp_status check_places(const char *file, const lp_json_document *document, lp_diag *diag) {
@@ -64,7 +48,7 @@ static lp_status check_file(const lp_command *command, const lp_texts *args, lp_
   const char *file = args->data[0];
   const bool *timing = command->user;
   certificate c;
-  lp_json_document *places = open_places(file);
+  lp_json_document *places = certificate_places_open(file);
   if (places) {
     lp_status status = check_places(file, places, diag);
     lp_json_free(places);

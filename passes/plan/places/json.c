@@ -175,6 +175,27 @@ static void put_pairs(lp_json_writer *j, const lp_places_facts *facts) {
   lp_json_put_end(j);
 }
 
+/* The operators that the plan places, in order: those that depend on positions only run wherever they are needed. */
+static void put_placed(lp_json_writer *j, const lp_places_facts *facts) {
+  lp_json_put_array(j, "operators");
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    for (int32_t i = 0; i < facts->problem->of[0][stage].op_count; i++) {
+      lp_places_row row;
+      if (!lp_places_row_of(facts, stage, i, &row)) continue;
+      lp_json_put_flat_object(j, NULL);
+      lp_json_put_text(j, "name", row.name);
+      lp_json_put_text(j, "kind", row.kind);
+      lp_json_put_integer(j, "layer", row.layer);
+      lp_json_put_text(j, "stage", lp_stage_names[stage]);
+      lp_json_put_text(j, "place", row.place);
+      lp_json_put_number(j, "flops", row.flops);
+      lp_json_put_number(j, "bytes", row.bytes);
+      put_numbers(j, "ms", row.ms, facts->problem->places->count);
+      lp_json_put_end(j);
+    }
+  lp_json_put_end(j);
+}
+
 /* ---- the certificate --------------------------------------------------------------------------------------------- */
 
 static bool are_equal(const double *a, const double *b, size_t count) {
@@ -350,9 +371,11 @@ static void put_certificate(lp_json_writer *j, const lp_places_facts *facts) {
   lp_json_put_end(j);
 }
 
-void lp_places_json(const lp_places_facts *facts, lp_buf *out) {
+void lp_places_json(const lp_places_facts *facts, bool is_data, lp_buf *out) {
   const lp_compile_request *request = facts->problem->request;
-  lp_json_writer json = lp_json_writer_begin(out, (lp_json_style){.indent = 2}), *j = &json;
+  const lp_json_style style =
+      is_data ? (lp_json_style){.digits = 6, .has_no_space = true} : (lp_json_style){.indent = 2};
+  lp_json_writer json = lp_json_writer_begin(out, style), *j = &json;
   lp_json_put_object(j, NULL);
   lp_json_put_text(j, "schema", "llmpart.places/1");
   lp_json_put_object(j, "model");
@@ -367,7 +390,8 @@ void lp_places_json(const lp_places_facts *facts, lp_buf *out) {
   lp_json_put_text(j, "objective", request->objective ? request->objective : "cost");
   put_plan(j, facts);
   put_pairs(j, facts);
-  put_certificate(j, facts);
+  put_placed(j, facts);
+  if (!is_data) put_certificate(j, facts);
   lp_json_put_end(j);
   lp_buf_puts(out, "\n");
 }

@@ -155,7 +155,7 @@ double lp_places_estimate(const lp_places_paths *paths, const lp_places_rest *re
 
 bool lp_places_sum_fits(const lp_places_model *model, const lp_places_sum *sum); /* all limits, memory included */
 
-/* ---- reports (ranges.c, json.c, text.c) -------------------------------------------------------------------------- */
+/* ---- reports (ranges.c, json.c, text.c, page.c) -------------------------------------------------------------------------- */
 
 typedef struct {
   lp_module *module;
@@ -166,9 +166,19 @@ typedef struct {
   int64_t params;
   double weight_bytes; /* as in the file */
 } lp_places_facts;
-void lp_places_json(const lp_places_facts *facts, lp_buf *out);
+/* is_data: for the page, with six digits and without the certificate. */
+void lp_places_json(const lp_places_facts *facts, bool is_data, lp_buf *out);
 void lp_places_text(const lp_places_facts *facts, lp_buf *out);
 void lp_places_line(const lp_places_facts *facts, lp_buf *out); /* for people, in one line */
+void lp_places_html(const lp_places_facts *facts, lp_buf *out); /* page.c */
+/* An operator of a stage that the plan places, with its figures there; text is borrowed. */
+typedef struct {
+  const char *name, *kind, *place;
+  int64_t layer;
+  double flops, bytes, ms[LP_PLACES_MAX]; /* ms: in each place */
+} lp_places_row;
+/* Returns false for an operator that the plan leaves free, which runs in each place that needs it. */
+bool lp_places_row_of(const lp_places_facts *facts, int stage, int32_t op, lp_places_row *out);
 /* A run of layers in the same places in a stage; -1 is before the first layer, layer_count after the last. */
 typedef struct {
   int32_t first, last;

@@ -1,4 +1,4 @@
-/* What both formats of a report over places say in words: which layers are where, and the limits. */
+/* What all formats of a report over places show: which layers and operators are where, and the limits. */
 #include "passes/plan/places/model.h"
 
 #include <stdio.h>
@@ -39,4 +39,22 @@ const char *lp_places_range_name(const lp_places_facts *facts, const lp_places_r
   else
     (void)snprintf(out, 48, "layers %" PRId32 "-%" PRId32, range->first, range->last);
   return out;
+}
+
+bool lp_places_row_of(const lp_places_facts *facts, int stage, int32_t op, lp_places_row *out) {
+  const lp_places_problem *problem = facts->problem;
+  if (problem->of[0][stage].ops[op].free) return false;
+  const int place = facts->plan->place[stage][op];
+  const lp_plan_op *there = lp_places_op(problem, place, stage, op);
+  *out = (lp_places_row){
+      .name = lp_op_str(there->op, "name", ""),
+      .kind = lp_op_info_get(there->op->kind)->name,
+      .place = problem->places->place[place].name,
+      .layer = lp_op_i64(there->op, "layer", -1),
+      .flops = there->flops[lp_places_side(place)],
+      .bytes = there->bytes[lp_places_side(place)],
+  };
+  for (int p = 0; p < problem->places->count; p++)
+    out->ms[p] = lp_places_op(problem, p, stage, op)->ms[lp_places_side(p)];
+  return true;
 }

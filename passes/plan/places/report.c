@@ -1,4 +1,5 @@
-/* The report of a plan over places: builds the problem of a module, plans it, and gathers what both formats show. */
+/* The report of a plan over places: builds the problem of a module, plans it, and writes it in each format. */
+#include "passes/plan/report/report.h"
 #include "base/map.h"
 #include "base/path.h"
 #include "passes/plan/places/model.h"
@@ -78,26 +79,52 @@ lp_status lp_places_plan_module(lp_module *module, const lp_compile_request *req
   return lp_places_solve(&out->problem, &(lp_places_options){.pairs = true}, arena, &out->plan, diag);
 }
 
-static lp_status write_format(const lp_places_facts *facts, const char *format, lp_buf *out, lp_diag *diag) {
-  if (lp_streq(format, "txt"))
-    lp_places_text(facts, out);
-  else if (lp_streq(format, "json"))
-    lp_places_json(facts, out);
-  else if (lp_streq(format, "line"))
-    lp_places_line(facts, out);
-  else
-    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--place"),
-                       "the report of a plan over more than two places is .txt or .json, not .%s", format);
-  return LP_OK;
+static void write_json(const lp_places_facts *facts, lp_buf *out) {
+  lp_places_json(facts, false, out);
+}
+
+/* The operators, one row each, for spreadsheets: as the report of two sides, with a column for each place. */
+static void write_csv(const lp_places_facts *facts, lp_buf *out) {
+  const lp_places *places = facts->problem->places;
+  lp_buf_puts(out, "name,kind,layer,stage,place,flops,bytes,ratio");
+  for (int p = 0; p < places->count; p++) {
+    lp_buf_puts(out, ",");
+    lp_report_csv_field(lp_arena_format(facts->arena, "%s_ms", places->place[p].name), out);
+  }
+  lp_buf_puts(out, "\n");
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    for (int32_t i = 0; i < facts->problem->of[0][stage].op_count; i++) {
+      lp_places_row row;
+      if (!lp_places_row_of(facts, stage, i, &row)) continue;
+      lp_report_csv_field(row.name, out);
+      lp_buf_printf(out, ",%s,%" PRId64 ",%s,", row.kind, row.layer, lp_stage_names[stage]);
+      lp_report_csv_field(row.place, out);
+      lp_buf_printf(out, ",%.12g,%.12g,%.12g", row.flops, row.bytes, row.bytes > 0 ? row.flops / row.bytes : 0);
+      for (int p = 0; p < places->count; p++)
+        lp_buf_printf(out, ",%.12g", row.ms[p]);
+      lp_buf_puts(out, "\n");
+    }
 }
 
 lp_status lp_places_report(lp_module *module, const lp_places_solution *solution, const char *format, lp_buf *out,
                            lp_diag *diag) {
+  static const struct {
+    const char *name;
+    void (*write)(const lp_places_facts *facts, lp_buf *out);
+  } formats[] = {{"txt", lp_places_text},
+                 {"json", write_json},
+                 {"csv", write_csv},
+                 {"html", lp_places_html},
+                 {"line", lp_places_line}};
+  void (*write)(const lp_places_facts *facts, lp_buf *out) = NULL;
   lp_arena *arena = lp_arena_create();
   lp_places_facts facts = {.module = module, .arena = arena, .problem = &solution->problem, .plan = &solution->plan};
   facts.name = model_name(module, arena);
   count_weights(&facts);
-  const lp_status status = write_format(&facts, format, out, diag);
+  for (size_t i = 0; i < LP_COUNT(formats); i++)
+    if (lp_streq(formats[i].name, format)) write = formats[i].write;
+  if (write) write(&facts, out);
   lp_arena_free(arena);
-  return status;
+  return write ? LP_OK
+               : lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no report format '%s': txt, json, csv or html", format);
 }

@@ -135,8 +135,7 @@ static lp_status gather(lp_report *report, lp_diag *diag) {
 
 /* ---- formats ----------------------------------------------------------------------------------------------------- */
 
-/* A field after RFC 4180. */
-static void quote_csv(const char *text, lp_buf *out) {
+void lp_report_csv_field(const char *text, lp_buf *out) {
   if (!strpbrk(text, ",\"\n")) {
     lp_buf_puts(out, text);
     return;
@@ -156,7 +155,7 @@ static void report_csv(const lp_report *report, lp_buf *out) {
     const lp_report_operator *item = &report->operators[i];
     const lp_plan_op *op = item->op;
     double bytes = op->bytes[item->side], flops = op->flops[item->side];
-    quote_csv(lp_op_str(op->op, "name", ""), out);
+    lp_report_csv_field(lp_op_str(op->op, "name", ""), out);
     lp_buf_printf(out, ",%s,%" PRId64 ",%s,%s,%.12g,%.12g,%.12g,%.12g,%.12g\n", lp_op_info_get(op->op->kind)->name,
                   lp_op_i64(op->op, "layer", -1), lp_stage_names[item->stage], lp_side_name(item->side), flops, bytes,
                   bytes > 0 ? flops / bytes : 0, op->ms[LP_SIDE_DEVICE], op->ms[LP_SIDE_CLOUD]);

@@ -104,6 +104,8 @@ void lp_report_certificate(const lp_report *report, lp_json_writer *json);
 void lp_report_ranks_json(const lp_report *report, lp_json_writer *json);
 void lp_report_ranks_text(const lp_report *report, lp_buf *out);
 
+/* Writes a text as a field of CSV (RFC 4180). */
+void lp_report_csv_field(const char *text, lp_buf *out);
 /* Writes the members `workload` and `sla`. */
 void lp_report_request(const lp_compile_request *request, lp_json_writer *json);
 void lp_report_text(const lp_report *report, lp_buf *out);
