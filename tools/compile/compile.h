@@ -155,7 +155,7 @@ LP_MUST_USE lp_status lp_compile_read_places(lp_compile *compile, lp_diag *diag)
 LP_MUST_USE lp_status lp_compile_load_places(lp_compile *compile, lp_diag *diag);
 /* Refuses an --emit that more than two places do not have. */
 LP_MUST_USE lp_status lp_compile_check_places_output(const lp_compile *compile, lp_diag *diag);
-/* Compares the figures of a report in JSON with the expressions of --fail-if (emit.c). LP_MISMATCH: one holds. */
+/* Compares the figures of a report in JSON with the expressions of --fail-if (limits.c). LP_MISMATCH: one holds. */
 LP_MUST_USE lp_status lp_compile_check_limits(const lp_compile *compile, const char *text, size_t size, lp_diag *diag);
 /* Plans the annotated module over more than two places and writes the reports. All of `out` is in the arena. Reports
  * that no plan meets the limits, after the reports: LP_INFEASIBLE. */

@@ -7,7 +7,6 @@
 #include "runtime/runtime.h"
 #include "tools/compile/compile.h"
 #include "tools/equal/check.h"
-#include "tools/gate/gate.h"
 
 #include "backend/backend.h"
 #include "base/side.h"
@@ -84,15 +83,6 @@ static lp_status write_output_report(const lp_compile *compile, lp_module *modul
     return write_report(compile, module, format, compile->output, diag);
   }
   return compile->reports.count ? LP_OK : write_report(compile, module, "txt", "-", diag);
-}
-
-lp_status lp_compile_check_limits(const lp_compile *compile, const char *text, size_t size, lp_diag *diag) {
-  lp_gate_report report = {0};
-  lp_status status = lp_gate_report_read("the plan", text, size, &report, diag);
-  for (size_t i = 0; i < compile->fail_if.count && status == LP_OK; i++)
-    status = lp_limit_check("--fail-if", compile->fail_if.data[i], &report, diag);
-  lp_gate_report_free(&report);
-  return status;
 }
 
 static lp_status check_limits(const lp_compile *compile, lp_module *module, lp_diag *diag) {

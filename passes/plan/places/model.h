@@ -155,7 +155,7 @@ double lp_places_estimate(const lp_places_paths *paths, const lp_places_rest *re
 
 bool lp_places_sum_fits(const lp_places_model *model, const lp_places_sum *sum); /* all limits, memory included */
 
-/* ---- reports (ranges.c, json.c, text.c, page.c) -------------------------------------------------------------------------- */
+/* ---- reports (ranges.c, json.c, text.c, page.c) ------------------------------------------------------------------ */
 
 typedef struct {
   lp_module *module;

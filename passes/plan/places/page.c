@@ -1,4 +1,4 @@
-/* The report over places as a page. This file writes the data, which is the report's JSON, and page/page.js draws it. */
+/* The report over places as a page. The data is the report's JSON, and page/page.js draws it. */
 #include "base/page/page.h"
 #include "passes/plan/places/model.h"
 

@@ -1,6 +1,6 @@
 /* P1's Table I, as printed: multiply-adds and elements of linear, attention, FFN and LM head operators. The counting
- * differs from the one that llmpart computes by (docs/measurements/planning.md): the score matrix is counted once for all
- * heads, Q.K^T is not counted, the LM head reads 2 h elements, and no other operator is counted. */
+ * differs from the one that llmpart computes by (docs/measurements/planning.md): the score matrix is counted once for
+ * all heads, Q.K^T is not counted, the LM head reads 2 h elements, and no other operator is counted. */
 #include "passes/plan/report/report.h"
 
 static bool is_head(const lp_plan_op *item, int32_t layer_count) {
