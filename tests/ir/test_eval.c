@@ -291,6 +291,15 @@ LP_TEST(norms) {
   is(of(NODE(LayerNormalization, x, w)), "-2 2");
   with_f64("epsilon", 0);
   is(of(NODE(RMSNormalization, x, w)), "0.894427 2.68328");
+  /* Rows of their own, an epsilon, and numbers that differ along the row. */
+  lp_value *rows = FLOATS("2,2", 1., 3., 2., 6.), *scale = FLOATS("2", 2., 3.), *bias = FLOATS("2", 10., 20.);
+  with_f64("epsilon", 3);
+  is(of(NODE(LayerNormalization, rows, scale, bias)), "9 21.5 8.48814 22.2678");
+  with_f64("epsilon", 4);
+  is(of(NODE(RMSNormalization, rows, scale)), "0.666667 3 0.816497 3.67423");
+  with_i64("axis", 0);
+  with_f64("epsilon", 0);
+  is(of(NODE(RMSNormalization, rows, FLOATS("2,2", 1., 2., 3., 4.))), "0.282843 1.69706 1.69706 6.78823");
 }
 
 /* Two keys, one query that sees only the first. */
