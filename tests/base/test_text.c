@@ -1,4 +1,5 @@
 #include "base/map.h"
+#include "base/utf8.h"
 #include "tests/base/expect.h"
 #include "tests/suite.h"
 
@@ -74,4 +75,17 @@ LP_TEST(a_map_replaces) {
   ck_assert_uint_eq(lp_map_count(map), 2);
   lp_map_free(map);
   lp_map_free(NULL);
+}
+
+/* White_Space of Unicode's PropList.txt. */
+LP_TEST(spaces) {
+  static const uint32_t runs[][2] = {{0x9, 0xD},       {0x20, 0x20},     {0x85, 0x85},     {0xA0, 0xA0},
+                                     {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F},
+                                     {0x205F, 0x205F}, {0x3000, 0x3000}};
+  for (uint32_t code = 0; code < 0x11000; code++) {
+    bool wanted = false;
+    for (size_t i = 0; i < LP_COUNT(runs); i++)
+      wanted |= code >= runs[i][0] && code <= runs[i][1];
+    if (lp_utf8_is_space(code) != wanted) ck_abort_msg("U+%04X", (unsigned)code);
+  }
 }

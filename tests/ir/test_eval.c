@@ -187,6 +187,20 @@ LP_TEST(moves) {
   fails(of(NODE(Gather, test_floats("2", (const float[]){1, 2}), INTS(2))), "index 2 into an axis of 2");
 }
 
+/* Pads that go around the vector more than once. */
+LP_TEST(pads_longer_than_the_vector) {
+  static const struct {
+    const char *mode, *wanted;
+  } rows[] = {{"reflect", "1 2 3 2 1 2 3 2 1 2 3 2"},
+              {"wrap", "3 1 2 3 1 2 3 1 2 3 1 2"},
+              {"edge", "1 1 1 1 1 2 3 3 3 3 3 3"},
+              {"constant", "0 0 0 0 1 2 3 0 0 0 0 0"}};
+  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+    with_str("mode", rows[i].mode);
+    is(of(NODE(Pad, INTS(1, 2, 3), INTS(4, 5))), rows[i].wanted);
+  }
+}
+
 /* The dimensions from `start` to `end`, each from the end if it is negative, and clamped. */
 LP_TEST(shapes) {
   static const struct {
