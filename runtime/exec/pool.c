@@ -43,7 +43,8 @@ typedef struct {
 struct lp_pool {
   /* `gate` and the members that a worker reads next share a cache line. */
   _Alignas(64) uint64_t gate;
-  uint32_t go; /* the last round whose workers may begin */
+  uint32_t go;    /* the last round whose workers may begin */
+  uint32_t round; /* the caller's: of the last gate that it opened */
   int32_t threads;
   int32_t workers; /* that take part at once: with the caller no more than there are cores */
   int32_t core;    /* on which the caller began its last segment; -1: unknown */
@@ -188,7 +189,7 @@ static void wake_workers(lp_pool *pool, int32_t count) {
 
 /* Opens a round and returns how many workers have joined. */
 static int32_t gather_workers(lp_pool *pool, const lp_turn *turn) {
-  const uint64_t round = (uint64_t)round_of(__atomic_load_n(&pool->gate, __ATOMIC_RELAXED)) + 1;
+  const uint64_t round = ++pool->round;
   __atomic_store_n(&pool->gate, round << GATE_ROUND_SHIFT | (uint64_t)turn->invite << GATE_INVITED_SHIFT,
                    __ATOMIC_RELEASE);
   wake_workers(pool, turn->wake);
@@ -220,7 +221,7 @@ static lp_threads_time run_together(lp_pool *pool, lp_segment_fn *segment, lp_fr
   pool->clocked = clocked;
   pool->computed_ns = 0;
   const work_clock clock = clock_begin(clocked);
-  __atomic_store_n(&pool->go, round_of(__atomic_load_n(&pool->gate, __ATOMIC_RELAXED)), __ATOMIC_RELEASE);
+  __atomic_store_n(&pool->go, pool->round, __ATOMIC_RELEASE);
   segment(frame, 0);
   for (int64_t i = 0; __atomic_load_n(&pool->running, __ATOMIC_ACQUIRE) != 0; i++)
     wait_step(i);
@@ -316,7 +317,7 @@ lp_pool *lp_pool_create(int32_t threads) {
     if (pthread_create(&worker->thread, NULL, work, worker) != 0) break; /* fewer threads do the same work */
     pool->threads++;
   }
-  const int32_t cores = lp_machine_threads();
+  const int32_t cores = pool->threads > 1 ? lp_machine_threads() : 1;
   pool->workers = pool->sharing.crew = (cores < pool->threads ? cores : pool->threads) - 1;
   return pool;
 }
