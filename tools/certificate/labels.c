@@ -74,6 +74,16 @@ static double round_down(double value, double grid) {
   return floor(value / grid) * grid;
 }
 
+/* The bound of a label at a frontier of all steps by the stage's front. */
+static double bound_by_front(const seeker *s, const label *l, int32_t at) {
+  const front *f = s->front;
+  double bound = l->objective + f->residence * l->cached + s->beside - f->offset, left = 0;
+  for (int i = 0; i < LIMIT_COUNT; i++)
+    bound += f->price[i] * l->amount[i];
+  if (f->of >= 0) left = s->limit[f->of] * (1 + 2 * CERTIFICATE_ROUNDING) - l->amount[f->of];
+  return bound + front_least(f, at, left);
+}
+
 /* Adds a label's successor on a side unless it breaks a limit or reaches the target. */
 static void extend(seeker *s, size_t step, const label *from, const frontier_arc *arc, double target, labels *out) {
   if (arc->to < 0) return;
@@ -89,6 +99,8 @@ static void extend(seeker *s, size_t step, const label *from, const frontier_arc
     next.bound += s->price[i] * (next.amount[i] - s->limit[i]);
     if (next.amount[i] + s->least[i][s->first[step + 1] + arc->to] > s->limit[i] * (1 + CERTIFICATE_ROUNDING)) return;
   }
+  if (s->front && next.bound < target)
+    next.bound = fmax(next.bound, bound_by_front(s, &next, s->first[step + 1] + arc->to));
   if (next.bound < target) lp_vec_push(out, next);
 }
 

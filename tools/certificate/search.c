@@ -29,19 +29,39 @@ static void end_prefill(const seeker *s, const moves *m, const labels *list, dou
   }
 }
 
+/* Tells whether memory can bind. */
+static bool is_tight(const certificate *c) {
+  return c->limit_bytes[0] > 0 || c->limit_bytes[1] > 0;
+}
+
+/* Makes labels of a stage heed its front; `beside` is the least that the other stage adds to its bound. */
+static void use_front(seeker *s, const front *f, double beside) {
+  s->front = f;
+  s->beside = beside;
+}
+
 /* Searches prefill, then decode with the placements of prefill that are left. Those that are not left cost at least the
- * target together with any placement of decode. */
-static double search_forward(seeker s[2], const moves *m, double wanted, size_t effort) {
+ * target together with any placement of decode. `p`: fronts; NULL: there are none. */
+static double search_forward(seeker s[2], const moves *m, const front_pair *p, double wanted, size_t effort) {
   const certificate *c = s[0].c;
   double *cost = LP_NEW_ARRAY(c->arena, double, m->most + 1), *ending = LP_NEW_ARRAY(c->arena, double, m->most + 1);
   double target = wanted;
   labels list = {0};
   seeker_costs(&s[1], cost);
   moves_pair(m, cost, c->move + s[0].price[0], ending, NULL);
+  if (p) use_front(&s[0], &p->f[0], p->f[1].bound);
   labels_search(&s[0], ending, effort, &target, &list);
   end_prefill(&s[0], m, &list, ending);
   list.count = 0;
+  if (p) {
+    double least = INFINITY;
+    for (int32_t k = 0; k <= m->most; k++)
+      least = fmin(least, ending[k] + p->residence * k);
+    use_front(&s[1], &p->f[1], least);
+  }
   labels_search(&s[1], ending, effort, &target, &list);
+  use_front(&s[0], NULL, 0);
+  use_front(&s[1], NULL, 0);
   for (size_t i = 0; i < list.count; i++)
     target = fmin(target, list.data[i].objective + ending[list.data[i].cached]);
   lp_vec_free(&list);
@@ -91,12 +111,30 @@ static double search_joint(seeker *s, double wanted, size_t effort) {
   return target;
 }
 
+/* Searches the stages with fronts as bounds. */
+static double search_by_fronts(seeker s[2], const moves *m, double wanted, size_t effort) {
+  front_pair p;
+  double proved = pair_improve(&p, s, m, wanted);
+  if (proved < wanted) proved = fmax(proved, search_forward(s, m, &p, wanted, effort));
+  pair_free(&p);
+  return fmin(proved, wanted);
+}
+
 /* The graphs of a search: one of both stages, or one for each. */
 typedef struct {
   seeker s[2];
   int count;
-  moves m; /* of caches, between two graphs */
+  bool has_fronts; /* fronts were made: a second time they prove no more */
+  moves m;         /* of caches, between two graphs */
 } graphs;
+
+/* Tells whether fronts are worth their time: they price what the stages hold, so that where memory binds they raise a
+ * good bound only. */
+static bool suit_fronts(const graphs *g, double proved, double wanted) {
+  static const double near = 0.03; /* a share */
+  if (g->s[0].counted || g->s[1].counted || g->has_fronts) return false;
+  return !is_tight(g->s[0].c) || proved >= wanted - near * fabs(wanted);
+}
 
 static void release(graphs *g) {
   for (int i = 0; i < g->count; i++)
@@ -109,9 +147,11 @@ static double prove_part(graphs *g, double wanted, size_t effort) {
   double proved = seeker_improve(g->s, g->count, &g->m, wanted);
   if (proved >= wanted || proved == -INFINITY) return proved;
   if (g->count == 1) return fmax(proved, search_joint(g->s, wanted, effort));
-  proved = fmax(proved, search_forward(g->s, &g->m, wanted, effort));
+  proved = fmax(proved, search_forward(g->s, &g->m, NULL, wanted, effort));
   if (proved < wanted) proved = fmax(proved, search_backward(g->s, &g->m, wanted, effort));
-  return proved;
+  if (proved >= wanted || !suit_fronts(g, proved, wanted)) return proved;
+  g->has_fronts = true;
+  return fmax(proved, search_by_fronts(g->s, &g->m, wanted, effort));
 }
 
 /* The stage with the dearer messages. */
@@ -155,7 +195,8 @@ static double prove_stages(const certificate *c, double wanted, size_t *left) {
   double proved = -INFINITY;
   if (seeker_create(c, 1, g.m.most, left, &g.s[0]) && seeker_create(c, 2, g.m.most, left, &g.s[1])) {
     proved = prove_part(&g, wanted, effort);
-    if (proved < wanted && c->message_ms > 0) proved = fmax(proved, prove_parts(&g, wanted, effort));
+    if (proved < wanted && c->message_ms > 0 && !(g.has_fronts && !is_tight(c)))
+      proved = fmax(proved, prove_parts(&g, wanted, effort));
     g.m = moves_list(c);
     g.s[0].most = g.s[1].most = g.m.most;
     if (proved < wanted && seeker_count_messages(&g.s[0], 0, true) && seeker_count_messages(&g.s[1], 0, true))
@@ -178,9 +219,9 @@ static double prove_both(const certificate *c, double wanted, size_t *left) {
  * memory couples them. Where messages count, it is large, so it comes last unless the model is small. */
 static double prove_room(const certificate *c, double enough, size_t left[2]) {
   enum { FEW_UNITS = 200 };
-  const bool is_tight = c->limit_bytes[0] > 0 || c->limit_bytes[1] > 0, counts = counts_messages(c);
+  const bool counts = counts_messages(c);
   const bool is_small = c->stages[0].unit_count + c->stages[1].unit_count <= FEW_UNITS;
-  const bool both_first = !counts || (is_small && is_tight);
+  const bool both_first = !counts || (is_small && is_tight(c));
   double best = certificate_bound(c), both = -INFINITY;
   if (best >= enough) return best;
   if (both_first) both = prove_both(c, enough, &left[1]);

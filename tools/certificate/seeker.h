@@ -4,6 +4,26 @@
 
 #include "tools/certificate/frontiers.h"
 
+typedef struct {
+  double amount, value;
+} front_point;
+typedef LP_VEC(front_point) front_points;
+
+/* For each frontier of a stage the least price of the rest as a function of the amount of one limit that is left. Where
+ * that limit has a price, the price only excludes placements. */
+typedef struct {
+  int of;                    /* the limit; -1: none */
+  double price[LIMIT_COUNT]; /* of the other limits */
+  double own, residence;     /* the price of the limit, and of a cache on the device */
+  const front_point *ending; /* what follows the last step, as a front; borrowed */
+  int32_t ending_count;
+  double offset;          /* the sum of the limits, each times its price */
+  double bound;           /* of the stage */
+  double *least, *before; /* [frontier of all steps] from the start: the least amount and price; owned */
+  int32_t *first, *count; /* [frontier of all steps] its points: amounts ascending, values descending; owned */
+  front_points point;
+} front;
+
 /* One graph with its prices. */
 typedef struct {
   const certificate *c;
@@ -18,6 +38,8 @@ typedef struct {
   double sum[LIMIT_COUNT];                  /* amounts along the cheapest path */
   double grid_objective, grid[LIMIT_COUNT]; /* powers of two, of which sums of labels are multiples */
   size_t *left;                             /* the labels that all searches together may still make */
+  const front *front;                       /* bounds labels as well; NULL: none; borrowed */
+  double beside;                            /* the least that the other stage adds to the bound of the front */
 } seeker;
 
 /* The least times of moving caches: [most + difference of the numbers on the device, prefill's less decode's]. */
@@ -56,6 +78,34 @@ moves moves_list(const certificate *c);
 /* Fills, for each number of caches that prefill has on the device, the least cost of decode, cost[number], with the
  * moves at a price per ms. Sets in `other`, unless it is NULL, decode's number. */
 void moves_pair(const moves *m, const double *cost, double per_ms, double *out, int32_t *other);
+
+/* ---- fronts.c ---------------------------------------------------------------------------------------------------- */
+
+/* Allocates a front. Release with front_free. */
+void front_create(const seeker *s, front *f);
+void front_free(front *f);
+/* Fills `least` and `before` from the members above them, and sets the bound that the prices prove. */
+void front_open(const seeker *s, front *f);
+/* Makes the points of an opened front for the placements with a price below `below`, less that of the limits, and sets
+ * the bound that they prove. A frontier has about `most` points at most. */
+void front_fill(const seeker *s, double below, int most, front *f);
+/* The least price of the rest, from a frontier of all steps; infinite: there is no wanted placement. */
+double front_least(const front *f, int32_t frontier, double left);
+
+/* ---- pairs.c ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  seeker *s;      /* [2] borrowed */
+  const moves *m; /* borrowed */
+  front f[2];
+  double residence, bound;
+  front_points moves; /* after prefill */
+} front_pair;
+
+/* Searches for the price of residence with the best fronts of both stages; returns their bound of all placements below
+ * `wanted`. Release with pair_free. */
+double pair_improve(front_pair *p, seeker s[2], const moves *m, double wanted);
+void pair_free(front_pair *p);
 
 /* ---- labels.c ---------------------------------------------------------------------------------------------------- */
 
