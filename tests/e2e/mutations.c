@@ -174,12 +174,14 @@ static _Noreturn void run_bundle(const char *path, int64_t count, int out) {
   setrlimit(RLIMIT_AS, &memory);
   setrlimit(RLIMIT_CORE, &core);
   lp_bundle *bundle = NULL;
+  lp_rank_team *team = NULL;
   lp_session *session = NULL;
   lp_generation made = {0};
   lp_diag *diag = lp_diag_create();
   const lp_bundle_options load = {.load = LP_LOAD_ALL};
   const int32_t prompt[PROMPT] = {1, 2, 3, 4, 5};
   lp_status status = lp_bundle_load(path, &load, &bundle, diag);
+  if (status == LP_OK) status = lp_ranks_start(bundle, &load, 1, &team, diag);
   if (status == LP_OK) {
     lp_generate_options options = {.max_tokens = count, .threads = 1, .sampling = lp_bundle_sampling(bundle)};
     status = lp_session_open(bundle, &options, &session, diag);

@@ -20,6 +20,10 @@ answers() { # answers WHAT: to three requests at a time
 }
 is() { [ "$(readiness)" = "$1" ]; }
 
+echo 'split: { bundle: three.llmpart, threads: 1, theta: 0.8 }' >"$work/theta.yaml"
+"$LLMPART" serve "$work/theta.yaml" --listen=127.0.0.1:0 >"$work/theta.log" 2>&1 && fail 'theta over three places'
+grep -q "early exits cannot give tokens ('theta'): the bundle has more than two places" "$work/theta.log" || fail "no reason: $(cat "$work/theta.log")"
+
 # Workers of its own.
 echo 'split: { bundle: three.llmpart, threads: 1 }' >"$work/own.yaml"
 serve own
