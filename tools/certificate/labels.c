@@ -92,7 +92,7 @@ static void extend(seeker *s, size_t step, const label *from, const frontier_arc
                 .cached = from->cached,
                 .sent = from->sent};
   if (!seeker_count(s, arc, &next.cached, &next.sent)) return;
-  next.bound = next.objective + seeker_potentials(s, step + 1, arc->to)[next.cached * (s->counted + 1) + next.sent];
+  next.bound = next.objective + seeker_potentials(s, step + 1, arc->to)[seeker_index(s, next.cached, next.sent)];
   for (int i = 0; i < LIMIT_COUNT; i++) {
     if (!(s->limit[i] > 0)) continue;
     next.amount[i] = from->amount[i] + round_down(arc->amount[i], s->grid[i]);

@@ -36,23 +36,27 @@ bool seeker_count(const seeker *s, const frontier_arc *arc, int32_t *cached, int
   return *sent <= s->counted && *cached <= s->most;
 }
 
-/* Lowers the potentials `to` of a frontier to those by way of an arc. */
+/* Lowers `count` potentials to those of the rest and a price. */
+static void lower(double *restrict own, const double *restrict rest, double price, int32_t count) {
+  for (int32_t i = 0; i < count; i++) {
+    const double sum = price + rest[i];
+    own[i] = sum < own[i] ? sum : own[i];
+  }
+}
+
+/* Lowers the potentials `to` of a frontier to those by way of an arc: seeker_count for all of them. */
 static void follow_arc(const seeker *s, const frontier_arc *arc, const double *from, double *to) {
   const double price = priced(s, arc);
-  const int32_t row = s->counted + 1;
-  for (int32_t sent = 0; sent < row; sent++) {
-    int32_t shift = 0, then = sent;
-    if (!seeker_count(s, arc, &shift, &then)) continue;
-    if (then == 0 && (row == 1 || arc->sent == 0)) { /* all rows move alike */
-      for (int32_t i = 0; i + shift * row < seeker_stride(s); i++)
-        to[i] = price + from[i + shift * row] < to[i] ? price + from[i + shift * row] : to[i];
-      return;
-    }
-    for (int32_t k = 0; k + shift <= s->most; k++) {
-      const double sum = price + from[(k + shift) * row + then];
-      if (sum < to[k * row + sent]) to[k * row + sent] = sum;
-    }
-  }
+  const int32_t width = s->most + 1, shift = s->most > 0 ? arc->cached : 0;
+  const int32_t rows = arc->sent > s->counted ? 0 : s->counted + 1 - arc->sent;
+  if (shift >= width) return;
+  if (shift == 0)
+    lower(to, from + arc->sent * width, price, rows * width);
+  else
+    for (int32_t sent = 0; sent < rows; sent++)
+      lower(to + seeker_index(s, 0, sent), from + seeker_index(s, shift, sent + arc->sent), price, width - shift);
+  for (int32_t sent = rows; s->or_more && sent <= s->counted; sent++)
+    lower(to + seeker_index(s, 0, sent), from + seeker_index(s, shift, s->counted), price, width - shift);
 }
 
 /* Fills the potentials. `ending`: [cached in all] the price after the last step. */
@@ -62,7 +66,8 @@ void seeker_fill(seeker *s, const double *ending) {
   for (int32_t f = 0; f < g->last_count; f++) {
     double *to = seeker_potentials(s, g->step_count, f);
     for (int32_t i = 0; i < n; i++)
-      to[i] = i % (s->counted + 1) == s->counted ? ending[i / (s->counted + 1)] : INFINITY;
+      to[i] = INFINITY;
+    memcpy(to + seeker_index(s, 0, s->counted), ending, (size_t)(s->most + 1) * sizeof *to);
   }
   for (size_t i = g->step_count; i-- > 0;)
     for (int32_t f = 0; f < g->step[i].count; f++) {
@@ -102,7 +107,7 @@ static int32_t walk_path(seeker *s, int32_t cached) {
     for (int side = 0; side < 2; side++) {
       int32_t k = cached, m = sent;
       if (arc[side].to < 0 || !seeker_count(s, &arc[side], &k, &m)) continue;
-      const double price = priced(s, &arc[side]) + seeker_potentials(s, i + 1, arc[side].to)[k * (s->counted + 1) + m];
+      const double price = priced(s, &arc[side]) + seeker_potentials(s, i + 1, arc[side].to)[seeker_index(s, k, m)];
       if (best && price >= least) continue;
       best = &arc[side];
       least = price;
@@ -163,7 +168,7 @@ void seeker_costs(seeker *s, double *cost) {
   cost[s->most] = 0; /* as an ending */
   seeker_fill(s, cost);
   for (int32_t k = 0; k <= s->most; k++)
-    cost[k] = s->potential[(s->most - k) * (s->counted + 1)] - limits_price(s);
+    cost[k] = s->potential[seeker_index(s, s->most - k, 0)] - limits_price(s);
 }
 
 /* Sets the sums of both stages' cheapest paths; returns the bound. */

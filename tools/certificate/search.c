@@ -161,8 +161,9 @@ static seeker *dear_stage(graphs *g) {
 }
 
 /* Divides the placements by the number of messages of a stage. Prices of time mix placements that send different
- * numbers; the parts' prices cannot. Leaves out the moves of caches if they cost nothing at the prices. */
-static double prove_parts(graphs *g, double wanted, size_t effort) {
+ * numbers; the parts' prices cannot. Leaves out the moves of caches if they cost nothing at the prices. Ends at a part
+ * that proves no more than `known`, since all of them do not then either. */
+static double prove_parts(graphs *g, double wanted, double known, size_t effort) {
   enum { MOST_COUNTED = 12 };
   seeker *dear = dear_stage(g);
   double target = wanted;
@@ -173,6 +174,7 @@ static double prove_parts(graphs *g, double wanted, size_t effort) {
   for (int32_t sent = 0; sent <= MOST_COUNTED; sent++) {
     if (!seeker_count_messages(dear, sent, false)) break;
     target = fmin(target, prove_part(g, target, effort));
+    if (target <= known) return target;
     if (!seeker_count_messages(dear, sent + 1, true)) {
       if (!seeker_count_messages(dear, sent, true)) return -INFINITY; /* those that send `sent` and more */
       break;
@@ -196,7 +198,7 @@ static double prove_stages(const certificate *c, double wanted, size_t *left) {
   if (seeker_create(c, 1, g.m.most, left, &g.s[0]) && seeker_create(c, 2, g.m.most, left, &g.s[1])) {
     proved = prove_part(&g, wanted, effort);
     if (proved < wanted && c->message_ms > 0 && !(g.has_fronts && !is_tight(c)))
-      proved = fmax(proved, prove_parts(&g, wanted, effort));
+      proved = fmax(proved, prove_parts(&g, wanted, proved, effort));
     g.m = moves_list(c);
     g.s[0].most = g.s[1].most = g.m.most;
     if (proved < wanted && seeker_count_messages(&g.s[0], 0, true) && seeker_count_messages(&g.s[1], 0, true))

@@ -32,7 +32,7 @@ typedef struct {
   int32_t most;                                  /* caches on the device; 0: they are not counted */
   int32_t counted;                               /* messages: the search is for placements that send so many */
   bool or_more;                                  /* or more than that */
-  double *potential; /* [frontier of all steps][cached so far][sent so far] price to the end and of the ending; owned */
+  double *potential; /* [frontier of all steps][sent so far][cached so far] price to the end and of the ending; owned */
   double *least[LIMIT_COUNT];               /* [frontier of all steps] each amount to the end */
   int32_t *first;                           /* [step] its first frontier among all */
   double sum[LIMIT_COUNT];                  /* amounts along the cheapest path */
@@ -66,6 +66,10 @@ bool seeker_count_messages(seeker *s, int32_t counted, bool or_more);
 /* Adds what an arc caches and sends; false when the search does not look for so many messages. */
 bool seeker_count(const seeker *s, const frontier_arc *arc, int32_t *cached, int32_t *sent);
 double *seeker_potentials(const seeker *s, size_t step, int32_t frontier);
+/* The place of so many caches and messages among the potentials of a frontier. */
+static inline int32_t seeker_index(const seeker *s, int32_t cached, int32_t sent) {
+  return sent * (s->most + 1) + cached;
+}
 /* Fills the potentials. `ending`: [cached in all] the price after the last step. */
 void seeker_fill(seeker *s, const double *ending);
 /* Sets cost[number] to the least price of a stage with that number of caches on the device, less that of the limits. */
