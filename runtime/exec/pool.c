@@ -306,7 +306,10 @@ lp_pool *lp_pool_create(int32_t threads) {
   if (threads > MAX_THREADS) threads = MAX_THREADS;
   /* lp_alloc aligns to 16 bytes only. */
   lp_pool *pool = aligned_alloc(64, sizeof *pool);
-  if (!pool) abort();
+  if (!pool) {
+    fprintf(stderr, "llmpart: out of memory: %zu bytes wanted\n", sizeof *pool);
+    abort();
+  }
   *pool = (lp_pool){.threads = 1, .core = sched_getcpu()};
   pthread_mutex_init(&pool->mutex, NULL);
   pthread_cond_init(&pool->wake, NULL);
