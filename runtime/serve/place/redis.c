@@ -1,3 +1,4 @@
+/* Answers of Redis: see redis.h. */
 #include "runtime/serve/place/redis.h"
 
 #ifdef LP_REDIS
