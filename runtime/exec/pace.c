@@ -5,7 +5,7 @@
 
 /* A pass may last this many times as long as without the rows of prompts. With the gaps between its tokens, a device's
  * time per token stays within twice the time without them. */
-static const double stretch = 1.6;
+static const double stretch = 1.4;
 /* Each pass moves the time of its size by this share at most, so that one that was interrupted counts as any other. */
 static const double step = 0.05;
 /* Each pass makes the times of all other sizes count less. Sizes that were too slow are tried again so; and the time

@@ -10,7 +10,7 @@
  * prompts while others generate, and the least rows that prompts have beside them; rows of one prompt; and how much
  * longer than a pass over one row a pass with prompts may last (runtime/exec/pace.c). */
 enum { MOST_SEQUENCES = 128, MOST_ROWS = 256, PROMPT_SEQUENCES = 16, PROMPT_ROWS = 16, PASS_ROWS = 128 };
-static const double stretch = 1.6;
+static const double stretch = 1.4;
 
 /* ---- times ------------------------------------------------------------------------------------------------------- */
 

@@ -113,7 +113,7 @@ static int64_t rows_of(const lp_sim_passes *passes, uint32_t job) {
 }
 
 /* Prompts fill a pass of 256 rows, a prompt at most 128 of them; beside a request that generates they take as many rows
- * as make the pass 1.6 times as long, but at least 16. */
+ * as make the pass 1.4 times as long, but at least 16. */
 LP_TEST(rows_of_prompts) {
   double rows[] = {1, 101}, flat[] = {1, 2}, steep[] = {1, 101};
   lp_sim_station station = {.slots = 64, .pass = {2, rows, flat, NULL}};
@@ -127,7 +127,7 @@ LP_TEST(rows_of_prompts) {
   lp_sim_passes_add(&passes, 3, 1, 5, 3);
   (void)lp_sim_passes_begin(&passes, &station);
   ck_assert_int_eq(rows_of(&passes, 3), 1);
-  ck_assert_int_eq(rows_of(&passes, 2), 61); /* 1 + 60 / 100 */
+  ck_assert_int_eq(rows_of(&passes, 2), 41); /* 1 + 40 / 100 */
   lp_sim_passes_end(&passes);
   station.pass.seconds = steep;
   (void)lp_sim_passes_begin(&passes, &station);
