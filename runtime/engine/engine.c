@@ -182,7 +182,7 @@ lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *optio
   /* With exits a worker lacks rows that the device has. */
   engine->shares = engine->theta == 0 && engine_prefix_fits(bundle, remote != NULL);
   lp_states_init(&engine->shape, &bundle->manifest, LP_SIDE_DEVICE);
-  engine->shape.paged = !remote && !bundle->side[LP_SIDE_DEVICE].gpu;
+  engine->shape.paged = !bundle->side[LP_SIDE_DEVICE].gpu;
   engine->pool = lp_pool_create(options->threads);
   engine->batch = lp_batch_create(bundle, LP_SIDE_DEVICE, engine->pool);
   engine->code = lp_alloc((size_t)bundle->manifest.program_count * sizeof *engine->code);

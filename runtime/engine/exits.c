@@ -165,7 +165,8 @@ static lp_status take_answer(lp_engine *engine, size_t sequence, lp_diag *diag) 
     if (job->wants_logits) (void)!draw(job, job->logits, 0, diag);
     return LP_OK;
   }
-  job->failed = false; /* the worker has dropped its rows: it gets all of them with the next question */
+  if (job->has_no_room) return LP_OK; /* it begins again when there is some: memory.h */
+  job->failed = false;                /* the worker cannot go on: it gets all rows with the next question */
   free(job->error);
   job->error = NULL;
   job->sent = 0;

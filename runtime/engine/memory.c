@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "runtime/bundle/bundle.h"
+#include "runtime/engine/exits.h"
 #include "runtime/engine/prefix.h"
 #include "runtime/engine/remote.h"
 
@@ -78,14 +79,22 @@ static engine_job *admitted_last(const lp_engine *engine) {
   return last;
 }
 
-/* The job waits until it is admitted again, and then computes its text from the beginning. */
-static void preempt(lp_engine *engine, engine_job *job) {
+/* The job waits until it is admitted again, and then computes its text from the beginning. Its executor is no longer
+ * its own. */
+static void begin_again(lp_engine *engine, engine_job *job) {
   engine_memory_release(engine, job);
-  engine_prefix_keep(engine, job);
+  if (job->connection != engine->connection) job->session = 0; /* it was lost */
+  if (engine->remote) engine_remote_forget(engine->remote, job);
+  engine_exits_free(job);
   job->executor = NULL;
   job->from = NULL;
-  job->done = job->turn = 0;
+  job->done = job->turn = job->sent = 0;
   job->has_begun = job->follows = false;
+}
+
+static void preempt(lp_engine *engine, engine_job *job) {
+  engine_prefix_keep(engine, job);
+  begin_again(engine, job);
   engine->preempted++;
 }
 
@@ -113,15 +122,12 @@ bool engine_memory_await_room(lp_engine *engine, engine_job *job) {
   engine->preempted += job->done > job->reused;
   if (is_first) engine->reused -= job->reused;
   if (is_first) job->reused = 0;
-  engine_memory_release(engine, job);
   engine_prefix_free(engine); /* the worker drops these first */
-  engine_remote_forget(engine->remote, job);
   lp_executor_free(job->executor);
+  begin_again(engine, job);
   free(job->error);
-  job->executor = NULL;
   job->error = NULL;
-  job->done = job->turn = 0;
-  job->has_begun = job->failed = job->has_no_room = false;
+  job->failed = job->has_no_room = false;
   engine->most_there = count_admitted(engine);
   engine->room_ms = lp_now_ms() + pause_ms;
   return true;

@@ -5,11 +5,11 @@
  * section 4.5). The one that was admitted first always goes on. KV caches stay contiguous for the code: the processor's
  * page table maps what holds rows (exec/state.h).
  *
- * On a GPU, and with a worker, a sequence reserves the most that it may need here, since its rows are rounded by the
- * passes that compute them, or lie in two places. A worker has a budget of its own, which counts what its sessions
- * hold, and which other servers share: it takes the memory of the sessions that were opened last. Such a sequence
- * waits, too, and computes its text again, the tokens of the answer one by one. As many are admitted then as the worker
- * had room for, and one more from time to time.
+ * On a GPU a sequence reserves the most that it may need, since its rows are rounded by the passes that compute them.
+ * One that gives its memory back here does so at its worker, too. A worker has a budget of its own, which counts what
+ * its sessions hold, and which other servers share: it takes the memory of the sessions that were opened last. Such a
+ * sequence waits, too, and computes its text again, the tokens of the answer one by one. As many are admitted then as
+ * the worker had room for, and one more from time to time.
  *
  * Private to engine/. */
 #ifndef LP_ENGINE_MEMORY_H

@@ -144,7 +144,7 @@ static lp_status open_session(lp_engine *engine, engine_job *job, lp_diag *diag)
   open.like = job->from_session;
   open.rows = job->from_session != 0 ? job->done : 0;
   open.capacity = job->from_session != 0 ? job->call->capacity : 0;
-  open.yields = engine->theta == 0; /* with exits it would go on with theirs */
+  open.yields = true;
   return send_open(remote, &open, diag);
 }
 

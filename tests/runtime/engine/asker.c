@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
@@ -108,6 +109,31 @@ int64_t askers_run_at(const lp_bundle *bundle, lp_engine *engine, double theta) 
 
 void askers_run(const lp_bundle *bundle, lp_engine *engine) {
   ck_assert_int_eq(askers_run_at(bundle, engine, 0), 0);
+}
+
+int32_t askers_run_long(const lp_bundle *bundle, lp_engine *engine, double theta, int64_t budget) {
+  asker *all = lp_alloc(THREADS * sizeof *all);
+  pthread_t thread[THREADS];
+  int32_t most = 0;
+  for (int i = 0; i < THREADS; i++) {
+    asker_set_up(&all[i], bundle, engine, i);
+    all[i].theta = theta;
+    all[i].length = LONG_BEGUN;
+    all[i].most = MOST_MADE;
+    all[i].choices = LP_COUNT(all[i].outcome); /* which begin together */
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, asker_run, &all[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    while (pthread_tryjoin_np(thread[i], NULL) != 0) {
+      lp_engine_load load = lp_engine_now(engine);
+      if (budget > 0) ck_assert_int_le(load.kv_bytes + load.kept_bytes, budget);
+      if (load.running > most) most = load.running;
+      (void)usleep(100);
+    }
+    asker_check(&all[i]);
+  }
+  free(all);
+  return most;
 }
 
 lp_bundle *asker_bundle(const char *sides) {

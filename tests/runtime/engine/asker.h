@@ -5,7 +5,7 @@
 #include "runtime/engine/engine.h"
 #include "tests/runtime/toy/toy_bundle.h"
 
-enum { THREADS = 12, MOST_PROMPT = 90, MADE = 24, MOST_MADE = 90 };
+enum { THREADS = 12, MOST_PROMPT = 90, MADE = 24, MOST_MADE = 90, LONG_BEGUN = 30 };
 enum { ALIKE = 70, SHARED = 64 }; /* equal tokens of prompts that begin alike; of these rows, in whole grains */
 
 typedef struct {
@@ -49,5 +49,10 @@ void asker_check(const asker *a);
  * this theta; the second has no exits. */
 int64_t askers_run_at(const lp_bundle *bundle, lp_engine *engine, double theta);
 void askers_run(const lp_bundle *bundle, lp_engine *engine);
+
+/* Asks THREADS prompts of LONG_BEGUN tokens for several answers of MOST_MADE tokens each, all at the same time, and
+ * checks the first answers. Meanwhile the engine may hold `budget` bytes of KV caches; 0: any. Returns the most answers
+ * that ran at a time. */
+int32_t askers_run_long(const lp_bundle *bundle, lp_engine *engine, double theta, int64_t budget);
 
 #endif

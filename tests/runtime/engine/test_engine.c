@@ -1,5 +1,4 @@
 /* Requests of many threads give the tokens that sessions give alone. */
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -83,32 +82,13 @@ LP_TEST(several_choices) {
 /* Requests that could need twice the budget together run at the same time, since they begin with little. Those that
  * were admitted last give their memory back, and their tokens do not change. */
 LP_TEST(memory_is_given_back) {
-  enum { PAGES = 5, BEGUN = 30 };
+  enum { PAGES = 5 };
   lp_bundle *bundle = asker_bundle("dddddd");
   int64_t budget = PAGES * TOY_LAYERS * sysconf(_SC_PAGESIZE);
   lp_engine *engine = asker_engine(bundle, budget);
-  asker *all = lp_alloc(THREADS * sizeof *all);
-  pthread_t thread[THREADS];
-  int32_t most = 0;
-  for (int i = 0; i < THREADS; i++) {
-    asker_set_up(&all[i], bundle, engine, i);
-    all[i].length = BEGUN;
-    all[i].most = MOST_MADE;
-    all[i].choices = LP_COUNT(all[i].outcome); /* which begin together */
-    ck_assert_int_eq(pthread_create(&thread[i], NULL, asker_run, &all[i]), 0);
-  }
-  for (int i = 0; i < THREADS; i++) {
-    while (pthread_tryjoin_np(thread[i], NULL) != 0) {
-      lp_engine_load load = lp_engine_now(engine);
-      ck_assert_int_le(load.kv_bytes + load.kept_bytes, budget);
-      if (load.running > most) most = load.running;
-      (void)usleep(100);
-    }
-    asker_check(&all[i]);
-  }
+  int32_t most = askers_run_long(bundle, engine, 0, budget);
   ck_assert_int_gt(lp_engine_now(engine).preempted, 0);
   ck_assert_int_gt(most, PAGES / 2); /* each may need two pages of a layer */
-  free(all);
   lp_engine_close(engine);
   lp_bundle_free(bundle);
 }

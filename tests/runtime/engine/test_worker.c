@@ -27,27 +27,55 @@ LP_LOOP_TEST(with_a_worker_as_alone, 0, SPLITS) {
 /* A worker's budget counts the pages that sessions hold. Together the requests could need almost five times the
  * budget: the worker takes the memory of the sessions that were opened last, whose requests wait and run again. */
 LP_LOOP_TEST(a_worker_without_room, 0, SPLITS - 1) {
-  enum { PAGES = 5, BEGUN = 30 };
+  enum { PAGES = 5 };
   char budget[32], *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &asker_splits[_i]);
   (void)snprintf(budget, sizeof budget, "%ld", PAGES * TOY_LAYERS * sysconf(_SC_PAGESIZE));
   toy_worker worker = toy_worker_start(path, budget, NULL);
   lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
   lp_engine *engine = asker_engine_with(bundle, &(lp_engine_options){.threads = 2, .cloud = worker.address});
-  asker *all = lp_alloc(THREADS * sizeof *all);
-  pthread_t thread[THREADS];
-  for (int i = 0; i < THREADS; i++) {
-    asker_set_up(&all[i], bundle, engine, i);
-    all[i].length = BEGUN;
-    all[i].most = MOST_MADE;
-    all[i].choices = LP_COUNT(all[i].outcome); /* which begin together, and already need more than the budget */
-    ck_assert_int_eq(pthread_create(&thread[i], NULL, asker_run, &all[i]), 0);
-  }
-  for (int i = 0; i < THREADS; i++) {
-    ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
-    asker_check(&all[i]);
-  }
+  (void)askers_run_long(bundle, engine, 0, 0);
   ck_assert_int_gt(lp_engine_now(engine).preempted, 0);
-  free(all);
+  lp_engine_close(engine);
+  ck_assert_int_eq(toy_worker_end(&worker), 0);
+  lp_bundle_free(bundle);
+  toy_dir_remove(dir);
+  free(path);
+}
+
+/* So does an engine's own budget, which counts the device's layers of a split: more requests run than could reserve
+ * what they may need. Those that were admitted last give their memory back here and at the worker. */
+LP_LOOP_TEST(a_device_without_room, 0, SPLITS - 1) {
+  enum { PAGES = 5 };
+  char *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &asker_splits[_i]);
+  int64_t budget = 0;
+  for (const char *side = asker_splits[_i].prefill; *side; side++)
+    budget += *side == 'd' ? PAGES * sysconf(_SC_PAGESIZE) : 0;
+  toy_worker worker = toy_worker_start(path, NULL, NULL);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  lp_engine *engine =
+      asker_engine_with(bundle, &(lp_engine_options){.threads = 2, .cloud = worker.address, .kv_bytes = budget});
+  (void)askers_run_long(bundle, engine, 0, budget);
+  ck_assert_int_gt(lp_engine_now(engine).preempted, 0);
+  lp_engine_close(engine);
+  ck_assert_int_eq(toy_worker_end(&worker), 0);
+  lp_bundle_free(bundle);
+  toy_dir_remove(dir);
+  free(path);
+}
+
+/* With early exits, a request whose rows at the worker or here gave way waits as well, and has the same tokens. */
+LP_LOOP_TEST(exits_without_room, 0, 2) {
+  enum { PAGES = 5, LAYERS = 3 };
+  char there[32], *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &asker_splits[SPLITS - 1]);
+  const int64_t budget = PAGES * LAYERS * sysconf(_SC_PAGESIZE);
+  (void)snprintf(there, sizeof there, "%" PRId64, budget);
+  toy_worker worker = toy_worker_start(path, _i == 0 ? there : NULL, NULL);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  lp_engine_options options = {.threads = 2, .cloud = worker.address, .theta = 0.15};
+  if (_i == 1) options.kv_bytes = budget;
+  lp_engine *engine = asker_engine_with(bundle, &options);
+  (void)askers_run_long(bundle, engine, options.theta, options.kv_bytes);
+  ck_assert_int_gt(lp_engine_now(engine).preempted, 0);
   lp_engine_close(engine);
   ck_assert_int_eq(toy_worker_end(&worker), 0);
   lp_bundle_free(bundle);
