@@ -168,7 +168,8 @@ static bool is_known(const char *key) {
                                      "$defs",    "definitions", "minLength", "maxLength",
                                      "title",    "description", "default",   "examples",
                                      "$schema",  "$id",         "$comment",  "deprecated",
-                                     "readOnly", "writeOnly",   "strict",    "nullable"};
+                                     "readOnly", "writeOnly",   "strict",    "nullable",
+                                     "$anchor",  "uniqueItems"};
   for (size_t i = 0; i < LP_COUNT(keys); i++)
     if (lp_streq(key, keys[i])) return true;
   return false;
@@ -180,9 +181,11 @@ static lp_status check_keywords(builder *b, const lp_json *schema) {
     if (!is_known(member.key))
       return lp_error(b->diag, LP_LOC_NONE, "the schema's keyword '%.40s' is not supported", member.key);
   }
-  lp_json nullable = lp_json_member(schema, "nullable");
+  lp_json nullable = lp_json_member(schema, "nullable"), unique = lp_json_member(schema, "uniqueItems");
   if (lp_json_is_true(&nullable))
     return lp_error(b->diag, LP_LOC_NONE, "the schema's keyword 'nullable' is not supported: use a type 'null'");
+  if (lp_json_is_true(&unique))
+    return lp_error(b->diag, LP_LOC_NONE, "the schema's keyword 'uniqueItems' is not supported");
   return LP_OK;
 }
 
@@ -192,27 +195,26 @@ static lp_status read_count(builder *b, const lp_json *schema, const char *key, 
   return lp_error(b->diag, LP_LOC_NONE, "the schema's '%s' must be a whole number up to %d", key, MOST_COUNT);
 }
 
-/* One of the literal values, as JSON without spaces. */
-static int32_t literal(builder *b, const lp_json_value *value) {
-  lp_buf json = {0};
-  lp_json_writer writer = lp_json_writer_begin(&json, (lp_json_style){.has_no_space = true});
-  lp_json_put_value(&writer, NULL, value);
-  int32_t node = lp_grammar_text(b->grammar, lp_buf_text(&json), json.size, b->done);
-  lp_buf_free(&json);
-  return node;
+/* Any of the nodes, in a tree of splits, since an expansion follows chains of limited length. `count` > 0. */
+static int32_t any_of(builder *b, const int32_t *node, size_t count) {
+  return count == 1 ? node[0] : either(b, any_of(b, node, count / 2), any_of(b, node + count / 2, count - count / 2));
 }
 
 static lp_status build_any_of(builder *b, const lp_json *list, int depth, int32_t *out) {
-  int32_t node = -1;
-  for (size_t i = 0; i < lp_json_count(list); i++) {
+  LP_VEC(int32_t) nodes = {0};
+  lp_status status = LP_OK;
+  for (size_t i = 0; status == LP_OK && i < lp_json_count(list); i++) {
     lp_json item = lp_json_item(list, i);
-    int32_t one;
-    LP_TRY(build(b, &item, depth + 1, &one));
-    node = node < 0 ? one : either(b, node, one);
+    int32_t one = 0;
+    status = build(b, &item, depth + 1, &one);
+    lp_vec_push(&nodes, one);
   }
-  if (node < 0) return lp_error(b->diag, LP_LOC_NONE, "the schema has a list of no alternatives");
-  *out = node;
-  return LP_OK;
+  if (status == LP_OK && (nodes.count == 0 || nodes.count > MOST_COUNT))
+    status = lp_error(b->diag, LP_LOC_NONE, "the schema has a list of %zu alternatives, wanted 1 to %d", nodes.count,
+                      MOST_COUNT);
+  if (status == LP_OK) *out = any_of(b, nodes.data, nodes.count);
+  lp_vec_free(&nodes);
+  return status;
 }
 
 static bool is_required(const lp_json *schema, const char *key) {
@@ -269,7 +271,11 @@ static lp_status build_properties(builder *b, const lp_json *schema, const lp_js
 
 static lp_status build_object(builder *b, const lp_json *schema, int depth, int32_t *out) {
   lp_json properties = lp_json_member(schema, "properties"), more = lp_json_member(schema, "additionalProperties");
-  if (lp_json_count(&properties) > 0 || (lp_json_is(&more, LP_JSON_BOOL) && !lp_json_is_true(&more)))
+  if (lp_json_count(&properties) > MOST_COUNT)
+    return lp_error(b->diag, LP_LOC_NONE, "the schema's 'properties' has %zu members, at most %d are taken",
+                    lp_json_count(&properties), MOST_COUNT);
+  bool none = lp_json_is(&more, LP_JSON_BOOL) && !lp_json_is_true(&more);
+  if (lp_json_count(&properties) > 0 || none || (lp_json_is_given(&properties) && !lp_json_is_given(&more)))
     return build_properties(b, schema, &properties, depth, out);
   int32_t value = b->value;
   LP_TRY(check_required(b, schema, &properties));
@@ -327,18 +333,37 @@ static lp_status build_types(builder *b, const lp_json *schema, const lp_json *t
   return node >= 0 ? LP_OK : lp_error(b->diag, LP_LOC_NONE, "the schema's 'type' must be a name or a list of names");
 }
 
+/* A key of a path: %XX is a byte there, ~1 a slash, and ~0 a tilde (RFC 6901). */
+static char *read_key(const char *from, size_t size) {
+  char *key = lp_alloc(size + 1), *to = key;
+  for (size_t i = 0; i < size; i++) {
+    const char digits[] = {i + 2 < size ? from[i + 1] : 0, i + 2 < size ? from[i + 2] : 0, 0};
+    char *end = NULL;
+    unsigned long byte = from[i] == '%' ? strtoul(digits, &end, 16) : 0;
+    bool escaped = byte > 0 && end == digits + 2;
+    *to++ = escaped ? (char)byte : from[i];
+    i += escaped ? 2 : 0;
+  }
+  size = (size_t)(to - key);
+  to = key;
+  for (size_t i = 0; i < size; i++) {
+    bool escaped = key[i] == '~' && i + 1 < size && (key[i + 1] == '0' || key[i + 1] == '1');
+    *to++ = !escaped ? key[i] : key[i + 1] == '1' ? '/' : '~';
+    i += escaped;
+  }
+  *to = 0;
+  return key;
+}
+
 /* "#", "#/$defs/NAME" and other paths of keys. */
 static lp_status build_reference(builder *b, const char *path, int depth, int32_t *out) {
   const lp_json_value *at = b->root.value;
   bool good = path[0] == '#';
   for (const char *from = path + 1; good && *from == '/';) {
     const char *end = strchrnul(++from, '/');
-    lp_json object = {.value = at}, found = {0};
-    for (size_t i = 0; i < lp_json_count(&object) && !found.value; i++) {
-      lp_json entry = lp_json_entry(&object, i);
-      if (strlen(entry.key) == (size_t)(end - from) && memcmp(entry.key, from, (size_t)(end - from)) == 0)
-        found = entry;
-    }
+    char *key = read_key(from, (size_t)(end - from));
+    lp_json object = {.value = at}, found = lp_json_member(&object, key);
+    free(key);
     at = found.value;
     good = at != NULL;
     from = end;
@@ -400,18 +425,64 @@ static bool has_type(const lp_json_value *value, const lp_json *type) {
   return false;
 }
 
-/* One of the values that have the type, if there is one. */
+/* ---- literal values ---------------------------------------------------------------------------------------------- */
+
+typedef LP_VEC(char *) texts;
+
+static int by_bytes(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The rest of `count` sorted texts, whose first `at` bytes are equal, as a trie: at each byte few possibilities are
+ * left, however many texts there are. */
+static int32_t trie(builder *b, char *const *text_of, size_t count, size_t at) {
+  const char *first = text_of[0], *last = text_of[count - 1];
+  size_t same = at;
+  while (first[same] && first[same] == last[same])
+    same++;
+  LP_VEC(int32_t) ways = {0};
+  size_t from = 0;
+  while (from < count && !text_of[from][same]) /* equal texts end here */
+    from++;
+  if (from > 0) lp_vec_push(&ways, b->done);
+  while (from < count) {
+    size_t to = from + 1;
+    char byte = text_of[from][same];
+    while (to < count && text_of[to][same] == byte)
+      to++;
+    int32_t rest = trie(b, text_of + from, to - from, same + 1);
+    lp_vec_push(&ways, range(b, (uint8_t)byte, (uint8_t)byte, rest));
+    from = to;
+  }
+  int32_t node = lp_grammar_text(b->grammar, first + at, same - at, any_of(b, ways.data, ways.count));
+  lp_vec_free(&ways);
+  return node;
+}
+
+/* One of the values that have the type, if there is one, as JSON without spaces. */
 static lp_status build_literals(builder *b, const lp_json *values, const lp_json *type, int32_t *out) {
-  int32_t node = -1;
+  texts all = {0};
   for (size_t i = 0; i < lp_json_count(values); i++) {
     const lp_json_value *value = lp_json_item(values, i).value;
     if (lp_json_is_given(type) && !has_type(value, type)) continue;
-    int32_t one = literal(b, value);
-    node = node < 0 ? one : either(b, node, one);
+    lp_buf json = {0};
+    lp_json_writer writer = lp_json_writer_begin(&json, (lp_json_style){.has_no_space = true});
+    lp_json_put_value(&writer, NULL, value);
+    lp_vec_push(&all, json.data);
   }
-  *out = node;
-  return node >= 0 ? LP_OK : lp_error(b->diag, LP_LOC_NONE, "the schema's 'enum' lists no values of its type");
+  if (all.count > 0) {
+    qsort(all.data, all.count, sizeof *all.data, by_bytes);
+    *out = trie(b, all.data, all.count, 0);
+  }
+  for (size_t i = 0; i < all.count; i++)
+    free(all.data[i]);
+  lp_status status =
+      all.count > 0 ? LP_OK : lp_error(b->diag, LP_LOC_NONE, "the schema's 'enum' lists no values of its type");
+  lp_vec_free(&all);
+  return status;
 }
+
+/* ---- any schema -------------------------------------------------------------------------------------------------- */
 
 static lp_status build(builder *b, const lp_json *schema, int depth, int32_t *out) {
   lp_json type = lp_json_member(schema, "type"), values = lp_json_member(schema, "enum"),
@@ -450,9 +521,23 @@ static builder begin(lp_diag *diag) {
   return b;
 }
 
+/* False: every possibility refers to itself without an end. */
+static bool has_text(const lp_grammar *grammar) {
+  bool first[256], any = false;
+  lp_grammar_state *state = lp_grammar_begin(grammar);
+  lp_grammar_first_bytes(state, first);
+  for (int byte = 0; byte < 256; byte++)
+    any = any || first[byte];
+  lp_grammar_state_free(state);
+  return any;
+}
+
 /* The text may begin with a space, as many vocabularies have tokens with one before the bracket. */
 static lp_status end(builder *b, lp_status status, int32_t root, lp_grammar **out) {
   lp_vec_free(&b->rules);
+  b->grammar->root = root;
+  if (status == LP_OK && !has_text(b->grammar))
+    status = lp_error(b->diag, LP_LOC_NONE, "the schema's '$ref' refers to itself, and accepts no value");
   if (status == LP_OK) b->grammar->root = either(b, root, range(b, ' ', ' ', root));
   *out = status == LP_OK ? b->grammar : NULL;
   if (status != LP_OK) lp_grammar_free(b->grammar);
@@ -473,9 +558,9 @@ static lp_status build_tool(builder *b, const lp_json *tool, const char *wanted,
   const char *name = lp_json_text_or(&name_at, NULL);
   if (!name) return lp_error(b->diag, LP_LOC_NONE, "a tool must have 'function' with a 'name'");
   if (wanted && !lp_streq(name, wanted)) return LP_OK;
-  int32_t arguments = b->object;
+  int32_t arguments = text(b, "{}", b->done); /* of a function without parameters */
   b->root = parameters;
-  if (lp_json_is_given(&parameters)) LP_TRY(build(b, &parameters, 0, &arguments));
+  if (lp_json_count(&parameters) > 0) LP_TRY(build(b, &parameters, 0, &arguments));
   lp_buf quoted = {0};
   lp_json_quote(name, &quoted);
   int32_t node = text(b, ", \"arguments\": ", call(b, arguments, range(b, '}', '}', b->done)));

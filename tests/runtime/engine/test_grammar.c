@@ -66,6 +66,9 @@ LP_TEST(objects) {
          TEXTS("{\"x\":\"1\"}", "{\"x\"}", "{\"x\":1 \"y\":2}"));
   expect("{\"type\":\"object\",\"properties\":{\"q\\\"\":{\"type\":\"null\"}},\"required\":[\"q\\\"\"]}",
          TEXTS("{\"q\\\"\":null}"), TEXTS("{}", "{\"q\":null}"));
+  expect("{\"type\":\"object\",\"properties\":{}}", TEXTS("{}", "{ }"), TEXTS("{\"a\":1}"));
+  expect("{\"properties\":{},\"additionalProperties\":true}", TEXTS("{}", "{\"a\":1}"), TEXTS("{\"a\"}"));
+  expect("{\"type\":\"object\"}", TEXTS("{}", "{\"a\":1}"), TEXTS("[]"));
 }
 
 LP_TEST(arrays) {
@@ -75,6 +78,7 @@ LP_TEST(arrays) {
          TEXTS("[null,null]", "[null, null, null]"), TEXTS("[]", "[null]", "[null,null,null,null]"));
   expect("{\"type\":\"array\",\"items\":{\"type\":\"null\"},\"minItems\":2}",
          TEXTS("[null,null]", "[null,null,null,null]"), TEXTS("[null]"));
+  expect("{\"type\":\"array\",\"uniqueItems\":false,\"$anchor\":\"a\"}", TEXTS("[1,1]"), TEXTS("[1,]"));
   expect("{\"type\":\"array\",\"maxItems\":0}", TEXTS("[]"), TEXTS("[1]"));
 }
 
@@ -82,9 +86,40 @@ LP_TEST(references) {
   expect("{\"$ref\":\"#/$defs/tree\",\"$defs\":{\"tree\":{\"type\":\"object\",\"properties\":{\"left\":{\"anyOf\":["
          "{\"$ref\":\"#/$defs/tree\"},{\"type\":\"null\"}]}},\"required\":[\"left\"]}}}",
          TEXTS("{\"left\":null}", "{\"left\":{\"left\":{\"left\":null}}}"), TEXTS("{}", "{\"left\":{}}"));
-  /* A schema that never ends takes nothing, in bounded time. */
-  expect("{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"anyOf\":[{\"$ref\":\"#/$defs/a\"},{\"$ref\":\"#/$defs/a\"}]}}}",
-         TEXTS(NULL), TEXTS("", "{}", "1"));
+  expect("{\"$defs\":{\"a/b~c d%\":{\"type\":\"null\"}},\"$ref\":\"#/$defs/a~1b~0c%20d%\"}", TEXTS("null"), TEXTS("1"));
+  expect("{\"$defs\":{\"~01%2\":{\"type\":\"null\"}},\"$ref\":\"#/$defs/%7E001%2\"}", TEXTS("null"), TEXTS("1"));
+}
+
+/* All values of a long list, and no others. */
+LP_TEST(many_values) {
+  enum { COUNT = 6000 };
+  lp_buf schema = {0};
+  char value[16];
+  lp_buf_puts(&schema, "{\"enum\":[\"\"");
+  for (int i = 0; i < COUNT; i++)
+    lp_buf_printf(&schema, ",\"v%d\"", i);
+  lp_buf_puts(&schema, ",1,12,\"v7\"]}");
+  lp_grammar *grammar = make(lp_buf_text(&schema), NULL);
+  for (int i = 0; i < COUNT; i += 37) {
+    (void)snprintf(value, sizeof value, "\"v%d\"", i);
+    ck_assert_msg(takes(grammar, value), "%s", value);
+  }
+  const char *const good[] = {"\"\"", "1", "12", "\"v0\"", "\"v5999\""}, *const bad[] = {"\"v6000\"", "\"v\"", "2", ""};
+  for (size_t i = 0; i < LP_COUNT(good); i++)
+    ck_assert(takes(grammar, good[i]));
+  for (size_t i = 0; i < LP_COUNT(bad); i++)
+    ck_assert(!takes(grammar, bad[i]));
+  lp_grammar_free(grammar);
+  lp_buf_free(&schema);
+}
+
+static char *repeated(const char *before, const char *each, int count, const char *after) {
+  lp_buf text = {0};
+  lp_buf_puts(&text, before);
+  for (int i = 0; i < count; i++)
+    lp_buf_printf(&text, each, i > 0 ? "," : "", i);
+  lp_buf_puts(&text, after);
+  return text.data;
 }
 
 LP_TEST(any_json) {
@@ -117,19 +152,42 @@ LP_TEST(refusals) {
   refuse("{\"type\":\"array\",\"minItems\":3,\"maxItems\":2}", "'minItems' exceeds");
   refuse("{\"type\":\"array\",\"maxItems\":100000}", "whole number up to 1024");
   refuse("[]", "a schema must be an object");
+  refuse("{\"type\":\"array\",\"uniqueItems\":true}", "'uniqueItems' is not supported");
+  refuse("{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"anyOf\":[{\"$ref\":\"#/$defs/a\"},{\"$ref\":\"#/$defs/a\"}]}}}",
+         "refers to itself");
+  refuse("{\"$ref\":\"#\"}", "refers to itself");
+  refuse("{\"anyOf\":[]}", "a list of 0 alternatives");
+  static const char *const long_of[][4] = {
+      {"{\"anyOf\":[", "%s{\"const\":%d}", "]}", "a list of 1025 alternatives"},
+      {"{\"properties\":{", "%s\"p%d\":{}", "}}", "'properties' has 1025 members"}};
+  for (size_t i = 0; i < LP_COUNT(long_of); i++) {
+    char *most = repeated(long_of[i][0], long_of[i][1], 1024, long_of[i][2]),
+         *more = repeated(long_of[i][0], long_of[i][1], 1025, long_of[i][2]);
+    lp_grammar *grammar = make(most, NULL);
+    ck_assert_ptr_nonnull(grammar);
+    ck_assert(takes(grammar, i == 0 ? "0" : "{\"p1023\":1}") && takes(grammar, i == 0 ? "1023" : "{}"));
+    refuse(more, long_of[i][3]);
+    lp_grammar_free(grammar);
+    free(most);
+    free(more);
+  }
 }
 
 LP_TEST(tools) {
   static const char text[] = "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\","
                              "\"properties\":{\"x\":{\"type\":\"integer\"}},\"required\":[\"x\"]}}},"
-                             "{\"type\":\"function\",\"function\":{\"name\":\"g\"}}]";
+                             "{\"type\":\"function\",\"function\":{\"name\":\"g\"}},"
+                             "{\"type\":\"function\",\"function\":{\"name\":\"h\",\"parameters\":{}}}]";
   lp_json_document *document = NULL;
   lp_grammar *any = NULL, *one = NULL;
   ck_assert_int_eq(lp_json_parse("tools", text, strlen(text), 0, &document, NULL), LP_OK);
   lp_json root = lp_json_root("tools", document);
   ck_assert_int_eq(lp_grammar_of_tools(&root, NULL, &any, NULL), LP_OK);
   ck_assert_int_eq(lp_grammar_of_tools(&root, "f", &one, NULL), LP_OK);
-  ck_assert(takes(any, "{\"name\": \"g\", \"arguments\": {\"a\": 1}}"));
+  ck_assert(takes(any, "{\"name\": \"g\", \"arguments\": {}}"));
+  ck_assert(!takes(any, "{\"name\": \"g\", \"arguments\": {\"a\": 1}}")); /* without parameters */
+  ck_assert(takes(any, "{\"name\": \"h\", \"arguments\": {}}"));
+  ck_assert(!takes(any, "{\"name\": \"h\", \"arguments\": false}"));
   ck_assert(takes(one, "{\"name\": \"f\", \"arguments\": {\"x\": 1}}"));
   ck_assert(!takes(one, "{\"name\": \"g\", \"arguments\": {}}"));
   ck_assert(!takes(one, "{\"name\": \"f\", \"arguments\": {}}"));
