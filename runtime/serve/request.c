@@ -27,6 +27,19 @@ static const char *read_content(const lp_json *content, lp_completion *out) {
   return whole;
 }
 
+/* Why a message cannot be read: a part that is no text, or something that lacks. */
+static lp_status refuse_message(const lp_json *message, size_t index, lp_diag *diag) {
+  lp_json content = lp_json_member(message, "content");
+  for (size_t i = 0; lp_json_is(&content, LP_JSON_ARRAY) && i < lp_json_count(&content); i++) {
+    lp_json part = lp_json_item(&content, i), type = lp_json_member(&part, "type");
+    const char *name = lp_json_text_or(&type, NULL);
+    if (name && !lp_streq(name, "text"))
+      return lp_error(diag, LP_LOC_NONE,
+                      "'messages[%zu].content[%zu]' has the type '%.40s', and only text is supported", index, i, name);
+  }
+  return lp_error(diag, LP_LOC_NONE, "'messages[%zu]' must have 'role' and 'content', both text", index);
+}
+
 /* Messages of tools and calls of them have members that a template reads from the body. */
 static bool has_role_of_tools(const lp_json *message) {
   lp_json role = lp_json_member(message, "role"), calls = lp_json_member(message, "tool_calls");
@@ -49,8 +62,7 @@ static lp_status read_messages(const lp_json *body, lp_completion *out, lp_diag 
     if (lp_json_is_given(&call))
       return lp_error(diag, LP_LOC_NONE, "'messages[%zu].function_call' is not supported: use 'tool_calls'",
                       out->count);
-    if (!to->role || !to->content)
-      return lp_error(diag, LP_LOC_NONE, "'messages[%zu]' must have 'role' and 'content', both text", out->count);
+    if (!to->role || !to->content) return refuse_message(&message, out->count, diag);
   }
   return LP_OK;
 }
@@ -152,6 +164,8 @@ static lp_status read_stream(const lp_json *body, lp_completion *out, lp_diag *d
           usage = lp_json_member(&options, "include_usage"), machines = lp_json_member(body, "machines");
   if (lp_json_is_given(&stream) && !lp_json_is(&stream, LP_JSON_BOOL))
     return lp_error(diag, LP_LOC_NONE, "'stream' must be true or false");
+  if (lp_json_is_given(&options) && !lp_json_is(&options, LP_JSON_OBJECT))
+    return lp_error(diag, LP_LOC_NONE, "'stream_options' must be an object");
   out->stream = lp_json_is_true(&stream);
   if (lp_json_is_given(&machines) && !lp_json_is(&machines, LP_JSON_BOOL))
     return lp_error(diag, LP_LOC_NONE, "'machines' must be true or false");

@@ -73,16 +73,21 @@ static lp_status read_seed(const lp_json *body, lp_completion *out, lp_diag *dia
     if (getrandom(&out->sampling.seed, sizeof out->sampling.seed, 0) < 0) out->sampling.seed = 0;
     return LP_OK;
   }
-  LP_TRY(lp_request_number(body, "seed", -9007199254740992.0, 9007199254740992.0, &seed, diag));
-  if (seed != floor(seed)) return lp_error(diag, LP_LOC_NONE, "'seed' must be a whole number");
-  out->sampling.seed = (uint64_t)(int64_t)seed;
+  int64_t whole = 0;
+  if (lp_json_i64(&at, INT64_MIN, INT64_MAX, &whole, NULL) != LP_OK) { /* 5.0 is one, too */
+    LP_TRY(lp_request_number(body, "seed", -9007199254740992.0, 9007199254740992.0, &seed, diag));
+    if (seed != floor(seed)) return lp_error(diag, LP_LOC_NONE, "'seed' must be a whole number");
+    whole = (int64_t)seed;
+  }
+  out->sampling.seed = (uint64_t)whole;
   return LP_OK;
 }
 
 static lp_status read_sampling(const lp_json *body, lp_completion *out, lp_diag *diag) {
   double temperature = NAN, top_p = NAN, top_k = -1;
   LP_TRY(lp_request_number(body, "temperature", 0, 2, &temperature, diag));
-  LP_TRY(lp_request_number(body, "top_p", 1e-6, 1, &top_p, diag));
+  LP_TRY(lp_request_number(body, "top_p", 0, 1, &top_p, diag));
+  if (top_p < 1e-6) top_p = 1e-6; /* the likeliest token, as 0 */
   LP_TRY(lp_request_number(body, "top_k", -1, INT32_MAX, &top_k, diag));
   lp_json k = lp_json_member(body, "top_k");
   if (top_k != floor(top_k)) return lp_error(diag, LP_LOC_NONE, "'top_k' must be a whole number");

@@ -29,25 +29,34 @@ static void read_bytes(const lp_tokenizer *tokenizer, int32_t token, lp_buf *out
   lp_tokenizer_token_bytes(tokenizer, token, out, &special);
 }
 
+static void put_likely(lp_json_writer *json, const lp_token_logprob *likely, bool chat, const lp_buf *bytes) {
+  if (!chat) {
+    lp_json_put_number(json, lp_buf_text(bytes), (double)likely->logprob);
+    return;
+  }
+  lp_json_put_object(json, NULL);
+  put_text(json, "token", bytes);
+  lp_json_put_number(json, "logprob", (double)likely->logprob);
+  put_byte_list(json, "bytes", bytes);
+  lp_json_put_end(json);
+}
+
+/* The likeliest tokens. In text completions the drawn token is always among them, as OpenAI's API has it. */
 static char *list_top(const lp_tokenizer *tokenizer, const lp_drawn *drawn, bool chat) {
   lp_buf out = {0}, bytes = {0};
   lp_json_writer json = lp_answer_begin(&out);
+  bool lacks = !chat;
   if (chat)
     lp_json_put_array(&json, NULL);
   else
     lp_json_put_object(&json, NULL);
   for (int32_t i = 0; i < drawn->top_count; i++) {
     read_bytes(tokenizer, drawn->top[i].token, &bytes);
-    if (!chat) {
-      lp_json_put_number(&json, lp_buf_text(&bytes), (double)drawn->top[i].logprob);
-      continue;
-    }
-    lp_json_put_object(&json, NULL);
-    put_text(&json, "token", &bytes);
-    lp_json_put_number(&json, "logprob", (double)drawn->top[i].logprob);
-    put_byte_list(&json, "bytes", &bytes);
-    lp_json_put_end(&json);
+    put_likely(&json, &drawn->top[i], chat, &bytes);
+    lacks = lacks && drawn->top[i].token != drawn->token;
   }
+  read_bytes(tokenizer, drawn->token, &bytes);
+  if (lacks) put_likely(&json, &(lp_token_logprob){drawn->token, drawn->logprob}, chat, &bytes);
   lp_json_put_end(&json);
   lp_buf_free(&bytes);
   return out.data;

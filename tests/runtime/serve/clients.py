@@ -143,6 +143,14 @@ def probabilities():
         check("its logprob", abs(top[token] - logprob) < 1e-6, (token, logprob, top))
         check("a share", sum(math.exp(p) for p in top.values()) <= 1 + 1e-5, top)
     check("offsets", told.text_offset == [len("".join(told.tokens[:i])) for i in range(12)], told.text_offset)
+    warm = {**ask, "temperature": 2.0, "seed": 2**63 - 1, "max_tokens": 40}
+    for top in (0, 1, 2):
+        told = client.completions.create(**warm, logprobs=top).choices[0].logprobs
+        for token, logprob, others in zip(told.tokens, told.token_logprobs, told.top_logprobs):
+            if "\ufffd" not in token:  # the name of several tokens
+                check("the drawn token among the likeliest", others.get(token) == logprob, (token, others))
+            check("no more than these", len(others) <= top + 1, others)
+        check("unlikely tokens are drawn", any(len(others) == top + 1 for others in told.top_logprobs), told)
     content = client.chat.completions.create(**chat, logprobs=True, top_logprobs=2).choices[0]
     check("chat's tokens", "".join(t.token for t in content.logprobs.content) == content.message.content, content)
     for t in content.logprobs.content:
@@ -160,7 +168,7 @@ def draws():
     likely = client.completions.create(**first, logprobs=3).choices[0].logprobs.top_logprobs[0]
     names = sorted(likely, key=likely.get, reverse=True)
     warm = {**first, "temperature": 2.0}
-    for name, extra in (("top_k", {"top_k": 1}), ("min_p", {"min_p": 1.0}), ("top_p", {"top_p": 1e-6})):
+    for name, extra in (("top_k", {"top_k": 1}), ("min_p", {"min_p": 1.0}), ("top_p", {"top_p": 1e-6}), ("top_p 0", {"top_p": 0})):
         found = {client.completions.create(**warm, seed=s, extra_body=extra).choices[0].text for s in range(8)}
         check(name, found == {names[0]}, found)
     found = {client.completions.create(**warm, seed=s).choices[0].text for s in range(16)}

@@ -55,10 +55,13 @@ static const struct {
     {0, TEXT("\"n\":17"), "'n' must be a number from 1 to 16"},
     {0, TEXT("\"temperature\":2.1"), "'temperature' must be a number from 0 to 2"},
     {0, TEXT("\"temperature\":-0.1"), "'temperature' must be a number from 0 to 2"},
-    {0, TEXT("\"top_p\":0"), "'top_p' must be a number from"},
+    {0, TEXT("\"top_p\":-0.1"), "'top_p' must be a number from 0 to 1"},
+    {0, TEXT("\"top_p\":1.1"), "'top_p' must be a number from 0 to 1"},
     {0, TEXT("\"top_k\":-2"), "'top_k' must be a number from -1"},
     {0, TEXT("\"top_k\":1.5"), "'top_k' must be a whole number"},
     {0, TEXT("\"seed\":0.5"), "'seed' must be a whole number"},
+    {0, TEXT("\"seed\":9223372036854775808"), "'seed' must be a number from"},
+    {0, TEXT("\"stream_options\":5"), "'stream_options' must be an object"},
     {0, TEXT("\"min_p\":2"), "'min_p' must be a number from 0 to 1"},
     {0, TEXT("\"repetition_penalty\":0"), "'repetition_penalty' must be a number from 0.01 to 100"},
     {0, TEXT("\"presence_penalty\":3"), "'presence_penalty' must be a number from -2 to 2"},
@@ -96,8 +99,10 @@ static const struct {
     {1, "{\"model\":\"m\",\"messages\":{}}", "'messages' must be a list of at least one message"},
     {1, "{\"model\":\"m\",\"messages\":[{\"role\":\"user\"}]}", "'messages[0]' must have 'role' and 'content'"},
     {1, "{\"model\":\"m\",\"messages\":[{\"content\":\"a\"}]}", "'messages[0]' must have 'role' and 'content'"},
-    {1, "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"text\":\"a\"}]}]}",
-     "'messages[0]' must have 'role' and 'content'"},
+    {1,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},"
+     "{\"type\":\"image_url\",\"text\":\"a\"}]}]}",
+     "'messages[0].content[1]' has the type 'image_url', and only text is supported"},
     {1, "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\"}]}]}",
      "'messages[0]' must have 'role' and 'content'"},
     {1, "{\"model\":\"m\",\"messages\":[{\"role\":\"a\",\"content\":\"a\",\"function_call\":{\"name\":\"f\"}}]}",
@@ -156,6 +161,22 @@ LP_TEST(defaults) {
   ck_assert_int_eq(request.format, LP_FORMAT_TEXT);
   ck_assert_ptr_null(request.only_engine);
   ck_assert_str_eq(request.keywords, "text, short prompt");
+}
+
+LP_TEST(seeds) {
+  static const struct {
+    const char *member;
+    int64_t seed;
+  } cases[] = {{TEXT("\"seed\":9223372036854775807,\"top_p\":0"), INT64_MAX},
+               {TEXT("\"seed\":-9223372036854775808,\"top_p\":0.5"), INT64_MIN},
+               {TEXT("\"seed\":9007199254740993"), INT64_C(9007199254740993)},
+               {TEXT("\"seed\":5.0"), 5}};
+  for (size_t i = 0; i < LP_COUNT(cases); i++) {
+    ck_assert_int_eq(take(false, cases[i].member), LP_OK);
+    ck_assert_int_eq((int64_t)request.sampling.seed, cases[i].seed);
+    if (i < 2) ck_assert_double_eq(request.sampling.top_p, i == 0 ? 1e-6 : 0.5);
+    lp_completion_free(&request);
+  }
 }
 
 LP_TEST(values_at_their_ends) {
