@@ -53,6 +53,13 @@ step() {
   [ -z "$ended" ]
 }
 
+# The source of the openai package that is installed, whose own tests serve_upstream runs.
+fetch_openai() {
+  version=$("$LP_PYTHON" -c 'import openai; print(openai.__version__)') || return 1
+  "$LP_PYTHON" -m pip download -q --disable-pip-version-check --no-deps --no-binary openai -d build/openai "openai==$version" || return 1
+  tar -xzf "build/openai/openai-$version.tar.gz" -C build/openai && ln -sfn "openai-$version" build/openai/source
+}
+
 # Packages from PyPI for the tests that use some, in build/venv-tests; a test is skipped if its packages are missing.
 install_packages() {
   python3 -m venv build/venv-tests || return 0
@@ -60,6 +67,7 @@ install_packages() {
     examples/smollm2/requirements.txt; do
     "$LP_PYTHON" -m pip install -q --disable-pip-version-check -r $list || echo "test: note: pip cannot install what $list names" >&2
   done
+  fetch_openai || echo "test: note: the source of PyPI's openai cannot be fetched" >&2
   [ -e build/smollm2/model.onnx ] || "$LP_PYTHON" examples/smollm2/export.py --out build/smollm2 ||
     echo "test: note: SmolLM2 cannot be exported" >&2
 }
@@ -95,7 +103,7 @@ trap report EXIT
 case $parts in *long*) step 'set up' sh tools/setup.sh --all ;; *) step 'set up' sh tools/setup.sh ;; esac
 case $parts in
 *long*)
-  export LP_PYTHON="$PWD/build/venv-tests/bin/python"
+  export LP_PYTHON="$PWD/build/venv-tests/bin/python" LP_OPENAI_SOURCE="$PWD/build/openai/source"
   install_packages >build/packages.log 2>&1 &
   packages=$!
   ;;
