@@ -375,7 +375,7 @@ static lp_status conclude(engine_call *call, lp_engine_outcome *outcome, lp_diag
     if (job->error && status == LP_OK) status = lp_error(diag, LP_LOC_NONE, "%s", job->error);
     free(job->error);
     free(job->logits);
-    engine_exits_free(job);
+    engine_job_free_crossing(job);
     engine_decoder_free(&job->decoder);
     lp_vec_free(&job->text);
     lp_vec_free(&job->out);

@@ -28,11 +28,6 @@ bool engine_exits_fits(const lp_bundle *bundle, const char **why) {
   return sends_of(program, program->step + program->step_count) <= ENGINE_MOST_CROSSING;
 }
 
-void engine_exits_free(engine_job *job) {
-  for (size_t i = 0; i < ENGINE_MOST_CROSSING; i++)
-    lp_buf_free(&job->crossing[i]);
-}
-
 /* ---- exits ------------------------------------------------------------------------------------------------------- */
 
 /* Tells whether the job needs a token of this pass, and has none yet. */

@@ -17,6 +17,5 @@ LP_MUST_USE lp_status engine_exits_take(lp_engine *engine, const lp_step *step, 
 LP_MUST_USE lp_status engine_exits_keep(lp_engine *engine, int32_t program, const lp_step *step, lp_diag *diag);
 /* At the end of a pass: asks the worker for the tokens that no exit gave. */
 void engine_exits_ask(lp_engine *engine);
-void engine_exits_free(engine_job *job);
 
 #endif

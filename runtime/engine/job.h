@@ -73,6 +73,11 @@ struct engine_job {
   int64_t reused;       /* rows that were copied */
 };
 
+static inline void engine_job_free_crossing(engine_job *job) {
+  for (size_t i = 0; i < ENGINE_MOST_CROSSING; i++)
+    lp_buf_free(&job->crossing[i]);
+}
+
 /* Rows of a prompt that has ended (prefix.h). */
 typedef struct {
   lp_tokens text;        /* the tokens of the rows */

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "runtime/bundle/bundle.h"
-#include "runtime/engine/exits.h"
 #include "runtime/engine/prefix.h"
 #include "runtime/engine/remote.h"
 
@@ -85,7 +84,7 @@ static void begin_again(lp_engine *engine, engine_job *job) {
   engine_memory_release(engine, job);
   if (job->connection != engine->connection) job->session = 0; /* it was lost */
   if (engine->remote) engine_remote_forget(engine->remote, job);
-  engine_exits_free(job);
+  engine_job_free_crossing(job);
   job->executor = NULL;
   job->from = NULL;
   job->done = job->turn = job->sent = 0;
