@@ -240,6 +240,31 @@ LP_TEST(fronts_prove_what_few_labels_do_not) {
   ck_assert_int_gt(proved, tried - tried / 20);
 }
 
+/* A search that may end at a known bound proves the same, or no more than that bound. */
+LP_TEST(a_search_ends_at_a_known_bound) {
+  static const certificate_effort little = {.frontiers = 60000,
+                                            .frontiers_in_all = 3000000,
+                                            .short_labels = 1,
+                                            .all_labels = 1,
+                                            .most_width = 1,
+                                            .least_width = 1};
+  int below = 0;
+  for (uint64_t seed = 1; seed <= CASES; seed++) {
+    source s = {.seed = seed};
+    certificate c = make_problem(&s);
+    const double least = c.value = least_value(&c);
+    c.effort = &little;
+    if (!isinf(least) && least > 0) {
+      const double proved = certificate_search(&c, least), less = proved - 0.01 * least;
+      ck_assert_double_eq(certificate_search_above(&c, least, less), proved);
+      ck_assert_double_le(certificate_search_above(&c, least, proved), proved);
+      below += proved < least * (1 - 1e-9);
+    }
+    lp_arena_free(c.arena);
+  }
+  ck_assert_int_gt(below, 0);
+}
+
 LP_TEST(it_finds_a_better_bound_than_the_claimed_one) {
   int found = 0;
   for (uint64_t seed = 1; seed <= CASES; seed++) {

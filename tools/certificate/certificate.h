@@ -98,6 +98,8 @@ double certificate_bound(const certificate *c);
 /* Proves by a search of its own that no placement within the limits costs less than `wanted`. Returns what it proves:
  * `wanted`, or a lower bound if the search becomes too long. Depends on its arguments only, not on the machine. */
 double certificate_search(const certificate *c, double wanted);
+/* Does the same, but ends once it proves at most `known`. Then it returns no more than that. */
+double certificate_search_above(const certificate *c, double wanted, double known);
 /* The effort of searches in this certificate. */
 const certificate_effort *certificate_effort_of(const certificate *c);
 /* Proves the same by the prices if they suffice, else by a search that aims at `aim`. Returns what they prove, at most

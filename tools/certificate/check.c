@@ -35,15 +35,16 @@ static lp_status check_bound(const certificate *c, double bound, const char *fil
                      c->bound);
 }
 
-/* What the prices prove, or a search that aims at `aim`: at most that. */
-static double prove_towards(const certificate *c, double aim) {
+/* What the prices prove, or a search that aims at `aim`: at most that. A search that proves no more than `known` may
+ * end early. */
+static double prove_towards(const certificate *c, double aim, double known) {
   const double bound = certificate_bound(c);
   if (bound >= aim - rounding * fabs(aim)) return aim;
-  return fmin(aim, fmax(bound, certificate_search(c, aim)));
+  return fmin(aim, fmax(bound, certificate_search_above(c, aim, fmax(bound, known))));
 }
 
 double certificate_prove(const certificate *c, double wanted, double aim) {
-  const double proved = prove_towards(c, aim);
+  const double proved = prove_towards(c, aim, -INFINITY);
   return proved >= wanted - rounding * fabs(wanted) ? wanted : proved;
 }
 
@@ -51,9 +52,9 @@ double certificate_find_bound(const certificate *c, double claimed, double least
   static const double close = 1e-2; /* a gap, as a share, up to which no better bound is looked for */
   const bool is_close = claimed >= least - close * fabs(least);
   *aim = is_close ? claimed : fmax(claimed, least);
-  const double found = prove_towards(c, *aim);
+  const double found = prove_towards(c, *aim, -INFINITY);
   if (is_close || found >= claimed) return found;
-  const double proved = prove_towards(c, claimed);
+  const double proved = prove_towards(c, claimed, found);
   if (proved > found) *aim = claimed;
   return fmax(proved, found);
 }

@@ -233,13 +233,13 @@ static double prove_room(const certificate *c, double enough, size_t left[2]) {
   return best >= enough || both_first ? best : fmax(best, prove_both(c, enough, &left[1]));
 }
 
-double certificate_search(const certificate *c, double wanted) {
+double certificate_search_above(const certificate *c, double wanted, double known) {
   const double enough = wanted - CERTIFICATE_ROUNDING * fabs(wanted);
   size_t left[] = {certificate_effort_of(c)->all_labels, certificate_effort_of(c)->all_labels};
   rooms list = {0};
   double best = enough;
   rooms_list(c, &list);
-  for (size_t i = 0; i < list.count; i++) {
+  for (size_t i = 0; i < list.count && best > known; i++) {
     const lp_arena_mark mark = lp_arena_here(c->arena);
     certificate within;
     if (rooms_restrict(c, &list.data[i], &within)) best = fmin(best, prove_room(&within, best, left));
@@ -247,4 +247,8 @@ double certificate_search(const certificate *c, double wanted) {
   }
   lp_vec_free(&list);
   return best >= enough - CERTIFICATE_ROUNDING * fabs(wanted) ? wanted : best;
+}
+
+double certificate_search(const certificate *c, double wanted) {
+  return certificate_search_above(c, wanted, -INFINITY);
 }

@@ -29,18 +29,6 @@ static int compare_labels(const lp_chain_label *a, const lp_chain_label *b) {
   return order ? order : (a->sum.sides > b->sum.sides) - (a->sum.sides < b->sum.sides);
 }
 
-/* Tells whether `a`, with a hardly greater objective, beats or equals `b` in everything that can still matter. */
-static bool beats(const lp_exact *x, double slur, const lp_exact_mode *a, const lp_exact_mode *b) {
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    if (x->limit_ms[stage] > 0 && a->ms[stage] > b->ms[stage] + slur * x->limit_ms[stage]) return false;
-  for (int side = 0; side < LP_SIDE_COUNT; side++)
-    if (x->limit_bytes[side] > 0 && (a->bytes[side] > b->bytes[side] + slur * x->limit_bytes[side] ||
-                                     a->bytes[side] + 2 * a->activation[side] >
-                                         b->bytes[side] + 2 * b->activation[side] + slur * x->limit_bytes[side]))
-      return false;
-  return true;
-}
-
 /* The number at `index` in ascending order (quickselect); reorders the list so that no greater one comes before it. */
 static double select_number(double *list, size_t count, size_t index) {
   size_t low = 0, high = count - 1;
@@ -164,17 +152,111 @@ static void add_step(stair *s, const lp_exact_mode *l, size_t label) {
   s->step.count = to + moved;
 }
 
+/* ---- piles ------------------------------------------------------------------------------------------------------- */
+
+/* The labels that are kept of a group, by blocks, so that one comparison excludes a block and a label is compared with
+ * a whole block at once. The quantities are those that can matter after a label: limited times, and for each limited
+ * side its bytes with and without the largest activation. */
+enum { IN_BLOCK = 32, MOST_QUANTITIES = 2 * LP_SIDE_COUNT + LP_STAGE_COUNT };
+
+typedef struct {
+  double least[MOST_QUANTITIES], amount[MOST_QUANTITIES][IN_BLOCK];
+} pile_block;
+
+typedef struct {
+  const lp_exact *x;
+  double slur;
+  LP_VEC(pile_block) block;
+  size_t count; /* labels */
+} pile;
+
+/* Fills the quantities of a label, each with its `slur` added; returns their number. */
+static int list_quantities(const lp_exact *x, double slur, const lp_exact_mode *l, double out[MOST_QUANTITIES]) {
+  int count = 0;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    if (x->limit_ms[stage] > 0) out[count++] = l->ms[stage] + slur * x->limit_ms[stage];
+  for (int side = 0; side < LP_SIDE_COUNT; side++) {
+    if (!(x->limit_bytes[side] > 0)) continue;
+    out[count++] = l->bytes[side] + slur * x->limit_bytes[side];
+    out[count++] = l->bytes[side] + 2 * l->activation[side] + slur * x->limit_bytes[side];
+  }
+  return count;
+}
+
+static void add_to_pile(pile *p, const lp_exact_mode *l) {
+  double own[MOST_QUANTITIES];
+  const int quantities = list_quantities(p->x, 0, l, own);
+  const size_t at = p->count++ % IN_BLOCK;
+  if (at == 0) {
+    lp_vec_push(&p->block, ((pile_block){{0}, {{0}}}));
+    pile_block *fresh = &p->block.data[p->block.count - 1];
+    for (int i = 0; i < quantities; i++) {
+      fresh->least[i] = INFINITY;
+      for (int k = 0; k < IN_BLOCK; k++)
+        fresh->amount[i][k] = INFINITY;
+    }
+  }
+  pile_block *b = &p->block.data[p->block.count - 1];
+  for (int i = 0; i < quantities; i++) {
+    b->amount[i][at] = own[i];
+    b->least[i] = fmin(b->least[i], own[i]);
+  }
+}
+
+/* Tells whether a label of a block can have no more of any quantity than `most`. */
+static bool may_beat(const pile_block *b, int quantities, const double most[MOST_QUANTITIES]) {
+  for (int i = 0; i < quantities; i++)
+    if (!(b->least[i] <= most[i])) return false;
+  return true;
+}
+
+/* The last label of a block that has no more of any quantity than `most`; -1: none. */
+static int find_in_block(const pile_block *b, int quantities, const double most[MOST_QUANTITIES]) {
+  double excess[IN_BLOCK]; /* the greatest of all quantities */
+  for (int k = 0; k < IN_BLOCK; k++)
+    excess[k] = -INFINITY;
+  for (int i = 0; i < quantities; i++)
+    for (int k = 0; k < IN_BLOCK; k++) {
+      const double own = b->amount[i][k] - most[i];
+      excess[k] = own > excess[k] ? own : excess[k];
+    }
+  for (int k = IN_BLOCK; k-- > 0;)
+    if (excess[k] <= 0) return k;
+  return -1;
+}
+
+/* The last label of the pile that beats `l`, by its number; SIZE_MAX: none does. */
+static size_t find_in_pile(const pile *p, const lp_exact_mode *l) {
+  double most[MOST_QUANTITIES];
+  const int quantities = list_quantities(p->x, p->slur, l, most);
+  for (size_t i = p->block.count; i-- > 0;) {
+    if (!may_beat(&p->block.data[i], quantities, most)) continue;
+    const int at = find_in_block(&p->block.data[i], quantities, most);
+    if (at >= 0) return i * IN_BLOCK + (size_t)at;
+  }
+  return SIZE_MAX;
+}
+
 /* ---- the filter -------------------------------------------------------------------------------------------------- */
 
+/* Tells whether `a`, with a hardly greater objective, beats or equals `b` in everything that can still matter. */
+static bool beats(const lp_exact *x, double slur, const lp_exact_mode *a, const lp_exact_mode *b) {
+  double own[MOST_QUANTITIES], most[MOST_QUANTITIES];
+  const int quantities = list_quantities(x, 0, a, own);
+  (void)list_quantities(x, slur, b, most);
+  for (int i = 0; i < quantities; i++)
+    if (own[i] > most[i]) return false;
+  return true;
+}
+
 /* The label of a group, kept since `begin`, that dominates `l`; NULL: none does. */
-static lp_chain_label *find_better(const lp_exact *x, double slur, const stair *s, lp_chain_labels *kept, size_t begin,
+static lp_chain_label *find_better(const stair *s, const pile *p, lp_chain_labels *kept, size_t begin,
                                    const lp_chain_label *l) {
-  const stair_step *step = find_step(s, x, slur, &l->sum);
+  const stair_step *step = find_step(s, p->x, p->slur, &l->sum);
   if (!step) return NULL;
-  if (s->is_all || beats(x, slur, &kept->data[step->label].sum, &l->sum)) return &kept->data[step->label];
-  for (size_t k = kept->count; k-- > begin;)
-    if (beats(x, slur, &kept->data[k].sum, &l->sum)) return &kept->data[k];
-  return NULL;
+  if (s->is_all || beats(p->x, p->slur, &kept->data[step->label].sum, &l->sum)) return &kept->data[step->label];
+  const size_t found = find_in_pile(p, &l->sum);
+  return found == SIZE_MAX ? NULL : &kept->data[begin + found];
 }
 
 void lp_chain_filter(const lp_exact *x, double slur, lp_chain_labels *from, lp_chain_labels *to) {
@@ -184,22 +266,25 @@ void lp_chain_filter(const lp_exact *x, double slur, lp_chain_labels *from, lp_c
   qsort(order, from->count, sizeof *order, compare_pointers);
   size_t begin = 0;
   stair s = make_stair(x);
+  pile p = {.x = x, .slur = slur};
   to->count = 0;
   for (size_t i = 0; i < from->count; i++) {
     const lp_chain_label *l = order[i];
     if (!to->count || lp_chain_compare_groups(&to->data[to->count - 1], l)) {
       begin = to->count;
-      s.step.count = 0;
+      s.step.count = p.block.count = p.count = 0;
     }
-    lp_chain_label *other = find_better(x, slur, &s, to, begin, l);
+    lp_chain_label *other = find_better(&s, &p, to, begin, l);
     if (other) {
       other->loss = fmax(other->loss, l->loss + other->sum.objective - l->sum.objective);
       continue;
     }
     lp_vec_push(to, *l);
     add_step(&s, &l->sum, to->count - 1);
+    if (!s.is_all) add_to_pile(&p, &l->sum);
   }
   from->count = 0;
   free(order);
   lp_vec_free(&s.step);
+  lp_vec_free(&p.block);
 }

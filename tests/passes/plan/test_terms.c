@@ -196,6 +196,61 @@ static size_t stay(const lp_exact *x, const lp_exact_mode *first, const lp_exact
   return count;
 }
 
+static double draw_up_to(uint64_t *state, double most) {
+  *state = *state * 6364136223846793005u + 1442695040888963407u;
+  return floor((double)(*state >> 40) / (double)(1 << 24) * most);
+}
+
+/* Tells whether `a` has at most as much as `b`, up to `slur`, of all that is limited. */
+static bool has_no_more(const lp_exact *x, double slur, const lp_exact_mode *a, const lp_exact_mode *b) {
+  bool fits = true;
+  for (int i = 0; i < 2; i++) {
+    const double ms = slur * x->limit_ms[i], bytes = slur * x->limit_bytes[i];
+    const double whole[] = {a->bytes[i] + 2 * a->activation[i], b->bytes[i] + 2 * b->activation[i]};
+    if (x->limit_ms[i] > 0) fits = fits && a->ms[i] <= b->ms[i] + ms;
+    if (x->limit_bytes[i] > 0) fits = fits && a->bytes[i] <= b->bytes[i] + bytes && whole[0] <= whole[1] + bytes;
+  }
+  return fits;
+}
+
+/* Of many labels of two groups those stay that no cheaper one of their group beats. */
+LP_TEST(labels_that_none_beats_stay) {
+  enum { LABELS = 400 };
+  uint64_t state = 7;
+  for (int c = 0; c < 64; c++) {
+    const int limited = c % 16;
+    const double slur = c < 32 ? 0 : 0.02;
+    lp_exact *x = lp_alloc(sizeof *x);
+    for (int i = 0; i < 2; i++) {
+      x->limit_ms[i] = limited >> i & 1 ? 100 : 0;
+      x->limit_bytes[i] = limited >> (2 + i) & 1 ? 100 : 0;
+    }
+    lp_chain_labels from = {0}, to = {0};
+    lp_exact_mode all[LABELS], kept[LABELS];
+    size_t count = 0;
+    for (int k = 0; k < LABELS; k++) {
+      all[k] = (lp_exact_mode){.objective = k, .at = {k >= LABELS / 2 ? 1 : 0, 0}};
+      for (int i = 0; i < 2; i++) {
+        all[k].ms[i] = draw_up_to(&state, 100);
+        all[k].bytes[i] = draw_up_to(&state, 100);
+        all[k].activation[i] = draw_up_to(&state, 10);
+      }
+      lp_vec_push(&from, ((lp_chain_label){.sum = all[k], .rank = k, .parent = k}));
+      bool stays = true;
+      for (size_t i = 0; i < count; i++)
+        if (kept[i].at[0] == all[k].at[0] && has_no_more(x, slur, &kept[i], &all[k])) stays = false;
+      if (stays) kept[count++] = all[k];
+    }
+    lp_chain_filter(x, slur, &from, &to);
+    ck_assert_uint_eq(to.count, count);
+    for (size_t i = 0; i < count; i++)
+      ck_assert_double_eq(to.data[i].sum.objective, kept[i].objective);
+    lp_vec_free(&from);
+    lp_vec_free(&to);
+    free(x);
+  }
+}
+
 /* Only what is limited keeps a label that costs more. */
 LP_TEST(limits_keep_labels) {
   for (int limited = 0; limited < 16; limited++) {
