@@ -85,6 +85,12 @@ void onnx_attr_f(onnx_graph *g, const char *name, double value) {
   attribute->f = (float)value;
 }
 
+void onnx_attr_s(onnx_graph *g, const char *name, const char *value) {
+  Onnx__AttributeProto *attribute = add_attribute(g, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
+  attribute->has_s = 1;
+  attribute->s = (ProtobufCBinaryData){.len = strlen(value), .data = lp_arena_copy(g->arena, value, strlen(value))};
+}
+
 void onnx_attr_ints(onnx_graph *g, const char *name, const int64_t *values, int32_t count) {
   Onnx__AttributeProto *attribute = add_attribute(g, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
   attribute->n_ints = (size_t)count;

@@ -41,6 +41,7 @@ onnx_name onnx_node(onnx_graph *g, const char *type, int32_t count, const onnx_n
 onnx_name onnx_more(onnx_graph *g);
 void onnx_attr_i(onnx_graph *g, const char *name, int64_t value);
 void onnx_attr_f(onnx_graph *g, const char *name, double value);
+void onnx_attr_s(onnx_graph *g, const char *name, const char *value);
 void onnx_attr_ints(onnx_graph *g, const char *name, const int64_t *values, int32_t count);
 void onnx_attr_tensor(onnx_graph *g, const char *name, Onnx__TensorProto *tensor);
 onnx_name onnx_unique(onnx_graph *g, const char *wanted);

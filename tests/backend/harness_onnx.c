@@ -13,8 +13,6 @@
 static const char *const refusals[] = {
     "the standard has no operators for it",
     "ONNX has no function 'bitcast'",
-    "ONNX has no function 'shl'",
-    "ONNX has no function 'shr'",
     "ONNX has no running product",
     "ONNX has no integers of 2 bits",
     "floats of 8 bits are not supported",

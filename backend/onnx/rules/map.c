@@ -142,11 +142,35 @@ static onnx_name is_inf(const call *c) {
   return y;
 }
 
+static bool has_sign(lp_dtype dtype) {
+  return dtype == LP_I2 || dtype == LP_I4 || dtype == LP_I8 || dtype == LP_I16 || dtype == LP_I32 || dtype == LP_I64;
+}
+
+/* BitShift takes unsigned integers, and the standard leaves open what it does by the width or more. Numbers are shifted
+ * as u64, then; other amounts than 0 to 63 give 0. To the right, the bits of a negative x are those of -1 - x turned
+ * round, so that its sign fills the result. */
+static onnx_name shift(const call *c) {
+  const bool left = lp_streq(c->fn, "shl"), sign = !left && has_sign(c->dtype);
+  onnx_name x = onnx_cast(c->g, c->in[0], LP_I64), by = onnx_cast(c->g, c->in[1], LP_I64);
+  onnx_name zero = onnx_scalar(c->g, LP_I64, 0), ones = onnx_scalar(c->g, LP_I64, -1);
+  onnx_name negative = sign ? ONNX_NODE(c->g, "Less", x, zero) : NULL;
+  if (sign) x = ONNX_NODE(c->g, "Where", negative, ONNX_NODE(c->g, "Sub", ones, x), x);
+  onnx_name bits = onnx_cast(c->g, x, LP_U64), amount = onnx_cast(c->g, by, LP_U64);
+  onnx_name y = ONNX_NODE(c->g, "BitShift", bits, amount);
+  onnx_attr_s(c->g, "direction", left ? "LEFT" : "RIGHT");
+  y = onnx_cast(c->g, y, LP_I64);
+  onnx_name from = ONNX_NODE(c->g, "Less", ones, by), to = ONNX_NODE(c->g, "Less", by, onnx_scalar(c->g, LP_I64, 64));
+  y = ONNX_NODE(c->g, "Where", ONNX_NODE(c->g, "And", from, to), y, zero);
+  if (sign) y = ONNX_NODE(c->g, "Where", negative, ONNX_NODE(c->g, "Sub", ones, y), y);
+  return onnx_cast(c->g, y, onnx_dtype(c->dtype));
+}
+
 static const struct {
   const char *fn;
   onnx_name (*make)(const call *c);
-} made[] = {{"silu", silu},  {"quick_gelu", silu}, {"gelu", gelu}, {"gelu_tanh", gelu_tanh}, {"mish", mish},
-            {"mod", modulo}, {"fmod", modulo},     {"clip", clip}, {"isinf", is_inf}};
+} made[] = {{"silu", silu},    {"quick_gelu", silu}, {"gelu", gelu},   {"gelu_tanh", gelu_tanh},
+            {"mish", mish},    {"mod", modulo},      {"fmod", modulo}, {"clip", clip},
+            {"isinf", is_inf}, {"shl", shift},       {"shr", shift}};
 
 static onnx_name direct_node(const call *c, const direct *d) {
   onnx_name y = onnx_node(c->g, d->type, c->count, c->in);
