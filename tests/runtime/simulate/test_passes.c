@@ -165,7 +165,7 @@ LP_TEST(prompts_that_wait) {
   lp_sim_passes_add(&passes, 0, 1, 1000, 0);
   for (uint32_t i = 1; i <= PROMPTS; i++)
     lp_sim_passes_add(&passes, i, 15, 1000, i);
-  for (int pass = 0, waiting = PROMPTS; waiting > 0; pass++) {
+  for (int waiting = PROMPTS; waiting > 0;) {
     int64_t taken = 0, all = 0;
     int begun = 0, next = 0;
     (void)lp_sim_passes_begin(&passes, &station);
