@@ -9,6 +9,7 @@
 #include <string.h>
 
 enum { MAX_STEPS = 16 };
+#define MOST_HIDDEN (-1e3) /* of what a mask adds to a hidden score */
 
 /* One operator on the path, and the operand that carries the scores. */
 typedef struct {
@@ -136,6 +137,26 @@ static bool learn_step(chain *c, int32_t at, lp_scores *out) {
 
 /* ---- the mask ---------------------------------------------------------------------------------------------------- */
 
+/* Values of b, s and p at which masks are computed. */
+static const int64_t proof_sizes[][3] = {{1, 1, 2}, {2, 3, 0}, {1, 2, 4}};
+
+static int64_t count_of(const lp_array *array) {
+  int64_t count = 1;
+  for (int32_t i = 0; i < array->rank; i++)
+    count *= array->dim[i];
+  return count;
+}
+
+/* The symbols at proof_sizes[size]. */
+static const int64_t *symbols_at(const lp_module *module, size_t size, lp_arena *arena) {
+  const size_t count = module->symbols.names.count;
+  int64_t *sym = LP_NEW_ARRAY(arena, int64_t, count);
+  for (size_t n = 0; n < count; n++)
+    sym[n] = 2;
+  memcpy(sym, proof_sizes[size], sizeof proof_sizes[size]);
+  return sym;
+}
+
 /* Zeros in place of the scores: all of them where steps read their shape, one otherwise. */
 static lp_value *zeros(lp_build *b, lp_type type, bool all) {
   lp_value *zero = lp_build_float(b, type.dtype, 0);
@@ -193,8 +214,28 @@ static lp_value *absorbing(lp_build *b, lp_value *mask, double number) {
   return op ? op->out[0] : NULL;
 }
 
-/* A mask that only the last step applies is kept as it is: an operand to add, or a selection of visible keys. The rows
- * of a selection that follows from the sizes see keys; a selection of the data may leave a row without any. */
+/* Tells whether a mask that follows from the sizes leaves each row a key. */
+static bool rows_see_keys(lp_module *module, lp_value *mask) {
+  lp_arena *arena = lp_arena_create();
+  bool all = lp_match_input_free(mask);
+  for (size_t i = 0; i < LP_COUNT(proof_sizes) && all; i++) {
+    lp_array array;
+    if (lp_value_eval(module, mask, NULL, 0, symbols_at(module, i, arena), arena, &array, NULL) != LP_OK) continue;
+    const int64_t count = count_of(&array), keys = array.rank > 0 ? array.dim[array.rank - 1] : 1;
+    bool sees = false;
+    for (int64_t k = 0; k < count && all; k++) {
+      sees |= lp_match_mask_element(&array, k) > MOST_HIDDEN;
+      if ((k + 1) % keys > 0) continue;
+      all = sees;
+      sees = false;
+    }
+  }
+  lp_arena_free(arena);
+  return all;
+}
+
+/* A mask that only the last step applies is kept as it is: an operand to add, or a selection of visible keys that
+ * leaves no row without any. */
 static bool plain_mask(lp_build *b, const chain *c, lp_value **mask) {
   const step *last = &c->step[0];
   if (c->masks != 1 || c->unproven || c->deepest != 0) return false;
@@ -205,15 +246,14 @@ static bool plain_mask(lp_build *b, const chain *c, lp_value **mask) {
   if (last->op->kind != LP_ONNX_Where) return false;
   *mask = lp_op_in(last->op, 0);
   if (!lp_match_input_free(*mask)) return false;
-  if (last->operand == 1) return true;
-  lp_op *allowed = lp_build_onnx(b, LP_ONNX_Not, 1, mask, 1);
-  *mask = allowed ? allowed->out[0] : NULL;
-  return true;
+  if (last->operand != 1) {
+    lp_op *allowed = lp_build_onnx(b, LP_ONNX_Not, 1, mask, 1);
+    *mask = allowed ? allowed->out[0] : NULL;
+  }
+  return !*mask || rows_see_keys(b->module, *mask);
 }
 
 /* ---- proof by evaluation ----------------------------------------------------------------------------------------- */
-
-static const int64_t proof_sizes[][3] = {{1, 1, 2}, {2, 3, 0}, {1, 2, 4}};
 
 static double probe(int64_t i) {
   static const double numbers[] = {0, -3, 0.5, 7, -0.75, 2, -6};
@@ -225,26 +265,31 @@ static double scored(const lp_scores *found, double x) {
   return found->softcap != 0 ? found->softcap * tanh(y / found->softcap) : y;
 }
 
-static int64_t count_of(const lp_array *array) {
-  int64_t count = 1;
-  for (int32_t i = 0; i < array->rank; i++)
-    count *= array->dim[i];
-  return count;
+/* Tells whether all scores of a row agree. A hidden key may have any very negative score, if the row sees another key;
+ * where it sees none, all weigh by their scores. */
+static bool row_agrees(const lp_tensor *scores, const lp_tensor *shifts, const lp_tensor *x, int64_t first,
+                       int64_t keys, const lp_scores *found) {
+  const double tolerance = x->type.dtype == LP_F32 ? 1e-4 : 4e-3; /* f16 has steps of 2^-11 */
+  bool same = true, sees = false;
+  for (int64_t i = first; i < first + keys; i++)
+    sees |= lp_tensor_f64(shifts, i) > MOST_HIDDEN;
+  for (int64_t i = first; i < first + keys && same; i++) {
+    const double shift = lp_tensor_f64(shifts, i), score = lp_tensor_f64(scores, i);
+    const double own = scored(found, lp_tensor_f64(x, i));
+    const bool masked = sees && shift <= MOST_HIDDEN && score <= MOST_HIDDEN;
+    same = masked || fabs(score - (own + shift)) <= tolerance * (1 + fabs(own));
+  }
+  return same;
 }
 
 static bool agree(const lp_array *scores, const lp_array *shifts, const lp_array *x, const lp_scores *found) {
-  lp_tensor y = {.type = {scores->dtype, 0, NULL}, .data = scores->data};
-  lp_tensor m = {.type = {shifts->dtype, 0, NULL}, .data = shifts->data};
-  lp_tensor p = {.type = {x->dtype, 0, NULL}, .data = x->data};
-  int64_t count = count_of(scores);
-  double tolerance = x->dtype == LP_F32 ? 1e-4 : 4e-3; /* f16 has steps of 2^-11 */
+  const lp_tensor y = {.type = {scores->dtype, 0, NULL}, .data = scores->data};
+  const lp_tensor m = {.type = {shifts->dtype, 0, NULL}, .data = shifts->data};
+  const lp_tensor p = {.type = {x->dtype, 0, NULL}, .data = x->data};
+  const int64_t count = count_of(scores), keys = x->rank > 0 ? x->dim[x->rank - 1] : 1;
   bool same = count == count_of(shifts) && count == count_of(x);
-  for (int64_t i = 0; i < count && same; i++) {
-    double shift = lp_tensor_f64(&m, i), score = lp_tensor_f64(&y, i),
-           wanted = scored(found, lp_tensor_f64(&p, i)) + shift;
-    bool masked = shift <= -1e3 && score <= -1e3;
-    same = masked || fabs(score - wanted) <= tolerance * (1 + fabs(wanted));
-  }
+  for (int64_t i = 0; i < count && same; i += keys)
+    same = row_agrees(&y, &m, &p, i, keys, found);
   return same;
 }
 
@@ -266,15 +311,9 @@ static bool agree_at(lp_module *module, const chain *c, const lp_scores *found, 
 
 static bool proven(lp_module *module, const chain *c, const lp_scores *found) {
   lp_arena *arena = lp_arena_create();
-  size_t count = module->symbols.names.count;
-  int64_t *sym = LP_NEW_ARRAY(arena, int64_t, count);
   bool good = true;
-  for (size_t i = 0; i < LP_COUNT(proof_sizes) && good; i++) {
-    for (size_t n = 0; n < count; n++)
-      sym[n] = 2;
-    memcpy(sym, proof_sizes[i], sizeof proof_sizes[i]);
-    good = agree_at(module, c, found, sym, arena);
-  }
+  for (size_t i = 0; i < LP_COUNT(proof_sizes) && good; i++)
+    good = agree_at(module, c, found, symbols_at(module, i, arena), arena);
   lp_arena_free(arena);
   return good;
 }
@@ -290,7 +329,7 @@ bool lp_match_scores(lp_build *b, lp_value *scores, lp_scores *out) {
   if (plain_mask(b, &c, &out->mask)) return out->mask != NULL;
   double number;
   out->mask = mask_of_zeros(b, &c);
-  if (out->mask && !lp_match_input_free(out->mask) && number_of_hidden(&c, &number))
+  if (out->mask && number_of_hidden(&c, &number) && !rows_see_keys(b->module, out->mask))
     out->mask = absorbing(b, out->mask, number);
   return out->mask && (!c.unproven || proven(b->module, &c, out));
 }
