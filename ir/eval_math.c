@@ -190,6 +190,11 @@ static lp_status split_rows(const lp_eval *e, int64_t axis_attr, bool flatten, r
   return LP_OK;
 }
 
+/* The axis of a softmax, or the first of those that a flattened one runs over. */
+static int64_t softmax_axis(const lp_eval *e) {
+  return lp_op_i64(e->op, "axis", lp_op_bool(e->op, "flatten", false) ? 1 : -1);
+}
+
 static lp_status softmax(const lp_eval *e, int64_t axis, bool flatten, bool logarithm) {
   lp_array *out;
   rows r;
@@ -201,14 +206,13 @@ static lp_status softmax(const lp_eval *e, int64_t axis, bool flatten, bool loga
 }
 
 lp_status eval_onnx_softmax(const lp_eval *e) {
-  return softmax(e, lp_op_i64(e->op, "axis", -1), lp_op_bool(e->op, "flatten", false),
-                 e->op->kind == LP_ONNX_LogSoftmax);
+  return softmax(e, softmax_axis(e), lp_op_bool(e->op, "flatten", false), e->op->kind == LP_ONNX_LogSoftmax);
 }
 
 lp_status eval_onnx_hardmax(const lp_eval *e) {
   rows r;
   lp_array *out;
-  LP_TRY(split_rows(e, lp_op_i64(e->op, "axis", -1), lp_op_bool(e->op, "flatten", false), &r, &out));
+  LP_TRY(split_rows(e, softmax_axis(e), lp_op_bool(e->op, "flatten", false), &r, &out));
   for (int64_t row = 0; row < r.outer * r.inner && r.count > 0; row++) {
     int64_t first = row / r.inner * r.count * r.inner + row % r.inner, best = 0;
     for (int64_t i = 1; i < r.count; i++)

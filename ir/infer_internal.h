@@ -104,7 +104,7 @@ lp_infer_rule infer_broadcast, infer_bitwise, infer_pow, infer_compare, infer_wh
 lp_infer_rule infer_nonzero, infer_compress, infer_eye_like;
 /* infer_model.c */
 lp_infer_rule infer_attention, infer_linear_attention, infer_causal_conv, infer_skip_norm, infer_embed_norm,
-    infer_ms_attention, infer_ms_mha, infer_ms_gqa;
+    infer_ms_attention, infer_ms_mha, infer_rotary, infer_ms_gqa;
 /* infer_quant.c */
 lp_infer_rule infer_quantize, infer_dequantize, infer_dynamic_quantize, infer_matmul_integer, infer_qlinear_matmul,
     infer_matmul_float, infer_fused_matmul, infer_matmul_nbits, infer_matmul_bnb4, infer_gather_block,

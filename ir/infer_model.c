@@ -369,3 +369,19 @@ lp_status infer_ms_gqa(lp_infer *c) {
   LP_TRY(lp_infer_set(c, 2, dtype, &cache));
   return lp_infer_set(c, 3, dtype, &scores);
 }
+
+/* x, cos, sin, positions?; com.microsoft's has the positions second. Without positions the tables have a row for each of
+ * x's. */
+lp_status infer_rotary(lp_infer *c) {
+  const bool ms = c->op->kind == LP_ONNX_MsRotaryEmbedding;
+  const int32_t tables = ms ? 2 : 1, positions = ms ? 1 : 3;
+  LP_TRY(lp_infer_need(c, ms ? 4 : 3));
+  const int32_t rank = lp_infer_in(c, 0).rank;
+  if (rank != 3 && rank != 4) return lp_infer_fail(c, "input 0 has %d axes, 3 or 4 wanted", rank);
+  const bool placed = lp_infer_has(c, positions);
+  for (int32_t i = tables; i < tables + 2; i++)
+    LP_TRY(lp_infer_rank(c, i, placed ? 2 : 3));
+  if (placed && !(ms && lp_infer_in(c, positions).rank == 1)) LP_TRY(lp_infer_rank(c, positions, 2));
+  const lp_shape shape = lp_infer_shape(c, 0);
+  return lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &shape);
+}

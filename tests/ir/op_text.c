@@ -28,37 +28,45 @@ static void put_type(const char *type, lp_buf *out) {
   lp_buf_free(&names);
 }
 
-/* Calls `put` for each type of a list "f32 2,3; w i8 3"; returns their number. A "w" before a type is a weight. */
-typedef void put_function(int index, const char *type, bool weight, lp_buf *out);
+/* Calls `put` for each type of a list "f32 2,3; w i8 3; k i64 2=0,1"; returns their number. A letter before a type says
+ * what gives the operand; without one it is an argument. */
+enum { GIVEN = 0, WEIGHT = 'w', CONSTANT = 'k' };
+typedef void put_function(int index, const char *type, int by, lp_buf *out);
 static int put_list(const char *list, put_function *put, lp_buf *out) {
   int count = 0;
   for (const char *at = list; *at; count++) {
     char type[64];
     const int length = (int)strcspn(at, ";");
     (void)snprintf(type, sizeof type, "%.*s", length, at);
-    const bool weight = lp_has_prefix(type, "w ");
-    put(count, type + (weight ? 2 : 0), weight, out);
+    const int by = lp_has_prefix(type, "w ") || lp_has_prefix(type, "k ") ? type[0] : GIVEN;
+    put(count, type + (by == GIVEN ? 0 : 2), by, out);
     at += length;
     at += strspn(at, "; ");
   }
   return count;
 }
 
-static void put_plain(int index, const char *type, bool weight, lp_buf *out) {
-  (void)weight;
+/* The type without a constant's elements. */
+static void put_own_type(const char *type, lp_buf *out) {
+  char own[64];
+  (void)snprintf(own, sizeof own, "%.*s", (int)strcspn(type, "="), type);
+  put_type(own, out);
+}
+
+static void put_plain(int index, const char *type, int by, lp_buf *out) {
+  (void)by;
   lp_buf_puts(out, index ? ", " : "");
+  put_own_type(type, out);
+}
+
+static void put_argument(int index, const char *type, int by, lp_buf *out) {
+  if (by != GIVEN) return;
+  lp_buf_printf(out, "%s%%a%d: ", lp_buf_text(out)[out->size - 1] == '(' ? "" : ", ", index);
   put_type(type, out);
 }
 
-static void put_argument(int index, const char *type, bool weight, lp_buf *out) {
-  if (weight) return;
-  lp_buf_printf(out, "%s%%a%d: ", index ? ", " : "", index);
-  put_type(type, out);
-}
-
-static void put_weight(int index, const char *type, bool weight, lp_buf *out) {
+static void put_weight(int index, const char *type, lp_buf *out) {
   int64_t bytes = type[0] == 'f' ? 4 : 1;
-  if (!weight) return;
   for (const char *at = strchr(type, ' '); at; at = strchr(at + 1, ','))
     bytes *= atoll(at + 1);
   lp_buf_printf(out, "%%a%d = \"llmpart.weight\"() {file = \"w\", length = %d : i64, offset = 0 : i64} : () -> ", index,
@@ -67,19 +75,35 @@ static void put_weight(int index, const char *type, bool weight, lp_buf *out) {
   lp_buf_puts(out, " ");
 }
 
-static void put_operand(int index, const char *type, bool weight, lp_buf *out) {
+static void put_constant(int index, const char *type, lp_buf *out) {
+  const char *elements = strchr(type, '=') + 1;
+  const bool vector = memchr(type, ' ', (size_t)(elements - type)) != NULL;
+  lp_buf_printf(out, "%%a%d = \"llmpart.constant\"() {value = dense<%s%s%s> : ", index, vector ? "[" : "", elements,
+                vector ? "]" : "");
+  put_own_type(type, out);
+  lp_buf_puts(out, "} : () -> ");
+  put_own_type(type, out);
+  lp_buf_puts(out, " ");
+}
+
+static void put_known(int index, const char *type, int by, lp_buf *out) {
+  if (by == WEIGHT) put_weight(index, type, out);
+  if (by == CONSTANT) put_constant(index, type, out);
+}
+
+static void put_operand(int index, const char *type, int by, lp_buf *out) {
   (void)type;
-  (void)weight;
+  (void)by;
   lp_buf_printf(out, "%s%%a%d", index ? ", " : "", index);
 }
 
-static void put_module(const op_row *r, lp_buf *out) {
+void op_put_module(const op_row *r, lp_buf *out) {
   lp_buf results = {0};
   const int made = put_list(r->out, put_plain, &results);
   lp_buf_puts(out, "\"builtin.module\"() ({\n\"llmpart.func\"() ({\n^bb0(");
   (void)put_list(r->in, put_argument, out);
   lp_buf_puts(out, "):\n");
-  (void)put_list(r->in, put_weight, out);
+  (void)put_list(r->in, put_known, out);
   lp_buf_printf(out, "%%r:%d = \"%s\"(", made, r->op);
   (void)put_list(r->in, put_operand, out);
   lp_buf_printf(out, ") {%s} : (", r->attrs);
@@ -98,7 +122,7 @@ static void check(const op_row *r, op_act *act) {
   lp_buf text = {0}, said = {0};
   lp_diag *diag = lp_diag_create();
   lp_module *module = NULL;
-  put_module(r, &text);
+  op_put_module(r, &text);
   lp_status status = lp_module_parse("t.mlir", text.data, text.size, &module, diag);
   if (status == LP_OK) status = lp_module_verify(module, diag);
   if (status == LP_OK && act) status = act(module, diag);

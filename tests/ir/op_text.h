@@ -2,15 +2,19 @@
 #ifndef LP_TESTS_OP_TEXT_H
 #define LP_TESTS_OP_TEXT_H
 
+#include "base/base.h"
 #include "ir/ir.h"
 
-/* An operator, its attributes as text, and the types of its operands and results, "f32 b,s,8; w i8 3": after "w" that
- * of a weight, which no first operand is. "f32" alone is a scalar, and "f32 *" has no known rank. */
+/* An operator, its attributes as text, and the types of its operands and results, "f32 b,s,8; w i8 3; k i64 2=0,1": after
+ * "w" that of a weight, after "k" that of a constant with its elements. "f32" alone is a scalar, and "f32 *" has no known rank. */
 typedef struct {
   const char *op, *attrs;
   const char *in, *out;
   const char *refusal; /* NULL: it is accepted */
 } op_row;
+
+/* The text of a module whose @main is the operator. */
+void op_put_module(const op_row *row, lp_buf *out);
 
 /* What is done with the module after it was verified; NULL: nothing. */
 typedef lp_status op_act(lp_module *module, lp_diag *diag);

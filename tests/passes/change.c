@@ -111,6 +111,7 @@ static bool change_operands(change *c) {
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 static bool change_attributes(change *c) {
+  if (c->op->kind == LP_OP_WEIGHT) return false; /* its place in its file */
   const bool onnx = lp_op_info_get(c->op->kind)->level == LP_LEVEL_ONNX;
   for (int32_t i = 0; i < c->op->attr_count; i++) {
     const lp_attr *a = &c->op->attr[i];
@@ -129,7 +130,8 @@ static bool change_attributes(change *c) {
         turned[k] = a->is[(k + 1) % a->count];
       return lp_op_set_i64s(c->module, c->op, name, turned, a->count < LP_MAX_RANK ? a->count : LP_MAX_RANK), true;
     }
-    if (onnx && a->kind != LP_ATTR_TENSOR && wanted(c, "without attribute", i)) return lp_op_remove_attr(c->op, name), true;
+    if (onnx && a->kind != LP_ATTR_TENSOR && wanted(c, "without attribute", i))
+      return lp_op_remove_attr(c->op, name), true;
   }
   return false;
 }

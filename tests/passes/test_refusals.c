@@ -29,6 +29,8 @@ LP_TEST(group_query_attention) {
        "with sliding_window_cache lacks a past or a window"},
       {GQA, GQA_HEADS ", operand_mask = \"1111101\"",
        "f32 b,s,32; f32 b,s,16; f32 b,s,16; f32 b,2,p,8; f32 b,2,p,8; i32", GQA_OUT, "lacks seqlens_k"},
+      {GQA, GQA_HEADS ", operand_mask = \"111111\"",
+       "f32 b,s,32; f32 b,s,16; f32 b,s,16; f32 b,2,p,8; f32 b,2,p,8; i32 b", GQA_OUT, "lacks total_sequence_length"},
       {GQA, GQA_HEADS ", operand_mask = \"1111011\"", "f32 b,s,32; f32 b,s,16; f32 b,s,16; f32 b,2,p,8; i32 b; i32",
        GQA_OUT, "has past keys without values"},
       {GQA, GQA_HEADS ", do_rotary = 1 : i64", GQA_IN, GQA_OUT, "with do_rotary lacks its tables"},

@@ -141,8 +141,9 @@ static lp_status read_lengths(gqa *g) {
   lp_value *rows = lp_rw_count(r, g->s), *one = LP_RW_INTS(r, 1);
   lp_value *column = lp_rw_reshape(r, lp_rw_cast(r, lp_op_in(r->op, SEQLENS), LP_I64), LP_RW_INTS(r, -1, 1));
   lp_value *total = lp_op_in(r->op, TOTAL);
+  if (!total) return lp_rw_refuse(r, "lacks total_sequence_length");
   g->length = column ? lp_rw_op(r, LP_ONNX_Add, column, one) : NULL;
-  total = total ? lp_rw_reshape(r, lp_rw_cast(r, total, LP_I64), LP_RW_INTS(r, 1)) : NULL;
+  total = lp_rw_reshape(r, lp_rw_cast(r, total, LP_I64), LP_RW_INTS(r, 1));
   if (!g->length || !total || !rows) return LP_FAILED;
   lp_value *before = lp_rw_op(r, LP_ONNX_Sub, g->length, g->s), *zero = LP_RW_INTS(r, 0);
   g->prompt = lp_rw_op(r, LP_ONNX_Equal, total, g->s);
