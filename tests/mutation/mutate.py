@@ -40,7 +40,7 @@ LEFT_OUT = re.compile(r"\b(assert|static_assert|ck_assert\w*)\(")
 ELSEWHERE = {
     "ir": ["frontend", "passes/recognise"], "runtime/exec": ["runtime/session"], "runtime/bundle": ["runtime/session"],
     "runtime/session": ["runtime/link"], "runtime/serve": ["runtime/router"], "runtime/link": ["runtime/worker"],
-    "passes/plan": ["golden"], "passes/lower": ["passes/split"], "passes/recognise": ["passes/lower", "frontend"],
+    "passes/plan": ["golden"], "passes/lower": ["passes", "passes/split"], "passes/recognise": ["passes", "passes/lower", "frontend"],
 }
 
 

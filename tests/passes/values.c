@@ -160,7 +160,8 @@ static bool same(const values *a, const values *b, lp_buf *difference) {
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 
-static const char *const steps[] = {"fold", "decompose", "recognise", "raise", "lower", "fuse"};
+static const values_step steps[] = {{"fold", false},  {"decompose", false}, {"recognise", false},
+                                    {"raise", false}, {"lower", false},     {"fuse", false}};
 
 /* The values of a module at all sizes, as far as they are known: the interpreter does not compute operators that are
  * always decomposed. */
@@ -183,25 +184,32 @@ static bool keeps(lp_module *module, state *before, lp_arena *arena, lp_buf *dif
   return true;
 }
 
-/* Runs the passes that the module's state admits. False: a pass changed a value. */
-static bool passes_keep_values(lp_module *module, const char *name, values_tally *t) {
+static bool admits(const lp_module *module, const lp_pass *pass) {
+  const lp_module_state at = lp_module_state_of(module);
+  return at >= pass->needs && (at == pass->needs || at < pass->makes);
+}
+
+bool values_keep(lp_module *module, const char *name, const values_step *step, size_t count, values_tally *t) {
   lp_arena *arena = lp_arena_create();
   lp_diag *diag = lp_diag_create();
   lp_buf difference = {0};
   state now = {0};
   bool good = keeps(module, &now, arena, &difference);
-  for (size_t i = 0; i < LP_COUNT(steps) && good; i++) {
-    const lp_pass *pass = lp_pass_find(steps[i]);
-    const lp_module_state at = lp_module_state_of(module);
-    if (at < pass->needs || (at > pass->needs && at >= pass->makes)) continue;
-    if (lp_passes_run(module, steps[i], NULL, NULL, diag) != LP_OK) {
-      ck_assert_msg(lp_diag_error_count(diag) > 0, "%s: %s fails without an error", name, steps[i]);
+  bool computed = now.known[0] || now.known[1];
+  for (size_t i = 0; i < count && good; i++) {
+    if (!admits(module, lp_pass_find(step[i].pass))) continue;
+    if (lp_passes_run(module, step[i].pass, NULL, NULL, diag) != LP_OK) {
+      ck_assert_msg(lp_diag_error_count(diag) > 0, "%s: %s fails without an error", name, step[i].pass);
       break;
     }
+    if (step[i].changes) now = (state){0};
     good = keeps(module, &now, arena, &difference);
-    if (!good) fprintf(stderr, "%s: %s: %s\n", name, steps[i], lp_buf_text(&difference));
+    computed |= now.known[0] || now.known[1];
+    if (!good) fprintf(stderr, "%s: %s: %s\n", name, step[i].pass, lp_buf_text(&difference));
   }
-  t->computed += now.known[0] || now.known[1];
+  t->tried++;
+  t->computed += computed;
+  t->wrong += !good;
   lp_buf_free(&difference);
   lp_diag_free(diag);
   lp_arena_free(arena);
@@ -231,8 +239,7 @@ void values_try_module(const char *file, int part, const char *text, size_t size
     lp_module *module = changed(file, text, size, i, what, &more);
     if (module) {
       (void)snprintf(name, sizeof name, "%s, part %d, %s", file, part, what);
-      t->tried++;
-      t->wrong += !passes_keep_values(module, name, t);
+      (void)values_keep(module, name, steps, LP_COUNT(steps), t);
     }
     lp_module_free(module);
   }

@@ -3,13 +3,22 @@
 #ifndef LP_TESTS_PASSES_VALUES_H
 #define LP_TESTS_PASSES_VALUES_H
 
-#include <stddef.h>
+#include "ir/ir.h"
 
 typedef struct {
   int tried;    /* modules that verify */
   int computed; /* those that the reference interpreter computes, at least when they are decomposed */
   int wrong;    /* with another value after a pass; stderr says which */
 } values_tally;
+
+typedef struct {
+  const char *pass;
+  bool changes; /* values: those before it are not compared with those after it */
+} values_step;
+
+/* Runs those of the passes that the module's state admits, up to one that refuses it with an error. False: one of them
+ * changed a value. */
+bool values_keep(lp_module *module, const char *name, const values_step *step, size_t count, values_tally *t);
 
 /* Between them modules may have weights, whose numbers are made up. */
 void values_begin(void);
