@@ -370,8 +370,8 @@ lp_status infer_ms_gqa(lp_infer *c) {
   return lp_infer_set(c, 3, dtype, &scores);
 }
 
-/* x, cos, sin, positions?; com.microsoft's has the positions second. Without positions the tables have a row for each of
- * x's. */
+/* x, cos, sin, positions?; com.microsoft's has the positions second. Without positions the tables have a row for each
+ * of x's. */
 lp_status infer_rotary(lp_infer *c) {
   const bool ms = c->op->kind == LP_ONNX_MsRotaryEmbedding;
   const int32_t tables = ms ? 2 : 1, positions = ms ? 1 : 3;

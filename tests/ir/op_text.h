@@ -5,8 +5,9 @@
 #include "base/base.h"
 #include "ir/ir.h"
 
-/* An operator, its attributes as text, and the types of its operands and results, "f32 b,s,8; w i8 3; k i64 2=0,1": after
- * "w" that of a weight, after "k" that of a constant with its elements. "f32" alone is a scalar, and "f32 *" has no known rank. */
+/* An operator, its attributes as text, and the types of its operands and results: "f32 b,s,8; w i8 3; k i64 2=0,1".
+ * After "w" it is that of a weight, after "k" that of a constant with its elements. "f32" alone is a scalar, and
+ * "f32 *" has no known rank. */
 typedef struct {
   const char *op, *attrs;
   const char *in, *out;

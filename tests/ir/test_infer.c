@@ -231,6 +231,7 @@ LP_TEST(sized_by_data) {
   lp_value *size = of(NODE(Shape, test_arg(LP_F32, "s")));
   gives(NODE(NonZero, of(NODE(ConstantOfShape, size))), "i64[1,0]");
   gives(NODE(NonZero, of(NODE(Expand, INTS(1), size))), "i64[1,s]");
+  gives(NODE(NonZero, of(NODE(Expand, INTS(0), size))), "i64[1,0]");
   refuses(NODE(NonZero, i64("4")), "depends on the data of input 0");
   /* repeat_interleave of an axis of constant size, as exporters write it: the input's data does not matter */
   size = of(NODE(Slice, of(NODE(Shape, f32("b,s,70"))), INTS(2), INTS(3)));

@@ -107,3 +107,30 @@ LP_TEST(attention) {
   };
   CHECK(rows);
 }
+
+LP_TEST(constants) {
+  static const op_row rows[] = {
+      {"onnx.Constant", "value = dense<[1.0, 2.0]> : tensor<2xf32>", "", "f32 2", NULL},
+      {"onnx.Constant", "", "", "f32 2", "attribute 'value' is missing"},
+      {"onnx.Constant", "value = 3 : i64", "", "f32 2", "attribute 'value' is missing"},
+  };
+  CHECK(rows);
+}
+
+LP_TEST(rotary) {
+  static const char standard[] = "onnx.RotaryEmbedding", ms[] = "com.microsoft.RotaryEmbedding";
+  static const op_row rows[] = {
+      {standard, "", "f32 b,2,s,8; f32 b,s,4; f32 b,s,4", "f32 b,2,s,8", NULL},
+      {standard, "", "f32 b,2,s,8; f32 9,4; f32 9,4; i64 b,s", "f32 b,2,s,8", NULL},
+      {standard, "", "f32 b,8; f32 b,s,4; f32 b,s,4", "f32 b,8", "input 0 has 2 axes, 3 or 4 wanted"},
+      {standard, "", "f32 b,2,s,1,8; f32 b,s,4; f32 b,s,4", "f32 b,2,s,1,8", "input 0 has 5 axes, 3 or 4 wanted"},
+      {standard, "", "f32 b,2,s,8; f32 9,4; f32 b,s,4", "f32 b,2,s,8", "input 1 has 2 axes, 3 wanted"},
+      {standard, "", "f32 b,2,s,8; f32 9,4; f32 b,s,4; i64 b,s", "f32 b,2,s,8", "input 2 has 3 axes, 2 wanted"},
+      {standard, "", "f32 b,2,s,8; f32 9,4; f32 9,4; i64 s", "f32 b,2,s,8", "input 3 has 1 axes, 2 wanted"},
+      {ms, "", "f32 b,2,s,8; i64 1; f32 9,4; f32 9,4", "f32 b,2,s,8", NULL},
+      {ms, "", "f32 b,s,16; i64 b,s; f32 9,4; f32 9,4", "f32 b,s,16", NULL},
+      {ms, "", "f32 b,s,16; i64; f32 9,4; f32 9,4", "f32 b,s,16", "input 1 has 0 axes, 2 wanted"},
+      {ms, "", "f32 b,s,16; i64 b,s; f32 b,9,4; f32 9,4", "f32 b,s,16", "input 2 has 3 axes, 2 wanted"},
+  };
+  CHECK(rows);
+}

@@ -84,8 +84,8 @@ typedef struct {
 /* b s p r c t, then the others. */
 static const int64_t sizes[][6] = {{2, 3, 2, 3, 8, 1}, {1, 1, 4, 1, 8, 1}};
 
-/* Tells whether a result has the sizes of its type. Where it has not, as where a slice leaves fewer rows than usual, the
- * model's types leave these sizes out. */
+/* Tells whether a result has the sizes of its type. Where it has not, as where a slice leaves fewer rows than usual,
+ * the model's types leave these sizes out. */
 static bool fits(const lp_array *array, lp_type type, const int64_t *sym, size_t symbols) {
   bool same = array->rank == type.rank;
   for (int32_t i = 0; i < array->rank && same; i++)

@@ -1,5 +1,5 @@
-/* Passes keep what functions compute: a module, as it is and with each one thing changed (change.h), has the same values
- * before and after each pass from fold to fuse, or is refused with an error. */
+/* Passes keep what functions compute: a module, as it is and with each one thing changed (change.h), has the same
+ * values before and after each pass from fold to fuse, or is refused with an error. */
 #ifndef LP_TESTS_PASSES_VALUES_H
 #define LP_TESTS_PASSES_VALUES_H
 
