@@ -425,8 +425,9 @@ typedef struct {
   bool fixes_plan;         /* use the bundle's plan number `plan`, from 0; else the one that suits the request */
   int32_t plan;            /* with fixes_plan */
   double cloud_timeout_ms; /* longest wait for one answer of the worker, reconnecting included; 0: two minutes, or 10 s
-                                in threshold mode */
-  bool gives_up;           /* without exits: the loss of the worker ends the generation; else it connects again */
+                                in threshold mode. Also for a worker that is not there yet; 0: patience.dial_ms */
+  bool gives_up;           /* a worker that is not there, and without exits the loss of one, ends the generation; else
+                                it connects again */
   const lp_link_shape *link; /* emulated between this process and the worker */
   lp_patience patience;
   lp_link_security security;

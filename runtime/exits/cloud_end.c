@@ -44,21 +44,46 @@ uint64_t lp_context_draw(void) {
   return number;
 }
 
-static lp_status dial(lp_cloud_end *end, int32_t link, double timeout_ms, int64_t *have, lp_diag *diag) {
+static lp_status dial(lp_cloud_end *end, int32_t link, double timeout_ms, int64_t *have, bool *refused, lp_diag *diag) {
   lp_uploader_options options = end->options;
   options.endpoint = end->endpoints[link];
-  return lp_context_dial(&options, end->time, LP_LANE_LINK, timeout_ms, &end->wire[link], have, diag);
+  return lp_context_dial(&options, end->time, LP_LANE_LINK, timeout_ms, &end->wire[link], have, refused, diag);
 }
 
-static lp_status open_remote(lp_cloud_end *end, lp_diag *diag) {
-  int64_t have = 0;
+typedef struct {
+  lp_cloud_end *end;
+  int64_t have; /* the rows of the first link */
+  bool refused;
+} opening;
+
+/* Makes the connections for questions that an earlier attempt did not make. */
+static lp_status dial_all(void *user, bool *refused, lp_diag *diag) {
+  opening *of = user;
+  lp_cloud_end *end = of->end;
+  lp_status status = LP_OK;
+  for (int32_t i = end->halves->links - 1; status == LP_OK && i >= 0; i--)
+    if (!end->wire[i]) status = dial(end, i, end->endpoints[i]->patience.dial_ms, &of->have, &of->refused, diag);
+  *refused = of->refused;
+  return status;
+}
+
+/* Without drafts an exit gives the token while a worker is away, so that a generation need not wait for it. */
+static lp_status open_remote(lp_cloud_end *end, const lp_cloud_end_options *options, lp_diag *diag) {
+  const lp_patience *patience = &end->options.endpoint->patience;
+  opening of = {.end = end};
   end->uploader = lp_uploader_start(&end->options);
   if (!end->uploader) return lp_error(diag, LP_LOC_NONE, "cannot start a thread");
-  for (int32_t i = end->halves->links - 1; i >= 0; i--)
-    LP_TRY(dial(end, i, end->endpoints[i]->patience.dial_ms, &have, diag));
+  lp_diag *failure = lp_diag_create();
+  lp_status status = lp_reach(patience, options->drafts ? options->reach_ms : 0, dial_all, &of, failure);
+  if (status != LP_OK && !options->drafts && !of.refused)
+    status = LP_OK;
+  else
+    lp_diag_append(diag, failure);
+  lp_diag_free(failure);
+  LP_TRY(status);
   if (!lp_wires_open(&end->wires, end->wire, (size_t)end->halves->links))
     return lp_error(diag, LP_LOC_NONE, "no descriptors are left for the connections to the places");
-  if (have > 0) lp_uploader_skip(end->uploader, have < end->time.floor ? have : end->time.floor);
+  if (of.have > 0) lp_uploader_skip(end->uploader, of.have < end->time.floor ? of.have : end->time.floor);
   return LP_OK;
 }
 
@@ -88,7 +113,7 @@ lp_status lp_cloud_end_open(const lp_cloud_end_options *options, lp_cloud_end **
   lp_status status = LP_OK;
   for (int32_t i = 0; i < end->halves->links && !end->endpoints; i++)
     end->here[i] = lp_context_create(options->halves, i, &options->context, options->pool);
-  if (end->endpoints) status = open_remote(end, diag);
+  if (end->endpoints) status = open_remote(end, options, diag);
   if (status != LP_OK) {
     lp_cloud_end_close(end, NULL);
     end = NULL;
@@ -285,10 +310,11 @@ static lp_status ask_once(lp_cloud_end *end, course *of, double until) {
 
 static bool redial(lp_cloud_end *end, int32_t link, double left_ms) {
   int64_t have = 0;
+  bool refused = false;
   lp_diag *quiet = lp_diag_create();
   double begin = lp_now_ms(), limit = end->endpoints[link]->patience.dial_ms;
   if (left_ms < limit) limit = left_ms;
-  bool good = dial(end, link, limit, &have, quiet) == LP_OK;
+  bool good = dial(end, link, limit, &have, &refused, quiet) == LP_OK;
   lp_diag_free(quiet);
   /* The worker may have lost the context, which the connection for rows does not notice. */
   if (good) send_again(end, link, have);

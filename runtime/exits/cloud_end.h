@@ -27,12 +27,14 @@ typedef struct {
   lp_context_options context; /* `codec` is not LP_CODEC_AUTO */
   lp_context_claim claim;
   bool drafts;     /* questions carry drafts (exact mode), so that each answer begins a new epoch */
+  double reach_ms; /* with drafts: how long a worker that is not there yet is dialled; 0: once */
   lp_trace *trace; /* borrowed; NULL: none */
 } lp_cloud_end_options;
 
 /* Belongs to one thread. */
 typedef struct lp_cloud_end lp_cloud_end;
-/* Opens the context of one generation. Fails when the worker cannot be reached or refuses. */
+/* Opens the context of one generation. Fails when a worker refuses, and with drafts also when one cannot be reached;
+ * without them a question finds out whether it is there by then. */
 LP_MUST_USE lp_status lp_cloud_end_open(const lp_cloud_end_options *options, lp_cloud_end **out, lp_diag *diag);
 /* Copies rows[count][width] of the positions [first, first + count), and returns at once. They replace all rows that
  * were uploaded for positions from `first` on. */

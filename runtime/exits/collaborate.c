@@ -258,6 +258,7 @@ static lp_status open_cloud(collaboration *run) {
       .context = {.sampling = given->sampling, .codec = choose_codec(given), .capacity = run->capacity},
       .claim = run->task->claim,
       .drafts = run->mode == LP_MODE_EXACT,
+      .reach_ms = run->task->reach_ms,
       .trace = given->trace};
   options.claim.floor = run->count - 1;
   return lp_cloud_end_open(&options, &run->cloud, run->diag);

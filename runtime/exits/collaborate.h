@@ -26,6 +26,7 @@ typedef struct {
   /* [links of the halves] the workers; NULL: the cloud is this process */
   const lp_endpoint *const *endpoints;
   double timeout_ms;      /* the longest wait for one answer */
+  double reach_ms;        /* how long a worker that is not there yet is dialled in exact mode; 0: once */
   lp_context_claim claim; /* without its floor */
   const int32_t *prompt;  /* [length] */
   int64_t length, most;   /* tokens of the prompt; the most to generate */

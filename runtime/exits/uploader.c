@@ -78,7 +78,7 @@ static lp_status take_joined(lp_wire *wire, const lp_uploader_options *options, 
 }
 
 static lp_status join(lp_wire *wire, const lp_uploader_options *options, lp_context_time time, lp_trace_lane lane,
-                      double timeout_ms, int64_t *have, lp_diag *diag) {
+                      double timeout_ms, int64_t *have, bool *refused, lp_diag *diag) {
   const char *why = "";
   lp_inbound in;
   lp_cloud_times times = {0};
@@ -93,6 +93,7 @@ static lp_status join(lp_wire *wire, const lp_uploader_options *options, lp_cont
   if (outcome != LP_RECV_FRAME)
     return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: it does not answer", wire->address);
   lp_status status = take_joined(wire, options, &in, &times, have, diag);
+  *refused = status != LP_OK;
   lp_inbound_release(&in);
   slice.end_ms = lp_now_ms();
   if (status == LP_OK) lp_trace_request(options->trace, lane, &slice, &times);
@@ -100,12 +101,12 @@ static lp_status join(lp_wire *wire, const lp_uploader_options *options, lp_cont
 }
 
 lp_status lp_context_dial(const lp_uploader_options *options, lp_context_time time, lp_trace_lane lane,
-                          double timeout_ms, lp_wire **out, int64_t *have, lp_diag *diag) {
+                          double timeout_ms, lp_wire **out, int64_t *have, bool *refused, lp_diag *diag) {
   lp_trace_slice slice = {.name = "connect", .begin_ms = lp_now_ms(), .position = -1, .tokens = -1, .bytes = -1};
-  LP_TRY(lp_wire_dial(&lp_transport_socket, options->endpoint, timeout_ms, out, diag));
+  LP_TRY(lp_wire_try_dial(&lp_transport_socket, options->endpoint, timeout_ms, out, refused, diag));
   slice.end_ms = lp_now_ms();
   lp_trace_put(options->trace, lane, &slice);
-  lp_status status = join(*out, options, time, lane, timeout_ms, have, diag);
+  lp_status status = join(*out, options, time, lane, timeout_ms, have, refused, diag);
   if (status == LP_OK) return LP_OK;
   lp_wire_close(*out);
   *out = NULL;
@@ -176,9 +177,11 @@ static bool connect_wire(lp_uploader *uploader) {
   lp_context_time time = uploader->time;
   unlock(uploader);
   int64_t have = 0;
+  bool refused = false;
   lp_diag *diag = lp_diag_create(); /* the connection for questions reports lasting failures */
   double limit = uploader->options.endpoint->patience.dial_ms;
-  bool good = lp_context_dial(&uploader->options, time, LP_LANE_UPLOAD, limit, &uploader->wire, &have, diag) == LP_OK;
+  bool good =
+      lp_context_dial(&uploader->options, time, LP_LANE_UPLOAD, limit, &uploader->wire, &have, &refused, diag) == LP_OK;
   lp_diag_free(diag);
   if (!good) {
     pause_after_failure(uploader);

@@ -39,9 +39,10 @@ void lp_uploader_flush(lp_uploader *uploader, double timeout_ms);
 void lp_uploader_stop(lp_uploader *uploader, uint64_t *bytes_up, uint64_t *bytes_down, uint64_t *row_bytes);
 
 /* Opens a connection and joins the context, which the worker creates when it does not know it. `have` receives how
- * many rows the cloud holds without a gap, from position 0 on. The slices of the trace go to `lane`. */
+ * many rows the cloud holds without a gap, from position 0 on. The slices of the trace go to `lane`. Sets *refused
+ * after a failure when the worker has answered. */
 LP_MUST_USE lp_status lp_context_dial(const lp_uploader_options *options, lp_context_time time, lp_trace_lane lane,
-                                      double timeout_ms, lp_wire **out, int64_t *have, lp_diag *diag);
+                                      double timeout_ms, lp_wire **out, int64_t *have, bool *refused, lp_diag *diag);
 /* The worker's times in a message; unknown for NULL. */
 lp_cloud_times lp_cloud_times_of(const struct Lp__Wire__Times *times);
 

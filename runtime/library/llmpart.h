@@ -99,8 +99,10 @@ typedef struct {
   double top_p;             /* in (0, 1]; 0: 1 */
   uint64_t seed;
   llmpart_mode mode;
-  double theta;            /* threshold mode: the least confidence of an exit's token; 0: 0.8 */
-  double cloud_timeout_ms; /* the longest wait for an answer, reconnecting included; 0: two minutes */
+  double theta; /* threshold mode: the least confidence of an exit's token; 0: 0.8 */
+  /* The longest wait for an answer, reconnecting included (0: two minutes), and for a worker that is not there yet (0:
+   * 5 s). */
+  double cloud_timeout_ms;
   /* Files for a worker beyond loopback, as for `llmpart run` (docs/security.md). */
   const char *key_file, *ca_file, *tls_name, *cert_file, *cert_key_file;
 } llmpart_session_options;

@@ -167,7 +167,8 @@ static lp_status check_hello(const lp_wire *wire, const lp_inbound *in, const lp
   return check_key(wire, hello, endpoint, diag);
 }
 
-static lp_status shake_hands(lp_wire *wire, const lp_endpoint *endpoint, double timeout_ms, lp_diag *diag) {
+static lp_status shake_hands(lp_wire *wire, const lp_endpoint *endpoint, double timeout_ms, bool *refused,
+                             lp_diag *diag) {
   const char *why = "";
   lp_inbound in = {0};
   lp_status status;
@@ -186,6 +187,7 @@ static lp_status shake_hands(lp_wire *wire, const lp_endpoint *endpoint, double 
   }
   status = check_hello(wire, &in, endpoint, diag);
   lp_inbound_release(&in);
+  *refused = status != LP_OK;
   if (status != LP_OK || prove(wire, endpoint, &why)) return status;
 fail:
   return lp_error(diag, LP_LOC_NONE, "cannot reach %s at %s: %s", lp_endpoint_name(endpoint), wire->address, why);
@@ -193,10 +195,17 @@ fail:
 
 lp_status lp_wire_dial(const lp_transport *transport, const lp_endpoint *endpoint, double timeout_ms, lp_wire **out,
                        lp_diag *diag) {
+  bool refused;
+  return lp_wire_try_dial(transport, endpoint, timeout_ms, out, &refused, diag);
+}
+
+lp_status lp_wire_try_dial(const lp_transport *transport, const lp_endpoint *endpoint, double timeout_ms, lp_wire **out,
+                           bool *refused, lp_diag *diag) {
   *out = NULL;
+  *refused = false;
   lp_wire *wire = wire_create(transport, endpoint->address);
   lp_status status = transport->dial(endpoint, timeout_ms, &wire->channel, diag);
-  if (status == LP_OK) status = shake_hands(wire, endpoint, timeout_ms, diag);
+  if (status == LP_OK) status = shake_hands(wire, endpoint, timeout_ms, refused, diag);
   if (status == LP_OK)
     *out = wire;
   else
@@ -235,4 +244,20 @@ bool lp_backoff_wait(lp_backoff *backoff) {
       &(struct timespec){.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)((int64_t)(ms * 1e6) % 1000000000)}, NULL);
   backoff->pause_ms = 2 * backoff->pause_ms < backoff->longest_ms ? 2 * backoff->pause_ms : backoff->longest_ms;
   return lp_now_ms() < backoff->until_ms;
+}
+
+lp_status lp_reach(const lp_patience *patience, double timeout_ms, lp_attempt *attempt, void *user, lp_diag *diag) {
+  lp_backoff backoff = lp_backoff_begin(patience, timeout_ms);
+  lp_diag *last = lp_diag_create();
+  lp_status status;
+  bool over;
+  do {
+    bool refused = false;
+    lp_diag_clear(last);
+    status = attempt(user, &refused, last);
+    over = status == LP_OK || refused || !lp_backoff_wait(&backoff);
+  } while (!over);
+  lp_diag_append(diag, last);
+  lp_diag_free(last);
+  return status;
 }

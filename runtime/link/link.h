@@ -34,6 +34,9 @@ typedef struct {
 /* Connects and performs the handshake: protocol version and bundle hash must be equal on both sides. */
 LP_MUST_USE lp_status lp_wire_dial(const lp_transport *transport, const lp_endpoint *endpoint, double timeout_ms,
                                    lp_wire **out, lp_diag *diag);
+/* The same; sets *refused after a failure when the worker has answered, so that another attempt would fail as well. */
+LP_MUST_USE lp_status lp_wire_try_dial(const lp_transport *transport, const lp_endpoint *endpoint, double timeout_ms,
+                                       lp_wire **out, bool *refused, lp_diag *diag);
 LP_MUST_USE lp_status lp_wire_listen(const lp_transport *transport, const char *address, const lp_security *security,
                                      lp_wire **out, int *port, lp_diag *diag);
 /* The listener's connections to come use the TLS of `security` (transport.h). */
@@ -61,5 +64,11 @@ typedef struct {
 lp_backoff lp_backoff_begin(const lp_patience *patience, double timeout_ms);
 /* Sleeps until the next attempt; false: the time is over. */
 bool lp_backoff_wait(lp_backoff *backoff);
+
+/* An attempt to reach what may not be there yet. Sets *refused after a failure that another attempt would repeat. */
+typedef lp_status lp_attempt(void *user, bool *refused, lp_diag *diag);
+/* Attempts until one succeeds or is refused, or `timeout_ms` are over: then it reports what the last attempt did. */
+LP_MUST_USE lp_status lp_reach(const lp_patience *patience, double timeout_ms, lp_attempt *attempt, void *user,
+                               lp_diag *diag);
 
 #endif

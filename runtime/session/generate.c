@@ -348,6 +348,7 @@ static lp_status generate_with_exits(generation_run *run, const lp_halves *halve
                            .device = session->executor[LP_SIDE_DEVICE],
                            .pool = session->pool,
                            .endpoints = session->remote ? endpoints : NULL,
+                           .reach_ms = lp_session_reach_ms(session),
                            .timeout_ms = short_wait ? threshold_timeout_ms : lp_session_timeout_ms(session),
                            .prompt = run->prompts,
                            .length = run->length,
@@ -366,7 +367,7 @@ static lp_status generate_step_by_step(generation_run *run) {
   size_t batch = (size_t)run->batch;
   int64_t most = session->options.max_tokens;
   lp_session before = *session;
-  LP_TRY(lp_session_connect(session, run->diag));
+  LP_TRY(lp_session_reach(session, run->diag));
   run->capacity = session->options.capacity > 0 ? session->options.capacity : run->length + most;
   run->sample = lp_alloc(batch * sizeof *run->sample);
   run->ended = lp_alloc(batch * sizeof *run->ended);

@@ -144,7 +144,7 @@ static lp_status open_sides(lp_session *session, lp_diag *diag) {
     session->executor[i] = lp_executor_create(bundle, i, session->pool);
   }
   LP_TRY(lp_session_find_workers(session, diag));
-  return connects_at_once(session) ? lp_session_connect(session, diag) : LP_OK;
+  return connects_at_once(session) ? lp_session_reach(session, diag) : LP_OK;
 }
 
 lp_status lp_session_open(const lp_bundle *bundle, const lp_generate_options *options, lp_session **out,

@@ -57,6 +57,10 @@ void lp_session_forget_workers(lp_session *session);
 /* Connects to the workers and opens a session at each of them. Does nothing when the session is connected, or all sides
  * are in this process. After a failure it is not connected. */
 LP_MUST_USE lp_status lp_session_connect(lp_session *session, lp_diag *diag);
+/* How long a worker that is not there yet is dialled before a generation begins; 0: once. */
+double lp_session_reach_ms(const lp_session *session);
+/* The same for the first connection: while a worker cannot be reached it tries again, for lp_session_reach_ms. */
+LP_MUST_USE lp_status lp_session_reach(lp_session *session, lp_diag *diag);
 /* Closes the connections, if there are any. */
 void lp_session_disconnect(lp_session *session);
 bool lp_session_is_connected(const lp_session *session);

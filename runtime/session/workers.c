@@ -6,6 +6,7 @@
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exits/cloud_end.h"
+#include "runtime/exits/collaborate.h"
 #include "runtime/link/address.h"
 #include "runtime/link/link.h"
 #include "runtime/link/link.pb-c.h"
@@ -211,7 +212,7 @@ static lp_status open_at(lp_session *session, lp_place at, lp_diag *diag) {
 }
 
 /* Waits until the place knows the session's route: before that, others may not send to it. */
-static lp_status await_opened(lp_session *session, lp_place at, lp_diag *diag) {
+static lp_status await_opened(lp_session *session, lp_place at, bool *refused, lp_diag *diag) {
   lp_place from = at;
   lp_inbound in;
   const char *why = "no answer in time";
@@ -225,30 +226,31 @@ static lp_status await_opened(lp_session *session, lp_place at, lp_diag *diag) {
   const lp_endpoint *endpoint = &session->place[from].endpoint;
   const Lp__Wire__Message *message = in.message;
   lp_status status = LP_OK;
+  *refused = message->kind_case != LP__WIRE__MESSAGE__KIND_OPENED;
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE)
     status = lp_error(diag, LP_LOC_NONE, "%s at %s refuses: %s", lp_endpoint_name(endpoint), endpoint->address,
                       message->failure->text);
-  else if (message->kind_case != LP__WIRE__MESSAGE__KIND_OPENED)
+  else if (*refused)
     status = lp_error(diag, LP_LOC_NONE, "%s at %s sent an unexpected answer", lp_endpoint_name(endpoint),
                       endpoint->address);
   lp_inbound_release(&in);
   return status;
 }
 
-static lp_status connect_all(lp_session *session, lp_diag *diag) {
+static lp_status connect_all(lp_session *session, bool *refused, lp_diag *diag) {
   lp_place count = session->bundle->manifest.place_count;
   session->route = count > LP_SIDE_COUNT ? lp_context_draw() : 0;
   session->run = 0;
   for (lp_place i = 0; i < count; i++)
     if (session->place[i].endpoint.address)
-      LP_TRY(lp_wire_dial(&lp_transport_socket, &session->place[i].endpoint, session->patience.dial_ms,
-                          &session->wire[i], diag));
+      LP_TRY(lp_wire_try_dial(&lp_transport_socket, &session->place[i].endpoint, session->patience.dial_ms,
+                              &session->wire[i], refused, diag));
   if (!lp_wires_open(&session->wires, session->wire, (size_t)count))
     return lp_error(diag, LP_LOC_NONE, "no descriptors are left for the connections to the places");
   for (lp_place i = 0; i < count; i++)
     if (session->wire[i]) LP_TRY(open_at(session, i, diag));
   for (lp_place i = 0; i < count && session->route != 0; i++)
-    if (session->wire[i]) LP_TRY(await_opened(session, i, diag));
+    if (session->wire[i]) LP_TRY(await_opened(session, i, refused, diag));
   return LP_OK;
 }
 
@@ -258,11 +260,28 @@ bool lp_session_is_connected(const lp_session *session) {
   return false;
 }
 
-lp_status lp_session_connect(lp_session *session, lp_diag *diag) {
+static lp_status connect_once(void *user, bool *refused, lp_diag *diag) {
+  lp_session *session = user;
   if (!session->remote || lp_session_is_connected(session)) return LP_OK;
-  lp_status status = connect_all(session, diag);
+  lp_status status = connect_all(session, refused, diag);
   if (status != LP_OK) lp_session_disconnect(session);
+  *refused = *refused || lp_generation_is_stopped(&session->options);
   return status;
+}
+
+lp_status lp_session_connect(lp_session *session, lp_diag *diag) {
+  bool refused = false;
+  return connect_once(session, &refused, diag);
+}
+
+double lp_session_reach_ms(const lp_session *session) {
+  const lp_generate_options *options = &session->options;
+  if (options->gives_up) return 0;
+  return options->cloud_timeout_ms > 0 ? options->cloud_timeout_ms : session->patience.dial_ms;
+}
+
+lp_status lp_session_reach(lp_session *session, lp_diag *diag) {
+  return lp_reach(&session->patience, lp_session_reach_ms(session), connect_once, session, diag);
 }
 
 static void disconnect(lp_session *session, lp_place at) {

@@ -327,7 +327,9 @@ int lp_tool_run(int argc, char **argv) {
       {"--cert-key", LP_OPTION_TEXT, &flags.security.cert_key_file, "FILE",
        "read the certificate's private key here (PEM)", 0},
       {"--cloud-timeout", LP_OPTION_TIME, &flags.cloud_timeout_ms, "TIME",
-       "wait at most this long for an answer, reconnecting included (2 minutes; --mode=threshold: 10s)", 0},
+       "wait at most this long for an answer, reconnecting included (2 minutes; --mode=threshold: 10s), or for a "
+       "worker that is not there yet (5s)",
+       0},
       {"--link", LP_OPTION_TEXT, &flags.link, "LINK", "emulate a link, such as rtt=50ms,up=10Mbit/s,loss=1%,cut=2s/30s",
        0},
       {"--session", LP_OPTION_TEXT, &flags.session, "FILE", "save the generation in FILE as it goes on, for --resume",

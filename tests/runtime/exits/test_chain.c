@@ -1,5 +1,6 @@
 /* Early exits over a chain of places: rows pass from place to place, the last one answers the device, and the tokens
  * are the full model's, also when places and connections between them are lost. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -241,6 +242,78 @@ LP_LOOP_TEST(a_place_that_stays_away, 0, 2) {
   ck_assert_int_eq(try_generate(&s, &asked, &made, diag), LP_FAILED);
   ck_assert_msg(strstr(toy_error(diag), _i == 0 ? "the place 'edge.1' at" : "the place 'edge.2' at"), "%s",
                 toy_error(diag));
+  lp_generation_free(&made);
+  lp_diag_free(diag);
+  close_scene(&s);
+}
+
+/* ---- what is not there yet --------------------------------------------------------------------------------------- */
+
+static void *start_late(void *user) {
+  const killer *state = user;
+  usleep(300000);
+  toy_places_start_one(&state->s->places, state->victim);
+  return NULL;
+}
+
+LP_LOOP_TEST(a_place_comes_late, 1, 4) {
+  scene s;
+  pthread_t thread;
+  open_scene(&s, &chains[1]);
+  toy_places_start(&s.places);
+  killer state = {.s = &s, .victim = (lp_place)_i};
+  toy_worker_stop(&s.places.worker[_i]);
+  request asked = request_of(&s, LP_MODE_EXACT, false, greedy);
+  ck_assert_int_eq(pthread_create(&thread, NULL, start_late, &state), 0);
+  expect_full(&s, &asked);
+  pthread_join(thread, NULL);
+  close_scene(&s);
+}
+
+static void start_after(void *user, int64_t index, const lp_generated *token) {
+  (void)index, (void)token;
+  killer *state = user;
+  usleep(20000);
+  if (--state->left == 0) toy_places_start_one(&state->s->places, state->victim);
+}
+
+/* In threshold mode the exits give the tokens until the place is there. */
+LP_LOOP_TEST(exits_until_a_place_comes, 1, 3) {
+  scene s;
+  open_scene(&s, &chains[0]);
+  toy_places_start(&s.places);
+  killer state = {.s = &s, .victim = (lp_place)_i, .left = 4};
+  toy_worker_stop(&s.places.worker[_i]);
+  request asked = request_of(&s, LP_MODE_THRESHOLD, false, greedy);
+  asked.options.theta = 2;
+  asked.options.patience.longest_pause_ms = 50;
+  asked.sink = start_after;
+  asked.user = &state;
+  lp_generation made = generate(&s, &asked);
+  ck_assert_int_eq(made.generated, MOST);
+  ck_assert_int_ge(made.fallbacks, 4);
+  for (int i = 0; i < 4; i++)
+    ck_assert_int_eq(made.tokens.data[i].side, LP_SIDE_DEVICE);
+  ck_assert_int_eq(made.tokens.data[MOST - 1].side, 2);
+  lp_generation_free(&made);
+  close_scene(&s);
+}
+
+/* A place that refuses is not waited for: a minute is longer than the test may last. */
+LP_LOOP_TEST(a_place_refuses, 0, 2) {
+  scene s;
+  open_scene(&s, &chains[0]);
+  toy_places_start(&s.places);
+  request asked = request_of(&s, _i == 0 ? LP_MODE_EXACT : LP_MODE_THRESHOLD, false, greedy);
+  asked.options.cloud_timeout_ms = 60000;
+  const lp_place_address other[2] = {{s.places.address[0].place, s.places.address[1].address},
+                                     {s.places.address[1].place, s.places.address[0].address}};
+  asked.options.clouds = other;
+  lp_generation made = {0};
+  lp_diag *diag = lp_diag_create();
+  ck_assert_int_eq(try_generate(&s, &asked, &made, diag), LP_FAILED);
+  ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+  ck_assert_msg(strstr(toy_error(diag), "serves the place 'edge.1', not 'edge.2'"), "%s", toy_error(diag));
   lp_generation_free(&made);
   lp_diag_free(diag);
   close_scene(&s);

@@ -56,7 +56,7 @@ expect 1 "serves another bundle" "$LLMPART" run "$dir/tail" --tokens=1 --cloud="
 kill "$worker"
 wait "$worker" || fail "the worker did not end cleanly"
 worker=
-expect 1 "cannot reach the cloud at $address" "$LLMPART" run "$dir/split" --tokens=1 --cloud="$address"
+expect 1 "cannot reach the cloud at $address" "$LLMPART" run "$dir/split" --tokens=1 --cloud="$address" --cloud-timeout=200ms
 
 # JSON
 print "$LLMPART" run "$dir/tail" --tokens=1,2,3 -n 2 -o json >"$dir/json"

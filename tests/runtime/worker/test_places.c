@@ -188,6 +188,56 @@ LP_TEST(a_place_that_stays_away_is_named) {
   close_scene(&s);
 }
 
+/* ---- places that are not there yet ------------------------------------------------------------------------------- */
+
+static void *start_late(void *user) {
+  const killer *state = user;
+  usleep(300000);
+  toy_places_start_one(&state->s->places, state->victim);
+  return NULL;
+}
+
+/* The device dials a place that died before, or is not there yet, as it dials one that dies later. */
+LP_LOOP_TEST(a_place_comes_late, 1, 4) {
+  scene s;
+  pthread_t thread;
+  open_scene(&s, &over[2], 1, greedy);
+  toy_places_start(&s.places);
+  killer state = {.s = &s, .victim = (lp_place)_i};
+  toy_worker_stop(&s.places.worker[_i]);
+  ck_assert_int_eq(pthread_create(&thread, NULL, start_late, &state), 0);
+  lp_generate_options options = options_of(&s, greedy);
+  expect_wanted(&s, &options, 1, NULL, NULL);
+  pthread_join(thread, NULL);
+  close_scene(&s);
+}
+
+/* Nobody waits a minute, longer than the test may last: for a place that refuses, or where the caller gives up. */
+LP_TEST(who_does_not_wait_for_a_place) {
+  scene s;
+  open_scene(&s, &over[0], 1, greedy);
+  toy_places_start(&s.places);
+  lp_generate_options options = options_of(&s, greedy);
+  options.cloud_timeout_ms = 60000;
+  lp_place_address other[2] = {s.places.address[0], s.places.address[1]};
+  other[0].address = s.places.address[1].address;
+  other[1].address = s.places.address[0].address;
+  options.clouds = other;
+  expect_failure(&s, &options, NULL, NULL, "serves the place 'edge.2', not 'edge.1'");
+  options.clouds = s.places.address;
+  toy_worker_stop(&s.places.worker[2]);
+  s.places.worker[2].pid = 0;
+  options.gives_up = true;
+  expect_failure(&s, &options, NULL, NULL, "cannot reach the place 'edge.2'");
+  options.gives_up = false;
+  const int stopped = 1;
+  options.stop = &stopped;
+  expect_failure(&s, &options, NULL, NULL, "cannot reach the place 'edge.2'");
+  close_scene(&s);
+}
+
+/* ---- links between places ---------------------------------------------------------------------------------------- */
+
 static void cut_after(void *user, int64_t index, const lp_generated *token) {
   (void)index, (void)token;
   struct {
