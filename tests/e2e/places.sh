@@ -72,6 +72,11 @@ for key in ttft_ms tpot_ms e2e_ms cost_usd cost_per_mtok_usd energy_j prefill_li
   changed $key
 done
 
+# A part that is divided in prefill and whole in decode pays for the weights that it is the first to use.
+"$LLMPART" compile "$LP_SOURCE/examples/default-model/model.onnx" --place=phone=host --place=box=jetson-orin,memory=2300kB,dtype=bf16 --place=server=jetson-orin \
+  --device-memory=1MB --objective=latency --isl=64 --osl=64 --batch=2 --emit=report -o "$work/half.json" 2>"$work/err" || fail "it is not planned: $(cat "$work/err")"
+"$LLMPART" check-plan "$work/half.json" >"$work/out" 2>"$work/err" || fail "the bound of a part that one stage divides is not confirmed: $(cat "$work/err")"
+
 # A certificate in which a figure differs proves less than the report says, or is no certificate.
 certified() { # certified KEY FACTOR: multiplies the figures of that name in the certificate, where the first ones are not 0
   awk -v key="\"$1\":" -v factor="$2" '/"certificate": \{/ { inside = 1 }

@@ -70,17 +70,20 @@ static double price_whole(const prover *s, const places_shape *shape, const int 
          of_move(s, at[0], at[1], shape->move_bytes);
 }
 
-/* What the part is the first to use, once. */
+/* What the part is the first to use. Its bytes count once, for the first stage in which the part is whole: what a stage
+ * of a divided part uses may be anywhere. */
 static double price_shared(const prover *s, int32_t index, const int at[STAGES]) {
   const places_report *r = s->r;
   double price = 0;
   for (size_t h = 0; h < r->shared_count; h++) {
-    const int32_t prefill = s->first[0][h], decode = s->first[1][h];
-    const int holder = prefill >= 0 && (decode < 0 || prefill <= decode) ? 0 : 1; /* the stage that pays its bytes */
+    bool paid = false;
+    for (int which = 0; which < STAGES; which++)
+      paid = paid || (s->first[which][h] >= 0 && s->first[which][h] < index);
     for (int which = 0; which < STAGES; which++) {
       if (s->first[which][h] != index || at[which] == MOST) continue;
       price += of_place(s, which, at[which]) * r->shared[h].ms[which][at[which]];
-      if (which == holder) price += r->price_byte[at[which]] * r->shared[h].bytes[at[which]];
+      if (!paid) price += r->price_byte[at[which]] * r->shared[h].bytes[at[which]];
+      paid = true;
     }
   }
   return price;
