@@ -90,7 +90,7 @@ static void put_placement(const lp_places_facts *facts, lp_buf *out) {
 
 static void put_each_place(const lp_places_facts *facts, lp_buf *out) {
   const lp_places_result *r = &facts->plan->result;
-  lp_buf_printf(out, "\n%-14s%12s%12s%14s%12s%12s%12s\n", "place", "TTFT", "TPOT", "request", "cost", "weights",
+  lp_buf_printf(out, "\n%-14s%12s%12s%14s%16s%12s%12s\n", "place", "TTFT", "TPOT", "request", "cost", "weights",
                 "memory");
   for (int p = 0; p < places_of(facts)->count; p++) {
     const double ms[] = {r->busy_ms[0][p], r->busy_ms[1][p], r->request_ms[p]};
@@ -99,7 +99,7 @@ static void put_each_place(const lp_places_facts *facts, lp_buf *out) {
     for (int i = 0; i < 3; i++)
       lp_buf_printf(out, i == 2 ? "%14s" : "%12s", lp_format_ms(ms[i], text));
     lp_buf_printf(
-        out, "%12s",
+        out, "%16s",
         lp_format_usd(1e-3 * r->request_ms[p] * places_of(facts)->place[p].machine->figure[LP_HW_PRICE], text));
     lp_buf_printf(out, "%12s", lp_format_bytes(r->weight_bytes[p], text));
     lp_buf_printf(out, "%12s\n", lp_format_bytes(r->memory_bytes[p], text));
@@ -107,7 +107,7 @@ static void put_each_place(const lp_places_facts *facts, lp_buf *out) {
   char first[32], next[32], sum[32], cost[32];
   lp_buf_printf(out, "  %-12s%12s%12s\n", "links", lp_format_ms(r->link_ms[0] + r->kv_move_ms, first),
                 lp_format_ms(r->link_ms[1], next));
-  lp_buf_printf(out, "  %-12s%12s%12s%14s%12s", "total", lp_format_ms(r->ttft_ms, first),
+  lp_buf_printf(out, "  %-12s%12s%12s%14s%16s", "total", lp_format_ms(r->ttft_ms, first),
                 lp_format_ms(r->tpot_ms, next), lp_format_ms(r->e2e_ms, sum), lp_format_usd(r->cost_usd, cost));
   lp_buf_printf(out, "   %s a million tokens\n", lp_format_usd(r->cost_per_mtok_usd, cost));
 }
@@ -139,14 +139,14 @@ static void put_row(const char *name, const lp_places *places, const lp_places_r
   lp_buf_printf(out, "  %-28s%12s", name, lp_format_ms(r->ttft_ms, text));
   lp_buf_printf(out, "%12s", lp_format_ms(r->tpot_ms, text));
   lp_buf_printf(out, "%12s", lp_format_ms(r->e2e_ms, text));
-  lp_buf_printf(out, "%12s", lp_format_usd(r->cost_usd, text));
+  lp_buf_printf(out, "%16s", lp_format_usd(r->cost_usd, text));
   lp_buf_printf(out, "  %s\n", r->feasible ? "yes" : lp_places_limit_name(places, r->binding, text));
 }
 
 static void put_pairs(const lp_places_facts *facts, lp_buf *out) {
   const lp_places *places = places_of(facts);
   const lp_places_plan *plan = facts->plan;
-  lp_buf_printf(out, "\n%-30s%12s%12s%12s%12s  %s\n", "plans", "TTFT", "TPOT", "request", "cost", "feasible");
+  lp_buf_printf(out, "\n%-30s%12s%12s%12s%16s  %s\n", "plans", "TTFT", "TPOT", "request", "cost", "feasible");
   put_row("this one", places, &plan->result, out);
   for (int32_t i = 0; i < plan->pair_count; i++) {
     char name[96];
