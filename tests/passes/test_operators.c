@@ -387,6 +387,7 @@ LP_TEST(attention) {
       {MHA, "num_heads = 2 : i64, operand_mask = \"11100011\"", QKV "; f32 b,2,p,4; f32 b,2,p,4",
        "f32 b,s,8; f32 b,2,p + s,4; f32 b,2,p + s,4", NULL},
       {MS, "num_heads = 2 : i64", "f32 b,s,8; f32 8,24; f32 24", "f32 b,s,8", NULL},
+      {MS, "num_heads = 2 : i64", "f32 b,s,8; f32 8,24; f32 24; i32 b,1", "f32 b,s,8", NULL}, /* no mask */
       {MS, "num_heads = 2 : i64, unidirectional = 1 : i64", "f32 b,s,8; f32 8,24; f32 24; i32 b,s", "f32 b,s,8", NULL},
       {MS, "num_heads = 2 : i64, qkv_hidden_sizes = array<i64: 8, 8, 12>", "f32 b,s,8; f32 8,28; f32 28", "f32 b,s,12",
        NULL},
@@ -401,6 +402,64 @@ LP_TEST(attention) {
       {GQA, GQA_HEADS ", local_window_size = 2 : i64", GQA_IN, GQA_OUT, NULL},
       {GQA, GQA_HEADS ", operand_mask = \"1111111000010\"", GQA_IN "; f32 1,4,s,p + s", GQA_OUT, NULL},
       {GQA, GQA_HEADS ", smooth_softmax = 1 : i64", GQA_IN, GQA_OUT, NULL},
+  };
+  CHECK(rows);
+}
+
+#define ROTATES ", do_rotary = 1 : i64"
+#define TABLES "; f32 64,4; f32 64,4"
+#define PACKED "f32 b,s,64; f32 b,2,p,8; f32 b,2,p,8; i32 b; i32"
+
+LP_TEST(grouped_queries) {
+  static const op_row rows[] = {
+      {GQA, GQA_HEADS ROTATES ", operand_mask = \"100111111\"", PACKED TABLES, GQA_OUT, NULL},
+      {GQA, GQA_HEADS ROTATES, GQA_IN TABLES "; i64 b,s", GQA_OUT, NULL},
+      {GQA, GQA_HEADS ", operand_mask = \"1111111000010\", local_window_size = 2 : i64", GQA_IN "; f32 1,1,s,p + s",
+       GQA_OUT, NULL},
+      {GQA, GQA_HEADS ", operand_mask = \"1111111000010\"", GQA_IN "; f32 b,4,s,p + s", GQA_OUT, NULL},
+      {GQA, GQA_HEADS ", operand_mask = \"111111100001\"", GQA_IN "; f32 4", GQA_OUT, NULL},
+      {GQA, GQA_HEADS ", operand_mask = \"1111111000000011\"", GQA_IN "; f32 8; f32 8", GQA_OUT, NULL},
+      {GQA, GQA_HEADS ", qk_output = 1 : i64", GQA_IN, GQA_OUT "; f32 b,4,s,p + s", NULL},
+      {GQA, GQA_HEADS ", qk_output = 2 : i64", GQA_IN, GQA_OUT "; f32 b,4,s,p + s", NULL},
+      {GQA, GQA_HEADS ", causal = 0 : i64", GQA_IN, GQA_OUT, NULL},
+      {GQA, GQA_HEADS ", operand_mask = \"1110011\"", "f32 b,s,32; f32 b,s,16; f32 b,s,16; i32 b; i32",
+       "f32 b,s,32; f32 b,2,s,8; f32 b,2,s,8", NULL},
+      {GQA, GQA_HEADS ", sliding_window_cache = 1 : i64, local_window_size = 2 : i64",
+       "f32 b,s,32; f32 b,s,16; f32 b,s,16; f32 b,2,4,8; f32 b,2,4,8; i32 b; i32",
+       "f32 b,s,32; f32 b,2,4,8; f32 b,2,4,8", NULL},
+      {GQA, GQA_HEADS ROTATES ", sliding_window_cache = 1 : i64, local_window_size = 3 : i64",
+       "f32 b,s,32; f32 b,s,16; f32 b,s,16; f32 b,2,4,8; f32 b,2,4,8; i32 b; i32" TABLES,
+       "f32 b,s,32; f32 b,2,4,8; f32 b,2,4,8", NULL},
+      {GQA, GQA_HEADS ", past_present_share_buffer = 1 : i64",
+       "f32 b,s,32; f32 b,s,16; f32 b,s,16; f32 b,2,9,8; f32 b,2,9,8; i32 b; i32",
+       "f32 b,s,32; f32 b,2,9,8; f32 b,2,9,8", NULL},
+  };
+  CHECK(rows);
+}
+
+#define MOE "com.microsoft.MoE"
+#define EMBED "com.microsoft.EmbedLayerNormalization"
+
+LP_TEST(experts_and_embeddings) {
+  static const op_row rows[] = {
+      {MOE, "activation_type = \"relu\"", "f32 s,4; f32 s,2; w f32 2,3,4; w f32 2,3; w f32 2,4,3", "f32 s,4", NULL},
+      {MOE, "activation_type = \"gelu\", k = 2 : i64",
+       "f32 s,4; f32 s,2; w f32 2,3,4; w f32 2,3; w f32 2,4,3; w f32 2,4", "f32 s,4", NULL},
+      {MOE, "activation_type = \"silu\", k = 2 : i64, normalize_routing_weights = 1 : i64",
+       "f32 b,s,4; f32 b*s,3; w f32 3,5,4; w f32 3,5; w f32 3,4,5", "f32 b,s,4", NULL},
+      {MOE, "activation_type = \"identity\"", "f32 s,4; f32 s,2; w f32 2,3,4; w f32 2,3; w f32 2,4,3", "f32 s,4", NULL},
+      {MOE, "activation_type = \"swiglu\", swiglu_fusion = 1 : i64",
+       "f32 s,4; f32 s,2; w f32 2,6,4; w f32 2,6; w f32 2,4,3", "f32 s,4", NULL},
+      {MOE, "activation_type = \"swiglu\", swiglu_fusion = 2 : i64, swiglu_limit = 0.5 : f64",
+       "f32 s,4; f32 s,2; w f32 2,6,4; w f32 2,6; w f32 2,4,3", "f32 s,4", NULL},
+      {MOE, "activation_type = \"silu\", operand_mask = \"1110101\"",
+       "f32 s,4; f32 s,2; w f32 2,3,4; w f32 2,4,3; w f32 2,3,4", "f32 s,4", NULL},
+      {EMBED, "", "i32 b,s; i32 b,s; f32 9,8; f32 7,8; f32 3,8; f32 8; f32 8", "f32 b,s,8; i32 b", NULL},
+      {EMBED, "operand_mask = \"1011011\"", "i32 b,s; f32 9,8; f32 7,8; f32 8; f32 8", "f32 b,s,8", NULL},
+      {EMBED, "mask_index_type = 1 : i64", "i32 b,s; i32 b,s; f32 9,8; f32 7,8; f32 3,8; f32 8; f32 8; i32 b,s",
+       "f32 b,s,8; i32 b", NULL},
+      {EMBED, "operand_mask = \"111111101\"", "i32 b,s; i32 b,s; f32 9,8; f32 7,8; f32 3,8; f32 8; f32 8; i32 b,s",
+       "f32 b,s,8; i32 b; f32 b,s,8", NULL},
   };
   CHECK(rows);
 }
