@@ -13,13 +13,14 @@
  * the longest. */
 static const int64_t sizes[][3] = {{1, 64, 0}, {1, 1, 61}, {1, 2, 29}, {1, 7, 2},
                                    {2, 3, 4},  {2, 3, 0},  {1, 1, 5},  {1, 1, 0}};
-enum { LEAST_SIZES = 3 };
+enum { LEAST_SIZES = 3, SINKS = 7 /* an operand of Attention */ };
 
 typedef struct {
   bool all, causal; /* these forms are still possible */
   bool biased;      /* adds to visible scores */
   bool even;        /* the addition falls evenly with the distance, [heads] slopes */
   bool steady;      /* the addition depends on positions only, plus an amount per row */
+  bool sinks;       /* sinks take part in the softmax, so that an amount per row counts */
   int64_t window;   /* 0: none found so far */
   int64_t longest;  /* the most keys that a row sees beginning with the first */
   int64_t heads;
@@ -74,6 +75,7 @@ static void compare_row(const lp_array *mask, const mask_row *row, mask_kind *ki
   if (rows == 1 || row->position >= rows) return;
   int64_t at = (row->head * rows + row->position) * keys;
   double shift = lp_match_mask_element(first, at + row->last) - lp_match_mask_element(mask, row->at + row->last);
+  kind->steady &= !kind->sinks || close_to(shift, 0);
   for (int64_t j = row->first; j <= row->last && kind->steady; j++)
     kind->steady = close_to(lp_match_mask_element(first, at + j), lp_match_mask_element(mask, row->at + j) + shift);
 }
@@ -151,8 +153,10 @@ static void learn_all(lp_module *module, lp_op *attention, mask_kind *kind, lp_a
   lp_value *mask = lp_op_in(attention, 3);
   size_t count = module->symbols.names.count;
   int64_t *sym = LP_NEW_ARRAY(arena, int64_t, count);
-  *kind = (mask_kind){.mask = mask, .attention = attention, .all = true, .causal = true, .even = true, .steady = true};
+  *kind = (mask_kind){.mask = mask, .attention = attention, .all = true, .causal = true, .steady = true};
   kind->good = lp_match_input_free(mask);
+  kind->sinks = lp_op_in(attention, SINKS) != NULL;
+  kind->even = !kind->sinks; /* `falling` adds an amount to each row */
   lp_type type = mask->type;
   if (type.rank < 3 || !lp_type_static_dim(type, type.rank - 3, &kind->heads)) kind->heads = 1;
   kind->slope = LP_NEW_ARRAY(arena, double, kind->heads);
@@ -170,7 +174,7 @@ static void learn_all(lp_module *module, lp_op *attention, mask_kind *kind, lp_a
 /* ---- replacing --------------------------------------------------------------------------------------------------- */
 
 /* slope[h] * (j - (total - 1)) over all keys j: [heads, 1, total]. An amount that a row adds to all its keys changes
- * nothing. */
+ * nothing, because there are no sinks. */
 static lp_value *falling(lp_build *b, const lp_op *attention, const mask_kind *kind) {
   const lp_value *past = lp_op_in(attention, 4);
   lp_type k = lp_op_in(attention, 1)->type;
@@ -219,8 +223,9 @@ static bool same_shape(const lp_op *a, const lp_op *b, int32_t operand) {
 
 /* Layers usually share masks: the result for a mask is reused at equal shapes. */
 static bool holds(const mask_kind *kind, const lp_op *attention) {
-  return kind->mask == lp_op_in(attention, 3) && same_shape(kind->attention, attention, 0) &&
-         same_shape(kind->attention, attention, 1) && same_shape(kind->attention, attention, 4);
+  return kind->mask == lp_op_in(attention, 3) && kind->sinks == (lp_op_in(attention, SINKS) != NULL) &&
+         same_shape(kind->attention, attention, 0) && same_shape(kind->attention, attention, 1) &&
+         same_shape(kind->attention, attention, 4);
 }
 
 lp_status lp_recognise_masks(lp_module *module, lp_block *block, lp_diag *diag) {

@@ -1,6 +1,6 @@
 /* Exported decoders, among them those of the forms in which exporters wrap the generation protocol
- * (tests/models/forms.py), with one thing changed: bind-inputs binds the protocol or refuses it with an error, and later
- * passes keep values (values.h). */
+ * (tests/models/forms.py), with one thing changed: bind-inputs binds the protocol or refuses it with an error, and
+ * later passes keep values (values.h). */
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
