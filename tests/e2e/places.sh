@@ -149,6 +149,7 @@ refuse() { # refuse WHAT PATTERN [option ..]
 }
 refuse 'a place without a machine' "'phone' is not a name and a machine" --place=phone
 refuse 'a name with a dash' 'not a name and a machine' --place=a-b=l4
+refuse 'a link towards the device' "'b-a' is not the device and then the other place: 'a-b'" --place=a=l4 --place=b=h100 --link=b-a=lan
 refuse 'the same name' "two places 'a'" --place=a=l4 --place=a=l4
 refuse 'two devices' 'comes first and is the device' --place=a=l4,count=2 --place=b=h100
 refuse 'nine places' '9 places, at most 8' --place=a=l4 --place=b=l4,count=8
@@ -166,7 +167,7 @@ refuse 'a device besides' 'leave out --device' --device=l4 --place=a=l4
   refuse 'a type to choose for a place' "'auto' chooses types for two places" --place=a=l4 --place=b=l4,dtype=auto --place=c=h100
   refuse 'a type that is none' "weights in 'int2' are not supported" --place=a=l4 --place=b=l4,dtype=int2 --place=c=h100
   refuse 'a backend that is none' "'metal' is no backend" --place=a=l4 --place=b=l4,backend=metal --place=c=h100
-  refuse 'exits' "'auto' chooses exits for two places" $three --exits=auto
+  refuse 'exits' "'auto' chooses exits for two places, there are 4: name the layers" $three --exits=auto
   refuse 'a scheduler' "'layer' plans two places, there are 4" $three --scheduler=layer
   refuse 'types to choose' "'auto' chooses types for two places" $three --dtype-cloud=auto
   refused 'a format' "no report format 'pdf'" "$LLMPART" compile "$llama" $three --emit=report -o "$work/made/x.pdf"

@@ -253,7 +253,7 @@ static lp_status take_pair(lp_compile *compile, struct lp_compile_places *p, lp_
       continue;
     }
     if (find_kind(p, text, first) != 0 || find_kind(p, text + first + 1, second) != 1)
-      return lp_error_as(LP_USAGE, diag, link_option, "'%.*s' is not the device and the other place: '%s-%s'",
+      return lp_error_as(LP_USAGE, diag, link_option, "'%.*s' is not the device and then the other place: '%s-%s'",
                          (int)(first + second + 1), text, p->kind[0].name, p->kind_count > 1 ? p->kind[1].name : "?");
   }
   return LP_OK;
@@ -308,7 +308,8 @@ static lp_status refuse_options(const lp_compile *compile, lp_diag *diag) {
   const char *scheduler = r->scheduler;
   if (lp_streq(compile->exits_text, "auto"))
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--exits"),
-                       "'auto' chooses exits for two places, there are %" PRId32, compile->more_places->set.count);
+                       "'auto' chooses exits for two places, there are %" PRId32 ": name the layers, as in --exits=3,6",
+                       compile->more_places->set.count);
   LP_TRY(refuse(diag, "--plans", r->plans > 1));
   LP_TRY(refuse(diag, "--cut", r->cut >= 0));
   LP_TRY(refuse(diag, "--measured", compile->measured != NULL));
