@@ -154,7 +154,7 @@ static bool read_certificate(certificate *c, const lp_json *json) {
 
 const certificate_effort *certificate_effort_of(const certificate *c) {
   static const certificate_effort usual = {.frontiers = 60000,
-                                           .frontiers_in_all = 3000000,
+                                           .frontiers_in_all = 10000000,
                                            .potentials = 8000000,
                                            .short_labels = 200000,
                                            .long_labels = 2000000,

@@ -1,4 +1,5 @@
 /* Prices of the limits, and the potentials of frontiers at these prices. */
+#include "tools/certificate/level.h"
 #include "tools/certificate/seeker.h"
 
 #include <math.h>
@@ -199,41 +200,46 @@ static double solve(seeker *s, int count, const moves *m) {
   return s->potential[0] - limits_price(s);
 }
 
-/* Moves the prices by Polyak's rule. */
-static void move_prices(seeker *s, int count, double distance) {
-  double square = 0;
+/* The prices of all limits, each times its limit; returns their number. */
+static int list_prices(const seeker *s, int count, double *x) {
+  int size = 0;
   for (int k = 0; k < count; k++)
     for (int i = 0; i < LIMIT_COUNT; i++)
-      square += s[k].limit[i] > 0 ? pow(s[k].sum[i] / s[k].limit[i] - 1, 2) : 0;
-  for (int k = 0; k < count && square > 0; k++)
+      if (s[k].limit[i] > 0) x[size++] = s[k].price[i] * s[k].limit[i];
+  return size;
+}
+
+static void set_prices(seeker *s, int count, const double *x) {
+  for (int k = 0; k < count; k++)
     for (int i = 0; i < LIMIT_COUNT; i++)
-      if (s[k].limit[i] > 0)
-        s[k].price[i] = fmax(0, s[k].price[i] + distance / square * (s[k].sum[i] / s[k].limit[i] - 1) / s[k].limit[i]);
+      if (s[k].limit[i] > 0) s[k].price[i] = *x++ / s[k].limit[i];
+}
+
+/* The shares by which the cheapest paths exceed the limits. */
+static void list_excess(const seeker *s, int count, double *out) {
+  for (int k = 0; k < count; k++)
+    for (int i = 0; i < LIMIT_COUNT; i++)
+      if (s[k].limit[i] > 0) *out++ = s[k].sum[i] / s[k].limit[i] - 1;
 }
 
 /* Searches for prices of a high bound, and leaves them. Stops at `enough`. */
 double seeker_improve(seeker *s, int count, const moves *m, double enough) {
-  enum { STEPS_OF_PAIR = 24, STEPS_OF_ONE = 80, PATIENCE = 4, MANY_FRONTIERS = 300000 }; /* a pair is searched often */
+  enum { STEPS_OF_PAIR = 40, STEPS_OF_ONE = 80, STEPS_OF_MANY = 24, MANY_FRONTIERS = 300000 };
   const bool is_large = s->first[s->graph.step_count + 1] > MANY_FRONTIERS;
-  const int most = count == 1 && !is_large ? STEPS_OF_ONE : STEPS_OF_PAIR;
-  const double value = s[0].c->value;
-  double best = -INFINITY, price[2][LIMIT_COUNT], share = 1;
-  int since = 0;
-  for (int i = 0; i < most && best < enough && since < most / 2; i++) {
+  const int most = is_large ? STEPS_OF_MANY : count == 1 ? STEPS_OF_ONE : STEPS_OF_PAIR;
+  double x[LEVEL_PRICES] = {0}, excess[LEVEL_PRICES] = {0};
+  level_method method;
+  level_begin(&method, list_prices(s, count, x), enough);
+  for (int i = 0; i < most; i++) {
     const double bound = solve(s, count, m);
     if (isinf(bound)) return bound;
-    since = bound > best + 1e-3 * fabs(value) ? 0 : since + 1;
-    if (bound > best) {
-      best = bound;
-      for (int k = 0; k < count; k++)
-        memcpy(price[k], s[k].price, sizeof price[k]);
-    }
-    if (since > 0 && since % PATIENCE == 0) share /= 2;
-    move_prices(s, count, share * fmax(value - bound, 1e-6 * fabs(value)));
+    list_excess(s, count, excess);
+    level_add(&method, x, bound, excess);
+    if (method.best >= enough || !level_next(&method, x)) break;
+    set_prices(s, count, x);
   }
-  for (int k = 0; k < count; k++)
-    memcpy(s[k].price, price[k], sizeof price[k]);
-  return best;
+  set_prices(s, count, method.at);
+  return method.best;
 }
 
 /* ---- the seeker -------------------------------------------------------------------------------------------------- */

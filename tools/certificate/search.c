@@ -190,19 +190,15 @@ static bool counts_messages(const certificate *c) {
   return c->link[0] > 0 || c->link[1] > 0 || c->limit_ms[0] > 0 || c->limit_ms[1] > 0;
 }
 
-/* Searches the stages one by one. */
-static double prove_stages(const certificate *c, double wanted, size_t *left) {
-  const size_t effort = certificate_effort_of(c)->short_labels;
-  graphs g = {.count = 2, .m = moves_list(c)};
+/* Searches the stages one by one, briefly and in parts, or at length. */
+static double prove_stages(const certificate *c, double wanted, bool at_length, size_t *left) {
+  const size_t effort = at_length ? certificate_effort_of(c)->long_labels : certificate_effort_of(c)->short_labels;
+  graphs g = {.count = 2, .has_fronts = at_length && !is_tight(c), .m = moves_list(c)};
   double proved = -INFINITY;
   if (seeker_create(c, 1, g.m.most, left, &g.s[0]) && seeker_create(c, 2, g.m.most, left, &g.s[1])) {
     proved = prove_part(&g, wanted, effort);
-    if (proved < wanted && c->message_ms > 0 && !(g.has_fronts && !is_tight(c)))
+    if (proved < wanted && !at_length && c->message_ms > 0 && !(g.has_fronts && !is_tight(c)))
       proved = fmax(proved, prove_parts(&g, wanted, proved, effort));
-    g.m = moves_list(c);
-    g.s[0].most = g.s[1].most = g.m.most;
-    if (proved < wanted && seeker_count_messages(&g.s[0], 0, true) && seeker_count_messages(&g.s[1], 0, true))
-      proved = fmax(proved, prove_part(&g, wanted, certificate_effort_of(c)->long_labels));
   }
   release(&g);
   return proved;
@@ -218,19 +214,23 @@ static double prove_both(const certificate *c, double wanted, size_t *left) {
 }
 
 /* Proves a bound of the placements of a room, at least `enough` if it can. A graph of both stages proves the most where
- * memory couples them. Where messages count, it is large, so it comes last unless the model is small. */
+ * memory couples them. Where messages count, it is large, so it comes after a brief search of the stages unless the
+ * model is small, and a long one comes last, or before it where memory does not couple them. */
 static double prove_room(const certificate *c, double enough, size_t left[2]) {
   enum { FEW_UNITS = 200 };
-  const bool counts = counts_messages(c);
+  const bool counts = counts_messages(c), tight = is_tight(c);
   const bool is_small = c->stages[0].unit_count + c->stages[1].unit_count <= FEW_UNITS;
-  const bool both_first = !counts || (is_small && is_tight(c));
+  const bool both_first = !counts || (is_small && tight);
   double best = certificate_bound(c), both = -INFINITY;
   if (best >= enough) return best;
   if (both_first) both = prove_both(c, enough, &left[1]);
   best = fmax(best, both);
   if (best >= enough || (!counts && both > -INFINITY)) return best;
-  best = fmax(best, prove_stages(c, enough, &left[0]));
-  return best >= enough || both_first ? best : fmax(best, prove_both(c, enough, &left[1]));
+  best = fmax(best, prove_stages(c, enough, false, &left[0]));
+  if (best < enough && tight && !both_first) both = prove_both(c, enough, &left[1]);
+  best = fmax(best, both);
+  if (best < enough && !(both >= best)) best = fmax(best, prove_stages(c, enough, true, &left[0]));
+  return best >= enough || both_first || tight ? best : fmax(best, prove_both(c, enough, &left[1]));
 }
 
 double certificate_search_above(const certificate *c, double wanted, double known) {
