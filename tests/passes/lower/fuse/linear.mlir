@@ -49,6 +49,22 @@
     "llmpart.return"(%m) : (tensor<?x8xf32, ["s"]>) -> ()
   }) {sym_name = "gate"} : () -> ()
 
+  // Weights of two types are not read together.
+  // CHECK: "op.linear"{{.*}}epilogue = "silu"
+  // CHECK-NEXT: "op.linear"
+  // CHECK-NEXT: "op.map"{{.*}}fn = "mul"
+  // CHECK: sym_name = "unlike"
+  "llmpart.func"() ({
+  ^bb0(%x: tensor<?x8xf32, ["s"]>):
+    %g = "llmpart.weight"() {file = "w", length = 128 : i64, offset = 0 : i64} : () -> tensor<8x8xbf16>
+    %u = "llmpart.weight"() {file = "w", length = 256 : i64, offset = 256 : i64} : () -> tensor<8x8xf32>
+    %a = "op.linear"(%x, %g) : (tensor<?x8xf32, ["s"]>, tensor<8x8xbf16>) -> tensor<?x8xf32, ["s"]>
+    %s = "op.map"(%a) {fn = "silu"} : (tensor<?x8xf32, ["s"]>) -> tensor<?x8xf32, ["s"]>
+    %b = "op.linear"(%x, %u) : (tensor<?x8xf32, ["s"]>, tensor<8x8xf32>) -> tensor<?x8xf32, ["s"]>
+    %m = "op.map"(%s, %b) {fn = "mul"} : (tensor<?x8xf32, ["s"]>, tensor<?x8xf32, ["s"]>) -> tensor<?x8xf32, ["s"]>
+    "llmpart.return"(%m) : (tensor<?x8xf32, ["s"]>) -> ()
+  }) {sym_name = "unlike"} : () -> ()
+
   // A result that another operator also reads stays, so the activation is not fused.
   // CHECK: "op.linear"
   // CHECK-NEXT: "op.map"
