@@ -3,6 +3,7 @@
 
 #include "backend/cpu/codegen/codegen.h"
 #include "backend/cpu/constants/weights.h"
+#include "backend/cpu/kernels/kernels.h"
 #include "backend/program.h"
 
 #include <llvm-c/Core.h>
@@ -99,7 +100,7 @@ static void find_rounding(const cpu_code *code, const cpu_target *target, bool w
       for (size_t c = 0; c < program->segments.data[k]->calls.count; c++) {
         const lp_op *op = program->segments.data[k]->calls.data[c]->op;
         what[0] = what[0] || (op->kind == LP_OP_LINEAR && cpu_linear_is_integer(op));
-        what[1] = what[1] || (target->pairs_feature && cpu_op_asks_bf16(op));
+        what[1] = what[1] || cpu_op_pairs(target, op) != LPK_PAIRS_NONE;
       }
   }
 }

@@ -1,7 +1,9 @@
 /* Maps --march to the parameters of LLVM and the kernels: one row per processor. */
 #include "backend/cpu/target.h"
 
+#include "backend/cpu/constants/constants.h"
 #include "backend/cpu/kernels/kernels.h"
+#include "base/amx.h"
 
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
@@ -21,6 +23,7 @@ typedef struct {
 #define VNNI ",+avx512vnni"
 #define AVX_VNNI ",+avxvnni"
 #define BF16 ",+avx512bf16"
+#define AMX ",+amx-tile,+amx-int8,+amx-bf16"
 #define ARM_BF16 ",+dotprod,+bf16,+i8mm"
 
 static const processor processors[] = {
@@ -44,9 +47,9 @@ static const processor processors[] = {
     {"icelake-server", "icelake-server", V4 VNNI, X86_V4},
     {"tigerlake", "tigerlake", V4 VNNI, X86_V4},
     {"rocketlake", "rocketlake", V4 VNNI, X86_V4},
-    {"sapphirerapids", "sapphirerapids", V4 VNNI BF16, X86_V4},
-    {"emeraldrapids", "emeraldrapids", V4 VNNI BF16, X86_V4},
-    {"graniterapids", "graniterapids", V4 VNNI BF16, X86_V4},
+    {"sapphirerapids", "sapphirerapids", V4 VNNI BF16 AMX, X86_V4},
+    {"emeraldrapids", "emeraldrapids", V4 VNNI BF16 AMX, X86_V4},
+    {"graniterapids", "graniterapids", V4 VNNI BF16 AMX, X86_V4},
     {"znver4", "znver4", V4 VNNI BF16, X86_V4},
     {"znver5", "znver5", V4 VNNI BF16, X86_V4},
     {"aarch64", "generic", "+neon", ARM_V8},
@@ -79,12 +82,13 @@ static const processor processors[] = {
     {"apple-m4", "apple-m4", "+neon" ARM_BF16, ARM_V8},
 };
 
-/* Tells whether `feature` is on in a comma-separated list like "+sse2,-avx". */
+/* Tells whether `feature` is on in a comma-separated list like "+sse2,-avx"; its last mention counts. */
 static bool has_feature(const char *features, const char *feature) {
   size_t length = strlen(feature);
+  bool on = false;
   for (const char *at = features; (at = strstr(at, feature)); at += length)
-    if (at > features && at[-1] == '+' && (at[length] == ',' || at[length] == '\0')) return true;
-  return false;
+    if (at > features && strchr("+-", at[-1]) && (at[length] == ',' || at[length] == '\0')) on = at[-1] == '+';
+  return on;
 }
 
 /* The best integer products of the target's features. */
@@ -95,6 +99,7 @@ static void set_dot(cpu_target *target) {
   } found[] = {{"dotprod", LPK_ISA_NEON, LPK_DOT_SDOT}, /* the last that a target has counts */
                {"i8mm", LPK_ISA_NEON, LPK_DOT_I8MM},
                {"avx512vnni", LPK_ISA_AVX512, LPK_DOT_VNNI512},
+               {"amx-int8", LPK_ISA_AVX512, LPK_DOT_AMX}, /* beside avx512vnni */
                {"avxvnni", LPK_ISA_AVX2, LPK_DOT_VNNI256}};
   target->dot = target->aarch64 ? LPK_DOT_SMULL : LPK_DOT_AVX2;
   for (size_t i = 0; i < LP_COUNT(found); i++)
@@ -104,11 +109,19 @@ static void set_dot(cpu_target *target) {
     }
 }
 
-/* Products of bf16. Processors that have them also have the integer products, so one feature tells both. */
+/* Products of bf16. Processors that have them also have the integer products, so one feature tells both. vdpbf16ps
+ * does as much as two fused multiply-adds on AMD's processors. On Intel's it takes twice the time, so that f32 is
+ * faster; those that have AMX use it. */
 static void set_pairs(cpu_target *target) {
-  const char *feature = target->aarch64 ? "bf16" : "avx512bf16";
-  if (!has_feature(target->features, feature) || target->isa == LPK_ISA_AVX2) return;
-  target->pairs_feature = feature;
+  bool dot = has_feature(target->features, target->aarch64 ? "bf16" : "avx512bf16");
+  if (!dot || target->isa == LPK_ISA_AVX2) return;
+  if (has_feature(target->features, "amx-bf16")) {
+    target->pairs = LPK_PAIRS_AMX;
+    target->pairs_feature = "amx-bf16";
+  } else if (target->aarch64 || lp_has_prefix(target->cpu, "znver")) {
+    target->pairs = LPK_PAIRS_DOT;
+    target->pairs_feature = target->aarch64 ? "bf16" : "avx512bf16";
+  }
 }
 
 /* `target` has its features. */
@@ -140,6 +153,8 @@ static lp_status find_native(cpu_target *out, lp_arena *arena, lp_diag *diag) {
   return LP_OK;
 #else
   static const char *const v3[] = {"avx2", "fma", "f16c", "bmi", "bmi2"};
+  if (has_feature(out->features, "amx-tile") && !lp_amx_request()) /* the operating system denies it */
+    out->features = lp_arena_format(arena, "%s,-amx-tile,-amx-int8,-amx-bf16", out->features);
   static const char *const v4[] = {"avx512f", "avx512bw", "avx512dq", "avx512vl"};
   if (!has_all(out->features, v3, LP_COUNT(v3)))
     return lp_error(diag, LP_LOC_NONE, "this machine's processor '%s' lacks AVX2, FMA or F16C, which the kernels need",
@@ -172,4 +187,12 @@ lp_status cpu_target_find(const char *march, lp_loc loc, cpu_target *out, lp_are
   lp_note(diag, LP_LOC_NONE, "known: %snative", lp_buf_text(&known));
   lp_buf_free(&known);
   return status;
+}
+
+int cpu_op_pairs(const cpu_target *target, const lp_op *op) {
+  int64_t k = 0;
+  if (!cpu_op_asks_bf16(op)) return LPK_PAIRS_NONE;
+  if (target->pairs != LPK_PAIRS_AMX) return target->pairs;
+  if (op->kind != LP_OP_LINEAR || !lp_type_static_dim(lp_op_in(op, 0)->type, -1, &k)) return LPK_PAIRS_NONE;
+  return k < LPK_PAIRS_LEAST ? LPK_PAIRS_NONE : LPK_PAIRS_AMX;
 }

@@ -2,7 +2,7 @@
 #ifndef LP_CPU_TARGET_H
 #define LP_CPU_TARGET_H
 
-#include "base/base.h"
+#include "ir/ir.h"
 
 typedef struct {
   const char *march; /* as reported: "native" is replaced by the host's name */
@@ -12,10 +12,14 @@ typedef struct {
   bool aarch64;
   int isa;                   /* LPK_ISA_* */
   int dot;                   /* LPK_DOT_* */
+  int pairs;                 /* LPK_PAIRS_* */
   const char *dot_feature;   /* the feature that `dot` needs beyond the level or the triple; NULL: none */
-  const char *pairs_feature; /* the feature of dot products of bf16; NULL: the processor has none */
+  const char *pairs_feature; /* the feature that `pairs` needs; NULL: none */
 } cpu_target;
 
 LP_MUST_USE lp_status cpu_target_find(const char *march, lp_loc loc, cpu_target *out, lp_arena *arena, lp_diag *diag);
+
+/* How the target multiplies bf16 in an op.linear or op.attention: LPK_PAIRS_*. */
+int cpu_op_pairs(const cpu_target *target, const lp_op *op);
 
 #endif

@@ -6,10 +6,14 @@
 #include <dlfcn.h>
 #endif
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
 
+#include "base/amx.h"
 #include "runtime/bundle/bundle_file.h"
 #include "runtime/bundle/contract.h"
 #include "runtime/bundle/manifest.h"
@@ -50,12 +54,26 @@ static bool cpu_runs(const char *level) {
   return true;
 }
 
+#if defined(__x86_64__)
+/* Tells whether the processor has the tiles of AMX with products of bytes, and of bf16; those that have the latter have
+ * the former (Intel SDM, CPUID leaf 7). */
+static bool has_amx(bool bf16) {
+  enum { BF16 = 1 << 22, TILE = 1 << 24, INT8 = 1 << 25 };
+  unsigned a, b, c, d;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+  unsigned wanted = TILE | INT8 | (bf16 ? BF16 : 0);
+  return (d & wanted) == wanted && __builtin_cpu_supports("avx512vnni") &&
+         (!bf16 || __builtin_cpu_supports("avx512bf16"));
+}
+#endif
+
 /* Tells whether this processor has an instruction set; one that is not known here is assumed absent. */
 static bool cpu_has(const char *feature) {
 #if defined(__x86_64__)
   if (lp_streq(feature, "avx512vnni")) return __builtin_cpu_supports("avx512vnni");
   if (lp_streq(feature, "avx512bf16")) return __builtin_cpu_supports("avx512bf16");
   if (lp_streq(feature, "avxvnni")) return __builtin_cpu_supports("avxvnni");
+  if (lp_streq(feature, "amx-int8") || lp_streq(feature, "amx-bf16")) return has_amx(lp_streq(feature, "amx-bf16"));
 #elif defined(__aarch64__) && defined(__linux__)
   if (lp_streq(feature, "dotprod")) return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
   if (lp_streq(feature, "i8mm")) return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
@@ -91,6 +109,8 @@ static lp_status check_machine(const lp_loader *load, lp_place side, const char 
     return wrong_machine(load, side, path, "");
   if (!cpu_runs(desc->level[0] ? desc->level : desc->march) || !cpu_has(desc->feature))
     return wrong_machine(load, side, path, " without the instructions that the code needs");
+  if (lp_has_prefix(desc->feature, "amx-") && !lp_amx_request())
+    return wrong_machine(load, side, path, ", where the operating system denies the tiles of AMX to this process");
   return LP_OK;
 }
 

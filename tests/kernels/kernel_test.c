@@ -1,5 +1,9 @@
 #include "kernel_test.h"
 
+#if defined(TEST_AMX)
+#include "base/amx.h"
+#endif
+
 #include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -127,6 +131,12 @@ int main(void) {
 #else
       {"math", test_math}, {"move", test_move},     {"gather", test_gather}, {"reduce", test_reduce},
       {"rows", test_rows}, {"linear", test_linear}, {"groups", test_groups}, {"attention", test_attention}};
+#endif
+#if defined(TEST_AMX)
+  if (!lp_amx_request()) {
+    printf("skipped: the processor or the operating system gives no tiles of AMX\n");
+    return 77;
+  }
 #endif
   for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
     int before = failures;

@@ -138,7 +138,7 @@ static size_t scratch_bytes(const variant *v, int64_t m, int64_t threads) {
 }
 
 static void test_variant(const variant *v) {
-  static const int64_t rows[] = {0, 1, 2, 3, 4, 5, 13, 31};
+  static const int64_t rows[] = {0, 1, 2, 3, 4, 5, 13, 31, 40};
   const lpk_group_form *f = &v->form;
   int64_t panels = LPK_PANELS(f->n) * (v->gated ? 2 : 1);
   size_t bytes = lpk_group_panel_bytes(f);

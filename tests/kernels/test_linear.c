@@ -20,6 +20,11 @@ static const variant variants[] = {PAIRS_VARIANTS(ENTRY)};
 enum { PAIRS = 0 };
 static const variant variants[] = {LINEAR_VARIANTS(ENTRY)};
 #endif
+#if defined(TEST_AMX)
+enum { AMX = 1 };
+#else
+enum { AMX = 0 };
+#endif
 
 typedef struct {
   const variant *v;
@@ -67,9 +72,10 @@ static double activation(double x, int act) {
 
 /* x . column of w [n][k], and the magnitude of its terms. */
 static double dot(const float *x, const float *w, int64_t k, int dtype, double *magnitude) {
+  const bool rounds = PAIRS && (!AMX || k >= LPK_PAIRS_LEAST);
   double sum = 0;
   for (int64_t i = 0; i < k; i++) {
-    double term = (double)(PAIRS ? rounded(x[i], dtype) : x[i]) * (double)rounded(w[i], dtype);
+    double term = (double)(rounds ? rounded(x[i], dtype) : x[i]) * (double)rounded(w[i], dtype);
     sum += term;
     *magnitude += fabs(term);
   }

@@ -22,7 +22,9 @@
 #define PAIRS_VARIANTS(V)                                                                                              \
   V(20, 70, 259, LPK_BF16, LPK_ACT_SILU, 1, 1, 0)                                                                      \
   V(21, 96, 640, LPK_BF16, LPK_ACT_NONE, 0, 0, 1)                                                                      \
-  V(22, 5, 7, LPK_BF16, LPK_ACT_RELU, 0, 1, 0)
+  V(22, 5, 7, LPK_BF16, LPK_ACT_RELU, 0, 1, 0)                                                                         \
+  V(23, 33, 32, LPK_BF16, LPK_ACT_NONE, 0, 0, 0)                                                                       \
+  V(24, 40, 289, LPK_BF16, LPK_ACT_SILU, 1, 0, 0)
 
 /*                 n    k    bits group scales   zeros gated */
 #define GROUP_VARIANTS(V)                                                                                              \

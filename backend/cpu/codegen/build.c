@@ -192,8 +192,8 @@ int cpu_kernel_dot(const cpu_emitter *e) {
   return e->gen->target->dot;
 }
 
-bool cpu_kernel_pairs(const cpu_emitter *e) {
-  return e->gen->target->pairs_feature && cpu_op_asks_bf16(e->op);
+int cpu_kernel_pairs(const cpu_emitter *e) {
+  return cpu_op_pairs(e->gen->target, e->op);
 }
 
 void cpu_function_flags(const cpu_codegen *gen, LLVMValueRef function, bool keep) {

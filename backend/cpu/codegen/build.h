@@ -80,8 +80,8 @@ void cpu_share(cpu_emitter *e, LLVMValueRef count, LLVMValueRef *from, LLVMValue
 void cpu_strides(cpu_emitter *e, const lp_value *value, LLVMValueRef *strides);
 int cpu_kernel_isa(const cpu_emitter *e);
 int cpu_kernel_dot(const cpu_emitter *e);
-/* Tells whether the operator, an op.linear, multiplies in bf16. */
-bool cpu_kernel_pairs(const cpu_emitter *e);
+/* How the operator, an op.linear or op.attention, multiplies bf16: LPK_PAIRS_*. */
+int cpu_kernel_pairs(const cpu_emitter *e);
 /* Attributes of every emitted function: nounwind, and noinline when `keep` is set. */
 void cpu_function_flags(const cpu_codegen *gen, LLVMValueRef function, bool keep);
 /* A member of `frame`, which is of lp_frame, at `offset` bytes. */

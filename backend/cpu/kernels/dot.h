@@ -26,18 +26,32 @@ enum {
   DOT_VNNI,  /* vpdpbusd; codes of 8 bits are read as unsigned, 128 above their value */
   DOT_SDOT,  /* sdot */
   DOT_SMULL, /* smull, addp, sadalp */
-  DOT_SMMLA  /* smmla: products of two rows and two columns, eight rows of k at a time; only for tiles */
+  DOT_SMMLA, /* smmla: products of two rows and two columns, eight rows of k at a time; only for tiles */
+  DOT_TILES, /* tdpbssd: 16 rows, 16 columns and a block; codes below 8 bits less their middle; only for tiles */
+  DOT_TILES_UNSIGNED /* tdpbsud, for weights that have zero points: codes as DOT_VNNI reads them */
 };
 
-/* `many`: for tiles of rows, which use each weight many times, so that widening it pays. */
-INLINE int dot_kind(int dot, int bits, int many) {
-  return dot == LPK_DOT_VNNI512 || dot == LPK_DOT_VNNI256 ? DOT_VNNI
-         : dot == LPK_DOT_I8MM && many                    ? DOT_SMMLA
-         : dot == LPK_DOT_SDOT || dot == LPK_DOT_I8MM     ? DOT_SDOT
-         : dot == LPK_DOT_SMULL                           ? DOT_SMULL
-         : bits < 8                                       ? DOT_SMALL
-         : many                                           ? DOT_PAIRS
-                                                          : DOT_SIGNS;
+/* `many`: for tiles of rows, which use each weight many times, so that widening it pays. `zeros`: whether weights have
+ * zero points. */
+INLINE int dot_kind(int dot, int bits, int zeros, int many) {
+  return dot == LPK_DOT_AMX && many ? (zeros ? DOT_TILES_UNSIGNED : DOT_TILES)
+         : dot == LPK_DOT_VNNI512 || dot == LPK_DOT_VNNI256 || dot == LPK_DOT_AMX ? DOT_VNNI
+         : dot == LPK_DOT_I8MM && many                                            ? DOT_SMMLA
+         : dot == LPK_DOT_SDOT || dot == LPK_DOT_I8MM                             ? DOT_SDOT
+         : dot == LPK_DOT_SMULL                                                   ? DOT_SMULL
+         : bits < 8                                                               ? DOT_SMALL
+         : many                                                                   ? DOT_PAIRS
+                                                                                  : DOT_SIGNS;
+}
+
+/* Whether AMX multiplies tiles. */
+INLINE int has_amx_tiles(int kind) {
+  return kind == DOT_TILES || kind == DOT_TILES_UNSIGNED;
+}
+
+/* Whether codes of 8 bits are read as unsigned, 128 above their value. */
+INLINE int reads_unsigned(int kind) {
+  return kind == DOT_VNNI || kind == DOT_TILES_UNSIGNED;
 }
 
 INLINE int block_steps(int kind) {
@@ -51,7 +65,7 @@ INLINE int word_steps(int kind, int bits) {
 
 /* What dot_step's codes exceed those of the weight by. */
 INLINE int code_offset(int kind, int bits) {
-  return kind == DOT_VNNI && bits == 8 ? 128 : 0;
+  return reads_unsigned(kind) && bits == 8 ? 128 : 0;
 }
 
 /* The bytes of each word as 16 bits: step 0 has the even ones, step 1 the odd ones. */
@@ -64,8 +78,10 @@ INLINE v16w widen_bytes(v16w word, int step) {
 /* The operand of step `step` of a word. */
 INLINE v16w step_codes(v16w word, int step, int kind, int bits) {
   if (kind == DOT_PAIRS) return widen_bytes(word, step);
-  if (bits == 8) return kind == DOT_VNNI ? word ^ 0x80808080u : word;
-  return word >> (uint32_t)(step * bits) & (bits == 4 ? 0x0f0f0f0fu : 0x03030303u);
+  if (bits == 8) return reads_unsigned(kind) ? word ^ 0x80808080u : word;
+  v16w codes = word >> (uint32_t)(step * bits) & (bits == 4 ? 0x0f0f0f0fu : 0x03030303u);
+  typedef uint8_t v64b __attribute__((ext_vector_type(64)));
+  return kind == DOT_TILES ? (v16w)((v64b)codes - (uint8_t)(1 << (bits - 1))) : codes;
 }
 
 #if defined(__AVX2__)
@@ -95,7 +111,7 @@ INLINE v16i dot_add(v16i sum, v16i w, v16i x, int kind, int dot) {
   if (kind == DOT_PAIRS) return join8(add_pairs(sum.lo, w.lo, x.lo), add_pairs(sum.hi, w.hi, x.hi));
   if (kind == DOT_SMALL) return join8(add_small(sum.lo, w.lo, x.lo), add_small(sum.hi, w.hi, x.hi));
 #if defined(__AVX512VNNI__)
-  if (dot == LPK_DOT_VNNI512) return (v16i)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, (__m512i)x);
+  if (dot != LPK_DOT_VNNI256) return (v16i)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, (__m512i)x);
   return join8((v8i)_mm256_dpbusd_epi32((__m256i)sum.lo, (__m256i)w.lo, (__m256i)x.lo),
                (v8i)_mm256_dpbusd_epi32((__m256i)sum.hi, (__m256i)w.hi, (__m256i)x.hi));
 #else

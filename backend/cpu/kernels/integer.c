@@ -1,6 +1,7 @@
 /* Matrix product with weights in groups and activations of 8 bits (rounded.h). The products of a block of 32 rows of k
  * are summed in integers, exactly; the blocks are added in floats, in order. So a row's result does not depend, to the
  * bit, on the rows that are computed with it, on threads, or on the instructions. */
+#include "backend/cpu/kernels/amx.h"
 #include "backend/cpu/kernels/groups.h"
 #include "backend/cpu/kernels/linear.h"
 #include "backend/cpu/kernels/rounded.h"
@@ -122,7 +123,7 @@ INLINE void gemv_rows(const linear *l, const form *f, const rounded_rows *x, int
 
 /* Each thread rounds all rows for itself, which takes less time than a barrier. Rows go in pairs. */
 INLINE void integer_few(const linear *l, const form *f, void *scratch, int64_t thread, int64_t threads) {
-  int kind = dot_kind(f->dot, f->q.bits, 0);
+  int kind = dot_kind(f->dot, f->q.bits, f->q.zeros, 0);
   int64_t panels = LPK_PANELS(f->n), first = share(panels, thread, threads), last = share(panels, thread + 1, threads);
   rounded_rows x = rounded_at((char *)scratch + thread * LPK_INTEGER_THREAD_BYTES(f->k), 2, f->k, kind);
   int64_t row = 0;
@@ -141,6 +142,9 @@ INLINE void integer_few(const linear *l, const form *f, void *scratch, int64_t t
 
 /* A tile's integer sums, and its floats beside them, fill the registers. */
 enum { TILE_ROWS = 6 };
+INLINE int tile_height(int kind) {
+  return has_amx_tiles(kind) ? AMX_ROWS : TILE_ROWS;
+}
 INLINE int integer_cols(int dot) {
   return dot == LPK_DOT_VNNI512 ? 2 : 1;
 }
@@ -309,6 +313,149 @@ INLINE void tile_blocks(float *part, const integer_work *work, const form *f, co
   UNROLL for (int j = 0; j < rows * cols; j++) store16(part + j / cols * LPK_PANEL + j % cols * LANES, acc[j]);
 }
 
+/* ---- GEMM by AMX ---- */
+
+/* Numbers of tiles: the sums of 16 rows, or of 8, the codes of as many rows, and the words of a weight. */
+#define SUMS 0
+#define CODES 1
+#define WORDS 2
+#define LOW_SUMS 3
+#define LOW_CODES 4
+
+static const amx_shapes integer_shapes = {
+    .palette = 1,
+    .row_bytes = {AMX_ROW_BYTES, BLOCK, AMX_ROW_BYTES, AMX_ROW_BYTES, BLOCK},
+    .rows = {AMX_ROWS, AMX_ROWS, BLOCK / 4, AMX_ROWS / 2, AMX_ROWS / 2},
+};
+
+/* Loads the codes of a block of 16 or 8 rows, and the words of 16 columns. */
+INLINE void amx_load_block(const int32_t *codes, const uint32_t *wide, int rows) {
+  if (rows == AMX_ROWS)
+    AMX_LOAD(CODES, codes, BLOCK);
+  else
+    AMX_LOAD(LOW_CODES, codes, BLOCK);
+  AMX_LOAD(WORDS, wide, LPK_PANEL * 4);
+}
+
+INLINE void amx_multiply_block(int rows, int kind) {
+  if (rows == AMX_ROWS) {
+    AMX_ZERO(SUMS);
+    if (kind == DOT_TILES)
+      AMX_SIGNED(SUMS, CODES, WORDS);
+    else
+      AMX_UNSIGNED(SUMS, CODES, WORDS);
+  } else {
+    AMX_ZERO(LOW_SUMS);
+    if (kind == DOT_TILES)
+      AMX_SIGNED(LOW_SUMS, LOW_CODES, WORDS);
+    else
+      AMX_UNSIGNED(LOW_SUMS, LOW_CODES, WORDS);
+  }
+}
+
+INLINE void amx_store_sums(int32_t *to, int rows) {
+  if (rows == AMX_ROWS)
+    AMX_STORE(SUMS, to, AMX_ROW_BYTES);
+  else
+    AMX_STORE(LOW_SUMS, to, AMX_ROW_BYTES);
+}
+
+/* Blocks in the order in which they are multiplied: those of a stretch, for columns 0 .. 15 and then 16 .. 31 of each
+ * tile of rows. */
+typedef struct {
+  const int32_t *codes; /* of the block */
+  const uint32_t *wide;
+  const int32_t *tile; /* codes of the tile's first block */
+  int64_t left;        /* blocks of the tile and half from this one on */
+  int half;
+} amx_place;
+
+/* Everything that the loop over a stretch reads. */
+typedef struct {
+  const integer_work *work;
+  const char *panel;
+  float *part;    /* sums of the rows */
+  rounded_rows x; /* of the first tile's first block */
+  int64_t tiles, first, count;
+  prefetch ahead; /* what each block prefetches, until nothing is left */
+  const char *end;
+} amx_stretch;
+
+enum { WORDS_OF_BLOCK = BLOCK / 4 * LPK_PANEL, CODES_OF_BLOCK = BLOCK / 4 * AMX_ROWS };
+
+/* Moves on by one block; past the last it begins again, and its products are not used. */
+INLINE void amx_advance(amx_place *at, const amx_stretch *s, const form *f) {
+  at->codes += CODES_OF_BLOCK;
+  at->wide += WORDS_OF_BLOCK;
+  if (--at->left > 0) return;
+  at->left = s->count;
+  at->half = !at->half;
+  if (!at->half) at->tile += block_count(f->k) * CODES_OF_BLOCK;
+  if (at->tile == s->x.codes + s->tiles * block_count(f->k) * CODES_OF_BLOCK) at->tile = s->x.codes;
+  at->codes = at->tile;
+  at->wide = s->work->wide + at->half * LANES;
+}
+
+/* The product of a sum and the weights' scale, by one fused multiply-add instead of a conversion and a multiplication:
+ * added to the bits of 1.5 * 2^23, a sum below 2^22 becomes that number plus the sum. A finite scale of f16 times
+ * 1.5 * 2^23 is exact, so the result is rounded once, as that of the multiplication is. */
+#define BIAS 0x1.8p23f
+INLINE v16 scale_sum(v16i sum, v16 scale) {
+  v16 biased = (v16)(sum + (v16i)splat(BIAS));
+  return __builtin_elementwise_fma(biased, scale, -(scale * splat(BIAS)));
+}
+
+/* acc[first .. end] += the scaled sums of block `b` of a tile's rows. */
+INLINE void amx_add_sums(v16 *acc, const int32_t *sums, const amx_stretch *s, const rounded_rows *x, const form *f,
+                         int64_t b, int column, int first, int end, int kind) {
+  const char *head = f->q.zeros ? find_block(s->panel, f, s->first + b).head : 0;
+  int biased = !f->q.zeros && !has_binary_scale(&f->q) && f->q.scale == LPK_F16;
+  v16 scale = load16(s->work->scales + b * LPK_PANEL + column * LANES);
+  UNROLL for (int r = first; r < end; r++) {
+    int64_t at = b * AMX_ROWS + r;
+    v16i sum = (v16i)load16((const float *)sums + r * LANES);
+    v16 value = block_value(sum, f, head, column, x->starts[at], kind);
+    acc[r] = biased ? __builtin_elementwise_fma(scale_sum(sum, scale), splat(x->scales[at]), acc[r])
+                    : add_scaled(acc[r], value, scale, x->scales[at], &f->q);
+  }
+}
+
+/* Adds the products of a stretch of blocks to the sums of some tiles of `rows` rows. The tiles are ahead of the floats,
+ * so that these need not wait: while the sums of a block are scaled, those of the next are stored and those of the one
+ * after it are computed. The order within the loop is the fastest of several that were measured. */
+INLINE void amx_multiply_stretch(amx_stretch *s, const form *f, int rows, int kind) {
+  _Alignas(64) int32_t sums[2][AMX_ROWS * LANES];
+  amx_place next = {s->x.codes, s->work->wide, s->x.codes, s->count, 0};
+  int64_t parity = 0;
+  for (int i = 0; i < 2; i++) {
+    if (i) amx_store_sums(sums[0], rows);
+    amx_load_block(next.codes, next.wide, rows);
+    amx_multiply_block(rows, kind);
+    amx_advance(&next, s, f);
+  }
+  for (int64_t t = 0; t < 2 * s->tiles; t++) {
+    int column = t % 2;
+    float *part = s->part + t / 2 * AMX_ROWS * LPK_PANEL + column * LANES;
+    rounded_rows x = rounded_tile(&s->x, t / 2 * AMX_ROWS, AMX_ROWS, 0, f->k, kind);
+    v16 acc[AMX_ROWS];
+    UNROLL for (int r = 0; r < rows; r++) acc[r] = s->first ? load16(part + r * LPK_PANEL) : splat(0);
+    for (int64_t b = 0; b < s->count; b++, parity ^= 1) {
+      amx_store_sums(sums[parity ^ 1], rows);
+      amx_load_block(next.codes, next.wide, rows);
+      amx_add_sums(acc, sums[parity], s, &x, f, b, column, 0, rows / 4, kind);
+      amx_multiply_block(rows, kind);
+      amx_add_sums(acc, sums[parity], s, &x, f, b, column, rows / 4, rows, kind);
+      amx_advance(&next, s, f);
+      for (const char *end = s->ahead.at + s->ahead.bytes; s->ahead.at < end; s->ahead.at += 64)
+        __builtin_prefetch(s->ahead.at);
+      if (s->ahead.at >= s->end) s->ahead.bytes = 0;
+    }
+    UNROLL for (int r = 0; r < rows; r++) store16(part + r * LPK_PANEL, acc[r]);
+  }
+}
+
+/* ---- the whole product ---- */
+
 /* Sets the sums of a block to the product of its rows and of weight panel `half` of one or two; after the last it
  * writes the result. It works in stretches of k, so that the decoded weights stay in L1. */
 INLINE void gemm_panel(const integer_work *work, const linear *l, const form *f, const rounded_rows *x,
@@ -320,6 +467,20 @@ INLINE void gemm_panel(const integer_work *work, const linear *l, const form *f,
     const char *here = find_block(at, f, b0).head, *next = find_block(at, f, b0 + count).head;
     int64_t size = next - here; /* the next stretch is as long */
     decode_blocks(work, at, f, b0, count, kind);
+    if (has_amx_tiles(kind)) {
+      amx_stretch s = {.work = work, .panel = at, .first = b0, .count = count, .end = next + size};
+      s.part = work->part + half * LPK_MC * LPK_PANEL;
+      s.x = rounded_tile(x, block->row, AMX_ROWS, b0, f->k, kind);
+      s.tiles = (block->rows + AMX_ROWS - 1) / AMX_ROWS;
+      s.ahead = (prefetch){next, (size / (2 * s.tiles * count) + 63) / 64 * 64};
+      if (block->rows > AMX_ROWS / 2)
+        amx_multiply_stretch(&s, f, AMX_ROWS, kind);
+      else
+        amx_multiply_stretch(&s, f, AMX_ROWS / 2, kind);
+      if (half == panels - 1 && b0 + count == blocks)
+        finish_rows(l, f, work->part, sum_unit(&f->q), block, 0, block->rows);
+      continue;
+    }
     for (int64_t r = 0; r < block->rows; r += TILE_ROWS) {
       rounded_rows tile = rounded_tile(x, block->row + r, TILE_ROWS, 0, f->k, kind);
       float *to = work->part + (half * LPK_MC + r) * LPK_PANEL;
@@ -339,29 +500,32 @@ INLINE void gemm_panel(const integer_work *work, const linear *l, const form *f,
 
 INLINE void integer_many(const linear *l, const form *f, char *scratch, lp_barrier *barrier, int64_t thread,
                          int64_t threads) {
-  int kind = dot_kind(f->dot, f->q.bits, 1);
-  int64_t tiles = (l->m + TILE_ROWS - 1) / TILE_ROWS, bytes = LPK_INTEGER_THREAD_BYTES(f->k);
+  int kind = dot_kind(f->dot, f->q.bits, f->q.zeros, 1);
+  int64_t height = tile_height(kind);
+  int64_t tiles = (l->m + height - 1) / height, bytes = LPK_INTEGER_THREAD_BYTES(f->k);
   integer_work work = {.wide = (uint32_t *)(scratch + thread * bytes + LPK_PIECES_BYTES)};
   work.scales = (float *)(work.wide + LPK_KC / 2 * LPK_PANEL);
   work.part = work.scales + LPK_KC / 16 * LPK_PANEL;
-  rounded_rows x = rounded_at(scratch + threads * bytes, tiles * TILE_ROWS, f->k, kind);
+  rounded_rows x = rounded_at(scratch + threads * bytes, tiles * height, f->k, kind);
   open_pieces(pieces_of(scratch, bytes, thread));
   for (int64_t t = share(tiles, thread, threads); t < share(tiles, thread + 1, threads); t++) {
-    rounded_rows tile = rounded_tile(&x, t * TILE_ROWS, TILE_ROWS, 0, f->k, kind);
-    source_rows from = {l->x + t * TILE_ROWS * l->ldx, l->ldx, min64(TILE_ROWS, l->m - t * TILE_ROWS), TILE_ROWS, f->k};
+    rounded_rows tile = rounded_tile(&x, t * height, height, 0, f->k, kind);
+    source_rows from = {l->x + t * height * l->ldx, l->ldx, min64(height, l->m - t * height), height, f->k};
     round_tile(&tile, &from, &f->q, kind);
   }
   lpk_barrier(barrier, threads);
+  if (has_amx_tiles(kind)) amx_begin(&integer_shapes);
   for (int64_t i = 0; i < threads; i++) {
     int64_t owner = (thread + i) % threads;
     pieces *left = pieces_of(scratch, bytes, owner);
-    gemm_share s = share_gemm(l->m, TILE_ROWS, LPK_PANELS(f->n), owner, threads);
+    gemm_share s = share_gemm(l->m, height, LPK_PANELS(f->n), owner, threads);
     for (int64_t n = take_piece(left); n < s.count; n = take_piece(left)) {
       result_block at = piece_at(&s, n);
       for (int64_t half = 0; half < (f->gated ? 2 : 1); half++)
         gemm_panel(&work, l, f, &x, &at, half, kind);
     }
   }
+  if (has_amx_tiles(kind)) amx_end();
 }
 
 KERNEL void lpk_linear_integer(float *y, const float *x, const void *w, const float *bias, const float *residual,

@@ -59,9 +59,14 @@ enum {
 /* Register tiles: AVX-512 12x32, AVX2 6x16, NEON 6x16. */
 enum { LPK_ISA_AVX512, LPK_ISA_AVX2, LPK_ISA_NEON };
 
-/* Integer dot products: vpmaddwd and vpmaddubsw of AVX2, vpdpbusd of 256 or 512 bits, smull of any NEON, sdot, and
- * smmla for tiles beside sdot. */
-enum { LPK_DOT_AVX2, LPK_DOT_VNNI256, LPK_DOT_VNNI512, LPK_DOT_SMULL, LPK_DOT_SDOT, LPK_DOT_I8MM };
+/* Integer dot products: vpmaddwd and vpmaddubsw of AVX2, vpdpbusd of 256 or 512 bits, smull of any NEON, sdot, smmla
+ * for tiles beside sdot, and AMX for tiles beside vpdpbusd of 512 bits. */
+enum { LPK_DOT_AVX2, LPK_DOT_VNNI256, LPK_DOT_VNNI512, LPK_DOT_SMULL, LPK_DOT_SDOT, LPK_DOT_I8MM, LPK_DOT_AMX };
+
+/* Products of weights in bf16: in f32; or x is rounded to bf16 and multiplied by the target's dot product of bf16, or
+ * by AMX, which takes k from LPK_PAIRS_LEAST on. */
+enum { LPK_PAIRS_NONE, LPK_PAIRS_DOT, LPK_PAIRS_AMX };
+#define LPK_PAIRS_LEAST 32
 
 /* Activations. Quick GELU is x * sigmoid(1.702 x). */
 enum {
@@ -130,7 +135,7 @@ typedef struct {
   int64_t n, k;
   int dtype, act, gated, isa;
   int dot;   /* LPK_DOT_*, for lpk_linear_integer */
-  int pairs; /* whether x is rounded to bf16, as the weights are, and multiplied by the target's dot product of bf16 */
+  int pairs; /* LPK_PAIRS_*; a k below LPK_PAIRS_LEAST is computed in f32 where the target has AMX */
   lpk_groups q;
 } lpk_linear_form;
 

@@ -2,6 +2,7 @@
  * the bit, on the rows that are computed with it: each element is one sum along k in order, or one for each group of
  * k. */
 #include "backend/cpu/kernels/linear.h"
+#include "backend/cpu/kernels/amx_pairs.h"
 #include "backend/cpu/kernels/groups.h"
 #include "backend/cpu/kernels/pairs.h"
 #include "backend/cpu/kernels/tile.h"
@@ -142,7 +143,7 @@ INLINE void gemv(const linear *l, const form *f, int rows, int panels, int64_t r
   int side = gemv_panels(f->isa, rows) < panels ? gemv_panels(f->isa, rows) : panels;
   UNROLL for (int j = 0; j < panels * rows * 2; j++) acc[j] = splat(0);
   UNROLL for (int p = 0; p < panels; p += side) {
-    if (f->pairs)
+    if (f->pairs == LPK_PAIRS_DOT)
       gemv_pairs(acc + p * rows * 2, l, f, rows, side, x, panel + p);
     else if (f->q.bits)
       gemv_groups(acc + p * rows * 2, l, f, rows, side, x, panel + p);
@@ -241,10 +242,10 @@ INLINE int64_t weight_panel(const product *p, const form *f) {
   return f->gated ? 2 * p->at.panel + p->half : p->at.panel;
 }
 
-/* Writes the tile that begins with row r if the sums are complete at `end` of k. */
-INLINE void finish_tile(const linear *l, const form *f, const product *p, int64_t r, int64_t end) {
+/* Writes the tile of `height` rows that begins with row r if the sums are complete at `end` of k. */
+INLINE void finish_tile(const linear *l, const form *f, const product *p, int64_t r, int64_t end, int64_t height) {
   const float *first = p->part - p->half * LPK_MC * LPK_PANEL;
-  if (end == f->k && p->half == (f->gated ? 1 : 0)) finish_rows(l, f, first, 1, &p->at, r, tile_rows(f->isa));
+  if (end == f->k && p->half == (f->gated ? 1 : 0)) finish_rows(l, f, first, 1, &p->at, r, height);
 }
 
 /* Multiplies packed rows and a panel, over k in blocks that keep the panel's slice in L1. Meanwhile the next slice
@@ -279,7 +280,7 @@ INLINE void gemm_floats(const product *p, const linear *l, const form *f, const 
       }
       t.ahead += t.k * t.step;
       if (t.ahead >= end) t.step = 0;
-      finish_tile(l, f, p, r, k0 + len);
+      finish_tile(l, f, p, r, k0 + len, height);
     }
   }
 }
@@ -347,7 +348,30 @@ INLINE void gemm_pairs(const product *p, const linear *l, const form *f, const f
       }
       t.ahead += t.k * t.step;
       if (t.ahead >= end) t.step = 0;
-      finish_tile(l, f, p, r, k0 + len);
+      finish_tile(l, f, p, r, k0 + len, height);
+    }
+  }
+}
+
+/* Does what gemm_floats does. `packed` holds tiles [steps][AMX_ROWS][AMX_WORDS] of pairs. */
+INLINE void gemm_amx(const product *p, const linear *l, const form *f, const uint32_t *packed, uint32_t *wide) {
+  enum { STRETCH = LPK_KC, ROWS = 2 * AMX_ROWS };
+  int64_t rows = p->at.rows, tile = step_count(f->k) * TILE_WORDS, bytes = LPK_PANEL * 2;
+  for (int64_t k0 = 0; k0 < f->k; k0 += STRETCH) {
+    int64_t len = min64(STRETCH, f->k - k0), count = step_count(len);
+    const char *from = (const char *)l->w + (weight_panel(p, f) * f->k + k0) * bytes, *next = from + len * bytes;
+    for (int64_t i = 0; i < len / STEP; i++)
+      join_step(wide + i * AMX_WORDS * LPK_PANEL, from + i * STEP * bytes, STEP);
+    if (len % STEP) join_step(wide + len / STEP * AMX_WORDS * LPK_PANEL, from + len / STEP * STEP * bytes, len % STEP);
+    int64_t times = (rows + ROWS - 1) / ROWS * count;
+    prefetch ahead = {next, next + len * bytes, (len + times - 1) / times * bytes};
+    for (int64_t r = 0; r < rows; r += ROWS) {
+      const uint32_t *x = packed + r / AMX_ROWS * tile + k0 / STEP * TILE_WORDS;
+      if (rows - r > AMX_ROWS)
+        amx_two_tiles(p->part + r * LPK_PANEL, k0 == 0, x, tile, wide, count, &ahead);
+      else
+        amx_one_tile(p->part + r * LPK_PANEL, k0 == 0, x, wide, count, &ahead);
+      finish_tile(l, f, p, r, k0 + len, ROWS);
     }
   }
 }
@@ -403,7 +427,7 @@ INLINE void gemm_groups(const product *p, const gemm_work *work, const linear *l
         else
           group_tile(to, dot, row_sums, f, low, cols, c / LANES, &t, &s);
       }
-      finish_tile(l, f, p, r, k0 + len);
+      finish_tile(l, f, p, r, k0 + len, height);
     }
   }
 }
@@ -413,7 +437,9 @@ INLINE void gemm_piece(const linear *l, const form *f, const packed_rows *packed
   const float *x = packed->x + at->row * f->k;
   for (int64_t half = 0; half < (f->gated ? 2 : 1); half++) {
     product p = product_at(work, at, half);
-    if (f->pairs)
+    if (has_amx_pairs(f))
+      gemm_amx(&p, l, f, (const uint32_t *)packed->x + at->row * step_count(f->k) * AMX_WORDS, (uint32_t *)work->b);
+    else if (f->pairs == LPK_PAIRS_DOT)
       gemm_pairs(&p, l, f, packed->x + at->row * ((f->k + 1) / 2), work->b);
     else if (f->q.bits)
       gemm_groups(&p, work, l, f, x, packed->sums + at->row * group_count(f));
@@ -449,9 +475,13 @@ INLINE void pack_pairs(uint32_t *to, const linear *l, const form *f, int64_t hei
 
 /* Tiles `first` .. `last` of the rows, and the sums of their groups. */
 INLINE void pack_rows(const packed_rows *to, const linear *l, const form *f, int height, int64_t first, int64_t last) {
-  for (int64_t t = first; f->pairs && t < last; t++)
+  if (has_amx_pairs(f)) {
+    pack_amx((uint32_t *)to->x, l, f, first * height, last * height);
+    return;
+  }
+  for (int64_t t = first; f->pairs == LPK_PAIRS_DOT && t < last; t++)
     pack_pairs((uint32_t *)to->x + t * height * ((f->k + 1) / 2), l, f, height, t);
-  for (int64_t t = first; !f->pairs && t < last; t++)
+  for (int64_t t = first; f->pairs != LPK_PAIRS_DOT && t < last; t++)
     pack_tile(to->x + t * height * f->k, height, l->x + t * height * l->ldx, l->ldx, 1,
               min64(height, l->m - t * height), f->k);
   if (!f->q.bits || !has_zero(&f->q)) return;
@@ -463,7 +493,7 @@ INLINE void pack_rows(const packed_rows *to, const linear *l, const form *f, int
 
 INLINE void linear_many(const linear *l, const form *f, float *scratch, lp_barrier *barrier, int64_t thread,
                         int64_t threads) {
-  int height = tile_rows(f->isa);
+  int height = has_amx_pairs(f) ? AMX_ROWS : tile_rows(f->isa);
   int64_t tiles = (l->m + height - 1) / height;
   int64_t thread_floats = LPK_LINEAR_THREAD_BYTES / 4;
   gemm_work work = {.b = scratch + thread * thread_floats + LPK_PIECES_BYTES / 4};
@@ -474,6 +504,7 @@ INLINE void linear_many(const linear *l, const form *f, float *scratch, lp_barri
   open_pieces(pieces_of(scratch, LPK_LINEAR_THREAD_BYTES, thread));
   pack_rows(&packed, l, f, height, share(tiles, thread, threads), share(tiles, thread + 1, threads));
   lpk_barrier(barrier, threads);
+  if (has_amx_pairs(f)) amx_begin(&many_shapes);
   for (int64_t i = 0; i < threads; i++) {
     int64_t owner = (thread + i) % threads;
     pieces *left = pieces_of(scratch, LPK_LINEAR_THREAD_BYTES, owner);
@@ -483,13 +514,16 @@ INLINE void linear_many(const linear *l, const form *f, float *scratch, lp_barri
       gemm_piece(l, f, &packed, &work, &at);
     }
   }
+  if (has_amx_pairs(f)) amx_end();
 }
 
 KERNEL void lpk_linear(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,
                        int64_t ldx, int64_t ldy, const lpk_linear_form *f, void *scratch, lp_barrier *barrier,
                        int64_t thread, int64_t threads) {
   linear l = {y, x, w, bias, residual, m, ldx, ldy};
-  if (m <= GEMV_ROWS)
+  if (m <= GEMV_ROWS && has_amx_pairs(f))
+    amx_few(&l, f, thread, threads);
+  else if (m <= GEMV_ROWS)
     linear_few(&l, f, thread, threads);
   else
     linear_many(&l, f, scratch, barrier, thread, threads);

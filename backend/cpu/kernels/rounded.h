@@ -22,7 +22,8 @@ INLINE int has_binary_scale(const groups *q) {
 #define BINARY_MOST 0x1p32f
 
 /* Rows in tiles of `height` (a missing row is zero). For each block of k: the operands of its steps [steps][height]
- * (DOT_SMMLA: [steps / 2][height][2], see code_at), and with what its products begin and the scales [height]. */
+ * (DOT_SMMLA: [steps / 2][height][2], AMX: [height][steps], see code_at), and with what its products begin and the
+ * scales [height]. */
 typedef struct {
   int32_t *codes, *starts;
   float *scales;
@@ -94,7 +95,9 @@ INLINE block_scales scale_blocks(v16 most, int binary) {
 
 /* The place of a row's operand of step `step` in a block of a tile. */
 INLINE int64_t code_at(int64_t step, int64_t row, int64_t height, int kind) {
-  return kind == DOT_SMMLA ? step / 2 * 2 * height + 2 * row + step % 2 : step * height + row;
+  return kind == DOT_SMMLA     ? step / 2 * 2 * height + 2 * row + step % 2
+         : has_amx_tiles(kind) ? row * block_steps(kind) + step
+                               : step * height + row;
 }
 
 typedef int32_t v8_words __attribute__((ext_vector_type(8)));
@@ -192,7 +195,7 @@ INLINE void store_statistics(const rounded_rows *to, v16 scale, const v16 *lanes
   v16i sums = __builtin_convertvector(fold_lanes16(lanes, FOLD_SUM), v16i);
   if (!q->zeros) sums *= -implied_zero(q, kind);
   store_lanes(to->scales, scale, height, count);
-  store_lanes((float *)to->starts, (v16)sums, height, count);
+  if (kind != DOT_TILES) store_lanes((float *)to->starts, (v16)sums, height, count);
 }
 
 /* Rounds blocks first .. first + count. A block of numbers too small for a reciprocal becomes zeros. */

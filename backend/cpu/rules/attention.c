@@ -162,7 +162,7 @@ static void emit_attention(cpu_emitter *e) {
                          cpu_barrier(e),
                          e->thread,
                          e->threads};
-  cpu_kernel(e, cpu_kernel_pairs(e) ? "lpk_attention_pairs" : "lpk_attention", args, LP_COUNT(args));
+  cpu_kernel(e, cpu_kernel_pairs(e) == LPK_PAIRS_DOT ? "lpk_attention_pairs" : "lpk_attention", args, LP_COUNT(args));
 }
 
 const cpu_rule cpu_rule_attention = {

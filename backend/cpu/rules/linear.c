@@ -94,7 +94,7 @@ static LLVMValueRef linear_constants(cpu_emitter *e, const cpu_constant *w) {
                          cpu_i32(e, w->gated),
                          cpu_i32(e, cpu_kernel_isa(e)),
                          cpu_i32(e, cpu_kernel_dot(e)),
-                         cpu_i32(e, w->stored.dtype == LP_BF16 && cpu_kernel_pairs(e)),
+                         cpu_i32(e, w->stored.dtype == LP_BF16 ? cpu_kernel_pairs(e) : LPK_PAIRS_NONE),
                          cpu_record(e, q, LP_COUNT(q))};
   return cpu_constant_data(e, cpu_record(e, form, LP_COUNT(form)));
 }

@@ -4,6 +4,7 @@
  *
  * Best of several rounds, limits and kernels alternating, so that a slow phase of the machine meets both. `name` is a
  * part of the name of a product. */
+#include "base/amx.h"
 #include "bench_variants.h"
 
 #include <pthread.h>
@@ -336,6 +337,7 @@ static void barrier_body(void *job, int64_t thread, lp_barrier *barrier) {
 int main(int argc, char **argv) {
   if (argc > 1) threads = strtol(argv[1], NULL, 10);
   if (threads < 1 || threads > MAX_THREADS) return 2;
+  (void)lp_amx_request(); /* without it the kernels for AMX end the program */
   float *memory = filled(WEIGHTS / 4);
   int64_t waits = 20000;
   task wait = {barrier_body, &waits, 0};

@@ -2,13 +2,16 @@
 
 #include "backend/cpu/kernels/dot.h"
 
+/* Pairs of bf16 by the best of the target. */
+#define TEST_PAIRS_BY (TEST_DOT == LPK_DOT_AMX ? LPK_PAIRS_AMX : LPK_PAIRS_DOT)
+
 #define OUTER __attribute__((noinline))
 
 #define LINEAR(name, n, k, dtype, act, gated, kernel, bits, group, pairs)                                              \
   OUTER void linear_##name(float *y, const float *x, const void *w, int64_t m, void *scratch, lp_barrier *barrier,     \
                            int64_t thread, int64_t threads) {                                                          \
     static const lpk_linear_form form = {                                                                              \
-        n, k, dtype, act, gated, TEST_ISA, TEST_DOT, pairs, {bits, LPK_F16, 0, group}};                                \
+        n, k, dtype, act, gated, TEST_ISA, TEST_DOT, (pairs) ? TEST_PAIRS_BY : 0, {bits, LPK_F16, 0, group}};          \
     kernel(y, x, w, 0, 0, m, k, n, &form, scratch, barrier, thread, threads);                                          \
   }
 LINEAR_VARIANTS(LINEAR)

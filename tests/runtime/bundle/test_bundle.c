@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/abi.h"
+#include "base/amx.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/path.h"
@@ -427,6 +428,27 @@ LP_TEST(code_of_absent_instructions_is_refused) {
   char *changed = replace_once(text, "\"code\"", "\"feature\": \"no-such-instructions\", \"code\"");
   toy_manifest_write(path, changed);
   expect_refused(path, false, "device/model.so", "without the instructions that the code needs");
+  free(changed);
+  free(text);
+  free(path);
+}
+
+/* Code for the tiles of AMX loads where the processor has them and the operating system gives them. */
+LP_LOOP_TEST(code_for_tiles_needs_tiles, 0, 2) {
+  static const char *const features[] = {"\"feature\": \"amx-int8\", \"code\"", "\"feature\": \"amx-bf16\", \"code\""};
+  char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "dddddd"});
+  char *text = toy_manifest_read(path), *changed = replace_once(text, "\"code\"", features[_i]);
+  toy_manifest_write(path, changed);
+  if (lp_amx_request()) {
+    lp_bundle_options options = {.load = LP_LOAD_DEVICE | LP_LOAD_CLOUD};
+    lp_bundle *loaded = NULL;
+    lp_diag *diag = lp_diag_create();
+    ck_assert_int_eq(lp_bundle_load(path, &options, &loaded, diag), LP_OK);
+    lp_bundle_free(loaded);
+    lp_diag_free(diag);
+  } else {
+    expect_refused(path, false, "device/model.so", "this machine is");
+  }
   free(changed);
   free(text);
   free(path);
