@@ -37,49 +37,85 @@ bool seeker_count(const seeker *s, const frontier_arc *arc, int32_t *cached, int
   return *sent <= s->counted && *cached <= s->most;
 }
 
-/* Lowers `count` potentials to those of the rest and a price. */
-static void lower(double *restrict own, const double *restrict rest, double price, int32_t count) {
+/* The numbers of caches at a step between which potentials can be finite and are needed. Below them they are infinite,
+ * above them they are not filled. */
+typedef struct {
+  int32_t low, high;
+} span;
+
+/* Sets potentials to those of the rest and a price, or lowers them to these. */
+static void set_row(double *restrict own, const double *restrict rest, double price, int32_t count) {
+  for (int32_t i = 0; i < count; i++)
+    own[i] = price + rest[i];
+}
+
+static void lower_row(double *restrict own, const double *restrict rest, double price, int32_t count) {
   for (int32_t i = 0; i < count; i++) {
     const double sum = price + rest[i];
     own[i] = sum < own[i] ? sum : own[i];
   }
 }
 
-/* Lowers the potentials `to` of a frontier to those by way of an arc: seeker_count for all of them. */
-static void follow_arc(const seeker *s, const frontier_arc *arc, const double *from, double *to) {
-  const double price = priced(s, arc);
-  const int32_t width = s->most + 1, shift = s->most > 0 ? arc->cached : 0;
-  const int32_t rows = arc->sent > s->counted ? 0 : s->counted + 1 - arc->sent;
-  if (shift >= width) return;
-  if (shift == 0)
-    lower(to, from + arc->sent * width, price, rows * width);
-  else
-    for (int32_t sent = 0; sent < rows; sent++)
-      lower(to + seeker_index(s, 0, sent), from + seeker_index(s, shift, sent + arc->sent), price, width - shift);
-  for (int32_t sent = rows; s->or_more && sent <= s->counted; sent++)
-    lower(to + seeker_index(s, 0, sent), from + seeker_index(s, shift, s->counted), price, width - shift);
+static void set_infinite(double *row, int32_t from, int32_t to) {
+  for (int32_t i = from; i < to; i++)
+    row[i] = INFINITY;
 }
 
-/* Fills the potentials. `ending`: [cached in all] the price after the last step. */
-void seeker_fill(seeker *s, const double *ending) {
+/* Sets the potentials `to` of a frontier to those by way of an arc, or lowers them to these: seeker_count for all of
+ * them. */
+static void follow_arc(const seeker *s, const frontier_arc *arc, const double *from, span at, bool is_first,
+                       double *to) {
+  const double price = priced(s, arc);
+  const int32_t shift = s->most > 0 ? arc->cached : 0;
+  const int32_t end = at.high < s->most - shift ? at.high + 1 : s->most - shift + 1;
+  for (int32_t sent = 0; sent <= s->counted; sent++) {
+    int32_t after = sent + arc->sent;
+    if (after > s->counted && s->or_more) after = s->counted;
+    const int32_t count = after > s->counted || end < at.low ? 0 : end - at.low;
+    double *row = to + seeker_index(s, 0, sent);
+    const double *rest = from + seeker_index(s, at.low + shift, after);
+    if (!is_first) {
+      lower_row(row + at.low, rest, price, count);
+      continue;
+    }
+    set_infinite(row, 0, at.low);
+    set_row(row + at.low, rest, price, count);
+    set_infinite(row, at.low + count, at.high + 1);
+  }
+}
+
+/* Fills the potentials. `ending`: [cached in all] the price after the last step. `is_any`: for any number of caches
+ * before the first step, else for none. */
+static void fill(seeker *s, const double *ending, bool is_any) {
   const frontier_graph *g = &s->graph;
   const int32_t n = seeker_stride(s);
+  int32_t least = 0;
+  while (least < s->most && isinf(ending[least]))
+    least++;
   for (int32_t f = 0; f < g->last_count; f++) {
     double *to = seeker_potentials(s, g->step_count, f);
-    for (int32_t i = 0; i < n; i++)
-      to[i] = INFINITY;
+    set_infinite(to, 0, n);
     memcpy(to + seeker_index(s, 0, s->counted), ending, (size_t)(s->most + 1) * sizeof *to);
   }
-  for (size_t i = g->step_count; i-- > 0;)
+  for (size_t i = g->step_count; i-- > 0;) {
+    const int32_t before = s->cached_before[i], after = s->cached_before[g->step_count] - before;
+    const span at = {.low = least > after ? least - after : 0, .high = is_any || before > s->most ? s->most : before};
     for (int32_t f = 0; f < g->step[i].count; f++) {
       double *to = seeker_potentials(s, i, f);
-      for (int32_t k = 0; k < n; k++)
-        to[k] = INFINITY;
+      bool is_first = true;
       for (int side = 0; side < 2; side++) {
         const frontier_arc *arc = &g->step[i].arc[f][side];
-        if (arc->to >= 0) follow_arc(s, arc, seeker_potentials(s, i + 1, arc->to), to);
+        if (arc->to < 0) continue;
+        follow_arc(s, arc, seeker_potentials(s, i + 1, arc->to), at, is_first, to);
+        is_first = false;
       }
+      if (is_first) set_infinite(to, 0, n);
     }
+  }
+}
+
+void seeker_fill(seeker *s, const double *ending) {
+  fill(s, ending, false);
 }
 
 /* Fills the least amount `of` to the end. */
@@ -167,7 +203,7 @@ void seeker_costs(seeker *s, double *cost) {
   for (int32_t k = 0; k <= s->most; k++)
     cost[k] = INFINITY;
   cost[s->most] = 0; /* as an ending */
-  seeker_fill(s, cost);
+  fill(s, cost, true);
   for (int32_t k = 0; k <= s->most; k++)
     cost[k] = s->potential[seeker_index(s, s->most - k, 0)] - limits_price(s);
 }
@@ -255,6 +291,17 @@ bool seeker_count_messages(seeker *s, int32_t counted, bool or_more) {
   return true;
 }
 
+/* The most caches that an arc of a step puts on the device. */
+static int32_t most_cached(const frontier_step *step) {
+  int32_t most = 0;
+  for (int32_t f = 0; f < step->count; f++)
+    for (int side = 0; side < 2; side++) {
+      const frontier_arc *arc = &step->arc[f][side];
+      if (arc->to >= 0 && arc->cached > most) most = arc->cached;
+    }
+  return most;
+}
+
 bool seeker_create(const certificate *c, unsigned stages, int32_t most, size_t *left, seeker *s) {
   *s = (seeker){.c = c, .most = most, .left = left};
   if (!frontiers_build(c, stages, &s->graph)) return false;
@@ -262,6 +309,9 @@ bool seeker_create(const certificate *c, unsigned stages, int32_t most, size_t *
   s->first = LP_NEW_ARRAY(c->arena, int32_t, g->step_count + 2);
   for (size_t i = 0; i <= g->step_count; i++)
     s->first[i + 1] = s->first[i] + (i < g->step_count ? g->step[i].count : g->last_count);
+  s->cached_before = LP_NEW_ARRAY(c->arena, int32_t, g->step_count + 1);
+  for (size_t i = 0; i < g->step_count; i++)
+    s->cached_before[i + 1] = s->cached_before[i] + most_cached(&g->step[i]);
   for (int i = 0; i < LIMIT_COUNT; i++) {
     const bool counts = i >= 2 || stages >> i & 1;
     s->limit[i] = !counts ? 0 : i < 2 ? c->limit_ms[i] : c->limit_bytes[i - 2];

@@ -35,6 +35,7 @@ typedef struct {
   double *potential; /* [frontier of all steps][sent so far][cached so far] price to the end and of the ending; owned */
   double *least[LIMIT_COUNT];               /* [frontier of all steps] each amount to the end */
   int32_t *first;                           /* [step] its first frontier among all */
+  int32_t *cached_before;                   /* [step] the most caches that the steps before it put on the device */
   double sum[LIMIT_COUNT];                  /* amounts along the cheapest path */
   double grid_objective, grid[LIMIT_COUNT]; /* powers of two, of which sums of labels are multiples */
   size_t *left;                             /* the labels that all searches together may still make */
@@ -70,7 +71,8 @@ double *seeker_potentials(const seeker *s, size_t step, int32_t frontier);
 static inline int32_t seeker_index(const seeker *s, int32_t cached, int32_t sent) {
   return sent * (s->most + 1) + cached;
 }
-/* Fills the potentials. `ending`: [cached in all] the price after the last step. */
+/* Fills the potentials that a path from the start without caches can meet. `ending`: [cached in all] the price after
+ * the last step. */
 void seeker_fill(seeker *s, const double *ending);
 /* Sets cost[number] to the least price of a stage with that number of caches on the device, less that of the limits. */
 void seeker_costs(seeker *s, double *cost);
