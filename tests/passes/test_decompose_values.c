@@ -95,6 +95,12 @@ static double diagonal(const lp_array *in, const int64_t *number, int64_t i) {
   return i % in[0].dim[1] == i / in[0].dim[1] + number[0];
 }
 
+/* x [time][2][rest], of which the first number[sequence] steps of a sequence are turned round. */
+static double turned(const lp_array *in, const int64_t *number, int64_t i) {
+  const int64_t rest = in[0].dim[2], row = 2 * rest, t = i / row, length = number[i / rest % 2];
+  return element(&in[0], t < length ? (length - 1 - t) * row + i % row : i);
+}
+
 static const struct {
   op_row row;
   oracle *wanted;
@@ -114,6 +120,8 @@ static const struct {
     {{"onnx.DepthToSpace", "blocksize = 2 : i64", "f32 2,8,3,5", "f32 2,2,6,10", NULL}, spread, {2, 0}},
     {{"onnx.DepthToSpace", "blocksize = 2 : i64, mode = \"CRD\"", "f32 2,8,3,5", "f32 2,2,6,10", NULL}, spread, {2, 1}},
     {{"onnx.SpaceToDepth", "blocksize = 2 : i64", "f32 2,3,6,4", "f32 2,12,3,2", NULL}, gathered, {2}},
+    {{"onnx.ReverseSequence", "", "f32 4,2,3; k i64 2=3,1", "f32 4,2,3", NULL}, turned, {3, 1}},
+    {{"onnx.ReverseSequence", "", "f32 4,2,3; k i64 2=2,4", "f32 4,2,3", NULL}, turned, {2, 4}},
     {{"onnx.EyeLike", "", "f32 4,6", "f32 4,6", NULL}, diagonal, {0}},
     {{"onnx.EyeLike", "k = 1 : i64", "f32 4,6", "f32 4,6", NULL}, diagonal, {1}},
     {{"onnx.EyeLike", "k = -2 : i64", "f32 6,4", "f32 6,4", NULL}, diagonal, {-2}},
