@@ -396,27 +396,16 @@ INLINE void amx_advance(amx_place *at, const amx_stretch *s, const form *f) {
   at->wide = s->work->wide + at->half * LANES;
 }
 
-/* The product of a sum and the weights' scale, by one fused multiply-add instead of a conversion and a multiplication:
- * added to the bits of 1.5 * 2^23, a sum below 2^22 becomes that number plus the sum. A finite scale of f16 times
- * 1.5 * 2^23 is exact, so the result is rounded once, as that of the multiplication is. */
-#define BIAS 0x1.8p23f
-INLINE v16 scale_sum(v16i sum, v16 scale) {
-  v16 biased = (v16)(sum + (v16i)splat(BIAS));
-  return __builtin_elementwise_fma(biased, scale, -(scale * splat(BIAS)));
-}
-
 /* acc[first .. end] += the scaled sums of block `b` of a tile's rows. */
 INLINE void amx_add_sums(v16 *acc, const int32_t *sums, const amx_stretch *s, const rounded_rows *x, const form *f,
                          int64_t b, int column, int first, int end, int kind) {
   const char *head = f->q.zeros ? find_block(s->panel, f, s->first + b).head : 0;
-  int biased = !f->q.zeros && !has_binary_scale(&f->q) && f->q.scale == LPK_F16;
   v16 scale = load16(s->work->scales + b * LPK_PANEL + column * LANES);
   UNROLL for (int r = first; r < end; r++) {
     int64_t at = b * AMX_ROWS + r;
     v16i sum = (v16i)load16((const float *)sums + r * LANES);
     v16 value = block_value(sum, f, head, column, x->starts[at], kind);
-    acc[r] = biased ? __builtin_elementwise_fma(scale_sum(sum, scale), splat(x->scales[at]), acc[r])
-                    : add_scaled(acc[r], value, scale, x->scales[at], &f->q);
+    acc[r] = add_scaled(acc[r], value, scale, x->scales[at], &f->q);
   }
 }
 
