@@ -58,9 +58,12 @@ shape() { # shape NODE NODE: the link between them
 }
 # joined NODE NODE: the second one's address for the first one, at a relay in the first one's namespace, which has the
 # link
+mkfifo "$work/open" # a relay ends with its input, so it holds this one open itself
 joined() {
-  to=$(sed -n "s/^$1 $2 //p" "$work/cables"):7700
-  sleep 1200 | at "$1" "$relay" "$(shape "$1" "$2")" "$to" >"$work/$1-$2.via" 2>>"$work/relays" &
+  to=$(sed -n "s/^$1 $2 //p" "$work/cables"):7700 from_process=$(holder "$1")
+  [ "$from_process" != self ] || from_process=$$
+  nsenter -t "$from_process" -n "$relay" "$(shape "$1" "$2")" "$to" <>"$work/open" >"$work/$1-$2.via" 2>>"$work/relays" &
+  started="$started $!"
   await test -s "$work/$1-$2.via" || fail "no relay from $1 to $2: $(cat "$work/relays")"
 }
 for from in phone $nodes; do
