@@ -13,6 +13,7 @@
 #include "tools/certificate/seeker.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 /* Fills, for each number of caches that decode has on the device, the least cost of the placements of prefill in the
@@ -32,6 +33,11 @@ static void end_prefill(const seeker *s, const moves *m, const labels *list, dou
 /* Tells whether memory can bind. */
 static bool is_tight(const certificate *c) {
   return c->limit_bytes[0] > 0 || c->limit_bytes[1] > 0;
+}
+
+/* Tells whether memory has a price. */
+static bool has_price(const certificate *c) {
+  return c->price_bytes[0] > 0 || c->price_bytes[1] > 0;
 }
 
 /* Makes labels of a stage heed its front; `beside` is the least that the other stage adds to its bound. */
@@ -205,32 +211,38 @@ static double prove_stages(const certificate *c, double wanted, bool at_length, 
 }
 
 /* Searches both stages at once; -infinity: their graph is too large. */
-static double prove_both(const certificate *c, double wanted, size_t *left) {
+static double prove_both(const certificate *c, double wanted, size_t frontiers, size_t *left) {
+  certificate_effort effort = *certificate_effort_of(c);
+  certificate within = *c;
   graphs g = {.count = 1};
   double proved = -INFINITY;
-  if (seeker_create(c, 3, 0, left, &g.s[0])) proved = prove_part(&g, wanted, certificate_effort_of(c)->long_labels);
+  if (frontiers < effort.frontiers_in_all) effort.frontiers_in_all = frontiers;
+  within.effort = &effort;
+  if (seeker_create(&within, 3, 0, left, &g.s[0])) proved = prove_part(&g, wanted, effort.long_labels);
   release(&g);
   return proved;
 }
 
 /* Proves a bound of the placements of a room, at least `enough` if it can. A graph of both stages proves the most where
- * memory couples them. Where messages count, it is large, so it comes after a brief search of the stages unless the
- * model is small, and a long one comes last, or before it where memory does not couple them. */
+ * memory couples them. Where messages count, it is large, so it comes last unless the model is small, or a brief search
+ * of the stages leaves a gap where memory has a price. */
 static double prove_room(const certificate *c, double enough, size_t left[2]) {
-  enum { FEW_UNITS = 200 };
+  enum { FEW_UNITS = 200, FRONTIERS = 3000000 };
+  static const double gap = 1e-2; /* a share, up to which a large graph is not worth its time */
   const bool counts = counts_messages(c), tight = is_tight(c);
   const bool is_small = c->stages[0].unit_count + c->stages[1].unit_count <= FEW_UNITS;
   const bool both_first = !counts || (is_small && tight);
   double best = certificate_bound(c), both = -INFINITY;
   if (best >= enough) return best;
-  if (both_first) both = prove_both(c, enough, &left[1]);
+  if (both_first) both = prove_both(c, enough, SIZE_MAX, &left[1]);
   best = fmax(best, both);
   if (best >= enough || (!counts && both > -INFINITY)) return best;
   best = fmax(best, prove_stages(c, enough, false, &left[0]));
-  if (best < enough && tight && !both_first) both = prove_both(c, enough, &left[1]);
+  const bool is_far = has_price(c) && !both_first && best < enough - gap * fabs(enough);
+  if (is_far) both = prove_both(c, enough, SIZE_MAX, &left[1]);
   best = fmax(best, both);
   if (best < enough && !(both >= best)) best = fmax(best, prove_stages(c, enough, true, &left[0]));
-  return best >= enough || both_first || tight ? best : fmax(best, prove_both(c, enough, &left[1]));
+  return best >= enough || both_first || is_far ? best : fmax(best, prove_both(c, enough, FRONTIERS, &left[1]));
 }
 
 double certificate_search_above(const certificate *c, double wanted, double known) {
