@@ -206,7 +206,6 @@ static lp_status lay_out(lp_states *states, const int64_t *sym, char *region, lp
     size_t size = 0;
     bool fits = extent_of(states, i, sym, &extent) && extent_bytes(extent, extent.capacity, &size);
     assert(fits);
-    (void)fits;
     size_t rows = (size_t)sym[LP_SYM_P], old = (size_t)states->capacity;
     if (rows > old) rows = old;
     if (stays(states, i)) {
@@ -220,6 +219,7 @@ static lp_status lay_out(lp_states *states, const int64_t *sym, char *region, lp
     states->bytes[i] = size;
     fits = align(states, size, &size);
     assert(fits);
+    (void)fits;
     at += size;
   }
   return LP_OK;
