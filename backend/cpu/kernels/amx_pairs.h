@@ -11,9 +11,10 @@
  * to it. No other instructions compute that as fast, so few rows are multiplied by tiles too. */
 enum { STEP = 2 * AMX_WORDS, TILE_WORDS = AMX_ROWS * AMX_WORDS };
 
-INLINE int has_amx_pairs(const form *f) {
-  return f->pairs == LPK_PAIRS_AMX && f->k >= LPK_PAIRS_LEAST;
-}
+/* Whether the products are those of AMX. No function: branches on a member of the form itself are dropped when a kernel
+ * is inlined, also where nothing is optimised, and other targets cannot compile code for tiles. */
+#define HAS_AMX_PAIRS(f) ((f)->pairs == LPK_PAIRS_AMX)
+
 INLINE int64_t step_count(int64_t k) {
   return (k + STEP - 1) / STEP;
 }

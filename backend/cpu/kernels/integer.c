@@ -456,7 +456,7 @@ INLINE void gemm_panel(const integer_work *work, const linear *l, const form *f,
     const char *here = find_block(at, f, b0).head, *next = find_block(at, f, b0 + count).head;
     int64_t size = next - here; /* the next stretch is as long */
     decode_blocks(work, at, f, b0, count, kind);
-    if (has_amx_tiles(kind)) {
+    if (f->dot == LPK_DOT_AMX) {
       amx_stretch s = {.work = work, .panel = at, .first = b0, .count = count, .end = next + size};
       s.part = work->part + half * LPK_MC * LPK_PANEL;
       s.x = rounded_tile(x, block->row, AMX_ROWS, b0, f->k, kind);
@@ -503,7 +503,7 @@ INLINE void integer_many(const linear *l, const form *f, char *scratch, lp_barri
     round_tile(&tile, &from, &f->q, kind);
   }
   lpk_barrier(barrier, threads);
-  if (has_amx_tiles(kind)) amx_begin(&integer_shapes);
+  if (f->dot == LPK_DOT_AMX) amx_begin(&integer_shapes);
   for (int64_t i = 0; i < threads; i++) {
     int64_t owner = (thread + i) % threads;
     pieces *left = pieces_of(scratch, bytes, owner);
@@ -514,7 +514,7 @@ INLINE void integer_many(const linear *l, const form *f, char *scratch, lp_barri
         gemm_panel(&work, l, f, &x, &at, half, kind);
     }
   }
-  if (has_amx_tiles(kind)) amx_end();
+  if (f->dot == LPK_DOT_AMX) amx_end();
 }
 
 KERNEL void lpk_linear_integer(float *y, const float *x, const void *w, const float *bias, const float *residual,

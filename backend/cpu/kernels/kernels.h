@@ -64,7 +64,7 @@ enum { LPK_ISA_AVX512, LPK_ISA_AVX2, LPK_ISA_NEON };
 enum { LPK_DOT_AVX2, LPK_DOT_VNNI256, LPK_DOT_VNNI512, LPK_DOT_SMULL, LPK_DOT_SDOT, LPK_DOT_I8MM, LPK_DOT_AMX };
 
 /* Products of weights in bf16: in f32; or x is rounded to bf16 and multiplied by the target's dot product of bf16, or
- * by AMX, which takes k from LPK_PAIRS_LEAST on. */
+ * by AMX, where k must be at least LPK_PAIRS_LEAST. */
 enum { LPK_PAIRS_NONE, LPK_PAIRS_DOT, LPK_PAIRS_AMX };
 #define LPK_PAIRS_LEAST 32
 
@@ -135,7 +135,7 @@ typedef struct {
   int64_t n, k;
   int dtype, act, gated, isa;
   int dot;   /* LPK_DOT_*, for lpk_linear_integer */
-  int pairs; /* LPK_PAIRS_*; a k below LPK_PAIRS_LEAST is computed in f32 where the target has AMX */
+  int pairs; /* LPK_PAIRS_* */
   lpk_groups q;
 } lpk_linear_form;
 

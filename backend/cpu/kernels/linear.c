@@ -437,7 +437,7 @@ INLINE void gemm_piece(const linear *l, const form *f, const packed_rows *packed
   const float *x = packed->x + at->row * f->k;
   for (int64_t half = 0; half < (f->gated ? 2 : 1); half++) {
     product p = product_at(work, at, half);
-    if (has_amx_pairs(f))
+    if (HAS_AMX_PAIRS(f))
       gemm_amx(&p, l, f, (const uint32_t *)packed->x + at->row * step_count(f->k) * AMX_WORDS, (uint32_t *)work->b);
     else if (f->pairs == LPK_PAIRS_DOT)
       gemm_pairs(&p, l, f, packed->x + at->row * ((f->k + 1) / 2), work->b);
@@ -475,7 +475,7 @@ INLINE void pack_pairs(uint32_t *to, const linear *l, const form *f, int64_t hei
 
 /* Tiles `first` .. `last` of the rows, and the sums of their groups. */
 INLINE void pack_rows(const packed_rows *to, const linear *l, const form *f, int height, int64_t first, int64_t last) {
-  if (has_amx_pairs(f)) {
+  if (HAS_AMX_PAIRS(f)) {
     pack_amx((uint32_t *)to->x, l, f, first * height, last * height);
     return;
   }
@@ -493,7 +493,7 @@ INLINE void pack_rows(const packed_rows *to, const linear *l, const form *f, int
 
 INLINE void linear_many(const linear *l, const form *f, float *scratch, lp_barrier *barrier, int64_t thread,
                         int64_t threads) {
-  int height = has_amx_pairs(f) ? AMX_ROWS : tile_rows(f->isa);
+  int height = HAS_AMX_PAIRS(f) ? AMX_ROWS : tile_rows(f->isa);
   int64_t tiles = (l->m + height - 1) / height;
   int64_t thread_floats = LPK_LINEAR_THREAD_BYTES / 4;
   gemm_work work = {.b = scratch + thread * thread_floats + LPK_PIECES_BYTES / 4};
@@ -504,7 +504,7 @@ INLINE void linear_many(const linear *l, const form *f, float *scratch, lp_barri
   open_pieces(pieces_of(scratch, LPK_LINEAR_THREAD_BYTES, thread));
   pack_rows(&packed, l, f, height, share(tiles, thread, threads), share(tiles, thread + 1, threads));
   lpk_barrier(barrier, threads);
-  if (has_amx_pairs(f)) amx_begin(&many_shapes);
+  if (HAS_AMX_PAIRS(f)) amx_begin(&many_shapes);
   for (int64_t i = 0; i < threads; i++) {
     int64_t owner = (thread + i) % threads;
     pieces *left = pieces_of(scratch, LPK_LINEAR_THREAD_BYTES, owner);
@@ -514,14 +514,14 @@ INLINE void linear_many(const linear *l, const form *f, float *scratch, lp_barri
       gemm_piece(l, f, &packed, &work, &at);
     }
   }
-  if (has_amx_pairs(f)) amx_end();
+  if (HAS_AMX_PAIRS(f)) amx_end();
 }
 
 KERNEL void lpk_linear(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,
                        int64_t ldx, int64_t ldy, const lpk_linear_form *f, void *scratch, lp_barrier *barrier,
                        int64_t thread, int64_t threads) {
   linear l = {y, x, w, bias, residual, m, ldx, ldy};
-  if (m <= GEMV_ROWS && has_amx_pairs(f))
+  if (m <= GEMV_ROWS && HAS_AMX_PAIRS(f))
     amx_few(&l, f, thread, threads);
   else if (m <= GEMV_ROWS)
     linear_few(&l, f, thread, threads);
