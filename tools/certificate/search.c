@@ -245,8 +245,8 @@ static double prove_room(const certificate *c, double enough, size_t left[2]) {
   return best >= enough || both_first || is_far ? best : fmax(best, prove_both(c, enough, FRONTIERS, &left[1]));
 }
 
-double certificate_search_above(const certificate *c, double wanted, double known) {
-  const double enough = wanted - CERTIFICATE_ROUNDING * fabs(wanted);
+/* Proves the bounds of all rooms, at least `enough` if it can; ends once it proves at most `known`. */
+static double prove_rooms(const certificate *c, double enough, double known) {
   size_t left[] = {certificate_effort_of(c)->all_labels, certificate_effort_of(c)->all_labels};
   rooms list = {0};
   double best = enough;
@@ -258,6 +258,28 @@ double certificate_search_above(const certificate *c, double wanted, double know
     lp_arena_rewind(c->arena, mark);
   }
   lp_vec_free(&list);
+  return best;
+}
+
+/* The same problem without the limits of memories that have no price; false when there are none. */
+static bool loosen(const certificate *c, certificate *out) {
+  bool drops = false;
+  *out = *c;
+  for (int side = 0; side < LP_SIDE_COUNT; side++) {
+    if (!(c->limit_bytes[side] > 0) || c->price_bytes[side] > 0) continue;
+    out->limit_bytes[side] = 0;
+    drops = true;
+  }
+  return drops;
+}
+
+/* A memory without a price hardly binds. Without its limit the stages share less and a search proves more; what it
+ * proves holds with the limit. */
+double certificate_search_above(const certificate *c, double wanted, double known) {
+  const double enough = wanted - CERTIFICATE_ROUNDING * fabs(wanted);
+  certificate loose;
+  double best = loosen(c, &loose) ? prove_rooms(&loose, enough, known) : -INFINITY;
+  if (best < enough - CERTIFICATE_ROUNDING * fabs(wanted)) best = fmax(best, prove_rooms(c, enough, fmax(known, best)));
   return best >= enough - CERTIFICATE_ROUNDING * fabs(wanted) ? wanted : best;
 }
 

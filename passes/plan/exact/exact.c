@@ -178,7 +178,7 @@ static bool search_both(solver *s) {
   double known = s->result.feasible ? lp_plan_objective_value(&s->result, s->x.request) : INFINITY;
   lp_exact_search search = {.stages = 3, .most = below(known), .width = width(s)};
   lp_exact_search_run(&s->x, s->graph, s->prices, s->fastest, &search, side);
-  if (search.found) (void)consider_units(s, side);
+  if (search.found && !consider_units(s, side)) return false; /* it breaks a limit that was dropped: search_loosely */
   return search.complete;
 }
 
@@ -337,6 +337,37 @@ static bool wants_chain(const solver *s, double bound) {
   return s->x.step_count <= MOST_PARTED || !is_proved(s, bound, LP_EXACT_GAP_CLOSE);
 }
 
+/* Searches chains, and graphs where they leave a gap. Raises `lowest` to what chains prove; true when nothing better
+ * exists. */
+static bool search_labels(solver *s, const lp_cut *cut, const lp_cut_search *prices, double *lowest) {
+  if (wants_chain(s, prices->bound)) {
+    *lowest = fmax(*lowest, search_chains(s, cut, &prices->duals, prices->bound));
+    if (is_proved(s, *lowest, tolerance)) return true;
+  }
+  return !is_proved(s, *lowest, LP_EXACT_GAP_CLOSE) && search_graphs(s, cut, &prices->duals);
+}
+
+static bool shares_memory(const lp_exact *x) {
+  return x->limit_bytes[LP_SIDE_DEVICE] > 0 || x->limit_bytes[LP_SIDE_CLOUD] > 0;
+}
+
+/* Searches labels as if the memories without a price had no limit: they hardly bind, and labels that need not heed them
+ * are fewer by far. A placement still counts only if it keeps all limits, and what is proved holds with them. */
+static bool search_loosely(solver *s, const lp_cut *cut, const lp_cut_search *prices, double *lowest) {
+  const double limit[] = {s->x.limit_bytes[LP_SIDE_DEVICE], s->x.limit_bytes[LP_SIDE_CLOUD]};
+  bool complete = false, drops = false;
+  for (int side = 0; side < LP_SIDE_COUNT; side++) {
+    if (!(limit[side] > 0) || prices->duals.per_byte[side] > 0) continue;
+    s->x.limit_bytes[side] = 0;
+    drops = true;
+  }
+  s->joint = shares_memory(&s->x);
+  if (drops) complete = search_labels(s, cut, prices, lowest);
+  memcpy(s->x.limit_bytes, limit, sizeof limit);
+  s->joint = shares_memory(&s->x);
+  return complete;
+}
+
 static void solve(solver *s, lp_plan_proof *proof) {
   if (!s->again) consider_cuts(s);
   if (!lp_exact_has_room(&s->x) || is_done(s)) return;
@@ -357,12 +388,9 @@ static void solve(solver *s, lp_plan_proof *proof) {
   if (s->kept) try_blocks(s);
   bool complete = own.search.complete;
   double lowest = -INFINITY;
-  if (!complete && has_graph && wants_chain(s, own.search.bound)) {
-    lowest = search_chains(s, &cut, &own.search.duals, own.search.bound);
-    complete = is_proved(s, lowest, tolerance);
-  }
+  if (!complete && has_graph) complete = search_loosely(s, &cut, &own.search, &lowest);
   if (!complete && has_graph && !is_proved(s, lowest, LP_EXACT_GAP_CLOSE))
-    complete = search_graphs(s, &cut, &own.search.duals);
+    complete = search_labels(s, &cut, &own.search, &lowest);
   own.search.known = known_objective(s);
   own.search.effort = parts_effort;
   const lp_compile_request *request = s->x.request;
@@ -376,7 +404,7 @@ bool lp_exact_solve(const lp_exact_task *task, lp_side *side[LP_STAGE_COUNT], lp
   const lp_plan_problem *problem = task->problem;
   solver s = {.watch = {see}, .side = side, .kept = task->kept, .again = task->again};
   lp_exact_build(problem, task->request, scratch, &s.x);
-  s.joint = s.x.limit_bytes[LP_SIDE_DEVICE] > 0 || s.x.limit_bytes[LP_SIDE_CLOUD] > 0;
+  s.joint = shares_memory(&s.x);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     s.trial[stage] = LP_NEW_ARRAY(scratch, lp_side, problem[stage].op_count);
     s.stage_side[stage] = LP_NEW_ARRAY(scratch, unsigned char, s.x.unit_count[stage]);

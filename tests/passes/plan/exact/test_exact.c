@@ -218,6 +218,27 @@ LP_TEST(finds_a_plan_where_limits_are_tight) {
   study_close(&s);
 }
 
+/* A limit of memory that is without a price, since the best plan keeps it anyway, changes nothing. */
+LP_TEST(enough_memory_changes_no_plan) {
+  double cost[2];
+  for (int limited = 0; limited < 2; limited++) {
+    llama_study s = study_open(32, "snapdragon-8s-gen3-p1", "a100", "lan");
+    s.request.osl = 128;
+    s.request.ttft_ms = 600;
+    s.request.tpot_ms = 150;
+    s.request.device_memory = (int64_t)(limited ? 12 : 24) << 30;
+    ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
+    lp_side *side[LP_STAGE_COUNT];
+    lp_plan_result result;
+    ck_assert_int_eq(lp_plan_choose(s.problem, "exact", &s.request, side, NULL, s.arena, NULL), LP_OK);
+    lp_plan_evaluate(s.problem, &s.request, side, &result);
+    ck_assert(result.feasible);
+    cost[limited] = result.cost_usd;
+    study_close(&s);
+  }
+  ck_assert_double_le(cost[1], 1.005 * cost[0]);
+}
+
 /* ---- seeds ------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
