@@ -3,6 +3,7 @@
 #include "ir/eval_internal.h"
 #include "ir/ir_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,8 +147,8 @@ static int64_t steps_of(const lp_module *module, const lp_op *op, const lp_array
   for (int32_t i = 0; i < op->out_count; i++) {
     double count = 1;
     for (int32_t axis = 0; axis < op->out[i]->type.rank; axis++)
-      count *= (double)lp_poly_eval(op->out[i]->type.dim[axis], sym, module->symbols.names.count);
-    made += count;
+      count *= fmax(0, (double)lp_poly_eval(op->out[i]->type.dim[axis], sym, module->symbols.names.count));
+    made += count; /* a size may be negative at these symbols: the operator itself will say so */
   }
   if (picks(op->kind)) read = 0;
   bool product = large > 1 && !picks(op->kind) && !lp_op_has(op, LP_ELEMENTWISE);

@@ -1,6 +1,5 @@
 /* Builds operators in front of another one. */
 #include "passes/build.h"
-#include "base/number.h"
 #include "base/poly.h"
 
 #include <string.h>
@@ -66,10 +65,10 @@ lp_value *lp_build_constant(lp_build *b, lp_dtype dtype, int32_t rank, const int
 }
 
 lp_value *lp_build_float(lp_build *b, lp_dtype dtype, double value) {
-  float narrow = (float)value;
-  uint16_t half = dtype == LP_F16 ? lp_f32_to_f16(narrow) : lp_f32_to_bf16(narrow);
-  const void *data = dtype == LP_F64 ? (const void *)&value : dtype == LP_F32 ? (const void *)&narrow : &half;
-  return lp_build_constant(b, dtype, 0, NULL, data);
+  uint64_t room = 0; /* for a number of any type: a malformed model's mask may be of integers */
+  lp_array number = {.dtype = dtype, .data = &room};
+  lp_array_set_f64(&number, 0, value);
+  return lp_build_constant(b, dtype, 0, NULL, &room);
 }
 
 lp_value *lp_build_f32(lp_build *b, double value) {

@@ -27,7 +27,7 @@ lp_value *lp_build_value(lp_build *b, lp_kind kind, int32_t in_count, lp_value *
 LP_MUST_USE lp_status lp_build_place(lp_build *b, lp_op *op);
 
 lp_value *lp_build_f32(lp_build *b, double value);                          /* scalar of f32 */
-lp_value *lp_build_float(lp_build *b, lp_dtype dtype, double value);        /* scalar of any float type */
+lp_value *lp_build_float(lp_build *b, lp_dtype dtype, double value);        /* a scalar; integers are truncated */
 lp_value *lp_build_i64s(lp_build *b, const int64_t *values, int32_t count); /* vector of i64, with `known` */
 lp_value *lp_build_constant(lp_build *b, lp_dtype dtype, int32_t rank, const int64_t *dim, const void *data);
 /* lp_build_size makes a size as a scalar of i64, lp_build_sizes the dims of a type as a vector; both set `known`. */
