@@ -1,4 +1,4 @@
-/* The tiles of AMX, whose registers a process must ask the operating system for. */
+/* The permission to use the tile registers of AMX: Linux gives it to a process that asks. */
 #ifndef LP_AMX_H
 #define LP_AMX_H
 

@@ -214,13 +214,14 @@ static lp_value *absorbing(lp_build *b, lp_value *mask, double number) {
   return op ? op->out[0] : NULL;
 }
 
-/* Tells whether a mask that follows from the sizes leaves each row a key. */
+/* Tells whether a mask that follows from the sizes leaves each row a key, as far as it can be computed. */
 static bool rows_see_keys(lp_module *module, lp_value *mask) {
   lp_arena *arena = lp_arena_create();
   bool all = lp_match_input_free(mask);
   for (size_t i = 0; i < LP_COUNT(proof_sizes) && all; i++) {
     lp_array array;
-    if (lp_value_eval(module, mask, NULL, 0, symbols_at(module, i, arena), arena, &array, NULL) != LP_OK) continue;
+    all = lp_value_eval(module, mask, NULL, 0, symbols_at(module, i, arena), arena, &array, NULL) == LP_OK;
+    if (!all) break;
     const int64_t count = count_of(&array), keys = array.rank > 0 ? array.dim[array.rank - 1] : 1;
     bool sees = false;
     for (int64_t k = 0; k < count && all; k++) {

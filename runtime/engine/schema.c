@@ -433,8 +433,8 @@ static int by_bytes(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The rest of `count` sorted texts, whose first `at` bytes are equal, as a trie: at each byte few possibilities are
- * left, however many texts there are. */
+/* The remaining bytes of `count` sorted texts as a trie. Their first `at` bytes are equal. A byte then has few possible
+ * values, even when there are many texts. */
 static int32_t trie(builder *b, char *const *text_of, size_t count, size_t at) {
   const char *first = text_of[0], *last = text_of[count - 1];
   size_t same = at;

@@ -13,7 +13,7 @@ relay=$1 nodes='edge server far'
 
 # ---- machines, cables and links -------------------------------------------------------------------------------------
 
-holder() { # holder NODE: the process whose namespace it is
+holder() { # holder NODE: the process that keeps the network namespace of this node
   case $1 in phone) echo self ;; *) cat "$work/$1.node" ;; esac
 }
 at() { # at NODE COMMAND ..
@@ -99,7 +99,7 @@ over() { # over [option ..]: the tokens over the places
   tokens "$bundle" "$ids" "$count" $(reach phone cloud) $secure "$@"
 }
 
-grows() { [ -s "$work/saved" ] && [ "$(wc -c <"$work/saved")" -ge "$1" ]; } # grows BYTES: the saved text has so many
+grows() { [ -s "$work/saved" ] && [ "$(wc -c <"$work/saved")" -ge "$1" ]; } # grows BYTES: the file of the saved session has at least this size
 killed() { # killed NODE: its worker dies when a few tokens are there, and is started again
   rm -f "$work/saved"
   # shellcheck disable=SC2046,SC2086 # lists of options

@@ -14,7 +14,7 @@ typedef struct {
   const char *refusal; /* NULL: it is accepted */
 } op_row;
 
-/* The text of a module whose @main is the operator. */
+/* Appends the text of a module to `out`. Its function @main consists of the operator. */
 void op_put_module(const op_row *row, lp_buf *out);
 
 /* What is done with the module after it was verified; NULL: nothing. */

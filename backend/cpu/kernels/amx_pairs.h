@@ -123,20 +123,21 @@ INLINE void prefetch_step(prefetch *ahead) {
     __builtin_prefetch(ahead->at);
 }
 
-/* c[32][LPK_PANEL] += two tiles of rows . words[count][AMX_WORDS][LPK_PANEL] */
-INLINE void amx_two_tiles(float *c, int first, const uint32_t *x, int64_t x_tile, const uint32_t *words, int64_t count,
-                          prefetch *ahead) {
+/* c[tiles * AMX_ROWS][LPK_PANEL] += `tiles` tiles of rows, one or two, . words[count][AMX_WORDS][LPK_PANEL]; `first`:
+ * = instead of +=. */
+INLINE void amx_tiles(float *c, int tiles, int first, const uint32_t *x, int64_t x_tile, const uint32_t *words,
+                      int64_t count, prefetch *ahead) {
   float *low = c + AMX_ROWS * LPK_PANEL;
   if (first) {
     AMX_ZERO(SUMS_00);
     AMX_ZERO(SUMS_01);
-    AMX_ZERO(SUMS_10);
-    AMX_ZERO(SUMS_11);
+    if (tiles == 2) AMX_ZERO(SUMS_10);
+    if (tiles == 2) AMX_ZERO(SUMS_11);
   } else {
     AMX_LOAD(SUMS_00, c, LPK_PANEL * 4);
     AMX_LOAD(SUMS_01, c + LANES, LPK_PANEL * 4);
-    AMX_LOAD(SUMS_10, low, LPK_PANEL * 4);
-    AMX_LOAD(SUMS_11, low + LANES, LPK_PANEL * 4);
+    if (tiles == 2) AMX_LOAD(SUMS_10, low, LPK_PANEL * 4);
+    if (tiles == 2) AMX_LOAD(SUMS_11, low + LANES, LPK_PANEL * 4);
   }
   for (int64_t i = 0; i < count; i++, x += TILE_WORDS, words += AMX_WORDS * LPK_PANEL) {
     AMX_LOAD(ROWS_0, x, AMX_ROW_BYTES);
@@ -144,37 +145,17 @@ INLINE void amx_two_tiles(float *c, int first, const uint32_t *x, int64_t x_tile
     AMX_BF16(SUMS_00, ROWS_0, WORDS_0);
     AMX_LOAD(WORDS_1, words + LANES, LPK_PANEL * 4);
     AMX_BF16(SUMS_01, ROWS_0, WORDS_1);
-    AMX_LOAD(ROWS_1, x + x_tile, AMX_ROW_BYTES);
-    AMX_BF16(SUMS_10, ROWS_1, WORDS_0);
-    AMX_BF16(SUMS_11, ROWS_1, WORDS_1);
+    if (tiles == 2) {
+      AMX_LOAD(ROWS_1, x + x_tile, AMX_ROW_BYTES);
+      AMX_BF16(SUMS_10, ROWS_1, WORDS_0);
+      AMX_BF16(SUMS_11, ROWS_1, WORDS_1);
+    }
     prefetch_step(ahead);
   }
   AMX_STORE(SUMS_00, c, LPK_PANEL * 4);
   AMX_STORE(SUMS_01, c + LANES, LPK_PANEL * 4);
-  AMX_STORE(SUMS_10, low, LPK_PANEL * 4);
-  AMX_STORE(SUMS_11, low + LANES, LPK_PANEL * 4);
-}
-
-/* Does the same with one tile of rows. */
-INLINE void amx_one_tile(float *c, int first, const uint32_t *x, const uint32_t *words, int64_t count,
-                         prefetch *ahead) {
-  if (first) {
-    AMX_ZERO(SUMS_00);
-    AMX_ZERO(SUMS_01);
-  } else {
-    AMX_LOAD(SUMS_00, c, LPK_PANEL * 4);
-    AMX_LOAD(SUMS_01, c + LANES, LPK_PANEL * 4);
-  }
-  for (int64_t i = 0; i < count; i++, x += TILE_WORDS, words += AMX_WORDS * LPK_PANEL) {
-    AMX_LOAD(ROWS_0, x, AMX_ROW_BYTES);
-    AMX_LOAD(WORDS_0, words, LPK_PANEL * 4);
-    AMX_BF16(SUMS_00, ROWS_0, WORDS_0);
-    AMX_LOAD(WORDS_1, words + LANES, LPK_PANEL * 4);
-    AMX_BF16(SUMS_01, ROWS_0, WORDS_1);
-    prefetch_step(ahead);
-  }
-  AMX_STORE(SUMS_00, c, LPK_PANEL * 4);
-  AMX_STORE(SUMS_01, c + LANES, LPK_PANEL * 4);
+  if (tiles == 2) AMX_STORE(SUMS_10, low, LPK_PANEL * 4);
+  if (tiles == 2) AMX_STORE(SUMS_11, low + LANES, LPK_PANEL * 4);
 }
 
 /* Rows first .. last of tiles, in pairs; missing rows are zero. */

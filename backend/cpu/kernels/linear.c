@@ -368,9 +368,9 @@ INLINE void gemm_amx(const product *p, const linear *l, const form *f, const uin
     for (int64_t r = 0; r < rows; r += ROWS) {
       const uint32_t *x = packed + r / AMX_ROWS * tile + k0 / STEP * TILE_WORDS;
       if (rows - r > AMX_ROWS)
-        amx_two_tiles(p->part + r * LPK_PANEL, k0 == 0, x, tile, wide, count, &ahead);
+        amx_tiles(p->part + r * LPK_PANEL, 2, k0 == 0, x, tile, wide, count, &ahead);
       else
-        amx_one_tile(p->part + r * LPK_PANEL, k0 == 0, x, wide, count, &ahead);
+        amx_tiles(p->part + r * LPK_PANEL, 1, k0 == 0, x, tile, wide, count, &ahead);
       finish_tile(l, f, p, r, k0 + len, ROWS);
     }
   }

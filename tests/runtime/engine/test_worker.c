@@ -8,123 +8,119 @@
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
 
+/* A bundle whose cloud side a worker has. */
+typedef struct {
+  char *dir, *path;
+  toy_worker worker;
+  lp_bundle *bundle;
+} served;
+
+/* `budget`: the bytes of the worker's --context-budget as text; NULL: the default. */
+static served serve(const toy_placement *placement, const char *budget) {
+  served s = {.dir = toy_dir_create()};
+  s.path = toy_bundle_write(s.dir, "split", placement);
+  s.worker = toy_worker_start(s.path, budget, NULL);
+  s.bundle = toy_bundle_load(s.path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  return s;
+}
+
+/* Requires that the worker ends without a failure; the engine is closed before. */
+static void end_serving(served *s) {
+  ck_assert_int_eq(toy_worker_end(&s->worker), 0);
+  lp_bundle_free(s->bundle);
+  toy_dir_remove(s->dir);
+  free(s->path);
+}
+
 LP_LOOP_TEST(with_a_worker_as_alone, 0, SPLITS) {
-  char *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &asker_splits[_i]);
-  toy_worker worker = toy_worker_start(path, NULL, NULL);
-  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
-  lp_engine *engine = asker_engine_with(bundle, &(lp_engine_options){.threads = 2, .cloud = worker.address});
+  served s = serve(&asker_splits[_i], NULL);
+  lp_engine *engine = asker_engine_with(s.bundle, &(lp_engine_options){.threads = 2, .cloud = s.worker.address});
   for (int round = 0; round < 2; round++)
-    askers_run(bundle, engine);
+    askers_run(s.bundle, engine);
   lp_engine_load load = lp_engine_now(engine);
   ck_assert_int_eq(load.running + load.waiting, 0);
   lp_engine_close(engine);
-  ck_assert_int_eq(toy_worker_end(&worker), 0);
-  lp_bundle_free(bundle);
-  toy_dir_remove(dir);
-  free(path);
+  end_serving(&s);
 }
 
 /* A worker's budget counts the pages that sessions hold. Together the requests could need almost five times the
  * budget: the worker takes the memory of the sessions that were opened last, whose requests wait and run again. */
 LP_LOOP_TEST(a_worker_without_room, 0, SPLITS - 1) {
   enum { PAGES = 5 };
-  char budget[32], *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &asker_splits[_i]);
+  char budget[32];
   (void)snprintf(budget, sizeof budget, "%ld", PAGES * TOY_LAYERS * sysconf(_SC_PAGESIZE));
-  toy_worker worker = toy_worker_start(path, budget, NULL);
-  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
-  lp_engine *engine = asker_engine_with(bundle, &(lp_engine_options){.threads = 2, .cloud = worker.address});
-  (void)askers_run_long(bundle, engine, 0, 0);
+  served s = serve(&asker_splits[_i], budget);
+  lp_engine *engine = asker_engine_with(s.bundle, &(lp_engine_options){.threads = 2, .cloud = s.worker.address});
+  (void)askers_run_long(s.bundle, engine, 0, 0);
   ck_assert_int_gt(lp_engine_now(engine).preempted, 0);
   lp_engine_close(engine);
-  ck_assert_int_eq(toy_worker_end(&worker), 0);
-  lp_bundle_free(bundle);
-  toy_dir_remove(dir);
-  free(path);
+  end_serving(&s);
 }
 
 /* So does an engine's own budget, which counts the device's layers of a split: more requests run than could reserve
  * what they may need. Those that were admitted last give their memory back here and at the worker. */
 LP_LOOP_TEST(a_device_without_room, 0, SPLITS - 1) {
   enum { PAGES = 5 };
-  char *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &asker_splits[_i]);
   int64_t budget = 0;
   for (const char *side = asker_splits[_i].prefill; *side; side++)
     budget += *side == 'd' ? PAGES * sysconf(_SC_PAGESIZE) : 0;
-  toy_worker worker = toy_worker_start(path, NULL, NULL);
-  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  served s = serve(&asker_splits[_i], NULL);
   lp_engine *engine =
-      asker_engine_with(bundle, &(lp_engine_options){.threads = 2, .cloud = worker.address, .kv_bytes = budget});
-  (void)askers_run_long(bundle, engine, 0, budget);
+      asker_engine_with(s.bundle, &(lp_engine_options){.threads = 2, .cloud = s.worker.address, .kv_bytes = budget});
+  (void)askers_run_long(s.bundle, engine, 0, budget);
   ck_assert_int_gt(lp_engine_now(engine).preempted, 0);
   lp_engine_close(engine);
-  ck_assert_int_eq(toy_worker_end(&worker), 0);
-  lp_bundle_free(bundle);
-  toy_dir_remove(dir);
-  free(path);
+  end_serving(&s);
 }
 
 /* With early exits, a request whose rows at the worker or here gave way waits as well, and has the same tokens. */
 LP_LOOP_TEST(exits_without_room, 0, 2) {
   enum { PAGES = 5, LAYERS = 3 };
-  char there[32], *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &asker_splits[SPLITS - 1]);
+  char there[32];
   const int64_t budget = PAGES * LAYERS * sysconf(_SC_PAGESIZE);
   (void)snprintf(there, sizeof there, "%" PRId64, budget);
-  toy_worker worker = toy_worker_start(path, _i == 0 ? there : NULL, NULL);
-  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
-  lp_engine_options options = {.threads = 2, .cloud = worker.address, .theta = 0.15};
+  served s = serve(&asker_splits[SPLITS - 1], _i == 0 ? there : NULL);
+  lp_engine_options options = {.threads = 2, .cloud = s.worker.address, .theta = 0.15};
   if (_i == 1) options.kv_bytes = budget;
-  lp_engine *engine = asker_engine_with(bundle, &options);
-  (void)askers_run_long(bundle, engine, options.theta, options.kv_bytes);
+  lp_engine *engine = asker_engine_with(s.bundle, &options);
+  (void)askers_run_long(s.bundle, engine, options.theta, options.kv_bytes);
   ck_assert_int_gt(lp_engine_now(engine).preempted, 0);
   lp_engine_close(engine);
-  ck_assert_int_eq(toy_worker_end(&worker), 0);
-  lp_bundle_free(bundle);
-  toy_dir_remove(dir);
-  free(path);
+  end_serving(&s);
 }
 
 /* A text that fits the worker's budget at no time is refused, and does not wait. */
 LP_TEST(a_worker_that_is_too_small) {
-  char budget[32], *dir = toy_dir_create(), *path = toy_bundle_write(dir, "split", &asker_splits[0]);
+  char budget[32];
   (void)snprintf(budget, sizeof budget, "%ld", (TOY_LAYERS + 1) * sysconf(_SC_PAGESIZE));
-  toy_worker worker = toy_worker_start(path, budget, NULL);
-  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
-  lp_engine *engine = asker_engine_with(bundle, &(lp_engine_options){.threads = 1, .cloud = worker.address});
+  served s = serve(&asker_splits[0], budget);
+  lp_engine *engine = asker_engine_with(s.bundle, &(lp_engine_options){.threads = 1, .cloud = s.worker.address});
   asker *one = lp_alloc(sizeof *one);
-  asker_set_up(one, bundle, engine, 3);
+  asker_set_up(one, s.bundle, engine, 3);
   (void)asker_run(one);
   ck_assert_int_eq(one->status, LP_FAILED);
-  asker_set_up(one, bundle, engine, 1);
+  asker_set_up(one, s.bundle, engine, 1);
   (void)asker_run(one);
   asker_check(one);
   free(one);
   lp_engine_close(engine);
-  ck_assert_int_eq(toy_worker_end(&worker), 0);
-  lp_bundle_free(bundle);
-  toy_dir_remove(dir);
-  free(path);
+  end_serving(&s);
 }
 
 /* Tokens that exits give in passes are those of a session in threshold mode, and the rest comes from the worker. */
 LP_LOOP_TEST(exits_as_alone, 0, 5) {
   static const double thetas[] = {1e-6, 0.1, 0.15, 0.2, 2};
-  char *dir = toy_dir_create(),
-       *path = toy_bundle_write(dir, "split", &(toy_placement){.prefill = "dddccc", .exits = {1, 2}});
-  toy_worker worker = toy_worker_start(path, NULL, NULL);
-  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  served s = serve(&(toy_placement){.prefill = "dddccc", .exits = {1, 2}}, NULL);
   lp_engine *engine =
-      asker_engine_with(bundle, &(lp_engine_options){.threads = 2, .cloud = worker.address, .theta = thetas[_i]});
+      asker_engine_with(s.bundle, &(lp_engine_options){.threads = 2, .cloud = s.worker.address, .theta = thetas[_i]});
   for (int round = 0; round < 2; round++) {
-    int64_t exits = askers_run_at(bundle, engine, thetas[_i]);
+    int64_t exits = askers_run_at(s.bundle, engine, thetas[_i]);
     if (_i == 0) ck_assert_int_eq(exits, THREADS * MADE);
     if (_i >= 1 && _i <= 3) ck_assert(exits > 0 && exits < THREADS * MADE);
     if (thetas[_i] > 1) ck_assert_int_eq(exits, 0);
   }
   lp_engine_close(engine);
-  ck_assert_int_eq(toy_worker_end(&worker), 0);
-  lp_bundle_free(bundle);
-  toy_dir_remove(dir);
-  free(path);
+  end_serving(&s);
 }
 
 /* Without the worker the last exit gives every token; once it is back, it gets the rows that it lacks. */
