@@ -24,7 +24,7 @@ serve text
 printf 'max_tokens: 16\nedge: { bundle: story.llmpart, threads: 1, model: "%s" }\ncloud: { url: "%s/v1", model: gpt-3.5-turbo-instruct }\n' \
   "$model_of_chats" "$url" >"$work/both.yaml"
 serve both
-(cd "$LP_OPENAI_SOURCE" && TEST_API_BASE_URL="$url/v1" "$python" -m pytest -q -p no:cacheprovider tests/api_resources/chat/test_completions.py \
+(cd "$LP_OPENAI_SOURCE" && TEST_API_BASE_URL="$url/v1" "$python" -m pytest -q -o addopts=--tb=short -p no:cacheprovider tests/api_resources/chat/test_completions.py \
   tests/api_resources/test_completions.py tests/api_resources/test_models.py \
   -k '(create and not all_params) or (Models and list)') >"$work/out" 2>&1 || fail "$(grep -E '^(E  |FAILED)' "$work/out" | head -n 10; tail -n 3 "$work/out")"
 passed=$(sed -n 's/^\([0-9]*\) passed.*/\1/p' "$work/out")
