@@ -98,7 +98,7 @@ static void merge_points(maker *k, moved_points from[2], double room, double bud
   const double own = k->out->own;
   double least = INFINITY;
   k->merged.count = 0;
-  for (;;) {
+  while (from[0].at < from[0].end || from[1].at < from[1].end) {
     const double amount[] = {from[0].at < from[0].end ? from[0].at->amount + from[0].amount : INFINITY,
                              from[1].at < from[1].end ? from[1].at->amount + from[1].amount : INFINITY};
     const int next = amount[1] < amount[0];
