@@ -309,7 +309,47 @@ def light():
     check("litellm call", answer.choices[0].message.tool_calls, answer)
 
 
-for test in (models, streams, prompts, several, stops, choices, probabilities, draws, formats, calls, refusals, concurrent, light):
+def function(name, parameters):
+    return {"type": "function", "function": {"name": name, "description": "", "parameters": parameters}}
+
+
+def light_forms():
+    """What the tests send that LiteLLM holds against each of its providers: forms of messages, of schemas and of tools."""
+    options = {"model": "openai/" + model, "api_base": url + "/v1", "api_key": "none", "num_retries": 0, "max_tokens": 24, "temperature": 0}
+
+    def ask(messages, **more):
+        return litellm.completion(**{**options, **more}, messages=messages).choices[0]
+
+    text = {"type": "text", "text": "hello", "cache_control": {"type": "ephemeral"}}
+    plain = ask([{"role": "system", "content": "hello"}, {"role": "user", "content": "hello"}]).message.content
+    for form in ([{"role": "system", "content": [text]}, {"role": "user", "content": [text]}],
+                 [{"role": "system", "content": "hello"}, {"role": "user", "content": "hello", "name": "someone"}],
+                 [{"role": "system", "content": "hello"}, litellm.Message(role="user", content="hello")]):
+        check("litellm message", ask(form).message.content == plain, form)
+    check("litellm no tools", ask([{"role": "system", "content": "hello"}, {"role": "user", "content": "hello"}], tools=[]).message.content == plain)
+    check("litellm developer", ask([{"role": "developer", "content": "hello"}]).message.content)
+    of_two_types = function("shoe", {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "required": ["id"],
+                                     "properties": {"id": {"type": ["string", "number"], "maxLength": 8}}, "additionalProperties": False})
+    with_empty_value = function("search", {"title": "arguments", "type": "object", "required": ["mode"],
+                                           "properties": {"mode": {"default": "", "enum": ["", "all"], "title": "Mode", "type": "string"}}})
+    messages = [{"role": "user", "content": "hello"}]
+    for tool in (of_two_types, with_empty_value):
+        answer = ask(messages, tools=[tool], tool_choice="required", max_tokens=100)
+        check("litellm finish", answer.finish_reason == "tool_calls", answer)
+        call = answer.message.tool_calls[0]
+        jsonschema.validate(json.loads(call.function.arguments), tool["function"]["parameters"])
+        told = [*messages, answer.message.model_dump(), {"role": "tool", "tool_call_id": call.id, "name": call.function.name, "content": "72"}]
+        check("litellm told", ask(told, tools=[tool], tool_choice="none").message.content)
+    parts = list(litellm.completion(**{**options, "max_tokens": 100}, messages=messages, tools=[of_two_types], tool_choice="required", stream=True))
+    built = litellm.stream_chunk_builder(parts)
+    check("litellm built", built.choices[0].message.tool_calls[0].function.name == "shoe", built)
+    check("litellm one time", len({part.created for part in parts}) == 1)
+    for provider in ("hosted_vllm", "lm_studio", "llamafile", "custom_openai"):
+        answer = ask([{"role": "system", "content": "hello"}, {"role": "user", "content": "hello"}], model=f"{provider}/{model}")
+        check("litellm " + provider, answer.message.content == plain, answer)
+
+
+for test in (models, streams, prompts, several, stops, choices, probabilities, draws, formats, calls, refusals, concurrent, light, light_forms):
     try:
         test()
     except Exception as error:  # an exception is a failure of that part only
