@@ -203,7 +203,7 @@ static int compile_in(program *p, const char *folder) {
            "-DLP_TENSOR=%d -DLP_CUDA_HOST='\"" LP_TEST_DIR "/cuda_host.h\"' %s -c %s -o %s && " LP_TEST_CXX
            " -shared -fPIC -O2 %s %s -o %s",
            said, has_tensor(), checks() ? "-DLP_CHECK -fsanitize=thread" : "", from, object, object,
-           checks() ? LP_TEST_DIR "/cuda_check.cpp" : "", to);
+           checks() ? LP_CUDA_CHECK : "", to);
   size_t size = 0;
   int status = system(command) == 0 ? NVRTC_SUCCESS : NVRTC_ERROR_COMPILATION;
   char *log = read_file(said, &size);
