@@ -13,7 +13,7 @@ packages="
   check libjansson-dev spin qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 "
 missing="" optional=""
-[ "${1-}" != --all ] || optional="debootstrap lintian buildah chromium fonts-dejavu-core postgresql redis-server"
+[ "${1-}" != --all ] || optional="ccache debootstrap lintian buildah chromium fonts-dejavu-core postgresql redis-server"
 for package in $packages; do
   state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
   [ "$state" = installed ] || missing="$missing $package"

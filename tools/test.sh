@@ -72,6 +72,16 @@ install_packages() {
     echo "test: note: SmolLM2 cannot be exported" >&2
 }
 
+# kept COMMAND ...: with a cache of objects, where ccache is installed and the caller has no launcher of their own. The
+# packages hold what the release build holds, and tests/package builds them in a folder of their own.
+kept() {
+  if command -v ccache >/dev/null && [ -z "${CMAKE_C_COMPILER_LAUNCHER-}" ]; then
+    (export CMAKE_C_COMPILER_LAUNCHER=ccache CCACHE_DIR="$PWD/build/ccache" CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1 && "$@")
+  else
+    "$@"
+  fi
+}
+
 build() { # build PRESET [REGEX]: everything, or the programs of the tests with matching names
   case $1 in
   release) cmake --preset release -DBUILD_TESTING=ON >/dev/null || return 1 ;; # the demo builds there without
@@ -108,7 +118,10 @@ case $parts in
   packages=$!
   ;;
 esac
-case $parts in *quick* | *long*) step 'build release' build release && built=yes || built="" ;; esac
+case $parts in
+*long*) step 'build release' kept build release && built=yes || built="" ;;
+*quick*) step 'build release' build release && built=yes || built="" ;;
+esac
 case $parts in
 *long*)
   step 'wait for packages' wait "$packages" || true
@@ -118,7 +131,7 @@ esac
 for part in $parts; do
   case $part in
   quick) [ -z "$built" ] || step 'quick tests' tests release build/release "$@" || true ;;
-  long) [ -z "$built" ] || step 'long tests' tests release-long build/release || true ;;
+  long) [ -z "$built" ] || step 'long tests' kept tests release-long build/release || true ;;
   asan) step 'build asan' build asan "$asan" && step 'tests under AddressSanitizer' tests asan build/asan -R "$asan" -E "$asan_not" || true ;;
   tsan) step 'build tsan' build tsan "$tsan" && step 'tests under ThreadSanitizer' tests tsan build/tsan -R "$tsan" || true ;;
   esac
