@@ -68,10 +68,12 @@ static lp_status take_joined(lp_wire *wire, const lp_uploader_options *options, 
                              lp_cloud_times *times, int64_t *have, lp_diag *diag) {
   const Lp__Wire__Message *message = in->message;
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE)
-    return lp_error(diag, LP_LOC_NONE, "the cloud at %s refuses: %s", wire->address, message->failure->text);
+    return lp_error(diag, LP_LOC_NONE, "%s at %s refuses: %s", lp_endpoint_name(options->endpoint), wire->address,
+                    message->failure->text);
   if (message->kind_case != LP__WIRE__MESSAGE__KIND_JOINED || message->joined->context != options->context ||
       message->joined->have < 0)
-    return lp_error(diag, LP_LOC_NONE, "the cloud at %s sent an unexpected answer", wire->address);
+    return lp_error(diag, LP_LOC_NONE, "%s at %s sent an unexpected answer", lp_endpoint_name(options->endpoint),
+                    wire->address);
   *have = message->joined->have;
   *times = lp_cloud_times_of(message->joined->times);
   return LP_OK;
@@ -84,14 +86,16 @@ static lp_status join(lp_wire *wire, const lp_uploader_options *options, lp_cont
   lp_cloud_times times = {0};
   lp_trace_slice slice = {.name = "join", .begin_ms = lp_now_ms(), .position = -1, .tokens = -1, .bytes = -1};
   if (!send_join(wire, options, time, &why))
-    return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", wire->address, why);
+    return lp_error(diag, LP_LOC_NONE, "cannot reach %s at %s: %s", lp_endpoint_name(options->endpoint), wire->address,
+                    why);
   double until = lp_now_ms() + timeout_ms;
   lp_recv_outcome outcome;
   do
     outcome = lp_wire_receive(wire, until - lp_now_ms(), &in, &why);
   while (outcome == LP_RECV_TIMEOUT && lp_now_ms() < until);
   if (outcome != LP_RECV_FRAME)
-    return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: it does not answer", wire->address);
+    return lp_error(diag, LP_LOC_NONE, "cannot reach %s at %s: it does not answer", lp_endpoint_name(options->endpoint),
+                    wire->address);
   lp_status status = take_joined(wire, options, &in, &times, have, diag);
   *refused = status != LP_OK;
   lp_inbound_release(&in);
