@@ -93,7 +93,7 @@ static meaning meaning_of(const lp_value *value, int depth) {
   for (const lp_use *use = value->uses; use; use = use->next) {
     const lp_op *op = use->owner;
     meaning rest = UNKNOWN;
-    if (op->out_count > 0 && passes_on(op)) rest = depth < MAX_DEPTH ? meaning_of(op->out[0], depth + 1) : UNKNOWN;
+    if (passes_on(op) && depth < MAX_DEPTH) rest = meaning_of(op->out[0], depth + 1);
     all = both(all, meaning_at(use, value, rest));
   }
   return all;

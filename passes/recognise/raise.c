@@ -52,7 +52,7 @@ static bool is_stream_norm(const grouping *g, const lp_op *op) {
 
 /* The scale that follows a norm without a scale of its own. */
 static bool is_scale_of(const lp_op *op, const lp_value *norm) {
-  if (!op || op->kind != LP_ONNX_Mul) return false;
+  if (op->kind != LP_ONNX_Mul) return false;
   const lp_value *other = lp_op_in(op, lp_op_in(op, 0) == norm ? 1 : 0);
   return lp_value_is_constant(other) && other->type.rank == 1;
 }

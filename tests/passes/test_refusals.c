@@ -91,6 +91,45 @@ LP_TEST(attention_of_onnx_runtime) {
   CHECK(rows, decompose);
 }
 
+/* Whether the one Attention of the function has a mask after decompose. */
+static lp_status decompose_to(lp_module *module, bool masked, lp_diag *diag) {
+  int attentions = 0;
+  LP_TRY(decompose(module, diag));
+  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region) {
+    if (op->kind != LP_ONNX_Attention) continue;
+    ck_assert_int_eq(lp_op_in(op, 3) != NULL, masked);
+    attentions++;
+  }
+  ck_assert_int_eq(attentions, 1);
+  return LP_OK;
+}
+
+static lp_status without_mask(lp_module *module, lp_diag *diag) {
+  return decompose_to(module, false, diag);
+}
+
+static lp_status with_mask(lp_module *module, lp_diag *diag) {
+  return decompose_to(module, true, diag);
+}
+
+#define QUANTISED "ui8 b,s,8; i8 8,24; f32 24; f32; f32"
+
+/* Exporters pass a mask [b, 1] to Attention where there is none; other operators take it as a mask. */
+LP_TEST(a_mask_of_one_column_stands_for_none) {
+  static const op_row none[] = {
+      {"com.microsoft.Attention", "num_heads = 2 : i64", "f32 b,s,8; f32 8,24; f32 24; i32 b,1", "f32 b,s,8", NULL},
+      {"com.microsoft.QAttention", "num_heads = 2 : i64", QUANTISED "; i32 b,1", "f32 b,s,8", NULL},
+  };
+  static const op_row some[] = {
+      {"com.microsoft.Attention", "num_heads = 2 : i64", "f32 b,s,8; f32 8,24; f32 24; i32 b,s", "f32 b,s,8", NULL},
+      {"com.microsoft.QAttention", "num_heads = 2 : i64", QUANTISED "; i32 b", "f32 b,s,8", NULL},
+      {MHA, "num_heads = 2 : i64, operand_mask = \"11101\"", "f32 b,1,8; f32 b,1,8; f32 b,1,8; i32 b,1", "f32 b,1,8",
+       NULL},
+  };
+  CHECK(none, without_mask);
+  CHECK(some, with_mask);
+}
+
 #define ATTENTION_HEADS "q_num_heads = 2 : i64, kv_num_heads = 2 : i64"
 
 LP_TEST(the_standards_attention) {

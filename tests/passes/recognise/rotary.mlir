@@ -168,3 +168,39 @@
     "llmpart.return"(%y) : (tensor<?x2x?x4xf32, ["b", "s"]>) -> ()
   }) {inputs = ["x", "cos", "angle"], outputs = ["y"], sym_name = "main"} : () -> ()
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+// -----
+// Elements 0 and 3 are no half of the pairs.
+
+// CHECK-NOT: "onnx.RotaryEmbedding"
+// CHECK: "llmpart.return"
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%x: tensor<?x2x?x4xf32, ["b", "s"]>, %angle: tensor<1x?x2xf32, ["s"]>):
+    %zero = "llmpart.constant"() {value = dense<[0]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %one = "llmpart.constant"() {value = dense<[1]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %two = "llmpart.constant"() {value = dense<[2]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %four = "llmpart.constant"() {value = dense<[4]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %three = "llmpart.constant"() {value = dense<[3]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %last = "llmpart.constant"() {value = dense<[-1]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %end = "llmpart.constant"() {value = dense<[9223372036854775807]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %shape = "llmpart.constant"() {value = dense<[0, 2, -1, 4]> : tensor<4xi64>} : () -> tensor<4xi64>
+    %wide = "llmpart.constant"() {value = dense<[1, 1, 1, 2]> : tensor<4xi64>} : () -> tensor<4xi64>
+    %flat = "llmpart.constant"() {value = dense<[1, -1, 4]> : tensor<3xi64>} : () -> tensor<3xi64>
+    %new = "onnx.Unsqueeze"(%angle, %last) : (tensor<1x?x2xf32, ["s"]>, tensor<1xi64>) -> tensor<1x?x2x1xf32, ["s"]>
+    %both = "onnx.Tile"(%new, %wide) : (tensor<1x?x2x1xf32, ["s"]>, tensor<4xi64>) -> tensor<1x?x2x2xf32, ["s"]>
+    %twice = "onnx.Reshape"(%both, %flat) : (tensor<1x?x2x2xf32, ["s"]>, tensor<3xi64>) -> tensor<1x?x4xf32, ["s"]>
+    %cos = "onnx.Cos"(%twice) : (tensor<1x?x4xf32, ["s"]>) -> tensor<1x?x4xf32, ["s"]>
+    %sin = "onnx.Sin"(%twice) : (tensor<1x?x4xf32, ["s"]>) -> tensor<1x?x4xf32, ["s"]>
+    %even = "onnx.Slice"(%x, %zero, %end, %last, %three) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x2x?x2xf32, ["b", "s"]>
+    %odd = "onnx.Slice"(%x, %one, %end, %last, %two) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x2x?x2xf32, ["b", "s"]>
+    %minus = "onnx.Neg"(%odd) : (tensor<?x2x?x2xf32, ["b", "s"]>) -> tensor<?x2x?x2xf32, ["b", "s"]>
+    %a = "onnx.Unsqueeze"(%minus, %last) : (tensor<?x2x?x2xf32, ["b", "s"]>, tensor<1xi64>) -> tensor<?x2x?x2x1xf32, ["b", "s"]>
+    %c = "onnx.Unsqueeze"(%even, %last) : (tensor<?x2x?x2xf32, ["b", "s"]>, tensor<1xi64>) -> tensor<?x2x?x2x1xf32, ["b", "s"]>
+    %pairs = "onnx.Concat"(%a, %c) {axis = -1 : i64} : (tensor<?x2x?x2x1xf32, ["b", "s"]>, tensor<?x2x?x2x1xf32, ["b", "s"]>) -> tensor<?x2x?x2x2xf32, ["b", "s"]>
+    %turned = "onnx.Reshape"(%pairs, %shape) : (tensor<?x2x?x2x2xf32, ["b", "s"]>, tensor<4xi64>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %p = "onnx.Mul"(%x, %cos) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<1x?x4xf32, ["s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %q = "onnx.Mul"(%turned, %sin) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<1x?x4xf32, ["s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %y = "onnx.Add"(%p, %q) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    "llmpart.return"(%y) : (tensor<?x2x?x4xf32, ["b", "s"]>) -> ()
+  }) {inputs = ["x", "angle"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()

@@ -40,3 +40,38 @@
     "llmpart.return"(%yt) : (tensor<?x?x2x4xf32, ["b", "s"]>) -> ()
   }) {sym_name = "main"} : () -> ()
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+// -----
+// A norm of each head, as of queries, works on either layout.
+
+// CHECK: ^bb0(%[[Q:.*]]: tensor<?x?x2x4xf32, ["b", "s"]>, %{{.*}}):
+// CHECK: %[[N:.*]] = "op.norm"(%[[Q]], %{{.*}}) {{.*}} -> tensor<?x?x2x4xf32, ["b", "s"]>
+// CHECK-NEXT: %[[Y:.*]] = "op.attention"(%[[N]], %{{.*}}, %{{.*}}) {{.*}}layout = "bshd"
+// CHECK-NEXT: "llmpart.return"(%[[Y]])
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%q: tensor<?x?x2x4xf32, ["b", "s"]>, %k: tensor<?x2x?x4xf32, ["b", "s + p"]>):
+    %g = "llmpart.weight"() {file = "w", length = 16 : i64, offset = 0 : i64} : () -> tensor<4xf32>
+    %qt = "op.transpose"(%q) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x?x2x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %qn = "op.norm"(%qt, %g) {epsilon = 1.0e-05 : f64, type = "rms"} : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<4xf32>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %y = "op.attention"(%qn, %k, %k) {head_dim = 4 : i64, heads = 2 : i64, kv_heads = 2 : i64, layout = "bhsd", scale = 5.0e-01 : f64} : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s + p"]>, tensor<?x2x?x4xf32, ["b", "s + p"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %yt = "op.transpose"(%y) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x?x2x4xf32, ["b", "s"]>
+    "llmpart.return"(%yt) : (tensor<?x?x2x4xf32, ["b", "s"]>) -> ()
+  }) {sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+// -----
+// A rotation whose operand has positions before heads stays between the transposes.
+
+// CHECK: %[[T:.*]] = "op.transpose"
+// CHECK-NEXT: %[[R:.*]] = "op.rotary"(%[[T]], {{.*}}layout = "bshd"
+// CHECK-NEXT: %[[Y:.*]] = "op.attention"(%[[R]], %{{.*}}, %{{.*}}) {{.*}}layout = "bhsd"
+// CHECK-NEXT: "op.transpose"(%[[Y]])
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%q: tensor<?x2x2x4xf32, ["b"]>, %k: tensor<?x2x2x4xf32, ["b"]>, %c: tensor<1x2x2xf32>):
+    %qt = "op.transpose"(%q) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x2x2x4xf32, ["b"]>) -> tensor<?x2x2x4xf32, ["b"]>
+    %qr = "op.rotary"(%qt, %c, %c) {layout = "bshd", rotary_dim = 4 : i64} : (tensor<?x2x2x4xf32, ["b"]>, tensor<1x2x2xf32>, tensor<1x2x2xf32>) -> tensor<?x2x2x4xf32, ["b"]>
+    %y = "op.attention"(%qr, %k, %k) {head_dim = 4 : i64, heads = 2 : i64, kv_heads = 2 : i64, layout = "bhsd", scale = 5.0e-01 : f64} : (tensor<?x2x2x4xf32, ["b"]>, tensor<?x2x2x4xf32, ["b"]>, tensor<?x2x2x4xf32, ["b"]>) -> tensor<?x2x2x4xf32, ["b"]>
+    %yt = "op.transpose"(%y) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x2x2x4xf32, ["b"]>) -> tensor<?x2x2x4xf32, ["b"]>
+    "llmpart.return"(%yt) : (tensor<?x2x2x4xf32, ["b"]>) -> ()
+  }) {sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
