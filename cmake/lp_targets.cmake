@@ -23,7 +23,7 @@ endfunction()
 # lp_shell_test(name script.sh [argument ...]): a script that fails by its exit status. It runs in the source root with
 # LP_SOURCE, LP_BUILD and, when tools/ is built, LLMPART (the command) in its environment; exit status 77 skips it.
 # LLMPART_HOST has the figures of `host`, so that no test measures the machine, except those that unset it. LP_LEVEL is
-# the level at which e2e/lib.sh compiles: -O0, which takes a seventh of the time, or in a long test the usual one.
+# the level at which e2e/lib.sh compiles: -O0, which takes a seventh of the time, or the usual one (lp_optimised_tests).
 function(lp_shell_test name script)
   cmake_path(ABSOLUTE_PATH script BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   add_test(NAME ${name} COMMAND sh ${script} ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
@@ -39,6 +39,10 @@ endfunction()
 # runs them.
 function(lp_long_tests)
   set_property(TEST ${ARGN} APPEND PROPERTY LABELS long)
+endfunction()
+
+# lp_optimised_tests(name ...): the scripts are about optimised code, so that e2e/lib.sh compiles at the usual level.
+function(lp_optimised_tests)
   set_property(TEST ${ARGN} APPEND PROPERTY ENVIRONMENT LP_LEVEL=) # the last entry holds
 endfunction()
 

@@ -42,7 +42,7 @@ for folder in "$1"/*/; do
     next "$name"
     check "$name" "$name.llmpart"
     # shellcheck disable=SC2086 # the pair is three options
-    compile "$(ls "$folder"/decoder*.onnx)" "$work/$name.split.llmpart" $pair --cut=1 &&
+    compile "$(ls "$folder"/decoder*.onnx)" "$work/$name.split.llmpart" $pair --cut=1 -O0 &&
       check "$name, split" "$name.split.llmpart"
   fi
   part long || continue
@@ -50,7 +50,7 @@ for folder in "$1"/*/; do
   [ "$name" = whisper-genai ] && hows=--cut=2 # as slow as whisper, and only its files differ
   for how in $hows; do
     # shellcheck disable=SC2086
-    compile "$folder" "$work/$name$how.llmpart" $pair "$how" && check "$name $how" "$name$how.llmpart"
+    compile "$folder" "$work/$name$how.llmpart" $pair "$how" -O0 && check "$name $how" "$name$how.llmpart"
   done
 done
 

@@ -1,6 +1,6 @@
 # forms.sh FOLDER: one decoder in the forms in which exporters wrap the generation protocol (tests/models/forms.py),
-# each in a folder of its own. Each generates ONNX Runtime's tokens; the quick part has five of them. The long part
-# also splits them and compares their logits with the interpreter of their graph.
+# each in a folder of its own. Each generates ONNX Runtime's tokens; the quick part has some of them. The long part also
+# splits them. against.sh compares their logits.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 
 same_tokens() { # same_tokens BUNDLE PROMPT ...
@@ -34,8 +34,6 @@ for folder in "$1"/*/; do
   compile "$model" "$work/$form.split.llmpart" $pair --scheduler=cut --cut=1 || continue
   same_tokens "$form.split.llmpart" 1 2 3
   same_batch "$form.split.llmpart"
-  "$LLMPART" verify "$model" --against=reference >"$work/out" 2>&1 ||
-    fail "$form: verify --against=reference: exit status $?: $(tail -n 10 "$work/out")"
 done
 # A decoder without its embedding is refused, and an embedding that takes features or gives another type.
 part quick && {

@@ -14,7 +14,7 @@ split() { # split OUT MEMORY PLACE ..
   out=$1
   shift
   # shellcheck disable=SC2046 # a list of options
-  "$LLMPART" compile "$model" $(over "$@") -o "$out" >"$work/out" 2>"$work/err" && return
+  "$LLMPART" compile "$model" ${LP_LEVEL:-} $(over "$@") -o "$out" >"$work/out" 2>"$work/err" && return
   fail "$out: $(head -n 3 "$work/err")"
   finish
 }
@@ -73,7 +73,7 @@ killed() { # killed BUNDLE NAME AFTER OTHER ..: the place NAME dies AFTER second
   shift 3
   : >"$work/text"
   # shellcheck disable=SC2086 # lists of options
-  timeout 120 "$LLMPART" run "$bundle" --tokens="$ids" -n "$count" --threads=1 --ignore-eos --link=rtt=10ms $at $secure >"$work/text" 2>"$work/err" &
+  timeout 600 "$LLMPART" run "$bundle" --tokens="$ids" -n "$count" --threads=1 --ignore-eos --link=rtt=10ms $at $secure >"$work/text" 2>"$work/err" &
   device=$!
   await test -s "$work/text" || fail "no token comes: $(cat "$work/err")"
   sleep "$after"

@@ -22,9 +22,9 @@ if part long; then
   compile "$models/llama/model.onnx" "$work/exits.llmpart" $pair --scheduler=cut --cut=2 --exits=1
   three="--place=phone=host --place=edge=host --place=server=host --link=lan --march=native"
   # shellcheck disable=SC2086 # a list of options
-  "$LLMPART" compile "$models/llama/model.onnx" $three --pin='*=phone' --pin='layer.1.*=edge' --pin='layer.2.*=server' -o "$work/places.llmpart" 2>"$work/err" || fail "places: $(cat "$work/err")"
+  "$LLMPART" compile "$models/llama/model.onnx" ${LP_LEVEL:-} $three --pin='*=phone' --pin='layer.1.*=edge' --pin='layer.2.*=server' -o "$work/places.llmpart" 2>"$work/err" || fail "places: $(cat "$work/err")"
   # shellcheck disable=SC2086 # a list of options
-  "$LLMPART" compile "$models/llama/model.onnx" $three --exits=1 --pin='layer.1.*=edge' --pin='layer.2.*=server' -o "$work/chain.llmpart" 2>"$work/err" || fail "chain: $(cat "$work/err")"
+  "$LLMPART" compile "$models/llama/model.onnx" ${LP_LEVEL:-} $three --exits=1 --pin='layer.1.*=edge' --pin='layer.2.*=server' -o "$work/chain.llmpart" 2>"$work/err" || fail "chain: $(cat "$work/err")"
   # shellcheck disable=SC2086 # a list of options
   compile "$models/llama/model.onnx" "$work/ranks.llmpart" $pair --scheduler=cut --cut=1 --ranks=2
   mutate ranks 7 2000

@@ -33,7 +33,7 @@ why=$({ ip link set lo up && at "$edge" ip link set lo up && at "$server" ip lin
   cable 2 device2 self server2 "$server" && cable 3 edge3 "$edge" server3 "$server"; } 2>&1) || skip "no cables between namespaces: $why"
 
 bundle=$work/three.llmpart ids=1,5,9,20,33,2 count=40
-"$LLMPART" compile "$LP_SOURCE/examples/default-model/model.onnx" --place=phone=host --place=edge=host,memory=3MB --place=server=host,memory=3MB \
+"$LLMPART" compile "$LP_SOURCE/examples/default-model/model.onnx" ${LP_LEVEL:-} --place=phone=host --place=edge=host,memory=3MB --place=server=host,memory=3MB \
   --device-memory=3MB --link=lan --march=native --isl=16 --osl=16 -o "$bundle" >"$work/out" 2>"$work/err" || { fail "$(head -n 3 "$work/err")"; finish; }
 want=$(tokens "$bundle" "$ids" "$count" --in-process)
 cp "$LP_SOURCE"/tests/runtime/link/tls/worker.* "$work"

@@ -30,6 +30,6 @@ done
 
 # Devices at one worker, alone and at once; prompts of up to 300 tokens are run by parts.
 # shellcheck disable=SC2086 # a list of options
-compile "$default" "$work/made.llmpart" $pair --scheduler=cloud-only --dtype-cloud=int8 || finish
+compile "$default" "$work/made.llmpart" -O2 $pair --scheduler=cloud-only --dtype-cloud=int8 || finish
 "$devices" "$LLMPART" "$work/made.llmpart" 24 12 300 2 5 >"$work/out" 2>"$work/err" || fail "devices at once: $(cat "$work/out" "$work/err")"
 finish

@@ -32,7 +32,7 @@ static lp_status compile_module(lp_module *module, const lp_verify_compilation *
                              .context = prefill ? lp_op_i64(prefill, "context", 0) : 0};
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     write.backend[i] = lp_backend_find("cpu");
-    write.options[i] = (lp_emit_options){.side = i, .march = march, .opt_level = 2};
+    write.options[i] = (lp_emit_options){.side = i, .march = march, .opt_level = c->options->opt_level[0] - '0'};
   }
   return lp_bundle_write(module, &write, c->bundle, diag);
 }

@@ -80,7 +80,8 @@ static lp_status verify(const lp_command *command, const lp_texts *args, lp_diag
 }
 
 int lp_tool_verify(int argc, char **argv) {
-  lp_verify_options options = {.march = "native", .output = "text", .tolerance = {1e-3, 1e-5}, .time_limit_ms = 60000};
+  lp_verify_options options = {
+      .march = "native", .opt_level = "2", .output = "text", .tolerance = {1e-3, 1e-5}, .time_limit_ms = 60000};
   const lp_option table[] = {
       {"--against", LP_OPTION_CHOICE, &options.against, "reference|onnxruntime|expected",
        "compare steps of a generation with an interpreter of the graph, or with ONNX Runtime (by $LLMPART_PYTHON, or "
@@ -100,6 +101,7 @@ int lp_tool_verify(int argc, char **argv) {
       {"--rtol", LP_OPTION_F64, &options.tolerance.rtol, "X", "set the relative tolerance (1e-3)", 0},
       {"--atol", LP_OPTION_F64, &options.tolerance.atol, "X", "set the absolute tolerance (1e-5)", 0},
       {"--march", LP_OPTION_TEXT, &options.march, "CPU", "emit code for this processor, as compile does (native)", 0},
+      {"-O", LP_OPTION_CHOICE, &options.opt_level, "0|1|2|3", "set how much code is optimised (2)", 0},
       {"--threads", LP_OPTION_COUNT, &options.threads, "N", "use N threads (all cores; 1 for each test of a suite)", 0},
       {"-o", LP_OPTION_CHOICE, &options.output, "text|json", "choose the form of the result (text)", 0}};
   const lp_command command = {

@@ -12,7 +12,7 @@
 #include "tools/verify/compare.h"
 
 typedef struct {
-  const char *test_data, *suite, *tests, *split, *march, *output, *against;
+  const char *test_data, *suite, *tests, *split, *march, *opt_level, *output, *against;
   lp_tolerance tolerance;
   int64_t threads, jobs;
   double time_limit_ms; /* for one test of a suite */
