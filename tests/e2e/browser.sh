@@ -5,7 +5,7 @@ browser=$(command -v chromium) || skip "the Debian package 'chromium' is not ins
 # are failures.
 open_page() {
   awk -v script="$2" '{ if (!sub(/<\/body>/, "<script>" script "</script></body>")) print; else print }' "$1" >"$work/shown.html"
-  timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
+  timeout 300 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
     --disable-component-update --disable-sync --user-data-dir="$work/profile" --enable-logging=stderr --virtual-time-budget=2000 \
     --dump-dom "file://$work/shown.html" 2>"$work/log" | sed 's/<\(tr\|svg\|h2\|main\|circle\|path\|pre\)/\
 <\1/g' >"$work/dom"

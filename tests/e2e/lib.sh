@@ -74,9 +74,9 @@ tokens() { # tokens BUNDLE IDS COUNT [option ...]: the ids that are generated, a
   sequences "$work/json"
 }
 
-# await COMMAND ...: tries the command until it succeeds, for a minute; false when it never did.
+# await COMMAND ...: tries the command until it succeeds, for at least three minutes; false when it never did.
 await() {
-  for _ in $(seq 1200); do
+  for _ in $(seq 3600); do
     "$@" && return
     sleep 0.05
   done
@@ -151,7 +151,7 @@ refused() {
   shift 2
   rm -rf "$work/made"
   mkdir "$work/made"
-  timeout 60 "$@" >"$work/out" 2>"$work/err"
+  timeout 300 "$@" >"$work/out" 2>"$work/err"
   status=$?
   [ "$status" = "${wanted_status:-1}" ] || fail "$what: exit status $status, wanted ${wanted_status:-1}: $(head -n 3 "$work/err")"
   [ "$(grep -c 'error: ' "$work/err")" = 1 ] || fail "$what: wanted one error, found: $(head -n 5 "$work/err")"

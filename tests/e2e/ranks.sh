@@ -71,7 +71,7 @@ for n in 2 4; do
   kill $worker
   wait $worker
 done
-timeout 60 mpirun --oversubscribe --bind-to none -n 3 "$LLMPART" worker "$work/llama.2" --listen=127.0.0.1:0 2>"$work/listening" &&
+timeout 300 mpirun --oversubscribe --bind-to none -n 3 "$LLMPART" worker "$work/llama.2" --listen=127.0.0.1:0 2>"$work/listening" &&
   fail '3 processes for 2 ranks did not fail'
 grep -q 'for 2' "$work/listening" || fail "3 processes for 2 ranks: $(cat "$work/listening")"
 

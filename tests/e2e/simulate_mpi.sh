@@ -20,7 +20,7 @@ done
 
 command -v mpirun >/dev/null && [ -e "$(dirname "$LLMPART")/../lib/llmpart/mpi.so" ] || finish
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none
-ranks="timeout 120 mpirun --oversubscribe --bind-to none"
+ranks="timeout 300 mpirun --oversubscribe --bind-to none"
 for n in 1 2 4; do
   $ranks -n $n "$LLMPART" simulate "$spec" -o "$work/many.json" 2>"$work/err" || fail "$n processes: $(head -n 5 "$work/err")"
   cmp "$work/one.json" "$work/many.json" || fail "$n processes make another result"

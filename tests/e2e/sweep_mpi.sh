@@ -8,7 +8,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl=se
 ranks() { # ranks N [argument ...]: sweeps in N processes
   count=$1
   shift
-  timeout 120 mpirun --oversubscribe --bind-to none -n "$count" "$LLMPART" sweep "$@" >"$work/out" 2>"$work/err"
+  timeout 300 mpirun --oversubscribe --bind-to none -n "$count" "$LLMPART" sweep "$@" >"$work/out" 2>"$work/err"
 }
 
 cat >"$spec" <<'END'
@@ -71,7 +71,7 @@ cmp "$work/whole.csv" "$work/long.csv" || fail 'the sweep of which a process was
 mkdir "$work/other"
 sed 's/a100/l4/' "$spec" >"$work/other/spec.yaml"
 cp "$work/model.onnx" "$work/other"
-timeout 120 mpirun --oversubscribe --bind-to none -n 1 "$LLMPART" sweep "$spec" -o "$work/made.csv" : \
+timeout 300 mpirun --oversubscribe --bind-to none -n 1 "$LLMPART" sweep "$spec" -o "$work/made.csv" : \
   -n 1 "$LLMPART" sweep "$work/other/spec.yaml" -o "$work/made.csv" >"$work/out" 2>"$work/err" && fail 'two sweeps became one'
 grep -q 'a process has another version, specification or model' "$work/err" || fail "two sweeps: $(head -n 5 "$work/err")"
 [ ! -e "$work/made.csv" ] || fail 'two sweeps made a table'

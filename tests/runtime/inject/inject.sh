@@ -12,12 +12,12 @@ unset LLMPART_KEY
 # one_in QUICK LONG: in each part, one of so many calls fails
 one_in() { if part long; then stride=$2; else stride=$1; fi; }
 
-injected() { # injected CALL COMMAND ...: runs it for at most 20 s and lets this call fail
+injected() { # injected CALL COMMAND ...: runs it for at most two minutes and lets this call fail
   number=$1
   shift
   rm -f "$work/place"
   # shellcheck disable=SC2086 # words
-  timeout ${limit-20} env LD_PRELOAD="$preload" LP_INJECT="$number" LP_INJECT_REPORT="$work/place" "$@"
+  timeout 120 env LD_PRELOAD="$preload" LP_INJECT="$number" LP_INJECT_REPORT="$work/place" "$@"
 }
 happened() { [ -e "$work/place" ]; }
 
@@ -152,7 +152,7 @@ works() {
   spared=""
   for device in first second; do
     # shellcheck disable=SC2086 # words
-    timeout 30 "$LLMPART" run "$work/$bundle" $words --cloud="$address" $device_options >"$work/out" 2>"$work/device"
+    timeout 120 "$LLMPART" run "$work/$bundle" $words --cloud="$address" $device_options >"$work/out" 2>"$work/device"
     status=$?
     [ "$status $(cat "$work/out")" = "0 $wanted" ] && continue
     [ "$status$spared" = 1 ] && grep -q 'error: ' "$work/device" && spared=yes && continue
@@ -180,7 +180,7 @@ serves() {
   starts "$1" "$LLMPART" serve "$work/serve.yaml" --listen=127.0.0.1:0 || return
   spared=""
   for request in first second; do
-    answer=$(curl -sS --max-time 30 -H 'Content-Type: application/json' -d "$body" "http://$address/v1/completions" 2>&1)
+    answer=$(curl -sS --max-time 120 -H 'Content-Type: application/json' -d "$body" "http://$address/v1/completions" 2>&1)
     case $answer in
     *"$text"*) continue ;;
     *'"error":'* | curl:*) [ -z "$spared" ] && spared=yes && continue ;;

@@ -37,7 +37,7 @@ other='The sun was high and the boy was sad. He had lost his red ball in the woo
 # So long that a request that the other server had a moment ago does not outweigh them.
 story="$story $story $story $story" other="$other $other $other $other"
 asked() { # asked URL PROMPT: fills $work/stream; the worker that answers
-  curl -sS -N --max-time 60 --json "{\"model\":\"split\",\"prompt\":\"$2\",\"max_tokens\":8,\"temperature\":0,\"stream\":true,\"machines\":true,\"stream_options\":{\"include_usage\":true}}" \
+  curl -sS -N --max-time 300 --json "{\"model\":\"split\",\"prompt\":\"$2\",\"max_tokens\":8,\"temperature\":0,\"stream\":true,\"machines\":true,\"stream_options\":{\"include_usage\":true}}" \
     "$1/v1/completions" >"$work/stream"
   grep -o '"machine":"[^"]*"' "$work/stream" | sort -u | sed 's/.*:"\(.*\)"/\1/'
 }

@@ -22,7 +22,7 @@ done
 count=0
 for prompt; do
   count=$((count + 1))
-  curl -sS -N --max-time 60 --json "{\"model\":\"split\",\"prompt\":\"$prompt\",\"max_tokens\":40,\"temperature\":0,\"stream\":true,\"machines\":true}" \
+  curl -sS -N --max-time 300 --json "{\"model\":\"split\",\"prompt\":\"$prompt\",\"max_tokens\":40,\"temperature\":0,\"stream\":true,\"machines\":true}" \
     "$url/v1/completions" >"$work/answer$count" &
   waiting="$waiting $!"
 done

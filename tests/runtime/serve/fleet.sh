@@ -44,7 +44,7 @@ first=$(sed -n 's/^listening on //p' "$work/worker1")
 } >/dev/null 2>&1
 await servers 4 || fail 'a fourth server is not heard of'
 kill -STOP "$2" "$3"
-curl -sS --max-time 60 --json "$ask" "$one/v1/completions" >"$work/answer" &
+curl -sS --max-time 300 --json "$ask" "$one/v1/completions" >"$work/answer" &
 asking=$!
 goes_elsewhere() {
   curl -sS "$one/v1/status" >"$work/status.json"
@@ -62,7 +62,7 @@ asking=""
 for client in 1 2 3 4 5 6; do
   case $client in 1 | 4) at=$one ;; 2 | 5) at=$two ;; *) at=$three ;; esac
   (for _ in $(seq 8); do
-    curl -sS --max-time 60 --json "$ask" "$at/v1/completions" | text
+    curl -sS --max-time 300 --json "$ask" "$at/v1/completions" | text
     echo
   done) >"$work/answers$client" 2>/dev/null &
   asking="$asking $!"

@@ -17,7 +17,7 @@ type=application/json
 post() { # post PATH BODY [option ...]: the answer's body; its status is in $work/status, its head in $work/head
   path=$1 body=$2
   shift 2
-  curl -sS --max-time 60 -D "$work/head" -o "$work/body" -w '%{http_code}' \
+  curl -sS --max-time 300 -D "$work/head" -o "$work/body" -w '%{http_code}' \
     -H "Content-Type: $type" -d "$body" "$@" "$url$path" >"$work/status"
   cat "$work/body"
 }

@@ -9,7 +9,7 @@ machine=$(sed -n 's/.*, [0-9]* sampled at \([a-z]*\)$/\1/p' "$work/stats")
 ask='"prompt":"Once upon a time","max_tokens":12,"temperature":0'
 answers() { # answers WHAT: to three requests at a time
   for client in 1 2 3; do
-    curl -sS --max-time 60 --json "{\"model\":\"split\",$ask}" "$url/v1/completions" >"$work/answer$client" &
+    curl -sS --max-time 300 --json "{\"model\":\"split\",$ask}" "$url/v1/completions" >"$work/answer$client" &
     eval "client$client=$!"
   done
   # shellcheck disable=SC2154 # set above

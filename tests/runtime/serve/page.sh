@@ -16,7 +16,7 @@ for place in edge split auto; do post /v1/completions "{\"model\":\"$place\",\"p
 # look URL: the document as it is after some seconds, elements on lines of their own; messages of the console are
 # failures.
 look() {
-  timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
+  timeout 300 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
     --disable-component-update --disable-sync --user-data-dir="$work/profile" --enable-logging=stderr --virtual-time-budget=5000 \
     --dump-dom "$1" 2>"$work/console" | sed 's/<\(tr\|svg\|h2\|div\|p\|span\)/\
 <\1/g' >"$work/dom"

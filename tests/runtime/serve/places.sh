@@ -14,7 +14,7 @@ drain: 60s' >"$work/edge.yaml"
 serve edge
 waiting=""
 for client in 1 2 3 4 5 6 7 8 9 10 11 12; do
-  curl -sS --max-time 60 --json "{\"model\":\"edge\",$ask}" "$url/v1/completions" >"$work/answer$client" &
+  curl -sS --max-time 300 --json "{\"model\":\"edge\",$ask}" "$url/v1/completions" >"$work/answer$client" &
   waiting="$waiting $!"
 done
 # shellcheck disable=SC2086 # a list of numbers

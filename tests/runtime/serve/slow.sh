@@ -24,7 +24,7 @@ python3 "$work/crawl.py" "${address%:*}" "${address##*:}" "$work/ready" &
 started="$started $!"
 await [ -e "$work/ready" ]
 for i in 1 2 3; do
-  same "health $i" '{"status":"ok"}' "$(curl -sS --max-time 60 "$url/healthz")"
+  same "health $i" '{"status":"ok"}' "$(curl -sS --max-time 300 "$url/healthz")"
 done
 kill "$pid"
 wait "$pid" || fail "the server ends with $?"

@@ -28,7 +28,7 @@ figures() { # figures WHAT EXPECTATION ...
   "$python" "$LP_SOURCE/tests/runtime/serve/metrics.py" "$url/metrics" "$@" >"$work/found" 2>&1 || fail "$what: $(cat "$work/found")"
 }
 closed() { "$python" "$LP_SOURCE/tests/runtime/serve/metrics.py" "$url/metrics" 'llmpart_worker_connections=0' >/dev/null 2>&1; }
-code() { curl -sS --max-time 60 -o "$work/body" -D "$work/head" -w '%{http_code}' "$@"; }
+code() { curl -sS --max-time 300 -o "$work/body" -D "$work/head" -w '%{http_code}' "$@"; }
 
 watch 1
 same 'ready' '{"status":"ready"}' "$(curl -sS "$url/readyz")"
