@@ -33,6 +33,10 @@ static const double known_share = 0.25;
 /* Cuts with a bound below this share of the best objective are too far off to mix. */
 static const double near_enough = 0.5;
 
+/* near_limited: where cuts prove at least this share of their bound without the limits of memories, these hardly bind.
+ * gap_far: the gap which a search without them leaves and from which on one with them may find more. */
+static const double near_limited = 0.98, gap_far = 0.05;
+
 /* MOST_SEEN: the most placements that are evaluated on the way to the best prices. */
 enum { MOST_CUTS = 16, MOST_SEEN = 60, MOST_MIXES = 12, HALVINGS = 8 };
 
@@ -234,6 +238,7 @@ static void consider_between(solver *s, unsigned char *const meets[LP_STAGE_COUN
  * meets them. */
 typedef struct {
   lp_cut_search search; /* first, so that a pointer to it is a pointer to this */
+  lp_cut cut;
   solver *solver;
   unsigned char *best[LP_STAGE_COUNT];
   int mixes;
@@ -251,21 +256,16 @@ static double see_cut(lp_cut_search *search, unsigned char *const side[LP_STAGE_
   return known_objective(s);
 }
 
-/* ---- the solver -------------------------------------------------------------------------------------------------- */
-
-static void prove(const solver *s, const lp_cut *cut, const lp_cut_search *search, bool complete,
-                  lp_plan_proof *proof) {
-  if (!proof || !s->result.feasible) return;
-  double objective = lp_plan_objective_value(&s->result, s->x.request);
-  *proof = (lp_plan_proof){.known = true,
-                           .complete = complete,
-                           .lower_bound = complete ? objective : fmin(search->lowest, objective),
-                           .dual_bound = fmin(search->bound, objective),
-                           .way = cut->way,
-                           .way_count = cut->slot_count};
-  memcpy(proof->per_ms, search->duals.per_ms, sizeof proof->per_ms);
-  memcpy(proof->per_byte, search->duals.per_byte, sizeof proof->per_byte);
+/* Searches for the prices of the limits that the problem has now. */
+static void search_prices(solver *s, cut_search *out) {
+  *out = (cut_search){.search = {.see = see_cut, .known = known_objective(s), .effort = price_effort}, .solver = s};
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    out->best[stage] = LP_NEW_ARRAY(s->x.arena, unsigned char, s->x.unit_count[stage]);
+  lp_cut_create(&s->x, &out->cut);
+  lp_cut_search_prices(&out->cut, &out->search);
 }
+
+/* ---- the solver -------------------------------------------------------------------------------------------------- */
 
 static bool has_graphs(solver *s) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
@@ -339,33 +339,71 @@ static bool wants_chain(const solver *s, double bound) {
 
 /* Searches chains, and graphs where they leave a gap. Raises `lowest` to what chains prove; true when nothing better
  * exists. */
-static bool search_labels(solver *s, const lp_cut *cut, const lp_cut_search *prices, double *lowest) {
+static bool search_labels(solver *s, const cut_search *own, double *lowest) {
+  const lp_cut_search *prices = &own->search;
   if (wants_chain(s, prices->bound)) {
-    *lowest = fmax(*lowest, search_chains(s, cut, &prices->duals, prices->bound));
+    *lowest = fmax(*lowest, search_chains(s, &own->cut, &prices->duals, prices->bound));
     if (is_proved(s, *lowest, tolerance)) return true;
   }
-  return !is_proved(s, *lowest, LP_EXACT_GAP_CLOSE) && search_graphs(s, cut, &prices->duals);
+  return !is_proved(s, *lowest, LP_EXACT_GAP_CLOSE) && search_graphs(s, &own->cut, &prices->duals);
 }
 
 static bool shares_memory(const lp_exact *x) {
   return x->limit_bytes[LP_SIDE_DEVICE] > 0 || x->limit_bytes[LP_SIDE_CLOUD] > 0;
 }
 
-/* Searches labels as if the memories without a price had no limit: they hardly bind, and labels that need not heed them
- * are fewer by far. A placement still counts only if it keeps all limits, and what is proved holds with them. */
-static bool search_loosely(solver *s, const lp_cut *cut, const lp_cut_search *prices, double *lowest) {
+/* Searches for prices without the limits that the problem lacks now. True when the bound is hardly lower than that of
+ * `limited`: then those limits hardly bind, whatever their prices are. */
+static bool hardly_bind(solver *s, const cut_search *limited, cut_search *loose) {
+  search_prices(s, loose);
+  return loose->search.bound >= near_limited * limited->search.bound;
+}
+
+/* What searches of labels find. */
+typedef struct {
+  const cut_search *by; /* the prices by which `lowest` is to be proved */
+  double lowest;        /* a bound */
+  double enough;        /* the gap above which a search with all limits follows */
+  bool complete;        /* nothing better exists */
+} label_searches;
+
+static void search_at(solver *s, const cut_search *prices, label_searches *found) {
+  found->complete = prices->search.complete || search_labels(s, prices, &found->lowest);
+}
+
+/* Searches as if the memories without a price had no limit, or all of them where that hardly changes the bound of cuts:
+ * labels that need not heed them are fewer by far. A placement still counts only if it keeps all limits, and what is
+ * proved holds with them. `loose` gets the prices without any of these limits. */
+static void search_loosely(solver *s, const cut_search *own, cut_search *loose, label_searches *found) {
   const double limit[] = {s->x.limit_bytes[LP_SIDE_DEVICE], s->x.limit_bytes[LP_SIDE_CLOUD]};
-  bool complete = false, drops = false;
-  for (int side = 0; side < LP_SIDE_COUNT; side++) {
-    if (!(limit[side] > 0) || prices->duals.per_byte[side] > 0) continue;
-    s->x.limit_bytes[side] = 0;
-    drops = true;
-  }
+  const double *per_byte = own->search.duals.per_byte;
+  const bool all = !(limit[0] > 0 && !(per_byte[0] > 0)) && !(limit[1] > 0 && !(per_byte[1] > 0));
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
+    if (all || !(per_byte[side] > 0)) s->x.limit_bytes[side] = 0;
   s->joint = shares_memory(&s->x);
-  if (drops) complete = search_labels(s, cut, prices, lowest);
+  if (!all) {
+    search_at(s, own, found);
+  } else if (hardly_bind(s, own, loose)) {
+    search_at(s, loose, found);
+    found->enough = gap_far;
+    if (found->complete || is_proved(s, found->lowest, LP_EXACT_GAP_CLOSE)) found->by = loose;
+  }
   memcpy(s->x.limit_bytes, limit, sizeof limit);
   s->joint = shares_memory(&s->x);
-  return complete;
+}
+
+static void prove(const solver *s, const label_searches *found, lp_plan_proof *proof) {
+  if (!proof || !s->result.feasible) return;
+  const lp_cut_search *search = &found->by->search;
+  double objective = lp_plan_objective_value(&s->result, s->x.request);
+  *proof = (lp_plan_proof){.known = true,
+                           .complete = found->complete,
+                           .lower_bound = found->complete ? objective : fmin(found->lowest, objective),
+                           .dual_bound = fmin(search->bound, objective),
+                           .way = found->by->cut.way,
+                           .way_count = found->by->cut.slot_count};
+  memcpy(proof->per_ms, search->duals.per_ms, sizeof proof->per_ms);
+  memcpy(proof->per_byte, search->duals.per_byte, sizeof proof->per_byte);
 }
 
 static void solve(solver *s, lp_plan_proof *proof) {
@@ -378,26 +416,21 @@ static void solve(solver *s, lp_plan_proof *proof) {
     (void)consider_units(s, s->fastest->side);
     if (!meets_bounds(s) || is_done(s)) return;
   }
-  cut_search own = {.search = {.see = see_cut, .known = known_objective(s), .effort = price_effort}, .solver = s};
-  lp_cut cut;
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    own.best[stage] = LP_NEW_ARRAY(s->x.arena, unsigned char, s->x.unit_count[stage]);
-  lp_cut_create(&s->x, &cut);
-  lp_cut_search_prices(&cut, &own.search);
+  cut_search own, loose;
+  search_prices(s, &own);
   if (is_done(s)) return;
   if (s->kept) try_blocks(s);
-  bool complete = own.search.complete;
-  double lowest = -INFINITY;
-  if (!complete && has_graph) complete = search_loosely(s, &cut, &own.search, &lowest);
-  if (!complete && has_graph && !is_proved(s, lowest, LP_EXACT_GAP_CLOSE))
-    complete = search_labels(s, &cut, &own.search, &lowest);
+  label_searches found = {&own, -INFINITY, LP_EXACT_GAP_CLOSE, own.search.complete};
+  if (!found.complete && has_graph && s->joint) search_loosely(s, &own, &loose, &found);
+  if (!found.complete && has_graph && !is_proved(s, found.lowest, found.enough)) search_at(s, &own, &found);
   own.search.known = known_objective(s);
   own.search.effort = parts_effort;
   const lp_compile_request *request = s->x.request;
   bool small = s->x.step_count <= MOST_PARTED && !request->feasible_suffices && !request->near_suffices;
-  if (!complete && (small || !has_graph)) lp_cut_search_parts(&cut, &own.search);
-  own.search.lowest = fmax(own.search.lowest, lowest);
-  prove(s, &cut, &own.search, complete || own.search.complete, proof);
+  if (!found.complete && (small || !has_graph)) lp_cut_search_parts(&own.cut, &own.search);
+  found.complete = found.complete || own.search.complete;
+  found.lowest = fmax(found.lowest, own.search.lowest);
+  prove(s, &found, proof);
 }
 
 bool lp_exact_solve(const lp_exact_task *task, lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch) {

@@ -236,27 +236,43 @@ LP_TEST(proves_plans_that_often_change_sides) {
   study_close(&s);
 }
 
-/* A limit of memory that is without a price, since the best plan keeps it anyway, changes nothing. Takes
- * minutes under AddressSanitizer. */
+/* The plan of a llama of `layers` layers on a snapdragon and an a100 with so much memory on the device. */
+static lp_plan_result plan_with_memory(int64_t layers, double ttft_ms, double tpot_ms, double bytes, double *gap) {
+  llama_study s = study_open(layers, "snapdragon-8s-gen3-p1", "a100", "lan");
+  s.request.osl = 128;
+  s.request.ttft_ms = ttft_ms;
+  s.request.tpot_ms = tpot_ms;
+  s.request.device_memory = (int64_t)bytes;
+  ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
+  lp_side *side[LP_STAGE_COUNT];
+  lp_plan_proof proof;
+  lp_plan_result result;
+  ck_assert_int_eq(lp_plan_choose(s.problem, "exact", &s.request, side, &proof, s.arena, NULL), LP_OK);
+  lp_plan_evaluate(s.problem, &s.request, side, &result);
+  ck_assert(result.feasible);
+  *gap = lp_plan_gap(&proof, &result, &s.request);
+  study_close(&s);
+  return result;
+}
+
+/* Cuts give a memory a price, but the best plan keeps its limit anyway: it is found and proved as without a limit. */
+LP_TEST(memory_that_hardly_binds_changes_no_plan) {
+  double gap;
+  const lp_plan_result ample = plan_with_memory(8, 150, 38, 64.0 * (1 << 30), &gap);
+  ck_assert_double_le(gap, 1e-9);
+  const lp_plan_result limited = plan_with_memory(8, 150, 38, 1.05 * ample.device_memory_bytes, &gap);
+  ck_assert_double_le(gap, 1e-9);
+  ck_assert_double_le(fabs(limited.cost_usd - ample.cost_usd), 1e-9 * ample.cost_usd);
+}
+
+/* The same in more layers, first where the memory has no price, then where it has one. Takes minutes under
+ * AddressSanitizer. */
 #if !defined(__SANITIZE_ADDRESS__)
 LP_TEST(enough_memory_changes_no_plan) {
-  double cost[2];
-  for (int limited = 0; limited < 2; limited++) {
-    llama_study s = study_open(32, "snapdragon-8s-gen3-p1", "a100", "lan");
-    s.request.osl = 128;
-    s.request.ttft_ms = 600;
-    s.request.tpot_ms = 150;
-    s.request.device_memory = (int64_t)(limited ? 12 : 24) << 30;
-    ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
-    lp_side *side[LP_STAGE_COUNT];
-    lp_plan_result result;
-    ck_assert_int_eq(lp_plan_choose(s.problem, "exact", &s.request, side, NULL, s.arena, NULL), LP_OK);
-    lp_plan_evaluate(s.problem, &s.request, side, &result);
-    ck_assert(result.feasible);
-    cost[limited] = result.cost_usd;
-    study_close(&s);
-  }
-  ck_assert_double_le(cost[1], 1.005 * cost[0]);
+  double gap;
+  const double ample = plan_with_memory(32, 600, 150, 24.0 * (1 << 30), &gap).cost_usd;
+  ck_assert_double_le(plan_with_memory(32, 600, 150, 12.0 * (1 << 30), &gap).cost_usd, 1.005 * ample);
+  ck_assert_double_le(plan_with_memory(32, 600, 150, 11.5 * (1 << 30), &gap).cost_usd, 1.005 * ample);
 }
 #endif
 
