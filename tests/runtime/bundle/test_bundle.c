@@ -411,12 +411,27 @@ LP_TEST(damaged_code_is_refused) {
   free(path);
 }
 
-LP_TEST(other_machines_code_is_refused) {
-  char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "dddddd"});
+/* The note that follows the refusal of a bundle. */
+static void expect_advice(const char *bundle, const char *advice) {
+  const lp_bundle_options options = {.load = LP_LOAD_DEVICE | LP_LOAD_CLOUD};
+  lp_bundle *loaded = NULL;
+  lp_diag *diag = lp_diag_create();
+  ck_assert_int_eq(lp_bundle_load(bundle, &options, &loaded, diag), LP_FAILED);
+  ck_assert_uint_eq(lp_diag_count(diag), 2);
+  ck_assert_str_eq(lp_diag_get(diag, 1)->text, advice);
+  lp_diag_free(diag);
+}
+
+LP_LOOP_TEST(other_machines_code_is_refused, 0, 2) {
+  static const char *const advice[] = {"compile the device's half for this machine: --march-device=native",
+                                       "compile the phone's half for this machine: --march=native"};
+  const toy_placement placement = {.prefill = _i ? "000000" : "dddddd", .places = _i ? 3 : 0};
+  char *path = toy_bundle_write(dir, "toy", &placement);
   char *text = toy_manifest_read(path);
   char *changed = replace_once(text, "\"code\"", "\"triple\": \"riscv64-unknown-linux-gnu\", \"code\"");
   toy_manifest_write(path, changed);
-  expect_refused(path, false, "device/model.so", "code for riscv64-unknown-linux-gnu; this machine is");
+  expect_refused(path, false, "model.so", "code for riscv64-unknown-linux-gnu; this machine is");
+  expect_advice(path, advice[_i]);
   free(changed);
   free(text);
   free(path);

@@ -331,6 +331,7 @@ LP_TEST(wrong_files_are_located) {
   expect_error(MODEL("\"vocab\":{},\"merges\":{}"), "model.merges: wanted an array, found an object");
   expect_error(MODEL("\"vocab\":{\"a\":-1},\"merges\":[]"), "model.vocab: the id of 'a'");
   expect_error(MODEL("\"vocab\":{\"a\":1,\"b\":1},\"merges\":[]"), "'a' and 'b' have the same id 1");
+  expect_error(MODEL("\"vocab\":{\"a\":0,\"a\":2},\"merges\":[]"), "'a' is listed twice");
   expect_error(MODEL("\"vocab\":{\"a\":1,\"a\":2},\"merges\":[]"), "'a' is listed twice");
   expect_error(MODEL("\"vocab\":{\"a\":0},\"merges\":[\"a b\"]"), "model.merges[0]: 'b' is not in the vocabulary");
   expect_error(MODEL("\"vocab\":{\"a\":0,\"b\":1},\"merges\":[[\"a\",\"b\"]]"),

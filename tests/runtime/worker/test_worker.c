@@ -273,7 +273,10 @@ LP_TEST(loopback_addresses) {
   ck_assert(lp_address_is_loopback("[::1]"));
   ck_assert(!lp_address_is_loopback("128.0.0.1"));
   ck_assert(!lp_address_is_loopback("127.0.0.1.example.org"));
-  ck_assert(!lp_address_is_loopback("127.0.0.300"));
+  ck_assert(lp_address_is_loopback("127.255.255.255"));
+  ck_assert(!lp_address_is_loopback("127.256.0.1"));
+  ck_assert(!lp_address_is_loopback("127.0.256.1"));
+  ck_assert(!lp_address_is_loopback("127.0.0.256"));
   ck_assert(!lp_address_is_loopback("[::]"));
   ck_assert(!lp_address_is_loopback(""));
 }
