@@ -33,9 +33,8 @@ static const double known_share = 0.25;
 /* Cuts with a bound below this share of the best objective are too far off to mix. */
 static const double near_enough = 0.5;
 
-/* near_limited: where cuts prove at least this share of their bound without the limits of memories, these hardly bind.
- * gap_far: the gap which a search without them leaves and from which on one with them may find more. */
-static const double near_limited = 0.98, gap_far = 0.05;
+/* The gap which a search without the limits of memories leaves and from which on one with them may find more. */
+static const double gap_far = 0.05;
 
 /* MOST_SEEN: the most placements that are evaluated on the way to the best prices. */
 enum { MOST_CUTS = 16, MOST_SEEN = 60, MOST_MIXES = 12, HALVINGS = 8 };
@@ -352,11 +351,11 @@ static bool shares_memory(const lp_exact *x) {
   return x->limit_bytes[LP_SIDE_DEVICE] > 0 || x->limit_bytes[LP_SIDE_CLOUD] > 0;
 }
 
-/* Searches for prices without the limits that the problem lacks now. True when the bound is hardly lower than that of
+/* Searches for prices without the limits that the problem lacks now. True when the bound is not lower than that of
  * `limited`: then those limits hardly bind, whatever their prices are. */
 static bool hardly_bind(solver *s, const cut_search *limited, cut_search *loose) {
   search_prices(s, loose);
-  return loose->search.bound >= near_limited * limited->search.bound;
+  return loose->search.bound >= limited->search.bound;
 }
 
 /* What searches of labels find. */
@@ -371,7 +370,7 @@ static void search_at(solver *s, const cut_search *prices, label_searches *found
   found->complete = prices->search.complete || search_labels(s, prices, &found->lowest);
 }
 
-/* Searches as if the memories without a price had no limit, or all of them where that hardly changes the bound of cuts:
+/* Searches as if the memories without a price had no limit, or all of them where that does not lower the bound of cuts:
  * labels that need not heed them are fewer by far. A placement still counts only if it keeps all limits, and what is
  * proved holds with them. `loose` gets the prices without any of these limits. */
 static void search_loosely(solver *s, const cut_search *own, cut_search *loose, label_searches *found) {
