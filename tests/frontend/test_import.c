@@ -54,6 +54,61 @@ LP_TEST(names_and_locations) {
   lp_module_free(module);
 }
 
+/* Imports y = x with x bound to the value; NULL: it is refused. */
+static lp_module *import_bound(int32_t type, const char *shape, const char *value) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", type, shape);
+  onnx_add(&graph, onnx_node("Identity", "x", "y"));
+  onnx_output(&graph, "y", type, NULL);
+  lp_buf model = onnx_model(&graph, 17);
+  onnx_write("model.onnx", model.data, model.size);
+  lp_buf_free(&model);
+  const lp_input_binding binding = {"x", value};
+  const lp_import_options options = {.bindings = &binding, .binding_count = 1};
+  lp_module *module = NULL;
+  lp_diag_clear(diag);
+  lp_status status = lp_onnx_import(onnx_path("model.onnx"), &options, &module, diag);
+  ck_assert_int_eq(status, module ? LP_OK : LP_FAILED);
+  return module;
+}
+
+static void expect_bound(int32_t type, const char *shape, const char *value, const char *want, const double *numbers) {
+  lp_module *module = import_bound(type, shape, value);
+  ck_assert_msg(module, "%s", onnx_message(diag, 0));
+  const lp_value *y = onnx_result(module, 0)->out[0];
+  ck_assert_str_eq(onnx_type_text(module, y), want);
+  lp_tensor found;
+  int64_t count;
+  ck_assert(lp_value_constant(lp_op_in(onnx_result(module, 0), 0), &found));
+  ck_assert(lp_type_static_numel(found.type, &count));
+  for (int64_t i = 0; i < count; i++)
+    ck_assert_double_eq(lp_tensor_f64(&found, i), numbers[i]);
+  lp_module_free(module);
+}
+
+static void expect_not_bound(int32_t type, const char *shape, const char *value, const char *said) {
+  ck_assert_ptr_null(import_bound(type, shape, value));
+  ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+  ck_assert_msg(strstr(onnx_message(diag, 0), said), "'%s' for %s", onnx_message(diag, 0), value);
+}
+
+LP_TEST(inputs_are_bound_to_lists) {
+  expect_bound(ONNX_I64, "3", "2,-3,4", "i64[3]", (const double[]){2, -3, 4});
+  expect_bound(ONNX_I64, "n", "2,3", "i64[2]", (const double[]){2, 3});
+  expect_bound(ONNX_I64, "n", "", "i64[0]", NULL);
+  expect_bound(ONNX_I64, "", "7", "i64[]", (const double[]){7});
+  expect_bound(ONNX_F32, "2 2", "1,2.5,-3,4e1", "f32[2,2]", (const double[]){1, 2.5, -3, 40});
+  expect_bound(ONNX_BOOL, "2", "true,false", "bool[2]", (const double[]){1, 0});
+  expect_not_bound(ONNX_I64, "3", "2,3", "input 'x': found 2 values for a tensor of 3");
+  expect_not_bound(ONNX_I64, "", "2,3", "input 'x': found 2 values for a tensor of 1");
+  expect_not_bound(ONNX_I64, "n 2", "2,3", "input 'x': found 2 values for a tensor of 0");
+  expect_not_bound(ONNX_I64, "n", "2,,3", "input 'x': a value is empty");
+  expect_not_bound(ONNX_I64, "n", "2,3,", "input 'x': a value is empty");
+  expect_not_bound(ONNX_F32, "2", "1,2x", "'2x' is not a number");
+  expect_not_bound(ONNX_F32, "2", "1, ", "' ' is not a number");
+  expect_not_bound(ONNX_I64, "2", "1,two", "two");
+}
+
 LP_TEST(sorts_nodes) {
   lp_buf graph = {0};
   onnx_input(&graph, "x", ONNX_F32, "2");

@@ -145,7 +145,8 @@ class Tests:
             return sorted(found, key=lambda u: (-nearness(u, mutant.path), self.covering[u.name]["seconds"]))
         room = "/".join(mutant.path.split("/")[:-1])
         nearest = max(nearness(u, mutant.path) for u in self.units)
-        found = [u for u in self.units if nearness(u, mutant.path) == nearest]
+        named = Path(mutant.path).stem.split("_")[0]  # tools.c: serve_tools before the others of the room
+        found = sorted((u for u in self.units if nearness(u, mutant.path) == nearest), key=lambda u: named not in u.name)
         for prefix, folders in ELSEWHERE.items():
             if (room + "/").startswith(prefix + "/"):
                 found += [u for folder in folders for u in self.units if u.folder == folder and u not in found]

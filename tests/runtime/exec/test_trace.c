@@ -280,3 +280,33 @@ LP_TEST(senseless_times) {
   ck_assert_int_eq(count_events(&written, true).computed, 0);
   json_decref(written.root);
 }
+
+/* The number of slices with this name, all longer than nothing. */
+static int count_slices(const trace_file *trace, const char *name) {
+  int count = 0;
+  size_t i;
+  json_t *event;
+  json_array_foreach(trace->events, i, event) {
+    if (!is_span(event) || !lp_streq(text(event, "name"), name)) continue;
+    ck_assert_double_gt(number(event, "dur"), 0);
+    count++;
+  }
+  return count;
+}
+
+/* A cloud that computes at once has no time of waiting, and one that only hands on has none of computing. */
+LP_TEST(slices_of_no_length_are_left_out) {
+  lp_trace *trace = lp_trace_create();
+  const double at = lp_now_ms();
+  const lp_cloud_times times[] = {{at + 1, at + 1, at + 3, 1, at}, {at + 1, at + 3, at + 3, 1, at}};
+  for (size_t i = 0; i < LP_COUNT(times); i++) {
+    const lp_trace_slice slice = {.name = "ask", .begin_ms = at, .end_ms = at + 4, .tokens = 1, .bytes = -1};
+    lp_trace_request(trace, LP_LANE_LINK, &slice, &times[i]);
+  }
+  ck_assert_int_eq(lp_trace_write(trace, NULL, file, NULL), LP_OK);
+  lp_trace_free(trace);
+  trace_file written = read_trace();
+  ck_assert_int_eq(count_slices(&written, "wait"), 1);
+  ck_assert_int_eq(count_slices(&written, "compute"), 1);
+  json_decref(written.root);
+}

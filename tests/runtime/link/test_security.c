@@ -372,6 +372,45 @@ static lp_status read_key_as(const char *file, mode_t mode) {
   return status;
 }
 
+#define ONE "0123456789abcdef0123456789ABCDEF"
+#define TWO "fedcba9876543210fedcba9876543210"
+
+/* Lines end as in Unix or in Windows, the last perhaps not at all; a file with another content is one key. */
+LP_TEST(files_with_a_key_in_each_line) {
+  static const struct {
+    const char *text;
+    size_t keys;
+  } rows[] = {{ONE, 1},
+              {ONE "\n", 1},
+              {ONE "\n" TWO "\n", 2},
+              {ONE "\n" TWO, 2},
+              {ONE "\r\n" TWO "\r\n", 2},
+              {ONE "\r\n" TWO "\n" TWO, 3},
+              {ONE "\r" TWO, 1},
+              {ONE "\n\n" TWO, 1},
+              {ONE "\nshort\n" TWO, 1},
+              {ONE "\n" TWO " ", 1},
+              {ONE "\n" TWO "\x7f", 1}};
+  char *file = lp_path_join(dir, "keys");
+  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+    ck_assert_int_eq(lp_file_write(file, rows[i].text, strlen(rows[i].text), NULL), LP_OK);
+    ck_assert_int_eq(chmod(file, 0600), 0);
+    lp_diag *diag = lp_diag_create();
+    lp_security security = {0};
+    const lp_link_security from = {.key_file = file};
+    ck_assert_int_eq(lp_security_open(&from, LP_SIDE_CLOUD, true, &security, diag), LP_OK);
+    ck_assert_msg(security.key_count == rows[i].keys, "row %zu: %zu keys", i, security.key_count);
+    lp_security_close(&security);
+    security = (lp_security){0};
+    const bool one = rows[i].keys == 1;
+    ck_assert_int_eq(lp_security_open(&from, LP_SIDE_DEVICE, true, &security, diag), one ? LP_OK : LP_FAILED);
+    if (!one) ck_assert_ptr_nonnull(strstr(toy_error(diag), "keys, a line each; a device holds one"));
+    lp_security_close(&security);
+    lp_diag_free(diag);
+  }
+  free(file);
+}
+
 /* systemd 254 and later give a credential the mode 0440. */
 LP_TEST(credentials_of_a_service) {
   ck_assert_int_eq(read_key_as(key, 0400), LP_OK);

@@ -322,6 +322,16 @@ LP_TEST(damaged_json_is_located) {
   lp_buf_free(&deep);
 }
 
+/* Token 0 is a token like others: it merges with the next. */
+LP_TEST(the_first_token_merges) {
+  static const char json[] = "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[\"a b\"]}}";
+  lp_tokenizer *tokenizer = NULL;
+  ck_assert_int_eq(lp_tokenizer_parse("t.json", json, strlen(json), &tokenizer, NULL), LP_OK);
+  expect_ids(tokenizer, "abab", 4, false, "2 2");
+  expect_ids(tokenizer, "aab", 3, false, "0 2");
+  lp_tokenizer_free(tokenizer);
+}
+
 LP_TEST(wrong_files_are_located) {
 #define MODEL(rest) "{\"model\":{\"type\":\"BPE\"," rest "}}"
   expect_error("[]", "wanted an object, found an array");
