@@ -28,7 +28,7 @@
 #include "tests/runtime/toy/toy_run.h"
 
 enum { BUNDLES = 3, MADE = 32, MOST_PIPES = 64, MOST_FRAMES = 64, HANDSHAKE = 2, LENGTH = 8, MOST_FAULTS = 10 };
-/* Long for a generation, but where other work takes the processors, silence_ms passes again and again without a hang. */
+/* Long for a generation; but on a busy machine silence_ms passes again and again, which is no hang. */
 static const double hang_ms = 120000, most_step_ms = 50, idle_ms = 12;
 static const lp_patience quick = {
     .dial_ms = 80, .pause_ms = 1, .longest_pause_ms = 8, .beat_ms = 15, .silence_ms = 60, .repeat_ms = 20};
