@@ -380,6 +380,25 @@ static void check_blocks(double ttft_ms, double tpot_ms, double device_memory) {
   study_close(&s);
 }
 
+static double count_blocks(void *user, const lp_exact_block block[LP_STAGE_COUNT]) {
+  (void)block;
+  ++*(int *)user;
+  return INFINITY;
+}
+
+/* Where no pair of blocks meets the limits exactly, although all of them seem to, not all are evaluated. */
+LP_TEST(pairs_of_blocks_in_vain_come_to_an_end) {
+  llama_study s = study_open(12, "snapdragon-8s-gen3-p1", "a100", "lan");
+  ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
+  lp_exact x;
+  int seen = 0;
+  lp_exact_build(s.problem, &s.request, s.arena, &x);
+  lp_exact_blocks(&x, INFINITY, count_blocks, &seen);
+  ck_assert_int_ge(seen, 2000);
+  ck_assert_int_le(seen, 2000 + 2 * 24); /* and the blocks with a border of a unit, once for each stage */
+  study_close(&s);
+}
+
 LP_TEST(seeds_have_the_best_pair_of_blocks) {
   static const double ttft_ms[] = {0, 200, 150, 120, 100}, tpot_ms[] = {0, 30, 25, 20, 15};
   for (size_t i = 0; i < LP_COUNT(ttft_ms); i++)
