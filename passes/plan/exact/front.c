@@ -28,32 +28,43 @@ typedef struct {
   double most_ms, per_ms, most; /* per_ms: the pruning price of time, less that of the fronts */
 } point_limits;
 
-static double next_ms(const shifted_front *f) {
-  return f->front && f->at < f->front->count ? f->front->ms[f->at] + f->ms : INFINITY;
+/* Adds the next point unless a faster one beats it, or its price is too great; it replaces one that is as fast. Has no
+ * branch, which would be mispredicted at every other point. `out` has room for a point more than it keeps. */
+static inline void keep_point(const point_limits *limits, double ms, double price, double *least, point_list *out) {
+  const bool is_kept = (price < *least) & !(price + limits->per_ms * ms > limits->most);
+  const int32_t at = out->count - !(out->ms[out->count - 1] < ms);
+  out->ms[is_kept ? at : out->count] = ms;
+  out->price[is_kept ? at : out->count] = price;
+  out->count = is_kept ? at + 1 : out->count;
+  *least = is_kept ? price : *least;
 }
 
-static double next_price(const shifted_front *f) {
-  return f->front->price[f->at] + f->price;
+static inline double next_ms(const shifted_front *f) {
+  return f->front->ms[f->at] + f->ms;
+}
+
+static inline bool has_next(const shifted_front *f) {
+  return f->at < f->front->count;
 }
 
 /* Merges two fronts; keeps the points that no faster one beats. */
 static void merge_fronts(shifted_front from[LP_SIDE_COUNT], const point_limits *limits, point_list *out) {
-  out->count = 0;
   double least = INFINITY;
-  for (;;) {
-    double ms[] = {next_ms(&from[0]), next_ms(&from[1])};
-    shifted_front *first = &from[ms[1] < ms[0]];
-    double own = fmin(ms[0], ms[1]);
-    if (!(own <= limits->most_ms)) return;
-    double price = next_price(first);
-    first->at++;
-    if (!(price < least) || price + limits->per_ms * own > limits->most) continue;
-    least = price;
-    int32_t at = out->count && !(out->ms[out->count - 1] < own) ? out->count - 1 : out->count;
-    out->ms[at] = own;
-    out->price[at] = price;
-    out->count = at + 1;
+  out->ms[-1] = -INFINITY; /* before the first one */
+  out->count = 0;
+  while (has_next(&from[0]) && has_next(&from[1])) {
+    const double ms[] = {next_ms(&from[0]), next_ms(&from[1])};
+    const bool second = ms[1] < ms[0];
+    const double price[] = {from[0].front->price[from[0].at] + from[0].price,
+                            from[1].front->price[from[1].at] + from[1].price};
+    if (!((second ? ms[1] : ms[0]) <= limits->most_ms)) return;
+    from[0].at += !second;
+    from[1].at += second;
+    keep_point(limits, second ? ms[1] : ms[0], second ? price[1] : price[0], &least, out);
   }
+  shifted_front *rest = &from[!has_next(&from[0])];
+  for (; has_next(rest) && next_ms(rest) <= limits->most_ms; rest->at++)
+    keep_point(limits, next_ms(rest), rest->front->price[rest->at] + rest->price, &least, out);
 }
 
 /* Joins neighbours with about the same price until at most `points` are left. The joined point is as fast as the first
@@ -79,11 +90,14 @@ typedef struct {
 } row;
 
 static void add_front(row *r, const point_list *from, int32_t index) {
+  const size_t count = (size_t)from->count, before = r->point.count;
   r->front[index].count = from->count;
-  for (int32_t i = 0; i < from->count; i++)
-    lp_vec_push(&r->point, from->ms[i]);
-  for (int32_t i = 0; i < from->count; i++)
-    lp_vec_push(&r->point, from->price[i]);
+  while (r->point.capacity < before + 2 * count)
+    r->point.data = lp_vec_grow(r->point.data, &r->point.capacity, sizeof *r->point.data);
+  if (!count) return;
+  memcpy(r->point.data + before, from->ms, count * sizeof *from->ms);
+  memcpy(r->point.data + before + count, from->price, count * sizeof *from->price);
+  r->point.count += 2 * count;
 }
 
 /* Sets the pointers of `count` fronts into points. */
@@ -142,7 +156,8 @@ static void make_front(const lp_exact_front_task *task, int32_t index, int32_t f
   point_limits limits = {.most_ms = limited ? x->limit_ms[task->stage] * (1 + allowance) : 0,
                          .per_ms = limited ? per_ms : 0,
                          .most = most};
-  shifted_front from[LP_SIDE_COUNT] = {{0}};
+  static const lp_exact_front nothing = {0};
+  shifted_front from[LP_SIDE_COUNT] = {{.front = &nothing}, {.front = &nothing}};
   for (int side = 0; side < LP_SIDE_COUNT; side++) {
     const lp_exact_arc *arc = &task->graph->arc[index][frontier][side];
     if (arc->to < 0) continue;
@@ -163,8 +178,9 @@ void lp_exact_fronts(const lp_exact_front_task *task, lp_exact_front **front) {
     if (graph->count[i] > most) most = graph->count[i];
   row next = {.front = lp_alloc(((size_t)most + 1) * sizeof *next.front)};
   row now = {.front = lp_alloc(((size_t)most + 1) * sizeof *now.front)};
-  point_list merged = {lp_alloc(2 * (size_t)task->points * sizeof(double)),
-                       lp_alloc(2 * (size_t)task->points * sizeof(double)), 0};
+  double *room[] = {lp_alloc((2 * (size_t)task->points + 2) * sizeof(double)),
+                    lp_alloc((2 * (size_t)task->points + 2) * sizeof(double))};
+  point_list merged = {room[0] + 1, room[1] + 1, 0};
   for (int32_t f = 0; f < graph->count[units]; f++)
     add_front(&next, &(point_list){(double[]){0}, (double[]){0}, 1}, f);
   point_fronts(next.front, graph->count[units], next.point.data);
@@ -187,8 +203,8 @@ void lp_exact_fronts(const lp_exact_front_task *task, lp_exact_front **front) {
   }
   free(before[0]);
   free(before);
-  free(merged.ms);
-  free(merged.price);
+  free(room[0]);
+  free(room[1]);
   free_row(&now);
   free_row(&next);
 }
