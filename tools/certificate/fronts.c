@@ -23,6 +23,14 @@ typedef struct {
   LP_VEC(front_point) merged;
 } maker;
 
+/* Makes room for the points of a merge. */
+static void reserve_merged(maker *k, size_t count) {
+  if (k->merged.capacity >= count) return;
+  free(k->merged.data);
+  k->merged.capacity = 2 * count;
+  k->merged.data = lp_alloc(k->merged.capacity * sizeof *k->merged.data);
+}
+
 static double limit_of(const seeker *s, const front *f) {
   return f->of < 0 ? 0 : s->limit[f->of] * (1 + 2 * CERTIFICATE_ROUNDING);
 }
@@ -92,22 +100,40 @@ static moved_points points_after(const maker *k, size_t step, int32_t frontier, 
   return p;
 }
 
+/* The points that are kept of a merge. */
+typedef struct {
+  front_point *end;
+  double least, own, budget;
+} kept_points;
+
+/* Keeps a point unless a smaller one beats it, or its price exceeds the budget. Has no branch, which would be
+ * mispredicted at every other point. */
+static void keep_point(kept_points *k, double amount, double value) {
+  const bool is_kept = (value < k->least) & !(value + k->own * amount > k->budget);
+  *k->end = (front_point){amount, value};
+  k->end += is_kept;
+  k->least = is_kept ? value : k->least;
+}
+
 /* Merges the points after both arcs; keeps those that no smaller one beats, with an amount of at most `room` and a
  * price of at most `budget`. */
-static void merge_points(maker *k, moved_points from[2], double room, double budget) {
-  const double own = k->out->own;
-  double least = INFINITY;
-  k->merged.count = 0;
-  while (from[0].at < from[0].end || from[1].at < from[1].end) {
-    const double amount[] = {from[0].at < from[0].end ? from[0].at->amount + from[0].amount : INFINITY,
-                             from[1].at < from[1].end ? from[1].at->amount + from[1].amount : INFINITY};
-    const int next = amount[1] < amount[0];
-    if (!(amount[next] <= room)) return;
-    const double value = from[next].at++->value + from[next].price;
-    if (!(value < least) || value + own * amount[next] > budget) continue;
-    least = value;
-    lp_vec_push(&k->merged, ((front_point){amount[next], value}));
+static void merge_points(maker *k, const moved_points from[2], double room, double budget) {
+  moved_points a = from[0], b = from[1];
+  reserve_merged(k, (size_t)(a.end - a.at) + (size_t)(b.end - b.at));
+  kept_points kept = {.end = k->merged.data, .least = INFINITY, .own = k->out->own, .budget = budget};
+  while (a.at < a.end && b.at < b.end) {
+    const double of_a = a.at->amount + a.amount, of_b = b.at->amount + b.amount;
+    const bool second = of_b < of_a;
+    const double amount = second ? of_b : of_a, value = second ? b.at->value + b.price : a.at->value + a.price;
+    if (!(amount <= room)) break; /* nor is there room for any that follows */
+    a.at += !second;
+    b.at += second;
+    keep_point(&kept, amount, value);
   }
+  if (a.at == a.end) a = b;
+  for (; a.at < a.end && a.at->amount + a.amount <= room; a.at++)
+    keep_point(&kept, a.at->amount + a.amount, a.at->value + a.price);
+  k->merged.count = (size_t)(kept.end - k->merged.data);
 }
 
 /* Adds the merged points. Where they are more than `most`, neighbours with about the same value become one, as small

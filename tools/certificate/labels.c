@@ -104,25 +104,26 @@ static void extend(seeker *s, size_t step, const label *from, const frontier_arc
   if (next.bound < target) lp_vec_push(out, next);
 }
 
-/* Lists all placements within the limits that may be below `target`, an amount of objective that includes the ending;
- * lowers the target where there are too many. */
-void labels_search(seeker *s, const double *ending, size_t effort, double *target, labels *out) {
+void labels_search(seeker *s, const double *ending, labels_task *task, labels *out) {
   labels next = {0};
   const certificate_effort *most = certificate_effort_of(s->c);
+  size_t effort = task->effort;
+  task->reach = NAN;
   seeker_fill(s, ending);
-  s->grid_objective = grid_of(fabs(*target));
+  s->grid_objective = grid_of(fabs(task->target));
   for (int i = 0; i < LIMIT_COUNT; i++)
     s->grid[i] = grid_of(s->limit[i]);
   lp_vec_push(out, ((label){.at = 0}));
-  for (size_t i = 0; i < s->graph.step_count && out->count; i++) {
+  for (size_t i = 0; i < s->graph.step_count && out->count && task->target > task->known; i++) {
     next.count = 0;
     for (size_t k = 0; k < out->count; k++)
       for (int side = 0; side < 2; side++)
-        extend(s, i, &out->data[k], &s->graph.step[i].arc[out->data[k].at][side], *target, &next);
+        extend(s, i, &out->data[k], &s->graph.step[i].arc[out->data[k].at][side], task->target, &next);
+    if (isnan(task->reach) && next.count >= effort) task->reach = task->target;
     effort -= next.count < effort ? next.count : effort;
     *s->left -= next.count < *s->left ? next.count : *s->left;
     filter(s, &next);
-    narrow(&next, effort > 0 && *s->left > 0 ? most->most_width : most->least_width, target);
+    narrow(&next, effort > 0 && *s->left > 0 ? most->most_width : most->least_width, &task->target);
     labels swap = *out;
     *out = next;
     next = swap;

@@ -61,11 +61,10 @@ static void set_infinite(double *row, int32_t from, int32_t to) {
     row[i] = INFINITY;
 }
 
-/* Sets the potentials `to` of a frontier to those by way of an arc, or lowers them to these: seeker_count for all of
- * them. */
-static void follow_arc(const seeker *s, const frontier_arc *arc, const double *from, span at, bool is_first,
-                       double *to) {
-  const double price = priced(s, arc);
+/* Sets the potentials `to` of a frontier to those by way of an arc with this price, or lowers them to these:
+ * seeker_count for all of them. */
+static void follow_arc(const seeker *s, const frontier_arc *arc, double price, const double *from, span at,
+                       bool is_first, double *to) {
   const int32_t shift = s->most > 0 ? arc->cached : 0;
   const int32_t end = at.high < s->most - shift ? at.high + 1 : s->most - shift + 1;
   for (int32_t sent = 0; sent <= s->counted; sent++) {
@@ -84,11 +83,47 @@ static void follow_arc(const seeker *s, const frontier_arc *arc, const double *f
   }
 }
 
+/* Fills the ways. */
+static void price_ways(seeker *s) {
+  for (size_t i = 0; i < s->graph.step_count; i++) {
+    const frontier_step *step = &s->graph.step[i];
+    if (s->alike[i] != (int32_t)i) continue;
+    for (int32_t f = 0; f < step->count; f++)
+      for (int side = 0; side < LP_SIDE_COUNT; side++) {
+        const frontier_arc *arc = &step->arc[f][side];
+        seeker_way *way = &s->way[s->first_way[i] + f];
+        way->price[side] = arc->to < 0 ? INFINITY : priced(s, arc);
+        way->to[side] = arc->to < 0 ? 0 : arc->to;
+      }
+  }
+}
+
+/* Fills the potentials where neither caches nor messages are counted, which leaves one for each frontier. */
+static void fill_plain(seeker *s, double ending) {
+  const frontier_graph *g = &s->graph;
+  for (int32_t f = 0; f < g->last_count; f++)
+    s->potential[s->first[g->step_count] + f] = ending;
+  for (size_t i = g->step_count; i-- > 0;) {
+    const seeker_way *way = &s->way[s->first_way[i]];
+    const double *restrict rest = &s->potential[s->first[i + 1]];
+    double *restrict own = &s->potential[s->first[i]];
+    for (int32_t f = 0; f < g->step[i].count; f++) {
+      const double device = way[f].price[0] + rest[way[f].to[0]], cloud = way[f].price[1] + rest[way[f].to[1]];
+      own[f] = cloud < device ? cloud : device;
+    }
+  }
+}
+
 /* Fills the potentials. `ending`: [cached in all] the price after the last step. `is_any`: for any number of caches
  * before the first step, else for none. */
 static void fill(seeker *s, const double *ending, bool is_any) {
   const frontier_graph *g = &s->graph;
   const int32_t n = seeker_stride(s);
+  price_ways(s);
+  if (n == 1 && s->or_more) {
+    fill_plain(s, ending[0]);
+    return;
+  }
   int32_t least = 0;
   while (least < s->most && isinf(ending[least]))
     least++;
@@ -106,7 +141,8 @@ static void fill(seeker *s, const double *ending, bool is_any) {
       for (int side = 0; side < 2; side++) {
         const frontier_arc *arc = &g->step[i].arc[f][side];
         if (arc->to < 0) continue;
-        follow_arc(s, arc, seeker_potentials(s, i + 1, arc->to), at, is_first, to);
+        const double price = s->way[s->first_way[i] + f].price[side];
+        follow_arc(s, arc, price, seeker_potentials(s, i + 1, arc->to), at, is_first, to);
         is_first = false;
       }
       if (is_first) set_infinite(to, 0, n);
@@ -287,7 +323,7 @@ bool seeker_count_messages(seeker *s, int32_t counted, bool or_more) {
   s->counted = counted;
   s->or_more = or_more;
   free(s->potential);
-  s->potential = lp_alloc(count * sizeof *s->potential);
+  s->potential = lp_alloc((count + 1) * sizeof *s->potential); /* forbidden arcs may lead to the end of an empty step */
   return true;
 }
 
@@ -302,6 +338,23 @@ static int32_t most_cached(const frontier_step *step) {
   return most;
 }
 
+/* Finds the steps that share their arcs. */
+static void find_alike(seeker *s) {
+  const frontier_graph *g = &s->graph;
+  int32_t ways = 0;
+  s->alike = LP_NEW_ARRAY(s->c->arena, int32_t, g->step_count);
+  s->first_way = LP_NEW_ARRAY(s->c->arena, int32_t, g->step_count);
+  for (size_t i = 0; i < g->step_count; i++) {
+    int32_t k = 0;
+    while (g->step[k].arc != g->step[i].arc)
+      k++;
+    s->alike[i] = k;
+    s->first_way[i] = k < (int32_t)i ? s->first_way[k] : ways;
+    if (k == (int32_t)i) ways += g->step[i].count;
+  }
+  s->way = LP_NEW_ARRAY(s->c->arena, seeker_way, ways);
+}
+
 bool seeker_create(const certificate *c, unsigned stages, int32_t most, size_t *left, seeker *s) {
   *s = (seeker){.c = c, .most = most, .left = left};
   if (!frontiers_build(c, stages, &s->graph)) return false;
@@ -309,6 +362,7 @@ bool seeker_create(const certificate *c, unsigned stages, int32_t most, size_t *
   s->first = LP_NEW_ARRAY(c->arena, int32_t, g->step_count + 2);
   for (size_t i = 0; i <= g->step_count; i++)
     s->first[i + 1] = s->first[i] + (i < g->step_count ? g->step[i].count : g->last_count);
+  find_alike(s);
   s->cached_before = LP_NEW_ARRAY(c->arena, int32_t, g->step_count + 1);
   for (size_t i = 0; i < g->step_count; i++)
     s->cached_before[i + 1] = s->cached_before[i] + most_cached(&g->step[i]);

@@ -15,6 +15,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Fills, for each number of caches that decode has on the device, the least cost of the placements of prefill in the
  * list, with moves, as far as TTFT allows. */
@@ -46,17 +47,24 @@ static void use_front(seeker *s, const front *f, double beside) {
   s->beside = beside;
 }
 
+/* What is proved. Sets the reach of the searches of both stages, of which the first reached `first`. */
+static double end_search(labels_task *task, double first) {
+  if (!isnan(first)) task->reach = first;
+  if (isnan(task->reach)) task->reach = task->target;
+  return task->target;
+}
+
 /* Searches prefill, then decode with the placements of prefill that are left. Those that are not left cost at least the
  * target together with any placement of decode. `p`: fronts; NULL: there are none. */
-static double search_forward(seeker s[2], const moves *m, const front_pair *p, double wanted, size_t effort) {
+static double search_forward(seeker s[2], const moves *m, const front_pair *p, labels_task *task) {
   const certificate *c = s[0].c;
   double *cost = LP_NEW_ARRAY(c->arena, double, m->most + 1), *ending = LP_NEW_ARRAY(c->arena, double, m->most + 1);
-  double target = wanted;
   labels list = {0};
   seeker_costs(&s[1], cost);
   moves_pair(m, cost, c->move + s[0].price[0], ending, NULL);
   if (p) use_front(&s[0], &p->f[0], p->f[1].bound);
-  labels_search(&s[0], ending, effort, &target, &list);
+  labels_search(&s[0], ending, task, &list);
+  const double first = task->reach;
   end_prefill(&s[0], m, &list, ending);
   list.count = 0;
   if (p) {
@@ -65,21 +73,20 @@ static double search_forward(seeker s[2], const moves *m, const front_pair *p, d
       least = fmin(least, ending[k] + p->residence * k);
     use_front(&s[1], &p->f[1], least);
   }
-  labels_search(&s[1], ending, effort, &target, &list);
+  labels_search(&s[1], ending, task, &list);
   use_front(&s[0], NULL, 0);
   use_front(&s[1], NULL, 0);
-  for (size_t i = 0; i < list.count; i++)
-    target = fmin(target, list.data[i].objective + ending[list.data[i].cached]);
+  for (size_t i = 0; i < list.count && task->target > task->known; i++)
+    task->target = fmin(task->target, list.data[i].objective + ending[list.data[i].cached]);
   lp_vec_free(&list);
-  return target;
+  return end_search(task, first);
 }
 
 /* Searches decode, then prefill with what the first search proves for each number of caches on the device. */
-static double search_backward(seeker s[2], const moves *m, double wanted, size_t effort) {
+static double search_backward(seeker s[2], const moves *m, labels_task *task) {
   const certificate *c = s[0].c;
   double *cost = LP_NEW_ARRAY(c->arena, double, m->most + 1), *ending = LP_NEW_ARRAY(c->arena, double, m->most + 1);
   const double per_ms = c->move + s[0].price[0];
-  double target = wanted;
   labels list = {0};
   seeker_costs(&s[0], cost);
   for (int32_t k = 0; k <= m->most; k++) {
@@ -87,43 +94,46 @@ static double search_backward(seeker s[2], const moves *m, double wanted, size_t
     for (int32_t n = 0; n <= m->most; n++)
       ending[k] = fmin(ending[k], cost[n] + per_ms * m->ms[m->most + n - k]);
   }
-  labels_search(&s[1], ending, effort, &target, &list);
+  labels_search(&s[1], ending, task, &list);
+  const double first = task->reach;
   for (int32_t k = 0; k <= m->most; k++)
-    cost[k] = target - ending[k];
+    cost[k] = task->target - ending[k];
   for (size_t i = 0; i < list.count; i++)
     cost[list.data[i].cached] = fmin(cost[list.data[i].cached], list.data[i].objective);
   moves_pair(m, cost, per_ms, ending, NULL);
   list.count = 0;
-  labels_search(&s[0], ending, effort, &target, &list);
-  for (size_t i = 0; i < list.count; i++)
+  labels_search(&s[0], ending, task, &list);
+  for (size_t i = 0; i < list.count && task->target > task->known; i++)
     for (int32_t k = 0; k <= m->most; k++) {
       const double ms = m->ms[m->most + list.data[i].cached - k];
       if (s[0].limit[0] > 0 && list.data[i].amount[0] + ms > s[0].limit[0] * (1 + CERTIFICATE_ROUNDING)) continue;
-      target = fmin(target, list.data[i].objective + cost[k] + c->move * ms);
+      task->target = fmin(task->target, list.data[i].objective + cost[k] + c->move * ms);
     }
   lp_vec_free(&list);
-  return target;
+  return end_search(task, first);
 }
 
 /* Searches the graph of both stages. */
-static double search_joint(seeker *s, double wanted, size_t effort) {
+static double search_joint(seeker *s, labels_task *task) {
   static const double nothing = 0;
-  double target = wanted;
   labels list = {0};
-  labels_search(s, &nothing, effort, &target, &list);
-  for (size_t i = 0; i < list.count; i++)
-    target = fmin(target, list.data[i].objective);
+  labels_search(s, &nothing, task, &list);
+  for (size_t i = 0; i < list.count && task->target > task->known; i++)
+    task->target = fmin(task->target, list.data[i].objective);
   lp_vec_free(&list);
-  return target;
+  return task->target;
 }
 
-/* Searches the stages with fronts as bounds. */
-static double search_by_fronts(seeker s[2], const moves *m, double wanted, size_t effort) {
+/* Searches the stages with fronts as bounds, which take most of the time, so that it is not done twice. */
+static double search_by_fronts(seeker s[2], const moves *m, labels_task *task) {
+  const double wanted = task->target;
   front_pair p;
-  double proved = pair_improve(&p, s, m, wanted);
-  if (proved < wanted) proved = fmax(proved, search_forward(s, m, &p, wanted, effort));
+  const double proved = pair_improve(&p, s, m, wanted);
+  task->known = fmax(task->known, proved);
+  if (proved < wanted) (void)search_forward(s, m, &p, task);
   pair_free(&p);
-  return fmin(proved, wanted);
+  task->reach = fmin(fmax(task->target, proved), wanted);
+  return task->reach;
 }
 
 /* The graphs of a search: one of both stages, or one for each. */
@@ -147,17 +157,36 @@ static void release(graphs *g) {
     free(g->s[i].potential);
 }
 
-/* Searches a part of all placements, which a number of messages makes; two graphs in the order that takes less
- * effort. */
-static double prove_part(graphs *g, double wanted, size_t effort) {
+/* The searches of a part of all placements. */
+enum { FORWARD, BACKWARD, BY_FRONTS, WAYS };
+
+/* No search has ended. */
+static const double unknown_reach[WAYS] = {INFINITY, INFINITY, INFINITY};
+
+static double search_way(graphs *g, int way, labels_task *task) {
+  if (way == BY_FRONTS) return search_by_fronts(g->s, &g->m, task);
+  return way == FORWARD ? search_forward(g->s, &g->m, NULL, task) : search_backward(g->s, &g->m, task);
+}
+
+/* Searches a part of all placements, which a number of messages makes; two graphs in the order that takes less effort.
+ * Returns what that proves; what is at most `known` is of no use. reach[way]: what a search by this way could prove
+ * with any effort, as far as searches of this part with less effort have shown. */
+static double prove_part(graphs *g, double wanted, double known, size_t effort, double reach[WAYS]) {
+  const certificate *c = g->s[0].c;
   double proved = seeker_improve(g->s, g->count, &g->m, wanted);
   if (proved >= wanted || proved == -INFINITY) return proved;
-  if (g->count == 1) return fmax(proved, search_joint(g->s, wanted, effort));
-  proved = fmax(proved, search_forward(g->s, &g->m, NULL, wanted, effort));
-  if (proved < wanted) proved = fmax(proved, search_backward(g->s, &g->m, wanted, effort));
-  if (proved >= wanted || !suit_fronts(g, proved, wanted)) return proved;
-  g->has_fronts = true;
-  return fmax(proved, search_by_fronts(g->s, &g->m, wanted, effort));
+  labels_task task = {.effort = effort, .known = fmax(known, proved), .target = wanted};
+  if (g->count == 1) return fmax(proved, search_joint(g->s, &task));
+  for (int way = 0; way < WAYS && proved < wanted; way++) {
+    if (way == BY_FRONTS && !suit_fronts(g, fmax(known, proved), wanted)) break;
+    if (way == BY_FRONTS) g->has_fronts = true;
+    if (reach[way] <= fmax(known, proved)) continue;
+    task = (labels_task){.effort = effort, .known = fmax(known, proved), .target = wanted};
+    if (way == BY_FRONTS && is_tight(c)) task.effort = certificate_effort_of(c)->long_labels;
+    proved = fmax(proved, search_way(g, way, &task));
+    reach[way] = task.reach;
+  }
+  return proved;
 }
 
 /* The stage with the dearer messages. */
@@ -166,29 +195,48 @@ static seeker *dear_stage(graphs *g) {
   return &g->s[c->link[1] + g->s[1].price[1] >= c->link[0] + g->s[0].price[0]];
 }
 
+/* When to look whether the placements that send more messages than those proved so far are proved by prices. */
+typedef struct {
+  int32_t sent; /* the next look is at so many messages */
+  double bound; /* of the last look */
+} outlook;
+
+/* Notes the bound of a look. Where it hardly rises, the next looks are ever farther away. */
+static void look_on(outlook *o, int32_t sent, double bound, double target) {
+  static const double share = 0.1; /* of what lacks */
+  const bool rises = bound >= o->bound + share * (target - o->bound);
+  o->sent = rises ? sent + 1 : 2 * sent + 1;
+  o->bound = bound;
+}
+
 /* Divides the placements by the number of messages of a stage. Prices of time mix placements that send different
  * numbers; the parts' prices cannot. Leaves out the moves of caches if they cost nothing at the prices. Ends at a part
  * that proves no more than `known`, since all of them do not then either. */
 static double prove_parts(graphs *g, double wanted, double known, size_t effort) {
   enum { MOST_COUNTED = 12 };
   seeker *dear = dear_stage(g);
-  double target = wanted;
+  double target = wanted, reach[WAYS];
+  outlook next = {.bound = -INFINITY};
   if (!(g->s[0].c->move + g->s[0].price[0] > 0)) {
     g->m.ms += g->m.most;
     g->m.most = g->s[0].most = g->s[1].most = 0;
   }
   for (int32_t sent = 0; sent <= MOST_COUNTED; sent++) {
     if (!seeker_count_messages(dear, sent, false)) break;
-    target = fmin(target, prove_part(g, target, effort));
+    memcpy(reach, unknown_reach, sizeof reach);
+    target = fmin(target, prove_part(g, target, known, effort, reach));
     if (target <= known) return target;
     if (!seeker_count_messages(dear, sent + 1, true)) {
       if (!seeker_count_messages(dear, sent, true)) return -INFINITY; /* those that send `sent` and more */
       break;
     }
-    double rest = seeker_improve(g->s, g->count, &g->m, target);
+    if (sent < next.sent) continue;
+    const double rest = seeker_improve(g->s, g->count, &g->m, target);
     if (rest >= target) return target;
+    look_on(&next, sent, rest, target);
   }
-  return fmin(target, prove_part(g, target, effort));
+  memcpy(reach, unknown_reach, sizeof reach);
+  return fmin(target, prove_part(g, target, known, effort, reach));
 }
 
 /* Tells whether the objective or a limit depends on messages. */
@@ -196,53 +244,58 @@ static bool counts_messages(const certificate *c) {
   return c->link[0] > 0 || c->link[1] > 0 || c->limit_ms[0] > 0 || c->limit_ms[1] > 0;
 }
 
-/* Searches the stages one by one, briefly and in parts, or at length. */
-static double prove_stages(const certificate *c, double wanted, bool at_length, size_t *left) {
+/* Searches the stages one by one, briefly and in parts, or at length. `known` and `reach` as those of prove_part. */
+static double prove_stages(const certificate *c, double wanted, double known, bool at_length, size_t *left,
+                           double reach[WAYS]) {
   const size_t effort = at_length ? certificate_effort_of(c)->long_labels : certificate_effort_of(c)->short_labels;
-  graphs g = {.count = 2, .has_fronts = at_length && !is_tight(c), .m = moves_list(c)};
+  graphs g = {.count = 2, .m = moves_list(c)};
   double proved = -INFINITY;
   if (seeker_create(c, 1, g.m.most, left, &g.s[0]) && seeker_create(c, 2, g.m.most, left, &g.s[1])) {
-    proved = prove_part(&g, wanted, effort);
+    proved = prove_part(&g, wanted, known, effort, reach);
     if (proved < wanted && !at_length && c->message_ms > 0 && !(g.has_fronts && !is_tight(c)))
-      proved = fmax(proved, prove_parts(&g, wanted, proved, effort));
+      proved = fmax(proved, prove_parts(&g, wanted, fmax(known, proved), effort));
   }
   release(&g);
   return proved;
 }
 
 /* Searches both stages at once; -infinity: their graph is too large. */
-static double prove_both(const certificate *c, double wanted, size_t frontiers, size_t *left) {
+static double prove_both(const certificate *c, double wanted, double known, size_t frontiers, size_t *left) {
   certificate_effort effort = *certificate_effort_of(c);
   certificate within = *c;
   graphs g = {.count = 1};
   double proved = -INFINITY;
   if (frontiers < effort.frontiers_in_all) effort.frontiers_in_all = frontiers;
   within.effort = &effort;
-  if (seeker_create(&within, 3, 0, left, &g.s[0])) proved = prove_part(&g, wanted, effort.long_labels);
+  if (seeker_create(&within, 3, 0, left, &g.s[0])) proved = prove_part(&g, wanted, known, effort.long_labels, NULL);
   release(&g);
   return proved;
 }
 
-/* Proves a bound of the placements of a room, at least `enough` if it can. A graph of both stages proves the most where
- * memory couples them. Where messages count, it is large, so it comes last unless the model is small, or a brief search
- * of the stages leaves a gap where memory has a price. */
-static double prove_room(const certificate *c, double enough, size_t left[2]) {
+/* Proves a bound of the placements of a room, at least `enough` if it can; one of at most `known` is of no use. A graph
+ * of both stages proves the most where memory couples them. Where messages count, it is large, so it comes last unless
+ * the model is small, or a brief search of the stages leaves a gap where memory has a price. */
+static double prove_room(const certificate *c, double enough, double known, size_t left[2]) {
   enum { FEW_UNITS = 200, FRONTIERS = 3000000 };
   static const double gap = 1e-2; /* a share, up to which a large graph is not worth its time */
   const bool counts = counts_messages(c), tight = is_tight(c);
   const bool is_small = c->stages[0].unit_count + c->stages[1].unit_count <= FEW_UNITS;
   const bool both_first = !counts || (is_small && tight);
-  double best = certificate_bound(c), both = -INFINITY;
+  double best = certificate_bound(c), both = -INFINITY, reach[WAYS];
+  memcpy(reach, unknown_reach, sizeof reach);
   if (best >= enough) return best;
-  if (both_first) both = prove_both(c, enough, SIZE_MAX, &left[1]);
+  if (both_first) both = prove_both(c, enough, fmax(best, known), SIZE_MAX, &left[1]);
   best = fmax(best, both);
   if (best >= enough || (!counts && both > -INFINITY)) return best;
-  best = fmax(best, prove_stages(c, enough, false, &left[0]));
+  best = fmax(best, prove_stages(c, enough, fmax(best, known), false, &left[0], reach));
   const bool is_far = has_price(c) && !both_first && best < enough - gap * fabs(enough);
-  if (is_far) both = prove_both(c, enough, SIZE_MAX, &left[1]);
+  if (is_far) both = prove_both(c, enough, fmax(best, known), SIZE_MAX, &left[1]);
   best = fmax(best, both);
-  if (best < enough && !(both >= best)) best = fmax(best, prove_stages(c, enough, true, &left[0]));
-  return best >= enough || both_first || is_far ? best : fmax(best, prove_both(c, enough, FRONTIERS, &left[1]));
+  if (best < enough && !(both >= best))
+    best = fmax(best, prove_stages(c, enough, fmax(best, known), true, &left[0], reach));
+  return best >= enough || both_first || is_far
+             ? best
+             : fmax(best, prove_both(c, enough, fmax(best, known), FRONTIERS, &left[1]));
 }
 
 /* Proves the bounds of all rooms, at least `enough` if it can; ends once it proves at most `known`. */
@@ -254,7 +307,7 @@ static double prove_rooms(const certificate *c, double enough, double known) {
   for (size_t i = 0; i < list.count && best > known; i++) {
     const lp_arena_mark mark = lp_arena_here(c->arena);
     certificate within;
-    if (rooms_restrict(c, &list.data[i], &within)) best = fmin(best, prove_room(&within, best, left));
+    if (rooms_restrict(c, &list.data[i], &within)) best = fmin(best, prove_room(&within, best, known, left));
     lp_arena_rewind(c->arena, mark);
   }
   lp_vec_free(&list);

@@ -24,10 +24,16 @@ typedef struct {
   front_points point;
 } front;
 
+/* The arcs of a frontier at the prices. An arc that is forbidden leads to frontier 0 at an infinite price. */
+typedef struct {
+  double price[LP_SIDE_COUNT];
+  int32_t to[LP_SIDE_COUNT];
+} seeker_way;
+
 /* One graph with its prices. */
 typedef struct {
-  const certificate *c;
   frontier_graph graph;
+  const certificate *c;
   double limit[LIMIT_COUNT], price[LIMIT_COUNT]; /* limit 0: none, or not of this graph */
   int32_t most;                                  /* caches on the device; 0: they are not counted */
   int32_t counted;                               /* messages: the search is for placements that send so many */
@@ -36,6 +42,9 @@ typedef struct {
   double *least[LIMIT_COUNT];               /* [frontier of all steps] each amount to the end */
   int32_t *first;                           /* [step] its first frontier among all */
   int32_t *cached_before;                   /* [step] the most caches that the steps before it put on the device */
+  int32_t *alike;                           /* [step] the first step with the same arcs */
+  int32_t *first_way;                       /* [step] the first of its ways; equal steps share them */
+  seeker_way *way;                          /* [frontier of all steps with arcs of their own] */
   double sum[LIMIT_COUNT];                  /* amounts along the cheapest path */
   double grid_objective, grid[LIMIT_COUNT]; /* powers of two, of which sums of labels are multiples */
   size_t *left;                             /* the labels that all searches together may still make */
@@ -55,6 +64,14 @@ typedef struct {
   int32_t at, cached, sent;
 } label;
 typedef LP_VEC(label) labels;
+
+/* How a search through labels begins and ends. */
+typedef struct {
+  size_t effort; /* the labels that it may make before it keeps the least number */
+  double known;  /* it may end once its target is at most this: it proves nothing new then */
+  double target; /* what is to be proved, in amounts of the objective; lowered where there are too many labels */
+  double reach;  /* out: with more effort it would prove no more; NaN: it would do the same */
+} labels_task;
 
 /* ---- prices.c ---------------------------------------------------------------------------------------------------- */
 
@@ -115,8 +132,8 @@ void pair_free(front_pair *p);
 
 /* ---- labels.c ---------------------------------------------------------------------------------------------------- */
 
-/* Lists all placements within the limits that may be below `target`, an amount of objective that includes the ending;
- * lowers the target where there are too many, and where it has made `effort` labels. Release `out` with lp_vec_free. */
-void labels_search(seeker *s, const double *ending, size_t effort, double *target, labels *out);
+/* Lists all placements within the limits that may be below the target, which includes the ending, unless it ends early.
+ * Release `out` with lp_vec_free. */
+void labels_search(seeker *s, const double *ending, labels_task *task, labels *out);
 
 #endif
