@@ -55,11 +55,22 @@ static bool is_known_constant(const lp_value *value) {
   return value->known != NULL;
 }
 
+/* Tells whether the operator computes with sizes that are not known, as the positions after the past are. */
+static bool has_symbols(const lp_op *op) {
+  for (int32_t i = 0; i < op->attr_count; i++) {
+    const lp_attr *attr = &op->attr[i];
+    if (attr->kind == LP_ATTR_POLY && !lp_poly_is_const(attr->poly, NULL)) return true;
+    for (int32_t k = 0; attr->kind == LP_ATTR_POLYS && k < attr->count; k++)
+      if (!lp_poly_is_const(attr->polys[k], NULL)) return true;
+  }
+  return false;
+}
+
 /* Tells whether everything that the value needs is constant and small, and collects the operators, each once. */
 static bool is_constant_cone(const lp_value *value, cone *seen) {
   lp_op *op = value->def;
   int64_t numel;
-  if (!op || !lp_op_has(op, LP_PURE) || op->region) return false;
+  if (!op || !lp_op_has(op, LP_PURE) || op->region || has_symbols(op)) return false;
   if (!lp_type_static_numel(value->type, &numel) || numel > MAX_CONE_ELEMENTS) return false;
   if (is_known_constant(value)) return true;
   for (size_t i = 0; i < seen->count; i++)

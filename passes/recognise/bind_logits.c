@@ -65,10 +65,12 @@ static bool is_last(const lp_bind *b, const lp_value *index) {
   return lp_poly_equal(known, lp_poly_sub(b->module->arena, size, lp_dim_const(b->module, 1)));
 }
 
-/* x[:, -1] of x [b, s, width], by Gather, or x[:, -1:], by Slice, where the result is of the head. */
+/* x[:, -1] of x [b, s, width], by Gather, or x[:, -1:], by Slice, where the result is of the head. Where s is 1 a slice
+ * of the width is of the head as well. */
 static bool chooses_last(const lp_bind *b, const lp_op *op) {
   if (op->kind != LP_ONNX_Gather && op->kind != LP_ONNX_Slice) return false;
-  if (!is_logits_type(b, lp_op_in(op, 0)->type)) return false;
+  lp_type x = lp_op_in(op, 0)->type, y = op->out[0]->type;
+  if (!is_logits_type(b, x) || !lp_poly_equal(x.dim[2], y.dim[y.rank - 1])) return false;
   if (op->kind == LP_ONNX_Slice) return is_last(b, lp_op_in(op, 1));
   int64_t axis = lp_op_i64(op, "axis", 0);
   return (axis == 1 || axis == -2) && is_last(b, lp_op_in(op, 1));

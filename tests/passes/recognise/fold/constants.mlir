@@ -49,4 +49,18 @@
     %t = "onnx.Transpose"(%w) : (tensor<4x4xf32>) -> tensor<4x4xf32>
     "llmpart.return"(%z, %t) : (tensor<1024x2048xf32>, tensor<4x4xf32>) -> ()
   }) {sym_name = "large"} : () -> ()
+
+  // Four positions after a past of any size: their number is known, they are not.
+  // CHECK: "onnx.LessOrEqual"
+  // CHECK: sym_name = "positions"
+  "llmpart.func"() ({
+  ^bb0(%x: tensor<?x4xf32, ["p"]>):
+    %one = "llmpart.constant"() {value = dense<1> : tensor<i64>} : () -> tensor<i64>
+    %three = "llmpart.constant"() {value = dense<3> : tensor<i64>} : () -> tensor<i64>
+    %past = "op.dims"() {values = #llmpart.polys<"p">} : () -> tensor<i64>
+    %total = "op.dims"() {values = #llmpart.polys<"p + 4">} : () -> tensor<i64>
+    %own = "onnx.Range"(%past, %total, %one) : (tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<4xi64>
+    %early = "onnx.LessOrEqual"(%own, %three) : (tensor<4xi64>, tensor<i64>) -> tensor<4xi1>
+    "llmpart.return"(%early) : (tensor<4xi1>) -> ()
+  }) {sym_name = "positions"} : () -> ()
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
