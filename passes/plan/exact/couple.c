@@ -17,7 +17,6 @@ typedef struct {
   double per_ms[LP_STAGE_COUNT]; /* the prices of time that prune; those of prefill are the unit of its scale */
   double residence;              /* the unit of its scale; it has a sign; 0: that of each cache is in `own` */
   double *own;                   /* [holding] the prices of residence of minimum cuts */
-  double decode_ms;              /* the price of decode's time */
   double best[2], best_bound;
   double work; /* points merged so far */
 } coupling;
@@ -32,12 +31,12 @@ static double scaled(double unit, double at) {
   return at > no_price ? unit * exp2(at) : 0;
 }
 
-/* Fronts keep the limits of time by themselves, so decode's time needs no price: a price of time mixes placements.
+/* Fronts keep the limits of time by themselves, so decode's time has no price: a price of time only mixes placements.
  * Prefill's has one because moves of caches take time that its front does not contain. */
 static void set_coupling(const coupling *c, const double at[2]) {
   lp_exact_duals *duals = &c->prices->duals;
   duals->per_ms[LP_STAGE_PREFILL] = scaled(c->per_ms[LP_STAGE_PREFILL], at[0]);
-  duals->per_ms[LP_STAGE_DECODE] = c->decode_ms;
+  duals->per_ms[LP_STAGE_DECODE] = 0;
   for (int32_t i = 0; i < c->x->holding_count; i++)
     c->prices->residence[i] = scaled(c->residence != 0 ? c->residence : c->own[i], at[1]);
   lp_exact_prices_copy(c->x, c->prices, c->pruning);
@@ -106,21 +105,11 @@ static double residence_unit(const coupling *c) {
   return fabs(isinf(c->known) ? lp_exact_least(c->x, c->prices) : c->known) / states;
 }
 
-/* Without a price the points of a front differ most, so that joining some of them costs most. Where sides change often,
- * that is more than what the price of minimum cuts mixes: gives decode's time this price if the bound is greater. */
-static void choose_decode_price(coupling *c) {
-  (void)bound_at(c, (double[]){no_price, no_price});
-  const double before = c->best_bound;
-  if (!(c->per_ms[LP_STAGE_DECODE] > 0)) return;
-  c->decode_ms = c->per_ms[LP_STAGE_DECODE];
-  (void)bound_at(c, (double[]){no_price, no_price});
-  if (!(c->best_bound > before)) c->decode_ms = 0;
-}
-
 /* Tries the prices of minimum cuts, and one price for all caches, of both signs and many sizes. Sets the unit of
  * residence to that of the best; false when residence has no price. */
 static bool choose_unit(coupling *c) {
   static const double times[] = {0, -1.5}, sizes[] = {-7, -4, -1};
+  (void)bound_at(c, (double[]){no_price, no_price});
   double unit = residence_unit(c), before = c->best_bound, best = 0;
   for (size_t k = 0; k < LP_COUNT(times); k++)
     (void)bound_at(c, (double[]){times[k], 0});
@@ -152,7 +141,6 @@ double lp_exact_couple(const lp_exact_chain *chain, double known, const lp_exact
   c.own = LP_NEW_ARRAY(c.x->arena, double, c.x->holding_count);
   for (int32_t i = 0; i < c.x->holding_count; i++)
     c.own[i] = prices->residence[i];
-  choose_decode_price(&c);
   bool coupled = choose_unit(&c);
   for (int round = 0; round < 2 && coupled; round++) {
     double reach = round ? 0.5 : 2;
