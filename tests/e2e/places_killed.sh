@@ -34,8 +34,8 @@ same 'four processes' "$want" "$(tokens "$bundle" "$ids" "$count" $(others phone
 
 grows() { [ -s "$work/saved" ] && [ "$(wc -c <"$work/saved")" -ge "$1" ]; } # grows BYTES: the saved text has so many
 grown_or_over() { grows "$1" || ! kill -0 "$device" 2>/dev/null; }
-# killed PLACE BYTES: its worker dies when the saved text has so many bytes beyond its head, and begins again. False:
-# the text ended before, as it may where other work takes the processors.
+# killed PLACE BYTES: kills the place's worker once the saved file has BYTES bytes after its header, and starts it again.
+# Returns false when the text ended first, which happens on a busy machine.
 killed() {
   rm -f "$work/saved"
   # shellcheck disable=SC2046 # a list of options

@@ -195,10 +195,10 @@ static seeker *dear_stage(graphs *g) {
   return &g->s[c->link[1] + g->s[1].price[1] >= c->link[0] + g->s[0].price[0]];
 }
 
-/* When to look whether the placements that send more messages than those proved so far are proved by prices. */
+/* When to check whether prices prove the placements that send more messages than those proved so far. */
 typedef struct {
-  int32_t sent; /* the next look is at so many messages */
-  double bound; /* of the last look */
+  int32_t sent; /* the number of messages at which the next check is made */
+  double bound; /* that the last check proved */
 } outlook;
 
 /* Notes the bound of a look. Where it hardly rises, the next looks are ever farther away. */
