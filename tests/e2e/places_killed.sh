@@ -34,7 +34,7 @@ same 'four processes' "$want" "$(tokens "$bundle" "$ids" "$count" $(others phone
 
 grows() { [ -s "$work/saved" ] && [ "$(wc -c <"$work/saved")" -ge "$1" ]; } # grows BYTES: the saved text has so many
 grown_or_over() { grows "$1" || ! kill -0 "$device" 2>/dev/null; }
-# killed PLACE BYTES: kills the place's worker once the saved file has BYTES bytes after its header, and starts it again.
+# killed PLACE BYTES: kills the place's worker once the saved file has BYTES bytes after its header and starts it again.
 # Returns false when the text ended first, which happens on a busy machine.
 killed() {
   rm -f "$work/saved"
