@@ -16,7 +16,8 @@
 #include "base/clock.h"
 #include "runtime/runtime.h"
 
-enum { STOP_TRIES = 200 };
+/* A worker that is told to end gets 5 s, for what it has yet to write on a busy machine; then it is killed. */
+enum { STOP_TRIES = 1000, STOP_STEP_NS = 5000000 };
 /* A worker that never listens is given up; to compile its kernels takes minutes on a slow or busy machine. One that is
  * started again need not be awaited for long, since its owner goes on asking it. */
 static const double ready_ms = 600000, ready_again_ms = 30000;
@@ -165,7 +166,7 @@ void lp_worker_stop(lp_worker_process *process) {
   kill(process->pid, SIGTERM);
   for (int i = 0; i < STOP_TRIES && waitpid(process->pid, NULL, WNOHANG) == 0; i++) {
     if (i == STOP_TRIES - 1) kill(process->pid, SIGKILL);
-    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = STOP_STEP_NS}, NULL);
   }
   (void)waitpid(process->pid, NULL, 0);
   *process = (lp_worker_process){.ready_fd = -1};
