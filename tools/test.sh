@@ -4,8 +4,8 @@
 #   sh tools/test.sh --all [PART ...]     all parts, or the named ones: quick, long, asan, tsan; 30 to 60 minutes
 # A part that fails does not keep the others from running. A test that fails runs once more, because many tests talk
 # over sockets under time limits and the machine may be busy with other work. Four run at a time on 2 cores, because
-# some wait for sockets and timers. At the end stand the minutes of each part, the tests that failed at first, and the
-# tests that were skipped, each with its reason. Everything it makes goes to build/.
+# some wait for sockets and timers. At the end stand the minutes of each part, the tests that were skipped, each with
+# its reason, and the tests that failed at first, with the end of what they printed. Everything it makes goes to build/.
 set -eu
 cd "$(dirname "$0")/.."
 # Compiling a model under a sanitizer takes minutes: units and the runtime's commands run there, the backends' suites do
@@ -35,6 +35,7 @@ report() {
   if [ -s build/failed.txt ]; then
     echo "== failed at least once"
     sort build/failed.txt | uniq -c
+    cat build/said.txt
   fi
   [ -z "$failed" ] || echo "test: failed:$failed" >&2
 }
@@ -95,6 +96,18 @@ build() { # build PRESET [REGEX]: everything, or the programs of the tests with 
   fi
 }
 
+# said LOG: the last 12 lines of each test that failed.
+said() {
+  awk '/^[0-9]+\/[0-9]+ Testing: / { name = $3 }
+    { line[lines++] = $0 }
+    /^Output:/ { lines = -1 } # a rule follows
+    /^<end of output>/ { end = lines - 1 }
+    /^Test (Failed|Timeout)/ {
+      print "-- " name
+      for (i = end > 12 ? end - 12 : 0; i < end; i++) print substr(line[i], 1, 400)
+    }' "$1"
+}
+
 # tests PRESET BUILD [ctest option ...]
 tests() {
   preset=$1 build=$2 status=0
@@ -103,12 +116,14 @@ tests() {
   log="$build/Testing/Temporary/LastTest.log"
   sh tests/skipped.sh "$log" >>build/skipped.txt
   awk '/^[0-9]+\/[0-9]+ Testing: / { name = $3 } /^Test (Failed|Timeout)/ { print name }' "$log" >>build/failed.txt
+  said "$log" >>build/said.txt
   return $status
 }
 
 mkdir -p build
 : >build/skipped.txt
 : >build/failed.txt
+: >build/said.txt
 trap report EXIT
 case $parts in *long*) step 'set up' sh tools/setup.sh --all ;; *) step 'set up' sh tools/setup.sh ;; esac
 case $parts in
