@@ -17,6 +17,7 @@ typedef struct {
   double per_ms[LP_STAGE_COUNT]; /* the prices of time that prune; those of prefill are the unit of its scale */
   double residence;              /* the unit of its scale; it has a sign; 0: that of each cache is in `own` */
   double *own;                   /* [holding] the prices of residence of minimum cuts */
+  double decode_ms;              /* the price of decode's time */
   double best[2], best_bound;
   double work; /* points merged so far */
 } coupling;
@@ -31,12 +32,12 @@ static double scaled(double unit, double at) {
   return at > no_price ? unit * exp2(at) : 0;
 }
 
-/* Fronts keep the limits of time by themselves, so decode's time has no price: a price of time only mixes placements.
+/* Fronts keep the limits of time by themselves, so decode's time needs no price: a price of time mixes placements.
  * Prefill's has one because moves of caches take time that its front does not contain. */
 static void set_coupling(const coupling *c, const double at[2]) {
   lp_exact_duals *duals = &c->prices->duals;
   duals->per_ms[LP_STAGE_PREFILL] = scaled(c->per_ms[LP_STAGE_PREFILL], at[0]);
-  duals->per_ms[LP_STAGE_DECODE] = 0;
+  duals->per_ms[LP_STAGE_DECODE] = c->decode_ms;
   for (int32_t i = 0; i < c->x->holding_count; i++)
     c->prices->residence[i] = scaled(c->residence != 0 ? c->residence : c->own[i], at[1]);
   lp_exact_prices_copy(c->x, c->prices, c->pruning);
@@ -127,8 +128,8 @@ static bool choose_unit(coupling *c) {
   return found;
 }
 
-double lp_exact_couple(const lp_exact_chain *chain, double known, const lp_exact_duals *cut, lp_exact_prices *prices,
-                       lp_exact_prices *pruning) {
+double lp_exact_couple(const lp_exact_chain *chain, double known, const lp_exact_duals *cut, bool price_decode,
+                       lp_exact_prices *prices, lp_exact_prices *pruning) {
   coupling c = {.chain = chain,
                 .x = lp_exact_chain_problem(chain),
                 .graph = lp_exact_chain_graph(chain),
@@ -138,6 +139,7 @@ double lp_exact_couple(const lp_exact_chain *chain, double known, const lp_exact
                 .best_bound = -INFINITY};
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     c.per_ms[stage] = fmax(cut->per_ms[stage], prices->duals.per_ms[stage]);
+  if (price_decode) c.decode_ms = c.per_ms[LP_STAGE_DECODE];
   c.own = LP_NEW_ARRAY(c.x->arena, double, c.x->holding_count);
   for (int32_t i = 0; i < c.x->holding_count; i++)
     c.own[i] = prices->residence[i];

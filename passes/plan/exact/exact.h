@@ -320,8 +320,9 @@ void lp_exact_chain_run(lp_exact_chain *chain, const lp_exact_prices *prices, lp
 
 /* Changes the prices of prefill's time and of residence so that the bound of the fronts rises; returns the bound. Sets
  * `pruning` to prices by which points of these fronts may be dropped. `known` is the least objective known, or
- * infinity; `cut` are the prices that are best for minimum cuts. */
-double lp_exact_couple(const lp_exact_chain *chain, double known, const lp_exact_duals *cut, lp_exact_prices *prices,
-                       lp_exact_prices *pruning);
+ * infinity; `cut` are the prices that are best for minimum cuts, of which decode's time gets its own if `price_decode`,
+ * and else none. */
+double lp_exact_couple(const lp_exact_chain *chain, double known, const lp_exact_duals *cut, bool price_decode,
+                       lp_exact_prices *prices, lp_exact_prices *pruning);
 
 #endif

@@ -185,14 +185,30 @@ static void run_passes(part *p) {
 }
 
 /* Where memory does not bind, the stages share caches only, and the price of these makes fronts of both stages good
- * bounds. */
-static void couple(part *p) {
+ * bounds. Improves `prices` and returns the bound by fronts. */
+static double couple(part *p, bool price_decode, lp_exact_prices *prices) {
   lp_exact_prices *pruning = lp_exact_prices_create(&p->x);
-  double bound = lp_exact_couple(p->chain, known_objective(p), p->task->duals, p->divided, pruning);
-  p->coupled = p->divided;
+  double bound = lp_exact_couple(p->chain, known_objective(p), p->task->duals, price_decode, prices, pruning);
+  p->coupled = prices;
   p->pruning = pruning;
   p->bound = fmax(p->bound, bound);
   p->lowest = fmax(p->lowest, fmin(p->bound, known_objective(p)));
+  return bound;
+}
+
+/* Without a price of decode's time the points of a front differ most, so that joining some of them costs most. Where
+ * sides change often, that is more than what a price mixes; where a gap is left and the bound is greater by a price,
+ * searches with it too. */
+static void run_coupled_passes(part *p) {
+  lp_exact_prices *of_cuts = lp_exact_prices_create(&p->x);
+  lp_exact_prices_copy(&p->x, p->divided, of_cuts);
+  const double by_fronts = couple(p, false, p->divided);
+  run_passes(p);
+  if (is_proved(p, LP_EXACT_GAP_CLOSE) || couple(p, true, of_cuts) <= by_fronts) return;
+  p->most_work += p->work;
+  p->reach = first_reach;
+  p->width = FIRST_LABELS;
+  run_passes(p);
 }
 
 /* Searches a part; `work` is that of the parts before it. */
@@ -211,8 +227,10 @@ static void search_part(part *p, double work) {
   p->close_work = is_tight(&p->x) ? close_work : close_label_work;
   p->reach = is_tight(&p->x) ? first_reach / 2 : first_reach;
   p->width = FIRST_LABELS;
-  if (!is_tight(&p->x)) couple(p);
-  run_passes(p);
+  if (is_tight(&p->x))
+    run_passes(p);
+  else
+    run_coupled_passes(p);
   bool is_far = isinf(known_objective(p)) || (work <= 0 && !is_proved(p, gap_far));
   if (!isinf(p->bound) && is_far) dive(p);
   double known = known_objective(p);

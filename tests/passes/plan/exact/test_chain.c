@@ -33,11 +33,11 @@ static bool see(void *user, unsigned char *const of_unit[LP_STAGE_COUNT]) {
 }
 
 /* How to search. `couples`: at the prices that couple the stages, which are found first; else at those of a cut.
- * `known`: the objective known before those are found. */
+ * `price_decode`: with a price of decode's time. `known`: the objective known before those are found. */
 typedef struct {
   double most, known, step;
   size_t width;
-  bool couples;
+  bool couples, price_decode;
 } way;
 
 /* Runs the chain search; false when the graph is no chain. `lowest` gets the greater of the bounds that the prices and
@@ -65,7 +65,8 @@ static bool run_chain(random_plan *plan, const way *how, watcher *w, double *low
   if (!chain) return false;
   lp_exact_prices *coupled = lp_exact_prices_create(x), *pruning = lp_exact_prices_create(x);
   lp_exact_prices_copy(x, prices, coupled);
-  double bound = how->couples ? lp_exact_couple(chain, how->known, &duals, coupled, pruning) : -INFINITY;
+  double bound = -INFINITY;
+  if (how->couples) bound = lp_exact_couple(chain, how->known, &duals, how->price_decode, coupled, pruning);
   lp_exact_chain_search search = {.most = how->most,
                                   .greatest = how->most,
                                   .close = 1e-12,
@@ -98,8 +99,11 @@ LP_TEST(finds_the_best_of_all) {
     lp_plan_result best = random_plan_try_all(plan);
     double wanted = lp_plan_objective_value(&best, &plan->request), lowest = 0;
     watcher w;
-    way how = {
-        .most = margin * wanted, .known = known_first(seed, margin * wanted), .width = SIZE_MAX, .couples = seed % 2};
+    way how = {.most = margin * wanted,
+               .known = known_first(seed, margin * wanted),
+               .width = SIZE_MAX,
+               .couples = seed % 2,
+               .price_decode = seed % 8 > 3};
     if (best.feasible && wanted > 0 && run_chain(plan, &how, &w, &lowest)) {
       chains++;
       ck_assert_msg(fabs(w.best - wanted) <= 1e-9 * wanted, "seed %d: %.12g, wanted %.12g", (int)seed, w.best, wanted);
@@ -123,7 +127,8 @@ LP_TEST(proves_nothing_wrong) {
                .known = known_first(seed, margin * wanted),
                .step = 0.02 * wanted,
                .width = 1 + (size_t)(8 * random_plan_number(plan)),
-               .couples = seed % 2};
+               .couples = seed % 2,
+               .price_decode = seed % 8 > 3};
     if (best.feasible && wanted > 0 && run_chain(plan, &how, &w, &lowest)) {
       chains++;
       ck_assert_msg(lowest <= wanted * (1 + 1e-9), "seed %d: proves %.12g of %.12g", (int)seed, lowest, wanted);
