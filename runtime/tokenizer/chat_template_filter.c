@@ -1,4 +1,5 @@
 /* Filters and methods of chat templates, with the behaviour of Jinja and Python. */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,18 +71,37 @@ static lp_status text_filter(const lp_chat *chat, const lp_chat_node *node, cons
 
 /* ---- filters of numbers ------------------------------------------------------------------------------------------ */
 
+/* Tells whether a number that ends at `end` is the whole text but for spaces. */
+static bool is_whole_text(const lp_chat_value *text, const char *end) {
+  return end != text->text && end + strspn(end, " \t\n\v\f\r") == text->text + text->size;
+}
+
+/* Reads a text as Python's int does. */
+static bool read_integer(const lp_chat_value *text, int64_t *out) {
+  char *end = NULL;
+  errno = 0;
+  *out = strtoll(text->text, &end, 10);
+  return errno == 0 && is_whole_text(text, end);
+}
+
+/* Reads a text as Python's float does, which knows neither hexadecimal digits nor "nan(..)". */
+static bool read_real(const lp_chat_value *text, double *out) {
+  char *end = NULL;
+  *out = strtod(text->text, &end);
+  return is_whole_text(text, end) && !strpbrk(text->text, "xX(");
+}
+
 /* int(default=0) and float(default=0.0) */
 static bool to_number(const lp_chat_value *value, const lp_chat_value *otherwise, bool whole, lp_chat_value *out) {
-  char *end = NULL;
+  int64_t integer = value->integer;
   bool numeric = value->kind == LP_CHAT_REAL || lp_chat_is_integral(value);
-  if (whole && lp_chat_is_integral(value)) {
-    *out = lp_chat_number(value->integer);
+  if (whole && (lp_chat_is_integral(value) || (value->kind == LP_CHAT_STRING && read_integer(value, &integer)))) {
+    *out = lp_chat_number(integer);
     return true;
   }
   double real = value->kind == LP_CHAT_REAL ? value->real : lp_chat_is_integral(value) ? (double)value->integer : 0;
-  if (value->kind == LP_CHAT_STRING && value->size > 0) {
-    real = strtod(value->text, &end);
-    numeric = *end == '\0';
+  if (value->kind == LP_CHAT_STRING) {
+    numeric = read_real(value, &real);
     if (!numeric) real = 0;
   }
   if (!numeric && otherwise) {

@@ -47,7 +47,7 @@ static bool plain_test(const char *name, const lp_chat_value *value, bool *out) 
       {"mapping", kind == LP_CHAT_DICT},
       {"iterable", sequence || iterator || kind == LP_CHAT_DICT || kind == LP_CHAT_UNDEFINED},
       {"sequence", sequence || kind == LP_CHAT_DICT || kind == LP_CHAT_UNDEFINED},
-      {"callable", kind == LP_CHAT_MACRO || kind == LP_CHAT_FUNCTION},
+      {"callable", kind == LP_CHAT_MACRO || kind == LP_CHAT_FUNCTION || kind == LP_CHAT_UNDEFINED},
       {"odd", integral && value->integer % 2 != 0},
       {"even", integral && value->integer % 2 == 0},
       {"lower", has_case(value, 'a', 'z')},

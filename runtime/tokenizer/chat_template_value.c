@@ -319,7 +319,9 @@ static lp_chat_value join_lists(const lp_chat *chat, const lp_chat_value *a, con
   lp_chat_value *items = LP_NEW_ARRAY(chat->arena, lp_chat_value, a->size + b->size);
   for (size_t i = 0; i < a->size + b->size; i++)
     items[i] = i < a->size ? a->items[i] : b->items[i - a->size];
-  return lp_chat_list(items, a->size + b->size);
+  lp_chat_value joined = lp_chat_list(items, a->size + b->size);
+  joined.tuple = a->tuple;
+  return joined;
 }
 
 enum { MOST_REPEATED = 1 << 20 };
@@ -359,7 +361,7 @@ lp_status lp_chat_binary(const lp_chat *chat, const lp_chat_node *node, const ch
   if (op[0] == '<' || op[0] == '>') return compare(chat, node, op, a, b, out);
   if (lp_streq(op, "~")) return concatenate(chat, node, a, b, out);
   if (plus && a->kind == LP_CHAT_STRING && b->kind == LP_CHAT_STRING) return add_texts(chat, node, a, b, out);
-  if (plus && a->kind == LP_CHAT_LIST && b->kind == LP_CHAT_LIST) {
+  if (plus && a->kind == LP_CHAT_LIST && b->kind == LP_CHAT_LIST && a->tuple == b->tuple) {
     *out = join_lists(chat, a, b);
     return LP_OK;
   }
@@ -513,5 +515,6 @@ lp_status lp_chat_slice(const lp_chat *chat, const lp_chat_node *node, const lp_
     items[made++] = list.items[at];
   }
   *out = object->kind == LP_CHAT_STRING ? lp_chat_keep(chat, &text) : lp_chat_list(items, made);
+  out->tuple = object->tuple;
   return LP_OK;
 }
