@@ -336,8 +336,14 @@ static void add_part(parts *list, part *p) {
     lp_vec_push(list, p);
 }
 
+/* Tells whether the stage's limit has no time for more than MOST_COUNTED messages. */
+static bool allows_few(const lp_exact *x, int stage) {
+  return x->limit_ms[stage] > 0 && x->limit_ms[stage] < (double)MOST_COUNTED * x->rtt_half;
+}
+
 /* Divides a part by the number of messages that a stage sends. False when that does not help: placements with more
- * messages have hardly a greater bound. */
+ * messages have hardly a greater bound. Where all numbers are few, each gets its part, since the last ones often have
+ * the least bound. */
 static bool divide_by_messages(parts *list, part *p, int stage) {
   size_t before = list->count;
   double known = known_objective(p), gain = dear_message * known;
@@ -348,7 +354,8 @@ static bool divide_by_messages(parts *list, part *p, int stage) {
     more.least_messages[stage]++;
     part *child = make_part(p->task, &few, p->bound), *other = make_part(p->task, &more, rest->bound);
     bool fits = child->has_graphs && other->has_graphs;
-    if (!fits || (!isinf(child->bound) && other->bound < rest->bound + gain)) {
+    bool gains = isinf(child->bound) || other->bound >= rest->bound + gain || allows_few(&p->x, stage);
+    if (!fits || !gains) {
       drop_part(child);
       drop_part(other);
       break;

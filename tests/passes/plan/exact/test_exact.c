@@ -236,6 +236,26 @@ LP_TEST(proves_plans_that_often_change_sides) {
   study_close(&s);
 }
 
+/* Decode's limit has time for four messages over LTE, and memory is scarce: plans of two and of four messages have the
+ * least bounds of all, so that leaving out those of none gains nothing. */
+LP_TEST(proves_plans_of_few_messages) {
+  llama_study s = study_open(8, "snapdragon-8s-gen3-p1", "a100", "lte");
+  s.request.isl = 2048;
+  s.request.osl = 128;
+  s.request.ttft_ms = 7038;
+  s.request.tpot_ms = 117.25;
+  s.request.device_memory = 2254857830;
+  ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
+  lp_side *side[LP_STAGE_COUNT];
+  lp_plan_proof proof;
+  lp_plan_result result;
+  ck_assert_int_eq(lp_plan_choose(s.problem, "exact", &s.request, side, &proof, s.arena, NULL), LP_OK);
+  lp_plan_evaluate(s.problem, &s.request, side, &result);
+  ck_assert(result.feasible);
+  ck_assert_double_le(lp_plan_gap(&proof, &result, &s.request), 0.01);
+  study_close(&s);
+}
+
 /* The plan of a llama of `layers` layers on a snapdragon and an a100 with so much memory on the device. */
 static lp_plan_result plan_with_memory(int64_t layers, double ttft_ms, double tpot_ms, double bytes, double *gap) {
   llama_study s = study_open(layers, "snapdragon-8s-gen3-p1", "a100", "lan");
