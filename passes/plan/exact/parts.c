@@ -197,18 +197,29 @@ static double couple(part *p, bool price_decode, lp_exact_prices *prices) {
 }
 
 /* Without a price of decode's time the points of a front differ most, so that joining some of them costs most. Where
- * sides change often, that is more than what a price mixes; where a gap is left and the bound is greater by a price,
- * searches with it too. */
-static void run_coupled_passes(part *p) {
-  lp_exact_prices *of_cuts = lp_exact_prices_create(&p->x);
-  lp_exact_prices_copy(&p->x, p->divided, of_cuts);
-  const double by_fronts = couple(p, false, p->divided);
-  run_passes(p);
+ * sides change often, that is more than what a price mixes: where a gap is left and a price gives a greater bound than
+ * `by_fronts`, searches with it too. `of_cuts` are prices of minimum cuts. */
+static void search_priced(part *p, double by_fronts, lp_exact_prices *of_cuts) {
   if (is_proved(p, LP_EXACT_GAP_CLOSE) || couple(p, true, of_cuts) <= by_fronts) return;
   p->most_work += p->work;
   p->reach = first_reach;
   p->width = FIRST_LABELS;
   run_passes(p);
+}
+
+static void dive_if_far(part *p, double work) {
+  bool is_far = isinf(known_objective(p)) || (work <= 0 && !is_proved(p, gap_far));
+  if (!isinf(p->bound) && is_far) dive(p);
+}
+
+/* Searches a part whose memory does not bind; `work` is that of the parts before it. */
+static void search_coupled(part *p, double work) {
+  lp_exact_prices *of_cuts = lp_exact_prices_create(&p->x);
+  lp_exact_prices_copy(&p->x, p->divided, of_cuts);
+  const double by_fronts = couple(p, false, p->divided);
+  run_passes(p);
+  dive_if_far(p, work);
+  search_priced(p, by_fronts, of_cuts);
 }
 
 /* Searches a part; `work` is that of the parts before it. */
@@ -227,12 +238,12 @@ static void search_part(part *p, double work) {
   p->close_work = is_tight(&p->x) ? close_work : close_label_work;
   p->reach = is_tight(&p->x) ? first_reach / 2 : first_reach;
   p->width = FIRST_LABELS;
-  if (is_tight(&p->x))
+  if (is_tight(&p->x)) {
     run_passes(p);
-  else
-    run_coupled_passes(p);
-  bool is_far = isinf(known_objective(p)) || (work <= 0 && !is_proved(p, gap_far));
-  if (!isinf(p->bound) && is_far) dive(p);
+    dive_if_far(p, work);
+  } else {
+    search_coupled(p, work);
+  }
   double known = known_objective(p);
   if (isinf(known) || p->lowest >= known || p->work > p->most_work) return;
   if (is_short) finish(p);
