@@ -183,7 +183,8 @@ size_t lp_exact_chain_length(const lp_exact_chain *chain) {
 
 /* ---- modes ------------------------------------------------------------------------------------------------------- */
 
-/* Fills least[stage][unit][frontier] of a segment for an entry: the least over all segments of its kind. */
+/* Fills least[stage][unit][frontier] of a segment for an entry: the least over all segments of its kind. A stage
+ * without units in the segment stays at its entry, and its other frontiers differ between segments of a kind. */
 static void set_least(const lp_exact_chain *c, const lp_exact_prices *listing, size_t index, const lp_exact_mode *entry,
                       lp_arena *arena, lp_exact_segment *segment) {
   const lp_chain_place *own = &c->place.data[index];
@@ -195,7 +196,8 @@ static void set_least(const lp_exact_chain *c, const lp_exact_prices *listing, s
       double *least = segment->least[stage][u] = LP_NEW_ARRAY(arena, double, count);
       for (int32_t f = 0; f < count; f++)
         least[f] = INFINITY;
-      for (size_t i = 0; i < c->segment.count; i++) {
+      if (units == 0) least[entry->at[stage]] = 0;
+      for (size_t i = 0; units > 0 && i < c->segment.count; i++) {
         const lp_chain_place *p = &c->place.data[i];
         if (p->kind != own->kind) continue;
         const double *potential = listing->potential[stage][p->done[stage] + u];
