@@ -212,7 +212,7 @@ static void dive_if_far(part *p, double work) {
   if (!isinf(p->bound) && is_far) dive(p);
 }
 
-/* Searches a part whose memory does not bind; `work` is that of the parts before it. */
+/* Searches a part in which memory does not bind. `work`: what the search of the parts before it took. */
 static void search_coupled(part *p, double work) {
   lp_exact_prices *of_cuts = lp_exact_prices_create(&p->x);
   lp_exact_prices_copy(&p->x, p->divided, of_cuts);

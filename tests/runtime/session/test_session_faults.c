@@ -365,7 +365,7 @@ LP_TEST(bandwidth_is_measured_up_to_the_bound) {
   ck_assert_int_eq(made.plan, made.up_bps >= 1000);
 }
 
-/* ---- whose message is next --------------------------------------------------------------------------------------- */
+/* ---- the order of messages --------------------------------------------------------------------------------------- */
 
 static const toy_placement three = {.prefill = "001122", .places = 3};
 

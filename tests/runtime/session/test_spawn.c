@@ -194,7 +194,7 @@ LP_TEST(no_descriptors_are_left) {
 
 /* ---- signs of life ----------------------------------------------------------------------------------------------- */
 
-/* A socket of loopback at a free port, whose address `worker` gets. */
+/* Binds a socket to a free port of loopback, and gives `worker` its address. */
 static int take_port(void) {
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t size = sizeof at;

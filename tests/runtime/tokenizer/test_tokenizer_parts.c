@@ -50,7 +50,7 @@ static void expect_refusal(const char *json, const char *wanted) {
   lp_buf_free(&found);
 }
 
-/* A file whose tokens are whole pieces, in their order: of equal ones the first counts. */
+/* A tokenizer in which each piece is a token, with its index as id. The first of equal pieces counts. */
 static lp_tokenizer *tokens_of(const char *rest, const char *const *pieces, int32_t ids[MOST_PIECES], size_t *count) {
   lp_buf json = {0};
   lp_buf_printf(&json, "{%s\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"[none]\",\"vocab\":{\"[none]\":99", rest);
