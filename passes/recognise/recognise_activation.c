@@ -120,7 +120,8 @@ static int match_samples(const lp_op *seed, const lp_array *x, const lp_array *y
 /* Identifies the activation that `root` computes of `x`, found from `seed`; -1: none. The scratch arena holds the
  * samples. */
 static int identify(lp_module *module, const lp_op *seed, lp_op *root, lp_value *x, lp_arena *arena) {
-  lp_array out, in = {.dtype = x->type.dtype, .rank = 1, .dim = {SAMPLES}, .data = LP_NEW_ARRAY(arena, float, SAMPLES)};
+  lp_array out,
+      in = {.dtype = x->type.dtype, .rank = 1, .dim = {SAMPLES}, .data = LP_NEW_ARRAY(arena, double, SAMPLES)};
   if (!lp_dtype_is_float(in.dtype)) return -1;
   for (int i = 0; i < SAMPLES; i++)
     lp_array_set_f64(&in, i, (double)(((float)i - 16.0f) * 0.37f));
@@ -149,7 +150,7 @@ static void raise_from(lp_module *module, lp_op *seed, lp_arena *arena) {
   cone c = {{0}, 0};
   for (lp_op *root = seed; root && c.count < MAX_CONE;) {
     if (!lp_op_has(root, LP_ELEMENTWISE) || root->out_count != 1) return;
-    if (!in_cone(&c, root)) c.op[c.count++] = root;
+    c.op[c.count++] = root;
     cone attempt = c;
     lp_value *x = root == seed ? NULL : grow(&attempt);
     int which = x ? identify(module, seed, root, x, arena) : -1;

@@ -68,11 +68,12 @@ static void learn_slope(const lp_array *mask, const mask_row *row, mask_kind *ki
         close_to(lp_match_mask_element(mask, row->at + j), own + kind->slope[row->head] * (double)(j - row->last));
 }
 
-/* Compares a row with the row of the same query position at the first sizes. */
+/* Compares a row with the row of the same query position at the first sizes. Only a causal mask needs it; other masks
+ * may see keys that there are none of at the first sizes. */
 static void compare_row(const lp_array *mask, const mask_row *row, mask_kind *kind) {
   const lp_array *first = &kind->first;
   int64_t keys = first->dim[first->rank - 1], rows = first->rank > 1 ? first->dim[first->rank - 2] : 1;
-  if (rows == 1 || row->position >= rows) return;
+  if (row->last != row->position || rows == 1 || row->position >= rows || row->position >= keys) return;
   int64_t at = (row->head * rows + row->position) * keys;
   double shift = lp_match_mask_element(first, at + row->last) - lp_match_mask_element(mask, row->at + row->last);
   kind->steady &= !kind->sinks || close_to(shift, 0);

@@ -49,15 +49,9 @@ bool lp_match_scalar(const lp_op *op, double *number, lp_value **rest) {
 }
 
 bool lp_match_last_axis(const lp_op *reduce) {
-  const lp_value *x = lp_op_in(reduce, 0), *operand = lp_op_in(reduce, 1);
-  const lp_attr *attr = lp_op_attr(reduce, "axes");
+  const lp_value *x = lp_op_in(reduce, 0), *axes = lp_op_in(reduce, 1);
   int64_t axis;
-  if (operand) {
-    if (operand->known_count != 1 || !lp_known_i64(operand, 0, &axis)) return false;
-  } else {
-    if (!attr || attr->count != 1) return false;
-    axis = attr->is[0];
-  }
+  if (!axes || axes->known_count != 1 || !lp_known_i64(axes, 0, &axis)) return false;
   return (axis == -1 || axis == x->type.rank - 1) && lp_op_i64(reduce, "keepdims", 1);
 }
 

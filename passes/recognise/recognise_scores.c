@@ -9,7 +9,8 @@
 #include <string.h>
 
 enum { MAX_STEPS = 16 };
-#define MOST_HIDDEN (-1e3) /* of what a mask adds to a hidden score */
+#define MOST_HIDDEN (-1e3)    /* of what a mask adds to a hidden score */
+#define MOST_ABSORBED (-1e30) /* a sum of this and a score is the same number again, in f32 as in f64 */
 
 /* One operator on the path, and the operand that carries the scores. */
 typedef struct {
@@ -120,7 +121,7 @@ static bool learn_step(chain *c, int32_t at, lp_scores *out) {
     return true;
   case LP_ONNX_Where:
     add_mask(c, at);
-    return s->operand > 0 && is_very_negative(lp_match_peel(lp_op_in(s->op, 3 - s->operand)));
+    return is_very_negative(lp_match_peel(lp_op_in(s->op, 3 - s->operand))); /* no float is the condition */
   case LP_ONNX_Add:
   case LP_ONNX_Sub:
     add_mask(c, at);
@@ -166,8 +167,24 @@ static lp_value *zeros(lp_build *b, lp_type type, bool all) {
   return op ? op->out[0] : NULL;
 }
 
-/* Computes the mask to add: the value of the steps from the first mask on when all scores are zero. */
-static lp_value *mask_of_zeros(lp_build *b, const chain *c) {
+/* A selection that gives hidden keys a number to which adding a score changes nothing. */
+static lp_value *absorbing(lp_build *b, const step *where, lp_value *shown) {
+  lp_value *in[] = {lp_op_in(where->op, 0), NULL, NULL};
+  in[where->operand] = lp_build_cast(b, shown, LP_F32);
+  in[3 - where->operand] = lp_build_float(b, LP_F32, MOST_ABSORBED);
+  return lp_build_value(b, LP_ONNX_Where, 3, in);
+}
+
+/* The step's operator on another value than the scores. */
+static lp_value *repeated(lp_build *b, const step *s, lp_value *value) {
+  lp_op *copy = lp_op_clone(b->module, s->op, NULL, NULL);
+  lp_op_set_in(copy, s->operand, value);
+  return lp_build_place(b, copy) == LP_OK ? copy->out[0] : NULL;
+}
+
+/* Computes the mask to add: the value of the steps from the first mask on when all scores are zero. The selection at
+ * step `absorbs` hides by an absorbing number; -1: none does. */
+static lp_value *mask_of_zeros(lp_build *b, const chain *c, int32_t absorbs) {
   bool all = c->unproven;
   for (int32_t i = 0; i <= c->deepest; i++)
     all |= lp_op_has(c->step[i].op, LP_ALIAS);
@@ -175,43 +192,26 @@ static lp_value *mask_of_zeros(lp_build *b, const chain *c) {
   for (int32_t i = c->deepest; i >= 0; i--) {
     const step *s = &c->step[i];
     lp_type type = lp_op_in(s->op, s->operand)->type;
-    value = value ? lp_build_cast(b, value, type.dtype) : zeros(b, type, all);
+    value = !value ? zeros(b, type, all) : i < absorbs ? value : lp_build_cast(b, value, type.dtype);
     if (!value) return NULL;
-    lp_op *copy = lp_op_clone(b->module, s->op, NULL, NULL);
-    lp_op_set_in(copy, s->operand, value);
-    if (lp_build_place(b, copy) != LP_OK) return NULL;
-    value = copy->out[0];
+    value = i == absorbs ? absorbing(b, s, value) : repeated(b, s, value);
+    if (!value) return NULL;
   }
   return value;
 }
 
-/* Finds the number that the last masking step, a selection by data, gives to all hidden keys, whatever their scores
- * are. In a row that sees no key all keys then weigh the same. False if the sum of this number and a score is the
- * number again in f32. */
-static bool number_of_hidden(const chain *c, double *number) {
+/* The last step but views, if it is a selection that gives all hidden keys the same number, whatever their scores are:
+ * in a row that sees no key all keys then weigh the same. -1 for another step, or if the sum of that number and a
+ * score is the number again. */
+static int32_t last_selection(const chain *c) {
   int32_t at = 0;
-  while (at < c->count && lp_op_has(c->step[at].op, LP_ALIAS))
+  double number;
+  while (at < c->deepest && lp_op_has(c->step[at].op, LP_ALIAS))
     at++;
-  if (at == c->count || c->step[at].op->kind != LP_ONNX_Where) return false;
-  const lp_op *where = c->step[at].op;
-  lp_value *other = lp_match_peel(lp_op_in(where, 3 - c->step[at].operand));
-  if (!lp_scalar_constant(other, number) || *number > -1e4 || *number <= -1e9) return false;
-  for (int32_t i = at + 1; i < c->count; i++) {
-    const step *s = &c->step[i];
-    bool adds = s->op->kind == LP_ONNX_Add || s->op->kind == LP_ONNX_Sub;
-    if (adds && !lp_match_input_free(lp_op_in(s->op, 1 - s->operand))) return false;
-  }
-  return true;
-}
-
-/* Replaces the number of hidden keys by one to which adding a score changes nothing in f32. */
-static lp_value *absorbing(lp_build *b, lp_value *mask, double number) {
-  lp_value *wide = lp_build_cast(b, mask, LP_F32);
-  lp_value *pair[] = {wide, lp_build_float(b, LP_F32, number)};
-  lp_op *hidden = wide ? lp_build_onnx(b, LP_ONNX_LessOrEqual, 2, pair, 1) : NULL;
-  lp_value *choice[] = {hidden ? hidden->out[0] : NULL, lp_build_float(b, LP_F32, -1e30), wide};
-  lp_op *op = hidden ? lp_build_onnx(b, LP_ONNX_Where, 3, choice, 1) : NULL;
-  return op ? op->out[0] : NULL;
+  const step *s = &c->step[at];
+  bool selects =
+      s->op->kind == LP_ONNX_Where && lp_scalar_constant(lp_match_peel(lp_op_in(s->op, 3 - s->operand)), &number);
+  return selects && number > MOST_ABSORBED ? at : -1;
 }
 
 /* Tells whether a mask that follows from the sizes leaves each row a key, as far as it can be computed. */
@@ -328,9 +328,8 @@ bool lp_match_scores(lp_build *b, lp_value *scores, lp_scores *out) {
     if (!learn_step(&c, i, out)) return false;
   if (c.masks == 0) return true;
   if (plain_mask(b, &c, &out->mask)) return out->mask != NULL;
-  double number;
-  out->mask = mask_of_zeros(b, &c);
-  if (out->mask && number_of_hidden(&c, &number) && !rows_see_keys(b->module, out->mask))
-    out->mask = absorbing(b, out->mask, number);
+  const int32_t selection = last_selection(&c);
+  out->mask = mask_of_zeros(b, &c, -1);
+  if (out->mask && selection >= 0 && !rows_see_keys(b->module, out->mask)) out->mask = mask_of_zeros(b, &c, selection);
   return out->mask && (!c.unproven || proven(b->module, &c, out));
 }

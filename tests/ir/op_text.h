@@ -17,6 +17,15 @@ typedef struct {
 /* Appends the text of a module to `out`. Its function @main consists of the operator. */
 void op_put_module(const op_row *row, lp_buf *out);
 
+/* Appends the text of a module whose function @main is a graph, given as statements between semicolons:
+ *   x: f32 b,s,4           an argument; "w" and "k" before the type as above
+ *   n: n p + s             the size p + s as a scalar of i64; "n b, s" is a vector
+ *   u v = Split x _ {axis = 1 : i64}    an operator of ONNX, or of the domain in its name; "_" is no operand
+ *   return u v             the results; without it those of the last operator
+ * The names are those of the function's inputs and outputs.
+ * The results of operators have no types until lp_block_infer finds them. */
+void op_put_graph(const char *graph, lp_buf *out);
+
 /* What is done with the module after it was verified; NULL: nothing. */
 typedef lp_status op_act(lp_module *module, lp_diag *diag);
 
