@@ -163,12 +163,15 @@ static bool visit(head *h, lp_value *value, int depth) {
   return single ? is_of_head(h->b, first) && visit(h, first, depth + 1) : visit_operands(h, op, depth + 1);
 }
 
+static bool is_logits_use(const lp_bind *b, const lp_use *use) {
+  return use->owner == b->end && (int32_t)(use - use->owner->in) == b->logits;
+}
+
 /* Tells whether only the head and the output use the values that will have all positions. */
 static bool is_closed(const head *h) {
   for (size_t i = 0; i < h->op.count; i++)
     for (const lp_use *use = h->op.data[i]->out[0]->uses; use; use = use->next)
-      if (!is_in(h, use->owner) && (use->owner != h->b->end || (int32_t)(use - use->owner->in) != h->b->logits))
-        return false;
+      if (!is_in(h, use->owner) && !is_logits_use(h->b, use)) return false;
   return true;
 }
 
@@ -188,14 +191,23 @@ static lp_status widen_gemm(const lp_bind *b, lp_op *gemm) {
   return LP_OK;
 }
 
+/* Gives the head all positions where it reads the last one. Other readers keep that one. */
+static void read_all(const head *h, const lp_op *choice) {
+  for (const lp_use *use = choice->out[0]->uses, *next; use; use = next) {
+    next = use->next;
+    if (is_in(h, use->owner) || is_logits_use(h->b, use))
+      lp_op_set_in(use->owner, (int32_t)(use - use->owner->in), lp_op_in(choice, 0));
+  }
+}
+
 static lp_status widen(const head *h) {
   const lp_bind *b = h->b;
   for (size_t i = 0; i < h->op.count; i++)
-    if (h->op.data[i]->kind == LP_ONNX_Gemm) LP_TRY(widen_gemm(b, h->op.data[i]));
-  for (size_t i = 0; i < h->op.count; i++)
     if (is_view(b, h->op.data[i])) lp_value_replace(h->op.data[i]->out[0], lp_op_in(h->op.data[i], 0));
   for (size_t i = 0; i < h->choice.count; i++)
-    lp_value_replace(h->choice.data[i]->out[0], lp_op_in(h->choice.data[i], 0));
+    read_all(h, h->choice.data[i]);
+  for (size_t i = 0; i < h->op.count; i++)
+    if (h->op.data[i]->kind == LP_ONNX_Gemm) LP_TRY(widen_gemm(b, h->op.data[i]));
   lp_build_remove_dead(b->block);
   LP_TRY(lp_block_infer(b->module, b->block, b->diag));
   if (is_logits_type(b, lp_op_in(b->end, b->logits)->type)) return LP_OK;
