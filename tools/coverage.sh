@@ -30,8 +30,9 @@ done
 "$llvm/llvm-profdata" merge -o "$counts/all.profdata" --failure-mode=all "$counts"/*.profraw
 if [ "${1-}" = --report ] && [ $# -gt 1 ]; then
   shift
+  # The first path that is no option's value is a program.
   # shellcheck disable=SC2086 # a list of words
-  exec "$llvm/llvm-cov" show $objects -instr-profile="$counts/all.profdata" --show-branches=count "$@"
+  exec "$llvm/llvm-cov" show ${objects# -object } -instr-profile="$counts/all.profdata" --show-branches=count "$@"
 fi
 # shellcheck disable=SC2086 # a list of words
 "$llvm/llvm-cov" export $objects -instr-profile="$counts/all.profdata" -summary-only >"$counts/summary.json"

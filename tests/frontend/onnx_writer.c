@@ -75,7 +75,7 @@ void onnx_domain(lp_buf *node, const char *domain) {
   onnx_text(node, 7, domain);
 }
 
-enum { A_FLOAT = 1, A_INT = 2, A_STRING = 3, A_TENSOR = 4, A_GRAPH = 5, A_INTS = 7 };
+enum { A_FLOAT = 1, A_INT = 2, A_STRING = 3, A_TENSOR = 4, A_GRAPH = 5, A_FLOATS = 6, A_INTS = 7 };
 
 static lp_buf attribute(const char *name, uint64_t type) {
   lp_buf a = {0};
@@ -110,6 +110,15 @@ void onnx_attr_ints(lp_buf *node, const char *name, int count, const int64_t *va
   onnx_sub(node, 5, &a);
 }
 
+void onnx_attr_floats(lp_buf *node, const char *name, int count, const float *values) {
+  lp_buf a = attribute(name, A_FLOATS);
+  for (int i = 0; i < count; i++) {
+    raw_varint(&a, 7u << 3 | 5);
+    lp_buf_append(&a, &values[i], sizeof values[i]);
+  }
+  onnx_sub(node, 5, &a);
+}
+
 void onnx_attr_tensor(lp_buf *node, const char *name, lp_buf *tensor) {
   lp_buf a = attribute(name, A_TENSOR);
   onnx_sub(&a, 5, tensor);
@@ -126,6 +135,51 @@ void onnx_attr_ref(lp_buf *node, const char *name, const char *of_function, uint
   lp_buf a = attribute(name, type);
   onnx_text(&a, 21, of_function);
   onnx_sub(node, 5, &a);
+}
+
+static void put_attribute(lp_buf *node, char *word) {
+  char *value = strchr(word, '=');
+  int64_t ints[8];
+  int count = 0;
+  *value++ = '\0';
+  bool is_number = isdigit((unsigned char)value[0]) || value[0] == '-';
+  if (!is_number) {
+    onnx_attr_s(node, word, value);
+  } else if (strchr(value, ',')) {
+    char *state = NULL;
+    for (char *item = strtok_r(value, ",", &state); item && count < 8; item = strtok_r(NULL, ",", &state))
+      ints[count++] = strtoll(item, NULL, 10);
+    onnx_attr_ints(node, word, count, ints);
+  } else if (strchr(value, '.')) {
+    onnx_attr_f(node, word, strtof(value, NULL));
+  } else {
+    onnx_attr_i(node, word, strtoll(value, NULL, 10));
+  }
+}
+
+static lp_buf node_in_text(char *text) {
+  lp_buf node = {0};
+  char *state = NULL, *word = strtok_r(text, " ", &state);
+  uint32_t field = 1;
+  bool microsoft = strncmp(word, "MS.", 3) == 0;
+  onnx_text(&node, 4, microsoft ? word + 3 : word);
+  if (microsoft) onnx_domain(&node, "com.microsoft");
+  while ((word = strtok_r(NULL, " ", &state))) {
+    if (strcmp(word, ">") == 0)
+      field = 2;
+    else if (strchr(word, '='))
+      put_attribute(&node, word);
+    else
+      put_name(&node, field, word);
+  }
+  return node;
+}
+
+void onnx_nodes(lp_buf *graph, const char *text) {
+  char *copy = lp_strdup(text), *state = NULL;
+  for (char *node = strtok_r(copy, ";", &state); node; node = strtok_r(NULL, ";", &state))
+    onnx_add(graph, node_in_text(node));
+  free(copy);
 }
 
 /* ---- tensors ---- */
