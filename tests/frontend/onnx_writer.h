@@ -15,8 +15,9 @@ void onnx_sub(lp_buf *to, uint32_t field, lp_buf *message);
 lp_buf onnx_node(const char *op, const char *inputs, const char *outputs);
 lp_buf onnx_named(const char *name, const char *op, const char *inputs, const char *outputs);
 void onnx_domain(lp_buf *node, const char *domain);
-/* Adds nodes in text, separated by ';': "Gather x index > y axis=1; Concat y y > z axis=0". "MS.Gelu" is com.microsoft's
- * Gelu. An attribute is text unless it begins as a number: a point makes it a float, a comma a list of integers. */
+/* Adds nodes in text, separated by ';': "Gather x index > y axis=1; Concat y y > z axis=0". "MS.Gelu" is Gelu of
+ * com.microsoft. An attribute is text unless it begins as a number: a point makes it a float, a comma a list of
+ * integers. */
 void onnx_nodes(lp_buf *graph, const char *text);
 void onnx_attr_i(lp_buf *node, const char *name, int64_t value);
 void onnx_attr_f(lp_buf *node, const char *name, float value);

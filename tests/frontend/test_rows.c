@@ -233,8 +233,7 @@ LP_LOOP_TEST(refuses_other_masks, 0, LP_COUNT(other_masks)) {
 static const char *const tokens[] = {
     "Gather places v@ > row; Squeeze row v0 > token; Gather places v# > other; Reshape other m1 > choice",
     "Split places > row0 row1 axis=0; Squeeze row@ v0 > token; Squeeze row# v0 > choice",
-    "Transpose places > both; Split both > column0 column1 axis=1; Reshape column@ m1 > token; Reshape column# m1 > "
-    "choice",
+    "Transpose places > both; Split both > tall0 tall1 axis=1; Reshape tall@ m1 > token; Reshape tall# m1 > choice",
     "Transpose places > both perm=1,0; Gather both s@ > token axis=-1; Gather both s# > choice axis=1",
     "Transpose places > both perm=0,1; Gather both s@ > token; Gather both s# > choice",
     "Identity places > both; Gather both s@ > own; Cast own > token to=7; Gather both s# > choice",
