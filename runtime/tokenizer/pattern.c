@@ -228,7 +228,8 @@ lp_pattern *lp_pattern_create(const char *text, size_t size, bool literal, char 
   if (problem) {
     *why = lp_strdup(problem);
   } else {
-    uint32_t options = PCRE2_UTF | (literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_MULTILINE);
+    /* \C would cut characters, and the next steps rely on UTF-8. */
+    uint32_t options = PCRE2_UTF | (literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C);
     int error = 0;
     PCRE2_SIZE offset = 0;
     pcre2_code *code = pcre2_compile((PCRE2_SPTR)lp_buf_text(&t.out), t.out.size, options, &error, &offset, NULL);
