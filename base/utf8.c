@@ -42,6 +42,13 @@ uint32_t lp_utf8_read(const char *text, size_t length) {
   return code;
 }
 
+size_t lp_utf8_next(const char *text, uint32_t *code) {
+  uint8_t low, high;
+  size_t length = expected_length((uint8_t)text[0], &low, &high);
+  *code = lp_utf8_read(text, length);
+  return length;
+}
+
 void lp_utf8_write(uint32_t code, lp_buf *out) {
   char bytes[4];
   size_t size = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;

@@ -8,6 +8,8 @@
  * longest prefix of a character (at least 1), which becomes one U+FFFD (Unicode 16, section 3.9). */
 size_t lp_utf8_length(const char *text, size_t size, size_t *bad);
 uint32_t lp_utf8_read(const char *text, size_t length); /* `text` is valid */
+/* Reads the first character of valid text, which is not empty. Returns its length. */
+size_t lp_utf8_next(const char *text, uint32_t *code);
 void lp_utf8_write(uint32_t code, lp_buf *out);
 /* Appends `text`, with U+FFFD in place of each invalid part. */
 void lp_utf8_repair(const char *text, size_t size, lp_buf *out);

@@ -42,17 +42,18 @@ bool lp_added_begins(const lp_added_set *set, const char *text, size_t size) {
 }
 
 static uint32_t code_before(const char *text, size_t at, size_t *start) {
-  size_t bad;
+  uint32_t code;
   *start = at - 1;
-  while (*start > 0 && ((uint8_t)text[*start] & 0xC0) == 0x80)
+  while (((uint8_t)text[*start] & 0xC0) == 0x80)
     (*start)--;
-  return lp_utf8_read(text + *start, lp_utf8_length(text + *start, at - *start, &bad));
+  (void)lp_utf8_next(text + *start, &code);
+  return code;
 }
 
-static uint32_t code_after(const char *text, size_t at, size_t size, size_t *end) {
-  size_t bad, length = lp_utf8_length(text + at, size - at, &bad);
-  *end = at + length;
-  return lp_utf8_read(text + at, length);
+static uint32_t code_after(const char *text, size_t at, size_t *end) {
+  uint32_t code;
+  *end = at + lp_utf8_next(text + at, &code);
+  return code;
 }
 
 static bool is_word(lp_matcher *word, const char *text, size_t start, size_t end) {
@@ -66,7 +67,7 @@ static bool stands_alone(const lp_pattern *word, const char *text, size_t size, 
   lp_matcher_init(&matcher, word);
   size_t before = start, after = end;
   if (start > 0) code_before(text, start, &before);
-  if (end < size) code_after(text, end, size, &after);
+  if (end < size) code_after(text, end, &after);
   bool alone = !is_word(&matcher, text, before, start) && !is_word(&matcher, text, end, after);
   lp_matcher_free(&matcher);
   return alone;
@@ -92,7 +93,7 @@ static void split_piece(const lp_added_set *set, lp_work *work, lp_piece piece) 
     if (start < done || (token->single_word && !stands_alone(set->word, text, size, start, end))) continue;
     while (token->lstrip && start > done && lp_utf8_is_space(code_before(text, start, &next)))
       start = next;
-    while (token->rstrip && end < size && lp_utf8_is_space(code_after(text, end, size, &next)))
+    while (token->rstrip && end < size && lp_utf8_is_space(code_after(text, end, &next)))
       end = next;
     add_text(work, piece, done, start);
     lp_piece part = {.start = piece.start + start, .size = end - start, .token = token->id};

@@ -52,9 +52,8 @@ static bool find_rule(const lp_charsmap *map, const char *text, size_t size, con
     if ((unit >> 8 & 1) == 0) continue;
     size_t start = map->units[at] & ((1u << 31) - 1);
     if (start > map->texts_size) return false;
-    const char *end = start < map->texts_size ? memchr(map->texts + start, '\0', map->texts_size - start) : NULL;
     *out = map->texts + start;
-    *out_size = end ? (size_t)(end - *out) : map->texts_size - start;
+    *out_size = strnlen(*out, map->texts_size - start);
     return lp_utf8_valid(*out, *out_size);
   }
   return false;
@@ -63,13 +62,12 @@ static bool find_rule(const lp_charsmap *map, const char *text, size_t size, con
 /* The end of the grapheme that starts at `at` (Unicode Standard Annex 29, extended). */
 static size_t grapheme_end(const char *text, size_t size, size_t at) {
   utf8proc_int32_t state = 0;
-  size_t bad, length = lp_utf8_length(text + at, size - at, &bad);
-  uint32_t code = lp_utf8_read(text + at, length);
-  for (at += length; at < size; at += length) {
-    length = lp_utf8_length(text + at, size - at, &bad);
-    uint32_t next = lp_utf8_read(text + at, length);
+  uint32_t code, next;
+  for (at += lp_utf8_next(text + at, &code); at < size;) {
+    size_t length = lp_utf8_next(text + at, &next);
     if (utf8proc_grapheme_break_stateful((utf8proc_int32_t)code, (utf8proc_int32_t)next, &state)) break;
     code = next;
+    at += length;
   }
   return at;
 }
@@ -78,14 +76,15 @@ static lp_status map_text(const lp_tokenizer_step *step, const char *text, size_
   (void)first;
   const char *fresh;
   size_t fresh_size;
+  uint32_t code;
   for (size_t at = 0, end; at < size; at = end) {
     end = grapheme_end(text, size, at);
     if (end - at < 6 && find_rule(step->charsmap, text + at, end - at, &fresh, &fresh_size)) {
       lp_buf_append(&work->next.text, fresh, fresh_size);
       continue;
     }
-    for (size_t bad, length; at < end; at += length) {
-      length = lp_utf8_length(text + at, size - at, &bad);
+    for (size_t length; at < end; at += length) {
+      length = lp_utf8_next(text + at, &code);
       bool found = find_rule(step->charsmap, text + at, length, &fresh, &fresh_size);
       lp_buf_append(&work->next.text, found ? fresh : text + at, found ? fresh_size : length);
     }

@@ -505,12 +505,13 @@ lp_status lp_chat_slice(const lp_chat *chat, const lp_chat_node *node, const lp_
   if (step == 0) return lp_chat_error(chat, node->at, "a slice's step is zero");
   if (step > count) step = count + 1; /* the next step leaves the list */
   if (step < -count) step = -count - 1;
-  int64_t least = step < 0 ? -1 : 0, most = step < 0 ? count - 1 : count;
-  int64_t from = bound(&bounds[0], count, least, most, step < 0 ? most : least);
-  int64_t to = bound(&bounds[1], count, least, most, step < 0 ? least : most);
+  bool back = step < 0;
+  int64_t least = back ? -1 : 0, most = back ? count - 1 : count;
+  int64_t from = bound(&bounds[0], count, least, most, back ? most : least);
+  int64_t to = bound(&bounds[1], count, least, most, back ? least : most);
   lp_chat_value *items = LP_NEW_ARRAY(chat->arena, lp_chat_value, list.size);
   size_t made = 0;
-  for (int64_t at = from; step < 0 ? at > to : at < to; at += step) {
+  for (int64_t at = from; back ? at > to : at < to; at += step) {
     if (object->kind == LP_CHAT_STRING) lp_buf_append(&text, list.items[at].text, list.items[at].size);
     items[made++] = list.items[at];
   }

@@ -12,9 +12,10 @@ typedef void replace_fn(const lp_tokenizer_step *step, uint32_t code, lp_buf *ou
 
 static lp_status replace_each(const lp_tokenizer_step *step, const char *text, size_t size, lp_work *work,
                               replace_fn *replace) {
-  for (size_t at = 0, bad, length; at < size; at += length) {
-    length = lp_utf8_length(text + at, size - at, &bad);
-    replace(step, lp_utf8_read(text + at, length), &work->next.text);
+  uint32_t code;
+  for (size_t at = 0; at < size;) {
+    at += lp_utf8_next(text + at, &code);
+    replace(step, code, &work->next.text);
   }
   return LP_OK;
 }
@@ -160,9 +161,10 @@ static lp_status to_normal_form(const lp_tokenizer_step *step, const char *text,
     lp_buf_append(&work->next.text, text, size);
     return LP_OK;
   }
-  for (size_t at = 0, bad, length; at < size; at += length) {
-    length = lp_utf8_length(text + at, size - at, &bad);
-    decompose(lp_utf8_read(text + at, length), step->form == LP_NFKC || step->form == LP_NFKD, &codes);
+  uint32_t code;
+  for (size_t at = 0; at < size;) {
+    at += lp_utf8_next(text + at, &code);
+    decompose(code, step->form == LP_NFKC || step->form == LP_NFKD, &codes);
   }
   order_marks(&codes);
   utf8proc_ssize_t count = (utf8proc_ssize_t)codes.count;

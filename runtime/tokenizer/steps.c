@@ -90,20 +90,23 @@ lp_status lp_step_prefix(const lp_tokenizer_step *step, lp_work *work) {
 }
 
 static size_t leading_space(const char *text, size_t size) {
-  size_t at = 0, bad, length;
-  while ((length = lp_utf8_length(text + at, size - at, &bad)) > 0 && lp_utf8_is_space(lp_utf8_read(text + at, length)))
-    at += length;
-  return at;
+  uint32_t code;
+  for (size_t at = 0, length; at < size; at += length) {
+    length = lp_utf8_next(text + at, &code);
+    if (!lp_utf8_is_space(code)) return at;
+  }
+  return size;
 }
 
 static size_t trailing_space(const char *text, size_t size) {
   size_t end = size;
+  uint32_t code;
   while (end > 0) {
-    size_t at = end - 1, bad;
-    while (at > 0 && ((uint8_t)text[at] & 0xC0) == 0x80)
+    size_t at = end - 1;
+    while (((uint8_t)text[at] & 0xC0) == 0x80)
       at--;
-    size_t length = lp_utf8_length(text + at, end - at, &bad);
-    if (length == 0 || !lp_utf8_is_space(lp_utf8_read(text + at, length))) break;
+    (void)lp_utf8_next(text + at, &code);
+    if (!lp_utf8_is_space(code)) break;
     end = at;
   }
   return size - end;

@@ -130,8 +130,9 @@ lp_status lp_unigram_encode(const lp_vocab *vocab, const char *text, size_t size
   lp_status status = LP_OK;
   for (size_t i = 1; i <= size; i++)
     paths[i].start = SIZE_MAX;
-  for (size_t at = 0, bad, length; at < size; at += length) {
-    length = lp_utf8_length(text + at, size - at, &bad);
+  uint32_t code;
+  for (size_t at = 0, length; at < size; at += length) {
+    length = lp_utf8_next(text + at, &code);
     offer_tokens(vocab, text, size, at, length, paths);
   }
   for (size_t at = size; at > 0 && status == LP_OK; at = paths[at].start)

@@ -143,7 +143,7 @@ LP_TEST(operands_of_any_length) {
 }
 
 LP_TEST(what_patterns_cannot_say_is_refused) {
-  static const char *const sources[] = {"[a&&]", "[a[b]", "(?m)a", "a{2}+", "[a", "(", "\\u12", "a\\"};
+  static const char *const sources[] = {"[a&&]", "[a[b]", "(?m)a", "a{2}+", "[a", "(", "\\u12", "a\\", "a\\C"};
   for (size_t i = 0; i < LP_COUNT(sources); i++) {
     char *why = NULL;
     ck_assert_ptr_null(lp_pattern_create(sources[i], strlen(sources[i]), false, &why));
@@ -376,6 +376,7 @@ LP_TEST(unsupported_parts_are_named) {
   expect_part_error("\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"a\",4000],\"sep\":[\"a\",1]}",
                     "post_processor.cls[1]: there is no token of id 4000");
   expect_part_error("\"added_tokens\":[{\"id\":97,\"content\":\"new\"}]", "'a' and 'new' have the same id 97");
+  expect_part_error("\"added_tokens\":[{\"id\":4194304,\"content\":\"new\"}]", "4194304 lies outside of 0..4194303");
   expect_part_error("\"added_tokens\":[7]", "added_tokens[0]: wanted an object, found an integer");
 }
 
@@ -443,6 +444,10 @@ LP_TEST(a_damaged_charsmap_is_refused_or_does_nothing) {
   /* a becomes zz; a byte that is no UTF-8 would never end the steps after this one */
   expect_normal("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"DAAAAACAAQBhDQAAAAAAgHp6AA==\"}", "ab", "zzb");
   expect_normal("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"DAAAAACAAQBhDQAAAAAAgP8A\"}", "ab", "ab");
+  /* replacements "zz", of which the rule's begins within, at the end, and behind it */
+  expect_normal("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"DAAAAACAAQBhDQAAAQAAgHp6\"}", "ab", "zb");
+  expect_normal("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"DAAAAACAAQBhDQAAAgAAgHp6\"}", "ab", "b");
+  expect_normal("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"DAAAAACAAQBhDQAAAwAAgHp6\"}", "ab", "ab");
 }
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */

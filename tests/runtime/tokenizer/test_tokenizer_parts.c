@@ -72,7 +72,11 @@ static lp_tokenizer *tokens_of(const char *rest, const char *const *pieces, int3
 #define BAR "\xE2\x96\x81"
 #define METASPACE "\"type\":\"Metaspace\",\"replacement\":\"" BAR "\""
 
-LP_LOOP_TEST(pieces_of_a_text, 0, 18) {
+#define FIRST_OF_PARTS                                                                                                 \
+  "\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Punctuation\"},{" METASPACE ",\"prepend_scheme\":\"first\"}]"
+
+/* "+" is an added token: the text after it is not the first. */
+LP_LOOP_TEST(pieces_of_a_text, 0, 20) {
   static const struct {
     const char *part, *text, *pieces[MOST_PIECES];
   } rows[] = {
@@ -91,6 +95,8 @@ LP_LOOP_TEST(pieces_of_a_text, 0, 18) {
       {METASPACE ",\"prepend_scheme\":\"never\"", "a b", {"a", BAR "b"}},
       {METASPACE ",\"prepend_scheme\":\"first\"", "a b", {BAR "a", BAR "b"}},
       {METASPACE ",\"prepend_scheme\":\"always\",\"add_prefix_space\":false", "a b", {"a", BAR "b"}},
+      {FIRST_OF_PARTS, "a,b", {BAR "a", ",", "b"}}, /* only the text's first piece has a prefix */
+      {FIRST_OF_PARTS, "+a,b", {"+", "a", ",", "b"}},
       {"\"type\":\"Whitespace\"", "a  b,c", {"a", "b", ",", "c"}},
       {"\"type\":\"WhitespaceSplit\"", "a  b,c", {"a", "b,c"}},
       {"\"type\":\"BertPreTokenizer\"", "a  b,c", {"a", "b", ",", "c"}},
@@ -99,7 +105,7 @@ LP_LOOP_TEST(pieces_of_a_text, 0, 18) {
   int32_t wanted[MOST_PIECES];
   size_t count;
   lp_tokens found = {0};
-  lp_buf_printf(&rest, "\"pre_tokenizer\":{%s},", rows[_i].part);
+  lp_buf_printf(&rest, "\"added_tokens\":[{\"id\":98,\"content\":\"+\"}],\"pre_tokenizer\":{%s},", rows[_i].part);
   lp_tokenizer *tokenizer = tokens_of(rest.data, rows[_i].pieces, wanted, &count);
   ck_assert_int_eq(lp_tokenizer_encode(tokenizer, rows[_i].text, strlen(rows[_i].text), false, &found, diag), LP_OK);
   ck_assert_uint_eq(found.count, count);
@@ -171,6 +177,44 @@ LP_LOOP_TEST(texts_of_tokens, 0, 19) {
   lp_tokenizer_free(tokenizer);
   lp_buf_free(&rest);
   lp_buf_free(&text);
+}
+
+/* The bytes of a token are what it adds to the text of the tokens before it. */
+LP_LOOP_TEST(bytes_of_a_token, 0, 8) {
+  static const struct {
+    const char *part, *piece, *bytes;
+  } rows[] = {
+      {"null", "b", " b"},
+      {"{\"type\":\"WordPiece\",\"prefix\":\"##\"}", "##b", "b"},
+      {"{\"type\":\"WordPiece\",\"prefix\":\"##\"}", "b", " b"},
+      {"{" METASPACE "}", BAR "b", " b"},
+      {"{\"type\":\"ByteFallback\"}", "<0x41>", "A"},
+      {"{\"type\":\"ByteLevel\"}", "\xC4\xA0", " "},
+      {"{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"xyz\"}", "cab", "cxyzb"},
+      {"{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"\"}", "cab", "cb"},
+  };
+  const char *const pieces[MOST_PIECES] = {"a", rows[_i].piece};
+  lp_buf rest = {0}, text = {0}, bytes = {0};
+  int32_t ids[MOST_PIECES];
+  size_t count;
+  bool special = true;
+  lp_buf_printf(&rest, "\"decoder\":%s,", rows[_i].part);
+  lp_tokenizer *tokenizer = tokens_of(rest.data, pieces, ids, &count);
+  lp_tokenizer_token_bytes(tokenizer, ids[1], &bytes, &special);
+  ck_assert_str_eq(lp_buf_text(&bytes), rows[_i].bytes);
+  ck_assert(!special);
+  lp_tokenizer_decode(tokenizer, ids, 1, false, &text);
+  lp_buf_puts(&text, rows[_i].bytes);
+  lp_buf_clear(&bytes);
+  lp_tokenizer_decode(tokenizer, ids, 2, false, &bytes);
+  ck_assert_str_eq(lp_buf_text(&bytes), lp_buf_text(&text));
+  lp_buf_clear(&bytes);
+  lp_tokenizer_token_bytes(tokenizer, 98, &bytes, &special); /* there is none of this id */
+  ck_assert(bytes.size == 0 && !special);
+  lp_tokenizer_free(tokenizer);
+  lp_buf_free(&rest);
+  lp_buf_free(&text);
+  lp_buf_free(&bytes);
 }
 
 /* ---- templates --------------------------------------------------------------------------------------------------- */
