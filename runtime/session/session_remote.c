@@ -278,14 +278,13 @@ static lp_status other_step(remote_walk *remote, int32_t index, const lp_step *s
   return LP_OK;
 }
 
-/* Tells whether the place waits for a payload, which begins the walk there, before it does anything. */
+/* Tells whether the place, which takes part, waits for a payload, which begins the walk there, before it does anything.
+ */
 static bool begins_with_payload(const lp_program *program, lp_place place) {
-  for (int32_t i = 0; i < program->step_count; i++) {
-    const lp_step *step = &program->step[i];
-    if (step->side == place) return step->kind == LP_STEP_INPUT;
-    if (step->to == place) return true;
-  }
-  return true;
+  const lp_step *step = program->step;
+  while (step->side != place && step->to != place)
+    step++;
+  return step->side != place || step->kind == LP_STEP_INPUT;
 }
 
 /* Numbers the walk, and begins it at places that take no payload first. */

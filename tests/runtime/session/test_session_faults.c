@@ -253,6 +253,36 @@ LP_LOOP_TEST(answers_to_a_walk, 0, 18) {
   lp_buf_free(&wanted);
 }
 
+/* A place whose first step needs nothing of others hears that a walk begins; another waits for what comes to it. */
+LP_TEST(walks_that_begin_in_several_places) {
+  open_session(&(toy_placement){.prefill = "011233", .places = 4}, 60000);
+  lp_step steps[] = {{.kind = LP_STEP_RUN, .side = 1, .to = 1},
+                     {.kind = LP_STEP_RUN, .side = 2, .to = 2},
+                     {.kind = LP_STEP_SEND, .side = 1, .to = 3},
+                     {.kind = LP_STEP_OUTPUT, .side = 3, .to = 3}};
+  lp_program *program = &bundle->manifest.programs[lp_manifest_program(&bundle->manifest, "prefill")];
+  program->step = steps;
+  program->step_count = LP_COUNT(steps);
+  program->takes_part[0] = false;
+  reply token[] = {TOKENS(.number = 3, .token = 7)};
+  will_play(3, 1, token);
+  lp_sample sample;
+  lp_place on = -1;
+  ck_assert_int_eq(walk_prefill(&sample, &on), LP_OK);
+  ck_assert_int_eq(sample.token, 7);
+  ck_assert_int_eq(on, 3);
+  for (int i = 1; i <= 3; i++)
+    ck_assert_uint_eq(players[i].sends, i < 3 ? 1 : 0);
+  ck_assert_uint_eq(players[1].sent[0] + players[2].sent[0], 0);
+  steps[0] = (lp_step){.kind = LP_STEP_INPUT, .side = 1, .to = 1}; /* its payload is the beginning */
+  token[0].number = 3;
+  will_play(3, 1, token);
+  players[3].next = 0;
+  ck_assert_int_eq(walk_prefill(&sample, &on), LP_OK);
+  ck_assert_uint_eq(players[1].sends, 2);
+  ck_assert_uint_eq(players[1].sent[1], LENGTH * sizeof(int64_t));
+}
+
 /* No more of the wait is the cloud's than the device waited. */
 LP_TEST(time_that_the_cloud_computed) {
   open_session(&(toy_placement){.prefill = "dddccc"}, 60000);
