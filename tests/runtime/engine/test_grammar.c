@@ -44,6 +44,14 @@ static void expect(const char *schema, const char *const *good, const char *cons
 
 #define TEXTS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
+static void refuse(const char *schema, const char *why) {
+  lp_diag *diag = lp_diag_create();
+  ck_assert_ptr_null(make(schema, diag));
+  ck_assert_uint_eq(lp_diag_count(diag), 1);
+  ck_assert_msg(strstr(lp_diag_get(diag, 0)->text, why) != NULL, "%s: %s", schema, lp_diag_get(diag, 0)->text);
+  lp_diag_free(diag);
+}
+
 LP_TEST(scalars) {
   expect("{\"type\":\"integer\"}", TEXTS("0", "-7", "120", " 5"), TEXTS("01", "1.5", "", "-", "1234567890123456"));
   expect("{\"type\":\"number\"}", TEXTS("0", "-7.25", "1e9", "1.5E-3"), TEXTS("1.", ".5", "1e", "NaN"));
@@ -82,7 +90,41 @@ LP_TEST(arrays) {
   expect("{\"type\":\"array\",\"maxItems\":0}", TEXTS("[]"), TEXTS("[1]"));
 }
 
+/* What is within a limit on the one hand, and each keyword without its usual companion on the other. */
+LP_TEST(keywords_by_themselves) {
+  expect("{\"allOf\":[{\"type\":\"null\"}]}", TEXTS("null"), TEXTS("1"));
+  expect("{\"minLength\":2}", TEXTS("\"ab\"", "\"abc\""), TEXTS("\"a\"", "1"));
+  expect("{\"maxLength\":1}", TEXTS("\"\"", "\"a\""), TEXTS("\"ab\""));
+  expect("{\"minLength\":2,\"maxLength\":2}", TEXTS("\"ab\""), TEXTS("\"a\"", "\"abc\""));
+  expect("{\"minLength\":0}", TEXTS("\"\"", "\"ab\""), TEXTS("1"));
+  expect("{\"enum\":[1,1.5,\"a\"],\"type\":\"number\"}", TEXTS("1", "1.5"), TEXTS("\"a\""));
+  expect("{\"type\":\"object\",\"additionalProperties\":false}", TEXTS("{}", "{ }"), TEXTS("{\"a\":1}"));
+  expect("{\"type\":\"object\",\"required\":[],\"nullable\":false}", TEXTS("{}", "{\"a\":1}"), TEXTS("null"));
+}
+
+/* 64 schemas within each other are read, one more is not. */
+LP_TEST(deep_schemas) {
+  for (int depth = 64; depth <= 65; depth++) {
+    lp_buf schema = {0}, text = {0};
+    for (int i = 0; i < depth; i++)
+      lp_buf_puts(&schema, "{\"items\":"), lp_buf_puts(&text, "[");
+    lp_buf_puts(&schema, "{}");
+    for (int i = 0; i < depth; i++)
+      lp_buf_puts(&schema, "}"), lp_buf_puts(&text, "]");
+    if (depth == 64)
+      expect(lp_buf_text(&schema), TEXTS(lp_buf_text(&text)), TEXTS("{}"));
+    else
+      refuse(lp_buf_text(&schema), "the schema is too large");
+    lp_buf_free(&schema);
+    lp_buf_free(&text);
+  }
+}
+
 LP_TEST(references) {
+  expect("{\"$defs\":{\"a\":{\"type\":\"null\"},\"b\":{\"type\":\"integer\"}},\"anyOf\":[{\"$ref\":\"#/$defs/a\"},"
+         "{\"$ref\":\"#/$defs/b\"},{\"$ref\":\"#/$defs/a\"}]}",
+         TEXTS("null", "1"), TEXTS("true"));
+  expect("{\"$defs\":{\"%zz%00~2~\":{\"type\":\"null\"}},\"$ref\":\"#/$defs/%zz%00~2~\"}", TEXTS("null"), TEXTS("1"));
   expect("{\"$ref\":\"#/$defs/tree\",\"$defs\":{\"tree\":{\"type\":\"object\",\"properties\":{\"left\":{\"anyOf\":["
          "{\"$ref\":\"#/$defs/tree\"},{\"type\":\"null\"}]}},\"required\":[\"left\"]}}}",
          TEXTS("{\"left\":null}", "{\"left\":{\"left\":{\"left\":null}}}"), TEXTS("{}", "{\"left\":{}}"));
@@ -132,14 +174,6 @@ LP_TEST(any_json) {
   lp_grammar_free(grammar);
 }
 
-static void refuse(const char *schema, const char *why) {
-  lp_diag *diag = lp_diag_create();
-  ck_assert_ptr_null(make(schema, diag));
-  ck_assert_uint_eq(lp_diag_count(diag), 1);
-  ck_assert_msg(strstr(lp_diag_get(diag, 0)->text, why) != NULL, "%s: %s", schema, lp_diag_get(diag, 0)->text);
-  lp_diag_free(diag);
-}
-
 LP_TEST(refusals) {
   refuse("{\"type\":\"string\",\"pattern\":\"a\"}", "'pattern' is not supported");
   refuse("{\"type\":\"integer\",\"minimum\":1}", "'minimum' is not supported");
@@ -157,6 +191,26 @@ LP_TEST(refusals) {
          "refers to itself");
   refuse("{\"$ref\":\"#\"}", "refers to itself");
   refuse("{\"anyOf\":[]}", "a list of 0 alternatives");
+  refuse("false", "a schema must be an object");
+  refuse("{\"type\":\"string\",\"nullable\":true}", "'nullable' is not supported: use a type 'null'");
+  refuse("{\"type\":\"object\",\"properties\":{\"a\":{}},\"required\":[\"a\",1]}", "requires '?'");
+  refuse("{\"type\":\"string\",\"minLength\":3,\"maxLength\":2}", "'minLength' exceeds 'maxLength'");
+  refuse("{\"type\":[]}", "'type' must be a name or a list of names");
+  refuse("{\"type\":[\"null\",\"moon\"]}", "type 'moon' is unknown");
+  refuse("{\"allOf\":[{},{}]}", "'allOf' has several schemas");
+  refuse("{\"enum\":[1.5],\"type\":\"integer\"}", "no values of its type");
+  static const char *const around[][2] = {{"{\"allOf\":[", "]}"},
+                                          {"{\"items\":", "}"},
+                                          {"{\"anyOf\":[{},", ",{}]}"},
+                                          {"{\"properties\":{\"a\":", "}}"},
+                                          {"{\"additionalProperties\":", "}"},
+                                          {"{\"$defs\":{\"a\":", "},\"$ref\":\"#/$defs/a\"}"}};
+  for (size_t i = 0; i < LP_COUNT(around); i++) { /* a part of a schema is refused like a schema */
+    lp_buf schema = {0};
+    lp_buf_printf(&schema, "%s{\"type\":\"moon\"}%s", around[i][0], around[i][1]);
+    refuse(lp_buf_text(&schema), "type 'moon' is unknown");
+    lp_buf_free(&schema);
+  }
   static const char *const long_of[][4] = {
       {"{\"anyOf\":[", "%s{\"const\":%d}", "]}", "a list of 1025 alternatives"},
       {"{\"properties\":{", "%s\"p%d\":{}", "}}", "'properties' has 1025 members"}};
@@ -194,4 +248,31 @@ LP_TEST(tools) {
   lp_grammar_free(any);
   lp_grammar_free(one);
   lp_json_free(document);
+}
+
+LP_TEST(tools_that_are_refused) {
+  static const struct {
+    const char *tools, *name, *refusal;
+  } rows[] = {
+      {"[{\"type\":\"function\",\"function\":{}}]", NULL, "a tool must have 'function' with a 'name'"},
+      {"[7]", NULL, "a tool must have 'function' with a 'name'"},
+      {"[]", NULL, "'tools' has no function ''"},
+      {"[{\"function\":{\"name\":\"f\"}},{\"function\":{\"name\":\"g\"}}]", "h", "'tools' has no function 'h'"},
+      {"[{\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"moon\"}}},{}]", "f",
+       "the schema's type 'moon' is unknown"},
+  };
+  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+    lp_json_document *document = NULL;
+    lp_grammar *grammar = NULL;
+    lp_diag *diag = lp_diag_create();
+    ck_assert_int_eq(lp_json_parse("tools", rows[i].tools, strlen(rows[i].tools), 0, &document, NULL), LP_OK);
+    lp_json root = lp_json_root("tools", document);
+    ck_assert_int_eq(lp_grammar_of_tools(&root, rows[i].name, &grammar, diag), LP_FAILED);
+    ck_assert_ptr_null(grammar);
+    ck_assert_uint_eq(lp_diag_count(diag), 1);
+    ck_assert_str_eq(lp_diag_get(diag, 0)->text, rows[i].refusal);
+    lp_grammar_free(grammar);
+    lp_diag_free(diag);
+    lp_json_free(document);
+  }
 }

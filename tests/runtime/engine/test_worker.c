@@ -43,6 +43,16 @@ LP_LOOP_TEST(with_a_worker_as_alone, 0, SPLITS) {
   end_serving(&s);
 }
 
+/* The worker reads the tokens itself where its layers are the first. */
+LP_LOOP_TEST(a_worker_that_reads_the_tokens, 0, 2) {
+  static const char *const sides[] = {"ccccdd", "cdcdcd"};
+  served s = serve(&(toy_placement){.prefill = sides[_i], .input_there = true}, NULL);
+  lp_engine *engine = asker_engine_with(s.bundle, &(lp_engine_options){.threads = 2, .cloud = s.worker.address});
+  askers_run(s.bundle, engine);
+  lp_engine_close(engine);
+  end_serving(&s);
+}
+
 /* A worker's budget counts the pages that sessions hold. Together the requests could need almost five times the
  * budget: the worker takes the memory of the sessions that were opened last, whose requests wait and run again. */
 LP_LOOP_TEST(a_worker_without_room, 0, SPLITS - 1) {
