@@ -136,6 +136,11 @@ LP_TEST(the_standards_attention) {
   static const op_row rows[] = {
       {"onnx.Attention", ATTENTION_HEADS, MHA_IN, "f32 b,s,8", NULL},
       {"onnx.Attention", ATTENTION_HEADS ", left_window_size = 4 : i64", MHA_IN, "f32 b,s,8", NULL},
+      {"onnx.Attention", ATTENTION_HEADS ", qk_matmul_output_mode = 3 : i64", MHA_IN, "f32 b,s,8", NULL},
+      {"onnx.Attention", ATTENTION_HEADS ", qk_matmul_output_mode = 4 : i64", MHA_IN, "f32 b,s,8",
+       "has a qk_matmul_output_mode that is not known"},
+      {"onnx.Attention", ATTENTION_HEADS ", qk_matmul_output_mode = -1 : i64", MHA_IN, "f32 b,s,8",
+       "has a qk_matmul_output_mode that is not known"},
       {"onnx.Attention", ATTENTION_HEADS ", left_window_size = -2 : i64", MHA_IN, "f32 b,s,8",
        "has a window size below -1"},
       {"onnx.Attention", ATTENTION_HEADS ", right_window_size = -9 : i64", MHA_IN, "f32 b,s,8",

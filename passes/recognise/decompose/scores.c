@@ -30,6 +30,9 @@ static lp_status read_form(lp_rewrite *r, standard *f) {
   f->right = lp_op_i64(op, "right_window_size", -1);
   f->s = rows_of(lp_op_in(op, Q));
   f->fresh = f->total = rows_of(lp_op_in(op, K));
+  const int64_t mode = lp_op_i64(op, "qk_matmul_output_mode", MODE_PRODUCT);
+  if (mode < MODE_PRODUCT || mode > MODE_SOFTMAX)
+    return lp_rw_refuse(r, "has a qk_matmul_output_mode that is not known");
   if (f->left < -1 || f->right < -1) return lp_rw_refuse(r, "has a window size below -1");
   if (!lp_op_in(op, PAST_K) != !lp_op_in(op, PAST_V)) return lp_rw_refuse(r, "has past keys without values");
   if (lp_op_in(op, PAST_K) && lp_op_in(op, LENGTHS)) return lp_rw_refuse(r, "has both past keys and nonpad_kv_seqlen");
