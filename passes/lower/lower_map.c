@@ -94,14 +94,11 @@ lp_status lp_lower_variadic_map(lp_lowering *l) {
   return LP_OK;
 }
 
-/* Bounds are attributes before opset 11 and operands after it. */
 lp_status lp_lower_clip(lp_lowering *l) {
-  static const char *const names[] = {"min", "max"}, *const fns[] = {"max", "min"};
+  static const char *const fns[] = {"max", "min"};
   lp_value *x = lp_op_in(l->op, 0);
   for (int32_t i = 0; i < 2; i++) {
     lp_value *bound = lp_op_in(l->op, i + 1);
-    if (!bound && lp_op_attr(l->op, names[i]))
-      bound = lp_build_float(&l->b, x->type.dtype, lp_op_f64(l->op, names[i], 0));
     if (bound) x = lp_build_map2(&l->b, fns[i], x, bound, x->type.dtype);
   }
   l->result[0] = x;
@@ -158,13 +155,11 @@ lp_status lp_lower_reduce(lp_lowering *l) {
   lp_value *x = lp_op_in(l->op, 0), *operand = lp_op_in(l->op, 1);
   int32_t rank = x->type.rank, count = 0;
   bool listed[LP_MAX_RANK] = {0};
-  const lp_attr *attr = lp_op_attr(l->op, "axes");
-  int32_t given = operand ? operand->known_count : attr ? attr->count : 0;
+  int32_t given = operand ? operand->known_count : 0;
   if (operand && !operand->known) return lp_lower_refuse_data(l, 1, "has axes that depend on data");
   for (int32_t i = 0; i < given; i++) {
-    int64_t axis = 0;
-    if (operand && !lp_known_i64(operand, i, &axis)) return lp_lower_refuse_data(l, 1, "has axes that depend on data");
-    if (!operand) axis = attr->is[i];
+    int64_t axis;
+    if (!lp_known_i64(operand, i, &axis)) return lp_lower_refuse_data(l, 1, "has axes that depend on data");
     listed[axis < 0 ? axis + rank : axis] = true;
   }
   if (given == 0 && lp_op_i64(l->op, "noop_with_empty_axes", 0)) return lp_lower_identity(l);

@@ -18,8 +18,12 @@ static void slice_all(const lp_lowering *l, int32_t rank, slice_spec *spec) {
   }
 }
 
+/* A slice with the sizes of x is x, unless it turns an axis round. */
 static lp_value *build_slice(lp_lowering *l, lp_value *x, const slice_spec *spec, lp_type type) {
-  if (lp_type_equal(x->type, type)) return x;
+  bool ahead = true;
+  for (int32_t i = 0; i < x->type.rank; i++)
+    ahead &= spec->step[i] > 0;
+  if (ahead && lp_type_equal(x->type, type)) return x;
   lp_op *op = lp_build_typed(&l->b, LP_OP_SLICE, 1, &x, type);
   lp_op_set_polys(l->b.module, op, "starts", spec->start, x->type.rank);
   lp_op_set_i64s(l->b.module, op, "steps", spec->step, x->type.rank);
@@ -36,12 +40,10 @@ lp_value *lp_lower_slice_axis(lp_lowering *l, lp_value *x, int32_t axis, const l
   return build_slice(l, x, &spec, lp_type_make(l->b.module, x->type.dtype, x->type.rank, dims));
 }
 
-/* Operand `index` of Slice or the attribute of older opsets, element `i` as a polynomial; NULL when it is data. */
-static const lp_poly *slice_number(const lp_lowering *l, int32_t index, const char *attr_name, int32_t i) {
+/* Operand `index` of Slice, element `i` as a polynomial; NULL when it is absent or data. */
+static const lp_poly *slice_number(const lp_lowering *l, int32_t index, int32_t i) {
   const lp_value *operand = lp_op_in(l->op, index);
-  const lp_attr *attr = lp_op_attr(l->op, attr_name);
-  if (operand) return operand->known && i < operand->known_count ? operand->known[i] : NULL;
-  return attr && i < attr->count ? lp_dim_const(l->b.module, attr->is[i]) : NULL;
+  return operand && operand->known && i < operand->known_count ? operand->known[i] : NULL;
 }
 
 /* The start of a slice. A negative start counts from the end; the start is clamped where the sizes decide it. */
@@ -65,20 +67,17 @@ static const lp_poly *slice_start(const lp_lowering *l, const lp_poly *start, co
 lp_status lp_lower_slice(lp_lowering *l) {
   lp_value *x = lp_op_in(l->op, 0);
   const lp_value *starts = lp_op_in(l->op, 1);
-  const lp_attr *attr = lp_op_attr(l->op, "starts");
-  int32_t count = starts ? starts->known_count : attr ? attr->count : 0;
   slice_spec spec;
   slice_all(l, x->type.rank, &spec);
-  if (starts && !starts->known) return lp_lower_refuse_data(l, 1, "begins at an index that depends on data");
-  for (int32_t i = 0; i < count; i++) {
-    const lp_poly *axis_poly = slice_number(l, 3, "axes", i), *step_poly = slice_number(l, 4, "steps", i);
-    const lp_poly *start = slice_number(l, 1, "starts", i);
+  if (!starts->known) return lp_lower_refuse_data(l, 1, "begins at an index that depends on data");
+  for (int32_t i = 0; i < starts->known_count; i++) {
+    const lp_poly *axis_poly = slice_number(l, 3, i), *step_poly = slice_number(l, 4, i), *start = starts->known[i];
     int64_t axis = i, step = 1;
     if (axis_poly) (void)lp_poly_is_const(axis_poly, &axis);
     if (step_poly && !lp_poly_is_const(step_poly, &step))
       return lp_lower_refuse_data(l, 4, "has a step that is not constant");
     if (axis < 0) axis += x->type.rank;
-    if (axis < 0 || axis >= x->type.rank || !start) return lp_lower_refuse(l, "has an axis out of range");
+    if (axis < 0 || axis >= x->type.rank) return lp_lower_refuse(l, "has an axis out of range");
     spec.step[axis] = step;
     spec.start[axis] = slice_start(l, start, x->type.dim[axis], step);
   }
@@ -110,7 +109,7 @@ lp_status lp_lower_concat(lp_lowering *l) {
   int32_t count = 0;
   lp_value **in = LP_NEW_ARRAY(l->b.module->arena, lp_value *, l->op->in_count);
   for (int32_t i = 0; i < l->op->in_count; i++)
-    if (!is_empty(lp_op_in(l->op, i))) in[count++] = lp_op_in(l->op, i);
+    if (is_empty(l->op->out[0]) || !is_empty(lp_op_in(l->op, i))) in[count++] = lp_op_in(l->op, i);
   if (count == 1) {
     l->result[0] = in[0];
     return LP_OK;

@@ -434,3 +434,83 @@ LP_TEST(scores) {
   };
   CHECK(rows, "fold,recognise");
 }
+
+/* ---- masks ------------------------------------------------------------------------------------------------------- */
+
+/* A bias that falls by 0.5 with each position of distance, and off by `more` at the third key: by less than 1e-4 it is
+ * ALiBi. */
+#define FALLING(more)                                                                                                  \
+  "q: f32 b,2,s,4; k: f32 b,2,s + p,4; v: f32 b,2,s + p,4; low: k f32=-30000.0; " KT                                   \
+  "z = MatMul q kt; zero: k i64=0; one: k i64=1; past: n p; total: n p + s; keys = Range zero total one; "             \
+  "rows = Range past total one; ax: k i64 1=1; column = Unsqueeze rows ax; seen = LessOrEqual keys column; "           \
+  "f = Cast keys {to = 1 : i64}; half: k f32=0.5; third: k f32=2.0; off: k f32=" more "; at = Equal f third; "         \
+  "at1 = Cast at {to = 1 : i64}; by = Mul at1 off; even = Mul f half; bias = Add even by; g = Add z bias; "            \
+  "x = Where seen g low; "
+
+LP_TEST(biases_that_fall_evenly) {
+  static const graph_row rows[] = {
+      {FALLING("0.0") CONTEXT, "polys<\"-s - p + 1\">|is_causal = 1|!onnx.Where"},
+      {FALLING("0.00005") CONTEXT, "polys<\"-s - p + 1\">|is_causal = 1|!onnx.Where"},
+      {FALLING("-0.00005") CONTEXT, "polys<\"-s - p + 1\">|is_causal = 1|!onnx.Where"},
+      {FALLING("0.0002") CONTEXT, "!polys<\"-s - p + 1\">|is_causal = 1|onnx.Where"},
+      {FALLING("-0.0002") CONTEXT, "!polys<\"-s - p + 1\">|is_causal = 1|onnx.Where"},
+  };
+  graph_check_rows(rows, LP_COUNT(rows), "fold,recognise", GRAPH_TEXT);
+}
+
+/* ---- folding ----------------------------------------------------------------------------------------------------- */
+
+LP_TEST(folding) {
+  static const graph_row rows[] = {
+      {"x: f32 3,2; st: k i64 1=-1; f: k i64 1=-1; t: k i64 1=-9; a: k i64 1=0; y = Slice x f t a st", "onnx.Slice"},
+      {"x: f32 3,2; st: k i64 1=1; f: k i64 1=0; t: k i64 1=3; a: k i64 1=0; y = Slice x f t a st", "!onnx.Slice"},
+      {"x: f32 3,2; st: i64 1; f: k i64 1=0; t: k i64 1=3; a: k i64 1=0; y = Slice x f t a", "!onnx.Slice"},
+      {"x: f32 3,2,4; y = Transpose x {perm = array<i64: 0, -2, -1>}", "!onnx.Transpose"},
+      {"x: f32 b,4; s: n b, 4; c = ConstantOfShape s; y = Add x c", "!onnx.Add"},
+      {"x: f32 b,4; s: n b, 4; u: k f32 1=1.0; c = ConstantOfShape s; e = Exp c; y = Mul x e", "onnx.Mul"},
+      {"x: f32 b,4; s: n b, 4; i: k i64=1; e = Expand i s; c = Cast e {to = 1 : i64}; y = Mul x c", "!onnx.Mul"},
+      {"x: f32 b,4; s: n b, 4; i: k i64=2; e = Expand i s; c = Cast e {to = 1 : i64}; y = Mul x c", "onnx.Mul"},
+      {"x: f32 b,4; s: n b, 4; i: k i64=2; e = Expand i s; c = Cast e {to = 9 : i64}; z = Neg x; y = Where c x z",
+       "!onnx.Where"},
+      {"x: f32 b,4; i: i64 b,4; c = Cast i {to = 9 : i64}; z = Neg x; y = Where c x z", "onnx.Where"},
+      {"x: f32 1,4; s: n b, 4; i: k i1=1; e = Expand i s; z: f32 b,4; y = Where e x z", "onnx.Where"},
+      {"x: f32 b,4; s: n 4, b; u: k f32=0.0; e = Expand u s; t = Transpose e; y = Add x t", "!onnx.Add"},
+      {"x: f32 b,4; s: n b, 9; u: k f32=0.0; f: k i64 1=0; t: k i64 1=4; a: k i64 1=1; e = Expand u s; c = Slice e f t "
+       "a; y = Add x c",
+       "!onnx.Add"},
+      {"x: f32 b,4; i: i64 b,4; s: n b, 9; u: k f32=0.0; e = Expand u s; c = GatherElements e i {axis = 1 : i64}; y = "
+       "Add x c",
+       "!onnx.Add"},
+      {"x: f32 b,4; i: i64 b,1; s: n 5, 4; u: k f32=0.0; e = Expand u s; c = GatherND e i; y = Add x c", "!onnx.Add"},
+      {"x: f32 b,4; w: w f32 5000; u: k f32 5000=0.0; a: f32 b,5000; y = Add a u", "onnx.Add"},
+      {"x: f32 b,4; y m = Dropout x; return y m", "onnx.Dropout"},
+      {"x: f32 b,4; y m = Dropout x; z = Tanh y; return z", "!onnx.Dropout"},
+      {"x: f32 b,4; y = Split x {axis = 1 : i64}; z = Tanh y", "!onnx.Split"},
+      {"x: f32 b,4; y = Concat x {axis = 1 : i64}; z = Sum y; w = Mean z; v = Min w; u = Max v; t = Tanh u",
+       "!onnx.Concat|!onnx.Max"},
+      /* merged, or not for one attribute, operand or type */
+      {"x: f32 b,4; a: k i64 1=1; u = ReduceSum x a; v = ReduceSum x a; y = Mul u v", "\"onnx.Mul\"(%2, %2)"},
+      {"x: f32 b,4; a: k i64 1=1; u = ReduceSum x a; v = ReduceSum x a {keepdims = 0 : i64}; return u v",
+       "keepdims = 0"},
+      {"x: f32 4,4; u = Transpose x {perm = array<i64: 1, 0>}; v = Transpose x {perm = array<i64: 1, 0>}; y = Mul u v",
+       "\"onnx.Mul\"(%1, %1)"},
+      {"x: f32 4,4,4; u = Transpose x {perm = array<i64: 1, 0, 2>}; v = Transpose x {perm = array<i64: 1, 2, 0>}; y = "
+       "Mul u v",
+       "\"onnx.Mul\"(%1, %2)"},
+      {"x: f32 4,4; u = Softmax x {axis = 1 : i64, flatten = true}; v = Softmax x {axis = 1 : i64, flatten = true}; y "
+       "= Mul u v",
+       "\"onnx.Mul\"(%1, %1)"},
+      {"x: f32 4,4; u = Softmax x {axis = 1 : i64, flatten = true}; v = Softmax x {axis = 1 : i64, flatten = false}; y "
+       "= Mul u v",
+       "\"onnx.Mul\"(%1, %2)"},
+      {"x: f32 4,4; u = LeakyRelu x {alpha = 0.5 : f64}; v = LeakyRelu x {alpha = 0.25 : f64}; y = Mul u v",
+       "\"onnx.Mul\"(%1, %2)"},
+      {"x: f32 4,4; u = Gelu x {approximate = \"tanh\"}; v = Gelu x {approximate = \"tanh\"}; w = Gelu x {approximate "
+       "= \"none\"}; "
+       "y = Sum u v w",
+       "\"onnx.Sum\"(%1, %1, %2)"},
+      {"x: f32 b,4; s = Shape x; t = Shape x {start = 0 : i64}; u = Expand x s; v = Expand x t; y = Add u v",
+       "onnx.Add"},
+  };
+  CHECK(rows, "fold");
+}
