@@ -303,6 +303,7 @@ lp_status infer_transpose(lp_infer *c) {
   if (perm && perm->count != in.rank) return lp_infer_fail(c, "perm has %d axes, %d wanted", perm->count, in.rank);
   for (int32_t i = 0; i < in.rank; i++) {
     int32_t from = in.rank - 1 - i;
+    if (perm && perm->is[i] < 0) return lp_infer_fail(c, "perm holds the negative axis %" PRId64, perm->is[i]);
     if (perm) LP_TRY(lp_infer_axis(c, perm->is[i], in.rank, false, &from));
     if (seen[from]) return lp_infer_fail(c, "perm holds axis %d twice", from);
     seen[from] = true;

@@ -54,10 +54,8 @@ static lp_value *unmoved(const lp_op *op) {
 static void read_perm(const lp_op *op, int64_t *perm) {
   const lp_attr *attr = lp_op_attr(op, "perm");
   int32_t rank = op->out[0]->type.rank;
-  for (int32_t i = 0; i < rank; i++) {
+  for (int32_t i = 0; i < rank; i++)
     perm[i] = attr ? attr->is[i] : rank - 1 - i;
-    if (perm[i] < 0) perm[i] += rank;
-  }
 }
 
 static bool is_identity(const int64_t *perm, int32_t rank) {

@@ -388,7 +388,7 @@ LP_TEST(joins_and_splits) {
 }
 
 LP_TEST(transposes) {
-  static const int64_t perm[] = {0, 2, 1, 3}, twice[] = {0, 0, 1, 3}, few[] = {1, 0};
+  static const int64_t perm[] = {0, 2, 1, 3}, twice[] = {0, 0, 1, 3}, few[] = {1, 0}, negative[] = {0, 1, -1, 2};
   with_i64s("perm", 4, perm);
   gives(NODE(Transpose, f32("b,s,4,16")), "f32[b,4,s,16]");
   gives(NODE(Transpose, f32("b,s")), "f32[s,b]");
@@ -396,6 +396,8 @@ LP_TEST(transposes) {
   refuses(NODE(Transpose, f32("b,s,4,16")), "perm holds axis 0 twice");
   with_i64s("perm", 2, few);
   refuses(NODE(Transpose, f32("b,s,4,16")), "perm has 2 axes, 4 wanted");
+  with_i64s("perm", 4, negative);
+  refuses(NODE(Transpose, f32("b,s,4,16")), "perm holds the negative axis -1");
 }
 
 LP_TEST(reshapes) {

@@ -170,7 +170,8 @@ LP_TEST(caches) {
        "y = Slice j i0 u i1; " END,
        MIXED},
       {PARTS AXES A "f = Slice a i0 i1 i1; y = Add a f; " END, MIXED},
-      {PARTS AXES A "im1: k i64 1=-1; imax: k i64 1=9223372036854775807; f = Slice a im1 imax i1; y = Add a f; " END, "op.kv_append"},
+      {PARTS AXES A "im1: k i64 1=-1; imax: k i64 1=9223372036854775807; f = Slice a im1 imax i1; y = Add a f; " END,
+       "op.kv_append"},
       {PARTS AXES A "t = Transpose a {perm = array<i64: 0, 2, 1>}; p = MatMul a t; w = Tanh p; "
                     "y = MatMul w a; " END,
        MIXED},

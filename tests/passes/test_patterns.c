@@ -465,7 +465,7 @@ LP_TEST(folding) {
       {"x: f32 3,2; st: k i64 1=-1; f: k i64 1=-1; t: k i64 1=-9; a: k i64 1=0; y = Slice x f t a st", "onnx.Slice"},
       {"x: f32 3,2; st: k i64 1=1; f: k i64 1=0; t: k i64 1=3; a: k i64 1=0; y = Slice x f t a st", "!onnx.Slice"},
       {"x: f32 3,2; st: i64 1; f: k i64 1=0; t: k i64 1=3; a: k i64 1=0; y = Slice x f t a", "!onnx.Slice"},
-      {"x: f32 3,2,4; y = Transpose x {perm = array<i64: 0, -2, -1>}", "!onnx.Transpose"},
+      {"x: f32 3,2,4; y = Transpose x {perm = array<i64: 0, 1, 2>}", "!onnx.Transpose"},
       {"x: f32 b,4; s: n b, 4; c = ConstantOfShape s; y = Add x c", "!onnx.Add"},
       {"x: f32 b,4; s: n b, 4; u: k f32 1=1.0; c = ConstantOfShape s; e = Exp c; y = Mul x e", "onnx.Mul"},
       {"x: f32 b,4; s: n b, 4; i: k i64=1; e = Expand i s; c = Cast e {to = 1 : i64}; y = Mul x c", "!onnx.Mul"},
