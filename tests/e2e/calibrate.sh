@@ -1,6 +1,48 @@
 # calibrate.sh: llmpart calibrate on the default model. The threshold that it finds keeps its risk on held-out text; it
 # goes into the bundle only on request, and `run --theta=calibrated` takes it from there; invalid requests are refused.
 . "$LP_SOURCE/tests/e2e/lib.sh"
+
+# Quick: the forms of what is printed and the refusals, on a model whose exits predict nothing.
+if part quick; then
+  bundle=$work/llama.llmpart lists=$LP_SOURCE/tests/models/llama/tokens.json
+  # shellcheck disable=SC2086 # a list of options
+  compile "$LP_SOURCE/tests/models/llama/model.onnx" "$bundle" $pair --exits=1,2 || finish
+  for i in 1 2 3; do
+    echo "[$(row "$lists" prompts $i),$(row "$lists" tokens $i)]"
+    echo "[$(row "$lists" tokens $i)]"
+  done >"$work/few.jsonl"
+  measure() { # measure FORMAT [option ...]
+    form=$1
+    shift
+    "$LLMPART" calibrate "$bundle" --data="$work/few.jsonl" --threads=1 "$@" -o "$form" >"$work/calibration" 2>"$work/err" ||
+      fail "calibrate $*: exit status $?: $(head -n 3 "$work/err")"
+  }
+  measure json --at=0,0.5,2
+  same 'the thetas looked at' '0.0 0.5 2.0' "$(sed -n '/"at"/,/\]/s/.*"theta": \([0-9.]*\),*$/\1/p' "$work/calibration" | paste -sd' ' -)"
+  same 'documents looked at' 6 "$(sed -n '/"held_out"/,/}/s/.*"documents": \([0-9]*\).*/\1/p' "$work/calibration")"
+  measure text --at=0.5
+  [ -s "$work/calibration" ] || fail 'no text'
+  measure json --risk=0.99 --confidence=0.5 --apply
+  cmp -s "$work/calibration" "$bundle/calibration.json" || fail 'the bundle carries something else than what was printed'
+  want=$(tokens "$bundle" 1,2,3 8 --mode=threshold --theta="$(number "$work/calibration" theta)" --in-process)
+  same 'a calibrated run' "$want" "$(tokens "$bundle" 1,2,3 8 --mode=threshold --theta=calibrated --in-process)"
+  measure json --risk=0.99 --confidence=0.5 --codec=int8
+  same 'the codec of the rows' int8 "$(sed -n 's/^ *"codec": "\(.*\)",*$/\1/p' "$work/calibration")"
+  refused 'too little text' 'few.jsonl: error: [0-9]+ held-out tokens are too few for a risk of 0.001' \
+    "$LLMPART" calibrate "$bundle" --data="$work/few.jsonl" --risk=0.001
+  wanted_status=2
+  for share in risk confidence; do
+    for value in 0 1; do
+      refused "a $share of $value" "$share: error: $value is no share between 0 and 1" \
+        "$LLMPART" calibrate "$bundle" --data="$work/few.jsonl" --$share=$value
+    done
+  done
+  refused 'nothing to write' 'error: --at searches for no theta' "$LLMPART" calibrate "$bundle" --data="$work/few.jsonl" --at=1 --apply
+  refused 'no theta to look at' "at: error: 'x'" "$LLMPART" calibrate "$bundle" --data="$work/few.jsonl" --at=0.5,x
+  refused 'no data' 'error: wanted --data=FILE' "$LLMPART" calibrate "$bundle"
+  wanted_status=1
+fi
+part long || finish
 bundle=$work/default.llmpart
 # shellcheck disable=SC2086 # a list of options
 compile "$LP_SOURCE/examples/default-model/model.onnx" "$bundle" $pair --exits=3,6 || finish

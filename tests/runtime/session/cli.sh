@@ -69,6 +69,26 @@ print "$LLMPART" bench "$dir/whole" -p 8 -n 8 -r 2 -t 1 | grep -qF '| tg8 |' || 
 [ "$(print "$LLMPART" bench "$dir/whole" -p 0 -n 8 -d 4 -r 2 -t 1 -o csv | sed -n '2s/^[^,]*,[^,]*,[^,]*,\([^,]*\).*/\1/p')" = \
   "tg8 @ d4" ] || fail "bench csv"
 print "$LLMPART" bench "$dir/whole" -p 8 -n 0 -b 3 -r 2 -t 1 -o csv | grep -q '^[^,]*,[^,]*,1,pp8 x 3,24,' || fail "bench of three sequences"
+print "$LLMPART" bench "$dir/whole" -p 4 -n 4 -r 1 -t 1 -o html | grep -qF '<title>whole: llmpart bench</title>' || fail "bench html"
+print "$LLMPART" bench "$dir/tail" --profile -p 4 -n 4 -r 1 -t 1 -o json >"$dir/parts"
+for key in '"schema": "llmpart.profile/1"' '"test": "pp4"' '"test": "tg4"' '"total_ms"' '"parts"'; do
+  grep -qF "$key" "$dir/parts" || fail "the profile has no $key"
+done
+print "$LLMPART" bench "$dir/tail" --profile -p 4 -n 0 -r 1 -t 1 -o csv >"$dir/parts"
+[ "$(head -n 1 "$dir/parts")" = test,part,ms ] || fail "profile csv: $(cat "$dir/parts")"
+grep -q '^pp4,' "$dir/parts" || fail "profile csv: $(cat "$dir/parts")"
+! grep -q '^tg' "$dir/parts" || fail "a test of no tokens: $(cat "$dir/parts")"
+print "$LLMPART" bench "$dir/tail" --profile -p 0 -n 4 -r 1 -t 1 >"$dir/parts"
+grep -qF '| tg4: part | us | share |' "$dir/parts" || fail "profile md: $(cat "$dir/parts")"
+expect 2 "a profile is not compared" "$LLMPART" bench "$dir/tail" --profile --baseline="$dir/json"
+expect 2 "a profile has no page" "$LLMPART" bench "$dir/tail" --profile -o html
+# A baseline of no speed at all is kept by any, one that is a million times as fast by none.
+print "$LLMPART" bench "$dir/whole" -p 4 -n 0 -r 1 -t 1 -o json >"$dir/json"
+sed 's/\("tokens_per_s": \)[0-9.e+-]*/\10.001/; s/\("load_ms": \)[0-9.e+-]*/\11e9/; s/\("peak_bytes": \)[0-9]*/\11000000000000/; s/\("gbytes_per_s": \)[0-9.e+-]*/\11e-9/' "$dir/json" >"$dir/slow"
+print "$LLMPART" bench "$dir/whole" -p 4 -n 0 -r 1 -t 1 --baseline="$dir/slow" >"$dir/out"
+sed 's/\("tokens_per_s": \)[0-9.e+-]*/\11e12/' "$dir/json" >"$dir/fast"
+expect 4 "is allowed" "$LLMPART" bench "$dir/whole" -p 4 -n 0 -r 1 -t 1 --baseline="$dir/fast"
+expect 1 "$dir/absent" "$LLMPART" bench "$dir/whole" -p 4 -n 0 -r 1 -t 1 --baseline="$dir/absent"
 expect 1 "2000000000 sequences of 9 tokens are too many" "$LLMPART" bench "$dir/whole" -p 8 -n 8 -b 2000000000
 
 # Usage
