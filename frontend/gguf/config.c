@@ -118,7 +118,8 @@ static double number_at(const reader *r, const char *name, double otherwise) {
   return lp_gguf_f64(r->file, key_of(r, name), otherwise);
 }
 
-/* Checks that each key of the architecture is one that is read, or one that does not affect the computation. */
+/* Checks that each key of the architecture is one that is read, or one that does not affect the computation, and that
+ * numbers are finite. */
 static lp_status check_keys(const reader *r) {
   static const char *const known[] = {"block_count",
                                       "context_length",
@@ -158,6 +159,8 @@ static lp_status check_keys(const reader *r) {
     if (!is_known)
       return lp_error(r->diag, LP_LOC_FILE(r->file->path), "the key '%s' is unknown and may change the model's results",
                       key);
+    if (lp_has_prefix(key, r->arch->name) && !isfinite(lp_gguf_f64(r->file, key, 0)))
+      return lp_error(r->diag, LP_LOC_FILE(r->file->path), "'%s' is not a finite number", key);
   }
   return LP_OK;
 }

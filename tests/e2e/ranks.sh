@@ -1,6 +1,6 @@
 # ranks.sh MODELS DEFAULT.onnx: the ranks of a sharded half generate the tokens of one rank, in one process and in
-# several, with one sequence and with batches, in f32 and in int8. MODELS is tests/models. The quick part is two ranks of
-# one model.
+# several, with one sequence and with batches, in f32 and in int8. MODELS is tests/models. The quick part has two ranks
+# of one model.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 models=$1 default=$2
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none
