@@ -48,7 +48,7 @@ typedef struct {
 static lp_value *linear(builder *b, lp_value *x, lp_role role, int64_t inputs, span out) {
   lp_value *w = NULL, *bias = NULL;
   lp_status status = LP_OK;
-  lp_part part = {.first = out.first, .rows = out.count, .all = out.all, .columns = inputs};
+  lp_weight_part part = {.first = out.first, .rows = out.count, .all = out.all, .columns = inputs};
   part.transposed = b->d->transposed && b->index >= 0;
   enter(b, role);
   if (!x || b->g.status != LP_OK) return NULL;

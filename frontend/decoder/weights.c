@@ -110,7 +110,7 @@ static lp_value *widened(lp_graph *g, const lp_stored *t, lp_value *x, lp_value 
   return lp_graph_end(g, op);
 }
 
-lp_status lp_weights_matrix(lp_weights *w, const char *name, lp_part part, lp_value **out) {
+lp_status lp_weights_matrix(lp_weights *w, const char *name, lp_weight_part part, lp_value **out) {
   lp_stored *t;
   lp_graph g = graph_at(w, name);
   if (part.transposed) {

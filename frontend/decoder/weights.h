@@ -31,7 +31,7 @@ typedef struct {
 typedef struct {
   int64_t first, rows, all, columns;
   bool transposed;
-} lp_part;
+} lp_weight_part;
 
 /* Returns NULL when the file has no such tensor. */
 lp_stored *lp_weights_find(const lp_weights *w, const char *name);
@@ -41,7 +41,7 @@ const uint8_t *lp_weights_bytes(const lp_weights *w, const lp_stored *t);
  * writes them. */
 LP_MUST_USE lp_status lp_weights_move(lp_weights *w, lp_stored *t, size_t size, uint8_t **data);
 /* The functions below report a tensor that is absent, or has another shape or type. */
-LP_MUST_USE lp_status lp_weights_matrix(lp_weights *w, const char *name, lp_part part, lp_value **out);
+LP_MUST_USE lp_status lp_weights_matrix(lp_weights *w, const char *name, lp_weight_part part, lp_value **out);
 /* Elements [first, first + count) of the vector of `all` elements, in f32, each plus `offset`. */
 LP_MUST_USE lp_status lp_weights_vector(lp_weights *w, const char *name, int64_t first, int64_t count, int64_t all,
                                         double offset, lp_value **out);

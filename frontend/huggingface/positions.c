@@ -125,7 +125,7 @@ static lp_status rotated_size(const lp_config *r, const lp_json *parameters, int
   double partial;
   LP_TRY(lp_config_positive(r->root, "partial_rotary_factor", r->family->partial, &partial, r->diag));
   LP_TRY(lp_config_positive(parameters, "partial_rotary_factor", partial, &partial, r->diag));
-  *out = (int64_t)((double)r->out->head_dim * partial);
+  *out = (int64_t)((double)r->out->head_dim * fmin(partial, 2)); /* more than a head is refused */
   if (*out >= 2 && *out % 2 == 0 && *out <= r->out->head_dim) return LP_OK;
   return lp_json_error(r->root, r->diag,
                        "%" PRId64 " of the %" PRId64

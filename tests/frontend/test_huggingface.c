@@ -140,9 +140,65 @@ LP_TEST(a_head_that_is_not_the_embedding_is_kept) {
   }
 }
 
+#define ROPE(members) "{\"model_type\":\"llama\",\"rope_scaling\":{" members "}," SIZES "}"
+
+/* Positions of every kind; the graph rotates queries and keys of its layer. */
+static const char *const positions[] = {
+    ROPE(""),
+    ROPE("\"rope_type\":\"default\",\"rope_theta\":500"),
+    ROPE("\"type\":\"linear\",\"factor\":2"),
+    ROPE("\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"
+         "\"original_max_position_embeddings\":8"),
+    ROPE("\"rope_type\":\"yarn\",\"factor\":2"),
+    ROPE("\"rope_type\":\"yarn\",\"factor\":2,\"beta_fast\":16,\"beta_slow\":2,\"truncate\":false,"
+         "\"mscale\":1,\"mscale_all_dim\":0.5,\"original_max_position_embeddings\":8"),
+    ROPE("\"rope_type\":\"yarn\",\"factor\":2,\"truncate\":true,\"mscale\":1,\"attention_factor\":1.2"),
+    ROPE("\"type\":\"su\",\"short_factor\":[1,2],\"long_factor\":[2,4]"),
+    ROPE("\"type\":\"longrope\",\"short_factor\":[1,2],\"long_factor\":[2,4],\"factor\":4,"
+         "\"original_max_position_embeddings\":8"),
+    "{\"model_type\":\"llama\",\"original_max_position_embeddings\":8,\"rope_scaling\":{\"type\":\"longrope\","
+    "\"short_factor\":[1,2],\"long_factor\":[2,4],\"attention_factor\":1.5}," SIZES "}",
+    "{\"model_type\":\"llama\",\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":300}," SIZES "}",
+    "{\"model_type\":\"llama\",\"rope_scaling\":null," SIZES "}",
+};
+
+LP_LOOP_TEST(positions_of_all_kinds, 0, LP_COUNT(positions)) {
+  lp_diag *diag = lp_diag_create();
+  write_tensors("model.safetensors", NULL, "", 0);
+  lp_module *module = import(positions[_i], diag);
+  ck_assert_msg(module, "%s: %s", positions[_i], lp_diag_count(diag) ? lp_diag_get(diag, 0)->text : "");
+  int rotations = 0;
+  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region) rotations += op->kind == LP_ONNX_RotaryEmbedding;
+  ck_assert_int_eq(rotations, 2);
+  lp_module_free(module);
+  lp_diag_free(diag);
+}
+
 static const struct {
   const char *config, *error;
 } configs[] = {
+    {ROPE("\"rope_type\":3"), "positions of type '' are not supported"},
+    {"{\"model_type\":\"llama\",\"rope_scaling\":[]," SIZES "}", "wanted an object"},
+    {ROPE("\"rope_theta\":0"), "0 is not positive"},
+    {ROPE("\"rope_type\":\"yarn\""), "the key 'factor' is missing"},
+    {ROPE("\"rope_type\":\"yarn\",\"factor\":2,\"beta_fast\":0"), "0 is not positive"},
+    {ROPE("\"rope_type\":\"yarn\",\"factor\":2,\"beta_slow\":-1"), "-1 is not positive"},
+    {ROPE("\"rope_type\":\"yarn\",\"factor\":2,\"mscale\":\"a\""), "wanted a number"},
+    {ROPE("\"rope_type\":\"yarn\",\"factor\":2,\"attention_factor\":0"), "0 is not positive"},
+    {ROPE("\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1"), "the key 'high_freq_factor' is missing"},
+    {ROPE("\"rope_type\":\"llama3\",\"factor\":8"), "the key 'low_freq_factor' is missing"},
+    {ROPE("\"rope_type\":\"longrope\",\"short_factor\":[1,2],\"long_factor\":[1,2],"
+          "\"original_max_position_embeddings\":1"),
+     "an original context of 1 positions is not supported"},
+    {ROPE("\"rope_type\":\"longrope\",\"short_factor\":[1,2],\"long_factor\":[1,2],"
+          "\"original_max_position_embeddings\":1e12"),
+     "an original context of 1e+12 positions is not supported"},
+    {ROPE("\"rope_type\":\"longrope\",\"short_factor\":[1,\"2\"]"), "wanted a number"},
+    {ROPE("\"truncate\":false,\"unknown\":1"), "this key is unknown"},
+    {ROPE("\"partial_rotary_factor\":1.5"), "6 of the 4 elements of a head rotate"},
+    {ROPE("\"partial_rotary_factor\":1e20"), "8 of the 4 elements of a head rotate"},
+    {"{\"model_type\":\"llama\",\"partial_rotary_factor\":0.25," SIZES "}", "1 of the 4 elements of a head rotate"},
+
     {"{", "not valid JSON"},
     {"[]", "wanted an object"},
     {"{}", "wanted a string"},
