@@ -87,7 +87,7 @@ static void expect_bound(int32_t type, const char *shape, const char *value, con
 }
 
 static void expect_not_bound(int32_t type, const char *shape, const char *value, const char *said) {
-  ck_assert_ptr_null(import_bound(type, shape, value));
+  ck_assert_msg(!import_bound(type, shape, value), "%s is bound to %s", shape, value);
   ck_assert_uint_eq(lp_diag_error_count(diag), 1);
   ck_assert_msg(strstr(onnx_message(diag, 0), said), "'%s' for %s", onnx_message(diag, 0), value);
 }
@@ -107,6 +107,68 @@ LP_TEST(inputs_are_bound_to_lists) {
   expect_not_bound(ONNX_F32, "2", "1,2x", "'2x' is not a number");
   expect_not_bound(ONNX_F32, "2", "1, ", "' ' is not a number");
   expect_not_bound(ONNX_I64, "2", "1,two", "two");
+}
+
+/* A file of i64 with these dimensions, of ones. */
+static const char *tensor_file(const char *dims, size_t count) {
+  int64_t ones[8];
+  for (size_t i = 0; i < 8; i++)
+    ones[i] = 1;
+  lp_buf tensor = onnx_tensor("t", ONNX_I64, dims, ones, count * sizeof *ones);
+  onnx_write("input.pb", tensor.data, tensor.size);
+  lp_buf_free(&tensor);
+  return onnx_path("input.pb");
+}
+
+LP_TEST(inputs_are_bound_to_files) {
+  static const double ones[] = {1, 1, 1, 1, 1, 1};
+  char file[256];
+  snprintf(file, sizeof file, "%s", tensor_file("2 3", 6));
+  expect_bound(ONNX_I64, "2 3", file, "i64[2,3]", ones);
+  expect_bound(ONNX_I64, "n m", file, "i64[2,3]", ones);
+  expect_not_bound(ONNX_I32, "2 3", file, "input 'x' is i32 of rank 2, the file's tensor i64 of rank 2");
+  expect_not_bound(ONNX_I64, "n", file, "input 'x' is i64 of rank 1, the file's tensor i64 of rank 2");
+  expect_not_bound(ONNX_I64, "2 4", file, "axis 1 of input 'x' is 4, the file's tensor has 3");
+  expect_bound(ONNX_I64, "n n", file, "i64[2,3]", ones); /* a name twice in one shape is a mere label */
+  expect_not_bound(ONNX_I64, "2 3", "/nowhere.pb", "/nowhere.pb");
+  (void)tensor_file("0 3", 0);
+  expect_bound(ONNX_I64, "n 3", file, "i64[0,3]", ones);
+}
+
+/* The arguments of transformers that count positions with logits are bound, and an index of them to the last. */
+LP_TEST(counts_of_logits_are_bound) {
+  static const struct {
+    const char *name, *dims, *nodes;
+    int64_t wanted; /* -2: it stays an input */
+  } cases[] = {{"logits_to_keep", "", "Identity logits_to_keep > y", 0},
+               {"num_logits_to_keep", "1", "Identity num_logits_to_keep > y", 0},
+               {"logits_to_keep", "", "Identity logits_to_keep > y; Gather x logits_to_keep > z", -1},
+               {"logits_to_keep", "1", "Cast logits_to_keep > c to=7; Identity c > y; Gather x c > z", -1},
+               {"logits_to_keep", "1 1", "Identity logits_to_keep > y", -2},
+               {"logits", "", "Identity logits > y", -2}};
+  for (size_t i = 0; i < LP_COUNT(cases); i++) {
+    const lp_import_options options = {.frees_lengths = true};
+    lp_buf graph = {0};
+    lp_module *module = NULL;
+    lp_tensor found;
+    onnx_input(&graph, "x", ONNX_F32, "n 2");
+    onnx_input(&graph, cases[i].name, ONNX_I64, cases[i].dims);
+    onnx_nodes(&graph, cases[i].nodes);
+    onnx_output(&graph, "y", ONNX_I64, NULL);
+    lp_buf model = onnx_model(&graph, 17);
+    onnx_write("model.onnx", model.data, model.size);
+    lp_buf_free(&model);
+    lp_diag_clear(diag);
+    ck_assert_msg(lp_onnx_import(onnx_path("model.onnx"), &options, &module, diag) == LP_OK, "%s: %s", cases[i].nodes,
+                  onnx_message(diag, 0));
+    const lp_value *y = lp_op_in(onnx_result(module, 0), 0);
+    while (y->def && y->def->kind == LP_ONNX_Cast)
+      y = lp_op_in(y->def, 0);
+    bool constant = lp_value_constant(y, &found);
+    ck_assert_msg(constant == (cases[i].wanted != -2), "%s, %s", cases[i].name, cases[i].nodes);
+    if (constant) ck_assert_int_eq(lp_tensor_i64(&found, 0), cases[i].wanted);
+    lp_module_free(module);
+  }
 }
 
 LP_TEST(sorts_nodes) {
