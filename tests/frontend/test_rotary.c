@@ -1,5 +1,5 @@
-/* Frequencies of rotary positions. The wanted numbers are those of transformers' functions of modeling_rope_utils.py,
- * computed in double precision. */
+/* Frequencies of rotary positions. The wanted numbers are those of transformers' formulas, computed in double
+ * precision. */
 #include <math.h>
 
 #include "frontend/decoder/rotary.h"
