@@ -146,12 +146,24 @@ static bool slices_at_number(const lp_op *op) {
   return false;
 }
 
+/* Element `i` of an index whose elements are known; false: it is not a constant. */
+static bool element_of(const lp_value *index, int64_t i, int64_t *number) {
+  lp_tensor tensor;
+  if (index->known) return lp_poly_is_const(index->known[i], number);
+  if (!lp_value_constant(index, &tensor) || !tensor.data) return false;
+  *number = lp_tensor_i64(&tensor, i);
+  return true;
+}
+
+/* Tells whether the index has an element other than 0 and -1, the rows that every length has. */
 static bool gathers_at_number(const lp_op *op) {
   const lp_value *index = lp_op_in(op, 1);
+  int64_t count, number;
   if (!is_open(lp_op_in(op, 0)->type, lp_op_i64(op, "axis", 0))) return false;
-  if (!index->known) return lp_value_is_constant(index);
-  for (int32_t i = 0; i < index->known_count; i++)
-    if (exceeds(index, i, 0)) return true;
+  if (!index->known && !lp_value_is_constant(index)) return false;
+  if (!lp_type_static_numel(index->type, &count)) return true;
+  for (int64_t i = 0; i < count; i++)
+    if (!element_of(index, i, &number) ? !index->known : number != 0 && number != -1) return true;
   return false;
 }
 
