@@ -1,4 +1,4 @@
-# spoiled_report.sh SPOIL: check-plan's reader of reports of places refuses values of other kinds, or does not need them.
+# spoiled_report.sh SPOIL: check-plan refuses values of other kinds in a report of places, or does not need them.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 "$LLMPART" compile "$LP_SOURCE/tests/models/llama/model.onnx" --place=phone=jetson-nano --place=edge=l4,count=2 --place=server=h100 \
   --link=rtt=4ms,up=50Mbit/s,down=50Mbit/s --link=edge-server=lan --device-memory=300kB --tpot=40ms --emit=report -o "$work/report.json" 2>"$work/err" ||
