@@ -191,7 +191,7 @@ static lp_status read_sizes(const reader *r) {
   return LP_OK;
 }
 
-/* Finds a vector with a number for each rotated pair; NULL in *out: the file has none. */
+/* Finds a vector with a positive number for each rotated pair; NULL in *out: the file has none. */
 static lp_status find_factors(const reader *r, const char *name, int64_t size, const float **out) {
   lp_stored *t = lp_weights_find(r->weights, name);
   *out = NULL;
@@ -202,6 +202,10 @@ static lp_status find_factors(const reader *r, const char *name, int64_t size, c
                     "tensor '%s' is not a vector of %" PRId64 " elements of type f32", t->name, size / 2);
   float *factors = LP_NEW_ARRAY(r->arena, float, size / 2 + 1);
   memcpy(factors, r->file->data + t->offset, (size_t)(size / 2) * sizeof *factors);
+  for (int64_t i = 0; i < size / 2; i++)
+    if (!(factors[i] > 0))
+      return lp_error(r->diag, LP_LOC_FILE(r->file->path), "tensor '%s': %g is not positive", t->name,
+                      (double)factors[i]);
   *out = factors;
   return LP_OK;
 }

@@ -81,7 +81,7 @@ static size_t bytes_of(const tensor *t) {
   case 8:
     return 34 * blocks;
   default:
-    return 4 * 32 * blocks;
+    return 4 * rows * (size_t)t->columns;
   }
 }
 
@@ -92,6 +92,9 @@ typedef struct {
   uint32_t type;      /* of blk.0.attn_output.weight */
   size_t cut;         /* bytes less at the end */
   const char *error;
+  const char *more[4]; /* further values */
+  tensor extra[2];     /* further tensors; all begin with the same bytes, whose first float is not positive */
+  bool positive;       /* but these are of ones */
 } change;
 
 static bool same_key(const char *a, const char *b) {
@@ -100,10 +103,11 @@ static bool same_key(const char *a, const char *b) {
 }
 
 static void put_tensors(lp_buf *out, const change *c) {
-  size_t offset = 0;
-  for (size_t i = 0; i < LP_COUNT(tensors); i++) {
-    tensor t = tensors[i];
-    if (c->tensor && lp_streq(t.name, c->tensor)) continue;
+  size_t offset = 0, own = 0;
+  for (size_t i = 0; i < LP_COUNT(tensors) + LP_COUNT(c->extra); i++) {
+    if (i == LP_COUNT(tensors)) own = offset;
+    tensor t = i < LP_COUNT(tensors) ? tensors[i] : c->extra[i - LP_COUNT(tensors)];
+    if (!t.name || (c->tensor && lp_streq(t.name, c->tensor))) continue;
     if (lp_streq(t.name, "blk.0.attn_output.weight")) t.type = c->type;
     put_text(out, t.name);
     put_number(out, t.rows ? 2 : 1, 4);
@@ -115,22 +119,31 @@ static void put_tensors(lp_buf *out, const change *c) {
   }
   while (out->size % 32 != 0)
     put_number(out, 0, 1);
-  for (size_t i = 0; i < offset; i++)
+  for (size_t i = 0; i < own; i++)
     put_number(out, i % 5 == 1 ? 60 : 0, 1);
+  for (float one = c->positive; own < offset; own += sizeof one)
+    lp_buf_append(out, &one, sizeof one);
 }
 
 static char *write_model(const change *c) {
   lp_buf out = {0};
   bool added = c->value != NULL;
+  size_t more = 0, extra = 0;
+  while (more < LP_COUNT(c->more) && c->more[more])
+    more++;
+  while (extra < LP_COUNT(c->extra) && c->extra[extra].name)
+    extra++;
   for (size_t i = 0; i < LP_COUNT(values); i++)
     if (same_key(values[i], c->value)) added = false;
   lp_buf_puts(&out, "GGUF");
   put_number(&out, 3, 4);
-  put_number(&out, LP_COUNT(tensors) - (c->tensor != NULL), 8);
-  put_number(&out, LP_COUNT(values) + added, 8);
+  put_number(&out, LP_COUNT(tensors) - (c->tensor != NULL) + extra, 8);
+  put_number(&out, LP_COUNT(values) + added + more, 8);
   for (size_t i = 0; i < LP_COUNT(values); i++)
     put_value(&out, same_key(values[i], c->value) ? c->value : values[i]);
   if (added) put_value(&out, c->value);
+  for (size_t i = 0; i < more; i++)
+    put_value(&out, c->more[i]);
   put_tensors(&out, c);
   char *path = lp_path_join(folder, "m.gguf");
   ck_assert_int_eq(lp_file_write(path, out.data, out.size - c->cut, NULL), LP_OK);
@@ -163,6 +176,36 @@ static const change changes[] = {
     {.value = "llama.rope.scaling.type:yarn", .error = "the numbers of yarn are missing"},
     {.value = "llama.rope.scaling.type:longrope", .error = "the lists of longrope's factors"},
     {.value = "llama.rope.scaling.type:linear", .error = "the factor of linear scaling is absent"},
+    {.value = "llama.rope.scaling.type:yarn",
+     .more = {"llama.rope.scaling.factor~2", "llama.rope.scaling.yarn_beta_fast~0"},
+     .error = "the numbers of yarn are missing"},
+    {.value = "llama.rope.scaling.type:yarn",
+     .more = {"llama.rope.scaling.factor~2", "llama.rope.scaling.yarn_beta_slow~0"},
+     .error = "the numbers of yarn are missing"},
+    {.value = "llama.rope.scaling.type:yarn",
+     .more = {"llama.rope.scaling.factor~2", "llama.rope.scaling.original_context_length=0"},
+     .error = "the numbers of yarn are missing"},
+    {.value = "llama.rope.scaling.type:yarn",
+     .more = {"llama.rope.scaling.factor~2", "llama.rope.scaling.attn_factor~0"},
+     .error = "the numbers of yarn are missing"},
+    {.extra = {{"rope_freqs.weight", 16, 0, 0}}, .error = "tensor 'rope_freqs.weight': 0 is not positive"},
+    {.extra = {{"rope_freqs.weight", 32, 0, 0}},
+     .positive = true,
+     .error = "tensor 'rope_freqs.weight' is not a vector of 16 elements of type f32"},
+    {.extra = {{"rope_freqs.weight", 16, 2, 0}}, .positive = true, .error = "is not a vector of 16 elements"},
+    {.extra = {{"rope_freqs.weight", 32, 0, 8}}, .error = "is not a vector of 16 elements"},
+    {.extra = {{"rope_factors_long.weight", 16, 0, 0}}, .positive = true, .error = "the lists of longrope's factors"},
+    {.extra = {{"rope_factors_long.weight", 16, 0, 0}, {"rope_factors_short.weight", 16, 0, 0}},
+     .positive = true,
+     .error = "or the original context are missing"},
+    {.extra = {{"rope_factors_long.weight", 16, 0, 0}, {"rope_factors_short.weight", 16, 0, 0}},
+     .positive = true,
+     .more = {"llama.rope.scaling.original_context_length=16", "llama.rope.scaling.attn_factor~0"},
+     .error = "the lists of longrope's factors"},
+    {.value = "llama.rope.dimension_count=34", .error = "rotary positions over 34 elements of a head"},
+    {.value = "general.alignment=0", .error = "the alignment is not a valid size"},
+    {.value = "general.alignment=1048577", .error = "the alignment is not a valid size"},
+    {.value = "llama.block_count=1", .more = {"llama.context_length=64"}, .error = "a key occurs twice"},
     {.value = "llama.embedding_scale~2", .error = "the key 'llama.embedding_scale' is unknown"},
     {.value = "llama.rope.freq_base~0", .error = "elements of a head with the base"},
     {.value = "llama.rope.dimension_count=31", .error = "rotary positions over 31 elements of a head"},
@@ -179,6 +222,33 @@ static const change changes[] = {
     {.type = 14, .error = "not of whole blocks"},
     {.cut = 64, .error = "does not fit the file, which may be cut off"},
 };
+
+/* Of what is within the limits, and of the scalings of positions. */
+static const change taken[] = {
+    {.value = "llama.rope.scaling.type:none"},
+    {.value = "llama.rope.scaling.type:linear", .more = {"llama.rope.scaling.factor~2"}},
+    {.value = "llama.rope.scaling.type:yarn", .more = {"llama.rope.scaling.factor~2"}},
+    {.value = "llama.rope.dimension_count=32"},
+    {.value = "llama.rope.dimension_count=16"},
+    {.value = "general.alignment=1"},
+    {.value = "tokenizer.ggml.model:none"}, /* a key of no architecture */
+    {.extra = {{"rope_freqs.weight", 16, 0, 0}}, .positive = true},
+    {.extra = {{"rope_factors_long.weight", 16, 0, 0}, {"rope_factors_short.weight", 16, 0, 0}},
+     .positive = true,
+     .more = {"llama.rope.scaling.type:longrope", "llama.rope.scaling.original_context_length=1"}},
+};
+
+LP_LOOP_TEST(what_is_taken, 0, LP_COUNT(taken)) {
+  lp_diag *diag = lp_diag_create();
+  lp_module *module = NULL;
+  char *path = write_model(&taken[_i]);
+  lp_status status = lp_model_import(path, NULL, &module, diag);
+  ck_assert_msg(status == LP_OK, "%s", lp_diag_count(diag) ? lp_diag_get(diag, 0)->text : "");
+  ck_assert_int_eq(lp_module_verify(module, diag), LP_OK);
+  lp_module_free(module);
+  lp_diag_free(diag);
+  free(path);
+}
 
 LP_LOOP_TEST(what_is_wrong_is_named, 0, LP_COUNT(changes)) {
   lp_diag *diag = lp_diag_create();
