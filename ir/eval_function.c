@@ -374,11 +374,16 @@ static void cast_to_mini(const lp_op *op, const lp_array *in, lp_array *out) {
   }
 }
 
+/* Constants of 16 bits may stand beside values that are computed in f32. */
 static void select_elements(const lp_array *const *in, lp_array *out) {
   int64_t count = lp_array_numel(out);
   for (int64_t i = 0; i < count; i++) {
     const lp_array *from = in[lp_array_i64(in[0], lp_broadcast_index(in[0], i, out->rank, out->dim)) ? 1 : 2];
-    lp_array_copy(out, i, from, lp_broadcast_index(from, i, out->rank, out->dim));
+    const int64_t at = lp_broadcast_index(from, i, out->rank, out->dim);
+    if (from->dtype == out->dtype)
+      lp_array_copy(out, i, from, at);
+    else
+      lp_array_set_f64(out, i, lp_array_f64(from, at));
   }
 }
 

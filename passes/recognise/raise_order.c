@@ -99,7 +99,7 @@ static void schedule(lp_block *block) {
     op->order = order;
     for (int32_t k = 0; k < op->out_count; k++)
       for (const lp_use *use = op->out[k]->uses; use; use = use->next) {
-        if (use->owner->order >= count || nodes[use->owner->order].op != use->owner) continue; /* in a region below */
+        if (use->owner->block) continue; /* in a region: the others are detached until they are scheduled */
         if (--node_of(nodes, use->owner)->missing == 0) lp_vec_push(&ready, use->owner);
       }
   }

@@ -209,6 +209,8 @@ LP_TEST(maps_and_reductions) {
 
 LP_TEST(constants_of_16_bits) {
   static const graph_row rows[] = {
+      {"x: f16 b,4; i: i1 4; c: k f16=-30000.0; y = Where i x c", "fn = \"where\""},
+      {"x: bf16 b,4; i: i1 4; c: k bf16 4=1.0,2.0,3.0,4.0; y = Where i c x", "fn = \"where\""},
       {"x: f16 3,4; c: k f16 3,4=0.5; y = Concat x c {axis = 0 : i64}", "op.concat|cast"},
       {"x: f16 3,4; c: k f16 3,4=0.5; y = Add x c", "op.map"},
       {"i: i64 b; c: k f16 3,4=0.5; y = Gather c i", "op.gather"},

@@ -397,6 +397,12 @@ LP_TEST(sinks) {
 
 LP_TEST(scores) {
   static const graph_row rows[] = {
+      {"q: f16 b,2,s,4; k: f16 b,2,r,4; v: f16 2*b,r,4; low: k f16=-30000.0; seen: i1 s,r; n: n 2*b, s, r; " RAW
+       "h = Where seen z low; x = Reshape h n; " CONTEXT,
+       "onnx.Attention|-1.0e+30"},
+      {"q: f16 b,2,s,4; k: f16 b,2,r,4; v: f16 2*b,r,4; m: f16 s,r; low: k f16=-30000.0; seen: i1 s,r; n: n 2*b, s, "
+       "r; " RAW "a = Add z m; h = Where seen a low; x = Reshape h n; " CONTEXT,
+       "onnx.Attention|-1.0e+30"},
       {QKV RAW "lo: k f32=-50000.0; hi: k f32=50000.0; x = Clip z lo hi; " CONTEXT, "onnx.Attention"},
       {QKV RAW "lo: k f32=-5.0; hi: k f32=5.0; x = Clip z lo hi; " CONTEXT, "!onnx.Attention"},
       {QKV RAW "lo: k f32=-50000.0; x = Max z lo lo; " CONTEXT, "!onnx.Attention"},
