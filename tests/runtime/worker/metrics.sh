@@ -2,14 +2,10 @@
 # may ask.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 command -v curl >/dev/null || skip 'curl is not there'
-python=${LP_PYTHON:-python3}
-"$python" -c 'import prometheus_client.parser' 2>/dev/null || skip "$python lacks prometheus_client (tests/runtime/serve/requirements.txt)"
 model=$LP_SOURCE/tests/models/llama/model.onnx
 lists=$LP_SOURCE/tests/models/llama/tokens.json
 # shellcheck disable=SC2086 # a list of options
-for cut in 1 2; do compile "$model" "$work/$cut.llmpart" $pair --scheduler=cut --cut=$cut || finish; done
-# shellcheck disable=SC2086 # a list of options
-compile "$model" "$work/exits.llmpart" $pair --exits=1 || finish
+compile "$model" "$work/1.llmpart" $pair --scheduler=cut --cut=1 || finish
 ids=$(row "$lists" prompts 3)
 rows=$(length "$ids")
 
@@ -29,6 +25,34 @@ figures() { # figures WHAT EXPECTATION ...
 }
 closed() { "$python" "$LP_SOURCE/tests/runtime/serve/metrics.py" "$url/metrics" 'llmpart_worker_connections=0' >/dev/null 2>&1; }
 code() { curl -sS --max-time 300 -o "$work/body" -D "$work/head" -w '%{http_code}' "$@"; }
+
+if part quick; then # without a parser: readiness, a few figures, and the key
+  watch 1
+  same 'ready' '{"status":"ready"}' "$(curl -sS "$url/readyz")"
+  tokens "$work/1.llmpart" "$ids" 4 --cloud="$address" >"$work/tokens"
+  has() { curl -sS "$url/metrics" >"$work/figures" && grep -qx "llmpart_$figure" "$work/figures"; }
+  for figure in 'worker_up 1' 'worker_opened_total{of="sessions"} 1' 'worker_pass_seconds_count 4'; do
+    await has || fail "no $figure: $(grep "^llmpart_${figure%% *}" "$work/figures")"
+  done
+  same 'another host' 403 "$(code -H 'Host: evil.example' "$url/metrics")"
+  kill -TERM "$worker"
+  wait "$worker" || fail "the worker ends with $?"
+  export LLMPART_METRICS_KEY=secret
+  watch 1
+  same 'without the key' 401 "$(code "$url/metrics")"
+  same 'with the key' 200 "$(code -H 'Authorization: Bearer secret' "$url/metrics")"
+  kill -TERM "$worker"
+  wait "$worker" || fail "the worker ends with $?"
+  unset LLMPART_METRICS_KEY
+  refused 'beyond loopback' "'0.0.0.0:0' is not a loopback address, so a key is required" "$LLMPART" worker "$work/1.llmpart" --metrics=0.0.0.0:0
+fi
+part long || finish
+python=${LP_PYTHON:-python3}
+"$python" -c 'import prometheus_client.parser' 2>/dev/null || skip "$python lacks prometheus_client (tests/runtime/serve/requirements.txt)"
+# shellcheck disable=SC2086 # a list of options
+compile "$model" "$work/2.llmpart" $pair --scheduler=cut --cut=2 || finish
+# shellcheck disable=SC2086 # a list of options
+compile "$model" "$work/exits.llmpart" $pair --exits=1 || finish
 
 watch 1
 same 'ready' '{"status":"ready"}' "$(curl -sS "$url/readyz")"
