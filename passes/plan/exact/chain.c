@@ -242,6 +242,7 @@ static void show_best(chain_searcher *s) {
     if (best < 0) return;
     trace_back(s, best, side);
     if (s->search->see(s->search->user, side)) return;
+    s->search->refused++;
     s->now.data[best].bound = INFINITY;
   }
 }
@@ -404,6 +405,7 @@ void lp_exact_chain_run(lp_exact_chain *chain, const lp_exact_prices *prices, lp
   chain_searcher s = {.c = chain, .x = chain->x, .prices = prices, .search = search};
   size_t count = chain->segment.count;
   search->lowest = search->most;
+  search->refused = 0;
   set_bounds(&s);
   prepare(&s);
   s.traces = lp_alloc((count + 1) * sizeof *s.traces);

@@ -53,6 +53,7 @@ typedef struct {
   bool again;          /* an earlier search has tried the seeds that are the same for all objectives */
   int seen;
   bool has_result, joint; /* joint: the stages share memory that can run out */
+  bool is_loose;          /* `x` lacks limits of memories now */
   lp_side *trial[LP_STAGE_COUNT];
   unsigned char *mixed[LP_STAGE_COUNT];
   unsigned char *stage_side[LP_STAGE_COUNT]; /* the best sides of each stage by itself that meet its bound */
@@ -299,6 +300,7 @@ static double search_chains(solver *s, const lp_cut *cut, const lp_exact_duals *
                                                       .duals = duals,
                                                       .lowest = lowest,
                                                       .share = s->x.request->plan_is_known ? known_share : 1,
+                                                      .is_loose = s->is_loose,
                                                       .see = see_chain,
                                                       .known = known_of,
                                                       .watch = &s->watch,
@@ -380,6 +382,7 @@ static void search_loosely(solver *s, const cut_search *own, cut_search *loose, 
   for (int side = 0; side < LP_SIDE_COUNT; side++)
     if (all || !(per_byte[side] > 0)) s->x.limit_bytes[side] = 0;
   s->joint = shares_memory(&s->x);
+  s->is_loose = true;
   if (!all) {
     search_at(s, own, found);
   } else if (hardly_bind(s, own, loose)) {
@@ -389,6 +392,7 @@ static void search_loosely(solver *s, const cut_search *own, cut_search *loose, 
   }
   memcpy(s->x.limit_bytes, limit, sizeof limit);
   s->joint = shares_memory(&s->x);
+  s->is_loose = false;
 }
 
 static void prove(const solver *s, const label_searches *found, lp_plan_proof *proof) {

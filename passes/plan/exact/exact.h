@@ -294,6 +294,7 @@ typedef struct {
   bool (*see)(void *user, unsigned char *const side[LP_STAGE_COUNT]);
   void *user;
   double work;   /* out: in points of joint fronts */
+  int refused;   /* out: placements that were found and were not feasible */
   double least;  /* out: the bound of all placements before the search */
   double lowest; /* out: no placement has a smaller objective than this */
 } lp_exact_chain_search;

@@ -11,6 +11,9 @@
 /* The most passes of a part; the labels that a segment keeps in the first pass, at most, in a pass without tolerance,
  * and in a dive. */
 enum { MOST_PASSES = 16, FIRST_LABELS = 300, MOST_LABELS = 19200, LAST_LABELS = 4800, DIVE_LABELS = 100 };
+/* The passes of a dive that may find no feasible placement while none is known. MOST_REFUSED: the placements of a
+ * problem that lacks limits which may break these before the problem is given up. */
+enum { MOST_BLIND = 6, MOST_REFUSED = 50 };
 /* The most work of all passes, in some ns each; close_work holds once the gap of a part is close. A part has at least
  * least_share of all. After a pass with little work the next one aims farther. */
 static const double most_work = 4e8, close_work = 1e8, little_work = 1e7, least_share = 1.0 / 6;
@@ -60,6 +63,7 @@ typedef struct {
   double reach, work, most_work, close_work;
   double hurried; /* the aim before the last rough pass */
   size_t width;
+  int refused;  /* placements found that are not feasible */
   double known; /* the objective known after its search */
 } part;
 
@@ -78,7 +82,18 @@ static bool is_proved(const part *p, double share) {
   return p->lowest >= known - share * fabs(known);
 }
 
+/* Tells whether the search finds only placements that break limits which the problem lacks. */
+static bool is_vain(const part *p) {
+  return p->task->is_loose && p->refused >= MOST_REFUSED && isinf(known_objective(p));
+}
+
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
+
+/* Runs a search along the chain, and counts the placements that are refused. */
+static void run_chain(part *p, lp_exact_chain_search *search) {
+  lp_exact_chain_run(p->chain, p->coupled, search);
+  p->refused += search->refused;
+}
 
 static lp_exact_chain_search next_search(const part *p) {
   double known = known_objective(p), scale = fmax(fabs(p->bound), isinf(known) ? 0 : 1e-3 * fabs(known));
@@ -97,13 +112,14 @@ static lp_exact_chain_search next_search(const part *p) {
 
 /* Notes what a pass proved; true when no other is needed or allowed. */
 static bool note_pass(const lp_exact_chain_search *search, part *p) {
-  double known = known_objective(p), aim = search->most;
+  double known = known_objective(p), aim = search->most, before = p->lowest;
   p->lowest = fmax(p->lowest, fmin(search->lowest, known));
   if (!isinf(search->least)) p->bound = fmax(p->bound, search->least);
   p->work += search->work;
   if (is_proved(p, gap_wanted)) return true;
   if (p->work > (is_proved(p, LP_EXACT_GAP_CLOSE) ? p->close_work : p->most_work)) return true;
   bool covered = search->lowest >= aim - gap_wanted * fabs(aim), widest = p->width >= MOST_LABELS;
+  if (widest && search->lowest < before && is_tight(&p->x)) return true; /* and so would passes that aim farther */
   if (covered || (widest && known > aim))
     p->reach *= isinf(known) ? 6 : search->least >= aim || search->work < little_work ? 3 : 1.6;
   else if (widest)
@@ -123,7 +139,7 @@ static void hurry(part *p, const lp_exact_chain_search *last) {
   search.width = FIRST_LABELS;
   search.step = rough_step * fabs(search.most);
   search.rough = true;
-  lp_exact_chain_run(p->chain, p->coupled, &search);
+  run_chain(p, &search);
   p->work += search.work;
   p->hurried = rough_reach * last->most;
 }
@@ -132,14 +148,16 @@ static void hurry(part *p, const lp_exact_chain_search *last) {
  * that are nearly as good. They find a placement where the bound is far below all placements, and prove nothing. */
 static void dive(part *p) {
   const double most = p->work + dive_work;
+  int blind = 0;
   p->width = DIVE_LABELS;
   for (p->reach = dive_reach; p->reach < 1e3 && p->bound > 0 && p->work < most; p->reach *= 2) {
     lp_exact_chain_search search = next_search(p);
     search.step = dive_step * fabs(search.most);
     search.slur = dive_step;
-    lp_exact_chain_run(p->chain, p->coupled, &search);
+    run_chain(p, &search);
     p->work += search.work;
-    if (search.most >= known_objective(p)) return;
+    blind += isinf(known_objective(p));
+    if (search.most >= known_objective(p) || blind >= MOST_BLIND || is_vain(p)) return;
   }
 }
 
@@ -150,7 +168,7 @@ static void finish(part *p) {
   lp_exact_chain_search search = next_search(p);
   search.close = rounding;
   search.step = 0;
-  lp_exact_chain_run(p->chain, p->coupled, &search);
+  run_chain(p, &search);
   p->lowest = fmax(p->lowest, fmin(search.lowest, known_objective(p)));
 }
 
@@ -165,7 +183,7 @@ static bool run_plain_passes(part *p) {
   for (int pass = 0; pass < MOST_PASSES && p->work < plain_work && !is_proved(p, gap_wanted); pass++) {
     lp_exact_chain_search search = next_search(p);
     search.plain = true;
-    lp_exact_chain_run(p->chain, p->coupled, &search);
+    run_chain(p, &search);
     if (note_pass(&search, p)) break;
   }
   p->reach = first_reach / 2;
@@ -176,9 +194,9 @@ static bool run_plain_passes(part *p) {
 static void run_passes(part *p) {
   bool done = isinf(p->bound) || is_proved(p, gap_wanted);
   if (counts_messages(&p->x)) done = run_plain_passes(p);
-  for (int pass = 0; pass < MOST_PASSES && !done; pass++) {
+  for (int pass = 0; pass < MOST_PASSES && !done && !is_vain(p); pass++) {
     lp_exact_chain_search search = next_search(p);
-    lp_exact_chain_run(p->chain, p->coupled, &search);
+    run_chain(p, &search);
     done = note_pass(&search, p);
     hurry(p, &search);
   }
@@ -200,7 +218,7 @@ static double couple(part *p, bool price_decode, lp_exact_prices *prices) {
  * sides change often, that is more than what a price mixes: where a gap is left and a price gives a greater bound than
  * `by_fronts`, searches with it too. `of_cuts` are prices of minimum cuts. */
 static void search_priced(part *p, double by_fronts, lp_exact_prices *of_cuts) {
-  if (is_proved(p, LP_EXACT_GAP_CLOSE) || couple(p, true, of_cuts) <= by_fronts) return;
+  if (is_proved(p, LP_EXACT_GAP_CLOSE) || is_vain(p) || couple(p, true, of_cuts) <= by_fronts) return;
   p->most_work += p->work;
   p->reach = first_reach;
   p->width = FIRST_LABELS;
@@ -209,7 +227,7 @@ static void search_priced(part *p, double by_fronts, lp_exact_prices *of_cuts) {
 
 static void dive_if_far(part *p, double work) {
   bool is_far = isinf(known_objective(p)) || (work <= 0 && !is_proved(p, gap_far));
-  if (!isinf(p->bound) && is_far) dive(p);
+  if (!isinf(p->bound) && is_far && !is_vain(p)) dive(p);
 }
 
 /* Searches a part in which memory does not bind. `work`: what the search of the parts before it took. */
@@ -437,6 +455,7 @@ static double search_again(parts *list, double done) {
  * are searched whole where a gap remains, because that search may find other placements. */
 static double search_list(parts *list, const lp_exact_parts_task *task) {
   double proved = INFINITY, work = 0;
+  bool vain = false;
   parts whole = {0}, open = {0};
   for (int taken = 0; list->count; taken++) {
     part *p = take_part(list);
@@ -449,8 +468,9 @@ static double search_list(parts *list, const lp_exact_parts_task *task) {
       continue;
     }
     p->known = known_objective(p);
-    if (work < all_work * task->share) search_chain(p, work);
+    if (work < all_work * task->share && !vain) search_chain(p, work);
     work += p->work;
+    vain = vain || is_vain(p);
     if (is_proved(p, gap_wanted)) {
       proved = fmin(proved, p->lowest);
       drop_part(p);
@@ -461,7 +481,7 @@ static double search_list(parts *list, const lp_exact_parts_task *task) {
   proved = fmin(proved, search_again(&open, work));
   for (size_t i = 0; i < whole.count; i++) {
     double known = known_objective(whole.data[i]);
-    if (work < all_work * task->share && proved < known - LP_EXACT_GAP_CLOSE * fabs(known))
+    if (work < all_work * task->share && !vain && proved < known - LP_EXACT_GAP_CLOSE * fabs(known))
       search_chain(whole.data[i], 0);
     work += whole.data[i]->work;
     drop_part(whole.data[i]);

@@ -14,6 +14,7 @@ typedef struct {
   const lp_exact_duals *duals;
   double lowest; /* a bound of all placements */
   double share;  /* of the usual work; below 1 each pass keeps to it */
+  bool is_loose; /* `x` lacks limits that `see` heeds */
   /* Evaluates a placement and keeps it if it is the best; returns whether it is feasible. */
   bool (*see)(void *user, unsigned char *const side[LP_STAGE_COUNT]);
   double (*known)(const void *user); /* the objective of the best feasible placement; infinite: none is known */
