@@ -36,6 +36,19 @@ static bool is_tight(const certificate *c) {
   return c->limit_bytes[0] > 0 || c->limit_bytes[1] > 0;
 }
 
+/* Tells whether all searches are brief: the model has some dozen layers at most. */
+static bool has_few_units(const certificate *c) {
+  enum { FEW_UNITS = 400 };
+  return c->stages[0].unit_count + c->stages[1].unit_count <= FEW_UNITS;
+}
+
+/* Tells whether only brief searches may still raise a bound: it is near to the plan's objective, or as near as wanted. */
+static bool suffices(const certificate *c, double wanted, double proved) {
+  static const double near = 5e-3, close = 1e-2, rest = 1e-3; /* shares; rest: what longer searches could add */
+  const double gap = c->value - proved, scale = fabs(c->value);
+  return !has_few_units(c) && (gap <= near * scale || (gap <= close * scale && wanted - proved <= rest * scale));
+}
+
 /* Tells whether memory has a price. */
 static bool has_price(const certificate *c) {
   return c->price_bytes[0] > 0 || c->price_bytes[1] > 0;
@@ -149,6 +162,7 @@ typedef struct {
 static bool suit_fronts(const graphs *g, double proved, double wanted) {
   static const double near = 0.03; /* a share */
   if (g->s[0].counted || g->s[1].counted || g->has_fronts) return false;
+  if (suffices(g->s[0].c, wanted, proved)) return false;
   return !is_tight(g->s[0].c) || proved >= wanted - near * fabs(wanted);
 }
 
@@ -209,11 +223,22 @@ static void look_on(outlook *o, int32_t sent, double bound, double target) {
   o->bound = bound;
 }
 
+/* The most messages that are told apart. */
+enum { MOST_COUNTED = 12 };
+
+/* Tells whether the placements with too many messages to tell apart can prove more than `known`. If not, all parts
+ * together cannot either. */
+static bool may_gain(graphs *g, seeker *dear, double wanted, double known) {
+  int32_t most = MOST_COUNTED + 1;
+  while (most > 0 && !seeker_count_messages(dear, most, true))
+    most--;
+  return most > 0 && seeker_improve(g->s, g->count, &g->m, wanted) > known;
+}
+
 /* Divides the placements by the number of messages of a stage. Prices of time mix placements that send different
  * numbers; the parts' prices cannot. Leaves out the moves of caches if they cost nothing at the prices. Ends at a part
  * that proves no more than `known`, since all of them do not then either. */
 static double prove_parts(graphs *g, double wanted, double known, size_t effort) {
-  enum { MOST_COUNTED = 12 };
   seeker *dear = dear_stage(g);
   double target = wanted, reach[WAYS];
   outlook next = {.bound = -INFINITY};
@@ -221,6 +246,7 @@ static double prove_parts(graphs *g, double wanted, double known, size_t effort)
     g->m.ms += g->m.most;
     g->m.most = g->s[0].most = g->s[1].most = 0;
   }
+  if (!may_gain(g, dear, wanted, known)) return -INFINITY;
   for (int32_t sent = 0; sent <= MOST_COUNTED; sent++) {
     if (!seeker_count_messages(dear, sent, false)) break;
     memcpy(reach, unknown_reach, sizeof reach);
@@ -252,7 +278,8 @@ static double prove_stages(const certificate *c, double wanted, double known, bo
   double proved = -INFINITY;
   if (seeker_create(c, 1, g.m.most, left, &g.s[0]) && seeker_create(c, 2, g.m.most, left, &g.s[1])) {
     proved = prove_part(&g, wanted, known, effort, reach);
-    if (proved < wanted && !at_length && c->message_ms > 0 && !(g.has_fronts && !is_tight(c)))
+    const bool wants_parts = !at_length && !suffices(c, wanted, fmax(known, proved)) && c->message_ms > 0;
+    if (proved < wanted && wants_parts && !(g.has_fronts && !is_tight(c)))
       proved = fmax(proved, prove_parts(&g, wanted, fmax(known, proved), effort));
   }
   release(&g);
@@ -288,6 +315,7 @@ static double prove_room(const certificate *c, double enough, double known, size
   best = fmax(best, both);
   if (best >= enough || (!counts && both > -INFINITY)) return best;
   best = fmax(best, prove_stages(c, enough, fmax(best, known), false, &left[0], reach));
+  if (best >= enough || suffices(c, enough, best)) return best;
   const bool is_far = has_price(c) && !both_first && best < enough - gap * fabs(enough);
   if (is_far) both = prove_both(c, enough, fmax(best, known), SIZE_MAX, &left[1]);
   best = fmax(best, both);
@@ -326,13 +354,20 @@ static bool loosen(const certificate *c, certificate *out) {
   return drops;
 }
 
+/* Tells whether a search with the limits of memories without a price, after one without them that proved `best`, may
+ * raise it much: what lacks a little is due to the limits with prices. */
+static bool wants_all_limits(const certificate *c, double wanted, double best) {
+  static const double far = 0.05; /* a share */
+  return best < wanted - (has_few_units(c) ? CERTIFICATE_ROUNDING : far) * fabs(wanted);
+}
+
 /* A memory without a price hardly binds. Without its limit the stages share less and a search proves more; what it
  * proves holds with the limit. */
 double certificate_search_above(const certificate *c, double wanted, double known) {
   const double enough = wanted - CERTIFICATE_ROUNDING * fabs(wanted);
   certificate loose;
   double best = loosen(c, &loose) ? prove_rooms(&loose, enough, known) : -INFINITY;
-  if (best < enough - CERTIFICATE_ROUNDING * fabs(wanted)) best = fmax(best, prove_rooms(c, enough, fmax(known, best)));
+  if (wants_all_limits(c, enough, best)) best = fmax(best, prove_rooms(c, enough, fmax(known, best)));
   return best >= enough - CERTIFICATE_ROUNDING * fabs(wanted) ? wanted : best;
 }
 
