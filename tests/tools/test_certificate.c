@@ -265,6 +265,53 @@ LP_TEST(a_search_ends_at_a_known_bound) {
   ck_assert_int_gt(below, 0);
 }
 
+/* A search of a model with more units than few ends once little is missing, and proves at least that much. */
+static int count_ended(const certificate_effort *effort, double gap) {
+  certificate_effort few = *effort;
+  few.few_units = SIZE_MAX;
+  int ended = 0;
+  for (uint64_t seed = 1; seed <= CASES; seed++) {
+    source s = {.seed = seed};
+    certificate c = make_problem(&s);
+    const double least = c.value = least_value(&c);
+    if (!isinf(least) && least > 0) {
+      c.effort = &few;
+      const double whole = certificate_search(&c, least);
+      c.effort = effort;
+      const double proved = certificate_search(&c, least);
+      ck_assert_double_le(proved, whole * (1 + 1e-9));
+      ck_assert_double_ge(proved, fmin(whole, (1 - gap) * least) * (1 - 1e-9));
+      ended += proved < whole * (1 - 1e-9);
+    }
+    lp_arena_free(c.arena);
+  }
+  return ended;
+}
+
+LP_TEST(a_search_ends_where_little_is_missing) {
+  const certificate_effort all = {.frontiers = 60000,
+                                  .frontiers_in_all = 3000000,
+                                  .potentials = 3000,
+                                  .short_labels = 1,
+                                  .long_labels = 400000,
+                                  .all_labels = 1000000,
+                                  .most_width = 1000,
+                                  .least_width = 1};
+  certificate_effort effort = all;
+  ck_assert_int_eq(count_ended(&effort, 0), 0);
+  effort.near = 0.3;
+  const int near = count_ended(&effort, effort.near);
+  ck_assert_int_gt(near, 0);
+  effort = all;
+  effort.close = effort.rest = 0.3; /* the plan's objective is wanted */
+  ck_assert_int_eq(count_ended(&effort, effort.close), near);
+  effort.rest = 0;
+  ck_assert_int_eq(count_ended(&effort, effort.close), 0);
+  effort = all;
+  effort.far = 0.3;
+  ck_assert_int_gt(count_ended(&effort, effort.far), 0);
+}
+
 LP_TEST(it_finds_a_better_bound_than_the_claimed_one) {
   int found = 0;
   for (uint64_t seed = 1; seed <= CASES; seed++) {

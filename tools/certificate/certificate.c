@@ -160,7 +160,12 @@ const certificate_effort *certificate_effort_of(const certificate *c) {
                                            .long_labels = 2000000,
                                            .all_labels = 6000000,
                                            .most_width = 20000,
-                                           .least_width = 400};
+                                           .least_width = 400,
+                                           .few_units = 400,
+                                           .near = 5e-3,
+                                           .close = 1e-2,
+                                           .rest = 1e-3,
+                                           .far = 0.05};
   return c->effort ? c->effort : &usual;
 }
 

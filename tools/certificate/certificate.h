@@ -45,6 +45,11 @@ typedef struct {
    * or of both stages together. */
   size_t short_labels, long_labels, all_labels;
   size_t most_width, least_width; /* the labels kept after a unit, and those kept when the labels are spent */
+  /* Of models with more than few_units units of both stages, as shares of the plan's objective: only brief searches
+   * follow a gap of at most `near`, or of at most `close` where at most `rest` lacks to what is wanted; the search with
+   * the limits of memories without a price follows the one without them only where more than `far` lacks. */
+  size_t few_units;
+  double near, close, rest, far;
 } certificate_effort;
 
 typedef struct {

@@ -36,17 +36,17 @@ static bool is_tight(const certificate *c) {
   return c->limit_bytes[0] > 0 || c->limit_bytes[1] > 0;
 }
 
-/* Tells whether all searches are brief: the model has some dozen layers at most. */
+/* Tells whether all searches are brief. */
 static bool has_few_units(const certificate *c) {
-  enum { FEW_UNITS = 400 };
-  return c->stages[0].unit_count + c->stages[1].unit_count <= FEW_UNITS;
+  return c->stages[0].unit_count + c->stages[1].unit_count <= certificate_effort_of(c)->few_units;
 }
 
 /* Tells whether only brief searches may still raise a bound: it is near to the plan's objective, or as near as wanted. */
 static bool suffices(const certificate *c, double wanted, double proved) {
-  static const double near = 5e-3, close = 1e-2, rest = 1e-3; /* shares; rest: what longer searches could add */
+  const certificate_effort *most = certificate_effort_of(c);
   const double gap = c->value - proved, scale = fabs(c->value);
-  return !has_few_units(c) && (gap <= near * scale || (gap <= close * scale && wanted - proved <= rest * scale));
+  if (has_few_units(c)) return false;
+  return gap <= most->near * scale || (gap <= most->close * scale && wanted - proved <= most->rest * scale);
 }
 
 /* Tells whether memory has a price. */
@@ -357,8 +357,8 @@ static bool loosen(const certificate *c, certificate *out) {
 /* Tells whether a search with the limits of memories without a price, after one without them that proved `best`, may
  * raise it much: what lacks a little is due to the limits with prices. */
 static bool wants_all_limits(const certificate *c, double wanted, double best) {
-  static const double far = 0.05; /* a share */
-  return best < wanted - (has_few_units(c) ? CERTIFICATE_ROUNDING : far) * fabs(wanted);
+  const double far = has_few_units(c) ? 0 : certificate_effort_of(c)->far;
+  return best < wanted - fmax(far, CERTIFICATE_ROUNDING) * fabs(wanted);
 }
 
 /* A memory without a price hardly binds. Without its limit the stages share less and a search proves more; what it
