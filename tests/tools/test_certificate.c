@@ -240,6 +240,30 @@ LP_TEST(fronts_prove_what_few_labels_do_not) {
   ck_assert_int_gt(proved, tried - tried / 20);
 }
 
+/* With one label, parts by the number of messages prove more than all placements at once. */
+LP_TEST(parts_by_messages_prove_more) {
+  const certificate_effort whole = {
+      .frontiers = 60000, .frontiers_in_all = 3000000, .short_labels = 1, .most_width = 1, .least_width = 1};
+  certificate_effort parts = whole;
+  parts.potentials = 3000000;
+  int more = 0;
+  for (uint64_t seed = 1; seed <= CASES; seed++) {
+    source s = {.seed = seed};
+    certificate c = make_problem(&s);
+    const double least = c.value = least_value(&c);
+    if (!isinf(least) && least > 0) {
+      c.effort = &whole;
+      const double at_once = certificate_search(&c, least);
+      c.effort = &parts;
+      const double proved = certificate_search(&c, least);
+      ck_assert_double_le(proved, least * (1 + 1e-9));
+      more += proved > at_once * (1 + 1e-9);
+    }
+    lp_arena_free(c.arena);
+  }
+  ck_assert_int_gt(more, 5);
+}
+
 /* A search that may end at a known bound proves the same, or no more than that bound. */
 LP_TEST(a_search_ends_at_a_known_bound) {
   static const certificate_effort little = {.frontiers = 60000,
