@@ -16,12 +16,16 @@ typedef struct {
   random_plan *plan;
   const lp_exact *x;
   lp_side *side[LP_STAGE_COUNT];
-  double best; /* the least objective of a feasible placement that was shown; infinite: none */
+  double best;  /* the least objective of a feasible placement that was shown; infinite: none */
+  bool refuses; /* every placement, as if it broke a limit that the problem lacks */
+  int shown;
 } watcher;
 
 static bool see(void *user, unsigned char *const of_unit[LP_STAGE_COUNT]) {
   watcher *w = user;
   lp_plan_result result;
+  w->shown++;
+  if (w->refuses) return false;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     for (int32_t i = 0; i < w->plan->problem[stage].op_count; i++) {
       int32_t unit = w->x->unit_of[stage][i];
@@ -38,15 +42,15 @@ static double known(const void *user) {
   return ((const watcher *)user)->best;
 }
 
-/* Searches at arbitrary prices for placements better than `best`, with a share of the usual work; returns the proved
- * bound. */
-static double search_parts(random_plan *plan, double best, double share, watcher *w) {
+/* Searches at arbitrary prices for placements better than `best`, with a share of the usual work, in a problem that may
+ * lack limits; returns the proved bound. */
+static double search_some(random_plan *plan, double best, double share, bool is_loose, watcher *w) {
   lp_exact *x = LP_NEW(plan->arena, lp_exact);
   lp_exact_duals duals = {0};
   lp_exact_watch watch = {0};
   lp_cut cut;
   lp_exact_build(plan->problem, &plan->request, plan->arena, x);
-  *w = (watcher){.plan = plan, .x = x, .best = best};
+  *w = (watcher){.plan = plan, .x = x, .best = best, .refuses = w->refuses};
   for (int i = 0; i < 2; i++) {
     w->side[i] = LP_NEW_ARRAY(plan->arena, lp_side, plan->problem[i].op_count);
     if (x->limit_ms[i] > 0) duals.per_ms[i] = 1e-7 * random_plan_number(plan);
@@ -59,10 +63,16 @@ static double search_parts(random_plan *plan, double best, double share, watcher
                                                       .duals = &duals,
                                                       .lowest = -INFINITY,
                                                       .share = share,
+                                                      .is_loose = is_loose,
                                                       .see = see,
                                                       .known = known,
                                                       .watch = &watch,
                                                       .user = w});
+}
+
+static double search_parts(random_plan *plan, double best, double share, watcher *w) {
+  w->refuses = false;
+  return search_some(plan, best, share, false, w);
 }
 
 enum { GRAPHS = 600, MOST_OPS = 7 };
@@ -112,6 +122,27 @@ LP_TEST(little_work_proves_no_more) {
   printf("with hardly any work %d found, %d not proved\n", found, open);
   ck_assert_int_ge(found, 100);
   ck_assert_int_ge(open, 1);
+}
+
+/* A search without some limits ends where it finds only what breaks them, and proves no more than is true. */
+LP_TEST(gives_up_where_all_is_refused) {
+  int shown[2] = {0}, most = 0;
+  for (uint64_t seed = 1; seed <= 150; seed++) {
+    random_plan *plan = random_plan_create(seed, MOST_OPS);
+    lp_plan_result best = random_plan_try_all(plan);
+    for (int is_loose = 0; is_loose < 2; is_loose++) {
+      watcher w = {.refuses = true};
+      double lowest = search_some(plan, INFINITY, 1, is_loose != 0, &w);
+      shown[is_loose] += w.shown;
+      if (is_loose && w.shown > most) most = w.shown;
+      if (!best.feasible) continue;
+      double wanted = lp_plan_objective_value(&best, &plan->request);
+      ck_assert_msg(lowest <= wanted * (1 + 1e-9), "seed %d: proves %.12g of %.12g", (int)seed, lowest, wanted);
+    }
+    random_plan_free(plan);
+  }
+  printf("%d refused, %d by searches that give up, %d by one of them\n", shown[0], shown[1], most);
+  ck_assert_int_lt(2 * shown[1], shown[0]);
 }
 
 /* The frontiers of a stage count its messages: with their number fixed, the fastest path is the fastest placement with
