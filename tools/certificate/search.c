@@ -41,7 +41,8 @@ static bool has_few_units(const certificate *c) {
   return c->stages[0].unit_count + c->stages[1].unit_count <= certificate_effort_of(c)->few_units;
 }
 
-/* Tells whether only brief searches may still raise a bound: it is near to the plan's objective, or as near as wanted. */
+/* Tells whether only brief searches may still raise a bound: it is near to the objective of the plan, or nearly what is
+ * wanted. */
 static bool suffices(const certificate *c, double wanted, double proved) {
   const certificate_effort *most = certificate_effort_of(c);
   const double gap = c->value - proved, scale = fabs(c->value);
