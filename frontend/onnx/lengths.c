@@ -146,7 +146,7 @@ static bool slices_at_number(const lp_op *op) {
   return false;
 }
 
-/* Element `i` of an index whose elements are known; false: it is not a constant. */
+/* Reads element `i` of an index into `number`; false when the element is not a constant. */
 static bool element_of(const lp_value *index, int64_t i, int64_t *number) {
   lp_tensor tensor;
   if (index->known) return lp_poly_is_const(index->known[i], number);

@@ -2,7 +2,7 @@
 # goes into the bundle only on request, and `run --theta=calibrated` takes it from there; invalid requests are refused.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 
-# Quick: the forms of what is printed and the refusals, on a model whose exits predict nothing.
+# Quick: the printed forms and the refusals, on a model whose exits are untrained.
 if part quick; then
   bundle=$work/llama.llmpart lists=$LP_SOURCE/tests/models/llama/tokens.json
   # shellcheck disable=SC2086 # a list of options

@@ -93,7 +93,7 @@ typedef struct {
   size_t cut;         /* bytes less at the end */
   const char *error;
   const char *more[4]; /* further values */
-  tensor extra[2];     /* further tensors; all begin with the same bytes, whose first float is not positive */
+  tensor extra[2];     /* further tensors; the data of each begins with a float that is not positive */
   bool positive;       /* but these are of ones */
 } change;
 

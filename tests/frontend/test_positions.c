@@ -29,7 +29,7 @@ static void teardown(void) {
 
 LP_CASE(.setup = setup, .teardown = teardown);
 
-/* A head of 8 elements, whose frequencies are 1, 0.1, 0.01 and 0.001 without scaling, and a context of 16. */
+/* A head of 8 elements and a context of 16. Without scaling the frequencies are 1, 0.1, 0.01 and 0.001. */
 static lp_status read_config(const char *rest, lp_decoder *out) {
   lp_buf text = {0};
   bool is_part = false;

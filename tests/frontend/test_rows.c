@@ -399,7 +399,7 @@ LP_TEST(refuses_rows_of_certain_number) {
                                                       "depends on data, would have to equal another size"));
 }
 
-/* Nobody reads the places: the NonZero goes. */
+/* No operator reads the indices, so the NonZero is removed. */
 LP_TEST(drops_unused_places) {
   lp_buf graph = {0};
   onnx_input(&graph, "x", ONNX_F32, "n 2");

@@ -253,7 +253,8 @@ LP_LOOP_TEST(answers_to_a_walk, 0, 18) {
   lp_buf_free(&wanted);
 }
 
-/* A place whose first step needs nothing of others hears that a walk begins; another waits for what comes to it. */
+/* The session tells a place whose first step needs no value of another place that a walk begins. The other places wait
+ * for their first value. */
 LP_TEST(walks_that_begin_in_several_places) {
   open_session(&(toy_placement){.prefill = "011233", .places = 4}, 60000);
   lp_step steps[] = {{.kind = LP_STEP_RUN, .side = 1, .to = 1},

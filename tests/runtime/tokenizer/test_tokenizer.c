@@ -444,7 +444,7 @@ LP_TEST(a_damaged_charsmap_is_refused_or_does_nothing) {
   /* a becomes zz; a byte that is no UTF-8 would never end the steps after this one */
   expect_normal("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"DAAAAACAAQBhDQAAAAAAgHp6AA==\"}", "ab", "zzb");
   expect_normal("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"DAAAAACAAQBhDQAAAAAAgP8A\"}", "ab", "ab");
-  /* replacements "zz", of which the rule's begins within, at the end, and behind it */
+  /* replacements "zz", of which that of the rule begins inside, at the end, and after the end */
   expect_normal("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"DAAAAACAAQBhDQAAAQAAgHp6\"}", "ab", "zb");
   expect_normal("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"DAAAAACAAQBhDQAAAgAAgHp6\"}", "ab", "b");
   expect_normal("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"DAAAAACAAQBhDQAAAwAAgHp6\"}", "ab", "ab");
