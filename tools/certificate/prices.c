@@ -1,5 +1,5 @@
 /* Prices of the limits, and the potentials of frontiers at these prices. */
-#include "tools/certificate/level.h"
+#include "base/level.h"
 #include "tools/certificate/seeker.h"
 
 #include <math.h>
@@ -299,15 +299,15 @@ double seeker_improve(seeker *s, int count, const moves *m, double enough) {
   enum { STEPS_OF_PAIR = 40, STEPS_OF_ONE = 80, STEPS_OF_MANY = 24, MANY_FRONTIERS = 300000 };
   const bool is_large = s->first[s->graph.step_count + 1] > MANY_FRONTIERS;
   const int most = is_large ? STEPS_OF_MANY : count == 1 ? STEPS_OF_ONE : STEPS_OF_PAIR;
-  double x[LEVEL_PRICES] = {0}, excess[LEVEL_PRICES] = {0};
-  level_method method;
-  level_begin(&method, list_prices(s, count, x), enough);
+  double x[LP_LEVEL_PRICES] = {0}, excess[LP_LEVEL_PRICES] = {0};
+  lp_level_method method;
+  lp_level_begin(&method, list_prices(s, count, x), enough);
   for (int i = 0; i < most; i++) {
     const double bound = solve(s, count, m);
     if (isinf(bound)) return bound;
     list_excess(s, count, excess);
-    level_add(&method, x, bound, excess);
-    if (method.best >= enough || !level_next(&method, x)) break;
+    lp_level_add(&method, x, bound, excess);
+    if (method.best >= enough || !lp_level_next(&method, x)) break;
     set_prices(s, count, x);
   }
   set_prices(s, count, method.at);

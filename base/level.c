@@ -3,14 +3,14 @@
  * nearest to the best ones at which all these bounds reach a level between the best bound and the least that is known
  * not to be exceeded. Subgradient steps heed only the last of these bounds, and end far below the best one where two
  * limits bind at once. */
-#include "tools/certificate/level.h"
+#include "base/level.h"
 
 #include <math.h>
 #include <string.h>
 
 /* ---- the nearest point ------------------------------------------------------------------------------------------- */
 
-enum { ROWS = LEVEL_PRICES + 1, COLUMNS = LEVEL_CUTS + LEVEL_PRICES };
+enum { ROWS = LP_LEVEL_PRICES + 1, COLUMNS = LP_LEVEL_CUTS + LP_LEVEL_PRICES };
 
 /* Least squares with weights that are not negative: the sum of columns, each times its weight, is to be near
  * (0, .., 0, 1). */
@@ -105,11 +105,11 @@ static void solve(least_squares *l) {
 
 /* Moves `x` to the nearest point at which all cuts reach `level` and no price is negative; false when there is none.
  * Lawson and Hanson's least distance programming: the distance is taken in units of the level's distance. */
-static bool project(const level_method *m, double level, double *x) {
+static bool project(const lp_level_method *m, double level, double *x) {
   const double scale = fmax(fabs(m->most), fabs(m->best));
   least_squares l = {.rows = m->size + 1, .columns = m->cut_count + m->size};
   for (int i = 0; i < m->cut_count; i++) {
-    const level_cut *cut = &m->cut[i];
+    const lp_level_cut *cut = &m->cut[i];
     memcpy(l.column[i], cut->slope, sizeof cut->slope);
     l.column[i][m->size] = (level - cut->objective - product(cut->slope, x, m->size)) / scale;
   }
@@ -128,21 +128,21 @@ static bool project(const level_method *m, double level, double *x) {
 
 /* ---- the method -------------------------------------------------------------------------------------------------- */
 
-void level_begin(level_method *m, int size, double enough) {
-  *m = (level_method){.size = size, .best = -INFINITY, .most = enough};
+void lp_level_begin(lp_level_method *m, int size, double enough) {
+  *m = (lp_level_method){.size = size, .best = -INFINITY, .most = enough};
 }
 
-void level_add(level_method *m, const double *x, double bound, const double *slope) {
-  level_cut *cut = &m->cut[m->added++ % LEVEL_CUTS];
-  if (m->cut_count < LEVEL_CUTS) m->cut_count++;
-  *cut = (level_cut){.objective = bound - product(slope, x, m->size)};
+void lp_level_add(lp_level_method *m, const double *x, double bound, const double *slope) {
+  lp_level_cut *cut = &m->cut[m->added++ % LP_LEVEL_CUTS];
+  if (m->cut_count < LP_LEVEL_CUTS) m->cut_count++;
+  *cut = (lp_level_cut){.objective = bound - product(slope, x, m->size)};
   memcpy(cut->slope, slope, (size_t)m->size * sizeof *slope);
   if (bound <= m->best) return;
   m->best = bound;
   memcpy(m->at, x, (size_t)m->size * sizeof *x);
 }
 
-bool level_next(level_method *m, double *x) {
+bool lp_level_next(lp_level_method *m, double *x) {
   static const double share = 0.5, near = 2e-4;
   while (m->most - m->best > near * fabs(m->most)) {
     const double level = m->best + share * (m->most - m->best);

@@ -1,28 +1,29 @@
 /* The search for prices of a high bound (level.c). A bound is a concave function of the prices; `x` are prices, each
  * times its limit, so that all are amounts of the objective. */
-#ifndef LP_TOOLS_CERTIFICATE_LEVEL_H
-#define LP_TOOLS_CERTIFICATE_LEVEL_H
+#ifndef LP_BASE_LEVEL_H
+#define LP_BASE_LEVEL_H
 
 #include <stdbool.h>
 
-enum { LEVEL_PRICES = 8, LEVEL_CUTS = 80 };
+enum { LP_LEVEL_PRICES = 8, LP_LEVEL_CUTS = 80 };
 
 /* No bound at any prices exceeds objective + slope * x. */
 typedef struct {
-  double objective, slope[LEVEL_PRICES];
-} level_cut;
+  double objective, slope[LP_LEVEL_PRICES];
+} lp_level_cut;
 
 typedef struct {
   int size, cut_count, added;
-  double best, most, at[LEVEL_PRICES]; /* best: the highest bound, at prices `at`; most: not exceeded, or not needed */
-  level_cut cut[LEVEL_CUTS];
-} level_method;
+  double best, most,
+      at[LP_LEVEL_PRICES]; /* best: the highest bound, at prices `at`; most: not exceeded, or not needed */
+  lp_level_cut cut[LP_LEVEL_CUTS];
+} lp_level_method;
 
 /* `size`: the number of prices; bounds above `enough` are not looked for. */
-void level_begin(level_method *m, int size, double enough);
+void lp_level_begin(lp_level_method *m, int size, double enough);
 /* Adds the bound at prices `x`, where it changes by `slope`. */
-void level_add(level_method *m, const double *x, double bound, const double *slope);
+void lp_level_add(lp_level_method *m, const double *x, double bound, const double *slope);
 /* Sets `x` to the prices at which the next bound is to be found; false when a better one can hardly be. */
-bool level_next(level_method *m, double *x);
+bool lp_level_next(lp_level_method *m, double *x);
 
 #endif

@@ -1,7 +1,7 @@
 /* The search for prices: it comes near the highest bound of a few placements, which a grid of prices shows as well. */
+#include "base/level.h"
 #include "base/random.h"
 #include "tests/suite.h"
-#include "tools/certificate/level.h"
 
 #include <math.h>
 
@@ -12,7 +12,7 @@ enum { MOST_SIZE = 3, PLACEMENTS = 12, CASES = 60, STEPS = 80, POINTS = 20 };
 /* Placements with a cost, and the shares by which they exceed the limits. The first keeps all of them. */
 typedef struct {
   int size;
-  double cost[PLACEMENTS], excess[PLACEMENTS][LEVEL_PRICES];
+  double cost[PLACEMENTS], excess[PLACEMENTS][LP_LEVEL_PRICES];
 } problem;
 
 static problem make_problem(uint64_t seed) {
@@ -64,16 +64,16 @@ static double best_of_grids(const problem *p) {
 }
 
 /* Returns the number of steps. */
-static int search(const problem *p, double enough, level_method *m) {
-  double x[LEVEL_PRICES] = {0};
+static int search(const problem *p, double enough, lp_level_method *m) {
+  double x[LP_LEVEL_PRICES] = {0};
   int step = 0, least = 0;
-  level_begin(m, p->size, enough);
+  lp_level_begin(m, p->size, enough);
   do {
     const double bound = bound_at(p, x, &least);
-    level_add(m, x, bound, p->excess[least]);
+    lp_level_add(m, x, bound, p->excess[least]);
     for (int k = 0; k < p->size; k++)
       ck_assert_double_ge(x[k], 0);
-  } while (++step < STEPS && m->best < enough && level_next(m, x));
+  } while (++step < STEPS && m->best < enough && lp_level_next(m, x));
   return step;
 }
 
@@ -82,7 +82,7 @@ LP_TEST(it_comes_near_the_highest_bound) {
   for (uint64_t seed = 1; seed <= CASES; seed++) {
     const problem p = make_problem(seed);
     const double best = best_of_grids(&p);
-    level_method m;
+    lp_level_method m;
     int least;
     steps += search(&p, 20, &m);
     ck_assert_msg(m.best >= best - 0.01, "seed %d: %g, a grid shows %g", (int)seed, m.best, best);
@@ -96,7 +96,7 @@ LP_TEST(it_comes_near_the_highest_bound) {
 LP_TEST(it_ends_at_enough) {
   for (uint64_t seed = 1; seed <= CASES; seed++) {
     const problem p = make_problem(seed);
-    level_method whole, half;
+    lp_level_method whole, half;
     (void)search(&p, 20, &whole);
     const double begin = whole.cut[0].objective, enough = (begin + whole.best) / 2;
     if (whole.best - begin < 0.5) continue;
@@ -108,13 +108,13 @@ LP_TEST(it_ends_at_enough) {
 
 /* Old cuts make room for new ones. */
 LP_TEST(it_keeps_so_many_cuts) {
-  level_method m;
-  const double x[LEVEL_PRICES] = {1}, slope[LEVEL_PRICES] = {2};
-  level_begin(&m, 1, 1000);
-  for (int i = 0; i < LEVEL_CUTS + 2; i++)
-    level_add(&m, x, i, slope);
-  ck_assert_int_eq(m.cut_count, LEVEL_CUTS);
-  ck_assert_double_eq(m.cut[0].objective, LEVEL_CUTS - 2);
+  lp_level_method m;
+  const double x[LP_LEVEL_PRICES] = {1}, slope[LP_LEVEL_PRICES] = {2};
+  lp_level_begin(&m, 1, 1000);
+  for (int i = 0; i < LP_LEVEL_CUTS + 2; i++)
+    lp_level_add(&m, x, i, slope);
+  ck_assert_int_eq(m.cut_count, LP_LEVEL_CUTS);
+  ck_assert_double_eq(m.cut[0].objective, LP_LEVEL_CUTS - 2);
   ck_assert_double_eq(m.cut[2].objective, 0);
-  ck_assert_double_eq(m.best, LEVEL_CUTS + 1);
+  ck_assert_double_eq(m.best, LP_LEVEL_CUTS + 1);
 }
