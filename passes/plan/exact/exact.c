@@ -27,9 +27,6 @@ enum { EFFORT = 40000, NEAR_EFFORT = 4000, MOST_WIDTH = 4000, LEAST_WIDTH = 8, W
 static const double price_effort = 1e7, parts_effort = 6e7;
 enum { MOST_PARTED = 400 };
 
-/* The share of the usual work along chains where a plan is known and this search only looks for a better one. */
-static const double known_share = 0.25;
-
 /* Cuts with a bound below this share of the best objective are too far off to mix. */
 static const double near_enough = 0.5;
 
@@ -54,6 +51,7 @@ typedef struct {
   int seen;
   bool has_result, joint; /* joint: the stages share memory that can run out */
   bool is_loose;          /* `x` lacks limits of memories now */
+  int refused;            /* placements that break such a limit */
   lp_side *trial[LP_STAGE_COUNT];
   unsigned char *mixed[LP_STAGE_COUNT];
   unsigned char *stage_side[LP_STAGE_COUNT]; /* the best sides of each stage by itself that meet its bound */
@@ -280,7 +278,10 @@ enum { LEAST_CHAINED = 20 };
 
 /* Tells whether a placement of the chain search is feasible. */
 static bool see_chain(void *user, unsigned char *const side[LP_STAGE_COUNT]) {
-  return consider_units(user, side);
+  solver *s = user;
+  const bool is_feasible = consider_units(s, side);
+  s->refused += !is_feasible;
+  return is_feasible;
 }
 
 static double known_of(const void *user) {
@@ -299,7 +300,7 @@ static double search_chains(solver *s, const lp_cut *cut, const lp_exact_duals *
                                                       .cut = cut,
                                                       .duals = duals,
                                                       .lowest = lowest,
-                                                      .share = s->x.request->plan_is_known ? known_share : 1,
+                                                      .share = s->x.request->plan_is_known ? LP_EXACT_KNOWN_SHARE : 1,
                                                       .is_loose = s->is_loose,
                                                       .see = see_chain,
                                                       .known = known_of,
@@ -425,7 +426,9 @@ static void solve(solver *s, lp_plan_proof *proof) {
   if (s->kept) try_blocks(s);
   label_searches found = {&own, -INFINITY, LP_EXACT_GAP_CLOSE, own.search.complete};
   if (!found.complete && has_graph && s->joint) search_loosely(s, &own, &loose, &found);
-  if (!found.complete && has_graph && !is_proved(s, found.lowest, found.enough)) search_at(s, &own, &found);
+  const bool suffices = found.lowest > -INFINITY && s->refused == 0 && s->result.feasible;
+  if (!found.complete && has_graph && !suffices && !is_proved(s, found.lowest, found.enough))
+    search_at(s, &own, &found);
   own.search.known = known_objective(s);
   own.search.effort = parts_effort;
   const lp_compile_request *request = s->x.request;

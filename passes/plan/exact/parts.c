@@ -1,8 +1,10 @@
-/* Searches the placements of a model with many layers: part by part, those with the least bounds first, and in each
- * part in passes along a chain of segments. The passes look for placements ever farther above the bound, with ever more
- * labels. Each proves a bound. */
+/* Searches the placements of a model with many layers: part by part, those with the least bounds first. Beams through
+ * the graph of both stages find good placements at once. Where the stages by themselves have better bounds, where a
+ * model is short or no placement is known, passes along a chain of segments follow. They look for placements ever
+ * farther above the bound, with ever more labels. Each proves a bound. */
 #include "passes/plan/exact/parts.h"
 #include "base/side.h"
+#include "passes/plan/exact/beam.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,6 +16,8 @@ enum { MOST_PASSES = 16, FIRST_LABELS = 300, MOST_LABELS = 19200, LAST_LABELS = 
 /* The passes of a dive that may find no feasible placement while none is known. MOST_REFUSED: the placements of a
  * problem that lacks limits which may break these before the problem is given up. */
 enum { MOST_BLIND = 6, MOST_REFUSED = 50 };
+/* The placements that beams keep after each step. */
+enum { NARROW_BEAM = 300, WIDE_BEAM = 1200, BEAM_GROWTH = 3, WIDEST_BEAM = 3600 };
 /* The most work of all passes, in some ns each; close_work holds once the gap of a part is close. A part has at least
  * least_share of all. After a pass with little work the next one aims farther. */
 static const double most_work = 4e8, close_work = 1e8, little_work = 1e7, least_share = 1.0 / 6;
@@ -21,6 +25,8 @@ static const double most_work = 4e8, close_work = 1e8, little_work = 1e7, least_
 static const double blind_work = 6e7;
 /* The work of all parts together after which no part is searched any more, and that of a dive. */
 static const double all_work = 1.5e9, dive_work = 3e8;
+/* The labels that the beams of all parts may make, but for the first of each part. */
+static const double beam_work = 1.2e7;
 /* The same where memory does not bind, and labels are nearly all of the work. */
 static const double label_work = 2.4e8, close_label_work = 2e7;
 
@@ -55,6 +61,7 @@ typedef struct {
   lp_exact_prices *prices, *divided; /* divided: as the cut divides them */
   double bound;                      /* of its placements; infinite: it has none */
   bool has_graphs;                   /* cleared when its frontiers are too many */
+  bool has_states;                   /* the graph of both stages was searched */
   bool is_whole[LP_STAGE_COUNT];     /* dividing it by the messages of the stage does not help */
   /* While it is searched. */
   lp_exact_chain *chain;
@@ -261,17 +268,22 @@ static void search_coupled(part *p, double work) {
   search_priced(p, by_fronts, of_cuts);
 }
 
+/* Tells whether a part has few segments, so that it is searched to the end. */
+static bool is_short(const part *p) {
+  return lp_exact_chain_length(p->chain) <= LP_EXACT_SHORT_CHAIN;
+}
+
 /* Searches a part; `work` is that of the parts before it. */
 static void search_part(part *p, double work) {
   p->bound = fmax(p->bound, p->lowest);
-  p->lowest = fmax(p->task->lowest, fmin(p->bound, known_objective(p)));
-  bool is_short = lp_exact_chain_length(p->chain) <= LP_EXACT_SHORT_CHAIN;
-  if (is_proved(p, is_short ? rounding : gap_wanted)) return;
+  p->lowest = fmax(p->lowest, fmin(p->bound, known_objective(p)));
+  if (is_proved(p, is_short(p) ? rounding : gap_wanted)) return;
   p->work = 0;
   p->hurried = 0;
   p->coupled = p->pruning = p->prices;
   const double most = most_work * p->task->share;
-  p->most_work = is_tight(&p->x) ? fmax(most - work, most * least_share) : label_work;
+  p->most_work =
+      is_tight(&p->x) ? fmax(most - work, most * least_share) : label_work / (p->has_states && !is_short(p) ? 2 : 1);
   if (counts_messages(&p->x)) p->most_work = fmax(p->most_work, counted_work);
   if (isinf(known_objective(p))) p->most_work = fmin(p->most_work, blind_work);
   p->close_work = is_tight(&p->x) ? close_work : close_label_work;
@@ -285,7 +297,57 @@ static void search_part(part *p, double work) {
   }
   double known = known_objective(p);
   if (isinf(known) || p->lowest >= known || p->work > p->most_work) return;
-  if (is_short) finish(p);
+  if (is_short(p)) finish(p);
+}
+
+/* ---- the graph of both stages ------------------------------------------------------------------------------------ */
+
+/* Runs a beam. Takes the labels that it may make from `left`. */
+static void run_beam(part *p, const lp_beam_bounds *bounds, size_t width, int level, double *left) {
+  lp_beam_search search = {.most = (1 - gap_ignored) * known_objective(p),
+                           .width = width,
+                           .level = level,
+                           .see = p->task->see,
+                           .user = p->task->user};
+  lp_beam_run(bounds, &search);
+  *left -= (double)width * p->x.step_count;
+  p->refused += search.refused;
+  p->lowest = fmax(p->lowest, fmin(search.lowest, known_objective(p)));
+}
+
+/* Searches by narrow beams with ever more bounds, then by ever wider ones as long as labels are left. The widest one is
+ * for the part with the least bound, as long as its gap is not close. */
+static void search_beams(part *p, const lp_beam_bounds *bounds, bool is_least, double *left) {
+  const double share = fmin(1, p->task->share / LP_EXACT_KNOWN_SHARE);
+  for (int level = 0; level < bounds->levels; level++)
+    if (!is_proved(p, gap_ignored) && !is_vain(p)) run_beam(p, bounds, 1 + (size_t)(share * NARROW_BEAM), level, left);
+  for (size_t width = WIDE_BEAM; width <= WIDEST_BEAM; width *= BEAM_GROWTH) {
+    const bool is_last = width == WIDEST_BEAM, suffices = is_proved(p, is_last ? LP_EXACT_GAP_CLOSE : gap_ignored);
+    if (suffices || is_vain(p) || (is_last && !is_least) || *left < (double)width * p->x.step_count) return;
+    run_beam(p, bounds, width, bounds->levels - 1, left);
+  }
+}
+
+/* Searches the graph of both stages, if it is not too large. */
+static void search_states(part *p, bool is_least, double *left) {
+  lp_exact_states states;
+  p->lowest = fmax(p->task->lowest, fmin(p->bound, known_objective(p)));
+  if (is_proved(p, gap_ignored)) return;
+  p->has_states = lp_exact_states_create(&p->x, p->graph, &states);
+  if (p->has_states) {
+    const lp_exact_duals *duals = &p->prices->duals;
+    double price[] = {duals->per_ms[0], duals->per_ms[1], duals->per_byte[0], duals->per_byte[1]};
+    const double known = known_objective(p), enough = isinf(known) ? 4 * fabs(p->bound) : known;
+    p->bound = fmax(p->bound, lp_exact_states_improve(&states, enough, price));
+    p->lowest = fmax(p->lowest, fmin(p->bound, known));
+    if (!isinf(p->bound) && !is_proved(p, gap_ignored)) {
+      lp_beam_bounds bounds;
+      lp_beam_bounds_create(&states, price, &bounds);
+      search_beams(p, &bounds, is_least, left);
+      lp_beam_bounds_free(&bounds);
+    }
+  }
+  lp_exact_states_free(&states);
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
@@ -428,7 +490,7 @@ static bool divide_by_messages(parts *list, part *p, int stage) {
 
 /* Where memory does not bind, fronts of whole parts are good bounds. */
 static bool divide_part(parts *list, part *p) {
-  if (!is_tight(&p->x)) return false;
+  if (!is_tight(&p->x) || p->has_states) return false;
   for (int stage = stage_to_count(p); stage >= 0; stage = stage_to_count(p))
     if (divide_by_messages(list, p, stage)) return true;
   return false;
@@ -444,9 +506,15 @@ static part *take_part(parts *list) {
   return p;
 }
 
+/* Tells whether a chain may find what the graph of both stages does not: where memory does not bind, its fronts of the
+ * stages are good bounds, and a short one proves its plan. */
+static bool wants_chain(const part *p) {
+  return !p->has_states || !is_tight(&p->x) || is_short(p) || isinf(known_objective(p));
+}
+
 static void search_chain(part *p, double work) {
   p->chain = lp_exact_chain_create(&p->x, p->graph);
-  if (p->chain) search_part(p, work);
+  if (p->chain && wants_chain(p)) search_part(p, work);
   lp_exact_chain_free(p->chain);
   p->known = known_objective(p);
 }
@@ -472,15 +540,29 @@ static double search_again(parts *list, double done) {
   return proved;
 }
 
+static int compare_parts(const void *left, const void *right) {
+  const part *const *a = left, *const *b = right;
+  return ((*a)->bound > (*b)->bound) - ((*a)->bound < (*b)->bound);
+}
+
+/* Searches the graphs of both stages of all parts, those with the least bounds first. */
+static void search_all_states(parts *list, const lp_exact_parts_task *task) {
+  double left = beam_work * task->share;
+  if (list->count) qsort(list->data, list->count, sizeof *list->data, compare_parts);
+  for (size_t i = 0; i < list->count && !(i > 0 && is_vain(list->data[i - 1])); i++)
+    search_states(list->data[i], i == 0, &left);
+}
+
 /* Searches the parts of the list, those with the least bounds first; returns a bound of them. Parts that were divided
  * are searched whole where a gap remains, because that search may find other placements. */
 static double search_list(parts *list, const lp_exact_parts_task *task) {
   double proved = INFINITY, work = 0;
   bool vain = false;
   parts whole = {0}, open = {0};
+  search_all_states(list, task);
   for (int taken = 0; list->count; taken++) {
     part *p = take_part(list);
-    p->lowest = fmax(task->lowest, fmin(p->bound, known_objective(p)));
+    p->lowest = fmax(p->lowest, fmin(p->bound, known_objective(p)));
     if (taken < MOST_DIVIDED && !is_proved(p, gap_wanted) && divide_part(list, p)) {
       if (counts_messages(&p->x))
         drop_part(p);

@@ -7,6 +7,8 @@
 
 /* A proved gap, as a share of the objective, after which no other search follows. */
 #define LP_EXACT_GAP_CLOSE 1e-2
+/* The share of the usual work where a plan is known and a search only looks for a better one. */
+#define LP_EXACT_KNOWN_SHARE 0.25
 
 typedef struct {
   const lp_exact *x;

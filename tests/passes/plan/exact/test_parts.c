@@ -1,10 +1,8 @@
 /* The search of parts along chains on random graphs beside an exhaustive search: it finds the best placement, and its
  * bound never exceeds it. Many of the graphs have tight memories, so that they have several parts and joint bounds. */
-#include "base/side.h"
 #include "passes/plan/exact/parts.h"
 #include "passes/plan/objective.h"
-#include "passes/plan/pin.h"
-#include "tests/passes/plan/random_plan.h"
+#include "tests/passes/plan/exact/watcher.h"
 #include "tests/suite.h"
 
 #include <math.h>
@@ -12,47 +10,17 @@
 
 LP_CASE(.timeout = 120);
 
-typedef struct {
-  random_plan *plan;
-  const lp_exact *x;
-  lp_side *side[LP_STAGE_COUNT];
-  double best;  /* the least objective of a feasible placement that was shown; infinite: none */
-  bool refuses; /* every placement, as if it broke a limit that the problem lacks */
-  int shown;
-} watcher;
-
-static bool see(void *user, unsigned char *const of_unit[LP_STAGE_COUNT]) {
-  watcher *w = user;
-  lp_plan_result result;
-  w->shown++;
-  if (w->refuses) return false;
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    for (int32_t i = 0; i < w->plan->problem[stage].op_count; i++) {
-      int32_t unit = w->x->unit_of[stage][i];
-      w->side[stage][i] = unit >= 0 && of_unit[stage][unit] ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
-    }
-    lp_plan_settle(&w->plan->problem[stage], w->side[stage]);
-  }
-  lp_plan_evaluate(w->plan->problem, &w->plan->request, w->side, &result);
-  if (result.feasible) w->best = fmin(w->best, lp_plan_objective_value(&result, &w->plan->request));
-  return result.feasible;
-}
-
-static double known(const void *user) {
-  return ((const watcher *)user)->best;
-}
-
 /* Searches at arbitrary prices for placements better than `best`, with a share of the usual work, in a problem that may
  * lack limits; returns the proved bound. */
 static double search_some(random_plan *plan, double best, double share, bool is_loose, watcher *w) {
-  lp_exact *x = LP_NEW(plan->arena, lp_exact);
+  const bool refuses = w->refuses;
   lp_exact_duals duals = {0};
   lp_exact_watch watch = {0};
   lp_cut cut;
-  lp_exact_build(plan->problem, &plan->request, plan->arena, x);
-  *w = (watcher){.plan = plan, .x = x, .best = best, .refuses = w->refuses};
+  watcher_open(plan, best, w);
+  w->refuses = refuses;
+  const lp_exact *x = w->x;
   for (int i = 0; i < 2; i++) {
-    w->side[i] = LP_NEW_ARRAY(plan->arena, lp_side, plan->problem[i].op_count);
     if (x->limit_ms[i] > 0) duals.per_ms[i] = 1e-7 * random_plan_number(plan);
     if (x->limit_bytes[i] > 0) duals.per_byte[i] = 1e-8 * random_plan_number(plan);
   }
@@ -64,8 +32,8 @@ static double search_some(random_plan *plan, double best, double share, bool is_
                                                       .lowest = -INFINITY,
                                                       .share = share,
                                                       .is_loose = is_loose,
-                                                      .see = see,
-                                                      .known = known,
+                                                      .see = watcher_see,
+                                                      .known = watcher_known,
                                                       .watch = &watch,
                                                       .user = w});
 }

@@ -1,0 +1,365 @@
+/* Orders the units of both stages, lists the states between them, each once, and the arcs from state to state. */
+#include "passes/plan/exact/states.h"
+#include "base/map.h"
+#include "base/side.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The most states at one place, and of all places. */
+enum { MOST_STATES = 60000, MOST_STATES_IN_ALL = 12000000 };
+
+typedef struct {
+  int32_t at[LP_STAGE_COUNT]; /* frontiers */
+  uint64_t shared;            /* the sides' holdings: 4 bits for each slot, then the directions of moves */
+} state;
+
+typedef struct {
+  state *data;
+  size_t count, capacity, slots;
+  int32_t *slot; /* hash table: number + 1 */
+} state_set;
+
+typedef struct {
+  int32_t before, after; /* sets */
+  int32_t step;          /* the first step of its form */
+} known_step;
+
+typedef struct {
+  const lp_exact *x;
+  const lp_exact_graph *graph; /* [LP_STAGE_COUNT] */
+  const lp_exact_step *order;
+  int32_t *first, *last; /* [holding] the first and the last step that uses it */
+  int32_t *slot;         /* [holding] its bits in `shared`, -1: none */
+  double grid_ms[LP_STAGE_COUNT], grid_objective;
+  LP_VEC(state_set) set;
+  lp_map *known; /* numbers of steps + 1, by form */
+  LP_VEC(known_step) step;
+} lister;
+
+/* ---- the order of steps ------------------------------------------------------------------------------------------ */
+
+/* Returns, for each unit of prefill, the last one of its block. At most one value crosses the end of a block. */
+static int32_t *list_block_ends(const lp_exact *x, lp_arena *arena) {
+  const int32_t count = x->unit_count[LP_STAGE_PREFILL];
+  int32_t *live = LP_NEW_ARRAY(arena, int32_t, count + 1), *end = LP_NEW_ARRAY(arena, int32_t, count + 1);
+  for (int32_t i = 0; i < count; i++) {
+    const lp_exact_unit *u = &x->unit[LP_STAGE_PREFILL][i];
+    for (int32_t k = 0; k < u->out_count; k++)
+      for (int32_t at = i; at < x->value[LP_STAGE_PREFILL][u->out[k]].last; at++)
+        live[at]++;
+  }
+  for (int32_t i = count, at = count - 1; i-- > 0;) {
+    if (live[i] <= 1) at = i;
+    end[i] = at;
+  }
+  return end;
+}
+
+/* Users of a holding are to be near each other: a unit of decode follows the block of the last unit of prefill that
+ * shares a holding with it or with a unit of decode before it. Between blocks a stage has few frontiers, so that the
+ * units of the other stage multiply few. */
+static lp_exact_step *list_order(const lp_exact *x, lp_arena *arena) {
+  lp_exact_step *order = LP_NEW_ARRAY(arena, lp_exact_step, x->step_count);
+  const int32_t *end = list_block_ends(x, arena);
+  int32_t next = 0, rank = -1, count = 0;
+  for (int32_t i = 0; i < x->unit_count[LP_STAGE_DECODE]; i++) {
+    const lp_exact_unit *u = &x->unit[LP_STAGE_DECODE][i];
+    for (int32_t k = 0; k < u->hold_count; k++) {
+      const int32_t first = x->holding[u->hold[k]].first[LP_STAGE_PREFILL];
+      if (first > rank) rank = end[first];
+    }
+    for (; next <= rank; next++)
+      order[count++] = (lp_exact_step){LP_STAGE_PREFILL, next};
+    order[count++] = (lp_exact_step){LP_STAGE_DECODE, i};
+  }
+  for (; next < x->unit_count[LP_STAGE_PREFILL]; next++)
+    order[count++] = (lp_exact_step){LP_STAGE_PREFILL, next};
+  return order;
+}
+
+static const lp_exact_unit *unit_of(const lister *l, int32_t k) {
+  return &l->x->unit[l->order[k].stage][l->order[k].unit];
+}
+
+/* ---- slots of holdings ------------------------------------------------------------------------------------------- */
+
+/* Tells whether the bytes of a holding count. A few bytes that all layers share would double the states. */
+static bool has_bytes(const lp_exact *x, const lp_exact_holding *h) {
+  static const double least = 1e-6; /* of a limit */
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
+    if (x->limit_bytes[side] > 0 && h->bytes[side] > least * x->limit_bytes[side]) return true;
+  return false;
+}
+
+/* Tells whether a state must know which sides have a holding. */
+static bool is_shared(const lister *l, int32_t holding) {
+  const lp_exact_holding *h = &l->x->holding[holding];
+  return l->first[holding] < l->last[holding] && (h->is_state || has_bytes(l->x, h));
+}
+
+static void find_users(lister *l) {
+  for (int32_t i = 0; i < l->x->holding_count; i++)
+    l->first[i] = l->last[i] = l->slot[i] = -1;
+  for (int32_t k = 0; k < l->x->step_count; k++)
+    for (int32_t i = 0; i < unit_of(l, k)->hold_count; i++) {
+      const int32_t holding = unit_of(l, k)->hold[i];
+      if (l->first[holding] < 0) l->first[holding] = k;
+      l->last[holding] = k;
+    }
+}
+
+/* Gives each shared holding a slot while it is live; a slot serves several, one after the other. False when there are
+ * not enough. */
+static bool give_slots(lister *l) {
+  bool taken[LP_EXACT_SHARED] = {false};
+  find_users(l);
+  for (int32_t k = 0; k < l->x->step_count; k++) {
+    const lp_exact_unit *u = unit_of(l, k);
+    for (int32_t i = 0; i < u->hold_count; i++) {
+      int32_t slot = 0;
+      if (l->first[u->hold[i]] != k || !is_shared(l, u->hold[i])) continue;
+      while (slot < LP_EXACT_SHARED && taken[slot])
+        slot++;
+      if (slot == LP_EXACT_SHARED) return false;
+      taken[slot] = true;
+      l->slot[u->hold[i]] = slot;
+    }
+    for (int32_t i = 0; i < u->hold_count; i++)
+      if (l->last[u->hold[i]] == k && l->slot[u->hold[i]] >= 0) taken[l->slot[u->hold[i]]] = false;
+  }
+  return true;
+}
+
+/* ---- sets of states ---------------------------------------------------------------------------------------------- */
+
+static size_t place_of(const state_set *set, const state *s) {
+  return (size_t)lp_hash_bytes(s, sizeof *s, 0) % set->slots;
+}
+
+static void rehash(state_set *set) {
+  free(set->slot);
+  set->slots = set->slots ? 4 * set->slots : 64;
+  set->slot = lp_alloc(set->slots * sizeof *set->slot);
+  for (size_t i = 0; i < set->count; i++) {
+    size_t at = place_of(set, &set->data[i]);
+    while (set->slot[at])
+      at = (at + 1) % set->slots;
+    set->slot[at] = (int32_t)i + 1;
+  }
+}
+
+static int32_t find_or_add(state_set *set, const state *s) {
+  if (2 * (set->count + 1) > set->slots) rehash(set);
+  size_t at = place_of(set, s);
+  for (; set->slot[at]; at = (at + 1) % set->slots)
+    if (memcmp(&set->data[set->slot[at] - 1], s, sizeof *s) == 0) return set->slot[at] - 1;
+  lp_vec_push(set, *s);
+  set->slot[at] = (int32_t)set->count;
+  return (int32_t)set->count - 1;
+}
+
+static void release(state_set *set) {
+  free(set->data);
+  free(set->slot);
+}
+
+/* The number of a set with these states in this order. Takes ownership of the set. */
+static int32_t intern(lister *l, state_set *set) {
+  for (size_t i = 0; i < l->set.count; i++) {
+    const state_set *other = &l->set.data[i];
+    if (other->count != set->count) continue;
+    if (set->count && memcmp(other->data, set->data, set->count * sizeof *set->data) != 0) continue;
+    release(set);
+    return (int32_t)i;
+  }
+  free(set->slot);
+  set->slot = NULL;
+  lp_vec_push(&l->set, *set);
+  return (int32_t)l->set.count - 1;
+}
+
+/* ---- one unit on one side ---------------------------------------------------------------------------------------- */
+
+static double on_grid(double value, double grid) {
+  return grid > 0 ? nearbyint(value / grid) * grid : value;
+}
+
+/* A power of two, so small that rounding to its multiples changes no sum that matters, and so large that sums up to
+ * `total` are exact. */
+static double grid_of(double total) {
+  int exponent = 0;
+  if (!(total > 0) || isinf(total)) return 0;
+  (void)frexp(total, &exponent);
+  return ldexp(1, exponent - 46);
+}
+
+static void set_grids(lister *l) {
+  const lp_exact *x = l->x;
+  double objective = 0;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    double total = x->limit_ms[stage];
+    for (int32_t i = 0; i < x->unit_count[stage]; i++)
+      for (int side = 0; side < LP_SIDE_COUNT; side++) {
+        total += x->unit[stage][i].ms[side];
+        objective += x->weights.busy[stage][side] * x->unit[stage][i].ms[side];
+      }
+    l->grid_ms[stage] = grid_of(total);
+    objective += x->weights.link[stage] * total;
+  }
+  l->grid_objective = grid_of(objective);
+}
+
+/* Adds the move of a group of caches, at the end of prefill, as soon as the sides of both stages are known to differ.
+ */
+static void move_caches(const lister *l, const lp_exact_holding *h, unsigned mask, state *to, lp_exact_state_arc *arc) {
+  const unsigned before = mask & 3, after = mask >> 2;
+  if (!before || !after || before == after) return;
+  const int from = before >> 1 & 1;
+  const uint64_t flag = (uint64_t)1 << (4 * LP_EXACT_SHARED + from);
+  double ms = h->move_bytes * l->x->ms_per_byte[from];
+  if (!(to->shared & flag) && h->move_bytes > 0) {
+    ms += l->x->rtt_half;
+    to->shared |= flag;
+  }
+  arc->amount[LP_STAGE_PREFILL] += on_grid(ms, l->grid_ms[LP_STAGE_PREFILL]);
+  arc->objective += on_grid(l->x->weights.move * ms, l->grid_objective);
+}
+
+/* Makes the side hold what the unit holds; `fresh`: what the stage did not hold there before. */
+static void hold(const lister *l, int32_t k, int side, uint32_t fresh, state *to, lp_exact_state_arc *arc) {
+  const lp_exact_step *step = &l->order[k];
+  const lp_exact_unit *unit = unit_of(l, k);
+  for (int32_t i = 0; i < unit->hold_count; i++) {
+    const lp_exact_holding *h = &l->x->holding[unit->hold[i]];
+    const int32_t slot = l->slot[unit->hold[i]];
+    unsigned mask = slot >= 0 ? (unsigned)(to->shared >> (4 * slot)) & 15 : 0;
+    const bool was_open = (mask >> (2 * step->stage) & 3) == 0, is_held = ((mask | mask >> 2) >> side & 1) != 0;
+    const bool is_new = slot >= 0 ? !is_held : (fresh >> i & 1) != 0;
+    if (is_new && has_bytes(l->x, h)) arc->amount[LP_STAGE_COUNT + side] += h->bytes[side];
+    if (slot < 0) continue;
+    mask |= 1u << side << (2 * step->stage);
+    to->shared |= (uint64_t)mask << (4 * slot);
+    if (h->is_state && was_open) move_caches(l, h, mask, to, arc);
+    if (l->last[unit->hold[i]] == k) to->shared &= ~((uint64_t)15 << (4 * slot));
+  }
+}
+
+/* Sets the arc of a step from a state on a side, but for its end, and the state after it; false: not allowed. */
+static bool take_side(const lister *l, int32_t k, const state *from, int side, state *to, lp_exact_state_arc *arc) {
+  const lp_exact *x = l->x;
+  const lp_exact_step *step = &l->order[k];
+  const lp_exact_unit *unit = unit_of(l, k);
+  const lp_exact_arc *own = &l->graph[step->stage].arc[step->unit][from->at[step->stage]][side];
+  *arc = (lp_exact_state_arc){.to = -1};
+  if (own->to < 0) return false;
+  const double busy = lp_exact_arc_ms(x, step->stage, unit, side, own->fresh);
+  arc->amount[step->stage] = on_grid(busy + own->link_ms, l->grid_ms[step->stage]);
+  arc->objective = on_grid(x->weights.busy[step->stage][side] * busy + x->weights.link[step->stage] * own->link_ms,
+                           l->grid_objective);
+  *to = *from;
+  to->at[step->stage] = own->to;
+  hold(l, k, side, own->fresh, to, arc);
+  return true;
+}
+
+/* ---- the graph --------------------------------------------------------------------------------------------------- */
+
+/* Writes everything on which the arcs of a step depend besides the states before it, as text. */
+static void describe(const lister *l, int32_t k, int32_t before, lp_buf *out) {
+  const lp_exact *x = l->x;
+  const lp_exact_step *step = &l->order[k];
+  const lp_exact_unit *u = unit_of(l, k);
+  lp_buf_printf(out, "%" PRId32 " %d %p %a %a:", before, (int)step->stage,
+                (void *)l->graph[step->stage].arc[step->unit], u->ms[0], u->ms[1]);
+  for (int32_t i = 0; i < u->hold_count; i++) {
+    const lp_exact_holding *h = &x->holding[u->hold[i]];
+    lp_buf_printf(out, "%" PRId32 " %d %d %a %a %a %a %a,", l->slot[u->hold[i]], h->is_state, l->last[u->hold[i]] == k,
+                  h->bytes[0], h->bytes[1], h->ms[step->stage][0], h->ms[step->stage][1], h->move_bytes);
+  }
+}
+
+/* Lists the states after a step and the arcs to them; false when they are too many. */
+static bool list_step(lister *l, int32_t k, int32_t before, lp_arena *arena, int32_t *after, lp_exact_state_step *out) {
+  const size_t count = l->set.data[before].count;
+  state_set to = {0};
+  out->arc = lp_arena_array(arena, count, sizeof *out->arc);
+  for (size_t i = 0; i < count; i++)
+    for (int side = 0; side < LP_SIDE_COUNT; side++) {
+      state next = {0};
+      lp_exact_state_arc *arc = &out->arc[i][side];
+      if (take_side(l, k, &l->set.data[before].data[i], side, &next, arc)) arc->to = find_or_add(&to, &next);
+    }
+  if (to.count > MOST_STATES) {
+    release(&to);
+    return false;
+  }
+  *after = intern(l, &to);
+  return true;
+}
+
+/* Sets the arcs of a step, from an equal step where there is one, and the number of the set after it. */
+static bool add_step(lister *l, int32_t k, int32_t *set, lp_exact_states *out) {
+  lp_buf form = {0};
+  describe(l, k, *set, &form);
+  size_t number = (size_t)(uintptr_t)lp_map_get(l->known, lp_buf_text(&form));
+  bool fits = true;
+  out->step[k].count = (int32_t)l->set.data[*set].count;
+  if (number) {
+    out->step[k].alike = l->step.data[number - 1].step;
+    out->step[k].arc = out->step[out->step[k].alike].arc;
+    *set = l->step.data[number - 1].after;
+  } else {
+    known_step step = {.before = *set, .step = k};
+    out->step[k].alike = k;
+    fits = list_step(l, k, *set, out->arena, &step.after, &out->step[k]);
+    if (fits) *set = step.after;
+    lp_vec_push(&l->step, step);
+    lp_map_put(l->known, lp_buf_text(&form), (void *)(uintptr_t)l->step.count);
+  }
+  lp_buf_free(&form);
+  return fits;
+}
+
+static bool list_all(lister *l, lp_exact_states *out) {
+  state_set start = {0};
+  bool fits = true;
+  (void)find_or_add(&start, &(state){0});
+  int32_t set = intern(l, &start);
+  for (int32_t k = 0; k < l->x->step_count && fits; k++) {
+    fits = add_step(l, k, &set, out) && out->first[k] <= MOST_STATES_IN_ALL;
+    out->first[k + 1] = out->first[k] + (size_t)out->step[k].count;
+  }
+  out->first[l->x->step_count + 1] = out->first[l->x->step_count] + l->set.data[set].count;
+  return fits;
+}
+
+bool lp_exact_states_create(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_exact_states *out) {
+  *out = (lp_exact_states){.x = x, .arena = lp_arena_create()};
+  out->step = LP_NEW_ARRAY(out->arena, lp_exact_state_step, x->step_count);
+  out->first = LP_NEW_ARRAY(out->arena, size_t, x->step_count + 2);
+  for (int i = 0; i < 2; i++) {
+    out->limit[i] = x->limit_ms[i];
+    out->limit[LP_STAGE_COUNT + i] = x->limit_bytes[i];
+  }
+  out->order = list_order(x, out->arena);
+  lister l = {.x = x, .graph = graph, .order = out->order, .known = lp_map_create()};
+  l.first = LP_NEW_ARRAY(out->arena, int32_t, x->holding_count);
+  l.last = LP_NEW_ARRAY(out->arena, int32_t, x->holding_count);
+  l.slot = LP_NEW_ARRAY(out->arena, int32_t, x->holding_count);
+  set_grids(&l);
+  const bool fits = give_slots(&l) && list_all(&l, out);
+  for (size_t i = 0; i < l.set.count; i++)
+    release(&l.set.data[i]);
+  lp_vec_free(&l.set);
+  lp_vec_free(&l.step);
+  lp_map_free(l.known);
+  return fits;
+}
+
+void lp_exact_states_free(lp_exact_states *s) {
+  lp_arena_free(s->arena);
+  s->arena = NULL;
+}

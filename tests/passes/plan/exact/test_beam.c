@@ -1,0 +1,153 @@
+/* The graph of both stages and the beams through it on random graphs, beside an exhaustive search: prices prove no more
+ * than is true, a wide beam finds and proves the best placement, and a narrow one never proves too much. */
+#include "base/side.h"
+#include "passes/plan/exact/beam.h"
+#include "passes/plan/objective.h"
+#include "tests/passes/plan/exact/watcher.h"
+#include "tests/suite.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+LP_CASE(.timeout = 120);
+
+enum { GRAPHS = 400, MOST_OPS = 7, WIDE = 100000 };
+
+/* A random problem, its graph and the objective of its best placement. */
+typedef struct {
+  random_plan *plan;
+  watcher w;
+  lp_exact_graph graph[LP_STAGE_COUNT];
+  lp_exact_states states;
+  double best, price[LP_EXACT_LIMITS];
+} study;
+
+static void study_open(uint64_t seed, study *s) {
+  s->plan = random_plan_create(seed, MOST_OPS);
+  const lp_plan_result best = random_plan_try_all(s->plan);
+  s->best = best.feasible ? lp_plan_objective_value(&best, &s->plan->request) : INFINITY;
+  watcher_open(s->plan, INFINITY, &s->w);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    ck_assert(lp_exact_graph_build(s->w.x, (lp_stage)stage, &s->graph[stage]));
+  ck_assert(lp_exact_states_create(s->w.x, s->graph, &s->states));
+  for (int q = 0; q < LP_EXACT_LIMITS; q++)
+    s->price[q] = s->states.limit[q] > 0 ? 1e-7 * random_plan_number(s->plan) : 0;
+}
+
+static void study_close(study *s) {
+  lp_exact_states_free(&s->states);
+  random_plan_free(s->plan);
+}
+
+/* Searches for placements below `most` by a beam; returns what it proves. */
+static double run_beam(study *s, const lp_beam_bounds *bounds, double most, size_t width, int level) {
+  lp_beam_search search = {.most = most, .width = width, .level = level, .see = watcher_see, .user = &s->w};
+  lp_beam_run(bounds, &search);
+  return search.lowest;
+}
+
+LP_TEST(prices_prove_no_more_than_is_true) {
+  int close = 0, limited = 0;
+  for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
+    study s;
+    study_open(seed, &s);
+    const double enough = isinf(s.best) ? 1 : s.best;
+    const double bound = lp_exact_states_improve(&s.states, enough, s.price);
+    if (s.best > 0 && !isinf(s.best)) {
+      ck_assert_msg(bound <= s.best * (1 + 1e-9), "seed %d: proves %.12g of %.12g", (int)seed, bound, s.best);
+      close += bound >= 0.9 * s.best;
+      for (int q = 0; q < LP_EXACT_LIMITS; q++)
+        limited += s.price[q] > 0;
+    }
+    study_close(&s);
+  }
+  printf("%d bounds within 10 %%, %d limits with a price\n", close, limited);
+  ck_assert_int_ge(close, GRAPHS / 3);
+  ck_assert_int_ge(limited, 20);
+}
+
+/* From the first state, the least price to the end less the price of the limits is the bound. */
+LP_TEST(least_prices_are_those_of_the_bound) {
+  for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
+    study s;
+    study_open(seed, &s);
+    const double bound = lp_exact_states_improve(&s.states, isinf(s.best) ? 1 : s.best, s.price);
+    lp_beam_bounds bounds;
+    if (!isinf(bound)) {
+      lp_beam_bounds_create(&s.states, s.price, &bounds);
+      const double first = (double)bounds.rest[0], scale = fabs(first) + fabs(bounds.offset[0]);
+      ck_assert_double_le(first - bounds.offset[0], bound + 1e-9 * scale);
+      ck_assert_double_ge(first - bounds.offset[0], bound - 1e-6 * scale);
+      lp_beam_bounds_free(&bounds);
+    }
+    study_close(&s);
+  }
+}
+
+/* With the bounds of any level a wide beam drops only what is not better than the best placement. */
+LP_TEST(wide_beams_find_and_prove_the_best) {
+  int found = 0, tight = 0;
+  for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
+    study s;
+    study_open(seed, &s);
+    lp_beam_bounds bounds;
+    const double bound = lp_exact_states_improve(&s.states, isinf(s.best) ? 1 : s.best, s.price);
+    if (isinf(bound)) {
+      ck_assert_msg(isinf(s.best), "seed %d: has a placement", (int)seed);
+      study_close(&s);
+      continue;
+    }
+    lp_beam_bounds_create(&s.states, s.price, &bounds);
+    for (int level = 0; level < bounds.levels; level++) {
+      s.w.best = INFINITY;
+      const double lowest = run_beam(&s, &bounds, INFINITY, WIDE, level);
+      ck_assert_msg(isinf(s.best) == isinf(s.w.best), "seed %d: %.12g, wanted %.12g", (int)seed, s.w.best, s.best);
+      if (isinf(s.best)) continue;
+      ck_assert_msg(fabs(s.w.best - s.best) <= 1e-9 * s.best, "seed %d: %.12g, wanted %.12g", (int)seed, s.w.best,
+                    s.best);
+      ck_assert_msg(fabs(lowest - s.best) <= 1e-9 * s.best, "seed %d: proves %.12g of %.12g", (int)seed, lowest,
+                    s.best);
+      found++;
+    }
+    tight += s.states.limit[2] > 0 || s.states.limit[3] > 0;
+    if (!isinf(s.best)) { /* nothing is below the best */
+      s.w.shown = 0;
+      const double most = s.best * (1 - 1e-6);
+      ck_assert_double_eq(run_beam(&s, &bounds, most, WIDE, bounds.levels - 1), most);
+      ck_assert_int_eq(s.w.shown, 0);
+    }
+    lp_beam_bounds_free(&bounds);
+    study_close(&s);
+  }
+  printf("%d found, %d with tight memory\n", found, tight);
+  ck_assert_int_ge(found, GRAPHS);
+  ck_assert_int_ge(tight, GRAPHS / 5);
+}
+
+/* A narrow beam keeps the labels with the least bounds, so that it often finds the best placement. */
+LP_TEST(narrow_beams_prove_no_more_than_is_true) {
+  int found = 0, wanted = 0, open = 0;
+  for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
+    study s;
+    study_open(seed, &s);
+    const double bound = lp_exact_states_improve(&s.states, isinf(s.best) ? 1 : s.best, s.price);
+    lp_beam_bounds bounds;
+    if (isinf(bound) || isinf(s.best)) {
+      study_close(&s);
+      continue;
+    }
+    lp_beam_bounds_create(&s.states, s.price, &bounds);
+    const double lowest = run_beam(&s, &bounds, INFINITY, 2, bounds.levels - 1);
+    ck_assert_msg(lowest <= s.best * (1 + 1e-9), "seed %d: proves %.12g of %.12g", (int)seed, lowest, s.best);
+    ck_assert_msg(s.w.best >= s.best * (1 - 1e-9), "seed %d: %.12g, wanted %.12g", (int)seed, s.w.best, s.best);
+    wanted++;
+    found += s.w.best <= s.best * (1 + 1e-9);
+    open += lowest < s.best * (1 - 1e-6);
+    lp_beam_bounds_free(&bounds);
+    study_close(&s);
+  }
+  printf("a beam of 2: %d of %d found, %d not proved\n", found, wanted, open);
+  ck_assert_int_ge(found, wanted / 2);
+  ck_assert_int_ge(open, 1);
+}
