@@ -1,4 +1,4 @@
-/* The beam search of the exact scheduler. Sums are exact, so that equal placements of layers in another order are one. */
+/* The beam search of the exact scheduler. Sums are exact, so equal placements of layers in another order are one. */
 #include "passes/plan/exact/beam.h"
 #include "base/side.h"
 

@@ -1,11 +1,11 @@
-/* A beam search through the graph of both stages (states.h): of the placements of the units so far it keeps those with
- * the least bounds. A bound is the greatest of several, each at prices of its own: at the prices with the highest bound
- * of all, many placements of which none keeps the limits are as good as those that do; where a limit has another price,
- * those that spend too much or too little of it have a greater bound. */
-#ifndef LP_PLAN_EXACT_BEAM_H
-#define LP_PLAN_EXACT_BEAM_H
+/* A beam search through the graph of both stages (state_graph.h): of the placements of the units so far it keeps those
+ * with the least bounds. A bound is the greatest of several, each at prices of its own. At the prices with the highest
+ * bound of all, many placements of which none keeps the limits are as good as those that do; where a limit has another
+ * price, those that spend too much or too little of it have a greater bound. */
+#ifndef LP_PLAN_BEAM_H
+#define LP_PLAN_BEAM_H
 
-#include "passes/plan/exact/states.h"
+#include "passes/plan/exact/state_graph.h"
 
 /* The most levels, and the most bounds: at the best prices, of the least amounts, and two for each price at each level.
  */
@@ -36,8 +36,8 @@ typedef struct {
   double lowest; /* out: no placement has a smaller objective than this, or `most` */
   int refused;   /* out: placements that were found and were not feasible */
 } lp_beam_search;
-/* Each step multiplies the placements so far by two sides, and drops those that break a limit, that cost at least `most`
- * or that another one in the same state beats; then those beyond the width. Ends early where none is left. */
+/* Each step multiplies the placements so far by two sides, and drops those that break a limit, that cost at least
+ * `most` or that another one in the same state beats; then those beyond the width. Ends early where none is left. */
 void lp_beam_run(const lp_beam_bounds *b, lp_beam_search *search);
 
 #endif

@@ -318,12 +318,12 @@ static void run_beam(part *p, const lp_beam_bounds *bounds, size_t width, int le
 /* Searches by narrow beams with ever more bounds, then by ever wider ones as long as labels are left. The widest one is
  * for the part with the least bound, as long as its gap is not close. */
 static void search_beams(part *p, const lp_beam_bounds *bounds, bool is_least, double *left) {
-  const double share = fmin(1, p->task->share / LP_EXACT_KNOWN_SHARE);
+  const double narrow = (double)NARROW_BEAM * fmin(1, p->task->share / LP_EXACT_KNOWN_SHARE);
   for (int level = 0; level < bounds->levels; level++)
-    if (!is_proved(p, gap_ignored) && !is_vain(p)) run_beam(p, bounds, 1 + (size_t)(share * NARROW_BEAM), level, left);
+    if (!is_proved(p, gap_ignored) && !is_vain(p)) run_beam(p, bounds, 1 + (size_t)narrow, level, left);
   for (size_t width = WIDE_BEAM; width <= WIDEST_BEAM; width *= BEAM_GROWTH) {
     const bool is_last = width == WIDEST_BEAM, suffices = is_proved(p, is_last ? LP_EXACT_GAP_CLOSE : gap_ignored);
-    if (suffices || is_vain(p) || (is_last && !is_least) || *left < (double)width * p->x.step_count) return;
+    if (suffices || is_vain(p) || (is_last && !is_least) || *left < (double)width * (double)p->x.step_count) return;
     run_beam(p, bounds, width, bounds->levels - 1, left);
   }
 }

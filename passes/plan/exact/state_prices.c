@@ -1,7 +1,7 @@
 /* Prices of the limits in the graph of both stages, and the least prices to its end. */
 #include "base/level.h"
 #include "base/side.h"
-#include "passes/plan/exact/states.h"
+#include "passes/plan/exact/state_graph.h"
 
 #include <math.h>
 #include <stdlib.h>

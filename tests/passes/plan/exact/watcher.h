@@ -1,4 +1,4 @@
-/* Watches the placements that a search of the exact scheduler shows, and keeps the least objective of a feasible one. */
+/* Watches the placements that a search of the exact scheduler shows; keeps the least objective of a feasible one. */
 #ifndef LP_TESTS_PLAN_WATCHER_H
 #define LP_TESTS_PLAN_WATCHER_H
 

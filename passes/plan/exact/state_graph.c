@@ -1,5 +1,5 @@
 /* Orders the units of both stages, lists the states between them, each once, and the arcs from state to state. */
-#include "passes/plan/exact/states.h"
+#include "passes/plan/exact/state_graph.h"
 #include "base/map.h"
 #include "base/side.h"
 

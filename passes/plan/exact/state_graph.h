@@ -1,9 +1,10 @@
 /* The graph of both stages together, step by step. A state is a frontier of each stage and what they share: the sides
- * that hold weights and caches of later units, and whether caches have moved. A placement is a path of arcs, and what it
- * costs and uses is the sum along the path, but for the largest activations. At prices of the limits the cheapest path
- * is a bound of all placements, and the least price from each state to the end bounds the placements so far (beam.c). */
-#ifndef LP_PLAN_EXACT_STATES_H
-#define LP_PLAN_EXACT_STATES_H
+ * that hold weights and caches of later units, and whether caches have moved. A placement is a path of arcs, and what
+ * it costs and uses is the sum along the path, but for the largest activations. At prices of the limits the cheapest
+ * path is a bound of all placements, and the least price from each state to the end bounds the placements so far
+ * (beam.c). */
+#ifndef LP_PLAN_STATE_GRAPH_H
+#define LP_PLAN_STATE_GRAPH_H
 
 #include "passes/plan/exact/exact.h"
 
@@ -25,14 +26,14 @@ typedef struct {
 typedef struct {
   const lp_exact *x;
   lp_exact_step *order;          /* [x->step_count] both stages, block by block */
-  lp_exact_state_step *step;     /* [x->step_count] in the order of x->step */
+  lp_exact_state_step *step;     /* [x->step_count] */
   size_t *first;                 /* [step] its first state among all; then the states after the last step, then all */
   double limit[LP_EXACT_LIMITS]; /* 0: none */
   lp_arena *arena;               /* owned */
 } lp_exact_states;
 
-/* Makes the graph from those of the stages; false when it has too many states. Release with lp_exact_states_free, also after
- * a failure. */
+/* Makes the graph from those of the stages; false when it has too many states. Release with lp_exact_states_free, also
+ * after a failure. */
 bool lp_exact_states_create(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_exact_states *out);
 void lp_exact_states_free(lp_exact_states *s);
 
@@ -41,8 +42,8 @@ typedef struct {
   double objective, price[LP_EXACT_LIMITS];
 } lp_exact_state_prices;
 
-/* Searches for the prices of the limits with the highest bound, from `price` on, and leaves them there. Bounds above
- * `enough` are not looked for. Returns the bound; infinite: there is no placement. */
+/* Searches for the prices of the limits with the highest bound, from `price` on, by a level method (base/level.h), and
+ * leaves them there. Bounds above `enough` are not looked for. Returns the bound; infinite: there is no placement. */
 double lp_exact_states_improve(const lp_exact_states *s, double enough, double price[LP_EXACT_LIMITS]);
 
 /* Fills rest[state * count + i] with the least price from each state to the end at prices[i], rounded down. */
