@@ -25,10 +25,10 @@ static const double most_work = 4e8, close_work = 1e8, little_work = 1e7, least_
 static const double blind_work = 6e7;
 /* The work of all parts together after which no part is searched any more, and that of a dive. */
 static const double all_work = 1.5e9, dive_work = 3e8;
-/* The labels that the beams of all parts may make, but for the first of each part. */
-static const double beam_work = 1.2e7;
 /* The same where memory does not bind, and labels are nearly all of the work. */
 static const double label_work = 2.4e8, close_label_work = 2e7;
+/* The labels that the wide beams of all parts may make, less those of the narrow ones. */
+static const double beam_work = 1.2e7;
 
 /* Shares of the objective. gap_wanted: a proved gap after which no pass follows; gap_ignored: improvements that a pass
  * need not look for; label_step: the difference between labels of which one is kept; first_reach: the distance above
@@ -302,7 +302,7 @@ static void search_part(part *p, double work) {
 
 /* ---- the graph of both stages ------------------------------------------------------------------------------------ */
 
-/* Runs a beam. Takes the labels that it may make from `left`. */
+/* Runs a beam. Takes the labels that it may make off `left`. */
 static void run_beam(part *p, const lp_beam_bounds *bounds, size_t width, int level, double *left) {
   lp_beam_search search = {.most = (1 - gap_ignored) * known_objective(p),
                            .width = width,

@@ -23,8 +23,8 @@ typedef struct {
 } state_set;
 
 typedef struct {
-  int32_t before, after; /* sets */
-  int32_t step;          /* the first step of its form */
+  int32_t after; /* the set after it */
+  int32_t step;  /* the first step of its form */
 } known_step;
 
 typedef struct {
@@ -212,8 +212,7 @@ static void set_grids(lister *l) {
   l->grid_objective = grid_of(objective);
 }
 
-/* Adds the move of a group of caches, at the end of prefill, as soon as the sides of both stages are known to differ.
- */
+/* Adds the move of a group of caches, at the end of prefill, as soon as its two sides are known to differ. */
 static void move_caches(const lister *l, const lp_exact_holding *h, unsigned mask, state *to, lp_exact_state_arc *arc) {
   const unsigned before = mask & 3, after = mask >> 2;
   if (!before || !after || before == after) return;
@@ -312,7 +311,7 @@ static bool add_step(lister *l, int32_t k, int32_t *set, lp_exact_states *out) {
     out->step[k].arc = out->step[out->step[k].alike].arc;
     *set = l->step.data[number - 1].after;
   } else {
-    known_step step = {.before = *set, .step = k};
+    known_step step = {.step = k};
     out->step[k].alike = k;
     fits = list_step(l, k, *set, out->arena, &step.after, &out->step[k]);
     if (fits) *set = step.after;
