@@ -5,7 +5,7 @@
 #include "passes/plan/objective.h"
 #include "passes/plan/pin.h"
 #include "passes/plan/schedulers.h"
-#include "tests/passes/plan/llama.h"
+#include "tests/passes/plan/llama_study.h"
 #include "tests/passes/plan/random_plan.h"
 #include "tests/suite.h"
 
@@ -118,49 +118,11 @@ LP_TEST(is_cheaper_than_algorithm_1) {
   ck_assert_double_ge(saved / cases, 0.15);
 }
 
-/* A Llama with two machines and a link. */
-typedef struct {
-  lp_module *module;
-  lp_machine *device, *cloud;
-  lp_link *link;
-  lp_arena *arena;
-  lp_compile_request request;
-  lp_plan_problem problem[LP_STAGE_COUNT];
-} llama_study;
-
-static llama_study study_open(int64_t layers, const char *device, const char *cloud, const char *link) {
-  llama_shape shape = llama2_7b;
-  shape.layers = layers;
-  llama_study s = {.module = llama_create(&shape), .arena = lp_arena_create()};
-  ck_assert_int_eq(lp_hw_load(device, &s.device, NULL), LP_OK);
-  ck_assert_int_eq(lp_hw_load(cloud, &s.cloud, NULL), LP_OK);
-  ck_assert_int_eq(lp_link_load(link, &s.link, NULL), LP_OK);
-  s.request = (lp_compile_request){.device = s.device,
-                                   .cloud = s.cloud,
-                                   .link = s.link,
-                                   .isl = 512,
-                                   .osl = 2,
-                                   .batch = 1,
-                                   .objective = "cost",
-                                   .device_memory = (int64_t)64 << 30,
-                                   .generation = true};
-  ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
-  return s;
-}
-
-static void study_close(llama_study *s) {
-  lp_arena_free(s->arena);
-  lp_module_free(s->module);
-  lp_hw_free(s->device);
-  lp_hw_free(s->cloud);
-  lp_link_free(s->link);
-}
-
 /* The check value of the planner's goals counts only linear and attention operators. */
 LP_TEST(reaches_the_check_value) {
   llama_study s =
-      study_open(2, "snapdragon-8s-gen3-p1,compute_utilisation=0.39,memory_utilisation=0.39",
-                 "a100-p1,compute_utilisation=0.8,memory_utilisation=0.8", "rtt=0,up=100Mbit/s,down=100Mbit/s");
+      llama_study_open(2, "snapdragon-8s-gen3-p1,compute_utilisation=0.39,memory_utilisation=0.39",
+                       "a100-p1,compute_utilisation=0.8,memory_utilisation=0.8", "rtt=0,up=100Mbit/s,down=100Mbit/s");
   s.request.tpot_ms = 20;
   s.request.osl = 1; /* kv 512 in decode */
   ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
@@ -178,11 +140,11 @@ LP_TEST(reaches_the_check_value) {
   lp_plan_evaluate(s.problem, &s.request, side, &result);
   ck_assert_double_eq_tol(result.decode_cloud_ms, 0.3266548700, 1e-9);
   ck_assert_double_eq_tol(result.tpot_ms, 19.5949248, 1e-6);
-  study_close(&s);
+  llama_study_close(&s);
 }
 
 LP_TEST(plans_80_layers) {
-  llama_study s = study_open(80, "snapdragon-8s-gen3-p1", "a100,price_usd_per_s=4e-5", "lan");
+  llama_study s = llama_study_open(80, "snapdragon-8s-gen3-p1", "a100,price_usd_per_s=4e-5", "lan");
   s.request.ttft_ms = 400;
   s.request.tpot_ms = 100;
   lp_side *side[LP_STAGE_COUNT];
@@ -192,13 +154,13 @@ LP_TEST(plans_80_layers) {
   lp_plan_evaluate(s.problem, &s.request, side, &result);
   ck_assert(result.feasible && proof.known);
   ck_assert_double_le(lp_plan_gap(&proof, &result, &s.request), 0.01);
-  study_close(&s);
+  llama_study_close(&s);
 }
 
 /* The TTFT limit is a hundredth of the way from the fastest plan's to the cheapest's: plans that are good at the
  * search's prices break it. */
 LP_TEST(finds_a_plan_where_limits_are_tight) {
-  llama_study s = study_open(32, "snapdragon-8s-gen3-p1,memory=24GiB", "a100,price_usd_per_s=4e-5", "loopback");
+  llama_study s = llama_study_open(32, "snapdragon-8s-gen3-p1,memory=24GiB", "a100,price_usd_per_s=4e-5", "loopback");
   s.request.isl = 2048;
   s.request.osl = 128;
   s.request.sessions = 64;
@@ -215,7 +177,7 @@ LP_TEST(finds_a_plan_where_limits_are_tight) {
   lp_plan_evaluate(s.problem, &s.request, side, &fastest);
   ck_assert(cheapest.feasible && fastest.feasible);
   ck_assert_double_lt(cheapest.cost_usd, fastest.cost_usd);
-  study_close(&s);
+  llama_study_close(&s);
 }
 
 /* Plans the study's request again, since its numbers have changed: a plan that is proved to within the gap. */
@@ -232,31 +194,31 @@ static void expect_gap(llama_study *s, double most) {
 
 /* Decode's best plan goes from side to side in each layer, over a link that is hardly slower than a side's memory. */
 LP_TEST(proves_plans_that_often_change_sides) {
-  llama_study s = study_open(8, "jetson-orin", "h100", "loopback");
+  llama_study s = llama_study_open(8, "jetson-orin", "h100", "loopback");
   s.request.isl = 8192;
   s.request.osl = 128;
   s.request.ttft_ms = 1345;
   s.request.tpot_ms = 22.1;
   expect_gap(&s, 0.005);
-  study_close(&s);
+  llama_study_close(&s);
 }
 
 /* Decode's limit has time for four messages over LTE, and memory is scarce: plans of two and of four messages have the
  * least bounds of all, so that leaving out those of none gains nothing. */
 LP_TEST(proves_plans_of_few_messages) {
-  llama_study s = study_open(6, "snapdragon-8s-gen3-p1", "a100", "lte");
+  llama_study s = llama_study_open(6, "snapdragon-8s-gen3-p1", "a100", "lte");
   s.request.isl = 2048;
   s.request.osl = 128;
   s.request.ttft_ms = 5600;
   s.request.tpot_ms = 112.94;
   s.request.device_memory = 1691143373;
   expect_gap(&s, 0.01);
-  study_close(&s);
+  llama_study_close(&s);
 }
 
 /* The plan of a llama of `layers` layers on a snapdragon and an a100 with so much memory on the device. */
 static lp_plan_result plan_with_memory(int64_t layers, double ttft_ms, double tpot_ms, double bytes, double *gap) {
-  llama_study s = study_open(layers, "snapdragon-8s-gen3-p1", "a100", "lan");
+  llama_study s = llama_study_open(layers, "snapdragon-8s-gen3-p1", "a100", "lan");
   s.request.osl = 128;
   s.request.ttft_ms = ttft_ms;
   s.request.tpot_ms = tpot_ms;
@@ -269,7 +231,7 @@ static lp_plan_result plan_with_memory(int64_t layers, double ttft_ms, double tp
   lp_plan_evaluate(s.problem, &s.request, side, &result);
   ck_assert(result.feasible);
   *gap = lp_plan_gap(&proof, &result, &s.request);
-  study_close(&s);
+  llama_study_close(&s);
   return result;
 }
 
@@ -370,7 +332,7 @@ static double best_with_any_operator(llama_study *s, const block_watcher *shown,
 /* The pairs shown have the best of all pairs among them, although few are shown. */
 static void check_blocks(double ttft_ms, double tpot_ms, double device_memory) {
   enum { LAYERS = 5 };
-  llama_study s = study_open(LAYERS, "snapdragon-8s-gen3-p1", "a100,price_usd_per_s=4e-5", "lan");
+  llama_study s = llama_study_open(LAYERS, "snapdragon-8s-gen3-p1", "a100,price_usd_per_s=4e-5", "lan");
   s.request.osl = 128;
   s.request.ttft_ms = ttft_ms;
   s.request.tpot_ms = tpot_ms;
@@ -395,7 +357,7 @@ static void check_blocks(double ttft_ms, double tpot_ms, double device_memory) {
     ck_assert_msg(shown.best <= best * (1 + 1e-9), "TTFT %g: %.12g, an operator more or less: %.12g", ttft_ms,
                   shown.best, best);
   }
-  study_close(&s);
+  llama_study_close(&s);
 }
 
 static double count_blocks(void *user, const lp_exact_block block[LP_STAGE_COUNT]) {
@@ -406,7 +368,7 @@ static double count_blocks(void *user, const lp_exact_block block[LP_STAGE_COUNT
 
 /* Where no pair of blocks meets the limits exactly, although all of them seem to, not all are evaluated. */
 LP_TEST(pairs_of_blocks_in_vain_come_to_an_end) {
-  llama_study s = study_open(12, "snapdragon-8s-gen3-p1", "a100", "lan");
+  llama_study s = llama_study_open(12, "snapdragon-8s-gen3-p1", "a100", "lan");
   ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
   lp_exact x;
   int seen = 0;
@@ -414,7 +376,7 @@ LP_TEST(pairs_of_blocks_in_vain_come_to_an_end) {
   lp_exact_blocks(&x, INFINITY, count_blocks, &seen);
   ck_assert_int_ge(seen, 2000);
   ck_assert_int_le(seen, 2000 + 2 * 24); /* and the blocks with a border of a unit, once for each stage */
-  study_close(&s);
+  llama_study_close(&s);
 }
 
 LP_TEST(seeds_have_the_best_pair_of_blocks) {

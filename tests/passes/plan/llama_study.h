@@ -1,0 +1,22 @@
+/* A Llama 2 7B of any number of layers on two machines with a link. */
+#ifndef LP_TESTS_LLAMA_STUDY_H
+#define LP_TESTS_LLAMA_STUDY_H
+
+#include "passes/plan/plan.h"
+#include "tests/passes/plan/llama.h"
+
+typedef struct {
+  lp_module *module;
+  lp_machine *device, *cloud;
+  lp_link *link;
+  lp_arena *arena;
+  lp_compile_request request;
+  lp_plan_problem problem[LP_STAGE_COUNT];
+} llama_study;
+
+/* Plans prompts of 512 tokens for the least cost. After a change of the request, build its problem again. Release with
+ * llama_study_close. */
+llama_study llama_study_open(int64_t layers, const char *device, const char *cloud, const char *link);
+void llama_study_close(llama_study *s);
+
+#endif
