@@ -86,7 +86,8 @@ LP_TEST(least_prices_are_those_of_the_bound) {
   }
 }
 
-/* In a few of these graphs only the largest activations decide. With the bounds of any level a wide beam drops only what is not better than the best placement. */
+/* With the bounds of any level a wide beam drops only what is not better than the best placement. In a few of these
+ * graphs only the largest activations decide. */
 LP_TEST(wide_beams_find_and_prove_the_best) {
   int found = 0, tight = 0;
   for (uint64_t seed = 1; seed <= MANY_GRAPHS; seed++) {
