@@ -159,7 +159,7 @@ const certificate_effort *certificate_effort_of(const certificate *c) {
                                            .short_labels = 200000,
                                            .long_labels = 2000000,
                                            .all_labels = 6000000,
-                                           .most_width = 20000,
+                                           .most_width = 80000,
                                            .least_width = 400,
                                            .few_units = 400,
                                            .near = 5e-3,
