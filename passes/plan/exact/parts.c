@@ -488,9 +488,9 @@ static bool divide_by_messages(parts *list, part *p, int stage) {
   return false;
 }
 
-/* Where memory does not bind, fronts of whole parts are good bounds. */
+/* Fronts of whole parts are good bounds where memory does not bind. A part whose gap is close is left whole too. */
 static bool divide_part(parts *list, part *p) {
-  if (!is_tight(&p->x) || p->has_states) return false;
+  if (!is_tight(&p->x) || (p->has_states && is_proved(p, LP_EXACT_GAP_CLOSE))) return false;
   for (int stage = stage_to_count(p); stage >= 0; stage = stage_to_count(p))
     if (divide_by_messages(list, p, stage)) return true;
   return false;
