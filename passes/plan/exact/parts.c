@@ -488,7 +488,8 @@ static bool divide_by_messages(parts *list, part *p, int stage) {
   return false;
 }
 
-/* Fronts of whole parts are good bounds where memory does not bind. A part whose gap is close is left whole too. */
+/* Divides a part by the messages of the stage with the dearest ones. False where that is not worth its time: memory
+ * does not bind, so that fronts of the whole part are good bounds, or beams left only a small gap. */
 static bool divide_part(parts *list, part *p) {
   if (!is_tight(&p->x) || (p->has_states && is_proved(p, LP_EXACT_GAP_CLOSE))) return false;
   for (int stage = stage_to_count(p); stage >= 0; stage = stage_to_count(p))

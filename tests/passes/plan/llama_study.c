@@ -1,3 +1,4 @@
+/* Makes the planning problem of a Llama on two machines. */
 #include "tests/passes/plan/llama_study.h"
 #include "tests/suite.h"
 

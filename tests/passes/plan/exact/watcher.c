@@ -1,3 +1,4 @@
+/* Evaluates the placements that a search of the exact scheduler shows. */
 #include "tests/passes/plan/exact/watcher.h"
 #include "base/side.h"
 #include "passes/plan/objective.h"
