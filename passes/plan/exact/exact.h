@@ -79,6 +79,17 @@ void lp_exact_join_views(const lp_plan_problem *problem, lp_arena *scratch, lp_s
 void lp_exact_build(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request, lp_arena *arena,
                     lp_exact *out);
 
+/* ---- exact sums (exact_sums.c) ----------------------------------------------------------------------------------- */
+
+/* Powers of two, by stage and for the objective: sums of their multiples are exact, so equal choices in another order
+ * have equal sums. 0: a quantity stays as it is. */
+typedef struct {
+  double ms[LP_STAGE_COUNT], objective;
+} lp_exact_grids;
+lp_exact_grids lp_exact_grids_of(const lp_exact *x);
+/* The nearest multiple. */
+double lp_exact_on_grid(double value, double grid);
+
 /* ---- seeds (blocks.c) -------------------------------------------------------------------------------------------- */
 
 /* In each stage, the operators of the slices [from, to) are on one side, in the cloud or on the device, and all others
@@ -216,8 +227,8 @@ enum { LP_EXACT_SHARED = 14 };
 typedef struct {
   int32_t from, to;       /* steps; at most 64 */
   const int32_t *slot_of; /* [holding] its bits in `shared`, -1: not live, or not of both stages */
-  double grid_ms[LP_STAGE_COUNT], grid_objective; /* sums are multiples of these */
-  size_t most;                                    /* the most modes to list */
+  lp_exact_grids grid;
+  size_t most; /* the most modes to list */
   /* Placements with sums in the same cells of these widths become one, with the least of each sum; 0: they do not. */
   double cell_ms[LP_STAGE_COUNT], cell_bytes[LP_SIDE_COUNT], cell_objective;
   /* For the current entry: [stage][unit - first][frontier] the least price from there to the end of the stage, minus

@@ -183,17 +183,12 @@ static unsigned mask_of(const label *l, int8_t slot) {
   return (unsigned)(l->shared >> (4 * slot)) & 15;
 }
 
-/* Sums of multiples of a power of two are exact, so equal choices in another order have equal sums. */
-static double on_grid(double value, double grid) {
-  return grid > 0 ? nearbyint(value / grid) * grid : value;
-}
-
 static double grid_ms(const searcher *s, lp_stage stage) {
-  return s->segment ? s->segment->grid_ms[stage] : 0;
+  return s->segment ? s->segment->grid.ms[stage] : 0;
 }
 
 static double grid_objective(const searcher *s) {
-  return s->segment ? s->segment->grid_objective : 0;
+  return s->segment ? s->segment->grid.objective : 0;
 }
 
 /* Adds the move of a group of caches, at the end of prefill, as soon as its two stages are known to be on different
@@ -211,8 +206,8 @@ static void move_caches(const searcher *s, int32_t index, unsigned mask, label *
     ms += s->x->rtt_half;
     l->shared |= flag;
   }
-  l->ms[LP_STAGE_PREFILL] += on_grid(ms, grid_ms(s, LP_STAGE_PREFILL));
-  l->objective += on_grid(s->x->weights.move * ms, grid_objective(s));
+  l->ms[LP_STAGE_PREFILL] += lp_exact_on_grid(ms, grid_ms(s, LP_STAGE_PREFILL));
+  l->objective += lp_exact_on_grid(s->x->weights.move * ms, grid_objective(s));
   l->price += (s->x->weights.move + s->prices->duals.per_ms[LP_STAGE_PREFILL]) * ms;
 }
 
@@ -292,8 +287,8 @@ static void extend(searcher *s, int32_t k, const lp_exact_unit *unit, int32_t pa
   if (arc->to < 0) return;
   double busy = lp_exact_arc_ms(x, step->stage, unit, side, arc->fresh);
   double objective = x->weights.busy[step->stage][side] * busy + x->weights.link[step->stage] * arc->link_ms;
-  l.objective += on_grid(objective, grid_objective(s));
-  l.ms[step->stage] += on_grid(busy + arc->link_ms, grid_ms(s, step->stage));
+  l.objective += lp_exact_on_grid(objective, grid_objective(s));
+  l.ms[step->stage] += lp_exact_on_grid(busy + arc->link_ms, grid_ms(s, step->stage));
   l.price += lp_exact_arc_price(x, step->stage, s->prices, unit, side, arc);
   if (s->segment) l.sides |= (uint64_t)side << (k - s->segment->from);
   l.activation[side] = fmax(l.activation[side], unit->activation[side]);

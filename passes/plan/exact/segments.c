@@ -80,29 +80,6 @@ static int32_t kind_of(lp_exact_chain *c, const lp_exact_segment *segment) {
   return (int32_t)known;
 }
 
-static double grid_of(double total) {
-  int exponent = 0;
-  if (!(total > 0) || isinf(total)) return 0;
-  (void)frexp(total, &exponent);
-  return ldexp(1, exponent - 46);
-}
-
-/* Sets grids: a power of two that is small against a stage's time, and one that is small against the objective. */
-static void set_grids(const lp_exact *x, lp_exact_segment *segment) {
-  double objective = 0;
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    double total = 0;
-    for (int32_t i = 0; i < x->unit_count[stage]; i++)
-      for (int side = 0; side < LP_SIDE_COUNT; side++) {
-        total += x->unit[stage][i].ms[side];
-        objective += x->weights.busy[stage][side] * x->unit[stage][i].ms[side];
-      }
-    segment->grid_ms[stage] = grid_of(total + x->limit_ms[stage]);
-    objective += x->weights.link[stage] * total;
-  }
-  segment->grid_objective = grid_of(objective);
-}
-
 void lp_exact_chain_level(const lp_exact *x, lp_exact_prices *prices) {
   bool *done = LP_NEW_ARRAY(x->arena, bool, x->holding_count);
   for (int32_t i = 0; i < x->holding_count; i++) {
@@ -133,7 +110,7 @@ static bool divide(lp_exact_chain *c) {
   if (x->limit_bytes[LP_SIDE_DEVICE] > 0 || x->limit_bytes[LP_SIDE_CLOUD] > 0)
     segment.most = counts_of(x, 0) * counts_of(x, 1) > 1 ? COUNTED_MODES : TIGHT_MODES;
   int32_t done[LP_STAGE_COUNT] = {0, 0};
-  set_grids(x, &segment);
+  segment.grid = lp_exact_grids_of(x);
   note_place(c, 0, done);
   for (int32_t k = 1; k <= x->step_count; k++) {
     done[x->step[k - 1].stage]++;

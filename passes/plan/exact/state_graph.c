@@ -33,7 +33,7 @@ typedef struct {
   const lp_exact_step *order;
   int32_t *first, *last; /* [holding] the first and the last step that uses it */
   int32_t *slot;         /* [holding] its bits in `shared`, -1: none */
-  double grid_ms[LP_STAGE_COUNT], grid_objective;
+  lp_exact_grids grid;
   LP_VEC(state_set) set;
   lp_map *known; /* numbers of steps + 1, by form */
   LP_VEC(known_step) step;
@@ -183,35 +183,6 @@ static int32_t intern(lister *l, state_set *set) {
 
 /* ---- one unit on one side ---------------------------------------------------------------------------------------- */
 
-static double on_grid(double value, double grid) {
-  return grid > 0 ? nearbyint(value / grid) * grid : value;
-}
-
-/* A power of two, so small that rounding to its multiples changes no sum that matters, and so large that sums up to
- * `total` are exact. */
-static double grid_of(double total) {
-  int exponent = 0;
-  if (!(total > 0) || isinf(total)) return 0;
-  (void)frexp(total, &exponent);
-  return ldexp(1, exponent - 46);
-}
-
-static void set_grids(lister *l) {
-  const lp_exact *x = l->x;
-  double objective = 0;
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    double total = x->limit_ms[stage];
-    for (int32_t i = 0; i < x->unit_count[stage]; i++)
-      for (int side = 0; side < LP_SIDE_COUNT; side++) {
-        total += x->unit[stage][i].ms[side];
-        objective += x->weights.busy[stage][side] * x->unit[stage][i].ms[side];
-      }
-    l->grid_ms[stage] = grid_of(total);
-    objective += x->weights.link[stage] * total;
-  }
-  l->grid_objective = grid_of(objective);
-}
-
 /* Adds the move of a group of caches, at the end of prefill, as soon as its two sides are known to differ. */
 static void move_caches(const lister *l, const lp_exact_holding *h, unsigned mask, state *to, lp_exact_state_arc *arc) {
   const unsigned before = mask & 3, after = mask >> 2;
@@ -223,8 +194,8 @@ static void move_caches(const lister *l, const lp_exact_holding *h, unsigned mas
     ms += l->x->rtt_half;
     to->shared |= flag;
   }
-  arc->amount[LP_STAGE_PREFILL] += on_grid(ms, l->grid_ms[LP_STAGE_PREFILL]);
-  arc->objective += on_grid(l->x->weights.move * ms, l->grid_objective);
+  arc->amount[LP_STAGE_PREFILL] += lp_exact_on_grid(ms, l->grid.ms[LP_STAGE_PREFILL]);
+  arc->objective += lp_exact_on_grid(l->x->weights.move * ms, l->grid.objective);
 }
 
 /* Makes the side hold what the unit holds; `fresh`: what the stage did not hold there before. */
@@ -255,9 +226,9 @@ static bool take_side(const lister *l, int32_t k, const state *from, int side, s
   *arc = (lp_exact_state_arc){.to = -1};
   if (own->to < 0) return false;
   const double busy = lp_exact_arc_ms(x, step->stage, unit, side, own->fresh);
-  arc->amount[step->stage] = on_grid(busy + own->link_ms, l->grid_ms[step->stage]);
-  arc->objective = on_grid(x->weights.busy[step->stage][side] * busy + x->weights.link[step->stage] * own->link_ms,
-                           l->grid_objective);
+  arc->amount[step->stage] = lp_exact_on_grid(busy + own->link_ms, l->grid.ms[step->stage]);
+  arc->objective = lp_exact_on_grid(
+      x->weights.busy[step->stage][side] * busy + x->weights.link[step->stage] * own->link_ms, l->grid.objective);
   *to = *from;
   to->at[step->stage] = own->to;
   hold(l, k, side, own->fresh, to, arc);
@@ -348,7 +319,7 @@ bool lp_exact_states_create(const lp_exact *x, const lp_exact_graph graph[LP_STA
   l.first = LP_NEW_ARRAY(out->arena, int32_t, x->holding_count);
   l.last = LP_NEW_ARRAY(out->arena, int32_t, x->holding_count);
   l.slot = LP_NEW_ARRAY(out->arena, int32_t, x->holding_count);
-  set_grids(&l);
+  l.grid = lp_exact_grids_of(x);
   const bool fits = give_slots(&l) && list_all(&l, out);
   for (size_t i = 0; i < l.set.count; i++)
     release(&l.set.data[i]);
