@@ -1,4 +1,4 @@
-/* A Llama 2 7B of any number of layers on two machines with a link. */
+/* A Llama on two machines with a link. */
 #ifndef LP_TESTS_LLAMA_STUDY_H
 #define LP_TESTS_LLAMA_STUDY_H
 
@@ -14,9 +14,12 @@ typedef struct {
   lp_plan_problem problem[LP_STAGE_COUNT];
 } llama_study;
 
-/* Plans prompts of 512 tokens for the least cost. After a change of the request, build its problem again. Release with
+/* `request`: all but the machines and the link. After a change of it, build its problem again. Release with
  * llama_study_close. */
-llama_study llama_study_open(int64_t layers, const char *device, const char *cloud, const char *link);
+llama_study llama_study_open(const llama_shape *shape, const lp_compile_request *request, const char *device,
+                             const char *cloud, const char *link);
+/* Llama 2 7B with a number of layers, for prompts of 512 tokens at the least cost. */
+llama_study llama_study_open_7b(int64_t layers, const char *device, const char *cloud, const char *link);
 void llama_study_close(llama_study *s);
 
 #endif

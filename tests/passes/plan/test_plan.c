@@ -3,46 +3,22 @@
 #include "passes/passes.h"
 #include "passes/plan/plan.h"
 #include "passes/plan/schedulers.h"
-#include "tests/passes/plan/llama.h"
+#include "tests/passes/plan/llama_study.h"
 #include "tests/suite.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* A model, two machines, a link and their plan. */
-typedef struct {
-  lp_module *module;
-  lp_machine *device, *cloud;
-  lp_link *link;
-  lp_arena *arena;
-  lp_compile_request request;
-  lp_plan_problem problem[LP_STAGE_COUNT];
-} study;
+typedef llama_study study;
 
 static study study_open(const llama_shape *shape, const char *device, const char *cloud, const char *link,
                         int64_t isl) {
-  study s = {.module = llama_create(shape), .arena = lp_arena_create()};
-  ck_assert_int_eq(lp_hw_load(device, &s.device, NULL), LP_OK);
-  ck_assert_int_eq(lp_hw_load(cloud, &s.cloud, NULL), LP_OK);
-  ck_assert_int_eq(lp_link_load(link, &s.link, NULL), LP_OK);
-  s.request = (lp_compile_request){.device = s.device,
-                                   .cloud = s.cloud,
-                                   .link = s.link,
-                                   .isl = isl,
-                                   .osl = 1,
-                                   .batch = 1,
-                                   .objective = "cost",
-                                   .generation = true};
-  ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
-  return s;
+  const lp_compile_request request = {.isl = isl, .osl = 1, .batch = 1, .objective = "cost", .generation = true};
+  return llama_study_open(shape, &request, device, cloud, link);
 }
 
 static void study_close(study *s) {
-  lp_arena_free(s->arena);
-  lp_module_free(s->module);
-  lp_hw_free(s->device);
-  lp_hw_free(s->cloud);
-  lp_link_free(s->link);
+  llama_study_close(s);
 }
 
 static lp_plan_result plan(study *s, const char *scheduler) {

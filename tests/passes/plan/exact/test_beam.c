@@ -201,7 +201,7 @@ static void expect_prices(const lp_beam_bounds *b, const double price[LP_EXACT_L
  * of blocks makes them; in another order they are more. */
 LP_TEST(goes_through_a_decoder_block_by_block) {
   enum { MOST_STATES = 2500000 };
-  llama_study l = llama_study_open(8, "snapdragon-8s-gen3-p1,memory=2GiB", "a100,price_usd_per_s=4e-5", "lan");
+  llama_study l = llama_study_open_7b(8, "snapdragon-8s-gen3-p1,memory=2GiB", "a100,price_usd_per_s=4e-5", "lan");
   l.request.ttft_ms = 200;
   l.request.tpot_ms = 40;
   l.request.device_memory = (int64_t)2 << 30;

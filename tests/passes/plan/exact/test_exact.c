@@ -120,9 +120,9 @@ LP_TEST(is_cheaper_than_algorithm_1) {
 
 /* The check value of the planner's goals counts only linear and attention operators. */
 LP_TEST(reaches_the_check_value) {
-  llama_study s =
-      llama_study_open(2, "snapdragon-8s-gen3-p1,compute_utilisation=0.39,memory_utilisation=0.39",
-                       "a100-p1,compute_utilisation=0.8,memory_utilisation=0.8", "rtt=0,up=100Mbit/s,down=100Mbit/s");
+  llama_study s = llama_study_open_7b(2, "snapdragon-8s-gen3-p1,compute_utilisation=0.39,memory_utilisation=0.39",
+                                      "a100-p1,compute_utilisation=0.8,memory_utilisation=0.8",
+                                      "rtt=0,up=100Mbit/s,down=100Mbit/s");
   s.request.tpot_ms = 20;
   s.request.osl = 1; /* kv 512 in decode */
   ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
@@ -144,7 +144,7 @@ LP_TEST(reaches_the_check_value) {
 }
 
 LP_TEST(plans_80_layers) {
-  llama_study s = llama_study_open(80, "snapdragon-8s-gen3-p1", "a100,price_usd_per_s=4e-5", "lan");
+  llama_study s = llama_study_open_7b(80, "snapdragon-8s-gen3-p1", "a100,price_usd_per_s=4e-5", "lan");
   s.request.ttft_ms = 400;
   s.request.tpot_ms = 100;
   lp_side *side[LP_STAGE_COUNT];
@@ -160,7 +160,8 @@ LP_TEST(plans_80_layers) {
 /* The TTFT limit is a hundredth of the way from the fastest plan's to the cheapest's: plans that are good at the
  * search's prices break it. */
 LP_TEST(finds_a_plan_where_limits_are_tight) {
-  llama_study s = llama_study_open(32, "snapdragon-8s-gen3-p1,memory=24GiB", "a100,price_usd_per_s=4e-5", "loopback");
+  llama_study s =
+      llama_study_open_7b(32, "snapdragon-8s-gen3-p1,memory=24GiB", "a100,price_usd_per_s=4e-5", "loopback");
   s.request.isl = 2048;
   s.request.osl = 128;
   s.request.sessions = 64;
@@ -194,7 +195,7 @@ static void expect_gap(llama_study *s, double most) {
 
 /* Decode's best plan goes from side to side in each layer, over a link that is hardly slower than a side's memory. */
 LP_TEST(proves_plans_that_often_change_sides) {
-  llama_study s = llama_study_open(8, "jetson-orin", "h100", "loopback");
+  llama_study s = llama_study_open_7b(8, "jetson-orin", "h100", "loopback");
   s.request.isl = 8192;
   s.request.osl = 128;
   s.request.ttft_ms = 1345;
@@ -206,7 +207,7 @@ LP_TEST(proves_plans_that_often_change_sides) {
 /* Decode's limit has time for four messages over LTE, and memory is scarce: plans of two and of four messages have the
  * least bounds of all, so that leaving out those of none gains nothing. */
 LP_TEST(proves_plans_of_few_messages) {
-  llama_study s = llama_study_open(6, "snapdragon-8s-gen3-p1", "a100", "lte");
+  llama_study s = llama_study_open_7b(6, "snapdragon-8s-gen3-p1", "a100", "lte");
   s.request.isl = 2048;
   s.request.osl = 128;
   s.request.ttft_ms = 5600;
@@ -218,7 +219,7 @@ LP_TEST(proves_plans_of_few_messages) {
 
 /* The plan of a llama of `layers` layers on a snapdragon and an a100 with so much memory on the device. */
 static lp_plan_result plan_with_memory(int64_t layers, double ttft_ms, double tpot_ms, double bytes, double *gap) {
-  llama_study s = llama_study_open(layers, "snapdragon-8s-gen3-p1", "a100", "lan");
+  llama_study s = llama_study_open_7b(layers, "snapdragon-8s-gen3-p1", "a100", "lan");
   s.request.osl = 128;
   s.request.ttft_ms = ttft_ms;
   s.request.tpot_ms = tpot_ms;
@@ -332,7 +333,7 @@ static double best_with_any_operator(llama_study *s, const block_watcher *shown,
 /* The pairs shown have the best of all pairs among them, although few are shown. */
 static void check_blocks(double ttft_ms, double tpot_ms, double device_memory) {
   enum { LAYERS = 5 };
-  llama_study s = llama_study_open(LAYERS, "snapdragon-8s-gen3-p1", "a100,price_usd_per_s=4e-5", "lan");
+  llama_study s = llama_study_open_7b(LAYERS, "snapdragon-8s-gen3-p1", "a100,price_usd_per_s=4e-5", "lan");
   s.request.osl = 128;
   s.request.ttft_ms = ttft_ms;
   s.request.tpot_ms = tpot_ms;
@@ -368,7 +369,7 @@ static double count_blocks(void *user, const lp_exact_block block[LP_STAGE_COUNT
 
 /* Where no pair of blocks meets the limits exactly, although all of them seem to, not all are evaluated. */
 LP_TEST(pairs_of_blocks_in_vain_come_to_an_end) {
-  llama_study s = llama_study_open(12, "snapdragon-8s-gen3-p1", "a100", "lan");
+  llama_study s = llama_study_open_7b(12, "snapdragon-8s-gen3-p1", "a100", "lan");
   ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
   lp_exact x;
   int seen = 0;
