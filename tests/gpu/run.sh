@@ -70,6 +70,8 @@ for bundle in "$pack"/ranks/*.llmpart; do
   generate "$bundle" "$name" run_ranks
   if grep -q 'there is none' "$work/said"; then
     row "tokens by two ranks, $name" 'no NCCL'
+  elif grep -q 'Duplicate GPU' "$work/said"; then # older than 2.30
+    row "tokens by two ranks, $name" "$(grep -o 'NCCL [0-9.]*[0-9]' "$work/said" | head -n 1): no two ranks on one GPU"
   else
     judge "tokens by two ranks, $name" "$equal of $all prompts equal" "$least" $equal '>=' $least
   fi
