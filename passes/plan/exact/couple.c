@@ -23,7 +23,10 @@ typedef struct {
 } coupling;
 
 /* No prices are tried after so many points have been merged; a point takes about 4 ns. */
-static const double most_work = 1e8;
+static const double most_work = 4e7;
+
+/* No more prices are tried once the bound is this close to the known objective, as a share. */
+static const double close = 4e-3;
 
 /* Below this value on its scale, a price is 0. */
 static const double no_price = -20;
@@ -50,7 +53,7 @@ static void set_coupling(const coupling *c, const double at[2]) {
 }
 
 static double bound_at(coupling *c, const double at[2]) {
-  if (c->work > most_work) return -INFINITY;
+  if (c->work > most_work || c->best_bound >= (1 - close) * c->known) return -INFINITY;
   set_coupling(c, at);
   double least = lp_exact_least(c->x, c->pruning), bound = least;
   double slack = isinf(c->known) ? 4 * fabs(least) : fmax(c->known - least, 0);
