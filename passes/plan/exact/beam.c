@@ -58,6 +58,14 @@ static size_t count_factors(const lp_beam_bounds *b, const double price[LP_EXACT
   return most;
 }
 
+/* Fills the bounds of a level and of those before it. */
+static void fill_level(lp_beam_bounds *b, int level) {
+  const int end = b->end[level];
+  if (end <= b->filled) return;
+  lp_exact_states_fill(b->s, b->at, b->count, b->filled, end, b->rest);
+  b->filled = end;
+}
+
 void lp_beam_bounds_create(const lp_exact_states *s, const double price[LP_EXACT_LIMITS], lp_beam_bounds *out) {
   static const double factor[2 * LP_BEAM_LEVELS] = {1.5, 1 / 1.5, 4, 1.0 / 4, 1.1, 1 / 1.1};
   *out = (lp_beam_bounds){.s = s};
@@ -70,7 +78,7 @@ void lp_beam_bounds_create(const lp_exact_states *s, const double price[LP_EXACT
         add_scaled(out, price, q, factor[k]);
   const size_t states = s->first[s->x->step_count + 1];
   out->rest = lp_alloc((states * (size_t)out->count + 1) * sizeof *out->rest);
-  lp_exact_states_fill(s, out->at, out->count, out->rest);
+  fill_level(out, 0);
 }
 
 void lp_beam_bounds_free(lp_beam_bounds *b) {
@@ -251,7 +259,8 @@ static void show_best(searcher *s) {
     free(side[stage]);
 }
 
-void lp_beam_run(const lp_beam_bounds *b, lp_beam_search *search) {
+void lp_beam_run(lp_beam_bounds *b, lp_beam_search *search) {
+  fill_level(b, search->level);
   const int32_t count = b->s->x->step_count;
   searcher s = {.b = b, .search = search, .traces = lp_alloc(((size_t)count + 1) * sizeof *s.traces)};
   search->lowest = search->most;

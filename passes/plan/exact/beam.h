@@ -20,6 +20,7 @@ typedef struct {
   /* The first end[level] bounds are those of a level: each level adds other prices. */
   int end[LP_BEAM_LEVELS], levels;
   float *rest; /* [state][count]; owned */
+  int filled;  /* so many bounds of each state are there; searches add those of their level */
 } lp_beam_bounds;
 
 /* Makes bounds at `price`, which has a high bound, and at prices around it. Release with lp_beam_bounds_free. */
@@ -38,6 +39,6 @@ typedef struct {
 } lp_beam_search;
 /* Each step multiplies the placements so far by two sides, and drops those that break a limit, that cost at least
  * `most` or that another one in the same state beats; then those beyond the width. Ends early where none is left. */
-void lp_beam_run(const lp_beam_bounds *b, lp_beam_search *search);
+void lp_beam_run(lp_beam_bounds *b, lp_beam_search *search);
 
 #endif

@@ -42,7 +42,7 @@ static void study_close(study *s) {
 }
 
 /* Searches for placements below `most` by a beam; returns what it proves. */
-static double run_beam(study *s, const lp_beam_bounds *bounds, double most, size_t width, int level) {
+static double run_beam(study *s, lp_beam_bounds *bounds, double most, size_t width, int level) {
   lp_beam_search search = {.most = most, .width = width, .level = level, .see = watcher_see, .user = &s->w};
   lp_beam_run(bounds, &search);
   return search.lowest;
