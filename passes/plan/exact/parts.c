@@ -58,11 +58,14 @@ typedef struct {
   const lp_exact_parts_task *task;
   lp_exact x;
   lp_exact_graph graph[LP_STAGE_COUNT];
-  lp_exact_prices *prices, *divided; /* divided: as the cut divides them */
-  double bound;                      /* of its placements; infinite: it has none */
-  bool has_graphs;                   /* cleared when its frontiers are too many */
-  bool has_states;                   /* the graph of both stages was searched */
-  bool is_whole[LP_STAGE_COUNT];     /* dividing it by the messages of the stage does not help */
+  lp_exact_prices *prices, *divided;   /* divided: as the cut divides them */
+  double bound;                        /* of its placements; infinite: it has none */
+  bool has_graphs;                     /* cleared when its frontiers are too many */
+  bool has_states;                     /* the graph of both stages was searched */
+  bool waits;                          /* and wide beams have not searched it yet */
+  double state_price[LP_EXACT_LIMITS]; /* the best prices of that graph */
+  double *left;                        /* the labels that wide beams of all parts may still make; borrowed */
+  bool is_whole[LP_STAGE_COUNT];       /* dividing it by the messages of the stage does not help */
   /* While it is searched. */
   lp_exact_chain *chain;
   const lp_exact_prices *coupled, *pruning;
@@ -302,50 +305,75 @@ static void search_part(part *p, double work) {
 
 /* ---- the graph of both stages ------------------------------------------------------------------------------------ */
 
-/* Runs a beam. Takes the labels that it may make off `left`. */
-static void run_beam(part *p, const lp_beam_bounds *bounds, size_t width, int level, double *left) {
+/* Runs a beam. Takes the labels that it may make off those that are left. */
+static void run_beam(part *p, lp_beam_bounds *bounds, size_t width, int level) {
   lp_beam_search search = {.most = (1 - gap_ignored) * known_objective(p),
                            .width = width,
                            .level = level,
                            .see = p->task->see,
                            .user = p->task->user};
   lp_beam_run(bounds, &search);
-  *left -= (double)width * p->x.step_count;
+  *p->left -= (double)width * p->x.step_count;
   p->refused += search.refused;
   p->lowest = fmax(p->lowest, fmin(search.lowest, known_objective(p)));
 }
 
-/* Searches by narrow beams with ever more bounds, then by ever wider ones as long as labels are left. The widest one is
- * for the part with the least bound, as long as its gap is not close. */
-static void search_beams(part *p, const lp_beam_bounds *bounds, bool is_least, double *left) {
-  const double narrow = (double)NARROW_BEAM * fmin(1, p->task->share / LP_EXACT_KNOWN_SHARE);
+/* Searches by narrow beams with ever more bounds. */
+static void run_narrow_beams(part *p, lp_beam_bounds *bounds) {
+  const double width = (double)NARROW_BEAM * fmin(1, p->task->share / LP_EXACT_KNOWN_SHARE);
   for (int level = 0; level < bounds->levels; level++)
-    if (!is_proved(p, gap_ignored) && !is_vain(p)) run_beam(p, bounds, 1 + (size_t)narrow, level, left);
+    if (!is_proved(p, gap_ignored) && !is_vain(p)) run_beam(p, bounds, 1 + (size_t)width, level);
+}
+
+/* Searches by ever wider beams as long as labels are left. The widest one is for the part with the least bound, as long
+ * as its gap is not close. */
+static void run_wide_beams(part *p, lp_beam_bounds *bounds, bool is_least) {
   for (size_t width = WIDE_BEAM; width <= WIDEST_BEAM; width *= BEAM_GROWTH) {
-    const bool is_last = width == WIDEST_BEAM, suffices = is_proved(p, is_last ? LP_EXACT_GAP_CLOSE : gap_ignored);
-    if (suffices || is_vain(p) || (is_last && !is_least) || *left < (double)width * (double)p->x.step_count) return;
-    run_beam(p, bounds, width, bounds->levels - 1, left);
+    const bool is_last = width == WIDEST_BEAM, suffices = is_proved(p, is_last ? LP_EXACT_GAP_CLOSE : gap_wanted);
+    if (suffices || is_vain(p) || (is_last && !is_least)) return;
+    if (*p->left < (double)width * (double)p->x.step_count) return;
+    run_beam(p, bounds, width, bounds->levels - 1);
   }
 }
 
-/* Searches the graph of both stages, if it is not too large. */
-static void search_states(part *p, bool is_least, double *left) {
+/* Searches the graph of both stages for the first time, if it is not too large. Wide beams wait where other searches
+ * may do better: for a placement that other parts may have, or for fronts, which are good bounds where memory does not
+ * bind. */
+static void search_states(part *p, bool is_least) {
   lp_exact_states states;
-  p->lowest = fmax(p->task->lowest, fmin(p->bound, known_objective(p)));
+  p->lowest = fmax(p->lowest, fmin(p->bound, known_objective(p)));
   if (is_proved(p, gap_ignored)) return;
   p->has_states = lp_exact_states_create(&p->x, p->graph, &states);
   if (p->has_states) {
     const lp_exact_duals *duals = &p->prices->duals;
-    double price[] = {duals->per_ms[0], duals->per_ms[1], duals->per_byte[0], duals->per_byte[1]};
+    const double price[] = {duals->per_ms[0], duals->per_ms[1], duals->per_byte[0], duals->per_byte[1]};
     const double known = known_objective(p), enough = isinf(known) ? 4 * fabs(p->bound) : known;
-    p->bound = fmax(p->bound, lp_exact_states_improve(&states, enough, price));
+    memcpy(p->state_price, price, sizeof price);
+    p->bound = fmax(p->bound, lp_exact_states_improve(&states, enough, p->state_price));
     p->lowest = fmax(p->lowest, fmin(p->bound, known));
     if (!isinf(p->bound) && !is_proved(p, gap_ignored)) {
       lp_beam_bounds bounds;
-      lp_beam_bounds_create(&states, price, &bounds);
-      search_beams(p, &bounds, is_least, left);
+      lp_beam_bounds_create(&states, p->state_price, &bounds);
+      run_narrow_beams(p, &bounds);
+      p->waits = isinf(known_objective(p)) || (!is_tight(&p->x) && !is_proved(p, LP_EXACT_GAP_CLOSE));
+      if (!p->waits) run_wide_beams(p, &bounds, is_least);
       lp_beam_bounds_free(&bounds);
     }
+  }
+  lp_exact_states_free(&states);
+}
+
+/* Searches the graph of both stages by the wide beams that have waited. */
+static void search_widely(part *p, bool is_least) {
+  lp_exact_states states;
+  lp_beam_bounds bounds;
+  const bool wants = p->waits && !is_proved(p, is_tight(&p->x) ? gap_wanted : LP_EXACT_GAP_CLOSE);
+  p->waits = false;
+  if (!wants) return;
+  if (lp_exact_states_create(&p->x, p->graph, &states)) {
+    lp_beam_bounds_create(&states, p->state_price, &bounds);
+    run_wide_beams(p, &bounds, is_least);
+    lp_beam_bounds_free(&bounds);
   }
   lp_exact_states_free(&states);
 }
@@ -429,7 +457,7 @@ typedef LP_VEC(part *) parts;
 /* Makes a part of `x` with its bound, in an arena of its own; `lowest` is a bound of it. */
 static part *make_part(const lp_exact_parts_task *task, const lp_exact *x, double lowest) {
   part *p = LP_NEW(task->x->arena, part);
-  *p = (part){.task = task, .x = *x, .has_graphs = true};
+  *p = (part){.task = task, .x = *x, .has_graphs = true, .lowest = task->lowest};
   p->x.arena = lp_arena_create();
   bound_part(lowest, p);
   return p;
@@ -517,6 +545,7 @@ static void search_chain(part *p, double work) {
   p->chain = lp_exact_chain_create(&p->x, p->graph);
   if (p->chain && wants_chain(p)) search_part(p, work);
   lp_exact_chain_free(p->chain);
+  search_widely(p, true);
   p->known = known_objective(p);
 }
 
@@ -546,21 +575,25 @@ static int compare_parts(const void *left, const void *right) {
   return ((*a)->bound > (*b)->bound) - ((*a)->bound < (*b)->bound);
 }
 
-/* Searches the graphs of both stages of all parts, those with the least bounds first. */
-static void search_all_states(parts *list, const lp_exact_parts_task *task) {
-  double left = beam_work * task->share;
+/* Searches the graphs of both stages of all parts, those with the least bounds first. `left`: the labels that wide
+ * beams may make. */
+static void search_all_states(parts *list, double *left) {
   if (list->count) qsort(list->data, list->count, sizeof *list->data, compare_parts);
-  for (size_t i = 0; i < list->count && !(i > 0 && is_vain(list->data[i - 1])); i++)
-    search_states(list->data[i], i == 0, &left);
+  for (size_t i = 0; i < list->count && !(i > 0 && is_vain(list->data[i - 1])); i++) {
+    list->data[i]->left = left;
+    search_states(list->data[i], i == 0);
+  }
+  for (size_t i = 0; i < list->count; i++)
+    if (is_tight(&list->data[i]->x)) search_widely(list->data[i], i == 0);
 }
 
 /* Searches the parts of the list, those with the least bounds first; returns a bound of them. Parts that were divided
  * are searched whole where a gap remains, because that search may find other placements. */
 static double search_list(parts *list, const lp_exact_parts_task *task) {
-  double proved = INFINITY, work = 0;
+  double proved = INFINITY, work = 0, left = beam_work * task->share;
   bool vain = false;
   parts whole = {0}, open = {0};
-  search_all_states(list, task);
+  search_all_states(list, &left);
   for (int taken = 0; list->count; taken++) {
     part *p = take_part(list);
     p->lowest = fmax(p->lowest, fmin(p->bound, known_objective(p)));
