@@ -49,11 +49,12 @@ double certificate_prove(const certificate *c, double wanted, double aim) {
 }
 
 double certificate_find_bound(const certificate *c, double claimed, double least, double *aim) {
-  static const double close = 1e-2; /* a gap, as a share, up to which no better bound is looked for */
+  /* As shares: a gap up to which no better bound is looked for, and what a bound may lack of the claimed one. */
+  static const double close = 1e-2, lacks = 1e-3;
   const bool is_close = claimed >= least - close * fabs(least);
   *aim = is_close ? claimed : fmax(claimed, least);
   const double found = prove_towards(c, *aim, -INFINITY);
-  if (is_close || found >= claimed) return found;
+  if (is_close || found >= claimed - lacks * fabs(claimed)) return found;
   const double proved = prove_towards(c, claimed, found);
   if (proved > found) *aim = claimed;
   return fmax(proved, found);

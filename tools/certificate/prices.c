@@ -294,11 +294,8 @@ static void list_excess(const seeker *s, int count, double *out) {
       if (s[k].limit[i] > 0) *out++ = s[k].sum[i] / s[k].limit[i] - 1;
 }
 
-/* Searches for prices of a high bound, and leaves them. Stops at `enough`. */
-double seeker_improve(seeker *s, int count, const moves *m, double enough) {
-  enum { STEPS_OF_PAIR = 40, STEPS_OF_ONE = 80, STEPS_OF_MANY = 24, MANY_FRONTIERS = 300000 };
-  const bool is_large = s->first[s->graph.step_count + 1] > MANY_FRONTIERS;
-  const int most = is_large ? STEPS_OF_MANY : count == 1 ? STEPS_OF_ONE : STEPS_OF_PAIR;
+/* Searches for prices of a high bound in at most so many steps, and leaves them. Stops at `enough`. */
+static double improve(seeker *s, int count, const moves *m, double enough, int most) {
   double x[LP_LEVEL_PRICES] = {0}, excess[LP_LEVEL_PRICES] = {0};
   lp_level_method method;
   lp_level_begin(&method, list_prices(s, count, x), enough);
@@ -312,6 +309,17 @@ double seeker_improve(seeker *s, int count, const moves *m, double enough) {
   }
   set_prices(s, count, method.at);
   return method.best;
+}
+
+double seeker_improve(seeker *s, int count, const moves *m, double enough) {
+  enum { STEPS_OF_PAIR = 40, STEPS_OF_ONE = 80, STEPS_OF_MANY = 24, MANY_FRONTIERS = 300000 };
+  const bool is_large = s->first[s->graph.step_count + 1] > MANY_FRONTIERS;
+  return improve(s, count, m, enough, is_large ? STEPS_OF_MANY : count == 1 ? STEPS_OF_ONE : STEPS_OF_PAIR);
+}
+
+double seeker_glance(seeker *s, int count, const moves *m, double enough) {
+  enum { STEPS = 6 };
+  return improve(s, count, m, enough, STEPS);
 }
 
 /* ---- the seeker -------------------------------------------------------------------------------------------------- */

@@ -50,7 +50,9 @@ void rooms_list(const certificate *c, rooms *out) {
   const side_rooms device = divide_side(c, LP_SIDE_DEVICE), cloud = divide_side(c, LP_SIDE_CLOUD);
   for (int i = 0; i < device.count; i++)
     for (int k = 0; k < cloud.count; k++)
-      lp_vec_push(out, ((room){{device.least[i], cloud.least[k]}, {device.most[i], cloud.most[k]}}));
+      lp_vec_push(out, ((room){.least = {device.least[i], cloud.least[k]},
+                               .most = {device.most[i], cloud.most[k]},
+                               .bound = -INFINITY}));
 }
 
 /* Restricts a unit to a room; false when it can run on neither side. */

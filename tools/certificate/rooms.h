@@ -8,6 +8,7 @@
 /* The placements in which the largest activation of a side has `least` to `most` bytes. */
 typedef struct {
   double least[LP_SIDE_COUNT], most[LP_SIDE_COUNT];
+  double bound; /* of their objectives; -infinity: not known yet */
 } room;
 typedef LP_VEC(room) rooms;
 

@@ -327,15 +327,53 @@ static double prove_room(const certificate *c, double enough, double known, size
              : fmax(best, prove_both(c, enough, fmax(best, known), FRONTIERS, &left[1]));
 }
 
+/* What prices of the stages prove of the placements of a room, at least `enough` if they can. */
+static double glance(const certificate *c, double enough) {
+  size_t none = 0;
+  graphs g = {.count = 2, .m = moves_list(c)};
+  double proved = certificate_bound(c);
+  if (proved < enough && seeker_create(c, 1, g.m.most, &none, &g.s[0]) && seeker_create(c, 2, g.m.most, &none, &g.s[1]))
+    proved = fmax(proved, seeker_glance(g.s, g.count, &g.m, enough));
+  release(&g);
+  return proved;
+}
+
+/* Drops the rooms that prices prove, and sorts the others: those with the least bounds first. What is proved of these
+ * is all that the others need. */
+static void sort_rooms(const certificate *c, double enough, rooms *list) {
+  size_t kept = 0;
+  for (size_t i = 0; i < list->count; i++) {
+    const lp_arena_mark mark = lp_arena_here(c->arena);
+    certificate within;
+    room r = list->data[i];
+    r.bound = rooms_restrict(c, &r, &within) ? glance(&within, enough) : INFINITY;
+    lp_arena_rewind(c->arena, mark);
+    if (r.bound >= enough) continue;
+    size_t at = kept++;
+    for (; at > 0 && list->data[at - 1].bound > r.bound; at--)
+      list->data[at] = list->data[at - 1];
+    list->data[at] = r;
+  }
+  list->count = kept;
+}
+
+/* Tells whether the order of rooms is worth a glance at each: where a gap is left, the value of the plan itself is
+ * wanted, and the room with the least bound decides. */
+static bool wants_order(const certificate *c, double enough) {
+  return c->value - enough <= certificate_effort_of(c)->rest * fabs(c->value);
+}
+
 /* Proves the bounds of all rooms, at least `enough` if it can; ends once it proves at most `known`. */
 static double prove_rooms(const certificate *c, double enough, double known) {
   size_t left[] = {certificate_effort_of(c)->all_labels, certificate_effort_of(c)->all_labels};
   rooms list = {0};
   double best = enough;
   rooms_list(c, &list);
+  if (list.count > 1 && wants_order(c, enough)) sort_rooms(c, enough, &list);
   for (size_t i = 0; i < list.count && best > known; i++) {
     const lp_arena_mark mark = lp_arena_here(c->arena);
     certificate within;
+    if (list.data[i].bound >= best) continue;
     if (rooms_restrict(c, &list.data[i], &within)) best = fmin(best, prove_room(&within, best, known, left));
     lp_arena_rewind(c->arena, mark);
   }

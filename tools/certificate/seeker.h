@@ -96,6 +96,8 @@ void seeker_costs(seeker *s, double *cost);
 /* Searches for prices of a high bound for one graph or, with two, for both stages, and leaves them. Stops at `enough`.
  * Returns the bound; infinite: there is no placement. */
 double seeker_improve(seeker *s, int count, const moves *m, double enough);
+/* The same with few steps. */
+double seeker_glance(seeker *s, int count, const moves *m, double enough);
 
 moves moves_list(const certificate *c);
 /* Fills, for each number of caches that prefill has on the device, the least cost of decode, cost[number], with the
