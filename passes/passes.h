@@ -34,7 +34,9 @@ typedef enum {
   /* Each operator has one place and reads values of its own place only; comm.* move the others. The functions have
    * `communicating`. */
   LP_STATE_COMMUNICATING,
-  /* Operators have `buffer` (i64s, one per result; numbered per function and place from 0; LP_ALIAS results share their
+  /* Operators that their place's code may run together have the same `join` (i64, numbered per function from 0): they
+   * do not depend on each other, and only constants and aliases are between them.
+   * Operators have `buffer` (i64s, one per result; numbered per function and place from 0; LP_ALIAS results share their
    * operand's buffer; constants have none); functions have `arg_buffer_device`, `arg_buffer_cloud` (i64s, -1 unused)
    * and `slot_device`, `slot_cloud` (i64s: buffer -> slot; buffers of one slot never live at once). With
    * `places` they are `arg_buffer.NAME` and `slot.NAME`. */
@@ -121,6 +123,7 @@ typedef struct lp_compile_request {
   const char *cut_node;
   /* A plan over more than two places, which the pass `place` writes; NULL: it plans a device and a cloud. */
   const struct lp_places_solution *places;
+  bool joins[LP_PLACES_MAX];                 /* the place's code can run operators together that the pass join marks */
   double measured_ttft_ms, measured_tpot_ms; /* of a run, for the report to compare with; 0: none */
 } lp_compile_request;
 

@@ -3,7 +3,7 @@
 
 #define LAYERS "fold,bind-inputs,fold,decompose,fold,recognise,fold,raise,exits"
 #define OPS "lower,kv-cache,fuse,tie-weights,mark-sensitive,annotate"
-#define SPLIT "insert-comm,shard,plan-memory,outline"
+#define SPLIT "insert-comm,shard,join,plan-memory,outline"
 
 const char *const lp_pipeline_layers = LAYERS;
 const char *const lp_pipeline_ops = LAYERS "," OPS;

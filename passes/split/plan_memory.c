@@ -2,8 +2,9 @@
  *
  * A buffer lives from its definition to the last reader of it or of its aliases, in the function's total order. Every
  * result has a buffer of its own; an alias shares its operand's; constants and KV caches have none. Results get their
- * slots before operands that die at the operator give theirs back, so no operator overwrites what it reads. Sizes are
- * polynomials: slots are chosen by the sizes at the workload, best fit first. */
+ * slots before operands that die at the operator give theirs back, so no operator overwrites what it reads. Operators
+ * that are joined (join.c) run at the same time: what one of them reads or writes lives until the last of them. Sizes
+ * are polynomials: slots are chosen by the sizes at the workload, best fit first. */
 #include "base/poly.h"
 #include "passes/passes.h"
 #include "passes/plan/plan.h"
@@ -45,7 +46,9 @@ static void new_buffer(place_memory *memory, lp_value *value, int64_t position) 
 }
 
 static void read_value(place_memory *memory, const lp_value *value, int64_t position) {
-  if (value && value->scratch) memory->list.data[buffer_of(value)].last = position;
+  if (!value || !value->scratch) return;
+  buffer *read = &memory->list.data[buffer_of(value)];
+  if (read->last < position) read->last = position;
 }
 
 /* Tells whether this place defines the operator's results. comm.recv has `to` for a side. */
@@ -97,14 +100,33 @@ static void set_arguments(place_memory *memory) {
   set_of_place(memory, "arg_buffer", ids, block->arg_count);
 }
 
+/* The position of the last operator that is joined with `op`. */
+static int64_t end_of(const lp_op *op, int64_t position) {
+  const int64_t group = lp_op_i64(op, "join", -1);
+  int64_t end = position;
+  for (const lp_op *next = op->next; next && group >= 0; next = next->next) {
+    const bool between = lp_op_has(next, LP_CONSTANT) || lp_op_has(next, LP_ALIAS);
+    position++;
+    if (lp_op_i64(next, "join", -1) == group)
+      end = position;
+    else if (!between)
+      break;
+  }
+  return end;
+}
+
 static void find_lifetimes(place_memory *memory) {
   int64_t position = 0;
   define_arguments(memory);
   LP_FOR_OPS(op, memory->func->region) {
+    const int64_t end = end_of(op, position);
     if (reads_here(op, memory->place))
       for (int32_t i = 0; i < op->in_count; i++)
-        read_value(memory, op->in[i].value, position);
+        read_value(memory, op->in[i].value, end);
     if (defines_here(op, memory->place)) define_results(memory, op, position);
+    if (end > position)
+      for (int32_t i = 0; i < op->out_count; i++)
+        read_value(memory, op->out[i], end);
     position++;
   }
 }

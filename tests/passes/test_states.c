@@ -24,6 +24,7 @@ static const char *const steps[] = {"fold",
                                     "place{scheduler=cut,cut=0}",
                                     "insert-comm",
                                     "shard{ranks=1}",
+                                    "join{place=device}",
                                     "plan-memory",
                                     "outline"};
 
