@@ -54,6 +54,7 @@ typedef struct lp_backend {
   const char *name, *summary;
   bool emits_code; /* false: null */
   bool sharded;    /* several ranks can run its code of a half together */
+  bool joins;      /* it runs the operators of a group that the pass join has marked in one launch */
   /* The name of the kernels' file in a bundle, if the runtime compiles kernels and runs a launch list (docs/gpu.md);
    * NULL if it loads LP_EMIT_SHARED. */
   const char *kernels;

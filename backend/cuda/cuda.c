@@ -279,6 +279,7 @@ const lp_backend lp_backend_cuda = {
     .summary = "CUDA C++ for NVIDIA GPUs",
     .emits_code = true,
     .sharded = true,
+    .joins = true,
     .kernels = "kernels.cu",
     .runs = gpu_op_runs,
     .emit = cuda_emit,

@@ -2,15 +2,18 @@
 #ifndef LP_GPU_BUILDER_H
 #define LP_GPU_BUILDER_H
 
+#include "backend/gpu/join.h"
 #include "backend/gpu/launches.h"
 
 /* A call being made. */
 typedef struct {
   gpu_launch_list *list;
   gpu_program *program;
-  const lp_op *op;
+  const lp_op *op;        /* the one being lowered; of a group, the first one at the beginning */
+  const gpu_group *group; /* all operators of the call; more than one only if the rule `joins` them */
   LP_VEC(gpu_ref) refs;
   LP_VEC(gpu_launch) launches;
+  int32_t params; /* of the kernel being written that earlier operators of the call have (rules/index.c) */
   lp_status status;
 } gpu_builder;
 

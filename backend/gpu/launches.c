@@ -3,6 +3,7 @@
 #include "backend/gpu/launches.h"
 
 #include "backend/constants.h"
+#include "backend/gpu/join.h"
 #include "backend/gpu/rules.h"
 #include "backend/program.h"
 #include "backend/rows.h"
@@ -76,13 +77,26 @@ static bool is_empty(const lp_op *op) {
   return op->out_count > 0;
 }
 
+/* The operators of the call in which `op` runs. */
+static gpu_group group_of(const gpu_launch_list *list, const lp_side_program *program, lp_op *op) {
+  const gpu_rule *rule = gpu_rule_find(op->kind);
+  gpu_group group;
+  gpu_group_find(&list->programs, program, op, &group);
+  bool joins = rule->joins && rule->joins(&group);
+  for (int32_t i = 0; i < group.count && joins; i++)
+    joins = !is_empty(group.op[i]) && !lp_op_only_reads(group.op[i]);
+  return joins ? group : (gpu_group){.op = {op}, .count = 1};
+}
+
 static lp_status make_call(void *user, lp_side_program *program, lp_op *op, lp_diag *diag) {
   gpu_launch_list *list = user;
   char why[64] = "";
   if (!gpu_op_runs(op, why))
     return lp_error(diag, op->loc, "no GPU kernel can run '%s': %s", lp_op_info_get(op->kind)->name, why);
   if (lp_op_has(op, LP_ALIAS) || lp_op_only_reads(op) || is_empty(op)) return LP_OK;
-  gpu_builder b = {.list = list, .program = (gpu_program *)program, .op = op};
+  const gpu_group group = group_of(list, program, op);
+  if (group.op[0] != op) return LP_OK; /* it runs in the call of an earlier one */
+  gpu_builder b = {.list = list, .program = (gpu_program *)program, .op = op, .group = &group};
   gpu_rule_find(op->kind)->lower(&b);
   if (b.status == LP_OK) {
     gpu_call *call = LP_NEW(list->arena, gpu_call);

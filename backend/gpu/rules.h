@@ -9,6 +9,8 @@ typedef struct {
   lp_kind kind;
   bool (*runs)(const lp_op *op, char why[64]); /* NULL: always */
   void (*lower)(gpu_builder *b);
+  /* Tells whether `lower` makes one call of these independent operators of the kind. NULL: never. */
+  bool (*joins)(const gpu_group *group);
 } gpu_rule;
 
 const gpu_rule *gpu_rule_find(lp_kind kind);

@@ -357,6 +357,29 @@ static lp_status report_plan(const lp_compile *compile, lp_module *module, const
   return lp_report_write(module, &compile->request, format, false, out, diag);
 }
 
+/* Tells for each place whether its code runs operators together. Profiled code runs each operator by itself. */
+static lp_status find_joins(const lp_compile *compile, const lp_module *module, bool *joins, lp_diag *diag) {
+  const char *const *names;
+  const int32_t count = lp_module_places(module, &names);
+  if (compile->profile) return LP_OK;
+  if (emits(compile, "cuda") || emits(compile, "ptx"))
+    joins[side_of(compile, LP_SIDE_CLOUD)] = lp_backend_find("cuda")->joins;
+  for (lp_place i = 0; i < count && emits(compile, "bundle"); i++) {
+    lp_half_target half;
+    LP_TRY(lp_compile_target(compile, i, &half, diag));
+    joins[i] = lp_backend_find(half.backend)->joins;
+  }
+  return LP_OK;
+}
+
+static lp_status split_module(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+  lp_run_options options = lp_tool_run_options(&compile->flags);
+  lp_compile_request request = compile->request;
+  LP_TRY(find_joins(compile, module, request.joins, diag));
+  return lp_passes_run(module, compile->profile ? lp_pipeline_split_profiled : lp_pipeline_split, &request, &options,
+                       diag);
+}
+
 static lp_status emit_split(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   lp_buf report = {0}, line = {0}, text = {0};
   lp_status status = LP_OK;
@@ -365,8 +388,7 @@ static lp_status emit_split(const lp_compile *compile, lp_module *module, lp_dia
   if (status == LP_OK && compile->voice->verbose) status = report_plan(compile, module, "txt", &text, diag);
   fputs(lp_buf_text(&text), stderr);
   if (status == LP_OK && compile->request.places) status = run_passes(compile, module, "place", diag);
-  if (status == LP_OK)
-    status = run_passes(compile, module, compile->profile ? lp_pipeline_split_profiled : lp_pipeline_split, diag);
+  if (status == LP_OK) status = split_module(compile, module, diag);
   if (status == LP_OK) status = lp_compile_check_activations(compile, module, diag);
   if (status == LP_OK && emits(compile, "bundle"))
     status = write_bundle(compile, module, lp_buf_text(&report), lp_buf_text(&line), diag);

@@ -233,33 +233,41 @@ static lp_type in_vectors(lp_module *m, lp_type type, int64_t last) {
   return type;
 }
 
-static void lower_kv_append(gpu_builder *b) {
+static void write_kv_append(gpu_element *e, gpu_builder *b) {
   lp_module *m = b->list->module;
   int64_t last = 0;
   const bool vectors = lp_type_static_dim(lp_op_in(b->op, 0)->type, 3, &last) && last % EIGHT == 0;
   const lp_type x = vectors ? in_vectors(m, lp_op_in(b->op, 0)->type, last) : lp_op_in(b->op, 0)->type;
   const lp_dtype store = b->op->out[0]->type.dtype;
-  gpu_element e;
-  gpu_element_begin(&e, b, x);
-  const char *from = gpu_element_pointer(&e, gpu_ref_in(b, 0, GPU_FORM_F32), LP_F32, false);
-  const char *cache = gpu_element_pointer(&e, gpu_ref_state(b, lp_op_i64(b->op, "state", 0)), store, true);
+  gpu_element_begin(e, b, x);
+  const char *from = gpu_element_pointer(e, gpu_ref_in(b, 0, GPU_FORM_F32), LP_F32, false);
+  const char *cache = gpu_element_pointer(e, gpu_ref_state(b, lp_op_i64(b->op, "state", 0)), store, true);
   int32_t head = heads_first(b->op) ? 1 : 2, row = 3 - head;
-  const char *width = gpu_element_size(&e, x.dim[3]), *heads = gpu_element_size(&e, x.dim[head]);
+  const char *width = gpu_element_size(e, x.dim[3]), *heads = gpu_element_size(e, x.dim[head]);
   bool once = lp_op_bool(b->op, "once", false);
-  const char *past = gpu_element_size(&e, once ? lp_dim_const(m, 0) : lp_dim_symbol(m, "p")),
-             *capacity = gpu_element_size(&e, lp_cache_rows(m, b->op));
-  const char *c[] = {gpu_element_coordinate(&e, 0), gpu_element_coordinate(&e, head), gpu_element_coordinate(&e, row),
-                     gpu_element_coordinate(&e, 3)};
-  gpu_element_line(&e, "const long to = ((%s * %s + %s) * %s + %s + %s) * %s + %s;", c[0], heads, c[1], capacity, past,
+  const char *past = gpu_element_size(e, once ? lp_dim_const(m, 0) : lp_dim_symbol(m, "p")),
+             *capacity = gpu_element_size(e, lp_cache_rows(m, b->op));
+  const char *c[] = {gpu_element_coordinate(e, 0), gpu_element_coordinate(e, head), gpu_element_coordinate(e, row),
+                     gpu_element_coordinate(e, 3)};
+  gpu_element_line(e, "const long to = ((%s * %s + %s) * %s + %s + %s) * %s + %s;", c[0], heads, c[1], capacity, past,
                    c[2], width, c[3]);
   if (vectors) {
-    gpu_element_line(&e, "float part[8];");
-    gpu_element_line(&e, "load_f32(8, %s, 0, i * 8, part);", from);
-    gpu_element_line(&e, "store8_%s(%s, to * 8, part);", gpu_store_name(store), cache);
+    gpu_element_line(e, "float part[8];");
+    gpu_element_line(e, "load_f32(8, %s, 0, i * 8, part);", from);
+    gpu_element_line(e, "store8_%s(%s, to * 8, part);", gpu_store_name(store), cache);
   } else {
-    gpu_element_store(&e, cache, store, "to", gpu_format(b->list, "%s[i]", from));
+    gpu_element_store(e, cache, store, "to", gpu_format(b->list, "%s[i]", from));
   }
-  gpu_element_end(&e, "kv_append");
+}
+
+/* The operators of a group do not depend on each other, so any rotations, and any appends, can be in one launch. */
+static bool any_joins(const gpu_group *group) {
+  (void)group;
+  return true;
+}
+
+static void lower_kv_append(gpu_builder *b) {
+  gpu_elements_make(b, write_kv_append, "kv_append");
 }
 
 /* ---- rotary positions -------------------------------------------------------------------------------------------- */
@@ -308,29 +316,31 @@ static void rotate_vectors(gpu_element *e, const char *const x[3], const char *y
   gpu_element_line(e, "store8_f32(%s, other, turned);", y);
 }
 
-static void lower_rotary(gpu_builder *b) {
+static void write_rotary(gpu_element *e, gpu_builder *b) {
   const lp_type type = lp_op_in(b->op, 0)->type, table = lp_op_in(b->op, 1)->type;
   int64_t rotary = lp_op_i64(b->op, "rotary_dim", 0), one, last = 0;
   bool shared = lp_poly_is_const(table.dim[0], &one) && one == 1;
   bool vectors = !lp_op_bool(b->op, "interleaved", false) && lp_type_static_dim(type, 3, &last) && last == rotary &&
                  rotary % (2 * EIGHT) == 0;
   const lp_type x = vectors ? in_vectors(b->list->module, type, rotary / 2) : type;
-  gpu_element e;
-  gpu_element_begin(&e, b, x);
+  gpu_element_begin(e, b, x);
   const char *in[3];
   for (int32_t i = 0; i < 3; i++)
-    in[i] = gpu_element_pointer(&e, gpu_ref_in(b, i, GPU_FORM_F32), LP_F32, false);
-  const char *y = gpu_element_pointer(&e, gpu_ref_out(b, 0), LP_F32, true);
+    in[i] = gpu_element_pointer(e, gpu_ref_in(b, i, GPU_FORM_F32), LP_F32, false);
+  const char *y = gpu_element_pointer(e, gpu_ref_out(b, 0), LP_F32, true);
   int32_t row = heads_first(b->op) ? 2 : 1;
-  const char *rows = gpu_element_size(&e, x.dim[row]), *batch = shared ? "0" : gpu_element_coordinate(&e, 0);
-  const char *place = gpu_format(b->list, "%s * %s + %s", batch, rows, gpu_element_coordinate(&e, row));
+  const char *rows = gpu_element_size(e, x.dim[row]), *batch = shared ? "0" : gpu_element_coordinate(e, 0);
+  const char *place = gpu_format(b->list, "%s * %s + %s", batch, rows, gpu_element_coordinate(e, row));
   if (vectors)
-    rotate_vectors(&e, in, y, place, rotary / 2);
+    rotate_vectors(e, in, y, place, rotary / 2);
   else
-    rotate_element(&e, in, y, place, rotary);
-  gpu_element_end(&e, "rotary");
+    rotate_element(e, in, y, place, rotary);
 }
 
-const gpu_rule gpu_rule_attention = {LP_OP_ATTENTION, attention_runs, lower_attention};
-const gpu_rule gpu_rule_kv_append = {LP_OP_KV_APPEND, append_runs, lower_kv_append};
-const gpu_rule gpu_rule_rotary = {LP_OP_ROTARY, rotary_runs, lower_rotary};
+static void lower_rotary(gpu_builder *b) {
+  gpu_elements_make(b, write_rotary, "rotary");
+}
+
+const gpu_rule gpu_rule_attention = {LP_OP_ATTENTION, attention_runs, lower_attention, NULL};
+const gpu_rule gpu_rule_kv_append = {LP_OP_KV_APPEND, append_runs, lower_kv_append, any_joins};
+const gpu_rule gpu_rule_rotary = {LP_OP_ROTARY, rotary_runs, lower_rotary, any_joins};

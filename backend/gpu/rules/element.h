@@ -12,12 +12,17 @@ typedef struct {
   lp_buf params, pointer_lines, size_lines, body; /* the lines turn parameters into pointers and numbers */
   gpu_arg arg[GPU_MOST_ARGS];
   int32_t arg_count;
+  int32_t first;        /* number of the first parameter */
   lp_map *sizes;        /* text of a polynomial -> name of its parameter */
   lp_map *lines;        /* index expression -> the variable that holds it */
   uint32_t coordinates; /* bit i is set when the coordinate of axis i has a variable */
   int32_t each;         /* elements a thread; 1 at the beginning */
 } gpu_element;
 
+/* Writes the kernel of one operator, b->op: begins it, but does not end it. */
+typedef void gpu_element_writer(gpu_element *e, gpu_builder *b);
+/* Makes a kernel and its launch for the operators of a call, whose writers write no more than one kernel each. */
+void gpu_elements_make(gpu_builder *b, gpu_element_writer *write, const char *stem);
 void gpu_element_begin(gpu_element *e, gpu_builder *b, lp_type type);
 /* Adds a pointer parameter for a ref and returns its name. */
 const char *gpu_element_pointer(gpu_element *e, int32_t ref, lp_dtype dtype, bool written);

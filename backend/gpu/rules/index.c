@@ -11,6 +11,7 @@ enum { THREADS = 256 };
 
 void gpu_element_begin(gpu_element *e, gpu_builder *b, lp_type type) {
   *e = (gpu_element){.b = b, .type = type, .sizes = lp_map_create(), .lines = lp_map_create(), .each = 1};
+  e->first = b->params;
 }
 
 void gpu_element_line(gpu_element *e, const char *format, ...) {
@@ -30,7 +31,7 @@ static gpu_arg *add_arg(gpu_element *e, gpu_arg_kind kind) {
 }
 
 const char *gpu_element_pointer(gpu_element *e, int32_t ref, lp_dtype dtype, bool written) {
-  const char *name = gpu_format(e->b->list, "%s%d", written ? "y" : "x", e->arg_count);
+  const char *name = gpu_format(e->b->list, "%s%d", written ? "y" : "x", e->first + e->arg_count);
   lp_buf_printf(&e->params, "PLACE(%s%s) %s_, ", written ? "" : "const ", gpu_type(dtype), name);
   lp_buf_printf(&e->pointer_lines, "  %s@global %s *@restrict %s = %s_;\n", written ? "" : "const ", gpu_type(dtype),
                 name, name);
@@ -45,7 +46,7 @@ const char *gpu_element_size(gpu_element *e, const lp_poly *size) {
   lp_poly_print(size, &e->b->list->module->symbols, &key);
   const char *name = lp_map_get(e->sizes, lp_buf_text(&key));
   if (!name) {
-    name = gpu_format(e->b->list, "n%d", e->arg_count);
+    name = gpu_format(e->b->list, "n%d", e->first + e->arg_count);
     lp_buf_printf(&e->params, "@size %s_, ", name);
     lp_buf_printf(&e->size_lines, "  const long %s = %s_;\n", name, name);
     add_arg(e, GPU_ARG_SIZE)->size = size;
@@ -143,9 +144,34 @@ void gpu_element_store(gpu_element *e, const char *pointer, lp_dtype dtype, cons
     gpu_element_line(e, "%s[%s] = (%s)(%s);", pointer, index, gpu_type(dtype), value);
 }
 
+static void free_texts(gpu_element *e) {
+  lp_buf_free(&e->params);
+  lp_buf_free(&e->pointer_lines);
+  lp_buf_free(&e->size_lines);
+  lp_buf_free(&e->body);
+  lp_map_free(e->sizes);
+  lp_map_free(e->lines);
+}
+
+static const lp_poly *count_of(const gpu_element *e) {
+  return gpu_product(e->b->list->module, e->type.dim, 0, e->type.rank);
+}
+
+/* Launches a kernel for so many elements, e->each a thread. */
+static gpu_launch *add_launch(const gpu_element *e, const gpu_kernel *kernel, const lp_poly *elements) {
+  gpu_launch *launch = gpu_launch_add(e->b, kernel, THREADS, elements, (int64_t)THREADS * e->each);
+  launch->spare = launch->spread = true;
+  return launch;
+}
+
+static void add_args(gpu_launch *launch, const gpu_element *e) {
+  memcpy(launch->arg + launch->arg_count, e->arg, sizeof *e->arg * (size_t)e->arg_count);
+  launch->arg_count += e->arg_count;
+  gpu_arg_size(launch, count_of(e));
+}
+
 void gpu_element_end(gpu_element *e, const char *stem) {
   gpu_launch_list *list = e->b->list;
-  const lp_poly *count = gpu_product(list->module, e->type.dim, 0, e->type.rank);
   lp_buf_puts(&e->params, "@size count_");
   const char *const params[] = {"WHAT",     lp_op_info_get(e->b->op->kind)->name,
                                 "PARAMS",   lp_buf_text(&e->params),
@@ -155,16 +181,60 @@ void gpu_element_end(gpu_element *e, const char *stem) {
                                 "EACH",     gpu_format(list, "%" PRId32, e->each),
                                 "THREADS",  gpu_format(list, "%d", THREADS),
                                 NULL};
-  gpu_launch *launch = gpu_launch_add(e->b, gpu_kernel_get(list, "elementwise", stem, params), THREADS, count,
-                                      (int64_t)THREADS * e->each);
-  memcpy(launch->arg, e->arg, sizeof e->arg);
-  launch->arg_count = e->arg_count;
-  gpu_arg_size(launch, count);
-  launch->spare = launch->spread = true;
-  lp_buf_free(&e->params);
-  lp_buf_free(&e->pointer_lines);
-  lp_buf_free(&e->size_lines);
-  lp_buf_free(&e->body);
-  lp_map_free(e->sizes);
-  lp_map_free(e->lines);
+  add_args(add_launch(e, gpu_kernel_get(list, "elementwise", stem, params), count_of(e)), e);
+  free_texts(e);
+}
+
+/* ---- several operators ------------------------------------------------------------------------------------------- */
+
+/* The part of a kernel that computes operator `number` of several. */
+static const char *part_text(const gpu_element *e, int32_t number) {
+  const char *const params[] = {"COUNT",    gpu_format(e->b->list, "count%" PRId32 "_", number),
+                                "POINTERS", lp_buf_text(&e->pointer_lines),
+                                "SIZES",    lp_buf_text(&e->size_lines),
+                                "BODY",     lp_buf_text(&e->body),
+                                "THREADS",  gpu_format(e->b->list, "%d", THREADS),
+                                NULL};
+  return gpu_fill(e->b->list, gpu_template("elementwise_part"), params);
+}
+
+/* So many elements that their groups are at least as many as those of all operators, each of which has its own. */
+static const lp_poly *elements_of(const gpu_element *e, int32_t count) {
+  lp_module *m = e->b->list->module;
+  const lp_poly *sum = lp_dim_const(m, (count - 1) * (THREADS - 1));
+  for (int32_t i = 0; i < count; i++)
+    sum = lp_poly_add(m->arena, sum, count_of(&e[i]));
+  return sum;
+}
+
+static void end_joined(gpu_element *e, int32_t count, const char *stem) {
+  gpu_launch_list *list = e->b->list;
+  const char *text = "", *parts = "";
+  for (int32_t i = 0; i < count; i++) {
+    assert(e[i].each == 1);
+    text = gpu_format(list, "%s%s%s@size count%" PRId32 "_", text, i ? ", " : "", lp_buf_text(&e[i].params), i);
+    parts = gpu_format(list, "%s%s", parts, part_text(&e[i], i));
+  }
+  const char *const params[] = {"WHAT", lp_op_info_get(e->b->op->kind)->name, "PARAMS", text, "PARTS", parts, NULL};
+  const gpu_kernel *kernel = gpu_kernel_get(list, "elementwise_joined", gpu_format(list, "%s_joined", stem), params);
+  gpu_launch *launch = add_launch(e, kernel, elements_of(e, count));
+  for (int32_t i = 0; i < count; i++) {
+    add_args(launch, &e[i]);
+    free_texts(&e[i]);
+  }
+}
+
+void gpu_elements_make(gpu_builder *b, gpu_element_writer *write, const char *stem) {
+  gpu_element e[GPU_MOST_JOINED];
+  const int32_t count = b->group->count;
+  for (int32_t i = 0; i < count; i++) {
+    b->op = b->group->op[i];
+    write(&e[i], b);
+    b->params += e[i].arg_count;
+  }
+  b->params = 0;
+  if (count == 1)
+    gpu_element_end(e, stem);
+  else
+    end_joined(e, count, stem);
 }

@@ -108,5 +108,5 @@ static void lower_fused(gpu_builder *b) {
   lp_map_free(s.names);
 }
 
-const gpu_rule gpu_rule_map = {LP_OP_MAP, map_runs, lower_map};
-const gpu_rule gpu_rule_fused = {LP_OP_FUSED, fused_runs, lower_fused};
+const gpu_rule gpu_rule_map = {LP_OP_MAP, map_runs, lower_map, NULL};
+const gpu_rule gpu_rule_fused = {LP_OP_FUSED, fused_runs, lower_fused, NULL};

@@ -226,15 +226,15 @@ static void lower_reshape(gpu_builder *b) {
   (void)b;
 }
 
-const gpu_rule gpu_rule_gather = {LP_OP_GATHER, gather_runs, lower_gather};
-const gpu_rule gpu_rule_gather_elements = {LP_OP_GATHER_ELEMENTS, moves, lower_gather_elements};
-const gpu_rule gpu_rule_concat = {LP_OP_CONCAT, moves, lower_concat};
-const gpu_rule gpu_rule_slice = {LP_OP_SLICE, moves, lower_slice};
-const gpu_rule gpu_rule_transpose = {LP_OP_TRANSPOSE, moves, lower_transpose};
-const gpu_rule gpu_rule_reshape = {LP_OP_RESHAPE, NULL, lower_reshape};
-const gpu_rule gpu_rule_expand = {LP_OP_EXPAND, moves, lower_expand};
-const gpu_rule gpu_rule_pad = {LP_OP_PAD, pad_runs, lower_pad};
-const gpu_rule gpu_rule_windows = {LP_OP_WINDOWS, moves, lower_windows};
-const gpu_rule gpu_rule_iota = {LP_OP_IOTA, moves, lower_iota};
-const gpu_rule gpu_rule_dims = {LP_OP_DIMS, moves, lower_dims};
-const gpu_rule gpu_rule_fill = {LP_OP_FILL, moves, lower_fill};
+const gpu_rule gpu_rule_gather = {LP_OP_GATHER, gather_runs, lower_gather, NULL};
+const gpu_rule gpu_rule_gather_elements = {LP_OP_GATHER_ELEMENTS, moves, lower_gather_elements, NULL};
+const gpu_rule gpu_rule_concat = {LP_OP_CONCAT, moves, lower_concat, NULL};
+const gpu_rule gpu_rule_slice = {LP_OP_SLICE, moves, lower_slice, NULL};
+const gpu_rule gpu_rule_transpose = {LP_OP_TRANSPOSE, moves, lower_transpose, NULL};
+const gpu_rule gpu_rule_reshape = {LP_OP_RESHAPE, NULL, lower_reshape, NULL};
+const gpu_rule gpu_rule_expand = {LP_OP_EXPAND, moves, lower_expand, NULL};
+const gpu_rule gpu_rule_pad = {LP_OP_PAD, pad_runs, lower_pad, NULL};
+const gpu_rule gpu_rule_windows = {LP_OP_WINDOWS, moves, lower_windows, NULL};
+const gpu_rule gpu_rule_iota = {LP_OP_IOTA, moves, lower_iota, NULL};
+const gpu_rule gpu_rule_dims = {LP_OP_DIMS, moves, lower_dims, NULL};
+const gpu_rule gpu_rule_fill = {LP_OP_FILL, moves, lower_fill, NULL};

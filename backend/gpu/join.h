@@ -1,0 +1,20 @@
+/* Calls of several operators: those that the pass join has brought together run in one call, whose launches may compute
+ * several of them. */
+#ifndef LP_GPU_JOIN_H
+#define LP_GPU_JOIN_H
+
+#include "backend/program.h"
+
+enum { GPU_MOST_JOINED = 4 };
+
+/* The operators of one call, in order. */
+typedef struct {
+  lp_op *op[GPU_MOST_JOINED];
+  int32_t count;
+} gpu_group;
+
+/* Finds the group of `op`, or `op` itself: no group if an operator of it depends on another one, or overwrites the
+ * memory that another one uses. */
+void gpu_group_find(const lp_side_programs *programs, const lp_side_program *program, lp_op *op, gpu_group *out);
+
+#endif
