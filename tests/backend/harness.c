@@ -248,17 +248,24 @@ static int64_t buffer_of(const lp_value *value) {
   return attr ? attr->is[value->index] : -1;
 }
 
+/* The position of the last operator of the group that runs in one launch. */
+static int64_t last_joined(const lp_op *op, int64_t position) {
+  const int64_t group = lp_op_i64(op, "join", -1);
+  for (op = op->next; op && group >= 0 && lp_op_i64(op, "join", -1) == group; op = op->next)
+    position++;
+  return position;
+}
+
 /* The position of the last reader of each buffer; buffers of results that are kept have no end. */
 static void find_ends(const harness *h, int64_t *end) {
   int64_t position = 0;
   LP_FOR_OPS(op, h->block) {
-    position++;
-    for (int32_t i = 0; i < op->in_count; i++) {
-      int64_t buffer = lp_op_in(op, i) ? buffer_of(lp_op_in(op, i)) : -1;
-      if (buffer >= 0) end[buffer] = position;
+    const int64_t last = last_joined(op, ++position);
+    for (int32_t i = 0; i < op->in_count + op->out_count; i++) {
+      const lp_value *value = i < op->in_count ? lp_op_in(op, i) : op->out[i - op->in_count];
+      int64_t buffer = value ? buffer_of(value) : -1;
+      if (buffer >= 0 && end[buffer] < last) end[buffer] = last;
     }
-    for (int32_t i = 0; i < op->out_count; i++)
-      if (buffer_of(op->out[i]) >= 0 && end[buffer_of(op->out[i])] < position) end[buffer_of(op->out[i])] = position;
   }
   for (int32_t i = 0; i < h->result_count; i++)
     end[buffer_of(h->result[i])] = INT64_MAX;
