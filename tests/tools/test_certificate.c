@@ -336,6 +336,53 @@ LP_TEST(a_search_ends_where_little_is_missing) {
   ck_assert_int_gt(count_ended(&effort, effort.far), 0);
 }
 
+/* A search that wants a little more than the least cost, which decides in which rooms it looks, proves no more. */
+LP_TEST(it_proves_no_more_than_the_least_cost_when_it_wants_a_little_more) {
+  int tried = 0;
+  for (uint64_t seed = 1; seed <= CASES; seed++) {
+    source s = {.seed = seed};
+    certificate c = make_problem(&s);
+    const double least = c.value = least_value(&c);
+    for (double wanted = 1.001; wanted < 1.5 && !isinf(least) && least > 0; wanted += 0.05) {
+      const double proved = certificate_search(&c, wanted * least);
+      tried++;
+      ck_assert_msg(proved <= least * (1 + 1e-9), "seed %d, wanted %g times: %g is proved, %g is the least cost",
+                    (int)seed, wanted, proved, least);
+    }
+    lp_arena_free(c.arena);
+  }
+  ck_assert_int_gt(tried, CASES);
+}
+
+/* Where a search for the value of the plan proves much less than the claimed bound, one for that bound follows. */
+LP_TEST(it_proves_the_claimed_bound_where_it_finds_no_better_one) {
+  int again = 0;
+  for (uint64_t seed = 1; seed <= CASES; seed++) {
+    source s = {.seed = seed};
+    certificate c = make_problem(&s);
+    const double least = c.value = least_value(&c);
+    for (int i = 0; i < 12 && !isinf(least) && least > 0; i++) {
+      const certificate_effort effort = {.frontiers = 60000,
+                                         .frontiers_in_all = 3000000,
+                                         .short_labels = (size_t)draw(&s, 30),
+                                         .long_labels = (size_t)draw(&s, 60),
+                                         .all_labels = (size_t)draw(&s, 200),
+                                         .most_width = 1 + (size_t)draw(&s, 10),
+                                         .least_width = 1};
+      c.effort = &effort;
+      const double claimed = (0.6 + 0.03 * i) * least, at_once = certificate_prove(&c, claimed, claimed);
+      double aim;
+      const double bound = certificate_find_bound(&c, claimed, least, &aim);
+      ck_assert_double_ge(bound, at_once * (1 - 1.1e-3));
+      ck_assert_double_eq(certificate_prove(&c, bound, aim), bound);
+      again += certificate_search(&c, least) < at_once * (1 - 2e-3);
+    }
+    lp_arena_free(c.arena);
+  }
+  printf("%d bounds are found at the second attempt\n", again);
+  ck_assert_int_gt(again, 5);
+}
+
 LP_TEST(it_finds_a_better_bound_than_the_claimed_one) {
   int found = 0;
   for (uint64_t seed = 1; seed <= CASES; seed++) {

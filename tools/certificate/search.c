@@ -331,7 +331,7 @@ static double prove_room(const certificate *c, double enough, double known, size
 static double glance(const certificate *c, double enough) {
   size_t none = 0;
   graphs g = {.count = 2, .m = moves_list(c)};
-  double proved = certificate_bound(c);
+  double proved = fmax(certificate_bound(c), -INFINITY); /* which may be no number */
   if (proved < enough && seeker_create(c, 1, g.m.most, &none, &g.s[0]) && seeker_create(c, 2, g.m.most, &none, &g.s[1]))
     proved = fmax(proved, seeker_glance(g.s, g.count, &g.m, enough));
   release(&g);
