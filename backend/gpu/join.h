@@ -1,5 +1,5 @@
-/* Calls of several operators: those that the pass join has brought together run in one call, whose launches may compute
- * several of them. */
+/* Calls of several operators. The pass join marks operators as a group. A group becomes one call, and a launch of the
+ * call may compute several of its operators. */
 #ifndef LP_GPU_JOIN_H
 #define LP_GPU_JOIN_H
 

@@ -43,9 +43,10 @@ static bool is_member(const joiner *j, const lp_op *op) {
   return false;
 }
 
-static bool has_state(const joiner *j, const lp_op *op) {
-  for (int32_t i = 0; i < j->count && op->kind == LP_OP_KV_APPEND; i++)
-    if (lp_op_i64(j->member[i], "state", 0) == lp_op_i64(op, "state", 0)) return true;
+/* Tells whether `op` appends to a KV cache that an operator before it uses: their order matters. */
+static bool uses_cache_again(const lp_op *op) {
+  for (const lp_op *at = op->prev; at && op->kind == LP_OP_KV_APPEND; at = at->prev)
+    if (at->kind == LP_OP_KV_APPEND && lp_op_i64(at, "state", 0) == lp_op_i64(op, "state", 0)) return true;
   return false;
 }
 
@@ -67,7 +68,7 @@ static bool is_ready(const joiner *j, const lp_value *value) {
 }
 
 static bool can_join(const joiner *j, const lp_op *op) {
-  if (!is_like(j->member[0], op) || has_state(j, op)) return false;
+  if (!is_like(j->member[0], op) || uses_cache_again(op)) return false;
   for (int32_t i = 0; i < op->in_count; i++)
     if (!is_ready(j, lp_op_in(op, i))) return false;
   return true;

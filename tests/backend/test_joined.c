@@ -1,5 +1,5 @@
-/* Operators that run in one launch on a GPU (docs/gpu.md): their results are those of the same operators alone, to the
- * bit, and operators that must wait for each other do not join. */
+/* Operators that run in one launch on a GPU (docs/gpu.md): up to 64 rows their results are the same to the bit as
+ * without the group, and operators that must wait for each other do not join. */
 #include "harness.h"
 
 #include "tests/suite.h"

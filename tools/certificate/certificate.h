@@ -111,7 +111,8 @@ const certificate_effort *certificate_effort_of(const certificate *c);
  * `wanted`. */
 double certificate_prove(const certificate *c, double wanted, double aim);
 /* Returns a bound that certificate_prove confirms with the aim that it sets: the claimed bound if that is close to
- * `least`, the objective of the best plan known, and proved; else the best one that it finds. */
+ * `least`, the objective of the best plan known, and proved; else the best one that it finds. A bound that lacks up to
+ * 0.1 % of the claimed one suffices. */
 double certificate_find_bound(const certificate *c, double claimed, double least, double *aim);
 /* The objective of the best plan of the report: of the cheapest one, where the tolerance made the scheduler take a
  * faster one. Moves the units. */

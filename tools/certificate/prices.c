@@ -294,7 +294,8 @@ static void list_excess(const seeker *s, int count, double *out) {
       if (s[k].limit[i] > 0) *out++ = s[k].sum[i] / s[k].limit[i] - 1;
 }
 
-/* Searches for prices of a high bound in at most so many steps, and leaves them. Stops at `enough`. */
+/* Searches for prices with a high bound, in at most `most` steps, and leaves them in the seekers. Stops when the bound
+ * is `enough`. */
 static double improve(seeker *s, int count, const moves *m, double enough, int most) {
   double x[LP_LEVEL_PRICES] = {0}, excess[LP_LEVEL_PRICES] = {0};
   lp_level_method method;

@@ -21,7 +21,7 @@ typedef struct {
 
 /* Writes the kernel of one operator, b->op: begins it, but does not end it. */
 typedef void gpu_element_writer(gpu_element *e, gpu_builder *b);
-/* Makes a kernel and its launch for the operators of a call, whose writers write no more than one kernel each. */
+/* Makes one kernel and its launch for all operators of a call; `write` is called once for each operator. */
 void gpu_elements_make(gpu_builder *b, gpu_element_writer *write, const char *stem);
 void gpu_element_begin(gpu_element *e, gpu_builder *b, lp_type type);
 /* Adds a pointer parameter for a ref and returns its name. */

@@ -157,7 +157,7 @@ static const lp_poly *count_of(const gpu_element *e) {
   return gpu_product(e->b->list->module, e->type.dim, 0, e->type.rank);
 }
 
-/* Launches a kernel for so many elements, e->each a thread. */
+/* Launches a kernel for a number of elements; a thread computes e->each of them. */
 static gpu_launch *add_launch(const gpu_element *e, const gpu_kernel *kernel, const lp_poly *elements) {
   gpu_launch *launch = gpu_launch_add(e->b, kernel, THREADS, elements, (int64_t)THREADS * e->each);
   launch->spare = launch->spread = true;
@@ -198,7 +198,8 @@ static const char *part_text(const gpu_element *e, int32_t number) {
   return gpu_fill(e->b->list, gpu_template("elementwise_part"), params);
 }
 
-/* So many elements that their groups are at least as many as those of all operators, each of which has its own. */
+/* A number of elements for which the grid has at least as many groups as all operators together: each operator begins
+ * with a new group. */
 static const lp_poly *elements_of(const gpu_element *e, int32_t count) {
   lp_module *m = e->b->list->module;
   const lp_poly *sum = lp_dim_const(m, (count - 1) * (THREADS - 1));

@@ -20,7 +20,7 @@ typedef struct {
   /* The first end[level] bounds are those of a level: each level adds other prices. */
   int end[LP_BEAM_LEVELS], levels;
   float *rest; /* [state][count]; owned */
-  int filled;  /* so many bounds of each state are there; searches add those of their level */
+  int filled;  /* the number of bounds of each state in `rest`; lp_beam_run adds the bounds of its level */
 } lp_beam_bounds;
 
 /* Makes bounds at `price`, which has a high bound, and at prices around it. Release with lp_beam_bounds_free. */
