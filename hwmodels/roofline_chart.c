@@ -1,7 +1,7 @@
 /* Draws rooflines: attainable FLOP/s over FLOP/byte on logarithmic axes, with dots for measured operators. */
 #include "hwmodels/hwmodels_internal.h"
 
-#include "base/chart.h"
+#include "base/page/chart.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "backend/gpu/print.h"
 #include "backend/gpu/rules.h"
 #include "base/json/writer.h"
-#include "base/nvrtc.h"
+#include "base/nvrtc/nvrtc.h"
 #include "base/path.h"
 #include "base/side.h"
 

@@ -1,7 +1,7 @@
 /* Writes a page around its data. */
 #include "base/page/page.h"
 
-#include "base/chart.h"
+#include "base/page/chart.h"
 
 extern const char lp_page_css[], lp_page_js[];
 

@@ -2,7 +2,7 @@
 #include "runtime/gpu/nvrtc.h"
 
 #include "base/digest.h"
-#include "base/nvrtc.h"
+#include "base/nvrtc/nvrtc.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Compiles CUDA C++ to code for one GPU, by NVRTC (base/nvrtc.h), and keeps the code in a folder of the user
+/* Compiles CUDA C++ to code for one GPU, by NVRTC (base/nvrtc/nvrtc.h), and keeps the code in a folder of the user
  * (cache.c). */
 #ifndef LP_RUNTIME_GPU_NVRTC_H
 #define LP_RUNTIME_GPU_NVRTC_H

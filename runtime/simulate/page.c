@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/chart.h"
+#include "base/page/chart.h"
 #include "base/page/page.h"
 #include "runtime/simulate/statistics.h"
 

@@ -1,5 +1,5 @@
 /* Charts as SVG text: where values lie, and the marks that stand there. */
-#include "base/chart.h"
+#include "base/page/chart.h"
 
 #include <math.h>
 

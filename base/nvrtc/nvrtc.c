@@ -1,5 +1,5 @@
 /* Opens NVRTC and calls it. */
-#include "base/nvrtc.h"
+#include "base/nvrtc/nvrtc.h"
 
 #include "base/library.h"
 
