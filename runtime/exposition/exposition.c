@@ -2,6 +2,7 @@
 #include "runtime/exposition/exposition.h"
 
 #include <math.h>
+#include <stdarg.h>
 
 /* In s, and in rows. Times per token are shorter than the others. */
 static const double bounds[][LP_HISTOGRAM_BOUNDS] = {
@@ -29,6 +30,21 @@ static void put_name(lp_buf *out, const char *name, const char *suffix, const ch
 void lp_exposition_count(lp_buf *out, const char *name, const char *labels, uint64_t value) {
   put_name(out, name, "", labels);
   lp_buf_printf(out, "%" PRIu64 "\n", value);
+}
+
+void lp_exposition_labelled(lp_buf *out, const char *name, uint64_t value, const char *labels, ...) {
+  lp_buf text = {0};
+  va_list args;
+  va_start(args, labels);
+  lp_buf_vprintf(&text, labels, args);
+  va_end(args);
+  lp_exposition_count(out, name, lp_buf_text(&text), value);
+  lp_buf_free(&text);
+}
+
+void lp_exposition_single(lp_buf *out, const char *name, const char *type, const char *help, uint64_t value) {
+  lp_exposition_head(out, name, type, help);
+  lp_exposition_count(out, name, "", value);
 }
 
 /* `bound` INFINITY: the last bucket. */

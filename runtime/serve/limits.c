@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "runtime/exposition/exposition.h"
 #include "runtime/http/library.h"
 
 static const double minute_ms = 60000;
@@ -108,17 +109,16 @@ void lp_limits_end(lp_limits *limits, int32_t key, double now_ms, int64_t tokens
 
 void lp_limits_print(lp_limits *limits, lp_buf *out) {
   lp_buf refused = {0}, here = {0};
-  lp_buf_puts(&refused, "# HELP llmpart_limited_total Requests that a limit of their key refused.\n"
-                        "# TYPE llmpart_limited_total counter\n");
-  lp_buf_puts(&here, "# HELP llmpart_key_requests Requests at work for each key.\n# TYPE llmpart_key_requests gauge\n");
+  lp_exposition_head(&refused, "limited_total", "counter", "Requests that a limit of their key refused.");
+  lp_exposition_head(&here, "key_requests", "gauge", "Requests at work for each key.");
   bool any = false;
   (void)pthread_mutex_lock(&limits->lock);
   for (size_t i = 0; i < limits->keys->count; i++) {
     const char *name = limits->keys->data[i].name;
     if (!name) continue;
     any = true;
-    lp_buf_printf(&refused, "llmpart_limited_total{key=\"%s\"} %" PRIu64 "\n", name, limits->of[i].refused);
-    lp_buf_printf(&here, "llmpart_key_requests{key=\"%s\"} %" PRId64 "\n", name, limits->of[i].here);
+    lp_exposition_labelled(&refused, "limited_total", limits->of[i].refused, "key=\"%s\"", name);
+    lp_exposition_labelled(&here, "key_requests", (uint64_t)limits->of[i].here, "key=\"%s\"", name);
   }
   (void)pthread_mutex_unlock(&limits->lock);
   if (any) {

@@ -59,17 +59,10 @@ bool lp_metrics_degraded(lp_metrics *metrics) {
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-static void label(lp_route route, char out[32]) {
-  (void)snprintf(out, 32, "route=\"%s\"", lp_route_name(route));
-}
-
 static void counts(lp_buf *out, const char *name, const char *help, const uint64_t of[LP_ROUTE_COUNT]) {
-  char labels[32];
   lp_exposition_head(out, name, "counter", help);
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
-    label(route, labels);
-    lp_exposition_count(out, name, labels, of[route]);
-  }
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    lp_exposition_labelled(out, name, of[route], "route=\"%s\"", lp_route_name(route));
 }
 
 static void print_times(const lp_metrics *metrics, lp_buf *out) {
@@ -83,7 +76,7 @@ static void print_times(const lp_metrics *metrics, lp_buf *out) {
   for (lp_time time = 0; time < LP_TIME_COUNT; time++) {
     lp_exposition_head(out, names[time][0], "histogram", names[time][1]);
     for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
-      label(route, labels);
+      (void)snprintf(labels, sizeof labels, "route=\"%s\"", lp_route_name(route));
       lp_exposition_histogram(out, names[time][0], labels, &metrics->time[route][time]);
     }
   }
@@ -95,8 +88,8 @@ void lp_metrics_print(lp_metrics *metrics, unsigned offered, unsigned up, lp_buf
                      "Finished requests, by the place that answered last and the result.");
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     for (int good = 0; good < 2; good++)
-      lp_buf_printf(out, "llmpart_requests_total{route=\"%s\",outcome=\"%s\"} %" PRIu64 "\n", lp_route_name(route),
-                    good ? "answered" : "failed", metrics->answers[route][good]);
+      lp_exposition_labelled(out, "requests_total", metrics->answers[route][good], "route=\"%s\",outcome=\"%s\"",
+                             lp_route_name(route), good ? "answered" : "failed");
   counts(out, "generated_tokens_total", "Tokens of answers (pieces of text, if the place does not count tokens).",
          metrics->tokens);
   counts(out, "prompt_tokens_total", "Tokens of prompts, if they are known.", metrics->prompt_tokens);
@@ -106,12 +99,11 @@ void lp_metrics_print(lp_metrics *metrics, unsigned offered, unsigned up, lp_buf
   lp_exposition_head(out, "place_up", "gauge", "Whether a place takes requests, as far as is known.");
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (lp_route_offered(offered, route))
-      lp_buf_printf(out, "llmpart_place_up{route=\"%s\"} %d\n", lp_route_name(route), lp_route_offered(up, route));
-  lp_exposition_head(out, "fallbacks_total", "counter", "Requests that another place took over.");
-  lp_exposition_count(out, "fallbacks_total", "", metrics->fallbacks);
-  lp_exposition_head(out, "not_kept_total", "counter", "Decisions and outcomes that the pool could not keep.");
-  lp_exposition_count(out, "not_kept_total", "", metrics->not_kept);
-  lp_exposition_head(out, "requests_in_flight", "gauge", "Requests that are being answered or wait.");
-  lp_buf_printf(out, "llmpart_requests_in_flight %" PRId64 "\n", metrics->in_flight);
+      lp_exposition_labelled(out, "place_up", lp_route_offered(up, route), "route=\"%s\"", lp_route_name(route));
+  lp_exposition_single(out, "fallbacks_total", "counter", "Requests that another place took over.", metrics->fallbacks);
+  lp_exposition_single(out, "not_kept_total", "counter", "Decisions and outcomes that the pool could not keep.",
+                       metrics->not_kept);
+  lp_exposition_single(out, "requests_in_flight", "gauge", "Requests that are being answered or wait.",
+                       (uint64_t)metrics->in_flight);
   (void)pthread_mutex_unlock(&metrics->lock);
 }

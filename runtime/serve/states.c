@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "runtime/exposition/exposition.h"
 #include "runtime/serve/answer.h"
 
 static size_t workers_up(const lp_site_state *state) {
@@ -94,20 +95,19 @@ char *lp_states_ready(lp_dispatcher *dispatcher, bool *ready) {
 /* ---- for Prometheus ---------------------------------------------------------------------------------------------- */
 
 static void print_places(const places *now, lp_buf *out) {
-  lp_buf_puts(out, "# HELP llmpart_kv_bytes Bytes of KV caches: of requests that run, and of earlier prompts.\n"
-                   "# TYPE llmpart_kv_bytes gauge\n");
+  lp_exposition_head(out, "kv_bytes", "gauge", "Bytes of KV caches: of requests that run, and of earlier prompts.");
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
+    if (!lp_route_offered(now->offered, route) || now->of[route].generating < 0) continue;
+    const char *name = lp_route_name(route);
+    lp_exposition_labelled(out, "kv_bytes", (uint64_t)now->of[route].kv_bytes, "route=\"%s\",of=\"requests\"", name);
+    lp_exposition_labelled(out, "kv_bytes", (uint64_t)now->of[route].kept_bytes, "route=\"%s\",of=\"prompts\"", name);
+  }
+  lp_exposition_head(out, "kv_preempted_total", "counter",
+                     "Sequences that gave their KV caches to others and began again.");
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (lp_route_offered(now->offered, route) && now->of[route].generating >= 0)
-      lp_buf_printf(out,
-                    "llmpart_kv_bytes{route=\"%s\",of=\"requests\"} %" PRId64
-                    "\nllmpart_kv_bytes{route=\"%s\",of=\"prompts\"} %" PRId64 "\n",
-                    lp_route_name(route), now->of[route].kv_bytes, lp_route_name(route), now->of[route].kept_bytes);
-  lp_buf_puts(out, "# HELP llmpart_kv_preempted_total Sequences that gave their KV caches to others and began again.\n"
-                   "# TYPE llmpart_kv_preempted_total counter\n");
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
-    if (lp_route_offered(now->offered, route) && now->of[route].generating >= 0)
-      lp_buf_printf(out, "llmpart_kv_preempted_total{route=\"%s\"} %" PRId64 "\n", lp_route_name(route),
-                    now->of[route].preempted);
+      lp_exposition_labelled(out, "kv_preempted_total", (uint64_t)now->of[route].preempted, "route=\"%s\"",
+                             lp_route_name(route));
 }
 
 static void print_choices(const places *now, lp_buf *out) {
@@ -115,43 +115,36 @@ static void print_choices(const places *now, lp_buf *out) {
                                                      [LP_CHOICE_VISITED] = "visited",
                                                      [LP_CHOICE_QUEUE] = "queue",
                                                      [LP_CHOICE_FEWEST] = "fewest"};
-  lp_buf_puts(out, "# HELP llmpart_worker_choices_total Workers chosen for requests, by the reason.\n"
-                   "# TYPE llmpart_worker_choices_total counter\n");
+  lp_exposition_head(out, "worker_choices_total", "counter", "Workers chosen for requests, by the reason.");
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     for (int reason = 0;
          lp_route_offered(now->offered, route) && now->of[route].workers > 0 && reason < LP_CHOICE_COUNT; reason++)
-      lp_buf_printf(out, "llmpart_worker_choices_total{route=\"%s\",reason=\"%s\"} %" PRIu64 "\n", lp_route_name(route),
-                    names[reason], now->of[route].choices[reason]);
+      lp_exposition_labelled(out, "worker_choices_total", now->of[route].choices[reason], "route=\"%s\",reason=\"%s\"",
+                             lp_route_name(route), names[reason]);
 }
 
 static void print_embedder(lp_embedder *embedder, lp_buf *out) {
   if (!embedder) return;
   const lp_embedder_load load = lp_embedder_now(embedder);
-  lp_buf_printf(out,
-                "# HELP llmpart_embeddings_total Finished requests for embeddings.\n"
-                "# TYPE llmpart_embeddings_total counter\n"
-                "llmpart_embeddings_total{outcome=\"answered\"} %" PRId64
-                "\nllmpart_embeddings_total{outcome=\"failed\"} %" PRId64
-                "\n# HELP llmpart_embedded_texts_total Texts that were turned into vectors.\n"
-                "# TYPE llmpart_embedded_texts_total counter\nllmpart_embedded_texts_total %" PRId64
-                "\n# HELP llmpart_embedded_tokens_total Tokens of these texts.\n"
-                "# TYPE llmpart_embedded_tokens_total counter\nllmpart_embedded_tokens_total %" PRId64
-                "\n# HELP llmpart_embedding_passes_total Passes over one text or several.\n"
-                "# TYPE llmpart_embedding_passes_total counter\nllmpart_embedding_passes_total %" PRId64
-                "\n# HELP llmpart_embeddings_in_flight Requests for embeddings that run or wait.\n"
-                "# TYPE llmpart_embeddings_in_flight gauge\nllmpart_embeddings_in_flight %" PRId64 "\n",
-                load.answered, load.failed, load.texts, load.tokens, load.passes, load.requests);
+  lp_exposition_head(out, "embeddings_total", "counter", "Finished requests for embeddings.");
+  lp_exposition_count(out, "embeddings_total", "outcome=\"answered\"", (uint64_t)load.answered);
+  lp_exposition_count(out, "embeddings_total", "outcome=\"failed\"", (uint64_t)load.failed);
+  lp_exposition_single(out, "embedded_texts_total", "counter", "Texts that were turned into vectors.",
+                       (uint64_t)load.texts);
+  lp_exposition_single(out, "embedded_tokens_total", "counter", "Tokens of these texts.", (uint64_t)load.tokens);
+  lp_exposition_single(out, "embedding_passes_total", "counter", "Passes over one text or several.",
+                       (uint64_t)load.passes);
+  lp_exposition_single(out, "embeddings_in_flight", "gauge", "Requests for embeddings that run or wait.",
+                       (uint64_t)load.requests);
 }
 
 static void print_spans(lp_spans *spans, lp_buf *out) {
   int64_t sent = 0, dropped = 0;
   if (!spans) return;
   lp_spans_count(spans, &sent, &dropped);
-  lp_buf_printf(out,
-                "# HELP llmpart_spans_total Spans of traces, by whether the collector took them.\n"
-                "# TYPE llmpart_spans_total counter\nllmpart_spans_total{outcome=\"sent\"} %" PRId64
-                "\nllmpart_spans_total{outcome=\"dropped\"} %" PRId64 "\n",
-                sent, dropped);
+  lp_exposition_head(out, "spans_total", "counter", "Spans of traces, by whether the collector took them.");
+  lp_exposition_count(out, "spans_total", "outcome=\"sent\"", (uint64_t)sent);
+  lp_exposition_count(out, "spans_total", "outcome=\"dropped\"", (uint64_t)dropped);
 }
 
 void lp_states_print(lp_dispatcher *dispatcher, lp_buf *out) {

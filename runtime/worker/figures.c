@@ -117,18 +117,13 @@ void worker_note_end(const lp_worker *worker) {
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-static const char *const of_whom[WORKER_OF_COUNT] = {
+static const char *const owner[WORKER_OF_COUNT] = {
     [WORKER_OF_SESSION] = "of=\"sessions\"", [WORKER_OF_CONTEXT] = "of=\"contexts\""};
-
-static void put_one(lp_buf *out, const char *name, const char *type, const char *help, uint64_t value) {
-  lp_exposition_head(out, name, type, help);
-  lp_exposition_count(out, name, "", value);
-}
 
 static void put_histograms(lp_buf *out, const char *name, const char *help, const lp_histogram of[WORKER_OF_COUNT]) {
   lp_exposition_head(out, name, "histogram", help);
   for (int i = 0; i < WORKER_OF_COUNT; i++)
-    lp_exposition_histogram(out, name, of_whom[i], &of[i]);
+    lp_exposition_histogram(out, name, owner[i], &of[i]);
 }
 
 static void put_counts(lp_buf *out, const lp_worker_figures *self) {
@@ -137,38 +132,35 @@ static void put_counts(lp_buf *out, const lp_worker_figures *self) {
       [WORKER_REFUSED_PLACE] = "place",         [WORKER_REFUSED_FULL] = "full",
       [WORKER_REFUSED_SESSIONS] = "sessions",   [WORKER_REFUSED_ROWS] = "rows",
       [WORKER_REFUSED_MEMORY] = "memory",       [WORKER_REFUSED_BUDGET] = "budget"};
-  char labels[64];
   lp_exposition_head(out, "worker_opened_total", "counter", "Sessions, and contexts of early exits, that were opened.");
   for (int i = 0; i < WORKER_OF_COUNT; i++)
-    lp_exposition_count(out, "worker_opened_total", of_whom[i], self->opened[i]);
+    lp_exposition_count(out, "worker_opened_total", owner[i], self->opened[i]);
   lp_exposition_head(out, "worker_dropped_total", "counter", "Those whose KV caches were dropped, by the reason.");
   for (int i = 0; i < WORKER_OF_COUNT; i++)
-    for (int idle = 0; idle < 2; idle++) {
-      (void)snprintf(labels, sizeof labels, "%s,reason=\"%s\"", of_whom[i], idle ? "idle" : "budget");
-      lp_exposition_count(out, "worker_dropped_total", labels, self->dropped[i][idle]);
-    }
+    for (int idle = 0; idle < 2; idle++)
+      lp_exposition_labelled(out, "worker_dropped_total", self->dropped[i][idle], "%s,reason=\"%s\"", owner[i],
+                             idle ? "idle" : "budget");
   lp_exposition_head(out, "worker_refused_total", "counter", "Peers, sessions and runs that were refused.");
-  for (int i = 0; i < WORKER_REFUSED_COUNT; i++) {
-    (void)snprintf(labels, sizeof labels, "reason=\"%s\"", reasons[i]);
-    lp_exposition_count(out, "worker_refused_total", labels, self->refused[i]);
-  }
-  put_one(out, "worker_failures_total", "counter", "Failures that devices were told of, those refusals included.",
-          self->failures);
+  for (int i = 0; i < WORKER_REFUSED_COUNT; i++)
+    lp_exposition_labelled(out, "worker_refused_total", self->refused[i], "reason=\"%s\"", reasons[i]);
+  lp_exposition_single(out, "worker_failures_total", "counter",
+                       "Failures that devices were told of, those refusals included.", self->failures);
   lp_exposition_head(out, "worker_bytes_total", "counter", "Bytes of messages from and to devices.");
   lp_exposition_count(out, "worker_bytes_total", "direction=\"received\"", self->now.received);
   lp_exposition_count(out, "worker_bytes_total", "direction=\"sent\"", self->now.sent);
 }
 
 static void put_state(lp_buf *out, const lp_worker_figures *self) {
-  put_one(out, "worker_up", "gauge", "Whether the worker takes messages.", self->serves);
+  lp_exposition_single(out, "worker_up", "gauge", "Whether the worker takes messages.", self->serves);
   lp_exposition_head(out, "worker_open", "gauge", "Sessions, and contexts of early exits, that are open.");
   for (int i = 0; i < WORKER_OF_COUNT; i++)
-    lp_exposition_count(out, "worker_open", of_whom[i], self->now.open[i]);
-  put_one(out, "worker_connections", "gauge", "Connections of devices and other workers.", self->now.connections);
-  put_one(out, "worker_waiting", "gauge", "Runs and questions that wait for a pass.", self->now.waiting);
-  put_one(out, "worker_kv_bytes", "gauge", "Bytes of KV caches and of rows of contexts.", self->now.held);
+    lp_exposition_count(out, "worker_open", owner[i], self->now.open[i]);
+  lp_exposition_single(out, "worker_connections", "gauge", "Connections of devices and other workers.",
+                       self->now.connections);
+  lp_exposition_single(out, "worker_waiting", "gauge", "Runs and questions that wait for a pass.", self->now.waiting);
+  lp_exposition_single(out, "worker_kv_bytes", "gauge", "Bytes of KV caches and of rows of contexts.", self->now.held);
   if (self->now.budget != SIZE_MAX) /* SIZE_MAX: no limit but a GPU's memory */
-    put_one(out, "worker_kv_budget_bytes", "gauge", "The most of those bytes.", self->now.budget);
+    lp_exposition_single(out, "worker_kv_budget_bytes", "gauge", "The most of those bytes.", self->now.budget);
 }
 
 void lp_worker_figures_print(lp_worker_figures *self, lp_buf *out) {
