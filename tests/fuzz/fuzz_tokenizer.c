@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/tokenizer/chat_template.h"
+#include "runtime/chat/chat.h"
 #include "runtime/tokenizer/internal.h"
 
 static void use(const lp_tokenizer *tokenizer, const char *text, size_t size, lp_diag *diag) {

@@ -1,4 +1,4 @@
-#include "base/chart.h"
+#include "base/page/chart.h"
 #include "tests/hwmodels/expect.h"
 #include "tests/suite.h"
 

@@ -1,5 +1,5 @@
 /* tokenize TOKENIZER.json encode|decode [special], tokenize TEMPLATE.jinja chat: the driver of compare.py, kinds.py and
- * chat_conversations.py.
+ * chat/conversations.py.
  *
  * encode reads texts, each a 32-bit length (little-endian) and its bytes, and writes one line of ids for each, with the
  * post-processor's tokens when `special`. decode reads lines of ids and writes texts in the form above, without special
@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "runtime/chat/chat.h"
 #include "runtime/runtime.h"
-#include "runtime/tokenizer/chat_template.h"
 
 static bool read_text(lp_buf *text) {
   uint8_t head[4];

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the chat templates of published models into a folder, for chat_conversations.py.
+"""Writes the chat templates of published models into a folder, for conversations.py.
 
     published_templates.py DIR
 

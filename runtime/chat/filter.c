@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/tokenizer/chat_template.h"
+#include "runtime/chat/filters.h"
 
 /* ---- filters of texts -------------------------------------------------------------------------------------------- */
 

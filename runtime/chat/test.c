@@ -1,5 +1,5 @@
 /* Tests of chat templates, `value is test(arguments)`, with the behaviour of Jinja and Python. */
-#include "runtime/tokenizer/chat_template.h"
+#include "runtime/chat/filters.h"
 
 /* Evaluates tests that compare with an argument; false: there is no such test. */
 static bool compare_test(const char *name, const char **op) {

@@ -6,7 +6,7 @@
 #include <utf8proc.h>
 
 #include "base/utf8.h"
-#include "runtime/tokenizer/chat_template.h"
+#include "runtime/chat/filters.h"
 
 /* ---- from JSON --------------------------------------------------------------------------------------------------- */
 

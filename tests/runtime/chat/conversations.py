@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares chat templates with transformers over generated conversations, with tools, thoughts and images of text.
 
-    chat_conversations.py --driver BUILD/tests/runtime/tokenizer/tokenize [--count 1000] [--show] [FILE.jinja ...]
-    chat_conversations.py --write   what test_chat_template.c expects: families/conversations.jsonl and NAME.expected
+    conversations.py --driver BUILD/tests/runtime/tokenizer/tokenize [--count 1000] [--show] [FILE.jinja ...]
+    conversations.py --write   what test_chat_template.c expects: families/conversations.jsonl and NAME.expected
 
 Without files it takes families/, templates of our own in the style of the families that name them; published_templates.py
 writes published ones. It draws conversations until transformers has rendered as many as asked, at most 20 times as many.

@@ -1,5 +1,5 @@
 /* Functions of chat templates: those of Jinja and of transformers. */
-#include "runtime/tokenizer/chat_template.h"
+#include "runtime/chat/filters.h"
 
 #include <string.h>
 #include <time.h>

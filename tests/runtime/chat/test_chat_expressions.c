@@ -5,8 +5,8 @@
 
 #include "base/file.h"
 #include "base/json/reader.h"
+#include "runtime/chat/chat.h"
 #include "runtime/runtime.h"
-#include "runtime/tokenizer/chat_template.h"
 #include "tests/suite.h"
 
 static void expect_row(const lp_json *row, int line) {

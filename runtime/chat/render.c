@@ -1,5 +1,5 @@
 /* Renders a chat template: walks the tree that the parser made. */
-#include "runtime/tokenizer/chat_template.h"
+#include "runtime/chat/filters.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -393,7 +393,8 @@ static lp_status render_call(renderer *r, const lp_chat_node *node) {
   lp_chat_value callee = {0}, caller = macro_value(r, node->b, r->scope), text;
   LP_TRY(evaluate_args(r, call->b, &args));
   if (name->kind == LP_CHAT_IS_NAME) callee = find_variable(r, name->text);
-  if (callee.kind != LP_CHAT_MACRO) return lp_chat_error(r->chat, node->at, "'call' of what is no macro");
+  if (callee.kind != LP_CHAT_MACRO)
+    return lp_chat_error(r->chat, node->at, "'call' needs a macro, found %s", lp_chat_kind_name(&callee));
   if (!callee.macro->node->integer)
     return lp_chat_error(r->chat, node->at, "the macro '%s' does not call its caller", name->text);
   LP_TRY(call_macro(r, call, callee.macro, &args, &caller, &text));

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/json/writer.h"
-#include "runtime/tokenizer/chat_template.h"
+#include "runtime/chat/chat.h"
 #include "runtime/tokenizer/internal.h"
 
 typedef struct {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes chat/NAME.golden: the text of every conversation with chat/NAME.jinja, from Jinja with transformers' settings."""
+"""Writes templates/NAME.golden: the text of every conversation with templates/NAME.jinja, from Jinja with transformers' settings."""
 import pathlib
 
 from transformers.utils.chat_template_utils import _compile_jinja_template as compile_template
 
-HERE = pathlib.Path(__file__).parent / "chat"
+HERE = pathlib.Path(__file__).parent / "templates"
 ESCAPES = {"n": "\n", "t": "\t", "\\": "\\"}
 
 

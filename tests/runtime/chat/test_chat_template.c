@@ -1,14 +1,14 @@
-/* Chat templates: they render as in Jinja (golden files of tokenizer/render_chat.py), and unsupported ones are
+/* Chat templates: they render as in Jinja (golden files of render.py), and unsupported ones are
  * refused. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "runtime/chat/chat.h"
 #include "runtime/runtime.h"
-#include "runtime/tokenizer/chat_template.h"
 #include "tests/suite.h"
 
-#define DATA LP_TEST_DIR "/chat/"
+#define DATA LP_TEST_DIR "/templates/"
 
 enum { MAX_MESSAGES = 8 };
 
@@ -100,7 +100,7 @@ LP_LOOP_TEST(golden, 0, LP_COUNT(templates)) {
   free(expected);
 }
 
-/* ---- conversations with tools, against the hashes of chat_conversations.py --------------------------------------- */
+/* ---- conversations with tools, against the hashes of conversations.py --------------------------------------- */
 
 static uint32_t fnv(const lp_buf *text) {
   uint32_t hash = 0x811C9DC5u;
@@ -154,7 +154,7 @@ static const struct {
   const char *source, *expected;
 } refusals[] = {
     {"a\n {% include 'f' %}", "line 2, column 5: the statement 'include' is not supported"},
-    {"{% call f() %}{% endcall %}", "'call' of what is no macro"},
+    {"{% call f() %}{% endcall %}", "'call' needs a macro, found "},
     {"{% macro f() %}{% endmacro %}{% call f() %}{% endcall %}", "the macro 'f' does not call its caller"},
     {"{% call 1 %}{% endcall %}", "'call' without a call"},
     {"{% raw %}{% endraw", "'raw' lacks its 'endraw'"},

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "runtime/tokenizer/chat_template.h"
+#include "runtime/chat/syntax.h"
 
 /* ---- source ------------------------------------------------------------------------------------------------------ */
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/tokenizer/chat_template.h"
+#include "runtime/chat/filters.h"
 
 /* ---- members ----------------------------------------------------------------------------------------------------- */
 

@@ -1,0 +1,29 @@
+/* Chat templates: the subset of Jinja that the templates of published models use. Private to runtime/.
+ *
+ *   source -> tokens (lex.c) -> tree (parse.c) -> text (render.c)
+ *
+ * The other files hold the operations on values. White space is trimmed with transformers' settings (trim_blocks,
+ * lstrip_blocks). A construct outside the subset is an error, which names it, when it is reached; no template is
+ * rendered in part. All memory comes from the arena of the rendering. The room knows no tokenizer.
+ */
+#ifndef LP_CHAT_H
+#define LP_CHAT_H
+
+#include "base/json/reader.h"
+#include "runtime/runtime.h"
+
+typedef struct {
+  const char *file;      /* the template's file, for messages */
+  const char *bos, *eos; /* "" when there is none */
+  const lp_chat_message *messages;
+  size_t count;
+  bool add_generation_prompt;
+  /* an object; its members, such as messages and tools, take precedence over those above; NULL: none */
+  const lp_json_value *variables;
+} lp_chat_input;
+
+/* Appends the text that the template prints for the messages; appends nothing after a failure. */
+LP_MUST_USE lp_status lp_chat_render(const char *source, size_t size, const lp_chat_input *input, lp_buf *out,
+                                     lp_diag *diag);
+
+#endif
