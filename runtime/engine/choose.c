@@ -7,6 +7,7 @@
 #include "runtime/engine/memory.h"
 #include "runtime/engine/prefix.h"
 #include "runtime/engine/remote.h"
+#include "runtime/exec/fair.h"
 
 /* Limits of a pass. While prompts wait, sequences that generate leave PROMPT_SEQUENCES places to them. Beside them
  * prompts may have PROMPT_ROWS rows at least, and one for each sequence that generates and for each that waits: so the
@@ -24,8 +25,7 @@ static int64_t waiting_rows(const engine_job *job) {
 static int by_turn(const void *a, const void *b) {
   const engine_job *x = *(engine_job *const *)a, *y = *(engine_job *const *)b;
   if ((x->turn > 0) != (y->turn > 0)) return x->turn > 0 ? -1 : 1;
-  if (x->served != y->served) return x->served < y->served ? -1 : 1;
-  return x->ticket < y->ticket ? -1 : x->ticket > y->ticket;
+  return lp_fair_compare(x->served, x->ticket, y->served, y->ticket);
 }
 
 /* Sorts the jobs by their turn, and notes the turn: a client that comes back after a pause begins there. */
@@ -59,10 +59,14 @@ static void take(lp_engine *engine, engine_job *job, int64_t rows) {
   member.sym[LP_SYM_C] = job->call->capacity;
   job->rows = rows;
   bool is_first = job->text.count == job->call->request->length; /* it was not preempted after its first token */
-  if (!job->has_begun && is_first) engine->reused += job->reused = job->done;
-  job->has_begun = true;
+  if (job->stage != ENGINE_RUNNING && is_first) engine->reused += job->reused = job->done;
+  engine_job_enter(job, ENGINE_RUNNING);
   lp_vec_push(&engine->chosen, job);
   lp_vec_push(&engine->member, member);
+}
+
+static bool may_run(const engine_job *job) {
+  return job->stage == ENGINE_ADMITTED || job->stage == ENGINE_RUNNING;
 }
 
 /* The code that the next pass runs: that of the first job. -1: there is no job. */
@@ -71,7 +75,7 @@ static int32_t code_of_pass(const lp_engine *engine, uint64_t *prompts) {
   uint64_t first = UINT64_MAX;
   for (size_t i = 0; i < engine->jobs.count; i++) {
     const engine_job *job = engine->jobs.data[i];
-    if (!job->admitted || job->follows) continue;
+    if (!may_run(job)) continue;
     *prompts += waiting_rows(job) > 1;
     if (job->ticket < first) first = job->ticket, code = engine->code[program_of(job)];
   }
@@ -79,7 +83,7 @@ static int32_t code_of_pass(const lp_engine *engine, uint64_t *prompts) {
 }
 
 static bool is_candidate(const lp_engine *engine, const engine_job *job, int32_t code, bool prompt) {
-  return job->admitted && !job->follows && (waiting_rows(job) > 1) == prompt && engine->code[program_of(job)] == code;
+  return may_run(job) && (waiting_rows(job) > 1) == prompt && engine->code[program_of(job)] == code;
 }
 
 /* Tells whether the text has tokens that were made in passes of one row each, and may be rounded so: by an earlier

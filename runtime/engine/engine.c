@@ -40,8 +40,8 @@ bool lp_engine_fits_exits(const lp_bundle *bundle, const char **why) {
   return lp_engine_fits_worker(bundle, why) && engine_exits_fits(bundle, why);
 }
 
-bool lp_engine_draws_there(const lp_engine *engine) {
-  return engine->draws_there;
+bool lp_engine_draws_remotely(const lp_engine *engine) {
+  return engine->draws_remotely;
 }
 
 static bool has_logits_there(const lp_manifest *manifest) {
@@ -63,15 +63,11 @@ static bool begin_again(lp_engine *engine, engine_job *job) {
   if (job->reused == 0 && engine->kept.count == 0) return false;
   engine_prefix_free(engine);
   if (job->reused > 0 && ++engine->refusals >= MOST_REFUSALS) engine->shares = false;
-  engine_remote_forget(engine->remote, job);
-  engine_memory_release(engine, job);
   lp_executor_free(job->executor);
-  free(job->error);
+  engine_memory_begin_again(engine, job);
+  engine_job_forget_failure(job);
   engine->reused -= job->reused;
-  job->reused = job->done = job->turn = 0;
-  job->executor = NULL;
-  job->error = NULL;
-  job->has_begun = job->failed = false;
+  job->reused = 0;
   job->own_rows = true;
   return true;
 }
@@ -80,19 +76,20 @@ static bool begin_again(lp_engine *engine, engine_job *job) {
 static void publish(lp_engine *engine, engine_job *job) {
   const lp_engine_request *request = job->call->request;
   engine_client_of(engine, request->client)->served += job->rows;
-  job->done += job->failed ? 0 : job->rows;
+  const bool failed = engine_job_has_failed(job);
+  job->done += failed ? 0 : job->rows;
   if (job->turn == 0) job->ticket = ++engine->ticket;
-  if (job->failed && (engine_memory_await_room(engine, job) || begin_again(engine, job))) return;
-  if (!job->failed && job->reused > 0) engine->refusals = 0;
-  job->lost = job->failed && engine->remote && engine_remote_is_lost(engine->remote);
-  if (job->failed || job->is_complete) {
+  if (failed && (engine_memory_await_room(engine, job) || begin_again(engine, job))) return;
+  if (!failed && job->reused > 0) engine->refusals = 0;
+  if (failed && engine->remote && engine_remote_is_lost(engine->remote)) job->end = ENGINE_END_LOST;
+  if (failed || job->result == ENGINE_COMPLETE) {
     engine_job_end(engine, job);
-  } else if (job->has_drawn) {
+  } else if (job->result == ENGINE_DRAWN) {
     lp_vec_push(&job->text, job->drawn.token);
     lp_vec_push(&job->out, job->drawn);
     bool stops = lp_bundle_is_stop(engine->bundle, job->drawn.token);
     bool full = (int64_t)(job->text.count - request->length) >= request->max_tokens;
-    job->cut = full && !stops;
+    if (full && !stops) job->end = ENGINE_END_CUT;
     if (stops || full)
       engine_job_end(engine, job);
     else
@@ -107,7 +104,7 @@ static void end_lost(lp_engine *engine) {
     engine_job *job = engine->jobs.data[i];
     if (job->session == 0) continue;
     if (!job->error) job->error = lp_strdup("the worker was lost");
-    job->lost = true;
+    job->end = ENGINE_END_LOST;
     engine_job_end(engine, job);
   }
   engine_prefix_free(engine);
@@ -174,10 +171,10 @@ lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *optio
   if (options->cloud) LP_TRY(engine_remote_open(bundle, options, &remote, diag));
   lp_engine *engine = lp_alloc(sizeof *engine);
   engine->remote = remote;
-  engine->draws_there = remote && has_logits_there(&bundle->manifest);
+  engine->draws_remotely = remote && has_logits_there(&bundle->manifest);
   engine->bundle = bundle;
   engine->kv_bytes = options->kv_bytes;
-  engine->most_there = SIZE_MAX;
+  engine->most_remote = SIZE_MAX;
   engine->theta = options->theta;
   /* With exits a worker lacks rows that the device has. */
   engine->shares = engine->theta == 0 && engine_prefix_fits(bundle, remote != NULL);
@@ -225,7 +222,7 @@ lp_engine_load lp_engine_now(lp_engine *engine) {
   lp_engine_load load = {0};
   (void)pthread_mutex_lock(&engine->lock);
   for (size_t i = 0; i < engine->jobs.count; i++)
-    *(engine->jobs.data[i]->admitted ? &load.running : &load.waiting) += 1;
+    *(engine_job_is_admitted(engine->jobs.data[i]) ? &load.running : &load.waiting) += 1;
   load.kv_bytes = (int64_t)engine->held;
   load.kept_bytes = (int64_t)engine->kept_bytes;
   load.reused = engine->reused;
@@ -338,7 +335,7 @@ static bool take_news(lp_engine *engine, engine_call *call) {
   bool all = true;
   for (int32_t i = 0; i < call->request->choices; i++) {
     if (call->job[i].out.count > 0) hand_on(engine, call, i);
-    all &= call->job[i].ended && call->job[i].out.count == 0;
+    all &= call->job[i].stage == ENGINE_ENDED && call->job[i].out.count == 0;
   }
   return all;
 }
@@ -371,7 +368,10 @@ static lp_status conclude(engine_call *call, lp_engine_outcome *outcome, lp_diag
   lp_status status = LP_OK;
   for (int32_t i = 0; i < call->request->choices; i++) {
     engine_job *job = &call->job[i];
-    outcome[i] = (lp_engine_outcome){job->handed, job->reused, job->cut && !job->cancelled, job->lost};
+    outcome[i] = (lp_engine_outcome){.tokens = job->handed,
+                                     .reused = job->reused,
+                                     .cut = job->end == ENGINE_END_CUT && !job->cancelled,
+                                     .lost = job->end == ENGINE_END_LOST};
     if (job->error && status == LP_OK) status = lp_error(diag, LP_LOC_NONE, "%s", job->error);
     free(job->error);
     free(job->logits);

@@ -2,8 +2,8 @@
  * layers all run in this process, in batched passes: each pass takes the next token of every sequence that generates,
  * and parts of the prompts that wait. A request joins at the next pass and leaves when it ends.
  *
- * A pass never waits for further requests. Clients share passes by rows (start-time fair queueing: Goyal, Vin and
- * Cheng, 1996), and while sequences generate, parts of prompts lengthen a pass by a bounded factor (exec/pace.h).
+ * A pass never waits for further requests. Clients share passes by rows (exec/fair.h), and while sequences generate,
+ * parts of prompts lengthen a pass by a bounded factor (exec/pace.h).
  *
  * Prompts that begin with the same tokens share the rows of these in the KV caches: those of a request that has ended
  * are kept under the budget, and copied.
@@ -107,7 +107,7 @@ LP_MUST_USE lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_op
 void lp_engine_close(lp_engine *engine); /* NULL is allowed; no thread may be in lp_engine_generate */
 /* Tells whether the worker has the logits. It draws the tokens if lp_sampling says all; for other ways of drawing it
  * sends the logits of each token, and they are drawn here. */
-bool lp_engine_draws_there(const lp_engine *engine);
+bool lp_engine_draws_remotely(const lp_engine *engine);
 
 /* Generates, and returns when all choices have ended. Any number of threads may call it. `queue_ms` receives the time
  * until the first pass over the prompt began. */

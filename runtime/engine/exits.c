@@ -32,22 +32,13 @@ bool engine_exits_fits(const lp_bundle *bundle, const char **why) {
 
 /* Tells whether the job needs a token of this pass, and has none yet. */
 static bool lacks_token(const engine_job *job) {
-  return engine_job_draws(job) && !job->has_drawn && !job->is_complete;
+  return engine_job_draws(job) && job->result == ENGINE_NO_TOKEN;
 }
 
 bool engine_exits_wanted(const lp_engine *engine) {
   for (size_t i = 0; i < engine->member.count; i++)
     if (lacks_token(engine->chosen.data[i])) return true;
   return false;
-}
-
-/* Draws a token of the exit after `layer`. */
-static lp_status draw(engine_job *job, const float *logits, int32_t layer, lp_diag *diag) {
-  lp_status status = engine_decoder_draw(&job->decoder, logits, job->text.count, &job->drawn, &job->is_complete, diag);
-  if (status != LP_OK) engine_job_fail(job, diag);
-  job->has_drawn = status == LP_OK && !job->is_complete;
-  job->drawn.exit = layer;
-  return status;
 }
 
 /* The jobs that look at an exit. */
@@ -72,7 +63,7 @@ static void look(void *user, int64_t index) {
   if (status != LP_OK) {
     engine_job_fail(job, diag);
   } else if (lp_sampler_draw(&greedy, logits.row, vocab, 0, 0, &job->decoder.scratch).confidence >= engine->theta) {
-    (void)!draw(job, logits.row, of->layer, diag);
+    (void)!engine_job_draw(job, logits.row, of->layer, diag);
   } else {
     if (!job->logits) job->logits = lp_alloc((size_t)vocab * sizeof *job->logits);
     memcpy(job->logits, logits.row, (size_t)vocab * sizeof *job->logits);
@@ -127,9 +118,9 @@ static lp_status send_rows(lp_engine *engine, size_t sequence, lp_diag *diag) {
   int32_t index = program_there(job);
   const lp_program *program = &engine->bundle->manifest.programs[index];
   int64_t all = job->done + job->rows;
-  memcpy(job->there, engine->member.data[sequence].sym, sizeof job->there);
-  job->there[LP_SYM_P] = job->sent;
-  job->there[LP_SYM_S] = all - job->sent;
+  memcpy(job->remote_symbols, engine->member.data[sequence].sym, sizeof job->remote_symbols);
+  job->remote_symbols[LP_SYM_P] = job->sent;
+  job->remote_symbols[LP_SYM_S] = all - job->sent;
   for (int32_t k = 0; k < program->step_count; k++) {
     const lp_step *step = &program->step[k];
     if (step->kind != LP_STEP_SEND || step->side != LP_SIDE_DEVICE) continue;
@@ -155,15 +146,13 @@ static lp_status take_answer(lp_engine *engine, size_t sequence, lp_diag *diag) 
     else if (is_logits)
       LP_TRY(engine_remote_draw(engine, sequence, index, k, diag));
   }
-  if (!job->failed) {
+  if (!engine_job_has_failed(job)) {
     job->sent = job->done + job->rows;
-    if (job->wants_logits) (void)!draw(job, job->logits, 0, diag);
+    if (job->wants_logits) (void)!engine_job_draw(job, job->logits, 0, diag);
     return LP_OK;
   }
-  if (job->has_no_room) return LP_OK; /* it begins again when there is some: memory.h */
-  job->failed = false;                /* the worker cannot go on: it gets all rows with the next question */
-  free(job->error);
-  job->error = NULL;
+  if (job->result == ENGINE_NO_ROOM) return LP_OK; /* it begins again when there is some: memory.h */
+  engine_job_forget_failure(job); /* the worker cannot go on: it gets all rows with the next question */
   job->sent = 0;
   engine_remote_forget(engine->remote, job);
   return LP_OK;
@@ -198,7 +187,7 @@ void engine_exits_ask(lp_engine *engine) {
   for (size_t i = 0; i < engine->member.count && asking > 0; i++) {
     engine_job *job = engine->chosen.data[i];
     lp_diag_clear(quiet);
-    if (job->asks && lacks_token(job)) (void)!draw(job, job->logits, job->unsure, quiet);
+    if (job->asks && lacks_token(job)) (void)!engine_job_draw(job, job->logits, job->unsure, quiet);
   }
   lp_diag_free(quiet);
 }

@@ -27,6 +27,30 @@ typedef struct {
   double begun_ms; /* the first pass; 0: none has begun */
 } engine_call;
 
+/* Where a job is in its life; engine_job_enter allows these steps:
+ *
+ *   waiting -> admitted <-> following;  admitted -> running
+ *   admitted, following, running -> waiting: it begins again
+ *   any but ended -> ended */
+typedef enum {
+  ENGINE_WAITING,   /* for memory */
+  ENGINE_ADMITTED,  /* its KV cache is within the budget, and no pass has run it since */
+  ENGINE_FOLLOWING, /* admitted, and waits for another job that computes rows of its prompt */
+  ENGINE_RUNNING,   /* a pass has run it */
+  ENGINE_ENDED
+} engine_stage;
+
+/* What a pass has given a job. */
+typedef enum {
+  ENGINE_NO_TOKEN, /* none was due, or it has not come yet */
+  ENGINE_DRAWN,    /* `drawn` */
+  ENGINE_COMPLETE, /* the end of the answer's grammar */
+  ENGINE_FAILED,   /* `error` says why */
+  ENGINE_NO_ROOM   /* failed, since the worker needs the memory for older sessions */
+} engine_result;
+
+typedef enum { ENGINE_END_OF_TEXT, ENGINE_END_CUT, ENGINE_END_LOST } engine_end; /* LOST: with the worker */
+
 /* One sequence. The engine's thread owns the first group of members from the time that the job is in `jobs` until it
  * has ended; the lock guards the others. */
 struct engine_job {
@@ -36,8 +60,6 @@ struct engine_job {
   lp_executor *executor; /* holds the KV cache; NULL until the job is admitted */
   engine_decoder decoder;
   uint64_t ticket;
-  bool has_begun;        /* a pass has run it */
-  bool follows;          /* it waits for another job that computes rows of its prompt */
   const lp_states *from; /* another prompt's first `done` rows, which the first pass copies; NULL: none */
   uint64_t from_session; /* the worker's session that has them there; 0: none */
   bool own_rows;         /* it takes no rows of others, since the worker refused it some */
@@ -45,28 +67,26 @@ struct engine_job {
   int64_t turn;          /* rows of its prompt that are left of a turn which a pass has cut short; 0: it has no turn */
   int64_t rows;          /* in the current pass */
   lp_drawn drawn;        /* in the current pass */
-  bool has_drawn, is_complete, failed;
-  bool wants_logits; /* of the current pass, from the worker */
-  float *logits;     /* [vocab] these, or those of the last exit that was unsure; NULL: none came */
-  uint64_t session;  /* at the worker; 0: none */
-  bool asks;         /* it needs the worker in the current pass */
-  bool told;         /* the worker knows of the current pass */
-  bool lost;         /* with the worker */
-  bool has_no_room;  /* it failed since the worker needs the memory for older sessions */
+  engine_result result;  /* of the current pass */
+  bool wants_logits;     /* of the current pass, from the worker */
+  float *logits;         /* [vocab] these, or those of the last exit that was unsure; NULL: none came */
+  uint64_t session;      /* at the worker; 0: none */
+  bool asks;             /* it needs the worker in the current pass */
+  bool told;             /* the worker knows of the current pass */
 
   /* With early exits (exits.h): */
-  lp_buf crossing[ENGINE_MOST_CROSSING]; /* the rows of each tensor that crosses to the cloud, from the first on */
-  int64_t sent;                          /* of these, to the session */
-  int64_t there[LP_MAX_SYMBOLS];         /* of what it asks the worker */
-  int32_t unsure;                        /* the layer of the exit that gave `logits` */
-  uint64_t connection;                   /* that has the session */
+  lp_buf crossing[ENGINE_MOST_CROSSING];  /* the rows of each tensor that crosses to the cloud, from the first on */
+  int64_t sent;                           /* of these, to the session */
+  int64_t remote_symbols[LP_MAX_SYMBOLS]; /* of what it asks the worker */
+  int32_t unsure;                         /* the layer of the exit that gave `logits` */
+  uint64_t connection;                    /* that has the session */
 
-  bool admitted;    /* its KV cache is within the budget */
-  uint64_t entered; /* counts admissions */
-  int64_t granted;  /* rows of the KV cache that the budget holds (memory.h) */
-  size_t bytes;     /* of these */
-  bool cancelled;   /* its caller wants no more */
-  bool ended, cut;
+  engine_stage stage;
+  uint64_t entered;     /* counts admissions */
+  int64_t granted;      /* rows of the KV cache that the budget holds (memory.h) */
+  size_t bytes;         /* of these */
+  bool cancelled;       /* its caller wants no more */
+  engine_end end;       /* once it has ended */
   char *error;          /* NULL: none */
   LP_VEC(lp_drawn) out; /* tokens that wait for the sink */
   int64_t handed;       /* tokens that it took */
@@ -99,7 +119,7 @@ struct lp_engine {
   lp_pool *pool;
   lp_batch *batch;
   engine_remote *remote; /* NULL: all layers run here */
-  bool draws_there;      /* the worker has the logits */
+  bool draws_remotely;   /* the worker has the logits */
   double theta;          /* of early exits; 0: they are not used */
   uint64_t connection;   /* counts the losses of the worker, with early exits */
   double quiet_until_ms; /* until then nobody dials */
@@ -123,7 +143,7 @@ struct lp_engine {
   size_t held;         /* bytes of KV caches of admitted jobs */
   uint64_t entered;    /* admissions */
   int64_t preempted;   /* sequences that gave their memory back, and began again */
-  size_t most_there;   /* jobs that may be admitted, since the worker had no room for more; SIZE_MAX: it always had */
+  size_t most_remote;  /* jobs that may be admitted, since the worker had no room for more; SIZE_MAX: it always had */
   double room_ms;      /* when one more may be admitted (memory.h) */
   LP_VEC(engine_prefix) kept;
   size_t kept_bytes;
@@ -139,9 +159,16 @@ void engine_client_enter(lp_engine *engine, uint64_t id, int32_t jobs);
 bool engine_choose(lp_engine *engine);
 /* Runs the pass over the chosen jobs and draws their tokens. Without the lock. */
 void engine_pass_run(lp_engine *engine);
+/* With the lock held, on the engine's thread. */
+void engine_job_enter(engine_job *job, engine_stage stage);
+bool engine_job_is_admitted(const engine_job *job);
+bool engine_job_has_failed(const engine_job *job);
 /* Tells whether the pass runs the last token of the job's text, after which the next one is drawn. */
 bool engine_job_draws(const engine_job *job);
+/* Draws the next token from logits, those of the exit after `exit` layers, or 0: of the full model. */
+LP_MUST_USE lp_status engine_job_draw(engine_job *job, const float *logits, int32_t exit, lp_diag *diag);
 void engine_job_fail(engine_job *job, const lp_diag *diag);
+void engine_job_forget_failure(engine_job *job);
 /* Marks the job as ended and releases its KV cache. With the lock held, on the engine's thread. */
 void engine_job_end(lp_engine *engine, engine_job *job);
 

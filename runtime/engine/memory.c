@@ -63,8 +63,7 @@ static void give(lp_engine *engine, engine_job *job, int64_t rows, size_t bytes)
 
 void engine_memory_release(lp_engine *engine, engine_job *job) {
   give(engine, job, 0, 0);
-  job->admitted = false;
-  if (engine->jobs.count == 0) engine->most_there = SIZE_MAX;
+  if (engine->jobs.count == 0) engine->most_remote = SIZE_MAX;
 }
 
 /* ---- growing ----------------------------------------------------------------------------------------------------- */
@@ -73,14 +72,12 @@ static engine_job *admitted_last(const lp_engine *engine) {
   engine_job *last = NULL;
   for (size_t i = 0; i < engine->jobs.count; i++) {
     engine_job *job = engine->jobs.data[i];
-    if (job->admitted && (!last || job->entered > last->entered)) last = job;
+    if (engine_job_is_admitted(job) && (!last || job->entered > last->entered)) last = job;
   }
   return last;
 }
 
-/* The job waits until it is admitted again, and then computes its text from the beginning. Its executor is no longer
- * its own. */
-static void begin_again(lp_engine *engine, engine_job *job) {
+void engine_memory_begin_again(lp_engine *engine, engine_job *job) {
   engine_memory_release(engine, job);
   if (job->connection != engine->connection) job->session = 0; /* it was lost */
   if (engine->remote) engine_remote_forget(engine->remote, job);
@@ -88,12 +85,12 @@ static void begin_again(lp_engine *engine, engine_job *job) {
   job->executor = NULL;
   job->from = NULL;
   job->done = job->turn = job->sent = 0;
-  job->has_begun = job->follows = false;
+  engine_job_enter(job, ENGINE_WAITING);
 }
 
 static void preempt(lp_engine *engine, engine_job *job) {
   engine_prefix_keep(engine, job);
-  begin_again(engine, job);
+  engine_memory_begin_again(engine, job);
   engine->preempted++;
 }
 
@@ -101,9 +98,9 @@ static void preempt(lp_engine *engine, engine_job *job) {
 static void grow(lp_engine *engine, engine_job *job) {
   int64_t rows = wanted_rows(engine, job);
   size_t bytes = bytes_of(engine, job, rows);
-  while (job->admitted && !find_room(engine, bytes - job->bytes))
+  while (engine_job_is_admitted(job) && !find_room(engine, bytes - job->bytes))
     preempt(engine, admitted_last(engine));
-  if (job->admitted) give(engine, job, rows, bytes);
+  if (engine_job_is_admitted(job)) give(engine, job, rows, bytes);
 }
 
 /* ---- room at a worker -------------------------------------------------------------------------------------------- */
@@ -111,38 +108,36 @@ static void grow(lp_engine *engine, engine_job *job) {
 static size_t count_admitted(const lp_engine *engine) {
   size_t admitted = 0;
   for (size_t i = 0; i < engine->jobs.count; i++)
-    admitted += engine->jobs.data[i]->admitted;
+    admitted += engine_job_is_admitted(engine->jobs.data[i]);
   return admitted;
 }
 
 bool engine_memory_await_room(lp_engine *engine, engine_job *job) {
-  if (!job->has_no_room || engine_remote_is_lost(engine->remote)) return false;
+  if (job->result != ENGINE_NO_ROOM || engine_remote_is_lost(engine->remote)) return false;
   bool is_first = job->text.count == job->call->request->length; /* no token was drawn */
   engine->preempted += job->done > job->reused;
   if (is_first) engine->reused -= job->reused;
   if (is_first) job->reused = 0;
   engine_prefix_free(engine); /* the worker drops these first */
   lp_executor_free(job->executor);
-  begin_again(engine, job);
-  free(job->error);
-  job->error = NULL;
-  job->failed = job->has_no_room = false;
-  engine->most_there = count_admitted(engine);
+  engine_memory_begin_again(engine, job);
+  engine_job_forget_failure(job);
+  engine->most_remote = count_admitted(engine);
   engine->room_ms = lp_now_ms() + pause_ms;
   return true;
 }
 
 static bool may_admit(lp_engine *engine, size_t admitted) {
-  if (admitted < engine->most_there) return true;
+  if (admitted < engine->most_remote) return true;
   if (lp_now_ms() < engine->room_ms) return false;
-  engine->most_there = admitted + 1;
+  engine->most_remote = admitted + 1;
   engine->room_ms = lp_now_ms() + pause_ms;
   return true;
 }
 
 double engine_memory_next_ms(const lp_engine *engine) {
   size_t admitted = count_admitted(engine);
-  return admitted < engine->jobs.count && admitted >= engine->most_there ? engine->room_ms : INFINITY;
+  return admitted < engine->jobs.count && admitted >= engine->most_remote ? engine->room_ms : INFINITY;
 }
 
 /* ---- admission --------------------------------------------------------------------------------------------------- */
@@ -152,7 +147,7 @@ static void admit(lp_engine *engine) {
   size_t admitted = count_admitted(engine);
   for (size_t i = 0; i < engine->jobs.count; i++) {
     engine_job *job = engine->jobs.data[i];
-    if (job->admitted) continue;
+    if (job->stage != ENGINE_WAITING) continue;
     if (!may_admit(engine, admitted)) return;
     while (engine->remote && admitted + engine->kept.count >= ENGINE_MOST_SESSIONS)
       if (!engine_prefix_drop_oldest(engine)) return;
@@ -160,7 +155,7 @@ static void admit(lp_engine *engine) {
     size_t bytes = bytes_of(engine, job, rows);
     if (!find_room(engine, bytes)) return;
     give(engine, job, rows, bytes);
-    job->admitted = true;
+    engine_job_enter(job, ENGINE_ADMITTED);
     admitted++;
     job->entered = ++engine->entered;
     job->executor = lp_executor_create(engine->bundle, LP_SIDE_DEVICE, engine->pool);
@@ -171,7 +166,7 @@ static void admit(lp_engine *engine) {
 void engine_memory_share(lp_engine *engine) {
   for (size_t i = 0; i < engine->jobs.count; i++) {
     engine_job *job = engine->jobs.data[i];
-    if (job->admitted && (int64_t)job->text.count > job->granted) grow(engine, job);
+    if (engine_job_is_admitted(job) && (int64_t)job->text.count > job->granted) grow(engine, job);
   }
   admit(engine);
 }

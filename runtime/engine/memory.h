@@ -28,6 +28,9 @@ bool engine_memory_await_room(lp_engine *engine, engine_job *job);
 /* When a job that waits for room at the worker may be admitted, by lp_now_ms; INFINITY: none waits for that. With the
  * lock held. */
 double engine_memory_next_ms(const lp_engine *engine);
+/* The job waits until it is admitted again, and then computes its text from the beginning. Its executor is no longer
+ * its own. With the lock held. */
+void engine_memory_begin_again(lp_engine *engine, engine_job *job);
 /* Takes the job's share back. With the lock held. */
 void engine_memory_release(lp_engine *engine, engine_job *job);
 

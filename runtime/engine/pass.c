@@ -30,7 +30,7 @@ static void reserve(lp_engine *engine) {
     if (status != LP_OK) engine_job_fail(job, diag);
   }
   for (size_t i = 0; i < engine->chosen.count; i++) /* failed jobs move to the end */
-    if (!engine->chosen.data[i]->failed) {
+    if (!engine_job_has_failed(engine->chosen.data[i])) {
       engine_job *job = engine->chosen.data[i];
       lp_batch_member member = engine->member.data[i];
       engine->chosen.data[i] = engine->chosen.data[kept];
@@ -84,9 +84,9 @@ static void draw(void *user, int64_t index) {
   lp_diag *diag = lp_diag_create();
   lp_status status = step ? lp_batch_logits(engine->batch, i, step, false, &logits, diag) : LP_OK;
   if (status == LP_OK)
-    status = engine_decoder_draw(&job->decoder, logits.row, job->text.count, &job->drawn, &job->is_complete, diag);
-  if (status != LP_OK) engine_job_fail(job, diag);
-  job->has_drawn = status == LP_OK && !job->is_complete;
+    (void)!engine_job_draw(job, logits.row, 0, diag); /* the job keeps its failure */
+  else
+    engine_job_fail(job, diag);
   lp_diag_free(diag);
 }
 
@@ -154,7 +154,7 @@ static lp_status take_output(lp_engine *engine, int32_t program, int32_t index, 
       status = engine_remote_take_output(engine, i, program, index, diag);
     else if (is_logits)
       status = engine_remote_draw(engine, i, program, index, diag);
-    if (job->wants_logits && is_logits && !job->failed) here.job[here.count++] = i;
+    if (job->wants_logits && is_logits && !engine_job_has_failed(job)) here.job[here.count++] = i;
   }
   if (status == LP_OK) lp_pool_each(engine->pool, draw, &here, (int64_t)here.count);
   free(here.job);
@@ -224,9 +224,9 @@ void engine_pass_run(lp_engine *engine) {
   int64_t rows = 0;
   for (size_t i = 0; i < engine->chosen.count; i++) {
     engine_job *job = engine->chosen.data[i];
-    job->has_drawn = job->is_complete = false;
+    job->result = ENGINE_NO_TOKEN;
     job->asks = true;
-    job->wants_logits = engine->draws_there && engine_job_draws(job) && engine_decoder_needs_logits(&job->decoder);
+    job->wants_logits = engine->draws_remotely && engine_job_draws(job) && engine_decoder_needs_logits(&job->decoder);
     if (job->call->begun_ms == 0) job->call->begun_ms = begin;
     rows += job->rows;
   }

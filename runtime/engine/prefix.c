@@ -23,7 +23,7 @@ static size_t prompt_of(const engine_job *job) {
 }
 
 /* The rows of its prompt that the job has. */
-static int64_t rows_there(const engine_job *job) {
+static int64_t prompt_rows(const engine_job *job) {
   int64_t most = (int64_t)prompt_of(job);
   return job->done < most ? job->done : most;
 }
@@ -54,7 +54,8 @@ static void offer(const lp_engine *engine, engine_job *job, const lp_executor *f
 /* The rows of the job's prompt that another one will have, if a pass may run it next. */
 static int64_t rows_to_come(const engine_job *job, const engine_job *other) {
   int64_t all = (int64_t)prompt_of(other);
-  return other->admitted && !other->follows && other->done < all ? shared_rows(job, &other->text, all) : 0;
+  const bool runs = other->stage == ENGINE_ADMITTED || other->stage == ENGINE_RUNNING;
+  return runs && other->done < all ? shared_rows(job, &other->text, all) : 0;
 }
 
 static void find(lp_engine *engine, engine_job *job) {
@@ -63,8 +64,8 @@ static void find(lp_engine *engine, engine_job *job) {
   job->done = 0;
   job->from = NULL;
   job->from_session = 0;
-  job->follows = false;
-  if (job->own_rows) return;
+  engine_job_enter(job, ENGINE_ADMITTED);
+  if (job->own_rows || !engine->shares) return;
   for (size_t i = 0; i < engine->kept.count; i++) {
     engine_prefix *kept = &engine->kept.data[i];
     int64_t rows = shared_rows(job, &kept->text, (int64_t)kept->text.count);
@@ -74,18 +75,18 @@ static void find(lp_engine *engine, engine_job *job) {
   for (size_t i = 0; i < engine->jobs.count; i++) {
     const engine_job *other = engine->jobs.data[i];
     is_before = is_before && other != job;
-    if (other->has_begun)
-      offer(engine, job, other->executor, other->session, shared_rows(job, &other->text, rows_there(other)));
-    int64_t rows = other->has_begun || is_before ? rows_to_come(job, other) : 0;
+    if (other->stage == ENGINE_RUNNING)
+      offer(engine, job, other->executor, other->session, shared_rows(job, &other->text, prompt_rows(other)));
+    int64_t rows = other->stage == ENGINE_RUNNING || is_before ? rows_to_come(job, other) : 0;
     if (rows > to_come) to_come = rows;
   }
-  job->follows = to_come > job->done;
+  if (to_come > job->done) engine_job_enter(job, ENGINE_FOLLOWING);
 }
 
 void engine_prefix_find(lp_engine *engine) {
-  for (size_t i = 0; engine->shares && i < engine->jobs.count; i++) {
+  for (size_t i = 0; i < engine->jobs.count; i++) {
     engine_job *job = engine->jobs.data[i];
-    if (job->admitted && !job->has_begun) find(engine, job);
+    if (job->stage == ENGINE_ADMITTED || job->stage == ENGINE_FOLLOWING) find(engine, job);
   }
 }
 
@@ -163,12 +164,14 @@ static bool is_kept(lp_engine *engine, const engine_job *job, int64_t rows) {
 
 /* Tells whether the worker has room for a session more: it copies the rows before the job's own session is closed. */
 static bool has_session(const lp_engine *engine, const engine_job *job) {
-  return job->session != 0 && !job->lost && engine->jobs.count + engine->kept.count + 2 <= ENGINE_MOST_SESSIONS;
+  return job->session != 0 && job->end != ENGINE_END_LOST &&
+         engine->jobs.count + engine->kept.count + 2 <= ENGINE_MOST_SESSIONS;
 }
 
 void engine_prefix_keep(lp_engine *engine, engine_job *job) {
-  bool can = engine->shares && job->has_begun && !job->failed && (!engine->remote || has_session(engine, job));
-  int64_t rows = can ? rows_there(job) / GRAIN * GRAIN : 0;
+  bool can = engine->shares && job->stage == ENGINE_RUNNING && !engine_job_has_failed(job) &&
+             (!engine->remote || has_session(engine, job));
+  int64_t rows = can ? prompt_rows(job) / GRAIN * GRAIN : 0;
   if (rows == 0 || is_kept(engine, job, rows)) {
     lp_executor_free(job->executor);
     return;

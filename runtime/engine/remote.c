@@ -261,12 +261,12 @@ lp_status engine_remote_send(lp_engine *engine, size_t sequence, int32_t program
                              size_t size, lp_diag *diag) {
   engine_job *job = engine->chosen.data[sequence];
   Lp__Wire__Step body = LP__WIRE__STEP__INIT;
-  if (job->failed) return LP_OK;
+  if (engine_job_has_failed(job)) return LP_OK;
   body.session = job->session;
   body.program = (uint32_t)program;
   body.step = step;
   body.n_symbols = (size_t)engine->bundle->manifest.symbol_count;
-  body.symbols = engine->theta > 0 ? job->there : engine->member.data[sequence].sym;
+  body.symbols = engine->theta > 0 ? job->remote_symbols : engine->member.data[sequence].sym;
   body.want_outputs = job->wants_logits;
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_STEP;
@@ -321,7 +321,7 @@ static lp_status await_kind(lp_engine *engine, size_t sequence, int32_t program,
                             Lp__Wire__Message__KindCase kind, lp_inbound *in, bool *came, lp_diag *diag) {
   engine_job *job = engine->chosen.data[sequence];
   *came = false;
-  if (job->failed) return LP_OK;
+  if (engine_job_has_failed(job)) return LP_OK;
   if (!job->told) LP_TRY(engine_remote_send(engine, sequence, program, -1, NULL, 0, diag));
   LP_TRY(await(engine->remote, job->session, in, diag));
   const Lp__Wire__Message *message = in->message;
@@ -329,8 +329,7 @@ static lp_status await_kind(lp_engine *engine, size_t sequence, int32_t program,
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE) {
     lp_buf text = {0};
     lp_buf_printf(&text, "the cloud at %s failed: %s", engine->remote->endpoint.address, message->failure->text);
-    job->failed = true;
-    job->has_no_room = message->failure->room;
+    job->result = message->failure->room ? ENGINE_NO_ROOM : ENGINE_FAILED;
     if (!job->error) job->error = lp_strdup(lp_buf_text(&text));
     lp_buf_free(&text);
   } else {
@@ -366,7 +365,7 @@ lp_status engine_remote_draw(lp_engine *engine, size_t sequence, int32_t program
   const Lp__Wire__Tokens *tokens = in.message->tokens;
   bool good = tokens->n_token == 1 && tokens->token[0] >= 0 && tokens->token[0] < engine->bundle->manifest.vocab;
   if (good) job->drawn = (lp_drawn){.token = tokens->token[0], .logprob = NAN};
-  job->has_drawn = good && job->done + job->rows == (int64_t)job->text.count;
+  if (good && job->done + job->rows == (int64_t)job->text.count) job->result = ENGINE_DRAWN;
   lp_inbound_release(&in);
   return good ? LP_OK : lose(engine->remote, "its tokens are not in the model's vocabulary", diag);
 }

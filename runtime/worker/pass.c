@@ -11,6 +11,7 @@
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/batch.h"
 #include "runtime/exec/executor.h"
+#include "runtime/exec/fair.h"
 #include "runtime/exec/sampler.h"
 #include "runtime/exec/state.h"
 #include "runtime/exits/context.h"
@@ -74,8 +75,7 @@ bool worker_pass_is_due(const lp_worker *worker) {
 
 static int by_turn(const void *a, const void *b) {
   const entry *x = a, *y = b;
-  if (x->served != y->served) return x->served < y->served ? -1 : 1;
-  return x->ticket < y->ticket ? -1 : x->ticket > y->ticket;
+  return lp_fair_compare(x->served, x->ticket, y->served, y->ticket);
 }
 
 static void append(pass *p, entry found) {

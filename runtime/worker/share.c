@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "runtime/exec/batch.h"
+#include "runtime/exec/fair.h"
 #include "runtime/exec/pace.h"
 #include "runtime/worker/peer.h"
 
@@ -11,7 +12,7 @@ static const double active_ms = 250;
 
 void worker_share_enter(lp_worker *worker, uint32_t peer) {
   worker_peer *of = worker_peer_account(worker, peer);
-  if (of->served < worker->turn) of->served = worker->turn;
+  of->served = lp_fair_enter(of->served, worker->turn);
   of->queued_ms = lp_now_ms();
 }
 

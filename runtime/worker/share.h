@@ -1,8 +1,6 @@
-/* Shares of passes. All connections of a client count as one peer. Of the requests in the queue, those of the peer that
- * was served least come first. A peer that comes back after a pause counts as served as much as the one whose turn it
- * is, so that pauses earn no credit (start-time fair queueing: Goyal, Vin and Cheng, 1996). While several peers are
- * active, a pass takes so few rows that it lasts about 1.6 times as long as a pass with one row of each that waits: the
- * next token of another peer waits for one pass. */
+/* Shares of passes. All connections of a client count as one peer, and peers take turns by exec/fair.h. While several
+ * peers are active, a pass takes so few rows that it lasts about 1.6 times as long as a pass with one row of each that
+ * waits: the next token of another peer waits for one pass. */
 #ifndef LP_WORKER_SHARE_H
 #define LP_WORKER_SHARE_H
 

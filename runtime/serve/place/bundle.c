@@ -113,7 +113,7 @@ static lp_status generate_split(const bundle_site *self, const helper *by, bool 
                                        .traceparent = to->traceparent,
                                        .is_abandoned = lp_listener_is_abandoned,
                                        .abandon_user = to};
-  to->machine = engine && !lp_engine_draws_there(engine) ? "device" : by->address;
+  to->machine = engine && !lp_engine_draws_remotely(engine) ? "device" : by->address;
   return engine ? generate_in_passes(engine, to, usage, lost, diag)
                 : generate_in_session(self, &options, to, lost, diag);
 }

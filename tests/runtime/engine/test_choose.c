@@ -25,7 +25,7 @@ static void setup(void) {
 
 static void teardown(void) {
   for (int i = 0; i < count; i++) {
-    if (!jobs[i].ended) engine_job_end(engine, &jobs[i]);
+    if (jobs[i].stage != ENGINE_ENDED) engine_job_end(engine, &jobs[i]);
     lp_vec_free(&jobs[i].text);
     (void)pthread_cond_destroy(&calls[i].changed);
   }
@@ -121,4 +121,20 @@ LP_TEST(a_long_prompt_gives_way) {
   ck_assert(waits(&jobs[1]));
   ck_assert_int_ge(jobs[1].done, LP_PASS_ROWS);
   ck_assert_int_lt(jobs[1].done, 2 * LP_PASS_ROWS);
+}
+
+/* A job that waits for another one's rows runs by itself once prompts share no rows any more. */
+LP_TEST(nobody_waits_for_rows_that_are_not_shared) {
+  enum { LENGTH = 3 * LP_PASS_ROWS };
+  ck_assert(engine->shares);
+  add(LENGTH);
+  add(LENGTH);
+  jobs[1].text.data[0] = jobs[0].text.data[0];
+  (void)pass();
+  ck_assert_int_eq(jobs[1].stage, ENGINE_FOLLOWING);
+  engine->shares = false;
+  for (int i = 0; i < 4; i++)
+    (void)pass();
+  ck_assert_int_eq(jobs[1].stage, ENGINE_RUNNING);
+  ck_assert_int_gt(jobs[1].done, 0);
 }

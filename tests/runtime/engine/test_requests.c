@@ -80,7 +80,7 @@ LP_LOOP_TEST(bundles_that_an_engine_refuses, 0, 16) {
   ck_assert_int_eq(lp_engine_open(bundle, &options, &engine, diag), rows[_i].refusal ? LP_FAILED : LP_OK);
   ck_assert_str_eq(toy_error(diag), rows[_i].refusal ? rows[_i].refusal : "");
   ck_assert_int_eq(engine != NULL, !rows[_i].refusal);
-  if (engine) ck_assert_int_eq(lp_engine_draws_there(engine), rows[_i].placement != &here);
+  if (engine) ck_assert_int_eq(lp_engine_draws_remotely(engine), rows[_i].placement != &here);
   lp_engine_close(engine);
   lp_bundle_free(bundle);
 }
