@@ -76,7 +76,7 @@ char *lp_answer_whole(const lp_answer_head *head, const lp_whole *whole, const l
     lp_json_put_object(&json, NULL);
     lp_json_put_integer(&json, "index", i);
     if (head->request->decoding.top_logprobs >= 0)
-      lp_told_write(&json, choice->told.data, choice->told.count, chat, 0);
+      lp_logprobs_write(&json, choice->logprobs.data, choice->logprobs.count, chat, 0);
     else
       lp_json_put_null(&json, "logprobs");
     lp_json_put_text(&json, "finish_reason", finish_name(choice->finish));
@@ -132,7 +132,7 @@ static char *write_chunk(const lp_answer_head *head, const lp_piece *piece, bool
   lp_json_put_integer(&json, "index", piece->choice);
   lp_json_put_text(&json, "finish_reason", finish);
   if (head->request->decoding.top_logprobs >= 0 && !finish)
-    lp_told_write(&json, piece->told, piece->told_count, head->request->chat, characters);
+    lp_logprobs_write(&json, piece->logprobs, piece->logprob_count, head->request->chat, characters);
   if (!head->request->chat) {
     lp_json_put_text(&json, "text", piece->text);
   } else if (finish) {

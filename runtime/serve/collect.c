@@ -14,9 +14,9 @@ static lp_whole_call *call_of(lp_whole_choice *to, int64_t index) {
 void lp_whole_put(lp_whole *whole, const lp_piece *piece) {
   lp_whole_choice *to = &whole->choice[piece->choice];
   lp_buf_puts(&to->text, piece->text);
-  for (size_t i = 0; i < piece->told_count; i++) {
-    lp_told_token copy = lp_told_copy(&piece->told[i]);
-    lp_vec_push(&to->told, copy);
+  for (size_t i = 0; i < piece->logprob_count; i++) {
+    lp_answer_logprob copy = lp_answer_logprob_copy(&piece->logprobs[i]);
+    lp_vec_push(&to->logprobs, copy);
   }
   for (size_t i = 0; i < piece->call_count; i++) {
     const lp_tool_call *part = &piece->calls[i];
@@ -36,7 +36,7 @@ void lp_whole_drop(lp_whole *whole, int32_t first, int32_t count) {
       lp_buf_free(&choice->calls.data[k].arguments);
     }
     lp_vec_free(&choice->calls);
-    lp_told_free(&choice->told);
+    lp_logprobs_free(&choice->logprobs);
     lp_buf_free(&choice->text);
     *choice = (lp_whole_choice){0};
   }

@@ -2,7 +2,7 @@
 #ifndef LP_SERVE_COLLECT_H
 #define LP_SERVE_COLLECT_H
 
-#include "runtime/serve/place/told.h"
+#include "runtime/serve/place/logprobs.h"
 
 typedef struct {
   int64_t index;
@@ -11,7 +11,7 @@ typedef struct {
 
 typedef struct {
   lp_buf text;
-  lp_told told;
+  lp_logprobs logprobs;
   LP_VEC(lp_whole_call) calls;
   size_t characters; /* of the tokens that were streamed */
   lp_finish finish;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/serve/place/told.h"
+#include "runtime/serve/place/logprobs.h"
 
 struct lp_log {
   FILE *file;

@@ -6,9 +6,9 @@
 /* The tokens that begin within the text that has been passed on; `all`: every token that is held. */
 static size_t ready_tokens(lp_stopper *self, int32_t choice, bool all) {
   size_t count = 0, seen = self->choice[choice].seen;
-  const lp_told *told = &self->choice[choice].told;
-  while (count < told->count && (all || seen < self->choice[choice].passed))
-    seen += told->data[count++].size;
+  const lp_logprobs *logprobs = &self->choice[choice].logprobs;
+  while (count < logprobs->count && (all || seen < self->choice[choice].passed))
+    seen += logprobs->data[count++].size;
   self->choice[choice].seen = seen;
   return count;
 }
@@ -16,12 +16,12 @@ static size_t ready_tokens(lp_stopper *self, int32_t choice, bool all) {
 /* Passes on the first `size` bytes that are held, with their tokens, and what else the piece has. */
 static bool hand_on(lp_stopper *self, int32_t choice, size_t size, bool all, const lp_piece *rest) {
   lp_buf *held = &self->choice[choice].held, text = {0};
-  lp_told *told = &self->choice[choice].told;
+  lp_logprobs *logprobs = &self->choice[choice].logprobs;
   self->choice[choice].passed += size;
   size_t count = ready_tokens(self, choice, all);
   if (size == 0 && count == 0 && (!rest || rest->call_count == 0)) return true;
   lp_buf_append(&text, lp_buf_text(held), size);
-  lp_piece piece = {.choice = choice, .text = lp_buf_text(&text), .told = told->data, .told_count = count};
+  lp_piece piece = {.choice = choice, .text = lp_buf_text(&text), .logprobs = logprobs->data, .logprob_count = count};
   if (rest) {
     piece.calls = rest->calls;
     piece.call_count = rest->call_count;
@@ -30,9 +30,9 @@ static bool hand_on(lp_stopper *self, int32_t choice, size_t size, bool all, con
   bool more = self->sink(self->user, &piece);
   lp_buf_free(&text);
   for (size_t i = 0; i < count; i++)
-    lp_told_token_free(&told->data[i]);
-  if (count > 0) memmove(told->data, told->data + count, (told->count - count) * sizeof *told->data);
-  told->count -= count;
+    lp_answer_logprob_free(&logprobs->data[i]);
+  if (count > 0) memmove(logprobs->data, logprobs->data + count, (logprobs->count - count) * sizeof *logprobs->data);
+  logprobs->count -= count;
   if (size > 0) {
     memmove(held->data, held->data + size, held->size - size + 1);
     held->size -= size;
@@ -68,9 +68,9 @@ bool lp_stopper_put(void *user, const lp_piece *piece) {
   if (self->ended || self->choice[choice].stopped) return false;
   lp_buf *held = &self->choice[choice].held;
   lp_buf_puts(held, piece->text);
-  for (size_t i = 0; i < piece->told_count; i++) {
-    lp_told_token copy = lp_told_copy(&piece->told[i]);
-    lp_vec_push(&self->choice[choice].told, copy);
+  for (size_t i = 0; i < piece->logprob_count; i++) {
+    lp_answer_logprob copy = lp_answer_logprob_copy(&piece->logprobs[i]);
+    lp_vec_push(&self->choice[choice].logprobs, copy);
   }
   ptrdiff_t at = find_stop(self, lp_buf_text(held));
   if (at >= 0) {
@@ -86,6 +86,6 @@ void lp_stopper_end(lp_stopper *self, bool whole) {
     if (whole && !self->ended && !self->choice[i].stopped)
       (void)hand_on(self, i, self->choice[i].held.size, true, NULL);
     lp_buf_free(&self->choice[i].held);
-    lp_told_free(&self->choice[i].told);
+    lp_logprobs_free(&self->choice[i].logprobs);
   }
 }

@@ -2,8 +2,8 @@
 #ifndef LP_SERVE_STOP_H
 #define LP_SERVE_STOP_H
 
+#include "runtime/serve/place/logprobs.h"
 #include "runtime/serve/place/site.h"
-#include "runtime/serve/place/told.h"
 
 typedef struct {
   const lp_completion *request;
@@ -11,9 +11,9 @@ typedef struct {
   void *user;
   struct {
     lp_buf held;
-    lp_told told;        /* of tokens that were not passed on */
-    size_t passed, seen; /* bytes of text that were passed on; bytes of the tokens that were passed on */
-    bool stopped;        /* the choice has ended before a stop sequence */
+    lp_logprobs logprobs; /* of tokens that were not passed on */
+    size_t passed, seen;  /* bytes of text that were passed on; bytes of the tokens that were passed on */
+    bool stopped;         /* the choice has ended before a stop sequence */
   } choice[LP_MOST_CHOICES];
   bool ended; /* the client wants no more */
 } lp_stopper;

@@ -106,8 +106,8 @@ static bool hand_on(lp_tool_reader *self, int32_t choice, const lp_piece *with) 
   self->choice[choice].held = (lp_buf){0};
   lp_piece piece = {.choice = choice, .text = lp_buf_text(&text)};
   if (with) {
-    piece.told = with->told;
-    piece.told_count = with->told_count;
+    piece.logprobs = with->logprobs;
+    piece.logprob_count = with->logprob_count;
     piece.machine = with->machine;
   }
   bool more = self->sink(self->user, &piece);
@@ -124,9 +124,9 @@ bool lp_tool_reader_put(void *reader, const lp_piece *piece) {
   bool waits = self->request->tools == LP_TOOLS_REQUIRED || may_call(lp_buf_text(held));
   self->choice[piece->choice].is_text = !waits;
   if (!waits) return hand_on(self, piece->choice, piece);
-  if (piece->told_count == 0) return true;
+  if (piece->logprob_count == 0) return true;
   const lp_piece only_told = {
-      .choice = piece->choice, .text = "", .told = piece->told, .told_count = piece->told_count};
+      .choice = piece->choice, .text = "", .logprobs = piece->logprobs, .logprob_count = piece->logprob_count};
   return self->sink(self->user, &only_told);
 }
 

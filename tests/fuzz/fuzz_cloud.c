@@ -20,9 +20,9 @@ static bool take(void *user, const lp_piece *piece) {
   client *c = user;
   if (piece->choice < 0 || piece->choice >= c->choices) abort();
   c->bytes += length_of(piece->text) + length_of(piece->machine);
-  for (size_t i = 0; i < piece->told_count; i++)
-    c->bytes += length_of(piece->told[i].token) + length_of(piece->told[i].logprob) + length_of(piece->told[i].top) +
-                length_of(piece->told[i].bytes);
+  for (size_t i = 0; i < piece->logprob_count; i++)
+    c->bytes += length_of(piece->logprobs[i].token) + length_of(piece->logprobs[i].logprob) +
+                length_of(piece->logprobs[i].top) + length_of(piece->logprobs[i].bytes);
   for (size_t i = 0; i < piece->call_count; i++)
     c->bytes += length_of(piece->calls[i].id) + length_of(piece->calls[i].name) + strlen(piece->calls[i].arguments);
   return c->left-- > 0;

@@ -62,8 +62,8 @@ static bool take_piece(void *user, const lp_piece *piece) {
   const lp_answer_head head = head_of(a);
   bool wrote = lp_events_write(a->pipe, &a->server->stop, lp_answer_chunk(&head, piece, !*has_role, *characters));
   *has_role = true;
-  for (size_t i = 0; i < piece->told_count; i++)
-    *characters += piece->told[i].characters;
+  for (size_t i = 0; i < piece->logprob_count; i++)
+    *characters += piece->logprobs[i].characters;
   return wrote;
 }
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "runtime/router/curl_library.h"
 #include "runtime/serve/answer.h"
-#include "runtime/serve/place/told.h"
+#include "runtime/serve/place/logprobs.h"
 
 /* Bytes: of an event, of an error's body, and of an answer beside those for each token that was asked for. */
 enum { MOST_LINE = 1 << 20, MOST_ERROR = 1 << 16, MOST_REST = 1 << 20, MOST_TOKEN = 1 << 12 };
@@ -66,30 +66,30 @@ static lp_finish finish_of(const char *reason) {
 static void take_choice(stream *s, const lp_json *choice) {
   lp_json delta = lp_json_member(choice, "delta"), content = lp_json_member(&delta, "content"),
           plain = lp_json_member(choice, "text"), finish_at = lp_json_member(choice, "finish_reason"),
-          index_at = lp_json_member(choice, "index"), told_at = lp_json_member(choice, "logprobs"),
+          index_at = lp_json_member(choice, "index"), logprobs_at = lp_json_member(choice, "logprobs"),
           calls_at = lp_json_member(&delta, "tool_calls");
   const char *finish = lp_json_text_or(&finish_at, NULL);
   lp_tool_call calls[MOST_CALLS];
-  lp_told told = {0};
+  lp_logprobs logprobs = {0};
   int32_t index = 0;
   if (lp_json_is_given(&index_at) && lp_json_i32(&index_at, 0, s->request->choices - 1, &index, NULL) != LP_OK) {
     (void)snprintf(s->error, sizeof s->error, "the answer has a choice that was not asked for");
     return;
   }
   if (finish) s->usage->finish[index] = finish_of(finish);
-  lp_told_read(&told_at, s->request->chat, &told);
+  lp_logprobs_read(&logprobs_at, s->request->chat, &logprobs);
   const lp_piece piece = {.choice = index,
                           .text = lp_json_text_or(&content, lp_json_text_or(&plain, "")),
-                          .told = told.data,
-                          .told_count = told.count,
+                          .logprobs = logprobs.data,
+                          .logprob_count = logprobs.count,
                           .calls = calls,
                           .call_count = read_calls(&calls_at, calls),
                           .machine = s->request->machines ? s->config->url : NULL};
-  if (piece.text[0] || piece.told_count > 0 || piece.call_count > 0) {
+  if (piece.text[0] || piece.logprob_count > 0 || piece.call_count > 0) {
     s->pieces++;
     if (!s->ended[index] && !s->sink(s->user, &piece)) s->ended[index] = true;
   }
-  lp_told_free(&told);
+  lp_logprobs_free(&logprobs);
 }
 
 static void take_usage(stream *s, const lp_json *usage) {

@@ -47,7 +47,7 @@ static bool connect_to(lp_fleet *self) {
   return self->redis != NULL;
 }
 
-/* ---- what is told ------------------------------------------------------------------------------------------------ */
+/* ---- what the API tells ------------------------------------------------------------------------------------------ */
 
 static void write_view(const lp_fleet *self, lp_buf *out) {
   lp_json_writer json = lp_json_writer_begin(out, (lp_json_style){.has_no_space = true});

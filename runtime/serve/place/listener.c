@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "runtime/serve/place/logprobs.h"
 #include "runtime/serve/place/prompt.h"
-#include "runtime/serve/place/told.h"
 
 static lp_status encode(lp_listener *to, lp_usage *usage, lp_diag *diag) {
   int64_t context = lp_bundle_context_length(to->bundle);
@@ -48,18 +48,18 @@ void lp_listener_free(lp_listener *to) {
 static bool take(lp_listener *to, int32_t choice, int32_t token, const lp_drawn *drawn, const char *machine) {
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(to->bundle);
   lp_buf text = {0};
-  lp_told_token told = {0};
+  lp_answer_logprob logprob = {0};
   to->begun = true;
   lp_vec_push(&to->choice[choice].made, token);
   lp_text_stream_put(&to->choice[choice].text, tokenizer, token, &text);
   lp_piece piece = {.choice = choice, .text = lp_buf_text(&text), .machine = to->request->machines ? machine : NULL};
   if (drawn && to->request->decoding.top_logprobs >= 0) {
-    told = lp_told_of_drawn(tokenizer, drawn, to->request->chat);
-    piece.told = &told;
-    piece.told_count = 1;
+    logprob = lp_answer_logprob_of(tokenizer, drawn, to->request->chat);
+    piece.logprobs = &logprob;
+    piece.logprob_count = 1;
   }
-  bool more = (text.size == 0 && piece.told_count == 0) || to->sink(to->user, &piece);
-  lp_told_token_free(&told);
+  bool more = (text.size == 0 && piece.logprob_count == 0) || to->sink(to->user, &piece);
+  lp_answer_logprob_free(&logprob);
   lp_buf_free(&text);
   more = more && !lp_flag_get(to->stop);
   if (!more) lp_flag_set(&to->choice[choice].enough);

@@ -1,5 +1,5 @@
 /* Writes tokens with their log probabilities in the API's format. */
-#include "runtime/serve/place/told.h"
+#include "runtime/serve/place/logprobs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,21 +70,21 @@ static size_t count_characters(const char *text, size_t size) {
   return count;
 }
 
-lp_told_token lp_told_of_drawn(const lp_tokenizer *tokenizer, const lp_drawn *drawn, bool chat) {
+lp_answer_logprob lp_answer_logprob_of(const lp_tokenizer *tokenizer, const lp_drawn *drawn, bool chat) {
   lp_buf bytes = {0}, text = {0}, number = {0}, list = {0};
   lp_json_writer json = lp_answer_begin(&number), list_json = lp_answer_begin(&list);
   read_bytes(tokenizer, drawn->token, &bytes);
   lp_json_quote(lp_buf_text(&bytes), &text);
   lp_json_put_number(&json, NULL, (double)drawn->logprob);
   if (chat) put_byte_list(&list_json, NULL, &bytes);
-  lp_told_token told = {.token = text.data,
-                        .logprob = number.data,
-                        .top = list_top(tokenizer, drawn, chat),
-                        .bytes = list.data,
-                        .size = bytes.size,
-                        .characters = count_characters(lp_buf_text(&bytes), bytes.size)};
+  lp_answer_logprob logprobs = {.token = text.data,
+                                .logprob = number.data,
+                                .top = list_top(tokenizer, drawn, chat),
+                                .bytes = list.data,
+                                .size = bytes.size,
+                                .characters = count_characters(lp_buf_text(&bytes), bytes.size)};
   lp_buf_free(&bytes);
-  return told;
+  return logprobs;
 }
 
 /* ---- tokens of another server ------------------------------------------------------------------------------------ */
@@ -98,18 +98,18 @@ static char *copy_json(const lp_json *at, const char *otherwise) {
 }
 
 static void add(const lp_json *token, const lp_json *logprob, const lp_json *top, const lp_json *bytes, bool chat,
-                lp_told *out) {
+                lp_logprobs *out) {
   const char *text = lp_json_text_or(token, "");
-  const lp_told_token told = {.token = copy_json(token, "\"\""),
-                              .logprob = copy_json(logprob, "null"),
-                              .top = copy_json(top, chat ? "[]" : "null"),
-                              .bytes = chat ? copy_json(bytes, "null") : NULL,
-                              .size = strlen(text),
-                              .characters = count_characters(text, strlen(text))};
-  lp_vec_push(out, told);
+  const lp_answer_logprob logprobs = {.token = copy_json(token, "\"\""),
+                                      .logprob = copy_json(logprob, "null"),
+                                      .top = copy_json(top, chat ? "[]" : "null"),
+                                      .bytes = chat ? copy_json(bytes, "null") : NULL,
+                                      .size = strlen(text),
+                                      .characters = count_characters(text, strlen(text))};
+  lp_vec_push(out, logprobs);
 }
 
-void lp_told_read(const lp_json *logprobs, bool chat, lp_told *out) {
+void lp_logprobs_read(const lp_json *logprobs, bool chat, lp_logprobs *out) {
   lp_json content = lp_json_member(logprobs, "content"), tokens = lp_json_member(logprobs, "tokens"),
           numbers = lp_json_member(logprobs, "token_logprobs"), tops = lp_json_member(logprobs, "top_logprobs");
   for (size_t i = 0; chat && i < lp_json_count(&content); i++) {
@@ -127,8 +127,8 @@ void lp_told_read(const lp_json *logprobs, bool chat, lp_told *out) {
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
-lp_told_token lp_told_copy(const lp_told_token *token) {
-  lp_told_token copy = *token;
+lp_answer_logprob lp_answer_logprob_copy(const lp_answer_logprob *token) {
+  lp_answer_logprob copy = *token;
   copy.token = lp_strdup(token->token);
   copy.logprob = lp_strdup(token->logprob);
   copy.top = lp_strdup(token->top);
@@ -136,17 +136,17 @@ lp_told_token lp_told_copy(const lp_told_token *token) {
   return copy;
 }
 
-void lp_told_token_free(lp_told_token *token) {
+void lp_answer_logprob_free(lp_answer_logprob *token) {
   free(token->token);
   free(token->logprob);
   free(token->top);
   free(token->bytes);
 }
 
-void lp_told_free(lp_told *told) {
-  for (size_t i = 0; i < told->count; i++)
-    lp_told_token_free(&told->data[i]);
-  lp_vec_free(told);
+void lp_logprobs_free(lp_logprobs *logprobs) {
+  for (size_t i = 0; i < logprobs->count; i++)
+    lp_answer_logprob_free(&logprobs->data[i]);
+  lp_vec_free(logprobs);
 }
 
 static void put_raw(lp_json_writer *json, const char *key, const char *value) {
@@ -154,41 +154,42 @@ static void put_raw(lp_json_writer *json, const char *key, const char *value) {
   lp_buf_puts(json->out, value);
 }
 
-static void write_chat(lp_json_writer *json, const lp_told_token *told, size_t count) {
+static void write_chat(lp_json_writer *json, const lp_answer_logprob *logprobs, size_t count) {
   lp_json_put_array(json, "content");
   for (size_t i = 0; i < count; i++) {
     lp_json_put_object(json, NULL);
-    put_raw(json, "token", told[i].token);
-    put_raw(json, "logprob", told[i].logprob);
-    put_raw(json, "bytes", told[i].bytes);
-    put_raw(json, "top_logprobs", told[i].top);
+    put_raw(json, "token", logprobs[i].token);
+    put_raw(json, "logprob", logprobs[i].logprob);
+    put_raw(json, "bytes", logprobs[i].bytes);
+    put_raw(json, "top_logprobs", logprobs[i].top);
     lp_json_put_end(json);
   }
   lp_json_put_end(json);
   lp_json_put_null(json, "refusal");
 }
 
-void lp_told_write(lp_json_writer *json, const lp_told_token *told, size_t count, bool chat, size_t characters) {
+void lp_logprobs_write(lp_json_writer *json, const lp_answer_logprob *logprobs, size_t count, bool chat,
+                       size_t characters) {
   lp_json_put_object(json, "logprobs");
   if (chat) {
-    write_chat(json, told, count);
+    write_chat(json, logprobs, count);
     lp_json_put_end(json);
     return;
   }
   lp_json_put_array(json, "tokens");
   for (size_t i = 0; i < count; i++)
-    put_raw(json, NULL, told[i].token);
+    put_raw(json, NULL, logprobs[i].token);
   lp_json_put_end(json);
   lp_json_put_array(json, "token_logprobs");
   for (size_t i = 0; i < count; i++)
-    put_raw(json, NULL, told[i].logprob);
+    put_raw(json, NULL, logprobs[i].logprob);
   lp_json_put_end(json);
   lp_json_put_array(json, "top_logprobs");
   for (size_t i = 0; i < count; i++)
-    put_raw(json, NULL, told[i].top);
+    put_raw(json, NULL, logprobs[i].top);
   lp_json_put_end(json);
   lp_json_put_array(json, "text_offset");
-  for (size_t i = 0; i < count; characters += told[i++].characters)
+  for (size_t i = 0; i < count; characters += logprobs[i++].characters)
     lp_json_put_integer(json, NULL, (int64_t)characters);
   lp_json_put_end(json);
   lp_json_put_end(json);

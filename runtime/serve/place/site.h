@@ -4,12 +4,12 @@
 
 #include "runtime/serve/request.h"
 
-/* A token of an answer with its log probability, as JSON in the API's format. Owned; see told.h. */
+/* A token of an answer with its log probability, as JSON in the API's format. Owned; see logprobs.h. */
 typedef struct {
   char *token, *logprob, *top; /* top: the likeliest tokens, an array in chats and an object elsewhere */
   char *bytes;                 /* an array; NULL outside of chats */
   size_t size, characters;     /* of the token's text */
-} lp_told_token;
+} lp_answer_logprob;
 
 /* A call of a tool, or a part of one: parts with the same index belong together. Borrowed. */
 typedef struct {
@@ -22,8 +22,8 @@ typedef struct {
 typedef struct {
   int32_t choice; /* below the request's `choices` */
   const char *text;
-  const lp_told_token *told; /* [told_count] the tokens, if the request wants their probabilities */
-  size_t told_count;
+  const lp_answer_logprob *logprobs; /* [logprob_count] the tokens, if the request wants their probabilities */
+  size_t logprob_count;
   const lp_tool_call *calls; /* [call_count] */
   size_t call_count;
   const char *machine; /* that computed the last token of the text, if the request wants to know; else NULL */

@@ -28,7 +28,7 @@ static bool take(void *user, const lp_piece *piece) {
     lp_buf_printf(&got.calls, "%d:%s:%s:%s;", (int)call->index, call->id ? call->id : "", call->name ? call->name : "",
                   call->arguments);
   }
-  got.told += piece->told_count;
+  got.logprobs += piece->logprob_count;
   return (int64_t)++got.pieces < got.most;
 }
 
@@ -60,7 +60,7 @@ static lp_status ask(const char *body, const char *answer) {
   for (size_t i = 0; i < LP_COUNT(got.text); i++)
     lp_buf_clear(&got.text[i]);
   lp_buf_clear(&got.calls);
-  got.pieces = got.told = 0;
+  got.pieces = got.logprobs = 0;
   lp_diag_clear(diag);
   lp_completion_free(&request);
   ck_assert_int_eq(lp_completion_read(&config, body != plain, body, strlen(body), &request, diag), LP_OK);
@@ -126,7 +126,7 @@ LP_TEST(choices_with_tokens) {
       LP_OK);
   expect_text(0, "a");
   expect_text(1, "b");
-  ck_assert_uint_eq(got.told, 1);
+  ck_assert_uint_eq(got.logprobs, 1);
   ck_assert(usage.finish[0] == LP_FINISH_STOP && usage.finish[1] == LP_FINISH_FILTER);
   expect_failure(chat_two, 200, "data: {\"choices\":[{\"index\":2,\"delta\":{\"content\":\"c\"}}]}\n", LP_FAILED,
                  "a choice that was not asked for");

@@ -24,7 +24,7 @@ static bool take(void *user, const lp_piece *piece) {
     lp_buf_printf(&seen, "[%" PRId64 " %s %s]", call->index, call->name, call->arguments);
     ids += strlen(call->id) == strlen("call_0123456789abcdef");
   }
-  told += piece->told_count;
+  told += piece->logprob_count;
   return strstr(lp_buf_text(&seen), "leave") == NULL;
 }
 
@@ -145,8 +145,9 @@ LP_TEST(one_call_only) {
 /* Tokens are told when they come, even if their text waits; an answer that failed has no calls. */
 LP_TEST(tokens_are_told_at_once) {
   begin(CHAT(""));
-  const lp_told_token token = {0};
-  ck_assert(lp_tool_reader_put(&reader, &(lp_piece){.text = "{\"name\":\"f\"}", .told = &token, .told_count = 1}));
+  const lp_answer_logprob token = {0};
+  ck_assert(
+      lp_tool_reader_put(&reader, &(lp_piece){.text = "{\"name\":\"f\"}", .logprobs = &token, .logprob_count = 1}));
   ck_assert_uint_eq(told, 1);
   ck_assert_str_eq(lp_buf_text(&seen), "");
   lp_tool_reader_end(&reader, false);
