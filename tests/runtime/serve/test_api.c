@@ -16,7 +16,7 @@ static volatile int stop;
 /* What the client got. */
 static struct {
   lp_buf text[4], calls;
-  size_t pieces, told;
+  size_t pieces, logprobs;
   int64_t most; /* of pieces; then the client leaves */
 } got;
 
