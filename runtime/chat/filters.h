@@ -40,9 +40,6 @@ LP_MUST_USE lp_status lp_chat_join(const lp_chat *chat, const lp_chat_node *node
 /* The pairs of a mapping, each a tuple; dictsort(case_sensitive, by, reverse) when `args` is given. */
 LP_MUST_USE lp_status lp_chat_pairs(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *dict,
                                     const lp_chat_args *args, lp_chat_value *out);
-/* Reports that the filter or method does not take these values. */
-LP_MUST_USE lp_status lp_chat_unsupported(const lp_chat *chat, const lp_chat_node *node, const char *what,
-                                          const char *name, const lp_chat_value *value);
 LP_MUST_USE lp_status lp_chat_filter(const lp_chat *chat, const lp_chat_node *node, const char *name,
                                      const lp_chat_value *value, const lp_chat_args *args, lp_chat_value *out);
 LP_MUST_USE lp_status lp_chat_test(const lp_chat *chat, const lp_chat_node *node, const char *name,

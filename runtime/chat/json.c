@@ -6,7 +6,7 @@
 #include <utf8proc.h>
 
 #include "base/utf8.h"
-#include "runtime/chat/filters.h"
+#include "runtime/chat/value.h"
 
 /* ---- from JSON --------------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* Members, items and slices of the values of chat templates, with Python's behaviour. */
 #include <string.h>
 
-#include "runtime/chat/filters.h"
+#include "runtime/chat/value.h"
 
 /* The value of that key, or NULL. */
 static const lp_chat_value *find_entry(const lp_chat_value *dict, const char *key) {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "runtime/chat/filters.h"
+#include "runtime/chat/value.h"
 #include "runtime/runtime.h"
 
 bool lp_chat_is_true(const lp_chat_value *value) {

@@ -107,6 +107,9 @@ LP_MUST_USE lp_status lp_chat_print(const lp_chat *chat, size_t at, const lp_cha
 lp_chat_value lp_chat_escape(const lp_chat *chat, const lp_chat_value *text); /* as HTML, once */
 /* A text or mapping has a method of that name, which a template may call. */
 bool lp_chat_has_method(const lp_chat_value *object, const char *name);
+/* Reports that the filter or method does not take these values. */
+LP_MUST_USE lp_status lp_chat_unsupported(const lp_chat *chat, const lp_chat_node *node, const char *what,
+                                          const char *name, const lp_chat_value *value);
 /* Operations. Each reports at node->at if the values do not support it. */
 LP_MUST_USE lp_status lp_chat_binary(const lp_chat *chat, const lp_chat_node *node, const char *op,
                                      const lp_chat_value *a, const lp_chat_value *b, lp_chat_value *out);

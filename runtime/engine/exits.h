@@ -6,7 +6,7 @@
 #ifndef LP_ENGINE_EXITS_H
 #define LP_ENGINE_EXITS_H
 
-#include "runtime/engine/job.h"
+#include "runtime/engine/state.h"
 
 bool engine_exits_fits(const lp_bundle *bundle, const char **why);
 /* Tells whether the pass needs the heads of exits. */

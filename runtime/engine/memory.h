@@ -15,7 +15,7 @@
 #ifndef LP_ENGINE_MEMORY_H
 #define LP_ENGINE_MEMORY_H
 
-#include "runtime/engine/job.h"
+#include "runtime/engine/state.h"
 
 /* Sets the capacity and the most bytes of the call's KV caches. Fails if the budget is smaller. Needs no lock. */
 LP_MUST_USE lp_status engine_memory_size(const lp_engine *engine, engine_call *call, lp_diag *diag);

@@ -5,7 +5,7 @@
 #ifndef LP_ENGINE_PREFIX_H
 #define LP_ENGINE_PREFIX_H
 
-#include "runtime/engine/job.h"
+#include "runtime/engine/state.h"
 
 /* Tells whether the KV caches of the device, and with `remote` those of the cloud, have a row for each token, so that
  * the first of them can be copied. */

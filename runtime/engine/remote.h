@@ -3,7 +3,7 @@
 #ifndef LP_ENGINE_REMOTE_H
 #define LP_ENGINE_REMOTE_H
 
-#include "runtime/engine/job.h"
+#include "runtime/engine/state.h"
 
 /* Tells whether passes can run this split bundle; if not, `why` receives the reason, as static text. */
 bool engine_remote_fits(const lp_bundle *bundle, const char **why);

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "runtime/engine/job.h"
+#include "runtime/engine/state.h"
 
 void engine_job_enter(engine_job *job, engine_stage stage) {
   static const unsigned allowed[] = {

@@ -3,7 +3,7 @@
 #define LP_KERNELS_AMX_PAIRS_H
 
 #include "backend/cpu/kernels/amx.h"
-#include "backend/cpu/kernels/linear.h"
+#include "backend/cpu/kernels/linear_form.h"
 #include "backend/cpu/kernels/pairs.h"
 
 /* An instruction takes 32 rows of k: it sums the products of the even ones in order by fused multiply-adds, those of

@@ -3,7 +3,7 @@
  * bit, on the rows that are computed with it, on threads, or on the instructions. */
 #include "backend/cpu/kernels/amx.h"
 #include "backend/cpu/kernels/groups.h"
-#include "backend/cpu/kernels/linear.h"
+#include "backend/cpu/kernels/linear_form.h"
 #include "backend/cpu/kernels/rounded.h"
 #include "backend/cpu/kernels/tile.h"
 

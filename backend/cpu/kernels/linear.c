@@ -1,9 +1,9 @@
 /* Matrix product with a packed weight: GEMV for a few rows, blocked GEMM for many. A row's result does not depend, to
  * the bit, on the rows that are computed with it: each element is one sum along k in order, or one for each group of
  * k. */
-#include "backend/cpu/kernels/linear.h"
 #include "backend/cpu/kernels/amx_pairs.h"
 #include "backend/cpu/kernels/groups.h"
+#include "backend/cpu/kernels/linear_form.h"
 #include "backend/cpu/kernels/pairs.h"
 #include "backend/cpu/kernels/tile.h"
 

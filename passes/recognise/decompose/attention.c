@@ -1,7 +1,7 @@
 /* Rewrites com.microsoft: Attention, QAttention, MultiHeadAttention, DecoderMaskedMultiHeadAttention
  * (ContribOperators.md) by the standard's Attention over heads first. */
 #include "base/poly.h"
-#include "passes/recognise/decompose/decompose.h"
+#include "passes/recognise/decompose/rewrite.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Builds the standard's operators, one at a time, for the rules of decompose. */
-#include "passes/recognise/decompose/decompose.h"
+#include "passes/recognise/decompose/rewrite.h"
 
 #include <assert.h>
 

@@ -1,7 +1,7 @@
 /* decompose: rewrites the operators of com.microsoft, and forms of Attention, by the standard's own, so that the
  * rest of the compiler knows one vocabulary. Each function below rewrites one operator of ONNX Runtime's
  * ContribOperators.md. */
-#include "passes/recognise/decompose/decompose.h"
+#include "passes/recognise/decompose/rewrite.h"
 
 static lp_status done(const lp_rewrite *r) {
   return r->result[0] ? LP_OK : LP_FAILED;

@@ -1,6 +1,6 @@
 /* Rewrites com.microsoft: SkipLayerNormalization, SkipSimplifiedLayerNormalization, EmbedLayerNormalization,
  * QEmbedLayerNormalization (ContribOperators.md). */
-#include "passes/recognise/decompose/decompose.h"
+#include "passes/recognise/decompose/rewrite.h"
 
 static lp_status done(const lp_rewrite *r) {
   return r->result[0] ? LP_OK : LP_FAILED;

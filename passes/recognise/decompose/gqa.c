@@ -4,7 +4,7 @@
  * sequences have the same past and no padding, that appends rows, and attention is causal: it keeps a KV cache.
  * Otherwise each sequence's new rows follow its own past, and a mask gives the rows that each row sees. */
 #include "base/poly.h"
-#include "passes/recognise/decompose/decompose.h"
+#include "passes/recognise/decompose/rewrite.h"
 
 #include <assert.h>
 #include <math.h>

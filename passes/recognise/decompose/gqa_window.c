@@ -5,7 +5,7 @@
  *   L(T) = T if T <= C, else T - G * ceil((T - C) / G), where G = C - window + 1
  *
  * Attention reads the past rows and the new ones, and the present takes its rows from both. */
-#include "passes/recognise/decompose/decompose.h"
+#include "passes/recognise/decompose/rewrite.h"
 
 static lp_value *plus(lp_rewrite *r, lp_value *x, lp_value *y) {
   return lp_rw_op(r, LP_ONNX_Add, x, y);

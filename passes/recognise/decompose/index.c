@@ -1,7 +1,7 @@
 /* Rewrites OneHot, EyeLike, Compress, ReverseSequence, TensorScatter and similar operators by operators that
  * compare, gather and scatter. */
 #include "base/poly.h"
-#include "passes/recognise/decompose/decompose.h"
+#include "passes/recognise/decompose/rewrite.h"
 
 /* A vector over `axis` of `rank` axes: [1, .., size, .., 1]. */
 static lp_value *along(lp_rewrite *r, lp_value *vector, int64_t axis, int32_t rank) {

@@ -1,6 +1,6 @@
 /* Builds the masks of com.microsoft's attention operators from lengths, first and last positions, zeros and ones. */
 #include "base/poly.h"
-#include "passes/recognise/decompose/decompose.h"
+#include "passes/recognise/decompose/rewrite.h"
 
 static lp_value *sequence_rows(lp_rewrite *r, lp_value *lengths) {
   return lp_rw_unsqueeze(r, lp_rw_cast(r, lengths, LP_I64), LP_RW_INTS(r, 1, 2, 3));

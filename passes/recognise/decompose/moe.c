@@ -1,6 +1,6 @@
 /* Rewrites com.microsoft: MoE, QMoE (ContribOperators.md). The IR has no branches, so each expert computes every token.
  * The result of a token is the sum over the experts that it chose, each times the weight that the router gave it. */
-#include "passes/recognise/decompose/decompose.h"
+#include "passes/recognise/decompose/rewrite.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Rewrites the standard's norms over other axes than the last by means, products and sums. */
 #include "base/poly.h"
-#include "passes/recognise/decompose/decompose.h"
+#include "passes/recognise/decompose/rewrite.h"
 
 static lp_value *two(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *y) {
   return x && y ? lp_rw_op(r, kind, x, y) : NULL;

@@ -2,7 +2,7 @@
  * QGemm (ContribOperators.md). ONNX Runtime's quantiser writes them in its format QOperator,
  * with a scale and a zero point after each operand. All but QGemm, with sums of integers that are exact, become the
  * standard's operator between DequantizeLinear and QuantizeLinear. */
-#include "passes/recognise/decompose/decompose.h"
+#include "passes/recognise/decompose/rewrite.h"
 
 static lp_status done(const lp_rewrite *r) {
   return r->result[0] ? LP_OK : LP_FAILED;

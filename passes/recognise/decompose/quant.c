@@ -1,6 +1,6 @@
 /* decompose: quantised operators. Integer products become products of int32, which are exact; packed weights become a
  * DequantizeLinear, which products read through (lower/lower_model.c). */
-#include "passes/recognise/decompose/decompose.h"
+#include "passes/recognise/decompose/rewrite.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Rewrites com.microsoft's rotary positions by the standard's RotaryEmbedding. */
-#include "passes/recognise/decompose/decompose.h"
+#include "passes/recognise/decompose/rewrite.h"
 
 /* Tells whether the table is one of two that one condition selects. */
 static bool is_choice(const lp_value *table) {

@@ -2,7 +2,7 @@
  * positions, a window before a causal row. Other restrictions (padded keys, windows on both sides, short masks, rows
  * aligned otherwise) become part of the mask; scores that the model asks for are computed in addition. */
 #include "base/poly.h"
-#include "passes/recognise/decompose/decompose.h"
+#include "passes/recognise/decompose/rewrite.h"
 
 #include <math.h>
 

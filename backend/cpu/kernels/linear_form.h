@@ -1,6 +1,6 @@
 /* What the products with f32 and with integer activations share: the call, the end of a row, the division of work. */
-#ifndef LP_KERNELS_LINEAR_H
-#define LP_KERNELS_LINEAR_H
+#ifndef LP_KERNELS_LINEAR_FORM_H
+#define LP_KERNELS_LINEAR_FORM_H
 
 #include "backend/cpu/kernels/math/vector_math.h"
 #include "backend/cpu/kernels/pieces.h"

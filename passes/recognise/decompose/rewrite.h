@@ -15,8 +15,8 @@
  * norm.c       norms of the standard
  * index.c      OneHot, Compress, TensorScatter and others that move elements by an index
  * scores.c     the standard's Attention, where op.attention has no such form */
-#ifndef LP_PASSES_DECOMPOSE_INTERNAL_H
-#define LP_PASSES_DECOMPOSE_INTERNAL_H
+#ifndef LP_PASSES_REWRITE_H
+#define LP_PASSES_REWRITE_H
 
 #include "passes/build.h"
 #include "passes/passes.h"
