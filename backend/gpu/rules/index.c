@@ -208,15 +208,15 @@ static const lp_poly *elements_of(const gpu_element *e, int32_t count) {
   return sum;
 }
 
-static void end_joined(gpu_element *e, int32_t count, const char *stem) {
-  gpu_launch_list *list = e->b->list;
+static void end_joined(gpu_builder *b, gpu_element *e, int32_t count, const char *stem) {
+  gpu_launch_list *list = b->list;
   const char *text = "", *parts = "";
   for (int32_t i = 0; i < count; i++) {
     assert(e[i].each == 1);
     text = gpu_format(list, "%s%s%s@size count%" PRId32 "_", text, i ? ", " : "", lp_buf_text(&e[i].params), i);
     parts = gpu_format(list, "%s%s", parts, part_text(&e[i], i));
   }
-  const char *const params[] = {"WHAT", lp_op_info_get(e->b->op->kind)->name, "PARAMS", text, "PARTS", parts, NULL};
+  const char *const params[] = {"WHAT", lp_op_info_get(b->op->kind)->name, "PARAMS", text, "PARTS", parts, NULL};
   const gpu_kernel *kernel = gpu_kernel_get(list, "elementwise_joined", gpu_format(list, "%s_joined", stem), params);
   gpu_launch *launch = add_launch(e, kernel, elements_of(e, count));
   for (int32_t i = 0; i < count; i++) {
@@ -228,6 +228,7 @@ static void end_joined(gpu_element *e, int32_t count, const char *stem) {
 void gpu_elements_make(gpu_builder *b, gpu_element_writer *write, const char *stem) {
   gpu_element e[GPU_MOST_JOINED];
   const int32_t count = b->group->count;
+  assert(count > 0 && count <= GPU_MOST_JOINED);
   for (int32_t i = 0; i < count; i++) {
     b->op = b->group->op[i];
     write(&e[i], b);
@@ -237,5 +238,5 @@ void gpu_elements_make(gpu_builder *b, gpu_element_writer *write, const char *st
   if (count == 1)
     gpu_element_end(e, stem);
   else
-    end_joined(e, count, stem);
+    end_joined(b, e, count, stem);
 }
