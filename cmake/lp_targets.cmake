@@ -41,32 +41,64 @@ function(lp_long_tests)
   set_property(TEST ${ARGN} APPEND PROPERTY LABELS long)
 endfunction()
 
+# lp_soak_tests(name ...): gives tests the label `soak`: only `sh tools/test.sh --all soak` runs them. They repeat what a
+# quick or long test does, over more inputs.
+function(lp_soak_tests)
+  set_property(TEST ${ARGN} APPEND PROPERTY LABELS soak)
+endfunction()
+
 # lp_optimised_tests(name ...): the scripts are about optimised code, so that e2e/lib.sh compiles at the usual level.
 function(lp_optimised_tests)
   set_property(TEST ${ARGN} APPEND PROPERTY ENVIRONMENT LP_LEVEL=) # the last entry holds
 endfunction()
 
-# lp_split_test(name): splits the declared test NAME in two by the variable LP_PART, which the test reads: NAME runs the
-# part `quick` and NAME-long, with the label `long`, the rest. COMMAND... is NAME's own command.
-function(lp_split_test name)
+# lp_part_of_test(name part): declares NAME-PART, with the label PART, as the part of the declared test NAME that the
+# variable LP_PART asks for. COMMAND... is NAME's own command.
+function(lp_part_of_test name part)
   cmake_parse_arguments(arg "" "" "COMMAND" ${ARGN})
-  add_test(NAME ${name}-long COMMAND ${arg_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  add_test(NAME ${name}-${part} COMMAND ${arg_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   foreach(property ENVIRONMENT TIMEOUT SKIP_RETURN_CODE)
     get_property(value TEST ${name} PROPERTY ${property})
     if(NOT "${value}" STREQUAL "")
-      set_property(TEST ${name}-long PROPERTY ${property} "${value}")
+      set_property(TEST ${name}-${part} PROPERTY ${property} "${value}")
     endif()
   endforeach()
-  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT LP_PART=quick)
-  set_property(TEST ${name}-long APPEND PROPERTY ENVIRONMENT LP_PART=long)
-  lp_long_tests(${name}-long)
+  set_property(TEST ${name}-${part} APPEND PROPERTY ENVIRONMENT LP_PART=${part}) # the last entry holds
+  set_property(TEST ${name}-${part} APPEND PROPERTY LABELS ${part})
 endfunction()
 
-# lp_split_shell_test(name script.sh [argument ...]): lp_shell_test as a quick and a long test.
-function(lp_split_shell_test name script)
+# lp_split_test(name part ...): splits the declared test NAME by the variable LP_PART, which the test reads: NAME runs the
+# part `quick`, and NAME-PART each of these parts, `long` or `soak`. COMMAND... is NAME's own command.
+function(lp_split_test name)
+  cmake_parse_arguments(arg "" "" "COMMAND" ${ARGN})
+  foreach(part ${arg_UNPARSED_ARGUMENTS})
+    lp_part_of_test(${name} ${part} COMMAND ${arg_COMMAND})
+  endforeach()
+  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT LP_PART=quick)
+endfunction()
+
+# lp_split_shell_test(name [SOAK] script.sh [argument ...]): lp_shell_test as a quick and a long test, and one of the
+# soak.
+function(lp_split_shell_test name)
+  cmake_parse_arguments(arg "SOAK" "" "" ${ARGN})
+  list(POP_FRONT arg_UNPARSED_ARGUMENTS script)
+  cmake_path(ABSOLUTE_PATH script BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  lp_shell_test(${name} ${script} ${arg_UNPARSED_ARGUMENTS})
+  set(parts long)
+  if(arg_SOAK)
+    list(APPEND parts soak)
+  endif()
+  lp_split_test(${name} ${parts} COMMAND sh ${script} ${arg_UNPARSED_ARGUMENTS})
+endfunction()
+
+# lp_long_shell_test(name script.sh [argument ...]): lp_shell_test as the long test NAME, which runs the parts `quick` and
+# `long`, and NAME-soak.
+function(lp_long_shell_test name script)
   cmake_path(ABSOLUTE_PATH script BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   lp_shell_test(${name} ${script} ${ARGN})
-  lp_split_test(${name} COMMAND sh ${script} ${ARGN})
+  lp_part_of_test(${name} soak COMMAND sh ${script} ${ARGN})
+  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "LP_PART=quick long")
+  lp_long_tests(${name})
 endfunction()
 
 # lp_skipped_test(name reason): stands for a test that cannot run here, so that the list of skipped tests names it.

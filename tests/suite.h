@@ -39,8 +39,8 @@ typedef struct lp_case_of {
  * 77. */
 typedef const char *lp_skip_reason(void);
 
-/* Tells whether this run includes the part "quick" or "long". ctest runs long parts as separate tests and sets LP_PART;
- * without it a run includes both. */
+/* Tells whether this run includes the part "quick", "long" or "soak". ctest runs the other parts as separate tests and
+ * sets LP_PART to the name of the part; without it a run includes all. */
 bool lp_part(const char *part);
 
 /* The CPU time of this process so far, in milliseconds: for bounds on work, which a busy machine must not break. */

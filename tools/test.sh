@@ -1,7 +1,8 @@
 #!/bin/sh
 # Sets the machine up, builds llmpart as it is released, and runs the tests (tests/README.md).
 #   sh tools/test.sh [ctest option ...]   the quick tests: 5 to 9 minutes on 2 cores, with the build
-#   sh tools/test.sh --all [PART ...]     all parts, or the named ones: quick, long, asan, tsan; 30 to 60 minutes
+#   sh tools/test.sh --all [PART ...]     the parts quick, long, asan, tsan and lint, 25 to 40 minutes; or the named
+#                                         ones, of which `soak` runs what the others do over more inputs
 # A part that fails does not keep the others from running. A test that fails runs once more, because many tests talk
 # over sockets under time limits and the machine may be busy with other work. Four run at a time on 2 cores, because
 # some wait for sockets and timers. At the end stand the minutes of each part, the tests that were skipped, each with
@@ -19,10 +20,10 @@ tsan="$tsan"'runtime_(store|fair|divided)|router_(store|endpoint|backends))'
 parts=quick failed="" minutes=""
 if [ "${1-}" = --all ]; then
   shift
-  parts=${*:-quick long asan tsan}
+  parts=${*:-quick long asan tsan lint}
   set --
   for part in $parts; do
-    case $part in quick | long | asan | tsan) ;; *) echo "test: there is no part '$part'" >&2; exit 2 ;; esac
+    case $part in quick | long | asan | tsan | lint | soak) ;; *) echo "test: there is no part '$part'" >&2; exit 2 ;; esac
   done
 fi
 
@@ -125,20 +126,20 @@ mkdir -p build
 : >build/failed.txt
 : >build/said.txt
 trap report EXIT
-case $parts in *long*) step 'set up' sh tools/setup.sh --all ;; *) step 'set up' sh tools/setup.sh ;; esac
+case $parts in *long* | *soak*) step 'set up' sh tools/setup.sh --all ;; *) step 'set up' sh tools/setup.sh ;; esac
 case $parts in
-*long*)
+*long* | *soak*)
   export LP_PYTHON="$PWD/build/venv-tests/bin/python" LP_OPENAI_SOURCE="$PWD/build/openai/source"
   install_packages >build/packages.log 2>&1 &
   packages=$!
   ;;
 esac
 case $parts in
-*long*) step 'build release' kept build release && built=yes || built="" ;;
+*long* | *soak*) step 'build release' kept build release && built=yes || built="" ;;
 *quick*) step 'build release' build release && built=yes || built="" ;;
 esac
 case $parts in
-*long*)
+*long* | *soak*)
   step 'wait for packages' wait "$packages" || true
   grep '^test: note' build/packages.log || true
   ;;
@@ -147,7 +148,15 @@ for part in $parts; do
   case $part in
   quick) [ -z "$built" ] || step 'quick tests' tests release build/release "$@" || true ;;
   long) [ -z "$built" ] || step 'long tests' kept tests release-long build/release || true ;;
+  soak)
+    [ -z "$built" ] || step 'soak' kept tests release-soak build/release || true
+    step 'lint of all files' sh tools/lint.sh || true
+    ;;
   asan) step 'build asan' build asan "$asan" && step 'tests under AddressSanitizer' tests asan build/asan -R "$asan" -E "$asan_not" || true ;;
+  lint) # the optimiser of the preset dev finds what gcc's other presets are told not to look for
+    step 'build dev' build dev '^cli$|^e2e-bind$' || true
+    step 'lint' sh tools/lint.sh --changed || true
+    ;;
   tsan) step 'build tsan' build tsan "$tsan" && step 'tests under ThreadSanitizer' tests tsan build/tsan -R "$tsan" || true ;;
   esac
 done

@@ -1,6 +1,6 @@
 # forms.sh FOLDER: one decoder in the forms in which exporters wrap the generation protocol (tests/models/forms.py),
-# each in a folder of its own. Each generates ONNX Runtime's tokens; the quick part has some of them. The long part also
-# splits them. against.sh compares their logits.
+# each in a folder of its own. Each generates ONNX Runtime's tokens; the quick part has some of them. The long part and
+# the soak also split them. against.sh compares their logits.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 
 same_tokens() { # same_tokens BUNDLE PROMPT ...
@@ -23,13 +23,13 @@ $(row "$folder/tokens.json" tokens 4)"
 
 for folder in "$1"/*/; do
   model=$folder/model.onnx form=$(basename "$folder")
-  case $form in buffer-scattered | buffer-window | embeds | merged | mask-number | places-counted) whole=quick ;; *) whole=long ;; esac
+  case $form in buffer-scattered | buffer-window | embeds | merged | mask-number | places-counted) whole=quick ;; *) whole=soak ;; esac
   part $whole && {
     compile "$model" "$work/$form.llmpart" || continue
     same_tokens "$form.llmpart" 2 3
     same_batch "$form.llmpart"
   }
-  part long || continue
+  sampled 8 || continue
   # shellcheck disable=SC2086 # the pair is three options
   compile "$model" "$work/$form.split.llmpart" $pair --scheduler=cut --cut=1 || continue
   same_tokens "$form.split.llmpart" 1 2 3

@@ -1,5 +1,5 @@
 # A bundle of three and four places over as many processes: the tokens are those of one process, with a key and
-# certificates, and, in the long part, when places are killed at random in mid-generation and come back.
+# certificates, and, in the long part and the soak, when places are killed at random in mid-generation and come back.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$LP_SOURCE/examples/default-model/model.onnx
 ids=1,5,9,20,33,2 count=40
@@ -64,7 +64,7 @@ at="--cloud=edge=unix:$work/edge.socket --cloud=server=unix:$work/server.socket"
   refused 'two addresses in each other'"'"'s place' "serves the place 'server', not 'edge'" "$LLMPART" run "$work/three.llmpart" --tokens=1 -n 1 $swapped $secure
 }
 
-part long || finish
+part long || part soak || finish
 # A place is killed some time after the first token, and started again.
 text() { "$LLMPART" run "$1" --tokens="$ids" -n "$count" --threads=1 --ignore-eos "$2"; }
 want_text=$(text "$work/three.llmpart" --in-process)
@@ -98,7 +98,10 @@ place "$work/four.llmpart" edge server far
 place "$work/four.llmpart" server edge far
 place "$work/four.llmpart" far edge server
 at="$at --cloud=far=unix:$work/far.socket"
-for i in $(seq 40); do
+first=1 last=40
+part long || first=4
+part soak || last=3
+for i in $(seq $first $last); do
   after=$(awk -v seed="$i" 'BEGIN { srand(seed); print rand() * 0.5 }')
   case $((i % 3)) in
   0) killed "$work/four.llmpart" edge "$after" server far ;;

@@ -4,7 +4,7 @@
 
 for folder in "$1"/*/; do
   name=$(basename "$folder")
-  case $name in llama-blocks | phi3-long) part quick ;; *) part long ;; esac || continue
+  case $name in llama-blocks | phi3-long) part quick ;; *) sampled 3 ;; esac || continue
   compile "$folder/$name.gguf" "$work/$name.llmpart" || continue
   same_lists "$name" "$folder/tokens.json"
 done

@@ -25,9 +25,17 @@ finish() {
   exit 0
 }
 
-# part quick|long: does this run include the part? ctest runs the long parts as tests of their own (label `long`), and a
-# script that is run by hand does everything. LP_PART is quick, long or absent.
-part() { [ "${LP_PART:-$1}" = "$1" ]; }
+# part quick|long|soak: does this run include the part? ctest runs the parts long and soak as tests of their own, with
+# the part as label, and a script that is run by hand does everything. LP_PART is absent or names the parts.
+part() { case " ${LP_PART:-$1} " in *" $1 "*) ;; *) return 1 ;; esac; }
+
+# sampled N: of what a loop repeats, is this turn one that the run includes? Each N-th is of the long part, the others are
+# of the soak.
+turn=0
+sampled() {
+  turn=$((turn + 1))
+  if [ $((turn % $1)) = 0 ]; then part long; else part soak; fi
+}
 
 skip() { # skip WHY: ctest counts it as skipped (SKIP_RETURN_CODE)
   [ "$failures" = 0 ] || finish

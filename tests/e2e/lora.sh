@@ -4,7 +4,7 @@
 
 for folder in "$1"/*/; do
   case=$(basename "$folder")
-  case $case in llama) part quick ;; *) part long ;; esac || continue
+  case $case in llama) part quick ;; *) sampled 3 ;; esac || continue
   compile "$folder/model" "$work/$case.llmpart" --lora="$folder/adapter0" || continue
   same_lists "$case" "$folder/tokens.json"
 done

@@ -16,7 +16,8 @@ compile "$models/llama/model.onnx" "$work/split.llmpart" $pair --scheduler=cut -
 if part quick; then
   mutate split 1 300
 fi
-if part long; then
+if part long || part soak; then
+  part soak && count=1500 || count=150
   compile "$models/gpt2/model.onnx" "$work/device.llmpart"
   # shellcheck disable=SC2086 # a list of options
   compile "$models/llama/model.onnx" "$work/exits.llmpart" $pair --scheduler=cut --cut=2 --exits=1
@@ -27,11 +28,11 @@ if part long; then
   "$LLMPART" compile "$models/llama/model.onnx" ${LP_LEVEL:-} $three --exits=1 --pin='layer.1.*=edge' --pin='layer.2.*=server' -o "$work/chain.llmpart" 2>"$work/err" || fail "chain: $(cat "$work/err")"
   # shellcheck disable=SC2086 # a list of options
   compile "$models/llama/model.onnx" "$work/ranks.llmpart" $pair --scheduler=cut --cut=1 --ranks=2
-  mutate ranks 7 2000
-  mutate places 5 1500
-  mutate chain 6 1500
-  mutate split 2 1500
-  mutate device 3 1500
-  mutate exits 4 1500
+  mutate ranks 7 $((count * 4 / 3))
+  mutate places 5 $count
+  mutate chain 6 $count
+  mutate split 2 $count
+  mutate device 3 $count
+  mutate exits 4 $count
 fi
 finish

@@ -1,7 +1,7 @@
 # netns_links.sh RELAY: the default model and SmolLM2 over three and four places, each in a network namespace of its
 # own, with a cable and a link of its own between each two: Wi-Fi, 5G, LTE and a LAN. The tokens are ONNX Runtime's,
 # also when each place but the device is killed in the middle of a text. Prints what the plan predicts and what was
-# measured.
+# measured. Three places of the default model are the long part, the rest the soak.
 # SmolLM2 is not committed: `sh tools/demo.sh smollm2` puts it where this test looks, else it is left out.
 if [ "${2:-}" != inside ]; then
   why=$(unshare -rn true 2>&1) || { echo "netns_links: skipped: no network namespaces here: $why"; exit 77; }
@@ -156,7 +156,8 @@ model=$LP_SOURCE/examples/default-model/model.onnx
 ids=$(row "$LP_SOURCE/tests/models/default/tokens.json" prompts 3)
 want=$(row "$LP_SOURCE/tests/models/default/tokens.json" tokens 3)
 count=$(length "$want")
-split 'default model, three' "$model" 3MB 3MB "$three" edge server
+part long && split 'default model, three' "$model" 3MB 3MB "$three" edge server
+part soak || finish
 split 'default model, four' "$model" 2400kB 2400kB "$four" edge server far
 
 model=${SMOLLM2:-$LP_SOURCE/build/smollm2}/model.onnx

@@ -1,5 +1,5 @@
-# places_killed.sh MODEL: a model over four places, as processes. Each place but the device is killed in turn, at three
-# points of a text, and started again: the text stays that of one process.
+# places_killed.sh MODEL: a model over four places, as processes. Each place but the device is killed in turn, at one
+# point of a text, and in the soak at two more, and started again: the text stays that of one process.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$1 ids=1,5,9,20,33,2 count=48 places='edge.1 edge.2 server'
 bundle=$work/four.llmpart
@@ -54,6 +54,7 @@ killed() {
 }
 for place in $places; do
   for after in 0 24 96; do
+    case $after in 24) part long ;; *) part soak ;; esac || continue
     tries=0
     until killed "$place" $after || [ $tries = 10 ]; do tries=$((tries + 1)); done
     [ $tries != 10 ] || fail "$place: the text always ended before $place was killed"

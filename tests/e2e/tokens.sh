@@ -32,9 +32,9 @@ fi
 plan "$model" "$work/alone.txt" --device=jetson-nano
 count=$(layers "$work/alone.txt")
 [ "$count" -ge 2 ] || fail "$model has $count layers, at least 2 are expected"
-case $lists in */llama/* | */gpt2/*) optimised=2 ;; *) optimised=1 ;; esac # in the long part
+case $lists in */llama/* | */gpt2/*) optimised=2 each=2 ;; *) optimised=1 each=4 ;; esac
 for cut in $(seq 0 "$count"); do
-  case $cut-$lists in 1-*/llama/* | 1-*/gpt2/* | 1-*/default/*) part quick ;; *) part long ;; esac || continue
+  case $cut-$lists in 1-*/llama/* | 1-*/gpt2/* | 1-*/default/*) part quick ;; *) sampled $each ;; esac || continue
   level=-O0
   case $cut in "$optimised") level=-O3 ;; esac
   # shellcheck disable=SC2086 # a list of options
@@ -44,7 +44,7 @@ for cut in $(seq 0 "$count"); do
 done
 
 # Products in the cloud and attention on the device: every layer crosses the link several times.
-case $lists in */llama/*) interleaved=quick ;; *) interleaved=long ;; esac
+case $lists in */llama/*) interleaved=quick ;; *) interleaved=soak ;; esac
 part $interleaved && compile "$model" "$work/interleaved.llmpart" $pair --pin='layer.*.linear=cloud' \
   --pin='layer.*.attention=device' --report="$work/interleaved.txt" && {
   awk -v least=$((2 * count)) '$1 == "crossings" && $2 >= least && $3 >= least { found = 1 } END { exit !found }' \

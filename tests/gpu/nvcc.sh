@@ -59,16 +59,19 @@ faulty 32 0 '100% '
 faulty 32 8 '100% spills 8'
 faulty 65 0 '0% cannot be'
 
+part soak && archs='sm_53 sm_70 sm_75 sm_80 sm_86 sm_89 sm_90' || archs='sm_53 sm_90'
 for model in "$@"; do
   emit "$model" "$work/code"
-  for arch in sm_53 sm_70 sm_75 sm_80 sm_86 sm_89 sm_90; do
+  for arch in $archs; do
     emit "$model" "$work/same" --march=$arch
     grep -q "ARCHITECTURES ${arch#sm_} " "$work/same/CMakeLists.txt" || fail "$arch is not in CMakeLists.txt"
     for file in cloud.cu kernels.cuh weights.safetensors; do
       cmp -s "$work/code/$file" "$work/same/$file" || fail "$file is another for $arch"
     done
   done
-  build "$work/code" sm_53 sm_70 sm_75 sm_80 sm_86 sm_89 sm_90
+  # shellcheck disable=SC2086 # a list of words
+  build "$work/code" $archs
+  part soak || continue
   emit "$model" "$work/fewer" --dtype-cloud=bf16 --kv-dtype=bf16
   build "$work/fewer" sm_53 sm_80
   emit "$model" "$work/fewer" --dtype-cloud=int4 --kv-dtype=f16
@@ -78,6 +81,11 @@ for model in "$@"; do
   emit "$model" "$work/fewer" --dtype-cloud=int4 --activations=auto
   build "$work/fewer" sm_53 sm_61 sm_75
 done
+
+refused 'an architecture' "sm_99.*not a CUDA architecture" "$LLMPART" compile "$1" --device=jetson-nano --side=device --emit=cuda \
+  --march=sm_99 -o "$work/made/x"
+refused 'an empty side' "nothing runs on the side 'cloud'" "$LLMPART" compile "$1" --device=jetson-nano --emit=cuda -o "$work/made/x"
+part soak || finish
 
 # What a bundle has in addition, for products by a library.
 if [ -n "$python" ]; then
@@ -108,8 +116,4 @@ if "$onnx" -c 'import onnx' 2>/dev/null; then
   wide 128 int4 f16
   wide 256 bf16 bf16
 fi
-
-refused 'an architecture' "sm_99.*not a CUDA architecture" "$LLMPART" compile "$1" --device=jetson-nano --side=device --emit=cuda \
-  --march=sm_99 -o "$work/made/x"
-refused 'an empty side' "nothing runs on the side 'cloud'" "$LLMPART" compile "$1" --device=jetson-nano --emit=cuda -o "$work/made/x"
 finish

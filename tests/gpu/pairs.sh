@@ -46,9 +46,12 @@ check_pair() {
 }
 
 count=${LP_COUNT:-4} prompts=${LP_PROMPTS:-1}
+sample=long # the first model; the soak has the others
 while [ $# -ge 2 ]; do
-  model=$1 lists=$2
+  model=$1 lists=$2 which=$sample sample=soak
   shift 2
+  [ $which = long ] || python='' clang=''
+  part $which || continue
   pair_name=jetson-nano+v100s
   compile "$model" "$work/pair.llmpart" --device=jetson-nano --cloud=v100s --link=lan --scheduler=cut --cut=1 || continue
   [ ! -s "$work/err" ] || fail "$pair_name, $model: $(cat "$work/err")"
@@ -71,6 +74,5 @@ while [ $# -ge 2 ]; do
   else
     check_pair "$pair_name" 80 80
   fi
-  python='' clang=''
 done
 finish

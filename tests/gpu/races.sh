@@ -45,6 +45,7 @@ export LD_LIBRARY_PATH="$fake${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 ids=$(row "$lists" prompts 1)
 while [ "$(length "$ids")" -lt 70 ]; do ids=$ids,$ids; done
 for dtype in f32 f16 int4; do
+  case $dtype in f16) part long ;; *) part soak ;; esac || continue
   # shellcheck disable=SC2086 # a list of options
   {
     compile "$model" "$work/cpu.llmpart" $pair --cut=0 --scheduler=cut --dtype-cloud=$dtype
@@ -52,13 +53,15 @@ for dtype in f32 f16 int4; do
   }
   want=$(tokens "$work/cpu.llmpart" "$ids" 3 --in-process)
   for setting in SM=53 SM=61 SM=75 SM=80; do
+    case $dtype,$setting in f16,SM=53 | f16,SM=80) part long ;; *) part soak ;; esac || continue
     same "$dtype, $setting" "$want" "$(export LP_FAKE_CUDA_$setting; tokens "$work/gpu.llmpart" "$ids" 3 --in-process)"
   done
   same "$dtype, tensor cores for few rows" "$want" "$(LP_FAKE_NVRTC_TENSOR=1 tokens "$work/gpu.llmpart" "$ids" 3 --in-process)"
 done
 
-# A barrier that the emitted code lacks is noticed: of a sum over a block, and two of a maximum.
-for barrier in ${LP_BARRIERS:-1 3 4}; do
+# A barrier that the emitted code lacks is noticed: of a sum over a block, and in the soak two of a maximum.
+part soak && barriers='1 3 4' || barriers=1
+for barrier in ${LP_BARRIERS:-$barriers}; do
   sh -c '"$@"; exit $?' sh env LP_FAKE_NVRTC_WITHOUT="$barrier" XDG_CACHE_HOME=/dev/null/nowhere "$LLMPART" run "$work/gpu.llmpart" \
     --tokens="$ids" -n 2 --in-process >"$work/out" 2>"$work/err"
   grep -q '^cuda_check: ' "$work/err" || fail "nothing notices that barrier $barrier is missing"

@@ -20,8 +20,8 @@ same_together() { # same_together NEAR MODEL [option ...]
 # A cache of f16 rounds, too.
 part quick && same_together 5e-3 "$models/llama/model.onnx" --scheduler=cut --cut=1 --exits=1 --kv-dtype=f16
 # Tensor cores round activations.
-part long && same_together 5e-3 "$models/gpt2/model.onnx" --scheduler=cloud-only --dtype-cloud=f16
-if part long && [ "$backend" = cuda ]; then
+part soak && same_together 5e-3 "$models/gpt2/model.onnx" --scheduler=cloud-only --dtype-cloud=f16
+if part soak && [ "$backend" = cuda ]; then
   same_together 1e-3 "$models/families/gemma2-script-past/model.onnx" --scheduler=cloud-only
   export LP_FAKE_NVRTC_TENSOR=1
   same_together 5e-2 "$LP_SOURCE/examples/default-model/model.onnx" --scheduler=cut --cut=5 --dtype-cloud=int4

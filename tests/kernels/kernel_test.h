@@ -25,6 +25,10 @@ int kernel_failures(void);
 
 #define EXPECT(condition) ((condition) ? (void)0 : kernel_fail("%s:%d: %s", __func__, __LINE__, #condition))
 
+/* Tells whether a run includes the next of the combinations of a variant, sizes and a number of threads: each fourth is
+ * of the part "long" (LP_PART), the others are of the part "soak"; without LP_PART all are included. */
+bool kernel_included(void);
+
 /* Calls `body` on threads 0 .. threads - 1 at once. */
 typedef void kernel_body(void *context, int64_t thread, int64_t threads, lp_barrier *barrier);
 void kernel_run(kernel_body *body, void *context, int64_t threads);

@@ -6,4 +6,5 @@ if ! "$python" -c 'import highspy, onnx' 2>/dev/null; then
   echo 'skipped: there is no Python with highspy and onnx (LP_PYTHON)'
   exit 77
 fi
-"$python" tests/oracle/random_plans.py "$LLMPART" --count 16 --seconds 5 --seed "${LP_SEED:-1}" --folder "$LP_BUILD/random-plans"
+case ${LP_PART-} in *long*) count=4 ;; *) count=16 ;; esac
+"$python" tests/oracle/random_plans.py "$LLMPART" --count $count --seconds 5 --seed "${LP_SEED:-1}" --folder "$LP_BUILD/random-plans-$count"

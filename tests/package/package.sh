@@ -1,7 +1,7 @@
 # The packages of tools/package.sh: lintian accepts them, their programs are hardened, and they install and work in a
 # clean Debian 12 (debootstrap). There the command compiles and runs a model, its manual and completions are in place,
-# a C program is built against the library, and Python generates. The image of examples/container is built and serves.
-# When the packages are gone, the wheel does the same without any library of theirs.
+# a C program is built against the library, and Python generates. In the soak the image of examples/container is built
+# and serves, and when the packages are gone, the wheel does the same without any library of theirs.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 [ "$(id -u)" = 0 ] || skip 'debootstrap needs root'
 for program in debootstrap lintian; do command -v "$program" >/dev/null || skip "the Debian package '$program' is not installed"; done
@@ -84,6 +84,7 @@ zsh_completes() { inside timeout 60 zsh -f /root/complete.zsh "$1" | tr -d '\r';
 same 'zsh' 'llmpart worker ' "$(zsh_completes 'llmpart wor')"
 same 'zsh, an option' 'llmpart compile --device-memory=' "$(zsh_completes 'llmpart compile --device-m')"
 same 'zsh, a word' 'llmpart compile --emit=bundle ' "$(zsh_completes 'llmpart compile --emit=bun')"
+part soak || finish
 
 # The image, from the clean Debian as its base.
 container() {
