@@ -37,6 +37,7 @@ typedef struct {
   double rtol, atol;
   double step;    /* later operands are multiples of it; 0: any values */
   bool only_long; /* the quick part leaves this case out, so the long part also runs it as code for this processor */
+  const char *gpu_lacks; /* why a GPU does not run the case, as its backend says of an operator; NULL: it has to run */
 } harness;
 
 /* Symbols: b batch, s new tokens, p past tokens; capacity is p + s + 3, r is 1. */
