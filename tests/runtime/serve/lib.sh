@@ -2,15 +2,22 @@
 command -v curl >/dev/null || skip 'curl is not there'
 default=$LP_SOURCE/examples/default-model
 
+fail() { # fail TEXT: notes a failure, and goes on unless the server is gone, without which nothing can succeed
+  echo "$name: $*"
+  failures=$((failures + 1))
+  [ -z "${pid:-}" ] || kill -0 "$pid" 2>/dev/null || { echo "$name: the server has ended: $(tail -qn 3 "$work"/*.log 2>/dev/null)"; finish; }
+}
 listens() { # listens LOG
   url=$(sed -n 's/^listening on /http:\/\//p' "$1")
   [ -n "$url" ]
 }
+listens_or_gone() { listens "$1" || ! kill -0 "$pid" 2>/dev/null; } # listens_or_gone LOG
 serve() { # serve NAME [HOST]: the server of $work/NAME.yaml; sets $url and $pid
   : >"$work/$1.log" # not the address of an earlier server of this name
   "$LLMPART" serve "$work/$1.yaml" --listen="${2-127.0.0.1}:0" 2>"$work/$1.log" &
   pid=$! started="$started $!"
-  await listens "$work/$1.log" && return
+  await listens_or_gone "$work/$1.log"
+  [ -n "$url" ] && return
   fail "$1 does not start: $(head -n 3 "$work/$1.log")"
 }
 type=application/json

@@ -47,6 +47,7 @@ done
 worker=$!
 for _ in $(seq 1200); do
   grep -q listening "$dir/worker" && break
+  kill -0 "$worker" 2>/dev/null || fail "the worker has ended: $(cat "$dir/worker")"
   sleep 0.05
 done
 address=$(sed -n 's/^listening on //p' "$dir/worker")
