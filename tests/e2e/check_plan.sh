@@ -21,7 +21,7 @@ claim 1 0
 refused 'a bound above the plan' 'plan.lower_bound is 1, the plan itself comes to' "$LLMPART" check-plan "$work/forged.json"
 claim "$(number "$work/plan.json" cost_usd)" 0
 refused 'a plan that is not the best' 'plan.lower_bound is .*, only .* is proved' "$LLMPART" check-plan "$work/forged.json"
-grep -H '#include "\(passes\|hwmodels\|ir\)/' "$LP_SOURCE"/tools/certificate/*.[ch] && fail 'the checker shares code with the planner'
+grep -H '#include "\(passes\|hwmodels\|ir\)/' "$LP_SOURCE"/proof/*.[ch] && fail 'the checker shares code with the planner'
 "$LLMPART" check-plan --timing "$work/plan.json" 2>&1 | grep -q 'checked in [0-9.]* ms' || fail 'it does not say how long it took'
 # A link that varies: the SLA holds with a probability, which is recomputed.
 {

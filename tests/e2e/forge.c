@@ -4,7 +4,7 @@
  * one path, such as the times of all operators, it changes the first STRIDE and every STRIDE-th after them. Prints what
  * it accepts. */
 #include "base/file.h"
-#include "tools/certificate/certificate.h"
+#include "proof/proof.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,11 +84,11 @@ static bool is_refused(const char *text, const char *file) {
   fputs(text, out);
   fclose(out);
   lp_diag *diag = lp_diag_create();
-  certificate c;
-  certificate_finding found;
-  lp_status status = certificate_load(file, &c, diag);
-  if (status == LP_OK) status = certificate_check(&c, file, &found, diag);
-  certificate_free(&c);
+  lp_certificate c;
+  lp_certificate_finding found;
+  lp_status status = lp_certificate_load(file, &c, diag);
+  if (status == LP_OK) status = lp_certificate_check(&c, file, &found, diag);
+  lp_certificate_free(&c);
   lp_diag_free(diag);
   return status != LP_OK;
 }

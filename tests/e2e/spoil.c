@@ -3,7 +3,7 @@
  * the report, or gives the finding of the unchanged one. Of the values with one path it changes the first MOST. */
 #include "base/file.h"
 #include "base/json/reader.h"
-#include "tools/certificate/certificate.h"
+#include "proof/proof.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ typedef struct {
 
 typedef struct {
   const char *text;
-  certificate_places_finding wanted;
+  lp_certificate_places_finding wanted;
   int most, tried, refused, kept, wrong;
   char *path[MOST_PATHS]; /* those met so far */
   int count[MOST_PATHS];  /* values with this path */
@@ -27,13 +27,13 @@ typedef struct {
 } spoiling;
 
 /* Returns whether it is refused; `errors`: the number of its errors. */
-static bool is_refused(const char *text, size_t size, certificate_places_finding *found, size_t *errors) {
+static bool is_refused(const char *text, size_t size, lp_certificate_places_finding *found, size_t *errors) {
   lp_diag *diag = lp_diag_create();
   lp_json_document *document = NULL;
   lp_status status = lp_json_parse("report", text, size, 0, &document, diag);
   if (status == LP_OK) {
     const lp_json root = lp_json_root("report", document);
-    status = certificate_places_check(&root, "report", found, diag);
+    status = lp_certificate_places_check(&root, "report", found, diag);
   }
   *errors = lp_diag_error_count(diag);
   lp_json_free(document);
@@ -41,14 +41,14 @@ static bool is_refused(const char *text, size_t size, certificate_places_finding
   return status != LP_OK;
 }
 
-static bool is_same(const certificate_places_finding *a, const certificate_places_finding *b) {
+static bool is_same(const lp_certificate_places_finding *a, const lp_certificate_places_finding *b) {
   return a->objective == b->objective && a->proved == b->proved && a->ms[0] == b->ms[0] && a->ms[1] == b->ms[1] &&
          a->cost == b->cost && a->feasible == b->feasible;
 }
 
 static void spoil(spoiling *s, const char *at, const char *end, const char *other, const char *path) {
   lp_buf text = {0};
-  certificate_places_finding found = {0};
+  lp_certificate_places_finding found = {0};
   size_t errors;
   lp_buf_printf(&text, "%.*s%s%s", (int)(at - s->text), s->text, other, end);
   bool refused = is_refused(text.data, text.size, &found, &errors);

@@ -4,7 +4,6 @@
 #     those that a line "public: HEADER ..." of the rooms file names.
 #   - Within a folder a room may include itself, the folder it stands in, the rooms in it, and those that its line, or
 #     that of the room it stands in, lists: "ROOM: ROOM ...".
-#   - A room of a line "only ROOM: FOLDER ..." includes itself and those folders, and nothing else of the project.
 BEGIN {
   may["base"] = ""
   may["ir"] = "base"
@@ -12,19 +11,13 @@ BEGIN {
   may["frontend"] = "base ir"
   may["passes"] = "base ir hwmodels"
   may["backend"] = "base ir hwmodels"
+  may["proof"] = "base"
   may["runtime"] = "base"
-  may["tools"] = "base ir hwmodels frontend passes backend runtime"
+  may["tools"] = "base ir hwmodels frontend passes backend proof runtime"
   while ((getline line <rooms) > 0) {
     sub(/#.*/, "", line)
     count = split(line, word, " ")
     if (!count) continue
-    if (word[1] == "only") {
-      room = word[2]
-      sub(/:$/, "", room)
-      only[room] = ""
-      for (i = 3; i <= count; i++) only[room] = only[room] (i > 3 ? " " : "") word[i]
-      continue
-    }
     key = word[1]
     sub(/:$/, "", key)
     for (i = 2; i <= count; i++)
@@ -71,9 +64,6 @@ function listed(room, other) {
     if (line ~ /^llvm/ && from != "backend") complain("only backend/ knows LLVM: " line)
     next
   }
-  room = room_of(source)
-  if (room in only && room_of(line) != room && index(" " only[room] " ", " " to " ") == 0)
-    complain(room "/ may include only " only[room] "/: " line)
   if (line ~ /\.\./) complain("name headers from the root: " line)
   else if (to == "") next
   else if (to == from) {

@@ -1,7 +1,7 @@
-/* llmpart check-plan: confirms the certificate in a report (tools/certificate). */
+/* llmpart check-plan: confirms the certificate in a report (proof/). */
 #include "base/clock.h"
 #include "base/units.h"
-#include "tools/certificate/certificate.h"
+#include "proof/proof.h"
 #include "tools/tools.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ static double gap_of(double bound, double value) {
   return value > 0 ? 100 * fmax(0, 1 - bound / value) : 0;
 }
 
-static void print_finding(const char *file, const certificate_finding *found) {
+static void print_finding(const char *file, const lp_certificate_finding *found) {
   const double value = found->value;
   printf("%s: plan %.9g, ", file, value);
   if (!found->exits) printf("at least %.9g is proved, gap %.3g %%; ", found->bound, gap_of(found->bound, value));
@@ -25,9 +25,9 @@ static void print_finding(const char *file, const certificate_finding *found) {
 
 static lp_status check_places(const char *file, const lp_json_document *document, lp_diag *diag) {
   const lp_json root = lp_json_root(file, document);
-  certificate_places_finding found;
+  lp_certificate_places_finding found;
   char first[32], next[32];
-  LP_TRY(certificate_places_check(&root, file, &found, diag));
+  LP_TRY(lp_certificate_places_check(&root, file, &found, diag));
   printf("%s: plan %.9g, ", file, found.objective);
   if (isinf(found.proved))
     printf("it is proved that no plan meets the limits; ");
@@ -47,21 +47,21 @@ static lp_status check_places(const char *file, const lp_json_document *document
 static lp_status check_file(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   const char *file = args->data[0];
   const bool *timing = command->user;
-  certificate c;
-  lp_json_document *places = certificate_places_open(file);
+  lp_certificate c;
+  lp_json_document *places = lp_certificate_places_open(file);
   if (places) {
     lp_status status = check_places(file, places, diag);
     lp_json_free(places);
     return status;
   }
   double begin = lp_now_ms();
-  lp_status status = certificate_load(file, &c, diag);
+  lp_status status = lp_certificate_load(file, &c, diag);
   double loaded = lp_now_ms();
-  certificate_finding found;
-  if (status == LP_OK) status = certificate_check(&c, file, &found, diag);
+  lp_certificate_finding found;
+  if (status == LP_OK) status = lp_certificate_check(&c, file, &found, diag);
   if (status == LP_OK) print_finding(file, &found);
   if (*timing) fprintf(stderr, "read in %.3f ms, checked in %.3f ms\n", loaded - begin, lp_now_ms() - loaded);
-  certificate_free(&c);
+  lp_certificate_free(&c);
   return status;
 }
 

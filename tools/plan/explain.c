@@ -2,7 +2,7 @@
  * plan over more than two places it shows the times in each. */
 #include "base/side.h"
 #include "base/units.h"
-#include "tools/certificate/certificate.h"
+#include "proof/proof.h"
 #include "tools/tools.h"
 
 #include <math.h>
@@ -26,7 +26,8 @@ static void print_limit(const char *name, double before, double after, double li
   printf("\n");
 }
 
-static const char *verdict(const certificate *c, const totals *before, const totals *after) {
+static const char *verdict(const lp_certificate *c, const lp_certificate_totals *before,
+                           const lp_certificate_totals *after) {
   for (int i = 0; i < 2; i++) {
     if (c->limit_ms[i] > 0 && after->ms[i] > c->limit_ms[i] * (1 + 1e-12))
       return i ? "it would miss TPOT" : "it would miss TTFT";
@@ -38,10 +39,10 @@ static const char *verdict(const certificate *c, const totals *before, const tot
 }
 
 /* Explains an operator by the unit that the plan moves as a whole; `name` is the operator's. */
-static void explain_unit(certificate *c, int which, size_t index, const char *name) {
-  const unit *u = &c->stages[which].units[index];
+static void explain_unit(lp_certificate *c, int which, size_t index, const char *name) {
+  const lp_certificate_unit *u = &c->stages[which].units[index];
   int side = u->side;
-  totals before = certificate_add_up(c);
+  lp_certificate_totals before = lp_certificate_add_up(c);
   char device[32], cloud[32];
   printf("%s in %s: on the %s; ", name, stages[which], lp_side_name((lp_side)side));
   if (u->row_count > 1) printf("its unit of %zu operators takes ", u->row_count);
@@ -49,8 +50,8 @@ static void explain_unit(certificate *c, int which, size_t index, const char *na
   int *kept = LP_NEW_ARRAY(c->arena, int, c->stages[which].unit_count);
   for (size_t i = 0; i < c->stages[which].unit_count; i++)
     kept[i] = c->stages[which].units[i].side;
-  int moved = certificate_move(c, which, index, !side);
-  totals after = certificate_add_up(c);
+  int moved = lp_certificate_move(c, which, index, !side);
+  lp_certificate_totals after = lp_certificate_add_up(c);
   printf("  to the %s%s: %s\n", lp_side_name(lp_side_other((lp_side)side)),
          moved > 1 ? ", with the operators that share its KV cache" : "", verdict(c, &before, &after));
   print_limit("objective", before.value, after.value, 0, plain);
@@ -95,7 +96,7 @@ static lp_status unknown_operator(const lp_json *operators, const char *file, co
 /* ---- a plan of two sides ----------------------------------------------------------------------------------------- */
 
 /* Finds the unit of a stage to which a row of `operators` belongs; false: none, since it runs wherever it is needed. */
-static bool find_unit(const certificate *c, int which, size_t row, size_t *out) {
+static bool find_unit(const lp_certificate *c, int which, size_t row, size_t *out) {
   for (size_t i = 0; i < c->stages[which].unit_count; i++)
     for (size_t k = 0; k < c->stages[which].units[i].row_count; k++)
       if (c->stages[which].units[i].rows[k] == (int)row) {
@@ -105,7 +106,7 @@ static bool find_unit(const certificate *c, int which, size_t row, size_t *out) 
   return false;
 }
 
-static void explain_row(certificate *c, const lp_json *row, size_t number) {
+static void explain_row(lp_certificate *c, const lp_json *row, size_t number) {
   const char *name = text_of(row, "name");
   const int which = lp_streq(text_of(row, "stage"), stages[1]);
   size_t index = 0;
@@ -135,7 +136,8 @@ static void explain_in_places(const lp_json *root, const lp_json *row) {
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
 /* Explains each row of that name. `c` is NULL for a plan over places. */
-static lp_status explain_rows(const lp_json *root, certificate *c, const char *file, const char *name, lp_diag *diag) {
+static lp_status explain_rows(const lp_json *root, lp_certificate *c, const char *file, const char *name,
+                              lp_diag *diag) {
   const lp_json operators = lp_json_member(root, "operators");
   bool found = false;
   LP_TRY(lp_json_array(&operators, diag));
@@ -154,20 +156,20 @@ static lp_status explain_rows(const lp_json *root, certificate *c, const char *f
 static lp_status explain(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   (void)command;
   const char *file = args->data[0], *name = args->data[1];
-  lp_json_document *places = certificate_places_open(file);
+  lp_json_document *places = lp_certificate_places_open(file);
   if (places) {
     const lp_json root = lp_json_root(file, places);
     const lp_status status = explain_rows(&root, NULL, file, name, diag);
     lp_json_free(places);
     return status;
   }
-  certificate c;
-  lp_status status = certificate_load(file, &c, diag);
+  lp_certificate c;
+  lp_status status = lp_certificate_load(file, &c, diag);
   if (status == LP_OK) {
     const lp_json root = lp_json_root(file, c.report);
     status = explain_rows(&root, &c, file, name, diag);
   }
-  certificate_free(&c);
+  lp_certificate_free(&c);
   return status;
 }
 
