@@ -121,8 +121,8 @@ typedef struct lp_compile_request {
   /* Scheduler "cut" without `cut`: the last ONNX node on the device, together with everything that it depends on.
    * "auto" takes half of the work. */
   const char *cut_node;
-  /* A plan over more than two places, which the pass `place` writes; NULL: it plans a device and a cloud. */
-  const struct lp_places_solution *places;
+  /* More than two places, over which the pass `place` plans, with its plan; NULL: it plans a device and a cloud. */
+  struct lp_places_solution *places;
   bool joins[LP_PLACES_MAX];                 /* the place's code can run operators together that the pass join marks */
   double measured_ttft_ms, measured_tpot_ms; /* of a run, for the report to compare with; 0: none */
 } lp_compile_request;

@@ -64,10 +64,8 @@ static bool read_numbers(lp_certificate *c, const lp_json *list, size_t count, d
 
 static bool read_holding(const lp_json *json, lp_certificate_holding *out) {
   lp_json cache = lp_json_member(json, "cache");
-  bool is_cache = false;
-  *out = (lp_certificate_holding){.first = {-1, -1}};
-  if (cache.value && lp_json_bool(&cache, &is_cache, NULL) != LP_OK) return false;
-  out->cache = is_cache;
+  *out = (lp_certificate_holding){0};
+  if (cache.value && lp_json_bool(&cache, &out->cache, NULL) != LP_OK) return false;
   return read_pair(json, "bytes", out->bytes) && read_pair_if(json, "prefill_ms", out->ms[0]) &&
          read_pair_if(json, "decode_ms", out->ms[1]) && read_number_if(json, "move_bytes", &out->move_bytes);
 }
@@ -88,20 +86,6 @@ static bool read_unit(lp_certificate *c, const lp_json *json, const lp_certifica
          read_numbers(c, &split, out->in_count + out->out_count + out->hold_count, &out->split);
 }
 
-/* Records the maker of each value and the first user of each holding; false when a value is read before it is made. */
-static bool note_use(lp_certificate *c, lp_certificate_stage *s, int which, int index, bool *read) {
-  const lp_certificate_unit *u = &s->units[index];
-  for (size_t k = 0; k < u->in_count; k++)
-    read[u->in[k]] = true;
-  for (size_t k = 0; k < u->out_count; k++) {
-    if (read[u->out[k]] || s->maker[u->out[k]] >= 0) return false;
-    s->maker[u->out[k]] = index;
-  }
-  for (size_t k = 0; k < u->hold_count; k++)
-    if (c->holdings[u->hold[k]].first[which] < 0) c->holdings[u->hold[k]].first[which] = index;
-  return true;
-}
-
 static bool read_stage(lp_certificate *c, const lp_json *json, const char *key, int which) {
   lp_certificate_stage *s = &c->stages[which];
   lp_json at = lp_json_member(json, key), values = lp_json_member(&at, "values"), units = lp_json_member(&at, "units");
@@ -109,13 +93,10 @@ static bool read_stage(lp_certificate *c, const lp_json *json, const char *key, 
   if (!read_numbers(c, &values, s->value_count, &s->value) || lp_json_array(&units, NULL) != LP_OK) return false;
   s->unit_count = lp_json_count(&units);
   s->units = LP_NEW_ARRAY(c->arena, lp_certificate_unit, s->unit_count);
-  s->maker = LP_NEW_ARRAY(c->arena, int, s->value_count);
-  for (size_t i = 0; i < s->value_count; i++)
-    s->maker[i] = -1;
-  bool valid = true, *read = LP_NEW_ARRAY(c->arena, bool, s->value_count);
+  bool valid = true;
   for (size_t i = 0; i < s->unit_count && valid; i++) {
     lp_json item = lp_json_item(&units, i);
-    valid = read_unit(c, &item, s, &s->units[i]) && note_use(c, s, which, (int)i, read);
+    valid = read_unit(c, &item, s, &s->units[i]);
   }
   return valid;
 }
@@ -138,16 +119,58 @@ static bool read_aim(const lp_json *json, double *out) {
   return !lp_json_is_given(&at) || read_number(json, "aim", out);
 }
 
+lp_certificate_sides lp_certificate_read_sides(const lp_json *json, const char *name) {
+  lp_json at = lp_json_member(json, name), prefill = lp_json_member(&at, "prefill"),
+          decode = lp_json_member(&at, "decode");
+  if (!lp_json_is_given(&at)) return (lp_certificate_sides){0};
+  return (lp_certificate_sides){name, {lp_json_text_or(&prefill, NULL), lp_json_text_or(&decode, NULL)}};
+}
+
 static bool read_certificate(lp_certificate *c, const lp_json *json) {
   lp_json objective = lp_json_member(json, "objective"), limits = lp_json_member(json, "limits"),
           prices = lp_json_member(json, "prices"), link = lp_json_member(json, "link");
+  c->cheapest = lp_certificate_read_sides(json, "cheapest");
   return read_pair(&objective, "prefill_per_ms", c->busy[0]) && read_pair(&objective, "decode_per_ms", c->busy[1]) &&
          read_pair(&objective, "link_per_ms", c->link) && read_number(&objective, "move_per_ms", &c->move) &&
          read_pair(&limits, "ms", c->limit_ms) && read_pair(&limits, "bytes", c->limit_bytes) &&
          read_pair(&prices, "ms", c->price_ms) && read_pair(&prices, "bytes", c->price_bytes) &&
          read_number(&link, "message_ms", &c->message_ms) && read_pair(&link, "ms_per_byte", c->ms_per_byte) &&
          read_number(json, "value", &c->value) && read_aim(json, &c->aim) && read_number(json, "bound", &c->bound) &&
-         read_holdings(c, json) && read_stage(c, json, "prefill", 0) && read_stage(c, json, "decode", 1);
+         read_holdings(c, json) && read_stage(c, json, "prefill", 0) && read_stage(c, json, "decode", 1) &&
+         lp_certificate_resolve(c);
+}
+
+/* ---- what follows from it ---------------------------------------------------------------------------------------- */
+
+/* Records the maker of each value and the first user of each holding; false when a value is read before it is made. */
+static bool note_use(lp_certificate *c, int which, int index, bool *read) {
+  lp_certificate_stage *s = &c->stages[which];
+  const lp_certificate_unit *u = &s->units[index];
+  for (size_t k = 0; k < u->in_count; k++)
+    read[u->in[k]] = true;
+  for (size_t k = 0; k < u->out_count; k++) {
+    if (read[u->out[k]] || s->maker[u->out[k]] >= 0) return false;
+    s->maker[u->out[k]] = index;
+  }
+  for (size_t k = 0; k < u->hold_count; k++)
+    if (c->holdings[u->hold[k]].first[which] < 0) c->holdings[u->hold[k]].first[which] = index;
+  return true;
+}
+
+bool lp_certificate_resolve(lp_certificate *c) {
+  bool valid = true;
+  for (int which = 0; which < 2; which++) {
+    lp_certificate_stage *s = &c->stages[which];
+    bool *read = LP_NEW_ARRAY(c->arena, bool, s->value_count);
+    s->maker = LP_NEW_ARRAY(c->arena, int32_t, s->value_count);
+    for (size_t i = 0; i < s->value_count; i++)
+      s->maker[i] = -1;
+    for (size_t i = 0; i < c->holding_count; i++)
+      c->holdings[i].first[which] = -1;
+    for (size_t i = 0; i < s->unit_count && valid; i++)
+      valid = note_use(c, which, (int)i, read);
+  }
+  return valid;
 }
 
 /* ---- effort ------------------------------------------------------------------------------------------------------ */
@@ -171,7 +194,7 @@ const lp_certificate_effort *lp_certificate_effort_of(const lp_certificate *c) {
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-lp_status lp_certificate_read(const char *file, const char *text, size_t size, lp_certificate *out, lp_diag *diag) {
+static lp_status read_report(const char *file, const char *text, size_t size, lp_certificate *out, lp_diag *diag) {
   *out = (lp_certificate){.arena = lp_arena_create()};
   LP_TRY(lp_json_parse(file, text, size, 0, &out->report, diag));
   lp_json root = lp_json_root(file, out->report), json = lp_json_member(&root, "certificate"),
@@ -192,7 +215,7 @@ lp_status lp_certificate_load(const char *file, lp_certificate *out, lp_diag *di
   size_t size = 0;
   *out = (lp_certificate){0};
   LP_TRY(lp_file_read(file, &text, &size, diag));
-  lp_status status = lp_certificate_read(file, text, size, out, diag);
+  lp_status status = read_report(file, text, size, out, diag);
   free(text);
   return status;
 }

@@ -24,9 +24,10 @@ typedef struct lp_certificate_effort {
 
 /* The effort of searches in this certificate. */
 const lp_certificate_effort *lp_certificate_effort_of(const lp_certificate *c);
-/* Puts the units on the sides that a member of the certificate's `baselines` gives; false when the member does not
- * fit. */
-bool lp_certificate_place(lp_certificate *c, const lp_json *sides);
+/* Puts the units on these sides; false when they do not fit. */
+bool lp_certificate_place(const lp_certificate *c, const lp_certificate_sides *sides);
+/* The sides in a member of the certificate, which are borrowed; without a name: there is no such member. */
+lp_certificate_sides lp_certificate_read_sides(const lp_json *json, const char *name);
 /* The bytes of everything that a side could hold. */
 double lp_certificate_most_bytes(const lp_certificate *c, int side);
 /* A lower bound on the cost of every placement, from the prices; NaN when the certificate proves none. */

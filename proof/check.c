@@ -60,11 +60,25 @@ double lp_certificate_find_bound(const lp_certificate *c, double claimed, double
   return fmax(proved, found);
 }
 
-double lp_certificate_least_value(lp_certificate *c) {
-  const lp_json report = lp_json_root("the plan", c->report), own = lp_json_member(&report, "certificate"),
-                cheapest = lp_json_member(&own, "cheapest");
-  if (!lp_json_is_given(&cheapest) || !lp_certificate_place(c, &cheapest)) return c->value;
-  return fmin(c->value, lp_certificate_add_up(c).value);
+/* The objective of a plan; infinite: the sides do not fit the units. */
+static double value_of(const lp_certificate *c, const lp_certificate_sides *sides) {
+  const lp_arena_mark mark = lp_arena_here(c->arena);
+  int32_t *kept[2];
+  for (int w = 0; w < 2; w++) {
+    kept[w] = LP_NEW_ARRAY(c->arena, int32_t, c->stages[w].unit_count);
+    for (size_t i = 0; i < c->stages[w].unit_count; i++)
+      kept[w][i] = c->stages[w].units[i].side;
+  }
+  const double value = lp_certificate_place(c, sides) ? lp_certificate_add_up(c).value : INFINITY;
+  for (int w = 0; w < 2; w++)
+    for (size_t i = 0; i < c->stages[w].unit_count; i++)
+      c->stages[w].units[i].side = kept[w][i];
+  lp_arena_rewind(c->arena, mark);
+  return value;
+}
+
+double lp_certificate_least_value(const lp_certificate *c) {
+  return c->cheapest.name ? fmin(c->value, value_of(c, &c->cheapest)) : c->value;
 }
 
 /* Reads the lower bound that the report states, which is at most the plan's value; without one, sets `out` to what the

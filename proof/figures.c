@@ -162,8 +162,9 @@ static lp_status check_numbers(const lp_certificate *c, const lp_certificate_req
 }
 
 /* Compares a plan for which the certificate states the sides. */
-static lp_status check_other(lp_certificate *c, const lp_certificate_request *r, const char *name, const lp_json *sides,
-                             const lp_json *at, lp_certificate_finding *out, lp_diag *diag) {
+static lp_status check_other(lp_certificate *c, const lp_certificate_request *r, const char *name,
+                             const lp_certificate_sides *sides, const lp_json *at, lp_certificate_finding *out,
+                             lp_diag *diag) {
   if (!lp_json_is(at, LP_JSON_OBJECT))
     return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(r->file), "%s has no figures", name);
   if (!lp_certificate_place(c, sides)) {
@@ -236,8 +237,8 @@ static lp_status check_plan(lp_certificate *c, const lp_certificate_request *r, 
 /* Compares `faster`, and its saving over the plan's objective `value`. */
 static lp_status check_faster(lp_certificate *c, const lp_certificate_request *r, const lp_json *report,
                               const lp_json *sides, double value, lp_certificate_finding *out, lp_diag *diag) {
-  lp_json faster = lp_json_member(report, "faster"), plan = lp_json_member(&faster, "plan"),
-          other = lp_json_member(sides, "faster");
+  lp_json faster = lp_json_member(report, "faster"), plan = lp_json_member(&faster, "plan");
+  const lp_certificate_sides other = lp_certificate_read_sides(sides, "faster");
   if (!lp_json_is_given(&faster)) return LP_OK;
   LP_TRY(check_other(c, r, "faster.plan", &other, &plan, out, diag));
   double its = lp_certificate_add_up(c).value;
@@ -248,8 +249,8 @@ static lp_status check_faster(lp_certificate *c, const lp_certificate_request *r
  * of it and faster. `value` is the plan's objective. */
 static lp_status check_cheapest(lp_certificate *c, const lp_certificate_request *r, const lp_json *report,
                                 const lp_json *sides, double value, lp_certificate_finding *out, lp_diag *diag) {
-  lp_json cheapest = lp_json_member(report, "cheapest"), other = lp_json_member(sides, "cheapest"),
-          at = lp_json_member(report, "tolerance");
+  lp_json cheapest = lp_json_member(report, "cheapest"), at = lp_json_member(report, "tolerance");
+  const lp_certificate_sides other = lp_certificate_read_sides(sides, "cheapest");
   double share = 0;
   if (!lp_json_is_given(&cheapest)) return LP_OK;
   LP_TRY(lp_json_number(&at, 0, INFINITY, &share, diag));
@@ -284,7 +285,8 @@ lp_status lp_certificate_figures_check(lp_certificate *c, const lp_certificate_r
   LP_TRY(check_plan(c, r, bound, out, diag));
   LP_TRY(check_decrement(r, &report, diag));
   for (size_t i = 0; i < lp_json_count(&baselines); i++) {
-    lp_json entry = lp_json_entry(&baselines, i), other = lp_json_member(&sides, entry.key);
+    lp_json entry = lp_json_entry(&baselines, i);
+    const lp_certificate_sides other = lp_certificate_read_sides(&sides, entry.key);
     LP_TRY(check_other(c, r, entry.key, &other, &entry, out, diag));
   }
   if (plans.value) leave(c, out, "plans", NULL);

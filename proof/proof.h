@@ -5,54 +5,17 @@
  * compares each figure of the report with that, derives the bound of the prices again, and searches for a better one.
  *
  * What is independent of the planner, and what is not: the folder includes only base/ (a test holds this), and knows of
- * the planner's work only what the report states. Its search is not of another kind. Like the planner's graph of both
+ * the planner's work only the certificate and what the report states. Its search is not of another kind. Like the planner's graph of both
  * stages (passes/plan/exact/state_graph.c) it lists what a row of units may leave open; `intern` stands in both in the
  * same lines, and both find prices by base/level.c, which stays in base/ because neither folder may include the other.
  * Prices cannot make a bound wrong, only low. An error in the idea that both share is left to the tests: tests/proof
  * compares the search with all placements of small problems, tests/oracle the plans and bounds with HiGHS.
- *
- * Arrays of two are indexed by lp_side, or by stage: 0 prefill, 1 decode. Times are in ms. */
+ */
 #ifndef LP_PROOF_H
 #define LP_PROOF_H
 
+#include "base/certificate.h"
 #include "base/json/reader.h"
-#include "base/side.h"
-
-typedef struct {
-  double bytes[LP_SIDE_COUNT], ms[2][LP_SIDE_COUNT]; /* ms by stage and side */
-  double move_bytes;
-  int cache, first[2]; /* first: the first unit that uses it, by stage; -1: none */
-} lp_certificate_holding;
-
-typedef struct {
-  const char *name;                                    /* the name of its first operator; borrowed from the report */
-  double ms[LP_SIDE_COUNT], activation[LP_SIDE_COUNT]; /* activation: bytes */
-  double result_bytes,
-      return_way; /* result_bytes -1: no result; return_way: the share of a message that its return pays */
-  int pin, side, *in, *out, *hold, *rows; /* pin -1: none; in and out: values; hold: holdings; rows: of `operators` */
-  size_t in_count, out_count, hold_count, row_count;
-  double *way;   /* [in] the share of a message that each read pays */
-  double *split; /* [in, out, hold] the cost that the unit passes on to each of them */
-} lp_certificate_unit;
-
-typedef struct {
-  double *value; /* bytes */
-  int *maker;    /* unit, -1: an input */
-  lp_certificate_unit *units;
-  size_t value_count, unit_count;
-} lp_certificate_stage;
-
-typedef struct {
-  double busy[2][2], link[2], move, limit_ms[2], limit_bytes[2], message_ms, ms_per_byte[2];
-  double price_ms[2], price_bytes[2], value, bound;
-  double aim; /* the bound at which the search for the stated bound aimed; NaN: at the stated one */
-  const struct lp_certificate_effort *effort; /* NULL: the usual one */
-  lp_certificate_holding *holdings;
-  size_t holding_count;
-  lp_certificate_stage stages[2];
-  lp_arena *arena;
-  lp_json_document *report; /* owned */
-} lp_certificate;
 
 /* The totals of a placement. */
 typedef struct {
@@ -77,10 +40,10 @@ typedef struct {
 
 /* Reads the certificate of a report. Release with lp_certificate_free, also after a failure. */
 LP_MUST_USE lp_status lp_certificate_load(const char *file, lp_certificate *out, lp_diag *diag);
-/* Does the same with the text of a report; `file` is its name in diagnostics. */
-LP_MUST_USE lp_status lp_certificate_read(const char *file, const char *text, size_t size, lp_certificate *out,
-                                          lp_diag *diag);
 void lp_certificate_free(lp_certificate *c);
+/* Sets what the checker derives: the makers of values, in c->arena, and the first users of holdings. False when a value
+ * is read before it is made. lp_certificate_load has done it. */
+bool lp_certificate_resolve(lp_certificate *c);
 /* Sums up the placement of a certificate. */
 lp_certificate_totals lp_certificate_add_up(const lp_certificate *c);
 /* Returns a bound that lp_certificate_prove confirms with the aim that it sets: the claimed bound if that is close to
@@ -88,8 +51,8 @@ lp_certificate_totals lp_certificate_add_up(const lp_certificate *c);
  * 0.1 % of the claimed one suffices. */
 double lp_certificate_find_bound(const lp_certificate *c, double claimed, double least, double *aim);
 /* The objective of the best plan of the report: of the cheapest one, where the tolerance made the scheduler take a
- * faster one. Moves the units. */
-double lp_certificate_least_value(lp_certificate *c);
+ * faster one. */
+double lp_certificate_least_value(const lp_certificate *c);
 /* Moves unit `index` of stage `which` to `side`, with every unit that shares a KV cache with it; returns the number of
  * moved units. */
 int lp_certificate_move(lp_certificate *c, int which, size_t index, int side);

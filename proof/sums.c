@@ -108,12 +108,10 @@ lp_certificate_totals lp_certificate_add_up(const lp_certificate *c) {
   return t;
 }
 
-bool lp_certificate_place(lp_certificate *c, const lp_json *sides) {
-  static const char *const names[] = {"prefill", "decode"};
+bool lp_certificate_place(const lp_certificate *c, const lp_certificate_sides *sides) {
   for (int w = 0; w < 2; w++) {
-    lp_certificate_stage *s = &c->stages[w];
-    lp_json at = lp_json_member(sides, names[w]);
-    const char *text = lp_json_text_or(&at, "");
+    const lp_certificate_stage *s = &c->stages[w];
+    const char *text = sides->side[w] ? sides->side[w] : "";
     for (size_t i = 0; i < s->unit_count; i++) {
       if (text[i] != '0' && text[i] != '1') return false;
       s->units[i].side = text[i] - '0';

@@ -7,6 +7,7 @@
 #ifndef LP_PLAN_H
 #define LP_PLAN_H
 
+#include "base/certificate.h"
 #include "base/place.h"
 #include "passes/passes.h"
 
@@ -98,7 +99,6 @@ void lp_plan_func_names_set(lp_module *module, lp_op *prefill, lp_stage stage, c
 typedef struct {
   bool known, complete;
   double lower_bound, dual_bound;
-  double aim; /* of the checker's search that confirms the lower bound; NaN, or 0 if not read from a module: none */
   double per_ms[LP_STAGE_COUNT], per_byte[LP_SIDE_COUNT];
   const double *way;
   int32_t way_count;
@@ -111,11 +111,6 @@ typedef struct {
  * written by operators, and lp_plan_cheapest_read reads it. */
 void lp_plan_proof_write(lp_module *module, lp_op *prefill, const lp_plan_proof *proof);
 lp_plan_proof lp_plan_proof_read(const lp_module *module);
-/* Replaces the lower bound of a module's proof by another one, which a checker of its certificate confirms. The proof
- * is then not `complete`. */
-void lp_plan_proof_replace(lp_module *module, double bound);
-/* Records at which bound the checker's search has to aim to confirm the lower bound of a module's proof. */
-void lp_plan_proof_aim(lp_module *module, double aim);
 /* Records that an operator of the placed module is on this side in the cheapest plan, and on the other in the plan. */
 void lp_plan_cheapest_write(lp_module *module, lp_op *op, lp_side side);
 /* Fills side[stage][op_count], in `arena`, with the cheapest plan of the proof. False when that is the plan itself. */
@@ -226,10 +221,19 @@ int32_t lp_plan_place_turns(const lp_plan_problem *problem, const uint8_t *place
 
 /* ---- the report (report/report.c) -------------------------------------------------------------------------------- */
 
-/* The report of a module that is at least `placed`, or at least `annotated` (then without a plan): model, machines,
- * plan, baselines, operators. Formats: txt json csv html, and line: where the layers run and the figures in one line,
- * without its end. Deterministic. `table1` adds the counting of P1's Table I. */
-LP_MUST_USE lp_status lp_report_write(lp_module *module, const lp_compile_request *request, const char *format,
-                                      bool table1, lp_buf *out, lp_diag *diag);
+/* What a report says of a module that is at least `placed`, or at least `annotated` (then without a plan): model,
+ * machines, plan, baselines, operators. Gathered once; the module may not change while it is used. */
+typedef struct lp_report lp_report;
+LP_MUST_USE lp_status lp_report_create(lp_module *module, const lp_compile_request *request, lp_report **out,
+                                       lp_diag *diag);
+void lp_report_free(lp_report *report); /* NULL is allowed */
+/* The certificate of the plan, valid as long as the report; NULL: the module changed after it was planned. */
+const lp_certificate *lp_report_certificate(lp_report *report);
+/* States another lower bound than the scheduler's: what a checker of the certificate proves. The plan's proof is then
+ * not `complete`. `aim` is where the checker's search has to aim to prove it; NaN: at the bound itself. */
+void lp_report_state_bound(lp_report *report, double bound, double aim);
+/* Appends the report. Formats: txt json csv html, and line: where the layers run and the figures in one line, without
+ * its end. Deterministic. `table1` adds the counting of P1's Table I. */
+LP_MUST_USE lp_status lp_report_write(lp_report *report, const char *format, bool table1, lp_buf *out, lp_diag *diag);
 
 #endif

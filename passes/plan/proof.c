@@ -30,7 +30,6 @@ lp_plan_proof lp_plan_proof_read(const lp_module *module) {
                          .complete = lp_op_bool(prefill, "plan_complete", false),
                          .lower_bound = lp_op_f64(prefill, "plan_bound", 0),
                          .dual_bound = lp_op_f64(prefill, "plan_dual_bound", 0),
-                         .aim = lp_op_f64(prefill, "plan_aim", NAN),
                          .per_ms = {price[0], price[1]},
                          .per_byte = {price[2], price[3]},
                          .way = way->fs,
@@ -51,16 +50,6 @@ bool lp_plan_cheapest_read(const lp_plan_problem problem[LP_STAGE_COUNT], lp_sid
     for (int32_t i = 0; i < problem[stage].op_count; i++)
       if (lp_side_find(lp_op_str(problem[stage].ops[i].op, cheapest_side, NULL), &side[stage][i])) differs = true;
   return differs;
-}
-
-void lp_plan_proof_replace(lp_module *module, double bound) {
-  lp_op *prefill = lp_module_find_func(module, lp_stage_names[LP_STAGE_PREFILL]);
-  lp_op_set_f64(module, prefill, "plan_bound", bound);
-  lp_op_set_bool(module, prefill, "plan_complete", false);
-}
-
-void lp_plan_proof_aim(lp_module *module, double aim) {
-  lp_op_set_f64(module, lp_module_find_func(module, lp_stage_names[LP_STAGE_PREFILL]), "plan_aim", aim);
 }
 
 double lp_plan_gap(const lp_plan_proof *proof, const lp_plan_result *result, const lp_compile_request *request) {

@@ -243,6 +243,8 @@ static void write_stage(lp_module *module, const lp_op *from, const stage_plan *
       op->out[i]->scratch = copy->out[i];
     if (index >= problem->op_count || problem->ops[index].op != op) continue;
     annotate_op(module, copy, plan, index, request);
+    for (int p = 0; plan->over && p < plan->over->problem.places->count; p++)
+      plan->over->problem.of[p][problem->stage].ops[index].op = copy; /* the report is of the placed module */
     index++;
   }
   if (problem->stage == LP_STAGE_DECODE) drop_once(module, func);
@@ -329,12 +331,14 @@ static lp_status place(lp_module *module, const lp_compile_request *request, lp_
   return status;
 }
 
-/* Writes the plan over more than two places that the request has. */
+/* Plans over the request's places, more than two, and writes the plan. */
 static lp_status place_over(lp_module *module, const lp_compile_request *request, lp_diag *diag) {
-  const lp_places_solution *over = request->places;
+  lp_places_solution *over = request->places;
   const lp_places *places = over->problem.places;
   lp_op *from = lp_module_find_func(module, "main");
   if (!from) return lp_error(diag, LP_LOC_FILE(module->name), "there is no function '@main' to place");
+  const lp_status planned = lp_places_plan_module(module, request, over, diag);
+  if (planned != LP_OK && planned != LP_INFEASIBLE) return planned;
   const char *names[LP_PLACES_MAX];
   for (int p = 0; p < places->count; p++)
     names[p] = lp_arena_strdup(module->arena, places->place[p].name);
@@ -344,7 +348,7 @@ static lp_status place_over(lp_module *module, const lp_compile_request *request
     lp_op_set_strs(module, lp_module_find_func(module, own.name), "places", names, places->count);
   }
   erase_main(from);
-  return LP_OK;
+  return lp_places_judge(module, over, diag);
 }
 
 static lp_status run(lp_module *module, lp_pass_context *context) {

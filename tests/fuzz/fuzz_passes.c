@@ -57,8 +57,11 @@ bool fuzz_run_passes(lp_module *module, const char *pipeline, bool generation, l
   fuzz_check_reported(status, diag);
   if (status != LP_OK) return false;
   lp_buf text = {0};
-  status = lp_report_write(module, request, "json", true, &text, diag);
+  lp_report *report = NULL;
+  status = lp_report_create(module, request, &report, diag);
+  if (status == LP_OK) status = lp_report_write(report, "json", true, &text, diag);
   fuzz_check_reported(status, diag);
+  lp_report_free(report);
   lp_buf_free(&text);
   return true;
 }

@@ -145,22 +145,37 @@ LP_MUST_USE lp_status lp_compile_read_activations(const lp_compile *compile, lp_
 /* Refuses a file that names no weight which a side of the outlined module rounds, and notes how many it lacks. */
 LP_MUST_USE lp_status lp_compile_check_activations(const lp_compile *compile, const lp_module *module, lp_diag *diag);
 
-/* Confirms the plan's lower bound by the checker of certificates, and replaces it by what that proves, less or more
- * (prove.c). */
-LP_MUST_USE lp_status lp_compile_prove(const lp_compile *compile, lp_module *module, lp_diag *diag);
+/* The text of a report in a format; with the counting of P1's Table I, or without. */
+typedef struct {
+  const char *format;
+  bool table1;
+  lp_buf text;
+} lp_compile_text;
+/* The reports of a planned module, whose texts are made once (reports.c). Begins with `compile` and `module`. */
+typedef struct {
+  const lp_compile *compile;
+  lp_module *module;
+  struct lp_report *report; /* of two places; NULL: not yet made */
+  lp_compile_text made[10]; /* at most one for each format, with the table and without */
+  size_t count;
+} lp_compile_reports;
+/* Finds or makes a text, which is valid as long as the reports. It has to be made before the module is split. */
+LP_MUST_USE lp_status lp_compile_report_text(lp_compile_reports *reports, const char *format, bool table1,
+                                             const lp_buf **out, lp_diag *diag);
+/* Makes the texts of --report, writes them, and writes the output of --emit=report. */
+LP_MUST_USE lp_status lp_compile_make_reports(lp_compile_reports *reports, lp_diag *diag);
+LP_MUST_USE lp_status lp_compile_put_reports(lp_compile_reports *reports, lp_diag *diag);
+LP_MUST_USE lp_status lp_compile_put_output_report(lp_compile_reports *reports, lp_diag *diag);
+/* Compares the figures of the plan with the expressions of --fail-if. LP_MISMATCH: one holds. */
+LP_MUST_USE lp_status lp_compile_check_limits(lp_compile_reports *reports, lp_diag *diag);
+void lp_compile_reports_release(lp_compile_reports *reports);
 
 /* Takes --place and --link: sets device, cloud and link of two places, or more_places (places.c). */
 LP_MUST_USE lp_status lp_compile_read_places(lp_compile *compile, lp_diag *diag);
-/* Loads the machines and links of more than two places, after lp_compile_prepare. */
+/* Loads the machines and links of more than two places, after lp_compile_prepare, and adds them to the request. */
 LP_MUST_USE lp_status lp_compile_load_places(lp_compile *compile, lp_diag *diag);
 /* Refuses an --emit that more than two places do not have. */
 LP_MUST_USE lp_status lp_compile_check_places_output(const lp_compile *compile, lp_diag *diag);
-/* Compares the figures of a report in JSON with the expressions of --fail-if (limits.c). LP_MISMATCH: one holds. */
-LP_MUST_USE lp_status lp_compile_check_limits(const lp_compile *compile, const char *text, size_t size, lp_diag *diag);
-/* Plans the annotated module over more than two places and writes the reports. All of `out` is in the arena. Reports
- * that no plan meets the limits, after the reports: LP_INFEASIBLE. */
-LP_MUST_USE lp_status lp_compile_plan_places(const lp_compile *compile, lp_module *module, lp_arena *arena,
-                                             struct lp_places_solution *out, lp_diag *diag);
 void lp_compile_release_places(lp_compile *compile);
 
 /* Tells whether this output needs weights (a bundle, code) or only the graph. */

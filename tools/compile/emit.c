@@ -1,16 +1,13 @@
 /* The output of `llmpart compile`: a bundle, the module after one of the stages before it, or reports. */
+#include "backend/backend.h"
 #include "base/file.h"
 #include "base/json/reader.h"
 #include "base/path.h"
-#include "passes/plan/places/places.h"
+#include "base/side.h"
 #include "passes/plan/plan.h"
 #include "runtime/runtime.h"
 #include "tools/compile/compile.h"
 #include "tools/equal/check.h"
-
-#include "backend/backend.h"
-#include "base/side.h"
-#include "runtime/runtime.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,59 +36,6 @@ bool lp_compile_reads_weights(const lp_compile *compile) {
 static lp_status run_passes(const lp_compile *compile, lp_module *module, const char *pipeline, lp_diag *diag) {
   lp_run_options options = lp_tool_run_options(&compile->flags);
   return lp_passes_run(module, pipeline, &compile->request, &options, diag);
-}
-
-/* ---- reports ----------------------------------------------------------------------------------------------------- */
-
-static lp_status write_report(const lp_compile *compile, lp_module *module, const char *format, const char *path,
-                              lp_diag *diag) {
-  lp_buf text = {0};
-  lp_status status = lp_report_write(module, &compile->request, format, compile->table1, &text, diag);
-  if (status == LP_OK) status = lp_tool_write(path, lp_buf_text(&text), text.size, diag);
-  lp_buf_free(&text);
-  return status;
-}
-
-static const char *report_format(const char *path) {
-  const char *dot = strrchr(path, '.');
-  return dot && !strchr(dot, '/') ? dot + 1 : "txt";
-}
-
-/* Makes the texts of --report, one for each: later passes change the module. */
-static lp_status make_reports(const lp_compile *compile, lp_module *module, lp_buf *texts, lp_diag *diag) {
-  for (size_t i = 0; i < compile->reports.count; i++) {
-    const char *format = report_format(compile->reports.data[i]);
-    LP_TRY(lp_report_write(module, &compile->request, format, compile->table1, &texts[i], diag));
-  }
-  return LP_OK;
-}
-
-static lp_status put_reports(const lp_compile *compile, const lp_buf *texts, lp_diag *diag) {
-  for (size_t i = 0; i < compile->reports.count; i++)
-    LP_TRY(lp_tool_write(compile->reports.data[i], lp_buf_text(&texts[i]), texts[i].size, diag));
-  return LP_OK;
-}
-
-/* Writes the output of --emit=report: to -o, or text to stdout when neither -o nor --report names a file. */
-static lp_status write_output_report(const lp_compile *compile, lp_module *module, lp_diag *diag) {
-  if (compile->output) {
-    static const char *const formats[] = {"txt", "json", "csv", "html"};
-    if (lp_streq(compile->output, "text")) return write_report(compile, module, "txt", "-", diag);
-    for (size_t i = 0; i < LP_COUNT(formats); i++)
-      if (lp_streq(compile->output, formats[i])) return write_report(compile, module, formats[i], "-", diag);
-    const char *format = report_format(compile->output);
-    return write_report(compile, module, format, compile->output, diag);
-  }
-  return compile->reports.count ? LP_OK : write_report(compile, module, "txt", "-", diag);
-}
-
-static lp_status check_limits(const lp_compile *compile, lp_module *module, lp_diag *diag) {
-  if (compile->fail_if.count == 0) return LP_OK;
-  lp_buf text = {0};
-  lp_status status = lp_report_write(module, &compile->request, "json", false, &text, diag);
-  if (status == LP_OK) status = lp_compile_check_limits(compile, lp_buf_text(&text), text.size, diag);
-  lp_buf_free(&text);
-  return status;
 }
 
 /* ---- code -------------------------------------------------------------------------------------------------------- */
@@ -350,13 +294,6 @@ static lp_status check_output(const lp_compile *compile, lp_diag *diag) {
   return status;
 }
 
-/* A plan over more than two places is reported before it is in the module. */
-static lp_status report_plan(const lp_compile *compile, lp_module *module, const char *format, lp_buf *out,
-                             lp_diag *diag) {
-  if (compile->request.places) return lp_places_report(module, compile->request.places, format, out, diag);
-  return lp_report_write(module, &compile->request, format, false, out, diag);
-}
-
 /* Tells for each place whether its code runs operators together. Profiled code runs each operator by itself. */
 static lp_status find_joins(const lp_compile *compile, const lp_module *module, bool *joins, lp_diag *diag) {
   const char *const *names;
@@ -380,71 +317,47 @@ static lp_status split_module(const lp_compile *compile, lp_module *module, lp_d
                        diag);
 }
 
-static lp_status emit_split(const lp_compile *compile, lp_module *module, lp_diag *diag) {
-  lp_buf report = {0}, line = {0}, text = {0};
-  lp_status status = LP_OK;
-  if (emits(compile, "bundle")) status = report_plan(compile, module, "json", &report, diag);
-  if (emits(compile, "bundle") && status == LP_OK) status = report_plan(compile, module, "line", &line, diag);
-  if (status == LP_OK && compile->voice->verbose) status = report_plan(compile, module, "txt", &text, diag);
-  fputs(lp_buf_text(&text), stderr);
-  if (status == LP_OK && compile->request.places) status = run_passes(compile, module, "place", diag);
-  if (status == LP_OK) status = split_module(compile, module, diag);
-  if (status == LP_OK) status = lp_compile_check_activations(compile, module, diag);
-  if (status == LP_OK && emits(compile, "bundle"))
-    status = write_bundle(compile, module, lp_buf_text(&report), lp_buf_text(&line), diag);
-  else if (status == LP_OK && emits(compile, "onnx"))
-    status = write_onnx(compile, module, diag);
-  else if (status == LP_OK && (emits(compile, "cuda") || writes_gpu_text(compile)))
-    status = write_gpu_code(compile, module, diag);
-  else if (status == LP_OK)
-    status = write_code(compile, module, diag);
-  lp_buf_free(&report);
-  lp_buf_free(&line);
-  lp_buf_free(&text);
-  return status;
+/* All that is reported has been made before the module is split. */
+static lp_status emit_split(const lp_compile *compile, lp_module *module, lp_compile_reports *reports, lp_diag *diag) {
+  const lp_buf *report = NULL, *line = NULL, *text = NULL;
+  if (emits(compile, "bundle")) {
+    LP_TRY(lp_compile_report_text(reports, "json", false, &report, diag));
+    LP_TRY(lp_compile_report_text(reports, "line", false, &line, diag));
+  }
+  if (compile->voice->verbose) {
+    LP_TRY(lp_compile_report_text(reports, "txt", false, &text, diag));
+    fputs(lp_buf_text(text), stderr);
+  }
+  LP_TRY(split_module(compile, module, diag));
+  LP_TRY(lp_compile_check_activations(compile, module, diag));
+  if (emits(compile, "bundle")) return write_bundle(compile, module, lp_buf_text(report), lp_buf_text(line), diag);
+  if (emits(compile, "onnx")) return write_onnx(compile, module, diag);
+  if (emits(compile, "cuda") || writes_gpu_text(compile)) return write_gpu_code(compile, module, diag);
+  return write_code(compile, module, diag);
 }
 
 /* Writes the reports, even when no plan meets the SLA or a limit of --fail-if, and the output only when one does. With
  * --check the reports follow the bundle: a bundle that differs leaves no file. */
-static lp_status emit_with_reports(const lp_compile *compile, lp_module *module, lp_status planned, lp_buf *texts,
-                                   lp_diag *diag) {
-  LP_TRY(make_reports(compile, module, texts, diag));
-  if (planned == LP_OK) planned = check_limits(compile, module, diag);
+static lp_status emit_with_reports(const lp_compile *compile, lp_module *module, lp_status planned,
+                                   lp_compile_reports *reports, lp_diag *diag) {
+  LP_TRY(lp_compile_make_reports(reports, diag));
+  if (planned == LP_OK) planned = lp_compile_check_limits(reports, diag);
   if (planned == LP_USAGE) return planned;
   bool late = planned == LP_OK && compile->check;
-  if (!late) LP_TRY(put_reports(compile, texts, diag));
-  if (emits(compile, "report")) LP_TRY(write_output_report(compile, module, diag));
+  if (!late) LP_TRY(lp_compile_put_reports(reports, diag));
+  if (emits(compile, "report")) LP_TRY(lp_compile_put_output_report(reports, diag));
   if (planned != LP_OK || emits(compile, "report")) return planned;
-  LP_TRY(emit_split(compile, module, diag));
-  return late ? put_reports(compile, texts, diag) : LP_OK;
+  if (emits(compile, "placed-ir")) return emit_module(compile, module, "insert-comm", diag);
+  LP_TRY(emit_split(compile, module, reports, diag));
+  return late ? lp_compile_put_reports(reports, diag) : LP_OK;
 }
 
 static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_diag *diag) {
-  lp_status planned = run_passes(compile, module, "place", diag);
+  const lp_status planned = run_passes(compile, module, "place", diag);
   if (planned != LP_OK && planned != LP_INFEASIBLE) return planned;
-  LP_TRY(lp_compile_prove(compile, module, diag));
-  size_t count = compile->reports.count;
-  lp_buf *texts = lp_alloc((count + 1) * sizeof *texts);
-  for (size_t i = 0; i < count; i++)
-    texts[i] = (lp_buf){0};
-  lp_status status = emit_with_reports(compile, module, planned, texts, diag);
-  for (size_t i = 0; i < count; i++)
-    lp_buf_free(&texts[i]);
-  free(texts);
-  return status;
-}
-
-static lp_status emit_over_places(const lp_compile *compile, lp_module *module, lp_diag *diag) {
-  lp_compile planned = *compile;
-  lp_places_solution solution;
-  lp_arena *arena = lp_arena_create();
-  lp_status status = lp_compile_plan_places(compile, module, arena, &solution, diag);
-  planned.request.places = &solution;
-  if (status == LP_OK && emits(compile, "placed-ir"))
-    status = emit_module(&planned, module, "place,insert-comm", diag);
-  else if (status == LP_OK && !emits(compile, "report"))
-    status = emit_split(&planned, module, diag);
-  lp_arena_free(arena);
+  lp_compile_reports reports = {.compile = compile, .module = module};
+  const lp_status status = emit_with_reports(compile, module, planned, &reports, diag);
+  lp_compile_reports_release(&reports);
   return status;
 }
 
@@ -462,10 +375,8 @@ static lp_status emit_placed(const lp_compile *compile, lp_module *module, lp_di
   LP_TRY(check_output(compile, diag));
   LP_TRY(run_passes(compile, module, lp_pipeline_ops, diag));
   lp_compile_check_lengths(compile, module, diag);
-  if (compile->has_more_places) return emit_over_places(compile, module, diag);
   if (compile->ranks_auto) LP_TRY(choose_ranks(&chosen, module, diag));
-  LP_TRY(lp_plan_choose_types(module, &chosen.request, diag));
-  if (emits(compile, "placed-ir")) return emit_module(&chosen, module, "place,insert-comm", diag);
+  if (!compile->has_more_places) LP_TRY(lp_plan_choose_types(module, &chosen.request, diag));
   return emit_planned(&chosen, module, diag);
 }
 

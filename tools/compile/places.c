@@ -24,6 +24,7 @@ struct lp_compile_places {
   LP_VEC(char *) pins;        /* owned: of two places, with the names of sides */
   LP_VEC(lp_link *) links;    /* owned */
   lp_places set;
+  lp_places_solution solution; /* of these places */
 };
 
 static const lp_loc place_option = {.file = "--place"}, link_option = {.file = "--link"};
@@ -380,6 +381,8 @@ lp_status lp_compile_load_places(lp_compile *compile, lp_diag *diag) {
     compile->place_machine[i] = p->set.place[i].machine;
     compile->place_name[i] = p->set.place[i].name;
   }
+  p->solution = (lp_places_solution){.problem.places = &p->set, .arena = lp_arena_create()};
+  compile->request.places = &p->solution;
   return read_links(compile, diag);
 }
 
@@ -402,29 +405,8 @@ void lp_compile_release_places(lp_compile *compile) {
     free(p->pins.data[i]);
   lp_vec_free(&p->pins);
   lp_vec_free(&p->links);
+  if (p->solution.arena) lp_arena_free(p->solution.arena);
   free(p);
-}
-
-/* ---- the output -------------------------------------------------------------------------------------------------- */
-
-static const char *format_of(const char *path) {
-  const char *dot = strrchr(path, '.');
-  return dot && !strchr(dot, '/') ? dot + 1 : "txt";
-}
-
-/* The reports that the command asks for: a format and a file for each. Returns their number. */
-static size_t list_outputs(const lp_compile *compile, const char **formats, const char **paths) {
-  size_t count = 0;
-  for (; count < compile->reports.count; count++) {
-    paths[count] = compile->reports.data[count];
-    formats[count] = format_of(paths[count]);
-  }
-  if (!lp_streq(compile->emit, "report") || (!compile->output && count)) return count;
-  const char *output = compile->output;
-  const bool is_format = !output || lp_streq(output, "text") || lp_streq(output, "txt") || lp_streq(output, "json");
-  formats[count] = !is_format ? format_of(output) : lp_streq(output, "json") ? "json" : "txt";
-  paths[count] = is_format ? "-" : output;
-  return count + 1;
 }
 
 lp_status lp_compile_check_places_output(const lp_compile *compile, lp_diag *diag) {
@@ -434,36 +416,4 @@ lp_status lp_compile_check_places_output(const lp_compile *compile, lp_diag *dia
   return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--emit"),
                      "'%s' is for one of two sides, there are %" PRId32 " places", compile->emit,
                      compile->more_places->set.count);
-}
-
-static lp_status write_reports(const lp_compile *compile, lp_module *module, const lp_places_solution *solution,
-                               lp_diag *diag) {
-  const size_t most = compile->reports.count + 1;
-  const char **formats = lp_alloc(most * sizeof *formats), **paths = lp_alloc(most * sizeof *paths);
-  const size_t count = list_outputs(compile, formats, paths);
-  lp_status status = LP_OK;
-  for (size_t i = 0; i < count && status == LP_OK; i++) {
-    lp_buf text = {0};
-    status = lp_places_report(module, solution, formats[i], &text, diag);
-    if (status == LP_OK) status = lp_tool_write(paths[i], lp_buf_text(&text), text.size, diag);
-    lp_buf_free(&text);
-  }
-  free(formats);
-  free(paths);
-  return status;
-}
-
-lp_status lp_compile_plan_places(const lp_compile *compile, lp_module *module, lp_arena *arena, lp_places_solution *out,
-                                 lp_diag *diag) {
-  const lp_status planned =
-      lp_places_plan_module(module, &compile->request, &compile->more_places->set, arena, out, diag);
-  if (planned != LP_OK && planned != LP_INFEASIBLE) return planned;
-  LP_TRY(write_reports(compile, module, out, diag));
-  LP_TRY(lp_places_judge(module, out, diag));
-  if (compile->fail_if.count == 0) return LP_OK;
-  lp_buf text = {0};
-  lp_status status = lp_places_report(module, out, "json", &text, diag);
-  if (status == LP_OK) status = lp_compile_check_limits(compile, lp_buf_text(&text), text.size, diag);
-  lp_buf_free(&text);
-  return status;
 }

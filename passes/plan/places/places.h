@@ -116,19 +116,20 @@ LP_MUST_USE lp_status lp_places_solve(const lp_places_problem *problem, const lp
 /* The request in which a place other than the device is the cloud. */
 lp_compile_request lp_places_request_of(const lp_places_problem *problem, int place);
 
-/* A problem with its plan, which the pass `place` writes into the module. */
+/* A problem with its plan. The caller sets the problem's places, and the arena of all else; the pass `place` plans, and
+ * writes the plan into the module. */
 typedef struct lp_places_solution {
   lp_places_problem problem;
   lp_places_plan plan;
+  lp_arena *arena;
 } lp_places_solution;
 
-/* Builds the problem of an annotated module and plans it; all of `out` is in the arena. LP_INFEASIBLE as above; reports
- * nothing then. */
+/* Builds the problem of an annotated module and plans it. LP_INFEASIBLE as above; reports nothing then. `request` is
+ * kept. */
 LP_MUST_USE lp_status lp_places_plan_module(lp_module *module, const lp_compile_request *request,
-                                            const lp_places *places, lp_arena *arena, lp_places_solution *out,
-                                            lp_diag *diag);
-/* Appends the report of the planned module as "txt", "json" (schema llmpart.places/1) or "line": the figures in one
- * line, without its end. Before the pass `place`. */
+                                            lp_places_solution *solution, lp_diag *diag);
+/* Appends the report of the placed module as "txt", "json" (schema llmpart.places/1), "csv", "html" or "line": the
+ * figures in one line, without its end. */
 LP_MUST_USE lp_status lp_places_report(lp_module *module, const lp_places_solution *solution, const char *format,
                                        lp_buf *out, lp_diag *diag);
 /* Reports the limit that the nearest plan exceeds, and returns LP_INFEASIBLE; LP_OK for a feasible plan. */

@@ -70,9 +70,10 @@ lp_status lp_places_judge(const lp_module *module, const lp_places_solution *sol
       limit);
 }
 
-lp_status lp_places_plan_module(lp_module *module, const lp_compile_request *request, const lp_places *places,
-                                lp_arena *arena, lp_places_solution *out, lp_diag *diag) {
-  LP_TRY(build_problems(module, request, places, arena, &out->problem, diag));
+lp_status lp_places_plan_module(lp_module *module, const lp_compile_request *request, lp_places_solution *out,
+                                lp_diag *diag) {
+  lp_arena *arena = out->arena;
+  LP_TRY(build_problems(module, request, out->problem.places, arena, &out->problem, diag));
   if (request->exit_count > 0) out->problem.exit_layer = request->exits[request->exit_count - 1];
   LP_TRY(lp_plan_pin_used(&out->problem.of[0][0], request, diag));
   LP_TRY(lp_places_pin(&out->problem, arena, diag));

@@ -358,7 +358,7 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   for (int32_t i = 0; i < report->operator_count; i++)
     put_operator(&j, &report->operators[i]);
   lp_json_put_end(&j);
-  lp_report_certificate(report, &j);
+  lp_report_certificate_json(report, &j);
   lp_json_put_end(&j);
   lp_buf_puts(out, "\n");
 }

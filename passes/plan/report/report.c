@@ -162,8 +162,21 @@ static void report_csv(const lp_report *report, lp_buf *out) {
   }
 }
 
-lp_status lp_report_write(lp_module *module, const lp_compile_request *request, const char *format, bool table1,
-                          lp_buf *out, lp_diag *diag) {
+lp_status lp_report_create(lp_module *module, const lp_compile_request *request, lp_report **out, lp_diag *diag) {
+  lp_arena *arena = lp_arena_create();
+  lp_report *report = LP_NEW(arena, lp_report);
+  *report = (lp_report){.module = module, .request = request, .arena = arena};
+  const lp_status status = gather(report, diag);
+  *out = status == LP_OK ? report : NULL;
+  if (status != LP_OK) lp_arena_free(arena);
+  return status;
+}
+
+void lp_report_free(lp_report *report) {
+  if (report) lp_arena_free(report->arena);
+}
+
+lp_status lp_report_write(lp_report *report, const char *format, bool table1, lp_buf *out, lp_diag *diag) {
   static const struct {
     const char *name;
     void (*write)(const lp_report *report, lp_buf *out);
@@ -172,13 +185,12 @@ lp_status lp_report_write(lp_module *module, const lp_compile_request *request, 
                  {"csv", report_csv},
                  {"html", lp_report_html},
                  {"line", lp_report_line}};
+  report->table1 = table1;
+  if (lp_streq(format, "json")) (void)lp_report_certificate(report);
   for (size_t i = 0; i < LP_COUNT(formats); i++) {
     if (!lp_streq(formats[i].name, format)) continue;
-    lp_report report = {.module = module, .request = request, .arena = lp_arena_create(), .table1 = table1};
-    lp_status status = gather(&report, diag);
-    if (status == LP_OK) formats[i].write(&report, out);
-    lp_arena_free(report.arena);
-    return status;
+    formats[i].write(report, out);
+    return LP_OK;
   }
   return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no report format '%s': txt, json, csv or html", format);
 }

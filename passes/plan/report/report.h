@@ -27,7 +27,7 @@ typedef struct {
   lp_side side;
 } lp_report_operator;
 
-typedef struct {
+struct lp_report {
   lp_module *module;
   const lp_compile_request *request;
   /* The request without early exits: the cloud computes every token. It applies to all plans but the one with exits. */
@@ -53,7 +53,8 @@ typedef struct {
   double decrement;        /* 1 - cost / cost of cloud-only; NaN without such a plan */
   lp_report_operator *operators;
   int32_t operator_count;
-} lp_report;
+  lp_certificate *certificate; /* NULL: not yet made, or there is none */
+};
 
 /* The share of a side's time in the request that comes from measured operators; the rest is the roofline's. NaN: the
  * side computes nothing. */
@@ -95,9 +96,8 @@ int32_t lp_report_ranges(const lp_report *report, lp_stage stage, lp_report_rang
 /* "embedding", "layers 0-11", "head" */
 const char *lp_report_range_name(const lp_report *report, const lp_report_range *range, char out[48]);
 
-/* Writes the member `certificate`: the problem and the prices, which suffice to confirm the plan without the planner
- * (certificate.c). */
-void lp_report_certificate(const lp_report *report, lp_json_writer *json);
+/* Writes the member `certificate`, from which others confirm the plan without the planner (certificate.c). */
+void lp_report_certificate_json(const lp_report *report, lp_json_writer *json);
 
 /* The ranks of a sharded half, their interconnect, and what their gathers take of TTFT and TPOT (ranks.c): the member
  * `ranks`, and lines of text. Nothing for one rank that the user did not leave to the planner. */
