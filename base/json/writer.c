@@ -168,6 +168,13 @@ void lp_json_put_number(lp_json_writer *w, const char *key, double value) {
   put_real(w, value);
 }
 
+void lp_json_put_numbers(lp_json_writer *w, const char *key, const double *list, size_t count) {
+  lp_json_put_flat_array(w, key);
+  for (size_t i = 0; i < count; i++)
+    lp_json_put_number(w, NULL, list[i]);
+  lp_json_put_end(w);
+}
+
 void lp_json_put_fixed(lp_json_writer *w, const char *key, double value, int decimals) {
   lp_json_put_key(w, key);
   if (isfinite(value))

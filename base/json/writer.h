@@ -54,7 +54,8 @@ void lp_json_put_end(lp_json_writer *writer);
 void lp_json_put_text(lp_json_writer *writer, const char *key, const char *text); /* writes null for NULL */
 void lp_json_put_bytes(lp_json_writer *writer, const char *key, const char *text, size_t size); /* may hold NUL */
 void lp_json_put_number(lp_json_writer *writer, const char *key, double value);                 /* not finite: null */
-void lp_json_put_fixed(lp_json_writer *writer, const char *key, double value, int decimals);    /* "%.3f" */
+void lp_json_put_numbers(lp_json_writer *writer, const char *key, const double *list, size_t count); /* flat */
+void lp_json_put_fixed(lp_json_writer *writer, const char *key, double value, int decimals);         /* "%.3f" */
 void lp_json_put_integer(lp_json_writer *writer, const char *key, int64_t value);
 void lp_json_put_bool(lp_json_writer *writer, const char *key, bool value);
 void lp_json_put_null(lp_json_writer *writer, const char *key);

@@ -2,16 +2,8 @@
  * the plan, from which others can compute the figures and the bound anew. Arrays of numbers are by place. */
 #include "base/json/writer.h"
 #include "passes/plan/places/model.h"
-#include "passes/plan/report/report.h"
 
 #include <math.h>
-
-static void put_numbers(lp_json_writer *j, const char *name, const double *list, int32_t count) {
-  lp_json_put_flat_array(j, name);
-  for (int32_t i = 0; i < count; i++)
-    lp_json_put_number(j, NULL, list[i]);
-  lp_json_put_end(j);
-}
 
 /* A limit, or null where there is none. */
 static void put_limit(lp_json_writer *j, const char *name, double limit) {
@@ -190,7 +182,7 @@ static void put_placed(lp_json_writer *j, const lp_places_facts *facts) {
       lp_json_put_text(j, "place", row.place);
       lp_json_put_number(j, "flops", row.flops);
       lp_json_put_number(j, "bytes", row.bytes);
-      put_numbers(j, "ms", row.ms, facts->problem->places->count);
+      lp_json_put_numbers(j, "ms", row.ms, (size_t)facts->problem->places->count);
       lp_json_put_end(j);
     }
   lp_json_put_end(j);
@@ -245,11 +237,11 @@ static void put_operators(lp_json_writer *j, const lp_places_model *m, const lp_
       any += m->op_ms[0][p] + m->op_ms[1][p] + m->op_bytes[0][p] + m->op_bytes[1][p] + m->op_both[p];
     if (!(any > 0)) continue;
     lp_json_put_flat_object(j, NULL);
-    put_numbers(j, "prefill_ms", &m->op_ms[0][at], m->count);
-    put_numbers(j, "decode_ms", &m->op_ms[1][at], m->count);
-    put_numbers(j, "prefill_bytes", &m->op_bytes[0][at], m->count);
-    put_numbers(j, "decode_bytes", &m->op_bytes[1][at], m->count);
-    put_numbers(j, "bytes", &m->op_both[at], m->count);
+    lp_json_put_numbers(j, "prefill_ms", &m->op_ms[0][at], (size_t)m->count);
+    lp_json_put_numbers(j, "decode_ms", &m->op_ms[1][at], (size_t)m->count);
+    lp_json_put_numbers(j, "prefill_bytes", &m->op_bytes[0][at], (size_t)m->count);
+    lp_json_put_numbers(j, "decode_bytes", &m->op_bytes[1][at], (size_t)m->count);
+    lp_json_put_numbers(j, "bytes", &m->op_both[at], (size_t)m->count);
     lp_json_put_number(j, "move_bytes", m->op_moves[op]);
     lp_json_put_flat_array(j, "allowed");
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
@@ -264,17 +256,17 @@ static void put_shape(lp_json_writer *j, const lp_places_model *m, const lp_plac
   lp_json_put_object(j, NULL);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     lp_json_put_object(j, lp_stage_names[stage]);
-    put_numbers(j, "ms", part->ms[stage], m->count);
+    lp_json_put_numbers(j, "ms", part->ms[stage], (size_t)m->count);
     lp_json_put_number(j, "read_bytes", part->hop_bytes[stage]);
-    put_numbers(j, "weight_bytes", part->weight_bytes[stage], m->count);
-    put_numbers(j, "activation_bytes", part->activation[stage], m->count);
+    lp_json_put_numbers(j, "weight_bytes", part->weight_bytes[stage], (size_t)m->count);
+    lp_json_put_numbers(j, "activation_bytes", part->activation[stage], (size_t)m->count);
     lp_json_put_integer(j, "allowed", part->allowed[stage]);
     lp_json_put_bool(j, "divides", part->divides[stage]);
     lp_json_put_number(j, "inner_ms", part->inner_ms[stage]);
     lp_json_put_end(j);
   }
-  put_numbers(j, "weight_bytes", part->weight_bytes[LP_PLACES_BOTH], m->count);
-  put_numbers(j, "cache_bytes", part->cache_bytes, m->count);
+  lp_json_put_numbers(j, "weight_bytes", part->weight_bytes[LP_PLACES_BOTH], (size_t)m->count);
+  lp_json_put_numbers(j, "cache_bytes", part->cache_bytes, (size_t)m->count);
   lp_json_put_number(j, "move_bytes", part->move_bytes);
   put_operators(j, m, part);
   lp_json_put_end(j);
@@ -330,9 +322,9 @@ static void put_holdings(lp_json_writer *j, const lp_places_model *m) {
   lp_json_put_array(j, "shared");
   for (int32_t h = 0; h < m->holding_count; h++) {
     lp_json_put_flat_object(j, NULL);
-    put_numbers(j, "bytes", m->holding[h].bytes, m->count);
-    put_numbers(j, "prefill_ms", m->holding[h].ms[0], m->count);
-    put_numbers(j, "decode_ms", m->holding[h].ms[1], m->count);
+    lp_json_put_numbers(j, "bytes", m->holding[h].bytes, (size_t)m->count);
+    lp_json_put_numbers(j, "prefill_ms", m->holding[h].ms[0], (size_t)m->count);
+    lp_json_put_numbers(j, "decode_ms", m->holding[h].ms[1], (size_t)m->count);
     lp_json_put_end(j);
   }
   lp_json_put_end(j);
@@ -342,20 +334,20 @@ static void put_certificate(lp_json_writer *j, const lp_places_facts *facts) {
   const lp_places_model *m = facts->plan->model;
   lp_json_put_object(j, "certificate");
   lp_json_put_object(j, "objective");
-  put_numbers(j, "prefill_per_ms", m->busy[0], m->count);
-  put_numbers(j, "decode_per_ms", m->busy[1], m->count);
-  put_numbers(j, "link_per_ms", m->link, LP_STAGE_COUNT);
+  lp_json_put_numbers(j, "prefill_per_ms", m->busy[0], (size_t)m->count);
+  lp_json_put_numbers(j, "decode_per_ms", m->busy[1], (size_t)m->count);
+  lp_json_put_numbers(j, "link_per_ms", m->link, LP_STAGE_COUNT);
   lp_json_put_number(j, "move_per_ms", m->move);
   lp_json_put_end(j);
   lp_json_put_object(j, "limits");
-  put_numbers(j, "ms", m->limit_ms, LP_STAGE_COUNT);
-  put_numbers(j, "bytes", m->limit_bytes, m->count);
+  lp_json_put_numbers(j, "ms", m->limit_ms, LP_STAGE_COUNT);
+  lp_json_put_numbers(j, "bytes", m->limit_bytes, (size_t)m->count);
   lp_json_put_end(j);
   lp_json_put_object(j, "prices");
-  put_numbers(j, "per_ms", facts->plan->duals.per_ms, LP_STAGE_COUNT);
-  put_numbers(j, "per_byte", facts->plan->duals.per_byte, m->count);
+  lp_json_put_numbers(j, "per_ms", facts->plan->duals.per_ms, LP_STAGE_COUNT);
+  lp_json_put_numbers(j, "per_byte", facts->plan->duals.per_byte, (size_t)m->count);
   lp_json_put_end(j);
-  put_numbers(j, "result_bytes", m->result_bytes, LP_STAGE_COUNT);
+  lp_json_put_numbers(j, "result_bytes", m->result_bytes, LP_STAGE_COUNT);
   lp_json_put_flat_array(j, "has_input");
   lp_json_put_bool(j, NULL, m->has_input[0]);
   lp_json_put_bool(j, NULL, m->has_input[1]);
@@ -378,12 +370,7 @@ void lp_places_json(const lp_places_facts *facts, bool is_data, lp_buf *out) {
   lp_json_writer json = lp_json_writer_begin(out, style), *j = &json;
   lp_json_put_object(j, NULL);
   lp_json_put_text(j, "schema", "llmpart.places/1");
-  lp_json_put_object(j, "model");
-  lp_json_put_text(j, "name", facts->name);
-  lp_json_put_integer(j, "params", facts->params);
-  lp_json_put_integer(j, "layers", facts->problem->of[0][0].layer_count);
-  lp_json_put_number(j, "weight_bytes", facts->weight_bytes);
-  lp_json_put_end(j);
+  lp_report_model_json(&facts->model, j);
   put_places(j, facts);
   put_links(j, facts);
   lp_report_request(request, j);

@@ -4,6 +4,7 @@
 
 #include "base/side.h"
 #include "passes/plan/places/places.h"
+#include "passes/plan/report/report.h"
 
 /* The most things that parts share, such as tied weights and tables of positions. */
 enum { LP_PLACES_SHARED = 8 };
@@ -155,22 +156,19 @@ double lp_places_estimate(const lp_places_paths *paths, const lp_places_rest *re
 
 bool lp_places_sum_fits(const lp_places_model *model, const lp_places_sum *sum); /* all limits, memory included */
 
-/* ---- reports (ranges.c, json.c, text.c, page.c) ------------------------------------------------------------------ */
+/* ---- reports (ranges.c, json.c, text.c, report.c) ---------------------------------------------------------------- */
 
 typedef struct {
   lp_module *module;
   lp_arena *arena;
   const lp_places_problem *problem;
   const lp_places_plan *plan;
-  const char *name; /* of the model */
-  int64_t params;
-  double weight_bytes; /* as in the file */
+  lp_report_model model;
 } lp_places_facts;
 /* is_data: for the page, with six digits and without the certificate. */
 void lp_places_json(const lp_places_facts *facts, bool is_data, lp_buf *out);
 void lp_places_text(const lp_places_facts *facts, lp_buf *out);
 void lp_places_line(const lp_places_facts *facts, lp_buf *out); /* for people, in one line */
-void lp_places_html(const lp_places_facts *facts, lp_buf *out); /* page.c */
 /* An operator of a stage that the plan places, with its figures there; text is borrowed. */
 typedef struct {
   const char *name, *kind, *place;

@@ -32,27 +32,22 @@ int32_t lp_places_ranges(const lp_places_facts *facts, int stage, lp_places_rang
 }
 
 const char *lp_places_range_name(const lp_places_facts *facts, const lp_places_range *range, char out[48]) {
-  if (range->first < 0) return "embedding";
-  if (range->first >= facts->problem->of[0][0].layer_count) return "head";
-  if (range->first == range->last)
-    (void)snprintf(out, 48, "layer %" PRId32, range->first);
-  else
-    (void)snprintf(out, 48, "layers %" PRId32 "-%" PRId32, range->first, range->last);
-  return out;
+  if (range->first < 0) return "embedding"; /* also of a model without layers */
+  return lp_report_layers_name(range->first, range->last, facts->model.layers, out);
 }
 
 bool lp_places_row_of(const lp_places_facts *facts, int stage, int32_t op, lp_places_row *out) {
   const lp_places_problem *problem = facts->problem;
   if (problem->of[0][stage].ops[op].free) return false;
   const int place = facts->plan->place[stage][op];
-  const lp_plan_op *there = lp_places_op(problem, place, stage, op);
+  const lp_plan_op *own = lp_places_op(problem, place, stage, op);
   *out = (lp_places_row){
-      .name = lp_op_str(there->op, "name", ""),
-      .kind = lp_op_info_get(there->op->kind)->name,
+      .name = lp_op_str(own->op, "name", ""),
+      .kind = lp_op_info_get(own->op->kind)->name,
       .place = problem->places->place[place].name,
-      .layer = lp_op_i64(there->op, "layer", -1),
-      .flops = there->flops[lp_places_side(place)],
-      .bytes = there->bytes[lp_places_side(place)],
+      .layer = lp_op_i64(own->op, "layer", -1),
+      .flops = own->flops[lp_places_side(place)],
+      .bytes = own->bytes[lp_places_side(place)],
   };
   for (int p = 0; p < problem->places->count; p++)
     out->ms[p] = lp_places_op(problem, p, stage, op)->ms[lp_places_side(p)];

@@ -1,41 +1,10 @@
 /* The report of a plan over places: builds the problem of a module, plans it, and writes it in each format. */
-#include "passes/plan/report/report.h"
-#include "base/map.h"
-#include "base/path.h"
+#include "base/page/page.h"
 #include "passes/plan/places/model.h"
 
 #include <math.h>
-#include <string.h>
 
-/* Counts each weight once, however many operators read it. */
-static void count_weights(lp_places_facts *facts) {
-  lp_map *seen = lp_map_create();
-  LP_FOR_FUNCS(func, facts->module) {
-    LP_FOR_OPS(op, func->region) {
-      int64_t count = 0;
-      if (!lp_op_has(op, LP_CONSTANT) || !lp_dtype_is_float(op->out[0]->type.dtype)) continue;
-      if (!lp_type_static_numel(op->out[0]->type, &count)) continue;
-      lp_buf key = {0};
-      if (op->kind == LP_OP_WEIGHT)
-        lp_buf_printf(&key, "%s@%" PRId64, lp_op_str(op, "file", ""), lp_op_i64(op, "offset", 0));
-      else
-        lp_buf_printf(&key, "%p", lp_op_attr(op, "value")->tensor.data);
-      if (!lp_map_has(seen, lp_buf_text(&key))) {
-        facts->params += count;
-        facts->weight_bytes += (double)count * lp_dtype_bits(op->out[0]->type.dtype) / 8;
-      }
-      lp_map_put(seen, lp_buf_text(&key), NULL);
-      lp_buf_free(&key);
-    }
-  }
-  lp_map_free(seen);
-}
-
-static const char *model_name(const lp_module *module, lp_arena *arena) {
-  char *name = lp_arena_strdup(arena, lp_path_base(module->name));
-  if (lp_has_suffix(name, ".onnx")) name[strlen(name) - strlen(".onnx")] = 0;
-  return name;
-}
+extern const char lp_places_page_js[];
 
 /* Builds one plan problem for each kind of machine but the device's, whose figures all of them have. */
 static lp_status build_problems(lp_module *module, const lp_compile_request *request, const lp_places *places,
@@ -84,6 +53,18 @@ static void write_json(const lp_places_facts *facts, lp_buf *out) {
   lp_places_json(facts, false, out);
 }
 
+/* The data of the page is the report's JSON, and page/page.js draws it. */
+static void write_html(const lp_places_facts *facts, lp_buf *out) {
+  lp_buf text = {0}, data = {0}, title = {0};
+  lp_places_text(facts, &text);
+  lp_places_json(facts, true, &data);
+  lp_buf_printf(&title, "%s: llmpart report", facts->model.name);
+  lp_page_write(&(lp_page){lp_buf_text(&title), lp_buf_text(&data), lp_places_page_js, lp_buf_text(&text)}, out);
+  lp_buf_free(&text);
+  lp_buf_free(&data);
+  lp_buf_free(&title);
+}
+
 /* The operators, one row each, for spreadsheets: as the report of two sides, with a column for each place. */
 static void write_csv(const lp_places_facts *facts, lp_buf *out) {
   const lp_places *places = facts->problem->places;
@@ -115,13 +96,12 @@ lp_status lp_places_report(lp_module *module, const lp_places_solution *solution
   } formats[] = {{"txt", lp_places_text},
                  {"json", write_json},
                  {"csv", write_csv},
-                 {"html", lp_places_html},
+                 {"html", write_html},
                  {"line", lp_places_line}};
   void (*write)(const lp_places_facts *facts, lp_buf *out) = NULL;
   lp_arena *arena = lp_arena_create();
   lp_places_facts facts = {.module = module, .arena = arena, .problem = &solution->problem, .plan = &solution->plan};
-  facts.name = model_name(module, arena);
-  count_weights(&facts);
+  facts.model = lp_report_model_of(module, solution->problem.of[0][0].layer_count, arena);
   for (size_t i = 0; i < LP_COUNT(formats); i++)
     if (lp_streq(formats[i].name, format)) write = formats[i].write;
   if (write) write(&facts, out);

@@ -21,14 +21,6 @@ static void put_places(const lp_places_facts *facts, lp_buf *out) {
   }
 }
 
-static void put_bound(const char *name, double ms, lp_buf *out) {
-  char text[32];
-  if (ms > 0)
-    lp_buf_printf(out, "%s %s", name, lp_format_ms(ms, text));
-  else
-    lp_buf_printf(out, "%s any", name);
-}
-
 /* The gaps that the search and the prices of the limits prove. */
 static void put_proof(const lp_places_facts *facts, lp_buf *out) {
   const lp_places_plan *plan = facts->plan;
@@ -49,15 +41,12 @@ static void put_proof(const lp_places_facts *facts, lp_buf *out) {
 static void put_head(const lp_places_facts *facts, lp_buf *out) {
   const lp_compile_request *request = facts->problem->request;
   char text[80];
-  lp_buf_printf(out, "%-12s%s: %.4g parameters, %" PRId32 " layers, weights ", "model", facts->name,
-                (double)facts->params, facts->problem->of[0][0].layer_count);
-  lp_buf_printf(out, "%s\n", lp_format_bytes(facts->weight_bytes, text));
+  lp_buf_printf(out, "%-12s%s: %.4g parameters, %" PRId32 " layers, weights ", "model", facts->model.name,
+                (double)facts->model.params, facts->model.layers);
+  lp_buf_printf(out, "%s\n", lp_format_bytes(facts->model.weight_bytes, text));
   put_places(facts, out);
-  lp_buf_printf(out, "%-12s%" PRId64 " prompt tokens, %" PRId64 " generated, batch %" PRId64 "\n", "workload",
-                request->isl, request->osl, request->batch);
-  lp_buf_printf(out, "%-12s", "SLA");
-  put_bound("TTFT", request->ttft_ms, out);
-  put_bound(", TPOT", request->tpot_ms, out);
+  lp_report_workload_text(request, out);
+  lp_report_sla_text(request, out);
   lp_buf_printf(out, "\n%-12sover %d places, least %s: ", "plan", places_of(facts)->count,
                 request->objective ? request->objective : "cost");
   if (facts->plan->result.feasible)

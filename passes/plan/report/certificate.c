@@ -178,13 +178,6 @@ void lp_report_state_bound(lp_report *report, double bound, double aim) {
 
 /* ---- as JSON ----------------------------------------------------------------------------------------------------- */
 
-static void put_pair(lp_json_writer *j, const char *name, double a, double b) {
-  lp_json_put_flat_array(j, name);
-  lp_json_put_number(j, NULL, a);
-  lp_json_put_number(j, NULL, b);
-  lp_json_put_end(j);
-}
-
 static void put_list(lp_json_writer *j, const char *name, const int32_t *list, size_t count) {
   lp_json_put_flat_array(j, name);
   for (size_t i = 0; i < count; i++)
@@ -192,27 +185,20 @@ static void put_list(lp_json_writer *j, const char *name, const int32_t *list, s
   lp_json_put_end(j);
 }
 
-static void put_numbers(lp_json_writer *j, const char *name, const double *list, size_t count) {
-  lp_json_put_flat_array(j, name);
-  for (size_t i = 0; i < count; i++)
-    lp_json_put_number(j, NULL, list[i]);
-  lp_json_put_end(j);
-}
-
 static void put_problem(const lp_certificate *c, lp_json_writer *j) {
   lp_json_put_flat_object(j, "objective");
-  put_pair(j, "prefill_per_ms", c->busy[0][0], c->busy[0][1]);
-  put_pair(j, "decode_per_ms", c->busy[1][0], c->busy[1][1]);
-  put_pair(j, "link_per_ms", c->link[0], c->link[1]);
+  lp_json_put_numbers(j, "prefill_per_ms", c->busy[0], 2);
+  lp_json_put_numbers(j, "decode_per_ms", c->busy[1], 2);
+  lp_json_put_numbers(j, "link_per_ms", c->link, 2);
   lp_json_put_number(j, "move_per_ms", c->move);
   lp_json_put_end(j);
   lp_json_put_flat_object(j, "limits");
-  put_pair(j, "ms", c->limit_ms[0], c->limit_ms[1]);
-  put_pair(j, "bytes", c->limit_bytes[0], c->limit_bytes[1]);
+  lp_json_put_numbers(j, "ms", c->limit_ms, 2);
+  lp_json_put_numbers(j, "bytes", c->limit_bytes, 2);
   lp_json_put_end(j);
   lp_json_put_flat_object(j, "link");
   lp_json_put_number(j, "message_ms", c->message_ms);
-  put_pair(j, "ms_per_byte", c->ms_per_byte[0], c->ms_per_byte[1]);
+  lp_json_put_numbers(j, "ms_per_byte", c->ms_per_byte, 2);
   lp_json_put_end(j);
 }
 
@@ -221,14 +207,14 @@ static void put_holdings(const lp_certificate *c, lp_json_writer *j) {
   for (size_t i = 0; i < c->holding_count; i++) {
     const lp_certificate_holding *h = &c->holdings[i];
     lp_json_put_object(j, NULL);
-    put_pair(j, "bytes", h->bytes[0], h->bytes[1]);
+    lp_json_put_numbers(j, "bytes", h->bytes, 2);
     if (h->cache) {
       lp_json_put_bool(j, "cache", true);
       lp_json_put_number(j, "move_bytes", h->move_bytes);
     }
     if (h->ms[0][0] > 0 || h->ms[0][1] > 0 || h->ms[1][0] > 0 || h->ms[1][1] > 0) {
-      put_pair(j, "prefill_ms", h->ms[0][0], h->ms[0][1]);
-      put_pair(j, "decode_ms", h->ms[1][0], h->ms[1][1]);
+      lp_json_put_numbers(j, "prefill_ms", h->ms[0], 2);
+      lp_json_put_numbers(j, "decode_ms", h->ms[1], 2);
     }
     lp_json_put_end(j);
   }
@@ -240,16 +226,16 @@ static void put_unit(const lp_certificate_unit *u, lp_json_writer *j) {
   lp_json_put_text(j, "name", u->name);
   lp_json_put_integer(j, "side", u->side);
   put_list(j, "operators", u->rows, u->row_count);
-  put_pair(j, "ms", u->ms[0], u->ms[1]);
-  put_pair(j, "activation", u->activation[0], u->activation[1]);
+  lp_json_put_numbers(j, "ms", u->ms, 2);
+  lp_json_put_numbers(j, "activation", u->activation, 2);
   put_list(j, "in", u->in, u->in_count);
   put_list(j, "out", u->out, u->out_count);
   put_list(j, "hold", u->hold, u->hold_count);
   if (u->pin >= 0) lp_json_put_integer(j, "pin", u->pin);
   if (u->result_bytes >= 0) lp_json_put_number(j, "result_bytes", u->result_bytes);
-  put_numbers(j, "way", u->way, u->in_count);
+  lp_json_put_numbers(j, "way", u->way, u->in_count);
   if (u->result_bytes >= 0) lp_json_put_number(j, "return_way", u->return_way);
-  put_numbers(j, "split", u->split, u->in_count + u->out_count + u->hold_count);
+  lp_json_put_numbers(j, "split", u->split, u->in_count + u->out_count + u->hold_count);
   lp_json_put_end(j);
 }
 
@@ -280,8 +266,8 @@ static void put_certificate(const lp_certificate *c, lp_json_writer *j) {
   lp_json_put_number(j, "bound", c->bound);
   if (!isnan(c->aim)) lp_json_put_number(j, "aim", c->aim);
   lp_json_put_flat_object(j, "prices");
-  put_pair(j, "ms", c->price_ms[0], c->price_ms[1]);
-  put_pair(j, "bytes", c->price_bytes[0], c->price_bytes[1]);
+  lp_json_put_numbers(j, "ms", c->price_ms, 2);
+  lp_json_put_numbers(j, "bytes", c->price_bytes, 2);
   lp_json_put_end(j);
   put_problem(c, j);
   put_holdings(c, j);

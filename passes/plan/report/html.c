@@ -9,13 +9,6 @@
 
 extern const char lp_report_page_js[];
 
-static void put_sides(lp_json_writer *j, const char *name, const double values[LP_SIDE_COUNT]) {
-  lp_json_put_flat_array(j, name);
-  for (int i = 0; i < LP_SIDE_COUNT; i++)
-    lp_json_put_number(j, NULL, values[i]);
-  lp_json_put_end(j);
-}
-
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
 static void put_plan(lp_json_writer *j, const char *name, const lp_report *report, lp_side *const side[LP_STAGE_COUNT],
@@ -26,14 +19,15 @@ static void put_plan(lp_json_writer *j, const char *name, const lp_report *repor
   lp_json_put_array(j, "stages");
   for (int i = 0; i < LP_STAGE_COUNT; i++) {
     lp_json_put_flat_object(j, NULL);
-    put_sides(j, "busy_ms", sums.stage[i].busy_ms);
-    put_sides(j, "messages", sums.stage[i].messages);
-    put_sides(j, "bytes", sums.stage[i].bytes);
+    lp_json_put_numbers(j, "busy_ms", sums.stage[i].busy_ms, LP_SIDE_COUNT);
+    lp_json_put_numbers(j, "messages", sums.stage[i].messages, LP_SIDE_COUNT);
+    lp_json_put_numbers(j, "bytes", sums.stage[i].bytes, LP_SIDE_COUNT);
     lp_json_put_end(j);
   }
   lp_json_put_end(j);
-  put_sides(j, "move_bytes", sums.move_bytes);
-  put_sides(j, "memory_bytes", (const double[]){result->device_memory_bytes, result->cloud_memory_bytes});
+  lp_json_put_numbers(j, "move_bytes", sums.move_bytes, LP_SIDE_COUNT);
+  lp_json_put_numbers(j, "memory_bytes", (const double[]){result->device_memory_bytes, result->cloud_memory_bytes},
+                      LP_SIDE_COUNT);
   lp_json_put_end(j);
 }
 
@@ -57,8 +51,8 @@ static void put_ranges(lp_json_writer *j, const lp_report *report, lp_stage stag
     lp_json_put_text(j, "name", lp_report_range_name(report, &ranges[i], name));
     lp_json_put_integer(j, "first", ranges[i].first);
     lp_json_put_integer(j, "last", ranges[i].last);
-    put_sides(j, "ops", (const double[]){ranges[i].device_ops, ranges[i].cloud_ops});
-    put_sides(j, "ms", (const double[]){ranges[i].device_ms, ranges[i].cloud_ms});
+    lp_json_put_numbers(j, "ops", (const double[]){ranges[i].device_ops, ranges[i].cloud_ops}, LP_SIDE_COUNT);
+    lp_json_put_numbers(j, "ms", (const double[]){ranges[i].device_ms, ranges[i].cloud_ms}, LP_SIDE_COUNT);
     lp_json_put_text(j, "what", ranges[i].what);
     lp_json_put_end(j);
   }
@@ -180,8 +174,8 @@ static void put_request(lp_json_writer *j, const lp_report *report) {
     if (machine[i]) price[i] = machine[i]->figure[LP_HW_PRICE];
     memory[i] = lp_plan_memory_limit(request, (lp_side)i);
   }
-  put_sides(j, "price", price);
-  put_sides(j, "memory_limit", memory);
+  lp_json_put_numbers(j, "price", price, LP_SIDE_COUNT);
+  lp_json_put_numbers(j, "memory_limit", memory, LP_SIDE_COUNT);
   put_link(j, request->link);
   lp_json_put_number(j, "link_share", request->link ? 1 / (1 - request->link->figure[LP_LINK_LOSS]) : 1);
   lp_json_put_integer(j, "isl", request->isl);
@@ -189,7 +183,7 @@ static void put_request(lp_json_writer *j, const lp_report *report) {
   lp_json_put_number(j, "steps", lp_plan_steps(request, LP_STAGE_DECODE));
   lp_json_put_number(j, "shared", lp_plan_shared_runs(request, LP_STAGE_DECODE, LP_SIDE_CLOUD));
   lp_json_put_number(j, "tokens", (double)request->batch * (double)(request->osl > 0 ? request->osl : 1));
-  put_sides(j, "sla", (const double[]){request->ttft_ms, request->tpot_ms});
+  lp_json_put_numbers(j, "sla", (const double[]){request->ttft_ms, request->tpot_ms}, LP_SIDE_COUNT);
   lp_json_put_flat_array(j, "measured"); /* TTFT and TPOT of a run; 0: none */
   lp_json_put_number(j, NULL, request->measured_ttft_ms);
   lp_json_put_number(j, NULL, request->measured_tpot_ms);
@@ -199,8 +193,8 @@ static void put_request(lp_json_writer *j, const lp_report *report) {
 static void put_data(const lp_report *report, const char *text, lp_buf *out) {
   lp_json_writer j = lp_json_writer_begin(out, (lp_json_style){.digits = 6, .has_no_space = true});
   lp_json_put_object(&j, NULL);
-  lp_json_put_text(&j, "name", report->name);
-  lp_json_put_integer(&j, "params", report->params);
+  lp_json_put_text(&j, "name", report->model.name);
+  lp_json_put_integer(&j, "params", report->model.params);
   lp_json_put_integer(&j, "layers", report->problem[0].layer_count);
   lp_json_put_number(&j, "weight_bytes", report->weight_bytes);
   lp_json_put_bool(&j, "feasible", report->plan.feasible);
@@ -226,7 +220,7 @@ void lp_report_html(const lp_report *report, lp_buf *out) {
   lp_buf text = {0}, data = {0}, title = {0};
   lp_report_text(report, &text);
   put_data(report, lp_buf_text(&text), &data);
-  lp_buf_printf(&title, "%s: llmpart report", report->name);
+  lp_buf_printf(&title, "%s: llmpart report", report->model.name);
   lp_page_write(&(lp_page){lp_buf_text(&title), lp_buf_text(&data), lp_report_page_js, lp_buf_text(&text)}, out);
   lp_buf_free(&text);
   lp_buf_free(&data);

@@ -8,12 +8,12 @@
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-static void put_model(lp_json_writer *j, const lp_report *report) {
+void lp_report_model_json(const lp_report_model *model, lp_json_writer *j) {
   lp_json_put_object(j, "model");
-  lp_json_put_text(j, "name", report->name);
-  lp_json_put_integer(j, "params", report->params);
-  lp_json_put_integer(j, "layers", report->problem[0].layer_count);
-  lp_json_put_number(j, "weight_bytes", report->weight_bytes);
+  lp_json_put_text(j, "name", model->name);
+  lp_json_put_integer(j, "params", model->params);
+  lp_json_put_integer(j, "layers", model->layers);
+  lp_json_put_number(j, "weight_bytes", model->weight_bytes);
   lp_json_put_end(j);
 }
 
@@ -318,7 +318,7 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   const lp_compile_request *request = report->request;
   lp_json_put_object(&j, NULL);
   lp_json_put_text(&j, "schema", "llmpart.report/1");
-  put_model(&j, report);
+  lp_report_model_json(&report->model, &j);
   put_machine(&j, lp_side_name(LP_SIDE_DEVICE), request->device, lp_plan_memory_limit(request, LP_SIDE_DEVICE),
               request->dtype_device, request->chose_dtype_device);
   put_origin(&j, report, LP_SIDE_DEVICE);

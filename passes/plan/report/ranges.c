@@ -84,17 +84,20 @@ int32_t lp_report_ranges(const lp_report *report, lp_stage stage, lp_report_rang
   return count;
 }
 
-const char *lp_report_range_name(const lp_report *report, const lp_report_range *range, char out[48]) {
-  int32_t layers = report->problem[0].layer_count;
-  if (range->first < 0)
+const char *lp_report_layers_name(int32_t first, int32_t last, int32_t layers, char out[48]) {
+  if (first < 0)
     (void)snprintf(out, 48, "%s", layers ? "embedding" : "model");
-  else if (range->first >= layers)
+  else if (first >= layers)
     (void)snprintf(out, 48, "head");
-  else if (range->first == range->last)
-    (void)snprintf(out, 48, "layer %" PRId32, range->first);
+  else if (first == last)
+    (void)snprintf(out, 48, "layer %" PRId32, first);
   else
-    (void)snprintf(out, 48, "layers %" PRId32 "-%" PRId32, range->first, range->last);
+    (void)snprintf(out, 48, "layers %" PRId32 "-%" PRId32, first, last);
   return out;
+}
+
+const char *lp_report_range_name(const lp_report *report, const lp_report_range *range, char out[48]) {
+  return lp_report_layers_name(range->first, range->last, report->problem[0].layer_count, out);
 }
 
 double lp_report_measured_share(const lp_report *report, lp_side side) {

@@ -12,9 +12,9 @@
 /* ---- the model --------------------------------------------------------------------------------------------------- */
 
 /* Counts each weight once, however many functions and operators read it. */
-static void count_weights(lp_report *report) {
+static void count_weights(const lp_module *module, lp_report_model *model) {
   lp_map *seen = lp_map_create();
-  LP_FOR_FUNCS(func, report->module) {
+  LP_FOR_FUNCS(func, module) {
     LP_FOR_OPS(op, func->region) {
       if (!lp_op_has(op, LP_CONSTANT) || !lp_dtype_is_float(op->out[0]->type.dtype)) continue;
       lp_buf key = {0};
@@ -27,20 +27,21 @@ static void count_weights(lp_report *report) {
       lp_map_put(seen, lp_buf_text(&key), NULL);
       lp_buf_free(&key);
       if (!is_new) continue;
-      report->params += count;
-      report->weight_bytes += (double)count * lp_dtype_bits(op->out[0]->type.dtype) / 8;
+      model->params += count;
+      model->weight_bytes += (double)count * lp_dtype_bits(op->out[0]->type.dtype) / 8;
     }
   }
   lp_map_free(seen);
 }
 
-/* "dir/model.onnx" as "model" */
-static const char *model_name(const lp_report *report) {
-  const char *base = lp_path_base(report->module->name);
-  char *name = lp_arena_strdup(report->arena, base);
-  for (char *at = name; *at; at++)
-    if (lp_streq(at, ".onnx")) *at = 0;
-  return name;
+/* The name of "dir/model.onnx" is "model". */
+lp_report_model lp_report_model_of(const lp_module *module, int32_t layers, lp_arena *arena) {
+  lp_report_model model = {.layers = layers};
+  char *name = lp_arena_strdup(arena, lp_path_base(module->name));
+  if (lp_has_suffix(name, ".onnx")) name[strlen(name) - strlen(".onnx")] = 0;
+  model.name = name;
+  count_weights(module, &model);
+  return model;
 }
 
 /* ---- operators --------------------------------------------------------------------------------------------------- */
@@ -112,12 +113,11 @@ static lp_status evaluate_family(lp_report *report, lp_diag *diag) {
 
 static lp_status gather(lp_report *report, lp_diag *diag) {
   const lp_compile_request *request = report->request;
-  report->name = model_name(report);
   report->scheduler = request->scheduler ? request->scheduler : request->cloud ? lp_scheduler_default : "device-only";
-  count_weights(report);
   report->full = *request;
   report->full.exit_rates = (lp_exit_rates){0};
   LP_TRY(lp_plan_build(report->module, request, report->arena, report->problem, diag));
+  report->model = lp_report_model_of(report->module, report->problem[0].layer_count, report->arena);
   lp_plan_sides(report->problem, report->side, report->arena);
   lp_plan_evaluate(report->problem, request, report->side, &report->plan);
   report->probability = lp_plan_probability(report->problem, request, report->side);

@@ -27,6 +27,15 @@ typedef struct {
   lp_side side;
 } lp_report_operator;
 
+/* The model. The name is in the arena; bytes are those of the file. */
+typedef struct {
+  const char *name;
+  int64_t params;
+  int32_t layers;
+  double weight_bytes;
+} lp_report_model;
+lp_report_model lp_report_model_of(const lp_module *module, int32_t layers, lp_arena *arena);
+
 struct lp_report {
   lp_module *module;
   const lp_compile_request *request;
@@ -34,9 +43,8 @@ struct lp_report {
   lp_compile_request full;
   lp_arena *arena;
   bool table1;
-  const char *scheduler, *name;
-  int64_t params;
-  double weight_bytes; /* as in the file */
+  const char *scheduler;
+  lp_report_model model;
   lp_plan_problem problem[LP_STAGE_COUNT];
   lp_side *side[LP_STAGE_COUNT];
   lp_plan_result plan;
@@ -106,6 +114,13 @@ void lp_report_ranks_text(const lp_report *report, lp_buf *out);
 
 /* Writes a text as a field of CSV (RFC 4180). */
 void lp_report_csv_field(const char *text, lp_buf *out);
+/* "layers 0-11", "head"; "embedding" before the first of `layers`. */
+const char *lp_report_layers_name(int32_t first, int32_t last, int32_t layers, char out[48]);
+/* Writes the member `model`. */
+void lp_report_model_json(const lp_report_model *model, lp_json_writer *json);
+/* Appends the line of the workload, and "SLA ...", which does not end its line. */
+void lp_report_workload_text(const lp_compile_request *request, lp_buf *out);
+void lp_report_sla_text(const lp_compile_request *request, lp_buf *out);
 /* Writes the members `workload` and `sla`. */
 void lp_report_request(const lp_compile_request *request, lp_json_writer *json);
 void lp_report_text(const lp_report *report, lp_buf *out);

@@ -55,6 +55,17 @@ static void put_bound(const char *name, double ms, lp_buf *out) {
     lp_buf_printf(out, "%s any", name);
 }
 
+void lp_report_sla_text(const lp_compile_request *request, lp_buf *out) {
+  lp_buf_printf(out, "%-12s", "SLA");
+  put_bound("TTFT", request->ttft_ms, out);
+  put_bound(", TPOT", request->tpot_ms, out);
+}
+
+void lp_report_workload_text(const lp_compile_request *request, lp_buf *out) {
+  lp_buf_printf(out, "%-12s%" PRId64 " prompt tokens, %" PRId64 " generated, batch %" PRId64 "\n", "workload",
+                request->isl, request->osl, request->batch);
+}
+
 /* A link without a name is named after its figures, which the line states anyway. */
 static const char *link_name(const lp_link *link) {
   return link->name && !strchr(link->name, '=') ? link->name : "";
@@ -115,9 +126,9 @@ static void put_probability(const lp_report *report, lp_buf *out) {
 static void put_head(const lp_report *report, lp_buf *out) {
   const lp_compile_request *request = report->request;
   char count[32], bytes[32], up[32], down[32];
-  lp_buf_printf(out, "%-12s%s: %s parameters, %" PRId32 " layers, weights %s\n", "model", report->name,
-                format_count((double)report->params, count), report->problem[0].layer_count,
-                lp_format_bytes(report->weight_bytes, bytes));
+  lp_buf_printf(out, "%-12s%s: %s parameters, %" PRId32 " layers, weights %s\n", "model", report->model.name,
+                format_count((double)report->model.params, count), report->problem[0].layer_count,
+                lp_format_bytes(report->model.weight_bytes, bytes));
   put_machine(lp_side_name(LP_SIDE_DEVICE), request->device, 1, out);
   put_origin(report, LP_SIDE_DEVICE, out);
   put_machine(lp_side_name(LP_SIDE_CLOUD), request->cloud, request->ranks, out);
@@ -129,15 +140,12 @@ static void put_head(const lp_report *report, lp_buf *out) {
                   lp_format_rate(request->link->figure[LP_LINK_UP], up),
                   lp_format_rate(request->link->figure[LP_LINK_DOWN], down));
   put_states(request->link, out);
-  lp_buf_printf(out, "%-12s%" PRId64 " prompt tokens, %" PRId64 " generated, batch %" PRId64 "\n", "workload",
-                request->isl, request->osl, request->batch);
+  lp_report_workload_text(request, out);
   put_types(request, out);
   put_activations(request, out);
   put_quantise(request, out);
   put_kv_dtype(request, out);
-  lp_buf_printf(out, "%-12s", "SLA");
-  put_bound("TTFT", request->ttft_ms, out);
-  put_bound(", TPOT", request->tpot_ms, out);
+  lp_report_sla_text(request, out);
   put_probability(report, out);
   lp_buf_printf(out, "\n%-12s%s, least %s: %s", "scheduler", report->scheduler,
                 request->objective ? request->objective : "cost",
