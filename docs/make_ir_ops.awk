@@ -1,15 +1,14 @@
 # Writes docs/ops.md from ir/ops.def: awk -f docs/make_ir_ops.awk ir/ops.def >docs/ops.md
 #
-# A comment directly above an entry is its page. A comment that does not end with a full stop is a heading, a line of
-# dashes included. ONNX's own operators are described by ONNX: they get a table, the others a section each.
+# A comment directly above an entry is its page. A comment with a line of dashes is the heading of the entries after it. ONNX describes its own operators, and docs/operators.md lists them: only the others get a section.
 
 BEGIN {
   print "# Operators\n"
   print "Made from `ir/ops.def` by `awk -f docs/make_ir_ops.awk ir/ops.def >docs/ops.md`; do not edit it by hand. [ir.md](ir.md)"
   print "explains levels, types and attributes.\n"
-  print "Counts are minimum to maximum; `any` is no limit. An attribute with `?` may be left out. *Rule* is the shape rule of"
-  print "`ir/infer*.c` (ONNX) or the type check of `ir/rules.c`; *cost* the closed form in `ir/cost.c`; *lowering* the rule"
-  print "in `passes/lower/`."
+  print "Counts are minimum to maximum; `any` is no limit. An attribute with `?` may be left out. *Rule* is the type check of"
+  print "`ir/rules.c`, *cost* the closed form in `ir/cost.c`. ONNX describes its own operators: [operators.md](operators.md) lists"
+  print "those that llmpart reads, and comments in `ir/ops.def` note where their form in the IR differs."
   started = 0
 }
 
@@ -29,7 +28,6 @@ function traits_text(text) {
 
 # "a:i64 b?:str" -> "`a`: i64, `b?`: str"
 function attrs_text(text,    n, i, parts, pair, out) {
-  if (text == "") return "none"
   if (text == "*") return "any"
   n = split(text, parts, " ")
   for (i = 1; i <= n; i++) {
@@ -53,44 +51,17 @@ function columns(text,    i, c, quoted, n) {
   return n
 }
 
-function onnx_link(name,    plain) {
-  plain = name
-  sub(/^.*\./, "", plain)
-  if (name ~ /^com\.microsoft\./)
-    return "https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#" name
-  return "https://onnx.ai/onnx/operators/onnx__" plain ".html"
-}
-
-function onnx_row() {
-  if (!in_table) {
-    print "\n| operator | operands | results | attributes | traits | rule | lowering |"
-    print "| --- | --- | --- | --- | --- | --- | --- |"
-    in_table = 1
-  }
-  printf "| [`%s`](%s) | %s | %s | %s | %s | %s | %s |\n", f[2], onnx_link(f[2]), counts(f[3], f[4]), counts(f[5], f[6]),
-         attrs_text(f[8]), traits_text(f[7]), f[9], f[10]
-  if (comment != "") notes = notes "\n`" f[2] "`: " comment "\n"
-}
-
-function end_table() {
-  if (notes != "") printf "%s", notes
-  in_table = 0
-  notes = ""
-}
-
-function section(n) {
-  end_table()
+function section(n,    line) {
+  printf "%s", heading
+  heading = ""
   printf "\n### `%s`\n\n", f[2]
   if (comment != "") printf "%s\n\n", comment
-  printf "* operands %s, results %s\n", counts(f[3], f[4]), counts(f[5], f[6])
-  printf "* attributes: %s\n", attrs_text(f[8])
-  printf "* traits: %s\n", traits_text(f[7])
-  if (n >= 10) printf "* rule `%s`, cost `%s`\n", f[9], f[10]
-}
-
-function heading(text, mark) {
-  end_table()
-  printf "\n%s %s%s\n", mark, toupper(substr(text, 1, 1)), substr(text, 2)
+  line = "operands " counts(f[3], f[4]) "; results " counts(f[5], f[6])
+  if (f[8] != "") line = line "; attributes " attrs_text(f[8])
+  if (traits_text(f[7]) != "none") line = line "; traits " traits_text(f[7])
+  if (n >= 10 && f[9] == f[10]) line = line "; rule and cost `" f[9] "`"
+  else if (n >= 10) line = line "; rule `" f[9] "`, cost `" f[10] "`"
+  print toupper(substr(line, 1, 1)) substr(line, 2) "."
 }
 
 function end_comment() {
@@ -100,13 +71,9 @@ function end_comment() {
   started = 1
   if (comment ~ /^----/) {
     gsub(/^-+ *| *-+$/, "", comment)
-    heading(comment, "##")
+    heading = sprintf("\n## %s%s\n", toupper(substr(comment, 1, 1)), substr(comment, 2))
     comment = ""
-  } else if (comment != "" && comment !~ /\.$/) {
-    end_table()
-    printf "\n%s:\n", comment
-    comment = ""
-  }
+  } else if (comment !~ /\.$/) comment = ""
 }
 
 /^\/\*/ { comment = ""; in_comment = 1 }
@@ -126,8 +93,6 @@ in_comment {
   sub(/^[A-Z_]*\(/, "", text)
   sub(/\) *$/, "", text)
   n = columns(text)
-  if (kind == "LP_ONNX") onnx_row()
-  else section(n)
+  if (kind != "LP_ONNX") section(n)
   comment = ""
 }
-END { end_table() }

@@ -8,6 +8,7 @@ import json
 import pathlib
 import re
 import sys
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STORE = ROOT / "docs" / "suites.json"
@@ -17,13 +18,11 @@ STATES = ("passed", "failed", "unsupported")
 HEAD = """# ONNX operators
 
 Made by `python3 docs/make_operators.py` from `ir/ops.def` and `docs/suites.json`; do not edit it by hand. `llmpart support MODEL.onnx` lists the
-operators of one model in the same way.
+operators of one model in the same way. An operator without a prefix is one of `ai.onnx`.
 
-An operator *runs*, or *decomposes* into others that do. A suite's column says how many of the tests that use the operator pass; a test
-that uses several operators counts for each. llmpart refuses the models of the other tests before anything runs, with node, operator, domain and opset.
-
-Six tests of 1.21 differ: they expect results of `Attention` that ONNX has since corrected without a new opset. See
-[ADR 12](adr/0012-attention-follows-the-newest-text.md).
+The suites are ONNX's own node tests. llmpart refuses the models of the tests that it does not run before anything runs, with node, operator, domain
+and opset. Six tests of 1.21 differ: they expect results of `Attention` that ONNX has since corrected without a new opset
+([ADR 12](adr/0012-attention-follows-the-newest-text.md)).
 """
 
 
@@ -78,13 +77,29 @@ def cell(suite, name):
     return f"{counts[0]} of {sum(counts)}{wrong}"
 
 
+def short(name):
+    """The name without ai.onnx, but with any other domain."""
+    rest = name.removeprefix("ai.onnx.")
+    return f"`{rest if '.' not in rest else name}`"
+
+
+def passes(name, suites):
+    """Whether each test that uses the operator passes; an operator that no test uses has no failure."""
+    return all(not any(suite["operators"].get(name, [0])[1:]) for suite in suites)
+
+
+def paragraph(names):
+    """The names in lines."""
+    return textwrap.wrap(", ".join(short(name) for name in names) + ".", 140, break_on_hyphens=False)
+
+
 def table(names, status, suites):
-    """Rows of a table, one operator each."""
+    """Rows of a table, one operator each: how many of the tests that use the operator pass."""
     titles = " | ".join(suite["title"] for suite in suites)
     lines = [f"| operator | | {titles} |", "| --- | --- |" + " --- |" * len(suites)]
     for name in names:
         cells = " | ".join(cell(suite, name) for suite in suites)
-        lines.append(f"| `{name}` | {status(name)} | {cells} |")
+        lines.append(f"| {short(name)} | {status(name)} | {cells} |")
     return lines
 
 
@@ -92,16 +107,19 @@ def main():
     """Writes the page."""
     operators, suites = read_operators(), load_store()
     used = {name for suite in suites for name in suite["operators"]}
-    passes = {name for suite in suites for name, counts in suite["operators"].items() if counts[0]}
-    built = {name for name in passes - set(operators)}  # the importer builds others for them
+    built = {name for suite in suites for name, counts in suite["operators"].items() if counts[0]} - set(operators)
+    operators.update(dict.fromkeys(built, "decomposes"))  # the importer builds others for them
     lines = [HEAD, "| suite | passed | passed with inputs bound | wrong | refused |", "| --- | --- | --- | --- | --- |"]
     for suite in suites:
         lines.append(f"| {suite['title']} | {suite['passed']} | {suite['bound']} | {suite['failed']} | "
                      f"{suite['unsupported']} |")
-    lines += ["", "## Supported", ""]
-    lines += table(sorted(set(operators) | built), lambda name: operators.get(name, "decomposes"), suites)
-    lines += ["", "## Not supported", "", "These are the operators that the suites use.", ""]
-    lines += table(sorted(used - set(operators) - built), lambda name: "refused", suites)
+    for status, title in (("runs", "Run as they are"), ("decomposes", "Decomposed into others")):
+        names = sorted(name for name in operators if operators[name] == status and passes(name, suites))
+        lines += ["", f"## {title}", "", *paragraph(names)]
+    partly = sorted(name for name in operators if not passes(name, suites))
+    lines += ["", "## Supported in part", "", "Some tests that use these operators are refused, often for another operator of the test.", ""]
+    lines += table(partly, operators.get, suites)
+    lines += ["", "## Not supported", "", "The suites use these operators too.", "", *paragraph(sorted(used - set(operators)))]
     OUT.write_text("\n".join(lines) + "\n")
 
 

@@ -1,4 +1,5 @@
-# docs/operators.md equals the output of docs/make_operators.py for ir/ops.def and docs/suites.json.
+# docs/operators.md equals the output of docs/make_operators.py for ir/ops.def and docs/suites.json, and names every
+# operator of ONNX that ir/ops.def has.
 set -eu
 command -v python3 >/dev/null || { echo 'operators: skipped: there is no python3'; exit 77; }
 work=$(mktemp -d)
@@ -11,3 +12,8 @@ diff -u "$LP_SOURCE/docs/operators.md" "$work/docs/operators.md" || {
   echo 'docs/operators.md is stale: python3 docs/make_operators.py'
   exit 1
 }
+sed -n 's/^LP_ONNX([A-Za-z0-9_]*, "\([^"]*\)".*/\1/p' "$LP_SOURCE/ir/ops.def" | sed 's/^onnx\.//' >"$work/names"
+[ -s "$work/names" ] || { echo 'no operator was found in ir/ops.def'; exit 1; }
+while read -r name; do
+  grep -qF "\`$name\`" "$work/docs/operators.md" || { echo "docs/operators.md lacks '$name'"; exit 1; }
+done <"$work/names"

@@ -31,6 +31,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,6 +51,8 @@ PAIRS = {"nano-v100s": ["--device=jetson-nano", "--cloud=v100s"], "snapdragon-a1
 # The stand-in for the driver is of one architecture for both processes; sm_53 and sm_70 launch the same kernels.
 SM = {"nano-v100s": "70", "snapdragon-a100": "80"}
 RANK = ("WRONG", "refused", "not run", "not exported", "rounding", "equal")
+LETTERS = {"equal": "=", "rounding": "~", "refused": "R", "not run": "N", "not exported": "-", "nothing": ".", "WRONG": "W"}
+CELL = 110  # characters of a cell of the table
 IN_F32 = 2e-3  # the tolerance of an output of f16 against that of the graph in f32, rounded once
 
 
@@ -235,15 +238,25 @@ def read(path: Path) -> dict[str, dict[str, Any]]:
     return {line["case"]: line for line in lines if line["case"] in known}
 
 
+def columns() -> list[tuple[str, tuple[str, ...]]]:
+    """The exporters, each with its precisions."""
+    return [(exporter, tuple(precisions)) for exporter, precisions in PRECISIONS.items()]
+
+
 def cells(results: dict[str, dict[str, Any]]) -> list[str]:
-    """Architectures down, exporters and precisions across."""
-    columns = [f"{e} {p}" for e, precisions in PRECISIONS.items() for p in precisions]
-    columns = [c for c in columns if any(case.split(".")[1:] == c.split() for case in results)]
-    text = ["| architecture | " + " | ".join(columns) + " |", "| --- |" + " --- |" * len(columns)]
+    """Architectures down, exporters across: a cell has a letter of LETTERS for each precision of the exporter. Architectures
+    with the same results share a row."""
+    rows: dict[str, list[str]] = {}
     for name in ARCHITECTURES:
-        row = [results.get(f"{name}.{c.replace(' ', '.')}") for c in columns]
-        if any(row):
-            text.append(f"| {name} | " + " | ".join(line["state"] if line else "" for line in row) + " |")
+        row = [[results.get(f"{name}.{exporter}.{p}", {}).get("state", "nothing") for p in precisions] for exporter, precisions in columns()]
+        text = " | ".join("`" + "".join(LETTERS[state] for state in cell) + "`" for cell in row)
+        if any(state != "nothing" for cell in row for state in cell):
+            rows.setdefault(text, []).append(name)
+    text = ["| exporter | precisions, in the order of the letters |", "| --- | --- |",
+            *(f"| {exporter} | {' '.join(precisions)} |" for exporter, precisions in columns()), "",
+            "| architectures | " + " | ".join(exporter for exporter, _ in columns()) + " |", "| --- |" + " --- |" * len(columns())]
+    for letters, names in rows.items():
+        text += [f"| {part} | {letters} |" for part in textwrap.wrap(", ".join(names), CELL, break_on_hyphens=False)]
     return text
 
 
@@ -252,7 +265,7 @@ def common(reason: str) -> str:
     text = re.sub(r"^\S+\.onnx: (\S+: )?(\S+\.onnx: )?", "", reason)
     text = re.sub(r"^\S*manifest.json: error: |\[ONNXRuntimeError\].*Status Message: |, but no custom onnx configuration.*$", "", text)
     text = re.sub(r"(layers|block|h|blocks)\.\d+", r"\1.N", re.sub(r"export an? \S+ model", "export the model", text))
-    return text.replace("|", "\\|")
+    return textwrap.shorten(text.replace("|", "\\|"), CELL, placeholder=" ...")
 
 
 def reasons(results: dict[str, dict[str, Any]], state: str) -> list[str]:
@@ -263,7 +276,8 @@ def reasons(results: dict[str, dict[str, Any]], state: str) -> list[str]:
             found.setdefault(common(line["reason"]), []).append(line["case"])
     if not found:
         return []
-    rows = [f"| {reason} | {' '.join(names)} |" for reason, names in sorted(found.items(), key=lambda r: (-len(r[1]), r[0]))]
+    rows = [f"| {reason} | {part} |" for reason, names in sorted(found.items(), key=lambda r: (-len(r[1]), r[0]))
+            for part in textwrap.wrap(" ".join(names), CELL, break_on_hyphens=False)]
     return ["", f"{state}:", "", "| reason | cases |", "| --- | --- |", *rows]
 
 
@@ -271,7 +285,8 @@ def markdown(results: dict[str, dict[str, Any]]) -> str:
     counts = {state: sum(line["state"] == state for line in results.values()) for state in RANK}
     text = [", ".join(f"{n} {state}" for state, n in counts.items() if n) + ".", "", *cells(results)]
     for state in RANK[:-1]:
-        text += reasons(results, state)
+        if state != "not exported":  # the exporter's reasons say nothing of llmpart
+            text += reasons(results, state)
     return "\n".join(text) + "\n"
 
 
@@ -294,8 +309,12 @@ def write(path: Path, text: str) -> None:
 def expected(path: Path) -> dict[str, str]:
     """The state of each case in a file's table."""
     rows = [[c.strip() for c in line.strip().strip("|").split("|")] for line in path.read_text().splitlines() if line.startswith("|")]
-    head = next(row for row in rows if row[0] == "architecture")
-    return {f"{row[0]}.{c.replace(' ', '.')}": state for row in rows if row[0] in ARCHITECTURES for c, state in zip(head[1:], row[1:])}
+    begin = next(i for i, row in enumerate(rows) if row[0] == "architectures")
+    states = {letter: state for state, letter in LETTERS.items()}
+    found = {f"{name}.{exporter}.{precision}": states[letter] for row in rows[begin + 2:] if len(row) == 1 + len(PRECISIONS)
+             for name in row[0].rstrip(",").split(", ") for cell, (exporter, precisions) in zip(row[1:], columns())
+             for letter, precision in zip(cell.strip("`"), precisions)}
+    return {case: state for case, state in found.items() if state != "nothing"}
 
 
 def main() -> int:
