@@ -1,7 +1,7 @@
 """Runs llmpart on the models that families.py wrote and prints what came out, a line each.
 
 Usage: check_families.py LLMPART FOLDER [CASE ...]      a line each
-       check_families.py --table FILE                   those lines, collected in FILE, as the table of docs/measurements/models.md
+       check_families.py --table FILE                   those lines, collected in FILE, as a table; docs/measurements/models.md has its extremes
 
 Columns: the case; its opset; whether it compiles; whether `verify` finds ONNX Runtime's results within 1e-3, and the greatest
 difference; the share of FLOPs in recognised layers (at 8 new tokens after 8); attentions that are recognised; whether the
