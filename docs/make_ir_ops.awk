@@ -1,20 +1,21 @@
 # Writes docs/ops.md from ir/ops.def: awk -f docs/make_ir_ops.awk ir/ops.def >docs/ops.md
 #
-# A comment directly above an entry is its page. A comment with a line of dashes is the heading of the entries after it. ONNX describes its own operators, and docs/operators.md lists them: only the others get a section.
+# A comment directly above an entry is its text. A comment with a line of dashes is the heading of the entries after it.
+# ONNX describes its own operators, and docs/operators.md lists them: only the others get an entry.
 
 BEGIN {
   print "# Operators\n"
   print "Made from `ir/ops.def` by `awk -f docs/make_ir_ops.awk ir/ops.def >docs/ops.md`; do not edit it by hand. [ir.md](ir.md)"
   print "explains levels, types and attributes.\n"
-  print "Counts are minimum to maximum; `any` is no limit. An attribute with `?` may be left out. *Rule* is the type check of"
-  print "`ir/rules.c`, *cost* the closed form in `ir/cost.c`. ONNX describes its own operators: [operators.md](operators.md) lists"
+  print "An entry has the numbers of operands and results (`2..9`: at least and at most; `1..`: no limit), the attributes with their types"
+  print "(`?`: may be left out), the traits, and the meaning. ONNX describes its own operators: [operators.md](operators.md) lists"
   print "those that llmpart reads, and comments in `ir/ops.def` note where their form in the IR differs."
   started = 0
 }
 
 function counts(least, most) {
   if (least == most) return least
-  return most == -1 ? least " to any" : least " to " most
+  return least ".." (most == -1 ? "" : most)
 }
 
 # "LP_PURE | LP_LINEAR_OP" -> "pure, linear_op"
@@ -26,13 +27,12 @@ function traits_text(text) {
   return text == "0" ? "none" : tolower(text)
 }
 
-# "a:i64 b?:str" -> "`a`: i64, `b?`: str"
-function attrs_text(text,    n, i, parts, pair, out) {
+# "a:i64 b?:str" -> "`a:i64`, `b?:str`"
+function attrs_text(text,    n, i, parts, out) {
   if (text == "*") return "any"
   n = split(text, parts, " ")
   for (i = 1; i <= n; i++) {
-    split(parts[i], pair, ":")
-    out = out (i > 1 ? ", " : "") "`" pair[1] "`: " pair[2]
+    out = out (i > 1 ? ", " : "") "`" parts[i] "`"
   }
   return out
 }
@@ -51,17 +51,13 @@ function columns(text,    i, c, quoted, n) {
   return n
 }
 
-function section(n,    line) {
+function entry(    line) {
   printf "%s", heading
   heading = ""
-  printf "\n### `%s`\n\n", f[2]
-  if (comment != "") printf "%s\n\n", comment
-  line = "operands " counts(f[3], f[4]) "; results " counts(f[5], f[6])
-  if (f[8] != "") line = line "; attributes " attrs_text(f[8])
-  if (traits_text(f[7]) != "none") line = line "; traits " traits_text(f[7])
-  if (n >= 10 && f[9] == f[10]) line = line "; rule and cost `" f[9] "`"
-  else if (n >= 10) line = line "; rule `" f[9] "`, cost `" f[10] "`"
-  print toupper(substr(line, 1, 1)) substr(line, 2) "."
+  line = "* `" f[2] "` " counts(f[3], f[4]) " -> " counts(f[5], f[6])
+  if (f[8] != "") line = line ", " attrs_text(f[8])
+  if (traits_text(f[7]) != "none") line = line "; " traits_text(f[7])
+  print line "." (comment != "" ? " " comment : "")
 }
 
 function end_comment() {
@@ -71,7 +67,7 @@ function end_comment() {
   started = 1
   if (comment ~ /^----/) {
     gsub(/^-+ *| *-+$/, "", comment)
-    heading = sprintf("\n## %s%s\n", toupper(substr(comment, 1, 1)), substr(comment, 2))
+    heading = sprintf("\n## %s%s\n\n", toupper(substr(comment, 1, 1)), substr(comment, 2))
     comment = ""
   } else if (comment !~ /\.$/) comment = ""
 }
@@ -92,7 +88,7 @@ in_comment {
   text = $0
   sub(/^[A-Z_]*\(/, "", text)
   sub(/\) *$/, "", text)
-  n = columns(text)
-  if (kind != "LP_ONNX") section(n)
+  columns(text)
+  if (kind != "LP_ONNX") entry()
   comment = ""
 }
