@@ -284,9 +284,8 @@ def reasons(results: dict[str, dict[str, Any]], state: str) -> list[str]:
 def markdown(results: dict[str, dict[str, Any]]) -> str:
     counts = {state: sum(line["state"] == state for line in results.values()) for state in RANK}
     text = [", ".join(f"{n} {state}" for state, n in counts.items() if n) + ".", "", *cells(results)]
-    for state in RANK[:-1]:
-        if state != "not exported":  # the exporter's reasons say nothing of llmpart
-            text += reasons(results, state)
+    for state in ("WRONG", "refused"):
+        text += reasons(results, state)
     return "\n".join(text) + "\n"
 
 
