@@ -244,19 +244,16 @@ def columns() -> list[tuple[str, tuple[str, ...]]]:
 
 
 def cells(results: dict[str, dict[str, Any]]) -> list[str]:
-    """Architectures down, exporters across: a cell has a letter of LETTERS for each precision of the exporter. Architectures
-    with the same results share a row."""
+    """A letter of LETTERS for each exporter and precision. Architectures with the same results share a row."""
     rows: dict[str, list[str]] = {}
     for name in ARCHITECTURES:
         row = [[results.get(f"{name}.{exporter}.{p}", {}).get("state", "nothing") for p in precisions] for exporter, precisions in columns()]
-        text = " | ".join("`" + "".join(LETTERS[state] for state in cell) + "`" for cell in row)
         if any(state != "nothing" for cell in row for state in cell):
-            rows.setdefault(text, []).append(name)
-    text = ["| exporter | precisions, in the order of the letters |", "| --- | --- |",
-            *(f"| {exporter} | {' '.join(precisions)} |" for exporter, precisions in columns()), "",
-            "| architectures | " + " | ".join(exporter for exporter, _ in columns()) + " |", "| --- |" + " --- |" * len(columns())]
+            rows.setdefault("/".join("".join(LETTERS[state] for state in cell) for cell in row), []).append(name)
+    heads = "; ".join(f"{exporter}: {' '.join(precisions)}" for exporter, precisions in columns())
+    text = [f"The letters stand for, in this order, {heads}.", "", "| architectures | results |", "| --- | --- |"]
     for letters, names in rows.items():
-        text += [f"| {part} | {letters} |" for part in textwrap.wrap(", ".join(names), CELL, break_on_hyphens=False)]
+        text += [f"| {part} | `{letters}` |" for part in textwrap.wrap(", ".join(names), CELL, break_on_hyphens=False)]
     return text
 
 
@@ -310,9 +307,9 @@ def expected(path: Path) -> dict[str, str]:
     rows = [[c.strip() for c in line.strip().strip("|").split("|")] for line in path.read_text().splitlines() if line.startswith("|")]
     begin = next(i for i, row in enumerate(rows) if row[0] == "architectures")
     states = {letter: state for state, letter in LETTERS.items()}
-    found = {f"{name}.{exporter}.{precision}": states[letter] for row in rows[begin + 2:] if len(row) == 1 + len(PRECISIONS)
-             for name in row[0].rstrip(",").split(", ") for cell, (exporter, precisions) in zip(row[1:], columns())
-             for letter, precision in zip(cell.strip("`"), precisions)}
+    found = {f"{name}.{exporter}.{precision}": states[letter] for row in rows[begin + 2:] if re.fullmatch("`[=~RNW./-]+`", row[1])
+             for name in row[0].rstrip(",").split(", ") for cell, (exporter, precisions) in zip(row[1].strip("`").split("/"), columns())
+             for letter, precision in zip(cell, precisions)}
     return {case: state for case, state in found.items() if state != "nothing"}
 
 
