@@ -196,7 +196,7 @@ static void put_data(const lp_report *report, const char *text, lp_buf *out) {
   lp_json_put_text(&j, "name", report->model.name);
   lp_json_put_integer(&j, "params", report->model.params);
   lp_json_put_integer(&j, "layers", report->problem[0].layer_count);
-  lp_json_put_number(&j, "weight_bytes", report->weight_bytes);
+  lp_json_put_number(&j, "weight_bytes", report->model.weight_bytes);
   lp_json_put_bool(&j, "feasible", report->plan.feasible);
   put_verdict(&j, report);
   lp_json_put_object(&j, "figures");
