@@ -117,15 +117,17 @@ void lp_plan_cheapest_write(lp_module *module, lp_op *op, lp_side side);
 bool lp_plan_cheapest_read(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *side[LP_STAGE_COUNT],
                            lp_arena *arena);
 
-/* A scheduler fills side[stage][op_count] for both stages; the sides of free operators mean nothing. */
+/* A scheduler fills side[stage][op_count] for both stages; the sides of free operators mean nothing. `proof` may be
+ * NULL; a scheduler that proves nothing does not write to it. */
+typedef lp_status lp_scheduler_place(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                                     lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch,
+                                     lp_diag *diag);
 typedef struct {
   const char *name, *summary;
-  bool ignores_link; /* plans as if communication took no time, so that its plan may miss the SLA by that time */
-  /* `proof` may be NULL; a scheduler that proves nothing does not write to it. */
-  lp_status (*place)(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
-                     lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag);
+  bool ignores_link;
+  lp_scheduler_place *place;
 } lp_scheduler;
-const lp_scheduler *lp_scheduler_find(const char *name); /* exact greedy layer cloud-only device-only cut */
+const lp_scheduler *lp_scheduler_find(const char *name); /* a name of schedulers.def */
 size_t lp_scheduler_names(const char *const **names);
 extern const char *const lp_scheduler_default;
 /* Finds the scheduler; reports an unknown name and suggests the nearest ones. */

@@ -18,16 +18,16 @@ void lp_plan_fill_cut(const lp_plan_problem *problem, int64_t cut, lp_side *side
   }
 }
 
-static lp_status place_device(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
-                              lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+lp_status lp_place_device_only(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                               lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
   (void)request, (void)scratch, (void)proof, (void)diag;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     lp_plan_fill(&problem[stage], LP_SIDE_DEVICE, side[stage]);
   return LP_OK;
 }
 
-static lp_status place_cloud(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
-                             lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+lp_status lp_place_cloud_only(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                              lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
   (void)request, (void)scratch, (void)proof, (void)diag;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     lp_plan_fill(&problem[stage], LP_SIDE_CLOUD, side[stage]);
@@ -40,8 +40,8 @@ static void fill_both(const lp_plan_problem problem[LP_STAGE_COUNT], int64_t cut
 }
 
 /* Tries every cut, both ends included; of equal ones it takes the one that leaves most on the device. */
-static lp_status place_layer(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
-                             lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+lp_status lp_place_layer(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                         lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
   (void)scratch, (void)proof, (void)diag;
   int64_t best = 0;
   lp_plan_result best_result = {0};
@@ -104,8 +104,8 @@ static void fill_ancestors(const lp_plan_problem *problem, int32_t node, lp_side
   }
 }
 
-static lp_status place_cut(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
-                           lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+lp_status lp_place_cut(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                       lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
   (void)proof;
   if (!request->cut_node) {
     if (request->cut < 0 || request->cut > problem[0].layer_count)
@@ -123,12 +123,3 @@ static lp_status place_cut(const lp_plan_problem problem[LP_STAGE_COUNT], const 
   }
   return LP_OK;
 }
-
-const lp_scheduler lp_scheduler_device_only = {
-    .name = "device-only", .summary = "everything on the device", .place = place_device};
-const lp_scheduler lp_scheduler_cloud_only = {
-    .name = "cloud-only", .summary = "everything in the cloud; tokens go up and come back", .place = place_cloud};
-const lp_scheduler lp_scheduler_layer = {
-    .name = "layer", .summary = "the best single cut between two layers, of all cuts", .place = place_layer};
-const lp_scheduler lp_scheduler_cut = {
-    .name = "cut", .summary = "the cut that the request names (--cut)", .place = place_cut};

@@ -76,8 +76,8 @@ double lp_greedy_place_stage(const lp_plan_problem *problem, double bound_ms, lp
   return g.total_ms;
 }
 
-static lp_status place(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
-                       lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+lp_status lp_place_greedy(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                          lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
   (void)proof, (void)scratch;
   const double bound_ms[LP_STAGE_COUNT] = {request->ttft_ms, request->tpot_ms};
   static const char *const bound_names[LP_STAGE_COUNT] = {"TTFT", "TPOT"};
@@ -93,10 +93,3 @@ static lp_status place(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_c
     }
   return LP_OK;
 }
-
-const lp_scheduler lp_scheduler_greedy = {
-    .name = "greedy",
-    .summary = "Algorithm 1 of P1: linear operators, then attention, until the SLA holds; communication ignored",
-    .ignores_link = true,
-    .place = place,
-};

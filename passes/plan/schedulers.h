@@ -4,8 +4,8 @@
 
 #include "passes/plan/plan.h"
 
-extern const lp_scheduler lp_scheduler_exact, lp_scheduler_greedy, lp_scheduler_layer, lp_scheduler_cut,
-    lp_scheduler_cloud_only, lp_scheduler_device_only;
+#define LP_SCHEDULER(symbol, name, ignores_link, summary) lp_scheduler_place lp_place_##symbol;
+#include "passes/plan/schedulers.def"
 
 /* Places one stage by Algorithm 1; returns the stage's time as the algorithm computes it, over linear and attention
  * operators. */

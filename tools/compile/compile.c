@@ -165,8 +165,12 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
       {"--osl", LP_OPTION_COUNT, &r->osl, "N", "plan for N generated tokens (128)", 1},
       {"--batch", LP_OPTION_COUNT, &r->batch, "N", "plan for N sequences at once (1)", 1},
       {"--sessions", LP_OPTION_COUNT, &r->sessions, "N", "plan for a cloud that decodes N requests together (1)", 1},
-      {"--scheduler", LP_OPTION_TEXT, &r->scheduler, "NAME",
-       "choose the scheduler: exact, greedy, layer, cloud-only, device-only or cut (exact)", 0},
+      {"--scheduler", LP_OPTION_TEXT, &r->scheduler, "NAME", "choose the scheduler: "
+#define LP_DEFAULT(symbol, name, ignores_link, summary) name " (if none is named)"
+#define LP_SCHEDULER(symbol, name, ignores_link, summary) ", " name
+#include "passes/plan/schedulers.def"
+       ,
+       0},
       {"--ranks", LP_OPTION_TEXT, &c->ranks, "N|auto",
        "cut the cloud's half for N ranks, each with its columns of the products and its heads of the attentions (1); "
        "auto takes the best of 1, 2, 4 and 8",

@@ -32,13 +32,10 @@ static bool find_best(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_co
   return false;
 }
 
-static lp_status place(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
-                       lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+lp_status lp_place_exact(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                         lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
   (void)diag;
   if (find_best(problem, request, side, proof, scratch) && request->tolerance > 0 && !request->feasible_suffices)
     lp_exact_hasten(problem, request, side, proof, scratch);
   return LP_OK;
 }
-
-const lp_scheduler lp_scheduler_exact = {
-    .name = "exact", .summary = "the best of all placements, operator by operator, with a proof", .place = place};

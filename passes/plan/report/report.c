@@ -73,7 +73,11 @@ static void list_operators(lp_report *report) {
 static void evaluate_baselines(lp_report *report) {
   static const struct {
     const char *name, *scheduler;
-  } all[] = {{"cloud_only", "cloud-only"}, {"device_only", "device-only"}, {"greedy", "greedy"}, {"layer", "layer"}};
+  } all[] = {
+#define LP_BASELINE(symbol, name, ignores_link, summary) {#symbol, name},
+#define LP_SCHEDULER(symbol, name, ignores_link, summary)
+#include "passes/plan/schedulers.def"
+  };
   report->decrement = NAN;
   for (size_t i = 0; i < LP_COUNT(all); i++) {
     bool needs_cloud = !lp_streq(all[i].scheduler, "device-only");

@@ -203,7 +203,11 @@ static lp_status add_dtypes(reader *r, const char *const *text, const lp_yaml_no
 }
 
 static lp_status add_scheduler(reader *r, const char *text, const lp_yaml_node *node) {
-  static const char *const names[] = {"exact", "layer", "greedy", "cloud-only", "device-only"};
+  static const char *const names[] = {
+#define LP_SCHEDULER(symbol, name, ignores_link, summary) name,
+#define LP_ONE_CUT(symbol, name, ignores_link, summary)
+#include "passes/plan/schedulers.def"
+  };
   int32_t index;
   (void)text;
   LP_TRY(lp_yaml_choice(r->yaml, node, "schedulers", names, LP_COUNT(names), &index));
