@@ -157,15 +157,9 @@ enum {
   LP_HEAD = 1 << 15           /* layer.*: the projection to the vocabulary */
 };
 
-/* The enum of every operator, from ops.def. */
-typedef enum {
-#define LP_STRUCT(id, ...) LP_OP_##id,
-#define LP_ONNX(id, ...) LP_ONNX_##id,
-#define LP_LAYER(id, ...) LP_LAYER_##id,
-#define LP_OPERATOR(id, ...) LP_OP_##id,
-#include "ir/ops.def"
-  LP_OP_COUNT
-} lp_kind;
+/* lp_kind, the enum of every operator: LP_OP_MODULE, LP_ONNX_Add, LP_LAYER_NORM, LP_OP_LINEAR, ..., LP_OP_COUNT. The
+ * build makes it from ops.def (CMakeLists.txt). */
+#include "ir/kinds.h"
 
 typedef struct {
   lp_kind kind;
