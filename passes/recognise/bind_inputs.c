@@ -161,7 +161,8 @@ static lp_status bind_generation(lp_bind *b) {
             b->diag, b->end->loc,
             "it takes rows of an embedding as 'inputs_embeds': put the embedding beside it (embed_tokens.onnx, which "
             "makes inputs_embeds from input_ids), or export the model with its embedding");
-    lp_note(b->diag, b->end->loc, "a graph that is no language model compiles without generation");
+    lp_note(b->diag, b->end->loc,
+            "a graph that is no language model does not generate; 'llmpart verify --test-data' runs it");
     return status;
   }
   b->input_role[b->tokens] = "tokens";

@@ -27,7 +27,7 @@ LP_TEST(tokens) {
       {"x: i64 batch,seq; y: i64 batch,seq; " TABLE HEAD "h = Gather table x; h1 = Gather table y; s = Add h h1; "
        "logits = MatMul s head",
        "?the model has no token input: integers [batch, positions] that choose rows of an embedding|"
-       "?a graph that is no language model compiles without generation"},
+       "?a graph that is no language model does not generate; 'llmpart verify --test-data' runs it"},
       {"x: i64 batch,seq; y: i64 batch,seq; " TABLE HEAD
        "c = Cast x {to = 1 : i64}; h = Gather table y; logits = MatMul h head",
        ROLES("\"data\", \"tokens\"")},
