@@ -11,19 +11,28 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
 set(CMAKE_C_FLAGS_RELEASE "-O3 -DNDEBUG")
 if(LP_SANITIZE OR LP_THREAD_SANITIZE OR LP_COVERAGE)
-  set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O1 -g") # compiles in little more than half the time of -O2
+  set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O1 -g1") # compiles in half the time of -O2 -g, and names lines in reports
+endif()
+
+# Options that link with lld, which takes a tenth of the time of GNU ld.
+set(LP_USE_LLD "")
+find_program(LP_LLD NAMES ld.lld-19 ld.lld)
+if(LP_LLD)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/linker)
+  file(CREATE_LINK ${LP_LLD} ${PROJECT_BINARY_DIR}/linker/ld.lld SYMBOLIC) # the name that gcc looks for
+  set(LP_USE_LLD -B${PROJECT_BINARY_DIR}/linker -fuse-ld=lld)
 endif()
 
 if(LP_STATIC) # small, and without what no function of the program uses, nor tables to unwind stacks
   set(CMAKE_C_FLAGS_RELEASE "-Os -DNDEBUG -ffunction-sections -fdata-sections")
   set(CMAKE_EXE_LINKER_FLAGS "${CMAKE_EXE_LINKER_FLAGS} -static-pie -Wl,--gc-sections -Wl,-T,${PROJECT_SOURCE_DIR}/cmake/no_unwind.ld -s")
   # A program at a random address has a table of all pointers in its data. lld packs it, which saves a third of a MB.
-  find_program(LP_LLD NAMES ld.lld-19 ld.lld)
   if(LP_LLD)
-    file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/linker)
-    file(CREATE_LINK ${LP_LLD} ${PROJECT_BINARY_DIR}/linker/ld.lld SYMBOLIC) # the name that gcc looks for
-    string(APPEND CMAKE_EXE_LINKER_FLAGS " -B${PROJECT_BINARY_DIR}/linker -fuse-ld=lld -Wl,--pack-dyn-relocs=relr")
+    list(JOIN LP_USE_LLD " " use_lld)
+    string(APPEND CMAKE_EXE_LINKER_FLAGS " ${use_lld} -Wl,--pack-dyn-relocs=relr")
   endif()
+elseif(LP_SANITIZE OR LP_THREAD_SANITIZE)
+  add_link_options(${LP_USE_LLD})
 endif()
 
 add_library(lp_flags INTERFACE)

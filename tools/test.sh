@@ -67,7 +67,7 @@ install_packages() {
   python3 -m venv build/venv-tests || return 0
   for list in tests/gpu/requirements.txt tests/oracle/requirements.txt tests/python/requirements.txt tests/runtime/serve/requirements.txt \
     examples/smollm2/requirements.txt; do
-    "$LP_PYTHON" -m pip install -q --disable-pip-version-check -r $list || echo "test: note: pip cannot install what $list names" >&2
+    "$LP_PYTHON" -m pip install -q --no-compile --disable-pip-version-check -r $list || echo "test: note: pip cannot install what $list names" >&2
   done
   fetch_openai || echo "test: note: the source of PyPI's openai cannot be fetched" >&2
   [ -e build/smollm2/model.onnx ] || "$LP_PYTHON" examples/smollm2/export.py --out build/smollm2 ||

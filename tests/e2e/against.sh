@@ -66,9 +66,10 @@ if part quick; then
     grep -q ', 8 failed' "$work/out" || fail "another weight: $(cat "$work/out" "$work/err")"
   }
 fi
-# level MODEL HOW: the optimised code of a model is compared once, with ONNX Runtime where that runs the model. In the
-# other comparisons the code is not optimised.
+# level MODEL HOW: in the soak the optimised code of a model is compared once, with ONNX Runtime where that runs the
+# model. In the other comparisons the code is not optimised.
 level() {
+  part soak || { echo -O0; return; }
   [ "$2" != onnxruntime ] && [ -n "$has_runtime" ] && grep -q "^$1 onnxruntime [0-9]" "$table" && echo -O0
 }
 if part long; then
@@ -85,7 +86,7 @@ fi
 if part long || part soak; then
   grep -v '^#' "$table" >"$work/rows"
   while read -r model how state; do
-    sampled 9 || continue
+    sampled 12 || continue
     case $model in shared/*) [ -e "$(file_of "$model")" ] || continue ;; esac
     [ "$how" = onnxruntime ] && [ -z "$has_runtime" ] && continue
     check_row "$model" "$how" "$state" "$(level "$model" "$how")"

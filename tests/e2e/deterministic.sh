@@ -5,7 +5,7 @@ model=$LP_SOURCE/tests/models/llama/model.onnx
 mkdir -p "$work/elsewhere"
 cp "$model" "$work/elsewhere/model.onnx"
 for options in "-O2 --device=jetson-nano --march=native" "-O2 $pair --scheduler=cut --cut=1" "-O2 $pair --pin=layer.*.linear=cloud"; do
-  case $options in *--cut=1) part quick ;; *) part long ;; esac || continue
+  case $options in *--cut=1) part quick ;; *linear*) part soak ;; *) part long ;; esac || continue
   # shellcheck disable=SC2086 # a list of options
   compile "$model" "$work/first.llmpart" $options
   # shellcheck disable=SC2086

@@ -1,12 +1,13 @@
 # quantised.sh MODEL.onnx TOKENS.json: weights stored in int8 and int4. The first tokens are those of the model's own
-# weights, a cut changes none, and the report counts the bytes that are written.
+# weights, a cut changes none, and the report counts the bytes that are written. The long part has one type for each of
+# these, the soak the others.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$1 lists=$2
 ids=$(row "$lists" prompts 2)
 want=$(row "$lists" tokens 2 | cut -d, -f1-8)
 
 part quick && dtypes=int4 || dtypes=
-part long && dtypes="int8 $dtypes"
+part soak && dtypes="int8 $dtypes"
 for dtype in $dtypes; do
   compile "$model" "$work/$dtype.llmpart" --dtype-device=$dtype --report="$work/$dtype.json" || continue
   same "$dtype" "$want" "$(tokens "$work/$dtype.llmpart" "$ids" 8)"

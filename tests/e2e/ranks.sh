@@ -1,6 +1,6 @@
 # ranks.sh MODELS DEFAULT.onnx: the ranks of a sharded half generate the tokens of one rank, in one process and in
 # several, with one sequence and with batches, in f32 and in int8. MODELS is tests/models. The quick part has two ranks
-# of one model.
+# of one model, the long part some combinations, and the soak all, optimised.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 models=$1 default=$2
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none
@@ -16,7 +16,7 @@ shard() { # shard MODEL OUT RANKS [option ...]: the whole model in the cloud
 for which in llama gpt2; do
   list=$models/$which/tokens.json
   for count in 2 3 4; do
-    [ "$which.$count" = llama.2 ] || part long || continue
+    case $which.$count in llama.2) ;; llama.4 | gpt2.2) part long || part soak ;; *) part soak ;; esac || continue
     shard "$models/$which/model.onnx" "$work/$which.$count" $count || continue
     same "files of $which for $count ranks" "$count" "$(find "$work/$which.$count/cloud" -name 'weights.[0-9]*.safetensors' | wc -l | tr -d ' ')"
     for i in 1 2; do
@@ -45,11 +45,12 @@ refuse 'takes no --exits' --exits=1
 refuse 'not cut for several ranks' --emit=onnx
 refuse "'cpu' or 'cuda'" --scheduler=cloud-only --backend-cloud=opencl
 
-part long || finish
+part long || part soak || finish
 
 # A split between the sides, and weights in 8 bits: the tokens of one rank.
 for type in f32 int8; do
   for n in 1 2 4; do
+    case $type.$n in int8.[12]) ;; *) part soak ;; esac || continue
     # shellcheck disable=SC2086 # a list of options
     compile "$default" "$work/$type.$n" $pair --cut=3 --dtype-cloud=$type --ranks=$n || continue
     found=$(tokens "$work/$type.$n" 1,5,9,13,2,7 24 --in-process)

@@ -20,13 +20,14 @@ if part quick; then
   same_together "$models/llama/model.onnx" --scheduler=cloud-only --dtype-cloud=int8 --activations=auto
   same_together "$models/llama/model.onnx" --scheduler=cloud-only --dtype-cloud=bf16 --activations=auto
 fi
+part long && same_together "$models/families/bloom-script/model.onnx" --scheduler=cloud-only
+part soak && {
+  same_together "$default" --scheduler=cut --cut=4 --exits=2,4
+  same_together "$default" --scheduler=cloud-only --dtype-cloud=int4 --kv-dtype=f16 --march=x86-64-v3
+  same_together "$default" --scheduler=cloud-only --dtype-cloud=int4 --activations=auto
+  same_together "$models/families/gemma2-script-past/model.onnx" --scheduler=cloud-only
+}
 part long || finish
-same_together "$default" --scheduler=cut --cut=4 --exits=2,4
-same_together "$default" --scheduler=cloud-only --dtype-cloud=int4 --kv-dtype=f16 --march=x86-64-v3
-same_together "$default" --scheduler=cloud-only --dtype-cloud=int4 --activations=auto
-for family in bloom-script gemma2-script-past; do
-  same_together "$models/families/$family/model.onnx" --scheduler=cloud-only
-done
 
 # Devices at one worker, alone and at once; prompts of up to 300 tokens are run by parts.
 # shellcheck disable=SC2086 # a list of options
