@@ -194,9 +194,12 @@ const lp_certificate_effort *lp_certificate_effort_of(const lp_certificate *c) {
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-static lp_status read_report(const char *file, const char *text, size_t size, lp_certificate *out, lp_diag *diag) {
-  *out = (lp_certificate){.arena = lp_arena_create()};
-  LP_TRY(lp_json_parse(file, text, size, 0, &out->report, diag));
+bool lp_certificate_is_over_places(const lp_certificate *c) {
+  const lp_json root = lp_json_root("", c->report), schema = lp_json_member(&root, "schema");
+  return lp_json_equals(&schema, "llmpart.places/1");
+}
+
+static lp_status read_report(const char *file, lp_certificate *out, lp_diag *diag) {
   lp_json root = lp_json_root(file, out->report), json = lp_json_member(&root, "certificate"),
           schema = lp_json_member(&root, "schema");
   if (!lp_json_equals(&schema, "llmpart.report/1"))
@@ -215,9 +218,10 @@ lp_status lp_certificate_load(const char *file, lp_certificate *out, lp_diag *di
   size_t size = 0;
   *out = (lp_certificate){0};
   LP_TRY(lp_file_read(file, &text, &size, diag));
-  lp_status status = read_report(file, text, size, out, diag);
+  out->arena = lp_arena_create();
+  lp_status status = lp_json_parse(file, text, size, 0, &out->report, diag);
   free(text);
-  return status;
+  return status != LP_OK || lp_certificate_is_over_places(out) ? status : read_report(file, out, diag);
 }
 
 void lp_certificate_free(lp_certificate *c) {

@@ -46,6 +46,10 @@ double lp_certificate_prove(const lp_certificate *c, double wanted, double aim);
 /* Tells whether two numbers are equal, except for rounding to 12 digits and the order of sums. */
 bool lp_certificate_near(double a, double b);
 
+/* The decode steps of a request that generates `osl` tokens. */
+double lp_certificate_steps(double osl);
+/* The objective per ms of a machine in `steps` runs of a stage, which `sessions` requests share. */
+double lp_certificate_per_ms(const double factor[3], double steps, double sessions, double price, double power);
 /* The report's statements on the request. Members without a value are 0. */
 typedef struct {
   const char *file;

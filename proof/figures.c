@@ -101,7 +101,7 @@ static void add_cold(const lp_certificate_request *r, const lp_certificate_total
 
 static figures figures_of(const lp_certificate_request *r, const lp_certificate_totals *t) {
   figures f = {.binding = find_binding(r, t)};
-  const double steps = r->osl > 1 ? r->osl - 1 : 0;
+  const double steps = lp_certificate_steps(r->osl);
   add_times(r, t, steps, &f);
   add_traffic(t, steps, &f);
   add_costs(r, &f);
@@ -189,10 +189,6 @@ static lp_status check_share(const lp_certificate_request *r, const char *name, 
   return fabs(found - wanted) <= 2e-11 * (1 + fabs(wanted)) ? LP_OK : differs(r, name, key, found, wanted, diag);
 }
 
-static double gap_of(double bound, double value) {
-  return value > 0 ? fmax(0, 1 - bound / value) : 0;
-}
-
 /* Adds the plan's statements on its bound, which is the proved one. */
 static lp_status add_bound(const lp_certificate_request *r, const lp_json *plan, double value, double bound, figures *f,
                            lp_diag *diag) {
@@ -207,7 +203,7 @@ static lp_status add_bound(const lp_certificate_request *r, const lp_json *plan,
   if (!lp_json_is_given(&at)) return LP_OK;
   add(f, "lower_bound", bound);
   if (r->is_cost) add(f, "lower_bound_usd", bound);
-  add(f, "gap", gap_of(bound, value));
+  add(f, "gap", lp_certificate_gap(bound, value));
   return LP_OK;
 }
 
@@ -256,7 +252,7 @@ static lp_status check_cheapest(lp_certificate *c, const lp_certificate_request 
   LP_TRY(lp_json_number(&at, 0, INFINITY, &share, diag));
   LP_TRY(check_other(c, r, "cheapest", &other, &cheapest, out, diag));
   const lp_certificate_totals t = lp_certificate_add_up(c);
-  const double steps = r->osl > 1 ? r->osl - 1 : 0, ms = t.ms[0] + steps * t.ms[1];
+  const double steps = lp_certificate_steps(r->osl), ms = t.ms[0] + steps * t.ms[1];
   if (t.value > value * (1 + 1e-11)) return differs(r, "cheapest", "objective", t.value, value, diag);
   if (value > t.value * (1 + share) * (1 + 1e-11))
     return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(r->file),

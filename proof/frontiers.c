@@ -103,15 +103,15 @@ typedef struct {
   lp_buf form;           /* from `describe` */
   int32_t before, after; /* sets of frontiers */
   frontier_arc (*arc)[LP_SIDE_COUNT];
-} known_step;
+} cached_step;
 
 typedef struct {
   LP_VEC(frontier_set) set;
-  LP_VEC(known_step) step;
-} known;
+  LP_VEC(cached_step) step;
+} step_cache;
 
 /* The number of a set with these frontiers in this order. Takes ownership of the set. */
-static int32_t intern(known *k, frontier_set *set) {
+static int32_t intern(step_cache *k, frontier_set *set) {
   for (size_t i = 0; i < k->set.count; i++) {
     const frontier_set *other = &k->set.data[i];
     if (other->count != set->count) continue;
@@ -125,7 +125,7 @@ static int32_t intern(known *k, frontier_set *set) {
   return (int32_t)k->set.count - 1;
 }
 
-static void forget(known *k) {
+static void release_cache(step_cache *k) {
   for (size_t i = 0; i < k->set.count; i++)
     release(&k->set.data[i]);
   for (size_t i = 0; i < k->step.count; i++)
@@ -135,7 +135,7 @@ static void forget(known *k) {
 }
 
 /* Lists the frontiers after a unit and the arcs to them. */
-static bool step_all(const lister *l, size_t index, const frontier_set *before, frontier_set *after, known_step *out) {
+static bool step_all(const lister *l, size_t index, const frontier_set *before, frontier_set *after, cached_step *out) {
   bool fits = true;
   out->arc = lp_arena_array(l->c->arena, before->count, sizeof *out->arc);
   for (size_t i = 0; i < before->count; i++)
@@ -150,13 +150,13 @@ static bool step_all(const lister *l, size_t index, const frontier_set *before, 
 }
 
 /* Sets `arc` of a step and the number of the set after it, from an equal step where there is one. */
-static bool take_step(const lister *l, size_t index, known *k, int32_t *set, frontier_step *out) {
+static bool take_step(const lister *l, size_t index, step_cache *k, int32_t *set, frontier_step *out) {
   lp_buf form = {0};
   frontier_set after = {0};
   describe(l, index, &form);
   *out = (frontier_step){.count = (int32_t)k->set.data[*set].count};
   for (size_t i = k->step.count; i-- > 0;) {
-    const known_step *other = &k->step.data[i];
+    const cached_step *other = &k->step.data[i];
     if (other->before != *set || other->form.size != form.size) continue;
     if (memcmp(other->form.data, form.data, form.size) != 0) continue;
     lp_buf_free(&form);
@@ -164,7 +164,7 @@ static bool take_step(const lister *l, size_t index, known *k, int32_t *set, fro
     *set = other->after;
     return true;
   }
-  known_step step = {.form = form, .before = *set};
+  cached_step step = {.form = form, .before = *set};
   if (!step_all(l, index, &k->set.data[*set], &after, &step)) {
     lp_buf_free(&form);
     release(&after);
@@ -178,7 +178,7 @@ static bool take_step(const lister *l, size_t index, known *k, int32_t *set, fro
 
 static bool build_in_order(const lp_certificate *c, unsigned stages, bool by_blocks, frontier_graph *out) {
   lister l = {.c = c, .stages = stages, .by_blocks = by_blocks};
-  known k = {0};
+  step_cache k = {0};
   frontier_set first = {0};
   bool fits = true;
   size_t all = 0;
@@ -193,7 +193,7 @@ static bool build_in_order(const lp_certificate *c, unsigned stages, bool by_blo
     fits = fits && all <= lp_certificate_effort_of(c)->frontiers_in_all;
   }
   out->last_count = (int32_t)k.set.data[set].count;
-  forget(&k);
+  release_cache(&k);
   return fits;
 }
 

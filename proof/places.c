@@ -2,11 +2,7 @@
  * compares them with the limits. */
 #include "proof/places.h"
 
-#include "base/file.h"
-
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static lp_status same_figure(const places_report *r, const char *key, double wanted) {
   char text[80];
@@ -22,7 +18,7 @@ static double link_ms(const places_report *r, int from, int to, double messages,
 
 /* The totals of the plan, from the figures of its places and links. */
 static lp_status check_totals(const places_report *r, lp_certificate_places_finding *out) {
-  const double steps = r->osl > 1 ? r->osl - 1 : 0;
+  const double steps = lp_certificate_steps(r->osl);
   double links[STAGES] = {0, 0}, busy[STAGES] = {0, 0}, moves = 0, cost = 0, energy = 0;
   for (int from = 0; from < r->count; from++)
     for (int to = 0; to < r->count; to++) {
@@ -83,19 +79,6 @@ static lp_status check(places_report *r, lp_certificate_places_finding *out) {
   LP_TRY(check_limits(r, out));
   LP_TRY(lp_certificate_places_parts_check(r, &out->divides));
   return lp_certificate_places_bound_check(r, out);
-}
-
-lp_json_document *lp_certificate_places_open(const char *file) {
-  char *text = NULL;
-  size_t size = 0;
-  lp_json_document *document = NULL;
-  if (lp_file_read(file, &text, &size, NULL) != LP_OK) return NULL;
-  if (lp_json_parse(file, text, size, 0, &document, NULL) != LP_OK) document = NULL;
-  free(text);
-  lp_json root = lp_json_root(file, document), schema = lp_json_member(&root, "schema");
-  if (document && lp_json_equals(&schema, "llmpart.places/1")) return document;
-  lp_json_free(document);
-  return NULL;
 }
 
 lp_status lp_certificate_places_check(const lp_json *root, const char *file, lp_certificate_places_finding *out,

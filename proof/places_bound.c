@@ -199,13 +199,13 @@ static lp_status check_objective(const places_report *r) {
   LP_TRY(lp_json_text(&at, &text, r->diag));
   if (!lp_certificate_objective_read(text, factor))
     return refuse(r, "the objective is no sum of cost, latency and energy");
-  const double steps[STAGES] = {1, r->osl > 1 ? r->osl - 1 : 0};
+  const double steps[STAGES] = {1, lp_certificate_steps(r->osl)};
   for (int which = 0; which < STAGES; which++) {
     LP_TRY(lp_certificate_places_same(r, "the objective per ms of links", r->link_per_ms[which],
                                       factor[1] * steps[which]));
     for (int32_t p = 0; p < r->count; p++) {
-      const double own = 1e-3 / (which && p ? r->sessions : 1);
-      const double wanted = steps[which] * (own * (factor[0] * r->price[p] + factor[2] * r->power[p]) + factor[1]);
+      const double wanted =
+          lp_certificate_per_ms(factor, steps[which], which && p ? r->sessions : 1, r->price[p], r->power[p]);
       LP_TRY(lp_certificate_places_same_of(r, "the objective per ms", p, r->busy_per_ms[which][p], wanted));
       objective += r->busy_per_ms[which][p] * r->busy[which][p];
     }
@@ -269,7 +269,7 @@ static lp_status check_gap(const places_report *r, const char *key, double bound
   double found = 0;
   if (!feasible) return LP_OK;
   LP_TRY(lp_certificate_places_number(r, &r->plan, key, &found));
-  const double wanted = value > 0 ? fmax(0, 1 - bound / value) : 0;
+  const double wanted = lp_certificate_gap(bound, value);
   if (fabs(found - wanted) <= rounding) return LP_OK;
   return lp_certificate_places_same(r, key, found, wanted);
 }

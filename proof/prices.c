@@ -318,7 +318,7 @@ double seeker_improve(seeker *s, int count, const moves *m, double enough) {
   return improve(s, count, m, enough, is_large ? STEPS_OF_MANY : count == 1 ? STEPS_OF_ONE : STEPS_OF_PAIR);
 }
 
-double seeker_glance(seeker *s, int count, const moves *m, double enough) {
+double seeker_quick_bound(seeker *s, int count, const moves *m, double enough) {
   enum { STEPS = 6 };
   return improve(s, count, m, enough, STEPS);
 }

@@ -4,12 +4,13 @@
  * It adds up the plan from the definition (the times of operators, one message per turn, the holdings of each side),
  * compares each figure of the report with that, derives the bound of the prices again, and searches for a better one.
  *
- * What is independent of the planner, and what is not: the folder includes only base/ (a test holds this), and knows of
- * the planner's work only the certificate and what the report states. Its search is not of another kind. Like the planner's graph of both
- * stages (passes/plan/exact/state_graph.c) it lists what a row of units may leave open; `intern` stands in both in the
- * same lines, and both find prices by base/level.c, which stays in base/ because neither folder may include the other.
- * Prices cannot make a bound wrong, only low. An error in the idea that both share is left to the tests: tests/proof
- * compares the search with all placements of small problems, tests/oracle the plans and bounds with HiGHS.
+ * What is independent of the planner, and what is not: the folder includes only base/ (a test holds this), and knows
+ * of the planner's work only the certificate and what the report states. Its search is not of another kind. Like the
+ * planner's graph of both stages (passes/plan/exact/state_graph.c) it lists what a row of units may leave open;
+ * `intern` stands in both in the same lines, and both find prices by base/level.c, which stays in base/ because neither
+ * folder may include the other. Prices cannot make a bound wrong, only low. An error in the idea that both share is
+ * left to the tests: tests/proof compares the search with all placements of small problems, tests/oracle plans and
+ * bounds with HiGHS.
  */
 #ifndef LP_PROOF_H
 #define LP_PROOF_H
@@ -38,9 +39,12 @@ typedef struct {
   const char *unchecked; /* a list of figures that the certificate cannot confirm, in its arena */
 } lp_certificate_finding;
 
-/* Reads the certificate of a report. Release with lp_certificate_free, also after a failure. */
+/* Reads the certificate of a report; of a plan over more than two places, only the report. Release with
+ * lp_certificate_free, also after a failure. */
 LP_MUST_USE lp_status lp_certificate_load(const char *file, lp_certificate *out, lp_diag *diag);
 void lp_certificate_free(lp_certificate *c);
+/* The gap between a plan's objective and a bound, as a share of the objective. */
+double lp_certificate_gap(double bound, double value);
 /* Sets what the checker derives: the makers of values, in c->arena, and the first users of holdings. False when a value
  * is read before it is made. lp_certificate_load has done it. */
 bool lp_certificate_resolve(lp_certificate *c);
@@ -70,9 +74,8 @@ typedef struct {
   bool feasible; /* as the report says of its plan */
   bool divides;  /* a part of the model is in two places, so that the figures of places could not be added up */
 } lp_certificate_places_finding;
-/* Opens the report of a plan over more than two places, schema llmpart.places/1, whose certificate has another form.
- * NULL: it is none, or cannot be read. */
-lp_json_document *lp_certificate_places_open(const char *file);
+/* Tells whether the report is of such a plan, schema llmpart.places/1, whose certificate has another form. */
+bool lp_certificate_is_over_places(const lp_certificate *c);
 /* Checks a report of that schema (places.c). LP_MISMATCH: a figure does not hold. */
 LP_MUST_USE lp_status lp_certificate_places_check(const lp_json *root, const char *file,
                                                   lp_certificate_places_finding *out, lp_diag *diag);

@@ -32,6 +32,14 @@ bool lp_certificate_objective_read(const char *text, double factor[3]) {
   }
 }
 
+double lp_certificate_steps(double osl) {
+  return osl > 1 ? osl - 1 : 0;
+}
+
+double lp_certificate_per_ms(const double factor[3], double steps, double sessions, double price, double power) {
+  return steps * (1e-3 / sessions * (factor[0] * price + factor[2] * power) + factor[1]);
+}
+
 static void read_request(const lp_json *report, lp_certificate_request *r) {
   lp_json workload = lp_json_member(report, "workload"), sla = lp_json_member(report, "sla"),
           link = lp_json_member(report, "link");
@@ -70,13 +78,13 @@ static lp_status differ(const lp_certificate_request *r, lp_diag *diag, const ch
 }
 
 static lp_status check_objective(const lp_certificate *c, const lp_certificate_request *r, lp_diag *diag) {
-  const double steps[] = {1, r->osl > 1 ? r->osl - 1 : 0};
+  const double steps[] = {1, lp_certificate_steps(r->osl)};
   for (int w = 0; w < 2; w++) {
     if (!lp_certificate_near(c->link[w], r->factor[1] * steps[w]))
       return differ(r, diag, "the objective per ms of the link", c->link[w], r->factor[1] * steps[w]);
     for (int side = 0; side < 2; side++) {
-      double own = 1e-3 / (w && side ? r->sessions : 1);
-      double wanted = steps[w] * (own * (r->factor[0] * r->price[side] + r->factor[2] * r->power[side]) + r->factor[1]);
+      const double wanted =
+          lp_certificate_per_ms(r->factor, steps[w], w && side ? r->sessions : 1, r->price[side], r->power[side]);
       if (!lp_certificate_near(c->busy[w][side], wanted))
         return differ(r, diag, "the objective per ms of a machine", c->busy[w][side], wanted);
     }
@@ -154,7 +162,7 @@ lp_status lp_certificate_request_check(const lp_certificate *c, const char *file
   if (!lp_certificate_objective_read(text, out->factor))
     return lp_error(diag, LP_LOC_FILE(file), "'%s' is no sum of cost, latency and energy", text);
   if (!(out->batch >= 1) || !(out->sessions >= 1) || !(out->isl >= 1) || !(out->osl >= 0))
-    return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "the workload is none");
+    return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "the workload has no tokens, sequences or sessions");
   if (!(out->loss >= 0) || !(out->loss < 1))
     return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "the link loses a share of %g", out->loss);
   LP_TRY(check_objective(c, out, diag));

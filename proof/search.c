@@ -1,6 +1,6 @@
 /* Proves a bound by a search through all placements (frontiers.c). Prices of the limits give each frontier a potential,
  * the least price from there to the end; a placement so far whose price and potential reach the bound that is to be
- * proved needs no further look, nor does one that another at the same frontier dominates. What remains at the end is
+ * proved needs no further work, nor does one that another at the same frontier dominates. What remains at the end is
  * below the bound. When too many remain on the way, those nearest to the bound are dropped, and the bound becomes what
  * they prove.
  *
@@ -214,11 +214,11 @@ static seeker *dear_stage(graphs *g) {
 typedef struct {
   int32_t sent; /* the number of messages at which the next check is made */
   double bound; /* that the last check proved */
-} outlook;
+} rest_check;
 
-/* Notes the bound of a look. Where it hardly rises, the next looks are ever farther away. */
-static void look_on(outlook *o, int32_t sent, double bound, double target) {
-  static const double share = 0.1; /* of what lacks */
+/* Notes the bound of a check. Where it hardly rises, the next checks are ever farther apart. */
+static void schedule_next(rest_check *o, int32_t sent, double bound, double target) {
+  static const double share = 0.1; /* of the bound that is still missing */
   const bool rises = bound >= o->bound + share * (target - o->bound);
   o->sent = rises ? sent + 1 : 2 * sent + 1;
   o->bound = bound;
@@ -242,7 +242,7 @@ static bool may_gain(graphs *g, seeker *dear, double wanted, double known) {
 static double prove_parts(graphs *g, double wanted, double known, size_t effort) {
   seeker *dear = dear_stage(g);
   double target = wanted, reach[WAYS];
-  outlook next = {.bound = -INFINITY};
+  rest_check next = {.bound = -INFINITY};
   if (!(g->s[0].c->move + g->s[0].price[0] > 0)) {
     g->m.ms += g->m.most;
     g->m.most = g->s[0].most = g->s[1].most = 0;
@@ -260,7 +260,7 @@ static double prove_parts(graphs *g, double wanted, double known, size_t effort)
     if (sent < next.sent) continue;
     const double rest = seeker_improve(g->s, g->count, &g->m, target);
     if (rest >= target) return target;
-    look_on(&next, sent, rest, target);
+    schedule_next(&next, sent, rest, target);
   }
   memcpy(reach, unknown_reach, sizeof reach);
   return fmin(target, prove_part(g, target, known, effort, reach));
@@ -329,12 +329,12 @@ static double prove_room(const lp_certificate *c, double enough, double known, s
 }
 
 /* What prices of the stages prove of the placements of a room, at least `enough` if they can. */
-static double glance(const lp_certificate *c, double enough) {
+static double quick_bound(const lp_certificate *c, double enough) {
   size_t none = 0;
   graphs g = {.count = 2, .m = moves_list(c)};
   double proved = fmax(lp_certificate_bound(c), -INFINITY); /* which may be no number */
   if (proved < enough && seeker_create(c, 1, g.m.most, &none, &g.s[0]) && seeker_create(c, 2, g.m.most, &none, &g.s[1]))
-    proved = fmax(proved, seeker_glance(g.s, g.count, &g.m, enough));
+    proved = fmax(proved, seeker_quick_bound(g.s, g.count, &g.m, enough));
   release(&g);
   return proved;
 }
@@ -347,7 +347,7 @@ static void sort_rooms(const lp_certificate *c, double enough, rooms *list) {
     const lp_arena_mark mark = lp_arena_here(c->arena);
     lp_certificate within;
     room r = list->data[i];
-    r.bound = rooms_restrict(c, &r, &within) ? glance(&within, enough) : INFINITY;
+    r.bound = rooms_restrict(c, &r, &within) ? quick_bound(&within, enough) : INFINITY;
     lp_arena_rewind(c->arena, mark);
     if (r.bound >= enough) continue;
     size_t at = kept++;
@@ -358,7 +358,7 @@ static void sort_rooms(const lp_certificate *c, double enough, rooms *list) {
   list->count = kept;
 }
 
-/* Tells whether the order of rooms is worth a glance at each: where a gap is left, the value of the plan itself is
+/* Tells whether the order of rooms is worth a quick bound of each: where a gap is left, the value of the plan itself is
  * wanted, and the room with the least bound decides. */
 static bool wants_order(const lp_certificate *c, double enough) {
   return c->value - enough <= lp_certificate_effort_of(c)->rest * fabs(c->value);

@@ -97,7 +97,7 @@ void seeker_costs(seeker *s, double *cost);
  * Returns the bound; infinite: there is no placement. */
 double seeker_improve(seeker *s, int count, const moves *m, double enough);
 /* The same with few steps. */
-double seeker_glance(seeker *s, int count, const moves *m, double enough);
+double seeker_quick_bound(seeker *s, int count, const moves *m, double enough);
 
 moves moves_list(const lp_certificate *c);
 /* Fills, for each number of caches that prefill has on the device, the least cost of decode, cost[number], with the

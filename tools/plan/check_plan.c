@@ -8,14 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static double gap_of(double bound, double value) {
-  return value > 0 ? 100 * fmax(0, 1 - bound / value) : 0;
-}
-
 static void print_finding(const char *file, const lp_certificate_finding *found) {
   const double value = found->value;
   printf("%s: plan %.9g, ", file, value);
-  if (!found->exits) printf("at least %.9g is proved, gap %.3g %%; ", found->bound, gap_of(found->bound, value));
+  if (!found->exits)
+    printf("at least %.9g is proved, gap %.3g %%; ", found->bound, 100 * lp_certificate_gap(found->bound, value));
   char first[32], next[32];
   printf("TTFT %s, TPOT %s\n", lp_format_ms(found->totals.ms[0], first), lp_format_ms(found->totals.ms[1], next));
   if (found->exits) printf("not proved: the rates of the early exits, and that no other plan is better\n");
@@ -23,8 +20,8 @@ static void print_finding(const char *file, const lp_certificate_finding *found)
          found->unchecked ? "; " : "", found->unchecked ? found->unchecked : "");
 }
 
-static lp_status check_places(const char *file, const lp_json_document *document, lp_diag *diag) {
-  const lp_json root = lp_json_root(file, document);
+static lp_status check_places(const char *file, const lp_certificate *c, lp_diag *diag) {
+  const lp_json root = lp_json_root(file, c->report);
   lp_certificate_places_finding found;
   char first[32], next[32];
   LP_TRY(lp_certificate_places_check(&root, file, &found, diag));
@@ -32,13 +29,15 @@ static lp_status check_places(const char *file, const lp_json_document *document
   if (isinf(found.proved))
     printf("it is proved that no plan meets the limits; ");
   else if (found.feasible)
-    printf("at least %.9g is proved, gap %.3g %%; ", found.proved, gap_of(found.proved, found.objective));
+    printf("at least %.9g is proved, gap %.3g %%; ", found.proved,
+           100 * lp_certificate_gap(found.proved, found.objective));
   printf("TTFT %s, TPOT %s, cost %.9g USD\n", lp_format_ms(found.ms[0], first), lp_format_ms(found.ms[1], next),
          found.cost);
   printf("not proved: the operators' predicted times and sizes");
   if (found.divides) printf("; the times, bytes and memory of places (the plan divides a part between places)");
   if (found.claimed > found.proved * (1 + 1e-9) && found.feasible)
-    printf("; the gap of %.3g %% that the planner's search states", gap_of(found.claimed, found.objective));
+    printf("; the gap of %.3g %% that the planner's search states",
+           100 * lp_certificate_gap(found.claimed, found.objective));
   if (isinf(found.claimed) && !isinf(found.proved)) printf("; that no plan meets the limits");
   printf("\n");
   return LP_OK;
@@ -48,18 +47,16 @@ static lp_status check_file(const lp_command *command, const lp_texts *args, lp_
   const char *file = args->data[0];
   const bool *timing = command->user;
   lp_certificate c;
-  lp_json_document *places = lp_certificate_places_open(file);
-  if (places) {
-    lp_status status = check_places(file, places, diag);
-    lp_json_free(places);
-    return status;
-  }
-  double begin = lp_now_ms();
-  lp_status status = lp_certificate_load(file, &c, diag);
-  double loaded = lp_now_ms();
   lp_certificate_finding found;
-  if (status == LP_OK) status = lp_certificate_check(&c, file, &found, diag);
-  if (status == LP_OK) print_finding(file, &found);
+  const double begin = lp_now_ms();
+  lp_status status = lp_certificate_load(file, &c, diag);
+  const double loaded = lp_now_ms();
+  if (status == LP_OK && lp_certificate_is_over_places(&c)) {
+    status = check_places(file, &c, diag);
+  } else if (status == LP_OK) {
+    status = lp_certificate_check(&c, file, &found, diag);
+    if (status == LP_OK) print_finding(file, &found);
+  }
   if (*timing) fprintf(stderr, "read in %.3f ms, checked in %.3f ms\n", loaded - begin, lp_now_ms() - loaded);
   lp_certificate_free(&c);
   return status;

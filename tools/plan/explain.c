@@ -156,18 +156,11 @@ static lp_status explain_rows(const lp_json *root, lp_certificate *c, const char
 static lp_status explain(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   (void)command;
   const char *file = args->data[0], *name = args->data[1];
-  lp_json_document *places = lp_certificate_places_open(file);
-  if (places) {
-    const lp_json root = lp_json_root(file, places);
-    const lp_status status = explain_rows(&root, NULL, file, name, diag);
-    lp_json_free(places);
-    return status;
-  }
   lp_certificate c;
   lp_status status = lp_certificate_load(file, &c, diag);
   if (status == LP_OK) {
     const lp_json root = lp_json_root(file, c.report);
-    status = explain_rows(&root, &c, file, name, diag);
+    status = explain_rows(&root, lp_certificate_is_over_places(&c) ? NULL : &c, file, name, diag);
   }
   lp_certificate_free(&c);
   return status;

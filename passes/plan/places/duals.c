@@ -151,7 +151,7 @@ static void dilate(steepest *s, const double before[ROWS]) {
 }
 
 /* Goes along the slope while the bound rises. Returns false when the search is over. */
-static bool climb(steepest *s, double *length) {
+static bool ascend(steepest *s, double *length) {
   double step[ROWS] = {0}, direction[ROWS], before[ROWS], size = 0, rising;
   int steps = 0;
   if (!get_direction(s, s->slope, direction)) return false;
@@ -187,7 +187,7 @@ double lp_places_improve(lp_places_paths *paths, int rounds, double known, lp_pl
   for (int row = 0; row < s.rows; row++)
     s.space[row][row] = 1;
   if (look(&s) && length > 0)
-    while (climb(&s, &length))
+    while (ascend(&s, &length))
       continue;
   set_duals(&s, s.best_price);
   lp_places_paths_solve(paths);

@@ -74,7 +74,7 @@ static void put_option(lp_json_writer *j, const char *name, const char *value) {
 }
 
 /* The type of KV caches that `compile` must be told: its own choice follows the weights, a sweep's does not. */
-static const char *told_kv_dtype(const lp_sweep_spec *spec) {
+static const char *kv_dtype_of(const lp_sweep_spec *spec) {
   if (spec->kv_dtype) return spec->kv_dtype;
   for (size_t i = 0; i < spec->dtypes.count; i++) {
     const char *const *dtype = spec->dtypes.data[i].dtype;
@@ -85,7 +85,7 @@ static const char *told_kv_dtype(const lp_sweep_spec *spec) {
 }
 
 static void put_options(lp_json_writer *j, const lp_sweep_spec *spec) {
-  const char *kv_dtype = told_kv_dtype(spec);
+  const char *kv_dtype = kv_dtype_of(spec);
   char number[32];
   lp_json_put_array(j, "options");
   if (spec->objective && !lp_streq(spec->objective, "cost")) put_option(j, "objective", spec->objective);
