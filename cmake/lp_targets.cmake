@@ -41,8 +41,8 @@ function(lp_long_tests)
   set_property(TEST ${ARGN} APPEND PROPERTY LABELS long)
 endfunction()
 
-# lp_soak_tests(name ...): gives tests the label `soak`: only `sh tools/test.sh --all soak` runs them. They repeat what a
-# quick or long test does, over more inputs.
+# lp_soak_tests(name ...): gives tests the label `soak`: only `sh tools/test.sh --all soak` runs them. They repeat what
+# a quick or long test does, over more inputs.
 function(lp_soak_tests)
   set_property(TEST ${ARGN} APPEND PROPERTY LABELS soak)
 endfunction()
@@ -67,8 +67,8 @@ function(lp_part_of_test name part)
   set_property(TEST ${name}-${part} APPEND PROPERTY LABELS ${part})
 endfunction()
 
-# lp_split_test(name part ...): splits the declared test NAME by the variable LP_PART, which the test reads: NAME runs the
-# part `quick`, and NAME-PART each of these parts, `long` or `soak`. COMMAND... is NAME's own command.
+# lp_split_test(name part ...): splits the declared test NAME by the variable LP_PART, which the test reads: NAME runs
+# the part `quick`, and NAME-PART each of these parts, `long` or `soak`. COMMAND... is NAME's own command.
 function(lp_split_test name)
   cmake_parse_arguments(arg "" "" "COMMAND" ${ARGN})
   foreach(part ${arg_UNPARSED_ARGUMENTS})
@@ -91,8 +91,8 @@ function(lp_split_shell_test name)
   lp_split_test(${name} ${parts} COMMAND sh ${script} ${arg_UNPARSED_ARGUMENTS})
 endfunction()
 
-# lp_long_shell_test(name script.sh [argument ...]): lp_shell_test as the long test NAME, which runs the parts `quick` and
-# `long`, and NAME-soak.
+# lp_long_shell_test(name script.sh [argument ...]): lp_shell_test as the long test NAME, which runs the parts `quick`
+# and `long`, and NAME-soak.
 function(lp_long_shell_test name script)
   cmake_path(ABSOLUTE_PATH script BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   lp_shell_test(${name} ${script} ${ARGN})

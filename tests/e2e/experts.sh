@@ -1,5 +1,6 @@
 # experts.sh FOLDER: decoders with mixtures of experts (tests/models/experts.py), each in a folder of its own. Each
-# generates ONNX Runtime's tokens, on one side and, in the long part and the soak, split. against.sh compares their logits.
+# generates ONNX Runtime's tokens, on one side and, in the long part and the soak, split. against.sh compares their
+# logits.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 
 same_tokens() { # same_tokens BUNDLE

@@ -29,8 +29,8 @@ finish() {
 # the part as label, and a script that is run by hand does everything. LP_PART is absent or names the parts.
 part() { case " ${LP_PART:-$1} " in *" $1 "*) ;; *) return 1 ;; esac; }
 
-# sampled N: of what a loop repeats, is this turn one that the run includes? Each N-th is of the long part, the others are
-# of the soak.
+# sampled N: of what a loop repeats, is this turn one that the run includes? Each N-th is of the long part, the others
+# are of the soak.
 turn=0
 sampled() {
   turn=$((turn + 1))

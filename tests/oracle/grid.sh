@@ -1,8 +1,8 @@
-# A part of the grid (grid.py): no report contradicts HiGHS. And a case in which prefill's activations leave decode less
-# memory, whose gap is 4.8 % unless they are told apart. The soak takes a larger part of the grid, a case in which memory
-# is so tight that the search for the fastest plan needs the cheapest one to begin with, one in which HiGHS finds no plan
-# within the tolerance that is much faster, and one with dear messages, whose gap is 31 % unless they are counted. Needs a
-# Python with requirements.txt (LP_PYTHON).
+# A part of the grid (grid.py): no report contradicts HiGHS. And a case in which prefill's activations leave decode
+# less memory, whose gap is 4.8 % unless they are told apart. The soak takes a larger part of the grid, a case in which
+# memory is so tight that the search for the fastest plan needs the cheapest one to begin with, one in which HiGHS finds
+# no plan within the tolerance that is much faster, and one with dear messages, whose gap is 31 % unless they are
+# counted. Needs a Python with requirements.txt (LP_PYTHON).
 set -eu
 python=${LP_PYTHON:-$LP_SOURCE/../venv/bin/python}
 if ! "$python" -c 'import highspy, onnx' 2>/dev/null; then

@@ -1,8 +1,8 @@
 # Each call of files, sockets, threads and processes fails once, then each allocation: the command must give the
 # undisturbed result or one clean error, lose nothing, and neither crash, hang nor leak (under AddressSanitizer).
 #   inject.sh run|worker|serve|memory INJECT_CALLS INJECT_MEMORY TOY_WRITE
-# The quick part lets one of some dozen calls fail, the long part more, the soak up to each second one. Allocations of our own end the command
-# (lp_alloc); those of libraries do not.
+# The quick part lets one of some dozen calls fail, the long part more, the soak up to each second one. Allocations of
+# our own end the command (lp_alloc); those of libraries do not.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 what=$1 calls=$2 memory=$3 toy_write=$4
 preload=$calls
