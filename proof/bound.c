@@ -114,3 +114,7 @@ double lp_certificate_bound(const lp_certificate *c) {
     bound -= c->price_ms[i] * c->limit_ms[i] + c->price_bytes[i] * c->limit_bytes[i];
   return bound;
 }
+
+double lp_certificate_gap(double bound, double value) {
+  return value > 0 ? fmax(0, 1 - bound / value) : 0;
+}

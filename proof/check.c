@@ -35,10 +35,6 @@ static lp_status check_bound(const lp_certificate *c, double bound, const char *
                      c->bound);
 }
 
-double lp_certificate_gap(double bound, double value) {
-  return value > 0 ? fmax(0, 1 - bound / value) : 0;
-}
-
 /* What the prices prove, or a search that aims at `aim`: at most that. A search that proves no more than `known` may
  * end early. */
 static double prove_towards(const lp_certificate *c, double aim, double known) {
