@@ -12,6 +12,7 @@
 #include "proof/rooms.h"
 #include "proof/seeker.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -188,6 +189,7 @@ static double search_way(graphs *g, int way, labels_task *task) {
  * with any effort, as far as searches of this part with less effort have shown. */
 static double prove_part(graphs *g, double wanted, double known, size_t effort, double reach[WAYS]) {
   const lp_certificate *c = g->s[0].c;
+  assert(reach);
   double proved = seeker_improve(g->s, g->count, &g->m, wanted);
   if (proved >= wanted || proved == -INFINITY) return proved;
   labels_task task = {.effort = effort, .known = fmax(known, proved), .target = wanted};
