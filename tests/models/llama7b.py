@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+import onnx_writer
+from onnx_writer import BOOL, FLOAT, HALF, INT64
 
 ALIGN = 4096
-FLOAT, HALF, INT64, BOOL = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT64, TensorProto.BOOL
 
 
 @dataclass(frozen=True)
@@ -45,25 +44,22 @@ class Writer:
     def __init__(self, shape: Shape):
         self.shape = shape
         self.type = HALF if shape.dtype == "f16" else FLOAT
-        self.nodes: list[onnx.NodeProto] = []
-        self.initializers: list[onnx.TensorProto] = []
+        self.nodes: list[bytes] = []
+        self.initializers: list[bytes] = []
         self.weights: list[tuple[str, tuple[int, ...], int]] = []  # name, dims, offset
         self.end = 0
 
     def op(self, kind: str, name: str, *inputs: str, **attributes) -> str:
-        self.nodes.append(helper.make_node(kind, inputs, [name], name=name, **attributes))
+        self.nodes.append(onnx_writer.node(kind, inputs, name, **attributes))
         return name
 
     def const(self, name: str, value) -> str:
-        self.initializers.append(numpy_helper.from_array(np.asarray(value), name))
+        self.initializers.append(onnx_writer.tensor(name, value))
         return name
 
     def weight(self, name: str, *dims: int) -> str:
         size = math.prod(dims) * (2 if self.type == HALF else 4)
-        tensor = TensorProto(name=name, data_type=self.type, dims=dims, data_location=TensorProto.EXTERNAL)
-        for key, value in (("location", "weights.bin"), ("offset", str(self.end)), ("length", str(size))):
-            tensor.external_data.add(key=key, value=value)
-        self.initializers.append(tensor)
+        self.initializers.append(onnx_writer.external_tensor(name, self.type, dims, "weights.bin", self.end, size))
         self.weights.append((name, dims, self.end))
         self.end += -(-size // ALIGN) * ALIGN
         return name
@@ -156,7 +152,7 @@ def mlp(w: Writer, i: int, x: str) -> str:
     return w.linear(f"{name}/down_proj", w.op("Mul", f"{name}/Mul", silu, w.linear(f"{name}/up_proj", x, s.hidden, s.ffn)), s.ffn, s.hidden)
 
 
-def build(w: Writer) -> onnx.ModelProto:
+def build(w: Writer) -> bytes:
     s = w.shape
     x = prologue(w)
     for i in range(s.layers):
@@ -165,14 +161,13 @@ def build(w: Writer) -> onnx.ModelProto:
         x = w.op("Add", f"{name}/Add_1", x, mlp(w, i, w.norm(f"{name}/post_attention_layernorm", x)))
     w.op("MatMul", "logits", w.norm("/model/norm", x), w.weight("lm_head.weight", s.hidden, s.vocab))
     cache = [f"{i}.{kind}" for i in range(s.layers) for kind in ("key", "value")]
-    value = helper.make_tensor_value_info
+    value = onnx_writer.value_info
     inputs = [value("input_ids", INT64, ["batch", "sequence"]), value("attention_mask", INT64, ["batch", "total"]),
               value("position_ids", INT64, ["batch", "sequence"])]
     inputs += [value(f"past_key_values.{name}", w.type, ["batch", s.kv_heads, "past", s.head_dim]) for name in cache]
     outputs = [value("logits", w.type, ["batch", "sequence", s.vocab])]
     outputs += [value(f"present.{name}", w.type, ["batch", s.kv_heads, "total", s.head_dim]) for name in cache]
-    graph = helper.make_graph(w.nodes, "main_graph", inputs, outputs, w.initializers)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8, producer_name="llama7b.py")
+    return onnx_writer.model(w.nodes, inputs, outputs, w.initializers, 17, "llama7b.py")
 
 
 def write_weights(w: Writer, path: Path, random: bool) -> None:
@@ -209,7 +204,7 @@ def main() -> None:
     writer = Writer(Shape(**base.__dict__ | chosen))
     model = build(writer)
     args.out.mkdir(parents=True, exist_ok=True)
-    onnx.save(model, args.out / "model.onnx")
+    (args.out / "model.onnx").write_bytes(model)
     weights = args.weights or ("absent" if args.shape == "7b" else "random")
     if weights != "absent":
         write_weights(writer, args.out / "weights.bin", weights == "random")
