@@ -8,8 +8,8 @@
 /* The most steps; the steps without a better bound after which they are halved. */
 enum { MOST_STEPS = 30, PATIENCE = 4, LIMITS = (int)LP_STAGE_COUNT + (int)LP_SIDE_COUNT };
 
-/* Shares: a smaller rise of the bound is no progress; the length of a step, compared with the first, at which the search
- * ends. */
+/* Shares: a smaller rise of the bound is no progress; the length of a step, compared with the first, at which the
+ * search ends. */
 static const double progress = 1e-6, shortest = 1e-3;
 
 typedef struct {

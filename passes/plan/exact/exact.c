@@ -15,22 +15,25 @@
 #include <math.h>
 #include <string.h>
 
-/* The most arcs that flows may visit in the search for prices; an arc takes about 3 ns. */
+/* The most arcs that flows may visit in the search for prices; an arc takes about 3 ns, so this is 30 ms. */
 static const double price_effort = 1e7;
 
-/* Cuts with a bound below this share of the best objective are too far off to mix. */
+/* Cuts with a bound below this share of the best objective are too far off to mix with a plan. */
 static const double near_enough = 0.5;
 
-/* The share of the usual labels where a plan is known and a search only looks for a better one. */
+/* The share of the usual labels where a plan is known and a search only looks for a better one: pairs of places. */
 static const double known_share = 0.25;
 
-/* The gap which a search without the limits of memories leaves and from which on one with them may find more. */
+/* The gap, as a share, which a search without any limits of memories leaves and from which on one with them follows.
+ * A smaller one searches more cases twice. */
 static const double gap_far = 0.05;
 
+/* Seeds for the beams: borders of layers for blocks, cuts that are mixed with a plan, and halvings of such a mixture.
+ * The time of the seeds grows with the square of the first and with the others. */
 enum { MOST_CUTS = 16, MOST_MIXES = 12, HALVINGS = 8 };
 
-/* Units of both stages: up to FEW_UNITS a search goes on until the plan is proved best; up to SOME_UNITS beams follow
- * although cuts left only a small gap. */
+/* Units of both stages. Up to FEW_UNITS a search goes on until the plan is proved best, if labels suffice; up to
+ * SOME_UNITS beams follow although cuts left only a small gap. */
 enum { FEW_UNITS = 100, SOME_UNITS = 400 };
 
 typedef struct {

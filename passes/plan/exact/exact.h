@@ -14,7 +14,7 @@
 #include "passes/plan/plan.h"
 
 /* Values that differ by this share are equal, because sums of times differ with the order of their terms (by 1e-13 or
- * so). Twice or half as much tells apart the same plans. */
+ * so). */
 #define LP_EXACT_ROUNDING 1e-11
 
 /* ---- units and holdings (units.c) -------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* The fastest path through the frontiers of each stage: a placement to begin with, and a proof where a stage cannot meet
- * its limit. */
+/* The fastest path through the frontiers of each stage: a placement to begin with, and a proof where a stage cannot
+ * meet its limit. */
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
 
