@@ -54,8 +54,8 @@ PROMPTS = [128, 512, 2048, 8192]
 SLAS = [None, 0.8, 0.4, 0.1, 0.01]
 CASES_PER_PAIR = 10
 
-# What --limits wants: a proved gap of at most MOST_GAP in this share of the plans, and at most these CPU seconds for a case. With
-# --against: this share of the plans at most MOST_DEARER dearer.
+# What --limits wants: a proved gap of at most MOST_GAP in this share of the plans, and at most these CPU seconds for a
+# case. With --against: this share of the plans at most MOST_DEARER dearer.
 MOST_GAP, GAP_SHARE, MOST_SECONDS = 0.01, 195 / 207, 8.0
 MOST_DEARER, DEARER_SHARE = 0.005, 200 / 207
 
