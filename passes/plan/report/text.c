@@ -118,7 +118,7 @@ static void put_states(const lp_link *link, lp_buf *out) {
 }
 
 static void put_probability(const lp_report *report, lp_buf *out) {
-  if (isnan(report->probability)) return;
+  if (!report->request->link || isnan(report->probability)) return;
   lp_buf_printf(out, ", wanted with a probability of %.4g, met with %.4g", report->request->link->quantile,
                 report->probability);
 }
