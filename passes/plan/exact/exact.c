@@ -32,9 +32,8 @@ static const double gap_far = 0.05;
  * The time of the seeds grows with the square of the first and with the others. */
 enum { MOST_CUTS = 16, MOST_MIXES = 12, HALVINGS = 8 };
 
-/* Units of both stages. Up to FEW_UNITS a search goes on until the plan is proved best, if labels suffice; up to
- * SOME_UNITS beams follow although cuts left only a small gap. */
-enum { FEW_UNITS = 100, SOME_UNITS = 400 };
+/* Units of both stages up to which beams follow although cuts left only a small gap. */
+enum { SOME_UNITS = 400 };
 
 typedef struct {
   lp_exact x;
@@ -225,16 +224,17 @@ typedef struct {
 } findings;
 
 static void search_beams(solver *s, const cut_search *prices, findings *found) {
-  const lp_exact_subproblems_task task = {
-      .x = &s->x,
-      .duals = &prices->search.duals,
-      .lowest = prices->search.bound,
-      .share = s->x.request->plan_is_known ? known_share : 1,
-      .narrow_only = s->x.step_count > FEW_UNITS && (s->x.request->near_suffices || s->x.request->feasible_suffices),
-      .is_relaxed = s->is_relaxed,
-      .see = see_beam,
-      .incumbent = incumbent_of,
-      .user = s};
+  const lp_exact_subproblems_task task = {.x = &s->x,
+                                          .duals = &prices->search.duals,
+                                          .lowest = prices->search.bound,
+                                          .share = s->x.request->plan_is_known ? known_share : 1,
+                                          .narrow_only =
+                                              s->x.step_count > LP_EXACT_FEW_UNITS &&
+                                              (s->x.request->near_suffices || s->x.request->feasible_suffices),
+                                          .is_relaxed = s->is_relaxed,
+                                          .see = see_beam,
+                                          .incumbent = incumbent_of,
+                                          .user = s};
   found->lowest = fmax(found->lowest, lp_exact_search_subproblems(&task));
 }
 
@@ -259,7 +259,7 @@ static void search_without_limits(solver *s, const cut_search *own, cut_search *
     search_beams(s, own, found);
   } else if (relaxed->search.bound >= own->search.bound) {
     search_beams(s, relaxed, found);
-    if (s->x.step_count > FEW_UNITS) found->enough = gap_far;
+    if (s->x.step_count > LP_EXACT_FEW_UNITS) found->enough = gap_far;
     if (is_proved(s, found->lowest, LP_EXACT_GAP_CLOSE)) found->by = relaxed;
   }
   memcpy(s->x.limit_bytes, limit, sizeof limit);
@@ -319,7 +319,8 @@ static void solve(solver *s, lp_plan_proof *proof) {
   if (is_done(s)) return;
   if (!suffices && shares_memory(&s->x)) {
     search_without_limits(s, &own, &relaxed, &found);
-    suffices = units > FEW_UNITS && found.lowest > own.search.bound && s->infeasible == 0 && s->result.feasible;
+    suffices =
+        units > LP_EXACT_FEW_UNITS && found.lowest > own.search.bound && s->infeasible == 0 && s->result.feasible;
   }
   if (!suffices && !is_proved(s, found.lowest, found.enough)) search_beams(s, &own, &found);
   prove(s, &found, proof);

@@ -11,12 +11,14 @@
 /* The most states at one place, and of all places. */
 enum { MOST_STATES = 60000, MOST_STATES_IN_ALL = 12000000 };
 
-/* The most holdings of both stages that can be live at once: the bits of a state. */
-enum { MOST_SHARED = 14 };
+/* The most holdings of both stages that can be live at once. With 14 a random problem of 30 units (seed 5056 of
+ * passes_monotone) does not fit. */
+enum { MOST_SHARED = 30 };
 
 typedef struct {
-  int32_t at[LP_STAGE_COUNT]; /* frontiers */
-  uint64_t shared;            /* the sides' holdings: 4 bits for each slot, then the directions of moves */
+  int32_t at[LP_STAGE_COUNT];            /* frontiers */
+  unsigned char shared[MOST_SHARED / 2]; /* the sides' holdings: 4 bits for each slot */
+  unsigned char moved;                   /* bit 1 << side: caches have moved from it */
 } state;
 
 typedef struct {
@@ -225,16 +227,25 @@ static int32_t intern(lister *l, state_set *set) {
 
 /* ---- one unit on one side ---------------------------------------------------------------------------------------- */
 
+static unsigned get_shared(const state *s, int32_t slot) {
+  return (unsigned)s->shared[slot / 2] >> (4 * (slot % 2)) & 15;
+}
+
+static void set_shared(state *s, int32_t slot, unsigned mask) {
+  const unsigned shift = 4 * ((unsigned)slot % 2);
+  s->shared[slot / 2] = (unsigned char)((s->shared[slot / 2] & ~(15u << shift)) | mask << shift);
+}
+
 /* Adds the move of a group of caches, at the end of prefill, as soon as its two sides are known to differ. */
 static void move_caches(const lister *l, const lp_exact_holding *h, unsigned mask, state *to, lp_exact_state_arc *arc) {
   const unsigned before = mask & 3, after = mask >> 2;
   if (!before || !after || before == after) return;
   const int from = before >> 1 & 1;
-  const uint64_t flag = (uint64_t)1 << (4 * MOST_SHARED + from);
+  const unsigned char flag = (unsigned char)(1 << from);
   double ms = h->move_bytes * l->x->ms_per_byte[from];
-  if (!(to->shared & flag) && h->move_bytes > 0) {
+  if (!(to->moved & flag) && h->move_bytes > 0) {
     ms += l->x->rtt_half;
-    to->shared |= flag;
+    to->moved |= flag;
   }
   arc->amount[LP_STAGE_PREFILL] += on_grid(ms, l->grid.ms[LP_STAGE_PREFILL]);
   arc->objective += on_grid(l->x->weights.move * ms, l->grid.objective);
@@ -247,15 +258,15 @@ static void hold(const lister *l, int32_t k, int side, uint32_t fresh, state *to
   for (int32_t i = 0; i < unit->hold_count; i++) {
     const lp_exact_holding *h = &l->x->holding[unit->hold[i]];
     const int32_t slot = l->slot[unit->hold[i]];
-    unsigned mask = slot >= 0 ? (unsigned)(to->shared >> (4 * slot)) & 15 : 0;
+    unsigned mask = slot >= 0 ? get_shared(to, slot) : 0;
     const bool was_open = (mask >> (2 * step->stage) & 3) == 0, is_held = ((mask | mask >> 2) >> side & 1) != 0;
     const bool is_new = slot >= 0 ? !is_held : (fresh >> i & 1) != 0;
     if (is_new && has_bytes(l->x, h)) arc->amount[LP_STAGE_COUNT + side] += h->bytes[side];
     if (slot < 0) continue;
     mask |= 1u << side << (2 * step->stage);
-    to->shared |= (uint64_t)mask << (4 * slot);
+    set_shared(to, slot, mask);
     if (h->is_state && was_open) move_caches(l, h, mask, to, arc);
-    if (l->last[unit->hold[i]] == k) to->shared &= ~((uint64_t)15 << (4 * slot));
+    if (l->last[unit->hold[i]] == k) set_shared(to, slot, 0);
   }
 }
 

@@ -104,9 +104,14 @@ static void raise_bound(subproblem *p, double bound) {
   p->lowest = fmax(p->lowest, fmin(bound, incumbent(p->task)));
 }
 
+/* Tells whether a beam runs although the gap is small. */
+static bool is_cheap(const subproblem *p, size_t width) {
+  return (double)width * p->x.step_count <= (p->x.step_count <= LP_EXACT_FEW_UNITS ? most_labels : few_labels);
+}
+
 /* The improvement, as a share of the objective, that a beam looks for. */
 static double least_improvement(const subproblem *p, size_t width) {
-  return (double)width * p->x.step_count <= few_labels ? LP_EXACT_ROUNDING : gap_ignored;
+  return is_cheap(p, width) ? LP_EXACT_ROUNDING : gap_ignored;
 }
 
 static void run_beam(search *s, subproblem *p, lp_beam_bounds *bounds, size_t width, int level) {
@@ -136,9 +141,9 @@ static void run_narrow_beams(search *s, subproblem *p, lp_beam_bounds *bounds) {
 
 /* Tells whether a beam of this width is worth its time: it is cheap, or a plan is known and a gap is left. */
 static bool is_worth(const search *s, const subproblem *p, size_t width) {
-  const double labels = (double)width * p->x.step_count;
-  if (labels <= few_labels) return !is_proved(p, LP_EXACT_ROUNDING);
-  return !isinf(incumbent(s->task)) && labels <= s->labels && !is_proved(p, gap_wanted);
+  if ((double)width * p->x.step_count > s->labels) return false;
+  if (is_cheap(p, width)) return !is_proved(p, LP_EXACT_ROUNDING);
+  return !isinf(incumbent(s->task)) && !is_proved(p, gap_wanted);
 }
 
 /* Wider and wider beams, as long as they find better plans, cost little or have left a large gap. */
@@ -149,7 +154,7 @@ static void run_wide_beams(search *s, subproblem *p, lp_beam_bounds *bounds) {
     const double before = incumbent(s->task), labels = (double)width * p->x.step_count;
     s->labels -= labels;
     run_beam(s, p, bounds, width, bounds->levels - 1);
-    is_fruitful = labels <= few_labels || !is_proved(p, gap_far) || incumbent(s->task) < (1 - gap_ignored) * before;
+    is_fruitful = is_cheap(p, width) || !is_proved(p, gap_far) || incumbent(s->task) < (1 - gap_ignored) * before;
   }
 }
 

@@ -9,6 +9,9 @@
  * the gap that the planner's goals allow. */
 #define LP_EXACT_GAP_CLOSE 1e-2
 
+/* Units of both stages up to which a search goes on until the plan is proved best, if labels suffice. */
+enum { LP_EXACT_FEW_UNITS = 100 };
+
 typedef struct {
   const lp_exact *x;
   const lp_exact_duals *duals; /* good prices of the limits, from which those of each subproblem begin */
