@@ -134,8 +134,7 @@ static bool is_finished(const search *s, const subproblem *p) {
 
 /* Searches by narrow beams with ever more bounds. */
 static void run_narrow_beams(search *s, subproblem *p, lp_beam_bounds *bounds) {
-  const int levels = s->task->narrow_only ? 1 : bounds->levels;
-  for (int level = 0; level < levels && !is_finished(s, p); level++)
+  for (int level = 0; level < bounds->levels && !is_finished(s, p); level++)
     run_beam(s, p, bounds, NARROW_BEAM, level);
 }
 
@@ -167,7 +166,7 @@ static void search_one(search *s, subproblem *p) {
   if (lp_exact_states_create(&p->x, p->graph, &states)) {
     if (is_first) raise_bound(p, lp_exact_states_improve(&states, enough, p->price));
     if (!is_finished(s, p)) {
-      lp_beam_bounds_create(&states, p->price, &bounds);
+      lp_beam_bounds_create(&states, p->price, s->task->narrow_only ? 1 : LP_BEAM_LEVELS, &bounds);
       if (is_first) run_narrow_beams(s, p, &bounds);
       if (!s->task->narrow_only) run_wide_beams(s, p, &bounds);
       lp_beam_bounds_free(&bounds);
