@@ -1,8 +1,9 @@
 #!/bin/sh
 # Sets the machine up, builds llmpart as it is released, and runs the tests (tests/README.md).
 #   sh tools/test.sh [ctest option ...]   the quick tests: 5 to 9 minutes on 2 cores, with the build
-#   sh tools/test.sh --all [PART ...]     the parts quick, long, asan, tsan and lint, 25 to 40 minutes; or the named
-#                                         ones, of which `soak` runs what the others do over more inputs
+#   sh tools/test.sh --all [PART ...]     the parts quick, long, asan and tsan, 25 to 40 minutes; or the named ones, of
+#                                         which `soak` runs what these do over more inputs, and `lint` builds the preset
+#                                         dev and runs tools/lint.sh over the files that changed last
 # A part that fails does not keep the others from running. A test that fails runs once more, because many tests talk
 # over sockets under time limits and the machine may be busy with other work. Four run at a time on 2 cores, because
 # some wait for sockets and timers. At the end stand the minutes of each part, the tests that were skipped, each with
@@ -20,7 +21,7 @@ tsan="$tsan"'runtime_(store|fair|divided)|router_(store|endpoint|backends))'
 parts=quick failed="" minutes=""
 if [ "${1-}" = --all ]; then
   shift
-  parts=${*:-quick long asan tsan lint}
+  parts=${*:-quick long asan tsan}
   set --
   for part in $parts; do
     case $part in quick | long | asan | tsan | lint | soak) ;; *) echo "test: there is no part '$part'" >&2; exit 2 ;; esac
