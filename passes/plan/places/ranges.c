@@ -33,7 +33,7 @@ int32_t lp_places_ranges(const lp_places_facts *facts, int stage, lp_places_rang
 
 const char *lp_places_range_name(const lp_places_facts *facts, const lp_places_range *range, char out[48]) {
   if (range->first < 0) return "embedding"; /* also of a model without layers */
-  return lp_report_layers_name(range->first, range->last, facts->model.layers, out);
+  return lp_report_layers_name(range->first, range->last, facts->problem->of[0][0].layer_count, out);
 }
 
 bool lp_places_row_of(const lp_places_facts *facts, int stage, int32_t op, lp_places_row *out) {
