@@ -21,10 +21,12 @@ typedef struct {
 typedef struct {
   const char *name;                                    /* the name of its first operator; borrowed */
   double ms[LP_SIDE_COUNT], activation[LP_SIDE_COUNT]; /* activation: bytes */
-  double result_bytes,
-      return_way; /* result_bytes -1: no result; return_way: the share of a message that its return pays */
-  int32_t pin, side, *in, *out, *hold,
-      *rows; /* pin -1: none; in and out: values; hold: holdings; rows: of `operators` */
+  double result_bytes;                                 /* -1: no result */
+  double return_way;                                   /* the share of a message that the result's return pays */
+  int32_t pin, side;                                   /* pin -1: none */
+  int32_t *in, *out;                                   /* [in_count], [out_count] values */
+  int32_t *hold;                                       /* [hold_count] holdings */
+  int32_t *rows;                                       /* [row_count] rows of the report's `operators` */
   size_t in_count, out_count, hold_count, row_count;
   double *way;   /* [in] the share of a message that each read pays */
   double *split; /* [in, out, hold] the cost that the unit passes on to each of them */

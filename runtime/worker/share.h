@@ -1,5 +1,5 @@
 /* Shares of passes. All connections of a client count as one peer, and peers take turns by exec/fair.h. While several
- * peers are active, a pass takes so few rows that it lasts about 1.6 times as long as a pass with one row of each that
+ * peers are active, a pass takes so few rows that it lasts about 1.4 times as long as a pass with one row of each that
  * waits: the next token of another peer waits for one pass. */
 #ifndef LP_WORKER_SHARE_H
 #define LP_WORKER_SHARE_H
