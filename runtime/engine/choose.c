@@ -65,17 +65,13 @@ static void take(lp_engine *engine, engine_job *job, int64_t rows) {
   lp_vec_push(&engine->member, member);
 }
 
-static bool may_run(const engine_job *job) {
-  return job->stage == ENGINE_ADMITTED || job->stage == ENGINE_RUNNING;
-}
-
 /* The code that the next pass runs: that of the first job. -1: there is no job. */
 static int32_t code_of_pass(const lp_engine *engine, uint64_t *prompts) {
   int32_t code = -1;
   uint64_t first = UINT64_MAX;
   for (size_t i = 0; i < engine->jobs.count; i++) {
     const engine_job *job = engine->jobs.data[i];
-    if (!may_run(job)) continue;
+    if (!engine_job_may_run(job)) continue;
     *prompts += waiting_rows(job) > 1;
     if (job->ticket < first) first = job->ticket, code = engine->code[program_of(job)];
   }
@@ -83,7 +79,7 @@ static int32_t code_of_pass(const lp_engine *engine, uint64_t *prompts) {
 }
 
 static bool is_candidate(const lp_engine *engine, const engine_job *job, int32_t code, bool prompt) {
-  return may_run(job) && (waiting_rows(job) > 1) == prompt && engine->code[program_of(job)] == code;
+  return engine_job_may_run(job) && (waiting_rows(job) > 1) == prompt && engine->code[program_of(job)] == code;
 }
 
 /* Tells whether the text has tokens that were made in passes of one row each, and may be rounded so: by an earlier

@@ -54,8 +54,7 @@ static void offer(const lp_engine *engine, engine_job *job, const lp_executor *f
 /* The rows of the job's prompt that another one will have, if a pass may run it next. */
 static int64_t rows_to_come(const engine_job *job, const engine_job *other) {
   int64_t all = (int64_t)prompt_of(other);
-  const bool runs = other->stage == ENGINE_ADMITTED || other->stage == ENGINE_RUNNING;
-  return runs && other->done < all ? shared_rows(job, &other->text, all) : 0;
+  return engine_job_may_run(other) && other->done < all ? shared_rows(job, &other->text, all) : 0;
 }
 
 static void find(lp_engine *engine, engine_job *job) {

@@ -15,8 +15,12 @@ void engine_job_enter(engine_job *job, engine_stage stage) {
   job->stage = stage;
 }
 
+bool engine_job_may_run(const engine_job *job) {
+  return job->stage == ENGINE_ADMITTED || job->stage == ENGINE_RUNNING;
+}
+
 bool engine_job_is_admitted(const engine_job *job) {
-  return job->stage == ENGINE_ADMITTED || job->stage == ENGINE_FOLLOWING || job->stage == ENGINE_RUNNING;
+  return engine_job_may_run(job) || job->stage == ENGINE_FOLLOWING;
 }
 
 bool engine_job_has_failed(const engine_job *job) {

@@ -154,6 +154,7 @@ struct lp_engine {
 /* With the lock held, on the engine's thread. */
 void engine_job_enter(engine_job *job, engine_stage stage);
 bool engine_job_is_admitted(const engine_job *job);
+bool engine_job_may_run(const engine_job *job); /* in the next pass */
 bool engine_job_has_failed(const engine_job *job);
 /* Tells whether the pass runs the last token of the job's text, after which the next one is drawn. */
 bool engine_job_draws(const engine_job *job);
