@@ -66,12 +66,13 @@ static void fill_level(lp_beam_bounds *b, int level) {
   b->filled = end;
 }
 
-void lp_beam_bounds_create(const lp_exact_states *s, const double price[LP_EXACT_LIMITS], lp_beam_bounds *out) {
+void lp_beam_bounds_create(const lp_exact_states *s, const double price[LP_EXACT_LIMITS], int levels,
+                           lp_beam_bounds *out) {
   static const double factor[2 * LP_BEAM_LEVELS] = {1.5, 1 / 1.5, 4, 1.0 / 4, 1.1, 1 / 1.1};
   *out = (lp_beam_bounds){.s = s};
   add_scaled(out, price, 0, 1);
   add_needs(out, price);
-  const size_t factors = count_factors(out, price, LP_COUNT(factor));
+  const size_t factors = count_factors(out, price, 2 * (size_t)levels);
   for (size_t i = 0; i < factors; i += 2, out->end[out->levels++] = out->count)
     for (int q = 0; q < LP_EXACT_LIMITS; q++)
       for (size_t k = i; k < i + 2 && price[q] > 0; k++)

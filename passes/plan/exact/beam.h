@@ -23,8 +23,10 @@ typedef struct {
   int filled;  /* the number of bounds of each state in `rest`; lp_beam_run adds the bounds of its level */
 } lp_beam_bounds;
 
-/* Makes bounds at `price`, which has a high bound, and at prices around it. Release with lp_beam_bounds_free. */
-void lp_beam_bounds_create(const lp_exact_states *s, const double price[LP_EXACT_LIMITS], lp_beam_bounds *out);
+/* Makes bounds at `price`, which has a high bound, and at prices around it, for at most `levels` levels. Release with
+ * lp_beam_bounds_free. */
+void lp_beam_bounds_create(const lp_exact_states *s, const double price[LP_EXACT_LIMITS], int levels,
+                           lp_beam_bounds *out);
 void lp_beam_bounds_free(lp_beam_bounds *b);
 
 typedef struct {

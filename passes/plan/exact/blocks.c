@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MOST_BORDERS: the most borders of layers that are tried in a stage. MOST_PAIRS: the most pairs of blocks of layers
+/* MOST_BORDERS: the most borders of layers that are tried in a stage. MAX_FRUITLESS: the most pairs of blocks of layers
  * that are evaluated, one after the other, before one of them is better. MOST_TRIES: the same of blocks with a border
  * of a unit. */
 enum {
   MOST_BORDERS = 42,
-  MOST_PAIRS = 2000,
+  MAX_FRUITLESS = 2000,
   MOST_TRIES = 24,
   MOST_ROUNDS = 3,
   DEVICE = LP_SIDE_DEVICE,
@@ -339,13 +339,13 @@ void lp_exact_blocks(const lp_exact *x, double known, lp_exact_see_blocks see, v
   if (!b.count[0] || !b.count[1]) return;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     b.best[stage] = b.list[stage][0];
-  int32_t vain = 0; /* pairs since the last better one */
-  for (int32_t i = 0; i < b.count[0] && vain < MOST_PAIRS; i++)
-    for (int32_t k = 0; k < b.count[1] && vain < MOST_PAIRS; k++) {
+  int32_t fruitless = 0; /* pairs since the last better one */
+  for (int32_t i = 0; i < b.count[0] && fruitless < MAX_FRUITLESS; i++)
+    for (int32_t k = 0; k < b.count[1] && fruitless < MAX_FRUITLESS; k++) {
       const block *prefill = &b.list[0][i], *decode = &b.list[1][k];
       double objective;
       if (prefill->objective + decode->objective >= b.known) break;
-      if (is_better(&b, prefill, decode, &objective)) vain = try_pair(&b, prefill, decode) ? 0 : vain + 1;
+      if (is_better(&b, prefill, decode, &objective)) fruitless = try_pair(&b, prefill, decode) ? 0 : fruitless + 1;
     }
   refine(&b);
 }

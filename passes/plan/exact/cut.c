@@ -26,8 +26,6 @@ struct lp_cut_edge {
   double amount[2];
   int32_t way;     /* slot of the share, -1: none */
   int32_t slot[2]; /* the slots of the units at `from` and `to` in this edge's term, -1: no unit */
-  int32_t holding; /* the holding with memory that the users pay for, or with KV caches that move; -1: none */
-  int8_t stage, side;
 };
 
 typedef struct lp_cut_edge cut_edge;
@@ -54,7 +52,7 @@ static price_kind busy_kind(int stage, int side) {
 
 static cut_edge *add_edge(network *n, user from, user to) {
   lp_vec_push(&n->flow, ((lp_flow_edge){.from = from.node, .to = to.node}));
-  lp_vec_push(&n->edge, ((cut_edge){.way = -1, .slot = {from.slot, to.slot}, .holding = -1}));
+  lp_vec_push(&n->edge, ((cut_edge){.way = -1, .slot = {from.slot, to.slot}}));
   return &n->edge.data[n->edge.count - 1];
 }
 
@@ -160,8 +158,8 @@ static void add_values(network *n, int stage) {
 
 /* ---- holdings ---------------------------------------------------------------------------------------------------- */
 
-/* Charges an amount once if any of the users is on the side. For memory, `holding` is the holding, else -1. */
-static void charge(network *n, const users *list, int side, price_kind kind, double amount, int32_t holding) {
+/* Charges an amount once if any of the users is on the side. */
+static void charge(network *n, const users *list, int side, price_kind kind, double amount) {
   if (!(amount > 0) || !list->count) return;
   user any = list->count == 1 ? list->data[0] : new_node(n);
   set(side == DEVICE ? add_edge(n, any, sink) : add_edge(n, source, any), kind, amount, FORWARD);
@@ -169,9 +167,6 @@ static void charge(network *n, const users *list, int side, price_kind kind, dou
     user u = list->data[i];
     cut_edge *edge = side == DEVICE ? add_edge(n, u, any) : add_edge(n, any, u);
     set(edge, PRICE_FOREVER, 1, FORWARD);
-    edge->holding = holding;
-    edge->stage = u.stage;
-    edge->side = (int8_t)side;
   }
 }
 
@@ -198,7 +193,6 @@ static void add_moves(network *n, int32_t index, user before, user after) {
   for (int32_t i = 0; i < n->x->holding_count; i++)
     count += may_move(&n->x->holding[i]);
   cut_edge *edge = add_edge(n, before, after);
-  edge->holding = index;
   for (int from = 0; from < LP_SIDE_COUNT; from++)
     set(edge, PRICE_MOVE, holding->move_bytes * n->x->ms_per_byte[from] + n->x->rtt_half / count, from);
 }
@@ -208,7 +202,7 @@ static void add_holding(network *n, int32_t index, users of_stage[LP_STAGE_COUNT
   users all = {0};
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     for (int side = 0; side < LP_SIDE_COUNT; side++)
-      charge(n, &of_stage[stage], side, busy_kind(stage, side), holding->ms[stage][side], -1);
+      charge(n, &of_stage[stage], side, busy_kind(stage, side), holding->ms[stage][side]);
     if (holding->is_state && of_stage[stage].count) {
       user tied = tie(n, &of_stage[stage]);
       of_stage[stage].count = 0;
@@ -219,7 +213,7 @@ static void add_holding(network *n, int32_t index, users of_stage[LP_STAGE_COUNT
   }
   if (may_move(holding)) add_moves(n, index, of_stage[0].data[0], of_stage[1].data[0]);
   for (int side = 0; side < LP_SIDE_COUNT; side++)
-    if (n->x->limit_bytes[side] > 0) charge(n, &all, side, (int)PRICE_BYTES + side, holding->bytes[side], index);
+    if (n->x->limit_bytes[side] > 0) charge(n, &all, side, (int)PRICE_BYTES + side, holding->bytes[side]);
   lp_vec_free(&all);
 }
 
@@ -404,30 +398,6 @@ double lp_cut_solve(lp_cut *cut, const lp_exact_duals *duals) {
     bound -= duals->per_byte[side] * x->limit_bytes[side];
   measure(cut);
   return bound;
-}
-
-/* Divides the price of memory among its users of both stages; where the users pay less than the price, in the same
- * proportion. */
-void lp_cut_divide(const lp_cut *cut, lp_exact_prices *prices) {
-  const lp_exact *x = cut->x;
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    for (int side = 0; side < LP_SIDE_COUNT; side++)
-      memset(prices->share[stage][side], 0, (size_t)x->holding_count * sizeof(double));
-  for (int32_t i = 0; i < cut->flow.edge_count; i++) {
-    const cut_edge *edge = &cut->edge[i];
-    if (edge->holding < 0) continue;
-    if (edge->kind[FORWARD] == PRICE_MOVE)
-      prices->residence[edge->holding] = cut->flow.edge[i].flow;
-    else
-      prices->share[edge->stage][edge->side][edge->holding] += cut->flow.edge[i].flow;
-  }
-  for (int32_t i = 0; i < x->holding_count; i++)
-    for (int side = 0; side < LP_SIDE_COUNT; side++) {
-      double *first = &prices->share[0][side][i], *next = &prices->share[1][side][i], paid = *first + *next;
-      bool alone = x->holding[i].first[0] < 0 || x->holding[i].first[1] < 0;
-      *first = alone ? 1 : paid > 0 ? fmin(fmax(*first / paid, 0), 1) : 0.5;
-      *next = alone ? 1 : 1 - *first;
-    }
 }
 
 double *lp_cut_splits(const lp_cut *cut) {

@@ -33,9 +33,6 @@ void lp_cut_create(const lp_exact *x, lp_cut *out);
 double lp_cut_solve(lp_cut *cut, const lp_exact_duals *duals);
 /* Mixes `share` of the path on which the last cut changes sides most often into each stage's way. */
 void lp_cut_mix_way(lp_cut *cut, double share);
-/* Divides the price of holdings that both stages use between the stages, as the last flow does: shares and
- * residence. */
-void lp_cut_divide(const lp_cut *cut, lp_exact_prices *prices);
 /* Returns, by slot, the flow that the last solution moves between a unit and the slot's term. The minima of all terms,
  * and of the units after these transfers, add up to the flow's value, which proves it without a flow. */
 double *lp_cut_splits(const lp_cut *cut);

@@ -13,7 +13,6 @@ typedef struct {
   unsigned char value[MOST_LIVE]; /* by position in the live list: turn, and CROSSED */
   unsigned char held[MOST_LIVE];  /* bit 1 << side */
   uint64_t paid;                  /* bit t: the message of turn t is paid for */
-  unsigned char sent;             /* messages, as far as their number is limited */
 } frontier;
 
 /* The frontiers that can occur between two units, found by content. */
@@ -34,7 +33,7 @@ typedef struct {
 typedef struct {
   int32_t before, after; /* sets */
   lp_exact_arc (*arc)[LP_SIDE_COUNT];
-} known_step;
+} memo_step;
 
 typedef struct {
   const lp_exact *x;
@@ -42,19 +41,18 @@ typedef struct {
   int32_t anchor;    /* the last unit that reads nothing; up to it, turns keep their numbers */
   bool link_is_free; /* neither the objective nor a limit counts messages */
   LP_VEC(frontier_set) set;
-  LP_VEC(known_step) step;
+  LP_VEC(memo_step) step;
   lp_map *steps; /* the unit's form and the set before it -> step + 1 */
 } grapher;
 
 static int compare(const frontier_set *set, const frontier *f, const frontier *g) {
   int order = memcmp(f->value, g->value, (size_t)set->value_count);
   if (!order) order = memcmp(f->held, g->held, (size_t)set->hold_count);
-  if (!order) order = (int)f->sent - (int)g->sent;
   return order ? order : (f->paid > g->paid) - (f->paid < g->paid);
 }
 
 static size_t hash_of(const frontier_set *set, const frontier *f) {
-  uint64_t hash = lp_hash_bytes(f->value, (size_t)set->value_count, f->paid ^ (uint64_t)f->sent << 56);
+  uint64_t hash = lp_hash_bytes(f->value, (size_t)set->value_count, f->paid);
   return (size_t)lp_hash_bytes(f->held, (size_t)set->hold_count, hash);
 }
 
@@ -205,7 +203,6 @@ static void pay(placing *p, int turn, double bytes, lp_exact_arc *arc) {
   arc->link_ms += bytes * x->ms_per_byte[turn % 2];
   if (p->at.paid >> turn & 1) return;
   p->at.paid |= (uint64_t)1 << turn;
-  p->at.sent++;
   arc->link_ms += x->rtt_half;
 }
 
@@ -264,18 +261,7 @@ static bool settle(const placing *p, int turn, const unsigned char *held_new, fr
   for (int32_t i = 0; i < after->value_count; i++)
     out->value[i] = (unsigned char)(out->value[i] - oldest);
   out->paid = after->value_count || p->index < p->g->anchor ? p->at.paid >> oldest : 0;
-  out->sent = p->at.sent;
   return true;
-}
-
-/* Tells whether the stage may send the messages so far; more than the least that it must send are not counted where
- * there is no limit. */
-static bool count_messages(placing *p) {
-  const lp_exact *x = p->g->x;
-  int32_t least = x->least_messages[p->g->stage], most = x->most_messages[p->g->stage];
-  if (most < 0 && p->at.sent > least) p->at.sent = (unsigned char)least;
-  if (p->index + 1 == x->unit_count[p->g->stage] && p->at.sent < least) return false;
-  return most < 0 || p->at.sent <= most;
 }
 
 static bool place_unit(placing *p, const frontier *from, lp_side side, lp_exact_arc *arc, frontier *out) {
@@ -288,7 +274,6 @@ static bool place_unit(placing *p, const frontier *from, lp_side side, lp_exact_
   if (turn > MOST_TURNS) return false;
   read_inputs(p, side, arc);
   if (p->unit->is_result && side == LP_SIDE_CLOUD) pay(p, turn, p->g->x->problem[p->g->stage].result_bytes, arc);
-  if (!count_messages(p)) return true;
   arc->to = 0;
   return settle(p, turn, held_new, out);
 }
@@ -299,8 +284,7 @@ static bool place_unit(placing *p, const frontier *from, lp_side side, lp_exact_
 static void describe(const placing *p, int32_t set, lp_buf *out) {
   const grapher *g = p->g;
   const lp_exact_unit *unit = p->unit;
-  bool is_last = p->index + 1 == g->x->unit_count[g->stage];
-  lp_buf_printf(out, "%" PRId32 " %d %d %d %d:", set, unit->pin, unit->is_result, p->index < g->anchor, is_last);
+  lp_buf_printf(out, "%" PRId32 " %d %d %d:", set, unit->pin, unit->is_result, p->index < g->anchor);
   for (int32_t i = 0; i < unit->in_count; i++)
     lp_buf_printf(out, "%" PRId32 "=%a ", place_of(p->before->value, p->before->value_count, unit->in[i]),
                   g->x->value[g->stage][unit->in[i]].bytes);
@@ -318,7 +302,7 @@ static void describe(const placing *p, int32_t set, lp_buf *out) {
 }
 
 /* Expands both ways out of every frontier of the set `before`. */
-static bool expand(grapher *g, placing *p, int32_t before, known_step *out) {
+static bool expand(grapher *g, placing *p, int32_t before, memo_step *out) {
   const frontier_set *from = &g->set.data[before];
   frontier_set to = {.value_count = p->after->value_count, .hold_count = p->after->hold_count};
   size_t count = from->list.count;
@@ -351,7 +335,7 @@ static int32_t step_of(grapher *g, placing *p, int32_t before) {
   lp_buf key = {0};
   describe(p, before, &key);
   size_t known = (size_t)(uintptr_t)lp_map_get(g->steps, lp_buf_text(&key));
-  known_step made;
+  memo_step made;
   if (!known && expand(g, p, before, &made)) {
     lp_vec_push(&g->step, made);
     known = g->step.count;
@@ -363,8 +347,7 @@ static int32_t step_of(grapher *g, placing *p, int32_t before) {
 
 static grapher prepare(const lp_exact *x, lp_stage stage) {
   grapher g = {.x = x, .stage = stage, .anchor = -1, .steps = lp_map_create()};
-  bool counts = x->least_messages[stage] > 0 || x->most_messages[stage] >= 0;
-  g.link_is_free = !counts && !(x->weights.link[stage] > 0) && !(x->limit_ms[stage] > 0);
+  g.link_is_free = !(x->weights.link[stage] > 0) && !(x->limit_ms[stage] > 0);
   for (int32_t i = 0; i < x->unit_count[stage]; i++)
     if (!x->unit[stage][i].in_count) g.anchor = i;
   return g;

@@ -36,6 +36,6 @@ lp_status lp_place_exact(const lp_plan_problem problem[LP_STAGE_COUNT], const lp
                          lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
   (void)diag;
   if (find_best(problem, request, side, proof, scratch) && request->tolerance > 0 && !request->feasible_suffices)
-    lp_exact_hasten(problem, request, side, proof, scratch);
+    lp_exact_find_faster(problem, request, side, proof, scratch);
   return LP_OK;
 }

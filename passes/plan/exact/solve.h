@@ -42,7 +42,7 @@ bool lp_exact_solve(const lp_exact_task *task, lp_side *side[LP_STAGE_COUNT], lp
 /* Searches for a faster placement with an objective of at most (1 + request->tolerance) times that of the best one.
  * `side` gets the fastest placement found, and proof->cheapest the best one. A placement with a lower objective that
  * the search meets becomes the best one. `proof` may be NULL. */
-void lp_exact_hasten(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
-                     lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch);
+void lp_exact_find_faster(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                          lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch);
 
 #endif

@@ -11,9 +11,14 @@
 /* The most states at one place, and of all places. */
 enum { MOST_STATES = 60000, MOST_STATES_IN_ALL = 12000000 };
 
+/* The most holdings of both stages that can be live at once. With 14 a random problem of 30 units (seed 5056 of
+ * passes_monotone) does not fit. */
+enum { MOST_SHARED = 30 };
+
 typedef struct {
-  int32_t at[LP_STAGE_COUNT]; /* frontiers */
-  uint64_t shared;            /* the sides' holdings: 4 bits for each slot, then the directions of moves */
+  int32_t at[LP_STAGE_COUNT];            /* frontiers */
+  unsigned char shared[MOST_SHARED / 2]; /* the sides' holdings: 4 bits for each slot */
+  unsigned char moved;                   /* bit 1 << side: caches have moved from it */
 } state;
 
 typedef struct {
@@ -25,7 +30,13 @@ typedef struct {
 typedef struct {
   int32_t after; /* the set after it */
   int32_t step;  /* the first step of its form */
-} known_step;
+} memo_step;
+
+/* Powers of two, by stage and for the objective: sums of their multiples are exact, so equal choices in another order
+ * have equal sums. 0: a quantity stays as it is. */
+typedef struct {
+  double ms[LP_STAGE_COUNT], objective;
+} sum_grids;
 
 typedef struct {
   const lp_exact *x;
@@ -33,10 +44,10 @@ typedef struct {
   const lp_exact_step *order;
   int32_t *first, *last; /* [holding] the first and the last step that uses it */
   int32_t *slot;         /* [holding] its bits in `shared`, -1: none */
-  lp_exact_grids grid;
+  sum_grids grid;
   LP_VEC(state_set) set;
-  lp_map *known; /* numbers of steps + 1, by form */
-  LP_VEC(known_step) step;
+  lp_map *memo; /* numbers of steps + 1, by form */
+  LP_VEC(memo_step) step;
 } lister;
 
 /* ---- the order of steps ------------------------------------------------------------------------------------------ */
@@ -114,16 +125,16 @@ static void find_users(lister *l) {
 /* Gives each shared holding a slot while it is live; a slot serves several, one after the other. False when there are
  * not enough. */
 static bool give_slots(lister *l) {
-  bool taken[LP_EXACT_SHARED] = {false};
+  bool taken[MOST_SHARED] = {false};
   find_users(l);
   for (int32_t k = 0; k < l->x->step_count; k++) {
     const lp_exact_unit *u = unit_of(l, k);
     for (int32_t i = 0; i < u->hold_count; i++) {
       int32_t slot = 0;
       if (l->first[u->hold[i]] != k || !is_shared(l, u->hold[i])) continue;
-      while (slot < LP_EXACT_SHARED && taken[slot])
+      while (slot < MOST_SHARED && taken[slot])
         slot++;
-      if (slot == LP_EXACT_SHARED) return false;
+      if (slot == MOST_SHARED) return false;
       taken[slot] = true;
       l->slot[u->hold[i]] = slot;
     }
@@ -131,6 +142,39 @@ static bool give_slots(lister *l) {
       if (l->last[u->hold[i]] == k && l->slot[u->hold[i]] >= 0) taken[l->slot[u->hold[i]]] = false;
   }
   return true;
+}
+
+/* ---- exact sums -------------------------------------------------------------------------------------------------- */
+
+/* A power of two, so small that rounding to its multiples changes no sum that matters, and so large that sums up to
+ * `total` are exact. */
+static double grid_of(double total) {
+  int exponent = 0;
+  if (!(total > 0) || isinf(total)) return 0;
+  (void)frexp(total, &exponent);
+  return ldexp(1, exponent - 46);
+}
+
+static sum_grids find_grids(const lp_exact *x) {
+  sum_grids grids = {0};
+  double objective = 0;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    double total = 0;
+    for (int32_t i = 0; i < x->unit_count[stage]; i++)
+      for (int side = 0; side < LP_SIDE_COUNT; side++) {
+        total += x->unit[stage][i].ms[side];
+        objective += x->weights.busy[stage][side] * x->unit[stage][i].ms[side];
+      }
+    grids.ms[stage] = grid_of(total + x->limit_ms[stage]);
+    objective += x->weights.link[stage] * total;
+  }
+  grids.objective = grid_of(objective);
+  return grids;
+}
+
+/* The nearest multiple. */
+static double on_grid(double value, double grid) {
+  return grid > 0 ? nearbyint(value / grid) * grid : value;
 }
 
 /* ---- sets of states ---------------------------------------------------------------------------------------------- */
@@ -183,19 +227,28 @@ static int32_t intern(lister *l, state_set *set) {
 
 /* ---- one unit on one side ---------------------------------------------------------------------------------------- */
 
+static unsigned get_shared(const state *s, int32_t slot) {
+  return (unsigned)s->shared[slot / 2] >> (4 * (slot % 2)) & 15;
+}
+
+static void set_shared(state *s, int32_t slot, unsigned mask) {
+  const unsigned shift = 4 * ((unsigned)slot % 2);
+  s->shared[slot / 2] = (unsigned char)((s->shared[slot / 2] & ~(15u << shift)) | mask << shift);
+}
+
 /* Adds the move of a group of caches, at the end of prefill, as soon as its two sides are known to differ. */
 static void move_caches(const lister *l, const lp_exact_holding *h, unsigned mask, state *to, lp_exact_state_arc *arc) {
   const unsigned before = mask & 3, after = mask >> 2;
   if (!before || !after || before == after) return;
   const int from = before >> 1 & 1;
-  const uint64_t flag = (uint64_t)1 << (4 * LP_EXACT_SHARED + from);
+  const unsigned char flag = (unsigned char)(1 << from);
   double ms = h->move_bytes * l->x->ms_per_byte[from];
-  if (!(to->shared & flag) && h->move_bytes > 0) {
+  if (!(to->moved & flag) && h->move_bytes > 0) {
     ms += l->x->rtt_half;
-    to->shared |= flag;
+    to->moved |= flag;
   }
-  arc->amount[LP_STAGE_PREFILL] += lp_exact_on_grid(ms, l->grid.ms[LP_STAGE_PREFILL]);
-  arc->objective += lp_exact_on_grid(l->x->weights.move * ms, l->grid.objective);
+  arc->amount[LP_STAGE_PREFILL] += on_grid(ms, l->grid.ms[LP_STAGE_PREFILL]);
+  arc->objective += on_grid(l->x->weights.move * ms, l->grid.objective);
 }
 
 /* Makes the side hold what the unit holds; `fresh`: what the stage did not hold there before. */
@@ -205,15 +258,15 @@ static void hold(const lister *l, int32_t k, int side, uint32_t fresh, state *to
   for (int32_t i = 0; i < unit->hold_count; i++) {
     const lp_exact_holding *h = &l->x->holding[unit->hold[i]];
     const int32_t slot = l->slot[unit->hold[i]];
-    unsigned mask = slot >= 0 ? (unsigned)(to->shared >> (4 * slot)) & 15 : 0;
+    unsigned mask = slot >= 0 ? get_shared(to, slot) : 0;
     const bool was_open = (mask >> (2 * step->stage) & 3) == 0, is_held = ((mask | mask >> 2) >> side & 1) != 0;
     const bool is_new = slot >= 0 ? !is_held : (fresh >> i & 1) != 0;
     if (is_new && has_bytes(l->x, h)) arc->amount[LP_STAGE_COUNT + side] += h->bytes[side];
     if (slot < 0) continue;
     mask |= 1u << side << (2 * step->stage);
-    to->shared |= (uint64_t)mask << (4 * slot);
+    set_shared(to, slot, mask);
     if (h->is_state && was_open) move_caches(l, h, mask, to, arc);
-    if (l->last[unit->hold[i]] == k) to->shared &= ~((uint64_t)15 << (4 * slot));
+    if (l->last[unit->hold[i]] == k) set_shared(to, slot, 0);
   }
 }
 
@@ -226,9 +279,9 @@ static bool take_side(const lister *l, int32_t k, const state *from, int side, s
   *arc = (lp_exact_state_arc){.to = -1};
   if (own->to < 0) return false;
   const double busy = lp_exact_arc_ms(x, step->stage, unit, side, own->fresh);
-  arc->amount[step->stage] = lp_exact_on_grid(busy + own->link_ms, l->grid.ms[step->stage]);
-  arc->objective = lp_exact_on_grid(
-      x->weights.busy[step->stage][side] * busy + x->weights.link[step->stage] * own->link_ms, l->grid.objective);
+  arc->amount[step->stage] = on_grid(busy + own->link_ms, l->grid.ms[step->stage]);
+  arc->objective = on_grid(x->weights.busy[step->stage][side] * busy + x->weights.link[step->stage] * own->link_ms,
+                           l->grid.objective);
   *to = *from;
   to->at[step->stage] = own->to;
   hold(l, k, side, own->fresh, to, arc);
@@ -274,7 +327,7 @@ static bool list_step(lister *l, int32_t k, int32_t before, lp_arena *arena, int
 static bool add_step(lister *l, int32_t k, int32_t *set, lp_exact_states *out) {
   lp_buf form = {0};
   describe(l, k, *set, &form);
-  size_t number = (size_t)(uintptr_t)lp_map_get(l->known, lp_buf_text(&form));
+  size_t number = (size_t)(uintptr_t)lp_map_get(l->memo, lp_buf_text(&form));
   bool fits = true;
   out->step[k].count = (int32_t)l->set.data[*set].count;
   if (number) {
@@ -282,12 +335,12 @@ static bool add_step(lister *l, int32_t k, int32_t *set, lp_exact_states *out) {
     out->step[k].arc = out->step[out->step[k].alike].arc;
     *set = l->step.data[number - 1].after;
   } else {
-    known_step step = {.step = k};
+    memo_step step = {.step = k};
     out->step[k].alike = k;
     fits = list_step(l, k, *set, out->arena, &step.after, &out->step[k]);
     if (fits) *set = step.after;
     lp_vec_push(&l->step, step);
-    lp_map_put(l->known, lp_buf_text(&form), (void *)(uintptr_t)l->step.count);
+    lp_map_put(l->memo, lp_buf_text(&form), (void *)(uintptr_t)l->step.count);
   }
   lp_buf_free(&form);
   return fits;
@@ -315,17 +368,17 @@ bool lp_exact_states_create(const lp_exact *x, const lp_exact_graph graph[LP_STA
     out->limit[LP_STAGE_COUNT + i] = x->limit_bytes[i];
   }
   out->order = list_order(x, out->arena);
-  lister l = {.x = x, .graph = graph, .order = out->order, .known = lp_map_create()};
+  lister l = {.x = x, .graph = graph, .order = out->order, .memo = lp_map_create()};
   l.first = LP_NEW_ARRAY(out->arena, int32_t, x->holding_count);
   l.last = LP_NEW_ARRAY(out->arena, int32_t, x->holding_count);
   l.slot = LP_NEW_ARRAY(out->arena, int32_t, x->holding_count);
-  l.grid = lp_exact_grids_of(x);
+  l.grid = find_grids(x);
   const bool fits = give_slots(&l) && list_all(&l, out);
   for (size_t i = 0; i < l.set.count; i++)
     release(&l.set.data[i]);
   lp_vec_free(&l.set);
   lp_vec_free(&l.step);
-  lp_map_free(l.known);
+  lp_map_free(l.memo);
   return fits;
 }
 

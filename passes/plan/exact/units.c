@@ -357,7 +357,7 @@ static void set_link(lp_exact *x) {
 void lp_exact_build(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request, lp_arena *arena,
                     lp_exact *out) {
   stage_edges edges[LP_STAGE_COUNT];
-  *out = (lp_exact){.problem = problem, .request = request, .arena = arena, .most_messages = {-1, -1}};
+  *out = (lp_exact){.problem = problem, .request = request, .arena = arena};
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     edges[stage] = index_edges(&problem[stage], arena);
     number_units(out, (lp_stage)stage, &edges[stage]);
@@ -372,11 +372,4 @@ void lp_exact_build(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_comp
   out->limit_ms[LP_STAGE_DECODE] = request->tpot_ms;
   for (int side = 0; side < LP_SIDE_COUNT; side++)
     out->limit_bytes[side] = binding_memory(out, (lp_side)side);
-}
-
-bool lp_exact_are_alike(const lp_exact_holding *a, const lp_exact_holding *b) {
-  bool same = a->is_state == b->is_state && a->move_bytes == b->move_bytes;
-  for (int side = 0; side < LP_SIDE_COUNT; side++)
-    same = same && a->bytes[side] == b->bytes[side];
-  return same;
 }

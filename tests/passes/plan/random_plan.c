@@ -289,27 +289,6 @@ static lp_plan_result try_all(random_plan *plan, double most) {
   return best;
 }
 
-double random_plan_try_messages(random_plan *plan, int64_t messages) {
-  lp_side *side[LP_STAGE_COUNT];
-  int32_t choice[LP_STAGE_COUNT][16], count[LP_STAGE_COUNT];
-  double least = INFINITY;
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    side[stage] = LP_NEW_ARRAY(plan->arena, lp_side, 16);
-    count[stage] = list_choices(&plan->problem[stage], choice[stage]);
-  }
-  uint64_t first = 0; /* any placement of prefill */
-  while (!fill(&plan->problem[0], choice[0], first, side[0]))
-    first++;
-  for (uint64_t bits = 0; bits < (uint64_t)1 << count[1]; bits++) {
-    lp_plan_result result;
-    if (!fill(&plan->problem[1], choice[1], bits, side[1])) continue;
-    lp_exact_join_views(&plan->problem[1], plan->arena, side[1]);
-    lp_plan_evaluate(plan->problem, &plan->request, side, &result);
-    if (result.messages_decode == messages) least = fmin(least, result.tpot_ms);
-  }
-  return least;
-}
-
 lp_plan_result random_plan_try_all(random_plan *plan) {
   return try_all(plan, INFINITY);
 }

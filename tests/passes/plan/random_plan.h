@@ -22,8 +22,6 @@ double random_plan_number(random_plan *plan); /* [0, 1) */
 
 /* The best of all placements, each evaluated by lp_plan_evaluate. */
 lp_plan_result random_plan_try_all(random_plan *plan);
-/* The least TPOT of all placements with this number of messages in decode; infinite: there are none. */
-double random_plan_try_messages(random_plan *plan, int64_t messages);
 /* The feasible placement of least latency with an objective of at most `most`, of all placements. */
 lp_plan_result random_plan_try_fastest(random_plan *plan, double most);
 

@@ -1,7 +1,7 @@
-/* The planner's small parts, on values written down here: objectives, pins, early exits, holdings, labels of the chain
- * search, and the lines of a sweep's journal. */
+/* The planner's small parts, on values written down here: objectives, pins, early exits, units and
+ * the lines of a sweep's journal. */
 #include "base/side.h"
-#include "passes/plan/exact/dominance.h"
+#include "passes/plan/exact/exact.h"
 #include "passes/plan/exits.h"
 #include "passes/plan/pin.h"
 #include "passes/plan/sweep/journal.h"
@@ -86,27 +86,6 @@ LP_LOOP_TEST(only_halves_use_exits, 0, 9) {
   }
 }
 
-/* ---- holdings ---------------------------------------------------------------------------------------------------- */
-
-LP_TEST(holdings_of_one_kind) {
-  const lp_exact_holding a = {.bytes = {10, 20}, .move_bytes = 5, .is_state = true};
-  lp_exact_holding b = a;
-  ck_assert(lp_exact_are_alike(&a, &b));
-  b.bytes[LP_SIDE_DEVICE] = 11;
-  ck_assert(!lp_exact_are_alike(&a, &b));
-  b = a;
-  b.bytes[LP_SIDE_CLOUD] = 21;
-  ck_assert(!lp_exact_are_alike(&a, &b));
-  b = a;
-  b.move_bytes = 6;
-  ck_assert(!lp_exact_are_alike(&a, &b));
-  b = a;
-  b.is_state = false;
-  ck_assert(!lp_exact_are_alike(&a, &b));
-  b.bytes[LP_SIDE_DEVICE] = 11; /* a difference that another follows counts, too */
-  ck_assert(!lp_exact_are_alike(&a, &b));
-}
-
 /* ---- units ------------------------------------------------------------------------------------------------------- */
 
 /* A view is of its producer's unit, unless it belongs to other caches or is pinned elsewhere. */
@@ -152,124 +131,6 @@ LP_TEST(views_follow_their_producers) {
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
       ck_assert_msg((x->unit_of[stage][1] == x->unit_of[stage][0]) == cases[c].follows, "case %zu", c);
     random_plan_free(plan);
-  }
-}
-
-/* ---- labels of the chain search ---------------------------------------------------------------------------------- */
-
-/* Of labels with one bound the first that fit stay. The least bound of the others, less its loss, is what is lost. */
-LP_TEST(the_narrowest_labels_stay) {
-  static const struct {
-    double bound[5];
-    size_t width, kept[5], count;
-    double lost;
-  } cases[] = {
-      {{1, 2, 3, 4, 5}, 5, {0, 1, 2, 3, 4}, 5, INFINITY},
-      {{5, 4, 3, 2, 1}, 2, {3, 4}, 2, 3},
-      {{2, 2, 2, 2, 2}, 3, {0, 1, 2}, 3, 2},
-      {{3, 1, 2, 2, 2}, 2, {1, 2}, 2, 2},
-      {{2, 1, 2, 1, 3}, 2, {1, 3}, 2, 2},
-      {{2, 1, 2, 1, 3}, 4, {0, 1, 2, 3}, 4, 3},
-      {{9, 9, 1, 9, 9}, 1, {2}, 1, 9},
-  };
-  for (size_t c = 0; c < LP_COUNT(cases); c++) {
-    lp_chain_labels list = {0};
-    for (size_t i = 0; i < 5; i++)
-      lp_vec_push(&list, ((lp_chain_label){.bound = cases[c].bound[i], .parent = (int32_t)i}));
-    ck_assert_double_eq(lp_chain_narrow(&list, cases[c].width), cases[c].lost);
-    ck_assert_uint_eq(list.count, cases[c].count);
-    for (size_t i = 0; i < list.count; i++)
-      ck_assert_int_eq(list.data[i].parent, (int32_t)cases[c].kept[i]);
-    lp_vec_free(&list);
-  }
-}
-
-/* The number of two labels of one group that stay: the first is no worse in its objective. */
-static size_t stay(const lp_exact *x, const lp_exact_mode *first, const lp_exact_mode *second) {
-  lp_chain_labels from = {0}, to = {0};
-  lp_vec_push(&from, ((lp_chain_label){.sum = *first, .bound = first->objective, .rank = first->objective}));
-  lp_vec_push(&from, ((lp_chain_label){.sum = *second, .bound = second->objective, .rank = second->objective}));
-  lp_chain_filter(x, 0, &from, &to);
-  size_t count = to.count;
-  lp_vec_free(&from);
-  lp_vec_free(&to);
-  return count;
-}
-
-static double draw_up_to(uint64_t *state, double most) {
-  *state = *state * 6364136223846793005u + 1442695040888963407u;
-  return floor((double)(*state >> 40) / (double)(1 << 24) * most);
-}
-
-/* Tells whether `a` has at most as much as `b`, up to `slur`, of all that is limited. */
-static bool has_no_more(const lp_exact *x, double slur, const lp_exact_mode *a, const lp_exact_mode *b) {
-  bool fits = true;
-  for (int i = 0; i < 2; i++) {
-    const double ms = slur * x->limit_ms[i], bytes = slur * x->limit_bytes[i];
-    const double whole[] = {a->bytes[i] + 2 * a->activation[i], b->bytes[i] + 2 * b->activation[i]};
-    if (x->limit_ms[i] > 0) fits = fits && a->ms[i] <= b->ms[i] + ms;
-    if (x->limit_bytes[i] > 0) fits = fits && a->bytes[i] <= b->bytes[i] + bytes && whole[0] <= whole[1] + bytes;
-  }
-  return fits;
-}
-
-/* Of many labels of two groups those stay that no cheaper one of their group beats. */
-LP_TEST(labels_that_none_beats_stay) {
-  enum { LABELS = 400 };
-  uint64_t state = 7;
-  for (int c = 0; c < 64; c++) {
-    const int limited = c % 16;
-    const double slur = c < 32 ? 0 : 0.02;
-    lp_exact *x = lp_alloc(sizeof *x);
-    for (int i = 0; i < 2; i++) {
-      x->limit_ms[i] = limited >> i & 1 ? 100 : 0;
-      x->limit_bytes[i] = limited >> (2 + i) & 1 ? 100 : 0;
-    }
-    lp_chain_labels from = {0}, to = {0};
-    lp_exact_mode all[LABELS], kept[LABELS];
-    size_t count = 0;
-    for (int k = 0; k < LABELS; k++) {
-      all[k] = (lp_exact_mode){.objective = k, .at = {k >= LABELS / 2 ? 1 : 0, 0}};
-      for (int i = 0; i < 2; i++) {
-        all[k].ms[i] = draw_up_to(&state, 100);
-        all[k].bytes[i] = draw_up_to(&state, 100);
-        all[k].activation[i] = draw_up_to(&state, 10);
-      }
-      lp_vec_push(&from, ((lp_chain_label){.sum = all[k], .rank = k, .parent = k}));
-      bool stays = true;
-      for (size_t i = 0; i < count; i++)
-        if (kept[i].at[0] == all[k].at[0] && has_no_more(x, slur, &kept[i], &all[k])) stays = false;
-      if (stays) kept[count++] = all[k];
-    }
-    lp_chain_filter(x, slur, &from, &to);
-    ck_assert_uint_eq(to.count, count);
-    for (size_t i = 0; i < count; i++)
-      ck_assert_double_eq(to.data[i].sum.objective, kept[i].objective);
-    lp_vec_free(&from);
-    lp_vec_free(&to);
-    free(x);
-  }
-}
-
-/* Only what is limited keeps a label that costs more. */
-LP_TEST(limits_keep_labels) {
-  for (int limited = 0; limited < 16; limited++) {
-    lp_exact *x = lp_alloc(sizeof *x);
-    for (int i = 0; i < 2; i++) {
-      x->limit_ms[i] = limited >> i & 1 ? 100 : 0;
-      x->limit_bytes[i] = limited >> (2 + i) & 1 ? 100 : 0;
-    }
-    for (int better = 0; better < 4; better++) {
-      const lp_exact_mode first = {.objective = 1, .ms = {5, 5}, .bytes = {5, 5}, .activation = {5, 5}};
-      lp_exact_mode second = first;
-      second.objective = 2;
-      ck_assert_uint_eq(stay(x, &first, &second), 1);
-      *(better < 2 ? &second.ms[better] : &second.bytes[better - 2]) = 4;
-      ck_assert_uint_eq(stay(x, &first, &second), limited >> better & 1 ? 2 : 1);
-      second.activation[0] = second.activation[1] = 4.5;
-      ck_assert_uint_eq(stay(x, &first, &second), (limited >> better & 1) || limited >> 2 ? 2 : 1);
-    }
-    free(x);
   }
 }
 

@@ -89,7 +89,7 @@ LP_TEST(least_prices_are_those_of_the_bound) {
     const double bound = lp_exact_states_improve(&s.states, isinf(s.best) ? 1 : s.best, s.price);
     lp_beam_bounds bounds;
     if (!isinf(bound)) {
-      lp_beam_bounds_create(&s.states, s.price, &bounds);
+      lp_beam_bounds_create(&s.states, s.price, LP_BEAM_LEVELS, &bounds);
       const double first = (double)bounds.rest[0], scale = fabs(first) + fabs(bounds.offset[0]);
       ck_assert_double_le(first - bounds.offset[0], bound + 1e-9 * scale);
       ck_assert_double_ge(first - bounds.offset[0], bound - 1e-6 * scale);
@@ -114,7 +114,7 @@ LP_TEST(wide_beams_find_and_prove_the_best) {
       study_close(&s);
       continue;
     }
-    lp_beam_bounds_create(&s.states, s.price, &bounds);
+    lp_beam_bounds_create(&s.states, s.price, LP_BEAM_LEVELS, &bounds);
     for (int level = 0; level < (seed <= GRAPHS ? bounds.levels : 1); level++) {
       s.w.best = INFINITY;
       const double lowest = run_beam(&s, &bounds, INFINITY, WIDE, level);
@@ -153,7 +153,7 @@ LP_TEST(narrow_beams_prove_no_more_than_is_true) {
       study_close(&s);
       continue;
     }
-    lp_beam_bounds_create(&s.states, s.price, &bounds);
+    lp_beam_bounds_create(&s.states, s.price, LP_BEAM_LEVELS, &bounds);
     const double lowest = run_beam(&s, &bounds, INFINITY, 2, bounds.levels - 1);
     ck_assert_msg(lowest <= s.best * (1 + 1e-9), "seed %d: proves %.12g of %.12g", (int)seed, lowest, s.best);
     ck_assert_msg(lowest >= bound - 1e-5 * fabs(bound), "seed %d: proves %.12g, prices %.12g", (int)seed, lowest,
@@ -179,7 +179,7 @@ LP_TEST(shows_the_next_one_after_a_refusal) {
     lp_beam_bounds bounds;
     if (!isinf(s.best)) {
       (void)lp_exact_states_improve(&s.states, s.best, s.price);
-      lp_beam_bounds_create(&s.states, s.price, &bounds);
+      lp_beam_bounds_create(&s.states, s.price, LP_BEAM_LEVELS, &bounds);
       s.w.refuses = true;
       lp_beam_search search = {.most = INFINITY, .width = WIDE, .see = watcher_see, .user = &s.w};
       lp_beam_run(&bounds, &search);
@@ -230,7 +230,7 @@ LP_TEST(goes_through_a_decoder_block_by_block) {
   double price[LP_EXACT_LIMITS] = {0};
   const double bound = lp_exact_states_improve(&states, 1, price);
   lp_beam_bounds bounds;
-  lp_beam_bounds_create(&states, price, &bounds);
+  lp_beam_bounds_create(&states, price, LP_BEAM_LEVELS, &bounds);
   expect_prices(&bounds, price);
   ck_assert_double_gt(bound, 0);
   ck_assert_uint_le(states.first[x.step_count], MOST_STATES);

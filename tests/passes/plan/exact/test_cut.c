@@ -1,7 +1,6 @@
-/* Minimum cuts with branch and bound: they equal an exhaustive search on graphs of any form, and their bounds hold. */
+/* Minimum cuts on graphs of any form: their bounds hold, and plans of graphs with too many frontiers come from them. */
 #include "base/side.h"
-#include "passes/plan/exact/branch.h"
-#include "passes/plan/exact/cut.h"
+#include "passes/plan/exact/cut_prices.h"
 #include "passes/plan/pin.h"
 #include "tests/passes/plan/random_plan.h"
 #include "tests/suite.h"
@@ -43,33 +42,35 @@ static lp_cut_search search_cuts(random_plan *plan, double effort) {
   lp_exact_build(plan->problem, &plan->request, plan->arena, &s.x);
   lp_cut_create(&s.x, &cut);
   lp_cut_search_prices(&cut, &s.search);
-  if (!s.search.complete) lp_cut_search_parts(&cut, &s.search);
   s.search.known = s.best;
   return s.search;
 }
 
 enum { GRAPHS = 300, MOST_OPS = 7 };
 
-LP_TEST(equals_trying_everything) {
-  int feasible = 0;
+LP_TEST(proves_no_more_than_is_true) {
+  int feasible = 0, close = 0, complete = 0;
   for (uint64_t seed = 5001; seed <= 5000 + GRAPHS; seed++) {
     random_plan *plan = random_plan_create(seed, MOST_OPS);
     lp_plan_result best = random_plan_try_all(plan);
     double wanted = lp_plan_objective_value(&best, &plan->request);
     lp_cut_search found = search_cuts(plan, 1e9);
-    ck_assert_msg(found.complete, "seed %d: not complete", (int)seed);
-    ck_assert_msg(isinf(found.known) == !best.feasible, "seed %d: feasible %d, wanted %d", (int)seed,
-                  !isinf(found.known), best.feasible);
     if (best.feasible) {
       feasible++;
-      ck_assert_msg(fabs(found.known - wanted) <= 1e-9 * wanted, "seed %d: %.12g, wanted %.12g", (int)seed, found.known,
-                    wanted);
+      ck_assert_msg(found.known >= wanted * (1 - 1e-9), "seed %d: %.12g, wanted %.12g", (int)seed, found.known, wanted);
       ck_assert_msg(found.bound <= wanted * (1 + 1e-9), "seed %d: bound %.12g above %.12g", (int)seed, found.bound,
                     wanted);
+      ck_assert_msg(!found.complete || found.known <= wanted * (1 + 1e-9), "seed %d: %.12g, wanted %.12g", (int)seed,
+                    found.known, wanted);
+      close += found.bound >= 0.9 * wanted;
+      complete += found.complete;
     }
     random_plan_free(plan);
   }
+  printf("%d feasible, %d bounds within 10 %%, %d complete\n", feasible, close, complete);
   ck_assert_int_ge(feasible, 200);
+  ck_assert_int_ge(close, 100);
+  ck_assert_int_ge(complete, 50);
 }
 
 static lp_plan_result plan_with(random_plan *plan, const char *scheduler, lp_plan_proof *proof) {

@@ -1,6 +1,6 @@
-/* Parts of the exact scheduler's placements by the activations that a side has room for. A side holds twice its largest
- * activation; a part bounds that from above by pins and from below by a smaller limit, so that the rest of the limit is
- * left for sums. */
+/* Classes of placements by their largest activations. A side holds twice its largest activation, which is no sum; a
+ * class bounds it from above by pins and from below by a smaller limit, so that the rest of the limit is left for
+ * sums. */
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
 
@@ -40,19 +40,19 @@ static levels find_levels(const lp_exact *x, int side) {
   return l;
 }
 
-int32_t lp_exact_rooms(const lp_exact *x, lp_exact_room *out) {
+int32_t lp_exact_activation_classes(const lp_exact *x, lp_exact_activation_class *out) {
   levels l[LP_SIDE_COUNT];
   for (int side = 0; side < LP_SIDE_COUNT; side++)
     l[side] = find_levels(x, side);
-  if (l[0].count * l[1].count > LP_EXACT_ROOMS) l[1] = (levels){.high = {INFINITY}, .count = 1};
+  if (l[0].count * l[1].count > LP_EXACT_CLASSES) l[1] = (levels){.high = {INFINITY}, .count = 1};
   int32_t count = 0;
   for (int32_t i = l[0].count; i-- > 0;)
     for (int32_t k = l[1].count; k-- > 0;)
-      out[count++] = (lp_exact_room){{l[0].low[i], l[1].low[k]}, {l[0].high[i], l[1].high[k]}};
+      out[count++] = (lp_exact_activation_class){{l[0].low[i], l[1].low[k]}, {l[0].high[i], l[1].high[k]}};
   return count;
 }
 
-void lp_exact_restrict(const lp_exact *x, const lp_exact_room *room, lp_exact *out) {
+void lp_exact_restrict(const lp_exact *x, const lp_exact_activation_class *activations, lp_exact *out) {
   *out = *x;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     out->unit[stage] = LP_NEW_ARRAY(x->arena, lp_exact_unit, x->unit_count[stage]);
@@ -60,14 +60,14 @@ void lp_exact_restrict(const lp_exact *x, const lp_exact_room *room, lp_exact *o
       lp_exact_unit *unit = &out->unit[stage][i];
       *unit = x->unit[stage][i];
       for (int side = 0; side < LP_SIDE_COUNT; side++) {
-        if (unit->activation[side] > room->high[side] && unit->pin == side) out->limit_bytes[side] = -1;
-        if (unit->activation[side] > room->high[side] && unit->pin < 0) unit->pin = !side;
-        unit->activation[side] = fmax(unit->activation[side] - room->low[side], 0);
+        if (unit->activation[side] > activations->high[side] && unit->pin == side) out->limit_bytes[side] = -1;
+        if (unit->activation[side] > activations->high[side] && unit->pin < 0) unit->pin = !side;
+        unit->activation[side] = fmax(unit->activation[side] - activations->low[side], 0);
       }
     }
   }
   for (int side = 0; side < LP_SIDE_COUNT; side++)
-    if (x->limit_bytes[side] > 0) out->limit_bytes[side] -= 2 * room->low[side];
+    if (x->limit_bytes[side] > 0) out->limit_bytes[side] -= 2 * activations->low[side];
 }
 
 /* ---- all holdings ------------------------------------------------------------------------------------------------ */

@@ -1,6 +1,6 @@
-/* Branch and bound on minimum cuts: closes the gap between the bound and the best placement found. */
-#ifndef LP_PLAN_BRANCH_H
-#define LP_PLAN_BRANCH_H
+/* The best prices of the limits for minimum cuts. */
+#ifndef LP_PLAN_CUT_PRICES_H
+#define LP_PLAN_CUT_PRICES_H
 
 #include "passes/plan/exact/cut.h"
 
@@ -12,12 +12,9 @@ typedef struct lp_cut_search {
   double effort;        /* the number of arcs that all flows together may visit */
   bool complete;        /* out: no placement below `known` is left */
   double bound;         /* out: the bound that the prices prove */
-  double lowest;        /* out: the bound that the search proves */
   lp_exact_duals duals; /* the best prices; the cut holds the way that belongs to them */
 } lp_cut_search;
 /* Searches for the best prices from `duals` on. Sets bound, duals, the cut's way and last flow. */
 void lp_cut_search_prices(lp_cut *cut, lp_cut_search *search);
-/* Divides the placements until no part is left or the effort is spent. Leaves the cut as it was. */
-void lp_cut_search_parts(lp_cut *cut, lp_cut_search *search);
 
 #endif
