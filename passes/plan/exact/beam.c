@@ -2,6 +2,7 @@
 #include "passes/plan/exact/beam.h"
 #include "base/side.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,11 @@ static const double allowance = 1e-9;
 static void add_prices(lp_beam_bounds *b, const lp_exact_state_prices *at) {
   const lp_exact_states *s = b->s;
   double offset = 0;
-  for (int q = 0; q < LP_EXACT_LIMITS; q++)
+  for (int q = 0; q < LP_EXACT_LIMITS; q++) {
     offset += at->price[q] * s->limit[q];
+    b->weight[1 + q][b->count] = at->price[q];
+  }
+  b->weight[0][b->count] = at->objective;
   b->at[b->count] = *at;
   b->offset[b->count++] = offset;
 }
@@ -36,6 +40,7 @@ static void add_needs(lp_beam_bounds *b, const double price[LP_EXACT_LIMITS]) {
     priced += price[q] > 0;
   }
   if (priced > 1) add_prices(b, &all);
+  b->needs = b->count - 1;
 }
 
 /* Adds the bound at prices of which that of one limit is changed by a factor. */
@@ -58,12 +63,19 @@ static size_t count_factors(const lp_beam_bounds *b, const double price[LP_EXACT
   return most;
 }
 
+static int first_of(const lp_beam_bounds *b, int level) {
+  return level ? b->end[level - 1] : 0;
+}
+
 /* Fills the bounds of a level and of those before it. */
-static void fill_level(lp_beam_bounds *b, int level) {
-  const int end = b->end[level];
-  if (end <= b->filled) return;
-  lp_exact_states_fill(b->s, b->at, b->count, b->filled, end, b->rest);
-  b->filled = end;
+static void fill_levels(lp_beam_bounds *b, int level) {
+  const size_t states = b->s->first[b->s->x->step_count + 1];
+  for (int i = 0; i <= level; i++) {
+    if (b->rest[i]) continue;
+    const int first = first_of(b, i), count = b->end[i] - first;
+    b->rest[i] = lp_alloc((states * (size_t)count + 1) * sizeof **b->rest);
+    lp_exact_states_fill(b->s, b->at + first, count, b->rest[i]);
+  }
 }
 
 void lp_beam_bounds_create(const lp_exact_states *s, const double price[LP_EXACT_LIMITS], int levels,
@@ -77,14 +89,12 @@ void lp_beam_bounds_create(const lp_exact_states *s, const double price[LP_EXACT
     for (int q = 0; q < LP_EXACT_LIMITS; q++)
       for (size_t k = i; k < i + 2 && price[q] > 0; k++)
         add_scaled(out, price, q, factor[k]);
-  const size_t states = s->first[s->x->step_count + 1];
-  out->rest = lp_alloc((states * (size_t)out->count + 1) * sizeof *out->rest);
-  fill_level(out, 0);
 }
 
 void lp_beam_bounds_free(lp_beam_bounds *b) {
-  free(b->rest);
-  b->rest = NULL;
+  for (int i = 0; i < LP_BEAM_LEVELS; i++)
+    free(b->rest[i]);
+  *b = (lp_beam_bounds){0};
 }
 
 /* ---- labels ------------------------------------------------------------------------------------------------------ */
@@ -98,17 +108,20 @@ typedef struct {
 
 typedef LP_VEC(label) labels;
 
-/* A label to be sorted. */
+/* Labels of one state that come from one state before it, with the least objectives first. */
 typedef struct {
-  double key;
-  int32_t at, index;
-} ranked;
+  size_t next, end; /* those that are not yet merged */
+  int32_t other;    /* the number of another run of the state + 1; 0: none */
+} run;
 
 typedef struct {
   const lp_beam_bounds *b;
   lp_beam_search *search;
-  labels now, next;
-  LP_VEC(ranked) rank;
+  labels now, next; /* those of a state are neighbours */
+  LP_VEC(run) run;  /* of `next` */
+  LP_VEC(int32_t) state;
+  int32_t *last; /* [state] the number of its last run + 1; 0: none */
+  LP_VEC(double) bound;
   int32_t **traces; /* [step][label] */
 } searcher;
 
@@ -116,24 +129,33 @@ static void drop(searcher *s, double bound) {
   if (bound < s->search->lowest) s->search->lowest = bound;
 }
 
-/* Sets a label's bound, the greatest one of the level; false when it cannot become a wanted placement. */
-static bool set_bound(const searcher *s, size_t state, label *l) {
+/* Fills the part of each bound that all labels in a state share. */
+static void find_shares(const searcher *s, size_t state, double *share) {
   const lp_beam_bounds *b = s->b;
-  const float *rest = b->rest + state * (size_t)b->count;
-  l->bound = l->objective;
-  if (l->bound >= s->search->most) return false;
-  for (int i = 0; i < b->end[s->search->level]; i++) {
-    const lp_exact_state_prices *at = &b->at[i];
-    double sum = at->objective * l->objective + (double)rest[i];
-    for (int q = 0; q < LP_EXACT_LIMITS; q++)
-      sum += at->price[q] * l->amount[q];
-    if (!(at->objective > 0) && sum > b->offset[i] * (1 + allowance)) return false;
-    if (!(at->objective > 0)) continue;
-    sum -= b->offset[i];
-    if (sum >= s->search->most) return false;
-    if (sum > l->bound) l->bound = sum;
+  for (int level = 0; level <= s->search->level; level++) {
+    const int first = first_of(b, level), count = b->end[level] - first;
+    const float *rest = b->rest[level] + state * (size_t)count;
+    for (int i = 0; i < count; i++)
+      share[first + i] = (double)rest[i] - b->offset[first + i];
   }
-  return true;
+}
+
+/* Sets a label's bound, the greatest one of the level; false when it cannot become a wanted placement. */
+static bool set_bound(const searcher *s, const double *restrict share, label *l) {
+  static_assert(LP_EXACT_LIMITS == 4, "each has its weight");
+  const lp_beam_bounds *b = s->b;
+  const int end = b->end[s->search->level];
+  const double *a = l->amount;
+  double own[LP_BEAM_PRICES];
+  for (int i = 0; i < end; i++)
+    own[i] = share[i] + b->weight[0][i] * l->objective + b->weight[1][i] * a[0] + b->weight[2][i] * a[1] +
+             b->weight[3][i] * a[2] + b->weight[4][i] * a[3];
+  for (int i = 1; i <= b->needs; i++)
+    if (own[i] > b->offset[i] * allowance) return false;
+  l->bound = fmax(l->objective, own[0]);
+  for (int i = 1 + b->needs; i < end; i++)
+    l->bound = own[i] > l->bound ? own[i] : l->bound;
+  return l->bound < s->search->most;
 }
 
 /* Tells whether the label exceeds the memory of a side. */
@@ -145,26 +167,30 @@ static bool is_too_large(const lp_exact_states *s, const label *l) {
   return false;
 }
 
-static void extend(searcher *s, int32_t k, int32_t parent, int side) {
+/* Extends the labels [first, end), which share a state, by a step on a side. */
+static void extend(searcher *s, int32_t k, size_t first, size_t end, int side) {
   const lp_exact_states *graph = s->b->s;
   const lp_exact_step *step = &graph->order[k];
-  const lp_exact_state_arc *arc = &graph->step[k].arc[s->now.data[parent].at][side];
+  const lp_exact_state_arc *arc = &graph->step[k].arc[s->now.data[first].at][side];
+  const double activation = graph->x->unit[step->stage][step->unit].activation[side];
+  double share[LP_BEAM_PRICES];
   if (arc->to < 0) return;
-  label l = s->now.data[parent];
-  l.objective += arc->objective;
-  for (int q = 0; q < LP_EXACT_LIMITS; q++)
-    l.amount[q] += arc->amount[q];
-  l.activation[side] = fmax(l.activation[side], graph->x->unit[step->stage][step->unit].activation[side]);
-  l.at = arc->to;
-  l.trace = 2 * parent + side;
-  if (!is_too_large(graph, &l) && set_bound(s, graph->first[k + 1] + (size_t)arc->to, &l)) lp_vec_push(&s->next, l);
-}
-
-static int compare_ranked(const void *left, const void *right) {
-  const ranked *a = left, *b = right;
-  if (a->at != b->at) return a->at < b->at ? -1 : 1;
-  if (a->key < b->key || a->key > b->key) return a->key < b->key ? -1 : 1;
-  return a->index - b->index;
+  find_shares(s, graph->first[k + 1] + (size_t)arc->to, share);
+  const size_t begin = s->next.count;
+  for (size_t i = first; i < end; i++) {
+    label l = s->now.data[i];
+    l.objective += arc->objective;
+    for (int q = 0; q < LP_EXACT_LIMITS; q++)
+      l.amount[q] += arc->amount[q];
+    l.activation[side] = fmax(l.activation[side], activation);
+    l.at = arc->to;
+    l.trace = 2 * (int32_t)i + side;
+    if (!is_too_large(graph, &l) && set_bound(s, share, &l)) lp_vec_push(&s->next, l);
+  }
+  if (s->next.count == begin) return;
+  if (!s->last[arc->to]) lp_vec_push(&s->state, arc->to);
+  lp_vec_push(&s->run, ((run){begin, s->next.count, s->last[arc->to]}));
+  s->last[arc->to] = (int32_t)s->run.count;
 }
 
 /* Tells whether `a`, which is not dearer, is at least as good as `b` in everything that can still matter. */
@@ -179,50 +205,93 @@ static bool beats(const lp_exact_states *s, const label *a, const label *b) {
   return true;
 }
 
-/* Drops the labels that another one in the same state beats. Looks at the last ones only, to save time. */
-static void filter(searcher *s) {
-  enum { MOST_COMPARED = 100 };
-  size_t kept = 0, first = 0;
-  s->rank.count = 0;
-  s->now.count = 0;
-  for (size_t i = 0; i < s->next.count; i++)
-    lp_vec_push(&s->rank, ((ranked){s->next.data[i].objective, s->next.data[i].at, (int32_t)i}));
-  if (s->rank.count) qsort(s->rank.data, s->rank.count, sizeof *s->rank.data, compare_ranked);
-  for (size_t i = 0; i < s->rank.count; i++) {
-    const label *l = &s->next.data[s->rank.data[i].index];
-    bool useless = false;
-    if (kept > 0 && s->now.data[kept - 1].at != l->at) first = kept;
-    for (size_t k = kept; k > first && kept - k < MOST_COMPARED && !useless; k--)
-      useless = beats(s->b->s, &s->now.data[k - 1], l);
-    if (useless) continue;
-    lp_vec_push(&s->now, *l);
-    kept++;
+/* Takes the label with the least objective from the runs of a state; NULL when all are taken. */
+static const label *take_cheapest(searcher *s, int32_t last) {
+  run *from = NULL;
+  for (int32_t i = last; i; i = s->run.data[i - 1].other) {
+    run *r = &s->run.data[i - 1];
+    if (r->next < r->end && (!from || s->next.data[r->next].objective <= s->next.data[from->next].objective)) from = r;
   }
+  return from ? &s->next.data[from->next++] : NULL;
+}
+
+/* Merges the runs of each state without the labels that another one beats. Looks at the last ones only: half or twice
+ * as many changes no plan. */
+static void merge(searcher *s) {
+  enum { MOST_COMPARED = 30 };
+  s->now.count = 0;
+  for (size_t i = 0; i < s->state.count; i++) {
+    int32_t *last = &s->last[s->state.data[i]];
+    const size_t first = s->now.count;
+    for (const label *l; (l = take_cheapest(s, *last)) != NULL;) {
+      bool useless = false;
+      const size_t kept = s->now.count;
+      for (size_t k = kept; k > first && kept - k < MOST_COMPARED && !useless; k--)
+        useless = beats(s->b->s, &s->now.data[k - 1], l);
+      if (!useless) lp_vec_push(&s->now, *l);
+    }
+    *last = 0;
+  }
+}
+
+static void swap_doubles(double *a, double *b) {
+  const double kept = *a;
+  *a = *b;
+  *b = kept;
+}
+
+/* The value of which `rank` others are not greater (Hoare's selection). Changes the order of the values. */
+static double select_value(double *value, size_t count, size_t rank) {
+  size_t low = 0, high = count - 1;
+  while (low < high) {
+    const double pivot = value[low + (high - low) / 2];
+    size_t i = low, j = high;
+    for (;; i++, j--) {
+      while (value[i] < pivot)
+        i++;
+      while (value[j] > pivot)
+        j--;
+      if (i >= j) break;
+      swap_doubles(&value[i], &value[j]);
+    }
+    if (rank <= j)
+      high = j;
+    else
+      low = j + 1;
+  }
+  return value[rank];
 }
 
 /* Keeps the labels with the least bounds. */
 static void narrow(searcher *s) {
   const size_t width = s->search->width;
   if (s->now.count <= width) return;
-  s->rank.count = 0;
+  s->bound.count = 0;
   for (size_t i = 0; i < s->now.count; i++)
-    lp_vec_push(&s->rank, ((ranked){.key = s->now.data[i].bound, .index = (int32_t)i}));
-  qsort(s->rank.data, s->rank.count, sizeof *s->rank.data, compare_ranked);
-  drop(s, s->rank.data[width].key);
-  s->next.count = 0;
-  for (size_t i = 0; i < width; i++)
-    lp_vec_push(&s->next, s->now.data[s->rank.data[i].index]);
-  labels swap = s->now;
-  s->now = s->next;
-  s->next = swap;
+    lp_vec_push(&s->bound, s->now.data[i].bound);
+  const double least = select_value(s->bound.data, s->bound.count, width);
+  size_t equal = width, kept = 0;
+  for (size_t i = 0; i < s->now.count; i++)
+    equal -= s->now.data[i].bound < least;
+  for (size_t i = 0; i < s->now.count; i++) {
+    const double bound = s->now.data[i].bound;
+    if (bound > least || (bound == least && equal == 0)) continue;
+    equal -= bound == least;
+    s->now.data[kept++] = s->now.data[i];
+  }
+  s->now.count = kept;
+  drop(s, least);
 }
 
 static void do_step(searcher *s, int32_t k) {
-  s->next.count = 0;
-  for (size_t i = 0; i < s->now.count; i++)
+  s->next.count = s->run.count = s->state.count = 0;
+  for (size_t first = 0, end; first < s->now.count; first = end) {
+    for (end = first + 1; end < s->now.count && s->now.data[end].at == s->now.data[first].at;)
+      end++;
     for (int side = 0; side < LP_SIDE_COUNT; side++)
-      extend(s, k, (int32_t)i, side);
-  filter(s);
+      extend(s, k, first, end, side);
+  }
+  merge(s);
   narrow(s);
   s->traces[k] = lp_alloc((s->now.count + 1) * sizeof **s->traces);
   for (size_t i = 0; i < s->now.count; i++)
@@ -241,46 +310,60 @@ static void trace_back(const searcher *s, int32_t at, unsigned char *const side[
   }
 }
 
+static int compare_objectives(const void *left, const void *right) {
+  const label *const *a = left, *const *b = right;
+  if ((*a)->objective != (*b)->objective) return (*a)->objective < (*b)->objective ? -1 : 1;
+  return *a < *b ? -1 : 1;
+}
+
 /* Passes the placements found to `see` until one is feasible. */
 static void show_best(searcher *s) {
   const lp_exact *x = s->b->s->x;
   unsigned char *side[LP_STAGE_COUNT];
-  s->rank.count = 0;
+  const label **rank = lp_alloc(s->now.count * sizeof *rank);
   for (size_t i = 0; i < s->now.count; i++)
-    lp_vec_push(&s->rank, ((ranked){.key = s->now.data[i].objective, .index = (int32_t)i}));
-  if (s->rank.count) qsort(s->rank.data, s->rank.count, sizeof *s->rank.data, compare_ranked);
+    rank[i] = &s->now.data[i];
+  qsort(rank, s->now.count, sizeof *rank, compare_objectives);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     side[stage] = lp_alloc((size_t)x->unit_count[stage] + 1);
-  for (size_t i = 0; i < s->rank.count && i < MOST_SEEN; i++) {
-    trace_back(s, s->rank.data[i].index, side);
+  drop(s, rank[0]->objective);
+  for (size_t i = 0; i < s->now.count && i < MOST_SEEN; i++) {
+    trace_back(s, (int32_t)(rank[i] - s->now.data), side);
     if (s->search->see(s->search->user, side)) break;
     s->search->refused++;
   }
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     free(side[stage]);
+  free(rank);
+}
+
+/* The most states between two steps. */
+static size_t most_states(const lp_exact_states *s) {
+  size_t most = 0;
+  for (int32_t k = 0; k <= s->x->step_count; k++)
+    if (s->first[k + 1] - s->first[k] > most) most = s->first[k + 1] - s->first[k];
+  return most;
 }
 
 void lp_beam_run(lp_beam_bounds *b, lp_beam_search *search) {
-  fill_level(b, search->level);
+  fill_levels(b, search->level);
   const int32_t count = b->s->x->step_count;
   searcher s = {.b = b, .search = search, .traces = lp_alloc(((size_t)count + 1) * sizeof *s.traces)};
+  s.last = lp_alloc(most_states(b->s) * sizeof *s.last);
   search->lowest = search->most;
   search->refused = 0;
   lp_vec_push(&s.now, ((label){0}));
   int32_t k = 0;
   for (; k < count && s.now.count; k++)
     do_step(&s, k);
-  if (s.now.count) {
-    double least = INFINITY;
-    for (size_t i = 0; i < s.now.count; i++)
-      least = fmin(least, s.now.data[i].objective);
-    drop(&s, least);
-    show_best(&s);
-  }
+  if (s.now.count) show_best(&s);
   while (k-- > 0)
     free(s.traces[k]);
   free(s.traces);
+  free(s.last);
   lp_vec_free(&s.now);
   lp_vec_free(&s.next);
-  lp_vec_free(&s.rank);
+  lp_vec_free(&s.run);
+  lp_vec_free(&s.state);
+  lp_vec_free(&s.bound);
 }

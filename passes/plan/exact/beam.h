@@ -11,16 +11,17 @@
  */
 enum { LP_BEAM_LEVELS = 3, LP_BEAM_PRICES = 1 + (LP_EXACT_LIMITS + 1) + 2 * LP_EXACT_LIMITS * LP_BEAM_LEVELS };
 
-/* Bounds at several prices. */
+/* Bounds at several prices: first the best ones, then least amounts of limits, then prices around the best. */
 typedef struct {
   const lp_exact_states *s;
   lp_exact_state_prices at[LP_BEAM_PRICES];
   double offset[LP_BEAM_PRICES]; /* the sum of the limits, each times its price; of a least amount that limit */
-  int count;
+  int count, needs;              /* of all bounds, of the least amounts */
   /* The first end[level] bounds are those of a level: each level adds other prices. */
   int end[LP_BEAM_LEVELS], levels;
-  float *rest; /* [state][count]; owned */
-  int filled;  /* the number of bounds of each state in `rest`; lp_beam_run adds the bounds of its level */
+  float *rest[LP_BEAM_LEVELS]; /* [state][the bounds that the level adds]; owned; NULL until a beam needs it */
+  /* The weights in a bound of a label's objective and amounts: the prices by quantity. */
+  double weight[1 + LP_EXACT_LIMITS][LP_BEAM_PRICES];
 } lp_beam_bounds;
 
 /* Makes bounds at `price`, which has a high bound, and at prices around it, for at most `levels` levels. Release with

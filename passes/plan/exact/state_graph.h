@@ -46,9 +46,8 @@ typedef struct {
  * leaves them there. Bounds above `enough` are not looked for. Returns the bound; infinite: there is no placement. */
 double lp_exact_states_improve(const lp_exact_states *s, double enough, double price[LP_EXACT_LIMITS]);
 
-/* Fills rest[state * count + i], for each i from `first` up to `end`, with the least price from each state to the end
- * at prices[i], rounded down. */
-void lp_exact_states_fill(const lp_exact_states *s, const lp_exact_state_prices *prices, int count, int first, int end,
-                          float *rest);
+/* Fills rest[state * count + i], for each i below `count`, with the least price from each state to the end at
+ * prices[i], rounded down. */
+void lp_exact_states_fill(const lp_exact_states *s, const lp_exact_state_prices *prices, int count, float *rest);
 
 #endif

@@ -203,8 +203,7 @@ static void fill_lanes(const lp_exact_states *s, const lp_exact_state_prices *at
   free(after);
 }
 
-void lp_exact_states_fill(const lp_exact_states *s, const lp_exact_state_prices *prices, int count, int first, int end,
-                          float *rest) {
-  for (int i = first; i < end; i += LANES)
-    fill_lanes(s, prices + i, end - i < LANES ? end - i : LANES, (size_t)count, rest + i);
+void lp_exact_states_fill(const lp_exact_states *s, const lp_exact_state_prices *prices, int count, float *rest) {
+  for (int i = 0; i < count; i += LANES)
+    fill_lanes(s, prices + i, count - i < LANES ? count - i : LANES, (size_t)count, rest + i);
 }

@@ -70,14 +70,16 @@ LP_TEST(prices_prove_no_more_than_is_true) {
 
 /* After a search with the bounds of the last level, each state has all of them. */
 static void check_all_bounds(study *s, lp_beam_bounds *bounds) {
-  const size_t states = s->states.first[s->states.x->step_count + 1], count = (size_t)bounds->count;
+  const size_t states = s->states.first[s->states.x->step_count + 1];
   float *own = lp_alloc((states + 1) * sizeof *own);
   (void)run_beam(s, bounds, INFINITY, 1, bounds->levels - 1);
-  for (size_t i = 0; i < count; i++) {
-    lp_exact_states_fill(&s->states, &bounds->at[i], 1, 0, 1, own);
-    for (size_t k = 0; k < states; k++)
-      ck_assert_float_eq(bounds->rest[k * count + i], own[k]);
-  }
+  for (int level = 0, first = 0; level < bounds->levels; first = bounds->end[level++])
+    for (int i = first; i < bounds->end[level]; i++) {
+      const size_t count = (size_t)(bounds->end[level] - first);
+      lp_exact_states_fill(&s->states, &bounds->at[i], 1, own);
+      for (size_t k = 0; k < states; k++)
+        ck_assert_float_eq(bounds->rest[level][k * count + (size_t)(i - first)], own[k]);
+    }
   free(own);
 }
 
@@ -90,10 +92,10 @@ LP_TEST(least_prices_are_those_of_the_bound) {
     lp_beam_bounds bounds;
     if (!isinf(bound)) {
       lp_beam_bounds_create(&s.states, s.price, LP_BEAM_LEVELS, &bounds);
-      const double first = (double)bounds.rest[0], scale = fabs(first) + fabs(bounds.offset[0]);
+      check_all_bounds(&s, &bounds);
+      const double first = (double)bounds.rest[0][0], scale = fabs(first) + fabs(bounds.offset[0]);
       ck_assert_double_le(first - bounds.offset[0], bound + 1e-9 * scale);
       ck_assert_double_ge(first - bounds.offset[0], bound - 1e-6 * scale);
-      check_all_bounds(&s, &bounds);
       lp_beam_bounds_free(&bounds);
     }
     study_close(&s);
