@@ -1,10 +1,96 @@
-/* Counts cores, and leaves them to others (cores.h). */
+/* Counts the cores that the control groups of the process allow, and leaves cores to others (cores.h). */
+#include <math.h>
 #include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/clock.h"
 #include "base/cores.h"
+#include "base/file.h"
+
+/* ---- control groups ---------------------------------------------------------------------------------------------- */
+
+static bool read_numbers(const char *dir, const char *name, double *first, double *second) {
+  char path[4096 + 32];
+  snprintf(path, sizeof path, "%s/%s", dir, name);
+  FILE *file = fopen(path, "re");
+  if (!file) return false;
+  int wanted = second ? 2 : 1, got = second ? fscanf(file, "%lf %lf", first, second) : fscanf(file, "%lf", first);
+  fclose(file);
+  return got == wanted;
+}
+
+/* Cores' worth of time that the group of this folder may use; INFINITY: any. Version 2 writes "QUOTA PERIOD" or
+ * "max PERIOD", version 1 has two files and a quota of -1. */
+static double share_of(const char *dir) {
+  double quota = 0, period = 0;
+  bool has = read_numbers(dir, "cpu.max", &quota, &period) || (read_numbers(dir, "cpu.cfs_quota_us", &quota, NULL) &&
+                                                               read_numbers(dir, "cpu.cfs_period_us", &period, NULL));
+  return has && quota > 0 && period > 0 ? quota / period : INFINITY;
+}
+
+/* The least share of the group and of those that contain it. In a container the root is the container's own group,
+ * and the folders of the path may be absent. */
+static double least_share(const char *root, const char *path) {
+  char dir[4096];
+  int length = snprintf(dir, sizeof dir, "%s%s", root, path);
+  if (length < 0 || (size_t)length >= sizeof dir) return INFINITY;
+  double least = share_of(dir);
+  while (strlen(dir) > strlen(root)) {
+    *strrchr(dir, '/') = '\0';
+    least = fmin(least, share_of(dir));
+  }
+  return least;
+}
+
+static bool has_word(const char *list, const char *word) {
+  for (size_t size = strlen(word); *list != '\0'; list += strcspn(list, ","), list += *list == ',')
+    if (strcspn(list, ",") == size && strncmp(list, word, size) == 0) return true;
+  return false;
+}
+
+/* `line` is "ID:CONTROLLERS:PATH"; version 2 names no controllers, and has one tree for all of them. */
+static double share_by(char *line, const char *root) {
+  char tree[4096];
+  char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
+  if (!path || path[1] != '/') return INFINITY;
+  *path++ = '\0';
+  path[strcspn(path, "\n")] = '\0';
+  controllers++;
+  if (*controllers == '\0') return least_share(root, path);
+  if (!has_word(controllers, "cpu")) return INFINITY;
+  snprintf(tree, sizeof tree, "%s/%s", root, controllers);
+  double joined = least_share(tree, path);
+  snprintf(tree, sizeof tree, "%s/cpu", root);
+  return fmin(joined, least_share(tree, path));
+}
+
+int32_t lp_cgroup_threads(const char *membership, const char *root) {
+  char *line = NULL;
+  size_t room = 0;
+  double least = INFINITY;
+  FILE *file = fopen(membership, "re");
+  while (file && getline(&line, &room, file) > 0)
+    least = fmin(least, share_by(line, root));
+  if (file) fclose(file);
+  free(line);
+  return least < INT32_MAX ? (int32_t)ceil(least) : INT32_MAX;
+}
+
+int64_t lp_cgroup_memory(const char *limit) {
+  char *text = NULL;
+  size_t size = 0;
+  if (lp_file_read(limit, &text, &size, NULL) != LP_OK) return INT64_MAX;
+  long long bytes = strtoll(text, NULL, 10); /* "max" reads as 0 */
+  free(text);
+  return bytes > 0 ? (int64_t)bytes : INT64_MAX;
+}
+
+/* ---- the machine ------------------------------------------------------------------------------------------------- */
 
 static int32_t count_cores(void) {
   cpu_set_t set;

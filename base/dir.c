@@ -2,16 +2,94 @@
  * was killed, the next one that builds the same directory removes its remains. */
 #include "base/dir.h"
 #include "base/base.h"
-#include "base/claim.h"
 #include "base/path.h"
 #include "base/temporary.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- claims ------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+  char *folder;
+  int fd;
+} claim;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static LP_VEC(claim) claims;
+
+static int open_folder(const char *folder) {
+  return open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* A process locks a folder to remove it: once this process has the lock, the folder is gone or stays. */
+static bool is_still_there(const char *folder, int fd) {
+  struct stat opened, found;
+  return fstat(fd, &opened) == 0 && lstat(folder, &found) == 0 && opened.st_dev == found.st_dev &&
+         opened.st_ino == found.st_ino;
+}
+
+/* Claims `folder` for this process, by a lock that ends with the process. False: another process is removing the
+ * folder. On a file system without locks nothing is claimed and no folder counts as left. */
+static bool claim_folder(const char *folder) {
+  int fd = open_folder(folder);
+  if (fd < 0) return errno != ENOENT;
+  bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+  if ((!locked && errno == EWOULDBLOCK) || !is_still_there(folder, fd)) {
+    close(fd);
+    return false;
+  }
+  if (locked) {
+    pthread_mutex_lock(&lock);
+    lp_vec_push(&claims, ((claim){lp_strdup(folder), fd}));
+    pthread_mutex_unlock(&lock);
+  } else {
+    close(fd);
+  }
+  return true;
+}
+
+static void end_claim(const char *folder) {
+  pthread_mutex_lock(&lock);
+  for (size_t i = claims.count; i-- > 0;) {
+    if (!lp_streq(claims.data[i].folder, folder)) continue;
+    close(claims.data[i].fd);
+    free(claims.data[i].folder);
+    claims.data[i] = claims.data[--claims.count];
+    break;
+  }
+  if (claims.count == 0) lp_vec_free(&claims);
+  pthread_mutex_unlock(&lock);
+}
+
+static void remove_if_left(const char *folder) {
+  int fd = open_folder(folder);
+  if (fd < 0) return;
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_still_there(folder, fd)) lp_remove_tree(folder);
+  close(fd);
+}
+
+/* Removes the folders `dir`/`prefix`XXXXXX (lp_temporary_folder) that no running process has claimed. Errors are
+ * ignored. */
+static void remove_left(const char *dir, const char *prefix) {
+  DIR *listing = opendir(dir);
+  size_t length = strlen(prefix) + LP_TEMPORARY_LETTERS;
+  for (struct dirent *entry; listing && (entry = readdir(listing));) {
+    if (strlen(entry->d_name) != length || !lp_has_prefix(entry->d_name, prefix)) continue;
+    char *folder = lp_path_join(dir, entry->d_name);
+    remove_if_left(folder);
+    free(folder);
+  }
+  if (listing) (void)closedir(listing);
+}
 
 /* `path` without slashes at its end. */
 static char *trimmed(const char *path) {
@@ -42,8 +120,8 @@ static char *begin_sibling(const char *path) {
   lp_buf left = {0};
   name_sibling(path, "temporary", &left);
   char *dir = lp_path_dir(path), *made = NULL;
-  lp_claim_remove_left(dir, lp_path_base(left.data));
-  while ((made = make_sibling(path, "temporary")) && !lp_claim(made)) {
+  remove_left(dir, lp_path_base(left.data));
+  while ((made = make_sibling(path, "temporary")) && !claim_folder(made)) {
     lp_temporary_forget(made); /* Another process took it for abandoned and removed it. */
     free(made);
   }
@@ -85,7 +163,7 @@ void lp_dir_abandon(const char *temporary) {
   if (!temporary) return;
   lp_remove_tree(temporary);
   lp_temporary_forget(temporary);
-  lp_claim_end(temporary);
+  end_claim(temporary);
 }
 
 /* For file systems that cannot exchange two directories: renames the old one first, and back again when the new one
@@ -122,7 +200,7 @@ lp_status lp_dir_commit(const char *temporary, const char *path, lp_diag *diag) 
   int result = swap(temporary, place);
   free(place);
   if (result == 0) {
-    lp_claim_end(temporary);
+    end_claim(temporary);
     return LP_OK;
   }
   lp_status status = lp_error(diag, LP_LOC_FILE(path), "cannot replace the directory: %s", strerror(errno));

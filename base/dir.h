@@ -1,7 +1,8 @@
 /* Folders that appear whole: they are built under a temporary name in the same parent and then moved into place. Any
  * thread may call these functions.
  *
- * lp_dir_begin removes the remains of a killed process that built the same folder (claim.h). */
+ * lp_dir_begin removes the remains of a killed process that built the same folder. A claim, a lock that ends with its
+ * process, tells the folders of running processes. */
 #ifndef LP_DIR_H
 #define LP_DIR_H
 
