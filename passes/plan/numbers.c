@@ -332,3 +332,14 @@ void lp_plan_op_gather(const lp_plan_sizes *sizes, lp_type type, lp_plan_op *ite
   item->low_ms[LP_SIDE_CLOUD] += ms;
   item->high_ms[LP_SIDE_CLOUD] += ms;
 }
+
+/* ---- rounded activations ----------------------------------------------------------------------------------------- */
+
+static bool multiplies_rounded(const char *dtype) {
+  return lp_streq(dtype, "bf16") || lp_streq(dtype, "int8") || lp_streq(dtype, "int4");
+}
+
+bool lp_rounds_activations(const lp_compile_request *request) {
+  if (request->activations) return lp_streq(request->activations, "auto");
+  return multiplies_rounded(request->dtype_device) || multiplies_rounded(request->dtype_cloud);
+}

@@ -90,7 +90,7 @@ lp_op *lp_plan_func(const lp_module *module, lp_stage stage, int32_t plan);
 /* Records the names of the functions of `count` plans on @prefill. */
 void lp_plan_func_names_set(lp_module *module, lp_op *prefill, lp_stage stage, const char *const *names, int32_t count);
 
-/* ---- schedulers (schedulers.c, choose.c) ------------------------------------------------------------------------- */
+/* ---- schedulers (schedulers.c) ----------------------------------------------------------------------------------- */
 
 /* The scheduler's proof of a plan's distance from the best plan, in units of the objective. The dual bound rests on
  * prices of the limits: per ms of a stage's bound and per byte of a side's memory, and on the share of a message that
@@ -193,7 +193,7 @@ void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_co
 LP_MUST_USE lp_status lp_plan_try(lp_module *module, const lp_compile_request *request, lp_plan_result *out,
                                   lp_diag *diag);
 /* Replaces the request's ranks by the number, 1, 2, 4 or 8, of the best plan, which meets the constraints if any does
- * (ranks.c). `request->cloud` must be the machine of one rank; it becomes `*all`, the machines of all ranks. Types that
+ * (types.c). `request->cloud` must be the machine of one rank; it becomes `*all`, the machines of all ranks. Types that
  * are left to the planner stay so. The module must be annotated. */
 LP_MUST_USE lp_status lp_plan_choose_ranks(lp_module *module, lp_compile_request *request, struct lp_machine *all,
                                            lp_diag *diag);
