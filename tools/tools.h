@@ -111,7 +111,7 @@ typedef struct {
 LP_MUST_USE lp_status lp_tool_choose(const lp_tool_action *actions, size_t count, const lp_command *command,
                                      const lp_texts *args, lp_diag *diag);
 
-/* ---- inputs given as constants (bindings.c) ---------------------------------------------------------------------- */
+/* ---- inputs given as constants (import.c) ------------------------------------------------------------------------ */
 
 #define LP_BIND_OPTION(place)                                                                                          \
   {"--bind",                                                                                                           \

@@ -1,9 +1,10 @@
-/* llmpart import: writes an ONNX model as IR text. */
-#include "tools/compile/pipeline.h"
-
+/* llmpart import: writes an ONNX model as IR text. Inputs that a user gives as constants. */
 #include "frontend/frontend.h"
+#include "tools/compile/pipeline.h"
+#include "tools/tools.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct {
   const char *emit, *output, *subgraph;
@@ -59,4 +60,29 @@ int lp_tool_import(int argc, char **argv) {
   int status = lp_tool_main(&command, argc, argv);
   lp_vec_free(&options.bind);
   return status;
+}
+
+/* ---- bound inputs ------------------------------------------------------------------------------------------------ */
+
+lp_status lp_bindings_read(const lp_texts *texts, lp_input_binding **out, lp_diag *diag) {
+  lp_input_binding *bindings = lp_alloc((texts->count + 1) * sizeof *bindings);
+  for (size_t i = 0; i < texts->count; i++) {
+    const char *equals = strchr(texts->data[i], '=');
+    if (!equals || equals == texts->data[i]) {
+      lp_bindings_free(bindings, i);
+      return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--bind"), "'%s' is not NAME=VALUES or NAME=FILE.pb",
+                         texts->data[i]);
+    }
+    char *name = lp_strdup(texts->data[i]);
+    name[equals - texts->data[i]] = '\0';
+    bindings[i] = (lp_input_binding){.name = name, .value = equals + 1};
+  }
+  *out = bindings;
+  return LP_OK;
+}
+
+void lp_bindings_free(lp_input_binding *bindings, size_t count) {
+  for (size_t i = 0; i < count && bindings; i++)
+    free((void *)(uintptr_t)bindings[i].name);
+  free(bindings);
 }

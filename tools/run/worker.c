@@ -11,7 +11,6 @@
 #include "tools/mpi/mpi.h"
 #include "tools/run/addresses.h"
 #include "tools/run/worker_metrics.h"
-#include "tools/run/worker_spans.h"
 
 enum { MOST_BUNDLES = 256 }; /* only with --profile more than one */
 

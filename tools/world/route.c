@@ -1,18 +1,86 @@
 /* llmpart route: decides where one request goes, records its outcome, and compares policies on the recorded
  * outcomes. */
 #include "base/path.h"
+#include "runtime/router/backends.h"
+#include "runtime/router/judge.h"
+#include "runtime/router/store.h"
 #include "tools/tools.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/router/judge.h"
-#include "runtime/router/store.h"
-#include "tools/world/route_request.h"
+/* ---- the request ------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const char *keywords, *offer, *rule;
+  const char *backends; /* a file, or NULL: the other members then mean nothing */
+  double prompt_tokens, tokens, most_tokens, budget_usd;
+  bool local_only;
+  int64_t busy; /* number of requests at the edge */
+} request_flags;
+
+/* The request, and the routes that constraints refused. */
+typedef struct {
+  lp_router_request request;
+  lp_buf keywords, refused; /* the texts to which the request refers */
+} made_request;
+
+static void free_request(made_request *request) {
+  lp_buf_free(&request->keywords);
+  lp_buf_free(&request->refused);
+}
+
+static lp_status read_route(const char *option, const char *name, lp_route *out, lp_diag *diag) {
+  if (lp_route_parse(name, out)) return LP_OK;
+  return lp_error_as(LP_USAGE, diag, LP_LOC_FILE(option), "'%s' is no route; wanted edge, cloud or split", name);
+}
+
+static lp_status read_offer(const char *text, unsigned *out, lp_diag *diag) {
+  *out = 0;
+  char *copy = lp_strdup(text), *rest = NULL;
+  lp_status status = LP_OK;
+  for (char *at = strtok_r(copy, ", ", &rest); at && status == LP_OK; at = strtok_r(NULL, ", ", &rest)) {
+    lp_route route = LP_ROUTE_EDGE;
+    status = read_route("--offer", at, &route, diag);
+    *out |= 1u << route;
+  }
+  free(copy);
+  if (status == LP_OK && *out == 0)
+    status = lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--offer"), "wanted at least one route");
+  return status;
+}
+
+static lp_status weigh(const request_flags *flags, made_request *out, lp_diag *diag) {
+  lp_backends *backends = NULL;
+  LP_TRY(lp_backends_load(flags->backends, &backends, diag));
+  lp_demand demand = {.prompt_tokens = flags->prompt_tokens,
+                      .tokens = flags->tokens,
+                      .most_tokens = flags->most_tokens,
+                      .local_only = flags->local_only,
+                      .budget_usd = flags->budget_usd > 0 ? flags->budget_usd : INFINITY};
+  lp_backends_weigh(backends, &demand, flags->busy, &out->request, &out->keywords, &out->refused);
+  lp_backends_free(backends);
+  if (out->request.offered != 0) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(flags->backends), "no route can take the request: %s", lp_buf_text(&out->refused));
+}
+
+/* Returns LP_USAGE for contradictory flags, LP_FAILED when no route is left. Release with free_request. */
+static lp_status make_request(const request_flags *flags, made_request *out, lp_diag *diag) {
+  *out = (made_request){0};
+  const char *offer = flags->backends ? "edge,cloud,split" : "edge,cloud";
+  LP_TRY(read_offer(flags->offer ? flags->offer : offer, &out->request.offered, diag));
+  LP_TRY(read_route("--rule", flags->rule, &out->request.rule, diag));
+  lp_buf_puts(&out->keywords, flags->keywords);
+  lp_status status = flags->backends ? weigh(flags, out, diag) : LP_OK;
+  out->request.keywords = lp_buf_text(&out->keywords);
+  if (status != LP_OK) free_request(out);
+  return status;
+}
 
 typedef struct {
   lp_policy_spec spec;
-  lp_route_flags request;
+  request_flags request;
   const char *pool, *replay_log, *replay_mode, *format;
   double epsilon, half_life, rate, reward;
   int64_t seed, outcome, explain, memory;
@@ -121,14 +189,14 @@ static lp_status decide_with(const route_flags *flags, const lp_router_request *
 }
 
 static lp_status decide(const route_flags *flags, lp_store *store, lp_diag *diag) {
-  lp_route_request made;
+  made_request made;
   lp_decision decision;
   int64_t id = 0;
-  LP_TRY(lp_route_request_make(&flags->request, &made, diag));
+  LP_TRY(make_request(&flags->request, &made, diag));
   lp_status status = decide_with(flags, &made.request, store, &decision, &id, diag);
   if (status == LP_OK)
     status = print_decision(flags, &(decided){&made.request, lp_buf_text(&made.refused), &decision, id}, diag);
-  lp_route_request_free(&made);
+  free_request(&made);
   return status;
 }
 
