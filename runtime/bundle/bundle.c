@@ -11,7 +11,6 @@
 #include "runtime/bundle/bundle_file.h"
 #include "runtime/bundle/code.h"
 #include "runtime/bundle/manifest.h"
-#include "runtime/bundle/safetensors.h"
 #include "runtime/bundle/signature.h"
 #include "runtime/bundle/verifier.h"
 #include "runtime/gpu/gpu.h"

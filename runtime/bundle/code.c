@@ -15,7 +15,6 @@
 
 #include "base/amx.h"
 #include "runtime/bundle/bundle_file.h"
-#include "runtime/bundle/contract.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/bundle/object.h"
 #include "runtime/gpu/gpu.h"

@@ -4,7 +4,7 @@
 #include "base/digest.h"
 #include "base/poly.h"
 #include "base/side.h"
-#include "runtime/bundle/contract.h"
+#include "runtime/bundle/bundle_file.h"
 #include "runtime/bundle/manifest_reader.h"
 
 #include <stdlib.h>

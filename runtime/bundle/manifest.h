@@ -188,7 +188,7 @@ typedef struct {
 typedef struct {
   const char *file;                 /* path of the manifest, for messages */
   char hash[LP_SHA256_HEX + 1];     /* SHA-256 of its text: both sides of a link must hold the same one */
-  char contract[LP_SHA256_HEX + 1]; /* the contract that the code must carry (contract.h); "": none */
+  char contract[LP_SHA256_HEX + 1]; /* the contract that the code must carry (bundle_file.h); "": none */
   const char *name;
   lp_symbols symbols;
   int32_t symbol_count;

@@ -204,7 +204,7 @@ void lp_gpu_release(lp_gpu *gpu, lp_gpu_memory *memory, void *reserved); /* NULL
 /* Begins after all earlier work and returns when the copy is complete. */
 LP_MUST_USE lp_status lp_gpu_copy(lp_gpu *gpu, lp_gpu_memory *memory, const lp_gpu_rows *rows, lp_diag *diag);
 
-/* ---- one of the GPUs of several ranks (gather.c) ----------------------------------------------------------------- */
+/* ---- one of the GPUs of several ranks (gpu.c) -------------------------------------------------------------------- */
 
 bool lp_gpu_gathers(const lp_gpu *gpu); /* tells whether the interface can gather in the GPUs' own memory */
 bool lp_gpu_enter(lp_gpu *gpu);         /* makes it the GPU of the calling thread, for libraries that take that one */

@@ -210,3 +210,27 @@ double lp_radio_o2i_db(double fc, bool high_loss, double d_in) {
 double lp_radio_o2i_deviation_db(bool high_loss) {
   return high_loss ? 6.5 : 4.4;
 }
+
+/* ---- noise and capacity ------------------------------------------------------------------------------------------ */
+
+double lp_radio_db(double linear) {
+  return 10 * log10(linear);
+}
+
+double lp_radio_linear(double db) {
+  return pow(10, db / 10);
+}
+
+double lp_radio_capacity(double hertz, double sinr, const lp_radio_coding *coding) {
+  if (coding->gap_db > 0) sinr /= lp_radio_linear(coding->gap_db);
+  double per_hertz = log2(1 + sinr);
+  return hertz * (coding->cap > 0 ? fmin(per_hertz, coding->cap) : per_hertz);
+}
+
+double lp_radio_sinr(double received, double interference, double noise) {
+  return received / (interference + noise);
+}
+
+double lp_radio_noise(double hertz, double n0_dbm_hz, double figure_db) {
+  return lp_radio_linear(n0_dbm_hz + figure_db) * hertz;
+}

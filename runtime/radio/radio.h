@@ -58,7 +58,7 @@ double lp_radio_environment_height(lp_radio_scenario scenario, double d2d, doubl
 double lp_radio_o2i_db(double fc, bool high_loss, double d_in);
 double lp_radio_o2i_deviation_db(bool high_loss);
 
-/* ---- capacity (capacity.c) --------------------------------------------------------------------------------------- */
+/* ---- capacity (propagation.c) ------------------------------------------------------------------------------------ */
 
 double lp_radio_db(double linear);
 double lp_radio_linear(double db);

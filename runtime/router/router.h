@@ -79,7 +79,7 @@ enum {
 size_t lp_prompt_tokens(const lp_prompt *prompt, int32_t out[LP_PROMPT_TOKENS]);
 int32_t lp_prompt_route_token(lp_route route); /* the token, of lp_prompt_tokens' vocabulary, that answers the query */
 
-/* ---- keywords by a language model (keywords.c) ------------------------------------------------------------------- */
+/* ---- keywords by a language model (prompt.c) --------------------------------------------------------------------- */
 
 enum { LP_KEYWORD_TOKENS = 16 };
 /* Appends the prompt that asks for the keywords of a request, in the manner of lp_prompt_text. */
@@ -87,7 +87,7 @@ void lp_keywords_prompt(const char *request, lp_buf *out);
 /* Appends the keywords of an answer; false: it has none. */
 bool lp_keywords_take(const char *answer, lp_buf *out);
 
-/* ---- deciders (decider_*.c) ------------------------------------------------------------------------------------- */
+/* ---- deciders (decider_*.c) -------------------------------------------------------------------------------------- */
 
 /* A decider reads a prompt and gives the probability of each route. Release with decider->close(decider). */
 typedef struct lp_decider lp_decider;

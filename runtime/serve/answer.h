@@ -1,9 +1,10 @@
-/* Writes the JSON of answers. The caller releases each result with free(). */
+/* Writes the JSON of answers, and collects the pieces of those that are not streamed. The caller releases each result
+ * with free(). */
 #ifndef LP_SERVE_ANSWER_H
 #define LP_SERVE_ANSWER_H
 
 #include "base/json/writer.h"
-#include "runtime/serve/collect.h"
+#include "runtime/serve/place/logprobs.h"
 
 /* The members of an answer that are the same in all of its parts. */
 typedef struct {
@@ -11,6 +12,27 @@ typedef struct {
   const char *id, *model;
   int64_t created; /* Unix time */
 } lp_answer_head;
+
+typedef struct {
+  int64_t index;
+  lp_buf id, name, arguments;
+} lp_whole_call;
+
+typedef struct {
+  lp_buf text;
+  lp_logprobs logprobs;
+  LP_VEC(lp_whole_call) calls;
+  size_t characters; /* of the tokens that were streamed */
+  lp_finish finish;
+} lp_whole_choice;
+
+typedef struct {
+  lp_whole_choice choice[LP_MOST_ANSWERS];
+} lp_whole;
+
+void lp_whole_put(lp_whole *whole, const lp_piece *piece);
+/* Frees the choices [first, first + count), and leaves them empty. */
+void lp_whole_drop(lp_whole *whole, int32_t first, int32_t count);
 
 char *lp_answer_whole(const lp_answer_head *head, const lp_whole *whole, const lp_usage *usage);
 /* A chunk of a stream. The first chunk of a chat's choice names the role. `characters`: of the choice's tokens before

@@ -1,10 +1,10 @@
-/* Pairs of models in YAML. */
+/* Pairs of models in YAML, and the equations of their times. */
+#include "base/yaml/yaml.h"
 #include "runtime/service/service.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/yaml/yaml.h"
 
 extern const lp_embedded_table lp_embedded_services;
 
@@ -127,4 +127,35 @@ void lp_service_print(const lp_service *service, lp_buf *out) {
     lp_yaml_print_quoted(model->source, out);
   }
   lp_buf_puts(out, "\n");
+}
+
+/* ---- equations --------------------------------------------------------------------------------------------------- */
+
+const char *const lp_site_names[LP_SITE_COUNT] = {"edge", "cloud", "split"};
+const char *const lp_counting_names[LP_COUNTINGS] = {"once", "paper"};
+
+double lp_generation_s(const lp_service_model *model, double prompt_tokens, double tokens, lp_counting counting) {
+  double more = counting == LP_COUNT_PAPER ? tokens : fmax(tokens - 1, 0);
+  return model->ttft_s + prompt_tokens * model->prompt_s + more * model->tpot_s;
+}
+
+double lp_transmission_s(double tokens, double token_bytes, double bps, lp_site site, double backhaul_s) {
+  return 8 * tokens * token_bytes / bps + (site == LP_SITE_CLOUD ? backhaul_s : 0);
+}
+
+double lp_service_reward(double target_s, double total_s, double penalty, bool missed_quality) {
+  return target_s - total_s - (missed_quality ? penalty : 0);
+}
+
+double lp_service_slope_s(const lp_service *service, double tokens, double backhaul_s, lp_counting counting) {
+  return lp_generation_s(&service->at[LP_SITE_CLOUD], 0, tokens, counting) + backhaul_s -
+         lp_generation_s(&service->at[LP_SITE_EDGE], 0, tokens, counting);
+}
+
+double lp_service_break_even(const lp_service *service, double penalty, double backhaul_s, lp_counting counting) {
+  const lp_service_model *edge = &service->at[LP_SITE_EDGE], *cloud = &service->at[LP_SITE_CLOUD];
+  double per_token = cloud->tpot_s - edge->tpot_s;
+  if (per_token <= 0) return INFINITY;
+  double tokens = (penalty - (cloud->ttft_s - edge->ttft_s) - backhaul_s) / per_token;
+  return counting == LP_COUNT_PAPER ? tokens : tokens + 1;
 }

@@ -13,7 +13,7 @@
 typedef enum { LP_SITE_EDGE, LP_SITE_CLOUD, LP_SITE_SPLIT, LP_SITE_COUNT } lp_site;
 extern const char *const lp_site_names[LP_SITE_COUNT]; /* "edge", "cloud", "split" */
 
-/* ---- equations (delay.c) ----------------------------------------------------------------------------------------- */
+/* ---- equations (profile.c) --------------------------------------------------------------------------------------- */
 
 /* The times of one model on one otherwise idle machine. */
 typedef struct {

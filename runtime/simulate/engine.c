@@ -6,7 +6,6 @@
 
 #include "base/random.h"
 #include "runtime/simulate/engine.h"
-#include "runtime/simulate/heap.h"
 #include "runtime/simulate/station.h"
 
 typedef struct {

@@ -2,9 +2,24 @@
 #ifndef LP_SIMULATE_STATION_H
 #define LP_SIMULATE_STATION_H
 
-#include "runtime/simulate/heap.h"
+#include "base/base.h"
 #include "runtime/simulate/passes.h"
 #include "runtime/simulate/simulate.h"
+
+/* A binary heap of events. */
+typedef struct {
+  double key;
+  uint32_t order, item;
+} lp_sim_entry;
+
+typedef struct {
+  LP_VEC(lp_sim_entry) entries;
+  uint32_t next;
+} lp_sim_heap;
+
+/* The caller frees `entries` with lp_vec_free. */
+void lp_sim_heap_push(lp_sim_heap *heap, double key, uint32_t item);
+uint32_t lp_sim_heap_pop(lp_sim_heap *heap); /* not empty */
 
 /* A request on its way. */
 typedef struct {

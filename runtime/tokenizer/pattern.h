@@ -9,7 +9,7 @@ typedef struct lp_pattern lp_pattern;
 
 /* After a failure *why is an allocated sentence, which the caller reports and frees. */
 lp_pattern *lp_pattern_create(const char *text, size_t size, bool literal, char **why);
-/* Appends the source of the pattern that matches runs of one script (scripts.c). */
+/* Appends the source of the pattern that matches runs of one script (parts.c). */
 void lp_pattern_of_scripts(lp_buf *out);
 void lp_pattern_free(lp_pattern *pattern);
 

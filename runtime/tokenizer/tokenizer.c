@@ -338,3 +338,81 @@ void lp_tokenizer_decode(const lp_tokenizer *tokenizer, const int32_t *ids, size
   }
   lp_work_free(&work);
 }
+
+/* ---- the bytes of a token ---------------------------------------------------------------------------------------- */
+
+/* Runs a step that works on each piece by itself. The piece follows another one: what decoders do to the first piece of
+ * a text does not apply. */
+static void run_after_another(const lp_tokenizer_step *step, lp_buf *bytes) {
+  lp_work work = {.keep_empty = true};
+  lp_work_begin(&work);
+  lp_buf_puts(&work.next.text, "a");
+  lp_work_add(&work, 0, -1, false);
+  lp_buf_append(&work.next.text, lp_buf_text(bytes), bytes->size);
+  lp_work_add(&work, 1, -1, false);
+  lp_work_swap(&work);
+  if (step->run(step, &work) == LP_OK && work.now.list.count == 2) {
+    const lp_piece last = work.now.list.data[1];
+    lp_buf_clear(bytes);
+    lp_buf_append(bytes, lp_buf_text(&work.now.text) + last.start, last.size);
+  }
+  lp_work_free(&work);
+}
+
+void lp_tokenizer_token_bytes(const lp_tokenizer *tokenizer, int32_t id, lp_buf *out, bool *special) {
+  size_t size = 0;
+  const char *text = lp_vocab_text(&tokenizer->vocab, id, &size);
+  lp_buf bytes = {0};
+  *special = text && tokenizer->special.data[id];
+  if (!text) return;
+  lp_buf_append(&bytes, text, size);
+  for (size_t i = 0; !*special && i < tokenizer->decoder.count; i++) {
+    const lp_tokenizer_step *step = &tokenizer->decoder.data[i];
+    if (step->run == lp_step_fuse || step->run == lp_step_cut || step->run == lp_step_ctc)
+      continue; /* of whole texts */
+    if (step->run == lp_step_unbytes)
+      lp_step_take_bytes(&bytes);
+    else if (step->run == lp_step_byte_fallback)
+      lp_step_take_fallback(&bytes);
+    else
+      run_after_another(step, &bytes);
+  }
+  if (!*special && !tokenizer->has_decoder) lp_buf_puts(out, " ");
+  lp_buf_append(out, lp_buf_text(&bytes), bytes.size);
+  lp_buf_free(&bytes);
+}
+
+/* ---- text of a stream of tokens ---------------------------------------------------------------------------------- */
+
+/* Tells whether the text ends within a character: decoders give U+FFFD for bytes that are not yet a character. */
+static bool is_cut(const char *text, size_t size) {
+  static const char replacement[] = "\xef\xbf\xbd";
+  if (size >= 3 && memcmp(text + size - 3, replacement, 3) == 0) return true;
+  size_t follow = 0;
+  while (follow < size && follow < 4 && ((uint8_t)text[size - 1 - follow] & 0xc0) == 0x80)
+    follow++;
+  if (follow >= size) return false;
+  uint8_t lead = (uint8_t)text[size - 1 - follow];
+  size_t wanted = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : lead >= 0xc0 ? 1 : 0;
+  return follow < wanted;
+}
+
+void lp_text_stream_put(lp_text_stream *stream, const lp_tokenizer *tokenizer, int32_t token, lp_buf *out) {
+  lp_vec_push(&stream->ids, token);
+  lp_buf before = {0}, now = {0};
+  const int32_t *window = stream->ids.data + stream->begin;
+  lp_tokenizer_decode(tokenizer, window, stream->shown - stream->begin, true, &before);
+  lp_tokenizer_decode(tokenizer, window, stream->ids.count - stream->begin, true, &now);
+  if (now.size > before.size && !is_cut(now.data, now.size)) {
+    lp_buf_append(out, now.data + before.size, now.size - before.size);
+    stream->begin = stream->shown;
+    stream->shown = stream->ids.count;
+  }
+  lp_buf_free(&before);
+  lp_buf_free(&now);
+}
+
+void lp_text_stream_free(lp_text_stream *stream) {
+  lp_vec_free(&stream->ids);
+  *stream = (lp_text_stream){0};
+}

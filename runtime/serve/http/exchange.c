@@ -1,18 +1,55 @@
 /* Makes answers, whole or streamed, and replies with them. */
 #include "runtime/serve/http/exchange.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/clock.h"
 #include "runtime/serve/answer.h"
 #include "runtime/serve/embeddings.h"
-#include "runtime/serve/http/events.h"
 #include "runtime/serve/prompts.h"
+
+/* ---- events of streams ------------------------------------------------------------------------------------------- */
+
+enum { POLL_MS = 50, READER_MS = 60000, END_MS = 3000 };
+
+/* Waits until the pipe takes more; false: it has taken nothing for too long. */
+static bool await_reader(int pipe, const volatile int *stop, double since_ms) {
+  struct pollfd writable = {.fd = pipe, .events = POLLOUT};
+  if (lp_now_ms() - since_ms > (lp_flag_get(stop) ? END_MS : READER_MS)) return false;
+  return poll(&writable, 1, POLL_MS) >= 0 || errno == EINTR;
+}
+
+static bool write_all(int pipe, const volatile int *stop, const char *text, size_t size) {
+  double since_ms = lp_now_ms();
+  for (size_t at = 0; at < size;) {
+    ssize_t wrote = write(pipe, text + at, size - at);
+    if (wrote < 0 && (errno == EAGAIN || errno == EINTR) && await_reader(pipe, stop, since_ms)) continue;
+    if (wrote <= 0) return false;
+    at += (size_t)wrote;
+  }
+  return true;
+}
+
+/* Writes an event with this JSON, which it frees, to a non-blocking pipe. Waits while the pipe is full: up to a minute,
+ * and up to 3 s once `*stop` is set, which another thread or a signal handler does. False: the client has left, or has
+ * read nothing for so long. SIGPIPE must be ignored. */
+static bool write_event(int pipe, const volatile int *stop, char *json) {
+  lp_buf event = {0};
+  lp_buf_printf(&event, "data: %s\n\n", json);
+  free(json);
+  bool wrote = write_all(pipe, stop, event.data, event.size);
+  lp_buf_free(&event);
+  return wrote;
+}
 
 lp_exchange *lp_exchange_create(lp_http_server *of) {
   lp_exchange *a = lp_alloc(sizeof *a);
@@ -60,7 +97,7 @@ static bool take_piece(void *user, const lp_piece *piece) {
   bool *has_role = &a->has_role[piece->choice];
   size_t *characters = &a->whole.choice[piece->choice].characters;
   const lp_answer_head head = head_of(a);
-  bool wrote = lp_events_write(a->pipe, &a->server->stop, lp_answer_chunk(&head, piece, !*has_role, *characters));
+  bool wrote = write_event(a->pipe, &a->server->stop, lp_answer_chunk(&head, piece, !*has_role, *characters));
   *has_role = true;
   for (size_t i = 0; i < piece->logprob_count; i++)
     *characters += piece->logprobs[i].characters;
@@ -127,10 +164,10 @@ static void write_ends(lp_exchange *a) {
   const lp_answer_head head = head_of(a);
   bool wrote = true;
   for (int32_t i = 0; wrote && i < lp_completion_answers(&a->request); i++)
-    wrote = lp_events_write(a->pipe, stop, lp_answer_chunk_end(&head, i, a->whole.choice[i].finish));
+    wrote = write_event(a->pipe, stop, lp_answer_chunk_end(&head, i, a->whole.choice[i].finish));
   if (wrote && a->request.stream_usage)
-    wrote = lp_events_write(a->pipe, stop, lp_answer_chunk_usage(&head, &a->course.usage));
-  if (wrote) (void)lp_events_write(a->pipe, stop, lp_strdup("[DONE]"));
+    wrote = write_event(a->pipe, stop, lp_answer_chunk_usage(&head, &a->course.usage));
+  if (wrote) (void)write_event(a->pipe, stop, lp_strdup("[DONE]"));
 }
 
 /* Ends a stream. A stream that fails in its middle ends with an error event and without [DONE]. */
@@ -138,7 +175,7 @@ static void write_end(lp_exchange *a) {
   if (a->status == LP_OK)
     write_ends(a);
   else if (a->begun)
-    (void)lp_events_write(a->pipe, &a->server->stop, lp_answer_error("server_error", a->error));
+    (void)write_event(a->pipe, &a->server->stop, lp_answer_error("server_error", a->error));
 }
 
 /* The thread of an answer. It owns the answer once that has begun; until then the connection's thread waits for it. */
@@ -270,4 +307,41 @@ static enum MHD_Result answer_stream(const lp_peer *to, lp_exchange *a, bool *ta
 
 enum MHD_Result lp_exchange_answer(const lp_peer *to, lp_exchange *a, bool *taken) {
   return a->request.stream ? answer_stream(to, a, taken) : answer_whole(to, a);
+}
+
+/* ---- replies ----------------------------------------------------------------------------------------------------- */
+
+const char *lp_peer_header(const lp_peer *to, const char *name) {
+  return to->http->lookup_connection_value(to->connection, MHD_HEADER_KIND, name);
+}
+
+static void share(const lp_peer *to, struct MHD_Response *response) {
+  const lp_http_library *http = to->http;
+  (void)http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN, to->origin);
+  (void)http->add_response_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ORIGIN);
+  (void)http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_EXPOSE_HEADERS,
+                                  "X-Llmpart-Route, X-Llmpart-Decision, Retry-After");
+}
+
+enum MHD_Result lp_peer_queue(const lp_peer *to, unsigned status, const char *type, struct MHD_Response *response) {
+  if (!response) return MHD_NO;
+  (void)to->http->add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+  if (to->origin) share(to, response);
+  enum MHD_Result result = to->http->queue_response(to->connection, status, response);
+  to->http->destroy_response(response);
+  return result;
+}
+
+enum MHD_Result lp_peer_reply_text(const lp_peer *to, unsigned status, const char *type, char *text) {
+  return lp_peer_queue(to, status, type,
+                       to->http->create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE));
+}
+
+enum MHD_Result lp_peer_reply(const lp_peer *to, unsigned status, char *json) {
+  return lp_peer_reply_text(to, status, "application/json", json);
+}
+
+enum MHD_Result lp_peer_reply_error(const lp_peer *to, unsigned status, const char *text) {
+  const char *type = status < 500 ? "invalid_request_error" : "server_error";
+  return lp_peer_reply(to, status, lp_answer_error(type, text));
 }

@@ -5,12 +5,28 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "base/clock.h"
 #include "runtime/serve/answer.h"
 #include "runtime/serve/http/guard.h"
-#include "runtime/serve/http/page.h"
 #include "runtime/serve/router_api.h"
 #include "runtime/serve/states.h"
+
+extern const char lp_serve_page_css[], lp_serve_page_js[];
+
+/* The page at `/`: one HTML document, freed by the caller, that reads /v1/status and sends requests as any client. */
+static char *page_html(void) {
+  lp_buf out = {0};
+  lp_buf_puts(&out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                    "<link rel=\"icon\" href=\"data:,\">\n<title>llmpart serve</title>\n<style>\n");
+  lp_buf_puts(&out, lp_serve_page_css);
+  lp_buf_puts(&out, "</style>\n</head>\n<body>\n<main id=\"page\"></main>\n"
+                    "<noscript>The page requires JavaScript; /v1/status has the same as JSON.</noscript>\n<script>\n");
+  lp_buf_puts(&out, lp_serve_page_js);
+  lp_buf_puts(&out, "</script>\n</body>\n</html>\n");
+  return out.data;
+}
 
 /* Finds the key of the request; false: it has none, and needs one. */
 static bool is_allowed(const lp_peer *to, lp_exchange *a) {
@@ -163,7 +179,7 @@ static enum MHD_Result tell_status(const lp_peer *to, lp_exchange *a, const char
 /* The page may load and contact nothing but this server, and no other page may frame it. */
 static enum MHD_Result show_page(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
   (void)a, (void)rest, (void)taken;
-  char *html = lp_page_html();
+  char *html = page_html();
   struct MHD_Response *response = to->http->create_response_from_buffer(strlen(html), html, MHD_RESPMEM_MUST_FREE);
   if (response)
     (void)to->http->add_response_header(response, "Content-Security-Policy",

@@ -11,7 +11,7 @@
 #include "runtime/serve/place/listener.h"
 #include "runtime/serve/place/remotes.h"
 #include "runtime/serve/place/site.h"
-#include "runtime/serve/place/supervise.h"
+#include "runtime/serve/place/watcher.h"
 #include "runtime/serve/place/turns.h"
 
 /* A text that has begun waits this long for a worker, after it has lost one. */

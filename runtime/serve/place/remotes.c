@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/serve/place/choice.h"
 #include "runtime/serve/place/fleet.h"
 #include "runtime/serve/place/visits.h"
 #include "runtime/serve/place/watcher.h"

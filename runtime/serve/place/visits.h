@@ -5,6 +5,7 @@
 #ifndef LP_SERVE_VISITS_H
 #define LP_SERVE_VISITS_H
 
+#include "runtime/serve/place/site.h"
 #include "runtime/serve/serve.h"
 
 /* The longest address of a worker that is read. */
@@ -28,5 +29,21 @@ void lp_visits_close(lp_visits *visits); /* NULL is allowed */
 int64_t lp_visits_find(lp_visits *visits, const int32_t *prompt, size_t length, char address[LP_MOST_ADDRESS]);
 /* Notes where a prompt is sent. */
 void lp_visits_note(lp_visits *visits, const int32_t *prompt, size_t length, const char *address);
+
+/* ---- the choice of a worker -------------------------------------------------------------------------------------- */
+
+/* A request goes to a worker that has computed the beginning of its prompt, unless too many requests wait there. Pure;
+ * any thread. A worker that may be chosen: */
+typedef struct {
+  int64_t rows;    /* the first rows of the prompt that it has in KV caches */
+  int64_t visited; /* those that the same conversation had when another server sent it there last */
+  int requests;    /* of all servers, as far as is known */
+} lp_worker_offer;
+
+/* Tells whether a worker is a better choice than another one. Each row that needs no computing counts, and each request
+ * there as many as ROWS_OF_REQUEST rows that it lacks. Among equal workers the one with fewer requests is better. */
+bool lp_worker_is_better(const lp_worker_offer *a, const lp_worker_offer *b);
+/* Why `chosen` of offer[count] was chosen. */
+lp_choice_reason lp_worker_reason(const lp_worker_offer *offer, const bool *may, int count, int chosen);
 
 #endif

@@ -1,6 +1,5 @@
 /* The choice of a worker by the rows that it has of a prompt, and by its requests; and the beginnings of prompts that
  * servers tell each other of. */
-#include "runtime/serve/place/choice.h"
 #include "runtime/serve/place/visits.h"
 #include "tests/suite.h"
 
