@@ -1,6 +1,5 @@
 /* Floats of 16 bits by their bits. */
 #include "base/number.h"
-#include "base/base.h"
 
 #include <string.h>
 

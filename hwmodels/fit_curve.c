@@ -2,7 +2,6 @@
 #include "hwmodels/hwmodels_internal.h"
 
 #include <gsl/gsl_linalg.h>
-#include <gsl/gsl_vector.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -4,7 +4,6 @@
 #include "base/map.h"
 #include "base/number.h"
 #include "base/path.h"
-#include "base/poly.h"
 #include "ir/ir.h"
 #include "ir/ir_internal.h"
 

@@ -5,7 +5,6 @@
  * attention and written by kv_append: only the appended rows move. */
 #include "base/poly.h"
 #include "ir/ir.h"
-#include "ir/ir_internal.h"
 
 typedef struct {
   lp_module *m;

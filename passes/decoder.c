@@ -2,7 +2,6 @@
  * profiles of machines use it. */
 #include "passes/decoder.h"
 #include "base/poly.h"
-#include "passes/passes.h"
 
 #include <math.h>
 

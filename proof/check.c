@@ -1,5 +1,4 @@
 /* Checks that a report keeps the promises of its certificate: its value, its lower bound, its figures. */
-#include "base/side.h"
 #include "proof/certificate.h"
 
 #include <math.h>

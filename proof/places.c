@@ -2,8 +2,6 @@
  * compares them with the limits. */
 #include "proof/places.h"
 
-#include <math.h>
-
 static lp_status same_figure(const places_report *r, const char *key, double wanted) {
   char text[80];
   double found = 0;

@@ -6,7 +6,6 @@
 #include "backend/program.h"
 #include "backend/rows.h"
 #include "backend/values.h"
-#include "base/side.h"
 
 bool cpu_operand_passed(const cpu_call *call, int32_t index) {
   lp_value *value = lp_op_in(call->base.op, index);

@@ -9,7 +9,6 @@
 #include "base/json/writer.h"
 #include "base/nvrtc/nvrtc.h"
 #include "base/path.h"
-#include "base/side.h"
 
 #include <stdlib.h>
 #include <string.h>

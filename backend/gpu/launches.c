@@ -10,7 +10,6 @@
 #include "backend/values.h"
 #include "base/map.h"
 #include "base/poly.h"
-#include "base/side.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,6 @@
 #include "backend/onnx/halves.h"
 
 #include "base/json/writer.h"
-#include "base/poly.h"
-#include "base/side.h"
 
 static const char *const role_names[] = {"data", "cut", "past", "present", "size"};
 

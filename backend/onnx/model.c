@@ -5,7 +5,6 @@
 #include "backend/onnx/rules/rules.h"
 #include "base/map.h"
 #include "base/poly.h"
-#include "base/side.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,6 @@
 
 #include "backend/values.h"
 #include "base/map.h"
-#include "base/side.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,6 @@
 
 #include "backend/gpu/print.h"
 #include "backend/gpu/rules.h"
-#include "base/side.h"
 
 static const gpu_word words[] = {{"kernel", "__kernel"},
                                  {"after", "(void)0"},

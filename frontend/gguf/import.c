@@ -1,7 +1,6 @@
 /* Imports a GGUF file into a module. */
 #include "base/file.h"
 #include "base/path.h"
-#include "frontend/frontend.h"
 #include "frontend/gguf/gguf.h"
 
 #include <stdlib.h>

@@ -2,8 +2,6 @@
  * expert's number, by OneHot or Equal, so that a token chooses each expert at most once. */
 #include "frontend/onnx/rows.h"
 
-#include <stdlib.h>
-
 /* The two axes of the mask, followed back to a value from which it is computed. */
 typedef struct {
   const lp_value *value;

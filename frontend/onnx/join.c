@@ -2,7 +2,6 @@
 #include "frontend/onnx/join.h"
 #include "base/path.h"
 #include "base/poly.h"
-#include "frontend/onnx/scope.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,9 +4,7 @@
  * takes 0 for a token that did not choose the expert. The number of rows becomes the number of tokens. The results are
  * the same if every operator from NonZero to the sum computes each row independently (rows.c), and each token occurs
  * once (experts.c). */
-#include "frontend/onnx/build.h"
 #include "frontend/onnx/rows.h"
-#include "frontend/onnx/tensor.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,4 @@
 /* Element types and shapes. A dimension's name becomes a symbol, an expression of names a polynomial. */
-#include "base/abi.h"
 #include "base/map.h"
 #include "base/poly.h"
 #include "frontend/onnx/identify.h"

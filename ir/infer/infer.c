@@ -1,8 +1,6 @@
 /* Types of onnx.* operators from their operands. The rule of each operator is named in ops.def; an entry without a rule
  * does not compile. */
 #include "ir/infer/infer.h"
-#include "base/poly.h"
-#include "ir/ir_internal.h"
 
 #include <assert.h>
 

@@ -7,8 +7,6 @@
 #include "passes/plan/plan.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The time of all messages of one direction: each message costs half a round trip, and their bytes cost the
  * bandwidth. */

@@ -2,7 +2,6 @@
  * numbers.c. */
 #include "base/map.h"
 #include "base/side.h"
-#include "passes/plan/family/family.h"
 #include "passes/plan/numbers.h"
 #include "passes/plan/pin.h"
 #include "passes/shard/view.h"

@@ -3,7 +3,6 @@
  * batch is b, the new tokens are s and the past is p in every type; attention_mask and position_ids are computed
  * instead of inputs; `input_roles`, `output_roles` and `past_pair` of the function give the roles of the others. */
 #include "base/poly.h"
-#include "passes/build.h"
 #include "passes/passes.h"
 #include "passes/recognise/bind.h"
 

@@ -5,7 +5,6 @@
 #include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
-#include <math.h>
 #include <string.h>
 
 typedef struct {

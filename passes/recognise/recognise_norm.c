@@ -3,8 +3,6 @@
 #include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
-#include <math.h>
-
 /* x of x^2, written as Pow or Mul. */
 static lp_value *squared(lp_value *value) {
   lp_op *pow = lp_match_def(value, LP_ONNX_Pow), *mul = lp_match_def(value, LP_ONNX_Mul);

@@ -4,7 +4,6 @@
  * which of the function's exits). With profile=true functions carry `profiled`: their code reports when each operator
  * begins. */
 #include "passes/passes.h"
-#include "passes/plan/plan.h"
 #include "passes/state.h"
 
 /* ---- operators that only an exit needs --------------------------------------------------------------------------- */

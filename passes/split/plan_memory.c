@@ -7,7 +7,6 @@
  * are polynomials: slots are chosen by the sizes at the workload, best fit first. */
 #include "base/poly.h"
 #include "passes/passes.h"
-#include "passes/plan/plan.h"
 #include "passes/state.h"
 
 #include <stdlib.h>

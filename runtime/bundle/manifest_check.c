@@ -1,6 +1,5 @@
 /* Checks how the parts of a manifest relate, once each of them is read: the ports with the vocabulary, and the steps
  * of a program with its ports, buffers and code. */
-#include "base/map.h"
 #include "base/poly.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/bundle/manifest_reader.h"

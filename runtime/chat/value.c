@@ -4,7 +4,6 @@
 
 #include "base/utf8.h"
 #include "runtime/chat/value.h"
-#include "runtime/runtime.h"
 
 bool lp_chat_is_true(const lp_chat_value *value) {
   switch (value->kind) {

@@ -1,8 +1,6 @@
 /* Chooses the sequences of the next pass. */
-#include <math.h>
 #include <stdlib.h>
 
-#include "runtime/bundle/bundle.h"
 #include "runtime/engine/job.h"
 #include "runtime/engine/memory.h"
 #include "runtime/engine/prefix.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/bundle/bundle.h"
 #include "runtime/exec/sampler.h"
 
 static bool repeats(const lp_decoding *how) {

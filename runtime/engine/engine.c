@@ -1,7 +1,6 @@
 /* The thread that runs passes, and the threads that wait for tokens. */
 #include "runtime/engine/engine.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

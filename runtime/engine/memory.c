@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "runtime/bundle/bundle.h"
 #include "runtime/engine/prefix.h"
 #include "runtime/engine/remote.h"
 

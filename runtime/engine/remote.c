@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/link/link.h"
 #include "runtime/link/link.pb-c.h"

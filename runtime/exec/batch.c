@@ -6,7 +6,6 @@
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/batch.h"
-#include "runtime/exec/executor.h"
 #include "runtime/exec/ranks.h"
 #include "runtime/exec/sampler.h"
 #include "runtime/exec/state.h"

@@ -4,9 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "base/abi.h"
 #include "base/poly.h"
-#include "base/side.h"
 
 lp_ranks *lp_ranks_of(const lp_bundle *bundle, lp_place side) {
   return bundle->manifest.side[side].ranks > 1 ? bundle->ranks : NULL;

@@ -4,8 +4,6 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "base/base.h"
-
 /* A loss above this comes from a thread that lost its core, and concerns all segments. */
 static const double late_ms = 0.3;
 /* A shorter segment is not worth a worker: handing it over and waiting at its barriers takes 1 to 2 us each. */

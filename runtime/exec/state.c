@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/poly.h"
-#include "base/side.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/state.h"
 #include "runtime/gpu/gpu.h"

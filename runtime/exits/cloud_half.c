@@ -2,7 +2,6 @@
  * programs; each side has its own symbol values. */
 #include <string.h>
 
-#include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/executor.h"

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/side.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/batch.h"
 #include "runtime/exec/executor.h"
@@ -11,7 +10,6 @@
 #include "runtime/exits/codec.h"
 #include "runtime/exits/context.h"
 #include "runtime/exits/halves.h"
-#include "runtime/runtime.h"
 
 enum { FIRST_ROOM = 16 };
 

@@ -1,7 +1,6 @@
 /* Saves and restores a context: its KV rows, its rows of hidden states, and the last answer. The file holds no samples,
  * since each sample that a later question needs comes from a row that was not run yet, or is in the last answer. */
 #include "runtime/exits/context_file.h"
-#include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/state.h"

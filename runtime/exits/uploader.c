@@ -7,7 +7,6 @@
 #include "runtime/link/link.pb-c.h"
 #include "runtime/runtime.h"
 
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>

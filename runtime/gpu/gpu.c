@@ -3,7 +3,6 @@
 
 #include "base/abi.h"
 #include "base/map.h"
-#include "runtime/gpu/code.h"
 #include "runtime/gpu/memory.h"
 #include "runtime/gpu/pass.h"
 #include "runtime/gpu/tables.h"

@@ -5,7 +5,6 @@
 #include "base/abi.h"
 #include "base/map.h"
 #include "base/units.h"
-#include "runtime/gpu/code.h"
 #include "runtime/gpu/sizes.h"
 
 #include <stdio.h>

@@ -5,7 +5,6 @@
 
 #include "base/abi.h"
 #include "base/map.h"
-#include "runtime/gpu/code.h"
 #include "runtime/gpu/sizes.h"
 #include "runtime/gpu/tables.h"
 

@@ -6,7 +6,6 @@
 #include "runtime/gpu/pass.h"
 
 #include "base/abi.h"
-#include "runtime/gpu/code.h"
 #include "runtime/gpu/sizes.h"
 #include "runtime/gpu/tables.h"
 

@@ -1,7 +1,6 @@
 /* The relay between the two ends holds bytes for the time that the emulated link would take. See link_emulator.h. */
 #include "runtime/link/link_emulator.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -1,7 +1,6 @@
 /* Channels over sockets: opening, closing, and the functions of the table (transport.h). */
 #include "runtime/link/transport.h"
 
-#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>

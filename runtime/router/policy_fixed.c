@@ -1,7 +1,6 @@
 /* Policies that never learn. The learners are compared with them. */
 #include <stdlib.h>
 
-#include "base/random.h"
 #include "runtime/router/router.h"
 
 typedef struct fixed fixed;

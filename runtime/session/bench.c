@@ -5,10 +5,8 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
-#include "runtime/exec/executor.h"
 #include "runtime/runtime.h"
 #include "runtime/session/session.h"
 #include "runtime/session/walk.h"

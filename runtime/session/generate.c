@@ -7,7 +7,6 @@
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
-#include "runtime/exec/executor.h"
 #include "runtime/exec/trace.h"
 #include "runtime/exits/collaborate.h"
 #include "runtime/exits/halves.h"

@@ -5,9 +5,7 @@
 #include "base/poly.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
-#include "runtime/exec/executor.h"
 #include "runtime/runtime.h"
-#include "runtime/session/session.h"
 #include "runtime/session/walk.h"
 
 typedef struct {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "runtime/bundle/bundle.h"
 #include "runtime/runtime.h"
 
 /* ---- ports ------------------------------------------------------------------------------------------------------- */

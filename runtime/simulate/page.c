@@ -1,5 +1,4 @@
 /* Writes results as figures in SVG, with their intervals, and as a page, which page/page.js draws from the JSON. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/page/chart.h"

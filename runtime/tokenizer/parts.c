@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "runtime/tokenizer/internal.h"
 #include "runtime/tokenizer/load.h"
 #include "runtime/tokenizer/pattern.h"
 #include "runtime/tokenizer/steps.h"

@@ -5,7 +5,6 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "runtime/runtime.h"
-#include "runtime/tokenizer/internal.h"
 #include "runtime/tokenizer/load.h"
 #include "runtime/tokenizer/vocab.h"
 

@@ -2,7 +2,6 @@
 #include "runtime/worker/budget.h"
 #include "base/clock.h"
 #include "base/cores.h"
-#include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/exits/context.h"
 #include "runtime/worker/figures.h"

@@ -1,7 +1,6 @@
 /* Figures of a worker, for Prometheus. The worker's thread notes them, and any thread prints. */
 #include "runtime/worker/figures.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 

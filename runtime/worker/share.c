@@ -2,7 +2,6 @@
 #include "runtime/worker/share.h"
 
 #include "base/clock.h"
-#include "runtime/exec/batch.h"
 #include "runtime/exec/fair.h"
 #include "runtime/exec/pace.h"
 #include "runtime/worker/peer.h"

@@ -21,7 +21,6 @@
 #include "runtime/worker/peer.h"
 #include "runtime/worker/reply.h"
 #include "runtime/worker/session.h"
-#include "runtime/worker/share.h"
 #include "runtime/worker/store.h"
 #include "runtime/worker/worker.h"
 

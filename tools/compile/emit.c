@@ -11,7 +11,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static bool emits(const lp_compile *compile, const char *what) {
   return lp_streq(compile->emit, what);

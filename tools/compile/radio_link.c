@@ -1,5 +1,4 @@
 /* The link of a plan: for a radio profile, the users of one drop are its states. */
-#include "base/path.h"
 #include "base/units.h"
 #include "runtime/radio/radio.h"
 #include "tools/compile/link.h"

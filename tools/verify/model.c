@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- data sets --------------------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,6 @@
 #include "backend/program.h"
 #include "base/abi.h"
 #include "base/map.h"
-#include "base/side.h"
 
 #include <assert.h>
 #include <llvm-c/Analysis.h>

@@ -9,7 +9,6 @@
 #include "backend/values.h"
 #include "base/abi.h"
 #include "base/poly.h"
-#include "base/side.h"
 
 #include <llvm-c/Core.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* op.argmax, op.topk and op.cumsum, along one axis: by kernels for the common element types, else by plain loops. */
 #include "backend/cpu/scalar/scalar.h"
 
-#include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/operands.h"
 
 #include <assert.h>

@@ -6,7 +6,6 @@
 #include "backend/values.h"
 #include "base/poly.h"
 
-#include <llvm-c/Core.h>
 #include <stdio.h>
 
 enum { X, W, BIAS, RESIDUAL, GATE, SCALE };

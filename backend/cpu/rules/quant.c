@@ -1,7 +1,6 @@
 /* op.quantize and op.dequantize. */
 #include "backend/cpu/codegen/build.h"
 
-#include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/operands.h"
 
 #include <llvm-c/Core.h>

@@ -1,11 +1,9 @@
 /* op.linear_attention. */
 #include "backend/cpu/codegen/build.h"
 
-#include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/operands.h"
 #include "backend/values.h"
 
-#include <llvm-c/Core.h>
 #include <stdio.h>
 
 enum { Q, K, V, STATE, DECAY, BETA, OPERANDS };

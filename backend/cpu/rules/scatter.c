@@ -4,7 +4,6 @@
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/operands.h"
 
-#include <llvm-c/Core.h>
 #include <stdio.h>
 
 enum { X, INDEX, UPDATES };

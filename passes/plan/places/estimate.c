@@ -4,7 +4,6 @@
 #include "passes/plan/places/model.h"
 
 #include <math.h>
-#include <string.h>
 
 /* The amount by which an estimate that misses a limit is worse than any that does not. */
 static const double miss = 1e6;

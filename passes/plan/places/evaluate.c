@@ -4,7 +4,6 @@
 #include "passes/plan/places/model.h"
 
 #include <math.h>
-#include <string.h>
 
 lp_side lp_places_side(int place) {
   return place == 0 ? LP_SIDE_DEVICE : LP_SIDE_CLOUD;

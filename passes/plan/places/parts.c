@@ -2,8 +2,6 @@
  * reads messages of one other place at most. */
 #include "passes/plan/places/model.h"
 
-#include <string.h>
-
 /* For the border before each operator, over both stages. */
 typedef struct {
   int32_t *oldest; /* the first producer of the values that are alive there; op_count: no value is alive */

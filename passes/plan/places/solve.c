@@ -1,5 +1,4 @@
 /* Plans over places: the best pairs, the prices of the limits, the label search, and what they prove together. */
-#include "passes/plan/pin.h"
 #include "passes/plan/places/model.h"
 
 #include <math.h>

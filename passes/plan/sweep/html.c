@@ -5,8 +5,6 @@
 #include "base/path.h"
 #include "passes/plan/sweep/formats.h"
 
-#include <math.h>
-
 extern const char lp_sweep_page_js[];
 
 enum { MOST_ROWS = 4000 }; /* beside those on fronts: the page stays small */

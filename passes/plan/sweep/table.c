@@ -5,8 +5,6 @@
 #include "passes/plan/sweep/formats.h"
 #include "passes/plan/sweep/front.h"
 
-#include "passes/plan/report/report.h"
-
 #include <math.h>
 #include <stdlib.h>
 

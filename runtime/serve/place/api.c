@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "runtime/router/curl_library.h"
-#include "runtime/serve/answer.h"
 #include "runtime/serve/place/logprobs.h"
 
 /* Bytes: of an event, of an error's body, and of an answer beside those for each token that was asked for. */

@@ -1,7 +1,6 @@
 /* The model of embeddings, and the passes over the texts of requests. */
 #include "runtime/serve/place/embedder.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
