@@ -18,6 +18,8 @@
 
 /* ---- claims ------------------------------------------------------------------------------------------------------ */
 
+/* A claim is an flock() on the folder. A killed process loses it, so that its folder differs from those in use. */
+
 typedef struct {
   char *folder;
   int fd;

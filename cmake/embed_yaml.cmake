@@ -1,4 +1,4 @@
-# cmake -DSOURCE=hwmodels -DOUT=OUT.c -DTABLES="machines=lp_embedded_machines+host links=lp_embedded_links" -P
+# cmake -DSOURCE=hwmodels -DOUT=FILE -DTABLES="machines=lp_embedded_machines+host links=lp_embedded_links" -P
 # embed_yaml.cmake: the YAML files of each folder of SOURCE as a table in C, with the names after + added to its names.
 separate_arguments(TABLES)
 set(text "/* Generated from YAML files. */\n#include \"base/yaml/yaml.h\"\n")

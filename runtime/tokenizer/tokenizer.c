@@ -341,6 +341,8 @@ void lp_tokenizer_decode(const lp_tokenizer *tokenizer, const int32_t *ids, size
 
 /* ---- the bytes of a token ---------------------------------------------------------------------------------------- */
 
+/* They need not be whole characters. */
+
 /* Runs a step that works on each piece by itself. The piece follows another one: what decoders do to the first piece of
  * a text does not apply. */
 static void run_after_another(const lp_tokenizer_step *step, lp_buf *bytes) {
@@ -383,6 +385,9 @@ void lp_tokenizer_token_bytes(const lp_tokenizer *tokenizer, int32_t id, lp_buf 
 }
 
 /* ---- text of a stream of tokens ---------------------------------------------------------------------------------- */
+
+/* A character may take several tokens, and the text of a token may depend on the one before, so the text of a short
+ * window is decoded with and without the new token. */
 
 /* Tells whether the text ends within a character: decoders give U+FFFD for bytes that are not yet a character. */
 static bool is_cut(const char *text, size_t size) {

@@ -8,6 +8,9 @@
 
 /* ---- expected diagnostics ---------------------------------------------------------------------------------------- */
 
+/* As mlir-opt --verify-diagnostics has them:
+ *   // expected-error@+1 {{part of the text}}      also @-1, @unknown (no line), none (this line); -warning, -note */
+
 typedef struct {
   lp_severity severity;
   int32_t line;     /* the expected line; 0: any line, or none */

@@ -1,5 +1,6 @@
 /* Runs a sweep on all cores. Threads take rows in the order of the settings on which prices depend, so that a thread
  * prices the model once for all links, SLAs and schedulers of a combination. */
+#include "passes/plan/sweep/sweep.h"
 #include "base/clock.h"
 #include "base/side.h"
 #include "passes/plan/forms.h"
@@ -8,7 +9,6 @@
 #include "passes/plan/schedulers.h"
 #include "passes/plan/sweep/front.h"
 #include "passes/plan/sweep/journal.h"
-#include "passes/plan/sweep/peers.h"
 #include "passes/plan/sweep/shard.h"
 
 #include <math.h>
@@ -18,7 +18,93 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_ROWS = 64, MOST_THREADS = 512 }; /* rows handed out at once: the bits of lp_sweep_turns.done */
+/* ---- peers ------------------------------------------------------------------------------------------------------- */
+
+/* A sweep over several processes. A message to process 0 is a text: "key VERSION KEY", "rows EVALUATIONS" and the lines
+ * of the journal, or "leave 0|1" with 1 for a failure. Only "rows" is answered, with peer_turns. */
+
+/* Rows to compute: `count` positions of the order of work. */
+typedef struct {
+  uint64_t from;  /* UINT64_MAX: none is left */
+  uint64_t count; /* 1 to 64 */
+  uint64_t done;  /* bit i: position from + i is done already */
+} peer_turns;
+
+/* What process 0 does with messages. */
+typedef struct {
+  void *user;
+  peer_turns (*next)(void *user);
+  bool (*take)(void *user, const char *line); /* a journal's line; false when it is none */
+  void (*evaluated)(void *user, uint64_t evaluations);
+} peers_leader;
+
+static void greeting(const char *key, lp_buf *out) {
+  lp_buf_printf(out, "key %s %s", LP_VERSION, key);
+}
+
+/* The others: greet first, then send finished lines (which are cleared) and get rows, and leave at last. */
+static void greet_peers(const lp_peers *peers, const char *key) {
+  lp_buf text = {0};
+  greeting(key, &text);
+  peers->send(0, lp_buf_text(&text), text.size);
+  lp_buf_free(&text);
+}
+
+static peer_turns ask_peers(const lp_peers *peers, lp_buf *lines, uint64_t evaluations) {
+  peer_turns turns = {.from = UINT64_MAX};
+  lp_buf text = {0};
+  size_t size;
+  lp_buf_printf(&text, "rows %" PRIu64 "\n", evaluations);
+  lp_buf_append(&text, lp_buf_text(lines), lines->size);
+  lp_buf_clear(lines);
+  peers->send(0, lp_buf_text(&text), text.size);
+  lp_buf_free(&text);
+  int32_t from = peers->wait(&size);
+  if (size == sizeof turns) peers->receive(from, &turns, size);
+  return turns;
+}
+
+static void leave_peers(const lp_peers *peers, bool failed) {
+  peers->send(0, failed ? "leave 1" : "leave 0", 7);
+}
+
+static bool take_rows(const char *text, const peers_leader *leader) {
+  char *end;
+  leader->evaluated(leader->user, strtoull(text, &end, 10));
+  bool good = *end == '\n';
+  for (const char *line = end + 1; good && *line; line = strchr(line, '\n') + 1)
+    good = strchr(line, '\n') && leader->take(leader->user, line);
+  return good;
+}
+
+/* Process 0: answers the others until all have left. `key` as in the journal; false when another process has another
+ * sweep, failed, or sent what is no row: no more rows are handed out then. */
+static bool lead_peers(const lp_peers *peers, const char *key, const peers_leader *leader) {
+  bool good = true;
+  lp_buf ours = {0};
+  greeting(key, &ours);
+  for (int32_t left = 1; left < peers->count;) {
+    size_t size;
+    int32_t from = peers->wait(&size);
+    char *text = lp_alloc(size + 1);
+    peers->receive(from, text, size);
+    if (lp_has_prefix(text, "rows ")) {
+      good = take_rows(text + 5, leader) && good;
+      peer_turns turns = good ? leader->next(leader->user) : (peer_turns){.from = UINT64_MAX};
+      peers->send(from, &turns, sizeof turns);
+    } else if (lp_has_prefix(text, "leave ")) {
+      good = text[6] == '0' && good;
+      left++;
+    } else {
+      good = lp_streq(text, lp_buf_text(&ours)) && good;
+    }
+    free(text);
+  }
+  lp_buf_free(&ours);
+  return good;
+}
+
+enum { MOST_ROWS = 64, MOST_THREADS = 512 }; /* rows handed out at once: the bits of peer_turns.done */
 
 /* Shared by all threads; one thread writes each row. */
 typedef struct {
@@ -205,13 +291,13 @@ static size_t rows_at_once(const sweep *s, size_t left) {
 }
 
 /* Hands out the next rows of which one is not done. */
-static lp_sweep_turns next_turns(void *user) {
+static peer_turns next_turns(void *user) {
   sweep *s = user;
   for (;;) {
     size_t combination, rows = s->spec->rows, begun = atomic_load(&s->next);
-    lp_sweep_turns turns = {.count = rows_at_once(s, begun < rows ? rows - begun : 0)};
+    peer_turns turns = {.count = rows_at_once(s, begun < rows ? rows - begun : 0)};
     turns.from = atomic_fetch_add(&s->next, turns.count);
-    if (turns.from >= rows || atomic_load(&s->failed)) return (lp_sweep_turns){.from = UINT64_MAX};
+    if (turns.from >= rows || atomic_load(&s->failed)) return (peer_turns){.from = UINT64_MAX};
     if (turns.count > rows - turns.from) turns.count = rows - turns.from;
     uint64_t finished = 0;
     for (size_t i = 0; i < turns.count; i++) {
@@ -223,9 +309,9 @@ static lp_sweep_turns next_turns(void *user) {
   }
 }
 
-static lp_sweep_turns ask(worker *w) {
+static peer_turns ask(worker *w) {
   pthread_mutex_lock(&w->s->asking);
-  lp_sweep_turns turns = lp_sweep_peers_ask(w->s->options->peers, &w->lines, w->evaluations);
+  peer_turns turns = ask_peers(w->s->options->peers, &w->lines, w->evaluations);
   pthread_mutex_unlock(&w->s->asking);
   w->evaluations = 0;
   if (atomic_load(&w->s->failed)) turns.from = UINT64_MAX;
@@ -254,7 +340,7 @@ static void *work(void *user) {
   worker w = {.s = user, .arena = lp_arena_create(), .priced = SIZE_MAX};
   sweep *s = user;
   for (;;) {
-    lp_sweep_turns turns = follows(s) ? ask(&w) : next_turns(s);
+    peer_turns turns = follows(s) ? ask(&w) : next_turns(s);
     if (turns.from == UINT64_MAX) break;
     for (size_t i = 0; i < turns.count; i++)
       if (!(turns.done >> i & 1)) compute(&w, turns.from + i);
@@ -279,20 +365,20 @@ static int32_t thread_count(const sweep *s) {
 
 static void run_threads(sweep *s, const char *key) {
   const lp_peers *peers = s->options->peers;
-  const lp_sweep_leader leader = {s, next_turns, take_line, count_evaluations};
+  const peers_leader leader = {s, next_turns, take_line, count_evaluations};
   bool leads = peers && peers->rank == 0 && peers->count > 1;
   int32_t threads = thread_count(s), started = 0;
   s->takers = (size_t)threads * (size_t)(peers ? peers->count : 1);
   threads += leads;
   pthread_t *thread = lp_alloc((size_t)threads * sizeof *thread);
-  if (follows(s)) lp_sweep_peers_greet(peers, key);
+  if (follows(s)) greet_peers(peers, key);
   while (started + 1 < threads && pthread_create(&thread[started], NULL, work, s) == 0)
     started++;
-  if (leads && !lp_sweep_peers_lead(peers, key, &leader)) atomic_store(&s->failed, true);
+  if (leads && !lead_peers(peers, key, &leader)) atomic_store(&s->failed, true);
   work(s); /* this thread works too, so the sweep runs even when no thread can be started */
   for (int32_t i = 0; i < started; i++)
     pthread_join(thread[i], NULL);
-  if (follows(s)) lp_sweep_peers_leave(peers, atomic_load(&s->failed));
+  if (follows(s)) leave_peers(peers, atomic_load(&s->failed));
   free(thread);
 }
 

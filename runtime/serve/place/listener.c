@@ -1,16 +1,82 @@
 /* The answer of one request at a bundle, token by token: see listener.h. */
 #include "runtime/serve/place/listener.h"
 
+#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "runtime/engine/grammar.h"
 #include "runtime/serve/place/logprobs.h"
-#include "runtime/serve/place/prompt.h"
+#include "runtime/serve/request.h"
+
+/* ---- what a request says to a bundle ----------------------------------------------------------------------------- */
+
+static lp_status copy_tokens(const lp_bundle *bundle, const lp_tokens *from, lp_tokens *out, lp_diag *diag) {
+  int32_t vocab = lp_bundle_vocab(bundle);
+  for (size_t i = 0; i < from->count; i++) {
+    if (from->data[i] >= vocab)
+      return lp_error(diag, LP_LOC_NONE, "'prompt' has token %" PRId32 ", and the vocabulary %" PRId32, from->data[i],
+                      vocab);
+    lp_vec_push(out, from->data[i]);
+  }
+  return LP_OK;
+}
+
+/* Appends the prompt's tokens: those of the request, or of its text, or of its messages by the chat template. */
+static lp_status encode_prompt(const lp_bundle *bundle, const lp_completion *request, lp_tokens *out, lp_diag *diag) {
+  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(bundle);
+  if (request->prompt_tokens.count > 0) return copy_tokens(bundle, &request->prompt_tokens, out, diag);
+  if (!request->chat) return lp_tokenizer_encode(tokenizer, request->prompt, strlen(request->prompt), true, out, diag);
+  if (!lp_tokenizer_has_chat_template(tokenizer))
+    return lp_error(diag, LP_LOC_NONE, "the model has no chat template: use /v1/completions");
+  lp_json root = lp_json_root("the request", request->document), messages = lp_json_member(&root, "messages"),
+          tools = lp_json_member(&root, "tools");
+  if (request->tools == LP_TOOLS_NONE && !request->has_roles)
+    return lp_tokenizer_encode_chat(tokenizer, request->messages, request->count, out, diag);
+  return lp_tokenizer_encode_chat_json(tokenizer, messages.value, request->tools == LP_TOOLS_NONE ? NULL : tools.value,
+                                       out, diag);
+}
+
+/* The request's own values count. Where it has no temperature, those that the model's files state apply, and without
+ * these the API's default temperature of 1. The model's top_k and top_p belong to its temperature, as in `llmpart
+ * run`. */
+static lp_sampling sampling_of(const lp_bundle *bundle, const lp_completion *request) {
+  lp_sampling sampling = lp_bundle_sampling(bundle);
+  if (!isnan(request->sampling.temperature))
+    sampling = (lp_sampling){.temperature = request->sampling.temperature, .top_p = 1};
+  else if (sampling.temperature == 0)
+    sampling = (lp_sampling){.temperature = 1, .top_p = 1};
+  if (!isnan(request->sampling.top_p)) sampling.top_p = request->sampling.top_p;
+  if (request->sampling.top_k >= 0) sampling.top_k = (int32_t)request->sampling.top_k;
+  sampling.seed = request->sampling.seed;
+  return sampling;
+}
+
+/* The grammar of the answer, which the caller frees; *out stays NULL where any text will do. */
+static lp_status make_grammar(const lp_completion *request, lp_grammar **out, lp_diag *diag) {
+  const lp_json schema = {.value = request->schema};
+  lp_json root = lp_json_root("the request", request->document), tools = lp_json_member(&root, "tools");
+  if (request->tools == LP_TOOLS_REQUIRED) return lp_grammar_of_tools(&tools, request->tool, out, diag);
+  return request->format == LP_FORMAT_TEXT ? LP_OK : lp_grammar_of_schema(&schema, out, diag);
+}
+
+/* LP_USAGE: `logit_bias` has a token that the model lacks. */
+static lp_status check_bias(const lp_bundle *bundle, const lp_completion *request, lp_diag *diag) {
+  int32_t vocab = lp_bundle_vocab(bundle);
+  for (size_t i = 0; i < request->decoding.bias_count; i++)
+    if (request->bias[i].token >= vocab)
+      return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'logit_bias' has token %" PRId32 ", and the vocabulary %" PRId32,
+                         request->bias[i].token, vocab);
+  return LP_OK;
+}
+
+/* ---- the beginning ----------------------------------------------------------------------------------------------- */
 
 static lp_status encode(lp_listener *to, lp_usage *usage, lp_diag *diag) {
   int64_t context = lp_bundle_context_length(to->bundle);
-  if (lp_prompt_encode(to->bundle, to->request, &to->prompt, diag) != LP_OK) return LP_USAGE;
+  if (encode_prompt(to->bundle, to->request, &to->prompt, diag) != LP_OK) return LP_USAGE;
   int64_t length = (int64_t)to->prompt.count;
   if (length == 0) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "the prompt has no tokens");
   usage->is_too_long = context > 0 && length >= context;
@@ -25,10 +91,10 @@ static lp_status encode(lp_listener *to, lp_usage *usage, lp_diag *diag) {
 
 lp_status lp_listener_begin(lp_listener *to, lp_usage *usage, lp_diag *diag) {
   LP_TRY(encode(to, usage, diag));
-  LP_TRY(lp_prompt_check_bias(to->bundle, to->request, diag));
-  if (lp_prompt_grammar(to->request, &to->grammar, diag) != LP_OK) return LP_USAGE;
+  LP_TRY(check_bias(to->bundle, to->request, diag));
+  if (make_grammar(to->request, &to->grammar, diag) != LP_OK) return LP_USAGE;
   to->decoding = to->request->decoding;
-  to->decoding.sampling = lp_prompt_sampling(to->bundle, to->request);
+  to->decoding.sampling = sampling_of(to->bundle, to->request);
   to->decoding.grammar = to->grammar;
   return LP_OK;
 }
