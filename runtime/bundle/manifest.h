@@ -247,5 +247,7 @@ int32_t lp_manifest_most_buffers(const lp_manifest *manifest, lp_place side);
 /* The index of the first input or output of that role, or -1. */
 int32_t lp_manifest_input(const lp_manifest *manifest, lp_role role);
 int32_t lp_manifest_output(const lp_manifest *manifest, lp_role role);
+/* The index of the early exit whose head makes this output, or -1. */
+int32_t lp_manifest_exit(const lp_manifest *manifest, int32_t output);
 
 #endif

@@ -27,6 +27,12 @@ int32_t lp_manifest_output(const lp_manifest *manifest, lp_role role) {
   return -1;
 }
 
+int32_t lp_manifest_exit(const lp_manifest *manifest, int32_t output) {
+  for (int32_t i = 0; i < manifest->exit_count; i++)
+    if (manifest->exits[i].output == output) return i;
+  return -1;
+}
+
 static bool is_inside(const lp_plan_region *region, const double at[LP_PLAN_AXES]) {
   for (int i = 0; i < LP_PLAN_AXES; i++)
     if (!(at[i] >= region->low[i] && at[i] < region->high[i])) return false;

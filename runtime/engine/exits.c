@@ -72,16 +72,12 @@ static void look(void *user, int64_t index) {
   lp_diag_free(diag);
 }
 
-static int32_t layer_of(const lp_manifest *manifest, int32_t output) {
-  for (int32_t i = 0; i < manifest->exit_count; i++)
-    if (manifest->exits[i].output == output) return manifest->exits[i].layer;
-  return 0;
-}
-
 lp_status engine_exits_take(lp_engine *engine, const lp_step *step, lp_diag *diag) {
+  const lp_manifest *manifest = &engine->bundle->manifest;
   size_t count = engine->member.count;
-  looking all = {.engine = engine, .step = step, .layer = layer_of(&engine->bundle->manifest, step->port)};
-  if (all.layer == 0) return LP_OK; /* another output */
+  int32_t exit = lp_manifest_exit(manifest, step->port);
+  if (exit < 0) return LP_OK; /* another output */
+  looking all = {.engine = engine, .step = step, .layer = manifest->exits[exit].layer};
   bool *selected = lp_alloc(count);
   all.job = lp_alloc(count * sizeof *all.job);
   for (size_t i = 0; i < count; i++) {

@@ -8,8 +8,6 @@
 #include "runtime/engine/prefix.h"
 #include "runtime/engine/remote.h"
 
-/* A sequence gets memory for this many tokens beyond its text. */
-enum { AHEAD = 32 };
 /* A worker without room is asked again after this time. */
 static const double pause_ms = 100;
 
@@ -51,7 +49,7 @@ static bool find_room(lp_engine *engine, size_t bytes) {
 /* The rows for which a sequence is given memory next. */
 static int64_t wanted_rows(const lp_engine *engine, const engine_job *job) {
   int64_t most = job->call->most, text = (int64_t)job->text.count;
-  return !engine->shape.paged || text > most - AHEAD ? most : text + AHEAD;
+  return !engine->shape.paged || text > most - LP_ROWS_AHEAD ? most : text + LP_ROWS_AHEAD;
 }
 
 static void give(lp_engine *engine, engine_job *job, int64_t rows, size_t bytes) {

@@ -35,6 +35,8 @@ void lp_states_free(lp_states *states);
 bool lp_states_bytes(const lp_states *states, const int64_t *sym, size_t *bytes);
 /* Rounds the capacity sym[c] up, for paged states, so that rows of two runs (of heads, layers) share no page. */
 int64_t lp_states_whole_pages(const lp_states *states, const int64_t *sym);
+/* A sequence gets memory for this many tokens beyond its text, in an engine and at a worker. */
+enum { LP_ROWS_AHEAD = 32 };
 /* Computes the bytes of memory that the first `rows` rows of a region for batch sym[b] and capacity sym[c] take: of
  * paged states the pages that hold them, of others the whole region. False: they overflow. */
 bool lp_states_bytes_of_rows(const lp_states *states, const int64_t *sym, int64_t rows, size_t *bytes);

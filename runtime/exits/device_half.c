@@ -209,15 +209,9 @@ static bool wants(device_run *run, int32_t exit) {
   return run->wanted[exit];
 }
 
-static int32_t exit_of(const lp_manifest *manifest, int32_t output) {
-  for (int32_t i = 0; i < manifest->exit_count; i++)
-    if (manifest->exits[i].output == output) return i;
-  return -1;
-}
-
 static lp_status take_exit(device_run *run, const lp_step *step) {
   const lp_device_pass *pass = run->pass;
-  int32_t exit = exit_of(&run->half->halves->bundle->manifest, step->port);
+  int32_t exit = lp_manifest_exit(&run->half->halves->bundle->manifest, step->port);
   if (exit < 0 || !wants(run, exit)) return LP_OK;
   LP_TRY(lp_halves_sample(run->half->executor, step, run->past + run->count, pass->wanted, run->sampling, pass->samples,
                           &run->half->scratch, run->diag));

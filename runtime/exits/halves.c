@@ -67,9 +67,8 @@ static const char *step_problem(const lp_manifest *manifest, chain *of, const lp
   if (step->kind == LP_STEP_INPUT && step->side != LP_SIDE_DEVICE) return "the cloud reads the tokens itself";
   if (step->kind != LP_STEP_OUTPUT) return NULL;
   bool logits = manifest->outputs[step->port].role == LP_ROLE_LOGITS;
-  for (int32_t i = 0; i < manifest->exit_count; i++)
-    if (manifest->exits[i].output == step->port && step->side != LP_SIDE_DEVICE)
-      return "an exit is computed in the cloud";
+  if (step->side != LP_SIDE_DEVICE && lp_manifest_exit(manifest, step->port) >= 0)
+    return "an exit is computed in the cloud";
   if (logits && step->side == LP_SIDE_DEVICE) return "the device computes the whole model";
   return logits && link_of(of->place, of->links, step->side) + 1 != of->links ? "the logits are not at the chain's end"
                                                                               : NULL;

@@ -12,8 +12,6 @@
 
 /* Limits where the options have none. */
 enum { MOST_SESSIONS = 4096, MOST_OF_PEER = 64, MOST_ROWS_OF_PEER = 1 << 18, CONNECTIONS_OF_CLIENT = 4 };
-/* A text begins if there is room for this many more tokens. */
-enum { AHEAD = 32 };
 /* A session that was used within this time generates, and keeps its caches. Were it dropped for another, that one would
  * be dropped for the next, and none would end. */
 static const double active_ms = 1000;
@@ -190,7 +188,7 @@ typedef struct {
 static lp_status find_need(const worker_session *session, const int64_t *sym, need *out, lp_diag *diag) {
   const lp_states *states = &session->executor->states;
   int64_t rows = sym[LP_SYM_P] + sym[LP_SYM_S], held = states->rows;
-  if (held == 0) rows += AHEAD;
+  if (held == 0) rows += LP_ROWS_AHEAD;
   if (rows > sym[LP_SYM_C]) rows = sym[LP_SYM_C];
   if (rows < held) rows = held;
   if (lp_states_bytes_of_rows(states, sym, rows, &out->now) &&
