@@ -3,8 +3,8 @@
 
 #include "base/file.h"
 #include "base/side.h"
-#include "runtime/bundle/manifest.h"
 #include "runtime/bundle/bundle_file.h"
+#include "runtime/bundle/manifest.h"
 #include "runtime/exec/state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -11,8 +11,8 @@
 #include "runtime/serve/place/listener.h"
 #include "runtime/serve/place/remotes.h"
 #include "runtime/serve/place/site.h"
-#include "runtime/serve/place/watcher.h"
 #include "runtime/serve/place/turns.h"
+#include "runtime/serve/place/watcher.h"
 
 /* A text that has begun waits this long for a worker, after it has lost one. */
 static const double await_worker_ms = 30000;
