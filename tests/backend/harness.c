@@ -513,9 +513,9 @@ void harness_check_all(harness *h) {
   for (size_t i = 0; i < lp_backend_list(&list); i++) {
     if (!list[i]->emits_code) check_silent(h, list[i]);
     if (!list[i]->emits_code || list[i]->kernels) continue;
-    for (int64_t threads = 1; (h->only_long || lp_part("quick")) && threads <= 3; threads++)
+    for (int64_t threads = 1; lp_part(h->only_long ? "long" : "quick") && threads <= 3; threads++)
       run_and_compare(h, list[i], "native", threads, want);
-    if (!lp_part("long")) continue;
+    if (!lp_part(harness_code_key(h, list[i], &(lp_emit_options){.march = ""}) % 3 == 0 ? "long" : "soak")) continue;
     for (int64_t threads = 1; threads <= 3; threads++)
       run_and_compare(h, list[i], "x86-64-v3", threads, want);
     run_and_compare(h, list[i], "armv8-a", 2, want);

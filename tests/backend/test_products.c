@@ -74,7 +74,7 @@ LP_TEST(linear) {
   static const int64_t counts[][2] = {{1, 1}, {1, 5}, {3, 19}}, others[][2] = {{1, 3}, {2, 2}, {1, 13}, {1, 211}};
   for (size_t i = 0; i < LP_COUNT(counts); i++)
     check_linears(counts[i][0], counts[i][1], LP_F32, false);
-  for (size_t i = 0; lp_part("long") && i < LP_COUNT(others); i++)
+  for (size_t i = 0; (lp_part("long") || lp_part("soak")) && i < LP_COUNT(others); i++)
     check_linears(others[i][0], others[i][1], LP_F32, true);
 }
 
@@ -133,7 +133,7 @@ static void check_narrow_operands(const linear_case *cases, size_t count, int64_
 
 LP_TEST(linear_of_many_rows) {
   static const int64_t rows[][2] = {{1, 17}, {2, 32}, {1, 129}, {3, 90}};
-  for (size_t i = 0; i < (lp_part("long") ? LP_COUNT(rows) : 1); i++) {
+  for (size_t i = 0; i < (lp_part("long") || lp_part("soak") ? LP_COUNT(rows) : 1); i++) {
     check_narrow_operands(halves, LP_COUNT(halves), rows[i][0], rows[i][1], 0, i > 0);
     check_narrow_operands(coded, LP_COUNT(coded), rows[i][0], rows[i][1], 0.5, i > 0);
   }
