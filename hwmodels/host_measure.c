@@ -154,7 +154,8 @@ static double read_again(worker *workers, size_t cores, size_t bytes) {
 
 static double read_once(worker *workers, size_t cores) {
   run_phase(workers, cores, fill);
-  return 1e3 * (double)(workers[0].bytes / PARTS) * run_phase(workers, cores, stream);
+  size_t part = workers[0].bytes / PARTS;
+  return 1e3 * (double)part * run_phase(workers, cores, stream);
 }
 
 lp_host_rates lp_host_measure(size_t cores, double cache) {
@@ -168,7 +169,8 @@ lp_host_rates lp_host_measure(size_t cores, double cache) {
   if (mapped) madvise(data, cores * share, MADV_HUGEPAGE);
   for (size_t i = 0; i < cores; i++)
     workers[i] = (worker){.data = mapped ? data + i * share : NULL, .bytes = share, .repeats = 1};
-  double flops_per_part = 2.0 * (FMA_ROUNDS / PARTS) * best.chains * best.lanes;
+  int rounds = FMA_ROUNDS / PARTS;
+  double flops_per_part = 2.0 * rounds * best.chains * best.lanes;
   lp_host_rates rates = {.flops = 1e3 * flops_per_part * run_phase(workers, cores, multiply_add), .bandwidth = 1e9};
   if (mapped) {
     rates.bandwidth = read_once(workers, cores);

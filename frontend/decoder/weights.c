@@ -47,12 +47,13 @@ static lp_status unpack(lp_weights *w, lp_stored *t) {
   t->dtype = form->codes;
   t->scales = coded ? count * code_bytes : 0;
   t->bytes = count * code_bytes;
+  void *scales = data + t->scales;
   for (int64_t i = 0; i < count && !w->absent_ok; i++) {
     uint8_t *to = data + i * code_bytes;
     if (coded)
-      lp_block_codes(form, from + i * form->bytes, to, (float *)(void *)(data + t->scales) + i);
+      lp_block_codes(form, from + i * form->bytes, to, (float *)scales + i);
     else
-      lp_block_decode(form, from + i * form->bytes, (float *)(void *)to);
+      lp_block_decode(form, from + i * form->bytes, (void *)to);
   }
   return LP_OK;
 }
