@@ -62,9 +62,13 @@ same 'a request over a Unix socket' "$want" "$(tokens "$work/1.llmpart" "$ids" "
 same 'a request over a Unix socket and an emulated link' "$want" "$(tokens "$work/1.llmpart" "$ids" "$(length "$want")" \
   --cloud="$address" --link=rtt=1ms)"
 ticks() { awk '{ print $14 + $15 }' "/proc/$worker/stat"; } # hundredths of a second of CPU time
-before=$(ticks)
-sleep 3
-[ "$(($(ticks) - before))" -le 1 ] || fail "an idle worker takes $(($(ticks) - before)) ticks of CPU time in 3 s"
+idle() { # for 3 s; on a busy machine the worker may still be closing the last session
+  before=$(ticks)
+  sleep 3
+  took=$(($(ticks) - before))
+  [ $took -le 1 ]
+}
+idle || idle || idle || fail "an idle worker takes $took ticks of CPU time in 3 s"
 kill "$worker"
 wait "$worker"
 [ ! -e "$work/socket" ] || fail 'the file of a Unix socket is left'

@@ -154,7 +154,7 @@ for seed in $seeds; do
   tale "$seed" tale &
   waiting="$waiting $!"
 done
-until [ -s "$work/tale1" ]; do :; done
+await [ -s "$work/tale1" ]
 kill -STOP "$pid" # between two tokens
 begun='' cut=0 # answers that have begun; one that has not may fail
 for seed in $seeds; do
