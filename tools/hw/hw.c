@@ -8,6 +8,7 @@ static lp_status act(const lp_command *command, const lp_texts *args, lp_diag *d
   return lp_tool_choose(actions, LP_COUNT(actions), command, args, diag);
 }
 
+// NOLINTNEXTLINE(readability-function-size): a table
 int lp_tool_hw(int argc, char **argv) {
   hw_flags flags = {.knots = 32, .design = "per-shape", .dtype = "f16", .budget_ms = 80000};
   const lp_option options[] = {
