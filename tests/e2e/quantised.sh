@@ -1,13 +1,13 @@
 # quantised.sh MODEL.onnx TOKENS.json: weights stored in int8 and int4. The first tokens are those of the model's own
 # weights, a cut changes none, and the report counts the bytes that are written. The long part has one type for each of
-# these, the soak the others.
+# these and code that is not optimised, the soak all types and optimised code.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$1 lists=$2
 ids=$(row "$lists" prompts 2)
 want=$(row "$lists" tokens 2 | cut -d, -f1-8)
 
 part quick && dtypes=int4 || dtypes=
-part soak && dtypes="int8 $dtypes"
+part soak && dtypes="int8 int4"
 for dtype in $dtypes; do
   compile "$model" "$work/$dtype.llmpart" --dtype-device=$dtype --report="$work/$dtype.json" || continue
   same "$dtype" "$want" "$(tokens "$work/$dtype.llmpart" "$ids" 8)"
@@ -29,7 +29,7 @@ cache_type() { # cache_type BUNDLE: of the first layer's keys
 
 # Activations rounded to int8, or with weights in bf16 to bf16: threads, a cut and code that is not optimised change no
 # token, and the manifest says so. A processor without products of bf16 keeps activations in f32.
-part quick && dtypes=int8 || dtypes="int4 bf16"
+part soak && dtypes="int8 int4 bf16" || dtypes=int8
 for dtype in $dtypes; do
   compile "$model" "$work/rounded.llmpart" --dtype-device=$dtype --activations=auto || continue
   all=$(tokens "$work/rounded.llmpart" "$ids" 24)
@@ -53,7 +53,7 @@ part quick && compile "$model" "$work/wide.llmpart" --dtype-device=int8 --activa
 # On a processor the embedding's table has the type of the weights, and a tied one is stored once, as the report counts
 # it; a cut changes no token.
 cpu="--device=epyc-9654 --march=native"
-part quick && dtypes=int8 || dtypes="bf16 int4"
+part soak && dtypes="int8 bf16 int4" || dtypes=int8
 for dtype in $dtypes; do
   # shellcheck disable=SC2086 # a list of options
   compile "$model" "$work/table.llmpart" $cpu --dtype-device=$dtype --report="$work/table.json" || continue

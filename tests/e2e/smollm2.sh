@@ -1,5 +1,5 @@
-# SmolLM2's greedy answers are those of ONNX Runtime (examples/smollm2/tokens.json): in one process, cut in the middle
-# across two, and batch 4. The model is not committed: `sh tools/demo.sh smollm2` puts it where this test looks, else it
+# SmolLM2's greedy answers are those of ONNX Runtime (examples/smollm2/tokens.json): in one process and batch 4, and in
+# the soak cut in the middle across two. The model is not committed: `sh tools/demo.sh smollm2` puts it where this test looks, else it
 # is skipped.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=${SMOLLM2:-$LP_SOURCE/build/smollm2}/model.onnx
@@ -22,7 +22,7 @@ check() { # check WHAT [option ...]
   done
 }
 
-compile "$model" "$work/b.llmpart" && {
+part long && compile "$model" "$work/b.llmpart" && {
   check 'one process'
   want=$(sed -n 1p "$work/tokens")
   found=$(tokens "$work/b.llmpart" "$(sed -n 1p "$work/prompts")" "$(length "$want")" --threads=2 --batch=4)
@@ -32,5 +32,5 @@ $want
 $want" "$found"
 }
 # shellcheck disable=SC2086 # a list of options
-compile "$model" "$work/b.llmpart" $pair --scheduler=cut --cut=15 && check 'two processes'
+part soak && compile "$model" "$work/b.llmpart" $pair --scheduler=cut --cut=15 && check 'two processes'
 finish

@@ -1,7 +1,7 @@
 # Each call of files, sockets, threads and processes fails once, then each allocation: the command must give the
 # undisturbed result or one clean error, lose nothing, and neither crash, hang nor leak (under AddressSanitizer).
 #   inject.sh run|worker|serve|memory INJECT_CALLS INJECT_MEMORY TOY_WRITE
-# The quick part lets one of some dozen calls fail, the long part more, the soak up to each second one. Allocations of
+# The quick part lets one of some dozen calls fail, the soak up to each second one. Allocations of
 # our own end the command (lp_alloc); those of libraries do not.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 what=$1 calls=$2 memory=$3 toy_write=$4
@@ -9,8 +9,8 @@ preload=$calls
 export ASAN_OPTIONS=verify_asan_link_order=0
 unset LLMPART_KEY
 
-# one_in QUICK LONG SOAK: in each part, one of so many calls fails
-one_in() { if part soak; then stride=$3; elif part long; then stride=$2; else stride=$1; fi; }
+# one_in QUICK SOAK: in each part, one of so many calls fails
+one_in() { if part soak; then stride=$2; else stride=$1; fi; }
 
 injected() { # injected CALL COMMAND ...: runs it for at most two minutes and lets this call fail
   number=$1
@@ -41,10 +41,10 @@ clean() {
   esac
 }
 
-# each NAME FUNCTION QUICK LONG SOAK: calls FUNCTION NUMBER with growing numbers until nothing fails any more
+# each NAME FUNCTION QUICK SOAK: calls FUNCTION NUMBER with growing numbers until nothing fails any more
 each() {
   scenario=$1 began=$(date +%s)
-  one_in "$3" "$4" "$5"
+  one_in "$3" "$4"
   call=1
   while :; do
     "$2" "$call"
@@ -87,7 +87,7 @@ wanted=$("$LLMPART" run "$work/whole" $words) || fail 'the toy does not run'
 
 has_begun() { [ "$(wc -w <"$work/begins")" -gt 3 ]; }
 
-run_all() { # run_all QUICK LONG SOAK
+run_all() { # run_all QUICK SOAK
   command="$work/whole $words"
   each run runs "$@"
   command="$work/split $words"
@@ -162,7 +162,7 @@ works() {
   ends
 }
 
-worker_all() { # worker_all QUICK LONG SOAK
+worker_all() { # worker_all QUICK SOAK
   bundle=split options="" device_options=""
   each worker works "$@"
   tls=$LP_SOURCE/tests/runtime/link/tls
@@ -191,7 +191,7 @@ serves() {
   ends
 }
 
-serve_all() { # serve_all QUICK LONG SOAK
+serve_all() { # serve_all QUICK SOAK
   command -v curl >/dev/null || skip 'curl is not there'
   default=$LP_SOURCE/examples/default-model
   compile "$default/model.onnx" "$work/story.llmpart" --tokenizer="$default/tokenizer.json" --device=host || finish
@@ -203,14 +203,14 @@ router: { policy: edge, pool: pool.db }" >"$work/serve.yaml"
 }
 
 case $what in
-run) run_all 25 11 2 ;;
-worker) worker_all 47 19 4 ;;
-serve) serve_all 59 13 2 ;;
+run) run_all 25 2 ;;
+worker) worker_all 47 4 ;;
+serve) serve_all 59 2 ;;
 memory)
   preload=$memory
-  run_all 901 307 61
-  worker_all 4001 1801 901
-  [ ! -e "$LP_BUILD/runtime/serve" ] || serve_all 6001 3001 1801
+  run_all 901 61
+  worker_all 4001 901
+  [ ! -e "$LP_BUILD/runtime/serve" ] || serve_all 6001 1801
   ;;
 esac
 finish
