@@ -1,5 +1,6 @@
 # Checks the model of the protocol, docs/protocol.pml, with spin: every state under two faults; no cycle without
-# progress. Changed so that a rule of the worker is missing, the model must fail: otherwise it would say nothing.
+# progress. Changed so that a rule of the worker is missing, which is the part of the soak, the model must fail:
+# otherwise it would say nothing.
 set -u
 command -v spin >/dev/null || { echo 'protocol: skipped: spin is not installed (tools/setup.sh)'; exit 77; }
 model=$LP_SOURCE/docs/protocol.pml
@@ -21,8 +22,11 @@ check() { # check WHAT WANTED FOUND
   [ "$2" = "$3" ] || { echo "protocol: $1: $3 errors, wanted $2"; failures=$((failures + 1)); }
 }
 
-check 'every state under two faults' 0 "$(errors "$model" 2 safety)"
-check 'cycles without progress' 0 "$(errors "$model" 1 progress)"
+if [ "${LP_PART-}" != soak ]; then
+  check 'every state under two faults' 0 "$(errors "$model" 2 safety)"
+  check 'cycles without progress' 0 "$(errors "$model" 1 progress)"
+fi
+case ${LP_PART-soak} in *soak*) ;; *) [ "$failures" = 0 ]; exit ;; esac
 
 without() { # without RULE SED-COMMAND safety|progress
   sed "$2" "$model" >changed.pml
