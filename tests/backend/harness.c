@@ -515,7 +515,7 @@ void harness_check_all(harness *h) {
     if (!list[i]->emits_code || list[i]->kernels) continue;
     for (int64_t threads = 1; lp_part(h->only_long ? "long" : "quick") && threads <= 3; threads++)
       run_and_compare(h, list[i], "native", threads, want);
-    if (!lp_part(harness_code_key(h, list[i], &(lp_emit_options){.march = ""}) % 3 == 0 ? "long" : "soak")) continue;
+    if (!lp_part(harness_code_key(h, list[i], &(lp_emit_options){.march = ""}) & 1 ? "soak" : "long")) continue;
     for (int64_t threads = 1; threads <= 3; threads++)
       run_and_compare(h, list[i], "x86-64-v3", threads, want);
     run_and_compare(h, list[i], "armv8-a", 2, want);

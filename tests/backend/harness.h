@@ -75,10 +75,11 @@ void harness_finish(harness *h);
 
 /* Runs and compares, unless the suite is on a GPU or in ONNX. Fails the test with the operator's text. */
 void harness_check(harness *h, const char *backend, const char *march, int64_t threads);
-/* Runs and compares under every runnable backend: native with 1, 2 and 3 threads; in the long part a third of the
- * modules, and in the soak the others, for x86-64-v3, and for aarch64 under an emulator if there is one; with LP_TEST_GPU in the environment instead: "cuda" as CUDA code with its
- * own launches, compiled for the CPU (tests/gpu); "opencl" or "driver" (CUDA) by the runtime, on whatever GPU there
- * is; with LP_TEST_ONNX as ONNX of that opset, imported again. */
+/* Runs and compares under every runnable backend: native with 1, 2 and 3 threads; about half of the modules in the
+ * long part, and the others in the soak, for x86-64-v3, and for aarch64 under an emulator if there is one; with
+ * LP_TEST_GPU in the environment instead: "cuda" as CUDA code with its own launches, compiled for the CPU (tests/gpu);
+ * "opencl" or "driver" (CUDA) by the runtime, on whatever GPU there is; with LP_TEST_ONNX as ONNX of that opset,
+ * imported again. */
 void harness_check_all(harness *h);
 
 /* ---- parts (harness_run.c, harness_foreign.c) ---- */

@@ -1,6 +1,6 @@
 # SmolLM2's greedy answers are those of ONNX Runtime (examples/smollm2/tokens.json): in one process and batch 4, and in
-# the soak cut in the middle across two. The model is not committed: `sh tools/demo.sh smollm2` puts it where this test looks, else it
-# is skipped.
+# the soak cut in the middle across two. The model is not committed: `sh tools/demo.sh smollm2` puts it where this test
+# looks, else it is skipped.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=${SMOLLM2:-$LP_SOURCE/build/smollm2}/model.onnx
 [ -e "$model" ] || skip "there is no $model"
