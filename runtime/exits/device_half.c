@@ -3,6 +3,7 @@
  * those that the stages before it have passed and it has not. */
 #include "runtime/exits/device_half.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -215,6 +216,7 @@ static lp_status take_exit(device_run *run, const lp_step *step) {
   if (exit < 0 || !wants(run, exit)) return LP_OK;
   LP_TRY(lp_halves_sample(run->half->executor, step, run->past + run->count, pass->wanted, run->sampling, pass->samples,
                           &run->half->scratch, run->diag));
+  assert(pass->take); /* who wants an exit takes it */
   pass->take(pass->user, exit, pass->samples);
   return LP_OK;
 }
@@ -266,6 +268,7 @@ static lp_status go_on(device_run *run, int64_t end) {
   lp_device_half *half = run->half;
   for (int32_t i = 1; i < half->stage_count; i++) {
     int64_t waiting = run->past - half->passed[i]; /* before this pass */
+    assert(waiting >= 0);
     bool waits = waiting < MOST_OPEN && run->pass->may_wait && run->pass->may_wait(run->pass->user);
     if (run->count == 0 && waiting == 0) continue;
     if (run->count > 0 && (waits || waiting > 0)) LP_TRY(save_open(run, i));

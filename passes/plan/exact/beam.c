@@ -146,8 +146,7 @@ static bool set_bound(const searcher *s, const double *restrict share, label *l)
   const lp_beam_bounds *b = s->b;
   const int end = b->end[s->search->level];
   const double *a = l->amount;
-  assert(b->needs < end);
-  double own[LP_BEAM_PRICES];
+  double own[LP_BEAM_PRICES] = {0};
   for (int i = 0; i < end; i++)
     own[i] = share[i] + b->weight[0][i] * l->objective + b->weight[1][i] * a[0] + b->weight[2][i] * a[1] +
              b->weight[3][i] * a[2] + b->weight[4][i] * a[3];
