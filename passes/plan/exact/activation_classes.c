@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Activations that differ by less than this share of the limit are in one part. */
+/* Activations that differ by less than this share of the limit are in one class; the most sizes of activations that
+ * are told apart. Half or twice of either changes no plan of the sample (subproblems.c). */
 static const double close_together = 2e-3;
-
 enum { MOST_LEVELS = 12 };
 
 /* Activations from low[i] to high[i] are alike. */

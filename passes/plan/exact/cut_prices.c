@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The most steps; the steps without a better bound after which they are halved. */
+/* The most steps; the steps without a better bound after which they are halved. Half or twice of either changes no
+ * plan of the sample (subproblems.c). */
 enum { MOST_STEPS = 30, PATIENCE = 4, LIMITS = (int)LP_STAGE_COUNT + (int)LP_SIDE_COUNT };
 
 /* Shares: a smaller rise of the bound is no progress; the length of a step, compared with the first, at which the

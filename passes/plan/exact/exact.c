@@ -228,8 +228,9 @@ static void search_beams(solver *s, const cut_search *prices, findings *found) {
                                           .duals = &prices->search.duals,
                                           .lowest = prices->search.bound,
                                           .share = s->x.request->plan_is_known ? known_share : 1,
-                                          .narrow_only =
-                                              s->x.step_count > LP_EXACT_FEW_UNITS && s->x.request->near_suffices,
+                                          .narrow_only = s->x.request->near_suffices &&
+                                                         (s->x.step_count > LP_EXACT_FEW_UNITS || !s->kept),
+                                          .is_quick = s->x.request->near_suffices && !s->kept,
                                           .is_relaxed = s->is_relaxed,
                                           .see = see_beam,
                                           .incumbent = incumbent_of,
@@ -269,6 +270,14 @@ static void search_without_limits(solver *s, const cut_search *own, cut_search *
 
 static bool is_done(const solver *s) {
   return s->x.request->feasible_suffices && s->result.feasible;
+}
+
+/* Tells whether a request of many, those of fixes and of grids, is left without a plan where cuts and blocks find none:
+ * each search of beams builds the graph of both stages. */
+static bool gives_up(const solver *s) {
+  const lp_compile_request *request = s->x.request;
+  const bool is_large = s->x.step_count > LP_EXACT_FEW_UNITS;
+  return !s->result.feasible && (request->near_suffices || (request->feasible_suffices && is_large));
 }
 
 static void prove(const solver *s, const findings *found, lp_plan_proof *proof) {
@@ -315,7 +324,7 @@ static void solve(solver *s, lp_plan_proof *proof) {
   findings found = {&own, own.search.bound, units <= SOME_UNITS ? LP_EXACT_ROUNDING : LP_EXACT_GAP_CLOSE};
   bool suffices = own.search.complete || !has_graph;
   if (!own.search.complete) try_blocks(s);
-  if (is_done(s) || (s->x.request->feasible_suffices && units > LP_EXACT_FEW_UNITS)) return;
+  if (is_done(s) || gives_up(s)) return;
   if (!suffices && shares_memory(&s->x)) {
     search_without_limits(s, &own, &relaxed, &found);
     suffices =
