@@ -275,9 +275,7 @@ static bool is_done(const solver *s) {
 /* Tells whether a request of many, those of fixes and of grids, is left without a plan where cuts and blocks find none:
  * each search of beams builds the graph of both stages. */
 static bool gives_up(const solver *s) {
-  const lp_compile_request *request = s->x.request;
-  const bool is_large = s->x.step_count > LP_EXACT_FEW_UNITS;
-  return !s->result.feasible && (request->near_suffices || (request->feasible_suffices && is_large));
+  return !s->result.feasible && (s->x.request->near_suffices || s->x.request->feasible_suffices);
 }
 
 static void prove(const solver *s, const findings *found, lp_plan_proof *proof) {
