@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sets the machine up, builds llmpart as it is released, and runs the tests (tests/README.md).
 #   sh tools/test.sh [ctest option ...]   the quick tests: 5 to 9 minutes on 2 cores, with the build
-#   sh tools/test.sh --all [PART ...]     the parts quick, long, asan, tsan and lint, 25 to 40 minutes; or the named
+#   sh tools/test.sh --all [PART ...]     the parts quick, long, asan, tsan and lint, about an hour; or the named
 #                                         ones, of which `soak` runs what these do over more inputs
 # A part that fails does not keep the others from running. A test that fails runs once more, because many tests talk
 # over sockets under time limits and the machine may be busy with other work. Four run at a time on 2 cores, because
