@@ -52,6 +52,7 @@ typedef struct {
   const char *gpu;            /* the rest of its name: "sm_53", "3.0 adreno-750" */
   bool has_type[LP_HW_TYPES]; /* the types in which the processor of the figures computes, from LP_HW_PEAK_F32 on */
   bool shared_memory;         /* CPU and GPU use the same memory */
+  bool ideal; /* a machine as a paper takes it: it computes each operator in the type of the operands, by any kernel */
 } lp_hw_target;
 
 struct lp_hw_predictor;
@@ -96,6 +97,40 @@ LP_NEVER_NULL lp_machine *lp_hw_measure_host(void);
 bool lp_hw_keep_host(const lp_machine *machine);
 /* Text in the form of lp_hw_load's files, `file` being the name for messages. */
 LP_MUST_USE lp_status lp_hw_parse(const char *file, const char *text, size_t size, lp_machine **out, lp_diag *diag);
+
+/* ---- the types in which kernels of GPUs multiply (gpu_kernels.c): the backend that emits them and the planner that
+ * prices them ask here, so that a plan prices the kernel that runs ---- */
+
+enum { LP_HW_MOST_SM = 9999 }; /* newer than any architecture */
+/* CUDA architectures from sm_`least` to sm_`most`; 0 to LP_HW_MOST_SM are all, and set no condition. */
+typedef struct {
+  int32_t least, most;
+} lp_hw_architectures;
+/* Products with activations that are rounded in blocks of 32, to halves or to bytes. */
+extern const lp_hw_architectures lp_hw_old_halves, lp_hw_halves, lp_hw_dot_bytes;
+enum { LP_HW_ROUNDED_BLOCK = 32 };
+/* The type in which tensor cores multiply a weight that is stored as `store`, and the first architectures on which our
+ * kernel and a library do. Codes become f16, which holds their product with the scale more precisely than bf16. */
+typedef struct {
+  lp_dtype dtype;
+  int32_t sm, library_sm;
+} lp_hw_tensor;
+lp_hw_tensor lp_hw_tensor_of(lp_dtype store);
+enum { LP_HW_TENSOR_ELEMENTS = 8 }; /* rows have a multiple of it, so that they begin at multiples of 16 bytes */
+/* The oldest architecture whose tensor cores multiply many queries with keys and values that are kept in `store`, in
+ * heads of `d` and `dv` elements; 0: none. */
+int32_t lp_hw_attention_tensor_from(lp_dtype store, int64_t d, int64_t dv);
+
+/* Tells whether it multiplies halves faster than floats; OpenCL code has kernels that do only then. */
+bool lp_hw_prefers_halves(const lp_machine *machine);
+/* The type in which the GPU multiplies many rows with a weight of rows of k elements. `bytes`: activations for integer
+ * weights are rounded to bytes. */
+lp_dtype lp_hw_product_dtype(const lp_machine *machine, lp_dtype store, int64_t k, bool bytes);
+/* The type in which it multiplies queries with keys and values. A kernel for few queries multiplies in f32, but its
+ * time is that of the bytes. */
+lp_dtype lp_hw_attention_dtype(const lp_machine *machine, lp_dtype store, int64_t d, int64_t dv);
+/* The type in which it multiplies activations of type `own` with each other (op.matmul, op.linear_attention). */
+lp_dtype lp_hw_matmul_dtype(const lp_machine *machine, lp_dtype own);
 
 /* Appends the target in a few words: "cuda sm_53, cortex-a57"; "unknown" where the file names none. */
 void lp_hw_target_text(const lp_hw_target *target, lp_buf *out);

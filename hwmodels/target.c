@@ -24,7 +24,7 @@ static const char *const interfaces[] = {"cuda", "opencl", "metal"};
 typedef struct {
   int32_t os;
   const char *cpu, *gpu, *types;
-  bool shared_memory;
+  bool shared_memory, ideal;
 } fields;
 
 /* Splits "WORD REST" where WORD is one of `names`, which is stored in `word`. */
@@ -71,11 +71,12 @@ lp_status lp_target_read(void *user, lp_yaml *yaml, const lp_yaml_node *node) {
       LP_YAML_FIELD(LP_YAML_TEXT, "gpu", fields, gpu, .required = false),
       LP_YAML_FIELD(LP_YAML_TEXT, "types", fields, types, .required = true),
       LP_YAML_FIELD(LP_YAML_BOOL, "shared_memory", fields, shared_memory, .required = false),
+      LP_YAML_FIELD(LP_YAML_BOOL, "ideal", fields, ideal, .required = false),
   };
   lp_hw_target *out = &((lp_machine *)user)->target;
   fields read = {0};
   LP_TRY(lp_yaml_fields(yaml, node, "the target", table, LP_COUNT(table), &read));
-  *out = (lp_hw_target){.os = systems[read.os], .shared_memory = read.shared_memory};
+  *out = (lp_hw_target){.os = systems[read.os], .shared_memory = read.shared_memory, .ideal = read.ideal};
   LP_TRY(split(yaml, node, read.cpu, "cpu", isas, LP_COUNT(isas), &out->isa, &out->cpu));
   if (read.gpu)
     LP_TRY(split(yaml, node, read.gpu, "gpu", interfaces, LP_COUNT(interfaces), &out->gpu_interface, &out->gpu));
@@ -91,7 +92,8 @@ void lp_target_print(const lp_hw_target *target, lp_buf *out) {
   lp_buf_puts(out, ", types:");
   for (size_t i = 0; i < LP_HW_TYPES; i++)
     if (target->has_type[i]) lp_buf_printf(out, " %s", lp_hw_type_names[i]);
-  lp_buf_printf(out, "%s }\n", target->shared_memory ? ", shared_memory: true" : "");
+  lp_buf_printf(out, "%s%s }\n", target->shared_memory ? ", shared_memory: true" : "",
+                target->ideal ? ", ideal: true" : "");
 }
 
 void lp_hw_target_text(const lp_hw_target *target, lp_buf *out) {

@@ -48,7 +48,7 @@ static void print_condition(const gpu_launch_list *list, const gpu_launch *launc
   if (above) print_bound(list, launch, ">=", launch->least, false, out);
   if (below) print_bound(list, launch, "<=", launch->most, above, out);
   if (launch->most_sm) {
-    const bool newer = launch->least_sm > 0, older = launch->most_sm < GPU_MOST_SM;
+    const bool newer = launch->least_sm > 0, older = launch->most_sm < LP_HW_MOST_SM;
     lp_buf_puts(out, above || below ? " && " : "if (");
     if (newer) lp_buf_printf(out, "architecture(%s) >= %" PRId32, launch->kernel->name, launch->least_sm);
     if (newer && older) lp_buf_puts(out, " && ");

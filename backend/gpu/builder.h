@@ -38,11 +38,7 @@ gpu_launch *gpu_launch_add(gpu_builder *b, const gpu_kernel *kernel, int32_t thr
 void gpu_launch_rows(gpu_launch *launch, const lp_poly *y, int64_t per);
 void gpu_launch_when(gpu_launch *launch, const lp_poly *few, int64_t least, int64_t most);
 void gpu_launch_on(gpu_launch *launch, int32_t least_sm, int32_t most_sm);
-/* Architectures from sm_`least` to sm_`most`; 0 to GPU_MOST_SM are all, and set no condition. */
-typedef struct {
-  int32_t least, most;
-} gpu_architectures;
-void gpu_launch_range(gpu_launch *launch, gpu_architectures on);
+void gpu_launch_range(gpu_launch *launch, lp_hw_architectures on);
 void gpu_arg_ref(gpu_launch *launch, int32_t ref); /* -1: a null pointer */
 void gpu_arg_size(gpu_launch *launch, const lp_poly *size);
 void gpu_arg_scratch(gpu_launch *launch);

@@ -103,8 +103,8 @@ void gpu_launch_on(gpu_launch *launch, int32_t least_sm, int32_t most_sm) {
   launch->most_sm = most_sm;
 }
 
-void gpu_launch_range(gpu_launch *launch, gpu_architectures on) {
-  if (on.least > 0 || on.most < GPU_MOST_SM) gpu_launch_on(launch, on.least, on.most);
+void gpu_launch_range(gpu_launch *launch, lp_hw_architectures on) {
+  if (on.least > 0 || on.most < LP_HW_MOST_SM) gpu_launch_on(launch, on.least, on.most);
 }
 
 static gpu_arg *add_arg(gpu_launch *launch, gpu_arg_kind kind) {

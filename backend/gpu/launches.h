@@ -7,6 +7,7 @@
 #include "backend/gpu/dialect.h"
 #include "backend/program.h"
 #include "backend/rows.h"
+#include "hwmodels/hwmodels.h"
 
 typedef struct gpu_launch gpu_launch;
 typedef struct gpu_launcher gpu_launcher;
@@ -36,7 +37,6 @@ typedef struct {
 } gpu_arg;
 
 enum { GPU_MOST_ARGS = 64 }; /* of a kernel */
-enum { GPU_MOST_SM = 9999 }; /* newer than any architecture */
 
 /* A product that a library computes instead of a kernel: y[rows][n] = epilogue(scale * x[rows][k] . w[n][k] + bias) +
  * add. The arguments of its launch are x, w, bias, add, y, rows, and the bytes of y's and w's memory at which they

@@ -243,23 +243,38 @@ static void pointwise_facts(const lp_plan_sizes *sizes, lp_side side, const lp_o
 }
 
 /* The type in which products with the weight are computed. A CPU that rounds activations (`activations`) multiplies in
- * the type of the weights, and else widens them to f32. A GPU multiplies integer weights as f16. */
-static lp_dtype product_dtype(const lp_compile_request *request, lp_side side, lp_dtype stored,
+ * the type of the weights, and else widens them to f32. */
+static lp_dtype product_dtype(const lp_compile_request *request, const lp_op *op, lp_side side,
                               const lp_machine *machine) {
-  const bool integer = !lp_dtype_is_float(stored);
-  if (machine->kind != LP_MACHINE_CPU) return integer ? LP_F16 : stored;
+  const lp_dtype stored = weight_storage(request, side, op->in[1].value->type.dtype).dtype;
+  const bool integer = !lp_dtype_is_float(stored), asks = lp_rounds_activations(request);
+  int64_t k = 0;
+  if (machine->kind != LP_MACHINE_CPU) {
+    (void)lp_type_static_dim(lp_op_in(op, 0)->type, -1, &k);
+    return lp_hw_product_dtype(machine, stored, k, asks);
+  }
   if (!integer && stored != LP_BF16) return stored;
-  const bool rounds = lp_rounds_activations(request) && (integer || !request->code_lacks_bf16[side]);
-  return rounds ? stored : LP_F32;
+  return asks && (integer || !request->code_lacks_bf16[side]) ? stored : LP_F32;
+}
+
+/* The type in which attention multiplies; a CPU's times were measured in f32. */
+static lp_dtype attention_dtype(const lp_op *op, const lp_machine *machine) {
+  const lp_type k = lp_op_in(op, 1)->type, v = lp_op_in(op, 2)->type;
+  int64_t d = 0, dv = 0;
+  if (machine->kind == LP_MACHINE_CPU) return lp_op_in(op, 0)->type.dtype;
+  (void)lp_type_static_dim(k, -1, &d), (void)lp_type_static_dim(v, -1, &dv);
+  return lp_hw_attention_dtype(machine, k.dtype, d, dv);
 }
 
 /* The type of the arithmetic: that of products, else the type of the first operand. */
 static lp_dtype arithmetic_dtype(const lp_compile_request *request, const lp_op *op, lp_side side,
                                  const lp_machine *machine) {
-  if (op->kind == LP_OP_LINEAR)
-    return product_dtype(request, side, weight_storage(request, side, op->in[1].value->type.dtype).dtype, machine);
+  if (op->kind == LP_OP_LINEAR) return product_dtype(request, op, side, machine);
+  if (op->kind == LP_OP_ATTENTION) return attention_dtype(op, machine);
   const lp_value *first = lp_op_in(op, 0) ? lp_op_in(op, 0) : lp_op_out(op, 0);
-  return first && lp_dtype_is_float(first->type.dtype) ? first->type.dtype : LP_F32;
+  const lp_dtype own = first && lp_dtype_is_float(first->type.dtype) ? first->type.dtype : LP_F32;
+  const bool multiplies = op->kind == LP_OP_MATMUL || op->kind == LP_OP_LINEAR_ATTENTION;
+  return multiplies && machine->kind != LP_MACHINE_CPU ? lp_hw_matmul_dtype(machine, own) : own;
 }
 
 /* The time to draw one token for each sequence; 0 where the machine file has no such measurement. */

@@ -57,6 +57,22 @@ refused 'a quantile of links that do not vary' "fixed.yaml:[0-9]+:15: error: 'sl
 sed 's|: 0.8|: 1.5|' "$work/traces/vary.yaml" >"$work/traces/above.yaml"
 refused 'a probability above 1' "above.yaml:[0-9]+:15: error: .*sla_quantile" "$LLMPART" sweep "$work/traces/above.yaml"
 
+# A shape without a file has the figures of a model of that shape.
+cat >"$work/shape.yaml" <<'END'
+decoder: { layers: 2, hidden: 24, ffn: 40, heads: 4, kv_heads: 2, vocab: 64, context: 128, dtype: bf16, tied: true }
+machines: { device: [jetson-orin, raspberry-pi-5], cloud: [a100, v100] }
+links: wifi
+workloads: { isl: 64, osl: 16 }
+kv_dtype: f16
+dtypes: [{ device: int4, cloud: f16 }, { device: int8, cloud: bf16 }]
+schedulers: [exact, cloud-only, device-only]
+END
+sed "s|^decoder: .*|model: $LP_SOURCE/tests/models/huggingface/llama3-bf16|" "$work/shape.yaml" >"$work/folder.yaml"
+sweep "$work/shape.yaml" -o "$work/shape.csv"
+sweep "$work/folder.yaml" -o "$work/folder.csv"
+same 'rows of the shape' 25 "$(wc -l <"$work/shape.csv" | tr -d ' ')"
+cmp "$work/shape.csv" "$work/folder.csv" || fail 'a shape and a model of this shape have different figures'
+
 # A journal that ends within a line: the whole lines are kept.
 sweep "$work/spec.yaml" -o "$work/kept.csv" --journal="$work/journal"
 head -n 41 "$work/journal" >"$work/cut"

@@ -154,8 +154,7 @@ bool lp_compile_prefers_halves(const lp_compile *compile, lp_place place) {
   const lp_machine *machine = machine_of(compile, place);
   const lp_hw_target *target = &machine->target;
   if (machine->kind != LP_MACHINE_GPU || !lp_streq(target->gpu_interface, "opencl")) return true;
-  return target->has_type[LP_HW_PEAK_F16 - LP_HW_PEAK_F32] &&
-         machine->figure[LP_HW_PEAK_F16] > machine->figure[LP_HW_PEAK_F32];
+  return lp_hw_prefers_halves(machine);
 }
 
 static const char *gpu_text(const lp_machine *machine, const lp_half_target *half) {

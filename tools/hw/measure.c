@@ -70,7 +70,7 @@ static lp_status compile(hw_bench *bench, const lp_decoder_shape *shape, const h
 static lp_status create(const lp_decoder_shape *shape, const hw_subject *subject, hw_bench *out, lp_diag *diag) {
   *out = (hw_bench){.machine = subject->machine, .dtype = subject->dtype, .vocab = shape->vocab};
   LP_TRY(lp_dir_temporary("llmpart-profile", &out->folder, diag));
-  out->module = lp_decoder_create(shape);
+  out->module = lp_decoder_create(shape, NULL);
   out->module->directory = lp_arena_strdup(out->module->arena, out->folder);
   return write_weights(out, diag);
 }

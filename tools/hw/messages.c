@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 enum { ROUNDS = 9, PROMPT = 256, TOKENS = 32, MESSAGES = 2, LAYERS = 9, CUT = 7 };
-static const lp_decoder_shape shape = {LAYERS, 128, 320, 4, 2, 1024, 512, LP_F32, true};
+static const lp_decoder_shape shape = {LAYERS, 128, 320, 4, 2, 1024, 512, LP_F32, true, false};
 static const double least_ms = 1e-4, most_rate = 1e11; /* what noise leaves at least */
 
 typedef struct {

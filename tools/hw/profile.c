@@ -25,29 +25,30 @@ typedef struct {
 
 /* Widths of small and medium models. */
 static const measured_shape shapes[] = {
-    {{9, 128, 320, 4, 2, 1024, 4096, LP_F32, true}, 2048, false, NULL},
-    {{6, 192, 512, 6, 2, 4096, 4096, LP_F32, true}, 1100, false, NULL},
-    {{6, 288, 768, 6, 6, 32000, 4096, LP_F32, true}, 1100, false, NULL},
-    {{6, 768, 2048, 12, 12, 32000, 4096, LP_F32, true}, 1100, false, NULL},
-    {{2, 2048, 5632, 32, 4, 8192, 4096, LP_F32, true}, 256, false, NULL},
+    {{9, 128, 320, 4, 2, 1024, 4096, LP_F32, true, false}, 2048, false, NULL},
+    {{6, 192, 512, 6, 2, 4096, 4096, LP_F32, true, false}, 1100, false, NULL},
+    {{6, 288, 768, 6, 6, 32000, 4096, LP_F32, true, false}, 1100, false, NULL},
+    {{6, 768, 2048, 12, 12, 32000, 4096, LP_F32, true, false}, 1100, false, NULL},
+    {{2, 2048, 5632, 32, 4, 8192, 4096, LP_F32, true, false}, 256, false, NULL},
 };
 
 /* Of the short profile: a pass that the caches hold and one that exceeds them. A third takes two thirds of the last
  * cache. */
 static const measured_shape quick_shapes[] = {
-    {{9, 128, 320, 4, 2, 4096, 4096, LP_F32, true}, 520, false, NULL},
-    {{2, 768, 2048, 12, 12, 16000, 4096, LP_F32, true}, 260, false, NULL},
+    {{9, 128, 320, 4, 2, 4096, 4096, LP_F32, true, false}, 520, false, NULL},
+    {{2, 768, 2048, 12, 12, 16000, 4096, LP_F32, true, false}, 260, false, NULL},
 };
 static const double quick_share = 0.65;
 
 /* The products of other types: widths whose weights fit the caches, and widths that exceed them. */
 static const char *const types[] = {"bf16", "int8", "int4"};
 static const measured_shape type_shapes[] = {
-    {{3, 288, 768, 6, 6, 8192, 4096, LP_F32, true}, 520, false, NULL},
-    {{6, 768, 2048, 12, 12, 32000, 4096, LP_F32, true}, 520, false, NULL},
-    {{1, 2048, 5632, 32, 4, 8192, 4096, LP_F32, true}, 260, false, NULL},
+    {{3, 288, 768, 6, 6, 8192, 4096, LP_F32, true, false}, 520, false, NULL},
+    {{6, 768, 2048, 12, 12, 32000, 4096, LP_F32, true, false}, 520, false, NULL},
+    {{1, 2048, 5632, 32, 4, 8192, 4096, LP_F32, true, false}, 260, false, NULL},
 };
-static const measured_shape quick_type_shape = {{2, 768, 2048, 12, 12, 16000, 4096, LP_F32, true}, 260, false, NULL};
+static const measured_shape quick_type_shape = {
+    {2, 768, 2048, 12, 12, 16000, 4096, LP_F32, true, false}, 260, false, NULL};
 
 /* One width again, in passes that read these shares of the last cache, from passes that fit it to far larger ones: two
  * layers, and a vocabulary that takes the rest. */
@@ -61,7 +62,7 @@ enum {
 };
 
 static measured_shape cache_shape(const lp_machine *machine, double share, bool decode_one) {
-  measured_shape m = {{2, 256, 688, 8, 8, 1024, 4096, LP_F32, true}, 600, decode_one, NULL};
+  measured_shape m = {{2, 256, 688, 8, 8, 1024, 4096, LP_F32, true, false}, 600, decode_one, NULL};
   double cache = machine->figure[LP_HW_CACHE] > 0 ? machine->figure[LP_HW_CACHE] : 32 << 20;
   double row = 4 * 256, layers = 4.0 * 2 * (4 * 256 * 256 + 3 * 256 * 688);
   double vocab = (fmin(share * cache, 512 << 20) - layers) / row;

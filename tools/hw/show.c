@@ -16,6 +16,7 @@ static void put_target(lp_json_writer *json, const lp_hw_target *target) {
       if (target->has_type[i]) lp_json_put_text(json, NULL, lp_hw_type_names[i]);
     lp_json_put_end(json);
     lp_json_put_bool(json, "shared_memory", target->shared_memory);
+    lp_json_put_bool(json, "ideal", target->ideal);
   }
   if (target->gpu_interface) {
     lp_json_put_text(json, "gpu_interface", target->gpu_interface);

@@ -95,14 +95,16 @@ static lp_status load_model(const lp_sweep_spec *spec, lp_module **out, lp_diag 
   size_t at[LP_SWEEP_AXES];
   lp_compile_request request = lp_sweep_request(spec, 0, at);
   const lp_run_options options = {.verify_each = true};
-  const char *pipeline = "fuse,annotate";
+  const char *pipeline = "fuse,tie-weights,mark-sensitive,annotate";
   lp_status status = LP_OK;
   if (spec->model) {
     const lp_import_options import = {.weights_absent_ok = true, .frees_lengths = true};
     LP_TRY(lp_model_import(spec->model, &import, out, diag));
     pipeline = lp_pipeline_ops;
   } else {
-    *out = lp_decoder_create(&spec->decoder);
+    lp_dtype kv_dtype = LP_F32;
+    if (spec->kv_dtype) (void)lp_dtype_parse(spec->kv_dtype, &kv_dtype);
+    *out = lp_decoder_create(&spec->decoder, &kv_dtype);
   }
   status = lp_passes_run(*out, pipeline, &request, &options, diag);
   if (status == LP_OK) return LP_OK;

@@ -136,12 +136,6 @@ static gpu_launch *launch_many(const attention *a, const char *template, const c
   return launch;
 }
 
-/* The oldest architecture with tensor cores that multiply the types of keys and values; 0: there is none. */
-static int32_t tensor_from(const attention *a, lp_dtype store) {
-  if (!a->b->list->tensor || a->d % 8 != 0 || a->dv % 8 != 0) return 0; /* rows begin at multiples of 16 bytes */
-  return store == LP_BF16 ? 80 : store == LP_F16 ? 75 : 0;
-}
-
 /* Many rows: on tensor cores where the GPU has them. */
 static void launch_tiles(const attention *a, const char *stem, int32_t tensor) {
   gpu_launch_list *list = a->b->list;
@@ -149,7 +143,7 @@ static void launch_tiles(const attention *a, const char *stem, int32_t tensor) {
   if (tensor == 0) return;
   gpu_launch_on(tile, 0, tensor - 1);
   gpu_launch *launch = launch_many(a, "attention_tensor", gpu_format(list, "%s_tensor", stem), TENSOR_ROWS);
-  gpu_launch_on(launch, tensor, GPU_MOST_SM);
+  gpu_launch_on(launch, tensor, LP_HW_MOST_SM);
   list->any_tensor = true;
 }
 
@@ -181,7 +175,7 @@ static void lower_attention(gpu_builder *b) {
   const lp_dtype mask_dtype = mask ? mask->type.dtype : LP_F32;
   double cap = lp_op_f64(a.op, "softcap", 0);
   int64_t wide = a.d > a.dv ? a.d : a.dv;
-  const int32_t tensor = tensor_from(&a, store);
+  const int32_t tensor = list->tensor ? lp_hw_attention_tensor_from(store, a.d, a.dv) : 0;
   const char *const params[] = {
       "WHAT",        "op.attention",
       "D",           gpu_format(list, "%" PRId64, a.d),

@@ -24,7 +24,7 @@ static bool library_has(const char *epilogue) {
 
 static void set_conditions(gpu_launch *launch, const gpu_linear *l, const gpu_product_form *form) {
   gpu_launch_when(launch, l->rows, form->few + 1, INT64_MAX);
-  if (form->sm > 0) gpu_launch_on(launch, form->sm, GPU_MOST_SM);
+  if (form->sm > 0) gpu_launch_on(launch, form->sm, LP_HW_MOST_SM);
   launch->by = GPU_BY_LIBRARY;
 }
 

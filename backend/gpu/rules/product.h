@@ -37,7 +37,7 @@ gpu_many gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t few);
  * tensor cores also for many rows; `others` gets the ranges of all other architectures. Returns how many. */
 enum { GPU_MOST_RANGES = 3 };
 int32_t gpu_linear_rounded(gpu_builder *b, const gpu_linear *l, const gpu_many *many,
-                           gpu_architectures others[GPU_MOST_RANGES]);
+                           lp_hw_architectures others[GPU_MOST_RANGES]);
 /* Tells whether few rows are multiplied as sums of two halves on tensor cores, from GPU_HALVES_SM on. Where there are
  * several rows, gpu_linear_rounded leaves the halves at the beginning of the scratch (split.kernel). */
 enum { GPU_HALVES_SM = 80 };

@@ -6,23 +6,25 @@
 #include "backend/values.h"
 #include "base/poly.h"
 
-enum { THREADS = 256, BLOCK = 32, ONE = 1, AT_ONCE = 32, TILE = 64, COLUMNS = 16, SPLIT = 8 };
+enum { THREADS = 256, BLOCK = LP_HW_ROUNDED_BLOCK, ONE = 1, AT_ONCE = 32, TILE = 64, COLUMNS = 16, SPLIT = 8 };
 
 /* A form in which activations are multiplied, and the architectures on which it is the fastest. */
 typedef struct {
   const char *name, *flag;
   bool dot;
   int64_t each; /* elements in 16 bytes */
-  gpu_architectures on;
+  const lp_hw_architectures *on;
 } form;
 
-/* sm_61 multiplies halves slowly, and 8 bits need its dot product of bytes. */
-static const form old_halves = {"half", "HALF", false, 8, {53, 60}}, halves = {"half", "HALF", false, 8, {62, 79}},
-                  bytes = {"dot", "DOT", true, 16, {61, 79}}, any_bytes = {"dot", "DOT", true, 16, {0, GPU_MOST_SM}};
 /* OpenCL counts devices as 1 if they multiply floats faster, as 2 if halves, and as 3 if these may be subnormal, which
  * products of small weights are; codes are whole numbers. */
-static const form coded_halves = {"half", "HALF", false, 8, {2, GPU_MOST_SM}},
-                  subnormal_halves = {"half", "HALF", false, 8, {3, GPU_MOST_SM}};
+static const lp_hw_architectures any = {0, LP_HW_MOST_SM}, with_halves = {2, LP_HW_MOST_SM},
+                                 with_subnormal_halves = {3, LP_HW_MOST_SM};
+static const form old_halves = {"half", "HALF", false, 8, &lp_hw_old_halves},
+                  halves = {"half", "HALF", false, 8, &lp_hw_halves},
+                  bytes = {"dot", "DOT", true, 16, &lp_hw_dot_bytes}, any_bytes = {"dot", "DOT", true, 16, &any},
+                  coded_halves = {"half", "HALF", false, 8, &with_halves},
+                  subnormal_halves = {"half", "HALF", false, 8, &with_subnormal_halves};
 
 static int32_t find_forms(const gpu_builder *b, const gpu_linear *l, const form *found[2]) {
   const lp_dtype store = l->matrix->stored.dtype;
@@ -45,12 +47,12 @@ static const char *most_of(const form *f, lp_dtype store) {
 }
 
 /* The architectures that do not multiply many rows by tensor cores. */
-static gpu_architectures before_tensor(const form *f, const gpu_many *many) {
-  if (many->sm == 0 || f->on.most < many->sm) return f->on;
-  return (gpu_architectures){f->on.least, many->sm - 1};
+static lp_hw_architectures before_tensor(const form *f, const gpu_many *many) {
+  if (many->sm == 0 || f->on->most < many->sm) return *f->on;
+  return (lp_hw_architectures){f->on->least, many->sm - 1};
 }
 
-static gpu_launch *round_rows(gpu_builder *b, const gpu_linear *l, const form *f, gpu_architectures on, int64_t least,
+static gpu_launch *round_rows(gpu_builder *b, const gpu_linear *l, const form *f, lp_hw_architectures on, int64_t least,
                               int64_t most) {
   gpu_launch_list *list = b->list;
   const lp_dtype store = l->matrix->stored.dtype;
@@ -87,7 +89,7 @@ static void split_rows(gpu_builder *b, const gpu_linear *l, int64_t few) {
   const lp_poly *count = lp_poly_scale(list->module->arena, l->rows, l->k);
   gpu_launch *launch = gpu_launch_add(b, kernel, THREADS, count, THREADS * SPLIT);
   gpu_launch_when(launch, l->rows, ONE + 1, few);
-  gpu_launch_on(launch, GPU_HALVES_SM, GPU_MOST_SM);
+  gpu_launch_on(launch, GPU_HALVES_SM, LP_HW_MOST_SM);
   gpu_arg_ref(launch, l->x);
   gpu_arg_scratch(launch);
   gpu_arg_size(launch, count);
@@ -109,7 +111,7 @@ static void round_activations(gpu_builder *b, const gpu_linear *l, const form *c
   const bool same = known->value == wanted.value && known->segment == wanted.segment &&
                     known->jointly == wanted.jointly && known->dtype == wanted.dtype && known->dot == wanted.dot;
   for (int32_t i = 0; i < count; i++) {
-    if (!same) (void)round_rows(b, l, forms[i], forms[i]->on, 0, many->few);
+    if (!same) (void)round_rows(b, l, forms[i], *forms[i]->on, 0, many->few);
     if (same && known->every_rows && !many->library) continue;
     gpu_launch *launch = round_rows(b, l, forms[i], before_tensor(forms[i], many), many->few + 1, INT64_MAX);
     if (many->library) launch->by = GPU_BY_KERNEL;
@@ -152,7 +154,7 @@ static gpu_launch *multiply(gpu_builder *b, const gpu_linear *l, const form *f, 
   const gpu_kernel *kernel = gpu_kernel_get(list, template, stem, params);
   gpu_launch *launch = gpu_launch_add(b, kernel, THREADS, lp_dim_const(list->module, l->n), columns);
   gpu_launch_rows(launch, l->rows, rows);
-  gpu_launch_range(launch, f->on);
+  gpu_launch_range(launch, *f->on);
   gpu_arg_scratch(launch);
   const int32_t refs[] = {l->w, l->scale, l->gate, l->gate_scale, l->bias, l->residual, l->y};
   for (size_t i = 0; i < LP_COUNT(refs); i++)
@@ -163,18 +165,18 @@ static gpu_launch *multiply(gpu_builder *b, const gpu_linear *l, const form *f, 
 }
 
 /* The architectures before, between and after those of the forms. */
-static int32_t find_others(const form *const *forms, int32_t count, gpu_architectures others[GPU_MOST_RANGES]) {
+static int32_t find_others(const form *const *forms, int32_t count, lp_hw_architectures others[GPU_MOST_RANGES]) {
   int32_t next = 0, found = 0;
   for (int32_t i = 0; i < count; i++) {
-    if (next < forms[i]->on.least) others[found++] = (gpu_architectures){next, forms[i]->on.least - 1};
-    next = forms[i]->on.most + 1;
+    if (next < forms[i]->on->least) others[found++] = (lp_hw_architectures){next, forms[i]->on->least - 1};
+    next = forms[i]->on->most + 1;
   }
-  if (next <= GPU_MOST_SM) others[found++] = (gpu_architectures){next, GPU_MOST_SM};
+  if (next <= LP_HW_MOST_SM) others[found++] = (lp_hw_architectures){next, LP_HW_MOST_SM};
   return found;
 }
 
 int32_t gpu_linear_rounded(gpu_builder *b, const gpu_linear *l, const gpu_many *many,
-                           gpu_architectures others[GPU_MOST_RANGES]) {
+                           lp_hw_architectures others[GPU_MOST_RANGES]) {
   const form *forms[2];
   const int32_t count = find_forms(b, l, forms);
   if (count > 0) round_activations(b, l, forms, count, many);

@@ -135,7 +135,7 @@ static gpu_launch *linear_launch(gpu_builder *b, const products *p, const char *
 }
 
 /* Multiplies floats of few rows on these architectures. */
-static void multiply_few(gpu_builder *b, const products *p, gpu_architectures on) {
+static void multiply_few(gpu_builder *b, const products *p, lp_hw_architectures on) {
   const gpu_linear *l = p->l;
   const bool halves = gpu_linear_halves(b, l);
   const struct {
@@ -157,7 +157,7 @@ static void multiply_few(gpu_builder *b, const products *p, gpu_architectures on
 }
 
 /* Multiplies floats of many rows on those of these architectures that have no tensor cores for them. */
-static void multiply_many(gpu_builder *b, const gpu_linear *l, const gpu_many *many, gpu_architectures on) {
+static void multiply_many(gpu_builder *b, const gpu_linear *l, const gpu_many *many, lp_hw_architectures on) {
   if (many->sm > 0 && on.most >= many->sm) on.most = many->sm - 1;
   if (on.least > on.most) return;
   gpu_launch *launch = linear_launch(b, &(products){l, 1}, "linear_many", "many", TILE, TILE);
@@ -205,7 +205,7 @@ static bool linear_joins(const gpu_group *group) {
 static void lower_linear(gpu_builder *b) {
   const int32_t count = b->group->count;
   gpu_linear l[GPU_MOST_JOINED];
-  gpu_architectures on[GPU_MOST_RANGES];
+  lp_hw_architectures on[GPU_MOST_RANGES];
   bool alike = true;
   for (int32_t i = 0; i < count; i++) {
     b->op = b->group->op[i];

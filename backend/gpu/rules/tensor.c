@@ -6,27 +6,19 @@
 #include "backend/values.h"
 #include "base/poly.h"
 
-enum { THREADS = 256, TILE = 128, NARROW = 8, MOST_WIDENED = 1 << 28 };
+enum { THREADS = 256, TILE = 128, NARROW = LP_HW_TENSOR_ELEMENTS, MOST_WIDENED = 1 << 28 };
 
-/* The type in which a weight is multiplied, and the first architecture on which our kernel and a library multiply in
- * it. Codes become f16, which holds their product with the scale more precisely than bf16. */
-typedef struct {
-  lp_dtype dtype;
-  int32_t sm, library_sm;
-  int32_t range; /* activations are divided by it, so that those of models trained in bf16 fit into f16 */
-} half;
-
-static half half_of(lp_dtype store) {
-  if (store == LP_BF16) return (half){LP_BF16, 80, 80, 1};
-  return (half){LP_F16, 75, store == LP_F16 ? 70 : 80, 16};
+/* Activations are divided by it, so that those of models trained in bf16 fit into f16. */
+static int32_t range_of(lp_dtype dtype) {
+  return dtype == LP_F16 ? 16 : 1;
 }
 
 /* Narrows x to 16 bits in the scratch on architectures in [least, most]. */
-static gpu_launch *add_narrow(gpu_builder *b, const gpu_linear *l, const half *h, int64_t few, int32_t least,
+static gpu_launch *add_narrow(gpu_builder *b, const gpu_linear *l, const lp_hw_tensor *h, int64_t few, int32_t least,
                               int32_t most) {
   gpu_launch_list *list = b->list;
   const char *store = gpu_store_name(h->dtype);
-  const char *const params[] = {"STORE", store, "RANGE", gpu_format(list, "%" PRId32, h->range), NULL};
+  const char *const params[] = {"STORE", store, "RANGE", gpu_format(list, "%" PRId32, range_of(h->dtype)), NULL};
   const gpu_kernel *kernel = gpu_kernel_get(list, "narrow", gpu_format(list, "narrow_%s", store), params);
   const lp_poly *count = lp_poly_scale(list->module->arena, l->rows, l->k);
   gpu_launch *launch = gpu_launch_add(b, kernel, THREADS, count, THREADS * NARROW);
@@ -41,7 +33,7 @@ static gpu_launch *add_narrow(gpu_builder *b, const gpu_linear *l, const half *h
 
 /* Narrows x for our kernel, and for a library on the same architectures, unless an earlier operator has left it in the
  * scratch. */
-static void narrow(gpu_builder *b, const gpu_linear *l, const half *h, int64_t few) {
+static void narrow(gpu_builder *b, const gpu_linear *l, const lp_hw_tensor *h, int64_t few) {
   const lp_module *module = b->list->module;
   const gpu_narrowed *known = &b->program->narrowed;
   const gpu_narrowed wanted = {.value = lp_value_base(lp_op_in(b->op, 0)),
@@ -52,12 +44,12 @@ static void narrow(gpu_builder *b, const gpu_linear *l, const half *h, int64_t f
   if (known->value == wanted.value && known->dtype == wanted.dtype && known->segment == wanted.segment &&
       known->jointly == wanted.jointly)
     return;
-  (void)add_narrow(b, l, h, few, h->sm, GPU_MOST_SM);
+  (void)add_narrow(b, l, h, few, h->sm, LP_HW_MOST_SM);
   gpu_add_scratch(b, lp_poly_scale(module->arena, l->rows, 2 * l->k), l->rows, INT64_MAX);
   b->program->narrowed = wanted;
 }
 
-static const gpu_kernel *kernel_of(gpu_builder *b, const gpu_linear *l, const half *h) {
+static const gpu_kernel *kernel_of(gpu_builder *b, const gpu_linear *l, const lp_hw_tensor *h) {
   gpu_launch_list *list = b->list;
   const char *store = gpu_store_name(l->matrix->stored.dtype);
   const bool coded = !lp_dtype_is_float(l->matrix->stored.dtype);
@@ -70,7 +62,7 @@ static const gpu_kernel *kernel_of(gpu_builder *b, const gpu_linear *l, const ha
                                 "CODED",    coded ? "1" : "0",
                                 "HALF",     gpu_store_name(h->dtype),
                                 "SM",       gpu_format(list, "%" PRId32, h->sm),
-                                "RANGE",    gpu_format(list, "%" PRId32, h->range),
+                                "RANGE",    gpu_format(list, "%" PRId32, range_of(h->dtype)),
                                 "EPILOGUE", lp_op_str(b->op, "epilogue", "none"),
                                 NULL};
   const char *stem = gpu_format(list, "linear_%s%s_tensor_%" PRId64 "x%" PRId64, gpu_linear_tag(b), store, l->n, l->k);
@@ -79,10 +71,10 @@ static const gpu_kernel *kernel_of(gpu_builder *b, const gpu_linear *l, const ha
 
 /* Adds the product by a library. On architectures without our kernel each operator narrows its own activations, because
  * it does so only where the library computes its products. */
-static bool add_library(gpu_builder *b, const gpu_linear *l, const half *h, int64_t few) {
+static bool add_library(gpu_builder *b, const gpu_linear *l, const lp_hw_tensor *h, int64_t few) {
   const bool coded = !lp_dtype_is_float(l->matrix->stored.dtype);
   const gpu_product_form form = {
-      .dtype = h->dtype, .scale = h->range, .x = -1, .sm = h->library_sm, .few = few, .coded = coded};
+      .dtype = h->dtype, .scale = range_of(h->dtype), .x = -1, .sm = h->library_sm, .few = few, .coded = coded};
   if (!b->list->products || (coded && l->n * l->k > MOST_WIDENED)) return false;
   if (h->library_sm < h->sm) add_narrow(b, l, h, few, h->library_sm, h->sm - 1)->by = GPU_BY_LIBRARY;
   return gpu_linear_product(b, l, &form);
@@ -90,7 +82,7 @@ static bool add_library(gpu_builder *b, const gpu_linear *l, const half *h, int6
 
 gpu_many gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t few) {
   const lp_dtype store = l->matrix->stored.dtype;
-  const half h = half_of(store);
+  const lp_hw_tensor h = lp_hw_tensor_of(store);
   if (!b->list->tensor || store == LP_F32 || l->k % NARROW != 0)
     return (gpu_many){.few = few}; /* rows begin at multiples of 16 bytes */
   narrow(b, l, &h, few);
@@ -99,7 +91,7 @@ gpu_many gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t few) {
                                       l->gate >= 0 ? TILE / 2 : TILE);
   gpu_launch_rows(launch, l->rows, TILE);
   gpu_launch_when(launch, l->rows, few + 1, INT64_MAX);
-  gpu_launch_on(launch, h.sm, GPU_MOST_SM);
+  gpu_launch_on(launch, h.sm, LP_HW_MOST_SM);
   if (library) launch->by = GPU_BY_KERNEL;
   gpu_arg_scratch(launch);
   const int32_t refs[] = {l->w, l->scale, l->gate, l->gate_scale, l->bias, l->residual, l->y};

@@ -257,6 +257,7 @@ static lp_status read_decoder(reader *r, const lp_yaml_node *node) {
       SIZE("kv_heads", kv_heads, 4096, false),
       SIZE("vocab", vocab, 1 << 24, true),
       SIZE("context", context, 1 << 24, false),
+      LP_YAML_FIELD(LP_YAML_BOOL, "tied", decoder_text, shape.tied, .required = false),
       LP_YAML_FIELD(LP_YAML_CHOICE, "dtype", decoder_text, dtype, .names = names, .name_count = LP_COUNT(names))};
 #undef SIZE
   LP_TRY(lp_yaml_fields(r->yaml, node, "a decoder", fields, LP_COUNT(fields), &d));
@@ -314,9 +315,6 @@ static lp_status read_settings(reader *r, const file_parts *parts) {
   int32_t index = 0;
   if (parts->kv_at) LP_TRY(lp_yaml_choice(r->yaml, parts->kv_at, "kv_dtype", kv, LP_COUNT(kv), &index));
   spec->kv_dtype = parts->kv_at ? kv[index] : NULL;
-  if (parts->kv_at && parts->decoder)
-    return lp_error(r->yaml->diag, lp_yaml_loc(r->yaml, parts->kv_at),
-                    "'kv_dtype' applies to models only; the KV caches of a decoder have its 'dtype'");
   if (parts->quantile_at)
     LP_TRY(lp_yaml_number(r->yaml, parts->quantile_at, "sla_quantile", 1e-9, 1, &spec->sla_quantile));
   if (!parts->memory_at) return LP_OK;

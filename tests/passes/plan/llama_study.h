@@ -18,6 +18,9 @@ typedef struct {
  * llama_study_close. */
 llama_study llama_study_open(const llama_shape *shape, const lp_compile_request *request, const char *device,
                              const char *cloud, const char *link);
+/* The graph of an imported model of that shape: activations in f32, caches in `kv_dtype`. */
+llama_study llama_study_open_imported(const llama_shape *shape, lp_dtype kv_dtype, const lp_compile_request *request,
+                                      const char *device, const char *cloud, const char *link);
 /* Llama 2 7B with a number of layers, for prompts of 512 tokens at the least cost. */
 llama_study llama_study_open_7b(int64_t layers, const char *device, const char *cloud, const char *link);
 void llama_study_close(llama_study *s);

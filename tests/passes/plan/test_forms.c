@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const llama_shape llama_gqa = {6, 256, 512, 8, 2, 1000, 4096, LP_F16, true};
+static const llama_shape llama_gqa = {6, 256, 512, 8, 2, 1000, 4096, LP_F16, true, false};
 
 typedef struct {
   lp_module *module;

@@ -35,6 +35,46 @@ static double greedy_ms(study *s, lp_stage stage, double bound_ms) {
   return lp_greedy_place_stage(&s->problem[stage], bound_ms, side);
 }
 
+/* ---- the types of kernels ---------------------------------------------------------------------------------------- */
+
+static const char study_link[] = "rtt=10ms,up=100Mbit/s,down=100Mbit/s";
+
+/* The time of attention on the device, with f32 queries and caches in this type. The last layer attends for one row. */
+static double attention_ms(const char *gpu, lp_dtype kv_dtype) {
+  static const llama_shape shape = {2, 4096, 256, 32, 32, 100, 4096, LP_F16, true, false};
+  const lp_compile_request request = {.isl = 2048, .osl = 1, .batch = 1, .objective = "cost", .generation = true};
+  study s = llama_study_open_imported(&shape, kv_dtype, &request, gpu, "a100", study_link);
+  double ms = 0;
+  for (int32_t i = 0; i < s.problem[LP_STAGE_PREFILL].op_count; i++) {
+    const lp_plan_op *item = &s.problem[LP_STAGE_PREFILL].ops[i];
+    if (item->op->kind == LP_OP_ATTENTION) ms += item->ms[LP_SIDE_DEVICE];
+  }
+  study_close(&s);
+  return ms;
+}
+
+LP_TEST(attention_is_priced_in_the_type_of_its_kernel) {
+  static const struct {
+    const char *gpu;
+    lp_dtype kv_dtype;
+    double least, most; /* how many times as fast as with caches in f32 */
+  } cases[] = {
+      {"a100,predictor=roofline", LP_F16, 12, 16},
+      {"a100,predictor=roofline", LP_BF16, 12, 16},
+      {"t4", LP_F16, 6, 9},
+      {"t4", LP_BF16, 0.97, 1.03},
+      {"v100", LP_F16, 0.97, 1.03},
+      {"jetson-nano", LP_F16, 0.97, 1.03},
+      {"jetson-nano-p1", LP_F16, 1.9, 2.1},
+      {"snapdragon-8-gen3", LP_F16, 0.97, 1.03},
+  };
+  for (size_t i = 0; i < LP_COUNT(cases); i++) {
+    const double ratio = attention_ms(cases[i].gpu, LP_F32) / attention_ms(cases[i].gpu, cases[i].kv_dtype);
+    ck_assert_double_ge(ratio, cases[i].least);
+    ck_assert_double_le(ratio, cases[i].most);
+  }
+}
+
 /* ---- P1's study -------------------------------------------------------------------------------------------------- */
 
 enum { ALL_DEVICE, ALL_CLOUD, GREEDY };
@@ -44,8 +84,6 @@ static void check_reproduction(study *s, lp_stage stage, double bound_ms, const 
   for (int i = ALL_DEVICE; i <= GREEDY; i++)
     ck_assert_double_eq_tol(greedy_ms(s, stage, bounds[i]) / wanted[i], 1, tolerance);
 }
-
-static const char study_link[] = "rtt=10ms,up=100Mbit/s,down=100Mbit/s";
 
 /* llmpart counts the 5 operations per score of softmax, which SPEC-planner's figures leave out: 2.86 ms of the Nano's
  * prefill, 0.02 % of all-device and 0.8 % of greedy. */

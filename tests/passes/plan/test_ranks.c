@@ -11,8 +11,8 @@
 LP_CASE(.timeout = 300);
 
 /* A model of one layer, of which everything divides by 2 and 4, and nothing by 3. */
-static const llama_shape one_layer = {1, 64, 128, 8, 4, 256, 64, LP_F32, true};
-static const llama_shape llama_70b = {80, 8192, 28672, 64, 8, 32000, 4096, LP_F16, true};
+static const llama_shape one_layer = {1, 64, 128, 8, 4, 256, 64, LP_F32, true, false};
+static const llama_shape llama_70b = {80, 8192, 28672, 64, 8, 32000, 4096, LP_F16, true, false};
 
 typedef struct {
   lp_module *module;
@@ -212,7 +212,7 @@ LP_TEST(what_does_not_divide_is_as_on_one_rank) {
 /* Gathers that take no time: more ranks are never slower. A worse interconnect never makes a plan faster. */
 LP_TEST(ranks_and_interconnects_are_monotone) {
   static const char *const over[] = {"alpha=0ms,beta=1000000GB/s", "nvlink4", "pcie5", "ethernet"};
-  const llama_shape shape = {4, 1024, 2816, 16, 8, 32000, 2048, LP_F16, true};
+  const llama_shape shape = {4, 1024, 2816, 16, 8, 32000, 2048, LP_F16, true, false};
   for (size_t i = 0; i < LP_COUNT(over); i++) {
     double least = 0;
     for (int64_t ranks = 1; ranks <= 8; ranks *= 2) {

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const llama_shape shape = {3, 256, 512, 8, 2, 1000, 4096, LP_F16, true};
+static const llama_shape shape = {3, 256, 512, 8, 2, 1000, 4096, LP_F16, true, false};
 static const char device_text[] = "jetson-nano-p1,peak_f16=4GFLOP/s,memory_bandwidth=1GB/s";
 
 typedef struct {
