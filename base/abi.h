@@ -46,6 +46,10 @@ enum {
   LP_SYM_COUNT
 };
 
+/* The tokens of a prompt that one pass takes at most, unless the plan needs whole prompts or the caller says otherwise
+ * (runtime/session/choose_plan.c). The planner counts the memory of such passes. */
+enum { LP_PROMPT_PART = 1024 };
+
 /* A centralised sense-reversing spin barrier; one cache line per word so that waiting does not disturb arriving. */
 typedef struct {
   _Alignas(64) int32_t arrived;

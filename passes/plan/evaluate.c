@@ -115,7 +115,7 @@ static void sum_activations(const lp_plan_problem *problem, const lp_side *side,
   for (int32_t i = 0; i < problem->op_count; i++) {
     const lp_plan_op *op = &problem->ops[i];
     if (op->free || op->state >= 0) continue;
-    double bytes = 2 * (op->bytes[side[i]] - op->weight_bytes[side[i]]);
+    double bytes = 2 * op->activation[side[i]];
     if (bytes > total[side[i]]) total[side[i]] = bytes;
   }
 }

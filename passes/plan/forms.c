@@ -210,8 +210,8 @@ static void price_stage(const lp_plan_forms *forms, const lp_compile_request *re
     lp_plan_op_price(&sizes, &forms->cost[stage][i], item);
     for (int side = 0; side < LP_SIDE_COUNT; side++) {
       out->ms[stage][side][i] = item->ms[side];
-      if (!item->free && item->state < 0)
-        out->activation[stage][side][i] = 2 * (item->bytes[side] - item->weight_bytes[side]);
+      if (problem->whole_prompts) item->activation[side] = item->whole_activation[side];
+      if (!item->free && item->state < 0) out->activation[stage][side][i] = 2 * item->activation[side];
     }
   }
   for (int32_t i = 0; i < edges->count; i++) {
@@ -266,6 +266,8 @@ static void copy_numbers(const lp_plan_op *from, lp_plan_op *to) {
     to->flops[side] = from->flops[side];
     to->bytes[side] = from->bytes[side];
     to->weight_bytes[side] = from->weight_bytes[side];
+    to->activation[side] = from->activation[side];
+    to->whole_activation[side] = from->whole_activation[side];
     to->ms[side] = from->ms[side];
     to->low_ms[side] = from->low_ms[side];
     to->high_ms[side] = from->high_ms[side];

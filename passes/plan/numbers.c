@@ -1,12 +1,15 @@
 /* The numbers of the plan problem: times and bytes of operators, values, weights and KV caches at a request's sizes,
  * in its types and on its machines. Everything is evaluated from closed forms; nothing here changes the module. */
 #include "passes/plan/numbers.h"
+#include "base/abi.h"
 #include "base/poly.h"
 #include "base/side.h"
 #include "passes/passes.h"
 #include "passes/plan/objective.h"
 #include "passes/plan/plan.h"
 #include "passes/state.h"
+
+#include <math.h>
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
@@ -83,7 +86,7 @@ static double pass_bytes_of_rank(const lp_plan_sizes *sizes, const lp_block *blo
 
 void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_compile_request *request, lp_stage stage,
                        const lp_shard_stage *part, lp_arena *arena) {
-  double isl = (double)request->isl, osl = (double)request->osl;
+  const double isl = (double)request->isl, osl = (double)request->osl, most = LP_PROMPT_PART;
   int64_t halfway = request->isl + request->osl / 2;
   *sizes = (lp_plan_sizes){.request = request, .count = module->symbols.names.count};
   for (int side = 0; side < LP_SIDE_COUNT; side++) {
@@ -91,6 +94,9 @@ void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_c
     sizes->value[side] = stage == LP_STAGE_PREFILL
                              ? symbol_values(module, request, batch, isl, 0, isl + osl, arena)
                              : symbol_values(module, request, batch, 1, (double)halfway, isl + osl, arena);
+    sizes->part[side] = stage == LP_STAGE_PREFILL && request->generation && isl > most
+                            ? symbol_values(module, request, batch, most, isl - most, isl + osl, arena)
+                            : sizes->value[side];
     const lp_machine *machine = side == LP_SIDE_DEVICE ? request->device : request->cloud;
     const lp_block *block = lp_plan_stage_block(module, stage);
     if (machine && block && lp_hw_asks_pass_bytes(machine))
@@ -305,6 +311,15 @@ static void predict(const lp_plan_sizes *sizes, lp_side side, const lp_machine *
   item->high_ms[side] = prediction.high_ms + item->draw_ms[side];
 }
 
+/* The bytes that an operator moves besides weights, at these sizes. */
+static double activation_at(const lp_plan_sizes *sizes, const double *value, const lp_cost *cost) {
+  const lp_poly *const moved[] = {cost->bytes_read, cost->bytes_written, cost->weight_bytes};
+  double bytes[LP_COUNT(moved)] = {0};
+  for (size_t i = 0; i < LP_COUNT(moved); i++)
+    if (moved[i]) bytes[i] = lp_poly_eval_f64(moved[i], value, sizes->count);
+  return fmax(0, bytes[0] + bytes[1] - bytes[2]);
+}
+
 /* The numbers of a side. `part`: item->op, or what a rank computes of it; the types of its weights are those of the
  * whole operator. */
 static void price_side(const lp_plan_sizes *sizes, lp_side side, const lp_op *part, const lp_cost *cost,
@@ -322,6 +337,8 @@ static void price_side(const lp_plan_sizes *sizes, lp_side side, const lp_op *pa
   item->flops[side] = size_at(sizes, LP_SIDE_DEVICE, cost->flops);
   item->weight_bytes[side] = weight * scale;
   item->bytes[side] = bytes - weight + weight * read;
+  item->activation[side] = activation_at(sizes, sizes->part[side], cost);
+  item->whole_activation[side] = activation_at(sizes, sizes->value[side], cost);
   if (machine && !lp_op_has(op, LP_ALIAS)) predict(sizes, side, machine, part, cost, item);
 }
 

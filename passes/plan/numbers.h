@@ -9,6 +9,7 @@
 typedef struct {
   const lp_compile_request *request;
   double *value[LP_SIDE_COUNT]; /* [count], in an arena */
+  double *part[LP_SIDE_COUNT];  /* in the pass over the last part of a prompt; equals `value` where it runs whole */
   size_t count;
   /* Bytes of weights and caches that the stage reads if all of it runs on that side; 0 where the machine model does not
    * use them (lp_op_facts). */

@@ -20,6 +20,9 @@ typedef struct {
   double flops[LP_SIDE_COUNT], bytes[LP_SIDE_COUNT], weight_bytes[LP_SIDE_COUNT];
   double macs, elements;                                                   /* as P1 counts them */
   double ms[LP_SIDE_COUNT], low_ms[LP_SIDE_COUNT], high_ms[LP_SIDE_COUNT]; /* with the 90 % interval */
+  /* Bytes that it reads and writes, weights aside, in the largest pass: in prefill one over a part of the prompt, or
+   * over all of it (stages.c). */
+  double activation[LP_SIDE_COUNT], whole_activation[LP_SIDE_COUNT];
   double draw_ms[LP_SIDE_COUNT]; /* part of `ms`: drawing a token, where `draws` and the machine file has that figure */
   /* The part of the cloud's `ms` in which ranks gather this operator's result, the bytes, and the number of gathers. */
   double gather_ms, gather_bytes;
@@ -49,6 +52,7 @@ typedef struct {
  * (groups of KV caches, numbered in order of first use) belong to the whole model and are the same in both stages. */
 typedef struct {
   lp_stage stage;
+  bool whole_prompts; /* of prefill: lp_plan_take_whole_prompts */
   int32_t op_count, edge_count, value_count, layer_count, weight_count, state_count;
   /* The operator with the logits, -1 none: its side samples, and the token returns to the device, 4 bytes per
    * sequence. */
@@ -138,6 +142,19 @@ LP_MUST_USE lp_status lp_scheduler_get(const char *name, const lp_scheduler **ou
 LP_MUST_USE lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
                                      const lp_compile_request *request, lp_side *side[LP_STAGE_COUNT],
                                      lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag);
+
+/* A prompt of more than LP_PROMPT_PART tokens runs in parts where prefill and decode have every operator on the same
+ * side; else in one pass, which needs more memory (stages.c). */
+bool lp_plan_runs_in_parts(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *const side[LP_STAGE_COUNT]);
+/* Makes the problem one of whole prompts; its operators are then in `arena`. */
+void lp_plan_take_whole_prompts(lp_plan_problem problem[LP_STAGE_COUNT], lp_arena *arena);
+/* lp_plan_choose for a prompt in parts; where the plan cannot run in parts, for whole prompts, in which `problem` then
+ * is. */
+LP_MUST_USE lp_status lp_plan_choose_to_run(lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
+                                            const lp_compile_request *request, lp_side *side[LP_STAGE_COUNT],
+                                            lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag);
+/* An attribute of @prefill: its plan is one of whole prompts. */
+#define LP_WHOLE_PROMPTS "whole_prompts"
 
 /* Reports a pin that matches no operator, and more private layers than the model has (pin.c). */
 LP_MUST_USE lp_status lp_plan_pin_used(const lp_plan_problem *problem, const lp_compile_request *request,

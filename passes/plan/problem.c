@@ -361,6 +361,16 @@ static lp_block *plan_block(const lp_module *module, lp_stage stage, int32_t pla
   return func ? func->region : NULL;
 }
 
+/* A plan may say so; a model that reads a source reads it whole. */
+static bool takes_whole_prompts(const lp_module *module, int32_t plan) {
+  const lp_op *prefill = lp_plan_func(module, LP_STAGE_PREFILL, plan), *main = lp_module_find_func(module, "main");
+  const lp_op *func = prefill ? prefill : main;
+  const lp_attr *roles = func ? lp_op_attr(func, "input_roles") : NULL;
+  for (int32_t i = 0; roles && roles->kind == LP_ATTR_STRS && i < roles->count; i++)
+    if (lp_has_prefix(roles->ss[i], "source")) return true;
+  return func && lp_op_bool(func, LP_WHOLE_PROMPTS, false);
+}
+
 /* Longer than any limit: what must not move takes so long. */
 static const double barred_ms = 1e9;
 
@@ -422,6 +432,7 @@ lp_status lp_plan_build_of(lp_module *module, const lp_compile_request *request,
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     build_stage(&b, (lp_stage)stage, blocks[stage], &out[stage]);
   share_totals(&b, out);
+  if (takes_whole_prompts(module, plan)) lp_plan_take_whole_prompts(out, arena);
   lp_map_free(b.weights);
   lp_shard_view_free(b.shards);
   return LP_OK;

@@ -1,5 +1,6 @@
 /* The table of schedulers (schedulers.def) as data, look-up by name, and the sides that one chooses. */
 #include "passes/plan/schedulers.h"
+#include "base/abi.h"
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
 #include "passes/plan/pin.h"
@@ -60,13 +61,27 @@ lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUNT], const ch
   return status;
 }
 
+lp_status lp_plan_choose_to_run(lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
+                                const lp_compile_request *request, lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof,
+                                lp_arena *scratch, lp_diag *diag) {
+  lp_plan_result result;
+  const lp_status status = lp_plan_choose(problem, scheduler, request, side, proof, scratch, diag);
+  if ((status != LP_OK && status != LP_INFEASIBLE) || request->isl <= LP_PROMPT_PART ||
+      lp_plan_runs_in_parts(problem, side))
+    return status;
+  lp_plan_take_whole_prompts(problem, scratch);
+  lp_plan_evaluate(problem, request, side, &result);
+  const bool fits = result.binding != LP_LIMIT_DEVICE_MEMORY && result.binding != LP_LIMIT_CLOUD_MEMORY;
+  return fits ? status : lp_plan_choose(problem, scheduler, request, side, proof, scratch, diag);
+}
+
 lp_status lp_plan_try(lp_module *module, const lp_compile_request *request, lp_plan_result *out, lp_diag *diag) {
   lp_arena *scratch = lp_arena_create();
   lp_plan_problem problem[LP_STAGE_COUNT];
   lp_side *side[LP_STAGE_COUNT];
   const char *scheduler = request->scheduler ? request->scheduler : lp_scheduler_default;
   lp_status status = lp_plan_build(module, request, scratch, problem, diag);
-  if (status == LP_OK) status = lp_plan_choose(problem, scheduler, request, side, NULL, scratch, diag);
+  if (status == LP_OK) status = lp_plan_choose_to_run(problem, scheduler, request, side, NULL, scratch, diag);
   if (status == LP_INFEASIBLE) status = LP_OK;
   if (status == LP_OK) lp_plan_evaluate(problem, request, side, out);
   lp_arena_free(scratch);

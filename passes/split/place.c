@@ -1,6 +1,7 @@
 /* place: asks a scheduler for the side of every operator and replaces @main by @prefill and @decode, in which each
  * operator has its side and its times. Where no plan meets the SLA, it writes the best one and returns
  * LP_INFEASIBLE. A plan over more than two places comes with the request. */
+#include "base/abi.h"
 #include "base/side.h"
 #include "base/units.h"
 #include "passes/build.h"
@@ -282,8 +283,12 @@ static void write_family(lp_module *module, const lp_op *from, const lp_plan_pro
                          const lp_plan_family *family, const lp_compile_request *request,
                          lp_side *const cheapest[LP_STAGE_COUNT]) {
   const char *name[LP_STAGE_COUNT][LP_FAMILY_MOST];
-  for (int32_t plan = 0; plan < family->count; plan++)
+  for (int32_t plan = 0; plan < family->count; plan++) {
     write_plan(module, from, problem, family, plan, request, cheapest, name);
+    if (request->isl > LP_PROMPT_PART &&
+        (problem->whole_prompts || !lp_plan_runs_in_parts(problem, family->side[plan])))
+      lp_op_set_bool(module, lp_module_find_func(module, name[LP_STAGE_PREFILL][plan]), LP_WHOLE_PROMPTS, true);
+  }
   if (family->regret.points)
     lp_plan_family_write(module, lp_module_find_func(module, lp_stage_names[LP_STAGE_PREFILL]), family, name);
 }
@@ -314,7 +319,8 @@ static lp_status place(lp_module *module, const lp_compile_request *request, lp_
   LP_TRY(lp_plan_pin_used(&problem[LP_STAGE_PREFILL], request, context->diag));
   lp_side *side[LP_STAGE_COUNT];
   lp_plan_proof proof;
-  lp_status status = lp_plan_choose(problem, scheduler->name, request, side, &proof, context->scratch, context->diag);
+  lp_status status =
+      lp_plan_choose_to_run(problem, scheduler->name, request, side, &proof, context->scratch, context->diag);
   if (status != LP_OK && status != LP_INFEASIBLE) return status;
   lp_plan_result result;
   lp_plan_evaluate(problem, request, side, &result);

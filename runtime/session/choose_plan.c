@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/abi.h"
 #include "base/clock.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
@@ -146,8 +147,6 @@ lp_status lp_session_choose_plan(lp_session *session, int64_t length, int64_t mo
 
 /* ---- prompts in parts -------------------------------------------------------------------------------------------- */
 
-enum { PROMPT_PART = 1024 };
-
 /* Gives the next step from `*at` on in which something crosses; NULL: there is none. */
 static const lp_step *next_crossing(const lp_program *program, int32_t *at) {
   for (; *at < program->step_count; (*at)++) {
@@ -175,5 +174,5 @@ int64_t lp_session_prompt_part(const lp_session *session, int32_t prefill, int32
   const lp_program *programs = session->bundle->manifest.programs;
   if (lp_bundle_reads_source(session->bundle) || !places_alike(&programs[prefill], &programs[decode])) return INT64_MAX;
   int64_t part = session->options.prompt_part;
-  return part > 0 ? part : PROMPT_PART;
+  return part > 0 ? part : LP_PROMPT_PART;
 }

@@ -105,7 +105,7 @@ static void sum_activations(const pricer *r, double total[LP_PLACES_MAX]) {
     const int p = r->place[i];
     const lp_side side = lp_places_side(p);
     const lp_plan_op *op = lp_places_op(r->problem, p, r->stage, i);
-    if (!op->free && op->state < 0) total[p] = fmax(total[p], 2 * (op->bytes[side] - op->weight_bytes[side]));
+    if (!op->free && op->state < 0) total[p] = fmax(total[p], 2 * op->whole_activation[side]);
   }
 }
 

@@ -193,8 +193,7 @@ static void add_op(builder *b, int stage, int32_t index) {
     const lp_plan_op *op = lp_places_op(m->problem, p, stage, index);
     part->ms[stage][p] += op->ms[side];
     m->op_ms[stage][index * LP_PLACES_MAX + p] += op->ms[side];
-    if (op->state < 0)
-      part->activation[stage][p] = fmax(part->activation[stage][p], 2 * (op->bytes[side] - op->weight_bytes[side]));
+    if (op->state < 0) part->activation[stage][p] = fmax(part->activation[stage][p], 2 * op->whole_activation[side]);
   }
 }
 

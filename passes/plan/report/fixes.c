@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* STEPS: of the bisection; DIGITS: significant digits of a suggested figure, as the report prints it; MOST_ROUNDINGS:
  * coarser roundings that are tried where the first one is not feasible. */
@@ -80,9 +81,11 @@ static bool is_feasible(const lp_plan_problem problem[LP_STAGE_COUNT], const cha
                         const lp_compile_request *request) {
   lp_arena *scratch = lp_arena_create();
   lp_side *side[LP_STAGE_COUNT];
-  lp_status status = lp_plan_choose(problem, scheduler, request, side, NULL, scratch, NULL);
+  lp_plan_problem own[LP_STAGE_COUNT];
+  memcpy(own, problem, sizeof own);
+  lp_status status = lp_plan_choose_to_run(own, scheduler, request, side, NULL, scratch, NULL);
   lp_plan_result result = {0};
-  if (status == LP_OK || status == LP_INFEASIBLE) lp_plan_evaluate(problem, request, side, &result);
+  if (status == LP_OK || status == LP_INFEASIBLE) lp_plan_evaluate(own, request, side, &result);
   lp_arena_free(scratch);
   return result.feasible;
 }

@@ -193,9 +193,11 @@ static lp_plan_result schedule(worker *w, const lp_compile_request *request, dou
   lp_arena *scratch = lp_arena_create();
   lp_side *side[LP_STAGE_COUNT];
   lp_plan_proof proof;
-  lp_status status = lp_plan_choose(w->problem, request->scheduler, request, side, &proof, scratch, NULL);
+  lp_plan_problem problem[LP_STAGE_COUNT];
+  memcpy(problem, w->problem, sizeof problem);
+  lp_status status = lp_plan_choose_to_run(problem, request->scheduler, request, side, &proof, scratch, NULL);
   if (status == LP_OK || status == LP_INFEASIBLE) {
-    lp_plan_evaluate(w->problem, request, side, &result);
+    lp_plan_evaluate(problem, request, side, &result);
     w->evaluations++;
     double objective = lp_plan_objective_value(&result, request);
     if (proof.known) *gap = objective > 0 ? fmax(0, 1 - proof.lower_bound / objective) : 0;

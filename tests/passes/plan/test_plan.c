@@ -1,6 +1,8 @@
 /* Planning: the figures of P1's study, the arithmetic of evaluation, and the guarantees of schedulers. */
+#include "base/abi.h"
 #include "base/side.h"
 #include "passes/passes.h"
+#include "passes/plan/evaluate.h"
 #include "passes/plan/plan.h"
 #include "passes/plan/schedulers.h"
 #include "tests/passes/plan/llama_study.h"
@@ -72,6 +74,64 @@ LP_TEST(attention_is_priced_in_the_type_of_its_kernel) {
     const double ratio = attention_ms(cases[i].gpu, LP_F32) / attention_ms(cases[i].gpu, cases[i].kv_dtype);
     ck_assert_double_ge(ratio, cases[i].least);
     ck_assert_double_le(ratio, cases[i].most);
+  }
+}
+
+/* ---- prompts in parts -------------------------------------------------------------------------------------------- */
+
+enum { LONG_PROMPT = 8 * LP_PROMPT_PART };
+
+/* What the device needs besides weights and caches, with every operator of prefill and decode on these sides. */
+static double activation_bytes(int64_t isl, lp_side prefill, lp_side decode, bool whole) {
+  static const llama_shape shape = {2, 64, 4096, 4, 4, 100, 16384, LP_F16, true, false};
+  const lp_compile_request request = {.isl = isl, .osl = 1, .batch = 1, .objective = "cost", .generation = true};
+  study s = llama_study_open_imported(&shape, LP_F16, &request, "jetson-orin", "a100", study_link);
+  lp_side *side[LP_STAGE_COUNT];
+  lp_plan_sums sums;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    side[stage] = LP_NEW_ARRAY(s.arena, lp_side, s.problem[stage].op_count);
+    for (int32_t i = 0; i < s.problem[stage].op_count; i++)
+      side[stage][i] = stage == LP_STAGE_PREFILL ? prefill : decode;
+  }
+  ck_assert(lp_plan_runs_in_parts(s.problem, side) == (prefill == decode));
+  if (whole) lp_plan_take_whole_prompts(s.problem, s.arena);
+  sums = lp_plan_sum_up(s.problem, side);
+  study_close(&s);
+  return sums.activation_bytes[LP_SIDE_DEVICE];
+}
+
+LP_TEST(a_prompt_in_parts_needs_the_memory_of_a_part) {
+  const double part = activation_bytes(LP_PROMPT_PART, LP_SIDE_DEVICE, LP_SIDE_DEVICE, false);
+  ck_assert_double_gt(part, 2.0 * 4 * 4096 * (double)LP_PROMPT_PART); /* the widest value is of f32 and [part, 4096] */
+  ck_assert_double_eq(activation_bytes(LONG_PROMPT, LP_SIDE_DEVICE, LP_SIDE_DEVICE, false), part);
+  ck_assert_double_gt(activation_bytes(LONG_PROMPT, LP_SIDE_DEVICE, LP_SIDE_DEVICE, true), 7.9 * part);
+  ck_assert_double_gt(activation_bytes(LONG_PROMPT, LP_SIDE_DEVICE, LP_SIDE_CLOUD, true), 7.9 * part);
+}
+
+/* The planner takes prompts whole exactly where its plan cannot run them in parts: a limit on TTFT sends the prefill to
+ * the cloud, and the decode, which is free on the device, stays there. */
+LP_TEST(a_plan_counts_the_memory_that_it_runs_with) {
+  static const llama_shape shape = {4, 4096, 11008, 32, 32, 32000, 16384, LP_F16, true, false};
+  static const struct {
+    const char *scheduler;
+    int64_t isl;
+    double share; /* of the device's TTFT, as a limit; 0: none */
+    bool whole;
+  } cases[] = {{"device-only", LONG_PROMPT, 0, false},
+               {"cloud-only", LONG_PROMPT, 0, false},
+               {"exact", LONG_PROMPT, 0, false},
+               {"exact", LONG_PROMPT, 0.8, true},
+               {"exact", LP_PROMPT_PART, 0.8, false}};
+  for (size_t i = 0; i < LP_COUNT(cases); i++) {
+    study s = study_open(&shape, "jetson-orin", "a100", "lan", cases[i].isl);
+    lp_side *side[LP_STAGE_COUNT];
+    s.request.osl = 64;
+    s.request.ttft_ms = cases[i].share * plan(&s, "device-only").ttft_ms;
+    ck_assert_int_eq(lp_plan_choose_to_run(s.problem, cases[i].scheduler, &s.request, side, NULL, s.arena, NULL),
+                     LP_OK);
+    ck_assert(s.problem[0].whole_prompts == cases[i].whole);
+    ck_assert(cases[i].share == 0 || !lp_plan_runs_in_parts(s.problem, side));
+    study_close(&s);
   }
 }
 
