@@ -79,9 +79,10 @@ static lp_prediction predict(const lp_machine *machine, const lp_op_facts *facts
     blend.spread *= 2;
     blend.distance += 1;
   }
-  return (lp_prediction){.time_ms = exp(log_us) * 1e-3,
-                         .low_ms = exp(log_us - blend.spread) * 1e-3,
-                         .high_ms = exp(log_us + blend.spread) * 1e-3,
+  const double least_ms = lp_hw_stream_ms(machine, facts);
+  return (lp_prediction){.time_ms = fmax(exp(log_us) * 1e-3, least_ms),
+                         .low_ms = fmax(exp(log_us - blend.spread) * 1e-3, least_ms),
+                         .high_ms = fmax(exp(log_us + blend.spread) * 1e-3, least_ms),
                          .distance = blend.distance,
                          .tick_ms = family.tick_us * 1e-3};
 }

@@ -184,6 +184,10 @@ void lp_fit_base_law(lp_fit_family *family, const lp_machine *machine, const lp_
 void lp_fit_pass_law(lp_fit_family *family, const lp_machine *machine, const lp_fit_samples *samples,
                      double launch_us_guess);
 
+/* roofline.c: the time at the full bandwidth of memory of the bytes that the last cache does not hold from one pass to
+ * the next, which no operator undercuts; 0: unknown. */
+double lp_hw_stream_ms(const lp_machine *machine, const lp_op_facts *facts);
+
 /* host_measure.c */
 /* The rates of all cores together. */
 typedef struct {

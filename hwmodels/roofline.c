@@ -1,5 +1,5 @@
 /* The roofline predictor: P1, Eq. 8, with a launch floor. The peak rate of each element type. */
-#include "hwmodels/hwmodels.h"
+#include "hwmodels/hwmodels_internal.h"
 
 #include <math.h>
 
@@ -63,6 +63,11 @@ static double cached_share(const lp_machine *machine, const lp_op_facts *facts) 
   if (!knows_cache(machine) || (once && facts->pass_bytes <= 0)) return 0;
   double share = 2 - (once ? facts->pass_bytes : facts->bytes) / machine->figure[LP_HW_CACHE];
   return share < 0 ? 0 : share > 1 ? 1 : share;
+}
+
+double lp_hw_stream_ms(const lp_machine *machine, const lp_op_facts *facts) {
+  if (facts->pass_bytes <= 0 || !reads_once_a_pass(facts->kind)) return 0;
+  return facts->bytes * (1 - cached_share(machine, facts)) / machine->figure[LP_HW_BANDWIDTH] * 1e3;
 }
 
 static double memory_ms_of(const lp_machine *machine, const lp_op_facts *facts) {

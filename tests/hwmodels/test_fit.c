@@ -309,6 +309,37 @@ LP_TEST(what_a_pass_reads_decides_the_rate) {
   lp_buf_free(&csv);
 }
 
+/* Weights that were measured in the cache only do not stream faster than memory gives them. */
+LP_TEST(weights_stream_at_the_rate_of_memory) {
+  lp_buf csv = {0};
+  uint64_t state = 5;
+  lp_buf_puts(&csv, "op,m,n,k,dtype,time_us,pass_bytes\n");
+  for (int64_t m = 1; m <= 256; m *= 4)
+    for (int64_t n = 256; n <= 1024; n *= 2)
+      add_pass(&csv, m, n, n, 6e6, &state);
+  lp_hw_samples samples = {0};
+  parse(&csv, &samples);
+  lp_machine *machine = lp_hw_from_samples("mine", "A processor", &samples);
+  lp_hw_fit_result result;
+  machine->figure[LP_HW_BANDWIDTH] = 2.5e10;
+  machine->figure[LP_HW_CACHE] = 3e7;
+  machine->figure[LP_HW_CACHE_BANDWIDTH] = 1e11;
+  ck_assert_int_eq(lp_hw_fit(machine, &samples, &(lp_hw_fit_options){.knots = 16}, &result, NULL), LP_OK);
+  lp_op_facts facts = {.m = 1, .n = 4096, .k = 4096, .dtype = LP_F32};
+  lp_hw_op_facts(LP_HW_LINEAR, &facts);
+  const double passes[] = {6e6, 4.5e7, 3e8}, streamed[] = {0, 0.5, 1}; /* the share of the bytes that is not cached */
+  for (size_t i = 0; i < LP_COUNT(passes); i++) {
+    facts.pass_bytes = passes[i];
+    const lp_prediction p = lp_hw_predict(machine, &facts);
+    ck_assert_double_ge(p.time_ms * (1 + 1e-9), streamed[i] * facts.bytes / 2.5e10 * 1e3);
+    ck_assert_double_ge(p.low_ms * (1 + 1e-9), streamed[i] * facts.bytes / 2.5e10 * 1e3);
+    if (streamed[i] == 1) ck_assert_double_eq_tol(p.time_ms, facts.bytes / 2.5e10 * 1e3, 1e-6);
+  }
+  lp_hw_free(machine);
+  lp_vec_free(&samples);
+  lp_buf_free(&csv);
+}
+
 /* The fit recognises times in whole microseconds: predictions are not rounded, but are compared as the clock would show
  * them. */
 LP_TEST(a_coarse_clock_is_known) {

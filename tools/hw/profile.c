@@ -51,23 +51,38 @@ static const measured_shape quick_type_shape = {
     {2, 768, 2048, 12, 12, 16000, 4096, LP_F32, true, false}, 260, false, NULL};
 
 /* One width again, in passes that read these shares of the last cache, from passes that fit it to far larger ones: two
- * layers, and a vocabulary that takes the rest. */
-static const double cache_shares[] = {0, 0.4, 0.6, 0.8, 1, 1.25, 1.6, 2.2, 3};
+ * layers, and a vocabulary that takes the rest. Weights of other types are read in three of them. */
+static const double cache_shares[] = {0, 0.4, 0.6, 0.8, 1, 1.25, 1.6, 2.2, 3}, type_shares[] = {0, 1, 3};
+static const double beyond_share = 3; /* of the last cache, from where weights stream from memory */
 enum {
   SHAPES = LP_COUNT(shapes),
   PASSES = LP_COUNT(cache_shares),
+  TYPE_PASSES = LP_COUNT(type_shares),
   QUICK_SHAPES = LP_COUNT(quick_shapes),
   TYPES = LP_COUNT(types),
-  TYPE_SHAPES = LP_COUNT(type_shapes)
+  TYPE_SHAPES = LP_COUNT(type_shapes),
+  OF_EACH_TYPE = TYPE_SHAPES + TYPE_PASSES
 };
 
-static measured_shape cache_shape(const lp_machine *machine, double share, bool decode_one) {
-  measured_shape m = {{2, 256, 688, 8, 8, 1024, 4096, LP_F32, true, false}, 600, decode_one, NULL};
-  double cache = machine->figure[LP_HW_CACHE] > 0 ? machine->figure[LP_HW_CACHE] : 32 << 20;
-  double row = 4 * 256, layers = 4.0 * 2 * (4 * 256 * 256 + 3 * 256 * 688);
-  double vocab = (fmin(share * cache, 512 << 20) - layers) / row;
-  m.shape.vocab = vocab > 1024 ? (int64_t)vocab : 1024;
+static double weight_bits(const char *dtype) {
+  lp_storage storage;
+  return dtype && lp_storage_find(dtype, &storage) ? storage.bits : 32;
+}
+
+/* Widens the vocabulary until a pass reads this share of the last cache, or until the file has half a GiB. */
+static measured_shape with_share(measured_shape m, const lp_machine *machine, double share) {
+  enum { MOST_WEIGHTS = (512 << 20) / 4 };
+  const double cache = machine->figure[LP_HW_CACHE] > 0 ? machine->figure[LP_HW_CACHE] : 32 << 20;
+  const double h = (double)m.shape.hidden, kv = h * (double)m.shape.kv_heads / (double)m.shape.heads;
+  const double layers = (double)m.shape.layers * (2 * h * h + 2 * h * kv + 3 * h * (double)m.shape.ffn);
+  const double vocab = (fmin(share * cache * 8 / weight_bits(m.dtype), MOST_WEIGHTS) - layers) / h;
+  if (vocab > (double)m.shape.vocab) m.shape.vocab = (int64_t)vocab;
   return m;
+}
+
+static measured_shape cache_shape(const lp_machine *machine, double share, bool decode_one, const char *dtype) {
+  measured_shape m = {{2, 256, 688, 8, 8, 1024, 4096, LP_F32, true, false}, 600, decode_one, dtype};
+  return with_share(m, machine, share);
 }
 
 static measured_shape typed(measured_shape m, const char *dtype) {
@@ -75,18 +90,25 @@ static measured_shape typed(measured_shape m, const char *dtype) {
   return m;
 }
 
+/* The widest one streams its weights from memory. */
+static measured_shape type_shape_at(const lp_machine *machine, size_t index, const char *dtype) {
+  if (index >= TYPE_SHAPES) return cache_shape(machine, type_shares[index - TYPE_SHAPES], true, dtype);
+  const measured_shape m = typed(type_shapes[index], dtype);
+  return index + 1 < TYPE_SHAPES ? m : with_share(m, machine, beyond_share);
+}
+
 static measured_shape quick_shape_at(const lp_machine *machine, size_t index) {
   if (index < QUICK_SHAPES) return quick_shapes[index];
-  if (index == QUICK_SHAPES) return cache_shape(machine, quick_share, true);
+  if (index == QUICK_SHAPES) return cache_shape(machine, quick_share, true, NULL);
   return typed(quick_type_shape, types[index - QUICK_SHAPES - 1]);
 }
 
 static measured_shape shape_at(const hw_flags *flags, const lp_machine *machine, size_t index) {
   if (flags->quick) return quick_shape_at(machine, index);
   if (index < SHAPES) return shapes[index];
-  if (index < SHAPES + PASSES) return cache_shape(machine, cache_shares[index - SHAPES], index > SHAPES);
+  if (index < SHAPES + PASSES) return cache_shape(machine, cache_shares[index - SHAPES], index > SHAPES, NULL);
   index -= SHAPES + PASSES;
-  return typed(type_shapes[index % TYPE_SHAPES], types[index / TYPE_SHAPES]);
+  return type_shape_at(machine, index % OF_EACH_TYPE, types[index / OF_EACH_TYPE]);
 }
 
 static const int64_t prompts[] = {2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048};
@@ -108,7 +130,7 @@ static void show_progress(profiler *p, const char *what) {
     WIDTH = 40,
     OF_SHAPE = LP_COUNT(prompts) + 2 * LP_COUNT(pasts) + 3,
     OF_TYPE = LP_COUNT(prompts) + 7,
-    STEPS = (SHAPES + 1) * OF_SHAPE + (PASSES - 1) * 7 + TYPES * TYPE_SHAPES * OF_TYPE
+    STEPS = (SHAPES + 1) * OF_SHAPE + (PASSES - 1) * 7 + TYPES * (TYPE_SHAPES * OF_TYPE + TYPE_PASSES * 7)
   };
   if (!p->shows) return;
   int filled = (int)(p->done * WIDTH / STEPS);
@@ -294,7 +316,7 @@ static lp_status write_bundles(profiler *p) {
 
 /* A worker has only bundles of the first shapes: the others are for the caches of this machine. */
 static lp_status measure_shapes(profiler *p) {
-  const size_t all = p->flags->quick ? QUICK_SHAPES + 1 + TYPES : SHAPES + PASSES + TYPES * TYPE_SHAPES;
+  const size_t all = p->flags->quick ? QUICK_SHAPES + 1 + TYPES : SHAPES + PASSES + TYPES * OF_EACH_TYPE;
   const size_t count = p->flags->over || p->flags->widths > 0 ? widths(p) : all;
   lp_status status = LP_OK;
   for (size_t i = 0; i < count && status == LP_OK; i++) {
