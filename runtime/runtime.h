@@ -415,10 +415,10 @@ typedef struct {
   int64_t max_tokens; /* the most to generate, per sequence */
   bool ignore_eos;
   const volatile int *stop; /* when set, generation ends after the current token */
-  /* Asked before each part of a prompt and each token, on the generating thread; true ends the generation like `stop`.
-   * NULL: nothing asks. */
+  /* Asked before each part of a prompt and each token, on the generating thread; true is like `stop`. NULL: nothing. */
   bool (*is_abandoned)(void *user);
   void *abandon_user;
+  int64_t ahead;           /* the most tokens that a worker which has all of decode draws ahead of the device; 0: 256 */
   int64_t prompt_part;     /* a longer prompt runs in parts of as many tokens where the plan allows that; 0: 1024 */
   int32_t threads;         /* 0: the machine's cores */
   int64_t capacity;        /* initial KV cache in tokens; doubles when too small; 0: prompt + max_tokens */

@@ -231,6 +231,9 @@ void lp_manifest_fall_back(lp_manifest *manifest, lp_place side);
 
 /* The number of places besides the device that take part in any program. */
 int32_t lp_manifest_others(const lp_manifest *manifest);
+/* The place that computes all of a program, takes nothing but tokens, and draws from the logits, so that it can decode
+ * without the device; LP_SIDE_DEVICE: there is none. */
+lp_place lp_manifest_streams(const lp_manifest *manifest, int32_t program);
 
 /* Bytes of an element, rounded up to whole bytes. */
 size_t lp_element_size(lp_element dtype);

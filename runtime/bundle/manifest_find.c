@@ -57,6 +57,29 @@ int32_t lp_manifest_others(const lp_manifest *manifest) {
   return count;
 }
 
+/* Tells whether the step brings tokens to a place, from the device or as its own input. */
+static bool brings_tokens(const lp_manifest *manifest, const lp_step *step) {
+  if (step->kind == LP_STEP_INPUT) return manifest->inputs[step->port].role == LP_ROLE_TOKENS;
+  return step->kind == LP_STEP_SEND && step->side == LP_SIDE_DEVICE && step->carries_tokens;
+}
+
+lp_place lp_manifest_streams(const lp_manifest *manifest, int32_t program) {
+  const lp_program *of = &manifest->programs[program];
+  lp_place at = LP_SIDE_DEVICE;
+  int32_t payloads = 0, drawings = 0;
+  for (int32_t i = 0; i < of->step_count; i++) {
+    const lp_step *step = &of->step[i];
+    bool brings = brings_tokens(manifest, step);
+    if (brings && step->to == LP_SIDE_DEVICE) continue; /* sent on by another step */
+    if (at == LP_SIDE_DEVICE) at = step->to;
+    if (step->to != at || (step->side != at && !brings) || (step->kind == LP_STEP_INPUT && !brings))
+      return LP_SIDE_DEVICE;
+    payloads += brings;
+    drawings += step->kind == LP_STEP_OUTPUT && step->port == lp_manifest_output(manifest, LP_ROLE_LOGITS);
+  }
+  return payloads == 1 && drawings == 1 ? at : LP_SIDE_DEVICE;
+}
+
 void lp_manifest_fall_back(lp_manifest *manifest, lp_place side) {
   manifest->side[side] = *manifest->side[side].fallback;
   for (int32_t i = 0; i < manifest->program_count; i++) {

@@ -37,6 +37,7 @@ typedef struct {
   void *ids;               /* the content of the tokens input, in its dtype */
   lp_source_inputs source; /* the content of the encoder's inputs */
   lp_span *input;          /* [inputs] */
+  LP_VEC(int32_t) given;   /* tokens for a stream: see lp_walk_stream */
   double started_ms, last_ms;
 } generation_run;
 
@@ -96,16 +97,42 @@ static void grow_capacity(generation_run *run, int64_t needed) {
   if (run->capacity > most) run->capacity = most;
 }
 
+/* The token at a position of the whole text. Tokens after the end of a sequence do not matter. */
+static int32_t token_at(const generation_run *run, int64_t sequence, int64_t position) {
+  if (position < run->length) return run->prompts[sequence * run->length + position];
+  int32_t token = run->out->tokens.data[(position - run->length) * run->batch + sequence].token;
+  return token >= 0 ? token : 0;
+}
+
+/* Describes what the place may draw after a pass up to `end`, where a place has all of decode. False: nothing. */
+static bool describe_stream(generation_run *run, int32_t program, int64_t end, lp_walk_stream *out) {
+  int64_t most = run->length + run->session->options.max_tokens - end;
+  if (end < run->length || most < 2) return false;
+  if (lp_session_streams_at(run->session, program, run->decode) == LP_SIDE_DEVICE) return false;
+  run->given.count = 0;
+  for (int64_t at = end; at < run->length + run->out->generated; at++)
+    for (int64_t i = 0; i < run->batch; i++)
+      lp_vec_push(&run->given, token_at(run, i, at));
+  *out = (lp_walk_stream){.program = run->decode,
+                          .most = most,
+                          .ends = !run->session->options.ignore_eos,
+                          .given = run->given.data,
+                          .given_count = run->given.count};
+  return true;
+}
+
 /* Runs the program over `count` tokens per sequence, which `ids` holds, and samples the next token of each sequence. */
 static lp_status compute(generation_run *run, int32_t program, int64_t past, int64_t count, lp_place *sampled_on,
                          lp_diag *diag) {
   lp_session *session = run->session;
-  grow_capacity(run, past + count);
+  lp_walk_stream stream;
+  bool streams = describe_stream(run, program, past + count, &stream);
+  grow_capacity(run, streams ? past + count + stream.most - 1 : past + count);
   size_t width = lp_element_size(session->bundle->manifest.inputs[run->tokens_input].tensor.dtype);
   for (int32_t i = 0; i < session->bundle->manifest.input_count; i++)
     run->input[i] = run->source.input[i];
   run->input[run->tokens_input] = (lp_span){.data = run->ids, .size = (size_t)(run->batch * count) * width};
-  lp_walk walk = {.program = program, .input = run->input, .sample = run->sample};
+  lp_walk walk = {.program = program, .input = run->input, .sample = run->sample, .stream = streams ? &stream : NULL};
   memcpy(walk.sym, run->source.sym, sizeof walk.sym);
   walk.sym[LP_SYM_B] = run->batch;
   walk.sym[LP_SYM_S] = count;
@@ -119,13 +146,6 @@ static lp_status compute(generation_run *run, int32_t program, int64_t past, int
 }
 
 /* ---- after the loss of the worker, or of an earlier process ------------------------------------------------------ */
-
-/* The token at a position of the whole text. Tokens after the end of a sequence do not matter. */
-static int32_t token_at(const generation_run *run, int64_t sequence, int64_t position) {
-  if (position < run->length) return run->prompts[sequence * run->length + position];
-  int32_t token = run->out->tokens.data[(position - run->length) * run->batch + sequence].token;
-  return token >= 0 ? token : 0;
-}
 
 /* Puts `count` tokens of every sequence into `ids`, from the position `from` of the whole text. */
 static void put_part(generation_run *run, int64_t from, int64_t count) {
@@ -376,12 +396,14 @@ static lp_status generate_step_by_step(generation_run *run) {
   lp_status status = lp_source_read(session, run->batch, &run->source, run->diag);
   if (status == LP_OK) status = choose_programs(run);
   if (status == LP_OK) status = make_all_tokens(run);
+  lp_session_end_stream(session, status == LP_OK && all_ended(run));
   lp_keeper_finish(run->keeper, run->out, run->diag);
   transpose(run->out);
   add_totals(run, &before);
   free(run->sample);
   free(run->ended);
   free(run->ids);
+  lp_vec_free(&run->given);
   free(run->input);
   lp_source_inputs_free(&run->source);
   return status;

@@ -22,6 +22,16 @@ typedef struct {
   uint64_t run;             /* the last run in which the place had a part; 0: none */
 } lp_remote_place;
 
+/* What a place draws without the device (docs/protocol.md). */
+typedef struct {
+  lp_place place;      /* LP_SIDE_DEVICE: none does */
+  int32_t step;        /* of the logits, in its program */
+  int64_t end;         /* of the text, after which the next draw comes */
+  int64_t most, drawn; /* draws */
+  int64_t told;        /* of these, those that the place knows to be here */
+  double since_ms;     /* when it was asked */
+} lp_session_stream;
+
 struct lp_session {
   const lp_bundle *bundle; /* borrowed */
   lp_generate_options options;
@@ -32,8 +42,10 @@ struct lp_session {
   lp_wire *wire[LP_PLACES_MAX]; /* to the workers of the places; NULL: one process, or not connected */
   lp_wires wires;               /* all of them */
   uint64_t id;
-  uint64_t route;       /* the number by which places send to each other for this session; 0: there are two */
-  uint64_t run;         /* runs of programs since it connected; counted with a route */
+  uint64_t route; /* the number by which places send to each other for this session; 0: there are two */
+  uint64_t run;   /* runs of programs since it connected; counted with a route */
+  lp_session_stream stream;
+  bool draws_singly;    /* a worker knows no streams */
   int32_t logits;       /* the output that tokens are sampled from; -1: none */
   bool lost;            /* the connection broke in the last walk, and with it the worker's state of this session */
   lp_patience patience; /* no zeros */

@@ -17,6 +17,12 @@
 #include <string.h>
 
 static const double default_timeout_ms = 120000;
+/* The most tokens that a place draws ahead of the device, which says four times in a window what it has. A link of
+ * 190 ms stalls a place that draws a token in 1 ms; half as many, one of 95 ms. A device that disappears leaves no more
+ * to be drawn in vain. */
+static const int64_t usual_window = 256;
+/* What a place takes: tokens drawn ahead, and tokens that end a text. */
+enum { MOST_WINDOW = 4096, MOST_ENDS = 256 };
 
 typedef struct {
   lp_session *session;
@@ -26,6 +32,8 @@ typedef struct {
   uint64_t last[LP_PLACES_MAX]; /* the last run of each place before this one */
   double begun_ms;              /* when the walk began */
   double sent_ms;               /* when the last message was sent */
+  bool streams;                 /* the walk asks for a stream, or continues one */
+  lp_place streams_at;          /* the place that is still to be asked for it; LP_SIDE_DEVICE: none */
   lp_diag *diag;
 } remote_walk;
 
@@ -48,6 +56,27 @@ static lp_trace_slice slice_of(const remote_walk *remote, const char *name, doub
 
 /* ---- to a worker ------------------------------------------------------------------------------------------------- */
 
+static int64_t window_of(const lp_session *session) {
+  const int64_t wanted = session->options.ahead > 0 ? session->options.ahead : usual_window;
+  return wanted < MOST_WINDOW ? wanted : MOST_WINDOW;
+}
+
+/* The draws that the walk asks for. Tokens that end a text follow it. */
+static void describe_stream(const remote_walk *remote, Lp__Wire__Stream *out, int32_t *end) {
+  const lp_bundle *bundle = remote->session->bundle;
+  const lp_walk_stream *stream = remote->walk->stream;
+  lp__wire__stream__init(out);
+  out->program = (uint32_t)stream->program;
+  out->most = stream->most;
+  out->window = window_of(remote->session);
+  out->given = (int32_t *)(uintptr_t)stream->given; /* protobuf-c only reads it */
+  out->n_given = stream->given_count;
+  out->end = end;
+  for (int32_t i = 0; stream->ends && i < bundle->manifest.stop_count && out->n_end + 1 < MOST_ENDS; i++)
+    end[out->n_end++] = bundle->manifest.stops[i];
+  if (stream->ends && bundle->eos >= 0) end[out->n_end++] = bundle->eos;
+}
+
 /* Sends the payload of a step to the place that takes it; step -1 only begins the walk there. */
 static lp_status send_step(remote_walk *remote, lp_place to, int32_t step, const void *payload, size_t size) {
   Lp__Wire__Step body = LP__WIRE__STEP__INIT;
@@ -61,6 +90,13 @@ static lp_status send_step(remote_walk *remote, lp_place to, int32_t step, const
     body.run = remote->session->run;
     body.n_last = (size_t)remote->session->bundle->manifest.place_count;
     body.last = remote->last;
+  }
+  Lp__Wire__Stream stream;
+  int32_t end[MOST_ENDS];
+  if (remote->streams_at == to) {
+    describe_stream(remote, &stream, end);
+    body.stream = &stream;
+    remote->streams_at = LP_SIDE_DEVICE;
   }
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_STEP;
@@ -112,7 +148,7 @@ static lp_status await_frame(remote_walk *remote, lp_place place, lp_inbound *in
   double until = lp_now_ms() + limit;
   const char *why = "";
   lp_place from = place;
-  session->waits++;
+  session->waits += session->stream.place == LP_SIDE_DEVICE;
   do {
     switch (lp_session_receive(session, place, limit, &from, in, &why)) {
     case LP_RECV_FRAME: {
@@ -159,9 +195,11 @@ static lp_cloud_times times_of(const Lp__Wire__Message *message) {
 /* Another place may have asked the worker before the device sent its last message, but no place did before the walk. */
 static void trace_reply(const remote_walk *remote, lp_place place, const lp_inbound *in) {
   lp_cloud_times times = times_of(in->message);
+  const lp_session_stream *stream = &remote->session->stream;
   times.place = place;
   if (remote->session->route != 0) times.since_ms = remote->begun_ms;
-  lp_trace_slice slice = slice_of(remote, "ask", remote->sent_ms);
+  if (stream->place != LP_SIDE_DEVICE) times.since_ms = stream->since_ms;
+  lp_trace_slice slice = slice_of(remote, stream->place != LP_SIDE_DEVICE ? "stream" : "ask", remote->sent_ms);
   slice.end_ms = lp_now_ms();
   slice.bytes = (int64_t)in->payload_size;
   lp_trace_request(remote->session->options.trace, LP_LANE_LINK, &slice, &times);
@@ -218,10 +256,49 @@ static lp_status take_result(remote_walk *remote, int32_t index, const lp_step *
   return status;
 }
 
+/* Notes a draw; false: it is not the one that is due. A place that knows no streams draws once. */
+static bool note_draw(remote_walk *remote, lp_place place, int64_t draw) {
+  lp_session *session = remote->session;
+  lp_session_stream *stream = &session->stream;
+  const lp_walk_stream *asked = remote->walk->stream;
+  if (!remote->streams) return draw == 0;
+  if (stream->place == LP_SIDE_DEVICE) {
+    session->draws_singly = draw == 0;
+    if (draw != 1) return draw == 0;
+    *stream = (lp_session_stream){.place = place, .most = asked->most, .since_ms = remote->sent_ms};
+    const lp_program *program = &session->bundle->manifest.programs[asked->program];
+    while (program->step[stream->step].kind != LP_STEP_OUTPUT || program->step[stream->step].port != session->logits)
+      stream->step++;
+  }
+  if (draw != ++stream->drawn) return false;
+  stream->end = position_of(remote);
+  if (stream->drawn == stream->most) *stream = (lp_session_stream){0};
+  return true;
+}
+
+static lp_status tell_taken(remote_walk *remote) {
+  lp_session *session = remote->session;
+  lp_session_stream *stream = &session->stream;
+  if (4 * (stream->drawn - stream->told) < window_of(session) || stream->place == LP_SIDE_DEVICE) return LP_OK;
+  Lp__Wire__Taken taken = LP__WIRE__TAKEN__INIT;
+  taken.session = session->id;
+  taken.draws = stream->told = stream->drawn;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_TAKEN;
+  message.taken = &taken;
+  const char *why = "";
+  if (lp_wire_send(session->wire[stream->place], LP_ONLY_PEER, &message, NULL, 0, &why)) return LP_OK;
+  return broken(remote, stream->place, why);
+}
+
 static lp_status take_tokens(remote_walk *remote, int32_t index, const lp_step *step) {
   lp_inbound in;
   LP_TRY(await_kind(remote, step->side, index, LP__WIRE__MESSAGE__KIND_TOKENS, &in));
   const Lp__Wire__Tokens *tokens = in.message->tokens;
+  if (!note_draw(remote, step->side, tokens->draw)) {
+    lp_inbound_release(&in);
+    return broken(remote, step->side, "a token is missing, or came twice");
+  }
   size_t batch = (size_t)remote->walk->sym[LP_SYM_B];
   int32_t vocab = remote->session->bundle->manifest.vocab;
   bool good = tokens->n_token == batch && tokens->n_confidence == batch;
@@ -231,7 +308,40 @@ static lp_status take_tokens(remote_walk *remote, int32_t index, const lp_step *
   }
   remote->walk->sampled_on = step->side;
   lp_inbound_release(&in);
-  return good ? LP_OK : broken(remote, step->side, "its tokens are not in the model's vocabulary");
+  return good ? tell_taken(remote) : broken(remote, step->side, "its tokens are not in the model's vocabulary");
+}
+
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
+
+static bool draws_at(const lp_session *session, int32_t program, lp_place place) {
+  const lp_program *of = &session->bundle->manifest.programs[program];
+  for (int32_t i = 0; i < of->step_count; i++)
+    if (of->step[i].kind == LP_STEP_OUTPUT && of->step[i].port == session->logits) return of->step[i].side == place;
+  return false;
+}
+
+/* With a route, what other places send to this one may come before the device's message. */
+lp_place lp_session_streams_at(const lp_session *session, int32_t program, int32_t decode) {
+  const lp_manifest *manifest = &session->bundle->manifest;
+  if (!session->remote || session->draws_singly || session->stream.place != LP_SIDE_DEVICE) return LP_SIDE_DEVICE;
+  lp_place at = lp_manifest_streams(manifest, decode);
+  bool good = session->route == 0 ? draws_at(session, program, at) : lp_manifest_streams(manifest, program) == at;
+  return good ? at : LP_SIDE_DEVICE;
+}
+
+void lp_session_end_stream(lp_session *session, bool ended) {
+  if (session->stream.place != LP_SIDE_DEVICE && !(ended && session->bundle->manifest.stop_count < MOST_ENDS))
+    lp_session_disconnect(session);
+  session->stream = (lp_session_stream){0};
+}
+
+/* The place makes the walk without being asked. */
+static lp_status take_draw(remote_walk *remote) {
+  const lp_session_stream *stream = &remote->session->stream;
+  const lp_step *step = &remote->program->step[stream->step];
+  remote->streams = true;
+  remote->sent_ms = lp_now_ms();
+  return take_tokens(remote, stream->step, step);
 }
 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
@@ -320,7 +430,10 @@ lp_status lp_session_walk_remote(lp_session *session, lp_walk *walk, lp_diag *di
                         .program = &session->bundle->manifest.programs[walk->program],
                         .device = session->executor[LP_SIDE_DEVICE],
                         .diag = diag};
+  if (session->stream.place != LP_SIDE_DEVICE && walk->sym[LP_SYM_P] == session->stream.end) return take_draw(&remote);
   LP_TRY(lp_session_connect(session, diag));
+  if (walk->stream) remote.streams_at = lp_session_streams_at(session, walk->program, walk->stream->program);
+  remote.streams = remote.streams_at != LP_SIDE_DEVICE;
   lp_status status = walk_steps(&remote);
   /* Some places may wait for the rest of the walk: the next one begins anew at all of them. */
   if (status != LP_OK && session->route != 0) lp_session_disconnect(session);

@@ -306,6 +306,7 @@ static void disconnect(lp_session *session, lp_place at) {
 
 void lp_session_disconnect(lp_session *session) {
   lp_wires_close(&session->wires);
+  session->stream = (lp_session_stream){0};
   for (lp_place i = 0; i < LP_PLACES_MAX; i++)
     disconnect(session, i);
 }

@@ -145,7 +145,8 @@ static size_t bytes_of(const lp_worker *worker, const quota *of, const worker_se
   for (size_t i = 0; i < worker->sessions.count; i++) {
     const worker_session *session = worker->sessions.data[i];
     if (counts_session(worker, of, session) && session != except)
-      total += cache_of(session) + session->queued.payload.size + session->mail_bytes;
+      total += cache_of(session) + session->queued.payload.size + session->mail_bytes +
+               session->stream.given.count * sizeof *session->stream.given.data;
   }
   for (size_t i = 0; i < worker->contexts.count; i++)
     if (counts_context(of, worker->contexts.data[i])) total += lp_context_bytes(worker->contexts.data[i]->context);

@@ -8,6 +8,7 @@
 #include "runtime/worker/held.h"
 #include "runtime/worker/queue.h"
 #include "runtime/worker/store.h"
+#include "runtime/worker/stream.h"
 
 void worker_session_drop_mail(worker_session *session) {
   for (size_t i = 0; i < session->mail.count; i++)
@@ -19,6 +20,7 @@ void worker_session_drop(worker_session *session) {
   lp_executor_forget(session->executor);
   session->dropped = true;
   session->next = -1;
+  if (session->queued.gathers) worker_stream_end(session); /* its device is told now, else when it is to go on */
   worker_queue_drop(session);
 }
 
@@ -37,6 +39,7 @@ void worker_session_close(lp_worker *worker, worker_session *session) {
   for (size_t i = 0; i < worker->sessions.count; i++)
     if (worker->sessions.data[i] == session) worker->sessions.data[i] = worker->sessions.data[--worker->sessions.count];
   worker_queue_drop(session);
+  worker_stream_end(session);
   worker_session_drop_mail(session);
   lp_vec_free(&session->mail);
   lp_buf_free(&session->queued.payload);

@@ -80,8 +80,8 @@ static void clear_old(worker_session *session) {
 
 /* Handles one letter whose turn has come; false: there is none. */
 static bool deliver_one(lp_worker *worker, worker_session *session) {
-  if (session->queued.waits || session->broken) return false;
   bool rests = session->next < 0;
+  if (session->queued.waits || session->broken || (rests && session->stream.goes_on)) return false;
   clear_old(session);
   for (size_t i = 0; i < session->mail.count; i++) {
     const worker_letter *letter = &session->mail.data[i];

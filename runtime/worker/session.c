@@ -20,6 +20,7 @@
 #include "runtime/worker/queue.h"
 #include "runtime/worker/reply.h"
 #include "runtime/worker/session.h"
+#include "runtime/worker/stream.h"
 
 /* Limits on the requests of a device; the memory available sets tighter ones. */
 enum { MOST_BATCH = 1 << 16, MOST_TOKENS = 1 << 24 };
@@ -116,6 +117,7 @@ lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__
   session->replies = 0;
   session->next = -1;
   worker_queue_drop(session);
+  worker_stream_end(session);
   session->position = 0;
   session->used_ms = lp_now_ms();
   return open->like != 0 ? begin_like(worker, session, open, diag) : LP_OK;
@@ -232,6 +234,7 @@ static lp_status post_tokens(lp_worker *worker, worker_session *session, int32_t
   tokens.busy_ms = take_busy_ms(worker, session);
   Lp__Wire__Times times;
   take_times(session, began_ms, &times, &tokens.times);
+  tokens.draw = worker_stream_note(session, sample, batch);
   tokens.n_token = tokens.n_confidence = batch;
   tokens.token = lp_alloc(batch * sizeof *tokens.token);
   tokens.confidence = lp_alloc(batch * sizeof *tokens.confidence);
@@ -299,10 +302,14 @@ static lp_status emit_own(lp_worker *worker, worker_session *session, int32_t in
 }
 
 void worker_session_fail(lp_worker *worker, worker_session *session, const lp_diag *diag) {
-  worker_refuse_session(worker, session, diag);
+  if (session->dropped && !session->yields)
+    worker_tell_lost(worker, session->peer, session->id, "the context was dropped: idle, or over the budget");
+  else
+    worker_refuse_session(worker, session, diag);
   session->next = -1;
   session->broken = session->route != 0;
   worker_queue_drop(session);
+  worker_stream_end(session);
 }
 
 static lp_status do_step(lp_worker *worker, worker_session *session, int32_t index, lp_diag *diag) {
@@ -392,6 +399,12 @@ static lp_status check_quotas(lp_worker *worker, worker_session *session, const 
   return worker_admit_run(worker, session, sym, payload, diag);
 }
 
+/* What is given counts as a message that waits for its turn. */
+static lp_status begin_stream(lp_worker *worker, worker_session *session, const Lp__Wire__Step *step, lp_diag *diag) {
+  LP_TRY(worker_admit_letter(worker, session, step->stream->n_given * sizeof *step->stream->given, diag));
+  return worker_stream_begin(worker, session, step, diag);
+}
+
 static lp_status begin(lp_worker *worker, worker_session *session, const Lp__Wire__Step *step, lp_diag *diag) {
   LP_TRY(worker_session_check(worker, step, diag));
   LP_TRY(check_position(worker, session, step, diag));
@@ -404,6 +417,7 @@ static lp_status begin(lp_worker *worker, worker_session *session, const Lp__Wir
   memcpy(sym, step->symbols, step->n_symbols * sizeof *sym);
   sym[LP_SYM_C] = lp_states_whole_pages(&session->executor->states, sym);
   LP_TRY(check_quotas(worker, session, &manifest->programs[step->program], sym, diag));
+  if (step->stream) LP_TRY(begin_stream(worker, session, step, diag));
   session->program = (int32_t)step->program;
   session->want_outputs = step->want_outputs != 0;
   session->run_ms = session->used_ms;
@@ -452,6 +466,7 @@ lp_status worker_session_step(lp_worker *worker, worker_session *session, const 
   if (status != LP_OK) {
     session->next = -1;
     worker_queue_drop(session);
+    worker_stream_end(session);
   }
   session->used_ms = lp_now_ms();
   return status;

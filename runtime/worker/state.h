@@ -28,6 +28,16 @@ typedef struct {
   int32_t result_count;
 } worker_queued_run;
 
+/* What a session draws without its device (link.proto). */
+typedef struct {
+  bool goes_on;    /* there are draws to be made */
+  int32_t program; /* of the runs to come */
+  int64_t most, window, drawn, taken;
+  LP_VEC(int32_t) end, given;
+  int32_t *token; /* [b] what the next run takes */
+  bool *ended;    /* [b] */
+} worker_stream;
+
 /* A message of the device or of another place for a session that has not come to its turn (mail.h). */
 typedef struct {
   uint64_t run;
@@ -72,6 +82,7 @@ typedef struct {
   double busy_from; /* when the computation of the next reply began */
   bool times;       /* replies carry times */
   worker_queued_run queued;
+  worker_stream stream;
 } worker_session;
 
 /* A context of early exits (exits/context.h), and the question that it waits to answer, if any. */

@@ -19,9 +19,11 @@
 #include "runtime/worker/mail.h"
 #include "runtime/worker/pass.h"
 #include "runtime/worker/peer.h"
+#include "runtime/worker/queue.h"
 #include "runtime/worker/reply.h"
 #include "runtime/worker/session.h"
 #include "runtime/worker/store.h"
+#include "runtime/worker/stream.h"
 #include "runtime/worker/worker.h"
 
 static const double stop_ms = 1000; /* the longest time until a stop without a signal is noticed */
@@ -99,10 +101,42 @@ static void handle_step(lp_worker *worker, uint32_t peer, lp_inbound *in) {
     worker_mail_take_step(worker, session, in);
     return;
   }
+  if (session->next < 0 && session->stream.goes_on) { /* the device goes on by itself */
+    worker_stream_end(session);
+    worker_queue_drop(session);
+  }
   lp_diag *diag = lp_diag_create();
   if (worker_session_step(worker, session, in->message->step, in, diag) != LP_OK)
     worker_refuse_session(worker, session, diag);
   lp_diag_free(diag);
+}
+
+/* Goes on with a stream as its device would. */
+static void draw_one(lp_worker *worker, worker_session *session, const Lp__Wire__Step *step, const lp_buf *tokens) {
+  const lp_inbound in = {.payload = tokens->data, .payload_size = tokens->size};
+  lp_diag *diag = lp_diag_create();
+  if (worker_session_step(worker, session, step, &in, diag) != LP_OK) worker_session_fail(worker, session, diag);
+  lp_diag_free(diag);
+}
+
+bool worker_draw_on(lp_worker *worker) {
+  Lp__Wire__Step step;
+  int64_t sym[LP_MAX_SYMBOLS];
+  lp_buf tokens = {0};
+  bool any = false;
+  for (size_t i = 0; i < worker->sessions.count; i++) {
+    worker_session *session = worker->sessions.data[i];
+    if (!worker_stream_next(worker, session, &step, sym, &tokens)) continue;
+    draw_one(worker, session, &step, &tokens);
+    any = true;
+  }
+  lp_buf_free(&tokens);
+  return any;
+}
+
+static void take_taken(const lp_worker *worker, uint32_t peer, const Lp__Wire__Taken *taken) {
+  worker_session *session = worker_session_find(worker, peer, taken->session);
+  if (session) worker_stream_take(session, taken->draws);
 }
 
 /* Handles the messages of another worker, besides rows; false: the connection is a device's. */
@@ -132,6 +166,9 @@ void worker_handle(lp_worker *worker, lp_inbound *in) {
     break;
   case LP__WIRE__MESSAGE__KIND_STEP:
     handle_step(worker, peer, in);
+    break;
+  case LP__WIRE__MESSAGE__KIND_TAKEN:
+    take_taken(worker, peer, message->taken);
     break;
   case LP__WIRE__MESSAGE__KIND_CLOSE: {
     worker_session *session = worker_session_find(worker, peer, message->close->session);
@@ -193,7 +230,8 @@ static lp_status serve(lp_worker *worker, bool loopback, const volatile int *sto
   int taken = 0;
   while (!lp_flag_get(stop) && !lp_ranks_have_ended(worker->bundle)) {
     renew_security(worker, loopback);
-    bool due = worker_pass_is_due(worker);
+    bool due = worker_draw_on(worker);
+    due = worker_pass_is_due(worker) || due;
     worker_forward_tend(worker);
     worker_tell_held(worker);
     note_now(worker);

@@ -9,6 +9,8 @@
 
 /* Handles one message. The caller releases `in` afterwards; a message that waits for its turn was taken out of it. */
 void worker_handle(lp_worker *worker, lp_inbound *in);
+/* Begins the next run of each stream that can go on; a run that waits for no pass is over then. True: some began. */
+bool worker_draw_on(lp_worker *worker);
 /* The peer has disconnected: closes its sessions. Its contexts stay. */
 void worker_forget(lp_worker *worker, uint32_t peer);
 

@@ -16,9 +16,9 @@
 
 enum { MOST_PAYLOAD = 1 << 16 };
 
-/* Rows and logits come back; tokens come back; KV caches come back after the prompt. */
+/* Rows and logits come back; tokens come back; KV caches come back after the prompt; tokens come ahead. */
 static const toy_placement placements[] = {
-    {.prefill = "dccddc"}, {.prefill = "dddccc"}, {.prefill = "ddcccc", .decode = "dddddd"}};
+    {.prefill = "dccddc"}, {.prefill = "dddccc"}, {.prefill = "ddcccc", .decode = "dddddd"}, {.prefill = "cccccc"}};
 enum { BUNDLES = sizeof placements / sizeof *placements };
 static lp_bundle *bundles[BUNDLES];
 
@@ -36,6 +36,7 @@ struct lp_channel {
   fuzz_bytes bytes;
   const lp_bundle *bundle;
   Lp__Wire__Step *asked; /* last */
+  int64_t draws;         /* in order */
 };
 
 static bool hear(lp_channel *channel, uint32_t peer, const void *head, size_t head_size, const void *body,
@@ -69,6 +70,14 @@ static int32_t next_given(const lp_channel *channel, size_t *bytes) {
   return 0;
 }
 
+/* The step whose draws come ahead. */
+static int32_t draw_step(const lp_channel *channel) {
+  const lp_program *program = &channel->bundle->manifest.programs[channel->asked->stream->program];
+  for (int32_t i = 0; i < program->step_count; i++)
+    if (program->step[i].kind == LP_STEP_OUTPUT) return i;
+  return 0;
+}
+
 static size_t make_reply(lp_channel *channel, lp_arena *arena, Lp__Wire__Message *out) {
   fuzz_message(&channel->bytes, arena, out);
   uint8_t right = fuzz_byte(&channel->bytes);
@@ -78,6 +87,10 @@ static size_t make_reply(lp_channel *channel, lp_arena *arena, Lp__Wire__Message
   if (out->kind_case == LP__WIRE__MESSAGE__KIND_TOKENS) {
     if (right & 1) out->tokens->step = step;
     if (right & 2) out->tokens->n_token = out->tokens->n_confidence = 1; /* room is there for a few of each */
+    if (!(right & 16)) out->tokens->draw = 0;
+    if ((right & 48) == 48) out->tokens->draw = ++channel->draws;
+    if (channel->draws > 1 && channel->asked && channel->asked->stream && (right & 1))
+      out->tokens->step = draw_step(channel);
   }
   if (!(right & 4)) size = fuzz_byte(&channel->bytes);
   return size <= MOST_PAYLOAD ? size : MOST_PAYLOAD;

@@ -19,9 +19,12 @@
 
 enum { PEERS = 3, BUDGET = 100 << 10, MOST_SESSIONS = 6, MOST_PAYLOAD = 1 << 16 };
 
-/* Bundles split by layers, with exits, and with KV caches that change sides between prompt and tokens. */
-static const toy_placement placements[] = {
-    {.prefill = "dcccdc"}, {.prefill = "ddddcc", .exits = {1, 3}}, {.prefill = "dddccc", .decode = "ddcccc"}};
+/* Bundles split by layers, with exits, with KV caches that change sides between prompt and tokens, and one of which the
+ * cloud has all. */
+static const toy_placement placements[] = {{.prefill = "dcccdc"},
+                                           {.prefill = "ddddcc", .exits = {1, 3}},
+                                           {.prefill = "dddccc", .decode = "ddcccc"},
+                                           {.prefill = "cccccc", .input_there = true}};
 enum { BUNDLES = sizeof placements / sizeof *placements };
 static lp_bundle *bundles[BUNDLES];
 
@@ -108,12 +111,21 @@ static void greet(lp_worker *worker, uint32_t peer) {
 /* ---- messages of an honest device -------------------------------------------------------------------------------- */
 
 /* Random fields are mostly refused at the door. Each bit sets some of them as an honest device would. */
-enum { RIGHT_NAME = 1, RIGHT_TIME = 2, RIGHT_PLACE = 4, RIGHT_SIZE = 8 };
+enum { RIGHT_NAME = 1, RIGHT_TIME = 2, RIGHT_PLACE = 4, RIGHT_SIZE = 8, RIGHT_STREAM = 16, ANY_STREAM = 32 };
+
+static void correct_stream(const lp_manifest *manifest, unsigned right, Lp__Wire__Step *step) {
+  if (!(right & (RIGHT_STREAM | ANY_STREAM))) step->stream = NULL;
+  if (!(right & RIGHT_STREAM)) return;
+  step->stream->program %= (uint32_t)manifest->program_count;
+  step->stream->most = 1 + (step->stream->most & 31);
+  step->stream->window = 1 + (step->stream->window & 7);
+}
 
 static void correct_step(const lp_worker *worker, uint32_t peer, unsigned right, lp_arena *arena,
                          Lp__Wire__Step *step) {
   const lp_manifest *manifest = &worker->bundle->manifest;
   worker_session *const *all = worker->sessions.data, *session = NULL;
+  correct_stream(manifest, right, step);
   for (size_t i = 0; i < worker->sessions.count; i++)
     if (all[i]->peer == peer) session = all[i];
   if (!session) return;
@@ -164,6 +176,10 @@ static void correct(const lp_worker *worker, uint32_t peer, unsigned right, lp_a
   switch (message->kind_case) {
   case LP__WIRE__MESSAGE__KIND_STEP:
     correct_step(worker, peer, right, arena, message->step);
+    break;
+  case LP__WIRE__MESSAGE__KIND_TAKEN:
+    if ((right & RIGHT_NAME) && worker->sessions.count > 0)
+      message->taken->session = worker->sessions.data[worker->sessions.count - 1]->id;
     break;
   case LP__WIRE__MESSAGE__KIND_JOIN:
     correct_join(right, message->join);
@@ -222,7 +238,7 @@ static void live(lp_worker *worker, fuzz_bytes *from) {
     if (what < 0xc0)
       say(worker, peer, from);
     else if (what < 0xf8)
-      worker_pass_run(worker);
+      worker_draw_on(worker), worker_pass_run(worker);
     else
       worker_forget(worker, peer), greet(worker, peer);
     worker_session_drop_idle(worker);

@@ -1,7 +1,9 @@
 /* Random fault scripts: a device and a worker in processes of their own, and between them a network that follows a
  * script drawn from a seed. It delays, drops, doubles, reorders, truncates and swallows messages, cuts connections,
  * kills either side with SIGKILL, and holds everything until contexts are given up. Then it behaves, and the generation
- * must end: without a crash, in time, and in exact mode with the tokens of an undisturbed run.
+ * must end: without a crash, in time, and in exact mode with the tokens of an undisturbed run. Where the cloud has all
+ * of decode, it draws ahead of the device, and the tokens are always those; such a script loses and doubles no message
+ * that TCP would deliver.
  *
  *   faults [SCRIPTS [FIRST_SEED [JOBS]]]      e.g. faults 10000
  *
@@ -27,13 +29,24 @@
 #include "base/random.h"
 #include "tests/runtime/toy/toy_run.h"
 
-enum { BUNDLES = 3, MADE = 32, MOST_PIPES = 64, MOST_FRAMES = 64, HANDSHAKE = 2, LENGTH = 8, MOST_FAULTS = 10 };
+enum {
+  BUNDLES = 6,
+  APART = 3 /* bundles whose halves run independently */,
+  MADE = 32,
+  MOST_PIPES = 64,
+  MOST_FRAMES = 64,
+  HANDSHAKE = 2,
+  LENGTH = 8,
+  MOST_FAULTS = 10
+};
 /* Long for a generation; but on a busy machine silence_ms passes again and again, which is no hang. */
 static const double hang_ms = 120000, most_step_ms = 50, idle_ms = 12;
 static const lp_patience quick = {
     .dial_ms = 80, .pause_ms = 1, .longest_pause_ms = 8, .beat_ms = 15, .silence_ms = 60, .repeat_ms = 20};
 static const toy_placement placements[BUNDLES] = {
-    {.prefill = "ddddcc", .exits = {1, 3}}, {.prefill = "dddddc", .exits = {4}}, {.prefill = "ddddcc", .exits = {2}}};
+    {.prefill = "ddddcc", .exits = {1, 3}},    {.prefill = "dddddc", .exits = {4}},
+    {.prefill = "ddddcc", .exits = {2}},       {.prefill = "cccccc", .input_there = true},
+    {.prefill = "ddcccc", .decode = "cccccc"}, {.prefill = "dddddd", .decode = "cccccc"}};
 
 typedef enum {
   DELIVER,
@@ -84,6 +97,8 @@ typedef struct {
   int64_t prompt;
   lp_sampling sampling;
   bool exact;
+  bool streams; /* the cloud draws ahead of the device, by at most `ahead` tokens */
+  int64_t ahead;
   /* The session file from which a killed device continues; NULL: it continues after the tokens that it has printed. */
   char *file;
   double likely; /* chance of a fault for a frame */
@@ -126,8 +141,8 @@ static void start_worker(script *run) {
   run->worker = fork();
   if (run->worker == 0) {
     become_child(ends[1]);
-    lp_worker_options options = {
-        .listen = "127.0.0.1:0", .threads = 1, .idle_ms = idle_ms, .on_listening = tell_port, .user = &ends[1]};
+    lp_worker_options options = {.listen = "127.0.0.1:0", .threads = 1, .on_listening = tell_port, .user = &ends[1]};
+    if (!run->streams) options.idle_ms = idle_ms; /* a session that loses its rows fails in a prompt */
     _exit(lp_worker_serve(run->bundle, &options, &stop, NULL) == LP_OK ? 0 : 4);
   }
   close(ends[1]);
@@ -176,14 +191,15 @@ static lp_status generate(const script *run, const char *cloud, output *out, lp_
   memcpy(text, prompts + run->prompt * TOY_PROMPT, TOY_PROMPT * sizeof *text);
   memcpy(text + TOY_PROMPT, out->token, (size_t)made * sizeof *text);
   lp_generate_options options = {.cloud = cloud,
-                                 .mode = !cloud       ? LP_MODE_FULL
-                                         : run->exact ? LP_MODE_EXACT
-                                                      : LP_MODE_THRESHOLD,
+                                 .mode = !cloud || run->streams ? LP_MODE_FULL
+                                         : run->exact           ? LP_MODE_EXACT
+                                                                : LP_MODE_THRESHOLD,
                                  .theta = 0.3,
                                  .sampling = run->sampling,
                                  .max_tokens = MADE - made,
                                  .ignore_eos = true,
                                  .threads = 1,
+                                 .ahead = run->ahead,
                                  .cloud_timeout_ms = hang_ms,
                                  .patience = quick};
   if (cloud && run->file) return resume(run, text, options, out, diag);
@@ -279,9 +295,11 @@ static void push(flow *way, const uint8_t *data, size_t size, double due_ms) {
   memcpy(next->data, data, size);
 }
 
-static fault draw_fault(script *run, const flow *way) {
+static fault draw_fault(script *run, const connection *pipe, const flow *way) {
   if (run->left == 0 || uniform(run) >= run->likely) return DELIVER;
   fault drawn = (fault)(1 + below(run, FAULTS - 1));
+  bool resumes = way == &pipe->way[1] && way->passed >= HANDSHAKE; /* the device sees that a draw is missing */
+  if (run->streams && (drawn == DROP || ((drawn == TWICE || drawn == LATER) && !resumes))) drawn = DELAY;
   if (drawn == LATER && way->passed < HANDSHAKE) return DELIVER; /* TCP keeps the order of a connection */
   run->left--;
   return drawn;
@@ -290,7 +308,7 @@ static fault draw_fault(script *run, const flow *way) {
 /* Deals with a whole frame. False: the connection is over. */
 static bool pass_frame(script *run, connection *pipe, flow *way, const uint8_t *data, size_t size) {
   double now = lp_now_ms();
-  fault drawn = draw_fault(run, way);
+  fault drawn = draw_fault(run, pipe, way);
   run->count[drawn]++;
   way->passed++;
   switch (drawn) {
@@ -425,11 +443,14 @@ static const char *compare(const script *run, const output *want) {
 
 static void draw_script(script *run, uint64_t seed, lp_bundle *const *bundles, char *file) {
   run->seed = seed;
-  run->bundle = bundles[below(run, BUNDLES)];
+  int bundle = below(run, BUNDLES);
+  run->bundle = bundles[bundle];
+  run->streams = bundle >= APART;
+  run->ahead = 1 + below(run, MADE);
   run->prompt = below(run, TOY_BATCH);
   run->sampling = (lp_sampling){.top_p = 1};
   if (below(run, 3) == 0) run->sampling = (lp_sampling){.temperature = 0.9, .top_k = 20, .top_p = 0.95, .seed = seed};
-  run->exact = below(run, 5) != 0;
+  run->exact = run->streams || below(run, 5) != 0;
   run->likely = 0.02 + 0.3 * uniform(run) * uniform(run);
   run->left = below(run, MOST_FAULTS + 1);
   run->file = below(run, 2) == 0 ? file : NULL;

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "runtime/bundle/bundle.h"
@@ -11,111 +10,11 @@
 #include "runtime/link/link.pb-c.h"
 #include "runtime/session/session.h"
 #include "runtime/session/walk.h"
+#include "tests/runtime/session/player.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
 
-/* ---- a worker that plays ----------------------------------------------------------------------------------------- */
-
-enum { MOST_REPLIES = 8, LENGTH = 5 };
-
-typedef struct {
-  lp_recv_outcome outcome;
-  Lp__Wire__Message__KindCase kind; /* of a frame */
-  int32_t number;                   /* the step, or a probe's number */
-  size_t payload;
-  size_t tokens, confidences;
-  int32_t token;
-  double busy_ms;
-  bool lost;
-} reply;
-
-typedef struct {
-  reply reply[MOST_REPLIES]; /* after the last one nothing comes in time */
-  size_t count, next;
-  bool repeats; /* plays the first reply for ever */
-  bool deaf;    /* takes no message */
-  size_t sends, sent[MOST_REPLIES];
-  int fd;
-} player;
-
-static player *player_of(lp_channel *channel) {
-  return (player *)(void *)channel;
-}
-
-static bool take(lp_channel *channel, uint32_t peer, const void *head, size_t head_size, const void *body,
-                 size_t body_size, const char **why) {
-  (void)peer, (void)head, (void)head_size, (void)body;
-  player *of = player_of(channel);
-  *why = "it takes nothing";
-  if (of->sends < MOST_REPLIES) of->sent[of->sends] = body_size;
-  of->sends++;
-  return !of->deaf;
-}
-
-static void pack(const reply *from, lp_packet *out) {
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  Lp__Wire__Result result = LP__WIRE__RESULT__INIT;
-  Lp__Wire__Tokens tokens = LP__WIRE__TOKENS__INIT;
-  Lp__Wire__Failure failure = LP__WIRE__FAILURE__INIT;
-  Lp__Wire__Probe probe = LP__WIRE__PROBE__INIT;
-  Lp__Wire__Opened opened = LP__WIRE__OPENED__INIT;
-  char text[] = "no room";
-  int32_t token[] = {from->token, from->token};
-  double confidence[] = {0.25, 0.25};
-  message.kind_case = from->kind;
-  if (from->kind == LP__WIRE__MESSAGE__KIND_RESULT) message.result = &result;
-  if (from->kind == LP__WIRE__MESSAGE__KIND_TOKENS) message.tokens = &tokens;
-  if (from->kind == LP__WIRE__MESSAGE__KIND_FAILURE) message.failure = &failure;
-  if (from->kind == LP__WIRE__MESSAGE__KIND_PROBE) message.probe = &probe;
-  if (from->kind == LP__WIRE__MESSAGE__KIND_OPENED) message.opened = &opened;
-  result.step = tokens.step = from->number;
-  result.busy_ms = tokens.busy_ms = from->busy_ms;
-  tokens.token = token;
-  tokens.n_token = from->tokens;
-  tokens.confidence = confidence;
-  tokens.n_confidence = from->confidences;
-  failure.text = text;
-  failure.lost = from->lost;
-  probe.number = (uint32_t)from->number;
-  size_t size = lp__wire__message__get_packed_size(&message), all = 4 + size + from->payload;
-  uint8_t *frame = lp_alloc(all);
-  frame[0] = (uint8_t)size;
-  lp__wire__message__pack(&message, frame + 4);
-  *out = (lp_packet){.peer = LP_ONLY_PEER, .data = frame, .size = all, .handle = frame};
-}
-
-static lp_recv_outcome play(lp_channel *channel, double timeout_ms, lp_packet *out, const char **why) {
-  (void)timeout_ms;
-  player *of = player_of(channel);
-  if (of->next >= of->count) return LP_RECV_TIMEOUT;
-  const reply *next = &of->reply[of->repeats ? 0 : of->next++];
-  if (next->outcome == LP_RECV_FRAME) pack(next, out);
-  *why = "it fell silent";
-  return next->outcome;
-}
-
-static void release(lp_packet *packet) {
-  free(packet->handle);
-  *packet = (lp_packet){0};
-}
-
-static int watch(lp_channel *channel, double *due_ms) {
-  (void)due_ms;
-  return player_of(channel)->fd;
-}
-
-static void do_nothing(lp_channel *channel) {
-  (void)channel;
-}
-
-static const lp_transport stage = {.name = "stage",
-                                   .send = take,
-                                   .receive = play,
-                                   .release = release,
-                                   .watch = watch,
-                                   .rest = do_nothing,
-                                   .close = do_nothing,
-                                   .overhead = 3};
+enum { LENGTH = 5 };
 
 /* ---- a session with such workers --------------------------------------------------------------------------------- */
 
@@ -136,12 +35,8 @@ static void teardown(void) {
 LP_CASE(.setup = setup, .teardown = teardown);
 
 static void connect_player(lp_place place) {
-  players[place].fd = eventfd(1, EFD_CLOEXEC);
-  ck_assert_int_ge(players[place].fd, 0);
   session->place[place].endpoint.address = "stage";
-  session->wire[place] = lp_alloc(sizeof *session->wire[place]);
-  *session->wire[place] =
-      (lp_wire){.transport = &stage, .channel = (lp_channel *)(void *)&players[place], .address = lp_strdup("stage")};
+  session->wire[place] = player_connect(&players[place]);
 }
 
 static void open_session(const toy_placement *placement, double timeout_ms) {
@@ -158,9 +53,6 @@ static void will_play(lp_place place, size_t count, const reply *replies) {
   players[place].count = count;
   memcpy(players[place].reply, replies, count * sizeof *replies);
 }
-
-#define FRAME(which, ...) {.outcome = LP_RECV_FRAME, .kind = LP__WIRE__MESSAGE__KIND_##which, __VA_ARGS__}
-#define NOTHING {.outcome = LP_RECV_TIMEOUT}
 
 /* ---- walks ------------------------------------------------------------------------------------------------------- */
 
@@ -251,6 +143,54 @@ LP_LOOP_TEST(answers_to_a_walk, 0, 18) {
                 (int)(why - rows[_i].refusal), rows[_i].refusal, why);
   ck_assert_str_eq(toy_error(diag), wanted.data);
   lp_buf_free(&wanted);
+}
+
+/* What a place draws further. A place that knows no streams draws once, and is not asked again. */
+LP_LOOP_TEST(draws_of_a_place, 0, 8) {
+  enum { MOST = 4 };
+  static const struct {
+    int64_t draw[MOST];
+    size_t good;
+    bool singly;
+    const char *refusal;
+  } rows[] = {
+      {{1, 2, 3, 4}, 4, false, NULL},
+      {{0, 0, 0, 0}, 4, true, NULL},
+      {{1, 1}, 1, false, "came twice"},
+      {{1, 3}, 1, false, "a token is missing"},
+      {{1, 2, 0}, 2, false, "a token is missing"},
+      {{2}, 0, false, "a token is missing"},
+      {{-1}, 0, false, "a token is missing"},
+      {{0, 1}, 1, true, "came twice"},
+  };
+  open_session(&(toy_placement){.prefill = "cccccc", .input_there = true}, 60000);
+  reply replies[MOST];
+  for (int i = 0; i < MOST; i++)
+    replies[i] = (reply)TOKENS(.number = find_step(LP_STEP_OUTPUT), .token = 7, .draw = rows[_i].draw[i]);
+  will_play(1, MOST, replies);
+  int32_t decode = lp_manifest_program(&bundle->manifest, "decode");
+  lp_walk_stream stream = {.program = decode, .most = MOST};
+  lp_sample sample;
+  for (size_t i = 0; i < MOST && (i == 0 || i <= rows[_i].good); i++) {
+    int64_t ids[LENGTH] = {3, 1, 4, 1, 5};
+    lp_span input = {.data = ids, .size = (i == 0 ? LENGTH : 1) * sizeof *ids};
+    lp_walk walk = {.program = i == 0 ? lp_manifest_program(&bundle->manifest, "prefill") : decode,
+                    .input = &input,
+                    .sample = &sample,
+                    .stream = &stream};
+    walk.sym[LP_SYM_B] = walk.sym[LP_SYM_R] = 1;
+    walk.sym[LP_SYM_S] = i == 0 ? LENGTH : 1;
+    walk.sym[LP_SYM_P] = i == 0 ? 0 : LENGTH + (int64_t)i - 1;
+    walk.sym[LP_SYM_C] = LENGTH + MOST;
+    lp_status status = lp_session_walk(session, &walk, diag);
+    ck_assert_int_eq(status, i < rows[_i].good ? LP_OK : LP_FAILED);
+    if (status == LP_OK) ck_assert_int_eq(session->stream.place != 0, !rows[_i].singly && i + 1 < MOST);
+  }
+  ck_assert_int_eq(session->lost, rows[_i].refusal != NULL);
+  ck_assert_int_eq(session->draws_singly, rows[_i].singly);
+  /* The device tells each draw, since a quarter of four is one. */
+  ck_assert_uint_eq(session->waits, rows[_i].singly ? rows[_i].good + (rows[_i].refusal != NULL) : 1);
+  if (rows[_i].refusal) ck_assert_ptr_nonnull(strstr(toy_error(diag), rows[_i].refusal));
 }
 
 /* The session tells a place whose first step needs no value of another place that a walk begins. The other places wait
