@@ -13,6 +13,9 @@
 
 /* A worker that is silent for silence_ms is lost; one that shows signs of life has answer_ms for a result. A connection
  * without sessions for stale_ms is made anew, since the worker may have been started again. */
+/* The most tokens that the worker draws ahead, where it has all of decode; it is told four times in a window (see
+ * session_remote.c). */
+enum { WINDOW = 256, MOST_ENDS = 256 };
 static const double answer_ms = 30000, silence_ms = 2000, stale_ms = 1000;
 
 /* A session that begins with rows of another one, and keeps them. */
@@ -30,6 +33,8 @@ struct engine_remote {
   uint64_t sessions, open; /* numbers given so far; sessions that the worker has */
   double used_ms;          /* when the last pass began, or the last session was closed */
   bool lost;
+  bool draws_singly;          /* the worker knows no streams */
+  LP_VEC(uint64_t) streams;   /* sessions that have one */
   LP_VEC(lp_inbound) early;   /* results that came before their turn */
   LP_VEC(uint64_t) forgotten; /* sessions to be closed */
   LP_VEC(copied) kept;        /* sessions to be opened before */
@@ -83,7 +88,7 @@ lp_status engine_remote_open(const lp_bundle *bundle, const lp_engine_options *o
 static void disconnect(engine_remote *remote) {
   for (size_t i = 0; i < remote->early.count; i++)
     lp_inbound_release(&remote->early.data[i]);
-  remote->early.count = remote->forgotten.count = remote->kept.count = 0;
+  remote->early.count = remote->forgotten.count = remote->kept.count = remote->streams.count = 0;
   lp_wire_close(remote->wire);
   remote->wire = NULL;
   remote->open = 0;
@@ -94,6 +99,7 @@ void engine_remote_close(engine_remote *remote) {
   disconnect(remote);
   lp_security_close(&remote->security);
   lp_vec_free(&remote->early);
+  lp_vec_free(&remote->streams);
   lp_vec_free(&remote->forgotten);
   lp_vec_free(&remote->kept);
   free(remote);
@@ -135,6 +141,7 @@ static lp_status open_session(lp_engine *engine, engine_job *job, lp_diag *diag)
   const lp_sampling *sampling = &job->call->request->decoding.sampling;
   Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
   open.session = job->session = ++remote->sessions;
+  job->draws = job->taken = 0;
   open.temperature = sampling->temperature;
   open.top_k = sampling->top_k;
   open.top_p = sampling->top_p;
@@ -180,13 +187,49 @@ static bool is_stale(const lp_engine *engine) {
   return remote->open == 0 || (remote->open == engine->kept.count && !stands(remote));
 }
 
+/* The session of a message, 0 for one of another kind. */
+static uint64_t session_of(const Lp__Wire__Message *message) {
+  switch (message->kind_case) {
+  case LP__WIRE__MESSAGE__KIND_RESULT:
+    return message->result->session;
+  case LP__WIRE__MESSAGE__KIND_TOKENS:
+    return message->tokens->session;
+  case LP__WIRE__MESSAGE__KIND_FAILURE:
+    return message->failure->session;
+  default:
+    return 0;
+  }
+}
+
+static bool has_stream(const engine_remote *remote, uint64_t session) {
+  for (size_t i = 0; i < remote->streams.count; i++)
+    if (remote->streams.data[i] == session) return true;
+  return false;
+}
+
+static void forget_stream(engine_remote *remote, uint64_t session) {
+  for (size_t i = remote->streams.count; i-- > 0;)
+    if (remote->streams.data[i] == session) remote->streams.data[i] = remote->streams.data[--remote->streams.count];
+}
+
+/* Drops what came for sessions that have ended. */
+static void drop_early(engine_remote *remote) {
+  size_t kept = 0;
+  for (size_t i = 0; i < remote->early.count; i++) {
+    lp_inbound *in = &remote->early.data[i];
+    if (has_stream(remote, session_of(in->message)))
+      remote->early.data[kept++] = *in;
+    else
+      lp_inbound_release(in);
+  }
+  remote->early.count = kept;
+}
+
 lp_status engine_remote_begin(lp_engine *engine, lp_diag *diag) {
   engine_remote *remote = engine->remote;
   if (remote->lost) disconnect(remote);
   remote->lost = false;
-  for (size_t i = 0; i < remote->early.count; i++) /* of sessions that have ended */
-    lp_inbound_release(&remote->early.data[i]);
-  remote->early.count = 0;
+  drop_early(remote);
   if (is_stale(engine)) disconnect(remote);
   remote->used_ms = lp_now_ms();
   if (!remote->wire) renew(remote);
@@ -242,6 +285,7 @@ void engine_remote_tidy(engine_remote *remote) {
   for (size_t i = 0; i < remote->forgotten.count && remote->wire && !remote->lost; i++) {
     Lp__Wire__Close close = LP__WIRE__CLOSE__INIT;
     close.session = remote->forgotten.data[i];
+    forget_stream(remote, close.session);
     Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
     message.kind_case = LP__WIRE__MESSAGE__KIND_CLOSE;
     message.close = &close;
@@ -256,11 +300,41 @@ void engine_remote_tidy(engine_remote *remote) {
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
+/* Describes what the worker shall draw by itself after this pass (docs/protocol.md); false: nothing. Tokens that end a
+ * text follow the description. */
+static bool describe_stream(const lp_engine *engine, const engine_job *job, Lp__Wire__Stream *out, int32_t *end) {
+  const lp_bundle *bundle = engine->bundle;
+  const lp_engine_request *request = job->call->request;
+  const int64_t made = (int64_t)(job->text.count - request->length);
+  if (job->told || engine->theta > 0 || job->wants_logits || !engine_job_draws(job)) return false;
+  if (engine->remote->draws_singly || request->max_tokens - made < 2 || !engine->draws_remotely) return false;
+  if (lp_manifest_streams(&bundle->manifest, job->call->decode) != LP_SIDE_CLOUD) return false;
+  lp__wire__stream__init(out);
+  out->program = (uint32_t)job->call->decode;
+  out->most = request->max_tokens - made;
+  out->window = WINDOW;
+  out->end = end;
+  for (int32_t i = 0; i < bundle->manifest.stop_count && out->n_end + 1 < MOST_ENDS; i++)
+    end[out->n_end++] = bundle->manifest.stops[i];
+  if (bundle->eos >= 0) end[out->n_end++] = bundle->eos;
+  return true;
+}
+
 lp_status engine_remote_send(lp_engine *engine, size_t sequence, int32_t program, int32_t step, const void *payload,
                              size_t size, lp_diag *diag) {
   engine_job *job = engine->chosen.data[sequence];
   Lp__Wire__Step body = LP__WIRE__STEP__INIT;
+  Lp__Wire__Stream stream;
+  int32_t end[MOST_ENDS];
   if (engine_job_has_failed(job)) return LP_OK;
+  if (job->draws > 0) { /* the worker goes on by itself */
+    job->told = true;
+    return LP_OK;
+  }
+  if (describe_stream(engine, job, &stream, end)) {
+    body.stream = &stream;
+    lp_vec_push(&engine->remote->streams, job->session);
+  }
   body.session = job->session;
   body.program = (uint32_t)program;
   body.step = step;
@@ -272,20 +346,6 @@ lp_status engine_remote_send(lp_engine *engine, size_t sequence, int32_t program
   message.step = &body;
   job->told = true;
   return send(engine->remote, &message, payload, size, diag);
-}
-
-/* The session of a message, 0 for one of another kind. */
-static uint64_t session_of(const Lp__Wire__Message *message) {
-  switch (message->kind_case) {
-  case LP__WIRE__MESSAGE__KIND_RESULT:
-    return message->result->session;
-  case LP__WIRE__MESSAGE__KIND_TOKENS:
-    return message->tokens->session;
-  case LP__WIRE__MESSAGE__KIND_FAILURE:
-    return message->failure->session;
-  default:
-    return 0;
-  }
 }
 
 static bool take_early(engine_remote *remote, uint64_t session, lp_inbound *in) {
@@ -355,6 +415,27 @@ lp_status engine_remote_take(lp_engine *engine, size_t sequence, int32_t program
   return status;
 }
 
+/* Notes a draw; false: it is not the one that is due. A worker that knows no streams draws once. */
+static bool note_draw(engine_remote *remote, engine_job *job, int64_t draw) {
+  if (job->draws == 0 && draw == 0) {
+    remote->draws_singly |= has_stream(remote, job->session);
+    forget_stream(remote, job->session);
+    return true;
+  }
+  return has_stream(remote, job->session) && draw == ++job->draws;
+}
+
+static lp_status tell_taken(engine_remote *remote, engine_job *job, lp_diag *diag) {
+  if (4 * (job->draws - job->taken) < WINDOW) return LP_OK;
+  Lp__Wire__Taken taken = LP__WIRE__TAKEN__INIT;
+  taken.session = job->session;
+  taken.draws = job->taken = job->draws;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_TAKEN;
+  message.taken = &taken;
+  return send(remote, &message, NULL, 0, diag);
+}
+
 lp_status engine_remote_draw(lp_engine *engine, size_t sequence, int32_t program, int32_t step, lp_diag *diag) {
   engine_job *job = engine->chosen.data[sequence];
   lp_inbound in;
@@ -362,11 +443,14 @@ lp_status engine_remote_draw(lp_engine *engine, size_t sequence, int32_t program
   LP_TRY(await_kind(engine, sequence, program, step, LP__WIRE__MESSAGE__KIND_TOKENS, &in, &came, diag));
   if (!came) return LP_OK;
   const Lp__Wire__Tokens *tokens = in.message->tokens;
+  bool due = note_draw(engine->remote, job, tokens->draw);
   bool good = tokens->n_token == 1 && tokens->token[0] >= 0 && tokens->token[0] < engine->bundle->manifest.vocab;
   if (good) job->drawn = (lp_drawn){.token = tokens->token[0], .logprob = NAN};
   if (good && job->done + job->rows == (int64_t)job->text.count) job->result = ENGINE_DRAWN;
   lp_inbound_release(&in);
-  return good ? LP_OK : lose(engine->remote, "its tokens are not in the model's vocabulary", diag);
+  if (!due) return lose(engine->remote, "a token is missing, or came twice", diag);
+  return good ? tell_taken(engine->remote, job, diag)
+              : lose(engine->remote, "its tokens are not in the model's vocabulary", diag);
 }
 
 lp_status engine_remote_take_output(lp_engine *engine, size_t sequence, int32_t program, int32_t step, lp_diag *diag) {

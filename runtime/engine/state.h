@@ -73,6 +73,7 @@ struct engine_job {
   uint64_t session;      /* at the worker; 0: none */
   bool asks;             /* it needs the worker in the current pass */
   bool told;             /* the worker knows of the current pass */
+  int64_t draws, taken; /* of a stream of the session that came, and that the worker knows to be here; 0: it has none */
 
   /* With early exits (exits.h): */
   lp_buf crossing[ENGINE_MOST_CROSSING];  /* the rows of each tensor that crosses to the cloud, from the first on */

@@ -12,6 +12,8 @@ const toy_placement asker_splits[SPLITS] = {{.prefill = "dddccc"},
                                             {.prefill = "ddccdd"},
                                             {.prefill = "ccccdd"},
                                             {.prefill = "dcdcdc"},
+                                            {.prefill = "cccccc"},
+                                            {.prefill = "cccccc", .input_there = true},
                                             {.prefill = "dddccc", .exits = {1, 2}}};
 
 static bool take(void *user, int32_t choice, const lp_drawn *drawn) {

@@ -35,9 +35,9 @@ void asker_set_up(asker *a, const lp_bundle *bundle, lp_engine *engine, int inde
 /* Prompts whose first ALIKE tokens are equal. */
 void asker_set_up_alike(asker *a, const lp_bundle *bundle, lp_engine *engine, int index);
 
-/* Splits with one worker: the cloud draws, the device draws, the cloud reads the tokens, the sides alternate, and one
- * with exits. */
-enum { SPLITS = 5 };
+/* Splits with one worker: the cloud draws, the device draws, the cloud reads the tokens, the sides alternate, the cloud
+ * has all and draws ahead (two), and one with exits. */
+enum { SPLITS = 7, ON_DEVICE = 4 /* the first ones, of which the device has layers */ };
 extern const toy_placement asker_splits[SPLITS];
 
 /* Asks the engine; the asker then has the answer. A thread's function: `user` is the asker, and NULL returns. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "runtime/link/link_emulator.h"
 #include "tests/runtime/engine/asker.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
@@ -53,6 +55,38 @@ LP_LOOP_TEST(a_worker_that_reads_the_tokens, 0, 2) {
   end_serving(&s);
 }
 
+/* Where the worker has all of decode, an answer takes a round trip, and not one for each token. A request that wants
+ * log probabilities draws here, and asks for the logits of each token. */
+LP_LOOP_TEST(an_answer_takes_a_round_trip, 0, 2) {
+  enum { RTT_MS = 40 };
+  const lp_link_shape slow = {.rtt_ms = RTT_MS};
+  served s = serve(&asker_splits[ON_DEVICE + 1], NULL);
+  lp_link_emulator *link = NULL;
+  ck_assert_int_eq(lp_link_emulator_start(s.worker.address, &slow, &link, NULL), LP_OK);
+  lp_engine *engine =
+      asker_engine_with(s.bundle, &(lp_engine_options){.threads = 1, .cloud = lp_link_emulator_address(link)});
+  asker *one = lp_alloc(sizeof *one);
+  asker_set_up(one, s.bundle, engine, 3);
+  (void)asker_run(one); /* connects */
+  asker_check(one);
+  lp_decoding how = {.sampling = one->sampling, .repetition_penalty = 1, .top_logprobs = 0};
+  asker_set_up(one, s.bundle, engine, 3);
+  if (_i == 1) one->how = &how;
+  double begin = lp_now_ms();
+  (void)asker_run(one);
+  double took = lp_now_ms() - begin;
+  asker_check(one);
+  ck_assert_int_eq(one->count, MADE);
+  if (_i == 0)
+    ck_assert_double_lt(took, MADE / 4 * RTT_MS); /* on a busy machine */
+  else
+    ck_assert_double_ge(took, (MADE - 1) * RTT_MS);
+  free(one);
+  lp_engine_close(engine);
+  lp_link_emulator_stop(link);
+  end_serving(&s);
+}
+
 /* A worker's budget counts the pages that sessions hold. Together the requests could need almost five times the
  * budget: the worker takes the memory of the sessions that were opened last, whose requests wait and run again. */
 LP_LOOP_TEST(a_worker_without_room, 0, SPLITS - 1) {
@@ -69,7 +103,7 @@ LP_LOOP_TEST(a_worker_without_room, 0, SPLITS - 1) {
 
 /* So does an engine's own budget, which counts the device's layers of a split: more requests run than could reserve
  * what they may need. Those that were admitted last give their memory back here and at the worker. */
-LP_LOOP_TEST(a_device_without_room, 0, SPLITS - 1) {
+LP_LOOP_TEST(a_device_without_room, 0, ON_DEVICE) {
   enum { PAGES = 5 };
   int64_t budget = 0;
   for (const char *side = asker_splits[_i].prefill; *side; side++)
