@@ -1,4 +1,4 @@
-/* Planning: the figures of P1's study, the arithmetic of evaluation, and the guarantees of schedulers. */
+/* Planning: our reproduction of P1's study, the arithmetic of evaluation, and the guarantees of schedulers. */
 #include "base/abi.h"
 #include "base/side.h"
 #include "passes/passes.h"
@@ -135,7 +135,7 @@ LP_TEST(a_plan_counts_the_memory_that_it_runs_with) {
   }
 }
 
-/* ---- P1's study -------------------------------------------------------------------------------------------------- */
+/* ---- our reproduction of P1's study ------------------------------------------------------------------------------ */
 
 enum { ALL_DEVICE, ALL_CLOUD, GREEDY };
 
@@ -145,7 +145,7 @@ static void check_reproduction(study *s, lp_stage stage, double bound_ms, const 
     ck_assert_double_eq_tol(greedy_ms(s, stage, bounds[i]) / wanted[i], 1, tolerance);
 }
 
-/* llmpart counts the 5 operations per score of softmax, which SPEC-planner's figures leave out: 2.86 ms of the Nano's
+/* llmpart counts the 5 operations per score of softmax, which our figures by hand leave out: 2.86 ms of the Nano's
  * prefill, 0.02 % of all-device and 0.8 % of greedy. */
 LP_TEST(algorithm_1_reproduces_group_l) {
   study s = study_open(&llama2_7b, "jetson-nano-p1", "v100s-p1", study_link, 512);
@@ -186,7 +186,7 @@ LP_TEST(decrement_has_its_closed_form) {
 }
 
 /* The paper leaves out communication: at 10 ms and 100 Mbit/s its plan needs a round trip for each of 28 layers and one
- * around them, 58 messages. SPEC-planner has 494 ms, the time of a round trip for each of all 32 layers; see
+ * around them, 58 messages. Our figure by hand is 494 ms, with a round trip for each of all 32 layers; see
  * docs/measurements/planning.md. */
 LP_TEST(greedy_pays_for_its_round_trips) {
   study s = study_open(&llama2_7b, "jetson-nano-p1", "v100s-p1", study_link, 512);
