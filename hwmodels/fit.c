@@ -1,5 +1,5 @@
-/* Fits families of curves to samples. Impossible samples are dropped, tiles are found by cross-validation, and the
- * residuals of left-out samples give the width of the intervals. */
+/* Fits families of curves to samples. Impossible samples are dropped, tiles and the kind of curve are found by
+ * cross-validation, and the residuals of left-out samples give the width of the intervals. */
 #include "base/path.h"
 #include "hwmodels/hwmodels_internal.h"
 
@@ -83,9 +83,8 @@ typedef struct {
   double launch_guess;
   lp_fit_family *family;
   lp_fit_samples samples;
-  point *points;       /* [samples.count] by key, then size */
-  double *residual;    /* [samples.count] of cross-validation */
-  lp_curve_kind *kind; /* [samples.count] of the curve that a point is of, chosen by cross-validation */
+  point *points;    /* [samples.count] by key, then size */
+  double *residual; /* [samples.count] of cross-validation */
 } fitter;
 
 static int by_key_and_size(const void *a, const void *b) {
@@ -157,7 +156,7 @@ static void make_curve(const fitter *f, lp_arena *arena, size_t from, size_t end
     noise[count] = tick_noise(f->family, f->points[i].sample->time_us);
     y[count++] = f->points[i].y;
   }
-  lp_fit_curve_make(arena, x, y, noise, count, f->options->knots, out);
+  lp_fit_curve_make(arena, x, y, noise, count, f->options->knots, f->family->kind, out);
 }
 
 static double mean_error(const double *residual, size_t of) {
@@ -171,71 +170,45 @@ static double mean_error(const double *residual, size_t of) {
   return count > 0 ? sum / (double)count : 0;
 }
 
-/* The residuals of the points [from, end) from a curve of this kind that was fitted without the point's fold; NAN for
- * points that no fold leaves out. */
-static void leave_out_folds(const fitter *f, size_t from, size_t end, size_t folds, lp_curve_kind kind,
-                            double *residual) {
+/* The residuals of the points [from, end) from curves that were fitted without the point's fold; NAN for points that no
+ * fold leaves out. */
+static void leave_out_folds(const fitter *f, size_t from, size_t end, size_t folds) {
   lp_arena *scratch = lp_arena_create();
   for (size_t i = from; i < end; i++)
-    residual[i] = NAN;
+    f->residual[i] = NAN;
   for (size_t fold = 0; fold < folds && end - from > 2; fold++) {
     lp_fit_curve curve = {0};
     make_curve(f, scratch, from, end, fold, folds, &curve);
-    lp_fit_curve_bend(&curve, kind);
     for (size_t i = from; i < end; i++)
       if (left_out(&f->points[i], fold, folds))
-        residual[i] = residual_of(f, &f->points[i], lp_fit_curve_at(&curve, f->points[i].x));
+        f->residual[i] = residual_of(f, &f->points[i], lp_fit_curve_at(&curve, f->points[i].x));
     lp_fit_curve_straighten(&curve);
   }
   lp_arena_free(scratch);
 }
 
-static void cross_validate(fitter *f, size_t folds) {
+static void cross_validate(const fitter *f, size_t folds) {
   for (size_t from = 0, end; from < f->samples.count; from = end) {
     end = end_of_curve(f, from);
-    leave_out_folds(f, from, end, folds, f->kind[from], f->residual);
+    leave_out_folds(f, from, end, folds);
   }
 }
 
-/* ---- kinds of curves ---- */
-
-/* Returns the mean amount by which `b` has smaller errors than `a`, in standard errors of that mean; 0 with too few
- * points to tell. Both hold `count` residuals, NAN at the same places. */
-static double advantage(const double *a, const double *b, size_t count) {
-  const double few = 20;
-  double sum = 0, squares = 0, points = 0;
-  for (size_t i = 0; i < count; i++) {
-    if (isnan(a[i])) continue;
-    double difference = fabs(a[i]) - fabs(b[i]);
-    sum += difference;
-    squares += difference * difference;
-    points++;
+/* Gives the family the kind of curve with the least error when each third size is left out, and leaves the residuals
+ * of that kind without each fifth. Chosen by fifths it is worse than lines for all (tests/bench/hw_holdout.py). */
+static void choose_kind(fitter *f) {
+  lp_fit_family *family = f->family;
+  lp_curve_kind best = LP_CURVE_LINEAR;
+  /* A table of prefill has several lengths in one tile of queries. One fold takes all of them, or each would predict
+   * the others. */
+  deal(f, family->op == LP_HW_ATTENTION && !family->decode);
+  for (family->kind = LP_CURVE_LINEAR; family->kind < LP_CURVE_KINDS; family->kind++) {
+    cross_validate(f, 3);
+    family->left_out_pct[family->kind] = 100 * mean_error(f->residual, f->samples.count);
+    if (family->left_out_pct[family->kind] < family->left_out_pct[best]) best = family->kind;
   }
-  if (points < few) return 0;
-  double mean = sum / points, variance = fmax(squares / points - mean * mean, 0);
-  return mean / sqrt(variance / (points - 1) + 1e-12);
-}
-
-/* Gives each curve the kind with the least error at left-out sizes; linear where no other is better by more than
- * chance. */
-static void choose_kinds(fitter *f) {
-  const double chance = 4;
-  double *linear = f->residual, *other = lp_alloc(f->samples.count * sizeof *other);
-  deal(f, false);
-  for (size_t from = 0, end; from < f->samples.count; from = end) {
-    end = end_of_curve(f, from);
-    lp_curve_kind best = LP_CURVE_LINEAR;
-    leave_out_folds(f, from, end, 5, LP_CURVE_LINEAR, linear);
-    double least = mean_error(linear + from, end - from);
-    for (lp_curve_kind kind = LP_CURVE_LINEAR + 1; kind < LP_CURVE_KINDS; kind++) {
-      leave_out_folds(f, from, end, 5, kind, other);
-      double error = mean_error(other + from, end - from);
-      if (error < least && advantage(linear + from, other + from, end - from) > chance) best = kind, least = error;
-    }
-    for (size_t i = from; i < end; i++)
-      f->kind[i] = best;
-  }
-  free(other);
+  family->kind = best;
+  cross_validate(f, 5);
 }
 
 /* ---- intervals ---- */
@@ -265,7 +238,6 @@ static void make_curves(fitter *f, lp_arena *arena) {
     size_t end = end_of_curve(f, from);
     lp_fit_curve *curve = &family->curve[c];
     make_curve(f, arena, from, end, 0, 0, curve);
-    lp_fit_curve_bend(curve, f->kind[from]);
     memcpy(curve->key, f->points[from].key, sizeof curve->key);
     curve->spread = spread_of(f, from, end, 20, usual);
     curve->measured = LP_NEW_ARRAY(arena, double, end - from);
@@ -374,7 +346,6 @@ static void fit_family(fitter *f) {
   lp_fit_family *family = f->family;
   f->points = lp_alloc(f->samples.count * sizeof *f->points);
   f->residual = lp_alloc(f->samples.count * sizeof *f->residual);
-  f->kind = lp_alloc(f->samples.count * sizeof *f->kind);
   if (family->op == LP_HW_ANY) {
     family->flops_per_us = lp_hw_peak(f->machine, family->dtype) * 1e-6;
     family->bytes_per_us = f->machine->figure[LP_HW_BANDWIDTH] * 1e-6;
@@ -386,16 +357,11 @@ static void fit_family(fitter *f) {
     lp_fit_pass_law(family, f->machine, &f->samples, f->launch_guess);
   }
   make_points(f);
-  choose_kinds(f);
-  /* A table of prefill has several lengths in one tile of queries. One fold takes all of them, or each would predict
-   * the others. */
-  deal(f, family->op == LP_HW_ATTENTION && !family->decode);
-  cross_validate(f, 5);
+  choose_kind(f);
   make_curves(f, f->machine->arena);
   judge_unseen(f);
   free(f->points);
   free(f->residual);
-  free(f->kind);
 }
 
 static bool is_of(const lp_fit_family *family, const lp_hw_sample *sample) {

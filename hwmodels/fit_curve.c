@@ -1,30 +1,28 @@
-/* One curve: knots added where the error is largest, heights by least squares, and GSL's interpolation between them. */
+/* One curve: knots added where the error is largest, GSL's interpolation between them, and heights by least squares. */
 #include "hwmodels/hwmodels_internal.h"
 
 #include <gsl/gsl_linalg.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Smaller errors are noise of repeated measurements; no knot is spent on them. */
 static const double small_error = 0.002;
 
-const char *const lp_curve_kind_names[LP_CURVE_KINDS] = {"linear", "steffen", "akima", "cubic"};
+const char *const lp_curve_kind_names[LP_CURVE_KINDS] = {"linear", "steffen", "akima"};
 
 static const gsl_interp_type *type_of(lp_curve_kind kind) {
-  const gsl_interp_type *const types[] = {gsl_interp_linear, gsl_interp_steffen, gsl_interp_akima, gsl_interp_cspline};
+  const gsl_interp_type *const types[] = {gsl_interp_linear, gsl_interp_steffen, gsl_interp_akima};
   return types[kind];
 }
 
-/* `spline` holds the coefficients for x and y; NULL: linear, which has none. */
-static double between(const gsl_interp *spline, const double *x, const double *y, int32_t count, double at) {
-  if (at <= x[0]) return y[0];
-  if (at >= x[count - 1]) return y[count - 1];
-  gsl_interp linear = {.type = gsl_interp_linear, .xmin = x[0], .xmax = x[count - 1], .size = (size_t)count};
-  return gsl_interp_eval(spline ? spline : &linear, x, y, at, NULL);
-}
-
 double lp_fit_curve_at(const lp_fit_curve *curve, double x) {
-  return between(curve->spline, curve->x, curve->y, curve->count, x);
+  int32_t last = curve->count - 1;
+  if (x <= curve->x[0]) return curve->y[0];
+  if (x >= curve->x[last]) return curve->y[last];
+  gsl_interp linear = {
+      .type = gsl_interp_linear, .xmin = curve->x[0], .xmax = curve->x[last], .size = (size_t)curve->count};
+  return gsl_interp_eval(curve->spline ? curve->spline : &linear, curve->x, curve->y, x, NULL);
 }
 
 void lp_fit_curve_straighten(lp_fit_curve *curve) {
@@ -62,62 +60,71 @@ static void merge(const double *x, const double *y, const double *noise, int32_t
 }
 
 /* Makes the point of the largest error a knot until there are enough. `knot` holds ascending indices. */
-static int32_t place_knots(const points *p, int32_t most, int32_t *knot, double *kx, double *ky) {
+static void place_knots(const points *p, int32_t most, lp_curve_kind kind, int32_t *knot, lp_fit_curve *out) {
   int32_t knots = 0;
   knot[knots++] = 0;
   if (p->count > 1 && most > 1) knot[knots++] = p->count - 1;
-  while (knots < most) {
+  for (;;) {
     for (int32_t i = 0; i < knots; i++)
-      kx[i] = p->x[knot[i]], ky[i] = p->y[knot[i]];
+      out->x[i] = p->x[knot[i]], out->y[i] = p->y[knot[i]];
+    out->count = knots;
+    lp_fit_curve_bend(out, kind);
     int32_t worst = -1;
     double worst_error = 0;
-    for (int32_t i = 0; i < p->count; i++) {
-      double error = fabs(between(NULL, kx, ky, knots, p->x[i]) - p->y[i]);
+    for (int32_t i = 0; i < p->count && knots < most; i++) {
+      double error = fabs(lp_fit_curve_at(out, p->x[i]) - p->y[i]);
       if (error > fmax(worst_error, fmax(small_error, p->noise[i]))) worst = i, worst_error = error;
     }
-    if (worst < 0) break;
+    if (worst < 0) return;
     int32_t place = knots++;
     for (; knot[place - 1] > worst; place--)
       knot[place] = knot[place - 1];
     knot[place] = worst;
   }
-  for (int32_t i = 0; i < knots; i++)
-    kx[i] = p->x[knot[i]], ky[i] = p->y[knot[i]];
-  return knots;
 }
 
-/* Least squares in the hat functions of the knots: a tridiagonal system. A knot keeps a little of its own height, so
- * that one without points of its own is determined. */
-static void settle_heights(const double *x, const double *y, int32_t count, const double *kx, double *ky,
-                           int32_t knots) {
+/* Adds to the heights what fits the residuals best in the hat functions of the knots: a tridiagonal system, which is
+ * exact for lines. A knot keeps a little of its own height, so that one without points of its own is determined. */
+static void settle_heights(const double *x, const double *residual, int32_t count, lp_fit_curve *curve) {
   const double own = 1e-6;
-  gsl_vector *diagonal = gsl_vector_alloc((size_t)knots), *side = gsl_vector_calloc((size_t)knots - 1);
-  gsl_vector *right = gsl_vector_alloc((size_t)knots), *height = gsl_vector_alloc((size_t)knots);
-  for (int32_t i = 0; i < knots; i++) {
-    gsl_vector_set(diagonal, (size_t)i, own);
-    gsl_vector_set(right, (size_t)i, own * ky[i]);
-  }
-  for (int32_t i = 0, k = 0; i < count; i++) {
-    while (k + 2 < knots && kx[k + 1] <= x[i])
+  size_t knots = (size_t)curve->count;
+  gsl_vector *diagonal = gsl_vector_alloc(knots), *side = gsl_vector_calloc(knots - 1);
+  gsl_vector *right = gsl_vector_calloc(knots), *change = gsl_vector_alloc(knots);
+  gsl_vector_set_all(diagonal, own);
+  size_t k = 0;
+  for (int32_t i = 0; i < count; i++) {
+    while (k + 2 < knots && curve->x[k + 1] <= x[i])
       k++;
-    double b = (x[i] - kx[k]) / (kx[k + 1] - kx[k]), a = 1 - b;
-    *gsl_vector_ptr(diagonal, (size_t)k) += a * a;
-    *gsl_vector_ptr(diagonal, (size_t)k + 1) += b * b;
-    *gsl_vector_ptr(side, (size_t)k) += a * b;
-    *gsl_vector_ptr(right, (size_t)k) += a * y[i];
-    *gsl_vector_ptr(right, (size_t)k + 1) += b * y[i];
+    double b = (x[i] - curve->x[k]) / (curve->x[k + 1] - curve->x[k]), a = 1 - b;
+    *gsl_vector_ptr(diagonal, k) += a * a;
+    *gsl_vector_ptr(diagonal, k + 1) += b * b;
+    *gsl_vector_ptr(side, k) += a * b;
+    *gsl_vector_ptr(right, k) += a * residual[i];
+    *gsl_vector_ptr(right, k + 1) += b * residual[i];
   }
-  if (gsl_linalg_solve_symm_tridiag(diagonal, side, right, height) == 0)
-    for (int32_t i = 0; i < knots; i++)
-      ky[i] = gsl_vector_get(height, (size_t)i);
+  if (gsl_linalg_solve_symm_tridiag(diagonal, side, right, change) == 0)
+    for (size_t i = 0; i < knots; i++)
+      curve->y[i] += gsl_vector_get(change, i);
   gsl_vector_free(diagonal);
   gsl_vector_free(side);
   gsl_vector_free(right);
-  gsl_vector_free(height);
+  gsl_vector_free(change);
+}
+
+/* Returns the sum of their squares. */
+static double take_residuals(const lp_fit_curve *curve, const double *x, const double *y, int32_t count,
+                             double *residual) {
+  double sum = 0;
+  for (int32_t i = 0; i < count; i++) {
+    residual[i] = y[i] - lp_fit_curve_at(curve, x[i]);
+    sum += residual[i] * residual[i];
+  }
+  return sum;
 }
 
 void lp_fit_curve_make(lp_arena *arena, const double *x, const double *y, const double *noise, int32_t count,
-                       int32_t knots, lp_fit_curve *out) {
+                       int32_t knots, lp_curve_kind kind, lp_fit_curve *out) {
+  enum { SPLINE_ROUNDS = 4 }; /* a spline's heights move its pieces; after four rounds they stay */
   size_t bytes = sizeof(double) * (size_t)count;
   points p = {.x = lp_alloc(bytes), .y = lp_alloc(bytes), .noise = lp_alloc(bytes)};
   int32_t *knot = lp_alloc(sizeof *knot * ((size_t)count + 1));
@@ -125,8 +132,23 @@ void lp_fit_curve_make(lp_arena *arena, const double *x, const double *y, const 
   int32_t most = knots < p.count ? knots : p.count;
   out->x = LP_NEW_ARRAY(arena, double, most);
   out->y = LP_NEW_ARRAY(arena, double, most);
-  out->count = place_knots(&p, most, knot, out->x, out->y);
-  if (out->count > 1) settle_heights(x, y, count, out->x, out->y, out->count);
+  place_knots(&p, most, kind, knot, out);
+  double *before = lp_alloc(sizeof *before * (size_t)most), *residual = p.noise; /* as many; no longer needed */
+  double least = take_residuals(out, x, y, count, residual);
+  for (int round = 0; out->count > 1 && round < (out->spline ? SPLINE_ROUNDS : 1); round++) {
+    memcpy(before, out->y, sizeof *before * (size_t)out->count);
+    settle_heights(x, residual, count, out);
+    lp_fit_curve_bend(out, kind);
+    double sum = take_residuals(out, x, y, count, residual);
+    if (sum < least) {
+      least = sum;
+      continue;
+    }
+    memcpy(out->y, before, sizeof *before * (size_t)out->count);
+    lp_fit_curve_bend(out, kind);
+    break;
+  }
+  free(before);
   free(p.x);
   free(p.y);
   free(p.noise);

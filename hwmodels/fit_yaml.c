@@ -121,6 +121,15 @@ static lp_status read_unseen_entry(lp_yaml *yaml, const lp_yaml_node *key, const
   return lp_yaml_unknown_key(yaml, key, name, keys, LP_COUNT(keys));
 }
 
+static lp_status read_left_out_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name,
+                                     const lp_yaml_node *value, void *user) {
+  lp_fit_family *family = user;
+  for (size_t kind = 0; kind < LP_CURVE_KINDS; kind++)
+    if (lp_streq(name, lp_curve_kind_names[kind]))
+      return lp_yaml_number(yaml, value, name, 0, 1e6, &family->left_out_pct[kind]);
+  return lp_yaml_unknown_key(yaml, key, name, lp_curve_kind_names, LP_CURVE_KINDS);
+}
+
 static lp_status read_dtype(lp_yaml *yaml, const lp_yaml_node *node, lp_dtype *out) {
   const char *text = NULL;
   LP_TRY(lp_yaml_text(yaml, node, "dtype", &text));
@@ -139,7 +148,7 @@ static lp_status read_stage(lp_yaml *yaml, const lp_yaml_node *node, bool *decod
 static lp_status read_family_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
                                    void *user) {
   static const char *const keys[] = {"op",      "stage", "dtype",   "launch_us", "flops_per_us", "bytes_per_us",
-                                     "tick_us", "pass",  "quantum", "unseen",    "curves"};
+                                     "tick_us", "pass",  "quantum", "unseen",    "left_out_pct", "curves"};
   family_reader *r = user;
   lp_fit_family *family = r->family;
   const char *text = NULL;
@@ -157,6 +166,7 @@ static lp_status read_family_entry(lp_yaml *yaml, const lp_yaml_node *key, const
   if (lp_streq(name, "pass")) return read_pass(yaml, value, family);
   if (lp_streq(name, "quantum")) return lp_yaml_whole(yaml, value, name, 0, &family->quantum);
   if (lp_streq(name, "unseen")) return lp_yaml_each(yaml, value, "'unseen'", read_unseen_entry, family);
+  if (lp_streq(name, "left_out_pct")) return lp_yaml_each(yaml, value, "'left_out_pct'", read_left_out_entry, family);
   if (!lp_streq(name, "curves")) return lp_yaml_unknown_key(yaml, key, name, keys, LP_COUNT(keys));
   r->curves = value;
   return LP_OK;
@@ -234,6 +244,13 @@ static void print_curve(const lp_fit_family *family, const lp_fit_curve *curve, 
   print_list("measured", curve->measured, curve->measured_count, "size", false, out);
 }
 
+static void print_left_out(const lp_fit_family *family, lp_buf *out) {
+  lp_buf_puts(out, "      left_out_pct: {");
+  for (size_t kind = 0; kind < LP_CURVE_KINDS; kind++)
+    lp_buf_printf(out, "%s %s: %.4g", kind > 0 ? "," : "", lp_curve_kind_names[kind], family->left_out_pct[kind]);
+  lp_buf_puts(out, " }\n");
+}
+
 void lp_fit_print(const struct lp_hw_fit *fit, lp_buf *out) {
   lp_buf_puts(out, "measured:\n");
   if (fit->source) {
@@ -255,8 +272,10 @@ void lp_fit_print(const struct lp_hw_fit *fit, lp_buf *out) {
       print_list("bytes", family->pass.x, family->pass.count, "size", true, out);
       print_list("share", family->pass.y, family->pass.count, "factor", true, out);
     }
-    lp_buf_printf(out, "      quantum: %" PRId64 "\n      unseen: { spread: %.3g, distance: %.3g }\n      curves:\n",
-                  family->quantum, family->unseen_spread, family->unseen_distance);
+    lp_buf_printf(out, "      quantum: %" PRId64 "\n      unseen: { spread: %.3g, distance: %.3g }\n", family->quantum,
+                  family->unseen_spread, family->unseen_distance);
+    if (family->left_out_pct[LP_CURVE_LINEAR] > 0) print_left_out(family, out);
+    lp_buf_puts(out, "      curves:\n");
     for (int32_t c = 0; c < family->count; c++)
       print_curve(family, &family->curve[c], out);
   }

@@ -103,8 +103,8 @@ LP_MUST_USE lp_status lp_link_load_trace(const char *path, lp_link **out, lp_dia
 enum { LP_FIT_KEYS = 5 };
 
 /* The interpolation of a curve between its knots: GSL's method of that name, in log-log. Steffen's keeps monotone data
- * monotone, Akima's follows sudden changes, cubic is the natural spline. */
-typedef enum { LP_CURVE_LINEAR, LP_CURVE_STEFFEN, LP_CURVE_AKIMA, LP_CURVE_CUBIC, LP_CURVE_KINDS } lp_curve_kind;
+ * monotone, Akima's follows sudden changes. */
+typedef enum { LP_CURVE_LINEAR, LP_CURVE_STEFFEN, LP_CURVE_AKIMA, LP_CURVE_KINDS } lp_curve_kind;
 extern const char *const lp_curve_kind_names[LP_CURVE_KINDS];
 
 /* A measured factor over the base law along one size, for one shape. */
@@ -130,6 +130,8 @@ typedef struct {
   double tick_us;                        /* the tick of the measurements' clock where it is coarse; else 0 */
   int64_t quantum;                       /* sizes are rounded up to whole ones: the tile of a kernel; 0: not rounded */
   double unseen_spread, unseen_distance; /* for shapes that were left out: half the interval, and their distance */
+  lp_curve_kind kind; /* of the curves with enough knots: the one with the least error at left-out sizes */
+  double left_out_pct[LP_CURVE_KINDS]; /* the mean error there of each kind; 0: unknown */
   int32_t count;
   lp_fit_curve *curve;
 } lp_fit_family;
@@ -166,11 +168,11 @@ void lp_fit_curve_bend(lp_fit_curve *curve, lp_curve_kind kind);
 void lp_fit_curve_straighten(lp_fit_curve *curve);
 /* Makes all curves linear and so releases their coefficients; the rest lies in the machine's arena. NULL is allowed. */
 void lp_fit_release(const struct lp_hw_fit *fit);
-/* Fits `count` points of ascending x (equal ones are averaged) by a piecewise linear curve of at most `knots` knots.
- * Knots are placed where the error is largest; their heights are least squares. Errors up to a point's `noise` get no
- * knot. */
+/* Fits `count` points of ascending x by a curve of this kind and of at most `knots` knots. Knots are placed where the
+ * error is largest; their heights are least squares. Errors up to a point's `noise` get no knot. The caller
+ * straightens the curve. */
 void lp_fit_curve_make(lp_arena *arena, const double *x, const double *y, const double *noise, int32_t count,
-                       int32_t knots, lp_fit_curve *out);
+                       int32_t knots, lp_curve_kind kind, lp_fit_curve *out);
 
 /* fit_base.c */
 typedef struct {

@@ -3,6 +3,7 @@
 #include "tests/suite.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Uniform in [-1, 1], the same on every machine. */
@@ -183,15 +184,30 @@ LP_TEST(a_smooth_curve_is_a_spline) {
   lp_buf_free(&csv);
 }
 
-LP_TEST(a_noisy_curve_stays_linear) {
-  lp_buf csv = {0}, yaml = {0};
-  make_bent(false, &csv);
-  lp_hw_fit_result result;
-  lp_machine *machine = fit("a100", &csv, &result);
-  ck_assert_int_eq(strncmp(kind_of(machine, &yaml), "linear", 6), 0);
-  lp_hw_free(machine);
-  lp_buf_free(&yaml);
-  lp_buf_free(&csv);
+/* The file has the error of each kind at left-out sizes, and curves of the kind with the least. */
+LP_TEST(the_kind_with_the_least_error_is_taken) {
+  static const char *const kinds[] = {"linear", "steffen", "akima"};
+  for (int smooth = 0; smooth < 2; smooth++) {
+    lp_buf csv = {0}, yaml = {0};
+    make_bent(smooth, &csv);
+    lp_hw_fit_result result;
+    lp_machine *machine = fit("a100", &csv, &result);
+    const char *kind = kind_of(machine, &yaml), *errors = strstr(yaml.data, "left_out_pct: {");
+    ck_assert_ptr_nonnull(errors);
+    double error[LP_COUNT(kinds)];
+    size_t least = 0;
+    for (size_t k = 0; k < LP_COUNT(kinds); k++) {
+      char key[16];
+      (void)snprintf(key, sizeof key, " %s: ", kinds[k]);
+      error[k] = strtod(strstr(errors, key) + strlen(key), NULL);
+      ck_assert_double_gt(error[k], 0);
+      if (error[k] < error[least]) least = k;
+    }
+    ck_assert_msg(strncmp(kind, kinds[least], strlen(kinds[least])) == 0, "%.8s, not %s", kind, kinds[least]);
+    lp_hw_free(machine);
+    lp_buf_free(&yaml);
+    lp_buf_free(&csv);
+  }
 }
 
 /* A machine made only of the table still finds rows that are far off. */
@@ -443,6 +459,7 @@ LP_TEST(bad_measured_parts) {
   refuses_yaml("{families: [{op: linear, pass: {bytes: [1, 2], share: [1]}}]}",
                "m.yaml:2:42: error: 'pass' has 2 'bytes' and 1 'share', not as many of both", NULL);
   refuses_yaml("{families: [{op: linear, pass: {rate: [1]}}]}", "m.yaml:2:43: error: unknown key 'rate'", NULL);
+  refuses_yaml("{families: [{op: linear, left_out_pct: {cubic: 1}}]}", "m.yaml:2:51: error: unknown key 'cubic'", NULL);
   refuses_yaml("{families: [{op: norm, flops_per_us: 1, bytes_per_us: 1, curves: [{shape: {k: 4}}]}]}",
                "m.yaml:2:86: error: unknown key 'k'", NULL);
   refuses_yaml("{families: [{op: norm, flops_per_us: 1, bytes_per_us: 1, curves: [{size: [2, 1]}]}]}",
