@@ -2,8 +2,8 @@
 
 Usage: study.py LLMPART OUT   (study.sh makes OUT/llama2-7b.onnx first)
 
-Writes OUT/study.csv, OUT/times.svg and OUT/decrement.svg, and prints the averages. Then
-whole requests: OUT/requests.csv and OUT/requests.svg, the saving of each of the 64 pairs of prompt and output length.
+Writes OUT/study.csv, OUT/times.svg and OUT/decrement.svg; then of whole requests OUT/requests.csv and OUT/requests.svg,
+the saving of each of the 64 pairs of prompt and output length. OUT/study.md has the tables of README.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ MACHINES = {
     "a100": ("312 TFLOP/s", "2039 GB/s", "40 GiB", 4e-5),
 }
 PUBLISHED = {"L": 0.116, "H": 0.207}  # the mean saving that the paper reports
-GROUPS = {"L": ("nano", "v100s", 0.73), "H": ("snapdragon", "a100", 0.39)}
+GROUPS = {"L": ("nano", "v100s", 0.73), "H": ("snapdragon", "a100", 0.39)}  # the last: the device's utilisation that gives PUBLISHED
+SHEETS = {"L": (0.52, 0.82), "H": (0.087, 0.63)}  # of computing and memory, of jetson-nano and snapdragon-8s-gen3
 
 
 @dataclass(frozen=True)
@@ -130,11 +131,11 @@ def draw(path: Path, title: str, all_points: list[Point], utilisations: dict[str
 # ---- whole requests -------------------------------------------------------------------------------------------------
 
 
-def sweep(llmpart: str, out: Path, group: str, utilisation: float) -> dict[tuple[int, int], float]:
+def sweep(llmpart: str, out: Path, group: str, shares: tuple[float, float]) -> dict[tuple[int, int], float]:
     """The saving of cloud time of Algorithm 1 over cloud-only, by prompt and output length."""
     device, cloud, _ = GROUPS[group]
     spec = out / "requests.yaml"
-    used = f"compute_utilisation={utilisation},memory_utilisation={utilisation}"
+    used = f"compute_utilisation={shares[0]},memory_utilisation={shares[1]}"
     spec.write_text(
         f"model: llama2-7b.onnx\nmachines:\n  - {{ device: \"{out.resolve() / device}.yaml,{used}\", "
         f"cloud: \"{out.resolve() / cloud}.yaml\" }}\nlinks: [\"{LINK}\"]\n"
@@ -170,16 +171,18 @@ def bars(x0: int, y0: int, title: str, saved: dict[tuple[int, int], float], publ
     return "\n".join(parts)
 
 
-def study_requests(llmpart: str, out: Path) -> None:
+def study_requests(llmpart: str, out: Path) -> list[str]:
     parts, rows = [], []
+    lines = ["| group | at peak | at the fitted utilisation | at the sheet's shares | published |", "| --- " * 5 + "|"]
     for i, (group, (_, _, utilisation)) in enumerate(GROUPS.items()):
-        saved = sweep(llmpart, out, group, utilisation)
-        rows += [[group, utilisation, p, o, f"{v:.6g}"] for (p, o), v in saved.items()]
-        own = 100 * mean(list(saved.values()))
-        print(f"{group:6}{utilisation:10.2f}  requests {own:.1f}% of cloud time saved over {len(saved)} pairs of prompt "
-              f"and output, {100 * PUBLISHED[group]:.1f}% published")
+        shares = {1.0: (1.0, 1.0), utilisation: (utilisation, utilisation), "sheet": SHEETS[group]}
+        found = {used: sweep(llmpart, out, group, of) for used, of in shares.items()}
+        means = {used: f"{100 * mean(list(saved.values())):.1f} %" for used, saved in found.items()}
+        lines.append(f"| {group} | {means[1.0]} | {means[utilisation]} ({utilisation}) | {means['sheet']} ({SHEETS[group][0]}, {SHEETS[group][1]}) | "
+                     f"{100 * PUBLISHED[group]:.1f} % |")
+        rows += [[group, utilisation, p, o, f"{v:.6g}"] for (p, o), v in found[utilisation].items()]
         parts.append(bars(60, 60 + 240 * i, f"Group-{group}, device at {utilisation}: saving by prompt length; "
-                          f"bars: 16 to 2048 generated tokens", saved, PUBLISHED[group]))
+                          f"bars: 16 to 2048 generated tokens", found[utilisation], PUBLISHED[group]))
     with (out / "requests.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["group", "device_utilisation", "prompt", "output", "decrement"])
@@ -188,22 +191,25 @@ def study_requests(llmpart: str, out: Path) -> None:
         '<svg xmlns="http://www.w3.org/2000/svg" width="1020" height="520" font-family="sans-serif" font-size="11">'
         '<rect width="1020" height="520" fill="#fff"/><text x="60" y="24" font-size="15">Cost of whole requests against '
         "the cloud alone, Algorithm 1</text>\n" + "\n".join(parts) + "\n</svg>\n")
+    return lines
 
 
 def mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else float("nan")
 
 
-def summarise(all_points: list[Point]) -> None:
-    print(f"{'group':6}{'device at':>10}  {'way':10}{'prefill':>9}{'decode':>9}{'both':>9}   points that meet the SLA")
+def summarise(all_points: list[Point]) -> list[str]:
+    lines = ["| group, device's utilisation | " + " | ".join(WAYS) + " | exact, both stages | " + "exact plans that meet the limits |", "| --- " * 6 + "|"]
     for group, (_, _, utilisation) in GROUPS.items():
         for used in (1.0, utilisation):
+            cells = []
             for way in WAYS:
                 chosen = [p for p in all_points if (p.group, p.utilisation, p.way) == (group, used, way)]
-                stage = {s: 100 * mean([p.decrement for p in chosen if p.stage == s]) for s in BOUND_MS}
-                met = sum(p.feasible for p in chosen)
-                print(f"{group:6}{used:10.2f}  {way:10}{stage['prefill']:8.1f}%{stage['decode']:8.1f}%"
-                      f"{mean(list(stage.values())):8.1f}%   {met} of {len(chosen)}")
+                stage = [100 * mean([p.decrement for p in chosen if p.stage == s]) for s in BOUND_MS]
+                cells.append(" / ".join(f"{s:.1f}" for s in stage))
+            cells += [f"{mean(stage):.1f}", f"{sum(p.feasible for p in chosen)} of {len(chosen)}"]
+            lines.append(f"| {group}, {used:.2f}{' (peak)' if used == 1 else ''} | " + " | ".join(cells) + " |")
+    return lines
 
 
 def main() -> None:
@@ -222,8 +228,9 @@ def main() -> None:
     fitted = {group: u for group, (_, _, u) in GROUPS.items()}
     draw(out / "times.svg", "TTFT and TPOT, device utilisation 0.73 and 0.39", found, fitted, "ms")
     draw(out / "decrement.svg", "Cost decrement against the cloud alone", found, fitted, "decrement")
-    summarise(found)
-    study_requests(llmpart, out)
+    lines = ["<!-- table: three-ways -->", *summarise(found), "<!-- end -->", "<!-- table: requests -->", *study_requests(llmpart, out), "<!-- end -->"]
+    (out / "study.md").write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """Tables I and II and Figure 3 of "CE-CoLLM: Efficient and Adaptive LLMs Through Cloud-Edge Collaboration" with a model that is at hand: 100 prompts
 of each of two kinds, every row in one run on one machine, deviations over the prompts, and two task metrics.
 
-Usage: hundred.py --llmpart PATH [--out DIR] [--prompts N] [--tokens N] [--threads N] [--card README.md]
+Usage: hundred.py --llmpart PATH [--out DIR] [--prompts N] [--tokens N] [--threads N]
 
 For each prompt all strategies run one after the other, in an order that rotates, so that a change of the machine's speed meets all of them alike.
 Short prompts are the beginnings of held-out stories, long ones whole stories and the beginning of another: as many tokens as the paper's Alpaca and
-XSum have in the mean. Writes DIR/hundred.md, DIR/hundred.json and DIR/hundred-seconds.svg; --card puts the tables into a page between its
-`<!-- hundred -->` and `<!-- end hundred -->`. Uses only the standard library.
+XSum have in the mean. Writes DIR/hundred.md, DIR/hundred.json, DIR/hundred-seconds.svg and DIR/hundred-confidence.svg;
+`examples/tables.py cloud-edge --from DIR/hundred.md` puts the tables into the page. Uses only the standard library.
 """
 
 from __future__ import annotations
@@ -121,6 +121,14 @@ class Study:
         seconds = {part: sum(w * run.seconds[part] for w, run in zip(weights, runs)) for part in PARTS}
         return Made(seconds, paper.naive_bytes(WIDTH, full.prompt_tokens, n), n, full.text, full.tokens, 0, full.prompt_tokens)
 
+    def confidence(self, prompts: list[str]) -> dict[str, dict[float, float]]:
+        """For each exit the share of the full model's tokens for which its confidence is at least so high (Figure 3)."""
+        data = self.out / "prompts.jsonl"
+        data.write_text("".join(json.dumps({"text": prompt}) + "\n" for prompt in prompts))
+        got = json.loads(measure.call([self.args.llmpart, "calibrate", self.early, f"--data={data}", f"--generate={self.args.tokens}", "--at=0.8",
+                                       f"--threads={self.args.threads}", "-o", "json"]))
+        return {f"layer {exit['layer']}": {at["theta"]: at["exit_rate"] for at in exit["alone"]} for exit in got["exits"]}
+
     # ---- Table II ----------------------------------------------------------------------------------------------------
 
     def recall(self, cases: list[tuple[str, str]]) -> dict[str, list[bool]]:
@@ -194,21 +202,34 @@ ACCURACY = {"cloud-only": "0.646, 0.291, 0.724, 0.2275", "standalone": "0.490, 0
 
 
 def table_one(found: dict[tuple[str, str], list[Made]], tokens: int) -> list[str]:
+    """`offloaded`: the share of the cloud-only computing that the cloud no longer does."""
     lines = []
     for kind, name in KINDS.items():
         made = found[kind, "incremental"]
         lines += [f"**{kind}**: {statistics.mean(m.prompt_tokens for m in made):.1f} tokens a prompt; the paper's {name} has {paper.DATA[name].prompt}.", "",
-                  "| strategy | total, s | edge | cloud | link | connecting | KiB up | asks the cloud, % | by the first exit, % | the paper's, s: total (cloud / edge / comm) |",
-                  "| --- " * 10 + "|"]
+                  "| strategy | total, s | edge | cloud | link | connecting | KiB up | asks the cloud, % | by the first exit, % | offloaded, % | the paper's, s: total (cloud / edge / comm) |",
+                  "| --- " * 11 + "|"]
+        whole = statistics.mean(m.seconds["cloud"] for m in found[kind, "cloud-only"])
         for way in ORDER:
             rows = found[kind, way]
             link = [m.seconds["comm"] - m.seconds["connect"] for m in rows]
             lines.append(f"| {way} | {pm([m.seconds['total'] for m in rows])} | {pm([m.seconds['device'] for m in rows], 4)} | {pm([m.seconds['cloud'] for m in rows], 4)} | {pm(link)} | "
                          f"{statistics.mean(m.seconds['connect'] for m in rows):.3f} | {statistics.mean(m.up for m in rows) / 1024:.1f} | "
                          f"{pm([100 * m.requests / tokens for m in rows], 1)} | {100 * statistics.mean(m.early for m in rows):.1f} | "
+                         f"{100 * (1 - statistics.mean(m.seconds['cloud'] for m in rows) / whole):.0f} | "
                          f"{PAPER.get(way, lambda p: '')(paper.DATA[name])} |")
         lines.append("")
     return lines
+
+
+def figure_three(shares: dict[str, dict[str, dict[float, float]]]) -> list[str]:
+    """The distribution of each exit's confidence: the share of tokens in each range."""
+    edges = sorted(next(iter(next(iter(shares.values())).values())))
+    ranges = list(zip(edges, [*edges[1:], None]))
+    lines = ["| tokens, % | " + " | ".join(f"{low:g} to {high or 1:g}" for low, high in ranges) + " |", "| --- " * (len(ranges) + 1) + "|"]
+    for kind, exits in shares.items():
+        lines += [f"| {kind}, {layer} | " + " | ".join(f"{100 * (rate[low] - (rate[high] if high else 0)):.1f}" for low, high in ranges) + " |" for layer, rate in exits.items()]
+    return lines + [""]
 
 
 def table_two(found: dict[tuple[str, str], list[Made]], rest: dict[str, list[str]], recall: dict[str, list[bool]]) -> list[str]:
@@ -232,21 +253,22 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=100)
     parser.add_argument("--tokens", type=int, default=100)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--card", type=Path)
     args = parser.parse_args()
     study = Study(args)
     prompts, rest = prompts_of(args.prompts)
     found = study.generations(prompts)
     recall = study.recall(recall_cases(args.prompts))
-    lines = [f"{args.prompts} prompts of each kind, {args.tokens} tokens each; mean ± standard deviation over prompts.", "", *table_one(found, args.tokens), *table_two(found, rest, recall)]
-    (args.out / "hundred.md").write_text("\n".join(lines))
+    shares = {kind: study.confidence(prompts[kind]) for kind in KINDS}
+    lines = ["<!-- table: hundred -->", f"{args.prompts} prompts of each kind, {args.tokens} tokens each; mean ± standard deviation over prompts.", "", *table_one(found, args.tokens),
+             *figure_three(shares), *table_two(found, rest, recall), "<!-- end -->"]
+    (args.out / "hundred.md").write_text("\n".join(lines) + "\n")
     (args.out / "hundred.json").write_text(json.dumps({f"{kind}, {way}": [vars(m) | {"text": None, "tokens": None} for m in rows] for (kind, way), rows in found.items()}, indent=1) + "\n")
     panels = {f"{kind} prompts": {way: tuple(statistics.mean(m.seconds[part] - (m.seconds["connect"] if part == "comm" else 0) for m in found[kind, way])
                                              for part in PARTS[1:]) for way in ORDER} for kind in KINDS}
     charts.bars(args.out / "hundred-seconds.svg", f"Seconds for {args.tokens} tokens, means of {args.prompts} prompts", panels)
-    if args.card:
-        page = args.card.read_text()
-        args.card.write_text(re.sub(r"(<!-- hundred -->\n).*(<!-- end hundred -->)", lambda m: m[1] + "\n".join(lines) + "\n" + m[2], page, flags=re.S))
+    charts.lines(args.out / "hundred-confidence.svg", "Share of tokens of which an exit is at least so sure (Fig. 3)",
+                 {f"{kind}, {layer}": [(theta, 100 * rate) for theta, rate in sorted(rates.items())] for kind, exits in shares.items() for layer, rates in exits.items()},
+                 "confidence")
     print("\n".join(lines))
 
 

@@ -1,11 +1,12 @@
 """The study of "CE-CoLLM: Efficient and Adaptive LLMs Through Cloud-Edge Collaboration" on models that are at hand.
 
 Usage: study.py --llmpart PATH [--out DIR] [--smollm2 MODEL.onnx] [--only default|smollm2] [--tokens N] [--prompts N] [--links NAME,...]
-                [--threads N] [--card README.md]
+                [--threads N]
 
 For each model and each emulated link: seconds by part, bytes, and the shares of tokens that ask the cloud and that equal the full model's, of
 cloud-only, the naive and the incremental split, standalone, threshold over theta, and exact. Writes DIR/tables.md, DIR/study.json and the
-figures. With --only and --links the other rows are taken from DIR/study.json, from an earlier run with as many tokens and prompts; --card puts the tables into a page between its `<!-- tables -->` and `<!-- end -->`. Uses only the standard library.
+figures. With --only and --links the other rows are taken from DIR/study.json, from an earlier run with as many tokens and prompts. `examples/tables.py
+cloud-edge --from DIR/tables.md` puts the tables into the page. Uses only the standard library.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import paper
 from measure import Figures, Link, Runner, Worker
 
 ROOT = Path(__file__).resolve().parents[2]
-LINKS = [Link("wifi", 5, 50, 100), Link("lte", 50, 10, 40), Link("far", 200, 5, 20), Link("narrow", 30, 1, 4)]
+LINKS = [Link(*link) for link in paper.LINKS]
 THETAS = [0.5, 0.7, 0.8, 0.9, 0.95]
 
 
@@ -196,10 +197,9 @@ def main() -> None:
     parser.add_argument("--prompts", type=int)
     parser.add_argument("--links")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--card", type=Path)
     args = parser.parse_args()
     study = Study(args)
-    lines = ["### The paper's own setting", "", *paper.tables(), "", *paper.links_table([(link.name, link.rtt_ms, link.up_mbit) for link in LINKS]), ""]
+    lines = ["<!-- table: links -->"]
     found = earlier(study.out / "study.json")
     for model in models(args):
         if model.runs:
@@ -208,11 +208,9 @@ def main() -> None:
         if rows:
             lines += study.tables(model, rows)
             study.figures(model, rows)
-    (study.out / "tables.md").write_text("\n".join(lines))
+    lines.append("<!-- end -->")
+    (study.out / "tables.md").write_text("\n".join(lines) + "\n")
     (study.out / "study.json").write_text(json.dumps({name: [asdict(row) for row in rows] for name, rows in found.items()}, indent=1) + "\n")
-    if args.card:
-        page = args.card.read_text()
-        args.card.write_text(re.sub(r"(<!-- tables -->\n).*(<!-- end -->)", lambda m: m[1] + "\n".join(lines) + "\n" + m[2], page, flags=re.S))
     print("\n".join(lines))
 
 

@@ -3,8 +3,9 @@
 Usage: study.py --llmpart PATH [--out DIR] [--model lookup|embedded|BUNDLE|URL] [--runs N] [--only NAME ...] [--gsm8k CSV
                 [--decide BUNDLE] [--gsm8k-only]]
 
-Writes a figure (SVG), a table (CSV) and all numbers (JSON) per experiment, and tables.md with what the README cites. --model
-decides for `router`, `router-paper`, `latest` and `greedy`. The same arguments give the same bytes.
+Writes a figure (SVG), a table (CSV) and all numbers (JSON) per experiment, tables.md with all means, and study.md with the
+tables of README.md. --model decides for `router`, `router-paper`, `latest` and `greedy`. The same arguments give the same
+bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ LEARNERS = ["router", "router-paper", "q-table", "dqn", "oracle-explore", "lates
 FIGURES = {
     "fig5a": ("learning", "learning-reward", ["router", "router-paper", "dqn", "oracle-explore"]),
     "fig5b": ("learning", "learning-quality", ["router", "router-paper", "dqn", "oracle-explore"]),
-    "fig5c": ("learning", "learning-reward", ["router", "router-paper", "latest", "greedy"]),
+    "fig5c": ("learning", "learning-reward", ["router", "router-paper", "dqn", "latest", "greedy"]),
     "fig5d": ("users", "delay", None),
     "fig5e": ("length", "delay", None),
     "fig5f": ("share", "delay", None),
@@ -39,6 +40,7 @@ FIGURES = {
     "decision": ("decision", "delay", None),
     "loaded": ("loaded-learning", "delay", None),
 }
+TABLES = {"lookup": list(FIGURES), "embedded": ["fig5c", "regret", "drift-up", "drift-down"]}  # the figures that the tables of README.md need
 
 
 class Study:
@@ -180,6 +182,97 @@ class Study:
         return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
+# ---- the tables of README.md -----------------------------------------------------------------------------------------
+
+
+def row(name: str, cells: list[str]) -> str:
+    return f"| {name} | " + " | ".join(cells) + " |"
+
+
+class Results:
+    """The points of the experiments in a folder."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def points(self, name: str, **wanted: object) -> list[dict]:
+        points = json.loads((self.folder / f"{name}.json").read_text())["points"]
+        return [p for p in points if all(p[key] == value for key, value in wanted.items())]
+
+    def late(self, name: str, policy: str, key: str) -> float:
+        """The mean over the second half of the requests."""
+        parts = self.points(name, policy=policy)[0]["learning"][10:]
+        return sum(part[key] for part in parts) / len(parts)
+
+    def early_regret(self, policy: str) -> float:
+        """Of the first 200 requests."""
+        parts = self.points("regret", policy=policy)[0]["learning"]
+        step = parts[1]["request"] - parts[0]["request"]
+        return step * sum(part["regret"] for part in parts[: max(1, 200 // step)])
+
+    def over(self, name: str, key: str, digits: int, **wanted: object) -> str:
+        """The first and the last value over the figure's axis, by service."""
+        services: dict[str, list[float]] = {}
+        for p in self.points(name, **wanted):
+            services.setdefault(p["service"], []).append(p[key])
+        return "; ".join(f"{service} {values[0]:.{digits}f} to {values[-1]:.{digits}f}" for service, values in services.items())
+
+    def panels(self) -> list[str]:
+        def late(name: str, key: str, *policies: str) -> str:
+            return ", ".join(f"{policy} {self.late(name, policy, key):.3f}" for policy in policies)
+        backhaul = 0.5 * 100  # ms: half of the requests take the cloud's
+        radio = [1000 * p["link_s"] - backhaul for p in self.points("fig5d", service="llama3")]
+        slopes = "; ".join(f"{name} {both[-1] - both[0]:.2f}" for name in ("gemma-gemini", "llama2", "llama3")
+                           for both in [[p["delay_s"] for p in self.points("fig5f", service=name)]])
+        at = "; ".join(f"{p['service']} {p['delay_s']:.2f}" for p in self.points("fig5e", tokens=1000.0))
+        return ["| figure | its values here |", "| --- | --- |",
+                f"| fig5a: reward of the second half, s | {late('fig5a', 'reward', 'router', 'router-paper', 'dqn', 'oracle-explore')} |",
+                f"| fig5b: quality in the second half | {late('fig5b', 'quality', 'router', 'router-paper', 'dqn', 'oracle-explore')} |",
+                f"| fig5c: reward of the second half, s | {late('fig5c', 'reward', 'router', 'dqn', 'latest', 'greedy')} |",
+                f"| fig5d: delay of 285 to 1710 users, s | {self.over('fig5d', 'delay_s', 3)} |",
+                f"| of it the radio link, ms | {radio[0]:.1f} to {radio[-1]:.1f}; the backhaul {backhaul:.0f} |",
+                f"| fig5e: delay of 1000 tokens at half quality, s | {at} |",
+                f"| fig5f: delay without and with quality, s | {self.over('fig5f', 'delay_s', 2)} |",
+                f"| its slope over the share of quality, s | {slopes} |"]
+
+    def loads(self) -> list[str]:
+        def delay(policy: str, users: int) -> str:
+            p = self.points("loaded-users", policy=policy, users=float(users))[0]
+            return f"{p['delay_s']:.2f} ± {p['delay_half95_s']:.2f}"
+        users = (10, 20, 30, 40, 46)
+        lines = ["| delay, s, by users | " + " | ".join(map(str, users)) + " |", "| --- " * (len(users) + 1) + "|"]
+        return lines + [f"| {policy} | " + " | ".join(delay(policy, n) for n in users) + " |" for policy in ("class", "queue-aware", "router")]
+
+    def place(self) -> list[str]:
+        lines = ["| policy | delay, s | 95 % | reward | edge | cloud | split |", "| --- " * 7 + "|"]
+        for p in self.points("split"):
+            shares = [f"{100 * p[site]['share']:.1f} %, {p[site]['delay_s']:.1f} s" if p[site]["share"] else "-" for site in ("edge", "cloud", "split")]
+            lines.append(f"| {p['policy']} | {p['delay_s']:.2f} ± {p['delay_half95_s']:.2f} | {p['delay_p95_s']:.1f} | {p['reward']:.2f} | " + " | ".join(shares) + " |")
+        return lines
+
+    def learners(self) -> list[str]:
+        lines = ["| | router | literal rules | tabular Q | DQN | oracle, exploring |", "| --- " * 6 + "|",
+                 row("reward, second half, s", [f"{self.late('regret', p, 'reward'):.3f}" for p in LEARNERS[:5]]),
+                 row("latest experience, no exploration: reward, s", [f"{self.late('fig5c', 'latest', 'reward'):.1f}, {self.late('fig5c', 'greedy', 'reward'):.1f}", *["-"] * 4]),
+                 row("regret of the first 200 requests, s ([figure](figures/regret.svg))", [f"{self.early_regret(p):.0f}" for p in LEARNERS[:5]])]
+        for title, name in (("after the penalty rose from 5 to 40", "drift-up"), ("after it fell from 40 to 5", "drift-down")):
+            lines.append(row(f"{title} ([figure](figures/{name}.svg))", [f"{self.late(name, p, 'regret'):.3f}" for p in LEARNERS[:5]]))
+        return lines
+
+    def penalties(self) -> list[str]:
+        lines = [row(f"penalty {penalty}" + (" ([figure](figures/penalty.svg))" if penalty == 5 else ""),
+                     [f"{self.points('penalty', policy=p, penalty=float(penalty))[0]['regret']:.3f}" for p in LEARNERS[:5]]) for penalty in (5, 10, 15)]
+        loaded = {p["policy"]: f"{p['delay_s']:.2f} ± {p['delay_half95_s']:.2f}" for p in self.points("loaded", rate=1.16)}
+        lines.append(row("loaded edge, 1.16 requests/s: mean delay, s ([figure](figures/loaded.svg))", [loaded.get(p, "-") for p in LEARNERS[:5]]))
+        return [*lines, "", f"On the loaded edge the class rule takes {loaded['class']} s, the rule that knows the queue {loaded['queue-aware']} s."]
+
+    def write(self, model: str) -> None:
+        blocks = {"beyond": self.learners()}
+        if model == "lookup":
+            blocks = {"panels": self.panels(), "loads": self.loads(), "beyond": self.learners() + self.penalties(), "place": self.place()}
+        (self.folder / "study.md").write_text("".join(f"<!-- table: {model}-{name} -->\n" + "\n".join(lines) + "\n<!-- end -->\n" for name, lines in blocks.items()))
+
+
 def halves(path: Path) -> tuple[list[dict], list[dict]]:
     """Questions to learn from, and others to judge by."""
     questions = list(csv.DictReader(path.open(encoding="utf-8")))
@@ -243,6 +336,8 @@ def main() -> None:
     study = Study(args)
     if not args.gsm8k_only:
         study.figures()
+    if not args.gsm8k_only and args.model in TABLES and set(TABLES[args.model]) <= set(args.only or FIGURES):
+        Results(study.out).write(args.model)
     if args.gsm8k is not None and not args.decide:
         study.gsm8k(args.gsm8k)
     if args.gsm8k is not None and args.decide:

@@ -1,6 +1,6 @@
 # The invariants of early exits (docs/exits.md), numbered as P2's description numbers them, on three models of different
 # width: the default model, a Llama of grouped heads and a GPT-2 of learned positions. Each function shows one and is
-# named after it. The second's published byte counts are study.sh's. $1: the program of invariants.c.
+# named after it. examples/cloud-edge/paper.py has the second's published byte counts. $1: the program of invariants.c.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 halves=$1
 models=$LP_SOURCE/tests/models
