@@ -35,6 +35,7 @@ typedef struct {
   double most_tokens;           /* the most tokens of the answer; 0: as expected */
   bool local_only;              /* the request may not leave the edge */
   double budget_usd;            /* INFINITY: none */
+  double up_bps, down_bps;      /* of the user's own link; 0: as that of the backends */
 } lp_demand;
 
 /* The hard constraints: bit 1 << route for each route that may take the request. `why` (may be NULL) receives the

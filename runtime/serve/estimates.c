@@ -105,7 +105,9 @@ unsigned lp_estimates_weigh(lp_estimates *self, const lp_completion *asked, lp_d
                         .tokens = expected_tokens(self, asked) * asked->choices,
                         .most_tokens = (double)asked->max_tokens * asked->choices,
                         .local_only = asked->local_only,
-                        .budget_usd = asked->budget_usd};
+                        .budget_usd = asked->budget_usd,
+                        .up_bps = asked->up_bps,
+                        .down_bps = asked->down_bps};
   lp_delay_estimate(self->backends, &self->estimator, demand, lp_now_ms() / 1000, wait_s, request->delay_s);
   (void)pthread_mutex_unlock(&self->lock);
   if (asked->described.size > 0) lp_size_keyword(demand->tokens / asked->choices, keywords);

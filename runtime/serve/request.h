@@ -48,6 +48,7 @@ typedef struct {
   lp_buf described;            /* what the request looks like; empty if it has keywords */
   bool local_only;             /* the request may not leave the edge */
   double budget_usd;           /* INFINITY: none */
+  double up_bps, down_bps;     /* of the client's link, which the server sets; 0: unknown */
   /* W3C trace context, which the server sets: the trace, the span of the caller ("": there is none), the span of this
    * request, and the one of the place that is asked. */
   char trace[LP_SPAN_TRACE + 1], caller[LP_SPAN_ID + 1], span[LP_SPAN_ID + 1], of_place[LP_SPAN_ID + 1];

@@ -1,6 +1,7 @@
 /* llmpart route: decides where one request goes, records its outcome, and compares policies on the recorded
  * outcomes. */
 #include "base/path.h"
+#include "base/units.h"
 #include "runtime/router/backends.h"
 #include "runtime/router/judge.h"
 #include "runtime/router/store.h"
@@ -16,6 +17,7 @@ typedef struct {
   const char *keywords, *offer, *rule;
   const char *backends; /* a file, or NULL: the other members then mean nothing */
   double prompt_tokens, tokens, most_tokens, budget_usd;
+  const char *up, *down; /* rates of the user's link; NULL: those of the file */
   bool local_only;
   int64_t busy; /* number of requests at the edge */
 } request_flags;
@@ -24,6 +26,7 @@ typedef struct {
 typedef struct {
   lp_router_request request;
   lp_buf keywords, refused; /* the texts to which the request refers */
+  double up_bps, down_bps;  /* 0: not given */
 } made_request;
 
 static void free_request(made_request *request) {
@@ -51,6 +54,11 @@ static lp_status read_offer(const char *text, unsigned *out, lp_diag *diag) {
   return status;
 }
 
+static lp_status read_rate(const char *option, const char *text, double *bps, lp_diag *diag) {
+  if (!text || lp_parse_rate_bps(text, bps, diag, LP_LOC_FILE(option)) == LP_OK) return LP_OK;
+  return LP_USAGE;
+}
+
 static lp_status weigh(const request_flags *flags, made_request *out, lp_diag *diag) {
   lp_backends *backends = NULL;
   LP_TRY(lp_backends_load(flags->backends, &backends, diag));
@@ -58,7 +66,9 @@ static lp_status weigh(const request_flags *flags, made_request *out, lp_diag *d
                       .tokens = flags->tokens,
                       .most_tokens = flags->most_tokens,
                       .local_only = flags->local_only,
-                      .budget_usd = flags->budget_usd > 0 ? flags->budget_usd : INFINITY};
+                      .budget_usd = flags->budget_usd > 0 ? flags->budget_usd : INFINITY,
+                      .up_bps = out->up_bps,
+                      .down_bps = out->down_bps};
   lp_backends_weigh(backends, &demand, flags->busy, &out->request, &out->keywords, &out->refused);
   lp_backends_free(backends);
   if (out->request.offered != 0) return LP_OK;
@@ -71,6 +81,8 @@ static lp_status make_request(const request_flags *flags, made_request *out, lp_
   const char *offer = flags->backends ? "edge,cloud,split" : "edge,cloud";
   LP_TRY(read_offer(flags->offer ? flags->offer : offer, &out->request.offered, diag));
   LP_TRY(read_route("--rule", flags->rule, &out->request.rule, diag));
+  LP_TRY(read_rate("--up", flags->up, &out->up_bps, diag));
+  LP_TRY(read_rate("--down", flags->down, &out->down_bps, diag));
   lp_buf_puts(&out->keywords, flags->keywords);
   lp_status status = flags->backends ? weigh(flags, out, diag) : LP_OK;
   out->request.keywords = lp_buf_text(&out->keywords);
@@ -293,6 +305,10 @@ int lp_tool_route(int argc, char **argv) {
       {"--tokens", LP_OPTION_F64, &flags.request.tokens, "N", "set the expected tokens of the answer (256)", 0},
       {"--max-tokens", LP_OPTION_F64, &flags.request.most_tokens, "N",
        "set the most tokens of the answer (as expected)", 0},
+      {"--up", LP_OPTION_TEXT, &flags.request.up, "RATE", "set the rate of the user's own uplink (that of --backends)",
+       0},
+      {"--down", LP_OPTION_TEXT, &flags.request.down, "RATE",
+       "set the rate of the user's own downlink (that of --backends)", 0},
       {"--local-only", LP_OPTION_FLAG, &flags.request.local_only, NULL, "keep the request at the edge", 0},
       {"--budget", LP_OPTION_F64, &flags.request.budget_usd, "USD", "limit the cost of the request (0: no limit)", 0},
       {"--edge-busy", LP_OPTION_COUNT, &flags.request.busy, "N", "assume that N requests are at the edge already (0)",

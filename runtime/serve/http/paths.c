@@ -222,12 +222,27 @@ static void begin_trace(const lp_peer *to, lp_exchange *a) {
   lp_span_draw_id(a->request.span);
 }
 
+/* The rate that a header gives, or that of the request's key. */
+static lp_status read_rate(const lp_peer *to, const char *header, double of_key, double *bps, lp_diag *diag) {
+  const char *given = lp_peer_header(to, header);
+  *bps = of_key;
+  return given ? lp_parse_rate_bps(given, bps, diag, LP_LOC_FILE(header)) : LP_OK;
+}
+
+/* Sets the rates of the client's link. */
+static lp_status read_link(const lp_peer *to, lp_exchange *a, lp_diag *diag) {
+  const lp_serve_key none = {0}, *key = a->key < 0 ? &none : &a->server->config->keys.data[a->key];
+  LP_TRY(read_rate(to, "X-Llmpart-Up", key->up_bps, &a->request.up_bps, diag));
+  return read_rate(to, "X-Llmpart-Down", key->down_bps, &a->request.down_bps, diag);
+}
+
 static enum MHD_Result complete(const lp_peer *to, lp_exchange *a, bool chat, bool *taken) {
   enum MHD_Result result = MHD_NO;
   if (!begin(to, a, &result)) return result;
   lp_diag *diag = lp_diag_create();
   lp_status status =
       lp_completion_read(a->server->config, chat, lp_buf_text(&a->body), a->body.size, &a->request, diag);
+  if (status == LP_OK) status = read_link(to, a, diag);
   if (status != LP_OK) result = lp_peer_reply_error(to, MHD_HTTP_BAD_REQUEST, lp_diag_get(diag, 0)->text);
   lp_diag_free(diag);
   if (status != LP_OK) return result;
@@ -396,7 +411,7 @@ static enum MHD_Result reply_preflight(const lp_peer *to, const path *at) {
   if (!response) return MHD_NO;
   (void)to->http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_METHODS, at->method);
   (void)to->http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_HEADERS,
-                                      "Authorization, Content-Type");
+                                      "Authorization, Content-Type, X-Llmpart-Up, X-Llmpart-Down");
   (void)to->http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_MAX_AGE, "600");
   return lp_peer_queue(to, MHD_HTTP_NO_CONTENT, "text/plain", response);
 }

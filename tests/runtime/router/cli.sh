@@ -48,6 +48,9 @@ backends="--keywords=code --backends=$work/b.yaml --prompt-tokens=500"
   grep -q '"keywords": "code, queue overlong"' "$work/json" || fail "no queue: $(cat "$work/json")"
   # 0.23 + 399 / 75; waits for three such
   grep -q '"edge": 22.2' "$work/json" || fail "no delays: $(cat "$work/json")"
+  # 400 tokens of 32 bits
+  route $backends --tokens=400 --policy=quickest --edge-busy=3 --down=12800bit/s -o json >"$work/json"
+  grep -q '"edge": 23.2' "$work/json" || fail "no link of the user's own: $(cat "$work/json")"
   refused none "b.yaml: error: no route can take the request: edge: 1100 tokens do not fit a context of 1000; cloud: the request may not leave" \
     "$LLMPART" route $backends --tokens=600 --local-only --policy=rule
 }

@@ -76,6 +76,11 @@ LP_TEST(delays_are_queue_service_backhaul_and_air) {
   /* five requests are at the backend, two at a time */
   ck_assert_double_eq_tol(wait[LP_ROUTE_EDGE], 4 * 1.2 / 2, 1e-12);
   ck_assert_double_eq_tol(delay[LP_ROUTE_EDGE], 2.4 + 1.2 + 1 + 0.5, 1e-12);
+  lp_demand own = plain;
+  own.up_bps = 32000; /* the user's own link: a tenth, a twentieth */
+  own.down_bps = 129280;
+  lp_delay_estimate(&backends, &estimator, &own, 0, wait, delay);
+  ck_assert_double_eq_tol(delay[LP_ROUTE_EDGE], 2.4 + 1.2 + 0.1 + 0.025, 1e-12);
   for (int i = 0; i < 5; i++)
     lp_estimator_end(&estimator, &backends, &plain, LP_ROUTE_EDGE, 0, 1.2);
   lp_delay_estimate(&backends, &estimator, &plain, 0, wait, delay);
