@@ -40,6 +40,17 @@ grep -q '"ranks"' "$work/one.json" && fail 'a report of one rank speaks of ranks
 plan "$work/auto.json" --scheduler=cloud-only --ranks=auto
 same 'the ranks of a model that one machine runs best' 1 "$(number "$work/auto.json" count)"
 
+# What the ranks do not divide is named, with the numbers of ranks that divide more: of 6 heads and 2 KV heads, five divide
+# nothing and two everything but the head's 331 columns, which no number divides that leaves less whole.
+plan "$work/five.json" --scheduler=cloud-only --ranks=5
+grep -q -- '--ranks: warning: 5 ranks do not divide .*; 2 ranks leave only' "$work/err" || fail "no warning of 5 ranks: $(cat "$work/err")"
+grep -q "self_attn/Softmax' (Softmax): note: whole: 3 attentions of 6 heads and 2 KV heads" "$work/err" || fail "it does not say where: $(cat "$work/err")"
+grep -q '"kind": "op.attention", "count": 3, "heads": 6, "kv_heads": 2' "$work/five.json" || fail 'the report of 5 ranks names no attentions'
+plan "$work/two.json" --scheduler=cloud-only --ranks=2
+grep -q 'warning' "$work/err" && fail "a warning of 2 ranks: $(cat "$work/err")"
+grep -q '"columns": 331' "$work/two.json" || fail 'the report of 2 ranks names no head'
+grep -q '"kv_heads"' "$work/two.json" && fail 'two ranks leave an attention whole'
+
 wanted_status=2
 # shellcheck disable=SC2086 # a list of options
 {

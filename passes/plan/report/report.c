@@ -134,6 +134,7 @@ static lp_status gather(lp_report *report, lp_diag *diag) {
     report->fix_count = lp_plan_fixes(report->module, report->problem, report->scheduler, request, report->fixes,
                                       (int32_t)LP_COUNT(report->fixes));
   list_operators(report);
+  lp_report_find_whole(report, diag);
   return LP_OK;
 }
 

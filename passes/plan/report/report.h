@@ -36,6 +36,23 @@ typedef struct {
 } lp_report_model;
 lp_report_model lp_report_model_of(const lp_module *module, int32_t layers, lp_arena *arena);
 
+/* Products of `size` columns (`heads` 0), or attentions of `heads` heads and `size` KV heads. */
+typedef struct {
+  const lp_op *first; /* in the order of the model */
+  int32_t count;
+  int64_t heads, size;
+} lp_report_whole_group;
+/* What each rank of the cloud computes as a whole, because the ranks do not divide it. Norms and other operators that
+ * are never divided do not count. */
+typedef struct {
+  double share; /* of the arithmetic of products and attentions, over the request; 0: everything is divided */
+  lp_report_whole_group group[16];
+  int32_t group_count;
+  int64_t better[LP_MOST_RANKS]; /* the numbers of ranks that leave the least whole, less than these */
+  int32_t better_count;
+  double better_share; /* what those leave whole */
+} lp_report_whole;
+
 struct lp_report {
   lp_module *module;
   const lp_compile_request *request;
@@ -61,6 +78,7 @@ struct lp_report {
   double decrement;        /* 1 - cost / cost of cloud-only; NaN without such a plan */
   lp_report_operator *operators;
   int32_t operator_count;
+  lp_report_whole whole;
   lp_certificate *certificate; /* NULL: not yet made, or there is none */
 };
 
@@ -107,8 +125,10 @@ const char *lp_report_range_name(const lp_report *report, const lp_report_range 
 /* Writes the member `certificate`, from which others confirm the plan without the planner (certificate.c). */
 void lp_report_certificate_json(const lp_report *report, lp_json_writer *json);
 
-/* The ranks of a sharded half, their interconnect, and what their gathers take of TTFT and TPOT (ranks.c): the member
- * `ranks`, and lines of text. Nothing for one rank that the user did not leave to the planner. */
+/* Finds what the ranks do not divide, and warns of it where other numbers of ranks divide more (ranks.c). */
+void lp_report_find_whole(lp_report *report, lp_diag *diag);
+/* The ranks of a sharded half, their interconnect, and what their gathers take of TTFT and TPOT, and what they do not
+ * divide: the member `ranks`, and lines of text. Nothing for one rank that the user did not leave to the planner. */
 void lp_report_ranks_json(const lp_report *report, lp_json_writer *json);
 void lp_report_ranks_text(const lp_report *report, lp_buf *out);
 
