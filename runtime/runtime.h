@@ -467,8 +467,7 @@ typedef struct {
 
 /* The device's end of a bundle: KV caches, threads, and the connection to the worker, if there is one. */
 typedef struct lp_session lp_session;
-/* Copies `options`. The bundle is borrowed until the session is closed. Connects to the worker in full mode; in other
- * modes a generation connects when it begins. */
+/* Copies `options` and borrows the bundle. Connects to the worker in full mode, else when a generation begins. */
 LP_MUST_USE lp_status lp_session_open(const lp_bundle *bundle, const lp_generate_options *options, lp_session **out,
                                       lp_diag *diag);
 void lp_session_close(lp_session *session); /* NULL is allowed */
@@ -476,11 +475,12 @@ void lp_session_close(lp_session *session); /* NULL is allowed */
  * begins with the tokens of the session file. */
 typedef void lp_token_sink(void *user, int64_t index, const lp_generated *token);
 /* Continues prompts[batch][length], sequences of equal length. The caller zeroes `out` and frees it, also after a
- * failure, with lp_generation_free. `sink` may be NULL. A session may generate any number of times, also after a
- * failure. */
+ * failure, with lp_generation_free. `sink` may be NULL. A session may generate any number of times, also after one. */
 LP_MUST_USE lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64_t batch, int64_t length,
                                           lp_token_sink *sink, void *user, lp_generation *out, lp_diag *diag);
 void lp_generation_free(lp_generation *generation);
+/* Measures the idle link of a session in full mode, in some 20 ms. False: there is no connection, or it was lost. */
+bool lp_session_measure_link(lp_session *session, double *rtt_ms, double *up_bps);
 
 /* The content of a session file: the request, and the tokens so far. */
 struct lp_saved_session {

@@ -246,6 +246,10 @@ typedef struct lp_report lp_report;
 LP_MUST_USE lp_status lp_report_create(lp_module *module, const lp_compile_request *request, lp_report **out,
                                        lp_diag *diag);
 void lp_report_free(lp_report *report); /* NULL is allowed */
+/* Tells plans apart: a text of 16 digits that depends on every operator's side, on the types of weights and caches and on
+ * the ranks (predictions.c). */
+void lp_report_placement(const lp_report *report, char out[17]);
+bool lp_report_crosses(const lp_report *report); /* whether the plan sends anything over the link */
 /* The certificate of the plan, valid as long as the report; NULL: the module changed after it was planned. */
 const lp_certificate *lp_report_certificate(lp_report *report);
 /* States another lower bound than the scheduler's: what a checker of the certificate proves. The plan's proof is then

@@ -67,7 +67,8 @@ made 0 "$LLMPART" run one.llmpart --tokens='1,2;3,4' -n 4 -o json
 made 0 "$LLMPART" run exits.llmpart --prompt=Once -n 4 -o json
 made 0 "$LLMPART" run exits.llmpart --prompt=Once -n 4 -o json --mode=threshold --theta=0.3 --in-process
 made 0 "$LLMPART" run plans.llmpart --tokens=1 -n 2 -o json
-made 0 "$LLMPART" compile "$llama" --device=jetson-nano-p1 --measured="$out/$outputs.json" --plan-only -o json
+made 0 "$LLMPART" run one.llmpart --tokens=1,2 -n 4 --ignore-eos -o json
+made 0 "$LLMPART" compile "$llama" --device=jetson-nano-p1 --isl=2 --osl=4 --measured="$out/$outputs.json" --plan-only -o json
 made 0 "$LLMPART" bench one.llmpart -p 4 -n 4 -r 2 -t 1 -o json
 made 0 "$LLMPART" bench plans.llmpart --profile -p 4 -n 4 -r 1 -t 1 -o json
 for seed in 1 2 3 4 5 6; do "$LLMPART" run exits.llmpart --prompt=Once --mode=standalone --temperature=1 --seed=$seed -n 24 --ignore-eos 2>/dev/null; echo; done >texts.txt

@@ -35,7 +35,10 @@ sed -n 's/.*<td class="left">[^<]*<\/td><td class="[a-z]*">[a-z]*<\/td><td>[^<]*
   awk '{ v = $1 * ($2 == "k" ? 1e3 : $2 == "M" ? 1e6 : 1); if (NR > 1 && v > last) bad++; last = v } END { exit !(NR > 20 && !bad) }' || fail 'bytes are not sorted'
 
 # Predicted beside measured.
-printf '{"schema": "llmpart.run/1", "ttft_ms": 80.0, "tpot_ms": 20.0}' >"$work/run.json"
+"$LLMPART" compile "$model" --device=jetson-nano-p1 --cloud=v100s-p1 --link=lan --plan-only --report="$work/plan.json" || fail 'a plan'
+printf '{"schema": "llmpart.run/1", "batch": 1, "prompt_tokens": 512, "tokens": [], "ttft_ms": 80.0, "tpot_ms": 20.0, "plan": {"plan": 0},
+  "planned": {"device": "jetson-nano-p1", "cloud": "v100s-p1", "placement": %s}, "link": {"kind": "emulated", "rtt_ms": 0.5}}' \
+  "$(sed -n 's/^  "placement": \(".*"\),/\1/p' "$work/plan.json")" >"$work/run.json"
 "$LLMPART" compile "$model" --device=jetson-nano-p1 --cloud=v100s-p1 --link=lan --plan-only --measured="$work/run.json" --report="$work/measured.html" \
   --report="$work/measured.txt" --report="$work/measured.json" || fail '--measured'
 open_page "$work/measured.html" ''

@@ -34,7 +34,7 @@ tokens "$work/many.llmpart" $short 2 >"$work/out"
 grep -q '"rtt_ms": [0-9.]*,' "$work/json" && grep -q '"up_bps": [0-9.e+]*$' "$work/json" || fail 'it does not say what the link is like'
 "$LLMPART" run "$work/many.llmpart" --tokens=$short -n 2 --threads=1 --stats >"$work/out" 2>"$work/err"
 grep -Eq '^plan [0-2] of plans 0 to 2; round trip [0-9.e-]+ ms' "$work/err" || fail "--stats does not name the plan: $(cat "$work/err")"
-grep -Eq '^predicted for [0-9]+ tokens over the link: TTFT [0-9.]+ [mu]?s .*; TPOT [0-9.]+ [mu]?s' "$work/err" ||
+grep -Eq '^predicted for 3 and 2 tokens over its link of [0-9.]+ [mu]?s.*: TTFT [0-9.]+ [mu]?s .*; TPOT [0-9.]+ [mu]?s' "$work/err" ||
   fail "--stats does not state the prediction: $(cat "$work/err")"
 
 # A link far slower than those that the fast plans are for.

@@ -40,8 +40,8 @@ grep -q '"ranks"' "$work/one.json" && fail 'a report of one rank speaks of ranks
 plan "$work/auto.json" --scheduler=cloud-only --ranks=auto
 same 'the ranks of a model that one machine runs best' 1 "$(number "$work/auto.json" count)"
 
-# What the ranks do not divide is named, with the numbers of ranks that divide more: of 6 heads and 2 KV heads, five divide
-# nothing and two everything but the head's 331 columns, which no number divides that leaves less whole.
+# What the ranks do not divide is named, with the numbers of ranks that divide more: of 6 heads and 2 KV heads, five
+# divide nothing and two everything but the head's 331 columns, which no number divides that leaves less whole.
 plan "$work/five.json" --scheduler=cloud-only --ranks=5
 grep -q -- '--ranks: warning: 5 ranks do not divide .*; 2 ranks leave only' "$work/err" || fail "no warning of 5 ranks: $(cat "$work/err")"
 grep -q "self_attn/Softmax' (Softmax): note: whole: 3 attentions of 6 heads and 2 KV heads" "$work/err" || fail "it does not say where: $(cat "$work/err")"

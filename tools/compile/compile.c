@@ -80,26 +80,6 @@ static lp_status import_and_emit(lp_compile *compile, const lp_import_options *i
   return status;
 }
 
-/* Reads TTFT and TPOT of the run that --measured names. */
-static lp_status read_measured(lp_compile *compile, lp_diag *diag) {
-  char *text = NULL;
-  size_t size = 0;
-  lp_json_document *document = NULL;
-  if (!compile->measured) return LP_OK;
-  LP_TRY(lp_file_read(compile->measured, &text, &size, diag));
-  lp_status status = lp_json_parse(compile->measured, text, size, 0, &document, diag);
-  free(text);
-  LP_TRY(status);
-  lp_json root = lp_json_root(compile->measured, document), schema = lp_json_member(&root, "schema");
-  lp_json ttft = lp_json_member(&root, "ttft_ms"), tpot = lp_json_member(&root, "tpot_ms");
-  if (!lp_json_equals(&schema, "llmpart.run/1"))
-    status = lp_json_error(&root, diag, "this is no run: wanted schema llmpart.run/1");
-  if (status == LP_OK) status = lp_json_number(&ttft, 1e-9, 1e12, &compile->request.measured_ttft_ms, diag);
-  if (status == LP_OK) status = lp_json_number(&tpot, 1e-9, 1e12, &compile->request.measured_tpot_ms, diag);
-  lp_json_free(document);
-  return status;
-}
-
 static lp_status compile_model(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   lp_compile *compile = command->user;
   compile->voice = command->voice;
@@ -115,7 +95,7 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
   if (compile->weighs_by && !lp_streq(compile->request.quantise, "search"))
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--quantise-activations"), "it needs --quantise=search");
   compile->request.weighs_rounding = compile->weighs_by != NULL;
-  LP_TRY(read_measured(compile, diag));
+  LP_TRY(lp_compile_read_measured(compile, diag));
   if (compile->sign) LP_TRY(lp_bundle_check_key(compile->sign, diag));
   for (size_t i = 0; i < compile->fail_if.count; i++)
     LP_TRY(lp_limit_check_syntax("--fail-if", compile->fail_if.data[i], diag));
@@ -257,7 +237,7 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
       {"--report", LP_OPTION_TEXTS, &c->reports, "FILE", "also write a report: .txt, .json, .csv, .html; repeatable",
        0},
       {"--measured", LP_OPTION_TEXT, &c->measured, "FILE.json",
-       "compare the prediction with this run in reports, as `llmpart run -o json` prints it", 0},
+       "compare the prediction with this run of the plan in reports, as `llmpart run --stats -o json` prints it", 0},
       {"--fail-if", LP_OPTION_TEXTS, &c->fail_if, "EXPRESSION",
        "fail with status 4 if the plan's figures satisfy it: 'tpot_ms > 40 or cost_per_mtok_usd > 0.5'; repeatable", 0},
       {"--table1", LP_OPTION_FLAG, &c->table1, NULL, "add P1's Table I counting to reports", 0},

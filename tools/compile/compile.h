@@ -20,6 +20,7 @@ typedef struct {
   const char *ranks, *interconnect; /* as the user gave them; NULL: not given */
   bool ranks_auto;                  /* --ranks=auto: the planner chooses them */
   const char *measured;             /* the file of a run to compare with; NULL: none */
+  lp_json_document *run;            /* what it says, owned */
   const char *weighs_by;            /* the file of activations by which weights are rounded; NULL: none */
   const char *sign;                 /* the file of a private key; NULL: the bundle is not signed */
   const char *fallback;             /* "cpu": halves for GPUs also get code for their machine's processor; NULL: no */
@@ -137,6 +138,13 @@ LP_MUST_USE lp_status lp_compile_check_dtype(const lp_compile *compile, lp_place
  * bf16 in the model's file are widened there. */
 LP_MUST_USE lp_status lp_compile_check_types(const lp_compile *compile, const lp_module *module, lp_place place,
                                              const lp_half_target *half, lp_diag *diag);
+
+struct lp_report;
+/* Reads TTFT and TPOT of the run that --measured names, and refuses a run of another plan, prompt length, batch or link
+ * than those of the report (measured.c). */
+LP_MUST_USE lp_status lp_compile_read_measured(lp_compile *compile, lp_diag *diag);
+LP_MUST_USE lp_status lp_compile_check_measured(const lp_compile *compile, const struct lp_report *report,
+                                                lp_diag *diag);
 
 /* Reads the file of --quantise-activations into `out`: names of weights -> lp_input_squares *, in the arena
  * (activations.c). */

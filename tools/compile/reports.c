@@ -32,6 +32,7 @@ static lp_status write_text(lp_compile_reports *r, const char *format, bool tabl
   if (request->places) return lp_places_report(r->module, request->places, format, out, diag);
   if (!r->report) {
     LP_TRY(lp_report_create(r->module, request, &r->report, diag));
+    LP_TRY(lp_compile_check_measured(r->compile, r->report, diag));
     prove(r->module, r->report);
   }
   return lp_report_write(r->report, format, table1, out, diag);

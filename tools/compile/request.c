@@ -301,6 +301,7 @@ void lp_compile_release(lp_compile *compile) {
   free(compile->found_encoder);
   lp_dir_abandon(compile->gguf_companions);
   free(compile->gguf_companions);
+  lp_json_free(compile->run);
   lp_hw_free(compile->device_machine);
   lp_hw_free(compile->cloud_machine);
   lp_link_free(compile->link_model);

@@ -91,7 +91,8 @@ static void put_totals(lp_json_writer *json, const lp_generation *made) {
   lp_json_put_integer(json, "resumed", made->resumed);
 }
 
-void lp_run_print_json(const lp_bundle *bundle, const lp_generation *made, int64_t prompt_tokens, lp_buf *out) {
+void lp_run_print_json(const lp_bundle *bundle, const lp_generation *made, int64_t prompt_tokens,
+                       const lp_run_planned *planned, const lp_run_link *link, lp_buf *out) {
   lp_json_writer json = lp_tool_json(out, 9);
   lp_json_put_object(&json, NULL);
   lp_json_put_text(&json, "schema", "llmpart.run/1");
@@ -112,6 +113,8 @@ void lp_run_print_json(const lp_bundle *bundle, const lp_generation *made, int64
   lp_json_put_number(&json, "rtt_ms", made->rtt_ms); /* null when not measured */
   lp_json_put_number(&json, "up_bps", made->up_bps);
   lp_json_put_end(&json);
+  lp_run_planned_json(planned, &json);
+  lp_run_link_json(link, &json);
   lp_json_put_end(&json);
   lp_buf_puts(out, "\n");
 }

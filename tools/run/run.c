@@ -78,11 +78,30 @@ static void show_token(void *user, int64_t index, const lp_generated *token) {
   lp_buf_free(&piece);
 }
 
+/* What the run's link is: as --link says, or else as it is measured after the run for --stats. */
+static lp_run_link link_of(const run_flags *flags, const lp_generate_options *options, lp_session *session) {
+  const lp_link_shape *shape = options->link;
+  lp_run_link link = {LP_RUN_NO_LINK, false, NAN, NAN, NAN};
+  if (flags->sides.in_process || flags->sides.device_only) return link;
+  if (!options->cloud && options->cloud_count == 0) return link;
+  link.kind = shape ? LP_RUN_EMULATED : flags->clouds.count > 0 ? LP_RUN_NETWORK : LP_RUN_LOOPBACK;
+  if (!shape) {
+    link.measured = flags->stats && lp_session_measure_link(session, &link.rtt_ms, &link.up_bps);
+    link.down_bps = link.up_bps;
+    return link;
+  }
+  link.rtt_ms = shape->rtt_ms;
+  if (shape->up_bps > 0) link.up_bps = shape->up_bps * (1 - shape->loss);
+  if (shape->down_bps > 0) link.down_bps = shape->down_bps * (1 - shape->loss);
+  return link;
+}
+
 static lp_status print_made(const run_flags *flags, const lp_bundle *bundle, const lp_generation *made,
-                            int64_t prompt_tokens, lp_diag *diag) {
+                            int64_t prompt_tokens, const lp_run_planned *planned, const lp_run_link *link,
+                            lp_diag *diag) {
   lp_buf out = {0};
   if (lp_streq(flags->format, "json")) {
-    lp_run_print_json(bundle, made, prompt_tokens, &out);
+    lp_run_print_json(bundle, made, prompt_tokens, planned, link, &out);
   } else if (made->batch > 1) {
     for (int64_t i = 0; i < made->batch; i++) {
       lp_run_print_text(bundle, made, i, &out);
@@ -96,7 +115,7 @@ static lp_status print_made(const run_flags *flags, const lp_bundle *bundle, con
   lp_buf_clear(&out);
   if (status == LP_OK && flags->stats) {
     lp_run_print_stats(bundle, made, prompt_tokens, &out);
-    lp_run_print_prediction(flags->sides.bundle, &out);
+    lp_run_print_prediction(planned, made, prompt_tokens, link, &out);
     fputs(lp_buf_text(&out), stderr);
   }
   lp_buf_free(&out);
@@ -142,7 +161,12 @@ static lp_status generate_with(const run_flags *flags, const lp_generate_options
       lp_session_generate(session, prompt->ids.data, prompt->batch, prompt->length, show_token, &output, &made, diag);
   if (status == LP_OK && output.problem)
     status = lp_error(diag, LP_LOC_FILE("<stdout>"), "cannot write: %s", strerror(output.problem));
-  if (status == LP_OK) status = print_made(flags, sides->bundle, &made, prompt->length, diag);
+  if (status == LP_OK) {
+    const lp_run_link link = link_of(flags, options, session);
+    lp_run_planned *planned = lp_run_planned_open(flags->sides.bundle);
+    status = print_made(flags, sides->bundle, &made, prompt->length, planned, &link, diag);
+    lp_run_planned_close(planned);
+  }
   lp_generation_free(&made);
   lp_text_stream_free(&output.text);
   lp_session_close(session);

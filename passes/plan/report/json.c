@@ -316,6 +316,7 @@ static void put_table1(lp_json_writer *j, const lp_report *report) {
 void lp_report_json(const lp_report *report, lp_buf *out) {
   lp_json_writer j = lp_json_writer_begin(out, (lp_json_style){.indent = 2, .digits = 12});
   const lp_compile_request *request = report->request;
+  char placement[17];
   lp_json_put_object(&j, NULL);
   lp_json_put_text(&j, "schema", "llmpart.report/1");
   lp_report_model_json(&report->model, &j);
@@ -338,6 +339,8 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   lp_json_put_text(&j, "binding", lp_plan_limit_names[report->plan.binding]);
   put_fixes(&j, report);
   put_exits(&j, report);
+  lp_report_placement(report, placement);
+  lp_json_put_text(&j, "placement", placement);
   put_result(&j, "plan", &report->plan, report);
   lp_json_put_object(&j, "baselines");
   for (int32_t i = 0; i < report->baseline_count; i++)
@@ -354,6 +357,7 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   }
   if (report->family.count > 1) put_plans(&j, report);
   if (report->table1) put_table1(&j, report);
+  lp_report_predictions_json(report, &j);
   lp_json_put_array(&j, "operators");
   for (int32_t i = 0; i < report->operator_count; i++)
     put_operator(&j, &report->operators[i]);

@@ -125,6 +125,9 @@ const char *lp_report_range_name(const lp_report *report, const lp_report_range 
 /* Writes the member `certificate`, from which others confirm the plan without the planner (certificate.c). */
 void lp_report_certificate_json(const lp_report *report, lp_json_writer *json);
 
+/* Writes the member `predictions`: the parts of TTFT and TPOT of each plan at other lengths (predictions.c). */
+void lp_report_predictions_json(const lp_report *report, lp_json_writer *json);
+
 /* Finds what the ranks do not divide, and warns of it where other numbers of ranks divide more (ranks.c). */
 void lp_report_find_whole(lp_report *report, lp_diag *diag);
 /* The ranks of a sharded half, their interconnect, and what their gathers take of TTFT and TPOT, and what they do not
