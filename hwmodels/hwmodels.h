@@ -36,6 +36,11 @@ typedef enum {
   LP_HW_LAUNCH,              /* the time of a launch, added to the time of each operator: ms */
   LP_HW_PRICE,               /* USD per second of being busy */
   LP_HW_POWER,               /* W when busy */
+  /* Those of a device, by which it has a share of an answer's energy and cost. Without a source: unknown. */
+  LP_HW_IDLE_POWER,   /* W when it waits, its radio apart */
+  LP_HW_PURCHASE,     /* USD */
+  LP_HW_LIFE,         /* years */
+  LP_HW_ENERGY_PRICE, /* USD per kWh */
   LP_HW_FIGURE_COUNT
 } lp_hw_figure;
 
@@ -299,6 +304,11 @@ typedef enum {
   LP_LINK_UP,   /* device to cloud, bit/s */
   LP_LINK_DOWN, /* cloud to device, bit/s */
   LP_LINK_LOSS, /* the share of packets that must be sent again: [0, 1) */
+  /* The device's radio. Without sources: unknown. */
+  LP_LINK_RADIO_UP,    /* J per bit that it sends */
+  LP_LINK_RADIO_DOWN,  /* J per bit that it receives */
+  LP_LINK_RADIO_AWAKE, /* W while it is awake, besides */
+  LP_LINK_RADIO_TAIL,  /* J of waking up, and of staying awake after the last bit */
   LP_LINK_FIGURE_COUNT
 } lp_link_figure;
 

@@ -10,6 +10,10 @@ static const lp_figure_info infos[LP_LINK_FIGURE_COUNT] = {
     [LP_LINK_UP] = {"up", LP_IN_BPS, 1, 1e18, -1, "the bandwidth from device to cloud"},
     [LP_LINK_DOWN] = {"down", LP_IN_BPS, 1, 1e18, -1, "the bandwidth from cloud to device"},
     [LP_LINK_LOSS] = {"loss", LP_IN_SHARE, 0, 0.99, 0, "the share of packets lost"},
+    [LP_LINK_RADIO_UP] = {"radio_up_j_per_bit", LP_IN_NUMBER, 0, 1, 0, "the radio's energy for a bit that it sends"},
+    [LP_LINK_RADIO_DOWN] = {"radio_down_j_per_bit", LP_IN_NUMBER, 0, 1, 0, "the same for a bit that it receives"},
+    [LP_LINK_RADIO_AWAKE] = {"radio_awake", LP_IN_W, 0, 1e6, 0, "the power of the radio while it is awake"},
+    [LP_LINK_RADIO_TAIL] = {"radio_tail_j", LP_IN_NUMBER, 0, 1e6, 0, "the energy of waking up and of the tail"},
 };
 
 static const lp_sheet_form form = {

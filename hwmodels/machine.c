@@ -22,13 +22,17 @@ static const lp_figure_info infos[LP_HW_FIGURE_COUNT] = {
     [LP_HW_LAUNCH] = {"launch", LP_IN_MS, 0, 1e6, 0, "the time that starting an operator takes"},
     [LP_HW_PRICE] = {"price_usd_per_s", LP_IN_NUMBER, 0, 1e6, 0, "the price in USD per second"},
     [LP_HW_POWER] = {"power", LP_IN_W, 0, 1e9, 0, "the power drawn when busy"},
+    [LP_HW_IDLE_POWER] = {"idle_power", LP_IN_W, 0, 1e9, 0, "the power drawn when it waits"},
+    [LP_HW_PURCHASE] = {"purchase_usd", LP_IN_NUMBER, 0, 1e9, 0, "the price of the machine in USD"},
+    [LP_HW_LIFE] = {"life_years", LP_IN_NUMBER, 1e-3, 1e3, 0, "the years that it is used"},
+    [LP_HW_ENERGY_PRICE] = {"energy_usd_per_kwh", LP_IN_NUMBER, 0, 1e3, 0, "the price of its energy in USD per kWh"},
 };
 
 /* Figures that measured times do not depend on. */
 static bool is_independent_of_times(const char *key) {
   static const lp_hw_figure independent[] = {
-      LP_HW_MEMORY, LP_HW_CACHE, LP_HW_LOAD_BANDWIDTH, LP_HW_MESSAGE, LP_HW_MESSAGE_BANDWIDTH,
-      LP_HW_PRICE,  LP_HW_POWER};
+      LP_HW_MEMORY, LP_HW_CACHE,      LP_HW_LOAD_BANDWIDTH, LP_HW_MESSAGE, LP_HW_MESSAGE_BANDWIDTH, LP_HW_PRICE,
+      LP_HW_POWER,  LP_HW_IDLE_POWER, LP_HW_PURCHASE,       LP_HW_LIFE,    LP_HW_ENERGY_PRICE};
   for (size_t i = 0; i < LP_COUNT(independent); i++)
     if (lp_streq(key, infos[independent[i]].key)) return true;
   return false;

@@ -54,7 +54,9 @@ double lp_certificate_per_ms(const double factor[3], double steps, double sessio
 typedef struct {
   const char *file;
   double isl, osl, batch, sessions, sla_ms[2], memory[2], memory_limit[2], price[2], power[2], rtt_ms, bps[2], loss;
-  double load[2];    /* bytes of weights a second */
+  double load[2]; /* bytes of weights a second */
+  /* of the device; NaN: not known */
+  double idle_w, purchase_usd, life_years, usd_per_kwh, radio_bit_j[2], radio_w, radio_tail_j;
   double factor[3];  /* of the objective: cost, latency, energy */
   const char *exits; /* the mode of early exits of the plan; NULL: the cloud computes every token */
   double exit_rate, row_share, drafts, layer_runs;

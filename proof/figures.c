@@ -10,7 +10,7 @@ typedef struct {
   double value;
 } figure;
 
-enum { MOST_FIGURES = 40 };
+enum { MOST_FIGURES = 56 };
 typedef struct {
   figure list[MOST_FIGURES];
   size_t count;
@@ -64,6 +64,33 @@ static void add_costs(const lp_certificate_request *r, figures *f) {
   add(f, "energy_j", 1e-3 * (busy[0] * r->power[0] + busy[1] * r->power[1]));
 }
 
+static void add_known(figures *f, const char *key, double value) {
+  if (!isnan(value)) add(f, key, value);
+}
+
+/* What the device takes besides computing. */
+static void add_device(const lp_certificate_request *r, figures *f) {
+  const double busy_ms = find(f, "device_busy_ms"), e2e_ms = find(f, "e2e_ms"), up = find(f, "bytes_up"),
+               down = find(f, "bytes_down"), waiting_ms = fmax(0, e2e_ms - busy_ms);
+  const double busy = 1e-3 * busy_ms * r->power[0], waiting = waiting_ms > 0 ? 1e-3 * waiting_ms * r->idle_w : 0;
+  const double awake_ms = find(f, "messages_decode") > 0 ? e2e_ms : find(f, "ttft_ms");
+  const double radio = up + down > 0 ? 8 * (up * r->radio_bit_j[0] + down * r->radio_bit_j[1]) +
+                                           1e-3 * awake_ms * r->radio_w + r->radio_tail_j
+                                     : 0;
+  const double years = 1e-3 * (busy_ms + waiting_ms) / (365.25 * 86400), energy = busy + waiting + radio;
+  const double purchase = r->purchase_usd > 0 ? years * r->purchase_usd / r->life_years : r->purchase_usd;
+  const double price = energy / 3.6e6 * r->usd_per_kwh;
+  add_known(f, "device_energy_j", energy);
+  add_known(f, "device_busy_j", busy);
+  add_known(f, "device_waiting_j", waiting);
+  add_known(f, "device_radio_j", radio);
+  add(f, "cloud_energy_j", 1e-3 * find(f, "cloud_busy_ms") * r->power[1]);
+  add_known(f, "device_purchase_usd", purchase);
+  add_known(f, "device_energy_usd", price);
+  add_known(f, "device_cost_usd", purchase + price);
+  add_known(f, "total_cost_usd", find(f, "cost_usd") + purchase + price);
+}
+
 /* The limit that is exceeded most; of equal ones the first in the order of reports. */
 static const char *find_binding(const lp_certificate_request *r, const lp_certificate_totals *t) {
   const struct {
@@ -96,7 +123,12 @@ static void add_cold(const lp_certificate_request *r, const lp_certificate_total
     else
       beside = fmax(beside, ms);
   }
-  add(f, "cold_ttft_ms", fmax(before + t->ms[0], beside));
+  const double cold_ms = fmax(before + t->ms[0], beside), more_ms = cold_ms - t->ms[0];
+  const double loading_ms = fmin(t->weights[0] > 0 ? 1e3 * t->weights[0] / r->load[0] : 0, more_ms);
+  add(f, "cold_ttft_ms", cold_ms);
+  add_known(f, "cold_device_energy_j",
+            find(f, "device_energy_j") + 1e-3 * loading_ms * r->power[0] +
+                (more_ms > loading_ms ? 1e-3 * (more_ms - loading_ms) * r->idle_w : 0));
 }
 
 static figures figures_of(const lp_certificate_request *r, const lp_certificate_totals *t) {
@@ -105,6 +137,7 @@ static figures figures_of(const lp_certificate_request *r, const lp_certificate_
   add_times(r, t, steps, &f);
   add_traffic(t, steps, &f);
   add_costs(r, &f);
+  add_device(r, &f);
   add(&f, "device_weight_bytes", t->weights[0]);
   add(&f, "cloud_weight_bytes", t->weights[1]);
   add(&f, "device_memory_bytes", t->bytes[0]);

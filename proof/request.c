@@ -13,6 +13,24 @@ static double number_of(const lp_json *object, const char *key) {
   return lp_json_number(&at, -INFINITY, INFINITY, &value, NULL) == LP_OK ? value : 0;
 }
 
+static double known_or_nan(const lp_json *object, const char *key) {
+  lp_json at = lp_json_member(object, key);
+  double value = NAN;
+  return lp_json_number(&at, -INFINITY, INFINITY, &value, NULL) == LP_OK ? value : NAN;
+}
+
+static void read_device(const lp_json *report, lp_certificate_request *r) {
+  const lp_json device = lp_json_member(report, "device"), link = lp_json_member(report, "link");
+  r->idle_w = known_or_nan(&device, "idle_power_w");
+  r->purchase_usd = known_or_nan(&device, "purchase_usd");
+  r->life_years = known_or_nan(&device, "life_years");
+  r->usd_per_kwh = known_or_nan(&device, "energy_usd_per_kwh");
+  r->radio_bit_j[0] = known_or_nan(&link, "radio_up_j_per_bit");
+  r->radio_bit_j[1] = known_or_nan(&link, "radio_down_j_per_bit");
+  r->radio_w = known_or_nan(&link, "radio_awake_w");
+  r->radio_tail_j = known_or_nan(&link, "radio_tail_j");
+}
+
 bool lp_certificate_objective_read(const char *text, double factor[3]) {
   static const char *const names[] = {"cost", "latency", "energy"};
   for (;;) {
@@ -41,6 +59,7 @@ double lp_certificate_per_ms(const double factor[3], double steps, double sessio
 }
 
 static void read_request(const lp_json *report, lp_certificate_request *r) {
+  read_device(report, r);
   lp_json workload = lp_json_member(report, "workload"), sla = lp_json_member(report, "sla"),
           link = lp_json_member(report, "link");
   lp_json exits = lp_json_member(report, "exits"), mode = lp_json_member(&exits, "mode");

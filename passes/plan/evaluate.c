@@ -2,6 +2,7 @@
 #include "passes/plan/evaluate.h"
 #include "base/side.h"
 #include "passes/passes.h"
+#include "passes/plan/device.h"
 #include "passes/plan/exits.h"
 #include "passes/plan/objective.h"
 #include "passes/plan/plan.h"
@@ -227,6 +228,7 @@ void lp_plan_conclude(const lp_plan_sums *sums, const lp_compile_request *reques
   lp_plan_exits_follow(request, sum, link, out);
   sum_request((const lp_plan_stage_sum *)sum, link, request, out);
   add_moves(sums->move_bytes, request, out);
+  lp_plan_device_share(request, out);
   for (int i = 0; i < LP_SIDE_COUNT; i++)
     memory[i] = sums->weight_bytes[i] + sums->activation_bytes[i] +
                 sums->cache_bytes[i] * lp_plan_sessions(request, (lp_side)i);

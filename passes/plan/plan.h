@@ -184,6 +184,15 @@ typedef enum {
 } lp_plan_limit;
 extern const char *const lp_plan_limit_names[LP_LIMIT_COUNT]; /* "device_memory", ...; NULL for LP_LIMIT_NONE */
 
+/* The device's share of a request (device.c): joules of computing, of waiting at idle power and of its radio, and their
+ * sum; the share of its purchase, over its life of continuous use, and the price of its energy, and their sum; that sum
+ * with `cost_usd`. `cloud_j` is the cloud's computing; while the device computes, it serves others. NaN: a file lacks a
+ * figure. */
+typedef struct {
+  double busy_j, waiting_j, radio_j, energy_j, cloud_j;
+  double purchase_usd, energy_usd, cost_usd, total_usd;
+} lp_plan_device;
+
 /* True times, communication included, in ms; cost in USD for the whole request: `batch` sequences of isl + osl tokens.
  * A message costs rtt / 2 + 8 bytes / bandwidth; everything that one side has ready when the other takes over travels
  * as one message. KV moves happen at the end of prefill and are part of TTFT. With sessions, one decode step of the
@@ -192,7 +201,8 @@ typedef struct {
   bool feasible;
   lp_plan_limit binding; /* the constraint that fails; LP_LIMIT_NONE when feasible */
   double ttft_ms, tpot_ms, e2e_ms, cloud_busy_ms, device_busy_ms;
-  double cost_usd, cost_per_mtok_usd, energy_j; /* cost: busy time x price, of both machines */
+  double cost_usd, cost_per_mtok_usd, energy_j; /* busy time x price or power, of both machines: what plans minimise */
+  lp_plan_device device;
   double prefill_device_ms, prefill_cloud_ms, prefill_link_ms, decode_device_ms, decode_cloud_ms, decode_link_ms;
   double kv_move_ms;
   int64_t crossings_prefill, crossings_decode; /* tensors that cross the link; the returning token is one */
@@ -204,6 +214,9 @@ typedef struct {
   double device_memory_bytes, cloud_memory_bytes; /* weights, KV at isl + osl tokens, activations */
 } lp_plan_result;
 
+/* What a ms of an answer costs besides computing, in USD: a share of the device's purchase, waiting, and the radio
+ * while it is awake. NaN: unknown (device.c). */
+double lp_plan_device_usd_per_ms(const lp_compile_request *request);
 void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
                       lp_side *const side[LP_STAGE_COUNT], lp_plan_result *out);
 /* Plans the request with its scheduler, and evaluates the plan, which may miss the constraints. */
@@ -246,8 +259,8 @@ typedef struct lp_report lp_report;
 LP_MUST_USE lp_status lp_report_create(lp_module *module, const lp_compile_request *request, lp_report **out,
                                        lp_diag *diag);
 void lp_report_free(lp_report *report); /* NULL is allowed */
-/* Tells plans apart: a text of 16 digits that depends on every operator's side, on the types of weights and caches and on
- * the ranks (predictions.c). */
+/* Tells plans apart: a text of 16 digits that depends on every operator's side, on the types of weights and caches and
+ * on the ranks (predictions.c). */
 void lp_report_placement(const lp_report *report, char out[17]);
 bool lp_report_crosses(const lp_report *report); /* whether the plan sends anything over the link */
 /* The certificate of the plan, valid as long as the report; NULL: the module changed after it was planned. */

@@ -7,9 +7,20 @@
 #include <stdlib.h>
 
 /* The figures of a plan that a change is judged by; all others are for information. */
-static const char *const judged[] = {"ttft_ms",    "cold_ttft_ms",        "tpot_ms",           "e2e_ms",
-                                     "cost_usd",   "cost_per_mtok_usd",   "energy_j",          "bytes_up",
-                                     "bytes_down", "device_memory_bytes", "cloud_memory_bytes"};
+static const char *const judged[] = {"ttft_ms",
+                                     "cold_ttft_ms",
+                                     "tpot_ms",
+                                     "e2e_ms",
+                                     "cost_usd",
+                                     "cost_per_mtok_usd",
+                                     "energy_j",
+                                     "bytes_up",
+                                     "bytes_down",
+                                     "device_memory_bytes",
+                                     "cloud_memory_bytes",
+                                     "device_energy_j",
+                                     "cloud_energy_j",
+                                     "total_cost_usd"};
 
 static lp_gate_better direction(const char *name) {
   for (size_t i = 0; i < LP_COUNT(judged); i++)

@@ -45,6 +45,10 @@ static void put_machine(lp_json_writer *json, const char *key, const lp_machine 
       [LP_HW_LAUNCH] = "launch_ms",
       [LP_HW_PRICE] = "price_usd_per_s",
       [LP_HW_POWER] = "power_w",
+      [LP_HW_IDLE_POWER] = "idle_power_w",
+      [LP_HW_PURCHASE] = "purchase_usd",
+      [LP_HW_LIFE] = "life_years",
+      [LP_HW_ENERGY_PRICE] = "energy_usd_per_kwh",
   };
   lp_json_put_object(json, key);
   lp_json_put_text(json, "name", m->name);

@@ -30,7 +30,11 @@ static void put_machine(lp_json_writer *j, const char *role, const lp_machine *m
                  {"memory_utilisation", LP_HW_MEMORY_UTILISATION},
                  {"launch_ms", LP_HW_LAUNCH},
                  {"price_usd_per_s", LP_HW_PRICE},
-                 {"power_w", LP_HW_POWER}};
+                 {"power_w", LP_HW_POWER}},
+    of_device[] = {{"idle_power_w", LP_HW_IDLE_POWER},
+                   {"purchase_usd", LP_HW_PURCHASE},
+                   {"life_years", LP_HW_LIFE},
+                   {"energy_usd_per_kwh", LP_HW_ENERGY_PRICE}};
   if (!machine) {
     lp_json_put_null(j, role);
     return;
@@ -40,6 +44,9 @@ static void put_machine(lp_json_writer *j, const char *role, const lp_machine *m
   lp_json_put_text(j, "title", machine->title);
   for (size_t i = 0; i < LP_COUNT(figures); i++)
     lp_json_put_number(j, figures[i].name, machine->figure[figures[i].figure]);
+  for (size_t i = 0; i < LP_COUNT(of_device); i++)
+    if (machine->source[of_device[i].figure])
+      lp_json_put_number(j, of_device[i].name, machine->figure[of_device[i].figure]);
   if (machine->figure[LP_HW_LOAD_BANDWIDTH] > 0) {
     lp_json_put_text(j, "kind", machine->kind == LP_MACHINE_GPU ? "gpu" : "cpu");
     lp_json_put_number(j, "load_bandwidth_bytes_per_s", machine->figure[LP_HW_LOAD_BANDWIDTH]);
@@ -85,6 +92,7 @@ static void put_states(lp_json_writer *j, const lp_link *link) {
 }
 
 static void put_link(lp_json_writer *j, const lp_link *link) {
+  static const char *const radio[] = {"radio_up_j_per_bit", "radio_down_j_per_bit", "radio_awake_w", "radio_tail_j"};
   if (!link) {
     lp_json_put_null(j, "link");
     return;
@@ -95,6 +103,8 @@ static void put_link(lp_json_writer *j, const lp_link *link) {
   lp_json_put_number(j, "up_bps", link->figure[LP_LINK_UP]);
   lp_json_put_number(j, "down_bps", link->figure[LP_LINK_DOWN]);
   lp_json_put_number(j, "loss", link->figure[LP_LINK_LOSS]);
+  for (int i = LP_LINK_RADIO_UP; i <= LP_LINK_RADIO_TAIL; i++)
+    if (link->source[i]) lp_json_put_number(j, radio[i - LP_LINK_RADIO_UP], link->figure[i]);
   if (link->state_count > 0) put_states(j, link);
   lp_json_put_end(j);
 }
@@ -157,14 +167,26 @@ static void put_result(lp_json_writer *j, const char *name, const lp_plan_result
                  {"device_weight_bytes", r->device_weight_bytes},
                  {"cloud_weight_bytes", r->cloud_weight_bytes},
                  {"device_memory_bytes", r->device_memory_bytes},
-                 {"cloud_memory_bytes", r->cloud_memory_bytes}};
+                 {"cloud_memory_bytes", r->cloud_memory_bytes},
+                 {"device_energy_j", r->device.energy_j},
+                 {"device_busy_j", r->device.busy_j},
+                 {"device_waiting_j", r->device.waiting_j},
+                 {"device_radio_j", r->device.radio_j},
+                 {"cloud_energy_j", r->device.cloud_j},
+                 {"device_purchase_usd", r->device.purchase_usd},
+                 {"device_energy_usd", r->device.energy_usd},
+                 {"device_cost_usd", r->device.cost_usd},
+                 {"total_cost_usd", r->device.total_usd}};
   lp_json_put_object(j, name);
   lp_json_put_bool(j, "feasible", r->feasible);
   lp_json_put_text(j, "binding", lp_plan_limit_names[r->binding]);
   for (size_t i = 0; i < LP_COUNT(numbers); i++)
     lp_json_put_number(j, numbers[i].name, numbers[i].value);
   if (proved && !isnan(proved->probability)) lp_json_put_number(j, "sla_probability", proved->probability);
-  if (proved && !isnan(lp_report_cold_ttft(proved))) lp_json_put_number(j, "cold_ttft_ms", lp_report_cold_ttft(proved));
+  if (proved && !isnan(lp_report_cold_ttft(proved))) {
+    lp_json_put_number(j, "cold_ttft_ms", lp_report_cold_ttft(proved));
+    lp_json_put_number(j, "cold_device_energy_j", lp_report_cold_energy(proved));
+  }
   if (proved) put_proof(j, proved);
   lp_json_put_end(j);
 }

@@ -127,3 +127,15 @@ double lp_report_cold_ttft(const lp_report *report) {
   }
   return fmax(before + report->plan.ttft_ms, beside);
 }
+
+double lp_report_cold_energy(const lp_report *report) {
+  const lp_machine *device = report->request->device;
+  const double more_ms = lp_report_cold_ttft(report) - report->plan.ttft_ms;
+  const double load_ms = report->plan.device_weight_bytes > 0
+                             ? 1e3 * report->plan.device_weight_bytes / device->figure[LP_HW_LOAD_BANDWIDTH]
+                             : 0;
+  const double waiting_w = device->source[LP_HW_IDLE_POWER] ? device->figure[LP_HW_IDLE_POWER] : NAN;
+  const double loading_ms = fmin(load_ms, more_ms);
+  return report->plan.device.energy_j + 1e-3 * loading_ms * device->figure[LP_HW_POWER] +
+         (more_ms > loading_ms ? 1e-3 * (more_ms - loading_ms) * waiting_w : 0);
+}

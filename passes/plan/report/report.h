@@ -91,6 +91,8 @@ double lp_report_measured_share(const lp_report *report, lp_side side);
  * load when they are read, and its first token waits for the last of them (the runtime compares checksums); a GPU
  * computes after they came. NaN: a machine that has weights lacks the figure. */
 double lp_report_cold_ttft(const lp_report *report);
+/* The device's energy for that request: it loads at its busy power, and waits while only the cloud loads. */
+double lp_report_cold_energy(const lp_report *report);
 
 /* One row of P1's Table I at the workload. */
 typedef struct {

@@ -1,5 +1,6 @@
 /* The report for people. */
 #include "base/units.h"
+#include "passes/plan/device.h"
 #include "passes/plan/objective.h"
 #include "passes/plan/report/report.h"
 
@@ -273,6 +274,26 @@ static void put_times(const lp_report *report, lp_buf *out) {
                 lp_format_bytes(plan->cloud_weight_bytes, cloud));
 }
 
+/* The device's energy and cost of an answer beside those of the cloud, or which figure is missing. */
+static void put_device(const lp_report *report, lp_buf *out) {
+  const lp_plan_device *d = &report->plan.device;
+  const char *unknown = lp_plan_device_unknown(&report->plan);
+  char total[32], purchase[32], energy[32];
+  if (isnan(d->energy_j))
+    lp_buf_printf(out, "%-12s%.3g J of the cloud; of the device %.3g J to compute, the rest is unknown: %s\n", "energy",
+                  d->cloud_j, d->busy_j, unknown);
+  else
+    lp_buf_printf(out,
+                  "%-12s%.3g J of the device: %.3g to compute, %.3g to wait, %.3g for its radio; %.3g J of the cloud\n",
+                  "energy", d->energy_j, d->busy_j, d->waiting_j, d->radio_j, d->cloud_j);
+  if (isnan(d->cost_usd) && !isnan(d->energy_j))
+    lp_buf_printf(out, "%-12sof the device is unknown: %s\n", "cost", unknown);
+  if (!isnan(d->cost_usd))
+    lp_buf_printf(out, "%-12s%s USD/Mreq with the device: %s for its purchase, %s for its energy\n", "cost",
+                  lp_format_usd(1e6 * d->total_usd, total), lp_format_usd(1e6 * d->purchase_usd, purchase),
+                  lp_format_usd(1e6 * d->energy_usd, energy));
+}
+
 static void put_plan_row(const char *name, const lp_plan_result *result, lp_buf *out) {
   const double times[] = {result->ttft_ms, result->tpot_ms, result->e2e_ms, result->cloud_busy_ms};
   char text[32];
@@ -392,6 +413,7 @@ void lp_report_text(const lp_report *report, lp_buf *out) {
   put_fixes(report, out);
   put_placement(report, out);
   put_times(report, out);
+  put_device(report, out);
   put_comparison(report, out);
   put_family(report, out);
   if (report->table1) put_table1(report, out);
