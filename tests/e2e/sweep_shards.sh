@@ -73,7 +73,7 @@ merge_of "$a" "$work/damaged" "$c"
 sed '1s|^\([^ ]* \)[^ ]*|\10.0.1|' "$b" >"$work/older"
 what_of='a shard of another version' pattern_of='older: error: was written by llmpart 0.0.1, and this is llmpart [0-9]'
 merge_of "$a" "$work/older" "$c"
-sed '1s|/2 |/1 |' "$b" >"$work/format"
+sed '1s|/3 |/2 |' "$b" >"$work/format"
 what_of='a journal of another format' pattern_of='format: error: is a journal of another version of llmpart'
 merge_of "$a" "$work/format" "$c"
 what_of='no journal' pattern_of='model.onnx: error: is not the journal of a sweep'

@@ -162,8 +162,11 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
       {"--plans", LP_OPTION_COUNT, &r->plans, "N",
        "make up to N plans over lengths and links; the runtime takes one for each request (1)", 1},
       {"--cut", LP_OPTION_COUNT, &r->cut, "N", "put layers 0 to N-1 on the device; implies --scheduler=cut", 0},
-      {"--objective", LP_OPTION_TEXT, &r->objective, "cost|latency|energy",
-       "choose the objective of the plan (cost); a sum is allowed: cost+1e-6*latency (USD, ms, J)", 0},
+      {"--objective", LP_OPTION_TEXT, &r->objective, "cost|latency|energy|total-cost",
+       "choose the objective of the plan (cost); a sum is allowed: cost+1e-6*latency (USD, ms, J); total-cost adds "
+       "what "
+       "the device costs while it waits",
+       0},
       {"--tolerance", LP_OPTION_SHARE, &r->tolerance, "SHARE",
        "take the fastest plan among those that cost at most this much more than the cheapest (1%)", 0},
       {"--pin", LP_OPTION_TEXTS, &c->pins, "GLOB=SIDE",

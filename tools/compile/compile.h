@@ -21,6 +21,8 @@ typedef struct {
   bool ranks_auto;                  /* --ranks=auto: the planner chooses them */
   const char *measured;             /* the file of a run to compare with; NULL: none */
   lp_json_document *run;            /* what it says, owned */
+  bool counts_device;               /* --objective=total-cost */
+  char objective[64];               /* the sum that it stands for */
   const char *weighs_by;            /* the file of activations by which weights are rounded; NULL: none */
   const char *sign;                 /* the file of a private key; NULL: the bundle is not signed */
   const char *fallback;             /* "cpu": halves for GPUs also get code for their machine's processor; NULL: no */

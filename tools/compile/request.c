@@ -8,6 +8,7 @@
 #include "tools/compile/link.h"
 #include "tools/hw/profile.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,7 +79,9 @@ static lp_status check_options(const lp_compile *compile, lp_diag *diag) {
     LP_TRY(check_report(compile->reports.data[i], diag));
   LP_TRY(lp_compile_check_dtype_name("--dtype-device", compile->request.dtype_device, diag));
   LP_TRY(lp_compile_check_dtype_name("--dtype-cloud", compile->request.dtype_cloud, diag));
-  if (lp_plan_objective_check(compile->request.objective, diag, LP_LOC_FILE("--objective")) != LP_OK) return LP_USAGE;
+  if (!compile->counts_device &&
+      lp_plan_objective_check(compile->request.objective, diag, LP_LOC_FILE("--objective")) != LP_OK)
+    return LP_USAGE;
   for (size_t i = 0; i < compile->pins.count && !compile->has_more_places; i++)
     if (lp_plan_pin_check(compile->pins.data[i], diag, LP_LOC_FILE("--pin")) != LP_OK) return LP_USAGE;
   LP_TRY(check_scheduler(compile, diag));
@@ -189,8 +192,26 @@ static lp_status load_ranks(lp_compile *compile, lp_diag *diag) {
   return LP_OK;
 }
 
+/* --objective=total-cost adds to the cost what the device costs while an answer takes: its purchase, its waiting and
+ * its radio while it is awake. All are proportional to the latency, so the plan and its proof are those of a sum. */
+static lp_status count_device(lp_compile *compile, lp_diag *diag) {
+  if (!compile->counts_device) return LP_OK;
+  const double usd_per_ms = lp_plan_device_usd_per_ms(&compile->request);
+  if (compile->has_more_places)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--objective"), "total-cost is of a device and one cloud machine");
+  if (isnan(usd_per_ms))
+    return lp_error(diag, LP_LOC_FILE("--objective"),
+                    "total-cost needs the device's purchase_usd, life_years, idle_power and energy_usd_per_kwh; '%s' "
+                    "lacks some of them",
+                    compile->device_machine->name);
+  (void)snprintf(compile->objective, sizeof compile->objective, "cost+%.12g*latency", usd_per_ms);
+  compile->request.objective = compile->objective;
+  return LP_OK;
+}
+
 lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
   lp_compile_request *request = &compile->request;
+  compile->counts_device = lp_streq(request->objective, "total-cost");
   LP_TRY(read_ranks(compile, diag));
   LP_TRY(check_options(compile, diag));
   LP_TRY(check_exits(compile, diag));
@@ -206,6 +227,7 @@ lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
   request->cloud = compile->cloud_machine;
   request->link = compile->link_model;
   LP_TRY(load_ranks(compile, diag));
+  LP_TRY(count_device(compile, diag));
   request->pins = compile->pins.data;
   request->pin_count = (int32_t)compile->pins.count;
   request->keep_private = compile->private_layers >= 0;

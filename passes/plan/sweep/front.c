@@ -1,7 +1,8 @@
 /* Pareto fronts of a sweep: for each workload the rows that no other feasible row beats in both cost per token and
- * TPOT, or in both cost per token and TTFT. */
+ * TPOT, or in both cost per token and TTFT. Rows of an unknown cost are on none. */
 #include "passes/plan/sweep/front.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static const lp_sweep_number quantity[] = {LP_SWEEP_TPOT, LP_SWEEP_TTFT};
@@ -19,6 +20,10 @@ static int compare(const void *a, const void *b) {
   return (x->row > y->row) - (x->row < y->row);
 }
 
+lp_sweep_number lp_sweep_rank(const lp_sweep_spec *spec) {
+  return spec->ranks_by_total ? LP_SWEEP_TOTAL_PER_MTOK : LP_SWEEP_COST_PER_MTOK;
+}
+
 size_t lp_sweep_front(const lp_sweep_spec *spec, const lp_sweep_result *result, size_t workload, int which,
                       size_t *rows) {
   point *points = lp_alloc((spec->rows + 1) * sizeof *points);
@@ -26,8 +31,9 @@ size_t lp_sweep_front(const lp_sweep_spec *spec, const lp_sweep_result *result, 
   for (size_t i = 0; i < spec->rows; i++) {
     const lp_sweep_row *row = &result->row[i];
     (void)lp_sweep_request(spec, i, at);
-    if (!row->feasible || at[LP_SWEEP_WORKLOADS] != workload) continue;
-    points[count++] = (point){row->number[LP_SWEEP_COST_PER_MTOK], row->number[quantity[which]], i};
+    const double cost = row->number[lp_sweep_rank(spec)];
+    if (!row->feasible || isnan(cost) || at[LP_SWEEP_WORKLOADS] != workload) continue;
+    points[count++] = (point){cost, row->number[quantity[which]], i};
   }
   qsort(points, count, sizeof *points, compare);
   double best = 0;

@@ -4,6 +4,7 @@
 #include "base/page/page.h"
 #include "base/path.h"
 #include "passes/plan/sweep/formats.h"
+#include "passes/plan/sweep/front.h"
 
 extern const char lp_sweep_page_js[];
 
@@ -100,9 +101,9 @@ static void put_options(lp_json_writer *j, const lp_sweep_spec *spec) {
 static void put_row(lp_json_writer *j, const lp_sweep_spec *spec, const lp_sweep_row *row, size_t index) {
   static const lp_sweep_axis axes[] = {LP_SWEEP_MACHINES, LP_SWEEP_LINKS,  LP_SWEEP_WORKLOADS,
                                        LP_SWEEP_SLAS,     LP_SWEEP_DTYPES, LP_SWEEP_SCHEDULERS};
-  static const lp_sweep_number numbers[] = {LP_SWEEP_TTFT,       LP_SWEEP_TPOT,          LP_SWEEP_COST_PER_MTOK,
-                                            LP_SWEEP_DECREMENT,  LP_SWEEP_ENERGY,        LP_SWEEP_BYTES_UP,
-                                            LP_SWEEP_BYTES_DOWN, LP_SWEEP_DEVICE_MEMORY, LP_SWEEP_CLOUD_MEMORY};
+  const lp_sweep_number numbers[] = {LP_SWEEP_TTFT,       LP_SWEEP_TPOT,          lp_sweep_rank(spec),
+                                     LP_SWEEP_DECREMENT,  LP_SWEEP_ENERGY,        LP_SWEEP_BYTES_UP,
+                                     LP_SWEEP_BYTES_DOWN, LP_SWEEP_DEVICE_MEMORY, LP_SWEEP_CLOUD_MEMORY};
   size_t at[LP_SWEEP_AXES];
   const lp_compile_request request = lp_sweep_request(spec, index, at);
   lp_json_put_flat_array(j, NULL);

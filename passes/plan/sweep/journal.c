@@ -11,7 +11,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-static const char family[] = "llmpart.sweep-journal/", magic[] = "llmpart.sweep-journal/2 ";
+static const char family[] = "llmpart.sweep-journal/", magic[] = "llmpart.sweep-journal/3 ";
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 

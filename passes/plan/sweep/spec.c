@@ -276,7 +276,7 @@ static lp_status read_decoder(reader *r, const lp_yaml_node *node) {
 
 typedef struct {
   const lp_yaml_node *model_at, *decoder, *machines, *links, *workloads, *slas, *dtypes, *schedulers, *sessions,
-      *objective_at, *memory_at, *kv_at, *quantile_at;
+      *objective_at, *memory_at, *kv_at, *quantile_at, *rank_at;
 } file_parts;
 
 static lp_status read_model(reader *r, const file_parts *parts, const lp_yaml_node *root) {
@@ -306,6 +306,7 @@ static lp_status check_quantile(const reader *r, const file_parts *parts) {
 
 static lp_status read_settings(reader *r, const file_parts *parts) {
   static const char *const kv[] = {"f32", "f16", "bf16"};
+  static const char *const ranks[] = {"cost_per_mtok_usd", "total_cost_per_mtok_usd"};
   lp_sweep_spec *spec = r->spec;
   spec->objective = "cost";
   if (parts->objective_at) {
@@ -313,6 +314,8 @@ static lp_status read_settings(reader *r, const file_parts *parts) {
     LP_TRY(lp_plan_objective_check(spec->objective, r->yaml->diag, lp_yaml_loc(r->yaml, parts->objective_at)));
   }
   int32_t index = 0;
+  if (parts->rank_at) LP_TRY(lp_yaml_choice(r->yaml, parts->rank_at, "rank_by", ranks, LP_COUNT(ranks), &index));
+  spec->ranks_by_total = index == 1;
   if (parts->kv_at) LP_TRY(lp_yaml_choice(r->yaml, parts->kv_at, "kv_dtype", kv, LP_COUNT(kv), &index));
   spec->kv_dtype = parts->kv_at ? kv[index] : NULL;
   if (parts->quantile_at)
@@ -376,13 +379,20 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   r.machines = lp_map_create();
   file_parts parts = {0};
 #define PART(name, member, needed) LP_YAML_FIELD(LP_YAML_NODE, name, file_parts, member, .required = (needed))
-  const lp_yaml_field fields[] = {PART("model", model_at, false),          PART("decoder", decoder, false),
-                                  PART("machines", machines, true),        PART("links", links, true),
-                                  PART("workloads", workloads, true),      PART("slas", slas, false),
-                                  PART("dtypes", dtypes, false),           PART("schedulers", schedulers, false),
-                                  PART("sessions", sessions, false),       PART("objective", objective_at, false),
-                                  PART("device_memory", memory_at, false), PART("kv_dtype", kv_at, false),
-                                  PART("sla_quantile", quantile_at, false)};
+  const lp_yaml_field fields[] = {PART("model", model_at, false),
+                                  PART("decoder", decoder, false),
+                                  PART("machines", machines, true),
+                                  PART("links", links, true),
+                                  PART("workloads", workloads, true),
+                                  PART("slas", slas, false),
+                                  PART("dtypes", dtypes, false),
+                                  PART("schedulers", schedulers, false),
+                                  PART("sessions", sessions, false),
+                                  PART("objective", objective_at, false),
+                                  PART("device_memory", memory_at, false),
+                                  PART("kv_dtype", kv_at, false),
+                                  PART("sla_quantile", quantile_at, false),
+                                  PART("rank_by", rank_at, false)};
 #undef PART
   lp_status status = lp_yaml_fields(yaml, root, "a sweep", fields, LP_COUNT(fields), &parts);
   if (status == LP_OK) status = read_model(&r, &parts, root);

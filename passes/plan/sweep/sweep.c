@@ -208,7 +208,9 @@ static lp_plan_result schedule(worker *w, const lp_compile_request *request, dou
   return result;
 }
 
-static void fill_row(const lp_plan_result *r, const lp_plan_result *cloud, double gap, lp_sweep_row *row) {
+static void fill_row(const lp_compile_request *request, const lp_plan_result *r, const lp_plan_result *cloud,
+                     double gap, lp_sweep_row *row) {
+  const double tokens = (double)request->batch * (double)(request->osl > 0 ? request->osl : 1);
   const double numbers[LP_SWEEP_NUMBERS] = {
       [LP_SWEEP_TTFT] = r->ttft_ms,
       [LP_SWEEP_TPOT] = r->tpot_ms,
@@ -227,6 +229,11 @@ static void fill_row(const lp_plan_result *r, const lp_plan_result *cloud, doubl
       [LP_SWEEP_CLOUD_WEIGHTS] = r->cloud_weight_bytes,
       [LP_SWEEP_DEVICE_MEMORY] = r->device_memory_bytes,
       [LP_SWEEP_CLOUD_MEMORY] = r->cloud_memory_bytes,
+      [LP_SWEEP_DEVICE_ENERGY] = r->device.energy_j,
+      [LP_SWEEP_CLOUD_ENERGY] = r->device.cloud_j,
+      [LP_SWEEP_DEVICE_COST] = r->device.cost_usd,
+      [LP_SWEEP_TOTAL_COST] = r->device.total_usd,
+      [LP_SWEEP_TOTAL_PER_MTOK] = 1e6 * r->device.total_usd / tokens,
   };
   *row = (lp_sweep_row){.done = true, .feasible = r->feasible, .binding = r->binding};
   memcpy(row->number, numbers, sizeof numbers);
@@ -263,7 +270,7 @@ static void compute(worker *w, size_t turn) {
   else
     result = schedule(w, &request, &gap);
   lp_sweep_row row;
-  fill_row(&result, &cloud, gap, &row);
+  fill_row(&request, &result, &cloud, gap, &row);
   lp_sweep_journal_line(index, &row, &w->line);
   if (follows(w->s))
     lp_buf_append(&w->lines, lp_buf_text(&w->line), w->line.size);

@@ -59,6 +59,7 @@ typedef struct {
   LP_VEC(int64_t) sessions;
   LP_VEC(lp_machine *) loaded; /* all machines, owned */
   const char *objective, *kv_dtype;
+  bool ranks_by_total;   /* the cost of the fronts is LP_SWEEP_TOTAL_PER_MTOK, not LP_SWEEP_COST_PER_MTOK */
   int64_t device_memory; /* 0: the machine's */
   double sla_quantile;   /* for which links that vary are planned; 0: lp_link_quantile_default */
 } lp_sweep_spec;
@@ -95,13 +96,18 @@ typedef enum {
   LP_SWEEP_CLOUD_WEIGHTS,
   LP_SWEEP_DEVICE_MEMORY,
   LP_SWEEP_CLOUD_MEMORY,
+  LP_SWEEP_DEVICE_ENERGY, /* this and the next ones: lp_plan_device; NaN when a file lacks a figure */
+  LP_SWEEP_CLOUD_ENERGY,
+  LP_SWEEP_DEVICE_COST,
+  LP_SWEEP_TOTAL_COST,
+  LP_SWEEP_TOTAL_PER_MTOK,
   LP_SWEEP_NUMBERS
 } lp_sweep_number;
 extern const char *const lp_sweep_number_names[LP_SWEEP_NUMBERS]; /* with their units: "ttft_ms" */
 
 typedef struct {
   bool done, feasible;
-  bool on_front[2]; /* of cost per token against TPOT, and against TTFT, within its workload */
+  bool on_front[2]; /* of the cost per token that ranks rows against TPOT, and against TTFT, within its workload */
   lp_plan_limit binding;
   double number[LP_SWEEP_NUMBERS];
 } lp_sweep_row;

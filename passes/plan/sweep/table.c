@@ -24,7 +24,12 @@ const char *const lp_sweep_number_names[LP_SWEEP_NUMBERS] = {"ttft_ms",
                                                              "device_weight_bytes",
                                                              "cloud_weight_bytes",
                                                              "device_memory_bytes",
-                                                             "cloud_memory_bytes"};
+                                                             "cloud_memory_bytes",
+                                                             "device_energy_j",
+                                                             "cloud_energy_j",
+                                                             "device_cost_usd",
+                                                             "total_cost_usd",
+                                                             "total_cost_per_mtok_usd"};
 
 /* The coordinates of a row, in the order of the columns. */
 typedef struct {
@@ -163,6 +168,7 @@ void lp_sweep_json(const lp_sweep_spec *spec, const lp_sweep_result *result, lp_
   lp_json_put_text(&json, "schema", "llmpart.sweep/1");
   lp_json_put_text(&json, "spec", lp_path_base(spec->path));
   lp_json_put_text(&json, "objective", spec->objective);
+  lp_json_put_text(&json, "rank_by", lp_sweep_number_names[lp_sweep_rank(spec)]);
   lp_json_put_array(&json, "fronts");
   size_t *rows = lp_alloc((spec->rows + 1) * sizeof *rows);
   for (size_t i = 0; i < spec->workloads.count; i++)

@@ -27,6 +27,7 @@ static void set(size_t at, bool feasible, double cost, double tpot, double ttft)
   row[at].number[LP_SWEEP_COST_PER_MTOK] = cost;
   row[at].number[LP_SWEEP_TPOT] = tpot;
   row[at].number[LP_SWEEP_TTFT] = ttft;
+  row[at].number[LP_SWEEP_TOTAL_PER_MTOK] = NAN;
 }
 
 /* The rows of a workload are the next ROWS. */
@@ -73,6 +74,18 @@ LP_TEST(fronts) {
     ck_assert_int_eq(row[i].on_front[0], i == 5 || i == 6 || i == 2 * ROWS - 1);
     ck_assert_int_eq(row[i].on_front[1], i == 1 || i == 2 || i == 2 * ROWS - 1);
   }
+}
+
+/* By the total cost only rows count for which it is known. */
+LP_TEST(fronts_by_total_cost) {
+  spec.ranks_by_total = true;
+  expect_front(0, 0, 0, NULL);
+  row[0].number[LP_SWEEP_TOTAL_PER_MTOK] = 4;
+  row[1].number[LP_SWEEP_TOTAL_PER_MTOK] = 3;
+  expect_front(0, 0, 2, (const size_t[]){1, 0});
+  row[0].number[LP_SWEEP_TOTAL_PER_MTOK] = 2;
+  expect_front(0, 0, 1, (const size_t[]){0});
+  spec.ranks_by_total = false;
 }
 
 /* A name with a comma and quotes is one field (RFC 4180). */
