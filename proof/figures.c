@@ -10,10 +10,11 @@ typedef struct {
   double value;
 } figure;
 
-enum { MOST_FIGURES = 56 };
+enum { MOST_FIGURES = 56, MOST_UNKNOWN = 16 };
 typedef struct {
   figure list[MOST_FIGURES];
-  size_t count;
+  const char *unknown[MOST_UNKNOWN]; /* figures that the machines' and the link's files do not determine: null */
+  size_t count, unknown_count;
   const char *binding; /* NULL: feasible */
 } figures;
 
@@ -65,7 +66,16 @@ static void add_costs(const lp_certificate_request *r, figures *f) {
 }
 
 static void add_known(figures *f, const char *key, double value) {
-  if (!isnan(value)) add(f, key, value);
+  if (isnan(value))
+    f->unknown[f->unknown_count++] = key;
+  else
+    add(f, key, value);
+}
+
+static bool is_unknown(const figures *f, const char *key) {
+  for (size_t i = 0; i < f->unknown_count; i++)
+    if (lp_streq(f->unknown[i], key)) return true;
+  return false;
 }
 
 /* What the device takes besides computing. */
@@ -183,6 +193,9 @@ static lp_status check_numbers(const lp_certificate *c, const lp_certificate_req
     lp_json entry = lp_json_entry(at, i);
     double found, wanted = find(f, entry.key);
     if (lp_json_number(&entry, -INFINITY, INFINITY, &found, NULL) != LP_OK) continue;
+    if (isnan(wanted) && is_unknown(f, entry.key))
+      return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(r->file), "%s.%s is %.12g, the report gives nothing for it",
+                         name, entry.key, found);
     if (isnan(wanted)) {
       leave(c, out, name, entry.key);
       continue;

@@ -54,6 +54,7 @@ static bool is_unproved(const char *path) {
       "certificate.aim",                /* the search may prove the bound with another one too */
       "exits.layers.",
       "exits.theta",
+      "predictions.",   /* times and bytes of runs at other lengths */
       "fixes.fixes.to", /* how far a fix goes; only planning again tells whether it suffices */
       "link.quantile",  /* one that as many states meet */
       "link.states_",   /* one state may change without another probability */
