@@ -98,7 +98,7 @@ static void fill_op(random_plan *plan, const form *f, int32_t index, lp_plan_op 
   out->ms[LP_SIDE_CLOUD] = work * between(plan, 0.1, 1.2);
   for (int side = 0; side < LP_SIDE_COUNT; side++) {
     out->weight_bytes[side] = 0;
-    out->bytes[side] = between(plan, 0, 30);
+    out->bytes[side] = out->activation[side] = out->whole_activation[side] = between(plan, 0, 30);
   }
   if (!f->free[index] && chance(plan, 0.1)) out->pin = (int8_t)below(plan, 2);
   int32_t *weights = LP_NEW_ARRAY(plan->arena, int32_t, 2);

@@ -96,7 +96,7 @@ static void fill_ops(chain *c, int place, int stage, const int32_t state[OPS], c
     item->ms[LP_SIDE_DEVICE] = work * between(c, 1, 8);
     item->ms[LP_SIDE_CLOUD] = work * between(c, 0.1, 2);
     for (int side = 0; side < LP_SIDE_COUNT; side++)
-      item->bytes[side] = between(c, 0, 30);
+      item->bytes[side] = item->activation[side] = item->whole_activation[side] = between(c, 0, 30);
   }
 }
 
@@ -106,6 +106,9 @@ static void copy_device(chain *c, int stage) {
     for (int32_t i = 0; i < c->problem[p][stage].op_count; i++) {
       c->problem[p][stage].ops[i].ms[LP_SIDE_DEVICE] = c->problem[1][stage].ops[i].ms[LP_SIDE_DEVICE];
       c->problem[p][stage].ops[i].bytes[LP_SIDE_DEVICE] = c->problem[1][stage].ops[i].bytes[LP_SIDE_DEVICE];
+      c->problem[p][stage].ops[i].activation[LP_SIDE_DEVICE] = c->problem[1][stage].ops[i].activation[LP_SIDE_DEVICE];
+      c->problem[p][stage].ops[i].whole_activation[LP_SIDE_DEVICE] =
+          c->problem[1][stage].ops[i].whole_activation[LP_SIDE_DEVICE];
     }
 }
 
