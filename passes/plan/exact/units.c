@@ -119,8 +119,7 @@ static void fill_units(lp_exact *x, lp_stage stage) {
     unit->is_result |= i == problem->result;
     for (int side = 0; side < LP_SIDE_COUNT; side++) {
       unit->ms[side] += op->ms[side];
-      if (op->state < 0)
-        unit->activation[side] = fmax(unit->activation[side], op->activation[side]);
+      if (op->state < 0) unit->activation[side] = fmax(unit->activation[side], op->activation[side]);
     }
   }
 }
