@@ -373,21 +373,21 @@ static int32_t thread_count(const sweep *s) {
 }
 
 static void run_threads(sweep *s, const char *key) {
-  const lp_peers *peers = s->options->peers;
+  const lp_peers *peers = s->options->peers, *followed = follows(s) ? peers : NULL;
   const peers_leader leader = {s, next_turns, take_line, count_evaluations};
   bool leads = peers && peers->rank == 0 && peers->count > 1;
   int32_t threads = thread_count(s), started = 0;
   s->takers = (size_t)threads * (size_t)(peers ? peers->count : 1);
   threads += leads;
   pthread_t *thread = lp_alloc((size_t)threads * sizeof *thread);
-  if (follows(s)) greet_peers(peers, key);
+  if (followed) greet_peers(followed, key);
   while (started + 1 < threads && pthread_create(&thread[started], NULL, work, s) == 0)
     started++;
   if (leads && !lead_peers(peers, key, &leader)) atomic_store(&s->failed, true);
   work(s); /* this thread works too, so the sweep runs even when no thread can be started */
   for (int32_t i = 0; i < started; i++)
     pthread_join(thread[i], NULL);
-  if (follows(s)) leave_peers(peers, atomic_load(&s->failed));
+  if (followed) leave_peers(followed, atomic_load(&s->failed));
   free(thread);
 }
 
