@@ -61,6 +61,7 @@ bool lp_hw_has_measured(const lp_machine *machine, lp_hw_op op) {
 }
 
 static bool asks_pass_bytes(const lp_machine *machine) {
+  if (lp_hw_roofline.asks_pass_bytes(machine)) return true; /* what the cache does not hold takes its time */
   for (int32_t i = 0; i < machine->fit->count; i++)
     if (machine->fit->family[i].pass.count > 0) return true;
   return false;

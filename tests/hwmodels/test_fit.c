@@ -341,6 +341,7 @@ LP_TEST(weights_stream_at_the_rate_of_memory) {
   machine->figure[LP_HW_CACHE] = 3e7;
   machine->figure[LP_HW_CACHE_BANDWIDTH] = 1e11;
   ck_assert_int_eq(lp_hw_fit(machine, &samples, &(lp_hw_fit_options){.knots = 16}, &result, NULL), LP_OK);
+  ck_assert(lp_hw_asks_pass_bytes(machine)); /* although no family has a curve of passes */
   lp_op_facts facts = {.m = 1, .n = 4096, .k = 4096, .dtype = LP_F32};
   lp_hw_op_facts(LP_HW_LINEAR, &facts);
   const double passes[] = {6e6, 4.5e7, 3e8}, streamed[] = {0, 0.5, 1}; /* the share of the bytes that is not cached */
