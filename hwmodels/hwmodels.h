@@ -118,12 +118,12 @@ enum { LP_HW_ROUNDED_BLOCK = 32 };
  * kernel and a library do. Codes become f16, which holds their product with the scale more precisely than bf16. */
 typedef struct {
   lp_dtype dtype;
-  int32_t sm, library_sm;
+  int32_t sm, sm_of_library;
 } lp_hw_tensor;
 lp_hw_tensor lp_hw_tensor_of(lp_dtype store);
 enum { LP_HW_TENSOR_ELEMENTS = 8 }; /* rows have a multiple of it, so that they begin at multiples of 16 bytes */
-/* The oldest architecture whose tensor cores multiply many queries with keys and values that are kept in `store`, in
- * heads of `d` and `dv` elements; 0: none. */
+/* The oldest architecture with tensor cores for attention to keys and values of type `store`, in heads of `d` and `dv`
+ * elements; 0: none. */
 int32_t lp_hw_attention_tensor_from(lp_dtype store, int64_t d, int64_t dv);
 
 /* Tells whether it multiplies halves faster than floats; OpenCL code has kernels that do only then. */

@@ -18,8 +18,8 @@
 
 static const double default_timeout_ms = 120000;
 /* The most tokens that a place draws ahead of the device, which says four times in a window what it has. A link of
- * 190 ms stalls a place that draws a token in 1 ms; half as many, one of 95 ms. A device that disappears leaves no more
- * to be drawn in vain. */
+ * 190 ms stalls a place that draws a token in 1 ms; half as many, one of 95 ms. After a device disappears, the place
+ * draws no more than this for nobody. */
 static const int64_t usual_window = 256;
 /* What a place takes: tokens drawn ahead, and tokens that end a text. */
 enum { MOST_WINDOW = 4096, MOST_ENDS = 256 };

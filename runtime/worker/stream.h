@@ -1,5 +1,5 @@
-/* Streams: a session whose place has all of its decode draws on without the device, which only takes the tokens. This
- * keeps the state of streams; worker_draw_on (worker.h) runs them. */
+/* Streams. Where this place has all of a session's decode, it draws token after token, and the device only takes them.
+ * This keeps the state of streams; worker_draw_on (worker.h) runs them. */
 #ifndef LP_WORKER_STREAM_H
 #define LP_WORKER_STREAM_H
 

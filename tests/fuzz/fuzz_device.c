@@ -70,7 +70,7 @@ static int32_t next_given(const lp_channel *channel, size_t *bytes) {
   return 0;
 }
 
-/* The step whose draws come ahead. */
+/* The step of which the place streams the draws. */
 static int32_t draw_step(const lp_channel *channel) {
   const lp_program *program = &channel->bundle->manifest.programs[channel->asked->stream->program];
   for (int32_t i = 0; i < program->step_count; i++)

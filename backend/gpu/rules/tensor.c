@@ -74,9 +74,9 @@ static const gpu_kernel *kernel_of(gpu_builder *b, const gpu_linear *l, const lp
 static bool add_library(gpu_builder *b, const gpu_linear *l, const lp_hw_tensor *h, int64_t few) {
   const bool coded = !lp_dtype_is_float(l->matrix->stored.dtype);
   const gpu_product_form form = {
-      .dtype = h->dtype, .scale = range_of(h->dtype), .x = -1, .sm = h->library_sm, .few = few, .coded = coded};
+      .dtype = h->dtype, .scale = range_of(h->dtype), .x = -1, .sm = h->sm_of_library, .few = few, .coded = coded};
   if (!b->list->products || (coded && l->n * l->k > MOST_WIDENED)) return false;
-  if (h->library_sm < h->sm) add_narrow(b, l, h, few, h->library_sm, h->sm - 1)->by = GPU_BY_LIBRARY;
+  if (h->sm_of_library < h->sm) add_narrow(b, l, h, few, h->sm_of_library, h->sm - 1)->by = GPU_BY_LIBRARY;
   return gpu_linear_product(b, l, &form);
 }
 

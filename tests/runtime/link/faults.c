@@ -31,7 +31,7 @@
 
 enum {
   BUNDLES = 6,
-  APART = 3 /* bundles whose halves run independently */,
+  APART = 3, /* the first of the bundles with independent halves */
   MADE = 32,
   MOST_PIPES = 64,
   MOST_FRAMES = 64,

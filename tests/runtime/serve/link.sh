@@ -1,5 +1,5 @@
-# The rates of a user's link, from the headers of the request or from its key, decide between the edge and a split whose
-# hidden states go over that link.
+# A request's headers, or else its key, give the rates of its user's link. They decide between the edge and a split that
+# sends hidden states over this link.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 . "$LP_SOURCE/tests/runtime/serve/lib.sh"
 compile "$default/model.onnx" "$work/story.llmpart" -O0 --tokenizer="$default/tokenizer.json" --device=host || finish
