@@ -237,3 +237,11 @@ void lp_radio_rates(const lp_radio_network *network, lp_radio_direction directio
     sector_rates(network, direction, sector, &cell, rate);
   }
 }
+
+void lp_radio_drop_rates(const lp_radio_profile *profile, int32_t users, int64_t intervals, uint64_t seed, double *up,
+                         double *down) {
+  lp_radio_network *network = lp_radio_drop(profile, users, seed);
+  lp_radio_rates(network, LP_RADIO_UP, intervals, seed, up);
+  lp_radio_rates(network, LP_RADIO_DOWN, intervals, seed, down);
+  lp_radio_free(network);
+}

@@ -182,6 +182,10 @@ double lp_radio_mean_sinr(const lp_radio_network *network, lp_radio_direction di
 void lp_radio_rates(const lp_radio_network *network, lp_radio_direction direction, int64_t intervals, uint64_t seed,
                     double *rate);
 
+/* Drops `users` users and computes up[users] and down[users] in bit/s; lp_radio_drop and lp_radio_rates in one call. */
+void lp_radio_drop_rates(const lp_radio_profile *profile, int32_t users, int64_t intervals, uint64_t seed, double *up,
+                         double *down);
+
 /* ---- schedulers (scheduler.c) ------------------------------------------------------------------------------------ */
 
 /* One cell. Its users always have data. */

@@ -1,10 +1,14 @@
 /* Reads the file of backends, and checks which of them may take a request. */
 #include "runtime/router/backends.h"
 
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/yaml/yaml.h"
+#include "runtime/radio/radio.h"
 
 typedef struct {
   const char *service, *split;
@@ -35,11 +39,23 @@ static const lp_yaml_field limit_fields[] = {
     LP_YAML_FIELD(LP_YAML_BOOL, "down", limits_file, down, .least = 0),
 };
 
+/* Rates that are not given are INFINITY. */
+typedef struct {
+  double token_bytes, up_bps, down_bps;
+  const char *radio;
+  int64_t users;
+} link_file;
+
 static const lp_yaml_field link_fields[] = {
-    LP_YAML_FIELD(LP_YAML_BPS, "up", lp_backends, up_bps, .least = 1, .most = 1e15),
-    LP_YAML_FIELD(LP_YAML_BPS, "down", lp_backends, down_bps, .least = 1, .most = 1e15),
-    LP_YAML_FIELD(LP_YAML_F64, "token_bytes", lp_backends, token_bytes, .least = 0, .most = 1e9),
+    LP_YAML_FIELD(LP_YAML_BPS, "up", link_file, up_bps, .least = 1, .most = 1e15),
+    LP_YAML_FIELD(LP_YAML_BPS, "down", link_file, down_bps, .least = 1, .most = 1e15),
+    LP_YAML_FIELD(LP_YAML_F64, "token_bytes", link_file, token_bytes, .least = 0, .most = 1e9),
+    LP_YAML_FIELD(LP_YAML_TEXT, "radio", link_file, radio, .least = 0),
+    LP_YAML_FIELD(LP_YAML_I64, "users", link_file, users, .least = 1, .most = 100000),
 };
+
+/* The drop of users: as many in each sector unless the file says how many in all, and the intervals of a mean rate. */
+enum { USERS_OF_SECTOR = 4, INTERVALS = 100, SEED = 1 };
 
 static lp_status read_limits(lp_yaml *yaml, const lp_yaml_node *node, lp_route route, lp_route_backend *backend) {
   limits_file file = {.backend = *backend};
@@ -68,6 +84,45 @@ static lp_status read_service(lp_yaml *yaml, const char *name, lp_backends *out)
   return LP_OK;
 }
 
+static double median(const double *values, int64_t count, double *copy) {
+  memcpy(copy, values, (size_t)count * sizeof *copy);
+  gsl_sort(copy, 1, (size_t)count);
+  return gsl_stats_median_from_sorted_data(copy, 1, (size_t)count);
+}
+
+/* Sets the rates of the users of a network, and their medians. */
+static lp_status read_radio(lp_yaml *yaml, const lp_yaml_node *node, const link_file *file, lp_backends *out) {
+  lp_radio_profile *profile = NULL;
+  LP_TRY(lp_radio_profile_load(lp_yaml_named(yaml, file->radio), &profile, yaml->diag));
+  out->users = file->users > 0 ? file->users : profile->sites * profile->sectors * USERS_OF_SECTOR;
+  double *up = out->user_up_bps = LP_NEW_ARRAY(out->arena, double, out->users);
+  double *down = out->user_down_bps = LP_NEW_ARRAY(out->arena, double, out->users);
+  lp_radio_drop_rates(profile, (int32_t)out->users, INTERVALS, SEED, up, down);
+  lp_radio_profile_free(profile);
+  for (int64_t i = 0; i < out->users; i++)
+    if (up[i] <= 0 || down[i] <= 0)
+      return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "user %" PRId64 " of '%s' is never served", i + 1,
+                      file->radio);
+  double *sorted = LP_NEW_ARRAY(out->arena, double, out->users);
+  out->up_bps = median(up, out->users, sorted);
+  out->down_bps = median(down, out->users, sorted);
+  return LP_OK;
+}
+
+static lp_status read_link(lp_yaml *yaml, const lp_yaml_node *node, lp_backends *out) {
+  link_file file = {.token_bytes = out->token_bytes, .up_bps = INFINITY, .down_bps = INFINITY};
+  LP_TRY(lp_yaml_fields(yaml, node, "'link'", link_fields, LP_COUNT(link_fields), &file));
+  out->token_bytes = file.token_bytes;
+  out->up_bps = file.up_bps;
+  out->down_bps = file.down_bps;
+  bool rates = file.up_bps < INFINITY || file.down_bps < INFINITY;
+  if (rates && file.radio)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'link' wants either 'radio' or the rates 'up' and 'down'");
+  if (file.users > 0 && !file.radio)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'users' are those of a 'radio' profile, and there is none");
+  return file.radio ? read_radio(yaml, node, &file, out) : LP_OK;
+}
+
 static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
   lp_backends *out = user;
   backends_file file = {.backhaul_s = 0.1};
@@ -83,7 +138,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
     if (file.limits[route]) LP_TRY(read_limits(yaml, file.limits[route], route, &out->of[route]));
   }
   out->of[LP_ROUTE_CLOUD].backhaul_s = file.backhaul_s;
-  return file.link ? lp_yaml_fields(yaml, file.link, "'link'", link_fields, LP_COUNT(link_fields), out) : LP_OK;
+  return file.link ? read_link(yaml, file.link, out) : LP_OK;
 }
 
 lp_status lp_backends_load(const char *path, lp_backends **out, lp_diag *diag) {
@@ -93,6 +148,14 @@ lp_status lp_backends_load(const char *path, lp_backends **out, lp_diag *diag) {
   *out = status == LP_OK ? backends : NULL;
   if (status != LP_OK) lp_backends_free(backends);
   return status;
+}
+
+lp_status lp_backends_check_user(const lp_backends *backends, int64_t user, lp_loc loc, lp_diag *diag) {
+  if (user <= backends->users) return LP_OK;
+  if (backends->users == 0)
+    return lp_error(diag, loc, "user %" PRId64 " is one of a radio profile, and 'link' of the backends has none", user);
+  return lp_error(diag, loc, "there is no user %" PRId64 ": 'link' of the backends has %" PRId64, user,
+                  backends->users);
 }
 
 void lp_backends_free(lp_backends *backends) {

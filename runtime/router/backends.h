@@ -22,11 +22,16 @@ typedef struct {
   lp_arena *arena; /* owns the texts */
   lp_route_backend of[LP_ROUTE_COUNT];
   double token_bytes, up_bps, down_bps; /* INFINITY: the radio link takes no time */
+  /* Of a radio profile: rates of the users of one drop, [users]; their medians are up_bps and down_bps. */
+  int64_t users;
+  double *user_up_bps, *user_down_bps;
 } lp_backends;
 
 /* A YAML file: `service` (edge, cloud, and maybe split), `split` (a report or bundle), `edge`, `cloud` and `split_plan`
  * with their limits, `backhaul`, `link`. docs/router.md shows one. Release with lp_backends_free. */
 LP_MUST_USE lp_status lp_backends_load(const char *path, lp_backends **out, lp_diag *diag);
+/* Refuses a user that the backends' radio profile does not have; 0 is allowed. */
+LP_MUST_USE lp_status lp_backends_check_user(const lp_backends *backends, int64_t user, lp_loc loc, lp_diag *diag);
 void lp_backends_free(lp_backends *backends); /* NULL is allowed */
 
 /* The facts about a request that are known before the decision. */
@@ -35,7 +40,8 @@ typedef struct {
   double most_tokens;           /* the most tokens of the answer; 0: as expected */
   bool local_only;              /* the request may not leave the edge */
   double budget_usd;            /* INFINITY: none */
-  double up_bps, down_bps;      /* of the user's own link; 0: as that of the backends */
+  double up_bps, down_bps;      /* of the user's own link; 0: as that of `user` */
+  int64_t user;                 /* of the backends' radio profile, from 1; 0: the rates of the backends */
 } lp_demand;
 
 /* The hard constraints: bit 1 << route for each route that may take the request. `why` (may be NULL) receives the

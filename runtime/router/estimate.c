@@ -28,9 +28,14 @@ static double queue_s(const lp_route_backend *backend, const lp_load *load) {
   return ahead * mean / (double)backend->slots;
 }
 
-static double air_s(double tokens, double token_bytes, double own_bps, double usual_bps, lp_site site,
-                    double backhaul_s) {
-  return lp_transmission_s(tokens, token_bytes, own_bps > 0 ? own_bps : usual_bps, site, backhaul_s);
+static double up_bps(const lp_backends *backends, const lp_demand *demand) {
+  if (demand->up_bps > 0) return demand->up_bps;
+  return demand->user > 0 ? backends->user_up_bps[demand->user - 1] : backends->up_bps;
+}
+
+static double down_bps(const lp_backends *backends, const lp_demand *demand) {
+  if (demand->down_bps > 0) return demand->down_bps;
+  return demand->user > 0 ? backends->user_down_bps[demand->user - 1] : backends->down_bps;
 }
 
 void lp_delay_estimate(const lp_backends *backends, const lp_estimator *estimator, const lp_demand *demand, double at_s,
@@ -42,12 +47,12 @@ void lp_delay_estimate(const lp_backends *backends, const lp_estimator *estimato
     double ratio = ratio_at(estimator, route, at_s);
     lp_site site = backend->backhaul_s > 0 ? LP_SITE_CLOUD : LP_SITE_EDGE;
     wait_s[route] = ratio * queue_s(backend, &estimator->of[route]);
-    double rows = demand->prompt_tokens + fmax(demand->tokens - 1, 0), up = backends->up_bps;
-    delay_s[route] =
-        wait_s[route] + ratio * service_s(backend, demand) +
-        air_s(demand->prompt_tokens, backends->token_bytes, demand->up_bps, up, site, backend->backhaul_s) +
-        air_s(demand->tokens, backends->token_bytes, demand->down_bps, backends->down_bps, LP_SITE_EDGE, 0) +
-        air_s(rows, backend->row_bytes, demand->up_bps, up, LP_SITE_EDGE, 0);
+    double rows = demand->prompt_tokens + fmax(demand->tokens - 1, 0), bytes = backends->token_bytes;
+    double up = up_bps(backends, demand), down = down_bps(backends, demand);
+    delay_s[route] = wait_s[route] + ratio * service_s(backend, demand) +
+                     lp_transmission_s(demand->prompt_tokens, bytes, up, site, backend->backhaul_s) +
+                     lp_transmission_s(demand->tokens, bytes, down, LP_SITE_EDGE, 0) +
+                     lp_transmission_s(rows, backend->row_bytes, up, LP_SITE_EDGE, 0);
   }
 }
 

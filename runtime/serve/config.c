@@ -79,6 +79,7 @@ static const lp_yaml_field key_fields[] = {
     LP_YAML_FIELD(LP_YAML_I64, "parallel", key_file, key.parallel, .least = 1, .most = 1e6),
     LP_YAML_FIELD(LP_YAML_BPS, "up", key_file, key.up_bps, .least = 1, .most = 1e15),
     LP_YAML_FIELD(LP_YAML_BPS, "down", key_file, key.down_bps, .least = 1, .most = 1e15),
+    LP_YAML_FIELD(LP_YAML_I64, "user", key_file, key.user, .least = 1, .most = 100000),
 };
 static const lp_yaml_field cloud_fields[] = {
     TOP(LP_YAML_TEXT, "url", url, .required = true),

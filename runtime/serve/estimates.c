@@ -40,12 +40,23 @@ static lp_backends *usual_backends(const lp_serve_config *config) {
   return backends;
 }
 
+/* Refuses keys whose user the radio profile does not have. */
+static lp_status check_users(const lp_serve_config *config, const lp_backends *backends, lp_diag *diag) {
+  for (size_t i = 0; i < config->keys.count; i++)
+    LP_TRY(lp_backends_check_user(backends, config->keys.data[i].user, LP_LOC_FILE(config->keys.data[i].name), diag));
+  return LP_OK;
+}
+
 lp_status lp_estimates_open(const lp_serve_config *config, lp_estimates **out, lp_diag *diag) {
   lp_backends *backends = NULL;
   if (config->backends) LP_TRY(lp_backends_load(config->backends, &backends, diag));
+  if (!backends) backends = usual_backends(config);
+  lp_status status = check_users(config, backends, diag);
+  if (status != LP_OK) lp_backends_free(backends);
+  if (status != LP_OK) return status;
   lp_estimates *self = lp_alloc(sizeof *self);
   *self = (lp_estimates){.config = config,
-                         .backends = backends ? backends : usual_backends(config),
+                         .backends = backends,
                          .estimator = lp_estimator_make(0, 0),
                          .mean_tokens = first_tokens,
                          .of_class = lp_map_create()};
@@ -107,7 +118,8 @@ unsigned lp_estimates_weigh(lp_estimates *self, const lp_completion *asked, lp_d
                         .local_only = asked->local_only,
                         .budget_usd = asked->budget_usd,
                         .up_bps = asked->up_bps,
-                        .down_bps = asked->down_bps};
+                        .down_bps = asked->down_bps,
+                        .user = asked->user};
   lp_delay_estimate(self->backends, &self->estimator, demand, lp_now_ms() / 1000, wait_s, request->delay_s);
   (void)pthread_mutex_unlock(&self->lock);
   if (asked->described.size > 0) lp_size_keyword(demand->tokens / asked->choices, keywords);

@@ -49,6 +49,7 @@ typedef struct {
   bool local_only;             /* the request may not leave the edge */
   double budget_usd;           /* INFINITY: none */
   double up_bps, down_bps;     /* of the client's link, which the server sets; 0: unknown */
+  int64_t user;                /* of the radio profile of the backends, which the server sets; 0: none */
   /* W3C trace context, which the server sets: the trace, the span of the caller ("": there is none), the span of this
    * request, and the one of the place that is asked. */
   char trace[LP_SPAN_TRACE + 1], caller[LP_SPAN_ID + 1], span[LP_SPAN_ID + 1], of_place[LP_SPAN_ID + 1];

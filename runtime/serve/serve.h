@@ -23,7 +23,8 @@ typedef struct {
   const char *key;
   double requests, tokens; /* per minute; tokens: of prompts and answers */
   int64_t parallel;        /* requests at a time */
-  double up_bps, down_bps; /* of its users' link; 0: as that of the backends */
+  double up_bps, down_bps; /* of its users' link; 0: as that of `user` */
+  int64_t user;            /* of the radio profile of the backends, from 1; 0: as the link of the backends */
 } lp_serve_key;
 typedef struct {
   lp_serve_key *data;

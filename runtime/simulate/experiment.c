@@ -312,13 +312,10 @@ static lp_status drop_users(const lp_sim_scenario *s, int64_t users, lp_arena *a
                             lp_diag *diag) {
   *out = (lp_sim_users){0};
   if (!s->radio) return LP_OK;
-  lp_radio_network *network = lp_radio_drop(s->radio, (int32_t)users, (uint64_t)s->seed);
   out->count = users;
   out->up = LP_NEW_ARRAY(arena, double, users);
   out->down = LP_NEW_ARRAY(arena, double, users);
-  lp_radio_rates(network, LP_RADIO_UP, s->intervals, (uint64_t)s->seed, out->up);
-  lp_radio_rates(network, LP_RADIO_DOWN, s->intervals, (uint64_t)s->seed, out->down);
-  lp_radio_free(network);
+  lp_radio_drop_rates(s->radio, (int32_t)users, s->intervals, (uint64_t)s->seed, out->up, out->down);
   for (int64_t i = 0; i < users; i++)
     if (out->up[i] <= 0 || out->down[i] <= 0)
       return lp_error(diag, LP_LOC_NONE,

@@ -31,11 +31,9 @@ static lp_status read_rtt(const char *change, const char *text, double *rtt_ms, 
 
 static lp_status link_of_users(const lp_radio_profile *profile, double rtt_ms, lp_link **out, lp_diag *diag) {
   const int32_t users = (int32_t)(profile->sites * profile->sectors) * USERS_OF_SECTOR;
-  lp_radio_network *network = lp_radio_drop(profile, users, SEED);
   double *up = lp_alloc((size_t)users * sizeof *up), *down = lp_alloc((size_t)users * sizeof *down);
   lp_link_state *states = lp_alloc((size_t)users * sizeof *states);
-  lp_radio_rates(network, LP_RADIO_UP, INTERVALS, SEED, up);
-  lp_radio_rates(network, LP_RADIO_DOWN, INTERVALS, SEED, down);
+  lp_radio_drop_rates(profile, users, INTERVALS, SEED, up, down);
   for (int32_t i = 0; i < users; i++)
     states[i] = (lp_link_state){rtt_ms, up[i], down[i]};
   *out = lp_link_from_states(profile->name, profile->title, "TR 38.901: the users of one drop, 4 to a sector", states,
@@ -43,7 +41,6 @@ static lp_status link_of_users(const lp_radio_profile *profile, double rtt_ms, l
   free(states);
   free(down);
   free(up);
-  lp_radio_free(network);
   if (*out) return LP_OK;
   return lp_error(diag, LP_LOC_FILE(profile->name), "more than %g %% of its users get no rate",
                   100 * (1 - lp_link_quantile_default));

@@ -18,6 +18,7 @@ typedef struct {
   const char *backends; /* a file, or NULL: the other members then mean nothing */
   double prompt_tokens, tokens, most_tokens, budget_usd;
   const char *up, *down; /* rates of the user's link; NULL: those of the file */
+  int64_t user;          /* of the radio profile of the file; 0: none */
   bool local_only;
   int64_t busy; /* number of requests at the edge */
 } request_flags;
@@ -68,9 +69,12 @@ static lp_status weigh(const request_flags *flags, made_request *out, lp_diag *d
                       .local_only = flags->local_only,
                       .budget_usd = flags->budget_usd > 0 ? flags->budget_usd : INFINITY,
                       .up_bps = out->up_bps,
-                      .down_bps = out->down_bps};
-  lp_backends_weigh(backends, &demand, flags->busy, &out->request, &out->keywords, &out->refused);
+                      .down_bps = out->down_bps,
+                      .user = flags->user};
+  lp_status status = lp_backends_check_user(backends, flags->user, LP_LOC_FILE("--user"), diag);
+  if (status == LP_OK) lp_backends_weigh(backends, &demand, flags->busy, &out->request, &out->keywords, &out->refused);
   lp_backends_free(backends);
+  LP_TRY(status);
   if (out->request.offered != 0) return LP_OK;
   return lp_error(diag, LP_LOC_FILE(flags->backends), "no route can take the request: %s", lp_buf_text(&out->refused));
 }
@@ -309,6 +313,8 @@ int lp_tool_route(int argc, char **argv) {
        0},
       {"--down", LP_OPTION_TEXT, &flags.request.down, "RATE",
        "set the rate of the user's own downlink (that of --backends)", 0},
+      {"--user", LP_OPTION_I64, &flags.request.user, "N",
+       "take the rates of user N of the radio profile in --backends (the median of all)", 0},
       {"--local-only", LP_OPTION_FLAG, &flags.request.local_only, NULL, "keep the request at the edge", 0},
       {"--budget", LP_OPTION_F64, &flags.request.budget_usd, "USD", "limit the cost of the request (0: no limit)", 0},
       {"--edge-busy", LP_OPTION_COUNT, &flags.request.busy, "N", "assume that N requests are at the edge already (0)",

@@ -232,6 +232,7 @@ static lp_status read_rate(const lp_peer *to, const char *header, double of_key,
 /* Sets the rates of the client's link. */
 static lp_status read_link(const lp_peer *to, lp_exchange *a, lp_diag *diag) {
   const lp_serve_key none = {0}, *key = a->key < 0 ? &none : &a->server->config->keys.data[a->key];
+  a->request.user = key->user;
   LP_TRY(read_rate(to, "X-Llmpart-Up", key->up_bps, &a->request.up_bps, diag));
   return read_rate(to, "X-Llmpart-Down", key->down_bps, &a->request.down_bps, diag);
 }

@@ -51,6 +51,15 @@ backends="--keywords=code --backends=$work/b.yaml --prompt-tokens=500"
   # 400 tokens of 32 bits
   route $backends --tokens=400 --policy=quickest --edge-busy=3 --down=12800bit/s -o json >"$work/json"
   grep -q '"edge": 23.2' "$work/json" || fail "no link of the user's own: $(cat "$work/json")"
+  # users of a radio profile: the one that is far off takes longer
+  printf 'service: llama3\nlink: { radio: two-cell, users: 30 }\n' >"$work/radio.yaml"
+  for user in 0 1 2 3 4 5 6; do
+    route --keywords=code --backends="$work/radio.yaml" --prompt-tokens=500 --tokens=400 --policy=quickest --user=$user -o json |
+      sed -n 's/.*"edge": \([0-9.]*[0-9]\.[0-9]*\).*/\1/p' | tail -n 1
+  done >"$work/delays"
+  [ "$(sort -u "$work/delays" | wc -l)" -ge 6 ] || fail "users with one rate: $(cat "$work/delays")"
+  refused 'no such user' "there is no user 31: 'link' of the backends has 30" "$LLMPART" route --keywords=code --backends="$work/radio.yaml" --user=31
+  refused 'no profile' 'user 1 is one of a radio profile' "$LLMPART" route $backends --user=1
   refused none "b.yaml: error: no route can take the request: edge: 1100 tokens do not fit a context of 1000; cloud: the request may not leave" \
     "$LLMPART" route $backends --tokens=600 --local-only --policy=rule
 }

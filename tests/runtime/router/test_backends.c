@@ -87,6 +87,28 @@ LP_TEST(delays_are_queue_service_backhaul_and_air) {
   ck_assert_double_eq(wait[LP_ROUTE_EDGE], 0);
 }
 
+LP_TEST(a_user_of_a_radio_profile_has_its_own_rates) {
+  double up[] = {3200, 32000}, down[] = {6464, 129280}, wait[LP_ROUTE_COUNT], delay[LP_ROUTE_COUNT];
+  lp_backends backends = two();
+  backends.up_bps = backends.down_bps = 1e12;
+  backends.users = 2;
+  backends.user_up_bps = up;
+  backends.user_down_bps = down;
+  lp_estimator estimator = lp_estimator_make(0, 0);
+  const double want[] = {1.2, 1.2 + 1 + 0.5, 1.2 + 0.1 + 0.025};
+  lp_demand demand = plain;
+  for (demand.user = 0; demand.user <= 2; demand.user++) {
+    lp_delay_estimate(&backends, &estimator, &demand, 0, wait, delay);
+    ck_assert_double_eq_tol(delay[LP_ROUTE_EDGE], want[demand.user], 1e-6);
+    ck_assert_int_eq(lp_backends_check_user(&backends, demand.user, LP_LOC_NONE, NULL), LP_OK);
+  }
+  ck_assert_int_eq(lp_backends_check_user(&backends, 3, LP_LOC_NONE, NULL), LP_FAILED);
+  demand.user = 1;
+  demand.up_bps = demand.down_bps = 1e12; /* what the client says comes first */
+  lp_delay_estimate(&backends, &estimator, &demand, 0, wait, delay);
+  ck_assert_double_eq_tol(delay[LP_ROUTE_EDGE], 1.2, 1e-6);
+}
+
 LP_TEST(experience_corrects_the_figures_and_is_forgotten) {
   lp_backends backends = two();
   lp_estimator estimator = lp_estimator_make(0.5, 100);
@@ -130,6 +152,28 @@ static lp_status load(const char *text, lp_backends **out, lp_diag *diag) {
   lp_status status = lp_backends_load(path, out, diag);
   (void)remove(path);
   return status;
+}
+
+LP_TEST(a_radio_profile_gives_rates) {
+  lp_diag *diag = lp_diag_create();
+  lp_backends *backends = NULL;
+  ck_assert_int_eq(load("service: llama3\nlink: { radio: two-cell, users: 5 }\n", &backends, diag), LP_OK);
+  ck_assert_int_eq(backends->users, 5);
+  int slower = 0, faster = 0; /* than the median of five users */
+  for (int i = 0; i < 5; i++) {
+    slower += backends->user_up_bps[i] < backends->up_bps;
+    faster += backends->user_down_bps[i] > backends->down_bps;
+  }
+  ck_assert_int_eq(slower, 2);
+  ck_assert_int_eq(faster, 2);
+  lp_backends_free(backends);
+  static const char *const refused[] = {"{ radio: two-cell, up: 1Mbit/s }", "{ users: 5 }", "{ radio: none-such }"};
+  for (size_t i = 0; i < LP_COUNT(refused); i++) {
+    char text[128];
+    (void)snprintf(text, sizeof text, "service: llama3\nlink: %s\n", refused[i]);
+    ck_assert_int_eq(load(text, &backends, diag), LP_FAILED);
+  }
+  lp_diag_free(diag);
 }
 
 LP_TEST(a_file_says_what_is_there) {
