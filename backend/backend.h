@@ -90,7 +90,7 @@ typedef struct {
    * none. */
   lp_emit_options fallback[LP_PLACES_MAX];
   const char *machine[LP_PLACES_MAX]; /* names of the machines, for the manifest; or NULL */
-  /* Path of tokenizer.json, or NULL; tokenizer_config.json and chat_template.jinja of its folder are copied too. */
+  /* Path of tokenizer.json, or NULL; lp_tokenizer_companions of its folder are copied too. */
   const char *tokenizer;
   /* The folder that may hold config.json, generation_config.json and genai_config.json, or NULL. */
   const char *folder;

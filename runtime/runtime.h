@@ -39,7 +39,7 @@
  * Immutable after loading; any number of threads may use it at once. */
 typedef struct lp_tokenizer lp_tokenizer;
 
-/* Loads a tokenizer.json. A tokenizer_config.json beside it adds the chat template and special tokens. */
+/* Loads a tokenizer.json. The files beside it (base/companions.h) add chat templates and special tokens. */
 LP_MUST_USE lp_status lp_tokenizer_load(const char *path, lp_tokenizer **out, lp_diag *diag);
 void lp_tokenizer_free(lp_tokenizer *tokenizer);                /* NULL is allowed */
 int32_t lp_tokenizer_vocab_size(const lp_tokenizer *tokenizer); /* the largest id + 1, added tokens included */
@@ -80,11 +80,11 @@ LP_MUST_USE lp_status lp_tokenizer_chat(const lp_tokenizer *tokenizer, const lp_
 LP_MUST_USE lp_status lp_tokenizer_encode_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages,
                                                size_t count, lp_tokens *ids, lp_diag *diag);
 
-/* Does the same for a list of messages in the JSON of OpenAI's API, with calls of tools, and for the list of tools that
- * the template offers; `tools` NULL: none. */
-struct lp_json_value;
-LP_MUST_USE lp_status lp_tokenizer_encode_chat_json(const lp_tokenizer *tokenizer, const struct lp_json_value *messages,
-                                                    const struct lp_json_value *tools, lp_tokens *ids, lp_diag *diag);
+/* The same for messages in OpenAI's JSON, with tools and further variables of the template; NULL: none. */
+typedef struct lp_json_value lp_json_value;
+LP_MUST_USE lp_status lp_tokenizer_encode_chat_json(const lp_tokenizer *tokenizer, const lp_json_value *messages,
+                                                    const lp_json_value *tools, const lp_json_value *variables,
+                                                    lp_tokens *ids, lp_diag *diag);
 
 /* Turns a stream of tokens into text, in whole characters. Zero it first. */
 typedef struct {

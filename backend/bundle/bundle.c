@@ -3,6 +3,7 @@
 
 #include "backend/folder.h"
 #include "backend/values.h"
+#include "base/companions.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/path.h"
@@ -155,15 +156,19 @@ static lp_status write_fallback(bundle *b, bundle_side *other, lp_diag *diag) {
   return write_weights(b, other, diag);
 }
 
-static lp_status write_side(bundle *b, bundle_side *side, double done, lp_diag *diag) {
-  if (!side->code_path) return LP_OK;
-  side->options.contract = b->contract;
-  char *folder = path_in(b, b->places[side->side]);
+static lp_status make_folder(const bundle *b, const char *name, lp_diag *diag) {
+  char *folder = path_in(b, name);
   lp_status status = LP_OK;
   if (mkdir(folder, 0777) != 0)
     status = lp_error(diag, LP_LOC_FILE(folder), "cannot make the folder: %s", strerror(errno));
   free(folder);
-  LP_TRY(status);
+  return status;
+}
+
+static lp_status write_side(bundle *b, bundle_side *side, double done, lp_diag *diag) {
+  if (!side->code_path) return LP_OK;
+  side->options.contract = b->contract;
+  LP_TRY(make_folder(b, b->places[side->side], diag));
   report_progress(b, lp_arena_format(b->arena, "%s code", b->places[side->side]), done);
   LP_TRY(write_code(b, side, diag));
   report_progress(b, lp_arena_format(b->arena, "%s weights", b->places[side->side]), done + 0.4 / b->place_count);
@@ -181,18 +186,27 @@ static lp_status write_plan(bundle *b, lp_diag *diag) {
   return status;
 }
 
+/* Copies the file of this name, if the folder has it. */
+static lp_status write_companion(bundle *b, const char *folder, const char *name, lp_diag *diag) {
+  char *from = lp_path_join(folder, name), *inner = lp_path_dir(name);
+  lp_status status = LP_OK;
+  if (lp_path_exists(from)) {
+    if (strchr(name, '/')) status = make_folder(b, inner, diag);
+    if (status == LP_OK) status = copy_file(b, from, name, diag);
+  }
+  free(inner);
+  free(from);
+  return status;
+}
+
 static lp_status write_tokenizer(bundle *b, lp_diag *diag) {
   const char *from = b->request->tokenizer;
   if (!from) return LP_OK;
   LP_TRY(copy_file(b, from, "tokenizer.json", diag));
-  static const char *const companions[] = {"tokenizer_config.json", "chat_template.jinja"};
   char *folder = lp_path_dir(from);
   lp_status status = LP_OK;
-  for (size_t i = 0; i < LP_COUNT(companions) && status == LP_OK; i++) {
-    char *path = lp_path_join(folder, companions[i]);
-    if (lp_path_exists(path)) status = copy_file(b, path, companions[i], diag);
-    free(path);
-  }
+  for (size_t i = 0; i < LP_TOKENIZER_COMPANIONS && status == LP_OK; i++)
+    status = write_companion(b, folder, lp_tokenizer_companions[i], diag);
   free(folder);
   return status;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/companions.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/seal.h"
@@ -130,9 +131,8 @@ static lp_status load_tokenizer(const lp_loader *load) {
   lp_bundle *bundle = load->bundle;
   const lp_file_desc *want = bundle->manifest.tokenizer;
   if (!want) return LP_OK;
-  static const char *const companion[] = {"tokenizer_config.json", "chat_template.jinja"};
-  for (size_t i = 0; i < LP_COUNT(companion); i++)
-    LP_TRY(check_companion(load, companion[i]));
+  for (size_t i = 0; i < LP_TOKENIZER_COMPANIONS; i++)
+    LP_TRY(check_companion(load, lp_tokenizer_companions[i]));
   const char *path = lp_loader_path(load, want->path);
   LP_TRY(check_file(load, want, path));
   LP_TRY(lp_tokenizer_load(path, &bundle->tokenizer, load->diag));

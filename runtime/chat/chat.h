@@ -12,9 +12,15 @@
 #include "base/json/reader.h"
 #include "runtime/runtime.h"
 
+/* A special token that the tokenizer's files name: "bos_token". */
 typedef struct {
-  const char *file;      /* the template's file, for messages */
-  const char *bos, *eos; /* "" when there is none */
+  const char *name, *text;
+} lp_chat_special;
+
+typedef struct {
+  const char *file; /* the template's file, for messages */
+  const lp_chat_special *specials;
+  size_t special_count;
   const lp_chat_message *messages;
   size_t count;
   bool add_generation_prompt;

@@ -466,8 +466,8 @@ static void declare_inputs(renderer *r) {
     items[i] = message_value(r, &input->messages[i]);
   declare(r, "messages", lp_chat_list(items, input->count));
   declare(r, "add_generation_prompt", lp_chat_bool(input->add_generation_prompt));
-  declare(r, "bos_token", lp_chat_text(input->bos, strlen(input->bos)));
-  declare(r, "eos_token", lp_chat_text(input->eos, strlen(input->eos)));
+  for (size_t i = 0; i < input->special_count; i++)
+    declare(r, input->specials[i].name, lp_chat_text(input->specials[i].text, strlen(input->specials[i].text)));
   declare(r, "tools", (lp_chat_value){.kind = LP_CHAT_NONE});
   declare(r, "documents", (lp_chat_value){.kind = LP_CHAT_NONE});
   const lp_json_value *more = input->variables;

@@ -67,29 +67,10 @@ static lp_status read_input(reading *r, const lp_json *body) {
   return LP_OK;
 }
 
-/* Members that would change the vectors, and that other servers have. */
-static lp_status refuse_unknown(const lp_json *body, lp_diag *diag) {
-  static const char *const keys[] = {"truncate_prompt_tokens",
-                                     "add_special_tokens",
-                                     "normalize",
-                                     "pooling",
-                                     "input_type",
-                                     "task",
-                                     "prompt",
-                                     "prompt_name",
-                                     "instruction",
-                                     "messages"};
-  for (size_t i = 0; i < LP_COUNT(keys); i++) {
-    lp_json at = lp_json_member(body, keys[i]);
-    if (lp_json_is_given(&at)) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'%s' is not supported", keys[i]);
-  }
-  return LP_OK;
-}
-
 static lp_status read_form(reading *r, const lp_json *body) {
   lp_json format = lp_json_member(body, "encoding_format"), dimensions = lp_json_member(body, "dimensions");
   int64_t width = lp_embedder_width(r->embedder), wanted = width;
-  LP_TRY(refuse_unknown(body, r->diag));
+  LP_TRY(lp_members_of_embeddings(body, r->diag));
   r->base64 = lp_json_equals(&format, "base64");
   if (lp_json_is_given(&format) && !r->base64 && !lp_json_equals(&format, "float"))
     return wrong(r->diag, "'encoding_format' must be 'float' or 'base64'");

@@ -1,5 +1,4 @@
-/* Reads a request's JSON. It ignores unknown members, as other servers of this API do; members that are known but not
- * supported are an error. */
+/* Reads a request's JSON. */
 #include "runtime/serve/request.h"
 
 #include <math.h>
@@ -40,10 +39,32 @@ static lp_status refuse_message(const lp_json *message, size_t index, lp_diag *d
   return lp_error(diag, LP_LOC_NONE, "'messages[%zu]' must have 'role' and 'content', both text", index);
 }
 
-/* Messages of tools and calls of them have members that a template reads from the body. */
+/* Messages of tools and calls of them, which may have no content. */
 static bool has_role_of_tools(const lp_json *message) {
   lp_json role = lp_json_member(message, "role"), calls = lp_json_member(message, "tool_calls");
   return lp_json_equals(&role, "tool") || lp_json_count(&calls) > 0;
+}
+
+/* Tells whether a message has members that a template may read from the body: "name", "reasoning_content", ... */
+static bool has_more(const lp_json *message) {
+  for (size_t i = 0; i < lp_json_count(message); i++) {
+    lp_json at = lp_json_entry(message, i);
+    if (!lp_streq(at.key, "role") && !lp_streq(at.key, "content") && lp_json_is_given(&at)) return true;
+  }
+  return false;
+}
+
+/* Members of other servers: a message that the model goes on with, and calls as they were before tools. */
+static lp_status refuse_members(const lp_json *message, size_t index, lp_diag *diag) {
+  static const char *const keys[] = {"function_call", "prefix", "partial"};
+  for (size_t i = 0; i < LP_COUNT(keys); i++) {
+    lp_json at = lp_json_member(message, keys[i]);
+    bool off = lp_json_is(&at, LP_JSON_BOOL) && !lp_json_is_true(&at);
+    if (lp_json_is_given(&at) && !off)
+      return lp_error(diag, LP_LOC_NONE, "'messages[%zu].%s' is not supported%s", index, keys[i],
+                      i == 0 ? ": use 'tool_calls'" : "");
+  }
+  return LP_OK;
 }
 
 static lp_status read_messages(const lp_json *body, lp_completion *out, lp_diag *diag) {
@@ -53,90 +74,32 @@ static lp_status read_messages(const lp_json *body, lp_completion *out, lp_diag 
   out->messages = lp_alloc(count * sizeof *out->messages);
   for (; out->count < count; out->count++) {
     lp_json message = lp_json_item(&list, out->count), role = lp_json_member(&message, "role"),
-            content = lp_json_member(&message, "content"), call = lp_json_member(&message, "function_call");
+            content = lp_json_member(&message, "content");
     lp_chat_message *to = &out->messages[out->count];
     bool of_tools = has_role_of_tools(&message);
     *to = (lp_chat_message){lp_json_text_or(&role, NULL), read_content(&content, out)};
     if (of_tools && !lp_json_is_given(&content)) to->content = "";
-    out->has_roles |= of_tools;
-    if (lp_json_is_given(&call))
-      return lp_error(diag, LP_LOC_NONE, "'messages[%zu].function_call' is not supported: use 'tool_calls'",
-                      out->count);
+    out->has_more |= of_tools || has_more(&message);
+    LP_TRY(refuse_members(&message, out->count, diag));
     if (!to->role || !to->content) return refuse_message(&message, out->count, diag);
   }
   return LP_OK;
 }
 
-/* Tells whether the value is this number. */
-static bool is_number(const lp_json *at, double wanted) {
-  double found = 0;
-  return lp_json_number(at, wanted, wanted, &found, NULL) == LP_OK;
-}
-
-/* Tells whether a value is the default of its key, since some clients send defaults. */
-static bool is_usual(const char *key, const lp_json *at) {
-  if (!lp_json_is_given(at) || (lp_json_is(at, LP_JSON_BOOL) && !lp_json_is_true(at))) return true;
-  if (lp_streq(key, "modalities")) {
-    lp_json first = lp_json_item(at, 0);
-    return lp_json_count(at) == 1 && lp_json_equals(&first, "text");
+/* Reads variables for the chat template, such as {"enable_thinking": false}. */
+static lp_status read_template_variables(const lp_json *body, lp_completion *out, lp_diag *diag) {
+  static const char *const taken[] = {
+      "messages", "tools", "documents", "add_generation_prompt", "chat_template", "continue_final_message"};
+  lp_json given = lp_json_member(body, "chat_template_kwargs");
+  if (!lp_json_is_given(&given)) return LP_OK;
+  if (!out->chat) return lp_error(diag, LP_LOC_NONE, "'chat_template_kwargs' belongs to chats");
+  if (!lp_json_is(&given, LP_JSON_OBJECT))
+    return lp_error(diag, LP_LOC_NONE, "'chat_template_kwargs' must be an object of the template's variables");
+  for (size_t i = 0; i < LP_COUNT(taken); i++) {
+    lp_json at = lp_json_member(&given, taken[i]);
+    if (at.value) return lp_error(diag, LP_LOC_NONE, "'chat_template_kwargs.%s' is not supported", taken[i]);
   }
-  if (lp_streq(key, "reasoning_effort")) return lp_json_equals(at, "none");
-  if (lp_streq(key, "best_of") || lp_streq(key, "num_beams"))
-    return lp_json_is(at, LP_JSON_INTEGER) && is_number(at, 1);
-  if (lp_streq(key, "typical_p") || lp_streq(key, "tfs_z") || lp_has_suffix(key, "_penalty")) return is_number(at, 1);
-  if (lp_streq(key, "min_tokens") || lp_streq(key, "mirostat") || lp_has_prefix(key, "dry_") ||
-      lp_has_prefix(key, "xtc_"))
-    return is_number(at, 0);
-  return (lp_json_is(at, LP_JSON_ARRAY) || lp_json_is(at, LP_JSON_OBJECT)) && lp_json_count(at) == 0;
-}
-
-/* Refuses members for features that other servers have and this one lacks. */
-static lp_status refuse_unknown(const lp_json *body, lp_diag *diag) {
-  static const char *const keys[] = {"functions",
-                                     "function_call",
-                                     "suffix",
-                                     "best_of",
-                                     "echo",
-                                     "audio",
-                                     "prediction",
-                                     "web_search_options",
-                                     "guided_json",
-                                     "guided_regex",
-                                     "guided_choice",
-                                     "guided_grammar",
-                                     "grammar",
-                                     "structured_outputs",
-                                     "bad_words",
-                                     "min_tokens",
-                                     "ignore_eos",
-                                     "stop_token_ids",
-                                     "logits_processors",
-                                     "use_beam_search",
-                                     "num_beams",
-                                     "length_penalty",
-                                     "prompt_logprobs",
-                                     "typical_p",
-                                     "mirostat",
-                                     "dry_multiplier",
-                                     "xtc_probability",
-                                     "continue_final_message",
-                                     "modalities",
-                                     "reasoning_effort",
-                                     "verbosity",
-                                     "chat_template",
-                                     "chat_template_kwargs",
-                                     "documents",
-                                     "truncate_prompt_tokens",
-                                     "allowed_token_ids",
-                                     "include_stop_str_in_output",
-                                     "repeat_penalty",
-                                     "tfs_z",
-                                     "json_schema",
-                                     "regex"};
-  for (size_t i = 0; i < LP_COUNT(keys); i++) {
-    lp_json at = lp_json_member(body, keys[i]);
-    if (!is_usual(keys[i], &at)) return lp_error(diag, LP_LOC_NONE, "'%s' is not supported", keys[i]);
-  }
+  if (lp_json_count(&given) > 0) out->template_variables = given.value;
   return LP_OK;
 }
 
@@ -292,8 +255,9 @@ lp_status lp_completion_read(const lp_serve_config *config, bool chat, const cha
   if (!out->model)
     return lp_error(diag, LP_LOC_NONE, "'model' is missing: %s, %s or auto", lp_route_name(LP_ROUTE_EDGE),
                     lp_route_name(LP_ROUTE_CLOUD));
-  LP_TRY(refuse_unknown(&root, diag));
+  LP_TRY(lp_members_of_completion(&root, diag));
   if (chat) LP_TRY(read_messages(&root, out, diag));
+  LP_TRY(read_template_variables(&root, out, diag));
   LP_TRY(read_prompts(&root, out, diag));
   out->keywords = lp_json_text_or(&keywords, NULL);
   if (!out->keywords) {

@@ -42,14 +42,15 @@ typedef struct {
   lp_tools tools;              /* the ways in which the answer may call functions of the body's member `tools` */
   bool one_call;               /* only the first call of an answer counts */
   const char *tool;            /* the function that it must call; NULL: any */
-  bool has_roles;              /* messages of tools, or that call them: the template gets the body's messages */
-  const char *only_engine;     /* a member that only passes of the engine support (place/bundle.c); NULL: none */
-  const char *keywords;        /* for the router: of the request, or `described` */
-  lp_buf described;            /* what the request looks like; empty if it has keywords */
-  bool local_only;             /* the request may not leave the edge */
-  double budget_usd;           /* INFINITY: none */
-  double up_bps, down_bps;     /* of the client's link, which the server sets; 0: unknown */
-  int64_t user;                /* of the radio profile of the backends, which the server sets; 0: none */
+  bool has_more;               /* messages have more than a role and a content: the template gets those of the body */
+  const lp_json_value *template_variables; /* an object, of a chat; NULL: none */
+  const char *only_engine; /* a member that only passes of the engine support (place/bundle.c); NULL: none */
+  const char *keywords;    /* for the router: of the request, or `described` */
+  lp_buf described;        /* what the request looks like; empty if it has keywords */
+  bool local_only;         /* the request may not leave the edge */
+  double budget_usd;       /* INFINITY: none */
+  double up_bps, down_bps; /* of the client's link, which the server sets; 0: unknown */
+  int64_t user;            /* of the radio profile of the backends, which the server sets; 0: none */
   /* W3C trace context, which the server sets: the trace, the span of the caller ("": there is none), the span of this
    * request, and the one of the place that is asked. */
   char trace[LP_SPAN_TRACE + 1], caller[LP_SPAN_ID + 1], span[LP_SPAN_ID + 1], of_place[LP_SPAN_ID + 1];
@@ -70,6 +71,12 @@ int32_t lp_completion_answers(const lp_completion *completion);
 /* Parses a body, which must be a JSON object in UTF-8, without duplicate keys and without \u0000 in a text. The
  * diagnostic gives line and column. */
 LP_MUST_USE lp_status lp_body_parse(const char *body, size_t size, lp_json_document **out, lp_diag *diag);
+
+/* ---- the members that a body may have (members.c) ---------------------------------------------------------------- */
+
+/* LP_USAGE: a member is unknown, or belongs to a feature that other servers have and this one lacks. */
+LP_MUST_USE lp_status lp_members_of_completion(const lp_json *body, lp_diag *diag);
+LP_MUST_USE lp_status lp_members_of_embeddings(const lp_json *body, lp_diag *diag);
 
 /* ---- members that change how tokens are drawn, and their format (request_options.c) ----------------------------- */
 

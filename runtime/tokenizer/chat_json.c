@@ -113,43 +113,47 @@ static void copy_message(copier *c, const lp_json *message) {
   lp_json_put_end(&c->json);
 }
 
-static void write_variables(const lp_tokenizer *tokenizer, const lp_json *messages, const lp_json *tools,
-                            const char *mark, lp_buf *out) {
+/* What a template is given. */
+typedef struct {
+  lp_json messages, tools, more; /* more: an object of variables; tools and more may be absent */
+} given;
+
+static void write_variables(const lp_tokenizer *tokenizer, const given *g, const char *mark, lp_buf *out) {
   copier c = {.tokenizer = tokenizer, .mark = mark};
   c.json = lp_json_writer_begin(out, (lp_json_style){.has_no_space = true});
   lp_json_put_object(&c.json, NULL);
   lp_json_put_array(&c.json, "messages");
-  for (size_t i = 0; i < lp_json_count(messages); i++) {
-    lp_json message = lp_json_item(messages, i);
+  for (size_t i = 0; i < lp_json_count(&g->messages); i++) {
+    lp_json message = lp_json_item(&g->messages, i);
     copy_message(&c, &message);
   }
   lp_json_put_end(&c.json);
-  if (lp_json_is_given(tools)) copy(&c, "tools", tools);
+  if (lp_json_is_given(&g->tools)) copy(&c, "tools", &g->tools);
+  for (size_t i = 0; i < lp_json_count(&g->more); i++) {
+    lp_json variable = lp_json_entry(&g->more, i);
+    copy(&c, variable.key, &variable);
+  }
   lp_json_put_end(&c.json);
 }
 
 lp_status lp_tokenizer_encode_chat_json(const lp_tokenizer *tokenizer, const struct lp_json_value *messages,
-                                        const struct lp_json_value *tools, lp_tokens *ids, lp_diag *diag) {
-  const lp_json list = {.value = messages}, offered = {.value = tools};
-  lp_json_document *variables = NULL;
+                                        const struct lp_json_value *tools, const struct lp_json_value *variables,
+                                        lp_tokens *ids, lp_diag *diag) {
+  const given g = {{.value = messages}, {.value = tools}, {.value = variables}};
+  lp_json_document *document = NULL;
   lp_buf plain = {0}, mark = {0}, marked = {0}, text = {0};
-  if (!tokenizer->chat) return lp_error(diag, LP_LOC_NONE, "the tokenizer has no chat template");
-  write_variables(tokenizer, &list, &offered, NULL, &plain);
+  write_variables(tokenizer, &g, NULL, &plain);
   const lp_chat_message all = {.role = "", .content = plain.data};
   lp_tokenizer_choose_mark(&all, 1, &mark);
-  write_variables(tokenizer, &list, &offered, mark.data, &marked);
-  lp_status status = lp_json_parse("the chat", marked.data, marked.size, 0, &variables, diag);
+  write_variables(tokenizer, &g, mark.data, &marked);
+  lp_status status = lp_json_parse("the chat", marked.data, marked.size, 0, &document, diag);
   if (status == LP_OK) {
-    lp_json root = lp_json_root("the chat", variables);
-    const lp_chat_input input = {.file = tokenizer->chat_file,
-                                 .bos = tokenizer->bos ? tokenizer->bos : "",
-                                 .eos = tokenizer->eos ? tokenizer->eos : "",
-                                 .add_generation_prompt = true,
-                                 .variables = root.value};
-    status = lp_chat_render(tokenizer->chat, tokenizer->chat_size, &input, &text, diag);
+    lp_json root = lp_json_root("the chat", document);
+    const lp_chat_input input = {.add_generation_prompt = true, .variables = root.value};
+    status = lp_tokenizer_render(tokenizer, input, lp_json_is_given(&g.tools), &text, diag);
   }
   if (status == LP_OK) status = lp_tokenizer_encode_marked(tokenizer, &text, mark.data, ids, diag);
-  lp_json_free(variables);
+  lp_json_free(document);
   lp_buf_free(&plain);
   lp_buf_free(&mark);
   lp_buf_free(&marked);

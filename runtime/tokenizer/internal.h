@@ -2,6 +2,7 @@
 #ifndef LP_TOKENIZER_INTERNAL_H
 #define LP_TOKENIZER_INTERNAL_H
 
+#include "runtime/chat/chat.h"
 #include "runtime/tokenizer/added.h"
 #include "runtime/tokenizer/steps.h"
 #include "runtime/tokenizer/vocab.h"
@@ -13,6 +14,12 @@ typedef struct {
   bool special; /* skip_special leaves it out: the text is that of a special token */
 } lp_decoded;
 
+/* The source of a chat template, and its file. */
+typedef struct {
+  const char *source, *file; /* NULL: none */
+  size_t size;
+} lp_chat_template;
+
 struct lp_tokenizer {
   lp_arena *arena;
   lp_vocab vocab;
@@ -20,12 +27,17 @@ struct lp_tokenizer {
   LP_VEC(bool) special;         /* [id] set for special tokens */
   LP_VEC(lp_decoded) decoded;   /* [id] */
   lp_steps normalizer, pre_tokenizer, decoder;
-  bool has_decoder;             /* if there is none, tokens are joined with spaces */
-  lp_tokens before, after;      /* the post-processor's special tokens around the text */
-  const char *bos, *eos;        /* texts; NULL: none */
-  const char *chat, *chat_file; /* the template's source and its file; NULL: none */
-  size_t chat_size;
+  bool has_decoder;                 /* if there is none, tokens are joined with spaces */
+  lp_tokens before, after;          /* the post-processor's special tokens around the text */
+  const char *bos, *eos;            /* texts; NULL: none */
+  LP_VEC(lp_chat_special) specials; /* those and the others that the files name: pad_token, ... */
+  lp_chat_template chat, tool_chat; /* the template, and that of requests with tools */
 };
+
+/* Appends what the template prints; `input` needs neither file nor special tokens. `with_tools`: there is a list of
+ * tools. */
+LP_MUST_USE lp_status lp_tokenizer_render(const lp_tokenizer *tokenizer, lp_chat_input input, bool with_tools,
+                                          lp_buf *out, lp_diag *diag);
 
 /* Loads a tokenizer from a tokenizer.json in memory; `file` names it in messages. */
 LP_MUST_USE lp_status lp_tokenizer_parse(const char *file, const char *data, size_t size, lp_tokenizer **out,

@@ -10,6 +10,7 @@ typedef struct {
   lp_tokenizer *tokenizer;
   const char *file; /* for messages */
   lp_diag *diag;
+  bool has_added_tokens; /* of tokenizer_config.json */
 } lp_loader;
 
 /* Each loads one part into the tokenizer. If the part is optional, an absent or null value gives an empty list. */
@@ -19,7 +20,7 @@ LP_MUST_USE lp_status lp_load_decoder(lp_loader *loader, const lp_json *at);
 LP_MUST_USE lp_status lp_load_post_processor(lp_loader *loader, const lp_json *at);
 LP_MUST_USE lp_status lp_load_model(lp_loader *loader, const lp_json *at);
 LP_MUST_USE lp_status lp_load_added(lp_loader *loader, const lp_json *at);
-/* tokenizer_config.json and chat_template.jinja in `dir`, where they exist */
+/* lp_tokenizer_companions in `dir`, where they exist */
 LP_MUST_USE lp_status lp_load_config(lp_loader *loader, const char *dir);
 
 /* Reads the member `key`, a string, and copies it to the tokenizer's arena. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/companions.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "runtime/runtime.h"
@@ -121,39 +122,79 @@ lp_status lp_load_post_processor(lp_loader *loader, const lp_json *at) {
 
 /* ---- tokenizer_config.json --------------------------------------------------------------------------------------- */
 
-/* "eos_token": "</s>" or {"content": "</s>", ...}; absent and null leave *out as it is. */
-static lp_status load_special_text(lp_loader *loader, const lp_json *root, const char *key, const char **out) {
-  lp_json member = lp_json_member(root, key);
-  size_t size;
-  if (!lp_json_is_given(&member)) return LP_OK;
-  bool object = lp_json_is(&member, LP_JSON_OBJECT);
-  return lp_load_text(loader, object ? &member : root, object ? "content" : key, out, &size);
+/* Sets the text of a name, which may have one already; NULL removes it. */
+static void name_special(lp_tokenizer *tokenizer, const char *name, const char *text) {
+  lp_chat_special *all = tokenizer->specials.data;
+  size_t at = 0;
+  while (at < tokenizer->specials.count && !lp_streq(all[at].name, name))
+    at++;
+  if (lp_streq(name, "bos_token")) tokenizer->bos = text;
+  if (lp_streq(name, "eos_token")) tokenizer->eos = text;
+  if (at < tokenizer->specials.count && text)
+    all[at].text = text;
+  else if (at < tokenizer->specials.count)
+    all[at] = all[--tokenizer->specials.count];
+  else if (text)
+    lp_vec_push(&tokenizer->specials, ((lp_chat_special){lp_arena_strdup(tokenizer->arena, name), text}));
 }
 
-/* Reads "chat_template": a text, or a list of named texts, of which "default" is used. */
+/* Reads "eos_token": "</s>" or {"content": "</s>", ...}; null: there is none. */
+static lp_status load_special(lp_loader *loader, const lp_json *root, const lp_json *member) {
+  const char *text = NULL;
+  size_t size;
+  if (lp_json_is_given(member)) {
+    bool object = lp_json_is(member, LP_JSON_OBJECT);
+    LP_TRY(lp_load_text(loader, object ? member : root, object ? "content" : member->key, &text, &size));
+  }
+  name_special(loader->tokenizer, member->key, text);
+  return LP_OK;
+}
+
+static bool is_standard(const char *name) {
+  static const char *const names[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                      "pad_token", "cls_token", "mask_token"};
+  for (size_t i = 0; i < LP_COUNT(names); i++)
+    if (lp_streq(name, names[i])) return true;
+  return false;
+}
+
+/* Names the special tokens that templates can print, as transformers does: the standard ones, those of the model (any
+ * other text whose key ends in "_token"), and those of an object "extra_special_tokens". */
+static lp_status load_specials(lp_loader *loader, const lp_json *root) {
+  for (size_t i = 0; i < lp_json_count(root); i++) {
+    lp_json member = lp_json_entry(root, i);
+    bool own = lp_has_suffix(member.key, "_token") && lp_json_is(&member, LP_JSON_TEXT);
+    if (is_standard(member.key) || own) LP_TRY(load_special(loader, root, &member));
+  }
+  lp_json extra = lp_json_member(root, "extra_special_tokens");
+  for (size_t i = 0; lp_json_is(&extra, LP_JSON_OBJECT) && i < lp_json_count(&extra); i++) {
+    lp_json member = lp_json_entry(&extra, i);
+    LP_TRY(load_special(loader, &extra, &member));
+  }
+  return LP_OK;
+}
+
+static lp_status load_template_text(lp_loader *loader, const lp_json *object, const char *key, lp_chat_template *out) {
+  out->file = lp_arena_strdup(loader->tokenizer->arena, loader->file);
+  return lp_load_text(loader, object, key, &out->source, &out->size);
+}
+
+/* Reads "chat_template": a text, or a list of named texts, of which "default" is used, and "tool_use" with tools. */
 static lp_status load_chat(lp_loader *loader, const lp_json *root) {
   lp_tokenizer *tokenizer = loader->tokenizer;
   lp_json member = lp_json_member(root, "chat_template");
   if (!lp_json_is_given(&member)) return LP_OK;
-  tokenizer->chat_file = lp_arena_strdup(tokenizer->arena, loader->file);
-  if (!lp_json_is(&member, LP_JSON_ARRAY))
-    return lp_load_text(loader, root, "chat_template", &tokenizer->chat, &tokenizer->chat_size);
+  if (!lp_json_is(&member, LP_JSON_ARRAY)) return load_template_text(loader, root, "chat_template", &tokenizer->chat);
   for (size_t i = 0; i < lp_json_count(&member); i++) {
     lp_json item = lp_json_item(&member, i), name = lp_json_member(&item, "name");
-    if (lp_json_equals(&name, "default"))
-      return lp_load_text(loader, &item, "template", &tokenizer->chat, &tokenizer->chat_size);
+    if (lp_json_equals(&name, "default")) LP_TRY(load_template_text(loader, &item, "template", &tokenizer->chat));
+    if (lp_json_equals(&name, "tool_use")) LP_TRY(load_template_text(loader, &item, "template", &tokenizer->tool_chat));
   }
-  return lp_json_error(&member, loader->diag, "none of the templates is named 'default'");
+  return tokenizer->chat.source ? LP_OK
+                                : lp_json_error(&member, loader->diag, "none of the templates is named 'default'");
 }
 
-static lp_status load_config_root(lp_loader *loader, const lp_json *root) {
-  LP_TRY(lp_json_object(root, loader->diag));
-  LP_TRY(load_special_text(loader, root, "bos_token", &loader->tokenizer->bos));
-  LP_TRY(load_special_text(loader, root, "eos_token", &loader->tokenizer->eos));
-  return load_chat(loader, root);
-}
-
-static lp_status load_config_json(lp_loader *loader) {
+static lp_status load_json(lp_loader *loader, lp_status (*load)(lp_loader *, const lp_json *)) {
   char *data = NULL;
   size_t size = 0;
   lp_json_document *document = NULL;
@@ -162,31 +203,57 @@ static lp_status load_config_json(lp_loader *loader) {
   free(data);
   if (status != LP_OK) return status;
   lp_json root = lp_json_root(loader->file, document);
-  status = load_config_root(loader, &root);
+  status = lp_json_object(&root, loader->diag);
+  if (status == LP_OK) status = load(loader, &root);
   lp_json_free(document);
   return status;
 }
 
-static lp_status load_chat_file(lp_loader *loader) {
-  lp_tokenizer *tokenizer = loader->tokenizer;
+static lp_status load_config_root(lp_loader *loader, const lp_json *root) {
+  lp_json decoder = lp_json_member(root, "added_tokens_decoder");
+  loader->has_added_tokens = lp_json_is_given(&decoder);
+  LP_TRY(load_specials(loader, root));
+  return load_chat(loader, root);
+}
+
+static lp_status load_config_json(lp_loader *loader) {
+  return load_json(loader, load_config_root);
+}
+
+/* A file of older models. transformers does not read it beside a configuration with "added_tokens_decoder". */
+static lp_status load_map(lp_loader *loader) {
+  return loader->has_added_tokens ? LP_OK : load_json(loader, load_specials);
+}
+
+static lp_status load_file(lp_loader *loader, lp_chat_template *out) {
+  lp_arena *arena = loader->tokenizer->arena;
   char *data = NULL;
-  LP_TRY(lp_file_read(loader->file, &data, &tokenizer->chat_size, loader->diag));
-  tokenizer->chat = lp_arena_copy(tokenizer->arena, data, tokenizer->chat_size + 1);
-  tokenizer->chat_file = lp_arena_strdup(tokenizer->arena, loader->file);
+  LP_TRY(lp_file_read(loader->file, &data, &out->size, loader->diag));
+  out->source = lp_arena_copy(arena, data, out->size + 1);
+  out->file = lp_arena_strdup(arena, loader->file);
   free(data);
   return LP_OK;
 }
 
+/* Templates in files replace those of the configuration. */
+static lp_status load_chat_file(lp_loader *loader) {
+  loader->tokenizer->tool_chat = (lp_chat_template){0};
+  return load_file(loader, &loader->tokenizer->chat);
+}
+
+static lp_status load_tool_chat_file(lp_loader *loader) {
+  return load_file(loader, &loader->tokenizer->tool_chat);
+}
+
 lp_status lp_load_config(lp_loader *loader, const char *dir) {
-  static const struct {
-    const char *name;
-    lp_status (*load)(lp_loader *loader);
-  } files[] = {{"tokenizer_config.json", load_config_json}, {"chat_template.jinja", load_chat_file}};
+  static lp_status (*const load[LP_TOKENIZER_COMPANIONS])(lp_loader *loader) = {load_config_json, load_map,
+                                                                                load_chat_file, load_tool_chat_file};
+  lp_loader part = *loader;
   lp_status status = LP_OK;
-  for (size_t i = 0; i < LP_COUNT(files) && status == LP_OK; i++) {
-    char *path = lp_path_join(dir, files[i].name);
-    lp_loader part = {.tokenizer = loader->tokenizer, .file = path, .diag = loader->diag};
-    if (lp_path_exists(path)) status = files[i].load(&part);
+  for (size_t i = 0; i < LP_TOKENIZER_COMPANIONS && status == LP_OK; i++) {
+    char *path = lp_path_join(dir, lp_tokenizer_companions[i]);
+    part.file = path;
+    if (lp_path_exists(path)) status = load[i](&part);
     free(path);
   }
   return status;

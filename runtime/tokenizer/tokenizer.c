@@ -65,6 +65,9 @@ static void guess_specials(lp_tokenizer *tokenizer) {
   static const char *const eos[] = {"</s>", "<|im_end|>", "<|end_of_text|>", "<eos>", "<|endoftext|>"};
   tokenizer->bos = usual_name(tokenizer, bos, LP_COUNT(bos));
   tokenizer->eos = usual_name(tokenizer, eos, LP_COUNT(eos));
+  const lp_chat_special found[] = {{"bos_token", tokenizer->bos}, {"eos_token", tokenizer->eos}};
+  for (size_t i = 0; i < LP_COUNT(found); i++)
+    if (found[i].text) lp_vec_push(&tokenizer->specials, found[i]);
 }
 
 lp_status lp_tokenizer_load(const char *path, lp_tokenizer **out, lp_diag *diag) {
@@ -100,6 +103,7 @@ void lp_tokenizer_free(lp_tokenizer *tokenizer) {
   lp_steps_free(&tokenizer->decoder);
   lp_vec_free(&tokenizer->before);
   lp_vec_free(&tokenizer->after);
+  lp_vec_free(&tokenizer->specials);
   lp_arena_free(tokenizer->arena);
   free(tokenizer);
 }
@@ -135,19 +139,23 @@ int32_t lp_tokenizer_bos(const lp_tokenizer *tokenizer) {
 }
 
 bool lp_tokenizer_has_chat_template(const lp_tokenizer *tokenizer) {
-  return tokenizer->chat != NULL;
+  return tokenizer->chat.source != NULL;
+}
+
+lp_status lp_tokenizer_render(const lp_tokenizer *tokenizer, lp_chat_input input, bool with_tools, lp_buf *out,
+                              lp_diag *diag) {
+  const lp_chat_template *chat = with_tools && tokenizer->tool_chat.source ? &tokenizer->tool_chat : &tokenizer->chat;
+  if (!chat->source) return lp_error(diag, LP_LOC_NONE, "the tokenizer has no chat template");
+  input.file = chat->file;
+  input.specials = tokenizer->specials.data;
+  input.special_count = tokenizer->specials.count;
+  return lp_chat_render(chat->source, chat->size, &input, out, diag);
 }
 
 lp_status lp_tokenizer_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages, size_t count,
                             bool add_generation_prompt, lp_buf *out, lp_diag *diag) {
-  if (!tokenizer->chat) return lp_error(diag, LP_LOC_NONE, "the tokenizer has no chat template");
-  lp_chat_input input = {.file = tokenizer->chat_file,
-                         .bos = tokenizer->bos ? tokenizer->bos : "",
-                         .eos = tokenizer->eos ? tokenizer->eos : "",
-                         .messages = messages,
-                         .count = count,
-                         .add_generation_prompt = add_generation_prompt};
-  return lp_chat_render(tokenizer->chat, tokenizer->chat_size, &input, out, diag);
+  const lp_chat_input input = {.messages = messages, .count = count, .add_generation_prompt = add_generation_prompt};
+  return lp_tokenizer_render(tokenizer, input, false, out, diag);
 }
 
 /* ---- encoding ---------------------------------------------------------------------------------------------------- */

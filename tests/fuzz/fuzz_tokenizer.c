@@ -5,6 +5,8 @@
 #include "runtime/chat/chat.h"
 #include "runtime/tokenizer/internal.h"
 
+static const lp_chat_special specials[] = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
+
 static void use(const lp_tokenizer *tokenizer, const char *text, size_t size, lp_diag *diag) {
   lp_tokens ids = {0};
   lp_buf out = {0};
@@ -22,7 +24,8 @@ static void use(const lp_tokenizer *tokenizer, const char *text, size_t size, lp
 
 static void render(const char *text, size_t size, lp_diag *diag) {
   static const lp_chat_message messages[] = {{"system", "s"}, {"user", " u "}, {"assistant", "\xC3\xA9"}};
-  lp_chat_input input = {.file = "f", .bos = "<s>", .eos = "</s>", .messages = messages, .count = 3};
+  lp_chat_input input = {
+      .file = "f", .specials = specials, .special_count = LP_COUNT(specials), .messages = messages, .count = 3};
   lp_buf out = {0};
   (void)!lp_chat_render(text, size, &input, &out, diag);
   static const char variables[] = "{\"tools\":[{\"a\":[1,2.5,null]}],\"messages\":[{\"role\":\"user\",\"content\":"

@@ -1,4 +1,5 @@
 /* -MD: a make rule with the files that an output depends on. */
+#include "base/companions.h"
 #include "base/file.h"
 #include "base/map.h"
 #include "base/path.h"
@@ -38,16 +39,17 @@ static void put_weight_files(lp_writer *writer, lp_map *seen, const lp_module *m
 
 /* Adds the tokenizer, its companions, and the model's settings. */
 static void put_companions(const lp_compile *compile, lp_writer *writer, lp_map *seen) {
-  static const char *const names[] = {"tokenizer_config.json",     "chat_template.jinja",  "config.json",
-                                      "generation_config.json",    "genai_config.json",    "modules.json",
-                                      "sentence_bert_config.json", "1_Pooling/config.json"};
+  static const char *const names[] = {"config.json",  "generation_config.json",    "genai_config.json",
+                                      "modules.json", "sentence_bert_config.json", "1_Pooling/config.json"};
   char *tokenizer = lp_compile_tokenizer(compile), *folder = tokenizer ? lp_path_dir(tokenizer) : NULL;
   if (tokenizer && lp_path_exists(tokenizer)) put_dependency(writer, seen, tokenizer);
+  for (size_t i = 0; folder && i < LP_TOKENIZER_COMPANIONS; i++) {
+    char *path = lp_path_join(folder, lp_tokenizer_companions[i]);
+    if (lp_path_exists(path)) put_dependency(writer, seen, path);
+    free(path);
+  }
   for (size_t i = 0; i < LP_COUNT(names); i++) {
-    bool with_tokenizer = i < 2;
-    char *path = !with_tokenizer ? lp_compile_find_companion(compile, names[i])
-                 : folder        ? lp_path_join(folder, names[i])
-                                 : NULL;
+    char *path = lp_compile_find_companion(compile, names[i]);
     if (path && lp_path_exists(path)) put_dependency(writer, seen, path);
     free(path);
   }

@@ -33,10 +33,10 @@ static lp_status encode_prompt(const lp_bundle *bundle, const lp_completion *req
     return lp_error(diag, LP_LOC_NONE, "the model has no chat template: use /v1/completions");
   lp_json root = lp_json_root("the request", request->document), messages = lp_json_member(&root, "messages"),
           tools = lp_json_member(&root, "tools");
-  if (request->tools == LP_TOOLS_NONE && !request->has_roles)
+  if (request->tools == LP_TOOLS_NONE && !request->has_more && !request->template_variables)
     return lp_tokenizer_encode_chat(tokenizer, request->messages, request->count, out, diag);
   return lp_tokenizer_encode_chat_json(tokenizer, messages.value, request->tools == LP_TOOLS_NONE ? NULL : tools.value,
-                                       out, diag);
+                                       request->template_variables, out, diag);
 }
 
 /* The request's own values count. Where it has no temperature, those that the model's files state apply, and without

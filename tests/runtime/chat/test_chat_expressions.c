@@ -9,6 +9,8 @@
 #include "runtime/runtime.h"
 #include "tests/suite.h"
 
+static const lp_chat_special specials[] = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
+
 static void expect_row(const lp_json *row, int line) {
   lp_json source = lp_json_member(row, "source"), text = lp_json_member(row, "text");
   lp_json refusal = lp_json_member(row, "refusal");
@@ -16,7 +18,7 @@ static void expect_row(const lp_json *row, int line) {
   ck_assert(lp_json_is(&source, LP_JSON_TEXT) && lp_json_is(wanted, LP_JSON_TEXT));
   lp_diag *diag = lp_diag_create();
   lp_buf found = {0};
-  const lp_chat_input input = {.file = "t", .bos = "<s>", .eos = "</s>"};
+  const lp_chat_input input = {.file = "t", .specials = specials, .special_count = LP_COUNT(specials)};
   lp_status status = lp_chat_render(source.value->text, source.value->size, &input, &found, diag);
   if (status != LP_OK) lp_buf_clear(&found);
   if (status != LP_OK) lp_buf_puts(&found, lp_diag_get(diag, 0)->text);

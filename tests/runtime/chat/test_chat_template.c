@@ -8,6 +8,8 @@
 #include "runtime/runtime.h"
 #include "tests/suite.h"
 
+static const lp_chat_special specials[] = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
+
 #define DATA LP_TEST_DIR "/templates/"
 
 enum { MAX_MESSAGES = 8 };
@@ -67,8 +69,8 @@ static bool next_conversation(char **rest, conversation *out) {
 static void render(const char *source, const conversation *c, lp_buf *out) {
   lp_diag *diag = lp_diag_create();
   lp_chat_input input = {.file = "t.jinja",
-                         .bos = "<s>",
-                         .eos = "</s>",
+                         .specials = specials,
+                         .special_count = LP_COUNT(specials),
                          .messages = c->messages,
                          .count = c->count,
                          .add_generation_prompt = c->prompt};
@@ -115,7 +117,8 @@ static void render_variables(const char *source, const char *json, size_t size, 
   lp_buf out = {0};
   ck_assert_int_eq(lp_json_parse("c", json, size, 0, &document, diag), LP_OK);
   lp_json root = lp_json_root("c", document);
-  lp_chat_input input = {.file = "t", .bos = "<s>", .eos = "</s>", .variables = root.value};
+  lp_chat_input input = {
+      .file = "t", .specials = specials, .special_count = LP_COUNT(specials), .variables = root.value};
   if (lp_chat_render(source, strlen(source), &input, &out, diag) == LP_OK)
     snprintf(mark, 16, "%08x", fnv(&out));
   else

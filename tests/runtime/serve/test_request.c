@@ -111,7 +111,6 @@ static const struct {
     {0, TEXT("\"echo\":true"), "'echo' is not supported"},
     {0, TEXT("\"suffix\":\"a\""), "'suffix' is not supported"},
     {0, TEXT("\"best_of\":2"), "'best_of' is not supported"},
-    {0, TEXT("\"best_of\":1.0"), "'best_of' is not supported"},
     {0, TEXT("\"num_beams\":2"), "'num_beams' is not supported"},
     {0, TEXT("\"typical_p\":0.5"), "'typical_p' is not supported"},
     {0, TEXT("\"length_penalty\":0"), "'length_penalty' is not supported"},
@@ -120,7 +119,16 @@ static const struct {
     {0, TEXT("\"modalities\":[\"audio\"]"), "'modalities' is not supported"},
     {0, TEXT("\"reasoning_effort\":\"low\""), "'reasoning_effort' is not supported"},
     {0, TEXT("\"verbosity\":\"low\""), "'verbosity' is not supported"},
-    {0, TEXT("\"chat_template_kwargs\":{\"a\":1}"), "'chat_template_kwargs' is not supported"},
+    {0, TEXT("\"chat_template_kwargs\":{\"a\":1}"), "'chat_template_kwargs' belongs to chats"},
+    {1, CHAT("\"chat_template_kwargs\":[]"), "'chat_template_kwargs' must be an object"},
+    {1, CHAT("\"chat_template_kwargs\":{\"tools\":null}"), "'chat_template_kwargs.tools' is not supported"},
+    {1, "{\"model\":\"m\",\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"prefix\":true}]}",
+     "'messages[0].prefix' is not supported"},
+    {1, CHAT("\"enable_thinking\":false"), "'enable_thinking' is not supported"},
+    {1, CHAT("\"skip_special_tokens\":false"), "'skip_special_tokens' is not supported"},
+    {1, CHAT("\"add_generation_prompt\":false"), "'add_generation_prompt' is not supported"},
+    {1, CHAT("\"do_sample\":false"), "'do_sample' is not supported"},
+    {1, CHAT("\"no_such_member\":{}"), "'no_such_member' is not supported"},
     {0, TEXT("\"min_tokens\":1"), "'min_tokens' is not supported"},
     {0, TEXT("\"mirostat\":1"), "'mirostat' is not supported"},
     {0, TEXT("\"dry_multiplier\":1"), "'dry_multiplier' is not supported"},
@@ -141,7 +149,8 @@ LP_TEST(usual_values_are_taken) {
                                     "\"length_penalty\":1,\"min_tokens\":0,\"mirostat\":0,\"dry_multiplier\":0,"
                                     "\"xtc_probability\":0.0,\"bad_words\":[],\"guided_json\":{},\"tools\":[],"
                                     "\"modalities\":[\"text\"],\"reasoning_effort\":\"none\",\"repeat_penalty\":1,"
-                                    "\"tool_choice\":\"auto\",\"other\":7")),
+                                    "\"tool_choice\":\"auto\",\"skip_special_tokens\":true,\"unknown\":null,"
+                                    "\"user\":\"u\",\"metadata\":{\"a\":\"b\"},\"store\":true")),
                    LP_OK);
   ck_assert_ptr_null(request.only_engine);
   ck_assert_int_eq(request.tools, LP_TOOLS_NONE);
@@ -210,6 +219,19 @@ LP_TEST(values_at_their_ends) {
   ck_assert_str_eq(request.keywords, "k");
 }
 
+LP_TEST(what_a_template_is_given) {
+  ck_assert_int_eq(take(true, CHAT("\"chat_template_kwargs\":{}")), LP_OK);
+  ck_assert(!request.has_more && !request.template_variables);
+  lp_completion_free(&request);
+  ck_assert_int_eq(take(true, CHAT("\"chat_template_kwargs\":{\"enable_thinking\":false}")), LP_OK);
+  ck_assert(request.template_variables && !request.has_more);
+  lp_completion_free(&request);
+  ck_assert_int_eq(take(true, "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"a\","
+                              "\"name\":\"n\",\"prefix\":false}]}"),
+                   LP_OK);
+  ck_assert(request.has_more);
+}
+
 LP_TEST(prompts_of_tokens) {
   static const char *const bodies[] = {"{\"model\":\"m\",\"prompt\":[0,2147483647]}",
                                        "{\"model\":\"m\",\"prompt\":[[0,2147483647]]}"};
@@ -250,7 +272,7 @@ LP_TEST(chats) {
   ck_assert_uint_eq(request.count, 3);
   ck_assert_str_eq(request.messages[1].content, "");
   ck_assert_str_eq(request.messages[2].content, "bc");
-  ck_assert(request.has_roles && request.one_call);
+  ck_assert(request.has_more && request.one_call);
   ck_assert_int_eq(request.decoding.top_logprobs, 3);
   ck_assert_int_eq(request.tools, LP_TOOLS_REQUIRED);
   ck_assert_str_eq(request.tool, "f");

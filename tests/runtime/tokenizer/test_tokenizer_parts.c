@@ -2,6 +2,7 @@
  * in Hugging Face's tokenizers, and the files around it that are refused. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/dir.h"
 #include "base/file.h"
@@ -407,6 +408,45 @@ LP_LOOP_TEST(chat_templates_of_a_folder, 0, 8) {
   if (rows[_i].text) ck_assert_int_eq(lp_tokenizer_chat(tokenizer, &message, 1, true, &text, diag), LP_OK);
   ck_assert_str_eq(lp_buf_text(&text), rows[_i].text ? rows[_i].text : "");
   lp_buf_free(&text);
+  lp_tokenizer_free(tokenizer);
+}
+
+/* Templates print the special tokens that the files name, and requests with tools use the template for them. */
+LP_LOOP_TEST(names_and_templates_of_a_folder, 0, 9) {
+#define ALL "{{ pad_token }}{{ mask_token }}{{ image_token }}{{ own_token }}{{ eot_token }}{{ add_token }}"
+  static const struct {
+    const char *config, *map, *chat, *tool_chat, *plain, *with_tools;
+  } rows[] = {
+      {"{\"pad_token\":\"p\",\"mask_token\":{\"content\":\"m\"},\"own_token\":\"o\",\"add_token\":true,"
+       "\"extra_special_tokens\":{\"image_token\":\"i\",\"eot_token\":{\"content\":\"e\"}}}",
+       NULL, ALL, NULL, "pmioe", "pmioe"},
+      {"{\"pad_token\":\"p\",\"extra_special_tokens\":[\"x\"]}",
+       "{\"pad_token\":{\"content\":\"q\"},\"mask_token\":\"m\",\"extra_special_tokens\":{\"eot_token\":\"e\"}}", ALL,
+       NULL, "qme", "qme"},
+      {"{\"pad_token\":\"p\"}", "{\"pad_token\":null}", ALL, NULL, "", ""},
+      /* as transformers: the older file does not count beside added_tokens_decoder */
+      {"{\"pad_token\":\"p\",\"added_tokens_decoder\":{}}", "{\"pad_token\":\"q\"}", ALL, NULL, "p", "p"},
+      {"{\"chat_template\":[" NAMED("tool_use", "t") "," NAMED("default", "d") "]}", NULL, NULL, NULL, "d", "t"},
+      {"{}", NULL, "d", "t", "d", "t"},
+      {"{\"chat_template\":[" NAMED("tool_use", "t") "," NAMED("default", "d") "]}", NULL, "e", NULL, "e", "e"},
+      {"{\"chat_template\":[" NAMED("tool_use", "t") "," NAMED("default", "d") "]}", NULL, "e", "u", "e", "u"},
+      {"{\"chat_template\":\"{{ 'bos' if bos_token is defined else 'none' }}\"}", NULL, NULL, NULL, "none", "none"},
+  };
+  lp_tokenizer *tokenizer = NULL;
+  char *folder = lp_path_join(dir, "additional_chat_templates");
+  if (rows[_i].map) put_file("special_tokens_map.json", rows[_i].map);
+  if (rows[_i].tool_chat) {
+    ck_assert_int_eq(mkdir(folder, 0777), 0);
+    put_file("additional_chat_templates/tool_use.jinja", rows[_i].tool_chat);
+  }
+  free(folder);
+  ck_assert_int_eq(load_with(rows[_i].config, rows[_i].chat, &tokenizer), LP_OK);
+  for (int with_tools = 0; with_tools < 2; with_tools++) {
+    lp_buf text = {0};
+    ck_assert_int_eq(lp_tokenizer_render(tokenizer, (lp_chat_input){0}, with_tools != 0, &text, diag), LP_OK);
+    ck_assert_str_eq(lp_buf_text(&text), with_tools ? rows[_i].with_tools : rows[_i].plain);
+    lp_buf_free(&text);
+  }
   lp_tokenizer_free(tokenizer);
 }
 

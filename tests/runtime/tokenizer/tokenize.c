@@ -13,6 +13,8 @@
 #include "runtime/chat/chat.h"
 #include "runtime/runtime.h"
 
+static const lp_chat_special specials[] = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
+
 static bool read_text(lp_buf *text) {
   uint8_t head[4];
   if (fread(head, 1, 4, stdin) != 4) return false;
@@ -82,7 +84,8 @@ static lp_status chat_all(const char *path, lp_diag *diag) {
     lp_buf_puts(&out, "o");
     lp_status status = lp_json_parse("variables", lp_buf_text(&text), text.size, 0, &document, own);
     lp_json root = lp_json_root("variables", document);
-    lp_chat_input input = {.file = path, .bos = "<s>", .eos = "</s>", .variables = root.value};
+    lp_chat_input input = {
+        .file = path, .specials = specials, .special_count = LP_COUNT(specials), .variables = root.value};
     if (status == LP_OK) status = lp_chat_render(source, size, &input, &out, own);
     if (status != LP_OK) {
       lp_buf_clear(&out);
