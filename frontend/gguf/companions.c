@@ -25,16 +25,38 @@ static void put_token(const lp_gguf *file, lp_json_writer *w, const char *key, c
   lp_json_put_bytes(w, key, tokens->text[id].data, tokens->text[id].size);
 }
 
+static void put_template(lp_json_writer *w, const char *name, const char *text) {
+  lp_json_put_object(w, NULL);
+  lp_json_put_text(w, "name", name);
+  lp_json_put_text(w, "template", text);
+  lp_json_put_end(w);
+}
+
+/* "tokenizer.chat_template" is the usual template; others have their names behind it. */
+static void put_templates(const lp_gguf *file, lp_json_writer *w) {
+  const char *usual = lp_gguf_string(file, "tokenizer.chat_template");
+  const char *named = lp_gguf_string(file, "tokenizer.chat_template.default");
+  const char *tools = lp_gguf_string(file, "tokenizer.chat_template.tool_use");
+  if (!usual) usual = named;
+  if (!usual) return;
+  lp_json_put_array(w, "chat_template");
+  put_template(w, "default", usual);
+  if (tools) put_template(w, "tool_use", tools);
+  lp_json_put_end(w);
+}
+
 static lp_status write_tokenizer_config(const lp_gguf *file, const char *folder, lp_diag *diag) {
   lp_buf text = {0};
   lp_json_writer w = lp_json_writer_begin(&text, (lp_json_style){0});
-  const char *chat = lp_gguf_string(file, "tokenizer.chat_template");
   lp_json_put_object(&w, NULL);
   put_token(file, &w, "bos_token", "tokenizer.ggml.bos_token_id");
   put_token(file, &w, "eos_token", "tokenizer.ggml.eos_token_id");
   put_token(file, &w, "unk_token", "tokenizer.ggml.unknown_token_id");
   put_token(file, &w, "pad_token", "tokenizer.ggml.padding_token_id");
-  if (chat) lp_json_put_text(&w, "chat_template", chat);
+  put_token(file, &w, "sep_token", "tokenizer.ggml.seperator_token_id"); /* written so in GGUF */
+  put_token(file, &w, "cls_token", "tokenizer.ggml.cls_token_id");
+  put_token(file, &w, "mask_token", "tokenizer.ggml.mask_token_id");
+  put_templates(file, &w);
   lp_json_put_end(&w);
   lp_status status = write_text(folder, "tokenizer_config.json", &text, diag);
   lp_buf_free(&text);
@@ -98,6 +120,7 @@ lp_status lp_gguf_write_companions(const char *path, const char *folder, lp_diag
   LP_TRY(lp_file_map(path, &mapping, diag));
   lp_gguf file = {.path = path, .data = mapping.data, .size = mapping.size, .arena = lp_arena_create()};
   lp_status status = lp_gguf_read(&file, diag);
+  if (status == LP_OK) status = lp_gguf_check_types(&file, diag);
   if (status == LP_OK) status = write_files(&file, folder, diag);
   lp_gguf_release(&file);
   lp_arena_free(file.arena);

@@ -1,4 +1,5 @@
 /* Turns the metadata of a GGUF file into the description of a decoder. */
+#include "base/file.h"
 #include "frontend/gguf/gguf.h"
 
 #include <math.h>
@@ -201,7 +202,8 @@ static lp_status find_factors(const reader *r, const char *name, int64_t size, c
     return lp_error(r->diag, LP_LOC_FILE(r->file->path),
                     "tensor '%s' is not a vector of %" PRId64 " elements of type f32", t->name, size / 2);
   float *factors = LP_NEW_ARRAY(r->arena, float, size / 2 + 1);
-  memcpy(factors, r->file->data + t->offset, (size_t)(size / 2) * sizeof *factors);
+  const lp_mapping *part = lp_map_get(r->weights->module->sources, t->file);
+  memcpy(factors, part->data + t->offset, (size_t)(size / 2) * sizeof *factors);
   for (int64_t i = 0; i < size / 2; i++)
     if (!(factors[i] > 0))
       return lp_error(r->diag, LP_LOC_FILE(r->file->path), "tensor '%s': %g is not positive", t->name,

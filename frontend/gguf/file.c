@@ -106,6 +106,8 @@ static lp_status read_all(cursor *c) {
   LP_TRY(read_number(c, 4, &magic));
   if (magic != 0x46554747) return damaged(c, "it does not begin with GGUF");
   LP_TRY(read_number(c, 4, &version));
+  if (version != 0 && (version & 0xFFFF) == 0)
+    return lp_error(c->diag, LP_LOC_FILE(f->path), "a big-endian GGUF file is not supported");
   if (version != 2 && version != 3)
     return lp_error(c->diag, LP_LOC_FILE(f->path), "GGUF of version %" PRIu64 " is not supported: 2 or 3", version);
   LP_TRY(read_number(c, 8, &tensors));

@@ -61,6 +61,8 @@ typedef struct {
 /* Reads the header; `file` holds path, data, size and the arena, and is released with lp_gguf_release. */
 LP_MUST_USE lp_status lp_gguf_read(lp_gguf *file, lp_diag *diag);
 void lp_gguf_release(lp_gguf *file);
+/* Names a key that has another type than the one that is read (keys.c). */
+LP_MUST_USE lp_status lp_gguf_check_types(const lp_gguf *file, lp_diag *diag);
 
 const lp_gguf_value *lp_gguf_find(const lp_gguf *file, const char *key); /* NULL: absent */
 /* Returns `otherwise` when the key is absent or not a single value of this type. */

@@ -42,22 +42,94 @@ static lp_status measure(const lp_gguf *file, const lp_gguf_tensor *t, lp_stored
   return LP_OK;
 }
 
+/* Adds the tensors of the file, or of one part of it. */
 static lp_status add_tensors(const lp_gguf *file, lp_weights *w) {
   lp_arena *arena = w->module->arena;
   for (size_t i = 0; i < file->tensor_count; i++) {
     const lp_gguf_tensor *t = &file->tensor[i];
     lp_stored *stored = LP_NEW(arena, lp_stored);
     stored->name = lp_arena_strdup(arena, t->name);
-    stored->file = lp_path_base(w->path);
+    stored->file = lp_path_base(lp_arena_strdup(arena, file->path));
     stored->rank = t->rank;
     stored->offset = (int64_t)t->offset;
     memcpy(stored->dim, t->dim, sizeof t->dim);
     LP_TRY(measure(file, t, stored, w->diag));
     if (lp_map_put(w->tensors, stored->name, stored))
-      return lp_error(w->diag, LP_LOC_FILE(w->path), "tensor '%s' occurs twice", t->name);
+      return lp_error(w->diag, LP_LOC_FILE(file->path), "tensor '%s' occurs twice", t->name);
   }
   return LP_OK;
 }
+
+/* Maps a file, whose bytes stay with the module, and reads its header. Release *out in any case. */
+static lp_status open_file(lp_module *module, const char *path, lp_gguf *out, lp_diag *diag) {
+  lp_mapping *mapping = LP_NEW(module->arena, lp_mapping);
+  *out = (lp_gguf){.path = path, .arena = lp_arena_create()};
+  LP_TRY(lp_file_map(path, mapping, diag));
+  lp_map_put(module->sources, lp_path_base(path), mapping);
+  out->data = mapping->data;
+  out->size = mapping->size;
+  LP_TRY(lp_gguf_read(out, diag));
+  return lp_gguf_check_types(out, diag);
+}
+
+static void close_file(lp_gguf *file) {
+  if (file->values) lp_gguf_release(file);
+  lp_arena_free(file->arena);
+}
+
+/* ---- a file in parts --------------------------------------------------------------------------------------------- */
+
+/* llama.cpp splits a model into NAME-00001-of-00005.gguf and so on. The first part has the metadata. */
+static const char part_name[] = "-%05d-of-%05d.gguf";
+enum { PART_NAME = sizeof "-00001-of-00005.gguf" - 1, MOST_PARTS = 65535 };
+
+/* The path of part `number` beside the first one, in `arena`. */
+static const char *part_path(const lp_gguf *first, int number, int count, lp_arena *arena) {
+  int length = (int)(strlen(first->path) - PART_NAME);
+  return lp_arena_format(arena, "%.*s-%05d-of-%05d.gguf", length, first->path, number, count);
+}
+
+static lp_status check_first(const lp_gguf *file, int number, int64_t count, lp_diag *diag) {
+  lp_loc loc = LP_LOC_FILE(file->path);
+  if (count > MOST_PARTS || number < 0 || number >= count)
+    return lp_error(diag, loc, "'split.no' and 'split.count' are no part of a file");
+  const char *own = lp_arena_format(file->arena, part_name, number + 1, (int)count);
+  bool named = lp_has_suffix(file->path, own);
+  if (number > 0)
+    return lp_error(diag, loc, "this is part %d of %" PRId64 ": the model is named by its first part%s%s", number + 1,
+                    count, named ? ", " : "", named ? lp_path_base(part_path(file, 1, (int)count, file->arena)) : "");
+  if (named) return LP_OK;
+  return lp_error(diag, loc,
+                  "this is part 1 of %" PRId64 ", and its name does not end in '%s', by which the others are found",
+                  count, own);
+}
+
+static lp_status add_part(const lp_gguf *first, int number, int count, lp_weights *w) {
+  lp_gguf part;
+  const char *path = part_path(first, number, count, w->module->arena);
+  lp_status status = open_file(w->module, path, &part, w->diag);
+  if (status == LP_OK &&
+      (lp_gguf_i64(&part, "split.no", -1) != number - 1 || lp_gguf_i64(&part, "split.count", -1) != count))
+    status = lp_error(w->diag, LP_LOC_FILE(path), "this is not part %d of %d, as its name says", number, count);
+  if (status == LP_OK) status = add_tensors(&part, w);
+  close_file(&part);
+  return status;
+}
+
+/* Adds the tensors of all parts behind the first. */
+static lp_status add_parts(const lp_gguf *first, lp_weights *w) {
+  int64_t count = lp_gguf_i64(first, "split.count", 1);
+  if (count <= 1) return LP_OK;
+  LP_TRY(check_first(first, (int)lp_gguf_i64(first, "split.no", 0), count, w->diag));
+  for (int i = 2; i <= count; i++)
+    LP_TRY(add_part(first, i, (int)count, w));
+  int64_t found = (int64_t)lp_map_count(w->tensors), wanted = lp_gguf_i64(first, "split.tensors.count", found);
+  if (found == wanted) return LP_OK;
+  return lp_error(w->diag, LP_LOC_FILE(first->path),
+                  "the parts have %" PRId64 " tensors, and 'split.tensors.count' is %" PRId64, found, wanted);
+}
+
+/* ---- the model --------------------------------------------------------------------------------------------------- */
 
 static lp_status fill(lp_module *module, lp_gguf *file, bool absent_ok, lp_diag *diag) {
   lp_decoder decoder;
@@ -67,6 +139,7 @@ static lp_status fill(lp_module *module, lp_gguf *file, bool absent_ok, lp_diag 
                         .absent_ok = absent_ok,
                         .diag = diag};
   lp_status status = add_tensors(file, &weights);
+  if (status == LP_OK) status = add_parts(file, &weights);
   if (status == LP_OK) status = lp_gguf_config(file, module->arena, &weights, &decoder, diag);
   if (status == LP_OK) status = lp_decoder_build(module, &decoder, &weights, diag);
   lp_map_free(weights.tensors);
@@ -87,18 +160,10 @@ static lp_module *create_module(const char *path) {
 
 lp_status lp_gguf_import(const char *path, bool absent_ok, lp_module **out, lp_diag *diag) {
   lp_module *module = create_module(path);
-  lp_mapping *mapping = LP_NEW(module->arena, lp_mapping);
-  lp_gguf file = {.path = path, .arena = lp_arena_create()};
-  lp_status status = lp_file_map(path, mapping, diag);
-  if (status == LP_OK) {
-    lp_map_put(module->sources, lp_path_base(path), mapping);
-    file.data = mapping->data;
-    file.size = mapping->size;
-    status = lp_gguf_read(&file, diag);
-  }
+  lp_gguf file;
+  lp_status status = open_file(module, path, &file, diag);
   if (status == LP_OK) status = fill(module, &file, absent_ok, diag);
-  if (file.values) lp_gguf_release(&file);
-  lp_arena_free(file.arena);
+  close_file(&file);
   if (status == LP_OK)
     *out = module;
   else

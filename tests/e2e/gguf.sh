@@ -5,7 +5,9 @@
 for folder in "$1"/*/; do
   name=$(basename "$folder")
   case $name in llama-blocks | phi3-long) part quick ;; *) sampled 3 ;; esac || continue
-  compile "$folder/$name.gguf" "$work/$name.llmpart" || continue
+  for file in "$folder/$name.gguf" "$folder/$name"-00001-of-*.gguf; do # a whole file, or the first of its parts
+    [ ! -e "$file" ] || compile "$file" "$work/$name.llmpart" || continue 2
+  done
   same_lists "$name" "$folder/tokens.json"
 done
 [ -n "${name:-}" ] || fail "there are no models in $1"

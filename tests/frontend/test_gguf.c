@@ -91,6 +91,7 @@ typedef struct {
   const char *tensor; /* left out */
   uint32_t type;      /* of blk.0.attn_output.weight */
   size_t cut;         /* bytes less at the end */
+  uint32_t version;   /* 0: 3 */
   const char *error;
   const char *more[4]; /* further values */
   tensor extra[2];     /* further tensors; the data of each begins with a float that is not positive */
@@ -136,7 +137,7 @@ static char *write_model(const change *c) {
   for (size_t i = 0; i < LP_COUNT(values); i++)
     if (same_key(values[i], c->value)) added = false;
   lp_buf_puts(&out, "GGUF");
-  put_number(&out, 3, 4);
+  put_number(&out, c->version ? c->version : 3, 4);
   put_number(&out, LP_COUNT(tensors) - (c->tensor != NULL) + extra, 8);
   put_number(&out, LP_COUNT(values) + added + more, 8);
   for (size_t i = 0; i < LP_COUNT(values); i++)
@@ -221,6 +222,22 @@ static const change changes[] = {
     {.type = 9, .error = "is of ggml's type 9"},
     {.type = 14, .error = "not of whole blocks"},
     {.cut = 64, .error = "does not fit the file, which may be cut off"},
+    /* keys of another type, which would count as absent */
+    {.value = "llama.rope.freq_base:500000", .error = "'llama.rope.freq_base' has another type than a number"},
+    {.value = "llama.block_count~1", .error = "'llama.block_count' has another type than a whole number"},
+    {.value = "llama.rope.scaling.type=1", .error = "'llama.rope.scaling.type' has another type than a text"},
+    {.value = "llama.use_parallel_residual=2", .error = "'llama.use_parallel_residual' has another type than true or"},
+    {.value = "tokenizer.ggml.tokens:a", .error = "'tokenizer.ggml.tokens' has another type than a list of texts"},
+    {.value = "tokenizer.ggml.scores=1", .error = "'tokenizer.ggml.scores' has another type than a list of numbers"},
+    {.value = "tokenizer.ggml.bos_token_id:a", .error = "'tokenizer.ggml.bos_token_id' has another type than a whole"},
+    {.version = 0x03000000, .error = "a big-endian GGUF file is not supported"},
+    {.version = 1, .error = "GGUF of version 1 is not supported"},
+    /* parts of a model */
+    {.value = "split.count=3", .more = {"split.no=1"}, .error = "this is part 2 of 3: the model is named by its first"},
+    {.value = "split.count=3", .more = {"split.no=0"}, .error = "does not end in '-00001-of-00003.gguf'"},
+    {.value = "split.count=3", .error = "this is part 1 of 3, and its name does not end in"},
+    {.value = "split.count=3", .more = {"split.no=3"}, .error = "are no part of a file"},
+    {.value = "split.count=70000", .error = "are no part of a file"},
 };
 
 /* Of what is within the limits, and of the scalings of positions. */
@@ -231,6 +248,9 @@ static const change taken[] = {
     {.value = "llama.rope.dimension_count=32"},
     {.value = "llama.rope.dimension_count=16"},
     {.value = "general.alignment=1"},
+    {.value = "split.count=1", .more = {"split.no=0"}},
+    {.value = "llama.rope.freq_base=500000"},
+    {.value = "llama.use_parallel_residual=0"},
     {.value = "tokenizer.ggml.model:none"}, /* a key of no architecture */
     {.extra = {{"rope_freqs.weight", 16, 0, 0}}, .positive = true},
     {.extra = {{"rope_factors_long.weight", 16, 0, 0}, {"rope_factors_short.weight", 16, 0, 0}},

@@ -296,7 +296,7 @@ static const struct {
     {{"llama", "nqg", 1, {"*.rope.dimension_count=0"}}, "'llama.rope.dimension_count' is not a valid size"},
     {{"llama", "nqg", 1, {"*.attention.value_length=8"}}, "with 2 heads and 1 key heads is not supported"},
     {{"llama", "nqg", 1, {"*.embedding_length=400000000"}}, "'llama.embedding_length' is not a valid size"},
-    {{"llama", "nqg", 1, {"*.embedding_length:many"}}, "'llama.embedding_length' is absent or not a valid size"},
+    {{"llama", "nqg", 1, {"*.embedding_length:many"}}, "'llama.embedding_length' has another type than a whole number"},
     {{"llama", "nqg", 1, {"*.attention.clamp_kqv~-1"}}, "the soft caps of scores and logits are absent or negative"},
     {{"llama", "nqg", 1, {"*.attention.clamp_kqv~nan"}}, "'llama.attention.clamp_kqv' is not a finite number"},
     {{"llama", "nqg", 1, {"*.final_logit_softcapping~-1"}}, "the soft caps of scores and logits are absent or"},

@@ -23,6 +23,7 @@ from huggingface import LLAMA3, LONGROPE, like_llama
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
 CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "llama": ("llama", "llama", like_llama(rope_scaling=LLAMA3), "float32"),
+    "llama-parts": ("llama", "llama", like_llama(rope_scaling=LLAMA3), "parts"),
     "llama-blocks": ("llama", "llama", like_llama(hidden_size=64, intermediate_size=96, num_hidden_layers=1), "blocks"),
     "qwen2-yarn": ("qwen2", "qwen2", like_llama(rope_scaling=YARN), "float32"),
     "qwen3": ("qwen3", "qwen3", like_llama(head_dim=8, num_attention_heads=6), "float16"),
@@ -124,7 +125,7 @@ def stored(name: str, value: np.ndarray, config: Any, architecture: str) -> np.n
 
 def write(path: Path, model: Any, architecture: str, dtype: str) -> None:
     config = model.config
-    file = gguf.GGUFWriter(path, architecture)
+    file = gguf.GGUFWriter(path, architecture, split_max_tensors=7 if dtype == "parts" else 0)
     add_settings(file, config)
     kinds = {v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}
     names = gguf.get_tensor_name_map(kinds[architecture], config.num_hidden_layers)
@@ -136,7 +137,7 @@ def write(path: Path, model: Any, architecture: str, dtype: str) -> None:
         done.add(target)
         data = np.ascontiguousarray(stored(name, value.float().numpy(), config, architecture))
         kind = gguf.GGMLQuantizationType.F32
-        if data.ndim == 2 and dtype != "float32":
+        if data.ndim == 2 and dtype not in ("float32", "parts"):
             kind = gguf.GGMLQuantizationType[BLOCKS[i % len(BLOCKS)] if dtype == "blocks" else "F16"]
             data = gguf.quants.quantize(data, kind)
         file.add_tensor(target, data, raw_dtype=kind)
@@ -174,7 +175,7 @@ def save(name: str, folder: Path) -> None:
     model = huggingface.make(kind, config)
     if dtype == "blocks":
         rounded(model)
-    else:
+    elif dtype != "parts":
         model = model.to(getattr(__import__("torch"), dtype)).float()
     write(folder / f"{name}.gguf", model, architecture, dtype)
     huggingface.write_tokens(model, folder, name.endswith("long"))

@@ -133,7 +133,7 @@ def save(name: str, folder: Path) -> None:
 
 def check(llmpart: str, folder: Path, bundle: Path) -> str:
     """What is wrong, or nothing."""
-    model = next(folder.glob("*.gguf"), folder)
+    model = next((f for f in sorted(folder.glob("*.gguf"))), folder)  # of a file in parts the first
     made = subprocess.run([llmpart, "compile", model, "--device=host", "-O", "1", "-o", bundle],
                           capture_output=True, text=True)
     if made.returncode:
