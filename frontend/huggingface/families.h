@@ -30,6 +30,7 @@ typedef struct {
   const char *activation;
   int64_t head_dim, kv_heads; /* defaults; 0: hidden / heads, heads */
   double theta, partial;      /* of rotary positions; theta 0: the positions are learned */
+  bool rotates_part;          /* reads partial_rotary_factor; the others of transformers' classes do not */
   double query_scalar;        /* query_pre_attn_scalar; 0: head_dim */
   double attention_softcap, logit_softcap;
   lp_window_kind windows;

@@ -99,7 +99,8 @@ static lp_status read_rope(const lp_config *r, const lp_json *at, int64_t size, 
   if (!lp_json_is_given(&type)) type = lp_json_member(at, "type");
   const char *name = lp_json_text_or(&type, lp_json_is_given(&type) ? "" : "default");
   lp_json factors = lp_json_member(at, "short_factor");
-  if (lp_streq(name, "su")) name = "longrope"; /* its first name */
+  bool is_phi3 = lp_streq(r->family->model_type, "phi3");
+  if (lp_streq(name, "su") || (is_phi3 && lp_streq(name, "yarn"))) name = "longrope"; /* its first names */
   size_t kind = 0;
   while (kind < LP_COUNT(names) && !lp_streq(names[kind], name))
     kind++;
@@ -120,11 +121,23 @@ static lp_status read_rope(const lp_config *r, const lp_json *at, int64_t size, 
   return lp_config_positive(at, "original_max_position_embeddings", 0, &rope->original_context, r->diag);
 }
 
-/* The share of a head that rotates. */
+/* The elements of a head that rotate. Families that do not read the factor rotate whole heads by the default type, and
+ * have no implementation of the others with it. */
 static lp_status rotated_size(const lp_config *r, const lp_json *parameters, int64_t *out) {
   double partial;
+  lp_json type = lp_json_member(parameters, "rope_type"), old = lp_json_member(parameters, "type");
+  bool scaled = !lp_json_equals(lp_json_is_given(&type) ? &type : &old, "default");
   LP_TRY(lp_config_positive(r->root, "partial_rotary_factor", r->family->partial, &partial, r->diag));
   LP_TRY(lp_config_positive(parameters, "partial_rotary_factor", partial, &partial, r->diag));
+  if (!r->family->rotates_part && partial != 1) {
+    if (scaled && (lp_json_is_given(&type) || lp_json_is_given(&old)))
+      return lp_json_error(r->root, r->diag,
+                           "'partial_rotary_factor' %g with scaled positions is not supported for '%s'", partial,
+                           r->family->model_type);
+    lp_note(r->diag, LP_LOC_FILE(r->path), "'partial_rotary_factor' has no effect on models of type '%s'",
+            r->family->model_type);
+    partial = 1;
+  }
   *out = (int64_t)((double)r->out->head_dim * fmin(partial, 2)); /* more than a head is refused */
   if (*out >= 2 && *out % 2 == 0 && *out <= r->out->head_dim) return LP_OK;
   return lp_json_error(r->root, r->diag,
@@ -133,18 +146,21 @@ static lp_status rotated_size(const lp_config *r, const lp_json *parameters, int
                        *out, r->out->head_dim);
 }
 
+/* As in transformers, `rope_scaling` replaces `rope_parameters`, or with two bases adds to that of full attention. */
 lp_status lp_config_read_rotary(const lp_config *r) {
   lp_rotary *rotary = LP_NEW_ARRAY(r->arena, lp_rotary, 2);
   lp_rope rope[2] = {{.theta = r->family->theta}, {.theta = 10000}};
   lp_json all = lp_json_member(r->root, "rope_parameters"), full = lp_json_member(&all, "full_attention");
   lp_json local = lp_json_member(&all, "sliding_attention"), scaling = lp_json_member(r->root, "rope_scaling");
   bool apart = r->family->two_bases && lp_json_is_given(&full);
-  lp_json shared = apart ? full : lp_json_is_given(&all) ? all : scaling;
+  bool scaled = lp_json_is_given(&scaling) && !(lp_json_is(&scaling, LP_JSON_OBJECT) && lp_json_count(&scaling) == 0);
+  lp_json shared = apart ? full : scaled ? scaling : all;
   int64_t size;
   LP_TRY(lp_config_positive(r->root, "rope_theta", rope[0].theta, &rope[0].theta, r->diag));
   LP_TRY(lp_config_positive(r->root, "rope_local_base_freq", rope[1].theta, &rope[1].theta, r->diag));
   LP_TRY(rotated_size(r, &shared, &size));
   LP_TRY(read_rope(r, &shared, size, &rope[0]));
+  if (apart && scaled) LP_TRY(read_rope(r, &scaling, size, &rope[0]));
   if (apart) LP_TRY(read_rope(r, &local, size, &rope[1]));
   for (int i = 0; i < 2; i++)
     rotary[i] = lp_rotary_create(r->arena, size, &rope[i]);

@@ -195,9 +195,8 @@ static const struct {
      "an original context of 1e+12 positions is not supported"},
     {ROPE("\"rope_type\":\"longrope\",\"short_factor\":[1,\"2\"]"), "wanted a number"},
     {ROPE("\"truncate\":false,\"unknown\":1"), "this key is unknown"},
-    {ROPE("\"partial_rotary_factor\":1.5"), "6 of the 4 elements of a head rotate"},
-    {ROPE("\"partial_rotary_factor\":1e20"), "8 of the 4 elements of a head rotate"},
-    {"{\"model_type\":\"llama\",\"partial_rotary_factor\":0.25," SIZES "}", "1 of the 4 elements of a head rotate"},
+    {"{\"model_type\":\"phi3\",\"partial_rotary_factor\":1e20," SIZES "}", "8 of the 4 elements of a head rotate"},
+    {"{\"model_type\":\"phi3\",\"partial_rotary_factor\":0.25," SIZES "}", "1 of the 4 elements of a head rotate"},
 
     {"{", "not valid JSON"},
     {"[]", "wanted an object"},

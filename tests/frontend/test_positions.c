@@ -30,19 +30,23 @@ static void teardown(void) {
 LP_CASE(.setup = setup, .teardown = teardown);
 
 /* A head of 8 elements and a context of 16. Without scaling the frequencies are 1, 0.1, 0.01 and 0.001. */
-static lp_status read_config(const char *rest, lp_decoder *out) {
+static lp_status read_config_of(const char *type, const char *rest, lp_decoder *out) {
   lp_buf text = {0};
   bool is_part = false;
   lp_buf_printf(&text,
-                "{\"model_type\":\"llama\",\"hidden_size\":8,\"intermediate_size\":6,\"num_hidden_layers\":1,"
+                "{\"model_type\":\"%s\",\"hidden_size\":8,\"intermediate_size\":6,\"num_hidden_layers\":1,"
                 "\"num_attention_heads\":1,\"vocab_size\":5,\"max_position_embeddings\":16,\"rope_theta\":10000%s}",
-                rest);
+                type, rest);
   char *path = lp_path_join(folder, "config.json");
   ck_assert_int_eq(lp_file_write(path, text.data, text.size, NULL), LP_OK);
   lp_status status = lp_huggingface_config(path, arena, out, &is_part, diag);
   lp_buf_free(&text);
   free(path);
   return status;
+}
+
+static lp_status read_config(const char *rest, lp_decoder *out) {
+  return read_config_of("llama", rest, out);
 }
 
 static bool is_near(double found, double wanted) {
@@ -54,7 +58,7 @@ static bool is_near(double found, double wanted) {
 #define YARN "\"rope_type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":64"
 #define LONG(type) "\"type\":\"" type "\",\"short_factor\":[1,2,4,8],\"long_factor\":[2,2,2,2]"
 
-LP_LOOP_TEST(frequencies, 0, 19) {
+LP_LOOP_TEST(frequencies, 0, 20) {
   static const struct {
     const char *rest;
     int64_t dim;
@@ -64,8 +68,15 @@ LP_LOOP_TEST(frequencies, 0, 19) {
       {"", 8, {1, 0.1, 0.01, 0.001}, 1, {0}, 0},
       {SCALING("\"rope_type\":\"default\",\"rope_theta\":100"), 8, {1, 0.31622777, 0.1, 0.031622777}, 1, {0}, 0},
       {",\"rope_parameters\":{\"rope_theta\":100}", 8, {1, 0.31622777, 0.1, 0.031622777}, 1, {0}, 0},
-      {",\"partial_rotary_factor\":0.5", 4, {1, 0.01}, 1, {0}, 0},
-      {",\"partial_rotary_factor\":0.25", 2, {1}, 1, {0}, 0},
+      {",\"partial_rotary_factor\":0.5", 8, {1, 0.1, 0.01, 0.001}, 1, {0}, 0}, /* which Llamas do not read */
+      /* rope_scaling replaces rope_parameters, the base included, unless it is empty */
+      {",\"rope_parameters\":{\"rope_theta\":100}" SCALING("\"type\":\"linear\",\"factor\":2"),
+       8,
+       {0.5, 0.05, 0.005, 0.0005},
+       1,
+       {0},
+       0},
+      {",\"rope_parameters\":{\"rope_theta\":100}" SCALING(""), 8, {1, 0.31622777, 0.1, 0.031622777}, 1, {0}, 0},
       {SCALING("\"type\":\"linear\",\"factor\":2,\"more\":null"), 8, {0.5, 0.05, 0.005, 0.0005}, 1, {0}, 0},
       /* wavelengths up to 16 stay, those from 64 on are 8 times as long, and 62.83 lies between */
       {SCALING(LLAMA3 ",\"original_max_position_embeddings\":64"), 8, {1, 0.013042256, 0.00125, 0.000125}, 1, {0}, 0},
@@ -118,13 +129,41 @@ LP_LOOP_TEST(frequencies, 0, 19) {
   ck_assert_int_eq(found->limit, rows[_i].limit);
 }
 
-LP_LOOP_TEST(numbers_that_are_refused, 0, 15) {
+/* Of families that read partial_rotary_factor. */
+LP_LOOP_TEST(parts_of_heads, 0, 9) {
+  static const struct {
+    const char *type, *rest;
+    int64_t dim; /* 0: refused */
+    const char *refusal;
+  } rows[] = {
+      {"phi3", "", 8, NULL},
+      {"phi", "", 4, NULL},
+      {"stablelm", "", 2, NULL},
+      {"phi3", ",\"partial_rotary_factor\":0.5", 4, NULL},
+      {"phi3", ",\"partial_rotary_factor\":0.5" SCALING("\"type\":\"linear\",\"factor\":2"), 4, NULL},
+      {"phi3", ",\"partial_rotary_factor\":0.1", 0, "0 of the 8 elements of a head rotate"},
+      {"phi3", ",\"partial_rotary_factor\":0.4", 0, "3 of the 8 elements of a head rotate"},
+      {"phi3", ",\"partial_rotary_factor\":1.25", 0, "10 of the 8 elements of a head rotate"},
+      /* the name that Phi-3's first files have for longrope */
+      {"phi3", SCALING(YARN), 0, "wanted an array"},
+  };
+  lp_decoder decoder;
+  lp_status status = read_config_of(rows[_i].type, rows[_i].rest, &decoder);
+  ck_assert_int_eq(status, rows[_i].dim > 0 ? LP_OK : LP_FAILED);
+  if (status == LP_OK) {
+    ck_assert_int_eq(decoder.rotary[0].dim, rows[_i].dim);
+    return;
+  }
+  const char *found = lp_diag_get(diag, 0)->text;
+  ck_assert_msg(strstr(found, rows[_i].refusal), "found '%s', wanted '%s'", found, rows[_i].refusal);
+}
+
+LP_LOOP_TEST(numbers_that_are_refused, 0, 13) {
   static const struct {
     const char *rest, *refusal;
   } rows[] = {
-      {",\"partial_rotary_factor\":0.1", "0 of the 8 elements of a head rotate"},
-      {",\"partial_rotary_factor\":0.4", "3 of the 8 elements of a head rotate"},
-      {",\"partial_rotary_factor\":1.25", "10 of the 8 elements of a head rotate"},
+      {",\"partial_rotary_factor\":0.5" SCALING("\"type\":\"linear\",\"factor\":2"),
+       "'partial_rotary_factor' 0.5 with scaled positions is not supported for 'llama'"},
       {SCALING("\"type\":7"), "positions of type '' are not supported"},
       {SCALING("\"truncated\":true"), "this key is unknown"},
       {SCALING(LLAMA3), "the key 'original_max_position_embeddings' is missing"},

@@ -71,6 +71,18 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     # The file has a head of its own, which transformers takes although the configuration says that it is the embedding.
     "llama-own-head": ("llama", like_llama(num_hidden_layers=1, tie_word_embeddings=False), "float32"),
     "gpt2": ("gpt2", {"n_embd": 25, "n_layer": 2, "n_head": 5, "n_positions": 128}, "float32"),
+    "qwen3-both": ("qwen3", like_llama(head_dim=8, rope_theta=500.0), "float32"),
+    "gemma3-both": ("gemma3_text", like_llama(head_dim=8, sliding_window=6, query_pre_attn_scalar=20, rope_theta=500.0,
+                                              layer_types=["sliding_attention", "full_attention"]), "float32"),
+    "llama-partial": ("llama", like_llama(head_dim=8), "float32"),
+}
+# Keys that are written into the saved config.json, before transformers reads it again
+EDITS: dict[str, dict[str, Any]] = {
+    "llama-own-head": {"tie_word_embeddings": True},
+    # how people add YaRN to a file that transformers 5 saved
+    "qwen3-both": {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}},
+    "gemma3-both": {"rope_scaling": {"rope_type": "linear", "factor": 8.0}},
+    "llama-partial": {"partial_rotary_factor": 0.5},
 }
 
 
@@ -124,9 +136,9 @@ def save(name: str, folder: Path) -> None:
     model = make(kind, config).to(getattr(torch, dtype))
     model.save_pretrained(folder, **({"max_shard_size": "10KB"} if "sharded" in name else {}))
     (folder / "generation_config.json").unlink(missing_ok=True)
-    if name.endswith("own-head"):
+    if name in EDITS:
         path = folder / "config.json"
-        path.write_text(path.read_text().replace('"tie_word_embeddings": false', '"tie_word_embeddings": true'))
+        path.write_text(json.dumps(json.loads(path.read_text()) | EDITS[name], indent=1) + "\n")
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     write_tokens(model, folder, name.endswith("long"))
 
