@@ -230,9 +230,9 @@ lp_engine_load lp_engine_now(lp_engine *engine) {
   return load;
 }
 
-int64_t lp_engine_rows_of(lp_engine *engine, const int32_t *prompt, size_t length) {
+int64_t lp_engine_rows_of(lp_engine *engine, uint64_t tenant, const int32_t *prompt, size_t length) {
   (void)pthread_mutex_lock(&engine->lock);
-  const int64_t rows = engine_prefix_rows_of(engine, prompt, length);
+  const int64_t rows = engine_prefix_rows_of(engine, tenant, prompt, length);
   (void)pthread_mutex_unlock(&engine->lock);
   return rows;
 }

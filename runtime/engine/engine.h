@@ -79,6 +79,7 @@ typedef struct {
   /* Sequences that continue the prompt, numbered from `first_choice`. Each draws with random numbers of its own. */
   int32_t choices, first_choice;
   uint64_t client; /* requests with the same number share the passes of one client */
+  uint64_t tenant; /* only requests with the same number share rows of prompts */
   lp_decoding decoding;
   const char *traceparent; /* for a worker's spans (W3C Trace Context); NULL: none */
   lp_drawn_sink *sink;
@@ -116,7 +117,7 @@ LP_MUST_USE lp_status lp_engine_generate(lp_engine *engine, const lp_engine_requ
 
 /* The first rows of the prompt that a request with it would find in KV caches: of earlier prompts, and of those that
  * run or wait. */
-int64_t lp_engine_rows_of(lp_engine *engine, const int32_t *prompt, size_t length);
+int64_t lp_engine_rows_of(lp_engine *engine, uint64_t tenant, const int32_t *prompt, size_t length);
 
 typedef struct {
   int32_t running, waiting; /* sequences with KV caches, and those that wait for room */

@@ -22,6 +22,10 @@ static size_t prompt_of(const engine_job *job) {
   return job->call->request->length - job->call->request->answered;
 }
 
+static uint64_t tenant_of(const engine_job *job) {
+  return job->call->request->tenant;
+}
+
 /* The rows of its prompt that the job has. */
 static int64_t prompt_rows(const engine_job *job) {
   int64_t most = (int64_t)prompt_of(job);
@@ -67,6 +71,7 @@ static void find(lp_engine *engine, engine_job *job) {
   if (job->own_rows || !engine->shares) return;
   for (size_t i = 0; i < engine->kept.count; i++) {
     engine_prefix *kept = &engine->kept.data[i];
+    if (kept->tenant != tenant_of(job)) continue;
     int64_t rows = shared_rows(job, &kept->text, (int64_t)kept->text.count);
     if (rows > job->done) kept->used = ++engine->ticket;
     offer(engine, job, kept->executor, kept->session, rows);
@@ -74,6 +79,7 @@ static void find(lp_engine *engine, engine_job *job) {
   for (size_t i = 0; i < engine->jobs.count; i++) {
     const engine_job *other = engine->jobs.data[i];
     is_before = is_before && other != job;
+    if (tenant_of(other) != tenant_of(job)) continue;
     if (other->stage == ENGINE_RUNNING)
       offer(engine, job, other->executor, other->session, shared_rows(job, &other->text, prompt_rows(other)));
     int64_t rows = other->stage == ENGINE_RUNNING || is_before ? rows_to_come(job, other) : 0;
@@ -89,15 +95,17 @@ void engine_prefix_find(lp_engine *engine) {
   }
 }
 
-int64_t engine_prefix_rows_of(const lp_engine *engine, const int32_t *prompt, size_t length) {
+int64_t engine_prefix_rows_of(const lp_engine *engine, uint64_t tenant, const int32_t *prompt, size_t length) {
   int64_t most = 0;
   for (size_t i = 0; engine->shares && i < engine->kept.count; i++) {
     const lp_tokens *text = &engine->kept.data[i].text;
+    if (engine->kept.data[i].tenant != tenant) continue;
     const int64_t rows = common_rows(prompt, length, text, (int64_t)text->count);
     if (rows > most) most = rows;
   }
   for (size_t i = 0; engine->shares && i < engine->jobs.count; i++) {
     const engine_job *job = engine->jobs.data[i];
+    if (tenant_of(job) != tenant) continue;
     const int64_t rows = common_rows(prompt, length, &job->text, (int64_t)prompt_of(job));
     if (rows > most) most = rows;
   }
@@ -152,6 +160,7 @@ static bool is_kept(lp_engine *engine, const engine_job *job, int64_t rows) {
   for (size_t i = 0; i < engine->kept.count; i++) {
     engine_prefix *kept = &engine->kept.data[i];
     int64_t same = 0;
+    if (kept->tenant != tenant_of(job)) continue;
     while (same < rows && same < (int64_t)kept->text.count && kept->text.data[same] == job->text.data[same])
       same++;
     if (same < rows) continue;
@@ -178,7 +187,8 @@ void engine_prefix_keep(lp_engine *engine, engine_job *job) {
   lp_states *states = &job->executor->states;
   const int64_t sym[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_C] = states->capacity};
   if (states->paged) lp_states_trim(states, sym, rows);
-  engine_prefix kept = {.executor = job->executor, .bytes = job->call->bytes, .used = ++engine->ticket};
+  engine_prefix kept = {
+      .tenant = tenant_of(job), .executor = job->executor, .bytes = job->call->bytes, .used = ++engine->ticket};
   (void)lp_states_bytes_of_rows(states, sym, rows, &kept.bytes); /* it knows the size of the whole */
   for (int64_t i = 0; i < rows; i++)
     lp_vec_push(&kept.text, job->text.data[i]);

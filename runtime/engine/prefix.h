@@ -1,7 +1,8 @@
 /* Rows of KV caches that prompts have left, for later prompts that begin with the same tokens, such as those of one
  * system prompt. Only rows of prompts are kept: rows of answers come from passes over one row, which may round
- * differently. With a worker, a session there has its part of the rows. Belongs to the engine's thread. Private to
- * engine/. */
+ * differently. A tenant's requests share rows with one another only: the number of shared tokens would tell a
+ * stranger which words a prompt has. With a worker, a session there has its part of the rows. Belongs to the
+ * engine's thread. Private to engine/. */
 #ifndef LP_ENGINE_PREFIX_H
 #define LP_ENGINE_PREFIX_H
 
@@ -16,7 +17,7 @@ bool engine_prefix_fits(const lp_bundle *bundle, bool remote);
 void engine_prefix_find(lp_engine *engine);
 /* The first rows of a prompt that engine_prefix_find would find, or that jobs are about to compute. With the lock held.
  */
-int64_t engine_prefix_rows_of(const lp_engine *engine, const int32_t *prompt, size_t length);
+int64_t engine_prefix_rows_of(const lp_engine *engine, uint64_t tenant, const int32_t *prompt, size_t length);
 /* Copies the rows that engine_prefix_find found. The job's own KV caches are reserved. */
 LP_MUST_USE lp_status engine_prefix_copy(engine_job *job, lp_diag *diag);
 /* Takes over the KV caches of a job that ends or waits again, or frees them. With the lock held. */

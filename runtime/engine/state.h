@@ -101,6 +101,7 @@ static inline void engine_job_free_crossing(engine_job *job) {
 
 /* Rows of a prompt that has ended (prefix.h). */
 typedef struct {
+  uint64_t tenant;       /* whose requests may use them */
   lp_tokens text;        /* the tokens of the rows */
   lp_executor *executor; /* holds them */
   size_t bytes;

@@ -1,7 +1,9 @@
 /* Pools in SQLite files. */
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "runtime/router/store_internal.h"
 
@@ -88,6 +90,8 @@ static lp_status open_pool(lp_store *store, lp_diag *diag) {
   *self = (connection){0};
   store->own = self;
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX;
+  int made = open(store->pool, O_WRONLY | O_CREAT | O_CLOEXEC, 0600); /* its owner's alone, as the files beside it */
+  if (made >= 0) (void)close(made);
   if (sqlite3_open_v2(store->pool, &self->db, flags, NULL) != SQLITE_OK) return fail(store, diag);
   if (sqlite3_busy_timeout(self->db, BUSY_MS) != SQLITE_OK) return fail(store, diag);
   /* With FULL a commit is on the disk before the call returns, so that even a crash of the machine loses nothing. */

@@ -74,6 +74,7 @@ typedef struct {
 static const lp_yaml_field key_fields[] = {
     LP_YAML_FIELD(LP_YAML_TEXT, "name", key_file, key.name, .required = true),
     LP_YAML_FIELD(LP_YAML_TEXT, "key_env", key_file, key_env, .required = true),
+    LP_YAML_FIELD(LP_YAML_TEXT, "tenant", key_file, key.tenant, .least = 0),
     LP_YAML_FIELD(LP_YAML_F64, "requests_per_minute", key_file, key.requests, .least = 1, .most = 1e9),
     LP_YAML_FIELD(LP_YAML_F64, "tokens_per_minute", key_file, key.tokens, .least = 1, .most = 1e12),
     LP_YAML_FIELD(LP_YAML_I64, "parallel", key_file, key.parallel, .least = 1, .most = 1e6),

@@ -2,6 +2,7 @@
 #include "runtime/serve/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@ struct lp_log {
 
 lp_status lp_log_open(const char *path, lp_log **out, lp_diag *diag) {
   bool owned = !lp_streq(path, "-");
-  FILE *file = owned ? fopen(path, "ae") : stderr;
+  int descriptor = owned ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1; /* its owner's alone */
+  FILE *file = !owned ? stderr : descriptor >= 0 ? fdopen(descriptor, "a") : NULL;
   if (!file) return lp_error(diag, LP_LOC_FILE(path), "%s", strerror(errno));
   *out = lp_alloc(sizeof **out);
   **out = (lp_log){file, owned};

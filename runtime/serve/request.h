@@ -55,6 +55,7 @@ typedef struct {
    * request, and the one of the place that is asked. */
   char trace[LP_SPAN_TRACE + 1], caller[LP_SPAN_ID + 1], span[LP_SPAN_ID + 1], of_place[LP_SPAN_ID + 1];
   uint64_t client_id; /* requests with the same number come from one client */
+  uint64_t tenant;    /* only requests with the same number share rows of prompts */
   int client;         /* the client's socket, which the server owns; a negative number: unknown */
 } lp_completion;
 

@@ -21,6 +21,7 @@ typedef struct {
 typedef struct {
   const char *name; /* for the log and the metrics; NULL: none */
   const char *key;
+  const char *tenant;      /* keys of one tenant share rows of prompts; NULL: this key alone */
   double requests, tokens; /* per minute; tokens: of prompts and answers */
   int64_t parallel;        /* requests at a time */
   double up_bps, down_bps; /* of its users' link; 0: as that of `user` */

@@ -39,7 +39,11 @@ static lp_status open_link(lp_worker *worker, int *port, char **host, lp_diag *d
 /* Reads certificates and keys again, if that was asked for. */
 static void renew_security(lp_worker *worker, bool loopback) {
   lp_security fresh;
-  if (!worker->options->renew || !lp_flag_take(worker->options->renew) || !worker->security.tls) return;
+  if (!worker->options->renew || !lp_flag_take(worker->options->renew)) return;
+  if (!worker->security.tls) {
+    lp_warning(worker->diag, LP_LOC_NONE, "SIGHUP: there are no certificates or keys to read again");
+    return;
+  }
   lp_diag *diag = lp_diag_create();
   if (lp_security_open(&worker->options->security, LP_SIDE_CLOUD, loopback, &fresh, diag) == LP_OK) {
     lp_vec_push(&worker->earlier, worker->security);

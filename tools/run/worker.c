@@ -40,15 +40,14 @@ static void on_hangup(int number) {
   renew_wanted = 1;
 }
 
-/* Without certificates and keys the end of a terminal ends the worker. */
-static void catch_signals(const lp_link_security *security) {
+static void catch_signals(void) {
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_handler = on_signal;
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
   action.sa_handler = on_hangup;
-  if (security->cert_file || security->key_file) sigaction(SIGHUP, &action, NULL);
+  sigaction(SIGHUP, &action, NULL);
 }
 
 /* Writes the port to the process that started this worker, or prints the address for people. */
@@ -207,7 +206,7 @@ static lp_status serve_bundle(worker_flags *flags, const char *path, lp_diag *di
 static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   worker_flags *flags = command->user;
   lp_bundle_options load = {.load = LP_LOAD_CLOUD, .check_hashes = flags->check, .trust = flags->trust};
-  catch_signals(&flags->security);
+  catch_signals();
   const lp_worker_options plain = options_of(flags);
   if (flags->profile && flags->metrics)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--metrics has nothing to tell of a worker with --profile");
@@ -287,7 +286,7 @@ int lp_tool_worker(int argc, char **argv) {
   const lp_command command = {
       .usage = "llmpart worker BUNDLE [--listen=ADDRESS] [options], or worker BUNDLE.. --profile",
       .summary = "Serves the cloud side of a bundle, or another place, to devices that run the same bundle, until "
-                 "SIGINT or SIGTERM. SIGHUP makes it read its keys and certificates again.",
+                 "SIGINT or SIGTERM. SIGHUP makes it read its keys and certificates again, and never ends it.",
       .options = options,
       .count = LP_COUNT(options),
       .min_args = 1,

@@ -32,9 +32,9 @@ static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag 
   struct sigaction action = {.sa_handler = stop_serving}, again = {.sa_handler = renew};
   (void)sigaction(SIGINT, &action, NULL);
   (void)sigaction(SIGTERM, &action, NULL);
+  (void)sigaction(SIGHUP, &again, NULL);
   lp_serve_config *config = NULL;
   LP_TRY(lp_serve_config_load(args->data[0], &config, diag));
-  if (config->cert) (void)sigaction(SIGHUP, &again, NULL); /* otherwise the end of a terminal ends the server */
   if (flags->listen) config->listen = flags->listen;
   if (flags->trust) config->edge.trust = config->split.trust = flags->trust;
   lp_status status = lp_serve(config, &(lp_serve_signals){&stop_wanted, &renew_wanted}, tell_address, NULL, diag);
@@ -54,7 +54,7 @@ int lp_tool_serve(int argc, char **argv) {
       .usage = "llmpart serve CONFIG.yaml [options]",
       .summary = "Serves an OpenAI-compatible HTTP API over a bundle at the edge and another API "
                  "in the cloud, with the\nrouter between them, until SIGINT or SIGTERM. SIGHUP makes it read its "
-                 "certificate again.",
+                 "certificate again, and never ends it.",
       .options = options,
       .count = LP_COUNT(options),
       .min_args = 1,

@@ -178,23 +178,27 @@ static enum MHD_Result reply_too_long(const lp_peer *to, const lp_exchange *a) {
   return lp_peer_reply_error(to, MHD_HTTP_CONTENT_TOO_LARGE, limit);
 }
 
-/* A number for the client: its address, its key, and the `user` of the request. */
-static uint64_t client_of(const lp_peer *to, const lp_completion *request, int32_t key) {
+/* A number for the client: its key, or its address where it has none. Of IPv6 one client has a network of 64 bits. */
+static uint64_t client_of(const lp_peer *to, int32_t key) {
   const union MHD_ConnectionInfo *info =
       to->http->get_connection_info(to->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-  const struct sockaddr *from = info ? info->client_addr : NULL;
+  const struct sockaddr *from = key < 0 && info ? info->client_addr : NULL;
   struct sockaddr_in four;
   struct sockaddr_in6 six;
-  lp_json root = lp_json_root("the request", request->document), user = lp_json_member(&root, "user");
-  const char *name = lp_json_text_or(&user, "");
-  uint64_t id = lp_hash_bytes(name, strlen(name), (uint64_t)key + 1);
+  const uint64_t id = (uint64_t)key + 1;
   if (from && from->sa_family == AF_INET6) {
     memcpy(&six, from, sizeof six);
-    return lp_hash_bytes(&six.sin6_addr, sizeof six.sin6_addr, id);
+    return lp_hash_bytes(&six.sin6_addr, sizeof six.sin6_addr / 2, id);
   }
   if (!from || from->sa_family != AF_INET) return id;
   memcpy(&four, from, sizeof four);
   return lp_hash_bytes(&four.sin_addr, sizeof four.sin_addr, id);
+}
+
+/* A number for those whose requests may share rows of prompts: the tenant of the key, or the key itself. */
+static uint64_t tenant_of(const lp_serve_config *config, int32_t key) {
+  const char *name = key < 0 ? NULL : config->keys.data[key].tenant;
+  return name ? lp_hash_bytes(name, strlen(name), 1) : (uint64_t)(key + 1);
 }
 
 /* ---- paths: *taken: the answer belongs to the thread that makes it ----------------------------------------------- */
@@ -248,7 +252,8 @@ static enum MHD_Result complete(const lp_peer *to, lp_exchange *a, bool chat, bo
   lp_diag_free(diag);
   if (status != LP_OK) return result;
   begin_trace(to, a);
-  a->request.client_id = client_of(to, &a->request, a->key);
+  a->request.client_id = client_of(to, a->key);
+  a->request.tenant = tenant_of(a->server->config, a->key);
   return lp_exchange_answer(to, a, taken);
 }
 

@@ -71,6 +71,12 @@ static int open_requests(lp_http_server *of) {
 }
 
 static void renew(const lp_http_server *of, lp_http_listener *listener, lp_diag *diag) {
+  if (!of->config->cert) {
+    lp_warning(diag, LP_LOC_NONE,
+               "SIGHUP: there is no certificate to read again, and the configuration counts until "
+               "the server is started anew");
+    return;
+  }
   lp_diag *found = lp_diag_create();
   if (lp_http_listener_renew(listener, found) != LP_OK)
     lp_warning(diag, LP_LOC_FILE(of->config->cert), "the certificate stays: %s", lp_diag_get(found, 0)->text);

@@ -45,6 +45,7 @@ static lp_status run_passes(lp_engine *engine, int32_t first, int32_t count, lp_
                                      .choices = count,
                                      .first_choice = first,
                                      .client = to->request->client_id,
+                                     .tenant = to->request->tenant,
                                      .traceparent = to->traceparent,
                                      .decoding = to->decoding,
                                      .sink = lp_listener_take_drawn,
@@ -133,10 +134,10 @@ static bool own_workers_are_up(const bundle_site *self) {
   return true;
 }
 
-static bool choose(bundle_site *self, const lp_tokens *prompt, uint64_t *tried, helper *out) {
+static bool choose(bundle_site *self, const lp_listener *to, uint64_t *tried, helper *out) {
   *out = own_workers(self);
   if (self->own) return own_workers_are_up(self);
-  lp_remote *remote = lp_remotes_choose(self->remotes, prompt->data, prompt->count, tried);
+  lp_remote *remote = lp_remotes_choose(self->remotes, to->request->tenant, &to->prompt, tried);
   if (!remote) return false;
   *out = (helper){remote, lp_remote_engine(remote), lp_remote_address(remote), *lp_remote_addresses(remote)};
   return true;
@@ -176,7 +177,7 @@ static lp_status generate_on_workers(bundle_site *self, lp_listener *to, lp_usag
   lp_status status = LP_FAILED;
   while (status == LP_FAILED && again && !lp_listener_is_abandoned(to) && lp_now_ms() < until_ms) {
     helper worker;
-    bool found = choose(self, &to->prompt, &tried, &worker);
+    bool found = choose(self, to, &tried, &worker);
     lp_listener_count(to, usage);
     int64_t before = usage->tokens;
     if (!found && !to->begun && !self->own) break;

@@ -157,24 +157,25 @@ static int load_of(lp_remote *remote) {
 }
 
 /* Fills what the choice goes by, and which workers may be chosen. */
-static void look(lp_remotes *self, const int32_t *prompt, size_t length, uint64_t tried, lp_worker_offer *offer,
+static void look(lp_remotes *self, uint64_t tenant, const lp_tokens *prompt, uint64_t tried, lp_worker_offer *offer,
                  bool *may) {
   char address[LP_MOST_ADDRESS];
-  const int64_t visited = self->visits ? lp_visits_find(self->visits, prompt, length, address) : 0;
+  const int64_t visited = self->visits ? lp_visits_find(self->visits, prompt->data, prompt->count, address) : 0;
   for (size_t i = 0; i < self->count; i++) {
     lp_remote *remote = &self->remote[i];
     may[i] = !(tried >> i & 1) && !atomic_load(&remote->down);
     offer[i] = (lp_worker_offer){.requests = load_of(remote)};
-    if (may[i] && remote->engine) offer[i].rows = lp_engine_rows_of(remote->engine, prompt, length);
+    if (may[i] && remote->engine)
+      offer[i].rows = lp_engine_rows_of(remote->engine, tenant, prompt->data, prompt->count);
     if (visited > 0 && lp_streq(address, remote->address)) offer[i].visited = visited;
   }
 }
 
-lp_remote *lp_remotes_choose(lp_remotes *self, const int32_t *prompt, size_t length, uint64_t *tried) {
+lp_remote *lp_remotes_choose(lp_remotes *self, uint64_t tenant, const lp_tokens *prompt, uint64_t *tried) {
   lp_worker_offer offer[LP_MOST_WORKERS];
   bool may[LP_MOST_WORKERS];
   int best = -1;
-  look(self, prompt, length, *tried, offer, may);
+  look(self, tenant, prompt, *tried, offer, may);
   for (int i = 0; i < (int)self->count; i++) {
     if (!may[i] || (best >= 0 && !lp_worker_is_better(&offer[i], &offer[best]))) continue;
     if (!lp_breaker_admits(&self->remote[i].breaker)) continue;
@@ -185,7 +186,7 @@ lp_remote *lp_remotes_choose(lp_remotes *self, const int32_t *prompt, size_t len
   *tried |= UINT64_C(1) << best;
   (void)atomic_fetch_add(&self->remote[best].here, 1);
   (void)atomic_fetch_add(&self->choices[lp_worker_reason(offer, may, (int)self->count, best)], 1);
-  if (self->visits) lp_visits_note(self->visits, prompt, length, self->remote[best].address);
+  if (self->visits) lp_visits_note(self->visits, prompt->data, prompt->count, self->remote[best].address);
   return &self->remote[best];
 }
 

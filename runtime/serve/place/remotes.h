@@ -17,7 +17,7 @@ LP_MUST_USE lp_status lp_remotes_open(const lp_bundle *bundle, const lp_serve_bu
 void lp_remotes_close(lp_remotes *remotes); /* NULL is allowed */
 /* Chooses among the workers that take requests one for a prompt (visits.h); NULL: there is none. `*tried` has a bit for
  * each worker that is not wanted, and gets the one of the result, for which lp_remote_end must be called. */
-lp_remote *lp_remotes_choose(lp_remotes *remotes, const int32_t *prompt, size_t length, uint64_t *tried);
+lp_remote *lp_remotes_choose(lp_remotes *remotes, uint64_t tenant, const lp_tokens *prompt, uint64_t *tried);
 const char *lp_remote_address(const lp_remote *remote);                 /* borrowed, as the configuration has it */
 const lp_place_addresses *lp_remote_addresses(const lp_remote *remote); /* borrowed: the same, read */
 lp_engine *lp_remote_engine(lp_remote *remote);                         /* borrowed; NULL: requests have sessions */

@@ -38,6 +38,7 @@ void *asker_run(void *user) {
                                      .max_tokens = a->most,
                                      .choices = a->choices,
                                      .client = (uint64_t)a->length % 3,
+                                     .tenant = a->tenant,
                                      .decoding = {.sampling = a->sampling, .repetition_penalty = 1, .top_logprobs = -1},
                                      .sink = take,
                                      .is_abandoned = is_abandoned,

@@ -14,6 +14,7 @@ typedef struct {
   lp_sampling sampling;
   int32_t prompt[MOST_PROMPT], made[MOST_MADE + 1], choices;
   size_t length, answered;
+  uint64_t tenant;
   int64_t most; /* tokens */
   int64_t count;
   int64_t limit; /* tokens after which the sink wants no more; 0: none */

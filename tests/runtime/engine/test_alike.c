@@ -32,10 +32,37 @@ LP_LOOP_TEST(prompts_begin_alike, 0, 2) {
   ck_assert_int_gt(load.kept_bytes, 0);
   asker *next = &all[0];
   asker_set_up_alike(next, bundle, engine, THREADS + 1);
-  ck_assert_int_eq(lp_engine_rows_of(engine, next->prompt, next->length), SHARED);
-  ck_assert_int_eq(lp_engine_rows_of(engine, next->prompt, SHARED + 15), SHARED / 2); /* some are computed anyway */
+  ck_assert_int_eq(lp_engine_rows_of(engine, 0, next->prompt, next->length), SHARED);
+  ck_assert_int_eq(lp_engine_rows_of(engine, 0, next->prompt, SHARED + 15), SHARED / 2); /* some are computed anyway */
   next->prompt[0]++;
-  ck_assert_int_eq(lp_engine_rows_of(engine, next->prompt, next->length), 0);
+  ck_assert_int_eq(lp_engine_rows_of(engine, 0, next->prompt, next->length), 0);
+  free(all);
+  lp_engine_close(engine);
+  lp_bundle_free(bundle);
+}
+
+/* Whether they run at the same time or one after the other, tenants have the rows of their own prompts only. */
+LP_LOOP_TEST(tenants_share_no_rows, 0, 2) {
+  enum { TENANTS = 3 };
+  lp_bundle *bundle = asker_bundle("dddddd");
+  lp_engine *engine = asker_engine(bundle, 0);
+  asker *all = lp_alloc(2 * TENANTS * sizeof *all);
+  pthread_t thread[2 * TENANTS];
+  int64_t reused = 0;
+  for (int i = 0; i < 2 * TENANTS; i++) {
+    asker_set_up_alike(&all[i], bundle, engine, i);
+    all[i].tenant = (uint64_t)(i % TENANTS);
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, asker_run, &all[i]), 0);
+    if (_i == 0) ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+  }
+  for (int i = 0; i < 2 * TENANTS; i++) {
+    if (_i == 1) ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+    asker_check(&all[i]);
+    reused += all[i].outcome[0].reused;
+  }
+  ck_assert_int_eq(reused, TENANTS * SHARED); /* the second request of each */
+  for (uint64_t tenant = 0; tenant <= TENANTS; tenant++)
+    ck_assert_int_eq(lp_engine_rows_of(engine, tenant, all[0].prompt, all[0].length), tenant < TENANTS ? SHARED : 0);
   free(all);
   lp_engine_close(engine);
   lp_bundle_free(bundle);

@@ -279,8 +279,8 @@ static bool watch(void *user, int32_t choice, const lp_drawn *drawn) {
   (void)choice, (void)drawn;
   memcpy(other, w->prompt, sizeof other);
   other[0]++;
-  w->rows = lp_engine_rows_of(w->engine, w->prompt, ALIKE);
-  w->others = lp_engine_rows_of(w->engine, other, ALIKE);
+  w->rows = lp_engine_rows_of(w->engine, 0, w->prompt, ALIKE);
+  w->others = lp_engine_rows_of(w->engine, 0, other, ALIKE);
   return true;
 }
 
@@ -299,7 +299,7 @@ LP_TEST(rows_of_a_request_that_runs) {
                                      .decoding = {.sampling = {.top_p = 1}, .repetition_penalty = 1},
                                      .sink = watch,
                                      .user = &w};
-  ck_assert_int_eq(lp_engine_rows_of(w.engine, w.prompt, ALIKE), 0);
+  ck_assert_int_eq(lp_engine_rows_of(w.engine, 0, w.prompt, ALIKE), 0);
   ck_assert_int_eq(lp_engine_generate(w.engine, &request, &outcome, &queue_ms, diag), LP_OK);
   ck_assert_int_gt(w.rows, 0);
   ck_assert_int_eq(w.others, 0);
