@@ -1,7 +1,7 @@
 """Predicted against measured on this machine: profiles it, runs models before and after, prints a Markdown table.
 
     python tests/bench/predict_host.py --llmpart build/release/tools/llmpart [MODEL ...] [--no-profile] [--operators]
-        [--dtypes=bf16,int8,int4] [--figures]
+        [--dtypes=bf16,int8,int4] [--figures] [--repetitions=5,61]
 
 Without models: the default model. TTFT of 512 tokens and TPOT after 512 tokens and 32 as the planner predicts them, compared with
 `llmpart bench --profile`: the mean of the middle half of the passes, of the round in which it is least, since other work
@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 PROMPT, TOKENS = 512, 64
-STAGES = {"prefill": ("-p", PROMPT, "-n", 0, "-r", 5), "decode": ("-p", 0, "-n", TOKENS, "-d", PROMPT, "-r", 61)}
+STAGES = {"prefill": ("-p", PROMPT, "-n", 0), "decode": ("-p", 0, "-n", TOKENS, "-d", PROMPT)}
 
 
 def run(*command: object) -> str:
@@ -41,6 +41,7 @@ class Model:
 
     def __init__(self, args: argparse.Namespace, path: Path, dtype: str | None, folder: Path) -> None:
         self.llmpart, self.path, self.threads, self.figures = args.llmpart, path, args.threads, args.figures
+        self.repetitions = dict(zip(STAGES, args.repetitions.split(",")))
         self.types = [f"--dtype-device={dtype}"] if dtype else []
         self.name = (path.name if path.is_dir() else path.parent.name) + (f" {dtype}" if dtype else "")
         self.bundle, self.marked = folder / f"{self.name}.llmpart", folder / f"{self.name}.marked.llmpart"
@@ -62,6 +63,7 @@ class Model:
             self.memory.append(most_memory(self.llmpart, "run", self.bundle, f"--tokens={tokens}", "-n", TOKENS, "--ignore-eos",
                                            f"--threads={self.threads or os.cpu_count()}"))
         for stage, options in STAGES.items():
+            options = (*options, "-r", self.repetitions[stage])
             self.times[stage].append(self.bench(self.bundle, *options)["total_ms"])
             if self.figures:
                 continue
@@ -142,6 +144,7 @@ def main() -> None:
     parser.add_argument("--dtypes", help="types of the weights, separated by commas (the model's own)")
     parser.add_argument("--figures", action="store_true", help="measure TTFT, TPOT and memory only")
     parser.add_argument("--rounds", type=int, default=3, help="at least 2 with a profile")
+    parser.add_argument("--repetitions", default="5,61", help="of prompts and of decodes in a round")
     parser.add_argument("--threads", type=int, default=0, help="of the profile and of the runs (the machine's cores)")
     parser.add_argument("--no-profile", action="store_true", help="use the profile that is kept")
     parser.add_argument("--folder", type=Path, help="where compiled models are kept, and taken from if they are there")
