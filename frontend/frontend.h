@@ -38,6 +38,9 @@ typedef struct {
   bool frees_lengths;
   const lp_adapter *adapters; /* merged into the weights of a Hugging Face folder, in this order */
   size_t adapter_count;
+  /* Of a merged decoder (use_cache_branch) take the branch without a past, and no inputs that only the other reads.
+   * @main of a merged decoder whose branch with a past was taken has the attribute "cache_switch". */
+  bool without_past;
   const char *subgraph; /* imports the graph that a node of the main graph holds as the attribute of this name */
   /* The ONNX file of the encoder that computes the decoder's `encoder_hidden_states`, in the same folder; NULL: none.
    * The module computes both: @main takes the encoder's inputs as well (`encoder_input_ids` and

@@ -52,9 +52,11 @@ lp_status lp_import_condition(lp_importer *im, lp_loc loc, lp_value **condition)
   return lp_import_built(im, lp_op_create(im->module, LP_ONNX_Reshape, loc, 2, in, 1, &unknown), condition);
 }
 
+static const char cache_switch[] = "use_cache_branch";
+
 /* Tells whether the input selects between a branch with and one without a past, as in merged decoders. */
 static bool is_cache_switch(const lp_value *value) {
-  return !value->def && value->name && lp_streq(value->name, "use_cache_branch");
+  return !value->def && value->name && lp_streq(value->name, cache_switch);
 }
 
 static bool reads(const Onnx__GraphProto *graph, const char *name) {
@@ -64,6 +66,22 @@ static bool reads(const Onnx__GraphProto *graph, const char *name) {
       if (lp_streq(lp_text(node->input[k]), name)) return true;
     for (size_t k = 0; k < node->n_attribute; k++)
       if (node->attribute[k]->g && reads(node->attribute[k]->g, name)) return true;
+  }
+  return false;
+}
+
+bool lp_is_read_without_past(const Onnx__GraphProto *graph, const char *name) {
+  for (size_t i = 0; i < graph->n_output; i++)
+    if (lp_streq(lp_text(graph->output[i]->name), name)) return true;
+  for (size_t i = 0; i < graph->n_node; i++) {
+    const Onnx__NodeProto *node = graph->node[i];
+    bool switches = node->n_input == 1 && lp_streq(lp_text(node->input[0]), cache_switch);
+    for (size_t k = 0; k < node->n_input; k++)
+      if (lp_streq(lp_text(node->input[k]), name)) return true;
+    for (size_t k = 0; k < node->n_attribute; k++)
+      if (node->attribute[k]->g && !(switches && lp_streq(lp_text(node->attribute[k]->name), "then_branch")) &&
+          reads(node->attribute[k]->g, name))
+        return true;
   }
   return false;
 }
@@ -108,10 +126,11 @@ lp_status lp_import_if(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *
   lp_value **yes = LP_NEW_ARRAY(im->scratch, lp_value *, node->n_output + 1);
   lp_value **no = LP_NEW_ARRAY(im->scratch, lp_value *, node->n_output + 1);
   bool switches = is_cache_switch(condition), known = switches || lp_import_number(condition, &taken);
-  if (switches && im->options->encoder)
+  if (switches && (im->options->encoder || im->options->without_past))
     taken = 0; /* the branch without a past, which computes the keys of the encoder's states */
   else if (switches)
     LP_TRY(check_cache_switch(im, node, call, loc, condition));
+  im->has_cache_switch |= switches && taken;
   if (!known) LP_TRY(lp_import_condition(im, loc, &condition));
   if (!known || taken) LP_TRY(import_branch(im, scope, node, call, loc, "then_branch", yes));
   if (!known || !taken) LP_TRY(import_branch(im, scope, node, call, loc, "else_branch", no));

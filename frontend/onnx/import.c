@@ -119,6 +119,7 @@ static lp_status import_inputs(lp_importer *im, lp_scope *scope, const Onnx__Gra
     const char *name = lp_text(graph->input[i]->name);
     if (lp_map_has(scope->initializers, name)) continue;
     if (!name[0]) return lp_error(im->diag, LP_LOC_FILE(im->path), "an input has no name");
+    if (im->options->without_past && !lp_is_read_without_past(graph, name)) continue;
     LP_TRY(lp_import_type(im, graph, graph->input[i]->type, name, &types[count]));
     bindings[bound] = lp_binding_of(im, graph, name, types[count]);
     if (bindings[bound])
@@ -191,6 +192,7 @@ lp_status lp_import_model(lp_importer *im) {
   LP_TRY(import_inputs(im, &scope, graph, &func));
   LP_TRY(lp_import_nodes(im, &scope, graph->node, graph->n_node, NULL));
   LP_TRY(import_outputs(im, &scope, graph, func));
+  if (im->has_cache_switch) lp_op_set_i64(im->module, func, "cache_switch", 1);
   LP_TRY(lp_nonzero_bound(im));
   lp_external_report_overlaps(im);
   return check_outputs(im, graph);

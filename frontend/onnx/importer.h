@@ -50,6 +50,7 @@ struct lp_importer {
   int64_t opset;             /* the default domain's opset for the nodes that are imported now */
   lp_map *dims;              /* dim_param -> its symbol (const char *) */
   lp_map *vague;             /* dim_params that name several different lengths and are therefore ignored */
+  bool has_cache_switch;     /* the branch with a past of a merged decoder was taken */
   bool labelled;             /* some dimension has a name */
   bool without_labels;       /* such names are ignored, and each axis has its own size */
   lp_map *functions;         /* "domain:name" -> Onnx__FunctionProto* */

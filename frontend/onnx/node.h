@@ -44,6 +44,8 @@ LP_MUST_USE lp_status lp_inline_function(lp_importer *im, lp_scope *scope, const
                                          const Onnx__FunctionProto *function, const lp_call *call, lp_loc loc);
 /* Imports an If: the taken branch when the condition is constant, else both branches and a selection of their
  * results. */
+/* Tells whether a part of the graph other than a merged decoder's branch with a past reads this input (if.c). */
+bool lp_is_read_without_past(const Onnx__GraphProto *graph, const char *name);
 LP_MUST_USE lp_status lp_import_if(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node, const lp_call *call,
                                    lp_loc loc);
 /* Parts of an If that a Loop needs, too. */

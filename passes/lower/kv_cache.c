@@ -172,6 +172,29 @@ static const lp_op *encoder_attention(const cache_pass *c, const op_list *attent
   return attentions->count > 0 ? attentions->data[0] : NULL;
 }
 
+/* The first attention with a past in which the new tokens see all of them, so that it is right for one token only. */
+static const lp_op *one_token_attention(const cache_pass *c, const op_list *attentions) {
+  for (size_t i = 0; c->has_past && i < attentions->count; i++) {
+    const lp_op *op = attentions->data[i];
+    const lp_value *q = lp_op_in(op, 0);
+    bool many = lp_poly_has(q->type.dim[lp_streq(lp_op_str(op, "layout", ""), "bshd") ? 1 : 2],
+                            lp_symbols_find(&c->module->symbols, "s"));
+    if (many && !lp_op_bool(op, "causal", false) && !lp_op_in(op, 3)) return op;
+  }
+  return NULL;
+}
+
+static lp_status refuse_one_token(const cache_pass *c, const lp_op *attention) {
+  lp_op_set_i64(c->module, c->func, "one_token", 1);
+  lp_status status = lp_error(c->diag, attention->loc,
+                              "the new tokens of a step attend to later ones: the graph with a "
+                              "past was exported for one token at a time, and prompts have more");
+  lp_note(
+      c->diag, LP_LOC_NONE,
+      "export the decoder without a past, for which llmpart makes KV caches, or with a mask that hides later tokens");
+  return status;
+}
+
 /* ---- positions of a model without past inputs -------------------------------------------------------------------- */
 
 static bool has_symbol(const cache_pass *c, const lp_poly *poly, const char *name) {
@@ -356,8 +379,10 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   op_list attentions = {0}, cross = {0};
   find_attentions(&c, &attentions, &cross);
   lp_status status = LP_OK;
-  const lp_op *encoder = encoder_attention(&c, &attentions);
-  if (encoder) {
+  const lp_op *encoder = encoder_attention(&c, &attentions), *single = one_token_attention(&c, &attentions);
+  if (single) {
+    status = refuse_one_token(&c, single);
+  } else if (encoder) {
     lp_kv_find_context(module, func, true);
     lp_warning(c.diag, encoder->loc, "tokens attend to later ones: the model encodes and does not generate");
   } else {

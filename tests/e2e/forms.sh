@@ -23,7 +23,7 @@ $(row "$folder/tokens.json" tokens 4)"
 
 for folder in "$1"/*/; do
   model=$folder/model.onnx form=$(basename "$folder")
-  case $form in buffer-scattered | buffer-window | embeds | merged | mask-number | places-counted) whole=quick ;; *) whole=soak ;; esac
+  case $form in buffer-scattered | buffer-window | embeds | merged | merged-one-token | mask-number | places-counted) whole=quick ;; *) whole=soak ;; esac
   part $whole && {
     compile "$model" "$work/$form.llmpart" || continue
     same_tokens "$form.llmpart" 2 3

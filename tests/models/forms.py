@@ -139,6 +139,11 @@ def own_mask(g: Graph) -> str:
     return added(g, g.op("And", visible(g), padding))
 
 
+def padding_mask(g: Graph) -> str:
+    """The mask of a graph that was traced with one new token: it hides padding and no later tokens."""
+    return added(g, g.op("Cast", g.op("Unsqueeze", "attention_mask", [1, 2]), to=TensorProto.BOOL))
+
+
 # ---- caches --------------------------------------------------------------------------------------------------------
 
 
@@ -234,8 +239,9 @@ def sinks() -> Model:
     return Model(inputs, outputs, g.nodes, g.initializers(), ones)
 
 
-def merged() -> Model:
-    """optimum's merged decoder: both branches name their results as the If does, and share the weights."""
+def merged(later: Callable[[Graph], str] = own_mask) -> Model:
+    """optimum's merged decoder: both branches name their results as the If does, and share the weights. `later` is the mask
+    of the branch with a past."""
     inputs, outputs = protocol((IDS, ["batch", "total"]))
     main, branches = Graph(), []
     for name in ("with_past", "no_past"):
@@ -244,7 +250,7 @@ def merged() -> Model:
             first = lambda g, layer, part, new: (new, g.op("Identity", new, out=f"present.{layer}.{part}"))
             results = decoder(g, Parts(own_mask, first))
         else:
-            results = decoder(g, Parts(own_mask, usual))
+            results = decoder(g, Parts(later, usual))
         main.constants |= {k: v for k, v in g.constants.items() if "." in k or k in ("embedding", "places", "head")}
         own = [numpy_helper.from_array(v, k) for k, v in g.constants.items() if k not in main.constants]
         infos = [helper.make_tensor_value_info(n, *outputs[n]) for n in results]
@@ -254,6 +260,11 @@ def merged() -> Model:
     inputs["use_cache_branch"] = (BOOLS, [1])
     feed = lambda past, new: ones(past, new) | {"use_cache_branch": np.array([past > 0])}
     return Model(inputs, outputs, main.nodes, main.initializers(), feed)
+
+
+def merged_one_token() -> Model:
+    """The legacy form: the branch with a past is right for one new token only."""
+    return merged(padding_mask)
 
 
 def embeds() -> Model:
@@ -673,7 +684,7 @@ def rope_if() -> Model:
     return Model(inputs, dict(zip(results, outputs.values())), g.nodes, g.initializers(), ones)
 
 
-FORMS = {"merged": merged, "embeds": embeds, "sinks": sinks, "buffer-window": buffer_window, "conv-state": conv_state, "mask-added": mask_added, "mask-shows": mask_shows, "mask-hides": mask_hides, "mask-square": mask_square,
+FORMS = {"merged": merged, "merged-one-token": merged_one_token, "embeds": embeds, "sinks": sinks, "buffer-window": buffer_window, "conv-state": conv_state, "mask-added": mask_added, "mask-shows": mask_shows, "mask-hides": mask_hides, "mask-square": mask_square,
          "mask-number": mask_number, "rope-if": rope_if, "sizes-open": sizes_open, "sizes-fixed": sizes_fixed,
          "cache-tokens-first": cache_tokens_first, "cache-keys-transposed": cache_keys_transposed, "cache-widened": cache_widened,
          "cache-tokens-first": cache_tokens_first, "cache-keys-transposed": cache_keys_transposed,

@@ -1,6 +1,7 @@
 /* Chooses the exits of --exits=auto: a plan for each exit of the calibration as the last one. */
 #include "passes/plan/plan.h"
 #include "tools/compile/compile.h"
+#include "tools/generator.h"
 
 #include <stdlib.h>
 
@@ -34,7 +35,7 @@ static lp_status plan(const lp_compile *compile, const lp_import_options *import
   lp_plan_problem problem[LP_STAGE_COUNT];
   lp_side *side[LP_STAGE_COUNT];
   graph.weights_absent_ok = true;
-  LP_TRY(lp_model_import(compile->model, &graph, &module, diag));
+  LP_TRY(lp_generator_import(compile->model, &graph, &module, diag));
   lp_arena *arena = lp_arena_create();
   lp_status status = lp_passes_run(module, lp_pipeline_ops, &request, NULL, diag);
   if (status == LP_OK) status = lp_plan_choose_types(module, &request, diag);

@@ -1,5 +1,6 @@
 /* llmpart compile: compiles a model for two machines into a bundle. */
 #include "tools/compile/compile.h"
+#include "tools/generator.h"
 
 #include "base/dir.h"
 #include "base/file.h"
@@ -69,7 +70,7 @@ static lp_status write_gguf_companions(lp_compile *compile, lp_diag *diag) {
 static lp_status import_and_emit(lp_compile *compile, const lp_import_options *import, lp_diag *diag) {
   lp_module *module = NULL;
   compile->import = import;
-  LP_TRY(lp_model_import(compile->model, import, &module, diag));
+  LP_TRY(lp_generator_import(compile->model, import, &module, diag));
   lp_map *squares = lp_map_create();
   lp_status status = write_gguf_companions(compile, diag);
   if (status == LP_OK) status = lp_compile_read_activations(compile, module->arena, squares, diag);

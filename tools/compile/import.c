@@ -1,6 +1,7 @@
 /* llmpart import: writes an ONNX model as IR text. Inputs that a user gives as constants. */
 #include "frontend/frontend.h"
 #include "tools/compile/pipeline.h"
+#include "tools/generator.h"
 #include "tools/tools.h"
 
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static lp_status import_model(const lp_command *command, const lp_texts *args, l
                                     .binding_count = options->bind.count,
                                     .subgraph = options->subgraph,
                                     .frees_lengths = lp_streq(options->emit, "layer-ir")};
-  lp_status status = lp_model_import(args->data[0], &import, &module, diag);
+  lp_status status = lp_generator_import(args->data[0], &import, &module, diag);
   lp_bindings_free(bindings, options->bind.count);
   if (status != LP_OK) return status;
   lp_run_options run = lp_tool_run_options(&options->flags);

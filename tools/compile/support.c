@@ -4,6 +4,7 @@
 #include "base/path.h"
 #include "base/poly.h"
 #include "tools/compile/pipeline.h"
+#include "tools/generator.h"
 
 #include "backend/backend.h"
 #include "frontend/frontend.h"
@@ -163,7 +164,7 @@ static lp_status run_pipelines(support_table *table, lp_module *module, lp_diag 
 static void try_compiling(support_table *table, const char *path, const lp_import_options *import) {
   lp_diag *diag = lp_diag_create();
   lp_module *module = NULL;
-  lp_status status = lp_model_import(path, import, &module, diag);
+  lp_status status = lp_generator_import(path, import, &module, diag);
   if (status == LP_OK) status = run_pipelines(table, module, diag);
   if (status != LP_OK) {
     table->compiles = false;

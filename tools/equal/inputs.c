@@ -111,7 +111,7 @@ static double follower(const lp_step_input *in, int64_t i, int64_t past, int64_t
   case LP_STEP_POSITIONS:
     return (double)(past + i % last);
   case LP_STEP_SWITCH:
-    return 1;
+    return past > 0; /* as generation code sets it: the first step runs the branch without a past */
   case LP_STEP_LAST:
     return (double)(total - 1);
   case LP_STEP_TOTAL:

@@ -104,6 +104,7 @@ class Session:
             names = [o.name for o in self.embedding.get_outputs()]
             made = "inputs_embeds" if "inputs_embeds" in names else names[0]
             given["inputs_embeds"] = self.embedding.run_with_ort_values([made], {"input_ids": given.pop("input_ids")})[0]
+        self.fill(given)
         try:
             return self.session.run_with_ort_values(wanted, given)
         except Exception as error:
@@ -111,6 +112,15 @@ class Session:
                 raise
             self.free(error)
             return self.session.run_with_ort_values(wanted, given)
+
+    def fill(self, given):
+        """Gives an empty past to the inputs that llmpart does not have: those of a merged decoder's branch with a past."""
+        batch = given["input_ids"].shape()[0] if "input_ids" in given else 1
+        for i in self.session.get_inputs():
+            if i.name not in given and i.name.startswith("past"):
+                shape = [n if isinstance(n, int) else 0 if at else batch for at, n in enumerate(i.shape)]
+                kind = TYPES[NAMES[i.type[len("tensor("):-1]]]
+                given[i.name] = onnxruntime.OrtValue.ortvalue_from_numpy(numpy.zeros(shape, kind))
 
     def free(self, error):
         self.freed = True

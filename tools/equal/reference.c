@@ -2,6 +2,7 @@
 #include "tools/equal/reference.h"
 #include "passes/passes.h"
 #include "tools/equal/inputs.h"
+#include "tools/generator.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -127,8 +128,8 @@ lp_status lp_reference_open(const char *model, const lp_import_options *import, 
   r->runtime = runtime;
   lp_module *copy = NULL;
   lp_diag *quiet = lp_diag_create(); /* compilation has reported it already */
-  lp_status status = lp_model_import(model, import, &r->module, quiet);
-  if (status == LP_OK) status = lp_model_import(model, import, &copy, quiet);
+  lp_status status = lp_generator_import(model, import, &r->module, quiet);
+  if (status == LP_OK) status = lp_generator_import(model, import, &copy, quiet);
   if (status == LP_OK) status = lp_passes_run(copy, "fold,bind-inputs", &request, &run, quiet);
   if (status == LP_OK && !runtime) status = expand(r, quiet);
   if (status != LP_OK) lp_report_error(diag, LP_LOC_FILE(model), "has no generation protocol to compare steps of");

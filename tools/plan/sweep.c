@@ -2,6 +2,7 @@
 #include "passes/plan/sweep/sweep.h"
 #include "frontend/frontend.h"
 #include "tools/compile/link.h"
+#include "tools/generator.h"
 #include "tools/mpi/mpi.h"
 #include "tools/tools.h"
 
@@ -99,7 +100,7 @@ static lp_status load_model(const lp_sweep_spec *spec, lp_module **out, lp_diag 
   lp_status status = LP_OK;
   if (spec->model) {
     const lp_import_options import = {.weights_absent_ok = true, .frees_lengths = true};
-    LP_TRY(lp_model_import(spec->model, &import, out, diag));
+    LP_TRY(lp_generator_import(spec->model, &import, out, diag));
     pipeline = lp_pipeline_ops;
   } else {
     lp_dtype kv_dtype = LP_F32;

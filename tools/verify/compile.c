@@ -2,6 +2,7 @@
  * values of a data set. */
 #include "tools/verify/compile.h"
 #include "base/path.h"
+#include "tools/generator.h"
 
 #include "backend/backend.h"
 #include "frontend/frontend.h"
@@ -59,7 +60,7 @@ static lp_status attempt(const lp_verify_compilation *c, const binding_list *bin
                                     .encoder = c->encoder,
                                     .frees_lengths = c->options->against != NULL};
   lp_module *module = NULL;
-  LP_TRY(lp_model_import(c->model, &import, &module, diag));
+  LP_TRY(lp_generator_import(c->model, &import, &module, diag));
   keep_types(module, c->graph);
   lp_status status = compile_module(module, c, diag);
   lp_module_free(module);
