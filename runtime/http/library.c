@@ -17,6 +17,7 @@ lp_status lp_http_library_load(const lp_http_library **out, lp_diag *diag) {
                                            {"MHD_stop_daemon", &library.stop_daemon},
                                            {"MHD_get_connection_info", &library.get_connection_info},
                                            {"MHD_lookup_connection_value", &library.lookup_connection_value},
+                                           {"MHD_get_connection_values", &library.get_connection_values},
                                            {"MHD_create_response_from_buffer", &library.create_response_from_buffer},
                                            {"MHD_create_response_from_pipe", &library.create_response_from_pipe},
                                            {"MHD_add_response_header", &library.add_response_header},

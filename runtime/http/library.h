@@ -18,6 +18,8 @@ typedef struct {
   const union MHD_ConnectionInfo *(*get_connection_info)(struct MHD_Connection *connection,
                                                          enum MHD_ConnectionInfoType type, ...);
   const char *(*lookup_connection_value)(struct MHD_Connection *connection, enum MHD_ValueKind kind, const char *key);
+  int (*get_connection_values)(struct MHD_Connection *connection, enum MHD_ValueKind kind, MHD_KeyValueIterator take,
+                               void *user);
   struct MHD_Response *(*create_response_from_buffer)(size_t size, void *buffer, enum MHD_ResponseMemoryMode mode);
   struct MHD_Response *(*create_response_from_pipe)(int fd);
   enum MHD_Result (*add_response_header)(struct MHD_Response *response, const char *header, const char *content);

@@ -46,6 +46,7 @@ lp_connection *lp_connections_add(lp_connections *of, int fd) {
   made->since_ms = lp_now_ms();
   (void)pthread_mutex_lock(&of->lock);
   make_room(of);
+  made->beyond = of->all.count >= LP_MOST_CONNECTIONS;
   lp_vec_push(&of->all, made);
   (void)pthread_mutex_unlock(&of->lock);
   return made;

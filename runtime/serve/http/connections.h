@@ -9,12 +9,15 @@
 
 /* Connections; of these the most that wait. The rest is for those that wait only a moment. */
 enum { LP_MOST_CONNECTIONS = 256, LP_MOST_WAITING = 192 };
+/* Connections beyond these, which are only told that there are too many. */
+enum { LP_MORE_CONNECTIONS = 64 };
 
 typedef struct {
   int fd;
   bool answers;    /* a request of it is complete and not answered to its last byte */
   bool asked;      /* it has sent a request before */
   bool closing;    /* it was told to end */
+  bool beyond;     /* there were LP_MOST_CONNECTIONS before it: its request is refused */
   double since_ms; /* when it began to wait */
 } lp_connection;
 

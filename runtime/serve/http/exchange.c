@@ -326,6 +326,7 @@ static void share(const lp_peer *to, struct MHD_Response *response) {
 enum MHD_Result lp_peer_queue(const lp_peer *to, unsigned status, const char *type, struct MHD_Response *response) {
   if (!response) return MHD_NO;
   (void)to->http->add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+  if (to->closes) (void)to->http->add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
   if (to->origin) share(to, response);
   enum MHD_Result result = to->http->queue_response(to->connection, status, response);
   to->http->destroy_response(response);

@@ -10,6 +10,7 @@
 typedef struct {
   const lp_http_library *http;
   struct MHD_Connection *connection;
+  bool closes;        /* the connection ends after the reply */
   const char *origin; /* of the web page that may read the reply; NULL: no page, or one of this server */
 } lp_peer;
 
@@ -26,7 +27,6 @@ enum MHD_Result lp_peer_reply_error(const lp_peer *to, unsigned status, const ch
 typedef struct {
   lp_http_server *server;
   lp_buf body;
-  bool too_long;
   int32_t key;  /* the index of its key; -1: none */
   bool limited; /* the limits have taken it, and learn of its end */
   lp_completion request;

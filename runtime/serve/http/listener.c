@@ -85,11 +85,12 @@ static struct MHD_Daemon *start(const lp_http_listener *self, const taker *with,
                                          {MHD_OPTION_END, 0, NULL}};
   const struct MHD_OptionItem shared[] = {{MHD_OPTION_LISTEN_SOCKET, socket, NULL}, {MHD_OPTION_END, 0, NULL}};
   const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
-  return http->start_daemon(
-      flags, 0, NULL, NULL, self->callbacks.handle, self->of, MHD_OPTION_ARRAY, address ? fresh : shared,
-      MHD_OPTION_ARRAY, with->cert ? tls : none, MHD_OPTION_NOTIFY_COMPLETED, self->callbacks.forget, self->of,
-      MHD_OPTION_NOTIFY_CONNECTION, self->callbacks.note_connection, self->of, MHD_OPTION_CONNECTION_LIMIT,
-      (unsigned)LP_MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
+  return http->start_daemon(flags, 0, NULL, NULL, self->callbacks.handle, self->of, MHD_OPTION_ARRAY,
+                            address ? fresh : shared, MHD_OPTION_ARRAY, with->cert ? tls : none,
+                            MHD_OPTION_NOTIFY_COMPLETED, self->callbacks.forget, self->of, MHD_OPTION_NOTIFY_CONNECTION,
+                            self->callbacks.note_connection, self->of, MHD_OPTION_CONNECTION_LIMIT,
+                            (unsigned)(LP_MOST_CONNECTIONS + LP_MORE_CONNECTIONS), MHD_OPTION_CONNECTION_TIMEOUT,
+                            (unsigned)IDLE_S, MHD_OPTION_END);
 }
 
 static lp_status open_first(lp_http_listener *self, char **host, int *port, lp_diag *diag) {

@@ -11,6 +11,7 @@
 #include "runtime/serve/answer.h"
 #include "runtime/serve/dispatch.h"
 #include "runtime/serve/http/guard.h"
+#include "runtime/serve/http/head.h"
 #include "runtime/serve/states.h"
 
 /* ---- the router's paths ------------------------------------------------------------------------------------------ */
@@ -170,12 +171,6 @@ static enum MHD_Result reply_limited(const lp_peer *to, const char *why, double 
   (void)snprintf(seconds, sizeof seconds, "%.0f", fmax(1, ceil(retry_s)));
   if (response) (void)to->http->add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
   return lp_peer_queue(to, MHD_HTTP_TOO_MANY_REQUESTS, "application/json", response);
-}
-
-static enum MHD_Result reply_too_long(const lp_peer *to, const lp_exchange *a) {
-  char limit[96];
-  (void)snprintf(limit, sizeof limit, "the request is longer than %" PRId64 " bytes", a->server->config->max_body);
-  return lp_peer_reply_error(to, MHD_HTTP_CONTENT_TOO_LARGE, limit);
 }
 
 /* A number for the client: its key, or its address where it has none. Of IPv6 one client has a network of 64 bits. */
@@ -428,22 +423,70 @@ static lp_guard_request read_headers(const lp_peer *to, const char *method) {
                             lp_peer_header(to, MHD_HTTP_HEADER_CONTENT_TYPE)};
 }
 
+/* Finds the path, and refuses what its head refuses: *found is NULL, and *result the reply. */
+static void find_allowed(lp_peer *to, const char *url, const char *method, lp_exchange *a, const path **found,
+                         enum MHD_Result *result) {
+  const lp_serve_config *config = a->server->config;
+  const lp_guard_request request = read_headers(to, method);
+  const bool is_shared = request.origin && lp_guard_shares(config, request.origin);
+  if (is_shared) to->origin = request.origin;
+  const char *why = NULL;
+  const path *at = find_path(url);
+  *found = NULL;
+  unsigned refusal = at && !at->open ? lp_guard_refuses(config, &request, &why) : 0;
+  if (!at)
+    *result = lp_peer_reply_error(to, MHD_HTTP_NOT_FOUND, "there is no such path");
+  else if (is_shared && lp_streq(method, "OPTIONS"))
+    *result = reply_preflight(to, at);
+  else if (!lp_streq(method, at->method))
+    *result = reply_wrong_method(to, at);
+  else if (refusal)
+    *result = lp_peer_reply_error(to, refusal, why);
+  else if (!at->open && !is_allowed(to, a))
+    *result = lp_peer_reply_error(to, MHD_HTTP_UNAUTHORIZED, "the key is missing or wrong");
+  else
+    *found = at;
+}
+
+enum { MOST_FIELDS = 128 };
+
+typedef struct {
+  lp_head_field field[MOST_FIELDS];
+  size_t count;
+} field_list;
+
+static enum MHD_Result take_field(void *user, enum MHD_ValueKind kind, const char *name, const char *value) {
+  field_list *list = user;
+  (void)kind;
+  if (list->count < MOST_FIELDS) list->field[list->count++] = (lp_head_field){name, value};
+  return MHD_YES;
+}
+
+bool lp_paths_refuse(struct MHD_Connection *connection, const lp_request_head *head, lp_exchange *a,
+                     enum MHD_Result *result) {
+  lp_peer to = {.http = a->server->http, .connection = connection, .closes = true};
+  field_list list = {.count = 0};
+  const path *found = NULL;
+  (void)to.http->get_connection_values(connection, MHD_HEADER_KIND, take_field, &list);
+  const lp_head_verdict verdict = lp_head_judge(list.field, list.count, head->version, a->server->config->max_body);
+  if (head->is_beyond)
+    *result = lp_peer_reply_error(&to, MHD_HTTP_SERVICE_UNAVAILABLE, "there are too many connections");
+  else if (list.count == MOST_FIELDS)
+    *result = lp_peer_reply_error(&to, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, "the request has too many headers");
+  else if (verdict.status)
+    *result = lp_peer_reply_error(&to, verdict.status, verdict.why);
+  else if (verdict.sends_first)
+    find_allowed(&to, head->url, head->method, a, &found, result);
+  else
+    return false;
+  return !found;
+}
+
 enum MHD_Result lp_paths_reply(struct MHD_Connection *connection, const char *url, const char *method, lp_exchange *a,
                                bool *taken) {
-  const lp_serve_config *config = a->server->config;
   lp_peer to = {.http = a->server->http, .connection = connection};
-  const lp_guard_request request = read_headers(&to, method);
-  const bool is_shared = request.origin && lp_guard_shares(config, request.origin);
-  if (is_shared) to.origin = request.origin;
-  const char *why = NULL;
-  const path *found = find_path(url);
-  if (!found) return lp_peer_reply_error(&to, MHD_HTTP_NOT_FOUND, "there is no such path");
-  if (is_shared && lp_streq(method, "OPTIONS")) return reply_preflight(&to, found);
-  if (!lp_streq(method, found->method)) return reply_wrong_method(&to, found);
-  unsigned refusal = found->open ? 0 : lp_guard_refuses(config, &request, &why);
-  if (refusal) return lp_peer_reply_error(&to, refusal, why);
-  if (!found->open && !is_allowed(&to, a))
-    return lp_peer_reply_error(&to, MHD_HTTP_UNAUTHORIZED, "the key is missing or wrong");
-  if (a->too_long) return reply_too_long(&to, a);
-  return found->act(&to, a, url + strlen(found->url), taken);
+  const path *found = NULL;
+  enum MHD_Result result = MHD_NO;
+  find_allowed(&to, url, method, a, &found, &result);
+  return found ? found->act(&to, a, url + strlen(found->url), taken) : result;
 }

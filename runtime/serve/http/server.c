@@ -1,6 +1,7 @@
 /* The HTTP server: its requests, its signals, and its end. */
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -28,19 +29,38 @@ static void note_request(lp_http_server *of, struct MHD_Connection *connection, 
   if (info && info->socket_context) lp_connections_answer(&of->connections, info->socket_context, answers);
 }
 
+static bool is_beyond(const lp_http_server *of, struct MHD_Connection *connection) {
+  const union MHD_ConnectionInfo *info = of->http->get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+  const lp_connection *own = info ? info->socket_context : NULL;
+  return own && own->beyond;
+}
+
+/* A body of unknown length has become too long. The library takes no reply while a body comes, so that one is
+ * written to the socket, and the connection ends; with TLS it only ends. */
+static void reply_in_the_middle(const lp_http_server *of, struct MHD_Connection *connection) {
+  static const char reply[] = "HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+  const union MHD_ConnectionInfo *info = of->http->get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+  if (info && !of->config->cert) (void)!send(info->connect_fd, reply, sizeof reply - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 /* Called for the head, for each part of the body, and at its end. */
 static enum MHD_Result handle(void *user, struct MHD_Connection *connection, const char *url, const char *method,
                               const char *version, const char *data, size_t *size, void **context) {
   lp_http_server *of = user;
   lp_exchange *a = *context;
-  (void)version;
   if (!a) {
-    *context = lp_exchange_create(of);
-    return MHD_YES;
+    enum MHD_Result result = MHD_YES;
+    *context = a = lp_exchange_create(of);
+    const lp_request_head head = {url, method, version, is_beyond(of, connection)};
+    (void)lp_paths_refuse(connection, &head, a, &result);
+    return result;
   }
   if (*size > 0) {
-    a->too_long |= a->body.size + *size > (size_t)of->config->max_body;
-    if (!a->too_long) lp_buf_append(&a->body, data, *size);
+    if (a->body.size + *size > (size_t)of->config->max_body) {
+      reply_in_the_middle(of, connection);
+      return MHD_NO;
+    }
+    lp_buf_append(&a->body, data, *size);
     *size = 0;
     return MHD_YES;
   }

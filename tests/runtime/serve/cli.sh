@@ -83,7 +83,7 @@ rejected stop 400 "'stop' must be text" /v1/completions '{"model":"edge","prompt
 rejected penalty 400 "'frequency_penalty' must be a number" /v1/completions '{"model":"edge","prompt":"a","frequency_penalty":3}'
 rejected bias 400 "'logit_bias' has token 99999" /v1/completions '{"model":"edge","prompt":"a","logit_bias":{"99999":100}}'
 rejected picture 400 "'messages\\[0\\].content\\[0\\]' has the type 'image_url', and only text is supported" /v1/chat/completions '{"model":"edge","messages":[{"role":"user","content":[{"type":"image_url"}]}]}'
-rejected long 413 'longer than 4096 bytes' /v1/completions "{\"prompt\":\"$(head -c 5000 /dev/zero | tr '\0' a)\"}"
+rejected long 413 "longer than 'max_body'" /v1/completions "{\"prompt\":\"$(head -c 5000 /dev/zero | tr '\0' a)\"}"
 rejected path 404 'no such path' /v1/images '{}'
 rejected method 405 'wanted GET' /v1/models '{}'
 grep -q '^Allow: GET' "$work/head" || fail "405 without Allow: $(cat "$work/head")"

@@ -1,5 +1,5 @@
-# What keys do not learn of each other: the words of another key's prompt; files that only their owner reads; SIGHUP
-# without a certificate, which ends nothing.
+# What strangers cannot do: learn the words of another key's prompt, read log and pool, send messages that two readers
+# understand in two ways, or end the server with SIGHUP.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 . "$LP_SOURCE/tests/runtime/serve/lib.sh"
 compile "$default/model.onnx" "$work/story.llmpart" --tokenizer="$default/tokenizer.json" --device=host || finish
@@ -29,6 +29,9 @@ same 'the log' 600 "$(stat -c %a "$work/requests.log")"
 for file in "$work"/pool.db*; do
   same "${file##*/}" 600 "$(stat -c %a "$file")"
 done
+# Malformed and oversized messages.
+"${LP_PYTHON:-python3}" "$LP_SOURCE/tests/runtime/serve/messages.py" "${url#http://}" "$ONE" "$(part quick && echo 100 || echo 1000)" >"$work/found" 2>&1 ||
+  fail "HTTP: $(cat "$work/found")"
 kill -HUP "$pid"
 says() { grep -q 'there is no certificate to read again' "$work/keys.log"; }
 await says || fail "SIGHUP: $(cat "$work/keys.log")"
