@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most states at one place, and of all places. */
-enum { MOST_STATES = 60000, MOST_STATES_IN_ALL = 12000000 };
+/* The most states at one place. */
+enum { MOST_STATES = 60000 };
 
 /* The most holdings of both stages that can be live at once. With 14 a random problem of 30 units (seed 5056 of
  * passes_monotone) does not fit. */
@@ -346,20 +346,21 @@ static bool add_step(lister *l, int32_t k, int32_t *set, lp_exact_states *out) {
   return fits;
 }
 
-static bool list_all(lister *l, lp_exact_states *out) {
+static bool list_all(lister *l, size_t most, lp_exact_states *out) {
   state_set start = {0};
   bool fits = true;
   (void)find_or_add(&start, &(state){0});
   int32_t set = intern(l, &start);
   for (int32_t k = 0; k < l->x->step_count && fits; k++) {
-    fits = add_step(l, k, &set, out) && out->first[k] <= MOST_STATES_IN_ALL;
+    fits = add_step(l, k, &set, out) && out->first[k] <= most;
     out->first[k + 1] = out->first[k] + (size_t)out->step[k].count;
   }
   out->first[l->x->step_count + 1] = out->first[l->x->step_count] + l->set.data[set].count;
   return fits;
 }
 
-bool lp_exact_states_create(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_exact_states *out) {
+bool lp_exact_states_create(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], size_t most,
+                            lp_exact_states *out) {
   *out = (lp_exact_states){.x = x, .arena = lp_arena_create()};
   out->step = LP_NEW_ARRAY(out->arena, lp_exact_state_step, x->step_count);
   out->first = LP_NEW_ARRAY(out->arena, size_t, x->step_count + 2);
@@ -373,7 +374,7 @@ bool lp_exact_states_create(const lp_exact *x, const lp_exact_graph graph[LP_STA
   l.last = LP_NEW_ARRAY(out->arena, int32_t, x->holding_count);
   l.slot = LP_NEW_ARRAY(out->arena, int32_t, x->holding_count);
   l.grid = find_grids(x);
-  const bool fits = give_slots(&l) && list_all(&l, out);
+  const bool fits = give_slots(&l) && list_all(&l, most, out);
   for (size_t i = 0; i < l.set.count; i++)
     release(&l.set.data[i]);
   lp_vec_free(&l.set);

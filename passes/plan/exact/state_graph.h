@@ -32,9 +32,12 @@ typedef struct {
   lp_arena *arena;               /* owned */
 } lp_exact_states;
 
-/* Makes the graph from those of the stages; false when it has too many states. Release with lp_exact_states_free, also
- * after a failure. */
-bool lp_exact_states_create(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_exact_states *out);
+/* The most states of a graph; a state takes about 60 bytes in all searches. */
+enum { LP_EXACT_MOST_STATES = 12000000 };
+/* Makes the graph from those of the stages; false when it has more than `most` states, or too many at one place.
+ * Release with lp_exact_states_free, also after a failure. */
+bool lp_exact_states_create(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], size_t most,
+                            lp_exact_states *out);
 void lp_exact_states_free(lp_exact_states *s);
 
 /* What an amount costs. `objective` is the weight of the objective itself: 1, or 0 for the least amount of a limit. */

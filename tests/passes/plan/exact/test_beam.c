@@ -31,7 +31,7 @@ static void study_open(uint64_t seed, study *s) {
   watcher_open(s->plan, INFINITY, &s->w);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     ck_assert(lp_exact_graph_build(s->w.x, (lp_stage)stage, &s->graph[stage]));
-  ck_assert(lp_exact_states_create(s->w.x, s->graph, &s->states));
+  ck_assert(lp_exact_states_create(s->w.x, s->graph, LP_EXACT_MOST_STATES, &s->states));
   for (int q = 0; q < LP_EXACT_LIMITS; q++)
     s->price[q] = s->states.limit[q] > 0 ? 1e-7 * random_plan_number(s->plan) : 0;
 }
@@ -228,7 +228,7 @@ LP_TEST(goes_through_a_decoder_block_by_block) {
   lp_exact_build(l.problem, &l.request, l.arena, &x);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     ck_assert(lp_exact_graph_build(&x, (lp_stage)stage, &graph[stage]));
-  ck_assert(lp_exact_states_create(&x, graph, &states));
+  ck_assert(lp_exact_states_create(&x, graph, LP_EXACT_MOST_STATES, &states));
   double price[LP_EXACT_LIMITS] = {0};
   const double bound = lp_exact_states_improve(&states, 1, price);
   lp_beam_bounds bounds;
