@@ -47,7 +47,8 @@ typedef struct {
 typedef struct {
   double busy[2][2], link[2], move, limit_ms[2], limit_bytes[2], message_ms, ms_per_byte[2];
   double price_ms[2], price_bytes[2], value, bound;
-  double aim; /* the bound at which the search for the stated bound aimed; NaN: at the stated one */
+  bool streams; /* a decode that is all in the cloud waits for no message (docs/protocol.md) */
+  double aim;   /* the bound at which the search for the stated bound aimed; NaN: at the stated one */
   const struct lp_certificate_effort *effort; /* NULL: the usual one */
   lp_certificate_holding *holdings;
   size_t holding_count;

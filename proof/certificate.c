@@ -126,6 +126,12 @@ lp_certificate_sides lp_certificate_read_sides(const lp_json *json, const char *
   return (lp_certificate_sides){name, {lp_json_text_or(&prefill, NULL), lp_json_text_or(&decode, NULL)}};
 }
 
+static bool read_streams(const lp_json *link, bool *out) {
+  const lp_json at = lp_json_member(link, "streams");
+  *out = lp_json_is_true(&at);
+  return !lp_json_is_given(&at) || lp_json_is(&at, LP_JSON_BOOL);
+}
+
 static bool read_certificate(lp_certificate *c, const lp_json *json) {
   lp_json objective = lp_json_member(json, "objective"), limits = lp_json_member(json, "limits"),
           prices = lp_json_member(json, "prices"), link = lp_json_member(json, "link");
@@ -134,10 +140,10 @@ static bool read_certificate(lp_certificate *c, const lp_json *json) {
          read_pair(&objective, "link_per_ms", c->link) && read_number(&objective, "move_per_ms", &c->move) &&
          read_pair(&limits, "ms", c->limit_ms) && read_pair(&limits, "bytes", c->limit_bytes) &&
          read_pair(&prices, "ms", c->price_ms) && read_pair(&prices, "bytes", c->price_bytes) &&
-         read_number(&link, "message_ms", &c->message_ms) && read_pair(&link, "ms_per_byte", c->ms_per_byte) &&
-         read_number(json, "value", &c->value) && read_aim(json, &c->aim) && read_number(json, "bound", &c->bound) &&
-         read_holdings(c, json) && read_stage(c, json, "prefill", 0) && read_stage(c, json, "decode", 1) &&
-         lp_certificate_resolve(c);
+         read_number(&link, "message_ms", &c->message_ms) && read_streams(&link, &c->streams) &&
+         read_pair(&link, "ms_per_byte", c->ms_per_byte) && read_number(json, "value", &c->value) &&
+         read_aim(json, &c->aim) && read_number(json, "bound", &c->bound) && read_holdings(c, json) &&
+         read_stage(c, json, "prefill", 0) && read_stage(c, json, "decode", 1) && lp_certificate_resolve(c);
 }
 
 /* ---- what follows from it ---------------------------------------------------------------------------------------- */

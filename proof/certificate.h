@@ -28,6 +28,15 @@ const lp_certificate_effort *lp_certificate_effort_of(const lp_certificate *c);
 bool lp_certificate_place(const lp_certificate *c, const lp_certificate_sides *sides);
 /* The sides in a member of the certificate, which are borrowed; without a name: there is no such member. */
 lp_certificate_sides lp_certificate_read_sides(const lp_json *json, const char *name);
+/* Tells whether decode may stream: it takes one value from the device, and both stages give a token (streams.c). */
+bool lp_certificate_may_stream(const lp_certificate *c);
+/* Tells whether the placement does: all of decode and the first token are in the cloud. */
+bool lp_certificate_does_stream(const lp_certificate *c);
+/* The time that each token of such a placement waits for a link that is slower than the cloud. */
+double lp_certificate_stall_ms(const lp_certificate *c);
+/* The problem of the placements that stream, which send no messages in decode and lack that time; false: pins and the
+ * limit of TPOT leave none. */
+bool lp_certificate_stream(const lp_certificate *c, lp_certificate *out);
 /* The bytes of everything that a side could hold. */
 double lp_certificate_most_bytes(const lp_certificate *c, int side);
 /* A lower bound on the cost of every placement, from the prices; NaN when the certificate proves none. */

@@ -34,12 +34,24 @@ static lp_status check_bound(const lp_certificate *c, double bound, const char *
                      c->bound);
 }
 
-/* What the prices prove, or a search that aims at `aim`: at most that. A search that proves no more than `known` may
- * end early. */
-static double prove_towards(const lp_certificate *c, double aim, double known) {
+static double prove_one(const lp_certificate *c, double aim, double known) {
   const double bound = lp_certificate_bound(c);
   if (bound >= aim - rounding * fabs(aim)) return aim;
   return fmin(aim, fmax(bound, lp_certificate_search_above(c, aim, fmax(bound, known))));
+}
+
+/* What the prices prove, or a search that aims at `aim`: at most that. A search that proves no more than `known` may
+ * end early. Placements that stream cost less than in the problem of all, so they are one by themselves. */
+static double prove_towards(const lp_certificate *c, double aim, double known) {
+  const lp_arena_mark mark = lp_arena_here(c->arena);
+  lp_certificate streamed;
+  const double proved = prove_one(c, aim, known);
+  if (!c->streams || proved <= known) return proved;
+  const double stall = c->link[1] * lp_certificate_stall_ms(c);
+  const bool any = lp_certificate_stream(c, &streamed);
+  const double of_streams = any ? prove_one(&streamed, aim - stall, known - stall) + stall : INFINITY;
+  lp_arena_rewind(c->arena, mark);
+  return fmin(proved, of_streams);
 }
 
 double lp_certificate_prove(const lp_certificate *c, double wanted, double aim) {
@@ -87,7 +99,10 @@ static lp_status read_claim(const lp_certificate *c, double bound, double value,
   lp_json report = lp_json_root(file, c->report), plan = lp_json_member(&report, "plan"),
           at = lp_json_member(&plan, "lower_bound");
   *out = fmin(bound, value);
-  if (!lp_json_is_given(&at)) return LP_OK;
+  if (!lp_json_is_given(&at)) {
+    if (c->streams) *out = lp_certificate_prove(c, *out, *out);
+    return LP_OK;
+  }
   LP_TRY(lp_json_number(&at, -INFINITY, INFINITY, out, diag));
   if (*out <= value + rounding * fabs(value)) return LP_OK;
   return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "plan.lower_bound is %.12g, the plan itself comes to %.12g",

@@ -187,6 +187,8 @@ lp_status lp_certificate_request_check(const lp_certificate *c, const char *file
   LP_TRY(check_objective(c, out, diag));
   LP_TRY(check_limits(c, out, diag));
   LP_TRY(check_link(c, out, diag));
+  if (c->streams && (!out->has_link || !lp_certificate_may_stream(c)))
+    return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "certificate: no decode streams with this request");
   if (out->exits && lp_streq(out->exits, "threshold") && out->drafts != 1)
     return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "exits.drafts is %g in a mode without drafts",
                        out->drafts);

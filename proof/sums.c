@@ -51,6 +51,14 @@ static void add_messages(const lp_certificate *c, int which, lp_certificate_tota
     t->link_ms[which] += t->sent[which][side] * c->ms_per_byte[side];
 }
 
+/* A token comes down while the cloud makes the next one. */
+static void add_stream(const lp_certificate *c, lp_certificate_totals *t) {
+  t->messages[1] = t->crossings[1] = 1;
+  t->link_ms[1] = lp_certificate_stall_ms(c);
+  for (size_t i = 0; i < c->stages[1].unit_count; i++)
+    if (c->stages[1].units[i].result_bytes >= 0) t->sent[1][1] += c->stages[1].units[i].result_bytes;
+}
+
 /* Records the sides on which each holding is used: bit 1 << side of held[2 * holding + stage]. */
 static unsigned char *mark_held(const lp_certificate *c) {
   unsigned char *held = LP_NEW_ARRAY(c->arena, unsigned char, 2 * c->holding_count);
@@ -99,7 +107,10 @@ lp_certificate_totals lp_certificate_add_up(const lp_certificate *c) {
       activation[u->side] = fmax(activation[u->side], u->activation[u->side]);
       if (u->pin >= 0 && u->pin != u->side) t.pinned = false;
     }
-    add_messages(c, w, &t);
+    if (w == 1 && lp_certificate_does_stream(c))
+      add_stream(c, &t);
+    else
+      add_messages(c, w, &t);
     t.ms[w] = t.busy[w][0] + t.busy[w][1] + t.link_ms[w] + (w == 0 ? t.move_ms : 0);
     t.value += c->busy[w][0] * t.busy[w][0] + c->busy[w][1] * t.busy[w][1] + c->link[w] * t.link_ms[w];
   }

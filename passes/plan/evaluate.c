@@ -206,6 +206,96 @@ static void sum_request(const lp_plan_stage_sum sum[LP_STAGE_COUNT], const doubl
   out->e2e_ms = out->ttft_ms + steps * out->tpot_ms;
 }
 
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
+
+/* Tells whether the stage takes one value from the device. */
+static bool takes_one_input(const lp_plan_problem *problem) {
+  int32_t value = -1;
+  for (int32_t i = 0; i < problem->edge_count; i++) {
+    const lp_plan_edge *edge = &problem->edges[i];
+    if (edge->producer >= 0 || problem->ops[edge->consumer].free) continue;
+    if (value >= 0 && edge->value != value) return false;
+    value = edge->value;
+  }
+  return value >= 0;
+}
+
+static bool has_result(const lp_plan_problem *problem) {
+  return problem->result >= 0 && !problem->ops[problem->result].free;
+}
+
+bool lp_plan_streams(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *const side[LP_STAGE_COUNT]) {
+  const lp_plan_problem *first = &problem[LP_STAGE_PREFILL], *next = &problem[LP_STAGE_DECODE];
+  if (!has_result(first) || !has_result(next) || side[LP_STAGE_PREFILL][first->result] != LP_SIDE_CLOUD) return false;
+  for (int32_t i = 0; i < next->op_count; i++)
+    if (!next->ops[i].free && side[LP_STAGE_DECODE][i] != LP_SIDE_CLOUD) return false;
+  return takes_one_input(next);
+}
+
+bool lp_plan_link_streams(const lp_plan_sums *sums, const lp_compile_request *request) {
+  return sums->streams && request->link;
+}
+
+/* A token travels while the next one is made, and the cloud waits only where the link is slower than it is. A wait of
+ * less than a thousandth is a difference of two times that are as good as equal. */
+static double stall_ms(const lp_plan_sums *sums, const lp_compile_request *request) {
+  const lp_plan_stage_sum *decode = &sums->stage[LP_STAGE_DECODE];
+  lp_link link = *request->link;
+  link.figure[LP_LINK_RTT] = 0;
+  const double ms = lp_link_down_ms(&link, decode->bytes[LP_SIDE_CLOUD]), busy_ms = decode->busy_ms[LP_SIDE_CLOUD];
+  return ms > 1.001 * busy_ms ? ms - busy_ms : 0;
+}
+
+static void follow_stream(const lp_plan_sums *sums, const lp_compile_request *request,
+                          lp_plan_stage_sum sum[LP_STAGE_COUNT], double link[LP_STAGE_COUNT]) {
+  lp_plan_stage_sum *decode = &sum[LP_STAGE_DECODE];
+  if (!lp_plan_link_streams(sums, request)) return;
+  decode->bytes[LP_SIDE_DEVICE] = decode->messages[LP_SIDE_DEVICE] = 0;
+  decode->crossings = 1;
+  link[LP_STAGE_DECODE] = stall_ms(sums, request);
+}
+
+bool lp_plan_may_stream(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                        double *stall) {
+  lp_arena *arena = lp_arena_create();
+  lp_side *side[LP_STAGE_COUNT];
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    side[stage] = LP_NEW_ARRAY(arena, lp_side, problem[stage].op_count);
+    for (int32_t i = 0; i < problem[stage].op_count; i++)
+      side[stage][i] = LP_SIDE_CLOUD;
+  }
+  const lp_plan_sums sums = lp_plan_sum_up(problem, side);
+  lp_arena_free(arena);
+  const bool streams = lp_plan_link_streams(&sums, request);
+  if (streams) *stall = stall_ms(&sums, request);
+  return streams;
+}
+
+bool lp_plan_make_streamed(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                           lp_arena *arena, lp_plan_problem out[LP_STAGE_COUNT], double *stall) {
+  if (!lp_plan_may_stream(problem, request, stall)) return false;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    const lp_plan_problem *from = &problem[stage];
+    out[stage] = *from;
+    out[stage].ops = lp_arena_copy(arena, from->ops, (size_t)from->op_count * sizeof *from->ops);
+    for (int32_t i = 0; i < from->op_count; i++) {
+      lp_plan_op *op = &out[stage].ops[i];
+      if (op->free || (stage == LP_STAGE_PREFILL && i != from->result)) continue;
+      if (op->pin == LP_SIDE_DEVICE) return false;
+      op->pin = LP_SIDE_CLOUD;
+    }
+  }
+  lp_plan_problem *decode = &out[LP_STAGE_DECODE];
+  int32_t kept = 0;
+  lp_plan_edge *edges = LP_NEW_ARRAY(arena, lp_plan_edge, decode->edge_count);
+  for (int32_t i = 0; i < decode->edge_count; i++)
+    if (decode->edges[i].producer >= 0) edges[kept++] = decode->edges[i];
+  decode->edges = edges;
+  decode->edge_count = kept;
+  decode->result = -1;
+  return true;
+}
+
 /* Adds the moves of KV caches. The moves of one direction are one message at the end of prefill, before the token. */
 static void add_moves(const double bytes[LP_SIDE_COUNT], const lp_compile_request *request, lp_plan_result *out) {
   for (int side = 0; side < LP_SIDE_COUNT; side++)
@@ -225,6 +315,7 @@ void lp_plan_conclude(const lp_plan_sums *sums, const lp_compile_request *reques
     for (int side = 0; side < LP_SIDE_COUNT; side++)
       link[stage] += link_ms(request, (lp_side)side, sum[stage].messages[side], sum[stage].bytes[side]);
   }
+  follow_stream(sums, request, sum, link);
   lp_plan_exits_follow(request, sum, link, out);
   sum_request((const lp_plan_stage_sum *)sum, link, request, out);
   add_moves(sums->move_bytes, request, out);
@@ -254,6 +345,7 @@ lp_plan_sums lp_plan_sum_up(const lp_plan_problem problem[LP_STAGE_COUNT], lp_si
   }
   sum_moves(&problem[0], state_side[0], state_side[1], &sums);
   sum_memory(problem, held, state_side, &sums);
+  sums.streams = lp_plan_streams(problem, side);
   lp_arena_free(arena);
   return sums;
 }

@@ -33,7 +33,21 @@ typedef struct {
   lp_plan_stage_sum stage[LP_STAGE_COUNT];
   double move_bytes[LP_SIDE_COUNT]; /* of KV caches, at the end of prefill */
   double weight_bytes[LP_SIDE_COUNT], activation_bytes[LP_SIDE_COUNT], cache_bytes[LP_SIDE_COUNT];
+  bool streams; /* lp_plan_streams */
 } lp_plan_sums;
+/* Tells whether the placement has all of decode in the cloud, which takes nothing but tokens and has drawn the first
+ * one: the worker then draws on without waiting for the device (docs/protocol.md). */
+bool lp_plan_streams(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *const side[LP_STAGE_COUNT]);
+/* Tells whether the sums are of such a placement over a link. Decode then costs no messages. */
+bool lp_plan_link_streams(const lp_plan_sums *sums, const lp_compile_request *request);
+/* Tells whether any placement of the problem is one of those. `stall`: the ms that each token then waits for the link,
+ * where that takes longer for a token than the cloud takes to make one; it is the same for all of them. */
+bool lp_plan_may_stream(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                        double *stall);
+/* Makes the problem of the placements that stream, and of no others: all of decode and the first token are pinned to
+ * the cloud, and nothing of decode crosses. False: there are none. */
+bool lp_plan_make_streamed(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                           lp_arena *arena, lp_plan_problem out[LP_STAGE_COUNT], double *stall);
 lp_plan_sums lp_plan_sum_up(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *const side[LP_STAGE_COUNT]);
 void lp_plan_conclude(const lp_plan_sums *sums, const lp_compile_request *request, lp_plan_result *out);
 /* The largest value / limit over all constraints, at most 1 when feasible; `out` gets the constraint. */

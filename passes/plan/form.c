@@ -77,6 +77,7 @@ void lp_plan_form_make(const lp_plan_forms *forms, lp_side *const side[LP_STAGE_
     count_crossings(forms, (lp_stage)stage, side[stage], arena, out);
   }
   count_holdings(forms, side, arena, out);
+  out->streams = lp_plan_streams(forms->problem, side);
 }
 
 static double sum(const lp_plan_terms *terms, const double *of_class) {
@@ -94,7 +95,7 @@ static double largest(const lp_plan_terms *terms, const double *of_class, double
 
 void lp_plan_form_evaluate(const lp_plan_form *form, const lp_plan_prices *prices, const lp_compile_request *request,
                            lp_plan_result *out) {
-  lp_plan_sums sums = {0};
+  lp_plan_sums sums = {.streams = form->streams};
   for (int side = 0; side < LP_SIDE_COUNT; side++) {
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
       lp_plan_stage_sum *to = &sums.stage[stage];

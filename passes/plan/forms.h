@@ -67,6 +67,7 @@ typedef struct {
   lp_plan_terms crossing[LP_STAGE_COUNT][LP_SIDE_COUNT]; /* by the side they leave */
   int32_t messages[LP_STAGE_COUNT][LP_SIDE_COUNT], results[LP_STAGE_COUNT];
   int64_t crossings[LP_STAGE_COUNT];
+  bool streams; /* lp_plan_streams */
   lp_plan_terms weights[LP_SIDE_COUNT], caches[LP_SIDE_COUNT], moves[LP_SIDE_COUNT];
 } lp_plan_form;
 void lp_plan_form_make(const lp_plan_forms *forms, lp_side *const side[LP_STAGE_COUNT], lp_arena *arena,

@@ -31,7 +31,7 @@ grep -H '#include "\(passes\|hwmodels\|ir\)/' "$LP_SOURCE"/proof/*.[ch] && fail 
 varying() { # varying QUANTILE [option ...]
   quantile=$1
   shift
-  "$LLMPART" compile "$model" --device=jetson-nano-p1 --cloud=v100s-p1 --link="$work/trace.csv" --device-memory=200kB --isl=64 --osl=16 --tpot=30ms \
+  "$LLMPART" compile "$model" --device=jetson-nano-p1 --cloud=v100s-p1 --link="$work/trace.csv" --device-memory=200kB --isl=64 --osl=16 --ttft=30ms \
     --sla-quantile="$quantile" --plan-only --report="$work/varying.json" "$@" 2>"$work/err"
 }
 varying 0.5 || fail "no plan for half of the states: $(cat "$work/err")"
@@ -64,7 +64,7 @@ operator=$(sed -n 's/.*{"name": "\([^"]*o_proj[^"]*\)", "side".*/\1/p' "$work/pl
 "$LLMPART" explain "$work/plan.json" "$operator" >"$work/out" || fail "explain '$operator' failed"
 grep -q '[mun]s on the device' "$work/out" || fail "explain says nothing of times: $(cat "$work/out")"
 wanted_status=3
-"$LLMPART" compile "$model" $pair --isl=64 --tpot=1us --plan-only --report="$work/missed.json" 2>/dev/null && fail 'the SLA of 1 us holds'
+"$LLMPART" compile "$model" $pair --isl=64 --tpot=0.1us --plan-only --report="$work/missed.json" 2>/dev/null && fail 'the SLA of 0.1 us holds'
 "$LLMPART" explain "$work/missed.json" "$operator" >"$work/out" || fail "explain does not read the report of an infeasible plan"
 grep -q 'TPOT .*EXCEEDED' "$work/out" || fail "explain does not say what is missed: $(cat "$work/out")"
 finish

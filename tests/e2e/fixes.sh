@@ -56,8 +56,10 @@ suggested() {
 nano='--device=jetson-nano-p1 --cloud=v100s-p1'
 # shellcheck disable=SC2086 # lists of options
 {
-  suggested 'tpot rtt' lan $nano --ttft=2ms --tpot=0.1ms
-  suggested 'tpot rtt' 5g $nano --ttft=20ms --tpot=1ms --isl=2048 --device-memory=8MiB
+  suggested 'tpot rtt' lan $nano --ttft=6ms --tpot=0.1ms --scheduler=cut --cut=2
+  suggested 'ttft rtt' lan $nano --ttft=0.4ms --tpot=0.1ms
+  suggested 'ttft rtt' 5g $nano --ttft=9ms --tpot=1ms --isl=2048 --device-memory=8MiB
+  suggested 'tpot dtype_cloud' lan $nano --tpot=5us
   suggested 'ttft' '' --device=jetson-nano-p1 --ttft=5ms
   suggested 'device_memory dtype_device' '' --device=jetson-nano-p1 --device-memory=7MiB
 }

@@ -21,10 +21,11 @@ fits_phone "$work/near.html"
 # The slider of the round trip, from 4 to 40 ms: the same as a report for a link of 40 ms.
 report "$work/far.html" 40ms 2>/dev/null
 open_page "$work/far.html" ''
-far=$(row 'this plan')
+far=$(row 'this plan') far_cloud=$(row cloud_only)
 [ -n "$far" ] && [ "$far" != "$near" ] || fail "the link does not matter: '$near', '$far'"
 open_page "$work/near.html" 'const knob = document.querySelector(`[aria-label="round trip"]`); knob.value = 1; knob.dispatchEvent(new Event("input"));'
 same 'the round trip by the slider' "$far" "$(row 'this plan')"
+same 'the round trip of the cloud alone' "$far_cloud" "$(row cloud_only)"
 grep -q '<td class="bad">no</td>' "$work/dom" || fail 'the limit of 40 ms holds over a round trip of 40 ms'
 
 # Operators: folded by layer at first; the filter shows those that match; a click sorts.

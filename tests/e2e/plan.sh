@@ -47,7 +47,7 @@ plan "$work/model.onnx" "$work/report.txt" $small --tolerance=0
 grep -q '^warning: it saves only 0.* over cloud_only' "$work/report.txt" || fail "no faster plan is shown: $(tail -n 4 "$work/report.txt")"
 grep -q '^  a faster plan ' "$work/report.txt" || fail 'the faster plan has no row'
 # A limit that the cloud misses may cost more than the cloud does.
-plan "$LP_SOURCE/tests/models/llama/model.onnx" "$work/report.txt" --device=jetson-nano,price_usd_per_s=1e-3 --cloud=v100s --link=lte --tpot=5ms
+plan "$LP_SOURCE/tests/models/llama/model.onnx" "$work/report.txt" --device=jetson-nano,price_usd_per_s=1e-3 --cloud=v100s --link=lte --ttft=20ms
 grep -q '^this plan costs [1-9][0-9.]* % more than the cloud alone$' "$work/report.txt" || fail "nothing costs more: $(tail -n 4 "$work/report.txt")"
 wanted_status=3
 for scheduler in device-only greedy; do

@@ -37,8 +37,8 @@ golden cut.txt 0 llama $nano --scheduler=cut --cut=2
 golden cut.json 0 gpt2-nopast $nano --scheduler=cut --cut=1 --batch=4
 golden greedy.txt 3 llama $nano --scheduler=greedy --ttft=0.01ms --tpot=0.005ms
 golden memory.txt 0 llama $nano --device-memory=100kB
-golden infeasible.txt 3 llama $nano --device-memory=100kB --tpot=2ms
-golden infeasible.json 3 llama $nano --scheduler=cloud-only --tpot=2ms
+golden infeasible.txt 3 llama $nano --device-memory=100kB --ttft=2ms
+golden infeasible.json 3 llama $nano --scheduler=cloud-only --ttft=2ms
 golden types.txt 3 llama --device=jetson-nano-p1 --cloud=v100s-p1,memory=300kB --link=wifi --isl=64 --osl=16 --scheduler=cloud-only
 golden alone.txt 0 llama --device=snapdragon-8s-gen3-p1 --dtype-device=f16
 [ "$failures" -eq 0 ]

@@ -15,8 +15,9 @@ the numbers of the line are latencies in ms.
 The program. Each unit runs on the device (0) or in the cloud (1); the users of a KV cache in one stage are on one side. A
 value crosses once if its maker and a reader are on different sides. A stage runs in turns: a unit's turn is the first turn of
 its side that is not before the turns of what it reads; the device has the even turns. Each turn that sends anything costs one
-message. A side holds what any unit there uses. KV caches that prefill and decode hold on different sides move at the end of
-prefill, in one message per direction.
+message. Where the link `streams`, decode costs no messages if all of it and prefill's result are in the cloud, only the time
+by which a token takes longer over the link than in the cloud. A side holds what any unit there uses. KV caches that prefill
+and decode hold on different sides move at the end of prefill, in one message per direction.
 """
 
 import argparse
@@ -42,6 +43,7 @@ class Problem:
         self.busy = [c["objective"][f"{stage}_per_ms"] for stage in STAGES]
         self.link_price, self.move_price = c["objective"]["link_per_ms"], c["objective"]["move_per_ms"]
         self.message_ms, self.ms_per_byte = c["link"]["message_ms"], c["link"]["ms_per_byte"]
+        self.streams = c["link"].get("streams", False)
         self.holdings = c["holdings"]
         self.values = [c[stage]["values"] for stage in STAGES]
         self.units = [c[stage]["units"] for stage in STAGES]
@@ -93,6 +95,22 @@ def link_ms(p: Problem, stage: int, sides: list) -> float:
     return total + len(sending) * p.message_ms
 
 
+def streaming(p: Problem) -> list:
+    """The units, as (stage, index), that are in the cloud where decode streams."""
+    if not p.streams:
+        return []
+    first = [(0, i) for i, unit in enumerate(p.units[0]) if "result_bytes" in unit]
+    return first + [(1, i) for i in range(len(p.units[1]))]
+
+
+def stall_ms(p: Problem) -> float:
+    """The time that each token of a decode that streams waits for a link that is slower than the cloud."""
+    busy = sum(unit["ms"][CLOUD] for unit in p.units[1])
+    busy += sum(p.held_ms(held, 1, CLOUD) for held in range(len(p.holdings)) if p.users[1][held])
+    token = sum(unit.get("result_bytes", 0) for unit in p.units[1]) * p.ms_per_byte[CLOUD]
+    return token - busy if token > 1.001 * busy else 0.0
+
+
 def add_up(p: Problem, sides: list) -> Totals:
     """The cost of a placement, from the definition."""
     t, moved = Totals(), [0.0, 0.0]
@@ -105,7 +123,8 @@ def add_up(p: Problem, sides: list) -> Totals:
         for held in range(len(p.holdings)):
             for side in {sides[stage][i] for i in p.users[stage][held]}:
                 busy[side] += p.held_ms(held, stage, side)
-        link = link_ms(p, stage, sides[stage])
+        streams = stage == 1 and p.streams and all(sides[s][i] == CLOUD for s, i in streaming(p))
+        link = stall_ms(p) if streams else link_ms(p, stage, sides[stage])
         t.ms[stage] = sum(busy) + link
         t.objective += busy[0] * p.busy[stage][0] + busy[1] * p.busy[stage][1] + link * p.link_price[stage]
     for held, h in enumerate(p.holdings):
@@ -199,6 +218,7 @@ class Model:
         for stage in range(2):
             self._units(stage)
             self._messages(stage)
+        self._streams()
         self._holdings()
         self._activations()
         for i in range(2):
@@ -297,6 +317,16 @@ class Model:
             m.at_least({sent: 1.0, last: -1.0, first: -1.0, None: 1.0}, 0)
             count = {sent: 1.0}
         self._add_link(stage, p.message_ms, count, price)
+
+    def _streams(self) -> None:
+        """1: decode streams, and pays none of its messages, only the wait for a slow link."""
+        p = self.p
+        if not p.streams:
+            return
+        does = self.m.variable(whole=True)
+        for stage, i in streaming(p):
+            self.m.at_least({self.cloud[stage][i]: 1.0, does: -1.0}, 0)
+        self._add_link(1, stall_ms(p) - link_ms(p, 1, [CLOUD] * len(p.units[1])), {does: 1.0}, p.link_price[1])
 
     def _holdings(self) -> None:
         p, m = self.p, self.m

@@ -152,6 +152,31 @@ LP_TEST(it_proves_the_least_cost_and_no_more) {
   ck_assert_int_gt(moved, CASES / 4);
 }
 
+/* Placements that stream cost less than the rest of the certificate says; what is proved holds with them too. */
+LP_TEST(it_proves_the_least_cost_of_streams) {
+  int streams = 0, others = 0;
+  for (uint64_t seed = 1; seed <= CASES; seed++) {
+    source s = {.seed = seed};
+    lp_certificate c = make_problem(&s);
+    c.message_ms++;
+    c.move = c.link[0] = c.link[1] = 1;
+    const double without = least_value(&c);
+    c.streams = true;
+    c.value = least_value(&c);
+    if (!isinf(c.value) && c.value > 0) {
+      const double beyond = 1.1 * c.value + 1, proved = lp_certificate_prove(&c, c.value, c.value);
+      ck_assert_msg(proved >= c.value, "seed %d: %g is proved, %g is the least cost", (int)seed, proved, c.value);
+      ck_assert_msg(lp_certificate_prove(&c, beyond, beyond) <= c.value * (1 + 1e-9), "seed %d: beyond %g", (int)seed,
+                    c.value);
+      streams += c.value < without;
+      others += c.value >= without;
+    }
+    lp_arena_free(c.arena);
+  }
+  ck_assert_int_gt(streams, CASES / 10);
+  ck_assert_int_gt(others, CASES / 4);
+}
+
 enum { UNITS = 1000, BLOCK = 50 };
 
 /* Every unit is pinned, in blocks of both sides in turn, so that there is one placement, which sends many messages. The

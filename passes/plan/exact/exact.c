@@ -6,6 +6,7 @@
  * label that could be better proves its plan. The bound that a report states is that of the checker of certificates,
  * which begins with the prices and the bound found here. */
 #include "base/side.h"
+#include "passes/plan/evaluate.h"
 #include "passes/plan/exact/cut_prices.h"
 #include "passes/plan/exact/solve.h"
 #include "passes/plan/exact/subproblems.h"
@@ -36,6 +37,8 @@ enum { MOST_CUTS = 16, MOST_MIXES = 12, HALVINGS = 8 };
 enum { SOME_UNITS = 400 };
 
 typedef struct {
+  const lp_plan_problem *problem; /* by which placements are evaluated: not that of `x` where they stream */
+  double offset;                  /* what an objective has beyond the costs that `x` knows */
   lp_exact x;
   lp_exact_graph graph[LP_STAGE_COUNT];
   lp_side **side; /* the best so far */
@@ -45,6 +48,8 @@ typedef struct {
   bool has_result;
   bool is_relaxed; /* `x` lacks limits of memories now */
   int infeasible;  /* placements that break such a limit */
+  double known;    /* the objective of a placement of another problem; infinite: none */
+  double lowest;   /* a bound of all placements; infinite: none meets the limits */
   lp_side *trial[LP_STAGE_COUNT];
   unsigned char *mixed[LP_STAGE_COUNT];
 } solver;
@@ -58,7 +63,7 @@ static bool consider_trial(solver *s) {
     lp_plan_settle(&s->x.problem[stage], s->trial[stage]);
     lp_exact_join(&s->x, (lp_stage)stage, s->trial[stage]);
   }
-  lp_plan_evaluate(s->x.problem, s->x.request, s->trial, &result);
+  lp_plan_evaluate(s->problem, s->x.request, s->trial, &result);
   if (s->kept) (void)lp_exact_keep(s->kept, s->x.problem, s->trial, &result);
   if (s->has_result && lp_plan_compare(&result, &s->result, s->x.request) >= 0) return result.feasible;
   s->has_result = true;
@@ -66,6 +71,12 @@ static bool consider_trial(solver *s) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     memcpy(s->side[stage], s->trial[stage], (size_t)s->x.problem[stage].op_count * sizeof **s->trial);
   return result.feasible;
+}
+
+static void consider(solver *s, lp_side *const *side) {
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    memcpy(s->trial[stage], side[stage], (size_t)s->x.problem[stage].op_count * sizeof **side);
+  (void)consider_trial(s);
 }
 
 static bool consider_units(solver *s, unsigned char *const of_unit[LP_STAGE_COUNT]) {
@@ -118,13 +129,14 @@ static double see_blocks(void *user, const lp_exact_block block[LP_STAGE_COUNT])
       s->trial[stage][i] = inside == block[stage].cloud ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
     }
   (void)consider_trial(s);
-  return s->result.feasible ? lp_plan_objective_value(&s->result, s->x.request) : INFINITY;
+  return s->result.feasible ? lp_plan_objective_value(&s->result, s->x.request) - s->offset : INFINITY;
 }
 
 /* The objective below which no placement is wanted. */
 static double incumbent(const solver *s) {
-  if (!s->result.feasible) return INFINITY;
-  return s->x.request->feasible_suffices ? -INFINITY : lp_plan_objective_value(&s->result, s->x.request);
+  if (!s->result.feasible) return s->known;
+  if (s->x.request->feasible_suffices) return -INFINITY;
+  return fmin(s->known, lp_plan_objective_value(&s->result, s->x.request) - s->offset);
 }
 
 static void try_blocks(solver *s) {
@@ -312,11 +324,16 @@ static bool make_graphs(solver *s, bool *meets) {
 static void solve(solver *s, lp_plan_proof *proof) {
   bool meets = true;
   if (!s->again) consider_cuts(s);
-  if (!lp_exact_has_room(&s->x) || is_done(s)) return;
-  const bool has_graph = make_graphs(s, &meets);
-  if (!meets || is_done(s)) return;
+  if (is_done(s)) return;
+  const bool has_room = lp_exact_has_room(&s->x), has_graph = has_room && make_graphs(s, &meets);
+  if (is_done(s)) return;
+  if (!has_room || !meets) {
+    s->lowest = INFINITY;
+    return;
+  }
   cut_search own, relaxed;
   search_prices(s, &own);
+  s->lowest = own.search.bound;
   if (is_done(s)) return;
   const int32_t units = s->x.step_count;
   findings found = {&own, own.search.bound, units <= SOME_UNITS ? LP_EXACT_ROUNDING : LP_EXACT_GAP_CLOSE};
@@ -329,19 +346,76 @@ static void solve(solver *s, lp_plan_proof *proof) {
         units > LP_EXACT_FEW_UNITS && found.lowest > own.search.bound && s->infeasible == 0 && s->result.feasible;
   }
   if (!suffices && !is_proved(s, found.lowest, found.enough)) search_beams(s, &own, &found);
+  s->lowest = found.lowest;
   prove(s, &found, proof);
 }
 
-bool lp_exact_solve(const lp_exact_task *task, lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch) {
-  const lp_plan_problem *problem = task->problem;
-  solver s = {.side = side, .kept = task->kept, .again = task->again};
-  lp_exact_build(problem, task->request, scratch, &s.x);
+static void begin(solver *s, const lp_exact_task *task, const lp_plan_problem problem[LP_STAGE_COUNT],
+                  lp_side *side[LP_STAGE_COUNT], lp_arena *scratch) {
+  s->side = side;
+  s->kept = task->kept;
+  s->again = task->again;
+  s->known = INFINITY;
+  s->lowest = -INFINITY;
+  s->problem = task->problem;
+  lp_exact_build(problem, task->request, scratch, &s->x);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    s.trial[stage] = LP_NEW_ARRAY(scratch, lp_side, problem[stage].op_count);
-    s.mixed[stage] = LP_NEW_ARRAY(scratch, unsigned char, s.x.unit_count[stage]);
-    if (task->seed) memcpy(s.trial[stage], task->seed[stage], (size_t)problem[stage].op_count * sizeof **task->seed);
+    s->trial[stage] = LP_NEW_ARRAY(scratch, lp_side, problem[stage].op_count);
+    s->mixed[stage] = LP_NEW_ARRAY(scratch, unsigned char, s->x.unit_count[stage]);
   }
-  if (task->seed) (void)consider_trial(&s);
-  solve(&s, proof);
-  return s.result.feasible;
+}
+
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
+
+/* States what is proved of both problems; `lowest`: of the other one. */
+static void prove_both(solver *s, double lowest, lp_plan_proof *proof) {
+  if (!proof || !s->result.feasible) return;
+  if (!proof->known) {
+    cut_search own;
+    search_prices(s, &own);
+    prove(s, &(findings){&own, s->lowest, 0}, proof);
+  }
+  const double objective = lp_plan_objective_value(&s->result, s->x.request);
+  lowest = fmin(lowest, s->lowest);
+  proof->complete = is_proved(s, lowest, LP_EXACT_ROUNDING);
+  proof->lower_bound = proof->complete ? objective : fmin(lowest, objective);
+  proof->dual_bound = fmin(proof->dual_bound, objective);
+}
+
+/* Searches the placements that stream. Each token's wait for the link is no cost that the graphs of a stage know, and
+ * is the same for all of them. `lowest` gets a bound. False: there are no such placements. */
+static bool solve_streams(solver *all, const lp_exact_task *task, lp_arena *arena, double *lowest) {
+  lp_plan_problem streamed[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
+  double stall = 0;
+  if (!lp_plan_make_streamed(task->problem, task->request, arena, streamed, &stall)) return false;
+  *lowest = INFINITY;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    side[stage] = LP_NEW_ARRAY(arena, lp_side, streamed[stage].op_count);
+  solver s = {0};
+  begin(&s, task, streamed, side, arena);
+  double *limit = &s.x.limit_ms[LP_STAGE_DECODE];
+  if (*limit > 0 && *limit <= stall) return true;
+  if (*limit > 0) *limit -= stall;
+  s.offset = s.x.weights.link[LP_STAGE_DECODE] * stall;
+  s.known = incumbent(all) - s.offset;
+  if (task->seed) consider(&s, task->seed);
+  solve(&s, NULL);
+  if (s.has_result) consider(all, side);
+  *lowest = s.lowest + s.offset;
+  return true;
+}
+
+/* The graphs of a stage know nothing of streams: placements that stream are a problem of their own, and in the other
+ * one they cost more than they do. */
+bool lp_exact_solve(const lp_exact_task *task, lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch) {
+  lp_arena *arena = lp_arena_create(); /* the searches of large models take much memory */
+  solver all = {0};
+  begin(&all, task, task->problem, side, proof ? scratch : arena);
+  if (task->seed) consider(&all, task->seed);
+  solve(&all, proof);
+  double lowest = 0;
+  if (!is_done(&all) && solve_streams(&all, task, arena, &lowest)) prove_both(&all, lowest, proof);
+  lp_arena_free(arena);
+  return all.result.feasible;
 }

@@ -20,8 +20,8 @@ enum { NARROW_BEAM = 300, BEAM_GROWTH = 4 };
  * 0.5 % dearer, in 0.87 of the time. Twice changes none. */
 static const double most_labels = 2.2e7;
 
-/* The most states of a search that only looks for faster plans. On a shape of 7B, four times as many take five times the
- * memory and up to 7 times the time for plans that are equal or 0.3 % slower and 0.8 % cheaper; a third changes none. */
+/* The most states of a search that only looks for faster plans. Four times as many take five times the memory and up to
+ * 7 times the time on a shape of 7B, for equal plans or one 0.3 % slower and 0.8 % cheaper. A third changes none. */
 static const size_t near_states = 3000000;
 
 /* The labels of a beam that is so cheap that it runs although the gap is small. Half or twice changes none of the

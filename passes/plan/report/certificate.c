@@ -5,6 +5,7 @@
  * prices of the limits. Each unit states its charge for messages and the amounts that it exchanges with its values and
  * holdings; after these exchanges the separate minima add up to the bound. */
 #include "base/side.h"
+#include "passes/plan/evaluate.h"
 #include "passes/plan/exact/cut.h"
 #include "passes/plan/report/report.h"
 
@@ -121,11 +122,13 @@ static lp_certificate *create(const lp_report *report, const lp_cut *cut, double
   const lp_plan_proof *proof = &report->proof;
   lp_certificate *c = LP_NEW(report->arena, lp_certificate);
   double *split = lp_cut_splits(cut);
+  double stall = 0;
   lp_plan_result full; /* the savings of early exits are not a sum over operators */
   lp_plan_evaluate(report->problem, &report->full, (lp_side *const *)report->side, &full);
   *c = (lp_certificate){.value = lp_plan_objective_value(&full, report->request),
                         .bound = bound,
                         .aim = NAN,
+                        .streams = lp_plan_may_stream(report->problem, &report->full, &stall),
                         .price_ms = {proof->per_ms[0], proof->per_ms[1]},
                         .price_bytes = {proof->per_byte[0], proof->per_byte[1]},
                         .faster = sides_of(cut->x, "faster", &report->faster),
@@ -199,6 +202,7 @@ static void put_problem(const lp_certificate *c, lp_json_writer *j) {
   lp_json_put_flat_object(j, "link");
   lp_json_put_number(j, "message_ms", c->message_ms);
   lp_json_put_numbers(j, "ms_per_byte", c->ms_per_byte, 2);
+  if (c->streams) lp_json_put_bool(j, "streams", true);
   lp_json_put_end(j);
 }
 

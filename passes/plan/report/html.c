@@ -25,6 +25,7 @@ static void put_plan(lp_json_writer *j, const char *name, const lp_report *repor
     lp_json_put_end(j);
   }
   lp_json_put_end(j);
+  lp_json_put_bool(j, "streams", sums.streams);
   lp_json_put_numbers(j, "move_bytes", sums.move_bytes, LP_SIDE_COUNT);
   lp_json_put_numbers(j, "memory_bytes", (const double[]){result->device_memory_bytes, result->cloud_memory_bytes},
                       LP_SIDE_COUNT);
@@ -71,10 +72,12 @@ static void put_crossings(lp_json_writer *j, const lp_report *report, lp_stage s
   const lp_side *side = report->side[stage];
   lp_plan_crossings found;
   lp_plan_find_crossings(problem, side, report->arena, &found);
+  const lp_plan_sums sums = lp_plan_sum_up(report->problem, report->side);
+  const bool streams = stage == LP_STAGE_DECODE && lp_plan_link_streams(&sums, report->request); /* only tokens cross */
   LP_VEC(crossing) list = {0};
   for (int32_t i = 0; i <= problem->edge_count; i++) {
     const lp_plan_edge *edge = i < problem->edge_count ? &problem->edges[i] : NULL;
-    if (edge ? !found.edge[i] : !found.result) continue;
+    if (edge ? !found.edge[i] || streams : !found.result) continue;
     const crossing one = {
         .to = edge ? problem->ops[edge->consumer].layer : problem->layer_count + 1,
         .side = !edge                ? LP_SIDE_CLOUD

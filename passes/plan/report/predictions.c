@@ -79,7 +79,8 @@ static void link_times(const lp_plan_sums *sums, const lp_compile_request *reque
   out[LP_STAGE_DECODE] = result.decode_link_ms;
 }
 
-/* Link times are sums of round trips and of bytes at 1 byte/ms each way. */
+/* Link times are sums of round trips and of bytes at 1 byte/ms each way. A decode that streams over the request's link
+ * waits for no link. */
 static void get_parts(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
                       lp_side *const side[LP_STAGE_COUNT], stage_parts out[LP_STAGE_COUNT]) {
   const lp_plan_sums sums = lp_plan_sum_up(problem, side);
@@ -93,6 +94,8 @@ static void get_parts(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_co
                                .round_trips = trips[stage],
                                .up_bytes = up[stage],
                                .down_bytes = down[stage]};
+  stage_parts *decode = &out[LP_STAGE_DECODE];
+  if (lp_plan_link_streams(&sums, request)) decode->round_trips = decode->up_bytes = decode->down_bytes = 0;
 }
 
 /* The parts of plan `plan` at each length. False: it cannot be priced there. */

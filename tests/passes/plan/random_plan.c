@@ -257,6 +257,10 @@ static bool fill(const lp_plan_problem *problem, const int32_t choice[], uint64_
   return true;
 }
 
+void random_plan_forbid_streams(random_plan *plan) {
+  plan->problem[LP_STAGE_PREFILL].result = -1;
+}
+
 static bool is_within(const lp_plan_result *result, const random_plan *plan, double most) {
   return result->feasible && lp_plan_objective_value(result, &plan->request) <= most;
 }

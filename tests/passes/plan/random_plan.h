@@ -20,6 +20,9 @@ random_plan *random_plan_create_wide(uint64_t seed, int32_t branches, int32_t de
 void random_plan_free(random_plan *plan);
 double random_plan_number(random_plan *plan); /* [0, 1) */
 
+/* Prefill gives no token, so that no placement streams: the graphs of the exact scheduler know nothing of that. */
+void random_plan_forbid_streams(random_plan *plan);
+
 /* The best of all placements, each evaluated by lp_plan_evaluate. */
 lp_plan_result random_plan_try_all(random_plan *plan);
 /* The feasible placement of least latency with an objective of at most `most`, of all placements. */

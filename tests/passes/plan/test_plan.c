@@ -203,15 +203,51 @@ LP_TEST(greedy_pays_for_its_round_trips) {
 
 static const char slow_link[] = "rtt=20ms,up=1Mbit/s,down=2Mbit/s";
 
-LP_TEST(cloud_only_sends_tokens_up_and_one_down) {
+LP_TEST(cloud_only_sends_a_prompt_up_and_streams_tokens_down) {
   study s = study_open(&llama_tiny, "jetson-nano-p1", "v100s-p1", slow_link, 16);
   lp_plan_result result = plan(&s, "cloud-only");
   ck_assert_int_eq(result.crossings_prefill, 2);
-  ck_assert_int_eq(result.messages_decode, 2);
+  ck_assert_int_eq(result.messages_decode, 1);
   ck_assert_double_eq_tol(result.prefill_link_ms, 10 + 16 * 8 * 8 / 1e3 + 10 + 4 * 8 / 2e3, 1e-9);
-  ck_assert_double_eq_tol(result.decode_link_ms, 10 + 8 * 8 / 1e3 + 10 + 4 * 8 / 2e3, 1e-9);
+  ck_assert_double_eq_tol(result.tpot_ms, 4 * 8 / 2e3, 1e-12); /* which is longer than the cloud takes */
   ck_assert_double_eq(result.device_busy_ms, 0);
   study_close(&s);
+}
+
+/* Fills a side of both stages, but for the operators that give the token. */
+static void fill_but_results(study *s, lp_side first, lp_side next, lp_side *side[LP_STAGE_COUNT]) {
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    side[stage] = LP_NEW_ARRAY(s->arena, lp_side, s->problem[stage].op_count);
+    lp_plan_fill(&s->problem[stage], LP_SIDE_CLOUD, side[stage]);
+  }
+  side[LP_STAGE_PREFILL][s->problem[LP_STAGE_PREFILL].result] = first;
+  side[LP_STAGE_DECODE][s->problem[LP_STAGE_DECODE].result] = next;
+}
+
+/* As in a run: a step at the device between two tokens costs a round trip for each, and so, here, does a first token
+ * that the device draws. */
+LP_TEST(a_decode_streams_where_the_cloud_has_all_of_it) {
+  static const struct {
+    lp_side first, next;
+    int64_t messages;
+  } cases[] = {
+      {LP_SIDE_CLOUD, LP_SIDE_CLOUD, 1}, {LP_SIDE_DEVICE, LP_SIDE_CLOUD, 2}, {LP_SIDE_CLOUD, LP_SIDE_DEVICE, 2}};
+  for (size_t i = 0; i < LP_COUNT(cases); i++)
+    for (int64_t osl = 1; osl <= 64; osl += 63) {
+      study s = study_open(&llama_tiny, "jetson-nano-p1", "v100s-p1", study_link, 16);
+      lp_side *side[LP_STAGE_COUNT];
+      lp_plan_result result;
+      s.request.osl = osl;
+      fill_but_results(&s, cases[i].first, cases[i].next, side);
+      lp_plan_evaluate(s.problem, &s.request, side, &result);
+      ck_assert_int_eq(result.messages_decode, cases[i].messages);
+      ck_assert(cases[i].messages == 1 ? result.tpot_ms < 0.01 : result.tpot_ms > 10 && result.tpot_ms < 11);
+      ck_assert_double_eq_tol(result.e2e_ms, result.ttft_ms + (double)(osl - 1) * result.tpot_ms, 1e-9);
+      s.request.link = NULL;
+      lp_plan_evaluate(s.problem, &s.request, side, &result);
+      ck_assert_double_eq(result.decode_link_ms, 0);
+      study_close(&s);
+    }
 }
 
 LP_TEST(device_only_has_no_messages_and_no_cost) {

@@ -1,12 +1,13 @@
 // Draws the page of a report (base/page/page.js has what pages share). Times are in ms, sizes in bytes, cost in USD.
 // ---- the closed forms of a placement ----
-// The same as the planner's: a message costs half a round trip, its bytes the bandwidth.
+// The same as the planner's: a message costs half a round trip, its bytes the bandwidth. A decode that streams waits only for a slow link.
 function evaluate(plan, at) {
   const message = at.rtt / 2, perByte = [8e3 / at.up, 8e3 / at.down].map((ms) => ms * data.link_share);
   const link = (s) => (data.link ? SIDES.reduce((sum, _, i) => sum + s.messages[i] * message + s.bytes[i] * perByte[i], 0) : 0);
   const moves = data.link ? plan.move_bytes.reduce((sum, b, i) => sum + (b > 0 ? message + b * perByte[i] : 0), 0) : 0;
   const [first, next] = plan.stages, steps = data.steps;
   const parts = [first, next].map((s) => ({ device: s.busy_ms[0], cloud: s.busy_ms[1], link: link(s) }));
+  if (data.link && plan.streams) parts[1].link = Math.max(0, next.bytes[1] * perByte[1] - next.busy_ms[1]);
   parts[0].link += moves;
   const total = (p) => p.device + p.cloud + p.link;
   const busy = [first.busy_ms[0] + steps * next.busy_ms[0], first.busy_ms[1] + (steps * next.busy_ms[1]) / data.shared];

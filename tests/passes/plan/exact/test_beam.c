@@ -26,6 +26,7 @@ typedef struct {
 
 static void study_open(uint64_t seed, study *s) {
   s->plan = random_plan_create(seed, MOST_OPS);
+  random_plan_forbid_streams(s->plan);
   const lp_plan_result best = random_plan_try_all(s->plan);
   s->best = best.feasible ? lp_plan_objective_value(&best, &s->plan->request) : INFINITY;
   watcher_open(s->plan, INFINITY, &s->w);

@@ -52,6 +52,7 @@ LP_TEST(proves_no_more_than_is_true) {
   int feasible = 0, close = 0, complete = 0;
   for (uint64_t seed = 5001; seed <= 5000 + GRAPHS; seed++) {
     random_plan *plan = random_plan_create(seed, MOST_OPS);
+    random_plan_forbid_streams(plan);
     lp_plan_result best = random_plan_try_all(plan);
     double wanted = lp_plan_objective_value(&best, &plan->request);
     lp_cut_search found = search_cuts(plan, 1e9);

@@ -35,6 +35,7 @@ LP_TEST(finds_and_proves_the_best_of_all) {
   int feasible = 0, tight = 0, full = 0;
   for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
     random_plan *plan = random_plan_create(seed, MOST_OPS);
+    random_plan_forbid_streams(plan);
     lp_plan_result best = random_plan_try_all(plan);
     double wanted = best.feasible ? lp_plan_objective_value(&best, &plan->request) : INFINITY;
     watcher w = {0};
@@ -60,6 +61,7 @@ LP_TEST(finds_and_proves_the_best_of_all) {
 LP_TEST(narrow_beams_prove_no_more_than_is_true) {
   for (uint64_t seed = 1; seed <= GRAPHS / 2; seed++) {
     random_plan *plan = random_plan_create(seed, 2 * MOST_OPS);
+    random_plan_forbid_streams(plan);
     watcher narrow = {0}, wide = {0};
     double lowest = search(plan, INFINITY, (lp_exact_subproblems_task){.share = 1, .narrow_only = true}, &narrow);
     (void)search(plan, INFINITY, (lp_exact_subproblems_task){.share = 1}, &wide);
@@ -74,6 +76,7 @@ LP_TEST(gives_up_where_all_is_refused) {
   int shown[2] = {0}, most = 0;
   for (uint64_t seed = 1; seed <= 150; seed++) {
     random_plan *plan = random_plan_create(seed, MOST_OPS);
+    random_plan_forbid_streams(plan);
     lp_plan_result best = random_plan_try_all(plan);
     for (int is_relaxed = 0; is_relaxed < 2; is_relaxed++) {
       watcher w = {.refuses = true};
