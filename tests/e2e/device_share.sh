@@ -5,7 +5,7 @@ model=$LP_SOURCE/tests/models/llama/model.onnx
 plan() { # plan OUT.json [option ...]
   out=$1
   shift
-  "$LLMPART" compile "$model" --cloud=a100-p1 --plan-only --report="$work/report.txt" -o "$out" "$@" 2>"$work/err" || fail "$*: $(cat "$work/err")"
+  "$LLMPART" compile "$model" --cloud=a100-p1 --objective=cost --plan-only --report="$work/report.txt" -o "$out" "$@" 2>"$work/err" || fail "$*: $(cat "$work/err")"
   "$LLMPART" check-plan "$out" >"$work/out" 2>&1 || fail "$*: refused: $(head -n 3 "$work/out")"
 }
 

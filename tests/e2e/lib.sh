@@ -50,8 +50,9 @@ found
   $3"
 }
 
-# Machines whose figures do not depend on where the test runs; the code is for the processor that it runs on.
-pair="--device=jetson-nano-p1 --cloud=v100s-p1 --link=lan --march=native"
+# Machines whose figures do not depend on where the test runs, and the cheapest plan; the code is for the processor that
+# it runs on.
+pair="--device=jetson-nano-p1 --cloud=v100s-p1 --link=lan --objective=cost --march=native"
 
 # compile MODEL OUT [option ...]: without --device and its like, a device alone; without -O, at $LP_LEVEL. A function's
 # variables are the script's own, so these have names that no script uses.

@@ -35,7 +35,7 @@ for scheduler in exact layer cloud-only; do
   awk -v held="${held:-none}" 'BEGIN { exit !(held + 0 <= 4 * 2 ^ 30 && held != "none") }' || fail "$scheduler puts $held bytes on a Nano"
 done
 # Of plans that cost next to the same the faster one is taken, and the cheapest stands beside it.
-small="--device=jetson-orin --device-memory=100kB --cloud=a100 --link=wifi"
+small="--device=jetson-orin --device-memory=100kB --cloud=a100 --link=wifi --objective=cost"
 # shellcheck disable=SC2086 # a list of options
 plan "$work/model.onnx" "$work/report.txt" $small
 grep -q '^  the cheapest ' "$work/report.txt" || fail 'the cheapest plan has no row'

@@ -28,7 +28,7 @@ same 'rows in the page' "$(($(wc -l <"$work/one.csv") - 1))" "$(sed -n 's/^<scri
 compared() {
   pattern=$1
   shift
-  "$LLMPART" compile "$model" --device=jetson-nano --cloud=a100 --isl=64 --osl=32 "$@" --emit=report -o json >"$work/report.json" 2>"$work/err"
+  "$LLMPART" compile "$model" --device=jetson-nano --cloud=a100 --isl=64 --osl=32 --objective=cost "$@" --emit=report -o json >"$work/report.json" 2>"$work/err"
   sed -n '/^  "plan": {/,/^  }/p' "$work/report.json" >"$work/plan.json"
   row=$(grep -E "$pattern" "$work/one.json")
   same "rows of $pattern" 1 "$(echo "$row" | wc -l | tr -d ' ')"

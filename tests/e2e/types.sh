@@ -1,7 +1,7 @@
 # --dtype-device=auto chooses the most precise type with which the SLA is met; a more precise one would miss it.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$LP_SOURCE/examples/default-model/model.onnx
-pair="--device=jetson-nano-p1 --cloud=v100s-p1 --link=wifi --isl=64 --osl=32 --march=native"
+pair="--device=jetson-nano-p1 --cloud=v100s-p1 --link=wifi --isl=64 --osl=32 --objective=cost --march=native"
 
 chosen() { sed -n "/^  \"$2\": {/,/}/s/^    \"weight_dtype\": \"\(.*\)\",\$/\1/p" "$1"; } # chosen REPORT SIDE
 

@@ -26,7 +26,7 @@ golden() {
   fi
 }
 
-nano="--device=jetson-nano-p1 --cloud=v100s-p1 --link=wifi --isl=64 --osl=16"
+nano="--device=jetson-nano-p1 --cloud=v100s-p1 --link=wifi --isl=64 --osl=16 --objective=cost"
 golden device.txt 0 llama $nano
 golden device.json 0 llama $nano
 golden device.csv 0 llama $nano

@@ -107,7 +107,7 @@ class Planner:
         """The report and CPU seconds. An infeasible plan exits with 3 and leaves a report as well."""
         device, cloud = case.pair.split()
         command = [self.llmpart, "compile", model_path(case.model, self.folder), f"--device={device}", f"--cloud={cloud}", f"--link={case.link}",
-                   f"--isl={case.prompt}", f"--sessions={case.sessions}", "--tolerance=0", "--plan-only", f"--report={report}", *options]
+                   f"--isl={case.prompt}", f"--sessions={case.sessions}", "--objective=cost", "--tolerance=0", "--plan-only", f"--report={report}", *options]
         report.unlink(missing_ok=True)
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         error = process.stderr.read().decode()

@@ -21,7 +21,7 @@ mkdir -p "$models"
 plan() { # plan NAME MODEL [option ...]: the report NAME.json
   report=$models/$1.json model=$models/$2/model.onnx
   shift 2
-  "$LLMPART" compile "$model" --device=snapdragon-8s-gen3-p1"$memory" "$@" --plan-only --report="$report" >/dev/null
+  "$LLMPART" compile "$model" --device=snapdragon-8s-gen3-p1"$memory" --objective=cost "$@" --plan-only --report="$report" >/dev/null
 }
 memory=,memory=12GiB
 plan rooms 7b --cloud=a100 --link=wifi --isl=2048 --tolerance=0

@@ -70,7 +70,7 @@ class Case:
 
     def plan(self, *options: str) -> dict:
         self.report.unlink(missing_ok=True)
-        command = [self.llmpart, "compile", self.model, *self.options, "--plan-only", f"--report={self.report}", *options]
+        command = [self.llmpart, "compile", self.model, *self.options, "--objective=cost", "--plan-only", f"--report={self.report}", *options]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode not in (0, 3):
             sys.exit(f"random_plans: {' '.join(map(str, command))}: exit status {done.returncode}: {done.stderr}")

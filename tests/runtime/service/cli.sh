@@ -9,7 +9,7 @@ same break-even 541.953488372 "$(number "$work/s.json" break_even_tokens)"
 printf '{"schema": "llmpart.bench/1", "bundle": "my.llmpart", "tests": [{"test": "pp512", "tokens": 512, "tokens_per_s": 400.0}, {"test": "tg128", "tokens": 128, "tokens_per_s": 20}]}' >"$work/bench.json"
 printf 'service: mine\nedge: { bench: bench.json }\ncloud: { report: report.json }\n' >"$work/mine.yaml"
 if "$LLMPART" --help | grep -q '^  compile '; then
-  "$LLMPART" compile "$LP_SOURCE/tests/models/llama/model.onnx" --device=jetson-nano --cloud=v100s --link=wifi --isl=64 --emit=report -o json >"$work/report.json"
+  "$LLMPART" compile "$LP_SOURCE/tests/models/llama/model.onnx" --device=jetson-nano --cloud=v100s --link=wifi --isl=64 --objective=cost --emit=report -o json >"$work/report.json"
   "$LLMPART" service show "$work/mine.yaml" --tokens=101 --prompt=100 -o json >"$work/mine.json" || fail "mine: $?"
   # 100 / 400 + 100 / 20 s at the edge; in the cloud tens of milliseconds, without the link
   same edge 5.25 "$(sed -n 's/.*"generation_s": \(.*\)/\1/p' "$work/mine.json" | head -n 1)"
