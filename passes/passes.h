@@ -123,7 +123,8 @@ typedef struct lp_compile_request {
   const char *cut_node;
   /* More than two places, over which the pass `place` plans, with its plan; NULL: it plans a device and a cloud. */
   struct lp_places_solution *places;
-  bool joins[LP_PLACES_MAX];                 /* the place's code can run operators together that the pass join marks */
+  bool joins[LP_PLACES_MAX];         /* the place's code can run operators together that the pass join marks */
+  const struct lp_plan_front *front; /* from which the limits come; NULL: the user gave them, or there are none */
   double measured_ttft_ms, measured_tpot_ms; /* of a run, for the report to compare with; 0: none */
 } lp_compile_request;
 

@@ -251,6 +251,31 @@ void lp_plan_order_make(const lp_plan_problem *problem, const uint8_t *place, lp
 /* Sets the turns of place[op_count], and returns one more than the last. */
 int32_t lp_plan_place_turns(const lp_plan_problem *problem, const uint8_t *place, int32_t *turn);
 
+/* ---- the front of cost against time (front.c) -------------------------------------------------------------------- */
+
+/* A plan of the front, and the limits with which the planner finds it or a cheaper one; 0: none, for the cheapest. The
+ * layers below `cut` are on the device in a stage; the cheapest plan need not be such a cut. */
+typedef struct {
+  lp_plan_result result;
+  double ttft_ms, tpot_ms;
+  int64_t cut[LP_STAGE_COUNT];
+} lp_plan_front_row;
+enum { LP_FRONT_MOST = 5 };
+/* At most LP_FRONT_MOST plans from the fastest answer to the cheapest one, and the knee among them. */
+typedef struct lp_plan_front {
+  lp_plan_front_row row[LP_FRONT_MOST];
+  int32_t count, knee;
+} lp_plan_front;
+/* The front of feasible plans; it sorts `plans` and drops some. The knee is the cheapest plan where none is below the
+ * chord between the fastest and the cheapest one. */
+void lp_plan_front_make(lp_plan_front_row *plans, int32_t count, lp_plan_front *out);
+/* The front of a request that has a cloud and no limits on TTFT and TPOT, for the scheduler "exact". It is empty if no
+ * plan is feasible. The module must be annotated. */
+LP_MUST_USE lp_status lp_plan_front_find(lp_module *module, const lp_compile_request *request, lp_plan_front *out,
+                                         lp_diag *diag);
+/* Sets the limits of the knee as those of the request. */
+void lp_plan_front_limit(const lp_plan_front *front, lp_compile_request *request);
+
 /* ---- the report (report/report.c) -------------------------------------------------------------------------------- */
 
 /* What a report says of a module that is at least `placed`, or at least `annotated` (then without a plan): model,
@@ -268,8 +293,9 @@ const lp_certificate *lp_report_certificate(lp_report *report);
 /* States another lower bound than the scheduler's: what a checker of the certificate proves. The plan's proof is then
  * not `complete`. `aim` is where the checker's search has to aim to prove it; NaN: at the bound itself. */
 void lp_report_state_bound(lp_report *report, double bound, double aim);
-/* Appends the report. Formats: txt json csv html, and line: where the layers run and the figures in one line, without
- * its end. Deterministic. `table1` adds the counting of P1's Table I. */
+/* Appends the report. Formats: txt json csv html, line: where the layers run and the figures in one line, without its
+ * end, and front: the front of the request, as lines; nothing without one. Deterministic. `table1` adds the counting of
+ * P1's Table I. */
 LP_MUST_USE lp_status lp_report_write(lp_report *report, const char *format, bool table1, lp_buf *out, lp_diag *diag);
 
 #endif

@@ -102,6 +102,10 @@ static void consider_cuts(solver *s) {
       lp_plan_fill_cut(&s->x.problem[stage], cut, s->trial[stage]);
     (void)consider_trial(s);
   }
+  const lp_plan_front *front = s->x.request->front; /* its knee meets the limits that come from it */
+  for (int stage = 0; stage < LP_STAGE_COUNT && front; stage++)
+    lp_plan_fill_cut(&s->x.problem[stage], front->row[front->knee].cut[stage], s->trial[stage]);
+  if (front) (void)consider_trial(s);
 }
 
 /* Tries placements with one side between two borders and the other side before and after them, for at most MOST_CUTS
