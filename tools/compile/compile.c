@@ -24,12 +24,14 @@ static void return_freed_memory(void) {
 #endif
 }
 
-/* Sets the usual lengths when the user gives none. */
-static void take_lengths(lp_compile *compile) {
+/* Sets the usual lengths and tolerance when the user gives none. */
+static void take_defaults(lp_compile *compile) {
   lp_compile_request *request = &compile->request;
   compile->says_lengths = request->isl > 0 || request->osl > 0;
   if (request->isl == 0) request->isl = 512;
   if (request->osl == 0) request->osl = 128;
+  compile->says_tolerance = request->tolerance >= 0;
+  if (!compile->says_tolerance) request->tolerance = 0.01;
 }
 
 /* KV caches are as precise as the products beside them. */
@@ -85,7 +87,7 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
   lp_compile *compile = command->user;
   compile->voice = command->voice;
   LP_TRY(lp_compile_find_model(compile, args->data[0], diag));
-  take_lengths(compile);
+  take_defaults(compile);
   if (compile->plan_only) compile->emit = "report";
   if (lp_streq(compile->emit, "report")) return_freed_memory();
   LP_TRY(lp_tool_check_pass(&compile->flags, diag));
@@ -164,9 +166,8 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
        "make up to N plans over lengths and links; the runtime takes one for each request (1)", 1},
       {"--cut", LP_OPTION_COUNT, &r->cut, "N", "put layers 0 to N-1 on the device; implies --scheduler=cut", 0},
       {"--objective", LP_OPTION_TEXT, &r->objective, "cost|latency|energy|total-cost",
-       "choose the objective of the plan (cost); a sum is allowed: cost+1e-6*latency (USD, ms, J); total-cost adds "
-       "what "
-       "the device costs while it waits",
+       "choose the objective of the plan (cost, and without --ttft and --tpot the knee of cost against time); a sum is "
+       "allowed: cost+1e-6*latency (USD, ms, J); total-cost adds what the device costs while it waits",
        0},
       {"--tolerance", LP_OPTION_SHARE, &r->tolerance, "SHARE",
        "take the fastest plan among those that cost at most this much more than the cheapest (1%)", 0},
@@ -279,8 +280,8 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
 int lp_tool_compile(int argc, char **argv) {
   lp_compile compile = {
       .emit = "bundle", .opt_level = "3", .opset = 21, .private_layers = -1, .sla_quantile = -1, .theta = -1};
-  compile.request = (lp_compile_request){
-      .batch = 1, .cut = -1, .objective = "cost", .tolerance = 0.01, .quantise_budget = 0.1, .generation = true};
+  compile.request =
+      (lp_compile_request){.batch = 1, .cut = -1, .tolerance = -1, .quantise_budget = 0.1, .generation = true};
   lp_tool_tidy_when_interrupted();
   int status = read_and_compile(&compile, argc, argv);
   lp_compile_release(&compile);

@@ -29,6 +29,7 @@ typedef struct {
   bool plan_only, table1, locations, profile, check;
   char code[LP_SIDE_COUNT][96]; /* the texts of request.code */
   bool says_lengths;            /* --isl or --osl was given */
+  bool says_tolerance;          /* --tolerance was given */
   char *gguf_companions; /* a temporary folder with the tokenizer and settings of a GGUF file, owned; NULL: none */
   lp_texts reports, bind, pins, adapters, fail_if, places, links;
   struct lp_compile_places *more_places;          /* what --place says, owned; NULL: not given (places.c) */
@@ -166,7 +167,7 @@ typedef struct {
   const lp_compile *compile;
   lp_module *module;
   struct lp_report *report; /* of two places; NULL: not yet made */
-  lp_compile_text made[10]; /* at most one for each format, with the table and without */
+  lp_compile_text made[12]; /* at most one for each format, with the table and without */
   size_t count;
 } lp_compile_reports;
 /* Finds or makes a text, which is valid as long as the reports. It has to be made before the module is split. */

@@ -318,10 +318,11 @@ static lp_status split_module(const lp_compile *compile, lp_module *module, lp_d
 
 /* All that is reported has been made before the module is split. */
 static lp_status emit_split(const lp_compile *compile, lp_module *module, lp_compile_reports *reports, lp_diag *diag) {
-  const lp_buf *report = NULL, *line = NULL, *text = NULL;
+  const lp_buf *report = NULL, *line = NULL, *front = NULL, *text = NULL;
   if (emits(compile, "bundle")) {
     LP_TRY(lp_compile_report_text(reports, "json", false, &report, diag));
     LP_TRY(lp_compile_report_text(reports, "line", false, &line, diag));
+    if (compile->request.front) LP_TRY(lp_compile_report_text(reports, "front", false, &front, diag));
   }
   if (compile->voice->verbose) {
     LP_TRY(lp_compile_report_text(reports, "txt", false, &text, diag));
@@ -329,7 +330,11 @@ static lp_status emit_split(const lp_compile *compile, lp_module *module, lp_com
   }
   LP_TRY(split_module(compile, module, diag));
   LP_TRY(lp_compile_check_activations(compile, module, diag));
-  if (emits(compile, "bundle")) return write_bundle(compile, module, lp_buf_text(report), lp_buf_text(line), diag);
+  if (emits(compile, "bundle")) {
+    LP_TRY(write_bundle(compile, module, lp_buf_text(report), lp_buf_text(line), diag));
+    if (front && !compile->voice->quiet) fputs(lp_buf_text(front), stderr);
+    return LP_OK;
+  }
   if (emits(compile, "onnx")) return write_onnx(compile, module, diag);
   if (emits(compile, "cuda") || writes_gpu_text(compile)) return write_gpu_code(compile, module, diag);
   return write_code(compile, module, diag);
@@ -367,6 +372,23 @@ static lp_status choose_ranks(lp_compile *compile, lp_module *module, lp_diag *d
   return LP_OK;
 }
 
+/* Without limits and objective the plan is the knee of the front of cost against time. The grid of a family needs
+ * limits that hold at all its points. */
+static lp_status take_knee(const lp_compile *compile, lp_module *module, lp_compile_request *request,
+                           lp_plan_front *front, lp_diag *diag) {
+  if (request->ttft_ms > 0 || request->tpot_ms > 0 || request->objective || !request->cloud || request->plans > 1 ||
+      compile->has_more_places || !lp_streq(request->scheduler, lp_scheduler_default))
+    return LP_OK;
+  LP_TRY(lp_plan_front_find(module, request, front, diag));
+  if (front->count == 0) return LP_OK;
+  request->front = front;
+  lp_plan_front_limit(front, request);
+  if (request->tpot_ms <= 0 || compile->says_tolerance) return LP_OK;
+  request->near_suffices = true; /* the search begins with the knee's own cut */
+  request->tolerance = 0;        /* the limits hold the times already */
+  return LP_OK;
+}
+
 /* Types that are left to the planner are chosen after the operators and their costs are known. */
 static lp_status emit_placed(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   lp_compile chosen = *compile;
@@ -376,6 +398,8 @@ static lp_status emit_placed(const lp_compile *compile, lp_module *module, lp_di
   lp_compile_check_lengths(compile, module, diag);
   if (compile->ranks_auto) LP_TRY(choose_ranks(&chosen, module, diag));
   if (!compile->has_more_places) LP_TRY(lp_plan_choose_types(module, &chosen.request, diag));
+  lp_plan_front front;
+  LP_TRY(take_knee(compile, module, &chosen.request, &front, diag));
   return emit_planned(&chosen, module, diag);
 }
 

@@ -143,16 +143,19 @@ static void put_operators(lp_json_writer *j, const lp_report *report) {
 /* ---- the request ------------------------------------------------------------------------------------------------- */
 
 static void put_verdict(lp_json_writer *j, const lp_report *report) {
-  lp_buf text = {0};
+  lp_buf text = {0}, times = {0};
   const char *binding = lp_plan_limit_names[report->plan.binding];
+  lp_report_times_beside_cloud(report, &times);
   if (!report->plan.feasible)
     lp_buf_printf(&text, "No plan was found that meets the limit on %s.", binding ? binding : "a resource");
   else if (report->decrement > 0)
-    lp_buf_printf(&text, "The plan costs %.3g %% less than the cloud alone.", 100 * report->decrement);
+    lp_buf_printf(&text, "The plan costs %.3g %% less than the cloud alone%s.", 100 * report->decrement,
+                  lp_buf_text(&times));
   else
     lp_buf_puts(&text, "The plan costs no less than the cloud alone.");
   lp_json_put_text(j, "verdict", lp_buf_text(&text));
   lp_buf_free(&text);
+  lp_buf_free(&times);
 }
 
 static void put_link(lp_json_writer *j, const lp_link *link) {

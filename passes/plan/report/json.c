@@ -371,6 +371,7 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   lp_json_put_number(&j, "decrement", report->decrement);
   put_cheapest(&j, report);
   put_faster(&j, report);
+  lp_report_front_json(report, &j);
   if (request->measured_ttft_ms > 0) {
     lp_json_put_object(&j, "measured");
     lp_json_put_number(&j, "ttft_ms", request->measured_ttft_ms);

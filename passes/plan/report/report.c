@@ -185,11 +185,8 @@ lp_status lp_report_write(lp_report *report, const char *format, bool table1, lp
   static const struct {
     const char *name;
     void (*write)(const lp_report *report, lp_buf *out);
-  } formats[] = {{"txt", lp_report_text},
-                 {"json", lp_report_json},
-                 {"csv", report_csv},
-                 {"html", lp_report_html},
-                 {"line", lp_report_line}};
+  } formats[] = {{"txt", lp_report_text},  {"json", lp_report_json},        {"csv", report_csv},
+                 {"html", lp_report_html}, {"front", lp_report_front_text}, {"line", lp_report_line}};
   report->table1 = table1;
   if (lp_streq(format, "json")) (void)lp_report_certificate(report);
   for (size_t i = 0; i < LP_COUNT(formats); i++) {

@@ -112,6 +112,13 @@ void lp_report_find_faster(lp_report *report);
 /* The share of the faster plan's objective that the plan saves. */
 double lp_report_saving(const lp_report *report);
 
+/* The front of cost against time, if the request has one: lines of text, and the member `front` (front.c). */
+void lp_report_front_text(const lp_report *report, lp_buf *out);
+void lp_report_front_json(const lp_report *report, lp_json_writer *json);
+/* Appends ", and is 1.4 times slower ..": the plan's times beside those of the cloud alone, if the request has a
+ * front. */
+void lp_report_times_beside_cloud(const lp_report *report, lp_buf *out);
+
 /* A run of layers with equal placements of their operators. */
 typedef struct {
   int32_t first, last; /* layers; -1 is before the first, layer_count after the last */

@@ -60,6 +60,7 @@ void lp_report_sla_text(const lp_compile_request *request, lp_buf *out) {
   lp_buf_printf(out, "%-12s", "SLA");
   put_bound("TTFT", request->ttft_ms, out);
   put_bound(", TPOT", request->tpot_ms, out);
+  if (request->front && request->tpot_ms > 0) lp_buf_puts(out, ": the knee of cost against time");
 }
 
 void lp_report_workload_text(const lp_compile_request *request, lp_buf *out) {
@@ -345,9 +346,12 @@ static void put_comparison(const lp_report *report, lp_buf *out) {
     put_plan_row(report->baselines[i].name, &report->baselines[i].result, out);
   if (report->cheapest.name) put_plan_row("the cheapest", &report->cheapest.result, out);
   if (report->faster.name) put_plan_row("a faster plan", &report->faster.result, out);
-  if (report->plan.feasible && !isnan(report->decrement))
-    lp_buf_printf(out, "this plan costs %.1f %% %s than the cloud alone\n", 100 * fabs(report->decrement),
+  if (report->plan.feasible && !isnan(report->decrement)) {
+    lp_buf_printf(out, "this plan costs %.1f %% %s than the cloud alone", 100 * fabs(report->decrement),
                   report->decrement < 0 ? "more" : "less");
+    lp_report_times_beside_cloud(report, out);
+    lp_buf_puts(out, "\n");
+  }
   put_tolerance(report, out);
   put_warning(report, out);
 }
@@ -417,6 +421,8 @@ void lp_report_text(const lp_report *report, lp_buf *out) {
   put_comparison(report, out);
   put_family(report, out);
   if (report->table1) put_table1(report, out);
+  if (report->request->front) lp_buf_puts(out, "\n");
+  lp_report_front_text(report, out);
 }
 
 /* ---- one line ---------------------------------------------------------------------------------------------------- */
@@ -450,8 +456,11 @@ void lp_report_line(const lp_report *report, lp_buf *out) {
   put_runs(report, ranges, count, "cloud", out);
   lp_buf_printf(out, "; TTFT %s, TPOT %s", lp_format_ms(plan->ttft_ms, a), lp_format_ms(plan->tpot_ms, b));
   if (plan->cost_usd > 0) lp_buf_printf(out, "; %s USD/Mtoken", lp_format_usd(plan->cost_per_mtok_usd, a));
-  if (plan->cost_usd > 0 && report->decrement > 0)
-    lp_buf_printf(out, ", %.3g %% less than the cloud alone", 100 * report->decrement);
+  if ((plan->cost_usd > 0 || report->request->front) && report->decrement > 0) {
+    lp_buf_printf(out, "%s %.3g %% less than the cloud alone", plan->cost_usd > 0 ? "," : "; costs",
+                  100 * report->decrement);
+    lp_report_times_beside_cloud(report, out);
+  }
   lp_buf_printf(out, "; weights %s on the device", lp_format_bytes(plan->device_weight_bytes, a));
   if (report->request->cloud) lp_buf_printf(out, ", %s in the cloud", lp_format_bytes(plan->cloud_weight_bytes, b));
 }
