@@ -3,7 +3,7 @@
 #define LP_ENGINE_DECODER_H
 
 #include "runtime/engine/engine.h"
-#include "runtime/engine/grammar.h"
+#include "runtime/grammar/grammar.h"
 
 /* The bytes of all tokens. */
 typedef struct {

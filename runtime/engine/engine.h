@@ -16,7 +16,7 @@
 #include "runtime/runtime.h"
 
 typedef struct lp_engine lp_engine;
-typedef struct lp_grammar lp_grammar; /* grammar.h */
+typedef struct lp_grammar lp_grammar; /* runtime/grammar/grammar.h */
 
 typedef struct {
   int32_t threads; /* 0: the machine's cores */

@@ -1,5 +1,5 @@
 /* Any bytes as the body of an HTTP request, of a completion and of a chat; its schema becomes a grammar. */
-#include "runtime/engine/grammar.h"
+#include "runtime/grammar/grammar.h"
 #include "runtime/serve/request.h"
 
 static void read_body(bool chat, const uint8_t *data, size_t size) {

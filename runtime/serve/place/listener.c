@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "runtime/engine/grammar.h"
+#include "runtime/grammar/grammar.h"
 #include "runtime/serve/place/logprobs.h"
 #include "runtime/serve/request.h"
 

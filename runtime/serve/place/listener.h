@@ -3,7 +3,7 @@
 #ifndef LP_SERVE_LISTENER_H
 #define LP_SERVE_LISTENER_H
 
-#include "runtime/engine/grammar.h"
+#include "runtime/grammar/grammar.h"
 #include "runtime/serve/place/site.h"
 
 typedef struct {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/bundle/bundle.h"
-#include "runtime/engine/grammar.h"
+#include "runtime/grammar/grammar.h"
 #include "runtime/tokenizer/internal.h"
 #include "tests/runtime/engine/asker.h"
 #include "tests/runtime/toy/toy_run.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/engine/grammar.h"
+#include "runtime/grammar/grammar.h"
 #include "tests/suite.h"
 
 static lp_grammar *make(const char *schema, lp_diag *diag) {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/json/writer.h"
-#include "runtime/engine/grammar.h"
+#include "runtime/grammar/grammar.h"
 
 /* Limits: digits of a number, spaces of an indentation, characters and items that a keyword may count. */
 enum { MOST_DIGITS = 15, MOST_SPACES = 16, MOST_COUNT = 1024, MOST_DEPTH = 64 };

@@ -1,10 +1,11 @@
 /* Grammars of answers, over bytes: a graph of nodes with calls, as a pushdown automaton that follows all possibilities
  * at once. schema.c makes them of JSON schemas. */
-#ifndef LP_ENGINE_GRAMMAR_H
-#define LP_ENGINE_GRAMMAR_H
+#ifndef LP_GRAMMAR_GRAMMAR_H
+#define LP_GRAMMAR_GRAMMAR_H
 
 #include "base/json/reader.h"
-#include "runtime/engine/engine.h"
+
+typedef struct lp_grammar lp_grammar;
 
 /* ---- making (schema.c) ------------------------------------------------------------------------------------------- */
 

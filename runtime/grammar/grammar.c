@@ -1,5 +1,5 @@
 /* Follows all derivations of a grammar byte by byte, and finds the tokens that may come next. */
-#include "runtime/engine/grammar.h"
+#include "runtime/grammar/grammar.h"
 
 #include <stdlib.h>
 
