@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs every fuzz target for so many seconds each: all readers of bytes that come from outside.
 #   sh tools/fuzz.sh SECONDS [TARGET ...]    TARGET: onnx gguf huggingface tokenizer manifest kept link device worker
-#                                            body cloud yaml ir opt gpu_table
+#                                            body grammar cloud yaml ir opt gpu_table
 # Corpora grow in build/fuzz/corpus/TARGET. They begin with the seeds of tests/fuzz/seeds.py, if its packages (onnx and
 # gguf) are there, and with the files below. A finding ends its target; its input lies in build/fuzz/findings. Exit
 # status 1: there are findings.
@@ -12,14 +12,14 @@ shift
 corpus=build/fuzz/corpus findings=$PWD/build/fuzz/findings
 cmake --preset fuzz >/dev/null
 if [ $# = 0 ]; then
-  set -- onnx gguf huggingface tokenizer manifest kept link device worker body cloud yaml ir opt gpu_table
+  set -- onnx gguf huggingface tokenizer manifest kept link device worker body grammar cloud yaml ir opt gpu_table
 fi
 targets=""
 for target; do targets="$targets fuzz_$target"; done
 # shellcheck disable=SC2086 # a list of words
 cmake --build --preset fuzz --parallel 2 --target $targets
 
-mkdir -p "$findings" $corpus/yaml $corpus/body $corpus/cloud
+mkdir -p "$findings" $corpus/yaml $corpus/body $corpus/cloud $corpus/grammar
 "${LP_PYTHON:-python3}" tests/fuzz/seeds.py --out $corpus 2>/dev/null || echo "fuzz: note: no seeds of models: the packages onnx and gguf are missing" >&2
 # The first byte is the reader's number.
 seed() { # seed NUMBER FILE
@@ -38,6 +38,13 @@ END
 cat >$corpus/body/two <<'END'
 {"model":"auto","messages":[{"role":"system","content":"a"},{"role":"user","content":[{"type":"text","text":"b"}]},{"role":"tool","tool_call_id":"c","content":"d"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],"tool_choice":"required"}
 END
+# A schema up to a NUL, and bytes that choose tokens (fuzz_grammar.c).
+grammar() { # grammar NAME SCHEMA
+  printf '\000%s\000%s' "$2" 'bytes that choose the tokens of a text of it' >"$corpus/grammar/$1"
+}
+grammar object '{"type":"object","properties":{"a":{"type":"integer"},"b":{"enum":["x","yz"]}},"required":["a"]}'
+grammar any '{"anyOf":[{"type":"array","items":{"type":"string","maxLength":9},"minItems":2},{"type":"array","items":{"$ref":"#"}}]}'
+grammar tree '{"$defs":{"a":{"type":"object","properties":{"n":{"anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}}}},"$ref":"#/$defs/a"}'
 # The first three bytes choose the request, the status of HTTP, and the bytes that come at a time (fuzz_cloud.c).
 cat >$corpus/cloud/chat <<'END'
 ba

@@ -41,7 +41,8 @@ static void sort(lp_engine *engine) {
 
 static void drop_cancelled(lp_engine *engine) {
   for (size_t i = engine->jobs.count; i-- > 0;)
-    if (engine->jobs.data[i]->cancelled) engine_job_end(engine, engine->jobs.data[i]);
+    if (engine->jobs.data[i]->cancelled && engine->jobs.data[i] != engine->drawing)
+      engine_job_end(engine, engine->jobs.data[i]);
 }
 
 static int32_t program_of(const engine_job *job) {

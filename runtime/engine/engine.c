@@ -10,6 +10,7 @@
 #include "runtime/bundle/bundle.h"
 #include "runtime/engine/exits.h"
 #include "runtime/engine/job.h"
+#include "runtime/engine/late.h"
 #include "runtime/engine/memory.h"
 #include "runtime/engine/prefix.h"
 #include "runtime/engine/remote.h"
@@ -71,17 +72,11 @@ static bool begin_again(lp_engine *engine, engine_job *job) {
   return true;
 }
 
-/* Hands the result of a pass to the job's thread. With the lock held. */
-static void publish(lp_engine *engine, engine_job *job) {
+/* Hands the result of a draw to the job's thread. With the lock held. */
+static void take_result(lp_engine *engine, engine_job *job) {
   const lp_engine_request *request = job->call->request;
-  engine_client_of(engine, request->client)->served += job->rows;
-  const bool failed = engine_job_has_failed(job);
-  job->done += failed ? 0 : job->rows;
-  if (job->turn == 0) job->ticket = ++engine->ticket;
-  if (failed && (engine_memory_await_room(engine, job) || begin_again(engine, job))) return;
-  if (!failed && job->reused > 0) engine->refusals = 0;
-  if (failed && engine->remote && engine_remote_is_lost(engine->remote)) job->end = ENGINE_END_LOST;
-  if (failed || job->result == ENGINE_COMPLETE) {
+  if (job->result == ENGINE_TOO_MUCH) job->end = ENGINE_END_TOO_MUCH;
+  if (engine_job_has_failed(job) || job->result == ENGINE_COMPLETE || job->result == ENGINE_TOO_MUCH) {
     engine_job_end(engine, job);
   } else if (job->result == ENGINE_DRAWN) {
     lp_vec_push(&job->text, job->drawn.token);
@@ -96,12 +91,39 @@ static void publish(lp_engine *engine, engine_job *job) {
   }
 }
 
+/* Takes the draws that were late and are done. With the lock held. */
+static void take_late(lp_engine *engine) {
+  for (size_t i = engine->jobs.count; i-- > 0;) {
+    engine_job *job = engine->jobs.data[i];
+    if (job->late != ENGINE_LATE_DONE) continue;
+    job->late = ENGINE_NOT_LATE;
+    take_result(engine, job);
+  }
+}
+
+/* Takes the result of a pass. With the lock held. */
+static void publish(lp_engine *engine, engine_job *job) {
+  const lp_engine_request *request = job->call->request;
+  engine_client_of(engine, request->client)->served += job->rows;
+  const bool failed = engine_job_has_failed(job);
+  job->done += failed ? 0 : job->rows;
+  if (job->turn == 0) job->ticket = ++engine->ticket;
+  if (failed && (engine_memory_await_room(engine, job) || begin_again(engine, job))) return;
+  if (!failed && job->reused > 0) engine->refusals = 0;
+  if (failed && engine->remote && engine_remote_is_lost(engine->remote)) job->end = ENGINE_END_LOST;
+  if (job->result == ENGINE_LATE)
+    engine_late_put(engine, job);
+  else
+    take_result(engine, job);
+}
+
 /* All jobs with a session at a worker that was lost end. With the lock held. */
 static void end_lost(lp_engine *engine) {
   if (!engine->remote || !engine_remote_is_lost(engine->remote)) return;
   for (size_t i = engine->jobs.count; i-- > 0;) {
     engine_job *job = engine->jobs.data[i];
     if (job->session == 0) continue;
+    engine_late_withdraw(engine, job);
     if (!job->error) job->error = lp_strdup("the worker was lost");
     job->end = ENGINE_END_LOST;
     engine_job_end(engine, job);
@@ -142,6 +164,7 @@ static void *work(void *user) {
   lp_engine *engine = user;
   (void)pthread_mutex_lock(&engine->lock);
   while (!engine->ends) {
+    take_late(engine);
     bool chosen = engine_choose(engine);
     if (tidy(engine)) continue;
     if (!chosen) {
@@ -185,7 +208,10 @@ lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *optio
   for (int32_t i = 0; i < bundle->manifest.program_count; i++)
     engine->code[i] = remote ? i : lp_program_code(bundle, LP_SIDE_DEVICE, i);
   (void)pthread_mutex_init(&engine->lock, NULL);
+  (void)pthread_mutex_init(&engine->making_masks, NULL);
   (void)pthread_cond_init(&engine->work, NULL);
+  (void)pthread_cond_init(&engine->late, NULL);
+  (void)pthread_cond_init(&engine->drawn, NULL);
   engine->runs = pthread_create(&engine->thread, NULL, work, engine) == 0;
   *out = engine;
   if (engine->runs) return LP_OK;
@@ -196,8 +222,8 @@ lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *optio
 
 void lp_engine_close(lp_engine *engine) {
   if (!engine) return;
+  engine_late_stop(engine);
   (void)pthread_mutex_lock(&engine->lock);
-  engine->ends = true;
   (void)pthread_cond_signal(&engine->work);
   (void)pthread_mutex_unlock(&engine->lock);
   if (engine->runs) (void)pthread_join(engine->thread, NULL);
@@ -211,8 +237,11 @@ void lp_engine_close(lp_engine *engine) {
   lp_vec_free(&engine->member);
   lp_vec_free(&engine->jobs);
   lp_vec_free(&engine->clients);
-  engine_texts_free(engine->texts);
+  lp_masks_free(engine->masks);
   (void)pthread_cond_destroy(&engine->work);
+  (void)pthread_cond_destroy(&engine->late);
+  (void)pthread_cond_destroy(&engine->drawn);
+  (void)pthread_mutex_destroy(&engine->making_masks);
   (void)pthread_mutex_destroy(&engine->lock);
   free(engine);
 }
@@ -280,20 +309,21 @@ static void init_job(const lp_engine *engine, engine_call *call, int32_t choice)
     lp_vec_push(&job->text, request->prompt[i]);
   job->decoder = (engine_decoder){.how = &request->decoding,
                                   .bundle = engine->bundle,
-                                  .texts = request->decoding.grammar ? engine->texts : NULL,
+                                  .masks = request->decoding.grammar ? engine->masks : NULL,
                                   .vocab = engine->bundle->manifest.vocab,
                                   .choice = request->first_choice + choice};
   engine_decoder_init(&job->decoder, request->prompt, request->length, request->answered);
 }
 
-/* Makes the table of the tokens' bytes for the first request with a grammar. */
-static lp_status need_texts(lp_engine *engine, lp_diag *diag) {
-  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(engine->bundle);
-  if (!tokenizer) return lp_error(diag, LP_LOC_NONE, "the bundle has no tokenizer, which a grammar needs");
-  (void)pthread_mutex_lock(&engine->lock);
-  if (!engine->texts) engine->texts = engine_texts_create(tokenizer, engine->bundle->manifest.vocab);
-  (void)pthread_mutex_unlock(&engine->lock);
-  return LP_OK;
+/* Reads the vocabulary for the first request with a grammar, while passes go on. */
+static lp_status need_masks(lp_engine *engine, lp_diag *diag) {
+  if (!lp_bundle_tokenizer(engine->bundle))
+    return lp_error(diag, LP_LOC_NONE, "the bundle has no tokenizer, which a grammar needs");
+  (void)pthread_mutex_lock(&engine->making_masks);
+  if (!engine->masks) engine->masks = lp_masks_create(engine_vocabulary_create(engine->bundle));
+  const lp_status status = engine_late_start(engine, diag);
+  (void)pthread_mutex_unlock(&engine->making_masks);
+  return status;
 }
 
 static void submit(lp_engine *engine, engine_call *call) {
@@ -370,7 +400,8 @@ static lp_status conclude(engine_call *call, lp_engine_outcome *outcome, lp_diag
     outcome[i] = (lp_engine_outcome){.tokens = job->handed,
                                      .reused = job->reused,
                                      .cut = job->end == ENGINE_END_CUT && !job->cancelled,
-                                     .lost = job->end == ENGINE_END_LOST};
+                                     .lost = job->end == ENGINE_END_LOST,
+                                     .too_much = job->end == ENGINE_END_TOO_MUCH};
     if (job->error && status == LP_OK) status = lp_error(diag, LP_LOC_NONE, "%s", job->error);
     free(job->error);
     free(job->logits);
@@ -387,7 +418,7 @@ lp_status lp_engine_generate(lp_engine *engine, const lp_engine_request *request
   engine_call call = {.request = request};
   LP_TRY(check(engine, request, diag));
   LP_TRY(size_up(engine, &call, diag));
-  if (request->decoding.grammar) LP_TRY(need_texts(engine, diag));
+  if (request->decoding.grammar) LP_TRY(need_masks(engine, diag));
   LP_TRY(lp_bundle_await_check(engine->bundle, diag)); /* no token may leave before that */
   double submitted_ms = lp_now_ms();
   (void)pthread_cond_init(&call.changed, NULL);

@@ -94,6 +94,7 @@ typedef struct {
   int64_t reused; /* tokens of the prompt with rows in the KV caches that were copied from another request */
   bool cut;       /* by max_tokens, and not by the sink */
   bool lost;      /* the worker was lost, and with it the rest of the answer; the request has failed */
+  bool too_much;  /* the grammar took more work than a request may, and the answer is incomplete */
 } lp_engine_outcome;
 
 /* Tells whether an engine can run the bundle here, or with a worker; if not, `why` receives the reason, as static

@@ -1,6 +1,7 @@
-/* The clients that jobs belong to, and the end of a job. */
+/* The beginning and the end of jobs. */
 #include "runtime/engine/job.h"
 
+#include "runtime/engine/late.h"
 #include "runtime/engine/memory.h"
 #include "runtime/engine/prefix.h"
 #include "runtime/engine/remote.h"
@@ -8,12 +9,6 @@
 
 #include <assert.h>
 #include <string.h>
-
-engine_client *engine_client_of(lp_engine *engine, uint64_t id) {
-  for (size_t i = 0; i < engine->clients.count; i++)
-    if (engine->clients.data[i].id == id) return &engine->clients.data[i];
-  return NULL;
-}
 
 void engine_client_enter(lp_engine *engine, uint64_t id, int32_t jobs) {
   engine_client *found = engine_client_of(engine, id), fresh = {.id = id, .served = lp_fair_enter(0, engine->turn)};
@@ -32,6 +27,7 @@ static void leave_client(lp_engine *engine, uint64_t id) {
 
 void engine_job_end(lp_engine *engine, engine_job *job) {
   size_t at = 0;
+  engine_late_withdraw(engine, job);
   while (engine->jobs.data[at] != job)
     at++;
   memmove(&engine->jobs.data[at], &engine->jobs.data[at + 1], (--engine->jobs.count - at) * sizeof *engine->jobs.data);

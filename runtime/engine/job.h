@@ -5,7 +5,6 @@
 #include "runtime/engine/state.h"
 
 /* With the lock held. */
-engine_client *engine_client_of(lp_engine *engine, uint64_t id); /* NULL: it has no jobs */
 void engine_client_enter(lp_engine *engine, uint64_t id, int32_t jobs);
 /* Ends jobs that nobody wants, admits others, and chooses those of the next pass. With the lock held. False: there is
  * nothing to run. */

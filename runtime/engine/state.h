@@ -45,11 +45,17 @@ typedef enum {
   ENGINE_NO_TOKEN, /* none was due, or it has not come yet */
   ENGINE_DRAWN,    /* `drawn` */
   ENGINE_COMPLETE, /* the end of the answer's grammar */
+  ENGINE_LATE,     /* a draw goes on beside the passes (late.h) */
+  ENGINE_TOO_MUCH, /* the answer ends, since its grammar takes more work than a request may */
   ENGINE_FAILED,   /* `error` says why */
   ENGINE_NO_ROOM   /* failed, since the worker needs the memory for older sessions */
 } engine_result;
 
-typedef enum { ENGINE_END_OF_TEXT, ENGINE_END_CUT, ENGINE_END_LOST } engine_end; /* LOST: with the worker */
+/* LOST: with the worker. TOO_MUCH: see engine_result. */
+typedef enum { ENGINE_END_OF_TEXT, ENGINE_END_CUT, ENGINE_END_LOST, ENGINE_END_TOO_MUCH } engine_end;
+
+/* Where a draw is that a pass did not wait for (late.h). */
+typedef enum { ENGINE_NOT_LATE, ENGINE_LATE_WAITS, ENGINE_LATE_DONE } engine_lateness;
 
 /* One sequence. The engine's thread owns the first group of members from the time that the job is in `jobs` until it
  * has ended; the lock guards the others. */
@@ -67,6 +73,7 @@ struct engine_job {
   int64_t turn;          /* rows of its prompt that are left of a turn which a pass has cut short; 0: it has no turn */
   int64_t rows;          /* in the current pass */
   lp_drawn drawn;        /* in the current pass */
+  int32_t exit;          /* of that draw */
   engine_result result;  /* of the current pass */
   bool wants_logits;     /* of the current pass, from the worker */
   float *logits;         /* [vocab] these, or those of the last exit that was unsure; NULL: none came */
@@ -83,6 +90,7 @@ struct engine_job {
   uint64_t connection;                    /* that has the session */
 
   engine_stage stage;
+  engine_lateness late;
   uint64_t entered;     /* counts admissions */
   int64_t granted;      /* rows of the KV cache that the budget holds (memory.h) */
   size_t bytes;         /* of these */
@@ -113,6 +121,7 @@ typedef struct {
   uint64_t id;
   int64_t served; /* rows that passes have run for it, or more: see engine.h */
   int32_t jobs;
+  double late_ms; /* of late draws */
 } engine_client;
 
 struct lp_engine {
@@ -134,14 +143,20 @@ struct lp_engine {
   LP_VEC(engine_job *) chosen; /* of the current pass */
   LP_VEC(lp_batch_member) member;
 
+  pthread_mutex_t making_masks;
+  lp_masks *masks; /* NULL: no grammar has needed them yet; then they never change */
+  bool runs_late;  /* the thread of late draws was started; both guarded by `making_masks` */
+
   pthread_mutex_t lock; /* guards what follows */
   pthread_cond_t work;
   pthread_t thread;
   bool ends;
+  pthread_cond_t late, drawn; /* a late draw waits; a slice of one has ended */
+  pthread_t late_thread;
   LP_VEC(engine_job *) jobs;
   LP_VEC(engine_client) clients;
   int64_t turn;        /* the least that a client with jobs was served, when the last pass was chosen */
-  engine_texts *texts; /* NULL: no grammar has needed them yet; then they never change */
+  engine_job *drawing; /* its late draw goes on now */
   size_t held;         /* bytes of KV caches of admitted jobs */
   uint64_t entered;    /* admissions */
   int64_t preempted;   /* sequences that gave their memory back, and began again */
@@ -153,6 +168,8 @@ struct lp_engine {
   int32_t refusals; /* in a row, of a worker, to let a prompt begin with rows of another one */
 };
 
+/* With the lock held. NULL: the client has no jobs. */
+engine_client *engine_client_of(lp_engine *engine, uint64_t id);
 /* With the lock held, on the engine's thread. */
 void engine_job_enter(engine_job *job, engine_stage stage);
 bool engine_job_is_admitted(const engine_job *job);
@@ -162,6 +179,8 @@ bool engine_job_has_failed(const engine_job *job);
 bool engine_job_draws(const engine_job *job);
 /* Draws the next token from logits, those of the exit after `exit` layers, or 0: of the full model. */
 LP_MUST_USE lp_status engine_job_draw(engine_job *job, const float *logits, int32_t exit, lp_diag *diag);
+/* Goes on with a draw that is late. */
+void engine_job_draw_on(engine_job *job);
 void engine_job_fail(engine_job *job, const lp_diag *diag);
 void engine_job_forget_failure(engine_job *job);
 

@@ -1,5 +1,6 @@
-/* Grammars of answers, over bytes: a graph of nodes with calls, as a pushdown automaton that follows all possibilities
- * at once. schema.c makes them of JSON schemas. */
+/* runtime/grammar: the grammars of answers, over bytes, and the tokens that they allow. A grammar is a graph of nodes
+ * with calls; schema.c makes it of a JSON schema, and an automaton (automaton.h) follows all of its texts at once.
+ * Knows no model and no engine. */
 #ifndef LP_GRAMMAR_GRAMMAR_H
 #define LP_GRAMMAR_GRAMMAR_H
 
@@ -34,9 +35,10 @@ typedef struct {
 struct lp_grammar {
   LP_VEC(lp_node) nodes;
   int32_t root;
+  uint64_t digest[2]; /* half of the SHA-256 of all nodes */
 };
 
-enum { LP_GRAMMAR_MOST_NODES = 1 << 20 };
+enum { LP_GRAMMAR_MOST_NODES = 1 << 18 };
 /* Each appends a node and returns its number. Graphs are built from their ends: `next` exists already. */
 int32_t lp_grammar_byte(lp_grammar *grammar, uint8_t low, uint8_t high, int32_t next);
 int32_t lp_grammar_call(lp_grammar *grammar, int32_t to, int32_t next);
@@ -44,16 +46,7 @@ int32_t lp_grammar_split(lp_grammar *grammar, int32_t next, int32_t other);
 int32_t lp_grammar_return(lp_grammar *grammar);
 int32_t lp_grammar_text(lp_grammar *grammar, const char *text, size_t size, int32_t next);
 
-/* ---- following --------------------------------------------------------------------------------------------------- */
-
-typedef struct lp_grammar_state lp_grammar_state;
-lp_grammar_state *lp_grammar_begin(const lp_grammar *grammar);
-void lp_grammar_state_free(lp_grammar_state *state); /* NULL is allowed */
-/* Tells whether some text of the grammar continues with these bytes. */
-bool lp_grammar_allows(lp_grammar_state *state, const char *bytes, size_t size);
-void lp_grammar_take(lp_grammar_state *state, const char *bytes, size_t size); /* bytes that it allows */
-bool lp_grammar_can_end(const lp_grammar_state *state);                        /* the bytes so far are a text of it */
-/* Sets the bytes with which the text may continue. */
-void lp_grammar_first_bytes(const lp_grammar_state *state, bool out[256]);
+/* Sets the digest of a grammar that is complete. */
+void lp_grammar_sign(lp_grammar *grammar);
 
 #endif

@@ -3,10 +3,11 @@
 #include <string.h>
 
 #include "base/json/writer.h"
+#include "runtime/grammar/automaton.h"
 #include "runtime/grammar/grammar.h"
 
 /* Limits: digits of a number, spaces of an indentation, characters and items that a keyword may count. */
-enum { MOST_DIGITS = 15, MOST_SPACES = 16, MOST_COUNT = 1024, MOST_DEPTH = 64 };
+enum { MOST_DIGITS = 15, MOST_SPACES = 16, MOST_COUNT = 1024, MOST_DEPTH = 64, MOST_LOOKED_AT = 128 };
 
 /* A definition that was built, or is being built. */
 typedef struct {
@@ -14,11 +15,20 @@ typedef struct {
   int32_t node; /* a split to the rule, so that a rule can call itself before it is complete */
 } built;
 
+/* A string or a list that was built: the same again is the same node, so that equal alternatives are one. */
+typedef struct {
+  char open;
+  int32_t item; /* of a list */
+  int64_t least, most;
+  int32_t node;
+} counted;
+
 typedef struct {
   lp_grammar *grammar;
   lp_json root;
   lp_diag *diag;
   LP_VEC(built) rules;
+  LP_VEC(counted) counted;
   int32_t done; /* the node that ends every rule */
   /* Rules of their own, which call each other. */
   int32_t space, string, character, number, integer, value, object, array;
@@ -83,6 +93,15 @@ static int32_t character_rule(builder *b) {
   for (size_t i = 1; escapes[i]; i++)
     escaped = either(b, escaped, range(b, escapes[i], escapes[i], b->done));
   return either(b, any, range(b, '\\', '\\', escaped));
+}
+
+/* Looks among those that were built last, since equal alternatives are near each other. -1: it is not there. */
+static int32_t find_counted(const builder *b, char open, int32_t item, int64_t least, int64_t most) {
+  for (size_t i = b->counted.count, end = i > MOST_LOOKED_AT ? i - MOST_LOOKED_AT : 0; i-- > end;) {
+    const counted *at = &b->counted.data[i];
+    if (at->open == open && at->item == item && at->least == least && at->most == most) return at->node;
+  }
+  return -1;
 }
 
 static int32_t string_rule(builder *b, int64_t least, int64_t most) {
@@ -293,7 +312,11 @@ static lp_status build_array(builder *b, const lp_json *schema, int depth, int32
   LP_TRY(read_count(b, schema, "maxItems", &most));
   if (most >= 0 && least > most) return lp_error(b->diag, LP_LOC_NONE, "the schema's 'minItems' exceeds 'maxItems'");
   if (lp_json_is_given(&items)) LP_TRY(build(b, &items, depth + 1, &item));
-  *out = list_rule(b, '[', ']', item, least, most);
+  *out = find_counted(b, '[', item, least, most);
+  if (*out < 0) {
+    *out = list_rule(b, '[', ']', item, least, most);
+    lp_vec_push(&b->counted, ((counted){'[', item, least, most, *out}));
+  }
   return LP_OK;
 }
 
@@ -302,7 +325,11 @@ static lp_status build_string(builder *b, const lp_json *schema, int32_t *out) {
   LP_TRY(read_count(b, schema, "minLength", &least));
   LP_TRY(read_count(b, schema, "maxLength", &most));
   if (most >= 0 && least > most) return lp_error(b->diag, LP_LOC_NONE, "the schema's 'minLength' exceeds 'maxLength'");
-  *out = least == 0 && most < 0 ? b->string : string_rule(b, least, most);
+  *out = least == 0 && most < 0 ? b->string : find_counted(b, '"', -1, least, most);
+  if (*out < 0) {
+    *out = string_rule(b, least, most);
+    lp_vec_push(&b->counted, ((counted){'"', -1, least, most, *out}));
+  }
   return LP_OK;
 }
 
@@ -521,23 +548,23 @@ static builder begin(lp_diag *diag) {
   return b;
 }
 
-/* False: every possibility refers to itself without an end. */
-static bool has_text(const lp_grammar *grammar) {
-  bool first[256], any = false;
-  lp_grammar_state *state = lp_grammar_begin(grammar);
-  lp_grammar_first_bytes(state, first);
-  for (int byte = 0; byte < 256; byte++)
-    any = any || first[byte];
-  lp_grammar_state_free(state);
-  return any;
+/* Fails for a grammar without texts, and for one with too many alternatives in a place. */
+static lp_status check_texts(builder *b) {
+  const lp_match match = lp_grammar_explore(b->grammar);
+  if (match == LP_MATCH_NO)
+    return lp_error(b->diag, LP_LOC_NONE, "the schema's '$ref' refers to itself, and accepts no value");
+  if (match != LP_MATCH_YES)
+    return lp_error(b->diag, LP_LOC_NONE, "the schema has too many alternatives that begin alike");
+  lp_grammar_sign(b->grammar);
+  return LP_OK;
 }
 
 /* The text may begin with a space, as many vocabularies have tokens with one before the bracket. */
 static lp_status end(builder *b, lp_status status, int32_t root, lp_grammar **out) {
   lp_vec_free(&b->rules);
+  lp_vec_free(&b->counted);
   b->grammar->root = root;
-  if (status == LP_OK && !has_text(b->grammar))
-    status = lp_error(b->diag, LP_LOC_NONE, "the schema's '$ref' refers to itself, and accepts no value");
+  if (status == LP_OK) status = check_texts(b);
   if (status == LP_OK) b->grammar->root = either(b, root, range(b, ' ', ' ', root));
   *out = status == LP_OK ? b->grammar : NULL;
   if (status != LP_OK) lp_grammar_free(b->grammar);

@@ -6,7 +6,8 @@ static const char *finish_name(lp_finish finish) {
   static const char *const names[] = {[LP_FINISH_STOP] = "stop",
                                       [LP_FINISH_LENGTH] = "length",
                                       [LP_FINISH_TOOLS] = "tool_calls",
-                                      [LP_FINISH_FILTER] = "content_filter"};
+                                      [LP_FINISH_FILTER] = "content_filter",
+                                      [LP_FINISH_ERROR] = "error"};
   return names[finish];
 }
 

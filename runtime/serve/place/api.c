@@ -58,6 +58,7 @@ static lp_finish finish_of(const char *reason) {
   return lp_streq(reason, "length")           ? LP_FINISH_LENGTH
          : lp_streq(reason, "tool_calls")     ? LP_FINISH_TOOLS
          : lp_streq(reason, "content_filter") ? LP_FINISH_FILTER
+         : lp_streq(reason, "error")          ? LP_FINISH_ERROR
                                               : LP_FINISH_STOP;
 }
 

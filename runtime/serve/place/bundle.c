@@ -53,8 +53,10 @@ static lp_status run_passes(lp_engine *engine, int32_t first, int32_t count, lp_
                                      .user = to};
   double queue_ms = 0;
   lp_status status = lp_engine_generate(engine, &request, outcome, &queue_ms, diag);
-  for (int32_t i = 0; i < count; i++)
+  for (int32_t i = 0; i < count; i++) {
     *lost |= outcome[i].lost;
+    to->choice[first + i].too_much |= outcome[i].too_much;
+  }
   if (first == 0 && made == 0) {
     usage->queue_ms += queue_ms;
     usage->cached_tokens = outcome[0].reused;

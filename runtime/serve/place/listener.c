@@ -184,7 +184,7 @@ static bool has_ended(const lp_listener *to, int32_t choice) {
 
 bool lp_listener_has_all_of(const lp_listener *to, int32_t choice) {
   return (int64_t)to->choice[choice].made.count >= to->most || lp_flag_get(&to->choice[choice].enough) ||
-         has_ended(to, choice);
+         to->choice[choice].too_much || has_ended(to, choice);
 }
 
 bool lp_listener_has_all(const lp_listener *to) {
@@ -199,6 +199,6 @@ void lp_listener_count(const lp_listener *to, lp_usage *usage) {
     int64_t made = (int64_t)to->choice[i].made.count;
     bool cut = made >= to->most && !has_ended(to, i) && !lp_flag_get(&to->choice[i].enough);
     usage->tokens += made;
-    usage->finish[i] = cut ? LP_FINISH_LENGTH : LP_FINISH_STOP;
+    usage->finish[i] = to->choice[i].too_much ? LP_FINISH_ERROR : cut ? LP_FINISH_LENGTH : LP_FINISH_STOP;
   }
 }

@@ -25,6 +25,7 @@ typedef struct {
     lp_text_stream text;
     lp_tokens made;
     volatile int enough; /* the client wants no more, has disconnected, or the server ends */
+    bool too_much;       /* the grammar takes more work than a request may */
   } choice[LP_MOST_CHOICES];
 } lp_listener;
 

@@ -32,7 +32,7 @@ typedef struct {
 /* Takes a piece of an answer; false: the choice ends here, or the client wants no more. */
 typedef bool lp_piece_sink(void *user, const lp_piece *piece);
 
-typedef enum { LP_FINISH_STOP, LP_FINISH_LENGTH, LP_FINISH_TOOLS, LP_FINISH_FILTER } lp_finish;
+typedef enum { LP_FINISH_STOP, LP_FINISH_LENGTH, LP_FINISH_TOOLS, LP_FINISH_FILTER, LP_FINISH_ERROR } lp_finish;
 
 typedef struct {
   int64_t prompt_tokens, tokens; /* prompt_tokens -1: unknown */

@@ -241,12 +241,90 @@ LP_TEST(a_complete_answer_needs_no_token) {
   ck_assert(!outcome.cut && outcome.tokens <= 2);
   ck_assert_str_eq(lp_buf_text(&text) + (lp_buf_text(&text)[0] == ' '), "7");
   /* A quote is token END, which ends answers here: no token begins a text. */
+  lp_engine_close(engine);
   bundle->eos = END;
+  engine = asker_engine(bundle, 0);
   ck_assert_int_eq(answer(engine, word, &(lp_sampling){.top_p = 1}, &text, &outcome), LP_FAILED);
   ck_assert_str_eq(toy_error(diag), "no token of the model continues an answer of this format");
   lp_buf_free(&text);
   lp_grammar_free(grammar);
   lp_grammar_free(word);
+  lp_engine_close(engine);
+  lp_bundle_free(bundle);
+}
+
+/* {"anyOf":[an array, ...]}: arrays of `items`, of 20 at least, of 21, and so on. */
+static lp_grammar *arrays(int count, const char *items) {
+  lp_buf schema = {0};
+  lp_buf_puts(&schema, "{\"anyOf\":[");
+  for (int i = 0; i < count; i++)
+    lp_buf_printf(&schema, "%s{\"type\":\"array\",\"items\":%s,\"minItems\":%d}", i > 0 ? "," : "", items, i + 20);
+  lp_buf_puts(&schema, "]}");
+  lp_grammar *grammar = grammar_of(lp_buf_text(&schema));
+  lp_buf_free(&schema);
+  return grammar;
+}
+
+/* Asks for a long answer, of brackets where they are allowed. The token that is drawn first is never allowed. */
+static lp_status insist(lp_engine *engine, const lp_grammar *grammar, bool brackets, lp_buf *text,
+                        lp_engine_outcome *outcome) {
+  enum { OPEN = 38 };
+  const int32_t prompt[] = {3, 1, 4, 1, 5};
+  const lp_logit_bias bias[] = {{OPEN, brackets ? 1e4F : 0}, {NOTHING, 1e5F}};
+  double queue_ms = 0;
+  const lp_engine_request request = {.prompt = prompt,
+                                     .length = LP_COUNT(prompt),
+                                     .max_tokens = 30,
+                                     .choices = 1,
+                                     .decoding = {.sampling = {.top_p = 1, .temperature = 1, .seed = 3},
+                                                  .repetition_penalty = 1,
+                                                  .grammar = grammar,
+                                                  .bias = bias,
+                                                  .bias_count = 2,
+                                                  .top_logprobs = 2},
+                                     .sink = take_text,
+                                     .user = text};
+  lp_buf_clear(text);
+  return lp_engine_generate(engine, &request, outcome, &queue_ms, diag);
+}
+
+/* Many alternatives take more work than a pass waits for: the draws are late, and the same as those of later requests
+ * that find all masks. */
+LP_TEST(draws_may_be_late) {
+  lp_bundle *bundle = bundle_with_texts();
+  lp_engine *engine = asker_engine(bundle, 0);
+  lp_grammar *grammar = arrays(300, "{\"type\":\"integer\"}");
+  lp_buf first = {0}, text = {0};
+  lp_engine_outcome outcome = {0};
+  ck_assert_int_eq(insist(engine, grammar, false, &first, &outcome), LP_OK);
+  ck_assert(outcome.cut && !outcome.too_much && outcome.tokens == 30);
+  ck_assert(strchr(lp_buf_text(&first), '[') && !strchr(lp_buf_text(&first), 'a'));
+  for (int i = 0; i < 3; i++) {
+    ck_assert_int_eq(insist(engine, grammar, false, &text, &outcome), LP_OK);
+    ck_assert_str_eq(lp_buf_text(&text), lp_buf_text(&first));
+  }
+  lp_buf_free(&first);
+  lp_buf_free(&text);
+  lp_grammar_free(grammar);
+  lp_engine_close(engine);
+  lp_bundle_free(bundle);
+}
+
+/* Each bracket multiplies the places where the text may be: the answer ends before there are too many. */
+LP_TEST(an_answer_that_takes_too_much) {
+  lp_bundle *bundle = bundle_with_texts();
+  lp_engine *engine = asker_engine(bundle, 0);
+  lp_grammar *grammar = arrays(2, "{\"$ref\":\"#\"}"), *plain = arrays(1, "{\"type\":\"integer\"}");
+  lp_buf text = {0};
+  lp_engine_outcome outcome = {0};
+  ck_assert_int_eq(insist(engine, grammar, true, &text, &outcome), LP_OK);
+  ck_assert(outcome.too_much && !outcome.cut && outcome.tokens < 30);
+  ck_assert_int_eq(strncmp(lp_buf_text(&text), "[[[", 3), 0);
+  ck_assert_int_eq(insist(engine, plain, false, &text, &outcome), LP_OK); /* others go on */
+  ck_assert(!outcome.too_much && outcome.tokens == 30);
+  lp_buf_free(&text);
+  lp_grammar_free(grammar);
+  lp_grammar_free(plain);
   lp_engine_close(engine);
   lp_bundle_free(bundle);
 }
