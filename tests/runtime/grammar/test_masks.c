@@ -92,6 +92,79 @@ LP_LOOP_TEST(random_schemas, 0, 8) {
   }
 }
 
+/* Tokens of so many characters, in one byte and in two, at the limits of slices. */
+static lp_vocabulary *lengths(void) {
+  static const int counts[] = {1, 7, 8, 9, 31, 32, 33, 40};
+  lp_vocabulary *vocabulary = lp_vocabulary_begin();
+  for (size_t i = 0; i < 3 * LP_COUNT(counts); i++) {
+    lp_buf token = {0};
+    for (int k = 0; k < counts[i / 3]; k++)
+      lp_buf_puts(&token, i % 3 == 1 ? "\xc3\xa9" : "b");
+    if (i % 3 == 2) lp_buf_puts(&token, "\"");
+    lp_vocabulary_add(vocabulary, lp_buf_text(&token), token.size, false);
+    lp_buf_free(&token);
+  }
+  lp_vocabulary_end(vocabulary);
+  return vocabulary;
+}
+
+LP_TEST(counted_characters) {
+  static const int most[] = {6, 7, 8, 9, 30, 31, 32, 33, 34};
+  dice random = {.seed = 9};
+  lp_masks *masks = lp_masks_create(lengths());
+  for (size_t i = 0; i < LP_COUNT(most); i++) {
+    lp_buf schema = {0};
+    lp_buf_printf(&schema, "{\"type\":\"string\",\"minLength\":%d,\"maxLength\":%d}", most[i] - 1, most[i]);
+    lp_grammar *grammar = schemas_grammar(lp_buf_text(&schema));
+    pair of = {masks, lp_automaton_create(grammar, lp_masks_pool(masks)), {0}, slow_grammar_begin(grammar)};
+    lp_automaton_grant(of.automaton, INT64_MAX, true);
+    ck_assert_int_eq(lp_automaton_take(of.automaton, "\"", 1), LP_MATCH_YES);
+    slow_grammar_take(of.slow, "\"", 1);
+    (void)compare(&of, &random, lp_buf_text(&schema));
+    lp_masking_release(&of.masking);
+    lp_automaton_free(of.automaton);
+    slow_grammar_free(of.slow);
+    lp_grammar_free(grammar);
+    lp_buf_free(&schema);
+  }
+  lp_masks_free(masks);
+}
+
+/* A text of all plain characters but one. */
+LP_TEST(all_plain_characters_but_one) {
+  static const int forms[][6] = {{0x20, 0x21},
+                                 {0x23, 'a'},
+                                 {'c', 0x7F},
+                                 {0xC2, 0xDF},
+                                 {0xE0, 0xE0, 0xA0, 0xBF},
+                                 {0xE1, 0xEC, 0x80, 0xBF},
+                                 {0xED, 0xED, 0x80, 0x9F},
+                                 {0xEE, 0xEF, 0x80, 0xBF},
+                                 {0xF0, 0xF0, 0x90, 0xBF, 0x80, 0xBF},
+                                 {0xF1, 0xF3, 0x80, 0xBF, 0x80, 0xBF},
+                                 {0xF4, 0xF4, 0x80, 0x8F, 0x80, 0xBF}};
+  dice random = {.seed = 10};
+  lp_masks *masks = lp_masks_create(lengths());
+  lp_grammar *grammar = lp_alloc(sizeof *grammar);
+  const int32_t loop = lp_grammar_split(grammar, 0, 0);
+  int32_t any = lp_grammar_return(grammar);
+  for (size_t i = 0; i < LP_COUNT(forms); i++) {
+    int32_t next = forms[i][0] >= 0xC2 ? lp_grammar_byte(grammar, 0x80, 0xBF, loop) : loop;
+    for (int k = 4; k >= 0; k -= 2)
+      if (forms[i][k]) next = lp_grammar_byte(grammar, (uint8_t)forms[i][k], (uint8_t)forms[i][k + 1], next);
+    any = lp_grammar_split(grammar, any, next);
+  }
+  grammar->nodes.data[loop].next = grammar->nodes.data[loop].other = any;
+  grammar->root = loop;
+  pair of = {masks, lp_automaton_create(grammar, lp_masks_pool(masks)), {0}, slow_grammar_begin(grammar)};
+  (void)compare(&of, &random, "all but b");
+  lp_masking_release(&of.masking);
+  lp_automaton_free(of.automaton);
+  slow_grammar_free(of.slow);
+  lp_grammar_free(grammar);
+  lp_masks_free(masks);
+}
+
 /* ---- limits ------------------------------------------------------------------------------------------------------ */
 
 /* {"anyOf":[SCHEMA, ...]}, where SCHEMA has a place for the number of the alternative. */
@@ -197,8 +270,14 @@ LP_TEST(masks_are_dropped) {
     lp_buf schema = {0};
     lp_buf_printf(&schema, "{\"type\":\"array\",\"items\":{\"enum\":[%d]},\"minItems\":600}", g);
     lp_grammar *grammar = schemas_grammar(lp_buf_text(&schema));
-    lp_automaton *automaton = lp_automaton_create(grammar, lp_masks_pool(masks));
+    lp_automaton *automaton = lp_automaton_create(grammar, lp_masks_pool(masks)),
+                 *first = lp_automaton_create(grammar, lp_masks_pool(masks));
+    const lp_mask *kept = NULL;
     for (int i = 0; i < MASKS; i++) {
+      lp_mask *mask = mask_of(masks, first, &masking, INT64_MAX);
+      ck_assert(!kept || mask == kept);
+      kept = mask;
+      lp_masks_return(masks, mask);
       const char digit[] = {(char)('0' + g), 0};
       lp_masks_return(masks, mask_of(masks, automaton, &masking, INT64_MAX));
       take(automaton, i == 0 ? "[" : i % 2 ? digit : ",");
@@ -207,6 +286,7 @@ LP_TEST(masks_are_dropped) {
       ck_assert_uint_eq(held, all < 4 * QUARTER ? all : 4 * QUARTER);
     }
     lp_automaton_free(automaton);
+    lp_automaton_free(first);
     lp_grammar_free(grammar);
     lp_buf_free(&schema);
   }

@@ -123,6 +123,7 @@ LP_TEST(chunks) {
   is(lp_answer_chunk(&head, &(lp_piece){.text = "a", .machine = "d"}, true, 0),
      TEXT "{\"index\":0,\"finish_reason\":null,\"text\":\"a\"}],\"machine\":\"d\"}");
   is(lp_answer_chunk_end(&head, 2, LP_FINISH_STOP), TEXT "{\"index\":2,\"finish_reason\":\"stop\",\"text\":\"\"}]}");
+  is(lp_answer_chunk_end(&head, 0, LP_FINISH_ERROR), TEXT "{\"index\":0,\"finish_reason\":\"error\",\"text\":\"\"}]}");
   is(lp_answer_chunk_usage(&head, &unknown), TEXT "],\"usage\":null}");
   is(lp_answer_chunk_usage(&head, &known),
      TEXT "],\"usage\":{\"prompt_tokens\":0,\"completion_tokens\":1,\"total_tokens\":1,\"prompt_tokens_details\":{"

@@ -128,6 +128,10 @@ LP_TEST(choices_with_tokens) {
   expect_text(1, "b");
   ck_assert_uint_eq(got.logprobs, 1);
   ck_assert(usage.finish[0] == LP_FINISH_STOP && usage.finish[1] == LP_FINISH_FILTER);
+  ck_assert_int_eq(
+      ask(chat, "data: {\"choices\":[{\"delta\":{\"content\":\"b\"},\"finish_reason\":\"error\"}]}\ndata: [DONE]\n"),
+      LP_OK);
+  ck_assert_int_eq(usage.finish[0], LP_FINISH_ERROR);
   expect_failure(chat_two, 200, "data: {\"choices\":[{\"index\":2,\"delta\":{\"content\":\"c\"}}]}\n", LP_FAILED,
                  "a choice that was not asked for");
   expect_failure(chat_two, 200, "data: {\"choices\":[{\"index\":-1,\"delta\":{\"content\":\"c\"}}]}\n", LP_FAILED,
