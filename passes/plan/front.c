@@ -64,17 +64,39 @@ static position position_of(const lp_plan_front_row *plans, int32_t count, int32
                     (plan->cost_usd - cheapest->cost_usd) / (fastest->cost_usd - cheapest->cost_usd)};
 }
 
-static int32_t find_knee(const lp_plan_front_row *plans, int32_t count) {
-  int32_t knee = count - 1; /* where no plan is below the chord */
+/* The plan farthest below the chord; the last one where none is below it. */
+static int32_t find_lowest(const lp_plan_front_row *plans, int32_t count) {
+  int32_t lowest = count - 1;
   double most = 1e-9;
   for (int32_t i = 1; i + 1 < count; i++) {
     const position at = position_of(plans, count, i);
     const double below = 1 - at.time - at.cost;
     if (below <= most) continue;
     most = below;
-    knee = i;
+    lowest = i;
   }
-  return knee;
+  return lowest;
+}
+
+/* The plan between the ends whose greater loss, of time or of cost, is the least; of two plans the last one. */
+static int32_t find_compromise(const lp_plan_front_row *plans, int32_t count) {
+  int32_t best = count - 1;
+  double least = INFINITY;
+  for (int32_t i = 1; i + 1 < count; i++) {
+    const position at = position_of(plans, count, i);
+    const double loss = fmax(at.time, at.cost);
+    if (loss >= least) continue;
+    least = loss;
+    best = i;
+  }
+  return best;
+}
+
+/* Without a plan below the chord an end that is free is taken; one that costs something is many times slower for what
+ * it saves. */
+static int32_t find_knee(const lp_plan_front_row *plans, int32_t count) {
+  const int32_t lowest = find_lowest(plans, count);
+  return lowest + 1 < count || plans[lowest].result.cost_usd <= 0 ? lowest : find_compromise(plans, count);
 }
 
 /* The least distance of a plan from the chosen ones. */

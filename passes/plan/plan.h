@@ -266,8 +266,9 @@ typedef struct lp_plan_front {
   lp_plan_front_row row[LP_FRONT_MOST];
   int32_t count, knee;
 } lp_plan_front;
-/* The front of feasible plans; it sorts `plans` and drops some. The knee is the cheapest plan where none is below the
- * chord between the fastest and the cheapest one. */
+/* The front of feasible plans; it sorts `plans` and drops some. Where no plan is below the chord between the fastest
+ * and the cheapest one, the knee is the cheapest if that is free, else the plan between them that loses least of time
+ * or cost; of two plans the cheapest. */
 void lp_plan_front_make(lp_plan_front_row *plans, int32_t count, lp_plan_front *out);
 /* The front of a request that has a cloud and no limits on TTFT and TPOT, for the scheduler "exact". It is empty if no
  * plan is feasible. The module must be annotated. */

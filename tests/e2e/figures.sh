@@ -11,7 +11,7 @@ part quick && {
   refused 'another limit of memory' 'certificate: the limit of memory is 300000, the request gives 300001' "$LLMPART" check-plan "$work/limit.json"
   "$LLMPART" check-plan "$work/plan.json" | grep -q '^not proved: the operators' || fail 'it does not say what it does not prove'
   # A plan that misses the SLA, with fixes and without a bound.
-  "$LLMPART" compile "$model" $pair --isl=64 --osl=16 --tpot=0.01ms --plan-only --report="$work/misses.json" 2>/dev/null
+  "$LLMPART" compile "$model" $pair --isl=64 --osl=16 --ttft=0.01ms --plan-only --report="$work/misses.json" 2>/dev/null
   same 'a plan that misses the SLA' 3 $?
   "$LLMPART" check-plan "$work/misses.json" | grep -q '^not proved: .*that the fixes suffice' || fail 'it does not say that fixes are not proved'
   forged() { # forged NAME SED WANTED
@@ -28,7 +28,7 @@ part quick && {
   forged 'another schema' 's|"llmpart.report/1"|"llmpart.report/2"|' 'this is no report'
 }
 part long || part soak || finish
-[ -e "$work/misses.json" ] || "$LLMPART" compile "$model" $pair --isl=64 --osl=16 --tpot=0.01ms --plan-only --report="$work/misses.json" 2>/dev/null
+[ -e "$work/misses.json" ] || "$LLMPART" compile "$model" $pair --isl=64 --osl=16 --ttft=0.01ms --plan-only --report="$work/misses.json" 2>/dev/null
 "$1" "$work/misses.json" 12 >"$work/out" || fail "forged figures of an infeasible plan pass: $(tail -n 5 "$work/out")"
 part soak && {
   [ -e "$work/plan.json" ] || "$LLMPART" compile "$model" $pair --isl=64 --osl=16 --tpot=9ms --device-memory=300kB --plan-only --report="$work/plan.json"

@@ -46,16 +46,21 @@ LP_TEST(of_equal_knees_it_takes_the_faster) {
   check_row(&front, front.knee, 20, 5);
 }
 
-LP_TEST(without_a_plan_below_the_chord_the_knee_is_the_cheapest) {
+LP_TEST(without_a_plan_below_the_chord_only_a_free_end_is_the_knee) {
   lp_plan_front front;
-  lp_plan_front_row above[] = {plan(1000, 1), plan(10, 9), plan(100, 5.1)};
-  lp_plan_front_make(above, 3, &front);
-  ck_assert_int_eq(front.count, 3);
-  ck_assert_int_eq(front.knee, 2);
+  lp_plan_front_row above[] = {plan(1000, 1), plan(10, 9), plan(100, 5.1), plan(11, 8.9)};
+  lp_plan_front_make(above, 4, &front);
+  check_row(&front, front.knee, 100, 5.1); /* the other one is nearer to the chord */
+  lp_plan_front_row slow[] = {plan(1000, 1), plan(10, 9), plan(100, 5.1), plan(900, 1.5)};
+  lp_plan_front_make(slow, 4, &front);
+  check_row(&front, front.knee, 100, 5.1);
   lp_plan_front_row on[] = {plan(1000, 1), plan(10, 9), plan(100, 5)};
   lp_plan_front_make(on, 3, &front);
+  ck_assert_int_eq(front.knee, 1);
+  lp_plan_front_row free_end[] = {plan(1000, 0), plan(10, 8), plan(100, 4)};
+  lp_plan_front_make(free_end, 3, &front);
   ck_assert_int_eq(front.knee, 2);
-  lp_plan_front_row two[] = {plan(10, 9), plan(1000, 0)};
+  lp_plan_front_row two[] = {plan(10, 9), plan(1000, 1)};
   lp_plan_front_make(two, 2, &front);
   ck_assert_int_eq(front.count, 2);
   ck_assert_int_eq(front.knee, 1);
