@@ -87,7 +87,8 @@ static void put_options(lp_json_writer *j, const lp_sweep_spec *spec) {
   const char *kv_dtype = kv_dtype_of(spec);
   char number[32];
   lp_json_put_array(j, "options");
-  if (spec->objective && !lp_streq(spec->objective, "cost")) put_option(j, "objective", spec->objective);
+  put_option(j, "objective",
+             spec->objective ? spec->objective : "cost"); /* named, or a row without limits gives the knee */
   if (kv_dtype) put_option(j, "kv-dtype", kv_dtype);
   (void)snprintf(number, sizeof number, "%" PRId64, spec->device_memory);
   if (spec->device_memory > 0) put_option(j, "device-memory", number);
