@@ -173,7 +173,7 @@ static void look(lp_remotes *self, uint64_t tenant, const lp_tokens *prompt, uin
 
 lp_remote *lp_remotes_choose(lp_remotes *self, uint64_t tenant, const lp_tokens *prompt, uint64_t *tried) {
   lp_worker_offer offer[LP_MOST_WORKERS];
-  bool may[LP_MOST_WORKERS];
+  bool may[LP_MOST_WORKERS] = {false};
   int best = -1;
   look(self, tenant, prompt, *tried, offer, may);
   for (int i = 0; i < (int)self->count; i++) {
