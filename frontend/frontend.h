@@ -38,8 +38,8 @@ typedef struct {
   bool frees_lengths;
   const lp_adapter *adapters; /* merged into the weights of a Hugging Face folder, in this order */
   size_t adapter_count;
-  /* Of a merged decoder (use_cache_branch) take the branch without a past, and no inputs that only the other reads.
-   * @main of a merged decoder whose branch with a past was taken has the attribute "cache_switch". */
+  /* For a merged decoder (use_cache_branch): import the branch without a past, and only the inputs that it reads.
+   * Without this option the branch with a past is imported, and @main has the attribute "cache_switch". */
   bool without_past;
   const char *subgraph; /* imports the graph that a node of the main graph holds as the attribute of this name */
   /* The ONNX file of the encoder that computes the decoder's `encoder_hidden_states`, in the same folder; NULL: none.

@@ -32,7 +32,7 @@ static void put_template(lp_json_writer *w, const char *name, const char *text) 
   lp_json_put_end(w);
 }
 
-/* "tokenizer.chat_template" is the usual template; others have their names behind it. */
+/* The key "tokenizer.chat_template" has the usual template, and "tokenizer.chat_template.NAME" one with a name. */
 static void put_templates(const lp_gguf *file, lp_json_writer *w) {
   const char *usual = lp_gguf_string(file, "tokenizer.chat_template");
   const char *named = lp_gguf_string(file, "tokenizer.chat_template.default");

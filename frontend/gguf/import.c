@@ -60,7 +60,8 @@ static lp_status add_tensors(const lp_gguf *file, lp_weights *w) {
   return LP_OK;
 }
 
-/* Maps a file, whose bytes stay with the module, and reads its header. Release *out in any case. */
+/* Maps a file, which the module then owns, and reads its header. The caller releases *out with close_file, also after a
+ * failure. */
 static lp_status open_file(lp_module *module, const char *path, lp_gguf *out, lp_diag *diag) {
   lp_mapping *mapping = LP_NEW(module->arena, lp_mapping);
   *out = (lp_gguf){.path = path, .arena = lp_arena_create()};
@@ -116,7 +117,7 @@ static lp_status add_part(const lp_gguf *first, int number, int count, lp_weight
   return status;
 }
 
-/* Adds the tensors of all parts behind the first. */
+/* Adds the tensors of all parts after the first. */
 static lp_status add_parts(const lp_gguf *first, lp_weights *w) {
   int64_t count = lp_gguf_i64(first, "split.count", 1);
   if (count <= 1) return LP_OK;

@@ -16,12 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A plan that is less than this much faster than a cheaper one is left out, as a share. With half as much a front has
- * more cuts that nobody can tell apart; with twice as much it lacks plans that save 1 to 2 % of the time. */
+/* A plan that is less than this much faster than a cheaper one is left out, as a share. Half the value keeps
+ * plans whose times differ by less than 1 %; twice the value drops plans that are 1 to 2 % faster. */
 static const double least_step = 0.01;
 
-/* The least distance between plans that the front shows, each of the axes being 1 long. With half as much it shows more
- * plans that are alike, with twice as much fewer of those between the knee and the fastest. */
+/* The least distance between plans that the front shows, each of the axes being 1 long. Half the value shows
+ * more plans that are similar; twice the value shows fewer plans between the fastest one and the knee. */
 static const double least_distance = 0.05;
 
 typedef LP_VEC(lp_plan_front_row) row_list;
@@ -78,7 +78,8 @@ static int32_t find_lowest(const lp_plan_front_row *plans, int32_t count) {
   return lowest;
 }
 
-/* The plan between the ends whose greater loss, of time or of cost, is the least; of two plans the last one. */
+/* A plan loses time on the fastest plan and cost on the cheapest one. This finds the plan between these two for which
+ * the larger of its two losses is smallest; if there are only two plans, the cheapest one. */
 static int32_t find_compromise(const lp_plan_front_row *plans, int32_t count) {
   int32_t best = count - 1;
   double least = INFINITY;
@@ -92,8 +93,8 @@ static int32_t find_compromise(const lp_plan_front_row *plans, int32_t count) {
   return best;
 }
 
-/* Without a plan below the chord an end that is free is taken; one that costs something is many times slower for what
- * it saves. */
+/* If no plan lies below the chord, the cheapest plan is the knee only if it costs nothing: one that costs something can
+ * be many times slower for what it saves. */
 static int32_t find_knee(const lp_plan_front_row *plans, int32_t count) {
   const int32_t lowest = find_lowest(plans, count);
   return lowest + 1 < count || plans[lowest].result.cost_usd <= 0 ? lowest : find_compromise(plans, count);

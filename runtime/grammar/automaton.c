@@ -316,21 +316,10 @@ static lp_match follow_range(lp_automaton *m, const state_set *from, int low, in
 
 /* Adds the states after each plain character. The forms are those of UTF-8 (RFC 3629, section 4). */
 static lp_match follow_plain(lp_automaton *m, const state_set *from, state_set *to) {
-  static const int forms[][8] = {{' ', '!'},
-                                 {'#', '['},
-                                 {']', 0x7F},
-                                 {0xC2, 0xDF, 0x80, 0xBF},
-                                 {0xE0, 0xE0, 0xA0, 0xBF, 0x80, 0xBF},
-                                 {0xE1, 0xEC, 0x80, 0xBF, 0x80, 0xBF},
-                                 {0xED, 0xED, 0x80, 0x9F, 0x80, 0xBF},
-                                 {0xEE, 0xEF, 0x80, 0xBF, 0x80, 0xBF},
-                                 {0xF0, 0xF0, 0x90, 0xBF, 0x80, 0xBF, 0x80, 0xBF},
-                                 {0xF1, 0xF3, 0x80, 0xBF, 0x80, 0xBF, 0x80, 0xBF},
-                                 {0xF4, 0xF4, 0x80, 0x8F, 0x80, 0xBF, 0x80, 0xBF}};
   lp_match match = LP_MATCH_YES;
-  for (size_t i = 0; i < LP_COUNT(forms) && match == LP_MATCH_YES; i++) {
+  for (int i = 0; i < LP_PLAIN_FORMS && match == LP_MATCH_YES; i++) {
     state_set within[2] = {*from};
-    const int *range = forms[i];
+    const int *range = lp_plain_forms[i];
     int last = 0;
     while (last < 3 && range[2 * last + 2] != 0)
       last++;

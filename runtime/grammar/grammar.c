@@ -6,6 +6,18 @@
 
 #include "base/digest.h"
 
+const int lp_plain_forms[LP_PLAIN_FORMS][8] = {{' ', '!'},
+                                               {'#', '['},
+                                               {']', 0x7F},
+                                               {0xC2, 0xDF, 0x80, 0xBF},
+                                               {0xE0, 0xE0, 0xA0, 0xBF, 0x80, 0xBF},
+                                               {0xE1, 0xEC, 0x80, 0xBF, 0x80, 0xBF},
+                                               {0xED, 0xED, 0x80, 0x9F, 0x80, 0xBF},
+                                               {0xEE, 0xEF, 0x80, 0xBF, 0x80, 0xBF},
+                                               {0xF0, 0xF0, 0x90, 0xBF, 0x80, 0xBF, 0x80, 0xBF},
+                                               {0xF1, 0xF3, 0x80, 0xBF, 0x80, 0xBF, 0x80, 0xBF},
+                                               {0xF4, 0xF4, 0x80, 0x8F, 0x80, 0xBF, 0x80, 0xBF}};
+
 static int32_t add(lp_grammar *grammar, lp_node node) {
   lp_vec_push(&grammar->nodes, node);
   return (int32_t)grammar->nodes.count - 1;

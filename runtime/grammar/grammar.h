@@ -38,6 +38,11 @@ struct lp_grammar {
   uint64_t digest[2]; /* half of the SHA-256 of all nodes */
 };
 
+/* The characters of a JSON string that need no escape, in UTF-8 (RFC 8259, 7; RFC 3629, 4): each form has up to four
+ * pairs of a byte's least and greatest value, and zeros after them. */
+enum { LP_PLAIN_FORMS = 11 };
+extern const int lp_plain_forms[LP_PLAIN_FORMS][8];
+
 enum { LP_GRAMMAR_MOST_NODES = 1 << 18 };
 /* Each appends a node and returns its number. Graphs are built from their ends: `next` exists already. */
 int32_t lp_grammar_byte(lp_grammar *grammar, uint8_t low, uint8_t high, int32_t next);

@@ -69,25 +69,16 @@ static int32_t space_rule(builder *b) {
   return either(b, b->done, either(b, range(b, ' ', ' ', b->done), range(b, '\n', '\n', next)));
 }
 
-/* A character of a string: an escape, or one in UTF-8 as RFC 3629 has it. */
+/* A character of a string: a plain one or an escape. */
 static int32_t character_rule(builder *b) {
-  static const int forms[][8] = {{0xC2, 0xDF, 0x80, 0xBF},
-                                 {0xE0, 0xE0, 0xA0, 0xBF, 0x80, 0xBF},
-                                 {0xE1, 0xEC, 0x80, 0xBF, 0x80, 0xBF},
-                                 {0xED, 0xED, 0x80, 0x9F, 0x80, 0xBF},
-                                 {0xEE, 0xEF, 0x80, 0xBF, 0x80, 0xBF},
-                                 {0xF0, 0xF0, 0x90, 0xBF, 0x80, 0xBF, 0x80, 0xBF},
-                                 {0xF1, 0xF3, 0x80, 0xBF, 0x80, 0xBF, 0x80, 0xBF},
-                                 {0xF4, 0xF4, 0x80, 0x8F, 0x80, 0xBF, 0x80, 0xBF}};
   static const char escapes[] = "\"\\/bfnrt";
-  int32_t any = range(b, ' ', '!', b->done);
-  any = either(b, any, range(b, '#', '[', b->done));
-  any = either(b, any, range(b, ']', 0x7F, b->done));
-  for (size_t i = 0; i < LP_COUNT(forms); i++) {
+  int32_t any = -1;
+  for (int i = 0; i < LP_PLAIN_FORMS; i++) {
+    const int *form = lp_plain_forms[i];
     int32_t next = b->done;
     for (int k = 6; k >= 0; k -= 2)
-      if (forms[i][k + 1]) next = range(b, forms[i][k], forms[i][k + 1], next);
-    any = either(b, any, next);
+      if (form[k + 1]) next = range(b, form[k], form[k + 1], next);
+    any = i == 0 ? next : either(b, any, next);
   }
   int32_t escaped = range(b, escapes[0], escapes[0], b->done);
   for (size_t i = 1; escapes[i]; i++)

@@ -71,5 +71,5 @@ lp_head_verdict lp_head_judge(const lp_head_field *fields, size_t count, const c
     return refuse(417, "the only expectation that is met is 100-continue");
   if (s.length && exceeds(s.length, max_body)) return refuse(413, "the body is longer than 'max_body'");
   bool is_long = s.length && exceeds(s.length, SHORT_BODY);
-  return (lp_head_verdict){.sends_first = is_long || s.coding || s.expectation};
+  return (lp_head_verdict){.is_early = is_long || s.coding || s.expectation};
 }

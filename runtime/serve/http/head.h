@@ -9,9 +9,9 @@ typedef struct {
 } lp_head_field;
 
 typedef struct {
-  bool sends_first; /* the body is long, of unknown length, or waits for "100 Continue": refuse it before it comes */
-  unsigned status;  /* of the refusal; 0: the request is taken */
-  const char *why;  /* static */
+  bool is_early;   /* reply before the body: it is long, of unknown length, or waits for "100 Continue" */
+  unsigned status; /* of the refusal; 0: the request is taken */
+  const char *why; /* static */
 } lp_head_verdict;
 
 /* Judges a request of HTTP `version` ("HTTP/1.1") as RFC 9112, 3.2, 6.1 and 6.3 and RFC 9110, 10.1.1 say: 400 where two

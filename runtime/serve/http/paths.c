@@ -475,7 +475,7 @@ bool lp_paths_refuse(struct MHD_Connection *connection, const lp_request_head *h
     *result = lp_peer_reply_error(&to, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, "the request has too many headers");
   else if (verdict.status)
     *result = lp_peer_reply_error(&to, verdict.status, verdict.why);
-  else if (verdict.sends_first)
+  else if (verdict.is_early)
     find_allowed(&to, head->url, head->method, a, &found, result);
   else
     return false;

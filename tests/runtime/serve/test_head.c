@@ -43,12 +43,12 @@ LP_LOOP_TEST(heads, 0, 24) {
     count++;
   lp_head_verdict found = lp_head_judge(rows[_i].fields, count, rows[_i].version, MOST);
   ck_assert_msg(found.status == rows[_i].status, "%u: %s", found.status, found.why ? found.why : "");
-  ck_assert_int_eq(found.sends_first, rows[_i].first);
+  ck_assert_int_eq(found.is_early, rows[_i].first);
   ck_assert_int_eq(found.why != NULL, found.status != 0);
 }
 
 LP_TEST(a_body_that_waits_is_judged_first) {
   const lp_head_field fields[] = {{"Host", "h"}, {"Content-Length", "5"}, {"Expect", "100-Continue"}};
   lp_head_verdict found = lp_head_judge(fields, LP_COUNT(fields), "HTTP/1.1", MOST);
-  ck_assert(found.status == 0 && found.sends_first);
+  ck_assert(found.status == 0 && found.is_early);
 }
