@@ -10,7 +10,7 @@ static lp_status act(const lp_command *command, const lp_texts *args, lp_diag *d
 
 // NOLINTNEXTLINE(readability-function-size): a table
 int lp_tool_hw(int argc, char **argv) {
-  hw_flags flags = {.knots = 32, .design = "per-shape", .dtype = "f16", .budget_ms = 80000};
+  hw_flags flags = {.knots = 32, .design = "per-shape", .dtype = "f16", .budget_ms = 240000};
   const lp_option options[] = {
       {"-o", LP_OPTION_TEXT, &flags.out, "FILE|text|yaml|json",
        "write to FILE, or to stdout in this form; show also writes FILE.svg, the roofline", 0},
@@ -24,7 +24,7 @@ int lp_tool_hw(int argc, char **argv) {
        "fit: make a curve for each shape, or one of utilisation over intensity for all (per-shape)", 0},
       {"--source", LP_OPTION_TEXT, &flags.source, "TEXT", "fit: state the source of the measurements", 0},
       {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "profile: use N threads (the machine's cores)", 0},
-      {"--budget", LP_OPTION_TIME, &flags.budget_ms, "TIME", "profile: start no measurement after this time (80s)", 0},
+      {"--budget", LP_OPTION_TIME, &flags.budget_ms, "TIME", "profile: start no measurement after this time (240s)", 0},
       {"--quick", LP_OPTION_FLAG, &flags.quick, NULL, "profile: measure what the first use of `host` does, in seconds",
        0},
       {"--backend", LP_OPTION_CHOICE, &flags.backend, "cpu|cuda|opencl",

@@ -45,7 +45,7 @@ static const char *const types[] = {"bf16", "int8", "int4"};
 static const measured_shape type_shapes[] = {
     {{3, 288, 768, 6, 6, 8192, 4096, LP_F32, true, false}, 520, false, NULL},
     {{6, 768, 2048, 12, 12, 32000, 4096, LP_F32, true, false}, 520, false, NULL},
-    {{1, 2048, 5632, 32, 4, 8192, 4096, LP_F32, true, false}, 260, false, NULL},
+    {{1, 2048, 5632, 32, 4, 8192, 4096, LP_F32, true, false}, 520, false, NULL},
 };
 static const measured_shape quick_type_shape = {
     {2, 768, 2048, 12, 12, 16000, 4096, LP_F32, true, false}, 260, false, NULL};
@@ -119,9 +119,9 @@ typedef struct {
   lp_machine *machine;
   hw_subject subject;
   lp_hw_samples samples;
-  double begin_ms;
-  size_t done;
-  bool shows; /* progress, on a terminal */
+  double begin_ms, until_ms; /* of the shape that is measured: no measurement begins later */
+  size_t done, left_out;     /* measurements */
+  bool shows;                /* progress, on a terminal */
   lp_diag *diag;
 } profiler;
 
@@ -141,7 +141,7 @@ static void show_progress(profiler *p, const char *what) {
 
 /* At least one pass is always measured. */
 static bool has_time(const profiler *p) {
-  return p->samples.count == 0 || lp_now_ms() - p->begin_ms < p->flags->budget_ms;
+  return p->samples.count == 0 || lp_now_ms() < p->until_ms;
 }
 
 /* Short passes are repeated more often. */
@@ -156,7 +156,11 @@ static lp_status measure_pass(profiler *p, const hw_bench *bench, const measured
   (void)snprintf(text, sizeof text, "width %" PRId64 ", %" PRId64 " tokens", m->shape.hidden, past + count);
   show_progress(p, text);
   p->done++;
-  if (past + count > m->most || !has_time(p)) return LP_OK;
+  if (past + count > m->most) return LP_OK;
+  if (!has_time(p)) {
+    p->left_out++;
+    return LP_OK;
+  }
   return hw_bench_measure(bench, past, count, repetitions(m, count), &p->samples, p->diag);
 }
 
@@ -176,7 +180,10 @@ static lp_status measure_shape(profiler *p, const measured_shape *m) {
   hw_bench bench;
   show_progress(p, "compiling");
   p->done += 3;
-  if (!has_time(p)) return LP_OK;
+  if (!has_time(p)) {
+    p->left_out++;
+    return LP_OK;
+  }
   hw_subject subject = p->subject;
   subject.dtype = m->dtype;
   lp_status status = hw_bench_open(&m->shape, &subject, &bench, p->diag);
@@ -217,6 +224,9 @@ static void tell(const profiler *p, const lp_hw_fit_result *result) {
     lp_warning(p->diag, LP_LOC_NONE, "the profile cannot be kept for 'host': there is no cache folder to write to");
   fprintf(stderr, "%zu measurements in %.0f s, fitted by %zu curves%s\n", result->used,
           (lp_now_ms() - p->begin_ms) / 1e3, result->curves, host ? "; 'host' uses them from now on" : "");
+  if (p->left_out > 0)
+    fprintf(stderr, "%zu measurements, of the longest passes, were left out: --budget gives them more time\n",
+            p->left_out);
   if (result->impossible > 0)
     fprintf(stderr, "%zu measurements were faster than the machine can be by its figures, and are left out\n",
             result->impossible);
@@ -314,13 +324,16 @@ static lp_status write_bundles(profiler *p) {
   return status;
 }
 
-/* A worker has only bundles of the first shapes: the others are for the caches of this machine. */
+/* A worker has only bundles of the first shapes: the others are for the caches of this machine. The shapes share the
+ * time evenly, and what one leaves is for the next: so a slow machine measures some passes of every type. Those that
+ * take longest come last. */
 static lp_status measure_shapes(profiler *p) {
   const size_t all = p->flags->quick ? QUICK_SHAPES + 1 + TYPES : SHAPES + PASSES + TYPES * OF_EACH_TYPE;
   const size_t count = p->flags->over || p->flags->widths > 0 ? widths(p) : all;
   lp_status status = LP_OK;
   for (size_t i = 0; i < count && status == LP_OK; i++) {
-    measured_shape m = shape_at(p->flags, p->machine, i);
+    measured_shape m = shape_at(p->flags, p->machine, count - 1 - i);
+    p->until_ms = p->begin_ms + p->flags->budget_ms * (double)(i + 1) / (double)count;
     status = measure_shape(p, &m);
   }
   return status;
