@@ -96,10 +96,16 @@ void lp_sockaddr_print(const lp_sockaddr *from, char out[64]) {
     snprintf(out, 64, six ? "[%s]:%s" : "%s:%s", host, port);
 }
 
-bool lp_sockaddr_same_host(const lp_sockaddr *a, const lp_sockaddr *b) {
-  const struct sockaddr_in *x = (const void *)&a->at, *y = (const void *)&b->at;
-  const struct sockaddr_in6 *x6 = (const void *)&a->at, *y6 = (const void *)&b->at;
-  if (a->at.ss_family != b->at.ss_family) return false;
-  if (a->at.ss_family == AF_INET) return x->sin_addr.s_addr == y->sin_addr.s_addr;
-  return a->at.ss_family == AF_UNIX || memcmp(&x6->sin6_addr, &y6->sin6_addr, sizeof x6->sin6_addr) == 0;
+uint64_t lp_address_host(const struct sockaddr *at) {
+  struct sockaddr_in four;
+  struct sockaddr_in6 six;
+  uint64_t host = at->sa_family;
+  if (at->sa_family == AF_INET) {
+    memcpy(&four, at, sizeof four);
+    host = lp_hash_bytes(&four.sin_addr, sizeof four.sin_addr, AF_INET);
+  } else if (at->sa_family == AF_INET6) {
+    memcpy(&six, at, sizeof six);
+    host = lp_hash_bytes(&six.sin6_addr, sizeof six.sin6_addr / 2, AF_INET6);
+  }
+  return host != 0 ? host : 1;
 }

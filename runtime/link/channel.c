@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/cores.h"
+#include "runtime/link/address.h"
 #include "runtime/link/security.h"
 
 /* A stranger is a connection that is not permitted yet. */
@@ -137,12 +138,12 @@ void lp_channel_resume(lp_channel *channel, lp_peer *of) {
 /* Tells whether there is room for one more stranger when `most` are allowed (from one host, if `host` is given). If
  * necessary it closes the stranger that has been silent for longest: a device is permitted within a moment, so a
  * stranger that waits for long sends nothing. */
-static bool make_room(lp_channel *channel, const lp_sockaddr *host, size_t most) {
+static bool make_room(lp_channel *channel, uint64_t host, size_t most) {
   size_t count = 0;
   lp_peer *oldest = NULL;
   for (size_t i = 0; i < channel->peers.count; i++) {
     lp_peer *of = channel->peers.data[i];
-    if (of->permitted || (host && !lp_sockaddr_same_host(&of->at, host))) continue;
+    if (of->permitted || (host != 0 && lp_address_host((const void *)&of->at.at) != host)) continue;
     if (!of->news && (!oldest || of->id < oldest->id)) oldest = of;
     count++;
   }
@@ -154,7 +155,7 @@ static bool make_room(lp_channel *channel, const lp_sockaddr *host, size_t most)
 static bool free_descriptor(lp_channel *channel) {
   double now = lp_now_ms();
   channel->tells |= now - channel->told_ms >= tell_ms;
-  channel->full = !make_room(channel, NULL, 0);
+  channel->full = !make_room(channel, 0, 0);
   if (channel->full) note_deadline(channel, now + full_ms);
   return !channel->full;
 }
@@ -167,8 +168,8 @@ static void take_connections(lp_channel *channel) {
     bool scarce = fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
     if (scarce && free_descriptor(channel)) continue;
     if (fd < 0) return;
-    if (make_room(channel, &at, MOST_STRANGERS_OF_HOST) && make_room(channel, NULL, MOST_STRANGERS) &&
-        channel->peers.count < MOST_PEERS)
+    if (make_room(channel, lp_address_host((const void *)&at.at), MOST_STRANGERS_OF_HOST) &&
+        make_room(channel, 0, MOST_STRANGERS) && channel->peers.count < MOST_PEERS)
       note_deadline(channel, deadline_of(lp_channel_add(channel, fd, &at)));
     else
       close(fd);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/digest.h"
 #include "runtime/link/security.h"
 #include "runtime/link/socket.h"
 
@@ -191,22 +192,48 @@ static bool grow(lp_conn *conn) {
   return frame != NULL;
 }
 
+static void put_number(uint8_t *to, uint64_t number, int bytes) {
+  for (int i = 0; i < bytes; i++)
+    to[i] = (uint8_t)(number >> (8 * i));
+}
+
+static uint64_t get_number(const uint8_t *from, int bytes) {
+  uint64_t number = 0;
+  for (int i = 0; i < bytes; i++)
+    number |= (uint64_t)from[i] << (8 * i);
+  return number;
+}
+
+/* The bytes before a frame's own. TLS authenticates each record, so that a sum is for plain bytes only. */
+static size_t head_size(const lp_conn *conn) {
+  return conn->tls ? LP_FRAME_LENGTH : LP_FRAME_HEAD;
+}
+
+/* Tells whether the frame, of which all bytes are here, is the one that was sent. */
+static bool is_right(lp_conn *conn, const uint8_t *frame) {
+  const uint32_t sum =
+      conn->tls || conn->checked ? 0 : lp_crc32c(lp_crc32c(0, conn->head, LP_FRAME_LENGTH), frame, conn->size);
+  conn->checked = conn->tls || conn->checked || sum == get_number(conn->head + LP_FRAME_LENGTH, LP_FRAME_SUM);
+  if (!conn->checked) (void)fail(conn, "bytes of it came damaged, or its protocol is another one");
+  return conn->checked;
+}
+
 static lp_conn_progress use_ahead(lp_conn *conn) {
   while (!conn->frame) {
-    if (!fill(conn, conn->length, LP_FRAME_LENGTH)) return LP_CONN_MORE;
-    uint64_t length = 0;
-    for (int i = 0; i < LP_FRAME_LENGTH; i++)
-      length |= (uint64_t)conn->length[i] << (8 * i);
+    if (!fill(conn, conn->head, head_size(conn))) return LP_CONN_MORE;
+    const uint64_t length = get_number(conn->head, LP_FRAME_LENGTH);
     if (length > conn->most) return LP_CONN_LONG;
     conn->have = 0;
     conn->size = (size_t)length;
+    conn->checked = false;
+    if (length == 0 && !is_right(conn, NULL)) return LP_CONN_BROKEN;
     conn->asked |= length == 0;
     if (length == 0) continue;
     conn->room = 0;
     if (!grow(conn)) return LP_CONN_BROKEN;
   }
   while (fill(conn, conn->frame, conn->room)) {
-    if (conn->room == conn->size) return LP_CONN_FRAME;
+    if (conn->room == conn->size) return is_right(conn, conn->frame) ? LP_CONN_FRAME : LP_CONN_BROKEN;
     if (!grow(conn)) return LP_CONN_BROKEN;
   }
   return LP_CONN_MORE;
@@ -259,16 +286,19 @@ static void read_last_word(lp_conn *conn) {
 
 /* The frame's first bytes are joined in the queue, up to the size of one TLS record, since each record costs a header,
  * a tag and some time. */
-bool lp_conn_send(lp_conn *conn, const void *head, size_t head_size, const void *body, size_t body_size,
+bool lp_conn_send(lp_conn *conn, const void *first, size_t first_size, const void *body, size_t body_size,
                   double wait_ms) {
-  size_t begun = LP_FRAME_LENGTH + head_size, most = most_queued - (conn->queue.size - conn->sent);
-  if (conn->broken || head_size > most || body_size > most || begun + body_size > most) return false;
-  uint8_t length[LP_FRAME_LENGTH];
-  for (int i = 0; i < LP_FRAME_LENGTH; i++)
-    length[i] = (uint8_t)((uint64_t)(head_size + body_size) >> (8 * i));
+  size_t begun = head_size(conn) + first_size, most = most_queued - (conn->queue.size - conn->sent);
+  if (conn->broken || first_size > most || body_size > most || begun + body_size > most) return false;
+  uint8_t head[LP_FRAME_HEAD];
+  put_number(head, first_size + body_size, LP_FRAME_LENGTH);
+  if (!conn->tls) {
+    const uint32_t sum = lp_crc32c(lp_crc32c(0, head, LP_FRAME_LENGTH), first, first_size);
+    put_number(head + LP_FRAME_LENGTH, lp_crc32c(sum, body, body_size), LP_FRAME_SUM);
+  }
   size_t room = begun < RECORD ? RECORD - begun : 0, done = body_size < room ? body_size : room;
-  queue(conn, length, sizeof length);
-  queue(conn, head, head_size);
+  queue(conn, head, head_size(conn));
+  queue(conn, first, first_size);
   queue(conn, body, done);
   while (lp_conn_flush(conn)) {
     size_t left = body_size - done;

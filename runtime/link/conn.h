@@ -1,5 +1,6 @@
 /* One connection: frames over a non-blocking socket, plain or in TLS 1.3. A frame is its length, a little-endian
- * uint64, and that many bytes; an empty frame is a sign of life. Calls do not wait, except lp_conn_send with a time.
+ * uint64, without TLS a CRC32C of length and bytes, and that many bytes; an empty frame is a sign of life. A frame
+ * whose sum is wrong breaks the connection. Calls do not wait, except lp_conn_send with a time.
  * TLS is computed on the calling thread; two threads may not use a connection at once. Private to the folder. */
 #ifndef LP_LINK_CONN_H
 #define LP_LINK_CONN_H
@@ -10,7 +11,12 @@ struct ssl_st;
 struct ssl_ctx_st;
 struct bio_method_st;
 
-enum { LP_FRAME_LENGTH = 8, LP_READ_AHEAD = 16 << 10 };
+enum {
+  LP_FRAME_LENGTH = 8,
+  LP_FRAME_SUM = 4,
+  LP_FRAME_HEAD = LP_FRAME_LENGTH + LP_FRAME_SUM,
+  LP_READ_AHEAD = 16 << 10
+};
 
 typedef struct {
   int fd;                      /* -1: closed */
@@ -23,11 +29,12 @@ typedef struct {
    * directly into the frame. */
   uint64_t most;     /* the longest frame that is accepted */
   uint8_t *frame;    /* being filled, or whole */
-  size_t size, have; /* `have`: bytes of the length that have come while `frame` is NULL, then bytes of the frame */
+  size_t size, have; /* `have`: bytes of the head that have come while `frame` is NULL, then bytes of the frame */
   size_t room;       /* bytes that `frame` has memory for */
   bool asked;        /* a sign of life came; the code that reads the flag clears it */
   size_t begin, end; /* of the bytes in `ahead` */
-  uint8_t length[LP_FRAME_LENGTH], ahead[LP_READ_AHEAD];
+  bool checked;      /* the frame is whole, and its sum right */
+  uint8_t head[LP_FRAME_HEAD], ahead[LP_READ_AHEAD];
 
   /* Sending: the queue of bytes that the socket has not taken yet. */
   lp_buf queue;

@@ -11,7 +11,7 @@
 
 /* ---- link (link.c) ----------------------------------------------------------------------------------------------- */
 
-enum { LP_WIRE_PROTOCOL = 4 };
+enum { LP_WIRE_PROTOCOL = 5 };
 
 typedef struct lp_wire {
   const lp_transport *transport;

@@ -18,8 +18,6 @@ typedef struct {
 size_t lp_address_resolve(const char *address, bool listens, lp_sockaddr *out, size_t most, const char **why);
 /* "10.0.0.7:51234", "[::1]:51234", or "a process of this machine" for a Unix socket. */
 void lp_sockaddr_print(const lp_sockaddr *from, char out[64]);
-/* Tells whether both have the same IP address. All Unix sockets count as one address. */
-bool lp_sockaddr_same_host(const lp_sockaddr *a, const lp_sockaddr *b);
 
 /* Connects within the time. -1: it failed, and `why` gives the reason. */
 int lp_socket_connect(const char *address, double timeout_ms, const char **why);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "runtime/link/address.h"
 #include "runtime/link/channel.h"
 #include "runtime/link/security.h"
 
@@ -154,8 +155,9 @@ static bool bind_channel(lp_channel *channel, uint32_t id, uint8_t out[LP_BINDIN
   return bound;
 }
 
-static uint64_t identify(lp_channel *channel, uint32_t id) {
+static uint64_t identify(lp_channel *channel, uint32_t id, uint64_t *host) {
   lp_peer *of = lock_peer(channel, id);
+  *host = of ? lp_address_host((const void *)&of->at.at) : 0;
   uint64_t number = of ? lp_conn_identify(&of->conn) : 0;
   pthread_mutex_unlock(&channel->mutex);
   return number;
@@ -274,4 +276,4 @@ const lp_transport lp_transport_socket = {.name = "socket",
                                           .watch = watch_channel,
                                           .rest = rest,
                                           .close = close_channel,
-                                          .overhead = LP_FRAME_LENGTH};
+                                          .overhead = LP_FRAME_HEAD};

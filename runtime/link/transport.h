@@ -58,8 +58,9 @@ typedef struct {
   void (*describe)(lp_channel *channel, uint32_t peer, char out[64]);
   /* A secret that only the two ends of this TLS connection can derive; false: there is no TLS, or no such peer. */
   bool (*bind)(lp_channel *channel, uint32_t peer, uint8_t out[LP_BINDING_BYTES]);
-  /* The number of the client that a listener's peer belongs to (security.h); 0: unknown. */
-  uint64_t (*identify)(lp_channel *channel, uint32_t peer);
+  /* The number of the client that a listener's peer belongs to (security.h); 0: unknown. `host` receives that of its
+   * host (address.h). */
+  uint64_t (*identify)(lp_channel *channel, uint32_t peer, uint64_t *host);
   /* Sends head and body as one frame. A device's channel waits until the socket has taken it; a listener queues the
    * bytes that the socket does not take at once. After false, `why` gives the reason. */
   bool (*send)(lp_channel *channel, uint32_t peer, const void *head, size_t head_size, const void *body,

@@ -72,10 +72,11 @@ lp_status worker_admit(lp_worker *worker, lp_diag *diag) {
 
 /* ---- quotas of a connection, and of a client --------------------------------------------------------------------- */
 
-/* Whose sessions and contexts count: those of a connection, or of all connections of a client. */
+/* Whose sessions and contexts count: those of a connection, or of all connections of a client, or of the host of one
+ * that is unknown. */
 typedef struct {
   uint32_t peer;
-  uint64_t who; /* 0: of the connection */
+  uint64_t owner; /* 0: the connection */
   const char *name;
   int64_t sessions, rows, bytes;
 } quota;
@@ -88,27 +89,28 @@ static quota quota_of(const lp_worker *worker, uint32_t peer, bool client) {
   const lp_worker_quota *limits = client ? &worker->options->client : &worker->options->connection;
   int64_t factor = client ? CONNECTIONS_OF_CLIENT : 1;
   return (quota){.peer = peer,
-                 .who = client ? worker_peer_who(worker, peer) : 0,
+                 .owner = client ? worker_peer_owner(worker, peer) : 0,
                  .name = client ? "client" : "connection",
                  .sessions = limit_of(limits->sessions, factor * MOST_OF_PEER),
                  .rows = limit_of(limits->rows, factor * MOST_ROWS_OF_PEER),
                  .bytes = limits->bytes};
 }
 
-/* The quotas that bind a connection: its own, and that of its client if that is known. */
+/* The quotas that bind a connection: its own, and that of its client. */
 static int quotas_of(const lp_worker *worker, uint32_t peer, quota out[2]) {
   out[0] = quota_of(worker, peer, false);
   out[1] = quota_of(worker, peer, true);
-  return out[1].who != 0 ? 2 : 1;
+  return out[1].owner != 0 ? 2 : 1;
 }
 
 static bool counts_session(const lp_worker *worker, const quota *of, const worker_session *session) {
-  return of->who ? worker_peer_who(worker, session->peer) == of->who : session->peer == of->peer;
+  return of->owner ? worker_peer_owner(worker, session->peer) == of->owner : session->peer == of->peer;
 }
 
 /* A client's contexts stay when its connections end. */
-static bool counts_context(const quota *of, const worker_context *context) {
-  return of->who ? context->who == of->who : context->peer == of->peer;
+static bool counts_context(const lp_worker *worker, const quota *of, const worker_context *context) {
+  if (!of->owner) return context->peer == of->peer;
+  return context->who == of->owner || (context->peer != 0 && worker_peer_owner(worker, context->peer) == of->owner);
 }
 
 static lp_status admit_one(const lp_worker *worker, const quota *of, lp_diag *diag) {
@@ -116,7 +118,7 @@ static lp_status admit_one(const lp_worker *worker, const quota *of, lp_diag *di
   for (size_t i = 0; i < worker->sessions.count; i++)
     open += counts_session(worker, of, worker->sessions.data[i]);
   for (size_t i = 0; i < worker->contexts.count; i++)
-    open += counts_context(of, worker->contexts.data[i]);
+    open += counts_context(worker, of, worker->contexts.data[i]);
   if (open < of->sessions) return LP_OK;
   worker_note_refusal(worker, WORKER_REFUSED_SESSIONS);
   return lp_error(diag, LP_LOC_NONE, "the %s has %" PRId64 " open sessions, and may have no more", of->name, open);
@@ -149,7 +151,8 @@ static size_t bytes_of(const lp_worker *worker, const quota *of, const worker_se
                session->stream.given.count * sizeof *session->stream.given.data;
   }
   for (size_t i = 0; i < worker->contexts.count; i++)
-    if (counts_context(of, worker->contexts.data[i])) total += lp_context_bytes(worker->contexts.data[i]->context);
+    if (counts_context(worker, of, worker->contexts.data[i]))
+      total += lp_context_bytes(worker->contexts.data[i]->context);
   return total;
 }
 

@@ -22,6 +22,13 @@ uint64_t worker_peer_who(const lp_worker *worker, uint32_t peer) {
   return 0;
 }
 
+uint64_t worker_peer_owner(const lp_worker *worker, uint32_t peer) {
+  for (size_t i = 0; i < worker->peers.count; i++)
+    if (worker->peers.data[i].id == peer)
+      return worker->peers.data[i].who != 0 ? worker->peers.data[i].who : worker->peers.data[i].host;
+  return 0;
+}
+
 bool worker_peer_same(const lp_worker *worker, uint32_t a, uint32_t b) {
   uint64_t who = worker_peer_who(worker, a);
   return a == b || (who != 0 && who == worker_peer_who(worker, b));
@@ -63,7 +70,7 @@ void worker_peer_reject(lp_worker *worker, uint32_t id, worker_refusal reason, c
 /* `key`: the one that it proved above TLS, or NULL. */
 static void admit(lp_worker *worker, worker_peer *peer, const lp_key *key) {
   peer->greeted = true;
-  peer->who = worker->wire->transport->identify(worker->wire->channel, peer->id);
+  peer->who = worker->wire->transport->identify(worker->wire->channel, peer->id, &peer->host);
   if (peer->who == 0) peer->who = lp_security_holder(&worker->security, key);
   worker->wire->transport->permit(worker->wire->channel, peer->id, most_frame);
 }

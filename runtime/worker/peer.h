@@ -15,6 +15,8 @@ worker_peer *worker_peer_of(lp_worker *worker, uint32_t id);
 void worker_peer_forget(lp_worker *worker, uint32_t peer); /* it has disconnected */
 /* The client behind the connection; 0: unknown. */
 uint64_t worker_peer_who(const lp_worker *worker, uint32_t peer);
+/* Whose quotas its sessions count for, besides those of the connection: its client's, or else its host's. */
+uint64_t worker_peer_owner(const lp_worker *worker, uint32_t peer);
 /* Tells whether one client has both connections. */
 bool worker_peer_same(const lp_worker *worker, uint32_t a, uint32_t b);
 /* The entry that keeps the account of the connection's client: the first of the client's entries, valid as above. */

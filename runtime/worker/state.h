@@ -116,6 +116,7 @@ typedef struct {
 typedef struct {
   uint32_t id;
   uint64_t who;     /* its client (lp_transport.identify); 0: unknown, the connection counts by itself */
+  uint64_t host;    /* where it comes from; an unknown client's quotas are those of its host */
   bool hello;       /* its hello was accepted: same protocol, same bundle */
   bool greeted;     /* it has also proved the key: the worker takes its messages */
   bool refused;     /* the handshake failed; the peer is being disconnected */

@@ -252,3 +252,27 @@ LP_TEST(sessions_that_only_keep_rows_make_way) {
     worker_session_close(&worker, worker.sessions.data[0]);
   lp_vec_free(&worker.sessions);
 }
+
+/* Without keys all connections of a host have the quotas of one client. */
+LP_TEST(quotas_of_a_host) {
+  const lp_worker_options few = {.client = {.sessions = 3}};
+  worker_peer peers[] = {
+      {.id = 1, .host = 5}, {.id = 2, .host = 5}, {.id = 3, .host = 6}, {.id = 4, .host = 5, .who = 9}};
+  lp_diag *diag = lp_diag_create();
+  worker.options = &few;
+  worker.peers.data = peers;
+  worker.peers.count = LP_COUNT(peers);
+  for (size_t i = 0; i < SESSIONS; i++) {
+    hold(i, 0);
+    sessions[i].peer = i == 2 ? 2 : 1;
+  }
+  ck_assert_int_eq(worker_admit_peer(&worker, 2, diag), LP_FAILED);
+  ck_assert_msg(strstr(toy_error(diag), "the client has 3 open sessions"), "%s", toy_error(diag));
+  ck_assert_int_eq(worker_admit_peer(&worker, 3, diag), LP_OK);
+  ck_assert_int_eq(worker_admit_peer(&worker, 4, diag), LP_OK); /* a known client */
+  worker.sessions.count--;
+  ck_assert_int_eq(worker_admit_peer(&worker, 2, diag), LP_OK);
+  worker.peers.data = NULL;
+  worker.peers.count = 0;
+  lp_diag_free(diag);
+}
