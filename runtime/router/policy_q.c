@@ -39,7 +39,7 @@ static void decide_by_table(lp_policy *policy, const lp_router_request *request,
 static void learn_in_table(lp_policy *policy, const lp_router_request *request, lp_route route, double reward,
                            bool good) {
   table *self = (table *)policy;
-  (void)lp_replay_add(self->values, &(lp_experience){request->keywords, route, reward, good, 1});
+  (void)lp_replay_add(self->values, 0, &(lp_experience){request->keywords, route, reward, good, 1});
 }
 
 static void close_table(lp_policy *policy) {

@@ -12,12 +12,15 @@ typedef struct {
   bool good;
 } memory;
 
-/* The experiences of one kind of request. */
-typedef struct {
+/* The experiences of one kind of request, of one owner. */
+typedef struct kind kind;
+struct kind {
   const char *keywords; /* the map's */
+  uint64_t owner;
   memory of[LP_ROUTE_COUNT];
   uint64_t seen; /* number of experiences, kept or not */
-} kind;
+  kind *next;    /* of another owner */
+};
 
 struct lp_replay {
   lp_replay_mode mode;
@@ -45,18 +48,33 @@ lp_replay *lp_replay_create(lp_replay_mode mode, double rate) {
 void lp_replay_free(lp_replay *replay) {
   if (!replay) return;
   for (size_t i = 0; i < lp_map_count(replay->kinds); i++)
-    free(lp_map_value_at(replay->kinds, i));
+    for (kind *at = lp_map_value_at(replay->kinds, i), *next; at; at = next) {
+      next = at->next;
+      free(at);
+    }
   lp_map_free(replay->kinds);
   free(replay);
 }
 
-static kind *find_or_make(lp_replay *replay, const char *keywords) {
-  kind *found = lp_map_get(replay->kinds, keywords);
+static kind *of_owner(kind *first, uint64_t owner) {
+  while (first && first->owner != owner)
+    first = first->next;
+  return first;
+}
+
+static kind *find_or_make(lp_replay *replay, const char *keywords, uint64_t owner) {
+  kind *first = lp_map_get(replay->kinds, keywords), *found = of_owner(first, owner);
   if (found) return found;
   found = lp_alloc(sizeof *found);
-  *found = (kind){0};
-  lp_map_put(replay->kinds, keywords, found);
-  found->keywords = lp_map_key_at(replay->kinds, lp_map_count(replay->kinds) - 1);
+  *found = (kind){.owner = owner};
+  if (first) {
+    found->keywords = first->keywords;
+    found->next = first->next;
+    first->next = found;
+  } else {
+    lp_map_put(replay->kinds, keywords, found);
+    found->keywords = lp_map_key_at(replay->kinds, lp_map_count(replay->kinds) - 1);
+  }
   return found;
 }
 
@@ -81,9 +99,9 @@ static bool is_beaten(const kind *of, double reward) {
   return true;
 }
 
-bool lp_replay_add(lp_replay *replay, const lp_experience *experience) {
+bool lp_replay_add(lp_replay *replay, uint64_t owner, const lp_experience *experience) {
   if (replay->mode == LP_REPLAY_STRICT && !experience->good) return false;
-  kind *of = find_or_make(replay, experience->keywords);
+  kind *of = find_or_make(replay, experience->keywords, owner);
   of->seen++;
   if (replay->mode == LP_REPLAY_EMA)
     average(replay, &of->of[experience->route], experience);
@@ -97,7 +115,7 @@ bool lp_replay_add(lp_replay *replay, const lp_experience *experience) {
 }
 
 bool lp_replay_find(const lp_replay *replay, const char *keywords, lp_route route, double *reward) {
-  const kind *of = lp_map_get(replay->kinds, keywords);
+  const kind *of = of_owner(lp_map_get(replay->kinds, keywords), 0);
   if (!of || of->of[route].count == 0) return false;
   *reward = of->of[route].reward;
   return true;
@@ -106,17 +124,13 @@ bool lp_replay_find(const lp_replay *replay, const char *keywords, lp_route rout
 /* ---- selection --------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  const kind *of;
-  lp_route route;
+  lp_experience of;
+  uint64_t newest;
   int shared; /* words in common with the query; more than any other number if all are equal */
 } candidate;
 
-static uint64_t newest(const candidate *c) {
-  return c->of->of[c->route].newest;
-}
-
 static bool is_nearer(const candidate *a, const candidate *b) {
-  return a->shared != b->shared ? a->shared > b->shared : newest(a) > newest(b);
+  return a->shared != b->shared ? a->shared > b->shared : a->newest > b->newest;
 }
 
 /* Inserts `c` into the `*count` nearest, which are in descending order, and drops the farthest when there are
@@ -129,34 +143,52 @@ static void keep_nearest(candidate *nearest, size_t *count, size_t most, candida
   nearest[at] = c;
 }
 
-static uint64_t rewards_of(const lp_replay *replay, const candidate *c) {
+static uint64_t rewards_of(const lp_replay *replay, const kind *of, lp_route route) {
   switch (replay->mode) {
   case LP_REPLAY_EMA:
-    return (uint64_t)c->of->of[c->route].count;
+    return (uint64_t)of->of[route].count;
   case LP_REPLAY_LATEST:
     return 1;
   case LP_REPLAY_REWARD:
   case LP_REPLAY_STRICT:
-    return c->of->seen;
+    return of->seen;
   }
   return 1;
 }
 
-size_t lp_replay_select(const lp_replay *replay, const char *keywords, size_t most, lp_experience *out) {
+/* What the owner knows of a route, or else all others: the mean over these, of which the newest says how it went.
+ * False: nothing. */
+static bool recall(const lp_replay *replay, kind *first, uint64_t owner, lp_route route, candidate *out) {
+  const kind *own = of_owner(first, owner);
+  const bool knows = own && own->of[route].count > 0;
+  double owners = 0;
+  out->of = (lp_experience){.keywords = first->keywords, .route = route};
+  out->newest = 0;
+  for (const kind *at = knows ? own : first; at; at = knows ? NULL : at->next) {
+    const memory *m = &at->of[route];
+    if (m->count == 0) continue;
+    out->of.reward += (m->reward - out->of.reward) / ++owners;
+    out->of.seen += rewards_of(replay, at, route);
+    if (m->newest < out->newest) continue;
+    out->newest = m->newest;
+    out->of.good = m->good;
+  }
+  return owners > 0;
+}
+
+size_t lp_replay_select(const lp_replay *replay, uint64_t owner, const char *keywords, size_t most,
+                        lp_experience *out) {
   if (most == 0) return 0;
   candidate *nearest = lp_alloc(most * sizeof *nearest);
   size_t count = 0;
   for (size_t i = 0; i < lp_map_count(replay->kinds); i++) {
-    const kind *of = lp_map_value_at(replay->kinds, i);
-    int shared = lp_words_shared(keywords, of->keywords);
+    kind *first = lp_map_value_at(replay->kinds, i);
+    candidate found = {.shared = lp_words_shared(keywords, first->keywords)};
     for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
-      if (of->of[route].count > 0) keep_nearest(nearest, &count, most, (candidate){of, route, shared});
+      if (recall(replay, first, owner, route, &found)) keep_nearest(nearest, &count, most, found);
   }
-  for (size_t i = 0; i < count; i++) {
-    const candidate *c = &nearest[count - 1 - i];
-    const memory *m = &c->of->of[c->route];
-    out[i] = (lp_experience){c->of->keywords, c->route, m->reward, m->good, rewards_of(replay, c)};
-  }
+  for (size_t i = 0; i < count; i++)
+    out[i] = nearest[count - 1 - i].of;
   free(nearest);
   return count;
 }

@@ -96,9 +96,9 @@ static lp_status ask(router *self, const lp_prompt *prompt, lp_decision *out, lp
 }
 
 /* Selects the examples, with copies of their texts: other threads may change the pool meanwhile. */
-static size_t select_examples(router *self, const char *keywords, lp_arena *arena, lp_experience *out) {
+static size_t select_examples(router *self, const lp_router_request *request, lp_arena *arena, lp_experience *out) {
   (void)pthread_mutex_lock(&self->lock);
-  size_t count = lp_replay_select(self->replay, keywords, self->options.examples, out);
+  size_t count = lp_replay_select(self->replay, request->owner, request->keywords, self->options.examples, out);
   for (size_t i = 0; i < count; i++)
     out[i].keywords = lp_arena_strdup(arena, out[i].keywords);
   (void)pthread_mutex_unlock(&self->lock);
@@ -117,7 +117,7 @@ static void decide(lp_policy *policy, const lp_router_request *request, lp_decis
   lp_arena *arena = lp_arena_create();
   lp_diag *diag = lp_diag_create();
   lp_route best;
-  prompt.count = select_examples(self, request->keywords, arena, examples);
+  prompt.count = select_examples(self, request, arena, examples);
   if (ask(self, &prompt, out, diag) == LP_OK) {
     best = most_probable(out->probability, request->offered);
   } else {
@@ -171,7 +171,7 @@ static bool describe(lp_policy *policy, const char *class, const char *request, 
 static void learn(lp_policy *policy, const lp_router_request *request, lp_route route, double reward, bool good) {
   router *self = (router *)policy;
   (void)pthread_mutex_lock(&self->lock);
-  (void)lp_replay_add(self->replay, &(lp_experience){request->keywords, route, reward, good, 1});
+  (void)lp_replay_add(self->replay, request->owner, &(lp_experience){request->keywords, route, reward, good, 1});
   (void)pthread_mutex_unlock(&self->lock);
 }
 

@@ -40,14 +40,15 @@ typedef struct lp_replay lp_replay;
 /* `rate` (EMA only): the weight of a new reward is 1 / count, but at least `rate`; 0: a plain mean. */
 lp_replay *lp_replay_create(lp_replay_mode mode, double rate);
 void lp_replay_free(lp_replay *replay); /* NULL is allowed */
-/* Adds an experience; copies what it keeps. False: the pool is unchanged. */
-bool lp_replay_add(lp_replay *replay, const lp_experience *experience);
-/* The reward for exactly these keywords and this route: the mean (LP_REPLAY_EMA) or the one that is kept. */
+/* Adds an experience of an owner; copies what it keeps. False: the pool is unchanged. */
+bool lp_replay_add(lp_replay *replay, uint64_t owner, const lp_experience *experience);
+/* The reward for exactly these keywords and this route of owner 0: the mean (LP_REPLAY_EMA) or the one that is kept. */
 bool lp_replay_find(const lp_replay *replay, const char *keywords, lp_route route, double *reward);
 /* Selects the examples of a prompt for `keywords`, at most `most`: those that share most words with it, and among
  * equals the newest. They are written in ascending order of similarity, so that the nearest come last. Valid until the
- * pool changes. */
-size_t lp_replay_select(const lp_replay *replay, const char *keywords, size_t most, lp_experience *out);
+ * pool changes. For one of several owners its own experience of keywords and route counts, and where it has none, the
+ * others' in equal parts: so nobody's outcomes turn the decisions of those who know better. */
+size_t lp_replay_select(const lp_replay *replay, uint64_t owner, const char *keywords, size_t most, lp_experience *out);
 
 /* ---- prompt (prompt.c, prompt_tokens.c) -------------------------------------------------------------------------- */
 
@@ -132,6 +133,7 @@ typedef struct {
   /* the routes that the hard constraints allow (privacy, context length, budget, health); never 0 */
   unsigned offered;
   lp_route rule;                  /* the route by class: the cloud for quality, else the edge */
+  uint64_t owner;                 /* whose request it is; 0: all have one owner */
   double delay_s[LP_ROUTE_COUNT]; /* estimated delay of each route, lp_delay_estimate (backends.h); 0: unknown */
   const double *mean_reward;      /* [LP_ROUTE_COUNT], for the oracle of a simulation; else NULL */
 } lp_router_request;

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 
-enum { VERSION = 1, NUMBER = 32 };
+enum { VERSION = 2, NUMBER = 32 };
 #define LOCK "SELECT pg_advisory_xact_lock(1819308660);" /* "lprt" */
 
 /* A database that does not answer must not hold up requests for long. Reading a whole pool may take longer. */
@@ -28,6 +28,8 @@ static const char schema[] =
     " keywords text NOT NULL, offered integer NOT NULL, rule text NOT NULL, route text NOT NULL,"
     " source integer NOT NULL, propensity double precision NOT NULL, p_edge double precision NOT NULL,"
     " p_cloud double precision NOT NULL, p_split double precision NOT NULL, reason text NOT NULL);"
+    "ALTER TABLE llmpart.decision ADD COLUMN IF NOT EXISTS owner bigint NOT NULL DEFAULT 0;"
+    "UPDATE llmpart.version SET number = 2 WHERE number < 2;"
     "CREATE TABLE IF NOT EXISTS llmpart.outcome (sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
     " decision bigint NOT NULL UNIQUE REFERENCES llmpart.decision (id),"
     " reward double precision NOT NULL, good boolean NOT NULL); COMMIT";
@@ -35,11 +37,11 @@ static const char schema[] =
 /* Every query yields these columns, as read_row takes them. */
 #define COLUMNS                                                                                                        \
   "SELECT d.id, d.keywords, d.offered, d.rule, d.route, d.source, d.propensity, d.p_edge, d.p_cloud, d.p_split,"       \
-  " d.reason, o.reward, o.good::integer, o.sequence FROM llmpart.decision d "
+  " d.reason, o.reward, o.good::integer, o.sequence, d.owner FROM llmpart.decision d "
 
 static const char insert_decision[] =
     "INSERT INTO llmpart.decision (keywords, offered, rule, route, source, propensity, p_edge, p_cloud, p_split,"
-    " reason) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10) RETURNING id";
+    " reason, owner) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11) RETURNING id";
 /* Yields the decision's number if it exists, and whether the outcome was added. */
 static const char insert_outcome[] =
     "WITH added AS (INSERT INTO llmpart.outcome (decision, reward, good) SELECT id, $2, $3 FROM llmpart.decision"
@@ -190,12 +192,13 @@ static void close_pool(lp_store *store) {
 
 static bool write_decision(lp_store *store, lp_store_line *line) {
   const lp_decision *decision = line->decision;
-  char number[10][NUMBER];
+  char number[10][NUMBER], owner[NUMBER];
   (void)snprintf(number[1], NUMBER, "%u", line->request->offered);
   (void)snprintf(number[4], NUMBER, "%d", (int)decision->source);
   (void)snprintf(number[5], NUMBER, "%.17g", decision->propensity);
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     (void)snprintf(number[6 + route], NUMBER, "%.17g", decision->probability[route]);
+  (void)snprintf(owner, sizeof owner, "%lld", (long long)line->request->owner);
   const char *const values[] = {line->request->keywords,
                                 number[1],
                                 lp_route_name(line->request->rule),
@@ -205,7 +208,8 @@ static bool write_decision(lp_store *store, lp_store_line *line) {
                                 number[6],
                                 number[7],
                                 number[8],
-                                decision->reason};
+                                decision->reason,
+                                owner};
   PGresult *result;
   bool written = query(store, insert_decision, LP_COUNT(values), values, write_ms, &result);
   if (written) line->id = number_at(result, 0, 0);
@@ -275,6 +279,7 @@ static lp_status read_row(const lp_store *store, const PGresult *result, int row
   out->reward = strtod(PQgetvalue(result, row, 11), NULL);
   out->good = number_at(result, row, 12) != 0;
   out->sequence = number_at(result, row, 13);
+  out->request.owner = (uint64_t)number_at(result, row, 14);
   return LP_OK;
 }
 

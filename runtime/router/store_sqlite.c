@@ -7,20 +7,23 @@
 
 #include "runtime/router/store_internal.h"
 
-enum { VERSION = 1, APPLICATION = 0x6C707274 /* "lprt" */, BUSY_MS = 5000 };
+enum { VERSION = 2, APPLICATION = 0x6C707274 /* "lprt" */, BUSY_MS = 5000 };
 
 static const char schema[] =
     "CREATE TABLE decision (id INTEGER PRIMARY KEY, keywords TEXT NOT NULL, offered INTEGER NOT NULL, rule TEXT NOT "
     "NULL,"
     " route TEXT NOT NULL, source INTEGER NOT NULL, propensity REAL NOT NULL, p_edge REAL NOT NULL,"
-    " p_cloud REAL NOT NULL, p_split REAL NOT NULL, reason TEXT NOT NULL) STRICT;"
+    " p_cloud REAL NOT NULL, p_split REAL NOT NULL, reason TEXT NOT NULL, owner INTEGER NOT NULL DEFAULT 0) STRICT;"
     "CREATE TABLE outcome (sequence INTEGER PRIMARY KEY, decision INTEGER NOT NULL UNIQUE REFERENCES decision (id),"
     " reward REAL NOT NULL, good INTEGER NOT NULL) STRICT;";
+
+/* From version 1. */
+static const char owners[] = "ALTER TABLE decision ADD COLUMN owner INTEGER NOT NULL DEFAULT 0; PRAGMA user_version=2";
 
 /* Every query yields these columns, as read_row takes them. */
 #define COLUMNS                                                                                                        \
   "SELECT d.id, d.keywords, d.offered, d.rule, d.route, d.source, d.propensity, d.p_edge, d.p_cloud, d.p_split,"       \
-  " d.reason, o.reward, o.good, o.sequence FROM decision d "
+  " d.reason, o.reward, o.good, o.sequence, d.owner FROM decision d "
 
 typedef enum { BEGIN, COMMIT, ROLLBACK, DECISION, OUTCOME, GET, EACH, STATEMENTS } statement_id;
 
@@ -29,8 +32,8 @@ static const char *const statements[STATEMENTS] = {
     [COMMIT] = "COMMIT",
     [ROLLBACK] = "ROLLBACK",
     [DECISION] =
-        "INSERT INTO decision (keywords, offered, rule, route, source, propensity, p_edge, p_cloud, p_split, reason)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO decision (keywords, offered, rule, route, source, propensity, p_edge, p_cloud, p_split, reason,"
+        " owner) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
     [OUTCOME] = "INSERT INTO outcome (decision, reward, good) SELECT id, ?, ? FROM decision WHERE id = ?",
     [GET] = COLUMNS "LEFT JOIN outcome o ON o.decision = d.id WHERE d.id = ?",
     [EACH] = COLUMNS "JOIN (SELECT * FROM outcome WHERE sequence > ? ORDER BY sequence DESC LIMIT ?) o"
@@ -81,6 +84,8 @@ static lp_status prepare_tables(lp_store *store, lp_diag *diag) {
     (void)snprintf(marks, sizeof marks, "PRAGMA application_id=%d; PRAGMA user_version=%d", APPLICATION, VERSION);
     LP_TRY(execute(store, schema, diag));
     LP_TRY(execute(store, marks, diag));
+  } else if (version < VERSION) {
+    LP_TRY(execute(store, owners, diag));
   }
   return execute(store, "COMMIT", diag);
 }
@@ -129,6 +134,7 @@ static void bind_decision(sqlite3_stmt *statement, const lp_store_line *line) {
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     (void)sqlite3_bind_double(statement, 7 + (int)route, decision->probability[route]);
   bind_text(statement, 10, decision->reason);
+  (void)sqlite3_bind_int64(statement, 11, (int64_t)line->request->owner);
 }
 
 static void bind_outcome(sqlite3_stmt *statement, const lp_store_line *line) {
@@ -199,6 +205,7 @@ static lp_status read_row(const lp_store *store, sqlite3_stmt *statement, lp_sto
   out->reward = sqlite3_column_double(statement, 11);
   out->good = sqlite3_column_int(statement, 12) != 0;
   out->sequence = sqlite3_column_int64(statement, 13);
+  out->request.owner = (uint64_t)sqlite3_column_int64(statement, 14);
   return LP_OK;
 }
 
