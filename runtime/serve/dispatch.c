@@ -155,15 +155,18 @@ lp_status lp_dispatcher_decide(lp_dispatcher *self, lp_router_request *request, 
   return self->store ? lp_store_decision(self->store, request, decision, id, diag) : LP_OK;
 }
 
-lp_status lp_dispatcher_stored(lp_dispatcher *self, int64_t id, lp_arena *arena, lp_stored *out, lp_diag *diag) {
+lp_status lp_dispatcher_stored(lp_dispatcher *self, uint64_t owner, int64_t id, lp_arena *arena, lp_stored *out,
+                               lp_diag *diag) {
   if (!self->store) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no decision is kept: the server has no pool");
-  return lp_store_get(self->store, id, arena, out, diag) == LP_OK ? LP_OK : LP_USAGE;
+  if (lp_store_get(self->store, id, arena, out, diag) != LP_OK) return LP_USAGE;
+  return out->request.owner == owner ? LP_OK : lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no decision %" PRId64, id);
 }
 
-lp_status lp_dispatcher_outcome(lp_dispatcher *self, int64_t id, double reward, bool good, lp_diag *diag) {
+lp_status lp_dispatcher_outcome(lp_dispatcher *self, uint64_t owner, int64_t id, double reward, bool good,
+                                lp_diag *diag) {
   lp_arena *arena = lp_arena_create();
   lp_stored stored;
-  lp_status status = lp_dispatcher_stored(self, id, arena, &stored, diag);
+  lp_status status = lp_dispatcher_stored(self, owner, id, arena, &stored, diag);
   if (status == LP_OK && lp_store_outcome(self->store, id, reward, good, diag) != LP_OK) status = LP_USAGE;
   if (status == LP_OK) learn_of(self, &stored.request, stored.decision.route, reward, good);
   lp_arena_free(arena);
@@ -190,7 +193,7 @@ static lp_status offer(lp_dispatcher *self, const lp_completion *asked, lp_route
                        lp_diag *diag) {
   lp_route named;
   unsigned all = lp_dispatcher_offered(self), up = lp_dispatcher_up(self), of_model = 0;
-  *request = (lp_router_request){.keywords = asked->keywords, .offered = up ? up : all};
+  *request = (lp_router_request){.keywords = asked->keywords, .offered = up ? up : all, .owner = asked->owner};
   *allowed = all;
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (lp_route_offered(all, route) && lp_streq(self->site[route]->model, asked->model)) of_model |= 1u << route;
@@ -321,9 +324,10 @@ static void trace_place(const lp_dispatcher *self, const lp_completion *asked, l
     add_span(self, asked, asked->of_place, &parts[i]);
 }
 
-/* Asks the place of a route, unless its circuit breaker is open. */
-static lp_status ask(lp_dispatcher *self, lp_route route, const lp_completion *asked, const lp_demand *demand,
-                     const volatile int *stop, counted *to, lp_dispatched *out, lp_diag *diag) {
+/* Asks the place of a route, unless its circuit breaker is open. `left`: others that may be asked after it. */
+static lp_status ask(lp_dispatcher *self, lp_route route, unsigned left, const lp_completion *asked,
+                     const lp_demand *demand, const volatile int *stop, counted *to, lp_dispatched *out,
+                     lp_diag *diag) {
   out->route = route;
   out->model = self->site[route]->model;
   out->usage = (lp_usage){.prompt_tokens = -1};
@@ -331,6 +335,7 @@ static lp_status ask(lp_dispatcher *self, lp_route route, const lp_completion *a
     return lp_error(diag, LP_LOC_NONE, "it has failed several times, and is asked again soon");
   double begun_ms = lp_now_ms();
   lp_completion of_place = *asked; /* borrows all */
+  of_place.waits = (left & lp_dispatcher_up(self)) == 0;
   lp_span_draw_id(of_place.of_place);
   lp_estimates_begin(self->estimates, demand, route);
   lp_status status = ask_site(self->site[route], &of_place, stop, to, &out->usage, diag);
@@ -383,7 +388,7 @@ static lp_status ask_places(lp_dispatcher *self, const lp_completion *asked, con
                             lp_dispatched *out, lp_diag *why) {
   lp_route route = out->decided.route;
   unsigned left = request->offered & ~(1u << route), fit = out->allowed;
-  lp_status status = ask(self, route, asked, demand, stop, to, out, why);
+  lp_status status = ask(self, route, left, asked, demand, stop, to, out, why);
   const bool good = status == LP_OK, tells = status != LP_USAGE && !lp_flag_get(stop);
   const double delay_s = (lp_now_ms() - begun_ms) / 1000;
   if (out->usage.is_too_long) fit &= ~(1u << route);
@@ -392,7 +397,7 @@ static lp_status ask_places(lp_dispatcher *self, const lp_completion *asked, con
     begin_again(to);
     left &= ~(1u << route);
     out->fell_back = true;
-    status = ask(self, route, asked, demand, stop, to, out, why);
+    status = ask(self, route, left, asked, demand, stop, to, out, why);
     if (out->usage.is_too_long) fit &= ~(1u << route);
   }
   out->too_long = status == LP_FAILED && fit == 0;

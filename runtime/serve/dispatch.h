@@ -49,9 +49,10 @@ unsigned lp_dispatcher_offered(const lp_dispatcher *dispatcher); /* a bit for ea
 unsigned lp_dispatcher_up(lp_dispatcher *dispatcher);            /* the offered routes with a site that is up */
 LP_MUST_USE lp_status lp_dispatcher_decide(lp_dispatcher *dispatcher, lp_router_request *request, lp_decision *decision,
                                            int64_t *id, lp_diag *diag); /* id 0: there is no pool */
-LP_MUST_USE lp_status lp_dispatcher_outcome(lp_dispatcher *dispatcher, int64_t id, double reward, bool good,
-                                            lp_diag *diag);
-LP_MUST_USE lp_status lp_dispatcher_stored(lp_dispatcher *dispatcher, int64_t id, lp_arena *arena, lp_stored *out,
-                                           lp_diag *diag);
+/* Of a decision that `owner` asked for; LP_USAGE: there is none. */
+LP_MUST_USE lp_status lp_dispatcher_outcome(lp_dispatcher *dispatcher, uint64_t owner, int64_t id, double reward,
+                                            bool good, lp_diag *diag);
+LP_MUST_USE lp_status lp_dispatcher_stored(lp_dispatcher *dispatcher, uint64_t owner, int64_t id, lp_arena *arena,
+                                           lp_stored *out, lp_diag *diag);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct {
 
 typedef struct {
   bucket requests, tokens;
-  int64_t here;     /* requests at work */
+  int64_t here;     /* answers at work */
   uint64_t refused; /* requests */
 } used;
 
@@ -66,11 +66,16 @@ static double wait_s(const bucket *b, double a_minute, double wanted) {
   return fmax(0, wanted - b->level) / a_minute * minute_ms / 1000;
 }
 
-static const char *refuse(const lp_serve_key *key, used *of, double *retry_s) {
+static const char *refuse(const lp_serve_key *key, int32_t answers, used *of, double *retry_s) {
+  *retry_s = INFINITY;
+  if (key->parallel > 0 && answers > key->parallel)
+    return "the request has more answers than the key may have at a time";
+  if (key->requests > 0 && answers > fmax(1, key->requests))
+    return "the request has more answers than the key may have in a minute";
   *retry_s = ask_again_s;
-  if (key->parallel > 0 && of->here >= key->parallel) return "the key has too many requests at a time";
-  if (key->requests > 0 && of->requests.level < 1) {
-    *retry_s = wait_s(&of->requests, key->requests, 1);
+  if (key->parallel > 0 && of->here + answers > key->parallel) return "the key has too many requests at a time";
+  if (key->requests > 0 && of->requests.level < answers) {
+    *retry_s = wait_s(&of->requests, key->requests, answers);
     return "the key has used its requests of this minute";
   }
   if (key->tokens > 0 && of->tokens.level <= 0) {
@@ -80,28 +85,28 @@ static const char *refuse(const lp_serve_key *key, used *of, double *retry_s) {
   return NULL;
 }
 
-const char *lp_limits_begin(lp_limits *limits, int32_t key, double now_ms, double *retry_s) {
+const char *lp_limits_begin(lp_limits *limits, int32_t key, int32_t answers, double now_ms, double *retry_s) {
   const lp_serve_key *limit = &limits->keys->data[key];
   used *of = &limits->of[key];
   (void)pthread_mutex_lock(&limits->lock);
   fill(&of->requests, limit->requests, now_ms);
   fill(&of->tokens, limit->tokens, now_ms);
-  const char *why = refuse(limit, of, retry_s);
+  const char *why = refuse(limit, answers, of, retry_s);
   of->refused += why != NULL;
   if (!why) {
-    of->here++;
-    of->requests.level -= 1;
+    of->here += answers;
+    of->requests.level -= answers;
   }
   (void)pthread_mutex_unlock(&limits->lock);
   return why;
 }
 
-void lp_limits_end(lp_limits *limits, int32_t key, double now_ms, int64_t tokens) {
+void lp_limits_end(lp_limits *limits, int32_t key, int32_t answers, double now_ms, int64_t tokens) {
   used *of = &limits->of[key];
   (void)pthread_mutex_lock(&limits->lock);
   fill(&of->tokens, limits->keys->data[key].tokens, now_ms);
   of->tokens.level -= (double)tokens;
-  of->here--;
+  of->here -= answers;
   (void)pthread_mutex_unlock(&limits->lock);
 }
 

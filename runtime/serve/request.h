@@ -44,6 +44,7 @@ typedef struct {
   const char *tool;            /* the function that it must call; NULL: any */
   bool has_more;               /* messages have more than a role and a content: the template gets those of the body */
   const lp_json_value *template_variables; /* an object, of a chat; NULL: none */
+  bool waits; /* no other place is left that could answer: it waits for a worker that was lost (place/bundle.c) */
   const char *only_engine; /* a member that only passes of the engine support (place/bundle.c); NULL: none */
   const char *keywords;    /* for the router: of the request, or `described` */
   lp_buf described;        /* what the request looks like; empty if it has keywords */
@@ -55,6 +56,7 @@ typedef struct {
    * request, and the one of the place that is asked. */
   char trace[LP_SPAN_TRACE + 1], caller[LP_SPAN_ID + 1], span[LP_SPAN_ID + 1], of_place[LP_SPAN_ID + 1];
   uint64_t client_id; /* requests with the same number come from one client */
+  uint64_t owner;     /* of decisions of the router (http/paths.c) */
   uint64_t tenant;    /* only requests with the same number share rows of prompts */
   int client;         /* the client's socket, which the server owns; a negative number: unknown */
 } lp_completion;

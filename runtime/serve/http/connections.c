@@ -40,13 +40,21 @@ static void make_room(lp_connections *of) {
   if (oldest && (waiting >= LP_MOST_WAITING || of->all.count >= LP_MOST_CONNECTIONS - 1)) shut_down(oldest);
 }
 
-lp_connection *lp_connections_add(lp_connections *of, int fd) {
+static bool has_too_many(const lp_connections *of, uint64_t host) {
+  size_t own = 0;
+  for (size_t i = 0; i < of->all.count; i++)
+    own += of->all.data[i]->host == host;
+  return of->all.count >= LP_MOST_CONNECTIONS || own >= LP_CONNECTIONS_SHARE * (LP_MOST_CONNECTIONS - of->all.count);
+}
+
+lp_connection *lp_connections_add(lp_connections *of, int fd, uint64_t host) {
   lp_connection *made = lp_alloc(sizeof *made);
   made->fd = fd;
+  made->host = host;
   made->since_ms = lp_now_ms();
   (void)pthread_mutex_lock(&of->lock);
   make_room(of);
-  made->beyond = of->all.count >= LP_MOST_CONNECTIONS;
+  made->beyond = has_too_many(of, host);
   lp_vec_push(&of->all, made);
   (void)pthread_mutex_unlock(&of->lock);
   return made;

@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "base/clock.h"
+#include "runtime/link/address.h"
 #include "runtime/serve/answer.h"
 #include "runtime/serve/embeddings.h"
 #include "runtime/serve/prompts.h"
@@ -64,7 +65,7 @@ lp_exchange *lp_exchange_create(lp_http_server *of) {
 static void free_limits(const lp_exchange *a) {
   const lp_usage *usage = &a->course.usage;
   int64_t prompt = usage->prompt_tokens > 0 ? usage->prompt_tokens : 0;
-  if (a->limited) lp_limits_end(a->server->limits, a->key, lp_now_ms(), prompt + usage->tokens);
+  if (a->limited > 0) lp_limits_end(a->server->limits, a->key, a->limited, lp_now_ms(), prompt + usage->tokens);
 }
 
 void lp_exchange_free(lp_exchange *a) {
@@ -310,6 +311,11 @@ enum MHD_Result lp_exchange_answer(const lp_peer *to, lp_exchange *a, bool *take
 }
 
 /* ---- replies ----------------------------------------------------------------------------------------------------- */
+
+uint64_t lp_peer_host(const lp_http_library *http, struct MHD_Connection *connection) {
+  const union MHD_ConnectionInfo *info = http->get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+  return info && info->client_addr ? lp_address_host(info->client_addr) : 0;
+}
 
 const char *lp_peer_header(const lp_peer *to, const char *name) {
   return to->http->lookup_connection_value(to->connection, MHD_HEADER_KIND, name);

@@ -14,6 +14,8 @@ typedef struct {
   const char *origin; /* of the web page that may read the reply; NULL: no page, or one of this server */
 } lp_peer;
 
+/* A number for the host at the other end (runtime/link/address.h); 0: unknown. */
+uint64_t lp_peer_host(const lp_http_library *http, struct MHD_Connection *connection);
 /* A header of the request; NULL: it has none. Borrowed from the connection. */
 const char *lp_peer_header(const lp_peer *to, const char *name);
 /* Replies with `response`, which it releases; NULL, for want of memory, ends the connection. */
@@ -27,8 +29,8 @@ enum MHD_Result lp_peer_reply_error(const lp_peer *to, unsigned status, const ch
 typedef struct {
   lp_http_server *server;
   lp_buf body;
-  int32_t key;  /* the index of its key; -1: none */
-  bool limited; /* the limits have taken it, and learn of its end */
+  int32_t key;     /* the index of its key; -1: none */
+  int32_t limited; /* answers that the limits have taken, and of whose end they learn */
   lp_completion request;
   char id[24];
   int64_t created; /* Unix time */

@@ -2,11 +2,11 @@
 #include "runtime/serve/http/paths.h"
 
 #include <math.h>
-#include <netinet/in.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "base/clock.h"
+#include "base/digest.h"
 #include "base/units.h"
 #include "runtime/serve/answer.h"
 #include "runtime/serve/dispatch.h"
@@ -57,9 +57,10 @@ static lp_status read_offered(const lp_json *body, unsigned *offered, lp_diag *d
   return LP_OK;
 }
 
-static lp_status decide(lp_dispatcher *self, const lp_json *body, char **out, lp_diag *diag) {
+static lp_status decide(lp_dispatcher *self, uint64_t owner, const lp_json *body, char **out, lp_diag *diag) {
   lp_json keywords = lp_json_member(body, "keywords");
-  lp_router_request request = {.keywords = lp_json_text_or(&keywords, NULL), .offered = lp_dispatcher_offered(self)};
+  lp_router_request request = {
+      .keywords = lp_json_text_or(&keywords, NULL), .offered = lp_dispatcher_offered(self), .owner = owner};
   lp_decision decision;
   lp_buf text = {0};
   int64_t id = 0;
@@ -72,17 +73,17 @@ static lp_status decide(lp_dispatcher *self, const lp_json *body, char **out, lp
   return LP_OK;
 }
 
-static lp_status note_outcome(lp_dispatcher *self, const lp_json *body, char **out, lp_diag *diag) {
+static lp_status note_outcome(lp_dispatcher *self, uint64_t owner, const lp_json *body, char **out, lp_diag *diag) {
   lp_json id_at = lp_json_member(body, "id"), reward_at = lp_json_member(body, "reward"),
           good = lp_json_member(body, "good");
   int64_t id = 0;
   double reward = 0;
   lp_buf text = {0};
   if (lp_json_i64(&id_at, 1, INT64_MAX, &id, NULL) != LP_OK) return wrong(diag, "'id' must be a decision's number");
-  if (lp_json_number(&reward_at, -INFINITY, INFINITY, &reward, NULL) != LP_OK)
-    return wrong(diag, "'reward' must be a number of seconds");
+  if (lp_json_number(&reward_at, -3600, 3600, &reward, NULL) != LP_OK)
+    return wrong(diag, "'reward' must be a number of seconds, at most an hour");
   if (good.value && !lp_json_is(&good, LP_JSON_BOOL)) return wrong(diag, "'good' must be true or false");
-  LP_TRY(lp_dispatcher_outcome(self, id, reward, !good.value || lp_json_is_true(&good), diag));
+  LP_TRY(lp_dispatcher_outcome(self, owner, id, reward, !good.value || lp_json_is_true(&good), diag));
   lp_json_writer json = lp_answer_begin(&text);
   lp_json_put_object(&json, NULL);
   lp_json_put_integer(&json, "id", id);
@@ -91,13 +92,13 @@ static lp_status note_outcome(lp_dispatcher *self, const lp_json *body, char **o
   return LP_OK;
 }
 
-/* Handles a body of `size` bytes: a request for a decision (`decides`), or the outcome of one. */
-static lp_status post_decision(lp_dispatcher *self, bool decides, const char *body, size_t size, char **out,
+/* Handles a body: a request for a decision (`decides`), or the outcome of one. */
+static lp_status post_decision(lp_dispatcher *self, uint64_t owner, bool decides, const lp_buf *body, char **out,
                                lp_diag *diag) {
   lp_json_document *document = NULL;
-  if (lp_body_parse(body, size, &document, diag) != LP_OK) return LP_USAGE;
+  if (lp_body_parse(lp_buf_text(body), body->size, &document, diag) != LP_OK) return LP_USAGE;
   lp_json root = lp_json_root("the request", document);
-  lp_status status = decides ? decide(self, &root, out, diag) : note_outcome(self, &root, out, diag);
+  lp_status status = decides ? decide(self, owner, &root, out, diag) : note_outcome(self, owner, &root, out, diag);
   lp_json_free(document);
   return status;
 }
@@ -117,13 +118,13 @@ static char *describe_stored(const lp_stored *stored) {
 }
 
 /* Explains the decision with the number in the text. */
-static lp_status explain_decision(lp_dispatcher *self, const char *number, char **out, lp_diag *diag) {
+static lp_status explain_decision(lp_dispatcher *self, uint64_t owner, const char *number, char **out, lp_diag *diag) {
   int64_t id = 0;
   lp_stored stored;
   if (lp_parse_i64(number, 1, INT64_MAX, &id, NULL, LP_LOC_NONE) != LP_OK)
     return wrong(diag, "the path must end in a decision's number");
   lp_arena *arena = lp_arena_create();
-  lp_status status = lp_dispatcher_stored(self, id, arena, &stored, diag);
+  lp_status status = lp_dispatcher_stored(self, owner, id, arena, &stored, diag);
   if (status == LP_OK) *out = describe_stored(&stored);
   lp_arena_free(arena);
   return status;
@@ -156,38 +157,14 @@ static bool is_allowed(const lp_peer *to, lp_exchange *a) {
   return config->keys.count == 0 || a->key >= 0;
 }
 
-/* Takes the request, or tells why its key may not send it now. */
-static bool is_within_limits(lp_exchange *a, const char **why, double *retry_s) {
-  if (a->key < 0) return true;
-  *why = lp_limits_begin(a->server->limits, a->key, lp_now_ms(), retry_s);
-  a->limited = !*why;
-  return a->limited;
-}
-
 static enum MHD_Result reply_limited(const lp_peer *to, const char *why, double retry_s) {
   char seconds[32];
+  if (isinf(retry_s)) return lp_peer_reply_error(to, MHD_HTTP_BAD_REQUEST, why);
   char *json = lp_answer_error("rate_limit_error", why);
   struct MHD_Response *response = to->http->create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE);
   (void)snprintf(seconds, sizeof seconds, "%.0f", fmax(1, ceil(retry_s)));
   if (response) (void)to->http->add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
   return lp_peer_queue(to, MHD_HTTP_TOO_MANY_REQUESTS, "application/json", response);
-}
-
-/* A number for the client: its key, or its address where it has none. Of IPv6 one client has a network of 64 bits. */
-static uint64_t client_of(const lp_peer *to, int32_t key) {
-  const union MHD_ConnectionInfo *info =
-      to->http->get_connection_info(to->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-  const struct sockaddr *from = key < 0 && info ? info->client_addr : NULL;
-  struct sockaddr_in four;
-  struct sockaddr_in6 six;
-  const uint64_t id = (uint64_t)key + 1;
-  if (from && from->sa_family == AF_INET6) {
-    memcpy(&six, from, sizeof six);
-    return lp_hash_bytes(&six.sin6_addr, sizeof six.sin6_addr / 2, id);
-  }
-  if (!from || from->sa_family != AF_INET) return id;
-  memcpy(&four, from, sizeof four);
-  return lp_hash_bytes(&four.sin_addr, sizeof four.sin_addr, id);
 }
 
 /* A number for those whose requests may share rows of prompts: the tenant of the key, or the key itself. */
@@ -196,21 +173,37 @@ static uint64_t tenant_of(const lp_serve_config *config, int32_t key) {
   return name ? lp_hash_bytes(name, strlen(name), 1) : (uint64_t)(key + 1);
 }
 
+/* Whose decisions of the router the request makes and may ask for, in all servers and at all times: those of the key's
+ * tenant, or of the key, by its name or a digest. 0: there are no keys. */
+static uint64_t owner_of(const lp_exchange *a) {
+  if (a->key < 0) return 0;
+  const lp_serve_key *key = &a->server->config->keys.data[a->key];
+  const char *name = key->tenant ? key->tenant : key->name;
+  uint8_t digest[32];
+  lp_sha256 sha;
+  lp_sha256_init(&sha);
+  lp_sha256_update(&sha, name ? "name" : "key", 4);
+  lp_sha256_update(&sha, name ? name : key->key, strlen(name ? name : key->key));
+  lp_sha256_bytes(&sha, digest);
+  uint64_t owner = 0;
+  memcpy(&owner, digest, sizeof owner);
+  return owner | 1;
+}
+
 /* ---- paths: *taken: the answer belongs to the thread that makes it ----------------------------------------------- */
 
-/* Takes a request for an answer or embeddings, and starts its trace; false: *reply says that it is refused. */
-static bool begin(const lp_peer *to, lp_exchange *a, enum MHD_Result *reply) {
-  const char *why = NULL;
+/* Takes a request for this many answers, or one for embeddings; false: *reply says that it is refused. */
+static bool begin(const lp_peer *to, lp_exchange *a, int32_t answers, enum MHD_Result *reply) {
   double retry_s = 0;
   if (lp_flag_get(&a->server->drains)) {
     *reply = lp_peer_reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
     return false;
   }
-  if (!is_within_limits(a, &why, &retry_s)) {
-    *reply = reply_limited(to, why, retry_s);
-    return false;
-  }
-  return true;
+  if (a->key < 0) return true;
+  const char *why = lp_limits_begin(a->server->limits, a->key, answers, lp_now_ms(), &retry_s);
+  if (why) *reply = reply_limited(to, why, retry_s);
+  a->limited = why ? 0 : answers;
+  return !why;
 }
 
 static void begin_trace(const lp_peer *to, lp_exchange *a) {
@@ -238,16 +231,16 @@ static lp_status read_link(const lp_peer *to, lp_exchange *a, lp_diag *diag) {
 
 static enum MHD_Result complete(const lp_peer *to, lp_exchange *a, bool chat, bool *taken) {
   enum MHD_Result result = MHD_NO;
-  if (!begin(to, a, &result)) return result;
   lp_diag *diag = lp_diag_create();
   lp_status status =
       lp_completion_read(a->server->config, chat, lp_buf_text(&a->body), a->body.size, &a->request, diag);
   if (status == LP_OK) status = read_link(to, a, diag);
   if (status != LP_OK) result = lp_peer_reply_error(to, MHD_HTTP_BAD_REQUEST, lp_diag_get(diag, 0)->text);
   lp_diag_free(diag);
-  if (status != LP_OK) return result;
+  if (status != LP_OK || !begin(to, a, lp_completion_answers(&a->request), &result)) return result;
   begin_trace(to, a);
-  a->request.client_id = client_of(to, a->key);
+  a->request.client_id = a->key < 0 ? lp_peer_host(to->http, to->connection) : (uint64_t)a->key + 1;
+  a->request.owner = owner_of(a);
   a->request.tenant = tenant_of(a->server->config, a->key);
   return lp_exchange_answer(to, a, taken);
 }
@@ -265,7 +258,7 @@ static enum MHD_Result complete_chat(const lp_peer *to, lp_exchange *a, const ch
 static enum MHD_Result embed(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
   (void)rest, (void)taken;
   enum MHD_Result result = MHD_NO;
-  if (!begin(to, a, &result)) return result;
+  if (!begin(to, a, 1, &result)) return result;
   begin_trace(to, a);
   return lp_exchange_embed(to, a);
 }
@@ -346,7 +339,7 @@ static enum MHD_Result reply_router(const lp_peer *to, lp_status status, char *j
 static enum MHD_Result ask_router(const lp_peer *to, lp_exchange *a, bool decides) {
   lp_diag *diag = lp_diag_create();
   char *json = NULL;
-  lp_status status = post_decision(a->server->dispatcher, decides, lp_buf_text(&a->body), a->body.size, &json, diag);
+  lp_status status = post_decision(a->server->dispatcher, owner_of(a), decides, &a->body, &json, diag);
   return reply_router(to, status, json, diag);
 }
 
@@ -364,7 +357,7 @@ static enum MHD_Result router_explain(const lp_peer *to, lp_exchange *a, const c
   (void)taken;
   lp_diag *diag = lp_diag_create();
   char *json = NULL;
-  lp_status status = explain_decision(a->server->dispatcher, rest, &json, diag);
+  lp_status status = explain_decision(a->server->dispatcher, owner_of(a), rest, &json, diag);
   return reply_router(to, status, json, diag);
 }
 

@@ -17,7 +17,7 @@ static void note_connection(void *user, struct MHD_Connection *connection, void 
   lp_http_server *of = user;
   if (code == MHD_CONNECTION_NOTIFY_STARTED) {
     const union MHD_ConnectionInfo *info = of->http->get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    *own = lp_connections_add(&of->connections, info ? info->connect_fd : -1);
+    *own = lp_connections_add(&of->connections, info ? info->connect_fd : -1, lp_peer_host(of->http, connection));
   } else if (*own) {
     lp_connections_remove(&of->connections, *own);
     *own = NULL;

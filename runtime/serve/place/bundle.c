@@ -153,7 +153,7 @@ static lp_status attempt(bundle_site *self, const helper *worker, lp_listener *t
   lp_status status = generate_split(self, worker, true, to, usage, &lost, why);
   /* The last token of a text may come before its worker is lost. */
   if (status == LP_FAILED && lp_listener_has_all(to)) status = LP_OK;
-  *again = worker->remote || lost;
+  *again = worker->remote || lost || (to->request->waits && !own_workers_are_up(self));
   if (worker->remote) lp_remote_end(worker->remote, status == LP_OK ? LP_OUTCOME_GOOD : LP_OUTCOME_FAILED, lost);
   return status;
 }
@@ -169,8 +169,8 @@ static lp_status report_end(const bundle_site *self, const lp_diag *why, lp_diag
 
 /* Asks workers one after the other until the answer is complete. Another worker continues the text of one that was
  * lost, and draws the same tokens, which depend only on the text, the positions, the seed and the rounding. Before the
- * first token another place can answer, so only a text that has begun waits for a worker to come back; the worker that
- * this process started comes back soon, and every text waits for it. */
+ * first token another place can answer: a text waits for a worker to come back if it has begun, or if there is no other
+ * place; the worker that this process started comes back soon, and every text waits for it. */
 static lp_status generate_on_workers(bundle_site *self, lp_listener *to, lp_usage *usage, lp_diag *diag) {
   uint64_t tried = 0;
   double until_ms = self->own ? lp_now_ms() + await_worker_ms : INFINITY;
@@ -182,7 +182,8 @@ static lp_status generate_on_workers(bundle_site *self, lp_listener *to, lp_usag
     bool found = choose(self, to, &tried, &worker);
     lp_listener_count(to, usage);
     int64_t before = usage->tokens;
-    if (!found && !to->begun && !self->own) break;
+    bool waits = to->begun || self->own || (to->request->waits && lp_remotes_come_back(self->remotes, await_worker_ms));
+    if (!found && !waits) break;
     if (found) status = attempt(self, &worker, to, usage, &again, why);
     lp_listener_count(to, usage);
     if (found && (until_ms == INFINITY || usage->tokens > before)) until_ms = lp_now_ms() + await_worker_ms;
@@ -206,14 +207,23 @@ static lp_status generate(bundle_site *self, lp_listener *to, lp_usage *usage, l
 }
 
 static lp_status take_turn(bundle_site *self, lp_listener *to, lp_usage *usage, lp_diag *diag) {
+  const lp_completion *request = to->request;
+  const lp_turns_request wanted = {.client = request->client_id,
+                                   .tokens = (int64_t)to->prompt.count + to->most * request->choices,
+                                   .turns = request->choices};
   lp_status status = LP_OK;
   double began_ms = lp_now_ms();
-  to->late = !lp_turns_take(&self->turns, to->until_ms);
+  lp_turns_result turn = lp_turns_take(&self->turns, &wanted, to->until_ms);
   usage->queue_ms = lp_now_ms() - began_ms;
+  usage->is_busy = turn == LP_TURNS_FULL;
+  if (usage->is_busy)
+    return lp_error(diag, LP_LOC_NONE, "the %s is saturated: %" PRId64 " answers run, and %" PRId64 " wait",
+                    self->site.name, self->config->parallel, self->config->queue);
+  to->late = turn == LP_TURNS_LATE;
   if (!to->late) {
     if (!lp_listener_is_abandoned(to)) status = generate(self, to, usage, diag);
     lp_listener_count(to, usage);
-    lp_turns_give(&self->turns);
+    lp_turns_give(&self->turns, &wanted);
   }
   if (status != LP_OK || !to->late) return status;
   return lp_error(diag, LP_LOC_NONE, "the answer has taken more than %g s", self->config->total_ms / 1000);
@@ -223,13 +233,10 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
                           lp_piece_sink *sink, void *user, lp_usage *usage, lp_diag *diag) {
   bundle_site *self = (bundle_site *)site;
   const lp_serve_bundle *config = self->config;
-  int before = atomic_fetch_add(&self->here, 1);
   lp_status status = LP_FAILED;
   *usage = (lp_usage){.prompt_tokens = -1};
-  if (before >= config->parallel + config->queue) {
-    usage->is_busy = true;
-    lp_report_error(diag, LP_LOC_NONE, "the %s is saturated: it has %d requests", site->name, before);
-  } else if (!own_workers_are_up(self)) {
+  (void)atomic_fetch_add(&self->here, 1);
+  if (!request->waits && !own_workers_are_up(self)) {
     lp_report_error(diag, LP_LOC_NONE, "the worker does not answer; another one is started if it stays silent");
   } else {
     lp_listener to = {.bundle = self->sides.bundle,
@@ -336,7 +343,7 @@ lp_status lp_site_bundle(const lp_serve_bundle *config, lp_route route, lp_site_
   *self =
       (bundle_site){.site = {.name = lp_route_name(route), .complete = complete, .tell = tell, .close = close_bundle},
                     .config = config};
-  lp_turns_init(&self->turns, (int)config->parallel);
+  lp_turns_init(&self->turns, (int)config->parallel, (int)config->queue);
   lp_status status = open_bundle(self, diag);
   if (status == LP_OK)
     *out = &self->site;

@@ -1,10 +1,12 @@
 /* Greets workers, and chooses one for a request. */
 #include "runtime/serve/place/remotes.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "runtime/serve/place/fleet.h"
 #include "runtime/serve/place/visits.h"
 #include "runtime/serve/place/watcher.h"
@@ -24,6 +26,7 @@ struct lp_remote {
   atomic_int here;   /* requests of this server that it answers */
   atomic_int others; /* requests of other servers */
   atomic_bool down;
+  _Atomic double up_ms;          /* when it last answered a greeting */
   bool others_down;              /* another server finds it down, as was last heard; the fleet's thread */
   pthread_mutex_t lock;          /* guards `reason` */
   char reason[LP_WORKER_REASON]; /* why it did not answer the last greeting; "": it did */
@@ -73,6 +76,7 @@ static void *watch(void *user) {
   double pause_ms = 0;
   for (int silent = 0; lp_watcher_wait(&self->watcher, pause_ms);) {
     silent = greets(self) ? 0 : silent + 1;
+    if (silent == 0) atomic_store(&self->up_ms, lp_now_ms());
     pause_ms = silent == 0 ? look_ms : silent == 1 ? again_ms : pause_ms * 2;
     if (pause_ms > longest_pause_ms) pause_ms = longest_pause_ms;
     if (silent == 0 && atomic_exchange(&self->down, false)) lp_breaker_note(&self->breaker, LP_OUTCOME_GOOD);
@@ -123,7 +127,8 @@ lp_status lp_remotes_open(const lp_bundle *bundle, const lp_serve_bundle *config
   self->arena = lp_arena_create();
   for (; status == LP_OK && self->count < count; self->count++) {
     lp_remote *remote = &self->remote[self->count];
-    *remote = (lp_remote){.bundle = bundle, .config = config, .address = config->workers.texts[self->count]};
+    *remote = (lp_remote){
+        .bundle = bundle, .config = config, .address = config->workers.texts[self->count], .up_ms = -INFINITY};
     lp_breaker_init(&remote->breaker);
     (void)pthread_mutex_init(&remote->lock, NULL);
     status = lp_place_addresses_read(remote->address, bundle, self->arena, true, &remote->addresses, diag);
@@ -188,6 +193,13 @@ lp_remote *lp_remotes_choose(lp_remotes *self, uint64_t tenant, const lp_tokens 
   (void)atomic_fetch_add(&self->choices[lp_worker_reason(offer, may, (int)self->count, best)], 1);
   if (self->visits) lp_visits_note(self->visits, prompt->data, prompt->count, self->remote[best].address);
   return &self->remote[best];
+}
+
+bool lp_remotes_come_back(const lp_remotes *self, double within_ms) {
+  bool come = false;
+  for (size_t i = 0; i < self->count; i++)
+    come |= atomic_load(&self->remote[i].down) && lp_now_ms() - atomic_load(&self->remote[i].up_ms) < within_ms;
+  return come;
 }
 
 const char *lp_remote_address(const lp_remote *self) {

@@ -23,6 +23,8 @@ const lp_place_addresses *lp_remote_addresses(const lp_remote *remote); /* borro
 lp_engine *lp_remote_engine(lp_remote *remote);                         /* borrowed; NULL: requests have sessions */
 /* A request has ended. A worker that was `lost` is greeted before it gets another one. */
 void lp_remote_end(lp_remote *remote, lp_outcome outcome, bool lost);
+/* Tells whether a worker that is down was up within this time, and so may soon be again. */
+bool lp_remotes_come_back(const lp_remotes *remotes, double within_ms);
 /* Why one of the workers does not answer; "": that is not known of any. */
 void lp_remotes_reason(lp_remotes *remotes, char out[LP_WORKER_REASON]);
 /* Sets the members of the workers, and adds what their engines run. */

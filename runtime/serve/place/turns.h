@@ -1,24 +1,44 @@
-/* Turns of a place, of which each request needs one to run. They are given in the order in which requests came, so that
- * none waits for more requests than were there before it. Any number of threads may use them. */
+/* Turns of a place, of which each request needs some to run. The next one is of the client whose requests that have
+ * begun asked for the fewest tokens, and a client that comes counts as served as much as that one (start-time fair
+ * queueing, as in exec/fair.h). Some turns stay free for clients that come later. Any number of threads may use it. */
 #ifndef LP_SERVE_TURNS_H
 #define LP_SERVE_TURNS_H
 
 #include <pthread.h>
-#include <stdbool.h>
+
+#include "base/base.h"
 
 typedef struct lp_turn lp_turn;
 
+/* What a client has: one that has nothing is forgotten. */
 typedef struct {
-  pthread_mutex_t lock;  /* guards what follows */
-  int free;              /* turns that nobody has; 0 while requests wait */
-  int waiting;           /* requests */
-  lp_turn *first, *last; /* these, in order; NULL: none */
+  uint64_t id;
+  int64_t served;    /* tokens asked for by its requests that have begun, or more */
+  int held, waiting; /* turns */
+} lp_turns_client;
+
+typedef struct {
+  pthread_mutex_t lock;    /* guards what follows */
+  int count, free, queue;  /* turns; those that nobody has; that may be waited for */
+  int waiting;             /* turns that are waited for */
+  LP_VEC(lp_turn *) turns; /* that wait, in the order in which they came */
+  LP_VEC(lp_turns_client) clients;
 } lp_turns;
 
-void lp_turns_init(lp_turns *turns, int count);
+typedef struct {
+  uint64_t client;
+  int64_t tokens; /* of its prompt and of its answers at most */
+  int turns;      /* its answers; those beyond all turns of the place count no more */
+} lp_turns_request;
+
+/* LATE: none came in time. FULL: too many wait, and of these this request's client has the most. */
+typedef enum { LP_TURNS_TAKEN, LP_TURNS_LATE, LP_TURNS_FULL } lp_turns_result;
+
+void lp_turns_init(lp_turns *turns, int count, int queue);
 void lp_turns_destroy(lp_turns *turns); /* nobody may wait */
-/* Waits for a turn until lp_now_ms is `until_ms`; false: none came. Each true must be followed by lp_turns_give. */
-bool lp_turns_take(lp_turns *turns, double until_ms);
-void lp_turns_give(lp_turns *turns);
+/* Waits for turns until lp_now_ms is `until_ms`. LP_TURNS_TAKEN must be followed by lp_turns_give with the same
+ * request. */
+lp_turns_result lp_turns_take(lp_turns *turns, const lp_turns_request *request, double until_ms);
+void lp_turns_give(lp_turns *turns, const lp_turns_request *request);
 
 #endif

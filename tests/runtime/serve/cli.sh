@@ -288,13 +288,18 @@ for seed in $seeds; do
 done
 await is_ready || fail "after the worker was lost under load: $(curl -sS "$url/readyz")"
 
-# Requests do not wait for a stopped worker. It serves again when it continues; one that stays silent is replaced.
+# A stopped worker serves again when it continues, also a request that came meanwhile and has no other place; one that
+# stays silent is replaced.
 first=$(children | tr -d ' ')
 is_down() { [ "$(readiness)" != ready ]; }
 kill -STOP "$first"
 await is_down || fail "with a stopped worker: $(curl -sS "$url/readyz")"
-rejected 'a stopped worker' 503 'the worker does not answer' /v1/completions "{\"model\":\"edge\",$ask}"
+post /v1/completions "{\"model\":\"edge\",$ask}" >"$work/awaited" &
+waits=$!
+sleep 0.2
 kill -CONT "$first"
+wait "$waits"
+same 'during a stopped worker' "$wanted" "$(text <"$work/awaited")"
 await is_ready || fail "after a stopped worker: $(curl -sS "$url/readyz")"
 same 'by a worker that continues' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
 kill -STOP "$first"

@@ -9,7 +9,7 @@ edge: { bundle: story.llmpart, threads: 1 }
 keys:
   - { name: one, key_env: ONE, tenant: shop }
   - { name: two, key_env: TWO, tenant: shop }
-  - { name: three, key_env: THREE }
+  - { name: three, key_env: THREE, parallel: 2 }
 router: { policy: rule, pool: pool.db }
 log: requests.log
 END
@@ -29,6 +29,19 @@ same 'the log' 600 "$(stat -c %a "$work/requests.log")"
 for file in "$work"/pool.db*; do
   same "${file##*/}" 600 "$(stat -c %a "$file")"
 done
+# Decisions of the router belong to the key that asked, or to its tenant.
+decided=$(post /v1/router/decide '{"keywords":"secret words"}' -H "Authorization: Bearer $ONE" | sed 's/.*"id":\([0-9]*\).*/\1/')
+explain() { curl -s -H "Authorization: Bearer $1" "$url/v1/router/explain/$decided"; }
+case $(explain $TWO) in *'secret words'*) ;; *) fail "the tenant: $(explain $TWO)" ;; esac
+same 'a stranger asks' '{"error":{"message":"no decision '"$decided"'","type":"invalid_request_error","param":null,"code":null}}' "$(explain $THREE)"
+outcome() { post /v1/router/outcome "{\"id\":$decided,\"reward\":$2}" -H "Authorization: Bearer $1"; }
+same 'a stranger reports' "$(explain $THREE)" "$(outcome $THREE 1)"
+case $(outcome $ONE 1e300) in *"'reward' must be"*) ;; *) fail 'a reward of 1e300 is taken' ;; esac
+same 'the outcome' "{\"id\":$decided}" "$(outcome $TWO 1.5)"
+# Each answer counts.
+case $(post /v1/completions '{"model":"edge","prompt":"a","n":3,"max_tokens":2}' -H "Authorization: Bearer $THREE") in
+*'more answers than the key may have'*) ;; *) fail 'three answers at a time' ;;
+esac
 # Malformed and oversized messages.
 "${LP_PYTHON:-python3}" "$LP_SOURCE/tests/runtime/serve/messages.py" "${url#http://}" "$ONE" "$(part quick && echo 100 || echo 1000)" >"$work/found" 2>&1 ||
   fail "HTTP: $(cat "$work/found")"

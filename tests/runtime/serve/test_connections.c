@@ -28,7 +28,7 @@ static void add(int i) {
   int ends[2];
   ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   client[i] = ends[0];
-  made[i] = lp_connections_add(&all, ends[1]);
+  made[i] = lp_connections_add(&all, ends[1], (uint64_t)i);
   made[i]->since_ms = i; /* the first has waited for longest */
 }
 
@@ -85,4 +85,16 @@ LP_TEST(deadlines) {
   ck_assert(!is_shut(2));
   lp_connections_end_late(&all, now + 120000);
   ck_assert(is_shut(2) && !is_shut(1) && !is_shut(3)); /* those that are answered have time */
+}
+
+/* One host leaves room for others. */
+LP_TEST(connections_of_one_host) {
+  int ends[2];
+  ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  for (int i = 0; i < LP_MOST_CONNECTIONS; i++) {
+    made[i] = lp_connections_add(&all, dup(ends[0]), i < 225 ? 7 : 1000 + (uint64_t)i);
+    lp_connections_answer(&all, made[i], true);
+    ck_assert_msg(made[i]->beyond == (i == 224), "%d", i);
+  }
+  ck_assert(lp_connections_add(&all, dup(ends[0]), 9)->beyond);
 }

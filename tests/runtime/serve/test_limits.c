@@ -11,7 +11,7 @@ enum { FEW, SHORT, NARROW, FREE };
 
 static bool takes(lp_limits *limits, int32_t key, double now_ms, double *retry_s) {
   double ignored;
-  return !lp_limits_begin(limits, key, now_ms, retry_s ? retry_s : &ignored);
+  return !lp_limits_begin(limits, key, 1, now_ms, retry_s ? retry_s : &ignored);
 }
 
 LP_TEST(keys_are_found) {
@@ -29,7 +29,7 @@ LP_TEST(requests_per_minute) {
   double retry_s = 0, now_ms = 5e6;
   for (int i = 0; i < 60; i++) {
     ck_assert(takes(limits, FEW, now_ms, NULL));
-    lp_limits_end(limits, FEW, now_ms, 1000000);
+    lp_limits_end(limits, FEW, 1, now_ms, 1000000);
   }
   ck_assert(!takes(limits, FEW, now_ms, &retry_s));
   ck_assert_double_eq_tol(retry_s, 1, 1e-9);
@@ -51,9 +51,9 @@ LP_TEST(tokens_per_minute) {
   double retry_s = 0, now_ms = 1e3;
   ck_assert(takes(limits, SHORT, now_ms, NULL));
   ck_assert(takes(limits, SHORT, now_ms, NULL)); /* nothing is used before the first one ends */
-  lp_limits_end(limits, SHORT, now_ms, 500);
+  lp_limits_end(limits, SHORT, 1, now_ms, 500);
   ck_assert(takes(limits, SHORT, now_ms, NULL));
-  lp_limits_end(limits, SHORT, now_ms, 400);
+  lp_limits_end(limits, SHORT, 1, now_ms, 400);
   ck_assert(!takes(limits, SHORT, now_ms, &retry_s));
   ck_assert_double_eq_tol(retry_s, 30.1, 1e-9); /* 301 tokens at 10 a second */
   ck_assert(!takes(limits, SHORT, now_ms + 29e3, NULL));
@@ -67,11 +67,30 @@ LP_TEST(requests_at_a_time) {
   ck_assert(takes(limits, NARROW, 0, NULL));
   ck_assert(takes(limits, NARROW, 0, NULL));
   ck_assert(!takes(limits, NARROW, 0, NULL));
-  lp_limits_end(limits, NARROW, 0, 1);
+  lp_limits_end(limits, NARROW, 1, 0, 1);
   ck_assert(takes(limits, NARROW, 0, NULL));
   lp_limits_print(limits, &metrics);
   ck_assert_ptr_nonnull(strstr(lp_buf_text(&metrics), "llmpart_limited_total{key=\"narrow\"} 1\n"));
   ck_assert_ptr_nonnull(strstr(lp_buf_text(&metrics), "llmpart_key_requests{key=\"narrow\"} 2\n"));
   lp_buf_free(&metrics);
+  lp_limits_free(limits);
+}
+
+/* Each answer counts as a request, and more than the key may ever have are refused for good. */
+LP_TEST(answers_count) {
+  lp_limits *limits = lp_limits_create(&config);
+  double retry_s = 0;
+  ck_assert_ptr_null(lp_limits_begin(limits, FEW, 59, 1e3, &retry_s));
+  ck_assert_ptr_nonnull(lp_limits_begin(limits, FEW, 2, 1e3, &retry_s));
+  ck_assert_double_eq_tol(retry_s, 1, 1e-9);
+  ck_assert_ptr_nonnull(lp_limits_begin(limits, FEW, 61, 1e3, &retry_s));
+  ck_assert_double_infinite(retry_s);
+  ck_assert_ptr_nonnull(lp_limits_begin(limits, NARROW, 3, 1e3, &retry_s));
+  ck_assert_double_infinite(retry_s);
+  ck_assert_ptr_null(lp_limits_begin(limits, NARROW, 2, 1e3, &retry_s));
+  ck_assert_ptr_nonnull(lp_limits_begin(limits, NARROW, 1, 1e3, &retry_s));
+  ck_assert_double_finite(retry_s);
+  lp_limits_end(limits, NARROW, 2, 1e3, 0);
+  ck_assert_ptr_null(lp_limits_begin(limits, NARROW, 2, 1e3, &retry_s));
   lp_limits_free(limits);
 }
