@@ -81,7 +81,8 @@ static bool read_escape(reader *r, char *out, size_t *used) {
   uint32_t code;
   if (c != 'u') return fail(r, "an unknown escape");
   if (!read_code(r, &code)) return false;
-  if (code == 0 && r->options & LP_JSON_REFUSE_NUL) return fail(r, "\\u0000 in a text");
+  if (code == 0 && r->options & LP_JSON_REFUSE_NUL)
+    return fail(r, "a text with the character \\u0000, which is not supported here");
   lp_buf bytes = {0};
   lp_utf8_write(code, &bytes);
   memcpy(out + *used, bytes.data, bytes.size);
@@ -293,7 +294,8 @@ static lp_status report(const reader *r, const char *file, lp_diag *diag) {
     loc.col = r->data[i] == '\n' ? 1 : loc.col + 1;
     loc.line += r->data[i] == '\n';
   }
-  return lp_error(diag, loc, "not valid JSON: %s", r->at >= r->size ? "it ends too early" : r->problem);
+  const char *problem = r->at >= r->size ? "it ends too early" : r->problem;
+  return lp_error(diag, loc, "%s%s", strstr(problem, "not supported") ? "" : "not valid JSON: ", problem);
 }
 
 lp_status lp_json_parse(const char *file, const char *text, size_t size, unsigned options, lp_json_document **out,

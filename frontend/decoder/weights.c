@@ -4,6 +4,8 @@
 #include "base/file.h"
 #include "frontend/decoder/graph.h"
 
+#include <string.h>
+
 static lp_graph graph_at(const lp_weights *w, const char *name) {
   return (lp_graph){.module = w->module,
                     .block = w->block,
@@ -33,9 +35,26 @@ lp_status lp_weights_move(lp_weights *w, lp_stored *t, size_t size, uint8_t **da
   return LP_OK;
 }
 
+/* Rounds f64 to f32, the type in which the layers compute. */
+static lp_status narrow(lp_weights *w, lp_stored *t) {
+  const uint8_t *from = lp_weights_bytes(w, t);
+  const int64_t count = t->bytes / (int64_t)sizeof(double);
+  uint8_t *data;
+  LP_TRY(lp_weights_move(w, t, (size_t)count * sizeof(float), &data));
+  for (int64_t i = 0; i < count && !w->absent_ok; i++) {
+    double wide;
+    memcpy(&wide, from + i * (int64_t)sizeof wide, sizeof wide);
+    ((float *)(void *)data)[i] = (float)wide;
+  }
+  t->dtype = LP_F32;
+  t->bytes = count * (int64_t)sizeof(float);
+  return LP_OK;
+}
+
 /* Turns the tensor's blocks into codes and scales, or into f32, once. */
 static lp_status unpack(lp_weights *w, lp_stored *t) {
   const lp_block_form *form = t->form;
+  if (t->dtype == LP_F64) return narrow(w, t);
   if (!form || t->scales > 0 || t->dtype == LP_F32) return LP_OK;
   const uint8_t *from = lp_weights_bytes(w, t);
   int64_t count = t->bytes / form->bytes, code_bytes = form->size * lp_dtype_bits(form->codes) / 8;

@@ -26,6 +26,10 @@ static lp_status check_rope_keys(const lp_json *at, lp_diag *diag) {
     bool is_known = lp_config_is_off(&entry) && !lp_streq(entry.key, "truncate");
     for (size_t k = 0; k < LP_COUNT(known) && !is_known; k++)
       is_known = lp_streq(entry.key, known[k]);
+    if (lp_streq(entry.key, "attn_factor"))
+      return lp_json_error(&entry, diag,
+                           "transformers does not read this key, and YaRN's first code multiplies attention_factor by "
+                           "it: remove it, or give attention_factor");
     if (!is_known) return lp_json_error(&entry, diag, "this key is unknown");
   }
   return LP_OK;

@@ -170,16 +170,41 @@ static void define_plain(builder *b) {
 
 static lp_status build(builder *b, const lp_json *schema, int depth, int32_t *out);
 
-/* Keywords that this file follows, and those that restrict nothing. */
-static bool is_known(const char *key) {
-  static const char *const keys[] = {"type",     "properties",  "required",  "additionalProperties",
-                                     "items",    "minItems",    "maxItems",  "enum",
-                                     "const",    "anyOf",       "allOf",     "$ref",
-                                     "$defs",    "definitions", "minLength", "maxLength",
-                                     "title",    "description", "default",   "examples",
-                                     "$schema",  "$id",         "$comment",  "deprecated",
-                                     "readOnly", "writeOnly",   "strict",    "nullable",
-                                     "$anchor",  "uniqueItems"};
+/* Keywords of JSON Schema and OpenAPI that restrict a value in a way that this file does not follow. Others restrict
+ * nothing, as the standard says of keywords that are unknown (JSON Schema 2020-12, core, 4.3.1). */
+static bool is_refused(const char *key) {
+  static const char *const keys[] = {"multipleOf",
+                                     "maximum",
+                                     "exclusiveMaximum",
+                                     "minimum",
+                                     "exclusiveMinimum",
+                                     "pattern",
+                                     "format",
+                                     "contains",
+                                     "minContains",
+                                     "maxContains",
+                                     "prefixItems",
+                                     "additionalItems",
+                                     "unevaluatedItems",
+                                     "maxProperties",
+                                     "minProperties",
+                                     "patternProperties",
+                                     "propertyNames",
+                                     "dependentSchemas",
+                                     "dependentRequired",
+                                     "dependencies",
+                                     "if",
+                                     "then",
+                                     "else",
+                                     "not",
+                                     "oneOf",
+                                     "$dynamicRef",
+                                     "$recursiveRef",
+                                     "contentEncoding",
+                                     "contentMediaType",
+                                     "unevaluatedProperties",
+                                     "discriminator",
+                                     "contentSchema"};
   for (size_t i = 0; i < LP_COUNT(keys); i++)
     if (lp_streq(key, keys[i])) return true;
   return false;
@@ -188,7 +213,7 @@ static bool is_known(const char *key) {
 static lp_status check_keywords(builder *b, const lp_json *schema) {
   for (size_t i = 0; i < lp_json_count(schema); i++) {
     lp_json member = lp_json_entry(schema, i);
-    if (!is_known(member.key))
+    if (is_refused(member.key))
       return lp_error(b->diag, LP_LOC_NONE, "the schema's keyword '%.40s' is not supported", member.key);
   }
   lp_json nullable = lp_json_member(schema, "nullable"), unique = lp_json_member(schema, "uniqueItems");

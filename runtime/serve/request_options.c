@@ -74,12 +74,14 @@ static lp_status read_seed(const lp_json *body, lp_completion *out, lp_diag *dia
     return LP_OK;
   }
   int64_t whole = 0;
-  if (lp_json_i64(&at, INT64_MIN, INT64_MAX, &whole, NULL) != LP_OK) { /* 5.0 is one, too */
-    LP_TRY(lp_request_number(body, "seed", -9007199254740992.0, 9007199254740992.0, &seed, diag));
-    if (seed != floor(seed)) return lp_error(diag, LP_LOC_NONE, "'seed' must be a whole number");
-    whole = (int64_t)seed;
+  if (lp_json_i64(&at, INT64_MIN, INT64_MAX, &whole, NULL) == LP_OK) {
+    out->sampling.seed = (uint64_t)whole;
+    return LP_OK;
   }
-  out->sampling.seed = (uint64_t)whole;
+  /* 5.0 is whole, too; of numbers from 2^63 to 2^64 the reader keeps 53 bits */
+  LP_TRY(lp_request_number(body, "seed", -0x1p63, 0x1p64, &seed, diag));
+  if (seed != floor(seed)) return lp_error(diag, LP_LOC_NONE, "'seed' must be a whole number");
+  out->sampling.seed = seed < 0 ? (uint64_t)(int64_t)seed : seed < 0x1p64 ? (uint64_t)seed : UINT64_MAX;
   return LP_OK;
 }
 

@@ -74,7 +74,7 @@ LP_LOOP_TEST(keys_of_a_configuration, 0, 22) {
       {",\"r\"", "not valid JSON: ':' was expected"},
       {",\"peft_type\":\"IA3\"", "adapters of type 'IA3' are not supported: LORA"},
       {",\"peft_type\":7", "adapters of type '' are not supported: LORA"},
-      {",\"r\":\"\\u0000\"", "not valid JSON"},
+      {",\"r\":\"\\u0000\"", "the character \\u0000, which is not supported"},
   };
   char *path;
   lp_lora_config config;

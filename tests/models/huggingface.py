@@ -70,6 +70,8 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
                                                            query_pre_attn_scalar=20), **IMAGES}, "float32"),
     # The file has a head of its own, which transformers takes although the configuration says that it is the embedding.
     "llama-own-head": ("llama", like_llama(num_hidden_layers=1, tie_word_embeddings=False), "float32"),
+    # its head is in f64, which transformers rounds to the type of the configuration
+    "llama-f64-head": ("llama", like_llama(num_hidden_layers=1, tie_word_embeddings=False), "float32"),
     "gpt2": ("gpt2", {"n_embd": 25, "n_layer": 2, "n_head": 5, "n_positions": 128}, "float32"),
     "qwen3-both": ("qwen3", like_llama(head_dim=8, rope_theta=500.0), "float32"),
     "gemma3-both": ("gemma3_text", like_llama(head_dim=8, sliding_window=6, query_pre_attn_scalar=20, rope_theta=500.0,
@@ -130,12 +132,18 @@ def write_tokens(model: Any, folder: Path, cached: bool) -> None:
 
 def save(name: str, folder: Path) -> None:
     import torch
+    from safetensors.torch import load_file, save_file
     from transformers import AutoModelForCausalLM
 
     kind, config, dtype = CASES[name]
     model = make(kind, config).to(getattr(torch, dtype))
     model.save_pretrained(folder, **({"max_shard_size": "10KB"} if "sharded" in name else {}))
     (folder / "generation_config.json").unlink(missing_ok=True)
+    if "f64" in name:
+        tensors = load_file(folder / "model.safetensors")
+        tensors["lm_head.weight"] = tensors["lm_head.weight"].double()
+        save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     if name in EDITS:
         path = folder / "config.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | EDITS[name], indent=1) + "\n")

@@ -185,6 +185,18 @@ static void put_input_options(const lp_json *manifest, lp_buf *out) {
   if (lp_json_is_given(&decoder) && lp_json_count(&start) == 0) lp_buf_puts(out, " --decoder-tokens=IDS");
 }
 
+/* Tells whether the runtime refuses to generate with the bundle; not if it cannot be read here. */
+static bool is_refused(const char *path) {
+  const lp_bundle_options options = {0};
+  lp_bundle *bundle = NULL;
+  lp_diag *quiet = lp_diag_create();
+  bool refused =
+      lp_bundle_load(path, &options, &bundle, quiet) == LP_OK && lp_bundle_check_generates(bundle, quiet) != LP_OK;
+  lp_bundle_free(bundle);
+  lp_diag_free(quiet);
+  return refused;
+}
+
 /* Prints where the layers run, the figures of the plan and the command that follows. */
 static lp_status say_done(const lp_compile *compile, const char *bundle, const char *line, lp_diag *diag) {
   if (compile->voice->quiet) return LP_OK;
@@ -200,6 +212,8 @@ static lp_status say_done(const lp_compile *compile, const char *bundle, const c
     put_input_options(&manifest, &options);
     if (lp_json_is_given(&embedding))
       fprintf(stderr, "%s: %s; next: llmpart serve, with 'embeddings: { bundle: %s }'\n", bundle, line, bundle);
+    else if (is_refused(bundle))
+      fprintf(stderr, "%s: %s; next: llmpart verify %s --against=reference\n", bundle, line, compile->model);
     else
       fprintf(stderr, "%s: %s; next: llmpart run %s %s\n", bundle, line, bundle, lp_buf_text(&options));
   }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/units.h"
 
 int lp_prompts_given(const lp_prompt_flags *flags) {
@@ -15,14 +16,31 @@ void lp_run_prompt_free(lp_run_prompt *prompt) {
   lp_vec_free(&prompt->lengths);
 }
 
+/* What an option gives: the text itself, or with "@FILE" or "-" that of a file or of stdin, without its last newline.
+ * "@@" begins a text with "@". */
+static lp_status read_given(const char *given, char **text, size_t *size, lp_diag *diag) {
+  const bool names_file = given[0] == '@' && given[1] != '@';
+  if (!names_file && !lp_streq(given, "-")) {
+    *text = lp_strdup(given + (given[0] == '@'));
+    *size = strlen(*text);
+    return LP_OK;
+  }
+  LP_TRY(lp_file_read(names_file ? given + 1 : given, text, size, diag));
+  if (*size > 0 && (*text)[*size - 1] == '\n') (*text)[--*size] = '\0';
+  return LP_OK;
+}
+
 lp_status lp_prompt_read_rows(const char *text, const char *option, lp_run_prompt *out, lp_diag *diag) {
   lp_loc loc = LP_LOC_FILE(option);
-  char *copy = lp_strdup(text), *rest = NULL;
+  static const char blanks[] = ", \n";
+  char *copy, *rest = NULL;
+  size_t size;
+  LP_TRY(read_given(text, &copy, &size, diag));
   lp_status status = LP_OK;
   for (char *row = strtok_r(copy, ";", &rest); row && status == LP_OK; row = strtok_r(NULL, ";", &rest)) {
     char *inner = NULL;
     size_t before = out->ids.count;
-    for (char *at = strtok_r(row, ", ", &inner); at && status == LP_OK; at = strtok_r(NULL, ", ", &inner)) {
+    for (char *at = strtok_r(row, blanks, &inner); at && status == LP_OK; at = strtok_r(NULL, blanks, &inner)) {
       int64_t id = 0;
       status = lp_parse_i64(at, 0, INT32_MAX, &id, diag, loc);
       lp_vec_push(&out->ids, (int32_t)id);
@@ -36,12 +54,12 @@ lp_status lp_prompt_read_rows(const char *text, const char *option, lp_run_promp
   return status;
 }
 
-static lp_status encode_chat(const lp_prompt_flags *flags, const lp_tokenizer *tokenizer, lp_tokens *ids,
-                             lp_diag *diag) {
+static lp_status encode_chat(const lp_prompt_flags *flags, const lp_tokenizer *tokenizer, const char *chat,
+                             lp_tokens *ids, lp_diag *diag) {
   lp_chat_message messages[2];
   size_t count = 0;
   if (flags->system) messages[count++] = (lp_chat_message){"system", flags->system};
-  messages[count++] = (lp_chat_message){"user", flags->chat};
+  messages[count++] = (lp_chat_message){"user", chat};
   if (!flags->control_tokens) return lp_tokenizer_encode_chat(tokenizer, messages, count, ids, diag);
   lp_buf text = {0};
   lp_status status = lp_tokenizer_chat(tokenizer, messages, count, true, &text, diag);
@@ -58,15 +76,20 @@ static lp_status encode_prompt(const lp_prompt_flags *flags, const lp_bundle *bu
   lp_loc loc = LP_LOC_FILE(flags->file);
   if (!tokenizer) return lp_error(diag, loc, "the bundle has no tokenizer: give the prompt as --tokens=1,2,3");
   out->batch = 1;
-  if (flags->chat) {
-    if (!lp_tokenizer_has_chat_template(tokenizer))
-      return lp_error(diag, loc, "the model has no chat template: give the text as --prompt");
-    LP_TRY(encode_chat(flags, tokenizer, &out->ids, diag));
-  } else {
-    size_t size = strlen(flags->text);
-    LP_TRY(flags->control_tokens ? lp_tokenizer_encode(tokenizer, flags->text, size, true, &out->ids, diag)
-                                 : lp_tokenizer_encode_typed(tokenizer, flags->text, size, true, &out->ids, diag));
+  if (flags->chat && !lp_tokenizer_has_chat_template(tokenizer))
+    return lp_error(diag, loc, "the model has no chat template: give the text as --prompt");
+  char *text;
+  size_t size;
+  LP_TRY(read_given(flags->chat ? flags->chat : flags->text, &text, &size, diag));
+  if (flags->chat && strlen(text) != size) {
+    free(text);
+    return lp_error(diag, LP_LOC_FILE("--chat"), "a message with the character U+0000 is not supported");
   }
+  lp_status status = flags->chat             ? encode_chat(flags, tokenizer, text, &out->ids, diag)
+                     : flags->control_tokens ? lp_tokenizer_encode(tokenizer, text, size, true, &out->ids, diag)
+                                             : lp_tokenizer_encode_typed(tokenizer, text, size, true, &out->ids, diag);
+  free(text);
+  LP_TRY(status);
   out->length = (int64_t)out->ids.count;
   lp_vec_push(&out->lengths, out->length);
   return LP_OK;

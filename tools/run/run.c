@@ -19,8 +19,10 @@ typedef struct {
   int64_t threads;
   lp_prompt_flags prompt;
   const char *format, *mode, *codec, *link, *theta, *session, *trace;
-  int64_t count, capacity, plan, top_k, seed; /* -1: not given */
-  double temperature, top_p;                  /* NaN: not given */
+  const char *seed_text;
+  uint64_t seed;
+  int64_t count, capacity, plan, top_k; /* -1: not given */
+  double temperature, top_p;            /* NaN: not given */
   double usual_theta, cloud_timeout_ms;
   bool ignore_eos, stats, resume;
   lp_link_security security;
@@ -46,7 +48,7 @@ static void settle(run_flags *flags, const lp_saved_session *saved) {
   if (!flags->mode) flags->mode = lp_mode_name(from->mode);
   if (!flags->codec) flags->codec = lp_codec_name(from->codec);
   if (flags->count < 0) flags->count = from->max_tokens;
-  if (flags->seed < 0) flags->seed = (int64_t)from->sampling.seed;
+  if (!flags->seed_text) flags->seed = from->sampling.seed;
   flags->usual_theta = from->theta;
   flags->ignore_eos = flags->ignore_eos || from->ignore_eos;
   if (saved) settle_sampling(flags, &saved->sampling);
@@ -182,7 +184,7 @@ static lp_status generate(const run_flags *flags, const lp_saved_session *saved,
                                  .sampling = {.temperature = flags->temperature,
                                               .top_k = (int32_t)flags->top_k,
                                               .top_p = flags->top_p,
-                                              .seed = (uint64_t)flags->seed},
+                                              .seed = flags->seed},
                                  .max_tokens = tokens_to_make(flags, sides->bundle, prompt->length),
                                  .ignore_eos = flags->ignore_eos,
                                  .threads = (int32_t)flags->threads,
@@ -206,6 +208,16 @@ static lp_status generate(const run_flags *flags, const lp_saved_session *saved,
   lp_status written = flags->trace ? lp_trace_write(options.trace, sides->bundle, flags->trace, diag) : LP_OK;
   lp_trace_free(options.trace);
   return status != LP_OK ? status : written;
+}
+
+static lp_status read_seed(run_flags *flags, lp_diag *diag) {
+  const char *text = flags->seed_text;
+  char *end = NULL;
+  if (!text) return LP_OK;
+  errno = 0;
+  flags->seed = strtoull(text, &end, 10);
+  if (errno == 0 && text[0] >= '0' && text[0] <= '9' && *end == '\0') return LP_OK;
+  return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--seed"), "'%.40s' is not a whole number from 0 to 2^64 - 1", text);
 }
 
 static lp_status check_flags(const run_flags *flags, lp_diag *diag) {
@@ -249,6 +261,7 @@ static void settle_by_bundle(run_flags *flags, const lp_bundle *bundle) {
 
 static lp_status run_from(run_flags *flags, const lp_saved_session *saved, lp_diag *diag) {
   settle(flags, saved);
+  LP_TRY(read_seed(flags, diag));
   LP_TRY(lp_bundle_check_kind(flags->sides.bundle, diag)); /* matters more than the prompt that is missing */
   LP_TRY(check_flags(flags, diag));
   flags->sides.device_only = lp_streq(flags->mode, "standalone");
@@ -293,27 +306,21 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
   return status;
 }
 
-static const run_flags none_given = {.prompt = {.batch = 1},
-                                     .format = "text",
-                                     .count = -1,
-                                     .plan = -1,
-                                     .top_k = -1,
-                                     .seed = -1,
-                                     .temperature = NAN,
-                                     .top_p = NAN};
+static const run_flags none_given = {
+    .prompt = {.batch = 1}, .format = "text", .count = -1, .plan = -1, .top_k = -1, .temperature = NAN, .top_p = NAN};
 
 // NOLINTNEXTLINE(readability-function-size): a table
 int lp_tool_run(int argc, char **argv) {
   run_flags flags = none_given;
   const lp_option options[] = {
-      {"--prompt", LP_OPTION_TEXT, &flags.prompt.text, "TEXT", "continue this text", 0},
+      {"--prompt", LP_OPTION_TEXT, &flags.prompt.text, "TEXT", "continue this text; @FILE or - for stdin", 0},
       {"--chat", LP_OPTION_TEXT, &flags.prompt.chat, "TEXT",
-       "answer this message; the model's chat template formats it", 0},
+       "answer this message, which the model's chat template formats; @FILE or -", 0},
       {"--system", LP_OPTION_TEXT, &flags.prompt.system, "TEXT", "add this system message; needs --chat", 0},
       {"--control-tokens", LP_OPTION_FLAG, &flags.prompt.control_tokens, NULL,
        "read control tokens such as <|im_end|> in the prompt as such, not as text", 0},
       {"--tokens", LP_OPTION_TEXT, &flags.prompt.tokens, "1,2,3[;4,5,6]",
-       "continue these token ids; each row is a sequence", 0},
+       "continue these token ids; each row is a sequence; @FILE or -", 0},
       {"--features", LP_OPTION_TEXT, &flags.prompt.features, "FILE",
        "give the encoder these numbers (.npy or raw float32), as Whisper's input_features", 0},
       {"--decoder-tokens", LP_OPTION_TEXT, &flags.prompt.decoder_tokens, "1,2,3",
@@ -323,7 +330,7 @@ int lp_tool_run(int argc, char **argv) {
       {"--temperature", LP_OPTION_F64, &flags.temperature, "T", "0 takes the likeliest token (0)", 0},
       {"--top-k", LP_OPTION_COUNT, &flags.top_k, "K", "sample among the K likeliest; 0: all (0)", 0},
       {"--top-p", LP_OPTION_F64, &flags.top_p, "P", "sample among the likeliest that make up P (1)", 0},
-      {"--seed", LP_OPTION_I64, &flags.seed, "N", "set the seed of sampling (0)", 0},
+      {"--seed", LP_OPTION_TEXT, &flags.seed_text, "N", "set the seed of sampling, of 64 bits (0)", 0},
       {"--ignore-eos", LP_OPTION_FLAG, &flags.ignore_eos, NULL, "continue after the model ends its text", 0},
       {"--context", LP_OPTION_COUNT, &flags.capacity, "N", "begin with a KV cache for N tokens; it grows when needed",
        0},

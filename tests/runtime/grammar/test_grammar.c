@@ -178,6 +178,15 @@ LP_TEST(any_json) {
   lp_grammar_free(grammar);
 }
 
+/* Annotations of anyone restrict nothing. */
+LP_TEST(annotations) {
+  lp_grammar *grammar =
+      make("{\"type\":\"integer\",\"x-foo\":{\"a\":1},\"$id\":\"a\",\"markdownDescription\":\"b\"}", NULL);
+  ck_assert(takes(grammar, "12"));
+  ck_assert(!takes(grammar, "\"a\""));
+  lp_grammar_free(grammar);
+}
+
 LP_TEST(refusals) {
   refuse("{\"type\":\"string\",\"pattern\":\"a\"}", "'pattern' is not supported");
   refuse("{\"type\":\"integer\",\"minimum\":1}", "'minimum' is not supported");

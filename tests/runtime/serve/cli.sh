@@ -46,7 +46,7 @@ rejected 'no object' 400 'must be a JSON object' /v1/completions '[]'
 rejected 'a key twice' 400 'line 2, column [0-9]*: .*two members of one name' /v1/completions '{"model":"edge",
   "prompt":"a","prompt":"b"}'
 rejected 'not UTF-8' 400 'not UTF-8' /v1/completions "$(printf '{"model":"edge","prompt":"\377"}')"
-rejected 'NUL' 400 'u0000 in a text' /v1/completions '{"model":"edge","prompt":"a\u0000b"}'
+rejected 'NUL' 400 'u0000, which is not supported' /v1/completions '{"model":"edge","prompt":"a\u0000b"}'
 rejected 'half a pair' 400 'half of a surrogate pair' /v1/completions '{"model":"edge","prompt":"\ud800"}'
 rejected 'too large' 400 'a number that is too large' /v1/completions '{"model":"edge","prompt":"a","seed":1e999}'
 rejected 'too deep' 400 'nested too deeply' /v1/completions "$(printf '{"a":%0500d' 0 | tr 0 '[')"

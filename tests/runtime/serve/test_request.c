@@ -60,7 +60,7 @@ static const struct {
     {0, TEXT("\"top_k\":-2"), "'top_k' must be a number from -1"},
     {0, TEXT("\"top_k\":1.5"), "'top_k' must be a whole number"},
     {0, TEXT("\"seed\":0.5"), "'seed' must be a whole number"},
-    {0, TEXT("\"seed\":9223372036854775808"), "'seed' must be a number from"},
+    {0, TEXT("\"seed\":18446744073709560000"), "'seed' must be a number from"},
     {0, TEXT("\"stream_options\":5"), "'stream_options' must be an object"},
     {0, TEXT("\"min_p\":2"), "'min_p' must be a number from 0 to 1"},
     {0, TEXT("\"repetition_penalty\":0"), "'repetition_penalty' must be a number from 0.01 to 100"},
@@ -179,7 +179,9 @@ LP_TEST(seeds) {
   } cases[] = {{TEXT("\"seed\":9223372036854775807,\"top_p\":0"), INT64_MAX},
                {TEXT("\"seed\":-9223372036854775808,\"top_p\":0.5"), INT64_MIN},
                {TEXT("\"seed\":9007199254740993"), INT64_C(9007199254740993)},
-               {TEXT("\"seed\":5.0"), 5}};
+               {TEXT("\"seed\":5.0"), 5},
+               {TEXT("\"seed\":9223372036854775808"), INT64_MIN},
+               {TEXT("\"seed\":18446744073709551615"), -1}};
   for (size_t i = 0; i < LP_COUNT(cases); i++) {
     ck_assert_int_eq(take(false, cases[i].member), LP_OK);
     ck_assert_int_eq((int64_t)request.sampling.seed, cases[i].seed);

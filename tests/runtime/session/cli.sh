@@ -103,6 +103,14 @@ expect 1 "the bundle is not split, so that no part of it runs on the worker at 1
 expect 1 "model.onnx: error: a model, not a bundle: compile it first" "$LLMPART" run "$dir/model.onnx" --tokens=1
 expect 2 "a top-p in (0, 1]" "$LLMPART" run "$dir/whole" --tokens=1 --top-p=0
 
+# Prompts from files, and from stdin; seeds of 64 bits
+wanted=$("$LLMPART" run "$dir/whole" --tokens='1,2,3' -n 4)
+printf '1\n2 3\n' >"$dir/ids"
+[ "$("$LLMPART" run "$dir/whole" --tokens=@"$dir/ids" -n 4)" = "$wanted" ] || fail '--tokens=@FILE'
+[ "$("$LLMPART" run "$dir/whole" --tokens=- -n 4 <"$dir/ids")" = "$wanted" ] || fail '--tokens=-'
+"$LLMPART" run "$dir/whole" --tokens=1 -n 2 --temperature=1 --seed=18446744073709551615 >"$dir/made" || fail 'a seed of 64 bits'
+expect 2 "'18446744073709551616' is not a whole number" "$LLMPART" run "$dir/whole" --tokens=1 --seed=18446744073709551616
+
 # Bad input
 expect 1 "absent.key: error: cannot open" "$LLMPART" worker "$dir/split" --key-file=absent.key
 expect 1 "the bundle has no tokenizer" "$LLMPART" run "$dir/whole" --prompt=x
