@@ -80,6 +80,9 @@ LP_MUST_USE lp_status lp_model_import(const char *path, const lp_import_options 
  * tokenizer_config.json and config.json. A tokenizer of an unsupported kind is left out with a note. */
 LP_MUST_USE lp_status lp_gguf_write_companions(const char *path, const char *folder, lp_diag *diag);
 
+/* Appends a line for each key of the file that is not read, if the file can be read. */
+void lp_gguf_list_unread(const char *path, lp_buf *out);
+
 /* One kind of operator in a file, with the number of its nodes, those of branches, loops and functions included (those
  * of functions once). */
 typedef struct {

@@ -15,10 +15,19 @@ static bool has_text(const lp_json_value *value, const char *text) {
   return value->size == strlen(text) && memcmp(value->text, text, value->size) == 0;
 }
 
+static void (*watcher)(void *user, const lp_json *member);
+static void *watcher_user;
+
+void lp_json_watch(void (*asked)(void *user, const lp_json *member), void *user) {
+  watcher = asked;
+  watcher_user = user;
+}
+
 lp_json lp_json_member(const lp_json *object, const char *key) {
   lp_json member = {.parent = object, .file = object->file, .key = key};
   for (uint32_t i = 0; is(object->value, LP_JSON_OBJECT) && i < object->value->size && !member.value; i++)
     if (has_text(&object->value->items[2 * (size_t)i], key)) member.value = &object->value->items[2 * (size_t)i + 1];
+  if (watcher) watcher(watcher_user, &member);
   return member;
 }
 

@@ -69,6 +69,9 @@ lp_json lp_json_root(const char *file, const lp_json_document *document); /* `fi
 /* The member with that key; absent when `object` has no such member or is not an object. Takes time in proportion to
  * the members before it. */
 lp_json lp_json_member(const lp_json *object, const char *key);
+/* Calls `asked` for each member that lp_json_member is asked for, until it is NULL. Other threads may read nothing
+ * meanwhile. */
+void lp_json_watch(void (*asked)(void *user, const lp_json *member), void *user);
 lp_json lp_json_entry(const lp_json *object, size_t index); /* the member at index < lp_json_count */
 lp_json lp_json_item(const lp_json *array, size_t index);   /* absent beyond the last item */
 size_t lp_json_count(const lp_json *at);                    /* of an array's items or an object's members; else 0 */

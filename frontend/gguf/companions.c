@@ -127,3 +127,18 @@ lp_status lp_gguf_write_companions(const char *path, const char *folder, lp_diag
   lp_file_unmap(&mapping);
   return status;
 }
+
+void lp_gguf_list_unread(const char *path, lp_buf *out) {
+  lp_mapping mapping = {0};
+  lp_diag *quiet = lp_diag_create();
+  if (lp_file_map(path, &mapping, quiet) == LP_OK) {
+    lp_gguf file = {.path = path, .data = mapping.data, .size = mapping.size, .arena = lp_arena_create()};
+    if (lp_gguf_read(&file, quiet) == LP_OK)
+      for (size_t i = 0; i < lp_map_count(file.values); i++)
+        if (!lp_gguf_is_read(&file, lp_map_key_at(file.values, i)))
+          lp_buf_printf(out, "not read: %s\n", lp_map_key_at(file.values, i));
+    lp_gguf_release(&file);
+    lp_file_unmap(&mapping);
+  }
+  lp_diag_free(quiet);
+}

@@ -64,6 +64,8 @@ void lp_gguf_release(lp_gguf *file);
 /* Names a key that has another type than the one that is read (keys.c). */
 LP_MUST_USE lp_status lp_gguf_check_types(const lp_gguf *file, lp_diag *diag);
 
+bool lp_gguf_is_read(const lp_gguf *file, const char *key); /* keys.c */
+
 const lp_gguf_value *lp_gguf_find(const lp_gguf *file, const char *key); /* NULL: absent */
 /* Returns `otherwise` when the key is absent or not a single value of this type. */
 int64_t lp_gguf_i64(const lp_gguf *file, const char *key, int64_t otherwise);

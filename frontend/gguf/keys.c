@@ -82,11 +82,20 @@ static bool is_of(const lp_gguf_value *v, wanted type) {
   return !flag;
 }
 
-lp_status lp_gguf_check_types(const lp_gguf *file, lp_diag *diag) {
+static const char *whole_key(const lp_gguf *file, const char *key) {
   const char *arch = lp_gguf_string(file, "general.architecture");
+  return key[0] == '.' ? lp_arena_format(file->arena, "%s%s", arch ? arch : "", key) : key;
+}
+
+bool lp_gguf_is_read(const lp_gguf *file, const char *key) {
+  for (size_t i = 0; i < LP_COUNT(keys); i++)
+    if (lp_streq(key, whole_key(file, keys[i].key))) return true;
+  return false;
+}
+
+lp_status lp_gguf_check_types(const lp_gguf *file, lp_diag *diag) {
   for (size_t i = 0; i < LP_COUNT(keys); i++) {
-    bool own = keys[i].key[0] == '.';
-    const char *key = own ? lp_arena_format(file->arena, "%s%s", arch ? arch : "", keys[i].key) : keys[i].key;
+    const char *key = whole_key(file, keys[i].key);
     const lp_gguf_value *value = lp_gguf_find(file, key);
     if (value && !is_of(value, keys[i].type))
       return lp_error(diag, LP_LOC_FILE(file->path), "'%s' has another type than %s", key, names[keys[i].type]);

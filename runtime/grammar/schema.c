@@ -173,41 +173,14 @@ static lp_status build(builder *b, const lp_json *schema, int depth, int32_t *ou
 /* Keywords of JSON Schema and OpenAPI that restrict a value in a way that this file does not follow. Others restrict
  * nothing, as the standard says of keywords that are unknown (JSON Schema 2020-12, core, 4.3.1). */
 static bool is_refused(const char *key) {
-  static const char *const keys[] = {"multipleOf",
-                                     "maximum",
-                                     "exclusiveMaximum",
-                                     "minimum",
-                                     "exclusiveMinimum",
-                                     "pattern",
-                                     "format",
-                                     "contains",
-                                     "minContains",
-                                     "maxContains",
-                                     "prefixItems",
-                                     "additionalItems",
-                                     "unevaluatedItems",
-                                     "maxProperties",
-                                     "minProperties",
-                                     "patternProperties",
-                                     "propertyNames",
-                                     "dependentSchemas",
-                                     "dependentRequired",
-                                     "dependencies",
-                                     "if",
-                                     "then",
-                                     "else",
-                                     "not",
-                                     "oneOf",
-                                     "$dynamicRef",
-                                     "$recursiveRef",
-                                     "contentEncoding",
-                                     "contentMediaType",
-                                     "unevaluatedProperties",
-                                     "discriminator",
-                                     "contentSchema"};
-  for (size_t i = 0; i < LP_COUNT(keys); i++)
-    if (lp_streq(key, keys[i])) return true;
-  return false;
+  static const char keys[] =
+      " multipleOf maximum exclusiveMaximum minimum exclusiveMinimum pattern format contains minContains maxContains "
+      "prefixItems additionalItems unevaluatedItems unevaluatedProperties maxProperties minProperties "
+      "patternProperties "
+      "propertyNames dependentSchemas dependentRequired dependencies if then else not oneOf discriminator $dynamicRef "
+      "$recursiveRef contentEncoding contentMediaType contentSchema ";
+  char word[40];
+  return (size_t)snprintf(word, sizeof word, " %s ", key) < sizeof word && !strchr(key, ' ') && strstr(keys, word);
 }
 
 static lp_status check_keywords(builder *b, const lp_json *schema) {

@@ -9,4 +9,15 @@ for folder in "$1"/*/; do
   same_lists "$family" "$folder/tokens.json"
 done
 [ -n "${family:-}" ] || fail "there are no models in $1"
+
+# Keys that nothing reads are listed, those that are read are not.
+cp -r "$1/qwen3" "$work/keys"
+echo '{ "temperature": 0.5, "penalty_alpha": 0.6 }' >"$work/keys/generation_config.json"
+listed=$("$LLMPART" support -v "$work/keys" 2>/dev/null | grep '^not read: ')
+for key in 'generation_config.json penalty_alpha' 'config.json attention_dropout'; do
+  case $listed in *"not read: $key"*) ;; *) fail "$key is not listed: $listed" ;; esac
+done
+for key in temperature hidden_size rope_parameters; do
+  case $listed in *"$key"*) fail "$key is listed: $listed" ;; esac
+done
 finish

@@ -4,6 +4,7 @@
 #include "base/path.h"
 #include "base/poly.h"
 #include "tools/compile/pipeline.h"
+#include "tools/compile/unread.h"
 #include "tools/generator.h"
 
 #include "backend/backend.h"
@@ -33,6 +34,7 @@ typedef struct {
   bool runs; /* whether `llmpart run` generates with the bundle */
   /* The reason why the model does not compile or run when no operator is the reason; NULL otherwise. */
   const char *reason;
+  const char *folder;       /* of the model's settings */
   double flops, recognised; /* at a prompt of 512 tokens; 0 when it cannot be compiled */
 } support_table;
 
@@ -116,11 +118,12 @@ static lp_status describe_code(lp_module *module, const lp_emit_options *options
 
 /* Writes the bundle of `llmpart compile` without code and weights, and asks the runtime whether it can generate with
  * it, as every generation does. */
-static lp_status check_bundle(lp_module *module, const char *folder, lp_diag *diag) {
+static lp_status check_bundle(lp_module *module, const char *settings, const char *folder, lp_diag *diag) {
   const lp_op *prefill = lp_module_find_func(module, "prefill");
   const lp_backend described = {.name = "cpu", .emits_code = true, .emit = emit_nothing, .describe = describe_code};
   const lp_bundle_request request = {.backend = {&described},
                                      .options = {{.march = "native"}},
+                                     .folder = settings,
                                      .vocab = lp_tool_vocab(module),
                                      .context = prefill ? lp_op_i64(prefill, "context", 0) : 0};
   const lp_bundle_options options = {0};
@@ -138,7 +141,7 @@ static bool generates(support_table *table, lp_module *module) {
   lp_diag *diag = lp_diag_create();
   char *folder = NULL;
   lp_status status = lp_dir_temporary("llmpart-support", &folder, diag);
-  if (status == LP_OK) status = check_bundle(module, folder, diag);
+  if (status == LP_OK) status = check_bundle(module, table->folder, folder, diag);
   lp_dir_abandon(folder);
   free(folder);
   if (status != LP_OK) refuse_as(table, diag);
@@ -283,17 +286,23 @@ static lp_status support(const lp_command *command, const lp_texts *args, lp_dia
                                     .subgraph = options->subgraph,
                                     .encoder = used,
                                     .frees_lengths = true};
-  support_table table = {.arena = lp_arena_create()};
-  lp_status status = make_table(&table, decoder ? decoder : args->data[0], &import, diag);
+  const char *model = decoder ? decoder : args->data[0];
+  char *folder = lp_model_form_of(model) == LP_MODEL_ONNX ? lp_path_dir(model) : NULL;
+  support_table table = {.arena = lp_arena_create(), .folder = folder ? folder : args->data[0]};
+  lp_unread unread;
+  lp_buf out = {0};
+  lp_unread_begin(&unread);
+  lp_status status = make_table(&table, model, &import, diag);
+  lp_unread_end(&unread, model, command->voice->verbose && lp_streq(options->output, "text") ? &out : NULL);
   if (status == LP_OK) {
-    lp_buf out = {0};
     if (lp_streq(options->output, "json"))
       put_json(&table, &out);
     else
       put_text(&table, &out);
     status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
-    lp_buf_free(&out);
   }
+  lp_buf_free(&out);
+  free(folder);
   lp_bindings_free(bindings, options->bind.count);
   free(decoder);
   free(encoder);
@@ -315,7 +324,7 @@ int lp_tool_support(int argc, char **argv) {
       .summary = "Lists every operator of a model with its count: it runs, decomposes into others, is inlined, or is\n"
                  "refused and why; whether it compiles, and whether `llmpart run` generates with it; and the share of "
                  "FLOPs in\n"
-                 "recognised layers. Reads no weights.",
+                 "recognised layers. With -v also the keys of the model's files that nothing reads. Reads no weights.",
       .options = table,
       .count = LP_COUNT(table),
       .min_args = 1,
