@@ -119,9 +119,9 @@ lp_status lp_json_bytes(const lp_json *at, const char **out, size_t *size, lp_di
 }
 
 lp_status lp_json_text(const lp_json *at, const char **out, lp_diag *diag) {
-  size_t size;
-  LP_TRY(lp_json_bytes(at, out, &size, diag));
-  return strlen(*out) == size ? LP_OK : lp_json_error(at, diag, "the string holds \\u0000");
+  if (!is(at->value, LP_JSON_TEXT)) return wanted(at, "a string", diag);
+  *out = at->value->text;
+  return strlen(*out) == at->value->size ? LP_OK : lp_json_error(at, diag, "the string holds \\u0000");
 }
 
 lp_status lp_json_bool(const lp_json *at, bool *out, lp_diag *diag) {

@@ -44,7 +44,8 @@ static lp_status narrow(lp_weights *w, lp_stored *t) {
   for (int64_t i = 0; i < count && !w->absent_ok; i++) {
     double wide;
     memcpy(&wide, from + i * (int64_t)sizeof wide, sizeof wide);
-    ((float *)(void *)data)[i] = (float)wide;
+    const float rounded = (float)wide;
+    memcpy(data + i * (int64_t)sizeof rounded, &rounded, sizeof rounded);
   }
   t->dtype = LP_F32;
   t->bytes = count * (int64_t)sizeof(float);

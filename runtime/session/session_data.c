@@ -17,6 +17,7 @@ typedef struct {
   lp_diag *diag;
   lp_walk walk;
   bool bound[LP_MAX_SYMBOLS];
+  bool without_past; /* the arrays are for a merged decoder's branch without a past: those of the past are dummies */
 } data_run;
 
 static lp_loc loc_of(const data_run *run) {
@@ -54,6 +55,17 @@ static int32_t lone_symbol(const lp_poly *poly) {
   return lone ? (int32_t)poly->term[0].symbol[0] - 1 : -1;
 }
 
+/* An input of optimum's merged decoders says whether there is a past. Where there is none, the arrays of the past are
+ * dummies, in generation code of one token. The bundle has the branch with a past for both, which then is empty. */
+static bool is_without_past(const data_run *run) {
+  const lp_data *cached = find_input(run, "use_cache_branch");
+  return cached && cached->size == 1 && *(const char *)cached->data == 0;
+}
+
+static bool is_dummy(const data_run *run, const char *name) {
+  return run->without_past && lp_has_prefix(name, "past_key_values");
+}
+
 static lp_status bind(data_run *run, const lp_tensor_desc *want, const lp_data *given) {
   if (!lp_streq(given->dtype, lp_element_name(want->dtype)) || given->rank != want->rank)
     return lp_error(run->diag, loc_of(run), "input '%.80s' is %s of rank %d, wanted %s of rank %d", want->name,
@@ -62,7 +74,7 @@ static lp_status bind(data_run *run, const lp_tensor_desc *want, const lp_data *
     int32_t symbol = lone_symbol(want->shape[i]);
     if (symbol < 0 || run->bound[symbol]) continue;
     run->bound[symbol] = true;
-    run->walk.sym[symbol] = given->shape[i];
+    run->walk.sym[symbol] = i > 0 && is_dummy(run, want->name) ? 0 : given->shape[i];
   }
   return LP_OK;
 }
@@ -77,6 +89,7 @@ static void bind_the_rest(data_run *run) {
 }
 
 static lp_status check_shape(data_run *run, const lp_tensor_desc *want, const lp_data *given) {
+  if (is_dummy(run, want->name)) return LP_OK;
   for (int32_t i = 0; i < want->rank; i++) {
     int64_t dim = lp_poly_eval(want->shape[i], run->walk.sym, (size_t)run->manifest->symbol_count);
     if (dim != given->shape[i])
@@ -102,13 +115,14 @@ static bool is_idle(const data_run *run, int32_t input) {
 }
 
 static lp_status take_inputs(data_run *run, lp_span *spans) {
+  run->without_past = is_without_past(run);
   for (int32_t i = 0; i < run->manifest->input_count; i++) {
     const lp_tensor_desc *want = &run->manifest->inputs[i].tensor;
     const lp_data *given = find_input(run, want->name);
     if (is_idle(run, i)) continue;
     if (!given) return lp_error(run->diag, loc_of(run), "input '%.80s' is not given", want->name);
     LP_TRY(bind(run, want, given));
-    spans[i] = (lp_span){.data = given->data, .size = given->size};
+    spans[i] = (lp_span){.data = given->data, .size = is_dummy(run, want->name) ? 0 : given->size};
   }
   bind_the_rest(run);
   for (int32_t i = 0; i < run->manifest->input_count; i++) {

@@ -54,5 +54,9 @@ part quick && {
   "$LLMPART" run "$work/buffer-scattered.llmpart" --tokens=1,2,3 -n 40 >"$work/out" 2>&1 && fail 'a buffer took more rows than it has'
   grep -q 'exceed the model.s context of 32' "$work/out" || fail "a full buffer: $(cat "$work/out")"
 }
+# The dummy past of a merged decoder's first step is no past.
+part quick && {
+  "$LLMPART" verify "$1/merged/model.onnx" --test-data="$1/merged/test_data_set_0" >"$work/out" 2>&1 || fail "a dummy past: $(cat "$work/out")"
+}
 [ -n "${form:-}" ] || fail "there are no models in $1"
 finish
