@@ -87,9 +87,9 @@ static void give(lp_turns *self) {
   }
 }
 
-/* Refuses the newest of those requests whose client waits for most turns. */
+/* Refuses the newest of those requests whose client waits for most turns. Somebody waits. */
 static void refuse_one(lp_turns *self) {
-  lp_turn *found = NULL;
+  lp_turn *found = self->turns.data[0];
   int most = 0;
   for (size_t i = 0; i < self->turns.count; i++) {
     const int waiting = client_of(self, self->turns.data[i]->request->client)->waiting;

@@ -361,6 +361,7 @@ LP_TEST(files_of_unix_sockets) {
   struct sockaddr_un at = {.sun_family = AF_UNIX};
   memcpy(at.sun_path, path, strlen(path));
   int left = socket(AF_UNIX, SOCK_STREAM, 0);
+  ck_assert_int_ge(left, 0);
   ck_assert_int_eq(bind(left, (struct sockaddr *)&at, sizeof at), 0);
   close(left); /* as by a process that was killed */
   listen_on(&second, address, ignored);
