@@ -109,6 +109,40 @@ bool lp_is_constant_length(const Onnx__GraphProto *graph, const Onnx__TypeProto_
   return !is_buffer(graph, tensor) || is_open_past(graph, name);
 }
 
+/* The label of an axis; "": none. */
+static const char *label_at(const Onnx__TypeProto__Tensor *tensor, size_t axis) {
+  const Onnx__TensorShapeProto__Dimension *dim = tensor->shape->dim[axis];
+  return dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ? lp_text(dim->dim_param) : "";
+}
+
+/* Tells whether an axis of an input has this label; `past`: the axis of positions of a past. */
+static bool has_label(const Onnx__GraphProto *graph, const char *label, size_t size, bool past) {
+  for (size_t i = 0; i < graph->n_input; i++) {
+    const Onnx__TypeProto *type = graph->input[i]->type;
+    const Onnx__TypeProto__Tensor *tensor =
+        type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? type->tensor_type : NULL;
+    const size_t rank = tensor && tensor->shape ? tensor->shape->n_dim : 0;
+    if (past && (rank != 4 || !strstr(lp_text(graph->input[i]->name), "past"))) continue;
+    for (size_t k = past ? 2 : 0; k < (past ? 3 : rank); k++)
+      if (strlen(label_at(tensor, k)) == size && strncmp(label_at(tensor, k), label, size) == 0) return true;
+  }
+  return false;
+}
+
+bool lp_is_wrong_label(const Onnx__GraphProto *graph, const Onnx__TypeProto__Tensor *tensor, const char *name,
+                       int32_t axis) {
+  if (tensor->shape->n_dim != 2 || axis != 1 || !strstr(name, "mask")) return false;
+  const char *label = label_at(tensor, 1);
+  if (label[0] && has_label(graph, label, strlen(label), true)) return true;
+  if (!strchr(label, '+')) return false;
+  for (const char *at = label; *at; at += strspn(at, " +*0123456789()")) {
+    const size_t size = strcspn(at, " +*()");
+    if (size > 0 && !has_label(graph, at, size, false)) return true;
+    at += size;
+  }
+  return false;
+}
+
 bool lp_has_constant_length(const Onnx__GraphProto *graph) {
   for (size_t i = 0; graph && i < graph->n_input; i++) {
     const Onnx__TypeProto *type = graph->input[i]->type;

@@ -10,6 +10,10 @@
  * present, or an open buffer. */
 bool lp_is_constant_length(const Onnx__GraphProto *graph, const Onnx__TypeProto__Tensor *tensor, const char *name,
                            int32_t axis);
+/* Tells whether the label of a mask's length contradicts the other inputs' labels: it is that of the past, without the
+ * new tokens, or a sum of labels that no input has. The graph decides then. */
+bool lp_is_wrong_label(const Onnx__GraphProto *graph, const Onnx__TypeProto__Tensor *tensor, const char *name,
+                       int32_t axis);
 /* Tells whether a GroupQueryAttention may grow its caches although the file declares presents as long as pasts. The
  * operator reads as many rows of a buffer as its lengths say and writes the new rows after them, so a generation
  * computes the same with buffers and with caches that grow. The same is true of a buffer as long as the node's window

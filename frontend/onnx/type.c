@@ -214,7 +214,8 @@ lp_status lp_import_type(lp_importer *im, const Onnx__GraphProto *graph, const O
   const lp_poly *dim[LP_MAX_RANK];
   int32_t rank = (int32_t)tensor->shape->n_dim;
   for (int32_t i = 0; i < rank; i++) {
-    bool label = im->frees_lengths && lp_is_constant_length(graph, tensor, name, i);
+    bool label = (im->frees_lengths && lp_is_constant_length(graph, tensor, name, i)) ||
+                 lp_is_wrong_label(graph, tensor, name, i);
     LP_TRY(label ? fresh_symbol(im, loc, &dim[i]) : import_dim(im, tensor->shape->dim[i], what, name, &dim[i]));
   }
   if (!is_countable(dim, rank)) return lp_error(im->diag, loc, "the size of %s '%s' overflows", what, name);

@@ -54,6 +54,15 @@ part quick && {
   "$LLMPART" run "$work/buffer-scattered.llmpart" --tokens=1,2,3 -n 40 >"$work/out" 2>&1 && fail 'a buffer took more rows than it has'
   grep -q 'exceed the model.s context of 32' "$work/out" || fail "a full buffer: $(cat "$work/out")"
 }
+# Labels of the mask's length that the other inputs contradict: the graph decides.
+part quick && {
+  labelled=$LP_SOURCE/tests/models/gpt2/model.onnx
+  compile "$labelled" "$work/labels.llmpart" && wanted=$("$LLMPART" run "$work/labels.llmpart" --tokens=1,2,3,4 -n 6)
+  for label in past 'past_sequence + sequence'; do
+    change_onnx "$labelled" "s/dim_param: \"total\"/dim_param: \"$label\"/" "$work/labels.onnx"
+    compile "$work/labels.onnx" "$work/labels.llmpart" && same "the label $label" "$wanted" "$("$LLMPART" run "$work/labels.llmpart" --tokens=1,2,3,4 -n 6)"
+  done
+}
 # The dummy past of a merged decoder's first step is no past.
 part quick && {
   "$LLMPART" verify "$1/merged/model.onnx" --test-data="$1/merged/test_data_set_0" >"$work/out" 2>&1 || fail "a dummy past: $(cat "$work/out")"
