@@ -1,5 +1,6 @@
 /* Loop: is unrolled. The number of trips must be known or have a bound. Where the condition depends on the input, all
  * trips are made; from the first failing condition on, the carried values no longer change (docs/adr/0018). */
+#include "base/map.h"
 #include "frontend/onnx/attr.h"
 #include "frontend/onnx/build.h"
 #include "frontend/onnx/importer.h"
@@ -20,6 +21,7 @@ typedef struct {
   lp_value *going;     /* the condition of this trip; NULL: it always takes place */
   size_t carried, scans;
   lp_value **value;        /* [carried] */
+  const lp_list **list;    /* [carried] in place of a value, where a sequence is carried */
   LP_VEC(lp_value *) scan; /* [made][scans], each with an axis of one in front */
 } loop;
 
@@ -38,6 +40,10 @@ static lp_value *constant(const loop *l, lp_dtype dtype, const void *data, size_
 static lp_status define_inputs(const loop *l, lp_scope *body) {
   const uint8_t yes = 1;
   for (size_t i = 0; i < l->body->n_input; i++) {
+    if (i > 1 && l->list[i - 2]) {
+      lp_map_put(body->lists, lp_text(l->body->input[i]->name), (void *)(uintptr_t)l->list[i - 2]);
+      continue;
+    }
     lp_value *value = i == 0   ? constant(l, LP_I64, &l->made, sizeof l->made)
                       : i == 1 ? constant(l, LP_BOOL, &yes, sizeof yes)
                                : l->value[i - 2];
@@ -94,6 +100,15 @@ static lp_status next_condition(loop *l, const lp_scope *body) {
   return l->made + 1 < l->trips ? go_on_if(l, condition) : LP_OK; /* nothing reads it after the last trip */
 }
 
+static lp_status carry_list(const loop *l, const lp_scope *body, size_t index) {
+  const char *name = lp_text(l->body->output[1 + index]->name);
+  const lp_list *next = lp_scope_find_list(body, name);
+  if (!next) return lp_error(l->im->diag, l->loc, "result '%s' is no sequence of constant length", name);
+  if (l->going) return lp_error(l->im->diag, l->loc, "the length of the sequence '%s' depends on the input", name);
+  l->list[index] = next;
+  return LP_OK;
+}
+
 static lp_status make_trip(loop *l, const lp_call *call) {
   static const Onnx__NodeProto no_node = ONNX__NODE_PROTO__INIT;
   lp_importer *im = l->im;
@@ -111,6 +126,10 @@ static lp_status make_trip(loop *l, const lp_call *call) {
   LP_TRY(keep_scans(l, &body));
   for (size_t i = 0; i < l->carried; i++) {
     lp_value *next;
+    if (l->list[i]) {
+      LP_TRY(carry_list(l, &body, i));
+      continue;
+    }
     LP_TRY(body_result(l, &body, 1 + i, &next));
     LP_TRY(lp_import_choice(im, l->loc, going, next, l->value[i], &l->value[i]));
   }
@@ -155,8 +174,11 @@ static lp_status read_body(loop *l, const lp_call *call) {
                     1 + (l->node->n_output > l->carried ? l->node->n_output : l->carried));
   l->scans = l->body->n_output - 1 - l->carried;
   l->value = LP_NEW_ARRAY(l->im->scratch, lp_value *, l->carried + 1);
-  for (size_t i = 0; i < l->carried; i++)
-    LP_TRY(operand(l, 2 + i, &l->value[i]));
+  l->list = LP_NEW_ARRAY(l->im->scratch, const lp_list *, l->carried + 1);
+  for (size_t i = 0; i < l->carried; i++) {
+    l->list[i] = lp_scope_find_list(l->scope, lp_text(l->node->input[2 + i]));
+    if (!l->list[i]) LP_TRY(operand(l, 2 + i, &l->value[i]));
+  }
   return LP_OK;
 }
 
@@ -192,6 +214,10 @@ static lp_status unroll(loop *l, lp_scope *scope, const lp_call *call) {
   for (size_t i = 0; i < node->n_output; i++) {
     lp_value *value = i < l->carried ? l->value[i] : NULL;
     if (!lp_text(node->output[i])[0]) continue;
+    if (i < l->carried && l->list[i]) {
+      lp_map_put(scope->lists, lp_text(node->output[i]), (void *)(uintptr_t)l->list[i]);
+      continue;
+    }
     if (i >= l->carried) LP_TRY(join_scan(l, i - l->carried, &value));
     LP_TRY(lp_scope_define(l->im, scope, lp_text(node->output[i]), value, l->loc));
   }

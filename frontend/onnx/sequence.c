@@ -39,8 +39,7 @@ static lp_status tensor_input(const sequence *q, size_t index, bool optional, lp
 static lp_status list_input(const sequence *q, const lp_list **out) {
   *out = lp_scope_find_list(q->scope, input_name(q, 0));
   if (*out) return LP_OK;
-  return lp_error(q->im->diag, q->loc,
-                  "input '%s' is no sequence of constant length that SplitToSequence or SequenceConstruct makes",
+  return lp_error(q->im->diag, q->loc, "input '%s' is no sequence of constant length that an operator makes",
                   input_name(q, 0));
 }
 
@@ -199,17 +198,43 @@ static lp_status sequence_construct(const sequence *q) {
   return define_list(q, list);
 }
 
-static lp_status sequence_at(const sequence *q) {
-  const lp_list *list;
+static lp_status sequence_empty(const sequence *q) {
+  return define_list(q, new_list(q, 0));
+}
+
+/* Reads an index that is an input; without it, `usual`. `most`: the greatest one. */
+static lp_status read_index(const sequence *q, size_t input, int64_t usual, int64_t count, int64_t most, int64_t *out) {
   lp_value *index;
+  LP_TRY(tensor_input(q, input, usual >= 0, &index));
+  *out = usual;
+  if (index && !lp_import_number(index, out))
+    return lp_error(q->im->diag, q->loc, "the index into the sequence is not constant");
+  if (*out < -count || *out > most)
+    return lp_error(q->im->diag, q->loc, "index %" PRId64 " into a sequence of %" PRId64, *out, count);
+  *out += *out < 0 ? count : 0;
+  return LP_OK;
+}
+
+static lp_status sequence_insert(const sequence *q) {
+  const lp_list *list;
+  lp_value *value;
   int64_t at;
   LP_TRY(list_input(q, &list));
-  LP_TRY(tensor_input(q, 1, false, &index));
-  if (!lp_import_number(index, &at))
-    return lp_error(q->im->diag, q->loc, "the index into the sequence is not constant");
-  if (at < -list->count || at >= list->count)
-    return lp_error(q->im->diag, q->loc, "index %" PRId64 " into a sequence of %" PRId64, at, list->count);
-  return define_value(q, list->item[at < 0 ? at + list->count : at]);
+  LP_TRY(tensor_input(q, 1, false, &value));
+  LP_TRY(read_index(q, 2, list->count, list->count, list->count, &at));
+  if (list->count == LP_NODE_OPERANDS) return refuse_count(q, list->count + 1);
+  lp_list *longer = new_list(q, list->count + 1);
+  for (int64_t i = 0; i < longer->count; i++)
+    longer->item[i] = i < at ? list->item[i] : i == at ? value : list->item[i - 1];
+  return define_list(q, longer);
+}
+
+static lp_status sequence_at(const sequence *q) {
+  const lp_list *list;
+  int64_t at;
+  LP_TRY(list_input(q, &list));
+  LP_TRY(read_index(q, 1, -1, list->count, list->count - 1, &at));
+  return define_value(q, list->item[at]);
 }
 
 static lp_status sequence_length(const sequence *q) {
@@ -243,6 +268,8 @@ static const struct {
   lp_status (*run)(const sequence *q);
 } operators[] = {{"SplitToSequence", split_to_sequence},
                  {"SequenceConstruct", sequence_construct},
+                 {"SequenceEmpty", sequence_empty},
+                 {"SequenceInsert", sequence_insert},
                  {"SequenceAt", sequence_at},
                  {"SequenceLength", sequence_length},
                  {"ConcatFromSequence", concat_from_sequence}};

@@ -452,7 +452,7 @@ LP_TEST(refuses_sequences) {
   refuse(with_sequence(onnx_named("a", "SequenceAt", "rows given", "y"), 0, 0),
          "node 'a' (SequenceAt): error: the index into the sequence is not constant");
   refuse(with_sequence(onnx_named("a", "SequenceAt", "x at", "y"), 0, 0),
-         "input 'x' is no sequence of constant length that SplitToSequence or SequenceConstruct makes");
+         "input 'x' is no sequence of constant length that an operator makes");
   refuse(with_sequence(onnx_named("a", "Relu", "rows", "y"), 0, 0), "input 'rows' is a sequence, a tensor is wanted");
   refuse(with_sequence(onnx_named("a", "SequenceConstruct", "x rows", "y"), 0, 0),
          "input 'rows' is no tensor that a node, an initializer or an input makes");

@@ -19,9 +19,9 @@ static void close_test(void) {
 
 LP_CASE(.setup = open_test, .teardown = close_test);
 
-/* x = 1 .. 6 of f32[2,3], y = nodes(x), and one node more unless NULL. s0 .. s3 and n1 are numbers, v0 .. v3 and m1
+/* x = 1 .. 6 of f32[2,3], y = nodes(x), one node more unless NULL, and nodes after it. s0 .. s3 and n1 are numbers, v0 .. v3 and m1
  * vectors of one; n1 and m1 hold -1. */
-static lp_buf around_with(const char *nodes, lp_buf *node) {
+static lp_buf around_with(const char *nodes, lp_buf *node, const char *after) {
   static const float x[] = {1, 2, 3, 4, 5, 6};
   static const int64_t pair[] = {1, 2}, negative[] = {-1, 4}, short_by_one[] = {1, 1};
   lp_buf graph = {0};
@@ -44,12 +44,13 @@ static lp_buf around_with(const char *nodes, lp_buf *node) {
   onnx_initializer(&graph, onnx_tensor("square", ONNX_I64, "1 2", pair, sizeof pair));
   onnx_nodes(&graph, nodes);
   if (node) onnx_add(&graph, *node);
+  onnx_nodes(&graph, after);
   onnx_output(&graph, "y", 0, NULL);
   return onnx_model(&graph, 17);
 }
 
 static lp_buf around(const char *nodes) {
-  return around_with(nodes, NULL);
+  return around_with(nodes, NULL, "");
 }
 
 /* The type and numbers of the result of constants: "f32[2]: 1 2". */
@@ -116,6 +117,14 @@ static const struct {
     {"SequenceConstruct floats floats > q; ConcatFromSequence q > y axis=-1 new_axis=1", "f32[2,2]: 1 1 2 2"},
     {"SplitToSequence x > q axis=1; ConcatFromSequence q > y axis=0", "f32[6,1]: 1 4 2 5 3 6"},
     {"SplitToSequence floats short > q; SequenceAt q s1 > y", "f32[1]: 2"},
+    {"SequenceEmpty > e; SequenceLength e > y", "i64[]: 0"},
+    {"SequenceEmpty > e; SequenceInsert e x > q; SequenceAt q n1 > y", "f32[2,3]: 1 2 3 4 5 6"},
+    {"Neg floats > n; SequenceConstruct floats > a; SequenceInsert a n > q; ConcatFromSequence q > y axis=0",
+     "f32[4]: 1 2 -1 -2"},
+    {"Neg floats > n; SequenceConstruct floats > a; SequenceInsert a n s1 > q; ConcatFromSequence q > y axis=0",
+     "f32[4]: 1 2 -1 -2"},
+    {"Neg floats > n; SequenceConstruct floats > a; SequenceInsert a n n1 > q; ConcatFromSequence q > y axis=0",
+     "f32[4]: -1 -2 1 2"},
 };
 
 LP_LOOP_TEST(unrolls_sequences, 0, LP_COUNT(sequences)) {
@@ -148,6 +157,9 @@ LP_TEST(refuses_pieces) {
 }
 
 LP_TEST(refuses_uses_of_sequences) {
+  refuses("SequenceConstruct x > a; SequenceInsert a x s2 > q; SequenceLength q > y", "index 2 into a sequence of 1");
+  refuses("SequenceConstruct x > a; SequenceInsert a x given > q; SequenceLength q > y",
+          "index into the sequence is not constant");
   refuses("SplitToSequence x > q more; SequenceAt q s0 > y", "node 'q' (SplitToSequence): error: 2 outputs, 1 wanted");
   refuses("SplitToSequence x > -; Neg x > y", "(SplitToSequence): error: 1 outputs, 1 wanted");
   refuses("SequenceConstruct x x > q; SequenceConstruct x > q; SequenceAt q s0 > y", "value 'q' is defined twice");
@@ -185,11 +197,11 @@ static lp_buf repeat(const char *inputs, const char *outputs, const char *body, 
 static const char conditions[] = "Equal given s1 > asked; Equal s0 s1 > never; Equal s0 s0 > always";
 
 static void loops(lp_buf node, const char *wanted) {
-  gives_model(around_with(conditions, &node), "Loop", wanted);
+  gives_model(around_with(conditions, &node, ""), "Loop", wanted);
 }
 
 static void refuses_loop(lp_buf node, const char *text) {
-  refuses_model(around_with(conditions, &node), "Loop", text);
+  refuses_model(around_with(conditions, &node, ""), "Loop", text);
 }
 
 LP_TEST(unrolls_loops) {
@@ -205,6 +217,19 @@ LP_TEST(unrolls_loops) {
   loops(repeat("s2 - floats", "- y", scanning, "2"), "f32[2,2]: -2 -4 -4 -8");
   loops(repeat("s0 - floats", "- y", scanning, "2"), "f32[0,2]:");
   loops(repeat("s2 never floats", "last y", scanning, ""), "f32[0]:");
+}
+
+/* As exporters write repeat_interleave: each trip inserts into the sequence that is carried. */
+LP_TEST(loops_carry_sequences) {
+  lp_buf node = repeat("s3 - e", "q", "Add floats floats > d; SequenceInsert v d > w; Identity k > on", NULL);
+  gives_model(around_with("SequenceEmpty > e", &node, "ConcatFromSequence q > y axis=0"), "Loop",
+              "f32[6]: 2 4 2 4 2 4");
+  node = repeat("s2 asked e", "q", "SequenceInsert v floats > w; Identity k > on", NULL);
+  refuses_model(around_with("Equal given s1 > asked; SequenceEmpty > e", &node, "SequenceLength q > y"), "Loop",
+                "the length of the sequence 'w' depends on the input");
+  node = repeat("s2 - e", "q", "Neg floats > w; Identity k > on", NULL);
+  refuses_model(around_with("SequenceEmpty > e", &node, "SequenceLength q > y"), "Loop",
+                "result 'w' is no sequence of constant length");
 }
 
 LP_TEST(refuses_other_loops) {
@@ -263,7 +288,7 @@ LP_TEST(refuses_other_branches) {
   refuses_loop(choose("always", "y", "SequenceConstruct x > r", "Neg x > r"),
                "output 'r' is a sequence, which is not supported as a result");
   lp_buf node = choose("both", "y", "Neg x > r", "Neg x > r");
-  refuses_model(around_with("Equal given2 s1 > both", &node), "If", "its condition is not one element");
+  refuses_model(around_with("Equal given2 s1 > both", &node, ""), "If", "its condition is not one element");
 }
 
 /* Constant tables that differ in their count of rows: the shorter is lengthened by zeros. */
@@ -338,9 +363,9 @@ LP_TEST(reads_equations) {
   loops(equation("i,->i", "floats scalar", "y"), "f32[2]: 1 2");
   loops(equation("ij,ij->ij", "x x", "y"), "f32[2,3]: 1 4 9 16 25 36");
   lp_buf diagonal = equation("iji->ji", "cube", "y");
-  gives_model(
-      around_with("Unsqueeze x v0 > once; Concat once once > deep axis=0; Transpose deep > cube perm=0,2,1", &diagonal),
-      "iji->ji", "f32[3,2]: 1 4 2 5 3 6");
+  gives_model(around_with("Unsqueeze x v0 > once; Concat once once > deep axis=0; Transpose deep > cube perm=0,2,1",
+                          &diagonal, ""),
+              "iji->ji", "f32[3,2]: 1 4 2 5 3 6");
 }
 
 LP_TEST(refuses_other_equations) {
