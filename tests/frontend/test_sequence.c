@@ -19,8 +19,8 @@ static void close_test(void) {
 
 LP_CASE(.setup = open_test, .teardown = close_test);
 
-/* x = 1 .. 6 of f32[2,3], y = nodes(x), one node more unless NULL, and nodes after it. s0 .. s3 and n1 are numbers, v0 .. v3 and m1
- * vectors of one; n1 and m1 hold -1. */
+/* x = 1 .. 6 of f32[2,3], y = nodes(x), one node more unless NULL, and nodes after it. s0 .. s3 and n1 are numbers,
+ * v0 .. v3 and m1 vectors of one; n1 and m1 hold -1. */
 static lp_buf around_with(const char *nodes, lp_buf *node, const char *after) {
   static const float x[] = {1, 2, 3, 4, 5, 6};
   static const int64_t pair[] = {1, 2}, negative[] = {-1, 4}, short_by_one[] = {1, 1};
