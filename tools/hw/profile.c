@@ -325,14 +325,14 @@ static lp_status write_bundles(profiler *p) {
 }
 
 /* A worker has only bundles of the first shapes: the others are for the caches of this machine. The shapes share the
- * time evenly, and what one leaves is for the next: so a slow machine measures some passes of every type. Those that
- * take longest come last. */
+ * time evenly, and what one leaves is for the next: so a slow machine measures some passes of every type. Of
+ * the others than the first, those that take longest come last. */
 static lp_status measure_shapes(profiler *p) {
   const size_t all = p->flags->quick ? QUICK_SHAPES + 1 + TYPES : SHAPES + PASSES + TYPES * OF_EACH_TYPE;
   const size_t count = p->flags->over || p->flags->widths > 0 ? widths(p) : all;
   lp_status status = LP_OK;
   for (size_t i = 0; i < count && status == LP_OK; i++) {
-    measured_shape m = shape_at(p->flags, p->machine, count - 1 - i);
+    measured_shape m = shape_at(p->flags, p->machine, i == 0 ? 0 : count - i);
     p->until_ms = p->begin_ms + p->flags->budget_ms * (double)(i + 1) / (double)count;
     status = measure_shape(p, &m);
   }
