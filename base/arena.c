@@ -31,12 +31,14 @@ struct lp_arena {
   block *newest;
   size_t next_size;
   size_t bytes; /* of all blocks */
+  size_t limit; /* of `bytes`, for lp_arena_try */
+  bool is_full; /* lp_arena_try has failed */
 };
 
+/* NULL: there is no memory. */
 static block *block_create(size_t size, block *older) {
-  size_t total = 0;
-  if (!lp_size_add(size, sizeof(block), &total)) total = SIZE_MAX;
-  block *b = lp_alloc(total);
+  block *b = size <= PTRDIFF_MAX - sizeof *b ? calloc(1, size + sizeof *b) : NULL;
+  if (!b) return NULL;
   b->older = older;
   b->size = size;
   HIDE(b->data, size);
@@ -46,7 +48,9 @@ static block *block_create(size_t size, block *older) {
 lp_arena *lp_arena_create(void) {
   lp_arena *arena = lp_alloc(sizeof *arena);
   arena->newest = block_create(FIRST_BLOCK, NULL);
+  if (!arena->newest) arena->newest = lp_alloc(SIZE_MAX); /* aborts */
   arena->bytes = FIRST_BLOCK;
+  arena->limit = SIZE_MAX;
   arena->next_size = (size_t)FIRST_BLOCK * 2;
   return arena;
 }
@@ -96,36 +100,48 @@ void lp_arena_rewind(lp_arena *arena, lp_arena_mark mark) {
   empty(arena->newest, mark.used);
 }
 
-/* A large request gets a block of its own, inserted before the newest one, which keeps filling up. */
-static void *alloc_large(lp_arena *arena, size_t size) {
-  block *own = block_create(size, arena->newest->older);
-  arena->bytes += size;
-  own->used = size;
-  arena->newest->older = own;
-  return own->data;
+/* NULL: the limit or the machine has no room for the block. */
+static block *add_block(lp_arena *arena, size_t size, block *older) {
+  block *b = size <= arena->limit && arena->bytes <= arena->limit - size ? block_create(size, older) : NULL;
+  if (b) arena->bytes += size;
+  arena->is_full |= !b;
+  return b;
 }
 
-void *lp_arena_alloc(lp_arena *arena, size_t size) {
+void *lp_arena_try(lp_arena *arena, size_t size) {
   size_t rounded = 0;
   if (!lp_size_add(size ? size : 1, ALIGNMENT - 1 + GAP, &rounded)) rounded = SIZE_MAX;
   rounded &= ~(size_t)(ALIGNMENT - 1);
   block *b = arena->newest;
-  if (rounded > b->size - b->used) {
-    /* The oldest block stays the oldest. Reset keeps it, so a large request must not take its place. */
-    if (rounded > arena->next_size / 4 && b->older) {
-      void *large = alloc_large(arena, rounded);
-      SHOW(large, size);
-      return large;
-    }
-    size_t block_size = rounded > arena->next_size ? rounded : arena->next_size;
-    arena->newest = b = block_create(block_size, b);
-    arena->bytes += block_size;
+  if (rounded > b->size - b->used && rounded > arena->next_size / 4 && b->older) {
+    /* A large request gets a block of its own, inserted before the newest one, which keeps filling up. The oldest block
+     * stays the oldest: reset keeps it. */
+    b = add_block(arena, rounded, b->older);
+    if (!b) return NULL;
+    arena->newest->older = b;
+  } else if (rounded > b->size - b->used) {
+    b = add_block(arena, rounded > arena->next_size ? rounded : arena->next_size, b);
+    if (!b) return NULL;
+    arena->newest = b;
     if (arena->next_size < LARGEST_BLOCK) arena->next_size *= 2;
   }
   void *out = b->data + b->used;
   SHOW(out, size);
   b->used += rounded;
   return out;
+}
+
+void lp_arena_limit(lp_arena *arena, size_t bytes) {
+  arena->limit = bytes;
+}
+
+bool lp_arena_is_full(const lp_arena *arena) {
+  return arena->is_full;
+}
+
+void *lp_arena_alloc(lp_arena *arena, size_t size) {
+  void *out = lp_arena_try(arena, size);
+  return out ? out : lp_alloc(SIZE_MAX); /* aborts */
 }
 
 void *lp_arena_array(lp_arena *arena, size_t count, size_t size) {

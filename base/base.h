@@ -48,6 +48,12 @@ typedef lp_status_code lp_status;
     if (lp_try_status != LP_OK) return lp_try_status;                                                                  \
   } while (0)
 
+/* Asked now and then during long work: true ends it with a failure. */
+typedef struct {
+  bool (*is_stopped)(void *user);
+  void *user;
+} lp_watch;
+
 /* ---- arena ------------------------------------------------------------------------------------------------------- */
 
 /* A region that grows in blocks and dies at once. Memory is zeroed and aligned to 16 bytes. */
@@ -66,6 +72,11 @@ typedef struct {
 lp_arena_mark lp_arena_here(const lp_arena *arena);
 void lp_arena_rewind(lp_arena *arena, lp_arena_mark mark);
 LP_NEVER_NULL void *lp_arena_alloc(lp_arena *arena, size_t size);
+/* As lp_arena_alloc, but NULL where the arena's blocks would exceed its limit or the machine has no memory. From then
+ * on the arena is full. Only an arena that is used so may have a limit. */
+void *lp_arena_try(lp_arena *arena, size_t size);
+void lp_arena_limit(lp_arena *arena, size_t bytes);
+bool lp_arena_is_full(const lp_arena *arena);
 /* `count` x `size` bytes; an overflow of the product aborts. */
 LP_NEVER_NULL void *lp_arena_array(lp_arena *arena, size_t count, size_t size);
 LP_NEVER_NULL void *lp_arena_copy(lp_arena *arena, const void *data, size_t size);
@@ -103,10 +114,12 @@ LP_NEVER_NULL char *lp_strdup(const char *text);
 #define lp_vec_free(vec) (free((vec)->data), (void)((vec)->data = NULL, (vec)->count = (vec)->capacity = 0))
 LP_NEVER_NULL void *lp_vec_grow(void *data, size_t *capacity, size_t item_size);
 
-/* A growable text (always NUL-terminated once non-empty) or byte buffer. Release with lp_buf_free. */
+/* A growable text (always NUL-terminated once non-empty) or byte buffer. Release with lp_buf_free. With an arena it
+ * lies there, and what that has no room for (lp_arena_try) is dropped. */
 typedef struct {
   char *data;
   size_t size, capacity;
+  lp_arena *arena;
 } lp_buf;
 
 /* Makes room for `size` bytes in all, for a caller that writes to `data` itself; sets neither buf->size nor a NUL. */

@@ -4,27 +4,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for `more` bytes and a NUL after the present content. */
-static void buf_reserve(lp_buf *buf, size_t more) {
+/* False: the arena has no room. */
+static bool buf_grow(lp_buf *buf, size_t capacity) {
+  char *data = buf->arena ? lp_arena_try(buf->arena, capacity) : lp_realloc(buf->data, capacity);
+  if (!data) return false;
+  if (buf->arena && buf->size) memcpy(data, buf->data, buf->size);
+  buf->data = data;
+  buf->capacity = capacity;
+  return true;
+}
+
+/* Room for `more` bytes and a NUL after the present content; false: the arena has none. */
+static bool buf_reserve(lp_buf *buf, size_t more) {
   size_t wanted = 0;
   if (!lp_size_add(buf->size, more, &wanted) || !lp_size_add(wanted, 1, &wanted))
     wanted = SIZE_MAX; /* lp_realloc aborts */
-  if (wanted <= buf->capacity) return;
+  if (wanted <= buf->capacity) return true;
   size_t capacity = buf->capacity < 64 ? 64 : buf->capacity;
   while (capacity < wanted)
     capacity = capacity > SIZE_MAX / 2 ? wanted : capacity * 2;
-  buf->data = lp_realloc(buf->data, capacity);
-  buf->capacity = capacity;
+  return buf_grow(buf, capacity);
 }
 
 void lp_buf_reserve(lp_buf *buf, size_t size) {
-  if (size <= buf->capacity) return;
-  buf->data = lp_realloc(buf->data, size);
-  buf->capacity = size;
+  if (size > buf->capacity) (void)buf_grow(buf, size);
 }
 
 void lp_buf_append(lp_buf *buf, const void *data, size_t size) {
-  buf_reserve(buf, size);
+  if (!buf_reserve(buf, size)) return;
   if (size) memcpy(buf->data + buf->size, data, size);
   buf->size += size;
   buf->data[buf->size] = 0;
@@ -45,8 +52,7 @@ void lp_buf_vprintf(lp_buf *buf, const char *format, va_list args) {
   va_list again;
   va_copy(again, args);
   int length = vsnprintf(NULL, 0, format, args);
-  if (length >= 0) {
-    buf_reserve(buf, (size_t)length);
+  if (length >= 0 && buf_reserve(buf, (size_t)length)) {
     vsnprintf(buf->data + buf->size, (size_t)length + 1, format, again);
     buf->size += (size_t)length;
   }
@@ -59,7 +65,7 @@ void lp_buf_clear(lp_buf *buf) {
 }
 
 void lp_buf_free(lp_buf *buf) {
-  free(buf->data);
+  if (!buf->arena) free(buf->data);
   *buf = (lp_buf){0};
 }
 

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "tests/base/expect.h"
 #include "tests/suite.h"
 
@@ -52,6 +54,27 @@ LP_TEST(texts_are_copied) {
   ck_assert_mem_eq(lp_arena_copy(arena, "ab", 2), "ab", 2);
   lp_arena_free(arena);
   lp_arena_free(NULL);
+}
+
+LP_TEST(a_limit_is_kept) {
+  lp_arena *arena = lp_arena_create();
+  lp_buf text = {.arena = arena};
+  lp_arena_limit(arena, 1 << 20);
+  ck_assert_ptr_null(lp_arena_try(arena, SIZE_MAX));
+  ck_assert(lp_arena_is_full(arena));
+  lp_arena_free(arena);
+  text.arena = arena = lp_arena_create();
+  lp_arena_limit(arena, 1 << 20);
+  while (!lp_arena_is_full(arena))
+    lp_buf_puts(&text, "0123456789abcdef");
+  ck_assert_uint_le(lp_arena_bytes(arena), 1 << 20);
+  ck_assert_uint_ge(text.size, 1 << 17);
+  ck_assert_uint_eq(text.size % 16, 0);
+  ck_assert_uint_eq(strspn(text.data, "0123456789abcdef"), text.size);
+  ck_assert_ptr_null(lp_arena_try(arena, 1 << 20));
+  ck_assert_ptr_nonnull(lp_arena_try(arena, 16)); /* what still has room */
+  lp_buf_free(&text);
+  lp_arena_free(arena);
 }
 
 LP_SIGNAL_TEST(an_overflowing_array_aborts, SIGABRT) {
