@@ -70,21 +70,21 @@ typedef struct {
   const char *role, *content;
 } lp_chat_message;
 bool lp_tokenizer_has_chat_template(const lp_tokenizer *tokenizer);
-/* Appends the text of the messages by the model's chat template, a subset of Jinja: loops, conditions, filters and
- * string expressions. Fails with the name of a construct that it does not support. */
+/* Appends the text of the messages by the model's chat template. Fails with the name of what it does not support. */
 LP_MUST_USE lp_status lp_tokenizer_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages, size_t count,
                                         bool add_generation_prompt, lp_buf *out, lp_diag *diag);
 
 /* Appends the ids of that text, with the prompt for an answer. Special tokens in the contents are text; those of the
- * template are special. */
+ * template are special. `watch` NULL: nothing stops the rendering. */
 LP_MUST_USE lp_status lp_tokenizer_encode_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages,
-                                               size_t count, lp_tokens *ids, lp_diag *diag);
-
+                                               size_t count, const lp_watch *watch, lp_tokens *ids, lp_diag *diag);
 /* The same for messages in OpenAI's JSON, with tools and further variables of the template; NULL: none. */
 typedef struct lp_json_value lp_json_value;
 LP_MUST_USE lp_status lp_tokenizer_encode_chat_json(const lp_tokenizer *tokenizer, const lp_json_value *messages,
                                                     const lp_json_value *tools, const lp_json_value *variables,
-                                                    lp_tokens *ids, lp_diag *diag);
+                                                    const lp_watch *watch, lp_tokens *ids, lp_diag *diag);
+/* Renders standard conversations, and fails if the chat template breaks a limit of memory, steps or depth. */
+LP_MUST_USE lp_status lp_tokenizer_try_chat(const lp_tokenizer *tokenizer, lp_diag *diag);
 
 /* Turns a stream of tokens into text, in whole characters. Zero it first. */
 typedef struct {

@@ -4,7 +4,7 @@
  *
  * The other files hold the operations on values. White space is trimmed with transformers' settings (trim_blocks,
  * lstrip_blocks). A construct outside the subset is an error, which names it, when it is reached; no template is
- * rendered in part. All memory comes from the arena of the rendering. The room knows no tokenizer.
+ * rendered in part. A rendering has limits of memory, steps and depth (budget.h). The room knows no tokenizer.
  */
 #ifndef LP_CHAT_H
 #define LP_CHAT_H
@@ -17,6 +17,14 @@ typedef struct {
   const char *name, *text;
 } lp_chat_special;
 
+typedef enum {
+  LP_CHAT_NO_LIMIT,
+  LP_CHAT_LIMIT_MEMORY,
+  LP_CHAT_LIMIT_STEPS,
+  LP_CHAT_LIMIT_DEPTH,
+  LP_CHAT_LIMIT_TIME
+} lp_chat_limit;
+
 typedef struct {
   const char *file; /* the template's file, for messages */
   const lp_chat_special *specials;
@@ -26,6 +34,8 @@ typedef struct {
   bool add_generation_prompt;
   /* an object; its members, such as messages and tools, take precedence over those above; NULL: none */
   const lp_json_value *variables;
+  const lp_watch *watch; /* asked each millisecond; NULL: nothing stops the rendering */
+  lp_chat_limit *broken; /* becomes the limit that a failed rendering broke; NULL: not wanted */
 } lp_chat_input;
 
 /* Appends the text that the template prints for the messages; appends nothing after a failure. */

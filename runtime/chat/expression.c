@@ -8,6 +8,12 @@ static lp_status parse_postfix(lp_chat_parser *p, lp_chat_node **out);
 
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
+lp_status lp_chat_parse_deeper(lp_chat_parser *p) {
+  if (++p->depth <= LP_CHAT_MAX_DEPTH) return LP_OK;
+  return lp_chat_error(p->chat, p->token->at, "bodies or expressions are nested too deeply, more than %d",
+                       LP_CHAT_MAX_DEPTH);
+}
+
 bool lp_chat_is_symbol(const lp_chat_parser *p, const char *text) {
   return p->token->kind == LP_CHAT_SYMBOL && lp_streq(p->token->text, text);
 }
@@ -38,13 +44,13 @@ lp_status lp_chat_expect_symbol(lp_chat_parser *p, const char *text) {
 }
 
 lp_chat_node *lp_chat_make_node(lp_chat_parser *p, lp_chat_node_kind kind, const lp_chat_token *token) {
-  lp_chat_node *node = LP_NEW(p->chat->arena, lp_chat_node);
-  node->kind = kind;
-  node->at = token->at;
-  node->text = token->text;
-  node->size = token->size;
-  node->integer = token->integer;
-  node->real = token->real;
+  lp_chat_node *node = p->node++;
+  *node = (lp_chat_node){.kind = kind,
+                         .at = token->at,
+                         .text = token->text,
+                         .size = token->size,
+                         .integer = token->integer,
+                         .real = token->real};
   return node;
 }
 
@@ -79,14 +85,13 @@ lp_status lp_chat_parse_items(lp_chat_parser *p, const char *close, bool keyword
 
 /* Adjacent string literals are joined. */
 static void parse_text(lp_chat_parser *p, lp_chat_node **out) {
-  lp_buf text = {0};
+  lp_buf text = {.arena = p->chat->arena};
   const lp_chat_token *first = p->token;
   for (; p->token->kind == LP_CHAT_TEXT; p->token++)
     lp_buf_append(&text, p->token->text, p->token->size);
   *out = lp_chat_make_node(p, LP_CHAT_IS_TEXT, first);
-  (*out)->text = lp_arena_strndup(p->chat->arena, lp_buf_text(&text), text.size);
+  (*out)->text = lp_buf_text(&text);
   (*out)->size = text.size;
-  lp_buf_free(&text);
 }
 
 /* Parses after "(": an expression, or a tuple, which becomes a list. */
@@ -255,20 +260,17 @@ static bool at_operator(const lp_chat_parser *p, size_t level) {
 }
 
 /* Parses comparisons such as a < b < c into a chain. Each link has its right side in `a`. */
-static lp_status parse_chain(lp_chat_parser *p, lp_chat_node *node, lp_chat_node **out) {
-  lp_chat_node *first = *out;
+static lp_status parse_chain(lp_chat_parser *p, lp_chat_node *node, lp_chat_node *first) {
   if (first->kind == LP_CHAT_IS_BINARY) {
-    lp_chat_node *link = LP_NEW(p->chat->arena, lp_chat_node);
+    lp_chat_node *link = p->node++;
     *link = *first;
     link->a = first->b;
     link->b = NULL;
     first->kind = LP_CHAT_IS_CHAIN;
-    first->b = link;
+    first->b = first->c = link;
   }
-  lp_chat_node *last = first->b;
-  while (last->next)
-    last = last->next;
-  last->next = node;
+  first->c->next = node;
+  first->c = node;
   return lp_chat_parse_level(p, LEVEL_COMPARE + 1, &node->a);
 }
 
@@ -276,7 +278,7 @@ lp_status lp_chat_parse_level(lp_chat_parser *p, size_t level, lp_chat_node **ou
   if (level == LP_COUNT(levels)) return parse_unary(p, out);
   const lp_chat_token *token = p->token;
   if (level == LEVEL_NOT && lp_chat_accept_word(p, "not")) {
-    if (++p->depth > LP_CHAT_MAX_DEPTH) return lp_chat_error(p->chat, token->at, "nested too deeply");
+    LP_TRY(lp_chat_parse_deeper(p));
     *out = lp_chat_make_node(p, LP_CHAT_IS_NOT, token);
     LP_TRY(lp_chat_parse_level(p, level, &(*out)->a));
     p->depth--;
@@ -290,7 +292,7 @@ lp_status lp_chat_parse_level(lp_chat_parser *p, size_t level, lp_chat_node **ou
       node->text = "not in";
     }
     if (level == LEVEL_COMPARE && count > 0) {
-      LP_TRY(parse_chain(p, node, out));
+      LP_TRY(parse_chain(p, node, *out));
       continue;
     }
     node->a = *out;
@@ -301,7 +303,7 @@ lp_status lp_chat_parse_level(lp_chat_parser *p, size_t level, lp_chat_node **ou
 }
 
 lp_status lp_chat_parse_expression(lp_chat_parser *p, lp_chat_node **out) {
-  if (++p->depth > LP_CHAT_MAX_DEPTH) return lp_chat_error(p->chat, p->token->at, "nested too deeply");
+  LP_TRY(lp_chat_parse_deeper(p));
   LP_TRY(lp_chat_parse_level(p, 0, out));
   const lp_chat_token *token = p->token;
   if (lp_chat_accept_word(p, "if")) {

@@ -8,23 +8,16 @@
 
 /* ---- filters of texts -------------------------------------------------------------------------------------------- */
 
-static size_t count_characters(const lp_chat_value *value) {
-  size_t count = 0;
-  for (size_t i = 0; i < value->size; i++)
-    count += ((uint8_t)value->text[i] & 0xC0) != 0x80;
-  return count;
-}
-
 /* indent(width=4, first=false, blank=false) */
 static lp_status indent(const lp_chat *chat, const lp_chat_value *value, const lp_chat_args *args, lp_chat_value *out) {
   const lp_chat_value *width = lp_chat_arg(args, 0, "width"), *first = lp_chat_arg(args, 1, "first"),
                       *blank = lp_chat_arg(args, 2, "blank");
-  lp_buf text = {0}, pad = {0};
+  lp_buf text = {.arena = chat->arena}, pad = {.arena = chat->arena};
   if (width && width->kind == LP_CHAT_STRING) lp_buf_append(&pad, width->text, width->size);
   int64_t spaces = !width ? 4 : lp_chat_is_integral(width) ? width->integer : 0;
   for (int64_t i = 0; i < spaces && i < 1000; i++)
     lp_buf_puts(&pad, " ");
-  for (size_t at = 0; at <= value->size;) {
+  for (size_t at = 0; at <= value->size && lp_chat_charge(chat, 1);) {
     const char *end = at < value->size ? memchr(value->text + at, '\n', value->size - at) : NULL;
     size_t size = end ? (size_t)(end - value->text) - at : value->size - at;
     bool padded = at == 0 ? first && lp_chat_is_true(first) : size > 0 || (blank && lp_chat_is_true(blank));
@@ -32,8 +25,7 @@ static lp_status indent(const lp_chat *chat, const lp_chat_value *value, const l
     lp_buf_append(&text, value->text + at, size + (end ? 1 : 0));
     at += size + 1;
   }
-  lp_buf_free(&pad);
-  *out = lp_chat_keep(chat, &text);
+  *out = lp_chat_keep(&text);
   return LP_OK;
 }
 
@@ -72,36 +64,40 @@ static lp_status text_filter(const lp_chat *chat, const lp_chat_node *node, cons
 /* ---- filters of numbers ------------------------------------------------------------------------------------------ */
 
 /* Tells whether a number that ends at `end` is the whole text but for spaces. */
-static bool is_whole_text(const lp_chat_value *text, const char *end) {
-  return end != text->text && end + strspn(end, " \t\n\v\f\r") == text->text + text->size;
+static bool is_whole_text(const char *text, size_t size, const char *end) {
+  return end != text && end + strspn(end, " \t\n\v\f\r") == text + size;
 }
 
 /* Reads a text as Python's int does. */
-static bool read_integer(const lp_chat_value *text, int64_t *out) {
+static bool read_integer(const lp_chat *chat, const lp_chat_value *value, int64_t *out) {
+  const char *text = lp_chat_string(chat, value);
   char *end = NULL;
   errno = 0;
-  *out = strtoll(text->text, &end, 10);
-  return errno == 0 && is_whole_text(text, end);
+  *out = strtoll(text, &end, 10);
+  return errno == 0 && is_whole_text(text, value->size, end);
 }
 
 /* Reads a text as Python's float does, which knows neither hexadecimal digits nor "nan(..)". */
-static bool read_real(const lp_chat_value *text, double *out) {
+static bool read_real(const lp_chat *chat, const lp_chat_value *value, double *out) {
+  const char *text = lp_chat_string(chat, value);
   char *end = NULL;
-  *out = strtod(text->text, &end);
-  return is_whole_text(text, end) && !strpbrk(text->text, "xX(");
+  *out = strtod(text, &end);
+  return is_whole_text(text, value->size, end) && !strpbrk(text, "xX(");
 }
 
 /* int(default=0) and float(default=0.0) */
-static bool to_number(const lp_chat_value *value, const lp_chat_value *otherwise, bool whole, lp_chat_value *out) {
+static bool to_number(const lp_chat *chat, const lp_chat_value *value, const lp_chat_value *otherwise, bool whole,
+                      lp_chat_value *out) {
+  if (value->kind == LP_CHAT_STRING && !lp_chat_charge_text(chat, value->size)) return false;
   int64_t integer = value->integer;
   bool numeric = value->kind == LP_CHAT_REAL || lp_chat_is_integral(value);
-  if (whole && (lp_chat_is_integral(value) || (value->kind == LP_CHAT_STRING && read_integer(value, &integer)))) {
+  if (whole && (lp_chat_is_integral(value) || (value->kind == LP_CHAT_STRING && read_integer(chat, value, &integer)))) {
     *out = lp_chat_number(integer);
     return true;
   }
   double real = value->kind == LP_CHAT_REAL ? value->real : lp_chat_is_integral(value) ? (double)value->integer : 0;
   if (value->kind == LP_CHAT_STRING) {
-    numeric = read_real(value, &real);
+    numeric = read_real(chat, value, &real);
     if (!numeric) real = 0;
   }
   if (!numeric && otherwise) {
@@ -117,31 +113,32 @@ static bool to_number(const lp_chat_value *value, const lp_chat_value *otherwise
 static bool round_number(const lp_chat_value *value, const lp_chat_args *args, lp_chat_value *out) {
   const lp_chat_value *digits = lp_chat_arg(args, 0, "precision"), *method = lp_chat_arg(args, 1, "method");
   bool integral = lp_chat_is_integral(value);
-  const char *how = !method ? "common" : method->kind == LP_CHAT_STRING ? method->text : "";
+  const lp_chat_value usual = lp_chat_text("common", 6), *how = method ? method : &usual;
   int64_t places = !digits ? 0 : lp_chat_is_integral(digits) ? digits->integer : -1;
   if ((!integral && value->kind != LP_CHAT_REAL) || places < 0 || places > 15) return false;
   double real = integral ? (double)value->integer : value->real, scale = pow(10, (double)places);
   if (!isfinite(real)) return false;
   *out = (lp_chat_value){.kind = LP_CHAT_REAL};
-  if (lp_streq(how, "ceil") || lp_streq(how, "floor")) {
-    out->real = (how[0] == 'c' ? ceil(real * scale) : floor(real * scale)) / scale;
-  } else if (lp_streq(how, "common") && integral) {
+  if (lp_chat_is_text(how, "ceil") || lp_chat_is_text(how, "floor")) {
+    out->real = (how->text[0] == 'c' ? ceil(real * scale) : floor(real * scale)) / scale;
+  } else if (lp_chat_is_text(how, "common") && integral) {
     *out = lp_chat_number(value->integer);
   } else {
     char text[400]; /* the digits of the greatest double, and 15 more */
     snprintf(text, sizeof text, "%.*f", (int)places, real);
     out->real = strtod(text, NULL); /* as Python does: the nearest to the exact value, of a tie the even one */
-    return lp_streq(how, "common");
+    return lp_chat_is_text(how, "common");
   }
   return true;
 }
 
-static bool number_filter(const char *name, const lp_chat_value *value, const lp_chat_args *args, lp_chat_value *out) {
+static bool number_filter(const lp_chat *chat, const char *name, const lp_chat_value *value, const lp_chat_args *args,
+                          lp_chat_value *out) {
   const lp_chat_value *otherwise = lp_chat_arg(args, 0, "default");
   if (lp_streq(name, "round")) return round_number(value, args, out);
   if (args->count > 1) return false;
-  if (lp_streq(name, "int")) return to_number(value, otherwise, true, out);
-  if (lp_streq(name, "float")) return to_number(value, otherwise, false, out);
+  if (lp_streq(name, "int")) return to_number(chat, value, otherwise, true, out);
+  if (lp_streq(name, "float")) return to_number(chat, value, otherwise, false, out);
   if (args->count > 0) return false;
   if (lp_streq(name, "abs") && value->kind == LP_CHAT_REAL) {
     *out = (lp_chat_value){.kind = LP_CHAT_REAL, .real = fabs(value->real)};
@@ -169,15 +166,17 @@ static lp_status choose(const lp_chat *chat, const lp_chat_node *node, const cha
                         const lp_chat_args *args, lp_chat_value *out) {
   bool by_attribute = lp_has_suffix(name, "attr"), wanted = name[0] == 's', truth = false;
   size_t test = by_attribute ? 1 : 0, made = 0;
-  lp_chat_value *items = LP_NEW_ARRAY(chat->arena, lp_chat_value, list->size);
+  lp_chat_value *items = LP_CHAT_NEW(chat, lp_chat_value, list->size);
+  LP_TRY(lp_chat_check(chat, node->at));
   lp_chat_args rest = rest_of(args, test + 1);
   if (args->count < test || (args->count > test && args->value[test].kind != LP_CHAT_STRING))
     return lp_chat_unsupported(chat, node, "filter", name, list);
-  for (size_t i = 0; i < list->size; i++) {
+  const char *name_of_test = args->count > test ? lp_chat_string(chat, &args->value[test]) : NULL;
+  for (size_t i = 0; i < list->size && lp_chat_charge(chat, 1); i++) {
     lp_chat_value value = list->items[i];
     if (by_attribute) LP_TRY(lp_chat_attribute(chat, node, &list->items[i], &args->value[0], &value));
     truth = lp_chat_is_true(&value);
-    if (args->count > test) LP_TRY(lp_chat_test(chat, node, args->value[test].text, &value, &rest, &truth));
+    if (name_of_test) LP_TRY(lp_chat_test(chat, node, name_of_test, &value, &rest, &truth));
     if (truth == wanted) items[made++] = list->items[i];
   }
   *out = lp_chat_iterator_over(chat, items, made);
@@ -189,13 +188,14 @@ static lp_status map_items(const lp_chat *chat, const lp_chat_node *node, const 
                            const lp_chat_args *args, lp_chat_value *out) {
   const lp_chat_value *name = lp_chat_arg(args, LP_CHAT_MOST_ARGS, "attribute"),
                       *otherwise = lp_chat_arg(args, LP_CHAT_MOST_ARGS, "default");
-  lp_chat_value *items = LP_NEW_ARRAY(chat->arena, lp_chat_value, list->size);
+  lp_chat_value *items = LP_CHAT_NEW(chat, lp_chat_value, list->size);
+  LP_TRY(lp_chat_check(chat, node->at));
   lp_chat_args rest = rest_of(args, 1);
   if (!name && (args->count == 0 || args->value[0].kind != LP_CHAT_STRING))
     return lp_chat_unsupported(chat, node, "filter", "map", list);
-  for (size_t i = 0; i < list->size; i++) {
+  for (size_t i = 0; i < list->size && lp_chat_charge(chat, 1); i++) {
     if (!name) {
-      LP_TRY(lp_chat_filter(chat, node, args->value[0].text, &list->items[i], &rest, &items[i]));
+      LP_TRY(lp_chat_filter(chat, node, lp_chat_string(chat, &args->value[0]), &list->items[i], &rest, &items[i]));
       continue;
     }
     LP_TRY(lp_chat_attribute(chat, node, &list->items[i], name, &items[i]));
@@ -234,10 +234,10 @@ static lp_status to_json(const lp_chat *chat, const lp_chat_node *node, const lp
   const lp_chat_value *ascii = lp_chat_arg(args, 0, "ensure_ascii"), *spaces = lp_chat_arg(args, 1, "indent");
   bool bad = (spaces && spaces->kind != LP_CHAT_NONE && !lp_chat_is_integral(spaces)) ||
              lp_chat_arg(args, 2, "separators") || lp_chat_arg(args, 3, "sort_keys");
-  lp_buf text = {0};
+  lp_buf text = {.arena = chat->arena};
   int64_t width = spaces && lp_chat_is_integral(spaces) ? spaces->integer < 0 ? 0 : spaces->integer : -1;
-  bool done = !bad && lp_chat_to_json(value, width, ascii && lp_chat_is_true(ascii), &text);
-  *out = lp_chat_keep(chat, &text);
+  bool done = !bad && lp_chat_to_json(chat, value, width, ascii && lp_chat_is_true(ascii), &text);
+  *out = lp_chat_keep(&text);
   return done ? LP_OK : lp_chat_unsupported(chat, node, "filter", "tojson", value);
 }
 
@@ -245,7 +245,7 @@ static lp_status count_items(const lp_chat *chat, const lp_chat_node *node, cons
                              const lp_chat_value *value, lp_chat_value *out) {
   bool counts = value->kind == LP_CHAT_LIST || value->kind == LP_CHAT_DICT || value->kind == LP_CHAT_UNDEFINED;
   if (value->kind == LP_CHAT_STRING)
-    *out = lp_chat_number((int64_t)count_characters(value));
+    *out = lp_chat_number((int64_t)lp_chat_count_characters(chat, value->text, value->size));
   else if (counts)
     *out = lp_chat_number((int64_t)value->size);
   else
@@ -265,7 +265,7 @@ static lp_status general_filter(const lp_chat *chat, const lp_chat_node *node, c
   if (lp_streq(name, "attr") && args->count == 1 && args->value[0].kind == LP_CHAT_STRING) {
     bool has = value->kind == LP_CHAT_LOOP || value->kind == LP_CHAT_SPACE || value->group;
     *out = (lp_chat_value){0}; /* a mapping's keys are no attributes */
-    return has ? lp_chat_member(chat, node, value, args->value[0].text, out) : LP_OK;
+    return has ? lp_chat_member(chat, node, value, lp_chat_string(chat, &args->value[0]), out) : LP_OK;
   }
   if (lp_streq(name, "tojson")) return to_json(chat, node, value, args, out);
   if (args->count == 0 && (lp_streq(name, "length") || lp_streq(name, "count")))
@@ -277,7 +277,7 @@ static lp_status general_filter(const lp_chat *chat, const lp_chat_node *node, c
     *out = lp_chat_iterator_over(chat, out->items, out->size);
     return LP_OK;
   }
-  *known = number_filter(name, value, args, out);
+  *known = number_filter(chat, name, value, args, out);
   return LP_OK;
 }
 
@@ -290,9 +290,9 @@ lp_status lp_chat_filter(const lp_chat *chat, const lp_chat_node *node, const ch
   bool items = value->kind == LP_CHAT_LIST || value->kind == LP_CHAT_DICT || value->kind == LP_CHAT_ITERATOR;
   bool prints = items ? lp_streq(name, "string") || lp_streq(name, "trim") : !is_lazy(name);
   if (prints && value->kind != LP_CHAT_STRING) {
-    lp_buf printed = {0};
+    lp_buf printed = {.arena = chat->arena};
     lp_status status = lp_chat_print(chat, node->at, value, &printed);
-    text = lp_chat_keep(chat, &printed);
+    text = lp_chat_keep(&printed);
     LP_TRY(status);
   }
   if (text.kind == LP_CHAT_STRING) LP_TRY(text_filter(chat, node, name, &text, args, &known, out));
@@ -314,7 +314,8 @@ static lp_status dict_method(const lp_chat *chat, const lp_chat_node *node, cons
     return LP_OK;
   }
   if (args->count == 0 && (lp_streq(name, "keys") || lp_streq(name, "values"))) {
-    lp_chat_value *items = LP_NEW_ARRAY(chat->arena, lp_chat_value, object->size);
+    lp_chat_value *items = LP_CHAT_NEW(chat, lp_chat_value, object->size);
+    LP_TRY(lp_chat_check(chat, node->at));
     for (size_t i = 0; i < object->size; i++)
       items[i] = object->items[2 * i + (name[0] == 'v')];
     *out = lp_chat_list(items, object->size);
@@ -324,7 +325,7 @@ static lp_status dict_method(const lp_chat *chat, const lp_chat_node *node, cons
   if (!lp_streq(name, "get") || !key) return lp_chat_unsupported(chat, node, "method", name, object);
   *out = otherwise ? *otherwise : (lp_chat_value){.kind = LP_CHAT_NONE};
   for (size_t i = 0; i < object->size; i++)
-    if (lp_chat_equals(&object->items[2 * i], key)) *out = object->items[2 * i + 1];
+    if (lp_chat_equals(chat, &object->items[2 * i], key)) *out = object->items[2 * i + 1];
   return LP_OK;
 }
 

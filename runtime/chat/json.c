@@ -25,13 +25,14 @@ lp_chat_value lp_chat_from_json(const lp_chat *chat, const lp_json_value *value)
     out.real = value->real;
     return out;
   case LP_JSON_TEXT:
-    return lp_chat_text(lp_arena_strndup(chat->arena, value->text, value->size), value->size);
+    return lp_chat_text(value->text, value->size);
   case LP_JSON_ARRAY:
   case LP_JSON_OBJECT:
     break;
   }
   size_t count = value->kind == LP_JSON_OBJECT ? 2 * (size_t)value->size : value->size;
-  lp_chat_value *items = LP_NEW_ARRAY(chat->arena, lp_chat_value, count);
+  lp_chat_value *items = LP_CHAT_NEW(chat, lp_chat_value, count);
+  if (!items) return out;
   for (size_t i = 0; i < count; i++)
     items[i] = lp_chat_from_json(chat, &value->items[i]);
   out.kind = value->kind == LP_JSON_OBJECT ? LP_CHAT_DICT : LP_CHAT_LIST;
@@ -71,6 +72,7 @@ static void print_real(double value, lp_buf *out) {
 /* ---- to JSON ----------------------------------------------------------------------------------------------------- */
 
 typedef struct {
+  const lp_chat *chat;
   int64_t indent;
   bool ascii;
   lp_buf *out;
@@ -92,7 +94,7 @@ static void write_text(const json_writer *w, const lp_chat_value *value) {
     char c = value->text[i];
     const char *escape = c == '\0' ? NULL : strchr(values, c);
     if (escape)
-      lp_buf_printf(w->out, "\\%c", names[escape - values]);
+      lp_buf_append(w->out, (char[]){'\\', names[escape - values]}, 2);
     else if ((uint8_t)c < 0x20)
       lp_buf_printf(w->out, "\\u%04x", (unsigned)(uint8_t)c);
     else if (w->ascii && (length > 1 || c == 0x7F))
@@ -111,6 +113,7 @@ static void new_line(const json_writer *w, int64_t depth) {
 }
 
 static bool write_scalar(const json_writer *w, const lp_chat_value *value) {
+  if (!lp_chat_charge_text(w->chat, value->kind == LP_CHAT_STRING ? value->size : 0)) return false;
   switch (value->kind) {
   case LP_CHAT_NONE:
     lp_buf_puts(w->out, "null");
@@ -144,6 +147,7 @@ static bool write_key(const json_writer *w, const lp_chat_value *key) {
 static bool write_value(const json_writer *w, const lp_chat_value *value, int64_t depth) {
   bool dict = value->kind == LP_CHAT_DICT, good = true;
   if (!dict && value->kind != LP_CHAT_LIST) return write_scalar(w, value);
+  if (!lp_chat_enter(w->chat)) return false;
   lp_buf_puts(w->out, dict ? "{" : "[");
   for (size_t i = 0; i < value->size && good; i++) {
     if (i > 0) lp_buf_puts(w->out, w->indent < 0 ? ", " : ",");
@@ -156,11 +160,12 @@ static bool write_value(const json_writer *w, const lp_chat_value *value, int64_
   }
   if (value->size > 0) new_line(w, depth);
   lp_buf_puts(w->out, dict ? "}" : "]");
+  w->chat->budget->depth--;
   return good;
 }
 
-bool lp_chat_to_json(const lp_chat_value *value, int64_t indent, bool ascii, lp_buf *out) {
-  const json_writer w = {.indent = indent > 64 ? 64 : indent, .ascii = ascii, .out = out};
+bool lp_chat_to_json(const lp_chat *chat, const lp_chat_value *value, int64_t indent, bool ascii, lp_buf *out) {
+  const json_writer w = {.chat = chat, .indent = indent > 64 ? 64 : indent, .ascii = ascii, .out = out};
   return write_value(&w, value, 0);
 }
 
@@ -205,12 +210,12 @@ static void repr_text(const lp_chat_value *value, lp_buf *out) {
   lp_buf_append(out, &quote, 1);
 }
 
-bool lp_chat_repr(const lp_chat_value *value, lp_buf *out) {
+bool lp_chat_repr(const lp_chat *chat, const lp_chat_value *value, lp_buf *out) {
   bool dict = value->kind == LP_CHAT_DICT, good = true;
-  const json_writer w = {.indent = -1, .out = out};
+  const json_writer w = {.chat = chat, .indent = -1, .out = out};
   if (value->kind == LP_CHAT_STRING) {
     repr_text(value, out);
-    return true;
+    return lp_chat_charge_text(chat, value->size);
   }
   if (value->kind == LP_CHAT_NONE || value->kind == LP_CHAT_BOOL || value->kind == LP_CHAT_UNDEFINED) {
     bool truth = value->kind == LP_CHAT_BOOL && value->integer;
@@ -220,16 +225,18 @@ bool lp_chat_repr(const lp_chat_value *value, lp_buf *out) {
     return true;
   }
   if (!dict && value->kind != LP_CHAT_LIST) return write_scalar(&w, value);
+  if (!lp_chat_enter(chat)) return false;
   lp_buf_puts(out, dict ? "{" : value->tuple ? "(" : "[");
   for (size_t i = 0; i < value->size && good; i++) {
     if (i > 0) lp_buf_puts(out, ", ");
     if (dict) {
-      good = lp_chat_repr(&value->items[2 * i], out);
+      good = lp_chat_repr(chat, &value->items[2 * i], out);
       lp_buf_puts(out, ": ");
     }
-    good = good && lp_chat_repr(&value->items[dict ? 2 * i + 1 : i], out);
+    good = good && lp_chat_repr(chat, &value->items[dict ? 2 * i + 1 : i], out);
   }
   if (value->tuple && value->size == 1) lp_buf_puts(out, ",");
   lp_buf_puts(out, dict ? "}" : value->tuple ? ")" : "]");
+  chat->budget->depth--;
   return good;
 }

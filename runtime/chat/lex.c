@@ -8,7 +8,9 @@
 /* ---- source ------------------------------------------------------------------------------------------------------ */
 
 void lp_chat_set_source(lp_chat *chat, const char *source, size_t size) {
-  char *text = lp_arena_alloc(chat->arena, size + 1);
+  char *text = LP_CHAT_NEW(chat, char, size + 1);
+  chat->source = "";
+  if (!text) return;
   for (size_t i = 0; i < size; i++) {
     bool pair = source[i] == '\r' && i + 1 < size && source[i + 1] == '\n';
     if (!pair) text[chat->size++] = source[i] == '\r' ? '\n' : source[i];
@@ -18,30 +20,11 @@ void lp_chat_set_source(lp_chat *chat, const char *source, size_t size) {
   chat->source = text;
 }
 
-lp_status lp_chat_error(const lp_chat *chat, size_t at, const char *format, ...) {
-  lp_buf text = {0};
-  char message[512];
-  va_list args;
-  int line = 1, column = 1;
-  for (size_t i = 0; i < at && i < chat->size; i++) {
-    column = chat->source[i] == '\n' ? 1 : column + 1;
-    line += chat->source[i] == '\n';
-  }
-  va_start(args, format);
-  vsnprintf(message, sizeof message, format, args);
-  va_end(args);
-  lp_utf8_repair(message, strlen(message), &text); /* it may be cut inside a character */
-  lp_status status = lp_error(chat->diag, LP_LOC_FILE(chat->input->file), "chat template, line %d, column %d: %s", line,
-                              column, lp_buf_text(&text));
-  lp_buf_free(&text);
-  return status;
-}
-
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
 typedef struct {
   const lp_chat *chat;
-  lp_chat_tokens *out;
+  lp_buf *out; /* of lp_chat_token */
   size_t at;
   bool line_start; /* the last tag ended in a newline, or this is the start */
 } lexer;
@@ -65,9 +48,13 @@ static bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
+static void push_token(lexer *l, lp_chat_token token) {
+  token.text = lp_chat_strndup(l->chat, token.text, token.size);
+  lp_buf_append(l->out, &token, sizeof token);
+}
+
 static void push(lexer *l, lp_chat_token_kind kind, size_t at, const char *text, size_t size) {
-  const char *copy = lp_arena_strndup(l->chat->arena, text, size);
-  lp_vec_push(l->out, ((lp_chat_token){.kind = kind, .at = at, .text = copy, .size = size}));
+  push_token(l, (lp_chat_token){.kind = kind, .at = at, .text = text, .size = size});
 }
 
 /* ---- text between tags ------------------------------------------------------------------------------------------- */
@@ -92,8 +79,8 @@ static size_t strip_before(const lexer *l, const char *text, size_t size, char s
 
 static void lex_data(lexer *l) {
   size_t start = l->at;
-  while (l->at < l->chat->size && !next_is(l, "{{") && !next_is(l, "{%") && !next_is(l, "{#"))
-    l->at++;
+  for (; l->at < l->chat->size; l->at++)
+    if (peek(l) == '{' && (next_is(l, "{{") || next_is(l, "{%") || next_is(l, "{#"))) break;
   const char *text = l->chat->source + start;
   size_t size = l->at - start;
   bool tag = l->at < l->chat->size;
@@ -198,7 +185,7 @@ static lp_status lex_escape(lexer *l, lp_buf *out) {
 static lp_status lex_string(lexer *l) {
   size_t start = l->at;
   char quote = peek(l);
-  lp_buf text = {0};
+  lp_buf text = {.arena = l->chat->arena};
   lp_status status = LP_OK;
   for (++l->at; status == LP_OK && peek(l) != quote;) {
     char c = peek(l);
@@ -214,7 +201,6 @@ static lp_status lex_string(lexer *l) {
   }
   l->at++;
   if (status == LP_OK) push(l, LP_CHAT_TEXT, start, lp_buf_text(&text), text.size);
-  lp_buf_free(&text);
   return status;
 }
 
@@ -229,9 +215,12 @@ static lp_status lex_number(lexer *l) {
   while (fraction && (l->at == point || is_digit(peek(l))))
     l->at++;
   if (is_letter(peek(l))) return lp_chat_error(l->chat, start, "a number cannot end in a letter");
-  push(l, fraction ? LP_CHAT_FLOAT : LP_CHAT_INTEGER, start, l->chat->source + start, l->at - start);
-  l->out->data[l->out->count - 1].integer = value;
-  l->out->data[l->out->count - 1].real = strtod(l->out->data[l->out->count - 1].text, NULL);
+  push_token(l, (lp_chat_token){.kind = fraction ? LP_CHAT_FLOAT : LP_CHAT_INTEGER,
+                                .at = start,
+                                .text = l->chat->source + start,
+                                .size = l->at - start,
+                                .integer = value,
+                                .real = strtod(l->chat->source + start, NULL)});
   return LP_OK;
 }
 
@@ -239,7 +228,7 @@ static lp_status lex_symbol(lexer *l) {
   static const char *const symbols[] = {"==", "!=", "<=", ">=", "//", "**", "+", "-", "*", "/", "%", "~", "<",
                                         ">",  "=",  "(",  ")",  "[",  "]",  "{", "}", ",", ".", ":", "|"};
   for (size_t i = 0; i < LP_COUNT(symbols); i++) {
-    if (!next_is(l, symbols[i])) continue;
+    if (peek(l) != symbols[i][0] || !next_is(l, symbols[i])) continue;
     push(l, LP_CHAT_SYMBOL, l->at, symbols[i], strlen(symbols[i]));
     l->at += strlen(symbols[i]);
     return LP_OK;
@@ -287,8 +276,10 @@ static lp_status lex_tag(lexer *l) {
   }
 }
 
-lp_status lp_chat_tokenize(const lp_chat *chat, lp_chat_tokens *out) {
-  lexer l = {.chat = chat, .out = out, .line_start = true};
+lp_status lp_chat_tokenize(const lp_chat *chat, const lp_chat_token **out) {
+  lp_buf tokens = {.arena = chat->arena};
+  lp_buf_reserve(&tokens, (chat->size / 6 + 16) * sizeof(lp_chat_token));
+  lexer l = {.chat = chat, .out = &tokens, .line_start = true};
   while (l.at < chat->size) {
     lex_data(&l);
     if (l.at >= chat->size) break;
@@ -297,5 +288,6 @@ lp_status lp_chat_tokenize(const lp_chat *chat, lp_chat_tokens *out) {
     LP_TRY(raw > 0 ? lex_raw(&l, raw, sign) : next_is(&l, "{#") ? lex_comment(&l) : lex_tag(&l));
   }
   push(&l, LP_CHAT_END, chat->size, "", 0);
-  return LP_OK;
+  *out = (const void *)tokens.data;
+  return lp_chat_check(chat, 0); /* a broken limit may have dropped tokens */
 }

@@ -11,10 +11,10 @@ lp_status lp_chat_attribute(const lp_chat *chat, const lp_chat_node *node, const
                             const lp_chat_value *name, lp_chat_value *out) {
   *out = *item;
   if (name->kind != LP_CHAT_STRING) return lp_chat_index(chat, node, item, name, out);
-  for (const char *at = name->text; at;) {
+  for (const char *at = lp_chat_string(chat, name); at;) {
     const char *dot = strchr(at, '.');
     lp_chat_value object = *out;
-    const char *part = lp_arena_strndup(chat->arena, at, dot ? (size_t)(dot - at) : strlen(at));
+    const char *part = lp_chat_strndup(chat, at, dot ? (size_t)(dot - at) : strlen(at));
     bool index = *part != '\0' && strlen(part) < 18 && part[strspn(part, "0123456789")] == '\0';
     lp_chat_value key = index ? lp_chat_number(strtoll(part, NULL, 10)) : lp_chat_text(part, strlen(part));
     LP_TRY(lp_chat_index(chat, node, &object, &key, out));
@@ -26,15 +26,15 @@ lp_status lp_chat_attribute(const lp_chat *chat, const lp_chat_node *node, const
 lp_status lp_chat_join(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *list,
                        const lp_chat_args *args, lp_chat_value *out) {
   const lp_chat_value *by = lp_chat_arg(args, 0, "d"), *name = lp_chat_arg(args, 1, "attribute");
-  lp_buf text = {0};
+  lp_buf text = {.arena = chat->arena};
   lp_status status = LP_OK;
-  for (size_t i = 0; i < list->size && status == LP_OK; i++) {
+  for (size_t i = 0; i < list->size && status == LP_OK && lp_chat_charge(chat, 1); i++) {
     lp_chat_value item = list->items[i];
     if (i > 0 && by) status = lp_chat_print(chat, node->at, by, &text);
     if (status == LP_OK && name) status = lp_chat_attribute(chat, node, &list->items[i], name, &item);
     if (status == LP_OK) status = lp_chat_print(chat, node->at, &item, &text);
   }
-  *out = lp_chat_keep(chat, &text);
+  *out = lp_chat_keep(&text);
   return status;
 }
 
@@ -62,21 +62,24 @@ static lp_status fold(const ordering *o, lp_chat_value *value) {
 
 static lp_status key_of(const ordering *o, const lp_chat_value *item, lp_chat_value *key) {
   *key = *item;
+  if (!lp_chat_charge(o->chat, 1)) return lp_chat_check(o->chat, o->node->at);
   if (o->attribute) LP_TRY(lp_chat_attribute(o->chat, o->node, item, o->attribute, key));
   return fold(o, key);
 }
 
 /* The key to sort by: a list of members where the attribute names several, as in "a,b". */
 static lp_status sort_key_of(const ordering *o, const lp_chat_value *item, lp_chat_value *key) {
-  const char *names = o->attribute && o->attribute->kind == LP_CHAT_STRING ? o->attribute->text : NULL;
+  const char *names =
+      o->attribute && o->attribute->kind == LP_CHAT_STRING ? lp_chat_string(o->chat, o->attribute) : NULL;
   if (!names || !strchr(names, ',')) return key_of(o, item, key);
   size_t count = 1, made = 0;
   for (const char *at = names; *at; at++)
     count += *at == ',';
-  lp_chat_value *keys = LP_NEW_ARRAY(o->chat->arena, lp_chat_value, count);
+  lp_chat_value *keys = LP_CHAT_NEW(o->chat, lp_chat_value, count);
+  LP_TRY(lp_chat_check(o->chat, o->node->at));
   for (const char *at = names; made < count; made++) {
     size_t size = strcspn(at, ",");
-    lp_chat_value name = lp_chat_text(lp_arena_strndup(o->chat->arena, at, size), size);
+    lp_chat_value name = lp_chat_text(lp_chat_strndup(o->chat, at, size), size);
     ordering one = *o;
     one.attribute = &name;
     LP_TRY(key_of(&one, item, &keys[made]));
@@ -90,15 +93,16 @@ static lp_status sort_key_of(const ordering *o, const lp_chat_value *item, lp_ch
 enum { MOST_SORTED = 2000 };
 
 static lp_status sort_items(const ordering *o, const lp_chat_value *list, bool reverse, lp_chat_value *out) {
-  lp_chat_value *items = LP_NEW_ARRAY(o->chat->arena, lp_chat_value, list->size);
-  lp_chat_value *keys = LP_NEW_ARRAY(o->chat->arena, lp_chat_value, list->size);
+  lp_chat_value *items = LP_CHAT_NEW(o->chat, lp_chat_value, list->size);
+  lp_chat_value *keys = LP_CHAT_NEW(o->chat, lp_chat_value, list->size);
+  LP_TRY(lp_chat_check(o->chat, o->node->at));
   if (list->size > MOST_SORTED) return lp_chat_error(o->chat, o->node->at, "the list is too long to be sorted");
   for (size_t i = 0; i < list->size; i++) {
     lp_chat_value key;
     size_t at = i;
     LP_TRY(sort_key_of(o, &list->items[i], &key));
     for (int order; at > 0; at--) {
-      if (!lp_chat_order(&keys[at - 1], &key, &order))
+      if (!lp_chat_order(o->chat, &keys[at - 1], &key, &order))
         return lp_chat_unsupported(o->chat, o->node, "filter", o->filter, list);
       if (reverse ? order >= 0 : order <= 0) break;
       items[at] = items[at - 1];
@@ -112,14 +116,15 @@ static lp_status sort_items(const ordering *o, const lp_chat_value *list, bool r
 }
 
 static lp_status unique_items(const ordering *o, const lp_chat_value *list, lp_chat_value *out) {
-  lp_chat_value *items = LP_NEW_ARRAY(o->chat->arena, lp_chat_value, list->size);
-  lp_chat_value *keys = LP_NEW_ARRAY(o->chat->arena, lp_chat_value, list->size);
+  lp_chat_value *items = LP_CHAT_NEW(o->chat, lp_chat_value, list->size);
+  lp_chat_value *keys = LP_CHAT_NEW(o->chat, lp_chat_value, list->size);
+  LP_TRY(lp_chat_check(o->chat, o->node->at));
   size_t made = 0;
   for (size_t i = 0; i < list->size && i < MOST_SORTED; i++) {
     bool seen = false;
     LP_TRY(key_of(o, &list->items[i], &keys[made]));
     for (size_t j = 0; j < made && !seen; j++)
-      seen = lp_chat_equals(&keys[j], &keys[made]);
+      seen = lp_chat_equals(o->chat, &keys[j], &keys[made]);
     if (!seen) items[made++] = list->items[i];
   }
   *out = lp_chat_iterator_over(o->chat, items, made);
@@ -132,7 +137,7 @@ static lp_status extreme(const ordering *o, const lp_chat_value *list, bool leas
   for (size_t i = 0; i < list->size; i++) {
     int order = 0;
     LP_TRY(key_of(o, &list->items[i], &key));
-    if (i > 0 && !lp_chat_order(&key, &best, &order))
+    if (i > 0 && !lp_chat_order(o->chat, &key, &best, &order))
       return lp_chat_unsupported(o->chat, o->node, "filter", o->filter, list);
     if (i > 0 && (least ? order >= 0 : order <= 0)) continue;
     best = key;
@@ -146,7 +151,7 @@ static lp_status sum_items(const lp_chat *chat, const lp_chat_node *node, const 
                            const lp_chat_args *args, lp_chat_value *out) {
   const lp_chat_value *name = lp_chat_arg(args, 0, "attribute"), *start = lp_chat_arg(args, 1, "start");
   *out = start ? *start : lp_chat_number(0);
-  for (size_t i = 0; i < list->size; i++) {
+  for (size_t i = 0; i < list->size && lp_chat_charge(chat, 1); i++) {
     lp_chat_value so_far = *out, item = list->items[i];
     if (name && name->kind != LP_CHAT_NONE) LP_TRY(lp_chat_attribute(chat, node, &list->items[i], name, &item));
     LP_TRY(lp_chat_binary(chat, node, "+", &so_far, &item, out));
@@ -155,10 +160,10 @@ static lp_status sum_items(const lp_chat *chat, const lp_chat_node *node, const 
 }
 
 static lp_chat_value reverse_items(const lp_chat *chat, const lp_chat_value *list) {
-  lp_chat_value *items = LP_NEW_ARRAY(chat->arena, lp_chat_value, list->size);
-  for (size_t i = 0; i < list->size; i++)
+  lp_chat_value *items = LP_CHAT_NEW(chat, lp_chat_value, list->size);
+  for (size_t i = 0; items && i < list->size; i++)
     items[i] = list->items[list->size - 1 - i];
-  return lp_chat_iterator_over(chat, items, list->size);
+  return lp_chat_iterator_over(chat, items, items ? list->size : 0);
 }
 
 /* ---- parts of lists ---------------------------------------------------------------------------------------------- */
@@ -172,10 +177,12 @@ static lp_status batch_items(const lp_chat *chat, const lp_chat_node *node, cons
     return lp_chat_unsupported(chat, node, "filter", "batch", list);
   size_t every = count->integer > MOST_SORTED ? MOST_SORTED : (size_t)count->integer, made = 0;
   if (list->size > MOST_SORTED) return lp_chat_error(chat, node->at, "the list is too long to be split");
-  lp_chat_value *parts = LP_NEW_ARRAY(chat->arena, lp_chat_value, list->size / every + 1);
+  lp_chat_value *parts = LP_CHAT_NEW(chat, lp_chat_value, list->size / every + 1);
+  LP_TRY(lp_chat_check(chat, node->at));
   for (size_t at = 0; at < list->size; at += every) {
     size_t size = list->size - at < every ? list->size - at : every, full = fills ? every : size;
-    lp_chat_value *items = LP_NEW_ARRAY(chat->arena, lp_chat_value, full);
+    lp_chat_value *items = LP_CHAT_NEW(chat, lp_chat_value, full);
+    LP_TRY(lp_chat_check(chat, node->at));
     for (size_t i = 0; i < full; i++)
       items[i] = i < size ? list->items[at + i] : *fill;
     parts[made++] = lp_chat_list(items, full);
@@ -192,10 +199,12 @@ static lp_status slice_items(const lp_chat *chat, const lp_chat_node *node, cons
   if (!count || !lp_chat_is_integral(count) || count->integer < 1 || count->integer > MOST_SORTED)
     return lp_chat_unsupported(chat, node, "filter", "slice", list);
   size_t parts = (size_t)count->integer, every = list->size / parts, longer = list->size % parts, at = 0;
-  lp_chat_value *made = LP_NEW_ARRAY(chat->arena, lp_chat_value, parts);
+  lp_chat_value *made = LP_CHAT_NEW(chat, lp_chat_value, parts);
+  LP_TRY(lp_chat_check(chat, node->at));
   for (size_t i = 0; i < parts; i++) {
     size_t size = every + (i < longer), full = size + (fills && i >= longer);
-    lp_chat_value *items = LP_NEW_ARRAY(chat->arena, lp_chat_value, full);
+    lp_chat_value *items = LP_CHAT_NEW(chat, lp_chat_value, full);
+    LP_TRY(lp_chat_check(chat, node->at));
     for (size_t k = 0; k < full; k++)
       items[k] = k < size ? list->items[at + k] : *fill;
     made[i] = lp_chat_list(items, full);
@@ -208,7 +217,8 @@ static lp_status slice_items(const lp_chat *chat, const lp_chat_node *node, cons
 /* groupby(attribute, default=none, case_sensitive=false): pairs of a key and its items, in the order of keys. */
 static lp_status group_items(const ordering *o, const lp_chat_value *list, lp_chat_value *out) {
   const lp_chat *chat = o->chat;
-  lp_chat_value sorted, key, next, *groups = LP_NEW_ARRAY(chat->arena, lp_chat_value, list->size);
+  lp_chat_value sorted = {0}, key, next, *groups = LP_CHAT_NEW(chat, lp_chat_value, list->size);
+  LP_TRY(lp_chat_check(chat, o->node->at));
   size_t made = 0;
   if (!o->attribute) return lp_chat_unsupported(chat, o->node, "filter", o->filter, list);
   LP_TRY(sort_items(o, list, false, &sorted));
@@ -216,9 +226,10 @@ static lp_status group_items(const ordering *o, const lp_chat_value *list, lp_ch
     LP_TRY(key_of(o, &sorted.items[i], &key));
     for (end = i + 1; end < sorted.size; end++) {
       LP_TRY(key_of(o, &sorted.items[end], &next));
-      if (!lp_chat_equals(&key, &next)) break;
+      if (!lp_chat_equals(o->chat, &key, &next)) break;
     }
-    lp_chat_value *pair = LP_NEW_ARRAY(chat->arena, lp_chat_value, 2);
+    lp_chat_value *pair = LP_CHAT_NEW(chat, lp_chat_value, 2);
+    LP_TRY(lp_chat_check(chat, o->node->at));
     LP_TRY(lp_chat_attribute(chat, o->node, &sorted.items[i], o->attribute, &pair[0]));
     pair[1] = lp_chat_list(&sorted.items[i], end - i);
     groups[made] = lp_chat_list(pair, 2);
@@ -235,17 +246,17 @@ static lp_status group_items(const ordering *o, const lp_chat_value *list, lp_ch
 static lp_status sort_pairs(const lp_chat *chat, const lp_chat_node *node, const lp_chat_args *args,
                             lp_chat_value *pairs) {
   const lp_chat_value *by = lp_chat_arg(args, 1, "by"), *reverse = lp_chat_arg(args, 2, "reverse");
-  bool value = by && by->kind == LP_CHAT_STRING && lp_streq(by->text, "value");
+  bool value = by && lp_chat_is_text(by, "value");
   lp_chat_value index = lp_chat_number(value), list = *pairs;
   ordering o = ordering_of(chat, node, "dictsort", lp_chat_arg(args, 0, "case_sensitive"), &index);
-  if (by && !value && (by->kind != LP_CHAT_STRING || !lp_streq(by->text, "key")))
-    return lp_chat_unsupported(chat, node, "filter", "dictsort", pairs);
+  if (by && !value && !lp_chat_is_text(by, "key")) return lp_chat_unsupported(chat, node, "filter", "dictsort", pairs);
   return sort_items(&o, &list, reverse && lp_chat_is_true(reverse), pairs);
 }
 
 lp_status lp_chat_pairs(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *dict,
                         const lp_chat_args *args, lp_chat_value *out) {
-  lp_chat_value *pairs = LP_NEW_ARRAY(chat->arena, lp_chat_value, dict->size);
+  lp_chat_value *pairs = LP_CHAT_NEW(chat, lp_chat_value, dict->size);
+  LP_TRY(lp_chat_check(chat, node->at));
   for (size_t i = 0; i < dict->size; i++) {
     pairs[i] = lp_chat_list(&dict->items[2 * i], 2);
     pairs[i].tuple = true;

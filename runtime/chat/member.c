@@ -4,8 +4,9 @@
 #include "runtime/chat/value.h"
 
 /* The value of that key, or NULL. */
-static const lp_chat_value *find_entry(const lp_chat_value *dict, const char *key) {
+static const lp_chat_value *find_entry(const lp_chat *chat, const lp_chat_value *dict, const char *key) {
   size_t size = strlen(key);
+  if (!lp_chat_charge_names(chat, dict->size)) return NULL;
   for (size_t i = 0; i < dict->size; i++) {
     const lp_chat_value *at = &dict->items[2 * i];
     if (at->kind == LP_CHAT_STRING && at->size == size && memcmp(at->text, key, size) == 0) return at + 1;
@@ -66,20 +67,18 @@ bool lp_chat_has_method(const lp_chat_value *object, const char *name) {
 lp_status lp_chat_member(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object, const char *name,
                          lp_chat_value *out) {
   const lp_chat_value *entry;
+  const lp_chat_variable *variable;
   *out = (lp_chat_value){0};
   switch (object->kind) {
   case LP_CHAT_DICT:
-    entry = find_entry(object, name);
+    entry = find_entry(chat, object, name);
     if (entry) *out = *entry;
     return LP_OK;
   case LP_CHAT_LOOP:
     return loop_member(chat, node, object->loop, name, out);
   case LP_CHAT_SPACE:
-    for (const lp_chat_variable *v = *object->space; v; v = v->next) {
-      if (!lp_streq(v->name, name)) continue;
-      *out = v->value;
-      return LP_OK;
-    }
+    variable = lp_chat_find_variable(chat, *object->space, name);
+    if (variable) *out = variable->value;
     return LP_OK;
   case LP_CHAT_UNDEFINED:
     return lp_chat_error(chat, node->at, "an undefined value has no member '%s'", name);
@@ -92,30 +91,52 @@ lp_status lp_chat_member(const lp_chat *chat, const lp_chat_node *node, const lp
   }
 }
 
+/* The characters of a text, or the items of a list. */
+static int64_t count_items(const lp_chat *chat, const lp_chat_value *object) {
+  int64_t count = 0;
+  if (object->kind == LP_CHAT_LIST) return (int64_t)object->size;
+  for (size_t at = 0; at < object->size; at += lp_chat_character_length(object, at))
+    count++;
+  return lp_chat_charge_text(chat, object->size) ? count : 0;
+}
+
+/* The items from `from` up to `to`, in place. */
+static lp_chat_value part(const lp_chat_value *object, int64_t from, int64_t to) {
+  size_t start = 0, size = 0;
+  if (from >= to) return object->kind == LP_CHAT_LIST ? lp_chat_list(NULL, 0) : lp_chat_text("", 0);
+  if (object->kind == LP_CHAT_LIST) return lp_chat_list(object->items + from, (size_t)(to - from));
+  for (int64_t i = 0; i < from; i++)
+    start += lp_chat_character_length(object, start);
+  for (int64_t i = from; i < to; i++)
+    size += lp_chat_character_length(object, start + size);
+  return lp_chat_text(object->text + start, size);
+}
+
 lp_status lp_chat_index(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
                         const lp_chat_value *key, lp_chat_value *out) {
-  lp_chat_value list;
   if (key->kind == LP_CHAT_STRING) {
-    LP_TRY(lp_chat_member(chat, node, object, key->text, out));
-    if (out->kind == LP_CHAT_UNDEFINED && lp_chat_has_method(object, key->text))
-      *out = (lp_chat_value){.kind = LP_CHAT_FUNCTION, .text = key->text};
+    const char *name = lp_chat_string(chat, key);
+    if (!lp_chat_charge_bytes(chat, key->size)) return lp_chat_check(chat, node->at);
+    LP_TRY(lp_chat_member(chat, node, object, name, out));
+    if (out->kind == LP_CHAT_UNDEFINED && lp_chat_has_method(object, name))
+      *out = (lp_chat_value){.kind = LP_CHAT_FUNCTION, .text = name};
     return LP_OK;
   }
   *out = (lp_chat_value){0};
   if (object->kind == LP_CHAT_ITERATOR) return LP_OK; /* undefined, as in Jinja */
   if (object->kind == LP_CHAT_DICT) {
     for (size_t i = 0; i < object->size; i++)
-      if (lp_chat_equals(&object->items[2 * i], key)) *out = object->items[2 * i + 1];
+      if (lp_chat_equals(chat, &object->items[2 * i], key)) *out = object->items[2 * i + 1];
     return LP_OK;
   }
   bool sequence = object->kind == LP_CHAT_LIST || object->kind == LP_CHAT_STRING;
   if (!sequence || !lp_chat_is_integral(key))
     return lp_chat_error(chat, node->at, "%s as an index of %s is not supported", lp_chat_kind_name(key),
                          lp_chat_kind_name(object));
-  (void)lp_chat_iterate(chat, object, &list);
-  int64_t at = key->integer, count = (int64_t)list.size;
+  int64_t at = key->integer, count = count_items(chat, object);
   if (at < 0) at += count;
-  if (at >= 0 && at < count) *out = list.items[at];
+  if (at < 0 || at >= count) return LP_OK;
+  *out = object->kind == LP_CHAT_LIST ? object->items[at] : part(object, at, at + 1);
   return LP_OK;
 }
 
@@ -129,14 +150,13 @@ static int64_t bound(const lp_chat_value *value, int64_t count, int64_t least, i
 lp_status lp_chat_slice(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
                         const lp_chat_value bounds[3], lp_chat_value *out) {
   lp_chat_value list;
-  lp_buf text = {0};
+  lp_buf text = {.arena = chat->arena};
   for (int i = 0; i < 3; i++)
     if (!lp_chat_is_integral(&bounds[i]) && bounds[i].kind != LP_CHAT_NONE && bounds[i].kind != LP_CHAT_UNDEFINED)
       return lp_chat_error(chat, node->at, "a number was expected");
   if (object->kind != LP_CHAT_LIST && object->kind != LP_CHAT_STRING)
     return lp_chat_error(chat, node->at, "a slice of %s is not supported", lp_chat_kind_name(object));
-  (void)lp_chat_iterate(chat, object, &list);
-  int64_t step = lp_chat_is_integral(&bounds[2]) ? bounds[2].integer : 1, count = (int64_t)list.size;
+  int64_t step = lp_chat_is_integral(&bounds[2]) ? bounds[2].integer : 1, count = count_items(chat, object);
   if (step == 0) return lp_chat_error(chat, node->at, "a slice's step is zero");
   if (step > count) step = count + 1; /* the next step leaves the list */
   if (step < -count) step = -count - 1;
@@ -144,13 +164,20 @@ lp_status lp_chat_slice(const lp_chat *chat, const lp_chat_node *node, const lp_
   int64_t least = back ? -1 : 0, most = back ? count - 1 : count;
   int64_t from = bound(&bounds[0], count, least, most, back ? most : least);
   int64_t to = bound(&bounds[1], count, least, most, back ? least : most);
-  lp_chat_value *items = LP_NEW_ARRAY(chat->arena, lp_chat_value, list.size);
+  if (step == 1) {
+    *out = part(object, from, to);
+    out->tuple = object->tuple;
+    return LP_OK;
+  }
+  (void)lp_chat_iterate(chat, object, &list);
+  lp_chat_value *items = LP_CHAT_NEW(chat, lp_chat_value, list.size);
+  LP_TRY(lp_chat_check(chat, node->at));
   size_t made = 0;
   for (int64_t at = from; back ? at > to : at < to; at += step) {
     if (object->kind == LP_CHAT_STRING) lp_buf_append(&text, list.items[at].text, list.items[at].size);
     items[made++] = list.items[at];
   }
-  *out = object->kind == LP_CHAT_STRING ? lp_chat_keep(chat, &text) : lp_chat_list(items, made);
+  *out = object->kind == LP_CHAT_STRING ? lp_chat_keep(&text) : lp_chat_list(items, made);
   out->tuple = object->tuple;
   return LP_OK;
 }

@@ -40,7 +40,7 @@ static lp_status parse_otherwise(lp_chat_parser *p, const lp_chat_token *start, 
 
 /* Parses the condition, the body and all branches after it, after `if` or `elif`. */
 static lp_status parse_if(lp_chat_parser *p, const lp_chat_token *start, lp_chat_node **out) {
-  if (++p->depth > LP_CHAT_MAX_DEPTH) return lp_chat_error(p->chat, start->at, "nested too deeply");
+  LP_TRY(lp_chat_parse_deeper(p));
   *out = lp_chat_make_node(p, LP_CHAT_DO_IF, start);
   LP_TRY(lp_chat_parse_expression(p, &(*out)->a));
   LP_TRY(expect_close(p));
@@ -233,7 +233,7 @@ static bool at_end_of_body(const lp_chat_parser *p) {
 
 static lp_status parse_body(lp_chat_parser *p, lp_chat_node **out) {
   lp_chat_node **end = out;
-  if (++p->depth > LP_CHAT_MAX_DEPTH) return lp_chat_error(p->chat, p->token->at, "nested too deeply");
+  LP_TRY(lp_chat_parse_deeper(p));
   while (p->token->kind != LP_CHAT_END && !at_end_of_body(p)) {
     const lp_chat_token *token = p->token;
     if (token->kind == LP_CHAT_DATA) {
@@ -251,10 +251,15 @@ static lp_status parse_body(lp_chat_parser *p, lp_chat_node **out) {
   return LP_OK;
 }
 
-lp_status lp_chat_parse(const lp_chat *chat, const lp_chat_tokens *tokens, lp_chat_node **out) {
-  lp_chat_parser p = {.chat = chat, .token = tokens->data};
+lp_status lp_chat_parse(const lp_chat *chat, const lp_chat_token *tokens, lp_chat_node **out) {
+  lp_chat_parser p = {.chat = chat, .token = tokens};
+  size_t count = 16;
+  for (const lp_chat_token *token = tokens; token->kind != LP_CHAT_END; token++)
+    count += token->kind != LP_CHAT_SYMBOL || !strchr(".:=)]}", token->text[0]) || token->text[1] != '\0';
+  p.node = LP_CHAT_NEW(chat, lp_chat_node, count + count / 4); /* chains of comparisons have one more for five tokens */
   *out = NULL;
+  LP_TRY(lp_chat_check(chat, 0));
   LP_TRY(parse_body(&p, out));
-  if (p.token->kind == LP_CHAT_END) return LP_OK;
+  if (p.token->kind == LP_CHAT_END) return lp_chat_check(chat, p.token->at);
   return lp_chat_error(chat, p.token->at, "'%s' without its beginning", p.token[1].text);
 }

@@ -10,8 +10,11 @@ typedef struct {
   const lp_chat *chat;
   const lp_chat_token *token; /* the next */
   int depth;
+  lp_chat_node *node; /* the next of those that are left, which are enough for all tokens */
 } lp_chat_parser;
 
+/* Counts a level of depth, which the caller takes back. */
+LP_MUST_USE lp_status lp_chat_parse_deeper(lp_chat_parser *p);
 /* The token is this operator or bracket. */
 bool lp_chat_is_symbol(const lp_chat_parser *p, const char *text);
 /* The token is this name. */
@@ -24,7 +27,7 @@ LP_MUST_USE lp_status lp_chat_unexpected(const lp_chat_parser *p, const char *wa
 LP_MUST_USE lp_status lp_chat_expect_symbol(lp_chat_parser *p, const char *text);
 LP_MUST_USE lp_status lp_chat_expect_name(lp_chat_parser *p, const lp_chat_token **out);
 /* A node with the text and the number of the token. */
-lp_chat_node *lp_chat_make_node(lp_chat_parser *p, lp_chat_node_kind kind, const lp_chat_token *token);
+LP_NEVER_NULL lp_chat_node *lp_chat_make_node(lp_chat_parser *p, lp_chat_node_kind kind, const lp_chat_token *token);
 /* Parses items up to and including `close`; keyword arguments are allowed if `keywords` is set. */
 LP_MUST_USE lp_status lp_chat_parse_items(lp_chat_parser *p, const char *close, bool keywords, lp_chat_node **out);
 /* Parses the filters and tests that follow an expression. */

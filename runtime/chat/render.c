@@ -4,14 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 400, MAX_STEPS = 1000 * 1000, MAX_OUTPUT = 1 << 26 };
-
 typedef struct {
   const lp_chat *chat;
   lp_chat_variable *scope; /* the innermost first */
   lp_buf *out;
-  int depth, macros; /* `macros` are running */
-  int64_t steps;
+  int macros;                /* that are running */
   lp_chat_variable *globals; /* the scope of the template's own level, while a loop or macro runs; else NULL */
   lp_chat_value captured;    /* the text of the innermost finished block */
   enum { GOES_ON, BREAKS, CONTINUES } flow;
@@ -23,15 +20,15 @@ static lp_status render(renderer *r, const lp_chat_node *list);
 /* ---- variables --------------------------------------------------------------------------------------------------- */
 
 static void declare(renderer *r, const char *name, lp_chat_value value) {
-  lp_chat_variable *variable = LP_NEW(r->chat->arena, lp_chat_variable);
+  lp_chat_variable *variable = LP_CHAT_NEW(r->chat, lp_chat_variable, 1);
+  if (!variable) return;
   *variable = (lp_chat_variable){.name = name, .value = value, .next = r->scope};
   r->scope = variable;
 }
 
 static lp_chat_value find_variable(const renderer *r, const char *name) {
-  for (const lp_chat_variable *v = r->scope; v; v = v->next)
-    if (lp_streq(v->name, name)) return v->value;
-  return (lp_chat_value){0};
+  const lp_chat_variable *variable = lp_chat_find_variable(r->chat, r->scope, name);
+  return variable ? variable->value : (lp_chat_value){0};
 }
 
 static lp_status evaluate_name(const renderer *r, const lp_chat_node *node, lp_chat_value *out) {
@@ -73,7 +70,8 @@ static size_t count_nodes(const lp_chat_node *list) {
 /* Evaluates the items of a list, or alternating keys and values of a mapping. Of equal keys the last one remains. */
 static lp_status evaluate_list(renderer *r, const lp_chat_node *node, lp_chat_value *out) {
   size_t count = count_nodes(node->b), made = 0;
-  lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, count);
+  lp_chat_value *items = LP_CHAT_NEW(r->chat, lp_chat_value, count);
+  LP_TRY(lp_chat_check(r->chat, node->at));
   for (const lp_chat_node *item = node->b; item; item = item->next)
     LP_TRY(evaluate(r, item, &items[made++]));
   *out = lp_chat_list(items, count);
@@ -82,7 +80,7 @@ static lp_status evaluate_list(renderer *r, const lp_chat_node *node, lp_chat_va
   size_t pairs = 0;
   for (size_t i = 0; i < count / 2; i++) {
     size_t at = 0;
-    while (at < pairs && !lp_chat_equals(&items[2 * at], &items[2 * i]))
+    while (at < pairs && !lp_chat_equals(r->chat, &items[2 * at], &items[2 * i]))
       at++;
     items[2 * at] = items[2 * i];
     items[2 * at + 1] = items[2 * i + 1];
@@ -102,7 +100,8 @@ static lp_status evaluate_slice(renderer *r, const lp_chat_node *node, lp_chat_v
 }
 
 static lp_chat_value macro_value(const renderer *r, const lp_chat_node *node, lp_chat_variable *scope) {
-  lp_chat_macro *macro = LP_NEW(r->chat->arena, lp_chat_macro);
+  lp_chat_macro *macro = LP_CHAT_NEW(r->chat, lp_chat_macro, 1);
+  if (!macro) return (lp_chat_value){0};
   *macro = (lp_chat_macro){node, scope};
   return (lp_chat_value){.kind = LP_CHAT_MACRO, .macro = macro};
 }
@@ -113,9 +112,8 @@ static lp_status call_macro(renderer *r, const lp_chat_node *node, const lp_chat
                             const lp_chat_args *args, const lp_chat_value *caller, lp_chat_value *out) {
   const lp_chat_node *macro = called->node;
   lp_chat_variable *outer = r->scope, *globals = r->globals;
-  lp_buf text = {0}, *before = r->out;
+  lp_buf text = {.arena = r->chat->arena}, *before = r->out;
   size_t index = 0;
-  if (++r->depth > MAX_DEPTH) return lp_chat_error(r->chat, node->at, "nested too deeply");
   if (args->count > count_nodes(macro->targets))
     return lp_chat_error(r->chat, node->at, "too many arguments of the macro '%s'", macro->text);
   if (!globals) r->globals = outer;
@@ -138,8 +136,7 @@ static lp_status call_macro(renderer *r, const lp_chat_node *node, const lp_chat
   r->scope = outer;
   r->globals = globals;
   r->flow = GOES_ON;
-  r->depth--;
-  *out = lp_chat_keep(r->chat, &text);
+  *out = lp_chat_keep(&text);
   return status;
 }
 
@@ -197,18 +194,6 @@ static lp_status evaluate_choice(renderer *r, const lp_chat_node *node, lp_chat_
   return chosen ? evaluate(r, chosen, out) : LP_OK;
 }
 
-static lp_status negate(renderer *r, const lp_chat_node *node, const lp_chat_value *value, lp_chat_value *out) {
-  *out = *value;
-  if (value->kind == LP_CHAT_REAL) {
-    out->real = -value->real;
-    return LP_OK;
-  }
-  if (value->kind != LP_CHAT_NUMBER || value->integer == INT64_MIN)
-    return lp_chat_error(r->chat, node->at, "'-' of %s is not supported", lp_chat_kind_name(value));
-  out->integer = -value->integer;
-  return LP_OK;
-}
-
 /* Evaluates operators with one operand; node->a has been evaluated to `value`. */
 static lp_status apply(renderer *r, const lp_chat_node *node, const lp_chat_value *value, lp_chat_value *out) {
   lp_chat_args args;
@@ -234,7 +219,7 @@ static lp_status apply(renderer *r, const lp_chat_node *node, const lp_chat_valu
     *out = lp_chat_bool(!lp_chat_is_true(value));
     return LP_OK;
   default:
-    return negate(r, node, value, out);
+    return lp_chat_negate(r->chat, node, value, out);
   }
 }
 
@@ -277,11 +262,8 @@ static lp_status evaluate_node(renderer *r, const lp_chat_node *node, lp_chat_va
 
 static lp_status evaluate(renderer *r, const lp_chat_node *node, lp_chat_value *out) {
   *out = (lp_chat_value){0};
-  if (++r->depth > MAX_DEPTH) return lp_chat_error(r->chat, node->at, "nested too deeply");
-  if (++r->steps > MAX_STEPS) return lp_chat_error(r->chat, node->at, "the template takes too many steps");
-  LP_TRY(evaluate_node(r, node, out));
-  r->depth--;
-  return LP_OK;
+  if (lp_chat_enter(r->chat)) LP_TRY(evaluate_node(r, node, out));
+  return lp_chat_leave(r->chat, node->at);
 }
 
 /* ---- statements -------------------------------------------------------------------------------------------------- */
@@ -301,7 +283,8 @@ static lp_status assign(renderer *r, const lp_chat_node *node, const lp_chat_val
 
 /* Selects the items for which the loop's condition holds. */
 static lp_status filter_items(renderer *r, const lp_chat_node *node, lp_chat_value *list) {
-  lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, list->size), condition;
+  lp_chat_value *items = LP_CHAT_NEW(r->chat, lp_chat_value, list->size), condition;
+  LP_TRY(lp_chat_check(r->chat, node->at));
   lp_chat_variable *outer = r->scope;
   size_t made = 0;
   for (size_t i = 0; i < list->size; i++) {
@@ -321,18 +304,21 @@ static lp_status render_for(renderer *r, const lp_chat_node *node) {
     return lp_chat_error(r->chat, node->at, "a loop over %s is not supported", lp_chat_kind_name(&value));
   if (node->d) LP_TRY(filter_items(r, node, &list));
   if (list.size == 0) return render(r, node->c);
-  lp_chat_variable *outer = r->scope;
-  lp_chat_loop *loop = LP_NEW(r->chat->arena, lp_chat_loop);
+  lp_chat_variable *outer = r->scope, *inner;
+  lp_chat_loop *loop = LP_CHAT_NEW(r->chat, lp_chat_loop, 1);
+  LP_TRY(lp_chat_check(r->chat, node->at));
   *loop = (lp_chat_loop){.list = list};
   bool outermost = !r->globals;
   if (outermost) r->globals = outer;
+  declare(r, "loop", (lp_chat_value){.kind = LP_CHAT_LOOP, .loop = loop});
+  inner = r->scope;
   for (; loop->index < list.size && r->flow != BREAKS; loop->index++) {
-    declare(r, "loop", (lp_chat_value){.kind = LP_CHAT_LOOP, .loop = loop});
     LP_TRY(assign(r, node, &list.items[loop->index]));
     r->flow = GOES_ON;
     LP_TRY(render(r, node->b));
-    r->scope = outer; /* variables that the body sets end with it */
+    r->scope = inner; /* variables that the body sets end with it */
   }
+  r->scope = outer;
   r->flow = GOES_ON;
   if (outermost) r->globals = NULL;
   return LP_OK;
@@ -345,9 +331,14 @@ static lp_status render_set(renderer *r, const lp_chat_node *node) {
   if (!name->b) return assign(r, node, &value);
   lp_chat_value space = find_variable(r, name->text);
   if (space.kind != LP_CHAT_SPACE) return lp_chat_error(r->chat, node->at, "'%s' is not a namespace", name->text);
-  lp_chat_variable *variable = LP_NEW(r->chat->arena, lp_chat_variable);
-  *variable = (lp_chat_variable){.name = name->b->text, .value = value, .next = *space.space};
-  *space.space = variable;
+  lp_chat_variable *variable = lp_chat_find_variable(r->chat, *space.space, name->b->text);
+  if (!variable) {
+    variable = LP_CHAT_NEW(r->chat, lp_chat_variable, 1);
+    LP_TRY(lp_chat_check(r->chat, node->at));
+    *variable = (lp_chat_variable){.name = name->b->text, .next = *space.space};
+    *space.space = variable;
+  }
+  variable->value = value;
   return LP_OK;
 }
 
@@ -355,13 +346,13 @@ static lp_status render_set(renderer *r, const lp_chat_node *node) {
  * with it. */
 static lp_status render_capture(renderer *r, const lp_chat_node *node) {
   lp_chat_variable *outer = r->scope;
-  lp_buf text = {0}, *before = r->out;
+  lp_buf text = {.arena = r->chat->arena}, *before = r->out;
   lp_chat_value value;
   r->out = &text;
   lp_status status = render(r, node->b);
   r->out = before;
   r->scope = outer;
-  r->captured = lp_chat_keep(r->chat, &text);
+  r->captured = lp_chat_keep(&text);
   LP_TRY(status);
   LP_TRY(evaluate(r, node->a, &value));
   return node->targets ? assign(r, node, &value) : lp_chat_print(r->chat, node->at, &value, r->out);
@@ -437,9 +428,8 @@ static lp_status render_one(renderer *r, const lp_chat_node *node) {
 
 static lp_status render(renderer *r, const lp_chat_node *list) {
   for (const lp_chat_node *node = list; node && r->flow == GOES_ON; node = node->next) {
-    if (++r->steps > MAX_STEPS || r->out->size > MAX_OUTPUT)
-      return lp_chat_error(r->chat, node->at, "the template takes too many steps");
-    LP_TRY(render_one(r, node));
+    if (lp_chat_enter(r->chat)) LP_TRY(render_one(r, node));
+    LP_TRY(lp_chat_leave(r->chat, node->at));
   }
   return LP_OK;
 }
@@ -448,23 +438,23 @@ static lp_status render(renderer *r, const lp_chat_node *list) {
 
 static lp_chat_value message_value(const renderer *r, const lp_chat_message *message) {
   const char *members[2][2] = {{"role", message->role}, {"content", message->content}};
-  lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, 4);
-  for (size_t i = 0; i < 2; i++) {
+  lp_chat_value *items = LP_CHAT_NEW(r->chat, lp_chat_value, 4);
+  for (size_t i = 0; items && i < 2; i++) {
     const char *text = members[i][1];
     items[2 * i] = lp_chat_text(members[i][0], strlen(members[i][0]));
     items[2 * i + 1] = text ? lp_chat_text(text, strlen(text)) : (lp_chat_value){.kind = LP_CHAT_NONE};
   }
-  return (lp_chat_value){.kind = LP_CHAT_DICT, .size = 2, .items = items};
+  return (lp_chat_value){.kind = LP_CHAT_DICT, .size = items ? 2 : 0, .items = items};
 }
 
 static void declare_inputs(renderer *r) {
   const lp_chat_input *input = r->chat->input;
   for (const char *const *name = lp_chat_functions; *name; name++)
     declare(r, *name, (lp_chat_value){.kind = LP_CHAT_FUNCTION, .text = *name});
-  lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, input->count);
-  for (size_t i = 0; i < input->count; i++)
+  lp_chat_value *items = LP_CHAT_NEW(r->chat, lp_chat_value, input->count);
+  for (size_t i = 0; items && i < input->count; i++)
     items[i] = message_value(r, &input->messages[i]);
-  declare(r, "messages", lp_chat_list(items, input->count));
+  declare(r, "messages", lp_chat_list(items, items ? input->count : 0));
   declare(r, "add_generation_prompt", lp_chat_bool(input->add_generation_prompt));
   for (size_t i = 0; i < input->special_count; i++)
     declare(r, input->specials[i].name, lp_chat_text(input->specials[i].text, strlen(input->specials[i].text)));
@@ -473,26 +463,32 @@ static void declare_inputs(renderer *r) {
   const lp_json_value *more = input->variables;
   for (size_t i = 0; more && i < more->size; i++) {
     const lp_json_value *key = &more->items[2 * i];
-    declare(r, lp_arena_strndup(r->chat->arena, key->text, key->size), lp_chat_from_json(r->chat, key + 1));
+    declare(r, lp_chat_strndup(r->chat, key->text, key->size), lp_chat_from_json(r->chat, key + 1));
   }
+}
+
+static lp_status render_source(lp_chat *chat, const char *source, size_t size, lp_buf *out) {
+  lp_buf text = {.arena = chat->arena};
+  renderer r = {.chat = chat, .out = &text};
+  const lp_chat_token *tokens;
+  lp_chat_node *tree;
+  lp_chat_set_source(chat, source, size);
+  declare_inputs(&r);
+  LP_TRY(lp_chat_tokenize(chat, &tokens));
+  LP_TRY(lp_chat_parse(chat, tokens, &tree));
+  LP_TRY(render(&r, tree));
+  char *data = realloc(out->data, out->size + text.size + 1);
+  if (!data) return lp_chat_error(chat, 0, "there is no memory for a text of %zu bytes", text.size);
+  *out = (lp_buf){.data = data, .size = out->size, .capacity = out->size + text.size + 1};
+  lp_buf_append(out, lp_buf_text(&text), text.size);
+  return LP_OK;
 }
 
 lp_status lp_chat_render(const char *source, size_t size, const lp_chat_input *input, lp_buf *out, lp_diag *diag) {
   lp_chat chat = {.input = input, .arena = lp_arena_create(), .diag = diag};
-  lp_chat_tokens tokens = {0};
-  lp_chat_node *tree = NULL;
-  renderer r = {.chat = &chat, .out = out};
-  size_t start = out->size;
-  lp_chat_set_source(&chat, source, size);
-  declare_inputs(&r);
-  lp_status status = lp_chat_tokenize(&chat, &tokens);
-  if (status == LP_OK) status = lp_chat_parse(&chat, &tokens, &tree);
-  if (status == LP_OK) status = render(&r, tree);
-  if (status != LP_OK && out->size > start) {
-    out->size = start;
-    out->data[start] = '\0';
-  }
-  lp_vec_free(&tokens);
+  lp_chat_begin(&chat);
+  lp_status status = render_source(&chat, source, size, out);
+  if (status != LP_OK && input->broken) *input->broken = chat.budget->broken;
   lp_arena_free(chat.arena);
   return status;
 }

@@ -2,22 +2,12 @@
 #ifndef LP_CHAT_SYNTAX_H
 #define LP_CHAT_SYNTAX_H
 
-#include "runtime/chat/chat.h"
-
-typedef struct {
-  const lp_chat_input *input;
-  lp_arena *arena;
-  lp_diag *diag;
-  const char *source; /* newlines normalized */
-  size_t size;
-} lp_chat;
+#include "runtime/chat/budget.h"
 
 /* ---- source (lex.c) ---------------------------------------------------------------------------------------------- */
 
 /* Copies the source to the arena as Jinja reads it: every kind of newline is \n, and one at the end is dropped. */
 void lp_chat_set_source(lp_chat *chat, const char *source, size_t size);
-/* Reports an error at byte `at` of the source. */
-LP_MUST_USE lp_status lp_chat_error(const lp_chat *chat, size_t at, const char *format, ...) LP_PRINTF(3, 4);
 
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
@@ -42,9 +32,9 @@ typedef struct {
   int64_t integer;
   double real;
 } lp_chat_token;
-typedef LP_VEC(lp_chat_token) lp_chat_tokens;
 
-LP_MUST_USE lp_status lp_chat_tokenize(const lp_chat *chat, lp_chat_tokens *out); /* ends in LP_CHAT_END */
+/* *out lies in the arena and ends in LP_CHAT_END. */
+LP_MUST_USE lp_status lp_chat_tokenize(const lp_chat *chat, const lp_chat_token **out);
 
 /* ---- tree -------------------------------------------------------------------------------------------------------- */
 
@@ -80,7 +70,7 @@ typedef enum {
   LP_CHAT_IS_TEST,     /* a is text(b...); integer: negated */
   LP_CHAT_IS_NOT,      /* a */
   LP_CHAT_IS_MINUS,    /* a */
-  LP_CHAT_IS_CHAIN,    /* a < b < ...: b has the comparisons by `next`, of which a is the right side */
+  LP_CHAT_IS_CHAIN,    /* a < b < ...: b has the comparisons by `next`, c is the last; a of each is its right side */
   LP_CHAT_IS_BINARY,   /* a text b; `and`, `or`, `in`, `not in` too */
   LP_CHAT_IS_CHOICE    /* a if b else c; c may be NULL */
 } lp_chat_node_kind;
@@ -95,6 +85,6 @@ typedef struct lp_chat_node {
   struct lp_chat_node *a, *b, *c, *d, *targets, *next;
 } lp_chat_node;
 
-LP_MUST_USE lp_status lp_chat_parse(const lp_chat *chat, const lp_chat_tokens *tokens, lp_chat_node **out);
+LP_MUST_USE lp_status lp_chat_parse(const lp_chat *chat, const lp_chat_token *tokens, lp_chat_node **out);
 
 #endif

@@ -25,10 +25,11 @@ static bool has_case(const lp_chat_value *value, char low, char high) {
   return any;
 }
 
-static bool plain_test(const char *name, const lp_chat_value *value, bool *out) {
+static bool plain_test(const lp_chat *chat, const char *name, const lp_chat_value *value, bool *out) {
   lp_chat_value_kind kind = value->kind;
   bool integral = lp_chat_is_integral(value), sequence = kind == LP_CHAT_STRING || kind == LP_CHAT_LIST;
-  bool iterator = kind == LP_CHAT_ITERATOR;
+  bool iterator = kind == LP_CHAT_ITERATOR, reads = lp_streq(name, "lower") || lp_streq(name, "upper");
+  if (reads) (void)lp_chat_charge_text(chat, value->size);
   const struct {
     const char *name;
     bool truth;
@@ -50,8 +51,8 @@ static bool plain_test(const char *name, const lp_chat_value *value, bool *out) 
       {"callable", kind == LP_CHAT_MACRO || kind == LP_CHAT_FUNCTION || kind == LP_CHAT_UNDEFINED},
       {"odd", integral && value->integer % 2 != 0},
       {"even", integral && value->integer % 2 == 0},
-      {"lower", has_case(value, 'a', 'z')},
-      {"upper", has_case(value, 'A', 'Z')},
+      {"lower", reads && has_case(value, 'a', 'z')},
+      {"upper", reads && has_case(value, 'A', 'Z')},
   };
   for (size_t i = 0; i < LP_COUNT(tests); i++) {
     if (!lp_streq(name, tests[i].name)) continue;
@@ -66,14 +67,14 @@ lp_status lp_chat_test(const lp_chat *chat, const lp_chat_node *node, const char
   const lp_chat_value *first = lp_chat_arg(args, 0, "other");
   const char *op;
   lp_chat_value made;
-  if (args->count == 0 && plain_test(name, value, out)) return LP_OK;
+  if (args->count == 0 && plain_test(chat, name, value, out)) return LP_OK;
   if (first && compare_test(name, &op)) {
     LP_TRY(lp_chat_binary(chat, node, op, value, first, &made));
     *out = lp_chat_is_true(&made);
     return LP_OK;
   }
   if (first && lp_streq(name, "sameas")) {
-    *out = value->kind == first->kind && value->kind <= LP_CHAT_NUMBER && lp_chat_equals(value, first);
+    *out = value->kind == first->kind && value->kind <= LP_CHAT_NUMBER && lp_chat_equals(chat, value, first);
     return LP_OK;
   }
   if (first && lp_streq(name, "divisibleby") && lp_chat_is_integral(value) && lp_chat_is_integral(first) &&

@@ -48,8 +48,8 @@ static bool ends_word(uint32_t code) {
 
 static lp_status change_case(const lp_chat *chat, const lp_chat_node *node, const char *name,
                              const lp_chat_value *value, letter_case how, lp_chat_value *out) {
-  lp_buf text = {0};
-  bool in_word = false, done = true;
+  lp_buf text = {.arena = chat->arena};
+  bool in_word = false, done = lp_chat_charge_text(chat, 2 * value->size);
   for (size_t i = 0, length, bad; i < value->size && done; i += length) {
     length = lp_utf8_length(value->text + i, value->size - i, &bad);
     bool valid = length > 0;
@@ -62,7 +62,7 @@ static lp_status change_case(const lp_chat *chat, const lp_chat_node *node, cons
       lp_buf_append(&text, value->text + i, length);
     in_word = how == TITLE_FILTER ? !ends_word(code) : is_cased(code);
   }
-  *out = lp_chat_keep(chat, &text);
+  *out = lp_chat_keep(&text);
   return done ? LP_OK : lp_chat_error(chat, node->at, "'%s' does not support all letters of this text", name);
 }
 
@@ -76,11 +76,11 @@ lp_status lp_chat_lower(const lp_chat *chat, const lp_chat_node *node, const lp_
 
 /* ---- white space, parts and hits --------------------------------------------------------------------------------- */
 
-static bool is_in_set(const char *text, size_t length, const lp_chat_value *set) {
+static bool is_in_set(const lp_chat *chat, const char *text, size_t length, const lp_chat_value *set) {
   uint32_t code = lp_utf8_read(text, length);
   if (!set) return lp_utf8_is_space(code) || (code >= 0x1C && code <= 0x1F);
   lp_chat_value character = lp_chat_text(text, length);
-  return lp_chat_find(set, &character, 0) != NULL;
+  return lp_chat_find(chat, set, &character, 0) != NULL;
 }
 
 /* The character that ends before `end`, or starts at `start` when `end` is SIZE_MAX; texts may not be UTF-8. */
@@ -94,7 +94,7 @@ static lp_chat_value strip(const lp_chat *chat, const lp_chat_value *value, cons
   size_t start = 0, end = value->size;
   while (left && start < end) {
     size_t length = character_at(value->text + start, end - start);
-    if (length == 0 || !is_in_set(value->text + start, length, set)) break;
+    if (length == 0 || !is_in_set(chat, value->text + start, length, set)) break;
     start += length;
   }
   while (right && end > start) {
@@ -102,56 +102,53 @@ static lp_chat_value strip(const lp_chat *chat, const lp_chat_value *value, cons
     while (at > start && ((uint8_t)value->text[at] & 0xC0) == 0x80)
       at--;
     size_t length = character_at(value->text + at, end - at);
-    if (length != end - at || !is_in_set(value->text + at, length, set)) break;
+    if (length != end - at || !is_in_set(chat, value->text + at, length, set)) break;
     end = at;
   }
-  return lp_chat_text(lp_arena_strndup(chat->arena, value->text + start, end - start), end - start);
+  (void)lp_chat_charge_text(chat, value->size - (end - start));
+  return lp_chat_text(value->text + start, end - start);
 }
 
 /* Replaces at most `most` occurrences; < 0: all. The caller refuses an empty `old`, which Python finds between all
  * characters. */
 static lp_chat_value replace(const lp_chat *chat, const lp_chat_value *value, const lp_chat_value *old,
                              const lp_chat_value *fresh, int64_t most) {
-  lp_buf text = {0};
+  lp_buf text = {.arena = chat->arena};
   size_t done = 0;
-  for (const char *hit; most != 0 && (hit = lp_chat_find(value, old, done)); most--) {
+  for (const char *hit; most != 0 && (hit = lp_chat_find(chat, value, old, done)); most--) {
     lp_buf_append(&text, value->text + done, (size_t)(hit - value->text) - done);
     lp_buf_append(&text, fresh->text, fresh->size);
     done = (size_t)(hit - value->text) + old->size;
   }
   lp_buf_append(&text, value->text + done, value->size - done);
-  return lp_chat_keep(chat, &text);
+  return lp_chat_keep(&text);
 }
 
-typedef LP_VEC(lp_chat_value) value_list;
-
-static lp_chat_value keep_list(const lp_chat *chat, value_list *parts) {
-  const lp_chat_value *items = lp_arena_copy(chat->arena, parts->data, parts->count * sizeof *parts->data);
-  lp_chat_value list = lp_chat_list(items, parts->count);
-  lp_vec_free(parts);
-  return list;
+static lp_chat_value list_of(const lp_buf *parts) {
+  return lp_chat_list((const void *)parts->data, parts->size / sizeof(lp_chat_value));
 }
 
-static void push_part(const lp_chat *chat, value_list *parts, const char *text, size_t size) {
-  lp_vec_push(parts, lp_chat_text(lp_arena_strndup(chat->arena, text, size), size));
+static void push_part(const lp_chat *chat, lp_buf *parts, const char *text, size_t size) {
+  const lp_chat_value part = lp_chat_text(text, size);
+  if (lp_chat_charge(chat, 1)) lp_buf_append(parts, &part, sizeof part);
 }
 
 static lp_chat_value split_at(const lp_chat *chat, const lp_chat_value *value, const lp_chat_value *by, int64_t most) {
-  value_list parts = {0};
+  lp_buf parts = {.arena = chat->arena};
   size_t done = 0;
-  for (const char *hit; most != 0 && (hit = lp_chat_find(value, by, done)); most--) {
+  for (const char *hit; most != 0 && (hit = lp_chat_find(chat, value, by, done)); most--) {
     push_part(chat, &parts, value->text + done, (size_t)(hit - value->text) - done);
     done = (size_t)(hit - value->text) + by->size;
   }
   push_part(chat, &parts, value->text + done, value->size - done);
-  return keep_list(chat, &parts);
+  return list_of(&parts);
 }
 
 static lp_chat_value split_from_right(const lp_chat *chat, const lp_chat_value *value, const lp_chat_value *by,
                                       int64_t most) {
-  value_list parts = {0};
+  lp_buf parts = {.arena = chat->arena};
   size_t end = value->size, at = end >= by->size ? end - by->size + 1 : 0;
-  while (most != 0 && at-- > 0) {
+  while (most != 0 && at-- > 0 && lp_chat_charge_bytes(chat, by->size)) {
     if (memcmp(value->text + at, by->text, by->size) != 0) continue;
     push_part(chat, &parts, value->text + at + by->size, end - at - by->size);
     end = at;
@@ -159,37 +156,40 @@ static lp_chat_value split_from_right(const lp_chat *chat, const lp_chat_value *
     most--;
   }
   push_part(chat, &parts, value->text, end);
-  for (size_t i = 0; i < parts.count / 2; i++) {
-    lp_chat_value left = parts.data[i];
-    parts.data[i] = parts.data[parts.count - 1 - i];
-    parts.data[parts.count - 1 - i] = left;
+  lp_chat_value *items = (void *)parts.data;
+  for (size_t i = 0, count = list_of(&parts).size; i < count / 2; i++) {
+    lp_chat_value left = items[i];
+    items[i] = items[count - 1 - i];
+    items[count - 1 - i] = left;
   }
-  return keep_list(chat, &parts);
+  return list_of(&parts);
 }
 
 /* Splits the text at white space, `most` times at most; < 0: everywhere. */
 static lp_chat_value split_words(const lp_chat *chat, const lp_chat_value *value, int64_t most) {
-  value_list parts = {0};
+  lp_buf parts = {.arena = chat->arena};
   size_t start = 0, at = 0, length;
+  (void)lp_chat_charge_text(chat, value->size);
   for (; at < value->size; at += length) {
     length = character_at(value->text + at, value->size - at);
     if (length == 0) {
       length = 1;
-    } else if (is_in_set(value->text + at, length, NULL)) {
+    } else if (is_in_set(chat, value->text + at, length, NULL)) {
       if (at > start) push_part(chat, &parts, value->text + start, at - start);
       start = at + length;
-    } else if (most >= 0 && at == start && parts.count == (size_t)most) {
+    } else if (most >= 0 && at == start && list_of(&parts).size == (size_t)most) {
       at = value->size;
       break;
     }
   }
   if (at > start) push_part(chat, &parts, value->text + start, at - start);
-  return keep_list(chat, &parts);
+  return list_of(&parts);
 }
 
 static lp_chat_value split_lines(const lp_chat *chat, const lp_chat_value *value) {
-  value_list parts = {0};
+  lp_buf parts = {.arena = chat->arena};
   size_t start = 0;
+  (void)lp_chat_charge_text(chat, value->size);
   for (size_t at = 0; at < value->size; at++) {
     if (value->text[at] != '\n' && value->text[at] != '\r') continue;
     push_part(chat, &parts, value->text + start, at - start);
@@ -197,7 +197,7 @@ static lp_chat_value split_lines(const lp_chat *chat, const lp_chat_value *value
     start = at + 1;
   }
   if (start < value->size) push_part(chat, &parts, value->text + start, value->size - start);
-  return keep_list(chat, &parts);
+  return list_of(&parts);
 }
 
 static bool starts_with(const lp_chat_value *value, const lp_chat_value *start) {
@@ -211,30 +211,24 @@ static bool ends_with(const lp_chat_value *value, const lp_chat_value *end) {
 }
 
 /* `what` may be a list of texts, of which one must match. */
-static bool any_matches(const lp_chat_value *value, const lp_chat_value *what,
+static bool any_matches(const lp_chat *chat, const lp_chat_value *value, const lp_chat_value *what,
                         bool (*matches)(const lp_chat_value *value, const lp_chat_value *what)) {
+  if (!lp_chat_charge_bytes(chat, what->size)) return false;
   if (what->kind != LP_CHAT_LIST) return matches(value, what);
-  for (size_t i = 0; i < what->size; i++)
+  for (size_t i = 0; i < what->size && lp_chat_charge_bytes(chat, what->items[i].size); i++)
     if (matches(value, &what->items[i])) return true;
   return false;
 }
 
-static size_t count_characters(const char *text, size_t size) {
-  size_t count = 0;
-  for (size_t i = 0; i < size; i++)
-    count += ((uint8_t)text[i] & 0xC0) != 0x80;
-  return count;
+static lp_chat_value find(const lp_chat *chat, const lp_chat_value *value, const lp_chat_value *what) {
+  const char *hit = lp_chat_find(chat, value, what, 0);
+  return lp_chat_number(hit ? (int64_t)lp_chat_count_characters(chat, value->text, (size_t)(hit - value->text)) : -1);
 }
 
-static lp_chat_value find(const lp_chat_value *value, const lp_chat_value *what) {
-  const char *hit = lp_chat_find(value, what, 0);
-  return lp_chat_number(hit ? (int64_t)count_characters(value->text, (size_t)(hit - value->text)) : -1);
-}
-
-static lp_chat_value count_hits(const lp_chat_value *value, const lp_chat_value *what) {
+static lp_chat_value count_hits(const lp_chat *chat, const lp_chat_value *value, const lp_chat_value *what) {
   int64_t count = 0;
-  for (const char *hit = lp_chat_find(value, what, 0); hit && what->size > 0; count++)
-    hit = lp_chat_find(value, what, (size_t)(hit - value->text) + what->size);
+  for (const char *hit = lp_chat_find(chat, value, what, 0); hit && what->size > 0; count++)
+    hit = lp_chat_find(chat, value, what, (size_t)(hit - value->text) + what->size);
   return lp_chat_number(count);
 }
 
@@ -254,31 +248,32 @@ static const lp_chat_value *field_of(const lp_chat_args *args, const char *name,
 /* str.format with fields that have neither conversion nor format. */
 static lp_status format_fields(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
                                const lp_chat_args *args, lp_chat_value *out) {
-  lp_buf text = {0};
+  lp_buf text = {.arena = chat->arena};
   lp_status status = LP_OK;
   size_t next = 0;
   for (size_t i = 0; i < object->size && status == LP_OK; i++) {
-    const char *at = object->text + i, *end = memchr(at, '}', object->size - i);
+    const char *at = object->text + i;
     if (*at != '{' && *at != '}') {
       lp_buf_append(&text, at, 1);
     } else if (i + 1 < object->size && at[1] == *at) {
       lp_buf_append(&text, at, 1);
       i++;
     } else {
-      const char *name = *at == '{' && end ? lp_arena_strndup(chat->arena, at + 1, (size_t)(end - at) - 1) : "!";
+      const char *end = *at == '{' ? memchr(at, '}', object->size - i) : NULL;
+      const char *name = end ? lp_chat_strndup(chat, at + 1, (size_t)(end - at) - 1) : "!";
       const lp_chat_value *value = strpbrk(name, "!:.[{") ? NULL : field_of(args, name, &next);
       status = value ? lp_chat_print(chat, node->at, value, &text)
                      : lp_chat_unsupported(chat, node, "method", "format", object);
       i = value ? (size_t)(end - object->text) : i;
     }
   }
-  *out = lp_chat_keep(chat, &text);
+  *out = lp_chat_keep(&text);
   return status;
 }
 
 lp_status lp_chat_format(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *format,
                          const lp_chat_value *values, size_t count, lp_chat_value *out) {
-  lp_buf text = {0};
+  lp_buf text = {.arena = chat->arena};
   lp_status status = LP_OK;
   size_t next = 0;
   for (size_t i = 0; i < format->size && status == LP_OK; i++) {
@@ -293,7 +288,7 @@ lp_status lp_chat_format(const lp_chat *chat, const lp_chat_node *node, const lp
     else
       status = lp_chat_error(chat, node->at, "this format is not supported");
   }
-  *out = lp_chat_keep(chat, &text);
+  *out = lp_chat_keep(&text);
   if (status == LP_OK && next < count) return lp_chat_error(chat, node->at, "the format has too many values");
   return status;
 }
@@ -315,18 +310,17 @@ static bool search_method(const lp_chat *chat, const lp_chat_value *object, cons
                           lp_chat_value *out) {
   bool text = what->kind == LP_CHAT_STRING;
   if (lp_streq(name, "startswith"))
-    *out = lp_chat_bool(any_matches(object, what, starts_with));
+    *out = lp_chat_bool(any_matches(chat, object, what, starts_with));
   else if (lp_streq(name, "endswith"))
-    *out = lp_chat_bool(any_matches(object, what, ends_with));
+    *out = lp_chat_bool(any_matches(chat, object, what, ends_with));
   else if (text && lp_streq(name, "find"))
-    *out = find(object, what);
+    *out = find(chat, object, what);
   else if (text && lp_streq(name, "count"))
-    *out = count_hits(object, what);
+    *out = count_hits(chat, object, what);
   else if (text && (lp_streq(name, "removeprefix") || lp_streq(name, "removesuffix"))) {
     bool front = lp_streq(name, "removeprefix"), hit = front ? starts_with(object, what) : ends_with(object, what);
-    size_t cut = hit ? what->size : 0;
-    *out = lp_chat_text(lp_arena_strndup(chat->arena, object->text + (front ? cut : 0), object->size - cut),
-                        object->size - cut);
+    size_t cut = hit && lp_chat_charge_bytes(chat, what->size) ? what->size : 0;
+    *out = lp_chat_text(object->text + (front ? cut : 0), object->size - cut);
   } else {
     return false;
   }
@@ -351,7 +345,8 @@ static bool split_method(const lp_chat *chat, const lp_chat_value *object, const
   return true;
 }
 
-static bool is_digits(const lp_chat_value *value) {
+static bool is_digits(const lp_chat *chat, const lp_chat_value *value) {
+  (void)lp_chat_charge_text(chat, value->size);
   for (size_t i = 0; i < value->size; i++)
     if (value->text[i] < '0' || value->text[i] > '9') return false;
   return value->size > 0;
@@ -375,7 +370,7 @@ lp_status lp_chat_text_method(const lp_chat *chat, const lp_chat_node *node, con
   }
   if (lp_streq(name, "format")) return format_fields(chat, node, object, args, out);
   if (args->count == 0 && lp_streq(name, "isdigit")) {
-    *out = lp_chat_bool(is_digits(object));
+    *out = lp_chat_bool(is_digits(chat, object));
     return LP_OK;
   }
   if (args->count == 1 && first && search_method(chat, object, name, first, out)) return LP_OK;

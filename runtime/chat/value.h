@@ -10,7 +10,7 @@ typedef enum {
   LP_CHAT_BOOL,     /* integer 0 or 1 */
   LP_CHAT_NUMBER,   /* integer */
   LP_CHAT_REAL,     /* real */
-  LP_CHAT_STRING,   /* text, size bytes */
+  LP_CHAT_STRING,   /* text, size bytes, and one after them, which need not be a NUL */
   LP_CHAT_LIST,     /* items[size]; also a tuple */
   LP_CHAT_DICT,     /* items: alternating keys and values, `size` pairs */
   LP_CHAT_LOOP,     /* loop */
@@ -35,6 +35,7 @@ typedef struct lp_chat_value {
   bool tuple; /* the list was written in parentheses and prints with them */
   bool group; /* the list is a pair of groupby, whose items are also its members `grouper` and `list` */
   bool safe;  /* the text is HTML: a text that is added to it is escaped */
+  bool grows; /* the text or list may grow in place (lp_chat_append) */
   size_t size;
   union {
     int64_t integer;
@@ -87,16 +88,24 @@ static inline lp_chat_value lp_chat_list(const lp_chat_value *items, size_t coun
 
 /* ---- operations (value.c) ---------------------------------------------------------------------------------------- */
 
-lp_chat_value lp_chat_keep(const lp_chat *chat, lp_buf *text); /* moves the text to the arena and empties the buffer */
-bool lp_chat_is_integral(const lp_chat_value *value);          /* a number or a boolean */
+lp_chat_value lp_chat_keep(const lp_buf *text); /* of a buffer in the arena */
+/* The text with a NUL at its end. */
+const char *lp_chat_string(const lp_chat *chat, const lp_chat_value *text);
+bool lp_chat_is_text(const lp_chat_value *value, const char *text);
+size_t lp_chat_count_characters(const lp_chat *chat, const char *text, size_t size);
+size_t lp_chat_character_length(const lp_chat_value *text,
+                                size_t at);           /* of what begins at byte `at`, which may be bad */
+bool lp_chat_is_integral(const lp_chat_value *value); /* a number or a boolean */
 /* The argument at `index` by position or of that name; NULL: not given. */
 const lp_chat_value *lp_chat_arg(const lp_chat_args *args, size_t index, const char *name);
+/* The first variable of that name, from `first` on; NULL: none. */
+lp_chat_variable *lp_chat_find_variable(const lp_chat *chat, lp_chat_variable *first, const char *name);
 /* The first occurrence of `what` in `in` from byte `from` on, or NULL. */
-const char *lp_chat_find(const lp_chat_value *in, const lp_chat_value *what, size_t from);
+const char *lp_chat_find(const lp_chat *chat, const lp_chat_value *in, const lp_chat_value *what, size_t from);
 bool lp_chat_is_true(const lp_chat_value *value);
-bool lp_chat_equals(const lp_chat_value *a, const lp_chat_value *b);
+bool lp_chat_equals(const lp_chat *chat, const lp_chat_value *a, const lp_chat_value *b);
 /* Compares two values, lists item by item: `order` is < 0, 0 or > 0. False: the values have no order. */
-bool lp_chat_order(const lp_chat_value *a, const lp_chat_value *b, int *out);
+bool lp_chat_order(const lp_chat *chat, const lp_chat_value *a, const lp_chat_value *b, int *out);
 const char *lp_chat_kind_name(const lp_chat_value *value);
 lp_chat_value lp_chat_iterator_over(const lp_chat *chat, const lp_chat_value *items, size_t size);
 /* Lists the items that a loop over the value visits: characters, keys or elements. An iterator is empty afterwards.
@@ -111,6 +120,8 @@ bool lp_chat_has_method(const lp_chat_value *object, const char *name);
 LP_MUST_USE lp_status lp_chat_unsupported(const lp_chat *chat, const lp_chat_node *node, const char *what,
                                           const char *name, const lp_chat_value *value);
 /* Operations. Each reports at node->at if the values do not support it. */
+LP_MUST_USE lp_status lp_chat_negate(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *value,
+                                     lp_chat_value *out);
 LP_MUST_USE lp_status lp_chat_binary(const lp_chat *chat, const lp_chat_node *node, const char *op,
                                      const lp_chat_value *a, const lp_chat_value *b, lp_chat_value *out);
 LP_MUST_USE lp_status lp_chat_member(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
@@ -125,8 +136,9 @@ LP_MUST_USE lp_status lp_chat_slice(const lp_chat *chat, const lp_chat_node *nod
 
 lp_chat_value lp_chat_from_json(const lp_chat *chat, const lp_json_value *value);
 /* Writes JSON as Python's json.dumps does; `indent` < 0: on one line. Fails for a value that has no JSON. */
-LP_MUST_USE bool lp_chat_to_json(const lp_chat_value *value, int64_t indent, bool ascii, lp_buf *out);
+LP_MUST_USE bool lp_chat_to_json(const lp_chat *chat, const lp_chat_value *value, int64_t indent, bool ascii,
+                                 lp_buf *out);
 /* Appends Python's repr of the value, with which containers print their items. */
-LP_MUST_USE bool lp_chat_repr(const lp_chat_value *value, lp_buf *out);
+LP_MUST_USE bool lp_chat_repr(const lp_chat *chat, const lp_chat_value *value, lp_buf *out);
 
 #endif

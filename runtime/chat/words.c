@@ -7,13 +7,6 @@
 
 enum { MOST_WIDTH = 10000 };
 
-static size_t count_characters(const lp_chat_value *text) {
-  size_t count = 0;
-  for (size_t i = 0; i < text->size; i++)
-    count += ((uint8_t)text->text[i] & 0xC0) != 0x80;
-  return count;
-}
-
 /* The bytes of the first `count` characters. */
 static size_t bytes_of(const lp_chat_value *text, size_t count) {
   size_t at = 0;
@@ -30,14 +23,14 @@ static bool read_width(const lp_chat_value *given, int64_t otherwise, size_t *ou
 
 /* center(width=80). Python puts the odd space on the left if the width is odd, too. */
 static bool center(const lp_chat *chat, const lp_chat_value *text, const lp_chat_args *args, lp_chat_value *out) {
-  size_t width, size = count_characters(text);
-  lp_buf made = {0};
+  size_t width, size = lp_chat_count_characters(chat, text->text, text->size);
+  lp_buf made = {.arena = chat->arena};
   if (!read_width(lp_chat_arg(args, 0, "width"), 80, &width)) return false;
   size_t pad = width > size ? width - size : 0, left = pad / 2 + (pad & width & 1);
   lp_buf_printf(&made, "%*s", (int)left, "");
   lp_buf_append(&made, text->text, text->size);
   lp_buf_printf(&made, "%*s", (int)(pad - left), "");
-  *out = lp_chat_keep(chat, &made);
+  *out = lp_chat_keep(&made);
   return true;
 }
 
@@ -47,19 +40,19 @@ static bool truncate_text(const lp_chat *chat, const lp_chat_value *text, const 
   const lp_chat_value *kill = lp_chat_arg(args, 1, "killwords"), *given = lp_chat_arg(args, 2, "end");
   lp_chat_value end = given ? *given : lp_chat_text("...", 3);
   size_t length, leeway;
-  lp_buf made = {0};
+  lp_buf made = {.arena = chat->arena};
   bool reads = read_width(lp_chat_arg(args, 0, "length"), 255, &length) &&
                read_width(lp_chat_arg(args, 3, "leeway"), 5, &leeway);
-  if (!reads || end.kind != LP_CHAT_STRING || length < count_characters(&end)) return false;
+  if (!reads || end.kind != LP_CHAT_STRING || length < lp_chat_count_characters(chat, end.text, end.size)) return false;
   *out = *text;
-  if (count_characters(text) <= length + leeway) return true;
-  size_t size = bytes_of(text, length - count_characters(&end)), space = size;
+  if (lp_chat_count_characters(chat, text->text, text->size) <= length + leeway) return true;
+  size_t size = bytes_of(text, length - lp_chat_count_characters(chat, end.text, end.size)), space = size;
   while (space > 0 && text->text[space - 1] != ' ')
     space--;
   if (space > 0 && !(kill && lp_chat_is_true(kill))) size = space - 1;
   lp_buf_append(&made, text->text, size);
   lp_buf_append(&made, end.text, end.size);
-  *out = lp_chat_keep(chat, &made);
+  *out = lp_chat_keep(&made);
   return true;
 }
 
@@ -70,9 +63,10 @@ static bool is_word_character(uint32_t code) {
   return letter || (category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO) || code == '_';
 }
 
-static lp_chat_value count_words(const lp_chat_value *text) {
+static lp_chat_value count_words(const lp_chat *chat, const lp_chat_value *text) {
   int64_t count = 0;
   bool inside = false;
+  (void)lp_chat_charge_text(chat, text->size);
   for (size_t i = 0, length, bad; i < text->size; i += length) {
     length = lp_utf8_length(text->text + i, text->size - i, &bad);
     bool word = length > 0 && is_word_character(lp_utf8_read(text->text + i, length));
@@ -86,14 +80,14 @@ static lp_chat_value count_words(const lp_chat_value *text) {
 /* urlencode of a text: all but letters, digits and "_.-~/" is percent-encoded. */
 static lp_chat_value encode_url(const lp_chat *chat, const lp_chat_value *text) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-~/";
-  lp_buf made = {0};
+  lp_buf made = {.arena = chat->arena};
   for (size_t i = 0; i < text->size; i++) {
     if (text->text[i] && strchr(plain, text->text[i]))
       lp_buf_append(&made, text->text + i, 1);
     else
       lp_buf_printf(&made, "%%%02X", (unsigned)(uint8_t)text->text[i]);
   }
-  return lp_chat_keep(chat, &made);
+  return lp_chat_keep(&made);
 }
 
 lp_status lp_chat_word_filter(const lp_chat *chat, const lp_chat_node *node, const char *name,
@@ -105,7 +99,7 @@ lp_status lp_chat_word_filter(const lp_chat *chat, const lp_chat_node *node, con
   else if (lp_streq(name, "truncate"))
     done = truncate_text(chat, text, args, out);
   else if (lp_streq(name, "wordcount") && args->count == 0)
-    *out = count_words(text);
+    *out = count_words(chat, text);
   else if (lp_streq(name, "urlencode") && args->count == 0)
     *out = encode_url(chat, text);
   else

@@ -89,7 +89,7 @@ static lp_status encode_chat(const llmpart_bundle *bundle, const llmpart_message
   lp_chat_message *list = lp_alloc((count + 1) * sizeof *list);
   for (size_t i = 0; i < count; i++)
     list[i] = (lp_chat_message){messages[i].role, messages[i].content};
-  lp_status status = lp_tokenizer_encode_chat(tokenizer, list, count, out, diag);
+  lp_status status = lp_tokenizer_encode_chat(tokenizer, list, count, NULL, out, diag);
   free(list);
   return status;
 }

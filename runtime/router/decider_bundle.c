@@ -52,7 +52,7 @@ static lp_status encode(const language_model *self, const char *text, lp_tokens 
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(self->reader.bundle);
   const lp_chat_message message = {"user", text};
   return lp_tokenizer_has_chat_template(tokenizer)
-             ? lp_tokenizer_encode_chat(tokenizer, &message, 1, out, diag)
+             ? lp_tokenizer_encode_chat(tokenizer, &message, 1, NULL, out, diag)
              : lp_tokenizer_encode_typed(tokenizer, text, strlen(text), true, out, diag);
 }
 

@@ -138,7 +138,7 @@ static void write_variables(const lp_tokenizer *tokenizer, const given *g, const
 
 lp_status lp_tokenizer_encode_chat_json(const lp_tokenizer *tokenizer, const struct lp_json_value *messages,
                                         const struct lp_json_value *tools, const struct lp_json_value *variables,
-                                        lp_tokens *ids, lp_diag *diag) {
+                                        const lp_watch *watch, lp_tokens *ids, lp_diag *diag) {
   const given g = {{.value = messages}, {.value = tools}, {.value = variables}};
   lp_json_document *document = NULL;
   lp_buf plain = {0}, mark = {0}, marked = {0}, text = {0};
@@ -149,7 +149,7 @@ lp_status lp_tokenizer_encode_chat_json(const lp_tokenizer *tokenizer, const str
   lp_status status = lp_json_parse("the chat", marked.data, marked.size, 0, &document, diag);
   if (status == LP_OK) {
     lp_json root = lp_json_root("the chat", document);
-    const lp_chat_input input = {.add_generation_prompt = true, .variables = root.value};
+    const lp_chat_input input = {.add_generation_prompt = true, .variables = root.value, .watch = watch};
     status = lp_tokenizer_render(tokenizer, input, lp_json_is_given(&g.tools), &text, diag);
   }
   if (status == LP_OK) status = lp_tokenizer_encode_marked(tokenizer, &text, mark.data, ids, diag);
@@ -158,5 +158,33 @@ lp_status lp_tokenizer_encode_chat_json(const lp_tokenizer *tokenizer, const str
   lp_buf_free(&mark);
   lp_buf_free(&marked);
   lp_buf_free(&text);
+  return status;
+}
+
+lp_status lp_tokenizer_try_chat(const lp_tokenizer *tokenizer, lp_diag *diag) {
+  static const lp_chat_message all[] = {
+      {"system", "Be brief."}, {"user", "Hi"}, {"assistant", "Hello!"}, {"user", "1 + 1?"}};
+  static const char tools[] =
+      "{\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"add\",\"description\":\"Adds.\","
+      "\"parameters\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}}}}}]}";
+  lp_json_document *document = NULL;
+  lp_status status = lp_json_parse("tools", tools, sizeof tools - 1, 0, &document, diag);
+  for (size_t i = 0; i < 4 && status == LP_OK && tokenizer->chat.source; i++) {
+    const size_t first = i % 2; /* some templates refuse a system prompt */
+    lp_json root = lp_json_root("tools", document);
+    lp_chat_limit broken = LP_CHAT_NO_LIMIT;
+    const lp_chat_input input = {.messages = all + first,
+                                 .count = LP_COUNT(all) - first,
+                                 .add_generation_prompt = true,
+                                 .variables = i < 2 ? NULL : root.value,
+                                 .broken = &broken};
+    lp_diag *own = lp_diag_create();
+    lp_buf text = {0};
+    if (lp_tokenizer_render(tokenizer, input, i >= 2, &text, own) != LP_OK && broken != LP_CHAT_NO_LIMIT)
+      status = lp_error(diag, lp_diag_get(own, 0)->loc, "%s", lp_diag_get(own, 0)->text);
+    lp_buf_free(&text);
+    lp_diag_free(own);
+  }
+  lp_json_free(document);
   return status;
 }

@@ -292,7 +292,7 @@ lp_status lp_tokenizer_encode_typed(const lp_tokenizer *tokenizer, const char *t
 }
 
 lp_status lp_tokenizer_encode_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages, size_t count,
-                                   lp_tokens *ids, lp_diag *diag) {
+                                   const lp_watch *watch, lp_tokens *ids, lp_diag *diag) {
   lp_chat_message *marked = lp_alloc((count + 1) * sizeof *marked);
   lp_arena *arena = lp_arena_create();
   lp_buf mark = {0}, text = {0};
@@ -305,7 +305,8 @@ lp_status lp_tokenizer_encode_chat(const lp_tokenizer *tokenizer, const lp_chat_
     marked[i].content = lp_arena_strndup(arena, lp_buf_text(&content), content.size);
     lp_buf_free(&content);
   }
-  lp_status status = lp_tokenizer_chat(tokenizer, marked, count, true, &text, diag);
+  const lp_chat_input input = {.messages = marked, .count = count, .add_generation_prompt = true, .watch = watch};
+  lp_status status = lp_tokenizer_render(tokenizer, input, false, &text, diag);
   if (status == LP_OK) status = lp_tokenizer_encode_marked(tokenizer, &text, mark.data, ids, diag);
   lp_buf_free(&mark);
   lp_buf_free(&text);

@@ -60,7 +60,7 @@ static lp_status encode_chat(const lp_prompt_flags *flags, const lp_tokenizer *t
   size_t count = 0;
   if (flags->system) messages[count++] = (lp_chat_message){"system", flags->system};
   messages[count++] = (lp_chat_message){"user", chat};
-  if (!flags->control_tokens) return lp_tokenizer_encode_chat(tokenizer, messages, count, ids, diag);
+  if (!flags->control_tokens) return lp_tokenizer_encode_chat(tokenizer, messages, count, NULL, ids, diag);
   lp_buf text = {0};
   lp_status status = lp_tokenizer_chat(tokenizer, messages, count, true, &text, diag);
   if (status == LP_OK) status = lp_tokenizer_encode(tokenizer, lp_buf_text(&text), text.size, false, ids, diag);

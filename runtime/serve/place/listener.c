@@ -25,7 +25,10 @@ static lp_status copy_tokens(const lp_bundle *bundle, const lp_tokens *from, lp_
 }
 
 /* Appends the prompt's tokens: those of the request, or of its text, or of its messages by the chat template. */
-static lp_status encode_prompt(const lp_bundle *bundle, const lp_completion *request, lp_tokens *out, lp_diag *diag) {
+static lp_status encode_prompt(lp_listener *to, lp_tokens *out, lp_diag *diag) {
+  const lp_bundle *bundle = to->bundle;
+  const lp_completion *request = to->request;
+  const lp_watch watch = {lp_listener_is_abandoned, to};
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(bundle);
   if (request->prompt_tokens.count > 0) return copy_tokens(bundle, &request->prompt_tokens, out, diag);
   if (!request->chat) return lp_tokenizer_encode(tokenizer, request->prompt, strlen(request->prompt), true, out, diag);
@@ -34,9 +37,9 @@ static lp_status encode_prompt(const lp_bundle *bundle, const lp_completion *req
   lp_json root = lp_json_root("the request", request->document), messages = lp_json_member(&root, "messages"),
           tools = lp_json_member(&root, "tools");
   if (request->tools == LP_TOOLS_NONE && !request->has_more && !request->template_variables)
-    return lp_tokenizer_encode_chat(tokenizer, request->messages, request->count, out, diag);
+    return lp_tokenizer_encode_chat(tokenizer, request->messages, request->count, &watch, out, diag);
   return lp_tokenizer_encode_chat_json(tokenizer, messages.value, request->tools == LP_TOOLS_NONE ? NULL : tools.value,
-                                       request->template_variables, out, diag);
+                                       request->template_variables, &watch, out, diag);
 }
 
 /* The request's own values count. Where it has no temperature, those that the model's files state apply, and without
@@ -76,7 +79,7 @@ static lp_status check_bias(const lp_bundle *bundle, const lp_completion *reques
 
 static lp_status encode(lp_listener *to, lp_usage *usage, lp_diag *diag) {
   int64_t context = lp_bundle_context_length(to->bundle);
-  if (encode_prompt(to->bundle, to->request, &to->prompt, diag) != LP_OK) return LP_USAGE;
+  if (encode_prompt(to, &to->prompt, diag) != LP_OK) return to->late || lp_flag_get(to->stop) ? LP_FAILED : LP_USAGE;
   int64_t length = (int64_t)to->prompt.count;
   if (length == 0) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "the prompt has no tokens");
   usage->is_too_long = context > 0 && length >= context;

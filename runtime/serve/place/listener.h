@@ -38,8 +38,8 @@ void lp_listener_free(lp_listener *to);
 
 bool lp_listener_take_drawn(void *user, int32_t choice, const lp_drawn *drawn);
 void lp_listener_take_generated(void *user, int64_t index, const lp_generated *token);
-/* Tells whether the client has disconnected, the server ends, or the deadline has passed. It is called before each part
- * of a prompt and each token. */
+/* Tells whether the client has disconnected, the server ends, or the deadline has passed. It is called while the
+ * prompt is rendered, and before each part of it and each token. */
 bool lp_listener_is_abandoned(void *user);
 
 /* ---- the answer so far ------------------------------------------------------------------------------------------- */

@@ -194,7 +194,7 @@ static const struct {
     {"{{ 1 / 0 }}", "division by zero"},
     {"{{ 9223372036854775807 + 1 }}", "the number is too large"},
     {"{{ 99999999999999999999 }}", "the number is too large"},
-    {"{{ 'ab' * 9999999 }}", "the text is too long"},
+    {"{{ 'ab' * 99999999 }}", "the template takes more than 128 MiB of memory"},
     {"{{ '\xEF\xAC\x81' | upper }}", "'upper' does not support all letters of this text"},
     {"{{ '\xCE\xA3' | lower }}", "'lower' does not support all letters of this text"},
     {"{{ messages | map(attribute='role') | length }}", "the filter 'length' of an iterator"},
@@ -209,8 +209,6 @@ static const struct {
     {"{{ '{} {}'.format('a') }}", "the method 'format' of a text"},
     {"{{ '{{'[:1].format('a') }}", "the method 'format' of a text"},
     {"{{ 'a}'.format('a') }}", "the method 'format' of a text"},
-    {"{{ ('a' * 1048577) | length }}", "the text is too long"},
-    {"{{ ('abcd' * 262145) | length }}", "the text is too long"},
     {"{{ 'a' | center(10001) }}", "the filter 'center'"},
     {"{{ 7 is divisibleby 0 }}", "the test 'divisibleby'"},
     {"{{ 7 is divisibleby 'a' }}", "the test 'divisibleby'"},
@@ -244,8 +242,8 @@ static const struct {
     {"{{ 7 is divisibleby(-1) }}{{ 8 is divisibleby 3 }}{{ 9 is divisibleby 3 }}", "TrueFalseTrue"},
     {"{{ [1] | tojson(indent=none) }}{{ [1] | tojson(indent=0) }}", "[1][\n1\n]"},
     {"a\n  ", "a\n  "},
-    /* the greatest texts and widths */
-    {"{{ ('a' * 1048576) | length }}{{ ('abcd' * 262144) | length }}{{ 'a' * 0 }}{{ '' * 9999999 }}", "10485761048576"},
+    /* long texts and the greatest widths */
+    {"{{ ('abc' * 9999999) | length }}{{ 'a' * 0 }}{{ 'a' * -1 }}{{ '' * 9223372036854775807 }}", "29999997"},
     {"{{ ('a' | center(10000)) | length }}", "10000"},
     {"{{\r1\t}}{{ 'a\\nb\\r\\n\\rc\\n'.splitlines() }}{{ ''.splitlines() }}", "1['a', 'b', '', 'c'][]"},
     {"a\n  {% if true %}b{% endif %}\n  {{ 1 }}", "a\nb  1"},
@@ -401,7 +399,7 @@ LP_TEST(endless_templates_end) {
   for (int i = 0; i < 40; i++)
     lp_buf_puts(&source, "{% endfor %}");
   render(source.data, &c, &found);
-  ck_assert_msg(strstr(lp_buf_text(&found), "takes too many steps") != NULL, "%.200s", lp_buf_text(&found));
+  ck_assert_msg(strstr(lp_buf_text(&found), "more than 128 MiB of memory") != NULL, "%.200s", lp_buf_text(&found));
   lp_buf_clear(&source);
   lp_buf_clear(&found);
   for (int i = 0; i < 100000; i++)

@@ -541,7 +541,7 @@ LP_TEST(a_special_token_in_a_message_is_text) {
   static const char source[] = "<x>{{ messages[0].content }}<x>";
   static const int32_t expected[] = {300, 97, 60, 120, 62, 300};
   tokenizer->chat = (lp_chat_template){source, "t.jinja", sizeof source - 1};
-  ck_assert_int_eq(lp_tokenizer_encode_chat(tokenizer, &message, 1, &ids, NULL), LP_OK);
+  ck_assert_int_eq(lp_tokenizer_encode_chat(tokenizer, &message, 1, NULL, &ids, NULL), LP_OK);
   ck_assert_uint_eq(ids.count, LP_COUNT(expected));
   for (size_t i = 0; i < ids.count; i++)
     ck_assert_int_eq(ids.data[i], expected[i]);
@@ -569,10 +569,12 @@ LP_TEST(a_chat_with_tools) {
   lp_json root = lp_json_root("body", document), messages = lp_json_member(&root, "messages"),
           tools = lp_json_member(&root, "tools");
   lp_diag *diag = lp_diag_create();
-  ck_assert_int_ne(lp_tokenizer_encode_chat_json(tokenizer, messages.value, tools.value, NULL, &ids, diag), LP_OK);
+  ck_assert_int_ne(lp_tokenizer_encode_chat_json(tokenizer, messages.value, tools.value, NULL, NULL, &ids, diag),
+                   LP_OK);
   ck_assert_str_eq(lp_diag_get(diag, 0)->text, "the tokenizer has no chat template");
   tokenizer->chat = (lp_chat_template){source, "t.jinja", sizeof source - 1};
-  ck_assert_int_eq(lp_tokenizer_encode_chat_json(tokenizer, messages.value, tools.value, NULL, &ids, diag), LP_OK);
+  ck_assert_int_eq(lp_tokenizer_encode_chat_json(tokenizer, messages.value, tools.value, NULL, NULL, &ids, diag),
+                   LP_OK);
   ck_assert_uint_eq(ids.count, sizeof wanted);
   for (size_t i = 0; i < sizeof wanted - 1; i++)
     ck_assert_int_eq(ids.data[i], wanted[i]);
