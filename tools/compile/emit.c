@@ -83,30 +83,30 @@ static void show_progress(void *user, const char *what, double done) {
 
 /* Checks that the tokenizer can be read and that the model has its ids. Added tokens may lie beyond, because no text
  * needs them. */
-static lp_status check_tokenizer(const char *path, int64_t vocab, lp_diag *diag) {
-  lp_tokenizer *tokenizer = NULL;
-  LP_TRY(lp_tokenizer_load(path, &tokenizer, diag));
-  lp_status status = LP_OK;
-  if (vocab > 0 && lp_tokenizer_model_size(tokenizer) > vocab)
-    status = lp_error(diag, LP_LOC_FILE(path), "the tokenizer has %d tokens, the model %" PRId64,
-                      lp_tokenizer_model_size(tokenizer), vocab);
-  lp_tokenizer_free(tokenizer);
-  return status;
+static lp_status load_tokenizer(const char *path, int64_t vocab, lp_tokenizer **out, lp_diag *diag) {
+  LP_TRY(lp_tokenizer_load(path, out, diag));
+  if (vocab <= 0 || lp_tokenizer_model_size(*out) <= vocab) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(path), "the tokenizer has %d tokens, the model %" PRId64,
+                  lp_tokenizer_model_size(*out), vocab);
 }
 
 /* A tokenizer that the user gave must be usable. One that is only in the model's folder is left out when it is not, and
- * the bundle then takes ids. `*path` is released with free(). */
+ * the bundle then takes ids. A chat template must keep its limits. `*path` is released with free(). */
 static lp_status find_tokenizer(const lp_compile *compile, int64_t vocab, char **path, lp_diag *diag) {
   lp_diag *own = lp_diag_create();
   *path = lp_compile_tokenizer(compile);
-  lp_status status = *path ? check_tokenizer(*path, vocab, compile->tokenizer ? diag : own) : LP_OK;
+  lp_tokenizer *tokenizer = NULL;
+  lp_status status = *path ? load_tokenizer(*path, vocab, &tokenizer, compile->tokenizer ? diag : own) : LP_OK;
   if (status != LP_OK && !compile->tokenizer) {
     lp_note(diag, LP_LOC_FILE(*path), "the tokenizer is left out, and 'run' takes --tokens: %s",
             lp_diag_count(own) > 0 ? lp_diag_get(own, 0)->text : "it cannot be used");
     status = LP_OK;
     free(*path);
     *path = NULL;
+  } else if (status == LP_OK && tokenizer) {
+    status = lp_tokenizer_try_chat(tokenizer, diag);
   }
+  lp_tokenizer_free(tokenizer);
   lp_diag_free(own);
   return status;
 }
