@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs every fuzz target for so many seconds each: all readers of bytes that come from outside.
 #   sh tools/fuzz.sh SECONDS [TARGET ...]    TARGET: onnx gguf huggingface tokenizer manifest kept link device worker
-#                                            body grammar cloud yaml ir opt gpu_table
+#                                            template body grammar cloud yaml ir opt gpu_table
 # Corpora grow in build/fuzz/corpus/TARGET. They begin with the seeds of tests/fuzz/seeds.py, if its packages (onnx and
 # gguf) are there, and with the files below. A finding ends its target; its input lies in build/fuzz/findings. Exit
 # status 1: there are findings.
@@ -12,14 +12,14 @@ shift
 corpus=build/fuzz/corpus findings=$PWD/build/fuzz/findings
 cmake --preset fuzz >/dev/null
 if [ $# = 0 ]; then
-  set -- onnx gguf huggingface tokenizer manifest kept link device worker body grammar cloud yaml ir opt gpu_table
+  set -- onnx gguf huggingface tokenizer manifest kept link device worker template body grammar cloud yaml ir opt gpu_table
 fi
 targets=""
 for target; do targets="$targets fuzz_$target"; done
 # shellcheck disable=SC2086 # a list of words
 cmake --build --preset fuzz --parallel 2 --target $targets
 
-mkdir -p "$findings" $corpus/yaml $corpus/body $corpus/cloud $corpus/grammar
+mkdir -p "$findings" $corpus/yaml $corpus/body $corpus/cloud $corpus/grammar $corpus/template
 "${LP_PYTHON:-python3}" tests/fuzz/seeds.py --out $corpus 2>/dev/null || echo "fuzz: note: no seeds of models: the packages onnx and gguf are missing" >&2
 # The first byte is the reader's number.
 seed() { # seed NUMBER FILE
@@ -31,6 +31,9 @@ for file in runtime/radio/profiles/*.yaml; do seed 002 "$file"; done
 for file in examples/*/*.yaml; do
   seed 003 "$file"
   seed 004 "$file"
+done
+for file in tests/runtime/chat/*/*.jinja; do
+  { printf '\000'; cat "$file"; } >"$corpus/template/$(basename "$file")"
 done
 cat >$corpus/body/one <<'END'
 {"model":"edge","prompt":"a","max_tokens":4,"n":2,"temperature":0.5,"stop":["b"],"logit_bias":{"1":2},"logprobs":3,"stream":true,"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"object","properties":{"a":{"type":"integer"},"b":{"enum":["x"]}},"required":["a"]}}}}
