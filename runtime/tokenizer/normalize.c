@@ -1,11 +1,13 @@
 /* Normalizers that need Unicode tables: normal forms, lower case, marks, the rules of BERT and SentencePiece's nmt. The
- * tables are utf8proc's. All take time linear in the length of any text. */
+ * tables are utf8proc's, up to the versions of Unicode that `tokenizers` has (unicode.c). All take time linear in the
+ * length of any text. */
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
 
 #include "base/utf8.h"
 #include "runtime/tokenizer/steps.h"
+#include "runtime/tokenizer/unicode.h"
 
 /* Appends the replacement of one character. */
 typedef void replace_fn(const lp_tokenizer_step *step, uint32_t code, lp_buf *out);
@@ -39,20 +41,24 @@ static void lowercase(const lp_tokenizer_step *step, uint32_t code, lp_buf *out)
   if (code == 0x130)
     lp_buf_puts(out, "i\xCC\x87");
   else
-    lp_utf8_write((uint32_t)utf8proc_tolower((utf8proc_int32_t)code), out);
+    lp_utf8_write(lp_unicode_lower((uint32_t)utf8proc_tolower((utf8proc_int32_t)code)), out);
 }
 LP_STEP_OF_CHARACTERS(lp_step_lowercase, lowercase)
 
 static void drop_mark(const lp_tokenizer_step *step, uint32_t code, lp_buf *out) {
   utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
   bool other = category == UTF8PROC_CATEGORY_MC || category == UTF8PROC_CATEGORY_ME;
-  if (category != UTF8PROC_CATEGORY_MN && !(step->left && other)) lp_utf8_write(code, out);
+  bool mark = category == UTF8PROC_CATEGORY_MN || (step->left && other);
+  bool newer = step->left ? lp_unicode_since_10(code) || code == 0x111C9 : lp_unicode_since_9(code);
+  bool once = step->left ? code == 0x1CF2 || code == 0x1CF3 : code == 0x1734; /* a mark in the older version only */
+  if (!(mark && !newer) && !once) lp_utf8_write(code, out);
 }
 LP_STEP_OF_CHARACTERS(lp_step_drop_marks, drop_mark)
 
 static bool is_control(uint32_t code) {
   utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
-  return category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF || category == UTF8PROC_CATEGORY_CO;
+  return (category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF || category == UTF8PROC_CATEGORY_CO) &&
+         !lp_unicode_since_9(code);
 }
 
 static void clean(const lp_tokenizer_step *step, uint32_t code, lp_buf *out) {
@@ -110,6 +116,7 @@ static int combining_class(int32_t code) {
 static void decompose(uint32_t code, bool compatible, code_list *out) {
   utf8proc_int32_t parts[32]; /* the longest decomposition has 18 */
   int last = 0;
+  // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): flags that are combined
   utf8proc_option_t options = UTF8PROC_DECOMPOSE | (compatible ? UTF8PROC_COMPAT : 0);
   utf8proc_ssize_t count =
       utf8proc_decompose_char((utf8proc_int32_t)code, parts, (utf8proc_ssize_t)LP_COUNT(parts), options, &last);
@@ -153,6 +160,19 @@ static bool is_ascii(const char *text, size_t size) {
   return true;
 }
 
+/* Appends the normal form of decomposed characters, which it empties. */
+static void write_normal(code_list *codes, lp_normal_form form, lp_buf *out) {
+  order_marks(codes);
+  utf8proc_ssize_t count = (utf8proc_ssize_t)codes->count;
+  if ((form == LP_NFC || form == LP_NFKC) && count > 0)
+    // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): flags that are combined
+    count = utf8proc_normalize_utf32(codes->data, count, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+  for (utf8proc_ssize_t i = 0; i < count; i++)
+    lp_utf8_write((uint32_t)codes->data[i], out);
+  codes->count = 0;
+}
+
+/* A character newer than the tables of `tokenizers` is by itself. */
 static lp_status to_normal_form(const lp_tokenizer_step *step, const char *text, size_t size, bool first,
                                 lp_work *work) {
   (void)first;
@@ -164,14 +184,14 @@ static lp_status to_normal_form(const lp_tokenizer_step *step, const char *text,
   uint32_t code;
   for (size_t at = 0; at < size;) {
     at += lp_utf8_next(text + at, &code);
-    decompose(code, step->form == LP_NFKC || step->form == LP_NFKD, &codes);
+    if (lp_unicode_since_10(code)) {
+      write_normal(&codes, step->form, &work->next.text);
+      lp_utf8_write(code, &work->next.text);
+    } else {
+      decompose(code, step->form == LP_NFKC || step->form == LP_NFKD, &codes);
+    }
   }
-  order_marks(&codes);
-  utf8proc_ssize_t count = (utf8proc_ssize_t)codes.count;
-  if (step->form == LP_NFC || step->form == LP_NFKC)
-    count = utf8proc_normalize_utf32(codes.data, count, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
-  for (utf8proc_ssize_t i = 0; i < count; i++)
-    lp_utf8_write((uint32_t)codes.data[i], &work->next.text);
+  write_normal(&codes, step->form, &work->next.text);
   lp_vec_free(&codes);
   return LP_OK;
 }

@@ -8,10 +8,12 @@
 #include "runtime/tokenizer/load.h"
 #include "runtime/tokenizer/pattern.h"
 #include "runtime/tokenizer/steps.h"
+#include "runtime/tokenizer/unicode.h"
 
 /* GPT-2's pattern, which `tokenizers` uses in ByteLevel */
 #define GPT2_PATTERN "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
-#define PUNCTUATION "[!-/:-@\\[-`{-~\\p{P}]"
+
+#define NUMBER "[\\p{N}\\x{11DE0}-\\x{11DE9}\\x{16FF4}-\\x{16FF6}]" /* of Unicode 17 */
 
 enum { MAX_NESTING = 32 };
 
@@ -299,14 +301,25 @@ static lp_status pre_metaspace(lp_loader *loader, const lp_json *at, lp_steps *o
 static lp_status pre_digits(lp_loader *loader, const lp_json *at, lp_steps *out) {
   bool individual;
   LP_TRY(lp_load_bool(loader, at, "individual_digits", false, &individual));
-  return push_split(loader, at, "\\p{N}", individual ? LP_SPLIT_ISOLATED : LP_SPLIT_CONTIGUOUS, out);
+  return push_split(loader, at, NUMBER, individual ? LP_SPLIT_ISOLATED : LP_SPLIT_CONTIGUOUS, out);
+}
+
+/* Punctuation of Unicode 8, and of ASCII. */
+static lp_status push_punctuation(lp_loader *loader, const lp_json *at, lp_split_behaviour behaviour, lp_steps *out) {
+  lp_buf source = {0};
+  lp_buf_puts(&source, "[!-/:-@\\[-`{-~\\x{166D}\\x{111C9}[\\p{P}&&[^");
+  lp_unicode_append_since(9, &source);
+  lp_buf_puts(&source, "]]]");
+  lp_status status = push_split(loader, at, source.data, behaviour, out);
+  lp_buf_free(&source);
+  return status;
 }
 
 static lp_status pre_punctuation(lp_loader *loader, const lp_json *at, lp_steps *out) {
   lp_split_behaviour behaviour = LP_SPLIT_ISOLATED;
   lp_json member = lp_json_member(at, "behavior");
   if (member.value) LP_TRY(load_behaviour(loader, at, &behaviour));
-  return push_split(loader, at, PUNCTUATION, behaviour, out);
+  return push_punctuation(loader, at, behaviour, out);
 }
 
 static lp_status pre_whitespace(lp_loader *loader, const lp_json *at, lp_steps *out) {
@@ -321,7 +334,7 @@ static lp_status pre_whitespace_split(lp_loader *loader, const lp_json *at, lp_s
 
 static lp_status pre_bert(lp_loader *loader, const lp_json *at, lp_steps *out) {
   LP_TRY(pre_whitespace_split(loader, at, out));
-  return push_split(loader, at, PUNCTUATION, LP_SPLIT_ISOLATED, out);
+  return push_punctuation(loader, at, LP_SPLIT_ISOLATED, out);
 }
 
 static lp_status pre_scripts(lp_loader *loader, const lp_json *at, lp_steps *out) {
@@ -440,33 +453,43 @@ lp_status lp_load_decoder(lp_loader *loader, const lp_json *at) {
 
 /* ---- pattern of Unicode scripts ---------------------------------------------------------------------------------- */
 
-/* The scripts of Unicode 14, which PCRE2 has. Han, Hiragana and Katakana count as one and are not listed. */
+/* The scripts of Unicode 9, that of this pre-tokenizer. Han, Hiragana and Katakana count as one; they, Common and
+ * Devanagari are not listed. */
 static const char scripts[] =
-    "Adlam Ahom Anatolian_hieroglyphs Arabic Armenian Avestan Balinese Bamum Bassa_vah Batak Bengali "
-    "Bhaiksuki Bopomofo Brahmi Braille Buginese Buhid Canadian_aboriginal Carian Caucasian_albanian Chakma "
-    "Cham Cherokee Chorasmian Coptic Cuneiform Cypriot Cypro_minoan Cyrillic Deseret Devanagari "
-    "Dives_akuru Dogra Duployan Egyptian_hieroglyphs Elbasan Elymaic Ethiopic Georgian Glagolitic Gothic "
-    "Grantha Greek Gujarati Gunjala_gondi Gurmukhi Hangul Hanifi_rohingya Hanunoo Hatran Hebrew "
-    "Imperial_aramaic Inherited Inscriptional_pahlavi Inscriptional_parthian Javanese Kaithi Kannada Kayah_li "
-    "Kharoshthi Khitan_small_script Khmer Khojki Khudawadi Lao Latin Lepcha Limbu Linear_a Linear_b Lisu "
-    "Lycian Lydian Mahajani Makasar Malayalam Mandaic Manichaean Marchen Masaram_gondi Medefaidrin "
-    "Meetei_mayek Mende_kikakui Meroitic_cursive Meroitic_hieroglyphs Miao Modi Mongolian Mro Multani Myanmar "
-    "Nabataean Nandinagari New_tai_lue Newa Nko Nushu Nyiakeng_puachue_hmong Ogham Ol_chiki Old_hungarian "
-    "Old_italic Old_north_arabian Old_permic Old_persian Old_sogdian Old_south_arabian Old_turkic Old_uyghur "
-    "Oriya Osage Osmanya Pahawh_hmong Palmyrene Pau_cin_hau Phags_pa Phoenician Psalter_pahlavi Rejang Runic "
-    "Samaritan Saurashtra Sharada Shavian Siddham SignWriting Sinhala Sogdian Sora_sompeng Soyombo Sundanese "
-    "Syloti_nagri Syriac Tagalog Tagbanwa Tai_le Tai_tham Tai_viet Takri Tamil Tangsa Tangut Telugu Thaana "
-    "Thai Tibetan Tifinagh Tirhuta Toto Ugaritic Vai Vithkuqi Wancho Warang_citi Yezidi Yi Zanabazar_square";
+    "Adlam Ahom Anatolian_hieroglyphs Arabic Armenian Avestan Balinese Bamum Bassa_vah Batak Bengali Bhaiksuki "
+    "Bopomofo Brahmi Braille Buginese Buhid Canadian_aboriginal Carian Caucasian_albanian Chakma Cham Cherokee "
+    "Coptic Cuneiform Cypriot Cyrillic Deseret Duployan Egyptian_hieroglyphs Elbasan Ethiopic Georgian "
+    "Glagolitic Gothic Grantha Greek Gujarati Gurmukhi Hangul Hanunoo Hatran Hebrew Imperial_aramaic Inherited "
+    "Inscriptional_pahlavi Inscriptional_parthian Javanese Kaithi Kannada Kayah_li Kharoshthi Khmer Khojki "
+    "Khudawadi Lao Latin Lepcha Limbu Linear_a Linear_b Lisu Lycian Lydian Mahajani Malayalam Mandaic Manichaean "
+    "Marchen Meetei_mayek Mende_kikakui Meroitic_cursive Meroitic_hieroglyphs Miao Modi Mongolian Mro Multani "
+    "Myanmar Nabataean New_tai_lue Newa Nko Ogham Ol_chiki Old_hungarian Old_italic Old_north_arabian Old_permic "
+    "Old_persian Old_south_arabian Old_turkic Oriya Osage Osmanya Pahawh_hmong Palmyrene Pau_cin_hau Phags_pa "
+    "Phoenician Psalter_pahlavi Rejang Runic Samaritan Saurashtra Sharada Shavian Siddham SignWriting Sinhala "
+    "Sora_sompeng Sundanese Syloti_nagri Syriac Tagalog Tagbanwa Tai_le Tai_tham Tai_viet Takri Tamil Tangut "
+    "Telugu Thaana Thai Tibetan Tifinagh Tirhuta Ugaritic Vai Warang_citi Yi";
 
-/* A run starts with a character of its script; spaces, unassigned and private characters after it belong to it. */
+/* A run starts with a character of its script; spaces, unassigned, newer and private characters after it belong to
+ * it. */
+static void append_run(const char *set, lp_buf *out) {
+  lp_buf_printf(out, "|[%s](?:[%s]|\\g<any>)*", set, set);
+}
+
+/* Four characters have another script now, and U+30FC is not Common here as it is for Unicode. */
 void lp_pattern_of_scripts(lp_buf *out) {
-  static const char han[] = "\\p{sc:Han}\\p{sc:Hiragana}\\p{sc:Katakana}\\x{30FC}";
-  lp_buf_printf(out, "[%s][%s\\x{20}\\p{Cn}\\p{Co}]*", han, han);
-  /* For Unicode the space and U+30FC are Common, for this pre-tokenizer they are not. */
-  lp_buf_puts(out, "|(?![\\x{20}\\x{30FC}])\\p{sc:Common}(?:(?!\\x{30FC})[\\p{sc:Common}\\p{Cn}\\p{Co}])*");
+  lp_buf newer = {0};
+  lp_unicode_append_since(10, &newer);
+  lp_buf_printf(out, "(?<any>[\\x{20}\\p{Cn}\\p{Co}%s]){0}(?!\\g<any>)(?:(?!)", lp_buf_text(&newer));
+  lp_buf_free(&newer);
+  append_run("\\p{Han}\\p{Hiragana}\\p{Katakana}\\x{30FC}", out);
+  append_run("\\p{Common}\\x{589}\\x{61C}&&[^\\x{20}\\x{30FC}]", out);
+  append_run("\\p{Devanagari}\\x{953}\\x{954}", out);
   for (const char *name = scripts; *name != '\0';) {
     int size = (int)strcspn(name, " ");
-    lp_buf_printf(out, "|\\p{sc:%.*s}[\\p{sc:%.*s}\\x{20}\\p{Cn}\\p{Co}]*", size, name, size, name);
+    char set[96];
+    (void)snprintf(set, sizeof set, "\\p{%.*s}&&[^\\x{589}\\x{61C}\\x{953}\\x{954}]", size, name);
+    append_run(set, out);
     name += size + (name[size] == ' ');
   }
+  lp_buf_puts(out, ")");
 }

@@ -1,263 +1,202 @@
-/* Patterns of tokenizer.json on PCRE2.
+/* Patterns of tokenizer.json on Oniguruma, the engine of `tokenizers`, so that they mean the same.
  *
- * `tokenizers` gives them to Oniguruma in Ruby's syntax. Constructs that differ in PCRE2 are rewritten (\s, \w, \u,
- * {,n}, anchors at lines); those that cannot be rewritten are refused by name, so that a pattern either means the same
- * or does not load. Only the tables differ: Debian 12's PCRE2 has Unicode 14, `tokenizers` Unicode 16, so newer
- * characters split differently. */
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
+ * Only the tables differ: Debian 12's Oniguruma has Unicode 14, that of `tokenizers` Unicode 16. The encoding below is
+ * its UTF-8 with a class of a newer character that is the class of an older one (unicode.c). */
+#include <oniguruma.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "base/utf8.h"
 #include "runtime/tokenizer/pattern.h"
+#include "runtime/tokenizer/unicode.h"
 
 struct lp_pattern {
-  pcre2_code *code;
+  regex_t *code;
 };
 
-#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+/* ---- the encoding ------------------------------------------------------------------------------------------------ */
 
-/* An escape with another meaning or set of characters than PCRE2's. NULL: it becomes a class of its own. */
-static const struct {
-  char letter;
-  const char *outside, *inside;
-} escapes[] = {
-    {'s', "\\p{White_Space}", "\\p{White_Space}"},
-    {'S', "\\P{White_Space}", "\\P{White_Space}"},
-    {'w', "[" WORD "]", WORD},
-    {'W', "[^" WORD "]", NULL},
-    {'h', "[0-9A-Fa-f]", "0-9A-Fa-f"},
-    {'H', "[^0-9A-Fa-f]", NULL},
-};
+static OnigEncodingType encoding; /* constant after the first pattern */
+static OnigCtype first_block;     /* classes from here on are blocks, to which unassigned characters belong */
 
-typedef struct {
-  const char *text;
-  size_t size, at;
-  lp_buf out;
-} translator;
-
-static bool next_is(const translator *t, const char *text) {
-  size_t size = strlen(text);
-  return t->size - t->at >= size && memcmp(t->text + t->at, text, size) == 0;
+static OnigCtype class_of(const char *property) {
+  OnigUChar *name = (OnigUChar *)property;
+  return (OnigCtype)OnigEncodingUTF8.property_name_to_ctype(&OnigEncodingUTF8, name, name + strlen(property));
 }
 
-static void copy(translator *t, size_t count, lp_buf *out) {
-  if (count > t->size - t->at) count = t->size - t->at;
-  lp_buf_append(out, t->text + t->at, count);
-  t->at += count;
-}
+/* A sorted set of characters as Oniguruma has it: the number of ranges, and the first and last character of each. */
+typedef LP_VEC(OnigCodePoint) char_set;
 
-static void copy_braces(translator *t, lp_buf *out) {
-  const char *end = memchr(t->text + t->at, '}', t->size - t->at);
-  copy(t, !end ? 1 : (size_t)(end - (t->text + t->at)) + 1, out);
-}
-
-static bool is_hex(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
-static const char *translate_escape(translator *t, bool in_class, lp_buf *out) {
-  if (t->size - t->at < 2) return "ends in a backslash";
-  char letter = t->text[t->at + 1];
-  for (size_t i = 0; i < LP_COUNT(escapes); i++) {
-    if (escapes[i].letter != letter) continue;
-    const char *form = in_class ? escapes[i].inside : escapes[i].outside;
-    lp_buf_puts(out, form);
-    t->at += 2;
-    return NULL;
+static bool has(const OnigCodePoint *set, OnigCodePoint code) {
+  size_t low = 0, high = set[0];
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (set[2 * middle + 2] < code)
+      low = middle + 1;
+    else
+      high = middle;
   }
-  if (letter == 'u') {
-    size_t digits = 0;
-    while (digits < 4 && t->at + 2 + digits < t->size && is_hex(t->text[t->at + 2 + digits]))
-      digits++;
-    if (digits != 4) return "has \\u without four hexadecimal digits";
-    lp_buf_puts(out, "\\x{");
-    t->at += 2;
-    copy(t, 4, out);
-    lp_buf_puts(out, "}");
-    return NULL;
-  }
-  copy(t, 2, out);
-  if (next_is(t, "{")) copy_braces(t, out); /* \p{L}, \x{41} */
-  return NULL;
+  return low < set[0] && set[2 * low + 1] <= code;
 }
 
-/* ---- character classes ------------------------------------------------------------------------------------------- */
-
-enum { MAX_NESTING = 32 };
-
-/* One operand of a class: PCRE2 nests no classes, so those inside become alternatives of a group. */
-typedef struct {
-  lp_buf plain;  /* the text between a pair of brackets */
-  lp_buf nested; /* "|[..]|[..]" */
-} class_set;
-
-static void append_set(const class_set *set, bool negated, lp_buf *out) {
-  if (set->nested.size == 0) {
-    lp_buf_printf(out, negated ? "[^%s]" : "[%s]", lp_buf_text(&set->plain));
-    return;
-  }
-  const char *nested = lp_buf_text(&set->nested);
-  if (negated) lp_buf_puts(out, "(?:(?!");
-  if (set->plain.size > 0)
-    lp_buf_printf(out, "(?:[%s]%s)", lp_buf_text(&set->plain), nested);
-  else
-    lp_buf_printf(out, "(?:%s)", nested + 1);
-  if (negated) lp_buf_puts(out, ")(?s:.))");
+static void add_range(char_set *out, OnigCodePoint first, OnigCodePoint last) {
+  if (first > last) return;
+  lp_vec_push(out, first);
+  lp_vec_push(out, last);
+  out->data[0]++;
 }
 
-static const char *translate_class(translator *t, int depth, lp_buf *out);
-
-/* Rewrites items up to "]" or "&&". The negation of a class of bytes (\W) becomes one more class in it. */
-static const char *translate_items(translator *t, int depth, class_set *set) {
-  bool start = true;
-  for (; t->at < t->size && !next_is(t, "&&") && (start || !next_is(t, "]")); start = false) {
-    const char *why = t->text[t->at] == '\0' ? "has a NUL in a character class" : NULL;
-    if (why) return why;
-    if (next_is(t, "[:")) {
-      const char *end = memchr(t->text + t->at, ']', t->size - t->at);
-      if (!end) return "has an open character class";
-      copy(t, (size_t)(end - (t->text + t->at)) + 1, &set->plain);
-    } else if (next_is(t, "[")) {
-      lp_buf_puts(&set->nested, "|");
-      why = translate_class(t, depth + 1, &set->nested);
-    } else if (next_is(t, "\\W") || next_is(t, "\\H")) {
-      lp_buf_puts(&set->nested, "|");
-      why = translate_escape(t, false, &set->nested);
-    } else if (next_is(t, "\\")) {
-      why = translate_escape(t, true, &set->plain);
-    } else {
-      copy(t, 1, &set->plain);
+/* Writes `old` to `out`, with newer characters where those are that they are like. */
+static void renew(const OnigCodePoint *old, char_set *out) {
+  size_t at = 0;
+  out->count = 0;
+  lp_vec_push(out, 0);
+  for (size_t i = 0; i <= old[0]; i++) {
+    OnigCodePoint first = i < old[0] ? old[2 * i + 1] : UINT32_MAX, last = i < old[0] ? old[2 * i + 2] : 0;
+    for (; at < lp_newer_count && (lp_newer[3 * at] < first || lp_newer[3 * at] <= last); at++) {
+      if (lp_newer[3 * at] >= first) {
+        add_range(out, first, lp_newer[3 * at] - 1);
+        first = lp_newer[3 * at + 1] + 1;
+      }
+      if (has(old, lp_newer[3 * at + 2])) add_range(out, lp_newer[3 * at], lp_newer[3 * at + 1]);
     }
-    if (why) return why;
+    add_range(out, first, last);
   }
-  if (t->at >= t->size) return "has an open character class";
-  return set->plain.size + set->nested.size > 0 ? NULL : "intersects with an empty character class";
 }
 
-/* A && B becomes a lookahead for B, followed by A. A negation applies to the whole. */
-static const char *translate_operands(translator *t, int depth, bool negated, lp_buf *out) {
-  class_set set = {0};
-  lp_buf first = {0}, others = {0};
-  const char *why = translate_items(t, depth, &set);
-  if (!why && next_is(t, "]")) {
-    append_set(&set, negated, out);
-  } else if (!why) {
-    append_set(&set, false, &first);
-    while (!why && next_is(t, "&&")) {
-      t->at += 2;
-      lp_buf_clear(&set.plain);
-      lp_buf_clear(&set.nested);
-      why = translate_items(t, depth, &set);
-      lp_buf_puts(&others, "(?=");
-      if (!why) append_set(&set, false, &others);
-      lp_buf_puts(&others, ")");
+static _Thread_local char_set *renewed; /* the set that is asked for, while a pattern compiles */
+
+/* Appends two disjoint sets as one. */
+static void unite(const OnigCodePoint *a, const OnigCodePoint *b, char_set *out) {
+  lp_vec_push(out, 0);
+  for (size_t i = 0, j = 0; i < a[0] || j < b[0];) {
+    bool first = j == b[0] || (i < a[0] && a[2 * i + 1] < b[2 * j + 1]);
+    const OnigCodePoint *range = first ? &a[2 * i++ + 1] : &b[2 * j++ + 1];
+    add_range(out, range[0], range[1]);
+  }
+}
+
+/* Since Oniguruma 6.9.9 [[:punct:]] has all symbols, while \p{Punct} is still \p{P}. */
+static int get_ctype_code_range(OnigCtype ctype, OnigCodePoint *one_byte, const OnigCodePoint *ranges[]) {
+  int rc = OnigEncodingUTF8.get_ctype_code_range(ctype, one_byte, ranges);
+  if (rc != 0 || ctype >= first_block) return rc;
+  char_set both = {0};
+  if (ctype == ONIGENC_CTYPE_PUNCT) {
+    const OnigCodePoint *symbols;
+    (void)OnigEncodingUTF8.get_ctype_code_range(class_of("S"), one_byte, &symbols);
+    unite(*ranges, symbols, &both);
+  }
+  renew(ctype == ONIGENC_CTYPE_PUNCT ? both.data : *ranges, renewed);
+  lp_vec_free(&both);
+  *ranges = renewed->data;
+  return rc;
+}
+
+/* Refuses the properties, which no published tokenizer uses, whose older characters changed as well. */
+static int property_name_to_ctype(OnigEncoding self, OnigUChar *name, OnigUChar *end) {
+  static const char *const changed[] = {"ID_Continue",   "XID_Continue",      "Diacritic",
+                                        "Extender",      "Sentence_Terminal", "Terminal_Punctuation",
+                                        "Grapheme_Base", "Grapheme_Extend"};
+  int ctype = OnigEncodingUTF8.property_name_to_ctype(self, name, end);
+  for (size_t i = 0; i < LP_COUNT(changed); i++)
+    if (ctype == (int)class_of(changed[i])) return ONIGERR_INVALID_CHAR_PROPERTY_NAME;
+  return ctype == ONIGENC_CTYPE_PUNCT ? (int)class_of("P") : ctype;
+}
+
+static int is_code_ctype(OnigCodePoint code, OnigCtype ctype) {
+  return OnigEncodingUTF8.is_code_ctype(ctype < first_block ? lp_unicode_older(code) : code, ctype);
+}
+
+static int apply_all_case_fold(OnigCaseFoldType flag, OnigApplyAllCaseFoldFunc apply, void *arg) {
+  int rc = OnigEncodingUTF8.apply_all_case_fold(flag, apply, arg);
+  for (size_t i = 0; i < lp_newer_count; i++)
+    for (OnigCodePoint upper = lp_newer[3 * i]; rc == 0 && upper <= lp_newer[3 * i + 1]; upper++) {
+      OnigCodePoint lower = lp_unicode_lower(upper);
+      if (lower == upper) continue;
+      rc = apply(upper, &lower, 1, arg);
+      if (rc == 0) rc = apply(lower, &upper, 1, arg);
     }
-    lp_buf_printf(out, negated ? "(?:(?!%s%s)(?s:.))" : "(?:%s%s)", lp_buf_text(&others), lp_buf_text(&first));
-  }
-  lp_buf_free(&set.plain);
-  lp_buf_free(&set.nested);
-  lp_buf_free(&first);
-  lp_buf_free(&others);
-  return why;
+  return rc;
 }
 
-/* Translates the class that begins with the "[" here. */
-static const char *translate_class(translator *t, int depth, lp_buf *out) {
-  if (depth > MAX_NESTING) return "nests character classes too deeply";
-  bool negated = next_is(t, "[^");
-  t->at += negated ? 2 : 1;
-  const char *why = translate_operands(t, depth, negated, out);
-  t->at++; /* the "]" */
-  return why;
+static void initialize(void) {
+  encoding = OnigEncodingUTF8;
+  first_block = class_of("In_Basic_Latin");
+  encoding.property_name_to_ctype = property_name_to_ctype;
+  encoding.get_ctype_code_range = get_ctype_code_range;
+  encoding.is_code_ctype = is_code_ctype;
+  encoding.apply_all_case_fold = apply_all_case_fold;
+  (void)onig_initialize((OnigEncoding[]){&encoding}, 1);
 }
 
-/* ---- outside of classes ------------------------------------------------------------------------------------------ */
-
-/* Ruby's (?m) lets '.' match a newline; PCRE2 calls that (?s). */
-static const char *translate_group(translator *t) {
-  for (size_t i = t->at + 2; i < t->size && strchr("imsxadu-", t->text[i]) && t->text[i] != '\0'; i++)
-    if (strchr("msadu", t->text[i])) return "sets an option other than i or x, which is not supported";
-  copy(t, 2, &t->out);
-  return NULL;
+static void initialize_once(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  (void)pthread_once(&once, initialize);
 }
 
-/* In Ruby {,n} counts from 0, and {n,m}+ is no possessive form but repeats the repetition. */
-static const char *translate_count(translator *t) {
-  if (next_is(t, "{,")) {
-    lp_buf_puts(&t->out, "{0");
-    t->at++;
-    copy(t, 1, &t->out);
-    return NULL;
-  }
-  copy_braces(t, &t->out);
-  return next_is(t, "+") ? "repeats a counted repetition, which is not supported" : NULL;
+bool lp_pattern_is_word(uint32_t code) {
+  OnigCodePoint one_byte;
+  const OnigCodePoint *words;
+  (void)OnigEncodingUTF8.get_ctype_code_range(ONIGENC_CTYPE_WORD, &one_byte, &words);
+  return has(words, lp_unicode_older(code)) || code == 0x200C || code == 0x200D;
 }
 
-static const char *translate_outside(translator *t) {
-  if (next_is(t, "(?")) return translate_group(t);
-  if (next_is(t, "{")) return translate_count(t);
-  if (next_is(t, "[")) return translate_class(t, 0, &t->out);
-  copy(t, 1, &t->out);
-  return NULL;
-}
-
-/* Translates the pattern. Returns NULL, or the reason why it cannot be translated. */
-static const char *translate(translator *t) {
-  while (t->at < t->size) {
-    const char *why = t->text[t->at] == '\\' ? translate_escape(t, false, &t->out) : translate_outside(t);
-    if (why) return why;
-  }
-  return NULL;
-}
-
-static char *compile_message(int code, size_t offset) {
-  char reason[128];
-  char *message = lp_alloc(sizeof reason + 64);
-  pcre2_get_error_message(code, (PCRE2_UCHAR *)reason, sizeof reason);
-  snprintf(message, sizeof reason + 64, "does not compile: %s at offset %zu", reason, offset);
-  return message;
-}
+/* ---- patterns ---------------------------------------------------------------------------------------------------- */
 
 lp_pattern *lp_pattern_create(const char *text, size_t size, bool literal, char **why) {
-  translator t = {.text = text, .size = size};
-  lp_pattern *pattern = NULL;
-  const char *problem = literal ? NULL : translate(&t);
-  if (literal) copy(&t, size, &t.out);
-  if (problem) {
-    *why = lp_strdup(problem);
-  } else {
-    /* \C would cut characters, and the next steps rely on UTF-8. */
-    uint32_t options = PCRE2_UTF | (literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C);
-    int error = 0;
-    PCRE2_SIZE offset = 0;
-    pcre2_code *code = pcre2_compile((PCRE2_SPTR)lp_buf_text(&t.out), t.out.size, options, &error, &offset, NULL);
-    if (!code) {
-      *why = compile_message(error, offset);
-    } else {
-      pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* without JIT the interpreter runs */
-      pattern = lp_alloc(sizeof *pattern);
-      pattern->code = code;
-    }
-  }
-  lp_buf_free(&t.out);
-  return pattern;
+  const OnigUChar *source = (const OnigUChar *)text;
+  OnigErrorInfo info;
+  char_set set = {0};
+  lp_pattern *pattern = lp_alloc(sizeof *pattern);
+  initialize_once();
+  renewed = &set;
+  int rc = onig_new(&pattern->code, source, source + size, ONIG_OPTION_NONE, &encoding,
+                    literal ? ONIG_SYNTAX_ASIS : ONIG_SYNTAX_DEFAULT, &info);
+  renewed = NULL;
+  lp_vec_free(&set);
+  if (rc == ONIG_NORMAL) return pattern;
+  OnigUChar reason[ONIG_MAX_ERROR_MESSAGE_LEN] = {0};
+  onig_error_code_to_str(reason, rc, &info);
+  lp_buf message = {0};
+  lp_buf_printf(&message, "does not compile: %s", (const char *)reason);
+  *why = lp_strdup(message.data);
+  lp_buf_free(&message);
+  free(pattern);
+  return NULL;
 }
 
 void lp_pattern_free(lp_pattern *pattern) {
   if (!pattern) return;
-  pcre2_code_free(pattern->code);
+  onig_free(pattern->code);
   free(pattern);
 }
 
+/* ---- matches ----------------------------------------------------------------------------------------------------- */
+
+/* A pattern is data of a model, and some take time that is exponential in the text: each search has a limit of steps
+ * back (that of `tokenizers`) and of stack (48 bytes an entry), and all searches of a matcher one of time, which is
+ * looked at after so many searches, since a look takes as long as two, and before one takes more than a few steps. */
+enum { MAX_STEPS_BACK = 10000000, FEW_STEPS_BACK = 10000, MAX_STACK = 1 << 23 };
+enum { MAX_SECONDS = 10, BYTES_A_SECOND = 1 << 20, SEARCHES = 1 << 6 };
+
+static double cpu_seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 void lp_matcher_init(lp_matcher *matcher, const lp_pattern *pattern) {
-  *matcher = (lp_matcher){.pattern = pattern};
-  matcher->data = pcre2_match_data_create_from_pattern(pattern->code, NULL);
+  OnigMatchParam *limits = onig_new_match_param();
+  (void)onig_initialize_match_param(limits);
+  (void)onig_set_match_stack_limit_size_of_match_param(limits, MAX_STACK);
+  *matcher = (lp_matcher){.pattern = pattern, .groups = onig_region_new(), .limits = limits};
+  matcher->deadline = cpu_seconds() + MAX_SECONDS;
 }
 
 void lp_matcher_free(lp_matcher *matcher) {
-  pcre2_match_data_free(matcher->data);
+  onig_region_free(matcher->groups, 1);
+  onig_free_match_param(matcher->limits);
 }
 
 void lp_matcher_reset(lp_matcher *matcher, const char *text, size_t size) {
@@ -265,35 +204,42 @@ void lp_matcher_reset(lp_matcher *matcher, const char *text, size_t size) {
   matcher->size = size;
   matcher->from = 0;
   matcher->matched = false;
+  matcher->deadline += (double)size / BYTES_A_SECOND;
 }
 
-/* The JIT's stack is small; the interpreter handles texts that need more. */
-static int match_at(lp_matcher *m) {
-  PCRE2_SPTR text = (PCRE2_SPTR)m->text;
-  int rc = pcre2_match(m->pattern->code, text, m->size, m->from, PCRE2_NO_UTF_CHECK, m->data, NULL);
-  if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
-    rc = pcre2_match(m->pattern->code, text, m->size, m->from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, m->data, NULL);
-  return rc;
+static int search_within(lp_matcher *m, unsigned long steps_back) {
+  const OnigUChar *text = (const OnigUChar *)m->text, *end = text + m->size;
+  (void)onig_set_retry_limit_in_search_of_match_param(m->limits, steps_back);
+  return onig_search_with_param(m->pattern->code, text, end, text + m->from, end, m->groups, ONIG_OPTION_NONE,
+                                m->limits);
+}
+
+static int search(lp_matcher *m) {
+  unsigned long most = MAX_STEPS_BACK + 100 * (m->size - m->from); /* a search may begin at each character */
+  if (++m->searches % SEARCHES == 0 && cpu_seconds() > m->deadline) return ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER;
+  for (unsigned long steps = FEW_STEPS_BACK;; steps *= 2) {
+    int rc = search_within(m, steps);
+    if (rc != ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER || steps > most || cpu_seconds() > m->deadline) return rc;
+  }
 }
 
 /* As in Oniguruma's find_iter, an empty match right after the last match is skipped. */
 int lp_matcher_next(lp_matcher *m, size_t *start, size_t *end) {
   while (m->from <= m->size) {
-    int rc = match_at(m);
-    if (rc == PCRE2_ERROR_NOMATCH) return 0;
-    if (rc < 0) return -1;
-    const PCRE2_SIZE *range = pcre2_get_ovector_pointer(m->data);
-    *start = range[0];
-    *end = range[1];
+    int rc = search(m);
+    if (rc < 0) return rc == ONIG_MISMATCH ? 0 : -1;
+    const OnigRegion *groups = m->groups;
+    *start = (size_t)groups->beg[0];
+    *end = (size_t)groups->end[0];
     if (*end < *start || *start < m->from) return -1; /* \K in a lookaround */
-    if (*start == *end && m->matched && m->last_end == *end) {
-      size_t bad, length = lp_utf8_length(m->text + m->from, m->size - m->from, &bad);
-      m->from += length > 0 ? length : 1;
-      continue;
+    if (*start != *end || !m->matched || m->last_end != *end) {
+      m->from = m->last_end = *end;
+      m->matched = true;
+      return 1;
     }
-    m->from = m->last_end = *end;
-    m->matched = true;
-    return 1;
+    do
+      m->from++;
+    while (m->from < m->size && (m->text[m->from] & 0xC0) == 0x80);
   }
   return 0;
 }

@@ -21,21 +21,11 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 import compare
 import strings
+from families import BLOOM, CLIP, DEEPSEEK, DEEPSEEK_CJK, HUNYUAN, LLAMA3, O200K, QWEN
 
 HERE = pathlib.Path(__file__).parent
 COUNT = 200
 SPECIAL = ["<unk>", "<s>", "</s>"]
-# The patterns below are the ones that the families publish in their tokenizer.json.
-LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
-          r"|\s+(?!\S)|\s+")
-QWEN = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
-O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-         r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-         r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
-DEEPSEEK = (r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
-            r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
-BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
-KIMI = r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{L}&&[^\p{Han}]]+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s+"
 
 
 @functools.cache
@@ -210,11 +200,11 @@ KINDS = {
                                         AddedToken("<think>", special=False, normalized=False)]),
     "o200k": lambda: split_bytes(O200K),
     "deepseek": lambda: bytes_bpe(500, [pre_tokenizers.Split(Regex(r"\p{N}{1,3}"), "isolated"),
-                                        pre_tokenizers.Split(Regex("[一-龥぀-ゟ゠-ヿ]+"), "isolated"),
+                                        pre_tokenizers.Split(Regex(DEEPSEEK_CJK), "isolated"),
                                         pre_tokenizers.Split(Regex(DEEPSEEK), "isolated"),
                                         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]),
     "bloom": lambda: split_bytes(BLOOM),
-    "kimi": lambda: split_bytes(KIMI, size=360),
+    "kimi": lambda: split_bytes(HUNYUAN, size=360),
     "llama2": lambda: fallback_bpe([], decoder=SPM_DECODER, template="<s> $A",
                                    normalizer=[normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]),
     "mistral-metaspace": lambda: fallback_bpe([pre_tokenizers.Metaspace(prepend_scheme="first", split=False)],
@@ -226,7 +216,7 @@ KINDS = {
                                     decoder=[decoders.BPEDecoder()]),
     "clip": lambda: plain_bpe(model={"end_of_word_suffix": "</w>"}, trainer={"end_of_word_suffix": "</w>"},
                               normalizer=[normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()],
-                              pre=[pre_tokenizers.Split(Regex(r"'s|'t|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"), "removed", invert=True),
+                              pre=[pre_tokenizers.Split(Regex(CLIP), "removed", invert=True),
                                    pre_tokenizers.ByteLevel(add_prefix_space=False)], decoder=[decoders.BPEDecoder()]),
     "bpe-prefix": lambda: plain_bpe(model={"continuing_subword_prefix": "##"}, trainer={"continuing_subword_prefix": "##"},
                                     pre=[pre_tokenizers.Whitespace()], decoder=[decoders.WordPiece()]),

@@ -1,4 +1,4 @@
-/* The tokenizer's parts by hand: UTF-8, patterns, splits, decoders; and a message for everything that can be wrong. */
+/* The tokenizer's parts by hand: UTF-8, splits, decoders; and a message for everything that can be wrong. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,6 @@
 #include "base/utf8.h"
 #include "runtime/runtime.h"
 #include "runtime/tokenizer/internal.h"
-#include "runtime/tokenizer/pattern.h"
 #include "runtime/tokenizer/steps.h"
 #include "tests/suite.h"
 
@@ -95,61 +94,6 @@ LP_TEST(every_byte_has_one_stand_in) {
   ck_assert_uint_eq(lp_byte_char(' '), 0x120); /* GPT-2's capital G with a dot */
   ck_assert_int_eq(lp_char_byte(0x144), -1);
   ck_assert_int_eq(lp_char_byte(' '), -1);
-}
-
-/* ---- patterns ---------------------------------------------------------------------------------------------------- */
-
-static void expect_matches(const char *source, const char *text, const char *expected) {
-  char *why = NULL;
-  lp_buf found = {0};
-  lp_pattern *pattern = lp_pattern_create(source, strlen(source), false, &why);
-  ck_assert_msg(pattern != NULL, "%s: %s", source, why);
-  lp_matcher matcher;
-  size_t start, end;
-  lp_matcher_init(&matcher, pattern);
-  lp_matcher_reset(&matcher, text, strlen(text));
-  while (lp_matcher_next(&matcher, &start, &end) == 1)
-    lp_buf_printf(&found, "%zu-%zu ", start, end);
-  ck_assert_str_eq(lp_buf_text(&found), expected);
-  lp_matcher_free(&matcher);
-  lp_pattern_free(pattern);
-  lp_buf_free(&found);
-}
-
-LP_TEST(patterns_mean_what_oniguruma_means) {
-  expect_matches("\\s+", "a\xC2\x85 b\xE1\xA0\x8E", "1-4 ");       /* U+0085 is a space, U+180E is none */
-  expect_matches("\\w", "\xCC\x81_\xE2\x80\xBF!", "0-2 2-3 3-6 "); /* a mark and a connector */
-  expect_matches("x*", "axb", "0-0 1-2 3-3 ");
-  expect_matches("a{,2}b", "aaab", "1-4 ");
-  expect_matches("^b", "a\nb", "2-3 ");
-  expect_matches("[\\u0061\\h]", "gaf", "1-2 2-3 ");
-  expect_matches("\\p{N}{1,3}|[^]]", "1234]", "0-3 3-4 ");
-  expect_matches("[a[b-d]]+", "xabdz", "1-4 ");
-  expect_matches("[^a[b-d]]+", "xabdz", "0-1 4-5 ");
-  expect_matches("[a[^b]]", "ab\nc", "0-1 2-3 3-4 ");
-  expect_matches("[a-z&&[^aeiou]&&[^x]]+", "abcxdaz", "1-3 4-5 6-7 ");
-  expect_matches("[^a-z&&[^aeiou]]", "ab-", "0-1 2-3 ");
-  expect_matches("[\\W_]", "a_-", "1-2 2-3 ");
-}
-
-/* Whatever the lengths of the plain characters and of the classes in an operand, none is empty. */
-LP_TEST(operands_of_any_length) {
-  static const char letters[] = "abcdefgh";
-  for (int i = 0; i <= 8; i++) {
-    char source[64];
-    (void)snprintf(source, sizeof source, "[a-z&&%.*s[xy]]", i, letters);
-    expect_matches(source, "-y-", "1-2 ");
-  }
-}
-
-LP_TEST(what_patterns_cannot_say_is_refused) {
-  static const char *const sources[] = {"[a&&]", "[a[b]", "(?m)a", "a{2}+", "[a", "(", "\\u12", "a\\", "a\\C"};
-  for (size_t i = 0; i < LP_COUNT(sources); i++) {
-    char *why = NULL;
-    ck_assert_ptr_null(lp_pattern_create(sources[i], strlen(sources[i]), false, &why));
-    ck_assert_ptr_nonnull(why);
-    free(why);
-  }
 }
 
 /* ---- encoding ---------------------------------------------------------------------------------------------------- */
