@@ -1,5 +1,4 @@
 /* Finds added tokens in the text before any other step: the leftmost first, and the longest of several. */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,20 +7,13 @@
 #include "runtime/tokenizer/pattern.h"
 #include "runtime/tokenizer/steps.h"
 
-/* \w of Rust's regex, which the reference uses for the neighbours of a token (not Oniguruma's) */
-#define WORD "[\\w\\p{Join_Control}]"
-
 void lp_added_complete(lp_added_set *set) {
-  char *why = NULL;
   for (size_t i = 0; i < set->list.count; i++)
     lp_vec_push(&set->prefixes.list, ((lp_prefix){set->list.data[i].text, set->list.data[i].size, (int32_t)i}));
   lp_prefixes_complete(&set->prefixes);
-  set->word = lp_pattern_create(WORD, sizeof WORD - 1, false, &why);
-  assert(set->word);
 }
 
 void lp_added_free(lp_added_set *set) {
-  lp_pattern_free(set->word);
   lp_prefixes_free(&set->prefixes);
   lp_vec_free(&set->list);
 }
@@ -56,27 +48,10 @@ static uint32_t code_after(const char *text, size_t at, size_t *end) {
   return code;
 }
 
-static bool is_word(lp_matcher *word, const char *text, size_t start, size_t end) {
-  size_t from, to;
-  lp_matcher_reset(word, text + start, end - start);
-  return lp_matcher_next(word, &from, &to) > 0;
-}
-
-static bool stands_alone(const lp_pattern *word, const char *text, size_t size, size_t start, size_t end) {
-  lp_matcher matcher;
-  lp_matcher_init(&matcher, word);
-  size_t before = start, after = end;
-  if (start > 0) code_before(text, start, &before);
-  if (end < size) code_after(text, end, &after);
-  bool alone = !is_word(&matcher, text, before, start) && !is_word(&matcher, text, end, after);
-  lp_matcher_free(&matcher);
-  return alone;
-}
-
-static void add_text(lp_work *work, lp_piece piece, size_t start, size_t end) {
-  if (end <= start) return;
-  lp_piece part = {.start = piece.start + start, .size = end - start, .token = -1, .first = piece.first && start == 0};
-  lp_vec_push(&work->next.list, part);
+static bool stands_alone(const char *text, size_t size, size_t start, size_t end) {
+  size_t next;
+  return !(start > 0 && lp_pattern_is_word(code_before(text, start, &next))) &&
+         !(end < size && lp_pattern_is_word(code_after(text, end, &next)));
 }
 
 static void split_piece(const lp_added_set *set, lp_work *work, lp_piece piece) {
@@ -90,17 +65,17 @@ static void split_piece(const lp_added_set *set, lp_work *work, lp_piece piece) 
     }
     size_t start = at, end = at + token->size, next;
     at = end;
-    if (start < done || (token->single_word && !stands_alone(set->word, text, size, start, end))) continue;
+    if (token->single_word && !stands_alone(text, size, start, end)) continue;
+    if (token->lstrip && start < done) start = done; /* the token before took what is there */
     while (token->lstrip && start > done && lp_utf8_is_space(code_before(text, start, &next)))
       start = next;
     while (token->rstrip && end < size && lp_utf8_is_space(code_after(text, end, &next)))
       end = next;
-    add_text(work, piece, done, start);
-    lp_piece part = {.start = piece.start + start, .size = end - start, .token = token->id};
-    lp_vec_push(&work->next.list, part);
+    lp_work_add_part(work, piece, done, start, -1);
+    lp_work_add_part(work, piece, start, end, token->id);
     done = end;
   }
-  add_text(work, piece, done, size);
+  lp_work_add_part(work, piece, done, size, -1);
 }
 
 void lp_added_split(const lp_added_set *set, lp_work *work) {

@@ -2,7 +2,6 @@
 #ifndef LP_TOKENIZER_ADDED_H
 #define LP_TOKENIZER_ADDED_H
 
-#include "runtime/tokenizer/pattern.h"
 #include "runtime/tokenizer/prefixes.h"
 #include "runtime/tokenizer/steps.h"
 
@@ -16,7 +15,6 @@ typedef struct {
 typedef struct {
   LP_VEC(lp_added) list; /* no text is empty */
   lp_prefixes prefixes;  /* the tokens' texts; values are indices of `list` */
-  lp_pattern *word;      /* owned; matches characters that may not stand next to a single_word token */
 } lp_added_set;
 
 void lp_added_complete(lp_added_set *set); /* after the last token */

@@ -33,7 +33,7 @@ lp_status lp_step_unbytes(const lp_tokenizer_step *step, lp_work *work) {
   }
   lp_work_begin(work);
   lp_utf8_repair(lp_buf_text(&bytes), bytes.size, &work->next.text);
-  lp_work_add(work, 0, -1, false);
+  lp_work_add(work, 0, -1, 0);
   lp_buf_free(&bytes);
   lp_work_swap(work);
   return LP_OK;
@@ -63,7 +63,7 @@ lp_status lp_step_unmetaspace(const lp_tokenizer_step *step, lp_work *work) {
     size_t start = work->next.text.size;
     bool drop = i == 0 && step->prefix != LP_PREFIX_NEVER;
     replace_all(piece_text(work, i), work->now.list.data[i].size, step, drop ? "" : " ", &work->next.text);
-    lp_work_add(work, start, -1, false);
+    lp_work_add(work, start, -1, 0);
   }
   lp_work_swap(work);
   return LP_OK;
@@ -75,7 +75,7 @@ lp_status lp_step_suffix(const lp_tokenizer_step *step, lp_work *work) {
   for (size_t i = 0; i < count; i++) {
     size_t start = work->next.text.size;
     replace_all(piece_text(work, i), work->now.list.data[i].size, step, i + 1 == count ? "" : " ", &work->next.text);
-    lp_work_add(work, start, -1, false);
+    lp_work_add(work, start, -1, 0);
   }
   lp_work_swap(work);
   return LP_OK;
@@ -117,11 +117,11 @@ static void flush_bytes(lp_buf *bytes, lp_work *work) {
   if (bytes->size == 0) return;
   if (lp_utf8_valid(bytes->data, bytes->size)) {
     lp_buf_append(&work->next.text, bytes->data, bytes->size);
-    lp_work_add(work, start, -1, false);
+    lp_work_add(work, start, -1, 0);
   } else {
     for (size_t i = 0; i < bytes->size; i++) {
       lp_buf_puts(&work->next.text, "\xEF\xBF\xBD");
-      lp_work_add(work, work->next.text.size - 3, -1, false);
+      lp_work_add(work, work->next.text.size - 3, -1, 0);
     }
   }
   lp_buf_clear(bytes);
@@ -142,7 +142,7 @@ lp_status lp_step_byte_fallback(const lp_tokenizer_step *step, lp_work *work) {
     flush_bytes(&bytes, work);
     size_t start = work->next.text.size;
     lp_buf_append(&work->next.text, piece_text(work, i), size);
-    lp_work_add(work, start, -1, false);
+    lp_work_add(work, start, -1, 0);
   }
   flush_bytes(&bytes, work);
   lp_buf_free(&bytes);
@@ -155,7 +155,7 @@ lp_status lp_step_fuse(const lp_tokenizer_step *step, lp_work *work) {
   lp_work_begin(work);
   for (size_t i = 0; i < work->now.list.count; i++)
     lp_buf_append(&work->next.text, piece_text(work, i), work->now.list.data[i].size);
-  lp_work_add(work, 0, -1, false);
+  lp_work_add(work, 0, -1, 0);
   lp_work_swap(work);
   return LP_OK;
 }
@@ -176,7 +176,7 @@ lp_status lp_step_cut(const lp_tokenizer_step *step, lp_work *work) {
     for (size_t n = 0; n < step->cut_right && ends_with(text, size, step); n++)
       size -= step->size;
     lp_buf_append(&work->next.text, text, size);
-    lp_work_add(work, start, -1, false);
+    lp_work_add(work, start, -1, 0);
   }
   lp_work_swap(work);
   return LP_OK;
@@ -213,7 +213,7 @@ lp_status lp_step_unwordpiece(const lp_tokenizer_step *step, lp_work *work) {
     lp_buf_append(&piece, text + skip, size - skip);
     if (step->left) clean_spaces(&piece);
     lp_buf_append(&work->next.text, lp_buf_text(&piece), piece.size);
-    lp_work_add(work, start, -1, false);
+    lp_work_add(work, start, -1, 0);
   }
   lp_buf_free(&piece);
   lp_work_swap(work);
@@ -239,7 +239,7 @@ lp_status lp_step_ctc(const lp_tokenizer_step *step, lp_work *work) {
       replace_in(&piece, step->second, " ");
     }
     lp_buf_append(&work->next.text, lp_buf_text(&piece), piece.size);
-    if (piece.size > 0) lp_work_add(work, start, -1, false);
+    if (piece.size > 0) lp_work_add(work, start, -1, 0);
   }
   lp_buf_free(&piece);
   lp_work_swap(work);

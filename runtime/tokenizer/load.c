@@ -259,12 +259,13 @@ static lp_status normalize_added(lp_loader *loader, lp_added *token) {
   lp_work work = {.diag = loader->diag};
   lp_work_begin(&work);
   lp_buf_append(&work.next.text, token->text, token->size);
-  lp_work_add(&work, 0, -1, true);
+  lp_work_add(&work, 0, -1, 0);
   lp_work_swap(&work);
   lp_status status = lp_steps_run(&loader->tokenizer->normalizer, &work);
   if (status == LP_OK) {
-    token->size = work.now.text.size;
-    token->text = lp_arena_copy(loader->tokenizer->arena, lp_buf_text(&work.now.text), token->size + 1);
+    const lp_piece piece = work.now.list.count > 0 ? work.now.list.data[0] : (lp_piece){0};
+    token->size = piece.size;
+    token->text = lp_arena_strndup(loader->tokenizer->arena, lp_buf_text(&work.now.text) + piece.start, piece.size);
   }
   lp_work_free(&work);
   return status;

@@ -18,10 +18,17 @@ void lp_work_begin(lp_work *work) {
   work->next.list.count = 0;
 }
 
-void lp_work_add(lp_work *work, size_t start, int32_t token, bool first) {
+void lp_work_add(lp_work *work, size_t start, int32_t token, size_t origin) {
   size_t size = work->next.text.size - start;
   if (size == 0 && token < 0 && !work->keep_empty) return;
-  lp_piece piece = {.start = start, .size = size, .token = token, .first = first};
+  lp_piece piece = {.start = start, .size = size, .token = token, .origin = origin};
+  lp_vec_push(&work->next.list, piece);
+}
+
+void lp_work_add_part(lp_work *work, lp_piece whole, size_t start, size_t end, int32_t token) {
+  if (end <= start) return;
+  size_t origin = whole.origin > start ? whole.origin - start : 0;
+  lp_piece piece = {.start = whole.start + start, .size = end - start, .token = token, .origin = origin};
   lp_vec_push(&work->next.list, piece);
 }
 
@@ -54,13 +61,18 @@ lp_status lp_work_rewrite(const lp_tokenizer_step *step, lp_work *work, lp_rewri
   lp_work_begin(work);
   for (size_t i = 0; i < work->now.list.count; i++) {
     lp_piece piece = work->now.list.data[i];
-    size_t start = work->next.text.size;
+    size_t start = work->next.text.size, origin = piece.origin < piece.size ? piece.origin : piece.size;
     const char *text = lp_buf_text(&work->now.text) + piece.start;
+    if (piece.token < 0 && origin > 0) {
+      LP_TRY(rewrite(step, text, origin, true, work));
+      origin = work->next.text.size - start;
+      work->next.text.size = start;
+    }
     if (piece.token >= 0)
       lp_buf_append(&work->next.text, text, piece.size);
     else
-      LP_TRY(rewrite(step, text, piece.size, piece.first, work));
-    lp_work_add(work, start, piece.token, piece.first);
+      LP_TRY(rewrite(step, text, piece.size, piece.origin > 0, work));
+    lp_work_add(work, start, piece.token, origin);
   }
   lp_work_swap(work);
   return LP_OK;
@@ -112,16 +124,17 @@ static size_t trailing_space(const char *text, size_t size) {
   return size - end;
 }
 
-static lp_status strip(const lp_tokenizer_step *step, const char *text, size_t size, bool first, lp_work *work) {
-  (void)first;
-  size_t left = step->left ? leading_space(text, size) : 0;
-  size_t right = step->right && left < size ? trailing_space(text + left, size - left) : 0;
-  lp_buf_append(&work->next.text, text + left, size - left - right);
-  return LP_OK;
-}
-
 lp_status lp_step_strip(const lp_tokenizer_step *step, lp_work *work) {
-  return lp_work_rewrite(step, work, strip);
+  lp_work_begin(work);
+  for (size_t i = 0; i < work->now.list.count; i++) {
+    lp_piece piece = work->now.list.data[i];
+    const char *text = lp_buf_text(&work->now.text) + piece.start;
+    size_t left = step->left && piece.token < 0 ? leading_space(text, piece.size) : 0;
+    size_t right = step->right && piece.token < 0 ? trailing_space(text + left, piece.size - left) : 0;
+    lp_work_add_part(work, piece, left, piece.size - right, piece.token);
+  }
+  lp_work_swap_list(work);
+  return LP_OK;
 }
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
@@ -175,6 +188,13 @@ static lp_status too_complex(lp_work *work) {
   return lp_error(work->diag, LP_LOC_NONE, "the tokenizer's pattern needs too many steps for this text");
 }
 
+/* Appends text[from, to) of a piece, of which so many bytes from `begin` on then stand for the first character. */
+static void append_between(lp_work *work, lp_piece piece, size_t from, size_t to, size_t begin, size_t *origin) {
+  lp_buf_append(&work->next.text, lp_buf_text(&work->now.text) + piece.start + from, to - from);
+  if (piece.origin > from) *origin = work->next.text.size - begin - (to > piece.origin ? to - piece.origin : 0);
+}
+
+/* The text in place of a match stands for the last of the characters that matched. */
 lp_status lp_step_replace(const lp_tokenizer_step *step, lp_work *work) {
   lp_matcher matcher;
   lp_matcher_init(&matcher, step->pattern);
@@ -183,16 +203,17 @@ lp_status lp_step_replace(const lp_tokenizer_step *step, lp_work *work) {
   for (size_t i = 0; i < work->now.list.count && more == 0; i++) {
     lp_piece piece = work->now.list.data[i];
     const char *text = lp_buf_text(&work->now.text) + piece.start;
-    size_t begin = work->next.text.size, done = 0, start, end;
+    size_t begin = work->next.text.size, done = 0, origin = 0, start, end;
     lp_matcher_reset(&matcher, text, piece.size);
     /* Empty text has no matches in the reference, not even of an empty pattern. */
     while (piece.token < 0 && piece.size > 0 && (more = lp_matcher_next(&matcher, &start, &end)) > 0) {
-      lp_buf_append(&work->next.text, text + done, start - done);
+      append_between(work, piece, done, start, begin, &origin);
       lp_buf_append(&work->next.text, step->text, step->size);
+      if (piece.origin > 0 && piece.origin >= end) origin = work->next.text.size - begin;
       done = end;
     }
-    lp_buf_append(&work->next.text, text + done, piece.size - done);
-    lp_work_add(work, begin, piece.token, piece.first);
+    append_between(work, piece, done, piece.size, begin, &origin);
+    lp_work_add(work, begin, piece.token, origin);
   }
   lp_matcher_free(&matcher);
   if (more < 0) return too_complex(work);
@@ -242,19 +263,18 @@ static bool joins_previous(const stretches *all, size_t at, lp_split_behaviour b
 }
 
 static void add_stretches(const stretches *all, const lp_tokenizer_step *step, lp_piece piece, lp_work *work) {
-  lp_piece open = {.start = piece.start, .token = -1};
+  size_t start = 0, end = 0;
   for (size_t i = 0; i < all->count; i++) {
     stretch s = all->data[i];
     if (joins_previous(all, i, step->behaviour)) {
-      open.size = piece.start + s.end - open.start;
+      end = s.end;
       continue;
     }
-    if (open.size > 0) lp_vec_push(&work->next.list, open);
-    open.start = piece.start + s.start;
-    open.first = piece.first && s.start == 0;
-    open.size = step->behaviour == LP_SPLIT_REMOVED && s.match ? 0 : s.end - s.start;
+    lp_work_add_part(work, piece, start, end, -1);
+    start = s.start;
+    end = step->behaviour == LP_SPLIT_REMOVED && s.match ? s.start : s.end;
   }
-  if (open.size > 0) lp_vec_push(&work->next.list, open);
+  lp_work_add_part(work, piece, start, end, -1);
 }
 
 lp_status lp_step_split(const lp_tokenizer_step *step, lp_work *work) {

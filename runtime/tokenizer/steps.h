@@ -14,7 +14,7 @@
 typedef struct {
   size_t start, size; /* in the text of its list */
   int32_t token;      /* an added token that was cut out, or -1: still text */
-  bool first;         /* starts where the input starts */
+  size_t origin;      /* so many of its first bytes stand for the input's first character; may exceed its size */
 } lp_piece;
 
 typedef struct {
@@ -31,9 +31,11 @@ typedef struct {
 
 void lp_work_free(lp_work *work);
 void lp_work_begin(lp_work *work); /* empties `next` */
+/* Adds to `next` the piece of its text that is a part of `whole`, from byte `start` of it on. */
+void lp_work_add_part(lp_work *work, lp_piece whole, size_t start, size_t end, int32_t token);
 /* Adds to `next` the piece from byte `start` of its text to its end, unless it is empty and empty pieces are not
  * kept. */
-void lp_work_add(lp_work *work, size_t start, int32_t token, bool first);
+void lp_work_add(lp_work *work, size_t start, int32_t token, size_t origin);
 void lp_work_swap(lp_work *work);      /* `next` becomes `now` */
 void lp_work_swap_list(lp_work *work); /* empties only the list; the text stays */
 

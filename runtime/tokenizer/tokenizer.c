@@ -253,9 +253,10 @@ static lp_status encode(const lp_tokenizer *tokenizer, const char *text, size_t 
   if (size > MAX_TEXT)
     return lp_error(diag, LP_LOC_NONE, "the text to encode has %zu bytes, more than %d", size, MAX_TEXT);
   lp_work work = {.diag = diag};
+  uint32_t code;
   lp_work_begin(&work);
   lp_utf8_repair(text, size, &work.next.text);
-  lp_work_add(&work, 0, -1, true);
+  lp_work_add(&work, 0, -1, work.next.text.size > 0 ? lp_utf8_next(lp_buf_text(&work.next.text), &code) : 0);
   lp_work_swap(&work);
   lp_status status = cut_pieces(tokenizer, mark, &work);
   if (status == LP_OK) {
@@ -335,7 +336,7 @@ void lp_tokenizer_decode(const lp_tokenizer *tokenizer, const int32_t *ids, size
     const lp_decoded token = decode_id(tokenizer, ids[i]);
     if (!token.text || (skip_special && token.special)) continue;
     lp_buf_append(&work.next.text, token.text, token.size);
-    lp_work_add(&work, start, -1, false);
+    lp_work_add(&work, start, -1, 0);
   }
   lp_work_swap(&work);
   /* If a pattern exceeds its limits, decoding ends with the pieces before its step. */
@@ -358,9 +359,9 @@ static void run_after_another(const lp_tokenizer_step *step, lp_buf *bytes) {
   lp_work work = {.keep_empty = true};
   lp_work_begin(&work);
   lp_buf_puts(&work.next.text, "a");
-  lp_work_add(&work, 0, -1, false);
+  lp_work_add(&work, 0, -1, 0);
   lp_buf_append(&work.next.text, lp_buf_text(bytes), bytes->size);
-  lp_work_add(&work, 1, -1, false);
+  lp_work_add(&work, 1, -1, 0);
   lp_work_swap(&work);
   if (step->run(step, &work) == LP_OK && work.now.list.count == 2) {
     const lp_piece last = work.now.list.data[1];

@@ -116,6 +116,40 @@ LP_LOOP_TEST(pieces_of_a_text, 0, 20) {
   lp_buf_free(&rest);
 }
 
+#define FIRST "\"pre_tokenizer\":{" METASPACE ",\"prepend_scheme\":\"first\"},"
+#define STRIP "\"normalizer\":{\"type\":\"Strip\"},"
+#define NO_SPACE(what) "\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"" what "\"},\"content\":\"\"},"
+#define ADDED                                                                                                          \
+  "\"added_tokens\":[{\"id\":97,\"content\":\"+\",\"rstrip\":true},{\"id\":98,\"content\":\"\xE3\x80\x80\"},"          \
+  "{\"id\":96,\"content\":\"-\",\"lstrip\":true}],"
+
+/* The first piece is the one that begins with the text's first character, and not the first that is left. An added
+ * token within the white space that belongs to the one before is found as well. */
+LP_LOOP_TEST(beginnings_and_added_tokens, 0, 9) {
+  static const struct {
+    const char *rest, *text, *pieces[MOST_PIECES];
+  } rows[] = {
+      {STRIP FIRST, "a b", {BAR "a", BAR "b"}},
+      {STRIP FIRST, " a b ", {"a", BAR "b"}},
+      {NO_SPACE("^ ") FIRST, " a b", {"a", BAR "b"}},
+      {NO_SPACE("b") FIRST, "ab", {BAR "a"}},
+      {NO_SPACE("x+") FIRST, "xa", {"a"}},
+      {ADDED, "+ \xE3\x80\x80 a", {"+", "\xE3\x80\x80", " a"}},
+      {ADDED, "+  -a", {"+", "-", "a"}},
+      {STRIP "\"added_tokens\":[{\"id\":97,\"content\":\" + \"}],", "a+b", {"a", " + ", "b"}},
+      {ADDED, "+  a", {"+", "a"}},
+  };
+  int32_t wanted[MOST_PIECES];
+  size_t count;
+  lp_tokens found = {0};
+  lp_tokenizer *tokenizer = tokens_of(rows[_i].rest, rows[_i].pieces, wanted, &count);
+  ck_assert_int_eq(lp_tokenizer_encode(tokenizer, rows[_i].text, strlen(rows[_i].text), false, &found, diag), LP_OK);
+  ck_assert_uint_eq(found.count, count);
+  ck_assert_mem_eq(found.data, wanted, count * sizeof *wanted);
+  lp_vec_free(&found);
+  lp_tokenizer_free(tokenizer);
+}
+
 /* A byte of a text becomes a character of GPT-2's alphabet; parts run in the order of their list. */
 LP_TEST(bytes_as_a_normalizer) {
   static const char *const pieces[MOST_PIECES] = {"\xC3\x83\xC2\xA9\xC4\xA0"
