@@ -142,14 +142,14 @@ static void find_shares(const searcher *s, size_t state, double *share) {
 
 /* Sets a label's bound, the greatest one of the level; false when it cannot become a wanted placement. */
 static bool set_bound(const searcher *s, const double *restrict share, label *l) {
-  static_assert(LP_EXACT_LIMITS == 4, "each has its weight");
+  static_assert(LP_EXACT_LIMITS == 5, "each has its weight");
   const lp_beam_bounds *b = s->b;
   const int end = b->end[s->search->level];
   const double *a = l->amount;
   double own[LP_BEAM_PRICES] = {0};
   for (int i = 0; i < end; i++)
     own[i] = share[i] + b->weight[0][i] * l->objective + b->weight[1][i] * a[0] + b->weight[2][i] * a[1] +
-             b->weight[3][i] * a[2] + b->weight[4][i] * a[3];
+             b->weight[3][i] * a[2] + b->weight[4][i] * a[3] + b->weight[5][i] * a[4];
   for (int i = 1; i <= b->needs; i++)
     if (own[i] > b->offset[i] * allowance) return false;
   l->bound = fmax(l->objective, own[0]);

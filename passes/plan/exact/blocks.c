@@ -35,7 +35,7 @@ typedef struct {
 } slice_sums;
 
 typedef struct {
-  double objective, ms;
+  double objective, limited, ms;
   int32_t from, to; /* borders */
   bool cloud;       /* the block's side; all other layers are on the other one */
 } block;
@@ -171,8 +171,10 @@ static block price_block(const blocks *b, lp_stage stage, int32_t from, int32_t 
   if (end == CLOUD) link += s->back[stage];
   double of_block = s->ms[stage][inner][to] - s->ms[stage][inner][from];
   double of_rest = s->ms[stage][outer][s->borders - 1] - (s->ms[stage][outer][to] - s->ms[stage][outer][from]);
+  const double *busy = x->limited.busy[stage];
   return (block){.objective = x->weights.busy[stage][inner] * of_block + x->weights.busy[stage][outer] * of_rest +
                               x->weights.link[stage] * link,
+                 .limited = busy[inner] * of_block + busy[outer] * of_rest + x->limited.link[stage] * link,
                  .ms = of_block + of_rest + link,
                  .from = from,
                  .to = to,
@@ -248,6 +250,8 @@ static bool is_better(const blocks *b, const block *prefill, const block *decode
   if (*objective >= b->known) return false;
   const double moves = move_ms(b, prefill, decode), limit = x->limit_ms[LP_STAGE_PREFILL];
   *objective += x->weights.move * moves;
+  const double limited = prefill->limited + decode->limited + x->limited.move * moves;
+  if (x->limit_objective > 0 && limited > x->limit_objective) return false;
   return *objective < b->known && !(limit > 0 && prefill->ms + moves > limit) && fits(b, prefill, decode);
 }
 

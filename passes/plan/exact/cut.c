@@ -329,16 +329,18 @@ void lp_cut_create(const lp_exact *x, lp_cut *out) {
 }
 
 static void set_prices(const lp_exact *x, const lp_exact_duals *duals, double price[PRICE_COUNT]) {
+  const double limited = duals->per_objective;
   price[PRICE_NONE] = 0;
   price[PRICE_FOREVER] = INFINITY;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     for (int side = 0; side < LP_SIDE_COUNT; side++)
-      price[busy_kind(stage, side)] = x->weights.busy[stage][side] + duals->per_ms[stage];
-    price[PRICE_LINK + stage] = x->weights.link[stage] + duals->per_ms[stage];
+      price[busy_kind(stage, side)] =
+          x->weights.busy[stage][side] + duals->per_ms[stage] + limited * x->limited.busy[stage][side];
+    price[PRICE_LINK + stage] = x->weights.link[stage] + duals->per_ms[stage] + limited * x->limited.link[stage];
   }
   for (int side = 0; side < LP_SIDE_COUNT; side++)
     price[PRICE_BYTES + side] = duals->per_byte[side];
-  price[PRICE_MOVE] = x->weights.move + duals->per_ms[LP_STAGE_PREFILL];
+  price[PRICE_MOVE] = x->weights.move + duals->per_ms[LP_STAGE_PREFILL] + limited * x->limited.move;
 }
 
 static double amount_of(const lp_cut *cut, const cut_edge *edge, int direction) {
@@ -374,9 +376,14 @@ static void measure(lp_cut *cut) {
     bool from = cut->flow.level[edge->from] >= 0, to = cut->flow.level[edge->to] >= 0;
     if (from != to) used[cut->edge[i].kind[to]] += amount_of(cut, &cut->edge[i], to);
   }
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    cut->excess.per_ms[stage] =
-        used[busy_kind(stage, DEVICE)] + used[busy_kind(stage, CLOUD)] + used[PRICE_LINK + stage] - x->limit_ms[stage];
+  cut->excess.per_objective = x->limited.move * used[PRICE_MOVE] - x->limit_objective;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    const double device = used[busy_kind(stage, DEVICE)], cloud = used[busy_kind(stage, CLOUD)];
+    const double link = used[PRICE_LINK + stage];
+    cut->excess.per_ms[stage] = device + cloud + link - x->limit_ms[stage];
+    cut->excess.per_objective +=
+        x->limited.busy[stage][DEVICE] * device + x->limited.busy[stage][CLOUD] * cloud + x->limited.link[stage] * link;
+  }
   cut->excess.per_ms[LP_STAGE_PREFILL] += used[PRICE_MOVE];
   for (int side = 0; side < LP_SIDE_COUNT; side++)
     cut->excess.per_byte[side] = used[PRICE_BYTES + side] - x->limit_bytes[side];
@@ -396,6 +403,7 @@ double lp_cut_solve(lp_cut *cut, const lp_exact_duals *duals) {
   }
   for (int side = 0; side < LP_SIDE_COUNT; side++)
     bound -= duals->per_byte[side] * x->limit_bytes[side];
+  bound -= duals->per_objective * x->limit_objective;
   measure(cut);
   return bound;
 }

@@ -7,7 +7,7 @@
 
 /* The most steps; the steps without a better bound after which they are halved. Half or twice of either changes no
  * plan of the sample (subproblems.c). */
-enum { MOST_STEPS = 30, PATIENCE = 4, LIMITS = (int)LP_STAGE_COUNT + (int)LP_SIDE_COUNT };
+enum { MOST_STEPS = 30, PATIENCE = 4, OBJECTIVE = (int)LP_STAGE_COUNT + (int)LP_SIDE_COUNT, LIMITS };
 
 /* Shares: a smaller rise of the bound is no progress; the length of a step, compared with the first, at which the
  * search ends. */
@@ -49,10 +49,12 @@ static double enough(const ascent *a) {
 }
 
 static double limit_of(const lp_exact *x, int which) {
+  if (which == OBJECTIVE) return x->limit_objective;
   return which < LP_STAGE_COUNT ? x->limit_ms[which] : x->limit_bytes[which - LP_STAGE_COUNT];
 }
 
 static double *dual_of(lp_exact_duals *duals, int which) {
+  if (which == OBJECTIVE) return &duals->per_objective;
   return which < LP_STAGE_COUNT ? &duals->per_ms[which] : &duals->per_byte[which - LP_STAGE_COUNT];
 }
 

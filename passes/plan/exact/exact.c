@@ -43,8 +43,7 @@ typedef struct {
   lp_exact_graph graph[LP_STAGE_COUNT];
   lp_side **side; /* the best so far */
   lp_plan_result result;
-  lp_exact_kept *kept; /* NULL: none */
-  bool again;          /* an earlier search has tried the seeds that are the same for all objectives */
+  const lp_exact_task *task;
   bool has_result;
   bool is_relaxed; /* `x` lacks limits of memories now */
   int infeasible;  /* placements that break such a limit */
@@ -64,7 +63,7 @@ static bool consider_trial(solver *s) {
     lp_exact_join(&s->x, (lp_stage)stage, s->trial[stage]);
   }
   lp_plan_evaluate(s->problem, s->x.request, s->trial, &result);
-  if (s->kept) (void)lp_exact_keep(s->kept, s->x.problem, s->trial, &result);
+  if (s->task->limited && lp_plan_objective_value(&result, s->task->limited) > s->task->most) result.feasible = false;
   if (s->has_result && lp_plan_compare(&result, &s->result, s->x.request) >= 0) return result.feasible;
   s->has_result = true;
   s->result = result;
@@ -144,7 +143,7 @@ static double incumbent(const solver *s) {
 }
 
 static void try_blocks(solver *s) {
-  if (!s->again) consider_blocks(s);
+  consider_blocks(s);
   lp_exact_blocks(&s->x, incumbent(s), see_blocks, s);
 }
 
@@ -244,9 +243,7 @@ static void search_beams(solver *s, const cut_search *prices, findings *found) {
                                           .duals = &prices->search.duals,
                                           .lowest = prices->search.bound,
                                           .share = s->x.request->plan_is_known ? known_share : 1,
-                                          .narrow_only = s->x.request->near_suffices &&
-                                                         (s->x.step_count > LP_EXACT_FEW_UNITS || !s->kept),
-                                          .is_quick = s->x.request->near_suffices && !s->kept,
+                                          .is_quick = s->x.request->near_suffices,
                                           .is_relaxed = s->is_relaxed,
                                           .see = see_beam,
                                           .incumbent = incumbent_of,
@@ -327,7 +324,7 @@ static bool make_graphs(solver *s, bool *meets) {
 
 static void solve(solver *s, lp_plan_proof *proof) {
   bool meets = true;
-  if (!s->again) consider_cuts(s);
+  consider_cuts(s);
   if (is_done(s)) return;
   const bool has_room = lp_exact_has_room(&s->x), has_graph = has_room && make_graphs(s, &meets);
   if (is_done(s)) return;
@@ -357,12 +354,15 @@ static void solve(solver *s, lp_plan_proof *proof) {
 static void begin(solver *s, const lp_exact_task *task, const lp_plan_problem problem[LP_STAGE_COUNT],
                   lp_side *side[LP_STAGE_COUNT], lp_arena *scratch) {
   s->side = side;
-  s->kept = task->kept;
-  s->again = task->again;
+  s->task = task;
   s->known = INFINITY;
   s->lowest = -INFINITY;
   s->problem = task->problem;
   lp_exact_build(problem, task->request, scratch, &s->x);
+  if (task->limited) {
+    lp_plan_weights_get(task->limited, &s->x.limited);
+    s->x.limit_objective = task->most;
+  }
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     s->trial[stage] = LP_NEW_ARRAY(scratch, lp_side, problem[stage].op_count);
     s->mixed[stage] = LP_NEW_ARRAY(scratch, unsigned char, s->x.unit_count[stage]);
@@ -398,9 +398,12 @@ static bool solve_streams(solver *all, const lp_exact_task *task, lp_arena *aren
     side[stage] = LP_NEW_ARRAY(arena, lp_side, streamed[stage].op_count);
   solver s = {0};
   begin(&s, task, streamed, side, arena);
-  double *limit = &s.x.limit_ms[LP_STAGE_DECODE];
-  if (*limit > 0 && *limit <= stall) return true;
-  if (*limit > 0) *limit -= stall;
+  double *const limit[] = {&s.x.limit_ms[LP_STAGE_DECODE], &s.x.limit_objective};
+  const double taken[] = {stall, s.x.limited.link[LP_STAGE_DECODE] * stall};
+  for (size_t i = 0; i < LP_COUNT(limit); i++) {
+    if (*limit[i] > 0 && *limit[i] <= taken[i]) return true;
+    if (*limit[i] > 0) *limit[i] -= taken[i];
+  }
   s.offset = s.x.weights.link[LP_STAGE_DECODE] * stall;
   s.known = incumbent(all) - s.offset;
   if (task->seed) consider(&s, task->seed);

@@ -64,10 +64,11 @@ typedef struct {
   int32_t holding_count;
   lp_exact_step *step; /* both stages; units that share weights are neighbours */
   int32_t step_count;
-  lp_plan_weights weights;                     /* of the objective */
-  double limit_ms[LP_STAGE_COUNT];             /* 0: none */
-  double limit_bytes[LP_SIDE_COUNT];           /* 0: no limit, or one so large that it cannot bind */
-  double rtt_half, ms_per_byte[LP_SIDE_COUNT]; /* of messages, by the side that sends */
+  lp_plan_weights weights;                          /* of the objective */
+  lp_plan_weights limited;                          /* of an objective that has a limit */
+  double limit_objective, limit_ms[LP_STAGE_COUNT]; /* 0: none */
+  double limit_bytes[LP_SIDE_COUNT];                /* 0: no limit, or one so large that it cannot bind */
+  double rtt_half, ms_per_byte[LP_SIDE_COUNT];      /* of messages, by the side that sends */
 } lp_exact;
 
 /* Puts each operator on the side of the first operator of its unit. */
@@ -141,9 +142,9 @@ bool lp_exact_find_fastest(const lp_exact *x, const lp_exact_graph graph[LP_STAG
 
 /* ---- prices of the limits ---------------------------------------------------------------------------------------- */
 
-/* Objective per ms of a stage, per byte on a side; never negative. */
+/* Objective per ms of a stage, per byte on a side, per unit of the limited objective; never negative. */
 typedef struct {
-  double per_ms[LP_STAGE_COUNT], per_byte[LP_SIDE_COUNT];
+  double per_ms[LP_STAGE_COUNT], per_byte[LP_SIDE_COUNT], per_objective;
 } lp_exact_duals;
 
 #endif

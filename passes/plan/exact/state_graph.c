@@ -32,10 +32,10 @@ typedef struct {
   int32_t step;  /* the first step of its form */
 } memo_step;
 
-/* Powers of two, by stage and for the objective: sums of their multiples are exact, so equal choices in another order
+/* Powers of two, by stage and for the objectives: sums of their multiples are exact, so equal choices in another order
  * have equal sums. 0: a quantity stays as it is. */
 typedef struct {
-  double ms[LP_STAGE_COUNT], objective;
+  double ms[LP_STAGE_COUNT], objective, limited;
 } sum_grids;
 
 typedef struct {
@@ -157,18 +157,20 @@ static double grid_of(double total) {
 
 static sum_grids find_grids(const lp_exact *x) {
   sum_grids grids = {0};
-  double objective = 0;
+  double objective = 0, limited = x->limit_objective;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     double total = 0;
     for (int32_t i = 0; i < x->unit_count[stage]; i++)
       for (int side = 0; side < LP_SIDE_COUNT; side++) {
-        total += x->unit[stage][i].ms[side];
-        objective += x->weights.busy[stage][side] * x->unit[stage][i].ms[side];
+        const double ms = x->unit[stage][i].ms[side];
+        total += ms;
+        objective += (x->weights.busy[stage][side] + x->weights.link[stage]) * ms;
+        limited += (x->limited.busy[stage][side] + x->limited.link[stage]) * ms;
       }
     grids.ms[stage] = grid_of(total + x->limit_ms[stage]);
-    objective += x->weights.link[stage] * total;
   }
   grids.objective = grid_of(objective);
+  grids.limited = grid_of(limited);
   return grids;
 }
 
@@ -249,6 +251,7 @@ static void move_caches(const lister *l, const lp_exact_holding *h, unsigned mas
   }
   arc->amount[LP_STAGE_PREFILL] += on_grid(ms, l->grid.ms[LP_STAGE_PREFILL]);
   arc->objective += on_grid(l->x->weights.move * ms, l->grid.objective);
+  arc->amount[LP_EXACT_LIMITED_OBJECTIVE] += on_grid(l->x->limited.move * ms, l->grid.limited);
 }
 
 /* Makes the side hold what the unit holds; `fresh`: what the stage did not hold there before. */
@@ -282,6 +285,8 @@ static bool take_side(const lister *l, int32_t k, const state *from, int side, s
   arc->amount[step->stage] = on_grid(busy + own->link_ms, l->grid.ms[step->stage]);
   arc->objective = on_grid(x->weights.busy[step->stage][side] * busy + x->weights.link[step->stage] * own->link_ms,
                            l->grid.objective);
+  arc->amount[LP_EXACT_LIMITED_OBJECTIVE] =
+      on_grid(x->limited.busy[step->stage][side] * busy + x->limited.link[step->stage] * own->link_ms, l->grid.limited);
   *to = *from;
   to->at[step->stage] = own->to;
   hold(l, k, side, own->fresh, to, arc);
@@ -368,6 +373,7 @@ bool lp_exact_states_create(const lp_exact *x, const lp_exact_graph graph[LP_STA
     out->limit[i] = x->limit_ms[i];
     out->limit[LP_STAGE_COUNT + i] = x->limit_bytes[i];
   }
+  out->limit[LP_EXACT_LIMITED_OBJECTIVE] = x->limit_objective;
   out->order = list_order(x, out->arena);
   lister l = {.x = x, .graph = graph, .order = out->order, .memo = lp_map_create()};
   l.first = LP_NEW_ARRAY(out->arena, int32_t, x->holding_count);

@@ -8,8 +8,8 @@
 
 #include "passes/plan/exact/exact.h"
 
-/* The limited quantities: times of the stages in ms, then bytes of the sides. */
-enum { LP_EXACT_LIMITS = (int)LP_STAGE_COUNT + (int)LP_SIDE_COUNT };
+/* The limited quantities: times of the stages in ms, bytes of the sides, then the limited objective. */
+enum { LP_EXACT_LIMITED_OBJECTIVE = (int)LP_STAGE_COUNT + (int)LP_SIDE_COUNT, LP_EXACT_LIMITS };
 
 /* One unit on one side. Amounts are multiples of powers of two, so that their sums are exact in any order. */
 typedef struct {

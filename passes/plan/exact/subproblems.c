@@ -1,6 +1,8 @@
-/* Searches all placements by beams through the graph of both stages. Placements are divided into subproblems by their
- * largest activations (activation_classes.c), and the subproblem with the least bound comes first. Narrow beams search
- * all of them; wider and wider ones follow where a gap is left, as far as the labels go. Each beam proves a bound. */
+/* Searches all placements by beams through the graph of both stages. Up to LP_EXACT_FEW_UNITS and while no plan is
+ * known, placements are divided into subproblems by their largest activations (activation_classes.c), and that with the
+ * least bound comes first. In other searches that buys nothing: on the sample below and on small models with
+ * tight memory, plans and proved gaps are the same without, in a third of the time. Narrow beams search all of them;
+ * wider and wider ones follow where a gap is left, as far as the labels go. Each beam proves a bound. */
 #include "passes/plan/exact/subproblems.h"
 #include "base/side.h"
 #include "passes/plan/exact/beam.h"
@@ -16,13 +18,17 @@
  * or twice of the first and half of the second make two plans 0.1 and 0.5 % dearer, at equal time. */
 enum { NARROW_BEAM = 300, BEAM_GROWTH = 4 };
 
-/* The labels that wide beams of all subproblems may make; a label takes 0.1 to 0.3 us. Half: two plans are 0.1 and
- * 0.5 % dearer, in 0.87 of the time. Twice changes none. */
-static const double most_labels = 2.2e7;
+/* The width of the one beam for a faster plan within the tolerance. With a tenth, one of three plans of a small model
+ * with tight memory is 3 % slower; with seven times as many none is faster, in up to 1.4 times the time. */
+enum { FASTER_BEAM = 3000 };
 
-/* The most states of a search that only looks for faster plans. Four times as many take five times the memory and up to
- * 7 times the time on a shape of 7B, for equal plans or one 0.3 % slower and 0.8 % cheaper. A third changes none. */
-static const size_t near_states = 3000000;
+/* The labels that wide beams of all subproblems may make; a label takes 0.1 to 0.3 us. Twice: two plans are 0.1 and
+ * 0.5 % cheaper, in 1.15 times the time. */
+static const double most_labels = 1.1e7;
+
+/* The most states of a search that is quick or looks for faster plans. With seven times as many, a shape of 7B takes 40
+ * MB and 0.6 s more. */
+static const size_t near_states = 400000;
 
 /* The labels of a beam that is so cheap that it runs although the gap is small. Half or twice changes none of the
  * plans; small problems are proved best by such beams. */
@@ -89,7 +95,8 @@ static bool quick_bound(subproblem *p) {
 
 static void add_subproblem(search *s, const lp_exact_activation_class *activations) {
   const lp_exact_duals *duals = s->task->duals;
-  const double price[] = {duals->per_ms[0], duals->per_ms[1], duals->per_byte[0], duals->per_byte[1]};
+  const double price[] = {duals->per_ms[0], duals->per_ms[1], duals->per_byte[0], duals->per_byte[1],
+                          duals->per_objective};
   subproblem *p = LP_NEW(s->task->x->arena, subproblem);
   p->task = s->task;
   memcpy(p->price, price, sizeof price);
@@ -138,8 +145,9 @@ static bool is_finished(const search *s, const subproblem *p) {
 
 /* Searches by narrow beams with ever more bounds. */
 static void run_narrow_beams(search *s, subproblem *p, lp_beam_bounds *bounds) {
+  const size_t width = p->x.limit_objective > 0 ? FASTER_BEAM : NARROW_BEAM;
   for (int level = 0; level < bounds->levels && !is_finished(s, p); level++)
-    run_beam(s, p, bounds, NARROW_BEAM, level);
+    run_beam(s, p, bounds, width, level);
 }
 
 /* Tells whether a beam of this width is worth its time: it is cheap, or a plan is known and a gap is left. */
@@ -167,13 +175,14 @@ static void search_one(search *s, subproblem *p) {
   const double known = incumbent(s->task), enough = isinf(known) ? unknown_aim * fabs(p->lowest) : known;
   lp_exact_states states;
   lp_beam_bounds bounds;
-  const size_t most = s->task->narrow_only && !s->task->is_quick ? near_states : LP_EXACT_MOST_STATES;
+  const size_t most = s->task->is_quick ? near_states : LP_EXACT_MOST_STATES;
   if (lp_exact_states_create(&p->x, p->graph, most, &states)) {
-    if (is_first && !s->task->is_quick) raise_bound(p, lp_exact_states_improve(&states, enough, p->price));
+    if (is_first && (!s->task->is_quick || p->x.limit_objective > 0))
+      raise_bound(p, lp_exact_states_improve(&states, enough, p->price));
     if (!is_finished(s, p)) {
-      lp_beam_bounds_create(&states, p->price, s->task->narrow_only ? 1 : LP_BEAM_LEVELS, &bounds);
+      lp_beam_bounds_create(&states, p->price, s->task->is_quick ? 1 : LP_BEAM_LEVELS, &bounds);
       if (is_first) run_narrow_beams(s, p, &bounds);
-      if (!s->task->narrow_only) run_wide_beams(s, p, &bounds);
+      if (!s->task->is_quick) run_wide_beams(s, p, &bounds);
       lp_beam_bounds_free(&bounds);
     }
   }
@@ -189,18 +198,27 @@ static void search_narrowly(search *s, subproblem *p) {
   if (has_graphs) search_one(s, p);
 }
 
+/* Tells whether all activations are searched at once. */
+static bool is_searched_whole(const lp_exact_subproblems_task *task) {
+  enum { MOST_UNITS = 400 }; /* with twice as many, the states of a shape of 7B take more than 100 MB */
+  const int32_t units = task->x->step_count;
+  if (task->is_quick) return units > LP_EXACT_FEW_UNITS || !(task->x->limit_objective > 0);
+  return units > LP_EXACT_FEW_UNITS && units <= MOST_UNITS && !isinf(incumbent(task));
+}
+
 double lp_exact_search_subproblems(const lp_exact_subproblems_task *task) {
   search s = {.task = task, .labels = most_labels * task->share};
   lp_exact_activation_class activations[LP_EXACT_CLASSES];
-  const int32_t count = task->is_quick ? 1 : lp_exact_activation_classes(task->x, activations);
-  if (task->is_quick) activations[0] = (lp_exact_activation_class){.high = {INFINITY, INFINITY}};
+  const bool is_whole = is_searched_whole(task);
+  const int32_t count = is_whole ? 1 : lp_exact_activation_classes(task->x, activations);
+  if (is_whole) activations[0] = (lp_exact_activation_class){.high = {INFINITY, INFINITY}};
   for (int32_t i = 0; i < count; i++)
     add_subproblem(&s, &activations[i]);
   if (s.list.count) qsort(s.list.data, s.list.count, sizeof *s.list.data, compare_bounds);
   for (size_t i = 0; i < s.list.count; i++)
     search_narrowly(&s, s.list.data[i]);
   if (s.list.count) qsort(s.list.data, s.list.count, sizeof *s.list.data, compare_bounds);
-  for (size_t i = 0; i < s.list.count && !task->narrow_only; i++)
+  for (size_t i = 0; i < s.list.count && !task->is_quick; i++)
     if (s.list.data[i]->width > 0 && !s.list.data[i]->is_searched &&
         is_worth(&s, s.list.data[i], BEAM_GROWTH * s.list.data[i]->width))
       search_one(&s, s.list.data[i]);

@@ -17,8 +17,7 @@ typedef struct {
   const lp_exact_duals *duals; /* good prices of the limits, from which those of each subproblem begin */
   double lowest;               /* a bound of all placements */
   double share;                /* of the usual work */
-  bool narrow_only;            /* the narrowest beams suffice */
-  bool is_quick;               /* with narrow_only: at `duals`, over all activations at once */
+  bool is_quick;               /* one narrow beam at `duals`, over all activations at once, suffices */
   bool is_relaxed;             /* `x` lacks limits that `see` heeds */
   /* Evaluates a placement and keeps it if it is the best; returns whether it is feasible. */
   bool (*see)(void *user, unsigned char *const side[LP_STAGE_COUNT]);

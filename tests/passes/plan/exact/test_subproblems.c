@@ -63,7 +63,7 @@ LP_TEST(narrow_beams_prove_no_more_than_is_true) {
     random_plan *plan = random_plan_create(seed, 2 * MOST_OPS);
     random_plan_forbid_streams(plan);
     watcher narrow = {0}, wide = {0};
-    double lowest = search(plan, INFINITY, (lp_exact_subproblems_task){.share = 1, .narrow_only = true}, &narrow);
+    double lowest = search(plan, INFINITY, (lp_exact_subproblems_task){.share = 1, .is_quick = true}, &narrow);
     (void)search(plan, INFINITY, (lp_exact_subproblems_task){.share = 1}, &wide);
     ck_assert_msg(isinf(wide.best) || lowest <= wide.best * (1 + 1e-9), "seed %d: proves %.12g of %.12g", (int)seed,
                   lowest, wide.best);
