@@ -1,4 +1,5 @@
 /* The type rules of op.*: each refuses what its operator's sentence in ops.def excludes, and says what. */
+#include "base/poly.h"
 #include "tests/ir/op_text.h"
 #include "tests/suite.h"
 
@@ -310,4 +311,20 @@ LP_TEST(windows) {
       {"op.windows", WINDOWS("3", "2", "0"), "f32 b,9", "f32 b,3,4", "are at least 1"},
   };
   op_check_rows(rows, LP_COUNT(rows), NULL);
+}
+
+/* Codes of 4 bits share bytes, of which the last may be half full. */
+LP_TEST(bytes_of_types) {
+  static const struct {
+    lp_dtype dtype;
+    int64_t count, bytes;
+  } rows[] = {{LP_U4, 4, 2}, {LP_U4, 5, 3}, {LP_U4, 1, 1}, {LP_U4, 0, 0}, {LP_I8, 5, 5}, {LP_F16, 5, 10}};
+  lp_module *module = lp_module_create("types");
+  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+    int64_t bytes = -1;
+    const lp_type type = lp_type_static(module, rows[i].dtype, 1, &rows[i].count);
+    ck_assert(lp_poly_is_const(lp_type_bytes(module, type), &bytes));
+    ck_assert_msg(bytes == rows[i].bytes, "row %zu: %" PRId64, i, bytes);
+  }
+  lp_module_free(module);
 }

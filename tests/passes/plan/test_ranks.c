@@ -97,6 +97,7 @@ LP_TEST(machines_name_their_interconnects) {
              {"h100", "pcie,beta=1GB/s", "pcie5", 1e9},
              {"epyc-9654", NULL, "ethernet", 12.5e9},
              {"h100", "alpha=1ms", NULL, 0},
+             {"h100", "none", NULL, 0}, /* as long as "pcie" */
              {"h100", "no-such-one", NULL, 0}};
   for (size_t i = 0; i < LP_COUNT(row); i++) {
     lp_machine *machine = NULL;
