@@ -36,7 +36,7 @@ enum {
   MOST_PIPES = 64,
   MOST_FRAMES = 64,
   HANDSHAKE = 2,
-  LENGTH = 8,
+  HEAD = 12, /* the length and sum of a frame */
   MOST_FAULTS = 10
 };
 /* Long for a generation; but on a busy machine silence_ms passes again and again, which is no hang. */
@@ -361,12 +361,12 @@ static bool take_bytes(script *run, connection *pipe, flow *way) {
   memcpy(way->buffer + way->have, chunk, (size_t)got);
   way->have += (size_t)got;
   size_t at = 0;
-  while (way->have - at >= LENGTH) {
+  while (way->have - at >= HEAD) {
     uint64_t length = 0;
-    memcpy(&length, way->buffer + at, LENGTH); /* little endian, as the machines these tests run on */
-    if (way->have - at < LENGTH + length) break;
-    if (!pass_frame(run, pipe, way, way->buffer + at, LENGTH + (size_t)length)) return false;
-    at += LENGTH + (size_t)length;
+    memcpy(&length, way->buffer + at, sizeof length); /* little endian, as the machines these tests run on */
+    if (way->have - at < HEAD + length) break;
+    if (!pass_frame(run, pipe, way, way->buffer + at, HEAD + (size_t)length)) return false;
+    at += HEAD + (size_t)length;
   }
   memmove(way->buffer, way->buffer + at, way->have - at);
   way->have -= at;

@@ -312,12 +312,14 @@ static void expect_hangup(const char *address, const uint8_t *bytes, size_t size
 }
 
 /* The size of a stranger's message is checked before memory is allocated. Garbage, and messages before a hello, end the
- * connection and are noted once. Other connections are not affected. */
+ * connection and are noted once. Other connections are not affected. Four bytes after a length are the CRC32C. */
 LP_TEST(strangers) {
-  static const uint8_t long_frame[] = {0, 0, 0, 128, 0, 0, 0, 0, 1}, longer[] = {1, 16, 0, 0, 0, 0, 0, 0, 1},
-                       garbage[] = {6, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 255, 255},
-                       early[] = {6, 0, 0, 0, 0, 0,    0, 0, 2, 0, 0, 0, 0x12, 0, 6, 0, 0, 0, 0, 0,    0,
-                                  0, 2, 0, 0, 0, 0x12, 0, 6, 0, 0, 0, 0, 0,    0, 0, 2, 0, 0, 0, 0x12, 0};
+  static const uint8_t long_frame[] = {0, 0, 0, 128, 0, 0, 0, 0, 1, 1, 1, 1},
+                       longer[] = {1, 16, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1},
+                       garbage[] = {6, 0, 0, 0, 0, 0, 0, 0, 133, 105, 134, 94, 2, 0, 0, 0, 255, 255},
+                       early[] = {6, 0, 0, 0, 0, 0, 0, 0, 56, 223, 152, 72, 2, 0, 0, 0, 18, 0,
+                                  6, 0, 0, 0, 0, 0, 0, 0, 56, 223, 152, 72, 2, 0, 0, 0, 18, 0,
+                                  6, 0, 0, 0, 0, 0, 0, 0, 56, 223, 152, 72, 2, 0, 0, 0, 18, 0};
   toy_worker worker = start_worker(false, false, "127.0.0.1:0");
   expect_hangup(worker.address, long_frame, sizeof long_frame); /* 2 GiB are announced */
   expect_hangup(worker.address, longer, sizeof longer);         /* a byte more than a stranger may send */
