@@ -178,7 +178,8 @@ void lp_pattern_free(lp_pattern *pattern) {
  * back (that of `tokenizers`) and of stack (48 bytes an entry), and all searches of a matcher one of time, which is
  * looked at after so many searches, since a look takes as long as two, and before one takes more than a few steps. */
 enum { MAX_STEPS_BACK = 10000000, FEW_STEPS_BACK = 10000, MAX_STACK = 1 << 23 };
-enum { MAX_SECONDS = 10, BYTES_A_SECOND = 1 << 20, SEARCHES = 1 << 6 };
+enum { SEARCHES = 1 << 6 };
+static const double max_seconds = 10, bytes_a_second = 1 << 20;
 
 static double cpu_seconds(void) {
   struct timespec now;
@@ -191,7 +192,7 @@ void lp_matcher_init(lp_matcher *matcher, const lp_pattern *pattern) {
   (void)onig_initialize_match_param(limits);
   (void)onig_set_match_stack_limit_size_of_match_param(limits, MAX_STACK);
   *matcher = (lp_matcher){.pattern = pattern, .groups = onig_region_new(), .limits = limits};
-  matcher->deadline = cpu_seconds() + MAX_SECONDS;
+  matcher->deadline = cpu_seconds() + max_seconds;
 }
 
 void lp_matcher_free(lp_matcher *matcher) {
@@ -204,7 +205,7 @@ void lp_matcher_reset(lp_matcher *matcher, const char *text, size_t size) {
   matcher->size = size;
   matcher->from = 0;
   matcher->matched = false;
-  matcher->deadline += (double)size / BYTES_A_SECOND;
+  matcher->deadline += (double)size / bytes_a_second;
 }
 
 static int search_within(lp_matcher *m, unsigned long steps_back) {

@@ -303,11 +303,8 @@ static void expect_hangup(const char *address, const uint8_t *bytes, size_t size
   uint8_t answer[4096];
   ck_assert_int_eq(send(fd, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
   struct pollfd wait = {.fd = fd, .events = POLLIN};
-  ssize_t got = 1;
-  while (got > 0) {
+  for (ssize_t got = 1; got > 0; got = recv(fd, answer, sizeof answer, 0))
     ck_assert_int_eq(poll(&wait, 1, 5000), 1);
-    got = recv(fd, answer, sizeof answer, 0);
-  }
   close(fd);
 }
 
