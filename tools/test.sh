@@ -12,8 +12,9 @@ cd "$(dirname "$0")/.."
 # Compiling a model under a sanitizer takes minutes: units and the runtime's commands run there, the backends' suites do
 # not.
 asan='^(base|ir_|hwmodels|frontend_|passes_|runtime_|router_|serve_|kernels_asan|backend_(bundle|moves|onnx))'
-# router_embedded needs a model that is compiled.
-asan_not='^router_embedded$'
+# router_embedded needs a model that is compiled, runtime_tokenizer_random a program that is no test, and
+# runtime_chat_limits reaches every limit, which takes a quarter of an hour there.
+asan_not='^(router_embedded|runtime_tokenizer_random|runtime_chat_limits)$'
 # Those of the runtime that start threads.
 tsan='^(runtime_(bundle|engine|pool|trace|session|resume|plans|collaborate|context|calibrate|link|socket|transport|security|faults|worker|together)|'
 tsan="$tsan"'runtime_(store|fair|divided)|router_(store|endpoint|backends))'
