@@ -22,7 +22,7 @@ typedef struct {
 } lp_chat;
 
 void lp_chat_begin(lp_chat *chat); /* makes the budget of chat->arena */
-/* Charges so many steps. False: a limit is broken, and the caller ends soon. */
+/* Adds `steps` to those that the rendering has taken. False: a limit is broken, and the caller returns. */
 bool lp_chat_charge(const lp_chat *chat, size_t steps);
 bool lp_chat_charge_bytes(const lp_chat *chat, size_t bytes); /* that are read at the speed of memory */
 bool lp_chat_charge_text(const lp_chat *chat, size_t bytes);  /* that are read character by character */

@@ -1,6 +1,6 @@
 /* One connection: frames over a non-blocking socket, plain or in TLS 1.3. A frame is its length, a little-endian
- * uint64, without TLS a CRC32C of length and bytes, and that many bytes; an empty frame is a sign of life. A frame
- * whose sum is wrong breaks the connection. Calls do not wait, except lp_conn_send with a time.
+ * uint64, without TLS a CRC32C of length and bytes, and that many bytes; an empty frame is a sign of life. A wrong
+ * CRC32C breaks the connection. Only lp_conn_send waits, and only if it is given a time.
  * TLS is computed on the calling thread; two threads may not use a connection at once. Private to the folder. */
 #ifndef LP_LINK_CONN_H
 #define LP_LINK_CONN_H

@@ -46,8 +46,8 @@ bool lp_replay_add(lp_replay *replay, uint64_t owner, const lp_experience *exper
 bool lp_replay_find(const lp_replay *replay, const char *keywords, lp_route route, double *reward);
 /* Selects the examples of a prompt for `keywords`, at most `most`: those that share most words with it, and among
  * equals the newest. They are written in ascending order of similarity, so that the nearest come last. Valid until the
- * pool changes. For one of several owners its own experience of keywords and route counts, and where it has none, the
- * others' in equal parts: so nobody's outcomes turn the decisions of those who know better. */
+ * pool changes. An example of a route is the owner's own experience. If the owner has none of these keywords and this
+ * route, it is the mean over the other owners, in which each has the same weight. */
 size_t lp_replay_select(const lp_replay *replay, uint64_t owner, const char *keywords, size_t most, lp_experience *out);
 
 /* ---- prompt (prompt.c, prompt_tokens.c) -------------------------------------------------------------------------- */
@@ -133,7 +133,7 @@ typedef struct {
   /* the routes that the hard constraints allow (privacy, context length, budget, health); never 0 */
   unsigned offered;
   lp_route rule;                  /* the route by class: the cloud for quality, else the edge */
-  uint64_t owner;                 /* whose request it is; 0: all have one owner */
+  uint64_t owner;                 /* a number for the client that sent the request; 0: clients are not told apart */
   double delay_s[LP_ROUTE_COUNT]; /* estimated delay of each route, lp_delay_estimate (backends.h); 0: unknown */
   const double *mean_reward;      /* [LP_ROUTE_COUNT], for the oracle of a simulation; else NULL */
 } lp_router_request;

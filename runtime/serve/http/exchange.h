@@ -30,7 +30,7 @@ typedef struct {
   lp_http_server *server;
   lp_buf body;
   int32_t key;     /* the index of its key; -1: none */
-  int32_t limited; /* answers that the limits have taken, and of whose end they learn */
+  int32_t limited; /* answers that count against the limits of the key until the exchange ends */
   lp_completion request;
   char id[24];
   int64_t created; /* Unix time */

@@ -173,8 +173,8 @@ static uint64_t tenant_of(const lp_serve_config *config, int32_t key) {
   return name ? lp_hash_bytes(name, strlen(name), 1) : (uint64_t)(key + 1);
 }
 
-/* Whose decisions of the router the request makes and may ask for, in all servers and at all times: those of the key's
- * tenant, or of the key, by its name or a digest. 0: there are no keys. */
+/* The owner of the request's routing decisions: a hash of the key's tenant, else of its name, else of the key itself.
+ * It is the same in all servers. 0: there are no keys. */
 static uint64_t owner_of(const lp_exchange *a) {
   if (a->key < 0) return 0;
   const lp_serve_key *key = &a->server->config->keys.data[a->key];

@@ -61,7 +61,7 @@ static void leave(lp_turns *self, const lp_turn *turn) {
   client_of(self, turn->request->client)->waiting -= turns;
 }
 
-/* The next to run, whether there is room for it yet or not; NULL: nobody may have a free turn. */
+/* The waiting request that is next, even if too few turns are free for it; NULL: no client may take a free turn. */
 static lp_turn *next(lp_turns *self) {
   lp_turn *found = NULL;
   int64_t least = 0;
@@ -87,7 +87,7 @@ static void give(lp_turns *self) {
   }
 }
 
-/* Refuses the newest of those requests whose client waits for most turns. Somebody waits. */
+/* Refuses the newest request of the client that waits for the most turns. At least one request must wait. */
 static void refuse_one(lp_turns *self) {
   lp_turn *found = self->turns.data[0];
   int most = 0;

@@ -1,6 +1,7 @@
-/* Turns of a place, of which each request needs some to run. The next one is of the client whose requests that have
- * begun asked for the fewest tokens, and a client that comes counts as served as much as that one (start-time fair
- * queueing, as in exec/fair.h). Some turns stay free for clients that come later. Any number of threads may use it. */
+/* Turns limit how many answers of a place run at a time; a request takes one for each of its answers. The next turn is
+ * for the client whose requests asked for the fewest tokens so far. A client that comes starts at the count of the
+ * client with the least (start-time fair queueing, as in exec/fair.h). One client cannot take all turns. Any number of
+ * threads may use the functions. */
 #ifndef LP_SERVE_TURNS_H
 #define LP_SERVE_TURNS_H
 
@@ -19,7 +20,8 @@ typedef struct {
 
 typedef struct {
   pthread_mutex_t lock;    /* guards what follows */
-  int count, free, queue;  /* turns; those that nobody has; that may be waited for */
+  int count, free;         /* turns in all; turns that no request has */
+  int queue;               /* the most turns that requests may wait for */
   int waiting;             /* turns that are waited for */
   LP_VEC(lp_turn *) turns; /* that wait, in the order in which they came */
   LP_VEC(lp_turns_client) clients;
