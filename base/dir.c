@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "base/path.h"
 #include "base/temporary.h"
+#include "base/units.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 /* ---- claims ------------------------------------------------------------------------------------------------------ */
@@ -208,4 +210,14 @@ lp_status lp_dir_commit(const char *temporary, const char *path, lp_diag *diag) 
   lp_status status = lp_error(diag, LP_LOC_FILE(path), "cannot replace the directory: %s", strerror(errno));
   lp_dir_abandon(temporary);
   return status;
+}
+
+lp_status lp_dir_check_space(const char *path, uint64_t bytes, lp_diag *diag) {
+  struct statvfs info;
+  char want[32], have[32];
+  if (statvfs(path, &info) != 0) return LP_OK;
+  const double left = (double)info.f_bavail * (double)info.f_frsize;
+  if ((double)bytes <= left) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(path), "%s of weights are to be written, and the file system has %s left",
+                  lp_format_bytes((double)bytes, want), lp_format_bytes(left, have));
 }

@@ -16,5 +16,7 @@ LP_MUST_USE lp_status lp_dir_commit(const char *temporary, const char *path, lp_
 /* Makes a private folder $TMPDIR/PREFIX-XXXXXX (default /tmp). End with lp_dir_abandon, then free(*temporary). */
 LP_MUST_USE lp_status lp_dir_temporary(const char *prefix, char **temporary, lp_diag *diag);
 void lp_dir_abandon(const char *temporary); /* removes it and its content; NULL is allowed */
+/* Refuses to write `bytes` below the folder `path` where its file system has fewer for this user. */
+LP_MUST_USE lp_status lp_dir_check_space(const char *path, uint64_t bytes, lp_diag *diag);
 
 #endif

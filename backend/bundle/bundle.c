@@ -5,6 +5,7 @@
 #include "backend/values.h"
 #include "base/companions.h"
 #include "base/digest.h"
+#include "base/dir.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/side.h"
@@ -211,10 +212,19 @@ static lp_status write_tokenizer(bundle *b, lp_diag *diag) {
   return status;
 }
 
+static uint64_t weight_bytes(const bundle *b) {
+  uint64_t bytes = 0;
+  for (lp_place i = 0; i < b->place_count; i++)
+    for (const bundle_side *side = &b->side[i]; side; side = side->fallback)
+      bytes += (uint64_t)side->code.weight_bytes * (uint64_t)(side->ranks > 1 ? side->ranks : 1);
+  return bytes;
+}
+
 static lp_status write_all(bundle *b, lp_diag *diag) {
   lp_bundle_read_settings(b->request->folder, &b->settings, diag);
   for (lp_place i = 0; i < b->place_count; i++)
     LP_TRY(describe_side(b, &b->side[i], diag));
+  LP_TRY(lp_dir_check_space(b->folder, weight_bytes(b), diag));
   LP_TRY(lp_bundle_manifest_begin(b, diag));
   for (lp_place i = 0; i < b->place_count; i++)
     LP_TRY(write_side(b, &b->side[i], (double)i / b->place_count, diag));

@@ -6,6 +6,7 @@
 #include "backend/gpu/builder.h"
 #include "backend/gpu/print.h"
 #include "backend/gpu/rules.h"
+#include "base/dir.h"
 #include "base/json/writer.h"
 #include "base/nvrtc/nvrtc.h"
 #include "base/path.h"
@@ -249,6 +250,7 @@ static lp_status write_manifest(gpu_launch_list *list, int sm, const destination
 
 static lp_status write_folder(gpu_launch_list *list, int sm, void *user, lp_diag *diag) {
   const destination *d = user;
+  LP_TRY(lp_dir_check_space(d->folder, (uint64_t)list->constants.bytes, diag));
   LP_TRY(write_sources(list, sm, d, diag));
   LP_TRY(write_manifest(list, sm, d, diag));
   char *path = lp_path_join(d->folder, "weights.safetensors");
