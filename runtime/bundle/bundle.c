@@ -1,5 +1,6 @@
 /* Loads a bundle: parses the manifest, maps the weights, loads the code (code.c), and compares every file that it loads
  * with the checksums of the manifest. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/seal.h"
+#include "base/units.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/bundle_file.h"
 #include "runtime/bundle/code.h"
@@ -140,12 +142,35 @@ static lp_status load_tokenizer(const lp_loader *load) {
   return LP_OK;
 }
 
+/* Free memory and what the system can free, in bytes; 0: unknown. */
+static double available_memory(void) {
+  FILE *file = fopen("/proc/meminfo", "re");
+  char line[128];
+  double kib = 0;
+  while (file && kib == 0 && fgets(line, sizeof line, file))
+    if (lp_has_prefix(line, "MemAvailable:")) kib = strtod(line + strlen("MemAvailable:"), NULL);
+  if (file) (void)fclose(file);
+  return 1024 * kib;
+}
+
+static void warn_of_memory(const lp_loader *load) {
+  double mapped = 0, available = available_memory();
+  char want[32], have[32];
+  for (lp_place i = 0; i < LP_PLACES_MAX; i++)
+    if (!load->bundle->side[i].gpu) mapped += (double)load->bundle->side[i].weights.size;
+  if (available == 0 || mapped <= available) return;
+  lp_warning(load->diag, LP_LOC_FILE(load->bundle->path),
+             "the weights take %s and %s of memory are available: pages are read from the disk again for each token",
+             lp_format_bytes(mapped, want), lp_format_bytes(available, have));
+}
+
 static lp_status load_all(const lp_loader *load) {
   LP_TRY(load_manifest(load));
   for (lp_place i = 0; i < load->bundle->manifest.place_count; i++)
     if ((load->options->load & (1u << i)) != 0) LP_TRY(load_side(load, i));
   if ((load->options->load & LP_LOAD_DEVICE) != 0) LP_TRY(load_tokenizer(load));
   if (load->bundle->verifier) lp_verifier_start(load->bundle->verifier);
+  warn_of_memory(load);
   return LP_OK;
 }
 
