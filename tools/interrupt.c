@@ -1,4 +1,5 @@
-/* Removes half-written output when a signal ends a command. */
+/* Removes half-written output when a signal ends a command. A file that grows beyond the limit of the shell (ulimit -f)
+ * is an error of the write. */
 #include "base/temporary.h"
 #include "tools/tools.h"
 
@@ -9,7 +10,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGXCPU};
 static volatile sig_atomic_t received;
 static pid_t owner;
 static sem_t wanted;
@@ -47,6 +48,7 @@ void lp_tool_tidy_when_interrupted(void) {
   pthread_t thread;
   sigset_t all, before;
   owner = getpid();
+  (void)signal(SIGXFSZ, SIG_IGN);
   if (sem_init(&wanted, 0, 0) != 0) return;
   (void)sigfillset(&all);
   (void)pthread_sigmask(SIG_SETMASK, &all, &before);
