@@ -230,7 +230,9 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
        "bundle|layer-ir|op-ir|placed-ir|llvm-ir|asm|obj|cuda|ptx|opencl|onnx|report", "choose the output (bundle)", 0},
       {"--opset", LP_OPTION_I64, &c->opset, "17|21", "set the opset of the models that --emit=onnx writes (21)", 0},
       {"--side", LP_OPTION_CHOICE, &c->side, "device|cloud",
-       "choose the side of llvm-ir, asm and obj (device), or of cuda and opencl (cloud)", 0},
+       "write this half of the bundle only, or choose the side of llvm-ir, asm and obj (device), or of cuda and opencl "
+       "(cloud)",
+       0},
       {"--backend-device", LP_OPTION_CHOICE, &c->backend[LP_SIDE_DEVICE], "cpu|cuda|opencl",
        "choose the backend of the device's half (what the machine names; cpu with a CPU's --march)", 0},
       {"--backend-cloud", LP_OPTION_CHOICE, &c->backend[LP_SIDE_CLOUD], "cpu|cuda|opencl",

@@ -4,6 +4,7 @@
 #include "base/json/reader.h"
 #include "base/path.h"
 #include "base/side.h"
+#include "base/temporary.h"
 #include "passes/plan/plan.h"
 #include "runtime/runtime.h"
 #include "tools/compile/compile.h"
@@ -158,10 +159,21 @@ static lp_status compare_bundle(const lp_compile *compile, const char *folder, l
   return lp_check_compiled(&check, diag);
 }
 
+/* Leaves the code and weights of the side that --side names. The manifest stays that of the whole bundle, so that the
+ * halves that two machines hold fit each other. */
+static void leave_half(const char *side, const char *folder) {
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+    char *other = lp_path_join(folder, lp_side_name((lp_side)i));
+    if (!lp_streq(lp_side_name((lp_side)i), side)) lp_remove_tree(other);
+    free(other);
+  }
+}
+
 /* Compares and signs the bundle in `folder`, as the options say, before it is in its place. */
 static lp_status check_bundle(const void *user, const char *folder, lp_diag *diag) {
   const lp_compile *compile = user;
   if (compile->check) LP_TRY(compare_bundle(compile, folder, diag));
+  if (compile->side) leave_half(compile->side, folder);
   return compile->sign ? lp_bundle_sign(folder, compile->sign, diag) : LP_OK;
 }
 
@@ -212,6 +224,9 @@ static lp_status say_done(const lp_compile *compile, const char *bundle, const c
     put_input_options(&manifest, &options);
     if (lp_json_is_given(&embedding))
       fprintf(stderr, "%s: %s; next: llmpart serve, with 'embeddings: { bundle: %s }'\n", bundle, line, bundle);
+    else if (compile->side)
+      fprintf(stderr, "%s: %s; the half of the %s only; next: llmpart %s\n", bundle, line, compile->side,
+              lp_streq(compile->side, "device") ? "run, with --cloud=HOST:PORT" : "worker, with --listen=HOST:PORT");
     else if (is_refused(bundle))
       fprintf(stderr, "%s: %s; next: llmpart verify %s --against=reference\n", bundle, line, compile->model);
     else
@@ -224,10 +239,19 @@ static lp_status say_done(const lp_compile *compile, const char *bundle, const c
   return status;
 }
 
+static lp_status check_side_runs(const lp_module *module, lp_side side, lp_diag *diag) {
+  if (runs_at(module, (lp_place)side)) return LP_OK;
+  lp_status status =
+      lp_error(diag, LP_LOC_FILE("--side"), "nothing runs on the side '%s' in this plan", lp_side_name(side));
+  lp_note(diag, LP_LOC_NONE, "--scheduler=cloud-only puts everything into the cloud, --side=device names the device");
+  return status;
+}
+
 static lp_status write_bundle(const lp_compile *compile, lp_module *module, const char *report_json, const char *line,
                               lp_diag *diag) {
   const lp_op *func = lp_module_find_func(module, "prefill");
   char *tokenizer;
+  if (compile->side) LP_TRY(check_side_runs(module, (lp_side)side_of(compile, LP_SIDE_DEVICE), diag));
   LP_TRY(find_tokenizer(compile, lp_tool_vocab(module), &tokenizer, diag));
   char *folder = lp_compile_settings(compile);
   lp_bundle_request request = {.tokenizer = tokenizer,
@@ -274,12 +298,7 @@ static lp_status write_gpu_code(const lp_compile *compile, lp_module *module, lp
   const lp_place side = side_of(compile, LP_SIDE_CLOUD);
   const char *backend = emits(compile, "opencl") ? "opencl" : "cuda";
   const lp_emit_options options = code_options(compile, side, backend);
-  if (!runs_at(module, side)) {
-    lp_status status = lp_error(diag, LP_LOC_FILE("--emit"), "nothing runs on the side '%s' in this plan",
-                                lp_side_name((lp_side)side));
-    lp_note(diag, LP_LOC_NONE, "--scheduler=cloud-only puts everything into the cloud, --side=device names the device");
-    return status;
-  }
+  LP_TRY(check_side_runs(module, (lp_side)side, diag));
   LP_TRY(lp_compile_check_types(compile, module, side, &(lp_half_target){backend, options.march}, diag));
   if (writes_gpu_text(compile)) return write_gpu_text(compile, module, &options, diag);
   char *path = lp_compile_output(compile);
