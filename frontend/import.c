@@ -55,9 +55,13 @@ bool lp_model_find_files(const char *path, char **decoder, char **encoder) {
   return false;
 }
 
+static bool is_config(const char *path) {
+  return lp_streq(lp_path_base(path), "config.json") && !lp_path_is_folder(path);
+}
+
 lp_model_form lp_model_form_of(const char *path) {
   if (lp_has_suffix(path, ".gguf")) return LP_MODEL_GGUF;
-  return has(path, "config.json") ? LP_MODEL_HUGGINGFACE : LP_MODEL_ONNX;
+  return is_config(path) || has(path, "config.json") ? LP_MODEL_HUGGINGFACE : LP_MODEL_ONNX;
 }
 
 static lp_status check_adapters(const char *path, lp_model_form form, const lp_import_options *options, lp_diag *diag) {
@@ -78,5 +82,8 @@ lp_status lp_model_import(const char *path, const lp_import_options *options, lp
   if (options && options->subgraph)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--subgraph"), "only an ONNX model has subgraphs");
   if (form == LP_MODEL_GGUF) return lp_gguf_import(path, options && options->weights_absent_ok, out, diag);
-  return lp_huggingface_import(path, options ? options : &(lp_import_options){0}, out, diag);
+  char *folder = is_config(path) ? lp_path_dir(path) : lp_strdup(path);
+  const lp_status status = lp_huggingface_import(folder, options ? options : &(lp_import_options){0}, out, diag);
+  free(folder);
+  return status;
 }

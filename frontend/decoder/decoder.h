@@ -71,6 +71,7 @@ typedef struct {
   bool rotary_interleaved;                           /* pairs are neighbours, not half a head apart */
   bool tied;       /* the head is the embedding's table, unless the file has another head */
   bool transposed; /* matrices of layers are stored as [in][out] */
+  lp_dtype stored; /* the type of weights that lp_weights assumes */
 } lp_decoder;
 
 /* Adds the function @main to `module`, with the weights of `weights`. Every weight of the file must have a role in the

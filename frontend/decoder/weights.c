@@ -80,8 +80,21 @@ static lp_status unpack(lp_weights *w, lp_stored *t) {
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
-static lp_status find(const lp_weights *w, const char *name, lp_stored **out) {
+static lp_stored *assume(const lp_weights *w, const char *name, int32_t rank, const int64_t *dim) {
+  lp_arena *arena = w->module->arena;
+  lp_stored *t = LP_NEW(arena, lp_stored);
+  *t = (lp_stored){.name = name, .file = lp_arena_strdup(arena, name), .dtype = w->assumed, .rank = rank};
+  t->bytes = lp_dtype_bits(w->assumed) / 8;
+  for (int32_t i = 0; i < rank; i++) {
+    t->dim[i] = dim[i];
+    t->bytes *= dim[i];
+  }
+  return t;
+}
+
+static lp_status find(const lp_weights *w, const char *name, int32_t rank, const int64_t *dim, lp_stored **out) {
   *out = lp_weights_find(w, name);
+  if (!*out && w->assumed != LP_DTYPE_COUNT) *out = assume(w, name, rank, dim);
   if (!*out) return lp_error(w->diag, LP_LOC_FILE(w->path), "tensor '%s' is missing", name);
   (*out)->used = true;
   if ((*out)->form || (lp_dtype_is_float((*out)->dtype) && !lp_dtype_is_mini((*out)->dtype))) return LP_OK;
@@ -90,7 +103,7 @@ static lp_status find(const lp_weights *w, const char *name, lp_stored **out) {
 }
 
 static lp_status find_matrix(const lp_weights *w, const char *name, int64_t rows, int64_t columns, lp_stored **out) {
-  LP_TRY(find(w, name, out));
+  LP_TRY(find(w, name, 2, (int64_t[]){rows, columns}, out));
   const lp_stored *t = *out;
   if (t->rank == 2 && t->dim[0] == rows && t->dim[1] == columns) return LP_OK;
   return lp_error(w->diag, LP_LOC_FILE(w->path),
@@ -151,7 +164,7 @@ lp_status lp_weights_vector(lp_weights *w, const char *name, int64_t first, int6
                             lp_value **out) {
   lp_stored *t;
   lp_graph g = graph_at(w, name);
-  LP_TRY(find(w, name, &t));
+  LP_TRY(find(w, name, 1, &all, &t));
   if (t->rank != 1 || t->dim[0] != all)
     return lp_error(w->diag, LP_LOC_FILE(w->path), "tensor '%s' has %d axes, %" PRId64 "; one of %" PRId64 " is wanted",
                     name, t->rank, t->rank > 0 ? t->dim[0] : 1, all);
@@ -161,10 +174,11 @@ lp_status lp_weights_vector(lp_weights *w, const char *name, int64_t first, int6
   lp_loc loc = {.file = w->path, .node = g.node, .op = "weight"};
   lp_op *op =
       lp_weight_create(w->module, loc, lp_type_static(w->module, t->dtype, 1, t->dim), t->file, t->offset, t->bytes);
-  LP_TRY(lp_weight_data(w->module, op->out[0], &tensor, w->diag));
+  const bool assumed = w->assumed != LP_DTYPE_COUNT;
+  if (!assumed) LP_TRY(lp_weight_data(w->module, op->out[0], &tensor, w->diag));
   float *data = LP_NEW_ARRAY(w->module->arena, float, count + 1);
   for (int64_t i = 0; i < count; i++)
-    data[i] = (float)(lp_tensor_f64(&tensor, first + i) + offset);
+    data[i] = (float)((assumed ? 1 : lp_tensor_f64(&tensor, first + i)) + offset);
   *out = lp_graph_floats(&g, 1, &count, data);
   if (*out) (*out)->name = g.node;
   return g.status;

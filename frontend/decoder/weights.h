@@ -23,6 +23,9 @@ typedef struct {
   lp_map *tensors; /* name -> lp_stored */
   const char *path;
   bool absent_ok; /* builds only the graph: blocks are not decoded */
+  /* There is no checkpoint, and every tensor that a function below is asked for is assumed in this type, except for
+   * biases; LP_DTYPE_COUNT: the tensors are those of `tensors`. With absent_ok only. */
+  lp_dtype assumed;
   lp_diag *diag;
 } lp_weights;
 

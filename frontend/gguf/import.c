@@ -138,6 +138,7 @@ static lp_status fill(lp_module *module, lp_gguf *file, bool absent_ok, lp_diag 
                         .tensors = lp_map_create(),
                         .path = lp_arena_strdup(module->arena, file->path),
                         .absent_ok = absent_ok,
+                        .assumed = LP_DTYPE_COUNT,
                         .diag = diag};
   lp_status status = add_tensors(file, &weights);
   if (status == LP_OK) status = add_parts(file, &weights);

@@ -134,7 +134,16 @@ static lp_status read_index(lp_weights *w, const char *folder, const char *path)
   return status;
 }
 
-lp_status lp_huggingface_checkpoint(const char *folder, lp_weights *weights, lp_diag *diag) {
+static lp_status assume_weights(lp_weights *w, lp_dtype stored) {
+  w->assumed = stored;
+  lp_note(w->diag, LP_LOC_FILE(w->path),
+          "there is no weight file: the plan assumes the shapes that config.json implies, in "
+          "%s and without biases",
+          lp_dtype_name(stored));
+  return LP_OK;
+}
+
+lp_status lp_huggingface_checkpoint(const char *folder, lp_dtype stored, lp_weights *weights, lp_diag *diag) {
   char *single = lp_path_join(folder, "model.safetensors");
   char *index = lp_path_join(folder, "model.safetensors.index.json");
   lp_status status;
@@ -142,6 +151,8 @@ lp_status lp_huggingface_checkpoint(const char *folder, lp_weights *weights, lp_
     status = lp_huggingface_tensors(weights, folder, lp_path_base(single), lp_path_base(single));
   else if (lp_path_exists(index))
     status = read_index(weights, folder, index);
+  else if (weights->absent_ok)
+    status = assume_weights(weights, stored);
   else
     status = lp_error(diag, LP_LOC_FILE(folder), "has neither model.safetensors nor model.safetensors.index.json");
   free(single);

@@ -162,6 +162,14 @@ static lp_status read_numbers(const lp_config *r) {
   return f->multiplies ? read_factors(r) : LP_OK;
 }
 
+/* Absent keys and other types, such as those of packed weights, stand for f32, as in transformers. */
+static lp_dtype read_stored(const lp_config *r) {
+  lp_json at = lp_json_member(r->root, "dtype");
+  if (!lp_json_is_given(&at)) at = lp_json_member(r->root, "torch_dtype");
+  if (lp_json_equals(&at, "bfloat16")) return LP_BF16;
+  return lp_json_equals(&at, "float16") ? LP_F16 : LP_F32;
+}
+
 /* ---- the description --------------------------------------------------------------------------------------------- */
 
 static lp_status find_family(lp_config *r) {
@@ -200,7 +208,8 @@ static lp_status read_config(lp_config *r) {
                          .parallel = r->family->parallel || lp_config_is_true(r, "use_parallel_residual", false),
                          .norm_whole_heads = r->family->norm_whole_heads,
                          .tied = lp_config_is_true(r, "tie_word_embeddings", r->family->tied),
-                         .transposed = r->family->transposed};
+                         .transposed = r->family->transposed,
+                         .stored = read_stored(r)};
   if (lp_json_is_given(&tied)) r->out->tied = lp_json_is_true(&tied);
   LP_TRY(read_sizes(r));
   LP_TRY(read_activation(r));

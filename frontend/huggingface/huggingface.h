@@ -13,8 +13,10 @@ LP_MUST_USE lp_status lp_huggingface_config(const char *path, lp_arena *arena, l
 
 /* Lists the tensors of model.safetensors, or of the files that model.safetensors.index.json names; module->sources
  * keeps the files mapped. Names lose a prefix "model." or "transformer.", and those of a text model within a larger one
- * also "language_model." or "text_model.". */
-LP_MUST_USE lp_status lp_huggingface_checkpoint(const char *folder, lp_weights *weights, lp_diag *diag);
+ * also "language_model." or "text_model.". With weights->absent_ok both files may be absent; the graph then assumes
+ * tensors of the type `stored`. */
+LP_MUST_USE lp_status lp_huggingface_checkpoint(const char *folder, lp_dtype stored, lp_weights *weights,
+                                                lp_diag *diag);
 /* Marks the tensors of the images' encoder as used, and tells the user that they are left out. */
 void lp_huggingface_leave_out_images(lp_weights *weights);
 /* Adds the tensors of the file `name` in `folder`, which module->sources keeps mapped as `source`. */

@@ -19,11 +19,12 @@ static lp_status fill(lp_module *module, const char *folder, const lp_import_opt
                         .tensors = lp_map_create(),
                         .path = module->directory,
                         .absent_ok = options->weights_absent_ok,
+                        .assumed = LP_DTYPE_COUNT,
                         .diag = diag};
   char *config = lp_path_join(folder, "config.json");
   bool is_part = false;
   lp_status status = lp_huggingface_config(config, module->arena, &decoder, &is_part, diag);
-  if (status == LP_OK) status = lp_huggingface_checkpoint(folder, &weights, diag);
+  if (status == LP_OK) status = lp_huggingface_checkpoint(folder, decoder.stored, &weights, diag);
   if (status == LP_OK && is_part) lp_huggingface_leave_out_images(&weights);
   for (size_t i = 0; i < options->adapter_count && status == LP_OK; i++)
     status = lp_huggingface_merge(&options->adapters[i], &decoder, &weights, diag);

@@ -107,6 +107,38 @@ LP_TEST(a_folder_becomes_a_graph) {
   lp_diag_free(diag);
 }
 
+static size_t count_weights(const lp_module *module, int64_t *bytes) {
+  size_t count = 0;
+  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region) {
+    if (op->kind != LP_OP_WEIGHT) continue;
+    *bytes += lp_op_i64(op, "length", 0);
+    count++;
+  }
+  return count;
+}
+
+LP_TEST(a_plan_needs_no_weight_file) {
+  static const char config[] = "{\"model_type\":\"llama\"," SIZES "}";
+  const lp_import_options options = {.weights_absent_ok = true};
+  lp_diag *diag = lp_diag_create();
+  lp_module *assumed = NULL;
+  char *path = lp_path_join(folder, "config.json");
+  expect_refused(config, "has neither model.safetensors nor model.safetensors.index.json");
+  ck_assert_int_eq(lp_model_import(path, &options, &assumed, diag), LP_OK);
+  ck_assert_int_eq(lp_module_verify(assumed, diag), LP_OK);
+  ck_assert(strstr(lp_diag_get(diag, 0)->text, "in f32 and without biases"));
+  write_tensors("model.safetensors", NULL, "", 0);
+  lp_module *read = import(config, diag);
+  ck_assert(read);
+  int64_t bytes = 0, want = 0;
+  ck_assert_uint_eq(count_weights(assumed, &bytes), count_weights(read, &want));
+  ck_assert_int_eq(bytes, want);
+  lp_module_free(read);
+  lp_module_free(assumed);
+  free(path);
+  lp_diag_free(diag);
+}
+
 LP_TEST(shards_are_joined) {
   static const char index[] = "{\"weight_map\":{\"a\":\"one.safetensors\",\"b\":\"two.safetensors\"}}";
   lp_diag *diag = lp_diag_create();
