@@ -293,3 +293,12 @@ LP_TEST(threads_write_without_touching_the_umask) {
   }
   ck_assert_uint_eq(umask(before), 027);
 }
+
+LP_TEST(space_is_checked_before_the_work) {
+  lp_diag *diag = lp_diag_create();
+  ck_assert_int_eq(lp_dir_check_space("/tmp", 0, diag), LP_OK);
+  ck_assert_int_eq(lp_dir_check_space("/tmp", UINT64_MAX, diag), LP_FAILED);
+  ck_assert(strstr(lp_diag_get(diag, 0)->text, "of weights are to be written, and the file system has "));
+  ck_assert_int_eq(lp_dir_check_space("/no such folder", UINT64_MAX, diag), LP_OK);
+  lp_diag_free(diag);
+}
