@@ -9,7 +9,7 @@ packages="
   llvm-19-tools mlir-19-tools clang-format-19 clang-tidy-19
   libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libonnx-dev
   libcurl4-openssl-dev libsqlite3-dev libmicrohttpd-dev curl openssl
-  libgsl-dev libyaml-dev libssl-dev libonig-dev libutf8proc-dev
+  libgsl-dev libyaml-dev libssl-dev libonig-dev libutf8proc-dev libzstd-dev zlib1g-dev
   check libjansson-dev spin qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 "
 missing="" optional=""

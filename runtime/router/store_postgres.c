@@ -6,11 +6,13 @@
 #include <libpq-fe.h>
 #include <math.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/library.h"
 
 enum { VERSION = 2, NUMBER = 32 };
 #define LOCK "SELECT pg_advisory_xact_lock(1819308660);" /* "lprt" */
@@ -60,6 +62,31 @@ typedef struct {
   double pause_ms, retry_ms; /* when an attempt failed: the pause after it, and its end */
 } database;
 
+/* ---- the library ------------------------------------------------------------------------------------------------- */
+
+/* Loaded by the first pool that is in a database: it and what it needs take as long to load as llmpart itself. */
+#define FUNCTIONS(of)                                                                                                  \
+  of(clear) of(connectdbParams) of(consumeInput) of(errorMessage) of(finish) of(getResult) of(getisnull) of(getvalue)  \
+      of(isBusy) of(ntuples) of(reset) of(resultStatus) of(sendQuery) of(sendQueryParams) of(setNoticeReceiver)        \
+          of(socket) of(status)
+#define MEMBER(name) __typeof__(PQ##name) *(name);
+#define FOUND_AS(name) {"PQ" #name, &pq.name},
+static struct {
+  FUNCTIONS(MEMBER)
+} pq;
+static bool is_loaded;
+
+static void load(void) {
+  const lp_library_function functions[] = {FUNCTIONS(FOUND_AS)};
+  is_loaded = lp_library_load("libpq.so.5", functions, LP_COUNT(functions));
+}
+
+static bool find_library(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  (void)pthread_once(&once, load);
+  return is_loaded;
+}
+
 /* ---- the connection ---------------------------------------------------------------------------------------------- */
 
 /* libpq's messages end with a newline. */
@@ -69,7 +96,7 @@ static void say(const char *message, char out[160]) {
 
 static const char *last_error(const lp_store *store) {
   const database *self = store->own;
-  return self->hangs ? "the database does not answer" : PQerrorMessage(self->connection);
+  return self->hangs ? "the database does not answer" : pq.errorMessage(self->connection);
 }
 
 static lp_status fail(const lp_store *store, lp_diag *diag) {
@@ -79,7 +106,7 @@ static lp_status fail(const lp_store *store, lp_diag *diag) {
 }
 
 static bool is_connected(const database *self) {
-  return PQstatus(self->connection) == CONNECTION_OK && !self->hangs;
+  return pq.status(self->connection) == CONNECTION_OK && !self->hangs;
 }
 
 static void pause_attempts(database *self) {
@@ -91,8 +118,8 @@ static void pause_attempts(database *self) {
 static bool connect_again(database *self) {
   if (is_connected(self)) return true;
   if (lp_now_ms() < self->retry_ms) return false;
-  PQreset(self->connection);
-  if (PQstatus(self->connection) != CONNECTION_OK) return pause_attempts(self), false;
+  pq.reset(self->connection);
+  if (pq.status(self->connection) != CONNECTION_OK) return pause_attempts(self), false;
   self->hangs = false;
   self->pause_ms = 0;
   return true;
@@ -100,18 +127,18 @@ static bool connect_again(database *self) {
 
 /* Waits for the next result of a command that was sent; false: time is up, or the connection is broken. */
 static bool await(database *self, double until_ms) {
-  while (PQisBusy(self->connection)) {
-    struct pollfd socket = {.fd = PQsocket(self->connection), .events = POLLIN};
+  while (pq.isBusy(self->connection)) {
+    struct pollfd socket = {.fd = pq.socket(self->connection), .events = POLLIN};
     double left_ms = fmax(0, until_ms - lp_now_ms());
     int ready = poll(&socket, 1, (int)left_ms + 1);
     if (ready == 0 && left_ms <= 0) self->hangs = true;
-    if (self->hangs || (ready > 0 && !PQconsumeInput(self->connection))) return false;
+    if (self->hangs || (ready > 0 && !pq.consumeInput(self->connection))) return false;
   }
   return true;
 }
 
 static bool succeeded(const PGresult *result) {
-  ExecStatusType status = PQresultStatus(result);
+  ExecStatusType status = pq.resultStatus(result);
   return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
 }
 
@@ -120,22 +147,22 @@ static PGresult *receive(database *self, double patience_ms) {
   double until_ms = lp_now_ms() + patience_ms;
   PGresult *last = NULL;
   while (await(self, until_ms)) {
-    PGresult *result = PQgetResult(self->connection);
+    PGresult *result = pq.getResult(self->connection);
     if (!result) return last;
     bool keeps = last && !succeeded(last);
-    PQclear(keeps ? result : last);
+    pq.clear(keeps ? result : last);
     if (!keeps) last = result;
   }
   if (self->hangs) pause_attempts(self);
-  PQclear(last);
+  pq.clear(last);
   return NULL;
 }
 
-/* Runs a command; `out` gets the result, to be cleared by PQclear, also if it failed. */
+/* Runs a command; `out` gets the result, to be cleared by pq.clear, also if it failed. */
 static bool query(lp_store *store, const char *sql, int count, const char *const *values, double patience_ms,
                   PGresult **out) {
   database *self = store->own;
-  bool sent = PQsendQueryParams(self->connection, sql, count, NULL, values, NULL, NULL, 0);
+  bool sent = pq.sendQueryParams(self->connection, sql, count, NULL, values, NULL, NULL, 0);
   *out = sent ? receive(self, patience_ms) : NULL;
   return succeeded(*out);
 }
@@ -143,14 +170,14 @@ static bool query(lp_store *store, const char *sql, int count, const char *const
 /* Runs commands without parameters. */
 static bool execute(lp_store *store, const char *sql) {
   database *self = store->own;
-  PGresult *result = PQsendQuery(self->connection, sql) ? receive(self, write_ms) : NULL;
+  PGresult *result = pq.sendQuery(self->connection, sql) ? receive(self, write_ms) : NULL;
   bool done = succeeded(result);
-  PQclear(result);
+  pq.clear(result);
   return done;
 }
 
 static int64_t number_at(const PGresult *result, int row, int column) {
-  return strtoll(PQgetvalue(result, row, column), NULL, 10);
+  return strtoll(pq.getvalue(result, row, column), NULL, 10);
 }
 
 static lp_status prepare_tables(lp_store *store, lp_diag *diag) {
@@ -158,7 +185,7 @@ static lp_status prepare_tables(lp_store *store, lp_diag *diag) {
   PGresult *result;
   bool found = query(store, "SELECT max(number) FROM llmpart.version", 0, NULL, read_ms, &result);
   int64_t version = found ? number_at(result, 0, 0) : 0;
-  PQclear(result);
+  pq.clear(result);
   if (!found) return fail(store, diag);
   if (version <= VERSION) return LP_OK;
   return lp_error(diag, (lp_loc){.file = store->name}, "written by a newer version (%d, known is %d)", (int)version,
@@ -174,17 +201,19 @@ static lp_status open_pool(lp_store *store, lp_diag *diag) {
   /* What the URL says takes precedence. */
   const char *const names[] = {"connect_timeout", "fallback_application_name", "client_encoding", "dbname", NULL};
   const char *const values[] = {"3", "llmpart", "UTF8", store->pool, NULL};
+  if (!find_library()) return lp_error(diag, (lp_loc){.file = store->name}, "libpq.so.5 is not there");
   database *self = lp_alloc(sizeof *self);
-  *self = (database){.connection = PQconnectdbParams(names, values, 1)};
+  *self = (database){.connection = pq.connectdbParams(names, values, 1)};
   store->own = self;
-  if (PQstatus(self->connection) != CONNECTION_OK) return fail(store, diag);
-  (void)PQsetNoticeReceiver(self->connection, ignore_notice, NULL);
+  if (pq.status(self->connection) != CONNECTION_OK) return fail(store, diag);
+  (void)pq.setNoticeReceiver(self->connection, ignore_notice, NULL);
   return prepare_tables(store, diag);
 }
 
 static void close_pool(lp_store *store) {
   database *self = store->own;
-  PQfinish(self->connection);
+  if (!self) return;
+  pq.finish(self->connection);
   free(self);
 }
 
@@ -213,7 +242,7 @@ static bool write_decision(lp_store *store, lp_store_line *line) {
   PGresult *result;
   bool written = query(store, insert_decision, LP_COUNT(values), values, write_ms, &result);
   if (written) line->id = number_at(result, 0, 0);
-  PQclear(result);
+  pq.clear(result);
   return written;
 }
 
@@ -225,11 +254,11 @@ static bool write_outcome(lp_store *store, lp_store_line *line) {
   const char *const values[] = {id, reward, line->good ? "true" : "false"};
   PGresult *result;
   bool run = query(store, insert_outcome, LP_COUNT(values), values, write_ms, &result);
-  if (run && PQntuples(result) == 0)
+  if (run && pq.ntuples(result) == 0)
     lp_store_line_lacks_decision(line);
   else if (run && number_at(result, 0, 1) == 0)
     lp_store_line_has_outcome(line);
-  PQclear(result);
+  pq.clear(result);
   return run;
 }
 
@@ -267,16 +296,16 @@ static void write_lines(lp_store *store, lp_store_line *first) {
 /* The texts belong to the result. */
 static lp_status read_row(const lp_store *store, const PGresult *result, int row, lp_stored *out, lp_diag *diag) {
   *out = (lp_stored){.id = number_at(result, row, 0)};
-  out->request.keywords = PQgetvalue(result, row, 1);
+  out->request.keywords = pq.getvalue(result, row, 1);
   out->request.offered = (unsigned)number_at(result, row, 2);
-  LP_TRY(lp_store_read_row(store, PQgetvalue(result, row, 3), PQgetvalue(result, row, 4), number_at(result, row, 5),
+  LP_TRY(lp_store_read_row(store, pq.getvalue(result, row, 3), pq.getvalue(result, row, 4), number_at(result, row, 5),
                            out, diag));
-  out->decision.propensity = strtod(PQgetvalue(result, row, 6), NULL);
+  out->decision.propensity = strtod(pq.getvalue(result, row, 6), NULL);
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
-    out->decision.probability[route] = strtod(PQgetvalue(result, row, 7 + (int)route), NULL);
-  (void)snprintf(out->decision.reason, sizeof out->decision.reason, "%s", PQgetvalue(result, row, 10));
-  out->has_outcome = !PQgetisnull(result, row, 11);
-  out->reward = strtod(PQgetvalue(result, row, 11), NULL);
+    out->decision.probability[route] = strtod(pq.getvalue(result, row, 7 + (int)route), NULL);
+  (void)snprintf(out->decision.reason, sizeof out->decision.reason, "%s", pq.getvalue(result, row, 10));
+  out->has_outcome = !pq.getisnull(result, row, 11);
+  out->reward = strtod(pq.getvalue(result, row, 11), NULL);
   out->good = number_at(result, row, 12) != 0;
   out->sequence = number_at(result, row, 13);
   out->request.owner = (uint64_t)number_at(result, row, 14);
@@ -284,7 +313,7 @@ static lp_status read_row(const lp_store *store, const PGresult *result, int row
 }
 
 static lp_status visit_rows(lp_store *store, const PGresult *result, lp_store_visit *visit, void *user, lp_diag *diag) {
-  for (int row = 0; row < PQntuples(result); row++) {
+  for (int row = 0; row < pq.ntuples(result); row++) {
     lp_stored stored;
     LP_TRY(read_row(store, result, row, &stored, diag));
     visit(user, &stored);
@@ -298,7 +327,7 @@ static lp_status read_rows(lp_store *store, const char *sql, int count, const ch
   PGresult *result;
   bool found = query(store, sql, count, values, read_ms, &result);
   lp_status status = found ? visit_rows(store, result, visit, user, diag) : fail(store, diag);
-  PQclear(result);
+  pq.clear(result);
   return status;
 }
 
@@ -308,7 +337,7 @@ static lp_status count_decisions(lp_store *store, int64_t *out, lp_diag *diag) {
   bool found = query(store, "SELECT count(*) FROM llmpart.decision", 0, NULL, read_ms, &result);
   *out = found ? number_at(result, 0, 0) : 0;
   lp_status status = found ? LP_OK : fail(store, diag);
-  PQclear(result);
+  pq.clear(result);
   return status;
 }
 
