@@ -8,7 +8,8 @@ Without models: the default model. TTFT of 512 tokens and TPOT after 512 tokens 
 on the machine only slows it. One round is before the profile, the rest after it. Then the mean absolute error over
 operators that take 1 % of their stage or more (those that the planner cannot tell apart, equal sizes in all layers, count
 once, by the mean of their times), and over all of them weighted by time. With --figures the table has the
-memory in place of operators: the plan's, and the largest resident set while it generates. The machine should be idle.
+memory in place of operators: the plan's, and the largest resident set while it generates less that of
+`llmpart --version`, the program's own. The machine should be idle.
 """
 
 import argparse
@@ -60,8 +61,9 @@ class Model:
         """One round, in fresh processes."""
         if self.figures:
             tokens = ",".join(str(i) for i in range(1, PROMPT + 1))
-            self.memory.append(most_memory(self.llmpart, "run", self.bundle, f"--tokens={tokens}", "-n", TOKENS, "--ignore-eos",
-                                           f"--threads={self.threads or os.cpu_count()}"))
+            whole = most_memory(self.llmpart, "run", self.bundle, f"--tokens={tokens}", "-n", TOKENS, "--ignore-eos",
+                                f"--threads={self.threads or os.cpu_count()}")
+            self.memory.append(whole - most_memory(self.llmpart, "--version"))
         for stage, options in STAGES.items():
             options = (*options, "-r", self.repetitions[stage])
             self.times[stage].append(self.bench(self.bundle, *options)["total_ms"])
