@@ -11,6 +11,7 @@ warnings and notes of both go to the logger "llmpart", and what the command says
 from ._bundle import Bundle, Generation, Token, Worker, compile
 from ._command import Error
 from ._export import export
+from ._library import library, string
 from ._plan import Infeasible, Plan, Table, plan, sweep
 
 __all__ = [
@@ -27,3 +28,10 @@ __all__ = [
     "plan",
     "sweep",
 ]
+
+
+def __getattr__(name: str) -> str:
+    """Return the version, which is that of the library."""
+    if name != "__version__":
+        raise AttributeError(f"module 'llmpart' has no attribute '{name}'")
+    return string(library().llmpart_version())

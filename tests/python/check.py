@@ -179,6 +179,7 @@ def main() -> None:
     bundle = llmpart.compile(MODEL, device="host", cloud="host", link="wifi", cut=4)
     assert bundle.path == Path("model.llmpart") and bundle.is_split and bundle.plan and bundle.plan.feasible
     assert bundle.vocab_size == 1024
+    assert llmpart._command.run("--version").startswith(f"llmpart {llmpart.__version__}\n")
     generates(bundle, text, ids)
     samples(bundle)
     ends(bundle)
