@@ -5,7 +5,7 @@
 set -eu
 packages="
   build-essential cmake ninja-build pkg-config git python3 python3-venv
-  llvm-19-dev clang-19 lld-19 libclang-rt-19-dev
+  llvm-19-dev clang-19 lld-19 liblld-19-dev libclang-rt-19-dev
   llvm-19-tools mlir-19-tools clang-format-19 clang-tidy-19
   libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libonnx-dev
   libcurl4-openssl-dev libsqlite3-dev libmicrohttpd-dev curl openssl

@@ -116,9 +116,11 @@ sh "$LP_SOURCE/tools/package.sh" --wheel "$root/wheels" >"$work/out" 2>&1 &&
   "$LP_SOURCE/build/venv-wheel/bin/pip" download -q -d "$root/wheels" cffi >"$work/out" 2>&1 ||
   skip "the wheel, because PyPI does not answer: $(tail -n 1 "$work/out")"
 case $(ls "$root/wheels") in *llmpart-*-py3-none-manylinux_*) ;; *) fail "the wheel's name: $(ls "$root/wheels")" ;; esac
+[ "$(cat "$root"/wheels/llmpart-*.whl | wc -c)" -le 50000000 ] || fail "the wheel has more than 50 MB: $(ls -l "$root/wheels")"
 inside sh -c 'apt-get install -y -qq --no-install-recommends python3-venv && python3 -m venv /venv && /venv/bin/pip install -q --no-index --find-links=/wheels llmpart' \
   >"$work/out" 2>&1 || { fail "pip install: $(tail -n 5 "$work/out")"; finish; }
 ! inside sh -c 'command -v ld.lld-19 || ls /usr/lib/*/libLLVM*' >/dev/null 2>&1 || fail 'this Debian still has LLVM'
+inside sh -c 'grep -q "^==== libgsl27" /venv/lib/python3*/site-packages/llmpart/NOTICES.txt' || fail 'the wheel has no notices'
 inside /venv/bin/llmpart compile /root/model.onnx --device=host --cloud=host --link=wifi --cut=4 -o /root/m.llmpart >"$work/out" 2>&1 ||
   fail "compile by the wheel: $(cat "$work/out")"
 same 'the text of the wheel' "$want" "$(inside /venv/bin/llmpart run /root/m.llmpart --prompt='Once upon a time' -n 24 2>&1)"
