@@ -2,8 +2,8 @@
 # Makes the Debian packages llmpart, libllmpart-runtime1, libllmpart-runtime-dev and python3-llmpart.
 #   sh tools/package.sh [--wheel] [FOLDER]   into FOLDER (build/packages)
 # --wheel makes the Python wheel instead, with every library in it except glibc's: auditwheel copies those of this
-# machine, and names in the wheel's tag the glibc that it needs. It takes its tools from PyPI. NOTICES.txt in the wheel has
-# the licences of these libraries.
+# machine, and names in the wheel's tag the glibc that it needs. NOTICES.txt in it has their licences. The tools for
+# this come from PyPI.
 set -eu
 cd "$(dirname "$0")/.."
 makes=debian
