@@ -124,6 +124,9 @@ void lp_constant_identity(const lp_value *value, lp_buf *key) {
   else
     lp_buf_printf(key, "file %s %" PRId64 " %" PRId64, lp_op_str(op, "file", ""), lp_op_i64(op, "offset", 0),
                   lp_op_i64(op, "length", 0));
+  const lp_attr *offsets = lp_op_attr(op, "offsets"), *files = lp_op_attr(op, "files");
+  for (int32_t i = 0; offsets && files && i < offsets->count && i < files->count; i++)
+    lp_buf_printf(key, " %s %" PRId64, files->ss[i], offsets->is[i]);
   lp_buf_printf(key, " %s", lp_dtype_name(value->type.dtype));
 }
 

@@ -120,19 +120,50 @@ static lp_status shard_data(lp_module *module, const lp_op *op, lp_tensor *out, 
   return LP_OK;
 }
 
+/* `length` bytes at `offset` of a file, which a weight refers to. */
+static lp_status range_data(lp_module *module, const lp_op *op, const char *file, int64_t offset, int64_t length,
+                            const uint8_t **out, lp_diag *diag) {
+  const lp_mapping *mapping;
+  int64_t end;
+  LP_TRY(source_open(module, op->loc, file[0] ? file : lp_path_base(module->name), &mapping, diag));
+  if (!lp_i64_add(offset, length, &end) || offset < 0 || length < 0 || (uint64_t)end > mapping->size)
+    return lp_error(diag, op->loc, "the weight needs %" PRId64 " bytes at offset %" PRId64 " of '%s', which has %zu",
+                    length, offset, file, mapping->size);
+  *out = mapping->data + offset;
+  return LP_OK;
+}
+
+/* Joins the parts of a weight in memory that lp_shards_release frees. */
+static lp_status joined_data(lp_module *module, const lp_op *op, lp_tensor *out, lp_diag *diag) {
+  const lp_attr *files = lp_op_attr(op, "files"), *offsets = lp_op_attr(op, "offsets");
+  int64_t length = lp_op_i64(op, "length", 0), count = offsets->count, part = count > 0 ? length / count : 0;
+  if (!files || files->count != count || count < 1 || length < 0 || length % count != 0)
+    return lp_error(diag, op->loc, "the weight has no file and no offset for each of its equal parts");
+  for (int64_t i = 0; i < count; i++) { /* before memory is taken, because a file may ask for any length */
+    const uint8_t *from;
+    LP_TRY(range_data(module, op, files->ss[i], offsets->is[i], part, &from, diag));
+  }
+  char *copy = lp_alloc((size_t)length + 1);
+  lp_vec_push(&module->shards, copy);
+  for (int64_t i = 0; i < count; i++) {
+    const uint8_t *from;
+    LP_TRY(range_data(module, op, files->ss[i], offsets->is[i], part, &from, diag));
+    memcpy(copy + i * part, from, (size_t)part);
+  }
+  *out = (lp_tensor){op->out[0]->type, copy, (size_t)length};
+  return LP_OK;
+}
+
 lp_status lp_weight_data(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag) {
   if (lp_value_constant(value, out)) return LP_OK;
   const lp_op *op = value->def;
   if (op->kind == LP_OP_SHARD) return shard_data(module, op, out, diag);
   assert(lp_op_is(op, LP_OP_WEIGHT));
-  const char *file = lp_op_str(op, "file", "");
-  int64_t offset = lp_op_i64(op, "offset", 0), length = lp_op_i64(op, "length", 0), end;
-  const lp_mapping *mapping;
-  LP_TRY(source_open(module, op->loc, file[0] ? file : lp_path_base(module->name), &mapping, diag));
-  if (!lp_i64_add(offset, length, &end) || offset < 0 || length < 0 || (uint64_t)end > mapping->size)
-    return lp_error(diag, op->loc, "the weight needs %" PRId64 " bytes at offset %" PRId64 " of '%s', which has %zu",
-                    length, offset, file, mapping->size);
-  *out = (lp_tensor){value->type, mapping->data + offset, (size_t)length};
+  if (lp_op_attr(op, "offsets")) return joined_data(module, op, out, diag);
+  const uint8_t *data;
+  const int64_t length = lp_op_i64(op, "length", 0);
+  LP_TRY(range_data(module, op, lp_op_str(op, "file", ""), lp_op_i64(op, "offset", 0), length, &data, diag));
+  *out = (lp_tensor){value->type, data, (size_t)length};
   return LP_OK;
 }
 

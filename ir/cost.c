@@ -62,9 +62,15 @@ static void cost_linear(const cost_context *c, lp_cost *cost) {
   const lp_poly *out = numel(c, c->op->out[0]), *macs = times(c, out, in_dim(c, 0, -1));
   if (lp_op_in(c->op, 4)) macs = lp_poly_scale(c->m->arena, macs, 2);
   set_macs(c, cost, macs);
-  int64_t extra = (lp_op_in(c->op, 2) != NULL) + (lp_op_in(c->op, 3) != NULL) + (lp_op_in(c->op, 4) != NULL) +
-                  !lp_streq(lp_op_str(c->op, "epilogue", "none"), "none");
+  int64_t extra = (lp_op_in(c->op, 2) != NULL) + (c->op->kind == LP_OP_LINEAR && lp_op_in(c->op, 3)) +
+                  (lp_op_in(c->op, 4) != NULL) + !lp_streq(lp_op_str(c->op, "epilogue", "none"), "none");
   cost->flops = plus(c, cost->flops, lp_poly_scale(c->m->arena, out, extra));
+}
+
+/* The products of the experts that are chosen, and the bytes of all: how many a batch of tokens reads depends on them
+ * and is no polynomial. The planner expects a part (passes/plan/numbers.c). */
+static void cost_experts(const cost_context *c, lp_cost *cost) {
+  cost_linear(c, cost);
 }
 
 static void cost_matmul(const cost_context *c, lp_cost *cost) {

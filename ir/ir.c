@@ -319,6 +319,9 @@ void lp_block_renumber(lp_block *block) {
 bool lp_op_is(const lp_op *op, lp_kind kind) {
   return op && op->kind == kind;
 }
+bool lp_op_is_weighted(const lp_op *op) {
+  return lp_op_is(op, LP_OP_LINEAR) || lp_op_is(op, LP_OP_EXPERTS);
+}
 bool lp_op_has(const lp_op *op, uint32_t traits) {
   return op && (lp_op_info_get(op->kind)->traits & traits) == traits;
 }

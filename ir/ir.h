@@ -291,6 +291,7 @@ bool lp_value_has_one_use(const lp_value *value);
 void lp_block_renumber(lp_block *block);      /* sets `order` of every operator */
 bool lp_op_is(const lp_op *op, lp_kind kind); /* false for NULL */
 bool lp_op_has(const lp_op *op, uint32_t traits);
+bool lp_op_is_weighted(const lp_op *op); /* op.linear or op.experts: operands 1 and 4 are its weights */
 
 #define LP_FOR_OPS(op, block) for (lp_op *op = (block)->first; op; op = op->next)
 /* Each function of a module. */

@@ -94,7 +94,7 @@ static lp_status check_weight(const rule_context *c, int32_t operand, int32_t sc
   if (w->type.rank != 2) return fail(c, "weight is not a matrix");
   bool transposed = lp_op_bool(c->op, "transpose_b", false);
   const lp_poly *k = dim_of(in_type(c, 0), -1), *own = dim_of(w->type, transposed ? 1 : 0);
-  const lp_poly *n = dim_of(out_type(c, 0), -1);
+  const lp_poly *n = lp_poly_scale(c->m->arena, dim_of(out_type(c, 0), -1), lp_op_i64(c->op, "experts", 1));
   LP_TRY(same_dim(c, "weight's outer size", dim_of(w->type, transposed ? 0 : 1), n));
   if (!scale) return zero ? fail(c, "zero point without scale") : same_dim(c, "weight's inner size", own, k);
   int64_t inner, stored;
@@ -106,21 +106,43 @@ static lp_status check_weight(const rule_context *c, int32_t operand, int32_t sc
   return zero ? check_scale(c, zero, inner, n) : LP_OK;
 }
 
-static lp_status rule_linear(const rule_context *c) {
+/* What op.linear and op.experts share. */
+static lp_status check_product(const rule_context *c) {
   static const char *const epilogues[] = {"none", "relu", "gelu", "gelu_tanh", "silu", "quick_gelu"};
-  const char *epilogue = lp_op_str(c->op, "epilogue", "none");
-  bool known = false;
-  for (size_t i = 0; i < LP_COUNT(epilogues); i++)
-    known |= strcmp(epilogues[i], epilogue) == 0;
-  if (!known) return fail(c, "unknown epilogue");
+  size_t known = 0;
+  while (known < LP_COUNT(epilogues) && !lp_streq(epilogues[known], lp_op_str(c->op, "epilogue", "none")))
+    known++;
+  if (known == LP_COUNT(epilogues)) return fail(c, "unknown epilogue");
   lp_type x = in_type(c, 0), y = out_type(c, 0);
   if (x.rank < 1 || y.rank != x.rank) return fail(c, "result has another number of axes than x");
   LP_TRY(check_weight(c, 1, 5));
-  if (lp_op_in(c->op, 4)) LP_TRY(check_weight(c, 4, 7));
+  return lp_op_in(c->op, 4) ? check_weight(c, 4, 7) : LP_OK;
+}
+
+static lp_status rule_linear(const rule_context *c) {
+  LP_TRY(check_product(c));
+  lp_type x = in_type(c, 0), y = out_type(c, 0);
   for (int32_t i = 0; i + 1 < x.rank; i++)
     LP_TRY(same_dim(c, "result axis", y.dim[i], x.dim[i]));
   if (lp_op_in(c->op, 2)) LP_TRY(check_last(c, "bias", in_type(c, 2), y));
   return lp_op_in(c->op, 3) ? same_shape(c, "residual", in_type(c, 3), y) : LP_OK;
+}
+
+static lp_status rule_experts(const rule_context *c) {
+  int64_t one, experts = lp_op_i64(c->op, "experts", 0), choices = in_type(c, 0).rank - 2;
+  bool stacked = experts > 0 && lp_op_bool(c->op, "transpose_b", false);
+  if (!stacked || !lp_op_in(c->op, 3)) return fail(c, "experts, transpose_b or index are missing");
+  const lp_type x = in_type(c, 0), y = out_type(c, 0), index = in_type(c, 3);
+  if (index.dtype != LP_I64 || index.rank < 1 || x.rank != index.rank + 1)
+    return fail(c, "index is not of type i64 with one axis less than x");
+  LP_TRY(check_product(c));
+  for (int32_t i = 0; i < index.rank; i++) {
+    LP_TRY(same_dim(c, "result axis", y.dim[i], index.dim[i]));
+    if (i < choices || !lp_poly_is_const(x.dim[i], &one) || one != 1)
+      LP_TRY(same_dim(c, i < choices ? "x's axis" : "x's number of choices", x.dim[i], index.dim[i]));
+  }
+  const lp_poly *all = lp_poly_scale(c->m->arena, dim_of(y, -1), experts);
+  return lp_op_in(c->op, 2) ? same_dim(c, "bias", lp_type_numel(c->m, in_type(c, 2)), all) : LP_OK;
 }
 
 static lp_status rule_matmul(const rule_context *c) {

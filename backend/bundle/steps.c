@@ -81,7 +81,7 @@ static void put_operands(const program *p, const lp_op *op, lp_place side, int64
     if (lp_op_i64(op, "segment", 0) != segment) break;
     if (lp_op_has(op, LP_ALIAS) || lp_op_only_reads(op)) continue;
     part++;
-    if (op->kind != LP_OP_LINEAR || lp_op_in(op, SCALE)) continue;
+    if (!lp_op_is_weighted(op) || lp_op_in(op, SCALE)) continue;
     int64_t buffer = lp_value_buffer(lp_op_in(op, X), side);
     if (buffer < 0) continue;
     put_operand(p, part, buffer, lp_op_in(op, WEIGHT), lp_op_in(op, X)->type);

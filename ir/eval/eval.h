@@ -69,6 +69,8 @@ void lp_array_split(const lp_array *array, int32_t axis, int64_t *outer, int64_t
 
 /* conv.c */
 lp_eval_rule eval_onnx_conv, eval_op_WINDOWS;
+/* experts.c */
+lp_eval_rule eval_onnx_experts, eval_op_EXPERTS;
 /* linear.c */
 lp_eval_rule eval_onnx_linear_attention, eval_op_LINEAR_ATTENTION;
 /* map.c */

@@ -99,7 +99,7 @@ bool lp_poly_is_i64(const lp_poly *poly, int64_t value);
 /* math.c */
 lp_infer_rule infer_broadcast, infer_bitwise, infer_pow, infer_compare, infer_where, infer_same, infer_cast,
     infer_bit_cast, infer_gate, infer_cast_like, infer_dropout, infer_divide, infer_matmul, infer_gemm, infer_conv,
-    infer_reduce, infer_argmax, infer_topk, infer_norm, infer_batch_norm;
+    infer_experts, infer_reduce, infer_argmax, infer_topk, infer_norm, infer_batch_norm;
 /* data.c */
 lp_infer_rule infer_nonzero, infer_compress, infer_eye_like;
 /* model.c */

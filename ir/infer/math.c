@@ -198,6 +198,25 @@ lp_status infer_matmul(lp_infer *c) {
   return lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &out);
 }
 
+/* x [..., j or 1, k], index [..., j], w [experts * n][k]: [..., j, n] */
+lp_status infer_experts(lp_infer *c) {
+  int64_t experts = lp_op_i64(c->op, "experts", 0), rows;
+  LP_TRY(lp_infer_need(c, 3));
+  LP_TRY(lp_infer_rank(c, 2, 2));
+  LP_TRY(lp_infer_index(c, 1));
+  lp_shape x = lp_infer_shape(c, 0), index = lp_infer_shape(c, 1), w = lp_infer_shape(c, 2);
+  if (index.rank < 1 || x.rank != index.rank + 1) return lp_infer_fail(c, "its x has not one axis more than its index");
+  if (!lp_poly_is_const(w.dim[0], &rows) || experts < 1 || rows % experts != 0)
+    return lp_infer_fail(c, "its weight does not divide into experts");
+  LP_TRY(lp_infer_agree(c, x.dim[x.rank - 1], w.dim[1], &w.dim[1]));
+  for (int32_t i = 0; i < index.rank; i++)
+    if (i + 1 < index.rank || !lp_poly_is_i64(x.dim[i], 1))
+      LP_TRY(lp_infer_agree(c, x.dim[i], index.dim[i], &x.dim[i]));
+  x.dim[x.rank - 2] = index.dim[index.rank - 1];
+  x.dim[x.rank - 1] = lp_dim_const(c->m, rows / experts);
+  return lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &x);
+}
+
 lp_status infer_gemm(lp_infer *c) {
   LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_rank(c, 0, 2));

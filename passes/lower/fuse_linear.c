@@ -1,4 +1,5 @@
-/* op.linear: y = epilogue(x.w + bias) + residual, or epilogue(x.w_gate) * (x.w + bias). */
+/* op.linear: y = epilogue(x.w + bias) + residual, or epilogue(x.w_gate) * (x.w + bias). op.experts has the same forms
+ * without a residual; where that would be, it has the experts' index. */
 #include "base/poly.h"
 #include "passes/build.h"
 #include "passes/lower/fuse_steps.h"
@@ -9,9 +10,13 @@ static bool has_epilogue(const lp_op *op) {
   return !lp_streq(lp_op_str(op, "epilogue", "none"), "none");
 }
 
+static bool has_residual(const lp_op *op) {
+  return op->kind == LP_OP_LINEAR && lp_op_in(op, IN_RESIDUAL);
+}
+
 /* Tells whether the linear operator has only a product and perhaps a bias. */
 static bool is_plain(const lp_op *op) {
-  return lp_op_is(op, LP_OP_LINEAR) && !has_epilogue(op) && !lp_op_in(op, IN_RESIDUAL) && !lp_op_in(op, IN_GATE);
+  return lp_op_is_weighted(op) && !has_epilogue(op) && !has_residual(op) && !lp_op_in(op, IN_GATE);
 }
 
 static int32_t operand_index(const lp_op *op, const lp_value *value) {
@@ -53,7 +58,8 @@ static lp_value *as_bias(lp_module *module, lp_op *before, lp_value *value, lp_t
 }
 
 static bool take_bias(lp_module *module, lp_op *linear, lp_op *reader, lp_diag *diag) {
-  if (!lp_is_map(reader, "add") || !is_plain(linear) || lp_op_in(linear, IN_BIAS)) return false;
+  if (!lp_is_map(reader, "add") || linear->kind == LP_OP_EXPERTS || !is_plain(linear) || lp_op_in(linear, IN_BIAS))
+    return false;
   lp_value *bias = as_bias(module, linear, other_operand(reader, linear->out[0]), linear->out[0]->type, diag);
   if (!bias) return false;
   set_operand(module, linear, IN_BIAS, bias);
@@ -82,14 +88,15 @@ static bool same_form(const lp_op *a, const lp_op *b, int32_t operand) {
 /* Absorbs mul(epilogue(x.w_gate), x.w + bias). The gate has absorbed its activation earlier. */
 static bool take_gate(lp_module *module, lp_op *gate, lp_op *reader) {
   if (!lp_is_map(reader, "mul") || !has_epilogue(gate)) return false;
-  if (lp_op_in(gate, IN_BIAS) || lp_op_in(gate, IN_RESIDUAL) || lp_op_in(gate, IN_GATE)) return false;
+  if (lp_op_in(gate, IN_BIAS) || has_residual(gate) || lp_op_in(gate, IN_GATE)) return false;
   lp_value *value = other_operand(reader, gate->out[0]);
   lp_op *linear = value ? value->def : NULL;
-  if (!linear || !is_plain(linear) || lp_only_reader(value) != reader) return false;
+  if (!linear || linear->kind != gate->kind || !is_plain(linear) || lp_only_reader(value) != reader) return false;
   bool alike = lp_op_bool(linear, "transpose_b", false) == lp_op_bool(gate, "transpose_b", false) &&
                lp_op_i64(linear, "group", 0) == lp_op_i64(gate, "group", 0) &&
-               lp_op_in(linear, IN_X) == lp_op_in(gate, IN_X) && same_form(linear, gate, IN_W) &&
-               same_form(linear, gate, IN_SCALE) && same_form(linear, gate, IN_ZERO);
+               lp_op_in(linear, IN_X) == lp_op_in(gate, IN_X) &&
+               (linear->kind == LP_OP_LINEAR || lp_op_in(linear, IN_RESIDUAL) == lp_op_in(gate, IN_RESIDUAL)) &&
+               same_form(linear, gate, IN_W) && same_form(linear, gate, IN_SCALE) && same_form(linear, gate, IN_ZERO);
   if (!alike) return false;
   set_operand(module, linear, IN_GATE, lp_op_in(gate, IN_W));
   if (lp_op_in(gate, IN_SCALE)) set_operand(module, linear, IN_GATE_SCALE, lp_op_in(gate, IN_SCALE));
@@ -101,7 +108,9 @@ static bool take_gate(lp_module *module, lp_op *gate, lp_op *reader) {
 }
 
 static bool take_residual(lp_module *module, lp_op *linear, lp_op *reader) {
-  if (!lp_is_map(reader, "add") || lp_op_in(linear, IN_RESIDUAL) || lp_op_in(linear, IN_GATE)) return false;
+  if (!lp_is_map(reader, "add") || linear->kind == LP_OP_EXPERTS || lp_op_in(linear, IN_RESIDUAL) ||
+      lp_op_in(linear, IN_GATE))
+    return false;
   lp_value *residual = other_operand(reader, linear->out[0]);
   if (residual == linear->out[0] || lp_value_is_constant(residual) ||
       !lp_type_equal(residual->type, linear->out[0]->type))
@@ -126,7 +135,7 @@ static bool walk(lp_module *module, lp_block *block, lp_diag *diag) {
   for (lp_op *op = block->first, *next; op; op = next) {
     lp_op *before = op->prev;
     next = op->next;
-    if (op->kind != LP_OP_LINEAR || !take_reader(module, op, diag)) continue;
+    if (!lp_op_is_weighted(op) || !take_reader(module, op, diag)) continue;
     next = before ? before->next : block->first; /* `next` may be the absorbed operator */
     changed = true;
   }

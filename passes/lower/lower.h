@@ -17,7 +17,7 @@ typedef lp_status lp_lower_rule(lp_lowering *l);
 /* Each rule implements a name of that column, in lower_map.c, lower_move.c, lower_model.c, ... */
 lp_lower_rule lp_lower_map, lp_lower_variadic_map, lp_lower_clip, lp_lower_cast_like, lp_lower_identity;
 lp_lower_rule lp_lower_matmul, lp_lower_gemm, lp_lower_softmax, lp_lower_norm, lp_lower_attention, lp_lower_rotary,
-    lp_lower_linear_attention;
+    lp_lower_linear_attention, lp_lower_experts;
 lp_lower_rule lp_lower_conv, lp_lower_hardmax, lp_lower_dropout;
 lp_lower_rule lp_lower_gather, lp_lower_gather_elements, lp_lower_gather_nd, lp_lower_slice, lp_lower_concat,
     lp_lower_split;

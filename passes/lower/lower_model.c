@@ -79,6 +79,22 @@ static lp_value *build_linear(lp_lowering *l, lp_value *x, const weight *w, lp_v
   return op->out[0];
 }
 
+lp_status lp_lower_experts(lp_lowering *l) {
+  lp_value *x = lp_op_in(l->op, 0), *index = lp_op_in(l->op, 1);
+  weight w;
+  if (!find_weight(lp_op_in(l->op, 2), true, &w) || !w.transposed)
+    return lp_lower_refuse(l, "has a weight that is not a constant [experts * n][k]");
+  if (index->type.dtype != LP_I64) index = lp_build_map1(&l->b, "cast", index, LP_I64);
+  lp_value *in[] = {x, w.w, lp_op_in(l->op, 3), index, NULL, w.scale, w.zero};
+  lp_type type = lp_type_with_dtype(l->op->out[0]->type, x->type.dtype);
+  lp_op *op = lp_build_typed(&l->b, LP_OP_EXPERTS, w.zero ? 7 : w.scale ? 6 : 4, in, type);
+  lp_op_set_i64(l->b.module, op, "experts", lp_op_i64(l->op, "experts", 1));
+  lp_op_set_bool(l->b.module, op, "transpose_b", true);
+  if (w.scale) lp_op_set_i64(l->b.module, op, "group", w.group);
+  l->result[0] = op->out[0];
+  return LP_OK;
+}
+
 static lp_value *with_axis_of_one(lp_lowering *l, lp_value *x, bool in_front) {
   const lp_poly *one = lp_dim_const(l->b.module, 1);
   const lp_poly *dims[] = {in_front ? one : x->type.dim[0], in_front ? x->type.dim[0] : one};

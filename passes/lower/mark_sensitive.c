@@ -23,7 +23,7 @@ typedef LP_VEC(candidate) candidates;
 
 /* The elements of the product's weights that a side may quantise; 0: none. */
 static int64_t weight_elements(const lp_op *op) {
-  const lp_value *w = op->kind == LP_OP_LINEAR && lp_op_attr(op, "layer") ? lp_op_in(op, WEIGHT) : NULL;
+  const lp_value *w = lp_op_is_weighted(op) && lp_op_attr(op, "layer") ? lp_op_in(op, WEIGHT) : NULL;
   int64_t count = 0;
   if (!w || lp_op_in(op, SCALE) || !lp_value_is_constant(w) || !lp_dtype_is_float(w->type.dtype) ||
       !lp_type_static_numel(w->type, &count))
@@ -43,11 +43,11 @@ static lp_op *find_values(const lp_op *attention) {
 
 /* The last product of the MLP that `op` belongs to reads what another one of it made. */
 static bool ends_mlp(const lp_op *op) {
-  if (op->kind != LP_OP_LINEAR || !lp_streq(lp_op_str(op, "layer_kind", NULL), "mlp")) return false;
+  if (!lp_op_is_weighted(op) || !lp_streq(lp_op_str(op, "layer_kind", NULL), "mlp")) return false;
   const lp_value *at = lp_op_in(op, X);
   for (int step = 0; at && at->def && step < MOST_STEPS; step++) {
     if (!lp_streq(lp_op_str(at->def, "layer_kind", NULL), "mlp")) return false;
-    if (at->def->kind == LP_OP_LINEAR) return true;
+    if (lp_op_is_weighted(at->def)) return true;
     at = at->def->in_count > 0 ? lp_op_in(at->def, X) : NULL;
   }
   return false;

@@ -52,6 +52,16 @@ static double operand_bytes(const lp_compile_request *request, lp_side side, con
   return sum;
 }
 
+/* The share of an operator's matrices that it is expected to read: 1 for op.linear. Where each of t tokens chooses j of
+ * E experts, all equally often, it is 1 - (1 - j/E)^t: j/E for one token, and near 1 for a prompt. */
+static double read_share(const lp_plan_sizes *sizes, lp_side side, const lp_op *op) {
+  if (op->kind != LP_OP_EXPERTS) return 1;
+  const lp_type index = lp_op_in(op, 3)->type;
+  const double chosen = size_at(sizes, side, index.dim[index.rank - 1]);
+  const double missed = fmax(0, 1 - chosen / (double)lp_op_i64(op, "experts", 1));
+  return 1 - pow(missed, numel_at(sizes, side, index) / fmax(1, chosen));
+}
+
 /* The bytes that every pass over the model reads: matrices, keys and values. */
 static double pass_bytes(const lp_plan_sizes *sizes, lp_side side, const lp_block *block) {
   double sum = 0;
@@ -60,8 +70,9 @@ static double pass_bytes(const lp_plan_sizes *sizes, lp_side side, const lp_bloc
       lp_type type = op->in[i].value->type;
       sum += numel_at(sizes, side, type) * lp_dtype_bits(type.dtype) / 8;
     }
-    for (int32_t i = 0; op->kind == LP_OP_LINEAR && i < op->in_count; i++)
-      if (lp_value_is_constant(op->in[i].value)) sum += operand_bytes(sizes->request, side, op, i);
+    for (int32_t i = 0; lp_op_is_weighted(op) && i < op->in_count; i++)
+      if (lp_value_is_constant(op->in[i].value))
+        sum += operand_bytes(sizes->request, side, op, i) * read_share(sizes, side, op);
   }
   return sum;
 }
@@ -77,9 +88,10 @@ static double pass_bytes_of_rank(const lp_plan_sizes *sizes, const lp_block *blo
       lp_type type = own->in[i].value->type;
       sum += numel_at(sizes, LP_SIDE_CLOUD, type) * lp_dtype_bits(type.dtype) / 8;
     }
-    for (int32_t i = 0; op->kind == LP_OP_LINEAR && i < op->in_count; i++)
+    for (int32_t i = 0; lp_op_is_weighted(op) && i < op->in_count; i++)
       if (lp_value_is_constant(op->in[i].value))
-        sum += operand_bytes(sizes->request, LP_SIDE_CLOUD, op, i) / (double)lp_shard_parts(own, i);
+        sum += operand_bytes(sizes->request, LP_SIDE_CLOUD, op, i) * read_share(sizes, LP_SIDE_CLOUD, op) /
+               (double)lp_shard_parts(own, i);
   }
   return sum;
 }
@@ -135,8 +147,9 @@ static bool embeds(const lp_op *op, int32_t operand) {
 
 /* Tells whether the operator reads the constant as the matrix of a product; `alone`: stored by rows, without a gate. */
 static bool multiplies(const lp_op *op, int32_t operand, bool alone) {
-  if (op->kind != LP_OP_LINEAR || (operand != 1 && operand != 4)) return false;
-  return !alone || (lp_op_bool(op, "transpose_b", false) && !lp_op_in(op, 4) && !lp_op_in(op, 5));
+  if (!lp_op_is_weighted(op) || (operand != 1 && operand != 4)) return false;
+  return !alone ||
+         (op->kind == LP_OP_LINEAR && lp_op_bool(op, "transpose_b", false) && !lp_op_in(op, 4) && !lp_op_in(op, 5));
 }
 
 static lp_weight_form form_of(const lp_op *op, int32_t operand) {
@@ -171,7 +184,7 @@ lp_storage lp_plan_operand_storage(const lp_compile_request *request, lp_side si
 }
 
 int32_t lp_plan_converted_operand(const lp_compile_request *request, lp_side side, const lp_op *op) {
-  if (op->kind == LP_OP_LINEAR) return 1;
+  if (lp_op_is_weighted(op)) return 1;
   return converts_tables(request, side) && op->in_count > 0 && lp_op_in(op, 0) && embeds(op, 0) ? 0 : -1;
 }
 
@@ -224,10 +237,13 @@ static int64_t whole(double size) {
   return size < 9e15 ? (int64_t)size : INT64_MAX;
 }
 
+/* Experts count as one product as wide as those that are read, with the mean of their rows. */
 static void linear_facts(const lp_plan_sizes *sizes, lp_side side, const lp_op *op, lp_op_facts *facts) {
   double n = dim_at(sizes, side, lp_op_out(op, 0), -1), rows = numel_at(sizes, side, op->out[0]->type) / n;
-  facts->m = whole(rows);
-  facts->n = whole(n) * (lp_op_in(op, 4) ? 2 : 1);
+  double read = fmax(1, (double)lp_op_i64(op, "experts", 1) * read_share(sizes, side, op));
+  facts->kind = LP_OP_LINEAR;
+  facts->m = whole(rows / read);
+  facts->n = whole(n * read) * (lp_op_in(op, 4) ? 2 : 1);
   facts->k = whole(dim_at(sizes, side, lp_op_in(op, 0), -1));
 }
 
@@ -275,7 +291,7 @@ static lp_dtype attention_dtype(const lp_op *op, const lp_machine *machine) {
 /* The type of the arithmetic: that of products, else the type of the first operand. */
 static lp_dtype arithmetic_dtype(const lp_compile_request *request, const lp_op *op, lp_side side,
                                  const lp_machine *machine) {
-  if (op->kind == LP_OP_LINEAR) return product_dtype(request, op, side, machine);
+  if (lp_op_is_weighted(op)) return product_dtype(request, op, side, machine);
   if (op->kind == LP_OP_ATTENTION) return attention_dtype(op, machine);
   const lp_value *first = lp_op_in(op, 0) ? lp_op_in(op, 0) : lp_op_out(op, 0);
   const lp_dtype own = first && lp_dtype_is_float(first->type.dtype) ? first->type.dtype : LP_F32;
@@ -296,7 +312,7 @@ static double draw_ms(const lp_plan_sizes *sizes, lp_side side, const lp_machine
 static void predict(const lp_plan_sizes *sizes, lp_side side, const lp_machine *machine, const lp_op *op,
                     const lp_cost *cost, lp_plan_op *item) {
   lp_op_facts facts = {.kind = op->kind, .flops = size_at(sizes, side, cost->flops), .bytes = item->bytes[side]};
-  if (op->kind == LP_OP_LINEAR)
+  if (lp_op_is_weighted(op))
     linear_facts(sizes, side, op, &facts);
   else if (op->kind == LP_OP_ATTENTION)
     attention_facts(sizes, side, op, &facts);
@@ -333,7 +349,7 @@ static void price_side(const lp_plan_sizes *sizes, lp_side side, const lp_op *pa
     lp_dtype own = op->in[operand].value->type.dtype;
     scale = lp_plan_operand_storage(sizes->request, side, op, operand).bits / lp_dtype_bits(own);
   }
-  if (op->kind == LP_OP_LINEAR) read = scale; /* an embedding reads a few rows only */
+  if (lp_op_is_weighted(op)) read = scale * read_share(sizes, side, part); /* an embedding reads a few rows only */
   item->flops[side] = size_at(sizes, LP_SIDE_DEVICE, cost->flops);
   item->weight_bytes[side] = weight * scale;
   item->bytes[side] = bytes - weight + weight * read;

@@ -40,7 +40,7 @@ static double file_bits(const lp_module *module) {
   double most = 0;
   const lp_op *func = lp_module_find_func(module, "main");
   LP_FOR_OPS(op, func->region) {
-    if (op->kind != LP_OP_LINEAR || !lp_value_is_constant(op->in[1].value)) continue;
+    if (!lp_op_is_weighted(op) || !lp_value_is_constant(op->in[1].value)) continue;
     lp_dtype dtype = op->in[1].value->type.dtype;
     if (lp_dtype_is_float(dtype)) most = fmax(most, lp_dtype_bits(dtype));
   }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 bool lp_raise_is_projection(const lp_op *op) {
+  if (op->kind == LP_ONNX_Experts) return true;
   if (op->kind != LP_ONNX_MatMul && op->kind != LP_ONNX_Gemm) return false;
   return lp_weight_source(lp_op_in(op, 1)) != NULL;
 }

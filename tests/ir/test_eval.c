@@ -396,6 +396,20 @@ LP_TEST(linear) {
   is(op->out[0], "125 221");
 }
 
+LP_TEST(experts) {
+  lp_value *x = FLOATS("1,2", 1., 2.), *w = FLOATS("4,2", 1., 2., 3., 4., 5., 6., 7., 8.), *index = INTS(1, 0);
+  with_i64("experts", 2);
+  is(of(NODE(Experts, x, index, w)), "17 23 5 11");
+  with_i64("experts", 2);
+  is(of(NODE(Experts, x, INTS(9, -9), w, FLOATS("4", 1., 2., 3., 4.))), "20 27 6 13"); /* outside: clamped */
+  lp_value *in[] = {FLOATS("2,2", 1., 0., 0., 1.), w, NULL, index, w};
+  lp_op *op = operator(LP_OP_EXPERTS, LP_F32, "2,2", 5, in);
+  lp_op_set_i64(test_module, op, "experts", 2);
+  lp_op_set_bool(test_module, op, "transpose_b", true);
+  lp_op_set_str(test_module, op, "epilogue", "relu");
+  is(op->out[0], "25 49 4 16");
+}
+
 LP_TEST(sizes_come_from_symbols) {
   sym[0] = 2; /* b */
   sym[1] = 3; /* s */

@@ -20,6 +20,34 @@ LP_TEST(products) {
   op_check_rows(rows, LP_COUNT(rows), NULL);
 }
 
+LP_TEST(experts) {
+  static const char six[] = "experts = 6 : i64, transpose_b = true, operand_mask = \"1101\"";
+  static const char with_bias[] = "experts = 6 : i64, transpose_b = true";
+  static const op_row rows[] = {
+      {"op.experts", six, "f32 b,1,8; w f32 30,8; i64 b,2", "f32 b,2,5", NULL},
+      {"op.experts", six, "f32 b,2,8; w f32 30,8; i64 b,2", "f32 b,2,5", NULL},
+      {"op.experts", with_bias, "f32 b,2,8; w f32 30,8; f32 30; i64 b,2", "f32 b,2,5", NULL},
+      {"op.experts", with_bias, "f32 b,2,8; w f32 30,8; f32 5; i64 b,2", "f32 b,2,5", "bias is 5, should be 30"},
+      {"op.experts", six, "f32 b,3,8; w f32 30,8; i64 b,2", "f32 b,2,5", "x's number of choices is 3, should be 2"},
+      {"op.experts", six, "f32 b,2,8; w f32 25,8; i64 b,2", "f32 b,2,5", "weight's outer size is 25, should be 30"},
+      {"op.experts", six, "f32 b,2,7; w f32 30,8; i64 b,2", "f32 b,2,5", "weight's inner size is 8, should be 7"},
+      {"op.experts", six, "f32 s,2,8; w f32 30,8; i64 b,2", "f32 b,2,5", "x's axis is s, should be b"},
+      {"op.experts", six, "f32 b,2,8; w f32 30,8; i64 b,2", "f32 s,2,5", "result axis is s, should be b"},
+      {"op.experts", six, "f32 b,8; w f32 30,8; i64 b,2", "f32 b,5",
+       "index is not of type i64 with one axis less than x"},
+      {"op.experts", six, "f32 b,2,8; w f32 30,8; i32 b,2", "f32 b,2,5",
+       "index is not of type i64 with one axis less than x"},
+      {"op.experts", six, "f32 b,2,8; f32 30,8; i64 b,2", "f32 b,2,5", "weight is not a constant"},
+      {"op.experts", "experts = 6 : i64, transpose_b = true, operand_mask = \"11001\"",
+       "f32 b,2,8; w f32 30,8; w f32 30,8", "f32 b,2,5", "experts, transpose_b or index are missing"},
+      {"op.experts", "experts = 6 : i64, transpose_b = false, operand_mask = \"1101\"",
+       "f32 b,2,8; w f32 30,8; i64 b,2", "f32 b,2,5", "experts, transpose_b or index are missing"},
+      {"op.experts", "experts = 0 : i64, transpose_b = true, operand_mask = \"1101\"", "f32 b,2,8; w f32 30,8; i64 b,2",
+       "f32 b,2,5", "experts, transpose_b or index are missing"},
+  };
+  op_check_rows(rows, LP_COUNT(rows), NULL);
+}
+
 LP_TEST(weights) {
   static const char grouped[] = "group = 4 : i64, operand_mask = \"110001\"";
   static const char zeros[] = "operand_mask = \"1100011\"", scaled[] = "operand_mask = \"110001\"";

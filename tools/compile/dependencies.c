@@ -23,16 +23,23 @@ static void put_dependency(lp_writer *writer, lp_map *seen, const char *path) {
   put_escaped(writer, path);
 }
 
+static void put_weight_file(lp_writer *writer, lp_map *seen, const lp_module *module, const char *file) {
+  if (!file[0]) return;
+  char *path = file[0] == '/' ? lp_strdup(file) : lp_path_join(module->directory, file);
+  /* Other files are made from the content of a listed file. */
+  if (lp_path_exists(path)) put_dependency(writer, seen, path);
+  free(path);
+}
+
 static void put_weight_files(lp_writer *writer, lp_map *seen, const lp_module *module) {
   LP_FOR_OPS(func, lp_module_body(module)) {
     if (!func->region) continue;
     LP_FOR_OPS(op, func->region) {
-      const char *file = op->kind == LP_OP_WEIGHT ? lp_op_str(op, "file", "") : "";
-      if (!file[0]) continue;
-      char *path = file[0] == '/' ? lp_strdup(file) : lp_path_join(module->directory, file);
-      /* Other files are made from the content of a listed file. */
-      if (lp_path_exists(path)) put_dependency(writer, seen, path);
-      free(path);
+      if (op->kind != LP_OP_WEIGHT) continue;
+      const lp_attr *files = lp_op_attr(op, "files");
+      put_weight_file(writer, seen, module, lp_op_str(op, "file", ""));
+      for (int32_t i = 0; files && i < files->count; i++)
+        put_weight_file(writer, seen, module, files->ss[i]);
     }
   }
 }

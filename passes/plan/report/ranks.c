@@ -8,7 +8,7 @@
 
 /* Tells whether a rank computes all of a product or an attention; `part` is what it computes. */
 static bool is_whole(const lp_op *op, const lp_op *part) {
-  if (op->kind == LP_OP_LINEAR) return lp_shard_parts(part, 1) == 1;
+  if (lp_op_is_weighted(op)) return lp_shard_parts(part, 1) == 1;
   return op->kind == LP_OP_ATTENTION && lp_op_i64(part, "heads", 0) == lp_op_i64(op, "heads", 0);
 }
 
@@ -43,7 +43,7 @@ static lp_report_whole find_whole(const lp_report *report, int64_t ranks) {
     for (int32_t i = 0; i < problem->op_count; i++) {
       const lp_op *op = problem->ops[i].op;
       if (problem->ops[i].free || report->side[stage][i] != LP_SIDE_CLOUD) continue;
-      if (op->kind != LP_OP_LINEAR && op->kind != LP_OP_ATTENTION) continue;
+      if (!lp_op_is_weighted(op) && op->kind != LP_OP_ATTENTION) continue;
       all += steps * problem->ops[i].flops[LP_SIDE_DEVICE];
       if (!is_whole(op, view->stage[stage].part[i])) continue;
       kept += steps * problem->ops[i].flops[LP_SIDE_DEVICE];
