@@ -74,7 +74,7 @@ static lp_status bind_all(cpu_code *code, bool linears, lp_diag *diag) {
     for (size_t k = 0; k < program->segments.count; k++) {
       const lp_side_segment *segment = program->segments.data[k];
       for (size_t c = 0; c < segment->calls.count; c++)
-        if ((segment->calls.data[c]->op->kind == LP_OP_LINEAR) == linears)
+        if (lp_op_is_weighted(segment->calls.data[c]->op) == linears)
           LP_TRY(bind_constants(code, cpu_call_at(segment, c), diag));
     }
   }

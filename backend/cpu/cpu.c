@@ -99,7 +99,7 @@ static void find_rounding(const cpu_code *code, const cpu_target *target, bool w
     for (size_t k = 0; k < program->segments.count; k++)
       for (size_t c = 0; c < program->segments.data[k]->calls.count; c++) {
         const lp_op *op = program->segments.data[k]->calls.data[c]->op;
-        what[0] = what[0] || (op->kind == LP_OP_LINEAR && cpu_linear_is_integer(op));
+        what[0] = what[0] || (lp_op_is_weighted(op) && cpu_linear_is_integer(op));
         what[1] = what[1] || cpu_op_pairs(target, op) != LPK_PAIRS_NONE;
       }
   }

@@ -7,6 +7,7 @@
 
 static const cpu_rule *const rules[] = {
     &cpu_rule_linear,
+    &cpu_rule_experts,
     &cpu_rule_matmul,
     &cpu_rule_quantize,
     &cpu_rule_dequantize,

@@ -193,6 +193,6 @@ int cpu_op_pairs(const cpu_target *target, const lp_op *op) {
   int64_t k = 0;
   if (!cpu_op_asks_bf16(op)) return LPK_PAIRS_NONE;
   if (target->pairs != LPK_PAIRS_AMX) return target->pairs;
-  if (op->kind != LP_OP_LINEAR || !lp_type_static_dim(lp_op_in(op, 0)->type, -1, &k)) return LPK_PAIRS_NONE;
+  if (!lp_op_is_weighted(op) || !lp_type_static_dim(lp_op_in(op, 0)->type, -1, &k)) return LPK_PAIRS_NONE;
   return k < LPK_PAIRS_LEAST ? LPK_PAIRS_NONE : LPK_PAIRS_AMX;
 }

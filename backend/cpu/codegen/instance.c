@@ -171,7 +171,7 @@ static const char *instance_name(cpu_codegen *gen, const cpu_call *call) {
     const char *word = lp_op_str(call->base.op, words[i], NULL);
     if (word && !lp_streq(word, "none")) lp_buf_printf(&name, "_%s", word);
   }
-  const cpu_constant *weight = call->base.op->kind == LP_OP_LINEAR ? call->constant[1] : NULL;
+  const cpu_constant *weight = lp_op_is_weighted(call->base.op) ? call->constant[1] : NULL;
   if (weight) {
     lp_buf_printf(&name, "_%s_%" PRId64 "x%" PRId64 "%s",
                   lp_dtype_name(weight->form == CPU_FORM_GROUPS ? weight->codes : weight->stored.dtype), weight->n,

@@ -25,7 +25,7 @@ static void static_shape(cpu_constant *constant) {
 
 static void packed_shape(cpu_constant *constant) {
   lp_stored_constant *stored = &constant->stored;
-  int64_t panels = LPK_PANELS(constant->n) * (constant->gated ? 2 : 1);
+  int64_t panels = constant->experts * LPK_PANELS(constant->n) * (constant->gated ? 2 : 1);
   if (constant->form == CPU_FORM_GROUPS) {
     lpk_group_form form = group_form(constant);
     stored->rank = 2;
@@ -77,6 +77,8 @@ static void describe(const lp_op *op, int32_t index, cpu_constant *constant) {
     constant->transpose = lp_op_bool(op, "transpose_b", false);
     lp_type_static_dim(lp_op_in(op, 0)->type, -1, &constant->k);
     lp_type_static_dim(w->type, constant->transpose ? 0 : 1, &constant->n);
+    constant->experts = lp_op_i64(op, "experts", 1);
+    constant->n /= constant->experts;
     constant->gated = gate != NULL;
     if (gate && index == 1) constant->gate = lp_value_base(gate);
     constant->stored.dtype = index == 1 ? weight_dtype(op, w->type.dtype) : LP_F32;
@@ -125,8 +127,8 @@ static void constant_key(const cpu_constant *constant, lp_buf *key) {
   if (constant->form == CPU_FORM_GROUPS)
     lp_buf_printf(key, " %s by %" PRId64 " %s%s", lp_dtype_name(constant->codes), constant->group,
                   lp_dtype_name(constant->scale_dtype), constant->zeros ? " z" : "");
-  lp_buf_printf(key, " as %d %s%s%s", (int)constant->form, lp_dtype_name(constant->stored.dtype),
-                constant->transpose ? " t" : "", constant->gated ? " g" : "");
+  lp_buf_printf(key, " as %d %s%s%s %" PRId64, (int)constant->form, lp_dtype_name(constant->stored.dtype),
+                constant->transpose ? " t" : "", constant->gated ? " g" : "", constant->experts);
   for (int32_t i = 0; i < constant->stored.rank; i++)
     lp_buf_printf(key, " %" PRId64, constant->stored.dim[i]);
 }
@@ -134,7 +136,7 @@ static void constant_key(const cpu_constant *constant, lp_buf *key) {
 /* A table [n][k] that a linear of this side reads as panels of the table's own type: an embedding reads its rows from
  * there, so that tied weights are stored once. NULL when there is none. */
 static const cpu_constant *find_panels(const lp_constants *constants, lp_value *table) {
-  cpu_constant wanted = {.value = table, .form = CPU_FORM_PANELS, .transpose = true};
+  cpu_constant wanted = {.value = table, .form = CPU_FORM_PANELS, .transpose = true, .experts = 1};
   wanted.stored.dtype = table->type.dtype;
   if (table->type.rank != 2 || !lp_type_static_dim(table->type, 0, &wanted.n) ||
       !lp_type_static_dim(table->type, 1, &wanted.k))
@@ -149,7 +151,7 @@ static const cpu_constant *find_panels(const lp_constants *constants, lp_value *
 
 lp_status cpu_constant_get(lp_constants *constants, const lp_op *op, int32_t index, cpu_form form,
                            const cpu_constant **out, lp_diag *diag) {
-  cpu_constant found = {.value = lp_value_base(lp_op_in(op, index)), .form = form};
+  cpu_constant found = {.value = lp_value_base(lp_op_in(op, index)), .form = form, .experts = 1};
   if (form == CPU_FORM_TABLE) {
     *out = find_panels(constants, found.value);
     if (*out) return LP_OK;

@@ -22,8 +22,9 @@ typedef struct {
   lp_value *gate; /* PANELS and BIAS: panel 2j is of the gate (BIAS: zero), panel 2j + 1 of the value; else NULL */
   cpu_form form;
   bool gated;
-  bool transpose; /* PANELS: the value is [n][k], not [k][n] */
-  int64_t n, k;   /* PANELS, GROUPS and BIAS */
+  bool transpose;  /* PANELS: the value is [n][k], not [k][n] */
+  int64_t n, k;    /* PANELS, GROUPS and BIAS: of each expert */
+  int64_t experts; /* 1 but for op.experts: their panels follow each other */
   /* PANELS and GROUPS of an integer weight: [0] of the value, [1] of its gate; NULL where there is none */
   lp_value *scale[2], *zero[2];
   int64_t group; /* the number of rows of k that share a scale */

@@ -36,7 +36,7 @@ bool cpu_linear_is_integer(const lp_op *op) {
 
 bool cpu_op_asks_bf16(const lp_op *op) {
   if (!lp_streq(lp_op_str(op, "activations", NULL), "bf16")) return false;
-  return op->kind == LP_OP_ATTENTION || (op->kind == LP_OP_LINEAR && cpu_linear_weight_form(op) == CPU_FORM_PANELS);
+  return op->kind == LP_OP_ATTENTION || (lp_op_is_weighted(op) && cpu_linear_weight_form(op) == CPU_FORM_PANELS);
 }
 
 static lp_dtype code_dtype(lp_dtype own) {

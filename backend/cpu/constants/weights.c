@@ -22,10 +22,11 @@ static void write_f32(lp_writer *writer, const lp_tensor *tensor, int64_t count)
 
 static void write_bias(lp_writer *writer, const cpu_constant *constant, const lp_tensor *tensor) {
   static const float zero[LPK_PANEL];
-  for (int64_t j = 0; j < LPK_PANELS(constant->n); j++) {
+  const int64_t panels = LPK_PANELS(constant->n);
+  for (int64_t at = 0; at < constant->experts * panels; at++) {
     float panel[LPK_PANEL] = {0};
-    for (int64_t i = 0; i < LPK_PANEL && j * LPK_PANEL + i < constant->n; i++)
-      panel[i] = (float)lp_tensor_f64(tensor, j * LPK_PANEL + i);
+    for (int64_t i = 0, j = at % panels * LPK_PANEL; i < LPK_PANEL && j + i < constant->n; i++)
+      panel[i] = (float)lp_tensor_f64(tensor, at / panels * constant->n + j + i);
     if (constant->gated) lp_writer_put(writer, zero, sizeof zero);
     lp_writer_put(writer, panel, sizeof panel);
   }
@@ -40,7 +41,7 @@ static lp_status packer_weight(lp_module *module, const cpu_constant *constant, 
   if (constant->scale[which]) {
     LP_TRY(cpu_dequantise(module, constant, tensor, which, narrow, diag));
   } else if (tensor->type.dtype == LP_F64) {
-    int64_t count = constant->n * constant->k;
+    int64_t count = constant->experts * constant->n * constant->k;
     *narrow = lp_alloc(sizeof **narrow * (size_t)count);
     for (int64_t i = 0; i < count; i++)
       (*narrow)[i] = (float)lp_tensor_f64(tensor, i);
@@ -49,6 +50,12 @@ static lp_status packer_weight(lp_module *module, const cpu_constant *constant, 
   out->data = *narrow;
   out->dtype = LPK_F32;
   return LP_OK;
+}
+
+static lpk_weight of_expert(const lpk_weight *all, int64_t e) {
+  lpk_weight own = *all;
+  if (own.data) own.data = (const char *)all->data + e * all->n * all->k * (all->dtype == LPK_F32 ? 4 : 2);
+  return own;
 }
 
 static lp_status write_panels(lp_module *module, lp_writer *writer, const cpu_constant *constant,
@@ -64,13 +71,16 @@ static lp_status write_panels(lp_module *module, lp_writer *writer, const cpu_co
   int dtype = cpu_kernel_dtype(constant->stored.dtype);
   size_t bytes = lpk_panel_bytes(constant->k, dtype);
   void *panel = lp_alloc(bytes);
-  for (int64_t j = 0; j < LPK_PANELS(constant->n); j++) {
-    if (gate) {
-      lpk_pack_panel(panel, dtype, &other, j * LPK_PANEL);
+  for (int64_t e = 0; e < constant->experts; e++) {
+    const lpk_weight own = of_expert(&weight, e), own_gate = of_expert(&other, e);
+    for (int64_t j = 0; j < LPK_PANELS(constant->n); j++) {
+      if (gate) {
+        lpk_pack_panel(panel, dtype, &own_gate, j * LPK_PANEL);
+        lp_writer_put(writer, panel, bytes);
+      }
+      lpk_pack_panel(panel, dtype, &own, j * LPK_PANEL);
       lp_writer_put(writer, panel, bytes);
     }
-    lpk_pack_panel(panel, dtype, &weight, j * LPK_PANEL);
-    lp_writer_put(writer, panel, bytes);
   }
   free(panel);
   free(narrow[0]);

@@ -120,18 +120,19 @@ static void quantise_column(const source *s, workspace *w, int64_t column, int64
   free(codes);
 }
 
-/* The columns that pad the last panel have zero scales. */
-static void write_panel(lp_writer *writer, const source *s, workspace *w, int64_t first) {
+/* Writes columns first .. of an expert's n. The columns that pad the last panel have zero scales. */
+static void write_panel(lp_writer *writer, const source *s, workspace *w, int64_t expert, int64_t first) {
   const cpu_constant *c = s->constant;
   size_t groups = (size_t)((c->k + c->group - 1) / c->group) * LPK_PANEL;
   memset(w->codes, 0, (size_t)c->k * LPK_PANEL);
   memset(w->scale, 0, groups * sizeof(float));
   memset(w->zero, 0, groups * sizeof(float));
   for (int64_t j = 0; j < LPK_PANEL && first + j < c->n; j++) {
+    int64_t column = expert * c->n + first + j;
     if (s->quantised)
-      take_column(s, w, first + j, j);
+      take_column(s, w, column, j);
     else
-      quantise_column(s, w, first + j, j);
+      quantise_column(s, w, column, j);
   }
   lpk_pack_group_panel(w->panel, &w->form, w->codes, w->scale, c->zeros ? w->zero : NULL);
   lp_writer_put(writer, w->panel, w->bytes);
@@ -143,9 +144,10 @@ lp_status cpu_write_groups(lp_module *module, lp_writer *writer, const cpu_const
   LP_TRY(open_source(module, constant, w, 0, &value, diag));
   if (gate) LP_TRY(open_source(module, constant, gate, 1, &other, diag));
   workspace work = workspace_create(constant);
-  for (int64_t j = 0; j < LPK_PANELS(constant->n); j++) {
-    if (gate) write_panel(writer, &other, &work, j * LPK_PANEL);
-    write_panel(writer, &value, &work, j * LPK_PANEL);
+  const int64_t panels = LPK_PANELS(constant->n);
+  for (int64_t at = 0; at < constant->experts * panels; at++) {
+    if (gate) write_panel(writer, &other, &work, at / panels, at % panels * LPK_PANEL);
+    write_panel(writer, &value, &work, at / panels, at % panels * LPK_PANEL);
   }
   workspace_free(&work);
   return LP_OK;
@@ -155,7 +157,7 @@ lp_status cpu_dequantise(lp_module *module, const cpu_constant *constant, const 
                          lp_diag *diag) {
   source s;
   LP_TRY(open_source(module, constant, w, which, &s, diag));
-  const int64_t n = constant->n, k = constant->k;
+  const int64_t n = constant->experts * constant->n, k = constant->k;
   float *values = lp_alloc((size_t)(n * k) * sizeof(float) + 1);
   for (int64_t row = 0; row < k; row++)
     for (int64_t column = 0; column < n; column++) {

@@ -103,10 +103,9 @@ INLINE void few_panel(const linear *l, const form *f, int64_t panel) {
                  load16(sums[h] + r * LANES), f->gated ? load16(sums[2 + h] + r * LANES) : splat(0));
 }
 
-INLINE void amx_few(const linear *l, const form *f, int64_t thread, int64_t threads) {
-  int64_t panels = LPK_PANELS(f->n);
+INLINE void amx_few(const linear *l, const form *f, int64_t first, int64_t last) {
   amx_begin(&few_shapes);
-  for (int64_t j = share(panels, thread, threads); j < share(panels, thread + 1, threads); j++)
+  for (int64_t j = first; j < last; j++)
     few_panel(l, f, j);
   amx_end();
 }

@@ -164,6 +164,22 @@ void lpk_linear_integer(float *y, const float *x, const void *w, const float *bi
 #define LPK_INTEGER_SCRATCH(m, k, threads)                                                                             \
   (((m) + 12) * LPK_INTEGER_ROW_BYTES(k) + (threads) * LPK_INTEGER_THREAD_BYTES(k))
 
+/* y[m][n]: row r is x[r / shared] times expert index[r] of `experts`, whose panels (and biases) follow each other in w
+ * (and bias); an index outside is clamped. Panels, bias and form are lpk_linear's; x has rows of k. Threads divide the
+ * panels of the experts that have rows; rows of an expert are multiplied together. */
+void lpk_experts(float *y, const float *x, const void *w, const float *bias, const int64_t *index, int64_t m,
+                 int64_t experts, int64_t shared, const lpk_linear_form *form, void *scratch, int64_t thread,
+                 int64_t threads);
+/* The same as lpk_linear_integer. */
+void lpk_experts_integer(float *y, const float *x, const void *w, const float *bias, const int64_t *index, int64_t m,
+                         int64_t experts, int64_t shared, const lpk_linear_form *form, void *scratch, int64_t thread,
+                         int64_t threads);
+
+/* A thread's bytes besides the order of rows: `product`, LPK_LINEAR_SCRATCH or LPK_INTEGER_SCRATCH of LPK_MC rows and
+ * one thread, and these rows. Each thread has a copy of the order. */
+#define LPK_EXPERTS_THREAD_BYTES(product, k) (((product) + LPK_MC * (k) * 4 + 63) / 64 * 64)
+#define LPK_EXPERTS_ORDER_BYTES(m, experts) (4 * ((m) + (experts)))
+
 /* ---- quantising -------------------------------------------------------------------------------------------------- */
 
 /* The layout of scales over an array [outer][size][inner]: the scale of element (o, a, i) is at o * so + a / group * sa

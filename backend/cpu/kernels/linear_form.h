@@ -16,6 +16,7 @@ typedef struct {
   const float *x;
   const void *w;
   const float *bias, *residual;
+  const int32_t *rows; /* the row of y for each row of x; NULL: the same */
   int64_t m, ldx, ldy;
 } linear;
 
@@ -25,7 +26,7 @@ INLINE void finish16(const linear *l, const form *f, int64_t row, int64_t col, i
   if (l->bias) value += load16(l->bias + at);
   value = activate(value, f->act);
   if (f->gated) value *= l->bias ? up + load16(l->bias + at + LPK_PANEL) : up;
-  float *y = l->y + row * l->ldy + col;
+  float *y = l->y + (l->rows ? l->rows[row] : row) * l->ldy + col;
   const float *residual = l->residual ? l->residual + row * l->ldy + col : 0;
   if (f->n % LPK_PANEL == 0 || col + LANES <= f->n) {
     store16(y, residual ? value + load16(residual) : value);

@@ -1,4 +1,4 @@
-/* op.linear and op.matmul: products of matrices. */
+/* op.linear, op.experts and op.matmul: products of matrices. */
 #include "backend/cpu/codegen/build.h"
 
 #include "backend/cpu/kernels/kernels.h"
@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-enum { X, W, BIAS, RESIDUAL, GATE, SCALE };
+enum { X, W, BIAS, RESIDUAL, INDEX = RESIDUAL, GATE, SCALE };
 
 typedef struct {
   const char *name;
@@ -42,7 +42,7 @@ static bool linear_runs(const lp_op *op, char why[64]) {
   int64_t n = lp_op_bool(op, "transpose_b", false) ? rows : columns;
   if (bias && (!lp_value_is_constant(bias) || !lp_type_static_numel(bias->type, &length) || length != n))
     return snprintf(why, 64, "its bias is not a constant vector"), false;
-  const lp_value *residual = lp_op_in(op, RESIDUAL);
+  const lp_value *residual = op->kind == LP_OP_LINEAR ? lp_op_in(op, RESIDUAL) : NULL;
   if (residual && !lp_type_equal(residual->type, op->out[0]->type))
     return snprintf(why, 64, "its residual is not shaped like its result"), false;
   if (!find_epilogue(op)) return snprintf(why, 64, "epilogue '%s'", lp_op_str(op, "epilogue", "")), false;
@@ -130,6 +130,54 @@ const cpu_rule cpu_rule_linear = {
     .scratch = linear_scratch,
     .emit = emit_linear,
     .scratch_rows = scratch_rows,
+    .reads_packed = true,
+};
+
+/* ---- products whose weights data chooses ------------------------------------------------------------------------- */
+
+static cpu_form experts_form(const lp_op *op, int32_t index) {
+  return index == INDEX ? CPU_FORM_RAW : linear_form(op, index);
+}
+
+/* The rows of the result. */
+static const lp_poly *experts_rows(lp_module *module, const lp_op *op) {
+  return lp_type_numel(module, lp_op_in(op, INDEX)->type);
+}
+
+static const lp_poly *experts_scratch(lp_module *module, const lp_op *op) {
+  int64_t k;
+  if (!lp_type_static_dim(lp_op_in(op, X)->type, -1, &k)) return NULL;
+  int64_t product = cpu_linear_is_integer(op) ? LPK_INTEGER_SCRATCH(LPK_MC, k, 1) : LPK_LINEAR_SCRATCH(LPK_MC, k, 1);
+  int64_t fixed = LPK_EXPERTS_THREAD_BYTES(product, k) + LPK_EXPERTS_ORDER_BYTES(0, lp_op_i64(op, "experts", 1));
+  const lp_poly *thread = affine(module, experts_rows(module, op), LPK_EXPERTS_ORDER_BYTES(1, 0), fixed);
+  return lp_poly_mul(module->arena, thread, lp_dim_symbol(module, "t"));
+}
+
+static void emit_experts(cpu_emitter *e) {
+  const cpu_constant *w = e->call->constant[W];
+  const lp_type x = lp_op_in(e->op, X)->type, index = lp_op_in(e->op, INDEX)->type;
+  bool shared = !lp_poly_equal(x.dim[x.rank - 2], index.dim[index.rank - 1]);
+  LLVMValueRef args[] = {e->out[0],
+                         e->in[X],
+                         e->in[W],
+                         e->in[BIAS] ? e->in[BIAS] : cpu_null(e),
+                         e->in[INDEX],
+                         cpu_poly(e, experts_rows(e->module, e->op)),
+                         cpu_i64(e, w->experts),
+                         shared ? cpu_poly(e, index.dim[index.rank - 1]) : cpu_i64(e, 1),
+                         linear_constants(e, w),
+                         e->scratch,
+                         e->thread,
+                         e->threads};
+  cpu_kernel(e, cpu_linear_is_integer(e->op) ? "lpk_experts_integer" : "lpk_experts", args, LP_COUNT(args));
+}
+
+const cpu_rule cpu_rule_experts = {
+    .kind = LP_OP_EXPERTS,
+    .runs = linear_runs,
+    .form = experts_form,
+    .scratch = experts_scratch,
+    .emit = emit_experts,
     .reads_packed = true,
 };
 

@@ -1,0 +1,138 @@
+/* Few rows of activations of 8 bits times panels of groups, and the parts that the product of many rows shares. */
+#ifndef LP_KERNELS_INTEGER_GEMV_H
+#define LP_KERNELS_INTEGER_GEMV_H
+
+#include "backend/cpu/kernels/groups.h"
+#include "backend/cpu/kernels/linear_form.h"
+#include "backend/cpu/kernels/rounded.h"
+
+/* A block of k in a panel: the head of its group (scales and zero points), and its words. */
+typedef struct {
+  const char *head;
+  const uint32_t *words; /* [count][LPK_PANEL] */
+  int64_t count;
+} block;
+
+/* Block `number` of a panel; its words number `count` unless it is the last. */
+INLINE block find_block(const char *panel, const form *f, int64_t number) {
+  int64_t row = number * BLOCK, group = row / f->q.group, in_group = row % f->q.group, words = word_rows(f->q.bits);
+  block b = {.head = panel + group * group_bytes(&f->q), .count = BLOCK / words};
+  b.words = (const uint32_t *)(b.head + head_bytes(&f->q)) + in_group / words * LPK_PANEL;
+  return b;
+}
+
+/* Words of block `number`, of which the last of k may have fewer, or none. */
+INLINE int64_t words_left(const form *f, int64_t number) {
+  int64_t words = word_rows(f->q.bits);
+  return max64(0, (min64(BLOCK, f->k - number * BLOCK) + words - 1) / words);
+}
+
+INLINE v16w load_word(const uint32_t *word) {
+  return *(const v16w_any *)word;
+}
+
+INLINE v16i splat_word(int32_t x) {
+  return (v16i)x;
+}
+
+/* What a sum of products begins with. Sums of 16 bits (DOT_SMALL) begin with zero. */
+INLINE v16i first_sum(const form *f, int32_t start, int kind) {
+  return splat_word(f->q.zeros || kind == DOT_SMALL ? 0 : start);
+}
+
+/* The products of a block as floats, without the scales of weights and activations: the sum less the zero point
+ * times the sum of the codes. `head`: of the group, of which columns 16 h .. are computed. */
+INLINE v16 block_value(v16i sum, const form *f, const char *head, int h, int32_t start, int kind) {
+  if (kind == DOT_SMALL && !f->q.zeros) sum += splat_word(start);
+  v16 value = __builtin_convertvector(sum, v16);
+  if (!f->q.zeros) return value;
+  v16 zero = load_zero(&f->q, head, h) + splat((float)code_offset(kind, f->q.bits));
+  return __builtin_elementwise_fma(-zero, splat((float)start), value);
+}
+
+/* sum + value * the scales of weights and of a row's block, by one rounding in the order of the blocks. */
+INLINE v16 add_scaled(v16 sum, v16 value, v16 scale, float row_scale, const groups *q) {
+  if (!has_binary_scale(q)) return __builtin_elementwise_fma(value * scale, splat(row_scale), sum);
+  v16i larger = (v16i)value + (v16i)splat(row_scale);
+  return __builtin_elementwise_fma((v16)larger, scale, sum);
+}
+
+/* What a sum of such products is multiplied by to give the result. */
+INLINE float sum_unit(const groups *q) {
+  return has_binary_scale(q) ? BINARY_UNIT : 1;
+}
+
+/* acc[rows][2] += the products of block `at` with `rows` rows. Sums of one row are taken in two chains, which hides
+ * latency. */
+INLINE void gemv_block(v16 *acc, const form *f, const block *b, const rounded_rows *x, int rows, int kind) {
+  int per_word = word_steps(kind, f->q.bits), chains = rows == 1 ? 2 : 1;
+  v16i dot[2 * GEMV_ROWS];
+  UNROLL for (int j = 0; j < 2 * rows * chains; j++) dot[j] =
+      j % chains ? splat_word(0) : first_sum(f, x->starts[j / (2 * chains)], kind);
+  for (int64_t i = 0; i < b->count; i++) {
+    const uint32_t *words = b->words + i * LPK_PANEL;
+    const int32_t *codes = x->codes + i * per_word * rows;
+    UNROLL for (int h = 0; h < 2; h++) {
+      __builtin_prefetch((const char *)(words + h * LANES) + PREFETCH_BYTES);
+      v16w word = load_word(words + h * LANES);
+      UNROLL for (int s = 0; s < per_word; s++) UNROLL for (int r = 0; r < rows; r++) {
+        v16i *to = &dot[(r * 2 + h) * chains + (per_word > 1 ? s % chains : 0)];
+        *to = dot_add(*to, (v16i)step_codes(word, s, kind, f->q.bits), splat_word(codes[s * rows + r]), kind, f->dot);
+      }
+    }
+  }
+  UNROLL for (int h = 0; h < 2; h++) {
+    v16 scale = load_weight(b->head, h * LANES, f->q.scale);
+    UNROLL for (int r = 0; r < rows; r++) {
+      int j = r * 2 + h;
+      v16i all = dot_sum(dot[j * chains], kind);
+      if (chains == 2) all += dot_sum(dot[j * 2 + 1], kind);
+      v16 value = block_value(all, f, b->head, h, x->starts[r], kind);
+      acc[j] = add_scaled(acc[j], value, scale, x->scales[r], &f->q);
+    }
+  }
+}
+
+/* acc[rows][2] = rows of x . a panel. */
+INLINE void gemv_panel(v16 *acc, const linear *l, const form *f, const rounded_rows *x, int rows, int64_t panel,
+                       int kind) {
+  const char *at = (const char *)l->w + panel * panel_bytes(&f->q, f->k);
+  UNROLL for (int j = 0; j < 2 * rows; j++) acc[j] = splat(0);
+  for (int64_t i = 0; i < block_count(f->k); i++) {
+    rounded_rows here = rounded_tile(x, 0, rows, i, f->k, kind);
+    block b = find_block(at, f, i);
+    if (i >= f->k / BLOCK) b.count = words_left(f, i);
+    gemv_block(acc, f, &b, &here, rows, kind);
+  }
+}
+
+INLINE void gemv_rows(const linear *l, const form *f, const rounded_rows *x, int rows, int64_t row, int64_t first,
+                      int64_t last, int kind) {
+  int panels = f->gated ? 2 : 1;
+  for (int64_t j = first; j < last; j++) {
+    v16 acc[2][2 * GEMV_ROWS];
+    UNROLL for (int p = 0; p < panels; p++) gemv_panel(acc[p], l, f, x, rows, panels * j + p, kind);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < 2; h++)
+        finish16(l, f, row + r, j * LPK_PANEL + h * LANES, panels * j * LPK_PANEL + h * LANES,
+                 acc[0][r * 2 + h] * sum_unit(&f->q), f->gated ? acc[1][r * 2 + h] * sum_unit(&f->q) : splat(0));
+  }
+}
+
+/* Each thread rounds all rows for itself, which takes less time than a barrier, and multiplies
+ * panels first .. last of the result. Rows go in pairs. `scratch`: the thread's. */
+INLINE void integer_few(const linear *l, const form *f, char *scratch, int64_t first, int64_t last) {
+  int kind = dot_kind(f->dot, f->q.bits, f->q.zeros, 0);
+  rounded_rows x = rounded_at(scratch, 2, f->k, kind);
+  int64_t row = 0;
+  for (; row + 2 <= l->m; row += 2) {
+    source_rows pair = {l->x + row * l->ldx, l->ldx, 2, 2, f->k};
+    round_tile(&x, &pair, &f->q, kind);
+    gemv_rows(l, f, &x, 2, row, first, last, kind);
+  }
+  if (row == l->m) return;
+  source_rows last_row = {l->x + row * l->ldx, l->ldx, 1, 1, f->k};
+  round_tile(&x, &last_row, &f->q, kind);
+  gemv_rows(l, f, &x, 1, row, first, last, kind);
+}
+
+#endif
