@@ -116,24 +116,6 @@ lp_value *lp_build_reshaped_constant(lp_build *b, lp_value *value, lp_type type)
   return copy->out[0];
 }
 
-lp_value *lp_build_constant_part(lp_build *b, lp_value *value, int64_t index, int64_t count, lp_type type) {
-  if (!lp_value_is_constant(value)) return NULL;
-  lp_op *copy = lp_op_clone(b->module, value->def, NULL, NULL);
-  copy->out[0]->type = type;
-  lp_tensor tensor;
-  if (lp_value_constant(value, &tensor)) {
-    size_t bytes = tensor.bytes / (size_t)count;
-    lp_tensor part = {.type = type, .data = (const char *)tensor.data + (size_t)index * bytes, .bytes = bytes};
-    lp_op_set_tensor(b->module, copy, "value", part);
-  } else {
-    int64_t length = lp_op_i64(copy, "length", 0) / count;
-    lp_op_set_i64(b->module, copy, "offset", lp_op_i64(copy, "offset", 0) + index * length);
-    lp_op_set_i64(b->module, copy, "length", length);
-  }
-  insert(b, copy);
-  return copy->out[0];
-}
-
 const lp_value *lp_weight_source(const lp_value *value) {
   for (int depth = 0; value && value->def && depth < 8; depth++) {
     const lp_op *op = value->def;

@@ -35,8 +35,6 @@ lp_value *lp_build_size(lp_build *b, const lp_poly *size);
 lp_value *lp_build_sizes(lp_build *b, lp_type type);
 /* Makes a constant of the same elements in another shape; NULL when `value` is not a constant. */
 lp_value *lp_build_reshaped_constant(lp_build *b, lp_value *value, lp_type type);
-/* Part `index` of the `count` equal parts of a constant's bytes, as `type`; NULL when `value` is not a constant. */
-lp_value *lp_build_constant_part(lp_build *b, lp_value *value, int64_t index, int64_t count, lp_type type);
 
 /* op.* forms that many rules need */
 lp_value *lp_build_map(lp_build *b, const char *fn, int32_t in_count, lp_value *const *in, lp_type type);

@@ -1,5 +1,5 @@
-/* Rewrites com.microsoft: MoE, QMoE (ContribOperators.md). The IR has no branches, so each expert computes every token.
- * The result of a token is the sum over the experts that it chose, each times the weight that the router gave it. */
+/* Rewrites com.microsoft: MoE, QMoE (ContribOperators.md) by llmpart.Experts. The result of a token is the sum over the
+ * experts that it chose, each times the weight that the router gave it. */
 #include "passes/recognise/decompose/rewrite.h"
 
 #include <math.h>
@@ -20,8 +20,9 @@ typedef struct {
   bool quantised, swiglu, interleaved, fused;
   int64_t experts, hidden, inter, rows[3], columns[3]; /* of each product's weight */
   operand_places at;
-  lp_value *x;     /* [tokens, hidden] */
-  lp_value *share; /* [tokens, experts]: the router's weights; 0 for an expert that the token did not choose */
+  lp_value *x;      /* [tokens, 1, hidden] */
+  lp_value *chosen; /* [tokens, k]: the experts, and what the router gave them */
+  lp_value *share;
 } mixture;
 
 /* ---- attributes and sizes ---------------------------------------------------------------------------------------- */
@@ -97,7 +98,6 @@ static lp_value *reduce_last(lp_rewrite *r, lp_value *x) {
   return lp_rw_with(r, LP_ONNX_ReduceSum, 2, in, (lp_rw_attr){"keepdims", 1});
 }
 
-/* Computes `share`: scatters the weights of the chosen experts into the columns of all experts. */
 static lp_status share_out(mixture *m) {
   lp_rewrite *r = m->r;
   lp_type unknown = {.rank = -1};
@@ -108,75 +108,70 @@ static lp_status share_out(mixture *m) {
   if (!router) return LP_FAILED;
   lp_op *top = lp_op_create(r->b.module, LP_ONNX_TopK, r->b.loc, 2, in, 2, (lp_type[]){unknown, unknown});
   LP_TRY(lp_build_place(&r->b, top));
-  lp_value *weights = top->out[0], *chosen = top->out[1];
+  m->share = top->out[0];
+  m->chosen = top->out[1];
   if (given) {
-    lp_value *pick[] = {lp_rw_cast(r, given, LP_F32), chosen};
-    weights = lp_rw_with(r, LP_ONNX_GatherElements, 2, pick, (lp_rw_attr){"axis", 1});
+    lp_value *pick[] = {lp_rw_cast(r, given, LP_F32), m->chosen};
+    m->share = lp_rw_with(r, LP_ONNX_GatherElements, 2, pick, (lp_rw_attr){"axis", 1});
   }
-  if (weights && lp_op_i64(r->op, "normalize_routing_weights", 0))
-    weights = lp_rw_op(r, LP_ONNX_Div, weights, reduce_last(r, weights));
-  lp_value *none = lp_rw_op(r, LP_ONNX_Mul, router, lp_build_f32(&r->b, 0));
-  lp_value *put[] = {none, chosen, weights};
-  m->share = lp_rw_with(r, LP_ONNX_ScatterElements, 3, put, (lp_rw_attr){"axis", 1});
+  if (m->share && lp_op_i64(r->op, "normalize_routing_weights", 0))
+    m->share = lp_rw_op(r, LP_ONNX_Div, m->share, reduce_last(r, m->share));
   return m->share ? LP_OK : LP_FAILED;
 }
 
-/* ---- one expert -------------------------------------------------------------------------------------------------- */
+/* ---- the experts ------------------------------------------------------------------------------------------------- */
 
-/* Returns the part of expert `e` of an operand [experts, ...], with these sizes; NULL if the operand is absent. */
-static lp_value *part(mixture *m, int32_t index, int64_t e, lp_dtype dtype, int32_t rank, const int64_t *dim) {
+/* A constant operand of all experts in another shape; NULL if the operand is absent. */
+static lp_value *shaped(mixture *m, int32_t index, lp_dtype dtype, int32_t rank, const int64_t *dim) {
   lp_value *all = index < 0 ? NULL : lp_op_in(m->r->op, index);
-  if (!all) return NULL;
-  return lp_build_constant_part(&m->r->b, all, e, m->experts, lp_type_static(m->r->b.module, dtype, rank, dim));
+  return all ? lp_build_reshaped_constant(&m->r->b, all, lp_type_static(m->r->b.module, dtype, rank, dim)) : NULL;
 }
 
-static lp_value *float_weight(mixture *m, int which, int64_t e) {
-  int64_t dim[] = {m->rows[which], m->columns[which]};
-  return part(m, m->at.weight[which], e, lp_op_in(m->r->op, m->at.weight[which])->type.dtype, 2, dim);
+static lp_value *float_weight(mixture *m, int which) {
+  int64_t dim[] = {m->experts * m->rows[which], m->columns[which]};
+  return shaped(m, m->at.weight[which], lp_op_in(m->r->op, m->at.weight[which])->type.dtype, 2, dim);
 }
 
 /* One scale for each row, or one for each block of it. */
-static lp_value *quantised_weight(mixture *m, int which, int64_t e) {
+static lp_value *quantised_weight(mixture *m, int which) {
   lp_rewrite *r = m->r;
   const lp_value *scale = lp_op_in(r->op, m->at.scale[which]), *zero = lp_op_in(r->op, m->at.zero[which]);
-  int64_t rows = m->rows[which], columns = m->columns[which], bits = bits_of(m, which), size;
+  int64_t rows = m->rows[which], all = m->experts * rows, columns = m->columns[which], bits = bits_of(m, which), size;
   int64_t block = scale && scale->type.rank == 3 ? lp_op_i64(r->op, "block_size", 0) : columns;
   if (!scale || !lp_value_is_constant(scale) || (zero && !lp_value_is_constant(zero)) || block < 1 || columns % block) {
     (void)lp_rw_refuse(r, "has scales or zero points that do not fit its weights");
     return NULL;
   }
-  int64_t blocks = columns / block, stored = (blocks * bits + 7) / 8, scale_dim[] = {rows, blocks};
+  int64_t blocks = columns / block, stored = (blocks * bits + 7) / 8, scale_dim[] = {all, blocks};
   bool by_row = zero && zero->type.rank == 2;
-  int64_t zero_dim[] = {rows, stored}, row_dim[] = {(rows * bits + 7) / 8}, weight_dim[] = {rows, columns * bits / 8};
-  if (!lp_type_static_numel(scale->type, &size) || size != m->experts * rows * blocks || (by_row && blocks > 1) ||
-      (zero &&
-       (!lp_type_static_numel(zero->type, &size) || size != m->experts * (by_row ? row_dim[0] : rows * stored)))) {
+  int64_t zero_dim[] = {all, stored}, row_dim[] = {all * bits / 8}, weight_dim[] = {all, columns * bits / 8};
+  if (!lp_type_static_numel(scale->type, &size) || size != all * blocks ||
+      (by_row && (blocks > 1 || rows * bits % 8 != 0)) ||
+      (zero && (!lp_type_static_numel(zero->type, &size) || size != (by_row ? row_dim[0] : all * stored)))) {
     (void)lp_rw_refuse(r, "has scales or zero points that do not fit its weights");
     return NULL;
   }
-  lp_rw_packed p = {.rows = rows, .columns = columns, .bits = bits, .block = block, .result = m->x->type.dtype};
-  p.weight = part(m, m->at.weight[which], e, LP_U8, 2, weight_dim);
-  p.scale = part(m, m->at.scale[which], e, scale->type.dtype, 2, scale_dim);
-  if (zero) p.zero = part(m, m->at.zero[which], e, LP_U8, by_row ? 1 : 2, by_row ? row_dim : zero_dim);
+  lp_rw_packed p = {.rows = all, .columns = columns, .bits = bits, .block = block, .result = m->x->type.dtype};
+  p.weight = shaped(m, m->at.weight[which], LP_U8, 2, weight_dim);
+  p.scale = shaped(m, m->at.scale[which], scale->type.dtype, 2, scale_dim);
+  if (zero) p.zero = shaped(m, m->at.zero[which], LP_U8, by_row ? 1 : 2, by_row ? row_dim : zero_dim);
   p.zeros_adjoin = by_row;
   return zero && !p.zero ? NULL : lp_rw_unpacked(r, &p);
 }
 
-/* Returns x [tokens, columns] times the transposed weight, plus the bias. */
-static lp_value *product(mixture *m, int which, int64_t e, lp_value *x) {
-  static const int64_t swap[] = {1, 0};
+/* Returns x [tokens, k or 1, columns] times the weights of the chosen experts, plus their biases. */
+static lp_value *product(mixture *m, int which, lp_value *x) {
   lp_rewrite *r = m->r;
-  lp_value *w = m->quantised ? quantised_weight(m, which, e) : float_weight(m, which, e);
-  w = lp_rw_transpose(r, w, 2, swap);
-  lp_value *y = x && w ? lp_rw_op(r, LP_ONNX_MatMul, x, w) : NULL;
+  int64_t all = m->experts * m->rows[which];
   const lp_value *bias = lp_op_in(r->op, m->at.bias[which]);
-  if (!bias || !y) return y;
-  if (!lp_value_is_constant(bias)) {
+  if (bias && !lp_value_is_constant(bias)) {
     (void)lp_rw_refuse(r, "has a bias that is not a constant");
     return NULL;
   }
-  lp_value *own = part(m, m->at.bias[which], e, bias->type.dtype, 1, &m->rows[which]);
-  return own ? lp_rw_op(r, LP_ONNX_Add, y, own) : NULL;
+  lp_value *w = m->quantised ? quantised_weight(m, which) : float_weight(m, which);
+  lp_value *in[] = {x, m->chosen, w, bias ? shaped(m, m->at.bias[which], bias->type.dtype, 1, &all) : NULL};
+  if (!x || !w || (bias && !in[3])) return NULL;
+  return lp_rw_with(r, LP_ONNX_Experts, bias ? 4 : 3, in, (lp_rw_attr){"experts", m->experts});
 }
 
 static lp_value *number(mixture *m, double value) {
@@ -189,8 +184,8 @@ static lp_value *half(mixture *m, lp_value *both, int64_t which) {
   lp_rewrite *r = m->r;
   int64_t n = m->inter;
   if (!both || !m->interleaved)
-    return lp_rw_slice(r, both, 1, LP_RW_INTS(r, which * n), LP_RW_INTS(r, (which + 1) * n));
-  return lp_rw_pick(r, lp_rw_reshape(r, both, LP_RW_INTS(r, -1, n, 2)), 2, which);
+    return lp_rw_slice(r, both, 2, LP_RW_INTS(r, which * n), LP_RW_INTS(r, (which + 1) * n));
+  return lp_rw_pick(r, lp_rw_reshape(r, both, LP_RW_INTS(r, 0, 0, n, 2)), 3, which);
 }
 
 /* Returns g sigmoid(alpha g) (l + beta), with g and l clamped to the limit. */
@@ -209,11 +204,11 @@ static lp_value *swiglu(mixture *m, lp_value *g, lp_value *l) {
   return l ? lp_rw_op(r, LP_ONNX_Mul, gate, l) : NULL;
 }
 
-static lp_value *activated(mixture *m, int64_t e, lp_value *y) {
+static lp_value *activated(mixture *m, lp_value *y) {
   lp_rewrite *r = m->r;
   const char *activation = lp_op_str(r->op, "activation_type", "relu");
   if (m->swiglu && m->fused) return swiglu(m, half(m, y, 0), half(m, y, 1));
-  if (m->swiglu) return swiglu(m, y, product(m, 2, e, m->x));
+  if (m->swiglu) return swiglu(m, y, product(m, 2, m->x));
   if (lp_streq(activation, "relu")) return lp_rw_op(r, LP_ONNX_Relu, y, NULL);
   if (lp_streq(activation, "silu")) return lp_rw_op(r, LP_ONNX_Swish, y, NULL);
   if (lp_streq(activation, "identity")) return y;
@@ -222,34 +217,22 @@ static lp_value *activated(mixture *m, int64_t e, lp_value *y) {
   return gelu;
 }
 
-/* Returns the expert's result times its weight, and 0 for tokens that did not choose it. A product with 0 is not
- * enough: the result of such a token may be infinite. */
-static lp_value *shared(mixture *m, int64_t e, lp_value *y) {
-  lp_rewrite *r = m->r;
-  lp_value *share = lp_rw_slice(r, m->share, 1, LP_RW_INTS(r, e), LP_RW_INTS(r, e + 1));
-  y = lp_rw_cast(r, y, LP_F32);
-  if (!share || !y) return NULL;
-  lp_value *none = lp_build_f32(&r->b, 0), *unused = lp_rw_op(r, LP_ONNX_Equal, share, none);
-  return lp_rw_op3(r, LP_ONNX_Where, unused, none, lp_rw_op(r, LP_ONNX_Mul, y, share));
-}
-
 lp_status lp_rewrite_mixture(lp_rewrite *r) {
   mixture m = {.r = r, .quantised = r->op->kind == LP_ONNX_MsQMoE};
   int64_t fusion = lp_op_i64(r->op, "swiglu_fusion", 0);
-  lp_value *sum = NULL;
   m.at = m.quantised ? quantised_places : float_places;
   m.swiglu = lp_streq(lp_op_str(r->op, "activation_type", "relu"), "swiglu");
   m.fused = m.swiglu && fusion != 0;
   m.interleaved = fusion == 1;
   LP_TRY(check_attributes(&m));
   LP_TRY(read_sizes(&m));
-  m.x = lp_rw_reshape(r, lp_op_in(r->op, X), LP_RW_INTS(r, -1, m.hidden));
+  m.x = lp_rw_reshape(r, lp_op_in(r->op, X), LP_RW_INTS(r, -1, 1, m.hidden));
   LP_TRY(share_out(&m));
-  for (int64_t e = 0; e < m.experts && m.x; e++) {
-    lp_value *y = shared(&m, e, product(&m, 1, e, activated(&m, e, product(&m, 0, e, m.x))));
-    if (!y) return LP_FAILED;
-    sum = sum ? lp_rw_op(r, LP_ONNX_Add, sum, y) : y;
-  }
+  lp_value *y = lp_rw_cast(r, product(&m, 1, activated(&m, product(&m, 0, m.x))), LP_F32);
+  lp_value *weighted[] = {y ? lp_rw_op(r, LP_ONNX_Mul, y, lp_rw_unsqueeze(r, m.share, LP_RW_INTS(r, -1))) : NULL,
+                          LP_RW_INTS(r, 1)};
+  if (!weighted[0]) return LP_FAILED;
+  lp_value *sum = lp_rw_with(r, LP_ONNX_ReduceSum, 2, weighted, (lp_rw_attr){"keepdims", 0});
   sum = sum ? lp_rw_cast(r, sum, lp_op_in(r->op, X)->type.dtype) : NULL;
   r->result[0] = sum ? lp_rw_reshape(r, sum, lp_rw_op(r, LP_ONNX_Shape, lp_op_in(r->op, X), NULL)) : NULL;
   return r->result[0] ? LP_OK : LP_FAILED;
