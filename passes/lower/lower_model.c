@@ -79,11 +79,25 @@ static lp_value *build_linear(lp_lowering *l, lp_value *x, const weight *w, lp_v
   return op->out[0];
 }
 
+/* Marks the product that the choice of experts comes from, through operators on its scores. */
+static void mark_router(lp_module *module, const lp_value *index) {
+  enum { MOST_STEPS = 24 };
+  for (int step = 0; index && index->def && step < MOST_STEPS; step++) {
+    lp_op *op = index->def;
+    if (op->kind == LP_OP_LINEAR) {
+      lp_op_set_bool(module, op, "exact", true);
+      return;
+    }
+    index = op->in_count > 0 ? lp_op_in(op, 0) : NULL;
+  }
+}
+
 lp_status lp_lower_experts(lp_lowering *l) {
   lp_value *x = lp_op_in(l->op, 0), *index = lp_op_in(l->op, 1);
   weight w;
   if (!find_weight(lp_op_in(l->op, 2), true, &w) || !w.transposed)
     return lp_lower_refuse(l, "has a weight that is not a constant [experts * n][k]");
+  mark_router(l->b.module, index);
   if (index->type.dtype != LP_I64) index = lp_build_map1(&l->b, "cast", index, LP_I64);
   lp_value *in[] = {x, w.w, lp_op_in(l->op, 3), index, NULL, w.scale, w.zero};
   lp_type type = lp_type_with_dtype(l->op->out[0]->type, x->type.dtype);

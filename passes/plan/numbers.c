@@ -130,10 +130,11 @@ double lp_plan_value_bytes(const lp_plan_sizes *sizes, lp_type type) {
 /* ---- weights and KV caches --------------------------------------------------------------------------------------- */
 
 /* The form in which a side stores a linear operator's weight that has the dtype `own` in the file. */
-static lp_storage weight_storage(const lp_compile_request *request, lp_side side, lp_dtype own) {
+static lp_storage weight_storage(const lp_compile_request *request, lp_side side, const lp_op *op, lp_dtype own) {
   const char *name = side == LP_SIDE_CLOUD ? request->dtype_cloud : request->dtype_device;
   lp_storage asked;
-  return lp_dtype_is_float(own) && lp_storage_find(name, &asked) ? asked : lp_storage_of(own);
+  bool converts = lp_dtype_is_float(own) && !lp_op_bool(op, "exact", false);
+  return converts && lp_storage_find(name, &asked) ? asked : lp_storage_of(own);
 }
 
 /* Tells whether the operator reads the constant as rows of an embedding's table, of a float type that products read. */
@@ -177,7 +178,7 @@ static bool converts_tables(const lp_compile_request *request, lp_side side) {
 }
 
 lp_storage lp_plan_operand_storage(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand) {
-  lp_storage stored = weight_storage(request, side, op->in[operand].value->type.dtype), wide;
+  lp_storage stored = weight_storage(request, side, op, op->in[operand].value->type.dtype), wide;
   lp_weight_form form = form_of(op, operand);
   bool table = form == LP_WEIGHT_TABLE || form == LP_WEIGHT_TIED, sensitive = lp_op_bool(op, "sensitive", false);
   return (table || sensitive) && lp_streq(stored.name, "int4") && lp_storage_find("int8", &wide) ? wide : stored;
@@ -268,7 +269,7 @@ static void pointwise_facts(const lp_plan_sizes *sizes, lp_side side, const lp_o
  * the type of the weights, and else widens them to f32. */
 static lp_dtype product_dtype(const lp_compile_request *request, const lp_op *op, lp_side side,
                               const lp_machine *machine) {
-  const lp_dtype stored = weight_storage(request, side, op->in[1].value->type.dtype).dtype;
+  const lp_dtype stored = weight_storage(request, side, op, op->in[1].value->type.dtype).dtype;
   const bool integer = !lp_dtype_is_float(stored), asks = lp_rounds_activations(request);
   int64_t k = 0;
   if (machine->kind != LP_MACHINE_CPU) {

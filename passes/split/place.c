@@ -186,7 +186,7 @@ static void set_types(lp_module *module, lp_op *op, const site *at) {
   lp_dtype own = op->in[operand].value->type.dtype;
   lp_storage stored = lp_plan_operand_storage(&at->request, at->side, at->item->op, operand);
   if (stored.dtype != own) lp_op_set_str(module, op, "weight_dtype", stored.name);
-  if (!lp_op_is_weighted(op) || !rounds) return;
+  if (!lp_op_is_weighted(op) || !rounds || lp_op_bool(op, "exact", false)) return;
   if (!lp_dtype_is_float(stored.dtype)) lp_op_set_str(module, op, "activations", "int8");
   if (stored.dtype == LP_BF16) lp_op_set_str(module, op, "activations", "bf16");
 }

@@ -182,10 +182,10 @@ static lp_value *number(mixture *m, double value) {
  * half of its columns. */
 static lp_value *half(mixture *m, lp_value *both, int64_t which) {
   lp_rewrite *r = m->r;
-  int64_t n = m->inter;
-  if (!both || !m->interleaved)
-    return lp_rw_slice(r, both, 2, LP_RW_INTS(r, which * n), LP_RW_INTS(r, (which + 1) * n));
-  return lp_rw_pick(r, lp_rw_reshape(r, both, LP_RW_INTS(r, 0, 0, n, 2)), 3, which);
+  int64_t n = m->inter, first = m->interleaved ? which : which * n, end = m->interleaved ? 2 * n : first + n;
+  lp_value *in[] = {both, LP_RW_INTS(r, first), LP_RW_INTS(r, end), LP_RW_INTS(r, 2),
+                    LP_RW_INTS(r, m->interleaved ? 2 : 1)};
+  return both ? lp_build_value(&r->b, LP_ONNX_Slice, 5, in) : NULL;
 }
 
 /* Returns g sigmoid(alpha g) (l + beta), with g and l clamped to the limit. */
