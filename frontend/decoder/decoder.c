@@ -1,76 +1,18 @@
 /* Builds the graph of a decoder from its description: see decoder.h. */
 #include "frontend/decoder/decoder.h"
 #include "base/poly.h"
-#include "frontend/decoder/graph.h"
+#include "frontend/decoder/parts.h"
 
 #include <string.h>
 
-typedef struct {
-  lp_graph g;
-  const lp_decoder *d;
-  lp_weights *w;
-  lp_value *ids, *positions;
-  lp_value *cosine[2], *sine[2]; /* [b, s, dim / 2] of each rotary, made at the first use */
-  int64_t index;                 /* of the layer; -1 outside of layers */
-} builder;
-
-/* ---- names ------------------------------------------------------------------------------------------------------- */
-
-/* "model.layers.3.mlp.up_proj" + ".weight" */
-static const char *name_of(const builder *b, lp_role role, const char *suffix) {
-  const char *form = b->d->names[role], *digit = strstr(form, "%d");
-  lp_arena *arena = b->g.module->arena;
-  if (!digit) return lp_arena_format(arena, "%s%s", form, suffix);
-  return lp_arena_format(arena, "%.*s%" PRId64 "%s%s", (int)(digit - form), form, b->index, digit + 2, suffix);
-}
-
-static bool has(const builder *b, lp_role role, const char *suffix) {
-  return b->d->names[role] && lp_weights_find(b->w, name_of(b, role, suffix));
-}
-
-/* Gives the role's name to the nodes of the operators that follow. */
-static void enter(builder *b, lp_role role) {
-  b->g.node = name_of(b, role, "");
-}
-
-static lp_value *fail(builder *b, lp_status status) {
-  if (b->g.status == LP_OK) b->g.status = status;
-  return NULL;
-}
-
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-/* Outputs [first, first + count) of the `all` outputs of a product, with its bias where the file has one. */
-typedef struct {
-  int64_t first, count, all;
-} span;
-
-static lp_value *linear(builder *b, lp_value *x, lp_role role, int64_t inputs, span out) {
-  lp_value *w = NULL, *bias = NULL;
-  lp_status status = LP_OK;
-  lp_weight_part part = {.first = out.first, .rows = out.count, .all = out.all, .columns = inputs};
-  part.transposed = b->d->transposed && b->index >= 0;
-  enter(b, role);
-  if (!x || b->g.status != LP_OK) return NULL;
-  status = lp_weights_matrix(b->w, name_of(b, role, ".weight"), part, &w);
-  if (status != LP_OK) return fail(b, status);
-  lp_value *y = lp_graph_op2(&b->g, LP_ONNX_MatMul, x, w);
-  if (!y || !has(b, role, ".bias")) return y;
-  int64_t first = part.transposed ? 0 : out.first, count = part.transposed ? out.all : out.count;
-  status = lp_weights_vector(b->w, name_of(b, role, ".bias"), first, count, out.all, 0, &bias);
-  return status == LP_OK ? lp_graph_op2(&b->g, LP_ONNX_Add, y, bias) : fail(b, status);
-}
-
-static lp_value *whole(builder *b, lp_value *x, lp_role role, int64_t inputs, int64_t outputs) {
-  return linear(b, x, role, inputs, (span){0, outputs, outputs});
-}
-
 /* Builds a norm over the last axis, which has `size` elements. */
-static lp_value *norm(builder *b, lp_value *x, lp_role role, int64_t size) {
+static lp_value *norm(lp_builder *b, lp_value *x, lp_role role, int64_t size) {
   const lp_decoder *d = b->d;
   lp_value *in[] = {x, NULL, NULL};
   lp_status status = LP_OK;
-  enter(b, role);
+  lp_part_enter(b, role);
   if (!x || b->g.status != LP_OK) return NULL;
   if (d->norm == LP_NORM_LAYER_PLAIN) {
     float *ones = LP_NEW_ARRAY(b->g.module->arena, float, size);
@@ -78,11 +20,12 @@ static lp_value *norm(builder *b, lp_value *x, lp_role role, int64_t size) {
       ones[i] = 1;
     in[1] = lp_graph_floats(&b->g, 1, &size, ones);
   } else {
-    status = lp_weights_vector(b->w, name_of(b, role, ".weight"), 0, size, size, d->norm_offset, &in[1]);
+    status = lp_weights_vector(b->w, lp_part_name(b, role, ".weight"), 0, size, size, d->norm_offset, &in[1]);
   }
-  bool biased = d->norm == LP_NORM_LAYER && has(b, role, ".bias");
-  if (status == LP_OK && biased) status = lp_weights_vector(b->w, name_of(b, role, ".bias"), 0, size, size, 0, &in[2]);
-  if (status != LP_OK) return fail(b, status);
+  bool biased = d->norm == LP_NORM_LAYER && lp_part_has(b, role, ".bias");
+  if (status == LP_OK && biased)
+    status = lp_weights_vector(b->w, lp_part_name(b, role, ".bias"), 0, size, size, 0, &in[2]);
+  if (status != LP_OK) return lp_part_fail(b, status);
   lp_kind kind = d->norm == LP_NORM_RMS ? LP_ONNX_RMSNormalization : LP_ONNX_LayerNormalization;
   lp_op *op = lp_graph_begin(&b->g, kind, biased ? 3 : 2, in, 1);
   if (op) lp_op_set_i64(b->g.module, op, "axis", -1);
@@ -90,22 +33,18 @@ static lp_value *norm(builder *b, lp_value *x, lp_role role, int64_t size) {
   return lp_graph_end(&b->g, op);
 }
 
-static lp_value *norm_if_named(builder *b, lp_value *x, lp_role role) {
+static lp_value *norm_if_named(lp_builder *b, lp_value *x, lp_role role) {
   return b->d->names[role] ? norm(b, x, role, b->d->hidden) : x;
 }
 
-static lp_value *scaled(builder *b, lp_value *x, double factor) {
-  return factor == 1 || !x ? x : lp_graph_op2(&b->g, LP_ONNX_Mul, x, lp_graph_float(&b->g, factor));
-}
-
 /* cap * tanh(x / cap) */
-static lp_value *soft_capped(builder *b, lp_value *x, double cap) {
+static lp_value *soft_capped(lp_builder *b, lp_value *x, double cap) {
   if (cap == 0 || !x) return x;
   x = lp_graph_op1(&b->g, LP_ONNX_Tanh, lp_graph_op2(&b->g, LP_ONNX_Div, x, lp_graph_float(&b->g, cap)));
-  return scaled(b, x, cap);
+  return lp_part_scaled(b, x, cap);
 }
 
-static lp_value *clipped(builder *b, lp_value *x, double limit) {
+static lp_value *clipped(lp_builder *b, lp_value *x, double limit) {
   if (limit == 0 || !x) return x;
   lp_value *in[] = {x, lp_graph_float(&b->g, -limit), lp_graph_float(&b->g, limit)};
   return lp_graph_end(&b->g, lp_graph_begin(&b->g, LP_ONNX_Clip, 3, in, 1));
@@ -115,7 +54,7 @@ static lp_value *clipped(builder *b, lp_value *x, double limit) {
 
 /* The frequencies [1, 1, dim / 2]: those beyond the limit when a position of any sequence reaches it, as in
  * transformers' longrope_frequency_update. */
-static lp_value *frequencies(builder *b, const lp_rotary *r) {
+static lp_value *frequencies(lp_builder *b, const lp_rotary *r) {
   const int64_t dim[] = {1, 1, r->dim / 2}, last = r->limit - 1;
   lp_value *near = lp_graph_floats(&b->g, 3, dim, r->inverse);
   if (!r->beyond) return near;
@@ -128,7 +67,7 @@ static lp_value *frequencies(builder *b, const lp_rotary *r) {
 }
 
 /* Cosines and sines of the positions, in f32. */
-static void make_tables(builder *b, int32_t rotary) {
+static void make_tables(lp_builder *b, int32_t rotary) {
   static const int64_t last = 2;
   const lp_rotary *r = &b->d->rotary[rotary];
   if (b->cosine[rotary]) return;
@@ -136,11 +75,11 @@ static void make_tables(builder *b, int32_t rotary) {
   lp_value *positions = lp_graph_cast(&b->g, b->positions, LP_F32);
   lp_value *column = lp_graph_op2(&b->g, LP_ONNX_Unsqueeze, positions, lp_graph_ints(&b->g, 1, &last));
   lp_value *angles = lp_graph_op2(&b->g, LP_ONNX_Mul, column, frequencies(b, r));
-  b->cosine[rotary] = scaled(b, lp_graph_op1(&b->g, LP_ONNX_Cos, angles), r->scale);
-  b->sine[rotary] = scaled(b, lp_graph_op1(&b->g, LP_ONNX_Sin, angles), r->scale);
+  b->cosine[rotary] = lp_part_scaled(b, lp_graph_op1(&b->g, LP_ONNX_Cos, angles), r->scale);
+  b->sine[rotary] = lp_part_scaled(b, lp_graph_op1(&b->g, LP_ONNX_Sin, angles), r->scale);
 }
 
-static lp_value *rotated(builder *b, lp_value *x, int64_t heads) {
+static lp_value *rotated(lp_builder *b, lp_value *x, int64_t heads) {
   int32_t rotary = b->d->layer[b->index].rotary;
   if (rotary < 0 || !x) return x;
   const char *node = b->g.node;
@@ -156,7 +95,7 @@ static lp_value *rotated(builder *b, lp_value *x, int64_t heads) {
 }
 
 /* Queries or keys [b, s, heads * d] with a norm over each head. */
-static lp_value *normed_heads(builder *b, lp_value *x, lp_role role, int64_t heads) {
+static lp_value *normed_heads(lp_builder *b, lp_value *x, lp_role role, int64_t heads) {
   int64_t d = b->d->head_dim, apart[] = {0, 0, heads, d}, joined[] = {0, 0, heads * d};
   if (!b->d->names[role]) return x;
   if (b->d->norm_whole_heads) return norm(b, x, role, heads * d);
@@ -166,14 +105,15 @@ static lp_value *normed_heads(builder *b, lp_value *x, lp_role role, int64_t hea
 }
 
 /* Queries, keys and values of the layer: [b, s, heads * d] each. */
-static void project(builder *b, lp_value *x, lp_value *qkv[3]) {
+static void project(lp_builder *b, lp_value *x, lp_value *qkv[3]) {
   static const lp_role roles[] = {LP_ROLE_Q, LP_ROLE_K, LP_ROLE_V};
   const lp_decoder *d = b->d;
   int64_t widths[] = {d->heads * d->head_dim, d->kv_heads * d->head_dim, d->kv_heads * d->head_dim};
   int64_t all = widths[0] + widths[1] + widths[2], first = 0;
   bool packed = d->names[LP_ROLE_QKV] != NULL;
   if (packed && d->transposed) {
-    lp_value *in[] = {linear(b, x, LP_ROLE_QKV, d->hidden, (span){0, all, all}), lp_graph_ints(&b->g, 3, widths)};
+    lp_value *in[] = {lp_part_linear(b, x, LP_ROLE_QKV, d->hidden, (lp_span){0, all, all}),
+                      lp_graph_ints(&b->g, 3, widths)};
     lp_op *split = lp_graph_begin(&b->g, LP_ONNX_Split, 2, in, 3);
     if (split) lp_op_set_i64(b->g.module, split, "axis", 2);
     lp_value *ok = lp_graph_end(&b->g, split);
@@ -182,27 +122,31 @@ static void project(builder *b, lp_value *x, lp_value *qkv[3]) {
     return;
   }
   for (int i = 0; i < 3; i++) {
-    qkv[i] = packed ? linear(b, x, LP_ROLE_QKV, d->hidden, (span){first, widths[i], all})
-                    : whole(b, x, roles[i], d->hidden, widths[i]);
-    qkv[i] = clipped(b, qkv[i], d->clip_qkv);
+    qkv[i] = packed ? lp_part_linear(b, x, LP_ROLE_QKV, d->hidden, (lp_span){first, widths[i], all})
+                    : lp_part_whole(b, x, roles[i], d->hidden, widths[i]);
+    if (!d->names[LP_ROLE_Q_NORM]) qkv[i] = clipped(b, qkv[i], d->clip_qkv);
     first += widths[i];
   }
 }
 
 /* The past keys, or values, of this layer. */
-static lp_value *past(const builder *b, bool values) {
+static lp_value *past(const lp_builder *b, bool values) {
   return b->g.block->arg[2 + 2 * b->index + values];
 }
 
-static lp_value *attention(builder *b, lp_value *x, lp_value **present) {
+static lp_value *attention(lp_builder *b, lp_value *x, lp_value **present) {
   const lp_decoder *d = b->d;
   lp_module *m = b->g.module;
   lp_value *qkv[3];
   project(b, x, qkv);
-  qkv[0] = rotated(b, normed_heads(b, qkv[0], LP_ROLE_Q_NORM, d->heads), d->heads);
-  qkv[1] = rotated(b, normed_heads(b, qkv[1], LP_ROLE_K_NORM, d->kv_heads), d->kv_heads);
+  qkv[0] = normed_heads(b, qkv[0], LP_ROLE_Q_NORM, d->heads);
+  qkv[1] = normed_heads(b, qkv[1], LP_ROLE_K_NORM, d->kv_heads);
+  for (int i = 0; d->names[LP_ROLE_Q_NORM] && i < 3; i++)
+    qkv[i] = clipped(b, qkv[i], d->clip_qkv);
+  qkv[0] = rotated(b, qkv[0], d->heads);
+  qkv[1] = rotated(b, qkv[1], d->kv_heads);
   if (!qkv[0] || !qkv[1] || !qkv[2]) return NULL;
-  enter(b, LP_ROLE_O);
+  lp_part_enter(b, LP_ROLE_O);
   lp_value *in[] = {qkv[0], qkv[1], qkv[2], NULL, past(b, false), past(b, true)};
   lp_op *op = lp_graph_begin(&b->g, LP_ONNX_Attention, 6, in, 3);
   if (!op) return NULL;
@@ -216,69 +160,50 @@ static lp_value *attention(builder *b, lp_value *x, lp_value **present) {
   if (!y) return NULL;
   present[0] = op->out[1];
   present[1] = op->out[2];
-  return whole(b, y, LP_ROLE_O, d->heads * d->head_dim, d->hidden);
+  return lp_part_whole(b, y, LP_ROLE_O, d->heads * d->head_dim, d->hidden);
 }
 
 /* ---- feed-forward ------------------------------------------------------------------------------------------------ */
 
-static lp_value *activated(builder *b, lp_value *x) {
-  static const struct {
-    const char *name;
-    lp_kind kind;
-    const char *approximate;
-    double alpha;
-  } forms[] = {{"silu", LP_ONNX_Swish, NULL, 1},
-               {"quick_gelu", LP_ONNX_Swish, NULL, 1.702},
-               {"gelu", LP_ONNX_Gelu, "none", 0},
-               {"gelu_tanh", LP_ONNX_Gelu, "tanh", 0},
-               {"relu", LP_ONNX_Relu, NULL, 0}};
-  for (size_t i = 0; i < LP_COUNT(forms); i++) {
-    if (!lp_streq(b->d->activation, forms[i].name)) continue;
-    lp_op *op = lp_graph_begin(&b->g, forms[i].kind, 1, &x, 1);
-    if (op && forms[i].approximate) lp_op_set_str(b->g.module, op, "approximate", forms[i].approximate);
-    if (op && forms[i].alpha != 0) lp_op_set_f64(b->g.module, op, "alpha", forms[i].alpha);
-    return lp_graph_end(&b->g, op);
-  }
-  return fail(b, lp_error(b->g.diag, LP_LOC_FILE(b->g.path), "activation '%s' is not supported", b->d->activation));
-}
-
-static lp_value *mlp(builder *b, lp_value *x) {
+static lp_value *mlp(lp_builder *b, lp_value *x) {
   const lp_decoder *d = b->d;
   lp_value *y;
+  if (d->layer[b->index].sparse) return lp_part_mixture(b, x);
+  if (d->names[LP_ROLE_GATE] && !d->names[LP_ROLE_GATE_UP])
+    return lp_part_gated(b, x, LP_ROLE_GATE, LP_ROLE_UP, LP_ROLE_DOWN, d->ffn);
   if (d->names[LP_ROLE_GATE_UP]) {
-    lp_value *gate = activated(b, linear(b, x, LP_ROLE_GATE_UP, d->hidden, (span){0, d->ffn, 2 * d->ffn}));
-    y = linear(b, x, LP_ROLE_GATE_UP, d->hidden, (span){d->ffn, d->ffn, 2 * d->ffn});
+    lp_value *gate =
+        lp_part_activated(b, lp_part_linear(b, x, LP_ROLE_GATE_UP, d->hidden, (lp_span){0, d->ffn, 2 * d->ffn}));
+    y = lp_part_linear(b, x, LP_ROLE_GATE_UP, d->hidden, (lp_span){d->ffn, d->ffn, 2 * d->ffn});
     y = lp_graph_op2(&b->g, LP_ONNX_Mul, gate, y);
-  } else if (d->names[LP_ROLE_GATE]) {
-    lp_value *gate = activated(b, whole(b, x, LP_ROLE_GATE, d->hidden, d->ffn));
-    y = lp_graph_op2(&b->g, LP_ONNX_Mul, gate, whole(b, x, LP_ROLE_UP, d->hidden, d->ffn));
   } else {
-    y = activated(b, whole(b, x, LP_ROLE_UP, d->hidden, d->ffn));
+    y = lp_part_activated(b, lp_part_whole(b, x, LP_ROLE_UP, d->hidden, d->ffn));
   }
-  return whole(b, y, LP_ROLE_DOWN, d->ffn, d->hidden);
+  return lp_part_whole(b, y, LP_ROLE_DOWN, d->ffn, d->hidden);
 }
 
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
 
-static lp_value *embedded(builder *b) {
+static lp_value *embedded(lp_builder *b) {
   const lp_decoder *d = b->d;
   lp_value *x = NULL, *at = NULL;
-  enter(b, LP_ROLE_EMBEDDING);
-  lp_status status = lp_weights_rows(b->w, name_of(b, LP_ROLE_EMBEDDING, ".weight"), d->vocab, d->hidden, b->ids, &x);
-  if (status != LP_OK) return fail(b, status);
-  x = scaled(b, x, d->embedding_scale);
+  lp_part_enter(b, LP_ROLE_EMBEDDING);
+  lp_status status =
+      lp_weights_rows(b->w, lp_part_name(b, LP_ROLE_EMBEDDING, ".weight"), d->vocab, d->hidden, b->ids, &x);
+  if (status != LP_OK) return lp_part_fail(b, status);
+  x = lp_part_scaled(b, x, d->embedding_scale);
   if (!d->names[LP_ROLE_POSITIONS] || d->positions == 0) return x;
-  const char *name = name_of(b, LP_ROLE_POSITIONS, ".weight");
+  const char *name = lp_part_name(b, LP_ROLE_POSITIONS, ".weight");
   status = lp_weights_rows(b->w, name, d->positions, d->hidden, b->positions, &at);
-  return status == LP_OK ? lp_graph_op2(&b->g, LP_ONNX_Add, x, at) : fail(b, status);
+  return status == LP_OK ? lp_graph_op2(&b->g, LP_ONNX_Add, x, at) : lp_part_fail(b, status);
 }
 
-static lp_value *added(builder *b, lp_value *x, lp_value *branch) {
-  branch = scaled(b, branch, b->d->residual_scale);
+static lp_value *added(lp_builder *b, lp_value *x, lp_value *branch) {
+  branch = lp_part_scaled(b, branch, b->d->residual_scale);
   return x && branch ? lp_graph_op2(&b->g, LP_ONNX_Add, x, branch) : NULL;
 }
 
-static lp_value *layer(builder *b, lp_value *x, lp_value **present) {
+static lp_value *layer(lp_builder *b, lp_value *x, lp_value **present) {
   lp_value *in = norm_if_named(b, x, LP_ROLE_ATTENTION_NORM);
   lp_value *branch = norm_if_named(b, attention(b, in, present), LP_ROLE_ATTENTION_END_NORM);
   lp_value *middle = added(b, x, branch);
@@ -289,10 +214,10 @@ static lp_value *layer(builder *b, lp_value *x, lp_value **present) {
 
 /* Tells whether the head is the embedding's table. A file with another head than the configuration states keeps its
  * own, as in transformers 5 (PreTrainedModel.tie_weights). */
-static bool shares_table(builder *b) {
+static bool shares_table(lp_builder *b) {
   if (!b->d->tied) return false;
-  lp_stored *head = lp_weights_find(b->w, name_of(b, LP_ROLE_HEAD, ".weight"));
-  const lp_stored *table = lp_weights_find(b->w, name_of(b, LP_ROLE_EMBEDDING, ".weight"));
+  lp_stored *head = lp_weights_find(b->w, lp_part_name(b, LP_ROLE_HEAD, ".weight"));
+  const lp_stored *table = lp_weights_find(b->w, lp_part_name(b, LP_ROLE_EMBEDDING, ".weight"));
   if (!head || !table) return true;
   head->used = head->dtype == table->dtype && head->bytes == table->bytes &&
                memcmp(lp_weights_bytes(b->w, head), lp_weights_bytes(b->w, table), (size_t)head->bytes) == 0;
@@ -302,12 +227,12 @@ static bool shares_table(builder *b) {
   return head->used;
 }
 
-static lp_value *logits(builder *b, lp_value *x) {
+static lp_value *logits(lp_builder *b, lp_value *x) {
   const lp_decoder *d = b->d;
   b->index = -1;
   x = norm_if_named(b, x, LP_ROLE_FINAL_NORM);
   lp_role role = shares_table(b) ? LP_ROLE_EMBEDDING : LP_ROLE_HEAD;
-  x = scaled(b, whole(b, x, role, d->hidden, d->vocab), d->logit_scale);
+  x = lp_part_scaled(b, lp_part_whole(b, x, role, d->hidden, d->vocab), d->logit_scale);
   return soft_capped(b, x, d->logit_softcap);
 }
 
@@ -332,7 +257,7 @@ static lp_op *add_main(lp_module *m, const lp_decoder *d) {
   return func;
 }
 
-static void add_return(builder *b, lp_op *func, lp_value **results) {
+static void add_return(lp_builder *b, lp_op *func, lp_value **results) {
   lp_module *m = b->g.module;
   int32_t count = 1 + 2 * (int32_t)b->d->layers;
   const char **names = LP_NEW_ARRAY(m->arena, const char *, count);
@@ -347,7 +272,7 @@ static void add_return(builder *b, lp_op *func, lp_value **results) {
 
 lp_status lp_decoder_build(lp_module *module, const lp_decoder *decoder, lp_weights *weights, lp_diag *diag) {
   lp_op *func = add_main(module, decoder);
-  builder b = {.d = decoder, .w = weights, .index = -1};
+  lp_builder b = {.d = decoder, .w = weights, .index = -1};
   b.g = (lp_graph){.module = module, .block = func->region, .path = weights->path, .diag = diag};
   weights->block = func->region;
   b.ids = func->region->arg[0];

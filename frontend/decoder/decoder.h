@@ -31,6 +31,18 @@ typedef enum {
   LP_ROLE_GATE_UP, /* instead of the two, packed in this order */
   LP_ROLE_DOWN,
   LP_ROLE_MLP_END_NORM, /* norm of the MLP's result */
+  /* of a layer with experts; names of these matrices end as in the file */
+  LP_ROLE_ROUTER,
+  LP_ROLE_ROUTER_BIAS, /* added to the scores by which experts are chosen */
+  LP_ROLE_EXPERT_GATE, /* a second %d: a tensor for each expert; else one of all experts, as the two others */
+  LP_ROLE_EXPERT_UP,
+  LP_ROLE_EXPERT_DOWN,
+  LP_ROLE_EXPERTS_GATE_UP, /* of all experts, packed in this order; where the file has it, it takes the place */
+  LP_ROLE_EXPERTS_DOWN,    /* of the three before */
+  LP_ROLE_SHARED_GATE,     /* an MLP for all tokens, beside the experts */
+  LP_ROLE_SHARED_UP,
+  LP_ROLE_SHARED_DOWN,
+  LP_ROLE_SHARED_SCALE, /* [1][hidden]: the shared MLP counts by its sigmoid */
   LP_ROLE_COUNT
 } lp_role;
 
@@ -53,13 +65,33 @@ typedef struct {
 typedef struct {
   int64_t window; /* positions that a token attends to, itself included; 0: all */
   int32_t rotary; /* index into lp_decoder.rotary; -1: none */
+  bool sparse;    /* the MLP is lp_decoder.mixture */
 } lp_decoder_layer;
+
+/* How the router's logits become the weights of the experts that a token chooses. */
+typedef enum {
+  LP_ROUTE_SOFTMAX, /* the greatest probabilities over all experts */
+  LP_ROUTE_CHOSEN,  /* the softmax of the greatest logits */
+  LP_ROUTE_SIGMOID, /* the greatest sigmoids, after ROUTER_BIAS is added; the weights are without it */
+  LP_ROUTE_MIXER    /* Phi's sparsemixer at inference: two experts, each the greatest of those near it */
+} lp_route;
+
+/* A mixture of experts: a token's result is the sum of those of `chosen` experts, by weight. */
+typedef struct {
+  int64_t experts, chosen, ffn, shared_ffn /* 0: none */;
+  lp_route route;
+  bool normalised;       /* the weights are divided by their sum, to which `least` is added */
+  double least, scale;   /* the weights are multiplied by `scale` */
+  int64_t groups, taken; /* only experts of the `taken` best of `groups` groups are chosen; 0: all */
+  double jitter;         /* LP_ROUTE_MIXER: twice the distance, relative to the greatest, is near */
+} lp_mixture;
 
 typedef struct {
   const char *const *names; /* [LP_ROLE_COUNT]; NULL: the family has no such weight */
   int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, positions /* learned; 0: none */;
   const lp_decoder_layer *layer; /* [layers] */
   const lp_rotary *rotary;
+  lp_mixture mixture;
   lp_norm_kind norm;
   double epsilon, norm_offset; /* the offset is added to scales: 1 for Gemma */
   const char *activation;      /* silu, gelu, gelu_tanh, relu, quick_gelu */

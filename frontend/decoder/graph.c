@@ -1,13 +1,15 @@
 /* Appends operators to a block: see graph.h. */
 #include "frontend/decoder/graph.h"
 
+#include <string.h>
+
 lp_op *lp_graph_begin(lp_graph *g, lp_kind kind, int32_t in_count, lp_value *const *in, int32_t out_count) {
   lp_type unknown[LP_MAX_RANK];
   for (int32_t i = 0; i < out_count; i++)
     unknown[i] = (lp_type){.rank = -1};
   if (g->status != LP_OK || (in_count > 0 && !in[0])) return NULL;
   const char *name = lp_op_info_get(kind)->name;
-  lp_loc loc = {.file = g->path, .node = g->node, .op = name + sizeof "onnx." - 1};
+  lp_loc loc = {.file = g->path, .node = g->node, .op = strchr(name, '.') + 1};
   return lp_op_create(g->module, kind, loc, in_count, in, out_count, unknown);
 }
 

@@ -111,6 +111,15 @@ static lp_status find_matrix(const lp_weights *w, const char *name, int64_t rows
                   t->rank, t->rank > 0 ? t->dim[0] : 1, t->rank > 1 ? t->dim[1] : 1, rows, columns);
 }
 
+static lp_status find_stack(const lp_weights *w, const char *name, lp_weight_stack part, lp_stored **out) {
+  LP_TRY(find(w, name, 3, (int64_t[]){part.experts, part.all, part.columns}, out));
+  const lp_stored *t = *out;
+  if (t->rank == 3 && t->dim[0] == part.experts && t->dim[1] == part.all && t->dim[2] == part.columns) return LP_OK;
+  return lp_error(w->diag, LP_LOC_FILE(w->path),
+                  "tensor '%s' is not the matrices of %" PRId64 " experts, %" PRId64 " x %" PRId64 " each", name,
+                  part.experts, part.all, part.columns);
+}
+
 /* Refers to rows [first, first + rows) of the stored matrix. */
 static lp_value *weight(lp_graph *g, const lp_stored *t, int64_t first, int64_t rows) {
   int64_t dim[] = {rows, t->dim[1]}, row = t->bytes / (t->dim[0] > 0 ? t->dim[0] : 1);
@@ -157,6 +166,55 @@ lp_status lp_weights_matrix(lp_weights *w, const char *name, lp_weight_part part
     lp_value *rows = widened(&g, t, weight(&g, t, part.first, part.rows), scales(&g, t, part.first, part.rows));
     *out = lp_graph_op1(&g, LP_ONNX_Transpose, rows);
   }
+  return g.status;
+}
+
+/* A weight of `parts` equal parts of `bytes` bytes, [rows][columns] in all. */
+static lp_value *joined(lp_graph *g, const char *what, lp_type type, int32_t parts, const char **files,
+                        const int64_t *offsets, int64_t bytes) {
+  lp_loc loc = {.file = g->path, .node = g->node, .op = what};
+  bool together = true;
+  for (int32_t i = 1; i < parts; i++)
+    together &= lp_streq(files[i], files[0]) && offsets[i] == offsets[0] + i * bytes;
+  if (g->status != LP_OK) return NULL;
+  lp_op *op = lp_weight_create(g->module, loc, type, files[0], offsets[0], parts * bytes);
+  if (!together) lp_op_set_strs(g->module, op, "files", files, parts);
+  if (!together) lp_op_set_i64s(g->module, op, "offsets", offsets, parts);
+  lp_value *value = lp_graph_end(g, op);
+  if (value) value->name = g->node;
+  return value;
+}
+
+lp_status lp_weights_stack(lp_weights *w, int64_t count, const char *const *names, lp_weight_stack part,
+                           lp_value **out) {
+  lp_arena *arena = w->module->arena;
+  lp_graph g = graph_at(w, names[0]);
+  const char **files = LP_NEW_ARRAY(arena, const char *, part.experts);
+  int64_t *codes = LP_NEW_ARRAY(arena, int64_t, part.experts), *scales_at = LP_NEW_ARRAY(arena, int64_t, part.experts);
+  int64_t row = 0, groups = 0, dim[] = {part.experts * part.rows, part.columns};
+  lp_stored *t = NULL, *before = NULL;
+  for (int64_t e = 0; e < part.experts; e++, before = t) {
+    bool stacked = count == 1;
+    LP_TRY(stacked ? find_stack(w, names[0], part, &t) : find_matrix(w, names[e], part.all, part.columns, &t));
+    LP_TRY(unpack(w, t));
+    if (before && (t->dtype != before->dtype || t->form != before->form))
+      return lp_error(w->diag, LP_LOC_FILE(w->path), "'%s' has another type than '%s'", t->name, before->name);
+    int64_t first = (stacked ? e * part.all : 0) + part.first;
+    row = t->bytes / (part.all * (stacked ? part.experts : 1));
+    groups = t->scales > 0 ? part.columns / t->form->size : 0;
+    files[e] = t->file;
+    codes[e] = t->offset + first * row;
+    scales_at[e] = t->scales + first * groups * (int64_t)sizeof(float);
+  }
+  lp_type type = lp_type_static(w->module, t->dtype, 2, dim), scale_type;
+  lp_value *codes_value = joined(&g, "weight", type, (int32_t)part.experts, files, codes, part.rows * row),
+           *scale = NULL;
+  dim[1] = groups;
+  scale_type = lp_type_static(w->module, LP_F32, 2, dim);
+  if (groups > 0)
+    scale = joined(&g, "scales", scale_type, (int32_t)part.experts, files, scales_at,
+                   part.rows * groups * (int64_t)sizeof(float));
+  *out = widened(&g, t, codes_value, scale);
   return g.status;
 }
 

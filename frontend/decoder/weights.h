@@ -36,6 +36,12 @@ typedef struct {
   bool transposed;
 } lp_weight_part;
 
+/* Rows [first, first + rows) of the matrix of each expert, which has `all` rows and `columns` columns: one tensor
+ * [experts][all][columns], or one for each expert. */
+typedef struct {
+  int64_t experts, first, rows, all, columns;
+} lp_weight_stack;
+
 /* Returns NULL when the file has no such tensor. */
 lp_stored *lp_weights_find(const lp_weights *w, const char *name);
 /* The bytes of its elements or blocks, as long as the module lives. */
@@ -45,6 +51,10 @@ const uint8_t *lp_weights_bytes(const lp_weights *w, const lp_stored *t);
 LP_MUST_USE lp_status lp_weights_move(lp_weights *w, lp_stored *t, size_t size, uint8_t **data);
 /* The functions below report a tensor that is absent, or has another shape or type. */
 LP_MUST_USE lp_status lp_weights_matrix(lp_weights *w, const char *name, lp_weight_part part, lp_value **out);
+/* The matrices of experts one after the other, as llmpart.Experts reads them; `names` has `count` names, one or as many
+ * as there are experts. */
+LP_MUST_USE lp_status lp_weights_stack(lp_weights *w, int64_t count, const char *const *names, lp_weight_stack part,
+                                       lp_value **out);
 /* Elements [first, first + count) of the vector of `all` elements, in f32, each plus `offset`. */
 LP_MUST_USE lp_status lp_weights_vector(lp_weights *w, const char *name, int64_t first, int64_t count, int64_t all,
                                         double offset, lp_value **out);

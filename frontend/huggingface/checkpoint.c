@@ -53,7 +53,9 @@ void lp_huggingface_leave_out_images(lp_weights *weights) {
 
 static lp_status add_tensor(lp_weights *w, const char *path, const char *file, const lp_safetensor *t) {
   lp_arena *arena = w->module->arena;
-  const char *name = without_prefix(t->name);
+  const char *name = without_prefix(t->name), *block = "block_sparse_moe.", *other = strstr(name, block);
+  /* the name of Mixtral's MLP before transformers 5 */
+  if (other) name = lp_arena_format(arena, "%.*smlp.%s", (int)(other - name), name, other + strlen(block));
   lp_stored *stored = LP_NEW(arena, lp_stored);
   if (is_buffer(t->name)) return LP_OK;
   *stored = (lp_stored){.name = lp_arena_strdup(arena, t->name),

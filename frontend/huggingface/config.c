@@ -36,6 +36,9 @@ static lp_status has_window(const lp_config *r, int64_t layer, bool rotary, bool
   case LP_WINDOW_ALL:
     *out = true;
     break;
+  case LP_WINDOW_USED:
+    *out = used;
+    break;
   case LP_WINDOW_UPPER:
     *out = used && layer >= first;
     break;
@@ -65,14 +68,33 @@ static lp_status read_layer(const lp_config *r, int64_t index, int64_t window, l
   return LP_OK;
 }
 
+/* Tells whether the layer has experts: Qwen names layers that have none, and a step. */
+static lp_status is_sparse(const lp_config *r, int64_t layer, bool *out) {
+  lp_json list = lp_json_member(r->root, "mlp_only_layers");
+  int64_t step, dense;
+  *out = r->family->mixture != NULL;
+  if (!*out) return LP_OK;
+  LP_TRY(lp_config_size(r, "decoder_sparse_step", 1, &step));
+  *out = (layer + 1) % step == 0;
+  for (size_t i = 0; lp_json_is_given(&list) && i < lp_json_count(&list); i++) {
+    lp_json at = lp_json_item(&list, i);
+    LP_TRY(lp_json_i64(&at, 0, LP_CONFIG_MOST_SIZE, &dense, r->diag));
+    if (dense == layer) *out = false;
+  }
+  return LP_OK;
+}
+
 static lp_status read_layers(const lp_config *r) {
   lp_decoder_layer *layer = LP_NEW_ARRAY(r->arena, lp_decoder_layer, r->out->layers);
   lp_json off = lp_json_member(r->root, "sliding_window");
   int64_t window;
-  LP_TRY(lp_config_size(r, "sliding_window", r->family->window, &window));
-  if (lp_json_is(&off, LP_JSON_NULL)) window = 0;
-  for (int64_t i = 0; i < r->out->layers; i++)
+  const bool is_off = off.value && lp_config_is_off(&off);
+  if (is_off) window = 0;
+  if (!is_off) LP_TRY(lp_config_size(r, "sliding_window", r->family->window, &window));
+  for (int64_t i = 0; i < r->out->layers; i++) {
     LP_TRY(read_layer(r, i, window, &layer[i]));
+    LP_TRY(is_sparse(r, i, &layer[i].sparse));
+  }
   r->out->layer = layer;
   return LP_OK;
 }
@@ -157,7 +179,7 @@ static lp_status read_numbers(const lp_config *r) {
   d->attention_scale = 1 / sqrt(scalar);
   LP_TRY(read_cap(r, "attn_logit_softcapping", f->attention_softcap, &d->attention_softcap));
   LP_TRY(read_cap(r, "final_logit_softcapping", f->logit_softcap, &d->logit_softcap));
-  if (f->norm == LP_NORM_LAYER_PLAIN) LP_TRY(lp_config_number(r->root, "clip_qkv", 0, &d->clip_qkv, r->diag));
+  if (f->clips) LP_TRY(lp_config_number(r->root, "clip_qkv", 0, &d->clip_qkv, r->diag));
   if (f->scales_embedding) d->embedding_scale = sqrt((double)d->hidden);
   return f->multiplies ? read_factors(r) : LP_OK;
 }
@@ -170,7 +192,44 @@ static lp_dtype read_stored(const lp_config *r) {
   return lp_json_equals(&at, "float16") ? LP_F16 : LP_F32;
 }
 
+static lp_status read_mixture(const lp_config *r) {
+  const lp_family_experts *f = r->family->mixture;
+  lp_mixture *m = &r->out->mixture;
+  if (!f) return LP_OK;
+  lp_json own = lp_json_member(r->root, f->experts_key);
+  const char *key = lp_json_is_given(&own) ? f->experts_key : "num_local_experts";
+  LP_TRY(lp_config_size(r, key, f->experts, &m->experts));
+  LP_TRY(lp_config_size(r, "num_experts_per_tok", f->chosen, &m->chosen));
+  LP_TRY(lp_config_size(r, f->ffn_key, f->ffn, &m->ffn));
+  if (f->shared_key) LP_TRY(lp_config_size(r, f->shared_key, f->shared, &m->shared_ffn));
+  m->route = f->route;
+  m->scale = 1;
+  m->normalised = f->normalised || (f->normalised_key && lp_config_is_true(r, f->normalised_key, false));
+  LP_TRY(lp_config_number(r->root, "router_jitter_noise", 0.01, &m->jitter, r->diag));
+  if (m->chosen <= m->experts && (m->route != LP_ROUTE_MIXER || m->chosen == 2)) return LP_OK;
+  return lp_json_error(r->root, r->diag, "num_experts_per_tok is %" PRId64 " of %" PRId64 " experts", m->chosen,
+                       m->experts);
+}
+
 /* ---- the description --------------------------------------------------------------------------------------------- */
+
+/* The layers without attention that a hybrid family has; NULL: another family. */
+static const char *other_layers(const char *name) {
+  static const char *const types[][2] = {{"qwen3_next", "linear attention (gated delta rule)"},
+                                         {"kimi_linear", "linear attention (gated delta rule)"},
+                                         {"minimax", "linear attention (lightning)"},
+                                         {"lfm2", "short convolutions"},
+                                         {"lfm2_moe", "short convolutions"},
+                                         {"granitemoehybrid", "state spaces (Mamba 2)"},
+                                         {"bamba", "state spaces (Mamba 2)"},
+                                         {"falcon_h1", "state spaces (Mamba 2)"},
+                                         {"nemotron_h", "state spaces (Mamba 2)"},
+                                         {"zamba2", "state spaces (Mamba 2)"},
+                                         {"jamba", "state spaces (Mamba)"}};
+  for (size_t i = 0; i < LP_COUNT(types); i++)
+    if (lp_streq(types[i][0], name)) return types[i][1];
+  return NULL;
+}
 
 static lp_status find_family(lp_config *r) {
   lp_json type = lp_json_member(r->root, "model_type");
@@ -179,7 +238,9 @@ static lp_status find_family(lp_config *r) {
   LP_TRY(lp_json_text(&type, &name, r->diag));
   r->family = lp_family_find(name);
   if (r->family) return LP_OK;
-  lp_status status = lp_json_error(&type, r->diag, "models of type '%.60s' are not supported", name);
+  const char *layers = other_layers(name);
+  lp_status status = lp_json_error(&type, r->diag, "models of type '%.60s' are not supported%s%s", name,
+                                   layers ? ": they have layers of " : "", layers ? layers : "");
   lp_family_note(r->diag, LP_LOC_FILE(r->path));
   return status;
 }
@@ -214,6 +275,7 @@ static lp_status read_config(lp_config *r) {
   LP_TRY(read_sizes(r));
   LP_TRY(read_activation(r));
   LP_TRY(read_numbers(r));
+  LP_TRY(read_mixture(r));
   if (r->family->theta > 0) LP_TRY(lp_config_read_rotary(r));
   return read_layers(r);
 }

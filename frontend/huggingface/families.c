@@ -59,6 +59,83 @@ static const char *const gpt2_names[LP_ROLE_COUNT] = {[LP_ROLE_EMBEDDING] = "wte
                                                       [LP_ROLE_UP] = "h.%d.mlp.c_fc",
                                                       [LP_ROLE_DOWN] = "h.%d.mlp.c_proj"};
 
+#define MLP_ROUTER [LP_ROLE_ROUTER] = LAYER("mlp.gate")
+#define MLP_EXPERTS                                                                                                    \
+  [LP_ROLE_EXPERT_GATE] = LAYER("mlp.experts.%d.gate_proj.weight"),                                                    \
+  [LP_ROLE_EXPERT_UP] = LAYER("mlp.experts.%d.up_proj.weight"),                                                        \
+  [LP_ROLE_EXPERT_DOWN] = LAYER("mlp.experts.%d.down_proj.weight")
+/* As transformers 5 names them in memory. */
+#define PACKED_EXPERTS                                                                                                 \
+  [LP_ROLE_EXPERTS_GATE_UP] = LAYER("mlp.experts.gate_up_proj"), [LP_ROLE_EXPERTS_DOWN] = LAYER("mlp.experts.down_"    \
+                                                                                                "proj")
+#define MIXTRAL_EXPERTS                                                                                                \
+  [LP_ROLE_EXPERT_GATE] = LAYER("mlp.experts.%d.w1.weight"), [LP_ROLE_EXPERT_UP] = LAYER("mlp.experts.%d.w3.weight"),  \
+  [LP_ROLE_EXPERT_DOWN] = LAYER("mlp.experts.%d.w2.weight")
+
+static const char *const mixtral_names[LP_ROLE_COUNT] = {LLAMA_TOP,  LLAMA_NORMS,     LLAMA_QKV,     LLAMA_O,
+                                                         MLP_ROUTER, MIXTRAL_EXPERTS, PACKED_EXPERTS};
+static const char *const qwen2_moe_names[LP_ROLE_COUNT] = {LLAMA_TOP,
+                                                           LLAMA_NORMS,
+                                                           LLAMA_QKV,
+                                                           LLAMA_O,
+                                                           LLAMA_MLP,
+                                                           MLP_ROUTER,
+                                                           MLP_EXPERTS,
+                                                           PACKED_EXPERTS,
+                                                           [LP_ROLE_SHARED_GATE] = LAYER("mlp.shared_expert.gate_proj"),
+                                                           [LP_ROLE_SHARED_UP] = LAYER("mlp.shared_expert.up_proj"),
+                                                           [LP_ROLE_SHARED_DOWN] = LAYER("mlp.shared_expert.down_proj"),
+                                                           [LP_ROLE_SHARED_SCALE] = LAYER("mlp.shared_expert_gate")};
+static const char *const qwen3_moe_names[LP_ROLE_COUNT] = {
+    LLAMA_TOP, LLAMA_NORMS, LLAMA_QKV, LLAMA_O, LLAMA_MLP, HEAD_NORMS, MLP_ROUTER, MLP_EXPERTS, PACKED_EXPERTS};
+static const char *const granitemoe_names[LP_ROLE_COUNT] = {
+    LLAMA_TOP,
+    LLAMA_NORMS,
+    LLAMA_QKV,
+    LLAMA_O,
+    [LP_ROLE_ROUTER] = LAYER("mlp.router.layer"),
+    [LP_ROLE_EXPERTS_GATE_UP] = LAYER("mlp.input_linear.weight"),
+    [LP_ROLE_EXPERTS_DOWN] = LAYER("mlp.output_linear.weight"),
+};
+static const lp_family_experts mixtral_experts = {.experts_key = "num_local_experts",
+                                                  .experts = 8,
+                                                  .chosen = 2,
+                                                  .ffn_key = "intermediate_size",
+                                                  .ffn = 14336,
+                                                  .normalised = true};
+static const lp_family_experts qwen2_experts = {.experts_key = "num_experts",
+                                                .experts = 60,
+                                                .chosen = 4,
+                                                .ffn_key = "moe_intermediate_size",
+                                                .ffn = 1408,
+                                                .shared_key = "shared_expert_intermediate_size",
+                                                .shared = 5632,
+                                                .normalised_key = "norm_topk_prob"};
+static const lp_family_experts qwen3_experts = {.experts_key = "num_experts",
+                                                .experts = 128,
+                                                .chosen = 8,
+                                                .ffn_key = "moe_intermediate_size",
+                                                .ffn = 768,
+                                                .normalised_key = "norm_topk_prob"};
+static const lp_family_experts olmoe_experts = {.experts_key = "num_experts",
+                                                .experts = 64,
+                                                .chosen = 8,
+                                                .ffn_key = "intermediate_size",
+                                                .ffn = 2048,
+                                                .normalised_key = "norm_topk_prob"};
+static const lp_family_experts granitemoe_experts = {.experts_key = "num_local_experts",
+                                                     .experts = 8,
+                                                     .chosen = 2,
+                                                     .ffn_key = "intermediate_size",
+                                                     .ffn = 11008,
+                                                     .route = LP_ROUTE_CHOSEN};
+static const lp_family_experts phimoe_experts = {.experts_key = "num_local_experts",
+                                                 .experts = 16,
+                                                 .chosen = 2,
+                                                 .ffn_key = "intermediate_size",
+                                                 .ffn = 6400,
+                                                 .route = LP_ROUTE_MIXER};
+
 static const lp_size_keys usual_keys = {.hidden = "hidden_size",
                                         .layers = "num_hidden_layers",
                                         .heads = "num_attention_heads",
@@ -87,6 +164,10 @@ static const lp_size_keys gpt2_keys = {.hidden = "n_embd",
   USUAL(type, weights, size_keys, 1e-6, base), .activation = "gelu_pytorch_tanh", .norm_offset = 1, .head_dim = 256,   \
       .tied = true, .scales_embedding = true
 
+/* Other keys of all families with experts, and of Qwen's. */
+#define MIXTURE_KEYS " num_experts num_local_experts num_experts_per_tok output_router_logits router_aux_loss_coef "
+#define QWEN_MIXTURE_KEYS "moe_intermediate_size norm_topk_prob decoder_sparse_step mlp_only_layers "
+
 static const lp_family families[] = {
     {LLAMA("llama", llama_names, 1e-6, 1e4)},
     {LLAMA("mistral", llama_names, 1e-6, 1e4), .kv_heads = 8, .windows = LP_WINDOW_ALL, .window = 4096},
@@ -105,7 +186,20 @@ static const lp_family families[] = {
      .own_keys = " embedding_multiplier attention_multiplier residual_multiplier logits_scaling "},
     {LLAMA("phi3", phi3_names, 1e-5, 1e4), .rotates_part = true, .windows = LP_WINDOW_ALL},
     {LLAMA("olmo2", olmo2_names, 1e-5, 1e4), .norm_whole_heads = true},
+    {LLAMA("mixtral", mixtral_names, 1e-5, 1e6), .kv_heads = 8, .windows = LP_WINDOW_ALL, .mixture = &mixtral_experts,
+     .own_keys = MIXTURE_KEYS "router_jitter_noise "},
+    {LLAMA("qwen2_moe", qwen2_moe_names, 1e-6, 1e4), .kv_heads = 16, .windows = LP_WINDOW_UPPER, .window = 4096,
+     .mixture = &qwen2_experts, .own_keys = MIXTURE_KEYS "shared_expert_intermediate_size qkv_bias " QWEN_MIXTURE_KEYS},
+    {LLAMA("qwen3_moe", qwen3_moe_names, 1e-6, 1e4), .kv_heads = 4, .windows = LP_WINDOW_USED, .window = 4096,
+     .mixture = &qwen3_experts, .own_keys = MIXTURE_KEYS QWEN_MIXTURE_KEYS},
+    {LLAMA("olmoe", qwen3_moe_names, 1e-5, 1e4), .norm_whole_heads = true, .clips = true, .mixture = &olmoe_experts,
+     .own_keys = MIXTURE_KEYS "norm_topk_prob "},
+    {LLAMA("granitemoe", granitemoe_names, 1e-6, 1e4), .multiplies = true, .mixture = &granitemoe_experts,
+     .own_keys = MIXTURE_KEYS "embedding_multiplier attention_multiplier residual_multiplier logits_scaling "},
+    {LLAMA("phimoe", mixtral_names, 1e-5, 1e6), .norm = LP_NORM_LAYER, .kv_heads = 8, .windows = LP_WINDOW_ALL,
+     .mixture = &phimoe_experts, .own_keys = MIXTURE_KEYS "router_jitter_noise input_jitter_noise lm_head_bias "},
     {.model_type = "olmo",
+     .clips = true,
      .names = llama_names,
      .keys = &usual_keys,
      .norm = LP_NORM_LAYER_PLAIN,

@@ -8,10 +8,24 @@
 typedef enum {
   LP_WINDOW_NONE,
   LP_WINDOW_ALL,     /* all layers, when sliding_window is given */
+  LP_WINDOW_USED,    /* all layers, with use_sliding_window */
   LP_WINDOW_UPPER,   /* with use_sliding_window, the layers from max_window_layers on (Qwen) */
   LP_WINDOW_PATTERN, /* all layers but each sliding_window_pattern-th (Gemma 2 and 3) */
   LP_WINDOW_NO_ROPE  /* with use_sliding_window, the layers without rotary positions (SmolLM3) */
 } lp_window_kind;
+
+/* A family's experts; the keys' defaults, or 0: they must be given. */
+typedef struct {
+  const char *experts_key; /* and that of transformers 5, num_local_experts */
+  int64_t experts, chosen;
+  const char *ffn_key;
+  int64_t ffn;
+  const char *shared_key; /* of the shared MLP's size; NULL: none */
+  int64_t shared;
+  lp_route route;
+  const char *normalised_key; /* NULL: always `normalised` */
+  bool normalised;
+} lp_family_experts;
 
 /* The keys of config.json that have two spellings. */
 typedef struct {
@@ -38,10 +52,12 @@ typedef struct {
   int64_t no_rope_interval;            /* every such layer has no rotary positions; 0: all layers have them */
   int64_t usual_heads, vocab, context; /* defaults of sizes that some files omit; 0: they must be given */
   const char *own_keys; /* other keys that the family reads, or that do not affect it; spaces around each */
+  bool clips;           /* reads clip_qkv */
   bool multiplies;      /* factors of embeddings, scores, branches and logits */
   bool tied, parallel, transposed, norm_whole_heads;
-  bool scales_embedding; /* scales by the square root of the hidden size */
-  bool two_bases;        /* layers with a window rotate by rope_local_base_freq */
+  const lp_family_experts *mixture; /* NULL: none */
+  bool scales_embedding;            /* scales by the square root of the hidden size */
+  bool two_bases;                   /* layers with a window rotate by rope_local_base_freq */
 } lp_family;
 
 /* Returns NULL for an unknown type. */

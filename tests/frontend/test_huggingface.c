@@ -234,6 +234,16 @@ static const struct {
     {"[]", "wanted an object"},
     {"{}", "wanted a string"},
     {"{\"model_type\":\"t5\"}", "models of type 't5' are not supported"},
+    {"{\"model_type\":\"lfm2\"}", "models of type 'lfm2' are not supported: they have layers of short convolutions"},
+    {"{\"model_type\":\"mixtral\",\"num_local_experts\":2,\"num_experts_per_tok\":3,\"num_key_value_heads\":1," SIZES
+     "}",
+     "num_experts_per_tok is 3 of 2 experts"},
+    {"{\"model_type\":\"granitemoe\",\"num_key_value_heads\":1," SIZES "}",
+     "tensor 'layers.0.mlp.router.layer.weight' is missing"},
+    {"{\"model_type\":\"phimoe\",\"num_experts_per_tok\":1,\"num_key_value_heads\":1," SIZES "}",
+     "num_experts_per_tok is 1 of 16 experts"},
+    {"{\"model_type\":\"mixtral\",\"num_key_value_heads\":1," SIZES "}",
+     "tensor 'layers.0.mlp.gate.weight' is missing"},
     {"{\"model_type\":\"llama\"}", "wanted"},
     {"{\"model_type\":\"llama\",\"new_trick\":2," SIZES "}", "this key is unknown"},
     {"{\"model_type\":\"llama\",\"text_config\":{\"hidden_size\":4}}", "this key is unknown"},
@@ -302,6 +312,43 @@ static const struct {
 LP_LOOP_TEST(damaged_files_are_refused, 0, LP_COUNT(files)) {
   write_tensors("model.safetensors", files[_i].left_out, files[_i].extra, files[_i].cut);
   expect_refused("{\"model_type\":\"llama\"," SIZES "}", files[_i].error);
+}
+
+/* The tensors of two experts, as transformers saves them or as one of all; they share the file's first bytes. */
+#define ROUTER ",\"model.layers.0.mlp.gate.weight\":{\"dtype\":\"F32\",\"shape\":[2,4],\"data_offsets\":[0,32]}"
+#define EXPERT(name, type, shape, end)                                                                                 \
+  ",\"model.layers.0.mlp.experts." name "\":{\"dtype\":\"" type "\",\"shape\":[" shape "],\"data_offsets\":[0," end "]}"
+#define APART(e, type, end)                                                                                            \
+  EXPERT(#e ".w1.weight", type, "6,4", end)                                                                            \
+  EXPERT(#e ".w3.weight", type, "6,4", end) EXPERT(#e ".w2.weight", type, "4,6", end)
+
+static const struct {
+  const char *tensors, *error; /* NULL: a graph */
+} mixtures[] = {
+    {ROUTER APART(0, "F32", "96") APART(1, "F32", "96"), NULL},
+    {ROUTER EXPERT("gate_up_proj", "F32", "2,12,4", "384") EXPERT("down_proj", "F32", "2,4,6", "192"), NULL},
+    {ROUTER APART(0, "F32", "96"), "tensor 'layers.0.mlp.experts.1.w1.weight' is missing"},
+    {ROUTER APART(0, "F32", "96") APART(1, "F16", "48"),
+     "has another type than 'model.layers.0.mlp.experts.0.w1.weight'"},
+    {ROUTER EXPERT("gate_up_proj", "F32", "3,6,4", "288"), "is not the matrices of 2 experts, 12 x 4 each"},
+};
+
+LP_LOOP_TEST(experts_are_stacked, 0, LP_COUNT(mixtures)) {
+  static const char config[] =
+      "{\"model_type\":\"mixtral\",\"num_local_experts\":2,\"num_key_value_heads\":1," SIZES "}";
+  write_tensors("model.safetensors", ".mlp.", mixtures[_i].tensors, 0);
+  if (mixtures[_i].error) {
+    expect_refused(config, mixtures[_i].error);
+    return;
+  }
+  lp_diag *diag = lp_diag_create();
+  lp_module *module = import(config, diag);
+  ck_assert_msg(module, "%s", lp_diag_count(diag) ? lp_diag_get(diag, 0)->text : "");
+  int products = 0;
+  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region) products += op->kind == LP_ONNX_Experts;
+  ck_assert_int_eq(products, 3);
+  lp_module_free(module);
+  lp_diag_free(diag);
 }
 
 LP_TEST(a_folder_without_weights_is_refused) {

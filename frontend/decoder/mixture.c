@@ -1,0 +1,153 @@
+/* Mixtures of experts: the router, the products of the experts that it chooses, and their sum. */
+#include "frontend/decoder/parts.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The names of the role's tensors: one for each expert where its name has a second %d. */
+static const char *const *expert_names(const lp_builder *b, lp_role role, int64_t *count) {
+  const char *name = lp_part_name(b, role, ""), *digit = strstr(name, "%d");
+  lp_arena *arena = b->g.module->arena;
+  *count = digit ? b->d->mixture.experts : 1;
+  const char **names = LP_NEW_ARRAY(arena, const char *, *count);
+  for (int64_t e = 0; e < *count; e++)
+    names[e] = digit ? lp_arena_format(arena, "%.*s%" PRId64 "%s", (int)(digit - name), name, e, digit + 2) : name;
+  return names;
+}
+
+/* Rows x [b, s, j or 1, inputs] times their experts' outputs [first, first + out.count). */
+static lp_value *experts(lp_builder *b, lp_value *x, lp_value *index, lp_role role, int64_t inputs, lp_span out) {
+  int64_t count, each = b->d->mixture.experts;
+  lp_value *in[] = {x, index, NULL};
+  if (!x || !index || b->g.status != LP_OK) return NULL;
+  const char *const *names = expert_names(b, role, &count);
+  b->g.node = names[0];
+  lp_weight_stack part = {.experts = each, .first = out.first, .rows = out.count, .all = out.all, .columns = inputs};
+  lp_status status = lp_weights_stack(b->w, count, names, part, &in[2]);
+  if (status != LP_OK) return lp_part_fail(b, status);
+  lp_op *op = lp_graph_begin(&b->g, LP_ONNX_Experts, 3, in, 1);
+  if (op) lp_op_set_i64(b->g.module, op, "experts", each);
+  return lp_graph_end(&b->g, op);
+}
+
+static lp_value *with_axis(lp_builder *b, lp_kind kind, lp_value *x, int64_t axis) {
+  lp_op *op = lp_graph_begin(&b->g, kind, 1, &x, 1);
+  if (op) lp_op_set_i64(b->g.module, op, "axis", axis);
+  return lp_graph_end(&b->g, op);
+}
+
+static lp_value *unsqueezed(lp_builder *b, lp_value *x, int64_t axis) {
+  return x ? lp_graph_op2(&b->g, LP_ONNX_Unsqueeze, x, lp_graph_ints(&b->g, 1, &axis)) : NULL;
+}
+
+static lp_value *sum_of(lp_builder *b, lp_value *x, int64_t axis, bool keeps) {
+  lp_value *in[] = {x, lp_graph_ints(&b->g, 1, &axis)};
+  lp_op *op = x ? lp_graph_begin(&b->g, LP_ONNX_ReduceSum, 2, in, 1) : NULL;
+  if (op) lp_op_set_i64(b->g.module, op, "keepdims", keeps);
+  return lp_graph_end(&b->g, op);
+}
+
+/* The `count` greatest of the last axis, and where they are. */
+static lp_value *greatest(lp_builder *b, lp_value *x, int64_t count, lp_value **index) {
+  lp_value *in[] = {x, lp_graph_ints(&b->g, 1, &count)};
+  lp_op *op = x ? lp_graph_begin(&b->g, LP_ONNX_TopK, 2, in, 2) : NULL;
+  lp_value *values = lp_graph_end(&b->g, op);
+  *index = values ? op->out[1] : NULL;
+  return values;
+}
+
+static lp_value *at_index(lp_builder *b, lp_value *x, lp_value *index) {
+  lp_value *in[] = {x, index};
+  lp_op *op = index ? lp_graph_begin(&b->g, LP_ONNX_GatherElements, 2, in, 1) : NULL;
+  if (op) lp_op_set_i64(b->g.module, op, "axis", -1);
+  return lp_graph_end(&b->g, op);
+}
+
+/* One step of transformers' sparsemixer: the greatest of the scores `left`, and its share among those that are near
+ * it. */
+static lp_value *mixer_step(lp_builder *b, lp_value *scores, lp_value *left, lp_value **most, lp_value **index) {
+  *most = greatest(b, left, 1, index);
+  if (!*most) return NULL;
+  lp_value *size = lp_graph_op2(&b->g, LP_ONNX_Max, lp_graph_op1(&b->g, LP_ONNX_Abs, scores), *most);
+  lp_value *distance = lp_graph_op2(&b->g, LP_ONNX_Div, lp_graph_op2(&b->g, LP_ONNX_Sub, *most, scores), size);
+  lp_value *limit = lp_graph_float(&b->g, 2 * b->d->mixture.jitter);
+  lp_value *in[] = {lp_graph_op2(&b->g, LP_ONNX_Greater, distance, limit), lp_graph_float(&b->g, -INFINITY), left};
+  lp_value *near = in[0] && in[1] ? lp_graph_end(&b->g, lp_graph_begin(&b->g, LP_ONNX_Where, 3, in, 1)) : NULL;
+  return at_index(b, with_axis(b, LP_ONNX_Softmax, near, -1), *index);
+}
+
+/* Both along the last axis. */
+static lp_value *joined(lp_builder *b, lp_value *x, lp_value *y) {
+  lp_value *in[] = {x, y};
+  lp_op *op = x && y ? lp_graph_begin(&b->g, LP_ONNX_Concat, 2, in, 1) : NULL;
+  if (op) lp_op_set_i64(b->g.module, op, "axis", -1);
+  return lp_graph_end(&b->g, op);
+}
+
+static lp_value *mixed(lp_builder *b, lp_value *scores, lp_value **index) {
+  lp_value *most, *at[2], *second;
+  lp_value *first = mixer_step(b, scores, scores, &most, &at[0]);
+  lp_value *in[] = {scores, at[0],
+                    first ? lp_graph_op2(&b->g, LP_ONNX_Min, most, lp_graph_float(&b->g, -INFINITY)) : NULL};
+  lp_op *op = in[2] ? lp_graph_begin(&b->g, LP_ONNX_ScatterElements, 3, in, 1) : NULL;
+  if (op) lp_op_set_i64(b->g.module, op, "axis", -1);
+  second = mixer_step(b, scores, lp_graph_end(&b->g, op), &most, &at[1]);
+  *index = second ? joined(b, at[0], at[1]) : NULL;
+  return joined(b, first, second);
+}
+
+/* The weights [b, s, chosen] of the chosen experts, and their numbers. */
+static lp_value *route(lp_builder *b, lp_value *x, lp_value **index) {
+  const lp_mixture *m = &b->d->mixture;
+  lp_value *scores = lp_part_whole(b, x, LP_ROLE_ROUTER, b->d->hidden, m->experts), *y, *bias = NULL;
+  switch (m->route) {
+  case LP_ROUTE_SOFTMAX:
+    y = greatest(b, with_axis(b, LP_ONNX_Softmax, scores, -1), m->chosen, index);
+    break;
+  case LP_ROUTE_CHOSEN:
+    y = with_axis(b, LP_ONNX_Softmax, greatest(b, scores, m->chosen, index), -1);
+    break;
+  case LP_ROUTE_MIXER:
+    y = mixed(b, scores, index);
+    break;
+  case LP_ROUTE_SIGMOID:
+    y = scores = lp_graph_op1(&b->g, LP_ONNX_Sigmoid, scores);
+    if (b->d->names[LP_ROLE_ROUTER_BIAS]) {
+      lp_status status =
+          lp_weights_vector(b->w, lp_part_name(b, LP_ROLE_ROUTER_BIAS, ""), 0, m->experts, m->experts, 0, &bias);
+      if (status != LP_OK) return lp_part_fail(b, status);
+      y = lp_graph_op2(&b->g, LP_ONNX_Add, scores, bias);
+    }
+    (void)greatest(b, y, m->chosen, index);
+    y = at_index(b, scores, *index);
+  }
+  if (m->normalised && y) {
+    lp_value *sum = sum_of(b, y, -1, true);
+    if (m->least != 0 && sum) sum = lp_graph_op2(&b->g, LP_ONNX_Add, sum, lp_graph_float(&b->g, m->least));
+    y = lp_graph_op2(&b->g, LP_ONNX_Div, y, sum);
+  }
+  return lp_part_scaled(b, y, m->scale);
+}
+
+lp_value *lp_part_mixture(lp_builder *b, lp_value *x) {
+  const lp_decoder *d = b->d;
+  const int64_t n = d->mixture.ffn;
+  lp_value *index = NULL, *weights = route(b, x, &index), *rows = unsqueezed(b, x, 2), *y;
+  bool packed = !d->names[LP_ROLE_EXPERT_GATE] || lp_part_has(b, LP_ROLE_EXPERTS_GATE_UP, "");
+  lp_role first = packed ? LP_ROLE_EXPERTS_GATE_UP : LP_ROLE_EXPERT_GATE;
+  lp_role second = packed ? LP_ROLE_EXPERTS_GATE_UP : LP_ROLE_EXPERT_UP;
+  y = lp_part_activated(b, experts(b, rows, index, first, d->hidden, (lp_span){0, n, packed ? 2 * n : n}));
+  lp_value *up = experts(b, rows, index, second, d->hidden, (lp_span){packed ? n : 0, n, packed ? 2 * n : n});
+  y = lp_graph_op2(&b->g, LP_ONNX_Mul, y, up);
+  y = experts(b, y, index, packed ? LP_ROLE_EXPERTS_DOWN : LP_ROLE_EXPERT_DOWN, n, (lp_span){0, d->hidden, d->hidden});
+  y = lp_graph_op2(&b->g, LP_ONNX_Mul, y, unsqueezed(b, weights, -1));
+  y = sum_of(b, y, 2, false);
+  if (d->mixture.shared_ffn == 0) return y;
+  lp_value *all =
+      lp_part_gated(b, x, LP_ROLE_SHARED_GATE, LP_ROLE_SHARED_UP, LP_ROLE_SHARED_DOWN, d->mixture.shared_ffn);
+  if (d->names[LP_ROLE_SHARED_SCALE]) {
+    lp_value *scale = lp_part_whole(b, x, LP_ROLE_SHARED_SCALE, d->hidden, 1);
+    all = scale ? lp_graph_op2(&b->g, LP_ONNX_Mul, all, lp_graph_op1(&b->g, LP_ONNX_Sigmoid, scale)) : NULL;
+  }
+  return lp_graph_op2(&b->g, LP_ONNX_Add, y, all);
+}

@@ -1,0 +1,81 @@
+/* The parts of which layers are built: see parts.h. */
+#include "frontend/decoder/parts.h"
+
+#include <string.h>
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+/* "model.layers.3.mlp.up_proj" + ".weight" */
+const char *lp_part_name(const lp_builder *b, lp_role role, const char *suffix) {
+  const char *form = b->d->names[role], *digit = strstr(form, "%d");
+  lp_arena *arena = b->g.module->arena;
+  if (!digit) return lp_arena_format(arena, "%s%s", form, suffix);
+  return lp_arena_format(arena, "%.*s%" PRId64 "%s%s", (int)(digit - form), form, b->index, digit + 2, suffix);
+}
+
+bool lp_part_has(const lp_builder *b, lp_role role, const char *suffix) {
+  return b->d->names[role] && lp_weights_find(b->w, lp_part_name(b, role, suffix));
+}
+
+/* Gives the role's name to the nodes of the operators that follow. */
+void lp_part_enter(lp_builder *b, lp_role role) {
+  b->g.node = lp_part_name(b, role, "");
+}
+
+lp_value *lp_part_fail(lp_builder *b, lp_status status) {
+  if (b->g.status == LP_OK) b->g.status = status;
+  return NULL;
+}
+
+lp_value *lp_part_linear(lp_builder *b, lp_value *x, lp_role role, int64_t inputs, lp_span out) {
+  lp_value *w = NULL, *bias = NULL;
+  lp_status status = LP_OK;
+  lp_weight_part part = {.first = out.first, .rows = out.count, .all = out.all, .columns = inputs};
+  part.transposed = b->d->transposed && b->index >= 0;
+  lp_part_enter(b, role);
+  if (!x || b->g.status != LP_OK) return NULL;
+  status = lp_weights_matrix(b->w, lp_part_name(b, role, ".weight"), part, &w);
+  if (status != LP_OK) return lp_part_fail(b, status);
+  lp_value *y = lp_graph_op2(&b->g, LP_ONNX_MatMul, x, w);
+  if (!y || !lp_part_has(b, role, ".bias")) return y;
+  int64_t first = part.transposed ? 0 : out.first, count = part.transposed ? out.all : out.count;
+  status = lp_weights_vector(b->w, lp_part_name(b, role, ".bias"), first, count, out.all, 0, &bias);
+  return status == LP_OK ? lp_graph_op2(&b->g, LP_ONNX_Add, y, bias) : lp_part_fail(b, status);
+}
+
+lp_value *lp_part_whole(lp_builder *b, lp_value *x, lp_role role, int64_t inputs, int64_t outputs) {
+  return lp_part_linear(b, x, role, inputs, (lp_span){0, outputs, outputs});
+}
+
+lp_value *lp_part_scaled(lp_builder *b, lp_value *x, double factor) {
+  return factor == 1 || !x ? x : lp_graph_op2(&b->g, LP_ONNX_Mul, x, lp_graph_float(&b->g, factor));
+}
+
+lp_value *lp_part_activated(lp_builder *b, lp_value *x) {
+  static const struct {
+    const char *name;
+    lp_kind kind;
+    const char *approximate;
+    double alpha;
+  } forms[] = {{"silu", LP_ONNX_Swish, NULL, 1},
+               {"quick_gelu", LP_ONNX_Swish, NULL, 1.702},
+               {"gelu", LP_ONNX_Gelu, "none", 0},
+               {"gelu_tanh", LP_ONNX_Gelu, "tanh", 0},
+               {"relu", LP_ONNX_Relu, NULL, 0}};
+  for (size_t i = 0; i < LP_COUNT(forms); i++) {
+    if (!lp_streq(b->d->activation, forms[i].name)) continue;
+    lp_op *op = lp_graph_begin(&b->g, forms[i].kind, 1, &x, 1);
+    if (op && forms[i].approximate) lp_op_set_str(b->g.module, op, "approximate", forms[i].approximate);
+    if (op && forms[i].alpha != 0) lp_op_set_f64(b->g.module, op, "alpha", forms[i].alpha);
+    return lp_graph_end(&b->g, op);
+  }
+  return lp_part_fail(
+      b, lp_error(b->g.diag, LP_LOC_FILE(b->g.path), "activation '%s' is not supported", b->d->activation));
+}
+
+/* act(gate x) * up x, then down. */
+lp_value *lp_part_gated(lp_builder *b, lp_value *x, lp_role gate, lp_role up, lp_role down, int64_t ffn) {
+  lp_value *y = lp_part_activated(b, lp_part_whole(b, x, gate, b->d->hidden, ffn));
+  y = lp_graph_op2(&b->g, LP_ONNX_Mul, y, lp_part_whole(b, x, up, b->d->hidden, ffn));
+  return lp_part_whole(b, y, down, ffn, b->d->hidden);
+}

@@ -1,0 +1,40 @@
+/* What the files that build a decoder's layers share: the state, and parts of which layers consist. */
+#ifndef LP_DECODER_PARTS_H
+#define LP_DECODER_PARTS_H
+
+#include "frontend/decoder/decoder.h"
+#include "frontend/decoder/graph.h"
+
+typedef struct {
+  lp_graph g;
+  const lp_decoder *d;
+  lp_weights *w;
+  lp_value *ids, *positions;
+  lp_value *cosine[2], *sine[2]; /* [b, s, dim / 2] of each rotary, made at the first use */
+  int64_t index;                 /* of the layer; -1 outside of layers */
+} lp_builder;
+
+/* Outputs [first, first + count) of the `all` outputs of a product, with its bias where the file has one. */
+typedef struct {
+  int64_t first, count, all;
+} lp_span;
+
+/* The name of the role's weight in the layer: "model.layers.3.mlp.up_proj" + ".weight". */
+const char *lp_part_name(const lp_builder *b, lp_role role, const char *suffix);
+bool lp_part_has(const lp_builder *b, lp_role role, const char *suffix);
+/* Gives the role's name to the nodes of the operators that follow. */
+void lp_part_enter(lp_builder *b, lp_role role);
+/* Keeps the first failure; returns NULL, as the functions below do after it. */
+lp_value *lp_part_fail(lp_builder *b, lp_status status);
+
+/* Outputs of x times the role's matrix, with its bias where the file has one. */
+lp_value *lp_part_linear(lp_builder *b, lp_value *x, lp_role role, int64_t inputs, lp_span out);
+lp_value *lp_part_whole(lp_builder *b, lp_value *x, lp_role role, int64_t inputs, int64_t outputs);
+lp_value *lp_part_scaled(lp_builder *b, lp_value *x, double factor);
+lp_value *lp_part_activated(lp_builder *b, lp_value *x);
+/* act(gate x) * up x, then down */
+lp_value *lp_part_gated(lp_builder *b, lp_value *x, lp_role gate, lp_role up, lp_role down, int64_t ffn);
+/* The sum of the experts that each token chooses, and of the shared MLP (mixture.c). */
+lp_value *lp_part_mixture(lp_builder *b, lp_value *x);
+
+#endif
