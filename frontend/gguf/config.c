@@ -21,7 +21,17 @@ enum { MOST_LAYERS = 1 << 12, MOST_SIZE = 1 << 28 };
 #define PLAIN_MLP [LP_ROLE_UP] = BLOCK("ffn_up"), [LP_ROLE_DOWN] = BLOCK("ffn_down")
 #define PACKED_ATTENTION [LP_ROLE_QKV] = BLOCK("attn_qkv"), [LP_ROLE_O] = BLOCK("attn_output")
 
+#define EXPERTS                                                                                                        \
+  [LP_ROLE_ROUTER] = BLOCK("ffn_gate_inp"), [LP_ROLE_EXPERT_GATE] = BLOCK("ffn_gate_exps.weight"),                     \
+  [LP_ROLE_EXPERT_UP] = BLOCK("ffn_up_exps.weight"), [LP_ROLE_EXPERT_DOWN] = BLOCK("ffn_down_exps.weight")
+#define SHARED_EXPERT                                                                                                  \
+  [LP_ROLE_SHARED_GATE] = BLOCK("ffn_gate_shexp"), [LP_ROLE_SHARED_UP] = BLOCK("ffn_up_shexp"),                        \
+  [LP_ROLE_SHARED_DOWN] = BLOCK("ffn_down_shexp"), [LP_ROLE_SHARED_SCALE] = BLOCK("ffn_gate_inp_shexp")
+
+static const char *const qwen2moe_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, EXPERTS, SHARED_EXPERT};
+static const char *const qwen3moe_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, EXPERTS, HEAD_NORMS};
 static const char *const llama_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, MLP};
+static const char *const mixtral_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, MLP, EXPERTS};
 static const char *const starcoder2_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, PLAIN_MLP};
 static const char *const phi2_names[LP_ROLE_COUNT] = {TOP, [LP_ROLE_ATTENTION_NORM] = BLOCK("attn_norm"),
                                                       PACKED_ATTENTION, PLAIN_MLP};
@@ -53,11 +63,16 @@ typedef struct {
   double local_base; /* base of rotary positions of layers with a window; 0: the same base as the others */
   /* A model with this number of layers scales scores by the hidden size over heads (the 27B models). */
   int64_t wide;
-  bool capped; /* logits and scores have soft caps */
+  bool capped;     /* logits and scores have soft caps */
+  bool sparse;     /* each layer has experts; `llama` has them where the file says how many */
+  bool normalised; /* the weights of the chosen experts are divided by their sum */
 } architecture;
 
 static const architecture architectures[] = {
-    {.name = "llama", .names = llama_names, .activation = "silu", .neighbours = true},
+    {.name = "llama", .names = mixtral_names, .activation = "silu", .neighbours = true, .normalised = true},
+    {.name = "qwen2moe", .names = qwen2moe_names, .activation = "silu", .sparse = true},
+    {.name = "qwen3moe", .names = qwen3moe_names, .activation = "silu", .sparse = true, .normalised = true},
+    {.name = "olmoe", .names = qwen3moe_names, .activation = "silu", .norm_whole_heads = true, .sparse = true},
     {.name = "qwen2", .names = llama_names, .activation = "silu"},
     {.name = "qwen3", .names = qwen3_names, .activation = "silu"},
     {.name = "gemma", .names = llama_names, .activation = "gelu_tanh", .scales_embedding = true},
@@ -136,6 +151,10 @@ static lp_status check_keys(const reader *r) {
                                       "attention.sliding_window",
                                       "attn_logit_softcapping",
                                       "final_logit_softcapping",
+                                      "expert_count",
+                                      "expert_used_count",
+                                      "expert_feed_forward_length",
+                                      "expert_shared_feed_forward_length",
                                       "rope.freq_base",
                                       "rope.dimension_count",
                                       "rope.scaling.type",
@@ -285,6 +304,22 @@ static lp_status read_rotary(const reader *r) {
   return apply_factors(r, &rotary[0]);
 }
 
+/* Reads the experts, where the file has them. */
+static lp_status read_mixture(const reader *r) {
+  lp_mixture *m = &r->out->mixture;
+  if (!r->arch->sparse && lp_gguf_i64(r->file, key_of(r, "expert_count"), 0) == 0) return LP_OK;
+  LP_TRY(size_at(r, "expert_count", -1, &m->experts));
+  LP_TRY(size_at(r, "expert_used_count", -1, &m->chosen));
+  LP_TRY(size_at(r, "expert_feed_forward_length", r->out->ffn, &m->ffn));
+  if (r->out->names[LP_ROLE_SHARED_UP])
+    LP_TRY(size_at(r, "expert_shared_feed_forward_length", r->out->ffn, &m->shared_ffn));
+  m->normalised = r->arch->normalised;
+  m->scale = 1;
+  if (m->chosen <= m->experts && r->out->names[LP_ROLE_ROUTER]) return LP_OK;
+  return lp_error(r->diag, LP_LOC_FILE(r->file->path), "%" PRId64 " of %" PRId64 " experts are not supported for '%s'",
+                  m->chosen, m->experts, r->arch->name);
+}
+
 static lp_status read_layers(const reader *r) {
   lp_decoder_layer *layer = LP_NEW_ARRAY(r->arena, lp_decoder_layer, r->out->layers);
   int64_t window = lp_gguf_i64(r->file, key_of(r, "attention.sliding_window"), 0), pattern = r->arch->pattern;
@@ -295,7 +330,8 @@ static lp_status read_layers(const reader *r) {
   for (int64_t i = 0; i < r->out->layers; i++) {
     bool windowed = r->arch->windows || (pattern > 0 && (i + 1) % pattern != 0);
     bool rotates = !r->out->positions && (r->arch->no_rope == 0 || (i + 1) % r->arch->no_rope != 0);
-    layer[i] = (lp_decoder_layer){.window = windowed ? window : 0,
+    layer[i] = (lp_decoder_layer){.sparse = r->out->mixture.experts > 0,
+                                  .window = windowed ? window : 0,
                                   .rotary = !rotates ? -1 : windowed && r->arch->local_base > 0};
   }
   r->out->layer = layer;
@@ -360,5 +396,6 @@ lp_status lp_gguf_config(const lp_gguf *file, lp_arena *arena, lp_weights *weigh
   LP_TRY(read_numbers(&r));
   if (lp_gguf_bool(file, key_of(&r, "use_parallel_residual"), false)) out->parallel = true;
   if (out->positions == 0) LP_TRY(read_rotary(&r));
+  LP_TRY(read_mixture(&r));
   return read_layers(&r);
 }

@@ -172,7 +172,7 @@ LP_TEST(a_file_becomes_a_graph) {
 
 static const change changes[] = {
     {.value = "general.architecture:mamba", .error = "architecture 'mamba' are not supported"},
-    {.value = "llama.expert_count=4", .error = "the key 'llama.expert_count' is unknown"},
+    {.value = "llama.expert_weights_scale=4", .error = "the key 'llama.expert_weights_scale' is unknown"},
     {.value = "llama.rope.scaling.type:dynamic", .error = "the scaling 'dynamic' of positions is not supported"},
     {.value = "llama.rope.scaling.type:yarn", .error = "the numbers of yarn are missing"},
     {.value = "llama.rope.scaling.type:longrope", .error = "the lists of longrope's factors"},

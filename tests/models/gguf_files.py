@@ -25,6 +25,13 @@ CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "llama": ("llama", "llama", like_llama(rope_scaling=LLAMA3), "float32"),
     "llama-parts": ("llama", "llama", like_llama(rope_scaling=LLAMA3), "parts"),
     "llama-blocks": ("llama", "llama", like_llama(hidden_size=64, intermediate_size=96, num_hidden_layers=1), "blocks"),
+    "mixtral": ("llama", "mixtral", like_llama(num_local_experts=5, num_experts_per_tok=2), "float32"),
+    "qwen2moe": ("qwen2moe", "qwen2_moe", like_llama(num_experts=6, num_experts_per_tok=3, moe_intermediate_size=20,
+                                                     shared_expert_intermediate_size=28), "float32"),
+    "qwen3moe-blocks": ("qwen3moe", "qwen3_moe", like_llama(hidden_size=64, head_dim=16, num_hidden_layers=1, num_experts=4,
+                                                            num_experts_per_tok=2, moe_intermediate_size=32,
+                                                            norm_topk_prob=True), "blocks"),
+    "olmoe": ("olmoe", "olmoe", like_llama(num_experts=6, num_experts_per_tok=3, intermediate_size=20), "float32"),
     "qwen2-yarn": ("qwen2", "qwen2", like_llama(rope_scaling=YARN), "float32"),
     "qwen3": ("qwen3", "qwen3", like_llama(head_dim=8, num_attention_heads=6), "float16"),
     "gemma": ("gemma", "gemma", like_llama(head_dim=8, num_key_value_heads=1), "float32"),
@@ -97,6 +104,13 @@ def add_settings(file: gguf.GGUFWriter, config: Any) -> None:
                      ("residual_multiplier", file.add_residual_scale), ("logits_scaling", file.add_logit_scale)):
         if getattr(config, key, None):
             add(getattr(config, key))
+    if experts := getattr(config, "num_local_experts", None) or getattr(config, "num_experts", None):
+        file.add_expert_count(experts)
+        file.add_expert_used_count(config.num_experts_per_tok)
+        for key, add in (("moe_intermediate_size", file.add_expert_feed_forward_length),
+                         ("shared_expert_intermediate_size", file.add_expert_shared_feed_forward_length)):
+            if getattr(config, key, None):
+                add(getattr(config, key))
     if kind == "stablelm":
         file.add_parallel_residual(config.use_parallel_residual)
 
@@ -123,6 +137,18 @@ def stored(name: str, value: np.ndarray, config: Any, architecture: str) -> np.n
     return value
 
 
+def tensors(model: Any) -> list[tuple[int, str, Any]]:
+    """The model's tensors, numbered. The gates of experts and what they gate, packed in one tensor, are apart."""
+    found = []
+    for i, (name, value) in enumerate(model.state_dict().items()):
+        if name.endswith("experts.gate_up_proj"):
+            gate, up = value.chunk(2, dim=1)
+            found += [(i, name.replace("gate_up", part) + ".weight", half) for part, half in (("gate", gate), ("up", up))]
+        else:
+            found.append((i, name + ".weight" * name.endswith("experts.down_proj"), value))
+    return found
+
+
 def write(path: Path, model: Any, architecture: str, dtype: str) -> None:
     config = model.config
     file = gguf.GGUFWriter(path, architecture, split_max_tensors=7 if dtype == "parts" else 0)
@@ -130,14 +156,14 @@ def write(path: Path, model: Any, architecture: str, dtype: str) -> None:
     kinds = {v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}
     names = gguf.get_tensor_name_map(kinds[architecture], config.num_hidden_layers)
     done = set()
-    for i, (name, value) in enumerate(model.state_dict().items()):
+    for i, name, value in tensors(model):
         target = names.get_name(name, try_suffixes=(".weight", ".bias"))
         if target is None or (name == "lm_head.weight" and config.tie_word_embeddings) or target in done:
             continue
         done.add(target)
         data = np.ascontiguousarray(stored(name, value.float().numpy(), config, architecture))
         kind = gguf.GGMLQuantizationType.F32
-        if data.ndim == 2 and dtype not in ("float32", "parts"):
+        if data.ndim >= 2 and dtype not in ("float32", "parts"):
             kind = gguf.GGMLQuantizationType[BLOCKS[i % len(BLOCKS)] if dtype == "blocks" else "F16"]
             data = gguf.quants.quantize(data, kind)
         file.add_tensor(target, data, raw_dtype=kind)
@@ -153,18 +179,18 @@ def write(path: Path, model: Any, architecture: str, dtype: str) -> None:
     file.close()
 
 
-def rounded(model: Any) -> None:
+def rounded(model: Any, architecture: str) -> None:
     """Gives the model the values that its blocks store."""
     import torch
 
     for i, (name, value) in enumerate(model.state_dict().items()):
-        if value.dim() == 2:
+        if value.dim() >= 2:
             kind = gguf.GGMLQuantizationType[BLOCKS[i % len(BLOCKS)]]
-            data = stored(name, value.numpy(), model.config, "llama")
+            data = stored(name, value.numpy(), model.config, architecture)
             data = gguf.quants.dequantize(gguf.quants.quantize(data, kind), kind)
             heads = {".q_proj.": model.config.num_attention_heads, ".k_proj.": model.config.num_key_value_heads}
             for part, count in heads.items():
-                if part in name:
+                if part in name and architecture in PERMUTED:
                     data = data.reshape(count, -1, 2, data.shape[1]).swapaxes(1, 2).reshape(data.shape)
             value.copy_(torch.from_numpy(np.ascontiguousarray(data)))
 
@@ -174,7 +200,7 @@ def save(name: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     model = huggingface.make(kind, config)
     if dtype == "blocks":
-        rounded(model)
+        rounded(model, architecture)
     elif dtype != "parts":
         model = model.to(getattr(__import__("torch"), dtype)).float()
     write(folder / f"{name}.gguf", model, architecture, dtype)
