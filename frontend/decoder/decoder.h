@@ -101,9 +101,10 @@ typedef struct {
   bool parallel;                                     /* attention and MLP read one norm's result, and both are added */
   bool norm_whole_heads;                             /* Q_NORM and K_NORM are over all heads together, not over each */
   bool rotary_interleaved;                           /* pairs are neighbours, not half a head apart */
-  bool tied;       /* the head is the embedding's table, unless the file has another head */
-  bool transposed; /* matrices of layers are stored as [in][out] */
-  lp_dtype stored; /* the type of weights that lp_weights assumes */
+  bool tied;          /* the head is the embedding's table, unless the file has another head */
+  bool transposed;    /* matrices of layers are stored as [in][out] */
+  int64_t predictors; /* layers of the file after the last, which guess further tokens: they are left out */
+  lp_dtype stored;    /* the type of weights that lp_weights assumes */
 } lp_decoder;
 
 /* Adds the function @main to `module`, with the weights of `weights`. Every weight of the file must have a role in the

@@ -96,6 +96,26 @@ static lp_value *mixed(lp_builder *b, lp_value *scores, lp_value **index) {
   return joined(b, first, second);
 }
 
+/* The scores by which experts are chosen, -inf outside of the groups with the greatest sums of two scores. */
+static lp_value *in_groups(lp_builder *b, lp_value *scores) {
+  const lp_mixture *m = &b->d->mixture;
+  const int64_t size = m->groups > 0 ? m->experts / m->groups : 0, apart[] = {0, 0, m->groups, size};
+  lp_value *index;
+  if (m->taken == m->groups || !scores) return scores;
+  int64_t *group_of = LP_NEW_ARRAY(b->g.module->arena, int64_t, m->experts);
+  for (int64_t e = 0; e < m->experts; e++)
+    group_of[e] = e / size;
+  lp_value *best = lp_graph_op2(&b->g, LP_ONNX_Reshape, scores, lp_graph_ints(&b->g, 4, apart));
+  best = sum_of(b, greatest(b, best, size < 2 ? size : 2, &index), -1, false);
+  (void)greatest(b, best, m->taken, &index);
+  index = unsqueezed(b, index, -1);
+  lp_value *taken =
+      index ? lp_graph_op2(&b->g, LP_ONNX_Equal, index, lp_graph_ints(&b->g, m->experts, group_of)) : NULL;
+  taken = sum_of(b, lp_graph_cast(&b->g, taken, LP_F32), 2, false);
+  lp_value *in[] = {lp_graph_cast(&b->g, taken, LP_BOOL), scores, lp_graph_float(&b->g, -INFINITY)};
+  return in[0] && in[2] ? lp_graph_end(&b->g, lp_graph_begin(&b->g, LP_ONNX_Where, 3, in, 1)) : NULL;
+}
+
 /* The weights [b, s, chosen] of the chosen experts, and their numbers. */
 static lp_value *route(lp_builder *b, lp_value *x, lp_value **index) {
   const lp_mixture *m = &b->d->mixture;
@@ -118,7 +138,7 @@ static lp_value *route(lp_builder *b, lp_value *x, lp_value **index) {
       if (status != LP_OK) return lp_part_fail(b, status);
       y = lp_graph_op2(&b->g, LP_ONNX_Add, scores, bias);
     }
-    (void)greatest(b, y, m->chosen, index);
+    (void)greatest(b, in_groups(b, y), m->chosen, index);
     y = at_index(b, scores, *index);
   }
   if (m->normalised && y) {

@@ -76,6 +76,12 @@ static lp_status is_sparse(const lp_config *r, int64_t layer, bool *out) {
   if (!*out) return LP_OK;
   LP_TRY(lp_config_size(r, "decoder_sparse_step", 1, &step));
   *out = (layer + 1) % step == 0;
+  if (r->family->mixture->grouped) {
+    lp_json first = lp_json_member(r->root, "first_k_dense_replace");
+    dense = r->family->mixture->dense;
+    if (lp_json_is_given(&first)) LP_TRY(lp_json_i64(&first, 0, LP_CONFIG_MOST_SIZE, &dense, r->diag));
+    *out = layer >= dense;
+  }
   for (size_t i = 0; lp_json_is_given(&list) && i < lp_json_count(&list); i++) {
     lp_json at = lp_json_item(&list, i);
     LP_TRY(lp_json_i64(&at, 0, LP_CONFIG_MOST_SIZE, &dense, r->diag));
@@ -192,6 +198,22 @@ static lp_dtype read_stored(const lp_config *r) {
   return lp_json_equals(&at, "float16") ? LP_F16 : LP_F32;
 }
 
+/* DeepSeek's keys: the experts are chosen in some of their groups, and 1e-20 keeps the sum of weights from 0. */
+static lp_status read_groups(const lp_config *r) {
+  lp_mixture *m = &r->out->mixture;
+  m->least = 1e-20;
+  LP_TRY(lp_config_number(r->root, "routed_scaling_factor", 1, &m->scale, r->diag));
+  lp_json predictors = lp_json_member(r->root, "num_nextn_predict_layers");
+  if (lp_json_is_given(&predictors))
+    LP_TRY(lp_json_i64(&predictors, 0, LP_CONFIG_MOST_LAYERS, &r->out->predictors, r->diag));
+  LP_TRY(lp_config_size(r, "n_group", 1, &m->groups));
+  LP_TRY(lp_config_size(r, "topk_group", 1, &m->taken));
+  if (m->taken <= m->groups && m->experts % m->groups == 0 && m->chosen <= m->experts / m->groups * m->taken)
+    return LP_OK;
+  return lp_json_error(r->root, r->diag, "%" PRId64 " of %" PRId64 " groups of %" PRId64 " experts", m->taken,
+                       m->groups, m->experts);
+}
+
 static lp_status read_mixture(const lp_config *r) {
   const lp_family_experts *f = r->family->mixture;
   lp_mixture *m = &r->out->mixture;
@@ -204,7 +226,9 @@ static lp_status read_mixture(const lp_config *r) {
   if (f->shared_key) LP_TRY(lp_config_size(r, f->shared_key, f->shared, &m->shared_ffn));
   m->route = f->route;
   m->scale = 1;
-  m->normalised = f->normalised || (f->normalised_key && lp_config_is_true(r, f->normalised_key, false));
+  m->normalised = f->normalised_key ? lp_config_is_true(r, f->normalised_key, f->normalised) : f->normalised;
+  if (f->counts_shared) m->shared_ffn *= m->ffn;
+  if (f->grouped) LP_TRY(read_groups(r));
   LP_TRY(lp_config_number(r->root, "router_jitter_noise", 0.01, &m->jitter, r->diag));
   if (m->chosen <= m->experts && (m->route != LP_ROUTE_MIXER || m->chosen == 2)) return LP_OK;
   return lp_json_error(r->root, r->diag, "num_experts_per_tok is %" PRId64 " of %" PRId64 " experts", m->chosen,
@@ -271,6 +295,11 @@ static lp_status read_config(lp_config *r) {
                          .tied = lp_config_is_true(r, "tie_word_embeddings", r->family->tied),
                          .transposed = r->family->transposed,
                          .stored = read_stored(r)};
+  if (!lp_config_is_true(r, "use_qk_norm", !r->family->mixture || !r->family->mixture->grouped)) {
+    const char **names = lp_arena_copy(r->arena, r->family->names, LP_ROLE_COUNT * sizeof *names);
+    names[LP_ROLE_Q_NORM] = names[LP_ROLE_K_NORM] = NULL;
+    r->out->names = names;
+  }
   if (lp_json_is_given(&tied)) r->out->tied = lp_json_is_true(&tied);
   LP_TRY(read_sizes(r));
   LP_TRY(read_activation(r));

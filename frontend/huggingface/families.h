@@ -22,9 +22,12 @@ typedef struct {
   int64_t ffn;
   const char *shared_key; /* of the shared MLP's size; NULL: none */
   int64_t shared;
+  bool counts_shared; /* the key has the number of shared experts, each as large as the others */
   lp_route route;
   const char *normalised_key; /* NULL: always `normalised` */
-  bool normalised;
+  bool normalised;            /* the key's default */
+  bool grouped;               /* reads n_group, topk_group, routed_scaling_factor and first_k_dense_replace */
+  int64_t dense;              /* default of first_k_dense_replace */
 } lp_family_experts;
 
 /* The keys of config.json that have two spellings. */

@@ -13,6 +13,15 @@ static const char *name_of(lp_arena *arena, const char *folder) {
   return lp_path_base(lp_arena_strndup(arena, folder, size));
 }
 
+static void leave_out_predictors(const lp_decoder *decoder, lp_weights *weights) {
+  for (size_t i = 0; i < lp_map_count(weights->tensors); i++) {
+    const char *name = lp_map_key_at(weights->tensors, i);
+    lp_stored *tensor = lp_map_value_at(weights->tensors, i);
+    int64_t layer = lp_has_prefix(name, "layers.") ? strtoll(name + strlen("layers."), NULL, 10) : -1;
+    if (layer >= decoder->layers && layer < decoder->layers + decoder->predictors) tensor->used = true;
+  }
+}
+
 static lp_status fill(lp_module *module, const char *folder, const lp_import_options *options, lp_diag *diag) {
   lp_decoder decoder;
   lp_weights weights = {.module = module,
@@ -25,6 +34,7 @@ static lp_status fill(lp_module *module, const char *folder, const lp_import_opt
   bool is_part = false;
   lp_status status = lp_huggingface_config(config, module->arena, &decoder, &is_part, diag);
   if (status == LP_OK) status = lp_huggingface_checkpoint(folder, decoder.stored, &weights, diag);
+  if (status == LP_OK) leave_out_predictors(&decoder, &weights);
   if (status == LP_OK && is_part) lp_huggingface_leave_out_images(&weights);
   for (size_t i = 0; i < options->adapter_count && status == LP_OK; i++)
     status = lp_huggingface_merge(&options->adapters[i], &decoder, &weights, diag);

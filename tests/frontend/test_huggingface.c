@@ -238,6 +238,7 @@ static const struct {
     {"{\"model_type\":\"mixtral\",\"num_local_experts\":2,\"num_experts_per_tok\":3,\"num_key_value_heads\":1," SIZES
      "}",
      "num_experts_per_tok is 3 of 2 experts"},
+    {"{\"model_type\":\"glm4_moe\",\"n_group\":3,\"num_key_value_heads\":1," SIZES "}", "1 of 3 groups of 128 experts"},
     {"{\"model_type\":\"granitemoe\",\"num_key_value_heads\":1," SIZES "}",
      "tensor 'layers.0.mlp.router.layer.weight' is missing"},
     {"{\"model_type\":\"phimoe\",\"num_experts_per_tok\":1,\"num_key_value_heads\":1," SIZES "}",
@@ -312,6 +313,17 @@ static const struct {
 LP_LOOP_TEST(damaged_files_are_refused, 0, LP_COUNT(files)) {
   write_tensors("model.safetensors", files[_i].left_out, files[_i].extra, files[_i].cut);
   expect_refused("{\"model_type\":\"llama\"," SIZES "}", files[_i].error);
+}
+
+/* Tensors of layers that guess further tokens are left out, those of other layers are not. */
+LP_TEST(predictors_are_left_out) {
+  static const char extra[] =
+      ",\"model.layers.1.eh_proj.weight\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}"
+      ",\"model.layers.2.eh_proj.weight\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}";
+  write_tensors("model.safetensors", NULL, extra, 0);
+  expect_refused("{\"model_type\":\"glm4_moe\",\"first_k_dense_replace\":1,\"num_key_value_heads\":1,"
+                 "\"num_nextn_predict_layers\":1," SIZES "}",
+                 "reads tensor 'model.layers.2.eh_proj.weight'");
 }
 
 /* The tensors of two experts, as transformers saves them or as one of all; they share the file's first bytes. */

@@ -84,6 +84,12 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
                                             attention_multiplier=0.3, residual_multiplier=0.4, logits_scaling=4.0), "float32"),
     "phimoe": ("phimoe", like_llama(num_local_experts=6, router_jitter_noise=0.1, attention_bias=True, lm_head_bias=True),
                "float32"),
+    "glm4_moe": ("glm4_moe", like_llama(num_hidden_layers=3, head_dim=8, n_routed_experts=8, num_experts_per_tok=2,
+                                        moe_intermediate_size=12, n_shared_experts=2, routed_scaling_factor=1.5,
+                                        use_qk_norm=True, attention_bias=True), "float32"),
+    "glm4_moe-groups": ("glm4_moe", like_llama(num_hidden_layers=2, head_dim=8, n_routed_experts=8, num_experts_per_tok=3,
+                                               moe_intermediate_size=12, n_group=4, topk_group=2, first_k_dense_replace=0,
+                                               norm_topk_prob=False), "float32"),
     "gpt2": ("gpt2", {"n_embd": 25, "n_layer": 2, "n_head": 5, "n_positions": 128}, "float32"),
     "qwen3-both": ("qwen3", like_llama(head_dim=8, rope_theta=500.0), "float32"),
     "gemma3-both": ("gemma3_text", like_llama(head_dim=8, sliding_window=6, query_pre_attn_scalar=20, rope_theta=500.0,
@@ -118,6 +124,9 @@ def make(kind: str, config: dict[str, Any]) -> Any:
             value.data = centre + 0.3 * torch.randn_like(value)
         else:
             value.data = torch.randn_like(value) * (0.2 if "embed" in key else 2.0 / value.shape[-1] ** 0.5)
+    for key, value in model.named_buffers():
+        if key.endswith("e_score_correction_bias"):
+            value.data = 0.2 * torch.randn_like(value)
     model.tie_weights()
     return model
 
