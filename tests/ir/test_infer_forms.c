@@ -10,6 +10,19 @@ static lp_status infer(lp_module *module, lp_diag *diag) {
 
 #define CHECK(rows) op_check_rows(rows, LP_COUNT(rows), infer)
 
+LP_TEST(experts) {
+  static const char name[] = "llmpart.Experts", six[] = "experts = 6 : i64";
+  static const op_row rows[] = {
+      {name, six, "f32 b,1,8; i64 b,2; w f32 30,8", "f32 b,2,5", NULL},
+      {name, six, "f32 b,2,8; i32 b,2; w f32 30,8; f32 30", "f32 b,2,5", NULL},
+      {name, six, "f32 b,8; i64 b,2; w f32 30,8", "f32 b,2,5", "its x has not one axis more than its index"},
+      {name, six, "f32 b,1,8; i64 b,2; w f32 32,8", "f32 b,2,5", "its weight does not divide into experts"},
+      {name, "experts = 0 : i64", "f32 b,1,8; i64 b,2; w f32 30,8", "f32 b,2,5", "does not divide into experts"},
+      {name, six, "f32 b,1,8; i64 b,2; w f32 30", "f32 b,2,5", "input 2 has 1 axes, 2 wanted"},
+  };
+  CHECK(rows);
+}
+
 LP_TEST(quantising) {
   static const char quantize[] = "onnx.QuantizeLinear", dequantize[] = "onnx.DequantizeLinear";
   static const op_row rows[] = {

@@ -6,6 +6,10 @@
 LP_CASE(.timeout = 600);
 
 #define CHECK(rows, passes) graph_check_rows(rows, LP_COUNT(rows), passes, GRAPH_VALUES)
+/* The experts `i` that a router chooses for rows `u`, and weights `w`. */
+#define CHOSEN                                                                                                         \
+  "x: f32 b,8; r: w f32 8,6; w: w f32 30,8; k: k i64 1=2; n: k i64 1=1; l = MatMul x r; t i = TopK l k; "              \
+  "u = Unsqueeze x n; "
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
@@ -77,6 +81,11 @@ LP_TEST(products) {
        "op.slice"},
       {"x: f32 b,t; c: w f32 8,5; n: n t; z: k i64 1=0; e = Unsqueeze n z; k = Slice c z e z; y = MatMul x k",
        "op.matmul"},
+      /* experts; the router's product keeps its weight's type */
+      {CHOSEN "y = llmpart.Experts u i w {experts = 6 : i64}", "op.experts|exact = true"},
+      {CHOSEN "c: w i8 30,8; s: w f32 30,2; d = DequantizeLinear c s {axis = 1 : i64, block_size = 4 : i64}; "
+              "y = llmpart.Experts u i d {experts = 6 : i64}",
+       "op.experts|group = 4|!op.dequantize"},
       /* Gemm */
       {"x: f32 4,8; w: w f32 8,6; c: w f32 6; y = Gemm x w c", "op.linear|!op.map"},
       {"x: f32 4,8; w: w f32 8,6; c: w f32 6; y = Gemm x w c {alpha = 2.0 : f64}", "op.map"},
@@ -94,6 +103,7 @@ LP_TEST(products) {
 /* ---- epilogues --------------------------------------------------------------------------------------------------- */
 
 #define XW "x: f32 b,8; w: w f32 8,8; "
+#define TWO CHOSEN "v: w f32 30,8; g = llmpart.Experts u i w {experts = 6 : i64}; a = Swish g; "
 
 LP_TEST(epilogues) {
   static const graph_row rows[] = {
@@ -108,6 +118,10 @@ LP_TEST(epilogues) {
       {XW "l = MatMul x w; y = Add l x", "op.linear|!fn = \"add\""},
       {XW "l = MatMul x w; m = MatMul x w; a = Add l m; y = Add a x", "op.linear"},
       {XW "l = MatMul x w; a = Add l x; y = Add a x", "op.linear"},
+      {TWO "h = llmpart.Experts u i v {experts = 6 : i64}; y = Mul a h", "op.experts|epilogue = \"silu\"|!\"mul\""},
+      {TWO "j: i64 b,2; h = llmpart.Experts u j v {experts = 6 : i64}; y = Mul a h", "\"mul\""},
+      {CHOSEN "c: w f32 5; g = llmpart.Experts u i w {experts = 6 : i64}; y = Add g c", "fn = \"add\""},
+      {CHOSEN "z: f32 b,2,5; g = llmpart.Experts u i w {experts = 6 : i64}; y = Add g z", "fn = \"add\""},
       {XW "l = MatMul x w; y = Relu l", "epilogue = \"relu\"|!op.map"},
       {XW "l = MatMul x w; y = LeakyRelu l {alpha = 0.25 : f64}", "op.linear|leaky"},
       {XW "l = MatMul x w; y = Relu l; z = Tanh l; return y z", "op.linear"},
