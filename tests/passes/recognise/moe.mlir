@@ -1,22 +1,22 @@
 // RUN: llmpart opt %s -p decompose | FileCheck %s
 // RUN: llmpart opt %s -p decompose | mlir-opt-19 --allow-unregistered-dialect
-// Each expert's weights are a part of the file, and its result counts only where the router chose it.
+// The weights of all experts are stacked, and only the experts that the router chose compute a token.
 
 // CHECK: "onnx.Softmax"
 // CHECK: "onnx.TopK"
 // CHECK: "onnx.ReduceSum"
 // CHECK: "onnx.Div"
-// CHECK: "onnx.ScatterElements"
-// CHECK: length = 48 : i64, offset = 64 : i64
-// CHECK: length = 12 : i64, offset = 160 : i64
+// CHECK: length = 96 : i64, offset = 64 : i64
+// CHECK-SAME: tensor<6x4xf32>
+// CHECK: length = 24 : i64, offset = 160 : i64
+// CHECK-SAME: tensor<6xf32>
+// CHECK: "llmpart.Experts"{{.*}}{experts = 2 : i64}
 // CHECK: "onnx.Swish"
-// CHECK: length = 48 : i64, offset = 184 : i64
-// CHECK: "onnx.Where"
-// CHECK: length = 48 : i64, offset = 112 : i64
-// CHECK: length = 12 : i64, offset = 172 : i64
-// CHECK: length = 48 : i64, offset = 232 : i64
-// CHECK: "onnx.Where"
-// CHECK: "onnx.Add"
+// CHECK: length = 96 : i64, offset = 184 : i64
+// CHECK-SAME: tensor<8x3xf32>
+// CHECK: "llmpart.Experts"
+// CHECK: "onnx.Mul"
+// CHECK: "onnx.ReduceSum"
 // CHECK-NOT: com.microsoft
 "builtin.module"() ({
   "llmpart.func"() ({
