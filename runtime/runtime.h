@@ -70,6 +70,7 @@ typedef struct {
   const char *role, *content;
 } lp_chat_message;
 bool lp_tokenizer_has_chat_template(const lp_tokenizer *tokenizer);
+bool lp_tokenizer_chat_reads_tools(const lp_tokenizer *tokenizer); /* the template prints the tools of a chat */
 /* Appends the text of the messages by the model's chat template. Fails with the name of what it does not support. */
 LP_MUST_USE lp_status lp_tokenizer_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages, size_t count,
                                         bool add_generation_prompt, lp_buf *out, lp_diag *diag);

@@ -219,9 +219,26 @@ char *lp_answer_model(const char *id) {
   return out.data;
 }
 
-char *lp_answer_no_model(const char *id) {
+/* Tells whether no route before this one has its model. */
+static bool is_first(const char *const model[LP_ROUTE_COUNT], lp_route route) {
+  for (lp_route other = 0; other < route; other++)
+    if (model[other] && lp_streq(model[route], model[other])) return false;
+  return true;
+}
+
+void lp_answer_name_models(const char *const model[LP_ROUTE_COUNT], const char *embeddings, const char *id,
+                           lp_buf *out) {
+  lp_buf_printf(out, "there is no model '%.80s': wanted auto", id);
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    if (model[route]) lp_buf_printf(out, ", %s", lp_route_name(route));
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    if (model[route] && is_first(model, route)) lp_buf_printf(out, ", %.80s", model[route]);
+  if (embeddings) lp_buf_printf(out, ", %.80s", embeddings);
+}
+
+char *lp_answer_no_model(const char *const model[LP_ROUTE_COUNT], const char *embeddings, const char *id) {
   lp_buf text = {0};
-  lp_buf_printf(&text, "there is no model '%.80s'", id);
+  lp_answer_name_models(model, embeddings, id, &text);
   char *json = write_error("invalid_request_error", lp_buf_text(&text), "model", "model_not_found");
   lp_buf_free(&text);
   return json;
@@ -233,12 +250,8 @@ char *lp_answer_models(const char *const model[LP_ROUTE_COUNT], const char *embe
   lp_json_put_object(&json, NULL);
   lp_json_put_text(&json, "object", "list");
   lp_json_put_array(&json, "data");
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
-    bool before = false;
-    for (lp_route other = 0; other < route; other++)
-      before |= model[other] && lp_streq(model[route], model[other]);
-    if (model[route] && !before) put_model(&json, model[route]);
-  }
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    if (model[route] && is_first(model, route)) put_model(&json, model[route]);
   put_model(&json, "auto");
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (model[route]) put_model(&json, lp_route_name(route));

@@ -52,7 +52,11 @@ char *lp_answer_status(const char *status); /* {"status":"ok"} */
 char *lp_answer_models(const char *const model[LP_ROUTE_COUNT], const char *embeddings);
 /* Tells whether that list has `id`. */
 bool lp_answer_has_model(const char *const model[LP_ROUTE_COUNT], const char *embeddings, const char *id);
-char *lp_answer_model(const char *id);    /* its entry */
-char *lp_answer_no_model(const char *id); /* an error, in OpenAI's terms */
+char *lp_answer_model(const char *id); /* its entry */
+/* Appends that there is no model `id`, and the names that there are. */
+void lp_answer_name_models(const char *const model[LP_ROUTE_COUNT], const char *embeddings, const char *id,
+                           lp_buf *out);
+/* The same as an error, in OpenAI's terms. */
+char *lp_answer_no_model(const char *const model[LP_ROUTE_COUNT], const char *embeddings, const char *id);
 
 #endif

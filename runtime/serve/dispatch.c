@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "runtime/router/judge.h"
+#include "runtime/serve/answer.h"
 #include "runtime/serve/estimates.h"
 #include "runtime/serve/place/breaker.h"
 #include "runtime/serve/place/watcher.h"
@@ -187,6 +188,17 @@ static bool hand_on(void *user, const lp_piece *piece) {
   return to->taker->sink(to->taker->user, piece);
 }
 
+static lp_status refuse_model(const lp_dispatcher *self, const char *id, lp_diag *diag) {
+  const char *model[LP_ROUTE_COUNT];
+  lp_buf text = {0};
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    model[route] = lp_dispatcher_model(self, route);
+  lp_answer_name_models(model, NULL, id, &text);
+  lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "%s", lp_buf_text(&text));
+  lp_buf_free(&text);
+  return status;
+}
+
 /* Sets the route that the request names, or the routes from which the router may choose; *allowed: also those that are
  * down. */
 static lp_status offer(lp_dispatcher *self, const lp_completion *asked, lp_router_request *request, unsigned *allowed,
@@ -205,8 +217,7 @@ static lp_status offer(lp_dispatcher *self, const lp_completion *asked, lp_route
     request->offered = of_model & up ? of_model & up : of_model;
     *allowed = of_model;
   } else if (!lp_streq(asked->model, "auto")) {
-    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "there is no model '%.80s': wanted auto, %s or the name of a model",
-                       asked->model, "edge, split, cloud");
+    return refuse_model(self, asked->model, diag);
   } else if (asked->prompt_tokens.count > 0 && (all & (all - 1)) != 0) {
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
                        "'prompt' is a list of token numbers, which belong to one model: name it instead of 'auto'");
@@ -405,9 +416,10 @@ static lp_status ask_places(lp_dispatcher *self, const lp_completion *asked, con
   return out->too_long ? LP_USAGE : status;
 }
 
-static void count(lp_dispatcher *self, const lp_router_request *request, bool good, const lp_dispatched *out) {
+static void count(lp_dispatcher *self, const lp_router_request *request, lp_status status, const lp_dispatched *out) {
   lp_recent recent = {.route = out->route,
-                      .good = good,
+                      .good = status == LP_OK,
+                      .refused = status == LP_USAGE,
                       .fell_back = out->fell_back,
                       .decided = out->decided,
                       .decision = out->decision,
@@ -433,7 +445,7 @@ static lp_status answer(lp_dispatcher *self, const lp_completion *asked, lp_rout
         lp_error_as(status, diag, LP_LOC_NONE, "%s: %s", lp_route_name(out->route), entry ? entry->text : "no answer");
   lp_diag_free(why);
   measure(to, begun_ms, out);
-  count(self, request, status == LP_OK, out);
+  count(self, request, status, out);
   return status;
 }
 

@@ -161,7 +161,7 @@ lp_status lp_embeddings_answer_to(lp_embedder *embedder, const lp_embeddings_req
   reading r = {.embedder = embedder, .diag = diag};
   if (lp_body_parse(request->body, request->size, &document, diag) != LP_OK) return LP_USAGE;
   lp_json body = lp_json_root("the request", document), model = lp_json_member(&body, "model");
-  const char *asked = lp_json_text_or(&model, NULL);
+  const char *asked = lp_json_is_given(&model) ? lp_json_text_or(&model, NULL) : "embeddings";
   out->model = asked ? lp_strdup(asked) : NULL;
   lp_status status = check_model(embedder, asked, diag);
   if (status == LP_OK) status = read_form(&r, &body);

@@ -85,6 +85,8 @@ void lp_log_request(lp_log *log, const char *id, const char *key, const lp_compl
   put_ms(&json, "ttft_ms", course->seconds[LP_TIME_TTFT]);
   put_ms(&json, "tpot_ms", course->seconds[LP_TIME_TPOT]);
   put_ms(&json, "total_ms", course->seconds[LP_TIME_TOTAL]);
+  if (request->note[0]) lp_json_put_text(&json, "note", request->note);
+  if (course->usage.note) lp_json_put_text(&json, "note_of_place", course->usage.note);
   if (error) lp_json_put_text(&json, "error", error);
   lp_json_put_end(&json);
   write_line(log, &line);

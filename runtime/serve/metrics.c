@@ -9,13 +9,11 @@ void lp_metrics_begin(lp_metrics *metrics) {
   (void)pthread_mutex_unlock(&metrics->lock);
 }
 
-void lp_metrics_end(lp_metrics *metrics, const lp_recent *request) {
+/* With the lock held. */
+static void note_end(lp_metrics *metrics, const lp_recent *request) {
   struct timespec now;
   const lp_route route = request->route;
   (void)clock_gettime(CLOCK_REALTIME, &now);
-  (void)pthread_mutex_lock(&metrics->lock);
-  metrics->in_flight--;
-  metrics->fallbacks += request->fell_back;
   metrics->answers[route][request->good]++;
   for (lp_time time = 0; time < LP_TIME_COUNT; time++)
     lp_histogram_observe(&metrics->time[route][time], request->seconds[time]);
@@ -28,6 +26,16 @@ void lp_metrics_end(lp_metrics *metrics, const lp_recent *request) {
   *entry = *request;
   entry->number = metrics->ended;
   entry->at_s = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+void lp_metrics_end(lp_metrics *metrics, const lp_recent *request) {
+  (void)pthread_mutex_lock(&metrics->lock);
+  metrics->in_flight--;
+  metrics->fallbacks += request->fell_back;
+  if (request->refused)
+    metrics->refused[request->route]++;
+  else
+    note_end(metrics, request);
   (void)pthread_mutex_unlock(&metrics->lock);
 }
 
@@ -86,10 +94,13 @@ void lp_metrics_print(lp_metrics *metrics, unsigned offered, unsigned up, lp_buf
   (void)pthread_mutex_lock(&metrics->lock);
   lp_exposition_head(out, "requests_total", "counter",
                      "Finished requests, by the place that answered last and the result.");
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
+    const char *name = lp_route_name(route);
     for (int good = 0; good < 2; good++)
-      lp_exposition_labelled(out, "requests_total", metrics->answers[route][good], "route=\"%s\",outcome=\"%s\"",
-                             lp_route_name(route), good ? "answered" : "failed");
+      lp_exposition_labelled(out, "requests_total", metrics->answers[route][good], "route=\"%s\",outcome=\"%s\"", name,
+                             good ? "answered" : "failed");
+    lp_exposition_labelled(out, "requests_total", metrics->refused[route], "route=\"%s\",outcome=\"refused\"", name);
+  }
   counts(out, "generated_tokens_total", "Tokens of answers (pieces of text, if the place does not count tokens).",
          metrics->tokens);
   counts(out, "prompt_tokens_total", "Tokens of prompts, if they are known.", metrics->prompt_tokens);

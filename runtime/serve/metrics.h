@@ -17,6 +17,7 @@ typedef struct {
   double at_s;     /* Unix time of its end */
   lp_route route;  /* that answered, or failed last */
   bool good, fell_back;
+  bool refused; /* the request was wrong, which is no failure of the route */
   lp_decision decided;
   int64_t decision;               /* the number in the pool; 0: none is kept */
   unsigned offered;               /* the routes from which the router chose */
@@ -37,7 +38,7 @@ typedef struct {
   pthread_mutex_t lock; /* guards all members; the owner initialises and destroys it */
   int64_t in_flight;
   uint64_t answers[LP_ROUTE_COUNT][2], tokens[LP_ROUTE_COUNT], prompt_tokens[LP_ROUTE_COUNT];
-  uint64_t cached_tokens[LP_ROUTE_COUNT], fallbacks;
+  uint64_t cached_tokens[LP_ROUTE_COUNT], refused[LP_ROUTE_COUNT], fallbacks;
   uint64_t not_kept; /* decisions and outcomes that the pool did not take */
   bool degraded;     /* the pool did not take the last one */
   lp_histogram time[LP_ROUTE_COUNT][LP_TIME_COUNT];
@@ -46,7 +47,8 @@ typedef struct {
 } lp_metrics;
 
 void lp_metrics_begin(lp_metrics *metrics);
-void lp_metrics_end(lp_metrics *metrics, const lp_recent *request); /* sets its number and its time itself */
+/* Sets the number and the time itself. A request that was refused is only counted. */
+void lp_metrics_end(lp_metrics *metrics, const lp_recent *request);
 void lp_metrics_read(lp_metrics *metrics, lp_metrics_now *out);
 void lp_metrics_keep(lp_metrics *metrics, bool kept); /* a decision or an outcome was written to the pool, or not */
 bool lp_metrics_degraded(lp_metrics *metrics);

@@ -137,10 +137,22 @@ static lp_status read_stream(const lp_json *body, lp_completion *out, lp_diag *d
   return LP_OK;
 }
 
+/* More tokens than the server gives are cut to what it gives. */
+static lp_status read_most(const lp_serve_config *config, const lp_json *body, const char *key, lp_completion *out,
+                           lp_diag *diag) {
+  int64_t wanted = out->max_tokens;
+  LP_TRY(lp_request_count(body, key, 1, INT32_MAX, &wanted, diag));
+  if (wanted > config->max_tokens)
+    (void)snprintf(out->note, sizeof out->note, "'%s' %" PRId64 " is cut to %" PRId64 ", the limit of this server", key,
+                   wanted, config->max_tokens);
+  out->max_tokens = wanted < config->max_tokens ? wanted : config->max_tokens;
+  return LP_OK;
+}
+
 static lp_status read_settings(const lp_serve_config *config, const lp_json *body, lp_completion *out, lp_diag *diag) {
   out->max_tokens = config->max_tokens;
-  LP_TRY(lp_request_count(body, "max_tokens", 1, config->max_tokens, &out->max_tokens, diag));
-  LP_TRY(lp_request_count(body, "max_completion_tokens", 1, config->max_tokens, &out->max_tokens, diag));
+  LP_TRY(read_most(config, body, "max_tokens", out, diag));
+  LP_TRY(read_most(config, body, "max_completion_tokens", out, diag));
   LP_TRY(lp_request_options(body, out, diag));
   LP_TRY(read_stop(body, out, diag));
   return read_stream(body, out, diag);
@@ -251,7 +263,9 @@ lp_status lp_completion_read(const lp_serve_config *config, bool chat, const cha
   LP_TRY(lp_body_parse(body, size, &out->document, diag));
   lp_json root = lp_json_root(source, out->document), model = lp_json_member(&root, "model"),
           keywords = lp_json_member(&root, "keywords");
-  out->model = lp_json_text_or(&model, NULL);
+  const bool is_given = lp_json_is_given(&model) && !lp_json_equals(&model, "");
+  const int places = (config->edge.bundle != NULL) + (config->split.bundle != NULL) + (config->url != NULL);
+  out->model = is_given || places != 1 ? lp_json_text_or(&model, NULL) : "auto";
   if (!out->model)
     return lp_error(diag, LP_LOC_NONE, "'model' is missing: %s, %s or auto", lp_route_name(LP_ROUTE_EDGE),
                     lp_route_name(LP_ROUTE_CLOUD));

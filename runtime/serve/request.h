@@ -46,6 +46,7 @@ typedef struct {
   const lp_json_value *template_variables; /* an object, of a chat; NULL: none */
   bool waits; /* no other place is left that could answer: it waits for a worker that was lost (place/bundle.c) */
   const char *only_engine; /* a member that only passes of the engine support (place/bundle.c); NULL: none */
+  char note[128];          /* on what was changed in the request; "": nothing */
   const char *keywords;    /* for the router: of the request, or `described` */
   lp_buf described;        /* what the request looks like; empty if it has keywords */
   bool local_only;         /* the request may not leave the edge */

@@ -9,6 +9,7 @@
 typedef struct {
   const lp_tokenizer *tokenizer;
   const char *mark; /* inserted into special tokens that the texts spell; NULL: texts are copied */
+  bool fills;       /* a content that is null or absent becomes an empty text */
   lp_json_writer json;
 } copier;
 
@@ -48,7 +49,8 @@ static void copy(copier *c, const char *key, const lp_json *at) {
 /* A content as one text: templates expect that of parts that are texts. */
 static void copy_content(copier *c, const lp_json *content) {
   lp_buf text = {0};
-  if (!lp_json_is(content, LP_JSON_ARRAY)) {
+  const bool is_filled = c->fills && !lp_json_is_given(content);
+  if (!is_filled && !lp_json_is(content, LP_JSON_ARRAY)) {
     copy(c, "content", content);
     return;
   }
@@ -100,6 +102,7 @@ static void copy_calls(copier *c, const lp_json *calls) {
 }
 
 static void copy_message(copier *c, const lp_json *message) {
+  lp_json content = lp_json_member(message, "content");
   lp_json_put_object(&c->json, NULL);
   for (size_t i = 0; i < lp_json_count(message); i++) {
     lp_json member = lp_json_entry(message, i);
@@ -110,6 +113,7 @@ static void copy_message(copier *c, const lp_json *message) {
     else
       copy(c, member.key, &member);
   }
+  if (c->fills && !content.value) copy_content(c, &content);
   lp_json_put_end(&c->json);
 }
 
@@ -118,8 +122,8 @@ typedef struct {
   lp_json messages, tools, more; /* more: an object of variables; tools and more may be absent */
 } given;
 
-static void write_variables(const lp_tokenizer *tokenizer, const given *g, const char *mark, lp_buf *out) {
-  copier c = {.tokenizer = tokenizer, .mark = mark};
+static void write_variables(const lp_tokenizer *tokenizer, const given *g, bool fills, const char *mark, lp_buf *out) {
+  copier c = {.tokenizer = tokenizer, .mark = mark, .fills = fills};
   c.json = lp_json_writer_begin(out, (lp_json_style){.has_no_space = true});
   lp_json_put_object(&c.json, NULL);
   lp_json_put_array(&c.json, "messages");
@@ -136,21 +140,19 @@ static void write_variables(const lp_tokenizer *tokenizer, const given *g, const
   lp_json_put_end(&c.json);
 }
 
-lp_status lp_tokenizer_encode_chat_json(const lp_tokenizer *tokenizer, const struct lp_json_value *messages,
-                                        const struct lp_json_value *tools, const struct lp_json_value *variables,
-                                        const lp_watch *watch, lp_tokens *ids, lp_diag *diag) {
-  const given g = {{.value = messages}, {.value = tools}, {.value = variables}};
+static lp_status encode(const lp_tokenizer *tokenizer, const given *g, bool fills, const lp_watch *watch,
+                        lp_tokens *ids, lp_diag *diag) {
   lp_json_document *document = NULL;
   lp_buf plain = {0}, mark = {0}, marked = {0}, text = {0};
-  write_variables(tokenizer, &g, NULL, &plain);
+  write_variables(tokenizer, g, fills, NULL, &plain);
   const lp_chat_message all = {.role = "", .content = plain.data};
   lp_tokenizer_choose_mark(&all, 1, &mark);
-  write_variables(tokenizer, &g, mark.data, &marked);
+  write_variables(tokenizer, g, fills, mark.data, &marked);
   lp_status status = lp_json_parse("the chat", marked.data, marked.size, 0, &document, diag);
   if (status == LP_OK) {
     lp_json root = lp_json_root("the chat", document);
     const lp_chat_input input = {.add_generation_prompt = true, .variables = root.value, .watch = watch};
-    status = lp_tokenizer_render(tokenizer, input, lp_json_is_given(&g.tools), &text, diag);
+    status = lp_tokenizer_render(tokenizer, input, lp_json_is_given(&g->tools), &text, diag);
   }
   if (status == LP_OK) status = lp_tokenizer_encode_marked(tokenizer, &text, mark.data, ids, diag);
   lp_json_free(document);
@@ -159,6 +161,26 @@ lp_status lp_tokenizer_encode_chat_json(const lp_tokenizer *tokenizer, const str
   lp_buf_free(&marked);
   lp_buf_free(&text);
   return status;
+}
+
+static bool lacks_content(const lp_json *messages) {
+  for (size_t i = 0; i < lp_json_count(messages); i++) {
+    lp_json message = lp_json_item(messages, i), content = lp_json_member(&message, "content");
+    if (!lp_json_is_given(&content)) return true;
+  }
+  return false;
+}
+
+/* Calls have no content. Some templates ask whether it is none, and others fail for it: these get an empty text. */
+lp_status lp_tokenizer_encode_chat_json(const lp_tokenizer *tokenizer, const struct lp_json_value *messages,
+                                        const struct lp_json_value *tools, const struct lp_json_value *variables,
+                                        const lp_watch *watch, lp_tokens *ids, lp_diag *diag) {
+  const given g = {{.value = messages}, {.value = tools}, {.value = variables}};
+  if (!lacks_content(&g.messages)) return encode(tokenizer, &g, false, watch, ids, diag);
+  lp_diag *quiet = lp_diag_create();
+  const lp_status status = encode(tokenizer, &g, false, watch, ids, quiet);
+  lp_diag_free(quiet);
+  return status == LP_OK ? LP_OK : encode(tokenizer, &g, true, watch, ids, diag);
 }
 
 lp_status lp_tokenizer_try_chat(const lp_tokenizer *tokenizer, lp_diag *diag) {

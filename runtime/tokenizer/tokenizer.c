@@ -142,6 +142,11 @@ bool lp_tokenizer_has_chat_template(const lp_tokenizer *tokenizer) {
   return tokenizer->chat.source != NULL;
 }
 
+bool lp_tokenizer_chat_reads_tools(const lp_tokenizer *tokenizer) {
+  const lp_chat_template *chat = &tokenizer->chat;
+  return tokenizer->tool_chat.source || (chat->source && memmem(chat->source, chat->size, "tools", 5));
+}
+
 lp_status lp_tokenizer_render(const lp_tokenizer *tokenizer, lp_chat_input input, bool with_tools, lp_buf *out,
                               lp_diag *diag) {
   const lp_chat_template *chat = with_tools && tokenizer->tool_chat.source ? &tokenizer->tool_chat : &tokenizer->chat;

@@ -201,12 +201,26 @@ static void *stream_answer(void *user) {
 
 /* ---- replies ----------------------------------------------------------------------------------------------------- */
 
-static void add_route(const lp_peer *to, struct MHD_Response *response, const lp_exchange *a) {
-  char id[24];
-  (void)to->http->add_response_header(response, "X-Llmpart-Route", lp_route_name(a->course.route));
-  if (a->course.decision == 0) return;
-  (void)snprintf(id, sizeof id, "%" PRId64, a->course.decision);
-  (void)to->http->add_response_header(response, "X-Llmpart-Decision", id);
+/* What the headers say of an answer. */
+typedef struct {
+  const char *route, *of_place;
+  char note[sizeof(((lp_completion *)0)->note)], decision[24];
+} told;
+
+static told tell(const lp_exchange *a) {
+  told now = {.route = lp_route_name(a->course.route), .of_place = a->course.usage.note};
+  (void)snprintf(now.note, sizeof now.note, "%s", a->request.note);
+  if (a->course.decision != 0) (void)snprintf(now.decision, sizeof now.decision, "%" PRId64, a->course.decision);
+  return now;
+}
+
+static void add_headers(const lp_peer *to, struct MHD_Response *response, const told *of) {
+  const char *const header[][2] = {{"X-Llmpart-Route", of->route},
+                                   {"X-Llmpart-Decision", of->decision},
+                                   {"X-Llmpart-Note", of->note},
+                                   {"X-Llmpart-Note", of->of_place ? of->of_place : ""}};
+  for (size_t i = 0; response && i < LP_COUNT(header); i++)
+    if (header[i][1][0]) (void)to->http->add_response_header(response, header[i][0], header[i][1]);
 }
 
 static enum MHD_Result reply_failure(const lp_peer *to, const lp_exchange *a) {
@@ -222,7 +236,8 @@ static enum MHD_Result answer_whole(const lp_peer *to, lp_exchange *a) {
   const lp_answer_head head = head_of(a);
   char *json = lp_answer_whole(&head, &a->whole, &a->course.usage);
   struct MHD_Response *response = to->http->create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE);
-  if (response) add_route(to, response, a);
+  const told now = tell(a);
+  add_headers(to, response, &now);
   return lp_peer_queue(to, MHD_HTTP_OK, "application/json", response);
 }
 
@@ -279,14 +294,13 @@ static enum MHD_Result answer_stream(const lp_peer *to, lp_exchange *a, bool *ta
   int reads = -1;
   lp_http_server *of = a->server;
   if (!begin_stream(a, &reads)) return lp_peer_reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "no thread is left");
-  char route[16], decision[24];
+  told now = {0};
   (void)pthread_mutex_lock(&of->lock);
   while (!a->begun && !a->ended)
     (void)pthread_cond_wait(&of->changed, &of->lock);
   *taken = a->begun;
   if (*taken) {
-    (void)snprintf(route, sizeof route, "%s", lp_route_name(a->course.route));
-    (void)snprintf(decision, sizeof decision, "%" PRId64, a->course.decision);
+    now = tell(a);
     a->seen = true; /* the answer may be freed from here on */
     (void)pthread_cond_broadcast(&of->changed);
   }
@@ -301,8 +315,7 @@ static enum MHD_Result answer_stream(const lp_peer *to, lp_exchange *a, bool *ta
     return MHD_NO;
   }
   (void)to->http->add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
-  (void)to->http->add_response_header(response, "X-Llmpart-Route", route);
-  if (!lp_streq(decision, "0")) (void)to->http->add_response_header(response, "X-Llmpart-Decision", decision);
+  add_headers(to, response, &now);
   return lp_peer_queue(to, MHD_HTTP_OK, "text/event-stream", response);
 }
 
@@ -326,7 +339,7 @@ static void share(const lp_peer *to, struct MHD_Response *response) {
   (void)http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN, to->origin);
   (void)http->add_response_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ORIGIN);
   (void)http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_EXPOSE_HEADERS,
-                                  "X-Llmpart-Route, X-Llmpart-Decision, Retry-After");
+                                  "X-Llmpart-Route, X-Llmpart-Decision, X-Llmpart-Note, Retry-After");
 }
 
 enum MHD_Result lp_peer_queue(const lp_peer *to, unsigned status, const char *type, struct MHD_Response *response) {

@@ -148,12 +148,12 @@ static char *page_html(void) {
 
 /* ---- keys and limits --------------------------------------------------------------------------------------------- */
 
-/* Finds the key of the request; false: it has none, and needs one. */
+/* Finds the key of the request, in OpenAI's header or Anthropic's; false: it has none, and needs one. */
 static bool is_allowed(const lp_peer *to, lp_exchange *a) {
   const lp_serve_config *config = a->server->config;
   const char *given = lp_peer_header(to, MHD_HTTP_HEADER_AUTHORIZATION);
   bool bears = given && lp_has_prefix(given, "Bearer ");
-  a->key = lp_limits_find_key(config, bears ? given + 7 : NULL);
+  a->key = lp_limits_find_key(config, bears ? given + 7 : lp_peer_header(to, "x-api-key"));
   return config->keys.count == 0 || a->key >= 0;
 }
 
@@ -282,7 +282,7 @@ static enum MHD_Result show_model(const lp_peer *to, lp_exchange *a, const char 
   const char *model[LP_ROUTE_COUNT], *embeddings = get_models(a, model);
   bool has = lp_answer_has_model(model, embeddings, rest);
   return lp_peer_reply(to, has ? MHD_HTTP_OK : MHD_HTTP_NOT_FOUND,
-                       has ? lp_answer_model(rest) : lp_answer_no_model(rest));
+                       has ? lp_answer_model(rest) : lp_answer_no_model(model, embeddings, rest));
 }
 
 static enum MHD_Result tell_health(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
@@ -379,6 +379,7 @@ static const path paths[] = {{"/v1/completions", "POST", false, complete_text},
                              {"/v1/status", "GET", false, tell_status},
                              {"/metrics", "GET", false, tell_metrics},
                              {"/", "GET", true, show_page},
+                             {"/health", "GET", true, tell_health},
                              {"/healthz", "GET", true, tell_health},
                              {"/readyz", "GET", true, tell_ready}};
 
@@ -395,7 +396,8 @@ static const path *find_path(const char *url) {
 static enum MHD_Result reply_wrong_method(const lp_peer *to, const path *at) {
   char *json = lp_answer_error("invalid_request_error", lp_streq(at->method, "POST") ? "wanted POST" : "wanted GET");
   struct MHD_Response *response = to->http->create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE);
-  if (response) (void)to->http->add_response_header(response, MHD_HTTP_HEADER_ALLOW, at->method);
+  const char *allowed = lp_streq(at->method, "POST") ? "POST" : "GET, HEAD";
+  if (response) (void)to->http->add_response_header(response, MHD_HTTP_HEADER_ALLOW, allowed);
   return lp_peer_queue(to, MHD_HTTP_METHOD_NOT_ALLOWED, "application/json", response);
 }
 
@@ -405,7 +407,7 @@ static enum MHD_Result reply_preflight(const lp_peer *to, const path *at) {
   if (!response) return MHD_NO;
   (void)to->http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_METHODS, at->method);
   (void)to->http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_HEADERS,
-                                      "Authorization, Content-Type, X-Llmpart-Up, X-Llmpart-Down");
+                                      "Authorization, X-Api-Key, Content-Type, X-Llmpart-Up, X-Llmpart-Down");
   (void)to->http->add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_MAX_AGE, "600");
   return lp_peer_queue(to, MHD_HTTP_NO_CONTENT, "text/plain", response);
 }
@@ -431,7 +433,7 @@ static void find_allowed(lp_peer *to, const char *url, const char *method, lp_ex
     *result = lp_peer_reply_error(to, MHD_HTTP_NOT_FOUND, "there is no such path");
   else if (is_shared && lp_streq(method, "OPTIONS"))
     *result = reply_preflight(to, at);
-  else if (!lp_streq(method, at->method))
+  else if (!lp_streq(lp_streq(method, "HEAD") ? "GET" : method, at->method)) /* the library sends no body to HEAD */
     *result = reply_wrong_method(to, at);
   else if (refusal)
     *result = lp_peer_reply_error(to, refusal, why);

@@ -88,6 +88,8 @@ static lp_status encode(lp_listener *to, lp_usage *usage, lp_diag *diag) {
                     "the prompt has %" PRId64 " tokens; this model's maximum context length is %" PRId64, length,
                     context);
   if (context > 0 && to->most > context - length) to->most = context - length;
+  if (to->request->tools != LP_TOOLS_NONE && !lp_tokenizer_chat_reads_tools(lp_bundle_tokenizer(to->bundle)))
+    usage->note = "the model's chat template has no tools: the model does not see those of the request";
   usage->prompt_tokens = length;
   return LP_OK;
 }

@@ -40,6 +40,7 @@ typedef struct {
   lp_finish finish[LP_MOST_CHOICES];
   double queue_ms;  /* the time before the site began to work on the request */
   bool is_busy;     /* the site failed because it has too many requests */
+  const char *note; /* static: on what the place leaves out of the request; NULL: nothing */
   bool is_too_long; /* it failed because the prompt exceeds its model's context; another site may have a longer one */
 } lp_usage;
 

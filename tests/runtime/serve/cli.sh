@@ -40,6 +40,15 @@ grep -q '^llmpart_prompt_tokens_total{route="edge"} 59$' "$work/metrics" || fail
 rejected 'no pool' 400 'the server has no pool' /v1/router/outcome '{"id":1,"reward":1}'
 same models 'model auto edge' "$(curl -sS "$url/v1/models" | grep -o '"id":"[a-z]*"' | cut -d'"' -f4 | tr '\n' ' ' | sed 's/ $//')"
 same health '{"status":"ok"}' "$(curl -sS "$url/healthz")"
+same 'health, as others name it' '{"status":"ok"}' "$(curl -sS "$url/health")"
+for path in / /health /v1/models; do
+  same "HEAD $path" "200 0" "$(curl -sS -I -o /dev/null -w '%{http_code} %{size_download}' "$url$path")"
+done
+same 'no model, of one place' "$wanted" "$(post /v1/completions "{$ask}" | text)"
+same 'more tokens than the limit' length "$(post /v1/completions '{"prompt":"Once upon a time","max_tokens":65,"temperature":0}' | sed -n 's/.*"finish_reason":"\([a-z]*\)".*/\1/p')"
+grep -q "^X-Llmpart-Note: 'max_tokens' 65 is cut to 64, the limit of this server" "$work/head" || fail "no note: $(cat "$work/head")"
+post /v1/completions '{"prompt":"Once upon a time","max_tokens":65,"temperature":0,"stream":true}' >/dev/null
+grep -q "^X-Llmpart-Note: 'max_tokens' 65 is cut to 64" "$work/head" || fail "no note of a stream: $(cat "$work/head")"
 
 rejected json 400 'line 1, column 2: not valid JSON: it ends too early' /v1/completions '{'
 rejected 'no object' 400 'must be a JSON object' /v1/completions '[]'
@@ -52,8 +61,7 @@ rejected 'too large' 400 'a number that is too large' /v1/completions '{"model":
 rejected 'too deep' 400 'nested too deeply' /v1/completions "$(printf '{"a":%0500d' 0 | tr 0 '[')"
 rejected 'text after it' 400 'text after the document' /v1/completions '{"model":"edge","prompt":"a"} {'
 rejected 'the router: no object' 400 'must be a JSON object' /v1/router/decide '7'
-rejected model 400 "'model' is missing" /v1/completions '{"prompt":"a"}'
-rejected 'no such model' 400 "there is no model 'moon'" /v1/completions '{"model":"moon","prompt":"a"}'
+rejected 'no such model' 400 "there is no model 'moon': wanted auto, edge, model" /v1/completions '{"model":"moon","prompt":"a"}'
 # A name is quoted up to 80 bytes, also if that cuts a character: the answer stays JSON in UTF-8.
 for before in 79 80; do
   name=$(printf "%0${before}d" 0 | tr 0 m)$(printf '\303\251')
@@ -66,7 +74,6 @@ rejected prompt 400 "'prompt' must be text" /v1/completions '{"model":"edge","pr
 rejected messages 400 "'messages\\[1\\]' must have" /v1/chat/completions '{"model":"edge","messages":[{"role":"user","content":"a"},{}]}'
 rejected 'no template' 400 'no chat template' /v1/chat/completions '{"model":"edge","messages":[{"role":"user","content":"a"}]}'
 rejected 'no template, streamed' 400 'no chat template' /v1/chat/completions '{"model":"edge","stream":true,"messages":[{"role":"user","content":"a"}]}'
-rejected limit 400 "'max_tokens' must be a number from 1 to 64" /v1/completions '{"model":"edge","prompt":"a","max_tokens":65}'
 rejected temperature 400 "'temperature'" /v1/completions '{"model":"edge","prompt":"a","temperature":"hot"}'
 rejected top_k 400 "'top_k' must be a whole number" /v1/completions '{"model":"edge","prompt":"a","top_k":1.5}'
 rejected repetition 400 "'repetition_penalty' must be a number" /v1/completions '{"model":"edge","prompt":"a","repetition_penalty":0}'
@@ -86,7 +93,7 @@ rejected picture 400 "'messages\\[0\\].content\\[0\\]' has the type 'image_url',
 rejected long 413 "longer than 'max_body'" /v1/completions "{\"prompt\":\"$(head -c 5000 /dev/zero | tr '\0' a)\"}"
 rejected path 404 'no such path' /v1/images '{}'
 rejected method 405 'wanted GET' /v1/models '{}'
-grep -q '^Allow: GET' "$work/head" || fail "405 without Allow: $(cat "$work/head")"
+grep -q '^Allow: GET, HEAD' "$work/head" || fail "405 without Allow: $(cat "$work/head")"
 rejected 'half a token' 400 "'max_tokens' must be a whole number" /v1/completions '{"model":"edge","prompt":"a","max_tokens":1.5}'
 # Web pages: of another host name with this address, of another site, and what they may send without asking.
 rejected 'another host' 403 'another host' /v1/completions "{\"model\":\"edge\",$ask}" -H 'Host: evil.example:80'
@@ -116,7 +123,8 @@ grep -q ' 204 ' "$work/head" && grep -q '^Access-Control-Allow-Headers: .*Conten
 same 'by the cloud, streamed' "$wanted" "$(post /v1/completions "{\"model\":\"cloud\",$ask,\"stream\":true}" | text)"
 same 'by the edge' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
 same 'its route' edge "$(route)"
-rejected "the cloud's refusal" 400 "cloud: .*max_tokens" /v1/completions '{"model":"cloud","prompt":"a","max_tokens":100}'
+rejected model 400 "'model' is missing" /v1/completions '{"prompt":"a"}'
+rejected "the cloud's refusal" 400 "cloud: .*logit_bias" /v1/completions '{"model":"cloud","prompt":"a","logit_bias":{"99999":1}}'
 kill "$edge_pid"
 wait "$edge_pid" || fail "the server ends with $?"
 same 'the cloud is away' "$wanted" "$(post /v1/completions "{\"model\":\"auto\",$ask,\"stream\":true}" | text)"

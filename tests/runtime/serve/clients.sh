@@ -8,7 +8,7 @@ default=$LP_SOURCE/examples/default-model
 mkdir "$work/model"
 cp "$default/model.onnx" "$default/tokenizer.json" "$work/model"
 cat >"$work/model/tokenizer_config.json" <<'END'
-{"chat_template": "{% if tools %}Tools: {{ tools | tojson }}\n{% endif %}{% for message in messages %}{% if message.tool_calls %}Calls: {{ message.tool_calls[0].function.arguments.city }}\n{% endif %}{{ message.role }}: {{ message.content }}\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}"}
+{"chat_template": "{% if tools %}Tools: {{ tools | tojson }}\n{% endif %}{% for message in messages %}{% if message.tool_calls %}Calls: {{ message.tool_calls[0].function.arguments.city }}\n{% endif %}{{ message.role + ': ' + message.content }}\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}"}
 END
 compile "$work/model/model.onnx" "$work/story.llmpart" --tokenizer="$work/model/tokenizer.json" --device=host || finish
 compile "$work/model/model.onnx" "$work/split.llmpart" --tokenizer="$work/model/tokenizer.json" --device=jetson-nano \

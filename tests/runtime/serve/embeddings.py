@@ -81,7 +81,7 @@ def refusals():
         "'encoding_format'": {"input": "a", "encoding_format": "hex"},
         f"have {width} values": {"input": "a", "dimensions": width - 1},
         "no model for embeddings": {"input": "a", "model": "other"},
-        "'model' must be text": {"input": "a", "model": None},
+        "'model' must be text": {"input": "a", "model": 7},
         "'input_type' is not supported": {"input": "a", "input_type": "query"},
     }.items():
         status, answer = post(**{"model": model, **body})

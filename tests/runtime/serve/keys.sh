@@ -23,6 +23,8 @@ same 'the first request' 0 "$(cached $ONE)"
 shared=$(cached $ONE)
 [ "$shared" -ge 32 ] || fail "a key's own words: $shared"
 same 'a key of the same tenant' "$shared" "$(cached $TWO)"
+same 'a key of the same tenant, as Anthropic sends it' "$shared" "$(post /v1/completions "$ask" -H "x-api-key: $TWO" | sed 's/.*"cached_tokens":\([0-9]*\).*/\1/')"
+rejected 'no key' 401 'the key is missing' /v1/completions "$ask" -H 'x-api-key: other'
 same 'a stranger' 0 "$(cached $THREE)"
 same "the stranger's own words" "$shared" "$(cached $THREE)"
 same 'the log' 600 "$(stat -c %a "$work/requests.log")"

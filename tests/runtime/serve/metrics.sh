@@ -18,17 +18,18 @@ ask '{"model":"edge","prompt":"Once upon a time","max_tokens":12,"temperature":0
 ask '{"model":"story","prompt":"Once","max_tokens":1,"temperature":0}' # no time per token
 ask "{\"model\":\"auto\",\"prompt\":\"$tale\",\"max_tokens\":3,\"temperature\":0}"
 ask "{\"model\":\"auto\",\"prompt\":\"$tale\",\"max_tokens\":3,\"temperature\":0}" # of which most is kept
-ask '{"model":"edge","prompt":"Once","max_tokens":3,"logit_bias":{"99999":1}}'       # fails at its place
+ask '{"model":"edge","prompt":"Once","max_tokens":3,"logit_bias":{"99999":1}}'       # is refused by its place
 lines() { [ "$(wc -l <"$work/log")" = "$number" ]; }
 await lines || fail "the log: $(cat "$work/log")"
-same 'the last one fails' 400 "$(cat "$work/status")"
+same 'the last one is refused' 400 "$(cat "$work/status")"
 "$python" "$LP_SOURCE/tests/runtime/serve/log.py" "$work/log" "$url/metrics" "$work"/answer[1-5] >"$work/found" 2>&1 ||
   fail "the log: $(tail -n 2 "$work/found")"
 "$python" "$LP_SOURCE/tests/runtime/serve/metrics.py" "$url/metrics" \
   'llmpart_ttft_seconds_count{route="edge"}=4' 'llmpart_tpot_seconds_count{route="edge"}=3' \
-  'llmpart_queue_seconds_count{route="edge"}=5' 'llmpart_decision_seconds_count{route="edge"}=5' \
-  'llmpart_request_seconds_count{route="edge"}=5' 'llmpart_request_seconds_count{route="cloud"}=0' \
-  'llmpart_requests_total{route="edge",outcome="answered"}=4' 'llmpart_requests_total{route="edge",outcome="failed"}=1' \
+  'llmpart_queue_seconds_count{route="edge"}=4' 'llmpart_decision_seconds_count{route="edge"}=4' \
+  'llmpart_request_seconds_count{route="edge"}=4' 'llmpart_request_seconds_count{route="cloud"}=0' \
+  'llmpart_requests_total{route="edge",outcome="answered"}=4' 'llmpart_requests_total{route="edge",outcome="failed"}=0' \
+  'llmpart_requests_total{route="edge",outcome="refused"}=1' \
   'llmpart_generated_tokens_total{route="edge"}=19' 'llmpart_cached_tokens_total{route="edge"}>0' \
   'llmpart_requests_in_flight=0' 'llmpart_place_up{route="edge"}=1' >"$work/found" 2>&1 || fail "$(cat "$work/found")"
 

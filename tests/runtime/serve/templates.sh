@@ -24,13 +24,25 @@ template "{% set kind = messages[-1].content %}{% set ns = namespace(l=[], s='ab
 {% if kind == 'wide' %}{% for a in range(90000) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}{% endif %}
 {% if kind == 'long' %}{% for a in range(90000) %}{% if 'x' in 'ab' * 5000000 %}{% endif %}{% endfor %}{% endif %}
 {% if kind == 'slow' %}{% set s = 'ab' * 500000 %}{% for a in range(90000) %}{% if s.count('b') %}{% endif %}{% endfor %}{% endif %}
-{% for m in messages %}{{ m.content }}{% endfor %}"
+{% for m in messages %}{% if m.content is none and kind == 'none' %}{{ 'Once' }}{% else %}{{ '' + m.content }}{% endif %}{% endfor %}"
 try || finish
 echo 'edge: { bundle: edge.llmpart, threads: 1 }' >"$work/edge.yaml"
 chat() { echo "{\"model\":\"edge\",\"messages\":[{\"role\":\"user\",\"content\":\"$1\"}],\"max_tokens\":4,\"temperature\":0}"; }
 serve edge
 wanted=$(post /v1/chat/completions "$(chat Once)" | sed -n 's/.*"content":"\([^"]*\)".*/\1/p')
 [ -n "$wanted" ] || fail "an ordinary request: $(cat "$work/body")"
+# A call has no content, which is an empty text to the template. A template without tools is told of.
+call='{"role":"assistant",CONTENT"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":""}'
+for content in '"content":null,' ''; do
+  with_call=$(echo "$call" | sed "s/CONTENT/$content/")
+  same "a call with [$content]" "$wanted" "$(post /v1/chat/completions "{\"messages\":[{\"role\":\"user\",\"content\":\"Once\"},$with_call],\"max_tokens\":4,\"temperature\":0}" | sed -n 's/.*"content":"\([^"]*\)".*/\1/p')"
+done
+none="{\"messages\":[$(echo "$call" | sed 's/CONTENT/"content":null,/;s/"content":""/"content":"none"/')],\"max_tokens\":4,\"temperature\":0}"
+plain=$(post /v1/chat/completions "$(chat Oncenone)" | sed -n 's/.*"content":"\([^"]*\)".*/\1/p')
+same 'a template that asks for none' "$plain" "$(post /v1/chat/completions "$none" | sed -n 's/.*"content":"\([^"]*\)".*/\1/p')"
+grep -q '^X-Llmpart-Note' "$work/head" && fail "a note: $(cat "$work/head")"
+post /v1/chat/completions '{"messages":[{"role":"user","content":"Once"}],"max_tokens":4,"tools":[{"type":"function","function":{"name":"f"}}]}' >/dev/null
+grep -q "^X-Llmpart-Note: the model's chat template has no tools" "$work/head" || fail "tools without a word: $(cat "$work/head")"
 rejected 'depth' 400 'line 2, .*nested too deeply, more than 400' /v1/chat/completions "$(chat deep)"
 rejected 'memory' 400 'line 3, .*more than 128 MiB of memory' /v1/chat/completions "$(chat wide)"
 rejected 'memory of texts' 400 'line 4, .*more than 128 MiB of memory' /v1/chat/completions "$(chat long)"

@@ -29,6 +29,8 @@ LP_TEST(errors_are_utf8) {
      "{\"error\":{\"message\":\"\xE2\x82\xAC\\\"\",\"type\":\"t\",\"param\":null,\"code\":null}}");
 }
 
+static const char *const models[LP_ROUTE_COUNT] = {[LP_ROUTE_EDGE] = "mine", [LP_ROUTE_CLOUD] = "mine"};
+
 /* A name is quoted up to 80 bytes: whole characters of 1 to 4 bytes that end there, or before a part of one. */
 LP_LOOP_TEST(quoted_names_are_cut_within_a_character, 0, 4) {
   static const char *const characters[] = {"m", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80"};
@@ -47,9 +49,10 @@ LP_LOOP_TEST(quoted_names_are_cut_within_a_character, 0, 4) {
     for (size_t i = 0; i < whole; i++)
       lp_buf_append(&wanted, one, size);
     lp_buf_printf(&wanted,
-                  "%s'\",\"type\":\"invalid_request_error\",\"param\":\"model\",\"code\":\"model_not_found\"}}",
+                  "%s': wanted auto, edge, cloud, mine, "
+                  "e\",\"type\":\"invalid_request_error\",\"param\":\"model\",\"code\":\"model_not_found\"}}",
                   part > 0 ? "\xEF\xBF\xBD" : "");
-    is(lp_answer_no_model(lp_buf_text(&id)), lp_buf_text(&wanted));
+    is(lp_answer_no_model(models, "e", lp_buf_text(&id)), lp_buf_text(&wanted));
     lp_buf_free(&id);
     lp_buf_free(&wanted);
   }

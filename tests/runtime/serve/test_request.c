@@ -47,11 +47,11 @@ static const struct {
     {0, "{\"model\":\"m\",\"prompt\":[1,-1]}", "'prompt' must be text that is not empty"},
     {0, "{\"model\":\"m\",\"prompt\":[1,2147483648]}", "'prompt' must be text that is not empty"},
     {0, "{\"model\":\"m\",\"prompt\":[1,2.5]}", "'prompt' must be text that is not empty"},
-    {0, TEXT("\"max_tokens\":0"), "'max_tokens' must be a number from 1 to 64"},
-    {0, TEXT("\"max_tokens\":65"), "'max_tokens' must be a number from 1 to 64"},
-    {0, TEXT("\"max_tokens\":1.5"), "'max_tokens' must be a whole number from 1 to 64"},
-    {0, TEXT("\"max_tokens\":\"4\""), "'max_tokens' must be a number from 1 to 64"},
-    {0, TEXT("\"max_completion_tokens\":65"), "'max_completion_tokens' must be a number from 1 to 64"},
+    {0, TEXT("\"max_tokens\":0"), "'max_tokens' must be a number from 1 to"},
+    {0, TEXT("\"max_tokens\":1e10"), "'max_tokens' must be a number from 1 to"},
+    {0, TEXT("\"max_tokens\":1.5"), "'max_tokens' must be a whole number from 1 to"},
+    {0, TEXT("\"max_tokens\":\"4\""), "'max_tokens' must be a number from 1 to"},
+    {0, TEXT("\"max_completion_tokens\":0"), "'max_completion_tokens' must be a number from 1 to"},
     {0, TEXT("\"n\":17"), "'n' must be a number from 1 to 16"},
     {0, TEXT("\"temperature\":2.1"), "'temperature' must be a number from 0 to 2"},
     {0, TEXT("\"temperature\":-0.1"), "'temperature' must be a number from 0 to 2"},
@@ -141,6 +141,39 @@ LP_LOOP_TEST(refused, 0, (int)LP_COUNT(wrong)) {
   ck_assert_uint_eq(lp_diag_count(diag), 1);
   const char *why = lp_diag_get(diag, 0)->text;
   ck_assert_msg(lp_has_prefix(why, wrong[_i].why), "%s", why);
+}
+
+/* More tokens than the server gives are cut, with a note. */
+LP_TEST(the_limit_of_tokens) {
+  ck_assert_int_eq(take(false, TEXT("\"max_tokens\":64")), LP_OK);
+  ck_assert_int_eq(request.max_tokens, 64);
+  ck_assert_str_eq(request.note, "");
+  lp_completion_free(&request);
+  ck_assert_int_eq(take(false, TEXT("\"max_tokens\":65")), LP_OK);
+  ck_assert_int_eq(request.max_tokens, 64);
+  ck_assert_str_eq(request.note, "'max_tokens' 65 is cut to 64, the limit of this server");
+  lp_completion_free(&request);
+  ck_assert_int_eq(take(false, TEXT("\"max_completion_tokens\":2147483647")), LP_OK);
+  ck_assert_int_eq(request.max_tokens, 64);
+  ck_assert_str_eq(request.note, "'max_completion_tokens' 2147483647 is cut to 64, the limit of this server");
+}
+
+/* A server with one place asks it; among several the client chooses. */
+LP_TEST(requests_without_a_model) {
+  static const char *const bodies[] = {"{\"prompt\":\"a\"}", "{\"model\":null,\"prompt\":\"a\"}",
+                                       "{\"model\":\"\",\"prompt\":\"a\"}"};
+  const lp_serve_config one = {.max_tokens = 64, .edge.bundle = "b"};
+  const lp_serve_config two = {.max_tokens = 64, .edge.bundle = "b", .url = "u"};
+  for (size_t i = 0; i < LP_COUNT(bodies); i++) {
+    ck_assert_int_eq(lp_completion_read(&one, false, bodies[i], strlen(bodies[i]), &request, diag), LP_OK);
+    ck_assert_str_eq(request.model, "auto");
+    lp_completion_free(&request);
+  }
+  for (size_t i = 0; i < 2; i++) {
+    ck_assert_int_ne(lp_completion_read(&two, false, bodies[i], strlen(bodies[i]), &request, diag), LP_OK);
+    lp_completion_free(&request);
+  }
+  ck_assert_int_ne(lp_completion_read(&one, false, "{\"model\":7,\"prompt\":\"a\"}", 24, &request, diag), LP_OK);
 }
 
 /* Members of other servers with the value that means their absence. */
