@@ -49,21 +49,26 @@ void schemas_append(dice *of, int depth, lp_buf *out) {
                                       "{\"enum\":[\"red\",\"green\",\"re\",1,12,null,\"\\u20ac\"]}",
                                       "{\"const\":{\"a\":[1,\"b\"]}}",
                                       "{\"type\":\"string\"}",
-                                      "{\"$ref\":\"#\"}"};
-  switch (dice_below(of, depth > 0 ? 12 : 8)) {
-  case 8:
+                                      "{\"$ref\":\"#\"}",
+                                      "{\"type\":\"integer\",\"minimum\":-3,\"maximum\":120}",
+                                      "{\"type\":\"number\",\"exclusiveMinimum\":0,\"multipleOf\":0.25}",
+                                      "{\"type\":\"string\",\"pattern\":\"^(a|[b-d\\u00e9]+)?c*$\",\"maxLength\":6}",
+                                      "{\"type\":\"string\",\"format\":\"date\"}",
+                                      "{\"prefixItems\":[{\"type\":\"integer\"},{\"const\":\"ab\"}],\"minItems\":1}"};
+  switch (dice_below(of, depth > 0 ? 17 : 13)) {
+  case 13:
     append_object(of, depth - 1, out);
     return;
-  case 9:
+  case 14:
     append_list(of, depth - 1, "{\"anyOf\":[", "]}", out);
     return;
-  case 10:
+  case 15:
     lp_buf_puts(out, "{\"type\":\"array\",\"items\":");
     schemas_append(of, depth - 1, out);
     append_counts(of, "minItems", "maxItems", 4, out);
     lp_buf_puts(out, "}");
     return;
-  case 11:
+  case 16:
     lp_buf_puts(out, "{\"type\":\"string\"");
     append_counts(of, "minLength", "maxLength", dice_below(of, 2) ? 6 : 60, out);
     lp_buf_puts(out, "}");

@@ -187,17 +187,255 @@ LP_TEST(annotations) {
   lp_grammar_free(grammar);
 }
 
+/* A pattern takes the texts that it finds something in, as JSON writes them; one with a length, those of the length. */
+LP_TEST(patterns) {
+  expect("{\"pattern\":\"^[a-c]+$\"}", TEXTS("\"a\"", "\"abcabc\""), TEXTS("\"\"", "\"abd\"", "\"A\""));
+  expect("{\"pattern\":\"b\"}", TEXTS("\"b\"", "\"abc\"", "\"\xc3\xa4 b\""), TEXTS("\"\"", "\"ac\""));
+  expect("{\"pattern\":\"^(a|bc){2,3}$\"}", TEXTS("\"aa\"", "\"abc\"", "\"bcabc\""),
+         TEXTS("\"a\"", "\"aaaa\"", "\"ab\""));
+  expect("{\"pattern\":\"^(?:ab?|c*)$\"}", TEXTS("\"\"", "\"a\"", "\"ab\"", "\"ccc\""), TEXTS("\"b\"", "\"ac\""));
+  expect("{\"pattern\":\"^a$|^b\"}", TEXTS("\"a\"", "\"b\"", "\"bc\""), TEXTS("\"ab\"", "\"aa\""));
+  expect("{\"pattern\":\"(^a$|b$)\"}", TEXTS("\"a\"", "\"ab\""), TEXTS("\"aa\"", "\"ba\""));
+  expect("{\"pattern\":\"^\\\\d{4}-\\\\w\\\\s\\\\S\\\\.\\\\x41\\\\u00e4$\"}",
+         TEXTS("\"2024-_ x.A\xc3\xa4\"", "\"2024-z\\tx.A\xc3\xa4\""),
+         TEXTS("\"2024-- x.A\xc3\xa4\"", "\"2024-zx.A\xc3\xa4\""));
+  expect("{\"pattern\":\"^[^\\\"a-y]$\"}", TEXTS("\"z\"", "\"\xe2\x82\xac\"", "\"\xf0\x9f\x98\x80\"", "\"\\\\\""),
+         TEXTS("\"b\"", "\"\\\"\"", "\"\"", "\"\xed\xa0\x80\""));
+  expect("{\"pattern\":\"^[\\\"\\\\\\\\\\n]$\"}", TEXTS("\"\\\"\"", "\"\\\\\"", "\"\\n\""), TEXTS("\"\\t\"", "\"a\""));
+  expect("{\"pattern\":\"^[\xc3\xa0-\xe2\x82\xac]$\"}",
+         TEXTS("\"\xc3\xa0\"", "\"\xc3\xa4\"", "\"\xdf\xbf\"", "\"\xe0\xa0\x80\"", "\"\xe2\x82\xac\""),
+         TEXTS("\"\xc3\x9f\"", "\"\xe2\x82\xad\"", "\"a\""));
+  expect("{\"pattern\":\"^[a-z]+$\",\"minLength\":2,\"maxLength\":4}", TEXTS("\"ab\"", "\"abcd\""),
+         TEXTS("\"a\"", "\"abcde\"", "\"a1\""));
+  expect("{\"pattern\":\"^(ab)+$\",\"minLength\":3}", TEXTS("\"abab\"", "\"ababab\""), TEXTS("\"ab\"", "\"aba\""));
+  expect("{\"pattern\":\"^(ab)+$\",\"maxLength\":5}", TEXTS("\"ab\"", "\"abab\""), TEXTS("\"ababa\"", "\"ababab\""));
+  expect("{\"pattern\":\"^(?P<x>a)(?<y>b)??c{2}d{1,}e{,2}\\\\Z\"}", TEXTS("\"accde{,2}\"", "\"abccdde{,2}\""),
+         TEXTS("\"acde{,2}\""));
+  expect("{\"pattern\":\"^(?!^[-+.]*$)[+-]?0*\\\\d*\\\\.?\\\\d*$\"}", TEXTS("\"1.5\"", "\"-7\""),
+         TEXTS("\".\"", "\"\""));
+  static const char *const wrong[][2] = {{"(?=a)", "a look at what follows or precedes"},
+                                         {"(?<!a)b", "a look at what follows or precedes"},
+                                         {"(a)\\\\1", "a reference to a group"},
+                                         {"\\\\bword", "an end of a word"},
+                                         {"\\\\p{L}", "a class of Unicode"},
+                                         {"[a", "a class without its end"},
+                                         {"[z-a]", "a range that is none"},
+                                         {"[a-\\\\d]", "a range that is none"},
+                                         {"(a", "a group without its end"},
+                                         {"a)", "an end of a group without its beginning"},
+                                         {"*a", "a repetition of nothing"},
+                                         {"a{3,2}", "a repetition that is none"},
+                                         {"a{1001}", "more than 1000 repetitions"},
+                                         {"(a{1000}){1000}", "too many parts"},
+                                         {"a^b", "a ^ or $ within it"},
+                                         {"\\\\q", "an escape that is unknown"},
+                                         {"\\\\u12", "an escape that is cut off"},
+                                         {"a\\\\", "an escape that is cut off"}};
+  for (size_t i = 0; i < LP_COUNT(wrong); i++) {
+    lp_buf schema = {0};
+    lp_buf_printf(&schema, "{\"pattern\":\"%s\"}", wrong[i][0]);
+    refuse(lp_buf_text(&schema), wrong[i][1]);
+    lp_buf_free(&schema);
+  }
+  /* what repeats nothing takes no time, and groups within each other end somewhere */
+  lp_buf deep = {0};
+  lp_buf_puts(&deep, "{\"pattern\":\"^");
+  for (int i = 0; i < 30; i++)
+    lp_buf_puts(&deep, "(");
+  for (int i = 0; i < 30; i++)
+    lp_buf_puts(&deep, "){1000}");
+  lp_buf_puts(&deep, "$\"}");
+  expect(lp_buf_text(&deep), TEXTS("\"\""), TEXTS("\"a\""));
+  lp_buf_free(&deep);
+}
+
+LP_TEST(formats) {
+  static const struct {
+    const char *name, *good[4], *bad[4];
+  } rows[] = {
+      {"date", {"2024-02-28", "1999-12-31"}, {"2024-02-31", "2024-13-01", "24-1-1", "2024-02-28x"}},
+      {"time", {"23:59:59Z", "00:00:00.5+01:00"}, {"24:00:00Z", "12:00:00", "12:60:00Z"}},
+      {"date-time", {"2024-06-30T12:00:00Z"}, {"2024-06-31T12:00:00Z", "2024-06-30 12:00:00Z"}},
+      {"duration", {"P3DT4H", "PT5M", "P2W"}, {"P", "PT", "3D", "P1W2D"}},
+      {"uuid", {"123e4567-e89b-12d3-a456-426614174000"}, {"123e4567e89b12d3a456426614174000", "x"}},
+      {"uuid4", {"123e4567-e89b-42d3-a456-426614174000"}, {"123e4567-e89b-12d3-a456-426614174000"}},
+      {"email", {"a.b+c@mail.example.org"}, {"a", "a@b", "@b.org", "a b@c.org"}},
+      {"hostname", {"example", "a-b.example.org"}, {"-a", "a..b", "a_b"}},
+      {"ipv4", {"0.0.0.0", "255.249.199.9"}, {"256.0.0.1", "1.2.3", "01.2.3.4"}},
+      {"ipv6", {"2001:db8:0:0:0:0:0:1", "2001:db8::1", "::1"}, {"1.2.3.4", "2001:db8", "g::1"}},
+      {"uri", {"https://example.org/a?b=c#d", "http://localhost:8080"}, {"example.org", "https://", "http://a b"}},
+      {"json-pointer", {"", "/a/0"}, {"a"}},
+      {"int32", {"", "anything"}, {NULL}}};
+  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+    char schema[80], text[80];
+    (void)snprintf(schema, sizeof schema, "{\"type\":\"string\",\"format\":\"%s\"}", rows[i].name);
+    lp_grammar *grammar = make(schema, NULL);
+    for (size_t k = 0; k < 8; k++) {
+      const char *value = k < 4 ? rows[i].good[k] : rows[i].bad[k - 4];
+      if (!value) continue;
+      (void)snprintf(text, sizeof text, "\"%s\"", value);
+      ck_assert_msg(takes(grammar, text) == (k < 4), "%s: %s", rows[i].name, text);
+    }
+    lp_grammar_free(grammar);
+  }
+  expect("{\"type\":\"string\",\"format\":\"uri\",\"minLength\":1,\"maxLength\":2083}", TEXTS("\"https://a.b/c\""),
+         TEXTS("\"\""));
+  expect("{\"type\":\"integer\",\"format\":\"int64\"}", TEXTS("7"), TEXTS("\"7\""));
+}
+
+/* Each whole number near the bounds is taken or not, as the arithmetic says. */
+LP_TEST(bounds_of_integers) {
+  static const struct {
+    const char *keywords;
+    int least, most, multiple; /* of -1200 to 1200 */
+  } rows[] = {{"\"minimum\":3,\"maximum\":118", 3, 118, 1},
+              {"\"minimum\":0", 0, 9999, 1},
+              {"\"exclusiveMinimum\":-7,\"exclusiveMaximum\":1005", -6, 1004, 1},
+              {"\"minimum\":2,\"exclusiveMinimum\":true", 3, 9999, 1}, /* OpenAPI 3.0 */
+              {"\"minimum\":5,\"exclusiveMinimum\":2", 5, 9999, 1},
+              {"\"minimum\":-0.5,\"maximum\":10.5", 0, 10, 1},
+              {"\"maximum\":-99", -9999, -99, 1},
+              {"\"minimum\":-1e300,\"maximum\":1e300", -9999, 9999, 1},
+              {"\"multipleOf\":7", -9999, 9999, 7},
+              {"\"multipleOf\":0.5", -9999, 9999, 1},
+              {"\"multipleOf\":100,\"minimum\":1", 100, 9999, 100},
+              {"\"multipleOf\":12,\"minimum\":-30,\"maximum\":600", -24, 600, 12},
+              {"\"minimum\":1000,\"maximum\":1000", 1000, 1000, 1}};
+  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+    char schema[120], text[24];
+    (void)snprintf(schema, sizeof schema, "{\"type\":\"integer\",%s}", rows[i].keywords);
+    lp_grammar *grammar = make(schema, NULL);
+    for (int n = -1200; n <= 1200; n += n > -130 && n < 130 ? 1 : 5) {
+      const bool good = n >= rows[i].least && n <= rows[i].most && n % rows[i].multiple == 0;
+      (void)snprintf(text, sizeof text, "%d", n);
+      ck_assert_msg(takes(grammar, text) == good, "%s: %s", schema, text);
+    }
+    ck_assert(!takes(grammar, "-0") && !takes(grammar, "007") && !takes(grammar, "5.0"));
+    lp_grammar_free(grammar);
+  }
+  expect("{\"type\":\"integer\",\"minimum\":100000000000000}", TEXTS("100000000000000", "999999999999999"),
+         TEXTS("99999999999999"));
+}
+
+LP_TEST(bounds_of_numbers) {
+  expect("{\"type\":\"number\",\"minimum\":0,\"maximum\":1}", TEXTS("0", "1", "0.5", "1.0", "0.000001", "1.000000"),
+         TEXTS("1.1", "-0.1", "2", "1.000001", "-0", "1e0"));
+  expect("{\"type\":\"number\",\"exclusiveMinimum\":0,\"exclusiveMaximum\":1}", TEXTS("0.5", "0.999999", "0.000001"),
+         TEXTS("0", "1", "0.0", "1.0"));
+  expect("{\"type\":\"number\",\"minimum\":-2.75,\"maximum\":-0.125}",
+         TEXTS("-2.75", "-2", "-0.125", "-0.126", "-1.999999"), TEXTS("-2.76", "-0.124", "0", "1", "-3", "-0.1"));
+  expect("{\"minimum\":0.1,\"maximum\":123.456}", TEXTS("0.1", "0.10", "99.9", "123.456", "123"),
+         TEXTS("0.09", "123.457", "124", "0"));
+  expect("{\"type\":\"number\",\"multipleOf\":0.25}", TEXTS("0", "0.25", "-1.5", "3", "10.75"),
+         TEXTS("0.3", "0.251", "0.125"));
+  expect("{\"type\":\"number\",\"multipleOf\":0.01,\"minimum\":0}", TEXTS("0", "19.99", "5.1"), TEXTS("0.001", "-1"));
+  expect("{\"type\":\"number\",\"multipleOf\":5}", TEXTS("0", "15", "-5"), TEXTS("7", "5.5"));
+  expect("{\"type\":[\"integer\",\"null\"],\"minimum\":1}", TEXTS("null", "1"), TEXTS("0", "-1"));
+}
+
+LP_TEST(lists_with_a_beginning) {
+  const char *pair = "{\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"null\"}],\"minItems\":2,\"maxItems\":2}";
+  expect(pair, TEXTS("[1,null]", "[ 1, null ]"), TEXTS("[]", "[1]", "[null,1]", "[1,null,1]"));
+  expect("{\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"null\"}]}", TEXTS("[]", "[1]", "[1,null]"),
+         TEXTS("[null]", "[1,null,2]"));
+  expect("{\"prefixItems\":[{\"type\":\"integer\"}],\"items\":{\"type\":\"null\"}}",
+         TEXTS("[]", "[1]", "[1,null,null]"), TEXTS("[null]", "[1,1]"));
+  expect("{\"prefixItems\":[{\"type\":\"integer\"}],\"items\":{\"type\":\"null\"},\"minItems\":3}",
+         TEXTS("[1,null,null]", "[1,null,null,null]"), TEXTS("[1,null]", "[1]"));
+  expect("{\"items\":[{\"type\":\"integer\"}],\"additionalItems\":false}", TEXTS("[]", "[1]"),
+         TEXTS("[1,1]", "[null]"));
+  expect("{\"prefixItems\":[{\"type\":\"integer\"},{}],\"maxItems\":1}", TEXTS("[]", "[1]"), TEXTS("[1,1]"));
+  expect("{\"type\":\"array\",\"items\":{\"type\":\"null\"},\"maxItems\":1,\"uniqueItems\":true}",
+         TEXTS("[]", "[null]"), TEXTS("[null,null]"));
+  expect("{\"type\":\"array\",\"maxItems\":100000}", TEXTS("[]", "[1,2]"), TEXTS("[1,]"));
+}
+
+LP_TEST(maps) {
+  expect("{\"patternProperties\":{\"^x-\":{\"type\":\"null\"}},\"additionalProperties\":false}",
+         TEXTS("{}", "{\"x-a\":null}"), TEXTS("{\"a\":null}", "{\"x-a\":1}"));
+  expect("{\"propertyNames\":{\"enum\":[\"a\",\"b\"]},\"additionalProperties\":{\"type\":\"null\"}}",
+         TEXTS("{}", "{\"b\":null}"), TEXTS("{\"c\":null}"));
+  expect("{\"type\":\"object\",\"propertyNames\":{\"pattern\":\"^a\",\"type\":\"string\"},\"minProperties\":1,"
+         "\"maxProperties\":2}",
+         TEXTS("{\"a\":1}", "{\"a\":1,\"ab\":2}"), TEXTS("{}", "{\"b\":1}", "{\"a\":1,\"ab\":2,\"ac\":3}"));
+  expect("{\"properties\":{\"a\":{}},\"required\":[\"a\"],\"minProperties\":1,\"maxProperties\":5}", TEXTS("{\"a\":1}"),
+         TEXTS("{}"));
+}
+
+LP_TEST(one_of) {
+  const char *pets = "{\"oneOf\":[{\"$ref\":\"#/$defs/cat\"},{\"$ref\":\"#/$defs/"
+                     "dog\"}],\"discriminator\":{\"propertyName\":\"kind\"},"
+                     "\"$defs\":{\"cat\":{\"properties\":{\"kind\":{\"const\":\"cat\"}},\"required\":[\"kind\"]},"
+                     "\"dog\":{\"properties\":{\"kind\":{\"enum\":[\"dog\",\"wolf\"]}},\"required\":[\"kind\"]}}}";
+  expect(pets, TEXTS("{\"kind\":\"cat\"}", "{\"kind\":\"wolf\"}"), TEXTS("{}", "{\"kind\":\"cow\"}"));
+  expect("{\"oneOf\":[{\"type\":\"null\"},{\"type\":\"string\"}]}", TEXTS("null", "\"a\""), TEXTS("1"));
+  expect("{\"oneOf\":[{\"const\":1},{\"enum\":[2,3]}]}", TEXTS("1", "3"), TEXTS("4"));
+}
+
+/* Limits of length that no chain of nodes has. */
+LP_TEST(long_strings) {
+  static const int lengths[][2] = {{0, 2000}, {1500, 3000}, {5000, -1}, {17, 17}, {100, 100000}};
+  for (size_t i = 0; i < LP_COUNT(lengths); i++) {
+    const int least = lengths[i][0], most = lengths[i][1];
+    char schema[80];
+    (void)snprintf(schema, sizeof schema, most < 0 ? "{\"minLength\":%d}" : "{\"minLength\":%d,\"maxLength\":%d}",
+                   least, most);
+    lp_grammar *grammar = make(schema, NULL);
+    for (int length = least > 0 ? least - 1 : 0; length <= (most < 0 || most > 9999 ? least + 1 : most + 1);
+         length += length + 2 < most && length > least ? most - length - 1 : 1) {
+      lp_buf text = {0};
+      lp_buf_puts(&text, "\"");
+      for (int k = 0; k < length; k++)
+        lp_buf_puts(&text, k % 5 ? "a" : "\xc3\xa4");
+      lp_buf_puts(&text, "\"");
+      lp_automaton *automaton = lp_automaton_create(grammar, NULL);
+      lp_automaton_grant(automaton, INT64_MAX, true);
+      for (size_t at = 0; at < text.size; at += 64)
+        (void)lp_automaton_take(automaton, text.data + at, text.size - at < 64 ? text.size - at : 64);
+      ck_assert_msg(lp_automaton_can_end(automaton) == (length >= least && (most < 0 || length <= most)), "%s: %d",
+                    schema, length);
+      lp_automaton_free(automaton);
+      lp_buf_free(&text);
+    }
+    lp_grammar_free(grammar);
+  }
+}
+
 LP_TEST(refusals) {
-  refuse("{\"type\":\"string\",\"pattern\":\"a\"}", "'pattern' is not supported");
-  refuse("{\"type\":\"integer\",\"minimum\":1}", "'minimum' is not supported");
-  refuse("{\"oneOf\":[{}]}", "'oneOf' is not supported");
+  refuse("{\"type\":\"array\",\"contains\":{}}", "'contains' is not supported");
+  refuse("{\"not\":{}}", "'not' is not supported");
+  refuse("{\"oneOf\":[{},{}]}", "oneOf: the schema's keyword 'oneOf' is not supported where");
+  refuse("{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}]}", "here those at 0 and 1: use 'anyOf'");
+  refuse("{\"oneOf\":[{\"enum\":[1,2]},{\"enum\":[2,3]}]}", "'oneOf' is not supported");
   refuse("{\"type\":\"moon\"}", "type 'moon' is unknown");
   refuse("{\"anyOf\":[{\"type\":\"null\"}],\"type\":\"object\"}", "'anyOf' beside other keywords");
   refuse("{\"$ref\":\"#/$defs/no\"}", "'$ref' finds nothing");
   refuse("{\"type\":\"object\",\"required\":[\"a\"]}", "requires 'a', which 'properties' lacks");
   refuse("{\"enum\":[1],\"type\":\"string\"}", "no values of its type");
   refuse("{\"type\":\"array\",\"minItems\":3,\"maxItems\":2}", "'minItems' exceeds");
-  refuse("{\"type\":\"array\",\"maxItems\":100000}", "whole number up to 1024");
+  refuse("{\"type\":\"array\",\"minItems\":1025}", "whole number up to 1024");
+  refuse("{\"type\":\"array\",\"maxItems\":1.5}", "whole number up to 1024");
+  refuse("{\"type\":\"string\",\"minLength\":1e7}", "whole number up to 1048576");
+  refuse("{\"type\":\"string\",\"pattern\":7}", "'pattern' must be text");
+  refuse("{\"type\":\"string\",\"format\":\"regex\"}", "'format' regex is not supported");
+  refuse("{\"type\":\"string\",\"format\":\"date\",\"pattern\":\"a\"}", "'format' date is not supported beside");
+  refuse("{\"type\":\"string\",\"format\":\"date\",\"maxLength\":9}", "format: no text of this length");
+  refuse("{\"type\":\"integer\",\"minimum\":3,\"exclusiveMaximum\":3}", "no number lies within");
+  refuse("{\"type\":\"integer\",\"multipleOf\":10007}", "'multipleOf' has too many digits");
+  refuse("{\"type\":\"integer\",\"multipleOf\":9973}", "'multipleOf' needs too many states");
+  refuse("{\"type\":\"integer\",\"minimum\":\"1\"}", "minimum: wanted a number");
+  refuse("{\"type\":\"array\",\"prefixItems\":[{}],\"items\":false,\"minItems\":2}", "'minItems' exceeds");
+  refuse("{\"type\":\"object\",\"properties\":{\"a\":{}},\"minProperties\":1}",
+         "'minProperties' is not supported beside");
+  refuse("{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{}},\"maxProperties\":1}",
+         "'maxProperties' is not supported");
+  refuse("{\"type\":\"object\",\"minProperties\":2}", "'minProperties' must be a whole number up to 1");
+  refuse("{\"propertyNames\":{\"type\":\"integer\"}}", "propertyNames: the schema's 'propertyNames' must be");
+  refuse("{\"patternProperties\":{\"a\":{},\"b\":{}}}", "several patterns");
+  refuse("{\"properties\":{\"a\":{\"items\":{\"anyOf\":[{},{\"not\":{}}]}}}}",
+         "properties.a.items.anyOf[1]: the schema's keyword 'not' is not supported");
+  refuse("{\"$ref\":\"#/$defs/x\",\"$defs\":{\"x\":{\"items\":{\"not\":{}}}}}",
+         "#/$defs/x.items: the schema's keyword 'not' is not supported");
   refuse("[]", "a schema must be an object");
   refuse("{\"type\":\"array\",\"uniqueItems\":true}", "'uniqueItems' is not supported");
   refuse("{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"anyOf\":[{\"$ref\":\"#/$defs/a\"},{\"$ref\":\"#/$defs/a\"}]}}}",
@@ -272,7 +510,7 @@ LP_TEST(tools_that_are_refused) {
       {"[]", NULL, "'tools' has no function ''"},
       {"[{\"function\":{\"name\":\"f\"}},{\"function\":{\"name\":\"g\"}}]", "h", "'tools' has no function 'h'"},
       {"[{\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"moon\"}}},{}]", "f",
-       "the schema's type 'moon' is unknown"},
+       "[0].function.parameters: the schema's type 'moon' is unknown"},
   };
   for (size_t i = 0; i < LP_COUNT(rows); i++) {
     lp_json_document *document = NULL;

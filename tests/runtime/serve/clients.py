@@ -192,11 +192,15 @@ def formats():
         "properties": {
             "name": {"type": "string", "maxLength": 12},
             "kind": {"type": "string", "enum": ["cat", "dog"]},
-            "age": {"type": "integer"},
+            "age": {"type": "integer", "minimum": 0, "maximum": 30},
+            "born": {"type": "string", "format": "date"},
+            "tag": {"type": "string", "pattern": "^[A-Z]{2}-[0-9]{4}$"},
+            "weight": {"type": "number", "exclusiveMinimum": 0, "maximum": 99.5},
+            "place": {"type": "array", "prefixItems": [{"type": "number"}, {"type": "boolean"}], "minItems": 2, "maxItems": 2},
             "friends": {"type": "array", "items": {"$ref": "#/$defs/friend"}, "minItems": 1, "maxItems": 2},
             "home": {"anyOf": [{"type": "null"}, {"type": "boolean"}]},
         },
-        "required": ["name", "kind", "age", "friends", "home"],
+        "required": ["name", "kind", "age", "born", "tag", "weight", "place", "friends", "home"],
         "additionalProperties": False,
         "$defs": {"friend": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 8}}, "required": ["name"]}},
     }
@@ -215,8 +219,8 @@ def formats():
     ).choices[0]
     if answer.finish_reason == "stop":
         check("json_object", isinstance(json.loads(answer.message.content), dict), answer.message.content)
-    named["json_schema"]["schema"] = {"type": "string", "pattern": "a+"}
-    refused("pattern", "'pattern' is not supported", client.chat.completions.create, **chat, response_format=named)
+    named["json_schema"]["schema"] = {"properties": {"a": {"contains": {}}}}
+    refused("contains", "properties.a: the schema's keyword 'contains' is not supported", client.chat.completions.create, **chat, response_format=named)
 
 
 tools = [

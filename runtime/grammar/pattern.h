@@ -1,0 +1,42 @@
+/* Patterns of text (ECMA-262, as JSON Schema has them) as automata over characters, and those as nodes of a grammar. */
+#ifndef LP_GRAMMAR_PATTERN_H
+#define LP_GRAMMAR_PATTERN_H
+
+#include "runtime/grammar/grammar.h"
+
+enum { LP_REGEX_SPLIT = -1, LP_REGEX_END = -2 };
+
+typedef struct {
+  int32_t low, high; /* code points */
+} lp_code_range;
+typedef LP_VEC(lp_code_range) lp_code_set; /* sorted, apart from each other */
+
+/* Takes a character of a set and goes on; or goes two ways; or ends. */
+typedef struct {
+  int32_t set; /* an index of `sets`, or LP_REGEX_SPLIT, LP_REGEX_END */
+  int32_t next, other;
+} lp_regex_state;
+
+typedef struct {
+  LP_VEC(lp_regex_state) states;
+  LP_VEC(lp_code_set) sets;
+  int32_t start;
+} lp_regex;
+
+/* ---- reading (pattern.c) ----------------------------------------------------------------------------------------- */
+
+/* A pattern without ^ or $ takes any text before or after it. The automaton may take fewer texts than the pattern:
+ * \w, \d, \s and what excludes them take characters of ASCII, on which all dialects agree. False: *why says, as static
+ * text, what the pattern has that is not supported. Release with lp_regex_free in both cases. */
+LP_MUST_USE bool lp_regex_read(const char *text, lp_regex *out, const char **why);
+void lp_regex_free(lp_regex *pattern);
+
+/* ---- nodes (strings.c) ------------------------------------------------------------------------------------------- */
+
+/* Appends the nodes of the texts of `least` to `most` characters (`most` < 0: any number), as they are written in a
+ * string of JSON, before `next`. `done` is the node that ends a rule. False: there are no such texts, or too many
+ * nodes. */
+LP_MUST_USE bool lp_regex_nodes(const lp_regex *pattern, lp_grammar *grammar, int64_t least, int64_t most, int32_t done,
+                                int32_t next, int32_t *out);
+
+#endif
