@@ -111,7 +111,7 @@ static bool is_disjoint(const lp_builder *b, const lp_json *one, const lp_json *
   const bool numbers = name && name_of_second && strchr("in", name[0]) && strchr("in", name_of_second[0]);
   if (name && name_of_second && !lp_streq(name, name_of_second) && !numbers) return true;
   if (has_other_values(&first, &second)) return true;
-  for (size_t i = 0; i < lp_json_count(&properties); i++) {
+  for (size_t i = 0; lp_json_is(&properties, LP_JSON_OBJECT) && i < lp_json_count(&properties); i++) {
     lp_json property = lp_json_entry(&properties, i), same = lp_json_member(&others, property.key);
     if (lp_builder_requires(&first, property.key) && lp_builder_requires(&second, property.key) &&
         has_other_values(&property, &same))

@@ -53,6 +53,7 @@ static int32_t trie(lp_builder *b, char *const *text_of, size_t count, size_t at
 lp_status lp_builder_literals(lp_builder *b, const lp_json *schema, const lp_json *values, const lp_json *type,
                               int32_t *out) {
   texts all = {0};
+  LP_TRY(lp_json_array(values, b->diag));
   for (size_t i = 0; i < lp_json_count(values); i++) {
     const lp_json_value *value = lp_json_item(values, i).value;
     if (lp_json_is_given(type) && !has_type(value, type)) continue;

@@ -165,6 +165,8 @@ static lp_status build_object(lp_builder *b, const lp_json *schema, int depth, i
   lp_json properties = lp_json_member(schema, "properties"), more = lp_json_member(schema, "additionalProperties"),
           patterns = lp_json_member(schema, "patternProperties");
   const size_t count = lp_json_count(&properties);
+  if (lp_json_is_given(&properties)) LP_TRY(lp_json_object(&properties, b->diag));
+  if (lp_json_is_given(&patterns)) LP_TRY(lp_json_object(&patterns, b->diag));
   if (count > LP_MOST_COUNT)
     return lp_json_error(schema, b->diag, "the schema's 'properties' has %zu members, at most %d are taken", count,
                          LP_MOST_COUNT);

@@ -67,6 +67,19 @@ static lp_status refuse_members(const lp_json *message, size_t index, lp_diag *d
   return LP_OK;
 }
 
+/* Templates read the members of calls and of their functions, which must have some. */
+static lp_status check_calls(const lp_json *message, size_t index, lp_diag *diag) {
+  lp_json calls = lp_json_member(message, "tool_calls");
+  for (size_t i = 0; i < lp_json_count(&calls); i++) {
+    lp_json call = lp_json_item(&calls, i), function = lp_json_member(&call, "function");
+    if (!lp_json_is(&calls, LP_JSON_ARRAY) || !lp_json_is(&call, LP_JSON_OBJECT) ||
+        (function.value && !lp_json_is(&function, LP_JSON_OBJECT)))
+      return lp_error(diag, LP_LOC_NONE, "'messages[%zu].tool_calls' must be a list of objects with a 'function'",
+                      index);
+  }
+  return LP_OK;
+}
+
 static lp_status read_messages(const lp_json *body, lp_completion *out, lp_diag *diag) {
   lp_json list = lp_json_member(body, "messages");
   size_t count = lp_json_is(&list, LP_JSON_ARRAY) ? lp_json_count(&list) : 0;
@@ -77,6 +90,8 @@ static lp_status read_messages(const lp_json *body, lp_completion *out, lp_diag 
             content = lp_json_member(&message, "content");
     lp_chat_message *to = &out->messages[out->count];
     bool of_tools = has_role_of_tools(&message);
+    if (!lp_json_is(&message, LP_JSON_OBJECT)) return refuse_message(&message, out->count, diag);
+    LP_TRY(check_calls(&message, out->count, diag));
     *to = (lp_chat_message){lp_json_text_or(&role, NULL), read_content(&content, out)};
     if (of_tools && !lp_json_is_given(&content)) to->content = "";
     out->has_more |= of_tools || has_more(&message);

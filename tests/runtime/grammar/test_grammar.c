@@ -446,6 +446,10 @@ LP_TEST(refusals) {
   refuse("{\"type\":\"string\",\"nullable\":true}", "'nullable' is not supported: use a type 'null'");
   refuse("{\"type\":\"object\",\"properties\":{\"a\":{}},\"required\":[\"a\",1]}", "requires '?'");
   refuse("{\"type\":\"string\",\"minLength\":3,\"maxLength\":2}", "'minLength' exceeds 'maxLength'");
+  refuse("{\"enum\":{\"a\":7}}", "enum: wanted an array");
+  refuse("{\"properties\":[7]}", "properties: wanted an object");
+  refuse("{\"patternProperties\":[7]}", "patternProperties: wanted an object");
+  refuse("{\"oneOf\":[{\"properties\":[7]},{\"properties\":{}}]}", "'oneOf' is not supported");
   refuse("{\"type\":[]}", "'type' must be a name or a list of names");
   refuse("{\"type\":[\"null\",\"moon\"]}", "type 'moon' is unknown");
   refuse("{\"allOf\":[{},{}]}", "'allOf' has several schemas");
