@@ -49,8 +49,8 @@ static void put_call(lp_json_writer *json, int64_t index, const char *id, const 
   lp_json_put_end(json);
 }
 
-static void put_message(lp_json_writer *json, const lp_whole_choice *choice) {
-  lp_json_put_object(json, "message");
+static void put_message(lp_json_writer *json, const char *key, const lp_whole_choice *choice) {
+  lp_json_put_object(json, key);
   lp_json_put_text(json, "role", "assistant");
   if (choice->calls.count > 0 && choice->text.size == 0)
     lp_json_put_null(json, "content");
@@ -65,6 +65,11 @@ static void put_message(lp_json_writer *json, const lp_whole_choice *choice) {
     lp_json_put_end(json);
   }
   lp_json_put_end(json);
+}
+
+void lp_answer_put_message(const lp_whole_choice *choice, lp_buf *out) {
+  lp_json_writer json = lp_answer_begin(out);
+  put_message(&json, NULL, choice);
 }
 
 char *lp_answer_whole(const lp_answer_head *head, const lp_whole *whole, const lp_usage *usage) {
@@ -82,7 +87,7 @@ char *lp_answer_whole(const lp_answer_head *head, const lp_whole *whole, const l
       lp_json_put_null(&json, "logprobs");
     lp_json_put_text(&json, "finish_reason", finish_name(choice->finish));
     if (chat)
-      put_message(&json, choice);
+      put_message(&json, "message", choice);
     else
       lp_json_put_text(&json, "text", lp_buf_text(&choice->text));
     lp_json_put_end(&json);

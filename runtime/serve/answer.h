@@ -34,6 +34,8 @@ void lp_whole_put(lp_whole *whole, const lp_piece *piece);
 /* Frees the choices [first, first + count), and leaves them empty. */
 void lp_whole_drop(lp_whole *whole, int32_t first, int32_t count);
 
+/* Appends a choice as a message of a chat. */
+void lp_answer_put_message(const lp_whole_choice *choice, lp_buf *out);
 char *lp_answer_whole(const lp_answer_head *head, const lp_whole *whole, const lp_usage *usage);
 /* A chunk of a stream. The first chunk of a chat's choice names the role. `characters`: of the choice's tokens before
  * it. */

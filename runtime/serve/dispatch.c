@@ -301,6 +301,7 @@ static lp_status ask_site(lp_site_server *site, const lp_completion *asked, cons
   lp_status status = site->complete(site, asked, stop, lp_stopper_put, &stopper, usage, diag);
   for (int32_t i = 0; i < asked->choices; i++)
     if (stopper.choice[i].stopped) usage->finish[i] = LP_FINISH_STOP;
+  usage->stopped_by = stopper.choice[0].by;
   lp_stopper_end(&stopper, status == LP_OK);
   lp_tool_reader_end(&reader, status == LP_OK);
   return status;

@@ -44,6 +44,8 @@ typedef struct {
   const char *tool;            /* the function that it must call; NULL: any */
   bool has_more;               /* messages have more than a role and a content: the template gets those of the body */
   const lp_json_value *template_variables; /* an object, of a chat; NULL: none */
+  bool only_counts;                        /* the answer is the number of the prompt's tokens */
+  bool may_be_plain;                       /* a model without a chat template continues the last message */
   bool waits; /* no other place is left that could answer: it waits for a worker that was lost (place/bundle.c) */
   const char *only_engine; /* a member that only passes of the engine support (place/bundle.c); NULL: none */
   char note[128];          /* on what was changed in the request; "": nothing */

@@ -42,11 +42,13 @@ static bool hand_on(lp_stopper *self, int32_t choice, size_t size, bool all, con
 }
 
 /* Returns the byte at which the first stop sequence begins; -1: there is none. */
-static ptrdiff_t find_stop(const lp_stopper *self, const char *held) {
+static ptrdiff_t find_stop(const lp_stopper *self, const char *held, const char **by) {
   const char *first = NULL;
   for (size_t i = 0; i < self->request->stop_count; i++) {
     const char *at = strstr(held, self->request->stop[i]);
-    if (at && (!first || at < first)) first = at;
+    if (!at || (first && at >= first)) continue;
+    first = at;
+    *by = self->request->stop[i];
   }
   return first ? first - held : -1;
 }
@@ -72,7 +74,7 @@ bool lp_stopper_put(void *user, const lp_piece *piece) {
     lp_answer_logprob copy = lp_answer_logprob_copy(&piece->logprobs[i]);
     lp_vec_push(&self->choice[choice].logprobs, copy);
   }
-  ptrdiff_t at = find_stop(self, lp_buf_text(held));
+  ptrdiff_t at = find_stop(self, lp_buf_text(held), &self->choice[choice].by);
   if (at >= 0) {
     self->choice[choice].stopped = true;
     (void)hand_on(self, choice, (size_t)at, false, piece);

@@ -13,6 +13,7 @@ typedef struct {
     lp_buf held;
     lp_logprobs logprobs; /* of tokens that were not passed on */
     size_t passed, seen;  /* bytes of text that were passed on; bytes of the tokens that were passed on */
+    const char *by;       /* the stop sequence that it ended at */
     bool stopped;         /* the choice has ended before a stop sequence */
   } choice[LP_MOST_CHOICES];
   bool ended; /* the client wants no more */

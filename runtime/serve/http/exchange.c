@@ -71,6 +71,8 @@ static void free_limits(const lp_exchange *a) {
 void lp_exchange_free(lp_exchange *a) {
   free_limits(a);
   lp_completion_free(&a->request);
+  lp_translation_free(&a->translation);
+  lp_json_free(a->asked);
   lp_buf_free(&a->body);
   lp_whole_drop(&a->whole, 0, LP_MOST_ANSWERS);
   free(a->error);
@@ -88,13 +90,64 @@ static lp_answer_head head_of(const lp_exchange *a) {
   return (lp_answer_head){&a->request, a->id, a->course.model, a->created};
 }
 
+/* ---- other dialects ---------------------------------------------------------------------------------------------- */
+
+static lp_telling *tell_of(lp_exchange *a) {
+  lp_telling *t = &a->telling;
+  if (!t->id[0]) {
+    lp_span_draw_id(t->id);
+    lp_span_draw_id(t->id + LP_SPAN_ID);
+  }
+  t->head = head_of(a);
+  t->asked = a->asked;
+  t->whole = &a->whole.choice[0];
+  t->usage = &a->course.usage;
+  t->total_ms = lp_now_ms() - a->begun_ms;
+  return t;
+}
+
+static bool write_events(const lp_exchange *a, lp_buf *events) {
+  const bool wrote = events->size == 0 || write_all(a->pipe, &a->server->stop, events->data, events->size);
+  lp_buf_free(events);
+  return wrote;
+}
+
+static bool tell_piece(lp_exchange *a, const lp_piece *piece) {
+  lp_buf events = {0};
+  a->dialect->piece(tell_of(a), piece->text, &events);
+  return write_events(a, &events);
+}
+
+static void tell_end(lp_exchange *a) {
+  lp_buf events = {0};
+  if (a->status == LP_OK)
+    a->dialect->end(tell_of(a), &events);
+  else if (a->begun)
+    a->dialect->fail(tell_of(a), a->error, &events);
+  (void)write_events(a, &events);
+}
+
+/* Keeps the conversation with this answer for a request that goes on with it. */
+static void keep_history(lp_exchange *a) {
+  const lp_whole_choice *whole = &a->whole.choice[0];
+  lp_buf *history = &a->translation.history;
+  char id[sizeof a->telling.id + 8];
+  if (!a->translation.keeps || a->status != LP_OK) return;
+  lp_buf_puts(history, history->size > 0 ? "," : "");
+  lp_answer_put_message(whole, history);
+  (void)snprintf(id, sizeof id, "resp_%s", tell_of(a)->id);
+  lp_kept_put(a->server->kept, (uint64_t)(a->key + 1), id, lp_buf_text(history), history->size);
+}
+
+/* ---- pieces ------------------------------------------------------------------------------------------------------ */
+
 static bool take_piece(void *user, const lp_piece *piece) {
   lp_exchange *a = user;
-  if (a->pipe < 0) {
-    lp_whole_put(&a->whole, piece);
-    return true;
-  }
+  if (a->telling.first_ms == 0) a->telling.first_ms = lp_now_ms() - a->begun_ms;
+  if (a->pipe < 0 || a->dialect) lp_whole_put(&a->whole, piece);
+  if (a->pipe < 0) return true;
   if (!a->begun) set_begun(a);
+  if (a->dialect) return tell_piece(a, piece);
   bool *has_role = &a->has_role[piece->choice];
   size_t *characters = &a->whole.choice[piece->choice].characters;
   const lp_answer_head head = head_of(a);
@@ -144,7 +197,7 @@ static void trace(const lp_exchange *a, const char *path, const char *route, dou
 }
 
 static void make_answer(lp_exchange *a) {
-  double begun_ms = lp_now_ms();
+  double begun_ms = a->begun_ms = lp_now_ms();
   lp_diag *diag = lp_diag_create();
   const lp_prompts_taker taker = {take_piece, a->pipe < 0 ? forget_pieces : NULL, end_choice, a};
   a->status = lp_prompts_answer(a->server->dispatcher, &a->request, &a->server->stop, &taker, &a->course, diag);
@@ -156,6 +209,7 @@ static void make_answer(lp_exchange *a) {
     a->error = lp_strdup(why ? why->text : "no answer");
   }
   lp_diag_free(diag);
+  keep_history(a);
   trace(a, a->request.chat ? "/v1/chat/completions" : "/v1/completions", lp_route_name(a->course.route), begun_ms);
   lp_log_request(a->server->log, a->id, name_of_key(a), &a->request, &a->course, a->error);
 }
@@ -173,7 +227,9 @@ static void write_ends(lp_exchange *a) {
 
 /* Ends a stream. A stream that fails in its middle ends with an error event and without [DONE]. */
 static void write_end(lp_exchange *a) {
-  if (a->status == LP_OK)
+  if (a->dialect)
+    tell_end(a);
+  else if (a->status == LP_OK)
     write_ends(a);
   else if (a->begun)
     (void)write_event(a->pipe, &a->server->stop, lp_answer_error("server_error", a->error));
@@ -224,7 +280,7 @@ static void add_headers(const lp_peer *to, struct MHD_Response *response, const 
 }
 
 static enum MHD_Result reply_failure(const lp_peer *to, const lp_exchange *a) {
-  if (a->course.too_long)
+  if (a->course.too_long && !a->dialect)
     return lp_peer_reply(to, MHD_HTTP_BAD_REQUEST,
                          lp_answer_too_long(a->request.chat ? "messages" : "prompt", a->error));
   return lp_peer_reply_error(to, a->status == LP_USAGE ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_SERVICE_UNAVAILABLE, a->error);
@@ -234,7 +290,9 @@ static enum MHD_Result answer_whole(const lp_peer *to, lp_exchange *a) {
   make_answer(a);
   if (a->status != LP_OK) return reply_failure(to, a);
   const lp_answer_head head = head_of(a);
-  char *json = lp_answer_whole(&head, &a->whole, &a->course.usage);
+  lp_buf text = {0};
+  if (a->dialect) a->dialect->whole(tell_of(a), &text);
+  char *json = a->dialect ? text.data : lp_answer_whole(&head, &a->whole, &a->course.usage);
   struct MHD_Response *response = to->http->create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE);
   const told now = tell(a);
   add_headers(to, response, &now);
@@ -316,7 +374,7 @@ static enum MHD_Result answer_stream(const lp_peer *to, lp_exchange *a, bool *ta
   }
   (void)to->http->add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
   add_headers(to, response, &now);
-  return lp_peer_queue(to, MHD_HTTP_OK, "text/event-stream", response);
+  return lp_peer_queue(to, MHD_HTTP_OK, to->dialect ? to->dialect->stream_type : "text/event-stream", response);
 }
 
 enum MHD_Result lp_exchange_answer(const lp_peer *to, lp_exchange *a, bool *taken) {
@@ -361,7 +419,11 @@ enum MHD_Result lp_peer_reply(const lp_peer *to, unsigned status, char *json) {
   return lp_peer_reply_text(to, status, "application/json", json);
 }
 
+char *lp_peer_error(const lp_peer *to, unsigned status, const char *text) {
+  if (to->dialect) return to->dialect->error(status, text);
+  return lp_answer_error(status < 500 ? "invalid_request_error" : "server_error", text);
+}
+
 enum MHD_Result lp_peer_reply_error(const lp_peer *to, unsigned status, const char *text) {
-  const char *type = status < 500 ? "invalid_request_error" : "server_error";
-  return lp_peer_reply(to, status, lp_answer_error(type, text));
+  return lp_peer_reply(to, status, lp_peer_error(to, status, text));
 }

@@ -4,14 +4,15 @@
 #define LP_SERVE_HTTP_EXCHANGE_H
 
 #include "runtime/http/library.h"
-#include "runtime/serve/answer.h"
+#include "runtime/serve/dialects/dialect.h"
 #include "runtime/serve/http/server.h"
 
 typedef struct {
   const lp_http_library *http;
   struct MHD_Connection *connection;
-  bool closes;        /* the connection ends after the reply */
-  const char *origin; /* of the web page that may read the reply; NULL: no page, or one of this server */
+  bool closes;               /* the connection ends after the reply */
+  const lp_dialect *dialect; /* of errors; NULL: OpenAI's */
+  const char *origin;        /* of the web page that may read the reply; NULL: no page, or one of this server */
 } lp_peer;
 
 /* A number for the host at the other end (runtime/link/address.h); 0: unknown. */
@@ -24,6 +25,7 @@ enum MHD_Result lp_peer_queue(const lp_peer *to, unsigned status, const char *ty
 enum MHD_Result lp_peer_reply_text(const lp_peer *to, unsigned status, const char *type, char *text);
 enum MHD_Result lp_peer_reply(const lp_peer *to, unsigned status, char *json);
 enum MHD_Result lp_peer_reply_error(const lp_peer *to, unsigned status, const char *text);
+char *lp_peer_error(const lp_peer *to, unsigned status, const char *text); /* the body of that; release with free() */
 
 /* A request's body while it is received, then its answer. Two threads own it while the answer streams. */
 typedef struct {
@@ -32,11 +34,16 @@ typedef struct {
   int32_t key;     /* the index of its key; -1: none */
   int32_t limited; /* answers that count against the limits of the key until the exchange ends */
   lp_completion request;
+  const lp_dialect *dialect; /* NULL: OpenAI's chat and completions */
+  lp_translation translation;
+  lp_json_document *asked; /* the body in the dialect */
+  lp_telling telling;
+  double begun_ms;
   char id[24];
   int64_t created; /* Unix time */
   lp_dispatched course;
   int pipe;       /* the pipe of the stream; -1: the answer is not streamed */
-  lp_whole whole; /* of a stream only the characters are counted */
+  lp_whole whole; /* of a stream of OpenAI's only the characters are counted */
   bool has_role[LP_MOST_ANSWERS];
   bool begun, seen, ended; /* guarded by server->lock; seen: the connection has seen that the answer began */
   lp_status status;

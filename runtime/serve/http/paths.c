@@ -1,17 +1,16 @@
 /* Paths, methods and keys: what each request asks for, and whether it may. */
 #include "runtime/serve/http/paths.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "base/clock.h"
-#include "base/digest.h"
 #include "base/units.h"
 #include "runtime/serve/answer.h"
 #include "runtime/serve/dispatch.h"
 #include "runtime/serve/http/guard.h"
 #include "runtime/serve/http/head.h"
+#include "runtime/serve/http/requests.h"
 #include "runtime/serve/states.h"
 
 /* ---- the router's paths ------------------------------------------------------------------------------------------ */
@@ -146,122 +145,7 @@ static char *page_html(void) {
   return out.data;
 }
 
-/* ---- keys and limits --------------------------------------------------------------------------------------------- */
-
-/* Finds the key of the request, in OpenAI's header or Anthropic's; false: it has none, and needs one. */
-static bool is_allowed(const lp_peer *to, lp_exchange *a) {
-  const lp_serve_config *config = a->server->config;
-  const char *given = lp_peer_header(to, MHD_HTTP_HEADER_AUTHORIZATION);
-  bool bears = given && lp_has_prefix(given, "Bearer ");
-  a->key = lp_limits_find_key(config, bears ? given + 7 : lp_peer_header(to, "x-api-key"));
-  return config->keys.count == 0 || a->key >= 0;
-}
-
-static enum MHD_Result reply_limited(const lp_peer *to, const char *why, double retry_s) {
-  char seconds[32];
-  if (isinf(retry_s)) return lp_peer_reply_error(to, MHD_HTTP_BAD_REQUEST, why);
-  char *json = lp_answer_error("rate_limit_error", why);
-  struct MHD_Response *response = to->http->create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE);
-  (void)snprintf(seconds, sizeof seconds, "%.0f", fmax(1, ceil(retry_s)));
-  if (response) (void)to->http->add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
-  return lp_peer_queue(to, MHD_HTTP_TOO_MANY_REQUESTS, "application/json", response);
-}
-
-/* A number for those whose requests may share rows of prompts: the tenant of the key, or the key itself. */
-static uint64_t tenant_of(const lp_serve_config *config, int32_t key) {
-  const char *name = key < 0 ? NULL : config->keys.data[key].tenant;
-  return name ? lp_hash_bytes(name, strlen(name), 1) : (uint64_t)(key + 1);
-}
-
-/* The owner of the request's routing decisions: a hash of the key's tenant, else of its name, else of the key itself.
- * It is the same in all servers. 0: there are no keys. */
-static uint64_t owner_of(const lp_exchange *a) {
-  if (a->key < 0) return 0;
-  const lp_serve_key *key = &a->server->config->keys.data[a->key];
-  const char *name = key->tenant ? key->tenant : key->name;
-  uint8_t digest[32];
-  lp_sha256 sha;
-  lp_sha256_init(&sha);
-  lp_sha256_update(&sha, name ? "name" : "key", 4);
-  lp_sha256_update(&sha, name ? name : key->key, strlen(name ? name : key->key));
-  lp_sha256_bytes(&sha, digest);
-  uint64_t owner = 0;
-  memcpy(&owner, digest, sizeof owner);
-  return owner | 1;
-}
-
 /* ---- paths: *taken: the answer belongs to the thread that makes it ----------------------------------------------- */
-
-/* Takes a request for this many answers, or one for embeddings; false: *reply says that it is refused. */
-static bool begin(const lp_peer *to, lp_exchange *a, int32_t answers, enum MHD_Result *reply) {
-  double retry_s = 0;
-  if (lp_flag_get(&a->server->drains)) {
-    *reply = lp_peer_reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
-    return false;
-  }
-  if (a->key < 0) return true;
-  const char *why = lp_limits_begin(a->server->limits, a->key, answers, lp_now_ms(), &retry_s);
-  if (why) *reply = reply_limited(to, why, retry_s);
-  a->limited = why ? 0 : answers;
-  return !why;
-}
-
-static void begin_trace(const lp_peer *to, lp_exchange *a) {
-  const union MHD_ConnectionInfo *info =
-      to->http->get_connection_info(to->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-  a->request.client = info ? info->connect_fd : -1;
-  lp_traceparent_read(lp_peer_header(to, "traceparent"), a->request.trace, a->request.caller);
-  lp_span_draw_id(a->request.span);
-}
-
-/* The rate that a header gives, or that of the request's key. */
-static lp_status read_rate(const lp_peer *to, const char *header, double of_key, double *bps, lp_diag *diag) {
-  const char *given = lp_peer_header(to, header);
-  *bps = of_key;
-  return given ? lp_parse_rate_bps(given, bps, diag, LP_LOC_FILE(header)) : LP_OK;
-}
-
-/* Sets the rates of the client's link. */
-static lp_status read_link(const lp_peer *to, lp_exchange *a, lp_diag *diag) {
-  const lp_serve_key none = {0}, *key = a->key < 0 ? &none : &a->server->config->keys.data[a->key];
-  a->request.user = key->user;
-  LP_TRY(read_rate(to, "X-Llmpart-Up", key->up_bps, &a->request.up_bps, diag));
-  return read_rate(to, "X-Llmpart-Down", key->down_bps, &a->request.down_bps, diag);
-}
-
-static enum MHD_Result complete(const lp_peer *to, lp_exchange *a, bool chat, bool *taken) {
-  enum MHD_Result result = MHD_NO;
-  lp_diag *diag = lp_diag_create();
-  lp_status status =
-      lp_completion_read(a->server->config, chat, lp_buf_text(&a->body), a->body.size, &a->request, diag);
-  if (status == LP_OK) status = read_link(to, a, diag);
-  if (status != LP_OK) result = lp_peer_reply_error(to, MHD_HTTP_BAD_REQUEST, lp_diag_get(diag, 0)->text);
-  lp_diag_free(diag);
-  if (status != LP_OK || !begin(to, a, lp_completion_answers(&a->request), &result)) return result;
-  begin_trace(to, a);
-  a->request.client_id = a->key < 0 ? lp_peer_host(to->http, to->connection) : (uint64_t)a->key + 1;
-  a->request.owner = owner_of(a);
-  a->request.tenant = tenant_of(a->server->config, a->key);
-  return lp_exchange_answer(to, a, taken);
-}
-
-static enum MHD_Result complete_text(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
-  (void)rest;
-  return complete(to, a, false, taken);
-}
-
-static enum MHD_Result complete_chat(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
-  (void)rest;
-  return complete(to, a, true, taken);
-}
-
-static enum MHD_Result embed(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
-  (void)rest, (void)taken;
-  enum MHD_Result result = MHD_NO;
-  if (!begin(to, a, 1, &result)) return result;
-  begin_trace(to, a);
-  return lp_exchange_embed(to, a);
-}
 
 /* Sets the models of places, NULL where there is none, and returns that of embeddings. */
 static const char *get_models(const lp_exchange *a, const char *model[LP_ROUTE_COUNT]) {
@@ -269,6 +153,26 @@ static const char *get_models(const lp_exchange *a, const char *model[LP_ROUTE_C
     model[route] = lp_dispatcher_model(a->server->dispatcher, route);
   const lp_embedder *embedder = lp_dispatcher_embedder(a->server->dispatcher);
   return embedder ? lp_embedder_model(embedder) : NULL;
+}
+
+static enum MHD_Result complete_text(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)rest;
+  return lp_request_complete(to, a, false, taken);
+}
+
+static enum MHD_Result complete_chat(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)rest;
+  return lp_request_complete(to, a, true, taken);
+}
+
+static enum MHD_Result complete_other(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)rest;
+  return lp_request_translate(to, a, taken);
+}
+
+static enum MHD_Result embed(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)rest, (void)taken;
+  return lp_request_embed(to, a);
 }
 
 static enum MHD_Result list_models(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
@@ -283,6 +187,39 @@ static enum MHD_Result show_model(const lp_peer *to, lp_exchange *a, const char 
   bool has = lp_answer_has_model(model, embeddings, rest);
   return lp_peer_reply(to, has ? MHD_HTTP_OK : MHD_HTTP_NOT_FOUND,
                        has ? lp_answer_model(rest) : lp_answer_no_model(model, embeddings, rest));
+}
+
+/* ---- Ollama's paths of models ------------------------------------------------------------------------------------ */
+
+static enum MHD_Result list_tags(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)rest, (void)taken;
+  const char *model[LP_ROUTE_COUNT];
+  (void)get_models(a, model);
+  return lp_peer_reply(to, MHD_HTTP_OK, lp_ollama_tags(model));
+}
+
+static enum MHD_Result show_tag(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)rest, (void)taken;
+  lp_json_document *document = NULL;
+  char name[256] = "";
+  const char *model[LP_ROUTE_COUNT], *embeddings = get_models(a, model);
+  if (lp_body_parse(lp_buf_text(&a->body), a->body.size, &document, NULL) == LP_OK) {
+    lp_json root = lp_json_root("the request", document), at = lp_json_member(&root, "model"),
+            other = lp_json_member(&root, "name");
+    (void)lp_ollama_model(lp_json_text_or(&at, lp_json_text_or(&other, "")), name, sizeof name);
+  }
+  lp_json_free(document);
+  if (lp_answer_has_model(model, embeddings, name)) return lp_peer_reply(to, MHD_HTTP_OK, lp_ollama_show(name));
+  lp_buf why = {0};
+  lp_answer_name_models(model, embeddings, name, &why);
+  enum MHD_Result result = lp_peer_reply_error(to, MHD_HTTP_NOT_FOUND, lp_buf_text(&why));
+  lp_buf_free(&why);
+  return result;
+}
+
+static enum MHD_Result tell_version(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
+  (void)a, (void)rest, (void)taken;
+  return lp_peer_reply(to, MHD_HTTP_OK, lp_strdup("{\"version\":\"" LP_VERSION "\"}"));
 }
 
 static enum MHD_Result tell_health(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
@@ -339,7 +276,7 @@ static enum MHD_Result reply_router(const lp_peer *to, lp_status status, char *j
 static enum MHD_Result ask_router(const lp_peer *to, lp_exchange *a, bool decides) {
   lp_diag *diag = lp_diag_create();
   char *json = NULL;
-  lp_status status = post_decision(a->server->dispatcher, owner_of(a), decides, &a->body, &json, diag);
+  lp_status status = post_decision(a->server->dispatcher, lp_request_owner(a), decides, &a->body, &json, diag);
   return reply_router(to, status, json, diag);
 }
 
@@ -357,7 +294,7 @@ static enum MHD_Result router_explain(const lp_peer *to, lp_exchange *a, const c
   (void)taken;
   lp_diag *diag = lp_diag_create();
   char *json = NULL;
-  lp_status status = explain_decision(a->server->dispatcher, owner_of(a), rest, &json, diag);
+  lp_status status = explain_decision(a->server->dispatcher, lp_request_owner(a), rest, &json, diag);
   return reply_router(to, status, json, diag);
 }
 
@@ -366,22 +303,31 @@ typedef struct {
   const char *url, *method;
   bool open; /* needs no key */
   enum MHD_Result (*act)(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken);
+  const lp_dialect *dialect; /* NULL: OpenAI's chat */
 } path;
 
-static const path paths[] = {{"/v1/completions", "POST", false, complete_text},
-                             {"/v1/chat/completions", "POST", false, complete_chat},
-                             {"/v1/embeddings", "POST", false, embed},
-                             {"/v1/models", "GET", false, list_models},
-                             {"/v1/models/", "GET", false, show_model},
-                             {"/v1/router/decide", "POST", false, router_decide},
-                             {"/v1/router/outcome", "POST", false, router_outcome},
-                             {"/v1/router/explain/", "GET", false, router_explain},
-                             {"/v1/status", "GET", false, tell_status},
-                             {"/metrics", "GET", false, tell_metrics},
-                             {"/", "GET", true, show_page},
-                             {"/health", "GET", true, tell_health},
-                             {"/healthz", "GET", true, tell_health},
-                             {"/readyz", "GET", true, tell_ready}};
+static const path paths[] = {{"/v1/completions", "POST", false, complete_text, NULL},
+                             {"/v1/chat/completions", "POST", false, complete_chat, NULL},
+                             {"/v1/responses", "POST", false, complete_other, &lp_dialect_responses},
+                             {"/v1/messages", "POST", false, complete_other, &lp_dialect_messages},
+                             {"/v1/messages/count_tokens", "POST", false, complete_other, &lp_dialect_count},
+                             {"/api/chat", "POST", false, complete_other, &lp_dialect_chat},
+                             {"/api/generate", "POST", false, complete_other, &lp_dialect_generate},
+                             {"/api/tags", "GET", false, list_tags, &lp_dialect_chat},
+                             {"/api/show", "POST", false, show_tag, &lp_dialect_chat},
+                             {"/api/version", "GET", true, tell_version, &lp_dialect_chat},
+                             {"/v1/embeddings", "POST", false, embed, NULL},
+                             {"/v1/models", "GET", false, list_models, NULL},
+                             {"/v1/models/", "GET", false, show_model, NULL},
+                             {"/v1/router/decide", "POST", false, router_decide, NULL},
+                             {"/v1/router/outcome", "POST", false, router_outcome, NULL},
+                             {"/v1/router/explain/", "GET", false, router_explain, NULL},
+                             {"/v1/status", "GET", false, tell_status, NULL},
+                             {"/metrics", "GET", false, tell_metrics, NULL},
+                             {"/", "GET", true, show_page, NULL},
+                             {"/health", "GET", true, tell_health, NULL},
+                             {"/healthz", "GET", true, tell_health, NULL},
+                             {"/readyz", "GET", true, tell_ready, NULL}};
 
 static bool takes_rest(const path *at) {
   return lp_has_suffix(at->url, "/") && !lp_streq(at->url, "/");
@@ -394,7 +340,8 @@ static const path *find_path(const char *url) {
 }
 
 static enum MHD_Result reply_wrong_method(const lp_peer *to, const path *at) {
-  char *json = lp_answer_error("invalid_request_error", lp_streq(at->method, "POST") ? "wanted POST" : "wanted GET");
+  const char *wanted = lp_streq(at->method, "POST") ? "wanted POST" : "wanted GET";
+  char *json = lp_peer_error(to, MHD_HTTP_METHOD_NOT_ALLOWED, wanted);
   struct MHD_Response *response = to->http->create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE);
   const char *allowed = lp_streq(at->method, "POST") ? "POST" : "GET, HEAD";
   if (response) (void)to->http->add_response_header(response, MHD_HTTP_HEADER_ALLOW, allowed);
@@ -428,6 +375,7 @@ static void find_allowed(lp_peer *to, const char *url, const char *method, lp_ex
   const char *why = NULL;
   const path *at = find_path(url);
   *found = NULL;
+  to->dialect = at ? at->dialect : NULL;
   unsigned refusal = at && !at->open ? lp_guard_refuses(config, &request, &why) : 0;
   if (!at)
     *result = lp_peer_reply_error(to, MHD_HTTP_NOT_FOUND, "there is no such path");
@@ -437,7 +385,7 @@ static void find_allowed(lp_peer *to, const char *url, const char *method, lp_ex
     *result = reply_wrong_method(to, at);
   else if (refusal)
     *result = lp_peer_reply_error(to, refusal, why);
-  else if (!at->open && !is_allowed(to, a))
+  else if (!at->open && !lp_request_is_allowed(to, a))
     *result = lp_peer_reply_error(to, MHD_HTTP_UNAUTHORIZED, "the key is missing or wrong");
   else
     *found = at;

@@ -153,7 +153,7 @@ lp_status lp_serve(const lp_serve_config *config, const lp_serve_signals *signal
                    lp_diag *diag) {
   const lp_http_library *http = NULL;
   LP_TRY(lp_http_library_load(&http, diag));
-  lp_http_server of = {.http = http, .config = config, .limits = lp_limits_create(config)};
+  lp_http_server of = {.http = http, .config = config, .limits = lp_limits_create(config), .kept = lp_kept_create()};
   (void)signal(SIGPIPE, SIG_IGN); /* a client that leaves ends its answer, not the server */
   (void)pthread_mutex_init(&of.lock, NULL);
   (void)pthread_cond_init(&of.changed, NULL);
@@ -163,5 +163,6 @@ lp_status lp_serve(const lp_serve_config *config, const lp_serve_signals *signal
   (void)pthread_cond_destroy(&of.changed);
   (void)pthread_mutex_destroy(&of.lock);
   lp_limits_free(of.limits);
+  lp_kept_free(of.kept);
   return status;
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "runtime/http/library.h"
+#include "runtime/serve/dialects/kept.h"
 #include "runtime/serve/dispatch.h"
 #include "runtime/serve/http/connections.h"
 #include "runtime/serve/limits.h"
@@ -15,6 +16,7 @@ typedef struct {
   const lp_serve_config *config;
   lp_dispatcher *dispatcher;
   lp_limits *limits;
+  lp_kept *kept;        /* histories of answers; owners are keys by their index + 1 */
   lp_log *log;          /* NULL: none */
   volatile int drains;  /* no new request is taken */
   volatile int stop;    /* answers end at the next piece */

@@ -318,6 +318,8 @@ static lp_status ask(api_site *self, const lp_completion *request, const volatil
 static lp_status complete(lp_site_server *site, const lp_completion *request, const volatile int *stop,
                           lp_piece_sink *sink, void *user, lp_usage *usage, lp_diag *diag) {
   api_site *self = (api_site *)site;
+  if (request->only_counts)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "an API does not count the tokens of a prompt");
   (void)atomic_fetch_add(&self->here, 1);
   lp_status status = ask(self, request, stop, sink, user, usage, diag);
   (void)atomic_fetch_sub(&self->here, 1);

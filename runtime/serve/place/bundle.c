@@ -249,7 +249,7 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
                       .most = request->max_tokens};
     lp_traceparent_write(request->trace, request->of_place, to.traceparent);
     status = lp_listener_begin(&to, usage, diag);
-    if (status == LP_OK) status = take_turn(self, &to, usage, diag);
+    if (status == LP_OK && !request->only_counts) status = take_turn(self, &to, usage, diag);
     lp_listener_free(&to);
   }
   (void)atomic_fetch_sub(&self->here, 1);

@@ -32,6 +32,10 @@ static lp_status encode_prompt(lp_listener *to, lp_tokens *out, lp_diag *diag) {
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(bundle);
   if (request->prompt_tokens.count > 0) return copy_tokens(bundle, &request->prompt_tokens, out, diag);
   if (!request->chat) return lp_tokenizer_encode(tokenizer, request->prompt, strlen(request->prompt), true, out, diag);
+  if (request->may_be_plain && !lp_tokenizer_has_chat_template(tokenizer)) {
+    const char *text = request->messages[request->count - 1].content;
+    return lp_tokenizer_encode(tokenizer, text, strlen(text), true, out, diag);
+  }
   if (!lp_tokenizer_has_chat_template(tokenizer))
     return lp_error(diag, LP_LOC_NONE, "the model has no chat template: use /v1/completions");
   lp_json root = lp_json_root("the request", request->document), messages = lp_json_member(&root, "messages"),

@@ -38,9 +38,10 @@ typedef struct {
   int64_t prompt_tokens, tokens; /* prompt_tokens -1: unknown */
   int64_t cached_tokens;         /* tokens of the prompt that needed no computing, since an earlier one began alike */
   lp_finish finish[LP_MOST_CHOICES];
-  double queue_ms;  /* the time before the site began to work on the request */
-  bool is_busy;     /* the site failed because it has too many requests */
-  const char *note; /* static: on what the place leaves out of the request; NULL: nothing */
+  double queue_ms;        /* the time before the site began to work on the request */
+  bool is_busy;           /* the site failed because it has too many requests */
+  const char *stopped_by; /* the stop sequence that ended the first choice, of the request; NULL: none */
+  const char *note;       /* static: on what the place leaves out of the request; NULL: nothing */
   bool is_too_long; /* it failed because the prompt exceeds its model's context; another site may have a longer one */
 } lp_usage;
 
