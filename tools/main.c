@@ -62,7 +62,7 @@ int main(int argc, char **argv) {
     (lp_streq(name, "--help=man") ? lp_tool_print_man : lp_tool_print_help)(stdout);
     return LP_OK;
   }
-  if (lp_streq(name, "--version")) {
+  if (lp_streq(name, "--version") || lp_streq(name, "-V") || lp_streq(name, "version")) {
     lp_tool_print_version(stdout);
     return LP_OK;
   }

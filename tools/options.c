@@ -118,7 +118,9 @@ static lp_status unknown_option(const lp_command *command, const char *text, lp_
     names[i] = command->options[i].name;
   names[command->count] = "--help";
   lp_status status = lp_error_as(LP_USAGE, diag, command_line, "unknown option '%s'", name);
-  if (meant)
+  if (lp_tool_option_explained(name))
+    lp_note(diag, command_line, "%s", lp_tool_option_explained(name));
+  else if (meant)
     lp_note(diag, command_line, "did you mean '%s' (%s)?", meant->name, meant->help);
   else if (length > 2) /* every letter is near to every other */
     lp_note_near(diag, command_line, name, names, command->count + 1);
@@ -156,6 +158,33 @@ static const lp_option *find_option(const lp_command *command, const char *text,
     return &command->options[i];
   }
   return NULL;
+}
+
+/* Finds the option that other programs call by the name in `text`. A value may follow the letter if it is a number. */
+static const lp_option *find_alias(const lp_command *command, const char *text, const char **value) {
+  char name[32];
+  const bool is_attached = text[1] != '-' && text[1] && text[2] >= '0' && text[2] <= '9';
+  const size_t length = is_attached ? 2 : strcspn(text, "=");
+  (void)snprintf(name, sizeof name, "%.*s", (int)length, text);
+  *value = is_attached ? text + 2 : text[length] == '=' ? text + length + 1 : NULL;
+  return lp_tool_option_alias(command, name);
+}
+
+/* "-m FILE", "--model FILE" or "--model=FILE" of a command without such an option: *value as in find_option. */
+static bool is_model(const lp_command *command, const char *text, const char **value) {
+  static const char word[] = "--model";
+  const size_t length = strcspn(text, "=");
+  const bool found =
+      command->model_first && (lp_streq(text, "-m") || (length == sizeof word - 1 && lp_has_prefix(text, word)));
+  *value = found && text[length] == '=' ? text + length + 1 : NULL;
+  return found;
+}
+
+static void put_first(lp_texts *args, size_t first, const char *text) {
+  lp_vec_push(args, text);
+  for (size_t i = args->count - 1; i > first; i--)
+    args->data[i] = args->data[i - 1];
+  args->data[first] = text;
 }
 
 static lp_status long_with_one_dash(const lp_option *option, const char *text, lp_diag *diag) {
@@ -219,7 +248,13 @@ static lp_status read_options(const lp_command *command, int argc, char **argv, 
       return LP_OK;
     }
     if (read_common(command, text)) continue;
-    const lp_option *option = find_option(command, text, &value);
+    if (is_model(command, text, &value)) {
+      if (!value && i + 1 >= argc) return lp_error_as(LP_USAGE, diag, command_line, "'%s' needs a value: FILE", text);
+      put_first(args, first, value ? value : argv[++i]);
+      continue;
+    }
+    const lp_option *option = lp_tool_option_explained(text) ? NULL : find_option(command, text, &value);
+    if (!option) option = find_alias(command, text, &value);
     if (option && !option->name[2] && is_long_with_one_dash(command, text))
       return long_with_one_dash(option, text, diag);
     if (!option) return unknown_option(command, text, diag);

@@ -10,7 +10,7 @@ packages="
   libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libonnx-dev
   libcurl4-openssl-dev libsqlite3-dev libmicrohttpd-dev curl openssl
   libgsl-dev libyaml-dev libssl-dev libonig-dev libutf8proc-dev libzstd-dev zlib1g-dev
-  check libjansson-dev spin qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+  check libedit2 libjansson-dev spin qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 "
 missing="" optional=""
 [ "${1-}" != --all ] || optional="ccache debootstrap lintian buildah chromium fonts-dejavu-core postgresql redis-server"

@@ -2,7 +2,10 @@
  * command here calls otherwise. */
 #include "tools/tools.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/path.h"
 
 const lp_option lp_tool_common[LP_TOOL_COMMON] = {
     {"--quiet", LP_OPTION_FLAG, NULL, NULL, "print no warnings, notes and progress on stderr, only errors", 0},
@@ -10,8 +13,23 @@ const lp_option lp_tool_common[LP_TOOL_COMMON] = {
      0},
     {"--help", LP_OPTION_FLAG, NULL, NULL, "print this help", 0}};
 
-/* Names with their dashes, each between spaces, and the options that mean the same, the likeliest first. A command
- * that has none of them gets no suggestion. */
+/* Names of other programs that are taken, where the command has the option and none of this name. */
+static const struct {
+  const char *names, *option;
+} aliases[] = {
+    {" -p ", "--prompt"},
+    {" -sys --system-prompt ", "--system"},
+    {" -n --n-predict --num-predict --max-tokens --max-new-tokens ", "-n"},
+    {" -c --ctx-size --n-ctx --context-size ", "--context"},
+    {" -t --n-threads --num-threads ", "--threads"},
+    {" -s ", "--seed"},
+    {" --temp ", "--temperature"},
+    {" --output ", "-o"},
+    {" --dtype ", "--dtype-device"},
+};
+
+/* Names with their dashes, each between spaces, and the options that mean nearly the same, the likeliest first. A
+ * command that has none of them gets no suggestion. */
 static const struct {
   const char *names;
   const char *options[4];
@@ -19,8 +37,8 @@ static const struct {
     {" -q --silent --no-warnings ", {"--quiet"}},
     {" --verbose -V --debug ", {"-v"}},
     {" -h --usage ", {"--help"}},
-    {" -p --text --input --input-text --ask ", {"--prompt", "--keywords"}},
-    {" -m --message --user --question ", {"--chat"}},
+    {" --text --input --input-text --ask ", {"--prompt", "--keywords"}},
+    {" --message --user --question ", {"--chat"}},
     {" -sys --system-prompt ", {"--system"}},
     {" --ids --token-ids --input-ids ", {"--tokens"}},
     {" --n-predict --max-tokens --max-new-tokens --num-tokens --length --count ", {"-n", "--osl", "--tokens"}},
@@ -71,6 +89,39 @@ static const lp_option *find(const lp_command *command, const char *name) {
   for (size_t i = 0; i < LP_TOOL_COMMON; i++)
     if (lp_streq(lp_tool_common[i].name, name)) return &lp_tool_common[i];
   return NULL;
+}
+
+const lp_option *lp_tool_option_alias(const lp_command *command, const char *name) {
+  char word[40];
+  const int length = snprintf(word, sizeof word, " %s ", name);
+  for (size_t i = 0; length > 0 && (size_t)length < sizeof word && i < LP_COUNT(aliases); i++)
+    if (strstr(aliases[i].names, word)) return find(command, aliases[i].option);
+  return NULL;
+}
+
+const char *lp_tool_option_explained(const char *name) {
+  static const char *const layers[] = {"-ngl", "--ngl", "--n-gpu-layers", "--gpu-layers"};
+  for (size_t i = 0; i < LP_COUNT(layers); i++)
+    if (lp_has_prefix(name, layers[i]))
+      return "where layers run is decided when a model is compiled: `llmpart compile MODEL --device=HW` for a GPU of "
+             "`llmpart hw list`, and with --cloud=HW and --cut=N the first N layers on the device";
+  return NULL;
+}
+
+lp_status lp_tool_refuse_id(const char *path, lp_diag *diag) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  const size_t owner = strspn(path, letters), name = path[owner] == '/' ? strspn(path + owner + 1, letters) : 0;
+  const bool is_id = owner > 0 && path[0] != '.' && name > 0 && path[owner + 1 + name] == '\0' &&
+                     !lp_has_suffix(path, ".onnx") && !lp_has_suffix(path, ".gguf") && !lp_has_suffix(path, ".llmpart");
+  char *folder = lp_path_dir(path);
+  const bool is_near = !is_id || lp_path_exists(path) || lp_path_is_folder(folder);
+  free(folder);
+  if (is_near) return LP_OK;
+  lp_status status = lp_error(diag, LP_LOC_FILE(path),
+                              "there is no such file; as a name at Hugging Face it has to be downloaded first");
+  lp_note(diag, LP_LOC_NONE, "huggingface-cli download %s --local-dir %s; then give the folder %s", path,
+          path + owner + 1, path + owner + 1);
+  return status;
 }
 
 const lp_option *lp_tool_option_meant(const lp_command *command, const char *name) {

@@ -77,6 +77,7 @@ struct lp_command {
   lp_tool_act *act;
   void *user;           /* argument of `act`: the struct that the options set */
   lp_tool_voice *voice; /* set by lp_tool_main: what --quiet and -v ask for */
+  bool model_first;     /* -m FILE and --model=FILE give the first argument, as other programs have it */
 };
 
 /* The main function of a command: reads the options and acts, unless --help is among them. Diagnostics go to stderr as
@@ -85,9 +86,15 @@ int lp_tool_main(const lp_command *command, int argc, char **argv);
 
 /* ---- suggestions (suggest.c) ------------------------------------------------------------------------------------- */
 
-/* The option of the command that means what other programs call `name`, such as --prompt for -p and --max-tokens for
- * -n; NULL: there is none. */
+/* The option of the command that other programs call `name`, such as -p for --prompt and --max-tokens for -n: it is
+ * taken as that option. NULL: there is none. */
+const lp_option *lp_tool_option_alias(const lp_command *command, const char *name);
+/* The option that means nearly the same, for a suggestion; NULL: there is none. */
 const lp_option *lp_tool_option_meant(const lp_command *command, const char *name);
+/* Why there is no such option, in a sentence; NULL: there is nothing to say. */
+const char *lp_tool_option_explained(const char *name);
+/* Fails for what is no path but the name of a model at Hugging Face, with the way to get it. */
+LP_MUST_USE lp_status lp_tool_refuse_id(const char *path, lp_diag *diag);
 
 /* ---- help (help.c) ----------------------------------------------------------------------------------------------- */
 

@@ -274,7 +274,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   return LP_OK;
 }
 
-lp_status lp_serve_config_load(const char *path, lp_serve_config **out, lp_diag *diag) {
+static lp_serve_config *begin_config(void) {
   lp_serve_config *config = lp_alloc(sizeof *config);
   *config = (lp_serve_config){.arena = lp_arena_create(),
                               .listen = "127.0.0.1:8080",
@@ -286,6 +286,17 @@ lp_status lp_serve_config_load(const char *path, lp_serve_config **out, lp_diag 
                               .rule = LP_ROUTE_EDGE,
                               .target_s = 60};
   config->policy.options.exploration.epsilon = 0.1;
+  return config;
+}
+
+lp_serve_config *lp_serve_config_of_bundle(const char *bundle) {
+  lp_serve_config *config = begin_config();
+  config->edge = (lp_serve_bundle){.bundle = bundle, .parallel = 128, .queue = 128, .total_ms = 600000};
+  return config;
+}
+
+lp_status lp_serve_config_load(const char *path, lp_serve_config **out, lp_diag *diag) {
+  lp_serve_config *config = begin_config();
   lp_status status = lp_yaml_load(path, config->arena, read_root, config, diag);
   *out = status == LP_OK ? config : NULL;
   if (status != LP_OK) lp_serve_config_free(config);

@@ -28,6 +28,7 @@ static lp_status cannot(const char *what, int problem, lp_diag *diag) {
 /* Runs in the child, where only async-signal-safe functions may be called. */
 static void become_worker(const char *program, char *const *argv, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
+  (void)setpgid(0, 0); /* Control-C is for this process's parent, which ends the worker when it ends itself */
   if (getppid() == parent) execv(program, argv);
   _exit(127);
 }

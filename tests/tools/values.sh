@@ -22,6 +22,7 @@ rest() { # rest SUBCOMMAND
   opt) echo "$work/model.mlir" ;;
   sweep) echo "$work/sweep.yaml" ;;
   run) echo "$work/bundle --tokens=1 -n 1" ;;
+  chat) echo "$work/bundle" ;;
   worker | bench) echo "$work/bundle" ;;
   calibrate) echo "$work/bundle --data=$work/data.txt" ;;
   explain) echo "$work/empty.json x" ;;

@@ -24,7 +24,7 @@ grep -q '^one.llmpart: everything on the device; TTFT' err || fail "one machine:
 [ ! -s err ] || fail "--quiet: $(cat err)"
 ! "$LLMPART" run absent.llmpart --prompt=x --quiet >out 2>err || fail 'an absent bundle'
 grep -q 'error: ' err || fail '--quiet hides errors'
-! "$LLMPART" run m.llmpart --quiet -p x 2>err || fail 'an unknown option'
+! "$LLMPART" run m.llmpart --quiet --text x 2>err || fail 'an unknown option'
 grep -q "did you mean '--prompt'" err || fail "--quiet hides an error's note: $(cat err)"
 
 "$LLMPART" run one.llmpart --prompt=Once -n 4 >want 2>err
@@ -38,10 +38,9 @@ grep -Eq "^TTFT $unit, TPOT $unit, total $unit: device $unit, cloud 0, link 0\$"
 "$LLMPART" compile "$model" --device=host -O0 -v -o one.llmpart 2>err
 grep -q '^device      ' err || fail "compile -v does not describe the plan: $(cat err)"
 
-"$LLMPART" run "$model" --prompt=x 2>err && fail 'a model was run'
+"$LLMPART" bench "$model" 2>err && fail 'a model was measured'
 grep -q "^note: llmpart compile $model --device=host -o model.llmpart\$" err || fail "no command for a model: $(cat err)"
-"$LLMPART" run "$model" 2>err && fail 'a model was run without a prompt'
-grep -q ': error: a model, not a bundle: compile it first' err || fail "a model without a prompt: $(cat err)"
+grep -q ': error: a model, not a bundle: compile it first' err || fail "no word of the model: $(cat err)"
 "$LLMPART" worker /etc/passwd --listen=127.0.0.1:0 2>err && fail 'a file was served'
 grep -q '^/etc/passwd: error: a file, not a bundle' err || fail "a file as a bundle: $(cat err)"
 "$LLMPART" --versoin 2>err

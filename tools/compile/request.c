@@ -74,7 +74,22 @@ static lp_status check_ranks(const lp_compile *compile, lp_diag *diag) {
   return LP_OK;
 }
 
+/* What other programs call a machine. */
+static lp_status check_device(const char *device, lp_diag *diag) {
+  static const char *const kinds[] = {"cpu", "gpu", "cuda", "metal", "mps", "auto"};
+  for (size_t i = 0; device && i < LP_COUNT(kinds); i++) {
+    if (!lp_streq(device, kinds[i])) continue;
+    lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--device"), "'%s' names no machine", device);
+    lp_note(diag, LP_LOC_NONE,
+            "this machine's processor is --device=host; a GPU has a name that `llmpart hw list` "
+            "prints, such as --device=rtx-4090");
+    return status;
+  }
+  return LP_OK;
+}
+
 static lp_status check_options(const lp_compile *compile, lp_diag *diag) {
+  LP_TRY(check_device(compile->device, diag));
   for (size_t i = 0; i < compile->reports.count; i++)
     LP_TRY(check_report(compile->reports.data[i], diag));
   LP_TRY(lp_compile_check_dtype_name("--dtype-device", compile->request.dtype_device, diag));
@@ -299,6 +314,7 @@ void lp_compile_check_lengths(const lp_compile *compile, const lp_module *module
 }
 
 lp_status lp_compile_find_model(lp_compile *compile, const char *given, lp_diag *diag) {
+  LP_TRY(lp_tool_refuse_id(given, diag));
   compile->given = compile->model = given;
   bool found = lp_model_find_files(given, &compile->found_decoder, &compile->found_encoder);
   if (found) compile->model = compile->found_decoder;

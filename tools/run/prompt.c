@@ -8,7 +8,15 @@
 #include "base/units.h"
 
 int lp_prompts_given(const lp_prompt_flags *flags) {
-  return (flags->text != NULL) + (flags->chat != NULL) + (flags->tokens != NULL) + (flags->features != NULL);
+  return (flags->text != NULL) + (flags->chat != NULL) + (flags->said != NULL) + (flags->tokens != NULL) +
+         (flags->features != NULL);
+}
+
+void lp_prompt_settle(lp_prompt_flags *flags, const lp_bundle *bundle) {
+  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(bundle);
+  if (!flags->said) return;
+  *(tokenizer && lp_tokenizer_has_chat_template(tokenizer) ? &flags->chat : &flags->text) = flags->said;
+  flags->said = NULL;
 }
 
 void lp_run_prompt_free(lp_run_prompt *prompt) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tools/run/addresses.h"
+#include "tools/run/model.h"
 #include "tools/run/print.h"
 #include "tools/run/prompt.h"
 #include "tools/run/source.h"
@@ -222,7 +223,8 @@ static lp_status read_seed(run_flags *flags, lp_diag *diag) {
 
 static lp_status check_flags(const run_flags *flags, lp_diag *diag) {
   if (lp_prompts_given(&flags->prompt) != 1 && !(flags->resume && lp_prompts_given(&flags->prompt) == 0))
-    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "wanted one of --prompt, --chat, --tokens and --features");
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
+                       "wanted one of --prompt, --chat, --tokens and --features, or a text after the bundle");
   double theta = 0;
   if (flags->theta && !lp_streq(flags->theta, "calibrated") &&
       lp_parse_double(flags->theta, &theta, diag, LP_LOC_FILE("--theta")) != LP_OK)
@@ -271,6 +273,7 @@ static lp_status run_from(run_flags *flags, const lp_saved_session *saved, lp_di
   lp_status status = lp_sides_open(&flags->sides, &sides, diag);
   if (status == LP_OK) status = check_mode(flags, sides.bundle, diag);
   if (status == LP_OK) settle_by_bundle(flags, sides.bundle);
+  if (status == LP_OK) lp_prompt_settle(&flags->prompt, sides.bundle);
   if (status == LP_OK) status = lp_prompt_read(&flags->prompt, saved, sides.bundle, &prompt, diag);
   if (status == LP_OK) status = lp_run_source_make(&flags->prompt, sides.bundle, &prompt, &source, diag);
   if (status == LP_OK) {
@@ -285,16 +288,20 @@ static lp_status run_from(run_flags *flags, const lp_saved_session *saved, lp_di
 
 static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   run_flags *flags = command->user;
-  flags->sides.bundle = flags->prompt.file = args->data[0];
+  char *bundle = NULL;
+  LP_TRY(lp_tool_bundle_of(args->data[0], command->voice, &bundle, diag));
+  flags->sides.bundle = flags->prompt.file = bundle;
+  if (args->count > 1) flags->prompt.said = args->data[1];
   flags->stats |= command->voice->verbose;
   flags->sides.threads = (int32_t)flags->threads;
   lp_saved_session saved = {0};
-  lp_place_addresses clouds;
+  lp_place_addresses clouds = {0};
   bool found = false;
-  if (flags->resume && !flags->session)
-    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--resume continues a session: wanted --session=FILE");
   lp_arena *text = lp_arena_create();
-  lp_status status = lp_run_addresses_read(&flags->clouds, "--cloud", false, text, &clouds, diag);
+  lp_status status = LP_OK;
+  if (flags->resume && !flags->session)
+    status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--resume continues a session: wanted --session=FILE");
+  if (status == LP_OK) status = lp_run_addresses_read(&flags->clouds, "--cloud", false, text, &clouds, diag);
   flags->sides.cloud = clouds.only;
   flags->sides.clouds = clouds.place;
   flags->sides.cloud_count = clouds.count;
@@ -303,6 +310,7 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
   lp_saved_session_free(&saved);
   lp_arena_free(text);
   lp_vec_free(&flags->clouds);
+  free(bundle);
   return status;
 }
 
@@ -377,14 +385,19 @@ int lp_tool_run(int argc, char **argv) {
       {"--stats", LP_OPTION_FLAG, &flags.stats, NULL, "print times and bytes on stderr", 0},
       {"-o", LP_OPTION_CHOICE, &flags.format, "text|json", "choose the output (text, printed as it is generated)", 0},
   };
-  const lp_command command = {.usage = "llmpart run BUNDLE --prompt=TEXT|--chat=TEXT|--tokens=IDS [-n N] [options]",
-                              .summary = "Generates text. A bundle that is split uses the workers at --cloud. Without "
-                                         "--cloud it starts them on\nloopback for this run.",
-                              .options = options,
-                              .count = LP_COUNT(options),
-                              .min_args = 1,
-                              .max_args = 1,
-                              .act = run,
-                              .user = &flags};
+  const lp_command command = {
+      .usage = "llmpart run BUNDLE|MODEL TEXT|--prompt=TEXT|--chat=TEXT|--tokens=IDS [-n N] [options]",
+      .summary = "Generates text. TEXT is a message for a model with a chat template, and else "
+                 "the beginning of a text.\nA MODEL (a file in ONNX or GGUF, or a folder) is "
+                 "compiled for this machine once, and its bundle is kept. A bundle that is split uses the workers at "
+                 "--cloud. Without "
+                 "--cloud it starts them on\nloopback for this run.",
+      .options = options,
+      .count = LP_COUNT(options),
+      .min_args = 1,
+      .max_args = 2,
+      .model_first = true,
+      .act = run,
+      .user = &flags};
   return lp_tool_main(&command, argc, argv);
 }

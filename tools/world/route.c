@@ -290,6 +290,7 @@ static lp_status route(const lp_command *command, const lp_texts *args, lp_diag 
   return status;
 }
 
+// NOLINTNEXTLINE(readability-function-size): a table
 int lp_tool_route(int argc, char **argv) {
   route_flags flags = {.spec = {.policy = "router", .model = "embedded"},
                        .request = {.rule = "edge", .tokens = 256},
@@ -353,6 +354,7 @@ int lp_tool_route(int argc, char **argv) {
       0,
       route,
       &flags,
-      NULL};
+      NULL,
+      false};
   return lp_tool_main(&command, argc, argv);
 }

@@ -2,12 +2,17 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/path.h"
+#include "runtime/link/address.h"
 #include "runtime/serve/serve.h"
+#include "tools/run/model.h"
 #include "tools/tools.h"
 
 typedef struct {
-  const char *listen, *trust;
+  const char *listen, *host, *trust;
+  int64_t port, threads; /* -1 and 0: not given */
 } serve_flags;
 
 static volatile int stop_wanted, renew_wanted;
@@ -27,38 +32,80 @@ static void tell_address(void *user, const char *host, int port) {
   (void)fprintf(stderr, "listening on %s:%d\n", host, port);
 }
 
+/* HOST:PORT with the parts that are given by themselves. */
+static lp_status put_address(const serve_flags *flags, const char *usual, lp_buf *out, lp_diag *diag) {
+  char *host = NULL;
+  int port = 0;
+  LP_TRY(lp_address_split(flags->listen ? flags->listen : usual, &host, &port, diag));
+  const char *own = flags->host ? flags->host : host;
+  const bool is_ipv6 = strchr(own, ':') && own[0] != '[';
+  lp_buf_printf(out, is_ipv6 ? "[%s]:%" PRId64 : "%s:%" PRId64, own, flags->port >= 0 ? flags->port : port);
+  free(host);
+  return LP_OK;
+}
+
+/* A file is a configuration, unless it is a model; a folder is a bundle or a model. */
+static lp_status load(const serve_flags *flags, const char *bundle, lp_serve_config **out, lp_diag *diag) {
+  if (!lp_path_is_folder(bundle)) {
+    LP_TRY(lp_serve_config_load(bundle, out, diag));
+  } else {
+    *out = lp_serve_config_of_bundle(bundle);
+    (*out)->edge.threads = flags->threads;
+  }
+  return LP_OK;
+}
+
+static lp_status serve_bundle(const serve_flags *flags, const char *bundle, lp_diag *diag) {
+  lp_serve_config *config = NULL;
+  lp_buf listen = {0};
+  LP_TRY(load(flags, bundle, &config, diag));
+  lp_status status = put_address(flags, config->listen, &listen, diag);
+  config->listen = lp_buf_text(&listen);
+  if (flags->trust) config->edge.trust = config->split.trust = flags->trust;
+  if (status == LP_OK)
+    status = lp_serve(config, &(lp_serve_signals){&stop_wanted, &renew_wanted}, tell_address, NULL, diag);
+  lp_serve_config_free(config);
+  lp_buf_free(&listen);
+  return status;
+}
+
 static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag *diag) {
-  const serve_flags *flags = command->user;
   struct sigaction action = {.sa_handler = stop_serving}, again = {.sa_handler = renew};
   (void)sigaction(SIGINT, &action, NULL);
   (void)sigaction(SIGTERM, &action, NULL);
   (void)sigaction(SIGHUP, &again, NULL);
-  lp_serve_config *config = NULL;
-  LP_TRY(lp_serve_config_load(args->data[0], &config, diag));
-  if (flags->listen) config->listen = flags->listen;
-  if (flags->trust) config->edge.trust = config->split.trust = flags->trust;
-  lp_status status = lp_serve(config, &(lp_serve_signals){&stop_wanted, &renew_wanted}, tell_address, NULL, diag);
-  lp_serve_config_free(config);
+  char *bundle = NULL;
+  LP_TRY(lp_tool_bundle_of(args->data[0], command->voice, &bundle, diag));
+  lp_status status = serve_bundle(command->user, bundle, diag);
+  free(bundle);
   return status;
 }
 
 int lp_tool_serve(int argc, char **argv) {
-  serve_flags flags = {0};
+  serve_flags flags = {.port = -1};
   const lp_option options[] = {
       {"--listen", LP_OPTION_ADDRESS, &flags.listen, "HOST:PORT",
        "listen here, whatever the file says; port 0 takes a free one", 0},
+      {"--host", LP_OPTION_TEXT, &flags.host, "HOST", "listen at this address, whatever else says", 0},
+      {"--port", LP_OPTION_COUNT, &flags.port, "PORT", "listen at this port, whatever else says; 0 takes a free one",
+       0},
+      {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "without a file: use N threads (the machine's cores)", 0},
       {"--trust", LP_OPTION_TEXT, &flags.trust, "FILE",
        "serve only a bundle that the owner of this public key signed (Ed25519, PEM)", 0},
   };
   const lp_command command = {
-      .usage = "llmpart serve CONFIG.yaml [options]",
-      .summary = "Serves an OpenAI-compatible HTTP API over a bundle at the edge and another API "
-                 "in the cloud, with the\nrouter between them, until SIGINT or SIGTERM. SIGHUP makes it read its "
-                 "certificate again, and never ends it.",
+      .usage = "llmpart serve CONFIG.yaml|BUNDLE|MODEL [options]",
+      .summary =
+          "Serves an OpenAI-compatible HTTP API over a bundle at the edge and another API "
+          "in the cloud, with the\nrouter between them, until SIGINT or SIGTERM. Without a file there is one "
+          "bundle, at 127.0.0.1:8080; a MODEL\n(a file in ONNX or GGUF, or a folder) is compiled for this machine "
+          "once. SIGHUP makes it read its "
+          "certificate again, and never ends it.",
       .options = options,
       .count = LP_COUNT(options),
       .min_args = 1,
       .max_args = 1,
+      .model_first = true,
       .act = serve,
       .user = &flags};
   return lp_tool_main(&command, argc, argv);

@@ -100,7 +100,7 @@ expect 2 "exclude each other" "$LLMPART" run "$dir/whole" --tokens=1 --in-proces
 expect 1 "the bundle is not split, so that no part of it runs on the worker at 127.0.0.1:1" \
   "$LLMPART" run "$dir/whole" --tokens=1 --cloud=127.0.0.1:1
 : >"$dir/model.onnx"
-expect 1 "model.onnx: error: a model, not a bundle: compile it first" "$LLMPART" run "$dir/model.onnx" --tokens=1
+expect 1 "model.onnx: error: a model, not a bundle: compile it first" "$LLMPART" bench "$dir/model.onnx"
 expect 2 "a top-p in (0, 1]" "$LLMPART" run "$dir/whole" --tokens=1 --top-p=0
 
 # Prompts from files, and from stdin; seeds of 64 bits
