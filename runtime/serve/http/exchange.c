@@ -136,7 +136,7 @@ static void keep_history(lp_exchange *a) {
   lp_buf_puts(history, history->size > 0 ? "," : "");
   lp_answer_put_message(whole, history);
   (void)snprintf(id, sizeof id, "resp_%s", tell_of(a)->id);
-  lp_kept_put(a->server->kept, (uint64_t)(a->key + 1), id, lp_buf_text(history), history->size);
+  lp_kept_put(a->server->kept, (uint64_t)a->key + 1, id, lp_buf_text(history), history->size);
 }
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */

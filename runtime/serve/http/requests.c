@@ -120,7 +120,7 @@ enum MHD_Result lp_request_embed(const lp_peer *to, lp_exchange *a) {
 static lp_status find_earlier(const lp_exchange *a, const lp_json *body, lp_buf *out, lp_diag *diag) {
   lp_json at = lp_json_member(body, "previous_response_id");
   const char *id = lp_json_text_or(&at, "");
-  if (!lp_json_is_given(&at) || lp_kept_get(a->server->kept, (uint64_t)(a->key + 1), id, out)) return LP_OK;
+  if (!lp_json_is_given(&at) || lp_kept_get(a->server->kept, (uint64_t)a->key + 1, id, out)) return LP_OK;
   return lp_error(diag, LP_LOC_NONE,
                   "'previous_response_id' names no answer that is kept; send the whole conversation as 'input'");
 }
