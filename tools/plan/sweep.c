@@ -1,5 +1,6 @@
 /* llmpart sweep: a table of plans for capacity planning. */
 #include "passes/plan/sweep/sweep.h"
+#include "base/units.h"
 #include "frontend/frontend.h"
 #include "tools/compile/link.h"
 #include "tools/generator.h"
@@ -75,16 +76,15 @@ static double per_s(uint64_t evaluations, double ms) {
 }
 
 static void show_progress(void *user, size_t done, size_t rows, uint64_t evaluations, double ms) {
-  (void)user;
-  char bar[31] = "..............................";
+  (void)user, (void)evaluations; /* a row may take a second */
+  char time[32], bar[31] = "..............................";
   for (size_t i = 0; i < 30 * done / rows; i++)
     bar[i] = '#';
-  fprintf(stderr, "\r[%s] %zu/%zu rows, %.0f evaluations/s%s", bar, done, rows, per_s(evaluations, ms),
-          done == rows ? "\n" : "  ");
+  fprintf(stderr, "\r[%s] %zu/%zu rows in %s%s", bar, done, rows, lp_format_ms(ms, time), done == rows ? "\n" : "  ");
 }
 
 static void print_stats(const sweep_flags *flags, const lp_sweep_result *result) {
-  fprintf(stderr, "%zu rows, %zu of them from %s; %" PRIu64 " plan evaluations in %.3f s: %.0f per second\n",
+  fprintf(stderr, "%zu rows, %zu of them from %s; %" PRIu64 " plan evaluations in %.3f s: %.3g per second\n",
           result->rows, result->resumed, flags->merge ? "journals" : "the journal", result->evaluations,
           result->ms * 1e-3, per_s(result->evaluations, result->ms));
 }
