@@ -289,8 +289,11 @@ static lp_serve_config *begin_config(void) {
   return config;
 }
 
-lp_serve_config *lp_serve_config_of_bundle(const char *bundle) {
+lp_serve_config *lp_serve_config_of_bundle(const char *bundle, const char *key) {
   lp_serve_config *config = begin_config();
+  lp_serve_key *only = lp_arena_alloc(config->arena, sizeof *only);
+  *only = (lp_serve_key){.key = key};
+  if (key) config->keys = (lp_serve_keys){only, 1};
   config->edge = (lp_serve_bundle){.bundle = bundle, .parallel = 128, .queue = 128, .total_ms = 600000};
   return config;
 }

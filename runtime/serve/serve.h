@@ -84,8 +84,9 @@ typedef struct {
 
 /* Reads a configuration, and keys from the environment variables that it names. Release with lp_serve_config_free. */
 LP_MUST_USE lp_status lp_serve_config_load(const char *path, lp_serve_config **out, lp_diag *diag);
-/* The configuration without a file: a bundle at the edge. `bundle` is borrowed. */
-lp_serve_config *lp_serve_config_of_bundle(const char *bundle);
+/* The configuration without a file: a bundle at the edge, and the bearer token of clients (NULL: none is needed). Both
+ * are borrowed. */
+lp_serve_config *lp_serve_config_of_bundle(const char *bundle, const char *key);
 void lp_serve_config_free(lp_serve_config *config); /* NULL is allowed */
 
 typedef void lp_serve_ready(void *user, const char *host, int port);

@@ -87,6 +87,15 @@ if "$LLMPART" help --words | grep -qx serve && command -v curl >/dev/null; then
   await listens || fail "serve BUNDLE: $(cat log)"
   curl -sS --json '{"prompt":"Once upon a time","max_tokens":8,"temperature":0}' "$url/v1/completions" >out
   grep -Fq "\"text\":\"$wanted" out || fail "serve BUNDLE: $(cat out)"
+  say serve "$bundle" --port=0 --host=0.0.0.0
+  [ "$status" = 1 ] && grep -q 'no loopback address\|not a loopback address' err || fail "serve beyond loopback: $(cat err)"
+  say serve "$bundle" --port=0 --key-env=NO_SUCH_KEY
+  [ "$status" = 2 ] && grep -q "'NO_SUCH_KEY' is not set" err || fail "--key-env: $(cat err)"
+  SERVE_KEY=secret "$LLMPART" serve -m "$bundle" --listen=127.0.0.1:0 --key-env=SERVE_KEY 2>log &
+  started="$started $!"
+  await listens || fail "serve --key-env: $(cat log)"
+  same 'without the key' 401 "$(curl -sS -o out -w '%{http_code}' "$url/v1/models")"
+  same 'with the key' 200 "$(curl -sS -o out -w '%{http_code}' -H 'Authorization: Bearer secret' "$url/v1/models")"
 fi
 python3 - "$LLMPART" "$chat" <<'END_OF_FILE' || fail 'a chat in a terminal'
 import os, pty, re, select, signal, sys, time

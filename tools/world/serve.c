@@ -11,7 +11,7 @@
 #include "tools/tools.h"
 
 typedef struct {
-  const char *listen, *host, *trust;
+  const char *listen, *host, *key_env, *trust;
   int64_t port, threads; /* -1 and 0: not given */
 } serve_flags;
 
@@ -49,7 +49,10 @@ static lp_status load(const serve_flags *flags, const char *bundle, lp_serve_con
   if (!lp_path_is_folder(bundle)) {
     LP_TRY(lp_serve_config_load(bundle, out, diag));
   } else {
-    *out = lp_serve_config_of_bundle(bundle);
+    const char *key = flags->key_env ? getenv(flags->key_env) : NULL;
+    if (flags->key_env && (!key || !key[0]))
+      return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--key-env"), "the variable '%s' is not set", flags->key_env);
+    *out = lp_serve_config_of_bundle(bundle, key);
     (*out)->edge.threads = flags->threads;
   }
   return LP_OK;
@@ -90,6 +93,8 @@ int lp_tool_serve(int argc, char **argv) {
       {"--port", LP_OPTION_COUNT, &flags.port, "PORT", "listen at this port, whatever else says; 0 takes a free one",
        0},
       {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "without a file: use N threads (the machine's cores)", 0},
+      {"--key-env", LP_OPTION_TEXT, &flags.key_env, "NAME",
+       "without a file: ask clients for the key in this variable, which is needed beyond loopback", 0},
       {"--trust", LP_OPTION_TEXT, &flags.trust, "FILE",
        "serve only a bundle that the owner of this public key signed (Ed25519, PEM)", 0},
   };

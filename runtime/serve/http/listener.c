@@ -31,8 +31,10 @@ struct lp_http_listener {
 static lp_status find_address(const lp_serve_config *config, struct sockaddr_storage *out, char **host, lp_diag *diag) {
   LP_TRY(lp_http_address_read(config->listen, out, host, diag));
   if (!lp_address_is_loopback(*host) && config->keys.count == 0)
-    return lp_error(diag, LP_LOC_NONE, "'%s' is not a loopback address, so a key is required: 'key_env' or 'keys'",
-                    config->listen);
+    return lp_error(
+        diag, LP_LOC_NONE,
+        "'%s' is not a loopback address, so a key is required: 'key_env' or 'keys' (without a file: --key-env)",
+        config->listen);
   return LP_OK;
 }
 
