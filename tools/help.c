@@ -158,7 +158,8 @@ void lp_tool_print_version(FILE *out) {
 #endif
   for (size_t i = 0; i < LP_COUNT(parts); i++)
     fprintf(out, ", %s %s", parts[i].is_built ? "with" : "without", parts[i].name);
-  fprintf(out, "\nlicence: Apache-2.0; the command with the GNU Scientific Library, which it links: GPL-3.0-or-later\n");
+  fprintf(out,
+          "\nlicence: Apache-2.0; the command with the GNU Scientific Library, which it links: GPL-3.0-or-later\n");
 }
 
 /* ---- manual pages ------------------------------------------------------------------------------------------------ */
