@@ -151,6 +151,20 @@ lp_status lp_constant_data(lp_module *module, const lp_value *value, lp_tensor *
   return check_scale(value, out, numel, diag);
 }
 
+lp_status lp_block_rows_open(lp_module *module, const lp_value *value, lp_block_rows *out, lp_diag *diag) {
+  lp_tensor stored;
+  *out = (lp_block_rows){.form = lp_weight_blocks(value)};
+  if (!out->form) return LP_OK;
+  LP_TRY(lp_weight_stored(module, value, &stored, diag));
+  out->data = stored.data;
+  return lp_type_static_dim(value->type, 1, &out->k) ? LP_OK : LP_FAILED;
+}
+
+void lp_block_rows_read(const lp_block_rows *rows, int64_t first, int64_t count, float *out) {
+  const int64_t blocks = rows->k / rows->form->size;
+  lp_blocks_decode(rows->form, rows->data + first * blocks * rows->form->bytes, count * blocks, out);
+}
+
 const float *lp_constant_squares(const lp_module *module, const lp_value *value, int64_t k) {
   const lp_input_squares *found =
       module->input_squares && value->name ? lp_map_get(module->input_squares, value->name) : NULL;

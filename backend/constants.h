@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "base/map.h"
-#include "ir/ir.h"
+#include "ir/blocks.h"
 
 /* A constant in the form of weights.safetensors. A backend's constant is a struct that begins with this one. */
 typedef struct {
@@ -40,6 +40,15 @@ LP_MUST_USE lp_status lp_constants_write(const lp_constants *constants, const ch
 void lp_constant_identity(const lp_value *value, lp_buf *key);
 /* Maps the elements of a constant; fails unless all are there. */
 LP_MUST_USE lp_status lp_constant_data(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag);
+/* A matrix [n][k] of f32 in blocks, whose values are asked for row by row, so that they are never all in memory. */
+typedef struct {
+  const lp_block_form *form; /* NULL: the constant is no such matrix */
+  const uint8_t *data;
+  int64_t k;
+} lp_block_rows;
+LP_MUST_USE lp_status lp_block_rows_open(lp_module *module, const lp_value *value, lp_block_rows *out, lp_diag *diag);
+/* Writes rows first .. first + count: [count][k]. */
+void lp_block_rows_read(const lp_block_rows *rows, int64_t first, int64_t count, float *out);
 /* The mean squares [k] of what a weight of k rows is multiplied by; NULL: unknown. */
 const float *lp_constant_squares(const lp_module *module, const lp_value *value, int64_t k);
 /* Fills the sizes of a type [rank]; 0 for sizes that are not constant. */

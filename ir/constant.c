@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/number.h"
 #include "base/path.h"
+#include "ir/blocks.h"
 #include "ir/ir.h"
 #include "ir/ir_internal.h"
 
@@ -154,11 +155,54 @@ static lp_status joined_data(lp_module *module, const lp_op *op, lp_tensor *out,
   return LP_OK;
 }
 
+const lp_block_form *lp_weight_blocks(const lp_value *value) {
+  const lp_op *op = value ? value->def : NULL;
+  const lp_block_form *form = lp_op_is(op, LP_OP_WEIGHT) ? lp_block_form_named(lp_op_str(op, "blocks", NULL)) : NULL;
+  int64_t rows, columns, blocks;
+  if (!form || value->type.dtype != LP_F32 || value->type.rank != 2 || !lp_type_static_dim(value->type, 0, &rows) ||
+      !lp_type_static_dim(value->type, 1, &columns) || columns % form->size != 0 ||
+      !lp_i64_mul(rows, columns / form->size * form->bytes, &blocks) || blocks != lp_op_i64(op, "length", 0))
+    return NULL;
+  return form;
+}
+
+/* The values of blocks, in a copy. */
+static lp_status decoded(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag) {
+  const lp_block_form *form = lp_weight_blocks(value);
+  LP_TRY(lp_weight_stored(module, value, out, diag));
+  const int64_t count = (int64_t)out->bytes / form->bytes;
+  float *copy = lp_alloc((size_t)(count * form->size) * sizeof *copy + 1);
+  lp_blocks_decode(form, out->data, count, copy);
+  lp_vec_push(&module->shards, copy);
+  *out = (lp_tensor){value->type, copy, (size_t)(count * form->size) * sizeof *copy};
+  return LP_OK;
+}
+
+/* The bytes of a weight in a file that is made now. */
+static lp_status made_data(lp_module *module, const lp_value *value, const lp_made_file *made, lp_tensor *out,
+                           lp_diag *diag) {
+  const int64_t offset = lp_op_i64(value->def, "offset", 0), length = lp_op_i64(value->def, "length", 0);
+  int64_t end;
+  if (!lp_i64_add(offset, length, &end) || offset < 0 || length < 0 || (uint64_t)end > made->size)
+    return lp_error(diag, value->def->loc, "the weight lies outside of '%s'", lp_op_str(value->def, "file", ""));
+  uint8_t *copy = lp_alloc(made->size + 1);
+  made->make(made, copy);
+  lp_vec_push(&module->shards, copy);
+  *out = (lp_tensor){value->type, copy + offset, (size_t)length};
+  return LP_OK;
+}
+
 lp_status lp_weight_data(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag) {
   if (lp_value_constant(value, out)) return LP_OK;
+  if (value->def->kind == LP_OP_SHARD) return shard_data(module, value->def, out, diag);
+  return lp_weight_blocks(value) ? decoded(module, value, out, diag) : lp_weight_stored(module, value, out, diag);
+}
+
+lp_status lp_weight_stored(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag) {
   const lp_op *op = value->def;
-  if (op->kind == LP_OP_SHARD) return shard_data(module, op, out, diag);
   assert(lp_op_is(op, LP_OP_WEIGHT));
+  const lp_made_file *made = lp_map_get(module->made, lp_op_str(op, "file", ""));
+  if (made) return made_data(module, value, made, out, diag);
   if (lp_op_attr(op, "offsets")) return joined_data(module, op, out, diag);
   const uint8_t *data;
   const int64_t length = lp_op_i64(op, "length", 0);

@@ -29,6 +29,7 @@ lp_module *lp_module_create(const char *name) {
   module->directory = ".";
   module->eval_steps = LP_EVAL_STEPS;
   module->sources = lp_map_create();
+  module->made = lp_map_create();
   module->op = LP_NEW(arena, lp_op);
   module->op->kind = LP_OP_MODULE;
   module->op->region = block_create(module, module->op);
@@ -46,6 +47,7 @@ void lp_module_free(lp_module *module) {
   for (size_t i = 0; i < lp_map_count(module->sources); i++)
     lp_file_unmap(lp_map_value_at(module->sources, i));
   lp_map_free(module->sources);
+  lp_map_free(module->made);
   lp_shards_release(module);
   lp_symbols_free(&module->symbols);
   lp_arena_free(module->arena);

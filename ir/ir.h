@@ -58,12 +58,14 @@ bool lp_dtype_from_onnx(int64_t data_type, lp_dtype *out);
 
 /* The stored types of an op.linear's floats, if its attribute `weight_dtype` asks for fewer bits: as "f32", "f16" or
  * "bf16", or as codes "int8" or "int4" (symmetric) in groups of LP_WEIGHT_GROUP along k, with one f16 scale for each
- * group. */
+ * group; or by the name of its own blocks (blocks.h), whose codes and scales the CPU's code keeps. */
 enum { LP_WEIGHT_GROUP = 32 };
+typedef struct lp_block_form lp_block_form;
 typedef struct {
   const char *name;
   lp_dtype dtype; /* of the elements or codes */
   double bits;    /* bits of one weight, its share of the scale included */
+  bool packed;    /* as the file's own blocks */
 } lp_storage;
 bool lp_storage_find(const char *name, lp_storage *out);
 lp_storage lp_storage_of(lp_dtype own);
@@ -225,12 +227,19 @@ typedef struct {
   const float *mean; /* [count] */
 } lp_input_squares;
 
+/* A weight file that exists only while it is read: `make` writes its `size` bytes. */
+typedef struct lp_made_file {
+  size_t size;
+  void (*make)(const struct lp_made_file *file, uint8_t *out);
+} lp_made_file;
+
 struct lp_module {
   lp_arena *arena;
   lp_symbols symbols; /* b s p r c t come first, in the order of base/abi.h */
   const char *name;
   lp_op *op;             /* builtin.module */
   lp_map *sources;       /* path -> lp_mapping*, opened when first asked for (lp_weight_data) */
+  lp_map *made;          /* name -> const lp_made_file * */
   const char *directory; /* paths of weight files are relative to it */
   int64_t eval_steps;    /* steps left for evaluation at compile time: see LP_EVAL_STEPS */
   int64_t rank;          /* the rank whose parts llmpart.shard stands for */
@@ -326,9 +335,16 @@ bool lp_value_is_constant(const lp_value *value); /* llmpart.constant, llmpart.w
 /* Sets `out` to the tensor of an llmpart.constant; false for any other value. */
 bool lp_value_constant(const lp_value *value, lp_tensor *out);
 /* The bytes of an llmpart.constant or llmpart.weight, valid as long as the module. Maps the weight's file on first use
- * and checks its length. Of an llmpart.shard it gives the part of module->rank, valid until lp_shards_release. */
+ * and checks its length. Of an llmpart.shard it gives the part of module->rank, and of blocks the values, valid until
+ * lp_shards_release. */
 LP_MUST_USE lp_status lp_weight_data(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag);
-/* Frees the copies that lp_weight_data made of parts that do not follow each other in their file. */
+/* The blocks in which an llmpart.weight [n][k] of f32 lies in its file, row by row, as its attribute `blocks` says;
+ * NULL: its elements lie there. */
+const lp_block_form *lp_weight_blocks(const lp_value *value);
+/* The bytes in the file of an llmpart.weight: elements or blocks. They are valid as long as the module, or in a file
+ * that is made until lp_shards_release. */
+LP_MUST_USE lp_status lp_weight_stored(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag);
+/* Frees the copies that lp_weight_data made of blocks, and of parts that do not follow each other in their file. */
 void lp_shards_release(lp_module *module);
 /* Tells whether `axis` of a type can be cut into equal parts that begin at whole bytes. */
 bool lp_type_divides(lp_type type, int32_t axis, int64_t parts);

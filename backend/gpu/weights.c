@@ -14,6 +14,7 @@
 typedef struct {
   const gpu_constant *c;
   lp_tensor w, scale, zero;
+  lp_block_rows blocks; /* instead of w */
   const float *squares; /* see lp_constant_squares */
 } source;
 
@@ -28,6 +29,10 @@ static double group_at(const gpu_constant *c, const lp_tensor *scale, int64_t k,
 
 static void read_row(const source *s, int64_t n, float *row) {
   const gpu_constant *c = s->c;
+  if (s->blocks.form) {
+    lp_block_rows_read(&s->blocks, n, 1, row);
+    return;
+  }
   for (int64_t k = 0; k < c->k; k++) {
     double value = lp_tensor_f64(&s->w, c->transpose ? n * c->k_stored + k : k * c->n + n);
     if (c->zero) value -= group_at(c, &s->zero, k, n);
@@ -71,7 +76,8 @@ static void put_row(lp_writer *writer, const source *s, const float *row, uint8_
 
 static lp_status write_matrix(lp_module *module, lp_writer *writer, const gpu_constant *c, lp_diag *diag) {
   source s = {.c = c, .squares = lp_constant_squares(module, c->value, c->k)};
-  LP_TRY(lp_constant_data(module, c->value, &s.w, diag));
+  if (c->transpose && c->k == c->k_stored) LP_TRY(lp_block_rows_open(module, c->value, &s.blocks, diag));
+  if (!s.blocks.form) LP_TRY(lp_constant_data(module, c->value, &s.w, diag));
   if (c->scale) LP_TRY(lp_constant_data(module, c->scale, &s.scale, diag));
   if (c->zero) LP_TRY(lp_constant_data(module, c->zero, &s.zero, diag));
   float *row = lp_alloc(sizeof *row * (size_t)(c->k + 1));

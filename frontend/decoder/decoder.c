@@ -219,7 +219,7 @@ static bool shares_table(lp_builder *b) {
   lp_stored *head = lp_weights_find(b->w, lp_part_name(b, LP_ROLE_HEAD, ".weight"));
   const lp_stored *table = lp_weights_find(b->w, lp_part_name(b, LP_ROLE_EMBEDDING, ".weight"));
   if (!head || !table) return true;
-  head->used = head->dtype == table->dtype && head->bytes == table->bytes &&
+  head->used = !head->group && head->dtype == table->dtype && head->bytes == table->bytes &&
                memcmp(lp_weights_bytes(b->w, head), lp_weights_bytes(b->w, table), (size_t)head->bytes) == 0;
   if (!head->used)
     lp_warning(b->g.diag, LP_LOC_FILE(b->g.path),

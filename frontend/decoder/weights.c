@@ -1,5 +1,5 @@
-/* The tensors of a checkpoint: see weights.h. Weights stay in the mapped file. Only vectors are read, and blocks of
- * ggml are converted to types of the IR: codes with separate scales where these have the same values, else f32. */
+/* The tensors of a checkpoint: see weights.h. Weights stay in the mapped file, also those in blocks. Only vectors are
+ * read. */
 #include "frontend/decoder/weights.h"
 #include "base/file.h"
 #include "frontend/decoder/graph.h"
@@ -18,8 +18,6 @@ lp_stored *lp_weights_find(const lp_weights *w, const char *name) {
   return lp_map_get(w->tensors, name);
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------ */
-
 const uint8_t *lp_weights_bytes(const lp_weights *w, const lp_stored *t) {
   const lp_mapping *mapping = lp_map_get(w->module->sources, t->file);
   return mapping->data + t->offset;
@@ -37,6 +35,7 @@ lp_status lp_weights_move(lp_weights *w, lp_stored *t, size_t size, uint8_t **da
 
 /* Rounds f64 to f32, the type in which the layers compute. */
 static lp_status narrow(lp_weights *w, lp_stored *t) {
+  if (t->dtype != LP_F64) return LP_OK;
   const uint8_t *from = lp_weights_bytes(w, t);
   const int64_t count = t->bytes / (int64_t)sizeof(double);
   uint8_t *data;
@@ -49,32 +48,6 @@ static lp_status narrow(lp_weights *w, lp_stored *t) {
   }
   t->dtype = LP_F32;
   t->bytes = count * (int64_t)sizeof(float);
-  return LP_OK;
-}
-
-/* Turns the tensor's blocks into codes and scales, or into f32, once. */
-static lp_status unpack(lp_weights *w, lp_stored *t) {
-  const lp_block_form *form = t->form;
-  if (t->dtype == LP_F64) return narrow(w, t);
-  if (!form || t->scales > 0 || t->dtype == LP_F32) return LP_OK;
-  const uint8_t *from = lp_weights_bytes(w, t);
-  int64_t count = t->bytes / form->bytes, code_bytes = form->size * lp_dtype_bits(form->codes) / 8;
-  bool coded = form->codes != LP_F32;
-  uint8_t *data;
-  size_t size;
-  if (!lp_size_mul((size_t)count, (size_t)code_bytes + (coded ? sizeof(float) : 0), &size)) return LP_FAILED;
-  LP_TRY(lp_weights_move(w, t, size, &data));
-  t->dtype = form->codes;
-  t->scales = coded ? count * code_bytes : 0;
-  t->bytes = count * code_bytes;
-  void *scales = data + t->scales;
-  for (int64_t i = 0; i < count && !w->absent_ok; i++) {
-    uint8_t *to = data + i * code_bytes;
-    if (coded)
-      lp_block_codes(form, from + i * form->bytes, to, (float *)scales + i);
-    else
-      lp_block_decode(form, from + i * form->bytes, (void *)to);
-  }
   return LP_OK;
 }
 
@@ -97,7 +70,8 @@ static lp_status find(const lp_weights *w, const char *name, int32_t rank, const
   if (!*out && w->assumed != LP_DTYPE_COUNT) *out = assume(w, name, rank, dim);
   if (!*out) return lp_error(w->diag, LP_LOC_FILE(w->path), "tensor '%s' is missing", name);
   (*out)->used = true;
-  if ((*out)->form || (lp_dtype_is_float((*out)->dtype) && !lp_dtype_is_mini((*out)->dtype))) return LP_OK;
+  if ((*out)->form || (*out)->group || (lp_dtype_is_float((*out)->dtype) && !lp_dtype_is_mini((*out)->dtype)))
+    return LP_OK;
   return lp_error(w->diag, LP_LOC_FILE(w->path), "tensor '%s' is of type %s; f32, f16 and bf16 are supported", name,
                   lp_dtype_name((*out)->dtype));
 }
@@ -120,37 +94,43 @@ static lp_status find_stack(const lp_weights *w, const char *name, lp_weight_sta
                   part.experts, part.all, part.columns);
 }
 
+/* Refers to rows [first, first + rows) of a part of a matrix in codes: [all rows][columns] of `dtype` in a file. */
+static lp_value *part_of(lp_graph *g, const char *file, lp_dtype dtype, int64_t columns, int64_t first, int64_t rows) {
+  const int64_t dim[] = {rows, columns}, bits = columns * lp_dtype_bits(dtype);
+  lp_loc loc = {.file = g->path, .node = g->node, .op = "weight"};
+  if (g->status == LP_OK && (first * bits % 8 != 0 || rows * bits % 8 != 0))
+    g->status = lp_error(g->diag, loc, "rows of %" PRId64 " bits do not begin at bytes", bits);
+  if (g->status != LP_OK) return NULL;
+  return lp_graph_end(g, lp_weight_create(g->module, loc, lp_type_static(g->module, dtype, 2, dim), file,
+                                          first * bits / 8, rows * bits / 8));
+}
+
+/* Codes times scales, along rows. */
+static lp_value *dequantised(lp_graph *g, const lp_stored *t, int64_t first, int64_t rows) {
+  const int64_t groups = t->dim[1] / t->group;
+  lp_value *in[] = {part_of(g, t->file, t->dtype, t->dim[1], first, rows),
+                    part_of(g, t->scales, LP_F32, groups, first, rows),
+                    t->zeros ? part_of(g, t->zeros, t->dtype, groups, first, rows) : NULL};
+  lp_op *op = g->status == LP_OK ? lp_graph_begin(g, LP_ONNX_DequantizeLinear, t->zeros ? 3 : 2, in, 1) : NULL;
+  if (!op) return NULL;
+  in[0]->name = g->node;
+  lp_op_set_i64(g->module, op, "axis", 1);
+  lp_op_set_i64(g->module, op, "block_size", t->group);
+  return lp_graph_end(g, op);
+}
+
 /* Refers to rows [first, first + rows) of the stored matrix. */
 static lp_value *weight(lp_graph *g, const lp_stored *t, int64_t first, int64_t rows) {
   int64_t dim[] = {rows, t->dim[1]}, row = t->bytes / (t->dim[0] > 0 ? t->dim[0] : 1);
   lp_loc loc = {.file = g->path, .node = g->node, .op = "weight"};
   if (g->status != LP_OK) return NULL;
+  if (t->group) return dequantised(g, t, first, rows);
   lp_op *op = lp_weight_create(g->module, loc, lp_type_static(g->module, t->dtype, 2, dim), t->file,
                                t->offset + first * row, rows * row);
+  if (t->form) lp_op_set_str(g->module, op, "blocks", t->form->name);
   lp_value *value = lp_graph_end(g, op);
   if (value) value->name = g->node;
   return value;
-}
-
-/* Refers to the scales of these rows, one for each block; NULL: none. */
-static lp_value *scales(lp_graph *g, const lp_stored *t, int64_t first, int64_t rows) {
-  if (t->scales == 0 || g->status != LP_OK) return NULL;
-  int64_t dim[] = {rows, t->dim[1] / t->form->size}, row = dim[1] * (int64_t)sizeof(float);
-  lp_loc loc = {.file = g->path, .node = g->node, .op = "scales"};
-  lp_op *op = lp_weight_create(g->module, loc, lp_type_static(g->module, LP_F32, 2, dim), t->file,
-                               t->scales + first * row, rows * row);
-  return lp_graph_end(g, op);
-}
-
-/* Codes times scales, along the last axis; plain values become f32. */
-static lp_value *widened(lp_graph *g, const lp_stored *t, lp_value *x, lp_value *scale) {
-  if (!scale) return lp_graph_cast(g, x, LP_F32);
-  lp_value *in[] = {x, scale};
-  lp_op *op = lp_graph_begin(g, LP_ONNX_DequantizeLinear, 2, in, 1);
-  if (!op) return NULL;
-  lp_op_set_i64(g->module, op, "axis", x->type.rank - 1);
-  lp_op_set_i64(g->module, op, "block_size", t->form->size);
-  return lp_graph_end(g, op);
 }
 
 lp_status lp_weights_matrix(lp_weights *w, const char *name, lp_weight_part part, lp_value **out) {
@@ -158,21 +138,21 @@ lp_status lp_weights_matrix(lp_weights *w, const char *name, lp_weight_part part
   lp_graph g = graph_at(w, name);
   if (part.transposed) {
     LP_TRY(find_matrix(w, name, part.columns, part.all, &t));
-    LP_TRY(unpack(w, t));
-    *out = widened(&g, t, weight(&g, t, 0, t->dim[0]), scales(&g, t, 0, t->dim[0]));
+    LP_TRY(narrow(w, t));
+    *out = lp_graph_cast(&g, weight(&g, t, 0, t->dim[0]), LP_F32);
   } else {
     LP_TRY(find_matrix(w, name, part.all, part.columns, &t));
-    LP_TRY(unpack(w, t));
-    lp_value *rows = widened(&g, t, weight(&g, t, part.first, part.rows), scales(&g, t, part.first, part.rows));
+    LP_TRY(narrow(w, t));
+    lp_value *rows = lp_graph_cast(&g, weight(&g, t, part.first, part.rows), LP_F32);
     *out = lp_graph_op1(&g, LP_ONNX_Transpose, rows);
   }
   return g.status;
 }
 
-/* A weight of `parts` equal parts of `bytes` bytes, [rows][columns] in all. */
-static lp_value *joined(lp_graph *g, const char *what, lp_type type, int32_t parts, const char **files,
+/* A weight of `parts` equal parts of `bytes` bytes: [rows][columns] in all, like `t`. */
+static lp_value *joined(lp_graph *g, const lp_stored *t, lp_type type, int32_t parts, const char **files,
                         const int64_t *offsets, int64_t bytes) {
-  lp_loc loc = {.file = g->path, .node = g->node, .op = what};
+  lp_loc loc = {.file = g->path, .node = g->node, .op = "weight"};
   bool together = true;
   for (int32_t i = 1; i < parts; i++)
     together &= lp_streq(files[i], files[0]) && offsets[i] == offsets[0] + i * bytes;
@@ -180,6 +160,7 @@ static lp_value *joined(lp_graph *g, const char *what, lp_type type, int32_t par
   lp_op *op = lp_weight_create(g->module, loc, type, files[0], offsets[0], parts * bytes);
   if (!together) lp_op_set_strs(g->module, op, "files", files, parts);
   if (!together) lp_op_set_i64s(g->module, op, "offsets", offsets, parts);
+  if (t->form) lp_op_set_str(g->module, op, "blocks", t->form->name);
   lp_value *value = lp_graph_end(g, op);
   if (value) value->name = g->node;
   return value;
@@ -190,31 +171,25 @@ lp_status lp_weights_stack(lp_weights *w, int64_t count, const char *const *name
   lp_arena *arena = w->module->arena;
   lp_graph g = graph_at(w, names[0]);
   const char **files = LP_NEW_ARRAY(arena, const char *, part.experts);
-  int64_t *codes = LP_NEW_ARRAY(arena, int64_t, part.experts), *scales_at = LP_NEW_ARRAY(arena, int64_t, part.experts);
-  int64_t row = 0, groups = 0, dim[] = {part.experts * part.rows, part.columns};
+  int64_t *offsets = LP_NEW_ARRAY(arena, int64_t, part.experts), row = 0;
+  const int64_t dim[] = {part.experts * part.rows, part.columns};
   lp_stored *t = NULL, *before = NULL;
   for (int64_t e = 0; e < part.experts; e++, before = t) {
     bool stacked = count == 1;
     LP_TRY(stacked ? find_stack(w, names[0], part, &t) : find_matrix(w, names[e], part.all, part.columns, &t));
-    LP_TRY(unpack(w, t));
+    LP_TRY(narrow(w, t));
+    if (t->group)
+      return lp_error(w->diag, LP_LOC_FILE(w->path), "the matrix '%s' of an expert is packed, which is not supported",
+                      t->name);
     if (before && (t->dtype != before->dtype || t->form != before->form))
       return lp_error(w->diag, LP_LOC_FILE(w->path), "'%s' has another type than '%s'", t->name, before->name);
     int64_t first = (stacked ? e * part.all : 0) + part.first;
     row = t->bytes / (part.all * (stacked ? part.experts : 1));
-    groups = t->scales > 0 ? part.columns / t->form->size : 0;
     files[e] = t->file;
-    codes[e] = t->offset + first * row;
-    scales_at[e] = t->scales + first * groups * (int64_t)sizeof(float);
+    offsets[e] = t->offset + first * row;
   }
-  lp_type type = lp_type_static(w->module, t->dtype, 2, dim), scale_type;
-  lp_value *codes_value = joined(&g, "weight", type, (int32_t)part.experts, files, codes, part.rows * row),
-           *scale = NULL;
-  dim[1] = groups;
-  scale_type = lp_type_static(w->module, LP_F32, 2, dim);
-  if (groups > 0)
-    scale = joined(&g, "scales", scale_type, (int32_t)part.experts, files, scales_at,
-                   part.rows * groups * (int64_t)sizeof(float));
-  *out = widened(&g, t, codes_value, scale);
+  const lp_type type = lp_type_static(w->module, t->dtype, 2, dim);
+  *out = lp_graph_cast(&g, joined(&g, t, type, (int32_t)part.experts, files, offsets, part.rows * row), LP_F32);
   return g.status;
 }
 
@@ -247,10 +222,10 @@ lp_status lp_weights_rows(lp_weights *w, const char *name, int64_t rows, int64_t
   lp_stored *t;
   lp_graph g = graph_at(w, name);
   LP_TRY(find_matrix(w, name, rows, columns, &t));
-  LP_TRY(unpack(w, t));
-  lp_value *scale = scales(&g, t, 0, rows);
-  if (scale) scale = lp_graph_op2(&g, LP_ONNX_Gather, scale, index);
-  *out = widened(&g, t, lp_graph_op2(&g, LP_ONNX_Gather, weight(&g, t, 0, rows), index), scale);
+  if (t->group)
+    return lp_error(w->diag, LP_LOC_FILE(w->path), "the table '%s' is packed, which is not supported", name);
+  LP_TRY(narrow(w, t));
+  *out = lp_graph_cast(&g, lp_graph_op2(&g, LP_ONNX_Gather, weight(&g, t, 0, rows), index), LP_F32);
   return g.status;
 }
 

@@ -2,8 +2,7 @@
 #ifndef LP_DECODER_WEIGHTS_H
 #define LP_DECODER_WEIGHTS_H
 
-#include "frontend/decoder/blocks.h"
-#include "ir/ir.h"
+#include "ir/blocks.h"
 
 /* One tensor as it lies in a file that module->sources has mapped. */
 typedef struct {
@@ -12,8 +11,11 @@ typedef struct {
   int32_t rank;
   int64_t dim[LP_MAX_RANK]; /* row-major, the fastest last */
   int64_t offset, bytes;
-  const lp_block_form *form; /* layout of the blocks; NULL: elements of `dtype` */
-  int64_t scales;            /* offset of the scales, once blocks are converted to codes */
+  const lp_block_form *form; /* the blocks of values of `dtype`; NULL: elements */
+  /* Of a matrix in codes of `dtype`: the codes along a row that share a scale, the files of scales, f32, and of zero
+   * points, like the codes (NULL: none), both [rows][columns / group]; 0: it is in no codes. */
+  int64_t group;
+  const char *scales, *zeros;
   bool used;
 } lp_stored;
 
@@ -22,7 +24,7 @@ typedef struct {
   lp_block *block; /* the block to which operators are appended */
   lp_map *tensors; /* name -> lp_stored */
   const char *path;
-  bool absent_ok; /* builds only the graph: blocks are not decoded */
+  bool absent_ok; /* builds only the graph: no data is converted */
   /* There is no checkpoint, and every tensor that a function below is asked for is assumed in this type, except for
    * biases; LP_DTYPE_COUNT: the tensors are those of `tensors`. With absent_ok only. */
   lp_dtype assumed;

@@ -38,7 +38,7 @@ static lp_status measure(const lp_gguf *file, const lp_gguf_tensor *t, lp_stored
   if (!fits || bytes > file->size - t->offset)
     return lp_error(diag, loc, "tensor '%s' does not fit the file, which may be cut off", t->name);
   out->bytes = (int64_t)bytes;
-  if (out->form) out->dtype = LP_U8; /* until the blocks are unpacked */
+  if (out->form) out->dtype = LP_F32;
   return LP_OK;
 }
 

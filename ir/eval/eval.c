@@ -73,6 +73,7 @@ static void env_put(lp_eval_env *env, const lp_value *value, const lp_array *arr
 static lp_status constant_array(lp_module *module, const lp_value *value, lp_arena *arena, lp_array *out,
                                 lp_diag *diag) {
   lp_tensor tensor;
+  const size_t copies = module->shards.count;
   LP_TRY(lp_weight_data(module, value, &tensor, diag));
   *out = (lp_array){.dtype = tensor.type.dtype, .rank = tensor.type.rank};
   for (int32_t i = 0; i < tensor.type.rank; i++)
@@ -80,9 +81,12 @@ static lp_status constant_array(lp_module *module, const lp_value *value, lp_are
       return lp_error(diag, value->def->loc, "a constant has no size");
   if (lp_array_bytes(out) != tensor.bytes)
     return lp_error(diag, value->def->loc, "a constant's data does not fit its type");
-  bool aligned = (uintptr_t)tensor.data % 8 == 0 && tensor.bytes > 0;
+  const bool copied = module->shards.count > copies;
+  bool aligned = (uintptr_t)tensor.data % 8 == 0 && tensor.bytes > 0 && !copied;
   out->data = aligned ? (void *)(uintptr_t)tensor.data : lp_arena_alloc(arena, tensor.bytes + 1);
   if (!aligned && tensor.bytes > 0) memcpy(out->data, tensor.data, tensor.bytes);
+  while (module->shards.count > copies)
+    free(module->shards.data[--module->shards.count]);
   return LP_OK;
 }
 

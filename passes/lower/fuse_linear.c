@@ -96,7 +96,9 @@ static bool take_gate(lp_module *module, lp_op *gate, lp_op *reader) {
                lp_op_i64(linear, "group", 0) == lp_op_i64(gate, "group", 0) &&
                lp_op_in(linear, IN_X) == lp_op_in(gate, IN_X) &&
                (linear->kind == LP_OP_LINEAR || lp_op_in(linear, IN_RESIDUAL) == lp_op_in(gate, IN_RESIDUAL)) &&
-               same_form(linear, gate, IN_W) && same_form(linear, gate, IN_SCALE) && same_form(linear, gate, IN_ZERO);
+               same_form(linear, gate, IN_W) &&
+               lp_weight_blocks(lp_op_in(linear, IN_W)) == lp_weight_blocks(lp_op_in(gate, IN_W)) &&
+               same_form(linear, gate, IN_SCALE) && same_form(linear, gate, IN_ZERO);
   if (!alike) return false;
   set_operand(module, linear, IN_GATE, lp_op_in(gate, IN_W));
   if (lp_op_in(gate, IN_SCALE)) set_operand(module, linear, IN_GATE_SCALE, lp_op_in(gate, IN_SCALE));

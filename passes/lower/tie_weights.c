@@ -23,7 +23,7 @@ static bool read_matrix(lp_module *module, lp_value *value, table *out) {
       !lp_type_static_dim(value->type, 0, &out->rows) || !lp_type_static_dim(value->type, 1, &out->columns))
     return false;
   lp_diag *ignored = lp_diag_create();
-  bool read = lp_weight_data(module, value, &out->data, ignored) == LP_OK;
+  bool read = !lp_weight_blocks(value) && lp_weight_data(module, value, &out->data, ignored) == LP_OK;
   lp_diag_free(ignored);
   size_t bytes = 0;
   return read && out->rows > 0 && out->columns > 0 && lp_size_mul((size_t)out->rows, (size_t)out->columns, &bytes) &&

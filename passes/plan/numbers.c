@@ -4,12 +4,14 @@
 #include "base/abi.h"
 #include "base/poly.h"
 #include "base/side.h"
+#include "ir/blocks.h"
 #include "passes/passes.h"
 #include "passes/plan/objective.h"
 #include "passes/plan/plan.h"
 #include "passes/state.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
@@ -129,12 +131,24 @@ double lp_plan_value_bytes(const lp_plan_sizes *sizes, lp_type type) {
 
 /* ---- weights and KV caches --------------------------------------------------------------------------------------- */
 
-/* The form in which a side stores a linear operator's weight that has the dtype `own` in the file. */
-static lp_storage weight_storage(const lp_compile_request *request, lp_side side, const lp_op *op, lp_dtype own) {
+/* Tells whether the side's code is a CPU's, which keeps the blocks of weights. */
+static bool keeps_blocks(const lp_compile_request *request, lp_side side) {
+  const lp_machine *machine = side == LP_SIDE_CLOUD ? request->cloud : request->device;
+  if (request->code[side]) return strncmp(request->code[side], "cpu ", 4) == 0;
+  return !machine || machine->kind == LP_MACHINE_CPU;
+}
+
+/* The form in which a side stores a linear operator's weight. Blocks that the code does not keep become int8. */
+static lp_storage weight_storage(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand) {
+  const lp_value *weight = op->in[operand].value;
   const char *name = side == LP_SIDE_CLOUD ? request->dtype_cloud : request->dtype_device;
+  const lp_dtype own = weight->type.dtype;
+  const lp_block_form *form = lp_weight_blocks(weight);
   lp_storage asked;
   bool converts = lp_dtype_is_float(own) && !lp_op_bool(op, "exact", false);
-  return converts && lp_storage_find(name, &asked) ? asked : lp_storage_of(own);
+  if (converts && lp_storage_find(name, &asked) && !asked.packed) return asked;
+  if (converts && form && lp_storage_find(keeps_blocks(request, side) ? form->name : "int8", &asked)) return asked;
+  return lp_storage_of(own);
 }
 
 /* Tells whether the operator reads the constant as rows of an embedding's table, of a float type that products read. */
@@ -172,13 +186,13 @@ int32_t lp_plan_weight_forms(const lp_op *op, int32_t operand, lp_weight_form fo
   return 2;
 }
 
-static bool converts_tables(const lp_compile_request *request, lp_side side) {
+static bool converts_tables(const lp_compile_request *request, lp_side side, const lp_value *table) {
   const lp_machine *machine = side == LP_SIDE_CLOUD ? request->cloud : request->device;
-  return machine && machine->kind == LP_MACHINE_CPU;
+  return (machine && machine->kind == LP_MACHINE_CPU) || (lp_weight_blocks(table) && keeps_blocks(request, side));
 }
 
 lp_storage lp_plan_operand_storage(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand) {
-  lp_storage stored = weight_storage(request, side, op, op->in[operand].value->type.dtype), wide;
+  lp_storage stored = weight_storage(request, side, op, operand), wide;
   lp_weight_form form = form_of(op, operand);
   bool table = form == LP_WEIGHT_TABLE || form == LP_WEIGHT_TIED, sensitive = lp_op_bool(op, "sensitive", false);
   return (table || sensitive) && lp_streq(stored.name, "int4") && lp_storage_find("int8", &wide) ? wide : stored;
@@ -186,7 +200,8 @@ lp_storage lp_plan_operand_storage(const lp_compile_request *request, lp_side si
 
 int32_t lp_plan_converted_operand(const lp_compile_request *request, lp_side side, const lp_op *op) {
   if (lp_op_is_weighted(op)) return 1;
-  return converts_tables(request, side) && op->in_count > 0 && lp_op_in(op, 0) && embeds(op, 0) ? 0 : -1;
+  if (op->in_count == 0 || !lp_op_in(op, 0) || !embeds(op, 0)) return -1;
+  return converts_tables(request, side, lp_op_in(op, 0)) ? 0 : -1;
 }
 
 /* The bits of an element of a weight in this form; 0 if the side does not store the form. */
@@ -195,7 +210,7 @@ static double stored_bits(const lp_compile_request *request, lp_side side, const
   lp_dtype dtype = op->in[operand].value->type.dtype;
   lp_storage stored = lp_plan_operand_storage(request, side, op, operand);
   double own = lp_dtype_bits(dtype);
-  bool tables = converts_tables(request, side), once = tables || stored.dtype == dtype;
+  bool tables = converts_tables(request, side, op->in[operand].value), once = tables || stored.dtype == dtype;
   switch (form) {
   case LP_WEIGHT_RAW:
     return own;
@@ -269,7 +284,7 @@ static void pointwise_facts(const lp_plan_sizes *sizes, lp_side side, const lp_o
  * the type of the weights, and else widens them to f32. */
 static lp_dtype product_dtype(const lp_compile_request *request, const lp_op *op, lp_side side,
                               const lp_machine *machine) {
-  const lp_dtype stored = weight_storage(request, side, op, op->in[1].value->type.dtype).dtype;
+  const lp_dtype stored = weight_storage(request, side, op, 1).dtype;
   const bool integer = !lp_dtype_is_float(stored), asks = lp_rounds_activations(request);
   int64_t k = 0;
   if (machine->kind != LP_MACHINE_CPU) {

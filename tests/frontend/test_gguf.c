@@ -3,8 +3,8 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "frontend/decoder/blocks.h"
 #include "frontend/frontend.h"
+#include "ir/blocks.h"
 #include "tests/suite.h"
 
 #include <stdlib.h>
@@ -161,10 +161,10 @@ LP_TEST(a_file_becomes_a_graph) {
   lp_status status = lp_model_import(path, NULL, &module, diag);
   ck_assert_msg(status == LP_OK, "%s", lp_diag_count(diag) ? lp_diag_get(diag, 0)->text : "");
   ck_assert_int_eq(lp_module_verify(module, diag), LP_OK);
-  int32_t scaled = 0;
+  int32_t packed = 0;
   LP_FOR_OPS(op, lp_module_find_func(module, "main")->region)
-  scaled += op->kind == LP_ONNX_DequantizeLinear;
-  ck_assert_int_eq(scaled, 4); /* the table's rows, queries, keys, and the head, which is the table */
+  packed += op->kind == LP_OP_WEIGHT && lp_weight_blocks(op->out[0]);
+  ck_assert_int_eq(packed, 5); /* the table, queries, keys, values, and the head, which is the table */
   lp_module_free(module);
   lp_diag_free(diag);
   free(path);
@@ -332,15 +332,13 @@ LP_LOOP_TEST(blocks_have_their_values, 0, LP_COUNT(blocks)) {
     block[i] = (uint8_t)(17 * i + 5);
   memcpy(block + blocks[_i].d, (uint8_t[]){0x00, 0x3c}, 2);
   if (blocks[_i].m >= 0) memcpy(block + blocks[_i].m, (uint8_t[]){0x00, 0x38}, 2);
-  lp_block_decode(form, block, out);
+  lp_blocks_decode(form, block, 1, out);
   for (size_t k = 0; k < LP_COUNT(blocks[_i].at); k++)
     ck_assert_msg(out[blocks[_i].at[k]] == blocks[_i].value[k], "%s[%d] is %g, wanted %g", form->name, blocks[_i].at[k],
                   (double)out[blocks[_i].at[k]], (double)blocks[_i].value[k]);
-  if (form->codes == LP_F32) return;
-  uint8_t codes[32];
-  float scale;
-  lp_block_codes(form, block, codes, &scale);
-  lp_tensor coded = {.type = {.dtype = form->codes}, .data = codes};
-  for (int i = 0; i < 32; i++)
-    ck_assert(scale * (float)lp_tensor_i64(&coded, i) == out[i]);
+  lp_block_parts parts;
+  lp_block_split(form, block, &parts);
+  const int low = form->mins ? 0 : -(1 << (form->bits - 1)), high = low + (1 << form->bits);
+  for (int i = 0; i < form->size; i++)
+    ck_assert(parts.code[i] >= low && parts.code[i] < high);
 }

@@ -83,37 +83,51 @@ static void test_embed(int64_t width, int64_t threads) {
 static void embed_groups_body(void *context, int64_t thread, int64_t threads, lp_barrier *barrier) {
   (void)barrier;
   call *c = context;
-  embed_groups(c->y, c->table, c->index, c->count, 40, c->width, 32, c->type, thread, threads);
+  embed_groups(c->y, c->table, c->index, c->count, 40, c->width, c->type, thread, threads);
 }
 
+/* The forms of embed_groups() in variants.c. */
+static const lpk_group_form forms[] = {{.group = 32, .bits = 8, .scale = LPK_F16},
+                                       {.group = 32, .bits = 4, .scale = LPK_F16},
+                                       {.group = 16, .bits = 6, .scale = LPK_I8, .super = 16},
+                                       {.group = 32, .bits = 5, .scale = LPK_U8, .zeros = LPK_MINIMA, .super = 8}};
+
 /* Rows of a table of 40, packed as columns of a linear's weight. */
-static void test_embed_groups(int64_t width, int bits, int64_t threads) {
-  enum { ROWS = 40, GROUP = 32 };
-  int64_t index[5] = {39, 0, -1, 31, 32}, per_row = (width + GROUP - 1) / GROUP;
-  lpk_group_form form = {.n = ROWS, .k = width, .group = GROUP, .bits = bits, .scale = LPK_F16};
+static void test_embed_groups(int64_t width, int number, int64_t threads) {
+  enum { ROWS = 40 };
+  lpk_group_form form = forms[number];
+  int64_t index[5] = {39, 0, -1, 31, 32}, per_row = (width + form.group - 1) / form.group;
+  form.n = ROWS, form.k = width;
   size_t bytes = lpk_group_panel_bytes(&form);
   char *table = kernel_alloc(LPK_PANELS(ROWS) * bytes);
   uint8_t *codes = kernel_alloc((size_t)(width * LPK_PANEL));
   float *scale = kernel_alloc((size_t)(per_row * LPK_PANEL) * 4), *y = kernel_alloc((size_t)(5 * width) * 4);
+  float *super = kernel_alloc((size_t)(per_row * LPK_PANEL * 2) * 4);
   float *want = kernel_alloc((size_t)(ROWS * width) * 4);
   for (int64_t panel = 0; panel < LPK_PANELS(ROWS); panel++) {
     for (int64_t i = 0; i < per_row * LPK_PANEL; i++)
-      scale[i] = (float)(1 + (i + panel) % 7) / 8;
+      scale[i] = (float)(1 + (i + panel) % 7) / (form.super ? 1 : 8);
+    for (int64_t i = 0; i < per_row * LPK_PANEL * 2; i++)
+      super[i] = (float)(1 + i % 3) / 4;
     for (int64_t i = 0; i < width * LPK_PANEL; i++) {
-      int64_t row = panel * LPK_PANEL + i % LPK_PANEL, k = i / LPK_PANEL;
-      int code = (int)((i * 31 + panel * 17) % (1 << bits)), middle = 1 << (bits - 1);
-      codes[i] = (uint8_t)(bits == 8 ? code - middle : code);
-      if (row < ROWS) want[row * width + k] = (float)(code - middle) * scale[k / GROUP * LPK_PANEL + i % LPK_PANEL];
+      int64_t j = i % LPK_PANEL, row = panel * LPK_PANEL + j, k = i / LPK_PANEL, g = k / form.group;
+      int code = (int)((i * 31 + panel * 17) % (1 << form.bits)), middle = form.zeros ? 0 : 1 << (form.bits - 1);
+      codes[i] = (uint8_t)(form.bits == 8 ? code - middle : code);
+      float part = scale[g * LPK_PANEL + j], unit = 1, less = 0;
+      if (form.super) unit = super[g / form.super * 2 * LPK_PANEL + j];
+      if (form.zeros) less = super[(g / form.super * 2 + 1) * LPK_PANEL + j] * part; /* minima are as the scales */
+      if (row < ROWS) want[row * width + k] = (float)(code - middle) * (part * unit) - less;
     }
-    lpk_pack_group_panel(table + (size_t)panel * bytes, &form, codes, scale, NULL);
+    lpk_pack_group_panel(table + (size_t)panel * bytes, &form, codes, scale, scale, super);
   }
-  call c = {.y = y, .table = table, .index = index, .count = 5, .width = width, .type = bits};
+  call c = {.y = y, .table = table, .index = index, .count = 5, .width = width, .type = number};
   kernel_run(embed_groups_body, &c, threads);
   for (int64_t i = 0; i < 5 * width; i++)
     EXPECT(y[i] == want[clamp(index[i / width], ROWS) * width + i % width]);
   kernel_free(table);
   kernel_free(codes);
   kernel_free(scale);
+  kernel_free(super);
   kernel_free(y);
   kernel_free(want);
 }
@@ -223,9 +237,11 @@ void test_gather(void) {
     test_plain(D1 - 2, threads);
     test_embed(48, threads);
     test_embed(7, threads);
-    test_embed_groups(96, 8, threads);
-    test_embed_groups(96, 4, threads);
-    test_embed_groups(40, 8, threads);
+    test_embed_groups(96, 0, threads);
+    test_embed_groups(96, 1, threads);
+    test_embed_groups(40, 0, threads);
+    test_embed_groups(512, 2, threads);
+    test_embed_groups(256, 3, threads);
     for (int axis = 0; axis < 3; axis++)
       test_elements(axis, threads);
     for (int reduction = LPK_SCATTER_NONE; reduction <= LPK_SCATTER_MAX; reduction++)

@@ -14,8 +14,8 @@ typedef struct {
   int rounds; /* activations to 8 bits */
 } variant;
 
-#define ENTRY(name, i, n, k, bits, group, scale, zeros, gated, rounds)                                                 \
-  {name##_##i, #name "_" #i, gated, {n, k, group, bits, scale, zeros}, rounds},
+#define ENTRY(name, i, n, k, bits, group, scale, zeros, super, gated, rounds)                                          \
+  {name##_##i, #name "_" #i, gated, {n, k, group, bits, scale, zeros, super}, rounds},
 #define FLOATS(i, ...) ENTRY(groups, i, __VA_ARGS__, 0)
 #define INTEGERS(i, ...) ENTRY(integer, i, __VA_ARGS__, 1)
 #if defined(TEST_INTEGER)
@@ -37,31 +37,50 @@ static void body(void *context, int64_t thread, int64_t threads, lp_barrier *bar
   c->v->run(c->y, c->x, c->w, c->bias, NULL, c->m, c->v->form.k, c->v->form.n, c->scratch, barrier, thread, threads);
 }
 
+/* The scale and the zero point, or minimum, of a group: those of a super-block are bytes times one f16. */
+static void fill_heads(const lpk_group_form *f, float *scale, float *zero, float *super) {
+  int64_t count = f->k / f->group + (f->k % f->group != 0);
+  for (int64_t i = 0; i < count * LPK_PANEL; i++) {
+    float middle = (float)(1 << (f->bits - 1));
+    if (f->super) {
+      scale[i] = rintf(scale[i] * (f->scale == LPK_I8 ? 127 : 63)) * (f->scale == LPK_I8 || scale[i] >= 0 ? 1.f : -1.f);
+      zero[i] = fabsf(rintf(zero[i] * 63));
+    } else {
+      scale[i] = lpk_round_to(0.02f + 0.01f * scale[i], f->scale);
+      zero[i] = f->zeros == LPK_MINIMA ? lpk_round_to(zero[i], f->scale) : rintf(zero[i] * middle * 0.5f);
+    }
+  }
+  for (int64_t i = 0; i < count * 2 * LPK_PANEL; i++)
+    super[i] = lpk_round_to(0.001f * (1.5f + super[i]), LPK_F16);
+}
+
 /* Random codes, scales and zero points of one panel; real[k][LPK_PANEL] receives their values. */
 static void fill_panel(const lpk_group_form *f, void *panel, double *real) {
   int64_t groups = (f->k + f->group - 1) / f->group, count = f->k * LPK_PANEL;
   uint8_t *codes = kernel_alloc((size_t)count);
   float *scale = random_floats((size_t)(groups * LPK_PANEL)), *zero = random_floats((size_t)(groups * LPK_PANEL));
-  float *random = random_floats((size_t)count);
+  float *super = random_floats((size_t)(groups * LPK_PANEL * 2)), *random = random_floats((size_t)count);
   int middle = 1 << (f->bits - 1);
-  for (int64_t i = 0; i < groups * LPK_PANEL; i++) {
-    scale[i] = lpk_round_to(0.02f + 0.01f * scale[i], f->scale);
-    zero[i] = rintf(zero[i] * (float)middle * 0.5f);
-  }
+  fill_heads(f, scale, zero, super);
   for (int64_t i = 0; i < count; i++) {
     int code = (int)floorf((random[i] * 0.5f + 0.5f) * (float)(2 * middle - 1)) - (f->bits == 8 ? middle : 0);
-    int64_t at = i / LPK_PANEL / f->group * LPK_PANEL + i % LPK_PANEL;
-    double none = f->bits == 8 ? 0 : middle;
-    if (i % LPK_PANEL < 2)
-      code = i % LPK_PANEL ? 2 * middle - 1 : 0; /* the extremes of a code, whose sums are largest */
-    if (i % LPK_PANEL < 2 && f->bits == 8) code -= middle;
+    int64_t g = i / LPK_PANEL / f->group, at = g * LPK_PANEL + i % LPK_PANEL, j = i % LPK_PANEL;
+    double none = f->bits == 8 ? 0 : middle, unit = 1, less = 1;
+    if (f->super) unit = (double)super[g / f->super * 2 * LPK_PANEL + j];
+    if (f->super) less = (double)super[(g / f->super * 2 + 1) * LPK_PANEL + j];
+    if (j < 2) code = j ? 2 * middle - 1 : 0; /* the extremes of a code, whose sums are largest */
+    if (j < 2 && f->bits == 8) code -= middle;
     codes[i] = (uint8_t)code;
-    real[i] = (code - (f->zeros ? (double)zero[at] : none)) * (double)scale[at];
+    if (f->zeros == LPK_MINIMA)
+      real[i] = code * unit * (double)scale[at] - less * (double)zero[at];
+    else
+      real[i] = (code - (f->zeros ? (double)zero[at] : none)) * unit * (double)scale[at];
   }
-  lpk_pack_group_panel(panel, f, codes, scale, f->zeros ? zero : NULL);
+  lpk_pack_group_panel(panel, f, codes, scale, zero, super);
   kernel_free(codes);
   kernel_free(scale);
   kernel_free(zero);
+  kernel_free(super);
   kernel_free(random);
 }
 
@@ -83,9 +102,9 @@ static void round_rows(call *c) {
       float most = 0;
       for (int64_t i = k0; i < k && i < k0 + 32; i++)
         most = fmaxf(most, fabsf(c->x[row * k + i]));
-      /* Beside codes below 8 bits the scale is the next power of two. */
-      float scale = c->v->form.bits < 8 ? exp2f(ceilf(log2f(most / 127))) : most / 127;
-      float inverse = c->v->form.bits < 8 ? 1 / scale : 127 / most;
+      /* Beside codes below 5 bits the scale is the next power of two. */
+      float scale = c->v->form.bits < 5 ? exp2f(ceilf(log2f(most / 127))) : most / 127;
+      float inverse = c->v->form.bits < 5 ? 1 / scale : 127 / most;
       for (int64_t i = k0; i < k && i < k0 + 32; i++)
         c->exact[row * k + i] = (double)rintf(c->x[row * k + i] * inverse) * (double)scale;
     }
@@ -179,7 +198,7 @@ static void test_not_finite(const variant *v) {
   c.scratch = kernel_alloc(scratch_bytes(v, c.m, 1));
   memset(c.w, 0, (size_t)panels * lpk_group_panel_bytes(f));
   c.x[f->k - 1] = NAN, c.x[f->k] = INFINITY;
-  c.x[2 * f->k] = v->rounds && f->bits < 8 ? 0x1p40f : -INFINITY;
+  c.x[2 * f->k] = v->rounds && f->bits < 5 ? 0x1p40f : -INFINITY;
   kernel_run(body, &c, 1);
   for (int64_t i = 0; i < c.m * f->n; i++)
     bad += !isnan(c.y[i]);

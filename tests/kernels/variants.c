@@ -7,7 +7,7 @@
                         int64_t ldx, int64_t ldy, void *scratch, lp_barrier *barrier, int64_t thread,                  \
                         int64_t threads) {                                                                             \
     (void)bias, (void)residual;                                                                                        \
-    static const lpk_linear_form form = {n, k, dtype, act, gated, TEST_ISA, TEST_DOT, 0, {0, LPK_F32, 0, 1}};          \
+    static const lpk_linear_form form = {n, k, dtype, act, gated, TEST_ISA, TEST_DOT, 0, {0, LPK_F32, 0, 0, 1}};       \
     lpk_linear(y, x, w, (has_bias) ? bias : 0, (has_residual) ? residual : 0, m, ldx, ldy, &form, scratch, barrier,    \
                thread, threads);                                                                                       \
   }
@@ -125,11 +125,13 @@ OUTER void embed(float *y, const void *table, const void *index, int64_t count, 
     lpk_embed(y, table, index, count, vocab, width, LPK_F32, LPK_I64, thread, threads);
 }
 OUTER void embed_groups(float *y, const void *table, const void *index, int64_t count, int64_t vocab, int64_t width,
-                        int64_t group, int bits, int64_t thread, int64_t threads) {
-  if (bits == 8)
-    lpk_embed_groups(y, table, index, count, vocab, width, group, 8, LPK_F16, LPK_I64, thread, threads);
-  else
-    lpk_embed_groups(y, table, index, count, vocab, width, group, 4, LPK_F16, LPK_I64, thread, threads);
+                        int form, int64_t thread, int64_t threads) {
+  static const lpk_groups bytes = {8, LPK_F16, 0, 0, 32}, nibbles = {4, LPK_F16, 0, 0, 32},
+                          blocks = {6, LPK_I8, 0, 16, 16}, minima = {5, LPK_U8, LPK_MINIMA, 8, 32};
+  const lpk_groups *const forms[] = {&bytes, &nibbles, &blocks, &minima};
+#define EMBED(i)                                                                                                       \
+  if (form == i) lpk_embed_groups(y, table, index, count, vocab, width, forms[i], LPK_I64, thread, threads);
+  EMBED(0) EMBED(1) EMBED(2) EMBED(3)
 }
 OUTER void gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t rows,
                   int64_t inner_bytes, int64_t count, int itype, int64_t thread, int64_t threads) {

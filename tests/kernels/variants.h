@@ -26,23 +26,32 @@
   V(23, 33, 32, LPK_BF16, LPK_ACT_NONE, 0, 0, 0)                                                                       \
   V(24, 40, 289, LPK_BF16, LPK_ACT_SILU, 1, 0, 0)
 
-/*                 n    k    bits group scales   zeros gated */
+/*                 n    k    bits group scales   zeros super gated */
 #define GROUP_VARIANTS(V)                                                                                              \
-  V(0, 96, 64, 8, 32, LPK_F16, 0, 0)                                                                                   \
-  V(1, 33, 72, 4, 32, LPK_F16, 0, 1)                                                                                   \
-  V(2, 64, 300, 4, 64, LPK_F32, 1, 0)                                                                                  \
-  V(3, 40, 100, 8, 16, LPK_BF16, 1, 1)                                                                                 \
-  V(4, 31, 50, 2, 16, LPK_F32, 0, 0)                                                                                   \
+  V(0, 96, 64, 8, 32, LPK_F16, 0, 0, 0)                                                                                \
+  V(1, 33, 72, 4, 32, LPK_F16, 0, 0, 1)                                                                                \
+  V(2, 64, 300, 4, 64, LPK_F32, 1, 0, 0)                                                                               \
+  V(3, 40, 100, 8, 16, LPK_BF16, 1, 0, 1)                                                                              \
+  V(4, 31, 50, 2, 16, LPK_F32, 0, 0, 0)                                                                                \
   INTEGER_VARIANTS(V)
 
 /* Those that lpk_linear_integer takes too. */
 #define INTEGER_VARIANTS(V)                                                                                            \
-  V(5, 70, 515, 4, 515, LPK_F32, 0, 0)                                                                                 \
-  V(6, 96, 352, 8, 32, LPK_F16, 0, 0)                                                                                  \
-  V(7, 33, 328, 4, 32, LPK_F16, 0, 1)                                                                                  \
-  V(8, 64, 300, 4, 64, LPK_F32, 1, 0)                                                                                  \
-  V(9, 40, 103, 8, 103, LPK_BF16, 1, 1)                                                                                \
-  V(10, 50, 164, 2, 32, LPK_F16, 0, 0)
+  V(5, 70, 515, 4, 515, LPK_F32, 0, 0, 0)                                                                              \
+  V(6, 96, 352, 8, 32, LPK_F16, 0, 0, 0)                                                                               \
+  V(7, 33, 328, 4, 32, LPK_F16, 0, 0, 1)                                                                               \
+  V(8, 64, 300, 4, 64, LPK_F32, 1, 0, 0)                                                                               \
+  V(9, 40, 103, 8, 103, LPK_BF16, 1, 0, 1)                                                                             \
+  V(10, 50, 164, 2, 32, LPK_F16, 0, 0, 0)                                                                              \
+  V(11, 70, 512, 4, 32, LPK_U8, LPK_MINIMA, 8, 1)                                                                      \
+  V(12, 40, 256, 6, 16, LPK_I8, 0, 16, 0)                                                                              \
+  V(13, 33, 512, 2, 16, LPK_U8, LPK_MINIMA, 16, 0)                                                                     \
+  V(14, 64, 256, 5, 32, LPK_U8, LPK_MINIMA, 8, 0)                                                                      \
+  V(15, 31, 96, 5, 32, LPK_F16, 0, 0, 1)                                                                               \
+  V(16, 40, 256, 4, 16, LPK_I8, 0, 16, 0)                                                                              \
+  V(17, 40, 96, 4, 32, LPK_F16, LPK_MINIMA, 0, 0)                                                                      \
+  V(18, 40, 256, 8, 32, LPK_I8, 0, 8, 0)                                                                               \
+  V(19, 64, 512, 6, 16, LPK_I8, 0, 16, 1)
 
 /*                 heads kv d   dv   cap causal window mask sinks cache */
 #define ATTENTION_VARIANTS(V)                                                                                          \
@@ -102,14 +111,28 @@ typedef void math_fn(float *y, const float *x, int64_t n);
 typedef void copy_fn(void *y, const void *x, const int64_t *dims, const int64_t *ys, const int64_t *xs, int64_t thread,
                      int64_t threads);
 
+/* Groups of 16 rows have no products by tiles. */
+#define GROUP_DOT(super, group)                                                                                        \
+  ((super) == 0 || (group) == 32 ? TEST_DOT                                                                            \
+   : TEST_DOT == LPK_DOT_AMX     ? LPK_DOT_VNNI512                                                                     \
+   : TEST_DOT == LPK_DOT_I8MM    ? LPK_DOT_SDOT                                                                        \
+                                 : TEST_DOT)
+
 /* The function of a variant of a product with weights in groups. */
-#define DEFINE_GROUPS(name, kernel, n, k, bits, group, scale, zeros, gated)                                            \
+#define DEFINE_GROUPS(name, kernel, n, k, bits, group, scale, zeros, super, gated)                                     \
   __attribute__((noinline)) void name(float *y, const float *x, const void *w, const float *bias,                      \
                                       const float *residual, int64_t m, int64_t ldx, int64_t ldy, void *scratch,       \
                                       lp_barrier *barrier, int64_t thread, int64_t threads) {                          \
     (void)residual;                                                                                                    \
-    static const lpk_linear_form form = {n,        k,        LPK_U8, (gated) ? LPK_ACT_SILU : 0, gated,                \
-                                         TEST_ISA, TEST_DOT, 0,      {bits, scale, zeros, group}};                     \
+    static const lpk_linear_form form = {n,                                                                            \
+                                         k,                                                                            \
+                                         LPK_U8,                                                                       \
+                                         (gated) ? LPK_ACT_SILU : 0,                                                   \
+                                         gated,                                                                        \
+                                         TEST_ISA,                                                                     \
+                                         GROUP_DOT(super, group),                                                      \
+                                         0,                                                                            \
+                                         {bits, scale, zeros, super, group}};                                          \
     kernel(y, x, w, bias, 0, m, ldx, ldy, &form, scratch, barrier, thread, threads);                                   \
   }
 
@@ -159,8 +182,8 @@ void matmul(float *c, const float *a, const float *b, const int64_t *dims, const
             int64_t threads);
 void embed(float *y, const void *table, const void *index, int64_t count, int64_t vocab, int64_t width, int dtype,
            int64_t thread, int64_t threads);
-void embed_groups(float *y, const void *table, const void *index, int64_t count, int64_t vocab, int64_t width,
-                  int64_t group, int bits, int64_t thread, int64_t threads); /* scales of f16, i64 */
+void embed_groups(float *y, const void *table, const void *index, int64_t count, int64_t vocab, int64_t width, int form,
+                  int64_t thread, int64_t threads); /* scales of f16, i64 */
 void gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t rows, int64_t inner_bytes,
             int64_t count, int itype, int64_t thread, int64_t threads);
 void gather_elements(void *y, const void *x, const void *index, const int64_t *dims, const int64_t *xdims, int axis,

@@ -9,7 +9,7 @@
                                             lp_barrier *barrier, int64_t thread, int64_t threads) {                    \
     (void)bias, (void)residual;                                                                                        \
     static const lpk_linear_form form = {                                                                              \
-        n, k, dtype, act, gated, TEST_ISA, TEST_DOT, PAIRS_BY(k), {0, LPK_F32, 0, 1}};                                 \
+        n, k, dtype, act, gated, TEST_ISA, TEST_DOT, PAIRS_BY(k), {0, LPK_F32, 0, 0, 1}};                              \
     lpk_linear(y, x, w, (has_bias) ? bias : 0, (has_residual) ? residual : 0, m, ldx, ldy, &form, scratch, barrier,    \
                thread, threads);                                                                                       \
   }

@@ -32,6 +32,8 @@ CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
                                                             num_experts_per_tok=2, moe_intermediate_size=32,
                                                             norm_topk_prob=True), "blocks"),
     "olmoe": ("olmoe", "olmoe", like_llama(num_experts=6, num_experts_per_tok=3, intermediate_size=20), "float32"),
+    "llama-k-blocks": ("llama", "llama", like_llama(hidden_size=256, intermediate_size=256, num_hidden_layers=1,
+                                                    num_attention_heads=8, num_key_value_heads=2), "k-blocks"),
     "qwen2-yarn": ("qwen2", "qwen2", like_llama(rope_scaling=YARN), "float32"),
     "qwen3": ("qwen3", "qwen3", like_llama(head_dim=8, num_attention_heads=6), "float16"),
     "gemma": ("gemma", "gemma", like_llama(head_dim=8, num_key_value_heads=1), "float32"),
@@ -56,6 +58,30 @@ CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
 # Rotated pairs are neighbours in these architectures, half a head apart in transformers.
 PERMUTED = ("llama", "olmo", "granite", "smollm3")
 BLOCKS = ("Q8_0", "Q5_0", "Q4_0", "Q5_1", "Q4_1", "BF16", "F16")
+# Blocks that the package reads but does not make, and the places of their f16.
+K_BLOCKS = {"Q6_K": (208,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q3_K": (108,), "Q2_K": (80, 82), "IQ4_XS": (0,), "IQ4_NL": (0,)}
+
+
+def k_blocks(kind: Any, shape: tuple[int, ...], seed: int, spread: float = 0.08) -> np.ndarray:
+    """Blocks of random bytes whose values have this standard deviation."""
+    size, count = gguf.GGML_QUANT_SIZES[kind]
+    blocks = np.random.default_rng(seed).integers(0, 256, (shape[0] * shape[1] // size, count), np.uint8)
+
+    def with_unit(unit: float) -> np.ndarray:
+        for at in K_BLOCKS[kind.name]:
+            blocks[:, at : at + 2] = np.frombuffer(np.float16(unit).tobytes(), np.uint8)
+        return blocks.reshape(shape[0], -1)
+
+    return with_unit(spread / float(gguf.quants.dequantize(with_unit(1), kind).std()))
+
+
+def packed(data: np.ndarray, number: int, dtype: str) -> tuple[Any, np.ndarray]:
+    """Matrix `number` of a model, and the type of its blocks."""
+    if dtype == "k-blocks":
+        kind = gguf.GGMLQuantizationType[list(K_BLOCKS)[number % len(K_BLOCKS)]]
+        return kind, k_blocks(kind, data.shape, number)
+    kind = gguf.GGMLQuantizationType[BLOCKS[number % len(BLOCKS)] if dtype == "blocks" else "F16"]
+    return kind, gguf.quants.quantize(data, kind)
 
 
 def permuted(weight: np.ndarray, heads: int) -> np.ndarray:
@@ -164,8 +190,7 @@ def write(path: Path, model: Any, architecture: str, dtype: str) -> None:
         data = np.ascontiguousarray(stored(name, value.float().numpy(), config, architecture))
         kind = gguf.GGMLQuantizationType.F32
         if data.ndim >= 2 and dtype not in ("float32", "parts"):
-            kind = gguf.GGMLQuantizationType[BLOCKS[i % len(BLOCKS)] if dtype == "blocks" else "F16"]
-            data = gguf.quants.quantize(data, kind)
+            kind, data = packed(data, i, dtype)
         file.add_tensor(target, data, raw_dtype=kind)
     rope = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type") == "llama3":
@@ -179,15 +204,14 @@ def write(path: Path, model: Any, architecture: str, dtype: str) -> None:
     file.close()
 
 
-def rounded(model: Any, architecture: str) -> None:
+def rounded(model: Any, architecture: str, dtype: str) -> None:
     """Gives the model the values that its blocks store."""
     import torch
 
     for i, (name, value) in enumerate(model.state_dict().items()):
         if value.dim() >= 2:
-            kind = gguf.GGMLQuantizationType[BLOCKS[i % len(BLOCKS)]]
-            data = stored(name, value.numpy(), model.config, architecture)
-            data = gguf.quants.dequantize(gguf.quants.quantize(data, kind), kind)
+            kind, data = packed(stored(name, value.numpy(), model.config, architecture), i, dtype)
+            data = gguf.quants.dequantize(data, kind)
             heads = {".q_proj.": model.config.num_attention_heads, ".k_proj.": model.config.num_key_value_heads}
             for part, count in heads.items():
                 if part in name and architecture in PERMUTED:
@@ -199,8 +223,8 @@ def save(name: str, folder: Path) -> None:
     architecture, kind, config, dtype = CASES[name]
     folder.mkdir(parents=True, exist_ok=True)
     model = huggingface.make(kind, config)
-    if dtype == "blocks":
-        rounded(model, architecture)
+    if dtype in ("blocks", "k-blocks"):
+        rounded(model, architecture, dtype)
     elif dtype != "parts":
         model = model.to(getattr(__import__("torch"), dtype)).float()
     write(folder / f"{name}.gguf", model, architecture, dtype)

@@ -59,7 +59,9 @@ static void count_weights(const lp_module *module, int64_t *all, int64_t *known)
   LP_FOR_FUNCS(func, module) {
     LP_FOR_OPS(op, func->region) {
       if (!lp_op_is_weighted(op) || lp_op_in(op, SCALE)) continue;
-      if (!lp_storage_find(lp_op_str(op, "weight_dtype", NULL), &storage) || lp_dtype_is_float(storage.dtype)) continue;
+      if (!lp_storage_find(lp_op_str(op, "weight_dtype", NULL), &storage) || lp_dtype_is_float(storage.dtype) ||
+          storage.packed)
+        continue;
       for (int32_t i = WEIGHT; i <= GATE; i += GATE - WEIGHT) {
         const lp_value *weight = lp_op_in(op, i);
         if (!weight) continue;

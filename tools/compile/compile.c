@@ -39,6 +39,16 @@ static void choose_kv_dtype(lp_compile_request *request) {
   if (!request->kv_dtype && lp_rounds_activations(request)) request->kv_dtype = "f16";
 }
 
+/* Products with the blocks of a GGUF file round activations, as llama.cpp's do, unless an option says otherwise. */
+static void round_beside_blocks(const lp_module *module, lp_compile_request *request) {
+  if (request->activations || request->dtype_device || request->dtype_cloud) return;
+  LP_FOR_FUNCS(func, module) {
+    LP_FOR_OPS(op, func->region)
+    if (op->kind == LP_OP_WEIGHT && lp_weight_blocks(op->out[0])) request->activations = "auto";
+  }
+  choose_kv_dtype(request);
+}
+
 /* --lora=FOLDER[,scale=S]; release with release_adapters(). */
 static lp_status read_adapters(const lp_texts *texts, lp_adapter **out, lp_diag *diag) {
   static const char word[] = ",scale=";
@@ -73,6 +83,7 @@ static lp_status import_and_emit(lp_compile *compile, const lp_import_options *i
   lp_module *module = NULL;
   compile->import = import;
   LP_TRY(lp_generator_import(compile->model, import, &module, diag));
+  round_beside_blocks(module, &compile->request);
   lp_map *squares = lp_map_create();
   lp_status status = write_gguf_companions(compile, diag);
   if (status == LP_OK) status = lp_compile_read_activations(compile, module->arena, squares, diag);

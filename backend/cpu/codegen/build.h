@@ -78,6 +78,8 @@ void cpu_loop_end(cpu_emitter *e, cpu_loop *loop);
 void cpu_share(cpu_emitter *e, LLVMValueRef count, LLVMValueRef *from, LLVMValueRef *to);
 /* Contiguous strides of `type` in elements; a cache's rows are `c` apart. `strides` is [rank]. */
 void cpu_strides(cpu_emitter *e, const lp_value *value, LLVMValueRef *strides);
+/* The lpk_groups of a product's weight or of a table (rules/linear.c). */
+LLVMValueRef cpu_groups(cpu_emitter *e, const cpu_constant *w);
 int cpu_kernel_isa(const cpu_emitter *e);
 int cpu_kernel_dot(const cpu_emitter *e);
 /* How the operator, an op.linear or op.attention, multiplies bf16: LPK_PAIRS_*. */

@@ -9,13 +9,14 @@
 #include "backend/values.h"
 #include "base/map.h"
 
-static lpk_group_form group_form(const cpu_constant *c) {
+lpk_group_form cpu_group_form(const cpu_constant *c) {
   return (lpk_group_form){.n = c->n,
                           .k = c->k,
                           .group = c->group,
-                          .bits = lp_dtype_bits(c->codes),
+                          .bits = c->bits,
                           .scale = cpu_kernel_dtype(c->scale_dtype),
-                          .zeros = c->zeros};
+                          .zeros = c->zeros,
+                          .super = c->super};
 }
 
 static void static_shape(cpu_constant *constant) {
@@ -27,7 +28,7 @@ static void packed_shape(cpu_constant *constant) {
   lp_stored_constant *stored = &constant->stored;
   int64_t panels = constant->experts * LPK_PANELS(constant->n) * (constant->gated ? 2 : 1);
   if (constant->form == CPU_FORM_GROUPS) {
-    lpk_group_form form = group_form(constant);
+    lpk_group_form form = cpu_group_form(constant);
     stored->rank = 2;
     stored->dim[0] = panels, stored->dim[1] = (int64_t)lpk_group_panel_bytes(&form);
     return;
@@ -125,8 +126,8 @@ static void constant_key(const cpu_constant *constant, lp_buf *key) {
     if (constant->zero[i]) lp_constant_identity(constant->zero[i], key);
   }
   if (constant->form == CPU_FORM_GROUPS)
-    lp_buf_printf(key, " %s by %" PRId64 " %s%s", lp_dtype_name(constant->codes), constant->group,
-                  lp_dtype_name(constant->scale_dtype), constant->zeros ? " z" : "");
+    lp_buf_printf(key, " %s by %" PRId64 " %s%s%s", lp_dtype_name(constant->codes), constant->group,
+                  lp_dtype_name(constant->scale_dtype), constant->zeros ? " z" : "", constant->blocks ? " kept" : "");
   lp_buf_printf(key, " as %d %s%s%s %" PRId64, (int)constant->form, lp_dtype_name(constant->stored.dtype),
                 constant->transpose ? " t" : "", constant->gated ? " g" : "", constant->experts);
   for (int32_t i = 0; i < constant->stored.rank; i++)

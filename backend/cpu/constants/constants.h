@@ -4,6 +4,8 @@
 #define LP_CPU_CONSTANTS_H
 
 #include "backend/constants.h"
+#include "backend/cpu/kernels/pack.h"
+#include "ir/blocks.h"
 
 /* The layout of a constant in weights.safetensors. */
 typedef enum {
@@ -29,8 +31,11 @@ typedef struct {
   lp_value *scale[2], *zero[2];
   int64_t group; /* the number of rows of k that share a scale */
   /* GROUPS */
-  lp_dtype codes, scale_dtype; /* I8, U4 or U2; f32, f16 or bf16 */
-  bool zeros;                  /* zero points are stored */
+  lp_dtype codes, scale_dtype; /* I8, U4 or U2; f32, f16 or bf16, or bytes of super-blocks */
+  int bits;                    /* of a code */
+  int zeros;                   /* LPK_ZEROS, LPK_MINIMA: they are stored */
+  int super;                   /* see lpk_groups */
+  const lp_block_form *blocks; /* the value's, whose codes and scales are stored as they are; NULL: none */
 } cpu_constant;
 
 /* The constant of operand `index` of `op` in a form; NULL for CPU_FORM_NONE. Reads no weight. */
@@ -40,11 +45,16 @@ LP_MUST_USE lp_status cpu_constant_get(lp_constants *constants, const lp_op *op,
 void cpu_constants_place(lp_constants *constants);
 /* The form of the weight of an op.linear: GROUPS for integers and where `weight_dtype` asks for them. */
 cpu_form cpu_linear_weight_form(const lp_op *op);
+/* The blocks that a product's weight, or an embedding's table, and its gate keep where `weight_dtype` names them; NULL:
+ * they are converted. */
+const lp_block_form *cpu_kept_blocks(const lp_op *op);
 /* Tells whether an op.linear is computed with activations of 8 bits: `activations` asks for it, and the groups of its
  * weight are whole blocks of the kernel. */
 bool cpu_linear_is_integer(const lp_op *op);
 /* Tells whether `activations` asks for products of bf16, which a processor may have. */
 bool cpu_op_asks_bf16(const lp_op *op);
+/* The layout of GROUPS (kernels/pack.h). */
+lpk_group_form cpu_group_form(const cpu_constant *constant);
 /* Fills the fields of `constant` for groups and integer weights. The caller has set n, k and transpose (groups.c). */
 void cpu_describe_groups(const lp_op *op, cpu_constant *constant);
 

@@ -1,23 +1,36 @@
 /* Decides which weights of op.linear are stored in groups, and in which form. Nothing here reads a weight. */
 #include "backend/cpu/constants/constants.h"
 
+#include "backend/cpu/kernels/kernels.h"
 #include "backend/values.h"
 
-enum { W = 1, SCALE = 5, ZERO, GATE_SCALE, GATE_ZERO };
+enum { W = 1, GATE = 4, SCALE = 5, ZERO, GATE_SCALE, GATE_ZERO };
 enum { WORD_ROWS = 16 };  /* the size of a group is a multiple of it */
 enum { BLOCK_ROWS = 32 }; /* of activations that share a scale */
-
-/* The type that `weight_dtype` asks for, if it is an integer type. */
-static bool asked_codes(const lp_op *op, lp_dtype *codes) {
-  lp_storage asked;
-  bool integer = lp_storage_find(lp_op_str(op, "weight_dtype", NULL), &asked) && !lp_dtype_is_float(asked.dtype);
-  *codes = integer ? asked.dtype : LP_I8;
-  return integer;
-}
 
 static int64_t inner_size(const lp_op *op) {
   int64_t k = 0;
   return lp_type_static_dim(lp_op_in(op, 0)->type, -1, &k) ? k : 0;
+}
+
+const lp_block_form *cpu_kept_blocks(const lp_op *op) {
+  const bool table = op->kind == LP_OP_GATHER;
+  const lp_value *weight = lp_op_in(op, table ? 0 : W), *gate = table ? NULL : lp_op_in(op, GATE);
+  const lp_block_form *form = lp_weight_blocks(weight);
+  int64_t k;
+  if (!form || !lp_streq(lp_op_str(op, "weight_dtype", NULL), form->name) || (gate && lp_weight_blocks(gate) != form))
+    return NULL;
+  if (table) return form;
+  return lp_op_bool(op, "transpose_b", false) && lp_type_static_dim(weight->type, 1, &k) && k == inner_size(op) ? form
+                                                                                                                : NULL;
+}
+
+/* The type that `weight_dtype` asks for, if it is an integer type; blocks that are not kept become codes of 8 bits. */
+static bool asked_codes(const lp_op *op, lp_dtype *codes) {
+  lp_storage asked;
+  bool integer = lp_storage_find(lp_op_str(op, "weight_dtype", NULL), &asked) && !lp_dtype_is_float(asked.dtype);
+  *codes = integer && !asked.packed ? asked.dtype : LP_I8;
+  return integer;
 }
 
 cpu_form cpu_linear_weight_form(const lp_op *op) {
@@ -61,13 +74,29 @@ static bool is_implied(const lp_value *zero, lp_dtype codes, lp_dtype own) {
   return at == (is_unsigned ? 1 << (lp_dtype_bits(codes) - 1) : 0);
 }
 
+static void describe_kept(const lp_block_form *form, cpu_constant *constant) {
+  const bool super = form->size > LP_WEIGHT_GROUP;
+  constant->blocks = form;
+  constant->group = form->group;
+  constant->codes = form->bits == 8 ? LP_I8 : LP_U4;
+  constant->bits = form->bits;
+  constant->scale_dtype = !super ? LP_F16 : form->mins ? LP_U8 : LP_I8;
+  constant->zeros = form->mins ? LPK_MINIMA : 0;
+  constant->super = super ? (int)form->size / form->group : 0;
+}
+
 void cpu_describe_groups(const lp_op *op, cpu_constant *constant) {
   int64_t group = lp_op_i64(op, "group", 0);
-  const lp_value *scale = lp_op_in(op, SCALE);
+  const lp_value *scale = lp_op_is_weighted(op) ? lp_op_in(op, SCALE) : NULL;
+  if (!scale && cpu_kept_blocks(op)) {
+    describe_kept(cpu_kept_blocks(op), constant);
+    return;
+  }
   if (!scale) {
     constant->group = constant->k < LP_WEIGHT_GROUP ? constant->k : LP_WEIGHT_GROUP;
     constant->scale_dtype = LP_F16;
     (void)asked_codes(op, &constant->codes);
+    constant->bits = lp_dtype_bits(constant->codes);
     return;
   }
   static const int32_t scales[] = {SCALE, GATE_SCALE}, zeros[] = {ZERO, GATE_ZERO};
@@ -79,7 +108,9 @@ void cpu_describe_groups(const lp_op *op, cpu_constant *constant) {
   lp_dtype own = lp_op_in(op, W)->type.dtype;
   constant->group = group > 0 && group < constant->k ? group : constant->k;
   constant->codes = code_dtype(own);
+  constant->bits = lp_dtype_bits(constant->codes);
   constant->scale_dtype = scale_dtype(scale->type.dtype);
-  constant->zeros = !is_implied(constant->zero[0], constant->codes, own) ||
-                    (constant->gate && !is_implied(constant->zero[1], constant->codes, own));
+  const bool implied = is_implied(constant->zero[0], constant->codes, own) &&
+                       (!constant->gate || is_implied(constant->zero[1], constant->codes, own));
+  constant->zeros = implied ? 0 : LPK_ZEROS;
 }

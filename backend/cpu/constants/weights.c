@@ -32,67 +32,83 @@ static void write_bias(lp_writer *writer, const cpu_constant *constant, const lp
   }
 }
 
-/* The packer reads f32, f16 and bf16: weights of f64 are narrowed first, integer weights dequantised. */
-static lp_status packer_weight(lp_module *module, const cpu_constant *constant, const lp_tensor *tensor, int which,
-                               lpk_weight *out, float **narrow, lp_diag *diag) {
-  *out =
-      (lpk_weight){tensor->data, constant->n, constant->k, cpu_kernel_dtype(tensor->type.dtype), constant->transpose};
-  *narrow = NULL;
-  if (constant->scale[which]) {
-    LP_TRY(cpu_dequantise(module, constant, tensor, which, narrow, diag));
-  } else if (tensor->type.dtype == LP_F64) {
-    int64_t count = constant->experts * constant->n * constant->k;
-    *narrow = lp_alloc(sizeof **narrow * (size_t)count);
-    for (int64_t i = 0; i < count; i++)
-      (*narrow)[i] = (float)lp_tensor_f64(tensor, i);
+/* What panels are packed from: the elements, narrowed from f64 or dequantised where the packer has no such type, or
+ * the values of blocks, a panel at a time. */
+typedef struct {
+  lpk_weight weight;
+  float *narrow; /* released with free() */
+  lp_block_rows rows;
+} packer;
+
+static lp_status packer_open(lp_module *module, const cpu_constant *constant, int which, packer *out, lp_diag *diag) {
+  lp_tensor tensor;
+  *out = (packer){0};
+  LP_TRY(cpu_rows_open(module, constant, which, &out->rows, diag));
+  if (out->rows.form) {
+    out->narrow = lp_alloc(sizeof *out->narrow * (size_t)(constant->k * LPK_PANEL));
+    return LP_OK;
   }
-  if (!*narrow) return LP_OK;
-  out->data = *narrow;
-  out->dtype = LPK_F32;
+  LP_TRY(lp_constant_data(module, which ? constant->gate : constant->value, &tensor, diag));
+  out->weight =
+      (lpk_weight){tensor.data, constant->n, constant->k, cpu_kernel_dtype(tensor.type.dtype), constant->transpose};
+  if (constant->scale[which]) {
+    LP_TRY(cpu_dequantise(module, constant, which, &out->narrow, diag));
+  } else if (tensor.type.dtype == LP_F64) {
+    int64_t count = constant->experts * constant->n * constant->k;
+    out->narrow = lp_alloc(sizeof *out->narrow * (size_t)count);
+    for (int64_t i = 0; i < count; i++)
+      out->narrow[i] = (float)lp_tensor_f64(&tensor, i);
+  }
+  if (!out->narrow) return LP_OK;
+  out->weight.data = out->narrow;
+  out->weight.dtype = LPK_F32;
   return LP_OK;
 }
 
+/* The elements of expert `e`. */
 static lpk_weight of_expert(const lpk_weight *all, int64_t e) {
   lpk_weight own = *all;
   if (own.data) own.data = (const char *)all->data + e * all->n * all->k * (all->dtype == LPK_F32 ? 4 : 2);
   return own;
 }
 
-static lp_status write_panels(lp_module *module, lp_writer *writer, const cpu_constant *constant,
-                              const lp_tensor *tensor, const lp_tensor *gate, lp_diag *diag) {
-  float *narrow[2] = {NULL, NULL};
-  lpk_weight weight, other = {0};
-  LP_TRY(packer_weight(module, constant, tensor, 0, &weight, &narrow[0], diag));
-  lp_status status = gate ? packer_weight(module, constant, gate, 1, &other, &narrow[1], diag) : LP_OK;
-  if (status != LP_OK) {
-    free(narrow[0]);
-    return status;
+/* Writes panel `j` of expert `e`. */
+static void put_panel(lp_writer *writer, const cpu_constant *c, packer *p, void *panel, int dtype, int64_t e,
+                      int64_t j) {
+  lpk_weight weight = of_expert(&p->weight, e);
+  if (p->rows.form) {
+    const int64_t left = c->n - j * LPK_PANEL, columns = left < LPK_PANEL ? left : LPK_PANEL;
+    lp_block_rows_read(&p->rows, e * c->n + j * LPK_PANEL, columns, p->narrow);
+    weight = (lpk_weight){p->narrow, columns, c->k, LPK_F32, true};
+    j = 0;
   }
-  int dtype = cpu_kernel_dtype(constant->stored.dtype);
-  size_t bytes = lpk_panel_bytes(constant->k, dtype);
-  void *panel = lp_alloc(bytes);
-  for (int64_t e = 0; e < constant->experts; e++) {
-    const lpk_weight own = of_expert(&weight, e), own_gate = of_expert(&other, e);
-    for (int64_t j = 0; j < LPK_PANELS(constant->n); j++) {
-      if (gate) {
-        lpk_pack_panel(panel, dtype, &own_gate, j * LPK_PANEL);
-        lp_writer_put(writer, panel, bytes);
-      }
-      lpk_pack_panel(panel, dtype, &own, j * LPK_PANEL);
-      lp_writer_put(writer, panel, bytes);
-    }
+  lpk_pack_panel(panel, dtype, &weight, j * LPK_PANEL);
+  lp_writer_put(writer, panel, lpk_panel_bytes(c->k, dtype));
+}
+
+static lp_status write_panels(lp_module *module, lp_writer *writer, const cpu_constant *constant, lp_diag *diag) {
+  packer value, gate = {0};
+  lp_status status = packer_open(module, constant, 0, &value, diag);
+  if (status == LP_OK && constant->gate) status = packer_open(module, constant, 1, &gate, diag);
+  const int dtype = cpu_kernel_dtype(constant->stored.dtype);
+  const int64_t panels = LPK_PANELS(constant->n);
+  void *panel = lp_alloc(lpk_panel_bytes(constant->k, dtype));
+  for (int64_t at = 0; status == LP_OK && at < constant->experts * panels; at++) {
+    if (constant->gate) put_panel(writer, constant, &gate, panel, dtype, at / panels, at % panels);
+    put_panel(writer, constant, &value, panel, dtype, at / panels, at % panels);
   }
   free(panel);
-  free(narrow[0]);
-  free(narrow[1]);
-  return LP_OK;
+  free(value.narrow);
+  free(gate.narrow);
+  return status;
 }
 
 static lp_status put_constant(lp_module *module, lp_writer *writer, const lp_stored_constant *stored, lp_diag *diag) {
   const cpu_constant *constant = (const cpu_constant *)stored;
-  lp_tensor tensor, gate = {0};
+  lp_tensor tensor;
+  if (constant->form == CPU_FORM_PANELS) return write_panels(module, writer, constant, diag);
+  if (constant->form == CPU_FORM_GROUPS) return cpu_write_groups(module, writer, constant, diag);
   LP_TRY(lp_constant_data(module, constant->value, &tensor, diag));
-  if (constant->gate) LP_TRY(lp_constant_data(module, constant->gate, &gate, diag));
   switch (constant->form) {
   case CPU_FORM_F32:
     if (lp_dtype_is_float(tensor.type.dtype))
@@ -100,10 +116,6 @@ static lp_status put_constant(lp_module *module, lp_writer *writer, const lp_sto
     else
       write_raw(writer, &tensor, constant->stored.bytes);
     break;
-  case CPU_FORM_PANELS:
-    return write_panels(module, writer, constant, &tensor, constant->gate ? &gate : NULL, diag);
-  case CPU_FORM_GROUPS:
-    return cpu_write_groups(module, writer, constant, &tensor, constant->gate ? &gate : NULL, diag);
   case CPU_FORM_BIAS:
     write_bias(writer, constant, &tensor);
     break;

@@ -22,6 +22,7 @@ enum { BLOCK = 32 };
 enum {
   DOT_PAIRS, /* vpmaddwd: both operands are widened to 16 bits before */
   DOT_SIGNS, /* vpmaddubsw of |w| and x with the sign of w: two products of 127 * 128 fit 16 bits */
+  DOT_SUMS,  /* vpmaddubsw of codes of 5 and 6 bits: two products of 63 * 127 fit 16 bits */
   DOT_SMALL, /* vpmaddubsw of codes below 16, and sums of 16 bits: eight steps reach 8 * 2 * 15 * 127 */
   DOT_VNNI,  /* vpdpbusd; codes of 8 bits are read as unsigned, 128 above their value */
   DOT_SDOT,  /* sdot */
@@ -39,7 +40,8 @@ INLINE int dot_kind(int dot, int bits, int zeros, int many) {
          : dot == LPK_DOT_I8MM && many                                            ? DOT_SMMLA
          : dot == LPK_DOT_SDOT || dot == LPK_DOT_I8MM                             ? DOT_SDOT
          : dot == LPK_DOT_SMULL                                                   ? DOT_SMULL
-         : bits < 8                                                               ? DOT_SMALL
+         : bits < 5                                                               ? DOT_SMALL
+         : bits < 8                                                               ? DOT_SUMS
          : many                                                                   ? DOT_PAIRS
                                                                                   : DOT_SIGNS;
 }
@@ -58,9 +60,9 @@ INLINE int block_steps(int kind) {
   return kind == DOT_PAIRS ? BLOCK / 2 : BLOCK / 4;
 }
 
-/* The number of steps in a word of a weight's codes. */
+/* The number of steps in a word of a weight's codes, or of their low bits. */
 INLINE int word_steps(int kind, int bits) {
-  return kind == DOT_PAIRS ? 2 : 8 / bits;
+  return kind == DOT_PAIRS ? 2 : bits == 5 || bits == 6 ? 2 : 8 / bits;
 }
 
 /* What dot_step's codes exceed those of the weight by. */
@@ -75,11 +77,14 @@ INLINE v16w widen_bytes(v16w word, int step) {
   return (v16w)(step ? pairs >> 8 : (v32s)(pairs << 8) >> 8);
 }
 
-/* The operand of step `step` of a word. */
-INLINE v16w step_codes(v16w word, int step, int kind, int bits) {
+/* The operand of step `step` of a word. Codes of 5 and 6 bits take their high bits from step `high_step` of a word of
+ * these. */
+INLINE v16w step_codes(v16w word, int step, v16w high, int high_step, int kind, int bits) {
   if (kind == DOT_PAIRS) return widen_bytes(word, step);
   if (bits == 8) return reads_unsigned(kind) ? word ^ 0x80808080u : word;
-  v16w codes = word >> (uint32_t)(step * bits) & (bits == 4 ? 0x0f0f0f0fu : 0x03030303u);
+  v16w codes = bits == 2 ? word >> (uint32_t)(step * 2) & 0x03030303u : word >> (uint32_t)(step * 4) & 0x0f0f0f0fu;
+  if (bits == 5) codes |= (high >> (uint32_t)high_step & 0x01010101u) << 4;
+  if (bits == 6) codes |= (high >> (uint32_t)(high_step * 2) & 0x03030303u) << 4;
   typedef uint8_t v64b __attribute__((ext_vector_type(64)));
   return kind == DOT_TILES ? (v16w)((v64b)codes - (uint8_t)(1 << (bits - 1))) : codes;
 }
@@ -89,6 +94,10 @@ typedef int32_t v8i __attribute__((ext_vector_type(8)));
 
 INLINE v8i add_signs(v8i sum, v8i w, v8i x) {
   __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8((__m256i)w), _mm256_sign_epi8((__m256i)x, (__m256i)w));
+  return sum + (v8i)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+INLINE v8i add_sums(v8i sum, v8i w, v8i x) {
+  __m256i pairs = _mm256_maddubs_epi16((__m256i)w, (__m256i)x);
   return sum + (v8i)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 }
 INLINE v8i add_pairs(v8i sum, v8i w, v8i x) {
@@ -109,6 +118,7 @@ INLINE v16i join8(v8i lo, v8i hi) {
 INLINE v16i dot_add(v16i sum, v16i w, v16i x, int kind, int dot) {
   if (kind == DOT_SIGNS) return join8(add_signs(sum.lo, w.lo, x.lo), add_signs(sum.hi, w.hi, x.hi));
   if (kind == DOT_PAIRS) return join8(add_pairs(sum.lo, w.lo, x.lo), add_pairs(sum.hi, w.hi, x.hi));
+  if (kind == DOT_SUMS) return join8(add_sums(sum.lo, w.lo, x.lo), add_sums(sum.hi, w.hi, x.hi));
   if (kind == DOT_SMALL) return join8(add_small(sum.lo, w.lo, x.lo), add_small(sum.hi, w.hi, x.hi));
 #if defined(__AVX512VNNI__)
   if (dot != LPK_DOT_VNNI256) return (v16i)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, (__m512i)x);

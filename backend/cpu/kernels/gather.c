@@ -45,27 +45,46 @@ KERNEL void lpk_embed(float *y, const void *table, const void *index, int64_t co
   }
 }
 
-/* The code of element `k` of a group, in column `column` of a panel. */
-INLINE int32_t code_at(const char *codes, int64_t k, int64_t column, int bits) {
-  int64_t words = word_rows(bits);
+INLINE uint32_t word_at(const char *words, int64_t row, int64_t column) {
   uint32_t word;
-  memcpy(&word, codes + (k / words * LPK_PANEL + column) * 4, sizeof word);
-  word >>= (uint32_t)(k % words * bits);
-  return bits == 8 ? (int8_t)(word & 0xff) : (int32_t)(word & ((1u << bits) - 1)) - (1 << (bits - 1));
+  memcpy(&word, words + (row * LPK_PANEL + column) * 4, sizeof word);
+  return word;
+}
+
+/* The code of element `k` of a group, in column `column` of a panel, less the middle of the range without minima. */
+INLINE int32_t code_at(const groups *q, const char *codes, int64_t k, int64_t column) {
+  int bits = low_bits(q), more = high_bits(q);
+  int64_t words = word_rows(bits);
+  uint32_t code = word_at(codes, k / words, column) >> (uint32_t)(k % words * bits);
+  if (bits == 8) return (int8_t)(code & 0xff);
+  code &= (1u << bits) - 1;
+  if (more) {
+    uint32_t word = word_at(codes + plane_bytes(q->group, bits), k / word_rows(more), column);
+    code |= (word >> (uint32_t)high_place(k % word_rows(more), more) & ((1u << more) - 1)) << bits;
+  }
+  return (int32_t)code - (q->zeros ? 0 : 1 << (q->bits - 1));
+}
+
+/* The scale, or with `minima` the minimum, of a column of a group. */
+INLINE float factor_of(const groups *q, const group_place *g, int64_t column, int minima) {
+  const char *at = g->head + (minima ? scale_bytes(q) : 0);
+  if (!q->super) return widen(at, column, q->scale);
+  float byte = q->scale == LPK_I8 && !minima ? ((const int8_t *)at)[column] : ((const uint8_t *)at)[column];
+  return widen(g->super, column + (minima ? LPK_PANEL : 0), LPK_F16) * byte;
 }
 
 KERNEL void lpk_embed_groups(float *y, const void *table, const void *index, int64_t count, int64_t vocab,
-                             int64_t width, int64_t group, int bits, int scale, int itype, int64_t thread,
-                             int64_t threads) {
-  groups q = {.bits = bits, .scale = scale, .group = group};
-  int64_t per_row = (width + group - 1) / group, end = share(count * per_row, thread + 1, threads);
+                             int64_t width, const lpk_groups *q, int itype, int64_t thread, int64_t threads) {
+  int64_t per_row = (width + q->group - 1) / q->group, end = share(count * per_row, thread + 1, threads);
   for (int64_t i = share(count * per_row, thread, threads); i < end; i++) {
-    int64_t row = index_at(index, i / per_row, itype, vocab), first = i % per_row * group, column = row % LPK_PANEL;
-    const char *head = (const char *)table + row / LPK_PANEL * panel_bytes(&q, width) + i % per_row * group_bytes(&q);
-    float of_group = widen(head, column, scale);
+    int64_t row = index_at(index, i / per_row, itype, vocab), first = i % per_row * q->group, column = row % LPK_PANEL;
+    group_place at = find_group(q, (const char *)table + row / LPK_PANEL * panel_bytes(q, width), i % per_row);
+    float scale = factor_of(q, &at, column, 0), less = q->zeros ? factor_of(q, &at, column, 1) : 0;
     float *to = y + i / per_row * width + first;
-    for (int64_t k = 0; k < min64(group, width - first); k++)
-      to[k] = (float)code_at(head + head_bytes(&q), k, column, bits) * of_group;
+    for (int64_t k = 0; k < min64(q->group, width - first); k++) {
+      float value = (float)code_at(q, at.head + head_bytes(q), k, column) * scale;
+      to[k] = q->zeros ? value - less : value;
+    }
   }
 }
 

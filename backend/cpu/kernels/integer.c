@@ -32,9 +32,11 @@ INLINE int64_t stretch_blocks(int kind) {
 /* The operands of all steps of a block, columns 16 h ..; words past the block's count are zero. */
 INLINE void decode_steps(v16w *steps, const block *b, const form *f, int h, int kind) {
   int per_word = word_steps(kind, f->q.bits);
-  UNROLL for (int64_t w = 0; w < BLOCK / word_rows(f->q.bits); w++) {
+  v16w high = load_high(b, f, h);
+  UNROLL for (int64_t w = 0; w < unit_words(&f->q); w++) {
     v16w word = w < b->count ? load_word(b->words + w * LPK_PANEL + h * LANES) : (v16w)0u;
-    UNROLL for (int s = 0; s < per_word; s++) steps[w * per_word + s] = step_codes(word, s, kind, f->q.bits);
+    UNROLL for (int s = 0; s < per_word; s++) steps[w * per_word + s] =
+        step_codes(word, s, high, (int)w * per_word + s, kind, f->q.bits);
   }
 }
 
@@ -54,27 +56,26 @@ INLINE void decode_block_pairs(uint32_t *wide, const block *b, const form *f, in
 }
 
 INLINE void decode_block(uint32_t *wide, const block *b, const form *f, int kind) {
-  int per_word = word_steps(kind, f->q.bits);
   if (kind == DOT_SMMLA) {
     decode_block_pairs(wide, b, f, kind);
     return;
   }
-  for (int64_t w = 0; w < BLOCK / word_rows(f->q.bits); w++)
-    UNROLL for (int s = 0; s < per_word; s++) UNROLL for (int h = 0; h < 2; h++) {
-      v16w word = w < b->count ? load_word(b->words + w * LPK_PANEL + h * LANES) : (v16w)0u;
-      *(v16w_any *)(wide + (w * per_word + s) * LPK_PANEL + h * LANES) = step_codes(word, s, kind, f->q.bits);
-    }
+  UNROLL for (int h = 0; h < 2; h++) {
+    v16w steps[BLOCK / 2];
+    decode_steps(steps, b, f, h, kind);
+    UNROLL for (int s = 0; s < unit_steps(f, kind); s++) * (v16w_any *)(wide + s * LPK_PANEL + h * LANES) = steps[s];
+  }
 }
 
-/* Decodes blocks first .. first + count of a panel; rows past k are zero. */
+/* Decodes units first .. first + count of a panel; rows past k are zero. */
 INLINE void decode_blocks(const integer_work *work, const char *panel, const form *f, int64_t first, int64_t count,
                           int kind) {
   for (int64_t i = 0; i < count; i++) {
     block b = find_block(panel, f, first + i);
-    if (first + i >= f->k / BLOCK) b.count = words_left(f, first + i);
-    decode_block(work->wide + i * block_steps(kind) * LPK_PANEL, &b, f, kind);
+    if (first + i >= f->k / unit_rows(&f->q)) b.count = words_left(f, first + i);
+    decode_block(work->wide + i * unit_steps(f, kind) * LPK_PANEL, &b, f, kind);
     UNROLL for (int h = 0; h < 2; h++)
-        store16(work->scales + i * LPK_PANEL + h * LANES, load_weight(b.head, h * LANES, f->q.scale));
+        store16(work->scales + i * LPK_PANEL + h * LANES, load_scale(&f->q, &b.group, h));
   }
 }
 
@@ -106,7 +107,7 @@ INLINE void tile_products(v16i *dot, const form *f, const uint32_t *wide, const 
   UNROLL for (int r = 0; r < rows; r++) UNROLL for (int c = 0; c < cols; c++) dot[r * cols + c] =
       first_sum(f, x->starts[r], kind);
   int side = steps_at_once(kind);
-  for (int s = 0; s < block_steps(kind); s += side)
+  for (int s = 0; s < unit_steps(f, kind); s += side)
     UNROLL for (int e = 0; e < side; e++) {
       v16i w[2];
       UNROLL for (int c = 0; c < cols; c++) w[c] = (v16i)load_word(wide + (s + e) * LPK_PANEL + c * LANES);
@@ -146,7 +147,7 @@ INLINE void tile_products_pairs(v16i *dot, const form *f, const uint32_t *wide, 
 
 /* acc[rows][cols] += the products of a block. `wide` and `scales` are at the column of the tile; `column` counts
  * vectors. */
-INLINE void tile_block(v16 *acc, const form *f, const uint32_t *wide, const float *scales, const char *head,
+INLINE void tile_block(v16 *acc, const form *f, const uint32_t *wide, const float *scales, const group_place *group,
                        const rounded_rows *x, int rows, int column, prefetch *ahead, int kind) {
   int cols = integer_cols(f->dot);
   v16i dot[2 * TILE_ROWS];
@@ -158,8 +159,9 @@ INLINE void tile_block(v16 *acc, const form *f, const uint32_t *wide, const floa
     __builtin_prefetch(ahead->at);
   UNROLL for (int c = 0; c < cols; c++) UNROLL for (int r = 0; r < rows; r++) {
     int j = r * cols + c;
-    v16 value = block_value(dot_sum(dot[j], kind), f, head, column + c, x->starts[r], kind),
+    v16 value = block_value(dot_sum(dot[j], kind), f, group, column + c, x->starts[r], kind),
         scale = load16(scales + c * LANES);
+    acc[j] = less_minima(acc[j], f, group, column + c, x->starts[r]);
     acc[j] = add_scaled(acc[j], value, scale, x->scales[r], &f->q);
   }
 }
@@ -173,10 +175,10 @@ INLINE void tile_blocks(float *part, const integer_work *work, const form *f, co
   UNROLL for (int j = 0; j < rows * cols; j++) acc[j] =
       first ? load16(part + j / cols * LPK_PANEL + j % cols * LANES) : splat(0);
   for (int64_t b = 0; b < count; b++) {
-    rounded_rows x = rounded_tile(tile, 0, TILE_ROWS, first + b, f->k, kind);
-    const uint32_t *wide = work->wide + b * block_steps(kind) * LPK_PANEL + column_words(column, kind);
-    const char *head = f->q.zeros ? find_block(panel, f, first + b).head : 0;
-    tile_block(acc, f, wide, work->scales + b * LPK_PANEL + column * LANES, head, &x, rows, column, &ahead, kind);
+    rounded_rows x = rounded_unit(tile, 0, TILE_ROWS, first + b, &f->q, f->k, kind);
+    const uint32_t *wide = work->wide + b * unit_steps(f, kind) * LPK_PANEL + column_words(column, kind);
+    group_place group = find_block(panel, f, first + b).group;
+    tile_block(acc, f, wide, work->scales + b * LPK_PANEL + column * LANES, &group, &x, rows, column, &ahead, kind);
   }
   UNROLL for (int j = 0; j < rows * cols; j++) store16(part + j / cols * LPK_PANEL + j % cols * LANES, acc[j]);
 }
@@ -267,12 +269,13 @@ INLINE void amx_advance(amx_place *at, const amx_stretch *s, const form *f) {
 /* acc[first .. end] += the scaled sums of block `b` of a tile's rows. */
 INLINE void amx_add_sums(v16 *acc, const int32_t *sums, const amx_stretch *s, const rounded_rows *x, const form *f,
                          int64_t b, int column, int first, int end, int kind) {
-  const char *head = f->q.zeros ? find_block(s->panel, f, s->first + b).head : 0;
+  group_place group = find_block(s->panel, f, s->first + b).group;
   v16 scale = load16(s->work->scales + b * LPK_PANEL + column * LANES);
   UNROLL for (int r = first; r < end; r++) {
     int64_t at = b * AMX_ROWS + r;
     v16i sum = (v16i)load16((const float *)sums + r * LANES);
-    v16 value = block_value(sum, f, head, column, x->starts[at], kind);
+    v16 value = block_value(sum, f, &group, column, x->starts[at], kind);
+    acc[r] = less_minima(acc[r], f, &group, column, x->starts[at]);
     acc[r] = add_scaled(acc[r], value, scale, x->scales[at], &f->q);
   }
 }
@@ -317,11 +320,11 @@ INLINE void amx_multiply_stretch(amx_stretch *s, const form *f, int rows, int ki
  * writes the result. It works in stretches of k, so that the decoded weights stay in L1. */
 INLINE void gemm_panel(const integer_work *work, const linear *l, const form *f, const rounded_rows *x,
                        const result_block *block, int64_t half, int kind) {
-  int64_t blocks = block_count(f->k), most = stretch_blocks(kind), panels = f->gated ? 2 : 1;
+  int64_t blocks = unit_count(f), most = stretch_blocks(kind), panels = f->gated ? 2 : 1;
   const char *at = (const char *)l->w + (panels * block->panel + half) * panel_bytes(&f->q, f->k);
   for (int64_t b0 = 0; b0 < blocks; b0 += most) {
     int64_t count = min64(most, blocks - b0);
-    const char *here = find_block(at, f, b0).head, *next = find_block(at, f, b0 + count).head;
+    const char *here = find_block(at, f, b0).group.head, *next = find_block(at, f, b0 + count).group.head;
     int64_t size = next - here; /* the next stretch is as long */
     decode_blocks(work, at, f, b0, count, kind);
     if (f->dot == LPK_DOT_AMX) {

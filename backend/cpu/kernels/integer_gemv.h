@@ -2,34 +2,7 @@
 #ifndef LP_KERNELS_INTEGER_GEMV_H
 #define LP_KERNELS_INTEGER_GEMV_H
 
-#include "backend/cpu/kernels/groups.h"
-#include "backend/cpu/kernels/linear_form.h"
-#include "backend/cpu/kernels/rounded.h"
-
-/* A block of k in a panel: the head of its group (scales and zero points), and its words. */
-typedef struct {
-  const char *head;
-  const uint32_t *words; /* [count][LPK_PANEL] */
-  int64_t count;
-} block;
-
-/* Block `number` of a panel; its words number `count` unless it is the last. */
-INLINE block find_block(const char *panel, const form *f, int64_t number) {
-  int64_t row = number * BLOCK, group = row / f->q.group, in_group = row % f->q.group, words = word_rows(f->q.bits);
-  block b = {.head = panel + group * group_bytes(&f->q), .count = BLOCK / words};
-  b.words = (const uint32_t *)(b.head + head_bytes(&f->q)) + in_group / words * LPK_PANEL;
-  return b;
-}
-
-/* Words of block `number`, of which the last of k may have fewer, or none. */
-INLINE int64_t words_left(const form *f, int64_t number) {
-  int64_t words = word_rows(f->q.bits);
-  return max64(0, (min64(BLOCK, f->k - number * BLOCK) + words - 1) / words);
-}
-
-INLINE v16w load_word(const uint32_t *word) {
-  return *(const v16w_any *)word;
-}
+#include "backend/cpu/kernels/unit.h"
 
 INLINE v16i splat_word(int32_t x) {
   return (v16i)x;
@@ -41,12 +14,12 @@ INLINE v16i first_sum(const form *f, int32_t start, int kind) {
 }
 
 /* The products of a block as floats, without the scales of weights and activations: the sum less the zero point
- * times the sum of the codes. `head`: of the group, of which columns 16 h .. are computed. */
-INLINE v16 block_value(v16i sum, const form *f, const char *head, int h, int32_t start, int kind) {
+ * times the sum of the codes. `group`: of which columns 16 h .. are computed. */
+INLINE v16 block_value(v16i sum, const form *f, const group_place *group, int h, int32_t start, int kind) {
   if (kind == DOT_SMALL && !f->q.zeros) sum += splat_word(start);
   v16 value = __builtin_convertvector(sum, v16);
-  if (!f->q.zeros) return value;
-  v16 zero = load_zero(&f->q, head, h) + splat((float)code_offset(kind, f->q.bits));
+  if (f->q.zeros != LPK_ZEROS) return value;
+  v16 zero = load_zero(&f->q, group, h) + splat((float)code_offset(kind, f->q.bits));
   return __builtin_elementwise_fma(-zero, splat((float)start), value);
 }
 
@@ -55,6 +28,12 @@ INLINE v16 add_scaled(v16 sum, v16 value, v16 scale, float row_scale, const grou
   if (!has_binary_scale(q)) return __builtin_elementwise_fma(value * scale, splat(row_scale), sum);
   v16i larger = (v16i)value + (v16i)splat(row_scale);
   return __builtin_elementwise_fma((v16)larger, scale, sum);
+}
+
+/* The sum less a group's minima times the sum of a row's elements, which `start` is. */
+INLINE v16 less_minima(v16 sum, const form *f, const group_place *group, int h, int32_t start) {
+  if (f->q.zeros != LPK_MINIMA) return sum;
+  return __builtin_elementwise_fma(-load_zero(&f->q, group, h), (v16)splat_word(start), sum);
 }
 
 /* What a sum of such products is multiplied by to give the result. */
@@ -66,6 +45,7 @@ INLINE float sum_unit(const groups *q) {
  * latency. */
 INLINE void gemv_block(v16 *acc, const form *f, const block *b, const rounded_rows *x, int rows, int kind) {
   int per_word = word_steps(kind, f->q.bits), chains = rows == 1 ? 2 : 1;
+  v16w high[2] = {load_high(b, f, 0), load_high(b, f, 1)};
   v16i dot[2 * GEMV_ROWS];
   UNROLL for (int j = 0; j < 2 * rows * chains; j++) dot[j] =
       j % chains ? splat_word(0) : first_sum(f, x->starts[j / (2 * chains)], kind);
@@ -77,17 +57,19 @@ INLINE void gemv_block(v16 *acc, const form *f, const block *b, const rounded_ro
       v16w word = load_word(words + h * LANES);
       UNROLL for (int s = 0; s < per_word; s++) UNROLL for (int r = 0; r < rows; r++) {
         v16i *to = &dot[(r * 2 + h) * chains + (per_word > 1 ? s % chains : 0)];
-        *to = dot_add(*to, (v16i)step_codes(word, s, kind, f->q.bits), splat_word(codes[s * rows + r]), kind, f->dot);
+        *to = dot_add(*to, (v16i)step_codes(word, s, high[h], (int)i * per_word + s, kind, f->q.bits),
+                      splat_word(codes[s * rows + r]), kind, f->dot);
       }
     }
   }
   UNROLL for (int h = 0; h < 2; h++) {
-    v16 scale = load_weight(b->head, h * LANES, f->q.scale);
+    v16 scale = load_scale(&f->q, &b->group, h);
     UNROLL for (int r = 0; r < rows; r++) {
       int j = r * 2 + h;
       v16i all = dot_sum(dot[j * chains], kind);
       if (chains == 2) all += dot_sum(dot[j * 2 + 1], kind);
-      v16 value = block_value(all, f, b->head, h, x->starts[r], kind);
+      v16 value = block_value(all, f, &b->group, h, x->starts[r], kind);
+      acc[j] = less_minima(acc[j], f, &b->group, h, x->starts[r]);
       acc[j] = add_scaled(acc[j], value, scale, x->scales[r], &f->q);
     }
   }
@@ -98,10 +80,10 @@ INLINE void gemv_panel(v16 *acc, const linear *l, const form *f, const rounded_r
                        int kind) {
   const char *at = (const char *)l->w + panel * panel_bytes(&f->q, f->k);
   UNROLL for (int j = 0; j < 2 * rows; j++) acc[j] = splat(0);
-  for (int64_t i = 0; i < block_count(f->k); i++) {
-    rounded_rows here = rounded_tile(x, 0, rows, i, f->k, kind);
+  for (int64_t i = 0; i < unit_count(f); i++) {
+    rounded_rows here = rounded_unit(x, 0, rows, i, &f->q, f->k, kind);
     block b = find_block(at, f, i);
-    if (i >= f->k / BLOCK) b.count = words_left(f, i);
+    if (i >= f->k / unit_rows(&f->q)) b.count = words_left(f, i);
     gemv_block(acc, f, &b, &here, rows, kind);
   }
 }

@@ -122,11 +122,18 @@ void lpk_mark(const lp_frame *frame, int64_t thread);
 
 /* Weights in groups: rows [g * group, (g + 1) * group) of a panel share a scale, and with `zeros` a zero point, for
  * each column. A panel is its groups in order (pack.h): scales [LPK_PANEL] of type `scale` (LPK_F32, LPK_F16 or
- * LPK_BF16), zero points likewise, codes of `bits` (8, 4 or 2; 0: the weights are not in groups). A weight is (code -
- * zero) * scale; without zero points the zero is 0 for 8 bits, which have signed codes, and the middle of the range for
- * the others. 32 / bits rows of a column share a word of 32 bits. */
+ * LPK_BF16), zero points likewise, codes of `bits` (8, 6, 5, 4 or 2; 0: the weights are not in groups). A weight is
+ * (code - zero) * scale, or with LPK_MINIMA code * scale - zero; without zero points the zero is 0 for 8 bits, which
+ * have signed codes, and the middle of the range for the others. 32 / bits rows of a column share a word of 32 bits;
+ * codes of 5 and 6 bits are words of 4 bits, and after those of the group words of the high bits (pack.h).
+ *
+ * `super` groups, if not 0, form a super-block, whose scales, and minima, are bytes (`scale`: LPK_I8 or LPK_U8), each
+ * times one f16 that precedes the groups: [LPK_PANEL], and with minima [LPK_PANEL] more. k is a number of whole
+ * super-blocks. Then a group may have 16 rows for lpk_linear_integer, which reads no such group with the dot products
+ * LPK_DOT_AMX and LPK_DOT_I8MM. */
+enum { LPK_ZEROS = 1, LPK_MINIMA };
 typedef struct {
-  int bits, scale, zeros;
+  int bits, scale, zeros, super;
   int64_t group;
 } lpk_groups;
 
@@ -341,11 +348,10 @@ void lpk_gather(void *y, const void *x, const void *index, int64_t outer, int64_
 void lpk_embed(float *y, const void *table, const void *index, int64_t count, int64_t vocab,
                /* const: */ int64_t width, int dtype, int itype, int64_t thread, int64_t threads);
 
-/* The same of a table in groups (lpk_groups): row i is column i of its panels, as in a linear whose weight the table
- * is. */
+/* The same of a table in groups: row i is column i of its panels, as in a linear whose weight the table is. `q` must
+ * point to a constant, and has no zero points. */
 void lpk_embed_groups(float *y, const void *table, const void *index, int64_t count, int64_t vocab,
-                      /* const: */ int64_t width, int64_t group, int bits, int scale, int itype, int64_t thread,
-                      int64_t threads);
+                      /* const: */ int64_t width, const lpk_groups *q, int itype, int64_t thread, int64_t threads);
 
 /* GatherElements: y[dims] = x[.. index[dims] on `axis` ..]; y and index contiguous, x of sizes xdims, contiguous. */
 void lpk_gather_elements(void *y, const void *x, const void *index, const int64_t *dims, const int64_t *xdims,

@@ -175,9 +175,9 @@ INLINE void gemm_amx(const product *p, const linear *l, const form *f, const uin
   }
 }
 
-/* A stretch of rows of k within one group: of a panel of which `head` are the scales and zero points. */
+/* A stretch of rows of k within one group. */
 typedef struct {
-  const char *head;
+  group_place at;
   int64_t group;   /* its number */
   int first, last; /* whether the group begins, and ends, with this stretch */
 } stretch;
@@ -196,7 +196,7 @@ INLINE void group_tile(float *part, float *dot, const float *sums, const form *f
     return;
   }
   UNROLL for (int j = 0; j < cols; j++) {
-    v16 zero = load_zero(&f->q, s->head, half + j), scale = load_weight(s->head, (half + j) * LANES, f->q.scale);
+    v16 zero = load_zero(&f->q, &s->at, half + j), scale = load_scale(&f->q, &s->at, half + j);
     UNROLL for (int r = 0; r < rows; r++) {
       float *to = part + r * LPK_PANEL + j * LANES;
       v16 before = s->group ? load16(to) : splat(0);
@@ -214,8 +214,8 @@ INLINE void gemm_groups(const product *p, const gemm_work *work, const linear *l
   for (int64_t k0 = 0, len; k0 < f->k; k0 += len) {
     int64_t group = k0 / f->q.group, in_group = k0 % f->q.group, end = min64(f->k, (group + 1) * f->q.group);
     len = min64(LPK_KC, end - k0);
-    stretch s = {at + group * group_bytes(&f->q), group, in_group == 0, k0 + len == end};
-    widen_codes(work->b, &f->q, s.head + head_bytes(&f->q), in_group, len);
+    stretch s = {find_group(&f->q, at, group), group, in_group == 0, k0 + len == end};
+    widen_codes(work->b, &f->q, s.at.head + head_bytes(&f->q), in_group, len);
     for (int64_t r = 0; r < p->at.rows; r += height) {
       for (int c = 0; c < LPK_PANEL; c += cols * LANES) {
         tile_operands t = {packed + r * f->k + k0 * height, 1, height, work->b + c, LPK_PANEL, len, 0, 0};

@@ -65,9 +65,9 @@ INLINE void gemv_pairs(v16 *acc, const linear *l, const form *f, int rows, int p
 INLINE void gemv_code(v16 *part, const linear *l, const form *f, int rows, int panels, const float *x,
                       const char *const *codes, int64_t i) {
   UNROLL for (int p = 0; p < panels; p++) {
-    __builtin_prefetch(codes[p] + i * LPK_PANEL * f->q.bits / 8 + PREFETCH_BYTES);
+    __builtin_prefetch(codes[p] + i * LPK_PANEL * low_bits(&f->q) / 8 + PREFETCH_BYTES);
     UNROLL for (int h = 0; h < 2; h++) {
-      v16 w = load_codes(codes[p], i, h, f->q.bits);
+      v16 w = load_codes(&f->q, codes[p], i, h);
       UNROLL for (int r = 0; r < rows; r++) part[(p * rows + r) * 2 + h] += splat(x[r * l->ldx + i]) * w;
     }
   }
@@ -76,7 +76,7 @@ INLINE void gemv_code(v16 *part, const linear *l, const form *f, int rows, int p
 /* part[panels][rows][2] += x . codes of rows i .. len of a group. */
 INLINE void gemv_codes(v16 *part, const linear *l, const form *f, int rows, int panels, const float *x,
                        const char *const *codes, int64_t i, int64_t len) {
-  int64_t step = word_rows(f->q.bits);
+  int64_t step = word_rows(low_bits(&f->q));
   for (; i + step <= len; i += step)
     UNROLL for (int64_t c = 0; c < step; c++) gemv_code(part, l, f, rows, panels, x, codes, i + c);
   for (; i < len; i++)
@@ -106,31 +106,27 @@ INLINE int64_t gemv_nibbles(v16 *part, int panels, const float *x, const char *c
   return i;
 }
 
-/* A group's part of a sum: sum (code - zero) x = sum code x - zero sum x, scaled once. */
-INLINE v16 add_group(v16 before, v16 dot, v16 zero, float sum, v16 scale, const groups *q) {
-  if (has_zero(q)) dot -= zero * splat(sum);
-  return before + dot * scale;
-}
-
 INLINE void gemv_groups(v16 *acc, const linear *l, const form *f, int rows, int panels, const float *x, int64_t panel) {
-  const char *at[4], *codes[4];
-  UNROLL for (int p = 0; p < panels; p++) at[p] = (const char *)l->w + (panel + p) * panel_bytes(&f->q, f->k);
+  const char *codes[4];
   for (int64_t k0 = 0; k0 < f->k; k0 += f->q.group) {
     int64_t len = min64(f->q.group, f->k - k0), done = 0;
     v16 part[16];
+    group_place at[4];
     UNROLL for (int j = 0; j < panels * rows * 2; j++) part[j] = splat(0);
-    UNROLL for (int p = 0; p < panels; p++) codes[p] = at[p] + head_bytes(&f->q);
+    UNROLL for (int p = 0; p < panels; p++) {
+      const char *whole = (const char *)l->w + (panel + p) * panel_bytes(&f->q, f->k);
+      at[p] = find_group(&f->q, whole, k0 / f->q.group);
+      codes[p] = at[p].head + head_bytes(&f->q);
+    }
     if (rows == 1 && f->q.bits == 4) done = gemv_nibbles(part, panels, x + k0, codes, len);
     gemv_codes(part, l, f, rows, panels, x + k0, codes, done, len);
     UNROLL for (int r = 0; r < rows; r++) {
       float sum = has_zero(&f->q) ? sum_of(x + r * l->ldx + k0, len) : 0;
       UNROLL for (int p = 0; p < panels; p++) UNROLL for (int h = 0; h < 2; h++) {
         int j = (p * rows + r) * 2 + h;
-        acc[j] = add_group(acc[j], part[j], load_zero(&f->q, at[p], h), sum, load_weight(at[p], h * LANES, f->q.scale),
-                           &f->q);
+        acc[j] = add_group(acc[j], part[j], load_zero(&f->q, &at[p], h), sum, load_scale(&f->q, &at[p], h), &f->q);
       }
     }
-    UNROLL for (int p = 0; p < panels; p++) at[p] += group_bytes(&f->q);
   }
 }
 

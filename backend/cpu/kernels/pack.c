@@ -6,7 +6,7 @@
 #include <string.h>
 
 static size_t element_bytes(int dtype) {
-  return dtype == LPK_F32 ? 4 : 2;
+  return dtype == LPK_F32 ? 4 : dtype == LPK_I8 || dtype == LPK_U8 ? 1 : 2;
 }
 
 size_t lpk_panel_bytes(int64_t k, int dtype) {
@@ -56,7 +56,9 @@ static float read_element(const lpk_weight *w, int64_t at) {
 }
 
 static void write_element(void *panel, int64_t at, int dtype, float value) {
-  if (dtype == LPK_F32)
+  if (dtype == LPK_I8 || dtype == LPK_U8)
+    ((uint8_t *)panel)[at] = (uint8_t)(int)value;
+  else if (dtype == LPK_F32)
     ((float *)panel)[at] = value;
   else
     ((uint16_t *)panel)[at] = dtype == LPK_F16 ? to_f16(value) : to_bf16(value);
@@ -103,43 +105,69 @@ void lpk_pack_linear(void *packed, int dtype, const lpk_weight *weight, int64_t 
 
 /* ---- weights in groups ---- */
 
-static int64_t stored_rows(const lpk_group_form *form, int64_t rows) {
-  int64_t words = 32 / form->bits;
-  return (rows + words - 1) / words * words;
+static int high_bits(const lpk_group_form *form) {
+  return form->bits == 5 ? 1 : form->bits == 6 ? 2 : 0;
+}
+
+/* Bytes of `bits` of each code of `rows` rows. */
+static size_t plane_bytes(int64_t rows, int bits) {
+  int64_t words = 32 / bits;
+  return (size_t)((rows + words - 1) / words) * 4 * LPK_PANEL;
+}
+
+static size_t code_bytes(const lpk_group_form *form, int64_t rows) {
+  int high = high_bits(form);
+  return plane_bytes(rows, form->bits - high) + (high ? plane_bytes(rows, high) : 0);
 }
 
 size_t lpk_group_panel_bytes(const lpk_group_form *form) {
   int64_t whole = form->k / form->group, rest = form->k % form->group;
-  size_t head = LPK_PANEL * element_bytes(form->scale) * (form->zeros ? 2 : 1);
-  size_t row = LPK_PANEL * (size_t)form->bits; /* in bits */
-  size_t bytes = (size_t)whole * (head + (size_t)stored_rows(form, form->group) * row / 8);
-  return rest ? bytes + head + (size_t)stored_rows(form, rest) * row / 8 : bytes;
+  size_t heads = form->zeros ? 2 : 1, head = LPK_PANEL * element_bytes(form->scale) * heads;
+  size_t bytes = (size_t)whole * (head + code_bytes(form, form->group));
+  if (form->super) bytes += (size_t)(whole / form->super) * LPK_PANEL * 2 * heads;
+  return rest ? bytes + head + code_bytes(form, rest) : bytes;
 }
 
-static void pack_codes(uint8_t *to, const lpk_group_form *form, const uint8_t *codes, int64_t rows) {
-  int64_t words = 32 / form->bits;
-  for (int64_t i = 0; i < stored_rows(form, rows); i += words)
+/* The bit of a word of 4 bits and fewer at which row `row` of it begins; `high`: of a word of high bits (groups.h). */
+static int64_t place_of(int64_t row, int bits, bool high) {
+  return high ? row % 8 / 2 * 8 + (row / 8 * 2 + row % 2) * bits : row * bits;
+}
+
+/* Packs `bits` of each code, from bit `from` on. */
+static void pack_plane(uint8_t *to, const uint8_t *codes, int64_t rows, int from, int bits) {
+  int64_t words = 32 / bits;
+  for (int64_t i = 0; i < rows; i += words)
     for (int64_t j = 0; j < LPK_PANEL; j++) {
       uint32_t word = 0;
-      for (int64_t r = 0; r < words && i + r < rows; r++)
-        word |= (uint32_t)codes[(i + r) * LPK_PANEL + j] << (r * form->bits);
+      for (int64_t r = 0; r < words && i + r < rows; r++) {
+        uint32_t code = codes[(i + r) * LPK_PANEL + j] >> from & ((1u << bits) - 1);
+        word |= code << place_of(r, bits, from > 0);
+      }
       memcpy(to + (i / words * LPK_PANEL + j) * 4, &word, sizeof word);
     }
 }
 
+static uint8_t *put_row(uint8_t *at, int dtype, const float *row) {
+  for (int64_t j = 0; j < LPK_PANEL; j++)
+    write_element(at, j, dtype, row[j]);
+  return at + LPK_PANEL * element_bytes(dtype);
+}
+
 void lpk_pack_group_panel(void *panel, const lpk_group_form *form, const uint8_t *codes, const float *scale,
-                          const float *zero) {
+                          const float *zero, const float *super) {
   uint8_t *at = panel;
+  int high = high_bits(form), low = form->bits - high;
   for (int64_t k0 = 0, g = 0; k0 < form->k; k0 += form->group, g++) {
     int64_t rows = form->k - k0 < form->group ? form->k - k0 : form->group;
-    for (int64_t j = 0; j < LPK_PANEL; j++)
-      write_element(at, j, form->scale, scale[g * LPK_PANEL + j]);
-    at += LPK_PANEL * element_bytes(form->scale);
-    for (int64_t j = 0; j < LPK_PANEL && form->zeros; j++)
-      write_element(at, j, form->scale, zero[g * LPK_PANEL + j]);
-    if (form->zeros) at += LPK_PANEL * element_bytes(form->scale);
-    pack_codes(at, form, codes + k0 * LPK_PANEL, rows);
-    at += (size_t)stored_rows(form, rows) * LPK_PANEL * (size_t)form->bits / 8;
+    for (int i = 0; form->super && g % form->super == 0 && i < (form->zeros ? 2 : 1); i++)
+      at = put_row(at, LPK_F16, super + (g / form->super * 2 + i) * LPK_PANEL);
+    at = put_row(at, form->scale, scale + g * LPK_PANEL);
+    if (form->zeros) at = put_row(at, form->scale, zero + g * LPK_PANEL);
+    pack_plane(at, codes + k0 * LPK_PANEL, rows, 0, low);
+    at += plane_bytes(rows, low);
+    if (!high) continue;
+    pack_plane(at, codes + k0 * LPK_PANEL, rows, low, high);
+    at += plane_bytes(rows, high);
   }
 }
 

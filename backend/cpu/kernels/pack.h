@@ -29,17 +29,19 @@ void lpk_pack_linear(void *packed, int dtype, const lpk_weight *weight, int64_t 
 
 typedef struct {
   int64_t n, k, group; /* group: k or less; a multiple of 16 unless it is k */
-  int bits;            /* 8, 4 or 2 */
-  int scale;           /* LPK_F32, LPK_F16 or LPK_BF16: of scales and zero points */
-  bool zeros;          /* whether zero points are stored */
+  int bits;            /* 8, 6, 5, 4 or 2 */
+  int scale; /* LPK_F32, LPK_F16 or LPK_BF16, or of super-blocks LPK_I8 or LPK_U8: of scales and zero points */
+  int zeros; /* LPK_ZEROS or LPK_MINIMA: they are stored */
+  int super; /* the number of groups of a super-block; 0: none */
 } lpk_group_form;
 
 size_t lpk_group_panel_bytes(const lpk_group_form *form);
 
 /* Fills `panel` from its 32 columns: codes [k][LPK_PANEL], signed for 8 bits, else unsigned; scale and zero
- * [ceil(k / group)][LPK_PANEL], zero NULL without zero points. */
+ * [ceil(k / group)][LPK_PANEL], zero NULL without zero points; super [super-blocks][2][LPK_PANEL], the units of scales
+ * and of minima, NULL without super-blocks. */
 void lpk_pack_group_panel(void *panel, const lpk_group_form *form, const uint8_t *codes, const float *scale,
-                          const float *zero);
+                          const float *zero, const float *super);
 
 /* The nearest value that `dtype` (LPK_F32, LPK_F16, LPK_BF16) holds. */
 float lpk_round_to(float value, int dtype);

@@ -1,5 +1,5 @@
 /* Activations of 8 bits: each block of 32 elements of a row is rounded to codes of -127 to 127 with a scale of its own,
- * so that what becomes of a row depends on this row only. Beside weights of fewer than 8 bits the scale is a power of
+ * so that what becomes of a row depends on this row only. Beside weights of fewer than 5 bits the scale is a power of
  * two, by which a sum is multiplied with an addition to its exponent: that runs beside the dot products, a
  * multiplication in place of one. */
 #ifndef LP_KERNELS_ROUNDED_H
@@ -12,7 +12,12 @@ typedef int8_t v32c __attribute__((ext_vector_type(32)));
 typedef int8_t v16c __attribute__((ext_vector_type(16)));
 
 INLINE int has_binary_scale(const groups *q) {
-  return q->bits < 8;
+  return q->bits < 5;
+}
+
+/* Whether a block of activations meets two groups of weights, whose products are summed apart. */
+INLINE int has_halves(const groups *q) {
+  return q->super && q->group == BLOCK / 2;
 }
 
 /* Scales that are powers of two are stored as the bits to add to a float, and without this factor, so that the bits are
@@ -22,10 +27,11 @@ INLINE int has_binary_scale(const groups *q) {
 #define BINARY_MOST 0x1p32f
 
 /* Rows in tiles of `height` (a missing row is zero). For each block of k: the operands of its steps [steps][height]
- * (DOT_SMMLA: [steps / 2][height][2], AMX: [height][steps], see code_at), and with what its products begin and the
- * scales [height]. */
+ * (DOT_SMMLA: [steps / 2][height][2], AMX: [height][steps], see code_at), and with what its products begin (those of
+ * its second half: `second`) and the scales [height]. Beside minima the products begin with nothing, and `starts` holds
+ * the sum of the block's elements, a float. */
 typedef struct {
-  int32_t *codes, *starts;
+  int32_t *codes, *starts, *second;
   float *scales;
 } rounded_rows;
 
@@ -37,6 +43,7 @@ INLINE rounded_rows rounded_at(void *memory, int64_t rows, int64_t k, int kind) 
   rounded_rows out = {.codes = memory};
   out.starts = out.codes + rows * block_count(k) * block_steps(kind);
   out.scales = (float *)(out.starts + rows * block_count(k));
+  out.second = (int32_t *)(out.scales + rows * block_count(k)); /* only where steps are few */
   return out;
 }
 
@@ -44,7 +51,18 @@ INLINE rounded_rows rounded_at(void *memory, int64_t rows, int64_t k, int kind) 
 INLINE rounded_rows rounded_tile(const rounded_rows *all, int64_t row, int64_t height, int64_t block, int64_t k,
                                  int kind) {
   int64_t at = row * block_count(k) + block * height;
-  return (rounded_rows){all->codes + at * block_steps(kind), all->starts + at, all->scales + at};
+  return (rounded_rows){all->codes + at * block_steps(kind), all->starts + at, all->second + at, all->scales + at};
+}
+
+/* The same of unit `unit`: a block, or half of one (has_halves). */
+INLINE rounded_rows rounded_unit(const rounded_rows *all, int64_t row, int64_t height, int64_t unit, const groups *q,
+                                 int64_t k, int kind) {
+  if (!has_halves(q)) return rounded_tile(all, row, height, unit, k, kind);
+  rounded_rows at = rounded_tile(all, row, height, unit / 2, k, kind);
+  if (unit % 2 == 0) return at;
+  at.codes += block_steps(kind) / 2 * height;
+  at.starts = at.second;
+  return at;
 }
 
 /* What a group without zero points subtracts from each code that the dot products read. */
@@ -54,7 +72,7 @@ INLINE int implied_zero(const groups *q, int kind) {
 
 /* The codes in the order of the steps (dot.h). */
 INLINE v32c in_step_order(v32c c, int bits) {
-  if (bits == 4)
+  if (bits == 4 || bits == 5 || bits == 6)
     return __builtin_shufflevector(c, c, 0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15, 16, 18, 20, 22, 17, 19,
                                    21, 23, 24, 26, 28, 30, 25, 27, 29, 31);
   if (bits == 2)
@@ -140,14 +158,15 @@ INLINE v16 round_codes(const float *x, float inverse, int32_t good) {
   return __builtin_elementwise_roundeven((v16)((v16i)load16(x) & good) * splat(inverse));
 }
 
-/* Rounds a block of a row; sets `words` to its operands. Returns sums of the codes. */
-INLINE v16 round_block(v8_words *words, const float *x, float inverse, int32_t good, int bits) {
+/* Rounds a block of a row; sets `words` to its operands. Returns sums of the codes; `first`: those of half a block. */
+INLINE v16 round_block(v8_words *words, v16 *first, const float *x, float inverse, int32_t good, int bits) {
   v16 lo = round_codes(x, inverse, good), hi = round_codes(x + LANES, inverse, good);
   v16c a = __builtin_convertvector(__builtin_convertvector(lo, v16i), v16c),
        b = __builtin_convertvector(__builtin_convertvector(hi, v16i), v16c);
   v32c codes = __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
                                        21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
   *words = (v8_words)in_step_order(codes, bits);
+  *first = lo;
   return lo + hi;
 }
 
@@ -188,14 +207,28 @@ INLINE v16 pair_magnitudes(const float *x) {
   return fold16(__builtin_elementwise_abs(load16(x)), __builtin_elementwise_abs(load16(x + LANES)), FOLD_BITS);
 }
 
-/* Stores the scales of blocks, and what their products begin with: what the zero points subtract; groups with zero
- * points of their own need the sum of the codes itself. `lanes`: sums of the codes of each block. */
-INLINE void store_statistics(const rounded_rows *to, v16 scale, const v16 *lanes, int64_t height, int64_t count,
-                             const groups *q, int kind) {
-  v16i sums = __builtin_convertvector(fold_lanes16(lanes, FOLD_SUM), v16i);
-  if (!q->zeros) sums *= -implied_zero(q, kind);
+/* What products begin with for the sums of codes: what the zero points subtract. Groups with zero points of their own
+ * need the sum itself, and minima that of the elements. */
+INLINE v16i starts_of(v16 sums, v16 scale, const groups *q, int kind) {
+  if (q->zeros == LPK_MINIMA) return has_binary_scale(q) ? (v16i)sums + (v16i)scale : (v16i)(sums * scale);
+  v16i start = __builtin_convertvector(sums, v16i);
+  return q->zeros ? start : start * -implied_zero(q, kind);
+}
+
+/* Stores the scales of blocks, and what their products begin with. `lanes`: sums of the codes of each block, `first`:
+ * of each first half. */
+INLINE void store_statistics(const rounded_rows *to, v16 scale, const v16 *lanes, const v16 *first, int64_t height,
+                             int64_t count, const groups *q, int kind) {
+  v16 sums = fold_lanes16(lanes, FOLD_SUM);
   store_lanes(to->scales, scale, height, count);
-  if (kind != DOT_TILES) store_lanes((float *)to->starts, (v16)sums, height, count);
+  if (kind == DOT_TILES && q->zeros == 0) return;
+  if (has_halves(q)) {
+    v16 half = fold_lanes16(first, FOLD_SUM);
+    store_lanes((float *)to->starts, (v16)starts_of(half, scale, q, kind), height, count);
+    store_lanes((float *)to->second, (v16)starts_of(sums - half, scale, q, kind), height, count);
+    return;
+  }
+  store_lanes((float *)to->starts, (v16)starts_of(sums, scale, q, kind), height, count);
 }
 
 /* Rounds blocks first .. first + count. A block of numbers too small for a reciprocal becomes zeros. */
@@ -203,7 +236,7 @@ INLINE void round_blocks(const rounded_rows *tile, const source_rows *from, int6
                          const groups *q, int kind) {
   float padded[BLOCK], inverse[LANES];
   int32_t good[LANES];
-  v16 lanes[LANES];
+  v16 lanes[LANES], halves[LANES];
   int64_t height = from->height;
   rounded_rows to = rounded_tile(tile, 0, height, first, from->k, kind);
   for (int64_t i = 0; i < LANES; i++)
@@ -214,17 +247,17 @@ INLINE void round_blocks(const rounded_rows *tile, const source_rows *from, int6
   for (int64_t e = 0; e < count; e++) {
     v8_words words[LANES];
     for (int64_t i = e * height; i < (e + 1) * height; i++)
-      lanes[i] =
-          round_block(&words[i - e * height], lane_elements(padded, from, first, i), inverse[i], good[i], q->bits);
+      lanes[i] = round_block(&words[i - e * height], &halves[i], lane_elements(padded, from, first, i), inverse[i],
+                             good[i], q->bits);
     store_block(rounded_tile(&to, 0, height, e, from->k, kind).codes, words, height, kind);
   }
-  store_statistics(&to, b.scale, lanes, height, count, q, kind);
+  store_statistics(&to, b.scale, lanes, halves, height, count, q, kind);
 }
 
 /* Does the same without branches where all rows and elements exist. */
 INLINE void round_whole_blocks(const rounded_rows *tile, const source_rows *from, int64_t first, const groups *q,
                                int kind) {
-  v16 lanes[LANES];
+  v16 lanes[LANES], halves[LANES];
   int64_t height = from->height, count = blocks_at_once(height);
   rounded_rows to = rounded_tile(tile, 0, height, first, from->k, kind);
   const float *x = from->x + first * BLOCK;
@@ -233,11 +266,12 @@ INLINE void round_whole_blocks(const rounded_rows *tile, const source_rows *from
   block_scales b = scale_blocks(fold_lanes16(lanes, FOLD_BITS), has_binary_scale(q));
   UNROLL for (int64_t e = 0; e < count; e++) {
     v8_words words[LANES];
-    UNROLL for (int64_t r = 0; r < height; r++) lanes[e * height + r] = round_block(
-        &words[r], x + r * from->ldx + e * BLOCK, b.inverse[e * height + r], b.good[e * height + r], q->bits);
+    UNROLL for (int64_t r = 0; r < height; r++) lanes[e * height + r] =
+        round_block(&words[r], &halves[e * height + r], x + r * from->ldx + e * BLOCK, b.inverse[e * height + r],
+                    b.good[e * height + r], q->bits);
     store_block(rounded_tile(&to, 0, height, e, from->k, kind).codes, words, height, kind);
   }
-  store_statistics(&to, b.scale, lanes, height, count, q, kind);
+  store_statistics(&to, b.scale, lanes, halves, height, count, q, kind);
 }
 
 /* Rounds some rows as one tile. */

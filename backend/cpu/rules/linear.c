@@ -80,21 +80,34 @@ static const lp_poly *linear_scratch(lp_module *module, const lp_op *op) {
   return lp_poly_add(module->arena, affine(module, rows, row, rest), lp_poly_scale(module->arena, threads, thread));
 }
 
+/* The lpk_groups of a weight or a table. */
+LLVMValueRef cpu_groups(cpu_emitter *e, const cpu_constant *w) {
+  bool grouped = w->form == CPU_FORM_GROUPS;
+  LLVMValueRef q[] = {
+      cpu_i32(e, grouped ? w->bits : 0), cpu_i32(e, grouped ? cpu_kernel_dtype(w->scale_dtype) : LPK_F32),
+      cpu_i32(e, grouped ? w->zeros : 0), cpu_i32(e, grouped ? w->super : 0), cpu_i64(e, grouped ? w->group : 1)};
+  return cpu_record(e, q, LP_COUNT(q));
+}
+
+/* The dot product for the weight: those of tiles take no groups of 16 (lpk_groups). */
+static int dot_of(const cpu_emitter *e, const cpu_constant *w) {
+  const int dot = cpu_kernel_dot(e);
+  if (!w->super || w->group >= LP_WEIGHT_GROUP) return dot;
+  return dot == LPK_DOT_AMX ? LPK_DOT_VNNI512 : dot == LPK_DOT_I8MM ? LPK_DOT_SDOT : dot;
+}
+
 /* The lpk_linear_form of the operator, as a constant of the module. */
 static LLVMValueRef linear_constants(cpu_emitter *e, const cpu_constant *w) {
   bool grouped = w->form == CPU_FORM_GROUPS;
-  LLVMValueRef q[] = {cpu_i32(e, grouped ? lp_dtype_bits(w->codes) : 0),
-                      cpu_i32(e, grouped ? cpu_kernel_dtype(w->scale_dtype) : LPK_F32), cpu_i32(e, grouped && w->zeros),
-                      cpu_i64(e, grouped ? w->group : 1)};
   LLVMValueRef form[] = {cpu_i64(e, w->n),
                          cpu_i64(e, w->k),
                          cpu_i32(e, grouped ? LPK_U8 : cpu_kernel_dtype(w->stored.dtype)),
                          cpu_i32(e, find_epilogue(e->op)->act),
                          cpu_i32(e, w->gated),
                          cpu_i32(e, cpu_kernel_isa(e)),
-                         cpu_i32(e, cpu_kernel_dot(e)),
+                         cpu_i32(e, dot_of(e, w)),
                          cpu_i32(e, w->stored.dtype == LP_BF16 ? cpu_kernel_pairs(e) : LPK_PAIRS_NONE),
-                         cpu_record(e, q, LP_COUNT(q))};
+                         cpu_groups(e, w)};
   return cpu_constant_data(e, cpu_record(e, form, LP_COUNT(form)));
 }
 

@@ -132,9 +132,7 @@ static void emit_group_embedding(cpu_emitter *e) {
                          cpu_poly_product(e, index.dim, 0, index.rank),
                          cpu_i64(e, table->n),
                          cpu_i64(e, table->k),
-                         cpu_i64(e, table->group),
-                         cpu_i32(e, lp_dtype_bits(table->codes)),
-                         cpu_i32(e, cpu_kernel_dtype(table->scale_dtype)),
+                         cpu_constant_data(e, cpu_groups(e, table)),
                          cpu_i32(e, cpu_kernel_dtype(index.dtype)),
                          e->thread,
                          e->threads};

@@ -28,7 +28,8 @@ static void count_weights(const lp_module *module, lp_report_model *model) {
       lp_buf_free(&key);
       if (!is_new) continue;
       model->params += count;
-      model->weight_bytes += (double)count * lp_dtype_bits(op->out[0]->type.dtype) / 8;
+      model->weight_bytes += lp_weight_blocks(op->out[0]) ? (double)lp_op_i64(op, "length", 0)
+                                                          : (double)count * lp_dtype_bits(op->out[0]->type.dtype) / 8;
     }
   }
   lp_map_free(seen);

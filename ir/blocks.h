@@ -1,0 +1,40 @@
+/* Weights in blocks of ggml: their layout, their parts and their values. Source: the block_q* structs and the functions
+ * dequantize_row_q* of https://github.com/ggml-org/ggml. A value in the IR is f32 and its file holds blocks: see
+ * lp_weight_blocks in ir.h. */
+#ifndef LP_IR_BLOCKS_H
+#define LP_IR_BLOCKS_H
+
+#include "ir/ir.h"
+
+enum { LP_BLOCK_SIZE = 256, LP_BLOCK_GROUPS = 16 }; /* the most elements, and groups, of a block */
+
+/* Element i, in group g = i / form->group, is d * scale[g] * code[i], less m * min[g] where form->mins. */
+typedef struct {
+  float d, m;
+  int16_t scale[LP_BLOCK_GROUPS], min[LP_BLOCK_GROUPS];
+  int8_t code[LP_BLOCK_SIZE];
+} lp_block_parts;
+
+struct lp_block_form {
+  const char *name;
+  uint32_t ggml; /* the type's number in a GGUF file */
+  int64_t size;  /* elements of a block: 256, of which d and m are f16 and scales bytes, or 32 with the scale d */
+  int64_t bytes; /* bytes of a block */
+  int group;     /* elements that share a scale */
+  int bits;      /* codes are at least 0 and below 2^bits with minima, else at least -2^(bits - 1) */
+  bool mins;
+  void (*split)(const uint8_t *block, lp_block_parts *out);
+};
+
+/* Return NULL for an unknown number and an unknown name. */
+const lp_block_form *lp_block_form_find(uint32_t ggml);
+const lp_block_form *lp_block_form_named(const char *name);
+/* Returns the names of all forms, with commas between them, in `arena`. */
+const char *lp_block_form_names(lp_arena *arena);
+/* The bits of a weight that a CPU's code stores: its code, and its share of scales and minima. */
+double lp_block_stored_bits(const lp_block_form *form);
+void lp_block_split(const lp_block_form *form, const uint8_t *block, lp_block_parts *out);
+/* Writes the values of `count` blocks. */
+void lp_blocks_decode(const lp_block_form *form, const uint8_t *blocks, int64_t count, float *out);
+
+#endif
