@@ -11,8 +11,9 @@
 static const struct {
   const char *name;
   lp_dtype dtype;
-} dtypes[] = {{"F32", LP_F32}, {"F16", LP_F16}, {"BF16", LP_BF16}, {"F64", LP_F64}, {"I64", LP_I64},
-              {"I32", LP_I32}, {"I16", LP_I16}, {"I8", LP_I8},     {"U8", LP_U8},   {"BOOL", LP_BOOL}};
+} dtypes[] = {{"F32", LP_F32}, {"F16", LP_F16},   {"BF16", LP_BF16},       {"F64", LP_F64},
+              {"I64", LP_I64}, {"I32", LP_I32},   {"I16", LP_I16},         {"I8", LP_I8},
+              {"U8", LP_U8},   {"BOOL", LP_BOOL}, {"F8_E4M3", LP_F8E4M3FN}};
 
 /* Tells whether the tensor is a buffer that older versions of transformers saved; it follows from the configuration. */
 static bool is_buffer(const char *name) {

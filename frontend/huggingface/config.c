@@ -309,7 +309,8 @@ static lp_status read_config(lp_config *r) {
   return read_layers(r);
 }
 
-lp_status lp_huggingface_config(const char *path, lp_arena *arena, lp_decoder *out, bool *is_part, lp_diag *diag) {
+lp_status lp_huggingface_config(const char *path, lp_arena *arena, lp_decoder *out, bool *is_part, lp_packing *packing,
+                                lp_diag *diag) {
   char *data = NULL;
   size_t size;
   lp_json_document *document = NULL;
@@ -319,8 +320,13 @@ lp_status lp_huggingface_config(const char *path, lp_arena *arena, lp_decoder *o
   if (status != LP_OK) return status;
   lp_json whole = lp_json_root(path, document), text = lp_json_member(&whole, "text_config");
   *is_part = is_text_part(&whole, &text);
-  lp_config r = {
-      .root = *is_part ? &text : &whole, .whole = &whole, .path = path, .arena = arena, .diag = diag, .out = out};
+  lp_config r = {.root = *is_part ? &text : &whole,
+                 .whole = &whole,
+                 .path = path,
+                 .arena = arena,
+                 .diag = diag,
+                 .out = out,
+                 .packing = packing};
   status = read_config(&r);
   lp_json_free(document);
   return status;

@@ -16,6 +16,7 @@ typedef struct {
   lp_diag *diag;
   const lp_family *family;
   lp_decoder *out;
+  lp_packing *packing;
   int64_t context;
 } lp_config;
 

@@ -3,13 +3,28 @@
 #ifndef LP_HUGGINGFACE_H
 #define LP_HUGGINGFACE_H
 
+#include "base/json/reader.h"
 #include "frontend/decoder/rotary.h"
 #include "frontend/frontend.h"
+
+/* How quantization_config says that matrices are packed. */
+typedef struct {
+  enum { LP_PACKING_NONE, LP_PACKING_GPTQ, LP_PACKING_AWQ, LP_PACKING_ROWS, LP_PACKING_FLOAT8 } kind;
+  int64_t bits;       /* of a code: 4 or 8 */
+  int64_t group;      /* the inputs that share a scale; -1: all */
+  int64_t block_rows; /* FLOAT8: the outputs that share a scale; 0: one, or all */
+  bool plus_one;      /* zero points are stored less one */
+} lp_packing;
+
+/* Reads quantization_config; refuses methods that are not known by name (packing.c). */
+LP_MUST_USE lp_status lp_packing_read(const lp_json *root, lp_packing *out, lp_diag *diag);
+/* Replaces the packed matrices of a checkpoint by codes and scales, and says what is rounded again. */
+LP_MUST_USE lp_status lp_packing_apply(const lp_packing *packing, lp_weights *weights);
 
 /* Reads config.json into a description of the model, in `arena`. An unknown key that may affect the computation is an
  * error. `*is_part` tells whether it is the text model of a model of images and text. */
 LP_MUST_USE lp_status lp_huggingface_config(const char *path, lp_arena *arena, lp_decoder *out, bool *is_part,
-                                            lp_diag *diag);
+                                            lp_packing *packing, lp_diag *diag);
 
 /* Lists the tensors of model.safetensors, or of the files that model.safetensors.index.json names; module->sources
  * keeps the files mapped. Names lose a prefix "model." or "transformer.", and those of a text model within a larger one

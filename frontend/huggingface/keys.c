@@ -83,7 +83,8 @@ static const char *const known_keys[] = {"activation_function",
                                          "output_hidden_states",
                                          "return_dict",
                                          "hidden_dropout",
-                                         "chunk_size_feed_forward"};
+                                         "chunk_size_feed_forward",
+                                         "quantization_config"}; /* lp_packing_read */
 
 static bool is_known(const lp_config *r, const char *key) {
   const char *own = r->family->own_keys;
@@ -94,11 +95,7 @@ static bool is_known(const lp_config *r, const char *key) {
 
 lp_status lp_config_check_keys(const lp_config *r) {
   lp_json quantised = lp_json_member(r->whole, "quantization_config");
-  if (lp_json_is_given(&quantised)) {
-    lp_json method = lp_json_member(&quantised, "quant_method");
-    return lp_json_error(&quantised, r->diag, "quantised weights ('%s') are not supported",
-                         lp_json_text_or(&method, "unknown method"));
-  }
+  if (lp_json_is_given(&quantised)) LP_TRY(lp_packing_read(&quantised, r->packing, r->diag));
   for (size_t i = 0; i < lp_json_count(r->root); i++) {
     lp_json at = lp_json_entry(r->root, i);
     bool known = at.key[0] == '_' || lp_config_is_off(&at) || is_known(r, at.key);

@@ -172,6 +172,7 @@ LP_TEST(a_head_that_is_not_the_embedding_is_kept) {
   }
 }
 
+#define PACKED(keys) "{\"model_type\":\"llama\",\"quantization_config\":{" keys "}," SIZES "}"
 #define ROPE(members) "{\"model_type\":\"llama\",\"rope_scaling\":{" members "}," SIZES "}"
 
 /* Positions of every kind; the graph rotates queries and keys of its layer. */
@@ -252,17 +253,25 @@ static const struct {
     {"{\"model_type\":\"gemma3\",\"text_config\":[]}", "models of type 'gemma3' are not supported"},
     {"{\"model_type\":\"paligemma\",\"text_config\":{\"model_type\":\"gemma\"," SIZES "}}",
      "models of type 'paligemma' are not supported"},
-    {"{\"model_type\":\"llava\",\"quantization_config\":{\"quant_method\":\"awq\"},\"text_config\":{\"model_type\":"
+    {"{\"model_type\":\"llava\",\"quantization_config\":{\"quant_method\":\"hqq\"},\"text_config\":{\"model_type\":"
      "\"llama\"," SIZES "}}",
-     "quantised weights ('awq') are not supported"},
+     "quantised weights ('hqq') are not supported"},
     {"{\"model_type\":\"llava\",\"text_config\":{\"model_type\":\"llama\",\"new_trick\":2," SIZES "}}",
      "this key is unknown"},
     {"{\"model_type\":\"llama\",\"embedding_multiplier\":2," SIZES "}", "this key is unknown"},
     {"{\"model_type\":\"granite\",\"logits_scaling\":0," SIZES "}", "0 is not positive"},
     {"{\"model_type\":\"starcoder2\",\"mlp_type\":\"gated\"," SIZES "}", "only 'default' is supported"},
     {"{\"model_type\":\"stablelm\",\"qk_layernorm\":true," SIZES "}", "this key is unknown"},
-    {"{\"model_type\":\"llama\",\"quantization_config\":{\"quant_method\":\"gptq\"}," SIZES "}",
-     "quantised weights ('gptq') are not supported"},
+    {"{\"model_type\":\"llama\",\"quantization_config\":{\"quant_method\":\"aqlm\"}," SIZES "}",
+     "quantised weights ('aqlm') are not supported"},
+    {PACKED("\"quant_method\":\"gptq\",\"bits\":5,\"group_size\":128"), "this number of bits are not supported"},
+    {PACKED("\"quant_method\":\"gptq\",\"bits\":3,\"group_size\":128"), "3 lies outside of 4..8"},
+    {PACKED("\"quant_method\":\"awq\",\"bits\":4,\"group_size\":128,\"version\":\"gemv\""),
+     "this version are not supported: 'gemv'"},
+    {PACKED("\"quant_method\":\"compressed-tensors\",\"format\":\"marlin-24\",\"config_groups\":{\"g\":{\"weights\":"
+            "{\"num_bits\":4}}}"),
+     "this format are not supported: 'marlin-24'"},
+    {PACKED("\"quant_method\":\"compressed-tensors\""), "one group of settings is supported"},
     {"{\"model_type\":\"llama\",\"rope_scaling\":{\"rope_type\":\"dynamic\"}," SIZES "}",
      "positions of type 'dynamic' are not supported"},
     {"{\"model_type\":\"llama\",\"rope_scaling\":{\"rope_type\":\"longrope\"}," SIZES "}", "wanted an array"},
@@ -302,8 +311,8 @@ static const struct {
     {NULL, ",\"norm.weight\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}", 0, "occurs twice"},
     {"model.norm", ",\"model.norm.weight\":{\"dtype\":\"I8\",\"shape\":[4],\"data_offsets\":[0,4]}", 0,
      "is of type i8; f32, f16 and bf16 are supported"},
-    {"model.norm", ",\"model.norm.weight\":{\"dtype\":\"F8_E4M3\",\"shape\":[4],\"data_offsets\":[0,4]}", 0,
-     "is of type F8_E4M3, which is not supported"},
+    {"model.norm", ",\"model.norm.weight\":{\"dtype\":\"F8_E5M2\",\"shape\":[4],\"data_offsets\":[0,4]}", 0,
+     "is of type F8_E5M2, which is not supported"},
     {"model.norm", ",\"model.norm.weight\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[0,20]}", 0,
      "one of 4 is wanted"},
     {NULL, "", 8, "lies outside"},

@@ -39,7 +39,7 @@ static lp_status read_config_of(const char *type, const char *rest, lp_decoder *
                 type, rest);
   char *path = lp_path_join(folder, "config.json");
   ck_assert_int_eq(lp_file_write(path, text.data, text.size, NULL), LP_OK);
-  lp_status status = lp_huggingface_config(path, arena, out, &is_part, diag);
+  lp_status status = lp_huggingface_config(path, arena, out, &is_part, &(lp_packing){0}, diag);
   lp_buf_free(&text);
   free(path);
   return status;

@@ -1,0 +1,119 @@
+"""Saves small random models with packed weights as Hugging Face folders, with the tokens that transformers gives for the
+weights' values.
+
+Usage: packed.py OUT [NAME ...]       all cases, or those that are named, into folders of OUT
+       packed.py --check LLMPART OUT  compiles each folder of OUT and compares its tokens; exit status 1: some differ
+
+The layouts are written out here from their definitions: AutoGPTQ's and AutoAWQ's qlinear modules, compressed-tensors'
+pack_quantized and float_quantized, DeepSeek-V3's block scales. Needs torch and transformers.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import huggingface
+import numpy as np
+from huggingface import like_llama
+
+GROUP = 32
+AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
+GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": GROUP, "desc_act": False, "sym": False}
+COMPRESSED = {"quant_method": "compressed-tensors", "quantization_status": "compressed"}
+CASES: dict[str, dict[str, Any]] = {
+    "llama-gptq": GPTQ,
+    "llama-gptq8-v2": GPTQ | {"bits": 8, "checkpoint_format": "gptq_v2"},
+    "llama-gptq-order": GPTQ | {"desc_act": True},
+    "llama-awq": {"quant_method": "awq", "bits": 4, "group_size": GROUP, "zero_point": True, "version": "gemm"},
+    "llama-pack": COMPRESSED | {"format": "pack-quantized", "config_groups": {"group_0": {
+        "weights": {"num_bits": 4, "group_size": GROUP, "symmetric": True, "type": "int"}}}},
+    "llama-fp8": {"quant_method": "fp8", "weight_block_size": [32, 32]},
+    "llama-fp8-channels": COMPRESSED | {"format": "float-quantized", "config_groups": {"group_0": {
+        "weights": {"num_bits": 8, "strategy": "channel", "symmetric": True, "type": "float"}}}},
+}
+
+
+def packed(codes: np.ndarray, bits: int) -> np.ndarray:
+    """Words of 32 bits from codes along the last axis, the first in the low bits."""
+    words = codes.astype(np.uint32).reshape(*codes.shape[:-1], -1, 32 // bits)
+    shifts = np.arange(32 // bits, dtype=np.uint32) * bits
+    return np.bitwise_or.reduce(words << shifts, axis=-1).astype(np.uint32).view(np.int32)
+
+
+def rounded(values: np.ndarray) -> np.ndarray:
+    """What llmpart makes of values whose codes it cannot keep: int8 in groups of 32."""
+    groups = values.reshape(values.shape[0], -1, GROUP)
+    scale = np.abs(groups).max(-1, keepdims=True) / np.float32(127)
+    return (np.rint(groups / scale) * scale).reshape(values.shape).astype(np.float32)
+
+
+def integers(name: str, settings: dict[str, Any], n: int, k: int, rng: Any) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The parts of a matrix [n][k] in codes, and its values."""
+    bits = settings.get("bits", 4)
+    codes, groups = rng.integers(0, 1 << bits, (n, k)), k // GROUP
+    scale = (rng.uniform(0.5, 1.5, (n, groups)) * 2 / k**0.5 / (1 << bits) * 3).astype(np.float16)
+    middle = 1 << (bits - 1)
+    zero = rng.integers(middle - 2, middle + 2, (n, groups)) if "pack" not in name else np.full((n, groups), middle)
+    index = rng.permutation(np.arange(k) // GROUP) if "order" in name else np.arange(k) // GROUP
+    values = (codes - zero[:, index]).astype(np.float32) * scale.astype(np.float32)[:, index]
+    if "pack" in name:
+        return {"weight_packed": packed(codes, bits), "weight_scale": scale, "weight_shape": np.array([n, k])}, values
+    if "awq" in name:
+        order = np.arange(n).reshape(-1, 8)[:, AWQ_ORDER].reshape(-1)
+        return {"qweight": packed(codes.T[:, order], 4), "qzeros": packed(zero.T[:, order], 4),
+                "scales": np.ascontiguousarray(scale.T)}, values
+    stored = zero if "v2" in name else zero - 1
+    parts = {"qweight": np.ascontiguousarray(packed(codes, bits).T), "qzeros": packed(stored.T, bits),
+             "scales": np.ascontiguousarray(scale.T), "g_idx": index.astype(np.int32)}
+    return parts, rounded(values) if "order" in name else values
+
+
+def floats(name: str, n: int, k: int, rng: Any) -> tuple[dict[str, Any], np.ndarray]:
+    import torch
+
+    codes = torch.from_numpy(rng.standard_normal((n, k)).astype(np.float32) * 60).to(torch.float8_e4m3fn)
+    channels = "channels" in name
+    scale = (rng.uniform(0.5, 1.5, (n, 1) if channels else (n // 32, k // 32)) * 2 / k**0.5 / 60).astype(np.float32)
+    whole = scale if channels else scale.repeat(32, 0).repeat(32, 1)
+    values = rounded(codes.float().numpy() * whole)
+    return {"weight": codes, "weight_scale" if channels else "weight_scale_inv": scale}, values
+
+
+def save(name: str, folder: Path) -> None:
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    settings, rng = CASES[name], np.random.default_rng(7)
+    model = huggingface.make("llama", like_llama(hidden_size=64, intermediate_size=64, num_hidden_layers=1))
+    model.save_pretrained(folder)
+    tensors = load_file(folder / "model.safetensors")
+    for key, value in model.named_parameters():
+        if "_proj" not in key:
+            continue
+        parts, values = (floats(name, *value.shape, rng) if "fp8" in name else integers(name, settings, *value.shape, rng))
+        value.data = torch.from_numpy(values)
+        del tensors[key]
+        for part, data in parts.items():
+            tensors[key.removesuffix("weight") + part] = torch.as_tensor(data).contiguous()
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    config = json.loads((folder / "config.json").read_text()) | {"quantization_config": settings}
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    huggingface.write_tokens(model, folder, False)
+
+
+def main() -> int:
+    if len(sys.argv) == 4 and sys.argv[1] == "--check":
+        return huggingface.check_all(sys.argv[2], Path(sys.argv[3]))
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    for name in sys.argv[2:] or CASES:
+        save(name, Path(sys.argv[1]) / name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
