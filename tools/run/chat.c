@@ -212,7 +212,7 @@ static lp_status converse(chat *c, const lp_tool_voice *voice) {
 
 static lp_status chat_with(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   char *bundle = NULL;
-  LP_TRY(lp_tool_bundle_of(args->data[0], command->voice, &bundle, diag));
+  LP_TRY(lp_tool_bundle_of(args->data[0], &bundle, diag));
   chat c = {.flags = command->user};
   const lp_sides_options options = {.bundle = bundle, .threads = (int32_t)c.flags->threads};
   lp_status status = lp_sides_open(&options, &c.sides, diag);

@@ -77,7 +77,7 @@ static char *path_of(const char *folder, const char *given) {
 }
 
 /* Compiles in a process of its own, whose memory is its own too. */
-static lp_status compile(const char *model, const char *out, bool quiet, lp_diag *diag) {
+static lp_status compile(const char *model, const char *out, lp_diag *diag) {
   int status = 0;
   const pid_t pid = fork();
   if (pid == 0) {
@@ -85,7 +85,6 @@ static lp_status compile(const char *model, const char *out, bool quiet, lp_diag
     (void)execl("/proc/self/exe", "llmpart", "compile", model, "--device=host", "-o", out, "--quiet", (char *)NULL);
     _exit(127);
   }
-  (void)quiet;
   if (pid < 0) return lp_error(diag, LP_LOC_FILE(model), "cannot start the compiler: %s", strerror(errno));
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
     continue;
@@ -93,7 +92,7 @@ static lp_status compile(const char *model, const char *out, bool quiet, lp_diag
   return lp_error(diag, LP_LOC_FILE(model), "it does not compile: `llmpart support %s` says more", model);
 }
 
-static lp_status bundle_of_model(const char *model, const lp_tool_voice *voice, char **out, lp_diag *diag) {
+static lp_status bundle_of_model(const char *model, char **out, lp_diag *diag) {
   char *folder = cache_folder();
   if (!folder)
     return lp_error(diag, LP_LOC_FILE(model),
@@ -103,16 +102,16 @@ static lp_status bundle_of_model(const char *model, const lp_tool_voice *voice, 
   free(folder);
   if (lp_path_exists(*out)) return LP_OK;
   lp_note(diag, LP_LOC_FILE(model), "a model: it is compiled for this machine once, into %s", *out);
-  return compile(model, *out, voice->quiet, diag);
+  return compile(model, *out, diag);
 }
 #endif
 
-lp_status lp_tool_bundle_of(const char *given, const lp_tool_voice *voice, char **out, lp_diag *diag) {
+lp_status lp_tool_bundle_of(const char *given, char **out, lp_diag *diag) {
   *out = NULL;
   LP_TRY(lp_tool_refuse_id(given, diag));
 #ifdef LP_HAS_COMPILER
   if (lp_tool_is_model(given)) {
-    const lp_status status = bundle_of_model(given, voice, out, diag);
+    const lp_status status = bundle_of_model(given, out, diag);
     if (status == LP_OK) return LP_OK;
     free(*out);
     *out = NULL;

@@ -289,7 +289,7 @@ static lp_status run_from(run_flags *flags, const lp_saved_session *saved, lp_di
 static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   run_flags *flags = command->user;
   char *bundle = NULL;
-  LP_TRY(lp_tool_bundle_of(args->data[0], command->voice, &bundle, diag));
+  LP_TRY(lp_tool_bundle_of(args->data[0], &bundle, diag));
   flags->sides.bundle = flags->prompt.file = bundle;
   if (args->count > 1) flags->prompt.said = args->data[1];
   flags->stats |= command->voice->verbose;

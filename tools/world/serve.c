@@ -78,7 +78,7 @@ static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag 
   (void)sigaction(SIGTERM, &action, NULL);
   (void)sigaction(SIGHUP, &again, NULL);
   char *bundle = NULL;
-  LP_TRY(lp_tool_bundle_of(args->data[0], command->voice, &bundle, diag));
+  LP_TRY(lp_tool_bundle_of(args->data[0], &bundle, diag));
   lp_status status = serve_bundle(command->user, bundle, diag);
   free(bundle);
   return status;
