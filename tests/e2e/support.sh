@@ -24,9 +24,9 @@ if part quick; then
   agrees "$folder"
   mkdir "$work/quantised"
   cp "$folder/model.safetensors" "$work/quantised"
-  sed '1s/{/{"quantization_config": {"quant_method": "gptq"},/' "$folder/config.json" >"$work/quantised/config.json"
+  sed '1s/{/{"quantization_config": {"quant_method": "hqq"},/' "$folder/config.json" >"$work/quantised/config.json"
   agrees "$work/quantised"
-  same 'a quantised folder' "quantization_config: quantised weights ('gptq') are not supported" "$found"
+  same 'a quantised folder' "quantization_config: quantised weights ('hqq') are not supported" "$found"
   "$LLMPART" verify "$folder" --against=reference >"$work/out" 2>&1 || fail "verify of a folder: $(tail -n 3 "$work/out")"
   refused 'verify of a folder by ONNX Runtime' 'is no ONNX model' "$LLMPART" verify "$folder" --against=onnxruntime
   agrees "$LP_SOURCE/tests/models/families/bert-script/model.onnx"
