@@ -55,7 +55,7 @@ lp_status lp_packing_read(const lp_json *root, lp_packing *out, lp_diag *diag) {
     return refuse(&version, diag, "version");
   out->plus_one = out->kind == LP_PACKING_GPTQ && !lp_json_equals(&format, "gptq_v2");
   LP_TRY(lp_json_i64(&bits, 4, 8, &out->bits, diag));
-  if (out->bits != 4 && out->bits != 8) return refuse(&bits, diag, "number of bits");
+  if (out->bits != 4 && (out->bits != 8 || out->kind == LP_PACKING_AWQ)) return refuse(&bits, diag, "number of bits");
   return lp_json_i64(&size, -1, 1 << 20, &out->group, diag);
 }
 
@@ -79,9 +79,10 @@ static uint32_t word_at(const uint8_t *words, int64_t at) {
   return word;
 }
 
-/* The place in a word of column `at` of eight: AWQ has 0, 2, 4, 6, 1, 3, 5, 7 from the low bits on. */
-static int64_t awq_place(int64_t at) {
-  return at % 2 * 4 + at / 2;
+/* Element `at` of AWQ's, whose words have eight elements in the order 0, 2, 4, 6, 1, 3, 5, 7 from the low bits on. */
+static int awq_nibble(const uint8_t *words, int64_t at) {
+  const int64_t place = at % 8;
+  return (int)(word_at(words, at / 8) >> (4 * (place % 2 * 4 + place / 2)) & 15);
 }
 
 static int code_at(const packed *p, int64_t n, int64_t k) {
@@ -90,7 +91,7 @@ static int code_at(const packed *p, int64_t n, int64_t k) {
   case LP_PACKING_GPTQ:
     return (int)(word_at(p->codes, k / per * p->n + n) >> (k % per * bits) & mask);
   case LP_PACKING_AWQ:
-    return (int)(word_at(p->codes, k * (p->n / per) + n / per) >> (awq_place(n % per) * bits) & mask);
+    return awq_nibble(p->codes, k * p->n + n);
   default:
     return (int)(word_at(p->codes, n * ((p->k + per - 1) / per) + k / per) >> (k % per * bits) & mask);
   }
@@ -101,8 +102,8 @@ static int zero_at(const packed *p, int64_t n, int64_t g) {
   if (!p->zeros) return 1 << (bits - 1);
   if (p->packing.kind == LP_PACKING_ROWS)
     return (int)(word_at(p->zeros, n / per * p->groups + g) >> (n % per * bits) & mask);
-  const int64_t place = p->packing.kind == LP_PACKING_AWQ ? awq_place(n % per) : n % per;
-  return (int)((word_at(p->zeros, g * (p->n / per) + n / per) >> (place * bits)) + p->packing.plus_one) & (int)mask;
+  if (p->packing.kind == LP_PACKING_AWQ) return awq_nibble(p->zeros, g * p->n + n);
+  return (int)((word_at(p->zeros, g * (p->n / per) + n / per) >> (n % per * bits)) + p->packing.plus_one) & (int)mask;
 }
 
 static float scale_at(const packed *p, int64_t n, int64_t g) {

@@ -266,6 +266,7 @@ static const struct {
      "quantised weights ('aqlm') are not supported"},
     {PACKED("\"quant_method\":\"gptq\",\"bits\":5,\"group_size\":128"), "this number of bits are not supported"},
     {PACKED("\"quant_method\":\"gptq\",\"bits\":3,\"group_size\":128"), "3 lies outside of 4..8"},
+    {PACKED("\"quant_method\":\"awq\",\"bits\":8,\"group_size\":128"), "this number of bits are not supported"},
     {PACKED("\"quant_method\":\"awq\",\"bits\":4,\"group_size\":128,\"version\":\"gemv\""),
      "this version are not supported: 'gemv'"},
     {PACKED("\"quant_method\":\"compressed-tensors\",\"format\":\"marlin-24\",\"config_groups\":{\"g\":{\"weights\":"
