@@ -40,7 +40,8 @@ LP_MUST_USE lp_status lp_constants_write(const lp_constants *constants, const ch
 void lp_constant_identity(const lp_value *value, lp_buf *key);
 /* Maps the elements of a constant; fails unless all are there. */
 LP_MUST_USE lp_status lp_constant_data(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag);
-/* A matrix [n][k] of f32 in blocks, whose values are asked for row by row, so that they are never all in memory. */
+/* A matrix [n][k] of f32 that is stored in blocks. A caller decodes one row at a time, so that the whole matrix is
+ * never in memory as floats. */
 typedef struct {
   const lp_block_form *form; /* NULL: the constant is no such matrix */
   const uint8_t *data;

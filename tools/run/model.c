@@ -1,3 +1,4 @@
+/* Compiles a model that is given in place of a bundle, into a cache: see model.h. */
 #include "tools/run/model.h"
 
 #include <dirent.h>

@@ -35,7 +35,7 @@ typedef struct {
   int bits;                    /* of a code */
   int zeros;                   /* LPK_ZEROS, LPK_MINIMA: they are stored */
   int super;                   /* see lpk_groups */
-  const lp_block_form *blocks; /* the value's, whose codes and scales are stored as they are; NULL: none */
+  const lp_block_form *blocks; /* form of the value's blocks; codes and scales are copied exactly; NULL: no blocks */
 } cpu_constant;
 
 /* The constant of operand `index` of `op` in a form; NULL for CPU_FORM_NONE. Reads no weight. */

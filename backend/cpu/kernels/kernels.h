@@ -127,10 +127,10 @@ void lpk_mark(const lp_frame *frame, int64_t thread);
  * have signed codes, and the middle of the range for the others. 32 / bits rows of a column share a word of 32 bits;
  * codes of 5 and 6 bits are words of 4 bits, and after those of the group words of the high bits (pack.h).
  *
- * `super` groups, if not 0, form a super-block, whose scales, and minima, are bytes (`scale`: LPK_I8 or LPK_U8), each
- * times one f16 that precedes the groups: [LPK_PANEL], and with minima [LPK_PANEL] more. k is a number of whole
- * super-blocks. Then a group may have 16 rows for lpk_linear_integer, which reads no such group with the dot products
- * LPK_DOT_AMX and LPK_DOT_I8MM. */
+ * If `super` is not 0, `super` groups form a super-block. Its scales and minima are bytes (`scale`: LPK_I8 or LPK_U8).
+ * They are multiplied by an f16 for each column, which lies before the groups: [LPK_PANEL] for the scales, and
+ * [LPK_PANEL] more for the minima. k is a multiple of the super-block's rows. A group may then have 16 rows for
+ * lpk_linear_integer, but not with the dot products LPK_DOT_AMX and LPK_DOT_I8MM. */
 enum { LPK_ZEROS = 1, LPK_MINIMA };
 typedef struct {
   int bits, scale, zeros, super;
@@ -171,9 +171,9 @@ void lpk_linear_integer(float *y, const float *x, const void *w, const float *bi
 #define LPK_INTEGER_SCRATCH(m, k, threads)                                                                             \
   (((m) + 12) * LPK_INTEGER_ROW_BYTES(k) + (threads) * LPK_INTEGER_THREAD_BYTES(k))
 
-/* y[m][n]: row r is x[r / shared] times expert index[r] of `experts`, whose panels (and biases) follow each other in w
- * (and bias); an index outside is clamped. Panels, bias and form are lpk_linear's; x has rows of k. Threads divide the
- * panels of the experts that have rows; rows of an expert are multiplied together. */
+/* y[m][n]: row r is x[r / shared] times the weight of expert index[r]. w has the panels of all `experts` one after the
+ * other, and bias their biases. An index outside 0 .. experts - 1 is clamped. Panels, bias and form are lpk_linear's; x
+ * has rows of k. Threads divide the panels of the experts that have rows; rows of an expert are multiplied together. */
 void lpk_experts(float *y, const float *x, const void *w, const float *bias, const int64_t *index, int64_t m,
                  int64_t experts, int64_t shared, const lpk_linear_form *form, void *scratch, int64_t thread,
                  int64_t threads);
@@ -348,8 +348,8 @@ void lpk_gather(void *y, const void *x, const void *index, int64_t outer, int64_
 void lpk_embed(float *y, const void *table, const void *index, int64_t count, int64_t vocab,
                /* const: */ int64_t width, int dtype, int itype, int64_t thread, int64_t threads);
 
-/* The same of a table in groups: row i is column i of its panels, as in a linear whose weight the table is. `q` must
- * point to a constant, and has no zero points. */
+/* The same for a table in groups, packed as the weight of a linear: row i of the table is column i of the panels. `q`
+ * must point to a constant, and has no zero points. */
 void lpk_embed_groups(float *y, const void *table, const void *index, int64_t count, int64_t vocab,
                       /* const: */ int64_t width, const lpk_groups *q, int itype, int64_t thread, int64_t threads);
 

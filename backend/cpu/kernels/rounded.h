@@ -15,7 +15,7 @@ INLINE int has_binary_scale(const groups *q) {
   return q->bits < 5;
 }
 
-/* Whether a block of activations meets two groups of weights, whose products are summed apart. */
+/* Tells whether a block of activations is multiplied by two groups of weights, each with a sum of its own. */
 INLINE int has_halves(const groups *q) {
   return q->super && q->group == BLOCK / 2;
 }

@@ -146,7 +146,7 @@ const cpu_rule cpu_rule_linear = {
     .reads_packed = true,
 };
 
-/* ---- products whose weights data chooses ------------------------------------------------------------------------- */
+/* ---- products with experts --------------------------------------------------------------------------------------- */
 
 static cpu_form experts_form(const lp_op *op, int32_t index) {
   return index == INDEX ? CPU_FORM_RAW : linear_form(op, index);

@@ -89,6 +89,15 @@ void lp_dialect_function(lp_json_writer *to, const lp_json *tool, const char *sc
   lp_json_put_end(to);
 }
 
+void lp_dialect_choose(lp_json_writer *to, const lp_json *choice) {
+  lp_json_put_object(to, "tool_choice");
+  lp_json_put_text(to, "type", "function");
+  lp_json_put_object(to, "function");
+  lp_dialect_copy(to, "name", choice, "name");
+  lp_json_put_end(to);
+  lp_json_put_end(to);
+}
+
 void lp_dialect_value(lp_json_writer *to, const char *key, const char *text) {
   lp_json_document *document = NULL;
   if (lp_json_parse("arguments", text, strlen(text), LP_JSON_ALLOW_DUPLICATES, &document, NULL) == LP_OK) {

@@ -71,6 +71,8 @@ void lp_dialect_message(lp_json_writer *to, const char *role, const char *text);
 void lp_dialect_call(lp_json_writer *to, const char *id, const char *name, const lp_json *arguments);
 /* A function within "tools". */
 void lp_dialect_function(lp_json_writer *to, const lp_json *tool, const char *schema);
+/* The "tool_choice" of the one function that `choice` names. */
+void lp_dialect_choose(lp_json_writer *to, const lp_json *choice);
 /* Writes a text of JSON as a value; {} if it is none. */
 void lp_dialect_value(lp_json_writer *to, const char *key, const char *text);
 /* "event: TYPE\ndata: " and an object that the caller goes on with; lp_dialect_event_end closes both. */

@@ -1,3 +1,4 @@
+/* Keeps the histories of answers by owner: see kept.h. */
 #include "runtime/serve/dialects/kept.h"
 
 #include <pthread.h>

@@ -107,12 +107,7 @@ static lp_status put_tools(lp_json_writer *to, const lp_json *body, lp_diag *dia
   }
   lp_json_put_end(to);
   if (has_type(&choice, "tool")) {
-    lp_json_put_object(to, "tool_choice");
-    lp_json_put_text(to, "type", "function");
-    lp_json_put_object(to, "function");
-    lp_dialect_copy(to, "name", &choice, "name");
-    lp_json_put_end(to);
-    lp_json_put_end(to);
+    lp_dialect_choose(to, &choice);
   } else if (lp_json_is_given(&choice)) {
     const char *type = text_of(&choice, "type");
     lp_json_put_text(to, "tool_choice", !type ? "?" : lp_streq(type, "any") ? "required" : type);

@@ -82,12 +82,7 @@ static lp_status put_tools(lp_json_writer *to, const lp_json *body, lp_diag *dia
   }
   if (lp_json_count(&tools) > 0) lp_json_put_end(to);
   if (is_type(&choice, "function")) {
-    lp_json_put_object(to, "tool_choice");
-    lp_json_put_text(to, "type", "function");
-    lp_json_put_object(to, "function");
-    lp_dialect_copy(to, "name", &choice, "name");
-    lp_json_put_end(to);
-    lp_json_put_end(to);
+    lp_dialect_choose(to, &choice);
   } else {
     lp_dialect_copy(to, "tool_choice", body, "tool_choice");
   }
