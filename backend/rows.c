@@ -59,6 +59,7 @@ lp_rows lp_value_rows(const lp_module *module, lp_value *value) {
 static bool keeps_rows(const lp_op *op, int32_t inner) {
   if (lp_op_has(op, LP_ELEMENTWISE)) return true;
   if (lp_op_has(op, LP_ROWWISE)) return inner > 0;
+  if (op->kind == LP_OP_TOPK) return inner > 0 && lp_op_i64(op, "axis", 0) == op->out[0]->type.rank - 1;
   if (op->kind == LP_OP_ROTARY) return lp_streq(lp_op_str(op, "layout", "bshd"), "bshd");
   return op->kind == LP_OP_GATHER && lp_op_i64(op, "axis", 0) == 0 &&
          lp_value_is_constant(lp_value_base(lp_op_in(op, 0)));

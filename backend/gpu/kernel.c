@@ -155,6 +155,13 @@ const lp_poly *gpu_product(lp_module *module, const lp_poly *const *dim, int32_t
   return product;
 }
 
+bool gpu_static_last(const lp_op *op, char why[64]) {
+  int64_t n;
+  if (op->out[0]->type.rank < 1 || !lp_type_static_dim(lp_op_in(op, 0)->type, -1, &n))
+    return snprintf(why, 64, "a last axis that is not constant"), false;
+  return true;
+}
+
 const char *gpu_format(gpu_launch_list *list, const char *format, ...) {
   lp_buf text = {0};
   va_list args;

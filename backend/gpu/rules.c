@@ -14,7 +14,8 @@ static const gpu_rule *const rules[] = {&gpu_rule_linear,    &gpu_rule_matmul,
                                         &gpu_rule_transpose, &gpu_rule_reshape,
                                         &gpu_rule_expand,    &gpu_rule_pad,
                                         &gpu_rule_windows,   &gpu_rule_iota,
-                                        &gpu_rule_dims,      &gpu_rule_fill};
+                                        &gpu_rule_dims,      &gpu_rule_fill,
+                                        &gpu_rule_experts,   &gpu_rule_topk};
 
 const gpu_rule *gpu_rule_find(lp_kind kind) {
   for (size_t i = 0; i < LP_COUNT(rules); i++)

@@ -16,7 +16,7 @@ trap 'rm -rf "$work"' EXIT
 
 rm -rf "$out/cases" "$out/tokens" "$out/ranks" "$out/bundles"
 mkdir -p "$out/cases" "$out/tokens" "$out/ranks" "$out/bundles" "$out/bin"
-for name in ${LP_PACK_SUITES:-elementwise products quant attention rows moves decoder joined}; do
+for name in ${LP_PACK_SUITES:-elementwise products experts quant attention rows moves decoder joined}; do
   (cd "$source" && CK_FORK=no LP_TEST_GPU=driver LP_TEST_RECORD="$out/cases" XDG_CACHE_HOME=/dev/null LD_LIBRARY_PATH="$build/tests/gpu/fake" \
     "$build/tests/backend/test_backend_$name") >"$work/said" 2>&1 || { cat "$work/said"; exit 1; }
 done

@@ -78,7 +78,7 @@ void cpu_loop_end(cpu_emitter *e, cpu_loop *loop);
 void cpu_share(cpu_emitter *e, LLVMValueRef count, LLVMValueRef *from, LLVMValueRef *to);
 /* Contiguous strides of `type` in elements; a cache's rows are `c` apart. `strides` is [rank]. */
 void cpu_strides(cpu_emitter *e, const lp_value *value, LLVMValueRef *strides);
-/* The lpk_groups of a product's weight or of a table (rules/linear.c). */
+/* The lpk_groups of a product's weight or of a table (cpu/rules/linear.c). */
 LLVMValueRef cpu_groups(cpu_emitter *e, const cpu_constant *w);
 int cpu_kernel_isa(const cpu_emitter *e);
 int cpu_kernel_dot(const cpu_emitter *e);

@@ -14,7 +14,8 @@ typedef struct {
 
 const char *gpu_linear_tag(const gpu_builder *b) {
   const char *epilogue = lp_op_str(b->op, "epilogue", "none");
-  return gpu_format(b->list, "%s%s%s", lp_op_in(b->op, 4) ? "gated_" : "", lp_streq(epilogue, "none") ? "" : epilogue,
+  return gpu_format(b->list, "%s_%s%s%s", b->op->kind == LP_OP_EXPERTS ? "experts" : "linear",
+                    lp_op_in(b->op, 4) ? "gated_" : "", lp_streq(epilogue, "none") ? "" : epilogue,
                     lp_streq(epilogue, "none") ? "" : "_");
 }
 
@@ -69,7 +70,7 @@ static void finish(gpu_builder *b, const gpu_linear *l, const gpu_product_form *
   gpu_launch_list *list = b->list;
   const char *epilogue = lp_op_str(b->op, "epilogue", "none");
   const char *const params[] = {"WHAT", "op.linear", "GATED", l->gate >= 0 ? "1" : "0", "EPILOGUE", epilogue, NULL};
-  const char *stem = gpu_format(list, "linear_%sfinish", gpu_linear_tag(b));
+  const char *stem = gpu_format(list, "%sfinish", gpu_linear_tag(b));
   gpu_kernel *kernel = gpu_kernel_get(list, "linear_finish", stem, params);
   kernel->finishes = true;
   const lp_poly *count = lp_poly_scale(list->module->arena, l->rows, l->n);

@@ -1,17 +1,32 @@
-/* op.linear for many rows: tensor cores, and libraries of products (tensor.c, product.c). */
+/* op.linear and op.experts: for many rows tensor cores, and libraries of products (tensor.c, product.c). */
 #ifndef LP_GPU_PRODUCT_H
 #define LP_GPU_PRODUCT_H
 
 #include "backend/gpu/builder.h"
 
-/* op.linear with the numbers of its refs, -1 for absent operands: y[rows][n] of x[rows][k] and w[n][k]. */
+/* op.linear with the numbers of its refs, -1 for absent operands: y[rows][n] of x[rows][k] and w[n][k]. Of op.experts,
+ * row r of y is that of x[r / shared] and w[index[r]][n][k]. */
 typedef struct {
-  int32_t x, w, scale, gate, gate_scale, bias, residual, y;
+  int32_t x, w, scale, gate, gate_scale, bias, residual, index, y;
   const gpu_constant *matrix;
-  int64_t n, k;
+  int64_t n, k, experts, shared; /* op.linear has 0 experts */
   const lp_poly *rows;
+  const lp_poly *order; /* of op.experts: where the order of its rows begins in the scratch, in bytes */
 } gpu_linear;
-/* "gated_silu_": a part of the names of kernels for this operator. */
+/* ---- experts.c: the rows that a group multiplies, all by the same expert ---- */
+/* Lines of a kernel of op.experts that make a group's row the only one. */
+const char *gpu_experts_row(gpu_launch_list *list, const gpu_linear *l);
+/* Sorts the rows by expert, for tiles of so many rows, where there are more than `few`, on these architectures. */
+void gpu_experts_order(gpu_builder *b, const gpu_linear *l, int64_t few, int64_t tile, lp_hw_architectures on);
+/* The size of the grid's second axis for tiles of so many rows. */
+const lp_poly *gpu_linear_tiles(const gpu_builder *b, const gpu_linear *l, int64_t tile);
+/* Lines of a kernel: `rows`, of which the group multiplies those from `top` on, and pointers to the expert's matrices.
+ * Rows of op.experts are numbered by their place in `order`. */
+const char *gpu_linear_tile(gpu_launch_list *list, const gpu_linear *l, int64_t tile);
+/* The last parameters of such a kernel, and their arguments; op.linear has none. */
+const char *gpu_linear_work(const gpu_linear *l);
+void gpu_arg_order(gpu_launch *launch, const gpu_linear *l);
+/* "linear_gated_silu_": the beginning of the names of kernels for this operator. */
 const char *gpu_linear_tag(const gpu_builder *b);
 /* The way a library computes the product: for more than `few` rows, on architectures from `sm` on. x is stored as
  * `dtype`, divided by `scale`. */
@@ -31,6 +46,9 @@ typedef struct {
   int32_t sm;   /* the first architecture with tensor cores for the weight's type; 0: none has them */
   bool library; /* a library may compute it, also on some architectures before that */
 } gpu_many;
+/* The first architecture whose tensor cores multiply the weight; 0: none does. */
+int32_t gpu_linear_tensor_sm(const gpu_builder *b, const gpu_linear *l);
+enum { GPU_TENSOR_TILE = 128 }; /* rows of a group */
 /* Adds a launch on tensor cores for more than `few` rows, and one by a library. */
 gpu_many gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t few);
 /* Adds launches that multiply rounded activations on the architectures where they are the fastest, on those before

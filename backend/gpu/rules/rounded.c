@@ -150,7 +150,7 @@ static gpu_launch *multiply(gpu_builder *b, const gpu_linear *l, const form *f, 
                                 "EPILOGUE", lp_op_str(b->op, "epilogue", "none"),
                                 NULL};
   const char *stem =
-      gpu_format(list, "linear_%s%s_%s_%s_%" PRId64 "x%" PRId64, gpu_linear_tag(b), store, f->name, kind, l->n, l->k);
+      gpu_format(list, "%s%s_%s_%s_%" PRId64 "x%" PRId64, gpu_linear_tag(b), store, f->name, kind, l->n, l->k);
   const gpu_kernel *kernel = gpu_kernel_get(list, template, stem, params);
   gpu_launch *launch = gpu_launch_add(b, kernel, THREADS, lp_dim_const(list->module, l->n), columns);
   gpu_launch_rows(launch, l->rows, rows);
