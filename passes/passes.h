@@ -74,6 +74,7 @@ typedef struct lp_compile_request {
   const struct lp_link *link;
   double ttft_ms, tpot_ms; /* the SLA; 0: none */
   int64_t isl, osl, batch; /* workload: prompt tokens, generated tokens */
+  int64_t past;            /* tokens that the KV caches hold before the prompt */
   int64_t sessions;        /* requests that the cloud decodes at a time, as one batch; 0: 1 */
   const char *scheduler;   /* a name of lp_scheduler_find */
   const char *objective;   /* cost, latency, energy or a sum like "cost+1e-6*latency"; NULL: cost */

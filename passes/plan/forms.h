@@ -72,6 +72,8 @@ typedef struct {
 } lp_plan_form;
 void lp_plan_form_make(const lp_plan_forms *forms, lp_side *const side[LP_STAGE_COUNT], lp_arena *arena,
                        lp_plan_form *out);
+/* The forms of all cuts, in `arena`: [0] leaves all in the cloud, and [*count - 1] all on the device (load.c). */
+lp_plan_form *lp_plan_form_cuts(const lp_plan_forms *forms, lp_arena *arena, int64_t *count);
 /* Computes the result of lp_plan_evaluate at these prices; `request` gives link, sessions, SLA and limits. It takes
  * about a microsecond, and any thread may call it. */
 void lp_plan_form_evaluate(const lp_plan_form *form, const lp_plan_prices *prices, const lp_compile_request *request,

@@ -100,16 +100,17 @@ static double pass_bytes_of_rank(const lp_plan_sizes *sizes, const lp_block *blo
 
 void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_compile_request *request, lp_stage stage,
                        const lp_shard_stage *part, lp_arena *arena) {
-  const double isl = (double)request->isl, osl = (double)request->osl, most = LP_PROMPT_PART;
-  int64_t halfway = request->isl + request->osl / 2;
+  const double isl = (double)request->isl, past = (double)request->past, most = LP_PROMPT_PART;
+  const double all = past + isl + (double)request->osl;
+  int64_t halfway = request->past + request->isl + request->osl / 2;
   *sizes = (lp_plan_sizes){.request = request, .count = module->symbols.names.count};
   for (int side = 0; side < LP_SIDE_COUNT; side++) {
     double batch = (double)request->batch * lp_plan_shared_runs(request, stage, (lp_side)side);
     sizes->value[side] = stage == LP_STAGE_PREFILL
-                             ? symbol_values(module, request, batch, isl, 0, isl + osl, arena)
-                             : symbol_values(module, request, batch, 1, (double)halfway, isl + osl, arena);
+                             ? symbol_values(module, request, batch, isl, past, all, arena)
+                             : symbol_values(module, request, batch, 1, (double)halfway, all, arena);
     sizes->part[side] = stage == LP_STAGE_PREFILL && request->generation && isl > most
-                            ? symbol_values(module, request, batch, most, isl - most, isl + osl, arena)
+                            ? symbol_values(module, request, batch, most, past + isl - most, all, arena)
                             : sizes->value[side];
     const lp_machine *machine = side == LP_SIDE_DEVICE ? request->device : request->cloud;
     const lp_block *block = lp_plan_stage_block(module, stage);

@@ -5,8 +5,6 @@
 #include "base/side.h"
 #include "passes/plan/forms.h"
 #include "passes/plan/objective.h"
-#include "passes/plan/pin.h"
-#include "passes/plan/schedulers.h"
 #include "passes/plan/sweep/front.h"
 #include "passes/plan/sweep/journal.h"
 #include "passes/plan/sweep/shard.h"
@@ -393,21 +391,6 @@ static void run_threads(sweep *s, const char *key) {
 
 /* ---- the sweep --------------------------------------------------------------------------------------------------- */
 
-static void make_cuts(sweep *s, lp_arena *arena) {
-  const lp_plan_problem *problem = s->forms->problem;
-  s->cuts = problem[0].layer_count + 3;
-  s->cut = LP_NEW_ARRAY(arena, lp_plan_form, s->cuts);
-  for (int64_t cut = -1; cut < s->cuts - 1; cut++) {
-    lp_side *side[LP_STAGE_COUNT];
-    for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-      side[stage] = LP_NEW_ARRAY(arena, lp_side, problem[stage].op_count);
-      lp_plan_fill_cut(&problem[stage], cut, side[stage]);
-      lp_plan_settle(&problem[stage], side[stage]);
-    }
-    lp_plan_form_make(s->forms, side, arena, &s->cut[cut + 1]);
-  }
-}
-
 static lp_status run(sweep *s, const char *key, lp_sweep_result *out, lp_diag *diag) {
   if (!follows(s))
     LP_TRY(lp_sweep_journal_open(s->options, key, s->rows, s->spec->rows, &out->resumed, &s->journal, diag));
@@ -439,7 +422,7 @@ lp_status lp_sweep_run(const lp_sweep_spec *spec, lp_module *module, const lp_sw
   lp_status status = lp_plan_forms_create(module, &first, arena, &forms, diag);
   if (status == LP_OK) {
     s.forms = forms;
-    make_cuts(&s, arena);
+    s.cut = lp_plan_form_cuts(forms, arena, &s.cuts);
     pthread_mutex_init(&s.lock, NULL);
     pthread_mutex_init(&s.asking, NULL);
     status = run(&s, key, out, diag);

@@ -1,0 +1,50 @@
+/* A machine under load: the time of a pass over any mixture of prompt rows and tokens, and the sessions that its memory
+ * holds, from the closed forms with which plans are priced (forms.h). Times in s.
+ *
+ * Approximations: a pass takes all its tokens at one context, the mean one, and the rows of a prompt halfway through
+ * the mean prompt. Between the numbers of rows at which the forms are priced, times are linear. */
+#ifndef LP_PLAN_LOAD_H
+#define LP_PLAN_LOAD_H
+
+#include "passes/plan/plan.h"
+
+enum { LP_LOAD_KNOTS = 9 }; /* 1, 2, 4, ... 256 rows */
+
+/* What the load has in the mean, and the longest request. Tokens. */
+typedef struct {
+  int64_t prompt;  /* mean prompt */
+  int64_t context; /* mean context at which a token is made */
+  int64_t kept;    /* mean tokens of a session's KV cache at its end, by the time that sessions take */
+  int64_t longest; /* prompt and answer of the longest request */
+} lp_load_lengths;
+
+/* The cloud's half of a cut on a machine. */
+typedef struct {
+  double rows[LP_LOAD_KNOTS], token_s[LP_LOAD_KNOTS], prompt_s[LP_LOAD_KNOTS];
+  double weight_bytes, session_bytes, memory_bytes; /* memory: of the machine */
+  int64_t sessions; /* the most at a time, at most 128: those of mean length, and the longest. 0: not even one */
+} lp_load_law;
+
+/* The device's half of a cut, with its link: what a request takes besides the cloud's passes. */
+typedef struct {
+  double prompt[LP_LOAD_KNOTS], first_s[LP_LOAD_KNOTS]; /* before the first token, by the prompt's length */
+  double token_s;                                       /* between two tokens */
+  bool
+      streams; /* all of it is in the cloud: tokens follow each other there, and token_s is what the link delays each */
+  bool fits;   /* the device's memory holds its half with the longest request */
+} lp_load_user;
+
+typedef struct lp_load lp_load;
+/* `module` is at least lowered; both must outlive the load, which lives in `arena`. */
+LP_MUST_USE lp_status lp_load_create(lp_module *module, const lp_compile_request *request, lp_arena *arena,
+                                     lp_load **out, lp_diag *diag);
+/* The number of cuts, those of the scheduler "layer": 0 leaves all in the cloud, the last one all on the device. */
+int64_t lp_load_cuts(const lp_load *load);
+/* Fills law[cuts] for the request's cloud machine. */
+void lp_load_laws(const lp_load *load, const lp_compile_request *request, const lp_load_lengths *lengths,
+                  lp_load_law *law);
+/* Fills user[cuts] for the request's device and link; `cloud` is any machine. */
+void lp_load_users(const lp_load *load, const lp_compile_request *request, const lp_load_lengths *lengths,
+                   lp_load_user *user);
+
+#endif
