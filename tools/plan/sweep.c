@@ -1,10 +1,9 @@
 /* llmpart sweep: a table of plans for capacity planning. */
 #include "passes/plan/sweep/sweep.h"
 #include "base/units.h"
-#include "frontend/frontend.h"
 #include "tools/compile/link.h"
-#include "tools/generator.h"
 #include "tools/mpi/mpi.h"
+#include "tools/plan/model.h"
 #include "tools/tools.h"
 
 #include <stdlib.h>
@@ -92,28 +91,6 @@ static void print_stats(const sweep_flags *flags, const lp_sweep_result *result)
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
 /* Imports the model and runs the passes up to the operator graph with its costs. */
-static lp_status load_model(const lp_sweep_spec *spec, lp_module **out, lp_diag *diag) {
-  size_t at[LP_SWEEP_AXES];
-  lp_compile_request request = lp_sweep_request(spec, 0, at);
-  const lp_run_options options = {.verify_each = true};
-  const char *pipeline = "fuse,tie-weights,mark-sensitive,annotate";
-  lp_status status = LP_OK;
-  if (spec->model) {
-    const lp_import_options import = {.weights_absent_ok = true, .frees_lengths = true};
-    LP_TRY(lp_generator_import(spec->model, &import, out, diag));
-    pipeline = lp_pipeline_ops;
-  } else {
-    lp_dtype kv_dtype = LP_F32;
-    if (spec->kv_dtype) (void)lp_dtype_parse(spec->kv_dtype, &kv_dtype);
-    *out = lp_decoder_create(&spec->decoder, &kv_dtype);
-  }
-  status = lp_passes_run(*out, pipeline, &request, &options, diag);
-  if (status == LP_OK) return LP_OK;
-  lp_module_free(*out);
-  *out = NULL;
-  return status;
-}
-
 /* SPEC.yaml.journal, or SPEC.yaml.shard-I-of-N. */
 static void default_journal(const sweep_flags *flags, const lp_sweep_spec *spec, lp_buf *out) {
   if (flags->shard.count)
@@ -194,7 +171,11 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
   LP_TRY(check_flags(flags, args, diag));
   if (!flags->merge) LP_TRY(lp_tool_begin_mpi(&flags->peers, &flags->end_mpi, "--shard and --merge need none", diag));
   lp_status status = lp_sweep_spec_read(args->data[0], lp_tool_load_link, &spec, diag);
-  if (status == LP_OK) status = load_model(&spec, &module, diag);
+  if (status == LP_OK) {
+    size_t at[LP_SWEEP_AXES];
+    const lp_compile_request request = lp_sweep_request(&spec, 0, at);
+    status = lp_tool_plan_model(spec.model, &spec.decoder, &request, &module, diag);
+  }
   if (status == LP_OK)
     status = flags->merge ? merge(flags, &spec, module, args, diag) : compute(flags, &spec, module, diag);
   lp_module_free(module);

@@ -23,9 +23,8 @@ typedef struct {
 
 /* ---- faults of values -------------------------------------------------------------------------------------------- */
 
-/* Reports, at the value, the error of a reader of another text. */
-static lp_status relay(const reader *r, const lp_yaml_node *node, const char *key, lp_diag *inner) {
-  lp_loc loc = lp_yaml_loc(r->yaml, node);
+lp_status lp_sweep_relay(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, lp_diag *inner) {
+  lp_loc loc = lp_yaml_loc(yaml, node);
   for (size_t i = 0; i < lp_diag_count(inner); i++) {
     const lp_diag_entry *entry = lp_diag_get(inner, i);
     lp_buf text = {0};
@@ -34,9 +33,9 @@ static lp_status relay(const reader *r, const lp_yaml_node *node, const char *ke
     else
       lp_buf_puts(&text, entry->text);
     if (entry->severity == LP_ERROR)
-      lp_report_error(r->yaml->diag, loc, "'%s': %s", key, lp_buf_text(&text));
+      lp_report_error(yaml->diag, loc, "'%s': %s", key, lp_buf_text(&text));
     else
-      lp_note(r->yaml->diag, loc, "%s", lp_buf_text(&text));
+      lp_note(yaml->diag, loc, "%s", lp_buf_text(&text));
     lp_buf_free(&text);
   }
   lp_diag_free(inner);
@@ -104,18 +103,12 @@ static lp_status read_axis(reader *r, const axis_form *form, const char *key, co
 
 /* ---- machines and links ------------------------------------------------------------------------------------------ */
 
-/* Resolves a path in the file, which is relative to the file's folder. */
-static const char *relative_to_spec(const reader *r, const char *text) {
+const char *lp_sweep_path(const lp_yaml *yaml, const char *text) {
   size_t length = strcspn(text, ",");
-  const char *name = lp_arena_strndup(r->spec->arena, text, length);
+  const char *name = lp_arena_strndup(yaml->arena, text, length);
   bool path =
       strchr(name, '/') || lp_has_suffix(name, ".yaml") || lp_has_suffix(name, ".yml") || lp_has_suffix(name, ".csv");
-  if (!path || text[0] == '/' || strcspn(text, "=") < length) return text;
-  char *folder = lp_path_dir(r->spec->path), *joined = lp_path_join(folder, text);
-  const char *out = lp_arena_strdup(r->spec->arena, joined);
-  free(joined);
-  free(folder);
-  return out;
+  return path && strcspn(text, "=") >= length ? lp_yaml_relative(yaml, text) : text;
 }
 
 static lp_status load_machine(reader *r, const char *key, const char *text, const lp_yaml_node *node,
@@ -123,7 +116,7 @@ static lp_status load_machine(reader *r, const char *key, const char *text, cons
   *out = lp_map_get(r->machines, text);
   if (*out) return LP_OK;
   lp_diag *inner = lp_diag_create();
-  if (lp_hw_load(relative_to_spec(r, text), out, inner) != LP_OK) return relay(r, node, key, inner);
+  if (lp_hw_load(lp_sweep_path(r->yaml, text), out, inner) != LP_OK) return lp_sweep_relay(r->yaml, node, key, inner);
   lp_diag_free(inner);
   lp_map_put(r->machines, text, *out);
   return LP_OK;
@@ -150,7 +143,8 @@ static lp_status plan_for_quantile(const reader *r, const char *text, const lp_y
 static lp_status add_link(reader *r, const char *text, const lp_yaml_node *node) {
   lp_sweep_link link = {.name = text};
   lp_diag *inner = lp_diag_create();
-  if (r->load_link(relative_to_spec(r, text), &link.link, inner) != LP_OK) return relay(r, node, "links", inner);
+  if (r->load_link(lp_sweep_path(r->yaml, text), &link.link, inner) != LP_OK)
+    return lp_sweep_relay(r->yaml, node, "links", inner);
   lp_diag_free(inner);
   lp_vec_push(&r->spec->links, link);
   return plan_for_quantile(r, text, node, link.link);
@@ -175,7 +169,7 @@ static lp_status read_time(reader *r, const char *key, const char *text, const l
   *ms = 0;
   if (!text || lp_streq(text, "none")) return LP_OK;
   lp_diag *inner = lp_diag_create();
-  if (lp_parse_time_ms(text, ms, inner, LP_LOC_NONE) != LP_OK) return relay(r, node, key, inner);
+  if (lp_parse_time_ms(text, ms, inner, LP_LOC_NONE) != LP_OK) return lp_sweep_relay(r->yaml, node, key, inner);
   lp_diag_free(inner);
   if (*ms > 0) return LP_OK;
   return lp_error(r->yaml->diag, lp_yaml_loc(r->yaml, node), "'%s' is 0, which no plan can meet; 'none' sets no limit",
@@ -243,7 +237,7 @@ typedef struct {
   int32_t dtype;
 } decoder_text;
 
-static lp_status read_decoder(reader *r, const lp_yaml_node *node) {
+static lp_status read_decoder(lp_yaml *yaml, const lp_yaml_node *node, lp_decoder_shape *out) {
   static const char *const names[] = {"f32", "f16", "bf16"};
   static const lp_dtype dtypes[] = {LP_F32, LP_F16, LP_BF16};
   decoder_text d = {.shape = {.causal = true, .context = 4096}, .dtype = 1};
@@ -260,15 +254,15 @@ static lp_status read_decoder(reader *r, const lp_yaml_node *node) {
       LP_YAML_FIELD(LP_YAML_BOOL, "tied", decoder_text, shape.tied, .required = false),
       LP_YAML_FIELD(LP_YAML_CHOICE, "dtype", decoder_text, dtype, .names = names, .name_count = LP_COUNT(names))};
 #undef SIZE
-  LP_TRY(lp_yaml_fields(r->yaml, node, "a decoder", fields, LP_COUNT(fields), &d));
+  LP_TRY(lp_yaml_fields(yaml, node, "a decoder", fields, LP_COUNT(fields), &d));
   if (!d.shape.kv_heads) d.shape.kv_heads = d.shape.heads;
   d.shape.dtype = dtypes[d.dtype];
   if (d.shape.hidden % (2 * d.shape.heads) || d.shape.heads % d.shape.kv_heads)
-    return lp_error(r->yaml->diag, lp_yaml_loc(r->yaml, node),
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
                     "'hidden' %" PRId64 ", 'heads' %" PRId64 " and 'kv_heads' %" PRId64
                     " do not divide into heads of an even size",
                     d.shape.hidden, d.shape.heads, d.shape.kv_heads);
-  r->spec->decoder = d.shape;
+  *out = d.shape;
   return LP_OK;
 }
 
@@ -279,17 +273,15 @@ typedef struct {
       *objective_at, *memory_at, *kv_at, *quantile_at, *rank_at;
 } file_parts;
 
-static lp_status read_model(reader *r, const file_parts *parts, const lp_yaml_node *root) {
-  if (!parts->model_at == !parts->decoder)
-    return lp_error(r->yaml->diag, lp_yaml_loc(r->yaml, root), "expected 'model' (a file) or 'decoder' (a shape)%s",
-                    parts->decoder ? ", and not both" : "");
-  if (parts->decoder) return read_decoder(r, parts->decoder);
+lp_status lp_sweep_model(lp_yaml *yaml, const lp_yaml_node *root, const lp_yaml_node *model,
+                         const lp_yaml_node *decoder, const char **path, lp_decoder_shape *shape) {
+  if (!model == !decoder)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, root), "expected 'model' (a file) or 'decoder' (a shape)%s",
+                    decoder ? ", and not both" : "");
+  if (decoder) return read_decoder(yaml, decoder, shape);
   const char *text;
-  LP_TRY(lp_yaml_text(r->yaml, parts->model_at, "model", &text));
-  char *folder = lp_path_dir(r->spec->path), *joined = lp_path_join(folder, text);
-  r->spec->model = text[0] == '/' ? text : lp_arena_strdup(r->spec->arena, joined);
-  free(joined);
-  free(folder);
+  LP_TRY(lp_yaml_text(yaml, model, "model", &text));
+  *path = lp_yaml_relative(yaml, text);
   return LP_OK;
 }
 
@@ -325,7 +317,7 @@ static lp_status read_settings(reader *r, const file_parts *parts) {
   LP_TRY(lp_yaml_text(r->yaml, parts->memory_at, "device_memory", &text));
   lp_diag *inner = lp_diag_create();
   if (lp_parse_size(text, &spec->device_memory, inner, LP_LOC_NONE) != LP_OK)
-    return relay(r, parts->memory_at, "device_memory", inner);
+    return lp_sweep_relay(r->yaml, parts->memory_at, "device_memory", inner);
   lp_diag_free(inner);
   return LP_OK;
 }
@@ -395,7 +387,8 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
                                   PART("rank_by", rank_at, false)};
 #undef PART
   lp_status status = lp_yaml_fields(yaml, root, "a sweep", fields, LP_COUNT(fields), &parts);
-  if (status == LP_OK) status = read_model(&r, &parts, root);
+  if (status == LP_OK)
+    status = lp_sweep_model(yaml, root, parts.model_at, parts.decoder, &r.spec->model, &r.spec->decoder);
   if (status == LP_OK) status = read_settings(&r, &parts);
   if (status == LP_OK) status = read_axes(&r, &parts);
   if (status == LP_OK) status = check_quantile(&r, &parts);

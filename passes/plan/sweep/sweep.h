@@ -9,6 +9,7 @@
 
 #include "base/peers.h"
 #include "base/side.h"
+#include "base/yaml/yaml.h"
 #include "passes/decoder.h"
 #include "passes/plan/plan.h"
 
@@ -74,6 +75,16 @@ LP_MUST_USE lp_status lp_sweep_spec_read(const char *path, lp_sweep_link_loader 
 void lp_sweep_spec_free(lp_sweep_spec *spec);
 /* The request of a row; `at` gets its index on each axis. */
 lp_compile_request lp_sweep_request(const lp_sweep_spec *spec, size_t row, size_t at[LP_SWEEP_AXES]);
+
+/* ---- values of such files, which other specifications have too (spec.c) ------------------------------------------ */
+
+/* Reports, at the value of `key`, the errors of a reader of another text, and frees them; LP_FAILED. */
+lp_status lp_sweep_relay(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, lp_diag *inner);
+/* The text of a machine or link, "NAME[,FIGURE=VALUE]"; a path in it becomes relative to the file's folder. */
+const char *lp_sweep_path(const lp_yaml *yaml, const char *text);
+/* Reads `model`, a path, or `decoder`, a shape, of which the file `root` has one; the other one is NULL. */
+LP_MUST_USE lp_status lp_sweep_model(lp_yaml *yaml, const lp_yaml_node *root, const lp_yaml_node *model,
+                                     const lp_yaml_node *decoder, const char **path, lp_decoder_shape *shape);
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
