@@ -31,8 +31,7 @@ double lp_sim_pass_s(const lp_sim_times *times, double rows, double prompt_rows)
          (prompt_rows > 0 ? fmax(0, at(times, times->prompt_seconds, prompt_rows) - one) : 0);
 }
 
-/* The rows with which a pass lasts `stretch` times as long as with one. */
-static int64_t paced_rows(const lp_sim_times *times) {
+int64_t lp_sim_paced_rows(const lp_sim_times *times) {
   double most = stretch * lp_sim_pass_s(times, 1, 0);
   int64_t rows = 1;
   while (rows < PASS_ROWS && lp_sim_pass_s(times, 1, (double)rows) <= most)
@@ -124,7 +123,7 @@ static void sort(lp_sim_passes *passes) {
 static size_t count_prompts(const lp_sim_passes *passes) {
   size_t prompts = 0;
   for (size_t i = 0; i < passes->members.count; i++)
-    prompts += passes->members.data[i].left > 1;
+    prompts += passes->members.data[i].left > 1 && !passes->members.data[i].away;
   return prompts;
 }
 
@@ -132,7 +131,7 @@ static size_t take_generating(lp_sim_passes *passes, size_t prompts) {
   size_t taken = 0;
   size_t most = prompts > 0 ? MOST_SEQUENCES - PROMPT_SEQUENCES : MOST_SEQUENCES;
   for (size_t i = 0; i < passes->members.count && taken < most; i++) {
-    if (passes->members.data[i].left > 1) continue;
+    if (passes->members.data[i].left > 1 || passes->members.data[i].away) continue;
     passes->members.data[i].rows = 1;
     taken++;
   }
@@ -142,7 +141,7 @@ static size_t take_generating(lp_sim_passes *passes, size_t prompts) {
 static void take_prompts(lp_sim_passes *passes, const lp_sim_station *station, size_t taken, size_t prompts) {
   int64_t left = MOST_ROWS - (int64_t)taken;
   if (taken > 0) {
-    int64_t least = PROMPT_ROWS, paced = paced_rows(&station->pass);
+    int64_t least = PROMPT_ROWS, paced = station->paced > 0 ? station->paced : lp_sim_paced_rows(&station->pass);
     if (least < (int64_t)taken) least = (int64_t)taken;
     if (least < (int64_t)prompts) least = (int64_t)prompts;
     int64_t most = paced > least ? paced : least;
@@ -150,7 +149,7 @@ static void take_prompts(lp_sim_passes *passes, const lp_sim_station *station, s
   }
   for (size_t i = 0; i < passes->members.count && left > 0 && taken < MOST_SEQUENCES; i++) {
     lp_sim_member *member = &passes->members.data[i];
-    if (member->left <= 1) continue;
+    if (member->left <= 1 || member->away) continue;
     int64_t turn = member->turn > 0 ? member->turn : PASS_ROWS;
     member->rows = member->left < turn ? member->left : turn;
     member->turn = member->rows > left ? member->rows - left : 0;

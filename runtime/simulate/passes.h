@@ -16,6 +16,7 @@ typedef struct {
   int64_t rows;   /* in the current pass */
   int64_t open;   /* rows whose deeper layers wait */
   bool generates, asks;
+  bool away; /* the other half of its request is with its device: it takes no rows */
 } lp_sim_member;
 
 typedef struct {
@@ -30,6 +31,8 @@ double lp_sim_passes_begin(lp_sim_passes *passes, const lp_sim_station *station)
 /* Ends the pass. Requests that are complete have no tokens left. */
 void lp_sim_passes_end(lp_sim_passes *passes);
 
+/* The rows by which prompts lengthen a pass as much as they may. */
+int64_t lp_sim_paced_rows(const lp_sim_times *times);
 /* The time of a pass over so many rows of requests that generate, and of prompts. */
 double lp_sim_pass_s(const lp_sim_times *times, double rows, double prompt_rows);
 /* The time of a request on an otherwise idle server, with the mean of what exits give. */
