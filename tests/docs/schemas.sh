@@ -98,6 +98,17 @@ workloads: {isl: [8, 16], osl: 8, batch: 1}
 slas: [{}, {ttft: 1us}]
 END
 made 0 "$LLMPART" sweep sweep.yaml -o json
+cat >fleet.yaml <<END
+decoder: {layers: 4, hidden: 512, ffn: 1024, heads: 8, vocab: 1000}
+load: {rate: 5}
+lengths: [{isl: 16, osl: 8}]
+classes:
+  - {name: a, device: jetson-nano, link: lan, limits: {tpot: {p50: 1s}}}
+  - {name: b, device: jetson-nano, link: lan, limits: {ttft: {p99: 2ms}}}
+machines: [a100, l4]
+requests: 100
+END
+made 0 "$LLMPART" fleet fleet.yaml -o json
 made 0 "$LLMPART" service show llama3 --tokens=300 -o json
 made 0 "$LLMPART" radio pf --users=3 --sinr=0 --rayleigh --intervals=40 -o json
 made 0 "$LLMPART" radio drop uma-3gpp --users=57 --intervals=8 -o json
@@ -113,6 +124,6 @@ made 0 "$LLMPART" route --replay=pool.db --policy=rule -o json
 
 # The schemas that the sources name.
 grep -rhoE '"llmpart\.[a-z-]+/[0-9]+"' "$LP_SOURCE/tools" "$LP_SOURCE/passes/plan/report" "$LP_SOURCE/passes/plan/sweep" \
-  "$LP_SOURCE/runtime/simulate" "$LP_SOURCE/runtime/exits/calibrate" --include='*.c' | tr -d '"' | sort -u >named.txt
+  "$LP_SOURCE/fleet" "$LP_SOURCE/runtime/simulate" "$LP_SOURCE/runtime/exits/calibrate" --include='*.c' | tr -d '"' | sort -u >named.txt
 "$python" "$LP_SOURCE/tests/docs/schemas.py" "$LP_SOURCE/docs/schemas" named.txt "$out"/*.json "$LP_SOURCE"/tests/golden/*.json >"$work/found" 2>&1 || fail "$(cat "$work/found")"
 finish

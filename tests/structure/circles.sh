@@ -42,7 +42,7 @@ if found=$(check "$work/calls") || [ "$found" != "$(cat "$here/fixture/circles.t
 fi
 
 cd "$LP_BUILD" || exit 1
-find base ir hwmodels frontend passes backend proof runtime tools -name '*.c.o' ! -name '*.pb-c.c.o' 2>/dev/null | LC_ALL=C sort |
+find base ir hwmodels frontend passes backend proof runtime fleet tools -name '*.c.o' ! -name '*.pb-c.c.o' 2>/dev/null | LC_ALL=C sort |
   xargs nm -A -g 2>/dev/null | awk -f "$here/circles.awk" | LC_ALL=C sort >"$work/found"
 # Objects of sources that are no longer there stay in a build folder.
 awk '{ print $1; print $2 }' "$work/found" | sort -u | while read -r file; do [ -e "$LP_SOURCE/$file" ] && echo "$file"; done >"$work/sources"

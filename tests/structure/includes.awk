@@ -13,7 +13,8 @@ BEGIN {
   may["backend"] = "base ir hwmodels"
   may["proof"] = "base"
   may["runtime"] = "base"
-  may["tools"] = "base ir hwmodels frontend passes backend proof runtime"
+  may["fleet"] = "base ir hwmodels passes runtime"
+  may["tools"] = "base ir hwmodels frontend passes backend proof runtime fleet"
   while ((getline line <rooms) > 0) {
     sub(/#.*/, "", line)
     count = split(line, word, " ")

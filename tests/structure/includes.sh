@@ -3,7 +3,7 @@
 set -u
 here=$LP_SOURCE/tests/structure
 check() { # check ROOT ROOMS
-  (cd "$1" && find base ir hwmodels frontend passes backend proof runtime tools \
+  (cd "$1" && find base ir hwmodels frontend passes backend proof runtime fleet tools \
     \( -name '*.c' -o -name '*.h' -o -name '*.def' \) 2>/dev/null | LC_ALL=C sort | xargs awk -v rooms="$2" -f "$here/includes.awk")
 }
 acyclic() { # acyclic ROOMS: prints a circle of rooms, if there is one

@@ -9,6 +9,7 @@ mkdir test_data
 compile "$model" "$work/bundle" --device=jetson-nano-p1 --cloud=v100s-p1 --link=lan --cut=1 --march=native || finish
 "$LLMPART" import "$model" --emit=layer-ir -o model.mlir
 printf 'model: %s\nmachines: [{device: jetson-nano, cloud: v100s}]\nlinks: [lan]\nworkloads: {isl: 8, osl: 8, batch: 1}\n' "$model" >sweep.yaml
+printf 'model: %s\nload: {rate: 1}\nlengths: [{isl: 8, osl: 8}]\nclasses: [{name: a, device: jetson-nano, link: lan, limits: {ttft: {p50: 9s}}}]\nmachines: [l4]\n' "$model" >fleet.yaml
 echo '{}' >empty.json
 head -n 3 "$LP_SOURCE"/tests/hwmodels/*.csv 2>/dev/null >table.csv || : >table.csv
 : >data.txt
@@ -21,6 +22,7 @@ rest() { # rest SUBCOMMAND
   support | import | verify) echo "$model" ;;
   opt) echo "$work/model.mlir" ;;
   sweep) echo "$work/sweep.yaml" ;;
+  fleet) echo "$work/fleet.yaml" ;;
   run) echo "$work/bundle --tokens=1 -n 1" ;;
   chat) echo "$work/bundle" ;;
   worker | bench) echo "$work/bundle" ;;

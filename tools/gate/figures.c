@@ -20,7 +20,8 @@ static const char *const judged[] = {"ttft_ms",
                                      "cloud_memory_bytes",
                                      "device_energy_j",
                                      "cloud_energy_j",
-                                     "total_cost_usd"};
+                                     "total_cost_usd",
+                                     "usd_per_month"};
 
 static lp_gate_better direction(const char *name) {
   for (size_t i = 0; i < LP_COUNT(judged); i++)
@@ -45,8 +46,9 @@ static void push(lp_gate_report *report, const char *name, double value, lp_gate
   lp_vec_push(&report->figures, figure);
 }
 
-static lp_status read_plan(lp_gate_report *report, lp_diag *diag) {
-  lp_json plan = lp_json_member(&report->root, "plan");
+/* `key`: the object with the figures. */
+static lp_status read_plan(lp_gate_report *report, const char *key, lp_diag *diag) {
+  lp_json plan = lp_json_member(&report->root, key);
   LP_TRY(lp_json_object(&plan, diag));
   for (size_t i = 0; i < lp_json_count(&plan); i++) {
     lp_json member = lp_json_entry(&plan, i);
@@ -95,10 +97,12 @@ lp_status lp_gate_report_read(const char *path, const char *text, size_t size, l
   lp_json schema = lp_json_member(&out->root, "schema");
   const char *name = lp_json_text_or(&schema, "");
   out->schema = lp_strdup(name);
-  if (lp_gate_is_plan(out)) return read_plan(out, diag);
+  if (lp_gate_is_plan(out)) return read_plan(out, "plan", diag);
+  if (lp_streq(name, "llmpart.fleet/1")) return read_plan(out, "fleet", diag);
   if (lp_streq(name, "llmpart.bench/1")) return read_bench(out, diag);
-  return lp_error(diag, LP_LOC_FILE(out->path),
-                  "found the schema '%s', wanted llmpart.report/1, llmpart.places/1 or llmpart.bench/1", name);
+  return lp_error(
+      diag, LP_LOC_FILE(out->path),
+      "found the schema '%s', wanted llmpart.report/1, llmpart.places/1, llmpart.fleet/1 or llmpart.bench/1", name);
 }
 
 lp_status lp_gate_report_load(const char *path, lp_gate_report *out, lp_diag *diag) {

@@ -1,0 +1,157 @@
+/* Candidates of classes, and what a machine carries at best: see candidates.h. */
+#include "fleet/candidates.h"
+#include "base/units.h"
+
+#include <math.h>
+
+/* An option's cuts leave the rest of each limit to the queue and to passes over several sessions. */
+static const double idle_shares[] = {0.85, 0.6};
+enum { MOST_ROWS = 256, SAMPLED = 500 };
+
+/* ---- what a machine carries -------------------------------------------------------------------------------------- */
+
+int64_t lp_fleet_sessions(const lp_fleet_spec *spec, const lp_fleet_candidates *all, const lp_fleet_option *option,
+                          unsigned classes) {
+  int64_t sessions = option->law->sessions;
+  for (size_t i = 0; i < spec->classes.count; i++) {
+    const double *limit = spec->classes.data[i].limit_s[LP_FLEET_TPOT], user_s = all->user[i][option->cut].token_s;
+    for (int k = 0; k < LP_FLEET_QUANTILES && classes >> i & 1; k++)
+      while (limit[k] > 0 && sessions > 0 && lp_trial_pass_s(option->law, (double)sessions, 0) + user_s > limit[k])
+        sessions--;
+  }
+  return sessions;
+}
+
+double lp_fleet_work_s(const lp_fleet_spec *spec, const lp_load_law *law, int64_t sessions) {
+  const double one = fmin(law->token_s[0], law->prompt_s[0]);
+  double token = INFINITY, row = INFINITY, prompt = 0, answer = 0;
+  for (int64_t i = 1; i <= sessions; i++)
+    token = fmin(token, lp_trial_pass_s(law, (double)i, 0) / (double)i);
+  for (int64_t i = 1; i <= MOST_ROWS; i++)
+    row = fmin(row, fmax(0, lp_trial_pass_s(law, 0, (double)i) - one) / (double)i);
+  for (size_t i = 0; i < spec->lengths.count; i++) {
+    prompt += spec->lengths.data[i].weight * spec->lengths.data[i].prompt;
+    answer += spec->lengths.data[i].weight * spec->lengths.data[i].answer;
+  }
+  /* The last row of a prompt may run as a token's. A first part of a prompt adds to a pass at least `row` a row. */
+  return (prompt - 1) * row + fmin(row, token) + (answer - 1) * token;
+}
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+/* The nearest miss of a class. */
+typedef struct {
+  lp_fleet_strain strain;
+  double value_s;
+  const char *where;
+} miss;
+
+static void note_miss(const lp_fleet_class *class, const lp_fleet_times *times, const char *where, miss *nearest) {
+  const lp_fleet_strain strain = lp_fleet_strain_of(class, times);
+  if (nearest->where && strain.ratio >= nearest->strain.ratio) return;
+  *nearest = (miss){strain, times->value_s[strain.figure][strain.quantile], where};
+}
+
+static void alone_on(const lp_fleet_spec *spec, const lp_load_user *user, const lp_load_law *law, lp_fleet_times *out) {
+  const size_t count = spec->lengths.count, stride = law && count > SAMPLED ? count / SAMPLED : 1;
+  lp_trial_alone(spec->lengths.data, count, stride, user, law, out);
+}
+
+static void add(lp_fleet_candidates *all, int32_t kind, int64_t cut, const lp_load_law *law) {
+  for (int32_t i = 0; i < all->options; i++)
+    if (all->option[i].kind == kind && all->option[i].cut == cut) return;
+  all->option[all->options++] = (lp_fleet_option){.kind = kind, .cut = cut, .law = &law[cut]};
+}
+
+/* Adds the cuts of a class on a kind: all in the cloud, and the deepest ones that leave a share of the limits. */
+static void add_cuts(const lp_fleet_spec *spec, int32_t class, int32_t kind, const lp_load_law *law,
+                     lp_fleet_candidates *all, miss *nearest) {
+  const lp_fleet_class *one = &spec->classes.data[class];
+  double *ratio = LP_NEW_ARRAY(spec->arena, double, all->cuts);
+  for (int64_t cut = 0; cut < all->cuts - 1; cut++) {
+    lp_fleet_times times;
+    ratio[cut] = INFINITY;
+    if (law[cut].sessions == 0 || !all->user[class][cut].fits) continue;
+    alone_on(spec, &all->user[class][cut], &law[cut], &times);
+    note_miss(one, &times, spec->kinds.data[kind].name, nearest);
+    ratio[cut] = lp_fleet_strain_of(one, &times).ratio;
+  }
+  if (ratio[0] <= 1) add(all, kind, 0, law);
+  for (size_t i = 0; i < LP_COUNT(idle_shares); i++) {
+    int64_t cut = all->cuts - 2;
+    while (cut > 0 && ratio[cut] > idle_shares[i])
+      cut--;
+    if (cut > 0) add(all, kind, cut, law);
+  }
+}
+
+static void mark_classes(const lp_fleet_spec *spec, lp_fleet_candidates *all) {
+  for (int32_t i = 0; i < all->options; i++) {
+    lp_fleet_option *option = &all->option[i];
+    for (size_t class = 0; class < spec->classes.count; class ++) {
+      const lp_load_user *user = &all->user[class][option->cut];
+      lp_fleet_times times;
+      if (!user->fits || lp_fleet_sessions(spec, all, option, 1u << class) == 0) continue;
+      alone_on(spec, user, option->law, &times);
+      if (lp_fleet_strain_of(&spec->classes.data[class], &times).ratio <= 1) option->serves |= 1u << class;
+    }
+  }
+}
+
+static lp_status check_class(const lp_fleet_spec *spec, const lp_fleet_candidates *all, size_t class,
+                             const miss *nearest, lp_diag *diag) {
+  char found[32], limit[32];
+  bool any = all->alone >> class & 1;
+  for (int32_t i = 0; i < all->options; i++)
+    any = any || all->option[i].serves >> class & 1;
+  if (any) return LP_OK;
+  const lp_fleet_class *one = &spec->classes.data[class];
+  if (!nearest->where)
+    return lp_error_as(
+        LP_INFEASIBLE, diag, LP_LOC_FILE(spec->path),
+        "no machine's memory holds the model for class '%s', and its device does not either; add a larger "
+        "machine, or smaller 'dtypes'",
+        one->name);
+  return lp_error_as(
+      LP_INFEASIBLE, diag, LP_LOC_FILE(spec->path),
+      "no candidate keeps the limits of class '%s', even without other requests: at best, %s %s is %s on "
+      "%s, over %s",
+      one->name, lp_fleet_figure_names[nearest->strain.figure], lp_fleet_quantile_names[nearest->strain.quantile],
+      lp_format_ms(1e3 * nearest->value_s, found), nearest->where,
+      lp_format_ms(1e3 * one->limit_s[nearest->strain.figure][nearest->strain.quantile], limit));
+}
+
+lp_status lp_fleet_candidates_find(const lp_fleet_spec *spec, lp_module *module, lp_arena *arena,
+                                   lp_fleet_candidates *out, lp_diag *diag) {
+  const lp_load_lengths lengths = lp_fleet_lengths(spec);
+  lp_compile_request request = lp_fleet_request(spec);
+  lp_load *load;
+  miss nearest[LP_FLEET_MOST_CLASSES] = {0};
+  *out = (lp_fleet_candidates){0};
+  LP_TRY(lp_load_create(module, &request, arena, &load, diag));
+  out->cuts = lp_load_cuts(load);
+  out->option =
+      LP_NEW_ARRAY(arena, lp_fleet_option, spec->kinds.count * spec->classes.count * (1 + LP_COUNT(idle_shares)));
+  for (size_t i = 0; i < spec->classes.count; i++) {
+    const lp_fleet_class *class = &spec->classes.data[i];
+    out->user[i] = LP_NEW_ARRAY(arena, lp_load_user, out->cuts);
+    request.device = class->device, request.link = class->link;
+    lp_load_users(load, &request, &lengths, out->user[i]);
+    const lp_load_user *whole = &out->user[i][out->cuts - 1];
+    if (!whole->fits) continue;
+    alone_on(spec, whole, NULL, &out->alone_times[i]);
+    note_miss(class, &out->alone_times[i], "the device alone", &nearest[i]);
+    if (lp_fleet_strain_of(class, &out->alone_times[i]).ratio <= 1) out->alone |= 1u << i;
+  }
+  for (size_t kind = 0; kind < spec->kinds.count; kind++) {
+    lp_load_law *law = LP_NEW_ARRAY(arena, lp_load_law, out->cuts);
+    request.device = request.cloud = spec->kinds.data[kind].machine;
+    lp_load_laws(load, &request, &lengths, law);
+    for (size_t i = 0; i < spec->classes.count; i++)
+      add_cuts(spec, (int32_t)i, (int32_t)kind, law, out, &nearest[i]);
+  }
+  mark_classes(spec, out);
+  for (size_t i = 0; i < spec->classes.count; i++)
+    LP_TRY(check_class(spec, out, i, &nearest[i], diag));
+  return LP_OK;
+}

@@ -1,0 +1,118 @@
+/* fleet: from a load, classes of users and limits at percentiles to machines, plans and money.
+ *
+ * A candidate of a class is: all on the device; a cut, whose upper layers run in the cloud; or all in the cloud, which
+ * streams tokens back. A pool is a number of machines of one kind that run one cut for some classes. The fleet is the
+ * cheapest set of pools of which the simulation says that all limits hold.
+ *
+ * The space that is searched, of which `bound` is a lower bound: every class has one candidate; the cuts of a class on
+ * a kind of machine are those with the most layers on the device that leave a part of each limit to the queue
+ * (candidates.c); a pool takes as many sessions at a time as its memory holds and as let a pass over one token of each
+ * keep the limits on TPOT. Not in it: classes that are divided between pools, pools that serve several cuts, and
+ * machines that come and go with the load. */
+#ifndef LP_FLEET_H
+#define LP_FLEET_H
+
+#include "passes/decoder.h"
+#include "passes/plan/load.h"
+
+/* ---- the specification (spec.c) ---------------------------------------------------------------------------------- */
+
+typedef enum { LP_FLEET_TTFT, LP_FLEET_TPOT, LP_FLEET_ANSWER, LP_FLEET_FIGURES } lp_fleet_figure;
+extern const char *const lp_fleet_figure_names[LP_FLEET_FIGURES]; /* "ttft", "tpot", "answer" */
+enum { LP_FLEET_QUANTILES = 3, LP_FLEET_MOST_CLASSES = 8 };
+extern const char *const lp_fleet_quantile_names[LP_FLEET_QUANTILES]; /* "p50", "p95", "p99" */
+extern const double lp_fleet_quantiles[LP_FLEET_QUANTILES];
+
+typedef struct {
+  const char *name, *device_name, *link_name;
+  double share;                                         /* of the requests; all add up to 1 */
+  double limit_s[LP_FLEET_FIGURES][LP_FLEET_QUANTILES]; /* 0: none */
+  lp_machine *device;
+  lp_link *link;
+} lp_fleet_class;
+
+/* A kind of machine that may be rented. */
+typedef struct {
+  const char *name;
+  double usd_per_hour;
+  int64_t most; /* 0: any number */
+  lp_machine *machine;
+} lp_fleet_kind;
+
+/* One of the lengths that requests have. */
+typedef struct {
+  double prompt, answer; /* tokens, at least 1 */
+  double weight;         /* share of the requests; all add up to 1 */
+} lp_fleet_length;
+
+typedef struct {
+  lp_arena *arena;
+  const char *path, *model; /* model NULL: the decoder */
+  lp_decoder_shape decoder;
+  double rate; /* requests per s in the busiest hour */
+  double mean_rate;
+  LP_VEC(lp_fleet_length) lengths;
+  LP_VEC(lp_fleet_class) classes;
+  LP_VEC(lp_fleet_kind) kinds;
+  const char *dtype_device, *dtype_cloud, *kv_dtype;
+  int64_t spare;    /* machines of each pool that may fail */
+  int64_t requests; /* counted in each simulation */
+  int64_t seed;
+} lp_fleet_spec;
+
+/* Loads a link as lp_link_load does. */
+typedef lp_status lp_fleet_link_loader(const char *text, lp_link **out, lp_diag *diag);
+/* Paths in the file are relative to its folder. Errors name file, line and column. Release in every case. */
+LP_MUST_USE lp_status lp_fleet_spec_read(const char *path, lp_fleet_link_loader *load_link, lp_fleet_spec *out,
+                                         lp_diag *diag);
+void lp_fleet_spec_free(lp_fleet_spec *spec);
+/* A request of the specification, for passes and prices: its types, and any of its machines. */
+lp_compile_request lp_fleet_request(const lp_fleet_spec *spec);
+lp_load_lengths lp_fleet_lengths(const lp_fleet_spec *spec);
+
+/* ---- the fleet (search.c) ---------------------------------------------------------------------------------------- */
+
+typedef struct {
+  double value_s[LP_FLEET_FIGURES][LP_FLEET_QUANTILES];
+} lp_fleet_times;
+
+/* Where a class runs. */
+typedef struct {
+  int32_t pool; /* index of lp_fleet_plan.pool; -1: on the device alone */
+  lp_fleet_times times;
+} lp_fleet_place;
+
+typedef struct {
+  int32_t kind;
+  int64_t cut;                     /* of lp_load_cuts: 0: all in the cloud */
+  int64_t needed, count, sessions; /* count: with spare ones */
+  double busy;                     /* the share of the time in which the needed machines run passes */
+  double utilisation;              /* the share of it that the requests would take in passes over all sessions */
+  double usd_per_month, weight_bytes, session_bytes;
+  unsigned classes;  /* bit 1 << class */
+  const char *binds; /* "one fewer breaks ttft p95 of phones" */
+} lp_fleet_pool;
+
+enum { LP_FLEET_HOURS = 730 }; /* of a month */
+
+typedef struct {
+  lp_arena *arena;
+  lp_fleet_place place[LP_FLEET_MOST_CLASSES];
+  lp_fleet_pool pool[LP_FLEET_MOST_CLASSES];
+  int32_t pools;
+  int64_t cuts; /* lp_load_cuts */
+  double usd_per_month;
+  double bound;  /* USD a month; no fleet of the space costs less */
+  bool complete; /* the search ended; else another fleet of the space may be cheaper */
+  int64_t trials, refuted;
+} lp_fleet_plan;
+
+/* `module` is at least lowered. LP_INFEASIBLE, with a diagnostic that names the class and what binds, when a class has
+ * no candidate. Release in every case. */
+LP_MUST_USE lp_status lp_fleet_find(const lp_fleet_spec *spec, lp_module *module, lp_fleet_plan *out, lp_diag *diag);
+void lp_fleet_free(lp_fleet_plan *plan);
+
+/* Formats: text, json (schema llmpart.fleet/1), csv (report.c). */
+void lp_fleet_write(const lp_fleet_spec *spec, const lp_fleet_plan *plan, const char *format, lp_buf *out);
+
+#endif

@@ -1,0 +1,196 @@
+/* Reads lengths: see lengths.h. */
+#include "fleet/lengths.h"
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/json/reader.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_TOKENS = 1 << 24, MOST_PAIRS = 1000 };
+
+/* Makes the weights shares. */
+static void normalise(lp_fleet_spec *spec) {
+  double sum = 0;
+  for (size_t i = 0; i < spec->lengths.count; i++)
+    sum += spec->lengths.data[i].weight;
+  for (size_t i = 0; i < spec->lengths.count; i++)
+    spec->lengths.data[i].weight /= sum;
+}
+
+static void push(lp_fleet_spec *spec, double prompt, double answer, double weight) {
+  if (weight > 0) lp_vec_push(&spec->lengths, ((lp_fleet_length){prompt, answer, weight}));
+}
+
+/* ---- a table ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  int64_t isl, osl;
+  double share;
+} row_text;
+
+static lp_status read_table(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec) {
+  static const lp_yaml_field fields[] = {
+      LP_YAML_FIELD(LP_YAML_I64, "isl", row_text, isl, .least = 1, .most = MOST_TOKENS, .required = true),
+      LP_YAML_FIELD(LP_YAML_I64, "osl", row_text, osl, .least = 1, .most = MOST_TOKENS, .required = true),
+      LP_YAML_FIELD(LP_YAML_F64, "share", row_text, share, .least = 1e-6, .most = 1e6)};
+  int32_t count = 0;
+  LP_TRY(lp_yaml_list(yaml, node, "lengths", &count));
+  for (int32_t i = 0; i < count; i++) {
+    row_text row = {.share = 1};
+    LP_TRY(lp_yaml_fields(yaml, lp_yaml_item(yaml, node, i), "lengths", fields, LP_COUNT(fields), &row));
+    push(spec, (double)row.isl, (double)row.osl, row.share);
+  }
+  return LP_OK;
+}
+
+/* ---- a trace ----------------------------------------------------------------------------------------------------- */
+
+/* The columns of our traces, and of those that Azure has published. */
+static const char *const columns[2][3] = {{"time_s", "input", "output"},
+                                          {"TIMESTAMP", "ContextTokens", "GeneratedTokens"}};
+
+/* Days from 1970-01-01 in the civil calendar. */
+static double days(int year, int month, int day) {
+  const int64_t march = (month + 9) % 12, y = year - (month <= 2);
+  const int64_t whole = 365 * y + y / 4 - y / 100 + y / 400 + (153 * march + 2) / 5 + day - 1 - 719468;
+  return (double)whole;
+}
+
+static lp_status read_time(const lp_csv *csv, size_t row, int32_t column, bool dated, double *out, lp_diag *diag) {
+  int year, month, day, hour, minute;
+  double second;
+  if (!dated) return lp_csv_number(csv, row, column, 0, 1e15, out, diag);
+  const char *text = lp_csv_at(csv, row, column);
+  if (sscanf(text, "%d-%d-%d %d:%d:%lf", &year, &month, &day, &hour, &minute, &second) != 6)
+    return lp_error(diag, lp_csv_loc(csv, row, column), "'%s' is not a time like 2023-11-16 18:17:03.9", text);
+  *out = 86400 * days(year, month, day) + 3600 * hour + 60 * minute + second;
+  return LP_OK;
+}
+
+static lp_status read_rows(const lp_csv *csv, lp_fleet_spec *spec, double *rate, lp_diag *diag) {
+  int32_t at[3];
+  bool dated = lp_csv_column(csv, columns[1][0]) >= 0;
+  double first = INFINITY, last = -INFINITY;
+  for (int i = 0; i < 3; i++) {
+    at[i] = lp_csv_column(csv, columns[dated][i]);
+    if (at[i] < 0)
+      return lp_error(diag, LP_LOC_FILE(csv->file),
+                      "there is no column '%s': a trace has %s, %s and %s, or %s, %s and %s", columns[dated][i],
+                      columns[0][0], columns[0][1], columns[0][2], columns[1][0], columns[1][1], columns[1][2]);
+  }
+  for (size_t i = 0; i < csv->rows; i++) {
+    double time_s, prompt, answer;
+    LP_TRY(read_time(csv, i, at[0], dated, &time_s, diag));
+    LP_TRY(lp_csv_number(csv, i, at[1], 0, MOST_TOKENS, &prompt, diag));
+    LP_TRY(lp_csv_number(csv, i, at[2], 0, MOST_TOKENS, &answer, diag));
+    first = fmin(first, time_s), last = fmax(last, time_s);
+    push(spec, fmax(1, prompt), fmax(1, answer), 1);
+  }
+  if (csv->rows == 0) return lp_error(diag, LP_LOC_FILE(csv->file), "the trace has no row");
+  if (last > first) *rate = (double)(csv->rows - 1) / (last - first);
+  return LP_OK;
+}
+
+/* ---- distributions ----------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  double tokens[MOST_PAIRS], share[MOST_PAIRS];
+  size_t count;
+} cdf;
+
+/* A list of pairs [tokens, share of requests that have at most so many]; both ascend, and the last share is 1. */
+static lp_status read_pairs(const lp_json *list, cdf *out, lp_diag *diag) {
+  LP_TRY(lp_json_array(list, diag));
+  double before = 0, least = 1;
+  out->count = lp_json_count(list);
+  if (out->count == 0 || out->count > MOST_PAIRS)
+    return lp_json_error(list, diag, "has %zu pairs; from 1 to %d are allowed", out->count, MOST_PAIRS);
+  for (size_t i = 0; i < out->count; i++) {
+    lp_json pair = lp_json_item(list, i), tokens = lp_json_item(&pair, 0), share = lp_json_item(&pair, 1);
+    double below;
+    LP_TRY(lp_json_number(&tokens, least, MOST_TOKENS, &out->tokens[i], diag));
+    LP_TRY(lp_json_number(&share, before, 1, &below, diag));
+    out->share[i] = below - before;
+    before = below, least = out->tokens[i];
+  }
+  if (before >= 1 - 1e-6) return LP_OK;
+  return lp_json_error(list, diag, "ends with the share %g; the last pair of a distribution has 1", before);
+}
+
+static lp_status read_cdf(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, cdf *out) {
+  const char *text;
+  char *content = NULL;
+  size_t size = 0;
+  lp_json_document *document = NULL;
+  LP_TRY(lp_yaml_text(yaml, node, key, &text));
+  const char *path = lp_yaml_relative(yaml, text);
+  LP_TRY(lp_file_read(path, &content, &size, yaml->diag));
+  lp_status status = lp_json_parse(path, content, size, 0, &document, yaml->diag);
+  if (status == LP_OK) {
+    const lp_json root = lp_json_root(path, document), inner = lp_json_member(&root, "cdf");
+    status = read_pairs(lp_json_is_given(&inner) ? &inner : &root, out, yaml->diag);
+  }
+  lp_json_free(document);
+  free(content);
+  return status;
+}
+
+/* Prompts and answers are independent of each other; a request has the length at the end of its pair. */
+static lp_status read_cdfs(lp_yaml *yaml, const lp_yaml_node *prompts, const lp_yaml_node *answers,
+                           lp_fleet_spec *spec) {
+  cdf *prompt = LP_NEW(spec->arena, cdf), *answer = LP_NEW(spec->arena, cdf);
+  LP_TRY(read_cdf(yaml, prompts, "prompts", prompt));
+  LP_TRY(read_cdf(yaml, answers, "answers", answer));
+  for (size_t i = 0; i < prompt->count; i++)
+    for (size_t k = 0; k < answer->count; k++)
+      push(spec, round(prompt->tokens[i]), round(answer->tokens[k]), prompt->share[i] * answer->share[k]);
+  return LP_OK;
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const lp_yaml_node *trace, *prompts, *answers;
+} lengths_text;
+
+static lp_status read_files(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec, double *rate) {
+  static const lp_yaml_field fields[] = {LP_YAML_FIELD(LP_YAML_NODE, "trace", lengths_text, trace, .least = 0),
+                                         LP_YAML_FIELD(LP_YAML_NODE, "prompts", lengths_text, prompts, .least = 0),
+                                         LP_YAML_FIELD(LP_YAML_NODE, "answers", lengths_text, answers, .least = 0)};
+  lengths_text text = {0};
+  const char *path;
+  lp_csv csv;
+  LP_TRY(lp_yaml_fields(yaml, node, "lengths", fields, LP_COUNT(fields), &text));
+  if (!text.trace == !text.prompts || !text.prompts != !text.answers)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
+                    "'lengths' is a list of { isl, osl, share }, or has 'trace' (a .csv), or 'prompts' and 'answers' "
+                    "(.json each)");
+  if (text.prompts) return read_cdfs(yaml, text.prompts, text.answers, spec);
+  LP_TRY(lp_yaml_text(yaml, text.trace, "trace", &path));
+  LP_TRY(lp_csv_read(lp_yaml_relative(yaml, path), spec->arena, &csv, yaml->diag));
+  return read_rows(&csv, spec, rate, yaml->diag);
+}
+
+lp_status lp_fleet_lengths_read(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec, double *rate) {
+  *rate = 0;
+  LP_TRY(lp_yaml_is_mapping(node) ? read_files(yaml, node, spec, rate) : read_table(yaml, node, spec));
+  normalise(spec);
+  return LP_OK;
+}
+
+lp_load_lengths lp_fleet_lengths(const lp_fleet_spec *spec) {
+  double prompt = 0, answer = 0, context = 0, kept = 0, longest = 0;
+  for (size_t i = 0; i < spec->lengths.count; i++) {
+    const lp_fleet_length *one = &spec->lengths.data[i];
+    prompt += one->weight * one->prompt;
+    answer += one->weight * one->answer;
+    context += one->weight * one->answer * (one->prompt + one->answer / 2);
+    kept += one->weight * one->answer * (one->prompt + one->answer);
+    longest = fmax(longest, one->prompt + one->answer);
+  }
+  return (lp_load_lengths){.prompt = llround(fmax(1, prompt)),
+                           .context = llround(fmax(1, context / answer)),
+                           .kept = llround(fmax(1, kept / answer)),
+                           .longest = llround(longest)};
+}

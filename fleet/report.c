@@ -1,0 +1,215 @@
+/* Writes a fleet as text, JSON and CSV. */
+#include "base/json/writer.h"
+#include "base/units.h"
+#include "fleet/fleet.h"
+
+#include <math.h>
+
+/* ---- parts that all formats have --------------------------------------------------------------------------------- */
+
+static const char *runs(const lp_fleet_plan *plan, const lp_fleet_place *place) {
+  if (place->pool < 0) return "device";
+  return plan->pool[place->pool].cut == 0 ? "cloud" : "split";
+}
+
+/* The layers on the device. Cut 1 leaves the embedding there. */
+static int64_t layers(const lp_fleet_plan *plan, const lp_fleet_place *place) {
+  const int64_t all = plan->cuts - 3, cut = place->pool < 0 ? all : plan->pool[place->pool].cut - 1;
+  return cut < 0 ? 0 : cut > all ? all : cut;
+}
+
+/* The share of the requests that need no cloud. */
+static double device_share(const lp_fleet_spec *spec, const lp_fleet_plan *plan) {
+  double sum = 0;
+  for (size_t i = 0; i < spec->classes.count; i++)
+    if (plan->place[i].pool < 0) sum += spec->classes.data[i].share;
+  return sum;
+}
+
+static double gap(const lp_fleet_plan *plan) {
+  return plan->usd_per_month > 0 ? fmax(0, 1 - plan->bound / plan->usd_per_month) : 0;
+}
+
+/* ---- text -------------------------------------------------------------------------------------------------------- */
+
+static void write_class(const lp_fleet_spec *spec, const lp_fleet_plan *plan, size_t index, lp_buf *out) {
+  const lp_fleet_class *class = &spec->classes.data[index];
+  const lp_fleet_place *place = &plan->place[index];
+  lp_buf_printf(out, "%s: %.3g %% of requests, %s over %s: ", class->name, 100 * class->share, class->device_name,
+                class->link_name);
+  if (place->pool < 0)
+    lp_buf_puts(out, "all on the device\n");
+  else if (plan->pool[place->pool].cut == 0)
+    lp_buf_printf(out, "all in the cloud, on %s\n", spec->kinds.data[plan->pool[place->pool].kind].name);
+  else
+    lp_buf_printf(out, "split, %" PRId64 " of %" PRId64 " layers on the device, the rest on %s\n", layers(plan, place),
+                  plan->cuts - 3, spec->kinds.data[plan->pool[place->pool].kind].name);
+  for (int i = 0; i < LP_FLEET_FIGURES; i++) {
+    lp_buf_printf(out, "  %-7s", lp_fleet_figure_names[i]);
+    for (int k = 0; k < LP_FLEET_QUANTILES; k++) {
+      char value[32], limit[32];
+      lp_buf_printf(out, " %s %s", lp_fleet_quantile_names[k], lp_format_ms(1e3 * place->times.value_s[i][k], value));
+      if (class->limit_s[i][k] > 0) lp_buf_printf(out, " (limit %s)", lp_format_ms(1e3 * class->limit_s[i][k], limit));
+      lp_buf_puts(out, k + 1 < LP_FLEET_QUANTILES ? "," : "\n");
+    }
+  }
+}
+
+static void write_text(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_buf *out) {
+  lp_buf_printf(out, "%.6g requests/s in the busiest hour, %.6g in the mean\n\n", spec->rate, spec->mean_rate);
+  for (size_t i = 0; i < spec->classes.count; i++)
+    write_class(spec, plan, i, out);
+  lp_buf_puts(out, "\n");
+  for (int32_t i = 0; i < plan->pools; i++) {
+    const lp_fleet_pool *pool = &plan->pool[i];
+    lp_buf_printf(out, "%" PRId64 " x %s", pool->count, spec->kinds.data[pool->kind].name);
+    if (spec->spare > 0) lp_buf_printf(out, ", %" PRId64 " of them spare", spec->spare);
+    lp_buf_printf(out,
+                  ": at most %" PRId64
+                  " sessions at a time each, busy %.3g %% of the time with %.3g %% of what full passes "
+                  "carry, USD %.2f a month; %s\n",
+                  pool->sessions, 100 * pool->busy, 100 * pool->utilisation, pool->usd_per_month, pool->binds);
+  }
+  lp_buf_printf(out, "USD %.2f a month; no fleet of the space costs less than USD %.2f, gap %.3g %%%s\n",
+                plan->usd_per_month, plan->bound, 100 * gap(plan), plan->complete ? "" : "; the search was cut short");
+  lp_buf_printf(out, "%.3g %% of the requests need no cloud; %" PRId64 " simulations, %" PRId64 " of them refuted\n",
+                100 * device_share(spec, plan), plan->trials, plan->refuted);
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+
+static void put_times(lp_json_writer *w, const char *key, const double value_s[LP_FLEET_FIGURES][LP_FLEET_QUANTILES]) {
+  static const char *const names[LP_FLEET_FIGURES] = {"ttft_ms", "tpot_ms", "answer_ms"};
+  lp_json_put_object(w, key);
+  for (int i = 0; i < LP_FLEET_FIGURES; i++) {
+    lp_json_put_flat_object(w, names[i]);
+    for (int k = 0; k < LP_FLEET_QUANTILES; k++) /* a limit of 0 is none */
+      lp_json_put_number(w, lp_fleet_quantile_names[k], value_s[i][k] > 0 ? 1e3 * value_s[i][k] : NAN);
+    lp_json_put_end(w);
+  }
+  lp_json_put_end(w);
+}
+
+static void put_classes(lp_json_writer *w, const lp_fleet_spec *spec, const lp_fleet_plan *plan) {
+  lp_json_put_array(w, "classes");
+  for (size_t i = 0; i < spec->classes.count; i++) {
+    const lp_fleet_class *class = &spec->classes.data[i];
+    const lp_fleet_place *place = &plan->place[i];
+    lp_json_put_object(w, NULL);
+    lp_json_put_text(w, "name", class->name);
+    lp_json_put_number(w, "share", class->share);
+    lp_json_put_text(w, "device", class->device_name);
+    lp_json_put_text(w, "link", class->link_name);
+    lp_json_put_text(w, "runs", runs(plan, place));
+    lp_json_put_integer(w, "device_layers", layers(plan, place));
+    if (place->pool < 0)
+      lp_json_put_null(w, "pool");
+    else
+      lp_json_put_integer(w, "pool", place->pool);
+    put_times(w, "times", place->times.value_s);
+    put_times(w, "limits", class->limit_s);
+    lp_json_put_end(w);
+  }
+  lp_json_put_end(w);
+}
+
+static void put_pools(lp_json_writer *w, const lp_fleet_spec *spec, const lp_fleet_plan *plan) {
+  lp_json_put_array(w, "pools");
+  for (int32_t i = 0; i < plan->pools; i++) {
+    const lp_fleet_pool *pool = &plan->pool[i];
+    lp_json_put_object(w, NULL);
+    lp_json_put_text(w, "machine", spec->kinds.data[pool->kind].name);
+    lp_json_put_integer(w, "count", pool->count);
+    lp_json_put_integer(w, "spare", spec->spare);
+    lp_json_put_integer(w, "sessions", pool->sessions);
+    lp_json_put_number(w, "busy", pool->busy);
+    lp_json_put_number(w, "utilisation", pool->utilisation);
+    lp_json_put_number(w, "usd_per_hour", spec->kinds.data[pool->kind].usd_per_hour);
+    lp_json_put_number(w, "usd_per_month", pool->usd_per_month);
+    lp_json_put_number(w, "weight_bytes", pool->weight_bytes);
+    lp_json_put_number(w, "session_bytes", pool->session_bytes);
+    lp_json_put_text(w, "binds", pool->binds);
+    lp_json_put_end(w);
+  }
+  lp_json_put_end(w);
+}
+
+static int64_t machines(const lp_fleet_plan *plan) {
+  int64_t count = 0;
+  for (int32_t i = 0; i < plan->pools; i++)
+    count += plan->pool[i].count;
+  return count;
+}
+
+static void write_json(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_buf *out) {
+  lp_json_writer w = lp_json_writer_begin(out, (lp_json_style){.indent = 2, .digits = 9, .marks_reals = true});
+  lp_json_put_object(&w, NULL);
+  lp_json_put_text(&w, "schema", "llmpart.fleet/1");
+  lp_json_put_text(&w, "spec", spec->path);
+  lp_json_put_number(&w, "rate_per_s", spec->rate);
+  lp_json_put_number(&w, "mean_rate_per_s", spec->mean_rate);
+  put_classes(&w, spec, plan);
+  put_pools(&w, spec, plan);
+  lp_json_put_object(&w, "fleet");
+  lp_json_put_number(&w, "usd_per_month", plan->usd_per_month);
+  lp_json_put_number(&w, "lower_bound", plan->bound);
+  lp_json_put_number(&w, "gap", gap(plan));
+  lp_json_put_integer(&w, "machines", machines(plan));
+  lp_json_put_number(&w, "device_share", device_share(spec, plan));
+  lp_json_put_end(&w);
+  lp_json_put_object(&w, "search");
+  lp_json_put_bool(&w, "complete", plan->complete);
+  lp_json_put_integer(&w, "simulations", plan->trials);
+  lp_json_put_integer(&w, "refuted", plan->refuted);
+  lp_json_put_integer(&w, "requests", spec->requests);
+  lp_json_put_integer(&w, "seed", spec->seed);
+  lp_json_put_end(&w);
+  lp_json_put_end(&w);
+  lp_buf_puts(out, "\n");
+}
+
+/* ---- CSV --------------------------------------------------------------------------------------------------------- */
+
+/* A name as a field: a comma, as in "l4,price=1", would end it. */
+static void put_name(const char *name, lp_buf *out) {
+  for (; *name; name++)
+    lp_buf_printf(out, "%c", *name == ',' ? ';' : *name);
+  lp_buf_puts(out, ",");
+}
+
+/* A row per class, with its pool. */
+static void write_csv(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_buf *out) {
+  lp_buf_puts(
+      out, "class,device,link,machine,runs,share,device_layers,pool,machines,sessions,busy,utilisation,usd_per_month");
+  for (int i = 0; i < LP_FLEET_FIGURES; i++)
+    for (int k = 0; k < LP_FLEET_QUANTILES; k++)
+      lp_buf_printf(out, ",%s_%s_ms", lp_fleet_figure_names[i], lp_fleet_quantile_names[k]);
+  lp_buf_puts(out, "\n");
+  for (size_t i = 0; i < spec->classes.count; i++) {
+    const lp_fleet_class *class = &spec->classes.data[i];
+    const lp_fleet_place *place = &plan->place[i];
+    const lp_fleet_pool *pool = place->pool < 0 ? NULL : &plan->pool[place->pool];
+    put_name(class->name, out);
+    put_name(class->device_name, out);
+    put_name(class->link_name, out);
+    put_name(pool ? spec->kinds.data[pool->kind].name : "", out);
+    lp_buf_printf(out, "%s,%.9g,%" PRId64 ",", runs(plan, place), class->share, layers(plan, place));
+    if (pool)
+      lp_buf_printf(out, "%" PRId32 ",%" PRId64 ",%" PRId64 ",%.9g,%.9g,%.9g", place->pool, pool->count, pool->sessions,
+                    pool->busy, pool->utilisation, pool->usd_per_month);
+    else
+      lp_buf_puts(out, ",,,,,");
+    for (int k = 0; k < LP_FLEET_FIGURES * LP_FLEET_QUANTILES; k++)
+      lp_buf_printf(out, ",%.9g", 1e3 * place->times.value_s[k / LP_FLEET_QUANTILES][k % LP_FLEET_QUANTILES]);
+    lp_buf_puts(out, "\n");
+  }
+}
+
+void lp_fleet_write(const lp_fleet_spec *spec, const lp_fleet_plan *plan, const char *format, lp_buf *out) {
+  if (lp_streq(format, "json"))
+    write_json(spec, plan, out);
+  else if (lp_streq(format, "csv"))
+    write_csv(spec, plan, out);
+  else
+    write_text(spec, plan, out);
+}

@@ -1,0 +1,288 @@
+/* The cheapest fleet: an exact branch and bound over assignments of classes to pools.
+ *
+ * The programme has one integer decision per class and one count per pool, at most 8 classes, and the count of a pool
+ * is a function of its classes that only a simulation knows; a solver of linear programmes could take only its lower
+ * bound. So the search is our own. Every pool begins with the machines that work conservation asks for. The cheapest
+ * assignment with these counts is the lower bound. Then pools of the cheapest assignment are simulated: where the
+ * simulation refutes a count, the least one that it accepts replaces it, and the search goes on, until all pools of the
+ * cheapest assignment are simulated. This is exact where more machines never break a limit that fewer keep. */
+#include "fleet/candidates.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+  MASKS = 1 << LP_FLEET_MOST_CLASSES,
+  TRIED = 8, /* machines of a simulation: a larger pool is simulated by so many at its rate per machine, and one
+                    * of more machines waits less */
+  MOST_NODES = 20000000,
+  MOST_TIMES = 256 /* as many times the least machines: then a pool cannot keep its limits */
+};
+
+/* A pool with some classes. */
+typedef struct {
+  bool known, tried, impossible;
+  bool refuted; /* with one machine fewer than `needed` */
+  int64_t needed, sessions;
+  double busy;
+  lp_fleet_times *times;  /* [classes of the mask] */
+  lp_fleet_strain broken; /* by one machine fewer, of class `class` */
+  int32_t class;
+} entry;
+
+typedef struct {
+  const lp_fleet_spec *spec;
+  lp_fleet_candidates all;
+  lp_fleet_plan *plan;
+  entry *entries;                                                 /* [option][mask] */
+  int32_t at[LP_FLEET_MOST_CLASSES], best[LP_FLEET_MOST_CLASSES]; /* options; -1: on the device */
+  double best_usd, known_usd; /* known: of the cheapest fleet that the simulation has accepted */
+  int64_t nodes;
+} search;
+
+/* ---- pools ------------------------------------------------------------------------------------------------------- */
+
+static double rate_of(const search *s, unsigned mask) {
+  double share = 0;
+  for (size_t i = 0; i < s->spec->classes.count; i++)
+    if (mask >> i & 1) share += s->spec->classes.data[i].share;
+  return share * s->spec->rate;
+}
+
+static entry *entry_of(search *s, int32_t option, unsigned mask) {
+  entry *e = &s->entries[(size_t)option * MASKS + mask];
+  const lp_fleet_option *o = &s->all.option[option];
+  const lp_fleet_kind *kind = &s->spec->kinds.data[o->kind];
+  if (e->known) return e;
+  e->known = true;
+  e->sessions = (mask & ~o->serves) ? 0 : lp_fleet_sessions(s->spec, &s->all, o, mask);
+  e->impossible = e->sessions == 0;
+  if (e->impossible) return e;
+  e->needed = (int64_t)fmax(1, ceil(rate_of(s, mask) * lp_fleet_work_s(s->spec, o->law, e->sessions) - 1e-9));
+  for (unsigned part = (mask - 1) & mask; part; part = (part - 1) & mask) { /* fewer classes need no more machines */
+    const entry *smaller = entry_of(s, option, part);
+    e->impossible = e->impossible || smaller->impossible;
+    if (smaller->needed > e->needed) e->needed = smaller->needed;
+  }
+  e->impossible = e->impossible || (kind->most > 0 && e->needed + s->spec->spare > kind->most);
+  return e;
+}
+
+static double usd_of(const search *s, int32_t option, int64_t needed) {
+  return (double)LP_FLEET_HOURS * s->spec->kinds.data[s->all.option[option].kind].usd_per_hour *
+         (double)(needed + s->spec->spare);
+}
+
+/* ---- branch and bound -------------------------------------------------------------------------------------------- */
+
+/* USD a month of the first `classes` classes; INFINITY: a pool or a kind of machine cannot. */
+static double usd_of_assignment(search *s, int32_t classes) {
+  double usd = 0;
+  int64_t used[64] = {0};
+  for (int32_t i = 0; i < classes; i++) {
+    unsigned mask = 0;
+    bool first = true;
+    for (int32_t k = 0; k < classes && s->at[i] >= 0; k++) {
+      if (s->at[k] != s->at[i]) continue;
+      mask |= 1u << k;
+      first = first && k >= i;
+    }
+    if (s->at[i] < 0 || !first) continue;
+    const entry *e = entry_of(s, s->at[i], mask);
+    const int32_t kind = s->all.option[s->at[i]].kind;
+    const int64_t most = s->spec->kinds.data[kind].most;
+    used[kind] += e->needed + s->spec->spare;
+    if (e->impossible || (most > 0 && used[kind] > most)) return INFINITY;
+    usd += usd_of(s, s->at[i], e->needed);
+  }
+  return usd;
+}
+
+static void branch(search *s, int32_t class) {
+  if (s->nodes++ > MOST_NODES) return;
+  const double usd = usd_of_assignment(s, class);
+  if (usd >= s->best_usd) return;
+  if (class == (int32_t)s->spec->classes.count) {
+    s->best_usd = usd;
+    for (int32_t i = 0; i < class; i++)
+      s->best[i] = s->at[i];
+    return;
+  }
+  for (int32_t option = -1; option < s->all.options; option++) {
+    const unsigned can = option < 0 ? s->all.alone : s->all.option[option].serves;
+    if (!(can >> class & 1)) continue;
+    s->at[class] = option;
+    branch(s, class + 1);
+  }
+}
+
+/* ---- simulations ------------------------------------------------------------------------------------------------- */
+
+static unsigned mask_of(const search *s, int32_t option) {
+  unsigned mask = 0;
+  for (size_t i = 0; i < s->spec->classes.count; i++)
+    if (s->best[i] == option) mask |= 1u << i;
+  return mask;
+}
+
+/* Simulates the pool with so many machines; tells whether all limits hold. */
+static bool try_count(search *s, int32_t option, unsigned mask, int64_t machines, entry *e) {
+  const lp_fleet_option *o = &s->all.option[option];
+  const double rate = rate_of(s, mask);
+  lp_fleet_times times[LP_FLEET_MOST_CLASSES];
+  lp_trial trial = {.length = s->spec->lengths.data,
+                    .lengths = s->spec->lengths.count,
+                    .law = o->law,
+                    .machines = machines < TRIED ? machines : TRIED,
+                    .sessions = e->sessions,
+                    .requests = s->spec->requests,
+                    .seed = (uint64_t)s->spec->seed};
+  trial.rate = rate * (double)trial.machines / (double)machines;
+  for (size_t i = 0; i < s->spec->classes.count; i++)
+    if (mask >> i & 1)
+      trial.class[trial.classes++] = (lp_trial_class){s->spec->classes.data[i].share * s->spec->rate / rate,
+                                                      &s->all.user[i][o->cut], &s->spec->classes.data[i]};
+  s->plan->trials++;
+  if (lp_trial_run(&trial, times, &e->busy)) {
+    for (int32_t i = 0; i < trial.classes; i++)
+      e->times[i] = times[i];
+    return true;
+  }
+  e->broken = (lp_fleet_strain){0};
+  for (int32_t i = 0, k = 0; i < (int32_t)s->spec->classes.count; i++) {
+    if (!(mask >> i & 1)) continue;
+    const lp_fleet_strain strain = lp_fleet_strain_of(&s->spec->classes.data[i], &times[k++]);
+    if (strain.ratio >= e->broken.ratio) e->class = i, e->broken = strain;
+  }
+  s->plan->refuted++;
+  return false;
+}
+
+/* Finds the least machines that the simulation accepts, from those of the bound on; `affordable`: with more of them the
+ * fleet costs at least as much as a known one. Where that is too few, it only raises the count. */
+static void simulate(search *s, int32_t option, unsigned mask, int64_t affordable, entry *e) {
+  const int64_t least = e->needed, most = s->spec->kinds.data[s->all.option[option].kind].most;
+  int64_t high = affordable < INT64_MAX ? affordable : least, low = least - 1, step = 1;
+  while (!try_count(s, option, mask, high, e)) {
+    low = high;
+    high += step;
+    step *= 2;
+    e->needed = low + 1;
+    e->refuted = true;
+    e->impossible = high > MOST_TIMES * (least + 1);
+    if (e->impossible || low >= affordable) return;
+  }
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    *(try_count(s, option, mask, middle, e) ? &high : &low) = middle;
+  }
+  e->tried = true;
+  e->needed = high;
+  if (high == least && !e->refuted) e->broken = (lp_fleet_strain){0};
+  e->impossible = most > 0 && high + s->spec->spare > most;
+}
+
+/* Forgets what entries of more classes have of this one, so that they take its new count. */
+static void forget_larger(search *s, int32_t option, unsigned mask) {
+  for (unsigned larger = 1; larger < MASKS; larger++) {
+    entry *e = &s->entries[(size_t)option * MASKS + larger];
+    if (larger != mask && (larger & mask) == mask && !e->tried) *e = (entry){0};
+  }
+}
+
+/* Simulates a pool of the best assignment that was not yet; false: there is none. */
+static bool refine(search *s) {
+  for (size_t i = 0; i < s->spec->classes.count; i++) {
+    const int32_t option = s->best[i];
+    if (option < 0) continue;
+    const unsigned mask = mask_of(s, option);
+    entry *e = entry_of(s, option, mask);
+    if (e->tried) continue;
+    const double each = usd_of(s, option, 1) - usd_of(s, option, 0);
+    const double more = ceil((s->known_usd - s->best_usd) / each) - 1;
+    if (!e->times) e->times = LP_NEW_ARRAY(s->plan->arena, lp_fleet_times, LP_FLEET_MOST_CLASSES);
+    simulate(s, option, mask, more < 1e15 ? e->needed + (int64_t)fmax(0, more) : INT64_MAX, e);
+    forget_larger(s, option, mask);
+    return true;
+  }
+  return false;
+}
+
+/* Notes the cost of the best assignment if all its pools are simulated. */
+static void note_known(search *s) {
+  for (size_t i = 0; i < s->spec->classes.count; i++) {
+    s->at[i] = s->best[i];
+    if (s->best[i] >= 0 && !entry_of(s, s->best[i], mask_of(s, s->best[i]))->tried) return;
+  }
+  s->known_usd = fmin(s->known_usd, usd_of_assignment(s, (int32_t)s->spec->classes.count));
+}
+
+/* ---- the fleet --------------------------------------------------------------------------------------------------- */
+
+static void describe_pool(search *s, int32_t option, lp_fleet_plan *out) {
+  const unsigned mask = mask_of(s, option);
+  const entry *e = entry_of(s, option, mask);
+  const lp_fleet_option *o = &s->all.option[option];
+  lp_fleet_pool *pool = &out->pool[out->pools];
+  *pool = (lp_fleet_pool){.kind = o->kind,
+                          .cut = o->cut,
+                          .needed = e->needed,
+                          .count = e->needed + s->spec->spare,
+                          .sessions = e->sessions,
+                          .busy = e->busy,
+                          .utilisation =
+                              rate_of(s, mask) * lp_fleet_work_s(s->spec, o->law, e->sessions) / (double)e->needed,
+                          .usd_per_month = usd_of(s, option, e->needed),
+                          .weight_bytes = o->law->weight_bytes,
+                          .session_bytes = o->law->session_bytes,
+                          .classes = mask,
+                          .binds = "with fewer machines the work does not fit"};
+  if (e->broken.ratio > 1)
+    pool->binds = lp_arena_format(out->arena, "one fewer breaks %s %s of %s", lp_fleet_figure_names[e->broken.figure],
+                                  lp_fleet_quantile_names[e->broken.quantile], s->spec->classes.data[e->class].name);
+  for (int32_t i = 0, k = 0; i < (int32_t)s->spec->classes.count; i++)
+    if (mask >> i & 1) out->place[i] = (lp_fleet_place){out->pools, e->times[k++]};
+  out->pools++;
+}
+
+static void describe(search *s, lp_fleet_plan *out) {
+  out->usd_per_month = s->best_usd;
+  for (int32_t i = 0; i < (int32_t)s->spec->classes.count; i++) {
+    if (s->best[i] < 0) out->place[i] = (lp_fleet_place){-1, s->all.alone_times[i]};
+    if (s->best[i] >= 0 && mask_of(s, s->best[i]) % (1u << i) == 0) describe_pool(s, s->best[i], out);
+  }
+}
+
+static lp_status solve(search *s, lp_diag *diag) {
+  const lp_fleet_spec *spec = s->spec;
+  s->plan->complete = true;
+  s->plan->bound = -1;
+  s->known_usd = INFINITY;
+  do {
+    if (s->plan->bound >= 0) note_known(s);
+    s->best_usd = INFINITY;
+    s->nodes = 0;
+    branch(s, 0);
+    s->plan->complete = s->plan->complete && s->nodes <= MOST_NODES;
+    if (s->plan->bound < 0) s->plan->bound = s->plan->complete ? s->best_usd : 0;
+    if (isinf(s->best_usd))
+      return lp_error_as(LP_INFEASIBLE, diag, LP_LOC_FILE(spec->path),
+                         "no number of machines keeps the limits of all classes under this load; raise a limit, or "
+                         "'most' of a machine");
+  } while (refine(s));
+  describe(s, s->plan);
+  return LP_OK;
+}
+
+lp_status lp_fleet_find(const lp_fleet_spec *spec, lp_module *module, lp_fleet_plan *out, lp_diag *diag) {
+  search s = {.spec = spec, .plan = out};
+  *out = (lp_fleet_plan){.arena = lp_arena_create()};
+  LP_TRY(lp_fleet_candidates_find(spec, module, out->arena, &s.all, diag));
+  out->cuts = s.all.cuts;
+  s.entries = LP_NEW_ARRAY(out->arena, entry, (size_t)s.all.options * MASKS + 1);
+  return solve(&s, diag);
+}
+
+void lp_fleet_free(lp_fleet_plan *plan) {
+  lp_arena_free(plan->arena);
+}

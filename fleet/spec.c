@@ -1,0 +1,292 @@
+/* Reads the specification of a fleet. */
+#include "fleet/fleet.h"
+#include "fleet/lengths.h"
+#include "passes/plan/sweep/sweep.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const lp_fleet_figure_names[LP_FLEET_FIGURES] = {"ttft", "tpot", "answer"};
+const char *const lp_fleet_quantile_names[LP_FLEET_QUANTILES] = {"p50", "p95", "p99"};
+const double lp_fleet_quantiles[LP_FLEET_QUANTILES] = {0.5, 0.95, 0.99};
+
+enum { MOST_KINDS = 64 };
+
+typedef struct {
+  lp_fleet_spec *spec;
+  lp_fleet_link_loader *load_link;
+} reader;
+
+/* ---- the load ---------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  double rate, per_user_hour;
+  int64_t users;
+  const lp_yaml_node *diurnal;
+} load_text;
+
+static lp_status read_load(lp_yaml *yaml, const lp_yaml_node *node, double traced, lp_fleet_spec *spec) {
+  static const lp_yaml_field fields[] = {
+      LP_YAML_FIELD(LP_YAML_F64, "rate", load_text, rate, .least = 1e-6, .most = 1e9),
+      LP_YAML_FIELD(LP_YAML_I64, "users", load_text, users, .least = 1, .most = 1e12),
+      LP_YAML_FIELD(LP_YAML_F64, "per_user_hour", load_text, per_user_hour, .least = 1e-6, .most = 1e6),
+      LP_YAML_FIELD(LP_YAML_NODE, "diurnal", load_text, diurnal, .least = 0)};
+  load_text load = {0};
+  LP_TRY(lp_yaml_fields(yaml, node, "the load", fields, LP_COUNT(fields), &load));
+  const bool by_users = load.users > 0 && load.per_user_hour > 0;
+  if ((load.users > 0) != (load.per_user_hour > 0) || (load.rate > 0 && by_users) ||
+      (load.rate <= 0 && !by_users && traced <= 0))
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
+                    "'load' wants 'rate' (requests per s), or 'users' and 'per_user_hour', or lengths of a trace that "
+                    "takes time");
+  spec->mean_rate = by_users ? (double)load.users * load.per_user_hour / 3600 : load.rate > 0 ? load.rate : traced;
+  spec->rate = spec->mean_rate;
+  if (!load.diurnal) return LP_OK;
+  double *factor = NULL, sum = 0, most = 0;
+  int32_t count = 0;
+  LP_TRY(lp_yaml_numbers(yaml, load.diurnal, "diurnal", &(lp_yaml_range){0, 1e6, false}, &factor, &count));
+  for (int32_t i = 0; i < count; i++)
+    sum += factor[i], most = fmax(most, factor[i]);
+  if (count != 24 || sum <= 0)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, load.diurnal),
+                    "'diurnal' has %d factors; it wants one for each of the 24 hours, and not only 0", count);
+  spec->rate *= most * count / sum;
+  return LP_OK;
+}
+
+/* ---- classes ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const char *name, *device, *link;
+  double share;
+  const lp_yaml_node *device_at, *link_at, *limits;
+} class_text;
+
+static lp_status read_limits(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_class *out) {
+  typedef struct {
+    const lp_yaml_node *figure[LP_FLEET_FIGURES];
+  } figures_text;
+  typedef struct {
+    double quantile[LP_FLEET_QUANTILES];
+  } quantiles_text;
+  lp_yaml_field figures[LP_FLEET_FIGURES], quantiles[LP_FLEET_QUANTILES];
+  figures_text text = {0};
+  bool any = false;
+  for (int i = 0; i < LP_FLEET_FIGURES; i++)
+    figures[i] =
+        (lp_yaml_field)LP_YAML_FIELD(LP_YAML_NODE, lp_fleet_figure_names[i], figures_text, figure[i], .least = 0);
+  for (int i = 0; i < LP_FLEET_QUANTILES; i++)
+    quantiles[i] = (lp_yaml_field)LP_YAML_FIELD(LP_YAML_TIME_S, lp_fleet_quantile_names[i], quantiles_text, quantile[i],
+                                                .least = 1e-6, .most = 1e6);
+  LP_TRY(lp_yaml_fields(yaml, node, "the limits", figures, LP_COUNT(figures), &text));
+  for (int i = 0; i < LP_FLEET_FIGURES; i++) {
+    quantiles_text limit = {0};
+    if (!text.figure[i]) continue;
+    LP_TRY(lp_yaml_fields(yaml, text.figure[i], "a limit", quantiles, LP_COUNT(quantiles), &limit));
+    memcpy(out->limit_s[i], limit.quantile, sizeof limit.quantile);
+    for (int k = 0; k < LP_FLEET_QUANTILES; k++)
+      any = any || limit.quantile[k] > 0;
+  }
+  if (any) return LP_OK;
+  return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
+                  "'limits' sets none: give one, such as ttft: { p95: 1s }, so that a fleet can be too small");
+}
+
+static lp_status load_machine(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, const char *text,
+                              lp_machine **out) {
+  lp_diag *inner = lp_diag_create();
+  if (lp_hw_load(lp_sweep_path(yaml, text), out, inner) != LP_OK) return lp_sweep_relay(yaml, node, key, inner);
+  lp_diag_free(inner);
+  return LP_OK;
+}
+
+static lp_status read_class(reader *r, lp_yaml *yaml, const lp_yaml_node *node) {
+  static const lp_yaml_field fields[] = {
+      LP_YAML_FIELD(LP_YAML_TEXT, "name", class_text, name, .required = true),
+      LP_YAML_FIELD(LP_YAML_F64, "share", class_text, share, .least = 1e-6, .most = 1e6),
+      LP_YAML_FIELD(LP_YAML_NODE, "device", class_text, device_at, .required = true),
+      LP_YAML_FIELD(LP_YAML_NODE, "link", class_text, link_at, .required = true),
+      LP_YAML_FIELD(LP_YAML_NODE, "limits", class_text, limits, .required = true)};
+  class_text text = {.share = 1};
+  lp_fleet_class one = {0};
+  LP_TRY(lp_yaml_fields(yaml, node, "a class", fields, LP_COUNT(fields), &text));
+  LP_TRY(lp_yaml_text(yaml, text.device_at, "device", &one.device_name));
+  LP_TRY(lp_yaml_text(yaml, text.link_at, "link", &one.link_name));
+  LP_TRY(read_limits(yaml, text.limits, &one));
+  one.name = text.name;
+  one.share = text.share;
+  LP_TRY(load_machine(yaml, text.device_at, "device", one.device_name, &one.device));
+  lp_vec_push(&r->spec->classes, one); /* it owns the device from here on */
+  lp_diag *inner = lp_diag_create();
+  lp_link **link = &r->spec->classes.data[r->spec->classes.count - 1].link;
+  if (r->load_link(lp_sweep_path(yaml, one.link_name), link, inner) != LP_OK)
+    return lp_sweep_relay(yaml, text.link_at, "link", inner);
+  lp_diag_free(inner);
+  return LP_OK;
+}
+
+static lp_status read_classes(reader *r, lp_yaml *yaml, const lp_yaml_node *node) {
+  lp_fleet_spec *spec = r->spec;
+  int32_t count = 0;
+  double sum = 0;
+  LP_TRY(lp_yaml_list(yaml, node, "classes", &count));
+  if (count > LP_FLEET_MOST_CLASSES)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "there are %d classes; at most %d can be planned", count,
+                    LP_FLEET_MOST_CLASSES);
+  for (int32_t i = 0; i < count; i++)
+    LP_TRY(read_class(r, yaml, lp_yaml_item(yaml, node, i)));
+  for (int32_t i = 0; i < count; i++)
+    sum += spec->classes.data[i].share;
+  for (int32_t i = 0; i < count; i++)
+    spec->classes.data[i].share /= sum;
+  return LP_OK;
+}
+
+/* ---- machines ---------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const lp_yaml_node *machine;
+  double usd_per_hour;
+  int64_t most;
+} kind_text;
+
+static lp_status read_kind(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec) {
+  static const lp_yaml_field fields[] = {
+      LP_YAML_FIELD(LP_YAML_NODE, "machine", kind_text, machine, .required = true),
+      LP_YAML_FIELD(LP_YAML_F64, "usd_per_hour", kind_text, usd_per_hour, .least = 1e-6, .most = 1e6),
+      LP_YAML_FIELD(LP_YAML_I64, "most", kind_text, most, .least = 1, .most = 1e9)};
+  kind_text text = {.machine = node};
+  lp_fleet_kind kind = {0};
+  if (lp_yaml_is_mapping(node)) LP_TRY(lp_yaml_fields(yaml, node, "a machine", fields, LP_COUNT(fields), &text));
+  LP_TRY(lp_yaml_text(yaml, text.machine, "machine", &kind.name));
+  LP_TRY(load_machine(yaml, text.machine, "machine", kind.name, &kind.machine));
+  kind.usd_per_hour = text.usd_per_hour > 0 ? text.usd_per_hour : 3600 * kind.machine->figure[LP_HW_PRICE];
+  kind.most = text.most;
+  lp_vec_push(&spec->kinds, kind);
+  if (kind.usd_per_hour > 0) return LP_OK;
+  return lp_error(yaml->diag, lp_yaml_loc(yaml, text.machine),
+                  "'%s' has no price: give { machine: %s, usd_per_hour: ... }", kind.name, kind.name);
+}
+
+/* All machines of hwmodels that have a price, but for those of papers. */
+static lp_status take_all_kinds(lp_fleet_spec *spec, lp_diag *diag) {
+  const char *const *names;
+  const size_t count = lp_hw_names(&names);
+  for (size_t i = 0; i < count; i++) {
+    lp_machine *machine;
+    if (lp_hw_is_host(names[i])) continue;
+    LP_TRY(lp_hw_load(names[i], &machine, diag));
+    lp_fleet_kind kind = {.name = names[i], .usd_per_hour = 3600 * machine->figure[LP_HW_PRICE], .machine = machine};
+    if (kind.usd_per_hour > 0 && !machine->target.ideal)
+      lp_vec_push(&spec->kinds, kind);
+    else
+      lp_hw_free(machine);
+  }
+  return LP_OK;
+}
+
+static lp_status read_kinds(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec) {
+  int32_t count = 0;
+  if (!node) return take_all_kinds(spec, yaml->diag);
+  LP_TRY(lp_yaml_list(yaml, node, "machines", &count));
+  if (count > MOST_KINDS)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "there are %d machines; at most %d are compared", count,
+                    MOST_KINDS);
+  for (int32_t i = 0; i < count; i++)
+    LP_TRY(read_kind(yaml, lp_yaml_item(yaml, node, i), spec));
+  return LP_OK;
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const lp_yaml_node *model, *decoder, *load, *lengths, *classes, *machines, *dtypes, *kv;
+  int64_t spare, requests, seed;
+} file_text;
+
+typedef struct {
+  int32_t device, cloud;
+} dtypes_text;
+
+static lp_status read_dtypes(lp_yaml *yaml, const file_text *file, lp_fleet_spec *spec) {
+  static const char *const names[] = {"model", "f32", "f16", "bf16", "int8", "int4"}, *const kv[] = {"f32", "f16",
+                                                                                                     "bf16"};
+  static const lp_yaml_field fields[] = {
+      LP_YAML_FIELD(LP_YAML_CHOICE, "device", dtypes_text, device, .names = names, .name_count = LP_COUNT(names)),
+      LP_YAML_FIELD(LP_YAML_CHOICE, "cloud", dtypes_text, cloud, .names = names, .name_count = LP_COUNT(names))};
+  dtypes_text text = {0};
+  int32_t index = 0;
+  if (file->dtypes) LP_TRY(lp_yaml_fields(yaml, file->dtypes, "types", fields, LP_COUNT(fields), &text));
+  if (file->kv) LP_TRY(lp_yaml_choice(yaml, file->kv, "kv_dtype", kv, LP_COUNT(kv), &index));
+  spec->dtype_device = text.device ? names[text.device] : NULL;
+  spec->dtype_cloud = text.cloud ? names[text.cloud] : NULL;
+  spec->kv_dtype = file->kv ? kv[index] : NULL;
+  return LP_OK;
+}
+
+static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
+  reader *r = user;
+  lp_fleet_spec *spec = r->spec;
+  file_text file = {.requests = 4000};
+  double traced = 0;
+#define NODE(name, member, needed) LP_YAML_FIELD(LP_YAML_NODE, name, file_text, member, .required = (needed))
+  const lp_yaml_field fields[] = {
+      NODE("model", model, false),
+      NODE("decoder", decoder, false),
+      NODE("load", load, true),
+      NODE("lengths", lengths, true),
+      NODE("classes", classes, true),
+      NODE("machines", machines, false),
+      NODE("dtypes", dtypes, false),
+      NODE("kv_dtype", kv, false),
+      LP_YAML_FIELD(LP_YAML_I64, "spare", file_text, spare, .least = 0, .most = 1000),
+      LP_YAML_FIELD(LP_YAML_I64, "requests", file_text, requests, .least = 100, .most = 1e8),
+      LP_YAML_FIELD(LP_YAML_I64, "seed", file_text, seed, .least = 0, .most = 1e12)};
+#undef NODE
+  LP_TRY(lp_yaml_fields(yaml, root, "a fleet", fields, LP_COUNT(fields), &file));
+  LP_TRY(lp_sweep_model(yaml, root, file.model, file.decoder, &spec->model, &spec->decoder));
+  LP_TRY(lp_fleet_lengths_read(yaml, file.lengths, spec, &traced));
+  LP_TRY(read_load(yaml, file.load, traced, spec));
+  LP_TRY(read_dtypes(yaml, &file, spec));
+  spec->spare = file.spare;
+  spec->requests = file.requests;
+  spec->seed = file.seed;
+  LP_TRY(read_classes(r, yaml, file.classes));
+  return read_kinds(yaml, file.machines, spec);
+}
+
+lp_status lp_fleet_spec_read(const char *path, lp_fleet_link_loader *load_link, lp_fleet_spec *out, lp_diag *diag) {
+  reader r = {.spec = out, .load_link = load_link ? load_link : lp_link_load};
+  *out = (lp_fleet_spec){.arena = lp_arena_create()};
+  out->path = lp_arena_strdup(out->arena, path);
+  return lp_yaml_load(out->path, out->arena, read_root, &r, diag);
+}
+
+void lp_fleet_spec_free(lp_fleet_spec *spec) {
+  for (size_t i = 0; i < spec->classes.count; i++) {
+    lp_hw_free(spec->classes.data[i].device);
+    lp_link_free(spec->classes.data[i].link);
+  }
+  for (size_t i = 0; i < spec->kinds.count; i++)
+    lp_hw_free(spec->kinds.data[i].machine);
+  lp_vec_free(&spec->classes);
+  lp_vec_free(&spec->kinds);
+  lp_vec_free(&spec->lengths);
+  lp_arena_free(spec->arena);
+}
+
+lp_compile_request lp_fleet_request(const lp_fleet_spec *spec) {
+  return (lp_compile_request){.device = spec->classes.data[0].device,
+                              .cloud = spec->kinds.data[0].machine,
+                              .link = spec->classes.data[0].link,
+                              .isl = 1,
+                              .osl = 1,
+                              .batch = 1,
+                              .sessions = 1,
+                              .objective = "cost",
+                              .dtype_device = spec->dtype_device,
+                              .dtype_cloud = spec->dtype_cloud,
+                              .kv_dtype = spec->kv_dtype,
+                              .generation = true};
+}

@@ -1,0 +1,48 @@
+/* The simulation of a pool: Poisson arrivals, one queue, and machines that run passes by the rules of runtime/engine
+ * (runtime/simulate/passes.h). It is the judge of every fleet. Times in s. */
+#ifndef LP_FLEET_TRIAL_H
+#define LP_FLEET_TRIAL_H
+
+#include "fleet/fleet.h"
+#include "runtime/simulate/passes.h"
+
+/* A class of the pool's requests. */
+typedef struct {
+  double share; /* of the pool's requests; all add up to 1 */
+  const lp_load_user *user;
+  const lp_fleet_class *limits; /* NULL: none */
+} lp_trial_class;
+
+typedef struct {
+  const lp_fleet_length *length; /* [lengths], of every class */
+  size_t lengths;
+  lp_trial_class class[LP_FLEET_MOST_CLASSES];
+  int32_t classes;
+  const lp_load_law *law;
+  int64_t machines, sessions; /* each takes at most so many */
+  double rate;                /* of the whole pool */
+  int64_t requests; /* counted, at least; a quarter as many run before them, and more where answers take long */
+  uint64_t seed;
+} lp_trial;
+
+/* Fills out[classes], and the share of the time in which machines run passes. False: a limit is broken; the simulation
+ * then ends as soon as so many requests are beyond it that its percentile is, and `out` may be of a part. The same
+ * trial gives the same result on every machine. */
+bool lp_trial_run(const lp_trial *trial, lp_fleet_times *out, double *busy);
+
+/* How far the times are from the limits of a class: the largest quotient, with its figure and percentile. */
+typedef struct {
+  double ratio;
+  lp_fleet_figure figure;
+  int32_t quantile;
+} lp_fleet_strain;
+lp_fleet_strain lp_fleet_strain_of(const lp_fleet_class *class, const lp_fleet_times *times);
+
+/* The times of a class alone: on a machine without other requests, or, with `law` NULL, on the device alone; of every
+ * `stride`-th length. */
+void lp_trial_alone(const lp_fleet_length *length, size_t lengths, size_t stride, const lp_load_user *user,
+                    const lp_load_law *law, lp_fleet_times *out);
+/* A pass over so many tokens and prompt rows. */
+double lp_trial_pass_s(const lp_load_law *law, double tokens, double prompt_rows);
+
+#endif

@@ -1,0 +1,91 @@
+# A fleet in its three forms, its gate, lengths from files, and what a wrong specification is told.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+cat >"$work/spec.yaml" <<'END'
+decoder: { layers: 16, hidden: 2048, ffn: 8192, heads: 32, kv_heads: 8, vocab: 32000 }
+load: { rate: 12 }
+lengths: [{ isl: 64, osl: 32, share: 3 }, { isl: 256, osl: 64 }]
+classes:
+  - { name: phones, share: 0.6, device: snapdragon-8-gen3, link: lte, limits: { ttft: { p95: 500ms }, tpot: { p95: 60ms } } }
+  - { name: laptops, share: 0.4, device: apple-m4, link: wifi, limits: { answer: { p99: 60s } } }
+machines: [l4, { machine: h100, usd_per_hour: 2 }]
+dtypes: { device: int4, cloud: f16 }
+kv_dtype: f16
+requests: 1000
+spare: 1
+END
+fleet() { "$LLMPART" fleet "$@" 2>"$work/err" || fail "fleet $*: exit status $?: $(head -n 3 "$work/err")"; }
+fleet "$work/spec.yaml" >"$work/text"
+fleet "$work/spec.yaml" -o "$work/one.json"
+fleet "$work/spec.yaml" -o csv >"$work/one.csv"
+fleet "$work/spec.yaml" -o json >"$work/two.json"
+cmp "$work/one.json" "$work/two.json" || fail 'the same specification gives two fleets'
+grep -q '^phones: 60 % of requests, snapdragon-8-gen3 over lte: all in the cloud, on ' "$work/text" || fail "phones: $(cat "$work/text")"
+grep -q '^laptops: .*: all on the device$' "$work/text" || fail "laptops: $(cat "$work/text")"
+grep -q '^[0-9]* x .*, 1 of them spare: .*; one fewer breaks \|with fewer machines the work does not fit' "$work/text" || fail "pools: $(cat "$work/text")"
+same 'rows' 3 "$(wc -l <"$work/one.csv" | tr -d ' ')"
+same 'fields of the CSV' 1 "$(awk -F, '{ print NF }' "$work/one.csv" | sort -u | wc -l | tr -d ' ')"
+number() { sed -n "s/^ *\"$1\": \([-0-9.e+]*\),*$/\1/p" "$work/one.json" | head -n 1; }
+usd=$(sed -n '/"fleet": {/,/}/s/ *"usd_per_month": \([0-9.e+-]*\),/\1/p' "$work/one.json")
+bound=$(number lower_bound)
+awk -v usd="$usd" -v bound="$bound" -v gap="$(number gap)" 'BEGIN { exit !(bound > 0 && bound <= usd && gap - (1 - bound / usd) < 1e-6) }' ||
+  fail "USD $usd, at least $bound, gap $(number gap)"
+awk -F, -v usd="$usd" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR > 1 && $at["pool"] != "" && !($at["pool"] in seen) { sum += $at["usd_per_month"]; seen[$at["pool"]] }
+  NR > 1 && $at["class"] == "phones" && ($at["ttft_p95_ms"] > 500 || $at["tpot_p95_ms"] > 60) { exit 1 } END { exit !(sum > usd * 0.999999 && sum < usd * 1.000001) }' "$work/one.csv" ||
+  fail "the pools do not add up to USD $usd: $(cat "$work/one.csv")"
+
+# Limits on the result.
+fleet "$work/spec.yaml" --fail-if='usd_per_month < 1' -o csv >/dev/null
+wanted_status=4
+refused 'a fleet over the limit' 'usd_per_month' "$LLMPART" fleet "$work/spec.yaml" --fail-if='usd_per_month > 1 and machines >= 2' -o "$work/kept.csv"
+changed() { sed "$1" "$work/spec.yaml" >"$work/bad.yaml"; }
+wanted_status=3
+changed 's/p95: 60ms/p95: 1ms/'
+refused 'limits that nothing keeps' "no candidate keeps the limits of class 'phones', even without other requests: at best, tpot p95 is .* over 1.00 ms" \
+  "$LLMPART" fleet "$work/bad.yaml"
+changed 's/p95: 60ms/p95: 15ms/; s/^machines: .*/machines: [{ machine: l4, most: 2 }]/; s/rate: 12/rate: 500/'
+refused 'too few machines' "no number of machines keeps the limits of all classes" "$LLMPART" fleet "$work/bad.yaml"
+
+# Lengths from files. Two requests in 10 s, and lengths of one kind, are the same load as a table.
+printf 'time_s,input,output\n0,64,32\n5,64,32\n10,64,32\n' >"$work/ours.csv"
+printf 'TIMESTAMP,ContextTokens,GeneratedTokens\n2023-12-31 23:59:55.5000000,64,32\n2024-01-01 00:00:00.5,64,32\n2024-01-01 00:00:05.5000000,64,32\n' >"$work/azure.csv"
+echo '[[64, 1]]' >"$work/prompts.json"
+echo '{"cdf": [[32, 1.0]]}' >"$work/answers.json"
+count=0
+for lengths in '[{ isl: 64, osl: 32 }]' '{ trace: ours.csv }' '{ trace: azure.csv }' '{ prompts: prompts.json, answers: answers.json }'; do
+  load='{ users: 720, per_user_hour: 1 }'
+  case $lengths in *trace*) load='{}' ;; esac
+  sed "s/^lengths: .*/lengths: $lengths/; s/^load: .*/load: $load/" "$work/spec.yaml" >"$work/files.yaml"
+  count=$((count + 1))
+  fleet "$work/files.yaml" -o "$work/made.json"
+  grep -v '"spec"' "$work/made.json" >"$work/$count.json"
+  cmp "$work/1.json" "$work/$count.json" || fail "lengths '$lengths' give another fleet"
+done
+grep -q '"rate_per_s": 0.2,' "$work/1.json" || fail "the rate: $(head -n 4 "$work/1.json")"
+
+# Faults have file, line and key.
+unset wanted_status
+bad() { # bad WHAT PATTERN SED: the spec, changed
+  changed "$3"
+  refused "$1" "bad.yaml:$2" "$LLMPART" fleet "$work/bad.yaml" -o "$work/made/out.csv"
+}
+bad 'an unknown key' "4:1: error: unknown key 'klasses'" 's/^classes/klasses/'
+bad 'an unknown figure' "5:.*: error: unknown key 'ttfd'" 's/{ ttft:/{ ttfd:/'
+bad 'an unknown percentile' "5:.*: error: unknown key 'p90'" 's/ttft: { p95/ttft: { p90/'
+bad 'an unknown device' "5:.*: error: 'device': unknown machine 'snapdragon-9'" 's/snapdragon-8-gen3/snapdragon-9/'
+bad 'a machine without a price' "7:12: error: 'apple-m1' has no price: give { machine: apple-m1, usd_per_hour" 's/\[l4,/[apple-m1,/'
+bad 'no limit' "5:.*: error: 'limits' sets none" 's/limits: { ttft.*60ms } }/limits: {}/'
+bad 'no rate' "2:7: error: 'load' wants 'rate'" 's/rate: 12/users: 12/'
+bad 'a day of 3 hours' "2:.*: error: 'diurnal' has 3 factors" 's/rate: 12/rate: 12, diurnal: [1, 2, 3]/'
+bad 'both a model and a shape' "1:1: error: expected 'model' .* and not both" '1s/^/model: a.onnx\n/'
+bad 'no length' "3:10: error: .*lengths" 's/^lengths: .*/lengths: []/'
+bad 'half of a distribution' "3:10: error: 'lengths' is a list of" 's/^lengths: .*/lengths: { prompts: prompts.json }/'
+echo '[[64, 0.5], [32, 1]]' >"$work/prompts.json"
+changed 's/^lengths: .*/lengths: { prompts: prompts.json, answers: answers.json }/'
+refused 'a distribution that falls' 'prompts.json: error: \[1\]\[0\]' "$LLMPART" fleet "$work/bad.yaml"
+printf 'time_s,input\n0,64\n' >"$work/ours.csv"
+changed 's/^lengths: .*/lengths: { trace: ours.csv }/'
+refused 'a trace without a column' "ours.csv: error: there is no column 'output'" "$LLMPART" fleet "$work/bad.yaml"
+wanted_status=2
+refused 'an unknown format' "'xml' is none of text, json, csv" "$LLMPART" fleet "$work/spec.yaml" -o xml
+refused 'an expression' "fail-if" "$LLMPART" fleet "$work/spec.yaml" --fail-if='usd <'
+finish

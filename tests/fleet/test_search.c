@@ -1,0 +1,172 @@
+/* The search: brute force over kinds and assignments agrees with it, and more load, tighter limits and dearer machines
+ * never make a fleet cheaper. */
+#include "base/random.h"
+#include "fleet/fleet.h"
+#include "tests/suite.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KINDS = 3, CLASSES = 2, CASES = 60 };
+
+static lp_machine *machine[KINDS], *device[CLASSES];
+static lp_link *link_of[CLASSES];
+static lp_module *module;
+
+static void setup(void) {
+  static const char *const kinds[KINDS] = {"l4", "a40", "h100"},
+                           *const devices[CLASSES] = {"raspberry-pi-5", "snapdragon-8s-gen3"},
+                           *const links[CLASSES] = {"lte", "wifi"};
+  const lp_decoder_shape shape = {.layers = 16,
+                                  .hidden = 2048,
+                                  .ffn = 8192,
+                                  .heads = 32,
+                                  .kv_heads = 8,
+                                  .vocab = 32000,
+                                  .context = 4096,
+                                  .dtype = LP_F16,
+                                  .causal = true};
+  const lp_run_options quiet = {.verify_each = true};
+  for (int i = 0; i < KINDS; i++)
+    ck_assert_int_eq(lp_hw_load(kinds[i], &machine[i], NULL), LP_OK);
+  for (int i = 0; i < CLASSES; i++) {
+    ck_assert_int_eq(lp_hw_load(devices[i], &device[i], NULL), LP_OK);
+    ck_assert_int_eq(lp_link_load(links[i], &link_of[i], NULL), LP_OK);
+  }
+  module = lp_decoder_create(&shape, NULL);
+  const lp_compile_request request = {
+      .device = device[0], .cloud = machine[0], .isl = 1, .osl = 1, .batch = 1, .generation = true};
+  ck_assert_int_eq(lp_passes_run(module, "fuse,annotate", &request, &quiet, NULL), LP_OK);
+}
+
+static void teardown(void) {
+  lp_module_free(module);
+  for (int i = 0; i < KINDS; i++)
+    lp_hw_free(machine[i]);
+  for (int i = 0; i < CLASSES; i++) {
+    lp_hw_free(device[i]);
+    lp_link_free(link_of[i]);
+  }
+}
+
+LP_CASE(.setup = setup, .teardown = teardown);
+
+static double drawn(int seed, int position, double from, double to) {
+  return from * pow(to / from, lp_random_uniform((uint64_t)seed, (uint64_t)position, 9));
+}
+
+/* A specification of random figures; it borrows machines and links. */
+static lp_fleet_spec spec_of(int seed) {
+  lp_fleet_spec spec = {.arena = lp_arena_create(), .path = "random", .requests = 200, .seed = 1, .kv_dtype = "f16"};
+  spec.rate = spec.mean_rate = drawn(seed, 0, 1, 60);
+  spec.spare = seed % 2;
+  for (int i = 0; i < 2; i++)
+    lp_vec_push(&spec.lengths,
+                ((lp_fleet_length){round(drawn(seed, 1 + i, 16, 512)), round(drawn(seed, 3 + i, 4, 64)), 0.5}));
+  for (int i = 0; i < CLASSES; i++) {
+    lp_fleet_class class = {
+        .name = i ? "laptops" : "phones", .share = i ? 0.4 : 0.6, .device = device[i], .link = link_of[i]};
+    class.limit_s[LP_FLEET_TTFT][1] = drawn(seed, 5 + i, 0.5, 4);
+    class.limit_s[LP_FLEET_TPOT][1] = drawn(seed, 7 + i, 0.03, 0.2);
+    lp_vec_push(&spec.classes, class);
+  }
+  for (int i = 0; i < KINDS; i++)
+    lp_vec_push(
+        &spec.kinds,
+        ((lp_fleet_kind){.name = machine[i]->name, .usd_per_hour = drawn(seed, 9 + i, 0.5, 4), .machine = machine[i]}));
+  return spec;
+}
+
+static void release(lp_fleet_spec *spec) {
+  lp_vec_free(&spec->lengths);
+  lp_vec_free(&spec->classes);
+  lp_vec_free(&spec->kinds);
+  lp_arena_free(spec->arena);
+}
+
+typedef struct {
+  double usd, bound; /* INFINITY: there is none */
+} cost;
+
+static cost cost_of(const lp_fleet_spec *spec) {
+  lp_fleet_plan plan;
+  cost out = {INFINITY, INFINITY};
+  const lp_status status = lp_fleet_find(spec, module, &plan, NULL);
+  ck_assert(status == LP_OK || status == LP_INFEASIBLE);
+  if (status == LP_OK) {
+    ck_assert(plan.complete);
+    ck_assert_double_le(plan.bound, plan.usd_per_month * (1 + 1e-12));
+    for (size_t i = 0; i < spec->classes.count; i++)
+      for (int k = 0; k < LP_FLEET_FIGURES * LP_FLEET_QUANTILES; k++) {
+        const double limit = spec->classes.data[i].limit_s[k / 3][k % 3];
+        if (limit > 0) ck_assert_double_le(plan.place[i].times.value_s[k / 3][k % 3], limit);
+      }
+    out = (cost){plan.usd_per_month, plan.bound};
+  }
+  lp_fleet_free(&plan);
+  return out;
+}
+
+/* All classes of the mask on one kind, at the rate that they have. */
+static double on_one_kind(int seed, unsigned classes, int kind) {
+  lp_fleet_spec spec = spec_of(seed);
+  double share = 0;
+  size_t kept = 0;
+  for (size_t i = 0; i < CLASSES; i++)
+    if (classes >> i & 1) {
+      share += spec.classes.data[i].share;
+      spec.classes.data[kept++] = spec.classes.data[i];
+    }
+  spec.classes.count = kept;
+  for (size_t i = 0; i < kept; i++)
+    spec.classes.data[i].share /= share;
+  spec.rate *= share;
+  spec.kinds.data[0] = spec.kinds.data[kind];
+  spec.kinds.count = 1;
+  const double usd = cost_of(&spec).usd;
+  release(&spec);
+  return usd;
+}
+
+/* The best of every kind for both classes together, and of every pair of kinds. */
+LP_LOOP_TEST(brute_force_finds_the_same_fleet, 0, 12) {
+  double best = INFINITY;
+  for (int i = 0; i < KINDS; i++) {
+    best = fmin(best, on_one_kind(_i, 3, i));
+    for (int k = 0; k < KINDS; k++)
+      if (i != k) best = fmin(best, on_one_kind(_i, 1, i) + on_one_kind(_i, 2, k));
+  }
+  lp_fleet_spec spec = spec_of(_i);
+  const double found = cost_of(&spec).usd;
+  ck_assert(isinf(found) == isinf(best));
+  if (!isinf(best)) ck_assert_double_eq_tol(found / fmax(best, 1e-9), best > 0 ? 1 : 0, 1e-9);
+  release(&spec);
+}
+
+static void change(lp_fleet_spec *spec, int how, int seed) {
+  const double factor = drawn(seed, 20 + how, 1.05, 3);
+  if (how == 0) spec->rate *= factor;
+  for (size_t i = 0; how == 1 && i < CLASSES; i++)
+    for (int k = 0; k < LP_FLEET_FIGURES * LP_FLEET_QUANTILES; k++)
+      spec->classes.data[i].limit_s[k / 3][k % 3] /= factor;
+  for (size_t i = 0; how == 2 && i < KINDS; i++)
+    spec->kinds.data[i].usd_per_hour *= i == 0 ? factor : 1;
+  if (how == 3) spec->spare++;
+}
+
+LP_LOOP_TEST(harder_is_never_cheaper, 0, CASES) {
+  lp_fleet_spec spec = spec_of(100 + _i);
+  const cost before = cost_of(&spec);
+  release(&spec);
+  for (int how = 0; how < 4; how++) {
+    spec = spec_of(100 + _i);
+    change(&spec, how, 100 + _i);
+    const cost after = cost_of(&spec);
+    ck_assert_msg(after.usd >= before.usd * (1 - 1e-12), "change %d: USD %g, and before %g", how, after.usd,
+                  before.usd);
+    ck_assert_msg(after.bound >= before.bound * (1 - 1e-12), "change %d: bound %g, and before %g", how, after.bound,
+                  before.bound);
+    release(&spec);
+  }
+}

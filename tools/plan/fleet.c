@@ -1,0 +1,89 @@
+/* llmpart fleet: the machines, plans and money for a load and limits at percentiles. */
+#include "fleet/fleet.h"
+#include "tools/compile/link.h"
+#include "tools/gate/gate.h"
+#include "tools/plan/model.h"
+#include "tools/tools.h"
+
+#include <stdlib.h>
+
+typedef struct {
+  const char *output; /* NULL: text */
+  lp_texts fail_if;
+} fleet_flags;
+
+static const char *const formats[] = {"text", "json", "csv"};
+
+static lp_status check_flags(const fleet_flags *flags, const char **format, lp_diag *diag) {
+  *format = NULL;
+  for (size_t i = 0; i < LP_COUNT(formats); i++)
+    if (!*format && lp_tool_wants(flags->output ? flags->output : "text", formats[i])) *format = formats[i];
+  if (!*format)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("-o"), "'%s' is none of text, json, csv and does not end in one",
+                       flags->output);
+  for (size_t i = 0; i < flags->fail_if.count; i++)
+    LP_TRY(lp_limit_check_syntax("--fail-if", flags->fail_if.data[i], diag));
+  return LP_OK;
+}
+
+static lp_status check_limits(const fleet_flags *flags, const lp_fleet_spec *spec, const lp_fleet_plan *plan,
+                              lp_diag *diag) {
+  lp_buf json = {0};
+  lp_gate_report report;
+  lp_fleet_write(spec, plan, "json", &json);
+  lp_status status = lp_gate_report_read(spec->path, lp_buf_text(&json), json.size, &report, diag);
+  for (size_t i = 0; i < flags->fail_if.count && status == LP_OK; i++)
+    status = lp_limit_check("--fail-if", flags->fail_if.data[i], &report, diag);
+  lp_gate_report_free(&report);
+  lp_buf_free(&json);
+  return status;
+}
+
+static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const fleet_flags *flags = command->user;
+  const char *format;
+  lp_fleet_spec spec;
+  lp_fleet_plan plan = {0};
+  lp_module *module = NULL;
+  LP_TRY(check_flags(flags, &format, diag));
+  lp_status status = lp_fleet_spec_read(args->data[0], lp_tool_load_link, &spec, diag);
+  if (status == LP_OK) {
+    const lp_compile_request request = lp_fleet_request(&spec);
+    status = lp_tool_plan_model(spec.model, &spec.decoder, &request, &module, diag);
+  }
+  if (status == LP_OK) status = lp_fleet_find(&spec, module, &plan, diag);
+  if (status == LP_OK) {
+    lp_buf text = {0};
+    lp_fleet_write(&spec, &plan, format, &text);
+    status = lp_tool_write_as(flags->output ? flags->output : "text", &text, diag);
+    lp_buf_free(&text);
+  }
+  if (status == LP_OK) status = check_limits(flags, &spec, &plan, diag);
+  lp_fleet_free(&plan);
+  lp_module_free(module);
+  lp_fleet_spec_free(&spec);
+  return status;
+}
+
+int lp_tool_fleet(int argc, char **argv) {
+  fleet_flags flags = {0};
+  const lp_option options[] = {{"-o", LP_OPTION_TEXT, &flags.output, "text|json|csv|FILE",
+                                "write the fleet in a form to stdout, or to a file of that ending (text)", 0},
+                               {"--fail-if", LP_OPTION_TEXTS, &flags.fail_if, "EXPRESSION",
+                                "exit with status 4 if it holds of the fleet, as in 'usd_per_month > 1000'; repeatable",
+                                0}};
+  const lp_command command = {
+      .usage = "llmpart fleet SPEC.yaml [-o text|json|csv|FILE] [--fail-if=EXPRESSION]...",
+      .summary =
+          "Plans the machines that serve a load within limits at percentiles, and what runs where, for the least\n"
+          "USD a month; with a lower bound. Exit status 3: no fleet keeps the limits.",
+      .options = options,
+      .count = LP_COUNT(options),
+      .min_args = 1,
+      .max_args = 1,
+      .act = run,
+      .user = &flags};
+  const int status = lp_tool_main(&command, argc, argv);
+  lp_vec_free(&flags.fail_if);
+  return status;
+}
