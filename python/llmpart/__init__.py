@@ -12,11 +12,12 @@ from ._bundle import Bundle, Generation, Token, Worker, compile
 from ._command import Error
 from ._export import export
 from ._library import library, string
-from ._plan import Infeasible, Plan, Table, plan, sweep
+from ._plan import Fleet, Infeasible, Plan, Table, fleet, plan, sweep
 
 __all__ = [
     "Bundle",
     "Error",
+    "Fleet",
     "Generation",
     "Infeasible",
     "Plan",
@@ -25,6 +26,7 @@ __all__ = [
     "Worker",
     "compile",
     "export",
+    "fleet",
     "plan",
     "sweep",
 ]

@@ -97,20 +97,71 @@ def plan(
     return run_compile(model, "--plan-only", *words({**machines, **options}))
 
 
+class Fleet:
+    """The machines that serve a load within limits at percentiles, and what runs where."""
+
+    def __init__(self, report: dict[str, Any]) -> None:
+        self.report = report
+        """The whole report, as `llmpart fleet -o json` writes it."""
+
+    @property
+    def figures(self) -> Table:
+        """USD a month, its lower bound and gap, machines, and the share of requests without a cloud: in one row."""
+        return Table([self.report["fleet"]])
+
+    @property
+    def pools(self) -> Table:
+        """A row for each pool: machine, count, sessions, utilisation, USD a month, what binds."""
+        return Table(self.report["pools"])
+
+    @property
+    def classes(self) -> Table:
+        """A row for each class of users: where it runs, its times and limits in columns such as ttft_p95_ms."""
+        return Table(
+            {
+                **{name: value for name, value in row.items() if name not in ("times", "limits")},
+                **{
+                    f"{prefix}{figure.removesuffix('_ms')}_{quantile}_ms": value
+                    for prefix, key in (("", "times"), ("limit_", "limits"))
+                    for figure, quantiles in row[key].items()
+                    for quantile, value in quantiles.items()
+                },
+            }
+            for row in self.report["classes"]
+        )
+
+    def __repr__(self) -> str:
+        figures = self.figures[0]
+        return f"<llmpart.Fleet: {figures['machines']} machines, USD {figures['usd_per_month']} a month>"
+
+
+def run_spec(command: str, spec: str | os.PathLike[str] | Mapping[str, Any], *arguments: str) -> dict[str, Any]:
+    """Run a command on a YAML file, or on a mapping of the same form as one in the current folder; its JSON."""
+    if not isinstance(spec, Mapping):
+        return dict(json.loads(run(command, *arguments, "-ojson", "--", spec)))
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml", dir=".", encoding="utf-8") as file:
+        json.dump(spec, file)  # JSON is YAML as well
+        file.flush()
+        return dict(json.loads(run(command, *arguments, "-ojson", "--", file.name)))
+
+
+def fleet(spec: str | os.PathLike[str] | Mapping[str, Any]) -> Fleet:
+    """Plan machines and money for a load: `llmpart fleet`.
+
+    The spec is a YAML file (docs/guide/capacity.md), or a mapping of the same form, whose file names are relative to
+    the current folder.
+    """
+    return Fleet(run_spec("fleet", spec))
+
+
 def sweep(spec: str | os.PathLike[str] | Mapping[str, Any], *, threads: int | None = None) -> Table:
     """Plan a model at every combination that a spec lists; a row for each.
 
     The spec is a YAML file (docs/guide/capacity.md), or a mapping of the same form, whose file names are relative to
     the current folder. A sweep of a file that was interrupted continues where it stopped.
     """
-    if not isinstance(spec, Mapping):
-        return Table(json.loads(run("sweep", *words({"threads": threads}), "-ojson", "--", spec))["rows"])
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        tempfile.NamedTemporaryFile("w", suffix=".yaml", dir=".", encoding="utf-8") as file,
-    ):
-        json.dump(spec, file)  # JSON is YAML as well
-        file.flush()
-        journal = Path(folder, "journal")
-        text = run("sweep", *words({"threads": threads, "journal": journal}), "-ojson", "--", file.name)
-    return Table(json.loads(text)["rows"])
+    settings: dict[str, Value] = {"threads": threads}
+    with tempfile.TemporaryDirectory() as folder:
+        if isinstance(spec, Mapping):
+            settings["journal"] = Path(folder, "journal")
+        return Table(run_spec("sweep", spec, *words(settings))["rows"])

@@ -161,7 +161,27 @@ def plans() -> None:
     Path("spec.yaml").write_text(str(spec), encoding="utf-8")
     assert llmpart.sweep("spec.yaml") == rows
     fails(llmpart.Error, "absent.yaml", lambda: llmpart.sweep("absent.yaml"))
-    assert not list(Path().glob("tmp*")), "sweep leaves files"
+    load = {
+        "decoder": {"layers": 16, "hidden": 2048, "ffn": 8192, "heads": 32, "kv_heads": 8, "vocab": 32000},
+        "load": {"rate": 40},
+        "lengths": [{"isl": 64, "osl": 64}],
+        "classes": [
+            {"name": "board", "device": "raspberry-pi-5", "link": "wifi", "limits": {"tpot": {"p95": "60ms"}}},
+            {"name": "laptop", "device": "apple-m4", "link": "wifi", "limits": {"ttft": {"p99": "2s"}}},
+        ],
+        "machines": ["l4"],
+        "requests": 500,
+    }
+    fleet = llmpart.fleet(load)
+    assert fleet.figures[0]["lower_bound"] <= fleet.figures[0]["usd_per_month"], fleet
+    assert sum(pool["count"] for pool in fleet.pools) == fleet.figures[0]["machines"] > 0
+    classes = fleet.classes.to_pandas()
+    assert list(classes["limit_tpot_p95_ms"])[0] == 60 and classes["tpot_p95_ms"][0] <= 60, classes
+    Path("fleet.yaml").write_text(str(load), encoding="utf-8")
+    assert llmpart.fleet("fleet.yaml").pools == fleet.pools
+    load["load"] = {"rate": 0}
+    fails(llmpart.Error, "'rate' is '0'", lambda: llmpart.fleet(load))
+    assert not list(Path().glob("tmp*")), "sweep or fleet leaves files"
 
 
 def finds() -> None:
