@@ -93,3 +93,18 @@ lp_status lp_yaml_fields(lp_yaml *yaml, const lp_yaml_node *node, const char *wh
   free(r.given);
   return status;
 }
+
+uint64_t lp_yaml_digest(const lp_yaml_field *fields, size_t count, const void *of, uint64_t seed) {
+  static const size_t size[] = {[LP_YAML_F64] = sizeof(double),     [LP_YAML_I64] = sizeof(int64_t),
+                                [LP_YAML_BOOL] = sizeof(bool),      [LP_YAML_TEXT] = 0,
+                                [LP_YAML_TIME_S] = sizeof(double),  [LP_YAML_BPS] = sizeof(double),
+                                [LP_YAML_CHOICE] = sizeof(int32_t), [LP_YAML_NODE] = 0};
+  for (size_t i = 0; i < count; i++) {
+    const char *at = (const char *)of + fields[i].offset;
+    const char *text = NULL;
+    if (fields[i].kind == LP_YAML_TEXT) memcpy(&text, at, sizeof text);
+    seed += i; /* one value in another field is another value */
+    seed = text ? lp_hash_bytes(text, strlen(text) + 1, seed) : lp_hash_bytes(at, size[fields[i].kind], seed);
+  }
+  return seed;
+}

@@ -109,6 +109,9 @@ typedef struct {
 LP_MUST_USE lp_status lp_yaml_fields(lp_yaml *yaml, const lp_yaml_node *node, const char *what,
                                      const lp_yaml_field *fields, size_t count, void *out);
 
+/* Of the values that the fields have in `of`, in their order, after `seed`; nodes are left out. */
+uint64_t lp_yaml_digest(const lp_yaml_field *fields, size_t count, const void *of, uint64_t seed);
+
 /* ---- files that are part of a library ---------------------------------------------------------------------------- */
 
 typedef struct {

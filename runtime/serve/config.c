@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/units.h"
 #include "base/yaml/yaml.h"
 #include "runtime/router/store.h"
@@ -69,11 +70,12 @@ static const lp_yaml_field fleet_fields[] = {
 /* One of `keys`. */
 typedef struct {
   lp_serve_key key;
-  const char *key_env;
+  const char *key_env, *key_file;
 } key_file;
 static const lp_yaml_field key_fields[] = {
     LP_YAML_FIELD(LP_YAML_TEXT, "name", key_file, key.name, .required = true),
-    LP_YAML_FIELD(LP_YAML_TEXT, "key_env", key_file, key_env, .required = true),
+    LP_YAML_FIELD(LP_YAML_TEXT, "key_env", key_file, key_env, .least = 0),
+    LP_YAML_FIELD(LP_YAML_TEXT, "key_file", key_file, key_file, .least = 0),
     LP_YAML_FIELD(LP_YAML_TEXT, "tenant", key_file, key.tenant, .least = 0),
     LP_YAML_FIELD(LP_YAML_F64, "requests_per_minute", key_file, key.requests, .least = 1, .most = 1e9),
     LP_YAML_FIELD(LP_YAML_F64, "tokens_per_minute", key_file, key.tokens, .least = 1, .most = 1e12),
@@ -115,6 +117,20 @@ static lp_status read_key(lp_yaml *yaml, const lp_yaml_node *node, const char *v
   return LP_OK;
 }
 
+/* The one line of the file that `key_file` names. */
+static lp_status read_key_file(lp_yaml *yaml, const lp_yaml_node *node, const char *path, const char **out) {
+  char *text = NULL;
+  size_t size = 0;
+  LP_TRY(lp_file_read(lp_yaml_relative(yaml, path), &text, &size, yaml->diag));
+  while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
+    text[--size] = 0;
+  const bool is_line = size > 0 && strlen(text) == size && !strpbrk(text, "\r\n");
+  if (is_line) *out = lp_arena_strdup(yaml->arena, text);
+  free(text);
+  return is_line ? LP_OK
+                 : lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'key_file': '%s' does not hold one line", path);
+}
+
 /* The key that `key_env` names, without limits, and those of `keys`. */
 static lp_status read_keys(lp_yaml *yaml, const lp_yaml_node *root, const serve_file *file, lp_serve_keys *out) {
   int32_t count = 0;
@@ -127,7 +143,10 @@ static lp_status read_keys(lp_yaml *yaml, const lp_yaml_node *root, const serve_
     key_file one = {0};
     const lp_yaml_node *node = lp_yaml_item(yaml, file->keys, i);
     LP_TRY(lp_yaml_fields(yaml, node, "a key", key_fields, LP_COUNT(key_fields), &one));
+    if (!one.key_env == !one.key_file)
+      return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "a key has either 'key_env' or 'key_file'");
     LP_TRY(read_key(yaml, node, one.key_env, &one.key.key));
+    if (one.key_file) LP_TRY(read_key_file(yaml, node, one.key_file, &one.key.key));
     if (strpbrk(one.key.name, "\"\\\n"))
       return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
                       "the name of a key has a quotation mark, backslash or line end");
@@ -147,6 +166,11 @@ static lp_status read_texts(lp_yaml *yaml, const lp_yaml_node *node, const char 
   for (; out->count < (size_t)count; out->count++)
     LP_TRY(lp_yaml_text(yaml, lp_yaml_item(yaml, node, (int32_t)out->count), key, &out->texts[out->count]));
   return LP_OK;
+}
+
+/* After the texts of the arrays and secrets, which are no fields of the table. */
+static uint64_t digest_text(const char *text, uint64_t seed) {
+  return text ? lp_hash_bytes(text, strlen(text) + 1, seed) : seed;
 }
 
 static const char *relative(lp_yaml *yaml, const char *path) {
@@ -178,6 +202,7 @@ static lp_status read_embeddings(lp_yaml *yaml, const lp_yaml_node *node, lp_ser
   file.place.bundle = relative(yaml, file.place.bundle);
   file.place.trust = relative(yaml, file.place.trust);
   file.place.total_ms = file.total_s * 1000;
+  file.place.digest = lp_yaml_digest(embeddings_fields, LP_COUNT(embeddings_fields), &file, 0);
   *out = file.place;
   return LP_OK;
 }
@@ -204,6 +229,11 @@ static lp_status read_bundle(lp_yaml *yaml, const lp_yaml_node *node, const char
   security->cert_key_file = relative(yaml, security->cert_key_file);
   file.place.total_ms = file.total_s * 1000;
   if (file.kv_cache) LP_TRY(lp_parse_size(file.kv_cache, &file.place.kv_bytes, yaml->diag, lp_yaml_loc(yaml, node)));
+  uint64_t digest = lp_yaml_digest(bundle_fields, LP_COUNT(bundle_fields), &file, 0);
+  digest = lp_yaml_digest(fleet_fields, LP_COUNT(fleet_fields), &file, digest);
+  for (size_t i = 0; i < file.place.workers.count; i++)
+    digest = digest_text(file.place.workers.texts[i], digest);
+  file.place.digest = digest;
   *out = file.place;
   return LP_OK;
 }
@@ -218,6 +248,7 @@ static lp_status read_traces(lp_yaml *yaml, serve_file *file) {
   file->key_env = NULL;
   LP_TRY(lp_yaml_fields(yaml, file->traces, "'traces'", traces_fields, LP_COUNT(traces_fields), file));
   LP_TRY(check_url(yaml, file->traces, file->config.traces));
+  file->config.traces_digest = lp_yaml_digest(traces_fields, LP_COUNT(traces_fields), file, 0);
   return read_key(yaml, file->traces, file->key_env, &file->config.traces_key);
 }
 
@@ -228,6 +259,7 @@ static lp_status read_cloud(lp_yaml *yaml, serve_file *file) {
   LP_TRY(lp_yaml_fields(yaml, file->cloud, "'cloud'", cloud_fields, LP_COUNT(cloud_fields), file));
   file->config.timeout_ms *= 1000;
   file->config.total_ms *= 1000;
+  file->config.cloud_digest = lp_yaml_digest(cloud_fields, LP_COUNT(cloud_fields), file, 0);
   LP_TRY(check_url(yaml, file->cloud, file->config.url));
   return read_key(yaml, file->cloud, file->key_env, &file->config.cloud_key);
 }
@@ -245,6 +277,7 @@ static lp_status read_router(lp_yaml *yaml, serve_file *file) {
                     file->keywords);
   if (config->pool && !lp_store_is_url(config->pool)) config->pool = lp_yaml_relative(yaml, config->pool);
   if (config->backends) config->backends = lp_yaml_relative(yaml, config->backends);
+  config->router_digest = lp_yaml_digest(router_fields, LP_COUNT(router_fields), file, 0);
   return LP_OK;
 }
 
@@ -306,8 +339,13 @@ lp_status lp_serve_config_load(const char *path, lp_serve_config **out, lp_diag 
   return status;
 }
 
+lp_serve_config *lp_serve_config_share(lp_serve_config *config) {
+  config->shares++;
+  return config;
+}
+
 void lp_serve_config_free(lp_serve_config *config) {
-  if (!config) return;
+  if (!config || config->shares-- > 0) return;
   lp_arena_free(config->arena);
   free(config);
 }

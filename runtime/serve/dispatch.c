@@ -1,53 +1,39 @@
 #include "runtime/serve/dispatch.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "runtime/router/judge.h"
 #include "runtime/serve/answer.h"
 #include "runtime/serve/estimates.h"
-#include "runtime/serve/place/breaker.h"
-#include "runtime/serve/place/watcher.h"
+#include "runtime/serve/parts.h"
 #include "runtime/serve/stop.h"
 #include "runtime/serve/tools.h"
 
-/* The time after which the policy has learned what other servers of the same pool have seen. */
-static const double follow_ms = 1000;
-
 struct lp_dispatcher {
   const lp_serve_config *config;
-  lp_site_server *site[LP_ROUTE_COUNT]; /* NULL: there is none */
-  lp_breaker breaker[LP_ROUTE_COUNT];
-  lp_embedder *embedder; /* NULL: there is none */
-  lp_policy *policy;
+  lp_parts parts;
   lp_estimates *estimates;
-  lp_store *store;      /* NULL: none */
-  lp_watcher follower;  /* of the store */
-  lp_spans *spans;      /* NULL: none */
-  pthread_mutex_t lock; /* of a policy that is not parallel */
-  lp_metrics metrics;
 };
 
 unsigned lp_dispatcher_offered(const lp_dispatcher *self) {
   unsigned routes = 0;
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
-    if (self->site[route]) routes |= 1u << route;
+    if (self->parts.place[route]) routes |= 1u << route;
   return routes;
 }
 
 void lp_dispatcher_tell(lp_dispatcher *self, lp_route route, lp_site_state *out) {
-  self->site[route]->tell(self->site[route], out);
-  out->up = out->up && !lp_breaker_is_open(&self->breaker[route]);
+  self->parts.place[route]->site->tell(self->parts.place[route]->site, out);
+  out->up = out->up && !lp_breaker_is_open(&self->parts.place[route]->breaker);
 }
 
 unsigned lp_dispatcher_up(lp_dispatcher *self) {
   unsigned routes = lp_dispatcher_offered(self);
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
     lp_site_state state;
-    if (!self->site[route]) continue;
+    if (!self->parts.place[route]) continue;
     lp_dispatcher_tell(self, route, &state);
     if (!state.up) routes &= ~(1u << route);
   }
@@ -55,60 +41,15 @@ unsigned lp_dispatcher_up(lp_dispatcher *self) {
 }
 
 const char *lp_dispatcher_model(const lp_dispatcher *self, lp_route route) {
-  return self->site[route] ? self->site[route]->model : NULL;
+  return self->parts.place[route] ? self->parts.place[route]->site->model : NULL;
 }
 
-static void learn_of(lp_dispatcher *self, const lp_router_request *request, lp_route route, double reward, bool good) {
-  if (!self->policy->parallel) (void)pthread_mutex_lock(&self->lock);
-  self->policy->learn(self->policy, request, route, reward, good);
-  if (!self->policy->parallel) (void)pthread_mutex_unlock(&self->lock);
-}
-
-static void learn_stored(void *user, const lp_stored *stored) {
-  learn_of(user, &stored->request, stored->decision.route, stored->reward, stored->good);
-}
-
-static void *follow(void *user) {
-  lp_dispatcher *self = user;
-  while (lp_watcher_wait(&self->follower, follow_ms)) {
-    lp_diag *quiet = lp_diag_create(); /* what cannot be read now is read later */
-    (void)!lp_store_follow(self->store, learn_stored, self, quiet);
-    lp_diag_free(quiet);
-  }
-  return NULL;
-}
-
-static lp_status open_router(lp_dispatcher *self, lp_diag *diag) {
-  LP_TRY(lp_estimates_open(self->config, &self->estimates, diag));
-  if (self->config->pool) LP_TRY(lp_store_open(self->config->pool, &self->store, diag));
-  LP_TRY(lp_policy_open_taught(&self->config->policy, self->store, 0, &self->policy, diag));
-  if (self->config->model_keywords && !self->policy->describe)
-    return lp_error(diag, LP_LOC_NONE,
-                    "'keywords: model' requires the policy 'router' with a language model: a bundle, "
-                    "or an API");
-  if (!self->store) return LP_OK;
-  LP_TRY(lp_store_follow(self->store, learn_stored, self, diag));
-  lp_watcher_start(&self->follower, follow, self);
-  return LP_OK;
-}
-
-lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out, lp_diag *diag) {
+lp_status lp_dispatcher_open(lp_serve_config *config, const lp_dispatcher *earlier, lp_dispatcher **out, lp_buf *opened,
+                             lp_diag *diag) {
   lp_dispatcher *self = lp_alloc(sizeof *self);
   *self = (lp_dispatcher){.config = config};
-  (void)pthread_mutex_init(&self->lock, NULL);
-  (void)pthread_mutex_init(&self->metrics.lock, NULL);
-  lp_status status = LP_OK;
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
-    lp_breaker_init(&self->breaker[route]);
-  if (config->edge.bundle) status = lp_site_bundle(&config->edge, LP_ROUTE_EDGE, &self->site[LP_ROUTE_EDGE], diag);
-  if (status == LP_OK && config->split.bundle)
-    status = lp_site_bundle(&config->split, LP_ROUTE_SPLIT, &self->site[LP_ROUTE_SPLIT], diag);
-  if (status == LP_OK && config->url) status = lp_site_api(config, &self->site[LP_ROUTE_CLOUD], diag);
-  if (status == LP_OK && config->embeddings.bundle)
-    status = lp_embedder_open(&config->embeddings, &self->embedder, diag);
-  if (status == LP_OK) status = open_router(self, diag);
-  const lp_spans_options spans = {.url = config->traces, .key = config->traces_key, .service = "llmpart serve"};
-  if (status == LP_OK && config->traces) status = lp_spans_open(&spans, &self->spans, diag);
+  lp_status status = lp_estimates_open(config, &self->estimates, diag);
+  if (status == LP_OK) status = lp_parts_open(config, earlier ? &earlier->parts : NULL, &self->parts, opened, diag);
   if (status == LP_OK)
     *out = self;
   else
@@ -117,31 +58,21 @@ lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out,
 }
 
 void lp_dispatcher_close(lp_dispatcher *self) {
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
-    if (self->site[route]) self->site[route]->close(self->site[route]);
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
-    lp_breaker_destroy(&self->breaker[route]);
-  lp_embedder_close(self->embedder);
-  lp_watcher_end(&self->follower);
-  if (self->policy) self->policy->close(self->policy);
+  lp_parts_close(&self->parts);
   lp_estimates_close(self->estimates);
-  lp_store_close(self->store);
-  lp_spans_close(self->spans);
-  (void)pthread_mutex_destroy(&self->lock);
-  (void)pthread_mutex_destroy(&self->metrics.lock);
   free(self);
 }
 
 lp_embedder *lp_dispatcher_embedder(const lp_dispatcher *self) {
-  return self->embedder;
+  return self->parts.embedder;
 }
 
 lp_spans *lp_dispatcher_spans(const lp_dispatcher *self) {
-  return self->spans;
+  return self->parts.spans;
 }
 
 lp_metrics *lp_dispatcher_metrics(lp_dispatcher *self) {
-  return &self->metrics;
+  return self->parts.metrics;
 }
 
 /* ---- decisions and outcomes -------------------------------------------------------------------------------------- */
@@ -150,16 +81,16 @@ lp_status lp_dispatcher_decide(lp_dispatcher *self, lp_router_request *request, 
                                lp_diag *diag) {
   *id = 0;
   request->rule = self->config->rule;
-  if (!self->policy->parallel) (void)pthread_mutex_lock(&self->lock);
-  self->policy->decide(self->policy, request, decision);
-  if (!self->policy->parallel) (void)pthread_mutex_unlock(&self->lock);
-  return self->store ? lp_store_decision(self->store, request, decision, id, diag) : LP_OK;
+  lp_learner_decide(self->parts.learner, request, decision);
+  return self->parts.learner->store ? lp_store_decision(self->parts.learner->store, request, decision, id, diag)
+                                    : LP_OK;
 }
 
 lp_status lp_dispatcher_stored(lp_dispatcher *self, uint64_t owner, int64_t id, lp_arena *arena, lp_stored *out,
                                lp_diag *diag) {
-  if (!self->store) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no decision is kept: the server has no pool");
-  if (lp_store_get(self->store, id, arena, out, diag) != LP_OK) return LP_USAGE;
+  if (!self->parts.learner->store)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no decision is kept: the server has no pool");
+  if (lp_store_get(self->parts.learner->store, id, arena, out, diag) != LP_OK) return LP_USAGE;
   return out->request.owner == owner ? LP_OK : lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no decision %" PRId64, id);
 }
 
@@ -168,8 +99,9 @@ lp_status lp_dispatcher_outcome(lp_dispatcher *self, uint64_t owner, int64_t id,
   lp_arena *arena = lp_arena_create();
   lp_stored stored;
   lp_status status = lp_dispatcher_stored(self, owner, id, arena, &stored, diag);
-  if (status == LP_OK && lp_store_outcome(self->store, id, reward, good, diag) != LP_OK) status = LP_USAGE;
-  if (status == LP_OK) learn_of(self, &stored.request, stored.decision.route, reward, good);
+  if (status == LP_OK && lp_store_outcome(self->parts.learner->store, id, reward, good, diag) != LP_OK)
+    status = LP_USAGE;
+  if (status == LP_OK) lp_learner_learn(self->parts.learner, &stored.request, stored.decision.route, reward, good);
   lp_arena_free(arena);
   return status;
 }
@@ -208,7 +140,8 @@ static lp_status offer(lp_dispatcher *self, const lp_completion *asked, lp_route
   *request = (lp_router_request){.keywords = asked->keywords, .offered = up ? up : all, .owner = asked->owner};
   *allowed = all;
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
-    if (lp_route_offered(all, route) && lp_streq(self->site[route]->model, asked->model)) of_model |= 1u << route;
+    if (lp_route_offered(all, route) && lp_streq(self->parts.place[route]->site->model, asked->model))
+      of_model |= 1u << route;
   if (lp_route_parse(asked->model, &named)) {
     if (!lp_route_offered(all, named))
       return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "the server has no '%s'", asked->model);
@@ -232,7 +165,9 @@ static void put_keywords(lp_dispatcher *self, const lp_completion *asked, const 
   const char *text = asked->count > 0 ? asked->messages[asked->count - 1].content : asked->prompt;
   bool choice = (request->offered & (request->offered - 1)) != 0;
   bool describes = self->config->model_keywords && asked->described.size > 0 && !asked->local_only && choice;
-  if (describes && text && text[0] && self->policy->describe(self->policy, asked->keywords, text, out)) return;
+  if (describes && text && text[0] &&
+      self->parts.learner->policy->describe(self->parts.learner->policy, asked->keywords, text, out))
+    return;
   lp_buf_puts(out, asked->keywords);
 }
 
@@ -255,10 +190,10 @@ static lp_status weigh(lp_dispatcher *self, const lp_completion *asked, lp_deman
 static void conclude(lp_dispatcher *self, const lp_router_request *request, lp_route route, int64_t id, double delay_s,
                      bool good) {
   double reward = good ? self->config->target_s - delay_s : -self->config->target_s;
-  learn_of(self, request, route, reward, good);
+  lp_learner_learn(self->parts.learner, request, route, reward, good);
   if (id <= 0) return;
   lp_diag *quiet = lp_diag_create(); /* if the pool cannot be written, only the experience is lost */
-  lp_metrics_keep(&self->metrics, lp_store_outcome(self->store, id, reward, good, quiet) == LP_OK);
+  lp_metrics_keep(self->parts.metrics, lp_store_outcome(self->parts.learner->store, id, reward, good, quiet) == LP_OK);
   lp_diag_free(quiet);
 }
 
@@ -267,13 +202,13 @@ static void add_span(const lp_dispatcher *self, const lp_completion *asked, cons
                      const lp_span_record *from) {
   char id[LP_SPAN_ID + 1];
   lp_span_record record = *from;
-  if (!self->spans) return;
+  if (!self->parts.spans) return;
   lp_span_draw_id(id);
   record.trace = asked->trace;
   record.parent = parent;
   if (!record.id) record.id = id;
   if (record.kind == 0) record.kind = LP_SPAN_INTERNAL;
-  lp_spans_add(self->spans, &record);
+  lp_spans_add(self->parts.spans, &record);
 }
 
 /* Decides. A request is answered even if the pool, as on a full disk, does not take the decision, which then has the
@@ -283,7 +218,7 @@ static void decide(lp_dispatcher *self, const lp_completion *asked, lp_router_re
   double begun_ms = lp_now_ms();
   bool kept = lp_dispatcher_decide(self, request, &out->decided, &out->decision, quiet) == LP_OK;
   if (!kept) out->decision = 0;
-  if (self->store) lp_metrics_keep(&self->metrics, kept);
+  if (self->parts.learner->store) lp_metrics_keep(self->parts.metrics, kept);
   lp_diag_free(quiet);
   double ended_ms = lp_now_ms();
   out->seconds[LP_TIME_DECISION] = (ended_ms - begun_ms) / 1000;
@@ -313,7 +248,7 @@ static void trace_place(const lp_dispatcher *self, const lp_completion *asked, l
   double now_ms = lp_now_ms(), queued_ms = begun_ms + usage->queue_ms;
   const lp_diag_entry *why = status == LP_OK ? NULL : lp_diag_get(diag, 0);
   const lp_span_attribute attributes[] = {
-      {.key = "gen_ai.response.model", .text = self->site[route]->model},
+      {.key = "gen_ai.response.model", .text = self->parts.place[route]->site->model},
       {.key = "gen_ai.usage.input_tokens", .number = usage->prompt_tokens > 0 ? usage->prompt_tokens : 0},
       {.key = "llmpart.cached_tokens", .number = usage->cached_tokens},
       {.key = "gen_ai.usage.output_tokens", .number = usage->tokens}};
@@ -341,23 +276,23 @@ static lp_status ask(lp_dispatcher *self, lp_route route, unsigned left, const l
                      const lp_demand *demand, const volatile int *stop, counted *to, lp_dispatched *out,
                      lp_diag *diag) {
   out->route = route;
-  out->model = self->site[route]->model;
+  out->model = self->parts.place[route]->site->model;
   out->usage = (lp_usage){.prompt_tokens = -1};
-  if (!lp_breaker_admits(&self->breaker[route]))
+  if (!lp_breaker_admits(&self->parts.place[route]->breaker))
     return lp_error(diag, LP_LOC_NONE, "it has failed several times, and is asked again soon");
   double begun_ms = lp_now_ms();
   lp_completion of_place = *asked; /* borrows all */
   of_place.waits = (left & lp_dispatcher_up(self)) == 0;
   lp_span_draw_id(of_place.of_place);
   lp_estimates_begin(self->estimates, demand, route);
-  lp_status status = ask_site(self->site[route], &of_place, stop, to, &out->usage, diag);
+  lp_status status = ask_site(self->parts.place[route]->site, &of_place, stop, to, &out->usage, diag);
   trace_place(self, &of_place, route, status, begun_ms, to, &out->usage, diag);
   double service_s = status == LP_OK ? (lp_now_ms() - begun_ms - out->usage.queue_ms) / 1000 : -1;
   lp_estimates_end(self->estimates, asked, demand, route, &out->usage, service_s);
   bool unknown = status == LP_USAGE || out->usage.is_busy || out->usage.is_too_long || lp_flag_get(stop);
-  lp_breaker_note(&self->breaker[route], unknown           ? LP_OUTCOME_UNKNOWN
-                                         : status == LP_OK ? LP_OUTCOME_GOOD
-                                                           : LP_OUTCOME_FAILED);
+  lp_breaker_note(&self->parts.place[route]->breaker, unknown           ? LP_OUTCOME_UNKNOWN
+                                                      : status == LP_OK ? LP_OUTCOME_GOOD
+                                                                        : LP_OUTCOME_FAILED);
   return status;
 }
 
@@ -430,7 +365,7 @@ static void count(lp_dispatcher *self, const lp_router_request *request, lp_stat
                       .tokens = out->usage.tokens};
   memcpy(recent.delay_s, request->delay_s, sizeof recent.delay_s);
   memcpy(recent.seconds, out->seconds, sizeof recent.seconds);
-  lp_metrics_end(&self->metrics, &recent);
+  lp_metrics_end(self->parts.metrics, &recent);
 }
 
 static lp_status answer(lp_dispatcher *self, const lp_completion *asked, lp_router_request *request,
@@ -438,7 +373,7 @@ static lp_status answer(lp_dispatcher *self, const lp_completion *asked, lp_rout
                         lp_dispatched *out, lp_diag *diag) {
   lp_diag *why = lp_diag_create();
   decide(self, asked, request, out);
-  lp_metrics_begin(&self->metrics);
+  lp_metrics_begin(self->parts.metrics);
   lp_status status = ask_places(self, asked, request, demand, stop, to, begun_ms, out, why);
   const lp_diag_entry *entry = lp_diag_get(why, 0);
   if (status != LP_OK)

@@ -9,8 +9,11 @@
 
 typedef struct lp_dispatcher lp_dispatcher;
 
-/* Opens the sites, the pool and the policy of the configuration, which must outlive the dispatcher. */
-LP_MUST_USE lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out, lp_diag *diag);
+/* Opens the parts of the configuration (parts.h), which must outlive the dispatcher. Those of which it says the same as
+ * the configuration of `earlier` are taken over from there; `opened` receives the names of the others. NULL: there is
+ * no earlier one. */
+LP_MUST_USE lp_status lp_dispatcher_open(lp_serve_config *config, const lp_dispatcher *earlier, lp_dispatcher **out,
+                                         lp_buf *opened, lp_diag *diag);
 void lp_dispatcher_close(lp_dispatcher *dispatcher);
 /* The course of a request. `route`, `model` and `decision` are set before the first piece. */
 typedef struct {

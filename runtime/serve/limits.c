@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/map.h"
 #include "runtime/exposition/exposition.h"
 #include "runtime/http/library.h"
 
@@ -23,19 +24,13 @@ typedef struct {
 } used;
 
 struct lp_limits {
-  const lp_serve_keys *keys;
   pthread_mutex_t lock; /* guards what follows */
-  used *of;             /* [keys->count] */
+  lp_map *of;           /* a key: its `used`, owned */
 };
 
-lp_limits *lp_limits_create(const lp_serve_config *config) {
+lp_limits *lp_limits_create(void) {
   lp_limits *limits = lp_alloc(sizeof *limits);
-  limits->keys = &config->keys;
-  limits->of = lp_alloc((config->keys.count + 1) * sizeof *limits->of);
-  for (size_t i = 0; i < config->keys.count; i++) {
-    limits->of[i].requests.level = config->keys.data[i].requests;
-    limits->of[i].tokens.level = config->keys.data[i].tokens;
-  }
+  limits->of = lp_map_create();
   (void)pthread_mutex_init(&limits->lock, NULL);
   return limits;
 }
@@ -43,21 +38,35 @@ lp_limits *lp_limits_create(const lp_serve_config *config) {
 void lp_limits_free(lp_limits *limits) {
   if (!limits) return;
   (void)pthread_mutex_destroy(&limits->lock);
-  free(limits->of);
+  for (size_t i = 0; i < lp_map_count(limits->of); i++)
+    free(lp_map_value_at(limits->of, i));
+  lp_map_free(limits->of);
   free(limits);
 }
 
-int32_t lp_limits_find_key(const lp_serve_config *config, const char *given) {
-  int32_t found = -1;
+/* With the lock held. A key that is new has full buckets. */
+static used *used_by(lp_limits *limits, const lp_serve_key *key) {
+  used *of = lp_map_get(limits->of, key->key);
+  if (of) return of;
+  of = lp_alloc(sizeof *of);
+  of->requests.level = of->tokens.level = INFINITY;
+  (void)lp_map_put(limits->of, key->key, of);
+  return of;
+}
+
+const lp_serve_key *lp_limits_find_key(const lp_serve_config *config, const char *given) {
+  const lp_serve_key *found = NULL;
   for (size_t i = 0; given && i < config->keys.count; i++)
-    if (lp_http_is_key(given, config->keys.data[i].key)) found = (int32_t)i;
+    if (lp_http_is_key(given, config->keys.data[i].key)) found = &config->keys.data[i];
   return found;
 }
 
 /* ---- buckets ----------------------------------------------------------------------------------------------------- */
 
+/* Without a limit the bucket is full: a limit that the key gets later begins with nothing used. */
 static void fill(bucket *b, double a_minute, double now_ms) {
-  if (now_ms > b->at_ms) b->level = fmin(a_minute, b->level + a_minute * (now_ms - b->at_ms) / minute_ms);
+  const double came = a_minute * fmax(0, now_ms - b->at_ms) / minute_ms;
+  b->level = a_minute > 0 ? fmin(a_minute, b->level + came) : INFINITY;
   b->at_ms = now_ms;
 }
 
@@ -85,13 +94,13 @@ static const char *refuse(const lp_serve_key *key, int32_t answers, used *of, do
   return NULL;
 }
 
-const char *lp_limits_begin(lp_limits *limits, int32_t key, int32_t answers, double now_ms, double *retry_s) {
-  const lp_serve_key *limit = &limits->keys->data[key];
-  used *of = &limits->of[key];
+const char *lp_limits_begin(lp_limits *limits, const lp_serve_key *key, int32_t answers, double now_ms,
+                            double *retry_s) {
   (void)pthread_mutex_lock(&limits->lock);
-  fill(&of->requests, limit->requests, now_ms);
-  fill(&of->tokens, limit->tokens, now_ms);
-  const char *why = refuse(limit, answers, of, retry_s);
+  used *of = used_by(limits, key);
+  fill(&of->requests, key->requests, now_ms);
+  fill(&of->tokens, key->tokens, now_ms);
+  const char *why = refuse(key, answers, of, retry_s);
   of->refused += why != NULL;
   if (!why) {
     of->here += answers;
@@ -101,10 +110,10 @@ const char *lp_limits_begin(lp_limits *limits, int32_t key, int32_t answers, dou
   return why;
 }
 
-void lp_limits_end(lp_limits *limits, int32_t key, int32_t answers, double now_ms, int64_t tokens) {
-  used *of = &limits->of[key];
+void lp_limits_end(lp_limits *limits, const lp_serve_key *key, int32_t answers, double now_ms, int64_t tokens) {
   (void)pthread_mutex_lock(&limits->lock);
-  fill(&of->tokens, limits->keys->data[key].tokens, now_ms);
+  used *of = used_by(limits, key);
+  fill(&of->tokens, key->tokens, now_ms);
   of->tokens.level -= (double)tokens;
   of->here -= answers;
   (void)pthread_mutex_unlock(&limits->lock);
@@ -112,18 +121,19 @@ void lp_limits_end(lp_limits *limits, int32_t key, int32_t answers, double now_m
 
 /* ---- for Prometheus ---------------------------------------------------------------------------------------------- */
 
-void lp_limits_print(lp_limits *limits, lp_buf *out) {
+void lp_limits_print(lp_limits *limits, const lp_serve_keys *keys, lp_buf *out) {
   lp_buf refused = {0}, here = {0};
   lp_exposition_head(&refused, "limited_total", "counter", "Requests that a limit of their key refused.");
   lp_exposition_head(&here, "key_requests", "gauge", "Requests at work for each key.");
   bool any = false;
   (void)pthread_mutex_lock(&limits->lock);
-  for (size_t i = 0; i < limits->keys->count; i++) {
-    const char *name = limits->keys->data[i].name;
+  for (size_t i = 0; i < keys->count; i++) {
+    const char *name = keys->data[i].name;
     if (!name) continue;
     any = true;
-    lp_exposition_labelled(&refused, "limited_total", limits->of[i].refused, "key=\"%s\"", name);
-    lp_exposition_labelled(&here, "key_requests", (uint64_t)limits->of[i].here, "key=\"%s\"", name);
+    const used *of = used_by(limits, &keys->data[i]);
+    lp_exposition_labelled(&refused, "limited_total", of->refused, "key=\"%s\"", name);
+    lp_exposition_labelled(&here, "key_requests", (uint64_t)of->here, "key=\"%s\"", name);
   }
   (void)pthread_mutex_unlock(&limits->lock);
   if (any) {

@@ -53,6 +53,7 @@ typedef struct {
   int64_t parallel, queue;   /* requests that run at a time; that may wait beyond these */
   int64_t kv_bytes;          /* the budget of KV caches; 0: none */
   double total_ms;           /* the longest time that a whole answer may take, waiting included */
+  uint64_t digest;           /* of its section of the file: another one says something else */
 } lp_serve_bundle;
 
 typedef struct {
@@ -80,6 +81,8 @@ typedef struct {
   const char *traces, *traces_key; /* the URL of an OpenTelemetry collector, and its bearer token; NULL: none */
   const char *log;                 /* a file for a line of each request, "-": stderr; NULL: none */
   double drain_ms;                 /* at the end: the time that current answers get to complete */
+  uint64_t cloud_digest, router_digest, traces_digest; /* of sections of the file */
+  int shares;                                          /* owners beside the first */
 } lp_serve_config;
 
 /* Reads a configuration, and keys from the environment variables that it names. Release with lp_serve_config_free. */
@@ -87,16 +90,23 @@ LP_MUST_USE lp_status lp_serve_config_load(const char *path, lp_serve_config **o
 /* The configuration without a file: a bundle at the edge, and the bearer token of clients (NULL: none is needed). Both
  * are borrowed. */
 lp_serve_config *lp_serve_config_of_bundle(const char *bundle, const char *key);
+/* Another owner, which releases it as the first does. One thread counts owners. */
+lp_serve_config *lp_serve_config_share(lp_serve_config *config);
 void lp_serve_config_free(lp_serve_config *config); /* NULL is allowed */
 
-typedef void lp_serve_ready(void *user, const char *host, int port);
+/* What the caller does for the server: makes the configuration, which the server frees, at the start and whenever it is
+ * to be read again; and takes the address. */
+typedef struct {
+  lp_status (*load)(void *user, lp_serve_config **out, lp_diag *diag);
+  void (*ready)(void *user, const char *host, int port);
+  void *user;
+} lp_serve_caller;
 /* Flags that signal handlers set. */
 typedef struct {
   const volatile int *stop;
-  volatile int *renew; /* the server clears it, and reads its certificate again; NULL: never */
+  volatile int *reload; /* the server clears it, and reads configuration and certificate again; NULL: never */
 } lp_serve_signals;
 /* Serves until `*signals->stop` is set, then ends the current answers. Beyond loopback a key is required. */
-LP_MUST_USE lp_status lp_serve(const lp_serve_config *config, const lp_serve_signals *signals, lp_serve_ready *ready,
-                               void *user, lp_diag *diag);
+LP_MUST_USE lp_status lp_serve(const lp_serve_caller *caller, const lp_serve_signals *signals, lp_diag *diag);
 
 #endif

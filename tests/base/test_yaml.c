@@ -74,6 +74,34 @@ static lp_status parse_lists(size_t depth, lp_diag *diag) {
   return status;
 }
 
+/* Each value counts, at its place; nodes do not. */
+LP_TEST(digests_tell_values) {
+  static const settings all[] = {{.count = 0}, {.rate = 1},   {.wait_s = 1},  {.bps = 1},    {.count = 1},
+                                 {.on = true}, {.name = "a"}, {.name = "ab"}, {.colour = 1}, {.name = "a", .on = true}};
+  uint64_t of[LP_COUNT(all)];
+  for (size_t i = 0; i < LP_COUNT(all); i++) {
+    of[i] = lp_yaml_digest(fields, LP_COUNT(fields), &all[i], 0);
+    for (size_t k = 0; k < i; k++)
+      ck_assert_uint_ne(of[i], of[k]);
+  }
+  const settings other = {.rest = (const void *)all};
+  ck_assert_uint_eq(of[0], lp_yaml_digest(fields, LP_COUNT(fields), &other, 0));
+  ck_assert_uint_ne(of[6], lp_yaml_digest(fields, LP_COUNT(fields), &all[6], 1));
+}
+
+typedef struct {
+  const char *first, *second;
+} two_texts;
+
+LP_TEST(digests_tell_places) {
+  static const lp_yaml_field texts[] = {LP_YAML_FIELD(LP_YAML_TEXT, "first", two_texts, first, .least = 0),
+                                        LP_YAML_FIELD(LP_YAML_TEXT, "second", two_texts, second, .least = 0)};
+  static const two_texts all[] = {{NULL, "a"}, {"a", NULL}, {"a", "a"}, {"", "a"}};
+  for (size_t i = 0; i < LP_COUNT(all); i++)
+    for (size_t k = 0; k < i; k++)
+      ck_assert_uint_ne(lp_yaml_digest(texts, 2, &all[i], 0), lp_yaml_digest(texts, 2, &all[k], 0));
+}
+
 LP_TEST(depth_is_limited) {
   static const size_t depths[] = {64, 40000};
   for (size_t i = 0; i < LP_COUNT(depths); i++) {

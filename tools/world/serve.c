@@ -15,16 +15,16 @@ typedef struct {
   int64_t port, threads; /* -1 and 0: not given */
 } serve_flags;
 
-static volatile int stop_wanted, renew_wanted;
+static volatile int stop_wanted, reload_wanted;
 
 static void stop_serving(int number) {
   (void)number;
   stop_wanted = 1;
 }
 
-static void renew(int number) {
+static void reload(int number) {
   (void)number;
-  renew_wanted = 1;
+  reload_wanted = 1;
 }
 
 static void tell_address(void *user, const char *host, int port) {
@@ -44,42 +44,46 @@ static lp_status put_address(const serve_flags *flags, const char *usual, lp_buf
   return LP_OK;
 }
 
+typedef struct {
+  const serve_flags *flags;
+  const char *bundle;
+} serve_source;
+
 /* A file is a configuration, unless it is a model; a folder is a bundle or a model. */
-static lp_status load(const serve_flags *flags, const char *bundle, lp_serve_config **out, lp_diag *diag) {
-  if (!lp_path_is_folder(bundle)) {
-    LP_TRY(lp_serve_config_load(bundle, out, diag));
-  } else {
-    const char *key = flags->key_env ? getenv(flags->key_env) : NULL;
-    if (flags->key_env && (!key || !key[0]))
-      return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--key-env"), "the variable '%s' is not set", flags->key_env);
-    *out = lp_serve_config_of_bundle(bundle, key);
-    (*out)->edge.threads = flags->threads;
-  }
+static lp_status load_plain(const serve_flags *flags, const char *bundle, lp_serve_config **out, lp_diag *diag) {
+  if (!lp_path_is_folder(bundle)) return lp_serve_config_load(bundle, out, diag);
+  const char *key = flags->key_env ? getenv(flags->key_env) : NULL;
+  if (flags->key_env && (!key || !key[0]))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--key-env"), "the variable '%s' is not set", flags->key_env);
+  *out = lp_serve_config_of_bundle(bundle, key);
+  (*out)->edge.threads = flags->threads;
   return LP_OK;
 }
 
-static lp_status serve_bundle(const serve_flags *flags, const char *bundle, lp_diag *diag) {
+static lp_status load(void *user, lp_serve_config **out, lp_diag *diag) {
+  const serve_source *from = user;
   lp_serve_config *config = NULL;
   lp_buf listen = {0};
-  LP_TRY(load(flags, bundle, &config, diag));
-  lp_status status = put_address(flags, config->listen, &listen, diag);
-  config->listen = lp_buf_text(&listen);
-  if (flags->trust) config->edge.trust = config->split.trust = flags->trust;
-  if (status == LP_OK)
-    status = lp_serve(config, &(lp_serve_signals){&stop_wanted, &renew_wanted}, tell_address, NULL, diag);
-  lp_serve_config_free(config);
+  LP_TRY(load_plain(from->flags, from->bundle, &config, diag));
+  lp_status status = put_address(from->flags, config->listen, &listen, diag);
+  config->listen = lp_arena_strdup(config->arena, lp_buf_text(&listen));
+  if (from->flags->trust) config->edge.trust = config->split.trust = from->flags->trust;
   lp_buf_free(&listen);
+  *out = status == LP_OK ? config : NULL;
+  if (status != LP_OK) lp_serve_config_free(config);
   return status;
 }
 
 static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag *diag) {
-  struct sigaction action = {.sa_handler = stop_serving}, again = {.sa_handler = renew};
+  struct sigaction action = {.sa_handler = stop_serving}, again = {.sa_handler = reload};
   (void)sigaction(SIGINT, &action, NULL);
   (void)sigaction(SIGTERM, &action, NULL);
   (void)sigaction(SIGHUP, &again, NULL);
   char *bundle = NULL;
   LP_TRY(lp_tool_bundle_of(args->data[0], &bundle, diag));
-  lp_status status = serve_bundle(command->user, bundle, diag);
+  serve_source from = {command->user, bundle};
+  const lp_serve_caller caller = {load, tell_address, &from};
+  lp_status status = lp_serve(&caller, &(lp_serve_signals){&stop_wanted, &reload_wanted}, diag);
   free(bundle);
   return status;
 }
@@ -104,8 +108,8 @@ int lp_tool_serve(int argc, char **argv) {
           "Serves an OpenAI-compatible HTTP API over a bundle at the edge and another API "
           "in the cloud, with the\nrouter between them, until SIGINT or SIGTERM. Without a file there is one "
           "bundle, at 127.0.0.1:8080; a MODEL\n(a file in ONNX or GGUF, or a folder) is compiled for this machine "
-          "once. SIGHUP makes it read its "
-          "certificate again, and never ends it.",
+          "once. SIGHUP makes it read the "
+          "file and its certificate again, and never ends it.",
       .options = options,
       .count = LP_COUNT(options),
       .min_args = 1,

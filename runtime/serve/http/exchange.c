@@ -54,8 +54,10 @@ static bool write_event(int pipe, const volatile int *stop, char *json) {
 
 lp_exchange *lp_exchange_create(lp_http_server *of) {
   lp_exchange *a = lp_alloc(sizeof *a);
-  *a = (lp_exchange){.server = of, .created = (int64_t)time(NULL), .pipe = -1, .key = -1};
+  *a = (lp_exchange){.server = of, .created = (int64_t)time(NULL), .pipe = -1};
   (void)pthread_mutex_lock(&of->lock);
+  a->with = of->settings;
+  a->with->users++;
   (void)snprintf(a->id, sizeof a->id, "%" PRIu64, of->count++);
   of->requests++;
   (void)pthread_mutex_unlock(&of->lock);
@@ -76,6 +78,9 @@ void lp_exchange_free(lp_exchange *a) {
   lp_buf_free(&a->body);
   lp_whole_drop(&a->whole, 0, LP_MOST_ANSWERS);
   free(a->error);
+  (void)pthread_mutex_lock(&a->server->lock);
+  a->with->users--;
+  (void)pthread_mutex_unlock(&a->server->lock);
   free(a);
 }
 
@@ -136,7 +141,7 @@ static void keep_history(lp_exchange *a) {
   lp_buf_puts(history, history->size > 0 ? "," : "");
   lp_answer_put_message(whole, history);
   (void)snprintf(id, sizeof id, "resp_%s", tell_of(a)->id);
-  lp_kept_put(a->server->kept, (uint64_t)a->key + 1, id, lp_buf_text(history), history->size);
+  lp_kept_put(a->server->kept, a->client, id, lp_buf_text(history), history->size);
 }
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
@@ -169,7 +174,7 @@ static void end_choice(void *user, int32_t choice, lp_finish finish) {
 }
 
 static const char *name_of_key(const lp_exchange *a) {
-  return a->key >= 0 ? a->server->config->keys.data[a->key].name : NULL;
+  return a->key ? a->key->name : NULL;
 }
 
 /* Adds the span of the whole request. */
@@ -184,23 +189,23 @@ static void trace(const lp_exchange *a, const char *path, const char *route, dou
       {.key = "gen_ai.request.model", .text = request->model},
       {.key = "gen_ai.usage.input_tokens", .number = usage->prompt_tokens > 0 ? usage->prompt_tokens : 0},
       {.key = "gen_ai.usage.output_tokens", .number = usage->tokens}};
-  lp_spans_add(lp_dispatcher_spans(a->server->dispatcher), &(lp_span_record){.trace = request->trace,
-                                                                             .id = request->span,
-                                                                             .parent = request->caller,
-                                                                             .name = attributes[1].text,
-                                                                             .kind = LP_SPAN_SERVER,
-                                                                             .begin_ms = begun_ms,
-                                                                             .end_ms = lp_now_ms(),
-                                                                             .error = a->error,
-                                                                             .attribute = attributes,
-                                                                             .count = LP_COUNT(attributes)});
+  lp_spans_add(lp_dispatcher_spans(a->with->dispatcher), &(lp_span_record){.trace = request->trace,
+                                                                           .id = request->span,
+                                                                           .parent = request->caller,
+                                                                           .name = attributes[1].text,
+                                                                           .kind = LP_SPAN_SERVER,
+                                                                           .begin_ms = begun_ms,
+                                                                           .end_ms = lp_now_ms(),
+                                                                           .error = a->error,
+                                                                           .attribute = attributes,
+                                                                           .count = LP_COUNT(attributes)});
 }
 
 static void make_answer(lp_exchange *a) {
   double begun_ms = a->begun_ms = lp_now_ms();
   lp_diag *diag = lp_diag_create();
   const lp_prompts_taker taker = {take_piece, a->pipe < 0 ? forget_pieces : NULL, end_choice, a};
-  a->status = lp_prompts_answer(a->server->dispatcher, &a->request, &a->server->stop, &taker, &a->course, diag);
+  a->status = lp_prompts_answer(a->with->dispatcher, &a->request, &a->server->stop, &taker, &a->course, diag);
   const lp_diag_entry *why = lp_diag_get(diag, 0);
   if (a->status == LP_OK && lp_flag_get(&a->server->stop)) {
     a->status = LP_FAILED;
@@ -211,7 +216,7 @@ static void make_answer(lp_exchange *a) {
   lp_diag_free(diag);
   keep_history(a);
   trace(a, a->request.chat ? "/v1/chat/completions" : "/v1/completions", lp_route_name(a->course.route), begun_ms);
-  lp_log_request(a->server->log, a->id, name_of_key(a), &a->request, &a->course, a->error);
+  lp_log_request(a->with->log, a->id, name_of_key(a), &a->request, &a->course, a->error);
 }
 
 static void write_ends(lp_exchange *a) {
@@ -248,10 +253,13 @@ static void *stream_answer(void *user) {
   while (is_mine && !a->seen)
     (void)pthread_cond_wait(&of->changed, &of->lock);
   a->ended = true;
-  of->answers--;
   (void)pthread_cond_broadcast(&of->changed);
   (void)pthread_mutex_unlock(&of->lock);
   if (is_mine) lp_exchange_free(a);
+  (void)pthread_mutex_lock(&of->lock); /* the server may end from here on */
+  of->answers--;
+  (void)pthread_cond_broadcast(&of->changed);
+  (void)pthread_mutex_unlock(&of->lock);
   return NULL;
 }
 
@@ -305,7 +313,7 @@ static char *make_embeddings(lp_exchange *a, char **model) {
   lp_embeddings_answer answer = {0};
   double begun_ms = lp_now_ms();
   lp_diag *diag = lp_diag_create();
-  a->status = lp_embeddings_answer_to(lp_dispatcher_embedder(a->server->dispatcher), &request, &answer, diag);
+  a->status = lp_embeddings_answer_to(lp_dispatcher_embedder(a->with->dispatcher), &request, &answer, diag);
   if (a->status != LP_OK) a->error = lp_strdup(lp_diag_get(diag, 0)->text);
   lp_diag_free(diag);
   a->request.model = answer.model ? answer.model : "";
@@ -315,7 +323,7 @@ static char *make_embeddings(lp_exchange *a, char **model) {
   a->course.seconds[LP_TIME_QUEUE] = answer.queue_ms / 1000;
   a->course.seconds[LP_TIME_TOTAL] = (lp_now_ms() - begun_ms) / 1000;
   trace(a, "/v1/embeddings", "embeddings", begun_ms);
-  lp_log_request(a->server->log, a->id, name_of_key(a), &a->request, &a->course, a->error);
+  lp_log_request(a->with->log, a->id, name_of_key(a), &a->request, &a->course, a->error);
   *model = answer.model;
   return answer.json;
 }

@@ -30,9 +30,11 @@ char *lp_peer_error(const lp_peer *to, unsigned status, const char *text); /* th
 /* A request's body while it is received, then its answer. Two threads own it while the answer streams. */
 typedef struct {
   lp_http_server *server;
+  lp_settings *with; /* for the whole request */
   lp_buf body;
-  int32_t key;     /* the index of its key; -1: none */
-  int32_t limited; /* answers that count against the limits of the key until the exchange ends */
+  const lp_serve_key *key; /* of `with`; NULL: none */
+  uint64_t client;         /* a number for the key, which stays when the configuration changes; 0: none */
+  int32_t limited;         /* answers that count against the limits of the key until the exchange ends */
   lp_completion request;
   const lp_dialect *dialect; /* NULL: OpenAI's chat and completions */
   lp_translation translation;

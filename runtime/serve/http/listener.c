@@ -98,17 +98,18 @@ static struct MHD_Daemon *start(const lp_http_listener *self, const taker *with,
 static lp_status open_first(lp_http_listener *self, char **host, int *port, lp_diag *diag) {
   struct sockaddr_storage address = {0};
   taker first = {0};
-  LP_TRY(find_address(self->of->config, &address, host, diag));
+  LP_TRY(find_address(self->of->settings->config, &address, host, diag));
   self->dual = address.ss_family == AF_INET6;
-  lp_status status = read_certificate(self->of->config, &first, diag);
+  lp_status status = read_certificate(self->of->settings->config, &first, diag);
   if (status == LP_OK) first.daemon = start(self, &first, (const struct sockaddr *)&address, -1);
   if (status == LP_OK && !first.daemon)
-    status = lp_error(diag, LP_LOC_NONE, "cannot listen on %s: %s", self->of->config->listen, strerror(errno));
+    status =
+        lp_error(diag, LP_LOC_NONE, "cannot listen on %s: %s", self->of->settings->config->listen, strerror(errno));
   lp_vec_push(&self->all, first);
   LP_TRY(status);
   *port = lp_http_port(self->of->http, first.daemon);
   if (*port != 0) return LP_OK; /* a port that the kernel chose */
-  return lp_error(diag, LP_LOC_NONE, "cannot find the port of %s", self->of->config->listen);
+  return lp_error(diag, LP_LOC_NONE, "cannot find the port of %s", self->of->settings->config->listen);
 }
 
 lp_status lp_http_listener_open(lp_http_server *of, lp_http_callbacks callbacks, lp_http_listener **out, char **host,
@@ -130,14 +131,15 @@ static void quiesce(const lp_http_listener *self, const taker *of) {
 lp_status lp_http_listener_renew(lp_http_listener *self, lp_diag *diag) {
   const lp_http_library *http = self->of->http;
   taker old = self->all.data[self->all.count - 1], fresh = {0};
-  if (!self->of->config->cert) return LP_OK;
-  lp_status status = read_certificate(self->of->config, &fresh, diag);
+  if (!self->of->settings->config->cert) return LP_OK;
+  lp_status status = read_certificate(self->of->settings->config, &fresh, diag);
   int listens = status == LP_OK ? http->get_daemon_info(old.daemon, MHD_DAEMON_INFO_LISTEN_FD)->listen_fd : -1;
   int shared = listens >= 0 ? fcntl(listens, F_DUPFD_CLOEXEC, 0) : -1;
   if (shared >= 0) fresh.daemon = start(self, &fresh, NULL, shared);
   if (status == LP_OK && !fresh.daemon) {
     if (shared >= 0) (void)close(shared);
-    status = lp_error(diag, LP_LOC_FILE(self->of->config->cert), "no connections can be taken with this certificate");
+    status = lp_error(diag, LP_LOC_FILE(self->of->settings->config->cert),
+                      "no connections can be taken with this certificate");
   }
   if (status != LP_OK) {
     free_certificate(&fresh);

@@ -15,7 +15,7 @@ typedef struct {
 
 /* Checks the address and the certificate, before anything is opened. */
 LP_MUST_USE lp_status lp_http_listener_check(const lp_serve_config *config, lp_diag *diag);
-/* Listens at of->config->listen. *host is to be freed; the callbacks get `of`. */
+/* Listens at the address of its configuration. *host is to be freed; the callbacks get `of`. */
 LP_MUST_USE lp_status lp_http_listener_open(lp_http_server *of, lp_http_callbacks callbacks, lp_http_listener **out,
                                             char **host, int *port, lp_diag *diag);
 /* Reads the certificate again. After a failure the old one stays. */

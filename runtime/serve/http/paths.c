@@ -150,8 +150,8 @@ static char *page_html(void) {
 /* Sets the models of places, NULL where there is none, and returns that of embeddings. */
 static const char *get_models(const lp_exchange *a, const char *model[LP_ROUTE_COUNT]) {
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
-    model[route] = lp_dispatcher_model(a->server->dispatcher, route);
-  const lp_embedder *embedder = lp_dispatcher_embedder(a->server->dispatcher);
+    model[route] = lp_dispatcher_model(a->with->dispatcher, route);
+  const lp_embedder *embedder = lp_dispatcher_embedder(a->with->dispatcher);
   return embedder ? lp_embedder_model(embedder) : NULL;
 }
 
@@ -231,13 +231,13 @@ static enum MHD_Result tell_ready(const lp_peer *to, lp_exchange *a, const char 
   (void)rest, (void)taken;
   if (lp_flag_get(&a->server->drains)) return lp_peer_reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
   bool ready = false;
-  char *json = lp_states_ready(a->server->dispatcher, &ready);
+  char *json = lp_states_ready(a->with->dispatcher, &ready);
   return lp_peer_reply(to, ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, json);
 }
 
 static enum MHD_Result tell_status(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
   (void)rest, (void)taken;
-  return lp_peer_reply(to, MHD_HTTP_OK, lp_states_status(a->server->dispatcher));
+  return lp_peer_reply(to, MHD_HTTP_OK, lp_states_status(a->with->dispatcher));
 }
 
 /* The page may load and contact nothing but this server, and no other page may frame it. */
@@ -255,8 +255,8 @@ static enum MHD_Result show_page(const lp_peer *to, lp_exchange *a, const char *
 static enum MHD_Result tell_metrics(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
   (void)rest, (void)taken;
   lp_buf text = {0};
-  lp_states_print(a->server->dispatcher, &text);
-  lp_limits_print(a->server->limits, &text);
+  lp_states_print(a->with->dispatcher, &text);
+  lp_limits_print(a->server->limits, &a->with->config->keys, &text);
   return lp_peer_queue(to, MHD_HTTP_OK, "text/plain; version=0.0.4",
                        to->http->create_response_from_buffer(text.size, text.data, MHD_RESPMEM_MUST_FREE));
 }
@@ -276,7 +276,7 @@ static enum MHD_Result reply_router(const lp_peer *to, lp_status status, char *j
 static enum MHD_Result ask_router(const lp_peer *to, lp_exchange *a, bool decides) {
   lp_diag *diag = lp_diag_create();
   char *json = NULL;
-  lp_status status = post_decision(a->server->dispatcher, lp_request_owner(a), decides, &a->body, &json, diag);
+  lp_status status = post_decision(a->with->dispatcher, lp_request_owner(a), decides, &a->body, &json, diag);
   return reply_router(to, status, json, diag);
 }
 
@@ -294,7 +294,7 @@ static enum MHD_Result router_explain(const lp_peer *to, lp_exchange *a, const c
   (void)taken;
   lp_diag *diag = lp_diag_create();
   char *json = NULL;
-  lp_status status = explain_decision(a->server->dispatcher, lp_request_owner(a), rest, &json, diag);
+  lp_status status = explain_decision(a->with->dispatcher, lp_request_owner(a), rest, &json, diag);
   return reply_router(to, status, json, diag);
 }
 
@@ -368,7 +368,7 @@ static lp_guard_request read_headers(const lp_peer *to, const char *method) {
 /* Finds the path, and refuses what its head refuses: *found is NULL, and *result the reply. */
 static void find_allowed(lp_peer *to, const char *url, const char *method, lp_exchange *a, const path **found,
                          enum MHD_Result *result) {
-  const lp_serve_config *config = a->server->config;
+  const lp_serve_config *config = a->with->config;
   const lp_guard_request request = read_headers(to, method);
   const bool is_shared = request.origin && lp_guard_shares(config, request.origin);
   if (is_shared) to->origin = request.origin;
@@ -411,7 +411,7 @@ bool lp_paths_refuse(struct MHD_Connection *connection, const lp_request_head *h
   field_list list = {.count = 0};
   const path *found = NULL;
   (void)to.http->get_connection_values(connection, MHD_HEADER_KIND, take_field, &list);
-  const lp_head_verdict verdict = lp_head_judge(list.field, list.count, head->version, a->server->config->max_body);
+  const lp_head_verdict verdict = lp_head_judge(list.field, list.count, head->version, a->with->config->max_body);
   if (head->is_beyond)
     *result = lp_peer_reply_error(&to, MHD_HTTP_SERVICE_UNAVAILABLE, "there are too many connections");
   else if (list.count == MOST_FIELDS)

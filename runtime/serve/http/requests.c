@@ -10,12 +10,26 @@
 
 /* ---- keys and limits --------------------------------------------------------------------------------------------- */
 
+/* A number that tells nothing of the text and is not 0. */
+static uint64_t number_of(const char *kind, const char *text) {
+  uint8_t digest[32];
+  lp_sha256 sha;
+  lp_sha256_init(&sha);
+  lp_sha256_update(&sha, kind, strlen(kind));
+  lp_sha256_update(&sha, text, strlen(text));
+  lp_sha256_bytes(&sha, digest);
+  uint64_t number = 0;
+  memcpy(&number, digest, sizeof number);
+  return number | 1;
+}
+
 bool lp_request_is_allowed(const lp_peer *to, lp_exchange *a) {
-  const lp_serve_config *config = a->server->config;
+  const lp_serve_config *config = a->with->config;
   const char *given = lp_peer_header(to, MHD_HTTP_HEADER_AUTHORIZATION);
   bool bears = given && lp_has_prefix(given, "Bearer ");
   a->key = lp_limits_find_key(config, bears ? given + 7 : lp_peer_header(to, "x-api-key"));
-  return config->keys.count == 0 || a->key >= 0;
+  a->client = a->key ? number_of("client", a->key->key) : 0;
+  return config->keys.count == 0 || a->key;
 }
 
 static enum MHD_Result reply_limited(const lp_peer *to, const char *why, double retry_s) {
@@ -30,24 +44,14 @@ static enum MHD_Result reply_limited(const lp_peer *to, const char *why, double 
 }
 
 /* A number for those whose requests may share rows of prompts: the tenant of the key, or the key itself. */
-static uint64_t tenant_of(const lp_serve_config *config, int32_t key) {
-  const char *name = key < 0 ? NULL : config->keys.data[key].tenant;
-  return name ? lp_hash_bytes(name, strlen(name), 1) : (uint64_t)(key + 1);
+static uint64_t tenant_of(const lp_exchange *a) {
+  return a->key && a->key->tenant ? number_of("tenant", a->key->tenant) : a->client;
 }
 
 uint64_t lp_request_owner(const lp_exchange *a) {
-  if (a->key < 0) return 0;
-  const lp_serve_key *key = &a->server->config->keys.data[a->key];
-  const char *name = key->tenant ? key->tenant : key->name;
-  uint8_t digest[32];
-  lp_sha256 sha;
-  lp_sha256_init(&sha);
-  lp_sha256_update(&sha, name ? "name" : "key", 4);
-  lp_sha256_update(&sha, name ? name : key->key, strlen(name ? name : key->key));
-  lp_sha256_bytes(&sha, digest);
-  uint64_t owner = 0;
-  memcpy(&owner, digest, sizeof owner);
-  return owner | 1;
+  if (!a->key) return 0;
+  const char *name = a->key->tenant ? a->key->tenant : a->key->name;
+  return number_of(name ? "name" : "key", name ? name : a->key->key);
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
@@ -59,7 +63,7 @@ static bool begin(const lp_peer *to, lp_exchange *a, int32_t answers, enum MHD_R
     *reply = lp_peer_reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
     return false;
   }
-  if (a->key < 0) return true;
+  if (!a->key) return true;
   const char *why = lp_limits_begin(a->server->limits, a->key, answers, lp_now_ms(), &retry_s);
   if (why) *reply = reply_limited(to, why, retry_s);
   a->limited = why ? 0 : answers;
@@ -83,7 +87,7 @@ static lp_status read_rate(const lp_peer *to, const char *header, double of_key,
 
 /* Sets the rates of the client's link. */
 static lp_status read_link(const lp_peer *to, lp_exchange *a, lp_diag *diag) {
-  const lp_serve_key none = {0}, *key = a->key < 0 ? &none : &a->server->config->keys.data[a->key];
+  const lp_serve_key none = {0}, *key = a->key ? a->key : &none;
   a->request.user = key->user;
   LP_TRY(read_rate(to, "X-Llmpart-Up", key->up_bps, &a->request.up_bps, diag));
   return read_rate(to, "X-Llmpart-Down", key->down_bps, &a->request.down_bps, diag);
@@ -92,8 +96,7 @@ static lp_status read_link(const lp_peer *to, lp_exchange *a, lp_diag *diag) {
 enum MHD_Result lp_request_complete(const lp_peer *to, lp_exchange *a, bool chat, bool *taken) {
   enum MHD_Result result = MHD_NO;
   lp_diag *diag = lp_diag_create();
-  lp_status status =
-      lp_completion_read(a->server->config, chat, lp_buf_text(&a->body), a->body.size, &a->request, diag);
+  lp_status status = lp_completion_read(a->with->config, chat, lp_buf_text(&a->body), a->body.size, &a->request, diag);
   if (status == LP_OK) status = read_link(to, a, diag);
   if (status != LP_OK) result = lp_peer_reply_error(to, MHD_HTTP_BAD_REQUEST, lp_diag_get(diag, 0)->text);
   lp_diag_free(diag);
@@ -101,9 +104,9 @@ enum MHD_Result lp_request_complete(const lp_peer *to, lp_exchange *a, bool chat
   begin_trace(to, a);
   a->request.only_counts = a->translation.counts;
   a->request.may_be_plain = a->translation.plain;
-  a->request.client_id = a->key < 0 ? lp_peer_host(to->http, to->connection) : (uint64_t)a->key + 1;
+  a->request.client_id = a->key ? a->client : lp_peer_host(to->http, to->connection);
   a->request.owner = lp_request_owner(a);
-  a->request.tenant = tenant_of(a->server->config, a->key);
+  a->request.tenant = tenant_of(a);
   return lp_exchange_answer(to, a, taken);
 }
 
@@ -120,7 +123,7 @@ enum MHD_Result lp_request_embed(const lp_peer *to, lp_exchange *a) {
 static lp_status find_earlier(const lp_exchange *a, const lp_json *body, lp_buf *out, lp_diag *diag) {
   lp_json at = lp_json_member(body, "previous_response_id");
   const char *id = lp_json_text_or(&at, "");
-  if (!lp_json_is_given(&at) || lp_kept_get(a->server->kept, (uint64_t)a->key + 1, id, out)) return LP_OK;
+  if (!lp_json_is_given(&at) || lp_kept_get(a->server->kept, a->client, id, out)) return LP_OK;
   return lp_error(diag, LP_LOC_NONE,
                   "'previous_response_id' names no answer that is kept; send the whole conversation as 'input'");
 }

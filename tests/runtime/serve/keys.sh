@@ -48,7 +48,7 @@ esac
 "${LP_PYTHON:-python3}" "$LP_SOURCE/tests/runtime/serve/messages.py" "${url#http://}" "$ONE" "$(part quick && echo 100 || echo 1000)" >"$work/found" 2>&1 ||
   fail "HTTP: $(cat "$work/found")"
 kill -HUP "$pid"
-says() { grep -q 'there is no certificate to read again' "$work/keys.log"; }
+says() { grep -q 'the configuration was read again' "$work/keys.log"; }
 await says || fail "SIGHUP: $(cat "$work/keys.log")"
 same 'after SIGHUP' "$shared" "$(cached $ONE)"
 kill -TERM "$pid"

@@ -43,7 +43,7 @@ curl -sS --cacert "$work/cert.pem" "$url/v1/models" | grep -q '"edge"' || fail '
 # A certificate that cannot be used: the last one stays.
 echo nonsense >"$work/cert.pem"
 kill -HUP "$pid"
-says() { grep -q 'the certificate stays' "$work/tls.log"; }
+says() { grep -q 'the configuration stays as it was' "$work/tls.log"; }
 sleep 0.5
 shows "$at" second || fail "with a wrong file it shows '$(subject "$at")'"
 kill -TERM "$pid"

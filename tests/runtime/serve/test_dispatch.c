@@ -6,12 +6,12 @@
 #include "tests/runtime/serve/canned_curl.h"
 #include "tests/suite.h"
 
-static const lp_serve_config config = {.url = "http://cloud/v1",
-                                       .model = "large",
-                                       .max_tokens = 64,
-                                       .timeout_ms = 1e7,
-                                       .total_ms = 1e7,
-                                       .policy.policy = "rule"};
+static lp_serve_config config = {.url = "http://cloud/v1",
+                                 .model = "large",
+                                 .max_tokens = 64,
+                                 .timeout_ms = 1e7,
+                                 .total_ms = 1e7,
+                                 .policy.policy = "rule"};
 static lp_dispatcher *dispatcher;
 static lp_completion request;
 static lp_dispatched out;
@@ -22,7 +22,7 @@ static void setup(void) {
   static const char body[] = "{\"model\":\"cloud\",\"prompt\":\"a\",\"max_tokens\":5}";
   diag = lp_diag_create();
   stop = 0;
-  ck_assert_int_eq(lp_dispatcher_open(&config, &dispatcher, diag), LP_OK);
+  ck_assert_int_eq(lp_dispatcher_open(&config, NULL, &dispatcher, NULL, diag), LP_OK);
   ck_assert_int_eq(lp_completion_read(&config, false, body, strlen(body), &request, diag), LP_OK);
 }
 
