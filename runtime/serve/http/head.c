@@ -21,7 +21,7 @@ static lp_head_verdict refuse(unsigned status, const char *why) {
 static bool is_token(const char *name) {
   if (!name[0]) return false;
   for (const char *at = name; *at; at++)
-    if ((unsigned char)*at <= ' ' || *at == 0x7F || strchr("\"(),/:;<=>?@[\\]{}", *at)) return false;
+    if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7F || strchr("\"(),/:;<=>?@[\\]{}", *at)) return false;
   return true;
 }
 
@@ -58,6 +58,7 @@ lp_head_verdict lp_head_judge(const lp_head_field *fields, size_t count, const c
   seen s = {0};
   for (size_t i = 0; i < count; i++) {
     if (!is_token(fields[i].name)) return refuse(400, "the name of a header is not a token");
+    if (fields[i].value && strchr(fields[i].value, '\r')) return refuse(400, "a header holds a CR");
     note(&s, &fields[i]);
   }
   if (s.differ) return refuse(400, "there are two values of Content-Length");

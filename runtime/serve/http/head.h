@@ -14,10 +14,10 @@ typedef struct {
   const char *why; /* static */
 } lp_head_verdict;
 
-/* Judges a request of HTTP `version` ("HTTP/1.1") as RFC 9112, 3.2, 6.1 and 6.3 and RFC 9110, 10.1.1 say: 400 where two
- * readers could see different requests (two lengths or hosts, a length and chunks, white space before a colon) or the
- * host is missing, 413 for a body of more than `max_body` bytes, 417 for another expectation than "100-continue", 501
- * for another coding than "chunked". Pure. */
+/* Judges a request of HTTP `version` ("HTTP/1.1") as RFC 9112, 3.2, 6.1 and 6.3 and RFC 9110, 5.5 and 10.1.1 say: 400
+ * where two readers could see different requests (two lengths or hosts, a length and chunks, white space before a
+ * colon, a CR in a value) or the host is missing, 413 for a body of more than `max_body` bytes, 417 for another
+ * expectation than "100-continue", 501 for another coding than "chunked". Pure. */
 lp_head_verdict lp_head_judge(const lp_head_field *fields, size_t count, const char *version, int64_t max_body);
 
 #endif

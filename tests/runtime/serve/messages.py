@@ -2,8 +2,9 @@
 
 Usage: messages.py HOST:PORT KEY   one line for each difference; exit status 1: there are some
 """
-import itertools
+import json
 import random
+import re
 import socket
 import sys
 import time
@@ -77,11 +78,112 @@ for text in lengths:
 names = [b"Content Length", b"Content-Length\t", b"(Content-Length)", b"Content-Length\x7f", b"", b"Content-Length,", b"Content\x01Length"]
 for name in names:
     check(f"header {name!r}", status(right.replace(b"Content-Length", name)), 400, 0)
-count = int(sys.argv[3]) if len(sys.argv) > 3 else 100
-for _ in range(count):
-    at = random.randrange(right.index(b"\r\n\r\n"))
-    found = status(right[:at] + bytes([random.choice(b"\x00\x01 \t:;,\r\n\x7f\xff")]) + right[at + 1:], seconds=0.3)
-    check(f"byte {at} changed", found, 200, 400, 401, 403, 404, 405, 411, 413, 415, 417, 431, 501, 505, 0)
+
+# Messages of which a few bytes are changed, against what RFC 9112 says of each.
+TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+REFUSED = {0, 400, 401, 404, 405, 413, 415, 501, 505}  # a malformed message may be refused for whatever is seen first
+
+
+def chunks(body):
+    """The content of a chunked body and whether every line ends as RFC 9112, 7.1 says; None: it is malformed, or has no end."""
+    content, strict = b"", True
+    while match := re.match(rb"([0-9A-Fa-f]+)([ \t]*)(;[^\n]*?)?(\r?\n)", body):
+        size, strict = int(match[1], 16), strict and match[4] == b"\r\n" and not match[2] and b"\r" not in (match[3] or b"")
+        body = body[match.end():]
+        if size == 0:
+            end = re.match(rb"([^\r\n:]+:[^\r\n]*\r?\n)*\r?\n", body)
+            return (content, strict and b"\n" not in body[:end.end()].replace(b"\r\n", b"")) if end else None
+        end = re.match(rb"\r?\n", body[size:])
+        if not end:
+            return None
+        content, strict, body = content + body[:size], strict and end[0] == b"\r\n", body[size + end.end():]
+    return None
+
+
+def content(body):
+    """What a body may be answered with, beside 200."""
+    try:
+        return set() if json.loads(body) == json.loads(BODY) else {200, 400}
+    except ValueError:
+        return {400}
+
+
+def judge(message):
+    """The statuses that RFC 9112 and RFC 9110 allow; 0: the connection ends or waits for more. What a recipient MAY take, a
+    line that ends with LF only (2.2), other white space in the first line (3) or a folded line (5.2), it may also refuse."""
+    message = re.sub(rb"^(\r?\n)+", b"", message)
+    end = re.search(rb"\r?\n\r?\n", message)
+    if not end:
+        return REFUSED
+    lines, rest = re.split(rb"\r?\n", message[:end.start()]), message[end.end():]
+    words, fields, allowed = lines[0].split(), [], set()
+    if lines[0] != b" ".join(words) or b"\n" in message[:end.end()].replace(b"\r\n", b""):
+        allowed |= REFUSED
+    if len(words) != 3 or not re.fullmatch(rb"HTTP/1\.[0-9]", words[2]):
+        return REFUSED
+    for line in lines[1:]:
+        name, colon, value = line.partition(b":")
+        if line[:1] in (b" ", b"\t"):
+            allowed |= REFUSED
+            if fields:
+                fields[-1][1] = (fields[-1][1] + b" " + line.strip(b" \t")).strip(b" \t")
+            continue
+        if not colon or not TOKEN.fullmatch(name):
+            return REFUSED
+        if re.search(rb"[\x00-\x08\x0a-\x1f\x7f-\xff]|[ \t]\Z", value):  # libmicrohttpd leaves a blank at the end in the value
+            allowed |= REFUSED
+        fields.append([name.lower(), re.sub(rb"[\x00\r]", b" ", value).strip(b" \t")])
+    of = {name: [v for n, v in fields if n == name] for name, _ in fields}
+    lengths, codings = set(of.get(b"content-length", [])), of.get(b"transfer-encoding", [])
+    if len(of.get(b"host", [])) > 1 or (not of.get(b"host") and words[2] != b"HTTP/1.0"):
+        return REFUSED
+    if len(lengths) > 1 or not all(re.fullmatch(rb"[0-9]+", n) for n in lengths) or len(codings) + len(lengths) > 1:
+        return REFUSED
+    faults = set()
+    if not TOKEN.fullmatch(words[0]):
+        faults |= {400, 405, 501}
+    elif words[0] != b"POST":
+        faults |= {405, 501}
+    if words[1] != b"/v1/completions":
+        faults |= {400, 404, 405}
+    types = {v.split(b";")[0].strip(b" \t").lower() for v in of.get(b"content-type", [])}
+    if b"application/json" not in types:
+        faults |= {415}
+    elif len(types) > 1:
+        allowed |= {400, 415}
+    if KEY.encode().partition(b": ")[2] not in of.get(b"authorization", [])[:1]:
+        faults |= {401}
+    if codings:
+        found = chunks(rest) if codings[0].lower() == b"chunked" else None
+        faults |= content(found[0]) if found else REFUSED
+        allowed |= set() if found and found[1] else REFUSED
+    else:
+        length = int(next(iter(lengths), b"0"))
+        faults |= content(rest[:length]) if len(rest) >= length else REFUSED
+    return allowed | (faults or {200})
+
+
+def damage(message):
+    at, byte = random.randrange(len(message)), bytes([random.choice(b"\x00\x01 \t:;,\r\n\x7f\xff0Aa")])
+    lines = message.split(b"\r\n")
+    line = random.randrange(len(lines))
+    return random.choice([
+        message[:at] + byte + message[at + 1:], message[:at] + byte + message[at:], message[:at] + message[at + 1:],
+        b"\r\n".join(lines[:line] + lines[line + 1:]), b"\r\n".join(lines[:line] + [lines[line]] + lines[line:]),
+        message.replace(b"\r\n", b"\n", random.randrange(1, 9))])
+
+
+check("LF only", status(right.replace(b"\r\n", b"\n")), 200)
+check("CR only", status(right.replace(b"\r\n", b"\r"), seconds=0.3), 400, 0)
+check("a CR in a value", status(post("Host: local\rhost", KEY, JSON, LENGTH)), 400)
+check("a key after a CR", status(post(f"Host: localhost\r{KEY}", JSON, LENGTH)), 400)
+chunked = post(HOST, KEY, JSON, "Transfer-Encoding: chunked", body=f"5\r\n{BODY[:5]}\r\n{len(BODY) - 5:x};a=b\r\n{BODY[5:]}\r\n0\r\n\r\n")
+check("chunks", status(chunked), 200)
+for _ in range(1000):
+    message = damage(random.choice([right, right, chunked]))
+    if random.random() < 0.2:
+        message = damage(message)
+    check(repr(message), status(message, seconds=0.3), *judge(message))
 check("afterwards", status(right), 200)
 
 # Beyond the limit of connections the server says so.

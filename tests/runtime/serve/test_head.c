@@ -6,7 +6,7 @@
 
 enum { MOST = 100000 };
 
-LP_LOOP_TEST(heads, 0, 24) {
+LP_LOOP_TEST(heads, 0, 28) {
   static const struct {
     const char *version;
     lp_head_field fields[4];
@@ -27,6 +27,10 @@ LP_LOOP_TEST(heads, 0, 24) {
       {"HTTP/1.1", {{"Host", "h"}, {"Content-Length ", "7"}}, 400, true},
       {"HTTP/1.1", {{"Host", "h"}, {"X\tY", "7"}}, 400, true},
       {"HTTP/1.1", {{"Host", "h"}, {"", "7"}}, 400, true},
+      {"HTTP/1.1", {{"Host", "h"}, {"X\xC3", "7"}}, 400, true},
+      {"HTTP/1.1", {{"Host", "h\rX: y"}}, 400, true},
+      {"HTTP/1.1", {{"Host", "h"}, {"X", "a\rb"}}, 400, true},
+      {"HTTP/1.1", {{"Host", "h"}, {"X", NULL}}, 0, false},
       {"HTTP/1.1", {{"Host", "h"}, {"Transfer-Encoding", "Chunked"}}, 0, true},
       {"HTTP/1.1", {{"Host", "h"}, {"Transfer-Encoding", "chunked"}, {"Content-Length", "7"}}, 400, true},
       {"HTTP/1.1", {{"Host", "h"}, {"Transfer-Encoding", "gzip, chunked"}}, 501, true},
