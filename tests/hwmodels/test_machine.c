@@ -379,3 +379,16 @@ LP_TEST(bad_yaml) {
     refuses_yaml(rows[i].yaml, strlen(rows[i].yaml), rows[i].wanted, rows[i].note);
   refuses_yaml("a: \xff", 4, "m.yaml: error: is not YAML: invalid leading UTF-8 octet at byte 3", NULL);
 }
+
+/* The type in which tensor cores multiply, and the first architectures that do, of our kernel and of a library. */
+LP_TEST(tensor_cores_by_stored_type) {
+  const lp_hw_tensor bf16 = lp_hw_tensor_of(LP_BF16), f16 = lp_hw_tensor_of(LP_F16), codes = lp_hw_tensor_of(LP_I8);
+  ck_assert(bf16.dtype == LP_BF16 && bf16.sm == 80 && bf16.sm_of_library == 80);
+  ck_assert(f16.dtype == LP_F16 && f16.sm == 75 && f16.sm_of_library == 70);
+  ck_assert(codes.dtype == LP_F16 && codes.sm == 75 && codes.sm_of_library == 80);
+  ck_assert_int_eq(lp_hw_attention_tensor_from(LP_BF16, 64, 128), 80);
+  ck_assert_int_eq(lp_hw_attention_tensor_from(LP_F16, 8, 8), 75);
+  ck_assert_int_eq(lp_hw_attention_tensor_from(LP_F32, 64, 64), 0);
+  ck_assert_int_eq(lp_hw_attention_tensor_from(LP_F16, 60, 64), 0);
+  ck_assert_int_eq(lp_hw_attention_tensor_from(LP_F16, 64, 60), 0);
+}

@@ -57,6 +57,22 @@ LP_TEST(locations) {
   lp_module_free(module);
 }
 
+/* Bytes of strings may be given by two hexadecimal digits, large or small. */
+LP_TEST(escapes) {
+  lp_buf text = {0}, printed = {0};
+  const char *from = "w \\22x\\22", *at = strstr(sample, from);
+  lp_buf_append(&text, sample, (size_t)(at - sample));
+  lp_buf_puts(&text, "\\7a\\7A\\4f\\4F\\39");
+  lp_buf_puts(&text, at + strlen(from));
+  lp_module *module = parse(lp_buf_text(&text), NULL);
+  ck_assert_ptr_nonnull(module);
+  lp_module_print(module, false, &printed);
+  ck_assert_ptr_nonnull(strstr(lp_buf_text(&printed), "file = \"zzOO9\""));
+  lp_buf_free(&text);
+  lp_buf_free(&printed);
+  lp_module_free(module);
+}
+
 LP_TEST(round_trip_is_the_identity) {
   lp_diag *diag = lp_diag_create();
   lp_module *module = parse(sample, diag);

@@ -429,3 +429,25 @@ LP_TEST(it_finds_a_better_bound_than_the_claimed_one) {
   }
   ck_assert_int_gt(found, CASES);
 }
+
+/* A term without a factor counts once; a name that is none, or half of one, is refused. */
+LP_TEST(objectives_are_read) {
+  static const struct {
+    const char *text;
+    double factor[3];
+  } right[] = {{"cost", {1, 0, 0}},
+               {"energy+cost", {1, 0, 1}},
+               {"cost+1e-6*latency", {1, 1e-6, 0}},
+               {"0.5*latency+2*energy+latency", {0, 1.5, 2}}};
+  static const char *const wrong[] = {"", "costs", "cos", "cost+", "2*", "cost+2*", "cost latency", "3cost"};
+  for (size_t i = 0; i < LP_COUNT(right); i++) {
+    double factor[3] = {0};
+    ck_assert(lp_certificate_objective_read(right[i].text, factor));
+    for (int k = 0; k < 3; k++)
+      ck_assert_double_eq(factor[k], right[i].factor[k]);
+  }
+  for (size_t i = 0; i < LP_COUNT(wrong); i++) {
+    double factor[3] = {0};
+    ck_assert(!lp_certificate_objective_read(wrong[i], factor));
+  }
+}

@@ -250,6 +250,22 @@ LP_TEST(a_decode_streams_where_the_cloud_has_all_of_it) {
     }
 }
 
+/* A stream carries one value from the device to the cloud for each token. */
+LP_TEST(a_decode_of_two_inputs_does_not_stream) {
+  study s = study_open(&llama_tiny, "jetson-nano-p1", "v100s-p1", study_link, 16);
+  lp_side *side[LP_STAGE_COUNT];
+  lp_plan_problem *next = &s.problem[LP_STAGE_DECODE];
+  fill_but_results(&s, LP_SIDE_CLOUD, LP_SIDE_CLOUD, side);
+  ck_assert(lp_plan_streams(s.problem, side));
+  int32_t i = 0;
+  while (i < next->edge_count && (next->edges[i].producer < 0 || next->ops[next->edges[i].consumer].free))
+    i++;
+  ck_assert_int_lt(i, next->edge_count);
+  next->edges[i].producer = -1;
+  ck_assert(!lp_plan_streams(s.problem, side));
+  study_close(&s);
+}
+
 LP_TEST(device_only_has_no_messages_and_no_cost) {
   study s = study_open(&llama_tiny, "jetson-nano-p1", "v100s-p1", slow_link, 16);
   lp_plan_result result = plan(&s, "device-only");
