@@ -60,10 +60,7 @@ typedef struct {
   bool has_input[STAGES], has_result[STAGES];
 } places_report;
 
-/* Read a number; [index]: of the array. */
 lp_status lp_certificate_places_number(const places_report *r, const lp_json *object, const char *key, double *out);
-lp_status lp_certificate_places_number_at(const places_report *r, const lp_json *object, const char *key, int32_t index,
-                                          double *out);
 /* LP_MISMATCH, with a diagnostic, where the numbers differ by more than rounding. */
 lp_status lp_certificate_places_same(const places_report *r, const char *what, double found, double wanted);
 lp_status lp_certificate_places_same_of(const places_report *r, const char *what, int32_t place, double found,

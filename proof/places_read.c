@@ -32,12 +32,6 @@ lp_status lp_certificate_places_number(const places_report *r, const lp_json *ob
   return lp_json_number(&at, -INFINITY, INFINITY, out, r->diag);
 }
 
-lp_status lp_certificate_places_number_at(const places_report *r, const lp_json *object, const char *key, int32_t index,
-                                          double *out) {
-  lp_json list = lp_json_member(object, key), at = lp_json_item(&list, (size_t)index);
-  return lp_json_number(&at, -INFINITY, INFINITY, out, r->diag);
-}
-
 static lp_status numbers(const places_report *r, const lp_json *object, const char *key, int32_t count, double *out) {
   lp_json list = lp_json_member(object, key);
   LP_TRY(lp_json_array(&list, r->diag));

@@ -42,11 +42,9 @@ typedef struct lp_tokenizer lp_tokenizer;
 /* Loads a tokenizer.json. The files beside it (base/companions.h) add chat templates and special tokens. */
 LP_MUST_USE lp_status lp_tokenizer_load(const char *path, lp_tokenizer **out, lp_diag *diag);
 void lp_tokenizer_free(lp_tokenizer *tokenizer);                /* NULL is allowed */
-int32_t lp_tokenizer_vocab_size(const lp_tokenizer *tokenizer); /* the largest id + 1, added tokens included */
-int32_t lp_tokenizer_model_size(const lp_tokenizer *tokenizer); /* the largest id + 1 without them */
-/* The id of the end-of-sequence token, of the begin-of-sequence token, and of any token; -1: there is none. */
+int32_t lp_tokenizer_model_size(const lp_tokenizer *tokenizer); /* the largest id + 1 without added tokens */
+/* The id of the end-of-sequence token, and of any token; -1: there is none. */
 int32_t lp_tokenizer_eos(const lp_tokenizer *tokenizer);
-int32_t lp_tokenizer_bos(const lp_tokenizer *tokenizer);
 int32_t lp_tokenizer_token_id(const lp_tokenizer *tokenizer, const char *token);
 
 typedef LP_VEC(int32_t) lp_tokens;

@@ -5,8 +5,6 @@
 
 #include "base/base.h"
 
-#define LP_EXPOSITION_TYPE "text/plain; version=0.0.4"
-
 /* The upper bounds of a histogram's buckets: 0.5 ms to 120 s, or 1 to 256 rows of a pass. */
 typedef enum { LP_BOUNDS_SECONDS, LP_BOUNDS_ROWS } lp_bounds;
 enum { LP_HISTOGRAM_BOUNDS = 16 };

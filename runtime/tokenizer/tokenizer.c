@@ -110,10 +110,6 @@ void lp_tokenizer_free(lp_tokenizer *tokenizer) {
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
-int32_t lp_tokenizer_vocab_size(const lp_tokenizer *tokenizer) {
-  return (int32_t)tokenizer->vocab.tokens.count;
-}
-
 int32_t lp_tokenizer_model_size(const lp_tokenizer *tokenizer) {
   size_t size = tokenizer->vocab.tokens.count;
   while (size > 0 && !tokenizer->vocab.tokens.data[size - 1].in_model)
@@ -132,10 +128,6 @@ int32_t lp_tokenizer_token_id(const lp_tokenizer *tokenizer, const char *token) 
 
 int32_t lp_tokenizer_eos(const lp_tokenizer *tokenizer) {
   return tokenizer->eos ? lp_tokenizer_token_id(tokenizer, tokenizer->eos) : -1;
-}
-
-int32_t lp_tokenizer_bos(const lp_tokenizer *tokenizer) {
-  return tokenizer->bos ? lp_tokenizer_token_id(tokenizer, tokenizer->bos) : -1;
 }
 
 bool lp_tokenizer_has_chat_template(const lp_tokenizer *tokenizer) {

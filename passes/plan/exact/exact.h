@@ -28,7 +28,7 @@ typedef struct {
   bool is_state;                            /* KV caches: all users of a stage are on one side */
   /* The first and last unit that uses it; first -1: no unit of that stage. */
   int32_t first[LP_STAGE_COUNT], last[LP_STAGE_COUNT];
-  int32_t first_step, last_step; /* in the common order of both stages */
+  int32_t first_step; /* in the common order of both stages */
 } lp_exact_holding;
 
 typedef struct {

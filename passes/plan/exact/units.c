@@ -325,7 +325,6 @@ static void order_steps(lp_exact *x) {
     for (int32_t i = 0; i < unit->hold_count; i++) {
       lp_exact_holding *holding = &x->holding[unit->hold[i]];
       if (holding->first_step < 0) holding->first_step = k;
-      holding->last_step = k;
     }
   }
 }

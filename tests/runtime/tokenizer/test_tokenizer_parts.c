@@ -487,7 +487,6 @@ LP_LOOP_TEST(names_and_templates_of_a_folder, 0, 9) {
 LP_TEST(special_tokens_of_a_config) {
   lp_tokenizer *tokenizer = NULL;
   ck_assert_int_eq(load_with("{\"bos_token\":{\"content\":\"a\"},\"eos_token\":null}", NULL, &tokenizer), LP_OK);
-  ck_assert_int_eq(lp_tokenizer_bos(tokenizer), 0);
   ck_assert_int_eq(lp_tokenizer_eos(tokenizer), -1);
   lp_tokenizer_free(tokenizer);
   ck_assert_int_eq(load_with("{\"bos_token\":7}", NULL, &tokenizer), LP_FAILED);
