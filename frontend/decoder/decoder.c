@@ -7,34 +7,8 @@
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-/* Builds a norm over the last axis, which has `size` elements. */
-static lp_value *norm(lp_builder *b, lp_value *x, lp_role role, int64_t size) {
-  const lp_decoder *d = b->d;
-  lp_value *in[] = {x, NULL, NULL};
-  lp_status status = LP_OK;
-  lp_part_enter(b, role);
-  if (!x || b->g.status != LP_OK) return NULL;
-  if (d->norm == LP_NORM_LAYER_PLAIN) {
-    float *ones = LP_NEW_ARRAY(b->g.module->arena, float, size);
-    for (int64_t i = 0; i < size; i++)
-      ones[i] = 1;
-    in[1] = lp_graph_floats(&b->g, 1, &size, ones);
-  } else {
-    status = lp_weights_vector(b->w, lp_part_name(b, role, ".weight"), 0, size, size, d->norm_offset, &in[1]);
-  }
-  bool biased = d->norm == LP_NORM_LAYER && lp_part_has(b, role, ".bias");
-  if (status == LP_OK && biased)
-    status = lp_weights_vector(b->w, lp_part_name(b, role, ".bias"), 0, size, size, 0, &in[2]);
-  if (status != LP_OK) return lp_part_fail(b, status);
-  lp_kind kind = d->norm == LP_NORM_RMS ? LP_ONNX_RMSNormalization : LP_ONNX_LayerNormalization;
-  lp_op *op = lp_graph_begin(&b->g, kind, biased ? 3 : 2, in, 1);
-  if (op) lp_op_set_i64(b->g.module, op, "axis", -1);
-  if (op) lp_op_set_f64(b->g.module, op, "epsilon", d->epsilon);
-  return lp_graph_end(&b->g, op);
-}
-
 static lp_value *norm_if_named(lp_builder *b, lp_value *x, lp_role role) {
-  return b->d->names[role] ? norm(b, x, role, b->d->hidden) : x;
+  return b->d->names[role] ? lp_part_norm(b, x, role, b->d->hidden, b->d->epsilon) : x;
 }
 
 /* cap * tanh(x / cap) */
@@ -42,125 +16,6 @@ static lp_value *soft_capped(lp_builder *b, lp_value *x, double cap) {
   if (cap == 0 || !x) return x;
   x = lp_graph_op1(&b->g, LP_ONNX_Tanh, lp_graph_op2(&b->g, LP_ONNX_Div, x, lp_graph_float(&b->g, cap)));
   return lp_part_scaled(b, x, cap);
-}
-
-static lp_value *clipped(lp_builder *b, lp_value *x, double limit) {
-  if (limit == 0 || !x) return x;
-  lp_value *in[] = {x, lp_graph_float(&b->g, -limit), lp_graph_float(&b->g, limit)};
-  return lp_graph_end(&b->g, lp_graph_begin(&b->g, LP_ONNX_Clip, 3, in, 1));
-}
-
-/* ---- attention --------------------------------------------------------------------------------------------------- */
-
-/* The frequencies [1, 1, dim / 2]: those beyond the limit when a position of any sequence reaches it, as in
- * transformers' longrope_frequency_update. */
-static lp_value *frequencies(lp_builder *b, const lp_rotary *r) {
-  const int64_t dim[] = {1, 1, r->dim / 2}, last = r->limit - 1;
-  lp_value *near = lp_graph_floats(&b->g, 3, dim, r->inverse);
-  if (!r->beyond) return near;
-  lp_op *highest = lp_graph_begin(&b->g, LP_ONNX_ReduceMax, 1, &b->positions, 1);
-  if (highest) lp_op_set_i64(b->g.module, highest, "keepdims", 0);
-  lp_value *in[] = {lp_graph_op2(&b->g, LP_ONNX_Greater, lp_graph_end(&b->g, highest), lp_graph_ints(&b->g, 1, &last)),
-                    lp_graph_floats(&b->g, 3, dim, r->beyond), near};
-  if (!in[0] || !in[1] || !in[2]) return NULL;
-  return lp_graph_end(&b->g, lp_graph_begin(&b->g, LP_ONNX_Where, 3, in, 1));
-}
-
-/* Cosines and sines of the positions, in f32. */
-static void make_tables(lp_builder *b, int32_t rotary) {
-  static const int64_t last = 2;
-  const lp_rotary *r = &b->d->rotary[rotary];
-  if (b->cosine[rotary]) return;
-  b->g.node = lp_arena_format(b->g.module->arena, "rotary_emb%s", rotary ? "_local" : "");
-  lp_value *positions = lp_graph_cast(&b->g, b->positions, LP_F32);
-  lp_value *column = lp_graph_op2(&b->g, LP_ONNX_Unsqueeze, positions, lp_graph_ints(&b->g, 1, &last));
-  lp_value *angles = lp_graph_op2(&b->g, LP_ONNX_Mul, column, frequencies(b, r));
-  b->cosine[rotary] = lp_part_scaled(b, lp_graph_op1(&b->g, LP_ONNX_Cos, angles), r->scale);
-  b->sine[rotary] = lp_part_scaled(b, lp_graph_op1(&b->g, LP_ONNX_Sin, angles), r->scale);
-}
-
-static lp_value *rotated(lp_builder *b, lp_value *x, int64_t heads) {
-  int32_t rotary = b->d->layer[b->index].rotary;
-  if (rotary < 0 || !x) return x;
-  const char *node = b->g.node;
-  make_tables(b, rotary);
-  b->g.node = node;
-  lp_value *in[] = {x, b->cosine[rotary], b->sine[rotary]};
-  lp_op *op = in[1] && in[2] ? lp_graph_begin(&b->g, LP_ONNX_RotaryEmbedding, 3, in, 1) : NULL;
-  if (!op) return NULL;
-  lp_op_set_i64(b->g.module, op, "num_heads", heads);
-  lp_op_set_i64(b->g.module, op, "rotary_embedding_dim", b->d->rotary[rotary].dim);
-  if (b->d->rotary_interleaved) lp_op_set_i64(b->g.module, op, "interleaved", 1);
-  return lp_graph_end(&b->g, op);
-}
-
-/* Queries or keys [b, s, heads * d] with a norm over each head. */
-static lp_value *normed_heads(lp_builder *b, lp_value *x, lp_role role, int64_t heads) {
-  int64_t d = b->d->head_dim, apart[] = {0, 0, heads, d}, joined[] = {0, 0, heads * d};
-  if (!b->d->names[role]) return x;
-  if (b->d->norm_whole_heads) return norm(b, x, role, heads * d);
-  x = lp_graph_op2(&b->g, LP_ONNX_Reshape, x, lp_graph_ints(&b->g, 4, apart));
-  x = norm(b, x, role, d);
-  return lp_graph_op2(&b->g, LP_ONNX_Reshape, x, lp_graph_ints(&b->g, 3, joined));
-}
-
-/* Queries, keys and values of the layer: [b, s, heads * d] each. */
-static void project(lp_builder *b, lp_value *x, lp_value *qkv[3]) {
-  static const lp_role roles[] = {LP_ROLE_Q, LP_ROLE_K, LP_ROLE_V};
-  const lp_decoder *d = b->d;
-  int64_t widths[] = {d->heads * d->head_dim, d->kv_heads * d->head_dim, d->kv_heads * d->head_dim};
-  int64_t all = widths[0] + widths[1] + widths[2], first = 0;
-  bool packed = d->names[LP_ROLE_QKV] != NULL;
-  if (packed && d->transposed) {
-    lp_value *in[] = {lp_part_linear(b, x, LP_ROLE_QKV, d->hidden, (lp_span){0, all, all}),
-                      lp_graph_ints(&b->g, 3, widths)};
-    lp_op *split = lp_graph_begin(&b->g, LP_ONNX_Split, 2, in, 3);
-    if (split) lp_op_set_i64(b->g.module, split, "axis", 2);
-    lp_value *ok = lp_graph_end(&b->g, split);
-    for (int i = 0; i < 3; i++)
-      qkv[i] = ok ? split->out[i] : NULL;
-    return;
-  }
-  for (int i = 0; i < 3; i++) {
-    qkv[i] = packed ? lp_part_linear(b, x, LP_ROLE_QKV, d->hidden, (lp_span){first, widths[i], all})
-                    : lp_part_whole(b, x, roles[i], d->hidden, widths[i]);
-    if (!d->names[LP_ROLE_Q_NORM]) qkv[i] = clipped(b, qkv[i], d->clip_qkv);
-    first += widths[i];
-  }
-}
-
-/* The past keys, or values, of this layer. */
-static lp_value *past(const lp_builder *b, bool values) {
-  return b->g.block->arg[2 + 2 * b->index + values];
-}
-
-static lp_value *attention(lp_builder *b, lp_value *x, lp_value **present) {
-  const lp_decoder *d = b->d;
-  lp_module *m = b->g.module;
-  lp_value *qkv[3];
-  project(b, x, qkv);
-  qkv[0] = normed_heads(b, qkv[0], LP_ROLE_Q_NORM, d->heads);
-  qkv[1] = normed_heads(b, qkv[1], LP_ROLE_K_NORM, d->kv_heads);
-  for (int i = 0; d->names[LP_ROLE_Q_NORM] && i < 3; i++)
-    qkv[i] = clipped(b, qkv[i], d->clip_qkv);
-  qkv[0] = rotated(b, qkv[0], d->heads);
-  qkv[1] = rotated(b, qkv[1], d->kv_heads);
-  if (!qkv[0] || !qkv[1] || !qkv[2]) return NULL;
-  lp_part_enter(b, LP_ROLE_O);
-  lp_value *in[] = {qkv[0], qkv[1], qkv[2], NULL, past(b, false), past(b, true)};
-  lp_op *op = lp_graph_begin(&b->g, LP_ONNX_Attention, 6, in, 3);
-  if (!op) return NULL;
-  lp_op_set_i64(m, op, "q_num_heads", d->heads);
-  lp_op_set_i64(m, op, "kv_num_heads", d->kv_heads);
-  lp_op_set_i64(m, op, "is_causal", 1);
-  lp_op_set_f64(m, op, "scale", d->attention_scale);
-  if (d->attention_softcap > 0) lp_op_set_f64(m, op, "softcap", d->attention_softcap);
-  if (d->layer[b->index].window > 0) lp_op_set_i64(m, op, "left_window_size", d->layer[b->index].window - 1);
-  lp_value *y = lp_graph_end(&b->g, op);
-  if (!y) return NULL;
-  present[0] = op->out[1];
-  present[1] = op->out[2];
-  return lp_part_whole(b, y, LP_ROLE_O, d->heads * d->head_dim, d->hidden);
 }
 
 /* ---- feed-forward ------------------------------------------------------------------------------------------------ */
@@ -205,7 +60,7 @@ static lp_value *added(lp_builder *b, lp_value *x, lp_value *branch) {
 
 static lp_value *layer(lp_builder *b, lp_value *x, lp_value **present) {
   lp_value *in = norm_if_named(b, x, LP_ROLE_ATTENTION_NORM);
-  lp_value *branch = norm_if_named(b, attention(b, in, present), LP_ROLE_ATTENTION_END_NORM);
+  lp_value *branch = norm_if_named(b, lp_part_attention(b, in, present), LP_ROLE_ATTENTION_END_NORM);
   lp_value *middle = added(b, x, branch);
   if (!b->d->parallel) in = norm_if_named(b, middle, LP_ROLE_MLP_NORM);
   branch = norm_if_named(b, mlp(b, in), LP_ROLE_MLP_END_NORM);
@@ -238,7 +93,7 @@ static lp_value *logits(lp_builder *b, lp_value *x) {
 
 /* input_ids, position_ids, then keys and values of each layer. */
 static lp_op *add_main(lp_module *m, const lp_decoder *d) {
-  int32_t count = 2 + 2 * (int32_t)d->layers;
+  const int32_t each = (int32_t)lp_decoder_caches(d), count = 2 + each * (int32_t)d->layers;
   lp_type *types = LP_NEW_ARRAY(m->arena, lp_type, count);
   const char **names = LP_NEW_ARRAY(m->arena, const char *, count);
   const lp_poly *ids[] = {lp_dim_symbol(m, "b"), lp_dim_symbol(m, "s")};
@@ -248,7 +103,7 @@ static lp_op *add_main(lp_module *m, const lp_decoder *d) {
   names[1] = "position_ids";
   for (int32_t i = 2; i < count; i++) {
     types[i] = lp_type_make(m, LP_F32, 4, rows);
-    names[i] = lp_arena_format(m->arena, "past_key_values.%d.%s", i / 2 - 1, i % 2 ? "value" : "key");
+    names[i] = lp_arena_format(m->arena, "past_key_values.%d.%s", (i - 2) / each, (i - 2) % each ? "value" : "key");
   }
   lp_op *func = lp_module_add_func(m, "main", count, types);
   for (int32_t i = 0; i < count; i++)
@@ -259,11 +114,11 @@ static lp_op *add_main(lp_module *m, const lp_decoder *d) {
 
 static void add_return(lp_builder *b, lp_op *func, lp_value **results) {
   lp_module *m = b->g.module;
-  int32_t count = 1 + 2 * (int32_t)b->d->layers;
+  const int32_t each = (int32_t)lp_decoder_caches(b->d), count = 1 + each * (int32_t)b->d->layers;
   const char **names = LP_NEW_ARRAY(m->arena, const char *, count);
   names[0] = "logits";
   for (int32_t i = 1; i < count; i++)
-    names[i] = lp_arena_format(m->arena, "present.%d.%s", (i - 1) / 2, i % 2 ? "key" : "value");
+    names[i] = lp_arena_format(m->arena, "present.%d.%s", (i - 1) / each, (i - 1) % each ? "value" : "key");
   for (int32_t i = 0; i < count; i++)
     results[i]->name = names[i];
   lp_op_append(b->g.block, lp_op_create(m, LP_OP_RETURN, LP_LOC_FILE(b->g.path), count, results, 0, NULL));
@@ -277,10 +132,11 @@ lp_status lp_decoder_build(lp_module *module, const lp_decoder *decoder, lp_weig
   weights->block = func->region;
   b.ids = func->region->arg[0];
   b.positions = func->region->arg[1];
-  lp_value **results = LP_NEW_ARRAY(module->arena, lp_value *, 1 + 2 * decoder->layers);
+  const int64_t each = lp_decoder_caches(decoder);
+  lp_value **results = LP_NEW_ARRAY(module->arena, lp_value *, 1 + each * decoder->layers);
   lp_value *x = embedded(&b);
   for (b.index = 0; b.index < decoder->layers && x; b.index++)
-    x = layer(&b, x, &results[1 + 2 * b.index]);
+    x = layer(&b, x, &results[1 + each * b.index]);
   results[0] = x ? logits(&b, x) : NULL;
   if (b.g.status != LP_OK) return b.g.status;
   LP_TRY(lp_weights_check_used(weights));

@@ -3,7 +3,7 @@
  * folder knows neither format.
  *
  * The graph computes in f32. Its inputs are input_ids, position_ids and past_key_values.N.key and .value, its outputs
- * logits and present.N.key and .value, as optimum names them. */
+ * logits and present.N.key and .value, as optimum names them. Latent attention has only the former of each. */
 #ifndef LP_DECODER_GRAPH_H
 #define LP_DECODER_GRAPH_H
 
@@ -24,6 +24,12 @@ typedef enum {
   LP_ROLE_Q_NORM,
   LP_ROLE_K_NORM,
   LP_ROLE_O,
+  LP_ROLE_Q_A, /* of latent attention: from the hidden state to the queries' latent, its norm, and from it to queries */
+  LP_ROLE_Q_A_NORM,
+  LP_ROLE_Q_B,
+  LP_ROLE_KV_A, /* to the latent and the rotated key; the latent's norm; from it to each head's keys and values */
+  LP_ROLE_KV_A_NORM,
+  LP_ROLE_KV_B,
   LP_ROLE_ATTENTION_END_NORM, /* norm of attention's result */
   LP_ROLE_MLP_NORM,           /* before the MLP */
   LP_ROLE_GATE,
@@ -83,14 +89,24 @@ typedef struct {
   bool normalised;       /* the weights are divided by their sum, to which `least` is added */
   double least, scale;   /* the weights are multiplied by `scale` */
   int64_t groups, taken; /* only experts of the `taken` best of `groups` groups are chosen; 0: all */
+  int64_t summed;        /* a group is as good as the sum of so many of its greatest scores */
   double jitter;         /* LP_ROUTE_MIXER: twice the distance, relative to the greatest, is near */
 } lp_mixture;
+
+/* Latent attention: keys and values of all heads are products of one latent, and all heads share a rotated key. Queries
+ * and keys of a head have `plain` elements and `rotated` ones. */
+typedef struct {
+  int64_t rank /* of the latent; 0: the usual attention */, query_rank /* 0: none */;
+  int64_t plain, rotated, value; /* elements of a head */
+  double epsilon;                /* of the latents' norms */
+} lp_latent;
 
 typedef struct {
   const char *const *names; /* [LP_ROLE_COUNT]; NULL: the family has no such weight */
   int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, positions /* learned; 0: none */;
   const lp_decoder_layer *layer; /* [layers] */
   const lp_rotary *rotary;
+  lp_latent latent; /* with it `kv_heads` is 1, and `head_dim` the elements of the cache: rank + rotated */
   lp_mixture mixture;
   lp_norm_kind norm;
   double epsilon, norm_offset; /* the offset is added to scales: 1 for Gemma */

@@ -76,14 +76,6 @@ static lp_value *mixer_step(lp_builder *b, lp_value *scores, lp_value *left, lp_
   return at_index(b, with_axis(b, LP_ONNX_Softmax, near, -1), *index);
 }
 
-/* Both along the last axis. */
-static lp_value *joined(lp_builder *b, lp_value *x, lp_value *y) {
-  lp_value *in[] = {x, y};
-  lp_op *op = x && y ? lp_graph_begin(&b->g, LP_ONNX_Concat, 2, in, 1) : NULL;
-  if (op) lp_op_set_i64(b->g.module, op, "axis", -1);
-  return lp_graph_end(&b->g, op);
-}
-
 static lp_value *mixed(lp_builder *b, lp_value *scores, lp_value **index) {
   lp_value *most, *at[2], *second;
   lp_value *first = mixer_step(b, scores, scores, &most, &at[0]);
@@ -92,11 +84,11 @@ static lp_value *mixed(lp_builder *b, lp_value *scores, lp_value **index) {
   lp_op *op = in[2] ? lp_graph_begin(&b->g, LP_ONNX_ScatterElements, 3, in, 1) : NULL;
   if (op) lp_op_set_i64(b->g.module, op, "axis", -1);
   second = mixer_step(b, scores, lp_graph_end(&b->g, op), &most, &at[1]);
-  *index = second ? joined(b, at[0], at[1]) : NULL;
-  return joined(b, first, second);
+  *index = second ? lp_part_joined(b, at[0], at[1]) : NULL;
+  return lp_part_joined(b, first, second);
 }
 
-/* The scores by which experts are chosen, -inf outside of the groups with the greatest sums of two scores. */
+/* The scores by which experts are chosen, -inf outside of the groups with the greatest sums of scores. */
 static lp_value *in_groups(lp_builder *b, lp_value *scores) {
   const lp_mixture *m = &b->d->mixture;
   const int64_t size = m->groups > 0 ? m->experts / m->groups : 0, apart[] = {0, 0, m->groups, size};
@@ -106,7 +98,7 @@ static lp_value *in_groups(lp_builder *b, lp_value *scores) {
   for (int64_t e = 0; e < m->experts; e++)
     group_of[e] = e / size;
   lp_value *best = lp_graph_op2(&b->g, LP_ONNX_Reshape, scores, lp_graph_ints(&b->g, 4, apart));
-  best = sum_of(b, greatest(b, best, size < 2 ? size : 2, &index), -1, false);
+  best = sum_of(b, greatest(b, best, size < m->summed ? size : m->summed, &index), -1, false);
   (void)greatest(b, best, m->taken, &index);
   index = unsqueezed(b, index, -1);
   lp_value *taken =
@@ -122,7 +114,8 @@ static lp_value *route(lp_builder *b, lp_value *x, lp_value **index) {
   lp_value *scores = lp_part_whole(b, x, LP_ROLE_ROUTER, b->d->hidden, m->experts), *y, *bias = NULL;
   switch (m->route) {
   case LP_ROUTE_SOFTMAX:
-    y = greatest(b, with_axis(b, LP_ONNX_Softmax, scores, -1), m->chosen, index);
+    scores = with_axis(b, LP_ONNX_Softmax, scores, -1);
+    y = greatest(b, in_groups(b, scores), m->chosen, index);
     break;
   case LP_ROUTE_CHOSEN:
     y = with_axis(b, LP_ONNX_Softmax, greatest(b, scores, m->chosen, index), -1);

@@ -51,6 +51,38 @@ lp_value *lp_part_scaled(lp_builder *b, lp_value *x, double factor) {
   return factor == 1 || !x ? x : lp_graph_op2(&b->g, LP_ONNX_Mul, x, lp_graph_float(&b->g, factor));
 }
 
+lp_value *lp_part_joined(lp_builder *b, lp_value *x, lp_value *y) {
+  lp_value *in[] = {x, y};
+  lp_op *op = x && y ? lp_graph_begin(&b->g, LP_ONNX_Concat, 2, in, 1) : NULL;
+  if (op) lp_op_set_i64(b->g.module, op, "axis", -1);
+  return lp_graph_end(&b->g, op);
+}
+
+lp_value *lp_part_norm(lp_builder *b, lp_value *x, lp_role role, int64_t size, double epsilon) {
+  const lp_decoder *d = b->d;
+  lp_value *in[] = {x, NULL, NULL};
+  lp_status status = LP_OK;
+  lp_part_enter(b, role);
+  if (!x || b->g.status != LP_OK) return NULL;
+  if (d->norm == LP_NORM_LAYER_PLAIN) {
+    float *ones = LP_NEW_ARRAY(b->g.module->arena, float, size);
+    for (int64_t i = 0; i < size; i++)
+      ones[i] = 1;
+    in[1] = lp_graph_floats(&b->g, 1, &size, ones);
+  } else {
+    status = lp_weights_vector(b->w, lp_part_name(b, role, ".weight"), 0, size, size, d->norm_offset, &in[1]);
+  }
+  bool biased = d->norm == LP_NORM_LAYER && lp_part_has(b, role, ".bias");
+  if (status == LP_OK && biased)
+    status = lp_weights_vector(b->w, lp_part_name(b, role, ".bias"), 0, size, size, 0, &in[2]);
+  if (status != LP_OK) return lp_part_fail(b, status);
+  lp_kind kind = d->norm == LP_NORM_RMS ? LP_ONNX_RMSNormalization : LP_ONNX_LayerNormalization;
+  lp_op *op = lp_graph_begin(&b->g, kind, biased ? 3 : 2, in, 1);
+  if (op) lp_op_set_i64(b->g.module, op, "axis", -1);
+  if (op) lp_op_set_f64(b->g.module, op, "epsilon", epsilon);
+  return lp_graph_end(&b->g, op);
+}
+
 lp_value *lp_part_activated(lp_builder *b, lp_value *x) {
   static const struct {
     const char *name;

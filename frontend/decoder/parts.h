@@ -11,6 +11,7 @@ typedef struct {
   lp_weights *w;
   lp_value *ids, *positions;
   lp_value *cosine[2], *sine[2]; /* [b, s, dim / 2] of each rotary, made at the first use */
+  lp_value *numbers;             /* [b, s, heads]: the number of each head, made at the first use */
   int64_t index;                 /* of the layer; -1 outside of layers */
 } lp_builder;
 
@@ -18,6 +19,11 @@ typedef struct {
 typedef struct {
   int64_t first, count, all;
 } lp_span;
+
+/* The caches of a layer: keys and values, or latents only. */
+static inline int64_t lp_decoder_caches(const lp_decoder *d) {
+  return d->latent.rank > 0 ? 1 : 2;
+}
 
 /* The name of the role's weight in the layer: "model.layers.3.mlp.up_proj" + ".weight". */
 const char *lp_part_name(const lp_builder *b, lp_role role, const char *suffix);
@@ -31,9 +37,15 @@ lp_value *lp_part_fail(lp_builder *b, lp_status status);
 lp_value *lp_part_linear(lp_builder *b, lp_value *x, lp_role role, int64_t inputs, lp_span out);
 lp_value *lp_part_whole(lp_builder *b, lp_value *x, lp_role role, int64_t inputs, int64_t outputs);
 lp_value *lp_part_scaled(lp_builder *b, lp_value *x, double factor);
+/* Both along the last axis. */
+lp_value *lp_part_joined(lp_builder *b, lp_value *x, lp_value *y);
+/* Builds a norm over the last axis, which has `size` elements. */
+lp_value *lp_part_norm(lp_builder *b, lp_value *x, lp_role role, int64_t size, double epsilon);
 lp_value *lp_part_activated(lp_builder *b, lp_value *x);
 /* act(gate x) * up x, then down */
 lp_value *lp_part_gated(lp_builder *b, lp_value *x, lp_role gate, lp_role up, lp_role down, int64_t ffn);
+/* The layer's attention; `present` gets its caches, lp_decoder_caches of them (attention.c). */
+lp_value *lp_part_attention(lp_builder *b, lp_value *x, lp_value **present);
 /* The sum of the experts that each token chooses, and of the shared MLP (mixture.c). */
 lp_value *lp_part_mixture(lp_builder *b, lp_value *x);
 

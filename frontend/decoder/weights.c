@@ -193,6 +193,57 @@ lp_status lp_weights_stack(lp_weights *w, int64_t count, const char *const *name
   return g.status;
 }
 
+/* The transposed rows of each head, one after the other. */
+typedef struct {
+  lp_made_file made;
+  const uint8_t *from;
+  lp_weight_stack part;
+  int64_t bytes; /* of an element */
+} turned_heads;
+
+static void make_turned(const lp_made_file *file, uint8_t *out) {
+  const turned_heads *t = (const turned_heads *)file;
+  const lp_weight_stack *p = &t->part;
+  for (int64_t head = 0; head < p->experts; head++)
+    for (int64_t column = 0; column < p->columns; column++)
+      for (int64_t row = 0; row < p->rows; row++, out += t->bytes)
+        memcpy(out, t->from + ((head * p->all + p->first + row) * p->columns + column) * t->bytes, (size_t)t->bytes);
+}
+
+static const char *add_turned(lp_weights *w, const lp_stored *t, lp_weight_stack part) {
+  turned_heads *made = LP_NEW(w->module->arena, turned_heads);
+  const char *file = lp_arena_format(w->module->arena, "%s#%s#turned", t->file, t->name);
+  const int64_t bytes = lp_dtype_bits(t->dtype) / 8;
+  *made = (turned_heads){.made = {(size_t)(part.experts * part.rows * part.columns * bytes), make_turned},
+                         .from = w->assumed != LP_DTYPE_COUNT ? NULL : lp_weights_bytes(w, t),
+                         .part = part,
+                         .bytes = bytes};
+  lp_map_put(w->module->made, file, made);
+  return file;
+}
+
+lp_status lp_weights_heads(lp_weights *w, const char *name, lp_weight_stack part, bool transposed, lp_value **out) {
+  lp_arena *arena = w->module->arena;
+  lp_stored *t;
+  lp_graph g = graph_at(w, name);
+  const char **files = LP_NEW_ARRAY(arena, const char *, part.experts);
+  int64_t *offsets = LP_NEW_ARRAY(arena, int64_t, part.experts);
+  LP_TRY(find_matrix(w, name, part.experts * part.all, part.columns, &t));
+  LP_TRY(narrow(w, t));
+  if (t->group || t->form)
+    return lp_error(w->diag, LP_LOC_FILE(w->path), "the matrix '%s' of heads is packed, which is not supported", name);
+  const char *turned = transposed ? add_turned(w, t, part) : NULL;
+  const int64_t row = t->bytes / t->dim[0];
+  for (int64_t e = 0; e < part.experts; e++) {
+    files[e] = turned ? turned : t->file;
+    offsets[e] = turned ? e * part.rows * row : t->offset + (e * part.all + part.first) * row;
+  }
+  const int64_t dim[] = {part.experts * (transposed ? part.columns : part.rows), transposed ? part.rows : part.columns};
+  const lp_type type = lp_type_static(w->module, t->dtype, 2, dim);
+  *out = lp_graph_cast(&g, joined(&g, t, type, (int32_t)part.experts, files, offsets, part.rows * row), LP_F32);
+  return g.status;
+}
+
 lp_status lp_weights_vector(lp_weights *w, const char *name, int64_t first, int64_t count, int64_t all, double offset,
                             lp_value **out) {
   lp_stored *t;

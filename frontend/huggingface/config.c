@@ -181,7 +181,7 @@ static lp_status read_numbers(const lp_config *r) {
   if (f->query_scalar > 0)
     LP_TRY(lp_config_positive(r->root, "query_pre_attn_scalar", f->query_scalar, &scalar, r->diag));
   else
-    scalar = (double)d->head_dim;
+    scalar = (double)(f->latent ? d->latent.plain + d->latent.rotated : d->head_dim);
   d->attention_scale = 1 / sqrt(scalar);
   LP_TRY(read_cap(r, "attn_logit_softcapping", f->attention_softcap, &d->attention_softcap));
   LP_TRY(read_cap(r, "final_logit_softcapping", f->logit_softcap, &d->logit_softcap));
@@ -202,12 +202,21 @@ static lp_dtype read_stored(const lp_config *r) {
 static lp_status read_groups(const lp_config *r) {
   lp_mixture *m = &r->out->mixture;
   m->least = 1e-20;
-  LP_TRY(lp_config_number(r->root, "routed_scaling_factor", 1, &m->scale, r->diag));
+  static const char *const methods[] = {"greedy", "group_limited_greedy", "noaux_tc"};
+  const lp_family_experts *f = r->family->mixture;
+  lp_json method = lp_json_member(r->root, "topk_method");
+  int32_t chosen_by = f->route == LP_ROUTE_SIGMOID ? 2 : 0;
+  LP_TRY(lp_config_number(r->root, "routed_scaling_factor", f->scale, &m->scale, r->diag));
   lp_json predictors = lp_json_member(r->root, "num_nextn_predict_layers");
   if (lp_json_is_given(&predictors))
     LP_TRY(lp_json_i64(&predictors, 0, LP_CONFIG_MOST_LAYERS, &r->out->predictors, r->diag));
-  LP_TRY(lp_config_size(r, "n_group", 1, &m->groups));
-  LP_TRY(lp_config_size(r, "topk_group", 1, &m->taken));
+  LP_TRY(lp_config_size(r, "n_group", f->groups, &m->groups));
+  LP_TRY(lp_config_size(r, "topk_group", f->taken, &m->taken));
+  if (lp_json_is_given(&method)) LP_TRY(lp_json_choice(&method, methods, LP_COUNT(methods), &chosen_by, r->diag));
+  if ((chosen_by == 2) != (f->route == LP_ROUTE_SIGMOID))
+    return lp_json_error(&method, r->diag, "models of type '%s' do not choose experts so", r->family->model_type);
+  if (chosen_by == 0) m->groups = m->taken = 1;
+  m->summed = f->summed;
   if (m->taken <= m->groups && m->experts % m->groups == 0 && m->chosen <= m->experts / m->groups * m->taken)
     return LP_OK;
   return lp_json_error(r->root, r->diag, "%" PRId64 " of %" PRId64 " groups of %" PRId64 " experts", m->taken,
@@ -233,6 +242,23 @@ static lp_status read_mixture(const lp_config *r) {
   if (m->chosen <= m->experts && (m->route != LP_ROUTE_MIXER || m->chosen == 2)) return LP_OK;
   return lp_json_error(r->root, r->diag, "num_experts_per_tok is %" PRId64 " of %" PRId64 " experts", m->chosen,
                        m->experts);
+}
+
+/* The sizes of latent attention. transformers leaves the epsilon of the latents' norms at its class's default. */
+static lp_status read_latent(const lp_config *r) {
+  lp_latent *l = &r->out->latent;
+  lp_json query = lp_json_member(r->root, "q_lora_rank");
+  if (!r->family->latent) return LP_OK;
+  l->epsilon = 1e-6;
+  if (!lp_json_is(&query, LP_JSON_NULL)) LP_TRY(lp_config_size(r, "q_lora_rank", 1536, &l->query_rank));
+  LP_TRY(lp_config_size(r, "kv_lora_rank", 512, &l->rank));
+  LP_TRY(lp_config_size(r, "qk_nope_head_dim", 128, &l->plain));
+  LP_TRY(lp_config_size(r, "qk_rope_head_dim", 64, &l->rotated));
+  LP_TRY(lp_config_size(r, "v_head_dim", 128, &l->value));
+  r->out->rotary_interleaved = lp_config_is_true(r, "rope_interleave", true);
+  r->out->kv_heads = 1;
+  r->out->head_dim = l->rank + l->rotated;
+  return LP_OK;
 }
 
 /* ---- the description --------------------------------------------------------------------------------------------- */
@@ -302,6 +328,7 @@ static lp_status read_config(lp_config *r) {
   }
   if (lp_json_is_given(&tied)) r->out->tied = lp_json_is_true(&tied);
   LP_TRY(read_sizes(r));
+  LP_TRY(read_latent(r));
   LP_TRY(read_activation(r));
   LP_TRY(read_numbers(r));
   LP_TRY(read_mixture(r));

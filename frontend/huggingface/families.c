@@ -112,6 +112,56 @@ static const char *const glm4_moe_names[LP_ROLE_COUNT] = {
     [LP_ROLE_SHARED_UP] = LAYER("mlp.shared_experts.up_proj"),
     [LP_ROLE_SHARED_DOWN] = LAYER("mlp.shared_experts.down_proj")};
 
+static const char *const deepseek_names[LP_ROLE_COUNT] = {
+    LLAMA_TOP,
+    LLAMA_NORMS,
+    [LP_ROLE_Q] = LAYER("self_attn.q_proj"),
+    [LP_ROLE_Q_A] = LAYER("self_attn.q_a_proj"),
+    [LP_ROLE_Q_A_NORM] = LAYER("self_attn.q_a_layernorm"),
+    [LP_ROLE_Q_B] = LAYER("self_attn.q_b_proj"),
+    [LP_ROLE_KV_A] = LAYER("self_attn.kv_a_proj_with_mqa"),
+    [LP_ROLE_KV_A_NORM] = LAYER("self_attn.kv_a_layernorm"),
+    [LP_ROLE_KV_B] = LAYER("self_attn.kv_b_proj"),
+    LLAMA_O,
+    LLAMA_MLP,
+    MLP_ROUTER,
+    MLP_EXPERTS,
+    PACKED_EXPERTS,
+    [LP_ROLE_ROUTER_BIAS] = LAYER("mlp.gate.e_score_correction_bias"),
+    [LP_ROLE_SHARED_GATE] = LAYER("mlp.shared_experts.gate_proj"),
+    [LP_ROLE_SHARED_UP] = LAYER("mlp.shared_experts.up_proj"),
+    [LP_ROLE_SHARED_DOWN] = LAYER("mlp.shared_experts.down_proj")};
+
+static const lp_family_experts deepseek2_experts = {.experts_key = "n_routed_experts",
+                                                    .experts = 64,
+                                                    .chosen = -1,
+                                                    .ffn_key = "moe_intermediate_size",
+                                                    .ffn = 1407,
+                                                    .shared_key = "n_shared_experts",
+                                                    .shared = 2,
+                                                    .counts_shared = true,
+                                                    .grouped = true,
+                                                    .groups = 1,
+                                                    .taken = 1,
+                                                    .scale = 1,
+                                                    .summed = 1};
+static const lp_family_experts deepseek3_experts = {.experts_key = "n_routed_experts",
+                                                    .experts = 256,
+                                                    .chosen = 8,
+                                                    .ffn_key = "moe_intermediate_size",
+                                                    .ffn = 2048,
+                                                    .shared_key = "n_shared_experts",
+                                                    .shared = 1,
+                                                    .counts_shared = true,
+                                                    .route = LP_ROUTE_SIGMOID,
+                                                    .normalised_key = "norm_topk_prob",
+                                                    .normalised = true,
+                                                    .grouped = true,
+                                                    .groups = 8,
+                                                    .taken = 4,
+                                                    .dense = 3,
+                                                    .scale = 2.5,
+                                                    .summed = 2};
 static const lp_family_experts glm4_experts = {.experts_key = "n_routed_experts",
                                                .experts = 128,
                                                .chosen = 8,
@@ -124,7 +174,11 @@ static const lp_family_experts glm4_experts = {.experts_key = "n_routed_experts"
                                                .normalised_key = "norm_topk_prob",
                                                .normalised = true,
                                                .grouped = true,
-                                               .dense = 1};
+                                               .groups = 1,
+                                               .taken = 1,
+                                               .dense = 1,
+                                               .scale = 1,
+                                               .summed = 2};
 static const lp_family_experts mixtral_experts = {.experts_key = "num_local_experts",
                                                   .experts = 8,
                                                   .chosen = 2,
@@ -195,6 +249,13 @@ static const lp_size_keys gpt2_keys = {.hidden = "n_embd",
 /* Other keys of all families with experts, and of Qwen's. */
 #define MIXTURE_KEYS " num_experts num_local_experts num_experts_per_tok output_router_logits router_aux_loss_coef "
 #define QWEN_MIXTURE_KEYS "moe_intermediate_size norm_topk_prob decoder_sparse_step mlp_only_layers "
+#define DEEPSEEK_KEYS                                                                                                  \
+  MIXTURE_KEYS                                                                                                         \
+  "moe_intermediate_size norm_topk_prob n_routed_experts n_shared_experts n_group topk_group topk_method "             \
+  "scoring_func "                                                                                                      \
+  "routed_scaling_factor first_k_dense_replace moe_layer_freq ep_size aux_loss_alpha seq_aux q_lora_rank "             \
+  "kv_lora_rank "                                                                                                      \
+  "qk_nope_head_dim qk_rope_head_dim qk_head_dim v_head_dim "
 
 static const lp_family families[] = {
     {LLAMA("llama", llama_names, 1e-6, 1e4)},
@@ -226,6 +287,11 @@ static const lp_family families[] = {
      .own_keys = MIXTURE_KEYS "embedding_multiplier attention_multiplier residual_multiplier logits_scaling "},
     {LLAMA("phimoe", mixtral_names, 1e-5, 1e6), .norm = LP_NORM_LAYER, .kv_heads = 8, .windows = LP_WINDOW_ALL,
      .mixture = &phimoe_experts, .own_keys = MIXTURE_KEYS "router_jitter_noise input_jitter_noise lm_head_bias "},
+    {LLAMA("deepseek_v2", deepseek_names, 1e-6, 1e4), .latent = true, .head_dim = 64, .vocab = 102400,
+     .mixture = &deepseek2_experts, .own_keys = DEEPSEEK_KEYS},
+    {LLAMA("deepseek_v3", deepseek_names, 1e-6, 1e4), .latent = true, .head_dim = 64, .vocab = 129280,
+     .mixture = &deepseek3_experts,
+     .own_keys = DEEPSEEK_KEYS "rope_interleave num_mtp_layers num_nextn_predict_layers "},
     {.model_type = "glm4_moe",
      .names = glm4_moe_names,
      .keys = &usual_keys,

@@ -26,8 +26,11 @@ typedef struct {
   lp_route route;
   const char *normalised_key; /* NULL: always `normalised` */
   bool normalised;            /* the key's default */
-  bool grouped;               /* reads n_group, topk_group, routed_scaling_factor and first_k_dense_replace */
-  int64_t dense;              /* default of first_k_dense_replace */
+  /* Reads n_group, topk_group, routed_scaling_factor and first_k_dense_replace; their defaults. */
+  bool grouped;
+  int64_t groups, taken, dense;
+  double scale;
+  int64_t summed; /* as in lp_mixture */
 } lp_family_experts;
 
 /* The keys of config.json that have two spellings. */
@@ -59,6 +62,7 @@ typedef struct {
   bool multiplies;      /* factors of embeddings, scores, branches and logits */
   bool tied, parallel, transposed, norm_whole_heads;
   const lp_family_experts *mixture; /* NULL: none */
+  bool latent;                      /* latent attention, with rotary positions of neighbours */
   bool scales_embedding;            /* scales by the square root of the hidden size */
   bool two_bases;                   /* layers with a window rotate by rope_local_base_freq */
 } lp_family;

@@ -112,12 +112,20 @@ lp_status lp_config_check_values(const lp_config *r) {
   lp_json scaled = lp_json_member(r->root, "scale_attn_weights");
   if (lp_json_is_given(&scaled) && !lp_json_is_true(&scaled))
     return lp_json_error(&scaled, r->diag, "attention without a scale is not supported");
-  static const char *const same[][2] = {{"mlp_type", "default"}, {"norm_type", "layer_norm"}};
+  const bool sigmoid = r->family->mixture && r->family->mixture->route == LP_ROUTE_SIGMOID;
+  const char *const same[][2] = {
+      {"mlp_type", "default"}, {"norm_type", "layer_norm"}, {"scoring_func", sigmoid ? "sigmoid" : "softmax"}};
   for (size_t i = 0; i < LP_COUNT(same); i++) {
     lp_json at = lp_json_member(r->root, same[i][0]);
     if (lp_json_is_given(&at) && !lp_json_equals(&at, same[i][1]))
       return lp_json_error(&at, r->diag, "only '%s' is supported", same[i][1]);
   }
+  lp_json every = lp_json_member(r->root, "moe_layer_freq"), divided = lp_json_member(r->root, "norm_topk_prob");
+  if (lp_json_is_given(&every) && !(lp_json_is(&every, LP_JSON_INTEGER) && every.value->integer == 1))
+    return lp_json_error(&every, r->diag, "only 1 is supported: every layer after the dense ones has experts");
+  if (lp_streq(r->family->model_type, "deepseek_v2") && lp_json_is_true(&divided))
+    return lp_json_error(&divided, r->diag, "transformers does not divide the weights of '%s' by their sum: remove it",
+                         r->family->model_type);
   lp_json kinds = lp_json_member(r->whole, "architectures"), kind = lp_json_item(&kinds, 0);
   const char *name = lp_json_text_or(&kind, "ForCausalLM");
   bool is_part = r->whole != r->root && lp_has_suffix(name, "ForConditionalGeneration");

@@ -129,6 +129,7 @@ static lp_status read_rope(const lp_config *r, const lp_json *at, int64_t size, 
  * have no implementation of the others with it. */
 static lp_status rotated_size(const lp_config *r, const lp_json *parameters, int64_t *out) {
   double partial;
+  const int64_t whole = r->family->latent ? r->out->latent.rotated : r->out->head_dim;
   lp_json type = lp_json_member(parameters, "rope_type"), old = lp_json_member(parameters, "type");
   bool scaled = !lp_json_equals(lp_json_is_given(&type) ? &type : &old, "default");
   LP_TRY(lp_config_positive(r->root, "partial_rotary_factor", r->family->partial, &partial, r->diag));
@@ -142,12 +143,21 @@ static lp_status rotated_size(const lp_config *r, const lp_json *parameters, int
             r->family->model_type);
     partial = 1;
   }
-  *out = (int64_t)((double)r->out->head_dim * fmin(partial, 2)); /* more than a head is refused */
-  if (*out >= 2 && *out % 2 == 0 && *out <= r->out->head_dim) return LP_OK;
-  return lp_json_error(r->root, r->diag,
-                       "%" PRId64 " of the %" PRId64
-                       " elements of a head rotate; an even number of at least 2 is needed",
-                       *out, r->out->head_dim);
+  *out = (int64_t)((double)whole * fmin(partial, 2)); /* more than a head is refused */
+  if (*out >= 2 && *out % 2 == 0 && *out <= whole) return LP_OK;
+  return lp_json_error(
+      r->root, r->diag,
+      "%" PRId64 " of the %" PRId64 " elements of a head rotate; an even number of at least 2 is needed", *out, whole);
+}
+
+/* DeepSeek multiplies scores by the square of YaRN's scale as well (transformers' yarn_apply_mscale). */
+static lp_status scale_scores(const lp_config *r, const lp_json *at, const lp_rope *rope) {
+  double of_all;
+  LP_TRY(lp_config_number(at, "mscale_all_dim", 0, &of_all, r->diag));
+  if (!r->family->latent || rope->kind == LP_ROPE_DEFAULT || of_all == 0) return LP_OK;
+  const double scale = lp_rotary_yarn_scale(rope->factor, of_all);
+  r->out->attention_scale *= scale * scale;
+  return LP_OK;
 }
 
 /* As in transformers, `rope_scaling` replaces `rope_parameters`, or with two bases adds to that of full attention. */
@@ -164,6 +174,7 @@ lp_status lp_config_read_rotary(const lp_config *r) {
   LP_TRY(lp_config_positive(r->root, "rope_local_base_freq", rope[1].theta, &rope[1].theta, r->diag));
   LP_TRY(rotated_size(r, &shared, &size));
   LP_TRY(read_rope(r, &shared, size, &rope[0]));
+  LP_TRY(scale_scores(r, &shared, &rope[0]));
   if (apart && scaled) LP_TRY(read_rope(r, &scaling, size, &rope[0]));
   if (apart) LP_TRY(read_rope(r, &local, size, &rope[1]));
   for (int i = 0; i < 2; i++)

@@ -87,8 +87,10 @@ static lp_status cache_attention(cache_pass *c, lp_op *attention, int64_t layer)
   if (!lp_op_bool(attention, "causal", false) && !c->has_past)
     return lp_error(c->diag, attention->loc, "attention is not causal, so it can keep no KV cache");
   if (!c->has_past) LP_TRY(lp_kv_lengthen_mask(c->module, &c->masks, attention, c->diag));
+  const bool shared = lp_op_in(attention, 1) == lp_op_in(attention, 2); /* latents are keys and values */
   LP_TRY(cache_operand(c, attention, 1, layer));
-  return cache_operand(c, attention, 2, layer);
+  if (shared) lp_op_set_in(attention, 2, lp_op_in(attention, 1));
+  return shared ? LP_OK : cache_operand(c, attention, 2, layer);
 }
 
 /* ---- attention to an encoder's states ---------------------------------------------------------------------------- */

@@ -252,7 +252,7 @@ static lp_status check_attention(const lp_lowering *l) {
 
 lp_status lp_lower_attention(lp_lowering *l) {
   lp_value *q = lp_op_in(l->op, 0), *k = lp_op_in(l->op, 1), *v = lp_op_in(l->op, 2);
-  bool three = q->type.rank == 3;
+  bool three = q->type.rank == 3, shared = k == v && lp_op_in(l->op, 4) == lp_op_in(l->op, 5);
   LP_TRY(check_attention(l));
   int64_t heads = lp_op_i64(l->op, "q_num_heads", 0), kv_heads = lp_op_i64(l->op, "kv_num_heads", heads);
   if (!three && !lp_type_static_dim(q->type, 1, &heads))
@@ -263,7 +263,7 @@ lp_status lp_lower_attention(lp_lowering *l) {
   v = split_heads(l, v, kv_heads);
   if (!q || !k || !v) return lp_lower_refuse(l, "has a width that its heads do not divide");
   k = join_past(l, lp_op_in(l->op, 4), heads_first(l, k, three));
-  v = join_past(l, lp_op_in(l->op, 5), heads_first(l, v, three));
+  v = shared ? k : join_past(l, lp_op_in(l->op, 5), heads_first(l, v, three));
   lp_value *y = build_attention(l, q, k, v, three, heads);
   l->result[0] = lp_build_reshape(&l->b, y, lp_type_with_dtype(l->op->out[0]->type, y->type.dtype));
   l->result[1] = k;

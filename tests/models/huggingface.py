@@ -26,6 +26,12 @@ def like_llama(**more: Any) -> dict[str, Any]:
             "num_key_value_heads": 2, "max_position_embeddings": 128, "pad_token_id": 0} | more
 
 
+def like_deepseek(**more: Any) -> dict[str, Any]:
+    return like_llama(num_key_value_heads=4, q_lora_rank=12, kv_lora_rank=16, qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=10,
+                      n_routed_experts=8, n_shared_experts=2, moe_intermediate_size=12) | more
+
+
+DEEPSEEK_YARN = {"rope_type": "yarn", "factor": 4.0, "mscale": 0.7, "mscale_all_dim": 0.9, "original_max_position_embeddings": 32}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 32}
 LONGROPE = {"rope_type": "longrope", "short_factor": [1.0, 1.1, 1.3], "long_factor": [1.5, 2.5, 4.0]}
@@ -90,6 +96,16 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "glm4_moe-groups": ("glm4_moe", like_llama(num_hidden_layers=2, head_dim=8, n_routed_experts=8, num_experts_per_tok=3,
                                                moe_intermediate_size=12, n_group=4, topk_group=2, first_k_dense_replace=0,
                                                norm_topk_prob=False), "float32"),
+    "deepseek_v2": ("deepseek_v2", like_deepseek(q_lora_rank=None, num_experts_per_tok=2, routed_scaling_factor=2.0,
+                                                 first_k_dense_replace=1, num_hidden_layers=3), "float32"),
+    "deepseek_v2-groups-bf16": ("deepseek_v2", like_deepseek(topk_method="group_limited_greedy", n_group=4, topk_group=2,
+                                                             num_experts_per_tok=3, attention_bias=True, mlp_bias=True,
+                                                             rope_scaling=DEEPSEEK_YARN), "bfloat16"),
+    "deepseek_v3": ("deepseek_v3", like_deepseek(n_group=4, topk_group=2, num_experts_per_tok=3, first_k_dense_replace=1,
+                                                 rope_scaling=DEEPSEEK_YARN), "float32"),
+    "deepseek_v3-halves": ("deepseek_v3", like_deepseek(n_group=1, topk_group=1, num_experts_per_tok=2, norm_topk_prob=False,
+                                                        rope_interleave=False, first_k_dense_replace=0, attention_bias=True),
+                           "float32"),
     "gpt2": ("gpt2", {"n_embd": 25, "n_layer": 2, "n_head": 5, "n_positions": 128}, "float32"),
     "qwen3-both": ("qwen3", like_llama(head_dim=8, rope_theta=500.0), "float32"),
     "gemma3-both": ("gemma3_text", like_llama(head_dim=8, sliding_window=6, query_pre_attn_scalar=20, rope_theta=500.0,

@@ -1,0 +1,207 @@
+/* The attention of a layer: over keys and values of heads, or over latents. */
+#include "frontend/decoder/parts.h"
+
+static lp_value *clipped(lp_builder *b, lp_value *x, double limit) {
+  if (limit == 0 || !x) return x;
+  lp_value *in[] = {x, lp_graph_float(&b->g, -limit), lp_graph_float(&b->g, limit)};
+  return lp_graph_end(&b->g, lp_graph_begin(&b->g, LP_ONNX_Clip, 3, in, 1));
+}
+
+/* ---- attention --------------------------------------------------------------------------------------------------- */
+
+/* The frequencies [1, 1, dim / 2]: those beyond the limit when a position of any sequence reaches it, as in
+ * transformers' longrope_frequency_update. */
+static lp_value *frequencies(lp_builder *b, const lp_rotary *r) {
+  const int64_t dim[] = {1, 1, r->dim / 2}, last = r->limit - 1;
+  lp_value *near = lp_graph_floats(&b->g, 3, dim, r->inverse);
+  if (!r->beyond) return near;
+  lp_op *highest = lp_graph_begin(&b->g, LP_ONNX_ReduceMax, 1, &b->positions, 1);
+  if (highest) lp_op_set_i64(b->g.module, highest, "keepdims", 0);
+  lp_value *in[] = {lp_graph_op2(&b->g, LP_ONNX_Greater, lp_graph_end(&b->g, highest), lp_graph_ints(&b->g, 1, &last)),
+                    lp_graph_floats(&b->g, 3, dim, r->beyond), near};
+  if (!in[0] || !in[1] || !in[2]) return NULL;
+  return lp_graph_end(&b->g, lp_graph_begin(&b->g, LP_ONNX_Where, 3, in, 1));
+}
+
+/* Cosines and sines of the positions, in f32. */
+static void make_tables(lp_builder *b, int32_t rotary) {
+  static const int64_t last = 2;
+  const lp_rotary *r = &b->d->rotary[rotary];
+  if (b->cosine[rotary]) return;
+  b->g.node = lp_arena_format(b->g.module->arena, "rotary_emb%s", rotary ? "_local" : "");
+  lp_value *positions = lp_graph_cast(&b->g, b->positions, LP_F32);
+  lp_value *column = lp_graph_op2(&b->g, LP_ONNX_Unsqueeze, positions, lp_graph_ints(&b->g, 1, &last));
+  lp_value *angles = lp_graph_op2(&b->g, LP_ONNX_Mul, column, frequencies(b, r));
+  b->cosine[rotary] = lp_part_scaled(b, lp_graph_op1(&b->g, LP_ONNX_Cos, angles), r->scale);
+  b->sine[rotary] = lp_part_scaled(b, lp_graph_op1(&b->g, LP_ONNX_Sin, angles), r->scale);
+}
+
+static lp_value *rotated(lp_builder *b, lp_value *x, int64_t heads) {
+  int32_t rotary = b->d->layer[b->index].rotary;
+  if (rotary < 0 || !x) return x;
+  const char *node = b->g.node;
+  make_tables(b, rotary);
+  b->g.node = node;
+  lp_value *in[] = {x, b->cosine[rotary], b->sine[rotary]};
+  lp_op *op = in[1] && in[2] ? lp_graph_begin(&b->g, LP_ONNX_RotaryEmbedding, 3, in, 1) : NULL;
+  if (!op) return NULL;
+  lp_op_set_i64(b->g.module, op, "num_heads", heads);
+  lp_op_set_i64(b->g.module, op, "rotary_embedding_dim", b->d->rotary[rotary].dim);
+  if (b->d->rotary_interleaved) lp_op_set_i64(b->g.module, op, "interleaved", 1);
+  return lp_graph_end(&b->g, op);
+}
+
+/* Queries or keys [b, s, heads * d] with a norm over each head. */
+static lp_value *normed_heads(lp_builder *b, lp_value *x, lp_role role, int64_t heads) {
+  int64_t d = b->d->head_dim, apart[] = {0, 0, heads, d}, joined[] = {0, 0, heads * d};
+  if (!b->d->names[role]) return x;
+  if (b->d->norm_whole_heads) return lp_part_norm(b, x, role, heads * d, b->d->epsilon);
+  x = lp_graph_op2(&b->g, LP_ONNX_Reshape, x, lp_graph_ints(&b->g, 4, apart));
+  x = lp_part_norm(b, x, role, d, b->d->epsilon);
+  return lp_graph_op2(&b->g, LP_ONNX_Reshape, x, lp_graph_ints(&b->g, 3, joined));
+}
+
+/* Parts of the last axis; all NULL after a failure. */
+static void split(lp_builder *b, lp_value *x, int32_t count, const int64_t *widths, lp_value **parts) {
+  lp_value *in[] = {x, lp_graph_ints(&b->g, count, widths)};
+  lp_op *op = x ? lp_graph_begin(&b->g, LP_ONNX_Split, 2, in, count) : NULL;
+  if (op) lp_op_set_i64(b->g.module, op, "axis", x->type.rank - 1);
+  lp_value *ok = lp_graph_end(&b->g, op);
+  for (int32_t i = 0; i < count; i++)
+    parts[i] = ok ? op->out[i] : NULL;
+}
+
+/* Queries, keys and values of the layer: [b, s, heads * d] each. */
+static void project(lp_builder *b, lp_value *x, lp_value *qkv[3]) {
+  static const lp_role roles[] = {LP_ROLE_Q, LP_ROLE_K, LP_ROLE_V};
+  const lp_decoder *d = b->d;
+  int64_t widths[] = {d->heads * d->head_dim, d->kv_heads * d->head_dim, d->kv_heads * d->head_dim};
+  int64_t all = widths[0] + widths[1] + widths[2], first = 0;
+  bool packed = d->names[LP_ROLE_QKV] != NULL;
+  if (packed && d->transposed) {
+    split(b, lp_part_linear(b, x, LP_ROLE_QKV, d->hidden, (lp_span){0, all, all}), 3, widths, qkv);
+    return;
+  }
+  for (int i = 0; i < 3; i++) {
+    qkv[i] = packed ? lp_part_linear(b, x, LP_ROLE_QKV, d->hidden, (lp_span){first, widths[i], all})
+                    : lp_part_whole(b, x, roles[i], d->hidden, widths[i]);
+    if (!d->names[LP_ROLE_Q_NORM]) qkv[i] = clipped(b, qkv[i], d->clip_qkv);
+    first += widths[i];
+  }
+}
+
+/* Attends over the past and new rows of keys and values, [b, s, heads * d]; the last operator's results are the caches. */
+static lp_op *attend(lp_builder *b, lp_value *q, lp_value *k, lp_value *v) {
+  const lp_decoder *d = b->d;
+  lp_module *m = b->g.module;
+  const int64_t caches = lp_decoder_caches(d), first = 2 + caches * b->index;
+  if (!q || !k || !v) return NULL;
+  lp_part_enter(b, LP_ROLE_O);
+  lp_value *in[] = {q, k, v, NULL, b->g.block->arg[first], b->g.block->arg[first + caches - 1]};
+  lp_op *op = lp_graph_begin(&b->g, LP_ONNX_Attention, 6, in, 3);
+  if (!op) return NULL;
+  lp_op_set_i64(m, op, "q_num_heads", d->heads);
+  lp_op_set_i64(m, op, "kv_num_heads", d->kv_heads);
+  lp_op_set_i64(m, op, "is_causal", 1);
+  lp_op_set_f64(m, op, "scale", d->attention_scale);
+  if (d->attention_softcap > 0) lp_op_set_f64(m, op, "softcap", d->attention_softcap);
+  if (d->layer[b->index].window > 0) lp_op_set_i64(m, op, "left_window_size", d->layer[b->index].window - 1);
+  return lp_graph_end(&b->g, op) ? op : NULL;
+}
+
+/* ---- latents ----------------------------------------------------------------------------------------------------- */
+
+static lp_value *reshaped(lp_builder *b, lp_value *x, int64_t heads, int64_t width) {
+  const int64_t joined[] = {0, 0, heads * width}, apart[] = {0, 0, heads, width};
+  const bool flat = x && x->type.rank == 4;
+  return x ? lp_graph_op2(&b->g, LP_ONNX_Reshape, x, lp_graph_ints(&b->g, flat ? 3 : 4, flat ? joined : apart)) : NULL;
+}
+
+/* [b, s, heads]: the number of each head. */
+static lp_value *numbers(lp_builder *b) {
+  const int64_t heads = b->d->heads;
+  int64_t *each = LP_NEW_ARRAY(b->g.module->arena, int64_t, heads);
+  if (b->numbers) return b->numbers;
+  for (int64_t i = 0; i < heads; i++)
+    each[i] = i;
+  b->g.node = "heads";
+  lp_value *all = lp_graph_op1(&b->g, LP_ONNX_Shape, b->ids);
+  all = lp_part_joined(b, all, lp_graph_ints(&b->g, 1, &heads));
+  b->numbers = all ? lp_graph_op2(&b->g, LP_ONNX_Expand, lp_graph_ints(&b->g, heads, each), all) : NULL;
+  return b->numbers;
+}
+
+/* Multiplies [b, s, heads, n] by each head's own rows of KV_B, those of keys or of values: KV_B expands a latent to the
+ * heads' keys and values. Because (W x) . q = x . (W^T q), queries go to latents instead, and so does the result. */
+static lp_value *by_head(lp_builder *b, lp_value *x, bool values) {
+  const lp_latent *l = &b->d->latent;
+  lp_value *in[] = {x, numbers(b), NULL};
+  if (!x || b->g.status != LP_OK) return NULL;
+  const char *name = lp_part_name(b, LP_ROLE_KV_B, ".weight");
+  lp_weight_stack part = {.experts = b->d->heads,
+                          .first = values ? l->plain : 0,
+                          .rows = values ? l->value : l->plain,
+                          .all = l->plain + l->value,
+                          .columns = l->rank};
+  lp_status status = lp_weights_heads(b->w, name, part, !values, &in[2]);
+  if (status != LP_OK) return lp_part_fail(b, status);
+  b->g.node = name;
+  lp_op *op = lp_graph_begin(&b->g, LP_ONNX_Experts, 3, in, 1);
+  if (op) lp_op_set_i64(b->g.module, op, "experts", b->d->heads);
+  return lp_graph_end(&b->g, op);
+}
+
+/* Queries of heads: over latents, then the rotated part. */
+static lp_value *latent_queries(lp_builder *b, lp_value *x) {
+  const lp_latent *l = &b->d->latent;
+  const int64_t heads = b->d->heads, widths[] = {l->plain, l->rotated}, width = l->plain + l->rotated;
+  lp_value *parts[2];
+  if (l->query_rank > 0) {
+    x = lp_part_whole(b, x, LP_ROLE_Q_A, b->d->hidden, l->query_rank);
+    x = lp_part_norm(b, x, LP_ROLE_Q_A_NORM, l->query_rank, l->epsilon);
+    x = lp_part_whole(b, x, LP_ROLE_Q_B, l->query_rank, heads * width);
+  } else {
+    x = lp_part_whole(b, x, LP_ROLE_Q, b->d->hidden, heads * width);
+  }
+  split(b, reshaped(b, x, heads, width), 2, widths, parts);
+  parts[0] = by_head(b, parts[0], false);
+  parts[1] = rotated(b, reshaped(b, parts[1], heads, l->rotated), heads);
+  x = lp_part_joined(b, parts[0], reshaped(b, parts[1], heads, l->rotated));
+  return reshaped(b, x, heads, l->rank + l->rotated);
+}
+
+/* Multi-head latent attention (DeepSeek-AI, "DeepSeek-V2", section 2.1) in the form in which the cache has latents: one
+ * head of keys, the latent and a rotated part, of which the latent is also the value. */
+static lp_value *latent_attention(lp_builder *b, lp_value *x, lp_value **present) {
+  const lp_latent *l = &b->d->latent;
+  const int64_t heads = b->d->heads, all = l->rank + l->rotated, widths[] = {l->rank, l->rotated};
+  lp_value *q = latent_queries(b, x), *parts[2];
+  lp_value *k = lp_part_linear(b, x, LP_ROLE_KV_A, b->d->hidden, (lp_span){0, l->rank, all});
+  lp_value *turned = lp_part_linear(b, x, LP_ROLE_KV_A, b->d->hidden, (lp_span){l->rank, l->rotated, all});
+  turned = rotated(b, turned, 1);
+  k = lp_part_joined(b, lp_part_norm(b, k, LP_ROLE_KV_A_NORM, l->rank, l->epsilon), turned);
+  lp_op *op = attend(b, q, k, k);
+  if (!op) return NULL;
+  present[0] = op->out[1];
+  split(b, reshaped(b, op->out[0], heads, all), 2, widths, parts);
+  lp_value *y = reshaped(b, by_head(b, parts[0], true), heads, l->value);
+  return lp_part_whole(b, y, LP_ROLE_O, heads * l->value, b->d->hidden);
+}
+
+lp_value *lp_part_attention(lp_builder *b, lp_value *x, lp_value **present) {
+  const lp_decoder *d = b->d;
+  lp_value *qkv[3];
+  if (d->latent.rank > 0) return latent_attention(b, x, present);
+  project(b, x, qkv);
+  qkv[0] = normed_heads(b, qkv[0], LP_ROLE_Q_NORM, d->heads);
+  qkv[1] = normed_heads(b, qkv[1], LP_ROLE_K_NORM, d->kv_heads);
+  for (int i = 0; d->names[LP_ROLE_Q_NORM] && i < 3; i++)
+    qkv[i] = clipped(b, qkv[i], d->clip_qkv);
+  qkv[0] = rotated(b, qkv[0], d->heads);
+  qkv[1] = rotated(b, qkv[1], d->kv_heads);
+  lp_op *op = attend(b, qkv[0], qkv[1], qkv[2]);
+  if (!op) return NULL;
+  present[0] = op->out[1];
+  present[1] = op->out[2];
+  return lp_part_whole(b, op->out[0], LP_ROLE_O, d->heads * d->head_dim, d->hidden);
+}
