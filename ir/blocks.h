@@ -23,6 +23,7 @@ struct lp_block_form {
   int group;     /* elements that share a scale */
   int bits;      /* codes are at least 0 and below 2^bits with minima, else at least -2^(bits - 1) */
   bool mins;
+  bool powers; /* d is a power of two, from 2^-128 to 2^127 */
   void (*split)(const uint8_t *block, lp_block_parts *out);
 };
 

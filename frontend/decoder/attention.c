@@ -66,7 +66,7 @@ static void split(lp_builder *b, lp_value *x, int32_t count, const int64_t *widt
   lp_value *in[] = {x, lp_graph_ints(&b->g, count, widths)};
   lp_op *op = x ? lp_graph_begin(&b->g, LP_ONNX_Split, 2, in, count) : NULL;
   if (op) lp_op_set_i64(b->g.module, op, "axis", x->type.rank - 1);
-  lp_value *ok = lp_graph_end(&b->g, op);
+  const bool ok = lp_graph_end(&b->g, op) && op;
   for (int32_t i = 0; i < count; i++)
     parts[i] = ok ? op->out[i] : NULL;
 }
@@ -90,15 +90,21 @@ static void project(lp_builder *b, lp_value *x, lp_value *qkv[3]) {
   }
 }
 
-/* Attends over the past and new rows of keys and values, [b, s, heads * d]; the last operator's results are the caches. */
+/* Attends over the past and new rows of keys and values, [b, s, heads * d]; results 1 and 2 are the caches. */
 static lp_op *attend(lp_builder *b, lp_value *q, lp_value *k, lp_value *v) {
   const lp_decoder *d = b->d;
   lp_module *m = b->g.module;
   const int64_t caches = lp_decoder_caches(d), first = 2 + caches * b->index;
   if (!q || !k || !v) return NULL;
   lp_part_enter(b, LP_ROLE_O);
-  lp_value *in[] = {q, k, v, NULL, b->g.block->arg[first], b->g.block->arg[first + caches - 1]};
-  lp_op *op = lp_graph_begin(&b->g, LP_ONNX_Attention, 6, in, 3);
+  lp_value *past[] = {b->g.block->arg[first], b->g.block->arg[first + caches - 1]};
+  lp_value *in[] = {q, k, v, NULL, past[0], past[1], NULL, NULL};
+  if (d->names[LP_ROLE_SINKS]) {
+    const char *name = lp_part_name(b, LP_ROLE_SINKS, "");
+    lp_status status = lp_weights_vector(b->w, name, 0, d->heads, d->heads, 0, &in[7]);
+    if (status != LP_OK) return (void)lp_part_fail(b, status), NULL;
+  }
+  lp_op *op = lp_graph_begin(&b->g, LP_ONNX_Attention, in[7] ? 8 : 6, in, 3);
   if (!op) return NULL;
   lp_op_set_i64(m, op, "q_num_heads", d->heads);
   lp_op_set_i64(m, op, "kv_num_heads", d->kv_heads);

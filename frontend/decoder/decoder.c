@@ -120,7 +120,7 @@ static void add_return(lp_builder *b, lp_op *func, lp_value **results) {
   for (int32_t i = 1; i < count; i++)
     names[i] = lp_arena_format(m->arena, "present.%d.%s", (i - 1) / each, (i - 1) % each ? "value" : "key");
   for (int32_t i = 0; i < count; i++)
-    results[i]->name = names[i];
+    if (results[i]) results[i]->name = names[i];
   lp_op_append(b->g.block, lp_op_create(m, LP_OP_RETURN, LP_LOC_FILE(b->g.path), count, results, 0, NULL));
   lp_op_set_strs(m, func, "outputs", names, count);
 }

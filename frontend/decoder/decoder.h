@@ -24,12 +24,6 @@ typedef enum {
   LP_ROLE_Q_NORM,
   LP_ROLE_K_NORM,
   LP_ROLE_O,
-  LP_ROLE_Q_A, /* of latent attention: from the hidden state to the queries' latent, its norm, and from it to queries */
-  LP_ROLE_Q_A_NORM,
-  LP_ROLE_Q_B,
-  LP_ROLE_KV_A, /* to the latent and the rotated key; the latent's norm; from it to each head's keys and values */
-  LP_ROLE_KV_A_NORM,
-  LP_ROLE_KV_B,
   LP_ROLE_ATTENTION_END_NORM, /* norm of attention's result */
   LP_ROLE_MLP_NORM,           /* before the MLP */
   LP_ROLE_GATE,
@@ -49,6 +43,13 @@ typedef enum {
   LP_ROLE_SHARED_UP,
   LP_ROLE_SHARED_DOWN,
   LP_ROLE_SHARED_SCALE, /* [1][hidden]: the shared MLP counts by its sigmoid */
+  LP_ROLE_SINKS,        /* for each head a score that takes part in the softmax; the name ends as in the file */
+  LP_ROLE_Q_A, /* of latent attention: from the hidden state to the queries' latent, its norm, and from it to queries */
+  LP_ROLE_Q_A_NORM,
+  LP_ROLE_Q_B,
+  LP_ROLE_KV_A, /* to the latent and the rotated key; the latent's norm; from it to each head's keys and values */
+  LP_ROLE_KV_A_NORM,
+  LP_ROLE_KV_B,
   LP_ROLE_COUNT
 } lp_role;
 
@@ -89,6 +90,8 @@ typedef struct {
   bool normalised;       /* the weights are divided by their sum, to which `least` is added */
   double least, scale;   /* the weights are multiplied by `scale` */
   int64_t groups, taken; /* only experts of the `taken` best of `groups` groups are chosen; 0: all */
+  bool alternate;        /* the file's matrices of gates and ups are one, and it is transposed */
+  double limit, alpha;   /* 0: the usual gated MLP; else (up + 1) gate sigmoid(alpha gate), both clamped by the limit */
   int64_t summed;        /* a group is as good as the sum of so many of its greatest scores */
   double jitter;         /* LP_ROUTE_MIXER: twice the distance, relative to the greatest, is near */
 } lp_mixture;

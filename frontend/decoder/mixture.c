@@ -1,4 +1,5 @@
 /* Mixtures of experts: the router, the products of the experts that it chooses, and their sum. */
+#include "base/file.h"
 #include "frontend/decoder/parts.h"
 
 #include <math.h>
@@ -15,17 +16,31 @@ static const char *const *expert_names(const lp_builder *b, lp_role role, int64_
   return names;
 }
 
+/* The bias of one tensor of all experts, [experts][outputs] in the file; NULL in *out: it has none. */
+static lp_status add_bias(lp_builder *b, lp_role role, int64_t count, lp_value **out) {
+  const char *name = lp_part_name(b, role, "");
+  const bool weight = lp_has_suffix(name, ".weight");
+  name = lp_arena_format(b->g.module->arena, "%.*s%s", (int)(strlen(name) - (weight ? strlen(".weight") : 0)), name,
+                         weight ? ".bias" : "_bias");
+  lp_stored *t = lp_weights_find(b->w, name);
+  if (!t) return LP_OK;
+  if (t->rank == 2 && t->dim[0] == b->d->mixture.experts) *t->dim *= t->dim[1], t->rank = 1;
+  return lp_weights_vector(b->w, name, 0, count, count, 0, out);
+}
+
 /* Rows x [b, s, j or 1, inputs] times their experts' outputs [first, first + out.count). */
 static lp_value *experts(lp_builder *b, lp_value *x, lp_value *index, lp_role role, int64_t inputs, lp_span out) {
   int64_t count, each = b->d->mixture.experts;
-  lp_value *in[] = {x, index, NULL};
+  lp_value *in[] = {x, index, NULL, NULL};
   if (!x || !index || b->g.status != LP_OK) return NULL;
   const char *const *names = expert_names(b, role, &count);
   b->g.node = names[0];
   lp_weight_stack part = {.experts = each, .first = out.first, .rows = out.count, .all = out.all, .columns = inputs};
   lp_status status = lp_weights_stack(b->w, count, names, part, &in[2]);
   if (status != LP_OK) return lp_part_fail(b, status);
-  lp_op *op = lp_graph_begin(&b->g, LP_ONNX_Experts, 3, in, 1);
+  status = add_bias(b, role, each * out.count, &in[3]);
+  if (status != LP_OK) return lp_part_fail(b, status);
+  lp_op *op = lp_graph_begin(&b->g, LP_ONNX_Experts, in[3] ? 4 : 3, in, 1);
   if (op) lp_op_set_i64(b->g.module, op, "experts", each);
   return lp_graph_end(&b->g, op);
 }
@@ -52,7 +67,7 @@ static lp_value *greatest(lp_builder *b, lp_value *x, int64_t count, lp_value **
   lp_value *in[] = {x, lp_graph_ints(&b->g, 1, &count)};
   lp_op *op = x ? lp_graph_begin(&b->g, LP_ONNX_TopK, 2, in, 2) : NULL;
   lp_value *values = lp_graph_end(&b->g, op);
-  *index = values ? op->out[1] : NULL;
+  *index = values && op ? op->out[1] : NULL;
   return values;
 }
 
@@ -93,7 +108,7 @@ static lp_value *in_groups(lp_builder *b, lp_value *scores) {
   const lp_mixture *m = &b->d->mixture;
   const int64_t size = m->groups > 0 ? m->experts / m->groups : 0, apart[] = {0, 0, m->groups, size};
   lp_value *index;
-  if (m->taken == m->groups || !scores) return scores;
+  if (m->taken == m->groups || size == 0 || !scores) return scores;
   int64_t *group_of = LP_NEW_ARRAY(b->g.module->arena, int64_t, m->experts);
   for (int64_t e = 0; e < m->experts; e++)
     group_of[e] = e / size;
@@ -111,7 +126,7 @@ static lp_value *in_groups(lp_builder *b, lp_value *scores) {
 /* The weights [b, s, chosen] of the chosen experts, and their numbers. */
 static lp_value *route(lp_builder *b, lp_value *x, lp_value **index) {
   const lp_mixture *m = &b->d->mixture;
-  lp_value *scores = lp_part_whole(b, x, LP_ROLE_ROUTER, b->d->hidden, m->experts), *y, *bias = NULL;
+  lp_value *scores = lp_part_whole(b, x, LP_ROLE_ROUTER, b->d->hidden, m->experts), *y = NULL, *bias = NULL;
   switch (m->route) {
   case LP_ROUTE_SOFTMAX:
     scores = with_axis(b, LP_ONNX_Softmax, scores, -1);
@@ -142,6 +157,19 @@ static lp_value *route(lp_builder *b, lp_value *x, lp_value **index) {
   return lp_part_scaled(b, y, m->scale);
 }
 
+/* (up + 1) gate sigmoid(alpha gate), of gpt-oss; the gate is clamped from above only. */
+static lp_value *clamped(lp_builder *b, lp_value *gate, lp_value *up) {
+  const double limit = b->d->mixture.limit;
+  lp_value *bounds[] = {up, lp_graph_float(&b->g, -limit), lp_graph_float(&b->g, limit)};
+  if (!gate || !up) return NULL;
+  gate = lp_graph_op2(&b->g, LP_ONNX_Min, gate, lp_graph_float(&b->g, limit));
+  up = lp_graph_end(&b->g, lp_graph_begin(&b->g, LP_ONNX_Clip, 3, bounds, 1));
+  lp_op *op = lp_graph_begin(&b->g, LP_ONNX_Swish, 1, &gate, 1);
+  if (op) lp_op_set_f64(b->g.module, op, "alpha", b->d->mixture.alpha);
+  gate = lp_graph_end(&b->g, op);
+  return lp_graph_op2(&b->g, LP_ONNX_Mul, gate, lp_graph_op2(&b->g, LP_ONNX_Add, up, lp_graph_float(&b->g, 1)));
+}
+
 lp_value *lp_part_mixture(lp_builder *b, lp_value *x) {
   const lp_decoder *d = b->d;
   const int64_t n = d->mixture.ffn;
@@ -149,9 +177,10 @@ lp_value *lp_part_mixture(lp_builder *b, lp_value *x) {
   bool packed = !d->names[LP_ROLE_EXPERT_GATE] || lp_part_has(b, LP_ROLE_EXPERTS_GATE_UP, "");
   lp_role first = packed ? LP_ROLE_EXPERTS_GATE_UP : LP_ROLE_EXPERT_GATE;
   lp_role second = packed ? LP_ROLE_EXPERTS_GATE_UP : LP_ROLE_EXPERT_UP;
-  y = lp_part_activated(b, experts(b, rows, index, first, d->hidden, (lp_span){0, n, packed ? 2 * n : n}));
+  y = experts(b, rows, index, first, d->hidden, (lp_span){0, n, packed ? 2 * n : n});
+  if (d->mixture.limit == 0) y = lp_part_activated(b, y);
   lp_value *up = experts(b, rows, index, second, d->hidden, (lp_span){packed ? n : 0, n, packed ? 2 * n : n});
-  y = lp_graph_op2(&b->g, LP_ONNX_Mul, y, up);
+  y = d->mixture.limit == 0 ? lp_graph_op2(&b->g, LP_ONNX_Mul, y, up) : clamped(b, y, up);
   y = experts(b, y, index, packed ? LP_ROLE_EXPERTS_DOWN : LP_ROLE_EXPERT_DOWN, n, (lp_span){0, d->hidden, d->hidden});
   y = lp_graph_op2(&b->g, LP_ONNX_Mul, y, unsqueezed(b, weights, -1));
   y = sum_of(b, y, 2, false);

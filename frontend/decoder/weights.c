@@ -188,6 +188,7 @@ lp_status lp_weights_stack(lp_weights *w, int64_t count, const char *const *name
     files[e] = t->file;
     offsets[e] = t->offset + first * row;
   }
+  if (!t) return lp_error(w->diag, LP_LOC_FILE(w->path), "'%s' is the matrix of no expert", names[0]);
   const lp_type type = lp_type_static(w->module, t->dtype, 2, dim);
   *out = lp_graph_cast(&g, joined(&g, t, type, (int32_t)part.experts, files, offsets, part.rows * row), LP_F32);
   return g.status;

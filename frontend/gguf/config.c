@@ -27,9 +27,13 @@ enum { MOST_LAYERS = 1 << 12, MOST_SIZE = 1 << 28 };
 #define SHARED_EXPERT                                                                                                  \
   [LP_ROLE_SHARED_GATE] = BLOCK("ffn_gate_shexp"), [LP_ROLE_SHARED_UP] = BLOCK("ffn_up_shexp"),                        \
   [LP_ROLE_SHARED_DOWN] = BLOCK("ffn_down_shexp"), [LP_ROLE_SHARED_SCALE] = BLOCK("ffn_gate_inp_shexp")
+#define GPT_OSS                                                                                                        \
+  [LP_ROLE_ATTENTION_NORM] = BLOCK("attn_norm"), [LP_ROLE_MLP_NORM] = BLOCK("post_attention_norm"),                    \
+  [LP_ROLE_SINKS] = BLOCK("attn_sinks.weight")
 
 static const char *const qwen2moe_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, EXPERTS, SHARED_EXPERT};
 static const char *const qwen3moe_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, EXPERTS, HEAD_NORMS};
+static const char *const gpt_oss_names[LP_ROLE_COUNT] = {TOP, ATTENTION, EXPERTS, GPT_OSS};
 static const char *const llama_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, MLP};
 static const char *const mixtral_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, MLP, EXPERTS};
 static const char *const starcoder2_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, PLAIN_MLP};
@@ -65,6 +69,7 @@ typedef struct {
   int64_t wide;
   bool capped;     /* logits and scores have soft caps */
   bool sparse;     /* each layer has experts; `llama` has them where the file says how many */
+  bool clamped;    /* the experts of gpt-oss, which the softmax of the greatest scores weighs */
   bool normalised; /* the weights of the chosen experts are divided by their sum */
 } architecture;
 
@@ -73,6 +78,7 @@ static const architecture architectures[] = {
     {.name = "qwen2moe", .names = qwen2moe_names, .activation = "silu", .sparse = true},
     {.name = "qwen3moe", .names = qwen3moe_names, .activation = "silu", .sparse = true, .normalised = true},
     {.name = "olmoe", .names = qwen3moe_names, .activation = "silu", .norm_whole_heads = true, .sparse = true},
+    {.name = "gpt-oss", .names = gpt_oss_names, .activation = "silu", .pattern = 2, .sparse = true, .clamped = true},
     {.name = "qwen2", .names = llama_names, .activation = "silu"},
     {.name = "qwen3", .names = qwen3_names, .activation = "silu"},
     {.name = "gemma", .names = llama_names, .activation = "gelu_tanh", .scales_embedding = true},
@@ -314,6 +320,7 @@ static lp_status read_mixture(const reader *r) {
   if (r->out->names[LP_ROLE_SHARED_UP])
     LP_TRY(size_at(r, "expert_shared_feed_forward_length", r->out->ffn, &m->shared_ffn));
   m->normalised = r->arch->normalised;
+  if (r->arch->clamped) m->route = LP_ROUTE_CHOSEN, m->limit = 7, m->alpha = 1.702;
   m->scale = 1;
   if (m->chosen <= m->experts && r->out->names[LP_ROLE_ROUTER]) return LP_OK;
   return lp_error(r->diag, LP_LOC_FILE(r->file->path), "%" PRId64 " of %" PRId64 " experts are not supported for '%s'",

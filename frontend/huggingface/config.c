@@ -235,6 +235,9 @@ static lp_status read_mixture(const lp_config *r) {
   if (f->shared_key) LP_TRY(lp_config_size(r, f->shared_key, f->shared, &m->shared_ffn));
   m->route = f->route;
   m->scale = 1;
+  m->alternate = f->alternate;
+  if (f->limit > 0) LP_TRY(lp_config_positive(r->root, "swiglu_limit", f->limit, &m->limit, r->diag));
+  if (f->limit > 0) LP_TRY(lp_config_number(r->root, "swiglu_alpha", 1.702, &m->alpha, r->diag));
   m->normalised = f->normalised_key ? lp_config_is_true(r, f->normalised_key, f->normalised) : f->normalised;
   if (f->counts_shared) m->shared_ffn *= m->ffn;
   if (f->grouped) LP_TRY(read_groups(r));
@@ -255,6 +258,9 @@ static lp_status read_latent(const lp_config *r) {
   LP_TRY(lp_config_size(r, "qk_nope_head_dim", 128, &l->plain));
   LP_TRY(lp_config_size(r, "qk_rope_head_dim", 64, &l->rotated));
   LP_TRY(lp_config_size(r, "v_head_dim", 128, &l->value));
+  if (r->out->heads > LP_CONFIG_MOST_SIZE / (l->plain + l->value))
+    return lp_json_error(r->root, r->diag, "%" PRId64 " heads of %" PRId64 " and %" PRId64 " elements are too many",
+                         r->out->heads, l->plain, l->value);
   r->out->rotary_interleaved = lp_config_is_true(r, "rope_interleave", true);
   r->out->kv_heads = 1;
   r->out->head_dim = l->rank + l->rotated;

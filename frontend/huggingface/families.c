@@ -132,6 +132,24 @@ static const char *const deepseek_names[LP_ROLE_COUNT] = {
     [LP_ROLE_SHARED_UP] = LAYER("mlp.shared_experts.up_proj"),
     [LP_ROLE_SHARED_DOWN] = LAYER("mlp.shared_experts.down_proj")};
 
+static const char *const gpt_oss_names[LP_ROLE_COUNT] = {LLAMA_TOP,
+                                                         LLAMA_NORMS,
+                                                         LLAMA_QKV,
+                                                         LLAMA_O,
+                                                         [LP_ROLE_SINKS] = LAYER("self_attn.sinks"),
+                                                         [LP_ROLE_ROUTER] = LAYER("mlp.router"),
+                                                         [LP_ROLE_EXPERT_GATE] = LAYER("mlp.experts.gate"),
+                                                         [LP_ROLE_EXPERT_UP] = LAYER("mlp.experts.up"),
+                                                         [LP_ROLE_EXPERT_DOWN] = LAYER("mlp.experts.down")};
+
+static const lp_family_experts gpt_oss_experts = {.experts_key = "num_local_experts",
+                                                  .experts = 128,
+                                                  .chosen = 4,
+                                                  .ffn_key = "intermediate_size",
+                                                  .ffn = 2880,
+                                                  .route = LP_ROUTE_CHOSEN,
+                                                  .alternate = true,
+                                                  .limit = 7};
 static const lp_family_experts deepseek2_experts = {.experts_key = "n_routed_experts",
                                                     .experts = 64,
                                                     .chosen = -1,
@@ -287,6 +305,9 @@ static const lp_family families[] = {
      .own_keys = MIXTURE_KEYS "embedding_multiplier attention_multiplier residual_multiplier logits_scaling "},
     {LLAMA("phimoe", mixtral_names, 1e-5, 1e6), .norm = LP_NORM_LAYER, .kv_heads = 8, .windows = LP_WINDOW_ALL,
      .mixture = &phimoe_experts, .own_keys = MIXTURE_KEYS "router_jitter_noise input_jitter_noise lm_head_bias "},
+    {LLAMA("gpt_oss", gpt_oss_names, 1e-5, 1.5e5), .kv_heads = 8, .head_dim = 64, .windows = LP_WINDOW_PATTERN,
+     .window = 128, .pattern = 2, .mixture = &gpt_oss_experts,
+     .own_keys = MIXTURE_KEYS "swiglu_alpha swiglu_limit experts_per_token initial_context_length "},
     {LLAMA("deepseek_v2", deepseek_names, 1e-6, 1e4), .latent = true, .head_dim = 64, .vocab = 102400,
      .mixture = &deepseek2_experts, .own_keys = DEEPSEEK_KEYS},
     {LLAMA("deepseek_v3", deepseek_names, 1e-6, 1e4), .latent = true, .head_dim = 64, .vocab = 129280,

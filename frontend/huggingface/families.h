@@ -30,7 +30,9 @@ typedef struct {
   bool grouped;
   int64_t groups, taken, dense;
   double scale;
-  int64_t summed; /* as in lp_mixture */
+  int64_t summed; /* as in lp_mixture, like the next two */
+  bool alternate;
+  double limit; /* default of swiglu_limit; 0: the family does not read it */
 } lp_family_experts;
 
 /* The keys of config.json that have two spellings. */

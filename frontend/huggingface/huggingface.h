@@ -21,6 +21,10 @@ LP_MUST_USE lp_status lp_packing_read(const lp_json *root, lp_packing *out, lp_d
 /* Replaces the packed matrices of a checkpoint by codes and scales, and says what is rounded again. */
 LP_MUST_USE lp_status lp_packing_apply(const lp_packing *packing, lp_weights *weights);
 
+/* Replaces the matrices of experts of which gates and ups alternate by parts that the decoder's frontend knows
+ * (experts.c). */
+LP_MUST_USE lp_status lp_huggingface_part_experts(const lp_decoder *decoder, lp_weights *weights);
+
 /* Reads config.json into a description of the model, in `arena`. An unknown key that may affect the computation is an
  * error. `*is_part` tells whether it is the text model of a model of images and text. */
 LP_MUST_USE lp_status lp_huggingface_config(const char *path, lp_arena *arena, lp_decoder *out, bool *is_part,

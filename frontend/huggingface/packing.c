@@ -39,6 +39,7 @@ lp_status lp_packing_read(const lp_json *root, lp_packing *out, lp_diag *diag) {
   const lp_json size = lp_json_member(root, "group_size"), block = lp_json_member(root, "weight_block_size");
   const lp_json version = lp_json_member(root, "version"), format = lp_json_member(root, "checkpoint_format");
   *out = (lp_packing){.group = -1};
+  if (lp_json_equals(&method, "mxfp4")) return LP_OK; /* blocks have names of their own: experts.c */
   if (lp_json_equals(&method, "compressed-tensors")) return read_compressed(root, out, diag);
   if (lp_json_equals(&method, "fp8") || lp_json_equals(&method, "fbgemm_fp8")) {
     const lp_json rows = lp_json_item(&block, 0), columns = lp_json_item(&block, 1);

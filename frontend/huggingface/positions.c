@@ -170,6 +170,8 @@ lp_status lp_config_read_rotary(const lp_config *r) {
   bool scaled = lp_json_is_given(&scaling) && !(lp_json_is(&scaling, LP_JSON_OBJECT) && lp_json_count(&scaling) == 0);
   lp_json shared = apart ? full : scaled ? scaling : all;
   int64_t size = 0;
+  if (r->family->mixture && r->family->mixture->limit > 0 && !scaled && !lp_json_is_given(&all))
+    return lp_json_error(r->root, r->diag, "the key 'rope_parameters' is missing, or 'rope_scaling'");
   LP_TRY(lp_config_positive(r->root, "rope_theta", rope[0].theta, &rope[0].theta, r->diag));
   LP_TRY(lp_config_positive(r->root, "rope_local_base_freq", rope[1].theta, &rope[1].theta, r->diag));
   LP_TRY(rotated_size(r, &shared, &size));

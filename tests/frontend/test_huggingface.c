@@ -243,10 +243,15 @@ static const struct {
     {"{\"model_type\":\"deepseek_v3\"," SIZES "}", "tensor 'layers.0.self_attn.q_a_proj.weight' is missing"},
     {"{\"model_type\":\"deepseek_v3\",\"scoring_func\":\"softmax\"," SIZES "}", "only 'sigmoid' is supported"},
     {"{\"model_type\":\"deepseek_v3\",\"topk_method\":\"greedy\"," SIZES "}", "do not choose experts so"},
+    {"{\"model_type\":\"deepseek_v3\",\"v_head_dim\":268435456," SIZES "}", "elements are too many"},
     {"{\"model_type\":\"deepseek_v3\",\"moe_layer_freq\":2," SIZES "}", "only 1 is supported"},
     {"{\"model_type\":\"deepseek_v3\",\"qk_rope_head_dim\":3," SIZES "}", "3 of the 3 elements of a head rotate"},
     {"{\"model_type\":\"deepseek_v2\",\"norm_topk_prob\":true," SIZES "}", "does not divide the weights"},
     {"{\"model_type\":\"deepseek_v2\",\"rope_interleave\":true," SIZES "}", "this key is unknown"},
+    {"{\"model_type\":\"gpt_oss\",\"num_key_value_heads\":1," SIZES "}", "the key 'rope_parameters' is missing"},
+    {"{\"model_type\":\"gpt_oss\",\"num_key_value_heads\":1,\"rope_scaling\":{\"rope_type\":\"default\"},"
+     "\"head_dim\":4," SIZES "}",
+     "tensor 'layers.0.self_attn.sinks' is missing"},
     {"{\"model_type\":\"granitemoe\",\"num_key_value_heads\":1," SIZES "}",
      "tensor 'layers.0.mlp.router.layer.weight' is missing"},
     {"{\"model_type\":\"phimoe\",\"num_experts_per_tok\":1,\"num_key_value_heads\":1," SIZES "}",
@@ -382,4 +387,28 @@ LP_LOOP_TEST(experts_are_stacked, 0, LP_COUNT(mixtures)) {
 
 LP_TEST(a_folder_without_weights_is_refused) {
   expect_refused("{\"model_type\":\"llama\"," SIZES "}", "has neither model.safetensors nor");
+}
+
+/* Gates and ups of experts alternate, and blocks need scales of their shape. */
+LP_TEST(experts_that_are_damaged_are_refused) {
+#define GPT_OSS                                                                                                        \
+  "{\"model_type\":\"gpt_oss\",\"num_key_value_heads\":1,\"rope_scaling\":{\"rope_type\":\"default\"},\"head_dim\":"   \
+  "4," SIZES "}"
+#define TENSOR(name, type, shape, end)                                                                                 \
+  ",\"model.layers.0.mlp.experts." name "\":{\"dtype\":\"" type "\",\"shape\":[" shape "],\"data_offsets\":[0," end "]}"
+  static const struct {
+    const char *extra, *error;
+  } cases[] = {
+      {TENSOR("gate_up_proj_blocks", "U8", "1,2,1,16", "32"), "have no scales of their shape"},
+      {TENSOR("gate_up_proj_blocks", "U8", "1,2,1,16", "32") TENSOR("gate_up_proj_scales", "U8", "1,1,1", "1"),
+       "have no scales of their shape"},
+      {TENSOR("gate_up_proj", "F32", "4,4", "64"), "is no matrix of experts"},
+      {TENSOR("gate_up_proj", "F32", "1,4,4", "64") TENSOR("gate", "F32", "4,4", "64"), "occurs twice"},
+      {TENSOR("gate_up_proj", "F32", "1,4,3", "48"), "has not as many gates as ups"},
+      {TENSOR("gate_up_proj_bias", "F32", "1,3", "12"), "has not as many gates as ups"},
+  };
+  for (size_t i = 0; i < LP_COUNT(cases); i++) {
+    write_tensors("model.safetensors", NULL, cases[i].extra, 0);
+    expect_refused(GPT_OSS, cases[i].error);
+  }
 }

@@ -31,6 +31,9 @@ CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "qwen3moe-blocks": ("qwen3moe", "qwen3_moe", like_llama(hidden_size=64, head_dim=16, num_hidden_layers=1, num_experts=4,
                                                             num_experts_per_tok=2, moe_intermediate_size=32,
                                                             norm_topk_prob=True), "blocks"),
+    "gpt-oss": ("gpt-oss", "gpt_oss", like_llama(num_hidden_layers=1, hidden_size=32, intermediate_size=32, head_dim=8, num_local_experts=4,
+                                                 num_experts_per_tok=2, sliding_window=5, attention_bias=True,
+                                                 rope_parameters=YARN | {"rope_theta": 150000.0}), "mxfp4"),
     "olmoe": ("olmoe", "olmoe", like_llama(num_experts=6, num_experts_per_tok=3, intermediate_size=20), "float32"),
     "llama-k-blocks": ("llama", "llama", like_llama(hidden_size=256, intermediate_size=256, num_hidden_layers=1,
                                                     num_attention_heads=8, num_key_value_heads=2), "k-blocks"),
@@ -80,7 +83,8 @@ def packed(data: np.ndarray, number: int, dtype: str) -> tuple[Any, np.ndarray]:
     if dtype == "k-blocks":
         kind = gguf.GGMLQuantizationType[list(K_BLOCKS)[number % len(K_BLOCKS)]]
         return kind, k_blocks(kind, data.shape, number)
-    kind = gguf.GGMLQuantizationType[BLOCKS[number % len(BLOCKS)] if dtype == "blocks" else "F16"]
+    experts = dtype == "mxfp4" and data.ndim == 3
+    kind = gguf.GGMLQuantizationType["MXFP4" if experts else BLOCKS[number % len(BLOCKS)] if dtype == "blocks" else "F16"]
     return kind, gguf.quants.quantize(data, kind)
 
 
@@ -122,7 +126,7 @@ def add_settings(file: gguf.GGUFWriter, config: Any) -> None:
         file.add_rope_scaling_orig_ctx_len(config.original_max_position_embeddings)
         file.add_rope_scaling_attn_factors((1 + np.log(factor) / np.log(config.original_max_position_embeddings)) ** 0.5)
     window = getattr(config, "sliding_window", None)
-    if window and kind in ("gemma2", "gemma3_text", "phi3", "starcoder2"):
+    if window and kind in ("gpt_oss", "gemma2", "gemma3_text", "phi3", "starcoder2"):
         file.add_sliding_window(window)
     for key, add in (("attn_logit_softcapping", file.add_attn_logit_softcapping), ("clip_qkv", file.add_clamp_kqv),
                      ("final_logit_softcapping", file.add_final_logit_softcapping),
@@ -133,6 +137,8 @@ def add_settings(file: gguf.GGUFWriter, config: Any) -> None:
     if experts := getattr(config, "num_local_experts", None) or getattr(config, "num_experts", None):
         file.add_expert_count(experts)
         file.add_expert_used_count(config.num_experts_per_tok)
+        if kind == "gpt_oss":
+            file.add_expert_feed_forward_length(ffn)
         for key, add in (("moe_intermediate_size", file.add_expert_feed_forward_length),
                          ("shared_expert_intermediate_size", file.add_expert_shared_feed_forward_length)):
             if getattr(config, key, None):
@@ -167,7 +173,14 @@ def tensors(model: Any) -> list[tuple[int, str, Any]]:
     """The model's tensors, numbered. The gates of experts and what they gate, packed in one tensor, are apart."""
     found = []
     for i, (name, value) in enumerate(model.state_dict().items()):
-        if name.endswith("experts.gate_up_proj"):
+        if model.config.model_type == "gpt_oss" and ".experts." in name:  # transposed, and gates and ups alternate
+            name, end = (name.removesuffix("_bias"), ".bias") if name.endswith("_bias") else (name, ".weight")
+            value = value if end == ".bias" else value.transpose(1, 2)
+            parts = {"gate": value[:, ::2], "up": value[:, 1::2]} if "gate_up" in name else {"gate_up": value}
+            found += [(i, name.replace("gate_up", part) + end, half) for part, half in parts.items()]
+        elif name.endswith("sinks"):
+            found.append((i, name + ".weight", value))
+        elif name.endswith("experts.gate_up_proj"):
             gate, up = value.chunk(2, dim=1)
             found += [(i, name.replace("gate_up", part) + ".weight", half) for part, half in (("gate", gate), ("up", up))]
         else:
@@ -189,7 +202,7 @@ def write(path: Path, model: Any, architecture: str, dtype: str) -> None:
         done.add(target)
         data = np.ascontiguousarray(stored(name, value.float().numpy(), config, architecture))
         kind = gguf.GGMLQuantizationType.F32
-        if data.ndim >= 2 and dtype not in ("float32", "parts"):
+        if data.ndim >= 2 and not target.endswith(".bias") and dtype not in ("float32", "parts"):
             kind, data = packed(data, i, dtype)
         file.add_tensor(target, data, raw_dtype=kind)
     rope = getattr(config, "rope_parameters", None) or {}
@@ -209,9 +222,11 @@ def rounded(model: Any, architecture: str, dtype: str) -> None:
     import torch
 
     for i, (name, value) in enumerate(model.state_dict().items()):
-        if value.dim() >= 2:
-            kind, data = packed(stored(name, value.numpy(), model.config, architecture), i, dtype)
+        if value.dim() >= 2 and not name.endswith("_bias"):
+            turned = value.transpose(1, 2).contiguous() if dtype == "mxfp4" and value.dim() == 3 else value
+            kind, data = packed(stored(name, turned.numpy(), model.config, architecture), i, dtype)
             data = gguf.quants.dequantize(data, kind)
+            data = data.swapaxes(1, 2) if turned is not value else data
             heads = {".q_proj.": model.config.num_attention_heads, ".k_proj.": model.config.num_key_value_heads}
             for part, count in heads.items():
                 if part in name and architecture in PERMUTED:
@@ -223,7 +238,7 @@ def save(name: str, folder: Path) -> None:
     architecture, kind, config, dtype = CASES[name]
     folder.mkdir(parents=True, exist_ok=True)
     model = huggingface.make(kind, config)
-    if dtype in ("blocks", "k-blocks"):
+    if dtype in ("blocks", "k-blocks", "mxfp4"):
         rounded(model, architecture, dtype)
     elif dtype != "parts":
         model = model.to(getattr(__import__("torch"), dtype)).float()

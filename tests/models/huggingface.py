@@ -31,6 +31,11 @@ def like_deepseek(**more: Any) -> dict[str, Any]:
                       n_routed_experts=8, n_shared_experts=2, moe_intermediate_size=12) | more
 
 
+def like_gpt_oss(**more: Any) -> dict[str, Any]:
+    rope = {"rope_type": "yarn", "rope_theta": 150000.0, "factor": 4.0, "truncate": False, "original_max_position_embeddings": 32}
+    return like_llama(head_dim=8, num_local_experts=6, num_experts_per_tok=3, sliding_window=5, rope_parameters=rope) | more
+
+
 DEEPSEEK_YARN = {"rope_type": "yarn", "factor": 4.0, "mscale": 0.7, "mscale_all_dim": 0.9, "original_max_position_embeddings": 32}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 32}
@@ -106,6 +111,9 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "deepseek_v3-halves": ("deepseek_v3", like_deepseek(n_group=1, topk_group=1, num_experts_per_tok=2, norm_topk_prob=False,
                                                         rope_interleave=False, first_k_dense_replace=0, attention_bias=True),
                            "float32"),
+    "gpt_oss": ("gpt_oss", like_gpt_oss(num_hidden_layers=3), "float32"),
+    "gpt_oss-bf16": ("gpt_oss", like_gpt_oss(swiglu_limit=1.5, swiglu_alpha=1.2, attention_bias=False), "bfloat16"),
+    "gpt_oss-mxfp4": ("gpt_oss", like_gpt_oss(hidden_size=32, intermediate_size=64, num_hidden_layers=1), "bfloat16"),
     "gpt2": ("gpt2", {"n_embd": 25, "n_layer": 2, "n_head": 5, "n_positions": 128}, "float32"),
     "qwen3-both": ("qwen3", like_llama(head_dim=8, rope_theta=500.0), "float32"),
     "gemma3-both": ("gemma3_text", like_llama(head_dim=8, sliding_window=6, query_pre_attn_scalar=20, rope_theta=500.0,
@@ -167,6 +175,26 @@ def write_tokens(model: Any, folder: Path, cached: bool) -> None:
     (folder / "tokens.json").write_text(text)
 
 
+def pack_experts(model: Any, folder: Path) -> None:
+    """Replaces the experts of a saved gpt-oss by random blocks of MXFP4, and those of the model by what transformers reads in them."""
+    import torch
+    from safetensors.torch import load_file, save_file
+    from transformers.integrations.mxfp4 import convert_moe_packed_tensors
+
+    tensors = load_file(folder / "model.safetensors")
+    for key in [k for k in tensors if k.endswith("experts.gate_up_proj") or k.endswith("experts.down_proj")]:
+        experts, inputs, outputs = tensors.pop(key).shape
+        shape = (experts, outputs, inputs // 32)
+        tensors[key + "_blocks"] = torch.randint(0, 256, (*shape, 16), dtype=torch.uint8)
+        tensors[key + "_scales"] = torch.randint(122, 127, shape, dtype=torch.uint8)
+        read = convert_moe_packed_tensors(tensors[key + "_blocks"], tensors[key + "_scales"])
+        model.get_parameter(key).data = read.contiguous()
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "lm_head"]}
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+
+
 def save(name: str, folder: Path) -> None:
     import torch
     from safetensors.torch import load_file, save_file
@@ -181,6 +209,8 @@ def save(name: str, folder: Path) -> None:
         tensors["lm_head.weight"] = tensors["lm_head.weight"].double()
         save_file(tensors, folder / "model.safetensors", {"format": "pt"})
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    if "mxfp4" in name:
+        pack_experts(model, folder)
     if name in EDITS:
         path = folder / "config.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | EDITS[name], indent=1) + "\n")

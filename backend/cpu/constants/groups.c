@@ -80,7 +80,7 @@ static void describe_kept(const lp_block_form *form, cpu_constant *constant) {
   constant->group = form->group;
   constant->codes = form->bits == 8 ? LP_I8 : LP_U4;
   constant->bits = form->bits;
-  constant->scale_dtype = !super ? LP_F16 : form->mins ? LP_U8 : LP_I8;
+  constant->scale_dtype = form->powers ? LP_BF16 : !super ? LP_F16 : form->mins ? LP_U8 : LP_I8;
   constant->zeros = form->mins ? LPK_MINIMA : 0;
   constant->super = super ? (int)form->size / form->group : 0;
 }
