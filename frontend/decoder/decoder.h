@@ -77,7 +77,7 @@ typedef struct {
 
 /* How the router's logits become the weights of the experts that a token chooses. */
 typedef enum {
-  LP_ROUTE_SOFTMAX, /* the greatest probabilities over all experts */
+  LP_ROUTE_SOFTMAX, /* the greatest probabilities over all experts, with ROUTER_BIAS where the file has it as below */
   LP_ROUTE_CHOSEN,  /* the softmax of the greatest logits */
   LP_ROUTE_SIGMOID, /* the greatest sigmoids, after ROUTER_BIAS is added; the weights are without it */
   LP_ROUTE_MIXER    /* Phi's sparsemixer at inference: two experts, each the greatest of those near it */
@@ -88,6 +88,7 @@ typedef struct {
   int64_t experts, chosen, ffn, shared_ffn /* 0: none */;
   lp_route route;
   bool normalised;       /* the weights are divided by their sum, to which `least` is added */
+  bool bounded;          /* the sum is at least `least` instead */
   double least, scale;   /* the weights are multiplied by `scale` */
   int64_t groups, taken; /* only experts of the `taken` best of `groups` groups are chosen; 0: all */
   bool alternate;        /* the file's matrices of gates and ups are one, and it is transposed */

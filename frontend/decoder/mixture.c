@@ -16,6 +16,13 @@ static const char *const *expert_names(const lp_builder *b, lp_role role, int64_
   return names;
 }
 
+/* Makes one axis of the two of a vector. */
+static void flatten(lp_stored *t) {
+  if (!t || t->rank != 2) return;
+  t->dim[0] *= t->dim[1];
+  t->rank = 1;
+}
+
 /* The bias of one tensor of all experts, [experts][outputs] in the file; NULL in *out: it has none. */
 static lp_status add_bias(lp_builder *b, lp_role role, int64_t count, lp_value **out) {
   const char *name = lp_part_name(b, role, "");
@@ -24,7 +31,7 @@ static lp_status add_bias(lp_builder *b, lp_role role, int64_t count, lp_value *
                          weight ? ".bias" : "_bias");
   lp_stored *t = lp_weights_find(b->w, name);
   if (!t) return LP_OK;
-  if (t->rank == 2 && t->dim[0] == b->d->mixture.experts) *t->dim *= t->dim[1], t->rank = 1;
+  if (t->dim[0] == b->d->mixture.experts) flatten(t);
   return lp_weights_vector(b->w, name, 0, count, count, 0, out);
 }
 
@@ -123,14 +130,29 @@ static lp_value *in_groups(lp_builder *b, lp_value *scores) {
   return in[0] && in[2] ? lp_graph_end(&b->g, lp_graph_begin(&b->g, LP_ONNX_Where, 3, in, 1)) : NULL;
 }
 
+/* Chooses experts by their scores with the router's bias, where there is one; returns the scores of the chosen. */
+static lp_value *chosen(lp_builder *b, lp_value *scores, lp_value **index) {
+  const int64_t experts = b->d->mixture.experts;
+  lp_value *bias = NULL, *y = scores;
+  if (b->d->names[LP_ROLE_ROUTER_BIAS]) {
+    const char *name = lp_part_name(b, LP_ROLE_ROUTER_BIAS, "");
+    flatten(lp_weights_find(b->w, name));
+    lp_status status = lp_weights_vector(b->w, name, 0, experts, experts, 0, &bias);
+    if (status != LP_OK) return lp_part_fail(b, status);
+    y = lp_graph_op2(&b->g, LP_ONNX_Add, scores, bias);
+  }
+  (void)greatest(b, in_groups(b, y), b->d->mixture.chosen, index);
+  return at_index(b, scores, *index);
+}
+
 /* The weights [b, s, chosen] of the chosen experts, and their numbers. */
 static lp_value *route(lp_builder *b, lp_value *x, lp_value **index) {
   const lp_mixture *m = &b->d->mixture;
-  lp_value *scores = lp_part_whole(b, x, LP_ROLE_ROUTER, b->d->hidden, m->experts), *y = NULL, *bias = NULL;
+  lp_value *scores = lp_part_whole(b, x, LP_ROLE_ROUTER, b->d->hidden, m->experts), *y = NULL;
   switch (m->route) {
   case LP_ROUTE_SOFTMAX:
-    scores = with_axis(b, LP_ONNX_Softmax, scores, -1);
-    y = greatest(b, in_groups(b, scores), m->chosen, index);
+    y = with_axis(b, LP_ONNX_Softmax, scores, -1);
+    y = lp_part_has(b, LP_ROLE_ROUTER_BIAS, "") ? chosen(b, y, index) : greatest(b, in_groups(b, y), m->chosen, index);
     break;
   case LP_ROUTE_CHOSEN:
     y = with_axis(b, LP_ONNX_Softmax, greatest(b, scores, m->chosen, index), -1);
@@ -139,19 +161,12 @@ static lp_value *route(lp_builder *b, lp_value *x, lp_value **index) {
     y = mixed(b, scores, index);
     break;
   case LP_ROUTE_SIGMOID:
-    y = scores = lp_graph_op1(&b->g, LP_ONNX_Sigmoid, scores);
-    if (b->d->names[LP_ROLE_ROUTER_BIAS]) {
-      lp_status status =
-          lp_weights_vector(b->w, lp_part_name(b, LP_ROLE_ROUTER_BIAS, ""), 0, m->experts, m->experts, 0, &bias);
-      if (status != LP_OK) return lp_part_fail(b, status);
-      y = lp_graph_op2(&b->g, LP_ONNX_Add, scores, bias);
-    }
-    (void)greatest(b, in_groups(b, y), m->chosen, index);
-    y = at_index(b, scores, *index);
+    y = chosen(b, lp_graph_op1(&b->g, LP_ONNX_Sigmoid, scores), index);
   }
   if (m->normalised && y) {
     lp_value *sum = sum_of(b, y, -1, true);
-    if (m->least != 0 && sum) sum = lp_graph_op2(&b->g, LP_ONNX_Add, sum, lp_graph_float(&b->g, m->least));
+    lp_kind kind = m->bounded ? LP_ONNX_Max : LP_ONNX_Add;
+    if (m->least != 0 && sum) sum = lp_graph_op2(&b->g, kind, sum, lp_graph_float(&b->g, m->least));
     y = lp_graph_op2(&b->g, LP_ONNX_Div, y, sum);
   }
   return lp_part_scaled(b, y, m->scale);

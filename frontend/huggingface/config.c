@@ -82,6 +82,15 @@ static lp_status is_sparse(const lp_config *r, int64_t layer, bool *out) {
     if (lp_json_is_given(&first)) LP_TRY(lp_json_i64(&first, 0, LP_CONFIG_MOST_SIZE, &dense, r->diag));
     *out = layer >= dense;
   }
+  if (r->family->mixture->ranged) {
+    lp_json last = lp_json_member(r->root, "moe_layer_end_index"),
+            first = lp_json_member(r->root, "moe_layer_start_index");
+    int64_t from = 1, to = -1;
+    LP_TRY(lp_config_size(r, "moe_layer_interval", 1, &step));
+    if (lp_json_is_given(&first)) LP_TRY(lp_json_i64(&first, 0, LP_CONFIG_MOST_SIZE, &from, r->diag));
+    if (lp_json_is_given(&last)) LP_TRY(lp_json_i64(&last, -1, LP_CONFIG_MOST_SIZE, &to, r->diag));
+    *out = (layer + 1) % step == 0 && layer >= from && (to < 0 || layer <= to);
+  }
   for (size_t i = 0; lp_json_is_given(&list) && i < lp_json_count(&list); i++) {
     lp_json at = lp_json_item(&list, i);
     LP_TRY(lp_json_i64(&at, 0, LP_CONFIG_MOST_SIZE, &dense, r->diag));
@@ -207,9 +216,6 @@ static lp_status read_groups(const lp_config *r) {
   lp_json method = lp_json_member(r->root, "topk_method");
   int32_t chosen_by = f->route == LP_ROUTE_SIGMOID ? 2 : 0;
   LP_TRY(lp_config_number(r->root, "routed_scaling_factor", f->scale, &m->scale, r->diag));
-  lp_json predictors = lp_json_member(r->root, "num_nextn_predict_layers");
-  if (lp_json_is_given(&predictors))
-    LP_TRY(lp_json_i64(&predictors, 0, LP_CONFIG_MOST_LAYERS, &r->out->predictors, r->diag));
   LP_TRY(lp_config_size(r, "n_group", f->groups, &m->groups));
   LP_TRY(lp_config_size(r, "topk_group", f->taken, &m->taken));
   if (lp_json_is_given(&method)) LP_TRY(lp_json_choice(&method, methods, LP_COUNT(methods), &chosen_by, r->diag));
@@ -230,7 +236,10 @@ static lp_status read_mixture(const lp_config *r) {
   lp_json own = lp_json_member(r->root, f->experts_key);
   const char *key = lp_json_is_given(&own) ? f->experts_key : "num_local_experts";
   LP_TRY(lp_config_size(r, key, f->experts, &m->experts));
-  LP_TRY(lp_config_size(r, "num_experts_per_tok", f->chosen, &m->chosen));
+  LP_TRY(lp_config_size(r, f->chosen_key ? f->chosen_key : "num_experts_per_tok", f->chosen, &m->chosen));
+  lp_json predictors = lp_json_member(r->root, "num_nextn_predict_layers");
+  if (lp_json_is_given(&predictors))
+    LP_TRY(lp_json_i64(&predictors, 0, LP_CONFIG_MOST_LAYERS, &r->out->predictors, r->diag));
   LP_TRY(lp_config_size(r, f->ffn_key, f->ffn, &m->ffn));
   if (f->shared_key) LP_TRY(lp_config_size(r, f->shared_key, f->shared, &m->shared_ffn));
   m->route = f->route;
@@ -241,6 +250,8 @@ static lp_status read_mixture(const lp_config *r) {
   m->normalised = f->normalised_key ? lp_config_is_true(r, f->normalised_key, f->normalised) : f->normalised;
   if (f->counts_shared) m->shared_ffn *= m->ffn;
   if (f->grouped) LP_TRY(read_groups(r));
+  if (f->ranged) LP_TRY(lp_config_positive(r->root, "moe_norm_min", 1e-12, &m->least, r->diag));
+  m->bounded = f->ranged;
   LP_TRY(lp_config_number(r->root, "router_jitter_noise", 0.01, &m->jitter, r->diag));
   if (m->chosen <= m->experts && (m->route != LP_ROUTE_MIXER || m->chosen == 2)) return LP_OK;
   return lp_json_error(r->root, r->diag, "num_experts_per_tok is %" PRId64 " of %" PRId64 " experts", m->chosen,
@@ -324,6 +335,7 @@ static lp_status read_config(lp_config *r) {
                          .logit_scale = 1,
                          .parallel = r->family->parallel || lp_config_is_true(r, "use_parallel_residual", false),
                          .norm_whole_heads = r->family->norm_whole_heads,
+                         .rotary_interleaved = r->family->neighbours,
                          .tied = lp_config_is_true(r, "tie_word_embeddings", r->family->tied),
                          .transposed = r->family->transposed,
                          .stored = read_stored(r)};

@@ -150,6 +150,31 @@ static const lp_family_experts gpt_oss_experts = {.experts_key = "num_local_expe
                                                   .route = LP_ROUTE_CHOSEN,
                                                   .alternate = true,
                                                   .limit = 7};
+static const char *const ernie_names[LP_ROLE_COUNT] = {LLAMA_TOP,
+                                                       LLAMA_NORMS,
+                                                       LLAMA_QKV,
+                                                       LLAMA_O,
+                                                       LLAMA_MLP,
+                                                       MLP_ROUTER,
+                                                       MLP_EXPERTS,
+                                                       PACKED_EXPERTS,
+                                                       [LP_ROLE_ROUTER_BIAS] =
+                                                           LAYER("mlp.moe_statics.e_score_correction_bias"),
+                                                       [LP_ROLE_SHARED_GATE] = LAYER("mlp.shared_experts.gate_proj"),
+                                                       [LP_ROLE_SHARED_UP] = LAYER("mlp.shared_experts.up_proj"),
+                                                       [LP_ROLE_SHARED_DOWN] = LAYER("mlp.shared_experts.down_proj")};
+
+static const lp_family_experts ernie_experts = {.experts_key = "moe_num_experts",
+                                                .experts = 64,
+                                                .chosen = 6,
+                                                .chosen_key = "moe_k",
+                                                .ffn_key = "moe_intermediate_size",
+                                                .ffn = 1536,
+                                                .shared_key = "moe_num_shared_experts",
+                                                .shared = 2,
+                                                .counts_shared = true,
+                                                .normalised = true,
+                                                .ranged = true};
 static const lp_family_experts deepseek2_experts = {.experts_key = "n_routed_experts",
                                                     .experts = 64,
                                                     .chosen = -1,
@@ -308,6 +333,14 @@ static const lp_family families[] = {
     {LLAMA("gpt_oss", gpt_oss_names, 1e-5, 1.5e5), .kv_heads = 8, .head_dim = 64, .windows = LP_WINDOW_PATTERN,
      .window = 128, .pattern = 2, .mixture = &gpt_oss_experts,
      .own_keys = MIXTURE_KEYS "swiglu_alpha swiglu_limit experts_per_token initial_context_length "},
+    {LLAMA("ernie4_5", llama_names, 1e-5, 5e5), .kv_heads = 2, .head_dim = 128, .tied = true, .neighbours = true,
+     .own_keys = " use_bias "},
+    {LLAMA("ernie4_5_moe", ernie_names, 1e-5, 5e5), .kv_heads = 4, .tied = true, .neighbours = true,
+     .mixture = &ernie_experts,
+     .own_keys =
+         MIXTURE_KEYS "use_bias moe_num_experts moe_k moe_num_shared_experts moe_intermediate_size moe_norm_min "
+                      "moe_layer_interval moe_layer_start_index moe_layer_end_index moe_capacity "
+                      "moe_use_aux_free num_nextn_predict_layers "},
     {LLAMA("deepseek_v2", deepseek_names, 1e-6, 1e4), .latent = true, .head_dim = 64, .vocab = 102400,
      .mixture = &deepseek2_experts, .own_keys = DEEPSEEK_KEYS},
     {LLAMA("deepseek_v3", deepseek_names, 1e-6, 1e4), .latent = true, .head_dim = 64, .vocab = 129280,

@@ -18,6 +18,7 @@ typedef enum {
 typedef struct {
   const char *experts_key; /* and that of transformers 5, num_local_experts */
   int64_t experts, chosen;
+  const char *chosen_key; /* NULL: num_experts_per_tok */
   const char *ffn_key;
   int64_t ffn;
   const char *shared_key; /* of the shared MLP's size; NULL: none */
@@ -32,6 +33,7 @@ typedef struct {
   double scale;
   int64_t summed; /* as in lp_mixture, like the next two */
   bool alternate;
+  bool ranged;  /* reads moe_layer_interval, moe_layer_start_index, moe_layer_end_index and moe_norm_min (Ernie) */
   double limit; /* default of swiglu_limit; 0: the family does not read it */
 } lp_family_experts;
 
@@ -65,6 +67,7 @@ typedef struct {
   bool tied, parallel, transposed, norm_whole_heads;
   const lp_family_experts *mixture; /* NULL: none */
   bool latent;                      /* latent attention, with rotary positions of neighbours */
+  bool neighbours;                  /* rotated pairs are neighbours */
   bool scales_embedding;            /* scales by the square root of the hidden size */
   bool two_bases;                   /* layers with a window rotate by rope_local_base_freq */
 } lp_family;

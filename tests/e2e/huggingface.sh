@@ -10,6 +10,14 @@ for folder in "$1"/*/; do
 done
 [ -n "${family:-}" ] || fail "there are no models in $1"
 
+# A plan without weight files has the model's parameters, but that assumed norms are all alike and count once.
+mkdir "$work/deepseek_v3"
+cp "$1/deepseek_v3/config.json" "$work/deepseek_v3"
+for folder in "$1/deepseek_v3" "$work/deepseek_v3"; do
+  "$LLMPART" compile "$folder" --device=host --emit=report -o - 2>/dev/null | sed -n 's/^model .*: \(.*\) k parameters,.*/\1/p'
+done | awk '{ count[NR] = $1 } END { exit !(NR == 2 && count[2] <= count[1] && count[2] > 0.99 * count[1]) }' ||
+  fail "another number of parameters without weight files"
+
 # Keys that nothing reads are listed, those that are read are not.
 cp -r "$1/qwen3" "$work/keys"
 echo '{ "temperature": 0.5, "penalty_alpha": 0.6 }' >"$work/keys/generation_config.json"

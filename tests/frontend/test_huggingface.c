@@ -252,6 +252,11 @@ static const struct {
     {"{\"model_type\":\"gpt_oss\",\"num_key_value_heads\":1,\"rope_scaling\":{\"rope_type\":\"default\"},"
      "\"head_dim\":4," SIZES "}",
      "tensor 'layers.0.self_attn.sinks' is missing"},
+    {"{\"model_type\":\"ernie4_5_moe\",\"num_key_value_heads\":1,\"moe_layer_start_index\":0," SIZES "}",
+     "tensor 'layers.0.mlp.gate.weight' is missing"},
+    {"{\"model_type\":\"ernie4_5_moe\",\"num_key_value_heads\":1,\"moe_layer_start_index\":0,\"moe_norm_min\":-1," SIZES
+     "}",
+     "-1 is not positive"},
     {"{\"model_type\":\"granitemoe\",\"num_key_value_heads\":1," SIZES "}",
      "tensor 'layers.0.mlp.router.layer.weight' is missing"},
     {"{\"model_type\":\"phimoe\",\"num_experts_per_tok\":1,\"num_key_value_heads\":1," SIZES "}",
