@@ -199,12 +199,14 @@ lp_value *lp_part_attention(lp_builder *b, lp_value *x, lp_value **present) {
   lp_value *qkv[3];
   if (d->latent.rank > 0) return latent_attention(b, x, present);
   project(b, x, qkv);
+  if (d->norm_after_rotary) qkv[0] = rotated(b, qkv[0], d->heads);
+  if (d->norm_after_rotary) qkv[1] = rotated(b, qkv[1], d->kv_heads);
   qkv[0] = normed_heads(b, qkv[0], LP_ROLE_Q_NORM, d->heads);
   qkv[1] = normed_heads(b, qkv[1], LP_ROLE_K_NORM, d->kv_heads);
   for (int i = 0; d->names[LP_ROLE_Q_NORM] && i < 3; i++)
     qkv[i] = clipped(b, qkv[i], d->clip_qkv);
-  qkv[0] = rotated(b, qkv[0], d->heads);
-  qkv[1] = rotated(b, qkv[1], d->kv_heads);
+  if (!d->norm_after_rotary) qkv[0] = rotated(b, qkv[0], d->heads);
+  if (!d->norm_after_rotary) qkv[1] = rotated(b, qkv[1], d->kv_heads);
   lp_op *op = attend(b, qkv[0], qkv[1], qkv[2]);
   if (!op) return NULL;
   present[0] = op->out[1];

@@ -120,6 +120,7 @@ typedef struct {
   double residual_scale, logit_scale;                /* 1: none */
   bool parallel;                                     /* attention and MLP read one norm's result, and both are added */
   bool norm_whole_heads;                             /* Q_NORM and K_NORM are over all heads together, not over each */
+  bool norm_after_rotary;                            /* Q_NORM and K_NORM follow the rotation */
   bool rotary_interleaved;                           /* pairs are neighbours, not half a head apart */
   bool tied;          /* the head is the embedding's table, unless the file has another head */
   bool transposed;    /* matrices of layers are stored as [in][out] */

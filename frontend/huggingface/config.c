@@ -229,14 +229,27 @@ static lp_status read_groups(const lp_config *r) {
                        m->groups, m->experts);
 }
 
+/* A size, or a list of one size for each layer, which must be equal. */
+static lp_status size_of_layers(const lp_config *r, const char *key, int64_t otherwise, int64_t *out) {
+  lp_json list = lp_json_member(r->root, key);
+  if (!lp_json_is(&list, LP_JSON_ARRAY) || lp_json_count(&list) == 0) return lp_config_size(r, key, otherwise, out);
+  for (size_t i = 0; i < lp_json_count(&list); i++) {
+    lp_json at = lp_json_item(&list, i);
+    const int64_t before = *out;
+    LP_TRY(lp_json_i64(&at, 1, LP_CONFIG_MOST_SIZE, out, r->diag));
+    if (i > 0 && *out != before) return lp_json_error(&at, r->diag, "only layers of equal sizes are supported");
+  }
+  return LP_OK;
+}
+
 static lp_status read_mixture(const lp_config *r) {
   const lp_family_experts *f = r->family->mixture;
   lp_mixture *m = &r->out->mixture;
   if (!f) return LP_OK;
   lp_json own = lp_json_member(r->root, f->experts_key);
   const char *key = lp_json_is_given(&own) ? f->experts_key : "num_local_experts";
-  LP_TRY(lp_config_size(r, key, f->experts, &m->experts));
-  LP_TRY(lp_config_size(r, f->chosen_key ? f->chosen_key : "num_experts_per_tok", f->chosen, &m->chosen));
+  LP_TRY(size_of_layers(r, key, f->experts, &m->experts));
+  LP_TRY(size_of_layers(r, f->chosen_key ? f->chosen_key : "num_experts_per_tok", f->chosen, &m->chosen));
   lp_json predictors = lp_json_member(r->root, "num_nextn_predict_layers");
   if (lp_json_is_given(&predictors))
     LP_TRY(lp_json_i64(&predictors, 0, LP_CONFIG_MOST_LAYERS, &r->out->predictors, r->diag));
@@ -336,6 +349,7 @@ static lp_status read_config(lp_config *r) {
                          .parallel = r->family->parallel || lp_config_is_true(r, "use_parallel_residual", false),
                          .norm_whole_heads = r->family->norm_whole_heads,
                          .rotary_interleaved = r->family->neighbours,
+                         .norm_after_rotary = r->family->norm_after_rotary,
                          .tied = lp_config_is_true(r, "tie_word_embeddings", r->family->tied),
                          .transposed = r->family->transposed,
                          .stored = read_stored(r)};

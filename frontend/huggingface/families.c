@@ -164,6 +164,31 @@ static const char *const ernie_names[LP_ROLE_COUNT] = {LLAMA_TOP,
                                                        [LP_ROLE_SHARED_UP] = LAYER("mlp.shared_experts.up_proj"),
                                                        [LP_ROLE_SHARED_DOWN] = LAYER("mlp.shared_experts.down_proj")};
 
+#define HUNYUAN_NORMS                                                                                                  \
+  [LP_ROLE_Q_NORM] = LAYER("self_attn.query_layernorm"), [LP_ROLE_K_NORM] = LAYER("self_attn.key_layernorm")
+static const char *const hunyuan_names[LP_ROLE_COUNT] = {LLAMA_TOP, LLAMA_NORMS, LLAMA_QKV,
+                                                         LLAMA_O,   LLAMA_MLP,   HUNYUAN_NORMS};
+static const char *const hunyuan_moe_names[LP_ROLE_COUNT] = {LLAMA_TOP,
+                                                             LLAMA_NORMS,
+                                                             LLAMA_QKV,
+                                                             LLAMA_O,
+                                                             HUNYUAN_NORMS,
+                                                             MLP_EXPERTS,
+                                                             PACKED_EXPERTS,
+                                                             [LP_ROLE_ROUTER] = LAYER("mlp.gate.wg"),
+                                                             [LP_ROLE_SHARED_GATE] = LAYER("mlp.shared_mlp.gate_proj"),
+                                                             [LP_ROLE_SHARED_UP] = LAYER("mlp.shared_mlp.up_proj"),
+                                                             [LP_ROLE_SHARED_DOWN] = LAYER("mlp.shared_mlp.down_proj")};
+
+static const lp_family_experts hunyuan_experts = {.experts_key = "num_experts",
+                                                  .experts = 1,
+                                                  .chosen = 1,
+                                                  .chosen_key = "moe_topk",
+                                                  .ffn_key = "intermediate_size",
+                                                  .ffn = 11008,
+                                                  .shared_key = "intermediate_size",
+                                                  .shared = 11008,
+                                                  .normalised = true};
 static const lp_family_experts ernie_experts = {.experts_key = "moe_num_experts",
                                                 .experts = 64,
                                                 .chosen = 6,
@@ -341,6 +366,9 @@ static const lp_family families[] = {
          MIXTURE_KEYS "use_bias moe_num_experts moe_k moe_num_shared_experts moe_intermediate_size moe_norm_min "
                       "moe_layer_interval moe_layer_start_index moe_layer_end_index moe_capacity "
                       "moe_use_aux_free num_nextn_predict_layers "},
+    {LLAMA("hunyuan_v1_dense", hunyuan_names, 1e-5, 1e4), .norm_after_rotary = true, .own_keys = " eod_token_id "},
+    {LLAMA("hunyuan_v1_moe", hunyuan_moe_names, 1e-5, 1e4), .norm_after_rotary = true, .mixture = &hunyuan_experts,
+     .own_keys = MIXTURE_KEYS "moe_topk eod_token_id sep_token_id "},
     {LLAMA("deepseek_v2", deepseek_names, 1e-6, 1e4), .latent = true, .head_dim = 64, .vocab = 102400,
      .mixture = &deepseek2_experts, .own_keys = DEEPSEEK_KEYS},
     {LLAMA("deepseek_v3", deepseek_names, 1e-6, 1e4), .latent = true, .head_dim = 64, .vocab = 129280,

@@ -67,9 +67,11 @@ typedef struct {
   bool tied, parallel, transposed, norm_whole_heads;
   const lp_family_experts *mixture; /* NULL: none */
   bool latent;                      /* latent attention, with rotary positions of neighbours */
-  bool neighbours;                  /* rotated pairs are neighbours */
-  bool scales_embedding;            /* scales by the square root of the hidden size */
-  bool two_bases;                   /* layers with a window rotate by rope_local_base_freq */
+  /* The norms of queries and keys follow the rotation, whose base the type `dynamic` stretches by `alpha` (HunYuan). */
+  bool norm_after_rotary;
+  bool neighbours;       /* rotated pairs are neighbours */
+  bool scales_embedding; /* scales by the square root of the hidden size */
+  bool two_bases;        /* layers with a window rotate by rope_local_base_freq */
 } lp_family;
 
 /* Returns NULL for an unknown type. */

@@ -14,6 +14,7 @@ static lp_status check_rope_keys(const lp_json *at, lp_diag *diag) {
                                       "attention_factor",
                                       "beta_fast",
                                       "beta_slow",
+                                      "alpha",
                                       "mscale",
                                       "mscale_all_dim",
                                       "truncate",
@@ -104,6 +105,16 @@ static lp_status read_rope(const lp_config *r, const lp_json *at, int64_t size, 
   const char *name = lp_json_text_or(&type, lp_json_is_given(&type) ? "" : "default");
   lp_json factors = lp_json_member(at, "short_factor");
   bool is_phi3 = lp_streq(r->family->model_type, "phi3");
+  lp_json alpha = lp_json_member(at, "alpha");
+  if (lp_json_is_given(&alpha) && !lp_config_is_off(&alpha)) {
+    double stretch;
+    if (!r->family->norm_after_rotary || !lp_streq(name, "dynamic") || size <= 2)
+      return lp_json_error(&alpha, r->diag, "this key is unknown");
+    LP_TRY(lp_config_positive(at, "rope_theta", rope->theta, &rope->theta, r->diag));
+    LP_TRY(lp_config_positive(at, "alpha", 0, &stretch, r->diag));
+    rope->theta *= pow(stretch, (double)size / (double)(size - 2));
+    return LP_OK;
+  }
   if (lp_streq(name, "su") || (is_phi3 && lp_streq(name, "yarn"))) name = "longrope"; /* its first names */
   size_t kind = 0;
   while (kind < LP_COUNT(names) && !lp_streq(names[kind], name))

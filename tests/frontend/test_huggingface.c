@@ -257,6 +257,10 @@ static const struct {
     {"{\"model_type\":\"ernie4_5_moe\",\"num_key_value_heads\":1,\"moe_layer_start_index\":0,\"moe_norm_min\":-1," SIZES
      "}",
      "-1 is not positive"},
+    {"{\"model_type\":\"hunyuan_v1_moe\",\"num_experts\":[2,3]," SIZES "}", "only layers of equal sizes are supported"},
+    {"{\"model_type\":\"hunyuan_v1_moe\",\"num_experts\":[2,2],\"moe_topk\":3," SIZES "}",
+     "num_experts_per_tok is 3 of 2 experts"},
+    {ROPE("\"rope_type\":\"dynamic\",\"alpha\":2"), "this key is unknown"},
     {"{\"model_type\":\"granitemoe\",\"num_key_value_heads\":1," SIZES "}",
      "tensor 'layers.0.mlp.router.layer.weight' is missing"},
     {"{\"model_type\":\"phimoe\",\"num_experts_per_tok\":1,\"num_key_value_heads\":1," SIZES "}",

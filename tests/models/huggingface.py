@@ -39,6 +39,7 @@ def like_gpt_oss(**more: Any) -> dict[str, Any]:
 DEEPSEEK_YARN = {"rope_type": "yarn", "factor": 4.0, "mscale": 0.7, "mscale_all_dim": 0.9, "original_max_position_embeddings": 32}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 32}
+ALPHA = {"rope_type": "dynamic", "alpha": 50.0, "factor": 1.0, "rope_theta": 10000.0}
 LONGROPE = {"rope_type": "longrope", "short_factor": [1.0, 1.1, 1.3], "long_factor": [1.5, 2.5, 4.0]}
 IMAGES = {"vision_config": {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
                             "image_size": 28, "patch_size": 14}, "mm_tokens_per_image": 4}
@@ -111,6 +112,9 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "deepseek_v3-halves": ("deepseek_v3", like_deepseek(n_group=1, topk_group=1, num_experts_per_tok=2, norm_topk_prob=False,
                                                         rope_interleave=False, first_k_dense_replace=0, attention_bias=True),
                            "float32"),
+    "hunyuan_v1_dense": ("hunyuan_v1_dense", like_llama(head_dim=8, rope_parameters=ALPHA), "float32"),
+    "hunyuan_v1_moe": ("hunyuan_v1_moe", like_llama(head_dim=8, num_experts=6, moe_topk=[3, 3], intermediate_size=20,
+                                                    rope_parameters=ALPHA), "float32"),
     "ernie4_5": ("ernie4_5", like_llama(head_dim=8, use_bias=True), "float32"),
     "ernie4_5_moe": ("ernie4_5_moe", like_llama(num_hidden_layers=4, moe_num_experts=6, moe_k=3, moe_intermediate_size=12,
                                                 moe_num_shared_experts=2, moe_layer_end_index=2), "float32"),
