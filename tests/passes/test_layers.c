@@ -143,7 +143,8 @@ LP_TEST(exits) {
 
 LP_TEST(caches) {
   static const graph_row rows[] = {
-      {PARTS A "y = Tanh a; " END, "name = \"layer.0.k\"|name = \"layer.0.v\"|op.kv_append"},
+      {PARTS EMBED "v = Tanh x0; a = Attention x0 x0 v " HEADS "; y = Tanh a; " END,
+       "name = \"layer.0.k\"|name = \"layer.0.v\"|op.kv_append"},
       {PARTS AXES A "y = CumSum a sc1; " END, MIXED},
       {PARTS AXES A "sc2: k i64=2; y = CumSum a sc2; " END, "op.kv_append"},
       {PARTS AXES A "m = ReduceMean a i1; y = Add a m; " END, MIXED},
