@@ -15,7 +15,7 @@ typedef struct {
 typedef struct {
   int64_t cuts;
   lp_load_user *user[LP_FLEET_MOST_CLASSES]; /* [cuts] */
-  unsigned alone;                            /* the classes whose limits hold on the device alone */
+  unsigned alone;                            /* bit 1 << class: its limits hold without the cloud */
   lp_fleet_times alone_times[LP_FLEET_MOST_CLASSES];
   lp_fleet_option *option;
   int32_t options;
@@ -28,7 +28,7 @@ LP_MUST_USE lp_status lp_fleet_candidates_find(const lp_fleet_spec *spec, lp_mod
 /* The most sessions that an option takes at a time for these classes; 0: one is too many. */
 int64_t lp_fleet_sessions(const lp_fleet_spec *spec, const lp_fleet_candidates *all, const lp_fleet_option *option,
                           unsigned classes);
-/* The least time of a machine that a mean request takes, with passes over at most so many sessions. */
+/* A lower bound of the machine time of a mean request, in s, when a pass has at most `sessions` sessions. */
 double lp_fleet_work_s(const lp_fleet_spec *spec, const lp_load_law *law, int64_t sessions);
 
 #endif

@@ -1,8 +1,8 @@
 /* fleet: from a load, classes of users and limits at percentiles to machines, plans and money.
  *
- * A candidate of a class is: all on the device; a cut, whose upper layers run in the cloud; or all in the cloud, which
- * streams tokens back. A pool is a number of machines of one kind that run one cut for some classes. The fleet is the
- * cheapest set of pools of which the simulation says that all limits hold.
+ * The candidates of a class are the device without the cloud, a cut, where the cloud runs the upper layers, and the
+ * cloud for all layers, which streams tokens back. A pool is a number of machines of one kind that run one cut for some
+ * classes. The fleet is the cheapest set of pools of which the simulation says that all limits hold.
  *
  * The space that is searched, of which `bound` is a lower bound: every class has one candidate; the cuts of a class on
  * a kind of machine are those with the most layers on the device that leave a part of each limit to the queue

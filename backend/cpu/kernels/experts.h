@@ -6,8 +6,8 @@
 
 #include "backend/cpu/kernels/linear_form.h"
 
-/* Reading a panel from memory takes about as long as multiplying it with so many rows. Half or twice the
- * value shifts a little work between threads. */
+/* The time to read a panel from memory, in times of multiplying it with one row. Half or twice the value shifts a
+ * little work between threads. */
 enum { READ_ROWS = 16 };
 
 typedef struct {

@@ -16,9 +16,11 @@ typedef struct {
 /* ---- experts.c: the rows that a group multiplies, all by the same expert ---- */
 /* Lines of a kernel of op.experts that make a group's row the only one. */
 const char *gpu_experts_row(gpu_launch_list *list, const gpu_linear *l);
-/* Sorts the rows by expert, for tiles of so many rows, where there are more than `few`, on these architectures. */
+/* Launches the kernel that sorts more than `few` rows by expert and lists their tiles of `tile` rows, on the
+ * architectures `on`. */
 void gpu_experts_order(gpu_builder *b, const gpu_linear *l, int64_t few, int64_t tile, lp_hw_architectures on);
-/* The size of the grid's second axis for tiles of so many rows. */
+/* The size of the grid's second axis, of which a group takes `tile`. op.experts has more than its rows there, because
+ * the last tile of each expert may not be full. */
 const lp_poly *gpu_linear_tiles(const gpu_builder *b, const gpu_linear *l, int64_t tile);
 /* Lines of a kernel: `rows`, of which the group multiplies those from `top` on, and pointers to the expert's matrices.
  * Rows of op.experts are numbered by their place in `order`. */
@@ -46,7 +48,7 @@ typedef struct {
   int32_t sm;   /* the first architecture with tensor cores for the weight's type; 0: none has them */
   bool library; /* a library may compute it, also on some architectures before that */
 } gpu_many;
-/* The first architecture whose tensor cores multiply the weight; 0: none does. */
+/* The first architecture with a kernel on tensor cores for the weight's type, or 0 if there is none. */
 int32_t gpu_linear_tensor_sm(const gpu_builder *b, const gpu_linear *l);
 enum { GPU_TENSOR_TILE = 128 }; /* rows of a group */
 /* Adds a launch on tensor cores for more than `few` rows, and one by a library. */
