@@ -192,6 +192,10 @@ char *lp_answer_too_long(const char *param, const char *text) {
   return write_error("invalid_request_error", text, param, "context_length_exceeded");
 }
 
+char *lp_answer_no_model(const char *text) {
+  return write_error("invalid_request_error", text, "model", "model_not_found");
+}
+
 char *lp_answer_status(const char *status) {
   lp_buf out = {0};
   lp_json_writer json = lp_answer_begin(&out);
@@ -239,14 +243,6 @@ void lp_answer_name_models(const char *const model[LP_ROUTE_COUNT], const char *
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (model[route] && is_first(model, route)) lp_buf_printf(out, ", %.80s", model[route]);
   if (embeddings) lp_buf_printf(out, ", %.80s", embeddings);
-}
-
-char *lp_answer_no_model(const char *const model[LP_ROUTE_COUNT], const char *embeddings, const char *id) {
-  lp_buf text = {0};
-  lp_answer_name_models(model, embeddings, id, &text);
-  char *json = write_error("invalid_request_error", lp_buf_text(&text), "model", "model_not_found");
-  lp_buf_free(&text);
-  return json;
 }
 
 char *lp_answer_models(const char *const model[LP_ROUTE_COUNT], const char *embeddings) {

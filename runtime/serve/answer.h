@@ -48,6 +48,8 @@ char *lp_answer_error(const char *type, const char *text);
 /* A prompt that exceeds the context of every model that may answer, in OpenAI's terms: clients shorten it, and do not
  * ask again. `param`: the member that is too long. */
 char *lp_answer_too_long(const char *param, const char *text);
+/* The request names no model of the server, in OpenAI's terms. */
+char *lp_answer_no_model(const char *text);
 char *lp_answer_status(const char *status); /* {"status":"ok"} */
 /* The places and their models; `model[route]` NULL: there is no such place. `embeddings`: the model of embeddings, or
  * NULL. */
@@ -58,7 +60,5 @@ char *lp_answer_model(const char *id); /* its entry */
 /* Appends that there is no model `id`, and the names that there are. */
 void lp_answer_name_models(const char *const model[LP_ROUTE_COUNT], const char *embeddings, const char *id,
                            lp_buf *out);
-/* The same as an error, in OpenAI's terms. */
-char *lp_answer_no_model(const char *const model[LP_ROUTE_COUNT], const char *embeddings, const char *id);
 
 #endif

@@ -131,25 +131,26 @@ static lp_status refuse_model(const lp_dispatcher *self, const char *id, lp_diag
   return status;
 }
 
-/* Sets the route that the request names, or the routes from which the router may choose; *allowed: also those that are
- * down. */
-static lp_status offer(lp_dispatcher *self, const lp_completion *asked, lp_router_request *request, unsigned *allowed,
+/* Sets the route that the request names, or the routes from which the router may choose; out->allowed: also those that
+ * are down. */
+static lp_status offer(lp_dispatcher *self, const lp_completion *asked, lp_router_request *request, lp_dispatched *out,
                        lp_diag *diag) {
   lp_route named;
   unsigned all = lp_dispatcher_offered(self), up = lp_dispatcher_up(self), of_model = 0;
   *request = (lp_router_request){.keywords = asked->keywords, .offered = up ? up : all, .owner = asked->owner};
-  *allowed = all;
+  out->allowed = all;
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (lp_route_offered(all, route) && lp_streq(self->parts.place[route]->site->model, asked->model))
       of_model |= 1u << route;
   if (lp_route_parse(asked->model, &named)) {
-    if (!lp_route_offered(all, named))
-      return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "the server has no '%s'", asked->model);
-    request->offered = *allowed = 1u << named;
+    out->no_model = !lp_route_offered(all, named);
+    if (out->no_model) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "the server has no '%s'", asked->model);
+    request->offered = out->allowed = 1u << named;
   } else if (of_model != 0) {
     request->offered = of_model & up ? of_model & up : of_model;
-    *allowed = of_model;
+    out->allowed = of_model;
   } else if (!lp_streq(asked->model, "auto")) {
+    out->no_model = true;
     return refuse_model(self, asked->model, diag);
   } else if (asked->prompt_tokens.count > 0 && (all & (all - 1)) != 0) {
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
@@ -395,7 +396,7 @@ lp_status lp_dispatch(lp_dispatcher *self, const lp_completion *asked, const vol
   *out = (lp_dispatched){.usage = {.prompt_tokens = -1}};
   for (lp_time time = 0; time < LP_TIME_COUNT; time++)
     out->seconds[time] = NAN;
-  LP_TRY(offer(self, asked, &request, &out->allowed, diag));
+  LP_TRY(offer(self, asked, &request, out, diag));
   lp_status status = weigh(self, asked, &demand, &request, &keywords, out, diag);
   if (status == LP_OK) status = answer(self, asked, &request, &demand, stop, &to, begun_ms, out, diag);
   lp_buf_free(&keywords);

@@ -23,6 +23,7 @@ typedef struct {
   lp_decision decided; /* with the first route */
   bool fell_back;
   unsigned allowed;              /* the routes that may answer, also those that are down */
+  bool no_model;                 /* the request names no model or place of the server */
   bool too_long;                 /* the prompt exceeds the context of every place that may answer */
   double seconds[LP_TIME_COUNT]; /* NaN: there is none */
   lp_usage usage;

@@ -80,14 +80,16 @@ static lp_status read_form(reading *r, const lp_json *body) {
                      "'dimensions' is not supported: the model's embeddings have %" PRId64 " values", width);
 }
 
-/* The model's own name, "embeddings" or "auto". */
-static lp_status check_model(const lp_embedder *embedder, const char *asked, lp_diag *diag) {
+/* The model's own name, "embeddings" or "auto"; *none: it is another. */
+static lp_status check_model(const lp_embedder *embedder, const char *asked, bool *none, lp_diag *diag) {
   if (!asked) return wrong(diag, "'model' must be text");
-  if (!embedder)
+  *none = !embedder;
+  if (*none)
     return wrong(diag, "the server has no model for embeddings: the models of its places give logits, and embeddings "
                        "are made from hidden states; 'embeddings' of its configuration names a bundle that gives them");
   if (lp_streq(asked, lp_embedder_model(embedder)) || lp_streq(asked, "embeddings") || lp_streq(asked, "auto"))
     return LP_OK;
+  *none = true;
   return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "there is no model for embeddings '%.80s': wanted '%s'", asked,
                      lp_embedder_model(embedder));
 }
@@ -163,7 +165,7 @@ lp_status lp_embeddings_answer_to(lp_embedder *embedder, const lp_embeddings_req
   lp_json body = lp_json_root("the request", document), model = lp_json_member(&body, "model");
   const char *asked = lp_json_is_given(&model) ? lp_json_text_or(&model, NULL) : "embeddings";
   out->model = asked ? lp_strdup(asked) : NULL;
-  lp_status status = check_model(embedder, asked, diag);
+  lp_status status = check_model(embedder, asked, &out->no_model, diag);
   if (status == LP_OK) status = read_form(&r, &body);
   if (status == LP_OK) status = read_input(&r, &body);
   if (status == LP_OK) status = answer(&r, request, out);

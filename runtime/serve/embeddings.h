@@ -16,6 +16,7 @@ typedef struct {
   char *json;      /* the answer; owned */
   int64_t tokens;  /* of the texts */
   double queue_ms; /* until the first text began */
+  bool no_model;   /* the body names another model */
 } lp_embeddings_answer;
 
 /* `embedder` NULL: the server has none. LP_USAGE: the request is wrong. The caller zeroes `out`, and frees its texts

@@ -67,6 +67,7 @@ static void add(lp_dispatched *to, const lp_dispatched *of) {
   to->usage.queue_ms = fmax(to->usage.queue_ms, of->usage.queue_ms);
   to->fell_back |= of->fell_back;
   to->too_long |= of->too_long;
+  to->no_model |= of->no_model;
   for (lp_time time = 0; time < LP_TIME_COUNT; time++)
     to->seconds[time] = later(to->seconds[time], of->seconds[time]);
 }
@@ -145,6 +146,7 @@ lp_status lp_prompts_answer(lp_dispatcher *dispatcher, const lp_completion *requ
   out->usage = all.sum.usage;
   out->fell_back = all.sum.fell_back;
   out->too_long = all.sum.too_long;
+  out->no_model = all.sum.no_model;
   memcpy(out->seconds, all.sum.seconds, sizeof out->seconds);
   return all.status;
 }

@@ -247,5 +247,6 @@ void lp_responses_fail(lp_telling *t, const char *why, lp_buf *out) {
 }
 
 char *lp_responses_error(unsigned status, const char *text) {
+  if (status == 404) return lp_answer_no_model(text);
   return lp_answer_error(status < 500 ? "invalid_request_error" : "server_error", text);
 }

@@ -291,6 +291,7 @@ static enum MHD_Result reply_failure(const lp_peer *to, const lp_exchange *a) {
   if (a->course.too_long && !a->dialect)
     return lp_peer_reply(to, MHD_HTTP_BAD_REQUEST,
                          lp_answer_too_long(a->request.chat ? "messages" : "prompt", a->error));
+  if (a->course.no_model) return lp_peer_reply_no_model(to, a->error);
   return lp_peer_reply_error(to, a->status == LP_USAGE ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_SERVICE_UNAVAILABLE, a->error);
 }
 
@@ -317,6 +318,7 @@ static char *make_embeddings(lp_exchange *a, char **model) {
   if (a->status != LP_OK) a->error = lp_strdup(lp_diag_get(diag, 0)->text);
   lp_diag_free(diag);
   a->request.model = answer.model ? answer.model : "";
+  a->course.no_model = answer.no_model;
   a->course.usage.prompt_tokens = answer.tokens;
   for (lp_time time = 0; time < LP_TIME_COUNT; time++)
     a->course.seconds[time] = NAN;
@@ -430,6 +432,11 @@ enum MHD_Result lp_peer_reply(const lp_peer *to, unsigned status, char *json) {
 char *lp_peer_error(const lp_peer *to, unsigned status, const char *text) {
   if (to->dialect) return to->dialect->error(status, text);
   return lp_answer_error(status < 500 ? "invalid_request_error" : "server_error", text);
+}
+
+enum MHD_Result lp_peer_reply_no_model(const lp_peer *to, const char *text) {
+  if (to->dialect) return lp_peer_reply_error(to, MHD_HTTP_NOT_FOUND, text);
+  return lp_peer_reply(to, MHD_HTTP_NOT_FOUND, lp_answer_no_model(text));
 }
 
 enum MHD_Result lp_peer_reply_error(const lp_peer *to, unsigned status, const char *text) {

@@ -25,7 +25,8 @@ enum MHD_Result lp_peer_queue(const lp_peer *to, unsigned status, const char *ty
 enum MHD_Result lp_peer_reply_text(const lp_peer *to, unsigned status, const char *type, char *text);
 enum MHD_Result lp_peer_reply(const lp_peer *to, unsigned status, char *json);
 enum MHD_Result lp_peer_reply_error(const lp_peer *to, unsigned status, const char *text);
-char *lp_peer_error(const lp_peer *to, unsigned status, const char *text); /* the body of that; release with free() */
+enum MHD_Result lp_peer_reply_no_model(const lp_peer *to, const char *text); /* status 404, with OpenAI's code */
+char *lp_peer_error(const lp_peer *to, unsigned status, const char *text);   /* the body of that; release with free() */
 
 /* A request's body while it is received, then its answer. Two threads own it while the answer streams. */
 typedef struct {

@@ -181,12 +181,20 @@ static enum MHD_Result list_models(const lp_peer *to, lp_exchange *a, const char
   return lp_peer_reply(to, MHD_HTTP_OK, lp_answer_models(model, embeddings));
 }
 
+static enum MHD_Result reply_no_model(const lp_peer *to, const char *const model[LP_ROUTE_COUNT],
+                                      const char *embeddings, const char *id) {
+  lp_buf why = {0};
+  lp_answer_name_models(model, embeddings, id, &why);
+  enum MHD_Result result = lp_peer_reply_no_model(to, lp_buf_text(&why));
+  lp_buf_free(&why);
+  return result;
+}
+
 static enum MHD_Result show_model(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {
   (void)taken;
   const char *model[LP_ROUTE_COUNT], *embeddings = get_models(a, model);
-  bool has = lp_answer_has_model(model, embeddings, rest);
-  return lp_peer_reply(to, has ? MHD_HTTP_OK : MHD_HTTP_NOT_FOUND,
-                       has ? lp_answer_model(rest) : lp_answer_no_model(model, embeddings, rest));
+  if (lp_answer_has_model(model, embeddings, rest)) return lp_peer_reply(to, MHD_HTTP_OK, lp_answer_model(rest));
+  return reply_no_model(to, model, embeddings, rest);
 }
 
 /* ---- Ollama's paths of models ------------------------------------------------------------------------------------ */
@@ -210,11 +218,7 @@ static enum MHD_Result show_tag(const lp_peer *to, lp_exchange *a, const char *r
   }
   lp_json_free(document);
   if (lp_answer_has_model(model, embeddings, name)) return lp_peer_reply(to, MHD_HTTP_OK, lp_ollama_show(name));
-  lp_buf why = {0};
-  lp_answer_name_models(model, embeddings, name, &why);
-  enum MHD_Result result = lp_peer_reply_error(to, MHD_HTTP_NOT_FOUND, lp_buf_text(&why));
-  lp_buf_free(&why);
-  return result;
+  return reply_no_model(to, model, embeddings, name);
 }
 
 static enum MHD_Result tell_version(const lp_peer *to, lp_exchange *a, const char *rest, bool *taken) {

@@ -61,15 +61,15 @@ rejected 'too large' 400 'a number that is too large' /v1/completions '{"model":
 rejected 'too deep' 400 'nested too deeply' /v1/completions "$(printf '{"a":%0500d' 0 | tr 0 '[')"
 rejected 'text after it' 400 'text after the document' /v1/completions '{"model":"edge","prompt":"a"} {'
 rejected 'the router: no object' 400 'must be a JSON object' /v1/router/decide '7'
-rejected 'no such model' 400 "there is no model 'moon': wanted auto, edge, model" /v1/completions '{"model":"moon","prompt":"a"}'
+rejected 'no such model' 404 "there is no model 'moon': wanted auto, edge, model" /v1/completions '{"model":"moon","prompt":"a"}'
 # A name is quoted up to 80 bytes, also if that cuts a character: the answer stays JSON in UTF-8.
 for before in 79 80; do
   name=$(printf "%0${before}d" 0 | tr 0 m)$(printf '\303\251')
-  rejected "a name that is cut after $before bytes" 400 "there is no model 'mmmm" /v1/completions "{\"model\":\"$name\",\"prompt\":\"a\"}"
+  rejected "a name that is cut after $before bytes" 404 "there is no model 'mmmm" /v1/completions "{\"model\":\"$name\",\"prompt\":\"a\"}"
   python3 -c 'import json, sys; json.load(open(sys.argv[1], encoding="utf-8"))["error"]["message"]' "$work/answer" ||
     fail "no JSON: $(cat "$work/answer")"
 done
-rejected 'no such place' 400 "the server has no 'cloud'" /v1/completions '{"model":"cloud","prompt":"a"}'
+rejected 'no such place' 404 "the server has no 'cloud'" /v1/completions '{"model":"cloud","prompt":"a"}'
 rejected prompt 400 "'prompt' must be text" /v1/completions '{"model":"edge","prompt":7}'
 rejected messages 400 "'messages\\[1\\]' must have" /v1/chat/completions '{"model":"edge","messages":[{"role":"user","content":"a"},{}]}'
 rejected 'no template' 400 'no chat template' /v1/chat/completions '{"model":"edge","messages":[{"role":"user","content":"a"}]}'

@@ -95,6 +95,21 @@ def refused(what, text, call, **options):
         check(what, text in str(error), str(error))
 
 
+def unknown_models():
+    one = [{"role": "user", "content": question}]
+    for call in (lambda: openai_client.chat.completions.create(model="moon", messages=one), lambda: openai_client.models.retrieve("moon"),
+                 lambda: openai_client.chat.completions.create(model="cloud", messages=one, stream=True),
+                 lambda: openai_client.responses.create(model="moon", input=question)):
+        try:
+            check("an unknown model", False, call())
+        except openai.NotFoundError as error:
+            check("an unknown model", error.code == "model_not_found" and error.param == "model", error)
+    try:
+        check("an unknown model", False, claude.messages.create(model="moon", max_tokens=5, messages=one))
+    except anthropic.NotFoundError as error:
+        check("an unknown model", error.body["error"]["type"] == "not_found_error" and "'moon'" in str(error), error)
+
+
 def messages():
     whole, usage = chat([{"role": "system", "content": system}, {"role": "user", "content": question}])
     ask = {"model": model, "extra_body": {"temperature": 0}, "max_tokens": 12, "messages": [{"role": "user", "content": question}]}
@@ -163,7 +178,8 @@ def of_ollama():
         try:
             check("ollama's unknown model", not call())
         except ollama.ResponseError as error:
-            check("ollama's unknown model", error.error.startswith("there is no model 'moon'") and model in error.error, error)
+            good = error.status_code == 404 and error.error.startswith("there is no model 'moon'") and model in error.error
+            check("ollama's unknown model", good, error)
     with urllib.request.urlopen(url + "/api/version") as found:
         check("version", json.load(found)["version"])
 
@@ -194,7 +210,7 @@ def errors():
                 check(path, error.code == 400 and text in form(json.load(error)), text)
 
 
-for test in (responses, messages, of_ollama, errors):
+for test in (responses, messages, of_ollama, unknown_models, errors):
     try:
         test()
     except Exception as error:  # an exception is a failure of that part only

@@ -85,7 +85,7 @@ def refusals():
         "'input_type' is not supported": {"input": "a", "input_type": "query"},
     }.items():
         status, answer = post(**{"model": model, **body})
-        good = status == 400 and answer["error"]["type"] == "invalid_request_error" and what in answer["error"]["message"]
+        good = status == (404 if "no model" in what else 400) and answer["error"]["type"] == "invalid_request_error" and what in answer["error"]["message"]
         check(what, good, (status, answer))
 
 

@@ -39,7 +39,7 @@ fi
 
 # A server without such a bundle, and bundles that give none.
 printf 'edge: { bundle: story.llmpart, threads: 1, model: story }\n' >"$work/edge.yaml"
-serve edge && rejected 'logits' 400 'no model for embeddings.*give logits' /v1/embeddings '{"model": "story", "input": "a"}'
+serve edge && rejected 'logits' 404 'no model for embeddings.*give logits' /v1/embeddings '{"model": "story", "input": "a"}'
 refuses() { # refuses NAME TEXT
   timeout 60 "$LLMPART" serve "$work/$1.yaml" --listen=127.0.0.1:0 2>"$work/err" && fail "$1: it starts"
   grep -q -- "$2" "$work/err" || fail "$1: wanted '$2', found $(head -n 3 "$work/err")"

@@ -38,7 +38,7 @@ LP_LOOP_TEST(quoted_names_are_cut_within_a_character, 0, 4) {
   const size_t size = strlen(one);
   for (size_t before = 76; before <= 80; before++) {
     const size_t whole = (80 - before) / size, part = (80 - before) % size;
-    lp_buf id = {0}, wanted = {0};
+    lp_buf id = {0}, text = {0}, wanted = {0};
     lp_buf_printf(&wanted, "{\"error\":{\"message\":\"there is no model '");
     for (size_t i = 0; i < before; i++) {
       lp_buf_append(&id, "a", 1);
@@ -52,8 +52,10 @@ LP_LOOP_TEST(quoted_names_are_cut_within_a_character, 0, 4) {
                   "%s': wanted auto, edge, cloud, mine, "
                   "e\",\"type\":\"invalid_request_error\",\"param\":\"model\",\"code\":\"model_not_found\"}}",
                   part > 0 ? "\xEF\xBF\xBD" : "");
-    is(lp_answer_no_model(models, "e", lp_buf_text(&id)), lp_buf_text(&wanted));
+    lp_answer_name_models(models, "e", lp_buf_text(&id), &text);
+    is(lp_answer_no_model(lp_buf_text(&text)), lp_buf_text(&wanted));
     lp_buf_free(&id);
+    lp_buf_free(&text);
     lp_buf_free(&wanted);
   }
 }
