@@ -68,8 +68,7 @@ lp_status lp_builder_literals(lp_builder *b, const lp_json *schema, const lp_jso
   }
   for (size_t i = 0; i < all.count; i++)
     free(all.data[i]);
-  lp_status status =
-      all.count > 0 ? LP_OK : lp_json_error(schema, b->diag, "the schema's 'enum' lists no values of its type");
+  const bool has = all.count > 0;
   lp_vec_free(&all);
-  return status;
+  return has ? LP_OK : lp_builder_none(b, schema, "the schema's 'enum' lists no values of its type", out);
 }

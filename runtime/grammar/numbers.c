@@ -220,5 +220,5 @@ lp_status lp_builder_number(lp_builder *b, const lp_json *schema, bool whole, in
   if (b->grammar->nodes.count > LP_GRAMMAR_MOST_NODES)
     return lp_json_error(schema, b->diag, "the schema's 'multipleOf' needs too many states");
   *out = positive < 0 ? negative : negative < 0 ? positive : either(b, positive, negative);
-  return *out >= 0 ? LP_OK : lp_json_error(schema, b->diag, "no number lies within the schema's bounds");
+  return *out >= 0 ? LP_OK : lp_builder_none(b, schema, "no number lies within the schema's bounds", out);
 }

@@ -162,4 +162,7 @@ void lp_builder_free(lp_builder *b) {
   lp_vec_free(&b->counted);
   lp_vec_free(&b->up_to);
   lp_vec_free(&b->exact);
+  lp_vec_free(&b->pairs);
+  lp_diag_free(b->none);
+  lp_arena_free(b->arena);
 }

@@ -23,7 +23,7 @@ static int encode(int32_t code, int *bytes) {
 /* Ranges of bytes in a row for the characters from `low` to `high`, in UTF-8: split where a byte wraps around. */
 static void put_plain(lp_grammar *g, int32_t low, int32_t high, int32_t done, node_list *out) {
   static const int32_t ends[] = {0x7F, 0x7FF, 0xFFFF};
-  int from[4], to[4];
+  int from[4] = {0}, to[4] = {0};
   if (low > high) return;
   for (size_t i = 0; i < LP_COUNT(ends); i++)
     if (low <= ends[i] && high > ends[i]) {
@@ -236,7 +236,14 @@ static lp_status build_pattern(lp_builder *b, const lp_json *at, const char *tex
 }
 
 lp_status lp_builder_pattern(lp_builder *b, const lp_json *at, const char *pattern, int32_t *out) {
-  return build_pattern(b, at, pattern, false, 0, -1, out);
+  lp_counted own = {.text = pattern, .item = -3, .node = -1};
+  *out = lp_builder_find(b, &own);
+  if (*out >= 0) return LP_OK;
+  b->tried += LP_TRIED_PATTERN;
+  LP_TRY(build_pattern(b, at, pattern, false, 0, -1, &own.node));
+  *out = own.node;
+  lp_vec_push(&b->counted, own);
+  return LP_OK;
 }
 
 lp_status lp_builder_text(lp_builder *b, const lp_json *schema, int32_t *out) {
@@ -245,7 +252,7 @@ lp_status lp_builder_text(lp_builder *b, const lp_json *schema, int32_t *out) {
   bool is_whole = false;
   LP_TRY(lp_builder_count(b, schema, "minLength", false, LP_MOST_LEAST, &least));
   LP_TRY(lp_builder_count(b, schema, "maxLength", true, INT32_MAX, &most));
-  if (most >= 0 && least > most) return lp_json_error(schema, b->diag, "the schema's 'minLength' exceeds 'maxLength'");
+  if (most >= 0 && least > most) return lp_builder_none(b, schema, "the schema's 'minLength' exceeds 'maxLength'", out);
   LP_TRY(find_pattern(b, schema, &is_whole, &pattern));
   lp_counted own = {.text = pattern, .item = -2, .least = least, .most = most, .node = -1};
   *out = lp_builder_find(b, &own);

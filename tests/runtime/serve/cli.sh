@@ -82,8 +82,8 @@ rejected tools 400 "'tools' belongs to chats" /v1/completions '{"model":"edge","
 rejected 'a tool' 400 "'tools\\[0\\]' must have" /v1/chat/completions '{"model":"edge","messages":[{"role":"user","content":"a"}],"tools":[{}]}'
 rejected 'no tools' 400 "'tool_choice' requires 'tools'" /v1/completions '{"model":"edge","prompt":"a","tool_choice":"required"}'
 rejected format 400 "'response_format' must have" /v1/completions '{"model":"edge","prompt":"a","response_format":{"type":"xml"}}'
-rejected schema 400 "edge: items: the schema's keyword 'not' is not supported" /v1/completions \
-  '{"model":"edge","prompt":"a","response_format":{"type":"json_schema","json_schema":{"schema":{"items":{"not":{}}}}}}'
+rejected schema 400 "edge: items: the schema's keyword 'contains' is not supported" /v1/completions \
+  '{"model":"edge","prompt":"a","response_format":{"type":"json_schema","json_schema":{"schema":{"items":{"contains":{}}}}}}'
 rejected logprobs 400 "'logprobs' must be a number from 0 to 20" /v1/completions '{"model":"edge","prompt":"a","logprobs":21}'
 rejected echo 400 "'echo' is not supported" /v1/completions '{"model":"edge","prompt":"a","echo":true}'
 rejected stop 400 "'stop' must be text" /v1/completions '{"model":"edge","prompt":"a","stop":[7]}'
