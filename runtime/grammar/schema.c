@@ -383,7 +383,7 @@ static lp_builder begin(lp_diag *diag) {
 
 /* Fails for a grammar without texts, and for one with too many alternatives in a place. */
 static lp_status check_texts(lp_builder *b, int32_t root) {
-  const lp_diag_entry *why = lp_diag_get(b->none, 0);
+  const lp_diag_entry *why = lp_diag_count(b->none) > 0 ? lp_diag_get(b->none, 0) : NULL;
   if (root < 0) return lp_error(b->diag, LP_LOC_NONE, "%s", why ? why->text : "the schema accepts no value");
   const lp_match match = lp_grammar_explore(b->grammar);
   if (match == LP_MATCH_NO)
