@@ -20,8 +20,8 @@ cat >"$work/llm/extra-openai-models.yaml" <<END
 END
 wanted=$(curl -sS --json '{"messages":[{"role":"user","content":"Once upon"}],"max_tokens":12,"temperature":0}' "$url/v1/chat/completions" |
   "$python" -c 'import json, sys; print(json.load(sys.stdin)["choices"][0]["message"]["content"])')
-ask_llm() { # ask_llm OPTION ...: the command of PyPI's llm
-  LLM_USER_PATH="$work/llm" OPENAI_API_KEY=none "$python" -W ignore -m llm -m story 'Once upon' -o temperature 0 -o max_tokens "$@" 2>"$work/err"
+ask_llm() { # ask_llm OPTION ...: the command of PyPI's llm, without plugins of other models
+  LLM_LOAD_PLUGINS='' LLM_USER_PATH="$work/llm" OPENAI_API_KEY=none "$python" -W ignore -m llm -m story 'Once upon' -o temperature 0 -o max_tokens "$@" 2>"$work/err"
 }
 for stream in '' --no-stream; do
   # shellcheck disable=SC2086 # an option, or none
