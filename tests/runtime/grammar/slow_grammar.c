@@ -21,6 +21,7 @@ struct slow_grammar {
   lp_arena *arena; /* frames */
   places now, next, tried;
   int32_t visits; /* nodes of the current expansion */
+  bool gave_up;
 };
 
 /* A schema may refer to itself without an end. Possibilities beyond these limits are given up. */
@@ -44,7 +45,8 @@ static const frame *push(slow_grammar *state, const places *to, int32_t next, co
 }
 
 static void expand(slow_grammar *state, int32_t node, const frame *parent, places *to, int depth) {
-  if (depth > MOST_DEPTH || ++state->visits > MOST_VISITS) return;
+  if (depth > MOST_DEPTH || ++state->visits > MOST_VISITS) state->gave_up = true;
+  if (depth > MOST_DEPTH || state->visits > MOST_VISITS) return;
   const lp_node *at = &state->grammar->nodes.data[node];
   switch (at->kind) {
   case LP_NODE_BYTE:
@@ -84,6 +86,10 @@ slow_grammar *slow_grammar_begin(const lp_grammar *grammar) {
   state->arena = lp_arena_create();
   expand(state, grammar->root, NULL, &state->now, 0);
   return state;
+}
+
+bool slow_grammar_gave_up(const slow_grammar *state) {
+  return state->gave_up;
 }
 
 void slow_grammar_free(slow_grammar *state) {

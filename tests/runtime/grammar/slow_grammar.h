@@ -11,6 +11,7 @@ void slow_grammar_free(slow_grammar *state);
 /* Tells whether some text of the grammar continues with these bytes. */
 bool slow_grammar_allows(slow_grammar *state, const char *bytes, size_t size);
 void slow_grammar_take(slow_grammar *state, const char *bytes, size_t size); /* bytes that it allows */
-bool slow_grammar_can_end(const slow_grammar *state);                        /* the bytes so far are a text of it */
+bool slow_grammar_gave_up(const slow_grammar *grammar); /* it has come to a limit, and may refuse too much */
+bool slow_grammar_can_end(const slow_grammar *state);   /* the bytes so far are a text of it */
 
 #endif
