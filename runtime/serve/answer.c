@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-static const char *finish_name(lp_finish finish) {
+const char *lp_finish_name(lp_finish finish) {
   static const char *const names[] = {[LP_FINISH_STOP] = "stop",
                                       [LP_FINISH_LENGTH] = "length",
                                       [LP_FINISH_TOOLS] = "tool_calls",
@@ -85,7 +85,7 @@ char *lp_answer_whole(const lp_answer_head *head, const lp_whole *whole, const l
       lp_logprobs_write(&json, choice->logprobs.data, choice->logprobs.count, chat, 0);
     else
       lp_json_put_null(&json, "logprobs");
-    lp_json_put_text(&json, "finish_reason", finish_name(choice->finish));
+    lp_json_put_text(&json, "finish_reason", lp_finish_name(choice->finish));
     if (chat)
       put_message(&json, "message", choice);
     else
@@ -160,7 +160,7 @@ char *lp_answer_chunk(const lp_answer_head *head, const lp_piece *piece, bool fi
 
 char *lp_answer_chunk_end(const lp_answer_head *head, int32_t choice, lp_finish finish) {
   const lp_piece piece = {.choice = choice, .text = ""};
-  return write_chunk(head, &piece, false, 0, finish_name(finish));
+  return write_chunk(head, &piece, false, 0, lp_finish_name(finish));
 }
 
 static void put_text_or_null(lp_json_writer *json, const char *key, const char *text) {

@@ -44,6 +44,7 @@ char *lp_answer_chunk(const lp_answer_head *head, const lp_piece *piece, bool fi
 char *lp_answer_chunk_end(const lp_answer_head *head, int32_t choice, lp_finish finish);
 /* The chunk after the last one, with the token counts, for clients that request it. */
 char *lp_answer_chunk_usage(const lp_answer_head *head, const lp_usage *usage);
+const char *lp_finish_name(lp_finish finish); /* in OpenAI's terms */
 char *lp_answer_error(const char *type, const char *text);
 /* A prompt that exceeds the context of every model that may answer, in OpenAI's terms: clients shorten it, and do not
  * ask again. `param`: the member that is too long. */

@@ -243,18 +243,32 @@ static lp_status ask_site(lp_site_server *site, const lp_completion *asked, cons
   return status;
 }
 
-/* Adds the spans of a place: as a whole, its queue, the prompt, and the tokens after the first. */
+/* Adds the spans of a place: as a whole, its queue, the prompt, and the tokens after the first. The first has the name
+ * and the attributes of OpenTelemetry's conventions for generative AI (version 1.37). */
 static void trace_place(const lp_dispatcher *self, const lp_completion *asked, lp_route route, lp_status status,
                         double begun_ms, const counted *to, const lp_usage *usage, const lp_diag *diag) {
   double now_ms = lp_now_ms(), queued_ms = begun_ms + usage->queue_ms;
   const lp_diag_entry *why = status == LP_OK ? NULL : lp_diag_get(diag, 0);
+  const char *finish[LP_MOST_CHOICES], *operation = asked->chat ? "chat" : "text_completion",
+                                       *model = self->parts.place[route]->site->model;
+  for (int32_t i = 0; i < asked->choices; i++)
+    finish[i] = lp_finish_name(usage->finish[i]);
+  lp_buf name = {0};
+  lp_buf_printf(&name, "%s %s", operation, model);
   const lp_span_attribute attributes[] = {
-      {.key = "gen_ai.response.model", .text = self->parts.place[route]->site->model},
+      {.key = "gen_ai.operation.name", .text = operation},
+      {.key = "gen_ai.provider.name", .text = "llmpart"},
+      {.key = "gen_ai.request.model", .text = model},
+      {.key = "gen_ai.request.max_tokens", .number = asked->max_tokens},
+      {.key = "gen_ai.request.choice.count", .number = asked->choices},
+      {.key = "gen_ai.response.model", .text = model},
+      {.key = "llmpart.route", .text = lp_route_name(route)},
       {.key = "gen_ai.usage.input_tokens", .number = usage->prompt_tokens > 0 ? usage->prompt_tokens : 0},
       {.key = "llmpart.cached_tokens", .number = usage->cached_tokens},
-      {.key = "gen_ai.usage.output_tokens", .number = usage->tokens}};
+      {.key = "gen_ai.usage.output_tokens", .number = usage->tokens},
+      {.key = "gen_ai.response.finish_reasons", .list = finish, .count = (size_t)asked->choices}};
   const lp_span_record whole = {.id = asked->of_place,
-                                .name = lp_route_name(route),
+                                .name = lp_buf_text(&name),
                                 .kind = route == LP_ROUTE_EDGE ? LP_SPAN_INTERNAL : LP_SPAN_CLIENT,
                                 .begin_ms = begun_ms,
                                 .end_ms = now_ms,
@@ -262,8 +276,9 @@ static void trace_place(const lp_dispatcher *self, const lp_completion *asked, l
                                          : why           ? why->text
                                                          : "no answer",
                                 .attribute = attributes,
-                                .count = LP_COUNT(attributes)};
+                                .count = LP_COUNT(attributes) - (status != LP_OK)};
   add_span(self, asked, asked->span, &whole);
+  lp_buf_free(&name);
   if (to->first_ms < queued_ms) return;
   const lp_span_record parts[] = {{.name = "queue", .begin_ms = begun_ms, .end_ms = queued_ms},
                                   {.name = "first token", .begin_ms = queued_ms, .end_ms = to->first_ms},

@@ -44,12 +44,26 @@ static void put_i64(lp_json_writer *json, const char *key, int64_t value) {
   lp_json_put_text(json, key, text);
 }
 
+static void put_list(lp_json_writer *json, const lp_span_attribute *attribute) {
+  lp_json_put_object(json, "arrayValue");
+  lp_json_put_array(json, "values");
+  for (size_t i = 0; i < attribute->count; i++) {
+    lp_json_put_object(json, NULL);
+    lp_json_put_text(json, "stringValue", attribute->list[i]);
+    lp_json_put_end(json);
+  }
+  lp_json_put_end(json);
+  lp_json_put_end(json);
+}
+
 static void put_attribute(lp_json_writer *json, const lp_span_attribute *attribute) {
   lp_json_put_object(json, NULL);
   lp_json_put_text(json, "key", attribute->key);
   lp_json_put_object(json, "value");
   if (attribute->text)
     lp_json_put_text(json, "stringValue", attribute->text);
+  else if (attribute->list)
+    put_list(json, attribute);
   else
     put_i64(json, "intValue", attribute->number);
   lp_json_put_end(json);

@@ -18,8 +18,10 @@ typedef struct {
 typedef enum { LP_SPAN_INTERNAL = 1, LP_SPAN_SERVER = 2, LP_SPAN_CLIENT = 3 } lp_span_kind; /* numbers of OTLP */
 typedef struct {
   const char *key;
-  const char *text; /* NULL: the value is `number` */
+  const char *text; /* NULL: the value is `list`, or else `number` */
   int64_t number;
+  const char *const *list;
+  size_t count; /* of the list */
 } lp_span_attribute;
 typedef struct {
   const char *trace, *id; /* lower-case hexadecimal digits */

@@ -58,6 +58,11 @@ for body in bodies:
             for span in scope["spans"]:
                 spans[span["spanId"]] = dict(span, service=service)
 for span in spans.values():
+    values = {each["key"]: each["value"] for each in span.get("attributes", [])}
+    if "gen_ai.operation.name" in values:  # the conventions for generative AI
+        finish = [each["stringValue"] for each in values["gen_ai.response.finish_reasons"]["arrayValue"]["values"]]
+        texts = [values[f"gen_ai.{key}"]["stringValue"] for key in ("operation.name", "request.model", "response.model", "provider.name")]
+        lines.append(f"{span['name']}: {' '.join(texts)} {values['gen_ai.request.max_tokens']['intValue']} {finish}")
     parent = spans.get(span.get("parentSpanId"))
     begin, end = int(span["startTimeUnixNano"]), int(span["endTimeUnixNano"])
     good = len(span["traceId"]) == 32 and len(span["spanId"]) == 16 and 1.6e18 < begin <= end < 5e18

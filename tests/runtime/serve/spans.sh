@@ -18,7 +18,7 @@ listening() {
   [ -n "$address" ]
 }
 await listening || fail "the worker does not start: $(cat "$work/worker.log")"
-echo "split: { bundle: split.llmpart, threads: 1, workers: [\"$address\"] }
+echo "split: { bundle: split.llmpart, model: inner, threads: 1, workers: [\"$address\"] }
 traces: { url: \"$traces\" }" >"$work/inner.yaml"
 serve inner
 inner=$pid
@@ -37,9 +37,9 @@ wait "$worker" || fail 'the worker does not end well'
 exec 9>&-
 wait "$collector" || fail "not valid: $(cat "$work/spans" "$work/collector.err")"
 
-for line in 'llmpart serve: /v1/completions < 00f067aa0ba902b7' 'llmpart serve: cloud < /v1/completions' 'llmpart serve: /v1/completions < cloud' \
-  'llmpart serve: split < /v1/completions' 'llmpart worker: session < split' 'llmpart serve: decide < /v1/completions' \
-  'llmpart serve: first token < split' 'llmpart serve: further tokens < cloud' 'llmpart serve: queue < split'; do
+for line in 'llmpart serve: /v1/completions < 00f067aa0ba902b7' 'llmpart serve: text_completion split < /v1/completions' 'llmpart serve: /v1/completions < text_completion split' \
+  'text_completion split: text_completion split split llmpart 12 ['"'length'"']' 'llmpart worker: session < text_completion inner' 'llmpart serve: decide < /v1/completions' \
+  'llmpart serve: first token < text_completion inner' 'llmpart serve: further tokens < text_completion split' 'llmpart serve: queue < text_completion inner'; do
   grep -Fqx "$line" "$work/spans" || fail "no '$line' in: $(cat "$work/spans")"
 done
 
