@@ -121,6 +121,23 @@ static lp_status build(onnx_graph *g) {
   return LP_OK;
 }
 
+/* What a viewer such as Netron shows of the model: what it is a part of, and where that runs. */
+static void describe(const onnx_graph *g, Onnx__ModelProto *model) {
+  const char *const text[][2] = {{"llmpart.model", g->module->name ? g->module->name : ""},
+                                 {"llmpart.place", lp_module_place_name(g->module, g->part->side)},
+                                 {"llmpart.turn", lp_arena_format(g->arena, "%" PRId32, g->part->turn)}};
+  model->producer_name = lp_arena_strdup(g->arena, "llmpart");
+  model->producer_version = lp_arena_strdup(g->arena, LP_VERSION);
+  model->n_metadata_props = LP_COUNT(text);
+  model->metadata_props = LP_NEW_ARRAY(g->arena, Onnx__StringStringEntryProto *, LP_COUNT(text));
+  for (size_t i = 0; i < LP_COUNT(text); i++) {
+    model->metadata_props[i] = LP_NEW(g->arena, Onnx__StringStringEntryProto);
+    onnx__string_string_entry_proto__init(model->metadata_props[i]);
+    model->metadata_props[i]->key = lp_arena_strdup(g->arena, text[i][0]);
+    model->metadata_props[i]->value = lp_arena_strdup(g->arena, text[i][1]);
+  }
+}
+
 static void pack(const onnx_graph *g, lp_buf *out) {
   Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
   Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
@@ -139,7 +156,7 @@ static void pack(const onnx_graph *g, lp_buf *out) {
   opset.version = g->opset;
   model.has_ir_version = 1;
   model.ir_version = g->opset >= 21 ? 10 : 8; /* the first version with this opset */
-  model.producer_name = lp_arena_strdup(g->arena, "llmpart");
+  describe(g, &model);
   model.n_opset_import = 1;
   model.opset_import = opsets;
   model.graph = &graph;

@@ -71,6 +71,8 @@ class Halves:
             if part["model"] not in self.sessions:
                 onnx.checker.check_model(str(path), full_check=True)
                 self.sessions[part["model"]] = session(path)
+                told = self.sessions[part["model"]].get_modelmeta().custom_metadata_map
+                assert told["llmpart.place"] == part["side"] and told["llmpart.model"] == manifest.get("name", "") and int(told["llmpart.turn"]) >= 0, told
 
     def empty_past(self) -> dict[int, np.ndarray]:
         ports = [i for parts in self.programs.values() for part in parts for i in part["inputs"] if i["role"] == "past"]
