@@ -6,16 +6,6 @@
 
 enum { MOST_ONE_OF = 64 };
 
-lp_json lp_builder_resolve(lp_builder *b, const lp_json *schema, int depth) {
-  lp_diag *const diag = b->diag;
-  lp_json joined = *schema;
-  if (!lp_json_is(schema, LP_JSON_OBJECT)) return joined;
-  b->diag = NULL; /* what is wrong is reported where the schema is built */
-  if (lp_builder_conjoin(b, schema, depth + 1, &joined.value) != LP_OK) joined.value = &lp_value_anything;
-  b->diag = diag;
-  return joined;
-}
-
 /* Tells whether both list values, and none in common, as far as that is looked at. */
 static bool has_other_values(lp_builder *b, const lp_json *one, const lp_json *other) {
   if (!lp_builder_literal(one, 0) || !lp_builder_literal(other, 0)) return false;

@@ -26,6 +26,7 @@ static size_t count_of(const lp_json_value *of) {
 typedef struct {
   lp_builder *b;
   const lp_json *at; /* the schema that is read, for reports */
+  int depth;         /* of schemas around it */
   bool never;        /* no value fits */
   LP_VEC(const lp_json_value *) plain, literal, except, any, one_of;
 } joining;
@@ -102,6 +103,21 @@ static lp_status has_pattern(joining *j, const char *key, const char *pattern, b
   return status;
 }
 
+/* *out: the schema of names accepts a key. */
+static lp_status is_name(joining *j, const lp_json_value *names, const char *key, bool *out) {
+  const lp_json at = {.parent = j->at, .key = "propertyNames", .value = names};
+  lp_json joined = at;
+  lp_buf quoted = {0};
+  int32_t node = -1;
+  LP_TRY(lp_builder_conjoin(j->b, &at, j->depth + 1, &joined.value));
+  LP_TRY(j->b->build(j->b, &joined, j->depth, &node));
+  lp_json_quote(key, &quoted);
+  j->b->tried += LP_TRIED_VALUE;
+  *out = lp_builder_accepts(j->b, node, lp_buf_text(&quoted));
+  lp_buf_free(&quoted);
+  return LP_OK;
+}
+
 /* What a schema says of the value of a key; NULL: nothing. */
 static lp_status find_property(joining *j, const lp_json_value *of, const char *key, const lp_json_value **out) {
   const lp_json patterns = {.value = member_of(of, "patternProperties")};
@@ -115,6 +131,10 @@ static lp_status find_property(joining *j, const lp_json_value *of, const char *
     listed |= has;
   }
   if (!listed) *out = member_of(of, "additionalProperties");
+  const lp_json_value *names = member_of(of, "propertyNames");
+  bool named = true;
+  if (names) LP_TRY(is_name(j, names, key, &named));
+  if (!named) *out = &lp_value_nothing;
   return LP_OK;
 }
 
@@ -270,11 +290,12 @@ static lp_status gather_opposites(joining *j, const lp_json *schema, int depth) 
     LP_TRY(lp_builder_negate(j->b, &no, &opposite.value));
     LP_TRY(gather(j, &opposite, depth + 1));
   }
-  if (!condition.value) return LP_OK;
+  const lp_json_value *then = member_of(schema->value, "then"), *other = member_of(schema->value, "else");
+  if (!condition.value || (!then && !other)) return LP_OK;
   lp_values ways = {0};
-  lp_vec_push(&ways, *lp_value_both(j->b, condition.value, member_of(schema->value, "then")));
+  lp_vec_push(&ways, *lp_value_both(j->b, condition.value, then));
   const lp_json_value *otherwise = lp_value_of_member(j->b, "not", condition.value);
-  lp_vec_push(&ways, *lp_value_both(j->b, otherwise, member_of(schema->value, "else")));
+  lp_vec_push(&ways, *lp_value_both(j->b, otherwise, other));
   lp_vec_push(&j->any, lp_value_pack(j->b, LP_JSON_ARRAY, &ways));
   return LP_OK;
 }
@@ -346,11 +367,11 @@ static lp_status check_types(joining *j, const lp_json_value *plain) {
 }
 
 /* The listed values that all schemas accept. */
-static lp_status filter(joining *j, const lp_json_value *plain, int depth, const lp_json_value **out) {
+static lp_status filter(joining *j, const lp_json_value *plain, const lp_json_value **out) {
   const lp_json of = {.parent = j->at, .value = plain}, first = {.value = j->literal.data[0]};
   lp_values list = {0};
   int32_t node = -1;
-  LP_TRY(j->b->build(j->b, &of, depth, &node));
+  LP_TRY(j->b->build(j->b, &of, j->depth, &node));
   for (size_t i = 0; lp_builder_literal(&first, i) && !is_too_large(j); i++) {
     const lp_json_value *value = lp_builder_literal(&first, i);
     bool fits = accepts_value(j->b, node, value);
@@ -386,12 +407,13 @@ static const lp_json_value *distribute(joining *j, const lp_json_value *rest) {
 }
 
 lp_status lp_builder_conjoin(lp_builder *b, const lp_json *schema, int depth, const lp_json_value **out) {
-  joining j = {.b = b, .at = schema};
+  joining j = {.b = b, .at = schema, .depth = depth};
   const lp_json_value *plain = NULL;
+  if (depth > MOST_DEPTH) return lp_json_error(schema, b->diag, "the schema is too large");
   lp_status status = gather(&j, schema, 0);
   for (size_t i = 0; status == LP_OK && i < j.plain.count; i++)
     status = join(&j, plain, j.plain.data[i], &plain);
-  if (status == LP_OK && !j.never && j.literal.count > 0) status = filter(&j, plain, depth, &plain);
+  if (status == LP_OK && !j.never && j.literal.count > 0) status = filter(&j, plain, &plain);
   const bool has_ways = j.any.count + j.one_of.count > 0;
   if (status == LP_OK && !has_ways && j.literal.count == 0) status = check_types(&j, plain);
   if (status == LP_OK) *out = j.never ? &lp_value_nothing : has_ways ? distribute(&j, plain) : plain;
@@ -401,4 +423,14 @@ lp_status lp_builder_conjoin(lp_builder *b, const lp_json *schema, int depth, co
   lp_vec_free(&j.any);
   lp_vec_free(&j.one_of);
   return status;
+}
+
+lp_json lp_builder_resolve(lp_builder *b, const lp_json *schema, int depth) {
+  lp_diag *const diag = b->diag;
+  lp_json joined = *schema;
+  if (!lp_json_is(schema, LP_JSON_OBJECT)) return joined;
+  b->diag = NULL; /* what is wrong is reported where the schema is built */
+  if (lp_builder_conjoin(b, schema, depth + 1, &joined.value) != LP_OK) joined.value = &lp_value_anything;
+  b->diag = diag;
+  return joined;
 }

@@ -297,11 +297,11 @@ static const char *implied_type(const lp_json *schema) {
   return NULL;
 }
 
-/* Tells whether a property that is listed has a pattern's schema as well, or one that is required is not listed. */
+/* Tells whether something else is said of the properties that are listed, or one that is required is not listed. */
 static bool joins_properties(const lp_json *schema) {
   lp_json properties = lp_json_member(schema, "properties"), patterns = lp_json_member(schema, "patternProperties"),
-          required = lp_json_member(schema, "required");
-  bool joins = lp_json_count(&properties) > 0 && lp_json_count(&patterns) > 0;
+          required = lp_json_member(schema, "required"), names = lp_json_member(schema, "propertyNames");
+  bool joins = lp_json_count(&properties) > 0 && (lp_json_count(&patterns) > 0 || names.value);
   for (size_t i = 0; !joins && i < lp_json_count(&required); i++) {
     const lp_json item = lp_json_item(&required, i);
     joins = !lp_json_member(&properties, lp_json_text_or(&item, "")).value;

@@ -29,6 +29,8 @@ LP_TEST(joined_schemas) {
                TEXTS("{\"b\":null}"), TEXTS("{\"b\":1}"));
   expect_texts("{\"properties\":{\"ab\":{},\"c\":{}},\"patternProperties\":{\"^a\":" IS("null") "}}",
                TEXTS("{\"ab\":null,\"c\":1}"), TEXTS("{\"ab\":1}"));
+  expect_texts("{\"properties\":{\"ab\":{},\"Ab\":{}},\"propertyNames\":{\"pattern\":\"^[a-z]+$\"}}",
+               TEXTS("{\"ab\":1}", "{}"), TEXTS("{\"Ab\":1}"));
   expect_texts("{\"allOf\":[{\"items\":" IS("number") "},{\"prefixItems\":[{\"const\":1}],\"items\":" IS(
                    "integer") "}],\"minItems\":2}",
                TEXTS("[1,2]", "[1,2,3]"), TEXTS("[1]", "[2,2]", "[1,2.5]"));
@@ -98,6 +100,7 @@ LP_TEST(joined_recursion) {
                "b\"},\"y\":false}},"
                "\"b\":{\"properties\":{\"c\":{\"$ref\":\"#/$defs/a\"},\"d\":{}}}}}",
                TEXTS("{}", "{\"b\":{\"d\":1}}"), TEXTS("{\"a\":{}}", "{\"b\":{\"c\""));
+  expect_refused("{\"properties\":{\"a\":{}},\"propertyNames\":{\"$ref\":\"#\"}}", "the schema is too large");
 #undef IS
 #undef HAS
 }
