@@ -86,6 +86,7 @@ typedef struct {
   int32_t kind;
   int64_t cut;                     /* of lp_load_cuts: 0: all in the cloud */
   int64_t needed, count, sessions; /* count: with spare ones */
+  double stretch;                  /* lp_engine_options.prompt_stretch: one of lp_fleet_stretches */
   double busy;                     /* the share of the time in which the needed machines run passes */
   double utilisation;              /* the share of it that the requests would take in passes over all sessions */
   double usd_per_month, weight_bytes, session_bytes;
@@ -94,6 +95,10 @@ typedef struct {
 } lp_fleet_pool;
 
 enum { LP_FLEET_HOURS = 730 }; /* of a month */
+/* The values of `prompt_stretch` that are tried: how many times as long a pass may last for prompts. The larger, the
+ * shorter is TTFT, and the longer TPOT. */
+enum { LP_FLEET_STRETCHES = 4 };
+extern const double lp_fleet_stretches[LP_FLEET_STRETCHES];
 
 typedef struct {
   lp_arena *arena;

@@ -24,7 +24,7 @@ typedef struct {
   bool known, tried, impossible;
   bool refuted; /* with one machine fewer than `needed` */
   int64_t needed, sessions;
-  double busy;
+  double busy, stretch;
   lp_fleet_times *times;  /* [classes of the mask] */
   lp_fleet_strain broken; /* by one machine fewer, of class `class` */
   int32_t class;
@@ -125,7 +125,9 @@ static unsigned mask_of(const search *s, int32_t option) {
   return mask;
 }
 
-/* Simulates the pool with so many machines; tells whether all limits hold. */
+const double lp_fleet_stretches[LP_FLEET_STRETCHES] = {LP_PROMPT_STRETCH, 2, 4, 8};
+
+/* Simulates the pool with so many machines and each stretch; tells whether all limits hold with one. */
 static bool try_count(search *s, int32_t option, unsigned mask, int64_t machines, entry *e) {
   const lp_fleet_option *o = &s->all.option[option];
   const double rate = rate_of(s, mask);
@@ -142,11 +144,15 @@ static bool try_count(search *s, int32_t option, unsigned mask, int64_t machines
     if (mask >> i & 1)
       trial.class[trial.classes++] = (lp_trial_class){s->spec->classes.data[i].share * s->spec->rate / rate,
                                                       &s->all.user[i][o->cut], &s->spec->classes.data[i]};
-  s->plan->trials++;
-  if (lp_trial_run(&trial, times, &e->busy)) {
-    for (int32_t i = 0; i < trial.classes; i++)
-      e->times[i] = times[i];
-    return true;
+  for (int k = 0; k < LP_FLEET_STRETCHES; k++) {
+    s->plan->trials++;
+    e->stretch = trial.stretch = lp_fleet_stretches[k];
+    if (lp_trial_run(&trial, times, &e->busy)) {
+      for (int32_t i = 0; i < trial.classes; i++)
+        e->times[i] = times[i];
+      return true;
+    }
+    s->plan->refuted++;
   }
   e->broken = (lp_fleet_strain){0};
   for (int32_t i = 0, k = 0; i < (int32_t)s->spec->classes.count; i++) {
@@ -154,7 +160,6 @@ static bool try_count(search *s, int32_t option, unsigned mask, int64_t machines
     const lp_fleet_strain strain = lp_fleet_strain_of(&s->spec->classes.data[i], &times[k++]);
     if (strain.ratio >= e->broken.ratio) e->class = i, e->broken = strain;
   }
-  s->plan->refuted++;
   return false;
 }
 
@@ -229,6 +234,7 @@ static void describe_pool(search *s, int32_t option, lp_fleet_plan *out) {
                           .needed = e->needed,
                           .count = e->needed + s->spec->spare,
                           .sessions = e->sessions,
+                          .stretch = e->stretch,
                           .busy = e->busy,
                           .utilisation =
                               rate_of(s, mask) * lp_fleet_work_s(s->spec, o->law, e->sessions) / (double)e->needed,

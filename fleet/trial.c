@@ -287,8 +287,9 @@ static double together(const lp_trial *trial) {
 bool lp_trial_run(const lp_trial *trial, lp_fleet_times *out, double *busy) {
   const double least = 2 * together(trial), counted = fmax((double)trial->requests, least);
   const size_t machines = (size_t)trial->machines;
-  simulation s = {.trial = trial, .station = {.pass = times_of(trial->law)}};
-  s.station.paced = lp_sim_paced_rows(&s.station.pass);
+  simulation s = {.trial = trial, .station = {.pass = times_of(trial->law), .prompt_stretch = trial->stretch}};
+  int16_t paced[LP_PASS_MOST_SEQUENCES];
+  lp_sim_pace(&s.station, paced);
   s.left = (size_t)counted;
   s.from = (size_t)fmax(counted / 4, least);
   s.wanted = s.from + s.left;

@@ -21,6 +21,7 @@ typedef struct {
   const lp_load_law *law;
   int64_t machines, sessions; /* each takes at most so many */
   double rate;                /* of the whole pool */
+  double stretch;             /* lp_sim_station.prompt_stretch */
   int64_t requests; /* counted, at least; a quarter as many run before them, and more where answers take long */
   uint64_t seed;
 } lp_trial;

@@ -295,7 +295,8 @@ typedef struct {
   /* Of a connection, and of a client: all connections of devices with one certificate, or with one key of a worker with
    * several. What exceeds them is refused; others are served. */
   lp_worker_quota connection, client;
-  int32_t threads; /* 0: the machine's cores */
+  double prompt_stretch; /* how many times as long a pass may last for prompts of several devices, from 1; 0: 1.4 */
+  int32_t threads;       /* 0: the machine's cores */
   lp_link_security security;
   /* A signal handler may set it: the worker clears it and reads its certificates and keys again, for connections to
    * come. If they cannot be used, it warns and keeps the old ones. NULL: never. */

@@ -7,14 +7,9 @@
 #include "runtime/engine/remote.h"
 #include "runtime/exec/fair.h"
 
-/* Limits of a pass. While prompts wait, sequences that generate leave PROMPT_SEQUENCES places to them. Beside them
- * prompts may have PROMPT_ROWS rows at least, and one for each sequence that generates and for each that waits: so the
- * more wait for their first token, the larger passes are, and the less a row costs.
- *
- * A turn of a prompt has LP_PASS_ROWS rows. A pass may have room for some of these only; then the turn goes on in the
+/* A turn of a prompt has LP_PASS_ROWS rows. A pass may have room for some of these only; then the turn goes on in the
  * next one, before other turns begin. Else all prompts would end at the same time, which is when the last one has to.
  */
-enum { MOST_SEQUENCES = 128, MOST_ROWS = 256, PROMPT_SEQUENCES = 16, PROMPT_ROWS = 16 };
 
 static int64_t waiting_rows(const engine_job *job) {
   return (int64_t)job->text.count - job->done;
@@ -88,15 +83,10 @@ static bool has_answer(const lp_engine *engine, const engine_job *job) {
 }
 
 static void take_prompts(lp_engine *engine, int32_t code, int64_t prompts) {
-  int64_t decoders = (int64_t)engine->chosen.count, left = MOST_ROWS - decoders;
-  if (decoders > 0) {
-    int64_t paced = lp_pace_rows(&engine->pace, decoders) - decoders, least = PROMPT_ROWS;
-    if (least < decoders) least = decoders;
-    if (least < prompts) least = prompts;
-    if (paced < least) paced = least;
-    if (left > paced) left = paced;
-  }
-  for (size_t i = 0; i < engine->jobs.count && left > 0 && engine->chosen.count < MOST_SEQUENCES; i++) {
+  int64_t decoders = (int64_t)engine->chosen.count;
+  int64_t paced = decoders > 0 ? lp_pace_rows(&engine->pace, decoders) - decoders : 0;
+  int64_t left = lp_pass_prompt_rows(decoders, prompts, paced);
+  for (size_t i = 0; i < engine->jobs.count && left > 0 && engine->chosen.count < LP_PASS_MOST_SEQUENCES; i++) {
     engine_job *job = engine->jobs.data[i];
     if (!is_candidate(engine, job, code, true)) continue;
     int64_t rows = waiting_rows(job), turn = job->turn > 0 ? job->turn : LP_PASS_ROWS;
@@ -119,7 +109,7 @@ bool engine_choose(lp_engine *engine) {
   engine_prefix_find(engine);
   uint64_t prompts = 0;
   int32_t code = code_of_pass(engine, &prompts);
-  size_t most = prompts > 0 ? MOST_SEQUENCES - PROMPT_SEQUENCES : MOST_SEQUENCES;
+  size_t most = prompts > 0 ? LP_PASS_MOST_SEQUENCES - LP_PASS_PROMPT_SEQUENCES : LP_PASS_MOST_SEQUENCES;
   for (size_t i = 0; i < engine->jobs.count && engine->chosen.count < most; i++)
     if (is_candidate(engine, engine->jobs.data[i], code, false)) take(engine, engine->jobs.data[i], 1);
   take_prompts(engine, code, (int64_t)prompts);

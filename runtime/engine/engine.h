@@ -28,6 +28,7 @@ typedef struct {
   /* Of a worker's bundle with early exits: the confidence with which an exit gives a token; 0: the full model gives all
    * tokens. */
   double theta;
+  double prompt_stretch; /* how many times as long a pass may last for prompts, at least 1; 0: LP_PROMPT_STRETCH */
 } lp_engine_options;
 
 typedef struct {

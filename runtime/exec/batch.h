@@ -9,11 +9,8 @@
 #include "runtime/exec/sampler.h"
 #include "runtime/exec/state.h"
 #include "runtime/gpu/gpu.h"
+#include "runtime/pass_rules.h"
 #include "runtime/runtime.h"
-
-/* The most rows of one sequence in one pass. A longer prompt takes several passes, between which other sequences run.
- */
-enum { LP_PASS_ROWS = 128 };
 
 /* One sequence of a pass, or several that have the same symbols. */
 typedef struct {

@@ -3,9 +3,6 @@
 
 #include <stdbool.h>
 
-/* A pass may last this many times as long as without the rows of prompts. With the gaps between its tokens, a device's
- * time per token stays within twice the time without them. */
-static const double stretch = 1.4;
 /* Each pass moves the time of its size by this share at most, so that one that was interrupted counts as any other. */
 static const double step = 0.05;
 /* Each pass makes the times of all other sizes count less. Sizes that were too slow are tried again so; and the time
@@ -58,7 +55,7 @@ static double time_of(const lp_pace *pace, int64_t rows) {
 int64_t lp_pace_rows(const lp_pace *pace, int64_t least) {
   int from = index_of(least);
   if (from == LP_PACE_SIZES) return least;
-  double limit = stretch * time_of(pace, least);
+  double limit = (pace->stretch > 0 ? pace->stretch : LP_PROMPT_STRETCH) * time_of(pace, least);
   if (limit <= 0) return least + FIRST_ROWS;
   int64_t most = least, next = 0; /* next: the first size after `most` that no pass had */
   for (int i = from + 1; i < LP_PACE_SIZES; i++) {

@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "runtime/pass_rules.h"
+
 enum { LP_PACE_SIZES = 28 };
 
 /* The time of passes of about so many rows: the median of those that ran lately. Zero it first. */
@@ -14,11 +16,12 @@ typedef struct {
     double ms;
     int64_t passes;
   } of[LP_PACE_SIZES];
+  double stretch; /* see lp_pace_rows; 0: LP_PROMPT_STRETCH */
 } lp_pace;
 
 /* Notes that a pass over `rows` rows, at least one, took `ms`. */
 void lp_pace_note(lp_pace *pace, int64_t rows, double ms);
-/* The rows of a pass that lasts at most 1.4 times as long as one of `least` rows, which are at least one: never fewer
+/* The rows of a pass that lasts at most `stretch` times as long as one of `least` rows, which are at least one: never fewer
  * than `least`. Sizes that no pass had are tried one after the other; while nothing is known, a few more rows. */
 int64_t lp_pace_rows(const lp_pace *pace, int64_t least);
 

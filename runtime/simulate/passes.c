@@ -6,12 +6,6 @@
 
 #include "base/random.h"
 
-/* The limits of runtime/engine/choose.c and runtime/exec (LP_PASS_ROWS): sequences and rows of a pass; places for
- * prompts while others generate, and the least rows that prompts have beside them; rows of one prompt; and how much
- * longer than a pass over one row a pass with prompts may last (runtime/exec/pace.c). */
-enum { MOST_SEQUENCES = 128, MOST_ROWS = 256, PROMPT_SEQUENCES = 16, PROMPT_ROWS = 16, PASS_ROWS = 128 };
-static const double stretch = 1.4;
-
 /* ---- times ------------------------------------------------------------------------------------------------------- */
 
 static double at(const lp_sim_times *times, const double *seconds, double rows) {
@@ -31,12 +25,19 @@ double lp_sim_pass_s(const lp_sim_times *times, double rows, double prompt_rows)
          (prompt_rows > 0 ? fmax(0, at(times, times->prompt_seconds, prompt_rows) - one) : 0);
 }
 
-int64_t lp_sim_paced_rows(const lp_sim_times *times) {
-  double most = stretch * lp_sim_pass_s(times, 1, 0);
-  int64_t rows = 1;
-  while (rows < PASS_ROWS && lp_sim_pass_s(times, 1, (double)rows) <= most)
+static int64_t paced_rows(const lp_sim_station *station, int64_t decoders) {
+  const double stretch = station->prompt_stretch > 0 ? station->prompt_stretch : LP_PROMPT_STRETCH;
+  const double most = stretch * lp_sim_pass_s(&station->pass, (double)decoders, 0) * (1 + 1e-12);
+  int64_t rows = 0;
+  while (rows < LP_PASS_MOST_ROWS && lp_sim_pass_s(&station->pass, (double)decoders, (double)rows + 1) <= most)
     rows++;
   return rows;
+}
+
+void lp_sim_pace(lp_sim_station *station, int16_t table[LP_PASS_MOST_SEQUENCES]) {
+  for (int64_t i = 0; i < LP_PASS_MOST_SEQUENCES; i++)
+    table[i] = (int16_t)paced_rows(station, i + 1);
+  station->paced = table;
 }
 
 static double sending_s(double bytes, double bps) {
@@ -129,7 +130,7 @@ static size_t count_prompts(const lp_sim_passes *passes) {
 
 static size_t take_generating(lp_sim_passes *passes, size_t prompts) {
   size_t taken = 0;
-  size_t most = prompts > 0 ? MOST_SEQUENCES - PROMPT_SEQUENCES : MOST_SEQUENCES;
+  size_t most = prompts > 0 ? LP_PASS_MOST_SEQUENCES - LP_PASS_PROMPT_SEQUENCES : LP_PASS_MOST_SEQUENCES;
   for (size_t i = 0; i < passes->members.count && taken < most; i++) {
     if (passes->members.data[i].left > 1 || passes->members.data[i].away) continue;
     passes->members.data[i].rows = 1;
@@ -139,18 +140,14 @@ static size_t take_generating(lp_sim_passes *passes, size_t prompts) {
 }
 
 static void take_prompts(lp_sim_passes *passes, const lp_sim_station *station, size_t taken, size_t prompts) {
-  int64_t left = MOST_ROWS - (int64_t)taken;
-  if (taken > 0) {
-    int64_t least = PROMPT_ROWS, paced = station->paced > 0 ? station->paced : lp_sim_paced_rows(&station->pass);
-    if (least < (int64_t)taken) least = (int64_t)taken;
-    if (least < (int64_t)prompts) least = (int64_t)prompts;
-    int64_t most = paced > least ? paced : least;
-    left = left < most ? left : most;
-  }
-  for (size_t i = 0; i < passes->members.count && left > 0 && taken < MOST_SEQUENCES; i++) {
+  int64_t paced = 0;
+  if (taken > 0 && prompts > 0)
+    paced = station->paced ? station->paced[taken - 1] : paced_rows(station, (int64_t)taken);
+  int64_t left = lp_pass_prompt_rows((int64_t)taken, (int64_t)prompts, paced);
+  for (size_t i = 0; i < passes->members.count && left > 0 && taken < LP_PASS_MOST_SEQUENCES; i++) {
     lp_sim_member *member = &passes->members.data[i];
     if (member->left <= 1 || member->away) continue;
-    int64_t turn = member->turn > 0 ? member->turn : PASS_ROWS;
+    int64_t turn = member->turn > 0 ? member->turn : LP_PASS_ROWS;
     member->rows = member->left < turn ? member->left : turn;
     member->turn = member->rows > left ? member->rows - left : 0;
     if (member->rows > left) member->rows = left;
@@ -202,8 +199,8 @@ static double lone_pass_s(const lp_sim_station *station, int64_t rows, bool asks
 double lp_sim_passes_alone_s(const lp_sim_station *station, double prompt, double tokens) {
   double seconds = 0, share = station->exits.share;
   int64_t left = (int64_t)fmax(prompt, 1);
-  for (; left > PASS_ROWS; left -= PASS_ROWS)
-    seconds += lone_pass_s(station, PASS_ROWS, true);
+  for (; left > LP_PASS_ROWS; left -= LP_PASS_ROWS)
+    seconds += lone_pass_s(station, LP_PASS_ROWS, true);
   seconds += lone_pass_s(station, left, true);
   double token = lone_pass_s(station, 1, true);
   if (share > 0) token = (1 - share) * token + share * lone_pass_s(station, 1, false);

@@ -3,6 +3,7 @@
 #ifndef LP_SIMULATE_PASSES_H
 #define LP_SIMULATE_PASSES_H
 
+#include "runtime/pass_rules.h"
 #include "runtime/simulate/simulate.h"
 
 /* A request in a server. */
@@ -31,8 +32,9 @@ double lp_sim_passes_begin(lp_sim_passes *passes, const lp_sim_station *station)
 /* Ends the pass. Requests that are complete have no tokens left. */
 void lp_sim_passes_end(lp_sim_passes *passes);
 
-/* The rows by which prompts lengthen a pass as much as they may. */
-int64_t lp_sim_paced_rows(const lp_sim_times *times);
+/* Sets station->paced to `table`, which it fills: beside each number of requests that generate, the rows of prompts
+ * that make a pass as long as they may. */
+void lp_sim_pace(lp_sim_station *station, int16_t table[LP_PASS_MOST_SEQUENCES]);
 /* The time of a pass over so many rows of requests that generate, and of prompts. */
 double lp_sim_pass_s(const lp_sim_times *times, double rows, double prompt_rows);
 /* The time of a request on an otherwise idle server, with the mean of what exits give. */

@@ -2,6 +2,7 @@
 #include "runtime/simulate/scenario_places.h"
 
 #include "base/units.h"
+#include "runtime/simulate/passes.h"
 
 /* Reads "unlimited", or an integer of at least `least`. */
 static lp_status read_limit(lp_yaml *yaml, const lp_yaml_node *node, const char *key, int64_t least, int64_t *out) {
@@ -74,6 +75,7 @@ static const lp_yaml_field station_fields[] = {
     LP_YAML_FIELD(LP_YAML_F64, "slowdown", station_file, station.slowdown, .least = 0, .most = 1000),
     LP_YAML_FIELD(LP_YAML_TIME_S, "request", station_file, station.request_s, .most = 1e6),
     LP_YAML_FIELD(LP_YAML_NODE, "passes", station_file, passes, .least = 0),
+    LP_YAML_FIELD(LP_YAML_F64, "prompt_stretch", station_file, station.prompt_stretch, .least = 1, .most = 1000),
     LP_YAML_FIELD(LP_YAML_NODE, "worker", station_file, worker, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "link", station_file, link, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "exits", station_file, exits, .least = 0),
@@ -84,6 +86,7 @@ static const char *fault_of(const station_file *file, lp_site site) {
   if (site != LP_SITE_SPLIT && (file->worker || file->link || file->exits))
     return "only 'split' has 'worker', 'link' and 'exits'";
   if (file->worker && !file->passes) return "'worker' wants 'passes' of the device";
+  if (file->station.prompt_stretch > 0 && !file->passes) return "'prompt_stretch' wants 'passes'";
   if (file->passes && file->station.slowdown > 0) return "'passes' and 'slowdown' are two ways of batching";
   if (file->passes && site == LP_SITE_SPLIT && !file->worker)
     return "'passes' of the device want those of the 'worker'";
@@ -106,6 +109,7 @@ lp_status lp_sim_place_read(lp_yaml *yaml, const lp_yaml_node *node, lp_site sit
     LP_TRY(lp_yaml_fields(yaml, file.exits, "'exits'", exit_fields, LP_COUNT(exit_fields), &station->exits));
   if (file.slots) LP_TRY(read_limit(yaml, file.slots, "slots", 1, &station->slots));
   if (file.queue) LP_TRY(read_limit(yaml, file.queue, "queue", 0, &station->queue));
+  if (file.passes) lp_sim_pace(station, LP_NEW_ARRAY(yaml->arena, int16_t, LP_PASS_MOST_SEQUENCES));
   *out = *station;
   return LP_OK;
 }

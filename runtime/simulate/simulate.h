@@ -124,7 +124,8 @@ typedef struct {
   double slowdown;          /* with b requests at a time each takes 1 + slowdown x (b - 1) times as long: batching */
   double request_s;         /* of each request before it waits: the server's work on it */
   lp_sim_times pass;        /* of the device, for a split */
-  int64_t paced;            /* lp_sim_paced_rows of `pass`; 0: computed for each pass */
+  double prompt_stretch;    /* how many times as long a pass may last for prompts; 0: 1.4, as the engine's */
+  const int16_t *paced;     /* of lp_sim_pace; NULL: computed for each pass */
   lp_sim_crossing crossing; /* of a split */
   lp_sim_exits exits;       /* share 0: none */
 } lp_sim_station;

@@ -275,7 +275,8 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
                           lp_diag *diag) {
   lp_place place = options->place > 0 ? options->place : LP_SIDE_CLOUD;
   LP_TRY(check_bundle(bundle, place, diag));
-  lp_worker worker = {.bundle = bundle, .place = place, .options = options, .diag = diag};
+  lp_worker worker = {
+      .bundle = bundle, .place = place, .options = options, .diag = diag, .pace.stretch = options->prompt_stretch};
   worker.self = (lp_endpoint){.bundle_hash = bundle->manifest.hash, .security = &worker.security};
   if (bundle->manifest.place_count > LP_SIDE_COUNT) worker.self.place = bundle->manifest.place_name[place];
   if (lp_halves_find(bundle, &worker.halves, &worker.whole)) {

@@ -90,6 +90,9 @@ done
 spoil
 flip "$bad/cloud/weights.safetensors" $(($(wc -c <"$bad/cloud/weights.safetensors") - 100))
 refused 'a worker with a damaged weight' 'cloud/weights.safetensors: error: ' "$LLMPART" worker "$bad" --check --listen=127.0.0.1:0
+wanted_status=2
+refused 'passes that prompts shorten' '--prompt-stretch: error: wanted a number from 1 on, not 0.5' "$LLMPART" worker "$bad" --prompt-stretch=0.5
+wanted_status=1
 refused 'a worker without a bundle' 'absent.llmpart' "$LLMPART" worker "$work/absent.llmpart" --listen=127.0.0.1:0
 
 # The device of such a pair has its own message: the worker ends, whatever it says comes first.

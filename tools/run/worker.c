@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/collective/collective.h"
+#include "runtime/pass_rules.h"
 #include "runtime/runtime.h"
 #include "tools/mpi/mpi.h"
 #include "tools/run/addresses.h"
@@ -23,7 +24,7 @@ typedef struct {
   lp_link_security security, peer_security;
   int64_t budget, context_dir_bytes, sessions, threads, ready_fd;
   lp_worker_quota connection, client;
-  double idle_ms;
+  double idle_ms, prompt_stretch;
   bool check, stats, profile;
 } worker_flags;
 
@@ -92,6 +93,7 @@ static lp_worker_options options_of(const worker_flags *flags) {
                              .most_sessions = flags->sessions,
                              .connection = flags->connection,
                              .client = flags->client,
+                             .prompt_stretch = flags->prompt_stretch,
                              .threads = (int32_t)flags->threads,
                              .security = flags->security,
                              .renew = &renew_wanted,
@@ -206,6 +208,9 @@ static lp_status serve_bundle(worker_flags *flags, const char *path, lp_diag *di
 static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   worker_flags *flags = command->user;
   lp_bundle_options load = {.load = LP_LOAD_CLOUD, .check_hashes = flags->check, .trust = flags->trust};
+  if (flags->prompt_stretch < 1)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--prompt-stretch"), "wanted a number from 1 on, not %g",
+                       flags->prompt_stretch);
   catch_signals();
   const lp_worker_options plain = options_of(flags);
   if (flags->profile && flags->metrics)
@@ -224,7 +229,8 @@ static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag 
 
 // NOLINTNEXTLINE(readability-function-size): a table
 int lp_tool_worker(int argc, char **argv) {
-  worker_flags flags = {.listen = "127.0.0.1:7700", .idle_ms = 60000, .ready_fd = -1};
+  worker_flags flags = {
+      .listen = "127.0.0.1:7700", .idle_ms = 60000, .prompt_stretch = LP_PROMPT_STRETCH, .ready_fd = -1};
   const lp_option options[] = {
       {"--listen", LP_OPTION_ADDRESS, &flags.listen, "ADDRESS",
        "listen on HOST:PORT (127.0.0.1:7700; port 0 takes a free one) or unix:PATH", 0},
@@ -258,6 +264,8 @@ int lp_tool_worker(int argc, char **argv) {
        "the same for all connections with one certificate or key (1048576)", 0},
       {"--client-memory", LP_OPTION_SIZE, &flags.client.bytes, "SIZE",
        "the same for all connections with one certificate or key (no limit but --context-budget)", 0},
+      {"--prompt-stretch", LP_OPTION_F64, &flags.prompt_stretch, "X",
+       "while several devices ask, let rows of prompts make a pass at most X times as long (1.4)", 0},
       {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
       {"--key-file", LP_OPTION_TEXT, &flags.security.key_file, "FILE",
        "read the key that devices must hold, or several, a line each, for TLS and, with --cert, above it; off loopback "

@@ -91,6 +91,7 @@ static lp_status open_engine(lp_remote *remote, lp_diag *diag) {
                                      .kv_bytes = remote->config->kv_bytes,
                                      .cloud = remote->address,
                                      .theta = remote->config->theta,
+                                     .prompt_stretch = remote->config->prompt_stretch,
                                      .security = remote->config->security};
   if (!lp_engine_fits_worker(remote->bundle, &why)) return LP_OK;
   return lp_engine_open(remote->bundle, &options, &remote->engine, diag);

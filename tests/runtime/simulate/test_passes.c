@@ -1,4 +1,5 @@
 /* Batched passes, the split, exits and users, compared with closed forms. */
+#include "runtime/exec/pace.h"
 #include "runtime/simulate/passes.h"
 #include "tests/runtime/simulate/scenarios.h"
 #include "tests/suite.h"
@@ -127,13 +128,38 @@ LP_TEST(rows_of_prompts) {
   lp_sim_passes_add(&passes, 3, 1, 5, 3);
   (void)lp_sim_passes_begin(&passes, &station);
   ck_assert_int_eq(rows_of(&passes, 3), 1);
-  ck_assert_int_eq(rows_of(&passes, 2), 41); /* 1 + 40 / 100 */
+  ck_assert_int_eq(rows_of(&passes, 2), 40); /* 1 + 40 / 100 */
   lp_sim_passes_end(&passes);
   station.pass.seconds = steep;
   (void)lp_sim_passes_begin(&passes, &station);
   ck_assert_int_eq(rows_of(&passes, 3), 1);
   ck_assert_int_eq(rows_of(&passes, 0) + rows_of(&passes, 1) + rows_of(&passes, 2), 16);
   lp_vec_free(&passes.members);
+}
+
+/* The engine (runtime/exec/pace.h), once it has measured all the sizes that it tells apart, takes the largest of them
+ * within the rows of the simulation: beside any number of requests that generate, not only beside one. */
+LP_TEST(prompts_are_paced_as_by_the_engine) {
+  static const int64_t size[LP_PACE_SIZES] = {1,  2,  3,  4,  5,  6,  7,  8,  10,  12,  14,  16,  20,  24,
+                                              28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256};
+  static const double stretches[] = {0, 1, 2, 6};
+  double rows[] = {1, 40, 80, 256}, time[] = {10, 12, 30, 60};
+  int16_t table[LP_PASS_MOST_SEQUENCES];
+  for (size_t k = 0; k < LP_COUNT(stretches); k++) {
+    lp_sim_station station = {.pass = {4, rows, time, NULL}, .prompt_stretch = stretches[k]};
+    lp_pace pace = {.stretch = stretches[k]};
+    for (int i = 0; i < LP_PACE_SIZES; i++) {
+      pace.of[i].ms = lp_sim_pass_s(&station.pass, (double)size[i], 0);
+      pace.of[i].passes = 1;
+    }
+    lp_sim_pace(&station, table);
+    for (int i = 0; size[i] <= LP_PASS_MOST_SEQUENCES; i++) {
+      int next = i;
+      while (next < LP_PACE_SIZES && size[next] <= size[i] + table[size[i] - 1])
+        next++;
+      ck_assert_int_eq(lp_pace_rows(&pace, size[i]), size[next - 1]);
+    }
+  }
 }
 
 /* 128 requests generate in one pass, as in runtime/engine/choose.c; further ones wait in the queue. */

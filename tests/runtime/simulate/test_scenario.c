@@ -66,6 +66,7 @@ static const bad_scenario bad_scenarios[] = {
      "s.yaml:4:8: error: 'passes' of the device want those of the 'worker'", NULL},
     {HEAD TASK "edge: { slowdown: 1, passes: { rows: [1], ms: [1] } }\n",
      "s.yaml:4:7: error: 'passes' and 'slowdown' are two ways of batching", NULL},
+    {HEAD TASK "edge: { prompt_stretch: 2 }\n", "s.yaml:4:7: error: 'prompt_stretch' wants 'passes'", NULL},
     {HEAD TASK "vary: { users: [1] }\n",
      "s.yaml:4:7: error: to vary 'users', there must be a 'radio' network, or 'arrivals' 'poisson_per_user'", NULL},
     {"simulate: s\narrivals: { poisson_per_user: 1 }\n" TASK,

@@ -197,6 +197,18 @@ LP_TEST(rows_that_lengthen_a_pass) {
   ck_assert_int_eq(lp_pace_rows(&pace, 300), 300);
 }
 
+/* With passes that may last twice as long, four rows, which take 14 ms, have a pass of six beside them, in 18 ms; from
+ * four times as long on, those of 12 rows, in 60 ms, are within the limit too. */
+LP_TEST(a_pass_may_be_stretched_more) {
+  lp_pace pace = {.stretch = 1};
+  note_steps(&pace, 12, 2);
+  ck_assert_int_eq(lp_pace_rows(&pace, 4), 4);
+  pace.stretch = 2;
+  ck_assert_int_eq(lp_pace_rows(&pace, 4), 6);
+  pace.stretch = 5;
+  ck_assert_int_eq(lp_pace_rows(&pace, 4), 14); /* all that is known, and the next size */
+}
+
 /* Passes that were interrupted count as single ones; another model, which takes four times as long, is learned. */
 LP_TEST(times_of_passes_are_medians) {
   lp_pace pace = {0};
