@@ -1,12 +1,14 @@
-/* Candidates of classes, and what a machine carries at best: see candidates.h. */
+/* Candidates of classes: see candidates.h. */
 #include "fleet/candidates.h"
 #include "base/units.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* An option's cuts leave the rest of each limit to the queue and to passes over several sessions. */
 static const double idle_shares[] = {0.85, 0.6};
-enum { MOST_ROWS = 256, SAMPLED = 500 };
+enum { SAMPLED = 500 };
 
 /* ---- what a machine carries -------------------------------------------------------------------------------------- */
 
@@ -22,19 +24,32 @@ int64_t lp_fleet_sessions(const lp_fleet_spec *spec, const lp_fleet_candidates *
   return sessions;
 }
 
-double lp_fleet_work_s(const lp_fleet_spec *spec, const lp_load_law *law, int64_t sessions) {
-  const double one = fmin(law->token_s[0], law->prompt_s[0]);
-  double token = INFINITY, row = INFINITY, prompt = 0, answer = 0;
-  for (int64_t i = 1; i <= sessions; i++)
-    token = fmin(token, lp_trial_pass_s(law, (double)i, 0) / (double)i);
-  for (int64_t i = 1; i <= MOST_ROWS; i++)
-    row = fmin(row, fmax(0, lp_trial_pass_s(law, 0, (double)i) - one) / (double)i);
-  for (size_t i = 0; i < spec->lengths.count; i++) {
-    prompt += spec->lengths.data[i].weight * spec->lengths.data[i].prompt;
-    answer += spec->lengths.data[i].weight * spec->lengths.data[i].answer;
+static int by_answer(const void *a, const void *b) {
+  const double x = ((const lp_fleet_length *)a)->answer, y = ((const lp_fleet_length *)b)->answer;
+  return (x < y) - (x > y);
+}
+
+lp_fleet_means lp_fleet_means_of(const lp_fleet_spec *spec) {
+  const size_t count = spec->lengths.count;
+  lp_fleet_means out = {0};
+  double longer = 0; /* the share of the requests with more than one token */
+  lp_fleet_length *sorted = LP_NEW_ARRAY(spec->arena, lp_fleet_length, count);
+  memcpy(sorted, spec->lengths.data, count * sizeof *sorted);
+  qsort(sorted, count, sizeof *sorted, by_answer);
+  for (size_t i = 0; i < count; i++) {
+    out.prompt += sorted[i].weight * sorted[i].prompt;
+    out.answer += sorted[i].weight * sorted[i].answer;
+    if (sorted[i].answer > 1) longer += sorted[i].weight;
   }
-  /* The last row of a prompt may run as a token's. A first part of a prompt adds to a pass at least `row` a row. */
-  return (prompt - 1) * row + fmin(row, token) + (answer - 1) * token;
+  for (int k = 0; k < LP_FLEET_QUANTILES; k++) {
+    double late = (1 - lp_fleet_quantiles[k]) * longer, tokens = 0; /* of the longest answers */
+    for (size_t i = 0; i < count && late > 0; i++) {
+      tokens += fmin(late, sorted[i].weight) * (sorted[i].answer - 1);
+      late -= sorted[i].weight;
+    }
+    out.kept[k] = out.answer > 1 ? fmax(0, 1 - tokens / (out.answer - 1)) : 0;
+  }
+  return out;
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
@@ -150,6 +165,7 @@ lp_status lp_fleet_candidates_find(const lp_fleet_spec *spec, lp_module *module,
     for (size_t i = 0; i < spec->classes.count; i++)
       add_cuts(spec, (int32_t)i, (int32_t)kind, law, out, &nearest[i]);
   }
+  out->means = lp_fleet_means_of(spec);
   mark_classes(spec, out);
   for (size_t i = 0; i < spec->classes.count; i++)
     LP_TRY(check_class(spec, out, i, &nearest[i], diag));

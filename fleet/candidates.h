@@ -4,13 +4,31 @@
 
 #include "fleet/trial.h"
 
+/* Prices in s of machine time, proved for passes of up to `sessions` sessions (bound.h). */
+typedef struct {
+  int64_t sessions;
+  double kept_s; /* a: of a token whose request keeps a limit of TPOT */
+  double free_s; /* b: of any token */
+  double row_s;  /* c: of a row of a prompt */
+  double slow;   /* m: how much more than once the time of a pass counts for each token in it */
+} lp_fleet_price;
+enum { LP_FLEET_MOST_PRICES = LP_FLEET_MOST_CLASSES * (1 + LP_FLEET_QUANTILES) };
+
 /* Machines of a kind that run one cut. */
 typedef struct {
   int32_t kind;
   int64_t cut;
   const lp_load_law *law;
   unsigned serves; /* bit 1 << class: with an idle machine its limits hold */
+  lp_fleet_price price[LP_FLEET_MOST_PRICES];
+  int32_t prices;
 } lp_fleet_option;
+
+/* Of the lengths: the mean rows of prompts and tokens, and which share of the tokens after the first is at least in a
+ * share lp_fleet_quantiles[k] of the requests that have any. */
+typedef struct {
+  double prompt, answer, kept[LP_FLEET_QUANTILES];
+} lp_fleet_means;
 
 typedef struct {
   int64_t cuts;
@@ -19,16 +37,16 @@ typedef struct {
   lp_fleet_times alone_times[LP_FLEET_MOST_CLASSES];
   lp_fleet_option *option;
   int32_t options;
+  lp_fleet_means means;
 } lp_fleet_candidates;
 
 /* In `arena`. LP_INFEASIBLE: a class has none. */
 LP_MUST_USE lp_status lp_fleet_candidates_find(const lp_fleet_spec *spec, lp_module *module, lp_arena *arena,
                                                lp_fleet_candidates *out, lp_diag *diag);
 
+lp_fleet_means lp_fleet_means_of(const lp_fleet_spec *spec);
 /* The most sessions that an option takes at a time for these classes; 0: one is too many. */
 int64_t lp_fleet_sessions(const lp_fleet_spec *spec, const lp_fleet_candidates *all, const lp_fleet_option *option,
                           unsigned classes);
-/* A lower bound of the machine time of a mean request, in s, when a pass has at most `sessions` sessions. */
-double lp_fleet_work_s(const lp_fleet_spec *spec, const lp_load_law *law, int64_t sessions);
 
 #endif

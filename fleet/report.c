@@ -66,7 +66,7 @@ static void write_text(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
     if (spec->spare > 0) lp_buf_printf(out, ", %" PRId64 " of them spare", spec->spare);
     lp_buf_printf(out,
                   ": at most %" PRId64 " sessions at a time each, passes up to %g times as long for prompts, busy %.3g "
-                                       "%% of the time with %.3g %% of what full passes "
+                  "%% of the time with %.3g %% of what full passes "
                   "carry, USD %.2f a month; %s\n",
                   pool->sessions, pool->stretch, 100 * pool->busy, 100 * pool->utilisation, pool->usd_per_month,
                   pool->binds);

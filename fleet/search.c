@@ -6,14 +6,14 @@
  * assignment with these counts is the lower bound. Then pools of the cheapest assignment are simulated: where the
  * simulation refutes a count, the least one that it accepts replaces it, and the search goes on, until all pools of the
  * cheapest assignment are simulated. This is exact where more machines never break a limit that fewer keep. */
-#include "fleet/candidates.h"
+#include "fleet/bound.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum {
   MASKS = 1 << LP_FLEET_MOST_CLASSES,
-  TRIED = 8, /* machines of a simulation: a larger pool is simulated by so many at its rate per machine, and one
+  TRIED = 32, /* machines of a simulation: a larger pool is simulated by so many at its rate per machine, and one
                     * of more machines waits less */
   MOST_NODES = 20000000,
   MOST_TIMES = 256 /* as many times the least machines: then a pool cannot keep its limits */
@@ -42,6 +42,21 @@ typedef struct {
 
 /* ---- pools ------------------------------------------------------------------------------------------------------- */
 
+static double work_of(const search *s, int32_t option, unsigned mask, int64_t sessions) {
+  const lp_fleet_option *o = &s->all.option[option];
+  lp_fleet_pace pace[LP_FLEET_MOST_CLASSES];
+  double share[LP_FLEET_MOST_CLASSES], sum = 0;
+  int32_t classes = 0;
+  for (size_t i = 0; i < s->spec->classes.count; i++) {
+    if (!(mask >> i & 1)) continue;
+    pace[classes] = lp_fleet_pace_of(s->spec, &s->all, o->cut, i);
+    sum += share[classes++] = s->spec->classes.data[i].share;
+  }
+  for (int32_t i = 0; i < classes; i++)
+    share[i] /= sum;
+  return lp_fleet_work_s(&s->all.means, o, sessions, pace, share, classes);
+}
+
 static double rate_of(const search *s, unsigned mask) {
   double share = 0;
   for (size_t i = 0; i < s->spec->classes.count; i++)
@@ -58,7 +73,7 @@ static entry *entry_of(search *s, int32_t option, unsigned mask) {
   e->sessions = (mask & ~o->serves) ? 0 : lp_fleet_sessions(s->spec, &s->all, o, mask);
   e->impossible = e->sessions == 0;
   if (e->impossible) return e;
-  e->needed = (int64_t)fmax(1, ceil(rate_of(s, mask) * lp_fleet_work_s(s->spec, o->law, e->sessions) - 1e-9));
+  e->needed = (int64_t)fmax(1, ceil(rate_of(s, mask) * work_of(s, option, mask, e->sessions) - 1e-9));
   for (unsigned part = (mask - 1) & mask; part; part = (part - 1) & mask) { /* fewer classes need no more machines */
     const entry *smaller = entry_of(s, option, part);
     e->impossible = e->impossible || smaller->impossible;
@@ -146,8 +161,11 @@ static bool try_count(search *s, int32_t option, unsigned mask, int64_t machines
                                                       &s->all.user[i][o->cut], &s->spec->classes.data[i]};
   for (int k = 0; k < LP_FLEET_STRETCHES; k++) {
     s->plan->trials++;
-    e->stretch = trial.stretch = lp_fleet_stretches[k];
-    if (lp_trial_run(&trial, times, &e->busy)) {
+    double busy;
+    trial.stretch = lp_fleet_stretches[k];
+    if (lp_trial_run(&trial, times, &busy)) {
+      e->stretch = trial.stretch;
+      e->busy = busy;
       for (int32_t i = 0; i < trial.classes; i++)
         e->times[i] = times[i];
       return true;
@@ -236,8 +254,7 @@ static void describe_pool(search *s, int32_t option, lp_fleet_plan *out) {
                           .sessions = e->sessions,
                           .stretch = e->stretch,
                           .busy = e->busy,
-                          .utilisation =
-                              rate_of(s, mask) * lp_fleet_work_s(s->spec, o->law, e->sessions) / (double)e->needed,
+                          .utilisation = rate_of(s, mask) * work_of(s, option, mask, e->sessions) / (double)e->needed,
                           .usd_per_month = usd_of(s, option, e->needed),
                           .weight_bytes = o->law->weight_bytes,
                           .session_bytes = o->law->session_bytes,
@@ -285,6 +302,8 @@ lp_status lp_fleet_find(const lp_fleet_spec *spec, lp_module *module, lp_fleet_p
   *out = (lp_fleet_plan){.arena = lp_arena_create()};
   LP_TRY(lp_fleet_candidates_find(spec, module, out->arena, &s.all, diag));
   out->cuts = s.all.cuts;
+  for (int32_t i = 0; i < s.all.options; i++)
+    lp_fleet_prices_find(spec, &s.all, &s.all.option[i]);
   s.entries = LP_NEW_ARRAY(out->arena, entry, (size_t)s.all.options * MASKS + 1);
   return solve(&s, diag);
 }

@@ -1,0 +1,36 @@
+/* A lower bound of the machines of a pool, by prices of tokens and of prompt rows in machine time.
+ *
+ * A pass has d tokens and r rows of prompts and lasts T(d, r). By the rules of runtime/pass_rules.h, of at most S
+ * sessions each gives one token or up to 128 rows, there are at most 256 of both, and at most 112 tokens beside a
+ * prompt. Prices a, b, c, m >= 0 with
+ *
+ *   a d + c r <= (1 + m d) T(d, r)   and   b d + c r <= T(d, r)   for all such passes
+ *
+ * prove a bound: the share g of a class's tokens is, at least, in requests that keep the limit L of TPOT, since the
+ * others are a share 1 - q of the requests, at worst those with the longest answers. Of these g n tokens, passes of T
+ * each add up to at most L g n. The sum over all passes of the first line (of passes with both kinds of tokens, of a
+ * mean of the lines) then says that machines run passes for at least
+ *
+ *   c (rows) + g n (a - m L) + (1 - g) n b .
+ *
+ * No order of requests, no stretch and no division of them among the machines changes this. Waits are not in it. */
+#ifndef LP_FLEET_BOUND_H
+#define LP_FLEET_BOUND_H
+
+#include "fleet/candidates.h"
+
+/* The part of a class in a pool that these prices know. Times in s; `user_s`: lp_load_user.token_s. */
+typedef struct {
+  double user_s;
+  const double *limit_s; /* [LP_FLEET_QUANTILES] of TPOT; 0: none */
+} lp_fleet_pace;
+
+lp_fleet_pace lp_fleet_pace_of(const lp_fleet_spec *spec, const lp_fleet_candidates *all, int64_t cut, size_t class);
+/* The least machine time of a mean request of a pool whose classes have these parts, in s. share[classes] add up to
+ * 1. */
+double lp_fleet_work_s(const lp_fleet_means *means, const lp_fleet_option *option, int64_t sessions,
+                       const lp_fleet_pace *pace, const double *share, int32_t classes);
+/* Sets option->price for the classes that it serves. `sessions`: lp_fleet_sessions of each alone. */
+void lp_fleet_prices_find(const lp_fleet_spec *spec, const lp_fleet_candidates *all, lp_fleet_option *option);
+
+#endif

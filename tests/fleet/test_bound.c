@@ -1,0 +1,104 @@
+/* The prices of tokens and rows, against closed forms and the simulation: no stretch lets machines carry more than they
+ * say, and most of it is carried. */
+#include "fleet/bound.h"
+#include "tests/suite.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { MACHINES = 4, CASES = 12, REQUESTS = 2000 };
+
+typedef struct {
+  lp_fleet_spec spec;
+  lp_fleet_candidates all;
+  lp_load_law law;
+  lp_load_user user;
+  lp_fleet_option option;
+} fixture;
+
+/* Passes of `base` s, and so much more for each token and row. */
+static void make(fixture *f, double base, double token, double row, double tpot, lp_fleet_length length) {
+  *f = (fixture){.law.sessions = 128, .user = {.streams = true, .fits = true}};
+  f->spec.arena = lp_arena_create();
+  for (int i = 0; i < LP_LOAD_KNOTS; i++) {
+    const double rows = 1 << i;
+    f->law.rows[i] = f->user.prompt[i] = rows;
+    f->law.token_s[i] = base + token * rows;
+    f->law.prompt_s[i] = base + row * rows;
+  }
+  length.weight = 1;
+  lp_vec_push(&f->spec.lengths, length);
+  lp_vec_push(&f->spec.classes, ((lp_fleet_class){.name = "all", .share = 1, .limit_s[LP_FLEET_TPOT][1] = tpot}));
+  f->all.user[0] = &f->user;
+  f->all.means = lp_fleet_means_of(&f->spec);
+  f->option = (lp_fleet_option){.law = &f->law, .serves = 1};
+  lp_fleet_prices_find(&f->spec, &f->all, &f->option);
+}
+
+static double work_of(const fixture *f) {
+  const lp_fleet_pace pace = lp_fleet_pace_of(&f->spec, &f->all, 0, 0);
+  const double share = 1;
+  return lp_fleet_work_s(&f->all.means, &f->option, lp_fleet_sessions(&f->spec, &f->all, &f->option, 1), &pace, &share,
+                         1);
+}
+
+static void release(fixture *f) {
+  lp_vec_free(&f->spec.lengths);
+  lp_vec_free(&f->spec.classes);
+  lp_arena_free(f->spec.arena);
+}
+
+/* Passes that take as long whatever they hold: 128 tokens without prompts, or 256 rows of which at most 112 are tokens. */
+LP_TEST(full_passes) {
+  static const struct {
+    lp_fleet_length length;
+    double passes;
+  } rows[] = {{{1, 129, 1}, 1 + 1 / 128.0},
+              {{256, 1, 1}, 1},
+              {{1 + 144, 1 + 112, 1}, 1 + 1 / 256.0},
+              {{1 + 512, 2, 1}, 514 / 256.0}};
+  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+    fixture f;
+    make(&f, 0.01, 0, 0, 0, rows[i].length);
+    ck_assert_double_le(work_of(&f), 0.01 * rows[i].passes * (1 + 1e-6));
+    ck_assert_double_ge(work_of(&f), 0.01 * rows[i].passes * (1 - 0.01));
+    release(&f);
+  }
+}
+
+static bool carried(const fixture *f, double rate, double stretch, double ttft_s) {
+  lp_fleet_class class = f->spec.classes.data[0];
+  class.limit_s[LP_FLEET_TTFT][1] = ttft_s;
+  const lp_trial trial = {.length = f->spec.lengths.data,
+                          .lengths = 1,
+                          .class = {{1, &f->user, &class}},
+                          .classes = 1,
+                          .law = &f->law,
+                          .machines = MACHINES,
+                          .sessions = lp_fleet_sessions(&f->spec, &f->all, &f->option, 1),
+                          .rate = rate,
+                          .stretch = stretch,
+                          .requests = REQUESTS,
+                          .seed = 3};
+  lp_fleet_times times;
+  double busy;
+  return lp_trial_run(&trial, &times, &busy);
+}
+
+/* At 6 % more than the bound allows, requests wait ever longer, or TPOT is broken: of all that come, 6 % are late at
+ * the end. At two thirds of it one stretch serves them. */
+LP_LOOP_TEST(the_simulation_agrees, 0, CASES) {
+  static const double ttft_s = 30;
+  fixture f;
+  const lp_fleet_length length = {(double)(1 + 97 * (_i % 4)), (double)(2 + 60 * (_i % 3)), 1};
+  const double base = 0.01, token = 0.0001 * (1 + _i / 4), row = 0.00002 * (1 + _i % 5), tpot = 0.02 + 0.01 * (_i % 2);
+  bool any = false;
+  make(&f, base, token, row, tpot, length);
+  const double most = MACHINES / work_of(&f), late_s = 0.06 * REQUESTS / most;
+  for (int k = 0; k < LP_FLEET_STRETCHES; k++) {
+    ck_assert(!carried(&f, 1.06 * most, lp_fleet_stretches[k], late_s / 2));
+    any = any || carried(&f, 0.66 * most, lp_fleet_stretches[k], ttft_s);
+  }
+  ck_assert(any);
+  release(&f);
+}
