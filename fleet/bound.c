@@ -144,17 +144,25 @@ lp_fleet_pace lp_fleet_pace_of(const lp_fleet_spec *spec, const lp_fleet_candida
   return (lp_fleet_pace){all->user[class][cut].token_s, spec->classes.data[class].limit_s[LP_FLEET_TPOT]};
 }
 
+static void add(lp_fleet_option *option, lp_fleet_price price) {
+  for (int32_t i = 0; i < option->prices; i++) {
+    const lp_fleet_price *known = &option->price[i];
+    if (known->sessions == price.sessions && known->row_s == price.row_s && known->slow == price.slow) return;
+  }
+  option->price[option->prices++] = price;
+}
+
 void lp_fleet_prices_find(const lp_fleet_spec *spec, const lp_fleet_candidates *all, lp_fleet_option *option) {
   for (size_t class = 0; class < spec->classes.count; class ++) {
     const lp_fleet_pace pace = lp_fleet_pace_of(spec, all, option->cut, class);
     passes p;
     if (!(option->serves >> class & 1)) continue;
     passes_begin(option->law, lp_fleet_sessions(spec, all, option, 1u << class), &p);
-    option->price[option->prices++] = find(&p, &all->means, 0, 0);
+    add(option, find(&p, &all->means, 0, 0));
     for (int k = 0; k < LP_FLEET_QUANTILES; k++) {
       double limit_s;
       const double kept = kept_of(&all->means, &pace, k, &limit_s);
-      if (kept > 0) option->price[option->prices++] = find(&p, &all->means, kept, limit_s);
+      if (kept > 0) add(option, find(&p, &all->means, kept, limit_s));
     }
   }
 }

@@ -30,7 +30,7 @@ typedef struct {
   double prompt, answer, kept[LP_FLEET_QUANTILES];
 } lp_fleet_means;
 
-typedef struct {
+typedef struct lp_fleet_candidates {
   int64_t cuts;
   lp_load_user *user[LP_FLEET_MOST_CLASSES]; /* [cuts] */
   unsigned alone;                            /* bit 1 << class: its limits hold without the cloud */

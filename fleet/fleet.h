@@ -83,7 +83,7 @@ typedef struct {
 } lp_fleet_place;
 
 typedef struct {
-  int32_t kind;
+  int32_t kind, option;            /* option: of the candidates */
   int64_t cut;                     /* of lp_load_cuts: 0: all in the cloud */
   int64_t needed, count, sessions; /* count: with spare ones */
   double stretch;                  /* lp_engine_options.prompt_stretch: one of lp_fleet_stretches */
@@ -110,6 +110,7 @@ typedef struct {
   double bound;  /* USD a month; no fleet of the space costs less */
   bool complete; /* the search ended; else another fleet of the space may be cheaper */
   int64_t trials, refuted;
+  struct lp_fleet_candidates *all; /* in the arena (candidates.h) */
 } lp_fleet_plan;
 
 /* `module` is at least lowered. LP_INFEASIBLE, with a diagnostic that names the class and what binds, when a class has
@@ -117,7 +118,7 @@ typedef struct {
 LP_MUST_USE lp_status lp_fleet_find(const lp_fleet_spec *spec, lp_module *module, lp_fleet_plan *out, lp_diag *diag);
 void lp_fleet_free(lp_fleet_plan *plan);
 
-/* Formats: text, json (schema llmpart.fleet/1), csv (report.c). */
+/* Formats: text, json (schema llmpart.fleet/1, with the certificate that proof/ checks), csv (report.c). */
 void lp_fleet_write(const lp_fleet_spec *spec, const lp_fleet_plan *plan, const char *format, lp_buf *out);
 
 #endif

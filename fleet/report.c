@@ -1,9 +1,9 @@
 /* Writes a fleet as text, JSON and CSV. */
-#include "base/json/writer.h"
 #include "base/units.h"
-#include "fleet/fleet.h"
+#include "fleet/certificate.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* ---- parts that all formats have --------------------------------------------------------------------------------- */
 
@@ -120,6 +120,7 @@ static void put_pools(lp_json_writer *w, const lp_fleet_spec *spec, const lp_fle
     const lp_fleet_pool *pool = &plan->pool[i];
     lp_json_put_object(w, NULL);
     lp_json_put_text(w, "machine", spec->kinds.data[pool->kind].name);
+    lp_json_put_integer(w, "option", pool->option);
     lp_json_put_integer(w, "count", pool->count);
     lp_json_put_integer(w, "spare", spec->spare);
     lp_json_put_integer(w, "sessions", pool->sessions);
@@ -141,6 +142,21 @@ static int64_t machines(const lp_fleet_plan *plan) {
   for (int32_t i = 0; i < plan->pools; i++)
     count += plan->pool[i].count;
   return count;
+}
+
+/* The digest of a report that still lacks it. */
+static void put_digest(lp_json_writer *w) {
+  lp_json_document *document = NULL;
+  char text[20] = "";
+  const size_t size = w->out->size;
+  lp_buf_puts(w->out, "}");
+  if (lp_json_parse("report", lp_buf_text(w->out), w->out->size, 0, &document, NULL) == LP_OK) {
+    const lp_json root = lp_json_root("report", document);
+    (void)snprintf(text, sizeof text, "%016" PRIx64, lp_json_digest(&root, "digest"));
+  }
+  lp_json_free(document);
+  w->out->size = size;
+  lp_json_put_text(w, "digest", text);
 }
 
 static void write_json(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_buf *out) {
@@ -166,6 +182,8 @@ static void write_json(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
   lp_json_put_integer(&w, "requests", spec->requests);
   lp_json_put_integer(&w, "seed", spec->seed);
   lp_json_put_end(&w);
+  lp_fleet_certificate_put(spec, plan, &w);
+  put_digest(&w);
   lp_json_put_end(&w);
   lp_buf_puts(out, "\n");
 }

@@ -19,6 +19,9 @@ enum {
   MOST_TIMES = 256 /* as many times the least machines: then a pool cannot keep its limits */
 };
 
+/* The report has the rate in nine digits, and its checker finds no fewer machines from them. */
+static const double rounding = 1e-6;
+
 /* A pool with some classes. */
 typedef struct {
   bool known, tried, impossible;
@@ -32,7 +35,7 @@ typedef struct {
 
 typedef struct {
   const lp_fleet_spec *spec;
-  lp_fleet_candidates all;
+  lp_fleet_candidates *all;
   lp_fleet_plan *plan;
   entry *entries;                                                 /* [option][mask] */
   int32_t at[LP_FLEET_MOST_CLASSES], best[LP_FLEET_MOST_CLASSES]; /* options; -1: on the device */
@@ -43,18 +46,18 @@ typedef struct {
 /* ---- pools ------------------------------------------------------------------------------------------------------- */
 
 static double work_of(const search *s, int32_t option, unsigned mask, int64_t sessions) {
-  const lp_fleet_option *o = &s->all.option[option];
+  const lp_fleet_option *o = &s->all->option[option];
   lp_fleet_pace pace[LP_FLEET_MOST_CLASSES];
   double share[LP_FLEET_MOST_CLASSES], sum = 0;
   int32_t classes = 0;
   for (size_t i = 0; i < s->spec->classes.count; i++) {
     if (!(mask >> i & 1)) continue;
-    pace[classes] = lp_fleet_pace_of(s->spec, &s->all, o->cut, i);
+    pace[classes] = lp_fleet_pace_of(s->spec, s->all, o->cut, i);
     sum += share[classes++] = s->spec->classes.data[i].share;
   }
   for (int32_t i = 0; i < classes; i++)
     share[i] /= sum;
-  return lp_fleet_work_s(&s->all.means, o, sessions, pace, share, classes);
+  return lp_fleet_work_s(&s->all->means, o, sessions, pace, share, classes);
 }
 
 static double rate_of(const search *s, unsigned mask) {
@@ -66,14 +69,14 @@ static double rate_of(const search *s, unsigned mask) {
 
 static entry *entry_of(search *s, int32_t option, unsigned mask) {
   entry *e = &s->entries[(size_t)option * MASKS + mask];
-  const lp_fleet_option *o = &s->all.option[option];
+  const lp_fleet_option *o = &s->all->option[option];
   const lp_fleet_kind *kind = &s->spec->kinds.data[o->kind];
   if (e->known) return e;
   e->known = true;
-  e->sessions = (mask & ~o->serves) ? 0 : lp_fleet_sessions(s->spec, &s->all, o, mask);
+  e->sessions = (mask & ~o->serves) ? 0 : lp_fleet_sessions(s->spec, s->all, o, mask);
   e->impossible = e->sessions == 0;
   if (e->impossible) return e;
-  e->needed = (int64_t)fmax(1, ceil(rate_of(s, mask) * work_of(s, option, mask, e->sessions) - 1e-9));
+  e->needed = (int64_t)fmax(1, ceil(rate_of(s, mask) * work_of(s, option, mask, e->sessions) * (1 - rounding)));
   for (unsigned part = (mask - 1) & mask; part; part = (part - 1) & mask) { /* fewer classes need no more machines */
     const entry *smaller = entry_of(s, option, part);
     e->impossible = e->impossible || smaller->impossible;
@@ -84,7 +87,7 @@ static entry *entry_of(search *s, int32_t option, unsigned mask) {
 }
 
 static double usd_of(const search *s, int32_t option, int64_t needed) {
-  return (double)LP_FLEET_HOURS * s->spec->kinds.data[s->all.option[option].kind].usd_per_hour *
+  return (double)LP_FLEET_HOURS * s->spec->kinds.data[s->all->option[option].kind].usd_per_hour *
          (double)(needed + s->spec->spare);
 }
 
@@ -104,7 +107,7 @@ static double usd_of_assignment(search *s, int32_t classes) {
     }
     if (s->at[i] < 0 || !first) continue;
     const entry *e = entry_of(s, s->at[i], mask);
-    const int32_t kind = s->all.option[s->at[i]].kind;
+    const int32_t kind = s->all->option[s->at[i]].kind;
     const int64_t most = s->spec->kinds.data[kind].most;
     used[kind] += e->needed + s->spec->spare;
     if (e->impossible || (most > 0 && used[kind] > most)) return INFINITY;
@@ -123,12 +126,28 @@ static void branch(search *s, int32_t class) {
       s->best[i] = s->at[i];
     return;
   }
-  for (int32_t option = -1; option < s->all.options; option++) {
-    const unsigned can = option < 0 ? s->all.alone : s->all.option[option].serves;
+  for (int32_t option = -1; option < s->all->options; option++) {
+    const unsigned can = option < 0 ? s->all->alone : s->all->option[option].serves;
     if (!(can >> class & 1)) continue;
     s->at[class] = option;
     branch(s, class + 1);
   }
+}
+
+/* The cheapest division of the classes over pools with the least machines, in USD a month. */
+static double bound_of(search *s) {
+  double pool[MASKS] = {0}, best[MASKS] = {0};
+  for (unsigned mask = 1; mask < 1u << s->spec->classes.count; mask++) {
+    pool[mask] = (mask & ~s->all->alone) ? INFINITY : 0;
+    for (int32_t option = 0; option < s->all->options; option++) {
+      const entry *e = entry_of(s, option, mask);
+      if (!e->impossible) pool[mask] = fmin(pool[mask], usd_of(s, option, e->needed));
+    }
+    best[mask] = INFINITY;
+    for (unsigned part = mask; part; part = (part - 1) & mask)
+      best[mask] = fmin(best[mask], pool[part] + best[mask & ~part]);
+  }
+  return best[(1u << s->spec->classes.count) - 1];
 }
 
 /* ---- simulations ------------------------------------------------------------------------------------------------- */
@@ -144,7 +163,7 @@ const double lp_fleet_stretches[LP_FLEET_STRETCHES] = {LP_PROMPT_STRETCH, 2, 4, 
 
 /* Simulates the pool with so many machines and each stretch; tells whether all limits hold with one. */
 static bool try_count(search *s, int32_t option, unsigned mask, int64_t machines, entry *e) {
-  const lp_fleet_option *o = &s->all.option[option];
+  const lp_fleet_option *o = &s->all->option[option];
   const double rate = rate_of(s, mask);
   lp_fleet_times times[LP_FLEET_MOST_CLASSES];
   lp_trial trial = {.length = s->spec->lengths.data,
@@ -158,7 +177,7 @@ static bool try_count(search *s, int32_t option, unsigned mask, int64_t machines
   for (size_t i = 0; i < s->spec->classes.count; i++)
     if (mask >> i & 1)
       trial.class[trial.classes++] = (lp_trial_class){s->spec->classes.data[i].share * s->spec->rate / rate,
-                                                      &s->all.user[i][o->cut], &s->spec->classes.data[i]};
+                                                      &s->all->user[i][o->cut], &s->spec->classes.data[i]};
   for (int k = 0; k < LP_FLEET_STRETCHES; k++) {
     s->plan->trials++;
     double busy;
@@ -184,7 +203,7 @@ static bool try_count(search *s, int32_t option, unsigned mask, int64_t machines
 /* Finds the least machines that the simulation accepts, from those of the bound on; `affordable`: with more of them the
  * fleet costs at least as much as a known one. Where that is too few, it only raises the count. */
 static void simulate(search *s, int32_t option, unsigned mask, int64_t affordable, entry *e) {
-  const int64_t least = e->needed, most = s->spec->kinds.data[s->all.option[option].kind].most;
+  const int64_t least = e->needed, most = s->spec->kinds.data[s->all->option[option].kind].most;
   int64_t high = affordable < INT64_MAX ? affordable : least, low = least - 1, step = 1;
   while (!try_count(s, option, mask, high, e)) {
     low = high;
@@ -245,9 +264,10 @@ static void note_known(search *s) {
 static void describe_pool(search *s, int32_t option, lp_fleet_plan *out) {
   const unsigned mask = mask_of(s, option);
   const entry *e = entry_of(s, option, mask);
-  const lp_fleet_option *o = &s->all.option[option];
+  const lp_fleet_option *o = &s->all->option[option];
   lp_fleet_pool *pool = &out->pool[out->pools];
   *pool = (lp_fleet_pool){.kind = o->kind,
+                          .option = option,
                           .cut = o->cut,
                           .needed = e->needed,
                           .count = e->needed + s->spec->spare,
@@ -271,7 +291,7 @@ static void describe_pool(search *s, int32_t option, lp_fleet_plan *out) {
 static void describe(search *s, lp_fleet_plan *out) {
   out->usd_per_month = s->best_usd;
   for (int32_t i = 0; i < (int32_t)s->spec->classes.count; i++) {
-    if (s->best[i] < 0) out->place[i] = (lp_fleet_place){-1, s->all.alone_times[i]};
+    if (s->best[i] < 0) out->place[i] = (lp_fleet_place){-1, s->all->alone_times[i]};
     if (s->best[i] >= 0 && mask_of(s, s->best[i]) % (1u << i) == 0) describe_pool(s, s->best[i], out);
   }
 }
@@ -279,15 +299,14 @@ static void describe(search *s, lp_fleet_plan *out) {
 static lp_status solve(search *s, lp_diag *diag) {
   const lp_fleet_spec *spec = s->spec;
   s->plan->complete = true;
-  s->plan->bound = -1;
-  s->known_usd = INFINITY;
+  s->plan->bound = bound_of(s);
+  s->known_usd = s->best_usd = INFINITY;
   do {
-    if (s->plan->bound >= 0) note_known(s);
+    if (!isinf(s->best_usd)) note_known(s);
     s->best_usd = INFINITY;
     s->nodes = 0;
     branch(s, 0);
     s->plan->complete = s->plan->complete && s->nodes <= MOST_NODES;
-    if (s->plan->bound < 0) s->plan->bound = s->plan->complete ? s->best_usd : 0;
     if (isinf(s->best_usd))
       return lp_error_as(LP_INFEASIBLE, diag, LP_LOC_FILE(spec->path),
                          "no number of machines keeps the limits of all classes under this load; raise a limit, or "
@@ -300,11 +319,12 @@ static lp_status solve(search *s, lp_diag *diag) {
 lp_status lp_fleet_find(const lp_fleet_spec *spec, lp_module *module, lp_fleet_plan *out, lp_diag *diag) {
   search s = {.spec = spec, .plan = out};
   *out = (lp_fleet_plan){.arena = lp_arena_create()};
-  LP_TRY(lp_fleet_candidates_find(spec, module, out->arena, &s.all, diag));
-  out->cuts = s.all.cuts;
-  for (int32_t i = 0; i < s.all.options; i++)
-    lp_fleet_prices_find(spec, &s.all, &s.all.option[i]);
-  s.entries = LP_NEW_ARRAY(out->arena, entry, (size_t)s.all.options * MASKS + 1);
+  s.all = out->all = LP_NEW(out->arena, lp_fleet_candidates);
+  LP_TRY(lp_fleet_candidates_find(spec, module, out->arena, s.all, diag));
+  out->cuts = s.all->cuts;
+  for (int32_t i = 0; i < s.all->options; i++)
+    lp_fleet_prices_find(spec, s.all, &s.all->option[i]);
+  s.entries = LP_NEW_ARRAY(out->arena, entry, (size_t)s.all->options * MASKS + 1);
   return solve(&s, diag);
 }
 

@@ -227,7 +227,8 @@ lp_status lp_certificate_load(const char *file, lp_certificate *out, lp_diag *di
   out->arena = lp_arena_create();
   lp_status status = lp_json_parse(file, text, size, 0, &out->report, diag);
   free(text);
-  return status != LP_OK || lp_certificate_is_over_places(out) ? status : read_report(file, out, diag);
+  const bool other = status != LP_OK || lp_certificate_is_over_places(out) || lp_certificate_is_of_fleet(out);
+  return other ? status : read_report(file, out, diag);
 }
 
 void lp_certificate_free(lp_certificate *c) {

@@ -39,7 +39,7 @@ typedef struct {
   const char *unchecked; /* a list of figures that the certificate cannot confirm, in its arena */
 } lp_certificate_finding;
 
-/* Reads the certificate of a report; of a plan over more than two places, only the report. Release with
+/* Reads the certificate of a report; of a plan over more than two places and of a fleet, only the report. Release with
  * lp_certificate_free, also after a failure. */
 LP_MUST_USE lp_status lp_certificate_load(const char *file, lp_certificate *out, lp_diag *diag);
 void lp_certificate_free(lp_certificate *c);
@@ -79,5 +79,14 @@ bool lp_certificate_is_over_places(const lp_certificate *c);
 /* Checks a report of that schema (places.c). LP_MISMATCH: a figure does not hold. */
 LP_MUST_USE lp_status lp_certificate_places_check(const lp_json *root, const char *file,
                                                   lp_certificate_places_finding *out, lp_diag *diag);
+
+typedef struct {
+  double usd, bound; /* a month, of the report, both confirmed */
+} lp_certificate_fleet_finding;
+/* Tells whether the report is of a fleet, schema llmpart.fleet/1. */
+bool lp_certificate_is_of_fleet(const lp_certificate *c);
+/* Checks a report of that schema (fleet.c). LP_MISMATCH: a figure does not hold, or its bound is not proved. */
+LP_MUST_USE lp_status lp_certificate_fleet_check(const lp_json *root, const char *file,
+                                                 lp_certificate_fleet_finding *out, lp_diag *diag);
 
 #endif

@@ -184,3 +184,24 @@ lp_status lp_json_poly(const lp_json *at, lp_arena *arena, lp_symbols *symbols, 
   lp_diag_free(inner);
   return status;
 }
+
+static uint64_t digest_of(const lp_json_value *value, const char *except, uint64_t seed) {
+  const bool nests = value->kind == LP_JSON_ARRAY || value->kind == LP_JSON_OBJECT;
+  const double number = value->kind == LP_JSON_INTEGER ? (double)value->integer : value->real;
+  const bool numeric = value->kind == LP_JSON_INTEGER || value->kind == LP_JSON_REAL;
+  if (value->kind == LP_JSON_TEXT) return lp_hash_bytes(value->text, value->size, seed);
+  if (numeric) return lp_hash_bytes(&number, sizeof number, seed);
+  if (!nests) return lp_hash_bytes(value->kind == LP_JSON_BOOL && value->truth ? "t" : "f", 1, seed);
+  const uint32_t each = value->kind == LP_JSON_OBJECT ? 2 : 1;
+  for (uint32_t i = 0; i < value->size * each; i += each) {
+    const lp_json_value *key = &value->items[i];
+    if (except && each == 2 && lp_streq(key->text, except)) continue;
+    for (uint32_t part = 0; part < each; part++)
+      seed = digest_of(&value->items[i + part], NULL, seed);
+  }
+  return lp_hash_bytes(value->kind == LP_JSON_ARRAY ? "]" : "}", 1, seed);
+}
+
+uint64_t lp_json_digest(const lp_json *root, const char *except) {
+  return root->value ? digest_of(root->value, except, 0) : 0;
+}

@@ -101,6 +101,9 @@ LP_MUST_USE lp_status lp_json_number(const lp_json *at, double min, double max, 
 LP_MUST_USE lp_status lp_json_choice(const lp_json *at, const char *const *names, size_t count, int32_t *out,
                                      lp_diag *diag);
 
+/* A hash of all keys, texts and numbers but of the root's member `except`: the same whatever the layout. */
+uint64_t lp_json_digest(const lp_json *root, const char *except);
+
 /* Reads a polynomial in symbols that the table has already. */
 LP_MUST_USE lp_status lp_json_poly(const lp_json *at, lp_arena *arena, lp_symbols *symbols, const lp_poly **out,
                                    lp_diag *diag);

@@ -21,8 +21,8 @@ typedef struct {
 
 /* Notes that a pass over `rows` rows, at least one, took `ms`. */
 void lp_pace_note(lp_pace *pace, int64_t rows, double ms);
-/* The rows of a pass that lasts at most `stretch` times as long as one of `least` rows, which are at least one: never fewer
- * than `least`. Sizes that no pass had are tried one after the other; while nothing is known, a few more rows. */
+/* The rows of a pass that lasts at most `stretch` times as long as one of `least` rows, which are at least one: never
+ * fewer than `least`. Sizes that no pass had are tried one after the other; while nothing is known, a few more rows. */
 int64_t lp_pace_rows(const lp_pace *pace, int64_t least);
 
 #endif

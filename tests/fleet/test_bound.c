@@ -48,7 +48,7 @@ static void release(fixture *f) {
   lp_arena_free(f->spec.arena);
 }
 
-/* Passes that take as long whatever they hold: 128 tokens without prompts, or 256 rows of which at most 112 are tokens. */
+/* Passes that take as long whatever they hold: 128 tokens without prompts, or 256 rows with at most 112 tokens. */
 LP_TEST(full_passes) {
   static const struct {
     lp_fleet_length length;

@@ -43,6 +43,18 @@ static lp_status check_places(const char *file, const lp_certificate *c, lp_diag
   return LP_OK;
 }
 
+static lp_status check_fleet(const char *file, const lp_certificate *c, lp_diag *diag) {
+  const lp_json root = lp_json_root(file, c->report);
+  lp_certificate_fleet_finding found;
+  LP_TRY(lp_certificate_fleet_check(&root, file, &found, diag));
+  printf("%s: USD %.2f a month, at least USD %.2f is proved, gap %.3g %%\n", file, found.usd, found.bound,
+         100 * lp_certificate_gap(found.bound, found.usd));
+  printf(
+      "not proved: the predicted times of passes, bytes and lengths, which are what the bound rests on; which machine "
+      "serves which class when idle; percentiles and busy time, which are simulated\n");
+  return LP_OK;
+}
+
 static lp_status check_file(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   const char *file = args->data[0];
   const bool *timing = command->user;
@@ -53,6 +65,8 @@ static lp_status check_file(const lp_command *command, const lp_texts *args, lp_
   const double loaded = lp_now_ms();
   if (status == LP_OK && lp_certificate_is_over_places(&c)) {
     status = check_places(file, &c, diag);
+  } else if (status == LP_OK && lp_certificate_is_of_fleet(&c)) {
+    status = check_fleet(file, &c, diag);
   } else if (status == LP_OK) {
     status = lp_certificate_check(&c, file, &found, diag);
     if (status == LP_OK) print_finding(file, &found);
@@ -69,8 +83,8 @@ int lp_tool_check_plan(int argc, char **argv) {
   const lp_command command = {.usage = "llmpart check-plan REPORT.json [--timing]",
                               .summary =
                                   "Recomputes every figure of a plan and of its baselines from the certificate in its\n"
-                                  "report, proves its lower bound anew, and says what it does not prove. Exit status\n"
-                                  "4: the report does not hold.",
+                                  "report, or those of a fleet, proves its lower bound anew, and says what it does\n"
+                                  "not prove. Exit status 4: the report does not hold.",
                               .options = options,
                               .count = LP_COUNT(options),
                               .min_args = 1,

@@ -1,0 +1,37 @@
+# check-plan confirms a fleet's bound from the report, and refuses each changed number. $1: the program of forge.c.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+cat >"$work/spec.yaml" <<'END'
+decoder: { layers: 16, hidden: 2048, ffn: 8192, heads: 32, kv_heads: 8, vocab: 32000 }
+load: { rate: 60 }
+lengths: [{ isl: 64, osl: 32, share: 3 }, { isl: 256, osl: 64 }]
+classes:
+  - { name: phones, share: 0.6, device: snapdragon-8-gen3, link: lte, limits: { ttft: { p95: 900ms }, tpot: { p95: 60ms } } }
+  - { name: laptops, share: 0.3, device: apple-m4, link: wifi, limits: { answer: { p99: 60s } } }
+  - { name: boards, share: 0.1, device: raspberry-pi-5, link: wifi, limits: { tpot: { p50: 40ms, p99: 80ms } } }
+machines: [l4, { machine: t4, most: 40 }, { machine: h100, usd_per_hour: 2 }]
+dtypes: { device: int4, cloud: f16 }
+kv_dtype: f16
+requests: 1000
+spare: 1
+END
+"$LLMPART" fleet "$work/spec.yaml" -o "$work/fleet.json" || fail 'there is no fleet'
+"$LLMPART" check-plan "$work/fleet.json" >"$work/out" || fail 'an honest fleet is refused'
+grep -q "fleet.json: USD $(awk '/"fleet": {/ { in_fleet = 1 } in_fleet && /"usd_per_month"/ { printf "%.2f", $2; exit }' "$work/fleet.json") a month, at least USD .* is proved" "$work/out" ||
+  fail "it does not say what is proved: $(cat "$work/out")"
+"$1" "$work/fleet.json" 3 >"$work/out" || fail "changed numbers pass: $(tail -n 5 "$work/out")"
+"$1" "$work/fleet.json" 3 sign >"$work/out" || fail "changed numbers with a new digest pass: $(tail -n 5 "$work/out")"
+# Another layout says the same; a text or a verdict that is another one does not.
+tr -s ' \n' ' ' <"$work/fleet.json" >"$work/flat.json"
+"$LLMPART" check-plan "$work/flat.json" >"$work/out" || fail "another layout is refused"
+wanted_status=4
+sed 's/"complete": true/"complete": false/' "$work/fleet.json" >"$work/forged.json"
+refused 'another verdict' 'has the digest' "$LLMPART" check-plan "$work/forged.json"
+sed '/^  "digest"/d; s/^  },$/&/' "$work/fleet.json" | sed '$!N; s/},\n}/}\n}/; P; D' >"$work/forged.json"
+refused 'no digest' 'has the digest .none.' "$LLMPART" check-plan "$work/forged.json"
+awk '/"certificate": {/ { inside = 1 } inside && /"kept_s"/ && !done { sub(/"kept_s": [0-9.e+-]*/, "\"kept_s\": 1"); done = 1 } { print }' "$work/fleet.json" >"$work/forged.json"
+refused 'a price above the time of a pass' 'price 0 of l4 is more than a pass takes' "$LLMPART" check-plan "$work/forged.json"
+bound=$(sed -n 's/^ *"lower_bound": \([0-9.e+]*\),/\1/p' "$work/fleet.json")
+usd=$(sed -n '/"fleet": {/,/}/s/ *"usd_per_month": \([0-9.e+-]*\),/\1/p' "$work/fleet.json")
+sed "s/\"lower_bound\": $bound/\"lower_bound\": $usd/; s/\"gap\": [0-9.e-]*/\"gap\": 0.0/" "$work/fleet.json" >"$work/forged.json"
+[ "$bound" = "$usd" ] || refused 'a bound that is not proved' 'fleet.lower_bound is .*, only .* is proved' "$LLMPART" check-plan "$work/forged.json"
+finish
