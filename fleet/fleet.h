@@ -51,6 +51,7 @@ typedef struct {
   lp_decoder_shape decoder;
   double rate; /* requests per s in the busiest hour */
   double mean_rate;
+  int64_t users; /* 0: the load is a rate */
   LP_VEC(lp_fleet_length) lengths;
   LP_VEC(lp_fleet_class) classes;
   LP_VEC(lp_fleet_kind) kinds;
@@ -100,6 +101,17 @@ enum { LP_FLEET_HOURS = 730 }; /* of a month */
 enum { LP_FLEET_STRETCHES = 4 };
 extern const double lp_fleet_stretches[LP_FLEET_STRETCHES];
 
+/* The fleet with one machine more or fewer in a pool, by a simulation of that pool. */
+typedef struct {
+  int32_t pool; /* -1: there is none */
+  int64_t count;
+  double usd_per_month;
+  int32_t class; /* which comes nearest to a limit of its own, or is furthest beyond: by this figure */
+  lp_fleet_figure figure;
+  int32_t quantile;
+  double value_s;
+} lp_fleet_neighbour;
+
 typedef struct {
   lp_arena *arena;
   lp_fleet_place place[LP_FLEET_MOST_CLASSES];
@@ -110,6 +122,10 @@ typedef struct {
   double bound;  /* USD a month; no fleet of the space costs less */
   bool complete; /* the search ended; else another fleet of the space may be cheaper */
   int64_t trials, refuted;
+  lp_fleet_neighbour cheaper, faster;
+  /* USD a month of one more request/s in the busiest hour: of the fleet in the mean, and at least, by the prices of the
+   * bound, in these pools when the machines that it adds are as full as any can be. */
+  double mean_usd_per_rate, least_usd_per_rate;
   struct lp_fleet_candidates *all; /* in the arena (candidates.h) */
 } lp_fleet_plan;
 

@@ -30,6 +30,11 @@ static double gap(const lp_fleet_plan *plan) {
   return plan->usd_per_month > 0 ? fmax(0, 1 - plan->bound / plan->usd_per_month) : 0;
 }
 
+/* What costs are told of: a user, or a request/s in the busiest hour. */
+static double per_one(const lp_fleet_spec *spec, double usd_per_rate) {
+  return spec->users > 0 ? usd_per_rate * spec->rate / (double)spec->users : usd_per_rate;
+}
+
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static void write_class(const lp_fleet_spec *spec, const lp_fleet_plan *plan, size_t index, lp_buf *out) {
@@ -55,6 +60,19 @@ static void write_class(const lp_fleet_spec *spec, const lp_fleet_plan *plan, si
   }
 }
 
+static void write_neighbour(const lp_fleet_spec *spec, const lp_fleet_plan *plan, const char *which,
+                            const lp_fleet_neighbour *one, lp_buf *out) {
+  char value[32], limit[32], now[32];
+  if (one->pool < 0) return;
+  const lp_fleet_class *class = &spec->classes.data[one->class];
+  lp_buf_printf(out, "next %s: %" PRId64 " x %s, USD %.2f a month: %s %s of %s %s, now %s, limit %s\n", which,
+                one->count, spec->kinds.data[plan->pool[one->pool].kind].name, one->usd_per_month,
+                lp_fleet_figure_names[one->figure], lp_fleet_quantile_names[one->quantile], class->name,
+                lp_format_ms(1e3 * one->value_s, value),
+                lp_format_ms(1e3 * plan->place[one->class].times.value_s[one->figure][one->quantile], now),
+                lp_format_ms(1e3 * class->limit_s[one->figure][one->quantile], limit));
+}
+
 static void write_text(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_buf *out) {
   lp_buf_printf(out, "%.6g requests/s in the busiest hour, %.6g in the mean\n\n", spec->rate, spec->mean_rate);
   for (size_t i = 0; i < spec->classes.count; i++)
@@ -73,6 +91,11 @@ static void write_text(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
   }
   lp_buf_printf(out, "USD %.2f a month; no fleet of the space costs less than USD %.2f, gap %.3g %%%s\n",
                 plan->usd_per_month, plan->bound, 100 * gap(plan), plan->complete ? "" : "; the search was cut short");
+  write_neighbour(spec, plan, "cheaper", &plan->cheaper, out);
+  write_neighbour(spec, plan, "faster", &plan->faster, out);
+  lp_buf_printf(out, "a %s costs USD %.4g a month in the mean, one more at least USD %.4g\n",
+                spec->users > 0 ? "user" : "request/s", per_one(spec, plan->mean_usd_per_rate),
+                per_one(spec, plan->least_usd_per_rate));
   lp_buf_printf(out, "%.3g %% of the requests need no cloud; %" PRId64 " simulations, %" PRId64 " of them refuted\n",
                 100 * device_share(spec, plan), plan->trials, plan->refuted);
 }
@@ -137,6 +160,37 @@ static void put_pools(lp_json_writer *w, const lp_fleet_spec *spec, const lp_fle
   lp_json_put_end(w);
 }
 
+static void put_neighbour(lp_json_writer *w, const char *key, const lp_fleet_spec *spec, const lp_fleet_plan *plan,
+                          const lp_fleet_neighbour *one) {
+  if (one->pool < 0) {
+    lp_json_put_null(w, key);
+    return;
+  }
+  lp_json_put_object(w, key);
+  lp_json_put_integer(w, "pool", one->pool);
+  lp_json_put_integer(w, "count", one->count);
+  lp_json_put_number(w, "usd_per_month", one->usd_per_month);
+  lp_json_put_text(w, "class", spec->classes.data[one->class].name);
+  lp_json_put_text(w, "figure", lp_fleet_figure_names[one->figure]);
+  lp_json_put_text(w, "quantile", lp_fleet_quantile_names[one->quantile]);
+  lp_json_put_number(w, "value_ms", 1e3 * one->value_s);
+  lp_json_put_number(w, "now_ms", 1e3 * plan->place[one->class].times.value_s[one->figure][one->quantile]);
+  lp_json_put_number(w, "limit_ms", 1e3 * spec->classes.data[one->class].limit_s[one->figure][one->quantile]);
+  lp_json_put_end(w);
+}
+
+static void put_neighbours(lp_json_writer *w, const lp_fleet_spec *spec, const lp_fleet_plan *plan) {
+  lp_json_put_object(w, "neighbours");
+  put_neighbour(w, "cheaper", spec, plan, &plan->cheaper);
+  put_neighbour(w, "faster", spec, plan, &plan->faster);
+  lp_json_put_end(w);
+  lp_json_put_object(w, "one_more");
+  lp_json_put_text(w, "of", spec->users > 0 ? "user" : "request/s");
+  lp_json_put_number(w, "mean_usd_per_month", per_one(spec, plan->mean_usd_per_rate));
+  lp_json_put_number(w, "least_usd_per_month", per_one(spec, plan->least_usd_per_rate));
+  lp_json_put_end(w);
+}
+
 static int64_t machines(const lp_fleet_plan *plan) {
   int64_t count = 0;
   for (int32_t i = 0; i < plan->pools; i++)
@@ -175,6 +229,7 @@ static void write_json(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
   lp_json_put_integer(&w, "machines", machines(plan));
   lp_json_put_number(&w, "device_share", device_share(spec, plan));
   lp_json_put_end(&w);
+  put_neighbours(&w, spec, plan);
   lp_json_put_object(&w, "search");
   lp_json_put_bool(&w, "complete", plan->complete);
   lp_json_put_integer(&w, "simulations", plan->trials);

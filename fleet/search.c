@@ -161,16 +161,15 @@ static unsigned mask_of(const search *s, int32_t option) {
 
 const double lp_fleet_stretches[LP_FLEET_STRETCHES] = {LP_PROMPT_STRETCH, 2, 4, 8};
 
-/* Simulates the pool with so many machines and each stretch; tells whether all limits hold with one. */
-static bool try_count(search *s, int32_t option, unsigned mask, int64_t machines, entry *e) {
+/* The simulation of a pool with so many machines. */
+static lp_trial trial_of(const search *s, int32_t option, unsigned mask, int64_t machines, int64_t sessions) {
   const lp_fleet_option *o = &s->all->option[option];
   const double rate = rate_of(s, mask);
-  lp_fleet_times times[LP_FLEET_MOST_CLASSES];
   lp_trial trial = {.length = s->spec->lengths.data,
                     .lengths = s->spec->lengths.count,
                     .law = o->law,
                     .machines = machines < TRIED ? machines : TRIED,
-                    .sessions = e->sessions,
+                    .sessions = sessions,
                     .requests = s->spec->requests,
                     .seed = (uint64_t)s->spec->seed};
   trial.rate = rate * (double)trial.machines / (double)machines;
@@ -178,6 +177,24 @@ static bool try_count(search *s, int32_t option, unsigned mask, int64_t machines
     if (mask >> i & 1)
       trial.class[trial.classes++] = (lp_trial_class){s->spec->classes.data[i].share * s->spec->rate / rate,
                                                       &s->all->user[i][o->cut], &s->spec->classes.data[i]};
+  return trial;
+}
+
+/* The nearest limit of the classes in `mask`, and its class. times[classes of the mask]. */
+static lp_fleet_strain strain_of(const search *s, unsigned mask, const lp_fleet_times *times, int32_t *class) {
+  lp_fleet_strain most = {0};
+  for (int32_t i = 0; i < (int32_t)s->spec->classes.count; i++) {
+    if (!(mask >> i & 1)) continue;
+    const lp_fleet_strain strain = lp_fleet_strain_of(&s->spec->classes.data[i], times++);
+    if (strain.ratio >= most.ratio) *class = i, most = strain;
+  }
+  return most;
+}
+
+/* Simulates the pool with so many machines and each stretch; tells whether all limits hold with one. */
+static bool try_count(search *s, int32_t option, unsigned mask, int64_t machines, entry *e) {
+  lp_trial trial = trial_of(s, option, mask, machines, e->sessions);
+  lp_fleet_times times[LP_FLEET_MOST_CLASSES];
   for (int k = 0; k < LP_FLEET_STRETCHES; k++) {
     s->plan->trials++;
     double busy;
@@ -191,12 +208,7 @@ static bool try_count(search *s, int32_t option, unsigned mask, int64_t machines
     }
     s->plan->refuted++;
   }
-  e->broken = (lp_fleet_strain){0};
-  for (int32_t i = 0, k = 0; i < (int32_t)s->spec->classes.count; i++) {
-    if (!(mask >> i & 1)) continue;
-    const lp_fleet_strain strain = lp_fleet_strain_of(&s->spec->classes.data[i], &times[k++]);
-    if (strain.ratio >= e->broken.ratio) e->class = i, e->broken = strain;
-  }
+  e->broken = strain_of(s, mask, times, &e->class);
   return false;
 }
 
@@ -296,6 +308,59 @@ static void describe(search *s, lp_fleet_plan *out) {
   }
 }
 
+/* Simulates pool `index` with `more` machines, and fewer with the stretch that strains its limits least. Keeps the
+ * result if it strains them less than *strain. */
+static void note_neighbour(search *s, int32_t index, int64_t more, double *strain, lp_fleet_neighbour *out) {
+  const lp_fleet_pool *pool = &s->plan->pool[index];
+  lp_trial trial = trial_of(s, pool->option, pool->classes, pool->needed + more, pool->sessions);
+  for (int32_t i = 0; i < trial.classes; i++)
+    trial.class[i].limits = NULL; /* so that it does not end at the first limit that breaks */
+  for (int k = 0; k < LP_FLEET_STRETCHES; k++) {
+    lp_fleet_times times[LP_FLEET_MOST_CLASSES];
+    double busy;
+    int32_t class = 0, place = 0;
+    trial.stretch = lp_fleet_stretches[k];
+    if (more > 0 && trial.stretch != pool->stretch) continue;
+    s->plan->trials++;
+    (void)lp_trial_run(&trial, times, &busy);
+    const lp_fleet_strain found = strain_of(s, pool->classes, times, &class);
+    for (int32_t i = 0; i < class; i++)
+      place += (int32_t)(pool->classes >> i & 1);
+    if (found.ratio >= *strain) continue;
+    *strain = found.ratio;
+    *out = (lp_fleet_neighbour){.pool = index,
+                                .count = pool->count + more,
+                                .usd_per_month =
+                                    s->plan->usd_per_month + usd_of(s, pool->option, more) - usd_of(s, pool->option, 0),
+                                .class = class,
+                                .figure = found.figure,
+                                .quantile = found.quantile,
+                                .value_s = times[place].value_s[found.figure][found.quantile]};
+  }
+}
+
+/* The fleets beside the cheapest one. One machine fewer where that breaks limits least, if the work still fits; one more
+ * where limits are nearest. */
+static void describe_neighbours(search *s, lp_fleet_plan *out) {
+  double least = INFINITY, any = INFINITY, most = 0;
+  int32_t tightest = -1;
+  out->cheaper.pool = out->faster.pool = -1;
+  for (int32_t i = 0; i < out->pools; i++) {
+    const lp_fleet_pool *pool = &out->pool[i];
+    const entry *e = entry_of(s, pool->option, pool->classes);
+    int32_t class;
+    const double strain = strain_of(s, pool->classes, e->times, &class).ratio;
+    const int64_t limit = s->spec->kinds.data[pool->kind].most;
+    if (pool->needed > 1 && pool->utilisation * (double)pool->needed <= (double)(pool->needed - 1))
+      note_neighbour(s, i, -1, &least, &out->cheaper);
+    if (strain > most && (limit == 0 || pool->count < limit)) tightest = i, most = strain;
+    const double kind_usd = s->spec->kinds.data[pool->kind].usd_per_hour * LP_FLEET_HOURS;
+    out->least_usd_per_rate += kind_usd * pool->utilisation * (double)pool->needed / s->spec->rate;
+  }
+  if (tightest >= 0) note_neighbour(s, tightest, 1, &any, &out->faster);
+  out->mean_usd_per_rate = out->usd_per_month / s->spec->rate;
+}
+
 static lp_status solve(search *s, lp_diag *diag) {
   const lp_fleet_spec *spec = s->spec;
   s->plan->complete = true;
@@ -313,6 +378,7 @@ static lp_status solve(search *s, lp_diag *diag) {
                          "'most' of a machine");
   } while (refine(s));
   describe(s, s->plan);
+  describe_neighbours(s, s->plan);
   return LP_OK;
 }
 

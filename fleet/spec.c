@@ -42,6 +42,7 @@ static lp_status read_load(lp_yaml *yaml, const lp_yaml_node *node, double trace
                     "takes time");
   spec->mean_rate = by_users ? (double)load.users * load.per_user_hour / 3600 : load.rate > 0 ? load.rate : traced;
   spec->rate = spec->mean_rate;
+  spec->users = load.users;
   if (!load.diurnal) return LP_OK;
   double *factor = NULL, sum = 0, most = 0;
   int32_t count = 0;

@@ -288,7 +288,7 @@ static double bound_of(const fleet *f) {
 /* ---- figures ----------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  double usd;
+  double usd, busy_usd; /* busy: by the share of the time that the requests need at least */
   int64_t machines;
 } sums;
 
@@ -324,15 +324,16 @@ static lp_status check_pool(const fleet *f, const lp_json *at, size_t index, sum
   if (!(utilisation <= 1 && share <= 1 + 1e-9))
     return refuse(f, "the load of pool", index, fmax(utilisation, share), 1);
   sum->usd += month;
+  sum->busy_usd += HOURS * o->usd_per_hour * busy;
   sum->machines += count;
   return LP_OK;
 }
 
 static lp_status check_sums(const fleet *f, const lp_json *root, lp_certificate_fleet_finding *out) {
-  const lp_json all = lp_json_member(root, "fleet");
+  const lp_json all = lp_json_member(root, "fleet"), more = lp_json_member(root, "one_more");
   lp_json pools;
   sums sum = {0};
-  double gap, machines, share, alone = 0;
+  double gap, machines, share, mean, least, alone = 0;
   LP_TRY(list_of(f, root, "pools", 0, CLASSES, &pools));
   for (size_t i = 0; i < lp_json_count(&pools); i++) {
     const lp_json at = lp_json_item(&pools, i);
@@ -351,6 +352,9 @@ static lp_status check_sums(const fleet *f, const lp_json *root, lp_certificate_
   LP_TRY(same(f, "usd_per_month of classes", f->classes, out->usd, sum.usd));
   LP_TRY(same(f, "machines of classes", f->classes, machines, (double)sum.machines));
   LP_TRY(same(f, "device_share of classes", f->classes, share, alone));
+  LP_TRY(number(f, &more, "mean_usd_per_month", 0, &mean));
+  LP_TRY(number(f, &more, "least_usd_per_month", 0, &least));
+  LP_TRY(same(f, "one_more.least_usd_per_month of classes", f->classes, least * out->usd, mean * sum.busy_usd));
   const double wanted = out->usd > 0 ? 1 - out->bound / out->usd : 0;
   return fabs(gap - wanted) <= 1e-8 ? LP_OK : refuse(f, "gap of classes", f->classes, gap, wanted);
 }

@@ -22,6 +22,8 @@ cmp "$work/one.json" "$work/two.json" || fail 'the same specification gives two 
 grep -q '^phones: 60 % of requests, snapdragon-8-gen3 over lte: all in the cloud, on ' "$work/text" || fail "phones: $(cat "$work/text")"
 grep -q '^laptops: .*: all on the device$' "$work/text" || fail "laptops: $(cat "$work/text")"
 grep -q '^[0-9]* x .*, 1 of them spare: .*; one fewer breaks \|with fewer machines the work does not fit' "$work/text" || fail "pools: $(cat "$work/text")"
+grep -q '^next faster: [0-9]* x .*, USD [0-9.]* a month: .* now .*, limit ' "$work/text" || fail "no faster fleet: $(cat "$work/text")"
+grep -q '^a request/s costs USD [0-9.]* a month in the mean, one more at least USD [0-9.]*$' "$work/text" || fail "no price: $(cat "$work/text")"
 same 'rows' 3 "$(wc -l <"$work/one.csv" | tr -d ' ')"
 same 'fields of the CSV' 1 "$(awk -F, '{ print NF }' "$work/one.csv" | sort -u | wc -l | tr -d ' ')"
 number() { sed -n "s/^ *\"$1\": \([-0-9.e+]*\),*$/\1/p" "$work/one.json" | head -n 1; }
@@ -57,7 +59,7 @@ for lengths in '[{ isl: 64, osl: 32 }]' '{ trace: ours.csv }' '{ trace: azure.cs
   sed "s/^lengths: .*/lengths: $lengths/; s/^load: .*/load: $load/" "$work/spec.yaml" >"$work/files.yaml"
   count=$((count + 1))
   fleet "$work/files.yaml" -o "$work/made.json"
-  grep -v '"spec"' "$work/made.json" >"$work/$count.json"
+  grep -v '"spec"\|"of"\|"mean_usd\|"least_usd\|"digest"' "$work/made.json" >"$work/$count.json" # a user is no request/s
   cmp "$work/1.json" "$work/$count.json" || fail "lengths '$lengths' give another fleet"
 done
 grep -q '"rate_per_s": 0.2,' "$work/1.json" || fail "the rate: $(head -n 4 "$work/1.json")"

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KINDS = 3, CLASSES = 2, CASES = 60 };
+#ifndef CASES
+enum { CASES = 60 };
+#endif
+enum { KINDS = 3, CLASSES = 2 };
 
 static lp_machine *machine[KINDS], *device[CLASSES];
 static lp_link *link_of[CLASSES];
@@ -89,6 +92,23 @@ typedef struct {
   double usd, bound; /* INFINITY: there is none */
 } cost;
 
+/* One machine fewer breaks a limit, one more keeps all. */
+static void check_neighbours(const lp_fleet_spec *spec, const lp_fleet_plan *plan) {
+  const lp_fleet_neighbour *cheaper = &plan->cheaper, *faster = &plan->faster;
+  if (cheaper->pool >= 0) {
+    ck_assert_double_gt(cheaper->value_s,
+                        spec->classes.data[cheaper->class].limit_s[cheaper->figure][cheaper->quantile]);
+    ck_assert_double_lt(cheaper->usd_per_month, plan->usd_per_month);
+    ck_assert_int_eq(cheaper->count, plan->pool[cheaper->pool].count - 1);
+  }
+  if (faster->pool >= 0) {
+    ck_assert_double_le(faster->value_s, spec->classes.data[faster->class].limit_s[faster->figure][faster->quantile]);
+    ck_assert_double_gt(faster->usd_per_month, plan->usd_per_month);
+  }
+  ck_assert_int_eq(faster->pool < 0, plan->pools == 0);
+  ck_assert_double_le(plan->least_usd_per_rate, plan->mean_usd_per_rate);
+}
+
 static cost cost_of(const lp_fleet_spec *spec) {
   lp_fleet_plan plan;
   cost out = {INFINITY, INFINITY};
@@ -102,6 +122,7 @@ static cost cost_of(const lp_fleet_spec *spec) {
         const double limit = spec->classes.data[i].limit_s[k / 3][k % 3];
         if (limit > 0) ck_assert_double_le(plan.place[i].times.value_s[k / 3][k % 3], limit);
       }
+    check_neighbours(spec, &plan);
     out = (cost){plan.usd_per_month, plan.bound};
   }
   lp_fleet_free(&plan);
