@@ -13,7 +13,7 @@
 
 enum {
   MASKS = 1 << LP_FLEET_MOST_CLASSES,
-  TRIED = 32, /* machines of a simulation: a larger pool is simulated by so many at its rate per machine, and one
+  TRIED = 8, /* machines of a simulation: a larger pool is simulated by so many at its rate per machine, and one
                     * of more machines waits less */
   MOST_NODES = 20000000,
   MOST_TIMES = 256 /* as many times the least machines: then a pool cannot keep its limits */
