@@ -91,7 +91,8 @@ LP_LOOP_TEST(the_simulation_agrees, 0, CASES) {
   static const double ttft_s = 30;
   fixture f;
   const lp_fleet_length length = {(double)(1 + 97 * (_i % 4)), (double)(2 + 60 * (_i % 3)), 1};
-  const double base = 0.01, token = 0.0001 * (1 + _i / 4), row = 0.00002 * (1 + _i % 5), tpot = 0.02 + 0.01 * (_i % 2);
+  const double base = 0.01, token = 0.0001 * (_i < 4 ? 1 : 2), row = 0.00002 * (1 + _i % 5),
+               tpot = 0.02 + 0.01 * (_i % 2);
   bool any = false;
   make(&f, base, token, row, tpot, length);
   const double most = MACHINES / work_of(&f), late_s = 0.06 * REQUESTS / most;

@@ -18,7 +18,7 @@ static int count;
 
 static void setup(void) {
   bundle = asker_bundle("dddddd");
-  engine = asker_engine(bundle, 0);
+  engine = asker_engine_with(bundle, &(lp_engine_options){.threads = 2, .prompt_stretch = 3});
   count = 0;
   (void)pthread_mutex_lock(&engine->lock);
 }
@@ -108,6 +108,16 @@ LP_TEST(many_prompts_have_more_rows) {
     rows = pass();
     ck_assert_int_ge(rows, waiting < left ? waiting : left);
   }
+}
+
+/* Passes take 10 ms and 1 for each row, so that one over 20 rows takes at most three times as long as over one. */
+LP_TEST(prompts_stretch_a_pass_as_much_as_they_may) {
+  add(1);
+  (void)pass();
+  for (int64_t rows = 1; rows <= LP_PASS_MOST_ROWS; rows++)
+    lp_pace_note(&engine->pace, rows, 10 + (double)rows);
+  add(LP_PASS_ROWS);
+  ck_assert_int_eq(pass(), 19);
 }
 
 /* A long prompt gives way after a whole part, so that short ones do not wait for all of it. */

@@ -8,7 +8,7 @@ wanted=$("$LLMPART" run "$work/story.llmpart" --prompt='Once upon a time' -n 12 
 ask='"prompt":"Once upon a time","max_tokens":12,"temperature":0'
 
 # Requests at the same time, each as if it were alone.
-echo 'edge: { bundle: story.llmpart, threads: 1, kv_cache: 3MiB }
+echo 'edge: { bundle: story.llmpart, threads: 1, kv_cache: 3MiB, prompt_stretch: 2 }
 log: requests.log
 drain: 60s' >"$work/edge.yaml"
 serve edge
