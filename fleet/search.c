@@ -339,8 +339,8 @@ static void note_neighbour(search *s, int32_t index, int64_t more, double *strai
   }
 }
 
-/* The fleets beside the cheapest one. One machine fewer where that breaks limits least, if the work still fits; one more
- * where limits are nearest. */
+/* The fleets beside the cheapest one. One machine fewer where that breaks limits least, if the work still fits; one
+ * more where limits are nearest. */
 static void describe_neighbours(search *s, lp_fleet_plan *out) {
   double least = INFINITY, any = INFINITY, most = 0;
   int32_t tightest = -1;

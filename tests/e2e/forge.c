@@ -1,8 +1,8 @@
-/* forge REPORT.json STRIDE [sign]: changes every number of a report, one at a time, and expects the certificate's checker
- * to refuse each. Leaves out those that nothing else in the report determines. Adds 1 to each number, and a thousandth to
- * those that are no integers; puts null in place of each number but 0, and 5 in place of each null. Of the numbers with
- * one path, such as the times of all operators, it changes the first STRIDE and every STRIDE-th after them. Prints what
- * it accepts. With `sign`, forged reports of fleets have the digest of their own numbers. */
+/* forge REPORT.json STRIDE [sign]: changes every number of a report, one at a time, and expects the certificate's
+ * checker to refuse each. Leaves out those that nothing else in the report determines. Adds 1 to each number, and a
+ * thousandth to those that are no integers; puts null in place of each number but 0, and 5 in place of each null. Of
+ * the numbers with one path, such as the times of all operators, it changes the first STRIDE and every STRIDE-th
+ * after them. Prints what it accepts. With `sign`, forged reports of fleets have the digest of their own numbers. */
 #include "base/file.h"
 #include "proof/proof.h"
 
