@@ -14,8 +14,8 @@
 
 enum {
   CLASSES = 8,
-  OPTIONS = 4096,
-  PRICES = 64,
+  OPTIONS = 2048,
+  PRICES = 32,
   KNOTS = 64,
   QUANTILES = 3,
   FIGURES = 3,
@@ -143,6 +143,7 @@ static lp_status read_load(fleet *f, const lp_json *root, const lp_json *certifi
 typedef struct {
   size_t count;
   double rows[KNOTS], token_s[KNOTS], prompt_s[KNOTS];
+  double tokens[SEQUENCES + 1], beside[ROWS + 1], alone[ROWS + 1]; /* s: of tokens; of rows beside them, and alone */
 } law;
 
 static double at_rows(const law *l, const double *seconds, double rows) {
@@ -153,10 +154,14 @@ static double at_rows(const law *l, const double *seconds, double rows) {
   return fmax(0, seconds[i - 1] + slope * (rows - l->rows[i - 1]));
 }
 
-static double pass_s(const law *l, double tokens, double rows) {
-  if (tokens <= 0) return at_rows(l, l->prompt_s, rows);
+static void count_passes(law *l) {
   const double one = fmin(l->token_s[0], l->prompt_s[0]);
-  return at_rows(l, l->token_s, tokens) + (rows > 0 ? fmax(0, at_rows(l, l->prompt_s, rows) - one) : 0);
+  for (int i = 1; i <= SEQUENCES; i++)
+    l->tokens[i] = at_rows(l, l->token_s, i);
+  for (int i = 1; i <= ROWS; i++) {
+    l->alone[i] = at_rows(l, l->prompt_s, i);
+    l->beside[i] = fmax(0, l->alone[i] - one);
+  }
 }
 
 static lp_status read_law(const fleet *f, const lp_json *at, law *out) {
@@ -168,6 +173,7 @@ static lp_status read_law(const fleet *f, const lp_json *at, law *out) {
   LP_TRY(numbers(f, at, "prompt_s", out->count, out->prompt_s));
   for (size_t i = 1; i < out->count; i++)
     if (out->rows[i] <= out->rows[i - 1]) return lp_json_error(&rows, f->diag, "wanted ascending numbers");
+  count_passes(out);
   return LP_OK;
 }
 
@@ -177,8 +183,8 @@ static bool holds(const law *l, const price *p) {
   for (int64_t d = 0; d <= sessions && d <= SEQUENCES; d++)
     for (int64_t r = 0; r <= ROWS - d; r++) {
       if (r > 0 && (d > BESIDE || r > TURN * (sessions - d))) break;
-      const double tokens = (double)d, time = pass_s(l, tokens, (double)r) * (1 + 1e-12), rows = p->row_s * (double)r;
-      if (d + r == 0) continue;
+      const double tokens = (double)d, time = (d > 0 ? l->tokens[d] + l->beside[r] : l->alone[r]) * (1 + 1e-12),
+                   rows = p->row_s * (double)r;
       if (p->kept_s * tokens + rows > (1 + p->slow * tokens) * time || p->free_s * tokens + rows > time) return false;
     }
   return true;
@@ -221,7 +227,7 @@ static lp_status read_option(const fleet *f, const lp_json *at, option *out) {
     out->sessions[i] = sessions < SEQUENCES ? sessions : SEQUENCES;
     for (int k = 0; k < QUANTILES; k++)
       while (f->limit_ms[i][1][k] > 0 && out->sessions[i] > 0 &&
-             pass_s(&l, (double)out->sessions[i], 0) + out->user_s[i] > 1e-3 * f->limit_ms[i][1][k] * (1 + 1e-9))
+             l.tokens[out->sessions[i]] + out->user_s[i] > 1e-3 * f->limit_ms[i][1][k] * (1 + 1e-9))
         out->sessions[i]--;
   }
   return read_prices(f, at, &l, out);
