@@ -127,7 +127,7 @@ void lp_constant_identity(const lp_value *value, lp_buf *key) {
   const lp_attr *offsets = lp_op_attr(op, "offsets"), *files = lp_op_attr(op, "files");
   for (int32_t i = 0; offsets && files && i < offsets->count && i < files->count; i++)
     lp_buf_printf(key, " %s %" PRId64, files->ss[i], offsets->is[i]);
-  lp_buf_printf(key, " %s", lp_dtype_name(value->type.dtype));
+  lp_buf_printf(key, "%s %s", lp_op_bool(op, "turned", false) ? " turned" : "", lp_dtype_name(value->type.dtype));
 }
 
 /* Runtimes differ in what they compute with a scale that is infinite or NaN. */

@@ -51,6 +51,82 @@ static lp_status source_open(lp_module *module, lp_loc loc, const char *file, co
   return LP_OK;
 }
 
+/* Writes a matrix [rows][columns] that is stored as [columns][rows], in tiles that fit a first-level cache. */
+static void turn(const uint8_t *from, int64_t rows, int64_t columns, size_t element, uint8_t *out) {
+  enum { TILE = 32 };
+  for (int64_t top = 0; top < rows; top += TILE)
+    for (int64_t left = 0; left < columns; left += TILE)
+      for (int64_t row = top; row < rows && row < top + TILE; row++)
+        for (int64_t column = left; column < columns && column < left + TILE; column++)
+          memcpy(out + (size_t)(row * columns + column) * element, from + (size_t)(column * rows + row) * element,
+                 element);
+}
+
+/* Where the parts of a stack lie: in memory, or in files. */
+typedef struct {
+  lp_module *module;
+  int64_t parts, rows, columns, bytes; /* [rows][columns] of a part of the result */
+  size_t element;
+  bool turned;
+} stack;
+
+static lp_op *stack_constants(const stack *s, lp_loc loc, lp_type type, lp_value *const *values, int64_t count) {
+  lp_tensor tensor, part;
+  uint8_t *data = lp_arena_alloc(s->module->arena, (size_t)(s->parts * s->bytes) + 1);
+  for (int64_t i = 0; i < s->parts; i++) {
+    if (!lp_value_constant(values[count == 1 ? 0 : i], &part)) return NULL;
+    const uint8_t *from = (const uint8_t *)part.data + (count == 1 ? i * s->bytes : 0);
+    if (s->turned)
+      turn(from, s->rows, s->columns, s->element, data + i * s->bytes);
+    else
+      memcpy(data + i * s->bytes, from, (size_t)s->bytes);
+  }
+  tensor = (lp_tensor){type, data, (size_t)(s->parts * s->bytes)};
+  return lp_constant_create(s->module, loc, tensor);
+}
+
+static lp_op *stack_weights(const stack *s, lp_loc loc, lp_type type, lp_value *const *values, int64_t count) {
+  lp_arena *arena = s->module->arena;
+  const char **files = LP_NEW_ARRAY(arena, const char *, s->parts);
+  int64_t *offsets = LP_NEW_ARRAY(arena, int64_t, s->parts);
+  bool together = !s->turned;
+  for (int64_t i = 0; i < s->parts; i++) {
+    const lp_op *op = values[count == 1 ? 0 : i]->def;
+    if (op->kind != LP_OP_WEIGHT || lp_op_attr(op, "offsets") || lp_op_attr(op, "blocks") ||
+        lp_op_i64(op, "length", 0) != s->bytes * (count == 1 ? s->parts : 1))
+      return NULL;
+    files[i] = lp_op_str(op, "file", "");
+    offsets[i] = lp_op_i64(op, "offset", 0) + (count == 1 ? i * s->bytes : 0);
+    together &= lp_streq(files[i], files[0]) && offsets[i] == offsets[0] + i * s->bytes;
+  }
+  lp_op *op = lp_weight_create(s->module, loc, type, files[0], offsets[0], s->parts * s->bytes);
+  if (together) return op;
+  lp_op_set_strs(s->module, op, "files", files, (int32_t)s->parts);
+  lp_op_set_i64s(s->module, op, "offsets", offsets, (int32_t)s->parts);
+  if (s->turned) lp_op_set_bool(s->module, op, "turned", true);
+  return op;
+}
+
+lp_op *lp_constant_stack(lp_module *module, lp_loc loc, int64_t parts, lp_value *const *values, int64_t count,
+                         bool turned) {
+  const lp_type one = values[0]->type;
+  const int32_t axis = one.rank - 2, bits = lp_dtype_bits(one.dtype);
+  stack s = {.module = module, .parts = parts, .element = (size_t)bits / 8, .turned = turned};
+  int64_t dim[2] = {1, 1}, all;
+  const bool fits = count == 1 ? axis == 1 : axis == 0 || (axis == -1 && !turned);
+  if (!fits || bits % 8 != 0 || (axis >= 0 && !lp_type_static_dim(one, axis, &dim[0])) ||
+      !lp_type_static_dim(one, -1, &dim[1]) || !lp_i64_mul(dim[0], dim[1], &s.bytes) ||
+      !lp_i64_mul(s.bytes, bits / 8, &s.bytes) || !lp_i64_mul(s.bytes, parts, &all))
+    return NULL;
+  for (int64_t i = 1; i < count; i++)
+    if (!lp_type_equal(values[i]->type, one) || values[i]->def->kind != values[0]->def->kind) return NULL;
+  s.rows = dim[turned ? 1 : 0];
+  s.columns = dim[turned ? 0 : 1];
+  const lp_type type = lp_type_static(module, one.dtype, 2, (int64_t[]){parts * s.rows, s.columns});
+  return values[0]->def->kind == LP_OP_CONSTANT ? stack_constants(&s, loc, type, values, count)
+                                                : stack_weights(&s, loc, type, values, count);
+}
+
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
 /* A constant cut along an axis: `outer` runs of `parts` chunks of `chunk` bytes each. */
@@ -134,12 +210,30 @@ static lp_status range_data(lp_module *module, const lp_op *op, const char *file
   return LP_OK;
 }
 
+/* The size of the parts of a weight that are stored transposed: [rows][columns] of `element` bytes. */
+static bool turned_size(const lp_op *op, int64_t parts, int64_t *rows, int64_t *columns, size_t *element) {
+  const lp_type type = op->out[0]->type;
+  const int bits = lp_dtype_bits(type.dtype);
+  int64_t bytes;
+  *element = (size_t)bits / 8;
+  if (type.rank != 2 || bits % 8 != 0 || !lp_type_static_dim(type, 0, rows) || !lp_type_static_dim(type, 1, columns) ||
+      *rows % parts != 0 || !lp_i64_mul(*rows, *columns, &bytes) || !lp_i64_mul(bytes, bits / 8, &bytes))
+    return false;
+  *rows /= parts;
+  return bytes == lp_op_i64(op, "length", 0);
+}
+
 /* Joins the parts of a weight in memory that lp_shards_release frees. */
 static lp_status joined_data(lp_module *module, const lp_op *op, lp_tensor *out, lp_diag *diag) {
   const lp_attr *files = lp_op_attr(op, "files"), *offsets = lp_op_attr(op, "offsets");
   int64_t length = lp_op_i64(op, "length", 0), count = offsets->count, part = count > 0 ? length / count : 0;
   if (!files || files->count != count || count < 1 || length < 0 || length % count != 0)
     return lp_error(diag, op->loc, "the weight has no file and no offset for each of its equal parts");
+  const bool turned = lp_op_bool(op, "turned", false);
+  int64_t rows, columns;
+  size_t element;
+  if (turned && !turned_size(op, count, &rows, &columns, &element))
+    return lp_error(diag, op->loc, "the weight's parts are not transposed matrices of whole elements");
   for (int64_t i = 0; i < count; i++) { /* before memory is taken, because a file may ask for any length */
     const uint8_t *from;
     LP_TRY(range_data(module, op, files->ss[i], offsets->is[i], part, &from, diag));
@@ -149,7 +243,10 @@ static lp_status joined_data(lp_module *module, const lp_op *op, lp_tensor *out,
   for (int64_t i = 0; i < count; i++) {
     const uint8_t *from;
     LP_TRY(range_data(module, op, files->ss[i], offsets->is[i], part, &from, diag));
-    memcpy(copy + i * part, from, (size_t)part);
+    if (turned)
+      turn(from, rows, columns, element, (uint8_t *)copy + i * part);
+    else
+      memcpy(copy + i * part, from, (size_t)part);
   }
   *out = (lp_tensor){op->out[0]->type, copy, (size_t)length};
   return LP_OK;

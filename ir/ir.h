@@ -326,11 +326,18 @@ void lp_op_set_polys(lp_module *module, lp_op *op, const char *name, const lp_po
 void lp_op_set_tensor(lp_module *module, lp_op *op, const char *name, lp_tensor value);
 void lp_op_set_attr(lp_module *module, lp_op *op, const lp_attr *attr);
 void lp_op_remove_attr(lp_op *op, const char *name);
+bool lp_op_same_attrs(const lp_op *a, const lp_op *b); /* of the same names and values */
 
 /* Constants. A small one (llmpart.constant) holds its data; a weight (llmpart.weight) refers to a file, an offset and a
  * length. */
 lp_op *lp_constant_create(lp_module *module, lp_loc loc, lp_tensor tensor);
 lp_op *lp_weight_create(lp_module *module, lp_loc loc, lp_type type, const char *file, int64_t offset, int64_t length);
+/* Makes a constant [parts * rows][columns] of matrices [rows][columns] of one type, one after the other; with `turned`
+ * they are [columns][rows], and transposed. They are `parts` constants, also vectors [columns], or the parts of one
+ * (count 1). The operator is detached, and refers to files as they do; NULL: they are of different kinds, or an element
+ * is no whole byte. */
+lp_op *lp_constant_stack(lp_module *module, lp_loc loc, int64_t parts, lp_value *const *values, int64_t count,
+                         bool turned);
 bool lp_value_is_constant(const lp_value *value); /* llmpart.constant, llmpart.weight or llmpart.shard */
 /* Sets `out` to the tensor of an llmpart.constant; false for any other value. */
 bool lp_value_constant(const lp_value *value, lp_tensor *out);
