@@ -40,59 +40,13 @@ static uint64_t hash_attr(uint64_t hash, const lp_attr *attr) {
   }
 }
 
-/* 0.0 and -0.0 differ, NaNs are equal. */
-static bool same_bits(double a, double b) {
-  uint64_t x, y;
-  memcpy(&x, &a, sizeof x);
-  memcpy(&y, &b, sizeof y);
-  return x == y;
-}
-
-static bool equal_list(const lp_attr *a, const lp_attr *b) {
-  if (a->count != b->count) return false;
-  for (int32_t i = 0; i < a->count; i++) {
-    bool equal = a->kind == LP_ATTR_I64S    ? a->is[i] == b->is[i]
-                 : a->kind == LP_ATTR_F64S  ? same_bits(a->fs[i], b->fs[i])
-                 : a->kind == LP_ATTR_STRS  ? lp_streq(a->ss[i], b->ss[i])
-                 : a->kind == LP_ATTR_POLYS ? lp_poly_equal(a->polys[i], b->polys[i])
-                                            : false;
-    if (!equal) return false;
-  }
-  return true;
-}
-
-static bool equal_attr(const lp_attr *a, const lp_attr *b) {
-  if (a->kind != b->kind || !lp_streq(a->name, b->name)) return false;
-  switch (a->kind) {
-  case LP_ATTR_BOOL:
-    return a->b == b->b;
-  case LP_ATTR_I64:
-    return a->i == b->i;
-  case LP_ATTR_F64:
-    return same_bits(a->f, b->f);
-  case LP_ATTR_STR:
-    return lp_streq(a->s, b->s);
-  case LP_ATTR_POLY:
-    return lp_poly_equal(a->poly, b->poly);
-  case LP_ATTR_TENSOR:
-    return a->tensor.bytes == b->tensor.bytes && lp_type_equal(a->tensor.type, b->tensor.type) &&
-           memcmp(a->tensor.data, b->tensor.data, a->tensor.bytes) == 0;
-  default:
-    return equal_list(a, b);
-  }
-}
-
 static bool equal_ops(const lp_op *a, const lp_op *b) {
-  if (a->kind != b->kind || a->in_count != b->in_count || a->out_count != b->out_count ||
-      a->attr_count != b->attr_count)
-    return false;
+  if (a->kind != b->kind || a->in_count != b->in_count || a->out_count != b->out_count) return false;
   for (int32_t i = 0; i < a->in_count; i++)
     if (lp_op_in(a, i) != lp_op_in(b, i)) return false;
   for (int32_t i = 0; i < a->out_count; i++)
     if (!lp_type_equal(a->out[i]->type, b->out[i]->type)) return false;
-  for (int32_t i = 0; i < a->attr_count; i++)
-    if (!equal_attr(&a->attr[i], &b->attr[i])) return false;
-  return true;
+  return lp_op_same_attrs(a, b);
 }
 
 static uint64_t hash_op(const lp_op *op) {
