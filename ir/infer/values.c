@@ -189,6 +189,19 @@ static void known_moved(lp_infer *c) {
   lp_arena_free(arena);
 }
 
+/* A vector with one index on, as torch.onnx writes the repeats of repeat_interleave. */
+static poly *known_one_hot(lp_infer *c, int64_t count) {
+  const poly *index, *values;
+  int32_t indices, two;
+  int64_t on;
+  if (!lp_infer_known(c, 0, &index, &indices) || indices != 1 || !lp_poly_is_const(index[0], &on)) return NULL;
+  if (!lp_infer_known(c, 2, &values, &two) || two != 2) return NULL;
+  poly *known = LP_NEW_ARRAY(c->m->arena, poly, count + 1);
+  for (int64_t i = 0; i < count; i++)
+    known[i] = values[i == (on < 0 ? on + count : on)];
+  return known;
+}
+
 /* ---- all of them ---- */
 
 static poly *known_of(lp_infer *c, int64_t count) {
@@ -201,6 +214,8 @@ static poly *known_of(lp_infer *c, int64_t count) {
     return known_range(c, count);
   case LP_ONNX_ConstantOfShape:
     return known_fill(c, count);
+  case LP_ONNX_OneHot:
+    return known_one_hot(c, count);
   case LP_ONNX_ReduceSum:
   case LP_ONNX_ReduceProd:
     return known_total(c, count);

@@ -130,6 +130,7 @@ static const struct {
                 {LP_ONNX_MsRotaryEmbedding, lp_rewrite_ms_rotary},
                 {LP_ONNX_MsMoE, lp_rewrite_mixture},
                 {LP_ONNX_MsQMoE, lp_rewrite_mixture},
+                {LP_ONNX_MatMul, lp_rewrite_gathered_matmul},
                 {LP_ONNX_CausalConvWithState, rewrite_causal_conv},
                 {LP_ONNX_MsCausalConvWithState, rewrite_causal_conv},
                 {LP_ONNX_Attention, lp_rewrite_standard_attention},
@@ -163,6 +164,7 @@ static lp_status decompose(lp_module *module, lp_op *op, lp_diag *diag) {
     if (rewrites[i].kind != op->kind) continue;
     lp_rewrite r = {.b = lp_build_at(module, op, diag), .op = op};
     LP_TRY(rewrites[i].run(&r));
+    if (op->kind == LP_ONNX_MatMul && !r.result[0]) return LP_OK; /* most products are the standard's own */
     for (int32_t k = 0; k < op->out_count; k++) {
       if (!op->out[k]->uses) continue;
       if (k >= (int32_t)LP_COUNT(r.result) || !r.result[k])

@@ -1,5 +1,6 @@
-/* Rewrites com.microsoft: MoE, QMoE (ContribOperators.md) by llmpart.Experts. The result of a token is the sum over the
- * experts that it chose, each times the weight that the router gave it. */
+/* Rewrites mixtures of experts by llmpart.Experts: com.microsoft's MoE and QMoE (ContribOperators.md), in which the
+ * result of a token is the sum over the experts that it chose, each times the weight that the router gave it; and
+ * products with matrices that a Gather takes by the experts' numbers, as torch.onnx writes transformers' batched_mm. */
 #include "passes/recognise/decompose/rewrite.h"
 
 #include <math.h>
@@ -236,4 +237,100 @@ lp_status lp_rewrite_mixture(lp_rewrite *r) {
   sum = sum ? lp_rw_cast(r, sum, lp_op_in(r->op, X)->type.dtype) : NULL;
   r->result[0] = sum ? lp_rw_reshape(r, sum, lp_rw_op(r, LP_ONNX_Shape, lp_op_in(r->op, X), NULL)) : NULL;
   return r->result[0] ? LP_OK : LP_FAILED;
+}
+
+/* ---- products with gathered matrices ----------------------------------------------------------------------------- */
+
+/* Tells whether the value holds only numbers of chosen experts: indices of TopKs or ArgMaxes over `experts` scores.
+ * Looks at `*left` values. */
+static bool is_choice(const lp_value *value, int64_t experts, int *left) {
+  const lp_op *op = value ? value->def : NULL;
+  int64_t scores;
+  if (!op || --*left < 0) return false;
+  switch (op->kind) {
+  case LP_ONNX_Concat:
+    for (int32_t i = 0; i < op->in_count; i++)
+      if (!is_choice(lp_op_in(op, i), experts, left)) return false;
+    return true;
+  case LP_ONNX_Reshape:
+  case LP_ONNX_Flatten:
+  case LP_ONNX_Squeeze:
+  case LP_ONNX_Unsqueeze:
+  case LP_ONNX_Transpose:
+  case LP_ONNX_Expand:
+  case LP_ONNX_Identity:
+  case LP_ONNX_Cast:
+    return is_choice(lp_op_in(op, 0), experts, left);
+  case LP_ONNX_ArgMax:
+  case LP_ONNX_TopK:
+    return (op->kind == LP_ONNX_ArgMax || value->index == 1) &&
+           lp_type_static_dim(lp_op_in(op, 0)->type, (int32_t)lp_op_i64(op, "axis", op->kind == LP_ONNX_TopK ? -1 : 0),
+                              &scores) &&
+           scores == experts;
+  default:
+    return false;
+  }
+}
+
+/* The matrices [experts][rows][columns] from which each row takes one by its index [..]. */
+typedef struct {
+  lp_value *all, *index;
+  bool turned; /* a row's matrix is transposed after it was taken */
+} gathered;
+
+static bool find_gathered(lp_rewrite *r, lp_value *value, gathered *out) {
+  static const int64_t last_two[] = {0, 2, 1};
+  const lp_op *op = value->def;
+  int64_t experts, one;
+  int left = 32;
+  *out = (gathered){0};
+  if (lp_op_is(op, LP_ONNX_Transpose)) {
+    const lp_attr *perm = lp_op_attr(op, "perm");
+    if (!perm || perm->count != 3 || memcmp(perm->is, last_two, sizeof last_two) != 0) return false;
+    out->turned = true;
+    op = lp_op_in(op, 0)->def;
+  }
+  const bool nd = lp_op_is(op, LP_ONNX_GatherND), taken = lp_op_is(op, LP_ONNX_Gather);
+  if (!nd && !taken) return false;
+  if (lp_op_i64(op, taken ? "axis" : "batch_dims", 0) != 0) return false;
+  out->all = lp_op_in(op, 0);
+  out->index = lp_op_in(op, 1);
+  if (!lp_value_is_constant(out->all) || out->all->type.rank != 3 || out->index->type.rank != (nd ? 2 : 1) ||
+      !lp_type_static_dim(out->all->type, 0, &experts) || !is_choice(out->index, experts, &left))
+    return false;
+  if (nd) return lp_type_static_dim(out->index->type, 1, &one) && one == 1;
+  out->index = lp_rw_unsqueeze(r, out->index, LP_RW_INTS(r, 1));
+  return out->index != NULL;
+}
+
+/* Returns [rows][1][n] of x [rows][1][k]: the product with each row's matrix, whose result lies along its last axis,
+ * or with `turned` along the axis before it. */
+static lp_value *gathered_product(lp_rewrite *r, const gathered *g, lp_value *x, bool turned) {
+  int64_t experts = 0;
+  (void)lp_type_static_dim(g->all->type, 0, &experts);
+  lp_op *stack = lp_constant_stack(r->b.module, g->all->def->loc, experts, &(lp_value *){g->all}, 1, turned);
+  if (!stack) return NULL;
+  lp_op_insert_before(r->b.before, stack);
+  stack->out[0]->name = g->all->name;
+  lp_value *in[] = {x, g->index, stack->out[0]};
+  return lp_rw_with(r, LP_ONNX_Experts, 3, in, (lp_rw_attr){"experts", experts});
+}
+
+/* Moves an axis of size 1. */
+static lp_value *with_one(lp_rewrite *r, lp_value *x, int64_t from, int64_t to) {
+  return lp_rw_unsqueeze(r, lp_rw_op(r, LP_ONNX_Squeeze, x, LP_RW_INTS(r, from)), LP_RW_INTS(r, to));
+}
+
+lp_status lp_rewrite_gathered_matmul(lp_rewrite *r) {
+  lp_value *a = lp_op_in(r->op, 0), *b = lp_op_in(r->op, 1);
+  gathered g;
+  int64_t one;
+  if (a->type.rank != 3 || b->type.rank != 3) return LP_OK;
+  if (lp_type_static_dim(a->type, 1, &one) && one == 1 && find_gathered(r, b, &g)) {
+    r->result[0] = gathered_product(r, &g, a, !g.turned);
+  } else if (lp_type_static_dim(b->type, 2, &one) && one == 1 && find_gathered(r, a, &g)) {
+    lp_value *row = with_one(r, b, 2, 1), *y = row ? gathered_product(r, &g, row, g.turned) : NULL;
+    r->result[0] = y ? with_one(r, y, 1, 2) : NULL;
+  }
+  return lp_diag_error_count(r->b.diag) > 0 ? LP_FAILED : LP_OK;
 }

@@ -11,7 +11,7 @@
  * quant.c      quantised products and tables
  * qlinear.c    com.microsoft: QLinearAdd and others, QGemm
  * embed.c      com.microsoft: norms of embeddings and of sums
- * moe.c        com.microsoft: MoE, QMoE
+ * moe.c        com.microsoft: MoE, QMoE; products with gathered matrices
  * norm.c       norms of the standard
  * index.c      OneHot, Compress, TensorScatter and others that move elements by an index
  * scores.c     the standard's Attention, where op.attention has no such form */
@@ -31,7 +31,8 @@ typedef lp_status lp_rewrite_rule(lp_rewrite *r);
 
 lp_rewrite_rule lp_rewrite_ms_attention, lp_rewrite_multi_head, lp_rewrite_decoder_masked, lp_rewrite_group_query,
     lp_rewrite_ms_rotary, lp_rewrite_standard_attention, lp_rewrite_one_hot, lp_rewrite_eye_like, lp_rewrite_compress,
-    lp_rewrite_tensor_scatter, lp_rewrite_reverse_sequence, lp_rewrite_depth_to_space, lp_rewrite_mixture;
+    lp_rewrite_tensor_scatter, lp_rewrite_reverse_sequence, lp_rewrite_depth_to_space, lp_rewrite_mixture,
+    lp_rewrite_gathered_matmul;
 /* quant.c: products of integers, weights that are packed */
 lp_rewrite_rule lp_rewrite_dynamic_quantize, lp_rewrite_matmul_integer, lp_rewrite_qlinear_matmul,
     lp_rewrite_ms_quantize, lp_rewrite_matmul_nbits, lp_rewrite_dynamic_matmul, lp_rewrite_matmul_to_float,
