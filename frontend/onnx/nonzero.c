@@ -4,44 +4,22 @@
  * takes 0 for a token that did not choose the expert. The number of rows becomes the number of tokens. The results are
  * the same if every operator from NonZero to the sum computes each row independently (rows.c), and each token occurs
  * once (experts.c). */
-#include "frontend/onnx/rows.h"
-
-#include <stdlib.h>
-
-/* The relation of a value with rows to the coordinates that NonZero gives. `coordinate`: row i of the value holds only
- * this coordinate of the i-th element that is not zero. `matrix_axis`: the value holds all coordinates, along this
- * axis. -1: it does not. */
-typedef struct {
-  int32_t coordinate, matrix_axis;
-} place;
-
-typedef struct {
-  lp_importer *im;
-  lp_op *source; /* the NonZero */
-  lp_symbol rows;
-  const lp_poly *count; /* the bound: the size of the mask's axis of tokens */
-  int32_t token_axis;
-  LP_VEC(lp_op *) users;                  /* operators that use the rows, in order */
-  lp_value *chosen, *token, *coordinates; /* bool [count]; 0 .. count - 1; all coordinates [rank, count] */
-  lp_op *where;                           /* new operators are inserted before this one */
-} bound;
-
-static const char rows_name[] = "#rows"; /* dimension names of a file contain no '#' */
+#include "frontend/onnx/bound.h"
 
 void lp_nonzero_count(lp_importer *im, const lp_op *op) {
-  lp_symbol rows = lp_symbols_find(&im->module->symbols, rows_name);
+  lp_symbol rows = lp_symbols_find(&im->module->symbols, LP_ROWS_NAME);
   if (rows && op->kind == LP_ONNX_NonZero && lp_rows_axis(op->out[0], rows) == 1) im->unbounded++;
 }
 
 lp_type lp_nonzero_type(lp_importer *im, const lp_value *x) {
   lp_type type = {.dtype = LP_I64, .rank = -1};
-  const lp_poly *dim[] = {lp_dim_const(im->module, x ? x->type.rank : 0), lp_dim_symbol(im->module, rows_name)};
+  const lp_poly *dim[] = {lp_dim_const(im->module, x ? x->type.rank : 0), lp_dim_symbol(im->module, LP_ROWS_NAME)};
   return x && x->type.rank > 0 ? lp_type_make(im->module, LP_I64, 2, dim) : type;
 }
 
 /* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
-static lp_status refuse(const bound *b) {
+static lp_status refuse(const lp_bound *b) {
   const lp_value *x = lp_op_in(b->source, 0);
   lp_status status =
       lp_error(b->im->diag, b->source->loc,
@@ -51,7 +29,7 @@ static lp_status refuse(const bound *b) {
   return status;
 }
 
-static lp_status refuse_use(const bound *b, const lp_op *user) {
+static lp_status refuse_use(const lp_bound *b, const lp_op *user) {
   lp_status status = refuse(b);
   lp_note(b->im->diag, user->loc,
           "its rows are used by '%s', and only rows that are computed one by one and added at "
@@ -60,122 +38,15 @@ static lp_status refuse_use(const bound *b, const lp_op *user) {
   return status;
 }
 
-/* ---- operators from NonZero to the sum --------------------------------------------------------------------------- */
-
-static bool is_sum(lp_kind kind) {
-  return kind == LP_ONNX_ScatterElements || kind == LP_ONNX_ScatterND;
-}
-
-static int by_order(const void *a, const void *b) {
-  const lp_op *const *x = a, *const *y = b;
-  return ((*x)->order > (*y)->order) - ((*x)->order < (*y)->order);
-}
-
-/* Collects the operators that depend on the rows or their number. Marks each by its scratch pointer, so that it is
- * collected once. */
-static void collect_users(bound *b) {
-  lp_vec_push(&b->users, b->source);
-  b->source->scratch = b;
-  for (size_t i = 0; i < b->users.count; i++)
-    for (int32_t k = 0; k < b->users.data[i]->out_count; k++) {
-      const lp_value *value = b->users.data[i]->out[k];
-      for (const lp_use *use = lp_rows_in(value, b->rows) ? value->uses : NULL; use; use = use->next) {
-        if (use->owner->scratch == b) continue;
-        use->owner->scratch = b;
-        lp_vec_push(&b->users, use->owner);
-      }
-    }
-  qsort(b->users.data, b->users.count, sizeof *b->users.data, by_order);
-}
-
-static bool are_own_rows(const bound *b, const lp_op *op) {
-  for (int32_t i = 0; i < op->in_count; i++) {
-    const lp_value *x = lp_op_in(op, i);
-    if (lp_rows_in(x, b->rows) && !(x->def && x->def->scratch == b)) return false;
-  }
-  return true;
-}
-
-/* Tells whether `data` has no rows, and `index` and `updates` have rows on the axis that the operator indexes. */
-static bool is_own_sum(const bound *b, const lp_op *op) {
-  const lp_value *data = lp_op_in(op, 0), *index = lp_op_in(op, 1), *updates = lp_op_in(op, 2);
-  int64_t axis = op->kind == LP_ONNX_ScatterND ? 0 : lp_op_i64(op, "axis", 0);
-  if (axis < 0) axis += data->type.rank;
-  return !lp_rows_in(data, b->rows) && lp_rows_axis(index, b->rows) == axis && lp_rows_axis(updates, b->rows) == axis;
-}
-
-static lp_status check_users(const bound *b) {
-  for (size_t i = 0; i < b->users.count; i++) {
-    const lp_op *op = b->users.data[i];
-    bool good = is_sum(op->kind) ? is_own_sum(b, op) : lp_rows_kept(op, b->rows);
-    if (op != b->source && !(good && are_own_rows(b, op))) return refuse_use(b, op);
-  }
-  return LP_OK;
-}
-
-/* ---- coordinates of rows ----------------------------------------------------------------------------------------- */
-
-static const place nowhere = {-1, -1};
-
-static place place_of(const lp_value *value) {
-  return value && value->scratch ? *(const place *)value->scratch : nowhere;
-}
-
-/* The place of a Gather that takes one coordinate of each row from a value with all coordinates. */
-static place picked(const lp_op *op, place from, const lp_value *index, int32_t rank) {
-  lp_tensor tensor;
-  int64_t count, axis = lp_op_i64(op, "axis", 0);
-  if (axis < 0) axis += lp_op_in(op, 0)->type.rank;
-  if (axis != from.matrix_axis || !lp_value_constant(index, &tensor)) return nowhere;
-  if (!lp_type_static_numel(tensor.type, &count) || count != 1) return nowhere;
-  int64_t at = lp_tensor_i64(&tensor, 0);
-  return (place){(int32_t)(at < 0 ? at + rank : at), -1};
-}
-
-static place place_of_result(const bound *b, const lp_op *op, int32_t index) {
-  place from = place_of(lp_op_in(op, 0));
-  int32_t rank = lp_op_in(b->source, 0)->type.rank;
-  const lp_attr *perm = lp_op_attr(op, "perm");
-  switch (op->kind) {
-  case LP_ONNX_NonZero:
-    return rank == 1 ? (place){0, -1} : (place){-1, 0};
-  case LP_ONNX_Identity:
-    return from;
-  case LP_ONNX_Transpose:
-    if (from.matrix_axis >= 0) from.matrix_axis = perm && perm->is[0] == 0 ? from.matrix_axis : 1 - from.matrix_axis;
-    return from;
-  case LP_ONNX_Split:
-    if (from.matrix_axis >= 0 && op->out_count == rank) from = (place){index, -1};
-    return from;
-  case LP_ONNX_Gather:
-    return from.matrix_axis >= 0 ? picked(op, from, lp_op_in(op, 1), rank) : nowhere;
-  case LP_ONNX_Cast:
-    return lp_op_i64(op, "to", 0) == lp_dtype_onnx(LP_I64) ? from : nowhere;
-  case LP_ONNX_Squeeze:
-  case LP_ONNX_Unsqueeze:
-  case LP_ONNX_Reshape:
-  case LP_ONNX_Expand:
-    return from.coordinate >= 0 ? from : nowhere;
-  default:
-    return nowhere;
-  }
-}
-
-static void find_places(const bound *b) {
-  for (size_t i = 0; i < b->users.count; i++)
-    for (int32_t k = 0; k < b->users.data[i]->out_count; k++) {
-      lp_value *value = b->users.data[i]->out[k];
-      if (!lp_rows_in_shape(value, b->rows)) continue;
-      place *at = LP_NEW(b->im->scratch, place);
-      *at = place_of_result(b, b->users.data[i], k);
-      value->scratch = at;
-    }
+static lp_status check_users(const lp_bound *b) {
+  const lp_op *other = lp_bound_find_other(b);
+  return other ? refuse_use(b, other) : LP_OK;
 }
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
 /* NULL after a diagnostic; NULL operands flow through. */
-static lp_value *make(const bound *b, lp_kind kind, int32_t count, lp_value *const *in, const char *attr,
+static lp_value *make(const lp_bound *b, lp_kind kind, int32_t count, lp_value *const *in, const char *attr,
                       int64_t number) {
   lp_type unknown = {.rank = -1};
   for (int32_t i = 0; i < count; i++)
@@ -187,11 +58,11 @@ static lp_value *make(const bound *b, lp_kind kind, int32_t count, lp_value *con
   return lp_op_infer(b->im->module, op, b->im->diag) == LP_OK ? op->out[0] : NULL;
 }
 
-static lp_value *make2(const bound *b, lp_kind kind, lp_value *x, lp_value *y) {
+static lp_value *make2(const lp_bound *b, lp_kind kind, lp_value *x, lp_value *y) {
   return make(b, kind, 2, (lp_value *[]){x, y}, NULL, 0);
 }
 
-static lp_value *numbers(const bound *b, lp_dtype dtype, int32_t rank, int64_t count, const int64_t *values) {
+static lp_value *numbers(const lp_bound *b, lp_dtype dtype, int32_t rank, int64_t count, const int64_t *values) {
   int64_t *copy = LP_NEW_ARRAY(b->im->module->arena, int64_t, count + 1);
   for (int64_t i = 0; i < count; i++)
     copy[i] = values[i];
@@ -202,20 +73,20 @@ static lp_value *numbers(const bound *b, lp_dtype dtype, int32_t rank, int64_t c
   return lp_op_infer(b->im->module, op, b->im->diag) == LP_OK ? op->out[0] : NULL;
 }
 
-static lp_value *number(const bound *b, lp_dtype dtype, int64_t value) {
+static lp_value *number(const lp_bound *b, lp_dtype dtype, int64_t value) {
   return numbers(b, dtype, 0, 1, &value);
 }
 
-static lp_value *axes(const bound *b, int64_t axis) {
+static lp_value *axes(const lp_bound *b, int64_t axis) {
   return numbers(b, LP_I64, 1, 1, &axis);
 }
 
-static lp_value *cast(const bound *b, lp_value *x, lp_dtype dtype) {
+static lp_value *cast(const lp_bound *b, lp_value *x, lp_dtype dtype) {
   return make(b, LP_ONNX_Cast, 1, &x, "to", lp_dtype_onnx(dtype));
 }
 
 /* 0, 1, ... up to the bound. */
-static lp_value *count_up(const bound *b, lp_value *mask) {
+static lp_value *count_up(const lp_bound *b, lp_value *mask) {
   lp_value *shape = make(b, LP_ONNX_Shape, 1, &mask, NULL, 0);
   lp_value *size = make(b, LP_ONNX_Gather, 2, (lp_value *[]){shape, number(b, LP_I64, b->token_axis)}, "axis", 0);
   lp_value *in[] = {number(b, LP_I64, 0), size, number(b, LP_I64, 1)};
@@ -224,7 +95,7 @@ static lp_value *count_up(const bound *b, lp_value *mask) {
 
 /* Computes for each token whether it chose the expert, and with which of its choices; for a token that did not choose
  * it, the first. */
-static lp_status make_coordinates(bound *b) {
+static lp_status make_coordinates(lp_bound *b) {
   lp_value *mask = lp_op_in(b->source, 0), *parts[2];
   b->where = b->source;
   lp_value *flags = b->chosen = cast(b, mask, LP_BOOL);
@@ -244,7 +115,7 @@ static lp_status make_coordinates(bound *b) {
 
 /* Returns x in rows of tokens that chose the expert, and `otherwise` in all other rows. Axis `axis` of x counts
  * rows. */
-static lp_value *where_chosen(const bound *b, lp_value *x, int32_t axis, lp_value *otherwise) {
+static lp_value *where_chosen(const lp_bound *b, lp_value *x, int32_t axis, lp_value *otherwise) {
   int64_t others[LP_MAX_RANK], count = 0;
   for (int32_t i = 0; i < x->type.rank; i++)
     if (i != axis) others[count++] = i;
@@ -253,10 +124,6 @@ static lp_value *where_chosen(const bound *b, lp_value *x, int32_t axis, lp_valu
 }
 
 /* ---- rewriting --------------------------------------------------------------------------------------------------- */
-
-static bool is_token(const bound *b, const lp_value *value) {
-  return value == b->token || place_of(value).coordinate == b->token_axis;
-}
 
 static bool same_shape(const lp_value *x, const lp_value *y) {
   bool same = x->type.rank == y->type.rank;
@@ -267,11 +134,11 @@ static bool same_shape(const lp_value *x, const lp_value *y) {
 
 /* Once every token has a row, in order, a row's index is its token: the sum becomes an addition without an index, and
  * the Gather of the rows is its operand itself. */
-static lp_status rewrite_sum(bound *b, lp_op *op) {
+static lp_status rewrite_sum(lp_bound *b, lp_op *op) {
   lp_value *data = lp_op_in(op, 0), *updates = lp_op_in(op, 2), *made;
   const char *reduction = lp_op_str(op, "reduction", "none");
   int32_t axis = op->kind == LP_ONNX_ScatterND ? 0 : (int32_t)lp_op_i64(op, "axis", 0);
-  bool adds = lp_streq(reduction, "add"), in_place = is_token(b, lp_op_in(op, 1)) && same_shape(data, updates);
+  bool adds = lp_streq(reduction, "add"), in_place = lp_bound_is_token(b, lp_op_in(op, 1)) && same_shape(data, updates);
   if (axis < 0) axis += data->type.rank;
   if (!adds && !(in_place && lp_streq(reduction, "none"))) return refuse_use(b, op);
   b->where = op;
@@ -285,32 +152,16 @@ static lp_status rewrite_sum(bound *b, lp_op *op) {
   return LP_OK;
 }
 
-/* Returns each row's choice if the index is choice + token * `choices`, else NULL. */
-static lp_value *choice_in(const bound *b, const lp_value *index, const lp_poly *choices) {
-  const lp_op *sum = index->def;
-  for (int32_t i = 0; i < 2 && sum && sum->kind == LP_ONNX_Add; i++) {
-    lp_value *choice = lp_op_in(sum, i);
-    const lp_op *product = lp_op_in(sum, 1 - i)->def;
-    if (place_of(choice).coordinate != 1 - b->token_axis || !product || product->kind != LP_ONNX_Mul) continue;
-    for (int32_t k = 0; k < 2; k++) {
-      const lp_value *factor = lp_op_in(product, k);
-      bool counts = factor->known_count == 1 && lp_poly_equal(factor->known[0], choices);
-      if (counts && is_token(b, lp_op_in(product, 1 - k))) return choice;
-    }
-  }
-  return NULL;
-}
-
 /* Exporters flatten the weights of all choices [tokens, choices] and index them by choice + token * choices. Taken
  * along the axis of choices instead, a row reads the weights of its own token only. */
-static lp_status take_choice(bound *b, lp_op *op) {
+static lp_status take_choice(lp_bound *b, lp_op *op) {
   lp_value *data = lp_op_in(op, 0), *index = lp_op_in(op, 1);
   const lp_value *x = lp_op_is(data->def, LP_ONNX_Flatten) ? lp_op_in(data->def, 0) : NULL;
   int64_t choices, width;
   if (!x || x->type.rank < 2 || index->type.rank != 1 || lp_op_i64(op, "axis", 0) != 0) return LP_OK;
   if (!lp_type_static_dim(x->type, 1, &choices) || !lp_type_static_dim(data->type, 1, &width) || width != 1)
     return LP_OK;
-  lp_value *choice = choice_in(b, index, x->type.dim[1]);
+  lp_value *choice = lp_bound_choice_in(b, index, x->type.dim[1]);
   const lp_poly *all = lp_poly_scale(b->im->module->arena, b->count, choices);
   if (!choice || !lp_poly_equal(x->type.dim[0], b->count) || !lp_poly_equal(data->type.dim[0], all)) return LP_OK;
   b->where = op;
@@ -321,23 +172,23 @@ static lp_status take_choice(bound *b, lp_op *op) {
   return made ? LP_OK : LP_FAILED;
 }
 
-static lp_status rewrite_gather(bound *b, lp_op *op) {
+static lp_status rewrite_gather(lp_bound *b, lp_op *op) {
   lp_value *data = lp_op_in(op, 0), *index = lp_op_in(op, 1);
-  if (index->type.rank != 1 || !is_token(b, index) || !same_shape(data, op->out[0])) return take_choice(b, op);
+  if (index->type.rank != 1 || !lp_bound_is_token(b, index) || !same_shape(data, op->out[0])) return take_choice(b, op);
   lp_value_replace(op->out[0], data);
   return LP_OK;
 }
 
-static lp_status rewrite_users(bound *b) {
+static lp_status rewrite_users(lp_bound *b) {
   LP_TRY(make_coordinates(b));
   for (size_t i = 0; i < b->users.count; i++)
     if (!lp_op_substitute(b->im->module, b->users.data[i], b->rows, b->count)) return refuse(b);
   for (size_t i = 0; i < b->users.count; i++) {
     lp_op *op = b->users.data[i];
-    if (is_sum(op->kind)) LP_TRY(rewrite_sum(b, op));
+    if (lp_bound_is_sum(op->kind)) LP_TRY(rewrite_sum(b, op));
     if (op->kind == LP_ONNX_Gather) LP_TRY(rewrite_gather(b, op));
     for (int32_t k = 0; k < op->out_count && op != b->source; k++)
-      if (op->out[k]->type.rank == 1 && is_token(b, op->out[k])) lp_value_replace(op->out[k], b->token);
+      if (op->out[k]->type.rank == 1 && lp_bound_is_token(b, op->out[k])) lp_value_replace(op->out[k], b->token);
   }
   lp_value_replace(b->source->out[0], b->coordinates);
   return LP_OK;
@@ -345,47 +196,40 @@ static lp_status rewrite_users(bound *b) {
 
 /* ---- driver ------------------------------------------------------------------------------------------------------ */
 
-static lp_status find_bound(bound *b) {
+static lp_status find_bound(lp_bound *b) {
   const lp_value *mask = lp_op_in(b->source, 0);
-  int32_t choice = mask->type.rank == 1 ? 1 : lp_choice_axis(mask);
-  if (choice < 0) {
+  lp_choice choice = {.axis = 1};
+  if (mask->type.rank != 1 && !lp_choice_find(mask, &choice)) {
     lp_status status = refuse(b);
     lp_note(b->im->diag, b->source->loc, "its operand is not a vector, and no mask of the tokens that chose an expert");
     return status;
   }
-  b->token_axis = 1 - choice;
+  b->token_axis = 1 - choice.axis;
   b->count = mask->type.dim[b->token_axis];
   return LP_OK;
 }
 
-static void forget(bound *b) {
-  for (size_t i = 0; i < b->users.count; i++) {
-    b->users.data[i]->scratch = NULL;
-    for (int32_t k = 0; k < b->users.data[i]->out_count; k++)
-      b->users.data[i]->out[k]->scratch = NULL;
-  }
-  lp_vec_free(&b->users);
-}
-
 static lp_status bound_one(lp_importer *im, lp_op *source, lp_symbol rows) {
-  bound b = {.im = im, .source = source, .rows = rows};
+  lp_bound b = {.im = im, .source = source, .rows = rows};
   bool used = source->out[0]->uses != NULL;
-  collect_users(&b);
+  lp_bound_collect(&b);
   lp_status status = used ? check_users(&b) : LP_OK;
   if (used && status == LP_OK) status = find_bound(&b);
   if (used && status == LP_OK) {
-    find_places(&b);
+    lp_bound_find_places(&b);
     status = rewrite_users(&b);
   }
-  forget(&b);
+  lp_bound_forget(&b);
   if (status == LP_OK) lp_op_erase(source);
   return status;
 }
 
 lp_status lp_nonzero_bound(lp_importer *im) {
-  lp_symbol rows = lp_symbols_find(&im->module->symbols, rows_name);
+  lp_symbol rows = lp_symbols_find(&im->module->symbols, LP_ROWS_NAME);
   int64_t left = im->unbounded;
   lp_block_renumber(im->block);
+  lp_loc first = LP_LOC_NONE;
+  const int64_t dense = lp_mixtures_gather(im, &first);
   for (lp_op *op = im->block->first, *next; op && im->unbounded > 0; op = next) {
     next = op->next;
     if (op->kind != LP_ONNX_NonZero || lp_rows_axis(op->out[0], rows) != 1) continue;
@@ -393,6 +237,11 @@ lp_status lp_nonzero_bound(lp_importer *im) {
     left--;
   }
   lp_block_renumber(im->block);
+  if (left == 0 && dense > 0)
+    lp_note(im->diag, first,
+            "each expert is computed for each token, because the operators of this mixture have no form that llmpart "
+            "knows; there are %" PRId64 " such mixtures",
+            dense);
   if (left == 0) return LP_OK;
   return lp_error(im->diag, LP_LOC_FILE(im->path),
                   "the number of rows of a NonZero, which depends on data, would have to equal another size");

@@ -1,11 +1,15 @@
 /* Bounds numbers of rows that depend on data. NonZero gives one row for each element of its operand that is not zero.
- * If the rows are only summed in the end, as in a mixture of experts, the importer computes every possible row and adds
- * only those that NonZero would give. */
+ * If the rows are only summed in the end, as in a mixture of experts, the importer computes the rows of each token's
+ * choices at once; where that is not possible, it computes every possible row, and adds only those that NonZero would
+ * give. */
 #ifndef LP_ONNX_ROWS_H
 #define LP_ONNX_ROWS_H
 
 #include "base/poly.h"
 #include "frontend/onnx/importer.h"
+
+/* The symbol of the number of rows of a NonZero. Dimension names of a file contain no '#'. */
+#define LP_ROWS_NAME "#rows"
 
 /* ---- operators that compute rows independently (rows.c) ---------------------------------------------------------- */
 
@@ -21,10 +25,23 @@ bool lp_rows_kept(const lp_op *op, lp_symbol rows);
 
 /* ---- experts.c --------------------------------------------------------------------------------------------------- */
 
-/* Returns the axis of an expert's mask [tokens, choices] or [choices, tokens] that counts a token's choices, if the
- * mask compares the indices of a TopK with one expert's number, so that at most one element along the axis is not zero.
- * -1: the mask has another form. */
-int32_t lp_choice_axis(const lp_value *mask);
+/* An expert's mask [tokens, choices] or [choices, tokens] that compares the indices of a TopK with one expert's number,
+ * so that at most one element along the axis of choices is not zero. */
+typedef struct {
+  const lp_value *index; /* of the TopK */
+  int32_t axis;          /* of the mask, that counts a token's choices */
+  int64_t expert;        /* negative: its number is not known */
+} lp_choice;
+
+/* False: the mask has another form. */
+bool lp_choice_find(const lp_value *mask, lp_choice *out);
+
+/* ---- mixture.c --------------------------------------------------------------------------------------------------- */
+
+/* Rewrites mixtures in which a NonZero of each expert's mask gives the expert's tokens, so that only chosen experts are
+ * computed; their NonZeros are left without uses. Returns the number of mixtures of another form, and where the first
+ * of them is. */
+int64_t lp_mixtures_gather(lp_importer *im, lp_loc *first);
 
 /* ---- nonzero.c --------------------------------------------------------------------------------------------------- */
 
