@@ -12,7 +12,7 @@ same_tokens() { # same_tokens BUNDLE
 
 for folder in "$1"/*/; do
   model=$folder/model.onnx mixture=$(basename "$folder")
-  case $mixture in gelu | swiglu-f16 | int4) own=quick ;; *) own=soak ;; esac
+  case $mixture in gelu | swiglu-f16 | int4 | *-batched) own=quick ;; *) own=soak ;; esac
   part $own && compile "$model" "$work/$mixture.llmpart" && same_tokens "$mixture.llmpart"
   sampled 5 || continue
   # shellcheck disable=SC2086 # the pair is three options

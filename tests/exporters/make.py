@@ -107,6 +107,8 @@ def genai(name: str, precision: str, folder: Path) -> None:
 def plain(name: str, precision: str, folder: Path, dynamo: bool) -> None:
     """transformers and torch.onnx.export, with flat tensors instead of a cache object."""
     model = architectures.make(name)
+    if hasattr(model, "set_experts_implementation"):
+        model.set_experts_implementation("batched_mm")  # of those of transformers 5 the only one that both exporters can write
     if precision == "f16":
         model = model.half()
     if architectures.ARCHITECTURES[name].task != "text-generation":

@@ -3,8 +3,9 @@
 Usage: experts.py [NAME ...]       all, or those named, into experts/NAME beside this file
 
 The decoder is that of forms.py, with a mixture in place of its MLP; qwen3-moe is transformers' model as optimum exports it, with
-a NonZero for each expert, and qwen3-moe-nopast is the same without a past. Each folder gets model.onnx and tokens.json: ONNX
-Runtime's greedy tokens. Needs requirements.txt, and the last two those of ../exporters.
+a NonZero for each expert, and qwen3-moe-nopast is the same without a past; mixtral-batched and gpt-oss-batched are what torch.onnx
+exports, where a Gather takes each row's matrix. Each folder gets model.onnx and tokens.json: ONNX Runtime's greedy tokens. Needs
+requirements.txt, and qwen3-moe those of ../exporters.
 """
 
 from __future__ import annotations
@@ -143,13 +144,35 @@ def export(path: Path, past: bool) -> Model:
     return Model(inputs, outputs, [], [], ones)
 
 
-EXPORTS = {"qwen3-moe": True, "qwen3-moe-nopast": False}
+SIZES = {"vocab_size": VOCAB, "hidden_size": WIDTH, "intermediate_size": INNER, "num_hidden_layers": LAYERS, "num_local_experts": EXPERTS,
+         "num_attention_heads": HEADS, "num_key_value_heads": HEADS, "head_dim": HEAD, "num_experts_per_tok": 2,
+         "max_position_embeddings": 64, "initializer_range": 0.35}
+
+
+def batched(path: Path, kind: str, attention: str) -> Model:
+    """Matrices [experts, out, in] (mixtral) or [experts, in, out], with biases (gpt_oss)."""
+    import export as exporter
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    def build(attention: str) -> Any:
+        made = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **SIZES), attn_implementation=attention)
+        made.set_experts_implementation("batched_mm")
+        return made
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    exporter.VOCAB = VOCAB
+    exporter.export(path.parent.name, exporter.Spec(build, attention, 18, dynamo=True), path)
+    return Model(*protocol((IDS, ["batch", "total"]), *CACHES), [], [], ones)
+
+
+EXPORTS = {"qwen3-moe": lambda path: export(path, True), "qwen3-moe-nopast": lambda path: export(path, False),
+           "mixtral-batched": lambda path: batched(path, "mixtral", "sdpa"), "gpt-oss-batched": lambda path: batched(path, "gpt_oss", "eager")}
 
 
 def main(names: list[str]) -> None:
     for name in names or [*MODELS, *EXPORTS]:
         path = Path(__file__).parent / "experts" / name / "model.onnx"
-        model = export(path, EXPORTS[name]) if name in EXPORTS else write(name, path)
+        model = EXPORTS[name](path) if name in EXPORTS else write(name, path)
         lists = {"prompts": PROMPTS, "tokens": [greedy(model, path, list(p)) for p in PROMPTS]}
         lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in lists.items()]
         (path.parent / "tokens.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
