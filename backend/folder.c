@@ -8,7 +8,6 @@
 #include "base/path.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,17 +15,6 @@
 
 static bool is_dot(const char *name) {
   return lp_streq(name, ".") || lp_streq(name, "..");
-}
-
-static bool is_empty_or_absent(const char *path) {
-  DIR *dir = opendir(path);
-  if (!dir) return errno == ENOENT || errno == ENOTDIR; /* lp_dir_begin refuses a file */
-  const struct dirent *entry;
-  do
-    entry = readdir(dir);
-  while (entry && is_dot(entry->d_name));
-  closedir(dir);
-  return !entry;
 }
 
 /* The manifest of a folder that this compiler wrote; NULL for any other folder. */
@@ -133,7 +121,7 @@ static lp_status check_foreign(const char *path, const lp_json_document *manifes
 }
 
 lp_status lp_bundle_check_path(const char *path, lp_diag *diag) {
-  if (is_empty_or_absent(path)) return LP_OK;
+  if (lp_dir_is_vacant(path)) return LP_OK;
   lp_json_document *manifest = read_own_manifest(path);
   if (!manifest) return refuse(path, "exists and is not a bundle", diag);
   lp_status status = check_foreign(path, manifest, diag);

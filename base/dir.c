@@ -145,6 +145,17 @@ lp_status lp_dir_temporary(const char *prefix, char **temporary, lp_diag *diag) 
   return status;
 }
 
+bool lp_dir_is_vacant(const char *path) {
+  DIR *dir = opendir(path);
+  if (!dir) return errno == ENOENT || errno == ENOTDIR;
+  const struct dirent *entry;
+  do
+    entry = readdir(dir);
+  while (entry && (lp_streq(entry->d_name, ".") || lp_streq(entry->d_name, "..")));
+  closedir(dir);
+  return !entry;
+}
+
 lp_status lp_dir_begin(const char *path, char **temporary, lp_diag *diag) {
   *temporary = NULL;
   lp_loc loc = LP_LOC_FILE(path);

@@ -8,6 +8,8 @@
 
 #include "base/base.h"
 
+/* Whether `path` is an empty folder or nothing; true of a file too, which lp_dir_begin refuses. */
+bool lp_dir_is_vacant(const char *path);
 /* Makes an empty folder, which lp_dir_commit will move to `path`. End with lp_dir_commit or lp_dir_abandon, then
  * free(*temporary). */
 LP_MUST_USE lp_status lp_dir_begin(const char *path, char **temporary, lp_diag *diag);

@@ -137,4 +137,15 @@ void lp_fleet_free(lp_fleet_plan *plan);
 /* Formats: text, json (schema llmpart.fleet/1, with the certificate that proof/ checks), csv (report.c). */
 void lp_fleet_write(const lp_fleet_spec *spec, const lp_fleet_plan *plan, const char *format, lp_buf *out);
 
+/* ---- the deployment (deploy.c) ----------------------------------------------------------------------------------- */
+
+/* Refuses a folder that is not empty. */
+LP_MUST_USE lp_status lp_fleet_check_folder(const char *path, lp_diag *diag);
+/* Writes the folder `path`, whole or not at all: fleet.json, the report; a script that compiles the bundles; a
+ * server's configuration for each pool that runs all layers; systemd/ with a unit and kubernetes/ with manifests for
+ * each pool. Equal fleets give equal bytes. LP_INFEASIBLE: a pool of a split has classes
+ * with different devices, for which a worker, which serves one bundle, cannot share passes. */
+LP_MUST_USE lp_status lp_fleet_deploy(const lp_fleet_spec *spec, const lp_fleet_plan *plan, const char *path,
+                                      lp_diag *diag);
+
 #endif

@@ -66,7 +66,8 @@ fetch_openai() {
 # Packages from PyPI for the tests that use some, in build/venv-tests; a test is skipped if its packages are missing.
 install_packages() {
   python3 -m venv build/venv-tests || return 0
-  for list in tests/gpu/requirements.txt tests/oracle/requirements.txt tests/python/requirements.txt tests/runtime/serve/requirements.txt \
+  for list in tests/gpu/requirements.txt tests/oracle/requirements.txt tests/fleet/requirements.txt tests/python/requirements.txt \
+    tests/runtime/serve/requirements.txt \
     examples/smollm2/requirements.txt; do
     "$LP_PYTHON" -m pip install -q --no-compile --disable-pip-version-check -r $list || echo "test: note: pip cannot install what $list names" >&2
   done

@@ -9,6 +9,7 @@
 
 typedef struct {
   const char *output; /* NULL: text */
+  const char *deploy; /* a folder; NULL: none */
   lp_texts fail_if;
 } fleet_flags;
 
@@ -23,7 +24,7 @@ static lp_status check_flags(const fleet_flags *flags, const char **format, lp_d
                        flags->output);
   for (size_t i = 0; i < flags->fail_if.count; i++)
     LP_TRY(lp_limit_check_syntax("--fail-if", flags->fail_if.data[i], diag));
-  return LP_OK;
+  return flags->deploy ? lp_fleet_check_folder(flags->deploy, diag) : LP_OK;
 }
 
 static lp_status check_limits(const fleet_flags *flags, const lp_fleet_spec *spec, const lp_fleet_plan *plan,
@@ -52,28 +53,33 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
     status = lp_tool_plan_model(spec.model, &spec.decoder, &request, &module, diag);
   }
   if (status == LP_OK) status = lp_fleet_find(&spec, module, &plan, diag);
+  const lp_status limits = status == LP_OK ? check_limits(flags, &spec, &plan, diag) : LP_OK;
+  if (status == LP_OK && limits == LP_OK && flags->deploy) status = lp_fleet_deploy(&spec, &plan, flags->deploy, diag);
   if (status == LP_OK) {
     lp_buf text = {0};
     lp_fleet_write(&spec, &plan, format, &text);
     status = lp_tool_write_as(flags->output ? flags->output : "text", &text, diag);
     lp_buf_free(&text);
   }
-  if (status == LP_OK) status = check_limits(flags, &spec, &plan, diag);
   lp_fleet_free(&plan);
   lp_module_free(module);
   lp_fleet_spec_free(&spec);
-  return status;
+  return status == LP_OK ? limits : status;
 }
 
 int lp_tool_fleet(int argc, char **argv) {
   fleet_flags flags = {0};
   const lp_option options[] = {{"-o", LP_OPTION_TEXT, &flags.output, "text|json|csv|FILE",
                                 "write the fleet in a form to stdout, or to a file of that ending (text)", 0},
+                               {"--deploy", LP_OPTION_TEXT, &flags.deploy, "FOLDER",
+                                "write what deploys the fleet: compile commands, serve.yaml, systemd units, Kubernetes "
+                                "manifests",
+                                0},
                                {"--fail-if", LP_OPTION_TEXTS, &flags.fail_if, "EXPRESSION",
                                 "exit with status 4 if it holds of the fleet, as in 'usd_per_month > 1000'; repeatable",
                                 0}};
   const lp_command command = {
-      .usage = "llmpart fleet SPEC.yaml [-o text|json|csv|FILE] [--fail-if=EXPRESSION]...",
+      .usage = "llmpart fleet SPEC.yaml [-o text|json|csv|FILE] [--deploy=FOLDER] [--fail-if=EXPRESSION]...",
       .summary =
           "Plans the machines that serve a load within limits at percentiles, and what runs where, for the least\n"
           "USD a month; with a lower bound. Exit status 3: no fleet keeps the limits.",
