@@ -18,8 +18,9 @@ static void put_arguments(const lp_deploy_pool *pool, lp_buf *out) {
                 "            - --listen=0.0.0.0:%d\n"
                 "            - --key-file=/etc/llmpart/link.key\n"
                 "            - --context-budget=%" PRId64 "MiB\n"
+                "            - --prompt-stretch=%g\n"
                 "            - --metrics=0.0.0.0:%d\n",
-                pool->name, LP_DEPLOY_WORKER_PORT, pool->cache_mib, LP_DEPLOY_METRICS_PORT);
+                pool->name, LP_DEPLOY_WORKER_PORT, pool->cache_mib, pool->pool->stretch, LP_DEPLOY_METRICS_PORT);
 }
 
 static void put_ports(const lp_deploy_pool *pool, lp_buf *out) {
