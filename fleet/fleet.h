@@ -14,14 +14,9 @@
 
 #include "passes/decoder.h"
 #include "passes/plan/load.h"
+#include "runtime/simulate/pool.h"
 
 /* ---- the specification (spec.c) ---------------------------------------------------------------------------------- */
-
-typedef enum { LP_FLEET_TTFT, LP_FLEET_TPOT, LP_FLEET_ANSWER, LP_FLEET_FIGURES } lp_fleet_figure;
-extern const char *const lp_fleet_figure_names[LP_FLEET_FIGURES]; /* "ttft", "tpot", "answer" */
-enum { LP_FLEET_QUANTILES = 3, LP_FLEET_MOST_CLASSES = 8 };
-extern const char *const lp_fleet_quantile_names[LP_FLEET_QUANTILES]; /* "p50", "p95", "p99" */
-extern const double lp_fleet_quantiles[LP_FLEET_QUANTILES];
 
 typedef struct {
   const char *name, *device_name, *link_name;
@@ -38,12 +33,6 @@ typedef struct {
   int64_t most; /* 0: any number */
   lp_machine *machine;
 } lp_fleet_kind;
-
-/* One of the lengths that requests have. */
-typedef struct {
-  double prompt, answer; /* tokens, at least 1 */
-  double weight;         /* share of the requests; all add up to 1 */
-} lp_fleet_length;
 
 typedef struct {
   lp_arena *arena;
@@ -72,10 +61,6 @@ lp_compile_request lp_fleet_request(const lp_fleet_spec *spec);
 lp_load_lengths lp_fleet_lengths(const lp_fleet_spec *spec);
 
 /* ---- the fleet (search.c) ---------------------------------------------------------------------------------------- */
-
-typedef struct {
-  double value_s[LP_FLEET_FIGURES][LP_FLEET_QUANTILES];
-} lp_fleet_times;
 
 /* Where a class runs. */
 typedef struct {

@@ -7,10 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const lp_fleet_figure_names[LP_FLEET_FIGURES] = {"ttft", "tpot", "answer"};
-const char *const lp_fleet_quantile_names[LP_FLEET_QUANTILES] = {"p50", "p95", "p99"};
-const double lp_fleet_quantiles[LP_FLEET_QUANTILES] = {0.5, 0.95, 0.99};
-
 enum { MOST_KINDS = 64 };
 
 typedef struct {

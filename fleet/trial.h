@@ -1,10 +1,9 @@
-/* The simulation of a pool: Poisson arrivals, one queue, and machines that run passes by the rules of runtime/engine
- * (runtime/simulate/passes.h). It is the judge of every fleet. Times in s. */
+/* What the search asks of the simulation of a pool (runtime/simulate/pool.h), for the machines and users of plans. Times
+ * in s. */
 #ifndef LP_FLEET_TRIAL_H
 #define LP_FLEET_TRIAL_H
 
 #include "fleet/fleet.h"
-#include "runtime/simulate/passes.h"
 
 /* A class of the pool's requests. */
 typedef struct {
@@ -31,13 +30,11 @@ typedef struct {
  * trial gives the same result on every machine. */
 bool lp_trial_run(const lp_trial *trial, lp_fleet_times *out, double *busy);
 
-/* How far the times are from the limits of a class: the largest quotient, with its figure and percentile. */
-typedef struct {
-  double ratio;
-  lp_fleet_figure figure;
-  int32_t quantile;
-} lp_fleet_strain;
 lp_fleet_strain lp_fleet_strain_of(const lp_fleet_class *class, const lp_fleet_times *times);
+
+/* As a machine of a pool, and as a user of it; they borrow. */
+lp_sim_station lp_trial_station(const lp_load_law *law);
+lp_sim_pool_user lp_trial_user(const lp_load_user *user);
 
 /* The times of a class alone: on a machine without other requests, or, with `law` NULL, on the device alone; of every
  * `stride`-th length. */

@@ -1,0 +1,73 @@
+/* Times of requests in a pool, and their percentiles: see pool.h. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "runtime/simulate/pool.h"
+
+const char *const lp_fleet_figure_names[LP_FLEET_FIGURES] = {"ttft", "tpot", "answer"};
+const char *const lp_fleet_quantile_names[LP_FLEET_QUANTILES] = {"p50", "p95", "p99"};
+const double lp_fleet_quantiles[LP_FLEET_QUANTILES] = {0.5, 0.95, 0.99};
+
+double lp_sim_pool_first_s(const lp_sim_pool_user *user, double prompt) {
+  int32_t i = 1;
+  while (i < user->knots - 1 && prompt > user->prompt[i])
+    i++;
+  const double wide = user->prompt[i] - user->prompt[i - 1];
+  const double share = wide > 0 ? (prompt - user->prompt[i - 1]) / wide : 0;
+  return fmax(0, user->first_s[i - 1] + share * (user->first_s[i] - user->first_s[i - 1]));
+}
+
+void lp_sim_pool_sample_add(lp_sim_pool_sample *sample, double first_s, double token_s, double tokens, double weight) {
+  lp_vec_push(&sample->of[LP_FLEET_TTFT], ((lp_sim_pool_value){first_s, weight}));
+  lp_vec_push(&sample->of[LP_FLEET_ANSWER], ((lp_sim_pool_value){first_s + (tokens - 1) * token_s, weight}));
+  if (tokens > 1) lp_vec_push(&sample->of[LP_FLEET_TPOT], ((lp_sim_pool_value){token_s, weight}));
+}
+
+static int compare(const void *a, const void *b) {
+  const double x = ((const lp_sim_pool_value *)a)->value, y = ((const lp_sim_pool_value *)b)->value;
+  return (x > y) - (x < y);
+}
+
+/* A share `quantile` of the weight has at most this value. */
+static double percentile(const lp_sim_pool_value *sorted, size_t count, double quantile) {
+  double sum = 0, below = 0;
+  for (size_t i = 0; i < count; i++)
+    sum += sorted[i].weight;
+  for (size_t i = 0; i < count; i++) {
+    below += sorted[i].weight;
+    if (below >= quantile * sum * (1 - 1e-12)) return sorted[i].value;
+  }
+  return count ? sorted[count - 1].value : 0;
+}
+
+void lp_sim_pool_sample_end(lp_sim_pool_sample *sample, lp_fleet_times *out) {
+  for (int i = 0; i < LP_FLEET_FIGURES; i++) {
+    if (sample->of[i].count > 0) qsort(sample->of[i].data, sample->of[i].count, sizeof *sample->of[i].data, compare);
+    for (int k = 0; k < LP_FLEET_QUANTILES; k++)
+      out->value_s[i][k] = percentile(sample->of[i].data, sample->of[i].count, lp_fleet_quantiles[k]);
+    lp_vec_free(&sample->of[i]);
+  }
+}
+
+lp_fleet_strain lp_sim_pool_strain_of(const double limit_s[LP_FLEET_FIGURES][LP_FLEET_QUANTILES],
+                                      const lp_fleet_times *times) {
+  lp_fleet_strain worst = {0};
+  for (int i = 0; i < LP_FLEET_FIGURES; i++)
+    for (int k = 0; k < LP_FLEET_QUANTILES; k++) {
+      const double limit = limit_s[i][k], ratio = limit > 0 ? times->value_s[i][k] / limit : 0;
+      if (ratio > worst.ratio) worst = (lp_fleet_strain){ratio, (lp_fleet_figure)i, k};
+    }
+  return worst;
+}
+
+void lp_sim_pool_alone(const lp_fleet_length *length, size_t lengths, size_t stride, const lp_sim_pool_user *user,
+                       const lp_sim_station *station, lp_fleet_times *out) {
+  const double token_s = user->token_s + (station ? lp_sim_pass_s(&station->pass, 1, 0) : 0);
+  lp_sim_pool_sample sample = {0};
+  for (size_t i = 0; i < lengths; i += stride) {
+    const double cloud_s = station ? lp_sim_passes_alone_s(station, length[i].prompt, 1) : 0;
+    lp_sim_pool_sample_add(&sample, lp_sim_pool_first_s(user, length[i].prompt) + cloud_s, token_s, length[i].answer,
+                           length[i].weight);
+  }
+  lp_sim_pool_sample_end(&sample, out);
+}
