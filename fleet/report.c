@@ -114,6 +114,42 @@ static void put_times(lp_json_writer *w, const char *key, const double value_s[L
   lp_json_put_end(w);
 }
 
+/* What a simulation of the fleet needs beside the certificate (runtime/simulate/fleet.h). */
+
+static void put_lengths(lp_json_writer *w, const lp_fleet_spec *spec) {
+  lp_json_put_lines(w, "lengths");
+  for (size_t i = 0; i < spec->lengths.count; i++) {
+    const lp_fleet_length *one = &spec->lengths.data[i];
+    lp_json_put_numbers(w, NULL, (const double[]){one->prompt, one->answer, one->weight}, 3);
+  }
+  lp_json_put_end(w);
+}
+
+static void put_ms(lp_json_writer *w, const char *key, const double seconds[LP_LOAD_KNOTS]) {
+  double ms[LP_LOAD_KNOTS];
+  for (int i = 0; i < LP_LOAD_KNOTS; i++)
+    ms[i] = 1e3 * seconds[i];
+  lp_json_put_numbers(w, key, ms, LP_LOAD_KNOTS);
+}
+
+static void put_power(lp_json_writer *w, const lp_machine *machine) {
+  const double watts = machine->figure[LP_HW_POWER], idle = machine->figure[LP_HW_IDLE_POWER];
+  lp_json_put_number(w, "power_w", watts > 0 ? watts : NAN);
+  lp_json_put_number(w, "idle_power_w", idle > 0 ? idle : NAN);
+}
+
+static void put_user(lp_json_writer *w, const lp_load_user *user, const lp_machine *device) {
+  lp_json_put_object(w, "user");
+  lp_json_put_bool(w, "streams", user->streams);
+  lp_json_put_numbers(w, "prompt", user->prompt, LP_LOAD_KNOTS);
+  put_ms(w, "first_ms", user->first_s);
+  lp_json_put_number(w, "token_ms", 1e3 * user->token_s);
+  put_ms(w, "device_first_ms", user->device_first_s);
+  lp_json_put_number(w, "device_token_ms", 1e3 * user->device_token_s);
+  put_power(w, device);
+  lp_json_put_end(w);
+}
+
 static void put_classes(lp_json_writer *w, const lp_fleet_spec *spec, const lp_fleet_plan *plan) {
   lp_json_put_array(w, "classes");
   for (size_t i = 0; i < spec->classes.count; i++) {
@@ -132,6 +168,8 @@ static void put_classes(lp_json_writer *w, const lp_fleet_spec *spec, const lp_f
       lp_json_put_integer(w, "pool", place->pool);
     put_times(w, "times", place->times.value_s);
     put_times(w, "limits", class->limit_s);
+    const int64_t cut = place->pool < 0 ? plan->cuts - 1 : plan->pool[place->pool].cut;
+    put_user(w, &plan->all->user[i][cut], class->device);
     lp_json_put_end(w);
   }
   lp_json_put_end(w);
@@ -155,6 +193,7 @@ static void put_pools(lp_json_writer *w, const lp_fleet_spec *spec, const lp_fle
     lp_json_put_number(w, "weight_bytes", pool->weight_bytes);
     lp_json_put_number(w, "session_bytes", pool->session_bytes);
     lp_json_put_text(w, "binds", pool->binds);
+    put_power(w, spec->kinds.data[pool->kind].machine);
     lp_json_put_end(w);
   }
   lp_json_put_end(w);
@@ -220,6 +259,7 @@ static void write_json(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
   lp_json_put_text(&w, "spec", spec->path);
   lp_json_put_number(&w, "rate_per_s", spec->rate);
   lp_json_put_number(&w, "mean_rate_per_s", spec->mean_rate);
+  put_lengths(&w, spec);
   put_classes(&w, spec, plan);
   put_pools(&w, spec, plan);
   lp_json_put_object(&w, "fleet");

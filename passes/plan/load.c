@@ -143,6 +143,7 @@ void lp_load_users(const lp_load *load, const lp_compile_request *request, const
     for (int64_t i = 0; i < load->cuts; i++) {
       user[i].prompt[knot] = (double)prompt.isl;
       user[i].first_s[knot] = 1e-3 * (at[i].prefill_device_ms + at[i].prefill_link_ms + at[i].kv_move_ms);
+      user[i].device_first_s[knot] = 1e-3 * at[i].prefill_device_ms;
     }
   }
   const lp_compile_request tokens = sized(request, 0, lengths->context, 1);
@@ -150,6 +151,7 @@ void lp_load_users(const lp_load *load, const lp_compile_request *request, const
   for (int64_t i = 0; i < load->cuts; i++) {
     user[i].streams = load->cut[i].streams && request->link;
     user[i].token_s = 1e-3 * (at[i].decode_device_ms + at[i].decode_link_ms);
+    user[i].device_token_s = 1e-3 * at[i].decode_device_ms;
   }
   const lp_compile_request longest = sized(request, 0, lengths->longest, 0);
   evaluate(load, &longest, at, NULL);

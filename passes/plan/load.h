@@ -29,6 +29,7 @@ typedef struct {
 typedef struct {
   double prompt[LP_LOAD_KNOTS], first_s[LP_LOAD_KNOTS]; /* before the first token, by the prompt's length */
   double token_s;                                       /* between two tokens */
+  double device_first_s[LP_LOAD_KNOTS], device_token_s; /* of first_s and token_s, the device's passes */
   bool
       streams; /* all of it is in the cloud: tokens follow each other there, and token_s is what the link delays each */
   bool fits;   /* the device's memory holds its half with the longest request */
