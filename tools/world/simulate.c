@@ -1,6 +1,6 @@
 /* llmpart simulate: users, link, queues and policies of a scenario. */
-#include "runtime/simulate/simulate.h"
 #include "base/path.h"
+#include "runtime/simulate/fleet.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +40,12 @@ static lp_status find_figure(const char *name, size_t *out, lp_diag *diag) {
   return LP_USAGE;
 }
 
+static lp_status write_text(const char *where, const char *form, lp_buf *text, lp_diag *diag) {
+  const lp_status status = lp_tool_write(lp_streq(where, form) ? "-" : where, lp_buf_text(text), text->size, diag);
+  lp_buf_free(text);
+  return status;
+}
+
 static lp_status write_result(const lp_sim_result *result, const char *where, size_t figure, lp_diag *diag) {
   lp_buf out = {0};
   const char *form = form_of(where);
@@ -51,8 +57,32 @@ static lp_status write_result(const lp_sim_result *result, const char *where, si
     lp_sim_print_html(result, &out);
   else
     lp_sim_print_svg(result, figure, &out);
-  lp_status status = lp_tool_write(lp_streq(where, form) ? "-" : where, lp_buf_text(&out), out.size, diag);
-  lp_buf_free(&out);
+  return write_text(where, form, &out, diag);
+}
+
+/* A fleet has json and csv. */
+static lp_status run_fleet(const char *path, const simulate_flags *flags, lp_diag *diag) {
+  lp_sim_fleet *fleet = NULL;
+  for (size_t i = 0; i < flags->outputs.count; i++)
+    if (!lp_streq(form_of(flags->outputs.data[i]), "json") && !lp_streq(form_of(flags->outputs.data[i]), "csv"))
+      return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("-o"), "'%s': a fleet's simulation is written as json or csv",
+                         flags->outputs.data[i]);
+  LP_TRY(lp_sim_fleet_load(path, &fleet, diag));
+  if (flags->runs > 0) fleet->runs = flags->runs;
+  if (flags->seed >= 0) fleet->seed = flags->seed;
+  lp_sim_fleet_point *point = LP_NEW_ARRAY(fleet->arena, lp_sim_fleet_point, fleet->values);
+  lp_sim_fleet_run(fleet, (int32_t)flags->threads, point);
+  lp_status status = LP_OK;
+  for (size_t i = 0; i < flags->outputs.count && status == LP_OK; i++) {
+    lp_buf text = {0};
+    const char *form = form_of(flags->outputs.data[i]);
+    if (lp_streq(form, "json"))
+      lp_sim_fleet_print_json(fleet, point, &text);
+    else
+      lp_sim_fleet_print_csv(fleet, point, &text);
+    status = write_text(flags->outputs.data[i], form, &text, diag);
+  }
+  lp_sim_fleet_free(fleet);
   return status;
 }
 
@@ -101,6 +131,7 @@ static lp_status simulate(const lp_command *command, const lp_texts *args, lp_di
                          flags->outputs.data[i]);
   size_t figure = 0;
   LP_TRY(find_figure(flags->figure, &figure, diag));
+  if (lp_sim_fleet_is(path)) return run_fleet(path, flags, diag);
 #ifdef LP_HAS_COMPILER
   lp_mpi_end_function *end_mpi = NULL;
   LP_TRY(lp_tool_begin_mpi(&flags->peers, &end_mpi, "--threads needs none", diag));
@@ -139,7 +170,7 @@ int lp_tool_simulate(int argc, char **argv) {
 #endif
   };
   const lp_command command = {
-      .usage = "llmpart simulate SCENARIO.yaml [-o json|csv|html|svg|FILE] [--runs=N] [--seed=N]",
+      .usage = "llmpart simulate SCENARIO.yaml|FLEET.json [-o json|csv|html|svg|FILE] [--runs=N] [--seed=N]",
       .summary = "Simulates users, the radio link, queues at the edge and in the cloud, and the policies that decide "
                  "between the two.\nPrints mean delay, reward and quality of each policy with 95 % intervals, over the "
                  "varied quantity. The same seed gives\nthe same numbers.",

@@ -1,0 +1,180 @@
+/* Runs the pools of a fleet, several times at each value: see fleet.h. */
+#include "runtime/simulate/fleet.h"
+
+#include <gsl/gsl_cdf.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/cores.h"
+#include "base/random.h"
+
+enum { HOURS = 730 }; /* of a month */
+
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const lp_sim_fleet *fleet;
+  pthread_mutex_t lock; /* of `next` */
+  int64_t next, units;
+  lp_sim_pool_result *result; /* [values][runs][pools] */
+} board;
+
+static lp_sim_fleet_numbers numbers_at(const lp_sim_fleet *fleet, int32_t value) {
+  lp_sim_fleet_numbers out = fleet->numbers;
+  if (fleet->varied) *(double *)((char *)&out + fleet->varied_at) = fleet->value[value];
+  return out;
+}
+
+static double rate_of(const lp_sim_fleet *fleet, const lp_sim_fleet_numbers *numbers) {
+  return !isnan(numbers->rate) ? numbers->rate : fleet->hour ? fleet->mean_rate : fleet->rate;
+}
+
+/* The machines of a pool: so many, or so many more than the needed ones, or those of the report. */
+static int64_t machines_of(const lp_sim_fleet_pool *pool, const lp_sim_fleet_numbers *numbers) {
+  if (!isnan(numbers->replicas)) return llround(numbers->replicas);
+  if (isnan(numbers->spare)) return pool->count;
+  return llround(fmax(1, (double)pool->needed + numbers->spare));
+}
+
+static double given(double number, double otherwise) {
+  return isnan(number) ? otherwise : number;
+}
+
+static void run_unit(const board *b, int64_t unit) {
+  const lp_sim_fleet *fleet = b->fleet;
+  const int32_t index = (int32_t)(unit % fleet->pools);
+  const int64_t run = unit / fleet->pools % fleet->runs;
+  const lp_sim_fleet_numbers numbers = numbers_at(fleet, (int32_t)(unit / fleet->pools / fleet->runs));
+  const lp_sim_fleet_pool *of = &fleet->pool[index];
+  lp_sim_pool pool = {
+      .length = fleet->length,
+      .lengths = fleet->lengths,
+      .station = {.pass = of->pass, .prompt_stretch = given(numbers.prompt_stretch, of->prompt_stretch)},
+      .machines = machines_of(of, &numbers),
+      .sessions = llround(given(numbers.sessions, of->sessions)),
+      .rate = rate_of(fleet, &numbers) * of->share,
+      .hour = fleet->hour,
+      .failures = numbers.failures,
+      .scaling = {numbers.target, llround(numbers.least), numbers.cold_s, numbers.keep_s},
+      .requests = llround(ceil((double)fleet->requests * of->share)),
+      .seed = lp_random_bits((uint64_t)fleet->seed, (uint64_t)run, (uint64_t)index)};
+  for (int32_t i = 0; i < fleet->classes; i++)
+    if (fleet->class[i].pool == index)
+      pool.class[pool.classes++] = (lp_sim_pool_class){fleet->class[i].share / of->share, fleet->class[i].user, NULL};
+  if (pool.classes > 0) (void)lp_sim_pool_run(&pool, &b->result[unit]); /* without limits none is broken */
+}
+
+static void *run_all(void *user) {
+  board *b = user;
+  for (;;) {
+    (void)pthread_mutex_lock(&b->lock);
+    const int64_t unit = b->next < b->units ? b->next++ : -1;
+    (void)pthread_mutex_unlock(&b->lock);
+    if (unit < 0) return NULL;
+    run_unit(b, unit);
+  }
+}
+
+static void compute(board *b, int32_t threads) {
+  const size_t count = (size_t)(threads > 0 ? threads : lp_machine_threads());
+  pthread_t *thread = lp_alloc(count * sizeof *thread);
+  size_t started = 0;
+  (void)pthread_mutex_init(&b->lock, NULL);
+  while (started + 1 < count && (int64_t)started + 1 < b->units &&
+         pthread_create(&thread[started], NULL, run_all, b) == 0)
+    started++;
+  (void)run_all(b);
+  for (size_t i = 0; i < started; i++)
+    (void)pthread_join(thread[i], NULL);
+  (void)pthread_mutex_destroy(&b->lock);
+  free(thread);
+}
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+/* The mean of numbers `stride` bytes from each other, with the half of its 95 % interval. */
+static lp_sim_estimate estimate(const double *first, size_t stride, int64_t count) {
+  double mean = 0, squares = 0;
+  const char *at = (const char *)first;
+  for (int64_t i = 0; i < count; i++)
+    mean += *(const double *)(at + (size_t)i * stride) / (double)count;
+  for (int64_t i = 0; i < count; i++)
+    squares += pow(*(const double *)(at + (size_t)i * stride) - mean, 2);
+  if (count < 2) return (lp_sim_estimate){mean, NAN};
+  const double degrees = (double)(count - 1);
+  return (lp_sim_estimate){mean, gsl_cdf_tdist_Pinv(0.975, degrees) * sqrt(squares / degrees / (double)count)};
+}
+
+/* The device's passes of a mean request, in s. */
+static double device_s(const lp_sim_fleet *fleet, const lp_sim_fleet_class *class) {
+  const lp_sim_pool_user passes = {class->user.knots, class->user.prompt, class->device_first_s, 0, false};
+  double sum = 0;
+  for (size_t i = 0; i < fleet->lengths; i++)
+    sum += fleet->length[i].weight * (lp_sim_pool_first_s(&passes, fleet->length[i].prompt) +
+                                      (fleet->length[i].answer - 1) * class->device_token_s);
+  return sum;
+}
+
+/* `results`: of the runs of one point. */
+static void sum_class(const lp_sim_fleet *fleet, int32_t index, double rate, const lp_sim_pool_result *results,
+                      lp_sim_fleet_class_result *out) {
+  const lp_sim_fleet_class *class = &fleet->class[index];
+  lp_fleet_times alone, mean;
+  int32_t at = 0; /* among those of its pool */
+  for (int32_t i = 0; i < index; i++)
+    at += fleet->class[i].pool == class->pool;
+  if (class->pool < 0) lp_sim_pool_alone(fleet->length, fleet->lengths, 1, &class->user, NULL, &alone);
+  for (int i = 0; i < LP_FLEET_FIGURES; i++)
+    for (int k = 0; k < LP_FLEET_QUANTILES; k++) {
+      const size_t stride = sizeof *results * (size_t)fleet->pools;
+      if (class->pool < 0)
+        out->time_s[i][k] = (lp_sim_estimate){alone.value_s[i][k], NAN};
+      else
+        out->time_s[i][k] = estimate(&results[class->pool].times[at].value_s[i][k], stride, fleet->runs);
+      mean.value_s[i][k] = out->time_s[i][k].mean;
+    }
+  out->keeps = lp_sim_pool_strain_of(class->limit_s, &mean).ratio <= 1;
+  out->busy_kwh = rate * class->share * device_s(fleet, class) * class->power_w * HOURS / 1e3;
+  for (int64_t run = 0; class->pool >= 0 && run < fleet->runs; run++)
+    out->requests += results[run * fleet->pools + class->pool].requests[at];
+}
+
+static void sum_pool(const lp_sim_fleet *fleet, int32_t index, const lp_sim_pool_result *results,
+                     lp_sim_fleet_pool_result *out) {
+  const lp_sim_fleet_pool *pool = &fleet->pool[index];
+  double busy_s = 0, paid_s = 0, elapsed_s = 0, failures = 0;
+  for (int64_t run = 0; run < fleet->runs; run++) {
+    const lp_sim_pool_result *one = &results[run * fleet->pools + index];
+    busy_s += one->busy_s;
+    paid_s += one->paid_s;
+    elapsed_s += one->elapsed_s;
+    failures += (double)one->failures;
+  }
+  if (elapsed_s <= 0) return; /* a pool without requests */
+  const double of_month = HOURS / elapsed_s;
+  *out = (lp_sim_fleet_pool_result){.machines = paid_s / elapsed_s,
+                                    .busy = busy_s / paid_s,
+                                    .usd = paid_s * of_month * pool->usd_per_hour,
+                                    .busy_kwh = busy_s * of_month * pool->power_w / 1e3,
+                                    .idle_kwh = (paid_s - busy_s) * of_month * pool->idle_power_w / 1e3,
+                                    .failures = failures * of_month * 3600};
+}
+
+void lp_sim_fleet_run(const lp_sim_fleet *fleet, int32_t threads, lp_sim_fleet_point *point) {
+  board b = {.fleet = fleet, .units = fleet->values * fleet->runs * fleet->pools};
+  b.result = lp_alloc((size_t)(b.units + 1) * sizeof *b.result);
+  for (int64_t i = 0; i < b.units; i++)
+    b.result[i] = (lp_sim_pool_result){0};
+  compute(&b, threads);
+  for (int32_t value = 0; value < fleet->values; value++) {
+    const lp_sim_fleet_numbers numbers = numbers_at(fleet, value);
+    const lp_sim_pool_result *results = &b.result[(int64_t)value * fleet->runs * fleet->pools];
+    point[value] = (lp_sim_fleet_point){.value = fleet->varied ? fleet->value[value] : NAN};
+    for (int32_t i = 0; i < fleet->classes; i++)
+      sum_class(fleet, i, rate_of(fleet, &numbers), results, &point[value].class[i]);
+    for (int32_t i = 0; i < fleet->pools; i++)
+      sum_pool(fleet, i, results, &point[value].pool[i]);
+  }
+  free(b.result);
+}

@@ -1,0 +1,340 @@
+/* Reads the report of a fleet, and the scenario of its simulation: see fleet.h. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json/reader.h"
+#include "base/yaml/yaml.h"
+#include "runtime/simulate/fleet.h"
+
+enum { MOST_KNOTS = 64, MOST_LENGTHS = 10000000, MOST_TOKENS = 1 << 24, MOST_MACHINES = 100000 };
+
+/* ---- the report -------------------------------------------------------------------------------------------------- */
+
+static lp_status read_number(const lp_json *of, const char *key, double least, double most, double *out,
+                             lp_diag *diag) {
+  const lp_json at = lp_json_member(of, key);
+  return lp_json_number(&at, least, most, out, diag);
+}
+
+/* The same, of a figure that may be unknown. */
+static lp_status read_known(const lp_json *of, const char *key, double *out, lp_diag *diag) {
+  const lp_json at = lp_json_member(of, key);
+  *out = NAN;
+  return lp_json_is_given(&at) ? lp_json_number(&at, 0, 1e9, out, diag) : LP_OK;
+}
+
+static lp_status read_text(const lp_json *of, const char *key, lp_arena *arena, const char **out, lp_diag *diag) {
+  const lp_json at = lp_json_member(of, key);
+  LP_TRY(lp_json_text(&at, out, diag));
+  *out = lp_arena_strdup(arena, *out);
+  return LP_OK;
+}
+
+static lp_status read_list(const lp_json *of, const char *key, int32_t most, int32_t *count, lp_diag *diag) {
+  const lp_json at = lp_json_member(of, key);
+  LP_TRY(lp_json_array(&at, diag));
+  if (lp_json_count(&at) > (size_t)most)
+    return lp_json_error(&at, diag, "has %zu items; at most %d are allowed", lp_json_count(&at), most);
+  *count = (int32_t)lp_json_count(&at);
+  return LP_OK;
+}
+
+/* Numbers from `least` on; `count` of them, or, where that is 0, as many as there are, from 2 on. With `ascending` each
+ * is larger than the one before. Those of a key in ms become s. */
+static lp_status read_numbers(const lp_json *of, const char *key, double least, bool ascending, int32_t *count,
+                              lp_arena *arena, const double **out, lp_diag *diag) {
+  const lp_json list = lp_json_member(of, key);
+  const double unit = lp_has_suffix(key, "ms") ? 1e3 : 1;
+  int32_t found;
+  LP_TRY(read_list(of, key, MOST_KNOTS, &found, diag));
+  if (*count > 0 ? found != *count : found < 2)
+    return lp_json_error(&list, diag, "has %d numbers; wanted %s%d", found, *count > 0 ? "" : "at least ",
+                         *count > 0 ? *count : 2);
+  double *number = LP_NEW_ARRAY(arena, double, found);
+  for (int32_t i = 0; i < found; i++) {
+    const lp_json at = lp_json_item(&list, (size_t)i);
+    LP_TRY(lp_json_number(&at, least, 1e9, &number[i], diag));
+    number[i] /= unit;
+    if (ascending && i > 0 && number[i] <= number[i - 1])
+      return lp_json_error(&at, diag, "is %g, which is not above the number before it", number[i] * unit);
+  }
+  *count = found;
+  *out = number;
+  return LP_OK;
+}
+
+static lp_status read_lengths(const lp_json *root, lp_sim_fleet *fleet, lp_diag *diag) {
+  const lp_json list = lp_json_member(root, "lengths");
+  int32_t count;
+  double sum = 0;
+  LP_TRY(read_list(root, "lengths", MOST_LENGTHS, &count, diag));
+  lp_fleet_length *length = LP_NEW_ARRAY(fleet->arena, lp_fleet_length, count + 1);
+  for (int32_t i = 0; i < count; i++) {
+    const lp_json row = lp_json_item(&list, (size_t)i), prompt = lp_json_item(&row, 0), answer = lp_json_item(&row, 1),
+                  weight = lp_json_item(&row, 2);
+    LP_TRY(lp_json_number(&prompt, 1, MOST_TOKENS, &length[i].prompt, diag));
+    LP_TRY(lp_json_number(&answer, 1, MOST_TOKENS, &length[i].answer, diag));
+    LP_TRY(lp_json_number(&weight, 0, 1, &length[i].weight, diag));
+    sum += length[i].weight;
+  }
+  if (sum <= 0) return lp_json_error(&list, diag, "has no request: the shares are to add up to 1");
+  for (int32_t i = 0; i < count; i++)
+    length[i].weight /= sum;
+  fleet->length = length;
+  fleet->lengths = (size_t)count;
+  return LP_OK;
+}
+
+static lp_status read_pool(const lp_json *at, lp_arena *arena, lp_sim_fleet_pool *pool, lp_diag *diag) {
+  const lp_json passes = lp_json_member(at, "passes"), count = lp_json_member(at, "count"),
+                needed = lp_json_member(at, "needed");
+  LP_TRY(read_text(at, "machine", arena, &pool->machine, diag));
+  LP_TRY(lp_json_i64(&count, 1, MOST_MACHINES, &pool->count, diag));
+  LP_TRY(lp_json_i64(&needed, 1, MOST_MACHINES, &pool->needed, diag));
+  LP_TRY(read_number(at, "sessions", 1, 4096, &pool->sessions, diag));
+  LP_TRY(read_number(at, "prompt_stretch", 1, 1000, &pool->prompt_stretch, diag));
+  LP_TRY(read_number(at, "usd_per_hour", 0, 1e9, &pool->usd_per_hour, diag));
+  LP_TRY(read_known(at, "power_w", &pool->power_w, diag));
+  LP_TRY(read_known(at, "idle_power_w", &pool->idle_power_w, diag));
+  LP_TRY(read_numbers(&passes, "rows", 1, true, &pool->pass.count, arena, (const double **)&pool->pass.rows, diag));
+  LP_TRY(
+      read_numbers(&passes, "ms", 1e-9, false, &pool->pass.count, arena, (const double **)&pool->pass.seconds, diag));
+  return read_numbers(&passes, "prompt_ms", 1e-9, false, &pool->pass.count, arena,
+                      (const double **)&pool->pass.prompt_seconds, diag);
+}
+
+static lp_status read_limits(const lp_json *at, lp_sim_fleet_class *class, lp_diag *diag) {
+  static const char *const names[LP_FLEET_FIGURES] = {"ttft_ms", "tpot_ms", "answer_ms"};
+  const lp_json limits = lp_json_member(at, "limits");
+  for (int i = 0; i < LP_FLEET_FIGURES; i++) {
+    const lp_json figure = lp_json_member(&limits, names[i]);
+    for (int k = 0; k < LP_FLEET_QUANTILES; k++) {
+      double limit;
+      LP_TRY(read_known(&figure, lp_fleet_quantile_names[k], &limit, diag));
+      class->limit_s[i][k] = isnan(limit) ? 0 : limit / 1e3;
+    }
+  }
+  return LP_OK;
+}
+
+static lp_status read_class(const lp_json *at, lp_arena *arena, int32_t pools, lp_sim_fleet_class *class,
+                            lp_diag *diag) {
+  const lp_json user = lp_json_member(at, "user"), pool = lp_json_member(at, "pool"),
+                streams = lp_json_member(&user, "streams");
+  class->pool = -1;
+  LP_TRY(read_text(at, "name", arena, &class->name, diag));
+  LP_TRY(read_number(at, "share", 0, 1, &class->share, diag));
+  if (lp_json_is_given(&pool)) LP_TRY(lp_json_i32(&pool, 0, pools - 1, &class->pool, diag));
+  LP_TRY(read_limits(at, class, diag));
+  LP_TRY(lp_json_bool(&streams, &class->user.streams, diag));
+  LP_TRY(read_numbers(&user, "prompt", 1, true, &class->user.knots, arena, &class->user.prompt, diag));
+  LP_TRY(read_numbers(&user, "first_ms", 0, false, &class->user.knots, arena, &class->user.first_s, diag));
+  LP_TRY(read_numbers(&user, "device_first_ms", 0, false, &class->user.knots, arena, &class->device_first_s, diag));
+  LP_TRY(read_number(&user, "token_ms", 0, 1e9, &class->user.token_s, diag));
+  LP_TRY(read_number(&user, "device_token_ms", 0, 1e9, &class->device_token_s, diag));
+  class->user.token_s /= 1e3;
+  class->device_token_s /= 1e3;
+  return read_known(&user, "power_w", &class->power_w, diag);
+}
+
+static lp_status read_root(const lp_json *root, lp_sim_fleet *fleet, lp_diag *diag) {
+  const lp_json schema = lp_json_member(root, "schema"), pools = lp_json_member(root, "pools"),
+                classes = lp_json_member(root, "classes");
+  double sum = 0;
+  if (!lp_json_equals(&schema, "llmpart.fleet/1"))
+    return lp_json_error(root, diag, "this is no fleet: wanted the schema llmpart.fleet/1 of `llmpart fleet -o json`");
+  LP_TRY(read_number(root, "rate_per_s", 1e-9, 1e9, &fleet->rate, diag));
+  LP_TRY(read_number(root, "mean_rate_per_s", 1e-9, 1e9, &fleet->mean_rate, diag));
+  LP_TRY(read_lengths(root, fleet, diag));
+  LP_TRY(read_list(root, "pools", LP_FLEET_MOST_CLASSES, &fleet->pools, diag));
+  LP_TRY(read_list(root, "classes", LP_FLEET_MOST_CLASSES, &fleet->classes, diag));
+  for (int32_t i = 0; i < fleet->pools; i++) {
+    const lp_json at = lp_json_item(&pools, (size_t)i);
+    LP_TRY(read_pool(&at, fleet->arena, &fleet->pool[i], diag));
+  }
+  for (int32_t i = 0; i < fleet->classes; i++) {
+    const lp_json at = lp_json_item(&classes, (size_t)i);
+    LP_TRY(read_class(&at, fleet->arena, fleet->pools, &fleet->class[i], diag));
+    sum += fleet->class[i].share;
+  }
+  if (sum <= 0) return lp_json_error(&classes, diag, "has no request: the shares are to add up to 1");
+  for (int32_t i = 0; i < fleet->classes; i++) {
+    fleet->class[i].share /= sum;
+    if (fleet->class[i].pool >= 0) fleet->pool[fleet->class[i].pool].share += fleet->class[i].share;
+  }
+  return LP_OK;
+}
+
+static lp_status read_report(const char *path, lp_sim_fleet *fleet, lp_diag *diag) {
+  char *text = NULL;
+  size_t size = 0;
+  lp_json_document *document = NULL;
+  fleet->path = lp_arena_strdup(fleet->arena, path);
+  LP_TRY(lp_file_read(path, &text, &size, diag));
+  lp_status status = lp_json_parse(fleet->path, text, size, 0, &document, diag);
+  if (status == LP_OK) {
+    const lp_json root = lp_json_root(fleet->path, document);
+    status = read_root(&root, fleet, diag);
+  }
+  lp_json_free(document);
+  free(text);
+  return status;
+}
+
+/* ---- the scenario ------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+  lp_sim_fleet fleet;
+  const char *name, *report;
+  const lp_yaml_node *diurnal, *failures, *autoscale, *vary;
+} scenario_file;
+
+/* A number of the scenario, and the values that it may have. */
+typedef struct {
+  const char *key;
+  size_t offset;
+  double least, most;
+} number;
+#define NUMBER(name, member, low, high) {name, offsetof(lp_sim_fleet_numbers, member), low, high}
+static const number numbers[] = {NUMBER("rate", rate, 1e-6, 1e9),
+                                 NUMBER("replicas", replicas, 1, MOST_MACHINES),
+                                 NUMBER("spare", spare, -MOST_MACHINES, MOST_MACHINES),
+                                 NUMBER("sessions", sessions, 1, 4096),
+                                 NUMBER("prompt_stretch", prompt_stretch, 1, 1000),
+                                 NUMBER("every", failures.every_s, 1, 1e9),
+                                 NUMBER("restart", failures.restart_s, 0, 1e6),
+                                 NUMBER("target", target, 1e-3, 1e6),
+                                 NUMBER("least", least, 1, MOST_MACHINES),
+                                 NUMBER("cold_start", cold_s, 0, 1e6),
+                                 NUMBER("keep", keep_s, 0, 1e6)};
+
+static lp_status read_axis_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
+                                 void *user) {
+  lp_sim_fleet *fleet = user;
+  const char *names[LP_COUNT(numbers)];
+  if (fleet->varied)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, key), "'vary' takes one key, and '%s' is there already",
+                    fleet->varied);
+  for (size_t i = 0; i < LP_COUNT(numbers); i++) {
+    names[i] = numbers[i].key;
+    if (!lp_streq(name, names[i])) continue;
+    fleet->varied = names[i];
+    fleet->varied_at = numbers[i].offset;
+    return lp_yaml_numbers(yaml, value, name, &(lp_yaml_range){numbers[i].least, numbers[i].most, true}, &fleet->value,
+                           &fleet->values);
+  }
+  return lp_yaml_unknown_key(yaml, key, name, names, LP_COUNT(names));
+}
+
+static lp_status read_diurnal(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_fleet *fleet) {
+  int32_t count = 0;
+  double sum = 0;
+  LP_TRY(lp_yaml_numbers(yaml, node, "diurnal", &(lp_yaml_range){0, 1e6, false}, &fleet->hour, &count));
+  for (int32_t i = 0; i < count; i++)
+    sum += fleet->hour[i];
+  if (count != LP_SIM_HOURS || sum <= 0)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
+                    "'diurnal' has %d factors; it wants one for each of the 24 hours, and not only 0", count);
+  for (int32_t i = 0; i < count; i++)
+    fleet->hour[i] *= LP_SIM_HOURS / sum;
+  return LP_OK;
+}
+
+#define IN(of, name, member, ...) LP_YAML_FIELD(of, name, lp_sim_fleet_numbers, member, __VA_ARGS__)
+static const lp_yaml_field failure_fields[] = {
+    IN(LP_YAML_TIME_S, "every", failures.every_s, .least = 1, .most = 1e9, .required = true),
+    IN(LP_YAML_TIME_S, "restart", failures.restart_s, .least = 0, .most = 1e6, .required = true)};
+static const lp_yaml_field scaling_fields[] = {
+    IN(LP_YAML_F64, "target", target, .least = 1e-3, .most = 1e6, .required = true),
+    IN(LP_YAML_F64, "least", least, .least = 1, .most = MOST_MACHINES),
+    IN(LP_YAML_TIME_S, "cold_start", cold_s, .least = 0, .most = 1e6, .required = true),
+    IN(LP_YAML_TIME_S, "keep", keep_s, .least = 0, .most = 1e6)};
+
+static lp_status read_scenario(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
+  scenario_file file = {.fleet = *(lp_sim_fleet *)user};
+#define TOP(of, name, member, ...) LP_YAML_FIELD(of, name, scenario_file, member, __VA_ARGS__)
+  const lp_yaml_field fields[] = {
+      TOP(LP_YAML_TEXT, "simulate", name, .least = 0),
+      TOP(LP_YAML_TEXT, "fleet", report, .required = true),
+      TOP(LP_YAML_I64, "seed", fleet.seed, .least = 0, .most = 1e15),
+      TOP(LP_YAML_I64, "runs", fleet.runs, .least = 1, .most = 10000),
+      TOP(LP_YAML_I64, "requests", fleet.requests, .least = 100, .most = 1e9),
+      TOP(LP_YAML_F64, "rate", fleet.numbers.rate, .least = 1e-6, .most = 1e9),
+      TOP(LP_YAML_F64, "replicas", fleet.numbers.replicas, .least = 1, .most = MOST_MACHINES),
+      TOP(LP_YAML_F64, "spare", fleet.numbers.spare, .least = -MOST_MACHINES, .most = MOST_MACHINES),
+      TOP(LP_YAML_F64, "sessions", fleet.numbers.sessions, .least = 1, .most = 4096),
+      TOP(LP_YAML_F64, "prompt_stretch", fleet.numbers.prompt_stretch, .least = 1, .most = 1000),
+      TOP(LP_YAML_NODE, "diurnal", diurnal, .least = 0),
+      TOP(LP_YAML_NODE, "failures", failures, .least = 0),
+      TOP(LP_YAML_NODE, "autoscale", autoscale, .least = 0),
+      TOP(LP_YAML_NODE, "vary", vary, .least = 0)};
+#undef TOP
+  LP_TRY(lp_yaml_fields(yaml, root, "the scenario", fields, LP_COUNT(fields), &file));
+  lp_sim_fleet *fleet = &file.fleet;
+  if (file.diurnal) LP_TRY(read_diurnal(yaml, file.diurnal, fleet));
+  if (file.failures)
+    LP_TRY(
+        lp_yaml_fields(yaml, file.failures, "'failures'", failure_fields, LP_COUNT(failure_fields), &fleet->numbers));
+  if (file.autoscale)
+    LP_TRY(
+        lp_yaml_fields(yaml, file.autoscale, "'autoscale'", scaling_fields, LP_COUNT(scaling_fields), &fleet->numbers));
+  if (file.vary) LP_TRY(lp_yaml_each(yaml, file.vary, "'vary'", read_axis_entry, fleet));
+  const bool of_failures = fleet->varied_at == offsetof(lp_sim_fleet_numbers, failures.every_s) ||
+                           fleet->varied_at == offsetof(lp_sim_fleet_numbers, failures.restart_s);
+  const bool of_scaling = fleet->varied_at >= offsetof(lp_sim_fleet_numbers, target);
+  if ((of_failures && !file.failures) || (of_scaling && !file.autoscale))
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, file.vary), "to vary '%s', there must be '%s'", fleet->varied,
+                    of_failures ? "failures" : "autoscale");
+  *(lp_sim_fleet *)user = *fleet;
+  return read_report(lp_yaml_relative(yaml, file.report), user, yaml->diag);
+}
+
+static lp_status note_fleet(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
+                            void *user) {
+  (void)yaml, (void)key, (void)value;
+  *(bool *)user |= lp_streq(name, "fleet");
+  return LP_OK;
+}
+
+static lp_status note_keys(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
+  return lp_yaml_each(yaml, root, "the scenario", note_fleet, user);
+}
+
+bool lp_sim_fleet_is(const char *path) {
+  bool found = lp_has_suffix(path, ".json");
+  lp_arena *arena = lp_arena_create();
+  lp_diag *quiet = lp_diag_create();
+  if (!found && lp_yaml_load(path, arena, note_keys, &found, quiet) != LP_OK) found = false;
+  lp_diag_free(quiet);
+  lp_arena_free(arena);
+  return found;
+}
+
+lp_status lp_sim_fleet_load(const char *path, lp_sim_fleet **out, lp_diag *diag) {
+  lp_sim_fleet *fleet = lp_alloc(sizeof *fleet);
+  *fleet = (lp_sim_fleet){.arena = lp_arena_create(),
+                          .seed = 1,
+                          .runs = 1,
+                          .requests = 100000,
+                          .numbers = {.rate = NAN,
+                                      .replicas = NAN,
+                                      .spare = NAN,
+                                      .sessions = NAN,
+                                      .prompt_stretch = NAN,
+                                      .least = 1,
+                                      .keep_s = 300},
+                          .values = 1};
+  const lp_status status = lp_has_suffix(path, ".json") ? read_report(path, fleet, diag)
+                                                        : lp_yaml_load(path, fleet->arena, read_scenario, fleet, diag);
+  *out = status == LP_OK ? fleet : NULL;
+  if (status != LP_OK) lp_sim_fleet_free(fleet);
+  return status;
+}
+
+void lp_sim_fleet_free(lp_sim_fleet *fleet) {
+  if (!fleet) return;
+  lp_arena_free(fleet->arena);
+  free(fleet);
+}
