@@ -109,6 +109,8 @@ machines: [a100, l4]
 requests: 100
 END
 made 0 "$LLMPART" fleet fleet.yaml -o json
+cp "$out/$outputs.json" fleet.json
+made 0 "$LLMPART" simulate fleet.json -o json
 made 0 "$LLMPART" service show llama3 --tokens=300 -o json
 made 0 "$LLMPART" radio pf --users=3 --sinr=0 --rayleigh --intervals=40 -o json
 made 0 "$LLMPART" radio drop uma-3gpp --users=57 --intervals=8 -o json

@@ -1,5 +1,5 @@
-/* The first byte chooses a reader of YAML; the rest is its file: machine, service, radio profile, scenario, or the
- * configuration of a server. */
+/* The first byte chooses a reader of YAML; the rest is its file: machine, service, radio profile, scenario, the
+ * configuration of a server, or the report (JSON) and the scenario of a fleet. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 #include "runtime/radio/radio.h"
 #include "runtime/serve/serve.h"
 #include "runtime/service/service.h"
-#include "runtime/simulate/simulate.h"
+#include "runtime/simulate/fleet.h"
 
 /* Files that a file names are looked up here, where nothing is. */
 static const char *const name = "/nowhere/f.yaml";
@@ -48,10 +48,17 @@ static void read_server(const char *text, size_t size, lp_diag *diag) {
   if (lp_serve_config_load(path, &config, diag) == LP_OK) lp_serve_config_free(config);
 }
 
+static void read_fleet(const char *text, size_t size, lp_diag *diag) {
+  const char *path = size % 2 ? "/dev/shm/llmpart-fuzz-fleet.json" : "/dev/shm/llmpart-fuzz-fleet.yaml";
+  lp_sim_fleet *fleet = NULL;
+  if (lp_file_write(path, text, size, diag) != LP_OK) return;
+  if (lp_sim_fleet_is(path) && lp_sim_fleet_load(path, &fleet, diag) == LP_OK) lp_sim_fleet_free(fleet);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static void (*const readers[])(const char *, size_t, lp_diag *) = {read_machine, read_service, read_radio,
-                                                                     read_scenario, read_server};
+  static void (*const readers[])(const char *, size_t, lp_diag *) = {read_machine,  read_service, read_radio,
+                                                                     read_scenario, read_server,  read_fleet};
   if (size == 0) return 0;
   lp_diag *diag = lp_diag_create();
   readers[data[0] % LP_COUNT(readers)]((const char *)data + 1, size - 1, diag);
