@@ -68,6 +68,25 @@ static lp_status read_time(const lp_csv *csv, size_t row, int32_t column, bool d
   return LP_OK;
 }
 
+static int compare(const void *a, const void *b) {
+  const lp_fleet_length *x = a, *y = b;
+  if (x->prompt != y->prompt) return x->prompt < y->prompt ? -1 : 1;
+  return (x->answer > y->answer) - (x->answer < y->answer);
+}
+
+/* Makes equal lengths one. */
+static void merge(lp_fleet_spec *spec) {
+  lp_fleet_length *length = spec->lengths.data;
+  size_t kept = 0;
+  qsort(length, spec->lengths.count, sizeof *length, compare);
+  for (size_t i = 1; i < spec->lengths.count; i++)
+    if (compare(&length[kept], &length[i]) == 0)
+      length[kept].weight += length[i].weight;
+    else
+      length[++kept] = length[i];
+  spec->lengths.count = kept + 1;
+}
+
 static lp_status read_rows(const lp_csv *csv, lp_fleet_spec *spec, double *rate, lp_diag *diag) {
   int32_t at[3];
   bool dated = lp_csv_column(csv, columns[1][0]) >= 0;
@@ -88,6 +107,7 @@ static lp_status read_rows(const lp_csv *csv, lp_fleet_spec *spec, double *rate,
     push(spec, fmax(1, prompt), fmax(1, answer), 1);
   }
   if (csv->rows == 0) return lp_error(diag, LP_LOC_FILE(csv->file), "the trace has no row");
+  merge(spec);
   if (last > first) *rate = (double)(csv->rows - 1) / (last - first);
   return LP_OK;
 }

@@ -1,5 +1,5 @@
-/* What the search asks of the simulation of a pool (runtime/simulate/pool.h), for the machines and users of plans. Times
- * in s. */
+/* What the search asks of the simulation of a pool (runtime/simulate/pool.h), for machines and users of plans. Times in
+ * s. */
 #ifndef LP_FLEET_TRIAL_H
 #define LP_FLEET_TRIAL_H
 

@@ -47,7 +47,7 @@ static lp_status read_numbers(const lp_json *of, const char *key, double least, 
                               lp_arena *arena, const double **out, lp_diag *diag) {
   const lp_json list = lp_json_member(of, key);
   const double unit = lp_has_suffix(key, "ms") ? 1e3 : 1;
-  int32_t found;
+  int32_t found = 0;
   LP_TRY(read_list(of, key, MOST_KNOTS, &found, diag));
   if (*count > 0 ? found != *count : found < 2)
     return lp_json_error(&list, diag, "has %d numbers; wanted %s%d", found, *count > 0 ? "" : "at least ",
@@ -67,7 +67,7 @@ static lp_status read_numbers(const lp_json *of, const char *key, double least, 
 
 static lp_status read_lengths(const lp_json *root, lp_sim_fleet *fleet, lp_diag *diag) {
   const lp_json list = lp_json_member(root, "lengths");
-  int32_t count;
+  int32_t count = 0;
   double sum = 0;
   LP_TRY(read_list(root, "lengths", MOST_LENGTHS, &count, diag));
   lp_fleet_length *length = LP_NEW_ARRAY(fleet->arena, lp_fleet_length, count + 1);

@@ -20,8 +20,8 @@ typedef struct {
   double ready_s;            /* when the next token's rows come from the device */
 } job;
 
-/* IDLE: not rented. STARTING: it serves from `next_s` on, after a start or a failure. LEAVING: it takes no requests, and
- * becomes idle when it has none. */
+/* IDLE: not rented. STARTING: it serves from `next_s` on, after a start or a failure. LEAVING: it takes no requests,
+ * and becomes idle when it has none. */
 typedef enum { IDLE, STARTING, SERVING, LEAVING } state;
 
 typedef struct {

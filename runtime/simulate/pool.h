@@ -1,6 +1,6 @@
-/* The simulation of a pool of a fleet: Poisson arrivals, one queue, and machines of one kind that run passes by the rules
- * of runtime/engine (passes.h). It is the judge of every fleet: fleet/ searches with it, and `llmpart simulate` runs
- * reports of fleets on it. Machines may fail, and may come and go with the load. Times in s. No function has state
+/* The simulation of a pool of a fleet: Poisson arrivals, one queue, and machines of one kind that run passes by the
+ * rules of runtime/engine (passes.h). It is the judge of every fleet: fleet/ searches with it, and `llmpart simulate`
+ * runs reports of fleets on it. Machines may fail, and may come and go with the load. Times in s. No function has state
  * between calls. */
 #ifndef LP_SIMULATE_POOL_H
 #define LP_SIMULATE_POOL_H
@@ -27,9 +27,8 @@ typedef struct {
 typedef struct {
   int32_t knots;                  /* at least 2 */
   const double *prompt, *first_s; /* [knots] before the first token, by the prompt's length */
-  double token_s;                 /* between two tokens */
-  bool
-      streams; /* all layers are in the cloud: tokens follow each other there, and token_s is what the link delays each */
+  double token_s;                 /* between two tokens; of one that streams, what the link delays each */
+  bool streams;                   /* all layers are in the cloud: tokens follow each other there */
 } lp_sim_pool_user;
 
 typedef struct {

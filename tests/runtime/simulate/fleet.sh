@@ -31,7 +31,7 @@ near() { # near WHAT TOLERANCE WANTED FOUND
     fail "$1: predicted $3, simulated $4"
 }
 
-# The needed machines have the predicted percentiles; one fewer breaks the limit that the search names; more are quicker.
+# The needed machines have the predicted percentiles, and one fewer breaks the limit that the search names.
 printf 'fleet: fleet.json\nruns: 4\nseed: 5\nrequests: 30000\nvary: { spare: [-1, 0, 1] }\n' >spare.yaml
 simulate spare.yaml -o spare.csv
 for class in phones tablets laptops; do

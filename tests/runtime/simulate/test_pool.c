@@ -95,8 +95,7 @@ LP_TEST(as_many_machines_as_are_wanted) {
   ck_assert_double_eq_tol(all.paid_s, 20 * all.elapsed_s, 1e-6);
 }
 
-/* Half of the day has no request, so that the others find twice the rate: the waits are those of M/D/1 at this rate. The
- * machines of the night are dismissed. */
+/* Every other hour has no request, so that the waits are those of M/D/1 at twice the rate. Meanwhile machines go. */
 LP_TEST(a_day_has_its_hours) {
   double hour[LP_SIM_HOURS];
   for (int i = 0; i < LP_SIM_HOURS; i++)
