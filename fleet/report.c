@@ -1,5 +1,6 @@
 /* Writes a fleet as text, JSON and CSV. */
 #include "base/units.h"
+#include "fleet/candidates.h"
 #include "fleet/certificate.h"
 
 #include <math.h>

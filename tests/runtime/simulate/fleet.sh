@@ -88,9 +88,10 @@ bad() { # bad WHAT PATTERN SED: the report, changed
 }
 bad 'another schema' 'this is no fleet' 's/llmpart.fleet\/1/llmpart.fleet\/2/'
 bad 'a pool that is not there' 'classes\[0\].pool: ' 's/"pool": 0/"pool": 7/'
-bad 'no rows' 'pools\[0\].passes.rows' 's/"rows":/"rowes":/'
-bad 'rows that fall' 'pools\[0\].passes.rows\[2\]: ' 's/"rows": \[1.0, 2.0, 4.0/"rows": [1.0, 2.0, 2.0/'
-bad 'too few times' 'pools\[0\].passes.ms: has 1 numbers; wanted 9' 's/"ms": \[.*\],/"ms": [1.0],/'
+bad 'no rows' 'certificate.options\[[0-9]*\].rows' 's/"rows":/"rowes":/'
+bad 'rows that fall' 'certificate.options\[[0-9]*\].rows\[2\]: ' 's/"rows": \[1.0, 2.0, 4.0/"rows": [1.0, 2.0, 2.0/'
+bad 'too few times' 'certificate.options\[[0-9]*\].token_s: has 1 numbers; wanted 9' 's/"token_s": \[.*\],/"token_s": [1.0],/'
+bad 'an option that is not there' 'pools\[0\].option: ' 's/"option": [0-9]*/"option": 999/'
 bad 'a negative rate' 'rate_per_s' 's/"rate_per_s": /"rate_per_s": -/'
 bad 'no sessions' 'pools\[0\].sessions' 's/"sessions": [0-9]*/"sessions": 0/'
 bad 'lengths of nothing' 'lengths: has no request' '/"lengths"/,/classes/s/\[\([0-9.]*, [0-9.]*\), [0-9.]*\]/[\1, 0]/'
