@@ -15,8 +15,8 @@ enum { HOURS = 730 }; /* of a month */
 
 typedef struct {
   const lp_sim_fleet *fleet;
-  pthread_mutex_t lock; /* of `next` */
-  int64_t next, units;
+  pthread_mutex_t lock;       /* of `next` */
+  int64_t next, step, units;  /* this process computes each `step`-th unit */
   lp_sim_pool_result *result; /* [values][runs][pools] */
 } board;
 
@@ -69,7 +69,8 @@ static void *run_all(void *user) {
   board *b = user;
   for (;;) {
     (void)pthread_mutex_lock(&b->lock);
-    const int64_t unit = b->next < b->units ? b->next++ : -1;
+    const int64_t unit = b->next < b->units ? b->next : -1;
+    b->next += b->step;
     (void)pthread_mutex_unlock(&b->lock);
     if (unit < 0) return NULL;
     run_unit(b, unit);
@@ -89,6 +90,34 @@ static void compute(board *b, int32_t threads) {
     (void)pthread_join(thread[i], NULL);
   (void)pthread_mutex_destroy(&b->lock);
   free(thread);
+}
+
+/* Gives all processes the results of all; false: one has other files. Each has a share of the same size, the last parts
+ * of which may be empty. */
+static bool exchange(const board *b, const lp_peers *peers) {
+  const lp_sim_fleet *fleet = b->fleet;
+  const size_t count = (size_t)peers->count, share = ((size_t)b->units + count - 1) / count;
+  const int64_t numbers[] = {fleet->seed, fleet->runs};
+  const uint64_t key =
+      lp_hash_bytes(numbers, sizeof numbers, lp_hash_bytes(LP_VERSION, sizeof LP_VERSION, fleet->digest));
+  uint64_t *keys = lp_alloc(count * sizeof *keys);
+  lp_sim_pool_result *mine = lp_alloc((share + 1) * sizeof *mine);
+  lp_sim_pool_result *all = lp_alloc((count * share + 1) * sizeof *all);
+  bool same = true;
+  peers->all_gather(&key, sizeof key, keys);
+  for (size_t i = 0; i < count; i++)
+    same = same && keys[i] == key;
+  for (size_t i = 0; i < share; i++) {
+    const size_t unit = i * count + (size_t)peers->rank;
+    mine[i] = unit < (size_t)b->units ? b->result[unit] : (lp_sim_pool_result){0};
+  }
+  if (same && share > 0) peers->all_gather(mine, share * sizeof *mine, all);
+  for (size_t i = 0; same && i < (size_t)b->units; i++)
+    b->result[i] = all[i % count * share + i / count];
+  free(keys);
+  free(mine);
+  free(all);
+  return same;
 }
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
@@ -161,20 +190,33 @@ static void sum_pool(const lp_sim_fleet *fleet, int32_t index, const lp_sim_pool
                                     .failures = failures * of_month * 3600};
 }
 
-void lp_sim_fleet_run(const lp_sim_fleet *fleet, int32_t threads, lp_sim_fleet_point *point) {
-  board b = {.fleet = fleet, .units = fleet->values * fleet->runs * fleet->pools};
-  b.result = lp_alloc((size_t)(b.units + 1) * sizeof *b.result);
-  for (int64_t i = 0; i < b.units; i++)
-    b.result[i] = (lp_sim_pool_result){0};
-  compute(&b, threads);
+static void sum_up(const board *b, lp_sim_fleet_point *point) {
+  const lp_sim_fleet *fleet = b->fleet;
   for (int32_t value = 0; value < fleet->values; value++) {
     const lp_sim_fleet_numbers numbers = numbers_at(fleet, value);
-    const lp_sim_pool_result *results = &b.result[(int64_t)value * fleet->runs * fleet->pools];
+    const lp_sim_pool_result *results = &b->result[(int64_t)value * fleet->runs * fleet->pools];
     point[value] = (lp_sim_fleet_point){.value = fleet->varied ? fleet->value[value] : NAN};
     for (int32_t i = 0; i < fleet->classes; i++)
       sum_class(fleet, i, rate_of(fleet, &numbers), results, &point[value].class[i]);
     for (int32_t i = 0; i < fleet->pools; i++)
       sum_pool(fleet, i, results, &point[value].pool[i]);
   }
+}
+
+lp_status lp_sim_fleet_run(const lp_sim_fleet *fleet, const lp_sim_options *options, lp_sim_fleet_point *point,
+                           lp_diag *diag) {
+  const lp_peers *peers = options->peers;
+  board b = {.fleet = fleet,
+             .next = peers ? peers->rank : 0,
+             .step = peers ? peers->count : 1,
+             .units = fleet->values * fleet->runs * fleet->pools};
+  b.result = lp_alloc((size_t)(b.units + 1) * sizeof *b.result);
+  for (int64_t i = 0; i < b.units; i++)
+    b.result[i] = (lp_sim_pool_result){0};
+  compute(&b, peers ? 1 : options->threads);
+  const bool same = !peers || exchange(&b, peers);
+  if (same) sum_up(&b, point);
   free(b.result);
+  return same ? LP_OK
+              : lp_error(diag, LP_LOC_NONE, "a process has another version, fleet, scenario, seed or number of runs");
 }

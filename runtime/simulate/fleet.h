@@ -38,6 +38,7 @@ typedef struct {
 typedef struct {
   lp_arena *arena;
   const char *path; /* of the report */
+  uint64_t digest;  /* of the files */
   int64_t seed, runs, requests;
   double rate, mean_rate;
   const lp_fleet_length *length; /* [lengths] */
@@ -80,8 +81,9 @@ typedef struct {
   lp_sim_fleet_pool_result pool[LP_FLEET_MOST_CLASSES];
 } lp_sim_fleet_point;
 
-/* Fills point[fleet->values] on so many threads (0: the machine's cores). */
-void lp_sim_fleet_run(const lp_sim_fleet *fleet, int32_t threads, lp_sim_fleet_point *point);
+/* Fills point[fleet->values], in every process. Fails when a process has another version or other files. */
+LP_MUST_USE lp_status lp_sim_fleet_run(const lp_sim_fleet *fleet, const lp_sim_options *options,
+                                       lp_sim_fleet_point *point, lp_diag *diag);
 
 /* Schema llmpart.simulate-fleet/1, and a row for each class and value (fleet_report.c). */
 void lp_sim_fleet_print_json(const lp_sim_fleet *fleet, const lp_sim_fleet_point *point, lp_buf *out);

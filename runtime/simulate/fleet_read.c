@@ -185,6 +185,7 @@ static lp_status read_report(const char *path, lp_sim_fleet *fleet, lp_diag *dia
   lp_json_document *document = NULL;
   fleet->path = lp_arena_strdup(fleet->arena, path);
   LP_TRY(lp_file_read(path, &text, &size, diag));
+  fleet->digest = lp_hash_bytes(text, size, fleet->digest);
   lp_status status = lp_json_parse(fleet->path, text, size, 0, &document, diag);
   if (status == LP_OK) {
     const lp_json root = lp_json_root(fleet->path, document);
@@ -324,6 +325,16 @@ bool lp_sim_fleet_is(const char *path) {
   return found;
 }
 
+static lp_status load_scenario(const char *path, lp_sim_fleet *fleet, lp_diag *diag) {
+  char *text = NULL;
+  size_t size = 0;
+  LP_TRY(lp_file_read(path, &text, &size, diag));
+  fleet->digest = lp_hash_bytes(text, size, 0);
+  const lp_status status = lp_yaml_parse(path, text, size, fleet->arena, read_scenario, fleet, diag);
+  free(text);
+  return status;
+}
+
 lp_status lp_sim_fleet_load(const char *path, lp_sim_fleet **out, lp_diag *diag) {
   lp_sim_fleet *fleet = lp_alloc(sizeof *fleet);
   *fleet = (lp_sim_fleet){.arena = lp_arena_create(),
@@ -338,8 +349,8 @@ lp_status lp_sim_fleet_load(const char *path, lp_sim_fleet **out, lp_diag *diag)
                                       .least = 1,
                                       .keep_s = 300},
                           .values = 1};
-  const lp_status status = lp_has_suffix(path, ".json") ? read_report(path, fleet, diag)
-                                                        : lp_yaml_load(path, fleet->arena, read_scenario, fleet, diag);
+  const lp_status status =
+      lp_has_suffix(path, ".json") ? read_report(path, fleet, diag) : load_scenario(path, fleet, diag);
   *out = status == LP_OK ? fleet : NULL;
   if (status != LP_OK) lp_sim_fleet_free(fleet);
   return status;

@@ -21,13 +21,23 @@ done
 command -v mpirun >/dev/null && [ -e "$(dirname "$LLMPART")/../lib/llmpart/mpi.so" ] || finish
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none
 ranks="timeout 300 mpirun --oversubscribe --bind-to none"
+printf '%s\n' 'decoder: {layers: 4, hidden: 512, ffn: 1024, heads: 8, vocab: 1000}' 'load: {rate: 5}' 'lengths: [{isl: 16, osl: 8}]' \
+  'classes: [{name: a, device: jetson-nano, link: lan, limits: {ttft: {p99: 2ms}}}]' 'machines: [a100, l4]' >"$work/fleet.yaml"
+"$LLMPART" fleet "$work/fleet.yaml" -o "$work/fleet.json" || fail 'a fleet'
+printf 'fleet: fleet.json\nruns: 5\nrequests: 1000\nvary: { rate: [5, 10, 20] }\n' >"$work/load.yaml"
+"$LLMPART" simulate "$work/load.yaml" -o "$work/load.json" || fail 'the simulation of a fleet'
 for n in 1 2 4; do
+  $ranks -n $n "$LLMPART" simulate "$work/load.yaml" -o "$work/many.json" 2>"$work/err" || fail "a fleet in $n processes: $(head -n 5 "$work/err")"
+  cmp "$work/load.json" "$work/many.json" || fail "$n processes make another result of a fleet"
   $ranks -n $n "$LLMPART" simulate "$spec" -o "$work/many.json" 2>"$work/err" || fail "$n processes: $(head -n 5 "$work/err")"
   cmp "$work/one.json" "$work/many.json" || fail "$n processes make another result"
 done
 sed 's/requests: 1500/requests: 1501/' "$spec" >"$work/other.yaml"
 $ranks -n 2 "$LLMPART" simulate "$spec" -o "$work/bad.json" : -n 1 "$LLMPART" simulate "$work/other.yaml" >"$work/out" 2>"$work/err" &&
   fail 'another scenario in one process'
+$ranks -n 1 "$LLMPART" simulate "$work/load.yaml" -o "$work/bad.json" : -n 1 "$LLMPART" simulate "$work/load.yaml" --seed=9 >"$work/fleets" 2>&1 &&
+  fail 'another seed in one process'
+grep -q 'a process has another version, fleet' "$work/fleets" || fail "no reason: $(head -n 5 "$work/fleets")"
 grep -q 'a process has another version, scenario, seed or number of runs' "$work/out" "$work/err" || fail "no reason: $(head -n 5 "$work/err")"
 [ -e "$work/bad.json" ] && fail 'a result in spite of another scenario'
 finish

@@ -71,9 +71,9 @@ static lp_status run_fleet(const char *path, const simulate_flags *flags, lp_dia
   if (flags->runs > 0) fleet->runs = flags->runs;
   if (flags->seed >= 0) fleet->seed = flags->seed;
   lp_sim_fleet_point *point = LP_NEW_ARRAY(fleet->arena, lp_sim_fleet_point, fleet->values);
-  lp_sim_fleet_run(fleet, (int32_t)flags->threads, point);
-  lp_status status = LP_OK;
-  for (size_t i = 0; i < flags->outputs.count && status == LP_OK; i++) {
+  const lp_sim_options options = {(int32_t)flags->threads, flags->peers.count ? &flags->peers : NULL};
+  lp_status status = lp_sim_fleet_run(fleet, &options, point, diag);
+  for (size_t i = 0; i < flags->outputs.count && status == LP_OK && flags->peers.rank == 0; i++) {
     lp_buf text = {0};
     const char *form = form_of(flags->outputs.data[i]);
     if (lp_streq(form, "json"))
@@ -131,15 +131,16 @@ static lp_status simulate(const lp_command *command, const lp_texts *args, lp_di
                          flags->outputs.data[i]);
   size_t figure = 0;
   LP_TRY(find_figure(flags->figure, &figure, diag));
-  if (lp_sim_fleet_is(path)) return run_fleet(path, flags, diag);
 #ifdef LP_HAS_COMPILER
   lp_mpi_end_function *end_mpi = NULL;
   LP_TRY(lp_tool_begin_mpi(&flags->peers, &end_mpi, "--threads needs none", diag));
 #endif
 #ifdef LP_HAS_ROUTER
-  lp_status status = run_with_learners(path, flags, figure, diag);
+  lp_status status =
+      lp_sim_fleet_is(path) ? run_fleet(path, flags, diag) : run_with_learners(path, flags, figure, diag);
 #else
-  lp_status status = run(path, flags, &lp_sim_plain_policies, figure, diag);
+  lp_status status =
+      lp_sim_fleet_is(path) ? run_fleet(path, flags, diag) : run(path, flags, &lp_sim_plain_policies, figure, diag);
 #endif
 #ifdef LP_HAS_COMPILER
   if (end_mpi) end_mpi((int)status);
