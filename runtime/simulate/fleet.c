@@ -9,7 +9,7 @@
 #include "base/cores.h"
 #include "base/random.h"
 
-enum { HOURS = 730 }; /* of a month */
+static const double hours = 730; /* of a month */
 
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
@@ -164,7 +164,7 @@ static void sum_class(const lp_sim_fleet *fleet, int32_t index, double rate, con
       mean.value_s[i][k] = out->time_s[i][k].mean;
     }
   out->keeps = lp_sim_pool_strain_of(class->limit_s, &mean).ratio <= 1;
-  out->busy_kwh = rate * class->share * device_s(fleet, class) * class->power_w * HOURS / 1e3;
+  out->busy_kwh = rate * class->share * device_s(fleet, class) * class->power_w * hours / 1e3;
   for (int64_t run = 0; class->pool >= 0 && run < fleet->runs; run++)
     out->requests += results[run * fleet->pools + class->pool].requests[at];
 }
@@ -181,7 +181,7 @@ static void sum_pool(const lp_sim_fleet *fleet, int32_t index, const lp_sim_pool
     failures += (double)one->failures;
   }
   if (elapsed_s <= 0) return; /* a pool without requests */
-  const double of_month = HOURS / elapsed_s;
+  const double of_month = hours / elapsed_s;
   *out = (lp_sim_fleet_pool_result){.machines = paid_s / elapsed_s,
                                     .busy = busy_s / paid_s,
                                     .usd = paid_s * of_month * pool->usd_per_hour,

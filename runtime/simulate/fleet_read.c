@@ -251,7 +251,7 @@ static lp_status read_diurnal(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_fl
     return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
                     "'diurnal' has %d factors; it wants one for each of the 24 hours, and not only 0", count);
   for (int32_t i = 0; i < count; i++)
-    fleet->hour[i] *= LP_SIM_HOURS / sum;
+    fleet->hour[i] *= count / sum;
   return LP_OK;
 }
 

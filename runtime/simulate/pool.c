@@ -290,7 +290,7 @@ static void fail(simulation *s, machine *m) {
     rent(s, m, STARTING, s->now_s + s->pool->failures.restart_s);
 }
 
-enum { DECISION_S = 15 }; /* as Kubernetes' autoscaler */
+static const double decision_s = 15; /* as Kubernetes' autoscaler */
 
 /* Of the machines in a state, the one with the fewest requests; NULL: none. */
 static machine *fewest(const simulation *s, state in) {
@@ -311,7 +311,7 @@ static void scale(simulation *s) {
   }
   const int64_t wanted =
       (int64_t)fmin((double)s->pool->machines, fmax((double)scaling->least, ceil(flying / scaling->target)));
-  s->scale_s += DECISION_S;
+  s->scale_s += decision_s;
   if (wanted >= rented) s->fewer_since_s = INFINITY;
   for (; rented < wanted; rented++) {
     machine *back = fewest(s, LEAVING);
@@ -383,7 +383,7 @@ static void prepare(simulation *s) {
   s->left = (int64_t)counted;
   s->from = (int64_t)fmax(counted / 4, least);
   s->wanted = s->from + s->left;
-  s->scale_s = pool->scaling.target > 0 ? DECISION_S : INFINITY;
+  s->scale_s = pool->scaling.target > 0 ? decision_s : INFINITY;
   s->fewer_since_s = INFINITY;
   s->below = lp_alloc(pool->lengths * sizeof *s->below);
   s->machine = lp_alloc((size_t)pool->machines * sizeof *s->machine);
