@@ -89,6 +89,10 @@ static bool is_free_in_fleets(const char *path) {
                                       "pools.pools.prompt_stretch",
                                       "pools.pools.weight_bytes",
                                       "pools.pools.session_bytes",
+                                      "pools.pools.power_w",
+                                      "pools.pools.idle_power_w",
+                                      "classes.classes.user.", /* for simulations, as the lengths are */
+                                      "lengths.",
                                       "neighbours.", /* other fleets */
                                       "search.",
                                       "certificate.kept.",
