@@ -119,7 +119,7 @@ class Fleet:
         """A row for each class of users: where it runs, its times and limits in columns such as ttft_p95_ms."""
         return Table(
             {
-                **{name: value for name, value in row.items() if name not in ("times", "limits")},
+                **{name: value for name, value in row.items() if name not in ("times", "limits", "user")},
                 **{
                     f"{prefix}{figure.removesuffix('_ms')}_{quantile}_ms": value
                     for prefix, key in (("", "times"), ("limit_", "limits"))
