@@ -354,7 +354,7 @@ static void describe_neighbours(search *s, lp_fleet_plan *out) {
     if (pool->needed > 1 && pool->utilisation * (double)pool->needed <= (double)(pool->needed - 1))
       note_neighbour(s, i, -1, &least, &out->cheaper);
     if (strain > most && (limit == 0 || pool->count < limit)) tightest = i, most = strain;
-    const double kind_usd = s->spec->kinds.data[pool->kind].usd_per_hour * LP_FLEET_HOURS;
+    const double kind_usd = s->spec->kinds.data[pool->kind].usd_per_hour * (double)LP_FLEET_HOURS;
     out->least_usd_per_rate += kind_usd * pool->utilisation * (double)pool->needed / s->spec->rate;
   }
   if (tightest >= 0) note_neighbour(s, tightest, 1, &any, &out->faster);

@@ -266,7 +266,7 @@ static int64_t load_of(const fleet *f, const option *o, unsigned classes, double
 }
 
 static double usd_of(const fleet *f, const option *o, double machines) {
-  return HOURS * o->usd_per_hour * (machines + (double)f->spare);
+  return (double)HOURS * o->usd_per_hour * (machines + (double)f->spare);
 }
 
 static double bound_of(const fleet *f) {
@@ -330,7 +330,7 @@ static lp_status check_pool(const fleet *f, const lp_json *at, size_t index, sum
   if (!(utilisation <= 1 && share <= 1 + 1e-9))
     return refuse(f, "the load of pool", index, fmax(utilisation, share), 1);
   sum->usd += month;
-  sum->busy_usd += HOURS * o->usd_per_hour * busy;
+  sum->busy_usd += (double)HOURS * o->usd_per_hour * busy;
   sum->machines += count;
   return LP_OK;
 }

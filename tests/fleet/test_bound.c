@@ -95,7 +95,7 @@ LP_LOOP_TEST(the_simulation_agrees, 0, CASES) {
                tpot = 0.02 + 0.01 * (_i % 2);
   bool any = false;
   make(&f, base, token, row, tpot, length);
-  const double most = MACHINES / work_of(&f), late_s = 0.06 * REQUESTS / most;
+  const double most = (double)MACHINES / work_of(&f), late_s = 0.06 * (double)REQUESTS / most;
   for (int k = 0; k < LP_FLEET_STRETCHES; k++) {
     ck_assert(!carried(&f, 1.06 * most, lp_fleet_stretches[k], late_s / 2));
     any = any || carried(&f, 0.66 * most, lp_fleet_stretches[k], ttft_s);
