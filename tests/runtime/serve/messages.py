@@ -103,7 +103,9 @@ def chunks(body):
 def content(body):
     """What a body may be answered with, beside 200."""
     try:
-        return set() if json.loads(body) == json.loads(BODY) else {200, 400}
+        found, right_one = json.loads(body), json.loads(BODY)
+        named = not isinstance(found, dict) or found.get("model") == right_one["model"]
+        return set() if found == right_one else {200, 400} if named else {200, 400, 404}
     except ValueError:
         return {400}
 
