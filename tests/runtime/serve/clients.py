@@ -220,7 +220,7 @@ def formats():
     if answer.finish_reason == "stop":
         check("json_object", isinstance(json.loads(answer.message.content), dict), answer.message.content)
     named["json_schema"]["schema"] = {"properties": {"a": {"contains": {}}}}
-    refused("contains", "properties.a: the schema's keyword 'contains' is not supported", client.chat.completions.create, **chat, response_format=named)
+    refused("contains", "properties.a: the schema", client.chat.completions.create, **chat, response_format=named)
 
 
 tools = [
@@ -278,7 +278,7 @@ def refusals():
     try:
         client.completions.create(**{**ask, "model": "no-such-model"})
         check("no such model", False)
-    except openai.BadRequestError as error:
+    except openai.NotFoundError as error:
         check("no such model", "no-such-model" in str(error), error)
 
 
