@@ -230,8 +230,8 @@ static lp_status joined_data(lp_module *module, const lp_op *op, lp_tensor *out,
   if (!files || files->count != count || count < 1 || length < 0 || length % count != 0)
     return lp_error(diag, op->loc, "the weight has no file and no offset for each of its equal parts");
   const bool turned = lp_op_bool(op, "turned", false);
-  int64_t rows, columns;
-  size_t element;
+  int64_t rows = 0, columns = 0;
+  size_t element = 0;
   if (turned && !turned_size(op, count, &rows, &columns, &element))
     return lp_error(diag, op->loc, "the weight's parts are not transposed matrices of whole elements");
   for (int64_t i = 0; i < count; i++) { /* before memory is taken, because a file may ask for any length */
