@@ -53,8 +53,8 @@ static void lower(const passes *p, int64_t tokens, int64_t rows, lp_fleet_price 
   if (any < price->free_s) price->free_s = any;
 }
 
-/* Sets the most that tokens may cost beside row_s and slow; over all passes, or over some of those that bound them
- * most: at whose rows times bend, and with every eighth number of tokens. */
+/* Sets the highest prices of tokens that row_s and slow leave. `all`: over all passes; otherwise over those with every
+ * eighth number of tokens, and with numbers of rows at which the slope of the times changes. */
 static void price_tokens(const passes *p, bool all, lp_fleet_price *price) {
   price->kept_s = price->free_s = INFINITY;
   for (int64_t d = 1; d <= p->sessions; d = all || d < 8 || d == p->sessions ? d + 1 : least(d + 8, p->sessions)) {
@@ -72,7 +72,8 @@ static double tokens_s(const lp_fleet_price *price, double kept, double limit_s)
   return kept * (price->kept_s - price->slow * limit_s) + (1 - kept) * price->free_s;
 }
 
-/* The machine time of a mean request whose tokens cost `token_s`. The last row of a prompt may run as a token's. */
+/* The machine time of a mean request whose tokens cost `token_s` each. The last row of a prompt has the lower of the
+ * two prices, since a pass may count it as a token. */
 static double work_s(const lp_fleet_means *means, const lp_fleet_price *price, double token_s) {
   return (means->prompt - 1) * price->row_s + fmin(price->row_s, price->free_s) + (means->answer - 1) * token_s;
 }

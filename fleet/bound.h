@@ -26,8 +26,8 @@ typedef struct {
 } lp_fleet_pace;
 
 lp_fleet_pace lp_fleet_pace_of(const lp_fleet_spec *spec, const lp_fleet_candidates *all, int64_t cut, size_t class);
-/* The least machine time of a mean request of a pool whose classes have these parts, in s. share[classes] add up to
- * 1. */
+/* A lower bound of the machine time of a mean request of a pool, in s. pace[classes], share[classes]: of the classes
+ * that it serves; the shares add up to 1. */
 double lp_fleet_work_s(const lp_fleet_means *means, const lp_fleet_option *option, int64_t sessions,
                        const lp_fleet_pace *pace, const double *share, int32_t classes);
 /* Sets option->price for the classes that it serves. `sessions`: lp_fleet_sessions of each alone. */

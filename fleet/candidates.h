@@ -7,7 +7,7 @@
 /* Prices in s of machine time, proved for passes of up to `sessions` sessions (bound.h). */
 typedef struct {
   int64_t sessions;
-  double kept_s; /* a: of a token whose request keeps a limit of TPOT */
+  double kept_s; /* a: of a token of a request that keeps its limit of TPOT */
   double free_s; /* b: of any token */
   double row_s;  /* c: of a row of a prompt */
   double slow;   /* m: how much more than once the time of a pass counts for each token in it */

@@ -13,8 +13,8 @@
 
 enum {
   MASKS = 1 << LP_FLEET_MOST_CLASSES,
-  TRIED = 8, /* machines of a simulation: a larger pool is simulated by so many at its rate per machine, and one
-                    * of more machines waits less */
+  TRIED = 8, /* the most machines of a simulation: a larger pool is simulated by 8 of them at its rate per machine,
+              * whose requests wait longer */
   MOST_NODES = 20000000,
   MOST_TIMES = 256 /* as many times the least machines: then a pool cannot keep its limits */
 };
@@ -161,7 +161,7 @@ static unsigned mask_of(const search *s, int32_t option) {
 
 const double lp_fleet_stretches[LP_FLEET_STRETCHES] = {LP_PROMPT_STRETCH, 2, 4, 8};
 
-/* The simulation of a pool with so many machines. */
+/* The simulation of a pool of `machines`. */
 static lp_trial trial_of(const search *s, int32_t option, unsigned mask, int64_t machines, int64_t sessions) {
   const lp_fleet_option *o = &s->all->option[option];
   const double rate = rate_of(s, mask);
@@ -191,7 +191,7 @@ static lp_fleet_strain strain_of(const search *s, unsigned mask, const lp_fleet_
   return most;
 }
 
-/* Simulates the pool with so many machines and each stretch; tells whether all limits hold with one. */
+/* Simulates a pool of `machines` with one stretch after another, until all limits hold; false: they hold with none. */
 static bool try_count(search *s, int32_t option, unsigned mask, int64_t machines, entry *e) {
   lp_trial trial = trial_of(s, option, mask, machines, e->sessions);
   lp_fleet_times times[LP_FLEET_MOST_CLASSES];

@@ -18,7 +18,7 @@ typedef struct {
   lp_trial_class class[LP_FLEET_MOST_CLASSES];
   int32_t classes;
   const lp_load_law *law;
-  int64_t machines, sessions; /* each takes at most so many */
+  int64_t machines, sessions; /* sessions: the most of each machine */
   double rate;                /* of the whole pool */
   double stretch;             /* lp_sim_station.prompt_stretch */
   int64_t requests; /* counted, at least; a quarter as many run before them, and more where answers take long */
@@ -26,8 +26,8 @@ typedef struct {
 } lp_trial;
 
 /* Fills out[classes], and the share of the time in which machines run passes. False: a limit is broken; the simulation
- * then ends as soon as so many requests are beyond it that its percentile is, and `out` may be of a part. The same
- * trial gives the same result on every machine. */
+ * then ends as soon as too many requests are beyond it for its percentile, and `out` may be of a part. The same trial
+ * gives the same result on every machine. */
 bool lp_trial_run(const lp_trial *trial, lp_fleet_times *out, double *busy);
 
 lp_fleet_strain lp_fleet_strain_of(const lp_fleet_class *class, const lp_fleet_times *times);

@@ -4,8 +4,9 @@
  * A pass has d tokens and r rows of prompts and lasts T(d, r). Prices a, b, c, m >= 0 with a d + c r <= (1 + m d) T and
  * b d + c r <= T for every pass that S sessions can have are a bound of machine time: of a request's rows and tokens
  * each row takes c and each token b, or a - m L where tokens keep the limit L of TPOT, since the passes of such tokens
- * add up to L each. Sums over requests hold whatever the order of passes. A share `kept` of the tokens keeps the limit,
- * as only so many requests may break it. Machines are whole; classes are divided over pools in the cheapest way. */
+ * add up to L each. Sums over requests hold whatever the order of passes. A share `kept` of the tokens keeps the limit:
+ * the others belong to the few requests that the percentile lets break it. Machines are whole; classes are divided over
+ * pools in the cheapest way. */
 #include "proof/proof.h"
 
 #include <math.h>
@@ -177,7 +178,7 @@ static lp_status read_law(const fleet *f, const lp_json *at, law *out) {
   return LP_OK;
 }
 
-/* Tells whether no pass of so many sessions is worth more than it takes. */
+/* Tells whether the tokens and rows of every pass cost at most the pass's time. */
 static bool holds(const law *l, const price *p) {
   const int64_t sessions = (int64_t)p->sessions;
   for (int64_t d = 0; d <= sessions && d <= SEQUENCES; d++)

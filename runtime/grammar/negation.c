@@ -5,7 +5,7 @@
 #include "runtime/grammar/builder.h"
 #include "runtime/grammar/values.h"
 
-/* Keywords that restrict a value in a way whose opposite has no schema here. */
+/* Keywords whose opposite is not written as a schema here. */
 static bool has_no_opposite(const char *key) {
   static const char *const keys[] = {
       "oneOf",        "minLength",         "maxLength",        "minimum",     "maximum",

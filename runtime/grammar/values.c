@@ -1,3 +1,4 @@
+/* Makes and compares values of JSON: see values.h. */
 #include "runtime/grammar/values.h"
 
 #include <math.h>

@@ -30,7 +30,7 @@ static double rate_of(const lp_sim_fleet *fleet, const lp_sim_fleet_numbers *num
   return !isnan(numbers->rate) ? numbers->rate : fleet->hour ? fleet->mean_rate : fleet->rate;
 }
 
-/* The machines of a pool: so many, or so many more than the needed ones, or those of the report. */
+/* The machines of a pool: `replicas`, or the needed ones and `spare`, or those of the report. */
 static int64_t machines_of(const lp_sim_fleet_pool *pool, const lp_sim_fleet_numbers *numbers) {
   if (!isnan(numbers->replicas)) return llround(numbers->replicas);
   if (isnan(numbers->spare)) return pool->count;

@@ -15,7 +15,7 @@ typedef struct {
   int32_t class;
   bool counted;
   double prompt, tokens;
-  double rows, todo;         /* of both that are still to be computed when it comes to a machine */
+  double rows, pending;      /* of both, those not yet computed when it comes to a machine */
   double arrived_s, first_s; /* first: 0 until then */
   double ready_s;            /* when the next token's rows come from the device */
 } job;
@@ -45,7 +45,7 @@ typedef struct {
     LP_VEC(uint32_t) jobs;
     size_t first;
   } queue;
-  int64_t arrived, from, left; /* requests: so many came; counted ones, from this one on, that are not done */
+  int64_t arrived, from, left; /* requests: that came; the first counted one; counted ones that are not done */
   int64_t wanted;
   machine *machine;                                /* [machines] */
   bool splits;                                     /* rows of some class come from devices */
@@ -102,7 +102,7 @@ static job drawn(const simulation *s) {
                .prompt = pool->length[at].prompt,
                .tokens = pool->length[at].answer,
                .rows = pool->length[at].prompt,
-               .todo = pool->length[at].answer,
+               .pending = pool->length[at].answer,
                .arrived_s = s->now_s};
 }
 
@@ -231,7 +231,7 @@ static void admit(simulation *s) {
     if (!best || (int64_t)best->passes.members.count >= s->pool->sessions) break;
     const uint32_t place = s->queue.jobs.data[s->queue.first++];
     if (best->passes.runs) cut_short(s, best);
-    lp_sim_passes_add(&best->passes, place, s->jobs.data[place].rows, s->jobs.data[place].todo, 0);
+    lp_sim_passes_add(&best->passes, place, s->jobs.data[place].rows, s->jobs.data[place].pending, 0);
     if (!best->passes.runs) begin(s, best);
   }
   if (s->queue.first > 64 && s->queue.first > s->queue.jobs.count / 2) tidy(s);
@@ -275,8 +275,8 @@ static void fail(simulation *s, machine *m) {
   for (size_t i = 0; i < lost; i++) {
     const lp_sim_member *member = &m->passes.members.data[i];
     job *one = job_of(s, member);
-    one->todo = (double)member->tokens;
-    one->rows = one->prompt + one->tokens - one->todo;
+    one->pending = (double)member->tokens;
+    one->rows = one->prompt + one->tokens - one->pending;
     s->queue.jobs.data[i] = member->job;
   }
   m->passes.members.count = 0;

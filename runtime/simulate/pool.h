@@ -58,7 +58,7 @@ typedef struct {
   lp_sim_pool_class class[LP_FLEET_MOST_CLASSES];
   int32_t classes;
   lp_sim_station station;     /* `pass` and `prompt_stretch` of a machine */
-  int64_t machines, sessions; /* each takes at most so many */
+  int64_t machines, sessions; /* sessions: the most of each machine */
   double rate;                /* of the whole pool, requests per s in the mean */
   const double *hour;         /* [LP_SIM_HOURS] factors of the rate with the mean 1; NULL: it does not change */
   lp_sim_pool_failures failures;
@@ -75,8 +75,8 @@ typedef struct {
   int64_t failures;
 } lp_sim_pool_result;
 
-/* False: a limit is broken; the simulation then ends as soon as so many requests are beyond it that its percentile is,
- * and the result may be of a part. The same pool gives the same result on every machine. */
+/* False: a limit is broken; the simulation then ends as soon as too many requests are beyond it for its percentile, and
+ * the result may be of a part. The same pool gives the same result on every machine. */
 bool lp_sim_pool_run(const lp_sim_pool *pool, lp_sim_pool_result *out);
 
 /* How far the times are from the limits: the largest quotient, with its figure and percentile. */
@@ -103,7 +103,7 @@ typedef struct {
 typedef struct {
   LP_VEC(lp_sim_pool_value) of[LP_FLEET_FIGURES];
 } lp_sim_pool_sample;
-/* `token_s`: the mean time between two tokens of an answer of so many. */
+/* `token_s`: the mean time between two of the answer's `tokens`. */
 void lp_sim_pool_sample_add(lp_sim_pool_sample *sample, double first_s, double token_s, double tokens, double weight);
 /* Fills `out` and releases the values. */
 void lp_sim_pool_sample_end(lp_sim_pool_sample *sample, lp_fleet_times *out);

@@ -303,8 +303,7 @@ static bool find_gathered(lp_rewrite *r, lp_value *value, gathered *out) {
   return out->index != NULL;
 }
 
-/* Returns [rows][1][n] of x [rows][1][k]: the product with each row's matrix, whose result lies along its last axis,
- * or with `turned` along the axis before it. */
+/* Returns [rows][1][n]: the product of x [rows][1][k] with each row's matrix, [k][n], or [n][k] if `turned`. */
 static lp_value *gathered_product(lp_rewrite *r, const gathered *g, lp_value *x, bool turned) {
   int64_t experts = 0;
   (void)lp_type_static_dim(g->all->type, 0, &experts);

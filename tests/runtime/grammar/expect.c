@@ -1,3 +1,4 @@
+/* Makes grammars of schemas and follows texts: see expect.h. */
 #include "tests/runtime/grammar/expect.h"
 
 #include <check.h>

@@ -432,6 +432,9 @@ LP_TEST(refusals) {
   expect_refused("{\"type\":[]}", "'type' must be a name or a list of names");
   expect_refused("{\"type\":[\"null\",\"moon\"]}", "type 'moon' is unknown");
   expect_refused("{\"enum\":[1.5],\"type\":\"integer\"}", "no values of its type");
+}
+
+LP_TEST(refusals_of_parts_and_lengths) {
   static const char *const around[][2] = {{"{\"allOf\":[", "]}"},
                                           {"{\"items\":", "}"},
                                           {"{\"anyOf\":[{},", ",{}]}"},
